@@ -1,0 +1,115 @@
+package hal
+
+import "periph.io/x/conn/v3/physic"
+
+// BusKind tells what a bus speaks.
+type BusKind uint8
+
+const (
+	I2C BusKind = iota
+	SPI
+)
+
+// Bus is one bus of a board.
+type Bus struct {
+	Kind BusKind
+	// Device names it on a real board: "/dev/i2c-3", or "/dev/spidev1." to
+	// which the chip select is appended.
+	Device string
+	Speed  physic.Frequency
+}
+
+// Line is one input line.
+type Line struct {
+	Chip      string // "gpiochip0"
+	Offset    int
+	ActiveLow bool
+}
+
+// Latch is an output expander whose levels outlive the process that wrote
+// them. It stands alone on its I2C segment.
+type Latch struct {
+	Bus  BusID
+	Addr uint16
+}
+
+// The cells of one module, each with one heater: cell c hangs on channel c%16
+// of DAC c/16.
+const (
+	Lanes       = 8            // 0-3 upper half, 4-7 lower half
+	HalfLanes   = 4            //
+	CellMZI1    = 0            // + lane: internal or external
+	CellMZI2    = CellMZI1 + 8 // + lane: external 1 or external 2
+	CellMatrix  = CellMZI2 + 8 // + 4*stage + row of the 8 x 8 Benes matrix
+	MatrixCells = 20
+	CellsPerMod = CellMatrix + MatrixCells
+	DACsPerMod  = 3
+)
+
+// Channels of the guard ADC of a module.
+const (
+	GuardLoopUpper = iota // half-sums of the three paths' receive diodes
+	GuardLoopLower
+	GuardExt1Upper
+	GuardExt1Lower
+	GuardExt2Upper
+	GuardExt2Lower
+	GuardTap1 // Tx tap of external 1, all lanes
+	GuardTap2 // Tx tap of external 2
+)
+
+// Module says where the chips of one OCSTrx module are (`kind: chips`).
+type Module struct {
+	SPI         BusID
+	ChipSelects [DACsPerMod]uint16
+	ADC         BusID
+	Guard       uint16 // ADS7138, six half-sums and two Tx taps
+	LaneADC     uint16 // ADS7138, the 8 loopback lanes
+	// The slow chips hang behind a mux.
+	Slow       BusID
+	Mux        uint16
+	MuxChannel uint8
+	Temp       uint16 // TMP102
+	EEPROM     uint16 // 24-series
+	Rail       uint16 // INA219 on the heater rail
+	LaneEnable uint16 // TCA9534: bit n high lets lane n's laser shine
+}
+
+// Bundle is the modules that switch together, with what they share.
+type Bundle struct {
+	Modules []Module
+	// Four bits of a latch from Shift up: toggle net 0, toggle net 1,
+	// Tx-disable of the upper half, Tx-disable of the lower half.
+	Latch int
+	Shift uint8
+	// LOS lines, see LOSLoopback and following; high means that every module
+	// has light on that path's diodes.
+	LOS [NumLOS]LineID
+}
+
+// Index into Bundle.LOS.
+const (
+	LOSLoopback = iota
+	LOSExternal1
+	LOSExternal2
+	NumLOS
+)
+
+// Latch bits of a bundle, before the shift.
+const (
+	LatchToggle0   = 1 << iota // MZI1: 0 internal, 1 external
+	LatchToggle1               // MZI2: 0 external 1, 1 external 2
+	LatchTxOffHigh             // upper half, lanes 0-3
+	LatchTxOffLow              // lower half, lanes 4-7
+	LatchMask      = 15
+)
+
+// Board is what a node's optics hang on: plain data, the same for hardware
+// and simulator.
+type Board struct {
+	GPUs    int
+	Buses   []Bus
+	Lines   []Line
+	Latches []Latch
+	Bundles []Bundle
+}

@@ -1,0 +1,198 @@
+package proto
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// NodeID numbers a node of a fabric in HBD order, from 0.
+type NodeID uint32
+
+// BundleID numbers the OCSTrx bundles of one node, from 0.
+type BundleID uint8
+
+// RingID numbers a ring; it is never reused while the fabric lives.
+type RingID uint32
+
+// Generation counts the planner's decisions. It only grows: a roll-back is a
+// new generation with old content.
+type Generation uint64
+
+// Term fences planners: it grows at every start of a planner, and a lower
+// term is refused everywhere.
+type Term uint64
+
+// Session is drawn at random at every start of an agent. A death note or a
+// command that carries another session is not for this life of the agent.
+type Session uint64
+
+// MilliDBm is an optical power in thousandths of a dBm, or a loss in
+// thousandths of a dB.
+type MilliDBm int32
+
+// NoPower is the value of a power that was never measured; it is not zero.
+const NoPower MilliDBm = -1 << 31
+
+func (p MilliDBm) String() string {
+	if p == NoPower {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(p)/1000, 'f', 2, 64) + " dBm"
+}
+
+// Path is where a bundle sends its light and which photodiodes it listens to.
+type Path uint8
+
+// The four paths of a bundle ([IHBD] sec 4.1).
+const (
+	Dark      Path = iota // squelched by Tx-disable
+	Loopback              // upper half joined to lower half inside the node
+	External1             // both halves on the first outside fibre
+	External2             // both halves on the second outside fibre
+	numPaths
+)
+
+// NumPaths is the number of paths a bundle can take, Dark included.
+const NumPaths = int(numPaths)
+
+var pathNames = [...]string{"dark", "loopback", "external1", "external2"}
+
+func (p Path) String() string { return nameOf(pathNames[:], uint8(p)) }
+
+// External reports whether the path leaves the node.
+func (p Path) External() bool { return p == External1 || p == External2 }
+
+// ParsePath reads the name of a path.
+func ParsePath(s string) (Path, error) {
+	for i, n := range pathNames {
+		if n == s {
+			return Path(i), nil
+		}
+	}
+	return 0, fmt.Errorf("path %q: want dark, loopback, external1 or external2", s)
+}
+
+// PortState says what the light of a bundle says; the names are those of the
+// switch-abstraction OCS objects.
+type PortState uint8
+
+const (
+	Blocked PortState = iota // no light is meant to pass
+	Tuning                   // switched, not yet confirmed by light
+	Tuned                    // confirmed by the photodiodes
+	Failed                   // own optics did not do what was asked
+)
+
+var portStateNames = [...]string{"blocked", "tuning", "tuned", "failed"}
+
+func (s PortState) String() string { return nameOf(portStateNames[:], uint8(s)) }
+
+// Override is an operator's hold on a port, stronger than any plan.
+type Override uint8
+
+const (
+	Normal Override = iota
+	ForceBlocked
+	PoweredOff
+)
+
+var overrideNames = [...]string{"normal", "force_blocked", "powered_off"}
+
+func (o Override) String() string { return nameOf(overrideNames[:], uint8(o)) }
+
+// Side is one of the two ends at which a node hangs in its ring.
+type Side uint8
+
+const (
+	Left Side = iota
+	Right
+)
+
+var sideNames = [...]string{"left", "right"}
+
+func (s Side) String() string { return nameOf(sideNames[:], uint8(s)) }
+
+// Request is the reason that holds a side where it is, in rising precedence
+// (ITU-T G.808.1, G.873.1).
+type Request uint8
+
+const (
+	NoRequest Request = iota
+	DoNotRevert
+	WaitToRestore
+	ManualSwitch
+	SignalDegrade
+	SignalFail
+	ForcedSwitch
+	Lockout
+)
+
+var requestNames = [...]string{"no_request", "do_not_revert", "wait_to_restore",
+	"manual_switch", "signal_degrade", "signal_fail", "forced_switch", "lockout"}
+
+func (r Request) String() string { return nameOf(requestNames[:], uint8(r)) }
+
+// SideState is the state of one side of a node's protection machine.
+type SideState uint8
+
+const (
+	SideEnd     SideState = iota // no candidate: the ring ends here, loopback
+	SideWork                     // on a candidate, with light
+	SideSwitch                   // a path is being switched
+	SideListen                   // switched, waiting for the peer's light
+	SideClosing                  // on the way into loopback
+	SideClosed                   // loopback, listening for late light
+)
+
+var sideStateNames = [...]string{"end", "work", "switch", "listen", "closing", "closed"}
+
+func (s SideState) String() string { return nameOf(sideStateNames[:], uint8(s)) }
+
+// Mode is the standing of a whole node.
+type Mode uint8
+
+const (
+	ModeDeaf     Mode = iota // cold start, no valid term heard yet: dark
+	ModeService              // follows its plan
+	ModeIsolated             // own optics failed: loopback, remediating
+	ModeHostDown             // the host says its GPUs are gone: dark
+	ModeDrained              // an operator took it out
+)
+
+var modeNames = [...]string{"deaf", "service", "isolated", "host_down", "drained"}
+
+func (m Mode) String() string { return nameOf(modeNames[:], uint8(m)) }
+
+// Policy says what a side does on a loss.
+type Policy uint8
+
+const (
+	PolicyBypass Policy = iota // act at once
+	PolicyHold                 // report, act only when told
+)
+
+var policyNames = [...]string{"bypass", "hold"}
+
+func (p Policy) String() string { return nameOf(policyNames[:], uint8(p)) }
+
+// RingState is the planner's word on a ring.
+type RingState uint8
+
+const (
+	RingForming RingState = iota
+	RingInService
+	RingDegraded
+	RingDown
+)
+
+var ringStateNames = [...]string{"forming", "in_service", "degraded", "down"}
+
+func (s RingState) String() string { return nameOf(ringStateNames[:], uint8(s)) }
+
+// nameOf keeps an unknown code readable instead of losing it.
+func nameOf(names []string, code uint8) string {
+	if int(code) < len(names) {
+		return names[code]
+	}
+	return "unknown(" + strconv.Itoa(int(code)) + ")"
+}
