@@ -1,0 +1,67 @@
+# Ringlight. `make help` lists what one can do.
+
+GO      ?= go
+export CGO_ENABLED ?= 0
+LDFLAGS := -s -w -X main.version=$(shell git describe --always --dirty 2>/dev/null || echo unknown)
+BUILD   := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+CMDS    := ocs-agent ocs-planner ocs-sim ocsctl
+CROSS   := linux-arm64 linux-arm linux-amd64
+FUZZTIME ?= 5s
+
+.DEFAULT_GOAL := help
+.PHONY: help build cross test race fuzz bench lint demo bench-broker bench-arm64 clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## native commands into bin/
+	@mkdir -p bin
+	$(BUILD) -o bin/ $(addprefix ./cmd/,$(CMDS))
+
+cross: $(addprefix cross-,$(CROSS)) ## static commands for linux/arm64, arm (v7) and amd64 into bin/linux-<arch>/
+
+cross-linux-%:
+	@mkdir -p bin/linux-$*
+	GOOS=linux GOARCH=$* GOARM=7 $(BUILD) -o bin/linux-$*/ $(addprefix ./cmd/,$(CMDS))
+
+demo: build ## broker, planner, 64 agents on simulated boards, 348 days of faults (TRACE=FILE replays a trace)
+	@bin/ocs-sim demo $(if $(TRACE),-trace $(TRACE))
+
+test: ## every test
+	$(GO) test ./...
+
+race: ## the packages with goroutines, under the race detector (needs a C compiler)
+	@if command -v $${CC:-cc} >/dev/null; then \
+	  CGO_ENABLED=1 $(GO) test -race -short ./agent/... ./hal/linux ./hal/socket ./proto/mqtt ./planner/server ./sim/solo ./sim/live; \
+	else echo "race: skipped, no C compiler"; fi
+
+fuzz: ## every fuzz target for FUZZTIME (5s)
+	@set -e; for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+	    echo "fuzz $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; \
+	  done; done
+
+bench: build ## benchmarks, binary sizes and memory, with machine and commit
+	@echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+	@$(MAKE) --no-print-directory sizes
+
+.PHONY: sizes
+sizes: cross ## size of the static binaries, resident memory of an idle agent
+	@for a in $(CROSS); do for c in $(CMDS); do printf '%-12s %-12s %6d KiB\n' $$a $$c $$(( $$(stat -c %s bin/$$a/$$c) / 1024 )); done; done
+	@.ci/rss.sh
+
+lint: ## gofmt, vet, module file, the rules of the house
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "lint: gofmt"; exit 1; }
+	$(GO) vet ./...
+	$(GO) mod tidy -diff
+	$(GO) test .
+
+bench-broker: build ## against a real broker: planner and broker killed with -9 (needs mosquitto)
+	@.ci/broker.sh
+
+bench-arm64: cross ## the arm64 agent under user-mode QEMU (needs qemu-user-static)
+	@.ci/arm64.sh
+
+clean: ## remove bin/
+	rm -rf bin

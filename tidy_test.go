@@ -1,0 +1,427 @@
+package ringlight_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The rules of the house that a machine can check. Each failure names the
+// place and the rule.
+
+const module = "ringlight"
+
+// mayImport is the import column of the architecture: what each package may
+// import from this module and from outside the standard library. A trailing
+// slash allows everything below.
+var mayImport = map[string][]string{
+	"proto":           {"github.com/fxamacker/cbor/v2"},
+	"proto/mqtt":      {"proto", "github.com/eclipse/paho.mqtt.golang"},
+	"hal":             {"periph.io/x/conn/v3/"},
+	"hal/linux":       {"hal", "periph.io/x/conn/v3/", "periph.io/x/host/v3/", "golang.org/x/sys/unix"},
+	"hal/socket":      {"hal"},
+	"hal/*":           {"hal"},
+	"mzi":             {"periph.io/x/conn/v3/physic", "mzi/detmath"},
+	"mzi/detmath":     {},
+	"ocs":             {"mzi", "mzi/detmath", "hal", "hal/", "proto", "periph.io/x/conn/v3/physic", "github.com/fxamacker/cbor/v2"},
+	"node":            {"proto"},
+	"agent":           {"node", "ocs", "hal", "proto", "periph.io/x/conn/v3/physic"},
+	"planner":         {"proto", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched"},
+	"planner/server":  {"planner", "planner/fabric", "proto", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
+	"planner/fabric":  {"proto"},
+	"planner/ring":    {"planner/fabric", "proto"},
+	"sim":             {"hal", "hal/", "proto", "periph.io/x/conn/v3/physic", "mzi/detmath"},
+	"sim/solo":        {"sim", "hal"},
+	"sim/trace":       {"mzi/detmath"},
+	"sim/live":        {"sim", "sim/", "agent", "ocs", "hal", "hal/socket", "planner", "planner/", "proto", "proto/mqtt"},
+	"cmd/ocs-agent":   {"*"},
+	"cmd/ocs-planner": {"*"},
+	"cmd/ocs-sim":     {"*"},
+	"cmd/ocsctl":      {"*"},
+}
+
+// neverImport overrides the column: physics is never shared, and a simulator
+// that uses the driver's own formulas proves nothing.
+var neverImport = map[string][]string{
+	"sim":        {"mzi", "ocs", "node"},
+	"hal/linux":  {"periph.io/x/host/v3"}, // the umbrella package drags in every driver
+	"hal/socket": {"proto"},
+}
+
+// pure packages hold decisions: no goroutine, clock, file, log or chance.
+var pure = []string{
+	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "node", "agent",
+	"planner", "planner/fabric", "planner/ring", "sim", "sim/trace",
+}
+
+// impureFiles are the files of a pure package that may touch the world.
+var impureFiles = map[string]*regexp.Regexp{
+	"agent": regexp.MustCompile(`^run[a-z_]*\.go$`),
+}
+
+// notPure are packages matched by a pattern in pure that are shells.
+var notPure = []string{"hal/linux", "hal/socket"}
+
+// belowAgent must never be linked into the agent's binary.
+var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2"}
+
+// exactFloats are the packages whose floats must have the same bits on every
+// machine.
+var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "ocs"}
+
+var mathAllowed = map[string][]string{
+	"":            {"Sqrt", "Abs", "Floor", "FMA"},
+	"mzi/detmath": {"Sqrt", "Abs", "Floor", "FMA", "Float64bits", "Float64frombits", "IsNaN", "IsInf", "Inf", "NaN"},
+}
+
+type listed struct {
+	Dir, ImportPath, Name, Export string
+	Imports, Deps                 []string
+	GoFiles                       []string
+	TestGoFiles, XTestGoFiles     []string
+	Standard                      bool
+	relative                      string
+	fset                          *token.FileSet
+	files                         map[string]*ast.File
+	info                          *types.Info
+	typeErr                       error
+}
+
+var (
+	loadOnce sync.Once
+	loaded   []*listed
+	exports  map[string]string
+	loadErr  error
+)
+
+// load lists the module's packages with the compiler's export data of all
+// they import, and type-checks each from its own files.
+func load(t *testing.T) []*listed {
+	t.Helper()
+	loadOnce.Do(func() {
+		cmd := exec.Command("go", "list", "-export", "-deps", "-json=Dir,ImportPath,Name,Export,Imports,Deps,GoFiles,TestGoFiles,XTestGoFiles,Standard", "./...")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			loadErr = err
+			return
+		}
+		exports = map[string]string{}
+		for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+			p := new(listed)
+			if err := dec.Decode(p); err == io.EOF {
+				break
+			} else if err != nil {
+				loadErr = err
+				return
+			}
+			exports[p.ImportPath] = p.Export
+			if p.ImportPath == module || strings.HasPrefix(p.ImportPath, module+"/") {
+				p.relative = strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+				if p.relative != "" {
+					loaded = append(loaded, p)
+				}
+			}
+		}
+		for _, p := range loaded {
+			p.check()
+		}
+	})
+	if loadErr != nil {
+		t.Fatal(loadErr)
+	}
+	return loaded
+}
+
+func (p *listed) check() {
+	p.fset = token.NewFileSet()
+	p.files = map[string]*ast.File{}
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		f, err := parser.ParseFile(p.fset, filepath.Join(p.Dir, name), nil, parser.ParseComments)
+		if err != nil {
+			p.typeErr = err
+			return
+		}
+		p.files[name] = f
+		files = append(files, f)
+	}
+	conf := types.Config{Importer: importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) {
+		if e := exports[path]; e != "" {
+			return os.Open(e)
+		}
+		return nil, fmt.Errorf("no export data for %s", path)
+	})}
+	p.info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
+	_, p.typeErr = conf.Check(p.ImportPath, p.fset, files, p.info)
+}
+
+func (p *listed) at(n ast.Node) string {
+	pos := p.fset.Position(n.Pos())
+	return fmt.Sprintf("%s/%s:%d", p.relative, filepath.Base(pos.Filename), pos.Line)
+}
+
+func matches(pattern, rel string) bool {
+	if pattern == rel {
+		return true
+	}
+	base, ok := strings.CutSuffix(pattern, "/*")
+	return ok && strings.HasPrefix(rel, base+"/")
+}
+
+func isPure(rel string) bool {
+	return !slices.Contains(notPure, rel) && slices.ContainsFunc(pure, func(p string) bool { return matches(p, rel) })
+}
+
+func allowed(rel, imp string) bool {
+	list, ok := mayImport[rel]
+	if !ok {
+		if strings.HasPrefix(rel, "hal/") {
+			list, ok = mayImport["hal/*"], true
+		}
+	}
+	short := strings.TrimPrefix(imp, module+"/")
+	for _, a := range list {
+		if a == "*" || a == short || strings.HasSuffix(a, "/") && strings.HasPrefix(short, a) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestImportsFollowTheArchitecture(t *testing.T) {
+	for _, p := range load(t) {
+		_, known := mayImport[p.relative]
+		if !known && !strings.HasPrefix(p.relative, "hal/") {
+			t.Errorf("%s: no row in the import column", p.relative)
+			continue
+		}
+		for _, imp := range p.Imports {
+			first, _, _ := strings.Cut(imp, "/")
+			if first != module && !strings.Contains(first, ".") {
+				continue // standard library
+			}
+			short := strings.TrimPrefix(imp, module+"/")
+			if !allowed(p.relative, imp) || slices.Contains(neverImport[p.relative], short) {
+				t.Errorf("%s imports %s", p.relative, short)
+			}
+		}
+	}
+}
+
+func TestAgentStaysSmall(t *testing.T) {
+	for _, p := range load(t) {
+		if p.relative != "cmd/ocs-agent" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			short := strings.TrimPrefix(dep, module+"/")
+			for _, bad := range belowAgent {
+				if short == bad || strings.HasPrefix(short, bad+"/") {
+					t.Errorf("cmd/ocs-agent links %s", short)
+				}
+			}
+		}
+	}
+}
+
+var impureImports = []string{"os", "log", "log/slog", "net", "io/ioutil", "math/rand", "math/rand/v2", "crypto/rand", "sync", "sync/atomic", "context", "os/exec", "syscall"}
+
+var clockFuncs = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+func TestPurePackagesArePure(t *testing.T) {
+	for _, p := range load(t) {
+		if !isPure(p.relative) {
+			continue
+		}
+		if p.typeErr != nil {
+			t.Errorf("%s: %v", p.relative, p.typeErr)
+			continue
+		}
+		for name, f := range p.files {
+			if re := impureFiles[p.relative]; re != nil && re.MatchString(name) {
+				continue
+			}
+			for _, imp := range f.Imports {
+				if path := strings.Trim(imp.Path.Value, `"`); slices.Contains(impureImports, path) && !(p.relative == "proto" && path == "sync") {
+					t.Errorf("%s: a pure package imports %s", p.at(imp), path)
+				}
+			}
+			comments := lineComments(p.fset, f)
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.GoStmt:
+					t.Errorf("%s: goroutine in a pure package", p.at(n))
+				case *ast.SelectStmt:
+					t.Errorf("%s: select in a pure package", p.at(n))
+				case *ast.SelectorExpr:
+					if pkg, ok := n.X.(*ast.Ident); ok && pkg.Name == "time" && slices.Contains(clockFuncs, n.Sel.Name) {
+						t.Errorf("%s: time.%s in a pure package", p.at(n), n.Sel.Name)
+					}
+				case *ast.RangeStmt:
+					tv := p.info.Types[n.X]
+					if tv.Type == nil {
+						break
+					}
+					if _, isMap := tv.Type.Underlying().(*types.Map); !isMap {
+						break
+					}
+					line := p.fset.Position(n.Pos()).Line
+					if !strings.Contains(comments[line], "any order") && !strings.Contains(comments[line-1], "any order") {
+						t.Errorf(`%s: range over a map; sort the keys, or say "any order" and why beside it`, p.at(n))
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
+func lineComments(fset *token.FileSet, f *ast.File) map[int]string {
+	m := map[int]string{}
+	for _, g := range f.Comments {
+		for _, c := range g.List {
+			m[fset.Position(c.Pos()).Line] += c.Text
+		}
+	}
+	return m
+}
+
+func TestFloatsHaveTheSameBitsEverywhere(t *testing.T) {
+	for _, p := range load(t) {
+		if !slices.Contains(exactFloats, p.relative) || p.typeErr != nil {
+			continue
+		}
+		ok := mathAllowed[""]
+		if own := mathAllowed[p.relative]; own != nil {
+			ok = own
+		}
+		fused := func(e ast.Expr) bool {
+			for {
+				paren, is := e.(*ast.ParenExpr)
+				if !is {
+					break
+				}
+				e = paren.X
+			}
+			b, is := e.(*ast.BinaryExpr)
+			return is && b.Op == token.MUL && isFloat(p.info.Types[e]) && p.info.Types[e].Value == nil
+		}
+		for _, f := range p.files {
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					pkg, is := n.X.(*ast.Ident)
+					if !is || pkg.Name != "math" {
+						break
+					}
+					if _, isFunc := p.info.Uses[n.Sel].(*types.Func); isFunc && !slices.Contains(ok, n.Sel.Name) {
+						t.Errorf("%s: math.%s has other last bits on other machines", p.at(n), n.Sel.Name)
+					}
+				case *ast.BinaryExpr:
+					if (n.Op == token.ADD || n.Op == token.SUB) && (fused(n.X) || fused(n.Y)) {
+						t.Errorf("%s: a product that may be fused with the sum: write float64(a*b)", p.at(n))
+					}
+				case *ast.AssignStmt:
+					if (n.Tok == token.ADD_ASSIGN || n.Tok == token.SUB_ASSIGN) && fused(n.Rhs[0]) {
+						t.Errorf("%s: a product that may be fused with the sum: write float64(a*b)", p.at(n))
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
+func isFloat(tv types.TypeAndValue) bool {
+	if tv.Type == nil {
+		return false
+	}
+	b, ok := tv.Type.Underlying().(*types.Basic)
+	return ok && b.Info()&(types.IsFloat|types.IsComplex) != 0
+}
+
+const (
+	maxFileLines = 450 // about 400, with some mercy
+	maxFuncLines = 90  // about 70, with some mercy
+)
+
+func TestFilesAndFunctionsAreReadable(t *testing.T) {
+	badNames := []string{"util", "utils", "common", "types", "manager", "helpers", "misc"}
+	for _, p := range load(t) {
+		if slices.Contains(badNames, p.Name) {
+			t.Errorf("%s: a package is named for what it is", p.relative)
+		}
+		if p.Name != "main" && !slices.Contains(p.GoFiles, "doc.go") {
+			t.Errorf("%s: no doc.go", p.relative)
+		}
+		for name, f := range p.files {
+			if n := p.fset.Position(f.End()).Line; n > maxFileLines {
+				t.Errorf("%s/%s: %d lines; is it still one room?", p.relative, name, n)
+			}
+			for _, d := range f.Decls {
+				fn, ok := d.(*ast.FuncDecl)
+				if !ok {
+					continue
+				}
+				if n := p.fset.Position(fn.End()).Line - p.fset.Position(fn.Pos()).Line; n > maxFuncLines {
+					t.Errorf("%s: %s has %d lines", p.at(fn), fn.Name.Name, n)
+				}
+			}
+		}
+	}
+}
+
+func TestTestsDoNotSleep(t *testing.T) {
+	for _, p := range load(t) {
+		fset := token.NewFileSet()
+		for _, name := range append(append([]string{}, p.TestGoFiles...), p.XTestGoFiles...) {
+			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
+					if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" {
+						t.Errorf("%s/%s:%d: a test sleeps", p.relative, name, fset.Position(n.Pos()).Line)
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
+// The top level is fixed by the customer, with planner added.
+func TestTopLevel(t *testing.T) {
+	want := []string{"agent", "cmd", "hal", "mzi", "node", "ocs", "planner", "proto", "sim"}
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" {
+			got = append(got, e.Name())
+		}
+	}
+	sort.Strings(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("folders %v, want %v", got, want)
+	}
+}
