@@ -1,0 +1,6 @@
+// Package ina219 is the register map of the INA219 current and voltage
+// monitor, and the builders and decoders of its messages. It never calls a
+// bus.
+//
+// Section numbers are those of the INA219 datasheet, SBOS448G.
+package ina219

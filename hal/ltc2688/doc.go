@@ -1,0 +1,10 @@
+// Package ltc2688 is the register map of the LTC2688, a 16-channel 16-bit
+// voltage DAC with two codes per channel that a pin toggles between, and the
+// builders and decoders of its frames. It never calls a bus.
+//
+// Every frame is 24 bits, most significant first: a command byte and 16 bits
+// of data, with the chip select raised after each. Bit 7 of the command reads:
+// the value comes back in the next frame. There is no check sum.
+//
+// Section numbers are those of the LTC2688 datasheet, revision 0.
+package ltc2688

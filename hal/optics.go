@@ -1,0 +1,29 @@
+package hal
+
+// What a driver of the default board (`kind: chips`) must know of its
+// analogue part. chosen: see the board page; none is a datasheet figure.
+const (
+	// An ADC code of full scale means this optical power, in thousandths of a
+	// dBm. A lane diode sees one lane; a half-sum adds four lanes' receive
+	// diodes; a tap adds the eight lanes' light in the waveguide of its path,
+	// the tap's own ratio allowed for.
+	LaneFullScaleMilliDBm = 3000
+	SumFullScaleMilliDBm  = 9000
+	TapFullScaleMilliDBm  = 9000
+
+	// LOS comparators, per lane: a half-sum is compared with four times this.
+	LOSAssertMilliDBm = -16000
+	LOSClearMilliDBm  = -14000
+
+	// The heater rail's shunt, in front of all three DACs of a module; the
+	// chips themselves draw a constant current besides the heaters'.
+	RailShuntMilliohm = 500
+
+	// What a heater and a module may take. The guard of the driver clamps
+	// here, and a correct driver is never stopped by anything else.
+	HeaterMaxMillivolt   = 8500
+	HeaterMaxMicroampere = 10_000
+	HeaterMaxMicrowatt   = 60_000
+	ModuleMaxMicrowatt   = 2_000_000
+	HeaterNominalOhm     = 1000
+)

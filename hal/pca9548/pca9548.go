@@ -1,0 +1,17 @@
+package pca9548
+
+// Channels is the number of downstream segments.
+const Channels = 8
+
+// ResetControl is the control register after power-on: no channel connected,
+// sec 8.3.
+const ResetControl = 0
+
+// Select is the control byte that connects one channel alone, sec 8.2.
+func Select(channel uint8) byte { return 1 << (channel % Channels) }
+
+// AppendSelect appends the message that connects one channel alone.
+func AppendSelect(dst []byte, channel uint8) []byte { return append(dst, Select(channel)) }
+
+// AppendNone appends the message that connects none.
+func AppendNone(dst []byte) []byte { return append(dst, 0) }
