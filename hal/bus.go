@@ -62,6 +62,9 @@ type Edge struct {
 	High bool
 	// At is when the host's interrupt handler noted it, on the board's clock.
 	At time.Duration
+	// Origin is when the light itself changed, where the board can tell, as a
+	// simulated one can; 0: unknown. It is for ledgers, never for decisions.
+	Origin time.Duration
 }
 
 // Event is what comes back from a board: exactly one of the two is set.
