@@ -43,8 +43,8 @@ type RingAssignment struct {
 	Size       uint16      `cbor:"4,keyasint"` // nodes in the ring
 	Policy     Policy      `cbor:"5,keyasint"`
 	Envelope   Envelope    `cbor:"6,keyasint"` // over the ring's members
-	Left       []Candidate `cbor:"7,keyasint"`
-	Right      []Candidate `cbor:"8,keyasint"`
+	Left       []Candidate `cbor:"7,keyasint" max:"8"`
+	Right      []Candidate `cbor:"8,keyasint" max:"8"`
 	// Working candidate of each side as an index into Left and Right; ignored
 	// for an empty list.
 	LeftWorking  uint8 `cbor:"9,keyasint"`
@@ -59,10 +59,10 @@ type Desired struct {
 	Node       NodeID           `cbor:"1,keyasint"`
 	Term       Term             `cbor:"2,keyasint"`
 	Generation Generation       `cbor:"3,keyasint"`
-	Plan       Digest           `cbor:"4,keyasint"` // names the whole generation's plan
-	Rings      []RingAssignment `cbor:"5,keyasint"` // at most 1; none: every bundle in loopback
-	Decisions  []RingID         `cbor:"6,keyasint"` // rings on whose topics the decision comes
-	BypassSeq  uint64           `cbor:"7,keyasint"` // the node's bypass count that the plan knows of
+	Plan       Digest           `cbor:"4,keyasint"`         // names the whole generation's plan
+	Rings      []RingAssignment `cbor:"5,keyasint" max:"1"` // at most 1; none: every bundle in loopback
+	Decisions  []RingID         `cbor:"6,keyasint"`         // rings on whose topics the decision comes
+	BypassSeq  uint64           `cbor:"7,keyasint"`         // the node's bypass count that the plan knows of
 }
 
 // Verdict of a decision.
@@ -167,110 +167,6 @@ type Ack struct {
 	Next              uint32     `cbor:"15,keyasint,omitempty"` // next page, 0 = none
 }
 
-// Ledger splits one switch into microseconds that add up to its total, from
-// the physical loss of light to confirmed light.
-type Ledger struct {
-	_             struct{} `cbor:",toarray"`
-	DetectMicros  uint32
-	HoldoffMicros uint32
-	DecideMicros  uint32 // modelled on the virtual clock
-	BusMicros     uint32
-	SettleMicros  uint32
-	ConfirmMicros uint32
-}
-
-// TotalMicros is the sum of the parts.
-func (l Ledger) TotalMicros() uint32 {
-	return l.DetectMicros + l.HoldoffMicros + l.DecideMicros + l.BusMicros + l.SettleMicros + l.ConfirmMicros
-}
-
-// Cause says why a bundle or side is as it is. Codes are only ever added.
-type Cause uint8
-
-const (
-	CauseNone         Cause = iota
-	CausePlan               // a committed generation
-	CauseLightLost          // signal fail of the selected path
-	CauseLateLight          // light of a candidate while closed
-	CauseGoToLight          // light of a candidate while searching
-	CauseProbe              // light of the probe path
-	CauseRetry              // back to the lost candidate once more
-	CauseNoCandidate        // search over, none answered
-	CauseHostFault          // the host's GPUs are gone
-	CauseHostReturned       //
-	CauseOwnFault           // own transmitter, diode or heater
-	CauseAdopted            // found so at start
-	CauseOperator           // asked for by a person
-	CauseColdStart          // dark since power-up
-	CausePeerSilent         // peer banned
-)
-
-// EventKind names what happened; MessageID gives its registry name.
-type EventKind uint8
-
-const (
-	EvLightLost       EventKind = iota + 1 // a selected path lost its light
-	EvLightFound                           // a selected path has its light
-	EvSwitched                             // a side moved; Ledger tells in what time
-	EvRestored                             // steady light after a switch
-	EvClosed                               // a side closed into loopback
-	EvBanned                               // a candidate is not tried for now
-	EvIsolated                             // the node took itself out
-	EvReturned                             // the node asks to be let in again
-	EvHostFault                            //
-	EvHostOK                               //
-	EvAdopted                              // light found at start differs from the journal
-	EvApplied                              // a generation took effect
-	EvRefused                              // a message was refused
-	EvAlarm                                // raised or cleared, see Alarm and Resolved
-	EvCalibrated                           //
-	EvPathFailed                           // own optics did not follow
-	EvBoundNotMet                          // the derived timers miss the 1 ms target
-	EvSplitBrain                           // same generation, other plan
-	EvStarted                              // the agent started
-	EvLightUnselected                      // light appeared or went on a path not selected
-)
-
-// Severity of an event, in Redfish's words.
-type Severity uint8
-
-const (
-	SeverityOK Severity = iota
-	SeverityWarning
-	SeverityCritical
-)
-
-// Event is one thing that happened on a node. Seq counts per node and never
-// repeats over restarts. The agent sends it again until the planner says, by
-// VerbAckEvents, that it has it; the planner drops what it has seen.
-type Event struct {
-	Version      uint8      `cbor:"0,keyasint"`
-	Node         NodeID     `cbor:"1,keyasint"`
-	Session      Session    `cbor:"2,keyasint"`
-	Seq          uint64     `cbor:"3,keyasint"`
-	Kind         EventKind  `cbor:"4,keyasint"`
-	Severity     Severity   `cbor:"5,keyasint"`
-	AtMicros     uint64     `cbor:"6,keyasint"` // uptime of the agent's clock
-	Bundle       BundleID   `cbor:"7,keyasint"`
-	Path         Path       `cbor:"8,keyasint"` // path it is about, or the new one
-	FromPath     Path       `cbor:"9,keyasint"` // path before
-	Side         Side       `cbor:"10,keyasint"`
-	Ring         RingID     `cbor:"11,keyasint"`
-	Peer         NodeID     `cbor:"12,keyasint"`
-	Cause        Cause      `cbor:"13,keyasint"`
-	Ledger       *Ledger    `cbor:"14,keyasint,omitempty"`
-	Measured     MilliDBm   `cbor:"15,keyasint"`
-	Expected     MilliDBm   `cbor:"16,keyasint"`
-	Count        uint32     `cbor:"17,keyasint"` // merged occurrences, 1 for a single one
-	FirstMicros  uint64     `cbor:"18,keyasint"`
-	Resolved     bool       `cbor:"19,keyasint"`
-	Module       uint8      `cbor:"20,keyasint"` // where it names one
-	Lane         uint8      `cbor:"21,keyasint"`
-	Text         string     `cbor:"22,keyasint,omitempty"`
-	Generation   Generation `cbor:"23,keyasint"`
-	SideBypassed bool       `cbor:"24,keyasint"` // the side stands on another candidate than planned
-}
-
 // BundleReport is the state of one bundle.
 type BundleReport struct {
 	Bundle      BundleID  `cbor:"1,keyasint"`
@@ -298,15 +194,6 @@ type SideReport struct {
 	Banned  uint8     `cbor:"8,keyasint"` // bit i: candidate i
 }
 
-// Alarm is a standing condition.
-type Alarm struct {
-	Kind        EventKind `cbor:"1,keyasint"`
-	Severity    Severity  `cbor:"2,keyasint"`
-	Bundle      BundleID  `cbor:"3,keyasint"`
-	SinceMicros uint64    `cbor:"4,keyasint"`
-	Text        string    `cbor:"5,keyasint,omitempty"`
-}
-
 // Reported is what a node is, retained, and coalesced over at least 200 ms.
 type Reported struct {
 	Version          uint8            `cbor:"0,keyasint"`
@@ -324,7 +211,7 @@ type Reported struct {
 	StagedPlan       Digest           `cbor:"12,keyasint"`
 	BypassSeq        uint64           `cbor:"13,keyasint"`
 	Rings            []RingAssignment `cbor:"14,keyasint"` // as applied
-	Bundles          []BundleReport   `cbor:"15,keyasint"`
+	Bundles          []BundleReport   `cbor:"15,keyasint" max:"16"`
 	Sides            []SideReport     `cbor:"16,keyasint"`
 	Alarms           []Alarm          `cbor:"17,keyasint"`
 	Measured         Envelope         `cbor:"18,keyasint"` // over the node's own bundles
@@ -396,111 +283,4 @@ type PlannerState struct {
 	Seq          uint64 `cbor:"4,keyasint"` // beat number
 	PeriodMillis uint32 `cbor:"5,keyasint"`
 	Fabric       string `cbor:"6,keyasint,omitempty"`
-}
-
-// Noun of an operator's request.
-type Noun uint8
-
-const (
-	NounFabric Noun = iota + 1
-	NounNodes
-	NounNode
-	NounRings
-	NounRing
-	NounWhy
-	NounEvents
-	NounDrain
-	NounUndrain
-	NounHostFault
-	NounHostOK
-)
-
-// OpRequest is an operator's question to the planner.
-type OpRequest struct {
-	Version   uint8  `cbor:"0,keyasint"`
-	Corr      Corr   `cbor:"1,keyasint"`
-	TTLMillis uint32 `cbor:"2,keyasint"`
-	Noun      Noun   `cbor:"3,keyasint"`
-	Node      NodeID `cbor:"4,keyasint"`
-	Ring      RingID `cbor:"5,keyasint"`
-	Bundle    int16  `cbor:"6,keyasint"` // -1: the whole node
-	Page      uint64 `cbor:"7,keyasint"` // 0 = first; else Next of the page before
-}
-
-// RingStatus is the planner's view of one ring.
-type RingStatus struct {
-	Ring           RingID     `cbor:"1,keyasint"`
-	Nodes          []NodeID   `cbor:"2,keyasint"`
-	GPUs           uint32     `cbor:"3,keyasint"`
-	State          RingState  `cbor:"4,keyasint"`
-	Generation     Generation `cbor:"5,keyasint"`
-	Links          uint16     `cbor:"6,keyasint"`
-	LinksConfirmed uint16     `cbor:"7,keyasint"`
-}
-
-// NodeStatus is the planner's view of one node.
-type NodeStatus struct {
-	Node       NodeID     `cbor:"1,keyasint"`
-	Online     bool       `cbor:"2,keyasint"`
-	Mode       Mode       `cbor:"3,keyasint"`
-	Usable     bool       `cbor:"4,keyasint"` // may carry a ring
-	Ring       RingID     `cbor:"5,keyasint"` // 0 = none
-	Want       Generation `cbor:"6,keyasint"`
-	Generation Generation `cbor:"7,keyasint"`
-	Reason     string     `cbor:"8,keyasint,omitempty"` // why not usable
-	Reported   *Reported  `cbor:"9,keyasint,omitempty"` // only for a single node
-}
-
-// WhyLine is one link of a causal chain, earliest first.
-type WhyLine struct {
-	Seq      uint64     `cbor:"1,keyasint"` // planner's event number, 0 = a standing fact
-	AtMillis uint64     `cbor:"2,keyasint"` // planner's wall clock, for people only
-	Node     NodeID     `cbor:"3,keyasint"`
-	Bundle   int16      `cbor:"4,keyasint"` // -1: the node
-	Rule     string     `cbor:"5,keyasint"` // which rule decided
-	Cause    Cause      `cbor:"6,keyasint"`
-	Text     string     `cbor:"7,keyasint"`
-	Measured MilliDBm   `cbor:"8,keyasint"`
-	Expected MilliDBm   `cbor:"9,keyasint"`
-	Gen      Generation `cbor:"10,keyasint"`
-}
-
-// FabricStatus is the planner's view of itself.
-type FabricStatus struct {
-	Name           string     `cbor:"1,keyasint"`
-	Term           Term       `cbor:"2,keyasint"`
-	Generation     Generation `cbor:"3,keyasint"`
-	Nodes          uint32     `cbor:"4,keyasint"`
-	GPUsPerNode    uint32     `cbor:"5,keyasint"`
-	K              uint32     `cbor:"6,keyasint"`
-	TP             uint32     `cbor:"7,keyasint"`
-	Online         uint32     `cbor:"8,keyasint"`
-	Pending        uint32     `cbor:"9,keyasint"` // nodes not yet where they should be
-	EventsSeen     uint64     `cbor:"10,keyasint"`
-	EventGaps      uint64     `cbor:"11,keyasint"`
-	LinksTotal     uint32     `cbor:"12,keyasint"`
-	LinksConfirmed uint32     `cbor:"13,keyasint"`
-}
-
-// LoggedEvent is an event with the planner's number for it.
-type LoggedEvent struct {
-	Seq      uint64 `cbor:"1,keyasint"`
-	AtMillis uint64 `cbor:"2,keyasint"`
-	Event    Event  `cbor:"3,keyasint"`
-}
-
-// OpReply answers an OpRequest, at most MaxPage items a page.
-type OpReply struct {
-	Version uint8         `cbor:"0,keyasint"`
-	Corr    Corr          `cbor:"1,keyasint"`
-	Code    Code          `cbor:"2,keyasint"`
-	Field   string        `cbor:"3,keyasint,omitempty"`
-	Limit   string        `cbor:"4,keyasint,omitempty"`
-	Reason  string        `cbor:"5,keyasint,omitempty"`
-	Next    uint64        `cbor:"6,keyasint"` // 0 = no more
-	Fabric  *FabricStatus `cbor:"7,keyasint,omitempty"`
-	Nodes   []NodeStatus  `cbor:"8,keyasint,omitempty"`
-	Rings   []RingStatus  `cbor:"9,keyasint,omitempty"`
-	Why     []WhyLine     `cbor:"10,keyasint,omitempty"`
-	Events  []LoggedEvent `cbor:"11,keyasint,omitempty"`
 }

@@ -1,0 +1,116 @@
+package proto
+
+// Events, alarms and why they happened.
+
+// Ledger splits one switch into microseconds that add up to its total, from
+// the physical loss of light to confirmed light.
+type Ledger struct {
+	_             struct{} `cbor:",toarray"`
+	DetectMicros  uint32
+	HoldoffMicros uint32
+	DecideMicros  uint32 // modelled on the virtual clock
+	BusMicros     uint32
+	SettleMicros  uint32
+	ConfirmMicros uint32
+}
+
+// TotalMicros is the sum of the parts.
+func (l Ledger) TotalMicros() uint32 {
+	return l.DetectMicros + l.HoldoffMicros + l.DecideMicros + l.BusMicros + l.SettleMicros + l.ConfirmMicros
+}
+
+// Cause says why a bundle or side is as it is. Codes are only ever added.
+type Cause uint8
+
+const (
+	CauseNone         Cause = iota
+	CausePlan               // a committed generation
+	CauseLightLost          // signal fail of the selected path
+	CauseLateLight          // light of a candidate while closed
+	CauseGoToLight          // light of a candidate while searching
+	CauseProbe              // light of the probe path
+	CauseRetry              // back to the lost candidate once more
+	CauseNoCandidate        // search over, none answered
+	CauseHostFault          // the host's GPUs are gone
+	CauseHostReturned       //
+	CauseOwnFault           // own transmitter, diode or heater
+	CauseAdopted            // found so at start
+	CauseOperator           // asked for by a person
+	CauseColdStart          // dark since power-up
+	CausePeerSilent         // peer banned
+)
+
+// EventKind names what happened; MessageID gives its registry name.
+type EventKind uint8
+
+const (
+	EvLightLost       EventKind = iota + 1 // a selected path lost its light
+	EvLightFound                           // a selected path has its light
+	EvSwitched                             // a side moved; Ledger tells in what time
+	EvRestored                             // steady light after a switch
+	EvClosed                               // a side closed into loopback
+	EvBanned                               // a candidate is not tried for now
+	EvIsolated                             // the node took itself out
+	EvReturned                             // the node asks to be let in again
+	EvHostFault                            //
+	EvHostOK                               //
+	EvAdopted                              // light found at start differs from the journal
+	EvApplied                              // a generation took effect
+	EvRefused                              // a message was refused
+	EvAlarm                                // raised or cleared, see Alarm and Resolved
+	EvCalibrated                           //
+	EvPathFailed                           // own optics did not follow
+	EvBoundNotMet                          // the derived timers miss the 1 ms target
+	EvSplitBrain                           // same generation, other plan
+	EvStarted                              // the agent started
+	EvLightUnselected                      // light appeared or went on a path not selected
+)
+
+// Severity of an event, in Redfish's words.
+type Severity uint8
+
+const (
+	SeverityOK Severity = iota
+	SeverityWarning
+	SeverityCritical
+)
+
+// Event is one thing that happened on a node. Seq counts per node and never
+// repeats over restarts. The agent sends it again until the planner says, by
+// VerbAckEvents, that it has it; the planner drops what it has seen.
+type Event struct {
+	Version      uint8      `cbor:"0,keyasint"`
+	Node         NodeID     `cbor:"1,keyasint"`
+	Session      Session    `cbor:"2,keyasint"`
+	Seq          uint64     `cbor:"3,keyasint"`
+	Kind         EventKind  `cbor:"4,keyasint"`
+	Severity     Severity   `cbor:"5,keyasint"`
+	AtMicros     uint64     `cbor:"6,keyasint"` // uptime of the agent's clock
+	Bundle       BundleID   `cbor:"7,keyasint"`
+	Path         Path       `cbor:"8,keyasint"` // path it is about, or the new one
+	FromPath     Path       `cbor:"9,keyasint"` // path before
+	Side         Side       `cbor:"10,keyasint"`
+	Ring         RingID     `cbor:"11,keyasint"`
+	Peer         NodeID     `cbor:"12,keyasint"`
+	Cause        Cause      `cbor:"13,keyasint"`
+	Ledger       *Ledger    `cbor:"14,keyasint,omitempty"`
+	Measured     MilliDBm   `cbor:"15,keyasint"`
+	Expected     MilliDBm   `cbor:"16,keyasint"`
+	Count        uint32     `cbor:"17,keyasint"` // merged occurrences, 1 for a single one
+	FirstMicros  uint64     `cbor:"18,keyasint"`
+	Resolved     bool       `cbor:"19,keyasint"`
+	Module       uint8      `cbor:"20,keyasint"` // where it names one
+	Lane         uint8      `cbor:"21,keyasint"`
+	Text         string     `cbor:"22,keyasint,omitempty"`
+	Generation   Generation `cbor:"23,keyasint"`
+	SideBypassed bool       `cbor:"24,keyasint"` // the side stands on another candidate than planned
+}
+
+// Alarm is a standing condition.
+type Alarm struct {
+	Kind        EventKind `cbor:"1,keyasint"`
+	Severity    Severity  `cbor:"2,keyasint"`
+	Bundle      BundleID  `cbor:"3,keyasint"`
+	SinceMicros uint64    `cbor:"4,keyasint"`
+	Text        string    `cbor:"5,keyasint,omitempty"`
+}

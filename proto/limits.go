@@ -1,0 +1,34 @@
+package proto
+
+// Limits of the wire. A receiver refuses what exceeds them and names the one
+// exceeded; a sender's Encode refuses it first.
+const (
+	MaxPayload = 64 << 10 // bytes of a message; chosen: mosquitto and embedded brokers hold thousands of these
+	MaxArray   = 256      // elements of an array in node messages, where a field says no other
+	MaxMembers = 4096     // nodes of one ring in an answer to an operator
+	MaxPairs   = 64       // pairs of a map; chosen: twice the widest message
+	MaxNesting = 12       // chosen: the deepest message, a node's report in an answer, has 8 levels
+	MaxText    = 512      // bytes of a text, where a field says no other
+	MaxName    = 64       // characters of a fabric's or client's name in a topic
+
+	MaxBundles    = 16         // of a node; a node has one a GPU at most, and 4 or 8 GPUs
+	MaxCandidates = 8          // of a side: SideReport.Banned has a bit for each
+	MaxRings      = 1          // that a node may be in
+	MaxTTLMillis  = 600_000    // of a command or request; chosen: nobody waits longer than 10 minutes
+	MaxTimeMicros = 60_000_000 // of a time in an Envelope; chosen: a minute is no switching time
+	MaxPeriod     = 300_000    // milliseconds between two signs of life of a planner
+	maxLedger     = 1<<32 - 1  // microseconds in all: TotalMicros must not wrap
+)
+
+// Clip shortens a text to MaxText bytes without tearing a character, so that
+// a long reason never keeps a message from leaving.
+func Clip(s string) string {
+	if len(s) <= MaxText {
+		return s
+	}
+	end := MaxText
+	for end > 0 && s[end]&0xC0 == 0x80 {
+		end--
+	}
+	return s[:end]
+}

@@ -1,0 +1,113 @@
+package proto
+
+// Questions of operators to the planner, and its answers.
+
+// MaxPage bounds the items of one page of an answer.
+const MaxPage = 256
+
+// Noun of an operator's request.
+type Noun uint8
+
+const (
+	NounFabric Noun = iota + 1
+	NounNodes
+	NounNode
+	NounRings
+	NounRing
+	NounWhy
+	NounEvents
+	NounDrain
+	NounUndrain
+	NounHostFault
+	NounHostOK
+)
+
+// OpRequest is an operator's question to the planner.
+type OpRequest struct {
+	Version   uint8  `cbor:"0,keyasint"`
+	Corr      Corr   `cbor:"1,keyasint"`
+	TTLMillis uint32 `cbor:"2,keyasint"`
+	Noun      Noun   `cbor:"3,keyasint"`
+	Node      NodeID `cbor:"4,keyasint"`
+	Ring      RingID `cbor:"5,keyasint"`
+	Bundle    int16  `cbor:"6,keyasint"` // -1: the whole node
+	Page      uint64 `cbor:"7,keyasint"` // 0 = first; else Next of the page before
+}
+
+// RingStatus is the planner's view of one ring.
+type RingStatus struct {
+	Ring           RingID     `cbor:"1,keyasint"`
+	Nodes          []NodeID   `cbor:"2,keyasint" max:"4096"`
+	GPUs           uint32     `cbor:"3,keyasint"`
+	State          RingState  `cbor:"4,keyasint"`
+	Generation     Generation `cbor:"5,keyasint"`
+	Links          uint16     `cbor:"6,keyasint"`
+	LinksConfirmed uint16     `cbor:"7,keyasint"`
+}
+
+// NodeStatus is the planner's view of one node.
+type NodeStatus struct {
+	Node       NodeID     `cbor:"1,keyasint"`
+	Online     bool       `cbor:"2,keyasint"`
+	Mode       Mode       `cbor:"3,keyasint"`
+	Usable     bool       `cbor:"4,keyasint"` // may carry a ring
+	Ring       RingID     `cbor:"5,keyasint"` // 0 = none
+	Want       Generation `cbor:"6,keyasint"`
+	Generation Generation `cbor:"7,keyasint"`
+	Reason     string     `cbor:"8,keyasint,omitempty"` // why not usable
+	Reported   *Reported  `cbor:"9,keyasint,omitempty"` // only for a single node
+}
+
+// WhyLine is one link of a causal chain, earliest first.
+type WhyLine struct {
+	Seq      uint64     `cbor:"1,keyasint"` // planner's event number, 0 = a standing fact
+	AtMillis uint64     `cbor:"2,keyasint"` // planner's wall clock, for people only
+	Node     NodeID     `cbor:"3,keyasint"`
+	Bundle   int16      `cbor:"4,keyasint"` // -1: the node
+	Rule     string     `cbor:"5,keyasint"` // which rule decided
+	Cause    Cause      `cbor:"6,keyasint"`
+	Text     string     `cbor:"7,keyasint"`
+	Measured MilliDBm   `cbor:"8,keyasint"`
+	Expected MilliDBm   `cbor:"9,keyasint"`
+	Gen      Generation `cbor:"10,keyasint"`
+}
+
+// FabricStatus is the planner's view of itself.
+type FabricStatus struct {
+	Name           string     `cbor:"1,keyasint"`
+	Term           Term       `cbor:"2,keyasint"`
+	Generation     Generation `cbor:"3,keyasint"`
+	Nodes          uint32     `cbor:"4,keyasint"`
+	GPUsPerNode    uint32     `cbor:"5,keyasint"`
+	K              uint32     `cbor:"6,keyasint"`
+	TP             uint32     `cbor:"7,keyasint"`
+	Online         uint32     `cbor:"8,keyasint"`
+	Pending        uint32     `cbor:"9,keyasint"` // nodes not yet where they should be
+	EventsSeen     uint64     `cbor:"10,keyasint"`
+	EventGaps      uint64     `cbor:"11,keyasint"`
+	LinksTotal     uint32     `cbor:"12,keyasint"`
+	LinksConfirmed uint32     `cbor:"13,keyasint"`
+}
+
+// LoggedEvent is an event with the planner's number for it.
+type LoggedEvent struct {
+	Seq      uint64 `cbor:"1,keyasint"`
+	AtMillis uint64 `cbor:"2,keyasint"`
+	Event    Event  `cbor:"3,keyasint"`
+}
+
+// OpReply answers an OpRequest, at most MaxPage items a page.
+type OpReply struct {
+	Version uint8         `cbor:"0,keyasint"`
+	Corr    Corr          `cbor:"1,keyasint"`
+	Code    Code          `cbor:"2,keyasint"`
+	Field   string        `cbor:"3,keyasint,omitempty"`
+	Limit   string        `cbor:"4,keyasint,omitempty"`
+	Reason  string        `cbor:"5,keyasint,omitempty"`
+	Next    uint64        `cbor:"6,keyasint"` // 0 = no more
+	Fabric  *FabricStatus `cbor:"7,keyasint,omitempty"`
+	Nodes   []NodeStatus  `cbor:"8,keyasint,omitempty"`
+	Rings   []RingStatus  `cbor:"9,keyasint,omitempty"`
+	Why     []WhyLine     `cbor:"10,keyasint,omitempty"`
+	Events  []LoggedEvent `cbor:"11,keyasint,omitempty"`
+}
