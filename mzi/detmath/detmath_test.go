@@ -28,7 +28,8 @@ func ulps(got, want, floor float64) float64 {
 // Goal: every function agrees with the standard library to a few units in the
 // last place over its range.
 // Method: 200,000 points each. Near a zero of sine or cosine the distance is
-// counted against a result of 1e-6, since both round the argument there.
+// counted against a result of 1e-6, since both round the argument there. The
+// library's own power is off by up to 7, see TestWholePowersOfTen.
 func TestAgreesWithTheLibrary(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -47,7 +48,7 @@ func TestAgreesWithTheLibrary(t *testing.T) {
 		{"log", 1e-9, 1e9, 0, Log, math.Log, 2},
 		{"log near one", 0.5, 2, 0, Log, math.Log, 2},
 		{"log10", 1e-9, 1, 0, Log10, math.Log10, 3},
-		{"pow10", -3, 3, 0, Pow10, func(x float64) float64 { return math.Pow(10, x) }, 3},
+		{"pow10", -3, 3, 0, Pow10, func(x float64) float64 { return math.Pow(10, x) }, 8},
 		{"atan, right", -8, 8, 0, func(y float64) float64 { return Atan2(y, 1) }, func(y float64) float64 { return math.Atan2(y, 1) }, 2},
 		{"atan, left", -8, 8, 0, func(y float64) float64 { return Atan2(y, -3) }, func(y float64) float64 { return math.Atan2(y, -3) }, 2},
 		{"decibels there and back", 1e-9, 10, 0, func(x float64) float64 { return FromDB(DB(x)) }, func(x float64) float64 { return x }, 60},
