@@ -1,0 +1,217 @@
+package linux
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"ringlight/hal"
+)
+
+// maxQueue bounds the work that waits for one bus. chosen: four times what
+// the agent ever has under way on one.
+const maxQueue = 256
+
+// wire carries out one message at a time.
+type wire interface {
+	transfer(*hal.Msg) error
+	read() []byte
+	close() error
+}
+
+// owner is the one goroutine that uses a bus.
+type owner struct {
+	id    hal.BusID
+	name  string
+	wire  wire
+	clock func() time.Duration
+	post  func(hal.Event)
+
+	mu      sync.Mutex
+	work    *sync.Cond
+	queue   [hal.NumClasses][]*hal.Op
+	waiting int
+	closed  bool
+	// Set while the kernel sits on a transfer whose op has been given up.
+	stuck   bool
+	current *hal.Op
+	started time.Duration
+	message int
+
+	watchdog *time.Timer
+	ended    chan struct{}
+}
+
+func newOwner(id hal.BusID, name string, w wire, clock func() time.Duration, post func(hal.Event)) *owner {
+	o := &owner{id: id, name: name, wire: w, clock: clock, post: post, ended: make(chan struct{})}
+	o.work = sync.NewCond(&o.mu)
+	o.watchdog = time.AfterFunc(time.Hour, o.overdue)
+	o.watchdog.Stop()
+	go o.run()
+	return o
+}
+
+func (o *owner) submit(op *hal.Op) error {
+	if op.Class >= hal.NumClasses || len(op.Msgs) == 0 {
+		return fmt.Errorf("%s: class %d, %d messages: %w", o.name, op.Class, len(op.Msgs), hal.ErrOutOfRange)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.closed:
+		return hal.ErrClosed
+	case o.waiting >= maxQueue:
+		return fmt.Errorf("%s: %w", o.name, hal.ErrQueueFull)
+	}
+	o.queue[op.Class] = append(o.queue[op.Class], op)
+	o.waiting++
+	o.work.Signal()
+	if o.stuck {
+		// The owner is inside the kernel; someone else must say so, and not
+		// from inside Submit.
+		go o.flush(hal.ErrBusStuck)
+	}
+	return nil
+}
+
+// take returns the next op by class, nil when the bus is closed.
+func (o *owner) take() *hal.Op {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for {
+		for c := range o.queue {
+			if q := o.queue[c]; len(q) > 0 {
+				op := q[0]
+				copy(q, q[1:])
+				q[len(q)-1] = nil
+				o.queue[c] = q[:len(q)-1]
+				o.waiting--
+				o.current, o.started, o.message = op, o.clock(), 0
+				deadline := op.Deadline
+				if deadline <= 0 {
+					deadline = hal.DefaultDeadline
+				}
+				o.watchdog.Reset(deadline)
+				return op
+			}
+		}
+		if o.closed {
+			return nil
+		}
+		o.work.Wait()
+	}
+}
+
+func (o *owner) run() {
+	defer close(o.ended)
+	// Switching waits behind this goroutine: it keeps its thread, so that a
+	// transfer starts without the scheduler's help.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for op := o.take(); op != nil; op = o.take() {
+		o.carryOut(op)
+	}
+}
+
+func (o *owner) carryOut(op *hal.Op) {
+	for i := range op.Msgs {
+		m := &op.Msgs[i]
+		addr := m.Addr
+		err := o.wire.transfer(m)
+		o.mu.Lock()
+		if o.current != op { // the watchdog gave it up, and op is no longer ours
+			o.stuck = false
+			o.mu.Unlock()
+			return
+		}
+		if err == nil {
+			copy(m.R, o.wire.read())
+			o.message = i + 1
+		}
+		o.mu.Unlock()
+		if err != nil {
+			o.finish(op, i, fmt.Errorf("%s: %#x: %w", o.name, addr, err))
+			return
+		}
+	}
+	o.finish(op, 0, nil)
+}
+
+// finish posts the completion of the current op, unless the watchdog did.
+func (o *owner) finish(op *hal.Op, message int, err error) {
+	o.mu.Lock()
+	if o.current != op {
+		o.stuck = false
+		o.mu.Unlock()
+		return
+	}
+	start, end := o.started, o.clock()
+	o.current = nil
+	o.watchdog.Stop()
+	o.mu.Unlock()
+	o.post(hal.Event{Completion: &hal.Completion{Bus: o.id, Op: op, Start: start, End: end, Msg: message, Err: err}})
+}
+
+// overdue is called when an op has not ended by its deadline: the op and
+// everything behind it fail now, whatever the kernel does.
+func (o *owner) overdue() {
+	o.mu.Lock()
+	op, start, message := o.current, o.started, o.message
+	if op == nil {
+		o.mu.Unlock()
+		return
+	}
+	deadline := op.Deadline
+	if deadline <= 0 {
+		deadline = hal.DefaultDeadline
+	}
+	now := o.clock()
+	if left := deadline - (now - start); left > 0 { // late call for an earlier op
+		o.watchdog.Reset(left)
+		o.mu.Unlock()
+		return
+	}
+	o.current, o.stuck = nil, true
+	message = min(message, len(op.Msgs)-1)
+	addr := op.Msgs[message].Addr
+	o.mu.Unlock()
+	err := fmt.Errorf("%s: %#x: after %v: %w", o.name, addr, now-start, hal.ErrTimeout)
+	o.post(hal.Event{Completion: &hal.Completion{Bus: o.id, Op: op, Start: start, End: now, Msg: message, Err: err}})
+	o.flush(hal.ErrBusStuck)
+}
+
+// flush fails all that waits while the bus is stuck or closed.
+func (o *owner) flush(cause error) {
+	o.mu.Lock()
+	if !o.stuck && !o.closed {
+		o.mu.Unlock()
+		return
+	}
+	var ops []*hal.Op
+	for c := range o.queue {
+		ops = append(ops, o.queue[c]...)
+		o.queue[c] = nil
+	}
+	o.waiting = 0
+	o.mu.Unlock()
+	now := o.clock()
+	for _, op := range ops {
+		o.post(hal.Event{Completion: &hal.Completion{Bus: o.id, Op: op, Start: now, End: now, Err: fmt.Errorf("%s: %w", o.name, cause)}})
+	}
+}
+
+// shut ends the owner; what waits fails. It does not wait for a stuck bus.
+func (o *owner) shut() error {
+	o.mu.Lock()
+	o.closed = true
+	stuck := o.stuck
+	o.work.Broadcast()
+	o.mu.Unlock()
+	o.flush(hal.ErrClosed)
+	if stuck {
+		return fmt.Errorf("%s: %w", o.name, hal.ErrBusStuck)
+	}
+	<-o.ended
+	return o.wire.close()
+}

@@ -1,0 +1,335 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"periph.io/x/conn/v3"
+	"periph.io/x/conn/v3/gpio"
+	"periph.io/x/conn/v3/spi"
+
+	"ringlight/hal"
+)
+
+func sinceStart() func() time.Duration {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
+}
+
+// stop ends an owner whose wire has no file to close.
+func stop(o *owner) {
+	o.mu.Lock()
+	o.closed = true
+	o.work.Broadcast()
+	o.mu.Unlock()
+	<-o.ended
+}
+
+// gate is a wire that waits to be let through.
+type gate struct {
+	entered chan uint16
+	open    chan error
+	back    []byte
+}
+
+func (g *gate) transfer(m *hal.Msg) error {
+	g.entered <- m.Addr
+	err := <-g.open
+	g.back = append(g.back[:0], make([]byte, len(m.R))...)
+	for i := range g.back {
+		g.back[i] = byte(m.Addr)
+	}
+	return err
+}
+func (g *gate) read() []byte { return g.back }
+func (g *gate) close() error { return nil }
+
+func gated(t *testing.T) (*owner, *gate, chan hal.Event) {
+	t.Helper()
+	g := &gate{entered: make(chan uint16), open: make(chan error)}
+	events := make(chan hal.Event, 512)
+	return newOwner(3, "gate", g, sinceStart(), func(ev hal.Event) { events <- ev }), g, events
+}
+
+func op(class hal.Class, addrs ...uint16) *hal.Op {
+	o := &hal.Op{Class: class}
+	for _, a := range addrs {
+		o.Msgs = append(o.Msgs, hal.Msg{Addr: a, W: []byte{1}, R: make([]byte, 1)})
+	}
+	return o
+}
+
+func TestSwitchingGoesFirst(t *testing.T) {
+	// Goal: work waits by class, and within a class in order; an op under way
+	// is not broken into.
+	o, g, events := gated(t)
+	first := op(hal.ClassHousekeeping, 1, 2)
+	submit(t, o, first)
+	if got := <-g.entered; got != 1 {
+		t.Fatal(got)
+	}
+	for i, c := range []hal.Class{hal.ClassHousekeeping, hal.ClassSafety, hal.ClassSwitch, hal.ClassVerify, hal.ClassSwitch} {
+		submit(t, o, op(c, uint16(10+i)))
+	}
+	g.open <- nil
+	for _, want := range []uint16{2, 12, 14, 13, 11, 10} {
+		if got := <-g.entered; got != want {
+			t.Errorf("address %d on the wire, want %d", got, want)
+		}
+		g.open <- nil
+	}
+	done := (<-events).Completion
+	if done.Op != first || done.Err != nil || done.Bus != 3 || first.Msgs[1].R[0] != 2 || done.End < done.Start {
+		t.Errorf("completion %+v, read %v", done, first.Msgs[1].R)
+	}
+	if err := o.shut(); err != nil {
+		t.Error(err)
+	}
+	if err := o.submit(op(0, 1)); !errors.Is(err, hal.ErrClosed) {
+		t.Errorf("after close: %v", err)
+	}
+}
+
+func TestHangingBusDelaysNobody(t *testing.T) {
+	// Goal: an op that the kernel does not end fails at its deadline, what
+	// waits behind it at once, and the bus works again when the kernel lets go;
+	// the late answer touches nothing.
+	o, g, events := gated(t)
+	hung := op(hal.ClassVerify, 5)
+	hung.Deadline = time.Millisecond
+	submit(t, o, hung)
+	<-g.entered
+	waiting := op(hal.ClassSwitch, 6)
+	submit(t, o, waiting)
+	if done := (<-events).Completion; done.Op != hung || !errors.Is(done.Err, hal.ErrTimeout) || done.End-done.Start < time.Millisecond {
+		t.Fatalf("%+v", done)
+	}
+	if done := (<-events).Completion; done.Op != waiting || !errors.Is(done.Err, hal.ErrBusStuck) {
+		t.Fatalf("%+v", done)
+	}
+	late := op(hal.ClassSwitch, 7)
+	submit(t, o, late)
+	if done := (<-events).Completion; done.Op != late || !errors.Is(done.Err, hal.ErrBusStuck) {
+		t.Fatalf("%+v", done)
+	}
+	g.open <- nil // the kernel lets go
+	after := op(hal.ClassSwitch, 8)
+	// The owner may still be on its way out of the kernel: asked again, it
+	// answers in the end.
+	for {
+		submit(t, o, after)
+		var done *hal.Completion
+		select {
+		case addr := <-g.entered:
+			if addr != 8 {
+				t.Fatal(addr)
+			}
+			g.open <- nil
+			done = (<-events).Completion
+		case ev := <-events:
+			done = ev.Completion
+		}
+		if done.Op != after {
+			t.Fatalf("%+v", done)
+		}
+		if done.Err == nil {
+			break
+		}
+	}
+	if hung.Msgs[0].R[0] != 0 {
+		t.Error("a transfer given up still wrote into its op")
+	}
+	o.shut()
+}
+
+func TestQueueAndFirstErrorAreBounded(t *testing.T) {
+	o, g, events := gated(t)
+	bad := op(hal.ClassSafety, 1, 2, 3)
+	submit(t, o, bad)
+	<-g.entered
+	for range maxQueue {
+		submit(t, o, op(hal.ClassHousekeeping, 9))
+	}
+	if err := o.submit(op(hal.ClassSwitch, 9)); !errors.Is(err, hal.ErrQueueFull) {
+		t.Errorf("queue over its limit: %v", err)
+	}
+	if err := o.submit(&hal.Op{}); !errors.Is(err, hal.ErrOutOfRange) {
+		t.Errorf("an op of nothing: %v", err)
+	}
+	g.open <- nil
+	<-g.entered
+	g.open <- fmt.Errorf("wire: %w", hal.ErrByteNACK)
+	if done := (<-events).Completion; done.Msg != 1 || !errors.Is(done.Err, hal.ErrByteNACK) {
+		t.Errorf("%+v, want message 1 to have failed", done)
+	}
+	closing := make(chan error)
+	<-g.entered
+	go func() { closing <- o.shut() }()
+	for n := 0; n < maxQueue-1; n++ { // all but the one under way end closed
+		if done := (<-events).Completion; !errors.Is(done.Err, hal.ErrClosed) {
+			t.Fatalf("%+v", done)
+		}
+	}
+	g.open <- nil
+	if err := <-closing; err != nil {
+		t.Error(err)
+	}
+}
+
+func submit(t *testing.T, o *owner, op *hal.Op) {
+	t.Helper()
+	if err := o.submit(op); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// frames is an spi.Conn that records packets and answers with their
+// complement.
+type frames struct {
+	calls [][]spi.Packet
+	err   error
+}
+
+func (f *frames) String() string       { return "frames" }
+func (f *frames) Duplex() conn.Duplex  { return conn.Full }
+func (f *frames) Tx(w, r []byte) error { return errors.New("frames: Tx used") }
+func (f *frames) TxPackets(p []spi.Packet) error {
+	f.calls = append(f.calls, append([]spi.Packet(nil), p...))
+	for _, k := range p {
+		for i := range k.R {
+			k.R[i] = ^k.W[i]
+		}
+	}
+	return f.err
+}
+
+func TestSPIFramesAreSplit(t *testing.T) {
+	// Goal: a chip sees its select rise after every frame, and periph never
+	// gets more packets in one call than it keeps safe.
+	f := &frames{}
+	opened := 0
+	b := &spiBus{conns: map[uint16]spi.Conn{}, open: func(cs int) (spi.Conn, func() error, error) {
+		opened++
+		if cs == 9 {
+			return nil, nil, hal.ErrNoDevice
+		}
+		return f, func() error { return nil }, nil
+	}}
+	w := make([]byte, 3*10)
+	for i := range w {
+		w[i] = byte(i)
+	}
+	m := &hal.Msg{Addr: 2, Frame: 3, W: w, R: make([]byte, len(w))}
+	if err := b.transfer(m); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, c := range f.calls {
+		if len(c) > maxPackets {
+			t.Errorf("%d packets in one call", len(c))
+		}
+		for _, p := range c {
+			if len(p.W) != 3 || p.KeepCS || p.W[0] != byte(3*n) || len(p.R) != 3 {
+				t.Errorf("packet %d: %+v", n, p)
+			}
+			n++
+		}
+	}
+	if n != 10 || b.read()[29] != ^byte(29) {
+		t.Errorf("%d packets, read %v", n, b.read())
+	}
+	if err := b.transfer(&hal.Msg{Addr: 2, Frame: 3, W: w[:6]}); err != nil || opened != 1 || f.calls[3][0].R != nil {
+		t.Errorf("write only: %v, opened %d times", err, opened)
+	}
+	for name, m := range map[string]hal.Msg{ // any order: independent rows
+		"no frame": {Addr: 2, W: w}, "half a frame": {Addr: 2, Frame: 3, W: w[:4]}, "empty": {Addr: 2, Frame: 3},
+		"short read": {Addr: 2, Frame: 3, W: w, R: make([]byte, 3)},
+	} {
+		if err := b.transfer(&m); !errors.Is(err, hal.ErrOutOfRange) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := b.transfer(&hal.Msg{Addr: 9, Frame: 3, W: w[:3]}); !errors.Is(err, hal.ErrNoDevice) {
+		t.Errorf("absent select: %v", err)
+	}
+	if _, err := openSPI("/dev/spidev1", 1); err == nil {
+		t.Error("a device name without its dot was taken")
+	}
+}
+
+// button is a line moved by the test.
+type button struct {
+	level  chan gpio.Level // levels for Read, in order; the last repeats
+	last   gpio.Level
+	edges  chan bool
+	halted chan bool
+}
+
+func (b *button) In(gpio.Pull, gpio.Edge) error { return nil }
+func (b *button) Read() gpio.Level {
+	select {
+	case b.last = <-b.level:
+	default:
+	}
+	return b.last
+}
+func (b *button) WaitForEdge(timeout time.Duration) bool {
+	if timeout > 0 {
+		select {
+		case e := <-b.edges:
+			return e
+		default:
+			return false
+		}
+	}
+	select {
+	case e := <-b.edges:
+		return e
+	case <-b.halted:
+		return false
+	}
+}
+func (b *button) Halt() error {
+	select {
+	case b.halted <- true:
+	default:
+	}
+	return nil
+}
+
+func TestEveryEdgeOfALineIsTold(t *testing.T) {
+	// Goal: a glitch too short to be read is still two edges; an edge that the
+	// kernel dropped is made up for; an active-low line is turned over.
+	for _, invert := range []bool{false, true} {
+		b := &button{level: make(chan gpio.Level, 8), edges: make(chan bool, 8), halted: make(chan bool)}
+		b.last = gpio.Level(!invert)
+		events := make(chan hal.Event, 8)
+		w, err := newWatcher(4, hal.Line{ActiveLow: invert}, b, sinceStart(), func(ev hal.Event) { events <- ev })
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := func(what string, levels ...bool) {
+			t.Helper()
+			for _, high := range levels {
+				if e := (<-events).Edge; e.Line != 4 || e.High != high {
+					t.Errorf("%s: %+v, want high %v", what, e, high)
+				}
+			}
+		}
+		b.edges <- true // down and up again before anybody read
+		b.edges <- true
+		want("glitch", false, true)
+		b.level <- gpio.Level(invert)
+		b.edges <- true
+		want("fall", false)
+		// Up and down, of which the kernel kept one.
+		b.edges <- true
+		want("dropped", true, false)
+		if w.level() {
+			t.Error("level is high")
+		}
+		w.shut()
+	}
+}
