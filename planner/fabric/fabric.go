@@ -1,0 +1,190 @@
+package fabric
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ringlight/proto"
+)
+
+// Topology says whether the last node is a neighbour of the first.
+type Topology string
+
+const (
+	Line Topology = "line"
+	Ring Topology = "ring"
+)
+
+// SpareLayout says where the nodes go that are kept free.
+type SpareLayout string
+
+const (
+	Beside SpareLayout = "beside" // spread, so that each ring reaches one
+	AtEnd  SpareLayout = "end"    // behind the last ring
+)
+
+// Port is one external path of one bundle of one node. As text it is
+// "node/bundle/path".
+type Port struct {
+	Node   proto.NodeID
+	Bundle proto.BundleID
+	Path   proto.Path // External1 or External2
+}
+
+func (p Port) String() string {
+	return fmt.Sprintf("%d/%d/%s", p.Node, p.Bundle, p.Path)
+}
+
+// MarshalText writes "node/bundle/path".
+func (p Port) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads "node/bundle/path".
+func (p *Port) UnmarshalText(text []byte) error {
+	parts := strings.Split(string(text), "/")
+	if len(parts) != 3 {
+		return fmt.Errorf("port %q: want node/bundle/path", text)
+	}
+	n, err := strconv.ParseUint(parts[0], 10, 32)
+	if err != nil {
+		return fmt.Errorf("port %q: node: want an integer from 0", text)
+	}
+	b, err := strconv.ParseUint(parts[1], 10, 8)
+	if err != nil {
+		return fmt.Errorf("port %q: bundle: want an integer from 0 to 255", text)
+	}
+	path, err := proto.ParsePath(parts[2])
+	if err != nil {
+		return fmt.Errorf("port %q: %w", text, err)
+	}
+	if !path.External() {
+		return fmt.Errorf("port %q: a fibre hangs on external1 or external2", text)
+	}
+	*p = Port{Node: proto.NodeID(n), Bundle: proto.BundleID(b), Path: path}
+	return nil
+}
+
+// Fibre joins two ports. A crossed one joins upper half to upper half.
+type Fibre struct {
+	A       Port `json:"a"`
+	B       Port `json:"b"`
+	Crossed bool `json:"crossed,omitempty"`
+}
+
+// Fabric is the whole description. Nodes are numbered in HBD order from 0.
+type Fabric struct {
+	Name        string      `json:"name"`
+	Nodes       int         `json:"nodes"`
+	GPUsPerNode int         `json:"gpus_per_node"`
+	Bundles     int         `json:"bundles"` // per node
+	K           int         `json:"k"`       // hops that a fibre may span
+	Topology    Topology    `json:"topology"`
+	TP          int         `json:"tp"`     // GPUs of one ring
+	Spares      int         `json:"spares"` // nodes kept free
+	SpareLayout SpareLayout `json:"spare_layout"`
+	Fibres      []Fibre     `json:"fibres"`
+
+	peers []end // by port: what hangs on its other end
+}
+
+type end struct {
+	port    Port
+	crossed bool
+	present bool
+}
+
+// Link is what one node uses to reach another.
+type Link struct {
+	Local   Port
+	Remote  Port
+	Crossed bool
+}
+
+// GroupNodes is the number of nodes in one whole ring.
+func (f *Fabric) GroupNodes() int { return f.TP / f.GPUsPerNode }
+
+// TargetRings is the number of rings that the fabric carries when every node
+// is well: as many as fit beside the spares.
+func (f *Fabric) TargetRings() int { return (f.Nodes - f.Spares) / f.GroupNodes() }
+
+// Distance is the number of hops from a to b in HBD order, the short way
+// round on a ring.
+func (f *Fabric) Distance(a, b proto.NodeID) int {
+	d := int(b) - int(a)
+	if d < 0 {
+		d = -d
+	}
+	if f.Topology == Ring && f.Nodes-d < d {
+		d = f.Nodes - d
+	}
+	return d
+}
+
+// At is what the fibre on a port leads to.
+func (f *Fabric) At(p Port) (remote Port, crossed, ok bool) {
+	i := f.index(p)
+	if i < 0 || i >= len(f.peers) || !f.peers[i].present {
+		return Port{}, false, false
+	}
+	return f.peers[i].port, f.peers[i].crossed, true
+}
+
+// Link finds the fibre from a to b.
+func (f *Fabric) Link(a, b proto.NodeID) (Link, bool) {
+	if int(a) >= f.Nodes {
+		return Link{}, false
+	}
+	for bundle := range f.Bundles {
+		for path := proto.External1; path <= proto.External2; path++ {
+			p := Port{Node: a, Bundle: proto.BundleID(bundle), Path: path}
+			if e := f.peers[f.index(p)]; e.present && e.port.Node == b {
+				return Link{Local: p, Remote: e.port, Crossed: e.crossed}, true
+			}
+		}
+	}
+	return Link{}, false
+}
+
+// SharedBundle reports whether some node reaches -K and +K over one bundle,
+// so that it cannot use both at once.
+func (f *Fabric) SharedBundle() bool {
+	for n := range f.Nodes {
+		left, okLeft := f.Link(proto.NodeID(n), f.offset(n, -f.K))
+		right, okRight := f.Link(proto.NodeID(n), f.offset(n, f.K))
+		if okLeft && okRight && left.Local.Bundle == right.Local.Bundle {
+			return true
+		}
+	}
+	return false
+}
+
+// offset is the node at a distance, or one that does not exist.
+func (f *Fabric) offset(n, by int) proto.NodeID {
+	to := n + by
+	if f.Topology == Ring {
+		to = ((to % f.Nodes) + f.Nodes) % f.Nodes
+	}
+	if to < 0 || to >= f.Nodes {
+		return noNode
+	}
+	return proto.NodeID(to)
+}
+
+const noNode = ^proto.NodeID(0)
+
+// index is the place of a port in peers, -1 for a port that cannot exist.
+func (f *Fabric) index(p Port) int {
+	if int(p.Node) >= f.Nodes || int(p.Bundle) >= f.Bundles || !p.Path.External() {
+		return -1
+	}
+	return (int(p.Node)*f.Bundles+int(p.Bundle))*2 + int(p.Path-proto.External1)
+}
+
+// connect fills the index from the fibres; Validate has passed.
+func (f *Fabric) connect() {
+	f.peers = make([]end, f.Nodes*f.Bundles*2)
+	for _, x := range f.Fibres {
+		f.peers[f.index(x.A)] = end{x.B, x.Crossed, true}
+		f.peers[f.index(x.B)] = end{x.A, x.Crossed, true}
+	}
+}

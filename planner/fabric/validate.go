@@ -1,0 +1,242 @@
+package fabric
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"ringlight/proto"
+)
+
+// Limits of a description.
+const (
+	MaxNodes       = 1 << 20 // chosen: four million GPUs; one planner's store and memory
+	MaxGPUsPerNode = 16      // chosen: twice the largest node of [IHBD]
+	MaxBundles     = 8       // a board's latches and buses hold no more
+	MaxGroupNodes  = 256     // a ring's members fit into one array on the wire
+	MaxNameLength  = 64      // one level of a topic
+	maxErrors      = 20      // enough to mend a file, few enough to read
+)
+
+// Error is one thing wrong with a description.
+type Error struct {
+	Field   string // the key
+	Limit   string // what would have been right
+	Message string
+}
+
+func (e *Error) Error() string { return e.Field + ": " + e.Message }
+
+func wrong(field, limit, format string, args ...any) error {
+	return &Error{field, limit, fmt.Sprintf(format, args...) + ": want " + limit}
+}
+
+// Parse reads a description strictly and validates it.
+func Parse(data []byte) (*Fabric, error) {
+	f := new(Fabric)
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(f); err != nil {
+		return nil, &Error{"fabric", "strict JSON of the documented keys", err.Error()}
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, &Error{"fabric", "one JSON object", "something follows the description"}
+	}
+	if f.SpareLayout == "" {
+		f.SpareLayout = Beside
+	}
+	if err := f.Validate(); err != nil {
+		return nil, err
+	}
+	f.connect()
+	return f, nil
+}
+
+// Encode writes the description as JSON, one fibre a line.
+func (f *Fabric) Encode() []byte {
+	head := *f
+	head.Fibres = nil
+	text, err := json.MarshalIndent(&head, "", "  ")
+	if err != nil {
+		panic("fabric: a description always encodes: " + err.Error())
+	}
+	var out bytes.Buffer
+	out.Write(bytes.TrimSuffix(text, []byte("null\n}")))
+	out.WriteString("[")
+	for i := range f.Fibres {
+		line, err := json.Marshal(&f.Fibres[i])
+		if err != nil {
+			panic("fabric: a fibre always encodes: " + err.Error())
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString("\n    ")
+		out.Write(line)
+	}
+	out.WriteString("\n  ]\n}\n")
+	return out.Bytes()
+}
+
+// Validate joins everything that is wrong; each error is an *Error.
+func (f *Fabric) Validate() error {
+	if err := f.validateSizes(); err != nil {
+		return err // the fibres cannot be judged without them
+	}
+	return f.validateFibres()
+}
+
+func (f *Fabric) validateSizes() error {
+	var errs []error
+	if !validName(f.Name) {
+		errs = append(errs, wrong("name", "1 to 64 of a-z, 0-9 and -", "%q", f.Name))
+	}
+	span := func(field string, v, lo, hi int) bool {
+		if v < lo || v > hi {
+			errs = append(errs, wrong(field, fmt.Sprintf("%d to %d", lo, hi), "%d", v))
+			return false
+		}
+		return true
+	}
+	okNodes := span("nodes", f.Nodes, 1, MaxNodes)
+	okGPUs := span("gpus_per_node", f.GPUsPerNode, 1, MaxGPUsPerNode)
+	okK := span("k", f.K, 1, MaxBundles)
+	span("bundles", f.Bundles, 1, MaxBundles)
+	if okGPUs && okK && DefaultBundles(f.K) > f.GPUsPerNode {
+		errs = append(errs, wrong("k", fmt.Sprintf("at most gpus_per_node (%d), at least 2 GPUs", f.GPUsPerNode),
+			"%d hops need %d bundles, and a node has one gap per GPU", f.K, DefaultBundles(f.K)))
+	}
+	if okGPUs && f.Bundles > f.GPUsPerNode {
+		errs = append(errs, wrong("bundles", fmt.Sprintf("at most gpus_per_node (%d)", f.GPUsPerNode), "%d", f.Bundles))
+	}
+	if f.Topology != Line && f.Topology != Ring {
+		errs = append(errs, wrong("topology", "line or ring", "%q", f.Topology))
+	}
+	if f.SpareLayout != Beside && f.SpareLayout != AtEnd {
+		errs = append(errs, wrong("spare_layout", "beside or end", "%q", f.SpareLayout))
+	}
+	if okNodes && okK && f.Topology == Ring && f.Nodes < 2*f.K+1 {
+		errs = append(errs, wrong("nodes", fmt.Sprintf("at least 2k+1 = %d on a ring", 2*f.K+1), "%d", f.Nodes))
+	}
+	if okGPUs && okNodes {
+		errs = append(errs, f.validateGroups()...)
+	}
+	return errors.Join(errs...)
+}
+
+func (f *Fabric) validateGroups() []error {
+	if f.TP < f.GPUsPerNode || f.TP%f.GPUsPerNode != 0 {
+		return []error{wrong("tp", fmt.Sprintf("a multiple of gpus_per_node (%d)", f.GPUsPerNode), "%d", f.TP)}
+	}
+	var errs []error
+	m := f.GroupNodes()
+	if most := min(f.Nodes, MaxGroupNodes); m > most {
+		errs = append(errs, wrong("tp", fmt.Sprintf("at most %d GPUs", most*f.GPUsPerNode), "%d", f.TP))
+	}
+	if f.Spares < 0 || f.Spares > f.Nodes-m {
+		errs = append(errs, wrong("spares", fmt.Sprintf("0 to %d, room for one ring", max(0, f.Nodes-m)), "%d", f.Spares))
+	}
+	return errs
+}
+
+func (f *Fabric) validateFibres() error {
+	var errs []error
+	add := func(err error) bool {
+		errs = append(errs, err)
+		return len(errs) < maxErrors
+	}
+	used := make([]bool, f.Nodes*f.Bundles*2)
+	for i, x := range f.Fibres {
+		for _, p := range [2]Port{x.A, x.B} {
+			at := f.index(p)
+			if at < 0 {
+				if !add(wrong(fmt.Sprintf("fibres[%d]", i), fmt.Sprintf("node below %d, bundle below %d", f.Nodes, f.Bundles), "no port %s", p)) {
+					return errors.Join(errs...)
+				}
+				continue
+			}
+			if used[at] {
+				if !add(wrong(fmt.Sprintf("fibres[%d]", i), "one fibre a port", "port %s is taken", p)) {
+					return errors.Join(errs...)
+				}
+			}
+			used[at] = true
+		}
+		if x.A.Node == x.B.Node && !add(wrong(fmt.Sprintf("fibres[%d]", i), "two different nodes", "node %d to itself", x.A.Node)) {
+			return errors.Join(errs...)
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return f.validateReach()
+}
+
+// validateReach checks that every pair of nodes up to K apart has a fibre,
+// that left and right never share a bundle but for -K and +K, and the seam.
+func (f *Fabric) validateReach() error {
+	g := *f
+	g.connect()
+	var errs []error
+	var seam, crossed int
+	for n := 0; n < f.Nodes && len(errs) < maxErrors; n++ {
+		for hop := 1; hop <= f.K; hop++ {
+			to := f.offset(n, hop)
+			if to == noNode {
+				continue
+			}
+			link, ok := g.Link(proto.NodeID(n), to)
+			if !ok {
+				errs = append(errs, wrong("fibres", fmt.Sprintf("a fibre between any two nodes up to k = %d apart", f.K), "none from node %d to node %d", n, to))
+				continue
+			}
+			if int(to) < n {
+				seam++
+				if link.Crossed {
+					crossed++
+				}
+			}
+			for back := 1; back <= f.K; back++ {
+				left, ok := g.Link(proto.NodeID(n), f.offset(n, -back))
+				if ok && left.Local.Bundle == link.Local.Bundle && (hop != f.K || back != f.K) {
+					errs = append(errs, wrong("fibres", "left and right on different bundles, but for -k and +k",
+						"node %d reaches nodes %d and %d over bundle %d", n, left.Remote.Node, to, link.Local.Bundle))
+				}
+			}
+		}
+	}
+	if crossed != 0 && crossed != seam {
+		errs = append(errs, wrong("fibres", "every link over the seam crossed, or none", "%d of %d", crossed, seam))
+	}
+	return errors.Join(errs...)
+}
+
+// SeamCrossed reports whether a closed ring over the seam would be one GPU
+// cycle. Without it every ring must stay a line with loopback ends.
+func (f *Fabric) SeamCrossed() bool {
+	if f.Topology != Ring {
+		return false
+	}
+	for hop := 1; hop <= f.K; hop++ {
+		for n := f.Nodes - hop; n < f.Nodes; n++ {
+			if link, ok := f.Link(proto.NodeID(n), f.offset(n, hop)); !ok || !link.Crossed {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func validName(s string) bool {
+	if s == "" || len(s) > MaxNameLength {
+		return false
+	}
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,14 @@
+// Package ring places TP groups on a K-hop fabric ([IHBD] sec 4.2, 4.3).
+//
+// A group is a line of nodes in HBD order, each at most K hops from the next;
+// its ends are closed by loopback, so it never needs the fabric's seam to be
+// crossed, even where it passes over it. Place finds as many groups as there
+// can be; Replace mends running groups after a fault or a repair and touches
+// as few of them as it can, which no paper has.
+//
+// Unlike [IHBD] Alg. 2, placement knows that with an odd K the offsets -K and
+// +K of a node hang on one bundle, and never gives a node both.
+//
+// It is pure, knows no terms and no messages, and decides nothing about what
+// counts as a fault.
+package ring

@@ -1,0 +1,261 @@
+package ring
+
+import (
+	"slices"
+
+	"ringlight/proto"
+)
+
+// Group is one running ring.
+type Group struct {
+	ID     proto.RingID
+	Nodes  []proto.NodeID // left to right
+	Frozen bool           // must stay exactly as it is
+}
+
+// Mend is one re-placement.
+type Mend struct {
+	Order
+	Size   int
+	Usable func(proto.NodeID) bool // a member that is not usable is lost
+	Free   func(proto.NodeID) bool // a node in no group that may join one
+	Target int                     // groups wanted in all, running ones included
+	Spread bool
+}
+
+// Result of a re-placement.
+type Result struct {
+	Groups  []Group // running ones in their order, then new ones with ID 0
+	Touched []int   // indices into Groups that differ from before or are new
+	Gone    []proto.RingID
+	Joined  []proto.NodeID // nodes that joined a running group
+	Freed   []proto.NodeID // usable members that lost their group
+}
+
+// Replace mends running groups. A group with every member usable and no place
+// to fill is not touched. A group that lost members keeps as many of the rest
+// as can stay one line, then takes free nodes that reach it by fibre, up to
+// Size; the groups that lack fewest come first, so that most become whole.
+// New groups come from what is still free, up to Target.
+func (m Mend) Replace(running []Group) Result {
+	var r Result
+	taken := make([]bool, m.Nodes)
+	lost := make([]int, len(running)) // members not usable any more
+	for i, g := range running {
+		for _, n := range g.Nodes {
+			taken[n] = true
+			if !g.Frozen && !m.Usable(n) {
+				lost[i]++
+			}
+		}
+		r.Groups = append(r.Groups, Group{ID: g.ID, Nodes: slices.Clone(g.Nodes), Frozen: g.Frozen})
+	}
+	m.mendAll(&r, taken, lost)
+	kept := r.Groups[:0]
+	for i, g := range r.Groups {
+		switch {
+		case len(g.Nodes) == 0:
+			r.Gone = append(r.Gone, g.ID)
+			continue
+		case !slices.Equal(g.Nodes, running[i].Nodes):
+			r.Touched = append(r.Touched, len(kept))
+		}
+		kept = append(kept, g)
+	}
+	r.Groups = kept
+	m.addGroups(&r, taken)
+	return r
+}
+
+// mendAll brings every group that is short as near to Size as it gets. A
+// second round lets a group take what another had to give up in the first.
+func (m Mend) mendAll(r *Result, taken []bool, lost []int) {
+	var short []int
+	for i, g := range r.Groups {
+		if !g.Frozen && (lost[i] > 0 || len(g.Nodes) < m.Size) {
+			short = append(short, i)
+		}
+	}
+	slices.SortStableFunc(short, func(a, b int) int {
+		return (len(r.Groups[b].Nodes) - lost[b]) - (len(r.Groups[a].Nodes) - lost[a])
+	})
+	for round := 0; round < 2; round++ {
+		freed := false
+		for _, i := range short {
+			g := &r.Groups[i]
+			if len(g.Nodes) == 0 {
+				continue
+			}
+			line := m.mend(g.Nodes, taken)
+			for _, n := range g.Nodes {
+				if !slices.Contains(line, n) {
+					taken[n] = false
+					if m.Usable(n) {
+						r.Freed = append(r.Freed, n)
+						freed = true
+					}
+				}
+			}
+			for _, n := range line {
+				if !slices.Contains(g.Nodes, n) {
+					taken[n] = true
+					if at := slices.Index(r.Freed, n); at >= 0 {
+						r.Freed = slices.Delete(r.Freed, at, at+1)
+					}
+					r.Joined = append(r.Joined, n)
+				}
+			}
+			g.Nodes = line
+		}
+		if !freed {
+			return
+		}
+	}
+}
+
+func (m Mend) addGroups(r *Result, taken []bool) {
+	want := m.Target - len(r.Groups)
+	if want <= 0 {
+		return
+	}
+	fresh := Place(Problem{Order: m.Order, Size: m.Size, Want: want, Spread: m.Spread,
+		Usable: func(n proto.NodeID) bool { return !taken[n] && m.Free(n) }})
+	for _, nodes := range fresh {
+		r.Touched = append(r.Touched, len(r.Groups))
+		r.Groups = append(r.Groups, Group{Nodes: nodes})
+		r.Freed = slices.DeleteFunc(r.Freed, func(n proto.NodeID) bool { return slices.Contains(nodes, n) })
+	}
+}
+
+// place is one node that a mended group may hold, at its position relative to
+// the group's first member.
+type place struct {
+	at     int
+	node   proto.NodeID
+	member bool
+}
+
+// score orders lines: most members kept, then most nodes, then the shortest
+// line, then new nodes to the right, where a spread placement puts a group's
+// own spare.
+type score struct{ kept, nodes, span, right int }
+
+func (s score) less(t score) bool {
+	if s.kept != t.kept {
+		return s.kept < t.kept
+	}
+	if s.nodes != t.nodes {
+		return s.nodes < t.nodes
+	}
+	if s.span != t.span {
+		return s.span > t.span
+	}
+	return s.right < t.right
+}
+
+// cell is the best line that ends at a place with so many nodes and with its
+// last gap being K or not.
+type cell struct {
+	score
+	from     int  // place before, -1: the line starts here
+	fromWide bool // which of that place's two cells
+	valid    bool
+}
+
+// mend finds the best line of usable members and free nodes within reach: a
+// dynamic program over place, number of nodes and whether the last gap was K.
+func (m Mend) mend(nodes []proto.NodeID, taken []bool) []proto.NodeID {
+	places := m.places(nodes, taken)
+	if len(places) == 0 {
+		return nil
+	}
+	cells := make([]cell, len(places)*m.Size*2)
+	at := func(place, count, wide int) *cell { return &cells[(place*m.Size+count-1)*2+wide] }
+	best, bestAt, bestCount := cell{}, -1, 0
+	bestWide := 0
+	for i, p := range places {
+		own := score{nodes: 1, right: p.at}
+		if p.member {
+			own.kept, own.right = 1, 0
+		}
+		*at(i, 1, 0) = cell{score: own, from: -1, valid: true}
+		for j := i - 1; j >= 0 && p.at-places[j].at <= m.K; j-- {
+			gap := p.at - places[j].at
+			wide := 0
+			if gap == m.K {
+				wide = 1
+			}
+			for count := 1; count < m.Size; count++ {
+				for before := range 2 {
+					from := at(j, count, before)
+					if !from.valid || m.Shared && before == 1 && wide == 1 {
+						continue
+					}
+					s := score{from.kept + own.kept, from.nodes + 1, from.span + gap, from.right + own.right}
+					if to := at(i, count+1, wide); !to.valid || to.less(s) {
+						*to = cell{s, j, before == 1, true}
+					}
+				}
+			}
+		}
+		for count := 1; count <= m.Size; count++ {
+			for wide := range 2 {
+				if c := at(i, count, wide); c.valid && c.kept > 0 && (bestAt < 0 || best.less(c.score)) {
+					best, bestAt, bestCount, bestWide = *c, i, count, wide
+				}
+			}
+		}
+	}
+	if bestAt < 0 {
+		return nil
+	}
+	line := make([]proto.NodeID, bestCount)
+	for i, count, wide := bestAt, bestCount, bestWide; count > 0; count-- {
+		c := at(i, count, wide)
+		line[count-1] = places[i].node
+		i, wide = c.from, 0
+		if c.fromWide {
+			wide = 1
+		}
+	}
+	return line
+}
+
+// places lists what a group may hold: its usable members, and free nodes
+// between them and within reach of its ends, in HBD order.
+func (m Mend) places(nodes []proto.NodeID, taken []bool) []place {
+	span, members := 0, map[proto.NodeID]bool{}
+	for i, n := range nodes {
+		if i > 0 {
+			span += m.Ahead(nodes[i-1], n)
+		}
+		members[n] = m.Usable(n)
+	}
+	reach := m.K * m.Size // no line of Size nodes goes further beyond an end
+	left, right := reach, reach
+	if m.Wrap {
+		// Never see a node twice: the window is at most once round.
+		room := m.Nodes - 1 - span
+		left, right = min(left, room/2), min(right, room-room/2)
+	}
+	var out []place
+	first := int(nodes[0])
+	for at := -left; at <= span+right; at++ {
+		pos := first + at
+		if m.Wrap {
+			pos = ((pos % m.Nodes) + m.Nodes) % m.Nodes
+		}
+		if pos < 0 || pos >= m.Nodes {
+			continue
+		}
+		n := proto.NodeID(pos)
+		usable, member := members[n]
+		switch {
+		case member && usable:
+			out = append(out, place{at, n, true})
+		case !member && !taken[n] && m.Free(n):
+			out = append(out, place{at, n, false})
+		}
+	}
+	return out
+}
