@@ -84,8 +84,8 @@ func AppendEncode(dst []byte, msg any) ([]byte, error) {
 
 // Decode reads a payload into msg, a pointer to a message, which is cleared
 // first. It returns how many unknown keys it skipped. The error is an *Error.
-// With code Invalid msg is filled, so that an answer can echo it; with any
-// other it is not.
+// With code Invalid, which is Validate's, msg is filled so that an answer can
+// echo it; with any other code it is empty.
 func Decode(payload []byte, msg any) (unknown int, err error) {
 	v := reflect.ValueOf(msg)
 	if v.Kind() != reflect.Pointer || v.IsNil() || shapes[v.Type().Elem()] == nil {

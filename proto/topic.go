@@ -140,7 +140,8 @@ func ParseTopic(s string) (Topic, error) {
 	}
 	rest, ok := strings.CutPrefix(s, topicRoot)
 	if !ok {
-		if strings.HasPrefix(s, "ocs/v") {
+		major, _, more := strings.Cut(strings.TrimPrefix(s, "ocs/v"), "/")
+		if _, isNumber := parseID(major); isNumber && more {
 			return Topic{}, &Error{Code: WrongVersion, Field: "topic", Limit: topicRoot, Reason: Clip(strconv.Quote(s))}
 		}
 		return bad("want " + topicRoot + "...")

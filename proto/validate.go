@@ -1,14 +1,10 @@
 package proto
 
-import (
-	"strconv"
-)
+import "strconv"
 
 // What the form alone does not say. Codes that are only ever added (Cause,
 // EventKind, Code, Sensor, Noun, Verb, Phase) are not checked against today's
 // list: who does not know one keeps it, counts it or answers Unsupported.
-
-func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
 func checkVersion(v uint8) *Error {
 	if v != Version {
@@ -18,79 +14,112 @@ func checkVersion(v uint8) *Error {
 }
 
 // rules collects the first broken rule, so that a Validate reads as a list.
-type rules struct{ err *Error }
+// The names are put together only when one is broken.
+type rules struct {
+	err   *Error
+	list  string // the element of the message that is being checked, if list is set
+	index int
+}
 
-func (r *rules) version(v uint8) { r.first(checkVersion(v)) }
-
-func (r *rules) first(e *Error) {
+func (r *rules) version(v uint8) {
 	if r.err == nil {
+		if r.err = checkVersion(v); r.err != nil {
+			r.err.Field = r.name("version")
+		}
+	}
+}
+
+// element makes the following rules speak of list[i].
+func (r *rules) element(list string, i int) { r.list, r.index = list, i }
+
+func (r *rules) name(field string) string {
+	if r.list == "" {
+		return field
+	}
+	name := r.list + "[" + strconv.Itoa(r.index) + "]"
+	if field == "" {
+		return name
+	}
+	return name + "." + field
+}
+
+func (r *rules) broken(field, limit, format string, args ...any) {
+	if r.err == nil {
+		r.err = invalid(r.name(field), limit, format, args...)
+	}
+}
+
+// inside takes over what a check of a part found.
+func (r *rules) inside(field string, e *Error) {
+	if r.err == nil && e != nil {
+		e.Field = r.name(field) + "." + e.Field
 		r.err = e
 	}
 }
 
 func (r *rules) atLeast(field string, low, got uint64) {
-	if r.err == nil && got < low {
-		r.err = invalid(field, "at least "+strconv.FormatUint(low, 10), "%d", got)
+	if got < low {
+		r.broken(field, "at least "+strconv.FormatUint(low, 10), "%d", got)
 	}
 }
 
 func (r *rules) within(field string, low, high, got uint64) {
-	if r.err == nil && (got < low || got > high) {
-		r.err = invalid(field, strconv.FormatUint(low, 10)+" to "+strconv.FormatUint(high, 10), "%d", got)
+	if got < low || got > high {
+		r.broken(field, strconv.FormatUint(low, 10)+" to "+strconv.FormatUint(high, 10), "%d", got)
 	}
 }
 
-func (r *rules) result() error {
-	if r.err == nil {
-		return nil
-	}
-	return r.err
-}
+func (r *rules) result() error { return result(r.err) }
 
 // check is for envelopes inside other messages; all zero means not measured.
-func (e Envelope) check(field string) *Error {
+func (e *Envelope) check() *Error {
 	var r rules
-	r.within(field+".detect_max_micros", uint64(e.DetectMinMicros), MaxTimeMicros, uint64(e.DetectMaxMicros))
-	r.within(field+".switch_max_micros", uint64(e.SwitchMinMicros), MaxTimeMicros, uint64(e.SwitchMaxMicros))
-	r.within(field+".skew_micros", 0, MaxTimeMicros, uint64(e.SkewMicros))
+	r.within("detect_max_micros", uint64(e.DetectMinMicros), MaxTimeMicros, uint64(e.DetectMaxMicros))
+	r.within("switch_max_micros", uint64(e.SwitchMinMicros), MaxTimeMicros, uint64(e.SwitchMaxMicros))
+	r.within("skew_micros", 0, MaxTimeMicros, uint64(e.SkewMicros))
 	return r.err
 }
 
-func checkCandidates(field string, list []Candidate, working uint8, used *[MaxBundles][NumPaths]bool) *Error {
+type fibres [MaxBundles][NumPaths]bool
+
+func checkCandidates(name string, list []Candidate, working uint8, used *fibres) *Error {
+	var r rules
 	for i := range list {
 		c := &list[i]
-		var r rules
-		if c.Bundle >= MaxBundles {
-			r.within(at(field, i)+".bundle", 0, MaxBundles-1, uint64(c.Bundle))
-		} else if !c.Path.External() {
-			r.first(invalid(at(field, i)+".path", "external1 or external2", "%v", c.Path))
-		} else if used[c.Bundle][c.Path] {
-			r.first(invalid(at(field, i)+".path", "each fibre once", "bundle %d %v twice", c.Bundle, c.Path))
+		r.element(name, i)
+		switch {
+		case c.Bundle >= MaxBundles:
+			r.within("bundle", 0, MaxBundles-1, uint64(c.Bundle))
+		case !c.Path.External():
+			r.broken("path", "external1 or external2", "%v", c.Path)
+		case used[c.Bundle][c.Path]:
+			r.broken("path", "each fibre once", "bundle %d %v twice", c.Bundle, c.Path)
 		}
 		if r.err != nil {
 			return r.err
 		}
 		used[c.Bundle][c.Path] = true
 	}
+	r.element("", 0)
 	if len(list) > 0 && int(working) >= len(list) {
-		return invalid(field+"_working", "below "+strconv.Itoa(len(list)), "%d", working)
+		r.broken(name+"_working", "below "+strconv.Itoa(len(list)), "%d", working)
 	}
-	return nil
+	return r.err
 }
 
-func (a *RingAssignment) check(field string) *Error {
+func (a *RingAssignment) check() *Error {
 	var r rules
-	r.atLeast(field+".ring", 1, uint64(a.Ring))
-	r.atLeast(field+".generation", 1, uint64(a.Generation))
-	r.atLeast(field+".size", uint64(a.Position)+1, uint64(a.Size))
-	r.within(field+".policy", 0, uint64(PolicyHold), uint64(a.Policy))
-	r.first(a.Envelope.check(field + ".envelope"))
-	var used [MaxBundles][NumPaths]bool
+	r.atLeast("ring", 1, uint64(a.Ring))
+	r.atLeast("generation", 1, uint64(a.Generation))
+	r.atLeast("size", uint64(a.Position)+1, uint64(a.Size))
+	r.within("policy", 0, uint64(PolicyHold), uint64(a.Policy))
+	r.inside("envelope", a.Envelope.check())
+	var used fibres
 	if r.err == nil {
-		r.first(checkCandidates(field+".left", a.Left, a.LeftWorking, &used))
+		r.err = checkCandidates("left", a.Left, a.LeftWorking, &used)
 	}
 	if r.err == nil {
-		r.first(checkCandidates(field+".right", a.Right, a.RightWorking, &used))
+		r.err = checkCandidates("right", a.Right, a.RightWorking, &used)
 	}
 	return r.err
 }
@@ -101,28 +130,29 @@ func (d Desired) Validate() error {
 	r.atLeast("term", 1, uint64(d.Term))
 	r.atLeast("generation", 1, uint64(d.Generation))
 	for i := range d.Rings {
-		if r.err != nil {
-			break
-		}
-		a, field := &d.Rings[i], at("rings", i)
-		r.first(a.check(field))
-		r.within(field+".generation", 1, uint64(d.Generation), uint64(a.Generation))
-		r.first(noPeer(field+".left", a.Left, d.Node))
-		r.first(noPeer(field+".right", a.Right, d.Node))
+		a := &d.Rings[i]
+		r.element("rings", i)
+		r.inside("", a.check())
+		r.within("generation", 1, uint64(d.Generation), uint64(a.Generation))
+		r.inside("", notItself("left", a.Left, d.Node))
+		r.inside("", notItself("right", a.Right, d.Node))
 	}
-	if r.err == nil && len(d.Decisions) == 0 {
-		r.first(invalid("decisions", "at least one ring", "nothing could ever decide it"))
+	r.element("", 0)
+	if len(d.Decisions) == 0 {
+		r.broken("decisions", "at least one ring", "nothing could ever decide it")
 	}
 	return r.result()
 }
 
-func noPeer(field string, list []Candidate, self NodeID) *Error {
-	for i := range list {
-		if list[i].Peer == self {
-			return invalid(at(field, i)+".peer", "another node", "node %d itself", self)
+func notItself(list string, candidates []Candidate, self NodeID) *Error {
+	var r rules
+	for i := range candidates {
+		if candidates[i].Peer == self {
+			r.element(list, i)
+			r.broken("peer", "another node", "node %d itself", self)
 		}
 	}
-	return nil
+	return r.err
 }
 
 func (d Decision) Validate() error {
@@ -150,51 +180,35 @@ func (a Ack) Validate() error {
 	r.atLeast("session", 1, uint64(a.Session))
 	r.atLeast("phase", 1, uint64(a.Phase))
 	for i := range a.Events {
-		r.first(a.Events[i].check(at("events", i) + "."))
+		r.element("events", i)
+		r.inside("", a.Events[i].check())
 	}
 	return r.result()
 }
 
-func (e Event) Validate() error {
-	if err := e.check(""); err != nil {
-		return err
-	}
-	return nil
-}
+func (e Event) Validate() error { return result(e.check()) }
 
-// check has the path of the event in its message as a prefix.
-func (e *Event) check(prefix string) *Error {
-	if v := checkVersion(e.Version); v != nil {
-		v.Field = prefix + v.Field
-		return v
-	}
-	bad := ""
-	low, high, got := uint64(1), uint64(1)<<63, uint64(0)
-	switch {
-	case e.Session == 0:
-		bad = "session"
-	case e.Seq == 0:
-		bad = "seq"
-	case e.Kind == 0:
-		bad = "kind"
-	case e.Count == 0:
-		bad = "count"
-	case e.Severity > SeverityCritical:
-		bad, low, high, got = "severity", 0, uint64(SeverityCritical), uint64(e.Severity)
-	case e.Path >= numPaths:
-		bad, low, high, got = "path", 0, uint64(numPaths)-1, uint64(e.Path)
-	case e.FromPath >= numPaths:
-		bad, low, high, got = "from_path", 0, uint64(numPaths)-1, uint64(e.FromPath)
-	case e.Side > Right:
-		bad, low, high, got = "side", 0, uint64(Right), uint64(e.Side)
-	case e.Ledger != nil && e.Ledger.sum() > maxLedger:
-		bad, low, high, got = "ledger", 0, maxLedger, e.Ledger.sum()
-	}
-	if bad == "" {
+func result(e *Error) error {
+	if e == nil {
 		return nil
 	}
+	return e
+}
+
+func (e *Event) check() *Error {
 	var r rules
-	r.within(prefix+bad, low, high, got)
+	r.version(e.Version)
+	r.atLeast("session", 1, uint64(e.Session))
+	r.atLeast("seq", 1, e.Seq)
+	r.atLeast("kind", 1, uint64(e.Kind))
+	r.atLeast("count", 1, uint64(e.Count))
+	r.within("severity", 0, uint64(SeverityCritical), uint64(e.Severity))
+	r.within("path", 0, uint64(numPaths)-1, uint64(e.Path))
+	r.within("from_path", 0, uint64(numPaths)-1, uint64(e.FromPath))
+	r.within("side", 0, uint64(Right), uint64(e.Side))
+	if e.Ledger != nil {
+		r.within("ledger", 0, maxLedger, e.Ledger.sum())
+	}
 	return r.err
 }
 
@@ -203,41 +217,37 @@ func (l *Ledger) sum() uint64 {
 		uint64(l.BusMicros) + uint64(l.SettleMicros) + uint64(l.ConfirmMicros)
 }
 
-func (m Reported) Validate() error {
-	if err := m.check(""); err != nil {
-		return err
-	}
-	return nil
-}
+func (m Reported) Validate() error { return result(m.check()) }
 
-func (m *Reported) check(prefix string) *Error {
+func (m *Reported) check() *Error {
 	var r rules
-	if v := checkVersion(m.Version); v != nil {
-		v.Field = prefix + v.Field
-		return v
-	}
-	r.atLeast(prefix+"session", 1, uint64(m.Session))
-	r.first(m.Measured.check(prefix + "measured"))
+	r.version(m.Version)
+	r.atLeast("session", 1, uint64(m.Session))
+	r.inside("measured", m.Measured.check())
 	for i := range m.Rings {
-		r.first(m.Rings[i].check(at(prefix+"rings", i)))
+		r.element("rings", i)
+		r.inside("", m.Rings[i].check())
 	}
 	for i := range m.Bundles {
-		b, field := &m.Bundles[i], at(prefix+"bundles", i)
-		r.within(field+".bundle", 0, MaxBundles-1, uint64(b.Bundle))
-		r.within(field+".path", 0, uint64(numPaths)-1, uint64(b.Path))
-		r.within(field+".state", 0, uint64(Failed), uint64(b.State))
-		r.within(field+".override", 0, uint64(PoweredOff), uint64(b.Override))
-		r.within(field+".lit", 0, 1<<numPaths-1, uint64(b.Lit))
+		b := &m.Bundles[i]
+		r.element("bundles", i)
+		r.within("bundle", 0, MaxBundles-1, uint64(b.Bundle))
+		r.within("path", 0, uint64(numPaths)-1, uint64(b.Path))
+		r.within("state", 0, uint64(Failed), uint64(b.State))
+		r.within("override", 0, uint64(PoweredOff), uint64(b.Override))
+		r.within("lit", 0, 1<<numPaths-1, uint64(b.Lit))
 	}
 	for i := range m.Sides {
-		s, field := &m.Sides[i], at(prefix+"sides", i)
-		r.within(field+".side", 0, uint64(Right), uint64(s.Side))
+		s := &m.Sides[i]
+		r.element("sides", i)
+		r.within("side", 0, uint64(Right), uint64(s.Side))
 		if s.Current < -1 || s.Current >= MaxCandidates {
-			r.first(invalid(field+".current", "-1 to "+strconv.Itoa(MaxCandidates-1), "%d", s.Current))
+			r.broken("current", "-1 to "+strconv.Itoa(MaxCandidates-1), "%d", s.Current)
 		}
 	}
 	for i := range m.Alarms {
-		r.within(at(prefix+"alarms", i)+".severity", 0, uint64(SeverityCritical), uint64(m.Alarms[i].Severity))
+		r.element("alarms", i)
+		r.within("severity", 0, uint64(SeverityCritical), uint64(m.Alarms[i].Severity))
 	}
 	return r.err
 }
@@ -246,7 +256,7 @@ func (p Presence) Validate() error {
 	var r rules
 	r.version(p.Version)
 	r.atLeast("session", 1, uint64(p.Session))
-	r.first(p.Measured.check("measured"))
+	r.inside("measured", p.Measured.check())
 	return r.result()
 }
 
@@ -255,9 +265,8 @@ func (h Health) Validate() error {
 	r.version(h.Version)
 	r.atLeast("session", 1, uint64(h.Session))
 	for i := range h.Samples {
-		if h.Samples[i].Sensor == 0 {
-			r.atLeast(at("samples", i)+".sensor", 1, 0)
-		}
+		r.element("samples", i)
+		r.atLeast("sensor", 1, uint64(h.Samples[i].Sensor))
 	}
 	return r.result()
 }
@@ -279,7 +288,7 @@ func (q OpRequest) Validate() error {
 	r.within("ttl_millis", 1, MaxTTLMillis, uint64(q.TTLMillis))
 	r.atLeast("noun", 1, uint64(q.Noun))
 	if q.Bundle < -1 || q.Bundle >= MaxBundles {
-		r.first(invalid("bundle", "-1 to "+strconv.Itoa(MaxBundles-1), "%d", q.Bundle))
+		r.broken("bundle", "-1 to "+strconv.Itoa(MaxBundles-1), "%d", q.Bundle)
 	}
 	return r.result()
 }
@@ -289,11 +298,13 @@ func (p OpReply) Validate() error {
 	r.version(p.Version)
 	for i := range p.Nodes {
 		if p.Nodes[i].Reported != nil {
-			r.first(p.Nodes[i].Reported.check(at("nodes", i) + ".reported."))
+			r.element("nodes", i)
+			r.inside("reported", p.Nodes[i].Reported.check())
 		}
 	}
 	for i := range p.Events {
-		r.first(p.Events[i].Event.check(at("events", i) + ".event."))
+		r.element("events", i)
+		r.inside("event", p.Events[i].Event.check())
 	}
 	return r.result()
 }

@@ -151,7 +151,7 @@ func (w *walker) value(s *shape) *Error {
 	case shapeUint:
 		arg, err := w.want(majorUint)
 		if err == nil && arg > s.max {
-			err = w.fail(Invalid, "at most "+strconv.FormatUint(s.max, 10), strconv.FormatUint(arg, 10))
+			err = w.fail(Malformed, "at most "+strconv.FormatUint(s.max, 10), strconv.FormatUint(arg, 10))
 		}
 		return err
 	case shapeInt:
@@ -180,7 +180,7 @@ func (w *walker) signed(s *shape) *Error {
 	case major == majorUint && arg <= s.max:
 	case major == majorNegative && arg <= uint64(-1-s.min):
 	case major == majorUint || major == majorNegative:
-		return w.fail(Invalid, strconv.FormatInt(s.min, 10)+" to "+strconv.FormatUint(s.max, 10), "out of range")
+		return w.fail(Malformed, strconv.FormatInt(s.min, 10)+" to "+strconv.FormatUint(s.max, 10), "out of range")
 	default:
 		w.pos = start
 		_, err = w.want(majorUint)
@@ -274,27 +274,21 @@ func (w *walker) mapOf(s *shape) *Error {
 	next := 0 // fields before it are done
 	for i := range pairs {
 		start := w.pos
-		major, key, err := w.head()
+		key, err := w.want(majorUint)
 		if err != nil {
 			return err
-		}
-		if major != majorUint {
-			w.pos = start
-			if err := w.skip(); err != nil {
-				return err
-			}
 		}
 		if err := w.inOrder(last, w.in[start:w.pos]); err != nil {
 			return err
 		}
 		last = w.in[start:w.pos]
-		for next < len(s.fields) && (major != majorUint || s.fields[next].key < key) {
+		for next < len(s.fields) && s.fields[next].key < key {
 			if err := w.absent(&s.fields[next]); err != nil {
 				return err
 			}
 			next++
 		}
-		if next == len(s.fields) || s.fields[next].key != key || major != majorUint {
+		if next == len(s.fields) || s.fields[next].key != key {
 			w.unknown++
 			if err := w.skip(); err != nil {
 				return err

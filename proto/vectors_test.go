@@ -1,0 +1,341 @@
+package proto
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/vectors.txt")
+
+func testDesired() Desired {
+	return Desired{Version: Version, Node: 19, Term: 2, Generation: 300, Plan: DigestOf([]byte("plan")),
+		Rings: []RingAssignment{{Ring: 3, Generation: 299, Position: 3, Size: 8, Policy: PolicyBypass,
+			Envelope: Envelope{DetectMaxMicros: 150, DetectMinMicros: 40, SwitchMaxMicros: 250, SwitchMinMicros: 75, SkewMicros: 500},
+			Left:     []Candidate{{Bundle: 0, Path: External1, Peer: 18, Others: true}, {Bundle: 0, Path: External2, Peer: 17, Others: true}},
+			Right:    []Candidate{{Bundle: 1, Path: External1, Peer: 20, Others: true}, {Bundle: 1, Path: External2, Peer: 21, Others: true, Crossed: true}},
+		}},
+		Decisions: []RingID{3, 4}, BypassSeq: 7}
+}
+
+func testEvent() Event {
+	return Event{Version: Version, Node: 19, Session: 0x1122334455667788, Seq: 70000, Kind: EvSwitched,
+		Severity: SeverityWarning, AtMicros: 5_000_000_000, Bundle: 1, Path: External2, FromPath: External1,
+		Side: Right, Ring: 3, Peer: 21, Cause: CauseLightLost, Measured: -4612, Expected: -4600, Count: 1,
+		FirstMicros: 4_999_999_593, Module: 3, Lane: 2, Generation: 300, SideBypassed: true, Text: "µ",
+		Ledger: &Ledger{DetectMicros: 96, DecideMicros: 8, BusMicros: 61, SettleMicros: 48, ConfirmMicros: 194}}
+}
+
+func testReported() Reported {
+	d := testDesired()
+	return Reported{Version: Version, Node: 19, Session: 5, Seq: 2, UptimeMicros: 1 << 40, Mode: ModeService,
+		SeenTerm: 2, Term: 2, Generation: 300, Plan: d.Plan, StagedTerm: 2, StagedGeneration: 301,
+		StagedPlan: DigestOf([]byte("next")), BypassSeq: 7, Rings: d.Rings,
+		Bundles: []BundleReport{{Bundle: 0, Path: External1, State: Tuned, Cause: CausePlan, Expected: -4600,
+			Measured: -4612, Lit: 1 << External1, Flaps: 1, Calibration: DigestOf([]byte("cal"))},
+			{Bundle: 1, Path: Loopback, State: Tuned, Cause: CauseNoCandidate, Expected: -2300, Measured: NoPower, Lit: 1 << Loopback}},
+		Sides: []SideReport{{Ring: 3, Side: Left, State: SideWork, Peer: 18},
+			{Ring: 3, Side: Right, State: SideClosed, Request: SignalFail, Current: -1, Banned: 3}},
+		Alarms:   []Alarm{{Kind: EvPathFailed, Severity: SeverityCritical, Bundle: 1, SinceMicros: 9, Text: "heater stuck"}},
+		Measured: d.Rings[0].Envelope, LastEvent: 70000, Dropped: 1, RefusedMessages: 2, UnknownKeys: 3}
+}
+
+var testCorr = Corr{0: 0xC0, 15: 0x01}
+
+// goldens are one full and one smallest value of every message.
+func goldens() []struct {
+	name string
+	msg  any
+} {
+	full := testReported()
+	return []struct {
+		name string
+		msg  any
+	}{
+		{"a node in a ring", testDesired()},
+		{"a node in none", Desired{Version: Version, Term: 1, Generation: 1, Decisions: []RingID{0}}},
+		{"commit", Decision{Version: Version, Ring: 3, Term: 2, Generation: 300, Plan: DigestOf([]byte("plan")), Verdict: Commit}},
+		{"abort", Decision{Version: Version, Term: 1, Generation: 1, Verdict: Abort}},
+		{"acknowledge events", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbAckEvents, Seq: 70000}},
+		{"a verb of the future", Command{Version: Version, Node: 19, Term: 2, Session: 5, TTLMillis: 1, Verb: 200}},
+		{"prepared", Ack{Version: Version, Node: 19, Session: 5, Phase: PhasePrepare, Term: 2, Generation: 300, CurrentTerm: 2, CurrentGeneration: 299}},
+		{"refused", Ack{Version: Version, Node: 19, Session: 5, Phase: PhasePrepare, Code: Invalid, Term: 2, Generation: 300, Corr: testCorr, Field: "rings[0].left", Limit: "8 elements", Reason: "9 elements"}},
+		{"a page of events", Ack{Version: Version, Node: 19, Session: 5, Phase: PhaseCommand, Events: []Event{testEvent()}, Next: 2}},
+		{"a switch", testEvent()},
+		{"a start", Event{Version: Version, Session: 1, Seq: 1, Kind: EvStarted, Count: 1}},
+		{"all of a node", testReported()},
+		{"a node just started", Reported{Version: Version, Session: 1}},
+		{"birth", Presence{Version: Version, Node: 19, Session: 5, Online: true, Boot: 77, Software: "v0.1", GPUs: 4, Bundles: 2, Modules: 8, Mode: ModeService, SeenTerm: 2, Term: 2, Generation: 300, Measured: full.Measured, UnsentEvents: 4, TelemetryMask: 1 << SensorCase}},
+		{"death", Presence{Version: Version, Node: 19, Session: 5}},
+		{"samples", Health{Version: Version, Node: 19, Session: 5, Seq: 1, Samples: []Sample{{Bundle: 1, Module: 2, Sensor: SensorCase, Value: 318150, AgeMillis: 12}}}},
+		{"nothing measured", Health{Version: Version, Session: 5}},
+		{"beat", PlannerState{Version: Version, Planner: 99, Online: true, Term: 2, Seq: 8, PeriodMillis: 5000, Fabric: "f1"}},
+		{"planner gone", PlannerState{Version: Version, Planner: 99}},
+		{"why", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounWhy, Node: 19, Bundle: -1}},
+		{"one page of all", OpReply{Version: Version, Corr: testCorr, Next: 4,
+			Fabric: &FabricStatus{Name: "f1", Term: 2, Generation: 300, Nodes: 64, GPUsPerNode: 4, K: 2, TP: 32},
+			Nodes:  []NodeStatus{{Node: 19, Online: true, Mode: ModeService, Usable: true, Ring: 3, Want: 300, Generation: 300, Reported: &full}},
+			Rings:  []RingStatus{{Ring: 3, Nodes: []NodeID{16, 17, 18, 19}, GPUs: 16, State: RingInService, Generation: 300, Links: 3, LinksConfirmed: 3}},
+			Why:    []WhyLine{{Seq: 1, AtMillis: 2, Node: 19, Bundle: -1, Rule: "bypass", Cause: CauseLightLost, Text: "t", Measured: NoPower}},
+			Events: []LoggedEvent{{Seq: 1, AtMillis: 2, Event: testEvent()}}}},
+		{"not found", OpReply{Version: Version, Corr: testCorr, Code: NotFound, Field: "node", Limit: "0 to 63", Reason: "node 99"}},
+	}
+}
+
+func newOf(msg any) any { return reflect.New(reflect.TypeOf(msg)).Interface() }
+
+// A vector is a payload with what a reader must make of it.
+type vector struct {
+	message string // which message the topic says it is
+	name    string
+	payload []byte
+	code    Code // OK: accepted
+	unknown int
+}
+
+func unhex(s string) []byte {
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func replace(b []byte, old, new string) []byte {
+	if !bytes.Contains(b, unhex(old)) {
+		panic("twin: " + old + " is not in the golden")
+	}
+	return bytes.Replace(bytes.Clone(b), unhex(old), unhex(new), 1)
+}
+
+// twins of three goldens: what must be refused, and what must be skipped.
+func twins(t *testing.T) []vector {
+	desired, decision, health := mustEncode(t, testDesired()), mustEncode(t, goldens()[2].msg), mustEncode(t, goldens()[15].msg)
+	huge := append(bytes.Clone(desired), make([]byte, MaxPayload)...)
+	v := func(name string, code Code, b []byte) vector { return vector{"Desired", name, b, code, 0} }
+	d := func(name string, code Code, b []byte) vector { return vector{"Decision", name, b, code, 0} }
+	h := func(name string, code Code, b []byte) vector { return vector{"Health", name, b, code, 0} }
+	list := []vector{
+		v("empty", Malformed, nil),
+		v("truncated in a number", Malformed, desired[:2]),
+		v("truncated at the end", Malformed, desired[:len(desired)-1]),
+		v("trailing byte", Malformed, append(bytes.Clone(desired), 0)),
+		v("oversized", TooLarge, huge),
+		v("null", Malformed, unhex("f6")),
+		v("an array", Malformed, unhex("80")),
+		v("text", Malformed, []byte("{\"version\":1}")),
+		v("empty map", Malformed, unhex("a0")),
+		v("version 2", WrongVersion, replace(desired, "a80001", "a80002")),
+		v("version 2 of another form", WrongVersion, unhex("a2 00 02 01 f6")),
+		v("version as text", Malformed, unhex("a1 00 61 31")),
+		v("no version", Malformed, unhex("a1 01 01")),
+		v("null ring list", Malformed, replace(desired, "0581aa", "05f6aa")),
+		v("two rings", TooLarge, replace(desired, "0581aa", "0582aa")),
+		v("array header beyond all memory", TooLarge, replace(desired, "0581aa", "059bffffffffffffffaa")),
+		v("indefinite array", Malformed, replace(desired, "0581aa", "059faa")),
+		v("tagged", Malformed, append(unhex("d9d9f7"), desired...)),
+		v("envelope of four", Malformed, replace(desired, "8518961828", "8418961828")),
+		v("candidate of six", Malformed, replace(desired, "85000212f5f4", "86000212f5f4")),
+		v("path unknown", Invalid, replace(desired, "85000212f5f4", "85000912f5f4")),
+		v("path inside the node", Invalid, replace(desired, "85000212f5f4", "85000112f5f4")),
+		v("itself as peer", Invalid, replace(desired, "85000212f5f4", "85000213f5f4")),
+		v("one fibre twice", Invalid, replace(desired, "85000311f5f4", "85000211f5f4")),
+		v("bundle beyond the limit", Invalid, replace(desired, "85000212f5f4", "85100212f5f4")),
+		v("bundle wider than a byte", Malformed, replace(desired, "85000212f5f4", "8519010002 12f5f4")),
+		v("number for a truth", Malformed, replace(desired, "85000212f5f4", "8500021201f4")),
+		v("policy unknown", Invalid, replace(desired, "0500 06", "0507 06")),
+		v("ring generation above the plan's", Invalid, replace(desired, "0219012b", "0219012d")),
+		v("ring 0", Invalid, replace(desired, "aa0103", "aa0100")),
+		v("position outside the ring", Invalid, replace(desired, "03030408", "03080408")),
+		v("working candidate not listed", Invalid, replace(desired, "0900", "0902")),
+		v("decided nowhere", Invalid, replace(desired, "06820304", "0680")),
+		v("plan of 15 bytes", Malformed, replace(desired, "0450", "044f")),
+		v("envelope upside down", Invalid, replace(desired, "8518961828", "8518281896")),
+		d("duplicate key", Malformed, replace(decision, "010302", "010301")),
+		d("keys out of order", Malformed, replace(decision, "01030202", "02020103")),
+		d("number longer than needed", Malformed, replace(decision, "a60001", "a6001801")),
+		d("key longer than needed", Malformed, replace(decision, "a60001", "a6180001")),
+		d("required key missing", Malformed, replace(replace(decision, "a60001", "a50001"), "0202", "")),
+		d("last key missing", Malformed, replace(replace(decision, "a60001", "a50001"), "0501", "")),
+		d("verdict unknown", Invalid, append(decision[:len(decision)-1:len(decision)-1], 3)),
+		d("verdict negative", Malformed, append(decision[:len(decision)-1:len(decision)-1], 0x20)),
+		d("verdict as a float", Malformed, append(decision[:len(decision)-1:len(decision)-1], 0xf9, 0x3c, 0)),
+		d("term 0", Invalid, replace(decision, "0202", "0200")),
+		d("unknown key with a tag", Malformed, append(replace(decision, "a6", "a7"), unhex("1863 c0 00")...)),
+		d("unknown key with two equal keys inside", Malformed, append(replace(decision, "a6", "a7"), unhex("1863 a2 00 00 00 00")...)),
+		d("unknown key nested too deep", TooLarge, append(replace(decision, "a6", "a7"), unhex("1863"+strings.Repeat("81", MaxNesting)+"00")...)),
+		d("unknown key with a long array", TooLarge, append(replace(decision, "a6", "a7"), append(unhex("1863 990101"), make([]byte, 257)...)...)),
+		d("unknown text that is not text", Malformed, append(replace(decision, "a6", "a7"), unhex("1863 62 c328")...)),
+		d("text as a key", Malformed, append(replace(decision, "a6", "a7"), unhex("6161 00")...)),
+		d("more pairs than allowed", TooLarge, replace(decision, "a6", "b841")),
+		h("sample of four", Malformed, replace(health, "850102", "840102")),
+		h("sensor 0", Invalid, replace(health, "85010201", "85010200")),
+		h("value wider than 32 bits", Malformed, replace(health, "1a0004dac6", "1b0000000100000000")),
+	}
+	skipped := append(replace(decision, "a6", "a9"), unhex("1863 a1 6161 82 f6 f93c00  1864 40  190100 f5")...)
+	return append(list, vector{"Decision", "three keys of the future", skipped, OK, 3})
+}
+
+func mustEncode(t *testing.T, msg any) []byte {
+	t.Helper()
+	b, err := Encode(msg)
+	if err != nil {
+		t.Fatalf("%T: %v", msg, err)
+	}
+	return b
+}
+
+func messageNamed(name string) any {
+	for _, m := range messageTypes {
+		if reflect.TypeOf(m).Name() == name {
+			return m
+		}
+	}
+	panic(name)
+}
+
+// The bytes of every message are fixed for the life of the major, and so is
+// what is refused: an implementer checks himself against the same file.
+func TestVectors(t *testing.T) {
+	var out strings.Builder
+	out.WriteString("# message: name / payload in hex / ---- / what a reader makes of it. See ../schema.cddl.\n")
+	for _, g := range goldens() {
+		b := mustEncode(t, g.msg)
+		fmt.Fprintf(&out, "\n%s: %s\n%x\n----\naccepted\n", reflect.TypeOf(g.msg).Name(), g.name, b)
+	}
+	for _, v := range twins(t) {
+		unknown, err := Decode(v.payload, newOf(messageNamed(v.message)))
+		if got := AsError(err); err == nil != (v.code == OK) || err != nil && got.Code != v.code {
+			t.Errorf("%s %s: %v, want %v", v.message, v.name, err, v.code)
+		}
+		if unknown != v.unknown && v.code == OK {
+			t.Errorf("%s %s: %d unknown keys, want %d", v.message, v.name, unknown, v.unknown)
+		}
+		text := fmt.Sprintf("%x", v.payload)
+		if len(v.payload) > 1024 {
+			text = fmt.Sprintf("%x... %d bytes", v.payload[:16], len(v.payload))
+		}
+		result := fmt.Sprintf("accepted, %d unknown keys", unknown)
+		if err != nil {
+			result = err.Error()
+		}
+		fmt.Fprintf(&out, "\n%s: %s\n%s\n----\n%s\n", v.message, v.name, text, result)
+	}
+	const file = "testdata/vectors.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != string(want) {
+		a, b := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+		for i := range a {
+			if i >= len(b) || a[i] != b[i] {
+				t.Fatalf("%s:%d: got %q; the wire changed", file, i+1, a[i])
+			}
+		}
+		t.Fatalf("%s: %d lines more than now", file, len(b)-len(a))
+	}
+}
+
+// What is encoded comes back equal, and encodes to the same bytes again,
+// whether given by value or by pointer, empty lists and absent optional keys
+// included.
+func TestRoundTrip(t *testing.T) {
+	for _, g := range goldens() {
+		b := mustEncode(t, g.msg)
+		back := newOf(g.msg)
+		if unknown, err := Decode(b, back); err != nil || unknown != 0 {
+			t.Errorf("%T %s: %d unknown, %v", g.msg, g.name, unknown, err)
+			continue
+		}
+		if again := mustEncode(t, back); !bytes.Equal(b, again) {
+			t.Errorf("%T %s:\n%x\n%x", g.msg, g.name, b, again)
+		}
+		if a, b := fmt.Sprintf("%+v", g.msg), fmt.Sprintf("%+v", reflect.ValueOf(back).Elem()); a != b && !strings.Contains(a, "0x") {
+			t.Errorf("%T %s:\n%s\n%s", g.msg, g.name, a, b)
+		}
+	}
+}
+
+// Every cut of every golden is refused and never panics.
+func TestEveryTruncationIsRefused(t *testing.T) {
+	for _, g := range goldens() {
+		b := mustEncode(t, g.msg)
+		for n := range b {
+			if _, err := Decode(b[:n], newOf(g.msg)); !errors.Is(err, &Error{Code: Malformed}) {
+				t.Fatalf("%T %s cut to %d of %d bytes: %v", g.msg, g.name, n, len(b), err)
+			}
+		}
+	}
+}
+
+// A message of a newer minor, with a key added anywhere a map stands, means
+// the same to us. Method: key 99 is appended to every map of every golden.
+func TestUnknownKeysAreSkippedEverywhere(t *testing.T) {
+	for _, g := range goldens() {
+		plain := mustEncode(t, g.msg)
+		grown, maps := growMaps(plain, shapes[reflect.TypeOf(g.msg)])
+		back := newOf(g.msg)
+		unknown, err := Decode(grown, back)
+		if err != nil || unknown != maps || maps == 0 {
+			t.Errorf("%T %s: %d unknown of %d, %v", g.msg, g.name, unknown, maps, err)
+			continue
+		}
+		if again := mustEncode(t, back); !bytes.Equal(plain, again) {
+			t.Errorf("%T %s: the skipped keys changed the message", g.msg, g.name)
+		}
+	}
+}
+
+// growMaps adds key 99 to every map of a payload.
+func growMaps(in []byte, s *shape) (out []byte, maps int) {
+	w := walker{in: in, maxArr: MaxMembers}
+	var copyValue func(s *shape)
+	copyValue = func(s *shape) {
+		start := w.pos
+		switch s.kind {
+		case shapeMap:
+			_, n, _ := w.head()
+			out = append(out, 0xb8, byte(n+1))
+			if n+1 < 24 {
+				out = append(out[:len(out)-2], 0xa0|byte(n+1))
+			}
+			for range n {
+				at := w.pos
+				_, key, _ := w.head()
+				out = append(out, in[at:w.pos]...)
+				for i := range s.fields {
+					if s.fields[i].key == key {
+						copyValue(s.fields[i].shape)
+					}
+				}
+			}
+			out = append(out, 0x18, 99, 0x61, 'x')
+			maps++
+		case shapeArray:
+			_, n, _ := w.head()
+			out = append(out, in[start:w.pos]...)
+			for range n {
+				copyValue(s.elem)
+			}
+		default:
+			if err := w.value(s); err != nil {
+				panic(err)
+			}
+			out = append(out, in[start:w.pos]...)
+		}
+	}
+	copyValue(s)
+	return out, maps
+}
