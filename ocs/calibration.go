@@ -1,0 +1,170 @@
+package ocs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"ringlight/hal"
+	"ringlight/mzi"
+	"ringlight/proto"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// CalibrationVersion is the form of a stored calibration; any other is refused.
+const CalibrationVersion = 1
+
+// CellCalibration is what was found out about one cell.
+type CellCalibration struct {
+	_ struct{} `cbor:",toarray"`
+	// OffsetMicrorad is the phase without any heat; 0 is the cross state.
+	OffsetMicrorad int32
+	PiMicrowatt    uint32 // heater power for a phase of pi
+	MilliOhm       uint32
+	// Near is the share, in millionths, of the phase of each heater within
+	// mzi.Reach cells that this cell sees; its own, in the middle, is a
+	// million.
+	Near [2*mzi.Reach + 1]int32
+}
+
+// ModuleCalibration is what was found out about one module. It is read-only
+// once made, and shared by all bundles that hold it.
+type ModuleCalibration struct {
+	Serial string                           `cbor:"1,keyasint"` // as in the module's EEPROM
+	Cells  [hal.CellsPerMod]CellCalibration `cbor:"2,keyasint"`
+	// Codes of every heater: register A and B. Matrix cells have one.
+	Codes [hal.CellsPerMod][2]uint16 `cbor:"3,keyasint"`
+	// What the module's own diodes see when all is well.
+	LaneLoop [hal.Lanes]proto.MilliDBm    `cbor:"4,keyasint"` // lane diodes in loopback
+	LaneTap  [2][hal.Lanes]proto.MilliDBm `cbor:"5,keyasint"` // each lane's share on its path's Tx tap
+	// Conditions under which it holds.
+	CaseMillicelsius int32 `cbor:"6,keyasint"`
+	RailMillivolt    int32 `cbor:"7,keyasint"`
+	// What it took.
+	Measurements uint32 `cbor:"8,keyasint"`
+	BoardMillis  uint32 `cbor:"9,keyasint"`
+}
+
+// Calibration of a bundle: its modules' and what was measured of the bundle as
+// a whole. It is read-only once made.
+type Calibration struct {
+	Modules []*ModuleCalibration
+	Timing  Timing
+}
+
+// Join makes the calibration of a bundle out of those of parts of it, one after
+// the other. Module calibrations are shared, not copied; the timing is the
+// envelope over the parts.
+func Join(parts []*Calibration) (*Calibration, error) {
+	c := new(Calibration)
+	for i, p := range parts {
+		if p == nil {
+			return nil, fmt.Errorf("ocs: part %d: %w", i, ErrNotCalibrated)
+		}
+		c.Modules = append(c.Modules, p.Modules...)
+		c.Timing = c.Timing.Join(p.Timing)
+	}
+	if len(c.Modules) == 0 || len(c.Modules) > hal.MaxModules {
+		return nil, fmt.Errorf("ocs: %d modules: want 1 to %d: %w", len(c.Modules), hal.MaxModules, ErrCalibrationMismatch)
+	}
+	return c, nil
+}
+
+// stored is the form on disk and in an EEPROM.
+type stored struct {
+	Version uint8                `cbor:"0,keyasint"`
+	Modules []*ModuleCalibration `cbor:"1,keyasint"`
+	Timing  [4]int64             `cbor:"2,keyasint"` // nanoseconds
+}
+
+// maxStored bounds what Decode looks at: eight modules take about 12 kB.
+const maxStored = 1 << 16
+
+var (
+	encMode = mustMode(cbor.CoreDetEncOptions().EncMode())
+	decMode = mustMode(cbor.DecOptions{
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden,
+		MaxArrayElements: 64, MaxMapPairs: 32, MaxNestedLevels: 8,
+	}.DecMode())
+)
+
+func mustMode[M any](m M, err error) M {
+	if err != nil {
+		panic("ocs: " + err.Error())
+	}
+	return m
+}
+
+// Encode is c as it is kept: CBOR, and then its CRC-32 (IEEE), big-endian.
+func (c *Calibration) Encode() []byte {
+	t := c.Timing
+	b, err := encMode.Marshal(stored{Version: CalibrationVersion, Modules: c.Modules,
+		Timing: [4]int64{int64(t.DetectMax), int64(t.DetectMin), int64(t.SwitchMax), int64(t.SwitchMin)}})
+	if err != nil {
+		panic("ocs: a calibration always encodes: " + err.Error())
+	}
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+}
+
+// DecodeCalibration reads what Encode made. The error matches
+// ErrCalibrationCRC, ErrCalibrationVersion or ErrCalibrationMismatch.
+func DecodeCalibration(b []byte) (*Calibration, error) {
+	if len(b) < 4 || len(b) > maxStored {
+		return nil, fmt.Errorf("ocs: %d bytes: want 5 to %d: %w", len(b), maxStored, ErrCalibrationCRC)
+	}
+	body := b[:len(b)-4]
+	if crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(b[len(b)-4:]) {
+		return nil, fmt.Errorf("ocs: %w", ErrCalibrationCRC)
+	}
+	// The version alone first: another one may have another form.
+	var head struct {
+		Version uint8 `cbor:"0,keyasint"`
+	}
+	if err := decMode.Unmarshal(body, &head); err != nil {
+		return nil, fmt.Errorf("ocs: %w: %w", ErrCalibrationMismatch, err)
+	}
+	if head.Version != CalibrationVersion {
+		return nil, fmt.Errorf("ocs: version %d, want %d: %w", head.Version, CalibrationVersion, ErrCalibrationVersion)
+	}
+	var s stored
+	if err := decMode.Unmarshal(body, &s); err != nil {
+		return nil, fmt.Errorf("ocs: %w: %w", ErrCalibrationMismatch, err)
+	}
+	c := &Calibration{Modules: s.Modules}
+	for i, d := range []*int64{(*int64)(&c.Timing.DetectMax), (*int64)(&c.Timing.DetectMin), (*int64)(&c.Timing.SwitchMax), (*int64)(&c.Timing.SwitchMin)} {
+		*d = s.Timing[i]
+	}
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("ocs: %w: %w", ErrCalibrationMismatch, err)
+	}
+	return c, nil
+}
+
+// check refuses what no calibration of ours contains.
+func (c *Calibration) check() error {
+	var errs []error
+	if len(c.Modules) == 0 || len(c.Modules) > hal.MaxModules {
+		errs = append(errs, fmt.Errorf("%d modules: want 1 to %d", len(c.Modules), hal.MaxModules))
+	}
+	t := c.Timing
+	if t.DetectMin < 0 || t.DetectMin > t.DetectMax || t.SwitchMin < 0 || t.SwitchMin > t.SwitchMax {
+		errs = append(errs, errors.New("timing: least above largest"))
+	}
+	for i, m := range c.Modules {
+		if m == nil {
+			errs = append(errs, fmt.Errorf("module %d: missing", i))
+			continue
+		}
+		for k := range m.Cells {
+			if x := &m.Cells[k]; x.PiMicrowatt == 0 || x.MilliOhm == 0 {
+				errs = append(errs, fmt.Errorf("module %d: cell %d: no heater", i, k))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Digest names c.
+func (c *Calibration) Digest() proto.Digest { return proto.DigestOf(c.Encode()) }

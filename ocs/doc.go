@@ -1,0 +1,19 @@
+// Package ocs is the things that switch light. A Transceiver is all OCSTrx
+// modules of one bundle, driven as one: it reads the hardware back, stages
+// codes, switches a path by one write to a latch, verifies it by light, and
+// calibrates modules from nothing.
+//
+// It is a machine that is stepped: Start, Select, Light and the like change
+// what it wants, Poll takes the completions of bus work and puts out more of
+// it, and says when it wants to be called again. It never waits, has no clock
+// and no goroutine; all bus work is submitted and completed.
+//
+// A switch takes no per-module bus access: the codes of every path lie in the
+// DACs' two code registers beforehand, and toggle nets and Tx-disables shared
+// by all modules hang on the latch. Light lost and found comes by pins (Light);
+// the reads that name module and lane follow, and may demote a path.
+//
+// Limits live below commands: every heater code passes guard.go on its way to
+// a frame, whoever asked for it. A restarted process adopts what it finds: what
+// is right already is not driven again.
+package ocs

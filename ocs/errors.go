@@ -1,0 +1,36 @@
+package ocs
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Why a Select or Calibrate is refused, and why a bundle is out of service.
+var (
+	ErrNotCalibrated = errors.New("not calibrated")
+	ErrNotReady      = errors.New("not ready")
+	ErrBusy          = errors.New("calibration under way")
+	ErrOutOfService  = errors.New("out of service")
+	ErrCarriesLight  = errors.New("bundle is not dark")
+	ErrNoSuchPath    = errors.New("no such path")
+	ErrNoSuchBundle  = errors.New("no such bundle")
+
+	// Of a calibration that is read back.
+	ErrCalibrationVersion  = errors.New("calibration of another version")
+	ErrCalibrationCRC      = errors.New("calibration damaged")
+	ErrCalibrationForeign  = errors.New("calibration of another module")
+	ErrCalibrationMismatch = errors.New("calibration does not fit the board")
+
+	// Of hardware that answers but not as it must.
+	ErrLatchReadBack = errors.New("latch does not keep what was written")
+	ErrCodeReadBack  = errors.New("DAC does not keep what was written")
+)
+
+// ModuleError names the module that an error is about.
+type ModuleError struct {
+	Module int
+	Err    error
+}
+
+func (e *ModuleError) Error() string { return fmt.Sprintf("module %d: %v", e.Module, e.Err) }
+func (e *ModuleError) Unwrap() error { return e.Err }

@@ -1,0 +1,49 @@
+package ocs
+
+import (
+	"strconv"
+	"time"
+
+	"ringlight/proto"
+)
+
+// EventKind names what a bundle's optics found.
+type EventKind uint8
+
+const (
+	Ready             EventKind = iota + 1 // hardware read back and adopted; Err says what keeps it from carrying light
+	Switched                               // Path is set and settled; whether light comes is for Light to say
+	Verified                               // Path has its own light as expected, by tap or loopback diodes
+	PathFailed                             // own optics do not do it; Err, and Module, Lane where they can be named
+	Calibrated                             // Status has the new Calibration
+	CalibrationFailed                      // Module and Cell name what stands in the way
+	Degraded                               // works, but somebody should look: Err
+)
+
+var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded"}
+
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return "unknown(" + strconv.Itoa(int(k)) + ")"
+}
+
+// None is a module, cell or lane that an event cannot name.
+const None = 0xFF
+
+// Event is one finding.
+type Event struct {
+	Kind  EventKind
+	At    time.Duration
+	Path  proto.Path
+	State proto.PortState // after it
+	// Of Switched: when Select was called, the write that moved the light
+	// began and ended, and the settle time after it.
+	Asked, BusStart, BusEnd time.Duration
+	Settle                  time.Duration
+	Module, Cell, Lane      uint8
+	Measured, Expected      proto.MilliDBm
+	Err                     error
+	Text                    string
+}

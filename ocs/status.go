@@ -1,0 +1,72 @@
+package ocs
+
+import (
+	"time"
+
+	"ringlight/proto"
+)
+
+// Timing is what calibration measured of a bundle's hardware: how long it takes
+// to see light come or go, and from a Select to the settled path.
+type Timing struct {
+	DetectMax, DetectMin time.Duration
+	SwitchMax, SwitchMin time.Duration
+}
+
+// Envelope is t as the planner gets it; skew is the time between the first and
+// the last laser of a dying node.
+func (t Timing) Envelope(skew time.Duration) proto.Envelope {
+	return proto.Envelope{
+		DetectMaxMicros: micros(t.DetectMax), DetectMinMicros: uint32(t.DetectMin / time.Microsecond),
+		SwitchMaxMicros: micros(t.SwitchMax), SwitchMinMicros: uint32(t.SwitchMin / time.Microsecond),
+		SkewMicros: micros(skew),
+	}
+}
+
+// micros rounds up: an upper bound must stay one.
+func micros(d time.Duration) uint32 {
+	return uint32((d + time.Microsecond - 1) / time.Microsecond)
+}
+
+// Join is the narrowest envelope that holds t and o; a zero one holds nothing.
+func (t Timing) Join(o Timing) Timing {
+	switch {
+	case t == Timing{}:
+		return o
+	case o == Timing{}:
+		return t
+	}
+	return Timing{
+		DetectMax: max(t.DetectMax, o.DetectMax), DetectMin: min(t.DetectMin, o.DetectMin),
+		SwitchMax: max(t.SwitchMax, o.SwitchMax), SwitchMin: min(t.SwitchMin, o.SwitchMin),
+	}
+}
+
+// Status is how a bundle stands.
+type Status struct {
+	Machine    State
+	Ready      bool       // a lit path may be selected
+	Calibrated bool       //
+	Path       proto.Path // set in the hardware
+	Target     proto.Path // asked for
+	State      proto.PortState
+	Since      time.Duration // of Path
+	Lit        [proto.NumPaths]bool
+	Expected   proto.MilliDBm // own light on Path, weakest module
+	Measured   proto.MilliDBm
+	Timing     Timing
+	// Calibration in force, nil for none.
+	Calibration *Calibration
+	LimitErrors uint32 // codes that the guard cut down
+	BusErrors   uint32 // bus work that failed, retries included
+	Progress    Progress
+	Err         error // why not Ready
+}
+
+// Progress of a calibration.
+type Progress struct {
+	Step         string
+	Measurements uint32
+	Elapsed      time.Duration
+	Done, Of     int // modules
+}
