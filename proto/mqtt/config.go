@@ -1,0 +1,150 @@
+package mqtt
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	"ringlight/proto"
+)
+
+// Config of a Link. Zero durations and sizes take the defaults below.
+type Config struct {
+	Broker        string        // mqtt://host[:1883] or mqtts://host[:8883]
+	ClientID      string        // one per life in the fabric; a second one with it takes over
+	Will          *proto.Packet // what the broker publishes when we are lost
+	Subscriptions []string      // held over reconnects, granted before LinkUp
+	CAFile        string        // PEM, with mqtts; none: the system's
+	CertFile      string        // PEM, own certificate, read again at each connection
+	KeyFile       string        // PEM
+	Insecure      bool          // allow mqtt beyond loopback
+	Ordered       bool          // deliver in the order of arrival, else one goroutine a message takes part
+	Queue         int           // packets in each queue
+	MinReconnect  time.Duration // first pause before another try
+	MaxReconnect  time.Duration // longest pause; each is jittered between 0 and its length
+	KeepAlive     time.Duration
+	Seed          uint64 // of the jitter; 0 draws one
+}
+
+// Defaults.
+const (
+	DefaultQueue        = 8192 // chosen: one packet each way of a cell of 4,000 nodes, twice
+	DefaultMinReconnect = 500 * time.Millisecond
+	DefaultMaxReconnect = 30 * time.Second // chosen: with jitter, a fleet is back within 90 s of its broker
+	DefaultKeepAlive    = 15 * time.Second // chosen: the will fires after 1.5 of it, 23 s
+)
+
+const (
+	connectTimeout = 10 * time.Second // TCP, TLS and the broker's word
+	grantTimeout   = 10 * time.Second // for the answer to subscriptions
+	writeTimeout   = 5 * time.Second  // a half-open peer must not hold the writer
+	pingTimeout    = 5 * time.Second
+	goodbyeTime    = 250 * time.Millisecond // for a clean DISCONNECT to leave
+
+	inflight    = 1024            // chosen: unacknowledged publications; embedded brokers keep 8192
+	quickLoss   = 5 * time.Second // a connection that lives shorter counts as a failed one
+	maxDoubling = 16              // of the pause; far above MaxReconnect/MinReconnect
+	queueBytes  = 64 << 20        // payload bytes in each queue: 1,024 of the longest messages
+)
+
+func (c *Config) withDefaults() Config {
+	d := *c
+	if d.Queue == 0 {
+		d.Queue = DefaultQueue
+	}
+	if d.MinReconnect == 0 {
+		d.MinReconnect = DefaultMinReconnect
+	}
+	if d.MaxReconnect == 0 {
+		d.MaxReconnect = DefaultMaxReconnect
+	}
+	if d.KeepAlive == 0 {
+		d.KeepAlive = DefaultKeepAlive
+	}
+	return d
+}
+
+func refuse(field, limit, format string, args ...any) error {
+	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
+}
+
+// endpoint is a checked broker address.
+type endpoint struct {
+	address string // host:port
+	host    string
+	tls     *tls.Config // nil: plain
+}
+
+// Check reports what Dial would refuse, without connecting.
+func (c *Config) Check() error {
+	_, err := c.endpoint()
+	return err
+}
+
+func (c *Config) endpoint() (endpoint, error) {
+	u, err := url.Parse(c.Broker)
+	if err != nil {
+		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "%v", err)
+	}
+	port := map[string]string{"mqtt": "1883", "mqtts": "8883"}[u.Scheme]
+	if port == "" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "%q", c.Broker)
+	}
+	if u.Port() != "" {
+		port = u.Port()
+	}
+	e := endpoint{address: net.JoinHostPort(u.Hostname(), port), host: u.Hostname()}
+	switch {
+	case c.ClientID == "":
+		return e, refuse("client_id", "not empty", "empty")
+	case c.MaxReconnect < 0 || c.MinReconnect < 0 || c.MaxReconnect != 0 && c.MaxReconnect < c.MinReconnect:
+		return e, refuse("max_reconnect", "at least min_reconnect", "%v", c.MaxReconnect)
+	case u.Scheme == "mqtts":
+		e.tls, err = c.tlsConfig(u.Hostname())
+		return e, err
+	case c.CAFile != "" || c.CertFile != "" || c.KeyFile != "":
+		return e, refuse("broker", "mqtts:// with -ca, -cert or -key", "%q", c.Broker)
+	case !c.Insecure && !IsLoopback(u.Hostname()):
+		return e, refuse("broker", "mqtts:// beyond loopback, or -insecure", "%q is not encrypted", c.Broker)
+	}
+	return e, nil
+}
+
+// IsLoopback reports whether a host name or address stays on this machine.
+func IsLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+func (c *Config) tlsConfig(host string) (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: host}
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, refuse("ca", "a readable PEM file", "%v", err)
+		}
+		t.RootCAs = x509.NewCertPool()
+		if !t.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, refuse("ca", "PEM certificates", "none in %s", c.CAFile)
+		}
+	}
+	if c.CertFile == "" && c.KeyFile == "" {
+		return t, nil
+	}
+	if _, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile); err != nil {
+		return nil, refuse("cert", "a readable pair -cert and -key", "%v", err)
+	}
+	cert, key := c.CertFile, c.KeyFile
+	t.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(cert, key) // again: short-lived ones are replaced in place
+		return &pair, err
+	}
+	return t, nil
+}

@@ -1,0 +1,248 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ringlight/proto"
+)
+
+var (
+	// ErrDown: the link is down and stores nothing; LinkUp is the time to
+	// send again.
+	ErrDown = errors.New("mqtt: link is down")
+	// ErrFull: the queue is full of packets no less urgent.
+	ErrFull = errors.New("mqtt: queue is full")
+	// ErrClosed: Close or Abandon was called.
+	ErrClosed = errors.New("mqtt: link is closed")
+)
+
+// Stats counts since Dial.
+type Stats struct {
+	Connects         uint64 // connections with every subscription granted
+	Losses           uint64 // of such connections
+	Attempts         uint64 // tries to connect
+	Refused          uint64 // subscriptions
+	Sent             uint64 // publications handed to the library
+	Received         uint64 // publications
+	DroppedTelemetry uint64 // either way
+	Dropped          uint64 // other publications, either way; both ends send them again
+}
+
+// Link is a connection to a broker that renews itself.
+type Link struct {
+	cfg      Config
+	endpoint endpoint
+	in, out  *queue
+	recv     chan proto.Packet
+	ctx      context.Context
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+
+	mu      sync.Mutex
+	current *session
+	subs    []string // wanted, in the order of asking
+	abandon bool
+	why     error
+
+	up                                             atomic.Bool
+	connects, losses, attempts, refused, sent, got atomic.Uint64
+}
+
+// Dial checks the configuration and returns a link that connects by itself,
+// now and whenever it is lost. It does not wait.
+func Dial(cfg Config) (*Link, error) {
+	e, err := cfg.endpoint()
+	if err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &Link{cfg: cfg, endpoint: e, in: newQueue(cfg.Queue), out: newQueue(cfg.Queue),
+		recv: make(chan proto.Packet), ctx: ctx, cancel: cancel}
+	for _, topic := range cfg.Subscriptions {
+		l.want(topic)
+	}
+	l.done.Add(2)
+	go l.keepConnected()
+	go l.deliver()
+	return l, nil
+}
+
+// Recv gives what arrives, the link's own words included: LinkUp and LinkDown
+// in turn, and Refused for a subscription. Payload of LinkDown and Refused is
+// the reason as text. It is closed after Close or Abandon.
+func (l *Link) Recv() <-chan proto.Packet { return l.recv }
+
+// Up reports whether the link is connected with every subscription granted.
+func (l *Link) Up() bool { return l.up.Load() }
+
+// Err is why the link was last down or could not be made, nil before that.
+func (l *Link) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}
+
+func (l *Link) failed(err error) {
+	l.mu.Lock()
+	l.why = err
+	l.mu.Unlock()
+}
+
+// Send takes a publication or a change of subscriptions and never blocks. A
+// publication that is taken may still be lost with the connection.
+func (l *Link) Send(p proto.Packet) error {
+	if l.ctx.Err() != nil {
+		return ErrClosed
+	}
+	switch p.Kind {
+	case proto.Subscribe, proto.Unsubscribe:
+		return l.resubscribe(p)
+	case proto.Publish:
+	default:
+		return refuse("kind", "publish, subscribe or unsubscribe", "%v", p.Kind)
+	}
+	if !l.up.Load() {
+		return ErrDown
+	}
+	if !l.out.put(p) {
+		return ErrFull
+	}
+	return nil
+}
+
+// Close says goodbye to the broker, so that the will does not fire.
+func (l *Link) Close() { l.end(false) }
+
+// Abandon drops the connection without a word, so that the will fires: what a
+// loss of power looks like.
+func (l *Link) Abandon() { l.end(true) }
+
+func (l *Link) end(abandon bool) {
+	l.mu.Lock()
+	if l.ctx.Err() == nil {
+		l.abandon = abandon
+	}
+	l.mu.Unlock()
+	l.up.Store(false)
+	l.cancel()
+	l.done.Wait()
+}
+
+func (l *Link) Stats() Stats {
+	s := Stats{Connects: l.connects.Load(), Losses: l.losses.Load(), Attempts: l.attempts.Load(),
+		Refused: l.refused.Load(), Sent: l.sent.Load(), Received: l.got.Load()}
+	for _, q := range []*queue{l.in, l.out} {
+		d := q.drops()
+		s.DroppedTelemetry += d[classTelemetry]
+		s.Dropped += d[classFault] + d[classCommand]
+	}
+	return s
+}
+
+// want adds a topic to the wanted subscriptions, reporting whether it is new.
+func (l *Link) want(topic string) bool {
+	for _, have := range l.subs {
+		if have == topic {
+			return false
+		}
+	}
+	l.subs = append(l.subs, topic)
+	return true
+}
+
+func (l *Link) unwant(topic string) bool {
+	for i, have := range l.subs {
+		if have == topic {
+			l.subs = append(l.subs[:i:i], l.subs[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Link) resubscribe(p proto.Packet) error {
+	if p.Topic == "" {
+		return refuse("topic", "not empty", "empty")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	changed := false
+	if p.Kind == proto.Subscribe {
+		changed = l.want(p.Topic)
+	} else {
+		changed = l.unwant(p.Topic)
+	}
+	if changed && l.current != nil {
+		l.out.put(p) // goes before what is sent after it
+	}
+	return nil
+}
+
+// deliver moves packets from the queue to the reader, at the reader's pace.
+func (l *Link) deliver() {
+	defer l.done.Done()
+	defer close(l.recv)
+	for {
+		p, ok := l.in.take()
+		if !ok {
+			select {
+			case <-l.in.ready:
+				continue
+			case <-l.ctx.Done():
+				return
+			}
+		}
+		select {
+		case l.recv <- p:
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// keepConnected makes one session after the other. A quick loss counts as a
+// failure, so that a broker which throws us out for what we send is not
+// stormed; each session starts with an empty store, so that it is not sent the
+// same again.
+func (l *Link) keepConnected() {
+	defer l.done.Done()
+	seed := l.cfg.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	jitter := rand.New(rand.NewPCG(seed, 0x6f6373))
+	failures := 0
+	for l.ctx.Err() == nil {
+		l.attempts.Add(1)
+		if lived := l.oneSession(); lived >= quickLoss {
+			failures = 0
+		} else {
+			failures++
+		}
+		if !l.pause(jitter, failures) {
+			return
+		}
+	}
+}
+
+// pause waits a random part of a time that doubles with every failure.
+func (l *Link) pause(jitter *rand.Rand, failures int) bool {
+	longest := l.cfg.MinReconnect << min(max(failures-1, 0), maxDoubling)
+	if longest > l.cfg.MaxReconnect || longest <= 0 {
+		longest = l.cfg.MaxReconnect
+	}
+	t := time.NewTimer(time.Duration(jitter.Int64N(int64(longest) + 1)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-l.ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,282 @@
+package mqtt
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"ringlight/proto"
+)
+
+// refusedGrant is the result code of a refused subscription (MQTT 3.1.1 sec
+// 3.9.3); the library's token has no error then.
+const refusedGrant = 0x80
+
+// session is one connection from the first byte to its end.
+type session struct {
+	link   *Link
+	client paho.Client
+	lost   chan struct{}
+	once   sync.Once
+	reason string
+
+	mu      sync.Mutex
+	conn    net.Conn
+	dropped bool
+}
+
+// oneSession connects, serves and returns how long it was up.
+func (l *Link) oneSession() time.Duration {
+	s := &session{link: l, lost: make(chan struct{})}
+	s.client = paho.NewClient(s.options())
+	if err := s.connect(); err != nil {
+		l.failed(err)
+		s.drop(true) // nobody was told that we are here: no will
+		l.in.hold(false)
+		return 0
+	}
+	since := time.Now()
+	l.connects.Add(1)
+	l.in.put(proto.Packet{Kind: proto.LinkUp})
+	l.in.hold(false)
+	l.up.Store(true)
+	go s.write()
+	select {
+	case <-s.lost:
+	case <-l.ctx.Done():
+		s.finish("closed")
+	}
+	l.up.Store(false)
+	l.setCurrent(nil)
+	l.out.flush()
+	l.losses.Add(1)
+	l.in.put(proto.Packet{Kind: proto.LinkDown, Payload: []byte(s.reason)})
+	lived := time.Since(since)
+	l.failed(errors.New(s.reason))
+	l.mu.Lock()
+	goodbye := l.ctx.Err() != nil && !l.abandon
+	l.mu.Unlock()
+	s.drop(goodbye)
+	return lived
+}
+
+func (l *Link) setCurrent(s *session) {
+	l.mu.Lock()
+	l.current = s
+	l.mu.Unlock()
+}
+
+func (s *session) options() *paho.ClientOptions {
+	l := s.link
+	o := paho.NewClientOptions().
+		AddBroker("tcp://" + l.endpoint.address).
+		SetClientID(l.cfg.ClientID).
+		SetProtocolVersion(4).
+		SetCleanSession(true). // no queue of stale commands at the broker
+		SetOrderMatters(l.cfg.Ordered).
+		SetAutoReconnect(false).
+		SetConnectRetry(false).
+		SetResumeSubs(false).
+		SetKeepAlive(l.cfg.KeepAlive).
+		SetPingTimeout(pingTimeout).
+		SetConnectTimeout(connectTimeout).
+		SetWriteTimeout(writeTimeout).
+		SetStore(paho.NewMemoryStore()).
+		SetCustomOpenConnectionFn(s.open).
+		SetDefaultPublishHandler(s.received).
+		SetConnectionLostHandler(func(_ paho.Client, err error) { s.finish(err.Error()) })
+	if w := l.cfg.Will; w != nil {
+		o.SetBinaryWill(w.Topic, w.Payload, w.QoS, w.Retain)
+	}
+	return o
+}
+
+// open dials by itself to have the connection in hand: Abandon closes it.
+func (s *session) open(*url.URL, paho.ClientOptions) (net.Conn, error) {
+	l := s.link
+	ctx, cancel := context.WithTimeout(l.ctx, connectTimeout)
+	defer cancel()
+	d := net.Dialer{}
+	conn, err := d.DialContext(ctx, "tcp", l.endpoint.address)
+	if err != nil {
+		return nil, err
+	}
+	if l.endpoint.tls != nil {
+		t := tls.Client(conn, l.endpoint.tls.Clone())
+		if err := t.HandshakeContext(ctx); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		conn = t
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dropped { // while we dialled
+		conn.Close()
+		return nil, ErrClosed
+	}
+	s.conn = conn
+	return conn, nil
+}
+
+func (s *session) finish(reason string) {
+	s.once.Do(func() {
+		s.reason = reason
+		close(s.lost)
+	})
+}
+
+// connect ends with every wanted subscription granted, those asked for in the
+// meantime included.
+func (s *session) connect() error {
+	if err := s.wait(s.client.Connect(), connectTimeout); err != nil {
+		return err
+	}
+	s.link.in.hold(true) // retained messages may come before the last subscription is granted
+	granted := map[string]bool{}
+	for {
+		missing := map[string]byte{}
+		s.link.mu.Lock()
+		for _, topic := range s.link.subs {
+			if !granted[topic] {
+				missing[topic] = 1
+			}
+		}
+		if len(missing) == 0 {
+			s.link.current = s // from here on changes go through the queue
+			s.link.mu.Unlock()
+			return nil
+		}
+		s.link.mu.Unlock()
+		token := s.client.SubscribeMultiple(missing, nil)
+		if err := s.wait(token, grantTimeout); err != nil {
+			return err
+		}
+		if refused := s.refusals(token); refused > 0 {
+			return fmt.Errorf("mqtt: %d subscriptions refused", refused)
+		}
+		for topic := range missing { // any order: it fills a map
+			granted[topic] = true
+		}
+	}
+}
+
+// refusals tells the reader of each refused topic and returns their number.
+func (s *session) refusals(token paho.Token) int {
+	n := 0
+	sub, ok := token.(*paho.SubscribeToken)
+	if !ok {
+		return 0
+	}
+	for topic, code := range sub.Result() { // any order: each is a fact of its own
+		if code == refusedGrant {
+			n++
+			s.link.refused.Add(1)
+			s.link.in.put(proto.Packet{Kind: proto.Refused, Topic: topic, Payload: []byte("subscription refused by the broker")})
+		}
+	}
+	return n
+}
+
+func (s *session) wait(token paho.Token, limit time.Duration) error {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-token.Done():
+		return token.Error()
+	case <-s.lost:
+		return ErrDown
+	case <-s.link.ctx.Done():
+		return ErrClosed
+	case <-t.C:
+		return fmt.Errorf("mqtt: no answer within %v", limit)
+	}
+}
+
+// received is the library's handler: it hands over and returns.
+func (s *session) received(_ paho.Client, m paho.Message) {
+	s.link.got.Add(1)
+	s.link.in.put(proto.Packet{Kind: proto.Publish, Topic: m.Topic(), Payload: m.Payload(), QoS: m.Qos(), Retain: m.Retained()})
+}
+
+// write hands the queue to the library, at most inflight unacknowledged. What
+// the broker acknowledged proves nothing about the receiver.
+func (s *session) write() {
+	defer s.link.out.wake() // the next session's writer may need the token we took
+	var pending []paho.Token
+	for {
+		select {
+		case <-s.lost:
+			return
+		default:
+		}
+		p, ok := s.link.out.take()
+		if !ok {
+			select {
+			case <-s.link.out.ready:
+				continue
+			case <-s.lost:
+				return
+			}
+		}
+		if p.Kind != proto.Publish {
+			s.changeSubscription(p)
+			continue
+		}
+		token := s.client.Publish(p.Topic, p.QoS, p.Retain, p.Payload)
+		s.link.sent.Add(1)
+		if p.QoS == 0 {
+			continue
+		}
+		if pending = append(pending, token); len(pending) < inflight {
+			continue
+		}
+		select {
+		case <-pending[0].Done():
+			pending = append(pending[:0], pending[1:]...)
+		case <-s.lost:
+			return
+		}
+	}
+}
+
+func (s *session) changeSubscription(p proto.Packet) {
+	if p.Kind == proto.Unsubscribe {
+		s.client.Unsubscribe(p.Topic)
+		return
+	}
+	token := s.client.Subscribe(p.Topic, 1, nil)
+	go func() {
+		if err := s.wait(token, grantTimeout); err != nil {
+			s.finish("subscribe " + p.Topic + ": " + err.Error())
+			return
+		}
+		if s.refusals(token) > 0 {
+			// The next session must not be refused for it again.
+			s.link.mu.Lock()
+			s.link.unwant(p.Topic)
+			s.link.mu.Unlock()
+		}
+	}()
+}
+
+// drop ends the connection, with or without a word to the broker: without
+// one the will fires.
+func (s *session) drop(goodbye bool) {
+	if goodbye && s.client.IsConnectionOpen() {
+		s.client.Disconnect(uint(goodbyeTime.Milliseconds()))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropped = true
+	if s.conn != nil {
+		s.conn.Close()
+	}
+}
