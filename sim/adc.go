@@ -1,0 +1,271 @@
+package sim
+
+import (
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/mzi/detmath"
+)
+
+// adc is one ADS7138. Nothing runs in it: a result is worked out when it is
+// read, from the light at its own sample times.
+type adc struct {
+	reg     [ads7138.RegThresholds + 4*ads7138.Channels]byte
+	started int64 // nanoseconds, of the running sequence
+	stats   int64 // since when MAX, MIN and RECENT are kept
+	read    byte  // register of the read that follows
+	opcode  byte  // of that read; 0 = none
+}
+
+const adcNoiseCodes = 0.6 // chosen: rms, TIA and ADC together
+
+// tiaNanos is the delay of the transimpedance amplifiers, to the comparators
+// and to the ADCs alike.
+const tiaNanos = 5_000
+
+func (c *adc) reset() {
+	*c = adc{}
+	c.reg[ads7138.RegStatus] = ads7138.ResetStatus
+}
+
+// running reports whether the channels of AUTO_SEQ_CH_SEL are scanned.
+func (c *adc) running() bool {
+	return c.reg[ads7138.RegOpMode]&ads7138.OpModeAutonomous != 0 &&
+		c.reg[ads7138.RegSequence]&(ads7138.SequenceAuto|ads7138.SequenceStart) == ads7138.SequenceAuto|ads7138.SequenceStart &&
+		c.reg[ads7138.RegAutoSel] != 0
+}
+
+func (c *adc) oversample() int64 {
+	return 1 << min(c.reg[ads7138.RegOversample]&7, ads7138.MaxOversample)
+}
+
+// write takes the bytes of a message and returns how many it acknowledged.
+func (c *adc) write(now int64, w []byte) int {
+	if len(w) == 0 {
+		return 0
+	}
+	op := w[0]
+	switch op {
+	case ads7138.OpRead, ads7138.OpReadBlock:
+		if len(w) > 1 {
+			c.opcode, c.read = op, w[1]
+		}
+		return min(len(w), 2)
+	case ads7138.OpWrite, ads7138.OpSetBits, ads7138.OpClearBits:
+		if len(w) >= 3 {
+			v := w[2]
+			if op != ads7138.OpWrite {
+				old := c.value(w[1])
+				if op == ads7138.OpSetBits {
+					v = old | v
+				} else {
+					v = old &^ v
+				}
+			}
+			c.put(now, w[1], v)
+		}
+		return min(len(w), 3)
+	case ads7138.OpWriteBlock:
+		for i, v := range w[min(2, len(w)):] {
+			c.put(now, w[1]+byte(i), v)
+		}
+		return len(w)
+	}
+	return 0 // sec 7.5.1: no other opcode is acknowledged
+}
+
+// value is a plain register; results are worked out elsewhere.
+func (c *adc) value(reg byte) byte {
+	if int(reg) >= len(c.reg) {
+		return 0
+	}
+	v := c.reg[reg]
+	if reg == ads7138.RegStatus && c.running() {
+		v |= ads7138.StatusRunning
+	}
+	return v
+}
+
+func (c *adc) put(now int64, reg, v byte) {
+	if int(reg) >= len(c.reg) {
+		return // results are read-only
+	}
+	was := c.running()
+	switch reg {
+	case ads7138.RegStatus:
+		c.reg[reg] &^= v & ads7138.StatusBrownOut
+		return
+	case ads7138.RegGeneral:
+		if v&ads7138.GeneralReset != 0 {
+			c.reset()
+			return
+		}
+		if v&ads7138.GeneralStats != 0 {
+			c.stats = now
+		}
+		v &^= ads7138.GeneralCalibrate
+	case ads7138.RegEvent, ads7138.RegGPIValue:
+		return // read-only
+	}
+	c.reg[reg] = v
+	switch reg {
+	case ads7138.RegOversample, ads7138.RegOpMode, ads7138.RegAutoSel, ads7138.RegSequence:
+		if c.running() && (!was || reg != ads7138.RegSequence) {
+			c.started = now
+		}
+	}
+}
+
+// slot is the place of a channel in the sequence and how many it has.
+func (c *adc) slot(ch int) (place, of int64, in bool) {
+	mask := c.reg[ads7138.RegAutoSel]
+	for i := range ads7138.Channels {
+		if mask>>i&1 == 0 {
+			continue
+		}
+		if i < ch {
+			place++
+		}
+		of++
+	}
+	return place, of, mask>>ch&1 != 0
+}
+
+// window is when the newest finished result of a channel was sampled: it
+// began at from and took n conversions of cycle each.
+func (c *adc) window(ch int, now int64) (from, cycle, n, round int64, ok bool) {
+	place, of, in := c.slot(ch)
+	if !in || !c.running() || c.reg[ads7138.RegGeneral]&ads7138.GeneralStats == 0 {
+		return 0, 0, 0, 0, false
+	}
+	cycle, n = ads7138.CycleNanos(c.reg[ads7138.RegOpMode]), c.oversample()
+	one := cycle * n
+	round = one * of
+	done := now - c.started - one*(place+1)
+	if done < 0 {
+		return 0, 0, 0, 0, false
+	}
+	from = c.started + done/round*round + place*one
+	return from, cycle, n, round, from+one > c.stats
+}
+
+// Full scale of each channel in milliwatts.
+var (
+	laneFull   = detmath.FromDB(hal.LaneFullScaleMilliDBm / 1000.0)
+	sumFull    = detmath.FromDB(hal.SumFullScaleMilliDBm / 1000.0)
+	tapFull    = detmath.FromDB(hal.TapFullScaleMilliDBm / 1000.0)
+	guardFulls = [ads7138.Channels]float64{sumFull, sumFull, sumFull, sumFull, sumFull, sumFull, tapFull, tapFull}
+	laneFulls  = [ads7138.Channels]float64{laneFull, laneFull, laneFull, laneFull, laneFull, laneFull, laneFull, laneFull}
+)
+
+// probe is what a chip's eight inputs see between two instants.
+type probe struct {
+	from, to int64
+	points   int
+	at       [probePoints][ads7138.Channels]float64
+	full     *[ads7138.Channels]float64
+	seed     uint64
+}
+
+// probePoints are where the light is worked out while it moves; between them
+// it is taken as a straight line.
+const probePoints = 6
+
+func (p *probe) codes(ch int, t int64) float64 {
+	if p.points == 1 {
+		return p.at[0][ch]
+	}
+	span := (p.to - p.from) / (probePoints - 1)
+	i := min(max((t-p.from)/span, 0), probePoints-2)
+	part := float64(t-p.from-i*span) / float64(span)
+	a := p.at[i][ch]
+	return a + float64(part*(p.at[i+1][ch]-a))
+}
+
+// convert averages n conversions from t on into 16 bits, left-aligned.
+func (p *probe) convert(ch int, t, cycle, n int64) uint16 {
+	seed := derive(p.seed, uint64(ch))
+	sum := int64(0)
+	for range n {
+		x := p.codes(ch, t) + float64(adcNoiseCodes*normal(mix(seed^uint64(t)*golden))) + 0.5
+		code := int64(x)
+		if x < 0 {
+			code = 0
+		}
+		sum += min(code, ads7138.CodeFull)
+		t += cycle
+	}
+	return uint16(sum * 16 / n)
+}
+
+// statWindow bounds how many results back MAX and MIN look; the chip's go back
+// to when they were cleared.
+const statWindow = 128
+
+// results fills the registers from reg on that hold results.
+func (w *World) results(b *board, bundle, mod int, isLanes bool, reg byte, r []byte) {
+	m := &b.bundles[bundle].modules[mod]
+	c := &m.guard
+	if isLanes {
+		c = &m.lanes
+	}
+	now := int64(w.now)
+	var p probe
+	ready := false
+	for i := range r {
+		at := int(reg) + i
+		r[i] = 0
+		if at < ads7138.RegMax {
+			if at < len(c.reg) {
+				r[i] = c.value(byte(at))
+			}
+			continue
+		}
+		bank, ch := (at-ads7138.RegMax)>>5, at>>1&15
+		if ch >= ads7138.Channels || bank > 2 {
+			continue
+		}
+		from, cycle, n, round, ok := c.window(ch, now)
+		if !ok {
+			continue
+		}
+		if !ready {
+			back := 2 * round
+			if bank != 2 {
+				back = round * (statWindow + 1)
+			}
+			w.probe(b, bundle, mod, isLanes, max(now-back, c.started)-tiaNanos, now-tiaNanos, &p)
+			ready = true
+		}
+		v := p.convert(ch, from-tiaNanos, cycle, n)
+		if bank != 2 {
+			for k := int64(1); k < statWindow && from-k*round >= max(c.started, c.stats); k++ {
+				x := p.convert(ch, from-k*round-tiaNanos, cycle, n)
+				if bank == 0 {
+					v = max(v, x)
+				} else {
+					v = min(v, x)
+				}
+			}
+		}
+		r[i] = byte(v >> (8 * (at & 1)))
+	}
+}
+
+// manual is a read without an opcode: one conversion of the channel that
+// CHANNEL_SEL names, sec 7.4.2.
+func (w *World) manual(b *board, bundle, mod int, isLanes bool, r []byte) {
+	m := &b.bundles[bundle].modules[mod]
+	c := &m.guard
+	if isLanes {
+		c = &m.lanes
+	}
+	now := int64(w.now) - tiaNanos
+	ch := int(c.reg[ads7138.RegChannelSel] & 7)
+	cycle, n := ads7138.CycleNanos(c.reg[ads7138.RegOpMode]), c.oversample()
+	var p probe
+	w.probe(b, bundle, mod, isLanes, now, now+cycle*n, &p)
+	v := p.convert(ch, now, cycle, n)
+	for i := range r {
+		r[i] = byte(v >> (8 * ((i + 1) & 1)))
+	}
+}

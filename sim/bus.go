@@ -1,0 +1,283 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+// The PCA9548's addresses.
+const (
+	firstMux = 0x70
+	muxes    = 8
+)
+
+// maxQueue bounds what waits for one bus. chosen: the staging of a whole
+// bundle is 24 operations.
+const maxQueue = 256
+
+// bus is one bus of a board: what waits, what is on the wire.
+type bus struct {
+	waiting []*work // in order of class, then of arrival
+	current *work
+	stuck   bool
+	mux     [muxes]uint8 // control registers of the switches on it
+}
+
+// work is one operation on its way.
+type work struct {
+	op    *hal.Op
+	start time.Duration
+	limit time.Duration
+	msg   int // next message
+	ended time.Duration
+	done  bool // all messages carried out; waits for its last bit
+	err   error
+}
+
+// Submit puts an operation before a bus at a time not in the past. It is
+// carried out in virtual time; its completion comes out of Step.
+func (w *World) Submit(at time.Duration, id BoardID, busID hal.BusID, op *hal.Op) error {
+	b, err := w.board(id)
+	if err != nil {
+		return err
+	}
+	if int(busID) >= len(b.buses) {
+		return fmt.Errorf("%w: bus %d of %d", hal.ErrNoDevice, busID, len(b.buses))
+	}
+	if len(b.buses[busID].waiting) >= maxQueue {
+		return fmt.Errorf("%w: bus %d", hal.ErrQueueFull, busID)
+	}
+	if at < w.now {
+		panic(fmt.Sprintf("sim: submit at %v, now %v", at, w.now))
+	}
+	wk := &work{op: op}
+	if at == w.now {
+		w.enqueue(b, busID, wk)
+		return nil
+	}
+	w.push(event{at: at, kind: evSubmit, board: int32(id), place: uint16(busID), gen: b.life, op: wk})
+	return nil
+}
+
+func (w *World) enqueue(b *board, id hal.BusID, wk *work) {
+	q := &b.buses[id]
+	i := len(q.waiting)
+	for i > 0 && q.waiting[i-1].op.Class > wk.op.Class {
+		i--
+	}
+	q.waiting = append(q.waiting, nil)
+	copy(q.waiting[i+1:], q.waiting[i:])
+	q.waiting[i] = wk
+	if q.current == nil {
+		w.startNext(b, id)
+	}
+}
+
+func (w *World) startNext(b *board, id hal.BusID) {
+	q := &b.buses[id]
+	if len(q.waiting) == 0 {
+		return
+	}
+	wk := q.waiting[0]
+	copy(q.waiting, q.waiting[1:])
+	q.waiting[len(q.waiting)-1] = nil
+	q.waiting = q.waiting[:len(q.waiting)-1]
+	q.current = wk
+	call := w.costs.I2CCall
+	if b.hw.Buses[id].Kind == hal.SPI {
+		call = w.costs.SPICall
+	}
+	deadline := wk.op.Deadline
+	if deadline == 0 {
+		deadline = hal.DefaultDeadline
+	}
+	wk.start = w.now + b.draw(call)
+	wk.limit = wk.start + deadline
+	if q.stuck && b.hw.Buses[id].Kind == hal.I2C {
+		wk.done, wk.err = true, hal.ErrBusStuck
+		w.wake(b, id, wk.limit)
+		return
+	}
+	w.arrange(b, id, wk, wk.start)
+}
+
+// arrange puts the next message of an operation on the heap, from when the
+// bus is free: a read samples at its start, a write acts at its end.
+func (w *World) arrange(b *board, id hal.BusID, wk *work, from time.Duration) {
+	if wk.msg >= len(wk.op.Msgs) {
+		wk.done = true
+		w.wake(b, id, from)
+		return
+	}
+	msg := &wk.op.Msgs[wk.msg]
+	length, err := w.length(&b.hw.Buses[id], msg)
+	wk.ended = from + length
+	switch {
+	case err != nil:
+		wk.done, wk.err = true, err
+		w.wake(b, id, from)
+	case wk.ended > wk.limit:
+		wk.done, wk.err = true, hal.ErrTimeout
+		w.wake(b, id, wk.limit)
+	case len(msg.R) > 0 && b.hw.Buses[id].Kind == hal.I2C:
+		w.wake(b, id, from)
+	default:
+		w.wake(b, id, wk.ended)
+	}
+}
+
+func (w *World) wake(b *board, id hal.BusID, at time.Duration) {
+	w.push(event{at: at, kind: evBus, board: int32(b.id), place: uint16(id), gen: b.life})
+}
+
+// length is the time of a message on the wire: nine clocks a byte with start
+// and stop on I2C; the bits and a pause of the chip select on SPI.
+func (w *World) length(hw *hal.Bus, m *hal.Msg) (time.Duration, error) {
+	if len(m.W) == 0 && len(m.R) == 0 {
+		return 0, fmt.Errorf("%w: empty message", hal.ErrOutOfRange)
+	}
+	if hw.Kind == hal.SPI {
+		frame := int(m.Frame)
+		if frame == 0 || len(m.W)%frame != 0 {
+			return 0, fmt.Errorf("%w: %d bytes in frames of %d", hal.ErrOutOfRange, len(m.W), frame)
+		}
+		if m.R != nil && len(m.R) != len(m.W) {
+			return 0, fmt.Errorf("%w: reply of %d bytes for %d", hal.ErrOutOfRange, len(m.R), len(m.W))
+		}
+		return clocks(8*len(m.W), hw.Speed) + time.Duration(len(m.W)/frame)*w.costs.SPIFrame, nil
+	}
+	n := 2
+	if len(m.W) > 0 {
+		n += 9 * (1 + len(m.W))
+	}
+	if len(m.R) > 0 {
+		n += 9 * (1 + len(m.R))
+	}
+	if len(m.W) > 0 && len(m.R) > 0 {
+		n++
+	}
+	return clocks(n, hw.Speed), nil
+}
+
+func clocks(n int, speed physic.Frequency) time.Duration {
+	return time.Duration(int64(n) * int64(time.Second) / int64(speed/physic.Hertz))
+}
+
+// busStep carries out what a bus was waiting for, and returns the completion
+// when the operation is over.
+func (w *World) busStep(b *board, id hal.BusID) *hal.Completion {
+	q := &b.buses[id]
+	wk := q.current
+	if !wk.done {
+		msg := &wk.op.Msgs[wk.msg]
+		var err error
+		isWrite := true
+		if b.hw.Buses[id].Kind == hal.SPI {
+			w.spi(b, id, msg)
+		} else {
+			isWrite = len(msg.R) == 0
+			err = w.i2c(b, id, msg)
+		}
+		if err == nil {
+			wk.msg++
+			if !isWrite || wk.msg < len(wk.op.Msgs) {
+				w.arrange(b, id, wk, wk.ended)
+				return nil
+			}
+		}
+		wk.err = err
+	}
+	q.current = nil
+	done := &hal.Completion{Bus: id, Op: wk.op, Start: wk.start, End: w.now, Msg: wk.msg, Err: wk.err}
+	w.startNext(b, id)
+	return done
+}
+
+// spi carries out one message: every frame with the chip select low.
+func (w *World) spi(b *board, id hal.BusID, msg *hal.Msg) {
+	for i := range msg.R {
+		msg.R[i] = 0xFF // nobody drives the line
+	}
+	if !b.powered {
+		return
+	}
+	for _, s := range b.lay.selects[id] {
+		if s.cs != msg.Addr {
+			continue
+		}
+		m := &b.bundles[s.bundle].modules[s.module]
+		var changed uint16
+		for at := 0; at < len(msg.W); at += int(msg.Frame) {
+			back, ch := m.dac[s.dac].frame(int64(w.now), msg.W[at:at+int(msg.Frame)])
+			changed |= ch
+			if msg.R != nil {
+				copy(msg.R[at:at+int(msg.Frame)], back[:])
+			}
+		}
+		if changed != 0 && w.drive(b, m, s.dac, changed, b.bundles[s.bundle].nets) {
+			w.lightChanged(b, s.bundle)
+		}
+	}
+}
+
+// i2c carries out one message.
+func (w *World) i2c(b *board, id hal.BusID, msg *hal.Msg) error {
+	found := false
+	if b.powered {
+		for _, f := range b.gone {
+			if f.bus == id && f.addr == msg.Addr {
+				return hal.ErrAddressNACK
+			}
+		}
+		for i := range b.lay.chips[id] {
+			c := &b.lay.chips[id][i]
+			if c.addr != msg.Addr || c.mux != 0 && b.buses[id].mux[c.mux-firstMux]>>c.channel&1 == 0 {
+				continue
+			}
+			if c.kind == chipEEPROM && w.slow(b, c).programming(int64(w.now)) {
+				continue
+			}
+			if !found {
+				for j := range msg.R {
+					msg.R[j] = 0xFF
+				}
+			}
+			found = true
+			if err := w.talk(b, id, c, msg); err != nil {
+				return err
+			}
+		}
+	}
+	if !found {
+		return hal.ErrAddressNACK
+	}
+	return nil
+}
+
+// talk is one message with one chip. Bytes that chips send at once, behind
+// two open channels of a switch, meet as a wired and.
+func (w *World) talk(b *board, id hal.BusID, c *chip, msg *hal.Msg) error {
+	if len(msg.W) > 0 {
+		if n := w.listen(b, id, c, msg.W, len(msg.R) > 0); n < len(msg.W) {
+			return hal.ErrByteNACK
+		}
+	}
+	if len(msg.R) == 0 {
+		return nil
+	}
+	var small [64]byte
+	r := small[:]
+	if len(msg.R) > len(small) {
+		r = make([]byte, len(msg.R))
+	}
+	r = r[:len(msg.R)]
+	w.say(b, id, c, r, len(msg.W) > 0)
+	for i := range r {
+		msg.R[i] &= r[i]
+	}
+	return nil
+}

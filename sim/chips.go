@@ -1,0 +1,339 @@
+package sim
+
+import (
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/at24"
+	"ringlight/hal/ina219"
+	"ringlight/hal/pca9535"
+	"ringlight/hal/tca9534"
+	"ringlight/hal/tmp102"
+)
+
+// listen gives a chip the bytes of a write and returns how many it
+// acknowledged; more says that a read follows.
+func (w *World) listen(b *board, id hal.BusID, c *chip, in []byte, more bool) int {
+	now := int64(w.now)
+	switch c.kind {
+	case chipLatch:
+		la := &b.latches[c.latch]
+		if la.write(in) {
+			w.latched(b, c.latch)
+		}
+		return len(in)
+	case chipMux:
+		b.buses[id].mux[c.addr-firstMux] = in[len(in)-1]
+		return len(in)
+	case chipGuard:
+		return b.bundles[c.bundle].modules[c.module].guard.write(now, in)
+	case chipLanes:
+		return b.bundles[c.bundle].modules[c.module].lanes.write(now, in)
+	}
+	s := w.slow(b, c)
+	switch c.kind {
+	case chipTemp:
+		s.temp.write(in)
+	case chipEEPROM:
+		s.eeprom.write(now, in)
+	case chipRail:
+		s.rail.write(in)
+	case chipEnable:
+		if s.enable.write(in) {
+			m := &b.bundles[c.bundle].modules[c.module]
+			if pins := s.enable.pins(); pins != m.enable {
+				m.enable = pins
+				w.lightChanged(b, c.bundle)
+			}
+		}
+	}
+	return len(in)
+}
+
+// say fills the bytes of a read; after tells that it followed a write in the
+// same message.
+func (w *World) say(b *board, id hal.BusID, c *chip, r []byte, after bool) {
+	switch c.kind {
+	case chipLatch:
+		b.latches[c.latch].read(r)
+		return
+	case chipMux:
+		for i := range r {
+			r[i] = b.buses[id].mux[c.addr-firstMux]
+		}
+		return
+	case chipGuard, chipLanes:
+		m := &b.bundles[c.bundle].modules[c.module]
+		a := &m.guard
+		if c.kind == chipLanes {
+			a = &m.lanes
+		}
+		w.converted(b, c, a, r, after)
+		return
+	}
+	s := w.slow(b, c)
+	m := &b.bundles[c.bundle].modules[c.module]
+	switch c.kind {
+	case chipTemp:
+		s.temp.read(r, b.ambientMilli+int32(m.per.caseAdd*1000))
+	case chipEEPROM:
+		s.eeprom.read(m.per, r)
+	case chipRail:
+		s.rail.read(w, m, r)
+	case chipEnable:
+		s.enable.read(r)
+	}
+}
+
+func (w *World) converted(b *board, c *chip, a *adc, r []byte, after bool) {
+	isLanes := c.kind == chipLanes
+	switch {
+	case !after || a.opcode == 0:
+		w.manual(b, c.bundle, c.module, isLanes, r)
+	case a.opcode == ads7138.OpReadBlock:
+		w.results(b, c.bundle, c.module, isLanes, a.read, r)
+	default: // one register, however many bytes are clocked out
+		var one [1]byte
+		w.results(b, c.bundle, c.module, isLanes, a.read, one[:])
+		for i := range r {
+			r[i] = one[0]
+		}
+	}
+	a.opcode = 0
+}
+
+// latch is one PCA9535.
+type latch struct {
+	reg [pca9535.NumRegs]byte
+	at  byte // command byte: the register addressed
+}
+
+func (l *latch) reset() {
+	*l = latch{}
+	for port := range byte(2) {
+		l.reg[pca9535.RegOutput+port] = pca9535.ResetOutput
+		l.reg[pca9535.RegConfig+port] = pca9535.ResetConfig
+	}
+}
+
+func (l *latch) write(in []byte) (changed bool) {
+	l.at = in[0] % pca9535.NumRegs
+	for _, v := range in[1:] {
+		if l.at >= pca9535.RegOutput { // the inputs cannot be written
+			changed = changed || l.reg[l.at] != v
+			l.reg[l.at] = v
+		}
+		l.at = pca9535.Next(l.at)
+	}
+	return changed
+}
+
+// latchPulls are the levels of pins that nothing drives: the board pulls
+// toggles down and Tx-disables up.
+const latchPulls = (hal.LatchTxOffHigh | hal.LatchTxOffLow) * 0x1111
+
+func (l *latch) pins() uint16 {
+	out := pca9535.Pair(l.reg[pca9535.RegOutput:])
+	in := pca9535.Pair(l.reg[pca9535.RegConfig:])
+	return out&^in | latchPulls&in
+}
+
+func (l *latch) read(r []byte) {
+	pins := l.pins() ^ pca9535.Pair(l.reg[pca9535.RegPolarity:])
+	for i := range r {
+		r[i] = l.reg[l.at]
+		if l.at < pca9535.RegOutput {
+			r[i] = byte(pins >> (8 * l.at))
+		}
+		l.at = pca9535.Next(l.at)
+	}
+}
+
+// slowChips are a module's chips behind the switch.
+type slowChips struct {
+	temp   tempChip
+	eeprom eepromChip
+	rail   railChip
+	enable enableChip
+}
+
+func (w *World) slow(b *board, c *chip) *slowChips {
+	m := &b.bundles[c.bundle].modules[c.module]
+	if m.slow == nil {
+		m.slow = new(slowChips)
+		m.slow.reset()
+	}
+	return m.slow
+}
+
+func (s *slowChips) programming(now int64) bool { return now < s.eeprom.busy }
+
+// reset is a loss of power; what the EEPROM holds stays.
+func (s *slowChips) reset() {
+	pages := s.eeprom.pages
+	*s = slowChips{}
+	s.eeprom.pages = pages
+	s.temp.reg = [4]uint16{tmp102.RegConfig: tmp102.ResetConfig, tmp102.RegLow: tmp102.ResetLow, tmp102.RegHigh: tmp102.ResetHigh}
+	s.rail.reg[ina219.RegConfig] = ina219.ResetConfig
+	s.enable.reg = [tca9534.NumRegs]byte{tca9534.RegOutput: tca9534.ResetOutput, tca9534.RegConfig: tca9534.ResetConfig}
+}
+
+// tempChip is one TMP102.
+type tempChip struct {
+	reg [4]uint16
+	at  byte
+}
+
+func (t *tempChip) write(in []byte) {
+	t.at = in[0] & tmp102.PointerMask
+	if len(in) >= 3 && t.at != tmp102.RegTemperature {
+		t.reg[t.at] = uint16(in[1])<<8 | uint16(in[2])
+	}
+}
+
+func (t *tempChip) read(r []byte, milli int32) {
+	v := t.reg[t.at]
+	if t.at == tmp102.RegTemperature {
+		v = tmp102.Reading(milli)
+	}
+	for i := range r {
+		r[i] = byte(v >> (8 * ((i + 1) & 1)))
+	}
+}
+
+// eepromChip is one 24-series EEPROM. Pages that were never written hold the
+// module's identity or nothing.
+type eepromChip struct {
+	pages map[uint16]*[at24.PageBytes]byte
+	at    uint16
+	busy  int64
+}
+
+func (e *eepromChip) write(now int64, in []byte) {
+	if len(in) < 2 {
+		return
+	}
+	e.at = at24.Address(in)
+	if len(in) == 2 {
+		return
+	}
+	page := e.at / at24.PageBytes
+	if e.pages == nil {
+		e.pages = map[uint16]*[at24.PageBytes]byte{}
+	}
+	p := e.pages[page]
+	if p == nil {
+		p = new([at24.PageBytes]byte)
+		for i := range p {
+			p[i] = 0xFF
+		}
+		e.pages[page] = p
+	}
+	for _, v := range in[2:] {
+		p[e.at%at24.PageBytes] = v
+		e.at = page*at24.PageBytes + (e.at+1)%at24.PageBytes // wraps inside the page
+	}
+	e.busy = now + at24.ProgramMicros*1000
+}
+
+func (e *eepromChip) read(per *Personality, r []byte) {
+	for i := range r {
+		page, at := e.at/at24.PageBytes, e.at%at24.PageBytes
+		r[i] = 0xFF
+		if p := e.pages[page]; p != nil {
+			r[i] = p[at]
+		} else if page == 0 {
+			r[i] = per.identity[at]
+		}
+		e.at = (e.at + 1) % at24.Size
+	}
+}
+
+// railChip is one INA219 on the heater rail.
+type railChip struct {
+	reg [ina219.NumRegs]uint16
+	at  byte
+}
+
+func (c *railChip) write(in []byte) {
+	c.at = in[0] % ina219.NumRegs
+	if len(in) < 3 {
+		return
+	}
+	v := uint16(in[1])<<8 | uint16(in[2])
+	switch c.at {
+	case ina219.RegConfig:
+		if v&ina219.ConfigReset != 0 {
+			c.reg = [ina219.NumRegs]uint16{ina219.RegConfig: ina219.ResetConfig}
+			return
+		}
+		c.reg[c.at] = v
+	case ina219.RegCalibration:
+		c.reg[c.at] = v &^ 1
+	}
+}
+
+// The heater rail. chosen.
+const (
+	railMillivolt      = 12_000
+	railIdleMilliamp   = 30 // the three DACs themselves
+	railNoiseMicrovolt = 4.0
+)
+
+func (c *railChip) read(w *World, m *module, r []byte) {
+	config := c.reg[ina219.RegConfig]
+	v := c.reg[c.at]
+	switch c.at {
+	case ina219.RegShunt, ina219.RegCurrent, ina219.RegPower:
+		// The newest conversion averages the current over its time.
+		length := ina219.ConversionMicros(config) * 1000
+		end := int64(w.now) / length * length
+		uv := m.railOver(end-length, end)*hal.RailShuntMilliohm + float64(railNoiseMicrovolt*normal(derive(derive(m.seed, seedRail), uint64(end))))
+		full := float64(ina219.FullScaleMicrovolt(config))
+		shunt := int64(min(max(uv, -full), full)) / ina219.ShuntStepMicrovolt
+		v = uint16(int16(shunt))
+		if c.at != ina219.RegShunt {
+			current := shunt * int64(c.reg[ina219.RegCalibration]) / 4096
+			v = uint16(current)
+			if c.at == ina219.RegPower {
+				v = uint16(current * (railMillivolt / ina219.BusStepMillivolt) / 5000)
+			}
+		}
+	case ina219.RegBus:
+		v = railMillivolt/ina219.BusStepMillivolt<<3 | ina219.BusReady
+	}
+	for i := range r {
+		r[i] = byte(v >> (8 * ((i + 1) & 1)))
+	}
+}
+
+// enableChip is one TCA9534.
+type enableChip struct {
+	reg [tca9534.NumRegs]byte
+	at  byte
+}
+
+func (c *enableChip) write(in []byte) (changed bool) {
+	c.at = in[0] % tca9534.NumRegs
+	for _, v := range in[1:] {
+		if c.at != tca9534.RegInput {
+			changed = changed || c.reg[c.at] != v
+			c.reg[c.at] = v
+		}
+	}
+	return changed
+}
+
+// pins are the levels on the pins; the board pulls up what nothing drives.
+func (c *enableChip) pins() uint8 {
+	return c.reg[tca9534.RegOutput] | c.reg[tca9534.RegConfig]
+}
+
+func (c *enableChip) read(r []byte) {
+	v := c.reg[c.at]
+	if c.at == tca9534.RegInput {
+		v = c.pins() ^ c.reg[tca9534.RegPolarity]
+	}
+	for i := range r {
+		r[i] = v
+	}
+}

@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"time"
+
+	"ringlight/hal"
+)
+
+// Drift of a cell's phase is a pure function of (seed, cell, time).
+//
+// The usual one reverts to its mean: a stationary first-order process at knots
+// of three hours, written as the sum of its shocks so that any knot can be had
+// without the ones before, and straight lines between the knots.
+//
+// The planted one never comes back: a random walk, built by halving the time
+// from a far horizon down to seconds, again so that any second can be had.
+const (
+	driftSigma = 0.050         // radian, stationary
+	driftKnot  = 3 * time.Hour // tau is 6 h, so each knot keeps exp(-1/2)
+	driftKeep  = 0.60653065971263342360
+	driftGain  = 0.79506006886886220 // sqrt(1-driftKeep^2)
+	driftTerms = 14                  // keep^14 is 0.1 % of a shock
+
+	walkPerRootSecond = 0.005 // radian
+	walkLevels        = 26    // horizon 2^26 s, two years
+
+	// The phases are taken anew once a minute: a tenth of a milliradian.
+	driftEpoch = time.Minute
+	walkEpoch  = time.Second
+)
+
+func driftKnotAt(seed uint64, n int64) float64 {
+	sum, weight := 0.0, driftSigma*driftGain
+	for i := range int64(driftTerms) {
+		sum += float64(weight * normal(derive(seed, uint64(n-i))))
+		weight *= driftKeep
+	}
+	return sum
+}
+
+func driftAt(seed uint64, t time.Duration) float64 {
+	n := int64(t / driftKnot)
+	part := float64(t%driftKnot) / float64(driftKnot)
+	a := driftKnotAt(seed, n)
+	return a + float64(part*(driftKnotAt(seed, n+1)-a))
+}
+
+// walkAt is a Brownian motion at a whole second: the midpoint of an interval
+// of length T is the mean of its ends plus a shock of deviation sqrt(T)/2.
+func walkAt(seed uint64, t time.Duration) float64 {
+	s := int64(t/time.Second) & (1<<walkLevels - 1)
+	lo, hi := int64(0), int64(1)<<walkLevels
+	width := walkPerRootSecond * sqrt(float64(hi))
+	a, b := 0.0, float64(width*normal(derive(seed, uint64(hi))))
+	for hi-lo > 1 {
+		mid := (lo + hi) / 2
+		m := (a+b)/2 + float64(width/2*normal(derive(seed, uint64(mid))))
+		if s < mid {
+			hi, b = mid, m
+		} else {
+			lo, a = mid, m
+		}
+		width = float64(width * 0.70710678118654752440)
+	}
+	return a
+}
+
+// refresh brings the module's standing phases up to date: offset, drift and
+// case temperature. They change once an epoch.
+func (w *World) refresh(b *board, m *module) {
+	epoch := driftEpoch
+	walking := m.planted != nil && m.planted.walk
+	if walking {
+		epoch = walkEpoch
+	}
+	n := int64(w.now/epoch) + 1
+	if n == m.epoch {
+		return
+	}
+	m.epoch = n
+	m.gramOK = false
+	t := (w.now / epoch) * epoch
+	add := caseRadPerK * (float64(b.ambientMilli)/1000 + m.per.caseAdd - caseNominal)
+	for k := range hal.CellsPerMod {
+		seed := derive(m.seed, uint64(k))
+		m.base[k] = m.per.cells[k].offset + add + driftAt(seed, t)
+		if walking {
+			m.base[k] += walkAt(seed^golden, t)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package sim
+
+import (
+	"math"
+
+	"ringlight/hal"
+	"ringlight/mzi/detmath"
+)
+
+func sqrt(x float64) float64 { return math.Sqrt(x) }
+
+// A heater's warmth is counted in phases of pi on its own cell: a heater that
+// takes P_pi for long has warmth 1.
+
+// segment is one exponential of a heater: from p0 at t0 towards p1.
+type segment struct {
+	t0     int64 // nanoseconds of world time
+	p0, p1 float64
+}
+
+// transit holds the heaters of a module while any is on its way. A settled
+// module has none. Each heater has its last two segments, because a new
+// voltage takes effect only when the DAC has settled, and because a sample
+// may be asked for that lies a little back.
+type transit struct {
+	seg    [hal.CellsPerMod][2]segment
+	lo, hi int   // cells that moved: lo <= k < hi
+	last   int64 // when the last segment began
+}
+
+// calm is the time after which a heater counts as settled: exp(-12) of its
+// step is left, less than a code of its DAC.
+const calm = 12 * fallNanos
+
+// decay remembers the exponentials of one age: heaters that started together
+// share them.
+type decay struct {
+	age        int64
+	rise, fall float64 // 0 = not computed
+}
+
+func (d *decay) of(age int64, falling bool) float64 {
+	if age != d.age {
+		*d = decay{age: age}
+	}
+	if falling {
+		if d.fall == 0 {
+			d.fall = detmath.Exp(-float64(age) / fallNanos)
+		}
+		return d.fall
+	}
+	if d.rise == 0 {
+		d.rise = detmath.Exp(-float64(age) / riseNanos)
+	}
+	return d.rise
+}
+
+// at is the warmth at time t. Before its beginning a segment has the warmth
+// with which it began.
+func (s *segment) at(t int64, d *decay) float64 {
+	if s.p0 == s.p1 {
+		return s.p1
+	}
+	age := t - s.t0
+	if age <= 0 {
+		return s.p0
+	}
+	if age >= calm {
+		return s.p1
+	}
+	return s.p1 + float64((s.p0-s.p1)*d.of(age, s.p1 < s.p0))
+}
+
+// warmth of heater k at time t.
+func (m *module) warmth(k int, t int64, d *decay) float64 {
+	if m.moving == nil || k < m.moving.lo || k >= m.moving.hi {
+		return m.level[k]
+	}
+	s := &m.moving.seg[k]
+	if t >= s[1].t0 {
+		return s[1].at(t, d)
+	}
+	return s[0].at(t, d)
+}
+
+// setLevel sends heater k to a new warmth, from when the DAC has settled, and
+// reports whether that is another one.
+func (w *World) setLevel(m *module, k int, level float64) bool {
+	if level == m.level[k] {
+		return false
+	}
+	now := int64(w.now)
+	tr := m.moving
+	if tr == nil {
+		tr = w.takeTransit()
+		tr.lo, tr.hi = k, k
+		m.moving = tr
+	}
+	for ; tr.lo > k; tr.lo-- {
+		tr.seg[tr.lo-1] = still(m.level[tr.lo-1])
+	}
+	for ; tr.hi <= k; tr.hi++ {
+		tr.seg[tr.hi] = still(m.level[tr.hi])
+	}
+	s := &tr.seg[k]
+	if now >= s[1].t0 {
+		s[0] = s[1]
+	}
+	start := now + int64(m.per.settle[k/16])
+	var d decay
+	s[1] = segment{t0: start, p0: s[0].at(start, &d), p1: level}
+	m.level[k] = level
+	if start > tr.last {
+		tr.last = start
+	}
+	if k >= hal.CellMatrix {
+		m.gramOK = false
+		m.routed = 0
+	}
+	return true
+}
+
+func still(level float64) [2]segment {
+	s := segment{p0: level, p1: level}
+	return [2]segment{s, s}
+}
+
+// settleDown drops the transit of a module whose heaters have arrived.
+func (w *World) settleDown(m *module) bool {
+	if m.moving == nil {
+		return true
+	}
+	if int64(w.now) < m.moving.last+calm {
+		return false
+	}
+	w.freeTransit(m.moving)
+	m.moving = nil
+	return true
+}
+
+func (w *World) takeTransit() *transit {
+	if n := len(w.transits); n > 0 {
+		tr := w.transits[n-1]
+		w.transits = w.transits[:n-1]
+		*tr = transit{}
+		return tr
+	}
+	return new(transit)
+}
+
+func (w *World) freeTransit(tr *transit) { w.transits = append(w.transits, tr) }
+
+// phases puts the phases of the cells lo <= k < hi at time t into phase, with the crosstalk of all heaters in reach.
+func (m *module) phases(t int64, lo, hi int, phase *[hal.CellsPerMod]float64, d *decay) {
+	var warm [hal.CellsPerMod + 2*crosstalkBand]float64
+	for k := max(lo-crosstalkBand, 0); k < min(hi+crosstalkBand, hal.CellsPerMod); k++ {
+		warm[k+crosstalkBand] = m.warmth(k, t, d)
+	}
+	for k := lo; k < hi; k++ {
+		x := &m.per.crosstalk[k]
+		near := warm[k : k+2*crosstalkBand+1]
+		sum := 0.0
+		for j := range x {
+			sum += float64(x[j] * near[j])
+		}
+		phase[k] = m.base[k] + float64(pi*sum)
+	}
+}

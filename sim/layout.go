@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"fmt"
+
+	"ringlight/hal"
+)
+
+type chipKind uint8
+
+const (
+	chipLatch chipKind = iota
+	chipMux
+	chipGuard
+	chipLanes
+	chipTemp
+	chipEEPROM
+	chipRail
+	chipEnable
+)
+
+// chip is one address on an I2C bus.
+type chip struct {
+	kind           chipKind
+	addr           uint16
+	bundle, module int
+	latch          int
+	mux            uint16 // behind which switch, 0 = none
+	channel        uint8
+}
+
+// select is one chip select on an SPI bus.
+type spiSelect struct {
+	cs                  uint16
+	bundle, module, dac int
+}
+
+type lineAt struct{ bundle, path int }
+
+// layout is where everything of a hal.Board is; boards of the same data share
+// one.
+type layout struct {
+	of      *hal.Board
+	chips   [][]chip // by bus
+	selects [][]spiSelect
+	lines   []lineAt
+}
+
+// sameBoard reports whether two boards are the same data, by where it lies.
+func sameBoard(a, b *hal.Board) bool {
+	same := func(x, y int, eq func() bool) bool { return x == y && (x == 0 || eq()) }
+	return same(len(a.Bundles), len(b.Bundles), func() bool { return &a.Bundles[0] == &b.Bundles[0] }) &&
+		same(len(a.Buses), len(b.Buses), func() bool { return &a.Buses[0] == &b.Buses[0] }) &&
+		same(len(a.Lines), len(b.Lines), func() bool { return &a.Lines[0] == &b.Lines[0] }) &&
+		same(len(a.Latches), len(b.Latches), func() bool { return &a.Latches[0] == &b.Latches[0] })
+}
+
+func (w *World) layoutOf(hw *hal.Board) (*layout, error) {
+	for _, l := range w.layouts {
+		if sameBoard(l.of, hw) {
+			return l, nil
+		}
+	}
+	copied := *hw
+	l := &layout{of: &copied, chips: make([][]chip, len(hw.Buses)), selects: make([][]spiSelect, len(hw.Buses)), lines: make([]lineAt, len(hw.Lines))}
+	for i := range l.lines {
+		l.lines[i].bundle = -1
+	}
+	for i, la := range hw.Latches {
+		if err := l.add(la.Bus, chip{kind: chipLatch, addr: la.Addr, latch: i}); err != nil {
+			return nil, err
+		}
+	}
+	for i := range hw.Bundles {
+		if err := l.addBundle(i); err != nil {
+			return nil, fmt.Errorf("bundle %d: %w", i, err)
+		}
+	}
+	w.layouts = append(w.layouts, l)
+	return l, nil
+}
+
+func (l *layout) addBundle(i int) error {
+	bu := &l.of.Bundles[i]
+	if n := len(bu.Modules); n < 1 || n > hal.MaxModules {
+		return fmt.Errorf("sim: %d modules: want 1 to %d", n, hal.MaxModules)
+	}
+	if bu.Latch < 0 || bu.Latch >= len(l.of.Latches) || bu.Shift > 12 {
+		return fmt.Errorf("sim: latch %d shift %d: no such pins", bu.Latch, bu.Shift)
+	}
+	for path, line := range bu.LOS {
+		if int(line) >= len(l.lines) {
+			return fmt.Errorf("sim: line %d: the board has %d", line, len(l.lines))
+		}
+		l.lines[line] = lineAt{i, path}
+	}
+	for j := range bu.Modules {
+		m := &bu.Modules[j]
+		for d, cs := range m.ChipSelects {
+			if int(m.SPI) >= len(l.of.Buses) || l.of.Buses[m.SPI].Kind != hal.SPI {
+				return fmt.Errorf("sim: module %d: bus %d is no SPI bus", j, m.SPI)
+			}
+			l.selects[m.SPI] = append(l.selects[m.SPI], spiSelect{cs, i, j, d})
+		}
+		at := chip{bundle: i, module: j}
+		put := func(kind chipKind, bus hal.BusID, addr, mux uint16) error {
+			c := at
+			c.kind, c.addr, c.mux, c.channel = kind, addr, mux, m.MuxChannel
+			return l.add(bus, c)
+		}
+		for _, err := range []error{
+			put(chipGuard, m.ADC, m.Guard, 0), put(chipLanes, m.ADC, m.LaneADC, 0),
+			put(chipTemp, m.Slow, m.Temp, m.Mux), put(chipEEPROM, m.Slow, m.EEPROM, m.Mux),
+			put(chipRail, m.Slow, m.Rail, m.Mux), put(chipEnable, m.Slow, m.LaneEnable, m.Mux),
+		} {
+			if err != nil {
+				return fmt.Errorf("module %d: %w", j, err)
+			}
+		}
+		if m.Mux != 0 && !l.hasMux(m.Slow, m.Mux) {
+			if err := l.add(m.Slow, chip{kind: chipMux, addr: m.Mux}); err != nil {
+				return fmt.Errorf("module %d: %w", j, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *layout) hasMux(bus hal.BusID, addr uint16) bool {
+	for _, c := range l.chips[bus] {
+		if c.kind == chipMux && c.addr == addr {
+			return true
+		}
+	}
+	return false
+}
+
+// add puts a chip on a bus; two may not answer to one address.
+func (l *layout) add(bus hal.BusID, c chip) error {
+	if int(bus) >= len(l.chips) || l.of.Buses[bus].Kind != hal.I2C {
+		return fmt.Errorf("sim: bus %d is no I2C bus", bus)
+	}
+	if c.mux != 0 && (c.mux < firstMux || c.mux >= firstMux+muxes || c.channel >= 8) {
+		return fmt.Errorf("sim: bus %d: switch %#02x channel %d: no such", bus, c.mux, c.channel)
+	}
+	for _, o := range l.chips[bus] {
+		if o.addr == c.addr && (o.mux == 0 || c.mux == 0 || o.mux == c.mux && o.channel == c.channel) {
+			return fmt.Errorf("sim: bus %d: two chips at %#02x", bus, c.addr)
+		}
+	}
+	l.chips[bus] = append(l.chips[bus], c)
+	return nil
+}

@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"ringlight/hal"
+	"ringlight/mzi/detmath"
+)
+
+// module is one OCSTrx: three DACs, two ADCs, the slow chips, and the state
+// of its optics. Registers that nobody wrote cost nothing.
+type module struct {
+	per     *Personality
+	bundle  int
+	seed    uint64
+	planted *planted // faults, nil for none
+
+	dac   [hal.DACsPerMod]dac
+	guard adc
+	lanes adc
+	slow  *slowChips // nil: as after power-on
+
+	level            [hal.CellsPerMod]float64 // warmth that each heater goes to
+	base             [hal.CellsPerMod]float64 // offset, drift, case temperature
+	epoch            int64                    // of base, 0 = never taken
+	moving           *transit
+	milliamp         [hal.CellsPerMod]float32 // current of each heater
+	rail, railBefore float64                  // current of all heaters, now and before railSince
+	railSince        int64
+
+	enable uint8 // lane lasers let shine, by the TCA9534
+	tx     [2]laserHalf
+	gram   gram
+	gramOK bool
+	routed int8 // see walk.go: 0 unknown, 1 halves swapped, -1 not
+}
+
+// laserHalf is the supply of the lasers of one half.
+type laserHalf struct {
+	on    bool
+	since int64 // nanoseconds; before it was the other way
+}
+
+func (l laserHalf) at(t int64) bool { return (t >= l.since) == l.on }
+
+// light is what a module gives at one instant, in milliwatts.
+type light struct {
+	ext [2][hal.Lanes]float64 // behind MZI2, where the taps are
+	in  [hal.Lanes]float64    // at the matrix input
+	any bool
+}
+
+var (
+	cellGain = detmath.FromDB(-cellLossDB)
+	allLanes = uint8(0xFF)
+)
+
+// lit tells which lanes shine at t.
+func (m *module) lit(t int64) (mask uint8) {
+	if m.tx[0].at(t) {
+		mask = 0x0F
+	}
+	if m.tx[1].at(t) {
+		mask |= 0xF0
+	}
+	mask &= m.enable
+	if m.planted != nil {
+		mask &^= m.planted.lasers
+	}
+	return mask
+}
+
+// emit is the light of a module at t; phase takes the phases of the cells up
+// to and including stage 0 of the matrix.
+func (m *module) emit(t int64, out *light, phase *[hal.CellsPerMod]float64, d *decay) {
+	*out = light{}
+	mask := m.lit(t)
+	if mask == 0 {
+		return
+	}
+	out.any = true
+	m.phases(t, 0, hal.CellMatrix+4, phase, d)
+	for l := range hal.Lanes {
+		if mask>>l&1 == 0 {
+			continue
+		}
+		// MZI1: the cross output is the internal side; MZI2: the cross output
+		// is external 1.
+		bar := m.per.cells[hal.CellMZI1+l].bar(phase[hal.CellMZI1+l])
+		p := float64(m.per.laser[l] * cellGain)
+		out.in[l] = float64(p * (1 - bar))
+		p = float64(float64(p*bar) * cellGain)
+		bar = m.per.cells[hal.CellMZI2+l].bar(phase[hal.CellMZI2+l])
+		out.ext[0][l] = float64(p * (1 - bar))
+		out.ext[1][l] = float64(p * bar)
+	}
+}
+
+// loopDiodes are the responses of the loopback diodes.
+func (m *module) loopDiodes() [hal.Lanes]float64 {
+	g := m.per.loopGain
+	if m.planted != nil {
+		for l := range g {
+			if m.planted.diodes[hal.LOSLoopback]>>l&1 != 0 {
+				g[l] = 0
+			}
+		}
+	}
+	return g
+}
+
+// loop is the light on the loopback diodes of both halves.
+func (m *module) loop(t int64, lit *light, phase *[hal.CellsPerMod]float64, d *decay) [2]float64 {
+	if !lit.any {
+		return [2]float64{}
+	}
+	const behind = hal.CellMatrix + 4 // first cell of stage 1
+	if m.moving != nil && m.moving.hi+crosstalkBand > behind {
+		// Heaters in reach of the later stages are on their way.
+		var mat matrix
+		var g gram
+		m.phases(t, behind, hal.CellsPerMod, phase, d)
+		m.per.propagate(phase, &mat)
+		diode := m.loopDiodes()
+		gramOf(&mat, &diode, &g)
+		return m.per.halves(&g, phase, &lit.in)
+	}
+	if !m.gramOK {
+		var mat matrix
+		m.phases(t, behind, hal.CellsPerMod, phase, d)
+		m.per.propagate(phase, &mat)
+		diode := m.loopDiodes()
+		gramOf(&mat, &diode, &m.gram)
+		m.gramOK = true
+	}
+	return m.per.halves(&m.gram, phase, &lit.in)
+}
+
+// loopLanes is the light on each loopback diode.
+func (m *module) loopLanes(t int64, lit *light, phase *[hal.CellsPerMod]float64, d *decay) (sum [hal.Lanes]float64) {
+	if !lit.any {
+		return sum
+	}
+	h := m.matrixRoutes(t, phase, d)
+	diode := m.loopDiodes()
+	for i, p := range lit.in {
+		if p == 0 {
+			continue
+		}
+		for o := range sum {
+			sum[o] += float64(float64(p*h[i][o]) * diode[o])
+		}
+	}
+	return sum
+}
+
+func (m *module) matrixRoutes(t int64, phase *[hal.CellsPerMod]float64, d *decay) [hal.Lanes][hal.Lanes]float64 {
+	var mat matrix
+	m.phases(t, hal.CellMatrix, hal.CellsPerMod, phase, d)
+	m.per.propagate(phase, &mat)
+	return m.per.routes(&mat, phase)
+}
+
+// rxDiodes are the responses of the receive diodes of an external path, with
+// all losses from the fibre on.
+func (m *module) rxDiodes(ext int) [hal.Lanes]float64 {
+	g := m.per.rxGain[ext]
+	if m.planted != nil {
+		for l := range g {
+			if m.planted.diodes[hal.LOSExternal1+ext]>>l&1 != 0 {
+				g[l] = 0
+			}
+		}
+	}
+	return g
+}

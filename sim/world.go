@@ -1,0 +1,263 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+)
+
+// World is many boards, the fibres between them and one virtual clock.
+type World struct {
+	seed   uint64
+	costs  Costs
+	now    time.Duration
+	seq    uint64
+	heap   heap
+	boards []*board
+
+	layouts  []*layout
+	transits []*transit // free
+	traces   [hal.MaxModules]trace
+	found    []crossing
+}
+
+// board is one node's optics.
+type board struct {
+	id           BoardID
+	hw           hal.Board
+	lay          *layout
+	seed         uint64
+	powered      bool
+	life         uint32 // counts power cycles: what a former life put on the heap is void
+	draws        uint64 // latencies drawn
+	ambientMilli int32  // millicelsius
+	buses        []bus
+	latches      []latch
+	bundles      []bundle
+	gone         []chipFault
+	limits       LimitRecord
+}
+
+type bundle struct {
+	modules  []module
+	los      [hal.NumLOS]comparator
+	ends     [2]fibreEnd
+	nets     [2]bool // toggle nets
+	settling bool    // an evSettle is on the heap
+	mux      uint8   // control register of the slow segment's switch
+}
+
+const defaultAmbientMilli = 40_000 // chosen: inside a chassis
+
+// Parts of a module's seed.
+const (
+	seedGuard = 1000 + iota
+	seedLanes
+	seedRail
+)
+
+// NewWorld makes an empty world at time 0.
+func NewWorld(cfg WorldConfig) *World {
+	if cfg.Costs == (Costs{}) {
+		cfg.Costs = DefaultCosts()
+	}
+	return &World{seed: cfg.Seed, costs: cfg.Costs}
+}
+
+var errBoard = errors.New("sim: no such board")
+
+func (w *World) board(id BoardID) (*board, error) {
+	if id < 0 || int(id) >= len(w.boards) {
+		return nil, fmt.Errorf("%w: %d of %d", errBoard, id, len(w.boards))
+	}
+	return w.boards[id], nil
+}
+
+// Costs are what this world charges.
+func (w *World) Costs() Costs { return w.costs }
+
+// AddBoard puts a board into the world. It is dark: with power or without,
+// nobody has configured it.
+func (w *World) AddBoard(cfg BoardConfig) (BoardID, error) {
+	lay, err := w.layoutOf(&cfg.Board)
+	if err != nil {
+		return 0, err
+	}
+	if cfg.Personalities != nil && len(cfg.Personalities) != len(cfg.Board.Bundles) {
+		return 0, fmt.Errorf("sim: personalities of %d bundles for a board of %d", len(cfg.Personalities), len(cfg.Board.Bundles))
+	}
+	b := &board{id: BoardID(len(w.boards)), hw: cfg.Board, lay: lay, seed: derive(w.seed, cfg.Seed), ambientMilli: defaultAmbientMilli}
+	b.buses = make([]bus, len(b.hw.Buses))
+	b.latches = make([]latch, len(b.hw.Latches))
+	b.bundles = make([]bundle, len(b.hw.Bundles))
+	for i := range b.bundles {
+		bu := &b.bundles[i]
+		n := len(b.hw.Bundles[i].Modules)
+		if cfg.Personalities != nil && len(cfg.Personalities[i]) != n {
+			return 0, fmt.Errorf("sim: bundle %d: %d personalities for %d modules", i, len(cfg.Personalities[i]), n)
+		}
+		bu.modules = make([]module, n)
+		for j := range bu.modules {
+			m := &bu.modules[j]
+			m.bundle = i
+			m.seed = derive(b.seed, uint64(i)<<8|uint64(j))
+			if cfg.Personalities != nil {
+				m.per = cfg.Personalities[i][j]
+			} else {
+				m.per = newPersonality(derive(cfg.Seed, uint64(i)<<8|uint64(j)))
+			}
+			if m.per == nil {
+				return 0, fmt.Errorf("sim: bundle %d module %d: no personality", i, j)
+			}
+		}
+		for path := range bu.los {
+			bu.los[path].all = 1<<(2*n) - 1
+		}
+	}
+	w.boards = append(w.boards, b)
+	w.clear(b)
+	for _, f := range cfg.Faults {
+		if err := w.Inject(b.id, f); err != nil {
+			w.boards = w.boards[:len(w.boards)-1]
+			return 0, err
+		}
+	}
+	if cfg.Powered {
+		w.SetPower(b.id, true)
+	}
+	return b.id, nil
+}
+
+// Boards is how many boards there are.
+func (w *World) Boards() int { return len(w.boards) }
+
+// Now is the virtual time.
+func (w *World) Now() time.Duration { return w.now }
+
+// Next is when Step will do something next.
+func (w *World) Next() (time.Duration, bool) {
+	for len(w.heap) > 0 && w.void(&w.heap[0]) {
+		w.pop()
+	}
+	if len(w.heap) == 0 {
+		return 0, false
+	}
+	return w.heap[0].at, true
+}
+
+// void reports whether an event was overtaken.
+func (w *World) void(e *event) bool {
+	b := w.boards[e.board]
+	switch e.kind {
+	case evCross:
+		return b.bundles[int(e.place)/hal.NumLOS].los[int(e.place)%hal.NumLOS].gen != e.gen
+	case evFilter:
+		return b.bundles[int(e.place)/hal.NumLOS].los[int(e.place)%hal.NumLOS].filter != e.gen
+	case evBus, evSubmit, evEdge, evPower:
+		return b.life != e.gen
+	}
+	return false
+}
+
+// Step moves to the next event and carries it out. ok says whether it is one
+// for the board's host.
+func (w *World) Step() (id BoardID, ev hal.Event, ok bool) {
+	if _, any := w.Next(); !any {
+		return 0, ev, false
+	}
+	e := w.pop()
+	w.now = e.at
+	b := w.boards[e.board]
+	switch e.kind {
+	case evSubmit:
+		w.enqueue(b, hal.BusID(e.place), e.op)
+	case evBus:
+		if done := w.busStep(b, hal.BusID(e.place)); done != nil {
+			return b.id, hal.Event{Completion: done}, true
+		}
+	case evCross:
+		w.crossed(b, e)
+	case evFilter:
+		w.filtered(b, e)
+	case evEdge:
+		return b.id, hal.Event{Edge: &hal.Edge{Line: hal.LineID(e.place), High: e.high, At: w.now}}, true
+	case evSettle:
+		w.settled(b, int(e.place))
+	case evPower:
+		w.clear(b)
+	}
+	return b.id, ev, false
+}
+
+// AdvanceTo moves the clock to t, which must lie before the next event and not
+// in the past.
+func (w *World) AdvanceTo(t time.Duration) {
+	if next, any := w.Next(); any && next < t {
+		panic(fmt.Sprintf("sim: advance to %v over the event at %v", t, next))
+	}
+	if t < w.now {
+		panic(fmt.Sprintf("sim: advance from %v back to %v", w.now, t))
+	}
+	w.now = t
+}
+
+// settled forgets how the heaters of a bundle moved, when all have arrived.
+func (w *World) settled(b *board, bundle int) {
+	bu := &b.bundles[bundle]
+	bu.settling = false
+	for i := range bu.modules {
+		if !w.settleDown(&bu.modules[i]) {
+			bu.settling = true
+		}
+	}
+	if bu.settling {
+		w.push(event{at: w.now + settleCheck, kind: evSettle, board: int32(b.id), place: uint16(bundle)})
+	}
+}
+
+// draw is one latency of the board: as many below P50 as above, 1 in 100 over
+// P99, straight lines between, never under 0.6 P50 nor over 1.25 P99.
+func (b *board) draw(l Latency) time.Duration {
+	b.draws++
+	u := unit(derive(b.seed^golden, b.draws))
+	lo, mid, high, top := 0.6*float64(l.P50), float64(l.P50), float64(l.P99), 1.25*float64(l.P99)
+	var t float64
+	switch {
+	case u < 0.5:
+		t = lo + float64((mid-lo)*(u/0.5))
+	case u < 0.99:
+		// Bent, so that most of the upper half stays near the middle.
+		x := (u - 0.5) / 0.49
+		t = mid + float64((high-mid)*float64(float64(x*x)*x))
+	default:
+		t = high + float64((top-high)*((u-0.99)/0.01))
+	}
+	return time.Duration(t)
+}
+
+// Level is the level of an input line of a board now.
+func (w *World) Level(id BoardID, line hal.LineID) bool {
+	b := w.boards[id]
+	if !b.powered || int(line) >= len(b.lay.lines) {
+		return false
+	}
+	at := b.lay.lines[line]
+	if at.bundle < 0 {
+		return false
+	}
+	return b.bundles[at.bundle].los[at.path].out
+}
+
+// Lit tells the truth about a path: whether every module of the bundle has
+// light on both halves of its diodes, unfiltered.
+func (w *World) Lit(p Port) bool {
+	return w.boards[p.Board].bundles[p.Bundle].los[p.Path].raw
+}
+
+// LastChange is when Lit last changed, and to what.
+func (w *World) LastChange(p Port) (at time.Duration, lit bool) {
+	c := &w.boards[p.Board].bundles[p.Bundle].los[p.Path]
+	return c.changed, c.raw
+}
