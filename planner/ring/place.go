@@ -9,6 +9,10 @@ type Problem struct {
 	Usable func(proto.NodeID) bool // nodes that may carry a group
 	Want   int                     // groups at most; negative: as many as there can be
 	Spread bool                    // idle nodes go beside the groups, else behind them
+
+	// Broken links hold no group together; nil: there are none. A component
+	// is cut there, so with broken links the number of groups is a lower bound.
+	Broken func(a, b proto.NodeID) bool
 }
 
 // run is a group as a span of a component: nodes[start : start+Size].
@@ -26,7 +30,7 @@ func Place(p Problem) [][]proto.NodeID {
 	if p.Size < 1 || p.Want == 0 {
 		return nil
 	}
-	comps := components(p.Order, p.Usable)
+	comps := p.mind(components(p.Order, p.Usable))
 	runs := make([][]run, len(comps))
 	total := 0
 	for i := range comps {
@@ -46,6 +50,30 @@ func Place(p Problem) [][]proto.NodeID {
 			copy(group, c.nodes[r.start:r.start+p.Size])
 			out = append(out, group)
 		}
+	}
+	return out
+}
+
+// mind cuts components at broken links.
+func (p Problem) mind(comps []component) []component {
+	if p.Broken == nil {
+		return comps
+	}
+	var out []component
+	for _, c := range comps {
+		start, cuts := 0, 0
+		n := len(c.nodes)
+		if c.closed && p.Broken(c.nodes[n-1], c.nodes[0]) {
+			c.closed = false
+		}
+		for i := 1; i < n; i++ {
+			if p.Broken(c.nodes[i-1], c.nodes[i]) {
+				out = append(out, component{nodes: c.nodes[start:i:i]})
+				start = i
+				cuts++
+			}
+		}
+		out = append(out, component{nodes: c.nodes[start:], closed: c.closed && cuts == 0})
 	}
 	return out
 }

@@ -21,6 +21,7 @@ type Mend struct {
 	Free   func(proto.NodeID) bool // a node in no group that may join one
 	Target int                     // groups wanted in all, running ones included
 	Spread bool
+	Broken func(a, b proto.NodeID) bool // links that hold no group together; nil: none
 }
 
 // Result of a re-placement.
@@ -72,7 +73,7 @@ func (m Mend) Replace(running []Group) Result {
 func (m Mend) mendAll(r *Result, taken []bool, lost []int) {
 	var short []int
 	for i, g := range r.Groups {
-		if !g.Frozen && (lost[i] > 0 || len(g.Nodes) < m.Size) {
+		if !g.Frozen && (lost[i] > 0 || len(g.Nodes) < m.Size || m.torn(g.Nodes)) {
 			short = append(short, i)
 		}
 	}
@@ -113,12 +114,22 @@ func (m Mend) mendAll(r *Result, taken []bool, lost []int) {
 	}
 }
 
+// torn reports whether a group hangs on a broken link.
+func (m Mend) torn(nodes []proto.NodeID) bool {
+	for i := 1; m.Broken != nil && i < len(nodes); i++ {
+		if m.Broken(nodes[i-1], nodes[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 func (m Mend) addGroups(r *Result, taken []bool) {
 	want := m.Target - len(r.Groups)
 	if want <= 0 {
 		return
 	}
-	fresh := Place(Problem{Order: m.Order, Size: m.Size, Want: want, Spread: m.Spread,
+	fresh := Place(Problem{Order: m.Order, Size: m.Size, Want: want, Spread: m.Spread, Broken: m.Broken,
 		Usable: func(n proto.NodeID) bool { return !taken[n] && m.Free(n) }})
 	for _, nodes := range fresh {
 		r.Touched = append(r.Touched, len(r.Groups))
@@ -180,6 +191,9 @@ func (m Mend) mend(nodes []proto.NodeID, taken []bool) []proto.NodeID {
 		}
 		*at(i, 1, 0) = cell{score: own, from: -1, valid: true}
 		for j := i - 1; j >= 0 && p.at-places[j].at <= m.K; j-- {
+			if m.Broken != nil && m.Broken(places[j].node, p.node) {
+				continue
+			}
 			gap := p.at - places[j].at
 			wide := 0
 			if gap == m.K {

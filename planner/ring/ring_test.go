@@ -138,3 +138,17 @@ func BenchmarkReplaceOneFault(b *testing.B) {
 		m.Replace(running)
 	}
 }
+
+// A cut fibre costs one of its two nodes, not the ring.
+func TestBrokenLinkIsSteppedOver(t *testing.T) {
+	broken := func(a, b proto.NodeID) bool { return min(a, b) == 2 && max(a, b) == 3 }
+	m := Mend{Order: Order{Nodes: 8, K: 2}, Size: 6, Usable: all, Free: all, Target: 1, Broken: broken}
+	r := m.Replace([]Group{{ID: 1, Nodes: []proto.NodeID{0, 1, 2, 3, 4, 5}}})
+	if got := fmt.Sprint(r.Groups[0].Nodes, r.Joined, r.Freed); got != "[0 1 3 4 5 6] [6] [2]" && got != "[0 1 2 4 5 6] [6] [3]" {
+		t.Errorf("got %s", got)
+	}
+	groups := Place(Problem{Order: m.Order, Size: 3, Usable: all, Want: -1, Broken: broken})
+	if got := fmt.Sprint(groups); got != "[[0 1 2] [3 4 5]]" {
+		t.Errorf("groups %s", got)
+	}
+}

@@ -1,0 +1,317 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/proto"
+)
+
+// A generation: every touched node prepares, the decision goes to the store,
+// then it is published. Until it is in the store it is presumed aborted, and
+// nothing anywhere depends on it.
+
+// txn is the generation under way.
+type txn struct {
+	decided
+	proposal *proposal
+	parts    []part // by node
+	waiting  int    // parts that have not prepared
+	deadline time.Duration
+	resendAt time.Duration
+	backoff  time.Duration
+	persist  uint64
+	text     string
+}
+
+// part is one node's share.
+type part struct {
+	node     proto.NodeID
+	payload  []byte
+	prepared bool
+}
+
+func (t *txn) part(id proto.NodeID) *part {
+	lo, hi := 0, len(t.parts)
+	for lo < hi {
+		if mid := (lo + hi) / 2; t.parts[mid].node < id {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(t.parts) && t.parts[lo].node == id {
+		return &t.parts[lo]
+	}
+	return nil
+}
+
+// prepare sends the desired states of a new generation.
+func (p *Planner) prepare(q *proposal) {
+	gen := p.gen + 1
+	desired := p.desired(q, gen)
+	plan, err := proto.PlanDigest(desired)
+	if err != nil {
+		panic("planner: own plan is refused: " + err.Error())
+	}
+	t := txn{decided: decided{p.term, gen, plan}, proposal: q, waiting: len(desired),
+		deadline: p.now + prepareTimeout, resendAt: p.now + resendFirst, backoff: resendFirst, text: p.explain(q)}
+	for i := range desired {
+		desired[i].Plan = plan
+		payload, err := proto.Encode(&desired[i])
+		if err != nil {
+			panic("planner: own desired state is refused: " + err.Error())
+		}
+		t.parts = append(t.parts, part{node: desired[i].Node, payload: payload})
+	}
+	p.gen = gen
+	p.txn = t
+	p.become(preparing)
+	p.line(Info, "generation prepares", "prepare", -1, 0, gen, t.text)
+	p.resendPrepares(true)
+	if t.waiting == 0 {
+		p.decide() // only rings without a node left: nobody to ask
+	}
+}
+
+// resendPrepares sends what was not answered, and with all set to everyone
+// who has not.
+func (p *Planner) resendPrepares(all bool) {
+	if all || p.now >= p.txn.resendAt {
+		for i := range p.txn.parts {
+			if t := &p.txn.parts[i]; !t.prepared {
+				p.sendRaw(p.topics.Desired(t.node), proto.TopicDesired, t.payload)
+			}
+		}
+		p.txn.resendAt = p.now + p.txn.backoff
+		p.txn.backoff = min(2*p.txn.backoff, resendLast)
+	}
+}
+
+func (p *Planner) checkPrepare() {
+	if !p.linkUp {
+		return
+	}
+	if p.now >= p.txn.deadline {
+		for i := range p.txn.parts {
+			if t := &p.txn.parts[i]; !t.prepared {
+				p.nodes[t.node].silent = true
+				p.note(Warn, "node did not answer a prepare", note{Rule: "presumed_abort", Node: int64(t.node), Gen: p.txn.gen,
+					Text: fmt.Sprintf("generation %d, %d s", p.txn.gen, int(prepareTimeout.Seconds()))})
+			}
+		}
+		p.abort("not every node answered in time")
+		return
+	}
+	p.resendPrepares(false)
+}
+
+// participantLost ends a generation that waits for a node which is gone.
+func (p *Planner) participantLost(n *nodeView, why string) {
+	if p.state != preparing {
+		return
+	}
+	if t := p.txn.part(n.id); t != nil {
+		p.abort(fmt.Sprintf("node %d: %s", n.id, why))
+	}
+}
+
+// abort forgets the generation; what the nodes hold staged has no effect, and
+// the word that frees it need not arrive.
+func (p *Planner) abort(why string) {
+	gen := p.txn.gen
+	p.txn = txn{}
+	p.become(idle)
+	p.note(Warn, "generation aborted", note{Rule: "presumed_abort", Node: -1, Gen: gen, Text: why})
+	p.replan(0)
+}
+
+// onAck takes an agent's answer.
+func (p *Planner) onAck(n *nodeView, m *proto.Ack) {
+	if n.online && m.Session != n.session {
+		return // of a former life
+	}
+	p.sawTerm(m.CurrentTerm)
+	if n.silent {
+		before := n.flags()
+		n.silent = false
+		p.changed(n, before)
+	}
+	switch m.Phase {
+	case proto.PhasePrepare:
+		p.onPrepared(n, m)
+	case proto.PhaseCommit:
+		if m.Code == proto.NotStaged && n.pending() {
+			n.resendAt, n.backoff = p.now, resendFirst
+			p.sweepAt = p.now
+		}
+	case proto.PhaseCommand:
+		p.onAnswer(n, m)
+	case proto.PhaseProtocol:
+		p.note(Error, "agent did not understand a message", note{Rule: "protocol", Node: int64(n.id),
+			Text: proto.Clip(m.Code.String() + " " + m.Field + " " + m.Limit + " " + m.Reason)})
+	}
+}
+
+func (p *Planner) onPrepared(n *nodeView, m *proto.Ack) {
+	if p.state != preparing || m.Term != p.txn.term || m.Generation != p.txn.gen || m.Plan != p.txn.plan {
+		return
+	}
+	t := p.txn.part(n.id)
+	if t == nil || t.prepared {
+		return
+	}
+	if m.Code == proto.OK || m.Code == proto.Duplicate {
+		t.prepared = true
+		if p.txn.waiting--; p.txn.waiting == 0 {
+			p.decide()
+		}
+		return
+	}
+	p.refused(n, m)
+}
+
+// refused takes a node's no: the generation is given up, and the next goes
+// without the node until what it was about has changed.
+func (p *Planner) refused(n *nodeView, m *proto.Ack) {
+	n.refusal = refusal{code: m.Code, reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason)}
+	switch m.Code {
+	case proto.Stale:
+		// It holds a higher generation of our own term than we knew of.
+		n.refusal = refusal{}
+		p.gen = max(p.gen, m.CurrentGeneration)
+	case proto.Conflict:
+		n.refusal.bypassSeq = n.report.BypassSeq
+		n.refusal.until = p.now + settleWait
+	case proto.NotCalibrated:
+		n.refusal.calibs = calibrationsOf(n.report)
+	case proto.Busy:
+		n.refusal.until = p.now + resendFirst
+	}
+	p.note(Warn, "node refused a plan", note{Rule: "refused", Node: int64(n.id), Gen: p.txn.gen,
+		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
+	p.abort(fmt.Sprintf("node %d refused: %s", n.id, m.Code))
+}
+
+// decide puts the decision into the store; only then it is one.
+func (p *Planner) decide() {
+	p.become(deciding)
+	p.txn.persist = p.persist(p.commitRecords())
+}
+
+// commit publishes a decision that is on disk.
+func (p *Planner) commit() {
+	t := p.txn
+	p.txn = txn{}
+	p.nextRing = t.proposal.next
+	for _, id := range t.proposal.gone {
+		for _, n := range p.ring(id).nodes {
+			p.leave(n)
+		}
+		p.dropRing(id)
+	}
+	for _, r := range t.proposal.rings {
+		p.enter(r, t.decided)
+	}
+	for i := range t.parts {
+		n := &p.nodes[t.parts[i].node]
+		n.want = target{t.decided, t.parts[i].payload}
+		n.unassigned = false
+		n.loss = [2]lossView{}
+		n.resendAt, n.backoff = p.now+resendFirst, resendFirst
+	}
+	for _, id := range t.proposal.idle {
+		p.nodes[id].ring = 0
+	}
+	p.sweepAt = p.now + sweepPeriod
+	p.become(idle)
+	p.note(Info, "generation committed", note{Rule: "commit", Node: -1, Gen: t.gen, Cause: proto.CausePlan, Text: t.text})
+	for _, r := range t.proposal.rings {
+		p.sendDecision(r.id, t.decided)
+	}
+	if len(t.proposal.idle) > 0 {
+		p.idleDecision = t.decided
+		p.sendDecision(0, t.decided)
+	}
+	p.replan(debounce)
+	p.sawTerm(p.seenTerm)
+}
+
+// enter puts a ring's new members in place of the old.
+func (p *Planner) enter(r *ringView, d decided) {
+	r.decided = d
+	old := p.ring(r.id)
+	if old != nil {
+		for _, n := range old.nodes {
+			p.leave(n)
+		}
+		r.renewed, r.renewAt = old.renewed, old.renewAt
+	}
+	for _, n := range r.nodes {
+		p.nodes[n].ring = r.id
+	}
+	if old != nil {
+		*old = *r
+		return
+	}
+	p.rings = append(p.rings, r) // ring numbers only grow
+}
+
+// leave takes a node out of its ring; whoever can be told is a participant
+// and gets its new place after this.
+func (p *Planner) leave(id proto.NodeID) {
+	p.nodes[id].ring = 0
+	p.nodes[id].unassigned = true
+}
+
+func (p *Planner) dropRing(id proto.RingID) {
+	for i, r := range p.rings {
+		if r.id == id {
+			p.rings = append(p.rings[:i], p.rings[i+1:]...)
+			return
+		}
+	}
+}
+
+func (p *Planner) sendDecision(r proto.RingID, d decided) {
+	if !p.linkUp {
+		return // the sweep after the next LinkUp sends it
+	}
+	p.send(p.topics.Decision(r), proto.TopicDecision, &proto.Decision{
+		Version: proto.Version, Ring: r, Term: d.term, Generation: d.gen, Plan: d.plan, Verdict: proto.Commit,
+	})
+}
+
+// sweep sends again what nodes have not reported: their desired state, then
+// the decision, once for each ring.
+func (p *Planner) sweep() {
+	p.sweepAt = Never
+	if p.state == gathering || p.state == fenced || p.state == raising {
+		p.sweepAt = p.now + sweepPeriod
+		return
+	}
+	var decisions []*nodeView // one of each ring
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if !n.pending() || !n.online {
+			continue
+		}
+		p.judge(n)
+		if n.unassigned || n.want.term != p.term {
+			continue // a new generation tells it
+		}
+		if n.resendAt <= p.now {
+			p.sendRaw(p.topics.Desired(n.id), proto.TopicDesired, n.want.payload)
+			n.resendAt = p.now + n.backoff
+			n.backoff = min(2*n.backoff, resendLast)
+			if !slices.ContainsFunc(decisions, func(x *nodeView) bool { return x.ring == n.ring }) {
+				decisions = append(decisions, n)
+			}
+		}
+		p.sweepAt = p.now + sweepPeriod
+	}
+	for _, n := range decisions {
+		p.sendDecision(n.ring, n.want.decided)
+	}
+}

@@ -1,0 +1,120 @@
+package planner
+
+import (
+	"fmt"
+
+	"ringlight/proto"
+)
+
+// What the planner concludes, and from what. A node that says itself that it
+// is out is believed. An agent that is offline proves nothing about its
+// light: only when both neighbours have lost it is the node held to be dead.
+
+// concludeDead looks for runs of offline members between members that have
+// lost them.
+func (p *Planner) concludeDead(r *ringView) {
+	for i := 0; i < len(r.nodes); {
+		if !p.suspect(r.nodes[i]) {
+			i++
+			continue
+		}
+		first := i
+		for i < len(r.nodes) && p.suspect(r.nodes[i]) {
+			i++
+		}
+		left := first == 0 || p.lost(r, first-1, proto.Right)
+		right := i == len(r.nodes) || p.lost(r, i, proto.Left)
+		if !left || !right || first == 0 && i == len(r.nodes) {
+			continue
+		}
+		for _, id := range r.nodes[first:i] {
+			if n := &p.nodes[id]; !n.dead && n.usable() {
+				p.die(r, n, first, i)
+			}
+		}
+	}
+}
+
+// suspect: offline, or already known to be out, so that its own silence about
+// its neighbours says nothing.
+func (p *Planner) suspect(id proto.NodeID) bool {
+	n := &p.nodes[id]
+	return n.heard && !n.online || !n.usable()
+}
+
+// lost: the member has applied the ring's generation and one of its sides is
+// off its planned candidate.
+func (p *Planner) lost(r *ringView, at int, s proto.Side) bool {
+	n := &p.nodes[r.nodes[at]]
+	return n.want.decided == r.decided && n.loss[s].lost
+}
+
+func (p *Planner) die(r *ringView, n *nodeView, first, end int) {
+	n.dead = true
+	var by string
+	switch {
+	case first == 0:
+		by = fmt.Sprintf("node %d has lost its light", r.nodes[end])
+	case end == len(r.nodes):
+		by = fmt.Sprintf("node %d has lost its light", r.nodes[first-1])
+	default:
+		by = fmt.Sprintf("nodes %d and %d have lost its light", r.nodes[first-1], r.nodes[end])
+	}
+	n.reason = "dead: its agent is offline and " + by
+	p.note(Warn, "node is dead", note{Rule: "dead", Node: int64(n.id), Ring: r.id, Gen: r.gen, Cause: proto.CauseLightLost, Text: n.reason})
+	p.replan(debounce)
+	p.participantLost(n, n.reason)
+}
+
+// concludeCut holds the dark links of a ring whose members are all well to be
+// cut, until one of the two nodes starts anew.
+func (p *Planner) concludeCut(r *ringView) {
+	for at := 0; at+1 < len(r.nodes); at++ {
+		a, b := r.nodes[at], r.nodes[at+1]
+		if p.confirmed(r, at) || p.broken[pair(a, b)] {
+			continue
+		}
+		p.broken[pair(a, b)] = true
+		p.note(Error, "fibre is held to be cut", note{Rule: "cut", Node: int64(a), Ring: r.id, Gen: r.gen, Cause: proto.CauseLightLost,
+			Text: fmt.Sprintf("no light between nodes %d and %d in %d attempts, both well", a, b, r.renewed)})
+	}
+}
+
+// forgetCuts gives the fibres of a node that starts anew another chance.
+func (p *Planner) forgetCuts(id proto.NodeID) {
+	for hop := -p.fab.K; hop <= p.fab.K; hop++ {
+		other := int(id) + hop
+		if p.order.Wrap {
+			other = (other + p.order.Nodes) % p.order.Nodes
+		}
+		if other >= 0 && other != int(id) {
+			delete(p.broken, pair(id, proto.NodeID(other)))
+		}
+	}
+}
+
+func pair(a, b proto.NodeID) [2]proto.NodeID { return [2]proto.NodeID{min(a, b), max(a, b)} }
+
+// settling reports whether a ring with a fault still waits for the reports of
+// its bypass: a plan that quotes an old bypass count would be refused.
+func (p *Planner) settling(r *ringView) bool {
+	hurt, waits := false, false
+	for at, id := range r.nodes {
+		n := &p.nodes[id]
+		if !n.usable() {
+			hurt = true
+			continue
+		}
+		waits = waits || n.online && !n.fresh() ||
+			at > 0 && !p.nodes[r.nodes[at-1]].usable() && !p.lost(r, at, proto.Left) ||
+			at+1 < len(r.nodes) && !p.nodes[r.nodes[at+1]].usable() && !p.lost(r, at, proto.Right)
+	}
+	if !hurt || !waits {
+		r.hurtAt = 0
+		return false
+	}
+	if r.hurtAt == 0 {
+		r.hurtAt = max(1, p.now)
+	}
+	return p.now < r.hurtAt+settleWait
+}

@@ -1,0 +1,255 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// proposal is a placement that differs from the committed one.
+type proposal struct {
+	rings []*ringView    // touched, with their new members; id 0 never
+	gone  []proto.RingID // without a member left
+	idle  []proto.NodeID // to be told that they are in no ring
+	next  proto.RingID   // ring numbers given out so far
+}
+
+func (q *proposal) empty() bool { return len(q.rings) == 0 && len(q.gone) == 0 && len(q.idle) == 0 }
+
+// plan compares what should be with what is committed, and starts a
+// generation when they differ.
+func (p *Planner) plan() {
+	p.dirty, p.planAt = false, Never
+	for _, r := range p.rings {
+		p.dueSplit(r)
+		if r.splitAt != 0 {
+			p.replan(max(r.splitAt+splitWait, r.renewAt) - p.now)
+		}
+	}
+	p.retryBusy()
+	if q := p.propose(); !q.empty() {
+		p.prepare(q)
+	}
+}
+
+// retryBusy asks nodes again that were busy.
+func (p *Planner) retryBusy() {
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.refusal.until == 0 {
+			continue
+		}
+		if p.now >= n.refusal.until {
+			n.refusal = refusal{}
+		} else {
+			p.replan(n.refusal.until - p.now)
+		}
+	}
+}
+
+// propose mends the committed rings. A ring stays exactly as it is while one
+// of its members cannot be told anything, or while its bypass is not yet
+// reported.
+func (p *Planner) propose() *proposal {
+	running := make([]ring.Group, len(p.rings))
+	for i, r := range p.rings {
+		running[i] = ring.Group{ID: r.id, Nodes: r.nodes, Frozen: p.frozen(r)}
+		if r.hurtAt != 0 && running[i].Frozen {
+			p.replan(max(0, r.hurtAt+settleWait-p.now))
+		}
+	}
+	m := ring.Mend{
+		Order: p.order, Size: p.fab.GroupNodes(), Target: p.fab.TargetRings(), Spread: p.fab.SpareLayout == fabric.Beside,
+		Usable: func(id proto.NodeID) bool { return p.nodes[id].usable() },
+		Free:   func(id proto.NodeID) bool { return p.nodes[id].ready() && p.nodes[id].usable() },
+	}
+	if len(p.broken) > 0 {
+		m.Broken = func(a, b proto.NodeID) bool { return p.broken[pair(a, b)] }
+	}
+	res := m.Replace(running)
+	q := &proposal{next: p.nextRing, gone: res.Gone}
+	for _, at := range res.Touched {
+		g := res.Groups[at]
+		if g.ID == 0 {
+			g.ID = q.next
+			q.next++
+		}
+		q.rings = append(q.rings, &ringView{id: g.ID, nodes: g.Nodes})
+	}
+	for i, r := range p.rings {
+		if r.renew && !running[i].Frozen && !slices.ContainsFunc(q.rings, func(x *ringView) bool { return x.id == r.id }) && !slices.Contains(q.gone, r.id) {
+			q.rings = append(q.rings, &ringView{id: r.id, nodes: slices.Clone(r.nodes)})
+		}
+	}
+	slices.SortFunc(q.rings, func(a, b *ringView) int { return cmp.Compare(a.id, b.id) })
+	q.idle = p.toTell(q)
+	return q
+}
+
+// frozen: some member that light says is well cannot be told anything.
+func (p *Planner) frozen(r *ringView) bool {
+	for _, id := range r.nodes {
+		if n := &p.nodes[id]; n.usable() && !n.ready() {
+			return true
+		}
+	}
+	return p.settling(r)
+}
+
+// toTell lists the nodes that a proposal leaves without a ring, or that were
+// never told where they stand, and that can be told.
+func (p *Planner) toTell(q *proposal) []proto.NodeID {
+	placed, leaves := map[proto.NodeID]bool{}, map[proto.RingID]bool{}
+	for _, id := range q.gone {
+		leaves[id] = true
+	}
+	for _, r := range q.rings {
+		leaves[r.id] = true
+		for _, n := range r.nodes {
+			placed[n] = true
+		}
+	}
+	var idle []proto.NodeID
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if !placed[n.id] && n.ready() && n.usable() && (n.unassigned || n.ring != 0 && leaves[n.ring]) {
+			idle = append(idle, n.id)
+		}
+	}
+	return idle
+}
+
+// desired writes what each touched node is to do, in order of nodes.
+func (p *Planner) desired(q *proposal, gen proto.Generation) []proto.Desired {
+	var out []proto.Desired
+	for _, r := range q.rings {
+		env := p.envelope(r.nodes)
+		for at, id := range r.nodes {
+			out = append(out, proto.Desired{
+				Version: proto.Version, Node: id, Term: p.term, Generation: gen, Decisions: []proto.RingID{r.id},
+				BypassSeq: p.nodes[id].report.BypassSeq,
+				Rings: []proto.RingAssignment{{
+					Ring: r.id, Generation: gen, Position: uint16(at), Size: uint16(len(r.nodes)), Policy: proto.PolicyBypass, Envelope: env,
+					Left: p.candidates(r.nodes, at, -1), Right: p.candidates(r.nodes, at, +1),
+				}},
+			})
+		}
+	}
+	for _, id := range q.idle {
+		out = append(out, proto.Desired{
+			Version: proto.Version, Node: id, Term: p.term, Generation: gen, Decisions: []proto.RingID{0},
+			BypassSeq: p.nodes[id].report.BypassSeq,
+		})
+	}
+	slices.SortFunc(out, func(a, b proto.Desired) int { return cmp.Compare(a.Node, b.Node) })
+	return out
+}
+
+// candidates is one side's protection list: the ring's members within K hops
+// on that side, nearest first.
+func (p *Planner) candidates(nodes []proto.NodeID, at, step int) []proto.Candidate {
+	var out []proto.Candidate
+	p.within(nodes, at, step, func(peer int) {
+		link, ok := p.fab.Link(nodes[at], nodes[peer])
+		if !ok {
+			panic(fmt.Sprintf("planner: nodes %d and %d are within K hops and have no fibre", nodes[at], nodes[peer]))
+		}
+		if p.broken[pair(nodes[at], nodes[peer])] {
+			return
+		}
+		others := 0
+		p.within(nodes, peer, -step, func(back int) {
+			if back != at {
+				others++
+			}
+		})
+		out = append(out, proto.Candidate{Bundle: link.Local.Bundle, Path: link.Local.Path, Peer: nodes[peer], Others: others > 0, Crossed: link.Crossed})
+	})
+	return out
+}
+
+// within calls f for the members up to K hops on one side of a member,
+// nearest first.
+func (p *Planner) within(nodes []proto.NodeID, at, step int, f func(peer int)) {
+	hops := 0
+	for peer := at + step; peer >= 0 && peer < len(nodes); peer += step {
+		if step > 0 {
+			hops += p.order.Ahead(nodes[peer-1], nodes[peer])
+		} else {
+			hops += p.order.Ahead(nodes[peer], nodes[peer+1])
+		}
+		if hops > p.fab.K {
+			return
+		}
+		f(peer)
+	}
+}
+
+// defaultEnvelope stands in for a node that has not measured its own.
+// board.md's default board: D 150, d 40, S 250, s 75, W 500 us.
+var defaultEnvelope = proto.Envelope{DetectMaxMicros: 150, DetectMinMicros: 40, SwitchMaxMicros: 250, SwitchMinMicros: 75, SkewMicros: 500}
+
+// envelope is the envelope over a ring's members: the differences D-d and S-s
+// lie between the two ends of a link.
+func (p *Planner) envelope(nodes []proto.NodeID) proto.Envelope {
+	var env proto.Envelope
+	for i, id := range nodes {
+		n := &p.nodes[id]
+		own := n.report.Measured
+		if own == (proto.Envelope{}) {
+			own = n.born.Measured
+		}
+		if own == (proto.Envelope{}) {
+			own = defaultEnvelope
+		}
+		if i == 0 {
+			env = own
+			continue
+		}
+		env.DetectMaxMicros = max(env.DetectMaxMicros, own.DetectMaxMicros)
+		env.DetectMinMicros = min(env.DetectMinMicros, own.DetectMinMicros)
+		env.SwitchMaxMicros = max(env.SwitchMaxMicros, own.SwitchMaxMicros)
+		env.SwitchMinMicros = min(env.SwitchMinMicros, own.SwitchMinMicros)
+		env.SkewMicros = max(env.SkewMicros, own.SkewMicros)
+	}
+	return env
+}
+
+// explain says in one line what a proposal changes.
+func (p *Planner) explain(q *proposal) string {
+	text := ""
+	for _, r := range q.rings {
+		old := p.ring(r.id)
+		if old == nil {
+			text += fmt.Sprintf("ring %d formed of %d nodes; ", r.id, len(r.nodes))
+			continue
+		}
+		named := false
+		for _, n := range old.nodes {
+			if !slices.Contains(r.nodes, n) {
+				text += fmt.Sprintf("node %d leaves ring %d; ", n, r.id)
+				named = true
+			}
+		}
+		for _, n := range r.nodes {
+			if !slices.Contains(old.nodes, n) {
+				text += fmt.Sprintf("node %d joins ring %d; ", n, r.id)
+				named = true
+			}
+		}
+		if !named {
+			text += fmt.Sprintf("ring %d told again; ", r.id)
+		}
+	}
+	for _, id := range q.gone {
+		text += fmt.Sprintf("ring %d has no node left; ", id)
+	}
+	if len(q.idle) > 0 {
+		text += fmt.Sprintf("%d nodes spare; ", len(q.idle))
+	}
+	return proto.Clip(text[:max(0, len(text)-2)])
+}

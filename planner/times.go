@@ -1,0 +1,52 @@
+package planner
+
+import "time"
+
+// Times and limits that we chose, with their reasons.
+const (
+	// BeatPeriod is the time between two signs of life. chosen: three of them
+	// are short enough to wait out before a term is raised.
+	BeatPeriod = 2 * time.Second
+	beatsAlive = 3 // periods within which a live planner is heard
+
+	// gatherQuiet ends the listening at start when some node stays unheard.
+	// chosen: longer than an agent's first retry to connect.
+	gatherQuiet = 6 * time.Second
+
+	// debounce lets the evidence of one fault arrive before it is planned for.
+	debounce = 10 * time.Millisecond
+	// settleWait is how long a ring with a fault waits for the reports of its
+	// bypass, so that the plan quotes them. chosen: twice the coalescing of
+	// reports.
+	settleWait = 400 * time.Millisecond
+	// splitWait is how long a ring of sound members may stand split before it
+	// is formed anew. chosen: longer than any search of a side.
+	splitWait = 300 * time.Millisecond
+
+	// resendFirst and resendLast bound the re-sending of what was not
+	// acknowledged (protocol.md C 2).
+	resendFirst = 2 * time.Second
+	resendLast  = 32 * time.Second
+	// sweepPeriod is how often re-sending looks for what is due.
+	sweepPeriod = 500 * time.Millisecond
+
+	// prepareTimeout gives up a generation. chosen: two re-sends fit.
+	prepareTimeout = 7 * time.Second
+
+	// flushDelay gathers events into one transaction of the store.
+	flushDelay = 20 * time.Millisecond
+	// gapPatience is how long a missing event is waited for. chosen: two
+	// re-sends of an agent.
+	gapPatience = 5 * time.Second
+	maxAhead    = 128 // events held while an earlier one is missing; chosen: twice an agent's window
+
+	maxLog = 100_000 // events kept
+
+	commandTTLMillis = 10_000 // chosen: no command waits for a lost broker
+	askTimeout       = 3 * time.Second
+	maxAsks          = 64 // operator requests waiting for an agent; chosen: people are few
+
+	renewFirst  = 2 * time.Second // between two attempts to join a split ring
+	renewLast   = 5 * time.Minute
+	renewsToCut = 2 // attempts after which the fibre is held to be cut
+)

@@ -1,0 +1,134 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ringlight/proto"
+)
+
+// whyPage answers why a node or bundle is as it is: what is true now, with
+// measurements, and what led to it, from the planner's log and from the
+// agent's own last events where it still has some that did not come here.
+func (p *Planner) whyPage(q *proto.OpRequest, r *proto.OpReply, own []proto.Event) {
+	n := p.node(q.Node)
+	if n == nil || r.Code != proto.OK {
+		return
+	}
+	lines := p.history(n, q.Bundle, own)
+	facts := p.facts(n, q.Bundle)
+	if room := proto.MaxPage - len(facts); len(lines) > room {
+		lines = lines[len(lines)-room:]
+	}
+	r.Why = append(lines, facts...)
+}
+
+// history lists what happened to a node, its ring and, where it names it as a
+// peer, its neighbours; earliest first.
+func (p *Planner) history(n *nodeView, bundle int16, own []proto.Event) []proto.WhyLine {
+	var out []proto.WhyLine
+	known := map[uint64]bool{}
+	for i := range p.log.entries {
+		e := p.log.at(i)
+		switch {
+		case e.event != nil && e.event.Node == n.id:
+			known[e.event.Seq] = true
+			if bundle < 0 || int16(e.event.Bundle) == bundle {
+				out = append(out, whyEvent(e.seq, e.millis, e.event))
+			}
+		case e.event != nil && e.event.Peer == n.id && e.event.Ring != 0 && bundle < 0:
+			out = append(out, whyEvent(e.seq, e.millis, e.event))
+		case e.note != nil && (e.note.Node == int64(n.id) || e.note.Node < 0 && e.note.Ring != 0 && e.note.Ring == n.ring || e.note.Rule == "commit" && e.note.Gen == n.want.gen):
+			out = append(out, proto.WhyLine{Seq: e.seq, AtMillis: e.millis, Node: n.id, Bundle: -1, Rule: e.note.Rule, Cause: e.note.Cause,
+				Text: e.note.Text, Measured: proto.NoPower, Expected: proto.NoPower, Gen: e.note.Gen})
+		}
+	}
+	slices.SortStableFunc(own, func(a, b proto.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	for i := range own {
+		if e := &own[i]; !known[e.Seq] && (bundle < 0 || int16(e.Bundle) == bundle) {
+			line := whyEvent(0, 0, e)
+			line.Text = proto.Clip("agent only: " + line.Text)
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func whyEvent(seq, millis uint64, e *proto.Event) proto.WhyLine {
+	text := e.Kind.String()
+	if e.Kind == proto.EvAlarm && e.Resolved {
+		text += " cleared"
+	}
+	if e.Path != e.FromPath && e.FromPath != proto.Dark {
+		text += fmt.Sprintf(", %s to %s", e.FromPath, e.Path)
+	} else {
+		text += ", " + e.Path.String()
+	}
+	if e.Ring != 0 {
+		text += fmt.Sprintf(", %s side of ring %d, peer %d", e.Side, e.Ring, e.Peer)
+	}
+	if l := e.Ledger; l != nil {
+		text += fmt.Sprintf(", %d us (detect %d, hold-off %d, decide %d, bus %d, settle %d, confirm %d)",
+			l.TotalMicros(), l.DetectMicros, l.HoldoffMicros, l.DecideMicros, l.BusMicros, l.SettleMicros, l.ConfirmMicros)
+	}
+	if e.Count > 1 {
+		text += fmt.Sprintf(", %d times", e.Count)
+	}
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	return proto.WhyLine{Seq: seq, AtMillis: millis, Node: e.Node, Bundle: int16(e.Bundle), Rule: e.Kind.MessageID(), Cause: e.Cause,
+		Text: proto.Clip(text), Measured: e.Measured, Expected: e.Expected, Gen: e.Generation}
+}
+
+// facts are what holds now.
+func (p *Planner) facts(n *nodeView, bundle int16) []proto.WhyLine {
+	fact := func(b int16, rule, text string) proto.WhyLine {
+		return proto.WhyLine{AtMillis: p.wall, Node: n.id, Bundle: b, Rule: rule, Text: proto.Clip(text), Measured: proto.NoPower, Expected: proto.NoPower, Gen: n.want.gen}
+	}
+	var out []proto.WhyLine
+	switch r := p.ring(n.ring); {
+	case r != nil:
+		out = append(out, fact(-1, "placement", fmt.Sprintf("member %d of %d of ring %d, which is %s at generation %d",
+			slices.Index(r.nodes, n.id)+1, len(r.nodes), r.id, p.stateOf(r), r.gen)))
+		if p.frozen(r) {
+			for _, id := range r.nodes {
+				if m := &p.nodes[id]; m.usable() && !m.ready() {
+					out = append(out, fact(-1, "frozen", fmt.Sprintf("ring %d cannot be changed: node %d: %s", r.id, id, m.whyNot())))
+				}
+			}
+		}
+	case n.unassigned:
+		out = append(out, fact(-1, "placement", "in no ring; it is told so when it can be"))
+	default:
+		out = append(out, fact(-1, "placement", "in no ring: spare"))
+	}
+	if why := n.whyNot(); why != "" {
+		out = append(out, fact(-1, "usable", why))
+	}
+	if n.pending() {
+		out = append(out, fact(-1, "pending", fmt.Sprintf("generation %d is wanted and not reported", n.want.gen)))
+	}
+	if n.report == nil {
+		return out
+	}
+	for i := range n.report.Sides {
+		s := &n.report.Sides[i]
+		out = append(out, fact(-1, "side", fmt.Sprintf("%s side: %s, request %s, candidate %d of the plan's %d, peer %d", s.Side, s.State, s.Request, s.Current, s.Working, s.Peer)))
+	}
+	for i := range n.report.Bundles {
+		b := &n.report.Bundles[i]
+		if bundle >= 0 && int16(b.Bundle) != bundle {
+			continue
+		}
+		line := fact(int16(b.Bundle), "bundle", fmt.Sprintf("%s, %s, %d losses so far", b.Path, b.State, b.Flaps))
+		line.Cause, line.Measured, line.Expected = b.Cause, b.Measured, b.Expected
+		out = append(out, line)
+	}
+	for i := range n.report.Alarms {
+		a := &n.report.Alarms[i]
+		out = append(out, fact(int16(a.Bundle), "alarm", a.Kind.String()+", "+a.Severity.String()+": "+a.Text))
+	}
+	return out
+}
