@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"math"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// Never is the time of a timer that is not running.
+const Never = time.Duration(math.MaxInt64)
+
+// Config is what an agent is told at birth.
+type Config struct {
+	Fabric string
+	Node   proto.NodeID
+	Board  *hal.Board
+	// Calibrations by bundle; nil or missing: not calibrated. They are shared
+	// and never written.
+	Calibrations []*ocs.Calibration
+	Session      proto.Session // drawn at random at every start
+	Boot         uint64        // names the boot of the machine
+	Software     string
+	Seed         uint64 // of calibration searches
+	// HealthPeriod is the time of one round over all modules; 0:
+	// DefaultHealthPeriod, negative: no rounds.
+	HealthPeriod time.Duration
+	// Decide is the modelled time of one decision for ledgers on a virtual
+	// clock, where thinking takes none; whoever steps the agent submits its
+	// work that much later. 0: the clock is real, the ledger has what was
+	// measured.
+	Decide time.Duration
+}
+
+// DefaultHealthPeriod is chosen: a case warms up in minutes.
+const DefaultHealthPeriod = 10 * time.Second
+
+// InputKind tells which field of an Input is set.
+type InputKind uint8
+
+const (
+	InPacket     InputKind = iota + 1 // Packet, received At
+	InHardware                        // Hardware; levels of lines before the first Poll come as edges
+	InPersisted                       // ID of the record that is on disk now
+	InAsk                             // Ask, of someone on this host
+	InSendFailed                      // the link lost what it took
+)
+
+// Input is one thing that happened to the agent.
+type Input struct {
+	Kind     InputKind
+	Packet   proto.Packet
+	At       time.Duration // when Packet came in, where it had to wait; 0: now
+	Hardware hal.Event
+	ID       uint64
+	Ask      Ask
+}
+
+// OutputKind tells which field of an Output is set.
+type OutputKind uint8
+
+const (
+	OutSend      OutputKind = iota + 1 // Packet; a subscription too
+	OutSubmit                          // Op on Bus
+	OutPersist                         // append Record to the journal, then deliver InPersisted with ID
+	OutAnswer                          // Answer to an Ask
+	OutCalibrate                       // Calibration of Bundle is new: keep it
+	OutLog                             // Text for a log: a state changed (Level 0), degraded (1), needs a person (2)
+)
+
+// Output is one thing to be done.
+type Output struct {
+	Kind        OutputKind
+	Bus         hal.BusID
+	Bundle      proto.BundleID
+	Level       uint8
+	Op          *hal.Op
+	Packet      proto.Packet
+	ID          uint64
+	Record      []byte
+	Answer      *Answer
+	Calibration *ocs.Calibration
+	Text        string
+}
+
+// AskVerb is what someone on the host wants.
+type AskVerb uint8
+
+const (
+	AskStatus    AskVerb = iota + 1
+	AskCalibrate         // Bundle, which must carry nothing
+	AskPath              // Bundle to Path, which must carry nothing
+	AskHostFault         // the GPUs are gone, Text says why
+	AskHostOK
+)
+
+// Ask is a question of someone on the host; Answer.ID is its ID.
+type Ask struct {
+	ID     uint64
+	Verb   AskVerb
+	Bundle proto.BundleID
+	Path   proto.Path
+	Text   string
+}
+
+// Answer ends an Ask. Err is nil when it was done.
+type Answer struct {
+	ID     uint64        `json:"-"`
+	Err    *proto.Error  `json:"error,omitempty"`
+	Status *Status       `json:"status,omitempty"`
+	Took   time.Duration `json:"took_ns,omitempty"` // on the board's clock, of AskPath and AskCalibrate
+	Ledger *proto.Ledger `json:"ledger,omitempty"`  // of AskPath
+}
+
+// Status is what an agent says of itself on the host.
+type Status struct {
+	Reported proto.Reported `json:"reported"`
+	Bundles  []BundleStatus `json:"bundles"`
+	LinkUp   bool           `json:"link_up"`
+	Unacked  int            `json:"events_unacked"` // that the planner has not acknowledged
+	UptimeUS int64          `json:"uptime_us"`
+}
+
+// BundleStatus is how the optics of one bundle stand, in words.
+type BundleStatus struct {
+	Bundle       proto.BundleID `json:"bundle"`
+	Machine      string         `json:"machine"`
+	Ready        bool           `json:"ready"`
+	Calibrated   bool           `json:"calibrated"`
+	Path         string         `json:"path"`
+	Target       string         `json:"target"`
+	State        string         `json:"state"`
+	Lit          []string       `json:"lit"` // paths with light
+	Expected     proto.MilliDBm `json:"expected_mdbm"`
+	Measured     proto.MilliDBm `json:"measured_mdbm"`
+	LimitErrors  uint32         `json:"limit_errors"`
+	BusErrors    uint32         `json:"bus_errors"`
+	Step         string         `json:"step,omitempty"` // of a calibration under way
+	Modules      int            `json:"modules_done"`
+	Measurements uint32         `json:"measurements"`
+	ElapsedUS    int64          `json:"elapsed_us"`
+	Reason       string         `json:"reason,omitempty"` // why it is not ready
+	HeldByHand   bool           `json:"held_by_hand"`     // until the planner's next plan
+}

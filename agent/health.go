@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"time"
+
+	"ringlight/proto"
+)
+
+// moduleGap is the time between two modules of a health round: their reads
+// never meet on a bus. chosen: a module's round takes some 5 ms.
+const moduleGap = 50 * time.Millisecond
+
+// health reads every module once a period, one at a time.
+type health struct {
+	period  time.Duration
+	round   time.Duration // when the round under way began
+	next    time.Duration
+	bundle  int // module that is next, in the order of the board
+	module  int
+	seq     uint64
+	samples []proto.Sample
+	mask    uint32 // sensors ever read, by bit
+}
+
+func (h *health) start(a *Agent, now time.Duration) {
+	h.period = a.cfg.HealthPeriod
+	if h.period < 0 {
+		return
+	}
+	h.next = now + phase(a.cfg.Node, h.period)
+}
+
+// due starts the reading of the next module; after the last one the round is
+// told.
+func (h *health) due(a *Agent, now time.Duration, out []Output) []Output {
+	if h.bundle == 0 && h.module == 0 {
+		h.round = now
+	}
+	if h.bundle < len(a.bundles) {
+		b := &a.bundles[h.bundle]
+		b.optics.HealthRound(now)
+		b.due = true
+		if h.module++; h.module >= len(a.cfg.Board.Bundles[h.bundle].Modules) {
+			h.bundle, h.module = h.bundle+1, 0
+		}
+		h.next = now + min(moduleGap, h.period/time.Duration(1+h.modules(a)))
+		return out
+	}
+	h.bundle, h.module = 0, 0
+	h.next = max(now, h.round+h.period)
+	return h.tell(a, now, out)
+}
+
+func (h *health) modules(a *Agent) int {
+	n := 0
+	for i := range a.cfg.Board.Bundles {
+		n += len(a.cfg.Board.Bundles[i].Modules)
+	}
+	return n
+}
+
+// tell sends the samples, or drops them when nobody listens: telemetry never
+// queues.
+func (h *health) tell(a *Agent, now time.Duration, out []Output) []Output {
+	h.samples = h.samples[:0]
+	for i := range a.bundles {
+		h.samples = a.bundles[i].optics.Samples(now, h.samples)
+	}
+	for rest := h.samples; len(rest) > 0; {
+		part := rest[:min(len(rest), proto.MaxArray)]
+		rest = rest[len(part):]
+		for i := range part {
+			h.mask |= 1 << part[i].Sensor
+		}
+		if !a.wire.up {
+			a.wire.dropped++
+			continue
+		}
+		h.seq++
+		out = a.send(out, a.topics.Health(a.cfg.Node), proto.TopicHealth, &proto.Health{Version: proto.Version,
+			Node: a.cfg.Node, Session: a.cfg.Session, Seq: h.seq, Samples: part})
+	}
+	return out
+}

@@ -1,0 +1,297 @@
+package agent
+
+import (
+	"time"
+
+	"ringlight/hal"
+	"ringlight/node"
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// The top bits of an op's token name the bundle, from 1; the rest is the
+// optics' own.
+const (
+	tokenShift = 56
+	tokenMask  = 1<<tokenShift - 1
+)
+
+// keptSwitches is how many of a bundle's last switches stay known for
+// ledgers. chosen: the first switch of a search is told at its end, and a
+// search makes some ten of all bundles together.
+const keptSwitches = 8
+
+// laserSkew is W, the time between the first and the last laser of a node
+// that dies. It is a duty of the board's power design and cannot be measured
+// by the node itself. board.md.
+const laserSkew = 500 * time.Microsecond
+
+// bundle is what the agent knows of one bundle.
+type bundle struct {
+	optics *ocs.Transceiver
+	done   []*hal.Completion
+	next   time.Duration
+	due    bool // wants a turn now
+	lit    uint8
+	losses [proto.NumPaths]loss // last, by path
+
+	failure  error      // a Select that was refused, for the machine's next turn
+	refused  proto.Path // its path
+	read     bool       // the optics have read the hardware, well or not
+	ready    bool       // as the machine knows it
+	switches [keptSwitches]switching
+	newest   int
+	settled  time.Duration // last Switched
+	ask      *pendingAsk   // the bundle is in the hands of a person
+
+	calibration *ocs.Calibration // that digest names
+	digest      proto.Digest
+}
+
+// loss is the end of light on one path.
+type loss struct {
+	heard  time.Duration // when it was delivered
+	origin time.Duration // when the light went, 0: not known
+}
+
+// switching is one switch of a bundle.
+type switching struct {
+	asked  time.Duration // Select
+	onBus  time.Duration // the write that moves the light began
+	wrote  time.Duration // it ended
+	filled bool
+}
+
+func (b *bundle) record() BundleRecord {
+	return BundleRecord{Path: b.optics.Status().Path, Lit: b.lit}
+}
+
+func (a *Agent) start(now time.Duration) {
+	a.started = true
+	a.adoptBy = now + adoptPatience
+	a.subscribe(a.topics.Desired(a.cfg.Node), proto.Subscribe)
+	a.subscribe(a.topics.Command(a.cfg.Node), proto.Subscribe)
+	a.subscribe(a.topics.Planner(), proto.Subscribe)
+	for i := range a.bundles {
+		b := &a.bundles[i]
+		b.optics.Start(now)
+		for p := range proto.NumPaths {
+			b.optics.Light(now, proto.Path(p), b.lit&(1<<p) != 0)
+		}
+		b.due = true
+	}
+}
+
+// edge takes the filtered light of one path.
+func (a *Agent) edge(now time.Duration, e *hal.Edge, use lineUse) {
+	b := &a.bundles[use.bundle]
+	bit := uint8(1) << use.path
+	if e.High == (b.lit&bit != 0) {
+		return // told twice
+	}
+	b.lit ^= bit
+	if !e.High {
+		b.losses[use.path] = loss{heard: now, origin: e.Origin}
+	}
+	if !a.started {
+		return
+	}
+	b.optics.Light(now, use.path, e.High)
+	b.due = true
+	a.persist.light = true
+	if a.adopted {
+		a.step(now, node.Event{Kind: node.Light, Bundle: proto.BundleID(use.bundle), Path: use.path, Lit: e.High})
+		a.report(now)
+	}
+}
+
+// choose drives a bundle to the path that the machine asks for.
+func (a *Agent) choose(now time.Duration, id proto.BundleID, p proto.Path) {
+	b := &a.bundles[id]
+	b.newest = (b.newest + 1) % keptSwitches
+	b.switches[b.newest] = switching{asked: now}
+	b.due = true
+	a.persist.light = true
+	if err := b.optics.Select(now, p); err != nil {
+		b.failure, b.refused = err, p
+	}
+}
+
+// refusedSelect tells the machine of a Select that the optics did not take.
+// Not from within the machine's own actions: it is asked again.
+func (a *Agent) refusedSelect(now time.Duration, i int) {
+	b := &a.bundles[i]
+	err := b.failure
+	b.failure = nil
+	a.step(now, node.Event{Kind: node.PathFailed, Bundle: proto.BundleID(i), Path: b.refused,
+		Module: ocs.None, Lane: ocs.None, Text: proto.Clip(err.Error())})
+}
+
+// optical passes on what the optics of bundle i found.
+func (a *Agent) optical(now time.Duration, i int, ev *ocs.Event) {
+	b := &a.bundles[i]
+	id := proto.BundleID(i)
+	a.report(now)
+	a.persist.light = true
+	if ev.Kind == ocs.Switched {
+		s := &b.switches[b.newest]
+		s.onBus, s.wrote, s.filled = ev.BusStart, ev.BusEnd, true
+		b.settled = now
+	}
+	if b.ask != nil && a.askProgress(now, i, ev) {
+		return
+	}
+	switch ev.Kind {
+	case ocs.Ready:
+		b.read = true
+		a.setReady(now, i, ev.Err)
+	case ocs.Switched:
+		if a.adopted {
+			a.step(now, node.Event{Kind: node.Switched, Bundle: id, Path: ev.Path})
+		}
+	case ocs.PathFailed:
+		if a.adopted {
+			a.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: ev.Path, Module: ev.Module, Lane: ev.Lane, Text: proto.Clip(text(ev))})
+		} else {
+			a.log(2, "bundle "+itoa(i)+": "+text(ev))
+		}
+	case ocs.Degraded:
+		a.note(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, AtMicros: micros(now), Bundle: id, Path: ev.Path,
+			Cause: proto.CauseOwnFault, Measured: ev.Measured, Expected: ev.Expected, Module: named(ev.Module), Lane: named(ev.Lane),
+			Text: proto.Clip(text(ev))}, node.Stamps{})
+	}
+}
+
+func text(ev *ocs.Event) string {
+	switch {
+	case ev.Err != nil && ev.Text != "":
+		return ev.Text + ": " + ev.Err.Error()
+	case ev.Err != nil:
+		return ev.Err.Error()
+	case ev.Text != "":
+		return ev.Text
+	}
+	return ev.Kind.String()
+}
+
+// named is a module or lane on the wire, where 0 stands for the first and for
+// none alike: the text tells them apart.
+func named(n uint8) uint8 {
+	if n == ocs.None {
+		return 0
+	}
+	return n
+}
+
+// setReady tells the machine whether a bundle can switch, when that changed.
+func (a *Agent) setReady(now time.Duration, i int, why error) {
+	b := &a.bundles[i]
+	ready := why == nil
+	if !a.adopted || b.ready == ready && why == nil {
+		b.ready = ready
+		return
+	}
+	b.ready = ready
+	kind := node.Unready
+	if ready {
+		kind = node.Ready
+	} else {
+		a.log(1, "bundle "+itoa(i)+" is not ready: "+why.Error())
+	}
+	a.step(now, node.Event{Kind: kind, Bundle: proto.BundleID(i), Path: b.optics.Status().Path})
+}
+
+// tryAdopt takes the hardware as it was found, once every bundle has been
+// read or has had its time.
+func (a *Agent) tryAdopt(now time.Duration) {
+	if now < a.adoptBy {
+		for i := range a.bundles {
+			if !a.bundles[i].read {
+				return
+			}
+		}
+	}
+	a.adoptBy = Never
+	lits := make([]node.BundleLight, len(a.bundles))
+	dark := true
+	for i := range a.bundles {
+		b := &a.bundles[i]
+		s := b.optics.Status()
+		b.ready = s.Ready
+		lits[i] = node.BundleLight{Bundle: proto.BundleID(i), Path: s.Path, Lit: b.lit, Ready: s.Ready, Calibrated: s.Calibrated}
+		dark = dark && s.Path == proto.Dark
+		if !s.Ready {
+			a.log(1, "bundle "+itoa(i)+" is not ready: "+reason(s.Err))
+		}
+	}
+	cause := proto.CauseAdopted
+	if dark {
+		cause = proto.CauseColdStart
+	}
+	a.note(now, proto.Event{Kind: proto.EvStarted, AtMicros: micros(now), Cause: cause, Text: a.cfg.Software}, node.Stamps{})
+	a.compareLight(now)
+	a.adopted = true
+	a.persist.light = true
+	a.persist.saveState()
+	a.wire.birth = true
+	a.step(now, node.Event{Kind: node.Adopt, Lits: lits})
+	a.health.start(a, now)
+	early := a.early
+	a.early = nil
+	for _, in := range early {
+		a.Deliver(now, in)
+	}
+}
+
+func reason(err error) string {
+	if err == nil {
+		return "hardware not read"
+	}
+	return err.Error()
+}
+
+// compareLight tells each path whose light is not what the last life left;
+// paths that a bundle is set to are the machine's to compare.
+func (a *Agent) compareLight(now time.Duration) {
+	for i, was := range a.journal.Light {
+		if i >= len(a.bundles) {
+			return
+		}
+		for p := proto.Loopback; int(p) < proto.NumPaths; p++ {
+			bit := uint8(1) << p
+			if lit := a.bundles[i].lit & bit; lit != was.Lit&bit {
+				a.note(now, proto.Event{Kind: proto.EvAdopted, AtMicros: micros(now), Bundle: proto.BundleID(i), Path: p, FromPath: p,
+					Cause: proto.CauseAdopted, Resolved: lit != 0, Text: "light changed while the agent was away"}, node.Stamps{})
+			}
+		}
+	}
+}
+
+// describe adds to a bundle's report what the optics know.
+func (a *Agent) describe(r *proto.BundleReport) {
+	if int(r.Bundle) >= len(a.bundles) {
+		return
+	}
+	b := &a.bundles[r.Bundle]
+	s := b.optics.Status()
+	r.Path, r.State, r.Expected, r.Measured = s.Path, s.State, s.Expected, s.Measured
+	if b.calibration != s.Calibration {
+		b.calibration, b.digest = s.Calibration, proto.Digest{}
+		if s.Calibration != nil {
+			b.digest = s.Calibration.Digest()
+		}
+	}
+	r.Calibration = b.digest
+}
+
+// measured is the envelope of the node's own bundles.
+func (a *Agent) measured() proto.Envelope {
+	var t ocs.Timing
+	for i := range a.bundles {
+		t = t.Join(a.bundles[i].optics.Status().Timing)
+	}
+	if t == (ocs.Timing{}) {
+		return proto.Envelope{}
+	}
+	return t.Envelope(laserSkew)
+}

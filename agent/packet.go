@@ -1,0 +1,252 @@
+package agent
+
+import (
+	"strconv"
+	"time"
+
+	"ringlight/node"
+	"ringlight/proto"
+)
+
+// keptCommands is how many answers are kept for repeated commands.
+// protocol.md C 6.
+const keptCommands = 64
+
+// commandWindow remembers the last commands and what they were answered.
+type commandWindow struct {
+	acks   []proto.Ack
+	newest int
+}
+
+func (w *commandWindow) find(c proto.Corr) *proto.Ack {
+	for i := range w.acks {
+		if w.acks[i].Corr == c {
+			return &w.acks[i]
+		}
+	}
+	return nil
+}
+
+func (w *commandWindow) keep(a proto.Ack) {
+	if known := w.find(a.Corr); known != nil {
+		*known = a
+		return
+	}
+	a.Events = nil // asked for again, they are read again
+	if len(w.acks) < keptCommands {
+		w.acks = append(w.acks, a)
+		return
+	}
+	w.acks[w.newest] = a
+	w.newest = (w.newest + 1) % keptCommands
+}
+
+// packet takes one publication, or a word of the link.
+func (a *Agent) packet(now time.Duration, in Input) {
+	p := in.Packet
+	if p.Kind != proto.Publish {
+		a.link(now, p)
+		return
+	}
+	topic, err := proto.ParseTopic(p.Topic)
+	if err != nil {
+		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol}, err)
+		return
+	}
+	if topic.Fabric != a.cfg.Fabric {
+		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol}, &proto.Error{Code: proto.NotFound, Field: "topic",
+			Limit: "fabric " + a.cfg.Fabric, Reason: "fabric " + topic.Fabric})
+		return
+	}
+	switch topic.Kind {
+	case proto.TopicDesired:
+		a.desired(now, topic, p.Payload)
+	case proto.TopicDecision:
+		a.decision(now, topic, p.Payload)
+	case proto.TopicCommand:
+		a.command(now, topic, in)
+	case proto.TopicPlanner:
+		a.planner(now, p)
+	default:
+		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol}, &proto.Error{Code: proto.Unsupported, Field: "topic",
+			Reason: topic.Kind.String() + " is not for an agent"})
+	}
+}
+
+// refuse answers what was wrong; nothing else changes.
+func (a *Agent) refuse(now time.Duration, ack proto.Ack, err error) {
+	ack.Refuse(err)
+	var r proto.Reported
+	a.machine.Report(&r)
+	ack.CurrentTerm, ack.CurrentGeneration = r.Term, r.Generation
+	a.answer(ack)
+	a.report(now)
+}
+
+// decode reads a payload and counts the keys that it skipped.
+func (a *Agent) decode(payload []byte, msg any) error {
+	unknown, err := proto.Decode(payload, msg)
+	a.wire.unknown += uint64(unknown)
+	return err
+}
+
+// addressee refuses a message that is not for this node, or whose topic says
+// another node than its payload.
+func (a *Agent) addressee(topic proto.Topic, n proto.NodeID) error {
+	switch {
+	case topic.Node != a.cfg.Node:
+		return &proto.Error{Code: proto.WrongNode, Field: "topic", Limit: "node " + number(a.cfg.Node), Reason: "topic of node " + number(topic.Node)}
+	case n != a.cfg.Node:
+		return &proto.Error{Code: proto.WrongNode, Field: "node", Limit: number(a.cfg.Node), Reason: "addressed to node " + number(n)}
+	}
+	return nil
+}
+
+func number(n proto.NodeID) string { return strconv.FormatUint(uint64(n), 10) }
+
+func (a *Agent) desired(now time.Duration, topic proto.Topic, payload []byte) {
+	d := new(proto.Desired)
+	err := a.decode(payload, d)
+	if err == nil {
+		err = a.addressee(topic, d.Node)
+	}
+	if err != nil {
+		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: d.Term, Generation: d.Generation, Plan: d.Plan}, err)
+		return
+	}
+	a.release(now)
+	a.step(now, node.Event{Kind: node.Stage, Desired: d, Digest: proto.DigestOf(payload)})
+}
+
+func (a *Agent) decision(now time.Duration, topic proto.Topic, payload []byte) {
+	d := new(proto.Decision)
+	err := a.decode(payload, d)
+	if err == nil && d.Ring != topic.Ring {
+		err = &proto.Error{Code: proto.Invalid, Field: "ring", Limit: strconv.FormatUint(uint64(topic.Ring), 10),
+			Reason: "ring " + strconv.FormatUint(uint64(d.Ring), 10) + " on the topic of another"}
+	}
+	if err != nil {
+		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: d.Term, Generation: d.Generation, Plan: d.Plan}, err)
+		return
+	}
+	a.step(now, node.Event{Kind: node.Decide, Decision: d})
+}
+
+func (a *Agent) planner(now time.Duration, p proto.Packet) {
+	var s proto.PlannerState
+	if err := a.decode(p.Payload, &s); err != nil {
+		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: s.Term}, err)
+		return
+	}
+	// What a broker kept proves nothing of a live planner.
+	if s.Online && !p.Retain {
+		a.step(now, node.Event{Kind: node.HeardTerm, Term: s.Term})
+	}
+}
+
+// command takes a Command: checked for the addressee, the life of the agent,
+// its age and its term, done once, and answered.
+func (a *Agent) command(now time.Duration, topic proto.Topic, in Input) {
+	c := new(proto.Command)
+	err := a.decode(in.Packet.Payload, c)
+	ack := proto.Ack{Phase: proto.PhaseCommand, Term: c.Term, Corr: c.Corr}
+	if err != nil {
+		ack.Phase = proto.PhaseProtocol
+		a.refuse(now, ack, err)
+		return
+	}
+	if err := a.admit(now, topic, c, in.At); err != nil {
+		a.refuse(now, ack, err)
+		return
+	}
+	if c.Verb != proto.VerbAckEvents && c.Verb != proto.VerbEvents {
+		if known := a.wire.commands.find(c.Corr); known != nil {
+			again := *known
+			if again.Code == proto.OK {
+				again.Code, again.Field, again.Reason = proto.Duplicate, "corr", "already done"
+			}
+			a.answer(again)
+			a.report(now)
+			return
+		}
+	}
+	a.obey(now, c, ack)
+}
+
+func (a *Agent) admit(now time.Duration, topic proto.Topic, c *proto.Command, received time.Duration) error {
+	if err := a.addressee(topic, c.Node); err != nil {
+		return err
+	}
+	if c.Session != a.cfg.Session {
+		return &proto.Error{Code: proto.WrongSession, Field: "session", Limit: strconv.FormatUint(uint64(a.cfg.Session), 10),
+			Reason: "for another life of this agent"}
+	}
+	ttl := time.Duration(c.TTLMillis) * time.Millisecond
+	if received != 0 && now-received > ttl {
+		return &proto.Error{Code: proto.Expired, Field: "ttl_millis", Limit: strconv.FormatUint(uint64(c.TTLMillis), 10),
+			Reason: "waited " + (now - received).Round(time.Millisecond).String()}
+	}
+	var r proto.Reported
+	a.machine.Report(&r)
+	if c.Term < r.SeenTerm {
+		return &proto.Error{Code: proto.Stale, Field: "term", Limit: "at least " + strconv.FormatUint(uint64(r.SeenTerm), 10),
+			Reason: "term " + strconv.FormatUint(uint64(c.Term), 10)}
+	}
+	return nil
+}
+
+func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
+	a.step(now, node.Event{Kind: node.HeardTerm, Term: c.Term})
+	var err error
+	switch c.Verb {
+	case proto.VerbAckEvents:
+		if c.Seq > a.outbox.last {
+			err = &proto.Error{Code: proto.Invalid, Field: "seq", Limit: "at most " + strconv.FormatUint(a.outbox.last, 10),
+				Reason: "acknowledges an event that was never sent"}
+			break
+		}
+		if a.outbox.ack(c.Seq) && a.outbox.resendAt != Never {
+			a.outbox.resendAt = now + a.outbox.backoff
+		}
+		return // an acknowledgement is not acknowledged
+	case proto.VerbEvents:
+		ack.Events, ack.Next = a.outbox.page(c.Next)
+		a.answer(ack)
+		return
+	case proto.VerbReannounce:
+		a.wire.birth = true
+		a.report(now)
+	case proto.VerbAbort:
+		a.step(now, node.Event{Kind: node.DropStaged, Term: c.Term})
+	case proto.VerbHostFault:
+		a.step(now, node.Event{Kind: node.HostFault, Text: "told by the planner"})
+	case proto.VerbHostOK:
+		a.step(now, node.Event{Kind: node.HostOK})
+	case proto.VerbDrain:
+		a.step(now, node.Event{Kind: node.Drain})
+	case proto.VerbUndrain:
+		a.step(now, node.Event{Kind: node.Undrain})
+	case proto.VerbCalibrate:
+		refused := a.calibrate(now, c.Bundle, pendingAsk{command: true, ack: ack})
+		if refused == nil {
+			return // answered when it is done
+		}
+		err = refused
+	default:
+		err = &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: "unknown verb " + strconv.Itoa(int(c.Verb))}
+	}
+	if err != nil {
+		a.refuse(now, ack, err)
+		return
+	}
+	a.finishCommand(ack)
+}
+
+// finishCommand answers a command and keeps the answer for its repetition.
+func (a *Agent) finishCommand(ack proto.Ack) {
+	var r proto.Reported
+	a.machine.Report(&r)
+	ack.CurrentTerm, ack.CurrentGeneration = r.Term, r.Generation
+	a.wire.commands.keep(ack)
+	a.answer(ack)
+}

@@ -1,0 +1,385 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// Hardware is an open board. Its events go to the function that was given
+// when it was opened.
+type Hardware interface {
+	Submit(bus hal.BusID, op *hal.Op) error
+	Level(line hal.LineID) (bool, error)
+	Now() time.Duration
+	Close() error
+}
+
+// Link is a transport of packets: proto/mqtt in production.
+type Link interface {
+	Send(proto.Packet) error
+	Recv() <-chan proto.Packet
+}
+
+// RunConfig is what Run needs besides the agent's own configuration.
+type RunConfig struct {
+	Agent Config
+	// Open opens the board; events may come from any goroutine, one after the
+	// other.
+	Open func(events func(hal.Event)) (Hardware, error)
+	Link Link // nil: the agent reports to nobody
+	// Journal is the folder of the journal; "": nothing is remembered.
+	Journal string
+	// Socket is the path of the unix socket for people on this host; "": none.
+	Socket string
+	// Calibrated keeps a new calibration; nil: it is lost with the process.
+	Calibrated func(proto.BundleID, *ocs.Calibration) error
+	Log        *slog.Logger // nil: silence
+	// RealTime is set on real hardware: the switching goroutine keeps its
+	// thread, and waits under a millisecond are not left to the runtime's
+	// timers, which are a millisecond coarse.
+	RealTime bool
+}
+
+// Limits of the queues around the agent.
+const (
+	// maxEventsWaiting bounds what a board may tell before the agent listens.
+	// chosen: a board has some tens of ops under way.
+	maxEventsWaiting = 4096
+	// maxSends bounds what waits for the link. Beyond it a packet is lost and
+	// the agent told so.
+	maxSends = 1024
+	// maxRecords bounds what waits for the disk; the agent has one record
+	// under way.
+	maxRecords = 4
+	// maxAsks bounds the questions under way on the socket.
+	maxAsks = 16
+)
+
+// runner is an agent among its goroutines.
+type runner struct {
+	cfg      RunConfig
+	log      *slog.Logger
+	agent    *Agent
+	hardware Hardware
+	events   chan hal.Event
+	sends    chan proto.Packet
+	records  chan savedRecord
+	inputs   chan Input // from the disk and the link's sender
+	asks     chan Ask
+	answers  *desk
+	fatal    chan error
+	out      []Output
+}
+
+type savedRecord struct {
+	id  uint64
+	raw []byte
+}
+
+// Run runs an agent until ctx ends. It changes no light when it starts or
+// ends.
+func Run(ctx context.Context, cfg RunConfig) error {
+	r := &runner{cfg: cfg, log: cfg.Log, events: make(chan hal.Event, maxEventsWaiting),
+		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords),
+		inputs: make(chan Input, maxSends), asks: make(chan Ask, maxAsks), fatal: make(chan error, 1)}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	r.answers = newDesk(r.asks)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	var journal Journal
+	var file *fileJournal
+	if cfg.Journal != "" {
+		var err error
+		if file, journal, err = openJournal(cfg.Journal); err != nil {
+			return err
+		}
+		defer file.close()
+	}
+	done := make(chan struct{})
+	hw, err := cfg.Open(func(ev hal.Event) {
+		select {
+		case r.events <- ev:
+		case <-done:
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	defer hw.Close()
+	defer close(done)
+	r.hardware = hw
+	r.agent = New(cfg.Agent, journal)
+	if err := r.levels(); err != nil {
+		return err
+	}
+	finished := make(chan struct{})
+	go func() { defer close(finished); r.keep(ctx, file) }()
+	defer func() { cancel(); <-finished }()
+	if cfg.Link != nil {
+		go r.transmit(ctx)
+	}
+	if cfg.Socket != "" {
+		stop, err := r.answers.listen(cfg.Socket)
+		if err != nil {
+			return fmt.Errorf("agent: %w", err)
+		}
+		defer stop()
+	}
+	r.log.Info("agent runs", "fabric", cfg.Agent.Fabric, "node", cfg.Agent.Node, "session", cfg.Agent.Session,
+		"bundles", len(cfg.Agent.Board.Bundles), "events_queued", len(journal.Events), "software", cfg.Agent.Software)
+	return r.loop(ctx)
+}
+
+// levels tells the agent how the input lines stand.
+func (r *runner) levels() error {
+	now := r.hardware.Now()
+	for _, b := range r.cfg.Agent.Board.Bundles {
+		for _, line := range b.LOS {
+			high, err := r.hardware.Level(line)
+			if err != nil {
+				return fmt.Errorf("agent: line %d: %w", line, err)
+			}
+			r.agent.Deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Edge: &hal.Edge{Line: line, High: high, At: now}}})
+		}
+	}
+	return nil
+}
+
+// loop is the agent's own goroutine.
+func (r *runner) loop(ctx context.Context) error {
+	if r.cfg.RealTime {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
+	var packets <-chan proto.Packet
+	if r.cfg.Link != nil {
+		packets = r.cfg.Link.Recv()
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		next, err := r.poll()
+		if err != nil {
+			return err
+		}
+		wait := time.Hour
+		if next != Never {
+			wait = min(wait, next-r.hardware.Now())
+		}
+		if r.cfg.RealTime && wait < shortWait {
+			if wait > 0 && len(r.events) == 0 {
+				shortSleep(wait)
+			}
+			wait = 0
+		}
+		// Events of the board first: they may be light.
+		select {
+		case ev := <-r.events:
+			r.deliver(ev)
+			continue
+		default:
+		}
+		if wait <= 0 {
+			// Due already; let the others in without waiting for them.
+			select {
+			case in := <-r.inputs:
+				r.agent.Deliver(r.hardware.Now(), in)
+			case p, ok := <-packets:
+				packets = r.packet(packets, p, ok)
+			default:
+			}
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case ev := <-r.events:
+			r.deliver(ev)
+		case in := <-r.inputs:
+			r.agent.Deliver(r.hardware.Now(), in)
+		case p, ok := <-packets:
+			packets = r.packet(packets, p, ok)
+		case ask := <-r.asks:
+			r.agent.Deliver(r.hardware.Now(), Input{Kind: InAsk, Ask: ask})
+		case <-timer.C:
+		case err := <-r.fatal:
+			return err
+		case <-ctx.Done():
+			r.log.Info("agent ends; the light stays as it is")
+			return nil
+		}
+	}
+}
+
+// deliver hands on one event and whatever else has come meanwhile.
+func (r *runner) deliver(ev hal.Event) {
+	now := r.hardware.Now()
+	for {
+		r.agent.Deliver(now, Input{Kind: InHardware, Hardware: ev})
+		select {
+		case ev = <-r.events:
+		default:
+			return
+		}
+	}
+}
+
+func (r *runner) packet(packets <-chan proto.Packet, p proto.Packet, ok bool) <-chan proto.Packet {
+	if !ok {
+		return nil // the link has ended; the node works on
+	}
+	now := r.hardware.Now()
+	r.agent.Deliver(now, Input{Kind: InPacket, Packet: p, At: now})
+	switch p.Kind {
+	case proto.LinkUp:
+		r.log.Info("link up")
+	case proto.LinkDown:
+		r.log.Warn("link down; events queue")
+	case proto.Refused:
+		r.log.Error("broker refuses a topic", "topic", p.Topic)
+	}
+	return packets
+}
+
+// poll polls the agent until it is quiet and does what it asks.
+func (r *runner) poll() (next time.Duration, err error) {
+	for {
+		now := r.hardware.Now()
+		r.out, next = r.agent.Poll(now, r.out[:0])
+		if len(r.out) == 0 {
+			return next, nil
+		}
+		for i := range r.out {
+			if err := r.do(now, &r.out[i]); err != nil {
+				return 0, err
+			}
+			r.out[i] = Output{}
+		}
+		if next > now {
+			return next, nil
+		}
+		if len(r.events) > 0 {
+			return next, nil // light first
+		}
+	}
+}
+
+func (r *runner) do(now time.Duration, o *Output) error {
+	switch o.Kind {
+	case OutSubmit:
+		if err := r.hardware.Submit(o.Bus, o.Op); err != nil {
+			r.agent.Deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{
+				Bus: o.Bus, Op: o.Op, Start: now, End: now, Err: err}}})
+		}
+	case OutSend:
+		if r.cfg.Link == nil {
+			break
+		}
+		select {
+		case r.sends <- o.Packet:
+		default:
+			r.agent.Deliver(now, Input{Kind: InSendFailed})
+		}
+	case OutPersist:
+		r.records <- savedRecord{o.ID, o.Record}
+	case OutAnswer:
+		r.answers.answer(o.Answer)
+	case OutCalibrate:
+		if r.cfg.Calibrated == nil {
+			break
+		}
+		if err := r.cfg.Calibrated(o.Bundle, o.Calibration); err != nil {
+			r.log.Error("calibration not kept", "bundle", o.Bundle, "error", err)
+		}
+	case OutLog:
+		r.log.Log(context.Background(), []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[min(o.Level, 2)], o.Text)
+	default:
+		return fmt.Errorf("agent: output of kind %d", o.Kind)
+	}
+	return nil
+}
+
+// diskRetry is how long a disk that refuses a record is left alone. chosen.
+const diskRetry = 5 * time.Second
+
+// keep writes records to the journal; the agent waits with its answers, never
+// with its light.
+func (r *runner) keep(ctx context.Context, file *fileJournal) {
+	for {
+		var rec savedRecord
+		select {
+		case rec = <-r.records:
+		case <-ctx.Done():
+			return
+		}
+		for file != nil {
+			err := file.append(rec.raw)
+			if err == nil {
+				break
+			}
+			r.log.Error("journal not written; answers and events wait", "error", err)
+			select {
+			case <-time.After(diskRetry):
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case r.inputs <- Input{Kind: InPersisted, ID: rec.id}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// transmit hands packets to the link, which may be slow.
+func (r *runner) transmit(ctx context.Context) {
+	for {
+		select {
+		case p := <-r.sends:
+			if err := r.cfg.Link.Send(p); err != nil {
+				r.log.Debug("not sent", "topic", p.Topic, "error", err)
+				select {
+				case r.inputs <- Input{Kind: InSendFailed}:
+				case <-ctx.Done():
+					return
+				}
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// LoadCalibrations reads what an earlier run has kept in dir, one entry a
+// bundle, nil where there is none.
+func LoadCalibrations(dir string, bundles int) ([]*ocs.Calibration, error) {
+	out := make([]*ocs.Calibration, bundles)
+	var errs []error
+	for i := range out {
+		raw, err := readIfThere(calibrationPath(dir, proto.BundleID(i)))
+		if err != nil || raw == nil {
+			errs = append(errs, err)
+			continue
+		}
+		if out[i], err = ocs.DecodeCalibration(raw); err != nil {
+			errs = append(errs, fmt.Errorf("agent: %s: %w", calibrationPath(dir, proto.BundleID(i)), err))
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+func calibrationPath(dir string, b proto.BundleID) string {
+	return filepath.Join(dir, fmt.Sprintf("calibration.%d", b))
+}

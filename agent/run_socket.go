@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"ringlight/proto"
+)
+
+// A question on the unix socket is one line of JSON, so is its answer; one
+// question a connection. What is asked is checked by the agent, not here.
+
+// maxQuestion bounds a line. chosen: a host's reason is one line of text.
+const maxQuestion = 4096
+
+// askTimeout bounds a connection; a calibration of eight modules takes some
+// minutes of board time.
+const askTimeout = 30 * time.Minute
+
+// Question is an Ask on the socket.
+type Question struct {
+	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok
+	Bundle proto.BundleID `json:"bundle,omitempty"`
+	Path   string         `json:"path,omitempty"`
+	Text   string         `json:"text,omitempty"`
+}
+
+var questionVerbs = map[string]AskVerb{"status": AskStatus, "calibrate": AskCalibrate, "path": AskPath,
+	"host_fault": AskHostFault, "host_ok": AskHostOK}
+
+// ask is the question as the agent takes it.
+func (q Question) ask() (Ask, error) {
+	verb, ok := questionVerbs[q.Verb]
+	if !ok {
+		return Ask{}, &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: fmt.Sprintf("%q", q.Verb)}
+	}
+	a := Ask{Verb: verb, Bundle: q.Bundle, Text: q.Text}
+	if q.Path != "" || verb == AskPath {
+		p, err := proto.ParsePath(q.Path)
+		if err != nil {
+			return Ask{}, &proto.Error{Code: proto.Invalid, Field: "path", Reason: err.Error()}
+		}
+		a.Path = p
+	}
+	return a, nil
+}
+
+// desk takes questions from connections to the agent and answers back.
+type desk struct {
+	to chan<- Ask
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]chan *Answer
+}
+
+func newDesk(to chan<- Ask) *desk { return &desk{to: to, waiting: map[uint64]chan *Answer{}} }
+
+func (d *desk) answer(a *Answer) {
+	d.mu.Lock()
+	ch := d.waiting[a.ID]
+	delete(d.waiting, a.ID)
+	d.mu.Unlock()
+	if ch != nil {
+		ch <- a
+	}
+}
+
+// put asks the agent and gives the channel of the answer.
+func (d *desk) put(a Ask) (chan *Answer, error) {
+	ch := make(chan *Answer, 1)
+	d.mu.Lock()
+	d.last++
+	a.ID = d.last
+	d.waiting[a.ID] = ch
+	d.mu.Unlock()
+	select {
+	case d.to <- a:
+		return ch, nil
+	default:
+		d.answer(&Answer{ID: a.ID})
+		return nil, &proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d questions at once", cap(d.to))}
+	}
+}
+
+// listen serves the socket at path until stop is called. A socket left by an
+// agent that died is taken over; the journal's lock keeps two living ones
+// apart.
+func (d *desk) listen(path string) (stop func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		l.Close()
+		return nil, err
+	}
+	var wg sync.WaitGroup
+	over := make(chan struct{})
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				defer conn.Close()
+				d.serve(conn, over)
+			}()
+		}
+	}()
+	return func() { close(over); l.Close(); wg.Wait() }, nil
+}
+
+func (d *desk) serve(conn net.Conn, over chan struct{}) {
+	conn.SetDeadline(time.Now().Add(askTimeout))
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() { // a stopping agent does not wait for a silent visitor
+		select {
+		case <-over:
+			conn.SetReadDeadline(time.Now())
+		case <-ended:
+		}
+	}()
+	line, err := bufio.NewReaderSize(conn, maxQuestion).ReadSlice('\n')
+	if err != nil {
+		return
+	}
+	var q Question
+	var ans *Answer
+	ask, err := Ask{}, json.Unmarshal(line, &q)
+	if err == nil {
+		ask, err = q.ask()
+	}
+	if err == nil {
+		var ch chan *Answer
+		if ch, err = d.put(ask); err == nil {
+			select {
+			case ans = <-ch:
+			case <-over:
+				err = &proto.Error{Code: proto.Busy, Reason: "the agent is stopping"}
+			}
+		}
+	}
+	if err != nil {
+		ans = &Answer{Err: proto.AsError(err)}
+	}
+	raw, err := json.Marshal(ans)
+	if err != nil {
+		raw, _ = json.Marshal(&Answer{Err: proto.AsError(err)})
+	}
+	conn.Write(append(raw, '\n'))
+}
+
+// AskSocket asks the agent that listens at path. An error that matches
+// ErrNoAgent means that there is none.
+func AskSocket(path string, q Question) (*Answer, error) {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("%w at %s: %w", ErrNoAgent, path, err)
+	}
+	defer conn.Close()
+	raw, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(append(raw, '\n')); err != nil {
+		return nil, err
+	}
+	var ans Answer
+	if err := json.NewDecoder(conn).Decode(&ans); err != nil {
+		return nil, fmt.Errorf("agent at %s: %w", path, err)
+	}
+	return &ans, nil
+}
+
+// ErrNoAgent says that no agent listens at a socket.
+var ErrNoAgent = errors.New("no agent runs")
+
+// readIfThere is nil for a file that does not exist.
+func readIfThere(path string) ([]byte, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return raw, err
+}
+
+// SaveCalibration keeps a calibration in dir, and the previous one beside it.
+func SaveCalibration(dir string, b proto.BundleID, encoded []byte) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	path := calibrationPath(dir, b)
+	old, err := readIfThere(path)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		if err := writeFile(path+".previous", old); err != nil {
+			return err
+		}
+	}
+	return writeFile(path, encoded)
+}

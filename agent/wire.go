@@ -1,0 +1,198 @@
+package agent
+
+import (
+	"time"
+
+	"ringlight/proto"
+)
+
+const (
+	// maxAcks bounds the answers that wait for the disk. chosen: a planner
+	// has one generation and a few commands under way with one node.
+	maxAcks = 128
+	// coalesce is the least time between two reports. protocol.md C 9.
+	coalesce = 200 * time.Millisecond
+	// sendAgain is when retained messages are repeated after the link lost
+	// something. chosen.
+	sendAgain = time.Second
+)
+
+// wire is what the agent has to say and how far it has said it.
+type wire struct {
+	up       bool
+	acks     []heldAck
+	birth    bool          // presence is to be sent
+	reportAt time.Duration // when reported is to be sent
+	again    time.Duration // when birth and report are to be repeated
+	sentAt   time.Duration
+	sentOnce bool
+	seq      uint64 // of reported
+	refused  uint64 // messages refused, over all lives
+	unknown  uint64 // keys skipped
+	dropped  uint64 // telemetry
+	commands commandWindow
+}
+
+// lost is told when the link could not carry what it had taken. Answers and
+// events are asked for or sent again anyway; what is retained is repeated.
+func (w *wire) lost(now time.Duration) {
+	if w.again == Never {
+		w.again = now + sendAgain
+	}
+}
+
+// subscribe asks for a topic or drops it; the link keeps it over reconnects.
+func (a *Agent) subscribe(topic string, kind proto.PacketKind) {
+	a.outs = append(a.outs, Output{Kind: OutSend, Packet: proto.Packet{Kind: kind, Topic: topic, QoS: 1}})
+}
+
+// report makes the next report due.
+func (a *Agent) report(now time.Duration) {
+	w := &a.wire
+	if w.up && w.reportAt == Never {
+		w.reportAt = now
+		if w.sentOnce {
+			w.reportAt = max(now, w.sentAt+coalesce)
+		}
+	}
+}
+
+// link takes a word of the link about itself.
+func (a *Agent) link(now time.Duration, p proto.Packet) {
+	w := &a.wire
+	switch p.Kind {
+	case proto.LinkUp:
+		w.up, w.birth = true, true
+		w.reportAt = Never
+		a.report(now)
+		a.outbox.rewind()
+		a.outbox.backoff = resendFirst
+	case proto.LinkDown:
+		w.up, w.reportAt = false, Never
+		a.outbox.rewind()
+		a.outbox.resendAt = Never
+	case proto.Refused:
+		a.log(2, "broker refuses "+p.Topic)
+	}
+}
+
+func (a *Agent) log(level uint8, text string) {
+	a.outs = append(a.outs, Output{Kind: OutLog, Level: level, Text: text})
+}
+
+// housekeep does all that is not bus work.
+func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
+	if len(a.outs) > 0 {
+		out = append(out, a.outs...)
+		clear(a.outs)
+		a.outs = a.outs[:0]
+	}
+	if a.adopted {
+		out = a.record(out)
+		if a.health.next <= now {
+			out = a.health.due(a, now, out)
+		}
+	}
+	w := &a.wire
+	if !w.up {
+		w.acks = w.acks[:0] // whoever asked asks again
+		return out
+	}
+	if w.again <= now {
+		w.again, w.birth = Never, true
+		a.report(now)
+	}
+	out = a.releaseAcks(out)
+	if !a.adopted {
+		return out
+	}
+	if w.birth {
+		w.birth = false
+		out = a.send(out, a.topics.Presence(a.cfg.Node), proto.TopicPresence, a.presence())
+	}
+	if w.reportAt <= now {
+		w.reportAt, w.sentAt, w.sentOnce = Never, now, true
+		out = a.send(out, a.topics.Reported(a.cfg.Node), proto.TopicReported, a.reported(now))
+	}
+	return a.sendEvents(now, out)
+}
+
+// send encodes a message; one that breaks its own rules is a fault of ours
+// and said so instead of sent.
+func (a *Agent) send(out []Output, topic string, kind proto.TopicKind, msg any) []Output {
+	payload, err := proto.Encode(msg)
+	if err != nil {
+		return append(out, Output{Kind: OutLog, Level: 2, Text: "cannot encode " + kind.String() + ": " + err.Error()})
+	}
+	return append(out, Output{Kind: OutSend, Packet: proto.Packet{Kind: proto.Publish, Topic: topic,
+		Payload: payload, QoS: kind.QoS(), Retain: kind.Retain()}})
+}
+
+// releaseAcks lets go what no longer waits for the disk, in order.
+func (a *Agent) releaseAcks(out []Output) []Output {
+	w := &a.wire
+	n := 0
+	for n < len(w.acks) && w.acks[n].after <= a.persist.durable {
+		out = a.send(out, a.topics.Ack(a.cfg.Node), proto.TopicAck, &w.acks[n].ack)
+		n++
+	}
+	if n > 0 {
+		w.acks = append(w.acks[:0], w.acks[n:]...)
+	}
+	return out
+}
+
+// sendEvents sends what the window allows, and all of it again when nobody
+// acknowledged in time.
+func (a *Agent) sendEvents(now time.Duration, out []Output) []Output {
+	o := &a.outbox
+	if o.resendAt <= now {
+		o.rewind()
+		o.backoff = min(2*o.backoff, resendLast)
+		o.resendAt = now + o.backoff
+	}
+	for e := o.next(); e != nil; e = o.next() {
+		out = a.send(out, a.topics.Event(a.cfg.Node), proto.TopicEvent, e)
+		o.sent = e.Seq
+		if o.resendAt == Never {
+			o.resendAt = now + o.backoff
+		}
+	}
+	if o.acked == o.last {
+		o.resendAt = Never
+	}
+	return out
+}
+
+func (a *Agent) presence() *proto.Presence {
+	p := &proto.Presence{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Online: true,
+		Boot: a.cfg.Boot, Software: a.cfg.Software, GPUs: uint8(a.cfg.Board.GPUs), Bundles: uint8(len(a.bundles)),
+		UnsentEvents: uint32(len(a.outbox.queue)), Measured: a.measured(), TelemetryMask: a.health.mask}
+	if len(a.bundles) > 0 {
+		p.Modules = uint8(len(a.cfg.Board.Bundles[0].Modules))
+	}
+	var r proto.Reported
+	a.machine.Report(&r)
+	p.Mode, p.SeenTerm, p.Term, p.Generation, p.Plan = r.Mode, r.SeenTerm, r.Term, r.Generation, r.Plan
+	return p
+}
+
+// Will is the death note that the agent's link leaves with the broker.
+func (c *Config) Will() (proto.Packet, error) {
+	payload, err := proto.Encode(&proto.Presence{Version: proto.Version, Node: c.Node, Session: c.Session})
+	return proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: c.Fabric}.Presence(c.Node), Payload: payload,
+		QoS: proto.TopicPresence.QoS(), Retain: true}, err
+}
+
+// reported is the node as it is now.
+func (a *Agent) reported(now time.Duration) *proto.Reported {
+	a.wire.seq++
+	r := &proto.Reported{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Seq: a.wire.seq,
+		UptimeMicros: uint64(now.Microseconds()), Measured: a.measured(), LastEvent: a.outbox.last,
+		Dropped: a.wire.dropped, RefusedMessages: a.wire.refused, UnknownKeys: a.wire.unknown}
+	a.machine.Report(r)
+	for i := range r.Bundles {
+		a.describe(&r.Bundles[i])
+	}
+	return r
+}
