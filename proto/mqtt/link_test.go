@@ -1,0 +1,236 @@
+package mqtt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/proto"
+)
+
+const patience = 20 * time.Second // for a loaded machine; nothing here needs it
+
+func dial(t *testing.T, cfg Config) *Link {
+	t.Helper()
+	if cfg.MinReconnect == 0 {
+		cfg.MinReconnect, cfg.MaxReconnect = 10*time.Millisecond, 200*time.Millisecond
+	}
+	if cfg.Seed == 0 {
+		cfg.Seed = 1
+	}
+	l, err := Dial(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+func up(t *testing.T, cfg Config) *Link {
+	t.Helper()
+	l := dial(t, cfg)
+	wantKind(t, l, proto.LinkUp)
+	return l
+}
+
+func next(t *testing.T, l *Link) proto.Packet {
+	t.Helper()
+	select {
+	case p, ok := <-l.Recv():
+		if !ok {
+			t.Fatal("the link is closed")
+		}
+		return p
+	case <-time.After(patience):
+		t.Fatalf("nothing came; link up %v, %v, %+v", l.Up(), l.Err(), l.Stats())
+	}
+	panic("unreachable")
+}
+
+func wantKind(t *testing.T, l *Link, kind proto.PacketKind) proto.Packet {
+	t.Helper()
+	p := next(t, l)
+	if p.Kind != kind {
+		t.Fatalf("got %v %s %q, want %v", p.Kind, p.Topic, p.Payload, kind)
+	}
+	return p
+}
+
+func wantMessage(t *testing.T, l *Link, topic, payload string) proto.Packet {
+	t.Helper()
+	p := wantKind(t, l, proto.Publish)
+	if p.Topic != topic || string(p.Payload) != payload {
+		t.Fatalf("got %s %q, want %s %q", p.Topic, p.Payload, topic, payload)
+	}
+	return p
+}
+
+func send(t *testing.T, l *Link, topic, payload string, retain bool) {
+	t.Helper()
+	if err := l.Send(proto.Packet{Topic: topic, Payload: []byte(payload), QoS: 1, Retain: retain}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// echo waits until a message sent now has come back, so that everything sent
+// before it went through the broker.
+func echo(t *testing.T, l *Link, topic string) {
+	t.Helper()
+	send(t, l, topic, "echo", false)
+	wantMessage(t, l, topic, "echo")
+}
+
+// Messages arrive, retained ones after LinkUp and marked as such.
+func TestMessagesArrive(t *testing.T) {
+	onEveryBroker(t, func(t *testing.T, b testBroker) {
+		one := up(t, Config{Broker: b.url(), ClientID: "one", Subscriptions: []string{"t/+/ack", "t/one"}, Ordered: true})
+		send(t, one, "t/kept", "retained", true)
+		echo(t, one, "t/one")
+		two := up(t, Config{Broker: b.url(), ClientID: "two", Subscriptions: []string{"t/kept"}})
+		if p := wantMessage(t, two, "t/kept", "retained"); !p.Retain {
+			t.Error("a retained message does not say so")
+		}
+		for i := range 300 {
+			send(t, two, fmt.Sprintf("t/%d/ack", i), "ok", false)
+		}
+		for i := range 300 {
+			if p := wantMessage(t, one, fmt.Sprintf("t/%d/ack", i), "ok"); p.Retain || p.QoS != 1 {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
+}
+
+func TestSubscriptionsChange(t *testing.T) {
+	onEveryBroker(t, func(t *testing.T, b testBroker) {
+		l := up(t, Config{Broker: b.url(), ClientID: "one", Subscriptions: []string{"t/one"}, Ordered: true})
+		for range 2 { // twice the same is once
+			if err := l.Send(proto.Packet{Kind: proto.Subscribe, Topic: "t/ring"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send(t, l, "t/ring", "1", false)
+		wantMessage(t, l, "t/ring", "1")
+		if err := l.Send(proto.Packet{Kind: proto.Unsubscribe, Topic: "t/ring"}); err != nil {
+			t.Fatal(err)
+		}
+		send(t, l, "t/ring", "2", false)
+		echo(t, l, "t/one")
+		if err := l.Send(proto.Packet{Kind: proto.Subscribe}); err == nil {
+			t.Error("a subscription to nothing was taken")
+		}
+		if err := l.Send(proto.Packet{Kind: proto.LinkUp}); err == nil {
+			t.Error("LinkUp was sent")
+		}
+	})
+}
+
+// The broker dies and returns on its port: the link says so, comes back by
+// itself, and all subscriptions hold, also those asked for while it was down.
+func TestBrokerRestart(t *testing.T) {
+	onEveryBroker(t, func(t *testing.T, b testBroker) {
+		l := up(t, Config{Broker: b.url(), ClientID: "one", Subscriptions: []string{"t/a"}, Ordered: true})
+		l.Send(proto.Packet{Kind: proto.Subscribe, Topic: "t/b"})
+		echo(t, l, "t/b")
+		b.kill(t)
+		if p := wantKind(t, l, proto.LinkDown); len(p.Payload) == 0 {
+			t.Error("no reason")
+		}
+		if err := l.Send(proto.Packet{Topic: "t/a"}); !errors.Is(err, ErrDown) || l.Up() {
+			t.Errorf("send while down: %v, up %v", err, l.Up())
+		}
+		l.Send(proto.Packet{Kind: proto.Subscribe, Topic: "t/c"})
+		l.Send(proto.Packet{Kind: proto.Unsubscribe, Topic: "t/b"})
+		b.start(t)
+		wantKind(t, l, proto.LinkUp)
+		send(t, l, "t/b", "no more", false)
+		for _, topic := range []string{"t/a", "t/c"} {
+			echo(t, l, topic)
+		}
+		if s := l.Stats(); s.Connects != 2 || s.Losses != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A loss of power fires the will, a goodbye does not.
+func TestWill(t *testing.T) {
+	onEveryBroker(t, func(t *testing.T, b testBroker) {
+		watch := up(t, Config{Broker: b.url(), ClientID: "watch", Subscriptions: []string{"t/presence"}, Ordered: true})
+		will := func(s string) *proto.Packet {
+			return &proto.Packet{Topic: "t/presence", Payload: []byte(s), QoS: 1, Retain: true}
+		}
+		up(t, Config{Broker: b.url(), ClientID: "one", Will: will("one died")}).Close()
+		echo(t, watch, "t/presence")
+		l := up(t, Config{Broker: b.url(), ClientID: "two", Will: will("two died")})
+		l.Abandon()
+		wantMessage(t, watch, "t/presence", "two died")
+		if err := l.Send(proto.Packet{Topic: "t/x"}); !errors.Is(err, ErrClosed) {
+			t.Errorf("send on a dead link: %v", err)
+		}
+		if _, ok := <-l.Recv(); ok {
+			t.Error("the channel of a dead link is open")
+		}
+		late := up(t, Config{Broker: b.url(), ClientID: "late", Subscriptions: []string{"t/presence"}})
+		wantMessage(t, late, "t/presence", "two died")
+	})
+}
+
+// A reader that does not read costs telemetry, and the link stays up.
+func TestSlowReaderLosesTelemetryFirst(t *testing.T) {
+	onEveryBroker(t, func(t *testing.T, b testBroker) {
+		slow := up(t, Config{Broker: b.url(), ClientID: "slow", Subscriptions: []string{"n/+/health", "n/+/event", "n/+/ack"}, Ordered: true, Queue: 100})
+		fast := up(t, Config{Broker: b.url(), ClientID: "fast", Subscriptions: []string{"n/9/ack"}})
+		for i := range 500 {
+			send(t, fast, "n/1/health", "h", false)
+			if i%10 == 0 {
+				send(t, fast, "n/1/event", fmt.Sprint(i/10), false)
+			}
+		}
+		echo(t, fast, "n/9/ack") // the slow one is served too by now, or very soon
+		wait := time.After(patience)
+		for slow.Stats().Received < 551 {
+			select {
+			case <-wait:
+				t.Fatalf("%+v", slow.Stats())
+			case <-time.After(time.Millisecond):
+			}
+		}
+		if s := slow.Stats(); s.DroppedTelemetry < 400 || s.Dropped != 0 || !slow.Up() {
+			t.Errorf("%+v", s)
+		}
+		// What stood at the channel already comes first; then events.
+		seen := 0
+		for seen < 50 {
+			p := wantKind(t, slow, proto.Publish)
+			if strings.HasSuffix(p.Topic, "/event") {
+				if string(p.Payload) != fmt.Sprint(seen) {
+					t.Fatalf("event %q, want %d", p.Payload, seen)
+				}
+				seen++
+			} else if seen > 1 {
+				t.Fatalf("%s before event %d", p.Topic, seen)
+			}
+		}
+	})
+}
+
+// Nobody listens on the port: the link keeps trying and says why.
+func TestNoBroker(t *testing.T) {
+	l := dial(t, Config{Broker: "mqtt://" + freeAddress(t), ClientID: "one"})
+	wait := time.After(patience)
+	for l.Stats().Attempts < 3 {
+		select {
+		case <-wait:
+			t.Fatalf("%+v", l.Stats())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := l.Err(); err == nil || !strings.Contains(err.Error(), "refused") || l.Up() {
+		t.Errorf("%v, up %v", err, l.Up())
+	}
+	l.Close()
+	l.Close() // again is nothing
+}
