@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync/atomic"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+)
+
+// Settings of the embedded broker, each for a defect of its defaults.
+const (
+	// Its default of a day deletes retained messages of 3.1.1 clients; 0 is
+	// never.
+	brokerMessageExpiry = 0
+	// A subscriber with a full channel loses QoS 1 messages without a word;
+	// 64 lost 932 of 10,000 acknowledgements.
+	brokerPending = 8192
+	// Its default is no limit. chosen: the longest message and its topic.
+	brokerPacketSize = proto.MaxPayload + 1024
+	brokerInflight   = 8192
+	// Sessions of lost clients are not kept: ours start clean.
+	brokerSessionExpiry = 0
+)
+
+// BrokerConfig of an embedded broker.
+type BrokerConfig struct {
+	Listen   string // host:port; port 0 takes a free one
+	CAFile   string // PEM, of clients' certificates
+	CertFile string // PEM, own; with KeyFile and CAFile the listener is mqtts
+	KeyFile  string
+	Insecure bool // allow mqtt beyond loopback
+	Log      *slog.Logger
+}
+
+// Broker is an embedded broker. It keeps nothing: after Close and a new start
+// on its Addr, every client comes back and says again what counts.
+type Broker struct {
+	server  *mochi.Server
+	addr    string
+	scheme  string
+	dropped atomic.Uint64
+}
+
+// StartBroker starts an embedded broker on a loopback address.
+func StartBroker(listen string, log *slog.Logger) (*Broker, error) {
+	return StartBrokerWith(BrokerConfig{Listen: listen, Log: log})
+}
+
+// StartBrokerWith starts an embedded broker. Beyond loopback it wants TLS with
+// client certificates. The error is a *proto.Error when the configuration is
+// at fault.
+func StartBrokerWith(cfg BrokerConfig) (*Broker, error) {
+	tlsConfig, err := cfg.check()
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{scheme: "mqtt://"}
+	if tlsConfig != nil {
+		b.scheme = "mqtts://"
+	}
+	log := cfg.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	b.server = mochi.New(brokerOptions(log))
+	for _, hook := range []mochi.Hook{new(auth.AllowHook), &dropWatch{broker: b, log: log}} {
+		if err := b.server.AddHook(hook, nil); err != nil {
+			return nil, fmt.Errorf("server: broker: %w", err)
+		}
+	}
+	l := listeners.NewTCP(listeners.Config{ID: "mqtt", Address: cfg.Listen, TLSConfig: tlsConfig})
+	if err := b.server.AddListener(l); err != nil {
+		return nil, fmt.Errorf("server: broker: listen on %s: %w", cfg.Listen, err)
+	}
+	b.addr = l.Address()
+	if err := b.server.Serve(); err != nil {
+		return nil, fmt.Errorf("server: broker: %w", err)
+	}
+	return b, nil
+}
+
+// Check reports what StartBrokerWith would refuse before it listens.
+func (c *BrokerConfig) Check() error {
+	_, err := c.check()
+	return err
+}
+
+func brokerOptions(log *slog.Logger) *mochi.Options {
+	caps := mochi.NewDefaultServerCapabilities()
+	caps.MaximumMessageExpiryInterval = brokerMessageExpiry
+	caps.MaximumClientWritesPending = brokerPending
+	caps.MaximumPacketSize = brokerPacketSize
+	caps.MaximumInflight = brokerInflight
+	caps.MaximumSessionExpiryInterval = brokerSessionExpiry
+	return &mochi.Options{Capabilities: caps, Logger: slog.New(quiet{log.Handler()})}
+}
+
+func (c *BrokerConfig) check() (*tls.Config, error) {
+	refuse := func(field, limit, format string, args ...any) (*tls.Config, error) {
+		return nil, &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return refuse("listen", "host:port", "%v", err)
+	}
+	if c.CAFile == "" && c.CertFile == "" && c.KeyFile == "" {
+		if !c.Insecure && !mqtt.IsLoopback(host) {
+			return refuse("listen", "a loopback address, or -ca -cert -key, or -insecure", "%q is open to others and not encrypted", c.Listen)
+		}
+		return nil, nil
+	}
+	if c.CAFile == "" || c.CertFile == "" || c.KeyFile == "" {
+		return refuse("cert", "-ca, -cert and -key together", "one is missing")
+	}
+	cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	if err != nil {
+		return refuse("cert", "a readable pair -cert and -key", "%v", err)
+	}
+	pem, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return refuse("ca", "a readable PEM file", "%v", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return refuse("ca", "PEM certificates", "none in %s", c.CAFile)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
+		ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}, nil
+}
+
+// Addr is where the broker listens, host:port.
+func (b *Broker) Addr() string { return b.addr }
+
+// URL is where this machine reaches the broker.
+func (b *Broker) URL() string {
+	host, port, err := net.SplitHostPort(b.addr)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return b.scheme + net.JoinHostPort("127.0.0.1", port)
+	}
+	return b.scheme + b.addr
+}
+
+// Dropped counts messages that slow clients lost.
+func (b *Broker) Dropped() uint64 { return b.dropped.Load() }
+
+// Close throws every client out and stops listening.
+func (b *Broker) Close() error { return b.server.Close() }
+
+// dropWatch counts the messages that the broker gives up silently.
+type dropWatch struct {
+	mochi.HookBase
+	broker *Broker
+	log    *slog.Logger
+}
+
+func (h *dropWatch) ID() string           { return "drop-watch" }
+func (h *dropWatch) Provides(b byte) bool { return b == mochi.OnPublishDropped }
+
+func (h *dropWatch) OnPublishDropped(cl *mochi.Client, _ packets.Packet) {
+	if n := h.broker.dropped.Add(1); n&(n-1) == 0 { // at 1, 2, 4, 8 ...
+		h.log.Warn("broker dropped messages of a slow client", "client", cl.ID, "dropped", n)
+	}
+}
+
+// quiet lets only errors of the broker's own log through: every client that
+// leaves is a warning to it.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelError && q.Handler.Enabled(ctx, l)
+}
+
+func (q quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(a)} }
+func (q quiet) WithGroup(name string) slog.Handler   { return quiet{q.Handler.WithGroup(name)} }

@@ -1,0 +1,296 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+)
+
+// Config of Run.
+type Config struct {
+	Fabric *fabric.Fabric // nil: the stored one, else the default
+	State  string         // file of the store
+
+	// Broker is the URL of a broker. Empty: an embedded one on Listen.
+	Broker   string
+	Listen   string
+	CAFile   string // PEM files for mqtts, of the link or of the embedded broker
+	CertFile string
+	KeyFile  string
+	Insecure bool // allow mqtt beyond loopback
+
+	MinReconnect, MaxReconnect time.Duration // of the link; 0: its defaults
+
+	Log *slog.Logger
+	// Ready is told the broker's URL and the start's configuration when the
+	// term is stored and the link is being made.
+	Ready func(broker string, cfg planner.Config)
+	// Observe is called from the planner's goroutine after every step and
+	// must not keep it.
+	Observe func(*planner.Planner)
+}
+
+// ErrGaveWay is what Run returns when the planner stops by itself: another
+// one is alive.
+var ErrGaveWay = errors.New("server: the planner gave way")
+
+// maxBatch bounds the events between two commits of the store. chosen: a
+// storm of acknowledgements of a cell costs tens of commits, not thousands.
+const maxBatch = 256
+
+// Run is a planner from its start to the end of ctx, when it returns nil. An
+// error is a *proto.Error or *fabric.Error when the configuration is at fault,
+// then nothing was attempted.
+func Run(ctx context.Context, cfg Config) (err error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	store, err := OpenStore(cfg.State)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	start, err := begin(store, cfg.Fabric)
+	if err != nil {
+		return err
+	}
+	broker := cfg.Broker
+	if broker == "" {
+		b, err := StartBrokerWith(cfg.embedded())
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		broker = b.URL()
+	}
+	link, err := mqtt.Dial(cfg.link(broker, start))
+	if err != nil {
+		return err
+	}
+	// Without a goodbye: the will tells everyone that the planner is gone.
+	defer link.Abandon()
+	cfg.Log.Info("planner started", "fabric", start.Fabric.Name, "nodes", start.Fabric.Nodes, "term", start.Term,
+		"planner", start.PlannerID, "broker", broker, "state", cfg.State)
+	if cfg.Ready != nil {
+		cfg.Ready(broker, start)
+	}
+	s := &server{cfg: cfg, store: store, link: link, planner: planner.New(start), began: time.Now()}
+	return s.loop(ctx)
+}
+
+// Check reports what Run would refuse before it attempts anything.
+func (c *Config) Check() error {
+	if c.State == "" {
+		return &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file", Reason: "empty"}
+	}
+	if c.Broker == "" {
+		b := c.embedded()
+		return b.Check()
+	}
+	if c.Listen != "" {
+		return &proto.Error{Code: proto.Invalid, Field: "listen", Limit: "-listen or -broker", Reason: "both are given"}
+	}
+	l := c.link(c.Broker, planner.Config{Fabric: fabric.Default(), PlannerID: 1, Term: 1})
+	return l.Check()
+}
+
+func (c *Config) embedded() BrokerConfig {
+	return BrokerConfig{Listen: c.Listen, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Insecure: c.Insecure, Log: c.Log}
+}
+
+func (c *Config) link(broker string, start planner.Config) mqtt.Config {
+	will := planner.WillOf(start.Fabric.Name, start.PlannerID, start.Term)
+	return mqtt.Config{Broker: broker, ClientID: proto.Topics{Fabric: start.Fabric.Name}.PlannerClient(start.PlannerID),
+		Will: &will, Subscriptions: planner.Subscriptions(start.Fabric.Name), Ordered: true, Queue: linkQueue,
+		CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Insecure: c.Insecure,
+		MinReconnect: c.MinReconnect, MaxReconnect: c.MaxReconnect}
+}
+
+// linkQueue bounds what waits for the planner or for its link. chosen: a cell
+// of 10,000 nodes may all answer and report at once.
+const linkQueue = 1 << 16
+
+// begin reads the store and stores the term of this life.
+func begin(store Store, f *fabric.Fabric) (planner.Config, error) {
+	state, err := store.Load()
+	if err != nil {
+		return planner.Config{}, err
+	}
+	start, records, err := planner.Start(state, f, rand.Uint64()|1)
+	if err != nil {
+		return planner.Config{}, err
+	}
+	return start, store.Commit(records)
+}
+
+type server struct {
+	cfg     Config
+	store   Store
+	link    *mqtt.Link
+	planner *planner.Planner
+	began   time.Time
+
+	actions  []planner.Action
+	held     []proto.Packet   // said after something that is not on disk yet
+	records  []planner.Record // not on disk yet
+	persists []uint64         // actions they belong to
+	unsent   uint64           // the link would not take
+	exit     string
+	exited   bool
+}
+
+func (s *server) loop(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for !s.exited {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			s.step(planner.Event{Kind: planner.Tick})
+		case p, ok := <-s.link.Recv():
+			if !ok {
+				return nil
+			}
+			s.receive(p)
+			s.receiveMore()
+		}
+		if err := s.settle(); err != nil {
+			return err
+		}
+		timer.Reset(s.untilNext())
+	}
+	return fmt.Errorf("%w: %s", ErrGaveWay, s.exit)
+}
+
+// untilNext bounds the wait so that the timer's arithmetic cannot wrap.
+func (s *server) untilNext() time.Duration {
+	next := s.planner.Next()
+	if next == planner.Never {
+		return time.Hour
+	}
+	return max(0, next-time.Since(s.began))
+}
+
+// receiveMore takes what else has come, so that it shares a commit.
+func (s *server) receiveMore() {
+	for range maxBatch {
+		select {
+		case p, ok := <-s.link.Recv():
+			if !ok {
+				return
+			}
+			s.receive(p)
+		default:
+			return
+		}
+	}
+}
+
+func (s *server) receive(p proto.Packet) {
+	switch p.Kind {
+	case proto.Publish:
+		s.step(planner.Event{Kind: planner.Packet, Packet: p})
+	case proto.LinkUp:
+		s.cfg.Log.Info("broker connected")
+		s.step(planner.Event{Kind: planner.LinkUp})
+	case proto.LinkDown:
+		s.cfg.Log.Warn("broker lost", "reason", string(p.Payload))
+		s.step(planner.Event{Kind: planner.LinkDown})
+	case proto.Refused:
+		s.cfg.Log.Error("broker refused a subscription", "topic", p.Topic)
+	}
+}
+
+func (s *server) step(ev planner.Event) {
+	ev.At, ev.WallMillis = time.Since(s.began), uint64(time.Now().UnixMilli())
+	s.actions = s.planner.Step(ev, s.actions[:0])
+	for i := range s.actions {
+		s.act(&s.actions[i])
+	}
+	clear(s.actions)
+	if s.cfg.Observe != nil {
+		s.cfg.Observe(s.planner)
+	}
+}
+
+func (s *server) act(a *planner.Action) {
+	switch a.Kind {
+	case planner.Send:
+		if len(s.persists) > 0 {
+			s.held = append(s.held, a.Packet)
+			return
+		}
+		s.send(a.Packet)
+	case planner.Persist:
+		s.records = append(s.records, a.Records...)
+		s.persists = append(s.persists, a.Persist)
+	case planner.Log:
+		s.log(&a.Line)
+	case planner.Exit:
+		s.exit, s.exited = a.Reason, true
+	}
+}
+
+// settle commits what was asked for, lets go what waited for it, and tells the
+// planner, until nothing is left to store.
+func (s *server) settle() error {
+	for len(s.persists) > 0 {
+		if err := s.store.Commit(s.records); err != nil {
+			return err // a planner that cannot remember must not decide
+		}
+		done := s.persists
+		s.records, s.persists = nil, nil
+		for _, p := range s.held {
+			s.send(p)
+		}
+		s.held = s.held[:0]
+		for _, id := range done {
+			s.step(planner.Event{Kind: planner.Persisted, Persist: id})
+		}
+	}
+	return nil
+}
+
+func (s *server) send(p proto.Packet) {
+	err := s.link.Send(p)
+	if err == nil || errors.Is(err, mqtt.ErrDown) {
+		return // what is lost with a link is sent again on the next
+	}
+	if s.unsent++; s.unsent&(s.unsent-1) == 0 { // at 1, 2, 4, 8 ...
+		s.cfg.Log.Warn("message not sent", "topic", p.Topic, "reason", err, "so far", s.unsent)
+	}
+}
+
+var levels = [...]slog.Level{planner.Info: slog.LevelInfo, planner.Warn: slog.LevelWarn, planner.Error: slog.LevelError}
+
+func (s *server) log(l *planner.Line) {
+	attrs := make([]slog.Attr, 0, 5)
+	if l.Rule != "" {
+		attrs = append(attrs, slog.String("rule", l.Rule))
+	}
+	if l.Node >= 0 {
+		attrs = append(attrs, slog.Int64("node", l.Node))
+	}
+	if l.Ring != 0 {
+		attrs = append(attrs, slog.Uint64("ring", uint64(l.Ring)))
+	}
+	if l.Generation != 0 {
+		attrs = append(attrs, slog.Uint64("generation", uint64(l.Generation)))
+	}
+	if l.Text != "" {
+		attrs = append(attrs, slog.String("text", l.Text))
+	}
+	s.cfg.Log.LogAttrs(context.Background(), levels[l.Level], l.Message, attrs...)
+}
