@@ -29,6 +29,7 @@ type txn struct {
 type part struct {
 	node     proto.NodeID
 	payload  []byte
+	bypass   uint64
 	prepared bool
 }
 
@@ -47,6 +48,14 @@ func (t *txn) part(id proto.NodeID) *part {
 	return nil
 }
 
+// bypass is the bypass count that a node's share quotes.
+func (t *txn) bypass(id proto.NodeID) uint64 {
+	if part := t.part(id); part != nil {
+		return part.bypass
+	}
+	return 0
+}
+
 // prepare sends the desired states of a new generation.
 func (p *Planner) prepare(q *proposal) {
 	gen := p.gen + 1
@@ -63,7 +72,7 @@ func (p *Planner) prepare(q *proposal) {
 		if err != nil {
 			panic("planner: own desired state is refused: " + err.Error())
 		}
-		t.parts = append(t.parts, part{node: desired[i].Node, payload: payload})
+		t.parts = append(t.parts, part{node: desired[i].Node, payload: payload, bypass: desired[i].BypassSeq})
 	}
 	p.gen = gen
 	p.txn = t
@@ -149,8 +158,9 @@ func (p *Planner) onAck(n *nodeView, m *proto.Ack) {
 	case proto.PhaseCommand:
 		p.onAnswer(n, m)
 	case proto.PhaseProtocol:
-		p.note(Error, "agent did not understand a message", note{Rule: "protocol", Node: int64(n.id),
-			Text: proto.Clip(m.Code.String() + " " + m.Field + " " + m.Limit + " " + m.Reason)})
+		// Logged, not kept: a flood of them must not push the events out.
+		p.line(Warn, "agent refused a message", "protocol", int64(n.id), n.ring, m.Generation,
+			proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason)))
 	}
 }
 
@@ -164,6 +174,7 @@ func (p *Planner) onPrepared(n *nodeView, m *proto.Ack) {
 	}
 	if m.Code == proto.OK || m.Code == proto.Duplicate {
 		t.prepared = true
+		n.refusals = 0
 		if p.txn.waiting--; p.txn.waiting == 0 {
 			p.decide()
 		}
@@ -173,21 +184,24 @@ func (p *Planner) onPrepared(n *nodeView, m *proto.Ack) {
 }
 
 // refused takes a node's no: the generation is given up, and the next goes
-// without the node until what it was about has changed.
+// without the node until what it was about has changed, or some time is over.
 func (p *Planner) refused(n *nodeView, m *proto.Ack) {
-	n.refusal = refusal{code: m.Code, reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason)}
+	n.refusals++
+	wait := min(resendFirst<<min(n.refusals-1, 10), renewLast)
+	n.refusal = refusal{code: m.Code, reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), until: p.now + wait}
+	if n.report != nil {
+		n.refusal.lastEvent = n.report.LastEvent
+	}
 	switch m.Code {
 	case proto.Stale:
 		// It holds a higher generation of our own term than we knew of.
 		n.refusal = refusal{}
 		p.gen = max(p.gen, m.CurrentGeneration)
 	case proto.Conflict:
-		n.refusal.bypassSeq = n.report.BypassSeq
+		n.refusal.bypassSeq = p.txn.bypass(n.id)
 		n.refusal.until = p.now + settleWait
 	case proto.NotCalibrated:
 		n.refusal.calibs = calibrationsOf(n.report)
-	case proto.Busy:
-		n.refusal.until = p.now + resendFirst
 	}
 	p.note(Warn, "node refused a plan", note{Rule: "refused", Node: int64(n.id), Gen: p.txn.gen,
 		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})

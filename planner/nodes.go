@@ -28,7 +28,9 @@ type nodeView struct {
 	dead    bool   // concluded from its neighbours
 	reason  string // why it is dead or out of service, for people
 	refusal refusal
-	silent  bool // did not answer a prepare; until its next sign of life
+	// refusals in a row; each is waited out longer than the one before.
+	refusals int
+	silent   bool // did not answer a prepare; until its next sign of life
 
 	events   eventCursor
 	resendAt time.Duration
@@ -62,7 +64,8 @@ type refusal struct {
 	reason    string
 	bypassSeq uint64        // of the refused plan
 	calibs    proto.Digest  // of the report when it refused
-	until     time.Duration // of Busy
+	lastEvent uint64        // of the report when it refused
+	until     time.Duration // asked again then at the latest
 }
 
 // pending reports whether the node is not yet where a generation wants it.
@@ -221,6 +224,8 @@ func (r refusal) over(m *proto.Reported) bool {
 		return m.BypassSeq > r.bypassSeq
 	case proto.NotCalibrated:
 		return calibrationsOf(m) != r.calibs
+	case proto.HardwareFailed:
+		return m.Mode == proto.ModeService && m.LastEvent > r.lastEvent
 	}
 	return false
 }

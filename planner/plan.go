@@ -30,17 +30,17 @@ func (p *Planner) plan() {
 			p.replan(max(r.splitAt+splitWait, r.renewAt) - p.now)
 		}
 	}
-	p.retryBusy()
+	p.retryRefused()
 	if q := p.propose(); !q.empty() {
 		p.prepare(q)
 	}
 }
 
-// retryBusy asks nodes again that were busy.
-func (p *Planner) retryBusy() {
+// retryRefused asks nodes again that refused some time ago.
+func (p *Planner) retryRefused() {
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		if n.refusal.until == 0 {
+		if n.refusal.code == proto.OK {
 			continue
 		}
 		if p.now >= n.refusal.until {

@@ -1,0 +1,210 @@
+package planner
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected traces")
+
+// Scripts: each command and what the planner then did. Format: lines of
+// commands, a line of four dashes, the expected trace, an empty line; text
+// after # is for readers.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runScript(t, file) })
+	}
+}
+
+func runScript(t *testing.T, file string) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &script{t: t}
+	var out strings.Builder
+	for _, block := range strings.Split(strings.TrimSpace(string(raw)), "\n\n") {
+		commands, want, _ := strings.Cut(block, "\n----")
+		got := ""
+		for _, line := range strings.Split(commands, "\n") {
+			code, _, _ := strings.Cut(line, "#")
+			if strings.TrimSpace(code) != "" {
+				got += s.do(strings.Fields(code))
+			}
+		}
+		got = strings.TrimSuffix(got, "\n")
+		want = strings.TrimPrefix(want, "\n")
+		if got != want && !*update {
+			t.Errorf("%s\n---- got\n%s\n---- want\n%s", commands, got, want)
+		}
+		out.WriteString(commands + "\n----\n")
+		if got != "" {
+			out.WriteString(got + "\n")
+		}
+		out.WriteString("\n")
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(strings.TrimSuffix(out.String(), "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+type script struct {
+	t   *testing.T
+	w   *fleet
+	out strings.Builder
+}
+
+func (s *script) do(args []string) string {
+	s.out.Reset()
+	num := func(i int) proto.NodeID {
+		n, err := strconv.Atoi(args[i])
+		if err != nil {
+			s.t.Fatalf("%v: %v", args, err)
+		}
+		return proto.NodeID(n)
+	}
+	switch args[0] {
+	case "fabric":
+		s.fabric(args[1:])
+	case "start", "restart":
+		s.w.start()
+	case "lose-store":
+		clear(s.w.store)
+	case "birth", "cold":
+		if args[1] == "all" {
+			for i := range s.w.nodes {
+				s.w.birth(proto.NodeID(i), true)
+			}
+			break
+		}
+		s.w.birth(num(1), args[0] == "cold")
+	case "run":
+		d, err := time.ParseDuration(args[1])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.w.run(d)
+	case "die":
+		for i := range args[1:] {
+			s.w.die(num(i + 1))
+		}
+	case "offline":
+		s.w.offline(num(1))
+	case "online":
+		s.w.online(num(1))
+	case "host-fault":
+		s.w.setMode(num(1), proto.ModeHostDown)
+	case "host-ok":
+		s.w.setMode(num(1), proto.ModeService)
+	case "cut":
+		s.w.cuts[pair(num(1), num(2))] = true
+		s.w.light()
+	case "refuse":
+		code, err := strconv.Atoi(args[2])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.w.nodes[num(1)].refuse = proto.Code(code)
+	case "mute":
+		s.w.nodes[num(1)].mute = args[2] == "on"
+	case "lose-acks":
+		s.w.nodes[num(1)].loseAcks = int(num(2))
+	case "bump-bypass": // behind the planner's back
+		s.w.nodes[num(1)].bypass++
+	case "drop":
+		s.w.drop = 0
+		if args[1] == "decisions" {
+			s.w.drop = proto.TopicDecision
+		}
+	case "sent": // what went out of plans since the last time
+		fmt.Fprintf(&s.out, "desired %d decisions %d\n", s.w.sent["desired"], s.w.sent["decision"])
+		clear(s.w.sent)
+	case "disk":
+		s.w.holdDisk = args[1] == "hold"
+	case "link":
+		s.w.linkUp = args[1] == "up"
+		if s.w.linkUp {
+			s.w.connect()
+			for i := range s.w.nodes {
+				s.w.nodes[i].lastSent = nil
+			}
+			s.w.light()
+		} else {
+			s.w.step(Event{Kind: LinkDown})
+		}
+	case "planner":
+		s.planner(args[1:])
+	case "show":
+		s.out.WriteString(s.w.show())
+	default:
+		s.t.Fatalf("unknown command %v", args)
+	}
+	return s.out.String()
+}
+
+func (s *script) fabric(args []string) {
+	p := fabric.Params{Name: "f", GPUsPerNode: 4}
+	var verbose bool
+	for _, a := range args {
+		key, value, _ := strings.Cut(a, "=")
+		n, _ := strconv.Atoi(value)
+		switch key {
+		case "nodes":
+			p.Nodes = n
+		case "k":
+			p.K = n
+		case "tp":
+			p.TP = n
+		case "spares":
+			p.Spares = n
+		case "ring":
+			p.Topology = fabric.Ring
+		case "verbose":
+			verbose = true
+		default:
+			s.t.Fatalf("fabric: unknown %s", key)
+		}
+	}
+	f, err := fabric.New(p)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.w = newFleet(s.t, f)
+	s.w.trace = func(line string) {
+		if verbose || strings.HasPrefix(line, "log") || strings.HasPrefix(line, "exit") {
+			s.out.WriteString(line + "\n")
+		}
+	}
+}
+
+// planner ID TERM SEQ [retained]: another planner speaks.
+func (s *script) planner(args []string) {
+	var n [3]uint64
+	for i := range n {
+		v, err := strconv.ParseUint(args[i], 10, 64)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		n[i] = v
+	}
+	payload, err := proto.Encode(&proto.PlannerState{Version: proto.Version, Planner: n[0], Online: true, Term: proto.Term(n[1]), Seq: n[2], PeriodMillis: 2000})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.w.up = append(s.w.up, proto.Packet{Kind: proto.Publish, Topic: s.w.topics.Planner(), Payload: payload, QoS: 1, Retain: len(args) > 3})
+}
