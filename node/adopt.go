@@ -1,0 +1,107 @@
+package node
+
+import (
+	"time"
+
+	"ringlight/proto"
+)
+
+// Restore gives a new machine what its journal kept. It must come before
+// Adopt.
+func (m *Machine) Restore(s State) {
+	m.seenTerm, m.bypassSeq = s.SeenTerm, s.BypassSeq
+	m.applied, m.staged = s.Applied, s.Staged
+	m.reasons = reason(s.Reasons) &^ unheard
+	if m.applied == nil {
+		m.reasons |= unheard
+	} else if len(m.applied.Desired.Rings) > 0 {
+		m.ring = &m.applied.Desired.Rings[0]
+		m.timers = derive(envelopeOf(m.ring.Envelope))
+	}
+	for b := range m.bundles {
+		if b < len(s.Bundles) {
+			m.bundles[b].path, m.bundles[b].flaps = s.Bundles[b].Path, s.Bundles[b].Flaps
+		}
+	}
+}
+
+// State is what must survive a crash; it shares the plans with the machine,
+// which never changes them.
+func (m *Machine) State() State {
+	s := State{SeenTerm: m.seenTerm, Applied: m.applied, Staged: m.staged, BypassSeq: m.bypassSeq,
+		Reasons: uint8(m.reasons), Bundles: make([]BundleRecord, len(m.bundles))}
+	for b := range m.bundles {
+		s.Bundles[b] = BundleRecord{Path: m.bundles[b].path, Flaps: m.bundles[b].flaps}
+	}
+	return s
+}
+
+// adopt takes the hardware as it is found. What is lit stays lit; what the
+// journal would have had otherwise is told, not driven. After a start in the
+// dark the journal's paths are not lit again, since they may be of an old
+// generation: with a plan in the journal both sides close and listen, else
+// the node stays dark and deaf until a planner speaks.
+func (m *Machine) adopt(found []BundleLight, now time.Duration) {
+	m.adopted = true
+	cold := true
+	for _, f := range found {
+		if int(f.Bundle) >= len(m.bundles) || int(f.Path) >= proto.NumPaths {
+			continue
+		}
+		b := &m.bundles[f.Bundle]
+		cold = cold && f.Path == proto.Dark
+		if m.applied != nil && f.Path != b.path {
+			m.note(proto.Event{Kind: proto.EvAdopted, Severity: proto.SeverityWarning, Bundle: f.Bundle,
+				Path: f.Path, FromPath: b.path, Cause: proto.CauseAdopted}, now)
+		}
+		b.path, b.lit, b.ready, b.since, b.cause = f.Path, f.Lit, f.Ready, now, proto.CauseAdopted
+		for p := range b.litAt {
+			b.litAt[p] = now
+		}
+	}
+	m.watch()
+	mode := m.Mode()
+	if mode == proto.ModeDeaf {
+		return
+	}
+	for i := range m.sides {
+		m.relist(&m.sides[i])
+	}
+	for i := range m.sides {
+		m.adoptSide(&m.sides[i], now)
+	}
+	cause := proto.CauseAdopted
+	if cold && mode == proto.ModeService {
+		cause = proto.CauseColdStart
+		m.note(proto.Event{Kind: proto.EvReturned, Path: proto.Loopback, Cause: cause}, now)
+	}
+	for b := range m.bundles {
+		x := &m.bundles[b]
+		lost := x.path.External() && x.lit&(1<<x.path) == 0 // lit and unknown: a plan that the journal lost
+		if x.owner == nobody && (mode != proto.ModeService || x.path == proto.Dark || lost) {
+			m.drive(b, rest(mode), cause, now)
+		}
+	}
+}
+
+// adoptSide finds the candidate that a side is on: with light if there is
+// one, else the nearest. Of a probe pair the other one goes into loopback.
+func (m *Machine) adoptSide(s *side, now time.Duration) {
+	if len(s.list) == 0 {
+		return
+	}
+	if m.Mode() == proto.ModeService {
+		for k, c := range s.list {
+			if m.bundles[c.Bundle].path == c.Path && (s.cur == none || m.lit(s, k) && !m.lit(s, s.cur)) {
+				s.cur = k
+			}
+		}
+	}
+	if s.cur == none {
+		s.become(proto.SideClosed, now)
+		return
+	}
+	m.bundles[s.list[s.cur].Bundle].owner = int8(s.id)
+	s.cause = proto.CauseAdopted
+	s.become(proto.SideWork, now)
+}

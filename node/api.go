@@ -1,0 +1,144 @@
+package node
+
+import (
+	"math"
+	"time"
+
+	"ringlight/proto"
+)
+
+// Never is the time of a timer that is not running.
+const Never = time.Duration(math.MaxInt64)
+
+// Config is what a node cannot learn from anyone.
+type Config struct {
+	ID      proto.NodeID
+	Bundles int
+}
+
+// EventKind names what a Step is told.
+type EventKind uint8
+
+const (
+	Tick       EventKind = iota // time has passed; due timers run after every other kind too
+	Adopt                       // once, first: what the hardware was found to do (Lits)
+	Light                       // the filtered light of Bundle, Path is now Lit
+	Switched                    // Bundle has settled on Path
+	PathFailed                  // own optics of Bundle did not do Path, or are too hot (Module, Lane, Text)
+	PathOK                      // own optics of Bundle are well again: remediated
+	Ready                       // Bundle can switch: calibrated, codes staged
+	Unready                     // Bundle cannot switch for now: being calibrated
+	Stage                       // a desired state (Desired, Digest)
+	Decide                      // a decision (Decision)
+	DropStaged                  // forget the staged generation; Term is the sender's
+	HeardTerm                   // a live planner spoke in Term
+	HostFault                   // the host says its GPUs are gone (Text)
+	HostOK                      // the host is well again
+	Drain                       // an operator takes the node out
+	Undrain                     //
+	numEventKinds
+)
+
+var eventKindNames = [...]string{"tick", "adopt", "light", "switched", "path-failed", "path-ok",
+	"ready", "unready", "stage", "decide", "drop-staged", "heard-term", "host-fault", "host-ok",
+	"drain", "undrain"}
+
+func (k EventKind) String() string {
+	if int(k) < len(eventKindNames) {
+		return eventKindNames[k]
+	}
+	return "unknown"
+}
+
+// Event is one thing that happened, at a time of the agent's monotonic clock.
+// The machine keeps no reference to Lits; it keeps Desired, which must not be
+// changed afterwards.
+type Event struct {
+	At       time.Duration
+	Kind     EventKind
+	Bundle   proto.BundleID
+	Path     proto.Path
+	Lit      bool
+	Lits     []BundleLight
+	Desired  *proto.Desired
+	Digest   proto.Digest // of the raw bytes of Desired
+	Decision *proto.Decision
+	Term     proto.Term
+	Module   uint8
+	Lane     uint8
+	Text     string
+}
+
+// BundleLight is one bundle as the hardware was found at start.
+type BundleLight struct {
+	Bundle     proto.BundleID
+	Path       proto.Path // the path it is on
+	Lit        uint8      // bit p: path p has light
+	Ready      bool       // it can switch now
+	Calibrated bool
+}
+
+// ActionKind names what a Step asks for.
+type ActionKind uint8
+
+const (
+	Select  ActionKind = iota // drive Bundle to Path; a later Select wins over one under way
+	Note                      // an event to queue for the planner
+	Answer                    // an acknowledgement to send; after a Save of the same Step only when that is on disk
+	Save                      // State changed: persist it
+	Watch                     // follow the decision topic of Ring
+	Unwatch                   // no more
+)
+
+var actionKindNames = [...]string{"select", "note", "answer", "save", "watch", "unwatch"}
+
+func (k ActionKind) String() string {
+	if int(k) < len(actionKindNames) {
+		return actionKindNames[k]
+	}
+	return "unknown"
+}
+
+// Action is one thing to do. The order of actions is part of the contract.
+type Action struct {
+	Kind   ActionKind
+	Bundle proto.BundleID
+	Path   proto.Path
+	Cause  proto.Cause
+	Note   proto.Event // without Session, Seq and Ledger
+	Stamps Stamps      // with a Note of EvSwitched or EvLightFound; else all zero
+	Ack    proto.Ack   // without Session
+	Ring   proto.RingID
+}
+
+// Stamps are the moments of one switch that the machine saw; see the package
+// comment for who turns them into a proto.Ledger.
+type Stamps struct {
+	Lost      time.Duration // the loss was handed in, or the plan committed
+	Decided   time.Duration // the first Select went out
+	Settled   time.Duration // the first Switched came back
+	Confirmed time.Duration // light of the candidate that won
+}
+
+// State is what must survive a crash.
+type State struct {
+	SeenTerm  proto.Term     `cbor:"1,keyasint"`
+	Applied   *Held          `cbor:"2,keyasint"` // nil: never applied any
+	Staged    *Held          `cbor:"3,keyasint"` // nil: none
+	BypassSeq uint64         `cbor:"4,keyasint"`
+	Reasons   uint8          `cbor:"5,keyasint"` // why the node is out of service, see state.go
+	Bundles   []BundleRecord `cbor:"6,keyasint"`
+}
+
+// Held is a desired state with the digest of its raw bytes.
+type Held struct {
+	Desired proto.Desired `cbor:"1,keyasint"`
+	Digest  proto.Digest  `cbor:"2,keyasint"`
+}
+
+// BundleRecord is what the journal knows of one bundle.
+type BundleRecord struct {
+	_     struct{} `cbor:",toarray"`
+	Path  proto.Path
+	Flaps uint32
+}

@@ -1,0 +1,572 @@
+package node
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"ringlight/proto"
+)
+
+// A small deterministic network: machines, fibres that carry light or not,
+// and one heap of events. Light through it is found after a time in [d, D]
+// and bundles switch in [s, S]; a dying node's lasers go within W. It is not
+// the board simulator: it knows no register and costs microseconds a run.
+
+var defaultEnvelope = proto.Envelope{DetectMaxMicros: 150, DetectMinMicros: 40, SwitchMaxMicros: 250, SwitchMinMicros: 75, SkewMicros: 500}
+
+type port struct{ node, bundle, path int }
+
+var nowhere = port{node: -1}
+
+type netKind uint8
+
+const (
+	netDetect  netKind = iota // the comparator of a port follows its light
+	netSettle                 // a bundle has settled
+	netTick                   // a machine's timer
+	netLasers                 // a bundle of a dying node goes dark
+	netDeath                  // all of a node at once, but for its lasers
+	netReturn                 // power is back
+	netHost                   // host fault
+	netHostOK                 //
+	netCut                    // a receiver's fibre breaks
+	netMend                   //
+	netFail                   // own optics
+	netCommit                 // the decision, on what was prepared before
+	netCrash                  // the agent alone: light stays
+	netRestart                // it comes back and adopts
+)
+
+type netEvent struct {
+	at   time.Duration
+	seq  uint32
+	kind netKind
+	port port
+	tag  uint32
+}
+
+type netBundle struct {
+	path   proto.Path // what it does; Dark while it moves
+	target proto.Path
+	tag    uint32
+	dead   bool
+}
+
+type netPort struct {
+	light, found, cut bool
+	tag               uint32
+}
+
+type netNode struct {
+	m        *Machine
+	alive    bool
+	agent    bool // its process runs
+	member   bool
+	bundles  []netBundle
+	ports    [][proto.NumPaths]netPort
+	fibres   [][proto.NumPaths]port
+	tickAt   time.Duration
+	desired  proto.Desired
+	saved    State
+	moved    time.Duration // last time a side confirmed light
+	switches int
+}
+
+type network struct {
+	rng     *rand.Rand
+	k       int
+	env     proto.Envelope
+	nodes   []*netNode
+	heap    []netEvent
+	seq     uint32
+	now     time.Duration
+	actions []Action
+	lost    time.Duration // last time that any port lost its light by a fault
+	trace   func(format string, args ...any)
+}
+
+func (n *network) push(at time.Duration, kind netKind, p port, tag uint32) {
+	n.seq++
+	h := append(n.heap, netEvent{at, n.seq, kind, p, tag})
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !h[i].before(h[up]) {
+			break
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+	n.heap = h
+}
+
+func (e netEvent) before(o netEvent) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
+
+func (n *network) pop() netEvent {
+	h := n.heap
+	top := h[0]
+	last := len(h) - 1
+	h[0] = h[last]
+	h = h[:last]
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= last {
+			break
+		}
+		if c+1 < last && h[c+1].before(h[c]) {
+			c++
+		}
+		if !h[c].before(h[i]) {
+			break
+		}
+		h[i], h[c] = h[c], h[i]
+		i = c
+	}
+	n.heap = h
+	return top
+}
+
+func (n *network) between(lo, hi uint32) time.Duration {
+	ns := int64(lo)*1000 + n.rng.Int64N(int64(hi-lo)*1000+1)
+	return time.Duration(ns)
+}
+
+// bundleFor is the default wiring: which bundle and path reaches an offset.
+func bundleFor(k, offset int) (bundle, path int, ok bool) {
+	e1, e2 := int(proto.External1), int(proto.External2)
+	switch {
+	case offset == -1:
+		return 0, e1, true
+	case offset == -2:
+		return 0, e2, true
+	case offset == 1:
+		return 1, e1, true
+	case offset == 2:
+		return 1, e2, true
+	case k == 3 && offset == -3:
+		return 2, e1, true
+	case k == 3 && offset == 3:
+		return 2, e2, true
+	case k == 4 && offset == -3:
+		return 2, e1, true
+	case k == 4 && offset == -4:
+		return 2, e2, true
+	case k == 4 && offset == 3:
+		return 3, e1, true
+	case k == 4 && offset == 4:
+		return 3, e2, true
+	}
+	return 0, 0, false
+}
+
+// newNetwork wires count nodes in a line; members are in one ring, whose
+// links are up already unless form is set.
+func newNetwork(rng *rand.Rand, k, count int, member []bool, form bool, trace func(string, ...any)) *network {
+	n := &network{rng: rng, k: k, env: defaultEnvelope, nodes: make([]*netNode, count), trace: trace}
+	bundles := map[int]int{2: 2, 3: 3, 4: 4}[k]
+	for i := range n.nodes {
+		nd := &netNode{m: New(Config{ID: proto.NodeID(i), Bundles: bundles}), alive: true, agent: true, member: member[i],
+			bundles: make([]netBundle, bundles), ports: make([][proto.NumPaths]netPort, bundles),
+			fibres: make([][proto.NumPaths]port, bundles), tickAt: Never}
+		for b := range nd.fibres {
+			nd.bundles[b] = netBundle{path: proto.Loopback, target: proto.Loopback}
+			for p := range nd.fibres[b] {
+				nd.fibres[b][p] = nowhere
+			}
+		}
+		n.nodes[i] = nd
+	}
+	for i, nd := range n.nodes {
+		for off := -k; off <= k; off++ {
+			j := i + off
+			b, p, ok := bundleFor(k, off)
+			if !ok || j < 0 || j >= count {
+				continue
+			}
+			pb, pp, _ := bundleFor(k, -off)
+			nd.fibres[b][p] = port{j, pb, pp}
+		}
+	}
+	n.plan(1)
+	if form {
+		for i := range n.nodes {
+			n.adopt(i)
+			n.prepare(i)
+			n.push(n.between(0, 3000), netCommit, port{node: i}, 0)
+		}
+		n.run(200 * time.Millisecond)
+		return n
+	}
+	for _, nd := range n.nodes {
+		if !nd.member {
+			nd.saved = State{SeenTerm: 1, Applied: &Held{Desired: nd.desired}, Bundles: make([]BundleRecord, bundles)}
+			for b := range nd.bundles {
+				nd.saved.Bundles[b].Path = proto.Loopback
+			}
+			nd.m.Restore(nd.saved)
+			continue
+		}
+		r := &nd.desired.Rings[0]
+		if len(r.Left) > 0 {
+			nd.bundles[r.Left[0].Bundle] = netBundle{path: r.Left[0].Path, target: r.Left[0].Path}
+		}
+		if len(r.Right) > 0 {
+			nd.bundles[r.Right[0].Bundle] = netBundle{path: r.Right[0].Path, target: r.Right[0].Path}
+		}
+		nd.saved = State{SeenTerm: 1, Applied: &Held{Desired: nd.desired}, Bundles: make([]BundleRecord, bundles)}
+		for b := range nd.bundles {
+			nd.saved.Bundles[b].Path = nd.bundles[b].path
+		}
+		nd.m.Restore(nd.saved)
+	}
+	for i, nd := range n.nodes {
+		for b := range nd.ports {
+			for p := range nd.ports[b] {
+				lit := n.lightAt(port{i, b, p})
+				nd.ports[b][p].light, nd.ports[b][p].found = lit, lit
+			}
+		}
+	}
+	for i := range n.nodes {
+		n.adopt(i)
+	}
+	n.run(10 * time.Millisecond)
+	return n
+}
+
+// plan writes the desired state of every node for the present members.
+func (n *network) plan(gen proto.Generation) {
+	var ring []int
+	for i, nd := range n.nodes {
+		if nd.member {
+			ring = append(ring, i)
+		}
+	}
+	lists := func(pos, dir int) (list []proto.Candidate) {
+		for q := pos + dir; q >= 0 && q < len(ring); q += dir {
+			off := ring[q] - ring[pos]
+			b, p, ok := bundleFor(n.k, off)
+			if !ok || off > n.k || off < -n.k {
+				break
+			}
+			list = append(list, proto.Candidate{Bundle: proto.BundleID(b), Path: proto.Path(p), Peer: proto.NodeID(ring[q])})
+		}
+		return list
+	}
+	type pair struct{ left, right []proto.Candidate }
+	all := map[int]pair{}
+	for pos, i := range ring {
+		all[i] = pair{lists(pos, -1), lists(pos, 1)}
+	}
+	for i, nd := range n.nodes {
+		nd.desired = proto.Desired{Version: proto.Version, Node: proto.NodeID(i), Term: 1, Generation: gen,
+			Plan: proto.Digest{byte(gen)}, Decisions: []proto.RingID{1}, BypassSeq: nd.m.bypassSeq}
+	}
+	for pos, i := range ring {
+		a := all[i]
+		for k := range a.left {
+			a.left[k].Others = len(all[int(a.left[k].Peer)].right) > 1
+		}
+		for k := range a.right {
+			a.right[k].Others = len(all[int(a.right[k].Peer)].left) > 1
+		}
+		n.nodes[i].desired.Rings = []proto.RingAssignment{{Ring: 1, Generation: gen, Position: uint16(pos), Size: uint16(len(ring)),
+			Envelope: n.env, Left: a.left, Right: a.right}}
+	}
+}
+
+func (n *network) prepare(i int) {
+	d := n.nodes[i].desired
+	n.step(i, Event{Kind: Stage, Desired: &d})
+}
+
+func (n *network) adopt(i int) {
+	nd := n.nodes[i]
+	var found []BundleLight
+	for b := range nd.bundles {
+		f := BundleLight{Bundle: proto.BundleID(b), Path: nd.bundles[b].path, Ready: true, Calibrated: true}
+		for p := range nd.ports[b] {
+			if nd.ports[b][p].found {
+				f.Lit |= 1 << p
+			}
+		}
+		found = append(found, f)
+	}
+	n.step(i, Event{Kind: Adopt, Lits: found})
+}
+
+func (n *network) step(i int, ev Event) {
+	nd := n.nodes[i]
+	if !nd.alive || !nd.agent {
+		return
+	}
+	ev.At = n.now
+	n.actions = nd.m.Step(ev, n.actions[:0])
+	for j := range n.actions {
+		a := &n.actions[j]
+		if n.trace != nil {
+			n.traceAction(i, a)
+		}
+		switch a.Kind {
+		case Select:
+			b := &nd.bundles[a.Bundle]
+			b.tag++
+			b.target, b.path = a.Path, proto.Dark
+			nd.switches++
+			n.push(n.now+n.between(n.env.SwitchMinMicros, n.env.SwitchMaxMicros), netSettle, port{i, int(a.Bundle), int(a.Path)}, b.tag)
+			n.relight(i, int(a.Bundle))
+		case Note:
+			if a.Note.Kind == proto.EvSwitched || a.Note.Kind == proto.EvLightFound {
+				nd.moved = n.now
+			}
+		case Save:
+			nd.saved = nd.m.State()
+		}
+	}
+	if t := nd.m.Next(); t != nd.tickAt {
+		nd.tickAt = t
+		if t != Never {
+			n.push(t, netTick, port{node: i}, 0)
+		}
+	}
+}
+
+func (n *network) traceAction(i int, a *Action) {
+	switch a.Kind {
+	case Select:
+		n.trace("%9v n%d select b%d %s (%s)", n.now, i, a.Bundle, a.Path, a.Cause)
+	case Note:
+		n.trace("%9v n%d note %s %s b%d %s (%s)", n.now, i, a.Note.Kind, a.Note.Side, a.Note.Bundle, a.Note.Path, a.Note.Cause)
+	case Answer:
+		n.trace("%9v n%d answer %s %s", n.now, i, a.Ack.Phase, a.Ack.Code)
+	}
+}
+
+// lightAt is the light that truly falls on a port.
+func (n *network) lightAt(p port) bool {
+	nd := n.nodes[p.node]
+	if proto.Path(p.path) == proto.Loopback {
+		return nd.bundles[p.bundle].path == proto.Loopback
+	}
+	f := nd.fibres[p.bundle][p.path]
+	if f == nowhere || nd.ports[p.bundle][p.path].cut {
+		return false
+	}
+	b := &n.nodes[f.node].bundles[f.bundle]
+	return !b.dead && b.path == proto.Path(f.path)
+}
+
+// relight carries a change of one bundle's light to the ports it reaches.
+func (n *network) relight(i, bundle int) {
+	n.follow(port{i, bundle, int(proto.Loopback)})
+	for _, f := range n.nodes[i].fibres[bundle] {
+		if f != nowhere {
+			n.follow(f)
+		}
+	}
+}
+
+func (n *network) follow(p port) {
+	pt := &n.nodes[p.node].ports[p.bundle][p.path]
+	lit := n.lightAt(p)
+	if lit == pt.light {
+		return
+	}
+	pt.light = lit
+	pt.tag++
+	if lit != pt.found {
+		n.push(n.now+n.between(n.env.DetectMinMicros, n.env.DetectMaxMicros), netDetect, p, pt.tag)
+	}
+}
+
+// run plays until nothing is left before a time; it returns how many events
+// that took.
+func (n *network) run(until time.Duration) int {
+	count := 0
+	for len(n.heap) > 0 && n.heap[0].at <= until {
+		e := n.pop()
+		n.now = e.at
+		n.play(e)
+		if count++; count > 200_000 {
+			panic("the network does not come to rest")
+		}
+	}
+	n.now = until
+	return count
+}
+
+func (n *network) play(e netEvent) {
+	i := e.port.node
+	nd := n.nodes[i]
+	switch e.kind {
+	case netDetect:
+		pt := &nd.ports[e.port.bundle][e.port.path]
+		if pt.tag == e.tag && pt.light != pt.found {
+			pt.found = pt.light
+			n.step(i, Event{Kind: Light, Bundle: proto.BundleID(e.port.bundle), Path: proto.Path(e.port.path), Lit: pt.found})
+		}
+	case netSettle:
+		b := &nd.bundles[e.port.bundle]
+		if b.tag != e.tag || !nd.alive {
+			return
+		}
+		b.path = b.target
+		n.relight(i, e.port.bundle)
+		n.step(i, Event{Kind: Switched, Bundle: proto.BundleID(e.port.bundle), Path: b.path})
+	case netTick:
+		if nd.tickAt == e.at {
+			nd.tickAt = Never
+			n.step(i, Event{Kind: Tick})
+		}
+	case netCommit:
+		d := nd.desired
+		n.step(i, Event{Kind: Decide, Decision: &proto.Decision{Version: proto.Version, Ring: 1, Term: d.Term,
+			Generation: d.Generation, Plan: d.Plan, Verdict: proto.Commit}})
+	default:
+		n.fault(e, i, nd)
+	}
+}
+
+func (n *network) fault(e netEvent, i int, nd *netNode) {
+	if n.trace != nil {
+		n.trace("%9v n%d fault kind %d %v", n.now, i, e.kind, e.port)
+	}
+	switch e.kind {
+	case netDeath:
+		nd.alive = false
+		first := n.rng.IntN(len(nd.bundles))
+		for b := range nd.bundles {
+			skew := n.between(0, n.env.SkewMicros)
+			if b == first {
+				skew = 0
+			}
+			n.push(n.now+skew, netLasers, port{i, b, 0}, 0)
+		}
+	case netLasers:
+		nd.bundles[e.port.bundle].dead = true
+		n.relight(i, e.port.bundle)
+		n.lost = n.now
+	case netReturn:
+		if nd.alive {
+			return
+		}
+		nd.alive = true
+		for b := range nd.bundles {
+			nd.bundles[b] = netBundle{tag: nd.bundles[b].tag + 1}
+		}
+		nd.m = New(Config{ID: proto.NodeID(i), Bundles: len(nd.bundles)})
+		nd.m.Restore(nd.saved)
+		nd.agent, nd.tickAt = true, Never
+		n.adopt(i)
+	case netCrash:
+		nd.agent = false
+	case netRestart:
+		if nd.agent || !nd.alive {
+			return
+		}
+		nd.agent = true
+		for b := range nd.bundles { // whatever was on its way has arrived
+			nd.bundles[b].path, nd.bundles[b].tag = nd.bundles[b].target, nd.bundles[b].tag+1
+			n.relight(i, b)
+		}
+		nd.m = New(Config{ID: proto.NodeID(i), Bundles: len(nd.bundles)})
+		nd.m.Restore(nd.saved)
+		nd.tickAt = Never
+		n.adopt(i)
+	case netHost:
+		n.lost = n.now
+		n.step(i, Event{Kind: HostFault})
+	case netHostOK:
+		n.step(i, Event{Kind: HostOK})
+	case netFail:
+		n.lost = n.now
+		n.step(i, Event{Kind: PathFailed, Bundle: proto.BundleID(e.port.bundle), Path: nd.bundles[e.port.bundle].path})
+	case netCut, netMend:
+		nd.ports[e.port.bundle][e.port.path].cut = e.kind == netCut
+		n.follow(e.port)
+		n.lost = n.now
+	}
+}
+
+// halves lists what is not closed: a live node's bundle that is outside
+// without a peer that is live, on the same fibre, and seen both ways.
+func (n *network) halves() []string {
+	var bad []string
+	for i, nd := range n.nodes {
+		if !nd.alive {
+			continue
+		}
+		out := 0
+		for b := range nd.bundles {
+			p := nd.bundles[b].path
+			if nd.bundles[b].target != p {
+				bad = append(bad, fmt.Sprintf("node %d bundle %d still moves", i, b))
+			}
+			if !p.External() {
+				continue
+			}
+			out++
+			f := nd.fibres[b][p]
+			if f == nowhere || !n.nodes[f.node].alive || n.nodes[f.node].bundles[f.bundle].path != proto.Path(f.path) ||
+				!nd.ports[b][p].light || !n.nodes[f.node].ports[f.bundle][f.path].light {
+				bad = append(bad, fmt.Sprintf("node %d bundle %d %s is open, sides %v", i, b, p, nd.m.Sides(nil)))
+			}
+		}
+		if out > 2 {
+			bad = append(bad, fmt.Sprintf("node %d has %d bundles outside", i, out))
+		}
+	}
+	return bad
+}
+
+// pieces counts the pieces that the live nodes in service make.
+func (n *network) pieces(in func(i int) bool) int {
+	group := make([]int, len(n.nodes))
+	for i := range group {
+		group[i] = i
+	}
+	var find func(int) int
+	find = func(i int) int {
+		if group[i] != i {
+			group[i] = find(group[i])
+		}
+		return group[i]
+	}
+	for i, nd := range n.nodes {
+		for b := range nd.bundles {
+			if p := nd.bundles[b].path; nd.alive && p.External() {
+				if f := nd.fibres[b][p]; f != nowhere {
+					group[find(i)] = find(f.node)
+				}
+			}
+		}
+	}
+	roots := map[int]bool{}
+	for i := range n.nodes {
+		if in(i) {
+			roots[find(i)] = true
+		}
+	}
+	return len(roots)
+}
+
+// joinable tells whether fibres could make one ring of the nodes: no gap
+// beyond K, and with odd K no node that needs both -K and +K.
+func (n *network) joinable(in func(i int) bool) bool {
+	last, gap := -1, 0
+	for i := range n.nodes {
+		if !in(i) {
+			continue
+		}
+		if last >= 0 {
+			g := i - last
+			if g > n.k || n.k == 3 && g == 3 && gap == 3 {
+				return false
+			}
+			gap = g
+		}
+		last = i
+	}
+	return true
+}

@@ -1,0 +1,382 @@
+package node
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"ringlight/proto"
+)
+
+// order compares two plans by (term, generation).
+func order(aTerm proto.Term, aGen proto.Generation, bTerm proto.Term, bGen proto.Generation) int {
+	switch {
+	case aTerm != bTerm && aTerm < bTerm, aTerm == bTerm && aGen < bGen:
+		return -1
+	case aTerm == bTerm && aGen == bGen:
+		return 0
+	}
+	return 1
+}
+
+// compare orders (t, g) against h; everything is above nothing.
+func (h *Held) compare(t proto.Term, g proto.Generation) int {
+	if h == nil {
+		return 1
+	}
+	return order(t, g, h.Desired.Term, h.Desired.Generation)
+}
+
+// inForce is what a refusal names: the highest term heard and the highest
+// generation accepted.
+func (m *Machine) inForce() (t proto.Term, g proto.Generation) {
+	if m.applied != nil {
+		g = m.applied.Desired.Generation
+	}
+	if m.staged != nil {
+		g = max(g, m.staged.Desired.Generation)
+	}
+	return m.seenTerm, g
+}
+
+func (m *Machine) answer(p proto.Phase, t proto.Term, g proto.Generation, plan proto.Digest, err *proto.Error) {
+	a := proto.Ack{Version: proto.Version, Node: m.id, Phase: p, Term: t, Generation: g, Plan: plan}
+	a.CurrentTerm, a.CurrentGeneration = m.inForce()
+	if err != nil {
+		a.Code, a.Field, a.Limit, a.Reason = err.Code, err.Field, err.Limit, err.Reason
+	}
+	m.out = append(m.out, Action{Kind: Answer, Ack: a})
+}
+
+var (
+	errStale     = &proto.Error{Code: proto.Stale, Reason: "a higher term or generation is in force"}
+	errBusy      = &proto.Error{Code: proto.Busy, Reason: "the hardware has not been read back yet"}
+	errSplit     = &proto.Error{Code: proto.Conflict, Field: "plan", Reason: "same term and generation, other plan"}
+	errNotStaged = &proto.Error{Code: proto.NotStaged, Reason: "never prepared here"}
+)
+
+// stage takes a desired state: whole and valid, or not at all. It changes no
+// light and has no deadline: without a decision the old state stays.
+func (m *Machine) stage(d *proto.Desired, digest proto.Digest, now time.Duration) {
+	if d == nil {
+		return
+	}
+	err := m.judge(d, digest, now)
+	if m.adopted && d.Node == m.id {
+		m.hear(d.Term, now)
+	}
+	if err == nil && m.applied.compare(d.Term, d.Generation) != 0 && m.staged.compare(d.Term, d.Generation) != 0 {
+		m.staged = &Held{Desired: *d, Digest: digest}
+		m.bypassSeq = max(m.bypassSeq, d.BypassSeq) // an unsaved tail may have been lost
+		m.save()
+		m.watch()
+	}
+	m.answer(proto.PhasePrepare, d.Term, d.Generation, d.Plan, err)
+	if e := m.early; err == nil && e.Term != 0 && m.staged.compare(e.Term, e.Generation) == 0 {
+		m.early = proto.Decision{}
+		m.decide(&e, now)
+	}
+}
+
+// judge says why a desired state cannot be staged, or nil.
+func (m *Machine) judge(d *proto.Desired, digest proto.Digest, now time.Duration) *proto.Error {
+	if !m.adopted {
+		return errBusy
+	}
+	if d.Node != m.id {
+		return &proto.Error{Code: proto.WrongNode, Field: "node", Reason: fmt.Sprintf("this is node %d", m.id)}
+	}
+	if d.Term < m.seenTerm {
+		return errStale
+	}
+	for _, h := range [2]*Held{m.applied, m.staged} {
+		switch c := h.compare(d.Term, d.Generation); {
+		case c < 0:
+			return errStale
+		case c == 0 && h.Desired.Plan == d.Plan && h.Digest == digest:
+			return nil
+		case c == 0:
+			m.splitBrain(h.Desired.Plan, d.Plan, now)
+			return errSplit
+		}
+	}
+	if d.BypassSeq < m.bypassSeq {
+		return &proto.Error{Code: proto.Conflict, Field: "bypass_seq", Limit: "at least " + strconv.FormatUint(m.bypassSeq, 10),
+			Reason: "the node has moved since the plan was made"}
+	}
+	return m.validate(d)
+}
+
+// splitBrain tells of two planners with one term, once for each pair of
+// plans, however often they repeat themselves.
+func (m *Machine) splitBrain(ours, theirs proto.Digest, now time.Duration) {
+	if told := [2]proto.Digest{ours, theirs}; m.split != told {
+		m.split = told
+		m.note(proto.Event{Kind: proto.EvSplitBrain, Severity: proto.SeverityCritical,
+			Text: fmt.Sprintf("plan %x is in force, plan %x came with the same term and generation", ours[:4], theirs[:4])}, now)
+	}
+}
+
+// validate checks a desired state as a whole against this node.
+func (m *Machine) validate(d *proto.Desired) *proto.Error {
+	bad := func(field, limit, format string, args ...any) *proto.Error {
+		return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case d.Term == 0 || d.Generation == 0:
+		return bad("generation", "over 0, as the term", "term %d, generation %d", d.Term, d.Generation)
+	case len(d.Decisions) == 0:
+		return bad("decisions", "at least 1", "no ring on whose topic the decision comes")
+	case len(d.Rings) > proto.MaxRings:
+		return bad("rings", "at most 1", "%d rings", len(d.Rings))
+	case len(d.Rings) == 0:
+		return nil
+	case m.reasons&^unheard != 0:
+		return &proto.Error{Code: proto.HardwareFailed, Field: "rings", Limit: "none",
+			Reason: "the node is out of service: " + m.Mode().String()}
+	}
+	r := &d.Rings[0]
+	if r.Position >= r.Size {
+		return bad("rings[0].position", "under size", "position %d of %d", r.Position, r.Size)
+	}
+	if r.Policy > proto.PolicyHold {
+		return bad("rings[0].policy", "bypass or hold", "%s", r.Policy)
+	}
+	e := envelopeOf(r.Envelope)
+	if err := check(e, derive(e)); err != nil {
+		err.Field = "rings[0]." + err.Field
+		return err
+	}
+	return m.validateLists(r, bad)
+}
+
+func (m *Machine) validateLists(r *proto.RingAssignment, bad func(string, string, string, ...any) *proto.Error) *proto.Error {
+	var taken [proto.MaxBundles]uint8 // paths by bundle
+	var use [2]int                    // bundle of each side's working candidate
+	for i, list := range [2][]proto.Candidate{r.Left, r.Right} {
+		name := "rings[0]." + proto.Side(i).String()
+		use[i] = none - i
+		if len(list) > proto.MaxCandidates {
+			return bad(name, "at most "+strconv.Itoa(proto.MaxCandidates), "%d candidates", len(list))
+		}
+		for k, c := range list {
+			at := name + "[" + strconv.Itoa(k) + "]"
+			switch {
+			case int(c.Bundle) >= len(m.bundles):
+				return bad(at+".bundle", "under "+strconv.Itoa(len(m.bundles)), "bundle %d", c.Bundle)
+			case !c.Path.External():
+				return bad(at+".path", "external1 or external2", "%s", c.Path)
+			case taken[c.Bundle]&(1<<c.Path) != 0:
+				return bad(at, "each bundle and path once", "bundle %d %s again", c.Bundle, c.Path)
+			case c.Peer == m.id:
+				return bad(at+".peer", "another node", "the node itself")
+			case !m.bundles[c.Bundle].ready:
+				return &proto.Error{Code: proto.NotCalibrated, Field: at + ".bundle",
+					Reason: fmt.Sprintf("bundle %d cannot switch", c.Bundle)}
+			}
+			taken[c.Bundle] |= 1 << c.Path
+		}
+		if len(list) == 0 {
+			continue
+		}
+		w := workingOf(r, i)
+		if w >= len(list) {
+			return bad(name+"_working", "under "+strconv.Itoa(len(list)), "%d", w)
+		}
+		use[i] = int(list[w].Bundle)
+	}
+	if use[0] == use[1] {
+		return bad("rings[0].right_working", "another bundle than left_working", "both need bundle %d", use[0])
+	}
+	return nil
+}
+
+func workingOf(r *proto.RingAssignment, side int) int {
+	return int([2]uint8{r.LeftWorking, r.RightWorking}[side])
+}
+
+// decide settles a generation. It may come before the desired state, twice,
+// or too late.
+func (m *Machine) decide(d *proto.Decision, now time.Duration) {
+	if d == nil {
+		return
+	}
+	err := m.weigh(d, now)
+	if m.adopted {
+		m.hear(d.Term, now)
+	}
+	if err == nil && m.staged.compare(d.Term, d.Generation) == 0 {
+		held := m.staged
+		m.staged = nil
+		if d.Verdict == proto.Commit {
+			m.apply(held, now)
+		}
+		m.save()
+		m.watch()
+	}
+	if err == nil && d.Verdict == proto.Commit && m.ring != nil && m.Mode() != proto.ModeService {
+		err = &proto.Error{Code: proto.HardwareFailed, Reason: "the node is out of service: " + m.Mode().String()}
+	}
+	m.answer(proto.PhaseCommit, d.Term, d.Generation, d.Plan, err)
+}
+
+// weigh says why a decision is not followed, or nil.
+func (m *Machine) weigh(d *proto.Decision, now time.Duration) *proto.Error {
+	switch {
+	case !m.adopted:
+		return errBusy
+	case d.Verdict != proto.Commit && d.Verdict != proto.Abort:
+		return &proto.Error{Code: proto.Invalid, Field: "verdict", Limit: "commit or abort", Reason: d.Verdict.String()}
+	}
+	if m.applied.compare(d.Term, d.Generation) == 0 {
+		if m.applied.Desired.Plan == d.Plan && d.Verdict == proto.Commit {
+			return nil // already done
+		}
+		m.splitBrain(m.applied.Desired.Plan, d.Plan, now)
+		return errSplit
+	}
+	switch {
+	case d.Term < m.seenTerm || m.applied.compare(d.Term, d.Generation) < 0 || m.staged.compare(d.Term, d.Generation) < 0:
+		return errStale
+	case m.staged.compare(d.Term, d.Generation) == 0:
+		if m.staged.Desired.Plan != d.Plan {
+			m.splitBrain(m.staged.Desired.Plan, d.Plan, now)
+			return errSplit
+		}
+		return nil
+	}
+	m.early = *d
+	return errNotStaged
+}
+
+// apply puts a committed generation into effect. A candidate that stays in
+// use is not touched; the rest is in replan.
+func (m *Machine) apply(h *Held, now time.Duration) {
+	m.applied, m.ring = h, nil
+	m.missed = 0
+	if len(h.Desired.Rings) > 0 {
+		m.ring = &h.Desired.Rings[0]
+		m.setTimers(now)
+	}
+	m.note(proto.Event{Kind: proto.EvApplied, Cause: proto.CausePlan}, now)
+	var lost [2]bool
+	for i := range m.sides {
+		lost[i] = m.relist(&m.sides[i])
+	}
+	for i := range m.sides {
+		m.replan(&m.sides[i], lost[i], now)
+	}
+	if m.Mode() != proto.ModeService {
+		return
+	}
+	for b := range m.bundles {
+		if m.bundles[b].owner == nobody {
+			m.drive(b, proto.Loopback, proto.CausePlan, now)
+		}
+	}
+}
+
+func (m *Machine) setTimers(now time.Duration) {
+	e := envelopeOf(m.ring.Envelope)
+	m.timers = derive(e)
+	probes := false
+	for _, list := range [2][]proto.Candidate{m.ring.Left, m.ring.Right} {
+		for _, c := range list {
+			probes = probes || c.Bundle != list[0].Bundle
+		}
+	}
+	if b := bound(e, m.timers, probes); b > recoveryTarget {
+		m.missed = b
+		m.note(proto.Event{Kind: proto.EvBoundNotMet, Severity: proto.SeverityWarning, Cause: proto.CausePlan,
+			Text: "recovery takes up to " + micros(b)}, now)
+	}
+}
+
+// relist gives a side its new candidates and reports whether it was without
+// light. The candidate in use it keeps where the new list has it too and its
+// light, or the plan, speaks for it; other bundles it gives up, to be driven
+// once both sides have chosen. A candidate's bad record stays unless the plan
+// names it.
+func (m *Machine) relist(s *side) (lost bool) {
+	old, cur := s.list, s.cur
+	lit := cur != none && m.lit(s, cur)
+	lost = cur != none && !lit
+	s.list, s.working, s.hold = nil, 0, false
+	s.cur, s.probe, s.from = none, none, none
+	if m.ring != nil {
+		s.working = workingOf(m.ring, int(s.id))
+		s.hold = m.ring.Policy == proto.PolicyHold
+		for k, c := range [2][]proto.Candidate{m.ring.Left, m.ring.Right}[s.id] {
+			n := candidate{Candidate: c}
+			for i := range old {
+				if old[i].Bundle != c.Bundle || old[i].Path != c.Path || old[i].Peer != c.Peer {
+					continue
+				}
+				n.banned, n.losses, n.count = old[i].banned, old[i].losses, old[i].count
+				if i == cur && (k == s.working || s.state == proto.SideWork && lit) {
+					s.cur = k
+				}
+			}
+			if k == s.working {
+				n.banned, n.count = false, 0
+			}
+			s.list = append(s.list, n)
+		}
+	}
+	s.closing = 0
+	for b := range m.bundles {
+		if m.bundles[b].owner == int8(s.id) && !s.uses(s.cur, b) {
+			m.bundles[b].owner = nobody
+			s.closing |= 1 << b
+		}
+	}
+	return lost
+}
+
+// replan takes a side with a new list to where the plan wants it. A side that
+// has light elsewhere in its ring stays with it for now, see runFollow; one
+// that has not goes at once, and asks others only if it was searching before:
+// while commits come in one by one, a silent planned peer is no loss.
+func (m *Machine) replan(s *side, lost bool, now time.Duration) {
+	s.planAt, s.follow, s.asks = Never, false, maxAsks
+	if len(s.list) == 0 {
+		s.become(proto.SideEnd, now)
+		return
+	}
+	if s.cur != none && s.state == proto.SideWork {
+		if s.cur != s.working {
+			s.follow = true
+			if m.bypassSeq == m.applied.Desired.BypassSeq { // else the plan does not know why the side is here
+				s.planAt = now + planWait
+			}
+		}
+		return
+	}
+	s.follow = m.Mode() == proto.ModeService
+	if s.cur == none {
+		switch s.state {
+		case proto.SideEnd:
+			if !s.follow || !m.free(s, s.working) {
+				s.become(proto.SideClosed, now)
+			}
+		case proto.SideWork, proto.SideSwitch, proto.SideListen:
+			if !m.free(s, s.working) {
+				s.cause, s.stuckAt = proto.CausePlan, now+m.timers.stuck
+				s.become(proto.SideClosing, now)
+			}
+		}
+		s.planAt = now // where the other side still has the bundle: as soon as it is free
+		if !s.follow || !m.free(s, s.working) {
+			return
+		}
+	}
+	m.begin(s, now)
+	s.from = none
+	for k := range s.list {
+		if lost && !s.hold && k != s.working {
+			s.queue(k)
+		}
+	}
+	s.planAt = now + planWait
+	m.goTo(s, s.working, none, m.timers.dwell, proto.CausePlan, now)
+}

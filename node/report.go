@@ -1,0 +1,148 @@
+package node
+
+import (
+	"slices"
+
+	"ringlight/proto"
+)
+
+// Mode is the standing of the node.
+func (m *Machine) Mode() proto.Mode { return m.reasons.mode() }
+
+// Carries tells whether a bundle carries traffic, or must be closed for the
+// node's ring to be: then it must not be calibrated.
+func (m *Machine) Carries(b proto.BundleID) bool {
+	return int(b) < len(m.bundles) && (m.bundles[b].owner != nobody || m.ring != nil && m.Mode() == proto.ModeService)
+}
+
+// Report fills in what the machine knows of a node's report; powers,
+// calibrations and everything about the agent itself are the agent's.
+func (m *Machine) Report(r *proto.Reported) {
+	r.Version, r.Node = proto.Version, m.id
+	r.Mode, r.SeenTerm, r.BypassSeq = m.Mode(), m.seenTerm, m.bypassSeq
+	r.Term, r.Generation, r.Plan = m.applied.name()
+	r.StagedTerm, r.StagedGeneration, r.StagedPlan = m.staged.name()
+	r.Rings = r.Rings[:0]
+	if m.ring != nil {
+		r.Rings = append(r.Rings, *m.ring)
+	}
+	r.Bundles = m.BundleReports(r.Bundles[:0])
+	r.Sides = m.Sides(r.Sides[:0])
+	r.Alarms = m.Alarms(r.Alarms[:0])
+}
+
+func (h *Held) name() (proto.Term, proto.Generation, proto.Digest) {
+	if h == nil {
+		return 0, 0, proto.Digest{}
+	}
+	return h.Desired.Term, h.Desired.Generation, h.Desired.Plan
+}
+
+// BundleReports appends a report for each bundle.
+func (m *Machine) BundleReports(buf []proto.BundleReport) []proto.BundleReport {
+	for b := range m.bundles {
+		x := &m.bundles[b]
+		r := proto.BundleReport{Bundle: proto.BundleID(b), Path: x.path, SinceMicros: uint64(x.since.Microseconds()), Cause: x.cause,
+			Expected: proto.NoPower, Measured: proto.NoPower, Lit: x.lit, Flaps: x.flaps, State: proto.Tuning}
+		switch {
+		case x.failed:
+			r.State = proto.Failed
+		case x.path == proto.Dark:
+			r.State = proto.Blocked
+		case !x.busy && x.lit&(1<<x.path) != 0:
+			r.State = proto.Tuned
+		}
+		buf = append(buf, r)
+	}
+	return buf
+}
+
+// Sides appends a report for each side; none for a node that is in no ring.
+func (m *Machine) Sides(buf []proto.SideReport) []proto.SideReport {
+	if m.ring == nil {
+		return buf
+	}
+	for i := range m.sides {
+		s := &m.sides[i]
+		r := proto.SideReport{Ring: m.ring.Ring, Side: s.id, State: s.state, Request: s.request(),
+			Working: uint8(s.working), Current: int8(s.cur)}
+		if s.cur != none {
+			r.Peer = s.list[s.cur].Peer
+		}
+		for k := range s.list {
+			if s.list[k].banned {
+				r.Banned |= 1 << k
+			}
+		}
+		buf = append(buf, r)
+	}
+	return buf
+}
+
+// request is what holds a side where it is, by precedence. Non-revertive: a
+// side that a plan does not move stays where light took it.
+func (s *side) request() proto.Request {
+	switch {
+	case s.state == proto.SideEnd:
+		return proto.NoRequest
+	case s.state != proto.SideWork || s.lostAt != Never:
+		return proto.SignalFail
+	case s.cur != s.working:
+		return proto.DoNotRevert
+	}
+	return proto.NoRequest
+}
+
+// Alarms appends the standing conditions that the machine knows of.
+func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
+	if m.missed != 0 {
+		buf = append(buf, proto.Alarm{Kind: proto.EvBoundNotMet, Severity: proto.SeverityWarning, Text: "recovery takes up to " + micros(m.missed)})
+	}
+	if mode := m.Mode(); m.reasons&^unheard != 0 {
+		buf = append(buf, proto.Alarm{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, Text: mode.String()})
+	}
+	for b := range m.bundles {
+		if m.bundles[b].failed {
+			buf = append(buf, proto.Alarm{Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: proto.BundleID(b),
+				SinceMicros: uint64(m.bundles[b].since.Microseconds())})
+		}
+	}
+	for i := range m.sides {
+		s := &m.sides[i]
+		if s.state == proto.SideClosed && m.Mode() == proto.ModeService && m.ring != nil {
+			buf = append(buf, proto.Alarm{Kind: proto.EvClosed, Severity: proto.SeverityWarning,
+				SinceMicros: uint64(s.since.Microseconds()), Text: s.id.String() + " side"})
+		}
+		for _, c := range s.list {
+			if c.banned {
+				buf = append(buf, proto.Alarm{Kind: proto.EvBanned, Severity: proto.SeverityWarning, Bundle: c.Bundle,
+					Text: s.id.String() + " side, " + c.Path.String()})
+			}
+		}
+	}
+	return buf
+}
+
+// watch follows the decision topics of what is applied and staged, and leaves
+// the others: an answer that was lost is asked for again on the same topic.
+func (m *Machine) watch() {
+	var want []proto.RingID
+	for _, h := range [2]*Held{m.applied, m.staged} {
+		if h != nil {
+			want = append(want, h.Desired.Decisions...)
+		}
+	}
+	slices.Sort(want)
+	want = slices.Compact(want)
+	for _, r := range want {
+		if !slices.Contains(m.watched, r) {
+			m.out = append(m.out, Action{Kind: Watch, Ring: r})
+		}
+	}
+	for _, r := range m.watched {
+		if !slices.Contains(want, r) {
+			m.out = append(m.out, Action{Kind: Unwatch, Ring: r})
+		}
+	}
+	m.watched = want
+}

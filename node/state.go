@@ -1,0 +1,113 @@
+package node
+
+import (
+	"time"
+
+	"ringlight/proto"
+)
+
+// One side of a node in its ring. A letter's meaning is below.
+//
+//	             a                 b                c
+//	  END ──────────────► SWITCH ─────► LISTEN ─────────► WORK
+//	   ▲                  ▲ ▲ ▲ │         │ │               │
+//	   │ d (from any)     │ │ │ └───┐   e │ │ f             │
+//	                      │ │ └─────┼─────┘ │               │
+//	                      │ │   f   ▼       │       g       │
+//	                      │ └──── CLOSING ◄─┴───────────────┤
+//	                    h │          │ b                    │ e
+//	                      │          ▼                      │
+//	                      ├──────  CLOSED                   │
+//	                      └─────────────────────────────────┘
+//
+//	a  a plan gives the side a candidate        e  light lost, or dwell over: next step
+//	b  every bundle has settled                 f  no step is left: loopback; or a new plan
+//	c  light of the target or of the probe      g  nothing to try; or the node leaves service
+//	d  a plan gives the side no candidate       h  late light, or a plan
+//
+// At start a side is adopted: END to WORK or CLOSED.
+
+// edges[s] has a bit for each state that s may become.
+var edges = [...]uint8{
+	proto.SideEnd:     1<<proto.SideEnd | 1<<proto.SideSwitch | 1<<proto.SideWork | 1<<proto.SideClosed,
+	proto.SideWork:    1<<proto.SideEnd | 1<<proto.SideSwitch | 1<<proto.SideClosing,
+	proto.SideSwitch:  1<<proto.SideEnd | 1<<proto.SideSwitch | 1<<proto.SideListen | 1<<proto.SideClosing,
+	proto.SideListen:  1<<proto.SideEnd | 1<<proto.SideSwitch | 1<<proto.SideWork | 1<<proto.SideClosing,
+	proto.SideClosing: 1<<proto.SideEnd | 1<<proto.SideSwitch | 1<<proto.SideClosed,
+	proto.SideClosed:  1<<proto.SideEnd | 1<<proto.SideSwitch,
+}
+
+// become is the only place that changes a side's state.
+func (s *side) become(next proto.SideState, now time.Duration) {
+	if edges[s.state]&(1<<next) == 0 {
+		panic("node: illegal edge of the " + s.id.String() + " side: " + s.state.String() + " to " + next.String())
+	}
+	s.state, s.since = next, now
+}
+
+// reason is why a node is out of service. Several may hold; the highest rules.
+type reason uint8
+
+const (
+	unheard  reason = 1 << iota // started in the dark with no plan of its own, no planner heard since
+	drained                     // an operator took it out
+	ownFault                    // own optics failed
+	hostGone                    // the host's GPUs are gone
+)
+
+// mode is the standing that the reasons add up to.
+func (r reason) mode() proto.Mode {
+	switch {
+	case r&hostGone != 0:
+		return proto.ModeHostDown
+	case r&ownFault != 0:
+		return proto.ModeIsolated
+	case r&drained != 0:
+		return proto.ModeDrained
+	case r&unheard != 0:
+		return proto.ModeDeaf
+	}
+	return proto.ModeService
+}
+
+// become is the only place that changes the node's mode. The way out of
+// service is at once and for all bundles: loopback makes the node a ring of
+// its own, dark is the optical dying gasp. The way back is into loopback,
+// closed and listening: only a planner or a searching neighbour lets a node
+// in again.
+func (m *Machine) become(r reason, cause proto.Cause, now time.Duration) {
+	before := m.reasons.mode()
+	if m.reasons == r {
+		return
+	}
+	m.reasons, m.unsaved = r, true
+	mode := r.mode()
+	if mode == before || !m.adopted {
+		return
+	}
+	switch mode {
+	case proto.ModeService:
+		m.note(proto.Event{Kind: proto.EvReturned, Path: proto.Loopback, Cause: cause}, now)
+	case proto.ModeDeaf:
+		return // came back before any planner spoke: stay as it is
+	default:
+		for i := range m.sides {
+			m.leave(&m.sides[i], now)
+		}
+		m.bypassSeq++
+	}
+	for b := range m.bundles {
+		m.drive(b, rest(mode), cause, now)
+	}
+	if before == proto.ModeService {
+		m.note(proto.Event{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, Path: rest(mode), Cause: cause}, now)
+	}
+}
+
+// rest is the path of a bundle that no side has outside.
+func rest(mode proto.Mode) proto.Path {
+	if mode == proto.ModeHostDown {
+		return proto.Dark
+	}
+	return proto.Loopback
+}
