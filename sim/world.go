@@ -182,13 +182,23 @@ func (w *World) Step() (id BoardID, ev hal.Event, ok bool) {
 	case evFilter:
 		w.filtered(b, e)
 	case evEdge:
-		return b.id, hal.Event{Edge: &hal.Edge{Line: hal.LineID(e.place), High: e.high, At: w.now}}, true
+		return b.id, hal.Event{Edge: &hal.Edge{Line: hal.LineID(e.place), High: e.high, At: w.now, Origin: b.origin(e)}}, true
 	case evSettle:
 		w.settled(b, int(e.place))
 	case evPower:
 		w.clear(b)
 	}
 	return b.id, ev, false
+}
+
+// origin is when the light changed that an edge tells of, 0 when it has
+// changed again since.
+func (b *board) origin(e event) time.Duration {
+	at := b.lay.lines[e.place]
+	if c := &b.bundles[at.bundle].los[at.path]; c.raw == e.high {
+		return c.changed
+	}
+	return 0
 }
 
 // AdvanceTo moves the clock to t, which must lie before the next event and not

@@ -1,0 +1,164 @@
+package solo
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/sim"
+)
+
+// Fibre joins two ports of the board.
+type Fibre struct{ A, B sim.Port }
+
+// Config makes a board.
+type Config struct {
+	Board  *hal.Board
+	Seed   uint64
+	Faults []sim.Fault
+	Fibres []Fibre
+	Costs  sim.Costs // zero: sim.DefaultCosts
+	// State is the folder that keeps the EEPROMs; "": they are forgotten.
+	State string
+}
+
+// Board is a board on the virtual clock. It is not safe for concurrent use.
+type Board struct {
+	cfg   Config
+	world *sim.World
+	id    sim.BoardID
+}
+
+// New makes a board and switches it on: dark, as a board is.
+func New(cfg Config) (*Board, error) {
+	b := &Board{cfg: cfg, world: sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: cfg.Costs})}
+	var err error
+	if b.id, err = b.world.AddBoard(sim.BoardConfig{Board: *cfg.Board, Seed: cfg.Seed, Faults: cfg.Faults, Powered: true}); err != nil {
+		return nil, err
+	}
+	for _, f := range cfg.Fibres {
+		f.A.Board, f.B.Board = b.id, b.id
+		if err := b.world.Connect(f.A, f.B, sim.Fibre{}); err != nil {
+			return nil, err
+		}
+	}
+	return b, b.restore()
+}
+
+// World is the world, for a look at the truth.
+func (b *Board) World() *sim.World { return b.world }
+
+// ID is the board's number in its world.
+func (b *Board) ID() sim.BoardID { return b.id }
+
+// Now is the virtual time.
+func (b *Board) Now() time.Duration { return b.world.Now() }
+
+// Submit submits op now.
+func (b *Board) Submit(bus hal.BusID, op *hal.Op) error { return b.SubmitAt(b.world.Now(), bus, op) }
+
+// SubmitAt submits op at a time that has not passed.
+func (b *Board) SubmitAt(at time.Duration, bus hal.BusID, op *hal.Op) error {
+	return b.world.Submit(at, b.id, bus, op)
+}
+
+// Level is the level of an input line now.
+func (b *Board) Level(line hal.LineID) (bool, error) {
+	if int(line) >= len(b.cfg.Board.Lines) {
+		return false, fmt.Errorf("solo: line %d: %w", line, hal.ErrNoDevice)
+	}
+	return b.world.Level(b.id, line), nil
+}
+
+// Advance moves time on to the next thing that the board has to tell, but not
+// beyond limit, and returns it. ok is false when limit came first.
+func (b *Board) Advance(limit time.Duration) (ev hal.Event, ok bool) {
+	for {
+		next, any := b.world.Next()
+		if !any || next > limit {
+			if limit > b.world.Now() {
+				b.world.AdvanceTo(limit)
+			}
+			return hal.Event{}, false
+		}
+		if _, ev, ok := b.world.Step(); ok {
+			return ev, true
+		}
+	}
+}
+
+// Close keeps the EEPROMs.
+func (b *Board) Close() error {
+	if b.cfg.State == "" {
+		return nil
+	}
+	kept := map[string]string{}
+	for i := range b.cfg.Board.Bundles {
+		for m := range b.cfg.Board.Bundles[i].Modules {
+			for _, p := range b.world.Memory(b.id, i, m) {
+				kept[pageKey(i, m, p.Number)] = hex.EncodeToString(p.Data[:])
+			}
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	raw, err := json.MarshalIndent(kept, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(b.cfg.State, 0o755); err != nil {
+		return fmt.Errorf("solo: %w", err)
+	}
+	tmp := b.memoryFile() + ".tmp"
+	if err := os.WriteFile(tmp, raw, 0o644); err != nil {
+		return fmt.Errorf("solo: %w", err)
+	}
+	return os.Rename(tmp, b.memoryFile())
+}
+
+func (b *Board) memoryFile() string { return filepath.Join(b.cfg.State, "eeprom.json") }
+
+// pageKey is bundle/module/page.
+func pageKey(bundle, mod int, page uint16) string {
+	return fmt.Sprintf("%d/%d/%d", bundle, mod, page)
+}
+
+func (b *Board) restore() error {
+	if b.cfg.State == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(b.memoryFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("solo: %w", err)
+	}
+	kept := map[string]string{}
+	if err := json.Unmarshal(raw, &kept); err != nil {
+		return fmt.Errorf("solo: %s: %w", b.memoryFile(), err)
+	}
+	pages := map[[2]int][]sim.Page{}
+	for k, v := range kept { // any order: pages of a module are independent
+		var bundle, mod int
+		var p sim.Page
+		if _, err := fmt.Sscanf(k, "%d/%d/%d", &bundle, &mod, &p.Number); err != nil || bundle < 0 || mod < 0 ||
+			bundle >= len(b.cfg.Board.Bundles) || mod >= len(b.cfg.Board.Bundles[bundle].Modules) {
+			return fmt.Errorf("solo: %s: %q is no page of this board", b.memoryFile(), k)
+		}
+		if n, err := hex.Decode(p.Data[:], []byte(v)); err != nil || n != len(p.Data) {
+			return fmt.Errorf("solo: %s: page %q: %d bytes, want %d", b.memoryFile(), k, n, len(p.Data))
+		}
+		pages[[2]int{bundle, mod}] = append(pages[[2]int{bundle, mod}], p)
+	}
+	for at, p := range pages { // any order: as above
+		b.world.Remember(b.id, at[0], at[1], p)
+	}
+	return nil
+}
