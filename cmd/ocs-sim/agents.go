@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/sim/live"
+)
+
+const defaultBroker = "mqtt://127.0.0.1:18830"
+
+func agents(ctx context.Context, args []string) error {
+	p := fabric.DefaultParams()
+	cfg := live.AgentsConfig{Modules: hal.MaxModules, Health: 10 * time.Second, Progress: os.Stderr}
+	fs := newFlags("agents", "ocs-sim agents -broker mqtt://127.0.0.1:1883")
+	file := fs.String("fabric-file", "", "fabric description, - is stdin; none: the default wiring of the flags below")
+	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")
+	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
+	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
+	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
+	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
+	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of the optics")
+	fs.DurationVar(&cfg.Health, "health", cfg.Health, "time of one health round over a node's modules")
+	fs.StringVar(&cfg.Broker.Broker, "broker", defaultBroker, "MQTT broker")
+	fs.BoolVar(&cfg.Broker.Insecure, "insecure", false, "allow mqtt:// beyond loopback")
+	fs.StringVar(&cfg.Broker.CAFile, "ca", "", "file with the broker's certificate authority, PEM")
+	fs.StringVar(&cfg.Broker.CertFile, "cert", "", "file with a client certificate, PEM")
+	fs.StringVar(&cfg.Broker.KeyFile, "key", "", "file with the certificate's key, PEM")
+	verbose := fs.Bool("v", false, "log state changes too")
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	var err error
+	if cfg.Fabric, err = loadFabric(*file, p); err != nil {
+		return usageError{err}
+	}
+	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
+		return usageError{&proto.Error{Code: proto.Invalid, Field: "modules", Limit: fmt.Sprintf("1 to %d", hal.MaxModules),
+			Reason: fmt.Sprintf("%d is out of range", cfg.Modules)}}
+	}
+	check := cfg.Broker
+	check.ClientID = cfg.Fabric.Name
+	if err := check.Check(); err != nil {
+		return usageError{err}
+	}
+	level := slog.LevelWarn
+	if *verbose {
+		level = slog.LevelInfo
+	}
+	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	cfg.Ready = func() {
+		fmt.Printf("%d simulated nodes of fabric %s run against %s\n", cfg.Fabric.Nodes, cfg.Fabric.Name, cfg.Broker.Broker)
+	}
+	return live.Agents(ctx, cfg)
+}
+
+// loadFabric reads a description, or builds the default wiring.
+func loadFabric(file string, p fabric.Params) (*fabric.Fabric, error) {
+	if file == "" {
+		return fabric.New(p)
+	}
+	r, err := open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	f, err := fabric.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return f, nil
+}

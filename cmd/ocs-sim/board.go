@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"ringlight/hal"
+	"ringlight/proto"
+	"ringlight/sim"
+	"ringlight/sim/live"
+	"ringlight/sim/solo"
+)
+
+// boardConfig is the `board` object of an agent's configuration with kind sim.
+type boardConfig struct {
+	Kind       string   `json:"kind"`
+	GPUs       int      `json:"gpus"`
+	Bundles    int      `json:"bundles"`
+	Modules    int      `json:"modules"`
+	Seed       uint64   `json:"seed"`
+	Calibrated bool     `json:"calibrated"` // the agent's to see to; a board is never born calibrated
+	Faults     []string `json:"faults"`
+	Fibres     []string `json:"fibres"`
+}
+
+func board(ctx context.Context, args []string) error {
+	fs := newFlags("board", "ocs-sim board -config board.json -listen unix:/run/board.sock")
+	file := fs.String("config", "", "the board as JSON: the `board` object of an agent's configuration, or all of it; - is stdin; none: the default board")
+	listen := fs.String("listen", "", "where to serve it, unix:`PATH`")
+	state := fs.String("state", "", "folder that keeps the EEPROMs; none: they are forgotten")
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	cfg, err := readBoard(*file)
+	if err != nil {
+		return usageError{err}
+	}
+	cfg.State = *state
+	path, ok := strings.CutPrefix(*listen, "unix:")
+	if !ok || path == "" {
+		return usageError{invalid("listen", "unix:PATH", "%q", *listen)}
+	}
+	// A socket that nobody serves is left from a killed process.
+	if c, err := net.Dial("unix", path); err == nil {
+		_ = c.Close()
+		return usageError{invalid("listen", "a path that is free", "%s is being served", path)}
+	} else if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		_ = os.Remove(path)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return usageError{err}
+	}
+	fmt.Printf("board with %d bundles of %d modules on %s\n", len(cfg.Board.Bundles), len(cfg.Board.Bundles[0].Modules), *listen)
+	return live.Board(ctx, cfg, l)
+}
+
+func readBoard(file string) (solo.Config, error) {
+	c := boardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, Seed: 1}
+	if file != "" {
+		r, err := open(file)
+		if err != nil {
+			return solo.Config{}, err
+		}
+		defer r.Close()
+		data, err := io.ReadAll(r)
+		if err != nil {
+			return solo.Config{}, err
+		}
+		if err := decodeBoard(data, &c); err != nil {
+			return solo.Config{}, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return c.solo()
+}
+
+// decodeBoard reads a board, strictly; of an agent's whole configuration only
+// the board counts here.
+func decodeBoard(data []byte, c *boardConfig) error {
+	var whole struct {
+		Board json.RawMessage `json:"board"`
+	}
+	if err := json.Unmarshal(data, &whole); err != nil {
+		return err
+	}
+	if whole.Board != nil {
+		data = whole.Board
+	}
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(c); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return errors.New("something follows the board")
+	}
+	return nil
+}
+
+func (c *boardConfig) solo() (solo.Config, error) {
+	if c.Kind != "sim" {
+		return solo.Config{}, invalid("board.kind", "sim", "%q", c.Kind)
+	}
+	b, err := hal.Default(c.GPUs, c.Bundles, c.Modules)
+	if err != nil {
+		return solo.Config{}, err
+	}
+	cfg := solo.Config{Board: &b, Seed: c.Seed}
+	for i, s := range c.Faults {
+		f, err := sim.ParseFault(s)
+		if err != nil {
+			return cfg, fmt.Errorf("board.faults[%d]: %w", i, err)
+		}
+		cfg.Faults = append(cfg.Faults, f)
+	}
+	for i, s := range c.Fibres {
+		f, err := parseFibre(s)
+		if err != nil {
+			return cfg, fmt.Errorf("board.fibres[%d]: %w", i, err)
+		}
+		cfg.Fibres = append(cfg.Fibres, f)
+	}
+	return cfg, nil
+}
+
+// parseFibre reads bundle/path-bundle/path: a fibre between two ports of the
+// board.
+func parseFibre(s string) (solo.Fibre, error) {
+	a, b, ok := strings.Cut(s, "-")
+	if ok {
+		pa, errA := parsePort(a)
+		pb, errB := parsePort(b)
+		if errA == nil && errB == nil {
+			return solo.Fibre{A: pa, B: pb}, nil
+		}
+	}
+	return solo.Fibre{}, fmt.Errorf("%q: want two ports as in 0/external1-1/external2", s)
+}
+
+func parsePort(s string) (sim.Port, error) {
+	bundle, path, ok := strings.Cut(s, "/")
+	n, err := strconv.ParseUint(bundle, 10, 8)
+	p, errPath := proto.ParsePath(path)
+	if !ok || err != nil || errPath != nil || !p.External() {
+		return sim.Port{}, fmt.Errorf("port %q", s)
+	}
+	return sim.Port{Bundle: int(n), Path: hal.LOSExternal1 + int(p-proto.External1)}, nil
+}
+
+func invalid(field, limit, format string, args ...any) error {
+	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"ringlight/sim/live"
+	"ringlight/sim/trace"
+)
+
+// traceVariable names a fault trace where -trace does not.
+const traceVariable = "RINGLIGHT_TRACE"
+
+// holdAddress is where the embedded broker listens with -hold: where all
+// other commands look for it.
+const holdAddress = "127.0.0.1:18830"
+
+func demo(ctx context.Context, args []string) error {
+	cfg := live.DefaultDemo()
+	fs := newFlags("demo", "ocs-sim demo -days 30 -k 3")
+	fs.IntVar(&cfg.Nodes, "nodes", cfg.Nodes, "nodes")
+	fs.IntVar(&cfg.GPUs, "gpus", cfg.GPUs, "GPUs of a node")
+	fs.IntVar(&cfg.K, "k", cfg.K, "hops that a fibre may span")
+	fs.IntVar(&cfg.TP, "tp", cfg.TP, "GPUs of a ring")
+	fs.IntVar(&cfg.Spares, "spares", cfg.Spares, "nodes kept free")
+	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
+	file := fs.String("trace", os.Getenv(traceVariable), "fault trace to replay; none: the built-in generator (also "+traceVariable+")")
+	fs.IntVar(&cfg.Days, "days", cfg.Days, "days of the trace")
+	fs.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of everything drawn")
+	fs.DurationVar(&cfg.Health, "health", cfg.Health, "time of one health round over a node's modules, virtual")
+	fs.BoolVar(&cfg.Hold, "hold", false, "keep everything running afterwards, broker on "+holdAddress)
+	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
+	verbose := fs.Bool("v", false, "log state changes too")
+	fs.Func("broker-down", "stop the broker at day `DAY:DAYS` for so many days", func(s string) error {
+		o, err := parseOutage(s)
+		cfg.BrokerDown = o
+		return err
+	})
+	fail := func(err error) error {
+		if *asJSON && err != nil && err != flag.ErrHelp {
+			return failJSON(err)
+		}
+		return err
+	}
+	if err := parse(fs, args); err != nil {
+		return fail(err)
+	}
+	if err := cfg.Validate(); err != nil {
+		return fail(usageError{err})
+	}
+	if *file != "" {
+		if err := readTrace(&cfg, *file); err != nil {
+			return fail(usageError{err})
+		}
+	}
+	if cfg.Hold {
+		cfg.Listen = holdAddress
+	}
+	level := slog.LevelWarn
+	if *verbose {
+		level = slog.LevelInfo
+	}
+	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	cfg.Progress = os.Stderr
+	if !*asJSON {
+		cfg.Screen = os.Stdout
+	}
+	var printed error
+	if *asJSON {
+		cfg.Finished = func(r *live.Result) { printed = json.NewEncoder(os.Stdout).Encode(r) }
+	}
+	res, err := live.Demo(ctx, cfg)
+	if err != nil {
+		return fail(err)
+	}
+	return errors.Join(printed, res.Verdict())
+}
+
+func readTrace(cfg *live.DemoConfig, name string) error {
+	f, err := open(name)
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	defer f.Close()
+	if cfg.Trace, err = trace.Read(f); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	cfg.TraceName = filepath.Base(name)
+	return nil
+}
+
+func parseOutage(s string) (*live.Outage, error) {
+	day, days, ok := strings.Cut(s, ":")
+	if !ok {
+		return nil, fmt.Errorf("want DAY:DAYS")
+	}
+	var o live.Outage
+	var err error
+	if o.Day, err = strconv.Atoi(day); err != nil {
+		return nil, fmt.Errorf("day %q is no number", day)
+	}
+	if o.Days, err = strconv.Atoi(days); err != nil {
+		return nil, fmt.Errorf("number of days %q is no number", days)
+	}
+	return &o, nil
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// newFlags makes a flag set whose help ends with an example.
+func newFlags(name, example string) *flag.FlagSet {
+	fs := flag.NewFlagSet("ocs-sim "+name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {
+		out := fs.Output()
+		fmt.Fprintf(out, "usage: ocs-sim %s [flags]\n", name)
+		fs.PrintDefaults()
+		fmt.Fprintf(out, "example: %s\n", example)
+	}
+	return fs
+}
+
+// parse reads the flags; nothing may follow them.
+func parse(fs *flag.FlagSet, args []string) error {
+	switch err := fs.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fs.SetOutput(os.Stdout)
+		fs.Usage()
+		return err
+	case err != nil:
+		return usageError{err}
+	}
+	if fs.NArg() > 0 {
+		return usagef("%s: unexpected %q", fs.Name(), fs.Arg(0))
+	}
+	return nil
+}
+
+// failJSON tells a failure on stdout as well, for those who asked for JSON.
+func failJSON(err error) error {
+	code := "failed"
+	var usage usageError
+	if errors.As(err, &usage) {
+		code = "usage"
+	}
+	type failure struct {
+		Code    string `json:"code"`
+		Field   string `json:"field"`
+		Limit   string `json:"limit"`
+		Message string `json:"message"`
+	}
+	f := failure{Code: code, Message: err.Error()}
+	var field *proto.Error
+	var described *fabric.Error
+	switch {
+	case errors.As(err, &field):
+		f.Field, f.Limit = field.Field, field.Limit
+	case errors.As(err, &described):
+		f.Field, f.Limit = described.Field, described.Limit
+	}
+	out := struct {
+		Error failure `json:"error"`
+	}{f}
+	if e := json.NewEncoder(os.Stdout).Encode(out); e != nil {
+		return errors.Join(err, e)
+	}
+	return err
+}
+
+// open reads a file, "-" is stdin.
+func open(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(os.Stdin), nil
+	}
+	return os.Open(name)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// Goal: what is not acceptable is exit code 2 and nothing is attempted.
+// Method: a table of command lines.
+func TestUnacceptableCommandLines(t *testing.T) {
+	t.Setenv(traceVariable, "")
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "bad.json")
+	if err := os.WriteFile(bad, []byte(`{"nodes": 4, "knots": 1}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{}, {"fleece"}, {"demo", "-days", "0"}, {"demo", "-days", "x"}, {"demo", "extra"}, {"demo", "-tp", "30"},
+		{"demo", "-broker-down", "5"}, {"demo", "-broker-down", "0:1"}, {"demo", "-broker-down", "a:b"},
+		{"demo", "-trace", filepath.Join(dir, "none.json")}, {"demo", "-trace", bad}, {"demo", "-modules", "9"},
+		{"agents", "-modules", "0"}, {"agents", "-broker", "http://x"}, {"agents", "-broker", "mqtt://192.0.2.1:1883"},
+		{"agents", "-fabric-file", bad}, {"agents", "-fabric-file", filepath.Join(dir, "none.json")},
+		{"board"}, {"board", "-listen", "tcp:1"}, {"board", "-listen", "unix:" + filepath.Join(dir, "b.sock"), "-config", bad},
+	} {
+		if code := run(context.Background(), args); code != exitUsage {
+			t.Errorf("%q: exit code %d, want %d", args, code, exitUsage)
+		}
+	}
+	for _, args := range [][]string{{"-h"}, {"demo", "-h"}, {"agents", "-h"}, {"board", "-h"}} {
+		if code := run(context.Background(), args); code != exitDone {
+			t.Errorf("%q: exit code %d, want %d", args, code, exitDone)
+		}
+	}
+}
+
+// Goal: a refused flag names its field and limit, through every wrapping.
+// Method: look for the typed errors.
+func TestRefusalNamesTheField(t *testing.T) {
+	err := demo(context.Background(), []string{"-days", "0"})
+	var p *proto.Error
+	if !errors.As(err, &p) || p.Field != "days" || p.Limit == "" {
+		t.Errorf("got %v", err)
+	}
+	err = demo(context.Background(), []string{"-tp", "30"})
+	var f *fabric.Error
+	if !errors.As(err, &f) || f.Field != "tp" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Goal: a board is read from its own object or from an agent's whole
+// configuration, strictly.
+// Method: both forms and their broken twins.
+func TestBoardConfiguration(t *testing.T) {
+	for _, c := range []struct {
+		in      string
+		modules int
+		ok      bool
+	}{
+		{`{"modules":2,"seed":7,"faults":["stuck:0/1/5"],"fibres":["0/external1-1/external1"]}`, 2, true},
+		{`{"fabric":"f1","node":3,"board":{"kind":"sim","modules":3,"calibrated":true}}`, 3, true},
+		{`{"kind":"linux"}`, 0, false},
+		{`{"modules":9}`, 0, false},
+		{`{"moduls":2}`, 0, false},
+		{`{"faults":["stuck"]}`, 0, false},
+		{`{"fibres":["0/loopback-1/external1"]}`, 0, false},
+		{`{} {}`, 0, false},
+		{`[`, 0, false},
+	} {
+		name := filepath.Join(t.TempDir(), "board.json")
+		if err := os.WriteFile(name, []byte(c.in), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := readBoard(name)
+		if (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.in, err)
+			continue
+		}
+		if c.ok && len(cfg.Board.Bundles[0].Modules) != c.modules {
+			t.Errorf("%s: %d modules, want %d", c.in, len(cfg.Board.Bundles[0].Modules), c.modules)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ringlight/agent"
+	"ringlight/hal"
+	"ringlight/ocs"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+	"ringlight/sim"
+)
+
+// AgentsConfig says which simulated nodes run against which broker.
+type AgentsConfig struct {
+	Fabric   *fabric.Fabric
+	Modules  int
+	Seed     uint64
+	Health   time.Duration
+	Broker   mqtt.Config // client id and will are filled in for every node
+	Progress io.Writer
+	Log      *slog.Logger
+	Ready    func() // is called when all nodes run
+}
+
+// Agents runs a simulated node for every node of a fabric with the production
+// loop in real time, until ctx ends. All boards are in one world whose time
+// goes with the wall; it keeps its light when the broker dies.
+func Agents(ctx context.Context, cfg AgentsConfig) error {
+	b, spread, err := calibrate(ctx, cfg.Seed, progressTo(cfg.Progress, "modules calibrated"))
+	if err != nil {
+		return err
+	}
+	cfg.Log.Info("optics calibrated", "modules", catalogueSize, "board_time_max", spread.max)
+	c := &clockwork{world: sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed}), born: time.Now(), wake: make(chan struct{}, 1)}
+	boards, calibrations, err := build(c.world, cfg.Fabric, cfg.Modules, cfg.Seed, b)
+	if err != nil {
+		return err
+	}
+	c.sinks = make([]func(hal.Event), len(boards))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var nodes sync.WaitGroup
+	errs := make([]error, len(boards)+1)
+	nodes.Go(func() { c.run(ctx) })
+	for n := range boards {
+		c.power(sim.BoardID(n))
+		nodes.Go(func() {
+			if err := cfg.runNode(ctx, c, n, &boards[n], calibrations[n]); err != nil && ctx.Err() == nil {
+				errs[n] = fmt.Errorf("live: node %d: %w", n, err)
+				cancel()
+			}
+		})
+	}
+	if cfg.Ready != nil {
+		cfg.Ready()
+	}
+	nodes.Wait()
+	return errors.Join(errs...)
+}
+
+func (cfg *AgentsConfig) runNode(ctx context.Context, c *clockwork, n int, board *hal.Board, calibrations []*ocs.Calibration) error {
+	session := proto.Session(mix(cfg.Seed, uint64(n), uint64(time.Now().UnixNano())))
+	link, err := dial(cfg.Broker, cfg.Fabric.Name, proto.NodeID(n), session)
+	if err != nil {
+		return err
+	}
+	defer link.Close()
+	return agent.Run(ctx, agent.RunConfig{
+		Agent: agent.Config{
+			Fabric: cfg.Fabric.Name, Node: proto.NodeID(n), Board: board, Calibrations: calibrations,
+			Session: session, Boot: uint64(session), Software: "ringlight ocs-sim", Seed: cfg.Seed, HealthPeriod: cfg.Health,
+		},
+		Open: func(events func(hal.Event)) (agent.Hardware, error) {
+			return c.open(sim.BoardID(n), events), nil
+		},
+		Link: link,
+		Log:  cfg.Log.With("node", n),
+	})
+}
+
+// clockwork drives one world in real time for many nodes.
+type clockwork struct {
+	mu    sync.Mutex
+	world *sim.World
+	sinks []func(hal.Event) // by board
+	born  time.Time
+	wake  chan struct{} // something earlier is due
+}
+
+func (c *clockwork) now() time.Duration { return time.Since(c.born) }
+
+// told is an event on its way to a node, after the lock is given back.
+type told struct {
+	sink func(hal.Event)
+	ev   hal.Event
+}
+
+// advance brings the world to now, appends what its nodes must be told, and
+// says when it is due next. The lock is held.
+func (c *clockwork) advance(now time.Duration, out []told) ([]told, time.Duration) {
+	for {
+		at, ok := c.world.Next()
+		if !ok || at > now {
+			if now > c.world.Now() {
+				c.world.AdvanceTo(now)
+			}
+			if !ok {
+				at = agent.Never
+			}
+			return out, at
+		}
+		board, ev, visible := c.world.Step()
+		if visible && c.sinks[board] != nil {
+			out = append(out, told{c.sinks[board], ev})
+		}
+	}
+}
+
+// run steps the world as it becomes due. Events are told by this goroutine
+// alone, so that they stay in order.
+func (c *clockwork) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var out []told
+	for {
+		c.mu.Lock()
+		var next time.Duration
+		out, next = c.advance(c.now(), out[:0])
+		c.mu.Unlock()
+		for _, t := range out {
+			t.sink(t.ev)
+		}
+		wait := time.Hour
+		if next != agent.Never {
+			wait = min(wait, next-c.now())
+		}
+		timer.Reset(max(wait, 0))
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// change does something to the world at the time it is now. What was due
+// before is left to run, which catches up first.
+func (c *clockwork) change(do func(at time.Duration) error) error {
+	c.mu.Lock()
+	err := do(max(c.world.Now(), c.now()))
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	return err
+}
+
+func (c *clockwork) power(id sim.BoardID) {
+	_ = c.change(func(time.Duration) error {
+		c.world.SetPower(id, true)
+		return nil
+	})
+}
+
+func (c *clockwork) open(id sim.BoardID, events func(hal.Event)) *wallBoard {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sinks[id] = events
+	return &wallBoard{c, id}
+}
+
+// wallBoard is one board of a clockwork: an agent's hardware.
+type wallBoard struct {
+	c  *clockwork
+	id sim.BoardID
+}
+
+func (b *wallBoard) Submit(bus hal.BusID, op *hal.Op) error {
+	return b.c.change(func(at time.Duration) error { return b.c.world.Submit(at, b.id, bus, op) })
+}
+
+func (b *wallBoard) Level(line hal.LineID) (bool, error) {
+	b.c.mu.Lock()
+	defer b.c.mu.Unlock()
+	return b.c.world.Level(b.id, line), nil
+}
+
+func (b *wallBoard) Now() time.Duration { return b.c.now() }
+
+// Close takes the agent away and leaves the board as it is.
+func (b *wallBoard) Close() error {
+	b.c.mu.Lock()
+	defer b.c.mu.Unlock()
+	b.c.sinks[b.id] = nil
+	return nil
+}

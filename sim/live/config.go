@@ -1,0 +1,88 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/sim/trace"
+)
+
+// DemoConfig says what a demo run is.
+type DemoConfig struct {
+	Nodes   int
+	GPUs    int // of a node
+	K       int
+	TP      int
+	Spares  int
+	Modules int // of a bundle
+	Days    int
+	Seed    uint64
+	Health  time.Duration // of one round over all modules of a node
+	// Trace to replay; nil is the built-in generator. TraceName is what the
+	// first line calls it.
+	Trace     *trace.Trace
+	TraceName string
+	// BrokerDown stops the broker at the start of a day of the trace for some
+	// days; nil never.
+	BrokerDown *Outage
+	// Listen is the broker's address; port 0 takes a free one.
+	Listen string
+	// Hold keeps the nodes, the planner and the broker running after the last
+	// day, in real time, until the context ends.
+	Hold bool
+	// Screen takes the story, Progress a word while nothing is told yet, Log
+	// what is wrong underneath. nil: nobody.
+	Screen   io.Writer
+	Progress io.Writer
+	Log      *slog.Logger
+	// Finished is given the result, before Hold. nil: nobody.
+	Finished func(*Result)
+}
+
+// Outage is a time without the broker, in days of the trace.
+type Outage struct{ Day, Days int }
+
+// DefaultDemo is what the command runs without flags.
+func DefaultDemo() DemoConfig {
+	return DemoConfig{Nodes: 64, GPUs: 4, K: 2, TP: 32, Spares: 8, Modules: 8, Days: 348, Seed: 1,
+		Health: 24 * time.Hour, Listen: "127.0.0.1:0"}
+}
+
+// maxDemoNodes is chosen: each node has a real connection with some ten
+// goroutines, and all agents share one.
+const (
+	maxDemoNodes = 1000
+	maxDemoDays  = 3650
+)
+
+// Validate joins everything that is wrong, each as a *proto.Error or a
+// *fabric.Error that names the key and what would do.
+func (c *DemoConfig) Validate() error {
+	var errs []error
+	check := func(ok bool, field, limit string, have any) {
+		if !ok {
+			errs = append(errs, &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf("%v is out of range", have)})
+		}
+	}
+	check(c.Nodes >= 1 && c.Nodes <= maxDemoNodes, "nodes", fmt.Sprintf("1 to %d", maxDemoNodes), c.Nodes)
+	check(c.Modules >= 1 && c.Modules <= hal.MaxModules, "modules", fmt.Sprintf("1 to %d", hal.MaxModules), c.Modules)
+	check(c.Days >= 1 && c.Days <= maxDemoDays, "days", fmt.Sprintf("1 to %d", maxDemoDays), c.Days)
+	check(c.Health >= time.Second, "health", "at least 1s", c.Health)
+	if o := c.BrokerDown; o != nil {
+		check(o.Day >= 1 && o.Days >= 1, "broker-down", "a day and a number of days from 1", fmt.Sprintf("%d:%d", o.Day, o.Days))
+	}
+	_, err := fabric.New(c.params())
+	return errors.Join(append(errs, err)...)
+}
+
+func (c *DemoConfig) params() fabric.Params {
+	p := fabric.DefaultParams()
+	p.Nodes, p.GPUsPerNode, p.K, p.TP, p.Spares = c.Nodes, c.GPUs, c.K, c.TP, c.Spares
+	return p
+}

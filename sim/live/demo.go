@@ -1,0 +1,392 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ringlight/agent"
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/planner/server"
+	"ringlight/proto"
+	"ringlight/sim"
+	"ringlight/sim/trace"
+)
+
+// epoch is when the trace begins on the virtual clock: what comes before is
+// bringing the fabric up. chosen: long enough for any fabric, and fixed, so
+// that the same seed has the same faults at the same times.
+const epoch = time.Hour
+
+// darkAtLeast is how long a node stays without power when its trace says that
+// the fault had no length; chosen: a supply that was off has been off.
+const darkAtLeast = time.Second
+
+// Demo runs the whole product over a fault trace and returns what it found.
+func Demo(ctx context.Context, cfg DemoConfig) (*Result, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	f, err := fabric.New(cfg.params())
+	if err != nil {
+		return nil, err
+	}
+	d := &demo{cfg: cfg, screen: screen{w: cfg.Screen}, result: &Result{}}
+	if d.trace = cfg.Trace; d.trace == nil {
+		d.trace = trace.Generate(cfg.Seed)
+		d.cfg.TraceName = fmt.Sprintf("built-in generator, seed %d", cfg.Seed)
+	}
+	d.screen.fabric(&d.cfg, f.Nodes*f.Bundles, d.cfg.TraceName)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := d.prepare(ctx, f); err != nil {
+		return nil, err
+	}
+	defer d.close(cancel)
+	if err := d.bringUp(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.replay(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.finish(ctx); err != nil {
+		return d.result, err
+	}
+	if cfg.Finished != nil {
+		cfg.Finished(d.result)
+	}
+	if cfg.Hold {
+		return d.result, d.hold(ctx)
+	}
+	return d.result, d.screen.err
+}
+
+type demo struct {
+	cfg    DemoConfig
+	trace  *trace.Trace
+	stage  *stage
+	broker *server.Broker
+	addr   string
+	state  string // folder of the planner's store
+	ran    chan error
+	screen screen
+	result *Result
+	waste  waste
+	known  view // the planner's rings at the last quiet moment
+	down   bool // the broker is stopped
+}
+
+// prepare builds the world and starts broker and planner.
+func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
+	bench, spread, err := calibrate(ctx, d.cfg.Seed, progressTo(d.cfg.Progress, "modules calibrated"))
+	if err != nil {
+		return err
+	}
+	s := &stage{cfg: d.cfg, fabric: f, costs: sim.DefaultCosts(), inbox: make(chan arrival, inboxSize), watch: newWatch(), log: d.cfg.Log}
+	s.world = sim.NewWorld(sim.WorldConfig{Seed: d.cfg.Seed, Costs: s.costs})
+	boards, calibrations, err := build(s.world, f, d.cfg.Modules, d.cfg.Seed, bench)
+	if err != nil {
+		return err
+	}
+	s.boards = boards
+	for n := range f.Nodes {
+		st := &station{id: proto.NodeID(n), board: sim.BoardID(n), calibrations: calibrations[n], slot: n, next: agent.Never}
+		s.stations = append(s.stations, st)
+	}
+	s.byBoard = s.stations
+	s.queue = append(s.queue, s.stations...)
+	d.stage = s
+	d.waste = waste{groupNodes: f.GroupNodes(), nodes: f.Nodes, since: epoch}
+
+	if d.broker, err = server.StartBroker(d.cfg.Listen, d.cfg.Log); err != nil {
+		return err
+	}
+	d.addr = d.broker.Addr()
+	s.broker = d.broker.URL()
+	if d.state, err = os.MkdirTemp("", "ringlight-demo-"); err != nil {
+		return err
+	}
+	d.ran = make(chan error, 1)
+	go func() {
+		d.ran <- server.Run(ctx, server.Config{
+			Fabric: f, Broker: s.broker, State: filepath.Join(d.state, "planner.db"), Log: d.cfg.Log,
+			MinReconnect: minReconnect, MaxReconnect: maxReconnect,
+			Observe: func(p *planner.Planner) { s.watch.planner(p.Overview(), p.Rings) },
+		})
+	}()
+	d.screen.broker(s.broker, spread, catalogueSize)
+	return nil
+}
+
+func (d *demo) close(cancel context.CancelFunc) {
+	cancel()
+	for _, st := range d.stage.stations {
+		if st.link != nil {
+			st.link.Close()
+		}
+	}
+	<-d.ran
+	_ = d.broker.Close()
+	_ = os.RemoveAll(d.state)
+}
+
+// bringUp powers every node and waits for the first generation.
+func (d *demo) bringUp(ctx context.Context) error {
+	s := d.stage
+	for _, st := range s.stations {
+		if err := s.powerOn(st); err != nil {
+			return err
+		}
+	}
+	if err := d.settle(ctx, settleLimit); err != nil {
+		return err
+	}
+	d.known = s.watch.view()
+	took, applied, _ := s.watch.commitTime()
+	d.result.CommitMillis = took.Milliseconds()
+	d.screen.formed(d.known.overview, d.cfg.TP, d.cfg.Nodes, d.spares(), applied, took)
+	if s.now > epoch {
+		return fmt.Errorf("live: bringing the fabric up took until %v of virtual time", s.now)
+	}
+	return s.jump(ctx, epoch)
+}
+
+// settle waits until the planner is quiet, or ends with what stopped it.
+func (d *demo) settle(ctx context.Context, limit time.Duration) error {
+	err := d.stage.settle(ctx, limit)
+	select {
+	case ran := <-d.ran:
+		d.ran <- nil
+		return errors.Join(errors.New("live: the planner stopped"), ran, err)
+	default:
+		return err
+	}
+}
+
+// spares counts the spare nodes and those that stand beside a ring: within
+// reach of a fibre.
+func (d *demo) spares() fabricSpares {
+	in := map[proto.NodeID]bool{}
+	for _, r := range d.known.rings {
+		for _, n := range r.Nodes {
+			in[n] = true
+		}
+	}
+	var f fabricSpares
+	for _, st := range d.stage.stations {
+		if in[st.id] || st.suffer != trace.None {
+			continue
+		}
+		f.spares++
+		for other := range in { // any order: it is enough to find one
+			if _, ok := d.stage.fabric.Link(st.id, other); ok {
+				f.reach++
+				break
+			}
+		}
+	}
+	return f
+}
+
+// replay goes through the trace, one event after the other.
+func (d *demo) replay(ctx context.Context) error {
+	span := time.Duration(d.cfg.Days) * trace.Day
+	for _, e := range d.trace.Nodes(d.cfg.Nodes, d.cfg.Seed, span) {
+		if err := d.outages(ctx, e.At); err != nil {
+			return err
+		}
+		if err := d.stage.jump(ctx, epoch+e.At); err != nil {
+			return err
+		}
+		if err := d.event(ctx, e); err != nil {
+			return fmt.Errorf("day %.1f, node %d: %w", days(e.At), e.Node, err)
+		}
+	}
+	if err := d.outages(ctx, span); err != nil {
+		return err
+	}
+	if err := d.stage.jump(ctx, epoch+span); err != nil {
+		return err
+	}
+	d.account()
+	return nil
+}
+
+// account adds the time since the last event to the waste.
+func (d *demo) account() {
+	healthy, full := d.stage.groups()
+	d.waste.until(d.stage.now, healthy, full)
+}
+
+// event is one start or end of a fault.
+func (d *demo) event(ctx context.Context, e trace.NodeEvent) error {
+	d.account()
+	s := d.stage
+	if !e.Start {
+		return d.repair(ctx, e)
+	}
+	f, res, err := s.strike(e)
+	if err != nil {
+		return err
+	}
+	if !res.RingClosed {
+		d.result.RingsOpen++
+	}
+	d.result.Faults = append(d.result.Faults, res)
+	ends := make([]proto.NodeID, len(f.ends))
+	for i, end := range f.ends {
+		ends[i] = end.station.id
+	}
+	d.screen.fault(&res, ends, d.ringOf(f.ring), faultName(e.Fault))
+	return d.follow(ctx)
+}
+
+func (d *demo) repair(ctx context.Context, e trace.NodeEvent) error {
+	s := d.stage
+	st := s.stations[e.Node]
+	if e.Before == trace.NodeDark && e.After != trace.NodeDark {
+		if err := s.jump(ctx, s.now+darkAtLeast); err != nil {
+			return err
+		}
+	}
+	if err := s.apply(st, e); err != nil {
+		return err
+	}
+	if e.After == trace.None {
+		d.screen.again(days(e.At), st.id, "is well again")
+	}
+	return d.follow(ctx)
+}
+
+// ringOf finds a ring in what was known of the planner.
+func (d *demo) ringOf(id proto.RingID) *proto.RingStatus {
+	for i := range d.known.rings {
+		if d.known.rings[i].Ring == id {
+			return &d.known.rings[i]
+		}
+	}
+	return nil
+}
+
+// follow waits for the planner's answer to an event and tells it. Without a
+// broker there is none: the nodes' own timers alone run out.
+func (d *demo) follow(ctx context.Context) error {
+	if d.down {
+		return d.stage.jump(ctx, d.stage.now+horizon)
+	}
+	start := time.Now()
+	if err := d.settle(ctx, settleLimit); err != nil {
+		return err
+	}
+	was := d.known
+	d.known = d.stage.watch.view()
+	if d.known.overview.Generation != was.overview.Generation {
+		d.screen.planned(changes(&was, &d.known, d.known.quietAt.Sub(start)))
+	}
+	return nil
+}
+
+// outages stops and restarts the broker as its time comes, before an event at
+// t of the trace.
+func (d *demo) outages(ctx context.Context, t time.Duration) error {
+	o := d.cfg.BrokerDown
+	if o == nil {
+		return nil
+	}
+	from := time.Duration(o.Day) * trace.Day
+	to := from + time.Duration(o.Days)*trace.Day
+	if !d.down && d.broker != nil && t >= from && d.stage.now < epoch+from {
+		if err := d.stage.jump(ctx, epoch+from); err != nil {
+			return err
+		}
+		d.screen.line("day "+dayWidth+"  broker stopped", days(from))
+		d.down = true
+		if err := d.broker.Close(); err != nil {
+			return err
+		}
+	}
+	if d.down && t >= to {
+		return d.reconnect(ctx, to)
+	}
+	return nil
+}
+
+// reconnect starts the broker again and waits until everything has converged.
+func (d *demo) reconnect(ctx context.Context, to time.Duration) error {
+	if err := d.stage.jump(ctx, epoch+to); err != nil {
+		return err
+	}
+	d.account()
+	b, err := server.StartBroker(d.addr, d.cfg.Log)
+	if err != nil {
+		return err
+	}
+	d.broker, d.down = b, false
+	start := time.Now()
+	if err := d.settle(ctx, convergeLimit); err != nil {
+		return err
+	}
+	was := d.known
+	d.known = d.stage.watch.view()
+	d.screen.line("day "+dayWidth+"  broker back: every node reported and every event delivered after %.1f s", days(to), time.Since(start).Seconds())
+	if d.known.overview.Generation != was.overview.Generation {
+		d.screen.planned(changes(&was, &d.known, d.known.quietAt.Sub(start)))
+	}
+	return nil
+}
+
+// finish counts what is left to count.
+func (d *demo) finish(ctx context.Context) error {
+	s, r := d.stage, d.result
+	if d.down {
+		if err := d.reconnect(ctx, time.Duration(d.cfg.Days)*trace.Day); err != nil {
+			return err
+		}
+	}
+	if err := d.settle(ctx, settleLimit); err != nil {
+		return err
+	}
+	o := s.watch.overview()
+	r.Nodes, r.GPUsPerNode, r.GPUsTotal = d.cfg.Nodes, d.cfg.GPUs, d.cfg.Nodes*d.cfg.GPUs
+	r.Rings, r.Spares = o.Rings, o.Spares
+	r.Generation, r.Term = uint64(o.Generation), uint64(o.Term)
+	r.LinksTotal, r.LinksConfirmed = o.LinksTotal, o.LinksConfirmed
+	r.EventsQueued, r.EventsDelivered = s.eventCounts()
+	r.EventsLost = r.EventsQueued - min(r.EventsQueued, r.EventsDelivered)
+	r.GPUWasteRatio, r.GPUWasteIdeal = d.waste.ratios()
+	if d.openMembers() {
+		r.RingsOpen++
+	}
+	d.screen.end(&d.cfg, r)
+	return nil
+}
+
+// openMembers walks the light of all rings at a quiet moment.
+func (d *demo) openMembers() bool {
+	members := map[proto.NodeID]bool{}
+	for _, r := range d.stage.watch.view().rings {
+		for _, n := range r.Nodes {
+			members[n] = d.stage.stations[n].suffer == trace.None
+		}
+	}
+	return !d.stage.closed(members)
+}
+
+// hold keeps everything running for whoever wants to look closer: from here
+// on virtual time goes with the wall.
+func (d *demo) hold(ctx context.Context) error {
+	d.screen.line("holding on %s until interrupted", d.stage.broker)
+	err := d.stage.realTime(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package live
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/proto"
+	"ringlight/sim/trace"
+)
+
+// screen tells the story of a run, a line or two a fault.
+type screen struct {
+	w   io.Writer
+	err error
+}
+
+func (s *screen) line(format string, args ...any) {
+	if s.w == nil || s.err != nil {
+		return
+	}
+	_, s.err = fmt.Fprintf(s.w, format+"\n", args...)
+}
+
+func (s *screen) fabric(c *DemoConfig, bundles int, traceName string) {
+	s.line("fabric   %d nodes x %d GPUs, K=%d, %d bundles of %d modules (simulated boards, register level)      trace: %s",
+		c.Nodes, c.GPUs, c.K, bundles, c.Modules, traceName)
+}
+
+func (s *screen) broker(url string, spread boardTime, n int) {
+	s.line("broker   embedded, %s      optics: %d modules calibrated from nothing in %.1f to %.1f s of board time each",
+		url, n, spread.min.Seconds(), spread.max.Seconds())
+}
+
+func (s *screen) formed(o planner.Overview, tp, nodes int, f fabricSpares, applied int, commit time.Duration) {
+	s.line("planner  term %d generation %d: %d rings of TP-%d, %s, committed on %d/%d nodes in %d ms, light confirmed on %d/%d links",
+		o.Term, o.Generation, o.Rings, tp, f, applied, nodes, commit.Milliseconds(), o.LinksConfirmed, o.LinksTotal)
+}
+
+// fabricSpares words where the spare nodes are.
+type fabricSpares struct{ spares, reach int }
+
+func (f fabricSpares) String() string {
+	if f.spares == 0 {
+		return "no node spare"
+	}
+	return fmt.Sprintf("%d nodes spare, %d of %s", f.spares, f.reach, "them beside a ring")
+}
+
+const dayWidth = "%5.1f"
+
+func (s *screen) fault(f *FaultResult, ends []proto.NodeID, ring *proto.RingStatus, what string) {
+	day := fmt.Sprintf(dayWidth, f.Day)
+	head := fmt.Sprintf("day %s  node %d %s", day, f.Node, what)
+	switch f.Outcome {
+	case Bypassed:
+		l := f.Ledger
+		s.line("%-40s %d <-> %d bypassed in %d us (detect %d, decide %d*, bus %d, settle %d, confirm %d)   %s", head,
+			ends[0], ends[1], *f.BypassMicros, l.Detect, l.Decide, l.Bus, l.Settle, l.Confirm, closedWord(f, ring))
+	case Closed:
+		s.line("%-40s %s closed   %s", head, nodeList(ends), closedWord(f, ring))
+	default:
+		s.line("%-40s carried nothing", head)
+	}
+}
+
+func closedWord(f *FaultResult, ring *proto.RingStatus) string {
+	word := "closed"
+	if !f.RingClosed {
+		word = "OPEN"
+	}
+	if ring == nil {
+		return "ring " + word
+	}
+	return fmt.Sprintf("ring %d %s", ring.Ring, word)
+}
+
+func (s *screen) again(day float64, node proto.NodeID, what string) {
+	s.line("day "+dayWidth+"  node %d %s", day, node, what)
+}
+
+func (s *screen) planned(text string) { s.line("%11s planner %s", "", text) }
+
+func (s *screen) end(c *DemoConfig, r *Result) {
+	sum := r.Summary()
+	times := "no bypass"
+	if sum.Bypassed > 0 {
+		times = fmt.Sprintf("p50 %d us, p99 %d us", sum.P50.Microseconds(), sum.P99.Microseconds())
+	}
+	s.line("%d days   %d faults: %d bypassed, %d closed, %d on idle nodes, %s, rings open %d, events lost %d, GPU waste %.1f %% (ideal %.1f %%: all healthy GPUs in groups, no spares kept)",
+		c.Days, len(r.Faults), sum.Bypassed, sum.Closed, sum.Idle, times, r.RingsOpen, r.EventsLost, 100*r.GPUWasteRatio, 100*r.GPUWasteIdeal)
+	s.line("* modelled constant; hardware times are virtual, push and commit times are wall clock")
+	s.line("health rounds every %v a node", c.Health)
+	if !c.Hold {
+		s.line("look closer: ocs-sim demo -hold, then ocsctl ring list")
+	}
+}
+
+// faultName is short enough for a line: the description without what is in
+// brackets, or the class where the description says nothing.
+func faultName(f trace.Fault) string {
+	if f.Desc == "Unknown Error" || !strings.Contains(f.Desc, " ") {
+		return f.Class + " " + strings.ToLower(f.Desc)
+	}
+	name, _, _ := strings.Cut(f.Desc, "(")
+	if f.Class == "GPU" || strings.Contains(name, f.Class) {
+		return strings.TrimSpace(name)
+	}
+	return f.Class + " " + strings.TrimSpace(name)
+}
+
+func nodeList(ids []proto.NodeID) string {
+	parts := make([]string, len(ids))
+	for i, id := range ids {
+		parts[i] = fmt.Sprint(id)
+	}
+	return strings.Join(parts, " and ")
+}

@@ -1,0 +1,149 @@
+package live
+
+import (
+	"log/slog"
+	"time"
+
+	"ringlight/agent"
+	"ringlight/hal"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+	"ringlight/sim"
+)
+
+// stage is the world, the nodes in it and the one clock that they share. One
+// goroutine steps it; the links' receivers only fill its inbox.
+type stage struct {
+	cfg      DemoConfig
+	fabric   *fabric.Fabric
+	world    *sim.World
+	costs    sim.Costs
+	boards   []hal.Board
+	stations []*station
+	byBoard  []*station
+	queue    []*station // heap by due, then node
+	now      time.Duration
+	broker   string
+	inbox    chan arrival
+	watch    *watch
+	log      *slog.Logger
+	polls    uint64
+	steps    uint64
+}
+
+// arrival is a packet that has come over a node's link.
+type arrival struct {
+	station *station
+	life    int
+	packet  proto.Packet
+}
+
+// inboxSize is chosen: one desired state, decision and acknowledgement for
+// every node of a large demo.
+const inboxSize = 4096
+
+// pump carries a link's packets to the goroutine that steps the agents. It
+// ends with the link.
+func (s *stage) pump(st *station, life int, link *mqtt.Link) {
+	for p := range link.Recv() {
+		s.inbox <- arrival{st, life, p}
+	}
+}
+
+// runTo lets everything happen that is due up to t, and sets the clock to t.
+func (s *stage) runTo(t time.Duration) error {
+	for {
+		at, ok := s.nextDue()
+		if !ok || at > t {
+			break
+		}
+		if err := s.step(at); err != nil {
+			return err
+		}
+	}
+	if t > s.now {
+		s.world.AdvanceTo(t)
+		s.now = t
+	}
+	return nil
+}
+
+// nextDue is when anything happens next.
+func (s *stage) nextDue() (time.Duration, bool) {
+	at := agent.Never
+	if len(s.queue) > 0 {
+		at = s.queue[0].due()
+	}
+	if w, ok := s.world.Next(); ok && w <= at {
+		return w, true
+	}
+	return at, at != agent.Never
+}
+
+// step does the one thing that is due at a time: what the world does goes
+// before what the agents do.
+func (s *stage) step(at time.Duration) error {
+	s.steps++
+	if w, ok := s.world.Next(); ok && w <= at {
+		board, ev, visible := s.world.Step()
+		s.now = max(s.now, s.world.Now())
+		if !visible {
+			return nil
+		}
+		return s.hardware(s.byBoard[board], ev)
+	}
+	st := s.queue[0]
+	s.now = max(s.now, at)
+	if err := s.written(st); err != nil {
+		return err
+	}
+	return s.poll(st, false)
+}
+
+// hardware hands an event of a board to its agent.
+func (s *stage) hardware(st *station, ev hal.Event) error {
+	if st.agent == nil {
+		return nil // work of an agent that has lost its power
+	}
+	if ev.Edge != nil {
+		st.edges = append(st.edges, edgeSeen{ev.Edge.Line, ev.Edge.High, s.now})
+	}
+	st.agent.Deliver(s.now, agent.Input{Kind: agent.InHardware, Hardware: ev})
+	return s.poll(st, ev.Edge != nil)
+}
+
+// The nodes stand in a binary heap by the time when they are due.
+
+func (s *stage) sooner(i, j int) bool {
+	a, b := s.queue[i], s.queue[j]
+	if da, db := a.due(), b.due(); da != db {
+		return da < db
+	}
+	return a.id < b.id
+}
+
+func (s *stage) swap(i, j int) {
+	s.queue[i], s.queue[j] = s.queue[j], s.queue[i]
+	s.queue[i].slot, s.queue[j].slot = i, j
+}
+
+// place puts a node where its due time belongs after that has changed.
+func (s *stage) place(st *station) {
+	i := st.slot
+	for i > 0 && s.sooner(i, (i-1)/2) {
+		s.swap(i, (i-1)/2)
+		i = (i - 1) / 2
+	}
+	for {
+		child := 2*i + 1
+		if child+1 < len(s.queue) && s.sooner(child+1, child) {
+			child++
+		}
+		if child >= len(s.queue) || !s.sooner(child, i) {
+			return
+		}
+		s.swap(i, child)
+		i = child
+	}
+}
