@@ -78,7 +78,7 @@ func (w *World) refresh(b *board, m *module) {
 		return
 	}
 	m.epoch = n
-	m.gramOK = false
+	m.gramOK, m.routed = false, 0
 	t := (w.now / epoch) * epoch
 	add := caseRadPerK * (float64(b.ambientMilli)/1000 + m.per.caseAdd - caseNominal)
 	for k := range hal.CellsPerMod {

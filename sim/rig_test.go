@@ -210,7 +210,7 @@ func (r *rig) codes(m *module, external, second bool) (code [hal.CellsPerMod]uin
 			sum := m.base[k]
 			for j, x := range m.per.crosstalk[k] {
 				if n := k + j - crosstalkBand; n >= 0 && n < hal.CellsPerMod && n != k {
-					sum += pi * x * warm[n]
+					sum += float64(float64(pi*x) * warm[n])
 				}
 			}
 			warm[k] = math.Mod(math.Mod(want[k]-sum, 2*pi)+2*pi, 2*pi) / pi

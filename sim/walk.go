@@ -1,16 +1,184 @@
 package sim
 
+import "ringlight/hal"
+
 // GPU is one GPU of a board.
 type GPU struct {
 	Board BoardID
 	Index int
 }
 
-// Cycles is what a walk through the light found.
+// Cycles is what a walk through the light found. Every GPU of the boards asked
+// about is in exactly one of them.
 type Cycles struct {
-	Closed [][]GPU // each once, in order of walking
+	Closed [][]GPU // in order of walking
 	Open   [][]GPU // from end to end
 }
 
-// Walk is completed below.
-func (w *World) Walk(alive func(BoardID) bool) Cycles { return Cycles{} }
+// Walk goes from GPU to GPU through the light as it is now: through cables and
+// loopbacks inside a board, through fibres between boards, and only where light
+// arrives in both directions at the diodes that the receivers listen to. GPUs
+// of boards that are not alive are left out; nil takes the boards with power.
+//
+// The GPUs of a board stand in a cycle. Gap j between g_j and g_j+1 is bundle
+// j, whose upper half belongs to g_j and lower half to g_j+1, or a cable.
+func (w *World) Walk(alive func(BoardID) bool) Cycles {
+	if alive == nil {
+		alive = w.Powered
+	}
+	k := walker{w: w, first: make([]int, len(w.boards)+1), alive: make([]bool, len(w.boards))}
+	for i, b := range w.boards {
+		k.alive[i] = alive(BoardID(i))
+		k.first[i+1] = k.first[i] + b.hw.GPUs
+	}
+	k.seen = make([]bool, k.first[len(w.boards)])
+	var c Cycles
+	// A strand begins at a GPU that has nothing on its left or on its right;
+	// what is left over then are cycles.
+	for _, closing := range []bool{false, true} {
+		for i := range w.boards {
+			if !k.alive[i] {
+				continue
+			}
+			for g := range w.boards[i].hw.GPUs {
+				at := GPU{BoardID(i), g}
+				if k.seen[k.index(at)] {
+					continue
+				}
+				_, _, left := k.beside(at, 0)
+				_, _, right := k.beside(at, 1)
+				switch {
+				case closing:
+					c.Closed = append(c.Closed, k.strand(at, 1))
+				case !left:
+					c.Open = append(c.Open, k.strand(at, 1))
+				case !right:
+					c.Open = append(c.Open, k.strand(at, 0))
+				}
+			}
+		}
+	}
+	return c
+}
+
+type walker struct {
+	w     *World
+	first []int // index of each board's first GPU
+	alive []bool
+	seen  []bool
+}
+
+func (k *walker) index(g GPU) int { return k.first[g.Board] + g.Index }
+
+// strand walks from a GPU, leaving it on a side (0 left, 1 right), until the
+// light ends or comes back.
+func (k *walker) strand(g GPU, side int) (list []GPU) {
+	for !k.seen[k.index(g)] {
+		k.seen[k.index(g)] = true
+		list = append(list, g)
+		next, in, ok := k.beside(g, side)
+		if !ok {
+			break
+		}
+		g, side = next, 1-in
+	}
+	return list
+}
+
+// beside is the GPU that a side of a GPU is joined to, and which side of that.
+func (k *walker) beside(g GPU, side int) (GPU, int, bool) {
+	b := k.w.boards[g.Board]
+	n := b.hw.GPUs
+	gap, half := g.Index, 0 // right: the gap of its own number, upper half
+	if side == 0 {
+		gap, half = (g.Index+n-1)%n, 1
+	}
+	if gap >= len(b.bundles) {
+		return GPU{g.Board, (g.Index + 2*side - 1 + n) % n}, 1 - side, true
+	}
+	bu := &b.bundles[gap]
+	switch {
+	case !bu.nets[0]:
+		if !k.w.halfLit(b, gap, hal.LOSLoopback, 0) || !k.w.halfLit(b, gap, hal.LOSLoopback, 1) || !k.w.swapped(b, gap) {
+			return GPU{}, 0, false
+		}
+		return GPU{g.Board, (g.Index + 2*side - 1 + n) % n}, 1 - side, true
+	default:
+		ext := boolToInt(bu.nets[1])
+		e := &bu.ends[ext]
+		if e.peer == nil || !k.alive[e.peer.id] {
+			return GPU{}, 0, false
+		}
+		far := &e.peer.bundles[e.bundle]
+		if !far.nets[0] || boolToInt(far.nets[1]) != e.ext {
+			return GPU{}, 0, false // the peer listens elsewhere
+		}
+		farHalf := 1 - half
+		if e.crossed {
+			farHalf = half
+		}
+		if !k.w.halfLit(b, gap, hal.LOSExternal1+ext, half) || !k.w.halfLit(e.peer, e.bundle, hal.LOSExternal1+e.ext, farHalf) {
+			return GPU{}, 0, false
+		}
+		// Upper half of bundle j is the right of g_j, lower the left of g_j+1.
+		return GPU{e.peer.id, (e.bundle + farHalf) % e.peer.hw.GPUs}, 1 - farHalf, true
+	}
+}
+
+// halfLit reports whether one half of every module has light on a path.
+func (w *World) halfLit(b *board, bundle, path, half int) bool {
+	c := &b.bundles[bundle].los[path]
+	w.commit(c)
+	mask := uint32(0x55555555) << half & c.all
+	return c.lit&mask == mask
+}
+
+// swapped reports whether the matrix of every module brings the light of each
+// half to the other.
+func (w *World) swapped(b *board, bundle int) bool {
+	for i := range b.bundles[bundle].modules {
+		m := &b.bundles[bundle].modules[i]
+		w.refresh(b, m)
+		if m.moving != nil {
+			m.routed = 0
+			if !m.swaps(int64(w.now)) {
+				return false
+			}
+			continue
+		}
+		if m.routed == 0 {
+			m.routed = -1
+			if m.swaps(int64(w.now)) {
+				m.routed = 1
+			}
+		}
+		if m.routed < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// strangerShare is how much of a half's light may come from itself. chosen:
+// 10 dB below is far from a working matrix and far from a wrong one.
+const strangerShare = 0.1
+
+func (m *module) swaps(t int64) bool {
+	var phase [hal.CellsPerMod]float64
+	d := decay{age: -1}
+	h := m.matrixRoutes(t, &phase, &d)
+	for o := range hal.Lanes {
+		same, other := 0.0, 0.0
+		for i := range hal.Lanes {
+			if i/hal.HalfLanes == o/hal.HalfLanes {
+				same += h[i][o]
+			} else {
+				other += h[i][o]
+			}
+		}
+		if same > float64(strangerShare*other) {
+			return false
+		}
+	}
+	return true
+}
