@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -51,6 +52,7 @@ type Broker struct {
 	addr    string
 	scheme  string
 	dropped atomic.Uint64
+	close   func() error
 }
 
 // StartBroker starts an embedded broker on a loopback address.
@@ -88,6 +90,7 @@ func StartBrokerWith(cfg BrokerConfig) (*Broker, error) {
 	if err := b.server.Serve(); err != nil {
 		return nil, fmt.Errorf("server: broker: %w", err)
 	}
+	b.close = sync.OnceValue(b.server.Close)
 	return b, nil
 }
 
@@ -155,8 +158,8 @@ func (b *Broker) URL() string {
 // Dropped counts messages that slow clients lost.
 func (b *Broker) Dropped() uint64 { return b.dropped.Load() }
 
-// Close throws every client out and stops listening.
-func (b *Broker) Close() error { return b.server.Close() }
+// Close throws every client out and stops listening; again is nothing.
+func (b *Broker) Close() error { return b.close() }
 
 // dropWatch counts the messages that the broker gives up silently.
 type dropWatch struct {

@@ -85,7 +85,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if cfg.Ready != nil {
 		cfg.Ready(broker, start)
 	}
-	s := &server{cfg: cfg, store: store, link: link, planner: planner.New(start), began: time.Now()}
+	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, planner: planner.New(start), began: time.Now()}
 	return s.loop(ctx)
 }
 
@@ -137,7 +137,8 @@ func begin(store Store, f *fabric.Fabric) (planner.Config, error) {
 type server struct {
 	cfg     Config
 	store   Store
-	link    *mqtt.Link
+	recv    <-chan proto.Packet
+	sendOut func(proto.Packet) error
 	planner *planner.Planner
 	began   time.Time
 
@@ -159,7 +160,7 @@ func (s *server) loop(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 			s.step(planner.Event{Kind: planner.Tick})
-		case p, ok := <-s.link.Recv():
+		case p, ok := <-s.recv:
 			if !ok {
 				return nil
 			}
@@ -187,7 +188,7 @@ func (s *server) untilNext() time.Duration {
 func (s *server) receiveMore() {
 	for range maxBatch {
 		select {
-		case p, ok := <-s.link.Recv():
+		case p, ok := <-s.recv:
 			if !ok {
 				return
 			}
@@ -264,7 +265,7 @@ func (s *server) settle() error {
 }
 
 func (s *server) send(p proto.Packet) {
-	err := s.link.Send(p)
+	err := s.sendOut(p)
 	if err == nil || errors.Is(err, mqtt.ErrDown) {
 		return // what is lost with a link is sent again on the next
 	}
