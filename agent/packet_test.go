@@ -1,0 +1,377 @@
+package agent
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/proto"
+)
+
+// rig is an agent whose board never answers: it adopts what it cannot read
+// after its patience, and is then all protocol.
+type rig struct {
+	t    *testing.T
+	a    *Agent
+	now  time.Duration
+	sent []proto.Packet
+	// The disk: records wait here until sync.
+	records []Output
+	slow    bool
+	next    time.Duration
+}
+
+const testSession = 77
+
+func newRig(t *testing.T, j Journal) *rig {
+	t.Helper()
+	board, err := hal.Default(4, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, now: time.Second, a: New(Config{Fabric: "f1", Node: 5, Board: &board, Session: testSession, HealthPeriod: -1}, j)}
+	r.poll()
+	r.now += adoptPatience
+	r.poll()
+	r.in(proto.Packet{Kind: proto.LinkUp})
+	return r
+}
+
+func (r *rig) poll() {
+	r.t.Helper()
+	for range 100 {
+		out, next := r.a.Poll(r.now, nil)
+		r.next = next
+		for _, o := range out {
+			switch {
+			case o.Kind == OutSend && o.Packet.Kind == proto.Publish:
+				r.sent = append(r.sent, o.Packet)
+			case o.Kind == OutPersist && r.slow:
+				r.records = append(r.records, o)
+			case o.Kind == OutPersist:
+				r.a.Deliver(r.now, Input{Kind: InPersisted, ID: o.ID})
+			}
+		}
+		if len(out) == 0 && next > r.now {
+			return
+		}
+	}
+	r.t.Fatal("the agent polls without end")
+}
+
+// later lets time pass to when the agent wants it, up to d.
+func (r *rig) later(d time.Duration) {
+	for end := r.now + d; ; {
+		if r.next > end {
+			r.now = end
+			r.poll()
+			return
+		}
+		r.now = r.next
+		r.poll()
+	}
+}
+
+func (r *rig) in(p proto.Packet) {
+	r.t.Helper()
+	r.a.Deliver(r.now, Input{Kind: InPacket, Packet: p})
+	r.poll()
+}
+
+func (r *rig) message(topic string, msg any) {
+	r.t.Helper()
+	payload, err := proto.Encode(msg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.in(proto.Packet{Topic: topic, Payload: payload})
+}
+
+// take removes what was sent on a kind of topic.
+func take[M any](r *rig, kind proto.TopicKind) []M {
+	r.t.Helper()
+	var out []M
+	rest := r.sent[:0]
+	for _, p := range r.sent {
+		topic, err := proto.ParseTopic(p.Topic)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if topic.Kind != kind {
+			rest = append(rest, p)
+			continue
+		}
+		if p.Retain != kind.Retain() || p.QoS != kind.QoS() {
+			r.t.Errorf("%s: retain %v, QoS %d", p.Topic, p.Retain, p.QoS)
+		}
+		var m M
+		if _, err := proto.Decode(p.Payload, &m); err != nil {
+			r.t.Fatal(err)
+		}
+		out = append(out, m)
+	}
+	r.sent = rest
+	return out
+}
+
+func desired(term proto.Term, gen proto.Generation) *proto.Desired {
+	return &proto.Desired{Version: proto.Version, Node: 5, Term: term, Generation: gen, Plan: proto.Digest{1, byte(gen)}, Decisions: []proto.RingID{0}}
+}
+
+func command(verb proto.Verb, corr byte) *proto.Command {
+	return &proto.Command{Version: proto.Version, Node: 5, Term: 9, Session: testSession, Corr: proto.Corr{corr}, TTLMillis: 1000, Verb: verb}
+}
+
+func TestBadMessagesChangeNothing(t *testing.T) {
+	// Goal: a message that is malformed, oversized, replayed, stale, of another
+	// major, node, session or fabric, or too old is answered with what was wrong
+	// with it, counted, and changes nothing.
+	// Method: a node with a staged generation; each bad message alone.
+	topics := proto.Topics{Fabric: "f1"}
+	encode := func(msg any) []byte {
+		b, err := proto.Encode(msg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	patched := func(msg any, patch func(b []byte)) []byte {
+		b := encode(msg)
+		patch(b)
+		return b
+	}
+	other := desired(9, 4)
+	other.Node = 6
+	conflict := desired(9, 4)
+	conflict.Plan[0] = 99
+	foreign := command(proto.VerbDrain, 2)
+	foreign.Session++
+	old := command(proto.VerbDrain, 3)
+	stale := command(proto.VerbDrain, 4)
+	stale.Term = 8
+	seq := command(proto.VerbAckEvents, 6)
+	seq.Seq = 1 << 40
+	verb := command(200, 7)
+	bundle := command(proto.VerbCalibrate, 8)
+	bundle.Bundle = 9
+	decision := &proto.Decision{Version: proto.Version, Ring: 3, Term: 9, Generation: 4, Plan: proto.Digest{1, 4}, Verdict: proto.Commit}
+	for _, c := range []struct {
+		name    string
+		topic   string
+		payload []byte
+		waited  time.Duration
+		code    proto.Code
+		field   string
+	}{
+		{"not CBOR", topics.Desired(5), []byte("hello"), 0, proto.Malformed, ""},
+		{"empty", topics.Command(5), nil, 0, proto.Malformed, ""},
+		{"torn", topics.Desired(5), encode(desired(9, 5))[:20], 0, proto.Malformed, ""},
+		{"oversized", topics.Desired(5), make([]byte, proto.MaxPayload+1), 0, proto.TooLarge, ""},
+		{"unknown major", topics.Desired(5), patched(desired(9, 5), func(b []byte) { b[2] = 2 }), 0, proto.WrongVersion, "version"},
+		{"another node's payload", topics.Desired(5), encode(other), 0, proto.WrongNode, "node"},
+		{"another node's topic", topics.Desired(6), encode(other), 0, proto.WrongNode, "topic"},
+		{"another fabric", proto.Topics{Fabric: "f2"}.Desired(5), encode(desired(9, 5)), 0, proto.NotFound, "topic"},
+		{"a topic that is ours to write", topics.Reported(5), nil, 0, proto.Unsupported, "topic"},
+		{"no topic at all", "ocs/v1/f1/n/5", nil, 0, proto.Malformed, "topic"},
+		{"stale generation", topics.Desired(5), encode(desired(9, 3)), 0, proto.Stale, "generation"},
+		{"stale term", topics.Desired(5), encode(desired(8, 9)), 0, proto.Stale, "term"},
+		{"same generation, other plan", topics.Desired(5), encode(conflict), 0, proto.Conflict, "plan"},
+		{"decision on another ring's topic", topics.Decision(4), encode(decision), 0, proto.Invalid, "ring"},
+		{"another life", topics.Command(5), encode(foreign), 0, proto.WrongSession, "session"},
+		{"expired", topics.Command(5), encode(old), 2 * time.Second, proto.Expired, "ttl_millis"},
+		{"command of an old planner", topics.Command(5), encode(stale), 0, proto.Stale, "term"},
+		{"acknowledges what never was", topics.Command(5), encode(seq), 0, proto.Invalid, "seq"},
+		{"unknown verb", topics.Command(5), encode(verb), 0, proto.Unsupported, "verb"},
+		{"no such bundle", topics.Command(5), encode(bundle), 0, proto.NotFound, "bundle"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, Journal{})
+			r.message(topics.Desired(5), desired(9, 4))
+			if acks := take[proto.Ack](r, proto.TopicAck); len(acks) != 1 || acks[0].Code != proto.OK || acks[0].Phase != proto.PhasePrepare {
+				t.Fatalf("staging: %+v", acks)
+			}
+			r.later(time.Second)
+			take[proto.Event](r, proto.TopicEvent)
+			seen := command(proto.VerbAckEvents, 1)
+			seen.Seq = r.a.outbox.last
+			r.message(topics.Command(5), seen)
+			r.later(time.Second)
+			refused := take[proto.Reported](r, proto.TopicReported)
+			before := r.a.Machine().State()
+
+			r.a.Deliver(r.now, Input{Kind: InPacket, Packet: proto.Packet{Topic: c.topic, Payload: c.payload}, At: r.now - c.waited})
+			r.poll()
+			acks := take[proto.Ack](r, proto.TopicAck)
+			if len(acks) != 1 || acks[0].Code != c.code || !strings.HasPrefix(acks[0].Field, c.field) || acks[0].Reason == "" && acks[0].Limit == "" {
+				t.Fatalf("answers %+v, want one of code %v about %q", acks, c.code, c.field)
+			}
+			r.later(time.Second)
+			if after := r.a.Machine().State(); !reflect.DeepEqual(before, after) {
+				t.Errorf("state changed from %+v to %+v", before, after)
+			}
+			told := take[proto.Reported](r, proto.TopicReported)
+			if len(told) == 0 || told[len(told)-1].RefusedMessages != refused[len(refused)-1].RefusedMessages+1 {
+				t.Errorf("refused messages are not counted: %+v", told)
+			}
+			events := take[proto.Event](r, proto.TopicEvent)
+			if c.code == proto.Conflict { // two planners at one generation: that is news
+				if len(events) != 1 || events[0].Kind != proto.EvSplitBrain {
+					t.Errorf("events %+v, want one of a split brain", events)
+				}
+			} else if len(events) != 0 {
+				t.Errorf("events %+v", events)
+			}
+		})
+	}
+}
+
+func TestRepeatedCommandIsDoneOnce(t *testing.T) {
+	// Goal: a command that comes again is not done again, and the answer says
+	// so; after 64 others it is forgotten.
+	r := newRig(t, Journal{})
+	topic := r.a.topics.Command(5)
+	r.message(topic, command(proto.VerbHostFault, 1))
+	r.message(topic, command(proto.VerbHostOK, 2))
+	take[proto.Ack](r, proto.TopicAck)
+	r.message(topic, command(proto.VerbHostFault, 1))
+	acks := take[proto.Ack](r, proto.TopicAck)
+	if len(acks) != 1 || acks[0].Code != proto.Duplicate || acks[0].Field != "corr" || acks[0].Corr != (proto.Corr{1}) {
+		t.Errorf("answer %+v, want duplicate", acks)
+	}
+	if mode := r.a.Machine().Mode(); mode == proto.ModeHostDown {
+		t.Error("the host fault was taken twice")
+	}
+	for i := range keptCommands {
+		r.message(topic, command(proto.VerbReannounce, byte(10+i)))
+	}
+	take[proto.Ack](r, proto.TopicAck)
+	r.message(topic, command(proto.VerbHostFault, 1))
+	if acks := take[proto.Ack](r, proto.TopicAck); len(acks) != 1 || acks[0].Code != proto.OK || r.a.Machine().Mode() != proto.ModeHostDown {
+		t.Errorf("after %d others: %+v", keptCommands, acks)
+	}
+}
+
+func TestAnswersWaitForTheDisk(t *testing.T) {
+	// Goal: "prepared" leaves only when it is on disk, a repetition of the
+	// question too; a refusal that changed nothing does not overtake it.
+	r := newRig(t, Journal{})
+	r.later(time.Second)
+	take[proto.Ack](r, proto.TopicAck)
+	r.slow = true
+	topic := r.a.topics.Desired(5)
+	r.message(topic, desired(9, 4))
+	r.message(topic, desired(9, 4))
+	if acks := take[proto.Ack](r, proto.TopicAck); len(acks) != 0 {
+		t.Fatalf("answered %+v before the disk", acks)
+	}
+	if len(r.records) != 1 {
+		t.Fatalf("%d records", len(r.records))
+	}
+	var j Journal
+	if err := j.Apply(r.records[0].Record); err != nil || j.State == nil || j.State.Staged == nil || j.State.Staged.Desired.Generation != 4 {
+		t.Fatalf("record %s (%v)", r.records[0].Record, err)
+	}
+	for len(r.records) > 0 {
+		rec := r.records[0]
+		r.records = r.records[1:]
+		r.a.Deliver(r.now, Input{Kind: InPersisted, ID: rec.ID})
+		r.poll()
+	}
+	acks := take[proto.Ack](r, proto.TopicAck)
+	if len(acks) != 2 || acks[0].Code != proto.OK || acks[1].Code != proto.OK {
+		t.Errorf("after the disk: %+v", acks)
+	}
+}
+
+func TestEventsAreRepeatedUntilAcknowledged(t *testing.T) {
+	// Goal: at least once, in order, over losses and a restart; gapless.
+	r := newRig(t, Journal{})
+	topic := r.a.topics.Command(5)
+	r.message(topic, command(proto.VerbHostFault, 1))
+	first := take[proto.Event](r, proto.TopicEvent)
+	if len(first) < 2 {
+		t.Fatalf("events %+v", first)
+	}
+	for i, e := range first {
+		if e.Seq != uint64(i+1) || e.Session != testSession || e.Node != 5 {
+			t.Errorf("event %d: %+v", i, e)
+		}
+	}
+	r.later(resendFirst)
+	again := take[proto.Event](r, proto.TopicEvent)
+	if !reflect.DeepEqual(first, again) {
+		t.Errorf("repeated %+v, want %+v", again, first)
+	}
+	ack := command(proto.VerbAckEvents, 2)
+	ack.Seq = uint64(len(first))
+	take[proto.Ack](r, proto.TopicAck)
+	r.message(topic, ack)
+	if acks := take[proto.Ack](r, proto.TopicAck); len(acks) != 0 {
+		t.Errorf("an acknowledgement was acknowledged: %+v", acks)
+	}
+	r.later(time.Minute)
+	if more := take[proto.Event](r, proto.TopicEvent); len(more) != 0 {
+		t.Errorf("repeated after its acknowledgement: %+v", more)
+	}
+	// With the link down events queue, and all of them come when it is back.
+	r.in(proto.Packet{Kind: proto.LinkDown})
+	r.sent = nil
+	r.message(topic, command(proto.VerbHostOK, 3))
+	r.later(time.Minute)
+	if sent := len(r.sent); sent != 0 {
+		t.Errorf("%d packets sent into a dead link", sent)
+	}
+	r.in(proto.Packet{Kind: proto.LinkUp})
+	late := take[proto.Event](r, proto.TopicEvent)
+	if len(late) == 0 || late[0].Seq != uint64(len(first)+1) {
+		t.Errorf("after the outage: %+v", late)
+	}
+	births := take[proto.Presence](r, proto.TopicPresence)
+	if len(births) == 0 || !births[len(births)-1].Online || births[len(births)-1].Session != testSession {
+		t.Errorf("births %+v", births)
+	}
+}
+
+func TestReportsAreCoalesced(t *testing.T) {
+	// Goal: many changes at once make one report now and one 200 ms later.
+	r := newRig(t, Journal{})
+	r.later(time.Second)
+	take[proto.Reported](r, proto.TopicReported)
+	for i := range 20 {
+		r.message(r.a.topics.Command(5), command(proto.VerbReannounce, byte(i)))
+	}
+	if n := len(take[proto.Reported](r, proto.TopicReported)); n != 1 {
+		t.Errorf("%d reports at once", n)
+	}
+	r.later(coalesce)
+	if n := len(take[proto.Reported](r, proto.TopicReported)); n != 1 {
+		t.Errorf("%d reports after %v", n, coalesce)
+	}
+	r.later(time.Minute)
+	if n := len(take[proto.Reported](r, proto.TopicReported)); n != 0 {
+		t.Errorf("%d reports of nothing", n)
+	}
+}
+
+func FuzzPacket(f *testing.F) {
+	for _, m := range []any{desired(9, 4), command(proto.VerbHostFault, 1), &proto.Decision{Version: 1, Term: 9, Generation: 4, Verdict: 1},
+		&proto.PlannerState{Version: 1, Planner: 1, Online: true, Term: 3, PeriodMillis: 1000}} {
+		b, err := proto.Encode(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(uint8(0), b)
+		f.Add(uint8(1), b)
+		f.Add(uint8(2), b)
+		f.Add(uint8(3), b)
+	}
+	topics := proto.Topics{Fabric: "f1"}
+	kinds := []string{topics.Desired(5), topics.Command(5), topics.Decision(0), topics.Planner()}
+	f.Fuzz(func(t *testing.T, kind uint8, payload []byte) {
+		r := newRig(t, Journal{})
+		r.in(proto.Packet{Topic: kinds[int(kind)%len(kinds)], Payload: payload})
+		r.later(10 * time.Second)
+	})
+}
