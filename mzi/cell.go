@@ -1,4 +1,160 @@
 package mzi
 
+import (
+	"math"
+
+	"ringlight/mzi/detmath"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+// The cells of one module, each with one heater.
+const (
+	Lanes       = 8
+	CellMZI1    = 0            // + lane: internal or external
+	CellMZI2    = CellMZI1 + 8 // + lane: external 1 or external 2
+	CellMatrix  = CellMZI2 + 8 // + 4*stage + row
+	MatrixCells = Stages * Rows
+	Cells       = CellMatrix + MatrixCells
+)
+
 // Reach is how many heaters to either side a cell's crosstalk is known for.
 const Reach = 3
+
+// Phases at which a cell sends all light one way.
+const (
+	PhaseCross = 0          // matrix: crossed; MZI1: internal; MZI2: external 1
+	PhaseBar   = detmath.Pi // matrix: straight; MZI1: external; MZI2: external 2
+	twoPi      = 2 * detmath.Pi
+)
+
+// Cell is what heat does to one Mach-Zehnder cell: its phase is
+// Offset + Slope*u, u being the square of the heater's voltage, besides what
+// the neighbours' heat adds.
+type Cell struct {
+	Offset float64 // radian
+	Slope  float64 // radian per square volt
+	Ohm    float64
+}
+
+// Bar is the share of the power that stays in its row at a phase, for a
+// leakage of floor (10**(-extinction/10)).
+// Source: hardware page, section C, "minimal honest model".
+func Bar(phase, floor float64) float64 {
+	s := detmath.Sin(phase / 2)
+	return floor + float64((1-2*floor)*float64(s*s))
+}
+
+// PhaseOf is the inverse of Bar: the phase in [0, pi] at which the share bar
+// stays in its row. What the leakage makes unreachable is clamped.
+func PhaseOf(bar, floor float64) float64 {
+	x := (bar - floor) / (1 - 2*floor)
+	switch {
+	case !(x > 0):
+		return 0
+	case x >= 1:
+		return detmath.Pi
+	}
+	return 2 * detmath.Atan2(math.Sqrt(x), math.Sqrt(1-x))
+}
+
+// Wrap brings a phase into [-pi, pi).
+func Wrap(phase float64) float64 {
+	return phase - float64(twoPi*math.Floor(float64((phase+detmath.Pi)/twoPi)))
+}
+
+// Volts is the voltage of a heater whose square is u, on the grid of the DAC.
+func Volts(u float64, step physic.ElectricPotential) physic.ElectricPotential {
+	if !(u > 0) {
+		return 0
+	}
+	v := float64(math.Sqrt(u) * float64(physic.Volt))
+	n := math.Floor(float64(v/float64(step)) + 0.5)
+	return physic.ElectricPotential(n) * step
+}
+
+// Square is the inverse of Volts.
+func Square(v physic.ElectricPotential) float64 {
+	x := float64(v) / float64(physic.Volt)
+	return float64(x * x)
+}
+
+// PiPower is the heater power for a phase of pi.
+func (c *Cell) PiPower() physic.Power {
+	return physic.Power(detmath.Pi / (c.Slope * c.Ohm) * float64(physic.Watt))
+}
+
+// Module is the cells of one module with what the heat of each does to its
+// neighbours.
+type Module struct {
+	Cells [Cells]Cell
+	// Near is the share of a heater's own phase that cell k sees: of heater
+	// k-Reach+i in Near[k][i]. Its own is 1.
+	Near [Cells][2*Reach + 1]float64
+}
+
+// Background is the phase that the other heaters add to cell k.
+func (m *Module) Background(k int, u *[Cells]float64) float64 {
+	sum := 0.0
+	for i, x := range m.Near[k] {
+		j := k - Reach + i
+		if i == Reach || j < 0 || j >= Cells || x == 0 {
+			continue
+		}
+		sum += float64(x * float64(m.Cells[j].Slope*u[j]))
+	}
+	return sum
+}
+
+// Phase of cell k for all heaters.
+func (m *Module) Phase(k int, u *[Cells]float64) float64 {
+	c := &m.Cells[k]
+	return c.Offset + float64(c.Slope*u[k]) + m.Background(k, u)
+}
+
+// heat is a heat in [0, max] that brings cell k to a phase modulo 2 pi, the
+// other heaters being as they are: of those possible the nearest to from. Where
+// none is possible, it is the end of the range that comes nearest.
+func (m *Module) heat(k int, phase float64, u *[Cells]float64, from, max float64) float64 {
+	c := &m.Cells[k]
+	turn := twoPi / c.Slope
+	x := (phase - c.Offset - m.Background(k, u)) / c.Slope
+	x += float64(turn * math.Floor(float64((from-x)/turn)+0.5))
+	if x < 0 && (x+turn <= max || -x > x+turn-max) {
+		x += turn
+	}
+	if x > max && (x-turn >= 0 || x-max > turn-x) {
+		x -= turn
+	}
+	return clamp(x, 0, max)
+}
+
+func clamp(x, lo, hi float64) float64 {
+	switch {
+	case x < lo:
+		return lo
+	case x > hi:
+		return hi
+	}
+	return x
+}
+
+// solveRounds is how often Solve goes round. chosen: crosstalk is a few per
+// cent, so each round leaves a few per cent of the error before.
+const solveRounds = 8
+
+// Solve finds the heat of the cells in which, in this order, for their phases
+// in want; the others stay at what u says. max is the most that each may take.
+// The first round takes the least heat; the later ones stay on its turn where
+// they can, so that two neighbours do not push each other to and fro.
+func (m *Module) Solve(which []int, want *[Cells]float64, u, max *[Cells]float64) {
+	for round := range solveRounds {
+		for _, k := range which {
+			from := u[k]
+			if round == 0 {
+				from = 0
+			}
+			u[k] = m.heat(k, want[k], u, from, max[k])
+		}
+	}
+}

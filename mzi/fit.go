@@ -1,0 +1,120 @@
+package mzi
+
+import (
+	"math"
+
+	"ringlight/mzi/detmath"
+)
+
+// Fringe is what a diode sees of one cell whose heat is swept while all else
+// stands still: Mean + Swing*cos(Slope*u + Phase). That holds exactly wherever
+// the cell sits in the module, since the field behind it is linear in
+// exp(j*phase).
+type Fringe struct {
+	Mean, Swing  float64
+	Slope, Phase float64
+}
+
+// Contrast is Swing over Mean: 1 when all light passes the cell.
+func (f *Fringe) Contrast() float64 {
+	if !(f.Mean > 0) {
+		return 0
+	}
+	return f.Swing / f.Mean
+}
+
+// maxPoints is the longest sweep.
+const maxPoints = 24
+
+// points is a sweep: heat and what was seen.
+type points struct {
+	n    int
+	u, y [maxPoints]float64
+}
+
+// linear fits mean, cosine and sine for a known slope and returns them with
+// the sum of squares that is left.
+func (p *points) linear(slope float64) (mean, c, s, left float64) {
+	// Normal equations of the basis 1, cos, sin, with the mean of y taken out
+	// first to keep the rest small.
+	n := float64(p.n)
+	base := 0.0
+	for _, y := range p.y[:p.n] {
+		base += y
+	}
+	base /= n
+	var sc, ss, scc, sss, scs, sy, syc, sys, syy float64
+	for i, u := range p.u[:p.n] {
+		sin, cos := detmath.Sincos(float64(slope * u))
+		y := p.y[i] - base
+		sc += cos
+		ss += sin
+		scc += float64(cos * cos)
+		sss += float64(sin * sin)
+		scs += float64(cos * sin)
+		sy += y
+		syc += float64(y * cos)
+		sys += float64(y * sin)
+		syy += float64(y * y)
+	}
+	// Take the mean out of cosine and sine, leaving two unknowns.
+	scc -= float64(sc * sc / n)
+	sss -= float64(ss * ss / n)
+	scs -= float64(sc * ss / n)
+	syc -= float64(sy * sc / n)
+	sys -= float64(sy * ss / n)
+	det := float64(scc*sss) - float64(scs*scs)
+	if !(det > 0) {
+		return base, 0, 0, syy
+	}
+	c = (float64(syc*sss) - float64(sys*scs)) / det
+	s = (float64(sys*scc) - float64(syc*scs)) / det
+	mean = base + (sy-float64(c*sc)-float64(s*ss))/n
+	left = syy - float64(sy*sy/n) - float64(c*syc) - float64(s*sys)
+	return mean, c, s, left
+}
+
+const (
+	fitGrid   = 16 // slopes tried before the refinement
+	fitRefine = 12 // golden sections: leaves a 300th of a grid step
+)
+
+// fit finds the fringe with a slope between lo and hi. A fixed slope fails: the
+// power for pi is known to some ten per cent only, which a sweep of a whole
+// period turns into more than half a radian at its end.
+func (p *points) fit(lo, hi float64) Fringe {
+	step := (hi - lo) / fitGrid
+	best, bestLeft := lo, math.MaxFloat64
+	for i := range fitGrid + 1 {
+		x := lo + float64(float64(i)*step)
+		if _, _, _, left := p.linear(x); left < bestLeft {
+			best, bestLeft = x, left
+		}
+	}
+	const golden = 0.6180339887498949
+	a, b := max(lo, best-step), min(hi, best+step)
+	x1, x2 := b-float64(golden*(b-a)), a+float64(golden*(b-a))
+	_, _, _, f1 := p.linear(x1)
+	_, _, _, f2 := p.linear(x2)
+	for range fitRefine {
+		if f1 <= f2 {
+			b, x2, f2 = x2, x1, f1
+			x1 = b - float64(golden*(b-a))
+			_, _, _, f1 = p.linear(x1)
+		} else {
+			a, x1, f1 = x1, x2, f2
+			x2 = a + float64(golden*(b-a))
+			_, _, _, f2 = p.linear(x2)
+		}
+	}
+	return p.at((a + b) / 2)
+}
+
+// at is the fringe of a known slope.
+func (p *points) at(slope float64) Fringe {
+	mean, c, s, _ := p.linear(slope)
+	return Fringe{
+		Mean: mean, Swing: math.Sqrt(float64(c*c) + float64(s*s)),
+		Slope: slope, Phase: detmath.Atan2(-s, c),
+	}
+}

@@ -1,0 +1,77 @@
+package mzi
+
+import "periph.io/x/conn/v3/physic"
+
+const (
+	// chosen: 16 points over a period and a tenth, when the slope is unknown.
+	firstPoints = 16
+	// chosen: 10 when it is known.
+	laterPoints = 10
+	// A cell that works and has all the light to itself shows a contrast above
+	// 0.99 (28 dB); one that does not work shows none. chosen: between.
+	goodContrast = 0.8
+	// chosen: -30 dBm; the weakest lane has thirty times that on its diodes
+	// when the matrix spreads it.
+	darkest = float64(physic.MicroWatt) / float64(physic.Watt)
+)
+
+// stepMZI1 sweeps MZI1 of each lane, alone in the module, on the sum of the
+// loopback diodes: whatever the matrix does, it does it to all that goes
+// inside.
+func (s *Search) stepMZI1() bool {
+	if s.step > 0 && !s.foundLane(CellMZI1+s.step-1, PhaseCross) {
+		return false
+	}
+	if s.step == Lanes {
+		return false
+	}
+	s.step++
+	return s.scan(CellMZI1+s.step-1, firstPoints, seeLoop, s.step-1, 0)
+}
+
+// stepMZI2 sweeps MZI2 of each lane on the Tx taps, MZI1 being external.
+func (s *Search) stepMZI2() bool {
+	if s.step > 0 {
+		lane := s.step - 1
+		f := &s.sweep.fringe
+		k := CellMZI2 + lane
+		// The difference of the taps swings about nought; what says whether the
+		// cell works is its swing against the light that there is.
+		light := float64(s.sweep.sample.Tap[0]+s.sweep.sample.Tap[1]) / float64(physic.Watt)
+		switch {
+		case light < darkest:
+			s.fail(k, NoLight)
+			return false
+		case f.Swing < float64(goodContrast*light):
+			s.fail(k, NoResponse)
+			return false
+		}
+		s.learn(k, f, PhaseCross)
+		s.heat(k, 0)
+		s.heat(CellMZI1+lane, 0)
+	}
+	if s.step == Lanes {
+		return false
+	}
+	lane := s.step
+	s.aim(CellMZI1+lane, PhaseBar)
+	s.step++
+	return s.scan(CellMZI2+lane, firstPoints, seeTaps, lane, 0)
+}
+
+// foundLane judges the sweep of a cell that has a lane's light to itself, and
+// lets the heater cool again.
+func (s *Search) foundLane(k int, top float64) bool {
+	f := &s.sweep.fringe
+	switch {
+	case f.Mean < darkest:
+		s.fail(k, NoLight)
+		return false
+	case f.Contrast() < goodContrast:
+		s.fail(k, NoResponse)
+		return false
+	}
+	s.learn(k, f, top)
+	s.heat(k, 0)
+	return true
+}

@@ -1,0 +1,163 @@
+package mzi
+
+import (
+	"math"
+	"testing"
+
+	"ringlight/mzi/detmath"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+// Goal: any permutation of the lanes can be routed.
+// Method: all 40,320, each traced through the setting that was found.
+func TestRoutesEveryPermutation(t *testing.T) {
+	n := 0
+	var visit func(p Permutation, k int)
+	visit = func(p Permutation, k int) {
+		if k == Lanes {
+			n++
+			s, err := Route(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Permutation(); got != p {
+				t.Fatalf("%v routed as %v", p, got)
+			}
+			return
+		}
+		for i := k; i < Lanes; i++ {
+			p[k], p[i] = p[i], p[k]
+			visit(p, k+1)
+			p[k], p[i] = p[i], p[k]
+		}
+	}
+	visit(Permutation{0, 1, 2, 3, 4, 5, 6, 7}, 0)
+	if n != 40320 {
+		t.Errorf("%d permutations tried", n)
+	}
+	for _, bad := range []Permutation{{0, 0, 1, 2, 3, 4, 5, 6}, {8, 0, 1, 2, 3, 4, 5, 6}} {
+		if _, err := Route(bad); err == nil {
+			t.Errorf("%v was routed", bad)
+		}
+	}
+}
+
+// Goal: the settings in which the search works are what they are said to be.
+// Method: trace every line.
+func TestSearchSettings(t *testing.T) {
+	var used Setting
+	for r, in := range routeInputs {
+		if in/2 != r {
+			t.Errorf("input %d does not enter row %d", in, r)
+		}
+		for _, c := range routeSetting.Trace(in).Cells {
+			if used.Bar(c) {
+				t.Errorf("cell %d lies on two of the four paths", c)
+			}
+			used |= 1 << c
+		}
+	}
+	var lines [Lanes]Line
+	for in := range lines {
+		lines[in] = cleanSetting.Trace(in)
+	}
+	var alone [MatrixCells]bool
+	for a := range lines {
+		for b := range a {
+			common := 0
+			for i := range Stages {
+				if lines[a].Cells[i] == lines[b].Cells[i] {
+					common++
+				}
+			}
+			if common > 1 {
+				t.Errorf("lines %d and %d meet %d times", a, b, common)
+			}
+		}
+		for i, c := range lines[a].Cells {
+			free := true
+			for j, d := range lines[a].Cells {
+				free = free && (i == j || max(c-d, d-c) > nearMeasured)
+			}
+			alone[c] = alone[c] || free
+		}
+	}
+	for c, ok := range alone {
+		if !ok {
+			t.Errorf("cell %d: every line has a neighbour of it", c)
+		}
+	}
+}
+
+// Goal: phase and share are each other's inverse, and a voltage lands on the
+// DAC's grid within half a step.
+// Method: tables over the range, ends included.
+func TestCellInverse(t *testing.T) {
+	for _, floor := range []float64{0, 1.6e-3} {
+		for i := range 101 {
+			phase := detmath.Pi * float64(i) / 100
+			if got := PhaseOf(Bar(phase, floor), floor); math.Abs(got-phase) > 1e-7 {
+				t.Errorf("floor %v: phase %v comes back as %v", floor, phase, got)
+			}
+		}
+	}
+	if PhaseOf(-1, 0) != 0 || PhaseOf(2, 0) != detmath.Pi || PhaseOf(math.NaN(), 0) != 0 {
+		t.Error("shares that cannot be are not clamped")
+	}
+	const step = 10 * physic.Volt / 65536
+	for i := range 500 {
+		u := float64(i) * 0.1403
+		v := Volts(u, step)
+		if v%step != 0 {
+			t.Fatalf("%v is not on the grid", v)
+		}
+		if d := math.Abs(float64(v) - math.Sqrt(u)*float64(physic.Volt)); d > float64(step)/2+1 {
+			t.Errorf("u %v: %v is off by %v", u, v, d)
+		}
+	}
+	if Volts(-1, step) != 0 || Volts(math.NaN(), step) != 0 {
+		t.Error("no heat is not no voltage")
+	}
+}
+
+// Goal: a fringe is found whatever its slope within the spread, from noise-free
+// points exactly.
+// Method: fringes over slopes and phases.
+func TestFitFindsTheSlope(t *testing.T) {
+	for i := range 40 {
+		want := Fringe{Mean: 3, Swing: 2.5, Slope: 0.1257 * (0.81 + 0.0095*float64(i)), Phase: Wrap(0.7 * float64(i))}
+		p := points{n: firstPoints}
+		for j := range p.n {
+			p.u[j] = 56 * float64(j) / float64(p.n-1)
+			p.y[j] = want.Mean + want.Swing*math.Cos(want.Slope*p.u[j]+want.Phase)
+		}
+		got := p.fit(0.1257*(1-slopeSpread), 0.1257*(1+slopeSpread))
+		if math.Abs(got.Slope-want.Slope) > 2e-5 || math.Abs(Wrap(got.Phase-want.Phase)) > 1e-3 || math.Abs(got.Contrast()-want.Contrast()) > 1e-3 {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+// Goal: neighbours' heat is allowed for, and a cell near no heat stays on its
+// turn.
+// Method: a chain of cells with strong crosstalk, solved, and the phases read
+// back.
+func TestSolveAllowsForCrosstalk(t *testing.T) {
+	var m Module
+	var want, u, most [Cells]float64
+	var which []int
+	for k := range Cells {
+		m.Cells[k] = Cell{Offset: Wrap(float64(k) * 2.1), Slope: 0.12 + 0.0005*float64(k), Ohm: 1000}
+		m.Near[k] = [2*Reach + 1]float64{0.001, 0.005, 0.02, 1, 0.02, 0.005, 0.001}
+		want[k] = PhaseBar * float64(k%2)
+		most[k] = 59
+		which = append(which, k)
+	}
+	m.Solve(which, &want, &u, &most)
+	for k := range Cells {
+		if e := math.Abs(Wrap(m.Phase(k, &u) - want[k])); e > 1e-6 || u[k] < 0 || u[k] > most[k] {
+			t.Errorf("cell %d: off by %v rad at heat %v", k, e, u[k])
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package mzi
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+// model is a small module of the tests' own: fields through imperfect cells,
+// crosstalk, noise and steps of the converters. It takes the library's math
+// where the package may not, and shares no formula with the search.
+type model struct {
+	rng      *rand.Rand
+	offset   [Cells]float64
+	piPower  [Cells]float64 // watt
+	ohm      [Cells]float64
+	split    [Cells][2]float64 // coupler angles
+	near     [Cells][Cells]float64
+	laser    [Lanes]float64 // watt
+	diode    [Lanes]float64
+	volt     [Cells]float64
+	open     int // cell, -1 none
+	short    int
+	cold     int // takes current, moves no light
+	dead     int // lane without a laser
+	maxPower float64
+	maxVolt  float64
+}
+
+const chipAmpere = 0.021
+
+func newModel(seed uint64) *model {
+	m := &model{rng: rand.New(rand.NewPCG(seed, 1)), open: -1, short: -1, cold: -1, dead: -1}
+	u := func(lo, hi float64) float64 { return lo + (hi-lo)*m.rng.Float64() }
+	leak := math.Asin(math.Pow(10, -28.0/20))
+	for k := range Cells {
+		m.offset[k] = u(-math.Pi, math.Pi)
+		m.piPower[k] = 25e-3 * u(0.9, 1.1)
+		m.ohm[k] = 1000 * u(0.95, 1.05)
+		// Both outputs' nulls 28 dB down: angles a and b with a+b and a-b off a
+		// right angle and off nought by leak.
+		a, b := leak, leak
+		if m.rng.IntN(2) == 0 {
+			a = -a
+		}
+		if m.rng.IntN(2) == 0 {
+			b = -b
+		}
+		m.split[k] = [2]float64{math.Pi/4 + (a+b)/2, math.Pi/4 + (a-b)/2}
+		for j := range Cells {
+			switch d := max(k-j, j-k); {
+			case d == 0:
+				m.near[k][j] = 1
+			case d <= 4:
+				m.near[k][j] = 0.02 * math.Pow(0.25, float64(d-1)) * u(0.8, 1.2)
+			}
+		}
+	}
+	for l := range Lanes {
+		m.laser[l] = 1e-3 * math.Pow(10, u(-0.25, 0.2))
+		m.diode[l] = math.Pow(10, -0.2+u(-0.06, 0.03))
+	}
+	return m
+}
+
+func (m *model) phase(k int) float64 {
+	sum := m.offset[k]
+	for j := range Cells {
+		if j == m.open || j == m.short || j == m.cold {
+			continue
+		}
+		sum += m.near[k][j] * math.Pi * m.volt[j] * m.volt[j] / m.ohm[j] / m.piPower[j]
+	}
+	return sum
+}
+
+// cell is the fields that a unit from each input sends to each output.
+func (m *model) cell(k int) (t [2][2]complex128) {
+	phi := m.phase(k)
+	arm := complex(math.Cos(phi), math.Sin(phi))
+	c1, s1 := complex(math.Cos(m.split[k][0]), 0), complex(0, math.Sin(m.split[k][0]))
+	c2, s2 := complex(math.Cos(m.split[k][1]), 0), complex(0, math.Sin(m.split[k][1]))
+	in := [2][2]complex128{{c1, s1}, {s1, c1}}
+	out := [2][2]complex128{{c2, s2}, {s2, c2}}
+	for i := range 2 {
+		for o := range 2 {
+			t[i][o] = in[i][0]*arm*out[0][o] + in[i][1]*out[1][o]
+		}
+	}
+	return t
+}
+
+func power(a complex128) float64 { return real(a)*real(a) + imag(a)*imag(a) }
+
+// lanes is the power on every loopback diode and both taps.
+func (m *model) lanes(lasers uint8) (loop [Lanes]float64, tap [2]float64) {
+	var cells [Cells][2][2]complex128
+	for k := range Cells {
+		cells[k] = m.cell(k)
+	}
+	for l := range Lanes {
+		if lasers>>l&1 == 0 || l == m.dead {
+			continue
+		}
+		p := m.laser[l]
+		one, two := cells[CellMZI1+l], cells[CellMZI2+l]
+		tap[0] += p * power(one[0][0]) * power(two[0][1])
+		tap[1] += p * power(one[0][0]) * power(two[0][0])
+		var field [Lanes]complex128
+		field[l] = one[0][1]
+		for stage := range Stages {
+			var next [Lanes]complex128
+			for row := range Rows {
+				t := &cells[CellMatrix+Rows*stage+row]
+				a, b := field[2*row], field[2*row+1]
+				next[2*row] = a*t[0][0] + b*t[1][0]
+				next[2*row+1] = a*t[0][1] + b*t[1][1]
+			}
+			field = next
+			if stage < Stages-1 {
+				for port, x := range next {
+					field[Wire(stage, port)] = x
+				}
+			}
+		}
+		for o := range Lanes {
+			loop[o] += p * power(field[o]) * m.diode[o]
+		}
+	}
+	return loop, tap
+}
+
+// convert is what 16 averaged conversions of 12 bits make of a power.
+func (m *model) convert(p, full float64) physic.Power {
+	code := p / full * 4096
+	sum := 0.0
+	for range 16 {
+		sum += math.Min(math.Max(math.Floor(code+0.6*m.rng.NormFloat64()+0.5), 0), 4095)
+	}
+	return physic.Power(sum / 16 / 4096 * full * float64(physic.Watt))
+}
+
+func (m *model) measure(d *Drive) (s Sample) {
+	for _, h := range d.Set {
+		m.volt[h.Cell] = float64(h.Voltage) / float64(physic.Volt)
+		p := m.volt[h.Cell] * m.volt[h.Cell] / m.ohm[h.Cell]
+		m.maxPower = math.Max(m.maxPower, p)
+		m.maxVolt = math.Max(m.maxVolt, m.volt[h.Cell])
+	}
+	if d.Read == ReadRail {
+		amp := chipAmpere
+		for k, v := range m.volt {
+			switch {
+			case k == m.open:
+			case k == m.short && v > 0:
+				amp += 0.02
+			default:
+				amp += v / m.ohm[k]
+			}
+		}
+		s.Current = physic.ElectricCurrent(math.Round(amp/20e-6)) * 20 * physic.MicroAmpere
+		return s
+	}
+	loop, tap := m.lanes(d.Lasers)
+	for l := range loop {
+		s.Lane[l] = m.convert(loop[l], 2e-3)
+	}
+	for i := range tap {
+		s.Tap[i] = m.convert(tap[i], 8e-3)
+	}
+	return s
+}
+
+// run lets a search find the model.
+func (m *model) run(s *Search) {
+	var sample Sample
+	for {
+		d, _, done := s.Next(&sample)
+		if done {
+			return
+		}
+		sample = m.measure(d)
+	}
+}
+
+// put sets the result's codes: reg1 and reg2 are the toggle nets.
+func (m *model) put(r *Result, net0, net1 int) {
+	for k := range Cells {
+		reg := 0
+		switch {
+		case k < CellMZI2:
+			reg = net0
+		case k < CellMatrix:
+			reg = net1
+		}
+		m.volt[k] = float64(r.Volts[k][reg]) / float64(physic.Volt)
+	}
+}
+
+// extinction of a cell in dB that must be barred (or crossed): what goes the
+// wrong way against what goes the right one.
+func (m *model) extinction(k int, bar bool) float64 {
+	t := m.cell(k)
+	straight, crossed := power(t[0][0]), power(t[0][1])
+	if !bar {
+		straight, crossed = crossed, straight
+	}
+	return 10 * math.Log10(straight/crossed)
+}
+
+// worst are the least extinctions of MZI1, MZI2 and the matrix over the three
+// lit settings.
+func (m *model) worst(r *Result) (mzi1, mzi2, matrix float64) {
+	mzi1, mzi2, matrix = 99, 99, 99
+	for lit := Loop; lit < numLits; lit++ {
+		m.put(r, min(int(lit), 1), int(lit)/2)
+		for l := range Lanes {
+			mzi1 = math.Min(mzi1, m.extinction(CellMZI1+l, lit != Loop))
+			if lit != Loop {
+				mzi2 = math.Min(mzi2, m.extinction(CellMZI2+l, lit == Ext2))
+			}
+		}
+		if lit == Loop {
+			for c := range MatrixCells {
+				matrix = math.Min(matrix, m.extinction(CellMatrix+c, r.Setting.Bar(c)))
+			}
+		}
+	}
+	return mzi1, mzi2, matrix
+}
+
+func testConfig(seed uint64) Config {
+	return Config{
+		Seed: seed, Step: 10 * physic.Volt / 65536, Loopback: Halves,
+		MaxVoltage: 8500 * physic.MilliVolt, MaxCurrent: 10 * physic.MilliAmpere, MaxPower: 60 * physic.MilliWatt,
+	}
+}

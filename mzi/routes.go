@@ -1,0 +1,242 @@
+package mzi
+
+import "math"
+
+// The matrix is found by four paths of five cells that have no cell in common.
+// On each, the cells are moved one after the other to where the path's output
+// is brightest. That may end on another way from the same input to the same
+// output, or on two ways at once, which recombine: then some cell of the path
+// does not swing the whole light, and another start is made.
+
+// routeSetting holds four lines without a common cell, from the inputs in
+// routeInputs. What leaks out of such a line at one of its cells goes along
+// another, and meets it again once at most. Found by trying all; the test
+// checks it.
+const routeSetting Setting = 0x5390
+
+var routeInputs = [Rows]int{1, 2, 5, 6}
+
+const (
+	routePasses = 3
+	// chosen: 12 points over a period and a tenth, the slope being unknown.
+	routePoints = 12
+	// chosen: on 200 modelled modules four starts are the mean and 19 the most.
+	maxStarts = 60
+)
+
+// routing is the state of this stage.
+type routing struct {
+	path, start, pass, pos int
+
+	fringe [Stages]Fringe
+	best   [Stages]float64 // contrast of each cell, over all starts
+}
+
+func (s *Search) stepRoute() bool {
+	r := &s.route
+	if s.step == 0 {
+		for l := range Lanes {
+			s.aim(CellMZI1+l, PhaseCross)
+		}
+	} else if !s.climbed() {
+		return false
+	}
+	if r.path == Rows {
+		return false
+	}
+	s.step++
+	line := routeSetting.Trace(routeInputs[r.path])
+	return s.scan(CellMatrix+line.Cells[r.pos], routePoints, seeLane, line.In, line.Out)
+}
+
+// climbed takes the sweep of one cell of a path and chooses the next. It is
+// false when the search has failed.
+func (s *Search) climbed() bool {
+	r := &s.route
+	line := routeSetting.Trace(routeInputs[r.path])
+	f := s.sweep.fringe
+	s.heat(s.sweep.cell, f.brightest(s.max[s.sweep.cell]))
+	r.fringe[r.pos] = f
+	if r.pos++; r.pos < Stages {
+		return true
+	}
+	r.pos = 0
+	good := true
+	for i := range r.fringe {
+		c := r.fringe[i].Contrast()
+		r.best[i] = max(r.best[i], c)
+		good = good && c > goodContrast && r.fringe[i].Mean > darkest
+	}
+	if r.pass++; r.pass < routePasses {
+		return true
+	}
+	r.pass = 0
+	if good {
+		for i, c := range line.Cells {
+			s.learn(CellMatrix+c, &r.fringe[i], routeSetting.Phase(c))
+		}
+		*r = routing{path: r.path + 1}
+		return true
+	}
+	if r.start++; r.start == maxStarts {
+		s.blame(&line)
+		return false
+	}
+	s.restart(&line)
+	return true
+}
+
+// restart makes another start. Of four ways from the input to the output, two
+// share the second and fourth cell, and all the first and last: where the light
+// took a wrong one, turning the two cells at which it left and came back sends
+// it over to the right one. Every third start is a random one, since two ways
+// may recombine so well that neither wins.
+func (s *Search) restart(line *Line) {
+	r := &s.route
+	turn := [2]int{1, 3}
+	if r.fringe[1].Contrast() < goodContrast || r.fringe[3].Contrast() < goodContrast {
+		turn = [2]int{0, 4}
+	}
+	if r.start%3 == 0 {
+		for _, c := range line.Cells {
+			s.heat(CellMatrix+c, float64(s.random()*s.max[CellMatrix+c]))
+		}
+		return
+	}
+	for _, i := range turn {
+		k := CellMatrix + line.Cells[i]
+		half := math.Pi / r.fringe[i].Slope
+		if s.u[k]+half <= s.max[k] {
+			s.heat(k, s.u[k]+half)
+		} else {
+			s.heat(k, s.u[k]-half)
+		}
+	}
+}
+
+// blame names the cell of a path that never swung the light.
+func (s *Search) blame(line *Line) {
+	worst := 0
+	for i, c := range s.route.best {
+		if c < s.route.best[worst] {
+			worst = i
+		}
+	}
+	fault := NoRoute
+	if s.route.best[worst] < goodContrast/2 {
+		fault = NoResponse
+	}
+	s.fail(CellMatrix+line.Cells[worst], fault)
+}
+
+// brightest is the least heat at which the fringe has its maximum; where none
+// is within the limit, the limit.
+func (f *Fringe) brightest(max float64) float64 {
+	p := Wrap(f.Phase)
+	if p > 0 {
+		p -= twoPi
+	}
+	return min(-p/f.Slope, max)
+}
+
+// cleanSetting is a setting in which no two lines have more than one cell in
+// common: what leaks out of a line never comes back to it, so that a cell shows
+// its own phase however wrong the others still are. (With the loopback's own
+// setting, two wrong cells of a pair of lines hide each other.) Besides, through
+// every cell there is a line that has none of its neighbours within two pitches.
+// Found by trying all; the test checks it.
+const cleanSetting Setting = 0x530
+
+// cleanPasses is chosen: the first finds what the routes left, the second is
+// exact.
+const cleanPasses = 2
+
+// stepClean sweeps every cell of the matrix again, all others standing near
+// their states.
+func (s *Search) stepClean() bool {
+	if s.step == 0 {
+		for c := range MatrixCells {
+			s.aim(CellMatrix+c, cleanSetting.Phase(c))
+		}
+	} else {
+		s.seen(s.sweep.cell)
+	}
+	if s.step == cleanPasses*MatrixCells {
+		return false
+	}
+	c := s.step % MatrixCells
+	s.step++
+	return s.watch(CellMatrix+c, laterPoints, nil)
+}
+
+// seen takes the sweep of a cell in the working setting and brings the cell
+// back to its state there.
+func (s *Search) seen(k int) {
+	phase := s.topPhase(k)
+	s.learn(k, &s.sweep.fringe, phase)
+	s.aim(k, s.workPhase(k))
+}
+
+// topPhase is the phase at which what watch looks at is brightest.
+func (s *Search) topPhase(k int) float64 {
+	if k >= CellMatrix {
+		return cleanSetting.Phase(k - CellMatrix)
+	}
+	return PhaseCross
+}
+
+// workPhase is the phase of a cell under way: that of touch.lit, with the
+// matrix in cleanSetting.
+func (s *Search) workPhase(k int) float64 {
+	switch {
+	case k >= CellMatrix:
+		return cleanSetting.Phase(k - CellMatrix)
+	case k >= CellMZI2:
+		if s.touch.lit == Ext2 {
+			return PhaseBar
+		}
+	case s.touch.lit != Loop:
+		return PhaseBar
+	}
+	return PhaseCross
+}
+
+// watch begins a sweep of a cell with what shows it best. A matrix cell is
+// seen on the line through it that has the fewest cells of avoid.
+func (s *Search) watch(k, n int, avoid []int) bool {
+	switch {
+	case k >= CellMatrix:
+		line := s.lineThrough(k-CellMatrix, avoid)
+		return s.scan(k, n, seeLane, line.In, line.Out)
+	case k >= CellMZI2:
+		return s.scan(k, n, seeTaps, k-CellMZI2, 0)
+	}
+	return s.scan(k, n, seeLoop, k-CellMZI1, 0)
+}
+
+// lineThrough is the better of the two lines through a matrix cell.
+func (s *Search) lineThrough(c int, avoid []int) Line {
+	var best Line
+	least := -1
+	for in := range Lanes {
+		line := cleanSetting.Trace(in)
+		if line.Cells[c/Rows] != c {
+			continue
+		}
+		n := 0
+		for _, a := range avoid {
+			if line.has(a - CellMatrix) {
+				n++
+			}
+		}
+		if least < 0 || n < least {
+			best, least = line, n
+		}
+	}
+	return best
+}
+
+// has says whether a line passes a matrix cell.
+func (l *Line) has(c int) bool {
+	return c >= 0 && c < MatrixCells && l.Cells[c/Rows] == c
+}

@@ -1,0 +1,160 @@
+package mzi
+
+// touching is the state of the last touch: the module stands in each of its
+// three lit settings in turn, with crosstalk compensated, and every cell that
+// has light there is swept once more.
+type touching struct {
+	lit   Lit
+	order int
+}
+
+func (s *Search) stepTouch() bool {
+	t := &s.touch
+	if s.step == 0 {
+		s.work()
+	} else {
+		s.seen(s.sweep.cell)
+		t.order++
+	}
+	s.step++
+	for {
+		if k, ok := s.touched(); ok {
+			return s.watch(k, laterPoints, nil)
+		}
+		if t.lit == Ext2 {
+			s.compose()
+			return false
+		}
+		t.lit++
+		t.order = 0
+		s.work()
+	}
+}
+
+// touched is the cell whose turn it is in the setting.
+func (s *Search) touched() (int, bool) {
+	n := s.touch.order
+	if s.touch.lit == Loop {
+		// MZI1 of every lane, then the matrix.
+		if n < Lanes {
+			return CellMZI1 + n, true
+		}
+		return CellMatrix + n - Lanes, n-Lanes < MatrixCells
+	}
+	return CellMZI1 + n, n < CellMatrix
+}
+
+// work brings the module into the setting under way.
+func (s *Search) work() {
+	var want [Cells]float64
+	var which []int
+	for k := range Cells {
+		if k >= CellMatrix && s.touch.lit != Loop {
+			break
+		}
+		want[k] = s.workPhase(k)
+		which = append(which, k)
+	}
+	u := s.u
+	s.m.Solve(which, &want, &u, &s.max)
+	for _, k := range which {
+		s.heat(k, u[k])
+	}
+}
+
+// registers are the heat of every cell for both registers of its channel.
+type registers [Cells][2]float64
+
+// under is the heat of all cells in a setting.
+func (r *registers) under(lit Lit) (u [Cells]float64) {
+	for k := range u {
+		u[k] = r[k][register(k, lit)]
+	}
+	return u
+}
+
+// register of a cell in force in a setting: MZI1 hangs on one toggle net, MZI2
+// on the other, the matrix on none.
+func register(k int, lit Lit) int {
+	if k < CellMZI2 && lit != Loop || k >= CellMZI2 && k < CellMatrix && lit == Ext2 {
+		return 1
+	}
+	return 0
+}
+
+// compose makes the two registers of every heater, so that every cell stands
+// right in each setting in which light passes it. Going round, each stays on
+// its turn, for a neighbour's turn is a tenth of a radian in crosstalk.
+func (s *Search) compose() {
+	var r registers
+	for round := range solveRounds {
+		for lit := Loop; lit < numLits; lit++ {
+			u := r.under(lit)
+			for k := range Cells {
+				if k >= CellMatrix && lit != Loop || k >= CellMZI2 && k < CellMatrix && lit == Loop {
+					continue // no light passes it
+				}
+				s.touch.lit = lit
+				phase := s.workPhase(k)
+				if k >= CellMatrix {
+					phase = s.result.Setting.Phase(k - CellMatrix)
+				}
+				reg := register(k, lit)
+				from := r[k][reg]
+				if round == 0 && lit != Ext2 {
+					from = 0
+				}
+				x := s.m.heat(k, phase, &u, from, s.max[k])
+				if k < CellMZI2 && lit == Ext2 {
+					// MZI1 is external by the same code whichever way MZI2 goes;
+					// the mean leaves half of what MZI2's heat does to it.
+					if d := float64((x - from) * s.m.Cells[k].Slope); d < 1 && d > -1 {
+						x = (x + from) / 2
+					} else {
+						x = from // another turn: the limit is near
+					}
+				}
+				u[k], r[k][reg] = x, x
+			}
+		}
+	}
+	for k := range Cells {
+		b := 1
+		if k >= CellMatrix {
+			b = 0
+		}
+		s.result.Volts[k][0], s.result.Volts[k][1] = Volts(r[k][0], s.cfg.Step), Volts(r[k][b], s.cfg.Step)
+	}
+}
+
+// stepLevels notes what the module's own diodes see of each lane alone, in each
+// setting.
+func (s *Search) stepLevels() bool {
+	if s.step > 0 {
+		lit, lane := Lit((s.step-1)/Lanes), (s.step-1)%Lanes
+		sample := &s.sweep.sample
+		switch lit {
+		case Loop:
+			out := s.cfg.Loopback[lane]
+			s.result.LaneLoop[out] = sample.Lane[out]
+		default:
+			s.result.LaneTap[lit-Ext1][lane] = sample.Tap[lit-Ext1]
+		}
+	}
+	if s.step == int(numLits)*Lanes {
+		for k := range Cells {
+			s.heat(k, 0)
+		}
+		return false
+	}
+	lit, lane := Lit(s.step/Lanes), s.step%Lanes
+	for k := range Cells {
+		s.heat(k, Square(s.result.Volts[k][register(k, lit)]))
+	}
+	s.step++
+	read := ReadLanes
+	if lit != Loop {
+		read = ReadTaps
+	}
+	return s.once(seeLevel, read, 1<<lane)
+}
