@@ -70,7 +70,7 @@ func (c *adc) write(now int64, w []byte) int {
 		}
 		return len(w)
 	}
-	return 0 // sec 7.5.1: no other opcode is acknowledged
+	return 0 // no other opcode is acknowledged
 }
 
 // value is a plain register; results are worked out elsewhere.
@@ -252,7 +252,7 @@ func (w *World) results(b *board, bundle, mod int, isLanes bool, reg byte, r []b
 }
 
 // manual is a read without an opcode: one conversion of the channel that
-// CHANNEL_SEL names, sec 7.4.2.
+// CHANNEL_SEL names, "Manual Mode".
 func (w *World) manual(b *board, bundle, mod int, isLanes bool, r []byte) {
 	m := &b.bundles[bundle].modules[mod]
 	c := &m.guard

@@ -253,3 +253,25 @@ func TestQuietBoardsCostNothing(t *testing.T) {
 		}
 	}
 }
+
+// What a checker may ask of a link must be the latch's and the fibre's word.
+func TestTruthAboutLinks(t *testing.T) {
+	r, a, z := pair(t, 1, Fibre{})
+	for _, tc := range []struct {
+		bits    byte
+		path    int
+		shining bool
+	}{{pathLoopback, hal.LOSLoopback, true}, {pathExternal1, hal.LOSExternal1, true}, {pathExternal2, hal.LOSExternal2, true},
+		{pathExternal1 | hal.LatchTxOffLow, hal.LOSExternal1, false}, {pathDark, hal.LOSLoopback, false}} {
+		r.latch(a, 1, tc.bits)
+		if path, on := r.w.Selected(a, 1); path != tc.path || on != tc.shining {
+			t.Errorf("latch bits %04b: path %d shining %v, want %d %v", tc.bits, path, on, tc.path, tc.shining)
+		}
+	}
+	if far, ok := r.w.Far(Port{a, 1, hal.LOSExternal1}); !ok || far != (Port{z, 0, hal.LOSExternal1}) {
+		t.Errorf("far end %v, %v", far, ok)
+	}
+	if _, ok := r.w.Far(Port{a, 0, hal.LOSExternal1}); ok {
+		t.Error("a port without a fibre has a far end")
+	}
+}

@@ -271,3 +271,26 @@ func (w *World) LastChange(p Port) (at time.Duration, lit bool) {
 	c := &w.boards[p.Board].bundles[p.Bundle].los[p.Path]
 	return c.changed, c.raw
 }
+
+// Selected tells the truth about what a bundle does: the path that its
+// receivers listen to and its light takes, and whether both halves may shine.
+func (w *World) Selected(id BoardID, bundle int) (path int, shining bool) {
+	bu := &w.boards[id].bundles[bundle]
+	if bu.nets[0] {
+		path = hal.LOSExternal1 + boolToInt(bu.nets[1])
+	}
+	shining = true
+	for i := range bu.modules {
+		shining = shining && bu.modules[i].tx[0].on && bu.modules[i].tx[1].on
+	}
+	return path, shining
+}
+
+// Far is the other end of the fibre at a port.
+func (w *World) Far(p Port) (far Port, ok bool) {
+	_, e, err := w.end(p)
+	if err != nil || e.peer == nil {
+		return Port{}, false
+	}
+	return Port{e.peer.id, e.bundle, hal.LOSExternal1 + e.ext}, true
+}

@@ -5,11 +5,11 @@ const (
 	Channels  = 8
 	CodeBits  = 12
 	CodeFull  = 1<<CodeBits - 1
-	FirstAddr = 0x10 // sec 7.3.1: 0x10 to 0x17
+	FirstAddr = 0x10 // "Device Address": 0x10 to 0x17
 	LastAddr  = 0x17
 )
 
-// Opcodes, sec 7.5.1, table 6.
+// Opcodes, "Opcodes for Commands".
 const (
 	OpWrite      = 0x08 // one register
 	OpRead       = 0x10 // one register
@@ -19,7 +19,7 @@ const (
 	OpReadBlock  = 0x30 // consecutive registers
 )
 
-// Registers, sec 7.6.
+// Registers, "Register Map".
 const (
 	RegStatus      = 0x00 // SYSTEM_STATUS
 	RegGeneral     = 0x01 // GENERAL_CFG
@@ -47,7 +47,7 @@ const (
 	RegRecent      = 0xA0 // + 2*channel
 )
 
-// Bits of SYSTEM_STATUS, sec 7.6.1.
+// Bits of "SYSTEM_STATUS Register".
 const (
 	StatusBrownOut = 1 << 0 // set by power-on; written 1 to clear
 	StatusOSRDone  = 1 << 3
@@ -55,7 +55,7 @@ const (
 	ResetStatus    = 1<<7 | StatusBrownOut
 )
 
-// Bits of GENERAL_CFG, sec 7.6.2.
+// Bits of "GENERAL_CFG Register".
 const (
 	GeneralReset      = 1 << 0 // clears itself
 	GeneralCalibrate  = 1 << 1 // clears itself
@@ -64,14 +64,14 @@ const (
 	GeneralStats      = 1 << 5 // STATS_EN: clears and keeps MAX, MIN, RECENT
 )
 
-// Bits of OPMODE_CFG, sec 7.6.5. Bits 3:0 divide the clock.
+// Bits of "OPMODE_CFG Register". Bits 3:0 divide the clock.
 const (
 	OpModeAutonomous = 1 << 5 // CONV_MODE: conversions run by themselves
 	OpModeSlowClock  = 1 << 4 // OSC_SEL
 	OpModeDivMask    = 0x0F
 )
 
-// Bits of SEQUENCE_CFG, sec 7.6.11.
+// Bits of "SEQUENCE_CFG Register".
 const (
 	SequenceAuto  = 1 << 0 // SEQ_MODE: the channels of AUTO_SEQ_CH_SEL in turn
 	SequenceStart = 1 << 4 // SEQ_START
@@ -81,7 +81,8 @@ const (
 const MaxOversample = 7
 
 // cycleQuarters is the time between two conversions in quarters of a
-// microsecond for CLK_DIV 0 to 15 with the fast clock, sec 7.3.8, table 3.
+// microsecond for CLK_DIV 0 to 15 with the fast clock, "Oscillator
+// and Timing Control".
 var cycleQuarters = [16]uint32{4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768}
 
 // CycleNanos is the time between two conversions under OPMODE_CFG; the slow

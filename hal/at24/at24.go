@@ -1,10 +1,10 @@
 package at24
 
-// Shape of the chip, sec 1 and 8.
+// Shape of the chip, "Memory Organization".
 const (
 	Size          = 8192
 	PageBytes     = 32
-	ProgramMicros = 5000 // sec 4.6, write cycle time
+	ProgramMicros = 5000 // "Write Cycle Time", maximum
 )
 
 // AppendRead appends what to write before reading from addr on; a read may

@@ -4,5 +4,5 @@
 // A write must not leave its page: the address counter wraps inside it. While
 // the chip programs it does not acknowledge its address; a master polls.
 //
-// Section numbers are those of the AT24C64D datasheet.
+// Words in quotes are headings of the datasheets of the 64 Kbit parts.
 package at24

@@ -2,5 +2,5 @@
 // monitor, and the builders and decoders of its messages. It never calls a
 // bus.
 //
-// Section numbers are those of the INA219 datasheet, SBOS448G.
+// Words in quotes are headings of the INA219 datasheet, SBOS448G.
 package ina219

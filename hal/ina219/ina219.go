@@ -1,6 +1,6 @@
 package ina219
 
-// Registers, sec 8.6.1.
+// Registers, "Register Maps".
 const (
 	RegConfig      = 0
 	RegShunt       = 1 // read only, signed, 10 uV a step
@@ -14,7 +14,7 @@ const (
 // NumRegs is the number of registers.
 const NumRegs = numRegs
 
-// Bits of the configuration, sec 8.6.2.1.
+// Bits of the "Configuration Register".
 const (
 	ConfigReset   = 1 << 15
 	ResetConfig   = 0x399F // 32 V, 320 mV, 12 bits, shunt and bus continuously
@@ -28,7 +28,7 @@ const (
 	ModeBoth      = 7 // shunt and bus, continuous
 )
 
-// Bits of the bus voltage register, sec 8.6.3.2.
+// Bits of the "Bus Voltage Register".
 const (
 	BusOverflow = 1 << 0
 	BusReady    = 1 << 1
@@ -40,8 +40,8 @@ const (
 	BusStepMillivolt   = 4
 )
 
-// ConversionMicros is the time of one shunt conversion under config, sec
-// 8.6.2.1, table 5.
+// ConversionMicros is the time of one shunt conversion under config, "ADC
+// Settings".
 func ConversionMicros(config uint16) int64 {
 	adc := config & ShuntADCMask >> ShuntADCShift
 	if adc&8 == 0 {

@@ -7,7 +7,7 @@ import (
 
 func TestValues(t *testing.T) {
 	if v := ShuntMicrovolt(Value([]byte{0x83, 0x00})); v != -320_000 {
-		t.Errorf("shunt 0x8300: %d uV, want -320000 (sec 8.6.3.1)", v)
+		t.Errorf("shunt 0x8300: %d uV, want -320000", v)
 	}
 	if v := ShuntMicrovolt(0x7D00); v != 320_000 {
 		t.Errorf("shunt 0x7D00: %d uV, want 320000", v)

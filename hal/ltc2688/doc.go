@@ -6,5 +6,9 @@
 // of data, with the chip select raised after each. Bit 7 of the command reads:
 // the value comes back in the next frame. There is no check sum.
 //
-// Section numbers are those of the LTC2688 datasheet, revision 0.
+// Words in quotes are headings and register names of the LTC2688 datasheet,
+// whose PDF was not at hand: commands and bits were checked against the Linux
+// driver (drivers/iio/dac/ltc2688.c), what an update does to the two codes and
+// the units of the fine adjustments were not, and want a look at the datasheet
+// before real hardware.
 package ltc2688

@@ -6,5 +6,5 @@
 // Registers come in pairs, one per port of eight pins; further bytes of a
 // message go to the other register of the pair in turn.
 //
-// Section numbers are those of the PCA9535 datasheet.
+// Words in quotes are headings of the PCA9535 datasheet.
 package pca9535

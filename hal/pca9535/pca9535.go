@@ -1,6 +1,6 @@
 package pca9535
 
-// Registers, sec 6.2; + port.
+// Registers, "Command byte"; + port.
 const (
 	RegInput    = 0 // read only: the levels of the pins
 	RegOutput   = 2
@@ -9,14 +9,15 @@ const (
 	NumRegs     = 8
 )
 
-// Register values after power-on, sec 6.2: every pin is an input.
+// Register values after power-on, "Registers": every pin is an input.
 const (
 	ResetOutput   = 0xFF
 	ResetPolarity = 0x00
 	ResetConfig   = 0xFF
 )
 
-// Next is the register to which the byte after one for reg goes, sec 6.2.1:
+// Next is the register to which the byte after one for reg goes, "Writing
+// to the port registers":
 // the other of the pair.
 func Next(reg byte) byte { return reg ^ 1 }
 

@@ -4,10 +4,11 @@ package pca9548
 const Channels = 8
 
 // ResetControl is the control register after power-on: no channel connected,
-// sec 8.3.
+// "Power-on reset".
 const ResetControl = 0
 
-// Select is the control byte that connects one channel alone, sec 8.2.
+// Select is the control byte that connects one channel alone, "Control
+// register".
 func Select(channel uint8) byte { return 1 << (channel % Channels) }
 
 // AppendSelect appends the message that connects one channel alone.

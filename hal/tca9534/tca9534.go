@@ -1,6 +1,6 @@
 package tca9534
 
-// Registers, sec 8.6.2.
+// Registers, "Register Map".
 const (
 	RegInput    = 0 // read only: the levels of the pins
 	RegOutput   = 1
@@ -9,7 +9,7 @@ const (
 	NumRegs     = 4
 )
 
-// Register values after power-on, sec 8.6.2: every pin is an input.
+// Register values after power-on, "Register Descriptions": every pin is an input.
 const (
 	ResetOutput   = 0xFF
 	ResetPolarity = 0x00

@@ -1,6 +1,6 @@
 package tmp102
 
-// Registers, sec 7.5.1: the two low bits of the pointer byte.
+// Registers, "Pointer Register": the two low bits of the pointer byte.
 const (
 	RegTemperature = 0 // read only
 	RegConfig      = 1
@@ -9,14 +9,15 @@ const (
 	PointerMask    = 3
 )
 
-// Register values after power-on, sec 7.5.3 and 7.5.4.
+// Register values after power-on, "Configuration Register" and "High- and
+// Low-Limit Registers".
 const (
 	ResetConfig = 0x60A0
 	ResetLow    = 0x4B00 // 75 C
 	ResetHigh   = 0x5000 // 80 C
 )
 
-// Bits of the configuration, sec 7.5.3.
+// Bits of the "Configuration Register".
 const (
 	ConfigShutdown = 1 << 8
 	ConfigExtended = 1 << 4
@@ -24,7 +25,7 @@ const (
 )
 
 // ConversionMillis is the time between two conversions at the rate of the
-// reset configuration, 4 Hz, sec 7.3.5.
+// reset configuration, 4 Hz, "Conversion Rate".
 const ConversionMillis = 250
 
 // AppendRead appends what to write before reading the two bytes of reg.

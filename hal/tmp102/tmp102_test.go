@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The datasheet's own examples, sec 7.3.1 table 2, both ways.
+// The datasheet's own examples, "12-Bit Temperature Data Format", both ways.
 func TestReadings(t *testing.T) {
 	for _, tc := range []struct {
 		milli int32
