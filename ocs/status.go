@@ -70,3 +70,22 @@ type Progress struct {
 	Elapsed      time.Duration
 	Done, Of     int // modules
 }
+
+// Status is how the bundle stands.
+func (t *Transceiver) Status() Status {
+	s := Status{
+		Machine: t.state, Ready: t.state == Idle && t.cfg.Calibration != nil, Calibrated: t.cfg.Calibration != nil,
+		Path: t.path, Target: t.target, State: t.port, Since: t.since, Lit: t.lit,
+		Expected: t.verify.expected, Measured: t.verify.measured,
+		Calibration: t.cfg.Calibration, LimitErrors: t.limitErrors, BusErrors: t.busErrors, Err: t.err,
+	}
+	if t.cfg.Calibration != nil {
+		s.Timing = t.cfg.Calibration.Timing
+	} else if s.Err == nil && t.state == Idle {
+		s.Err = ErrNotCalibrated
+	}
+	if t.cal != nil {
+		s.Progress = t.cal.progress(t)
+	}
+	return s
+}

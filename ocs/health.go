@@ -1,0 +1,138 @@
+package ocs
+
+import (
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/ina219"
+	"ringlight/hal/pca9548"
+	"ringlight/hal/tmp102"
+	"ringlight/proto"
+)
+
+// healthRound reads one module after the other, whenever it is asked to: case
+// temperature, heater rail, and the light of the path in use.
+type healthRound struct {
+	module int // next
+	busy   bool
+	out    int
+	path   proto.Path
+	slow   *hal.Op // kept for the next round
+	light  *hal.Op
+	last   []moduleHealth
+}
+
+// moduleHealth is a module's newest readings.
+type moduleHealth struct {
+	slowAt, lightAt time.Duration // 0 = never
+	millikelvin     int32
+	railMicrowatt   int32
+	path            proto.Path
+	upper, lower    proto.MilliDBm
+	tap             proto.MilliDBm // NoPower in loopback
+}
+
+const (
+	healthSlow = iota
+	healthLight
+)
+
+const zeroCelsiusMillikelvin = 273_150
+
+// HealthRound reads the health of the next module. While the one before is
+// still being read, it does nothing.
+func (t *Transceiver) HealthRound(now time.Duration) {
+	h := &t.health
+	if h.busy || t.state != Idle {
+		return
+	}
+	if h.last == nil {
+		h.last = make([]moduleHealth, len(t.bundle.Modules))
+		h.slow = &hal.Op{Class: hal.ClassHousekeeping, Msgs: []hal.Msg{
+			{W: make([]byte, 1)},
+			{W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
+			{W: ina219.AppendRead(nil, ina219.RegShunt), R: make([]byte, 2)},
+			{W: ina219.AppendRead(nil, ina219.RegBus), R: make([]byte, 2)},
+			{W: pca9548.AppendNone(nil)},
+		}}
+		h.light = &hal.Op{Class: hal.ClassHousekeeping, Msgs: []hal.Msg{
+			{W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: make([]byte, ads7138.BlockBytes)},
+		}}
+	}
+	i := h.module
+	h.module = (i + 1) % len(t.bundle.Modules)
+	m := &t.bundle.Modules[i]
+	s := h.slow.Msgs
+	s[0].Addr, s[1].Addr, s[2].Addr, s[3].Addr, s[4].Addr = m.Mux, m.Temp, m.Rail, m.Rail, m.Mux
+	s[0].W[0] = pca9548.Select(m.MuxChannel)
+	h.slow.Token = t.token(taskHealth, i, healthSlow)
+	h.light.Msgs[0].Addr = m.Guard
+	h.light.Token = t.token(taskHealth, i, healthLight)
+	h.busy, h.out, h.path = true, 1, t.path
+	t.put(m.Slow, h.slow)
+	if t.path != proto.Dark && t.cfg.Calibration != nil { // else no scan runs, or nothing is to be seen
+		h.out++
+		t.put(m.ADC, h.light)
+	}
+}
+
+func (t *Transceiver) healthDone(now time.Duration, c *hal.Completion, module, n int) {
+	h := &t.health
+	if h.out--; h.out == 0 {
+		h.busy = false
+	}
+	if c.Err != nil {
+		return // counted; a sample that was not taken only grows old
+	}
+	s := &h.last[module]
+	if n == healthSlow {
+		s.slowAt = c.Start
+		s.millikelvin = tmp102.Millicelsius(c.Op.Msgs[1].R) + zeroCelsiusMillikelvin
+		s.railMicrowatt = railMicrowatt(ina219.Value(c.Op.Msgs[2].R), ina219.Value(c.Op.Msgs[3].R))
+		return
+	}
+	if h.path != t.path || t.sw.busy() {
+		return // of neither path
+	}
+	block := c.Op.Msgs[0].R
+	at := func(channel int) proto.MilliDBm {
+		return level(ads7138.Code16(block, channel), guardFullScale(channel))
+	}
+	s.lightAt, s.path = c.Start, h.path
+	upper := hal.GuardLoopUpper + 2*int(h.path-proto.Loopback)
+	s.upper, s.lower, s.tap = at(upper), at(upper+1), proto.NoPower
+	if h.path.External() {
+		s.tap = at(hal.GuardTap1 + int(h.path-proto.External1))
+	}
+}
+
+// railMicrowatt is the power on the heater rail for the readings of shunt and
+// bus voltage.
+func railMicrowatt(shunt, bus uint16) int32 {
+	microamp := ina219.ShuntMicrovolt(shunt) * 1000 / hal.RailShuntMilliohm
+	return int32(microamp * ina219.BusMillivolt(bus) / 1000)
+}
+
+// Samples appends the newest health samples; what was never read is absent.
+func (t *Transceiver) Samples(now time.Duration, dst []proto.Sample) []proto.Sample {
+	for i := range t.health.last {
+		s := &t.health.last[i]
+		add := func(at time.Duration, sensor proto.Sensor, value int32) {
+			dst = append(dst, proto.Sample{Bundle: t.cfg.Bundle, Module: uint8(i), Sensor: sensor, Value: value,
+				AgeMillis: uint32((now - at) / time.Millisecond)})
+		}
+		if s.slowAt != 0 {
+			add(s.slowAt, proto.SensorCase, s.millikelvin)
+			add(s.slowAt, proto.SensorRail, s.railMicrowatt)
+		}
+		if s.lightAt != 0 && s.path == t.path {
+			add(s.lightAt, proto.SensorUpperPath, int32(s.upper))
+			add(s.lightAt, proto.SensorLowerPath, int32(s.lower))
+			if s.tap != proto.NoPower {
+				add(s.lightAt, proto.SensorTxTap, int32(s.tap))
+			}
+		}
+	}
+	return dst
+}

@@ -1,0 +1,159 @@
+package ocs
+
+import (
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/ltc2688"
+	"ringlight/hal/pca9548"
+	"ringlight/hal/tca9534"
+	"ringlight/proto"
+)
+
+// scan walks the modules one after the other, so that the start of a board
+// needs little memory: each is read back, and staged where it is not right.
+type scan struct {
+	module  int
+	waiting int  // completions of this module still out
+	wrong   bool // this module is not as it should be
+	staging bool // reading back after staging
+	tries   int
+	differ  bool // some module differs and must not be touched: it carries light
+}
+
+// Numbers of a module's reads.
+const (
+	readEnable = ltc2688.Channels // above the DACs
+	readGuard  = readEnable + 1
+	readLanes  = readGuard + 1
+)
+
+// startScan reads every module back; with force it stages them all first.
+func (t *Transceiver) startScan(now time.Duration, force bool) {
+	t.scan = scan{}
+	if len(t.cfg.Calibration.Modules) != len(t.bundle.Modules) {
+		t.fault(now, -1, ErrCalibrationMismatch)
+		return
+	}
+	if force {
+		t.become(Staging)
+		t.stageModule(now)
+		return
+	}
+	t.readModule()
+}
+
+// readModule reads what the chips of the module hold.
+func (t *Transceiver) readModule() {
+	m := &t.bundle.Modules[t.scan.module]
+	op := func(bus hal.BusID, n int, msgs ...hal.Msg) {
+		t.scan.waiting++
+		t.put(bus, &hal.Op{Token: t.token(taskReadModule, t.scan.module, n), Class: hal.ClassSafety, Msgs: msgs})
+	}
+	t.scan.wrong = false
+	t.scan.waiting = 0
+	frames := appendReadBack(make([]byte, 0, readBackBytes))
+	for d, cs := range m.ChipSelects {
+		op(m.SPI, d, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: frames, R: make([]byte, len(frames))})
+	}
+	op(m.Slow, readEnable,
+		hal.Msg{Addr: m.Mux, W: pca9548.AppendSelect(nil, m.MuxChannel)},
+		hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendRead(nil, tca9534.RegConfig), R: make([]byte, 1)},
+		hal.Msg{Addr: m.Mux, W: pca9548.AppendNone(nil)})
+	for i, addr := range []uint16{m.Guard, m.LaneADC} {
+		op(m.ADC, readGuard+i,
+			hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, ads7138.RegStatus), R: make([]byte, 1)},
+			hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, ads7138.RegOversample), R: make([]byte, 1)},
+			hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, ads7138.RegOpMode), R: make([]byte, 1)})
+	}
+}
+
+// moduleRead judges one of readModule's replies.
+func (t *Transceiver) moduleRead(now time.Duration, module, n int, op *hal.Op) {
+	switch {
+	case n < hal.DACsPerMod:
+		t.scan.wrong = !staged(op.Msgs[0].R, t.cfg.Calibration.Modules[module], n) || t.scan.wrong
+	case n == readEnable:
+		t.scan.wrong = op.Msgs[1].R[0] != tca9534.ResetConfig || t.scan.wrong
+	default:
+		t.scan.wrong = !scanning(op.Msgs[0].R[0], op.Msgs[1].R[0], op.Msgs[2].R[0]) || t.scan.wrong
+	}
+	if t.scan.waiting--; t.scan.waiting > 0 {
+		return
+	}
+	switch {
+	case !t.scan.wrong:
+		t.nextModule(now)
+	case t.scan.staging:
+		t.fault(now, module, &ModuleError{Module: module, Err: ErrCodeReadBack})
+	case t.path != proto.Dark:
+		// It carries light with other codes than ours. Fail static: the light
+		// is right until it proves otherwise.
+		t.scan.differ = true
+		t.nextModule(now)
+	default:
+		if t.state != Staging {
+			t.become(Staging)
+		}
+		t.stageModule(now)
+	}
+}
+
+func (t *Transceiver) nextModule(now time.Duration) {
+	t.scan.staging = false
+	if t.scan.module++; t.scan.module < len(t.bundle.Modules) {
+		t.readModule()
+		return
+	}
+	t.become(Idle)
+	t.emit(Event{Kind: Ready, At: now, Path: t.path, Module: None, Cell: None, Lane: None})
+	if t.scan.differ {
+		t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: ErrCodeReadBack,
+			Text: "codes differ from the calibration; not touched while they carry light"})
+	}
+	if t.path != proto.Dark {
+		t.startVerify(now)
+	}
+}
+
+// stageModule writes the codes of all paths, lets the ADCs scan and the lasers
+// shine. The bundle is dark: nothing of it is seen outside.
+func (t *Transceiver) stageModule(now time.Duration) {
+	module := t.scan.module
+	m, c := &t.bundle.Modules[module], t.cfg.Calibration.Modules[module]
+	var g guard
+	codes := c.Codes
+	for k := range codes {
+		g.know(k, c.Cells[k].MilliOhm)
+		for register := range codes[k] {
+			if register == 0 || k < hal.CellMatrix {
+				codes[k][register] = g.allow(k, register, codes[k][register])
+			}
+		}
+	}
+	if g.cuts > 0 { // a calibration of ours never asks for more
+		t.limitErrors += g.cuts
+		t.fault(now, module, &ModuleError{Module: module, Err: hal.ErrOutOfRange})
+		return
+	}
+	op := func(bus hal.BusID, msgs ...hal.Msg) {
+		t.scan.waiting++
+		t.put(bus, &hal.Op{Token: t.token(taskStageModule, module, 0), Class: hal.ClassSafety, Msgs: msgs})
+	}
+	t.scan.waiting = 0
+	for d, cs := range m.ChipSelects {
+		op(m.SPI, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: appendStage(nil, d, &codes)})
+	}
+	for _, addr := range []uint16{m.Guard, m.LaneADC} {
+		op(m.ADC, scanMessages(addr, make([]byte, 0, 32))...)
+	}
+	op(m.Slow, enableMessages(m)...)
+}
+
+func (t *Transceiver) moduleStaged(now time.Duration) {
+	if t.scan.waiting--; t.scan.waiting == 0 {
+		t.scan.staging = true
+		t.readModule()
+	}
+}

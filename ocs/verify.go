@@ -1,0 +1,147 @@
+package ocs
+
+import (
+	"strconv"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/proto"
+)
+
+// How far a module's own light may lie below what its calibration saw.
+const (
+	failMilliDB    = 3000 // chosen: half the light is gone: the path is not there
+	degradeMilliDB = 400  // chosen: one lane of eight is 580
+)
+
+// verification reads the modules' own light on the path in use: the Tx tap of
+// an external path, the lane diodes in loopback. The LOS lines have told by
+// then whether there is light; this names who lacks it, and may demote a path.
+type verification struct {
+	ops     []verifyOp
+	out     int  // reads on the bus
+	again   bool // asked for once more meanwhile
+	stale   bool // the path has changed under the reads
+	path    proto.Path
+	worst   proto.MilliDBm // measured less expected
+	module  uint8          // it is about
+	lane    uint8
+	failed  bool
+	readErr error
+
+	expected, measured proto.MilliDBm // of the worst module, last finished reading
+}
+
+type verifyOp struct {
+	op  hal.Op
+	msg [1]hal.Msg
+	w   [2]byte
+	r   [ads7138.BlockBytes]byte
+}
+
+// reset drops what is under way: the path changes. What was measured is of no
+// use any more.
+func (v *verification) reset() {
+	v.again, v.stale = false, v.out > 0
+	v.expected, v.measured = proto.NoPower, proto.NoPower
+}
+
+// startVerify reads every module once; class verify lets switches go first.
+func (t *Transceiver) startVerify(now time.Duration) {
+	v := &t.verify
+	if t.cfg.Calibration == nil {
+		return
+	}
+	if v.out > 0 {
+		v.again = true
+		return
+	}
+	if v.ops == nil {
+		v.ops = make([]verifyOp, len(t.bundle.Modules))
+	}
+	v.path, v.stale, v.failed, v.readErr = t.path, false, false, nil
+	v.worst, v.module, v.lane = 0, None, None
+	v.expected, v.measured = proto.NoPower, proto.NoPower
+	for i := range v.ops {
+		o, m := &v.ops[i], &t.bundle.Modules[i]
+		addr := m.Guard
+		if v.path == proto.Loopback {
+			addr = m.LaneADC
+		}
+		o.msg[0] = hal.Msg{Addr: addr, W: ads7138.AppendReadBlock(o.w[:0], ads7138.RegRecent), R: o.r[:]}
+		o.op = hal.Op{Token: t.token(taskVerify, i, 0), Class: hal.ClassVerify, Msgs: o.msg[:]}
+		v.out++
+		t.put(m.ADC, &o.op)
+	}
+}
+
+// verified takes one module's reading.
+func (t *Transceiver) verified(now time.Duration, c *hal.Completion, module, _ int) {
+	v := &t.verify
+	v.out--
+	if c.Err != nil && v.readErr == nil {
+		v.readErr = &ModuleError{Module: module, Err: c.Err}
+	}
+	if c.Err == nil && !v.stale {
+		v.judge(t.cfg.Calibration.Modules[module], uint8(module), c.Op.Msgs[0].R)
+	}
+	if v.out > 0 {
+		return
+	}
+	switch {
+	case t.state != Idle || t.path == proto.Dark || t.sw.busy():
+	case v.stale || v.again:
+		v.again = false
+		t.startVerify(now)
+	default:
+		t.concluded(now)
+	}
+}
+
+func (v *verification) judge(m *ModuleCalibration, module uint8, block []byte) {
+	if v.path == proto.Loopback {
+		for lane := range hal.Lanes {
+			v.compare(m.LaneLoop[lane], level(ads7138.Code16(block, lane), hal.LaneFullScaleMilliDBm), module, uint8(lane))
+		}
+		return
+	}
+	which := int(v.path - proto.External1)
+	got := level(ads7138.Code16(block, hal.GuardTap1+which), hal.TapFullScaleMilliDBm)
+	v.compare(sumLevel(m.LaneTap[which][:]), got, module, None)
+}
+
+func (v *verification) compare(want, got proto.MilliDBm, module, lane uint8) {
+	if diff := got - want; v.expected == proto.NoPower || diff < v.worst {
+		v.worst, v.module, v.lane = diff, module, lane
+		v.expected, v.measured = want, got
+	}
+}
+
+// concluded says what the reads showed.
+func (t *Transceiver) concluded(now time.Duration) {
+	v := &t.verify
+	e := Event{At: now, Path: v.path, Module: v.module, Cell: None, Lane: v.lane, Expected: v.expected, Measured: v.measured, Err: v.readErr}
+	switch {
+	case v.expected == proto.NoPower: // nothing could be read
+		e.Kind, e.Text = Degraded, "own light cannot be read"
+	case v.worst < -failMilliDB:
+		e.Kind, e.Text = PathFailed, below(v.worst)
+		t.port = proto.Failed
+	case v.worst < -degradeMilliDB:
+		e.Kind, e.Text = Degraded, below(v.worst)
+	case v.readErr != nil:
+		e.Kind, e.Text = Degraded, "own light of a module cannot be read"
+	default:
+		e.Kind = Verified
+		if t.port == proto.Failed {
+			t.port = proto.Tuning
+			t.settleLight()
+		}
+	}
+	t.emit(e)
+}
+
+func below(by proto.MilliDBm) string {
+	return "own light is " + strconv.FormatFloat(float64(-by)/1000, 'f', 2, 64) + " dB below its calibration"
+}
