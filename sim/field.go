@@ -49,40 +49,41 @@ func (c *cell) bar(phase float64) float64 {
 	return c.barMean - float64(c.barSwing*detmath.Cos(phase))
 }
 
-// cross joins the fields of two ports through a cell.
-func cross(uu, ul, lu, ll, a, b complex128) (upper, lower complex128) {
-	return mul(uu, a) + mul(lu, b), mul(ul, a) + mul(ll, b)
-}
+// joint is the coefficients of one cell: [input][output], 0 = upper.
+type joint [2][2]complex128
 
 // propagate fills the matrix behind stage 0 for the phases of cells from
-// stage 1 on.
+// stage 1 on. Light from one port meets one cell of stage 1, two of stage 2,
+// the same two places of stage 3, where it meets itself again, and all four
+// cells of stage 4, one input each.
 func (p *Personality) propagate(phase *[hal.CellsPerMod]float64, g *matrix) {
-	for i := range g {
-		g[i] = [hal.Lanes]complex128{}
-		g[i][i] = 1
-	}
+	var cell [hal.MatrixStages][hal.Lanes / 2]joint
 	for stage := 1; stage < hal.MatrixStages; stage++ {
-		for row := range hal.Lanes / 2 {
+		for row := range cell[stage] {
 			k := hal.CellMatrix + 4*stage + row
-			uu, ul, lu, ll := p.cells[k].coefficients(phase[k])
-			a, b := 2*row, 2*row+1
-			for i := range g {
-				x, y := g[i][a], g[i][b]
-				if x == 0 && y == 0 {
-					continue // this input cannot come here
-				}
-				g[i][a], g[i][b] = cross(uu, ul, lu, ll, x, y)
+			c := &cell[stage][row]
+			c[0][0], c[0][1], c[1][0], c[1][1] = p.cells[k].coefficients(phase[k])
+		}
+	}
+	for i := range g {
+		var third [hal.Lanes]complex128 // fields at the inputs of stage 3
+		for o1, field := range cell[1][i/2][i&1] {
+			in := hal.MatrixWire(1, i&^1|o1)
+			for o2, c := range cell[2][in/2][in&1] {
+				third[hal.MatrixWire(2, in&^1|o2)] = mul(field, c)
 			}
 		}
-		if stage == hal.MatrixStages-1 {
-			break
-		}
-		for i := range g {
-			var next [hal.Lanes]complex128
-			for port, field := range g[i] {
-				next[hal.MatrixWire(stage, port)] = field
+		first := i / hal.HalfLanes * (hal.HalfLanes / 2) // row of the sub-network in stage 3
+		for row := first; row < first+2; row++ {
+			c := &cell[3][row]
+			a, b := third[2*row], third[2*row+1]
+			for o3 := range 2 {
+				field := mul(a, c[0][o3]) + mul(b, c[1][o3])
+				in := hal.MatrixWire(3, 2*row+o3)
+				last := &cell[4][in/2][in&1]
+				g[i][in&^1] = mul(field, last[0])
+				g[i][in|1] = mul(field, last[1])
 			}
-			g[i] = next
 		}
 	}
 }

@@ -273,3 +273,40 @@ func TestHeaterStepInFlight(t *testing.T) {
 		t.Errorf("arrived at %.4f, want 0.2", last)
 	}
 }
+
+// The short way through the matrix must be the long one.
+// Method: a unit into each port of stage 1, cell by cell through hal's wiring.
+func TestPropagateKnowsTheWiring(t *testing.T) {
+	p := Catalogue(13, 1)[0]
+	var phase [hal.CellsPerMod]float64
+	for k := range phase {
+		phase[k] = between(derive(1, uint64(k)), -pi, pi)
+	}
+	var short matrix
+	p.propagate(&phase, &short)
+	for i := range hal.Lanes {
+		var at [hal.Lanes]complex128
+		at[i] = 1
+		for stage := 1; stage < hal.MatrixStages; stage++ {
+			for row := range hal.Lanes / 2 {
+				k := hal.CellMatrix + 4*stage + row
+				uu, ul, lu, ll := p.cells[k].coefficients(phase[k])
+				a, b := at[2*row], at[2*row+1]
+				at[2*row], at[2*row+1] = uu*a+lu*b, ul*a+ll*b
+			}
+			if stage == hal.MatrixStages-1 {
+				break
+			}
+			var next [hal.Lanes]complex128
+			for port, field := range at {
+				next[hal.MatrixWire(stage, port)] = field
+			}
+			at = next
+		}
+		for o := range at {
+			if d := at[o] - short[i][o]; norm2(d) > 1e-28 {
+				t.Errorf("port %d to output %d: %v, want %v", i, o, short[i][o], at[o])
+			}
+		}
+	}
+}
