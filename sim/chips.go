@@ -287,7 +287,7 @@ func (c *railChip) read(w *World, m *module, r []byte) {
 		// The newest conversion averages the current over its time.
 		length := ina219.ConversionMicros(config) * 1000
 		end := int64(w.now) / length * length
-		uv := m.railOver(end-length, end)*hal.RailShuntMilliohm + float64(railNoiseMicrovolt*normal(derive(derive(m.seed, seedRail), uint64(end))))
+		uv := float64(m.railOver(end-length, end)*hal.RailShuntMilliohm) + float64(railNoiseMicrovolt*normal(derive(derive(m.seed, seedRail), uint64(end))))
 		full := float64(ina219.FullScaleMicrovolt(config))
 		shunt := int64(min(max(uv, -full), full)) / ina219.ShuntStepMicrovolt
 		v = uint16(int16(shunt))
