@@ -165,6 +165,12 @@ func (p *Planner) onAck(n *nodeView, m *proto.Ack) {
 }
 
 func (p *Planner) onPrepared(n *nodeView, m *proto.Ack) {
+	if (decided{m.Term, m.Generation, m.Plan}) == n.want.decided && n.pending() && m.Code != proto.OK && m.Code != proto.Duplicate {
+		// It lost what it had staged, and moved: the committed share will not
+		// do any more, however often it is sent.
+		p.tellAnew(n, fmt.Sprintf("node %d refuses generation %d sent again: %s %s", n.id, n.want.gen, m.Code, m.Reason))
+		return
+	}
 	if p.state != preparing || m.Term != p.txn.term || m.Generation != p.txn.gen || m.Plan != p.txn.plan {
 		return
 	}
@@ -312,7 +318,7 @@ func (p *Planner) sweep() {
 			continue
 		}
 		p.judge(n)
-		if n.unassigned || n.want.term != p.term {
+		if n.unassigned || n.want.term != p.term || n.want.payload == nil {
 			continue // a new generation tells it
 		}
 		if n.resendAt <= p.now {

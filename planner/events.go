@@ -113,8 +113,6 @@ func (p *Planner) onEvent(n *nodeView, m *proto.Event) {
 		c.restarted(n.report)
 	}
 	switch {
-	case c.last == 0 && c.session == 0:
-		p.takeEvent(n, m) // whatever was before, we cannot know
 	case m.Seq <= c.last:
 		p.ackLater(n)
 	case m.Seq == c.last+1:
@@ -172,10 +170,13 @@ func (p *Planner) checkGaps() {
 			p.log.gapAt = min(p.log.gapAt, n.events.gapSince+gapPatience)
 			continue
 		}
-		missing := n.events.ahead[0].Seq - n.events.last - 1
-		p.log.gaps += missing
-		p.note(Error, "events are missing", note{Rule: "gap", Node: int64(n.id), Ring: n.ring,
-			Text: fmt.Sprintf("events %d to %d did not come in %d s", n.events.last+1, n.events.ahead[0].Seq-1, int(gapPatience.Seconds()))})
+		// What a node that we know nothing of told before went to another
+		// planner; what it had not delivered yet has been sent again by now.
+		if n.events.last != 0 || n.events.session != 0 {
+			p.log.gaps += n.events.ahead[0].Seq - n.events.last - 1
+			p.note(Error, "events are missing", note{Rule: "gap", Node: int64(n.id), Ring: n.ring,
+				Text: fmt.Sprintf("events %d to %d did not come in %d s", n.events.last+1, n.events.ahead[0].Seq-1, int(gapPatience.Seconds()))})
+		}
 		n.events.last = n.events.ahead[0].Seq - 1
 		n.events.gapSince = p.now
 		p.drain(n)

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,7 +191,13 @@ func (w *fleet) copies() int {
 // run lets time pass until d is over.
 func (w *fleet) run(d time.Duration) {
 	end := w.now + d
-	for {
+	for steps, at := 0, w.now; ; steps++ {
+		if w.now != at {
+			steps, at = 0, w.now
+		}
+		if steps > 1000 {
+			w.t.Fatalf("the planner wants ticks without end at %v: %s", w.now, w.show())
+		}
 		for len(w.up) > 0 {
 			at := 0
 			if w.chaos > 0 && w.rng.Float64() < w.chaos {
@@ -429,7 +436,7 @@ func (w *fleet) report(n *fakeNode) {
 	}
 	if n.lastSent != nil {
 		r.Seq = n.lastSent.Seq
-		if fmt.Sprint(*r) == fmt.Sprint(*n.lastSent) {
+		if reflect.DeepEqual(r, n.lastSent) {
 			return
 		}
 	}
@@ -460,15 +467,19 @@ func (w *fleet) toAgents(pk proto.Packet) {
 	case proto.TopicPlanner:
 		var m proto.PlannerState
 		must(&m)
+		news := false
 		for i := range w.nodes {
 			if n := &w.nodes[i]; here(n) {
+				news = news || n.seen < m.Term || n.mode == proto.ModeDeaf
 				n.seen = max(n.seen, m.Term)
 				if n.mode == proto.ModeDeaf {
 					n.mode = proto.ModeService
 				}
 			}
 		}
-		w.light()
+		if news {
+			w.light()
+		}
 	case proto.TopicDesired:
 		m := new(proto.Desired)
 		must(m)

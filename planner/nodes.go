@@ -303,16 +303,20 @@ func (p *Planner) judge(n *nodeView) {
 	if p.state == gathering || n.unassigned || !n.pending() || n.report == nil {
 		return
 	}
-	switch {
-	case n.ring == 0 && (n.want.term != p.term || n.want.decided != p.idleDecision):
-		n.unassigned = true
-		p.replan(debounce)
-	case n.ring != 0 && n.want.term != p.term:
-		if r := p.ring(n.ring); !r.renew {
-			r.renew = true
-			p.note(Info, "ring is to be told again", note{Rule: "renew", Node: int64(n.id), Ring: r.id,
-				Text: fmt.Sprintf("node %d is not at generation %d and our term has moved on since", n.id, n.want.gen)})
-		}
-		p.replan(debounce)
+	// An adopted target has no bytes to send again.
+	if n.want.term != p.term || n.want.payload == nil || n.ring == 0 && n.want.decided != p.idleDecision {
+		p.tellAnew(n, fmt.Sprintf("node %d is not at generation %d, which is of another term or planner", n.id, n.want.gen))
 	}
+}
+
+// tellAnew asks for a generation that tells a node where it stands, its whole
+// ring with it.
+func (p *Planner) tellAnew(n *nodeView, why string) {
+	if r := p.ring(n.ring); r == nil {
+		n.unassigned = true
+	} else if !r.renew {
+		r.renew = true
+		p.note(Info, "ring is to be told again", note{Rule: "renew", Node: int64(n.id), Ring: r.id, Text: why})
+	}
+	p.replan(debounce)
 }

@@ -58,8 +58,8 @@ func (p *Planner) propose() *proposal {
 	running := make([]ring.Group, len(p.rings))
 	for i, r := range p.rings {
 		running[i] = ring.Group{ID: r.id, Nodes: r.nodes, Frozen: p.frozen(r)}
-		if r.hurtAt != 0 && running[i].Frozen {
-			p.replan(max(0, r.hurtAt+settleWait-p.now))
+		if wait := r.hurtAt + settleWait - p.now; r.hurtAt != 0 && wait > 0 {
+			p.replan(wait)
 		}
 	}
 	m := ring.Mend{
