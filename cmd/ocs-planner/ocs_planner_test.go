@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+)
+
+// What is not acceptable exits 2, names the field and the limit, and leaves
+// nothing behind.
+func TestBadCommandLines(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(name, text string) string {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	for _, c := range []struct {
+		args, says string
+	}{
+		{"", "usage"},
+		{"walk", "unknown command"},
+		{"run -nodes 3", "nodes"},
+		{"run extra", `unexpected "extra"`},
+		{"run -broker mqtt://192.0.2.1", "-insecure"},
+		{"run -broker tcp://127.0.0.1", "broker"},
+		{"run -broker mqtt://127.0.0.1:1 -listen 127.0.0.1:0", "listen"},
+		{"run -listen 0.0.0.0:18830", "loopback"},
+		{"run -state= -listen 127.0.0.1:0", "state"},
+		{"run -fabric-file nowhere.json", "fabric-file"},
+		{"run -fabric-file " + write("bad.json", `{"name":"f1","colour":"blue"}`), "colour"},
+		{"run -fabric-file " + write("tp.json", strings.Replace(string(fabric.Default().Encode()), `"tp": 32`, `"tp": 31`, 1)), "tp"},
+		{"run -ca x -broker mqtt://127.0.0.1", "mqtts"},
+	} {
+		var out, errs bytes.Buffer
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // one that is accepted by mistake would run for ever
+		defer cancel()
+		code := run(ctx, strings.Fields(c.args), terminal{strings.NewReader(""), &out, &errs})
+		if code != exitUsage || !strings.Contains(errs.String(), c.says) || out.Len() > 0 {
+			t.Errorf("%s: exit %d, %q, want 2 and %q; stdout %q", c.args, code, errs.String(), c.says, out.String())
+		}
+	}
+	if found, _ := filepath.Glob("*.db"); len(found) > 0 {
+		t.Errorf("left behind: %v", found)
+	}
+}
+
+func TestErrorsAsJSON(t *testing.T) {
+	var out bytes.Buffer
+	code := run(context.Background(), []string{"run", "-json", "-broker", "mqtt://192.0.2.1"}, terminal{nil, &out, io.Discard})
+	var got struct {
+		Error struct{ Code, Field, Limit, Message string }
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != exitUsage || got.Error.Field != "broker" ||
+		got.Error.Limit == "" || got.Error.Code != "invalid" || got.Error.Message == "" {
+		t.Errorf("exit %d, %s, %v", code, out.String(), err)
+	}
+}
+
+// start runs a command and gives its output line by line.
+func start(t *testing.T, args ...string) (lines chan string, stop func() int) {
+	t.Helper()
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan int, 1)
+	var errs bytes.Buffer
+	go func() {
+		done <- run(ctx, args, terminal{nil, w, &errs})
+		w.CloseWithError(io.EOF)
+	}()
+	lines = make(chan string, 100)
+	go func() {
+		defer close(lines)
+		dec := json.NewDecoder(r)
+		for {
+			var line json.RawMessage
+			if dec.Decode(&line) != nil {
+				return
+			}
+			lines <- string(line)
+		}
+	}()
+	return lines, func() int {
+		cancel()
+		code := <-done
+		if code != exitDone {
+			t.Log(errs.String())
+		}
+		return code
+	}
+}
+
+// Without flags but a place: the default fabric and the embedded broker; the
+// second start has a higher term and the same planner; a signal ends with 0.
+func TestRunTwice(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "planner.db")
+	var last struct {
+		Fabric        string
+		Nodes, K, TP  int
+		Planner, Term uint64
+		Broker        string
+	}
+	for term := uint64(1); term <= 2; term++ {
+		was := last.Planner
+		lines, stop := start(t, "run", "-json", "-listen", "127.0.0.1:0", "-state", state)
+		if err := json.Unmarshal([]byte(<-lines), &last); err != nil {
+			t.Fatal(err)
+		}
+		if last.Fabric != "f1" || last.Nodes != 64 || last.K != 2 || last.TP != 32 || last.Term != term || term == 2 && last.Planner != was {
+			t.Errorf("start %d: %+v", term, last)
+		}
+		if code := stop(); code != exitDone {
+			t.Errorf("exit %d", code)
+		}
+	}
+	// The store knows its fabric; another one is refused.
+	other, err := fabric.New(fabric.Params{Name: "f1", Nodes: 16, GPUsPerNode: 4, K: 2, TP: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	code := run(context.Background(), []string{"run", "-fabric-file", "-", "-listen", "127.0.0.1:0", "-state", state},
+		terminal{bytes.NewReader(other.Encode()), io.Discard, &errs})
+	if code != exitUsage || !strings.Contains(errs.String(), "fabric") {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+}
+
+// What was attempted and failed exits 1.
+func TestPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var errs bytes.Buffer
+	code := run(context.Background(), []string{"run", "-listen", l.Addr().String(), "-state", filepath.Join(t.TempDir(), "p.db")},
+		terminal{nil, io.Discard, &errs})
+	if code != exitFailed || !strings.Contains(errs.String(), "in use") {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+}
+
+func TestHelpHasAnExample(t *testing.T) {
+	for _, args := range [][]string{{"run", "-h"}, {"-h"}} {
+		var out bytes.Buffer
+		if code := run(context.Background(), args, terminal{nil, &out, io.Discard}); code != exitDone || !strings.Contains(out.String(), "ocs-planner run") {
+			t.Errorf("%v: exit %d, %s", args, code, out.String())
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/planner/server"
+	"ringlight/proto"
+)
+
+// maxFabricFile bounds what is read; 10,000 nodes take some 3 MB.
+const maxFabricFile = 64 << 20
+
+type runFlags struct {
+	fabricFile string
+	json       bool
+	server     server.Config
+}
+
+func parseRun(args []string, t terminal) (*runFlags, error) {
+	f := &runFlags{}
+	fs := flag.NewFlagSet("ocs-planner run", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&f.fabricFile, "fabric-file", "", "fabric description, JSON, - = stdin (default: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32)")
+	fs.StringVar(&f.server.Listen, "listen", "", "address of the embedded broker (default 127.0.0.1:18830)")
+	fs.StringVar(&f.server.Broker, "broker", "", "use this broker, mqtt://host:port or mqtts://host:port, instead of the embedded one")
+	fs.StringVar(&f.server.State, "state", "./ocs-planner.db", "file of the store")
+	fs.StringVar(&f.server.CAFile, "ca", "", "PEM file of the certificate authority, for mqtts")
+	fs.StringVar(&f.server.CertFile, "cert", "", "PEM file of the own certificate, for mqtts")
+	fs.StringVar(&f.server.KeyFile, "key", "", "PEM file of its key, for mqtts")
+	fs.BoolVar(&f.server.Insecure, "insecure", false, "allow mqtt, in the clear, beyond loopback")
+	fs.BoolVar(&f.json, "json", false, "log and report errors as JSON, one object per line")
+	fs.Usage = func() {
+		out := fs.Output()
+		fmt.Fprintln(out, "usage: ocs-planner run [flags]")
+		fs.PrintDefaults()
+		fmt.Fprintln(out, "example: ocs-planner run -broker mqtt://127.0.0.1:1883 -state /var/lib/ocs-planner.db")
+	}
+	switch err := fs.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fs.SetOutput(t.out)
+		fs.Usage()
+		return f, err
+	case err != nil:
+		return f, usageError{err}
+	case fs.NArg() > 0:
+		return f, usagef("unexpected %q", fs.Arg(0))
+	}
+	if f.server.Listen == "" && f.server.Broker == "" {
+		f.server.Listen = "127.0.0.1:18830"
+	}
+	return f, nil
+}
+
+func runPlanner(ctx context.Context, args []string, t terminal) error {
+	f, err := parseRun(args, t)
+	if err == nil {
+		err = f.run(ctx, t)
+	}
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	err = classify(err)
+	if f.json {
+		reportJSON(t.out, err)
+	}
+	return err
+}
+
+func (f *runFlags) run(ctx context.Context, t terminal) error {
+	if f.fabricFile != "" {
+		var err error
+		if f.server.Fabric, err = readFabric(f.fabricFile, t.in); err != nil {
+			return err
+		}
+	}
+	f.server.Log = slog.New(slog.NewTextHandler(t.err, nil))
+	if f.json {
+		f.server.Log = slog.New(slog.NewJSONHandler(t.err, nil))
+	}
+	f.server.Ready = func(broker string, start planner.Config) { f.announce(t.out, broker, start) }
+	return server.Run(ctx, f.server)
+}
+
+// announce tells the effective configuration.
+func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) {
+	fab := start.Fabric
+	if f.json {
+		_ = json.NewEncoder(out).Encode(map[string]any{"version": version, "fabric": fab.Name, "nodes": fab.Nodes,
+			"gpus_per_node": fab.GPUsPerNode, "k": fab.K, "tp": fab.TP, "spares": fab.Spares, "topology": fab.Topology,
+			"planner": start.PlannerID, "term": start.Term, "broker": broker, "state": f.server.State})
+		return
+	}
+	fmt.Fprintf(out, "fabric   %s: %d nodes x %d GPUs, K=%d, TP-%d, %d spares, %s\n", fab.Name, fab.Nodes, fab.GPUsPerNode, fab.K, fab.TP, fab.Spares, fab.Topology)
+	fmt.Fprintf(out, "planner  %d term %d, state %s\nbroker   %s\n", start.PlannerID, start.Term, f.server.State, broker)
+}
+
+func readFabric(name string, stdin io.Reader) (*fabric.Fabric, error) {
+	in := stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, usagef("fabric-file: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxFabricFile+1))
+	if err != nil {
+		return nil, usagef("fabric-file: %w", err)
+	}
+	if len(text) > maxFabricFile {
+		return nil, usagef("fabric-file: more than %d bytes", maxFabricFile)
+	}
+	f, err := fabric.Parse(text)
+	if err != nil {
+		return nil, usagef("fabric-file: %w", err)
+	}
+	return f, nil
+}
+
+// classify marks what the configuration is to blame for.
+func classify(err error) error {
+	var wire *proto.Error
+	var described *fabric.Error
+	if errors.As(err, &wire) || errors.As(err, &described) {
+		return usageError{err}
+	}
+	return err
+}
+
+// reportJSON tells a failure on stdout as well.
+func reportJSON(out io.Writer, err error) {
+	code, field, limit := "failed", "", ""
+	var usage usageError
+	if errors.As(err, &usage) {
+		code = "usage"
+	}
+	var wire *proto.Error
+	var described *fabric.Error
+	switch {
+	case errors.As(err, &wire):
+		code, field, limit = wire.Code.String(), wire.Field, wire.Limit
+	case errors.As(err, &described):
+		code, field, limit = "invalid", described.Field, described.Limit
+	case errors.Is(err, server.ErrGaveWay):
+		code, field = "gave_way", "planner"
+	}
+	_ = json.NewEncoder(out).Encode(map[string]any{"error": map[string]string{
+		"code": code, "field": field, "limit": limit, "message": err.Error()}})
+}
