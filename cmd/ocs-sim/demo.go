@@ -64,7 +64,7 @@ func demo(ctx context.Context, args []string) error {
 	if cfg.Hold {
 		cfg.Listen = holdAddress
 	}
-	level := slog.LevelWarn
+	level := slog.LevelError // what goes wrong here is the story itself
 	if *verbose {
 		level = slog.LevelInfo
 	}

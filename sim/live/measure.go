@@ -66,9 +66,9 @@ func (s *stage) before(st *station) (*struck, error) {
 				continue
 			}
 			port, ok := sidePort(&r.Rings[0], side)
+			port.Node = other.id
 			// Both ends of a link in use have light.
 			if far, _, there := s.fabric.At(port); ok && there && s.world.Lit(simPort(port)) && s.world.Lit(simPort(far)) {
-				port.Node = other.id
 				f.ends = append(f.ends, end{other, port, side.Side})
 			}
 		}
