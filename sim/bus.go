@@ -219,7 +219,7 @@ func (w *World) spi(b *board, id hal.BusID, msg *hal.Msg) {
 			}
 		}
 		if changed != 0 && w.drive(b, m, s.dac, changed, b.bundles[s.bundle].nets) {
-			w.lightChanged(b, s.bundle)
+			w.moduleChanged(b, s.bundle, 1<<s.module)
 		}
 	}
 }

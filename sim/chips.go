@@ -42,7 +42,7 @@ func (w *World) listen(b *board, id hal.BusID, c *chip, in []byte, more bool) in
 			m := &b.bundles[c.bundle].modules[c.module]
 			if pins := s.enable.pins(); pins != m.enable {
 				m.enable = pins
-				w.lightChanged(b, c.bundle)
+				w.moduleChanged(b, c.bundle, 1<<c.module)
 			}
 		}
 	}

@@ -207,7 +207,7 @@ func (w *World) setFault(id BoardID, f Fault, broken bool) error {
 	case DriftWalk:
 		m.planted.walk, m.epoch = broken, 0
 	}
-	w.lightChanged(b, f.Bundle)
+	w.moduleChanged(b, f.Bundle, 1<<f.Module)
 	if f.Kind == DiodeDead && f.Path != hal.LOSLoopback {
 		w.follow(b, f.Bundle, f.Path)
 	}

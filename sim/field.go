@@ -55,8 +55,8 @@ type joint [2][2]complex128
 // propagate fills the matrix behind stage 0 for the phases of cells from
 // stage 1 on. Light from one port meets one cell of stage 1, two of stage 2,
 // the same two places of stage 3, where it meets itself again, and all four
-// cells of stage 4, one input each.
-func (p *Personality) propagate(phase *[hal.CellsPerMod]float64, g *matrix) {
+// cells of stage 4, one input each. Only the ports in the mask are filled.
+func (p *Personality) propagate(phase *[hal.CellsPerMod]float64, ports uint8, g *matrix) {
 	var cell [hal.MatrixStages][hal.Lanes / 2]joint
 	for stage := 1; stage < hal.MatrixStages; stage++ {
 		for row := range cell[stage] {
@@ -66,6 +66,9 @@ func (p *Personality) propagate(phase *[hal.CellsPerMod]float64, g *matrix) {
 		}
 	}
 	for i := range g {
+		if ports>>i&1 == 0 {
+			continue
+		}
 		var third [hal.Lanes]complex128 // fields at the inputs of stage 3
 		for o1, field := range cell[1][i/2][i&1] {
 			in := hal.MatrixWire(1, i&^1|o1)
@@ -87,6 +90,18 @@ func (p *Personality) propagate(phase *[hal.CellsPerMod]float64, g *matrix) {
 		}
 	}
 }
+
+// portsOf are the ports of stage 1 to which light in these lanes comes.
+func portsOf(in *[hal.Lanes]float64) (ports uint8) {
+	for row := range hal.Lanes / 2 {
+		if in[2*row] != 0 || in[2*row+1] != 0 {
+			ports |= 1<<hal.MatrixWire(0, 2*row) | 1<<hal.MatrixWire(0, 2*row+1)
+		}
+	}
+	return ports
+}
+
+const allPorts = 0xFF
 
 // gramOf weighs a matrix with the diodes' responses.
 func gramOf(g *matrix, diode *[hal.Lanes]float64, out *gram) {

@@ -112,29 +112,38 @@ func (w *World) look(b *board, m *module, tr *trace) {
 	}
 }
 
-// lightChanged follows the light of a bundle to every comparator that sees it.
-func (w *World) lightChanged(b *board, bundle int) {
+// lightChanged follows the light of a whole bundle to every comparator that
+// sees it.
+func (w *World) lightChanged(b *board, bundle int) { w.moduleChanged(b, bundle, allModules) }
+
+// moduleChanged does it for the modules in the mask; what the others are
+// expected to do stands.
+func (w *World) moduleChanged(b *board, bundle int, mask uint32) {
 	bu := &b.bundles[bundle]
 	moving := false
 	for i := range bu.modules {
-		m := &bu.modules[i]
-		w.look(b, m, &w.traces[i])
-		moving = moving || m.moving != nil
+		if mask>>i&1 != 0 {
+			m := &bu.modules[i]
+			w.look(b, m, &w.traces[i])
+			moving = moving || m.moving != nil
+		}
 	}
 	if moving && !bu.settling {
 		bu.settling = true
 		w.push(event{at: w.now + settleCheck, kind: evSettle, board: int32(b.id), place: uint16(bundle)})
 	}
-	w.followTraces(b, bundle, hal.LOSLoopback, nil)
+	w.followTraces(b, bundle, hal.LOSLoopback, nil, mask)
 	for ext := range bu.ends {
 		e := &bu.ends[ext]
 		if e.peer == nil {
 			continue
 		}
 		back := &e.peer.bundles[e.bundle].ends[e.ext]
-		w.followTraces(e.peer, e.bundle, hal.LOSExternal1+e.ext, back)
+		w.followTraces(e.peer, e.bundle, hal.LOSExternal1+e.ext, back, mask)
 	}
 }
+
+const allModules = 1<<hal.MaxModules - 1
 
 // settleCheck is when a bundle's heaters are looked at again, to forget the
 // way they took: beyond calm and the longest ADC window.
@@ -152,25 +161,35 @@ func (w *World) follow(b *board, bundle, path int) {
 	for i := range src.modules {
 		w.look(e.peer, &src.modules[i], &w.traces[i])
 	}
-	w.followTraces(b, bundle, path, e)
+	w.followTraces(b, bundle, path, e, allModules)
 }
 
-// followTraces finds the crossings that the traces of the source modules make
-// at a comparator; end is the receiving fibre end, nil for the loopback.
-func (w *World) followTraces(b *board, bundle, path int, end *fibreEnd) {
+// followTraces finds the crossings that the traces of the source modules in the
+// mask make at a comparator; end is the receiving fibre end, nil for the
+// loopback.
+func (w *World) followTraces(b *board, bundle, path int, end *fibreEnd, mask uint32) {
 	bu := &b.bundles[bundle]
 	c := &bu.los[path]
 	w.commit(c)
 	found := w.found[:0]
+	for _, x := range c.pending[c.next:] {
+		if mask>>(x.bit/2)&1 == 0 {
+			found = append(found, x)
+		}
+	}
 	for i := range bu.modules {
+		if mask>>i&1 == 0 {
+			continue
+		}
 		tr := &w.traces[i]
 		var value [gridMax][2]float64
 		n := tr.n
+		at := tr.at[:n]
 		switch {
 		case end == nil:
 			value = tr.loop
 		case end.cut || i >= len(end.peer.bundles[end.bundle].modules):
-			n = 1
+			at = []int64{int64(w.now)} // dark from now on
 		default:
 			diode := bu.modules[i].rxDiodes(path - hal.LOSExternal1)
 			src := &end.peer.bundles[end.bundle].modules[i]
@@ -179,7 +198,7 @@ func (w *World) followTraces(b *board, bundle, path int, end *fibreEnd) {
 			}
 		}
 		for half := range 2 {
-			found = c.cross(found, uint8(2*i+half), tr.at[:n], &value, half)
+			found = c.cross(found, uint8(2*i+half), at, &value, half)
 		}
 	}
 	w.found = found

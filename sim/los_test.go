@@ -275,3 +275,65 @@ func TestTruthAboutLinks(t *testing.T) {
 		t.Error("a port without a fibre has a far end")
 	}
 }
+
+// A register written in one module must not disturb what the light of the
+// others is about to do.
+// Method: a bundle switches; while its heaters move, a matrix cell of one
+// module gets another code. The far line must come up all the same, once, and
+// a module that is then darkened alone must take it down.
+func TestModulesAreFollowedApart(t *testing.T) {
+	r, a, z := pair(t, 8, Fibre{})
+	r.latch(a, 1, pathLoopback)
+	r.run(5 * time.Millisecond)
+	r.latch(a, 1, pathExternal1)
+	m := &r.w.boards[a].bundles[1].modules[3]
+	for i := range 10 {
+		r.run(3 * time.Microsecond)
+		r.w.setLevel(m, hal.CellMatrix+9, m.level[hal.CellMatrix+9]+0.01*float64(1+i))
+		r.w.moduleChanged(r.w.boards[a], 1, 1<<3)
+	}
+	from := r.w.Now()
+	r.run(5 * time.Millisecond)
+	far := Port{z, 0, hal.LOSExternal1}
+	if _, n := r.lastEdge(z, 0, hal.LOSExternal1, from); n != 1 || !r.w.Lit(far) || !r.line(z, 0, hal.LOSExternal1) {
+		t.Errorf("%d edges, lit %v, line %v", n, r.w.Lit(far), r.line(z, 0, hal.LOSExternal1))
+	}
+	for l := range hal.HalfLanes {
+		if err := r.w.Inject(a, Fault{Kind: LaserDead, Bundle: 1, Module: 3, Index: l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.w.Lit(far) {
+		t.Error("a dark half of one module was not followed")
+	}
+}
+
+// A bundle that faces a smaller one must stay dark: its last modules get no
+// light.
+func TestSmallerPeerIsDark(t *testing.T) {
+	r, small := newRig(t, 1, 4), newRig(t, 1, 2)
+	a := r.board(1)
+	z, err := r.w.AddBoard(BoardConfig{Board: small.hw, Seed: 2, Powered: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.w.Connect(Port{a, 0, hal.LOSExternal1}, Port{z, 0, hal.LOSExternal1}, Fibre{}); err != nil {
+		t.Fatal(err)
+	}
+	r.on(a)
+	r.perfect(a, 0)
+	r.latch(a, 0, pathExternal1)
+	big := r.hw
+	r.hw = small.hw
+	r.on(z)
+	r.perfect(z, 0)
+	r.latch(z, 0, pathExternal1)
+	r.hw = big
+	r.run(5 * time.Millisecond)
+	if r.w.Lit(Port{a, 0, hal.LOSExternal1}) {
+		t.Error("two modules light four")
+	}
+	if !r.w.Lit(Port{z, 0, hal.LOSExternal1}) {
+		t.Error("four modules do not light two")
+	}
+}

@@ -118,7 +118,7 @@ func (m *module) loop(t int64, lit *light, phase *[hal.CellsPerMod]float64, d *d
 		var mat matrix
 		var g gram
 		m.phases(t, behind, hal.CellsPerMod, phase, d)
-		m.per.propagate(phase, &mat)
+		m.per.propagate(phase, portsOf(&lit.in), &mat)
 		diode := m.loopDiodes()
 		gramOf(&mat, &diode, &g)
 		return m.per.halves(&g, phase, &lit.in)
@@ -126,7 +126,7 @@ func (m *module) loop(t int64, lit *light, phase *[hal.CellsPerMod]float64, d *d
 	if !m.gramOK {
 		var mat matrix
 		m.phases(t, behind, hal.CellsPerMod, phase, d)
-		m.per.propagate(phase, &mat)
+		m.per.propagate(phase, allPorts, &mat)
 		diode := m.loopDiodes()
 		gramOf(&mat, &diode, &m.gram)
 		m.gramOK = true
@@ -139,7 +139,7 @@ func (m *module) loopLanes(t int64, lit *light, phase *[hal.CellsPerMod]float64,
 	if !lit.any {
 		return sum
 	}
-	h := m.matrixRoutes(t, phase, d)
+	h := m.matrixRoutes(t, portsOf(&lit.in), phase, d)
 	diode := m.loopDiodes()
 	for i, p := range lit.in {
 		if p == 0 {
@@ -152,10 +152,10 @@ func (m *module) loopLanes(t int64, lit *light, phase *[hal.CellsPerMod]float64,
 	return sum
 }
 
-func (m *module) matrixRoutes(t int64, phase *[hal.CellsPerMod]float64, d *decay) [hal.Lanes][hal.Lanes]float64 {
+func (m *module) matrixRoutes(t int64, ports uint8, phase *[hal.CellsPerMod]float64, d *decay) [hal.Lanes][hal.Lanes]float64 {
 	var mat matrix
 	m.phases(t, hal.CellMatrix, hal.CellsPerMod, phase, d)
-	m.per.propagate(phase, &mat)
+	m.per.propagate(phase, ports, &mat)
 	return m.per.routes(&mat, phase)
 }
 

@@ -166,7 +166,7 @@ const strangerShare = 0.1
 func (m *module) swaps(t int64) bool {
 	var phase [hal.CellsPerMod]float64
 	d := decay{age: -1}
-	h := m.matrixRoutes(t, &phase, &d)
+	h := m.matrixRoutes(t, allPorts, &phase, &d)
 	for o := range hal.Lanes {
 		same, other := 0.0, 0.0
 		for i := range hal.Lanes {
