@@ -73,6 +73,9 @@ func TestClipKeepsCharactersWhole(t *testing.T) {
 	if got := Clip(s); got != s[:MaxText-1] {
 		t.Errorf("%d bytes", len(got))
 	}
+	if got := Clip("a\xffb"); got != "a\uFFFDb" {
+		t.Errorf("%q", got)
+	}
 	if got := Clip("short"); got != "short" {
 		t.Error(got)
 	}

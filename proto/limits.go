@@ -1,5 +1,10 @@
 package proto
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 // Limits of the wire. A receiver refuses what exceeds them and names the one
 // exceeded; a sender's Encode refuses it first.
 const (
@@ -20,9 +25,12 @@ const (
 	maxLedger     = 1<<32 - 1  // microseconds in all: TotalMicros must not wrap
 )
 
-// Clip shortens a text to MaxText bytes without tearing a character, so that
-// a long reason never keeps a message from leaving.
+// Clip shortens a text to MaxText bytes without tearing a character and
+// replaces what is not UTF-8, so that no reason keeps a message from leaving.
 func Clip(s string) string {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
 	if len(s) <= MaxText {
 		return s
 	}
