@@ -1,23 +1,339 @@
 package ocs
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/ltc2688"
+	"ringlight/mzi"
+	"ringlight/proto"
 )
 
-// OPTICS: yours. The hooks below are what transceiver.go calls. On success set
-// t.cfg.Calibration, t.cal = nil, t.become(Staging) and t.startScan(now, true)
-// (which stages every module, verifies and emits Ready).
-type calibrating struct{}
+// The cells as the search knows them are the cells of the board.
+var (
+	_ [hal.CellsPerMod - mzi.Cells]struct{}
+	_ [mzi.Cells - hal.CellsPerMod]struct{}
+	_ [hal.CellMatrix - mzi.CellMatrix]struct{}
+	_ [mzi.CellMatrix - hal.CellMatrix]struct{}
+)
 
-// Calibrate starts to find every cell of every module from nothing.
-func (t *Transceiver) Calibrate(now time.Duration) error { return ErrNotReady }
+// calStep is where a calibration stands.
+type calStep uint8
 
-func (c *calibrating) due(t *Transceiver, now time.Duration) {}
+const (
+	calPrepare calStep = iota // every module dark and cold, its ADCs scanning
+	calLight                  // the bundle's lasers get their supply; each module's lane enables hold them
+	calSearch                 // every module is searched, all at the same time
+	calSquelch                // the supply goes again
+	calStage                  // the codes found go to the DACs, the lasers may shine
+	calTiming                 // detect and switch times, on the bundle's own loopback
+	calDark                   // the end: squelched
+)
 
-func (c *calibrating) next() time.Duration { return Never }
+var calNames = [...]string{"prepare", "light", "search", "squelch", "stage", "timing", "dark"}
 
-func (c *calibrating) completed(t *Transceiver, now time.Duration, done *hal.Completion, n int) {}
+// calibrating finds every cell of every module of a bundle that is dark. The
+// modules are searched at the same time: most of a measurement is waiting, and
+// the buses have room for the rest.
+type calibrating struct {
+	started time.Duration
+	now     time.Duration // of the last turn
+	step    calStep
+	probes  []probe
+	timing  timing
+	latch   latchAct
+	result  *Calibration
+	failure error
+	module  int // of failure
+	cell    int
+}
 
-func (c *calibrating) progress(t *Transceiver) Progress { return Progress{} }
+// Calibrate finds every cell of the bundle's modules from nothing. The bundle
+// must be dark, and stays dark for its peers: one lane of a module shines at a
+// time, which no LOS line takes for light, and later only its own loopback.
+// Calibrated or CalibrationFailed tells the end.
+func (t *Transceiver) Calibrate(now time.Duration) error {
+	switch {
+	case t.state == Calibrating:
+		return ErrBusy
+	case t.state == Faulted:
+		return ErrOutOfService
+	case t.state != Idle || t.sw.busy():
+		return ErrNotReady
+	case t.path != proto.Dark || t.target != proto.Dark:
+		return ErrCarriesLight
+	}
+	c := &calibrating{started: now, now: now, module: None, cell: None, probes: make([]probe, len(t.bundle.Modules))}
+	for i := range c.probes {
+		search, err := mzi.NewSearch(mzi.Config{
+			Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(i), Step: dacStep, Loopback: mzi.Halves,
+			MaxVoltage: hal.HeaterMaxMillivolt * milliVolt, MaxCurrent: hal.HeaterMaxMicroampere * microAmpere, MaxPower: hal.HeaterMaxMicrowatt * microWatt,
+		})
+		if err != nil {
+			return fmt.Errorf("ocs: bundle %d: %w", t.cfg.Bundle, err)
+		}
+		c.probes[i] = probe{module: i, hw: &t.bundle.Modules[i], search: search}
+	}
+	t.cal = c
+	t.health.busy = false
+	t.become(Calibrating)
+	for i := range c.probes {
+		c.probes[i].begin(t)
+	}
+	return nil
+}
+
+// due lets everything that waited for a time go on.
+func (c *calibrating) due(t *Transceiver, now time.Duration) {
+	c.now = now
+	switch c.step {
+	case calPrepare, calSearch:
+		for i := range c.probes {
+			c.probes[i].due(t, now)
+		}
+	case calTiming:
+		c.timing.due(t, c, now)
+	}
+}
+
+func (c *calibrating) next() time.Duration {
+	at := Never
+	switch c.step {
+	case calPrepare, calSearch:
+		for i := range c.probes {
+			at = min(at, c.probes[i].wake())
+		}
+	case calTiming:
+		at = c.timing.wake()
+	}
+	return at
+}
+
+// Numbers of a calibration's bus work besides the modules'.
+const (
+	calLatchOp = 0x100 // the latch
+	calStageOp = 0x200 // + module: codes, scans and lane enables
+	calReadOp  = 0x300 // the timing's look at a diode
+)
+
+// completed takes the end of one piece of a calibration's bus work.
+func (c *calibrating) completed(t *Transceiver, now time.Duration, done *hal.Completion, n int) {
+	switch {
+	case n >= calReadOp:
+		c.timing.read(t, c, now, done)
+		return
+	case n < calLatchOp:
+		p := &c.probes[n]
+		if err := p.completed(t, now, done); err != nil {
+			c.fail(t, now, p.module, err)
+			return
+		}
+	case done.Err != nil:
+		module := None
+		if n >= calStageOp {
+			module = n - calStageOp
+		}
+		if c.latch.tries++; c.latch.tries < maxTries {
+			t.put(done.Bus, done.Op)
+			return
+		}
+		c.fail(t, now, module, done.Err)
+		return
+	case n >= calStageOp:
+		c.latch.out--
+	default:
+		c.latch.out = 0
+		c.latch.start, c.latch.end = done.Start, done.End
+	}
+	c.advance(t, now)
+}
+
+// advance goes to the next step when the present one is over.
+func (c *calibrating) advance(t *Transceiver, now time.Duration) {
+	switch c.step {
+	case calPrepare:
+		if c.all(probeReady) {
+			c.step = calLight
+			c.latch.write(t, now, 0)
+		}
+	case calLight:
+		c.step = calSearch
+		for i := range c.probes {
+			c.probes[i].ask(t, now)
+		}
+	case calSearch:
+		if c.all(probeDone) {
+			c.step = calSquelch
+			c.latch.write(t, now, dark)
+		}
+	case calSquelch:
+		c.step = calStage
+		c.compose(now)
+		c.stage(t, now)
+	case calStage:
+		if c.latch.out == 0 {
+			c.step = calTiming
+			c.timing.begin(t, c, now)
+		}
+	case calTiming:
+		c.timing.written(t, c, now)
+	case calDark:
+		c.end(t, now)
+	}
+}
+
+func (c *calibrating) all(s probeStep) bool {
+	for i := range c.probes {
+		if c.probes[i].step != s {
+			return false
+		}
+	}
+	return true
+}
+
+// compose makes the calibration out of what the searches found.
+func (c *calibrating) compose(now time.Duration) {
+	c.result = new(Calibration)
+	for i := range c.probes {
+		m := c.probes[i].result
+		m.BoardMillis = uint32((now - c.started) / time.Millisecond)
+		c.result.Modules = append(c.result.Modules, m)
+	}
+}
+
+// stage brings the codes to the DACs and lets the lasers shine, behind their
+// supply.
+func (c *calibrating) stage(t *Transceiver, now time.Duration) {
+	c.latch.out = 0
+	for i := range t.bundle.Modules {
+		codes, cuts := guarded(c.result.Modules[i])
+		if cuts > 0 {
+			t.limitErrors += cuts
+			c.fail(t, now, i, hal.ErrOutOfRange)
+			return
+		}
+		for _, op := range stageOps(&t.bundle.Modules[i], &codes) {
+			c.latch.out++
+			op.Op.Token = t.token(taskCalibrate, i, calStageOp+i)
+			t.put(op.Bus, op.Op)
+		}
+	}
+}
+
+// fail ends the calibration: heaters cold, lasers squelched, and the cell named
+// where there is one.
+func (c *calibrating) fail(t *Transceiver, now time.Duration, module int, err error) {
+	if c.step == calDark {
+		t.fault(now, module, err) // not even that works
+		t.cal = nil
+		return
+	}
+	var named *ModuleError
+	if module != None && !errors.As(err, &named) {
+		err = &ModuleError{Module: module, Err: err}
+	}
+	c.failure, c.module = err, module
+	var found *mzi.CellError
+	if errors.As(err, &found) {
+		c.cell = found.Cell
+	}
+	c.step = calDark
+	t.life++ // what is still under way is no longer waited for
+	c.result = nil
+	for i := range t.bundle.Modules {
+		t.put(t.bundle.Modules[i].SPI, coldOp(&t.bundle.Modules[i])) // life has changed: nobody waits for it
+	}
+	c.latch.tries = 0
+	c.latch.write(t, now, dark)
+}
+
+// end leaves the calibration, by way of Staging where there are codes.
+func (c *calibrating) end(t *Transceiver, now time.Duration) {
+	t.cal = nil
+	if c.failure != nil {
+		e := Event{Kind: CalibrationFailed, At: now, Path: t.path, Module: uint8(c.module), Cell: uint8(c.cell), Lane: None, Err: c.failure,
+			Text: fmt.Sprintf("bundle %d: %v", t.cfg.Bundle, c.failure)}
+		if c.cell < hal.CellMatrix {
+			e.Lane = uint8(c.cell % hal.Lanes)
+		}
+		t.emit(e)
+	} else {
+		t.cfg.Calibration = c.result
+		t.emit(Event{Kind: Calibrated, At: now, Path: t.path, Module: None, Cell: None, Lane: None})
+	}
+	if t.cfg.Calibration == nil {
+		t.become(Idle)
+		return
+	}
+	t.startScan(now, true)
+}
+
+// progress of a calibration.
+func (c *calibrating) progress(t *Transceiver) Progress {
+	p := Progress{Step: calNames[c.step], Elapsed: c.now - c.started, Of: len(c.probes)}
+	for i := range c.probes {
+		step, n := c.probes[i].search.Progress()
+		p.Measurements += uint32(n)
+		switch {
+		case c.probes[i].step == probeDone:
+			p.Done++
+		case c.step == calSearch:
+			p.Step = step // of the last that is still searching
+		}
+	}
+	return p
+}
+
+// latchAct is a calibration's write to the latch, and how many pieces of work
+// of a step are still out.
+type latchAct struct {
+	op         hal.Op
+	msg        [1]hal.Msg
+	buf        [4]byte
+	out        int
+	tries      int
+	put        time.Duration
+	start, end time.Duration
+}
+
+func (l *latchAct) write(t *Transceiver, now time.Duration, bits uint16) {
+	bus, addr := t.latchBus()
+	t.cfg.Latch.set(t.bundle, bits)
+	l.msg[0] = hal.Msg{Addr: addr, W: t.cfg.Latch.appendWrite(l.buf[:0], t.bundle)}
+	l.op = hal.Op{Token: t.token(taskCalibrate, 0, calLatchOp), Class: hal.ClassSwitch, Msgs: l.msg[:]}
+	l.out, l.put = 1, now
+	t.put(bus, &l.op)
+}
+
+// guarded is a module's codes as the guard lets them pass, and how many it cut.
+func guarded(m *ModuleCalibration) (codes [hal.CellsPerMod][2]uint16, cuts uint32) {
+	var g guard
+	codes = m.Codes
+	for k := range codes {
+		g.know(k, m.Cells[k].MilliOhm)
+		for register := range codes[k] {
+			if register == 0 || k < hal.CellMatrix {
+				codes[k][register] = g.allow(k, register, codes[k][register])
+			}
+		}
+	}
+	return codes, g.cuts
+}
+
+// stageOps bring a module to its codes, let its ADCs scan and its lasers shine.
+func stageOps(m *hal.Module, codes *[hal.CellsPerMod][2]uint16) []BusOp {
+	var ops []BusOp
+	add := func(bus hal.BusID, msgs ...hal.Msg) {
+		ops = append(ops, BusOp{Bus: bus, Op: &hal.Op{Class: hal.ClassSafety, Msgs: msgs}})
+	}
+	for d, cs := range m.ChipSelects {
+		add(m.SPI, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: appendStage(nil, d, codes)})
+	}
+	for _, addr := range []uint16{m.Guard, m.LaneADC} {
+		add(m.ADC, scanMessages(addr, make([]byte, 0, 32))...)
+	}
+	add(m.Slow, enableMessages(m)...)
+	return ops
+}

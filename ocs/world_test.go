@@ -25,7 +25,8 @@ type rig struct {
 	done   [][]*hal.Completion
 	next   []time.Duration
 	events [][]ocs.Event
-	bare   int // ops of nobody's
+	bare   int                          // ops of nobody's
+	watch  func(sim.BoardID, *hal.Edge) // edges of other boards
 }
 
 const tokenShift = 56
@@ -104,9 +105,11 @@ func (r *rig) until(limit time.Duration, done func() bool) bool {
 			at = min(at, n)
 		}
 		if next, any := r.world.Next(); any && next <= at {
-			_, ev, ok := r.world.Step()
-			if ok {
+			id, ev, ok := r.world.Step()
+			if ok && id == r.id {
 				r.take(ev)
+			} else if ok && r.watch != nil && ev.Edge != nil {
+				r.watch(id, ev.Edge)
 			}
 			continue
 		}

@@ -1,0 +1,363 @@
+package ocs
+
+import (
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/at24"
+	"ringlight/hal/ina219"
+	"ringlight/hal/ltc2688"
+	"ringlight/hal/pca9548"
+	"ringlight/hal/tca9534"
+	"ringlight/hal/tmp102"
+	"ringlight/mzi"
+	"ringlight/mzi/detmath"
+	"ringlight/proto"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+const (
+	milliVolt   = physic.MilliVolt
+	microAmpere = physic.MicroAmpere
+	microWatt   = physic.MicroWatt
+	dacStep     = 10 * physic.Volt / 65536
+)
+
+// probeStep is where the search of one module stands.
+//
+//	probeSlow -> probeCold -> probeScan -> probeReady
+//	                                           |
+//	     ,-------------------------------------'
+//	     v
+//	probeLasers -> probeHeat -> probeWait -> probeRead -> probeLasers ... probeDone
+type probeStep uint8
+
+const (
+	probeSlow   probeStep = iota // lasers held, rail sensor set, case, supply and identity read
+	probeCold                    // heaters at nought, no toggling
+	probeScan                    // both ADCs averaging
+	probeReady                   // waits for the other modules
+	probeLasers                  // the lane that shines changes
+	probeHeat                    // heaters change
+	probeWait                    // heat and average settle
+	probeRead                    // the measurement
+	probeDone
+)
+
+// probe lets one module's search measure.
+type probe struct {
+	module int
+	hw     *hal.Module
+	search *mzi.Search
+	guard  guard
+	step   probeStep
+	tries  int
+
+	op    hal.Op
+	msgs  [12]hal.Msg
+	w     []byte // of all messages of op
+	r     [hal.IdentityBytes + 8]byte
+	at    time.Duration // of probeWait
+	known int           // heaters whose resistance the guard knows
+
+	drive  *mzi.Drive
+	settle time.Duration
+	lasers uint8
+	sample mzi.Sample
+	result *ModuleCalibration
+}
+
+const (
+	// chosen: 32 conversions bring the noise to a tenth of a step ("calibrate
+	// with oversampling 16-128", board page).
+	averageLog2 = 5
+	// The newest result of a channel began at most a round of all channels and
+	// its own time ago; the diodes' amplifiers add 5 us.
+	oneResult   = (1 << averageLog2) * time.Microsecond
+	averageTime = (ads7138.Channels+1)*oneResult + 10*time.Microsecond
+
+	// chosen: shunt only, 80 mV (160 mA, three times what is needed), eight
+	// conversions averaged.
+	railConfig = 1<<ina219.GainShift | (8+3)<<ina219.ShuntADCShift | (8+0)<<ina219.BusADCShift | ina219.ModeBoth
+)
+
+// railTime is what the rail sensor takes to show a new current in full: the
+// conversion under way and a whole one.
+var railTime = 2 * time.Duration(ina219.ConversionMicros(railConfig)) * time.Microsecond
+
+// submit puts the op out that msgs hold.
+func (p *probe) submit(t *Transceiver, bus hal.BusID, n int) {
+	p.op = hal.Op{Token: t.token(taskCalibrate, p.module, p.module), Class: hal.ClassHousekeeping, Msgs: p.msgs[:n]}
+	t.put(bus, &p.op)
+}
+
+// begin makes the module dark and learns under which conditions it stands.
+func (p *probe) begin(t *Transceiver) {
+	p.step = probeSlow
+	m := p.hw
+	identity := p.r[:hal.IdentityBytes]
+	rest := p.r[hal.IdentityBytes:]
+	p.msgs = [12]hal.Msg{
+		{Addr: m.Mux, W: pca9548.AppendSelect(nil, m.MuxChannel)},
+		{Addr: m.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegOutput, 0)},
+		{Addr: m.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegConfig, 0)},
+		{Addr: m.Rail, W: ina219.AppendWrite(nil, ina219.RegConfig, railConfig)},
+		{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegBus), R: rest[:2]},
+		{Addr: m.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: rest[2:4]},
+		{Addr: m.EEPROM, W: at24.AppendRead(nil, 0), R: identity},
+		{Addr: m.Mux, W: pca9548.AppendNone(nil)},
+	}
+	p.submit(t, m.Slow, 8)
+}
+
+// cold takes every heater to 0 V, whatever held it.
+func (p *probe) cold(t *Transceiver) {
+	p.step = probeCold
+	op := coldOp(p.hw)
+	copy(p.msgs[:], op.Msgs)
+	p.submit(t, p.hw.SPI, len(op.Msgs))
+}
+
+// coldOp is the work that takes every heater of a module to 0 V and leaves the
+// DACs ready for plain writes to register A.
+func coldOp(m *hal.Module) *hal.Op {
+	op := &hal.Op{Class: hal.ClassHousekeeping}
+	for _, cs := range m.ChipSelects {
+		var w []byte
+		for _, x := range [][2]uint16{
+			{ltc2688.CmdABSelect, bankA}, {ltc2688.CmdCodeAll, 0},
+			{ltc2688.CmdABSelect, bankB}, {ltc2688.CmdCodeAll, 0},
+			{ltc2688.CmdABSelect, bankA}, {ltc2688.CmdUpdateAll, 0},
+			{ltc2688.CmdToggleEnable, 0}, {ltc2688.CmdPowerDown, 0},
+			{ltc2688.CmdSettingAll, ltc2688.Setting(span, ltc2688.SourceSoftware)},
+		} {
+			w = ltc2688.AppendWrite(w, byte(x[0]), x[1])
+		}
+		op.Msgs = append(op.Msgs, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: w})
+	}
+	return op
+}
+
+// scan lets both ADCs average.
+func (p *probe) scan(t *Transceiver) {
+	p.step = probeScan
+	n := 0
+	for _, addr := range []uint16{p.hw.Guard, p.hw.LaneADC} {
+		for _, x := range [][2]byte{
+			{ads7138.RegSequence, 0},
+			{ads7138.RegGeneral, ads7138.GeneralAnalog | ads7138.GeneralStats},
+			{ads7138.RegOversample, averageLog2},
+			{ads7138.RegAutoSel, 0xFF},
+			{ads7138.RegOpMode, ads7138.OpModeAutonomous},
+			{ads7138.RegSequence, ads7138.SequenceAuto | ads7138.SequenceStart},
+		} {
+			p.msgs[n] = hal.Msg{Addr: addr, W: ads7138.AppendWrite(nil, x[0], x[1])}
+			n++
+		}
+	}
+	p.submit(t, p.hw.ADC, n)
+}
+
+// ask lets the search say what it wants next.
+func (p *probe) ask(t *Transceiver, now time.Duration) {
+	drive, settle, done := p.search.Next(&p.sample)
+	if done {
+		p.step = probeDone
+		return
+	}
+	p.drive, p.settle = drive, settle
+	p.learnHeaters()
+	if drive.Lasers != p.lasers {
+		p.step = probeLasers
+		p.lasers = drive.Lasers
+		m := p.hw
+		w := tca9534.AppendWrite(pca9548.AppendSelect(p.w[:0], m.MuxChannel), tca9534.RegOutput, drive.Lasers)
+		p.w = w
+		p.msgs[0] = hal.Msg{Addr: m.Mux, W: w[:1]}
+		p.msgs[1] = hal.Msg{Addr: m.LaneEnable, W: w[1:]}
+		p.submit(t, m.Slow, 2)
+		return
+	}
+	p.heat(t, now)
+}
+
+// learnHeaters tells the guard what the search knows of resistances.
+func (p *probe) learnHeaters() {
+	for p.known < hal.CellsPerMod {
+		ohm := p.search.Ohm(p.known)
+		if ohm == 0 {
+			return
+		}
+		p.guard.know(p.known, uint32(ohm*1000))
+		p.known++
+	}
+}
+
+// heat sets the heaters that change: one message a DAC.
+func (p *probe) heat(t *Transceiver, now time.Duration) {
+	p.step = probeHeat
+	if len(p.drive.Set) == 0 {
+		p.wait(now)
+		return
+	}
+	p.w = p.w[:0]
+	n, from := 0, 0
+	for i, h := range p.drive.Set {
+		code := p.guard.allow(h.Cell, 0, ltc2688.Code(span, int64(h.Voltage/physic.MicroVolt)))
+		p.w = ltc2688.AppendWrite(p.w, ltc2688.CmdCodeUpdate+byte(h.Cell%ltc2688.Channels), code)
+		// The search lists them in order of cells.
+		dac := h.Cell / ltc2688.Channels
+		if i+1 == len(p.drive.Set) || p.drive.Set[i+1].Cell/ltc2688.Channels != dac {
+			p.msgs[n] = hal.Msg{Addr: p.hw.ChipSelects[dac], Frame: ltc2688.FrameBytes, W: p.w[from:len(p.w):len(p.w)]}
+			n, from = n+1, len(p.w)
+		}
+	}
+	p.submit(t, p.hw.SPI, n)
+}
+
+func (p *probe) wait(from time.Duration) {
+	p.step = probeWait
+	p.at = from + p.settle + averageTime
+	if p.drive.Read == mzi.ReadRail {
+		p.at = from + p.settle + railTime
+	}
+}
+
+func (p *probe) wake() time.Duration {
+	if p.step == probeWait {
+		return p.at
+	}
+	return Never
+}
+
+// due measures when everything has settled.
+func (p *probe) due(t *Transceiver, now time.Duration) {
+	if p.step != probeWait || now < p.at {
+		return
+	}
+	p.step = probeRead
+	m := p.hw
+	block := func(addr uint16, first, n int) {
+		p.w = ads7138.AppendReadBlock(p.w[:0], ads7138.RegRecent+byte(2*first))
+		p.msgs[0] = hal.Msg{Addr: addr, W: p.w, R: p.r[:2*n]}
+		p.submit(t, m.ADC, 1)
+	}
+	switch p.drive.Read {
+	case mzi.ReadLane:
+		block(m.LaneADC, p.drive.Lane, 1)
+	case mzi.ReadLanes:
+		block(m.LaneADC, 0, hal.Lanes)
+	case mzi.ReadTaps:
+		block(m.Guard, hal.GuardTap1, 2)
+	case mzi.ReadRail:
+		p.w = ina219.AppendRead(pca9548.AppendSelect(p.w[:0], m.MuxChannel), ina219.RegShunt)
+		p.msgs[0] = hal.Msg{Addr: m.Mux, W: p.w[:1]}
+		p.msgs[1] = hal.Msg{Addr: m.Rail, W: p.w[1:], R: p.r[:2]}
+		p.submit(t, m.Slow, 2)
+	}
+}
+
+var (
+	laneFullScale = physic.Power(detmath.FromDB(hal.LaneFullScaleMilliDBm/1000.0) * float64(physic.MilliWatt))
+	tapFullScale  = physic.Power(detmath.FromDB(hal.TapFullScaleMilliDBm/1000.0) * float64(physic.MilliWatt))
+)
+
+// take turns a reading into what the search reckons with.
+func (p *probe) take() {
+	light := func(i int, full physic.Power) physic.Power {
+		return physic.Power(ads7138.Code16(p.r[:], i)) * full / fullCode
+	}
+	switch p.drive.Read {
+	case mzi.ReadLane:
+		p.sample.Lane[p.drive.Lane] = light(0, laneFullScale)
+	case mzi.ReadLanes:
+		for i := range p.sample.Lane {
+			p.sample.Lane[i] = light(i, laneFullScale)
+		}
+	case mzi.ReadTaps:
+		p.sample.Tap = [2]physic.Power{light(0, tapFullScale), light(1, tapFullScale)}
+	case mzi.ReadRail:
+		p.sample.Current = physic.ElectricCurrent(ina219.ShuntMicrovolt(ina219.Value(p.r[:2]))) * microAmpere * 1000 / hal.RailShuntMilliohm
+	}
+}
+
+// completed goes on after one piece of bus work. The error is why the module
+// cannot be calibrated.
+func (p *probe) completed(t *Transceiver, now time.Duration, c *hal.Completion) error {
+	if c.Err != nil {
+		if p.tries++; p.tries < maxTries {
+			t.put(c.Bus, c.Op)
+			return nil
+		}
+		return &ModuleError{Module: p.module, Err: c.Err}
+	}
+	p.tries = 0
+	switch p.step {
+	case probeSlow:
+		rest := p.r[hal.IdentityBytes:]
+		serial, err := hal.ParseIdentity(p.r[:hal.IdentityBytes])
+		if err != nil {
+			return &ModuleError{Module: p.module, Err: err}
+		}
+		p.result = &ModuleCalibration{
+			Serial:           serial,
+			RailMillivolt:    int32(ina219.BusMillivolt(ina219.Value(rest[:2]))),
+			CaseMillicelsius: tmp102.Millicelsius(rest[2:4]),
+		}
+		p.cold(t)
+	case probeCold:
+		p.scan(t)
+	case probeScan:
+		p.step = probeReady
+	case probeLasers:
+		p.heat(t, now)
+	case probeHeat:
+		p.wait(c.End)
+	case probeRead:
+		p.take()
+		p.ask(t, now)
+		if p.step == probeDone {
+			return p.finish()
+		}
+	}
+	return nil
+}
+
+// finish takes the search's result.
+func (p *probe) finish() error {
+	found, err := p.search.Result()
+	if err != nil {
+		return &ModuleError{Module: p.module, Err: err}
+	}
+	r := p.result
+	r.Measurements = uint32(found.Measurements)
+	for k := range r.Cells {
+		cell := &found.Module.Cells[k]
+		c := &r.Cells[k]
+		c.OffsetMicrorad = int32(cell.Offset * 1e6)
+		c.PiMicrowatt = uint32(cell.PiPower() / physic.MicroWatt)
+		c.MilliOhm = uint32(cell.Ohm * 1000)
+		for i, x := range found.Module.Near[k] {
+			c.Near[i] = int32(x * 1e6)
+		}
+		for register, v := range found.Volts[k] {
+			r.Codes[k][register] = ltc2688.Code(span, int64(v/physic.MicroVolt))
+		}
+	}
+	for l := range r.LaneLoop {
+		r.LaneLoop[l] = milliDBm(found.LaneLoop[l])
+		for e := range r.LaneTap {
+			r.LaneTap[e][l] = milliDBm(found.LaneTap[e][l])
+		}
+	}
+	return nil
+}
+
+func milliDBm(p physic.Power) proto.MilliDBm {
+	if p <= 0 {
+		return darkLevel
+	}
+	return proto.MilliDBm(detmath.DB(float64(p)/float64(physic.MilliWatt)) * 1000)
+}

@@ -1,0 +1,220 @@
+package ocs
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/proto"
+)
+
+// ErrNoOwnLight ends a calibration whose result does not light the bundle's own
+// loopback.
+var ErrNoOwnLight = errors.New("own loopback does not follow its lasers")
+
+// timing measures how long the bundle takes to notice light and to switch it.
+//
+// Detection: the bundle's own lasers go on and off in loopback, and the LOS
+// line is timed. Switching: from external 1 to loopback with the lasers of the
+// upper half alone, so that no peer's LOS line, which wants both halves, takes
+// it for light; one diode is read at a known time after the write, each trial a
+// little later than the one before, until the light is there.
+type timing struct {
+	step  timingStep
+	trial int
+	at    time.Duration // of what is waited for
+
+	op  hal.Op
+	msg [1]hal.Msg
+	w   [2]byte
+	r   [2]byte
+
+	detect, bus, rise spread
+	early             int // diode's code at the early look
+	earlyAt           time.Duration
+}
+
+type timingStep uint8
+
+const (
+	timingOn    timingStep = iota // lasers go on, waiting for the LOS line
+	timingOff                     // lasers go off
+	timingRest                    // between two trials
+	timingAside                   // upper half alone, on external 1
+	timingBack                    // it goes back to loopback
+	timingEarly                   // and is looked at early
+	timingFull                    // and when settled
+)
+
+const (
+	detectTrials = 16
+	switchTrials = 24
+	// chosen: ten times what the slowest step of a switch takes.
+	timingRestTime = 2 * time.Millisecond
+	// chosen: no board that meets any bound needs as long to see its own light.
+	timingPatience = 20 * time.Millisecond
+	// Each trial looks a little later: 0 to 55 us after the call's own time.
+	lookStep  = 5 * time.Microsecond
+	lookSteps = 12
+	// Light is there from 1 dB below its final power on (board page, Optics).
+	oneDBNumerator, oneDBDenominator = 794, 1000
+	upperAlone                       = hal.LatchTxOffLow
+)
+
+// spread is the largest and smallest of what was measured.
+type spread struct {
+	least, most time.Duration
+	n           int
+}
+
+func (s *spread) add(d time.Duration) {
+	if s.n == 0 || d < s.least {
+		s.least = d
+	}
+	if s.n == 0 || d > s.most {
+		s.most = d
+	}
+	s.n++
+}
+
+// beyond widens a spread by a quarter of itself at both ends: a few dozen
+// trials do not meet the worst. chosen.
+func (s *spread) beyond() (least, most time.Duration) {
+	more := (s.most - s.least) / 4
+	return max(s.least-more, 0), s.most + more
+}
+
+func (m *timing) begin(t *Transceiver, c *calibrating, now time.Duration) {
+	*m = timing{at: Never}
+	m.step = timingOn
+	c.latch.write(t, now, bitsOf(proto.Loopback, 0))
+}
+
+func (m *timing) wake() time.Duration { return m.at }
+
+// written goes on when a write to the latch has been made.
+func (m *timing) written(t *Transceiver, c *calibrating, now time.Duration) {
+	switch m.step {
+	case timingOn, timingOff:
+		m.at = now + timingPatience
+		m.seen(t, c, now)
+	case timingAside:
+		m.at = now + timingRestTime
+	case timingBack:
+		m.bus.add(c.latch.end - c.latch.put)
+		m.step = timingEarly
+		m.at = now + time.Duration(m.trial%lookSteps)*lookStep
+		m.due(t, c, now)
+	}
+}
+
+// due goes on when a time is over, or when the LOS line has moved.
+func (m *timing) due(t *Transceiver, c *calibrating, now time.Duration) {
+	switch m.step {
+	case timingOn, timingOff:
+		if c.latch.out == 0 {
+			m.seen(t, c, now)
+		}
+	case timingRest:
+		if now >= m.at {
+			m.at = Never
+			m.next(t, c, now)
+		}
+	case timingAside:
+		if now >= m.at {
+			m.at = Never
+			m.step = timingBack
+			c.latch.write(t, now, upperAlone|bitsOf(proto.Loopback, 0))
+		}
+	case timingEarly, timingFull:
+		if now >= m.at {
+			m.at = Never
+			m.look(t)
+		}
+	}
+}
+
+// seen takes the LOS line of the loopback when it follows the lasers.
+func (m *timing) seen(t *Transceiver, c *calibrating, now time.Duration) {
+	on := m.step == timingOn
+	switch {
+	case t.lit[proto.Loopback] == on:
+		m.detect.add(now - c.latch.end)
+		m.step = timingRest
+		m.at = now + timingRestTime
+	case now >= m.at:
+		m.at = Never
+		c.fail(t, now, None, fmt.Errorf("%w: LOS line is %v with lasers %v after %v", ErrNoOwnLight, t.lit[proto.Loopback], on, timingPatience))
+	}
+}
+
+// next begins the next trial.
+func (m *timing) next(t *Transceiver, c *calibrating, now time.Duration) {
+	switch {
+	case m.detect.n < 2*detectTrials:
+		bits := uint16(dark)
+		m.step = timingOff
+		if m.detect.n%2 == 0 {
+			m.step, bits = timingOn, bitsOf(proto.Loopback, 0)
+		}
+		c.latch.write(t, now, bits)
+	case m.trial < switchTrials:
+		m.step = timingAside
+		c.latch.write(t, now, upperAlone|bitsOf(proto.External1, 0))
+	default:
+		m.finish(t, c, now)
+	}
+}
+
+// look reads the diode that sees the upper half's lasers: in loopback they end
+// on the lower half.
+func (m *timing) look(t *Transceiver) {
+	hw := &t.bundle.Modules[m.trial%len(t.bundle.Modules)]
+	m.msg[0] = hal.Msg{Addr: hw.Guard, W: ads7138.AppendReadBlock(m.w[:0], ads7138.RegRecent+2*hal.GuardLoopLower), R: m.r[:]}
+	m.op = hal.Op{Token: t.token(taskCalibrate, 0, calReadOp), Class: hal.ClassSwitch, Msgs: m.msg[:]}
+	t.put(hw.ADC, &m.op)
+}
+
+// read takes a look's result.
+func (m *timing) read(t *Transceiver, c *calibrating, now time.Duration, done *hal.Completion) {
+	if done.Err != nil {
+		if c.latch.tries++; c.latch.tries < maxTries {
+			m.look(t)
+			return
+		}
+		c.fail(t, now, m.trial%len(t.bundle.Modules), done.Err)
+		return
+	}
+	c.latch.tries = 0
+	code := int(ads7138.Code16(m.r[:], 0))
+	if m.step == timingEarly {
+		m.early, m.earlyAt = code, done.Start-c.latch.end
+		m.step = timingFull
+		m.at = now + timingRestTime
+		return
+	}
+	if m.early*oneDBDenominator >= code*oneDBNumerator {
+		m.rise.add(m.earlyAt) // there already
+	} else {
+		// Not yet: it comes after the look, within the time that heaters take.
+		m.rise.add(max(settleTime, m.earlyAt))
+	}
+	m.trial++
+	m.step = timingRest
+	m.at = now + timingRestTime
+}
+
+// finish makes the bundle's timing of what was measured.
+func (m *timing) finish(t *Transceiver, c *calibrating, now time.Duration) {
+	r := &c.result.Timing
+	r.DetectMin, r.DetectMax = m.detect.beyond()
+	least, most := m.bus.beyond()
+	soonest, _ := m.rise.beyond()
+	r.SwitchMin = least + soonest
+	// A bundle of the same latch may be ahead of us on the bus, once.
+	r.SwitchMax = most + (c.latch.end - c.latch.start) + max(m.rise.most, settleTime)
+	c.step = calDark
+	c.latch.write(t, now, dark)
+}
