@@ -43,7 +43,7 @@ func (m *Machine) State() State {
 // the node stays dark and deaf until a planner speaks.
 func (m *Machine) adopt(found []BundleLight, now time.Duration) {
 	m.adopted = true
-	cold := true
+	cold, differs := true, false
 	for _, f := range found {
 		if int(f.Bundle) >= len(m.bundles) || int(f.Path) >= proto.NumPaths {
 			continue
@@ -51,6 +51,7 @@ func (m *Machine) adopt(found []BundleLight, now time.Duration) {
 		b := &m.bundles[f.Bundle]
 		cold = cold && f.Path == proto.Dark
 		if m.applied != nil && f.Path != b.path {
+			differs = true
 			m.note(proto.Event{Kind: proto.EvAdopted, Severity: proto.SeverityWarning, Bundle: f.Bundle,
 				Path: f.Path, FromPath: b.path, Cause: proto.CauseAdopted}, now)
 		}
@@ -58,6 +59,10 @@ func (m *Machine) adopt(found []BundleLight, now time.Duration) {
 		for p := range b.litAt {
 			b.litAt[p] = now
 		}
+	}
+	if differs {
+		m.bypassSeq++ // the moves that led here may not be in the journal; one makes an older plan too old
+		m.unsaved = true
 	}
 	m.watch()
 	mode := m.Mode()

@@ -108,9 +108,13 @@ func (m *Machine) handle(ev *Event, now time.Duration) {
 			m.become(m.reasons&^ownFault, proto.CauseOwnFault, now)
 		}
 	case Ready:
+		want := b.path
+		if b.owner == nobody {
+			want = rest(m.Mode())
+		}
 		b.ready, b.busy, b.path = true, false, ev.Path
-		if m.adopted && b.owner == nobody && m.Mode() != proto.ModeDeaf {
-			m.drive(int(ev.Bundle), rest(m.Mode()), proto.CauseColdStart, now)
+		if m.adopted && m.Mode() != proto.ModeDeaf {
+			m.drive(int(ev.Bundle), want, proto.CauseColdStart, now)
 		}
 	case Unready:
 		b.ready = false
@@ -231,7 +235,8 @@ func (m *Machine) due(t, now time.Duration) bool {
 }
 
 // drive asks for a path unless it has been asked for already: what is right
-// is never driven again.
+// is never driven again. A move that no plan asked for is counted, so that a
+// plan which does not know of it can be refused.
 func (m *Machine) drive(b int, p proto.Path, cause proto.Cause, now time.Duration) {
 	x := &m.bundles[b]
 	if x.path == p || !x.ready {
@@ -239,6 +244,11 @@ func (m *Machine) drive(b int, p proto.Path, cause proto.Cause, now time.Duratio
 	}
 	x.path, x.busy, x.since, x.cause = p, true, now, cause
 	m.unsaved = true
+	switch cause {
+	case proto.CausePlan, proto.CauseColdStart, proto.CauseAdopted:
+	default:
+		m.bypassSeq++
+	}
 	m.out = append(m.out, Action{Kind: Select, Bundle: proto.BundleID(b), Path: p, Cause: cause})
 }
 

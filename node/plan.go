@@ -57,7 +57,7 @@ func (m *Machine) answer(p proto.Phase, t proto.Term, g proto.Generation, plan p
 var (
 	errStale     = &proto.Error{Code: proto.Stale, Reason: "a higher term or generation is in force"}
 	errBusy      = &proto.Error{Code: proto.Busy, Reason: "the hardware has not been read back yet"}
-	errSplit     = &proto.Error{Code: proto.Conflict, Field: "plan", Reason: "same term and generation, other plan"}
+	errSplit     = &proto.Error{Code: proto.Conflict, Field: "plan", Reason: "same term and generation, other plan, content or verdict"}
 	errNotStaged = &proto.Error{Code: proto.NotStaged, Reason: "never prepared here"}
 )
 
@@ -119,7 +119,7 @@ func (m *Machine) splitBrain(ours, theirs proto.Digest, now time.Duration) {
 	if told := [2]proto.Digest{ours, theirs}; m.split != told {
 		m.split = told
 		m.note(proto.Event{Kind: proto.EvSplitBrain, Severity: proto.SeverityCritical,
-			Text: fmt.Sprintf("plan %x is in force, plan %x came with the same term and generation", ours[:4], theirs[:4])}, now)
+			Text: fmt.Sprintf("plan %x is held here; another plan, content or verdict came with the same term and generation: plan %x", ours[:4], theirs[:4])}, now)
 	}
 }
 

@@ -85,6 +85,8 @@ func (s *side) request() proto.Request {
 	switch {
 	case s.state == proto.SideEnd:
 		return proto.NoRequest
+	case s.cause == proto.CausePlan && (s.state == proto.SideSwitch || s.state == proto.SideListen):
+		return proto.ManualSwitch
 	case s.state != proto.SideWork || s.lostAt != Never:
 		return proto.SignalFail
 	case s.cur != s.working:
@@ -99,7 +101,7 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 		buf = append(buf, proto.Alarm{Kind: proto.EvBoundNotMet, Severity: proto.SeverityWarning, Text: "recovery takes up to " + micros(m.missed)})
 	}
 	if mode := m.Mode(); m.reasons&^unheard != 0 {
-		buf = append(buf, proto.Alarm{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, Text: mode.String()})
+		buf = append(buf, proto.Alarm{Kind: proto.EvIsolated, Severity: severity(mode), Text: mode.String()})
 	}
 	for b := range m.bundles {
 		if m.bundles[b].failed {

@@ -101,7 +101,6 @@ func (m *Machine) goTo(s *side, k, probe int, dwell time.Duration, cause proto.C
 		}
 	}
 	s.become(proto.SideSwitch, now)
-	m.strayed(cause)
 }
 
 // work settles on candidate k, whose light has come.
@@ -134,10 +133,12 @@ func (m *Machine) close(s *side, cause proto.Cause, now time.Duration) {
 			m.release(s, b, cause, now)
 		}
 	}
+	if s.from == none {
+		s.from = s.cur
+	}
 	s.cur, s.probe, s.cause = none, none, cause
 	s.stuckAt = now + m.timers.stuck
 	s.become(proto.SideClosing, now)
-	m.strayed(cause)
 }
 
 // leave is close for a node that goes out of service; where its bundles go is
@@ -166,15 +167,6 @@ func (m *Machine) release(s *side, b int, cause proto.Cause, now time.Duration) 
 	if m.bundles[b].owner == int8(s.id) {
 		m.bundles[b].owner = nobody
 		m.drive(b, proto.Loopback, cause, now)
-	}
-}
-
-// strayed counts a move that no plan asked for: a plan that does not know of
-// it is refused.
-func (m *Machine) strayed(cause proto.Cause) {
-	if cause != proto.CausePlan {
-		m.bypassSeq++
-		m.unsaved = true
 	}
 }
 

@@ -224,7 +224,7 @@ func (m *Machine) runClosing(s *side, now time.Duration) bool {
 		m.pathFailed(&Event{Bundle: proto.BundleID(b), Path: x.path, Text: "does not settle"}, now)
 	}
 	s.become(proto.SideClosed, now)
-	if m.Mode() == proto.ModeService {
+	if m.Mode() == proto.ModeService && s.cause != proto.CausePlan { // a plan's own way through loopback is no news
 		m.noteSide(s, proto.Event{Kind: proto.EvClosed, Severity: proto.SeverityWarning, Path: proto.Loopback,
 			FromPath: s.fromPath, Cause: s.cause}, Stamps{}, now)
 	}
@@ -248,6 +248,7 @@ func (m *Machine) runClosed(s *side, now time.Duration) bool {
 func (m *Machine) lose(s *side, now time.Duration) {
 	c := &s.list[s.cur]
 	s.lostAt, s.steadyAt = now, Never
+	s.stamps = Stamps{Lost: now, Decided: now}
 	m.bundles[c.Bundle].flaps++
 	m.noteSide(s, proto.Event{Kind: proto.EvLightLost, Severity: proto.SeverityWarning, Cause: proto.CauseLightLost}, Stamps{}, now)
 	if c.lose(now) {

@@ -94,13 +94,12 @@ func (m *Machine) become(r reason, cause proto.Cause, now time.Duration) {
 		for i := range m.sides {
 			m.leave(&m.sides[i], now)
 		}
-		m.bypassSeq++
 	}
 	for b := range m.bundles {
 		m.drive(b, rest(mode), cause, now)
 	}
 	if before == proto.ModeService {
-		m.note(proto.Event{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, Path: rest(mode), Cause: cause}, now)
+		m.note(proto.Event{Kind: proto.EvIsolated, Severity: severity(mode), Path: rest(mode), Cause: cause}, now)
 	}
 }
 
@@ -110,4 +109,12 @@ func rest(mode proto.Mode) proto.Path {
 		return proto.Dark
 	}
 	return proto.Loopback
+}
+
+// severity of a node's being out of service: an operator's wish is no fault.
+func severity(mode proto.Mode) proto.Severity {
+	if mode == proto.ModeDrained {
+		return proto.SeverityWarning
+	}
+	return proto.SeverityCritical
 }
