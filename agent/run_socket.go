@@ -35,8 +35,8 @@ type Question struct {
 var questionVerbs = map[string]AskVerb{"status": AskStatus, "calibrate": AskCalibrate, "path": AskPath,
 	"host_fault": AskHostFault, "host_ok": AskHostOK}
 
-// ask is the question as the agent takes it.
-func (q Question) ask() (Ask, error) {
+// Ask is the question as the agent takes it.
+func (q Question) Ask() (Ask, error) {
 	verb, ok := questionVerbs[q.Verb]
 	if !ok {
 		return Ask{}, &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: fmt.Sprintf("%q", q.Verb)}
@@ -148,7 +148,7 @@ func (d *desk) serve(conn net.Conn, over chan struct{}) {
 	var ans *Answer
 	ask, err := Ask{}, json.Unmarshal(line, &q)
 	if err == nil {
-		ask, err = q.ask()
+		ask, err = q.Ask()
 	}
 	if err == nil {
 		var ch chan *Answer

@@ -36,7 +36,7 @@ type wire struct {
 // lost is told when the link could not carry what it had taken. Answers and
 // events are asked for or sent again anyway; what is retained is repeated.
 func (w *wire) lost(now time.Duration) {
-	if w.again == Never {
+	if w.up && w.again == Never {
 		w.again = now + sendAgain
 	}
 }
@@ -49,7 +49,7 @@ func (a *Agent) subscribe(topic string, kind proto.PacketKind) {
 // report makes the next report due.
 func (a *Agent) report(now time.Duration) {
 	w := &a.wire
-	if w.up && w.reportAt == Never {
+	if w.up && a.adopted && w.reportAt == Never {
 		w.reportAt = now
 		if w.sentOnce {
 			w.reportAt = max(now, w.sentAt+coalesce)
@@ -68,7 +68,7 @@ func (a *Agent) link(now time.Duration, p proto.Packet) {
 		a.outbox.rewind()
 		a.outbox.backoff = resendFirst
 	case proto.LinkDown:
-		w.up, w.reportAt = false, Never
+		w.up, w.reportAt, w.again = false, Never, Never
 		a.outbox.rewind()
 		a.outbox.resendAt = Never
 	case proto.Refused:

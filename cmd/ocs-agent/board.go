@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ringlight/agent"
+	"ringlight/hal"
+	"ringlight/hal/linux"
+	"ringlight/hal/socket"
+	"ringlight/ocs"
+	"ringlight/proto"
+	"ringlight/sim"
+	"ringlight/sim/solo"
+)
+
+// modelledDecide is what a decision is said to take where the clock is
+// virtual: board.md.
+var modelledDecide = sim.DefaultCosts().Decide
+
+// agentConfig is the configuration in the agent's own terms.
+func (c *Config) agentConfig() (agent.Config, error) {
+	board, err := c.Board.layout()
+	if err != nil {
+		return agent.Config{}, err
+	}
+	calibrations, err := agent.LoadCalibrations(c.State, len(board.Bundles))
+	if err != nil {
+		return agent.Config{}, err
+	}
+	return agent.Config{Fabric: c.Fabric, Node: proto.NodeID(c.Node), Board: &board, Calibrations: calibrations,
+		Session: proto.Session(random() | 1), Boot: bootID(), Software: "ringlight " + version, Seed: c.Board.Seed,
+		HealthPeriod: c.healthPeriod()}, nil
+}
+
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// bootID names the boot of this machine; 0 where the kernel does not say.
+func bootID() uint64 {
+	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return 0
+	}
+	d := proto.DigestOf(raw)
+	return binary.BigEndian.Uint64(d[:8])
+}
+
+// simulated is the board of kind sim.
+func (c *Config) simulated(board *hal.Board) (solo.Config, error) {
+	s := solo.Config{Board: board, Seed: c.Board.Seed, State: c.State}
+	for _, text := range c.Board.Faults {
+		f, err := sim.ParseFault(text)
+		if err != nil {
+			return s, err
+		}
+		s.Faults = append(s.Faults, f)
+	}
+	for _, text := range c.Board.Fibres {
+		f, err := solo.ParseFibre(text)
+		if err != nil {
+			return s, err
+		}
+		s.Fibres = append(s.Fibres, f)
+	}
+	return s, nil
+}
+
+// open opens the board on the real clock.
+func (c *Config) open(board *hal.Board) func(func(hal.Event)) (agent.Hardware, error) {
+	return func(events func(hal.Event)) (agent.Hardware, error) {
+		switch c.Board.Kind {
+		case "linux":
+			return linux.Open(board, events)
+		case "socket":
+			return socket.Dial(c.Board.Path, events)
+		}
+		s, err := c.simulated(board)
+		if err != nil {
+			return nil, err
+		}
+		return solo.Open(s, events)
+	}
+}
+
+// keepCalibration writes a new calibration to the state folder.
+func (c *Config) keepCalibration(b proto.BundleID, cal *ocs.Calibration) error {
+	return agent.SaveCalibration(c.State, b, cal.Encode())
+}
+
+// bench is a simulated board on its virtual clock with an agent on it.
+type bench struct {
+	*agent.Bench
+	board *solo.Board
+	keep  error
+}
+
+func (c *Config) bench() (*bench, error) {
+	a, err := c.agentConfig()
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.simulated(a.Board)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	b := &bench{}
+	if b.board, err = solo.New(s); err != nil {
+		return nil, usageError{err}
+	}
+	a.Decide = modelledDecide
+	a.HealthPeriod = -1
+	if b.Bench, err = agent.NewBench(a, b.board); err != nil {
+		return nil, err
+	}
+	b.Calibrated = func(id proto.BundleID, cal *ocs.Calibration) {
+		if err := c.keepCalibration(id, cal); err != nil {
+			b.keep = err
+		}
+	}
+	return b, nil
+}
+
+func (b *bench) close() error { return errors.Join(b.keep, b.board.Close()) }
+
+// Patience on the board's clock.
+const (
+	calibratePatience = 10 * time.Minute
+	pathPatience      = 5 * time.Second
+)
+
+// asker answers questions: the running agent, or a board opened for the
+// purpose.
+type asker struct {
+	ask   func(q agent.Question) (*agent.Answer, error)
+	close func() error
+	bench *bench // of a simulated board on its virtual clock, else nil
+}
+
+// asker finds the running agent; without one it opens the board itself, a
+// simulated one on its virtual clock.
+func (c *Config) asker(ctx context.Context) (*asker, error) {
+	sock := c.socketPath()
+	if _, err := agent.AskSocket(sock, agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) {
+		return &asker{close: func() error { return nil },
+			ask: func(q agent.Question) (*agent.Answer, error) { return agent.AskSocket(sock, q) }}, nil
+	}
+	if c.Board.Kind == "sim" {
+		b, err := c.bench()
+		if err != nil {
+			return nil, err
+		}
+		return &asker{bench: b, close: b.close, ask: func(q agent.Question) (*agent.Answer, error) {
+			a, err := q.Ask()
+			if err != nil {
+				return nil, usageError{err}
+			}
+			patience := pathPatience
+			if a.Verb == agent.AskCalibrate {
+				patience = calibratePatience
+			}
+			return b.Ask(a, patience)
+		}}, nil
+	}
+	return c.askerOnHardware(ctx, sock)
+}
+
+// askerOnHardware runs an agent without a network for as long as the verb
+// takes.
+func (c *Config) askerOnHardware(ctx context.Context, sock string) (*asker, error) {
+	a, err := c.agentConfig()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- agent.Run(ctx, agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"),
+			Socket: sock, Calibrated: c.keepCalibration, RealTime: c.Board.Kind == "linux", Log: slog.New(slog.DiscardHandler)})
+	}()
+	for {
+		_, err := agent.AskSocket(sock, agent.Question{Verb: "status"})
+		if err == nil {
+			break
+		}
+		select {
+		case err := <-ended:
+			cancel()
+			return nil, err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return &asker{ask: func(q agent.Question) (*agent.Answer, error) { return agent.AskSocket(sock, q) },
+		close: func() error { cancel(); return <-ended }}, nil
+}

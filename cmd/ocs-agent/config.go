@@ -1,0 +1,266 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/proto"
+	"ringlight/sim"
+	"ringlight/sim/solo"
+)
+
+// Config is the whole of what an agent is configured with.
+type Config struct {
+	Fabric   string      `json:"fabric" doc:"name of the fabric, 1 to 64 of a-z 0-9 -"`
+	Node     uint32      `json:"node" doc:"number of this node in HBD order, from 0"`
+	Broker   string      `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://; empty: the agent reports to nobody"`
+	Insecure bool        `json:"insecure" doc:"allow mqtt:// beyond loopback"`
+	CA       string      `json:"ca" doc:"file with the broker's certificate authority, PEM"`
+	Cert     string      `json:"cert" doc:"file with this node's certificate, PEM"`
+	Key      string      `json:"key" doc:"file with the certificate's key, PEM"`
+	State    string      `json:"state" doc:"folder of journal, calibrations and the socket"`
+	Socket   string      `json:"socket" doc:"unix socket for status, calibrate, path and host; empty: agent.sock in the state folder"`
+	HealthMS int64       `json:"health_ms" unit:"ms" doc:"one health round over all modules; 0: none"`
+	LogLevel string      `json:"log_level" doc:"debug, info, warn or error"`
+	LogJSON  bool        `json:"log_json" doc:"log lines are JSON"`
+	Board    BoardConfig `json:"board"`
+}
+
+// BoardConfig says which board and where it is.
+type BoardConfig struct {
+	Kind    string `json:"kind" doc:"linux: buses and lines of this machine; sim: simulated in this process; socket: in a process of its own"`
+	GPUs    int    `json:"gpus" doc:"GPUs of the node"`
+	Bundles int    `json:"bundles" doc:"OCSTrx bundles of the node, 1 to 8"`
+	Modules int    `json:"modules" doc:"modules of a bundle, 1 to 8"`
+
+	Buses []BusConfig  `json:"buses" doc:"kind linux: device of each bus in the order of the default board: latches; then per bundle SPI, two ADC segments, slow; empty: the default names"`
+	Lines []LineConfig `json:"lines" doc:"kind linux: LOS line of each path in the order of the default board: per bundle loopback, external1, external2; empty: gpiochip0 from 0"`
+
+	Path string `json:"path" doc:"kind socket: the board's unix socket"`
+
+	Seed       uint64   `json:"seed" doc:"kind sim: the board's optics and noise"`
+	Calibrated bool     `json:"calibrated" doc:"kind sim: a bundle without a stored calibration is calibrated at start"`
+	Faults     []string `json:"faults" doc:"kind sim: what is broken, such as stuck:bundle/module/cell"`
+	Fibres     []string `json:"fibres" doc:"kind sim: fibres between the board's own ports, such as 0/external1-1/external1"`
+}
+
+// BusConfig names the device of one bus.
+type BusConfig struct {
+	Device string `json:"device"`
+}
+
+// LineConfig names one input line.
+type LineConfig struct {
+	Chip      string `json:"chip"`
+	Offset    int    `json:"offset"`
+	ActiveLow bool   `json:"active_low"`
+}
+
+// Default is a simulated board that reports to a broker on this machine.
+func Default() Config {
+	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, LogLevel: "info",
+		Board: BoardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, Seed: 1, Calibrated: true}}
+}
+
+// readConfig reads file over the defaults; "" is the defaults, "-" stdin.
+func readConfig(file string) (Config, error) {
+	c := Default()
+	if file == "" {
+		return c, nil
+	}
+	var r io.Reader = os.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return c, err
+		}
+		defer f.Close()
+		r = f
+	}
+	dec := json.NewDecoder(r)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&c); err != nil {
+		return c, fmt.Errorf("%s: %w", file, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return c, fmt.Errorf("%s: something follows the configuration", file)
+	}
+	return c, nil
+}
+
+// Validate joins everything that is wrong, each with its key.
+func (c *Config) Validate() error {
+	var errs []error
+	bad := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	if err := proto.CheckName("fabric", c.Fabric); err != nil {
+		bad("fabric", "%q: want 1 to 64 of a-z 0-9 -", c.Fabric)
+	}
+	if c.Broker != "" {
+		if u, err := url.Parse(c.Broker); err != nil || u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Host == "" {
+			bad("broker", "%q: want mqtt://host:port or mqtts://host:port", c.Broker)
+		}
+	}
+	if (c.Cert == "") != (c.Key == "") {
+		bad("cert", "cert and key go together")
+	}
+	if c.State == "" {
+		bad("state", "want a folder")
+	}
+	if c.HealthMS < 0 || c.HealthMS > int64(24*time.Hour/time.Millisecond) {
+		bad("health_ms", "%d: want 0 to 86400000", c.HealthMS)
+	}
+	if _, ok := levels[c.LogLevel]; !ok {
+		bad("log_level", "%q: want debug, info, warn or error", c.LogLevel)
+	}
+	c.Board.validate(bad)
+	return errors.Join(errs...)
+}
+
+func (b *BoardConfig) validate(bad func(key, format string, args ...any)) {
+	if b.GPUs < 2 || b.GPUs > 8 {
+		bad("board.gpus", "%d: want 2 to 8", b.GPUs)
+	}
+	if b.Bundles < 1 || b.Bundles > hal.MaxBundles {
+		bad("board.bundles", "%d: want 1 to %d", b.Bundles, hal.MaxBundles)
+	}
+	if b.Modules < 1 || b.Modules > hal.MaxModules {
+		bad("board.modules", "%d: want 1 to %d", b.Modules, hal.MaxModules)
+	}
+	layout, err := hal.Default(b.GPUs, b.Bundles, b.Modules)
+	switch b.Kind {
+	case "linux":
+		if err == nil && len(b.Buses) > 0 && len(b.Buses) != len(layout.Buses) {
+			bad("board.buses", "%d: want %d, or none", len(b.Buses), len(layout.Buses))
+		}
+		for i, bus := range b.Buses {
+			if bus.Device == "" {
+				bad(fmt.Sprintf("board.buses[%d].device", i), "want a device")
+			}
+		}
+		if err == nil && len(b.Lines) > 0 && len(b.Lines) != len(layout.Lines) {
+			bad("board.lines", "%d: want %d, or none", len(b.Lines), len(layout.Lines))
+		}
+		for i, l := range b.Lines {
+			if l.Chip == "" || l.Offset < 0 {
+				bad(fmt.Sprintf("board.lines[%d]", i), "chip %q offset %d: want a GPIO chip and a line from 0", l.Chip, l.Offset)
+			}
+		}
+	case "socket":
+		if b.Path == "" {
+			bad("board.path", "want the board's socket")
+		}
+	case "sim":
+		for i, f := range b.Faults {
+			if _, err := sim.ParseFault(f); err != nil {
+				bad(fmt.Sprintf("board.faults[%d]", i), "%v", err)
+			}
+		}
+		for i, f := range b.Fibres {
+			if _, err := solo.ParseFibre(f); err != nil {
+				bad(fmt.Sprintf("board.fibres[%d]", i), "%v", err)
+			}
+		}
+	default:
+		bad("board.kind", "%q: want linux, sim or socket", b.Kind)
+	}
+}
+
+// layout is the board as data.
+func (b *BoardConfig) layout() (hal.Board, error) {
+	board, err := hal.Default(b.GPUs, b.Bundles, b.Modules)
+	if err != nil || b.Kind != "linux" {
+		return board, err
+	}
+	for i, bus := range b.Buses {
+		board.Buses[i].Device = bus.Device
+	}
+	for i, l := range b.Lines {
+		board.Lines[i] = hal.Line{Chip: l.Chip, Offset: l.Offset, ActiveLow: l.ActiveLow}
+	}
+	return board, nil
+}
+
+func (c *Config) socketPath() string {
+	if c.Socket != "" {
+		return c.Socket
+	}
+	return filepath.Join(c.State, "agent.sock")
+}
+
+func (c *Config) healthPeriod() time.Duration {
+	if c.HealthMS == 0 {
+		return -1
+	}
+	return time.Duration(c.HealthMS) * time.Millisecond
+}
+
+// key is one key of the configuration, for people.
+type key struct {
+	Key     string `json:"key"`
+	Default any    `json:"default"`
+	Unit    string `json:"unit,omitempty"`
+	Text    string `json:"text"`
+}
+
+// keys lists every key with its default and unit, in the order of the file.
+func keys() []key {
+	d := Default()
+	return keysOf("", reflect.ValueOf(d))
+}
+
+func keysOf(prefix string, v reflect.Value) []key {
+	var out []key
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name := prefix + f.Tag.Get("json")
+		if f.Type.Kind() == reflect.Struct {
+			out = append(out, keysOf(name+".", v.Field(i))...)
+			continue
+		}
+		k := key{Key: name, Default: v.Field(i).Interface(), Unit: f.Tag.Get("unit"), Text: f.Tag.Get("doc")}
+		if f.Type.Kind() == reflect.Slice {
+			k.Default = []string{}
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// configCommand prints the effective configuration, or what there is to
+// configure.
+func configCommand(args []string) error {
+	fs, common := newFlags("config", "print the effective configuration", "ocs-agent config -doc")
+	doc := fs.Bool("doc", false, "list every key with its default and unit")
+	if err := parse(fs, args, 0); err != nil {
+		return err
+	}
+	if *doc && common.json {
+		return printJSON(keys())
+	}
+	if *doc {
+		for _, k := range keys() {
+			value, err := json.Marshal(k.Default)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%-17s %-28s %s\n", k.Key, strings.TrimSpace(string(value)+" "+k.Unit), k.Text)
+		}
+		return nil
+	}
+	c, err := common.load()
+	if err != nil {
+		return err
+	}
+	return printJSON(c)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"ringlight/agent"
+	"ringlight/proto"
+)
+
+// usageError is a command line or configuration that is not acceptable:
+// nothing was attempted.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// common are the flags that every verb has.
+type common struct {
+	fs     *flag.FlagSet
+	config string
+	state  string
+	json   bool
+}
+
+func newFlags(verb, what, example string) (*flag.FlagSet, *common) {
+	c := &common{fs: flag.NewFlagSet("ocs-agent "+verb, flag.ContinueOnError)}
+	fs := c.fs
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&c.config, "config", "", "configuration `file`, JSON; - is stdin; none: a simulated board")
+	fs.StringVar(&c.state, "state", "", "`folder` of journal, calibrations and socket; overrides the configuration")
+	fs.BoolVar(&c.json, "json", false, "print JSON")
+	fs.Usage = func() {
+		fmt.Fprintf(fs.Output(), "ocs-agent %s: %s\n", verb, what)
+		fs.PrintDefaults()
+		fmt.Fprintf(fs.Output(), "example: %s\n", example)
+	}
+	return fs, c
+}
+
+// parse reads flags; exactly words words may follow them.
+func parse(fs *flag.FlagSet, args []string, words int) error {
+	err := fs.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(os.Stdout)
+		fs.Usage()
+		return err
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	if fs.NArg() != words {
+		return usagef("%s: %d arguments, want %d; -h explains", fs.Name(), fs.NArg(), words)
+	}
+	return nil
+}
+
+// load is the effective configuration.
+func (c *common) load() (Config, error) {
+	cfg, err := readConfig(c.config)
+	if err != nil {
+		return cfg, c.fail(usageError{err})
+	}
+	if c.state != "" {
+		cfg.State = c.state
+	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, c.fail(usageError{err})
+	}
+	return cfg, nil
+}
+
+// fail prints an error on stdout too for who asked for JSON.
+func (c *common) fail(err error) error {
+	if err == nil || !c.json {
+		return err
+	}
+	out := struct {
+		Error struct {
+			Code    string `json:"code"`
+			Field   string `json:"field"`
+			Limit   string `json:"limit"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}{}
+	out.Error.Code, out.Error.Message = "failed", err.Error()
+	if errors.As(err, new(usageError)) {
+		out.Error.Code = "usage"
+	}
+	var pe *proto.Error
+	if errors.As(err, &pe) {
+		out.Error.Code, out.Error.Field, out.Error.Limit, out.Error.Message = pe.Code.String(), pe.Field, pe.Limit, pe.Reason
+	}
+	if perr := printJSON(out); perr != nil {
+		return errors.Join(err, perr)
+	}
+	return err
+}
+
+func printJSON(v any) error {
+	enc := json.NewEncoder(os.Stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// answered turns a refusal of the agent into an error.
+func answered(ans *agent.Answer, err error) (*agent.Answer, error) {
+	if err == nil && ans.Err != nil {
+		// A number of a bundle or a name that does not exist is the caller's.
+		if ans.Err.Code == proto.NotFound || ans.Err.Code == proto.Invalid {
+			return ans, usageError{ans.Err}
+		}
+		return ans, ans.Err
+	}
+	return ans, err
+}

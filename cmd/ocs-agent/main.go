@@ -1,0 +1,73 @@
+// Command ocs-agent runs one node: it drives the node's optics, protects its
+// rings and reports to a planner.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+const usage = `ocs-agent drives the optics of one node.
+
+  run         run the agent (default: on a simulated board)
+  status      what the running agent says of itself
+  calibrate   calibrate bundles that carry nothing
+  path set    put a bundle that carries nothing on a path by hand
+  host        tell the agent that the host's GPUs are gone, or well again
+  selftest    calibrate and switch a simulated board, print the ledger
+  config      print the effective configuration; -doc lists every key
+  version     print the version
+
+ocs-agent VERB -h explains a verb. Exit: 0 done, 1 failed, 2 wrong usage.
+`
+
+var verbs = map[string]func(ctx context.Context, args []string) error{
+	"run":       run,
+	"status":    status,
+	"calibrate": calibrate,
+	"path":      path,
+	"host":      host,
+	"selftest":  selftest,
+	"config":    func(_ context.Context, args []string) error { return configCommand(args) },
+	"version":   func(context.Context, []string) error { fmt.Println(version); return nil },
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(start(ctx, os.Args[1:]))
+}
+
+func start(ctx context.Context, args []string) int {
+	if len(args) == 0 {
+		fmt.Fprint(os.Stderr, usage)
+		return 2
+	}
+	if args[0] == "help" || args[0] == "-h" || args[0] == "-help" || args[0] == "--help" {
+		fmt.Print(usage)
+		return 0
+	}
+	verb, ok := verbs[args[0]]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "ocs-agent: unknown verb %q\n\n%s", args[0], usage)
+		return 2
+	}
+	err := verb(ctx, args[1:])
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.As(err, new(usageError)):
+		fmt.Fprintln(os.Stderr, "ocs-agent:", err)
+		return 2
+	}
+	fmt.Fprintln(os.Stderr, "ocs-agent:", err)
+	return 1
+}

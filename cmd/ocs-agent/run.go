@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"ringlight/agent"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+)
+
+var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+func (c *Config) logger() *slog.Logger {
+	opts := &slog.HandlerOptions{Level: levels[c.LogLevel]}
+	if c.LogJSON {
+		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, opts))
+}
+
+// memoryLimit keeps a baseboard controller's memory free: the collector works
+// harder rather than let the agent grow. An environment that says otherwise
+// wins.
+const memoryLimit = 48 << 20
+
+// run runs the agent until it is told to stop. The network may come and go:
+// it is needed to report, never to protect.
+func run(ctx context.Context, args []string) error {
+	fs, common := newFlags("run", "run the agent", "ocs-agent run -config node7.json")
+	broker := fs.String("broker", "", "`URL` of the MQTT broker; overrides the configuration")
+	node := fs.Int64("node", -1, "`number` of the node; overrides the configuration")
+	fabric := fs.String("fabric", "", "`name` of the fabric; overrides the configuration")
+	if err := parse(fs, args, 0); err != nil {
+		return err
+	}
+	cfg, err := readConfig(common.config)
+	if err != nil {
+		return common.fail(usageError{err})
+	}
+	if *broker != "" {
+		cfg.Broker = *broker
+	}
+	if *node >= 0 {
+		cfg.Node = uint32(*node)
+	}
+	if *fabric != "" {
+		cfg.Fabric = *fabric
+	}
+	if common.state != "" {
+		cfg.State = common.state
+	}
+	if err := cfg.Validate(); err != nil {
+		return common.fail(usageError{err})
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+	return common.fail(cfg.run(ctx))
+}
+
+func (c *Config) run(ctx context.Context) error {
+	log := c.logger()
+	if err := c.calibrateSimulated(log); err != nil {
+		return err
+	}
+	a, err := c.agentConfig()
+	if err != nil {
+		return err
+	}
+	rc := agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"), Socket: c.socketPath(),
+		Calibrated: c.keepCalibration, Log: log, RealTime: c.Board.Kind == "linux"}
+	if c.Broker != "" {
+		will, err := a.Will()
+		if err != nil {
+			return err
+		}
+		link, err := mqtt.Dial(mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will,
+			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure})
+		if err != nil {
+			return usageError{err}
+		}
+		defer link.Close()
+		rc.Link = link
+	}
+	return agent.Run(ctx, rc)
+}
+
+// calibrateSimulated gives a simulated board that is to be calibrated the
+// calibrations that it lacks, by calibrating it on its virtual clock before
+// its real one starts.
+func (c *Config) calibrateSimulated(log *slog.Logger) error {
+	if c.Board.Kind != "sim" || !c.Board.Calibrated {
+		return nil
+	}
+	known, err := agent.LoadCalibrations(c.State, c.Board.Bundles)
+	if err != nil {
+		return err
+	}
+	var b *bench
+	for i, cal := range known {
+		if cal != nil {
+			continue
+		}
+		if b == nil {
+			log.Info("calibrating the simulated board; once", "bundles", c.Board.Bundles, "modules", c.Board.Modules)
+			if b, err = c.bench(); err != nil {
+				return err
+			}
+		}
+		ans, err := answered(b.Ask(agent.Ask{Verb: agent.AskCalibrate, Bundle: proto.BundleID(i)}, calibratePatience))
+		if err != nil {
+			b.close()
+			return fmt.Errorf("calibrate bundle %d: %w", i, err)
+		}
+		log.Info("calibrated", "bundle", i, "board_time", ans.Took)
+	}
+	if b == nil {
+		return nil
+	}
+	return b.close()
+}

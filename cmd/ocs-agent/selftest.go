@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"ringlight/agent"
+	"ringlight/proto"
+)
+
+// selftest runs a simulated board from end to end in this process, on its
+// virtual clock: calibrate from nothing, switch every path, see light where
+// there must be light. Two bundles of one module, joined by two fibres.
+func selftest(_ context.Context, args []string) error {
+	fs, common := newFlags("selftest", "calibrate and switch a simulated board, print the ledger", "ocs-agent selftest -seed 7")
+	seed := fs.Uint64("seed", 1, "`seed` of the board's optics")
+	if err := parse(fs, args, 0); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "ocs-agent")
+	if err != nil {
+		return common.fail(err)
+	}
+	defer os.RemoveAll(dir)
+	cfg := Default()
+	cfg.State = dir
+	cfg.Board.Seed, cfg.Board.Modules = *seed, 1
+	cfg.Board.Fibres = []string{"0/external1-1/external1", "0/external2-1/external2"}
+	return common.fail(cfg.selftest(common.json))
+}
+
+// selftestStep is one switch of the self test.
+type selftestStep struct {
+	Bundle   proto.BundleID `json:"bundle"`
+	Path     string         `json:"path"`
+	DecideUS uint32         `json:"decide_us"` // modelled
+	BusUS    uint32         `json:"bus_us"`
+	SettleUS uint32         `json:"settle_us"`
+	TookUS   int64          `json:"took_us"` // until its own light was verified
+	Lit      []string       `json:"lit"`
+}
+
+func (c *Config) selftest(asJSON bool) error {
+	b, err := c.bench()
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	started := time.Now()
+	var boardTime time.Duration
+	for i := range c.Board.Bundles {
+		ans, err := answered(b.Ask(agent.Ask{Verb: agent.AskCalibrate, Bundle: proto.BundleID(i)}, calibratePatience))
+		if err != nil {
+			return err
+		}
+		boardTime += ans.Took
+		found, err := c.found(&asker{bench: b}, i, ans)
+		if err != nil {
+			return err
+		}
+		worst := found.Modules[0]
+		if worst.WorstMB < leastExtinction {
+			return fmt.Errorf("bundle %d: cell %d: extinction %.1f dB, want %d", i, worst.WorstCell, float64(worst.WorstMB)/1000, leastExtinction/1000)
+		}
+		if !asJSON {
+			fmt.Printf("bundle %d calibrated from nothing in %.1f s of board time, %d measurements, worst cell %.1f dB\n", i,
+				ans.Took.Seconds(), worst.Measurements, float64(worst.WorstMB)/1000)
+		}
+	}
+	var steps []selftestStep
+	for _, p := range []proto.Path{proto.Loopback, proto.External1, proto.External2, proto.Loopback, proto.External2, proto.External1, proto.Dark} {
+		for i := range c.Board.Bundles {
+			s, err := b.step(proto.BundleID(i), p)
+			if err != nil {
+				return err
+			}
+			steps = append(steps, s)
+		}
+		if err := b.checkLight(p); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		return printJSON(map[string]any{"steps": steps, "board_ms": boardTime.Milliseconds(), "wall_ms": time.Since(started).Milliseconds()})
+	}
+	fmt.Println("bundle path       decide    bus settle  verified")
+	for _, s := range steps {
+		fmt.Printf("%6d %-9s %5d us %3d us %3d us %6d us\n", s.Bundle, s.Path, s.DecideUS, s.BusUS, s.SettleUS, s.TookUS)
+	}
+	fmt.Printf("selftest passed: every path of %d bundles, %v of wall time (decide is a modelled constant)\n", c.Board.Bundles,
+		time.Since(started).Round(time.Millisecond))
+	return nil
+}
+
+func (b *bench) step(id proto.BundleID, p proto.Path) (selftestStep, error) {
+	ans, err := answered(b.Ask(agent.Ask{Verb: agent.AskPath, Bundle: id, Path: p}, pathPatience))
+	if err != nil {
+		return selftestStep{}, fmt.Errorf("bundle %d to %v: %w", id, p, err)
+	}
+	s := ans.Status.Bundles[id]
+	if s.Path != p.String() {
+		return selftestStep{}, fmt.Errorf("bundle %d is on %s, want %v", id, s.Path, p)
+	}
+	return selftestStep{Bundle: id, Path: s.Path, DecideUS: ans.Ledger.DecideMicros, BusUS: ans.Ledger.BusMicros,
+		SettleUS: ans.Ledger.SettleMicros, TookUS: ans.Took.Microseconds(), Lit: s.Lit}, nil
+}
+
+// lightPatience is how long light may take to show on every line.
+const lightPatience = 10 * time.Millisecond
+
+// checkLight wants light of path p at both ends, and on dark nowhere.
+func (b *bench) checkLight(p proto.Path) error {
+	if err := b.Run(b.board.Now()+lightPatience, nil); err != nil {
+		return err
+	}
+	for _, s := range b.Status().Bundles {
+		want := 1
+		if p == proto.Dark {
+			want = 0
+		}
+		if len(s.Lit) != want || want == 1 && s.Lit[0] != p.String() {
+			return fmt.Errorf("bundle %d on %v sees light on %v", s.Bundle, p, s.Lit)
+		}
+	}
+	return errors.Join(b.keep)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"ringlight/agent"
+	"ringlight/proto"
+)
+
+// status prints what the agent says of itself; without a running one, what
+// the board says.
+func status(ctx context.Context, args []string) error {
+	fs, common := newFlags("status", "what the agent says of itself", "ocs-agent status -config node7.json")
+	if err := parse(fs, args, 0); err != nil {
+		return err
+	}
+	cfg, err := common.load()
+	if err != nil {
+		return err
+	}
+	return common.fail(cfg.status(ctx, common.json))
+}
+
+func (c *Config) status(ctx context.Context, asJSON bool) error {
+	a, err := c.asker(ctx)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	if a.bench != nil { // let it read its hardware
+		if err := a.bench.Run(a.bench.board.Now()+pathPatience, nil); err != nil {
+			return err
+		}
+	}
+	ans, err := answered(a.ask(agent.Question{Verb: "status"}))
+	if err != nil {
+		return err
+	}
+	s := ans.Status
+	if asJSON {
+		return printJSON(s)
+	}
+	r := &s.Reported
+	link := "down"
+	if s.LinkUp {
+		link = "up"
+	}
+	fmt.Printf("node %d  %v  term %d generation %d  link %s  up %v  events waiting %d  refused %d\n", r.Node, r.Mode, r.Term, r.Generation,
+		link, (time.Duration(s.UptimeUS) * time.Microsecond).Round(time.Millisecond), s.Unacked, r.RefusedMessages)
+	for _, x := range r.Sides {
+		fmt.Printf("%-5v side of ring %d: %v, candidate %d of plan %d, peer %d\n", x.Side, x.Ring, x.State, x.Current, x.Working, x.Peer)
+	}
+	for _, b := range s.Bundles {
+		printBundle(&b)
+	}
+	for _, al := range r.Alarms {
+		fmt.Printf("alarm  %v %v bundle %d %s\n", al.Kind, al.Severity, al.Bundle, al.Text)
+	}
+	return nil
+}
+
+func printBundle(b *agent.BundleStatus) {
+	calibrated := "calibrated"
+	if !b.Calibrated {
+		calibrated = "not calibrated"
+	}
+	lit := strings.Join(b.Lit, " ")
+	if lit == "" {
+		lit = "none"
+	}
+	fmt.Printf("bundle %d  %-9s %-7s %s  light on: %s", b.Bundle, b.Path, b.State, calibrated, lit)
+	if b.Measured != proto.NoPower {
+		fmt.Printf("  own light %v (expected %v)", b.Measured, b.Expected)
+	}
+	if b.Step != "" {
+		fmt.Printf("  calibrating: %s, module %d", b.Step, b.Modules)
+	}
+	if b.HeldByHand {
+		fmt.Print("  held by hand")
+	}
+	if b.Reason != "" {
+		fmt.Printf("  (%s)", b.Reason)
+	}
+	fmt.Println()
+}

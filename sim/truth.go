@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"ringlight/hal"
+	"ringlight/mzi/detmath"
+)
+
+// Extinctions tells the truth about a module as its DACs are staged now: for
+// each cell the ratio, in thousandths of a dB, of the light on the wanted side
+// to that on the other one, when all heaters have settled. Of a cell that
+// several paths use it is the worst: MZI1 in all three lit paths, MZI2 in its
+// two, the matrix in loopback. For reports and tests, not for agents.
+func (w *World) Extinctions(id BoardID, bundle, mod int) [hal.CellsPerMod]int32 {
+	b := w.boards[id]
+	m := &b.bundles[bundle].modules[mod]
+	w.refresh(b, m)
+	var worst [hal.CellsPerMod]int32
+	for i := range worst {
+		worst[i] = 1 << 30
+	}
+	for path, nets := range [hal.NumLOS][2]bool{hal.LOSLoopback: {false, false}, hal.LOSExternal1: {true, false}, hal.LOSExternal2: {true, true}} {
+		var phase [hal.CellsPerMod]float64
+		m.settledPhases(nets, &phase)
+		for k := range worst {
+			inLoop := k >= hal.CellMatrix
+			behind := k >= hal.CellMZI2 && k < hal.CellMatrix
+			if inLoop && path != hal.LOSLoopback || behind && path == hal.LOSLoopback {
+				continue
+			}
+			bar := m.per.cells[k].bar(phase[k])
+			if bar < 0.5 {
+				bar = 1 - bar
+			}
+			worst[k] = min(worst[k], int32(1000*detmath.DB(bar/max(1-bar, 1e-9))))
+		}
+	}
+	return worst
+}
+
+// settledPhases are the phases that the staged codes lead to for given levels
+// of the toggle nets.
+func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
+	var warm [hal.CellsPerMod]float64
+	for k := range warm {
+		v := m.dac[k/16].volts(k%16, nets)
+		if m.planted == nil || (m.planted.open|m.planted.short)>>k&1 == 0 {
+			warm[k] = 1000 * v * v / m.per.cells[k].ohm / m.per.cells[k].piPower
+		}
+	}
+	for k := range phase {
+		sum := 0.0
+		for j := -crosstalkBand; j <= crosstalkBand; j++ {
+			if n := k + j; n >= 0 && n < len(warm) {
+				sum += float64(m.per.crosstalk[k][j+crosstalkBand] * warm[n])
+			}
+		}
+		phase[k] = m.base[k] + float64(pi*sum)
+	}
+}
