@@ -27,7 +27,7 @@ type Config struct {
 	KeyFile  string
 	Insecure bool // allow mqtt beyond loopback
 
-	MinReconnect, MaxReconnect time.Duration // of the link; 0: its defaults
+	MinReconnect, MaxReconnect time.Duration // of the link; 0: the link's own and 5 s
 
 	Log *slog.Logger
 	// Ready is told the broker's URL and the start's configuration when the
@@ -111,11 +111,19 @@ func (c *Config) embedded() BrokerConfig {
 
 func (c *Config) link(broker string, start planner.Config) mqtt.Config {
 	will := planner.WillOf(start.Fabric.Name, start.PlannerID, start.Term)
+	longest := c.MaxReconnect
+	if longest == 0 {
+		longest = maxReconnect
+	}
 	return mqtt.Config{Broker: broker, ClientID: proto.Topics{Fabric: start.Fabric.Name}.PlannerClient(start.PlannerID),
 		Will: &will, Subscriptions: planner.Subscriptions(start.Fabric.Name), Ordered: true, Queue: linkQueue,
 		CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Insecure: c.Insecure,
-		MinReconnect: c.MinReconnect, MaxReconnect: c.MaxReconnect}
+		MinReconnect: c.MinReconnect, MaxReconnect: longest}
 }
+
+// maxReconnect is shorter than a node's: one planner storms nobody, and
+// everybody waits for it. chosen.
+const maxReconnect = 5 * time.Second
 
 // linkQueue bounds what waits for the planner or for its link. chosen: a cell
 // of 10,000 nodes may all answer and report at once.
