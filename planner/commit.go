@@ -231,6 +231,14 @@ func (p *Planner) commit() {
 		}
 		p.dropRing(id)
 	}
+	// All leave before any enters: a node may go from one ring to another.
+	for _, r := range t.proposal.rings {
+		if old := p.ring(r.id); old != nil {
+			for _, n := range old.nodes {
+				p.leave(n)
+			}
+		}
+	}
 	for _, r := range t.proposal.rings {
 		p.enter(r, t.decided)
 	}
@@ -258,14 +266,11 @@ func (p *Planner) commit() {
 	p.sawTerm(p.seenTerm)
 }
 
-// enter puts a ring's new members in place of the old.
+// enter puts a ring's new members in place of the old, who have left.
 func (p *Planner) enter(r *ringView, d decided) {
 	r.decided = d
 	old := p.ring(r.id)
 	if old != nil {
-		for _, n := range old.nodes {
-			p.leave(n)
-		}
 		r.renewed, r.renewAt = old.renewed, old.renewAt
 	}
 	for _, n := range r.nodes {
