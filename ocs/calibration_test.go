@@ -1,0 +1,169 @@
+package ocs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"reflect"
+	"testing"
+	"time"
+
+	"ringlight/proto"
+)
+
+// sample is a calibration with something in every field.
+func sample() *Calibration {
+	c := &Calibration{Timing: Timing{DetectMax: 150_123, DetectMin: 40_456, SwitchMax: 250_789, SwitchMin: 75_012}}
+	for i := range 3 {
+		m := &ModuleCalibration{Serial: "RL0000000001", CaseMillicelsius: -12_345, RailMillivolt: 12_000, Measurements: 4185, BoardMillis: 3495}
+		for k := range m.Cells {
+			x := &m.Cells[k]
+			x.OffsetMicrorad, x.PiMicrowatt, x.MilliOhm = int32(k*100_000-1_800_000), uint32(25_000+k), uint32(1_000_000-k*i)
+			for j := range x.Near {
+				x.Near[j] = int32(j * 1000)
+			}
+			m.Codes[k] = [2]uint16{uint16(k * 1000), uint16(k*1000 + 7)}
+		}
+		for l := range m.LaneLoop {
+			m.LaneLoop[l] = proto.MilliDBm(-2300 - l)
+			m.LaneTap[0][l], m.LaneTap[1][l] = proto.MilliDBm(-900-l), proto.MilliDBm(-1100-l)
+		}
+		c.Modules = append(c.Modules, m)
+	}
+	return c
+}
+
+// sealed is a body with its check sum.
+func sealed(body []byte) []byte {
+	return binary.BigEndian.AppendUint32(bytes.Clone(body), crc32.ChecksumIEEE(body))
+}
+
+// Goal: a calibration comes back as it was kept, under the same name.
+// Method: encode, decode, compare; the digest changes with any code.
+func TestCalibrationComesBack(t *testing.T) {
+	c := sample()
+	raw := c.Encode()
+	got, err := DecodeCalibration(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, c) {
+		t.Error("it came back different")
+	}
+	if !bytes.Equal(got.Encode(), raw) || got.Digest() != c.Digest() {
+		t.Error("it encodes differently the second time")
+	}
+	if len(raw) > 3000*len(c.Modules) {
+		t.Errorf("%d bytes for %d modules", len(raw), len(c.Modules))
+	}
+	got.Modules[1].Codes[35][0]++
+	if got.Digest() == c.Digest() {
+		t.Error("another code, the same name")
+	}
+}
+
+// Goal: what is damaged, of another version or not ours is refused with its
+// cause.
+// Method: every truncation and every flipped byte; then forgeries whose check
+// sum is right.
+func TestDamagedCalibrationIsRefused(t *testing.T) {
+	raw := sample().Encode()
+	for n := range raw {
+		if _, err := DecodeCalibration(raw[:n]); err == nil {
+			t.Fatalf("the first %d of %d bytes were taken", n, len(raw))
+		}
+		bad := bytes.Clone(raw)
+		bad[n] ^= 0x40
+		if _, err := DecodeCalibration(bad); !errors.Is(err, ErrCalibrationCRC) {
+			t.Fatalf("byte %d flipped: %v", n, err)
+		}
+	}
+	forge := func(change func(*stored)) []byte {
+		c := sample()
+		s := stored{Version: CalibrationVersion, Modules: c.Modules}
+		change(&s)
+		body, err := encMode.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed(body)
+	}
+	tests := []struct {
+		name string
+		raw  []byte
+		want error
+	}{
+		{"next version", forge(func(s *stored) { s.Version++ }), ErrCalibrationVersion},
+		{"version nought", forge(func(s *stored) { s.Version = 0 }), ErrCalibrationVersion},
+		{"no module", forge(func(s *stored) { s.Modules = nil }), ErrCalibrationMismatch},
+		{"nine modules", forge(func(s *stored) { s.Modules = append(s.Modules, append(s.Modules, s.Modules...)...) }), ErrCalibrationMismatch},
+		{"a missing module", forge(func(s *stored) { s.Modules[1] = nil }), ErrCalibrationMismatch},
+		{"a heater of no ohm", forge(func(s *stored) { s.Modules[2].Cells[9].MilliOhm = 0 }), ErrCalibrationMismatch},
+		{"least above largest", forge(func(s *stored) { s.Timing = [4]int64{1, 2, 3, 3} }), ErrCalibrationMismatch},
+		{"not CBOR", sealed([]byte("hello")), ErrCalibrationMismatch},
+		{"a key twice", sealed([]byte{0xA2, 0x00, 0x01, 0x00, 0x01}), ErrCalibrationMismatch},
+		{"too long", make([]byte, maxStored+1), ErrCalibrationCRC},
+	}
+	for _, tt := range tests {
+		if c, err := DecodeCalibration(tt.raw); !errors.Is(err, tt.want) || c != nil {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+	}
+}
+
+// Goal: parts make a whole whose modules are shared and whose timing holds
+// every part's.
+// Method: two parts with crossing spreads, one without.
+func TestJoinSharesModules(t *testing.T) {
+	a, b := sample(), sample()
+	b.Timing = Timing{DetectMax: 100 * time.Microsecond, DetectMin: 20 * time.Microsecond, SwitchMax: 400 * time.Microsecond, SwitchMin: 90 * time.Microsecond}
+	c := &Calibration{Modules: a.Modules[:1]}
+	whole, err := Join([]*Calibration{a, b, c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(whole.Modules) != 7 || whole.Modules[0] != a.Modules[0] || whole.Modules[5] != b.Modules[2] {
+		t.Error("modules are not shared in order")
+	}
+	want := Timing{DetectMax: a.Timing.DetectMax, DetectMin: b.Timing.DetectMin, SwitchMax: b.Timing.SwitchMax, SwitchMin: a.Timing.SwitchMin}
+	if whole.Timing != want {
+		t.Errorf("timing %+v, want %+v", whole.Timing, want)
+	}
+	if _, err := Join([]*Calibration{a, b, a}); !errors.Is(err, ErrCalibrationMismatch) {
+		t.Errorf("nine modules: %v", err)
+	}
+	if _, err := Join([]*Calibration{a, nil}); !errors.Is(err, ErrNotCalibrated) {
+		t.Errorf("a missing part: %v", err)
+	}
+	if _, err := Join(nil); !errors.Is(err, ErrCalibrationMismatch) {
+		t.Errorf("nothing: %v", err)
+	}
+}
+
+// Goal: an envelope never narrows what was measured.
+// Method: times between two microseconds.
+func TestEnvelopeRoundsOutwards(t *testing.T) {
+	e := Timing{DetectMax: 150_001, DetectMin: 40_999, SwitchMax: 250_001, SwitchMin: 75_999}.Envelope(500 * time.Microsecond)
+	if e != (proto.Envelope{DetectMaxMicros: 151, DetectMinMicros: 40, SwitchMaxMicros: 251, SwitchMinMicros: 75, SkewMicros: 500}) {
+		t.Errorf("%+v", e)
+	}
+}
+
+func FuzzDecodeCalibration(f *testing.F) {
+	f.Add(sample().Encode())
+	f.Add(sealed([]byte{0xA1, 0x00, 0x01}))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, b := range [][]byte{raw, sealed(raw)} {
+			c, err := DecodeCalibration(b)
+			if err != nil {
+				continue
+			}
+			again, err := DecodeCalibration(c.Encode())
+			if err != nil || !reflect.DeepEqual(again, c) {
+				t.Fatalf("taken, but does not come back: %v", err)
+			}
+		}
+	})
+}
