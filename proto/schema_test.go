@@ -34,7 +34,7 @@ func schemaType(t reflect.Type, name, max string) string {
 	case t.PkgPath() != "":
 		return ruleName(t)
 	case t.Kind() == reflect.String:
-		return "text"
+		return "short-text"
 	case t.Kind() >= reflect.Uint8 && t.Kind() <= reflect.Uint64:
 		return fmt.Sprintf("uint .size %d", t.Size())
 	}
