@@ -384,6 +384,7 @@ func (n *network) follow(p port) {
 // that took.
 func (n *network) run(until time.Duration) int {
 	count := 0
+	until = max(until, n.now)
 	for len(n.heap) > 0 && n.heap[0].at <= until {
 		e := n.pop()
 		n.now = e.at

@@ -21,7 +21,7 @@ type scenario uint8
 
 const (
 	oneDeath scenario = iota
-	twoDeaths
+	adjacentDeaths
 	hostFault
 	ownOptics
 	cutOneWay
@@ -36,7 +36,7 @@ const (
 	numScenarios
 )
 
-var scenarioNames = [...]string{"one death", "two adjacent deaths", "host fault", "own optics", "one-way cut", "two-way cut", "glitch", "late return", "two deaths apart", "storm", "re-admission", "new members", "agent crash"}
+var scenarioNames = [...]string{"one death", "adjacent deaths", "host fault", "own optics", "one-way cut", "two-way cut", "glitch", "late return", "two deaths apart", "storm", "re-admission", "new members", "agent crash"}
 
 func (s scenario) String() string { return scenarioNames[s] }
 
@@ -45,6 +45,7 @@ type outcome struct {
 	k        int
 	whole    bool          // one piece, where that was possible
 	could    bool          // one piece was possible
+	missing  int           // most adjacent nodes that are bypassed
 	recovery time.Duration // from the last loss to the last side confirmed
 	bad      []string
 }
@@ -73,8 +74,13 @@ func playSeed(seed uint64, trace func(string, ...any)) outcome {
 	}
 	start := n.now
 	cuts := n.strike(o.scenario, gone)
+	if o.scenario <= glitch || o.scenario == farPair {
+		n.run(start + 5*time.Millisecond) // the last fault is in
+		n.run(n.lost + 12*time.Millisecond)
+		o.bad = n.halves()
+	}
 	n.run(start + 60*time.Millisecond)
-	o.bad = n.halves()
+	o.bad = append(o.bad, n.halves()...)
 	if o.scenario == readmit || o.scenario == recut {
 		n.replan(o.scenario)
 		n.run(n.now + 300*time.Millisecond)
@@ -84,9 +90,14 @@ func playSeed(seed uint64, trace func(string, ...any)) outcome {
 	}
 	o.could = !cuts && n.joinable(in)
 	o.whole = n.pieces(in) == 1
+	last := -1
 	for i, nd := range n.nodes {
 		if in(i) {
 			o.recovery = max(o.recovery, nd.moved-n.lost)
+			if last >= 0 {
+				o.missing = max(o.missing, i-last-1)
+			}
+			last = i
 		}
 	}
 	return o
@@ -110,10 +121,13 @@ func (n *network) strike(s scenario, gone map[int]bool) (cuts bool) {
 	switch s {
 	case oneDeath:
 		die(victim, at)
-	case twoDeaths:
+	case adjacentDeaths:
 		pick = n.rng.IntN(len(members) - 1)
 		die(members[pick], at)
 		die(members[pick+1], at+n.between(0, 1000))
+		if n.k == 4 && pick+2 < len(members) && n.rng.IntN(3) == 0 {
+			die(members[pick+2], at+n.between(0, 1000))
+		}
 	case storm:
 		for range 2 + n.rng.IntN(4) {
 			at := at + n.between(0, 6000)
@@ -222,42 +236,72 @@ func TestRingsHeal(t *testing.T) {
 	if *replay {
 		trace = t.Logf
 	}
-	type key struct {
-		s scenario
-		k int
-	}
-	times := map[key][]time.Duration{}
-	total, splits := map[key]int{}, map[key]int{}
+	tally := map[tallyKey]*tallyOf{}
 	for i := range count {
 		seed := *first + uint64(i)
 		o := playSeed(seed, trace)
-		c := key{o.scenario, o.k}
 		if len(o.bad) > 0 {
-			t.Fatalf("seed %d, %s, K=%d: %v\nreplay: go test ./node -run TestRingsHeal -runs 1 -first %d -replay -v", seed, o.scenario, o.k, o.bad, seed)
+			t.Fatalf("seed %d, %s, K=%d: %v\n%s", seed, o.scenario, o.k, o.bad, again(seed))
 		}
 		if !o.could {
 			continue
 		}
-		total[c]++
 		if !o.whole {
-			splits[c]++
-			if o.scenario != twoDeaths && o.scenario != farPair {
-				t.Errorf("seed %d, %s, K=%d: split\nreplay: go test ./node -run TestRingsHeal -runs 1 -first %d -replay -v", seed, o.scenario, o.k, seed)
+			t.Errorf("seed %d, %s, K=%d: split\n%s", seed, o.scenario, o.k, again(seed))
+		}
+		for _, key := range [2]tallyKey{{o.scenario, o.k, 0}, {bounded(o.scenario), 0, o.missing}} {
+			if tally[key] == nil {
+				tally[key] = &tallyOf{}
 			}
-		} else {
-			times[c] = append(times[c], o.recovery)
+			tally[key].times = append(tally[key].times, o.recovery)
 		}
 	}
 	for s := range numScenarios {
 		for k := 2; k <= 4; k++ {
-			c := key{s, k}
-			ts := times[c]
-			if len(ts) == 0 {
-				continue
+			if c := tally[tallyKey{s, k, 0}]; c != nil {
+				t.Logf("%-20s K=%d: %s", s, k, c)
 			}
-			slices.Sort(ts)
-			p99 := ts[(len(ts)*99+99)/100-1]
-			t.Logf("%-20s K=%d: %5d runs, %3d split, recovery p50 %v p99 %v max %v", s, k, total[c], splits[c], ts[len(ts)/2], p99, ts[len(ts)-1])
 		}
 	}
+	for missing, limit := range []time.Duration{1: time.Millisecond, 2: time.Millisecond, 3: 2 * time.Millisecond} {
+		c := tally[tallyKey{oneDeath, 0, missing}]
+		if missing == 0 || c == nil {
+			continue
+		}
+		t.Logf("%d adjacent losses: %s", missing, c)
+		if p99 := c.percentile(99); len(c.times) >= 200 && p99 >= limit {
+			t.Errorf("%d adjacent losses recover in %v p99, not under %v", missing, p99, limit)
+		}
+	}
+}
+
+// bounded gathers the scenarios whose recovery invariant 4 bounds under the
+// first of them.
+func bounded(s scenario) scenario {
+	switch s {
+	case oneDeath, adjacentDeaths, hostFault, ownOptics:
+		return oneDeath
+	}
+	return numScenarios
+}
+
+func again(seed uint64) string {
+	return fmt.Sprintf("replay: go test ./node -run TestRingsHeal -runs 1 -first %d -replay -v", seed)
+}
+
+// tallyKey is a scenario and its K, or any K and the nodes bypassed.
+type tallyKey struct {
+	s          scenario
+	k, missing int
+}
+
+type tallyOf struct{ times []time.Duration }
+
+func (c *tallyOf) percentile(p int) time.Duration {
+	slices.Sort(c.times)
+	return c.times[(len(c.times)*p+99)/100-1]
+}
+
+func (c *tallyOf) String() string {
+	return fmt.Sprintf("%5d runs, recovery p50 %v p99 %v max %v", len(c.times), c.percentile(50), c.percentile(99), c.percentile(100))
 }

@@ -63,12 +63,7 @@ func (m *Machine) step(s *side, now time.Duration) {
 		if !m.free(s, k) {
 			continue
 		}
-		probe := none
-		for i := s.total - s.left; i < s.total && probe == none; i++ {
-			if p := int(s.steps[i]); s.list[p].Bundle != s.list[k].Bundle && m.free(s, p) {
-				probe = p
-			}
-		}
+		probe := m.takeProbe(s, k)
 		dwell, cause := m.timers.dwell, proto.CauseLightLost
 		if k == s.from {
 			dwell, cause = m.timers.retry, proto.CauseRetry
@@ -80,6 +75,23 @@ func (m *Machine) step(s *side, now time.Duration) {
 		return
 	}
 	m.close(s, proto.CauseNoCandidate, now)
+}
+
+// takeProbe finds a later step that has a bundle other than k's and takes it
+// out of the search: beside k it has its dwell now. The lost candidate alone
+// keeps its own step, which is longer.
+func (m *Machine) takeProbe(s *side, k int) int {
+	rest := s.steps[s.total-s.left : s.total]
+	for i, p := range rest {
+		if p := int(p); s.list[p].Bundle != s.list[k].Bundle && m.free(s, p) {
+			if p != s.from {
+				copy(rest[1:i+1], rest[:i])
+				s.left--
+			}
+			return p
+		}
+	}
+	return none
 }
 
 // goTo lights candidate k, and probe if any, for dwell. What the side leaves
