@@ -42,13 +42,13 @@ type Cell struct {
 // Source: hardware page, section C, "minimal honest model".
 func Bar(phase, floor float64) float64 {
 	s := detmath.Sin(phase / 2)
-	return floor + float64((1-2*floor)*float64(s*s))
+	return floor + float64((1-float64(2*floor))*float64(s*s))
 }
 
 // PhaseOf is the inverse of Bar: the phase in [0, pi] at which the share bar
 // stays in its row. What the leakage makes unreachable is clamped.
 func PhaseOf(bar, floor float64) float64 {
-	x := (bar - floor) / (1 - 2*floor)
+	x := (bar - floor) / (1 - float64(2*floor))
 	switch {
 	case !(x > 0):
 		return 0
