@@ -80,7 +80,7 @@ func New(cfg Config, journal Journal) *Agent {
 		}
 		b.optics = ocs.New(ocs.Config{Board: cfg.Board, Bundle: proto.BundleID(i), Latch: latch,
 			Calibration: cal, Seed: cfg.Seed + uint64(i)})
-		b.next = Never
+		b.next, b.retry = Never, Never
 		for l, line := range cfg.Board.Bundles[i].LOS {
 			a.lines[line] = lineUse{used: true, bundle: uint8(i), path: proto.Loopback + proto.Path(l)}
 		}
@@ -159,6 +159,10 @@ func (a *Agent) drive(now time.Duration, out []Output) []Output {
 		busy := false
 		for i := range a.bundles {
 			b := &a.bundles[i]
+			if b.retry <= now {
+				b.retry, b.due = Never, true
+				b.optics.Start(now)
+			}
 			if b.due || len(b.done) > 0 || b.next <= now {
 				busy = true
 				out = a.turn(now, i, out)
@@ -235,7 +239,7 @@ func (a *Agent) next(now time.Duration) time.Duration {
 		at = min(at, a.outbox.resendAt)
 	}
 	for i := range a.bundles {
-		at = min(at, a.bundles[i].next)
+		at = min(at, a.bundles[i].next, a.bundles[i].retry)
 		if a.bundles[i].due {
 			return now
 		}

@@ -31,6 +31,7 @@ func (a *Agent) ask(now time.Duration, q Ask) {
 	case AskStatus:
 		a.reply(&Answer{ID: q.ID, Status: a.status(now)})
 	case AskHostFault:
+		a.release(now)
 		a.step(now, node.Event{Kind: node.HostFault, Text: proto.Clip(q.Text)})
 		a.reply(&Answer{ID: q.ID})
 	case AskHostOK:
@@ -171,7 +172,8 @@ func (a *Agent) giveBack(now time.Duration, id proto.BundleID) {
 	}
 }
 
-// release ends the holds of paths set by hand: a plan has come.
+// release ends the holds of paths set by hand: a plan has come, or the node
+// must leave service with all of its bundles.
 func (a *Agent) release(now time.Duration) {
 	for i := range a.bundles {
 		if q := a.bundles[i].ask; q != nil && q.held {
@@ -205,7 +207,7 @@ func (a *Agent) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
 	case ev.Kind == ocs.Calibrated:
 		q.found = true
 		a.outs = append(a.outs, Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
-		a.note(now, proto.Event{Kind: proto.EvCalibrated, AtMicros: micros(now), Bundle: id, Cause: proto.CauseOperator}, node.Stamps{})
+		a.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator}), node.Stamps{})
 	case ev.Kind == ocs.CalibrationFailed:
 		a.giveBack(now, id)
 		reason := fmt.Sprintf("bundle %d", i)
@@ -215,8 +217,8 @@ func (a *Agent) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
 		if ev.Cell != ocs.None {
 			reason += fmt.Sprintf(" cell %d", ev.Cell)
 		}
-		a.note(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, AtMicros: micros(now), Bundle: id,
-			Cause: proto.CauseOwnFault, Module: named(ev.Module), Text: proto.Clip(reason + ": " + text(ev))}, node.Stamps{})
+		a.note(now, own(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Bundle: id,
+			Cause: proto.CauseOwnFault, Module: named(ev.Module), Text: proto.Clip(reason + ": " + text(ev))}), node.Stamps{})
 		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: proto.Clip(reason + ": " + text(ev))})
 	}
 	if q.found && b.ask == q && b.optics.Status().Ready {

@@ -12,6 +12,13 @@ func micros(t time.Duration) uint64 { return uint64(max(t, 0).Microseconds()) }
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
+// own completes an event that the agent itself has to tell: it measured
+// nothing.
+func own(now time.Duration, e proto.Event) proto.Event {
+	e.AtMicros, e.Measured, e.Expected = micros(now), proto.NoPower, proto.NoPower
+	return e
+}
+
 // note queues an event for the planner.
 func (a *Agent) note(now time.Duration, e proto.Event, s node.Stamps) {
 	e.Version, e.Node, e.Session = proto.Version, a.cfg.Node, a.cfg.Session

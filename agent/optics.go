@@ -35,10 +35,12 @@ type bundle struct {
 	lit    uint8
 	losses [proto.NumPaths]loss // last, by path
 
-	failure  error      // a Select that was refused, for the machine's next turn
-	refused  proto.Path // its path
-	read     bool       // the optics have read the hardware, well or not
-	ready    bool       // as the machine knows it
+	failure  error         // a Select that was refused, for the machine's next turn
+	refused  proto.Path    // its path
+	read     bool          // the optics have read the hardware, well or not
+	retry    time.Duration // when a bundle whose bus or chips failed is read again
+	alarmed  bool          // that was told
+	ready    bool          // as the machine knows it
 	switches [keptSwitches]switching
 	newest   int
 	settled  time.Duration // last Switched
@@ -105,7 +107,7 @@ func (a *Agent) edge(now time.Duration, e *hal.Edge, use lineUse) {
 	}
 }
 
-// choose drives a bundle to the path that the machine asks for.
+// choose drives a bundle to a path.
 func (a *Agent) choose(now time.Duration, id proto.BundleID, p proto.Path) {
 	b := &a.bundles[id]
 	b.newest = (b.newest + 1) % keptSwitches
@@ -144,6 +146,7 @@ func (a *Agent) optical(now time.Duration, i int, ev *ocs.Event) {
 	switch ev.Kind {
 	case ocs.Ready:
 		b.read = true
+		a.faulted(now, i, ev)
 		a.setReady(now, i, ev.Err)
 	case ocs.Switched:
 		if a.adopted {
@@ -181,6 +184,31 @@ func named(n uint8) uint8 {
 		return 0
 	}
 	return n
+}
+
+// restartAfter is when a bundle that failed for its bus or chips is read
+// again. chosen: long enough not to load a bus that others use.
+const restartAfter = 5 * time.Second
+
+// faulted tells that the bus or the chips of a bundle fail, or work again, and
+// makes sure that it is tried again.
+func (a *Agent) faulted(now time.Duration, i int, ev *ocs.Event) {
+	b := &a.bundles[i]
+	bad := b.optics.Status().Machine == ocs.Faulted
+	b.retry = Never
+	if bad {
+		b.retry = now + restartAfter
+	}
+	if bad == b.alarmed {
+		return
+	}
+	b.alarmed = bad
+	e := own(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Bundle: proto.BundleID(i), Path: ev.Path,
+		Cause: proto.CauseOwnFault, Module: named(ev.Module), Text: proto.Clip(text(ev))})
+	if !bad {
+		e.Severity, e.Resolved, e.Text = proto.SeverityOK, true, "bus and chips answer again"
+	}
+	a.note(now, e, node.Stamps{})
 }
 
 // setReady tells the machine whether a bundle can switch, when that changed.
@@ -228,7 +256,7 @@ func (a *Agent) tryAdopt(now time.Duration) {
 	if dark {
 		cause = proto.CauseColdStart
 	}
-	a.note(now, proto.Event{Kind: proto.EvStarted, AtMicros: micros(now), Cause: cause, Text: a.cfg.Software}, node.Stamps{})
+	a.note(now, own(now, proto.Event{Kind: proto.EvStarted, Cause: cause, Text: proto.Clip(a.cfg.Software)}), node.Stamps{})
 	a.compareLight(now)
 	a.adopted = true
 	a.persist.light = true
@@ -260,8 +288,8 @@ func (a *Agent) compareLight(now time.Duration) {
 		for p := proto.Loopback; int(p) < proto.NumPaths; p++ {
 			bit := uint8(1) << p
 			if lit := a.bundles[i].lit & bit; lit != was.Lit&bit {
-				a.note(now, proto.Event{Kind: proto.EvAdopted, AtMicros: micros(now), Bundle: proto.BundleID(i), Path: p, FromPath: p,
-					Cause: proto.CauseAdopted, Resolved: lit != 0, Text: "light changed while the agent was away"}, node.Stamps{})
+				a.note(now, own(now, proto.Event{Kind: proto.EvAdopted, Bundle: proto.BundleID(i), Path: p, FromPath: p,
+					Cause: proto.CauseAdopted, Resolved: lit != 0, Text: "light changed while the agent was away"}), node.Stamps{})
 			}
 		}
 	}

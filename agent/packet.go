@@ -219,10 +219,12 @@ func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
 	case proto.VerbAbort:
 		a.step(now, node.Event{Kind: node.DropStaged, Term: c.Term})
 	case proto.VerbHostFault:
+		a.release(now)
 		a.step(now, node.Event{Kind: node.HostFault, Text: "told by the planner"})
 	case proto.VerbHostOK:
 		a.step(now, node.Event{Kind: node.HostOK})
 	case proto.VerbDrain:
+		a.release(now)
 		a.step(now, node.Event{Kind: node.Drain})
 	case proto.VerbUndrain:
 		a.step(now, node.Event{Kind: node.Undrain})

@@ -57,3 +57,9 @@ func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
 		phase[k] = m.base[k] + float64(pi*sum)
 	}
 }
+
+// Personality is the optics of one module; for reports and tests, not for
+// agents.
+func (w *World) Personality(id BoardID, bundle, mod int) *Personality {
+	return w.boards[id].bundles[bundle].modules[mod].per
+}

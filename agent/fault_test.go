@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+func TestDeadBusIsToldAndTriedAgain(t *testing.T) {
+	// Goal: a bundle whose DACs do not answer at start keeps nobody else out of
+	// service, is told as an alarm, and comes back by itself when it is mended.
+	// Method: the slow segment of bundle 1 is held low through a restart.
+	f := newFleet(t, 2, 1)
+	x := f.nodes[0]
+	f.link(x, true)
+	f.must("ready", 5*time.Second, func() bool { return x.agent.adopted && x.agent.bundles[1].ready })
+	f.kill(x)
+	bad := sim.Fault{Kind: sim.BusStuck, Bus: x.board.Bundles[1].Modules[0].Slow}
+	if err := f.world.Inject(0, bad); err != nil {
+		t.Fatal(err)
+	}
+	f.run(10*time.Millisecond, nil)
+	f.boot(x)
+	f.link(x, true)
+	f.must("adopted without bundle 1", 5*time.Second, func() bool { return x.agent.adopted && x.agent.bundles[0].ready })
+	f.run(time.Second, nil)
+	if x.agent.bundles[1].ready {
+		t.Fatal("bundle 1 is ready without its slow bus")
+	}
+	alarms := func(resolved bool) (n int) {
+		for _, e := range x.events {
+			if e.Kind == proto.EvAlarm && e.Bundle == 1 && e.Resolved == resolved {
+				n++
+			}
+		}
+		return n
+	}
+	f.run(2*restartAfter, nil)
+	if alarms(false) != 1 {
+		t.Errorf("%d alarms, want 1 however often it was tried", alarms(false))
+	}
+	if err := f.world.Repair(0, bad); err != nil {
+		t.Fatal(err)
+	}
+	f.must("bundle 1 ready", 3*restartAfter, func() bool { return x.agent.bundles[1].ready })
+	f.run(time.Second, nil)
+	if alarms(true) != 1 {
+		t.Errorf("%d alarms resolved, want 1", alarms(true))
+	}
+}
+
+func TestPathByHand(t *testing.T) {
+	// Goal: a person can put a bundle that carries nothing on a path and gets
+	// what it took; one that carries a ring is refused; a plan takes it back.
+	f := newFleet(t, 3, 1)
+	var answers []*Answer
+	ask := func(x *fleetNode, q Ask) *Answer {
+		t.Helper()
+		answers = nil
+		x.agent.Deliver(f.world.Now(), Input{Kind: InAsk, Ask: q})
+		for limit := f.world.Now() + 2*time.Second; f.world.Now() < limit; {
+			out, next := x.agent.Poll(f.world.Now(), nil)
+			x.next = next
+			for _, o := range out {
+				if o.Kind == OutAnswer {
+					answers = append(answers, o.Answer)
+				}
+				f.carryOut(x, o, false)
+			}
+			if len(answers) > 0 {
+				return answers[0]
+			}
+			if len(out) > 0 {
+				continue
+			}
+			at := min(x.next, limit)
+			if next, any := f.world.Next(); any && next <= at {
+				id, ev, ok := f.world.Step()
+				if y := f.nodes[id]; ok && y != x {
+					f.deliver(y, Input{Kind: InHardware, Hardware: ev}, false)
+				} else if ok {
+					x.agent.Deliver(f.world.Now(), Input{Kind: InHardware, Hardware: ev})
+				}
+			} else {
+				f.world.AdvanceTo(at)
+			}
+			for len(x.writes) > 0 {
+				w := x.writes[0]
+				x.writes = x.writes[1:]
+				x.agent.Deliver(f.world.Now(), Input{Kind: InPersisted, ID: w.out.ID})
+			}
+		}
+		t.Fatalf("no answer to %+v", q)
+		return nil
+	}
+	for _, x := range f.nodes {
+		f.link(x, true)
+	}
+	f.must("ready", 5*time.Second, func() bool {
+		for _, x := range f.nodes {
+			if !x.agent.adopted || !x.agent.bundles[0].ready || !x.agent.bundles[1].ready {
+				return false
+			}
+		}
+		return true
+	})
+	x := f.nodes[1]
+	for i, p := range []proto.Path{proto.External2, proto.Loopback, proto.External1, proto.Dark, proto.External1} {
+		a := ask(x, Ask{ID: uint64(i + 1), Verb: AskPath, Bundle: 1, Path: p})
+		if a.Err != nil || a.Status.Bundles[1].Path != p.String() || !a.Status.Bundles[1].HeldByHand {
+			t.Fatalf("%v: %+v %+v", p, a.Err, a.Status.Bundles)
+		}
+		if l := a.Ledger; l == nil || l.BusMicros == 0 || time.Duration(l.TotalMicros())*time.Microsecond > a.Took+time.Microsecond {
+			t.Errorf("%v: ledger %+v in %v", p, l, a.Took)
+		}
+	}
+	if !f.world.Lit(sim.Port{Board: 2, Bundle: 0, Path: hal.LOSExternal1}) {
+		t.Error("the neighbour does not see the light")
+	}
+	for _, q := range []struct {
+		ask  Ask
+		code proto.Code
+	}{
+		{Ask{ID: 20, Verb: AskPath, Bundle: 7, Path: proto.Dark}, proto.NotFound},
+		{Ask{ID: 21, Verb: AskPath, Bundle: 0, Path: 9}, proto.Invalid},
+		{Ask{ID: 22, Verb: 99}, proto.Unsupported},
+	} {
+		if a := ask(x, q.ask); a.Err == nil || a.Err.Code != q.code || a.ID != q.ask.ID {
+			t.Errorf("%+v: %+v", q.ask, a)
+		}
+	}
+	f.heard()
+	f.commit(f.ring(0, 2))
+	f.must("the plan takes the bundle back", time.Second, func() bool { return f.linkedTo(0, 1) && f.linkedTo(1, 2) })
+	for _, verb := range []AskVerb{AskPath, AskCalibrate} {
+		if a := ask(x, Ask{ID: 30, Verb: verb, Bundle: 1, Path: proto.Loopback}); a.Err == nil || a.Err.Code != proto.Busy {
+			t.Errorf("verb %d on a bundle that carries a ring: %+v", verb, a.Err)
+		}
+	}
+	if !f.linkedTo(1, 2) {
+		t.Error("a refused question moved light")
+	}
+}
