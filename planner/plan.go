@@ -219,12 +219,27 @@ func (p *Planner) envelope(nodes []proto.NodeID) proto.Envelope {
 	return env
 }
 
+// maxNamed is how many new rings are named one by one. chosen: a line that
+// one can read.
+const maxNamed = 4
+
 // explain says in one line what a proposal changes.
 func (p *Planner) explain(q *proposal) string {
-	text := ""
+	text, formed := "", 0
+	for _, r := range q.rings {
+		if p.ring(r.id) == nil {
+			formed++
+		}
+	}
+	if formed > maxNamed {
+		text = fmt.Sprintf("%d rings formed of %d nodes each; ", formed, p.fab.GroupNodes())
+	}
 	for _, r := range q.rings {
 		old := p.ring(r.id)
 		if old == nil {
+			if formed > maxNamed {
+				continue
+			}
 			text += fmt.Sprintf("ring %d formed of %d nodes; ", r.id, len(r.nodes))
 			continue
 		}

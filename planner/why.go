@@ -37,7 +37,7 @@ func (p *Planner) history(n *nodeView, bundle int16, own []proto.Event) []proto.
 			if bundle < 0 || int16(e.event.Bundle) == bundle {
 				out = append(out, whyEvent(e.seq, e.millis, e.event))
 			}
-		case e.event != nil && e.event.Peer == n.id && e.event.Ring != 0 && bundle < 0:
+		case e.event != nil && e.event.Peer == n.id && e.event.Ring != 0 && aboutSide(e.event.Kind) && bundle < 0:
 			out = append(out, whyEvent(e.seq, e.millis, e.event))
 		case e.note != nil && (e.note.Node == int64(n.id) || e.note.Node < 0 && e.note.Ring != 0 && e.note.Ring == n.ring || e.note.Rule == "commit" && e.note.Gen == n.want.gen):
 			out = append(out, proto.WhyLine{Seq: e.seq, AtMillis: e.millis, Node: n.id, Bundle: -1, Rule: e.note.Rule, Cause: e.note.Cause,
@@ -65,7 +65,7 @@ func whyEvent(seq, millis uint64, e *proto.Event) proto.WhyLine {
 	} else {
 		text += ", " + e.Path.String()
 	}
-	if e.Ring != 0 {
+	if e.Ring != 0 && aboutSide(e.Kind) {
 		text += fmt.Sprintf(", %s side of ring %d, peer %d", e.Side, e.Ring, e.Peer)
 	}
 	if l := e.Ledger; l != nil {
@@ -80,6 +80,15 @@ func whyEvent(seq, millis uint64, e *proto.Event) proto.WhyLine {
 	}
 	return proto.WhyLine{Seq: seq, AtMillis: millis, Node: e.Node, Bundle: int16(e.Bundle), Rule: e.Kind.MessageID(), Cause: e.Cause,
 		Text: proto.Clip(text), Measured: e.Measured, Expected: e.Expected, Gen: e.Generation}
+}
+
+// aboutSide: the event's side and peer mean something.
+func aboutSide(k proto.EventKind) bool {
+	switch k {
+	case proto.EvLightLost, proto.EvLightFound, proto.EvSwitched, proto.EvRestored, proto.EvClosed, proto.EvBanned:
+		return true
+	}
+	return false
 }
 
 // facts are what holds now.
@@ -115,6 +124,9 @@ func (p *Planner) facts(n *nodeView, bundle int16) []proto.WhyLine {
 	}
 	for i := range n.report.Sides {
 		s := &n.report.Sides[i]
+		if bundle >= 0 && n.sideBundle(s) != bundle {
+			continue
+		}
 		out = append(out, fact(-1, "side", fmt.Sprintf("%s side: %s, request %s, candidate %d of the plan's %d, peer %d", s.Side, s.State, s.Request, s.Current, s.Working, s.Peer)))
 	}
 	for i := range n.report.Bundles {
@@ -131,4 +143,19 @@ func (p *Planner) facts(n *nodeView, bundle int16) []proto.WhyLine {
 		out = append(out, fact(int16(a.Bundle), "alarm", a.Kind.String()+", "+a.Severity.String()+": "+a.Text))
 	}
 	return out
+}
+
+// sideBundle is the bundle that a side uses, -1 when it uses none.
+func (n *nodeView) sideBundle(s *proto.SideReport) int16 {
+	if len(n.report.Rings) == 0 || s.Current < 0 {
+		return -1
+	}
+	list := n.report.Rings[0].Left
+	if s.Side == proto.Right {
+		list = n.report.Rings[0].Right
+	}
+	if int(s.Current) >= len(list) {
+		return -1
+	}
+	return int16(list[s.Current].Bundle)
 }

@@ -1,0 +1,223 @@
+package fabric
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"ringlight/proto"
+)
+
+func build(t *testing.T, p Params) *Fabric {
+	t.Helper()
+	if p.Name == "" {
+		p.Name = "f"
+	}
+	f, err := New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// The default wiring of each K: bundle and path by offset.
+// Reference: [IHBD] sec 4.2; node.md for the pairs of offsets.
+func TestDefaultWiring(t *testing.T) {
+	type port struct {
+		bundle proto.BundleID
+		path   proto.Path
+	}
+	e1, e2 := proto.External1, proto.External2
+	for k, want := range map[int]map[int]port{
+		1: {-1: {0, e1}, 1: {1, e1}},
+		2: {-1: {0, e1}, -2: {0, e2}, 1: {1, e1}, 2: {1, e2}},
+		3: {-1: {0, e1}, -2: {0, e2}, 1: {1, e1}, 2: {1, e2}, -3: {2, e1}, 3: {2, e2}},
+		4: {-1: {0, e1}, -2: {0, e2}, 1: {1, e1}, 2: {1, e2}, -3: {2, e1}, -4: {2, e2}, 3: {3, e1}, 4: {3, e2}},
+		5: {-3: {2, e1}, 4: {3, e2}, -5: {4, e1}, 5: {4, e2}},
+	} {
+		f := build(t, Params{Nodes: 2*k + 3, GPUsPerNode: 8, K: k, TP: 8})
+		mid := k + 1
+		for offset, p := range want {
+			link, ok := f.Link(proto.NodeID(mid), proto.NodeID(mid+offset))
+			if !ok || link.Local.Bundle != p.bundle || link.Local.Path != p.path {
+				t.Errorf("K=%d offset %d: %v, want bundle %d %v", k, offset, link.Local, p.bundle, p.path)
+			}
+			back, crossed, ok := f.At(link.Local)
+			if !ok || back != link.Remote || crossed {
+				t.Errorf("K=%d offset %d: the other end is %v %v %v", k, offset, back, crossed, ok)
+			}
+		}
+		if f.SharedBundle() != (k == 3 || k == 5) {
+			t.Errorf("K=%d: shared bundle %v", k, f.SharedBundle())
+		}
+	}
+}
+
+// A line has no wrap; a ring's links over the seam are crossed, backups
+// included, and no others.
+func TestSeam(t *testing.T) {
+	line := build(t, Params{Nodes: 8, GPUsPerNode: 4, K: 2, TP: 16})
+	if _, ok := line.Link(7, 0); ok || line.SeamCrossed() {
+		t.Error("a line has no seam")
+	}
+	ring := build(t, Params{Nodes: 8, GPUsPerNode: 4, K: 2, TP: 16, Topology: Ring})
+	if !ring.SeamCrossed() {
+		t.Error("the seam is not crossed")
+	}
+	count := 0
+	for _, x := range ring.Fibres {
+		if x.Crossed {
+			count++
+		}
+	}
+	if count != 3 {
+		t.Errorf("%d crossed fibres, want those of 7-0, 6-0 and 7-1", count)
+	}
+	if ring.Distance(7, 1) != 2 || line.Distance(7, 1) != 6 {
+		t.Error("distance")
+	}
+}
+
+func TestDefault(t *testing.T) {
+	f := Default()
+	if f.Name != "f1" || f.Nodes != 64 || f.GroupNodes() != 8 || f.TargetRings() != 8 || f.Bundles != 2 || len(f.Fibres) != 63+62 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestEncodeAndParse(t *testing.T) {
+	f := build(t, Params{Nodes: 9, GPUsPerNode: 4, K: 3, TP: 16, Spares: 1, Topology: Ring})
+	text := f.Encode()
+	g, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(g.Encode()) != string(text) {
+		t.Errorf("%s\n%s", text, g.Encode())
+	}
+	if link, ok := g.Link(8, 0); !ok || !link.Crossed {
+		t.Error("the parsed fabric does not know its links")
+	}
+}
+
+// Every error names the key and the limit, and all are reported at once.
+func TestValidateNamesTheField(t *testing.T) {
+	good := Params{Name: "f", Nodes: 16, GPUsPerNode: 4, K: 2, TP: 16}
+	for _, c := range []struct {
+		change func(*Params)
+		fields string
+	}{
+		{func(p *Params) { p.Name = "F_1" }, "name"},
+		{func(p *Params) { p.Nodes = 0 }, "nodes"},
+		{func(p *Params) { p.Nodes = MaxNodes + 1 }, "nodes"},
+		{func(p *Params) { p.GPUsPerNode = 0 }, "gpus_per_node"},
+		{func(p *Params) { p.K = 5 }, "k bundles"},
+		{func(p *Params) { p.K = 0 }, "k"},
+		{func(p *Params) { p.GPUsPerNode, p.K, p.TP = 1, 1, 4 }, "k bundles"},
+		{func(p *Params) { p.TP = 18 }, "tp"},
+		{func(p *Params) { p.TP = 68 }, "tp spares"},
+		{func(p *Params) { p.Spares = -1 }, "spares"},
+		{func(p *Params) { p.Spares = 13 }, "spares"},
+		{func(p *Params) { p.Topology = "torus" }, "topology"},
+		{func(p *Params) { p.SpareLayout = "x" }, "spare_layout"},
+		{func(p *Params) { p.Topology, p.Nodes = Ring, 4 }, "nodes"},
+		{func(p *Params) { p.Name, p.Topology, p.TP = "", "x", 3 }, "name topology tp"},
+	} {
+		p := good
+		c.change(&p)
+		_, err := New(p)
+		if got := strings.Join(fields(err), " "); got != c.fields {
+			t.Errorf("%+v: fields %q, want %q (%v)", p, got, c.fields, err)
+		}
+	}
+}
+
+func fields(err error) []string {
+	var out []string
+	if err == nil {
+		return nil
+	}
+	list := []error{err}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		list = many.Unwrap()
+	}
+	for _, e := range list {
+		var f *Error
+		if errors.As(e, &f) && f.Limit != "" {
+			out = append(out, f.Field)
+		} else {
+			out = append(out, "?"+e.Error())
+		}
+	}
+	return out
+}
+
+// Wiring that is data can be wrong: each defect is found and named.
+func TestWrongWiringIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, field string
+		change      func(*Fabric)
+	}{
+		{"missing", "fibres", func(f *Fabric) { f.Fibres = f.Fibres[1:] }},
+		{"port twice", "fibres[1]", func(f *Fabric) { f.Fibres[1].A = f.Fibres[0].A }},
+		{"no such node", "fibres[0]", func(f *Fabric) { f.Fibres[0].B.Node = 99 }},
+		{"no such bundle", "fibres[0]", func(f *Fabric) { f.Fibres[0].B.Bundle = 7 }},
+		{"inner path", "fibres[0]", func(f *Fabric) { f.Fibres[0].B.Path = proto.Loopback }},
+		{"half a seam", "fibres", func(f *Fabric) { f.Fibres[len(f.Fibres)-1].Crossed = false }},
+	} {
+		f := build(t, Params{Nodes: 8, GPUsPerNode: 4, K: 2, TP: 16, Topology: Ring})
+		c.change(f)
+		got := fields(f.Validate())
+		if len(got) == 0 || got[0] != c.field {
+			t.Errorf("%s: %v, want %s", c.name, got, c.field)
+		}
+	}
+}
+
+// A straight seam is allowed: rings are lines there.
+func TestStraightSeamIsNoClosedRing(t *testing.T) {
+	f := build(t, Params{Nodes: 8, GPUsPerNode: 4, K: 2, TP: 16, Topology: Ring})
+	for i := range f.Fibres {
+		f.Fibres[i].Crossed = false
+	}
+	g, err := Parse(f.Encode())
+	if err != nil || g.SeamCrossed() {
+		t.Error(err)
+	}
+}
+
+func TestParseIsStrict(t *testing.T) {
+	text := string(build(t, Params{Nodes: 4, GPUsPerNode: 4, K: 2, TP: 8}).Encode())
+	for name, bad := range map[string]string{
+		"unknown key": strings.Replace(text, `"k":`, `"kay": 1, "k":`, 1),
+		"trailing":    text + "{}",
+		"truncated":   text[:len(text)-4],
+		"not JSON":    "fabric",
+		"bad port":    strings.Replace(text, "0/1/external1", "0/1/loopback", 1),
+		"float":       strings.Replace(text, `"nodes": 4`, `"nodes": 4.5`, 1),
+	} {
+		if _, err := Parse([]byte(bad)); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if _, err := Parse([]byte(text)); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	d, err := New(Params{Name: "f", Nodes: 4, GPUsPerNode: 4, K: 2, TP: 8})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(d.Encode())
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		g, err := Parse(raw)
+		if err != nil {
+			return
+		}
+		if _, err := Parse(g.Encode()); err != nil {
+			t.Errorf("what was accepted is refused again: %v", err)
+		}
+	})
+}

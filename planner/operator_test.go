@@ -1,0 +1,315 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+func (w *fleet) ask(q proto.OpRequest) *proto.OpReply {
+	w.t.Helper()
+	w.replies = nil
+	q.Version, q.TTLMillis, q.Corr = proto.Version, 5000, proto.Corr{1, 2, 3}
+	payload, err := proto.Encode(&q)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.raw(w.topics.Request("ctl-1"), payload)
+	w.run(50 * time.Millisecond)
+	if len(w.replies) != 1 {
+		w.t.Fatalf("%d replies to %+v", len(w.replies), q)
+	}
+	if w.replies[0].Corr != q.Corr {
+		w.t.Fatalf("reply to %v", w.replies[0].Corr)
+	}
+	return &w.replies[0]
+}
+
+func (w *fleet) raw(topic string, payload []byte) {
+	w.step(Event{Kind: Packet, Packet: proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload}})
+}
+
+func TestOperatorAsks(t *testing.T) {
+	w := small(t, 18, 2, 32, 2)
+	w.setMode(3, proto.ModeHostDown)
+	w.run(time.Second)
+
+	f := w.ask(proto.OpRequest{Noun: proto.NounFabric, Bundle: -1}).Fabric
+	if f == nil || f.Name != "f" || f.Term != 1 || f.Generation != 2 || f.Nodes != 18 || f.Online != 18 || f.LinksTotal != 14 || f.LinksConfirmed != 14 {
+		t.Errorf("fabric %+v", f)
+	}
+	nodes := w.ask(proto.OpRequest{Noun: proto.NounNodes, Bundle: -1}).Nodes
+	if len(nodes) != 18 || nodes[3].Usable || !strings.Contains(nodes[3].Reason, "host_down") || nodes[8].Ring != 1 || nodes[17].Ring != 0 || !nodes[17].Usable {
+		t.Errorf("nodes %+v", nodes)
+	}
+	one := w.ask(proto.OpRequest{Noun: proto.NounNode, Node: 8, Bundle: -1}).Nodes
+	if len(one) != 1 || one[0].Reported == nil || len(one[0].Reported.Bundles) != 2 {
+		t.Errorf("node %+v", one)
+	}
+	rings := w.ask(proto.OpRequest{Noun: proto.NounRings, Bundle: -1}).Rings
+	if len(rings) != 2 || rings[0].State != proto.RingInService || rings[0].GPUs != 32 || rings[0].Links != 7 {
+		t.Errorf("rings %+v", rings)
+	}
+	if r := w.ask(proto.OpRequest{Noun: proto.NounRing, Ring: 2, Bundle: -1}).Rings; len(r) != 1 || r[0].Ring != 2 {
+		t.Errorf("ring %+v", r)
+	}
+	if e := w.ask(proto.OpRequest{Noun: proto.NounEvents, Bundle: -1}).Events; len(e) != 3 || e[0].Event.Kind != proto.EvIsolated {
+		t.Errorf("events %+v", e)
+	}
+	for _, c := range []struct {
+		q    proto.OpRequest
+		code proto.Code
+		text string
+	}{
+		{proto.OpRequest{Noun: proto.NounRing, Ring: 9, Bundle: -1}, proto.NotFound, "ring 1 to 2"},
+		{proto.OpRequest{Noun: proto.NounNode, Node: 18, Bundle: -1}, proto.NotFound, "node 0 to 17"},
+		{proto.OpRequest{Noun: proto.NounWhy, Node: 1, Bundle: 2}, proto.NotFound, "bundle 0 to 1"},
+		{proto.OpRequest{Noun: proto.NounDrain, Node: 1, Bundle: -1}, proto.Unsupported, "noun "},
+		{proto.OpRequest{Noun: 99, Bundle: -1}, proto.Unsupported, "noun "},
+	} {
+		if r := w.ask(c.q); r.Code != c.code || r.Field+" "+r.Limit != c.text || r.Reason == "" {
+			t.Errorf("%+v: %+v", c.q, r)
+		}
+	}
+}
+
+// Long lists come in pages that neither repeat nor leave out an item, and no
+// page is too large for the wire.
+func TestPages(t *testing.T) {
+	w := small(t, 600, 2, 8, 0)
+	var rings []proto.RingID
+	for q := (proto.OpRequest{Noun: proto.NounRings, Bundle: -1}); ; {
+		r := w.ask(q)
+		if len(r.Rings) > proto.MaxPage {
+			t.Fatalf("%d items", len(r.Rings))
+		}
+		for _, x := range r.Rings {
+			rings = append(rings, x.Ring)
+		}
+		if q.Page = r.Next; q.Page == 0 {
+			break
+		}
+	}
+	if len(rings) != 300 || !slices.IsSorted(rings) || rings[299] != 300 {
+		t.Errorf("%d rings %v", len(rings), rings)
+	}
+	long := strings.Repeat("x", proto.MaxText)
+	for i := range uint64(300) {
+		w.p.takeEvent(w.p.node(0), &proto.Event{Version: proto.Version, Session: 1, Seq: i + 1, Kind: proto.EvAlarm, Count: 1, Text: long})
+	}
+	var seqs []uint64
+	for q := (proto.OpRequest{Noun: proto.NounEvents, Bundle: -1}); ; {
+		r := w.ask(q)
+		for _, x := range r.Events {
+			seqs = append(seqs, x.Event.Seq)
+		}
+		if q.Page = r.Next; q.Page == 0 {
+			break
+		}
+	}
+	if len(seqs) != 300 || !slices.IsSorted(seqs) {
+		t.Errorf("%d events %v", len(seqs), seqs)
+	}
+}
+
+// why reads the planner's log and the agent's own last events, page by page,
+// and says what holds now; a silent agent does not keep the planner's half.
+func TestWhy(t *testing.T) {
+	w := small(t, 9, 2, 32, 1)
+	w.setMode(3, proto.ModeHostDown)
+	w.run(time.Second)
+	w.nodes[2].noEvents = true // it has news that do not come
+	for range 5 {
+		w.event(&w.nodes[2], proto.Event{Kind: proto.EvAlarm, Bundle: 1, Text: "too warm"})
+	}
+	text := func(r *proto.OpReply) string {
+		s := ""
+		for _, l := range r.Why {
+			s += fmt.Sprintf("%d %s: %s\n", l.Node, l.Rule, l.Text)
+		}
+		return s
+	}
+	got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 2, Bundle: -1}))
+	for _, want := range []string{
+		"2 Ringlight.1.0.Switched: Switched, external2, right side of ring 1, peer 4, 407 us (detect 96",
+		"2 commit: node 3 leaves ring 1; node 8 joins ring 1",
+		"2 Ringlight.1.0.Alarm: agent only: Alarm, dark: too warm",
+		"2 placement: member 3 of 8 of ring 1, which is in_service at generation 2",
+		"2 bundle: external2, tuned",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if n := strings.Count(got, "too warm"); n != 5 {
+		t.Errorf("%d of the agent's own events in\n%s", n, got)
+	}
+	if got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 3, Bundle: -1})); !strings.Contains(got, "host_fault: it says so itself: host_down") || !strings.Contains(got, "in no ring; it is told so when it can be") {
+		t.Errorf("node 3:\n%s", got)
+	}
+	if got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 2, Bundle: 0})); strings.Contains(got, "peer 4") || !strings.Contains(got, "bundle: external1") {
+		t.Errorf("bundle 0:\n%s", got)
+	}
+	w.nodes[2].mute = true
+	w.replies = nil
+	payload, _ := proto.Encode(&proto.OpRequest{Version: proto.Version, TTLMillis: 5000, Noun: proto.NounWhy, Node: 2, Bundle: -1, Corr: proto.Corr{9}})
+	w.raw(w.topics.Request("ctl-1"), payload)
+	w.run(askTimeout + time.Second)
+	if len(w.replies) != 1 || !strings.Contains(text(&w.replies[0]), "commit: node 3 leaves ring 1") {
+		t.Errorf("silent agent: %+v", w.replies)
+	}
+}
+
+// Host fault and host OK go through the planner to the agent and back; a
+// silent agent is an error in time.
+func TestHostFaultByCommand(t *testing.T) {
+	w := small(t, 9, 2, 32, 1)
+	if r := w.ask(proto.OpRequest{Noun: proto.NounHostFault, Node: 3, Bundle: -1}); r.Code != proto.OK {
+		t.Fatalf("%+v", r)
+	}
+	w.run(time.Second)
+	if r := w.p.Rings()[0]; slices.Contains(r.Nodes, 3) || r.State != proto.RingInService {
+		t.Errorf("ring %+v", r)
+	}
+	if r := w.ask(proto.OpRequest{Noun: proto.NounHostOK, Node: 3, Bundle: -1}); r.Code != proto.OK || w.nodes[3].mode != proto.ModeService {
+		t.Fatalf("%+v", r)
+	}
+	w.offline(5)
+	w.run(time.Second)
+	if r := w.ask(proto.OpRequest{Noun: proto.NounHostFault, Node: 5, Bundle: -1}); r.Code != proto.NotFound || !strings.Contains(r.Reason, "offline") {
+		t.Errorf("%+v", r)
+	}
+	w.nodes[6].mute = true
+	payload, _ := proto.Encode(&proto.OpRequest{Version: proto.Version, TTLMillis: 1000, Noun: proto.NounHostFault, Node: 6, Bundle: -1, Corr: proto.Corr{9}})
+	w.replies = nil
+	w.raw(w.topics.Request("ctl-1"), payload)
+	w.run(900 * time.Millisecond)
+	if len(w.replies) != 0 {
+		t.Fatal("answered before its time")
+	}
+	w.run(200 * time.Millisecond)
+	if len(w.replies) != 1 || w.replies[0].Code != proto.Expired {
+		t.Errorf("%+v", w.replies)
+	}
+}
+
+// What is not acceptable changes nothing and is counted.
+func TestBadMessagesAreRefusedAndCounted(t *testing.T) {
+	w := small(t, 4, 2, 16, 0)
+	before := w.show()
+	good, err := proto.Encode(&proto.Presence{Version: proto.Version, Node: 1, Session: w.nodes[1].session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := proto.Encode(&proto.Presence{Version: proto.Version, Node: 1, Session: 5, Online: true})
+	other[2] = 9 // another major: map head, key 0, version
+	for i, bad := range []struct {
+		topic   string
+		payload []byte
+	}{
+		{w.topics.Presence(2), good},                   // of another node
+		{w.topics.Presence(77), good},                  // no such node
+		{w.topics.Presence(1), good[:len(good)-1]},     // truncated
+		{w.topics.Presence(1), append(good, 0)},        // trailing
+		{w.topics.Presence(1), make([]byte, 65<<10)},   // oversized
+		{w.topics.Presence(1), other},                  // unknown major
+		{"ocs/v1/f/n/01/presence", good},               // topic
+		{"ocs/v2/f/n/1/presence", good},                // topic's major
+		{w.topics.Request("ctl-1"), []byte{0xa0}},      // an empty question
+		{w.topics.Planner(), []byte("not cbor at al")}, //
+	} {
+		w.raw(bad.topic, bad.payload)
+		if got := w.p.Refused(); got != uint64(i)+1 {
+			t.Errorf("message %d on %s: %d refused", i, bad.topic, got)
+		}
+	}
+	if after := w.show(); after != before {
+		t.Errorf("before\n%safter\n%s", before, after)
+	}
+}
+
+// A death note of a former life does not kill the present one.
+func TestOldDeathNoteIsIgnored(t *testing.T) {
+	w := small(t, 4, 2, 16, 0)
+	old := w.nodes[1].session
+	w.birth(1, false)
+	w.run(time.Second)
+	payload, _ := proto.Encode(&proto.Presence{Version: proto.Version, Node: 1, Session: old})
+	w.raw(w.topics.Presence(1), payload)
+	if o := w.p.Overview(); o.Online != 4 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A store knows one fabric; a broken store is an error, not a panic.
+func TestStartChecksTheStore(t *testing.T) {
+	w := small(t, 4, 2, 16, 0)
+	var st State
+	for k, v := range w.store {
+		st = append(st, Record{k, v})
+	}
+	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
+	cfg, records, err := Start(st, nil, 5)
+	if err != nil || cfg.Term != 2 || cfg.PlannerID != 77 || cfg.Fabric.Nodes != 4 || string(records[0].Value) != "2" {
+		t.Errorf("%+v %v", cfg, err)
+	}
+	if _, _, err := Start(st, fabric.Default(), 5); err == nil || !strings.Contains(err.Error(), "differs") {
+		t.Errorf("another fabric: %v", err)
+	}
+	for _, key := range []string{keyTerm, keyHead, ringKey(1), nodeKey(2), logKey(1)} {
+		bad := slices.Clone(st)
+		i := slices.IndexFunc(bad, func(r Record) bool { return r.Key == key })
+		if i < 0 {
+			t.Fatalf("no record %s", key)
+		}
+		bad[i].Value = []byte("\x00rubbish\xff\xff")
+		if _, _, err := Start(bad, nil, 5); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	if cfg, _, err := Start(nil, nil, 5); err != nil || cfg.Fabric.Name != "f1" || cfg.Term != 1 || cfg.PlannerID != 5 {
+		t.Errorf("empty store: %+v %v", cfg, err)
+	}
+}
+
+// No message makes the planner panic or send what does not encode.
+func FuzzStep(f *testing.F) {
+	w := small(f, 6, 3, 16, 1)
+	for _, topic := range w.order {
+		f.Add(topic, w.retained[topic].Payload)
+	}
+	f.Add(w.topics.Ack(1), []byte{0xa0})
+	f.Add(w.topics.Request("ctl-1"), []byte{0xa0})
+	f.Fuzz(func(t *testing.T, topic string, payload []byte) {
+		w := small(t, 6, 3, 16, 1)
+		w.raw(topic, payload)
+		w.run(3 * time.Second)
+	})
+}
+
+func BenchmarkQuietTick(b *testing.B) {
+	w := small(b, 64, 2, 32, 8)
+	var out []Action
+	b.ReportAllocs()
+	for b.Loop() {
+		out = w.p.Step(Event{Kind: Tick, At: w.now}, out[:0])
+	}
+}
+
+// One fault of a large fabric, from the host's word to the desired states.
+func BenchmarkReplan(b *testing.B) {
+	w := small(b, 2048, 3, 64, 128)
+	for b.Loop() {
+		w.setMode(100, proto.ModeHostDown)
+		w.run(time.Second)
+		b.StopTimer()
+		w.setMode(100, proto.ModeService)
+		w.run(time.Second)
+		b.StartTimer()
+	}
+}
