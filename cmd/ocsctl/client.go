@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+)
+
+const (
+	defaultBroker = "mqtt://127.0.0.1:18830"
+	// askAgain re-sends a question that was not answered; chosen: as agents do.
+	askAgain = 2 * time.Second
+	// lookRound is how long fabrics may show themselves; chosen: retained
+	// messages follow a subscription at once.
+	lookRound = 400 * time.Millisecond
+)
+
+// clientFlags are those of every command that asks.
+type clientFlags struct {
+	broker, fabric, ca, cert, key string
+	insecure, json                bool
+	timeout                       time.Duration
+}
+
+func (c *clientFlags) register(fs *flag.FlagSet) {
+	fs.StringVar(&c.broker, "broker", defaultBroker, "broker, mqtt:// or mqtts://")
+	fs.StringVar(&c.fabric, "fabric", "", "fabric's name; default: the only one there is")
+	fs.StringVar(&c.ca, "ca", "", "PEM file of the broker's authority, with mqtts")
+	fs.StringVar(&c.cert, "cert", "", "PEM file of the own certificate")
+	fs.StringVar(&c.key, "key", "", "PEM file of the own key")
+	fs.BoolVar(&c.insecure, "insecure", false, "allow mqtt:// beyond loopback")
+	fs.BoolVar(&c.json, "json", false, "print JSON")
+	fs.DurationVar(&c.timeout, "timeout", 10*time.Second, "give up after this time")
+}
+
+// client is a connection to a broker and the fabric that is asked.
+type client struct {
+	link   *mqtt.Link
+	topics proto.Topics
+	name   string
+	wait   time.Duration
+	corr   uint64
+	seed   [8]byte
+}
+
+// dial connects and finds the fabric. More filters are of topics to follow;
+// they may match every fabric.
+func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, error) {
+	if c.timeout <= 0 {
+		return nil, wrongUsage("timeout", "over 0", "%v", c.timeout)
+	}
+	if c.fabric != "" {
+		if err := proto.CheckName("fabric", c.fabric); err != nil {
+			return nil, wrongUsage("fabric", "1 to 64 of a-z 0-9 -", "%q", c.fabric)
+		}
+	}
+	cl := &client{wait: c.timeout}
+	if _, err := rand.Read(cl.seed[:]); err != nil {
+		return nil, err
+	}
+	cl.name = "ctl-" + hex.EncodeToString(cl.seed[:])
+	every := proto.Topics{Fabric: proto.AnyFabric}
+	subs := append([]string{every.Reply(cl.name)}, follow...)
+	if c.fabric == "" {
+		for _, s := range []string{every.Planner(), every.EveryNode(proto.TopicPresence)} {
+			if !slices.Contains(subs, s) {
+				subs = append(subs, s)
+			}
+		}
+	}
+	link, err := mqtt.Dial(mqtt.Config{Broker: c.broker, ClientID: cl.name, Subscriptions: subs, CAFile: c.ca, CertFile: c.cert, KeyFile: c.key,
+		Insecure: c.insecure, Ordered: true, MinReconnect: 200 * time.Millisecond, MaxReconnect: time.Second})
+	if err != nil {
+		var e *proto.Error
+		if errors.As(err, &e) {
+			return nil, &usageError{e.Code.String(), e.Field, e.Limit, e.Reason}
+		}
+		return nil, wrongUsage("broker", "", "%v", err)
+	}
+	cl.link = link
+	if err := cl.connect(ctx, c.broker); err != nil {
+		link.Close()
+		return nil, err
+	}
+	name := c.fabric
+	if name == "" {
+		if name, err = cl.findFabric(ctx, c.broker); err != nil {
+			link.Close()
+			return nil, err
+		}
+	}
+	cl.topics = proto.Topics{Fabric: name}
+	return cl, nil
+}
+
+func (cl *client) close() { cl.link.Close() }
+
+func (cl *client) connect(ctx context.Context, broker string) error {
+	timeout := time.After(cl.wait)
+	for {
+		select {
+		case p := <-cl.link.Recv():
+			switch p.Kind {
+			case proto.LinkUp:
+				return nil
+			case proto.Refused:
+				return &proto.Error{Code: proto.Unsupported, Field: "broker", Reason: "the broker refuses the subscription of " + p.Topic}
+			}
+		case <-timeout:
+			if why := cl.link.Err(); why != nil {
+				return fmt.Errorf("broker %s: %w", broker, why)
+			}
+			return fmt.Errorf("broker %s: no connection within %v", broker, cl.wait)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// findFabric takes the only fabric that shows itself.
+func (cl *client) findFabric(ctx context.Context, broker string) (string, error) {
+	var names []string
+	timeout, look := time.After(cl.wait), time.After(lookRound)
+	for {
+		select {
+		case p := <-cl.link.Recv():
+			topic, err := proto.ParseTopic(p.Topic)
+			if p.Kind == proto.Publish && err == nil && len(p.Payload) > 0 && !slices.Contains(names, topic.Fabric) {
+				names = append(names, topic.Fabric)
+			}
+			continue
+		case <-look:
+		case <-timeout:
+			return "", fmt.Errorf("no fabric shows itself on %s within %v", broker, cl.wait)
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		switch len(names) {
+		case 0:
+			look = time.After(lookRound)
+		case 1:
+			return names[0], nil
+		default:
+			slices.Sort(names)
+			return "", wrongUsage("fabric", "one of "+strings.Join(names, ", "), "several fabrics on %s", broker)
+		}
+	}
+}
+
+// ask sends a question until it is answered and gives the answer. A refusal
+// is an error.
+func (cl *client) ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
+	cl.corr++
+	q.Version, q.TTLMillis = proto.Version, uint32(min(cl.wait.Milliseconds(), proto.MaxTTLMillis))
+	q.TTLMillis = max(q.TTLMillis, 1)
+	copy(q.Corr[:8], cl.seed[:])
+	binary.BigEndian.PutUint64(q.Corr[8:], cl.corr)
+	payload, err := proto.Encode(&q)
+	if err != nil {
+		return nil, err
+	}
+	request := proto.Packet{Kind: proto.Publish, Topic: cl.topics.Request(cl.name), Payload: payload, QoS: proto.TopicRequest.QoS()}
+	timeout, again := time.After(cl.wait), time.NewTicker(askAgain)
+	defer again.Stop()
+	// A link that is down takes nothing; the ticker asks again.
+	_ = cl.link.Send(request)
+	for {
+		select {
+		case p := <-cl.link.Recv():
+			if p.Kind == proto.LinkUp {
+				_ = cl.link.Send(request)
+			}
+			if p.Kind != proto.Publish || p.Topic != cl.topics.Reply(cl.name) {
+				continue
+			}
+			r := new(proto.OpReply)
+			if _, err := proto.Decode(p.Payload, r); err != nil {
+				return nil, fmt.Errorf("the planner's answer: %w", err)
+			}
+			if r.Corr != q.Corr {
+				continue
+			}
+			if r.Code != proto.OK {
+				return nil, &proto.Error{Code: r.Code, Field: r.Field, Limit: r.Limit, Reason: r.Reason}
+			}
+			return r, nil
+		case <-again.C:
+			_ = cl.link.Send(request)
+		case <-timeout:
+			return nil, &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answered on fabric %s within %v", cl.topics.Fabric, cl.wait)}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// pages asks for all pages of an answer.
+func (cl *client) pages(ctx context.Context, q proto.OpRequest, take func(*proto.OpReply)) error {
+	for {
+		r, err := cl.ask(ctx, q)
+		if err != nil {
+			return err
+		}
+		take(r)
+		if r.Next <= q.Page {
+			return nil
+		}
+		q.Page = r.Next
+	}
+}
+
+// one dials, asks one question and closes.
+func (c *clientFlags) one(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
+	cl, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.close()
+	return cl.ask(ctx, q)
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"ringlight/planner/fabric"
+)
+
+const fabricHelp = `ocsctl fabric new [flags]
+
+Writes a fabric description with the default wiring, as ocs-planner run
+-fabric-file and ocs-sim agents -fabric-file read it.
+
+  ocsctl fabric new -nodes 128 -gpus 4 -k 3 -tp 64 -spares 8 -o fabric.json
+`
+
+func fabricNoun(_ context.Context, args []string, out io.Writer) error {
+	p := fabric.DefaultParams()
+	fs := flag.NewFlagSet("fabric", flag.ContinueOnError)
+	fs.StringVar(&p.Name, "name", p.Name, "fabric's name, a level of every topic")
+	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes, in HBD order")
+	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
+	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
+	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
+	fs.IntVar(&p.Spares, "spares", p.Spares, "nodes kept free, spread beside the rings")
+	topology := fs.String("topology", string(p.Topology), "line or ring")
+	file := fs.String("o", "-", "file to write, - for stdout")
+	fs.Bool("json", false, "accepted for uniformity: the description is JSON")
+	words, err := parse(fs, args)
+	if err != nil {
+		return help(out, fs, err, fabricHelp)
+	}
+	if len(words) != 1 || words[0] != "new" {
+		return wrongUsage("fabric", "new", "%q", strings.Join(words, " "))
+	}
+	p.Topology = fabric.Topology(*topology)
+	f, err := fabric.New(p)
+	if err != nil {
+		return err
+	}
+	text := f.Encode()
+	if *file == "-" {
+		_, err := out.Write(text)
+		return err
+	}
+	if err := os.WriteFile(*file, text, 0o644); err != nil {
+		return fmt.Errorf("fabric new: %w", err)
+	}
+	return nil
+}

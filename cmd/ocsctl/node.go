@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"ringlight/proto"
+)
+
+type nodeJSON struct {
+	Node           proto.NodeID     `json:"node"`
+	Online         bool             `json:"online"`
+	Mode           string           `json:"mode"`
+	Usable         bool             `json:"usable"`
+	Ring           *proto.RingID    `json:"ring"` // null: in none
+	WantGeneration proto.Generation `json:"want_generation"`
+	Generation     proto.Generation `json:"generation"`
+	Reason         string           `json:"reason,omitempty"`
+	*reportedJSON
+}
+
+// reportedJSON is what a node says of itself.
+type reportedJSON struct {
+	Term      proto.Term   `json:"term"`
+	SeenTerm  proto.Term   `json:"seen_term"`
+	Plan      string       `json:"plan"`
+	BypassSeq uint64       `json:"bypass_seq"`
+	UptimeUS  uint64       `json:"uptime_us"`
+	LastEvent uint64       `json:"last_event"`
+	Bundles   []bundleJSON `json:"bundles"`
+	Sides     []sideJSON   `json:"sides"`
+	Alarms    []alarmJSON  `json:"alarms"`
+}
+
+type bundleJSON struct {
+	Bundle     proto.BundleID `json:"bundle"`
+	Path       string         `json:"path"`
+	State      string         `json:"state"`
+	Cause      string         `json:"cause"`
+	SinceUS    uint64         `json:"since_us"`
+	Measured   *int32         `json:"measured_mdbm"` // null: never measured
+	Expected   *int32         `json:"expected_mdbm"`
+	Flaps      uint32         `json:"flaps"`
+	Calibrated bool           `json:"calibrated"`
+}
+
+type sideJSON struct {
+	Side    string        `json:"side"`
+	State   string        `json:"state"`
+	Request string        `json:"request"`
+	Working uint8         `json:"working"`
+	Current int8          `json:"current"`
+	Peer    *proto.NodeID `json:"peer"`
+}
+
+type alarmJSON struct {
+	Kind     string         `json:"kind"`
+	Severity string         `json:"severity"`
+	Bundle   proto.BundleID `json:"bundle"`
+	SinceUS  uint64         `json:"since_us"`
+	Text     string         `json:"text,omitempty"`
+}
+
+// power is null when it was never measured, which is not zero.
+func power(p proto.MilliDBm) *int32 {
+	if p == proto.NoPower {
+		return nil
+	}
+	v := int32(p)
+	return &v
+}
+
+func nodeOf(s *proto.NodeStatus) nodeJSON {
+	n := nodeJSON{Node: s.Node, Online: s.Online, Mode: s.Mode.String(), Usable: s.Usable, WantGeneration: s.Want, Generation: s.Generation, Reason: s.Reason}
+	if s.Ring != 0 {
+		n.Ring = &s.Ring
+	}
+	r := s.Reported
+	if r == nil {
+		return n
+	}
+	j := &reportedJSON{Term: r.Term, SeenTerm: r.SeenTerm, Plan: r.Plan.String(), BypassSeq: r.BypassSeq, UptimeUS: r.UptimeMicros, LastEvent: r.LastEvent,
+		Bundles: []bundleJSON{}, Sides: []sideJSON{}, Alarms: []alarmJSON{}}
+	for i := range r.Bundles {
+		b := &r.Bundles[i]
+		j.Bundles = append(j.Bundles, bundleJSON{b.Bundle, b.Path.String(), b.State.String(), b.Cause.String(), b.SinceMicros,
+			power(b.Measured), power(b.Expected), b.Flaps, !b.Calibration.IsZero()})
+	}
+	for i := range r.Sides {
+		d := &r.Sides[i]
+		side := sideJSON{Side: d.Side.String(), State: d.State.String(), Request: d.Request.String(), Working: d.Working, Current: d.Current}
+		if d.Current >= 0 {
+			side.Peer = &d.Peer
+		}
+		j.Sides = append(j.Sides, side)
+	}
+	for i := range r.Alarms {
+		a := &r.Alarms[i]
+		j.Alarms = append(j.Alarms, alarmJSON{a.Kind.String(), a.Severity.String(), a.Bundle, a.SinceMicros, a.Text})
+	}
+	n.reportedJSON = j
+	return n
+}
+
+const nodeHelp = `ocsctl node list | show NODE [flags]
+
+  ocsctl node list
+  ocsctl node show 17 -json
+`
+
+func node(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	fs := flag.NewFlagSet("node", flag.ContinueOnError)
+	c.register(fs)
+	words, err := parse(fs, args)
+	if err != nil {
+		return help(out, fs, err, nodeHelp)
+	}
+	switch {
+	case len(words) == 1 && words[0] == "list":
+		return nodeList(ctx, &c, out)
+	case len(words) == 2 && words[0] == "show":
+		id, err := strconv.ParseUint(words[1], 10, 32)
+		if err != nil {
+			return wrongUsage("node", "an integer from 0", "%q", words[1])
+		}
+		r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounNode, Node: proto.NodeID(id), Bundle: -1})
+		if err != nil {
+			return err
+		}
+		n := nodeOf(&r.Nodes[0])
+		if c.json {
+			return printJSON(out, n)
+		}
+		return printNode(out, &n)
+	}
+	return wrongUsage("node", "list, or show NODE", "%q", strings.Join(words, " "))
+}
+
+func nodeList(ctx context.Context, c *clientFlags, out io.Writer) error {
+	cl, err := c.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer cl.close()
+	nodes := []nodeJSON{}
+	err = cl.pages(ctx, proto.OpRequest{Noun: proto.NounNodes, Bundle: -1}, func(r *proto.OpReply) {
+		for i := range r.Nodes {
+			nodes = append(nodes, nodeOf(&r.Nodes[i]))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(out, map[string][]nodeJSON{"nodes": nodes})
+	}
+	return table(out, func(w io.Writer) { nodeRows(w, nodes) })
+}
+
+func nodeRows(w io.Writer, nodes []nodeJSON) {
+	fmt.Fprintln(w, "NODE\tONLINE\tMODE\tRING\tGENERATION\tWANTED\tUSABLE")
+	for i := range nodes {
+		n := &nodes[i]
+		ring, usable := "-", "yes"
+		if n.Ring != nil {
+			ring = strconv.FormatUint(uint64(*n.Ring), 10)
+		}
+		if !n.Usable {
+			usable = "no: " + n.Reason
+		}
+		online := "yes"
+		if !n.Online {
+			online = "no"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%s\n", n.Node, online, n.Mode, ring, n.Generation, n.WantGeneration, usable)
+	}
+}
+
+func dBm(p *int32) string {
+	if p == nil {
+		return "-"
+	}
+	return proto.MilliDBm(*p).String()
+}
+
+func printNode(out io.Writer, n *nodeJSON) error {
+	if err := table(out, func(w io.Writer) { nodeRows(w, []nodeJSON{*n}) }); err != nil || n.reportedJSON == nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	if err := table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tFLAPS\tCALIBRATED")
+		for _, b := range n.Bundles {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%v\n", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, b.Calibrated)
+		}
+	}); err != nil {
+		return err
+	}
+	if len(n.Sides) > 0 {
+		fmt.Fprintln(out)
+		if err := table(out, func(w io.Writer) {
+			fmt.Fprintln(w, "SIDE\tSTATE\tREQUEST\tPLANNED\tIN USE\tPEER")
+			for _, s := range n.Sides {
+				current, peer := "-", "-"
+				if s.Peer != nil {
+					current, peer = strconv.Itoa(int(s.Current)), strconv.FormatUint(uint64(*s.Peer), 10)
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Side, s.State, s.Request, s.Working, current, peer)
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	for _, a := range n.Alarms {
+		fmt.Fprintf(out, "\nalarm %s, %s, bundle %d: %s", a.Kind, a.Severity, a.Bundle, a.Text)
+	}
+	if len(n.Alarms) > 0 {
+		fmt.Fprintln(out)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"ringlight/proto"
+)
+
+type whyJSON struct {
+	Node   proto.NodeID  `json:"node"`
+	Bundle *int16        `json:"bundle"` // null: the whole node
+	Lines  []whyLineJSON `json:"lines"`  // earliest first; what holds now comes last
+}
+
+type whyLineJSON struct {
+	Seq        uint64           `json:"seq"` // 0: what holds now, or what only the agent knows
+	AtMS       uint64           `json:"at_ms"`
+	Node       proto.NodeID     `json:"node"`
+	Bundle     *int16           `json:"bundle"`
+	Rule       string           `json:"rule"`
+	Cause      string           `json:"cause"`
+	Text       string           `json:"text"`
+	Measured   *int32           `json:"measured_mdbm"`
+	Expected   *int32           `json:"expected_mdbm"`
+	Generation proto.Generation `json:"generation"`
+}
+
+const whyHelp = `ocsctl why NODE[/BUNDLE] [flags]
+
+Lists what led to the state of a node or bundle, from the planner's log and
+the agent's last events, then what holds now; each with the rule that decided.
+
+  ocsctl why 20
+  ocsctl why 20/1 -json
+`
+
+func why(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	fs := flag.NewFlagSet("why", flag.ContinueOnError)
+	c.register(fs)
+	words, err := parse(fs, args)
+	if err != nil {
+		return help(out, fs, err, whyHelp)
+	}
+	if len(words) != 1 {
+		return wrongUsage("why", "NODE or NODE/BUNDLE", "%q", strings.Join(words, " "))
+	}
+	id, bundle, err := parsePlace(words[0])
+	if err != nil {
+		return err
+	}
+	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounWhy, Node: id, Bundle: bundle})
+	if err != nil {
+		return err
+	}
+	j := whyJSON{Node: id, Bundle: place(bundle), Lines: []whyLineJSON{}}
+	for i := range r.Why {
+		l := &r.Why[i]
+		j.Lines = append(j.Lines, whyLineJSON{l.Seq, l.AtMillis, l.Node, place(l.Bundle), l.Rule, l.Cause.String(), l.Text, power(l.Measured), power(l.Expected), l.Gen})
+	}
+	if c.json {
+		return printJSON(out, j)
+	}
+	return table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "TIME\tNODE\tRULE\tCAUSE\tGEN\tWHAT")
+		for _, l := range j.Lines {
+			where := strconv.FormatUint(uint64(l.Node), 10)
+			if l.Bundle != nil {
+				where += "/" + strconv.Itoa(int(*l.Bundle))
+			}
+			text := l.Text
+			if l.Measured != nil {
+				text += fmt.Sprintf(" (measured %s, expected %s)", dBm(l.Measured), dBm(l.Expected))
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", clock(l), where, l.Rule, l.Cause, l.Generation, text)
+		}
+	})
+}
+
+func clock(l whyLineJSON) string {
+	switch {
+	case l.Seq == 0 && l.AtMS == 0:
+		return "-"
+	case l.Seq == 0:
+		return "now"
+	}
+	return time.UnixMilli(int64(l.AtMS)).Format("01-02 15:04:05.000")
+}
+
+func place(bundle int16) *int16 {
+	if bundle < 0 {
+		return nil
+	}
+	return &bundle
+}
+
+func parsePlace(s string) (proto.NodeID, int16, error) {
+	first, second, has := strings.Cut(s, "/")
+	id, err := strconv.ParseUint(first, 10, 32)
+	if err != nil {
+		return 0, 0, wrongUsage("node", "an integer from 0", "%q", first)
+	}
+	if !has {
+		return proto.NodeID(id), -1, nil
+	}
+	b, err := strconv.ParseUint(second, 10, 8)
+	if err != nil || b >= proto.MaxBundles {
+		return 0, 0, wrongUsage("bundle", "an integer from 0 to "+strconv.Itoa(proto.MaxBundles-1), "%q", second)
+	}
+	return proto.NodeID(id), int16(b), nil
+}
