@@ -77,7 +77,6 @@ func (t *Transceiver) Calibrate(now time.Duration) error {
 		c.probes[i] = probe{module: i, hw: &t.bundle.Modules[i], search: search}
 	}
 	t.cal = c
-	t.health.busy = false
 	t.become(Calibrating)
 	for i := range c.probes {
 		c.probes[i].begin(t)
@@ -121,6 +120,8 @@ const (
 // completed takes the end of one piece of a calibration's bus work.
 func (c *calibrating) completed(t *Transceiver, now time.Duration, done *hal.Completion, n int) {
 	switch {
+	case c.step == calDark && n != calLatchOp:
+		return // of before the end
 	case n >= calReadOp:
 		c.timing.read(t, c, now, done)
 		return
@@ -226,8 +227,8 @@ func (c *calibrating) stage(t *Transceiver, now time.Duration) {
 // where there is one.
 func (c *calibrating) fail(t *Transceiver, now time.Duration, module int, err error) {
 	if c.step == calDark {
-		t.fault(now, module, err) // not even that works
 		t.cal = nil
+		t.fault(now, module, err) // not even that works
 		return
 	}
 	var named *ModuleError
@@ -240,10 +241,11 @@ func (c *calibrating) fail(t *Transceiver, now time.Duration, module int, err er
 		c.cell = found.Cell
 	}
 	c.step = calDark
-	t.life++ // what is still under way is no longer waited for
 	c.result = nil
 	for i := range t.bundle.Modules {
-		t.put(t.bundle.Modules[i].SPI, coldOp(&t.bundle.Modules[i])) // life has changed: nobody waits for it
+		op := coldOp(&t.bundle.Modules[i])
+		op.Token = t.token(taskCalibrate, i, i)
+		t.put(t.bundle.Modules[i].SPI, op)
 	}
 	c.latch.tries = 0
 	c.latch.write(t, now, dark)

@@ -40,7 +40,8 @@ const (
 
 const zeroCelsiusMillikelvin = 273_150
 
-// HealthRound reads the health of the next module. While the one before is
+// HealthRound reads the health of the next module, and after the last one the
+// own light of all. While the one before is
 // still being read, it does nothing.
 func (t *Transceiver) HealthRound(now time.Duration) {
 	h := &t.health
@@ -81,6 +82,9 @@ func (t *Transceiver) healthDone(now time.Duration, c *hal.Completion, module, n
 	h := &t.health
 	if h.out--; h.out == 0 {
 		h.busy = false
+		if h.module == 0 { // once a round
+			t.routineVerify()
+		}
 	}
 	if c.Err != nil {
 		return // counted; a sample that was not taken only grows old

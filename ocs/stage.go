@@ -1,10 +1,12 @@
 package ocs
 
 import (
+	"fmt"
 	"time"
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
+	"ringlight/hal/at24"
 	"ringlight/hal/ltc2688"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
@@ -14,12 +16,13 @@ import (
 // scan walks the modules one after the other, so that the start of a board
 // needs little memory: each is read back, and staged where it is not right.
 type scan struct {
-	module  int
-	waiting int  // completions of this module still out
-	wrong   bool // this module is not as it should be
-	staging bool // reading back after staging
-	tries   int
-	differ  bool // some module differs and must not be touched: it carries light
+	module   int
+	waiting  int  // completions of this module still out
+	wrong    bool // this module is not as it should be
+	staging  bool // reading back after staging
+	tries    int
+	nameless *ModuleError // the first whose identity cannot be read
+	differ   bool         // some module differs and must not be touched: it carries light
 }
 
 // Numbers of a module's reads.
@@ -27,6 +30,7 @@ const (
 	readEnable = ltc2688.Channels // above the DACs
 	readGuard  = readEnable + 1
 	readLanes  = readGuard + 1
+	readSerial = readLanes + 1
 )
 
 // startScan reads every module back; with force it stages them all first.
@@ -57,6 +61,10 @@ func (t *Transceiver) readModule() {
 	for d, cs := range m.ChipSelects {
 		op(m.SPI, d, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: frames, R: make([]byte, len(frames))})
 	}
+	op(m.Slow, readSerial,
+		hal.Msg{Addr: m.Mux, W: pca9548.AppendSelect(nil, m.MuxChannel)},
+		hal.Msg{Addr: m.EEPROM, W: at24.AppendRead(nil, 0), R: make([]byte, hal.IdentityBytes)},
+		hal.Msg{Addr: m.Mux, W: pca9548.AppendNone(nil)})
 	op(m.Slow, readEnable,
 		hal.Msg{Addr: m.Mux, W: pca9548.AppendSelect(nil, m.MuxChannel)},
 		hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendRead(nil, tca9534.RegConfig), R: make([]byte, 1)},
@@ -76,6 +84,18 @@ func (t *Transceiver) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 		t.scan.wrong = !staged(op.Msgs[0].R, t.cfg.Calibration.Modules[module], n) || t.scan.wrong
 	case n == readEnable:
 		t.scan.wrong = op.Msgs[1].R[0] != tca9534.ResetConfig || t.scan.wrong
+	case n == readSerial:
+		// Codes of another module would drive this one anywhere. One that
+		// cannot say who it is is taken for the one that was calibrated: an
+		// EEPROM must not cost a path.
+		serial, err := hal.ParseIdentity(op.Msgs[1].R)
+		if want := t.cfg.Calibration.Modules[module].Serial; err == nil && serial != want {
+			t.fault(now, module, &ModuleError{Module: module, Err: fmt.Errorf("%w: it is %q, calibrated is %q", ErrCalibrationForeign, serial, want)})
+			return
+		}
+		if err != nil && t.scan.nameless == nil {
+			t.scan.nameless = &ModuleError{Module: module, Err: err}
+		}
 	default:
 		t.scan.wrong = !scanning(op.Msgs[0].R[0], op.Msgs[1].R[0], op.Msgs[2].R[0]) || t.scan.wrong
 	}
@@ -111,6 +131,10 @@ func (t *Transceiver) nextModule(now time.Duration) {
 	if t.scan.differ {
 		t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: ErrCodeReadBack,
 			Text: "codes differ from the calibration; not touched while they carry light"})
+	}
+	if e := t.scan.nameless; e != nil {
+		t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: uint8(e.Module), Cell: None, Lane: None, Err: e,
+			Text: "module does not say who it is; taken for the one that was calibrated"})
 	}
 	if t.path != proto.Dark {
 		t.startVerify(now)

@@ -106,8 +106,9 @@ func (t *Transceiver) Start(now time.Duration) {
 	t.cal = nil
 	t.pending = t.pending[:0]
 	t.sw.reset()
+	// Work of an earlier life may be on the buses still, with its buffers.
+	t.verify, t.health = verification{}, healthRound{}
 	t.verify.reset()
-	t.health.busy = false
 	t.readLatch()
 }
 
@@ -232,6 +233,10 @@ func (t *Transceiver) completed(now time.Duration, c *hal.Completion) {
 	case taskSwitch:
 		t.sw.completed(t, now, c)
 	case taskReadModule:
+		if c.Err != nil && n == readSerial {
+			t.moduleRead(now, module, n, c.Op) // with no identity in it
+			return
+		}
 		t.orRetry(now, c, module, func() { t.moduleRead(now, module, n, c.Op) })
 	case taskStageModule:
 		t.orRetry(now, c, module, func() { t.moduleStaged(now) })

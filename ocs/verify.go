@@ -1,18 +1,21 @@
 package ocs
 
 import (
+	"math"
 	"strconv"
 	"time"
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
+	"ringlight/mzi/detmath"
 	"ringlight/proto"
 )
 
 // How far a module's own light may lie below what its calibration saw.
 const (
 	failMilliDB    = 3000 // chosen: half the light is gone: the path is not there
-	degradeMilliDB = 400  // chosen: one lane of eight is 580
+	degradeMilliDB = 400  // chosen: what warmth and drift may cost; beyond it somebody should look
+	laneShare      = 0.6  // chosen: of the weakest lane's share of a tap, which noise does not take
 )
 
 // verification reads the modules' own light on the path in use: the Tx tap of
@@ -23,6 +26,8 @@ type verification struct {
 	out     int  // reads on the bus
 	again   bool // asked for once more meanwhile
 	stale   bool // the path has changed under the reads
+	routine bool // asked for by a health round: only news are told
+	told    finding
 	path    proto.Path
 	worst   proto.MilliDBm // measured less expected
 	module  uint8          // it is about
@@ -31,6 +36,13 @@ type verification struct {
 	readErr error
 
 	expected, measured proto.MilliDBm // of the worst module, last finished reading
+}
+
+// finding is what a verification said last.
+type finding struct {
+	kind         EventKind
+	path         proto.Path
+	module, lane uint8
 }
 
 type verifyOp struct {
@@ -49,6 +61,20 @@ func (v *verification) reset() {
 
 // startVerify reads every module once; class verify lets switches go first.
 func (t *Transceiver) startVerify(now time.Duration) {
+	t.verify.routine = false
+	t.readOwnLight()
+}
+
+// routineVerify looks at the own light without a cause, so that a laser which
+// dies under way is found.
+func (t *Transceiver) routineVerify() {
+	if t.state == Idle && t.path != proto.Dark && !t.sw.busy() && t.verify.out == 0 {
+		t.verify.routine = true
+		t.readOwnLight()
+	}
+}
+
+func (t *Transceiver) readOwnLight() {
 	v := &t.verify
 	if t.cfg.Calibration == nil {
 		return
@@ -108,7 +134,26 @@ func (v *verification) judge(m *ModuleCalibration, module uint8, block []byte) {
 	}
 	which := int(v.path - proto.External1)
 	got := level(ads7138.Code16(block, hal.GuardTap1+which), hal.TapFullScaleMilliDBm)
-	v.compare(sumLevel(m.LaneTap[which][:]), got, module, None)
+	want := sumLevel(m.LaneTap[which][:])
+	v.compare(want, got, module, missing(&m.LaneTap[which], want, got))
+}
+
+// missing is the lane whose share comes nearest to what a tap lacks; None when
+// that is less than a good half of the weakest.
+func missing(lanes *[hal.Lanes]proto.MilliDBm, want, got proto.MilliDBm) uint8 {
+	lack := detmath.FromDB(float64(want)/1000) - detmath.FromDB(float64(got)/1000)
+	best, least, weakest := uint8(None), math.MaxFloat64, math.MaxFloat64
+	for l, level := range lanes {
+		share := detmath.FromDB(float64(level) / 1000)
+		weakest = min(weakest, share)
+		if d := math.Abs(lack - share); d < least {
+			best, least = uint8(l), d
+		}
+	}
+	if lack < float64(weakest*laneShare) {
+		return None
+	}
+	return best
 }
 
 func (v *verification) compare(want, got proto.MilliDBm, module, lane uint8) {
@@ -128,7 +173,7 @@ func (t *Transceiver) concluded(now time.Duration) {
 	case v.worst < -failMilliDB:
 		e.Kind, e.Text = PathFailed, below(v.worst)
 		t.port = proto.Failed
-	case v.worst < -degradeMilliDB:
+	case v.worst < -degradeMilliDB || v.path.External() && v.lane != None:
 		e.Kind, e.Text = Degraded, below(v.worst)
 	case v.readErr != nil:
 		e.Kind, e.Text = Degraded, "own light of a module cannot be read"
@@ -139,7 +184,15 @@ func (t *Transceiver) concluded(now time.Duration) {
 			t.settleLight()
 		}
 	}
-	t.emit(e)
+	found := finding{e.Kind, e.Path, e.Module, e.Lane}
+	if e.Kind == Verified {
+		found.module, found.lane = None, None // which module is weakest is no news
+	}
+	news := found != v.told
+	v.told = found
+	if news || !v.routine {
+		t.emit(e)
+	}
 }
 
 func below(by proto.MilliDBm) string {
