@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/planner/server"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+	"ringlight/sim/live"
+)
+
+// ctl runs a command line.
+func ctl(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var o, e bytes.Buffer
+	code = run(ctx, args, &o, &e)
+	return code, o.String(), e.String()
+}
+
+// Goal: wrong command lines are exit 2, name field and limit, and with -json
+// say so on stdout in the agreed form.
+// Method: a table; nothing listens anywhere.
+func TestWrongUsage(t *testing.T) {
+	for _, c := range []struct{ args, field string }{
+		{"", ""},
+		{"rings", "command"},
+		{"ring", "ring"},
+		{"ring list 3", "ring"},
+		{"ring show x", "ring"},
+		{"node show -1", ""}, // read as a flag
+		{"node show 5000000000", "node"},
+		{"why", "why"},
+		{"why 1/x", "bundle"},
+		{"why 1/16", "bundle"},
+		{"watch all", "watch"},
+		{"fabric", "fabric"},
+		{"fabric new -k 5", "k"},
+		{"fabric new -nodes x", ""},
+		{"fabric new -tp 33", "tp"},
+		{"ring list -fabric F", "fabric"},
+		{"ring list -timeout 0s", "timeout"},
+		{"ring list -broker http://x", "broker"},
+		{"ring list -broker mqtt://192.0.2.1:1883", "broker"},
+		{"ring list -nonsense", ""},
+	} {
+		args := strings.Fields(c.args)
+		code, out, errs := ctl(t, append(args, "-json")...)
+		if code != 2 || errs == "" {
+			t.Errorf("%q: exit %d, stderr %q", c.args, code, errs)
+		}
+		if len(args) == 0 {
+			continue
+		}
+		var got struct {
+			Error *struct{ Code, Field, Limit, Message string }
+		}
+		if err := json.Unmarshal([]byte(out), &got); err != nil || got.Error == nil || got.Error.Field != c.field || got.Error.Message == "" || got.Error.Code == "" {
+			t.Errorf("%q: stdout %q, want field %q", c.args, out, c.field)
+		}
+		if c.field != "" && got.Error != nil && got.Error.Limit == "" && c.field != "broker" {
+			t.Errorf("%q: no limit in %q", c.args, out)
+		}
+	}
+	for _, args := range []string{"-h", "ring -h", "node -h", "why -h", "watch -h", "fabric -h"} {
+		if code, out, _ := ctl(t, strings.Fields(args)...); code != 0 || !strings.Contains(out, "ocsctl") {
+			t.Errorf("%q: exit %d, %q", args, code, out)
+		}
+	}
+	if code, _, errs := ctl(t, "ring", "list", "-broker", "mqtt://127.0.0.1:1", "-timeout", "300ms"); code != 1 || !strings.Contains(errs, "127.0.0.1:1") {
+		t.Errorf("no broker: exit %d, %q", code, errs)
+	}
+}
+
+// Goal: what fabric new writes is what the others read.
+func TestFabricNew(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.json")
+	if code, _, errs := ctl(t, "fabric", "new", "-nodes", "20", "-gpus", "8", "-k", "3", "-tp", "32", "-spares", "2", "-topology", "ring", "-name", "lab", "-o", file); code != 0 {
+		t.Fatal(errs)
+	}
+	code, out, _ := ctl(t, "fabric", "new")
+	if code != 0 || out != string(fabric.Default().Encode()) {
+		t.Errorf("exit %d, %.200s", code, out)
+	}
+	if _, err := fabric.Parse([]byte(out)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSpans(t *testing.T) {
+	if got := spans([]proto.NodeID{62, 63, 0, 1, 3}); got != "62-63,0-1,3" {
+		t.Error(got)
+	}
+}
+
+// rig is a planner with an embedded broker and four simulated nodes.
+func rig(t *testing.T) (broker string) {
+	t.Helper()
+	f, err := fabric.New(fabric.Params{Name: "lab", Nodes: 4, GPUsPerNode: 4, K: 2, TP: 12, Spares: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	t.Cleanup(func() { cancel(); wait.Wait() })
+	url := make(chan string, 1)
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	wait.Go(func() {
+		err := server.Run(ctx, server.Config{Fabric: f, State: filepath.Join(t.TempDir(), "p.db"), Listen: "127.0.0.1:0", Log: quiet,
+			Ready: func(broker string, _ planner.Config) { url <- broker }})
+		if err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	broker = <-url
+	wait.Go(func() {
+		err := live.Agents(ctx, live.AgentsConfig{Fabric: f, Modules: 1, Seed: 1, Health: time.Hour, Broker: mqtt.Config{Broker: broker}, Progress: io.Discard, Log: quiet})
+		if err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	return broker
+}
+
+// Goal: the commands against a running planner, broker and simulated nodes.
+// Method: ask until the ring is in service, then everything once.
+func TestAgainstARunningFabric(t *testing.T) {
+	broker := rig(t)
+	type rings struct{ Rings []map[string]any }
+	var got rings
+	for deadline := time.Now().Add(50 * time.Second); ; {
+		code, out, errs := ctl(t, "ring", "list", "-json", "-broker", broker)
+		got = rings{}
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Fatalf("exit %d: %v: %s %s", code, err, out, errs)
+		}
+		if len(got.Rings) == 1 && got.Rings[0]["state"] == "in_service" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("never in service: %s", out)
+		}
+	}
+	r := got.Rings[0]
+	if len(r) != 7 || r["ring"] != 1.0 || len(r["nodes"].([]any)) != 3 || r["gpus_total"] != 12.0 || r["generation"] != 1.0 || r["links"] != 2.0 || r["links_confirmed"] != 2.0 {
+		t.Errorf("%v", r)
+	}
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"ring list", "in_service", 0},
+		{"ring show 1 -json", `"links_confirmed":2`, 0},
+		{"ring show 9 -json", `"code":"not_found","field":"ring","limit":"1 to 1"`, 1},
+		{"node list", "service", 0},
+		{"node list -json", `{"nodes":[{"node":0,"online":true,"mode":"service","usable":true,"ring":1,`, 0},
+		{"node show 3", "loopback", 0},
+		{"node show 1 -json -fabric lab", `"state":"tuned"`, 0},
+		{"node show 4 -json", `"limit":"0 to 3"`, 1},
+		{"why 1", "placement", 0},
+		{"why 1/0 -json", `"rule":"bundle"`, 0},
+		{"ring list -json -fabric other -timeout 1s", "no planner answered on fabric other", 1},
+	} {
+		code, out, errs := ctl(t, append(strings.Fields(c.args), "-broker", broker)...)
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s: exit %d\n%s%s", c.args, code, out, errs)
+		}
+	}
+	// A second fabric on the broker makes the name necessary.
+	link, err := mqtt.Dial(mqtt.Config{Broker: broker, ClientID: "stray"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Close()
+	for p := range link.Recv() {
+		if p.Kind == proto.LinkUp {
+			break
+		}
+	}
+	payload, err := proto.Encode(&proto.Presence{Version: proto.Version, Session: 1, Online: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stray := proto.Packet{Topic: proto.Topics{Fabric: "stray"}.Presence(0), Payload: payload, QoS: 1, Retain: true}
+	if err := link.Send(stray); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		code, out, _ := ctl(t, "node", "list", "-json", "-broker", broker)
+		if code == 2 && strings.Contains(out, `"limit":"one of lab, stray"`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("exit %d, %s", code, out)
+		}
+	}
+	watchOne(t, broker, link)
+}
+
+// watchOne: what happens shows as one JSON object a line.
+func watchOne(t *testing.T, broker string, link *mqtt.Link) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	lines := make(chan string, 1)
+	go func() {
+		var out bytes.Buffer
+		_ = watch(ctx, []string{"-json", "-n", "1", "-fabric", "stray", "-broker", broker}, &out)
+		lines <- out.String()
+	}()
+	payload, err := proto.Encode(&proto.Event{Version: proto.Version, Session: 1, Seq: 7, Kind: proto.EvAlarm, Count: 1, Text: "warm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := time.NewTicker(100 * time.Millisecond) // the watcher may not have subscribed yet
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			_ = link.Send(proto.Packet{Topic: proto.Topics{Fabric: "stray"}.Event(0), Payload: payload, QoS: 1})
+		case line := <-lines:
+			var got watchJSON
+			if err := json.Unmarshal([]byte(line), &got); err != nil || got.Kind != "event" || got.Seq != 7 || got.Text != "warm" || strings.Count(line, "\n") != 1 {
+				t.Errorf("%v: %q", err, line)
+			}
+			return
+		}
+	}
+}
