@@ -279,3 +279,18 @@ func TestCalibrationNamesTheSilentModule(t *testing.T) {
 		}
 	}
 }
+
+// Goal: the search takes the same course and ends on the same codes on every
+// machine.
+// Method: golden digest; the test runs on every architecture that is built for.
+// Simulator and search both go into it: it may change between commits, never
+// between machines.
+func TestCalibrationHasTheSameBitsEverywhere(t *testing.T) {
+	r := bare(t, 1, 1, 1)
+	if end, _ := r.ends(); end.Kind != ocs.Calibrated {
+		t.Fatal(end.Text)
+	}
+	if got := r.optics[0].Status().Calibration.Digest().String(); got != "8916a47258d70e41f1f5639fb0a195e1" {
+		t.Errorf("digest %s", got)
+	}
+}
