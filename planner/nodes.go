@@ -12,6 +12,7 @@ type nodeView struct {
 	id      proto.NodeID
 	heard   bool // anything at all, since this planner started
 	online  bool
+	missed  bool // online before the broker was lost, not heard since
 	session proto.Session
 	born    proto.Presence  // the last birth
 	report  *proto.Reported // the last one, of the last session that sent any
@@ -123,6 +124,30 @@ func (p *Planner) node(id proto.NodeID) *nodeView {
 	return &p.nodes[id]
 }
 
+// roll calls the nodes after the broker was away: death notes of that time
+// are lost with it, and who does not come back is gone.
+func (p *Planner) roll() {
+	p.rollAt = Never
+	for i := range p.nodes {
+		if n := &p.nodes[i]; n.online {
+			n.missed, p.rollAt = true, p.now+rollPatience
+		}
+	}
+}
+
+// callRoll takes those for offline that have not been heard of.
+func (p *Planner) callRoll() {
+	if !p.linkUp || p.now < p.rollAt {
+		return
+	}
+	p.rollAt = Never
+	for i := range p.nodes {
+		if n := &p.nodes[i]; n.online && n.missed {
+			p.offline(n, "it did not come back with the broker")
+		}
+	}
+}
+
 // hear notes the first word of a node since the start.
 func (p *Planner) hear(n *nodeView) {
 	if !n.heard {
@@ -141,11 +166,10 @@ func (p *Planner) onPresence(n *nodeView, m *proto.Presence) {
 		}
 		p.hear(n)
 		before := n.flags()
+		n.session = m.Session
 		if n.online {
-			p.note(Info, "agent offline", note{Rule: "presence", Node: int64(n.id), Ring: n.ring, Text: "its death note came; light is judged by its neighbours"})
+			p.offline(n, "its death note came")
 		}
-		n.online, n.session = false, m.Session
-		p.participantLost(n, "went offline")
 		if !p.takeEarly(n) {
 			p.changed(n, before)
 		}
@@ -172,6 +196,16 @@ func (p *Planner) onPresence(n *nodeView, m *proto.Presence) {
 	}
 	p.changed(n, before)
 	p.takeEarly(n)
+}
+
+// offline notes that nobody speaks for a node any more; its light is another
+// matter.
+func (p *Planner) offline(n *nodeView, why string) {
+	before := n.flags()
+	n.online, n.missed = false, false
+	p.note(Info, "agent offline", note{Rule: "presence", Node: int64(n.id), Ring: n.ring, Text: why + "; light is judged by its neighbours"})
+	p.participantLost(n, "went offline")
+	p.changed(n, before)
 }
 
 // takeEarly takes a report that came before its birth.

@@ -123,6 +123,7 @@ type Planner struct {
 	dirty   bool // the placement may have to change
 	planAt  time.Duration
 	sweepAt time.Duration
+	rollAt  time.Duration // when missed nodes are taken for offline
 	heardAt time.Duration // when a node was heard for the first time, the last time
 	heard   int
 
@@ -152,7 +153,7 @@ type decided struct {
 func New(cfg Config) *Planner {
 	p := &Planner{
 		cfg: cfg, fab: cfg.Fabric, order: ring.OrderOf(cfg.Fabric), topics: proto.Topics{Fabric: cfg.Fabric.Name},
-		term: cfg.Term, seenTerm: cfg.Term, nextRing: 1, beatAt: Never, planAt: Never, sweepAt: Never,
+		term: cfg.Term, seenTerm: cfg.Term, nextRing: 1, beatAt: Never, planAt: Never, sweepAt: Never, rollAt: Never,
 		nodes: make([]nodeView, cfg.Fabric.Nodes), broken: map[[2]proto.NodeID]bool{}, log: newEventLog(),
 	}
 	for i := range p.nodes {
@@ -189,6 +190,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 func (p *Planner) onLinkUp() {
 	p.linkUp, p.linkSince, p.heardAt = true, p.now, p.now
 	p.beatAt = p.now
+	p.roll()
 	if p.state == preparing {
 		// The time without a broker does not count, and nothing sent in it
 		// arrived.
@@ -232,6 +234,7 @@ func (p *Planner) runTimers() {
 	if p.linkUp && p.sweepAt <= p.now {
 		p.sweep()
 	}
+	p.callRoll()
 	p.checkGaps()
 	p.flush()
 	p.checkAsks()
@@ -252,7 +255,7 @@ func (p *Planner) Next() time.Duration {
 	if !p.linkUp {
 		return next
 	}
-	next = min(next, p.sweepAt)
+	next = min(next, p.sweepAt, p.rollAt)
 	switch p.state {
 	case fenced:
 		return min(next, p.fenceEnd())

@@ -49,6 +49,7 @@ func (p *Planner) receiveNode(topic proto.Topic, payload []byte) {
 	case proto.TopicPresence:
 		m := new(proto.Presence)
 		if p.decode(id, payload, m) && p.same(n, m.Node) {
+			n.missed = false
 			p.onPresence(n, m)
 		}
 	case proto.TopicReported:

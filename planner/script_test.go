@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -103,6 +104,10 @@ func (s *script) do(args []string) string {
 		for i := range args[1:] {
 			s.w.die(num(i + 1))
 		}
+	case "forget": // what the broker retained of a node
+		delete(s.w.retained, s.w.topics.Presence(num(1)))
+		delete(s.w.retained, s.w.topics.Reported(num(1)))
+		s.w.order = slices.DeleteFunc(s.w.order, func(t string) bool { _, there := s.w.retained[t]; return !there })
 	case "offline":
 		s.w.offline(num(1))
 	case "online":

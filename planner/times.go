@@ -13,6 +13,11 @@ const (
 	// chosen: longer than an agent's first retry to connect.
 	gatherQuiet = 6 * time.Second
 
+	// rollPatience is how long after the broker came back a node may stay
+	// away. chosen: an agent's link pauses for 30 s at most between two tries;
+	// and everything must have converged within 90 s.
+	rollPatience = 40 * time.Second
+
 	// debounce lets the evidence of one fault arrive before it is planned for.
 	debounce = 10 * time.Millisecond
 	// settleWait is how long a ring with a fault waits for the reports of its
