@@ -202,7 +202,7 @@ func (a *Agent) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
 		a.conclude(now, *q, nil)
 	case ev.Kind == ocs.PathFailed:
 		a.giveBack(now, id)
-		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: proto.Clip(fmt.Sprintf("bundle %d: %s", i, text(ev)))})
+		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: proto.Clip(named(i, text(ev)))})
 		return false
 	case ev.Kind == ocs.Calibrated:
 		q.found = true
@@ -210,16 +210,10 @@ func (a *Agent) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
 		a.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator}), node.Stamps{})
 	case ev.Kind == ocs.CalibrationFailed:
 		a.giveBack(now, id)
-		reason := fmt.Sprintf("bundle %d", i)
-		if ev.Module != ocs.None {
-			reason += fmt.Sprintf(" module %d", ev.Module)
-		}
-		if ev.Cell != ocs.None {
-			reason += fmt.Sprintf(" cell %d", ev.Cell)
-		}
+		reason := proto.Clip(named(i, text(ev)))
 		a.note(now, own(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Bundle: id,
-			Cause: proto.CauseOwnFault, Module: named(ev.Module), Text: proto.Clip(reason + ": " + text(ev))}), node.Stamps{})
-		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: proto.Clip(reason + ": " + text(ev))})
+			Cause: proto.CauseOwnFault, Module: unit(ev.Module), Text: reason}), node.Stamps{})
+		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: reason})
 	}
 	if q.found && b.ask == q && b.optics.Status().Ready {
 		a.giveBack(now, id)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"time"
 
 	"ringlight/hal"
@@ -156,30 +157,40 @@ func (a *Agent) optical(now time.Duration, i int, ev *ocs.Event) {
 		if a.adopted {
 			a.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: ev.Path, Module: ev.Module, Lane: ev.Lane, Text: proto.Clip(text(ev))})
 		} else {
-			a.log(2, "bundle "+itoa(i)+": "+text(ev))
+			a.log(2, named(i, text(ev)))
 		}
 	case ocs.Degraded:
 		a.note(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, AtMicros: micros(now), Bundle: id, Path: ev.Path,
-			Cause: proto.CauseOwnFault, Measured: ev.Measured, Expected: ev.Expected, Module: named(ev.Module), Lane: named(ev.Lane),
+			Cause: proto.CauseOwnFault, Measured: ev.Measured, Expected: ev.Expected, Module: unit(ev.Module), Lane: unit(ev.Lane),
 			Text: proto.Clip(text(ev))}, node.Stamps{})
 	}
 }
 
+// text is an event in words. The error and the text of one say the same more
+// often than not.
 func text(ev *ocs.Event) string {
 	switch {
-	case ev.Err != nil && ev.Text != "":
-		return ev.Text + ": " + ev.Err.Error()
-	case ev.Err != nil:
-		return ev.Err.Error()
-	case ev.Text != "":
+	case ev.Err == nil && ev.Text == "":
+		return ev.Kind.String()
+	case ev.Err == nil || strings.Contains(ev.Text, ev.Err.Error()):
 		return ev.Text
+	case ev.Text == "" || strings.Contains(ev.Err.Error(), ev.Text):
+		return ev.Err.Error()
 	}
-	return ev.Kind.String()
+	return ev.Text + ": " + ev.Err.Error()
 }
 
-// named is a module or lane on the wire, where 0 stands for the first and for
+// named is a text that says which bundle it is about.
+func named(i int, text string) string {
+	if prefix := "bundle " + itoa(i); !strings.HasPrefix(text, prefix) {
+		return prefix + ": " + text
+	}
+	return text
+}
+
+// unit is a module or lane on the wire, where 0 stands for the first and for
 // none alike: the text tells them apart.
-func named(n uint8) uint8 {
+func unit(n uint8) uint8 {
 	if n == ocs.None {
 		return 0
 	}
@@ -204,7 +215,7 @@ func (a *Agent) faulted(now time.Duration, i int, ev *ocs.Event) {
 	}
 	b.alarmed = bad
 	e := own(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Bundle: proto.BundleID(i), Path: ev.Path,
-		Cause: proto.CauseOwnFault, Module: named(ev.Module), Text: proto.Clip(text(ev))})
+		Cause: proto.CauseOwnFault, Module: unit(ev.Module), Text: proto.Clip(text(ev))})
 	if !bad {
 		e.Severity, e.Resolved, e.Text = proto.SeverityOK, true, "bus and chips answer again"
 	}

@@ -82,6 +82,9 @@ func (a *Agent) lightChanged() bool {
 	}
 	changed := false
 	for i := range a.bundles {
+		if q := a.bundles[i].ask; q != nil && !q.held {
+			continue // a calibration flickers
+		}
 		if r := a.bundles[i].record(); p.kept[i] != r {
 			p.kept[i], changed = r, true
 		}

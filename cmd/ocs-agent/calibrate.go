@@ -69,7 +69,6 @@ func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) error {
 		fmt.Fprintf(os.Stderr, "bundle %d: %d modules ...\n", i, c.Board.Modules)
 		ans, err := answered(a.ask(agent.Question{Verb: "calibrate", Bundle: proto.BundleID(i)}))
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "bundle %d: %v\n", i, err)
 			failed = append(failed, err)
 			continue
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -32,7 +33,7 @@ const memoryLimit = 48 << 20
 // it is needed to report, never to protect.
 func run(ctx context.Context, args []string) error {
 	fs, common := newFlags("run", "run the agent", "ocs-agent run -config node7.json")
-	broker := fs.String("broker", "", "`URL` of the MQTT broker; overrides the configuration")
+	broker := fs.String("broker", "", "`URL` of the MQTT broker; overrides the configuration; empty: none")
 	node := fs.Int64("node", -1, "`number` of the node; overrides the configuration")
 	fabric := fs.String("fabric", "", "`name` of the fabric; overrides the configuration")
 	if err := parse(fs, args, 0); err != nil {
@@ -42,9 +43,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return common.fail(usageError{err})
 	}
-	if *broker != "" {
-		cfg.Broker = *broker
-	}
+	fs.Visit(func(f *flag.Flag) {
+		if f.Name == "broker" { // also to none
+			cfg.Broker = *broker
+		}
+	})
 	if *node >= 0 {
 		cfg.Node = uint32(*node)
 	}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// command runs the command line and gives its exit code and output.
+func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	type capture struct {
+		file *os.File
+		text chan string
+	}
+	redirect := func(to **os.File) (capture, *os.File) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := capture{w, make(chan string, 1)}
+		go func() { raw, _ := io.ReadAll(r); c.text <- string(raw) }()
+		old := *to
+		*to = w
+		return c, old
+	}
+	out, oldOut := redirect(&os.Stdout)
+	errs, oldErr := redirect(&os.Stderr)
+	code = start(context.Background(), args)
+	os.Stdout, os.Stderr = oldOut, oldErr
+	out.file.Close()
+	errs.file.Close()
+	return code, <-out.text, <-errs.text
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestConfigurationErrorsNameTheirKeys(t *testing.T) {
+	// Goal: everything that is wrong is said at once, with its key; nothing is
+	// attempted.
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{ // any order: independent rows
+		"unknown key":    {`{"fabrik":"f1"}`, []string{"fabrik"}},
+		"wrong type":     {`{"node":"seven"}`, []string{"node"}},
+		"not JSON":       {`hello`, []string{"invalid character"}},
+		"something else": {`{} {}`, []string{"something follows"}},
+		"values": {`{"fabric":"F 1","broker":"http://x","cert":"c","state":"","health_ms":-1,"log_level":"loud",
+			"board":{"kind":"tin","gpus":1,"bundles":9,"modules":0}}`,
+			[]string{"fabric:", "broker:", "cert:", "state:", "health_ms:", "log_level:", "board.kind:", "board.gpus:", "board.bundles:", "board.modules:"}},
+		"faults and fibres": {`{"board":{"faults":["stuck:0"],"fibres":["0/dark-1/external1"]}}`, []string{"board.faults[0]", "board.fibres[0]"}},
+		"linux": {`{"board":{"kind":"linux","buses":[{"device":""}],"lines":[{"chip":"","offset":1}]}}`,
+			[]string{"board.buses:", "board.buses[0].device", "board.lines:", "board.lines[0]"}},
+		"socket": {`{"board":{"kind":"socket"}}`, []string{"board.path:"}},
+	} {
+		code, out, errs := command(t, "config", "-json", "-config", write(t, "c.json", c.text))
+		if code != 2 {
+			t.Errorf("%s: exit %d", name, code)
+		}
+		var answer struct {
+			Error struct{ Code, Message string }
+		}
+		if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Error.Code != "usage" {
+			t.Errorf("%s: stdout %q (%v)", name, out, err)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(errs, w) {
+				t.Errorf("%s: stderr does not name %q: %s", name, w, errs)
+			}
+		}
+	}
+}
+
+func TestEffectiveConfigurationReadsBack(t *testing.T) {
+	code, out, _ := command(t, "config", "-state", "/var/lib/x")
+	if code != 0 {
+		t.Fatal(code)
+	}
+	code, again, errs := command(t, "config", "-config", write(t, "c.json", out))
+	if code != 0 || again != out || !strings.Contains(out, `"/var/lib/x"`) {
+		t.Errorf("exit %d, %s\n%s\nbecame\n%s", code, errs, out, again)
+	}
+	_, doc, _ := command(t, "config", "-doc")
+	for _, k := range keys() {
+		if k.Text == "" || !strings.Contains(doc, k.Key) {
+			t.Errorf("key %s is not documented", k.Key)
+		}
+	}
+	if len(keys()) != 23 {
+		t.Errorf("%d keys", len(keys()))
+	}
+}
+
+func TestWrongUsageIsExit2(t *testing.T) {
+	for _, args := range [][]string{{}, {"fly"}, {"path"}, {"path", "set"}, {"path", "set", "0"}, {"path", "get", "0", "dark"},
+		{"path", "set", "x", "dark"}, {"path", "set", "0", "sideways"}, {"status", "now"}, {"run", "-warp"}, {"host"}, {"host", "maybe"},
+		{"calibrate", "-b", "7"}, {"status", "-config", "/nowhere/c.json"}, {"run", "-node", "3", "-fabric", "F F"}} {
+		if code, _, errs := command(t, args...); code != 2 || errs == "" {
+			t.Errorf("%v: exit %d, %q", args, code, errs)
+		}
+	}
+	for _, args := range [][]string{{"-h"}, {"run", "-h"}, {"path", "set", "-h"}, {"host", "-h"}, {"version"}} {
+		if code, out, _ := command(t, args...); code != 0 || out == "" {
+			t.Errorf("%v: exit %d, %q", args, code, out)
+		}
+	}
+}
+
+func TestUncalibratedBoardRefusesPathsUntilCalibrated(t *testing.T) {
+	// Goal: the whole way by hand on a simulated board: refused, calibrated,
+	// set; state and exit codes as scripts see them.
+	state := t.TempDir()
+	board := write(t, "c.json", `{"board":{"kind":"sim","seed":3,"calibrated":false,"modules":1}}`)
+	args := func(a ...string) []string { return append(a, "-config", board, "-state", state, "-json") }
+	code, out, errs := command(t, args("path", "set", "0", "external1")...)
+	if code != 1 || !strings.Contains(out, `"not_calibrated"`) || !strings.Contains(errs, "run calibrate first") {
+		t.Fatalf("exit %d, %s, %s", code, out, errs)
+	}
+	code, out, errs = command(t, args("calibrate", "-b", "0")...)
+	if code != 0 {
+		t.Fatalf("calibrate: exit %d, %s", code, errs)
+	}
+	var done struct{ Bundles []calibratedBundle }
+	if err := json.Unmarshal([]byte(out), &done); err != nil || len(done.Bundles) != 1 {
+		t.Fatalf("%s (%v)", out, err)
+	}
+	b := done.Bundles[0]
+	if b.BoardMS < 100 || b.Measurements < 1000 || len(b.Modules) != 1 || len(b.Modules[0].ExtinctionMB) != 36 || b.Modules[0].WorstMB < leastExtinction {
+		t.Errorf("calibrated %+v", b)
+	}
+	for _, p := range []string{"external1", "loopback", "dark"} {
+		code, out, errs = command(t, args("path", "set", "0", p)...)
+		if code != 0 || !strings.Contains(out, `"path": "`+p+`"`) {
+			t.Errorf("%s: exit %d, %s %s", p, code, out, errs)
+		}
+	}
+	if code, _, _ = command(t, args("path", "set", "1", "loopback")...); code != 1 {
+		t.Errorf("bundle 1 was never calibrated: exit %d", code)
+	}
+	if code, _, _ = command(t, args("path", "set", "4", "loopback")...); code != 2 {
+		t.Errorf("no bundle 4: exit %d", code)
+	}
+	if code, out, _ = command(t, args("status")...); code != 0 || !strings.Contains(out, `"calibrated": true`) {
+		t.Errorf("status: exit %d, %s", code, out)
+	}
+	if code, _, errs = command(t, args("host", "fault")...); code != 1 || !strings.Contains(errs, "no agent runs") {
+		t.Errorf("host without an agent: exit %d, %s", code, errs)
+	}
+}
+
+func TestStuckHeaterIsNamed(t *testing.T) {
+	board := write(t, "c.json", `{"board":{"kind":"sim","seed":3,"calibrated":false,"modules":2,"bundles":1,"faults":["stuck:0/1/17"]}}`)
+	state := t.TempDir()
+	code, _, errs := command(t, "calibrate", "-config", board, "-state", state)
+	if code != 1 || !strings.Contains(errs, "module 1") || !strings.Contains(errs, "cell 17") {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+	if _, err := os.Stat(filepath.Join(state, "calibration.0")); err == nil {
+		t.Error("a failed calibration was kept")
+	}
+}
+
+func TestSelfTestPasses(t *testing.T) {
+	code, out, errs := command(t, "selftest", "-seed", "5")
+	if code != 0 || !strings.Contains(out, "selftest passed") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+}
