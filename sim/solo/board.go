@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"ringlight/hal"
@@ -15,6 +17,31 @@ import (
 
 // Fibre joins two ports of the board.
 type Fibre struct{ A, B sim.Port }
+
+// ParseFibre reads two ports, such as 0/external1-1/external2.
+func ParseFibre(s string) (Fibre, error) {
+	left, right, ok := strings.Cut(s, "-")
+	a, errA := parsePort(left)
+	b, errB := parsePort(right)
+	if !ok || errA != nil || errB != nil {
+		return Fibre{}, fmt.Errorf("fibre %q: want two ports, as in 0/external1-1/external2", s)
+	}
+	return Fibre{A: a, B: b}, nil
+}
+
+func parsePort(s string) (sim.Port, error) {
+	bundle, path, _ := strings.Cut(s, "/")
+	n, err := strconv.ParseUint(bundle, 10, 8)
+	p := sim.Port{Bundle: int(n), Path: hal.LOSExternal1}
+	switch path {
+	case "external1":
+	case "external2":
+		p.Path = hal.LOSExternal2
+	default:
+		err = fmt.Errorf("path %q", path)
+	}
+	return p, err
+}
 
 // Config makes a board.
 type Config struct {
