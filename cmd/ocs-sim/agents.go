@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,7 +60,10 @@ func agents(ctx context.Context, args []string) error {
 	cfg.Ready = func() {
 		fmt.Printf("%d simulated nodes of fabric %s run against %s\n", cfg.Fabric.Nodes, cfg.Fabric.Name, cfg.Broker.Broker)
 	}
-	return live.Agents(ctx, cfg)
+	var printed error
+	cfg.Ended = func(r live.LightRecord) { printed = json.NewEncoder(os.Stdout).Encode(r) }
+	ran := live.Agents(ctx, cfg)
+	return errors.Join(ran, printed)
 }
 
 // loadFabric reads a description, or builds the default wiring.

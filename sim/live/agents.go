@@ -28,6 +28,37 @@ type AgentsConfig struct {
 	Progress io.Writer
 	Log      *slog.Logger
 	Ready    func() // is called when all nodes run
+	// Ended is given the boards' own record when ctx has ended.
+	Ended func(LightRecord)
+}
+
+// LightRecord is what the boards themselves say of their light, whatever
+// became of agents, broker and planner.
+type LightRecord struct {
+	Nodes       int           `json:"nodes"`
+	PathsLit    int           `json:"paths_lit"`
+	SinceChange time.Duration `json:"-"` // how long ago any light changed
+	SinceMillis int64         `json:"since_last_change_ms"`
+}
+
+// record reads the boards' light. The lock is held.
+func (c *clockwork) record() LightRecord {
+	r := LightRecord{Nodes: len(c.sinks)}
+	last := time.Duration(0)
+	for n := range c.sinks {
+		for b := range c.bundles {
+			for path := range hal.NumLOS {
+				at, lit := c.world.LastChange(sim.Port{Board: sim.BoardID(n), Bundle: b, Path: path})
+				last = max(last, at)
+				if lit {
+					r.PathsLit++
+				}
+			}
+		}
+	}
+	r.SinceChange = c.now() - last
+	r.SinceMillis = r.SinceChange.Milliseconds()
+	return r
 }
 
 // Agents runs a simulated node for every node of a fabric with the production
@@ -45,6 +76,7 @@ func Agents(ctx context.Context, cfg AgentsConfig) error {
 		return err
 	}
 	c.sinks = make([]func(hal.Event), len(boards))
+	c.bundles = len(boards[0].Bundles)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var nodes sync.WaitGroup
@@ -63,6 +95,9 @@ func Agents(ctx context.Context, cfg AgentsConfig) error {
 		cfg.Ready()
 	}
 	nodes.Wait()
+	if cfg.Ended != nil {
+		cfg.Ended(c.record())
+	}
 	return errors.Join(errs...)
 }
 
@@ -88,11 +123,12 @@ func (cfg *AgentsConfig) runNode(ctx context.Context, c *clockwork, n int, board
 
 // clockwork drives one world in real time for many nodes.
 type clockwork struct {
-	mu    sync.Mutex
-	world *sim.World
-	sinks []func(hal.Event) // by board
-	born  time.Time
-	wake  chan struct{} // something earlier is due
+	mu      sync.Mutex
+	world   *sim.World
+	bundles int               // of each board
+	sinks   []func(hal.Event) // by board
+	born    time.Time
+	wake    chan struct{} // something earlier is due
 }
 
 func (c *clockwork) now() time.Duration { return time.Since(c.born) }
