@@ -76,7 +76,7 @@ type runner struct {
 	inputs   chan Input // from the disk and the link's sender
 	asks     chan Ask
 	answers  *desk
-	fatal    chan error
+	lost     <-chan struct{} // the board is out of reach for good; nil: it cannot be
 	out      []Output
 }
 
@@ -90,7 +90,7 @@ type savedRecord struct {
 func Run(ctx context.Context, cfg RunConfig) error {
 	r := &runner{cfg: cfg, log: cfg.Log, events: make(chan hal.Event, maxEventsWaiting),
 		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords),
-		inputs: make(chan Input, maxSends), asks: make(chan Ask, maxAsks), fatal: make(chan error, 1)}
+		inputs: make(chan Input, maxSends), asks: make(chan Ask, maxAsks)}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -120,6 +120,9 @@ func Run(ctx context.Context, cfg RunConfig) error {
 	defer hw.Close()
 	defer close(done)
 	r.hardware = hw
+	if h, ok := hw.(interface{ Lost() <-chan struct{} }); ok {
+		r.lost = h.Lost()
+	}
 	r.agent = New(cfg.Agent, journal)
 	if err := r.levels(); err != nil {
 		return err
@@ -198,6 +201,12 @@ func (r *runner) loop(ctx context.Context) error {
 				r.agent.Deliver(r.hardware.Now(), in)
 			case p, ok := <-packets:
 				packets = r.packet(packets, p, ok)
+			case ask := <-r.asks:
+				r.agent.Deliver(r.hardware.Now(), Input{Kind: InAsk, Ask: ask})
+			case <-r.lost:
+				return errBoardLost
+			case <-ctx.Done():
+				return r.end()
 			default:
 			}
 			continue
@@ -213,13 +222,20 @@ func (r *runner) loop(ctx context.Context) error {
 		case ask := <-r.asks:
 			r.agent.Deliver(r.hardware.Now(), Input{Kind: InAsk, Ask: ask})
 		case <-timer.C:
-		case err := <-r.fatal:
-			return err
+		case <-r.lost:
+			return errBoardLost
 		case <-ctx.Done():
-			r.log.Info("agent ends; the light stays as it is")
-			return nil
+			return r.end()
 		}
 	}
+}
+
+// errBoardLost ends Run: whoever restarts the agent opens the board anew.
+var errBoardLost = fmt.Errorf("agent: the board is out of reach: %w", hal.ErrNoDevice)
+
+func (r *runner) end() error {
+	r.log.Info("agent ends; the light stays as it is")
+	return nil
 }
 
 // deliver hands on one event and whatever else has come meanwhile.

@@ -177,11 +177,14 @@ func (j *fileJournal) append(rec []byte) error {
 		return err
 	}
 	line := formatLine(j.number, rec)
-	if _, err := j.log.Write(line); err != nil {
-		return fmt.Errorf("agent: journal: %w", err)
+	_, err := j.log.Write(line)
+	if err == nil {
+		err = j.log.Sync()
 	}
-	if err := j.log.Sync(); err != nil {
-		return fmt.Errorf("agent: journal: %w", err)
+	if err != nil {
+		// Half a line must not stand before the next one.
+		_, seek := j.log.Seek(j.size, io.SeekStart)
+		return fmt.Errorf("agent: journal: %w", errors.Join(err, j.log.Truncate(j.size), seek))
 	}
 	if j.size += int64(len(line)); j.size > j.limit {
 		return j.foldUp()

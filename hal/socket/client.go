@@ -34,6 +34,7 @@ type Client struct {
 	levels  map[hal.LineID][]chan levelReply
 	buf     []byte
 	closed  bool
+	over    chan struct{}
 }
 
 type pendingOp struct {
@@ -55,7 +56,7 @@ func Dial(path string, events func(hal.Event)) (*Client, error) {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
 	c := &Client{conn: conn, events: events, born: time.Now(),
-		pending: map[uint64]pendingOp{}, levels: map[hal.LineID][]chan levelReply{}}
+		pending: map[uint64]pendingOp{}, levels: map[hal.LineID][]chan levelReply{}, over: make(chan struct{})}
 	r := bufio.NewReader(conn)
 	early, err := c.greet(r)
 	if err != nil {
@@ -154,6 +155,10 @@ func (c *Client) Level(line hal.LineID) (bool, error) {
 		return false, fmt.Errorf("socket: level of line %d: %w", line, hal.ErrTimeout)
 	}
 }
+
+// Lost is closed when the board is out of reach: its process ended, or another
+// client took over.
+func (c *Client) Lost() <-chan struct{} { return c.over }
 
 // Close leaves the board as it is.
 func (c *Client) Close() error {
@@ -266,4 +271,5 @@ func (c *Client) lost() {
 		p := pending[id]
 		c.events(hal.Event{Completion: &hal.Completion{Bus: p.bus, Op: p.op, Start: now, End: now, Err: err}})
 	}
+	close(c.over)
 }

@@ -187,6 +187,7 @@ func TestNewClientTakesOver(t *testing.T) {
 	if err := first.Submit(0, left); !errors.Is(err, hal.ErrClosed) {
 		t.Errorf("submit of the former: %v", err)
 	}
+	<-first.Lost()
 	b.release()
 	op := &hal.Op{Msgs: []hal.Msg{{Addr: 1, W: []byte{1}, R: make([]byte, 1)}}}
 	if err := second.Submit(0, op); err != nil {
