@@ -45,9 +45,12 @@ var mayImport = map[string][]string{
 	"planner/server":  {"planner", "planner/fabric", "proto", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/fabric":  {"proto"},
 	"planner/ring":    {"planner/fabric", "proto"},
+	"planner/wiring":  {"planner/fabric", "proto"},
+	"planner/sched":   {"planner/fabric", "planner/wiring", "proto"},
 	"sim":             {"hal", "hal/", "proto", "periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"sim/solo":        {"sim", "hal"},
 	"sim/trace":       {"mzi/detmath"},
+	"sim/study":       {"planner", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "sim/trace", "proto"},
 	"sim/live":        {"sim", "sim/", "agent", "ocs", "hal", "hal/socket", "planner", "planner/", "proto", "proto/mqtt"},
 	"cmd/ocs-agent":   {"*"},
 	"cmd/ocs-planner": {"*"},
@@ -66,7 +69,8 @@ var neverImport = map[string][]string{
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
 	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "node", "agent",
-	"planner", "planner/fabric", "planner/ring", "sim", "sim/trace",
+	"planner", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched",
+	"sim", "sim/trace", "sim/study",
 }
 
 // impureFiles are the files of a pure package that may touch the world.
