@@ -34,6 +34,7 @@ type station struct {
 	writes  []write       // and what is on the way there, in order
 	next    time.Duration // when the agent wants to be polled; never without one
 	slot    int           // in the stage's heap
+	thinks  time.Duration // end of the modelled time of its last decision
 	asked   uint64
 	status  *agent.Status // answer to the last ask
 
@@ -167,10 +168,12 @@ func (s *stage) poll(st *station, edge bool) error {
 func (s *stage) carryOut(st *station, o *agent.Output, edge bool) error {
 	switch o.Kind {
 	case agent.OutSubmit:
-		at := s.now
 		if edge {
-			at += s.costs.Decide
+			st.thinks = s.now + s.costs.Decide
 		}
+		// What is asked for while an earlier decision is still being thought
+		// must not overtake its work.
+		at := max(s.now, st.thinks)
 		if err := s.world.Submit(at, st.board, o.Bus, o.Op); err != nil {
 			return fmt.Errorf("live: node %d: %w", st.id, err)
 		}
