@@ -247,6 +247,15 @@ func (b *board) draw(l Latency) time.Duration {
 	return time.Duration(t)
 }
 
+// Reseed makes the latencies drawn from now on a matter of salt alone, not of
+// how many were drawn before: a run whose past depended on the wall clock has
+// the same future again.
+func (w *World) Reseed(salt uint64) {
+	for _, b := range w.boards {
+		b.draws = derive(salt, uint64(b.id))
+	}
+}
+
 // Level is the level of an input line of a board now.
 func (w *World) Level(id BoardID, line hal.LineID) bool {
 	b := w.boards[id]

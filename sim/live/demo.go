@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"ringlight/agent"
@@ -22,6 +23,12 @@ import (
 // bringing the fabric up. chosen: long enough for any fabric, and fixed, so
 // that the same seed has the same faults at the same times.
 const epoch = time.Hour
+
+// apart is how far events of the trace lie apart at least. What happens at one
+// instant of the trace, which knows no better than 8.64 s, happens one after
+// the other, each when the planner is quiet; by the minute, so that the times
+// do not depend on how long that took. chosen.
+const apart = time.Minute
 
 // darkAtLeast is how long a node stays without power when its trace says that
 // the fault had no length; chosen: a supply that was off has been off.
@@ -128,11 +135,13 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 
 func (d *demo) close(cancel context.CancelFunc) {
 	cancel()
+	var goodbyes sync.WaitGroup
 	for _, st := range d.stage.stations {
 		if st.link != nil {
-			st.link.Close()
+			goodbyes.Go(st.link.Close)
 		}
 	}
+	goodbyes.Wait()
 	<-d.ran
 	_ = d.broker.Close()
 	_ = os.RemoveAll(d.state)
@@ -199,13 +208,16 @@ func (d *demo) spares() fabricSpares {
 // replay goes through the trace, one event after the other.
 func (d *demo) replay(ctx context.Context) error {
 	span := time.Duration(d.cfg.Days) * trace.Day
-	for _, e := range d.trace.Nodes(d.cfg.Nodes, d.cfg.Seed, span) {
+	at := time.Duration(0)
+	for i, e := range d.trace.Nodes(d.cfg.Nodes, d.cfg.Seed, span) {
 		if err := d.outages(ctx, e.At); err != nil {
 			return err
 		}
-		if err := d.stage.jump(ctx, epoch+e.At); err != nil {
+		at = max(epoch+e.At, at+apart)
+		if err := d.stage.jump(ctx, at); err != nil {
 			return err
 		}
+		d.stage.world.Reseed(mix(d.cfg.Seed, uint64(i)))
 		if err := d.event(ctx, e); err != nil {
 			return fmt.Errorf("day %.1f, node %d: %w", days(e.At), e.Node, err)
 		}

@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +85,8 @@ func outcomes(r *Result) string {
 // Goal: the whole product, from calibration to the planner's repair, does what
 // each fault of a small fabric asks for.
 // Method: two rings of eight and two spares; an inner node's GPUs go, an inner
-// node loses its power, a ring's end goes, a spare goes, all come back.
+// node loses its power, a ring's end goes, a spare goes, all come back; twice,
+// for the same seed has the same faults and ledgers.
 func TestDemoRunsThroughFaults(t *testing.T) {
 	s := newScenario(18, 1, 20)
 	s.at(1, 3, true, "GPU") // inner: its neighbours find each other
@@ -110,6 +112,10 @@ func TestDemoRunsThroughFaults(t *testing.T) {
 	// Sixteen of eighteen nodes stand in rings, but for moments.
 	if r.GPUWasteRatio < 0.05 || r.GPUWasteRatio > 0.12 || r.GPUWasteIdeal > r.GPUWasteRatio {
 		t.Errorf("waste %v, ideal %v", r.GPUWasteRatio, r.GPUWasteIdeal)
+	}
+	again, _ := run(t, small(), s)
+	if !reflect.DeepEqual(r.Faults, again.Faults) {
+		t.Errorf("the same seed gives %+v and %+v", r.Faults, again.Faults)
 	}
 	for _, want := range []string{"bypassed in", "closed", "carried nothing", "is well again", "p99", "joins ring"} {
 		if !strings.Contains(screen, want) {
