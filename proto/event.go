@@ -38,6 +38,9 @@ const (
 	CauseOperator           // asked for by a person
 	CauseColdStart          // dark since power-up
 	CausePeerSilent         // peer banned
+	CauseRestore            // wait-to-restore is over
+	CauseDegraded           // signal degrade of the selected path
+	CauseRemedy             // tried again while isolated
 )
 
 // EventKind names what happened; MessageID gives its registry name.
@@ -64,6 +67,8 @@ const (
 	EvSplitBrain                           // same generation, other plan
 	EvStarted                              // the agent started
 	EvLightUnselected                      // light appeared or went on a path not selected
+	EvRequest                              // an operator's request for a side was taken, or, Resolved, is over
+	EvRemedy                               // failed optics are tried again; Resolved: they are well
 )
 
 // Severity of an event, in Redfish's words.

@@ -49,6 +49,11 @@ type RingAssignment struct {
 	// for an empty list.
 	LeftWorking  uint8 `cbor:"9,keyasint"`
 	RightWorking uint8 `cbor:"10,keyasint"`
+	// HoldOffMicros is how long a lost light may come back before a side acts.
+	HoldOffMicros uint32 `cbor:"11,keyasint,omitempty"`
+	// WaitToRestoreMillis makes the ring revertive: a side goes back to its
+	// working candidate that long after it left. 0: it stays.
+	WaitToRestoreMillis uint32 `cbor:"12,keyasint,omitempty"`
 }
 
 // Desired is the whole of what the planner wants of one node: never a delta.
@@ -97,6 +102,7 @@ const (
 	VerbUndrain
 	VerbCalibrate // one bundle that carries nothing
 	VerbAckEvents // the planner has every event up to and including Seq
+	VerbRequest   // Request of an operator for Side: to Bundle, Path; NoRequest clears it
 )
 
 // Command asks one life of one agent for one act, within a time to live
@@ -112,6 +118,9 @@ type Command struct {
 	Bundle    BundleID `cbor:"7,keyasint"`
 	Next      uint32   `cbor:"8,keyasint"` // page of an events answer
 	Seq       uint64   `cbor:"9,keyasint"` // of VerbAckEvents
+	Side      Side     `cbor:"10,keyasint,omitempty"`
+	Request   Request  `cbor:"11,keyasint,omitempty"`
+	Path      Path     `cbor:"12,keyasint,omitempty"` // of VerbRequest: loopback closes the side
 }
 
 // Phase that an Ack answers.
@@ -192,6 +201,9 @@ type SideReport struct {
 	Current int8      `cbor:"6,keyasint"` // candidate in use, -1 = none
 	Peer    NodeID    `cbor:"7,keyasint"` // peer of the candidate in use
 	Banned  uint8     `cbor:"8,keyasint"` // bit i: candidate i
+	// Timer is what the side waits for, until UntilMicros of the agent's clock.
+	Timer       SideTimer `cbor:"9,keyasint,omitempty"`
+	UntilMicros uint64    `cbor:"10,keyasint,omitempty"`
 }
 
 // Reported is what a node is, retained, and coalesced over at least 200 ms.

@@ -8,7 +8,7 @@ var verdictNames = [...]string{"none", "commit", "abort"}
 func (v Verdict) String() string { return nameOf(verdictNames[:], uint8(v)) }
 
 var verbNames = [...]string{"none", "reannounce", "events", "abort", "host_fault", "host_ok",
-	"drain", "undrain", "calibrate", "ack_events"}
+	"drain", "undrain", "calibrate", "ack_events", "request"}
 
 func (v Verb) String() string { return nameOf(verbNames[:], uint8(v)) }
 
@@ -24,7 +24,7 @@ func (c Code) String() string { return nameOf(codeNames[:], uint8(c)) }
 
 var causeNames = [...]string{"none", "plan", "light_lost", "late_light", "go_to_light", "probe",
 	"retry", "no_candidate", "host_fault", "host_returned", "own_fault", "adopted", "operator",
-	"cold_start", "peer_silent"}
+	"cold_start", "peer_silent", "restore", "degraded", "remedy"}
 
 func (c Cause) String() string { return nameOf(causeNames[:], uint8(c)) }
 
@@ -34,7 +34,7 @@ func (s Severity) String() string { return nameOf(severityNames[:], uint8(s)) }
 
 var eventNames = [...]string{"None", "LightLost", "LightFound", "Switched", "Restored", "Closed",
 	"Banned", "Isolated", "Returned", "HostFault", "HostOK", "Adopted", "Applied", "Refused",
-	"Alarm", "Calibrated", "PathFailed", "BoundNotMet", "SplitBrain", "Started", "LightUnselected"}
+	"Alarm", "Calibrated", "PathFailed", "BoundNotMet", "SplitBrain", "Started", "LightUnselected", "Request", "Remedy"}
 
 func (k EventKind) String() string { return nameOf(eventNames[:], uint8(k)) }
 
@@ -49,7 +49,7 @@ var sensorNames = [...]string{"none", "case", "rail", "upper_path", "lower_path"
 func (s Sensor) String() string { return nameOf(sensorNames[:], uint8(s)) }
 
 var nounNames = [...]string{"none", "fabric", "nodes", "node", "rings", "ring", "why", "events",
-	"drain", "undrain", "host_fault", "host_ok"}
+	"drain", "undrain", "host_fault", "host_ok", "request"}
 
 func (n Noun) String() string { return nameOf(nounNames[:], uint8(n)) }
 

@@ -20,6 +20,7 @@ const (
 	NounUndrain
 	NounHostFault
 	NounHostOK
+	NounRequest // Request for the side of Node that faces Peer
 )
 
 // OpRequest is an operator's question to the planner.
@@ -32,6 +33,22 @@ type OpRequest struct {
 	Ring      RingID `cbor:"5,keyasint"`
 	Bundle    int16  `cbor:"6,keyasint"` // -1: the whole node
 	Page      uint64 `cbor:"7,keyasint"` // 0 = first; else Next of the page before
+	// DryRun asks what NounDrain, NounUndrain or NounRequest would cost.
+	DryRun  bool    `cbor:"8,keyasint,omitempty"`
+	Side    Side    `cbor:"9,keyasint,omitempty"`  // of NounRequest
+	Request Request `cbor:"10,keyasint,omitempty"` // of NounRequest
+	Peer    *NodeID `cbor:"11,keyasint,omitempty"` // of NounRequest: the candidate; none = loopback
+}
+
+// Cost is what an operator's request would touch.
+type Cost struct {
+	Rings      []RingID `cbor:"1,keyasint"`           // that change
+	Jobs       uint32   `cbor:"2,keyasint"`           // rings in service whose traffic stops; one ring carries one job
+	Links      uint32   `cbor:"3,keyasint"`           // that go dark or move
+	GPUs       uint32   `cbor:"4,keyasint"`           // fewer in rings afterwards
+	DarkMicros uint64   `cbor:"5,keyasint"`           // of the longest interruption of one ring
+	Joins      []NodeID `cbor:"6,keyasint,omitempty"` // spares that step in
+	Stages     uint32   `cbor:"7,keyasint"`           // generations, one after the other
 }
 
 // RingStatus is the planner's view of one ring.
@@ -110,4 +127,5 @@ type OpReply struct {
 	Rings   []RingStatus  `cbor:"9,keyasint,omitempty"`
 	Why     []WhyLine     `cbor:"10,keyasint,omitempty"`
 	Events  []LoggedEvent `cbor:"11,keyasint,omitempty"`
+	Cost    *Cost         `cbor:"12,keyasint,omitempty"`
 }

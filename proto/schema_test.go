@@ -151,6 +151,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 		{"request", 0, uint8(Lockout), func(c uint8) string { return Request(c).String() }},
 		{"side-state", 0, uint8(len(sideStateNames) - 1), func(c uint8) string { return SideState(c).String() }},
 		{"mode", 0, uint8(len(modeNames) - 1), func(c uint8) string { return Mode(c).String() }},
+		{"side-timer", 0, uint8(len(sideTimerNames) - 1), func(c uint8) string { return SideTimer(c).String() }},
 		{"ring-state", 0, uint8(len(ringStateNames) - 1), func(c uint8) string { return RingState(c).String() }},
 		{"verb", 1, uint8(len(verbNames) - 1), func(c uint8) string { return Verb(c).String() }},
 		{"phase", 1, uint8(len(phaseNames) - 1), func(c uint8) string { return Phase(c).String() }},
@@ -175,8 +176,8 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 
 // Every constant must have a name: a constant added without one would show.
 func TestEveryConstantHasAName(t *testing.T) {
-	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbAckEvents, PhaseProtocol,
-		Duplicate, CausePeerSilent, EvLightUnselected, SensorTxTap, NounHostOK, Refused, TopicReply, Abort}
+	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbRequest, PhaseProtocol,
+		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounRequest, Refused, TopicReply, Abort}
 	for _, code := range last {
 		if strings.HasPrefix(code.String(), "unknown(") {
 			t.Errorf("%T has a code without a name: %v", code, code)

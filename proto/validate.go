@@ -113,6 +113,7 @@ func (a *RingAssignment) check() *Error {
 	r.atLeast("generation", 1, uint64(a.Generation))
 	r.atLeast("size", uint64(a.Position)+1, uint64(a.Size))
 	r.within("policy", 0, uint64(PolicyHold), uint64(a.Policy))
+	r.within("hold_off_micros", 0, MaxTimeMicros, uint64(a.HoldOffMicros))
 	r.inside("envelope", a.Envelope.check())
 	var used fibres
 	if r.err == nil {
@@ -171,6 +172,9 @@ func (c Command) Validate() error {
 	r.atLeast("session", 1, uint64(c.Session))
 	r.within("ttl_millis", 1, MaxTTLMillis, uint64(c.TTLMillis))
 	r.atLeast("verb", 1, uint64(c.Verb))
+	r.within("side", 0, uint64(Right), uint64(c.Side))
+	r.within("request", 0, uint64(Lockout), uint64(c.Request))
+	r.within("path", 0, uint64(numPaths)-1, uint64(c.Path))
 	return r.result()
 }
 
@@ -287,6 +291,8 @@ func (q OpRequest) Validate() error {
 	r.version(q.Version)
 	r.within("ttl_millis", 1, MaxTTLMillis, uint64(q.TTLMillis))
 	r.atLeast("noun", 1, uint64(q.Noun))
+	r.within("side", 0, uint64(Right), uint64(q.Side))
+	r.within("request", 0, uint64(Lockout), uint64(q.Request))
 	if q.Bundle < -1 || q.Bundle >= MaxBundles {
 		r.broken("bundle", "-1 to "+strconv.Itoa(MaxBundles-1), "%d", q.Bundle)
 	}

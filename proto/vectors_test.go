@@ -85,6 +85,8 @@ func goldens() []struct {
 			Why:    []WhyLine{{Seq: 1, AtMillis: 2, Node: 19, Bundle: -1, Rule: "bypass", Cause: CauseLightLost, Text: "t", Measured: NoPower}},
 			Events: []LoggedEvent{{Seq: 1, AtMillis: 2, Event: testEvent()}}}},
 		{"not found", OpReply{Version: Version, Corr: testCorr, Code: NotFound, Field: "node", Limit: "0 to 63", Reason: "node 99"}},
+		{"an operator's request", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbRequest, Bundle: 1, Side: Right, Request: ForcedSwitch, Path: External2}},
+		{"what a drain would cost", OpReply{Version: Version, Corr: testCorr, Cost: &Cost{Rings: []RingID{3}, Jobs: 1, Links: 4, DarkMicros: 500, Joins: []NodeID{20}, Stages: 1}}},
 	}
 }
 

@@ -148,6 +148,22 @@ var sideStateNames = [...]string{"end", "work", "switch", "listen", "closing", "
 
 func (s SideState) String() string { return nameOf(sideStateNames[:], uint8(s)) }
 
+// SideTimer names what a side waits for.
+type SideTimer uint8
+
+const (
+	TimerNone    SideTimer = iota
+	TimerHoldOff           // lost light may come back
+	TimerRestore           // wait-to-restore
+	TimerPlan              // for light of the planned candidate, before it is asked
+	TimerSteady            // light, before a switch counts as restored
+	TimerBan               // steady light that lifts a ban
+)
+
+var sideTimerNames = [...]string{"none", "hold_off", "wait_to_restore", "planned_light", "steady_light", "ban"}
+
+func (t SideTimer) String() string { return nameOf(sideTimerNames[:], uint8(t)) }
+
 // Mode is the standing of a whole node.
 type Mode uint8
 
