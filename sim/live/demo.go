@@ -93,7 +93,7 @@ type demo struct {
 
 // prepare builds the world and starts broker and planner.
 func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
-	bench, spread, err := calibrate(ctx, d.cfg.Seed, progressTo(d.cfg.Progress, "modules calibrated"))
+	bench, spread, err := calibrate(ctx, d.cfg.Seed, catalogueSize, progressTo(d.cfg.Progress, "modules calibrated"))
 	if err != nil {
 		return err
 	}
@@ -209,6 +209,7 @@ func (d *demo) spares() fabricSpares {
 func (d *demo) replay(ctx context.Context) error {
 	span := time.Duration(d.cfg.Days) * trace.Day
 	at := time.Duration(0)
+	days := progressTo(d.cfg.Progress, "days")
 	for i, e := range d.trace.Nodes(d.cfg.Nodes, d.cfg.Seed, span) {
 		if err := d.outages(ctx, e.At); err != nil {
 			return err
@@ -218,8 +219,11 @@ func (d *demo) replay(ctx context.Context) error {
 			return err
 		}
 		d.stage.world.Reseed(mix(d.cfg.Seed, uint64(i)))
+		if d.screen.w == nil {
+			days(int(e.At/trace.Day), d.cfg.Days)
+		}
 		if err := d.event(ctx, e); err != nil {
-			return fmt.Errorf("day %.1f, node %d: %w", days(e.At), e.Node, err)
+			return fmt.Errorf("day %.1f, node %d: %w", inDays(e.At), e.Node, err)
 		}
 	}
 	if err := d.outages(ctx, span); err != nil {
@@ -229,6 +233,9 @@ func (d *demo) replay(ctx context.Context) error {
 		return err
 	}
 	d.account()
+	if d.screen.w == nil {
+		days(d.cfg.Days, d.cfg.Days)
+	}
 	return nil
 }
 
@@ -273,7 +280,7 @@ func (d *demo) repair(ctx context.Context, e trace.NodeEvent) error {
 		return err
 	}
 	if e.After == trace.None {
-		d.screen.again(days(e.At), st.id, "is well again")
+		d.screen.again(inDays(e.At), st.id, "is well again")
 	}
 	return d.follow(ctx)
 }
@@ -319,7 +326,7 @@ func (d *demo) outages(ctx context.Context, t time.Duration) error {
 		if err := d.stage.jump(ctx, epoch+from); err != nil {
 			return err
 		}
-		d.screen.line("day "+dayWidth+"  broker stopped", days(from))
+		d.screen.line("day "+dayWidth+"  broker stopped", inDays(from))
 		d.down = true
 		if err := d.broker.Close(); err != nil {
 			return err
@@ -348,7 +355,7 @@ func (d *demo) reconnect(ctx context.Context, to time.Duration) error {
 	}
 	was := d.known
 	d.known = d.stage.watch.view()
-	d.screen.line("day "+dayWidth+"  broker back: every node reported and every event delivered after %.1f s", days(to), time.Since(start).Seconds())
+	d.screen.line("day "+dayWidth+"  broker back: every node reported and every event delivered after %.1f s", inDays(to), time.Since(start).Seconds())
 	if d.known.overview.Generation != was.overview.Generation {
 		d.screen.planned(changes(&was, &d.known, d.known.quietAt.Sub(start)))
 	}

@@ -93,7 +93,7 @@ func sidePort(ring *proto.RingAssignment, side proto.SideReport) (fabric.Port, b
 // every piece must be closed; then it looks what became of it.
 func (s *stage) strike(e trace.NodeEvent) (*struck, FaultResult, error) {
 	st := s.stations[e.Node]
-	res := FaultResult{Day: days(e.At), Node: st.id, Kind: e.Fault.Class, Outcome: Idle, RingClosed: true}
+	res := FaultResult{Day: inDays(e.At), Node: st.id, Kind: e.Fault.Class, Outcome: Idle, RingClosed: true}
 	f, err := s.before(st)
 	if err != nil {
 		return nil, res, err
@@ -301,4 +301,4 @@ func (s *stage) eventCounts() (queued, delivered uint64) {
 	return queued, s.watch.overview().EventsSeen
 }
 
-func days(t time.Duration) float64 { return float64(t) / float64(trace.Day) }
+func inDays(t time.Duration) float64 { return float64(t) / float64(trace.Day) }
