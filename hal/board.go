@@ -58,8 +58,25 @@ const (
 	GuardTap2 // Tx tap of external 2
 )
 
-// Module says where the chips of one OCSTrx module are (`kind: chips`).
+// ModuleKind tells how a module is driven.
+type ModuleKind uint8
+
+const (
+	KindChips ModuleKind = iota // its chips hang on the board's buses
+	KindCMIS                    // a controller of its own, at MCIAddr
+)
+
+// MCIAddr is where every CMIS module answers on its management interface.
+const MCIAddr = 0x50
+
+// Module says where the chips of one OCSTrx module are (`kind: chips`), or
+// where its controller is (`kind: cmis`). All modules of a bundle are of one
+// kind.
 type Module struct {
+	Kind ModuleKind
+	// The management interface of kind cmis. Mux and MuxChannel below say
+	// behind which port; without a mux the module is alone on its segment.
+	MCI         BusID
 	SPI         BusID
 	ChipSelects [DACsPerMod]uint16
 	ADC         BusID
@@ -112,4 +129,6 @@ type Board struct {
 	Lines   []Line
 	Latches []Latch
 	Bundles []Bundle
+	// Mirrors is set on a MEMS board, which has no bundles.
+	Mirrors *Mirrors
 }
