@@ -1,0 +1,145 @@
+package ring
+
+import (
+	"fmt"
+
+	"ringlight/proto"
+)
+
+// Job is one orchestration: TP groups on the HBD whose ranks meet under the
+// same ToR switches of the data centre network.
+type Job struct {
+	Deployment
+	PerDomain int  // nodes under one group of aggregation switches, a multiple of PerToR; the last domain may be smaller
+	K         int  // hops that a fibre may span
+	Wrap      bool // the last sub-line's end is a neighbour of the first's start
+	Shared    bool // a node reaches -K and +K over one bundle: not both at once
+	Size      int  // nodes in a group
+	Want      int  // groups
+	Faulty    func(proto.NodeID) bool
+}
+
+// Orchestration is what a method found. Groups holds the aligned groups set
+// by set, then the other sets, then those that are left over. Nodes are
+// numbered as the job numbers them and stand in HBD order within their group.
+type Orchestration struct {
+	Groups    [][]proto.NodeID // exactly Want, nil when they do not fit
+	Sets      [][]int          // inner sets: PerToR indices into Groups each
+	CrossToR  int              // inner flows between different ToRs
+	Inner     int              // inner flows: one for each rank of each group in a set
+	Unaligned int              // groups that were not placed ToR by ToR with PerToR-1 others
+	Crossing  int              // groups that reach into two domains or sub-lines
+	Most      int              // groups that the HBD holds at most, in domains or not
+}
+
+// OK reports whether the job fits.
+func (o Orchestration) OK() bool { return o.Groups != nil }
+
+// M is the share of the inner flows that leave their ToR. A tenth of it
+// compares with [IHBD] Fig. 13: inner flows are about a tenth of TP and DCN
+// traffic together.
+func (o Orchestration) M() float64 {
+	if o.Inner == 0 {
+		return 0
+	}
+	return float64(o.CrossToR) / float64(o.Inner)
+}
+
+// Check names the first thing that no method can work with.
+func (j Job) Check() error {
+	switch {
+	case j.PerToR < 1 || j.Nodes < 1 || j.Nodes%j.PerToR != 0:
+		return fmt.Errorf("ring: %d nodes, %d per ToR: want a multiple", j.Nodes, j.PerToR)
+	case j.PerDomain < j.PerToR || j.PerDomain%j.PerToR != 0:
+		return fmt.Errorf("ring: %d nodes per domain, %d per ToR: want a multiple", j.PerDomain, j.PerToR)
+	case j.K < 1 || j.Size < 1 || j.Want < 0:
+		return fmt.Errorf("ring: K %d, %d nodes a group, %d groups: want at least 1, 1 and 0", j.K, j.Size, j.Want)
+	case j.Wrap && j.Nodes < 2*j.K+1:
+		return fmt.Errorf("ring: %d nodes on a ring of %d hops: want at least %d", j.Nodes, j.K, 2*j.K+1)
+	}
+	return nil
+}
+
+// order is the HBD order of the job's positions.
+func (j Job) order() Order { return Order{Nodes: j.Nodes, K: j.K, Wrap: j.Wrap, Shared: j.Shared} }
+
+// domainToRs is the length of a sub-line within one domain, l of the paper.
+func (j Job) domainToRs() int { return j.PerDomain / j.PerToR }
+
+// domains is the number of domains, a last smaller one included.
+func (j Job) domains() int { return (j.ToRs() + j.domainToRs() - 1) / j.domainToRs() }
+
+// piece numbers the part of a sub-line within a domain that holds a position.
+func (j Job) piece(position int) int {
+	tors := j.ToRs()
+	return position/tors*j.domains() + position%tors/j.domainToRs()
+}
+
+// usable lists by HBD position which nodes are well.
+func (j Job) usable() []bool {
+	out := make([]bool, j.Nodes)
+	tors := j.ToRs()
+	for tor := range tors {
+		for s := range j.PerToR {
+			out[s*tors+tor] = !j.Faulty(proto.NodeID(tor*j.PerToR + s))
+		}
+	}
+	return out
+}
+
+// Orchestrate places the job with the fewest unaligned groups. Within each
+// domain an exact dynamic program cuts the ToR line into aligned segments,
+// where only ToRs without a fault count and every sub-line is cut at the same
+// ToRs, and free ones, where each sub-line is cut for itself; a knapsack
+// shares the unaligned groups out over the domains.
+//
+// Only when the domains hold too few groups their ends are opened: the same
+// program over whole sub-lines then counts a group over an end as one
+// constraint broken, as it counts an unaligned one. Last, groups may also go
+// over the ends of sub-lines.
+//
+// Unlike [IHBD] Alg. 5, which aligns whole domains or not at all, and opens
+// ends only when nothing is aligned any more.
+func Orchestrate(j Job) Orchestration {
+	if err := j.Check(); err != nil {
+		panic(err.Error())
+	}
+	ok := j.usable()
+	groups := j.shareOut(j.domainLines(ok, j.domainToRs()), j.Want)
+	if groups == nil {
+		open := j.domainLines(ok, j.ToRs())
+		open[0].wall = j.domainToRs()
+		groups = j.shareOut(open, j.Want)
+	}
+	if groups == nil {
+		groups = j.reachOver(ok)
+	}
+	most := len(j.placeAll(ok))
+	if groups == nil {
+		return Orchestration{Most: most}
+	}
+	return j.finish(groups, most)
+}
+
+// placeAll is [IHBD] Alg. 2 on the whole HBD order: as many groups as can be.
+func (j Job) placeAll(ok []bool) []placed {
+	return j.spansOf(Place(Problem{Order: j.order(), Size: j.Size, Want: -1,
+		Usable: func(position proto.NodeID) bool { return ok[position] }}))
+}
+
+// placed is a group by HBD positions, left to right.
+type placed struct {
+	at      []int32
+	aligned bool // with PerToR-1 others, ToR by ToR
+}
+
+func (j Job) spansOf(groups [][]proto.NodeID) []placed {
+	out := make([]placed, len(groups))
+	for i, g := range groups {
+		out[i].at = make([]int32, len(g))
+		for r, n := range g {
+			out[i].at[r] = int32(n)
+		}
+	}
+	return out
+}

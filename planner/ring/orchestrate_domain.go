@@ -1,0 +1,316 @@
+package ring
+
+// line is one ToR line within a domain: a sub-line, or all sub-lines at once
+// with a ToR usable when every node under it is.
+type line struct {
+	ok   []bool
+	ends []int32 // by place: the end of the first group that starts there or later; noEnd: none fits
+	from []int32 // by end: where the group that ends there starts
+}
+
+// noEnd is behind every line; chosen: comparisons need no special case.
+const noEnd = int32(1) << 30
+
+// newLine finds the groups of a line. A group is a span of usable places, at
+// most K apart, without a place inside that would need one bundle twice.
+func newLine(ok []bool, k, size int, shared bool) line {
+	l := line{ok: ok, ends: make([]int32, len(ok)+1), from: make([]int32, len(ok)+1)}
+	places := make([]int32, 0, len(ok))
+	for i, usable := range ok {
+		if usable {
+			places = append(places, int32(i))
+		}
+	}
+	for i := range l.ends {
+		l.ends[i] = noEnd
+	}
+	first := 0 // no group that ends here or later starts before places[first]
+	for e := range places {
+		if e > 0 && int(places[e]-places[e-1]) > k {
+			first = e
+		}
+		if e > 1 && shared && int(places[e]-places[e-1]) == k && int(places[e-1]-places[e-2]) == k {
+			first = max(first, e-1)
+		}
+		if start := e - size + 1; start >= first {
+			l.ends[places[start]], l.from[places[e]+1] = places[e]+1, places[start]
+		}
+	}
+	for i := len(ok) - 1; i >= 0; i-- {
+		l.ends[i] = min(l.ends[i], l.ends[i+1])
+	}
+	return l
+}
+
+// next is the end of the first group at or after a place.
+func (l line) next(at int32) int32 {
+	if at == noEnd {
+		return noEnd
+	}
+	return l.ends[at]
+}
+
+// most is the number of groups that the line holds from a place on.
+func (l line) most() int {
+	n := 0
+	for at := l.next(0); at != noEnd; at = l.next(at) {
+		n++
+	}
+	return n
+}
+
+// domain is one aggregation domain, or all of them when their ends are opened:
+// its sub-lines' parts and all of them at once.
+type domain struct {
+	from int // first ToR
+	tors int
+	wall int // ToRs between the ends that were opened; 0: there are none
+	subs []line
+	all  line
+}
+
+// domainLines cuts the sub-lines into domains of so many ToRs.
+func (j Job) domainLines(ok []bool, length int) []domain {
+	tors := j.ToRs()
+	out := make([]domain, (tors+length-1)/length)
+	for i := range out {
+		d := &out[i]
+		d.from = i * length
+		d.tors = min(length, tors-d.from)
+		all := make([]bool, d.tors)
+		for t := range all {
+			all[t] = true
+		}
+		for s := range j.PerToR {
+			part := ok[s*tors+d.from : s*tors+d.from+d.tors]
+			for t, usable := range part {
+				all[t] = all[t] && usable
+			}
+			d.subs = append(d.subs, newLine(part, j.K, j.Size, j.Shared))
+		}
+		d.all = newLine(all, j.K, j.Size, j.Shared)
+	}
+	return out
+}
+
+// most is the number of groups that the domain holds when nothing is aligned.
+func (d *domain) most() int {
+	n := 0
+	for _, s := range d.subs {
+		n += s.most()
+	}
+	return n
+}
+
+// over is 1 for a group that reaches over an opened end.
+func (d *domain) over(start, end int32) int32 {
+	if d.wall == 0 || int(start)/d.wall == int(end-1)/d.wall {
+		return 0
+	}
+	return 1
+}
+
+// lastStep is how the best cut of the first ToRs ends: from some place on with
+// so many unaligned groups, or none and a set, or none and an idle ToR.
+type lastStep struct {
+	from int32
+	free int32
+	cost int32
+}
+
+// cut is a domain's table: for the first i ToRs and at most so much cost the
+// most groups, and the last step towards them. An unaligned group costs 1; a
+// group over an opened end, aligned or not, costs 1 more.
+type cut struct {
+	width int // cost at most, plus 1
+	best  []int32
+	last  []lastStep
+}
+
+// groups is the most groups in the whole domain at a cost of at most u.
+func (c *cut) groups(u int) int { return int(c.best[len(c.best)-c.width+min(u, c.width-1)]) }
+
+// cutUp fills the table. Free segments need to be tried only where some
+// sub-line's first group starts, and only as long as they are no two segments
+// one after the other: so what is tried is few.
+func (d *domain) cutUp(most int) cut {
+	width := most + 1
+	c := cut{width: width, best: make([]int32, (d.tors+1)*width), last: make([]lastStep, (d.tors+1)*width)}
+	for i := range c.last {
+		c.last[i].from = -1
+	}
+	p := int32(len(d.subs))
+	at := make([]int32, p)
+	for i := int32(0); int(i) < d.tors; i++ {
+		c.advance(i, i+1, lastStep{from: i}, 0)
+		if e := d.all.ends[i]; e != d.all.ends[i+1] {
+			c.advance(i, e, lastStep{from: i, cost: p * d.over(i, e)}, p)
+		}
+		if !d.starts(i) {
+			continue
+		}
+		for s := range at {
+			at[s] = i
+		}
+		cost := int32(0)
+		for v := int32(1); ; v++ {
+			s, e := d.take(at)
+			if e == noEnd {
+				break
+			}
+			cost += 1 + d.over(d.subs[s].from[e], e)
+			if int(cost) >= width {
+				break
+			}
+			c.advance(i, e, lastStep{i, v, cost}, v)
+			if d.fresh(at, e) {
+				break
+			}
+		}
+	}
+	return c
+}
+
+// advance offers what is known at i, with so many groups more, at e.
+func (c *cut) advance(i, e int32, st lastStep, groups int32) {
+	here := c.best[int(i)*c.width:][:c.width]
+	there, last := c.best[int(e)*c.width:][:c.width], c.last[int(e)*c.width:][:c.width]
+	for u := int(st.cost); u < c.width; u++ {
+		if g := here[u-int(st.cost)] + groups; g > there[u] || last[u].from < 0 {
+			there[u], last[u] = g, st
+		}
+	}
+}
+
+// starts reports whether some sub-line's first group from i on starts at i.
+func (d *domain) starts(i int32) bool {
+	for _, s := range d.subs {
+		if s.ends[i] != s.ends[i+1] {
+			return true
+		}
+	}
+	return false
+}
+
+// take moves the sub-line whose next group ends first, and gives that end.
+func (d *domain) take(at []int32) (sub int, end int32) {
+	best := -1
+	end = noEnd
+	for s := range at {
+		if e := d.subs[s].next(at[s]); e < end {
+			best, end = s, e
+		}
+	}
+	if best >= 0 {
+		at[best] = end
+	}
+	return best, end
+}
+
+// fresh reports whether no sub-line loses anything when a new segment starts
+// at e.
+func (d *domain) fresh(at []int32, e int32) bool {
+	for s := range at {
+		if d.subs[s].next(at[s]) != d.subs[s].next(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// place reads the groups of the best cut at a cost of at most u out of the
+// table.
+func (j Job) place(d *domain, c *cut, u int, out []placed) []placed {
+	at := make([]int32, len(d.subs))
+	i := int32(d.tors)
+	u = min(u, c.width-1)
+	for i > 0 {
+		st := c.last[int(i)*c.width+u]
+		before := u - int(st.cost)
+		if st.free > 0 {
+			for s := range at {
+				at[s] = st.from
+			}
+			for range st.free {
+				s, e := d.take(at)
+				out = append(out, j.spanBefore(d, s, d.subs[s].ok, e))
+			}
+		} else if c.best[int(i)*c.width+u] > c.best[int(st.from)*c.width+before] {
+			for s := range d.subs {
+				out = append(out, j.spanBefore(d, s, d.all.ok, i))
+			}
+		}
+		i, u = st.from, before
+	}
+	return out
+}
+
+// spanBefore is the group on a sub-line that ends before a place.
+func (j Job) spanBefore(d *domain, sub int, ok []bool, end int32) placed {
+	g := placed{at: make([]int32, j.Size)}
+	base := int32(sub*j.ToRs() + d.from)
+	for r := j.Size - 1; r >= 0; r-- {
+		end--
+		for !ok[end] {
+			end--
+		}
+		g.at[r] = base + end
+	}
+	return g
+}
+
+// shareOut gives each domain its number of unaligned groups, the fewest in
+// all that reach want groups. It tries few first: most jobs need few, and the
+// work grows with the square. nil: the domains do not hold so many.
+func (j Job) shareOut(domains []domain, want int) []placed {
+	total := 0
+	for i := range domains {
+		total += domains[i].most()
+	}
+	if total < want {
+		return nil
+	}
+	for most := 0; ; most = max(8, 2*most) {
+		cuts := make([]cut, len(domains))
+		for i := range domains {
+			cuts[i] = domains[i].cutUp(min(most, 2*domains[i].most()))
+		}
+		if shares := share(cuts, min(most, 2*total), want); shares != nil {
+			out := []placed{}
+			for i := range domains {
+				out = j.place(&domains[i], &cuts[i], shares[i], out)
+			}
+			return out
+		}
+	}
+}
+
+// share is the knapsack: the unaligned groups of each domain, the fewest in
+// all, at most most, that reach want groups; nil when there is no such.
+func share(cuts []cut, most, want int) []int {
+	best, next := make([]int, most+1), make([]int, most+1)
+	chosen := make([]int32, len(cuts)*(most+1))
+	for i := range cuts {
+		for all := range next {
+			next[all] = -1
+			for u := range min(all, cuts[i].width-1) + 1 {
+				if g := best[all-u] + cuts[i].groups(u); g > next[all] {
+					next[all], chosen[i*(most+1)+all] = g, int32(u)
+				}
+			}
+		}
+		best, next = next, best
+	}
+	for all, g := range best {
+		if g < want {
+			continue
+		}
+		shares := make([]int, len(cuts))
+		for i := len(cuts) - 1; i >= 0; i-- {
+			shares[i] = int(chosen[i*(most+1)+all])
+			all -= shares[i]
+		}
+		return shares
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package ring
+
+import (
+	"fmt"
+	"testing"
+
+	"ringlight/proto"
+)
+
+// draw is a deterministic fault set: each node with a chance in a million.
+func draw(nodes int, ppm, seed uint64) []bool {
+	out := make([]bool, nodes)
+	for i := range out {
+		seed += 0x9e3779b97f4a7c15
+		z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		out[i] = (z^z>>31)%1_000_000 < ppm
+	}
+	return out
+}
+
+func cluster(domain, k int, want int, faulty []bool) Job {
+	return Job{Deployment: Deployment{Nodes: len(faulty), PerToR: 2}, PerDomain: domain, K: k, Size: 8, Want: want,
+		Faulty: func(n proto.NodeID) bool { return faulty[n] }}
+}
+
+// Every method gives sound groups, whole sets and its own counts right.
+// 8,192 GPUs, TP-32, 5 % faults, several scales, domains and hops.
+func TestOrchestrationIsSound(t *testing.T) {
+	for seed := range uint64(6) {
+		faulty := draw(2048, 50_000, seed)
+		for _, d := range []int{128, 256, 2048, 600} {
+			for _, want := range []int{1, 150, 217, 231, 236, 300} {
+				j := cluster(d, int(2+seed%2), want, faulty)
+				j.Wrap, j.Shared = seed%3 == 0, seed%2 == 1
+				for name, o := range map[string]Orchestration{"exact": Orchestrate(j), "paper": OrchestratePaper(j), "baseline": OrchestrateBaseline(j, seed)} {
+					if o.OK() != (want <= o.Most) {
+						t.Fatalf("%s: OK %v, want %d, most %d", name, o.OK(), want, o.Most)
+					}
+					if o.OK() {
+						soundOrchestration(t, name, j, o)
+					}
+				}
+			}
+		}
+	}
+}
+
+func soundOrchestration(t *testing.T, name string, j Job, o Orchestration) {
+	t.Helper()
+	if len(o.Groups) != j.Want || len(o.Sets) != j.Want/j.PerToR {
+		t.Fatalf("%s: %d groups and %d sets of %d, want %d groups", name, len(o.Groups), len(o.Sets), j.PerToR, j.Want)
+	}
+	seen := make([]bool, j.Nodes)
+	for _, g := range o.Groups {
+		line := make([]proto.NodeID, len(g))
+		for i, n := range g {
+			if seen[n] || j.Faulty(n) {
+				t.Fatalf("%s: node %d is taken or faulty", name, n)
+			}
+			seen[n] = true
+			line[i] = proto.NodeID(j.Position(n))
+		}
+		if err := j.order().Check(line); err != nil || len(g) != j.Size {
+			t.Fatalf("%s: group %v: %v", name, g, err)
+		}
+	}
+	cross, inner := 0, 0
+	for _, set := range o.Sets {
+		for i, g := range set {
+			for r, n := range o.Groups[g] {
+				if inner++; n/proto.NodeID(j.PerToR) != o.Groups[set[(i+1)%len(set)]][r]/proto.NodeID(j.PerToR) {
+					cross++
+				}
+			}
+		}
+	}
+	if cross != o.CrossToR || inner != o.Inner {
+		t.Fatalf("%s: flows %d of %d, want %d of %d", name, o.CrossToR, o.Inner, cross, inner)
+	}
+}
+
+func BenchmarkOrchestrate(b *testing.B) {
+	for _, d := range []int{128, 2048} {
+		b.Run(fmt.Sprintf("domain%d", d), func(b *testing.B) {
+			j := cluster(d, 3, 231, draw(2048, 50_000, 7))
+			b.ReportAllocs()
+			for b.Loop() {
+				Orchestrate(j)
+			}
+		})
+	}
+}
