@@ -16,7 +16,12 @@ func (m *Machine) Restore(s State) {
 		m.reasons |= unheard
 	} else if len(m.applied.Desired.Rings) > 0 {
 		m.ring = &m.applied.Desired.Rings[0]
-		m.timers = derive(envelopeOf(m.ring.Envelope))
+		m.deriveTimers()
+	}
+	for i, r := range s.Requests {
+		if i < len(m.sides) {
+			m.sides[i].asked = request{kind: r.Kind, at: r.Bundle, path: r.Path}
+		}
 	}
 	for b := range m.bundles {
 		if b < len(s.Bundles) {
@@ -30,6 +35,15 @@ func (m *Machine) Restore(s State) {
 func (m *Machine) State() State {
 	s := State{SeenTerm: m.seenTerm, Applied: m.applied, Staged: m.staged, BypassSeq: m.bypassSeq,
 		Reasons: uint8(m.reasons), Bundles: make([]BundleRecord, len(m.bundles))}
+	for i := range m.sides {
+		if m.sides[i].asked.kind != proto.NoRequest && s.Requests == nil {
+			s.Requests = make([]RequestRecord, len(m.sides))
+		}
+	}
+	for i := range s.Requests {
+		r := m.sides[i].asked
+		s.Requests[i] = RequestRecord{Kind: r.kind, Bundle: r.at, Path: r.path}
+	}
 	for b := range m.bundles {
 		s.Bundles[b] = BundleRecord{Path: m.bundles[b].path, Flaps: m.bundles[b].flaps}
 	}

@@ -36,12 +36,14 @@ const (
 	HostOK                      // the host is well again
 	Drain                       // an operator takes the node out
 	Undrain                     //
+	Degrade                     // signal degrade of Bundle, Path: Lit = it has begun
+	Request                     // an operator's Request for Side: to Bundle, Path; see Refuses
 	numEventKinds
 )
 
 var eventKindNames = [...]string{"tick", "adopt", "light", "switched", "path-failed", "path-ok",
 	"ready", "unready", "stage", "decide", "drop-staged", "heard-term", "host-fault", "host-ok",
-	"drain", "undrain"}
+	"drain", "undrain", "degrade", "request"}
 
 func (k EventKind) String() string {
 	if int(k) < len(eventKindNames) {
@@ -67,6 +69,8 @@ type Event struct {
 	Module   uint8
 	Lane     uint8
 	Text     string
+	Side     proto.Side
+	Request  proto.Request
 }
 
 // BundleLight is one bundle as the hardware was found at start.
@@ -88,9 +92,10 @@ const (
 	Save                      // State changed: persist it
 	Watch                     // follow the decision topic of Ring
 	Unwatch                   // no more
+	Remedy                    // try failed optics of Bundle again, by Remedy; PathOK or PathFailed tells how it went
 )
 
-var actionKindNames = [...]string{"select", "note", "answer", "save", "watch", "unwatch"}
+var actionKindNames = [...]string{"select", "note", "answer", "save", "watch", "unwatch", "remedy"}
 
 func (k ActionKind) String() string {
 	if int(k) < len(actionKindNames) {
@@ -109,6 +114,7 @@ type Action struct {
 	Stamps Stamps      // with a Note of EvSwitched or EvLightFound; else all zero
 	Ack    proto.Ack   // without Session
 	Ring   proto.RingID
+	Remedy Remedies
 }
 
 // Stamps are the moments of one switch that the machine saw; see the package
@@ -128,6 +134,8 @@ type State struct {
 	BypassSeq uint64         `cbor:"4,keyasint"`
 	Reasons   uint8          `cbor:"5,keyasint"` // why the node is out of service, see state.go
 	Bundles   []BundleRecord `cbor:"6,keyasint"`
+	// Requests in force, by side; absent when there are none.
+	Requests []RequestRecord `cbor:"7,keyasint,omitempty"`
 }
 
 // Held is a desired state with the digest of its raw bytes.

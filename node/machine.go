@@ -16,6 +16,8 @@ type Machine struct {
 	bundles []bundle
 	sides   [2]side
 	timers  timers
+	holdOff time.Duration // a lost light may come back
+	restore time.Duration // wait-to-restore, 0: not revertive
 	missed  time.Duration // recovery that the timers can promise, when over the target
 
 	seenTerm        proto.Term
@@ -43,6 +45,11 @@ type bundle struct {
 	since  time.Duration
 	cause  proto.Cause
 	flaps  uint32 // losses of the selected light
+
+	degraded uint8         // bit p: path p has a signal degrade
+	tries    int           // remedies so far
+	remedyAt time.Duration // of the next one
+	wellAt   time.Duration // since the last one helped
 }
 
 const nobody = -1
@@ -103,10 +110,7 @@ func (m *Machine) handle(ev *Event, now time.Duration) {
 	case PathFailed:
 		m.pathFailed(ev, now)
 	case PathOK:
-		b.failed = false
-		if !m.anyFailed() {
-			m.become(m.reasons&^ownFault, proto.CauseOwnFault, now)
-		}
+		m.pathOK(ev.Bundle, now)
 	case Ready:
 		want := b.path
 		if b.owner == nobody {
@@ -144,6 +148,13 @@ func (m *Machine) handle(ev *Event, now time.Duration) {
 		m.become(m.reasons|drained, proto.CauseOperator, now)
 	case Undrain:
 		m.become(m.reasons&^drained, proto.CauseOperator, now)
+	case Degrade:
+		b.degraded &^= 1 << ev.Path
+		if ev.Lit {
+			b.degraded |= 1 << ev.Path
+		}
+	case Request:
+		m.request(ev, now)
 	}
 }
 
@@ -185,10 +196,11 @@ func (m *Machine) light(b *bundle, ev *Event, now time.Duration) {
 func (m *Machine) pathFailed(ev *Event, now time.Duration) {
 	b := &m.bundles[ev.Bundle]
 	b.busy = false
-	if b.failed {
+	again := b.failed
+	b.ail(now)
+	if again {
 		return
 	}
-	b.failed = true
 	m.note(proto.Event{Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: ev.Bundle, Path: ev.Path,
 		FromPath: b.path, Cause: proto.CauseOwnFault, Module: ev.Module, Lane: ev.Lane, Text: ev.Text}, now)
 	m.become(m.reasons|ownFault, proto.CauseOwnFault, now)
@@ -213,6 +225,7 @@ const maxRounds = 64
 func (m *Machine) settle(now time.Duration) {
 	for range maxRounds {
 		m.next = Never
+		m.runRemedies(now)
 		moved := false
 		for i := range m.sides {
 			m.lift(&m.sides[i], now)

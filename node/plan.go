@@ -282,16 +282,22 @@ func (m *Machine) apply(h *Held, now time.Duration) {
 	}
 }
 
+// deriveTimers takes what the ring says of times.
+func (m *Machine) deriveTimers() {
+	m.timers = derive(envelopeOf(m.ring.Envelope))
+	m.holdOff = time.Duration(m.ring.HoldOffMicros) * time.Microsecond
+	m.restore = time.Duration(m.ring.WaitToRestoreMillis) * time.Millisecond
+}
+
 func (m *Machine) setTimers(now time.Duration) {
-	e := envelopeOf(m.ring.Envelope)
-	m.timers = derive(e)
+	m.deriveTimers()
 	probes := false
 	for _, list := range [2][]proto.Candidate{m.ring.Left, m.ring.Right} {
 		for _, c := range list {
 			probes = probes || c.Bundle != list[0].Bundle
 		}
 	}
-	if b := bound(e, m.timers, probes); b > recoveryTarget {
+	if b := bound(envelopeOf(m.ring.Envelope), m.timers, probes) + m.holdOff; b > recoveryTarget {
 		m.missed = b
 		m.note(proto.Event{Kind: proto.EvBoundNotMet, Severity: proto.SeverityWarning, Cause: proto.CausePlan,
 			Text: "recovery takes up to " + micros(b)}, now)
@@ -319,7 +325,7 @@ func (m *Machine) relist(s *side) (lost bool) {
 					continue
 				}
 				n.banned, n.losses, n.count = old[i].banned, old[i].losses, old[i].count
-				if i == cur && (k == s.working || s.state == proto.SideWork && lit) {
+				if i == cur && (k == s.working || s.state == proto.SideWork && (lit || s.tied())) {
 					s.cur = k
 				}
 			}
@@ -328,6 +334,9 @@ func (m *Machine) relist(s *side) (lost bool) {
 			}
 			s.list = append(s.list, n)
 		}
+	}
+	if s.asked.kind != proto.NoRequest && (len(s.list) == 0 || s.home() == none && s.asked.path != proto.Loopback) {
+		m.drop(s, m.now) // its candidate is not in the ring any more
 	}
 	s.closing = 0
 	for b := range m.bundles {
@@ -359,30 +368,35 @@ func (m *Machine) replan(s *side, lost bool, now time.Duration) {
 		return
 	}
 	s.follow = m.Mode() == proto.ModeService
+	want := s.home()
+	if want == none { // an operator wants it in loopback
+		s.follow = false
+		want = s.working
+	}
 	if s.cur == none {
 		switch s.state {
 		case proto.SideEnd:
-			if !s.follow || !m.free(s, s.working) {
+			if !s.follow || !m.free(s, want) {
 				s.become(proto.SideClosed, now)
 			}
 		case proto.SideWork, proto.SideSwitch, proto.SideListen:
-			if !m.free(s, s.working) {
+			if !s.follow || !m.free(s, want) {
 				s.cause, s.stuckAt = proto.CausePlan, now+m.timers.stuck
 				s.become(proto.SideClosing, now)
 			}
 		}
 		s.planAt = now // where the other side still has the bundle: as soon as it is free
-		if !s.follow || !m.free(s, s.working) {
+		if !s.follow || !m.free(s, want) {
 			return
 		}
 	}
 	m.begin(s, now)
 	s.from = none
 	for k := range s.list {
-		if lost && !s.hold && k != s.working {
+		if lost && !s.hold && !s.tied() && k != want {
 			s.queue(k)
 		}
 	}
 	s.planAt = now + planWait
-	m.goTo(s, s.working, none, m.timers.dwell, proto.CausePlan, now)
+	m.goTo(s, want, none, m.timers.dwell, proto.CausePlan, now)
 }

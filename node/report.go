@@ -2,6 +2,7 @@ package node
 
 import (
 	"slices"
+	"time"
 
 	"ringlight/proto"
 )
@@ -64,8 +65,11 @@ func (m *Machine) Sides(buf []proto.SideReport) []proto.SideReport {
 	}
 	for i := range m.sides {
 		s := &m.sides[i]
-		r := proto.SideReport{Ring: m.ring.Ring, Side: s.id, State: s.state, Request: s.request(),
+		r := proto.SideReport{Ring: m.ring.Ring, Side: s.id, State: s.state, Request: m.requestOf(s),
 			Working: uint8(s.working), Current: int8(s.cur)}
+		if t, until := m.waits(s); t != proto.TimerNone {
+			r.Timer, r.UntilMicros = t, uint64(until.Microseconds())
+		}
 		if s.cur != none {
 			r.Peer = s.list[s.cur].Peer
 		}
@@ -81,18 +85,60 @@ func (m *Machine) Sides(buf []proto.SideReport) []proto.SideReport {
 
 // request is what holds a side where it is, by precedence. Non-revertive: a
 // side that a plan does not move stays where light took it.
-func (s *side) request() proto.Request {
+func (m *Machine) requestOf(s *side) proto.Request {
 	switch {
 	case s.state == proto.SideEnd:
 		return proto.NoRequest
+	case s.tied():
+		return s.asked.kind
 	case s.cause == proto.CausePlan && (s.state == proto.SideSwitch || s.state == proto.SideListen):
+		return proto.ManualSwitch
+	case s.asked.kind == proto.ManualSwitch && s.state != proto.SideWork:
 		return proto.ManualSwitch
 	case s.state != proto.SideWork || s.lostAt != Never:
 		return proto.SignalFail
+	case m.degraded(s, s.cur):
+		return proto.SignalDegrade
+	case s.asked.kind != proto.NoRequest:
+		return s.asked.kind
+	case s.cur != s.working && m.restore > 0:
+		return proto.WaitToRestore
 	case s.cur != s.working:
 		return proto.DoNotRevert
 	}
 	return proto.NoRequest
+}
+
+// waits is what a side waits for and until when, for people: the waits of a
+// search are over before anyone reads of them.
+func (m *Machine) waits(s *side) (proto.SideTimer, time.Duration) {
+	switch {
+	case s.state == proto.SideWork && s.lostAt != Never && m.holdOff > 0 && !s.hold && !s.tied():
+		return proto.TimerHoldOff, s.lostAt + m.holdOff
+	case s.steadyAt != Never && s.state == proto.SideWork:
+		return proto.TimerSteady, s.steadyAt
+	case s.follow && s.planAt != Never && s.planAt > m.now && s.home() == s.working:
+		if s.state == proto.SideClosed && m.restore > 0 {
+			return proto.TimerRestore, s.planAt
+		}
+		return proto.TimerPlan, s.planAt
+	case s.state == proto.SideWork && s.cur != s.working && m.restore > 0 && s.asked.kind == proto.NoRequest:
+		return proto.TimerRestore, s.since + m.restore
+	}
+	for k := range s.list {
+		if s.list[k].banned && m.lit(s, k) {
+			return proto.TimerBan, m.litAt(s, k) + banClear
+		}
+	}
+	return proto.TimerNone, 0
+}
+
+// bundleHome is the bundle that a request of an operator is about.
+func (s *side) bundleHome() proto.BundleID {
+	if k := s.home(); k != none && len(s.list) > 0 {
+		return s.list[k].Bundle
+	}
+	return s.asked.at
 }
 
 // Alarms appends the standing conditions that the machine knows of.
@@ -106,11 +152,15 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 	for b := range m.bundles {
 		if m.bundles[b].failed {
 			buf = append(buf, proto.Alarm{Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: proto.BundleID(b),
-				SinceMicros: uint64(m.bundles[b].since.Microseconds())})
+				SinceMicros: uint64(m.bundles[b].since.Microseconds()), Text: m.bundles[b].outlook()})
 		}
 	}
 	for i := range m.sides {
 		s := &m.sides[i]
+		if s.asked.kind != proto.NoRequest {
+			buf = append(buf, proto.Alarm{Kind: proto.EvRequest, Severity: proto.SeverityWarning, Bundle: s.bundleHome(),
+				Text: s.id.String() + " side: " + s.asked.kind.String() + " of an operator"})
+		}
 		if s.state == proto.SideClosed && m.Mode() == proto.ModeService && m.ring != nil {
 			buf = append(buf, proto.Alarm{Kind: proto.EvClosed, Severity: proto.SeverityWarning,
 				SinceMicros: uint64(s.since.Microseconds()), Text: s.id.String() + " side"})
@@ -118,7 +168,7 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 		for _, c := range s.list {
 			if c.banned {
 				buf = append(buf, proto.Alarm{Kind: proto.EvBanned, Severity: proto.SeverityWarning, Bundle: c.Bundle,
-					Text: s.id.String() + " side, " + c.Path.String()})
+					Text: s.id.String() + " side, " + c.Path.String() + " to node " + itoa(int(c.Peer)) + ": 8 losses within 10 s; 10 s of steady light or a plan that names it lift it"})
 			}
 		}
 	}

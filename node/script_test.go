@@ -85,7 +85,9 @@ type script struct {
 //	restart                             a new machine from what was saved last
 //	failed B | well B | ready B | unready B
 //	host-fault | host-ok | drain | undrain | heard T
-//	wait D                              time passes; timers run as they come due
+//	wait D | run D                      time passes; timers run as they come due; bundles settle on the way
+//	request SIDE lockout|forced|manual|clear [B/P]
+//	degrade B/P on|off                  signal degrade
 //	sides | bundles | report | next
 func (sc *script) command(line string) string {
 	f := strings.Fields(line)
@@ -117,10 +119,12 @@ func (sc *script) command(line string) string {
 		sc.m = New(Config{ID: 5, Bundles: bundles})
 		sc.m.Restore(sc.saved)
 		return ""
-	case "wait":
-		return sc.wait(args[0])
+	case "wait", "run":
+		return sc.wait(args[0], verb == "run")
 	case "settle":
 		return sc.settle(args)
+	case "request":
+		return sc.request(args)
 	case "sides", "bundles", "report", "next":
 		return sc.show(verb)
 	}
@@ -169,8 +173,27 @@ func (sc *script) event(verb string, args []string) Event {
 		return Event{Kind: Drain}
 	case "undrain":
 		return Event{Kind: Undrain}
+	case "degrade":
+		b, p := parsePort(args[0])
+		return Event{Kind: Degrade, Bundle: b, Path: p, Lit: args[1] == "on"}
 	}
 	panic("unknown command " + verb)
+}
+
+func (sc *script) request(args []string) string {
+	ev := Event{Kind: Request, Path: proto.Loopback, Request: map[string]proto.Request{"lockout": proto.Lockout,
+		"forced": proto.ForcedSwitch, "manual": proto.ManualSwitch, "clear": proto.NoRequest}[args[1]]}
+	if args[0] == "right" {
+		ev.Side = proto.Right
+	}
+	if len(args) > 2 {
+		ev.Bundle, ev.Path = parsePort(args[2])
+	}
+	out := ""
+	if err := sc.m.Refuses(ev.Side, ev.Request, ev.Bundle, ev.Path); err != nil {
+		out = fmt.Sprintf("refused %s; field %q limit %q: %s\n", err.Code, err.Field, err.Limit, err.Reason)
+	}
+	return out + sc.step(ev)
 }
 
 func (sc *script) step(ev Event) string {
@@ -228,7 +251,7 @@ func (sc *script) ring(args []string) string {
 	return sc.step(Event{Kind: Adopt, Lits: found})
 }
 
-// plan reads "T.G left=B/P>PEER[!],... right=... [lw=N] [rw=N] [hold]";
+// plan reads "T.G left=B/P>PEER[!],... right=... [lw=N] [rw=N] [hold] [holdoff=US] [wtr=MS]";
 // "!" means that the peer has others.
 func (sc *script) plan(args []string) {
 	t, g := parseKey(args[0])
@@ -253,6 +276,10 @@ func (sc *script) plan(args []string) {
 			r.RightWorking = uint8(n)
 		case "hold":
 			r.Policy = proto.PolicyHold
+		case "holdoff":
+			r.HoldOffMicros = uint32(n)
+		case "wtr":
+			r.WaitToRestoreMillis = uint32(n)
 		default:
 			panic("plan: " + a)
 		}
@@ -308,16 +335,23 @@ func (sc *script) settle(args []string) string {
 	return out
 }
 
-func (sc *script) wait(arg string) string {
+func (sc *script) wait(arg string, settles bool) string {
 	d, err := time.ParseDuration(arg)
 	if err != nil {
 		panic(err)
 	}
 	end := sc.now + d
 	out := ""
+	if settles {
+		out = sc.settle(nil)
+	}
 	for sc.m.Next() <= end {
 		sc.now = max(sc.now, sc.m.Next())
-		if got := sc.step(Event{Kind: Tick}); got != "" {
+		got := sc.step(Event{Kind: Tick})
+		if settles {
+			got += sc.settle(nil)
+		}
+		if got != "" {
 			out += "after " + (sc.now - end + d).String() + ":\n" + got
 		}
 	}
@@ -341,6 +375,9 @@ func (sc *script) show(what string) string {
 		fmt.Fprintf(&b, "%s", sc.m.Mode())
 		for _, r := range sc.m.Sides(nil) {
 			fmt.Fprintf(&b, "; %s %s %d of planned %d, %s, banned %b", r.Side, r.State, r.Current, r.Working, r.Request, r.Banned)
+			if r.Timer != proto.TimerNone {
+				fmt.Fprintf(&b, ", %s in %v", r.Timer, time.Duration(r.UntilMicros)*time.Microsecond-sc.now)
+			}
 		}
 		b.WriteString("\n")
 	case "report":
@@ -357,6 +394,8 @@ func (sc *script) show(what string) string {
 
 func traceOf(a Action) string {
 	switch a.Kind {
+	case Remedy:
+		return fmt.Sprintf("remedy %d %s %s", a.Bundle, a.Path, a.Remedy)
 	case Select:
 		return fmt.Sprintf("select %d %s (%s)", a.Bundle, a.Path, a.Cause)
 	case Answer:

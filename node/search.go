@@ -31,8 +31,9 @@ func (s *side) queue(k int) {
 // miss each other for ever. A planned link that never held was a peer's last
 // light before it gave up waiting: nobody is gone, ask it again.
 func (m *Machine) search(s *side, now time.Duration) {
-	lost, others := s.cur, false
+	lost, others, lostAt := s.cur, false, s.lostAt
 	m.begin(s, now)
+	s.stamps.Lost = lostAt
 	if s.follow && lost == s.working {
 		s.queue(lost)
 		m.step(s, now)
@@ -124,6 +125,9 @@ func (m *Machine) work(s *side, k int, cause proto.Cause, now time.Duration) {
 	}
 	s.cur, s.probe, s.cause = k, none, cause
 	s.become(proto.SideWork, now)
+	if s.asked.kind == proto.ManualSwitch && k != s.home() {
+		m.drop(s, now) // nobody answered there
+	}
 	if k != s.working {
 		s.planAt = Never
 	}
@@ -157,6 +161,7 @@ func (m *Machine) close(s *side, cause proto.Cause, now time.Duration) {
 // for the caller to say.
 func (m *Machine) leave(s *side, now time.Duration) {
 	s.planAt, s.follow = Never, false
+	m.clear(s, now) // a node out of service has no sides to hold
 	switch s.state {
 	case proto.SideWork, proto.SideSwitch, proto.SideListen:
 	default:

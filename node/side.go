@@ -14,6 +14,7 @@ type side struct {
 
 	list    []candidate // nearest first
 	hold    bool        // policy: act only when told
+	asked   request     // of an operator
 	working int         // as planned, index into list
 	follow  bool        // the planned candidate has not held since the plan was committed
 	cur     int         // in use or tried, none in loopback
@@ -86,7 +87,7 @@ func (m *Machine) free(s *side, k int) bool {
 // lasted, or none.
 func (m *Machine) askedBy(s *side, now time.Duration) int {
 	for k := range s.list {
-		if k == s.cur || k == s.probe || s.hold && k != s.working || !m.lit(s, k) || !m.free(s, k) {
+		if k == s.cur || k == s.probe || (s.hold || s.tied()) && k != s.home() || !m.lit(s, k) || !m.free(s, k) {
 			continue
 		}
 		if m.due(m.litAt(s, k)+persist, now) {
@@ -120,8 +121,11 @@ func (m *Machine) runWork(s *side, now time.Duration) bool {
 		if s.lostAt == Never {
 			m.lose(s, now)
 		}
-		if s.hold {
+		if s.hold || s.tied() || !m.due(s.lostAt+m.holdOff, now) {
 			return false
+		}
+		if s.asked.kind == proto.ManualSwitch {
+			m.drop(s, now)
 		}
 		m.search(s, now)
 		return true
@@ -138,7 +142,7 @@ func (m *Machine) runWork(s *side, now time.Duration) bool {
 		}
 		m.noteSide(s, proto.Event{Kind: proto.EvRestored, Cause: s.cause}, Stamps{}, now)
 	}
-	return m.runFollow(s, now)
+	return m.runDegraded(s, now) || m.runFollow(s, now) || m.runRestore(s, now)
 }
 
 // runFollow moves a side that works or is closed to the candidate that its
@@ -148,7 +152,7 @@ func (m *Machine) runWork(s *side, now time.Duration) bool {
 // then both ends stay with what they have, so that it does not matter how far
 // apart their commits come in.
 func (m *Machine) runFollow(s *side, now time.Duration) bool {
-	if !s.follow || s.cur == s.working || !m.free(s, s.working) {
+	if !s.follow || s.cur == s.working || s.home() != s.working || !m.free(s, s.working) {
 		return false
 	}
 	asked := m.lit(s, s.working) && m.due(m.litAt(s, s.working)+persist, now)
@@ -206,6 +210,10 @@ func (m *Machine) runListen(s *side, now time.Duration) bool {
 		}
 	}
 	if m.due(s.dwellAt, now) {
+		if s.tied() { // told to be here, with light or without
+			s.become(proto.SideWork, now)
+			return true
+		}
 		m.step(s, now)
 		return true
 	}
@@ -228,6 +236,7 @@ func (m *Machine) runClosing(s *side, now time.Duration) bool {
 		m.noteSide(s, proto.Event{Kind: proto.EvClosed, Severity: proto.SeverityWarning, Path: proto.Loopback,
 			FromPath: s.fromPath, Cause: s.cause}, Stamps{}, now)
 	}
+	m.armRestore(s, now)
 	return true
 }
 

@@ -20,10 +20,12 @@ import (
 //	                      ├──────  CLOSED                   │
 //	                      └─────────────────────────────────┘
 //
-//	a  a plan gives the side a candidate        e  light lost, or dwell over: next step
-//	b  every bundle has settled                 f  no step is left: loopback; or a new plan
-//	c  light of the target or of the probe      g  nothing to try; or the node leaves service
-//	d  a plan gives the side no candidate       h  late light, or a plan
+//	a  a plan gives the side a candidate        e  light lost, or dwell over: next step; a
+//	b  every bundle has settled                    request, signal degrade or wait-to-restore
+//	c  light of the target or of the probe;     f  no step is left: loopback; or a new plan
+//	   or dwell over where a request ties it    g  nothing to try; forced into loopback; or
+//	d  a plan gives the side no candidate          the node leaves service
+//	                                            h  late light, a plan or a request
 //
 // At start a side is adopted: END to WORK or CLOSED.
 
@@ -88,6 +90,9 @@ func (m *Machine) become(r reason, cause proto.Cause, now time.Duration) {
 	switch mode {
 	case proto.ModeService:
 		m.note(proto.Event{Kind: proto.EvReturned, Path: proto.Loopback, Cause: cause}, now)
+		for i := range m.sides {
+			m.armRestore(&m.sides[i], now)
+		}
 	case proto.ModeDeaf:
 		return // came back before any planner spoke: stay as it is
 	default:

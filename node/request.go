@@ -1,0 +1,232 @@
+package node
+
+import (
+	"time"
+
+	"ringlight/proto"
+)
+
+// Requests of operators and what else moves a side, in the words and the
+// order of ITU-T G.808.1: lockout > forced switch > signal fail > signal
+// degrade > manual switch > wait-to-restore > do-not-revert > no request.
+//
+//	lockout          the side stays on, or goes to, its working candidate and no
+//	                 loss moves it
+//	forced switch    ... to the candidate named, or into loopback
+//	signal fail      side.go, search.go
+//	signal degrade   light of another free candidate is gone to; without any the
+//	                 weak one stays: a weak link is better than none
+//	manual switch    to the candidate named while the side works and nothing is
+//	                 wrong; over with the next loss
+//	wait-to-restore  in a revertive ring: back to the working candidate
+//	do-not-revert    in any other: the side stays where light took it
+
+// request is an operator's request for one side. Bundle and Path name the
+// candidate; Loopback closes the side.
+type request struct {
+	kind proto.Request // NoRequest, ManualSwitch, ForcedSwitch or Lockout
+	at   proto.BundleID
+	path proto.Path
+}
+
+// RequestRecord is a request as the journal keeps it.
+type RequestRecord struct {
+	_      struct{} `cbor:",toarray"`
+	Kind   proto.Request
+	Bundle proto.BundleID
+	Path   proto.Path
+}
+
+// tied tells whether a request above signal fail holds the side.
+func (s *side) tied() bool { return s.asked.kind >= proto.ForcedSwitch }
+
+// find is the candidate on a bundle and path, or none.
+func (s *side) find(b proto.BundleID, p proto.Path) int {
+	for k := range s.list {
+		if s.list[k].Bundle == b && s.list[k].Path == p {
+			return k
+		}
+	}
+	return none
+}
+
+// home is the candidate that the side belongs on, none for loopback: what an
+// operator names comes before what the plan names.
+func (s *side) home() int {
+	switch s.asked.kind {
+	case proto.ForcedSwitch, proto.ManualSwitch:
+		return s.find(s.asked.at, s.asked.path)
+	}
+	return s.working
+}
+
+// Refuses says why a request for a side cannot be taken now, or nil. A
+// request of a lower rank than the one in force is refused; clearing is not.
+func (m *Machine) Refuses(id proto.Side, kind proto.Request, b proto.BundleID, p proto.Path) *proto.Error {
+	bad := func(code proto.Code, field, limit, reason string) *proto.Error {
+		return &proto.Error{Code: code, Field: field, Limit: limit, Reason: reason}
+	}
+	if id > proto.Right {
+		return bad(proto.Invalid, "side", "left or right", id.String())
+	}
+	s := &m.sides[id]
+	switch kind {
+	case proto.NoRequest:
+		return nil
+	case proto.Lockout, proto.ForcedSwitch, proto.ManualSwitch:
+	default:
+		return bad(proto.Invalid, "request", "lockout, forced_switch, manual_switch or no_request", kind.String())
+	}
+	switch {
+	case !m.adopted:
+		return errBusy
+	case m.Mode() != proto.ModeService:
+		return bad(proto.HardwareFailed, "node", "in service", "the node is out of service: "+m.Mode().String())
+	case len(s.list) == 0:
+		return bad(proto.NotFound, "side", "a side with candidates", "the "+id.String()+" side is an end of its ring or in none")
+	case kind < s.asked.kind:
+		return bad(proto.Conflict, "request", "at least "+s.asked.kind.String(), s.asked.kind.String()+" is in force")
+	}
+	k := s.working
+	if kind != proto.Lockout {
+		if p == proto.Loopback && kind == proto.ForcedSwitch {
+			return nil
+		}
+		k = s.find(b, p)
+	}
+	switch {
+	case k == none:
+		return bad(proto.NotFound, "path", "a candidate of the "+id.String()+" side", "bundle "+itoa(int(b))+" "+p.String())
+	case !m.bundles[s.list[k].Bundle].ready:
+		return bad(proto.NotCalibrated, "bundle", "a bundle that can switch", "bundle "+itoa(int(s.list[k].Bundle))+" cannot switch")
+	case m.bundles[s.list[k].Bundle].owner == int8(1-s.id):
+		return bad(proto.Busy, "bundle", "a free bundle", "the other side has it")
+	case kind != proto.ManualSwitch:
+	case s.state != proto.SideWork || s.lostAt != Never:
+		return bad(proto.Conflict, "request", "above signal_fail", "the side has lost its light")
+	case s.list[k].banned || m.degraded(s, k):
+		return bad(proto.Conflict, "path", "a candidate that is well", "the candidate is banned or degraded")
+	}
+	return nil
+}
+
+// request takes a request that Refuses has nothing against.
+func (m *Machine) request(ev *Event, now time.Duration) {
+	if m.Refuses(ev.Side, ev.Request, ev.Bundle, ev.Path) != nil {
+		return
+	}
+	s := &m.sides[ev.Side]
+	if ev.Request == proto.NoRequest {
+		m.clear(s, now)
+		return
+	}
+	next := request{kind: ev.Request, at: ev.Bundle, path: ev.Path}
+	if next.kind == proto.Lockout {
+		next.at, next.path = 0, proto.Dark
+	}
+	if next == s.asked {
+		return
+	}
+	s.asked, m.unsaved = next, true
+	s.follow, s.planAt = false, Never
+	m.noteRequest(s, false, now)
+	k := s.home()
+	switch {
+	case k == s.cur && s.probe == none && (k != none || s.state == proto.SideClosing || s.state == proto.SideClosed):
+		return
+	case k == none:
+		m.begin(s, now)
+		m.close(s, proto.CauseOperator, now)
+		return
+	}
+	s.list[k].banned, s.list[k].count = false, 0 // who asks for it by name has been told of the ban
+	back := s.cur
+	m.begin(s, now)
+	if back != none && !s.tied() {
+		s.queue(back)
+	}
+	m.goTo(s, k, none, m.timers.dwell, proto.CauseOperator, now)
+}
+
+// drop ends a request that something of a higher rank has overtaken: the
+// plan is not followed back.
+func (m *Machine) drop(s *side, now time.Duration) {
+	m.clear(s, now)
+	s.follow, s.planAt = false, Never
+}
+
+// clear ends a request; the side stays where it is, and follows its plan
+// again when that wants it elsewhere.
+func (m *Machine) clear(s *side, now time.Duration) {
+	if s.asked.kind == proto.NoRequest {
+		return
+	}
+	m.noteRequest(s, true, now)
+	s.asked, m.unsaved = request{}, true
+	if len(s.list) > 0 && m.Mode() == proto.ModeService && s.cur != s.working {
+		s.follow, s.asks, s.planAt = true, maxAsks, now
+	}
+}
+
+func (m *Machine) noteRequest(s *side, over bool, now time.Duration) {
+	text := s.asked.kind.String()
+	e := proto.Event{Kind: proto.EvRequest, Cause: proto.CauseOperator, Resolved: over, Side: s.id, Bundle: s.asked.at, Path: s.asked.path, Text: text}
+	if k := s.home(); k != none {
+		c := &s.list[k]
+		e.Bundle, e.Path, e.Peer = c.Bundle, c.Path, c.Peer
+	}
+	m.note(e, now)
+}
+
+// degraded tells whether candidate k has a signal degrade.
+func (m *Machine) degraded(s *side, k int) bool {
+	c := &s.list[k]
+	return m.bundles[c.Bundle].degraded&(1<<c.Path) != 0
+}
+
+// runDegraded leaves a degraded candidate for another that has light.
+func (m *Machine) runDegraded(s *side, now time.Duration) bool {
+	if s.tied() || s.hold || !m.degraded(s, s.cur) {
+		return false
+	}
+	k := m.askedBy(s, now)
+	if k == none || m.degraded(s, k) {
+		return false
+	}
+	if s.asked.kind == proto.ManualSwitch {
+		m.drop(s, now)
+	}
+	m.back(s, k, proto.CauseDegraded, now)
+	return true
+}
+
+// runRestore takes a side of a revertive ring back to its working candidate:
+// when that one shows light, wait-to-restore after the side left it.
+func (m *Machine) runRestore(s *side, now time.Duration) bool {
+	if m.restore == 0 || s.cur == s.working || s.hold || s.asked.kind != proto.NoRequest || !m.due(s.since+m.restore, now) {
+		return false
+	}
+	k := s.working
+	if !m.lit(s, k) || !m.free(s, k) || m.degraded(s, k) || !m.due(m.litAt(s, k)+persist, now) {
+		return false
+	}
+	m.back(s, k, proto.CauseRestore, now)
+	return true
+}
+
+// back goes from a candidate with light to another, and returns if that one
+// does not answer.
+func (m *Machine) back(s *side, k int, cause proto.Cause, now time.Duration) {
+	from := s.cur
+	m.begin(s, now)
+	s.queue(from)
+	m.goTo(s, k, none, m.timers.dwell, cause, now)
+}
+
+// armRestore makes a closed side of a revertive ring ask its working
+// candidate, wait-to-restore from now: its peer waits for light.
+func (m *Machine) armRestore(s *side, now time.Duration) {
+	if m.restore > 0 && len(s.list) > 0 && !s.follow && !s.tied() && !s.hold && s.state == proto.SideClosed && m.Mode() == proto.ModeService {
+		s.follow, s.asks, s.planAt = true, maxAsks, now+m.restore
+	}
+}
