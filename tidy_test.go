@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"sim":             {"hal", "hal/", "proto", "periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"sim/solo":        {"sim", "hal"},
 	"sim/trace":       {"mzi/detmath"},
+	"sim/fleet":       {"sim", "sim/trace", "agent", "ocs", "node", "planner", "planner/fabric", "planner/ring", "hal", "proto", "mzi/detmath"},
 	"sim/study":       {"planner", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "sim/trace", "proto"},
 	"sim/live":        {"sim", "sim/", "agent", "ocs", "hal", "hal/socket", "planner", "planner/", "proto", "proto/mqtt"},
 	"cmd/ocs-agent":   {"*"},
@@ -70,7 +71,7 @@ var neverImport = map[string][]string{
 var pure = []string{
 	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "node", "agent",
 	"planner", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched",
-	"sim", "sim/trace", "sim/study",
+	"sim", "sim/trace", "sim/fleet", "sim/study",
 }
 
 // impureFiles are the files of a pure package that may touch the world.
@@ -86,7 +87,7 @@ var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt"
 
 // exactFloats are the packages whose floats must have the same bits on every
 // machine.
-var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "ocs"}
+var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/fleet", "sim/study", "ocs"}
 
 var mathAllowed = map[string][]string{
 	"":            {"Sqrt", "Abs", "Floor", "FMA"},

@@ -65,7 +65,7 @@ func (c *clockwork) record() LightRecord {
 // loop in real time, until ctx ends. All boards are in one world whose time
 // goes with the wall; it keeps its light when the broker dies.
 func Agents(ctx context.Context, cfg AgentsConfig) error {
-	b, spread, err := calibrate(ctx, cfg.Seed, progressTo(cfg.Progress, "modules calibrated"))
+	b, spread, err := calibrate(ctx, cfg.Seed, catalogueSize, progressTo(cfg.Progress, "modules calibrated"))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
 	"ringlight/sim"
+	"ringlight/sim/fleet"
 	"ringlight/sim/trace"
 )
 
@@ -247,13 +248,4 @@ func (s *stage) receive(a arrival) error {
 }
 
 // mix draws one number from several.
-func mix(parts ...uint64) uint64 {
-	var z uint64
-	for _, p := range parts {
-		z = (z ^ p) + 0x9e3779b97f4a7c15
-		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		z ^= z >> 31
-	}
-	return z
-}
+func mix(parts ...uint64) uint64 { return fleet.Mix(parts...) }

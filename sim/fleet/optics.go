@@ -1,0 +1,221 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/ocs"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+// Optics is what all boards of a run are made of: personalities of modules,
+// and what calibration found out about each. It is shared and never written.
+type Optics struct {
+	Personalities []*sim.Personality
+	Calibrated    []*ocs.Calibration // one module each
+}
+
+// CatalogueSize is the number of personalities that large fleets draw from.
+const CatalogueSize = 64
+
+// Mix draws one number from several.
+func Mix(parts ...uint64) uint64 {
+	var z uint64
+	for _, p := range parts {
+		z = (z ^ p) + 0x9e3779b97f4a7c15
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		z ^= z >> 31
+	}
+	return z
+}
+
+// pick draws the modules of one bundle.
+func (o *Optics) pick(seed uint64, node, bundle, modules int) []int {
+	list := make([]int, modules)
+	for m := range list {
+		list[m] = int(Mix(seed, uint64(node), uint64(bundle), uint64(m)) % uint64(len(o.Personalities)))
+	}
+	return list
+}
+
+// fibreLoss is a few hundred metres of single-mode fibre with a splice;
+// chosen: well inside the link budget of board.md.
+const fibreLoss = 200 // thousandths of a dB
+
+// Build puts a board for every node of a fabric into a world and joins them by
+// the fabric's fibres. Board n is node n.
+func (o *Optics) Build(w *sim.World, f *fabric.Fabric, modules int, seed uint64) (*hal.Board, [][]*ocs.Calibration, error) {
+	board, err := hal.Default(f.GPUsPerNode, f.Bundles, modules)
+	if err != nil {
+		return nil, nil, err
+	}
+	calibrations := make([][]*ocs.Calibration, f.Nodes)
+	for n := range f.Nodes {
+		cfg := sim.BoardConfig{Board: board, Seed: Mix(seed, uint64(n))}
+		for j := range f.Bundles {
+			var optics []*sim.Personality
+			var parts []*ocs.Calibration
+			for _, i := range o.pick(seed, n, j, modules) {
+				optics = append(optics, o.Personalities[i])
+				parts = append(parts, o.Calibrated[i])
+			}
+			cfg.Personalities = append(cfg.Personalities, optics)
+			whole, err := ocs.Join(parts)
+			if err != nil {
+				return nil, nil, fmt.Errorf("fleet: node %d: bundle %d: %w", n, j, err)
+			}
+			calibrations[n] = append(calibrations[n], whole)
+		}
+		id, err := w.AddBoard(cfg)
+		if err != nil {
+			return nil, nil, fmt.Errorf("fleet: node %d: %w", n, err)
+		}
+		if int(id) != n {
+			return nil, nil, fmt.Errorf("fleet: node %d became board %d", n, id)
+		}
+	}
+	for _, x := range f.Fibres {
+		if err := w.Connect(SimPort(x.A), SimPort(x.B), sim.Fibre{LossMilliDB: fibreLoss, Crossed: x.Crossed}); err != nil {
+			return nil, nil, fmt.Errorf("fleet: fibre %v - %v: %w", x.A, x.B, err)
+		}
+	}
+	return &board, calibrations, nil
+}
+
+// SimPort is a fabric's port as the world knows it.
+func SimPort(p fabric.Port) sim.Port {
+	path := hal.LOSExternal1
+	if p.Path == proto.External2 {
+		path = hal.LOSExternal2
+	}
+	return sim.Port{Board: sim.BoardID(p.Node), Bundle: int(p.Bundle), Path: path}
+}
+
+// calibrateLimit is the board time after which a calibration has gone wrong;
+// chosen: several times what the slowest needs.
+const calibrateLimit = 5 * time.Minute
+
+// Calibrate lets the production code calibrate a module from nothing, on the
+// virtual clock of a world that holds nothing else, and says how long that
+// took on the board's clock. stop, asked now and then, ends it early.
+func Calibrate(p *sim.Personality, seed uint64, stop func() error) (*ocs.Calibration, time.Duration, error) {
+	board, err := hal.Default(1, 1, 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	w := sim.NewWorld(sim.WorldConfig{Seed: seed})
+	id, err := w.AddBoard(sim.BoardConfig{Board: board, Personalities: [][]*sim.Personality{{p}}, Powered: true})
+	if err != nil {
+		return nil, 0, err
+	}
+	r := &optician{world: w, id: id, board: &board, stop: stop}
+	r.trx = ocs.New(ocs.Config{Board: &board, Latch: ocs.NewLatch(&board), Seed: seed})
+	r.trx.Start(0)
+	if err := r.until(ocs.Ready); err != nil {
+		return nil, 0, err
+	}
+	start := r.now
+	if err := r.trx.Calibrate(r.now); err != nil {
+		return nil, 0, err
+	}
+	if err := r.until(ocs.Calibrated); err != nil {
+		return nil, 0, err
+	}
+	return r.trx.Status().Calibration, r.now - start, nil
+}
+
+// optician drives one bundle on one board in virtual time.
+type optician struct {
+	world *sim.World
+	id    sim.BoardID
+	board *hal.Board
+	stop  func() error
+	trx   *ocs.Transceiver
+	now   time.Duration
+	done  []*hal.Completion
+	ops   []ocs.BusOp
+	found []ocs.Event
+}
+
+// stopEvery is how many steps pass between two questions whether to stop.
+const stopEvery = 1 << 12
+
+// until runs until the optics report something of a kind.
+func (r *optician) until(want ocs.EventKind) error {
+	for n := 0; ; n++ {
+		if n%stopEvery == 0 && r.stop != nil {
+			if err := r.stop(); err != nil {
+				return err
+			}
+		}
+		next, err := r.poll()
+		if err != nil {
+			return err
+		}
+		r.found = r.trx.TakeEvents(r.found[:0])
+		for _, ev := range r.found {
+			switch ev.Kind {
+			case want:
+				return nil
+			case ocs.CalibrationFailed, ocs.PathFailed:
+				return fmt.Errorf("%v: module %d, cell %d: %w %s", ev.Kind, ev.Module, ev.Cell, ev.Err, ev.Text)
+			}
+		}
+		if r.now > calibrateLimit {
+			return fmt.Errorf("not %v after %v of board time", want, r.now)
+		}
+		if err := r.advance(next); err != nil {
+			return err
+		}
+	}
+}
+
+// maxPolls bounds the calls at one instant; more mean that something spins.
+const maxPolls = 10_000
+
+func (r *optician) poll() (next time.Duration, err error) {
+	for range maxPolls {
+		r.ops, next = r.trx.Poll(r.now, r.done, r.ops[:0])
+		r.done = r.done[:0]
+		for _, op := range r.ops {
+			if err := r.world.Submit(r.now, r.id, op.Bus, op.Op); err != nil {
+				return 0, err
+			}
+		}
+		if next > r.now {
+			return next, nil
+		}
+	}
+	return 0, errors.New("the optics want to be polled for ever")
+}
+
+// advance moves to whatever comes next: the board or the optics' own timer.
+func (r *optician) advance(next time.Duration) error {
+	at, ok := r.world.Next()
+	if !ok && next == ocs.Never {
+		return errors.New("nothing is due and nothing is done")
+	}
+	if !ok || next < at {
+		r.world.AdvanceTo(next)
+		r.now = next
+		return nil
+	}
+	_, ev, visible := r.world.Step()
+	r.now = r.world.Now()
+	if visible && ev.Completion != nil {
+		r.done = append(r.done, ev.Completion)
+	}
+	if visible && ev.Edge != nil {
+		for path, line := range r.board.Bundles[0].LOS {
+			if line == ev.Edge.Line {
+				r.trx.Light(r.now, proto.Loopback+proto.Path(path), ev.Edge.High)
+			}
+		}
+	}
+	return nil
+}
