@@ -163,11 +163,13 @@ func bestMend(o Order, size int, group, free uint32) (kept, nodes int) {
 	return kept, nodes
 }
 
-// A mended group keeps the most members that any line could keep, and among
-// those has the most nodes; groups that need nothing are not touched.
+// After a re-placement as many groups are whole as can be, and of the sound
+// groups as few were touched as that takes. A group that stays short keeps the
+// most members that any line could keep, and among those has the most nodes.
 // Every fault pattern on a spread placement of 10 nodes against exhaustion.
 func TestReplaceIsMinimal(t *testing.T) {
 	const nodes = 10
+	cases, interleaved := 0, 0
 	for _, o := range orders(nodes) {
 		for _, size := range []int{2, 3, 4} {
 			all := Place(Problem{Order: o, Size: size, Usable: usable(1<<nodes - 1), Want: nodes/size - 1 + nodes%size/2, Spread: true})
@@ -176,11 +178,30 @@ func TestReplaceIsMinimal(t *testing.T) {
 				running = append(running, Group{ID: proto.RingID(i + 1), Nodes: g})
 				used |= maskOf(g)
 			}
+			best := packing(o, size)
 			for mask := uint32(0); mask < 1<<nodes; mask++ {
-				checkMend(t, o, size, running, used, mask)
+				cases++
+				interleaved += checkMend(t, o, size, running, used, mask, best)
 			}
 		}
 	}
+	t.Logf("in %d of %d cases two interleaved lines would leave more groups alone", interleaved, cases)
+	if interleaved*200 > cases {
+		t.Error("more than 0.5 %")
+	}
+}
+
+// mostWhole is the most groups that can be whole when the sound groups named
+// by keep stay as they are.
+func mostWhole(running []Group, keep, mask uint32, best []uint8) int {
+	whole, rest := 0, mask
+	for i, g := range running {
+		if keep>>i&1 == 1 {
+			whole++
+			rest &^= maskOf(g.Nodes)
+		}
+	}
+	return min(len(running), whole+int(best[rest]))
 }
 
 func maskOf(g []proto.NodeID) (mask uint32) {
@@ -190,12 +211,12 @@ func maskOf(g []proto.NodeID) (mask uint32) {
 	return mask
 }
 
-func checkMend(t *testing.T, o Order, size int, running []Group, used, mask uint32) {
+func checkMend(t *testing.T, o Order, size int, running []Group, used, mask uint32, best []uint8) (interleaved int) {
 	t.Helper()
 	free := mask &^ used
 	m := Mend{Order: o, Size: size, Usable: usable(mask), Free: usable(mask), Target: len(running), Spread: true}
 	r := m.Replace(running)
-	seen := uint32(0)
+	seen, whole := uint32(0), 0
 	for _, g := range r.Groups {
 		if err := o.Check(g.Nodes); err != nil {
 			t.Fatalf("%+v size %d mask %b: group %v: %v", o, size, mask, g.Nodes, err)
@@ -204,33 +225,62 @@ func checkMend(t *testing.T, o Order, size int, running []Group, used, mask uint
 			t.Fatalf("%+v size %d mask %b: group %v overlaps, is faulty or too long", o, size, mask, g.Nodes)
 		}
 		seen |= maskOf(g.Nodes)
-	}
-	hurt := 0
-	for _, g := range running {
-		if maskOf(g.Nodes)&^mask != 0 {
-			hurt++
+		if len(g.Nodes) == size {
+			whole++
 		}
 	}
-	for _, g := range running {
-		at := slices.IndexFunc(r.Groups, func(x Group) bool { return x.ID == g.ID })
-		before := maskOf(g.Nodes)
-		if before&^mask == 0 {
-			if at < 0 || !slices.Equal(r.Groups[at].Nodes, g.Nodes) || slices.Contains(r.Touched, at) {
-				t.Fatalf("%+v size %d mask %b: sound group %v touched: %+v", o, size, mask, g.Nodes, r)
-			}
+	sound, kept := uint32(0), uint32(0)
+	for i, g := range running {
+		if maskOf(g.Nodes)&^mask != 0 {
 			continue
 		}
-		if hurt > 1 {
-			continue // several compete for the free nodes; only soundness is promised
+		sound |= 1 << i
+		if at := slices.IndexFunc(r.Groups, func(x Group) bool { return x.ID == g.ID }); at >= 0 && slices.Equal(r.Groups[at].Nodes, g.Nodes) && !slices.Contains(r.Touched, at) {
+			kept |= 1 << i
 		}
-		kept, n := bestMend(o, size, before&mask, free)
-		gotKept, gotNodes := 0, 0
-		if at >= 0 {
-			now := maskOf(r.Groups[at].Nodes)
-			gotKept, gotNodes = bits.OnesCount32(now&before), bits.OnesCount32(now)
+	}
+	if !o.Wrap { // on a ring no window passes the seam, so the rest is not promised
+		if want := mostWhole(running, 0, mask, best); whole != want {
+			t.Fatalf("%+v size %d mask %b: %d whole groups, want %d: %+v", o, size, mask, whole, want, r)
 		}
-		if gotKept != kept || gotNodes != n {
-			t.Fatalf("%+v size %d mask %b: group %v became %+v (%d kept of %d nodes), want %d of %d", o, size, mask, g.Nodes, r, gotKept, gotNodes, kept, n)
+		for s := sound; s != 0; s = (s - 1) & sound {
+			if bits.OnesCount32(s) > bits.OnesCount32(kept) && mostWhole(running, s, mask, best) >= whole {
+				if o.K > 2 {
+					interleaved++ // two lines that step over each other, which no window lays
+					break
+				}
+				t.Fatalf("%+v size %d mask %b: kept %b of the sound groups, %b could stay: %+v", o, size, mask, kept, s, r)
+			}
 		}
+	}
+	checkShort(t, m, running, r, free, mask)
+	return interleaved
+}
+
+// checkShort looks at the only group that a pattern hurts, when it stays short.
+func checkShort(t *testing.T, m Mend, running []Group, r Result, free, mask uint32) {
+	t.Helper()
+	hurt := slices.IndexFunc(running, func(g Group) bool { return maskOf(g.Nodes)&^mask != 0 })
+	for i, g := range running {
+		if i != hurt && maskOf(g.Nodes)&^mask != 0 {
+			return // several compete for the free nodes; only what is above is promised
+		}
+	}
+	if hurt < 0 {
+		return
+	}
+	before := maskOf(running[hurt].Nodes)
+	at := slices.IndexFunc(r.Groups, func(x Group) bool { return x.ID == running[hurt].ID })
+	if at >= 0 && len(r.Groups[at].Nodes) == m.Size {
+		return
+	}
+	kept, n := bestMend(m.Order, m.Size, before&mask, free)
+	gotKept, gotNodes := 0, 0
+	if at >= 0 {
+		now := maskOf(r.Groups[at].Nodes)
+		gotKept, gotNodes = bits.OnesCount32(now&before), bits.OnesCount32(now)
+	}
+	if gotKept != kept || gotNodes != n {
+		t.Fatalf("%+v size %d mask %b: group %v became %+v (%d kept of %d nodes), want %d of %d", m.Order, m.Size, mask, running[hurt].Nodes, r, gotKept, gotNodes, kept, n)
 	}
 }

@@ -29,15 +29,16 @@ type Result struct {
 	Groups  []Group // running ones in their order, then new ones with ID 0
 	Touched []int   // indices into Groups that differ from before or are new
 	Gone    []proto.RingID
-	Joined  []proto.NodeID // nodes that joined a running group
+	Joined  []proto.NodeID // nodes that joined a running group, from another one too
 	Freed   []proto.NodeID // usable members that lost their group
 }
 
 // Replace mends running groups. A group with every member usable and no place
 // to fill is not touched. A group that lost members keeps as many of the rest
 // as can stay one line, then takes free nodes that reach it by fibre, up to
-// Size; the groups that lack fewest come first, so that most become whole.
-// New groups come from what is still free, up to Target.
+// Size; the groups that lack fewest come first, so that most become whole. One
+// that stays short is made whole with its neighbours' help where that can be
+// (regroup.go). New groups come from what is still free, up to Target.
 func (m Mend) Replace(running []Group) Result {
 	var r Result
 	taken := make([]bool, m.Nodes)
@@ -52,19 +53,15 @@ func (m Mend) Replace(running []Group) Result {
 		r.Groups = append(r.Groups, Group{ID: g.ID, Nodes: slices.Clone(g.Nodes), Frozen: g.Frozen})
 	}
 	m.mendAll(&r, taken, lost)
-	kept := r.Groups[:0]
-	for i, g := range r.Groups {
-		switch {
-		case len(g.Nodes) == 0:
-			r.Gone = append(r.Gone, g.ID)
-			continue
-		case !slices.Equal(g.Nodes, running[i].Nodes):
-			r.Touched = append(r.Touched, len(kept))
-		}
-		kept = append(kept, g)
-	}
-	r.Groups = kept
+	m.regroup(&r, taken)
 	m.addGroups(&r, taken)
+	r.Groups = slices.DeleteFunc(r.Groups, func(g Group) bool {
+		if len(g.Nodes) == 0 {
+			r.Gone = append(r.Gone, g.ID)
+		}
+		return len(g.Nodes) == 0
+	})
+	m.account(&r, running, taken)
 	return r
 }
 
@@ -91,26 +88,45 @@ func (m Mend) mendAll(r *Result, taken []bool, lost []int) {
 			for _, n := range g.Nodes {
 				if !slices.Contains(line, n) {
 					taken[n] = false
-					if m.Usable(n) {
-						r.Freed = append(r.Freed, n)
-						freed = true
-					}
+					freed = freed || m.Usable(n)
 				}
 			}
 			for _, n := range line {
-				if !slices.Contains(g.Nodes, n) {
-					taken[n] = true
-					if at := slices.Index(r.Freed, n); at >= 0 {
-						r.Freed = slices.Delete(r.Freed, at, at+1)
-					}
-					r.Joined = append(r.Joined, n)
-				}
+				taken[n] = true
 			}
 			g.Nodes = line
 		}
 		if !freed {
 			return
 		}
+	}
+}
+
+// account says what has become of the running groups.
+func (m Mend) account(r *Result, running []Group, taken []bool) {
+	at := 0
+	for _, was := range running {
+		var nodes []proto.NodeID
+		if at < len(r.Groups) && r.Groups[at].ID == was.ID {
+			nodes = r.Groups[at].Nodes
+			if !slices.Equal(nodes, was.Nodes) {
+				r.Touched = append(r.Touched, at)
+			}
+			at++
+		}
+		for _, n := range nodes {
+			if !slices.Contains(was.Nodes, n) {
+				r.Joined = append(r.Joined, n)
+			}
+		}
+		for _, n := range was.Nodes {
+			if !taken[n] && m.Usable(n) {
+				r.Freed = append(r.Freed, n)
+			}
+		}
+	}
+	for ; at < len(r.Groups); at++ {
+		r.Touched = append(r.Touched, at) // new
 	}
 }
 
@@ -124,17 +140,35 @@ func (m Mend) torn(nodes []proto.NodeID) bool {
 	return false
 }
 
+// addGroups brings the number of groups up to Target: from free nodes alone,
+// then with the help of groups beside them.
 func (m Mend) addGroups(r *Result, taken []bool) {
-	want := m.Target - len(r.Groups)
-	if want <= 0 {
+	missing := m.Target
+	for _, g := range r.Groups {
+		if len(g.Nodes) > 0 {
+			missing--
+		}
+	}
+	if missing <= 0 {
 		return
 	}
-	fresh := Place(Problem{Order: m.Order, Size: m.Size, Want: want, Spread: m.Spread, Broken: m.Broken,
+	fresh := Place(Problem{Order: m.Order, Size: m.Size, Want: missing, Spread: m.Spread, Broken: m.Broken,
 		Usable: func(n proto.NodeID) bool { return !taken[n] && m.Free(n) }})
 	for _, nodes := range fresh {
-		r.Touched = append(r.Touched, len(r.Groups))
 		r.Groups = append(r.Groups, Group{Nodes: nodes})
-		r.Freed = slices.DeleteFunc(r.Freed, func(n proto.NodeID) bool { return slices.Contains(nodes, n) })
+		for _, n := range nodes {
+			taken[n] = true
+		}
+		missing--
+	}
+	for whole := 1; missing > 0 && whole <= maxWindow; {
+		nodes := m.extend(r, nil, whole, taken)
+		if nodes == nil {
+			whole++
+			continue
+		}
+		r.Groups = append(r.Groups, Group{Nodes: nodes})
+		missing--
 	}
 }
 

@@ -73,9 +73,10 @@ func TestSpareJoinsTheRingBesideIt(t *testing.T) {
 	}
 }
 
-// A spare that no fibre joins to the ring stays a spare.
+// Spares that no fibre joins to the ring stay spares, as long as they do not
+// make a whole ring by themselves.
 func TestSpareOutOfReachStays(t *testing.T) {
-	o := Order{Nodes: 10, K: 2}
+	o := Order{Nodes: 8, K: 2}
 	running := []Group{{ID: 1, Nodes: []proto.NodeID{0, 1, 2, 3}}}
 	m := Mend{Order: o, Size: 4, Usable: but(2, 3, 4), Free: but(2, 3, 4), Target: 1}
 	r := m.Replace(running)
