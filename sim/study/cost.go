@@ -1,0 +1,230 @@
+package study
+
+import (
+	"fmt"
+	"strings"
+)
+
+// equalGBps is the bandwidth to which the interconnects are brought in the
+// aggregate cost: that of an InfiniteHBD GPU. [IHBD] sec 6.5 normalises "by
+// GPU count and per-GPU bandwidth"; without it TPUv4, with 300 GBps, would be
+// cheaper than InfiniteHBD and Fig. 13d could not be.
+const equalGBps = 800
+
+// DefaultGPUCost in dollars. chosen: the paper names no price of a GPU; at
+// this one K = 2 and K = 3 cost the same at its 12.1 % of faulty nodes (the
+// result says which price fits exactly).
+const DefaultGPUCost = 30_000
+
+// maxGPUCost in dollars; chosen: anything dearer is a slip of the keyboard.
+const maxGPUCost = 10_000_000
+
+// CostConfig is Table 6 and Fig. 13d.
+type CostConfig struct {
+	IIDConfig
+	GPUCost int // dollars
+}
+
+// UnitCost is one row of [IHBD] Table 6: dollars and watts.
+type UnitCost struct {
+	Name      string  `json:"architecture"`
+	GPUCost   float64 `json:"cost_per_gpu"`
+	GPUWatts  float64 `json:"watts_per_gpu"`
+	GBpsCost  float64 `json:"cost_per_gbps"`
+	GBpsWatts float64 `json:"watts_per_gbps"`
+}
+
+// cells are the figures with two digits from exact quotients.
+func (x Interconnect) cells() []string {
+	return []string{
+		quotient(x.cents(), x.GPUs*100), quotient(x.milliwatts(), x.GPUs*1000),
+		quotient(x.cents(), x.GPUs*x.GBps*100), quotient(x.milliwatts(), x.GPUs*x.GBps*1000),
+	}
+}
+
+// quotient prints a/b with two digits, a half to the even one.
+func quotient(a, b int) string {
+	hundredths, rest := 100*a/b, 100*a%b
+	if 2*rest > b || 2*rest == b && hundredths%2 == 1 {
+		hundredths++
+	}
+	return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100)
+}
+
+func (x Interconnect) unitCost() UnitCost {
+	gpu, watts := share(x.cents(), x.GPUs*100), share(x.milliwatts(), x.GPUs*1000)
+	return UnitCost{x.Name, gpu, watts, gpu / float64(x.GBps), watts / float64(x.GBps)}
+}
+
+// AggregateRow is what one architecture costs at a fault ratio.
+type AggregateRow struct {
+	Name         string  `json:"architecture"`
+	Ratio        float64 `json:"fault_ratio"`
+	Lost         float64 `json:"lost_gpu_ratio"` // wasted and faulty
+	Interconnect float64 `json:"interconnect_per_gpu"`
+	Aggregate    float64 `json:"aggregate_per_gpu"` // dollars per GPU of the cluster
+}
+
+// CostResult is Table 6 and Fig. 13d.
+type CostResult struct {
+	Header
+	GPUCost   int            `json:"gpu_cost"`
+	Table6    []UnitCost     `json:"table6"`
+	Differing []string       `json:"table6_cells_that_differ"`
+	Aggregate []AggregateRow `json:"aggregate"`
+	Crossing  *float64       `json:"k2_k3_crossing"`     // fault ratio at which K = 2 and K = 3 cost the same
+	FitCost   *int           `json:"gpu_cost_for_paper"` // the price that puts the crossing at the paper's
+	Report
+}
+
+// paperCrossing is the fault ratio up to which K = 2 is cheaper ([IHBD] sec
+// 6.5).
+const paperCrossing = 0.121
+
+// Cost computes Table 6 from Table 8 and the aggregate cost under independent
+// faults.
+func Cost(cfg CostConfig) (*CostResult, error) {
+	if cfg.GPUCost < 1 || cfg.GPUCost > maxGPUCost {
+		return nil, invalid("gpu-cost", fmt.Sprintf("1 to %d dollars", maxGPUCost), "%d is out of range", cfg.GPUCost)
+	}
+	if len(cfg.TPs) != 1 {
+		return nil, invalid("tp", "one group size", "%d given", len(cfg.TPs))
+	}
+	waste, err := WasteIID(cfg.IIDConfig)
+	if err != nil {
+		return nil, err
+	}
+	res := &CostResult{Header: waste.Header, GPUCost: cfg.GPUCost}
+	res.Study = "cost"
+	for _, x := range Interconnects {
+		res.Table6 = append(res.Table6, x.unitCost())
+		if x.Model == "" {
+			continue
+		}
+		per := res.Table6[len(res.Table6)-1].GBpsCost * equalGBps
+		for _, row := range waste.Rows {
+			if row.Model == x.Model {
+				lost := row.Ratio + row.Mean
+				res.Aggregate = append(res.Aggregate, AggregateRow{x.Name, row.Ratio, lost, per, per + float64(float64(cfg.GPUCost)*lost)})
+			}
+		}
+	}
+	res.Differing = differing()
+	res.cross(cfg)
+	res.describe(cfg)
+	return res, nil
+}
+
+// differing names the cells of Table 6 that Table 8 does not give.
+func differing() []string {
+	var out []string
+	for _, p := range printedCosts {
+		for _, x := range Interconnects {
+			if x.Name != p.name {
+				continue
+			}
+			for i, printed := range []string{p.gpuCost, p.gpuWatts, p.gbpsCost, p.gbpsWatts} {
+				column := []string{"cost per GPU", "watts per GPU", "cost per GBps", "watts per GBps"}[i]
+				if ours := x.cells()[i]; ours != printed {
+					out = append(out, fmt.Sprintf("%s, %s: %s, printed %s", x.Name, column, ours, printed))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// cross finds where K = 3 becomes as cheap as K = 2, between two ratios of the
+// sweep, and the price of a GPU that would put it where the paper has it.
+func (r *CostResult) cross(cfg CostConfig) {
+	var two, three []AggregateRow
+	for _, row := range r.Aggregate {
+		switch row.Name {
+		case "InfiniteHBD (K=2)":
+			two = append(two, row)
+		case "InfiniteHBD (K=3)":
+			three = append(three, row)
+		}
+	}
+	for i := 1; i < len(two); i++ {
+		a, b := two[i-1].Aggregate-three[i-1].Aggregate, two[i].Aggregate-three[i].Aggregate
+		if r.Crossing == nil && a < 0 && b >= 0 {
+			at := two[i-1].Ratio + float64((two[i].Ratio-two[i-1].Ratio)*(-a/(b-a)))
+			r.Crossing = &at
+		}
+		if two[i-1].Ratio <= paperCrossing && paperCrossing <= two[i].Ratio {
+			part := (paperCrossing - two[i-1].Ratio) / (two[i].Ratio - two[i-1].Ratio)
+			from, to := two[i-1].Lost-three[i-1].Lost, two[i].Lost-three[i].Lost
+			if gain := from + float64((to-from)*part); gain > 0 {
+				price := int((three[0].Interconnect - two[0].Interconnect) / gain)
+				r.FitCost = &price
+			}
+		}
+	}
+}
+
+func (r *CostResult) describe(cfg CostConfig) {
+	r.note("Table 6 follows from the parts of Table 8")
+	r.note("aggregate cost per GPU of the cluster: price of a GPU x (wasted + faulty share) + interconnect, all interconnects brought to %d GBps per GPU", equalGBps)
+	r.note("a GPU costs %d dollars: chosen, the paper names no price", cfg.GPUCost)
+	r.note("TP-%d, each node faulty independently, %d draw(s), HBD order is a %s", cfg.TPs[0], cfg.Runs, r.Topology)
+	r.compare("cells of Table 6 that differ", strings.Join(r.Differing, "; "), "-", "Table 8 gives the figure on the left; the other 27 cells are equal")
+	if r.Crossing != nil {
+		fit := "no price of a GPU is printed"
+		if r.FitCost != nil {
+			fit += fmt.Sprintf("; %d dollars would give the paper's figure", *r.FitCost)
+		}
+		r.compare(fmt.Sprintf("K=2 is cheaper than K=3 up to this fault ratio, GPU at %d dollars", cfg.GPUCost), percent(*r.Crossing, 1), percent(paperCrossing, 1), fit)
+	}
+	cheapest := map[string]bool{}
+	names := []string{}
+	for i := range r.Aggregate {
+		best := r.Aggregate[i]
+		for _, row := range r.Aggregate {
+			if row.Ratio == best.Ratio && row.Aggregate < best.Aggregate {
+				best = row
+			}
+		}
+		if !cheapest[best.Name] {
+			cheapest[best.Name] = true
+			names = append(names, best.Name)
+		}
+	}
+	r.compare("cheapest at some fault ratio of the sweep", strings.Join(names, ", "), "InfiniteHBD throughout", "agrees at equal bandwidth; not normalised, TPUv4 would be cheaper without faults")
+}
+
+// Table is Table 6, then the aggregate cost at every ratio.
+func (r *CostResult) Table() Table {
+	t := Table{Columns: []string{"table", "architecture", "fault_ratio", "cost_per_gpu", "watts_per_gpu", "cost_per_gbps", "watts_per_gbps", "lost_gpu_ratio", "aggregate_per_gpu"}}
+	for _, x := range Interconnects {
+		c := x.cells()
+		t.add("6", x.Name, "", c[0], c[1], c[2], c[3], "", "")
+	}
+	for _, a := range r.Aggregate {
+		t.add("13d", a.Name, ratio(a.Ratio), decimals(a.Interconnect, 2), "", "", "", ratio(a.Lost), decimals(a.Aggregate, 2))
+	}
+	return t
+}
+
+// Charts are the unit costs and the aggregate cost.
+func (r *CostResult) Charts() []Chart {
+	unit := Chart{Title: "interconnect per GPU and GBps (Table 6)", YLabel: "dollars per GBps"}
+	agg := Chart{Title: fmt.Sprintf("aggregate cost, TP-32, GPU at %d dollars (Fig. 13d)", r.GPUCost), XLabel: "node fault ratio", YLabel: "dollars per GPU", XPercent: true}
+	series := Series{}
+	for _, u := range r.Table6 {
+		name := strings.NewReplacer("InfiniteHBD ", "IHBD ", "Alibaba ", "", "NVL-36x2", "36x2").Replace(u.Name)
+		unit.Categories = append(unit.Categories, strings.NewReplacer("(K=2)", "K2", "(K=3)", "K3", "IHBD ", "").Replace(name))
+		series.Y = append(series.Y, u.GBpsCost)
+	}
+	unit.Series = []Series{series}
+	for _, a := range r.Aggregate {
+		name := a.Name
+		for _, x := range Interconnects {
+			if x.Name == a.Name {
+				name = string(x.Model)
+			}
+		}
+		agg.point(name, a.Ratio, a.Aggregate)
+	}
+	return []Chart{unit, agg}
+}

@@ -1,0 +1,105 @@
+package study
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"ringlight/sim/trace"
+)
+
+// halfFails is the probability that one 4-GPU half of an 8-GPU server is
+// faulty when the server is ([IHBD] App. A).
+const halfFails = 0.5038
+
+// serverGPUs of the servers of the public trace.
+const serverGPUs = 8
+
+// flipAt is a node that changes between healthy and faulty.
+type flipAt struct {
+	at   time.Duration
+	node int
+}
+
+// Layout says how the trace's servers become nodes.
+type Layout struct {
+	// Adjacent puts the two 4-GPU halves of a server side by side in HBD
+	// order, as the paper does; otherwise they are half a cluster apart, so
+	// that a fault of both is two single gaps and not a double one. Other
+	// architectures see whole servers in any case.
+	Adjacent bool
+	Seed     uint64
+	// Repair replaces every repair time, if it is not zero.
+	Repair time.Duration
+}
+
+// lay puts a trace over the nodes of a cluster: servers are a seeded shuffle
+// of the trace's, and beyond 400 further copies shifted in time. A server with
+// several open faults is out until the last ends, and each of its halves is
+// for the whole of that outage or not at all.
+func (l Layout) lay(t *trace.Trace, s Size) (schedule, error) {
+	if s.GPUsPerNode != serverGPUs && s.GPUsPerNode != serverGPUs/2 {
+		return schedule{}, invalid("gpus", "4 or 8 with a trace of 8-GPU servers", "%d is neither a server nor half of one", s.GPUsPerNode)
+	}
+	halves := serverGPUs / s.GPUsPerNode
+	servers := (s.Nodes + halves - 1) / halves
+	if l.Repair > 0 {
+		t = fixedRepair(t, l.Repair)
+	}
+	r := newRandom(l.Seed, streamHalves)
+	open := make([]int, servers)
+	hit := make([][serverGPUs / 4]bool, servers) // drawn once for each outage of a server
+	var out []flipAt
+	for _, e := range t.Nodes(servers, l.Seed, t.Span+1) {
+		was := open[e.Node] > 0
+		if e.Start {
+			open[e.Node]++
+		} else {
+			open[e.Node]--
+		}
+		if was == (open[e.Node] > 0) {
+			continue
+		}
+		for i := range halves {
+			if !was {
+				hit[e.Node][i] = halves == 1 || r.chance(halfFails)
+			}
+			// An odd cluster lacks the second half of its last server.
+			if node := e.Node*halves + i; hit[e.Node][i] && node < s.Nodes {
+				out = append(out, flipAt{e.At, node})
+			}
+		}
+	}
+	return schedule{out, t.Span}, nil
+}
+
+// places gives every node its place in HBD order: first all first halves, then
+// all second ones. nil is the nodes' own order.
+func (l Layout) places(s Size) []int {
+	if l.Adjacent || s.GPUsPerNode == serverGPUs {
+		return nil
+	}
+	out := make([]int, s.Nodes)
+	for n := range out {
+		out[n] = n/2 + n%2*((s.Nodes+1)/2)
+	}
+	return out
+}
+
+// fixedRepair lets every fault last equally long. One that would end after the
+// trace stays to its end.
+func fixedRepair(t *trace.Trace, repair time.Duration) *trace.Trace {
+	out := &trace.Trace{Servers: t.Servers, Span: t.Span}
+	for _, e := range t.Events {
+		if !e.Start {
+			continue
+		}
+		out.Events = append(out.Events, e)
+		if e.At+repair <= t.Span {
+			e.At, e.Start = e.At+repair, false
+			out.Events = append(out.Events, e)
+		}
+	}
+	slices.SortStableFunc(out.Events, func(a, b trace.Event) int { return cmp.Compare(a.At, b.At) })
+	return out
+}

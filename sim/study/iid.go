@@ -1,0 +1,160 @@
+package study
+
+import "fmt"
+
+// IIDConfig is a study under independent faults ([IHBD] Fig. 10, 18).
+type IIDConfig struct {
+	Size
+	Ratios []float64 // of nodes that are faulty, rising
+	Runs   int
+	Seed   uint64
+	Progress
+}
+
+// maxRatios of a sweep; chosen: more points than a chart can show.
+const maxRatios = 1000
+
+// DefaultRatios are 0 to 10 % in steps of half a per cent.
+func DefaultRatios() []float64 {
+	out := make([]float64, 21)
+	for i := range out {
+		out[i] = float64(i) / 200
+	}
+	return out
+}
+
+// CheckRatios wants rising shares of one.
+func CheckRatios(field string, ratios []float64) error {
+	if len(ratios) == 0 || len(ratios) > maxRatios {
+		return invalid(field, fmt.Sprintf("1 to %d values", maxRatios), "%d given", len(ratios))
+	}
+	for i, f := range ratios {
+		if !(f >= 0 && f <= 1) || i > 0 && f <= ratios[i-1] {
+			return invalid(field, "rising values from 0 to 1", "%v is not", f)
+		}
+	}
+	return nil
+}
+
+// IIDRow is one architecture at one group size and fault ratio.
+type IIDRow struct {
+	TP    int     `json:"tp"`
+	Model Model   `json:"model"`
+	Ratio float64 `json:"fault_ratio"`
+	Mean  float64 `json:"mean"` // waste as a share of all GPUs
+	Max   float64 `json:"max"`  // of all runs
+}
+
+// IIDResult is GPU waste by fault ratio.
+type IIDResult struct {
+	Header
+	Rows []IIDRow `json:"rows"`
+	Report
+}
+
+// WasteIID draws clusters with independently faulty nodes.
+func WasteIID(cfg IIDConfig) (*IIDResult, error) {
+	if err := cfg.Size.Validate(); err != nil {
+		return nil, err
+	}
+	if err := CheckRatios("ratios", cfg.Ratios); err != nil {
+		return nil, err
+	}
+	if err := checkRuns(cfg.Runs); err != nil {
+		return nil, err
+	}
+	res := &IIDResult{Header: cfg.Size.header("iid", cfg.Seed, cfg.Runs)}
+	res.Study = "waste"
+	total := cfg.GPUsTotal()
+	n := len(Models) * len(cfg.TPs)
+	sum, most := make([]int, n*len(cfg.Ratios)), make([]int, n*len(cfg.Ratios))
+	sweepIID(cfg, func(i int, c *cluster) {
+		for m := range Models {
+			for t := range c.TPs {
+				at := (t*len(Models)+m)*len(cfg.Ratios) + i
+				w := c.wasted(m, t)
+				sum[at] += w
+				most[at] = max(most[at], w)
+			}
+		}
+	})
+	at := 0
+	for _, tp := range cfg.TPs {
+		for _, m := range Models {
+			for _, f := range cfg.Ratios {
+				res.Rows = append(res.Rows, IIDRow{tp, m, f, share(sum[at], total*cfg.Runs), share(most[at], total)})
+				at++
+			}
+		}
+	}
+	res.note("each node is faulty independently with the given ratio, %d draw(s) each; waste is healthy GPUs in no group over all GPUs", cfg.Runs)
+	res.note("HBD order is a %s", res.Topology)
+	for _, row := range res.Rows {
+		if row.TP == 32 && row.Model == NVL72 && row.Ratio == 0 {
+			res.compare("waste without faults, TP-32, nvl-72", percent(row.Mean, 1), "about 11 % (Fig. 10)", "eight of 72 GPUs fill no group of 32")
+		}
+	}
+	return res, nil
+}
+
+// sweepIID shows clusters at every ratio. A run's nodes that are faulty at one
+// ratio stay so at the next, so that curves differ by ratio and not by luck.
+func sweepIID(cfg IIDConfig, see func(i int, c *cluster)) {
+	cfg.report(0, cfg.Runs)
+	luck := make([]float64, cfg.Nodes)
+	for run := range cfg.Runs {
+		r := newRandom(cfg.Seed+uint64(run), streamIID)
+		for n := range luck {
+			luck[n] = float64(r.next()>>11) / (1 << 53)
+		}
+		c := newCluster(cfg.Size)
+		for i, f := range cfg.Ratios {
+			for n, l := range luck {
+				if l < f && !c.down[n] {
+					c.flip(n)
+				}
+			}
+			see(i, c)
+		}
+		cfg.report(run+1, cfg.Runs)
+	}
+}
+
+// Table of the result.
+func (r *IIDResult) Table() Table {
+	t := Table{Columns: []string{"tp", "model", "fault_ratio", "mean", "max"}}
+	for _, row := range r.Rows {
+		t.add(row.TP, row.Model, ratio(row.Ratio), ratio(row.Mean), ratio(row.Max))
+	}
+	return t
+}
+
+// Charts are waste over fault ratio, a panel for each TP.
+func (r *IIDResult) Charts() []Chart {
+	var out []Chart
+	for _, row := range r.Rows {
+		c := panelOf(&out, fmt.Sprintf("TP-%d", row.TP), Chart{XLabel: "node fault ratio", YLabel: "GPU waste ratio", XPercent: true, YPercent: true})
+		c.point(string(row.Model), row.Ratio, row.Mean)
+	}
+	return out
+}
+
+// panelOf is the last panel, or a new one when its title is another.
+func panelOf(charts *[]Chart, title string, dress Chart) *Chart {
+	if n := len(*charts); n == 0 || (*charts)[n-1].Title != title {
+		dress.Title = title
+		*charts = append(*charts, dress)
+	}
+	return &(*charts)[len(*charts)-1]
+}
+
+// point goes to the end of a series.
+func (c *Chart) point(name string, x, y float64) {
+	for i := range c.Series {
+		if s := &c.Series[i]; s.Name == name {
+			s.X, s.Y = append(s.X, x), append(s.Y, y)
+			return
+		}
+	}
+	c.Series = append(c.Series, Series{Name: name, X: []float64{x}, Y: []float64{y}})
+}

@@ -1,0 +1,127 @@
+package study
+
+import (
+	"fmt"
+	"time"
+)
+
+// JobScaleRow is the largest job that one architecture carries.
+type JobScaleRow struct {
+	TP     int     `json:"tp"`
+	Model  Model   `json:"model"`
+	Always int     `json:"always_gpus"` // carried at every moment of every run
+	Most   int     `json:"most_gpus"`   // carried in 99 % of the time
+	Mean   float64 `json:"mean_gpus"`
+}
+
+// JobScaleResult is [IHBD] Fig. 11.
+type JobScaleResult struct {
+	Header
+	Rows []JobScaleRow `json:"rows"`
+	Report
+}
+
+// JobScale is the largest job that runs through a trace without a pause.
+func JobScale(cfg ClusterConfig) (*JobScaleResult, error) {
+	res := &JobScaleResult{}
+	usable, err := cfg.usable(&res.Header)
+	if err != nil {
+		return nil, err
+	}
+	res.Study = "jobscale"
+	for t, tp := range cfg.TPs {
+		for m, name := range Models {
+			cell := usable.at(m, t)
+			res.Rows = append(res.Rows, JobScaleRow{tp, name, cell.min(), cell.exceeded(990), cell.mean()})
+		}
+	}
+	res.note("a job takes whole groups and pauses when there are fewer; the largest job that never pauses is the smallest number of GPUs in groups over %d run(s)", cfg.Runs)
+	res.faultNotes(&res.Report)
+	res.describe()
+	return res, nil
+}
+
+// usable is how long how many GPUs stood in groups.
+func (cfg ClusterConfig) usable(h *Header) (*cells, error) {
+	var sum *cells
+	err := cfg.each(h, func(run int, c *cluster, s schedule) {
+		if sum == nil {
+			sum = newCells(c, func(tp int) (int, int) { return tp, cfg.GPUsTotal() })
+		}
+		s.replay(c, func(_, lasts time.Duration) {
+			for m := range Models {
+				for t := range c.TPs {
+					sum.at(m, t).add(c.usable(m, t), lasts)
+				}
+			}
+		})
+	})
+	return sum, err
+}
+
+// exceeded is the largest value that is reached in permille of the time.
+func (t *tally) exceeded(permille int) int {
+	var above time.Duration
+	want := t.total / 1000 * time.Duration(permille)
+	for i := len(t.spent) - 1; i >= 0; i-- {
+		if above += t.spent[i]; above >= want && above > 0 {
+			return i * t.step
+		}
+	}
+	return 0
+}
+
+func (r *JobScaleResult) row(m Model, tp int) (JobScaleRow, bool) {
+	for _, row := range r.Rows {
+		if row.Model == m && row.TP == tp {
+			return row, true
+		}
+	}
+	return JobScaleRow{}, false
+}
+
+func (r *JobScaleResult) describe() {
+	first, last := r.Rows[0].TP, r.Rows[len(r.Rows)-1].TP
+	for _, c := range []struct {
+		m     Model
+		paper string
+		why   string
+	}{
+		{IHBDK3, "leads, with K = 2 and NVL-576", "agrees; the paper prints a chart without figures"},
+		{IHBDK2, "as K = 3", "agrees where the halves of a server stand apart"},
+		{NVL576, "leads too", "less at large groups: 576 GPUs leave a rest at every fault"},
+		{SiPRing, "declines with the group size", "agrees"},
+	} {
+		a, ok := r.row(c.m, first)
+		b, has := r.row(c.m, last)
+		if ok && has {
+			r.compare(fmt.Sprintf("largest job without a pause, %s, TP-%d / TP-%d", c.m, first, last), fmt.Sprintf("%d / %d GPUs", a.Always, b.Always), c.paper+" (Fig. 11)", c.why)
+		}
+	}
+}
+
+// Table of the result.
+func (r *JobScaleResult) Table() Table {
+	t := Table{Columns: []string{"tp", "model", "always_gpus", "most_gpus", "mean_gpus"}}
+	for _, row := range r.Rows {
+		t.add(row.TP, row.Model, row.Always, row.Most, decimals(row.Mean, 1))
+	}
+	return t
+}
+
+// Charts are groups of bars, one for each TP ([IHBD] Fig. 11).
+func (r *JobScaleResult) Charts() []Chart {
+	always := Chart{Title: "never pauses", XLabel: "group size", YLabel: "GPUs of the job"}
+	most := Chart{Title: "runs in 99 % of the time", XLabel: "group size", YLabel: "GPUs of the job"}
+	for _, row := range r.Rows {
+		name := fmt.Sprintf("TP-%d", row.TP)
+		for _, c := range []*Chart{&always, &most} {
+			if n := len(c.Categories); n == 0 || c.Categories[n-1] != name {
+				c.Categories = append(c.Categories, name)
+			}
+		}
+		always.point(string(row.Model), 0, float64(row.Always))
+		most.point(string(row.Model), 0, float64(row.Most))
+	}
+	return []Chart{always, most}
+}

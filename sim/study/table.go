@@ -1,0 +1,103 @@
+package study
+
+import (
+	"encoding/csv"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// Table is a result as rows of text, for a screen or a CSV file.
+type Table struct {
+	Columns []string
+	Rows    [][]string
+}
+
+func (t *Table) add(cells ...any) {
+	row := make([]string, len(cells))
+	for i, c := range cells {
+		row[i] = fmt.Sprint(c)
+	}
+	t.Rows = append(t.Rows, row)
+}
+
+// ratio prints a share of one with as many digits as a study can mean.
+func ratio(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
+
+func decimals(v float64, n int) string { return strconv.FormatFloat(v, 'f', n, 64) }
+
+func percent(v float64, n int) string { return decimals(100*v, n) + " %" }
+
+// CSV is the table as RFC 4180 text with a heading.
+func (t Table) CSV() string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	w.Write(t.Columns) //nolint: a strings.Builder does not fail
+	w.WriteAll(t.Rows)
+	return b.String()
+}
+
+// Text is the table in columns.
+func (t Table) Text() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(t.Columns, "\t"))
+	for _, r := range t.Rows {
+		fmt.Fprintln(w, strings.Join(r, "\t"))
+	}
+	w.Flush()
+	return b.String()
+}
+
+// Comparison is one figure of ours beside the paper's.
+type Comparison struct {
+	Figure string `json:"figure"`
+	Ours   string `json:"ours"`
+	Paper  string `json:"paper"`
+	Why    string `json:"why"`
+}
+
+// Report is what every result carries beside its figures.
+type Report struct {
+	Notes      []string     `json:"notes"`      // assumptions
+	Comparison []Comparison `json:"comparison"` // ours | paper | why they differ
+}
+
+// Remarks gives the report to whoever prints a result.
+func (r *Report) Remarks() *Report { return r }
+
+func (r *Report) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) compare(figure, ours, paper, why string) {
+	r.Comparison = append(r.Comparison, Comparison{figure, ours, paper, why})
+}
+
+// Beside is the comparison as a table.
+func (r *Report) Beside() Table {
+	t := Table{Columns: []string{"figure", "ours", "paper", "why they differ"}}
+	for _, c := range r.Comparison {
+		t.add(c.Figure, c.Ours, c.Paper, c.Why)
+	}
+	return t
+}
+
+// Markdown is the table for a README.
+func (t Table) Markdown() string {
+	var b strings.Builder
+	line := func(cells []string) {
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	}
+	line(t.Columns)
+	rule := make([]string, len(t.Columns))
+	for i := range rule {
+		rule[i] = "---"
+	}
+	line(rule)
+	for _, r := range t.Rows {
+		line(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,118 @@
+package study
+
+import (
+	"fmt"
+
+	"ringlight/sim/trace"
+)
+
+// WaitConfig is a study of how long jobs of some sizes wait.
+type WaitConfig struct {
+	ClusterConfig
+	Scales []float64 // job size over all GPUs, rising
+	// TraceRepair takes every repair time from the trace; the paper, and we
+	// without it, give all faults the mean one.
+	TraceRepair bool
+}
+
+// DefaultScales are 80 to 100 % of the cluster.
+func DefaultScales() []float64 {
+	out := make([]float64, 21)
+	for i := range out {
+		out[i] = float64(80+i) / 100
+	}
+	return out
+}
+
+// WaitRow is one architecture, group size and job scale.
+type WaitRow struct {
+	TP    int     `json:"tp"`
+	Model Model   `json:"model"`
+	Scale float64 `json:"job_scale"`
+	Job   int     `json:"job_gpus"`
+	Wait  float64 `json:"wait_ratio"` // of the time
+	Days  float64 `json:"wait_days"`
+}
+
+// WaitResult is [IHBD] Fig. 12 and 19.
+type WaitResult struct {
+	Header
+	RepairDays float64   `json:"repair_days"` // 0: as in the trace
+	Rows       []WaitRow `json:"rows"`
+	Report
+}
+
+// Wait is the time in which fewer GPUs stand in groups than a job needs.
+func Wait(cfg WaitConfig) (*WaitResult, error) {
+	if err := CheckRatios("scales", cfg.Scales); err != nil {
+		return nil, err
+	}
+	res := &WaitResult{}
+	if !cfg.TraceRepair {
+		t := cfg.Trace
+		if t == nil {
+			t = trace.Generate(cfg.Seed)
+		}
+		cfg.Repair = trace.Measure(t).MeanRepair
+		res.RepairDays = cfg.Repair.Hours() / 24
+	}
+	usable, err := cfg.usable(&res.Header)
+	if err != nil {
+		return nil, err
+	}
+	res.Study = "wait"
+	for t, tp := range cfg.TPs {
+		for m, name := range Models {
+			for _, scale := range cfg.Scales {
+				job := int(float64(scale*float64(cfg.GPUsTotal()))+0.5) / tp * tp
+				w := usable.at(m, t).under(job)
+				res.Rows = append(res.Rows, WaitRow{tp, name, scale, job, w, w * res.Header.Days})
+			}
+		}
+	}
+	res.note("a job of the given share of all GPUs, rounded down to whole groups, waits while fewer GPUs stand in groups; mean over %d run(s)", cfg.Runs)
+	if !cfg.TraceRepair {
+		res.note("every repair takes the mean of the trace, %.2f days, as in the paper; one that would end behind the trace lasts to its end", res.RepairDays)
+	}
+	res.faultNotes(&res.Report)
+	res.describe()
+	return res, nil
+}
+
+func (r *WaitResult) describe() {
+	for _, c := range []struct {
+		tp         int
+		models     []Model
+		paper, why string
+	}{
+		{16, []Model{IHBDK3, NVL72}, "NVL-36 and NVL-72 worst for TP-8 and TP-16", "agrees: a ninth of their GPUs is out of reach from the start (NVL-72 at TP-8 is not: 72 is nine times 8)"},
+		{32, []Model{IHBDK3, SiPRing, TPUv4}, "SiP-Ring and TPUv4 worst for TP-32 and TP-64", "below about 90 % agrees; above it NVL-72 waits always"},
+	} {
+		for _, m := range c.models {
+			for _, row := range r.Rows {
+				if row.TP == c.tp && row.Model == m && row.Scale == 0.9 {
+					r.compare(fmt.Sprintf("time a job of 90 %% waits, TP-%d, %s", c.tp, m), percent(row.Wait, 1), c.paper+" (Fig. 12, 19, no figures printed)", c.why)
+				}
+			}
+		}
+	}
+}
+
+// Table of the result.
+func (r *WaitResult) Table() Table {
+	t := Table{Columns: []string{"tp", "model", "job_scale", "job_gpus", "wait_ratio", "wait_days"}}
+	for _, row := range r.Rows {
+		t.add(row.TP, row.Model, decimals(row.Scale, 4), row.Job, ratio(row.Wait), decimals(row.Days, 2))
+	}
+	return t
+}
+
+// Charts are waiting time over job scale, a panel for each TP.
+func (r *WaitResult) Charts() []Chart {
+	var out []Chart
+	for _, row := range r.Rows {
+		c := panelOf(&out, fmt.Sprintf("TP-%d", row.TP), Chart{XLabel: "job scale", YLabel: "time spent waiting", XPercent: true, YPercent: true})
+		c.point(string(row.Model), row.Scale, row.Wait)
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// WasteRow is one architecture at one group size; shares of all GPUs.
+type WasteRow struct {
+	TP    int     `json:"tp"`
+	Model Model   `json:"model"`
+	Mean  float64 `json:"mean"` // over time and runs
+	Low   float64 `json:"low"`  // smallest mean of one run
+	High  float64 `json:"high"`
+	P50   float64 `json:"p50"` // over time, all runs together
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
+
+	cdfX, cdfY []float64
+	days       []float64 // mean of each day of the first run
+}
+
+// WasteResult is GPU waste over a trace ([IHBD] Fig. 9, 16, 17).
+type WasteResult struct {
+	Header
+	Rows []WasteRow `json:"rows"`
+	Report
+}
+
+// WasteOnTrace replays a trace and keeps the waste of every architecture.
+func WasteOnTrace(cfg ClusterConfig) (*WasteResult, error) {
+	total := cfg.GPUsTotal()
+	var sum *cells
+	var first *daily
+	means := make([][]float64, len(Models)*len(cfg.TPs)) // of each run
+	res := &WasteResult{}
+	err := cfg.each(&res.Header, func(run int, c *cluster, s schedule) {
+		waste := newCells(c, func(int) (int, int) { return 1, total })
+		days := newDaily(s.span, len(means))
+		s.replay(c, func(at, lasts time.Duration) {
+			for m := range Models {
+				for t := range c.TPs {
+					w := c.wasted(m, t)
+					waste.at(m, t).add(w, lasts)
+					if run == 0 {
+						days.add(m*len(c.TPs)+t, w, at, lasts)
+					}
+				}
+			}
+		})
+		for i := range means {
+			means[i] = append(means[i], waste.at(i/len(c.TPs), i%len(c.TPs)).mean()/float64(total))
+		}
+		if run == 0 {
+			sum, first = waste, days
+			return
+		}
+		sum.merge(waste)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for t, tp := range cfg.TPs {
+		for m, name := range Models {
+			i, cell := m*len(cfg.TPs)+t, sum.at(m, t)
+			row := WasteRow{
+				TP: tp, Model: name, Mean: cell.mean() / float64(total), Low: slices.Min(means[i]), High: slices.Max(means[i]),
+				P50: share(cell.quantile(500), total), P99: share(cell.quantile(990), total), Max: share(cell.quantile(1000), total),
+				days: first.mean(i, total),
+			}
+			row.cdfX, row.cdfY = cell.cdf(total)
+			res.Rows = append(res.Rows, row)
+		}
+	}
+	res.Study = "waste"
+	res.describe()
+	return res, nil
+}
+
+func share(part, of int) float64 { return float64(part) / float64(of) }
+
+// Row of a model at a TP.
+func (r *WasteResult) Row(m Model, tp int) (WasteRow, error) {
+	for _, row := range r.Rows {
+		if row.Model == m && row.TP == tp {
+			return row, nil
+		}
+	}
+	return WasteRow{}, fmt.Errorf("study: no row for %s at TP-%d", m, tp)
+}
+
+// Table of the result.
+func (r *WasteResult) Table() Table {
+	t := Table{Columns: []string{"tp", "model", "mean", "low", "high", "p50", "p99", "max"}}
+	for _, row := range r.Rows {
+		t.add(row.TP, row.Model, ratio(row.Mean), ratio(row.Low), ratio(row.High), ratio(row.P50), ratio(row.P99), ratio(row.Max))
+	}
+	return t
+}
+
+// Charts are the distribution over time, a panel for each TP ([IHBD] Fig. 9,
+// 17).
+func (r *WasteResult) Charts() []Chart {
+	return r.panels(Chart{XLabel: "GPU waste ratio", YLabel: "share of time", XPercent: true, YPercent: true}, func(row WasteRow) Series { return Series{X: row.cdfX, Y: row.cdfY, Step: true} })
+}
+
+// Timeline is the waste of each day, a panel for each TP ([IHBD] Fig. 16).
+func (r *WasteResult) Timeline() []Chart {
+	return r.panels(Chart{XLabel: "day", YLabel: "GPU waste ratio", YPercent: true}, func(row WasteRow) Series {
+		s := Series{Y: row.days}
+		for i := range s.Y {
+			s.X = append(s.X, float64(i))
+		}
+		return s
+	})
+}
+
+func (r *WasteResult) panels(dress Chart, curve func(WasteRow) Series) []Chart {
+	var out []Chart
+	for _, row := range r.Rows {
+		s := curve(row)
+		s.Name = string(row.Model)
+		c := panelOf(&out, fmt.Sprintf("TP-%d", row.TP), dress)
+		c.Series = append(c.Series, s)
+	}
+	return out
+}
