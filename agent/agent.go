@@ -226,6 +226,8 @@ func (a *Agent) act(now time.Duration, act *node.Action) {
 		a.subscribe(a.topics.Decision(act.Ring), proto.Subscribe)
 	case node.Unwatch:
 		a.subscribe(a.topics.Decision(act.Ring), proto.Unsubscribe)
+	case node.Remedy:
+		a.remedy(now, act)
 	default:
 		panic("agent: machine asks for " + act.Kind.String())
 	}

@@ -16,6 +16,7 @@ const askPatience = 500 * time.Millisecond
 // pendingAsk is a person's or the planner's hold on one bundle.
 type pendingAsk struct {
 	ask     Ask
+	own     bool      // the machine asked, to mend failed optics
 	command bool      // a Command asked: ack is its answer
 	ack     proto.Ack //
 	began   time.Duration
@@ -249,6 +250,12 @@ func (a *Agent) askDue() time.Duration {
 
 // conclude answers whoever asked.
 func (a *Agent) conclude(now time.Duration, q pendingAsk, err *proto.Error) {
+	if q.own {
+		if err != nil {
+			a.failAgain(now, q.ask.Bundle, err.Reason)
+		}
+		return // else the light on the path that the machine wants decides
+	}
 	if q.command {
 		if err != nil {
 			q.ack.Refuse(err)

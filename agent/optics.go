@@ -47,6 +47,10 @@ type bundle struct {
 	settled  time.Duration // last Switched
 	ask      *pendingAsk   // the bundle is in the hands of a person
 
+	remedy     bool       // failed optics are being tried again
+	remedyPath proto.Path // that they are tried on
+	weak       uint8      // bit p: path p has a signal degrade
+
 	calibration *ocs.Calibration // that digest names
 	digest      proto.Digest
 }
@@ -149,17 +153,23 @@ func (a *Agent) optical(now time.Duration, i int, ev *ocs.Event) {
 		b.read = true
 		a.faulted(now, i, ev)
 		a.setReady(now, i, ev.Err)
+		a.remedied(now, id, ev)
 	case ocs.Switched:
 		if a.adopted {
 			a.step(now, node.Event{Kind: node.Switched, Bundle: id, Path: ev.Path})
 		}
 	case ocs.PathFailed:
+		a.remedied(now, id, ev)
 		if a.adopted {
 			a.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: ev.Path, Module: ev.Module, Lane: ev.Lane, Text: proto.Clip(text(ev))})
 		} else {
 			a.log(2, named(i, text(ev)))
 		}
+	case ocs.Verified:
+		a.degrade(now, id, ev)
+		a.remedied(now, id, ev)
 	case ocs.Degraded:
+		a.degrade(now, id, ev)
 		a.note(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, AtMicros: micros(now), Bundle: id, Path: ev.Path,
 			Cause: proto.CauseOwnFault, Measured: ev.Measured, Expected: ev.Expected, Module: unit(ev.Module), Lane: unit(ev.Lane),
 			Text: proto.Clip(text(ev))}, node.Stamps{})

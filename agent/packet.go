@@ -234,6 +234,12 @@ func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
 			return // answered when it is done
 		}
 		err = refused
+	case proto.VerbRequest:
+		if refused := a.machine.Refuses(c.Side, c.Request, c.Bundle, c.Path); refused != nil {
+			err = refused
+			break
+		}
+		a.step(now, node.Event{Kind: node.Request, Side: c.Side, Request: c.Request, Bundle: c.Bundle, Path: c.Path})
 	default:
 		err = &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: "unknown verb " + strconv.Itoa(int(c.Verb))}
 	}

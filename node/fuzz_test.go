@@ -22,7 +22,8 @@ func (r *reader) next() byte {
 
 // kinds weighs what a node hears most.
 var kinds = [...]EventKind{Light, Light, Light, Light, Light, Light, Switched, Switched, Switched, Switched, Tick, Tick, Stage, Stage,
-	Decide, Decide, Decide, Ready, Adopt, PathFailed, PathOK, PathOK, Ready, Ready, Unready, DropStaged, HeardTerm, HostFault, HostOK, HostOK, Drain, Undrain}
+	Decide, Decide, Decide, Ready, Adopt, PathFailed, PathOK, PathOK, Ready, Ready, Unready, DropStaged, HeardTerm, HostFault, HostOK, HostOK, Drain, Undrain,
+	Request, Request, Degrade}
 
 func (r *reader) event(m *Machine) Event {
 	ev := Event{Kind: kinds[int(r.next())%len(kinds)], Bundle: proto.BundleID(r.next() % 5), Path: proto.Path(r.next() % 5), Lit: r.next()&1 == 0}
@@ -52,6 +53,8 @@ func (r *reader) event(m *Machine) Event {
 			d := &s.Staged.Desired
 			*ev.Decision = proto.Decision{Term: d.Term, Generation: d.Generation, Plan: d.Plan, Verdict: proto.Commit}
 		}
+	case Request:
+		ev.Side, ev.Request = proto.Side(r.next()%3), proto.Request(r.next()%9)
 	case HeardTerm, DropStaged:
 		ev.Term = proto.Term(r.next() % 4)
 	}

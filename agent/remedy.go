@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"time"
+
+	"ringlight/node"
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// remedy tries the failed optics of a bundle again, as the machine asks. How
+// it went the optics say themselves: by their own light on the path that they
+// then take.
+func (a *Agent) remedy(now time.Duration, act *node.Action) {
+	b := &a.bundles[act.Bundle]
+	if b.ask != nil && !b.ask.held {
+		return // somebody has it in hand; the machine asks again
+	}
+	a.release(now)
+	b.remedy, b.remedyPath = true, act.Path
+	switch act.Remedy {
+	case node.RemedyRetry:
+		a.choose(now, act.Bundle, act.Path)
+	case node.RemedyReset:
+		b.retry, b.due = Never, true
+		b.optics.Start(now)
+	case node.RemedyTrim:
+		if err := a.calibrate(now, act.Bundle, pendingAsk{own: true}); err != nil {
+			a.failAgain(now, act.Bundle, err.Reason)
+		}
+	}
+}
+
+// remedied goes on with a try after the optics have spoken.
+func (a *Agent) remedied(now time.Duration, id proto.BundleID, ev *ocs.Event) {
+	b := &a.bundles[id]
+	switch {
+	case !b.remedy || !a.adopted:
+	case ev.Kind == ocs.Ready && ev.Err == nil:
+		a.choose(now, id, b.remedyPath) // the light on it decides
+	case ev.Kind == ocs.Ready:
+		a.failAgain(now, id, proto.Clip(text(ev)))
+	case ev.Kind == ocs.Verified:
+		b.remedy = false
+		a.step(now, node.Event{Kind: node.PathOK, Bundle: id, Path: ev.Path})
+	case ev.Kind == ocs.PathFailed:
+		b.remedy = false
+	}
+}
+
+func (a *Agent) failAgain(now time.Duration, id proto.BundleID, why string) {
+	b := &a.bundles[id]
+	b.remedy = false
+	a.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: b.optics.Status().Path, Module: ocs.None, Lane: ocs.None, Text: why})
+}
+
+// degrade tells the machine when the own light of a path is weak, and when it
+// is no longer.
+func (a *Agent) degrade(now time.Duration, id proto.BundleID, ev *ocs.Event) {
+	b := &a.bundles[id]
+	bit := uint8(1) << ev.Path
+	weak := ev.Kind == ocs.Degraded && ev.Measured != proto.NoPower
+	if !a.adopted || !weak && ev.Kind != ocs.Verified || weak == (b.weak&bit != 0) {
+		return
+	}
+	b.weak ^= bit
+	a.step(now, node.Event{Kind: node.Degrade, Bundle: id, Path: ev.Path, Lit: weak})
+}

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+func TestMendedOpticsAskToBeLetIn(t *testing.T) {
+	// Goal: a node whose own lasers fail isolates itself, tries them again while
+	// it is alone, and is in service again once they shine, without anyone's word.
+	// Method: all lasers of one module die, and are mended after the first try.
+	f := ringed(t, 4, 1)
+	x := f.nodes[1]
+	for lane := range 8 {
+		if err := f.world.Inject(1, sim.Fault{Kind: sim.LaserDead, Bundle: 1, Module: 0, Index: lane}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.must("isolated", 5*time.Second, func() bool { return x.agent.Machine().Mode() == proto.ModeIsolated })
+	tries := func(resolved bool) (n int) {
+		for _, e := range x.events {
+			if e.Kind == proto.EvRemedy && e.Resolved == resolved {
+				n++
+			}
+		}
+		return n
+	}
+	f.must("second try", 10*time.Second, func() bool { return tries(false) == 2 })
+	if x.agent.Machine().Mode() != proto.ModeIsolated || tries(true) != 0 {
+		t.Errorf("mode %v, %d remedies with dead lasers", x.agent.Machine().Mode(), tries(true))
+	}
+	for lane := range 8 {
+		if err := f.world.Repair(1, sim.Fault{Kind: sim.LaserDead, Bundle: 1, Module: 0, Index: lane}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.must("back in service", 10*time.Minute, func() bool { return x.agent.Machine().Mode() == proto.ModeService })
+	f.run(time.Second, nil)
+	if tries(true) != 1 || tries(false) > 5 {
+		t.Errorf("%d tries, %d helped", tries(false), tries(true))
+	}
+}
+
+func TestOperatorsRequestMovesASide(t *testing.T) {
+	// Goal: a request travels as a command, is refused in words when it cannot
+	// be, and moves light.
+	f := ringed(t, 4, 1)
+	x := f.nodes[1]
+	side := func() proto.SideReport { return x.agent.Machine().Sides(nil)[proto.Right] }
+	corr := byte(0)
+	command := func(c proto.Command) {
+		corr++
+		c.Version, c.Node, c.Term, c.Session, c.TTLMillis, c.Corr = proto.Version, x.id, f.term, x.agent.cfg.Session, 1000, proto.Corr{corr}
+		f.publish(proto.Topics{Fabric: "f1"}.Command(x.id), &c)
+	}
+	right := x.agent.Machine().State().Applied.Desired.Rings[0].Right
+	if len(right) < 2 {
+		t.Fatalf("node 1 has %d candidates on its right", len(right))
+	}
+	command(proto.Command{Verb: proto.VerbRequest, Side: proto.Right, Request: proto.ForcedSwitch, Bundle: right[1].Bundle, Path: right[1].Path})
+	f.must("forced", time.Second, func() bool { s := side(); return s.Request == proto.ForcedSwitch && s.Current == 1 })
+	command(proto.Command{Verb: proto.VerbRequest, Side: proto.Right, Request: proto.ManualSwitch, Bundle: right[0].Bundle, Path: right[0].Path})
+	f.run(10*time.Millisecond, nil)
+	if last := f.acks[x.id]; last.Code != proto.Conflict || last.Field != "request" {
+		t.Errorf("a lower request is answered %+v", last)
+	}
+	command(proto.Command{Verb: proto.VerbRequest, Side: proto.Right})
+	f.must("back on its plan", 5*time.Second, func() bool { s := side(); return s.Request == proto.NoRequest && s.Current == 0 && s.State == proto.SideWork })
+}
