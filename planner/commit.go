@@ -262,6 +262,9 @@ func (p *Planner) commit() {
 		p.idleDecision = t.decided
 		p.sendDecision(0, t.decided)
 	}
+	if len(t.proposal.stage) > 0 {
+		p.stage, p.stageAt = t.proposal.stage, p.now
+	}
 	p.replan(debounce)
 	p.sawTerm(p.seenTerm)
 }

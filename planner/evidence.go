@@ -8,7 +8,8 @@ import (
 
 // What the planner concludes, and from what. A node that says itself that it
 // is out is believed. An agent that is offline proves nothing about its
-// light: only when both neighbours have lost it is the node held to be dead.
+// light: only when both neighbours have lost it is the node held to be dead,
+// or when one has and its agent stays away.
 
 // concludeDead looks for runs of offline members between members that have
 // lost them.
@@ -24,7 +25,7 @@ func (p *Planner) concludeDead(r *ringView) {
 		}
 		left := first == 0 || p.lost(r, first-1, proto.Right)
 		right := i == len(r.nodes) || p.lost(r, i, proto.Left)
-		if !left || !right || first == 0 && i == len(r.nodes) {
+		if first == 0 && i == len(r.nodes) || (!left || !right) && !p.forsaken(r, first, i) {
 			continue
 		}
 		for _, id := range r.nodes[first:i] {
@@ -33,6 +34,26 @@ func (p *Planner) concludeDead(r *ringView) {
 			}
 		}
 	}
+}
+
+// forsaken: nobody has spoken for a run of members for a while, and one
+// neighbour has lost its light. Their lasers may shine on, but nobody moves
+// them: a piece stays open until the other neighbour passes them by too.
+func (p *Planner) forsaken(r *ringView, first, end int) bool {
+	if (first == 0 || !p.lost(r, first-1, proto.Right)) && (end == len(r.nodes) || !p.lost(r, end, proto.Left)) {
+		return false
+	}
+	for _, id := range r.nodes[first:end] {
+		n := &p.nodes[id]
+		if !n.usable() {
+			continue
+		}
+		if wait := n.goneAt + agentPatience - p.now; wait > 0 {
+			p.replan(wait)
+			return false
+		}
+	}
+	return true
 }
 
 // suspect: offline, or already known to be out, so that its own silence about
@@ -53,9 +74,9 @@ func (p *Planner) die(r *ringView, n *nodeView, first, end int) {
 	n.dead = true
 	var by string
 	switch {
-	case first == 0:
+	case first == 0 || !p.lost(r, first-1, proto.Right):
 		by = fmt.Sprintf("node %d has lost its light", r.nodes[end])
-	case end == len(r.nodes):
+	case end == len(r.nodes) || !p.lost(r, end, proto.Left):
 		by = fmt.Sprintf("node %d has lost its light", r.nodes[first-1])
 	default:
 		by = fmt.Sprintf("nodes %d and %d have lost its light", r.nodes[first-1], r.nodes[end])

@@ -64,6 +64,7 @@ type fakeNode struct {
 	mute     bool // answers nothing
 	noEvents bool
 	loseAcks int
+	asked    proto.Command // last VerbRequest
 }
 
 func newFleet(t testing.TB, f *fabric.Fabric) *fleet {
@@ -325,9 +326,13 @@ func (w *fleet) setMode(id proto.NodeID, m proto.Mode) {
 	was := n.mode
 	n.mode = m
 	switch {
-	case m == proto.ModeHostDown:
+	case m == proto.ModeHostDown, m == proto.ModeDrained:
 		n.bypass++
-		w.event(n, proto.Event{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, Cause: proto.CauseHostFault})
+		cause := proto.CauseHostFault
+		if m == proto.ModeDrained {
+			cause = proto.CauseOperator
+		}
+		w.event(n, proto.Event{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, Cause: cause})
 		n.current = [2]int{-1, -1}
 	case was != proto.ModeService && m == proto.ModeService:
 		w.event(n, proto.Event{Kind: proto.EvReturned, Cause: proto.CauseHostReturned})
@@ -431,6 +436,9 @@ func (w *fleet) report(n *fakeNode) {
 		default:
 			rep.State, rep.Current, rep.Peer = proto.SideWork, int8(k), list[k].Peer
 			r.Bundles[list[k].Bundle].Path = list[k].Path
+		}
+		if n.asked.Request != proto.NoRequest && n.asked.Side == s {
+			rep.Request = n.asked.Request
 		}
 		r.Sides = append(r.Sides, rep)
 	}
@@ -574,7 +582,12 @@ func (w *fleet) obey(n *fakeNode, m *proto.Command) {
 		}
 	case proto.VerbHostFault:
 		w.setMode(n.id, proto.ModeHostDown)
-	case proto.VerbHostOK:
+	case proto.VerbDrain:
+		w.setMode(n.id, proto.ModeDrained)
+	case proto.VerbRequest:
+		n.asked = *m
+		w.report(n)
+	case proto.VerbUndrain, proto.VerbHostOK:
 		w.setMode(n.id, proto.ModeService)
 	}
 	w.answer(n, a)

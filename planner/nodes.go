@@ -23,11 +23,13 @@ type nodeView struct {
 	// unassigned: it lost its place while it could not be told, or was never
 	// given any. It is told when it is well.
 	unassigned bool
+	leaving    bool // is being drained
 
 	loss    [2]lossView // by side
 	said    saidFault
-	dead    bool   // concluded from its neighbours
-	reason  string // why it is dead or out of service, for people
+	dead    bool          // concluded from its neighbours
+	goneAt  time.Duration // when its agent went offline
+	reason  string        // why it is dead or out of service, for people
 	refusal refusal
 	// refusals in a row; each is waited out longer than the one before.
 	refusals int
@@ -202,7 +204,7 @@ func (p *Planner) onPresence(n *nodeView, m *proto.Presence) {
 // matter.
 func (p *Planner) offline(n *nodeView, why string) {
 	before := n.flags()
-	n.online, n.missed = false, false
+	n.online, n.missed, n.goneAt = false, false, p.now
 	p.note(Info, "agent offline", note{Rule: "presence", Node: int64(n.id), Ring: n.ring, Text: why + "; light is judged by its neighbours"})
 	p.participantLost(n, "went offline")
 	p.changed(n, before)

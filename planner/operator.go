@@ -71,8 +71,18 @@ func (p *Planner) onRequest(client string, payload []byte) {
 		if n := p.askedNode(&q, &r); n != nil && p.askAgent(client, &q, n, &r, proto.Command{Verb: verb}) {
 			return
 		}
-	case proto.NounDrain, proto.NounUndrain:
-		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "noun", Reason: "this planner cannot drain nodes yet; report a host fault to take a node out"})
+	case proto.NounDrain:
+		if n := p.askedNode(&q, &r); n != nil && p.drainNode(client, &q, n, &r) {
+			return
+		}
+	case proto.NounUndrain:
+		if n := p.askedNode(&q, &r); n != nil && p.undrainNode(client, &q, n, &r) {
+			return
+		}
+	case proto.NounRequest:
+		if n := p.askedNode(&q, &r); n != nil && p.requestSide(client, &q, n, &r) {
+			return
+		}
 	default:
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "noun", Reason: fmt.Sprintf("noun %d is not known here", q.Noun)})
 	}

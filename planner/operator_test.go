@@ -69,7 +69,8 @@ func TestOperatorAsks(t *testing.T) {
 		{proto.OpRequest{Noun: proto.NounRing, Ring: 9, Bundle: -1}, proto.NotFound, "ring 1 to 2"},
 		{proto.OpRequest{Noun: proto.NounNode, Node: 18, Bundle: -1}, proto.NotFound, "node 0 to 17"},
 		{proto.OpRequest{Noun: proto.NounWhy, Node: 1, Bundle: 2}, proto.NotFound, "bundle 0 to 1"},
-		{proto.OpRequest{Noun: proto.NounDrain, Node: 1, Bundle: -1}, proto.Unsupported, "noun "},
+		{proto.OpRequest{Noun: proto.NounDrain, Node: 18, Bundle: -1}, proto.NotFound, "node 0 to 17"},
+		{proto.OpRequest{Noun: proto.NounUndrain, Node: 1, Bundle: -1}, proto.Invalid, "node a drained node"},
 		{proto.OpRequest{Noun: 99, Bundle: -1}, proto.Unsupported, "noun "},
 	} {
 		if r := w.ask(c.q); r.Code != c.code || r.Field+" "+r.Limit != c.text || r.Reason == "" {

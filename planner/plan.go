@@ -15,6 +15,7 @@ type proposal struct {
 	rings []*ringView    // touched, with their new members; id 0 never
 	gone  []proto.RingID // without a member left
 	idle  []proto.NodeID // to be told that they are in no ring
+	stage []proto.RingID // of rings, those that are only told again
 	next  proto.RingID   // ring numbers given out so far
 }
 
@@ -25,6 +26,7 @@ func (q *proposal) empty() bool { return len(q.rings) == 0 && len(q.gone) == 0 &
 func (p *Planner) plan() {
 	p.dirty, p.planAt = false, Never
 	for _, r := range p.rings {
+		p.concludeDead(r)
 		p.dueSplit(r)
 		if r.splitAt != 0 {
 			p.replan(max(r.splitAt+splitWait, r.renewAt) - p.now)
@@ -55,39 +57,69 @@ func (p *Planner) retryRefused() {
 // of its members cannot be told anything, or while its bypass is not yet
 // reported.
 func (p *Planner) propose() *proposal {
-	running := make([]ring.Group, len(p.rings))
-	for i, r := range p.rings {
-		running[i] = ring.Group{ID: r.id, Nodes: r.nodes, Frozen: p.frozen(r)}
+	running := p.running()
+	for _, r := range p.rings {
 		if wait := r.hurtAt + settleWait - p.now; r.hurtAt != 0 && wait > 0 {
 			p.replan(wait)
 		}
 	}
+	res := p.mending().Replace(running)
+	q := &proposal{next: p.nextRing, gone: res.Gone}
+	p.take(q, &res)
+	p.renewals(q, running)
+	slices.SortFunc(q.rings, func(a, b *ringView) int { return cmp.Compare(a.id, b.id) })
+	q.idle = p.toTell(q)
+	return q
+}
+
+// mending is the placement's task as things stand.
+func (p *Planner) mending() ring.Mend {
 	m := ring.Mend{
 		Order: p.order, Size: p.fab.GroupNodes(), Target: p.fab.TargetRings(), Spread: p.fab.SpareLayout == fabric.Beside,
-		Usable: func(id proto.NodeID) bool { return p.nodes[id].usable() },
-		Free:   func(id proto.NodeID) bool { return p.nodes[id].ready() && p.nodes[id].usable() },
+		Usable: func(id proto.NodeID) bool { return p.nodes[id].usable() && !p.nodes[id].leaving },
+		Free: func(id proto.NodeID) bool {
+			return p.nodes[id].ready() && p.nodes[id].usable() && !p.nodes[id].leaving
+		},
 	}
 	if len(p.broken) > 0 {
 		m.Broken = func(a, b proto.NodeID) bool { return p.broken[pair(a, b)] }
 	}
-	res := m.Replace(running)
-	q := &proposal{next: p.nextRing, gone: res.Gone}
+	return m
+}
+
+// take turns the groups that a placement touched into rings.
+func (p *Planner) take(q *proposal, res *ring.Result) {
 	for _, at := range res.Touched {
 		g := res.Groups[at]
+		if g.ID != 0 && len(g.Nodes) < p.fab.GroupNodes() && p.fab.OnLoss == fabric.Dissolve {
+			q.gone = append(q.gone, g.ID) // its nodes are told that they are spares
+			continue
+		}
 		if g.ID == 0 {
 			g.ID = q.next
 			q.next++
 		}
 		q.rings = append(q.rings, &ringView{id: g.ID, nodes: g.Nodes})
 	}
+}
+
+// renewals adds rings that are to be told again, some at a time: what is
+// wrong with a plan shows on the first ones, and the rest comes when those
+// have light. A split ring that is formed anew waits for nobody.
+func (p *Planner) renewals(q *proposal, running []ring.Group) {
+	told := func(r *ringView) bool { return r.renew && r.renewed == 0 }
+	clear := slices.ContainsFunc(p.rings, told) && p.stageClear()
 	for i, r := range p.rings {
+		if told(r) && (!clear || len(q.stage) == maxStage) {
+			continue
+		}
 		if r.renew && !running[i].Frozen && !slices.ContainsFunc(q.rings, func(x *ringView) bool { return x.id == r.id }) && !slices.Contains(q.gone, r.id) {
 			q.rings = append(q.rings, &ringView{id: r.id, nodes: slices.Clone(r.nodes)})
+			if told(r) {
+				q.stage = append(q.stage, r.id)
+			}
 		}
 	}
-	slices.SortFunc(q.rings, func(a, b *ringView) int { return cmp.Compare(a.id, b.id) })
-	q.idle = p.toTell(q)
-	return q
 }
 
 // frozen: some member that light says is well cannot be told anything.
@@ -126,6 +158,10 @@ func (p *Planner) toTell(q *proposal) []proto.NodeID {
 // desired writes what each touched node is to do, in order of nodes.
 func (p *Planner) desired(q *proposal, gen proto.Generation) []proto.Desired {
 	var out []proto.Desired
+	policy := proto.PolicyBypass
+	if p.fab.Policy == fabric.Hold {
+		policy = proto.PolicyHold
+	}
 	for _, r := range q.rings {
 		env := p.envelope(r.nodes)
 		for at, id := range r.nodes {
@@ -133,7 +169,8 @@ func (p *Planner) desired(q *proposal, gen proto.Generation) []proto.Desired {
 				Version: proto.Version, Node: id, Term: p.term, Generation: gen, Decisions: []proto.RingID{r.id},
 				BypassSeq: p.nodes[id].report.BypassSeq,
 				Rings: []proto.RingAssignment{{
-					Ring: r.id, Generation: gen, Position: uint16(at), Size: uint16(len(r.nodes)), Policy: proto.PolicyBypass, Envelope: env,
+					Ring: r.id, Generation: gen, Position: uint16(at), Size: uint16(len(r.nodes)), Policy: policy, Envelope: env,
+					HoldOffMicros: uint32(p.fab.HoldOffUS), WaitToRestoreMillis: uint32(p.fab.WaitToRestoreMS),
 					Left: p.candidates(r.nodes, at, -1), Right: p.candidates(r.nodes, at, +1),
 				}},
 			})

@@ -127,6 +127,11 @@ type Planner struct {
 	heardAt time.Duration // when a node was heard for the first time, the last time
 	heard   int
 
+	drains       []draining
+	stage        []proto.RingID // told again by the last generation that told any
+	stageAt      time.Duration
+	stageStopped bool
+
 	log      eventLog
 	asks     []ask
 	corr     uint64 // commands given out
@@ -238,6 +243,7 @@ func (p *Planner) runTimers() {
 	p.checkGaps()
 	p.flush()
 	p.checkAsks()
+	p.checkDrains()
 	if p.state == idle && p.linkUp && p.dirty && p.planAt <= p.now {
 		p.plan()
 	}
@@ -252,6 +258,7 @@ func (p *Planner) Next() time.Duration {
 	for i := range p.asks {
 		next = min(next, p.asks[i].deadline)
 	}
+	next = min(next, p.nextDrain())
 	if !p.linkUp {
 		return next
 	}

@@ -162,7 +162,7 @@ func (p *Planner) watchRing(r *ringView) {
 // allWell: every member is usable, here, told and at rest.
 func (p *Planner) allWell(r *ringView) bool {
 	for _, id := range r.nodes {
-		if n := &p.nodes[id]; !n.usable() || !n.ready() || !n.at(r.decided) || !n.settled() {
+		if n := &p.nodes[id]; !n.usable() || !n.ready() || !n.at(r.decided) || !n.settled() || n.held() {
 			return false
 		}
 	}

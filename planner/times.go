@@ -28,6 +28,11 @@ const (
 	// is formed anew. chosen: longer than any search of a side.
 	splitWait = 300 * time.Millisecond
 
+	// agentPatience is how long an agent may be away before the light that one
+	// neighbour lost counts against it. chosen: a supervisor restarts it
+	// within a second or two.
+	agentPatience = 5 * time.Second
+
 	// resendFirst and resendLast bound the re-sending of what was not
 	// acknowledged (protocol.md C 2).
 	resendFirst = 2 * time.Second

@@ -24,6 +24,23 @@ const (
 	AtEnd  SpareLayout = "end"    // behind the last ring
 )
 
+// Policy says what a side does when its light is lost.
+type Policy string
+
+const (
+	Bypass Policy = "bypass" // act at once; also when absent
+	Hold   Policy = "hold"   // report, act only when told
+)
+
+// OnLoss says what becomes of a ring that lost a node for which there is no
+// spare.
+type OnLoss string
+
+const (
+	Keep     OnLoss = "keep"     // it stays closed with fewer GPUs; also when absent
+	Dissolve OnLoss = "dissolve" // its nodes become spares
+)
+
 // Port is one external path of one bundle of one node. As text it is
 // "node/bundle/path".
 type Port struct {
@@ -82,7 +99,15 @@ type Fabric struct {
 	TP          int         `json:"tp"`     // GPUs of one ring
 	Spares      int         `json:"spares"` // nodes kept free
 	SpareLayout SpareLayout `json:"spare_layout"`
-	Fibres      []Fibre     `json:"fibres"`
+
+	// What rings do on a loss. Without these: bypass at once, keep the ring
+	// with fewer GPUs, no hold-off, not revertive.
+	Policy          Policy `json:"policy,omitempty"`
+	OnLoss          OnLoss `json:"on_loss,omitempty"`
+	HoldOffUS       int    `json:"hold_off_us,omitempty"`
+	WaitToRestoreMS int    `json:"wait_to_restore_ms,omitempty"`
+
+	Fibres []Fibre `json:"fibres"`
 
 	peers []end // by port: what hangs on its other end
 }

@@ -12,12 +12,14 @@ import (
 
 // Limits of a description.
 const (
-	MaxNodes       = 1 << 20 // chosen: four million GPUs; one planner's store and memory
-	MaxGPUsPerNode = 16      // chosen: twice the largest node of [IHBD]
-	MaxBundles     = 8       // a board's latches and buses hold no more
-	MaxGroupNodes  = 256     // a ring's members fit into one array on the wire
-	MaxNameLength  = 64      // one level of a topic
-	maxErrors      = 20      // enough to mend a file, few enough to read
+	MaxNodes       = 1 << 20   // chosen: four million GPUs; one planner's store and memory
+	MaxGPUsPerNode = 16        // chosen: twice the largest node of [IHBD]
+	MaxBundles     = 8         // a board's latches and buses hold no more
+	MaxGroupNodes  = 256       // a ring's members fit into one array on the wire
+	MaxNameLength  = 64        // one level of a topic
+	maxHoldOffUS   = 1_000_000 // chosen: a light that is gone for a second is lost
+	maxRestoreMS   = 3_600_000 // chosen: ITU-T asks for 5 to 12 minutes; an hour is no protection
+	maxErrors      = 20        // enough to mend a file, few enough to read
 )
 
 // Error is one thing wrong with a description.
@@ -117,6 +119,14 @@ func (f *Fabric) validateSizes() error {
 	if f.SpareLayout != Beside && f.SpareLayout != AtEnd {
 		errs = append(errs, wrong("spare_layout", "beside or end", "%q", f.SpareLayout))
 	}
+	if f.Policy != "" && f.Policy != Bypass && f.Policy != Hold {
+		errs = append(errs, wrong("policy", "bypass or hold", "%q", f.Policy))
+	}
+	if f.OnLoss != "" && f.OnLoss != Keep && f.OnLoss != Dissolve {
+		errs = append(errs, wrong("on_loss", "keep or dissolve", "%q", f.OnLoss))
+	}
+	span("hold_off_us", f.HoldOffUS, 0, maxHoldOffUS)
+	span("wait_to_restore_ms", f.WaitToRestoreMS, 0, maxRestoreMS)
 	if okNodes && okK && f.Topology == Ring && f.Nodes < 2*f.K+1 {
 		errs = append(errs, wrong("nodes", fmt.Sprintf("at least 2k+1 = %d on a ring", 2*f.K+1), "%d", f.Nodes))
 	}

@@ -1,0 +1,151 @@
+package planner
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// later asks without waiting for the answer.
+func (w *fleet) later(q proto.OpRequest) {
+	w.t.Helper()
+	w.replies = nil
+	q.Version, q.TTLMillis, q.Corr = proto.Version, 20_000, proto.Corr{1, 2, 3}
+	payload, err := proto.Encode(&q)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.raw(w.topics.Request("ctl-1"), payload)
+}
+
+// Goal: a drain says first what it costs, forms the ring anew with a spare,
+// and takes the node out only when the ring has light; undrain lets it in.
+func TestDrain(t *testing.T) {
+	w := small(t, 9, 2, 32, 1)
+	before := w.show()
+	cost := w.ask(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1, DryRun: true}).Cost
+	if cost == nil || !slices.Equal(cost.Rings, []proto.RingID{1}) || cost.Jobs != 1 || cost.GPUs != 0 || !slices.Equal(cost.Joins, []proto.NodeID{8}) ||
+		cost.Links != 4 || cost.DarkMicros == 0 || cost.Stages != 1 {
+		t.Errorf("cost %+v", cost)
+	}
+	if w.show() != before {
+		t.Error("a dry run changed something")
+	}
+	w.later(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1})
+	w.run(3 * time.Second)
+	if len(w.replies) != 1 || w.replies[0].Code != proto.OK || w.nodes[3].mode != proto.ModeDrained {
+		t.Fatalf("replies %+v, mode %v", w.replies, w.nodes[3].mode)
+	}
+	if r := w.p.Rings(); !slices.Equal(r[0].Nodes, []proto.NodeID{0, 1, 2, 4, 5, 6, 7, 8}) || r[0].State != proto.RingInService {
+		t.Errorf("%+v", r)
+	}
+	if r := w.ask(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1}); r.Code != proto.Duplicate {
+		t.Errorf("drained again: %+v", r)
+	}
+	// The ring loses another: the drained node is no spare, the undrained is.
+	w.die(5)
+	w.run(3 * time.Second)
+	if r := w.p.Rings(); len(r[0].Nodes) != 7 {
+		t.Errorf("%+v", r)
+	}
+	if cost := w.ask(proto.OpRequest{Noun: proto.NounUndrain, Node: 3, Bundle: -1, DryRun: true}).Cost; cost == nil || !slices.Equal(cost.Joins, []proto.NodeID{3}) {
+		t.Errorf("cost of undrain %+v", cost)
+	}
+	if r := w.ask(proto.OpRequest{Noun: proto.NounUndrain, Node: 3, Bundle: -1}); r.Code != proto.OK {
+		t.Errorf("undrain: %+v", r)
+	}
+	w.run(3 * time.Second)
+	if r := w.p.Rings(); len(r[0].Nodes) != 8 || r[0].State != proto.RingInService || !slices.Contains(r[0].Nodes, 3) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Goal: a drain whose ring gets no light stops; the node is not taken out.
+// Method: the fibre that the ring would need then is cut.
+func TestDrainStops(t *testing.T) {
+	w := small(t, 8, 2, 32, 0)
+	w.cuts[pair(2, 4)] = true
+	w.later(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1})
+	w.run(19 * time.Second)
+	if len(w.replies) != 1 || w.replies[0].Code != proto.HardwareFailed {
+		t.Fatalf("replies %+v", w.replies)
+	}
+	if w.nodes[3].mode != proto.ModeService {
+		t.Errorf("node 3 is %v", w.nodes[3].mode)
+	}
+	w.run(30 * time.Second)
+	if r := w.p.Rings(); r[0].State != proto.RingInService || len(r[0].Nodes) != 8 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Goal: a request goes to the candidate that faces the peer; a side that an
+// operator holds is no reason to form a ring anew or to call a fibre cut.
+func TestRequestOfOperator(t *testing.T) {
+	w := small(t, 8, 2, 32, 0)
+	peer, wrong := proto.NodeID(5), proto.NodeID(7)
+	if r := w.ask(proto.OpRequest{Noun: proto.NounRequest, Node: 3, Bundle: -1, Side: proto.Right, Request: proto.ForcedSwitch, Peer: &wrong}); r.Code != proto.NotFound || r.Limit != "a candidate: 4, 5" {
+		t.Errorf("%+v", r)
+	}
+	if r := w.ask(proto.OpRequest{Noun: proto.NounRequest, Node: 3, Bundle: -1, Side: proto.Right, Request: proto.ForcedSwitch, Peer: &peer, DryRun: true}); r.Cost == nil || r.Cost.Jobs != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := w.ask(proto.OpRequest{Noun: proto.NounRequest, Node: 3, Bundle: -1, Side: proto.Right, Request: proto.ForcedSwitch, Peer: &peer}); r.Code != proto.OK {
+		t.Errorf("%+v", r)
+	}
+	if got := w.nodes[3].asked; got.Request != proto.ForcedSwitch || got.Side != proto.Right || got.Bundle != 1 || got.Path != proto.External2 {
+		t.Errorf("the agent is told %+v", got)
+	}
+	gen := w.p.Overview().Generation
+	w.run(time.Minute)
+	if w.p.Overview().Generation != gen || len(w.p.broken) != 0 {
+		t.Errorf("generation %d, want %d; cuts %v", w.p.Overview().Generation, gen, w.p.broken)
+	}
+}
+
+// Goal: a node whose agent is gone for good, and of which one neighbour has
+// lost the light, is passed by; without a loss it is left alone however long.
+func TestForsakenNodeIsPassedBy(t *testing.T) {
+	w := small(t, 9, 2, 32, 1)
+	w.offline(3)
+	w.run(time.Minute)
+	if r := w.p.Rings(); !slices.Contains(r[0].Nodes, 3) {
+		t.Fatalf("%+v", r)
+	}
+	w.cuts[pair(2, 3)] = true
+	w.light()
+	w.run(agentPatience + 3*time.Second)
+	if r := w.p.Rings(); slices.Contains(r[0].Nodes, 3) || r[0].State != proto.RingInService {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Goal: on_loss dissolve makes spares of a ring that finds none.
+func TestDissolve(t *testing.T) {
+	f, err := fabric.New(fabric.Params{Name: "f", Nodes: 8, GPUsPerNode: 4, K: 2, TP: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.OnLoss, f.Policy, f.HoldOffUS, f.WaitToRestoreMS = fabric.Dissolve, fabric.Hold, 100, 300_000
+	w := newFleet(t, f)
+	w.start()
+	for i := range w.nodes {
+		w.birth(proto.NodeID(i), true)
+	}
+	w.run(10 * time.Second)
+	if a := w.nodes[1].applied.Rings[0]; a.Policy != proto.PolicyHold || a.HoldOffMicros != 100 || a.WaitToRestoreMillis != 300_000 {
+		t.Errorf("assignment %+v", a)
+	}
+	w.die(1)
+	w.run(3 * time.Second)
+	r := w.p.Rings()
+	if len(r) != 1 || r[0].Ring != 2 {
+		t.Fatalf("%+v", r)
+	}
+	if o := w.p.Overview(); o.Spares != 3 {
+		t.Errorf("%+v", o)
+	}
+}
