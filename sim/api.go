@@ -55,6 +55,7 @@ type BoardConfig struct {
 	Seed          uint64 // of noise, drift and latencies
 	Faults        []Fault
 	Powered       bool
+	MCI           MCITiming // of modules of kind cmis; zero: DefaultMCITiming
 }
 
 // Port is one end of a fibre pair: a path of a bundle of a board.

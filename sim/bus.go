@@ -238,6 +238,9 @@ func (w *World) i2c(b *board, id hal.BusID, msg *hal.Msg) error {
 			if c.addr != msg.Addr || c.mux != 0 && b.buses[id].mux[c.mux-firstMux]>>c.channel&1 == 0 {
 				continue
 			}
+			if c.kind == chipMCI && b.bundles[c.bundle].modules[c.module].mci.busy > int64(w.now) {
+				continue
+			}
 			if c.kind == chipEEPROM && w.slow(b, c).programming(int64(w.now)) {
 				continue
 			}

@@ -24,6 +24,8 @@ func (w *World) listen(b *board, id hal.BusID, c *chip, in []byte, more bool) in
 	case chipMux:
 		b.buses[id].mux[c.addr-firstMux] = in[len(in)-1]
 		return len(in)
+	case chipMCI:
+		return w.mciHears(b, c, in)
 	case chipGuard:
 		return b.bundles[c.bundle].modules[c.module].guard.write(now, in)
 	case chipLanes:
@@ -60,6 +62,9 @@ func (w *World) say(b *board, id hal.BusID, c *chip, r []byte, after bool) {
 		for i := range r {
 			r[i] = b.buses[id].mux[c.addr-firstMux]
 		}
+		return
+	case chipMCI:
+		w.mciSays(b, c, r)
 		return
 	case chipGuard, chipLanes:
 		m := &b.bundles[c.bundle].modules[c.module]

@@ -239,7 +239,7 @@ func (m *module) railOver(from, to int64) float64 {
 }
 
 func (w *World) driveHeaters(b *board, m *module, d int) {
-	w.drive(b, m, d, 0xFFFF, b.bundles[m.bundle].nets)
+	w.drive(b, m, d, 0xFFFF, b.netsOf(m))
 }
 
 // LimitRecord is the most that any heater or module of a board ever saw.

@@ -12,6 +12,7 @@ const (
 	evEdge                    // the host's interrupt handler runs
 	evSettle                  // a bundle's heaters have arrived
 	evPower                   // the rails of a board without power are down
+	evMCI                     // the controller of a module has done something
 )
 
 // event is one thing that will happen. gen must still be that of its owner,

@@ -17,6 +17,7 @@ const (
 	chipEEPROM
 	chipRail
 	chipEnable
+	chipMCI
 )
 
 // chip is one address on an I2C bus.
@@ -85,7 +86,8 @@ func (l *layout) addBundle(i int) error {
 	if n := len(bu.Modules); n < 1 || n > hal.MaxModules {
 		return fmt.Errorf("sim: %d modules: want 1 to %d", n, hal.MaxModules)
 	}
-	if bu.Latch < 0 || bu.Latch >= len(l.of.Latches) || bu.Shift > 12 {
+	isCMIS := bu.Modules[0].Kind == hal.KindCMIS
+	if !isCMIS && (bu.Latch < 0 || bu.Latch >= len(l.of.Latches) || bu.Shift > 12) {
 		return fmt.Errorf("sim: latch %d shift %d: no such pins", bu.Latch, bu.Shift)
 	}
 	for path, line := range bu.LOS {
@@ -96,6 +98,15 @@ func (l *layout) addBundle(i int) error {
 	}
 	for j := range bu.Modules {
 		m := &bu.Modules[j]
+		if isCMIS != (m.Kind == hal.KindCMIS) {
+			return fmt.Errorf("sim: module %d: of another kind than module 0", j)
+		}
+		if isCMIS {
+			if err := l.addMCI(i, j, m); err != nil {
+				return fmt.Errorf("module %d: %w", j, err)
+			}
+			continue
+		}
 		for d, cs := range m.ChipSelects {
 			if int(m.SPI) >= len(l.of.Buses) || l.of.Buses[m.SPI].Kind != hal.SPI {
 				return fmt.Errorf("sim: module %d: bus %d is no SPI bus", j, m.SPI)
@@ -122,6 +133,17 @@ func (l *layout) addBundle(i int) error {
 				return fmt.Errorf("module %d: %w", j, err)
 			}
 		}
+	}
+	return nil
+}
+
+// addMCI puts the controller of a CMIS module on its segment.
+func (l *layout) addMCI(i, j int, m *hal.Module) error {
+	if err := l.add(m.MCI, chip{kind: chipMCI, addr: hal.MCIAddr, bundle: i, module: j, mux: m.Mux, channel: m.MuxChannel}); err != nil {
+		return err
+	}
+	if m.Mux != 0 && !l.hasMux(m.MCI, m.Mux) {
+		return l.add(m.MCI, chip{kind: chipMux, addr: m.Mux})
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ type module struct {
 	guard adc
 	lanes adc
 	slow  *slowChips // nil: as after power-on
+	mci   *mci       // the controller in front of all this; nil: of kind chips
 
 	level            [hal.CellsPerMod]float64 // warmth that each heater goes to
 	base             [hal.CellsPerMod]float64 // offset, drift, case temperature

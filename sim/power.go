@@ -15,7 +15,7 @@ func (w *World) latched(b *board, latch int) {
 	pins := b.latches[latch].pins()
 	for i := range b.bundles {
 		hw := &b.hw.Bundles[i]
-		if hw.Latch != latch {
+		if hw.Latch != latch || hw.Modules[0].Kind == hal.KindCMIS {
 			continue
 		}
 		bits := pins >> hw.Shift & hal.LatchMask
@@ -111,6 +111,9 @@ func (w *World) clear(b *board) {
 		bu.nets = [2]bool{}
 		for j := range bu.modules {
 			m := &bu.modules[j]
+			if m.mci != nil {
+				m.mci.reset(m.per)
+			}
 			for d := range m.dac {
 				m.dac[d] = dac{}
 				w.drive(b, m, d, 0xFFFF, bu.nets)
@@ -136,7 +139,11 @@ func (w *World) SetAmbient(id BoardID, millicelsius int32) {
 	b.ambientMilli = millicelsius
 	for i := range b.bundles {
 		for j := range b.bundles[i].modules {
-			b.bundles[i].modules[j].epoch = 0
+			m := &b.bundles[i].modules[j]
+			m.epoch = 0
+			if m.mci != nil && b.powered {
+				b.mciWarm(m)
+			}
 		}
 		w.lightChanged(b, i)
 	}

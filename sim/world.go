@@ -103,6 +103,7 @@ func (w *World) AddBoard(cfg BoardConfig) (BoardID, error) {
 			m := &bu.modules[j]
 			m.bundle = i
 			m.seed = derive(b.seed, uint64(i)<<8|uint64(j))
+			isCMIS := b.hw.Bundles[i].Modules[j].Kind == hal.KindCMIS
 			if cfg.Personalities != nil {
 				m.per = cfg.Personalities[i][j]
 			} else {
@@ -110,6 +111,9 @@ func (w *World) AddBoard(cfg BoardConfig) (BoardID, error) {
 			}
 			if m.per == nil {
 				return 0, fmt.Errorf("sim: bundle %d module %d: no personality", i, j)
+			}
+			if isCMIS {
+				m.mci = newMCI(m.per, cfg.MCI)
 			}
 		}
 		for path := range bu.los {
@@ -155,7 +159,7 @@ func (w *World) void(e *event) bool {
 		return b.bundles[int(e.place)/hal.NumLOS].los[int(e.place)%hal.NumLOS].gen != e.gen
 	case evFilter:
 		return b.bundles[int(e.place)/hal.NumLOS].los[int(e.place)%hal.NumLOS].filter != e.gen
-	case evBus, evSubmit, evEdge, evPower:
+	case evBus, evSubmit, evEdge, evPower, evMCI:
 		return b.life != e.gen
 	}
 	return false
@@ -187,6 +191,8 @@ func (w *World) Step() (id BoardID, ev hal.Event, ok bool) {
 		w.settled(b, int(e.place))
 	case evPower:
 		w.clear(b)
+	case evMCI:
+		w.mciDue(b, int(e.place))
 	}
 	return b.id, ev, false
 }

@@ -1,0 +1,70 @@
+// Package cmis is the management interface of a pluggable module by the
+// Common Management Interface Specification (OIF, revisions 5.x): its memory
+// map, the machine that reads and writes it within its rules, and what an
+// OCSTrx module adds. It never calls a bus: a Port asks for bus work, takes its
+// completion and says when it wants to be called again.
+//
+// The rules, each of which some host has broken in the field:
+//
+//   - Lower memory is bytes 0-127; bytes 128-255 are the page that bytes 126
+//     (bank) and 127 (page) select. Both are written in one write, because the
+//     bank takes effect with the page byte, and read back, because a module
+//     that lacks the page silently selects 00h.
+//   - At most 8 bytes a write, and a read, unless the module advertises more.
+//   - After a write the module may hold off: it does not acknowledge its
+//     address for up to tBPC (10 ms, after a page change), tWRITE (10 ms) or
+//     tWRITENV (80 ms, non-volatile bytes). A Port asks again until it is
+//     acknowledged instead of sleeping for the longest time allowed; beyond it
+//     the module is broken, and ErrHoldOff says so.
+//   - Latched flags are cleared by being read. Flags is their only reader; a
+//     Port refuses the bytes to everybody else.
+//
+// # What an OCSTrx adds
+//
+// Lower memory, custom bytes 64-84, so that no page needs to be selected:
+//
+//	64     Trigger: bit 7 set; bits 1:0 path (0 loopback, 1 external 1,
+//	       2 external 2), bit 4 lasers of the upper half on, bit 5 of the lower.
+//	       Reads back what was last accepted, 0 after power-on.
+//	65     Answer to it, see Answer.
+//	66     Triggers carried out, modulo 256.
+//	67     In force now, coded as the trigger.
+//	68-69  Microseconds from the last trigger to the drive of the heaters.
+//	70     Bit 0: codes have been applied and none has been staged since.
+//
+// A trigger is one byte, so that one write reaches all modules of a segment
+// whose mux ports are open. Acknowledgements of several modules meet as a wired
+// and: a module that held off is not noticed on the wire. Bytes 65-67 tell.
+//
+// Page B0h, control:
+//
+//	128-131  "OCST"       132  format, 1
+//	133      advertisement: bit 0 trigger, bit 1 staging, bit 2 raise counters
+//	134-135  longest time from trigger to drive, microseconds
+//	136-137  longest time from drive to settled light, microseconds
+//	138, 139 cells, lanes
+//	160      Apply: write 1 to bring the staged codes to the heaters
+//	161      Answer to it, see Answer; a code beyond the heater's limits is refused
+//
+// Page B1h, staged codes: register A of cell n at 128+2n. Page B2h: register B.
+// MZI1 takes A for the internal side and B for the external one, MZI2 A for
+// external 1 and B for external 2, a matrix cell has only A. Codes are those of
+// the chips kind: 16 bits of 10 V.
+//
+// Page B3h, everything that is read in service, so that no page is changed
+// then: 128-143 the guard channels, 144-159 the lane channels (16 bits each,
+// left-aligned, scales as in hal), 160-255 how often each flag of RaiseFlags
+// was raised, modulo 65536, not cleared by reading.
+//
+// Page 1Dh, host lane switching, where 01h:252 bit 7 advertises it: a commit
+// applies the staged codes of the matrix together with the permutation for
+// which the host made them; what is no permutation is refused and nothing
+// moves.
+//
+// Multi-byte numbers are big-endian, as everywhere in CMIS.
+//
+// What is not known for certain: the OIF text was not at hand. Offsets were
+// cross-checked against public implementations; the command check code is
+// read in two ways by them, see CheckCode; the coding of MciMaxSpeed is not
+// relied on.
+package cmis

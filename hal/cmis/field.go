@@ -1,0 +1,220 @@
+package cmis
+
+import "strconv"
+
+// Access tells what may be done with a field.
+type Access uint8
+
+const (
+	RO  Access = iota // read
+	RW                // read and write; volatile
+	NV                // read and write; non-volatile, held off for tWRITENV
+	WO                // write; reads back nothing
+	COR               // read; the read clears it
+)
+
+var accessNames = [...]string{"RO", "RW", "RW/NV", "WO/SC", "RO/COR"}
+
+func (a Access) String() string {
+	if int(a) < len(accessNames) {
+		return accessNames[a]
+	}
+	return "unknown(" + strconv.Itoa(int(a)) + ")"
+}
+
+// Writable reports whether a host may write it.
+func (a Access) Writable() bool { return a == RW || a == NV || a == WO }
+
+// Field is one row of the memory map. Offsets below 128 are lower memory,
+// which has no page.
+type Field struct {
+	Name           string
+	Page           uint8
+	Banked         bool
+	Offset, Length uint8
+	Access         Access
+	Since          uint8 // revision as in byte 1: 0x50 is 5.0
+}
+
+// Offsets in lower memory.
+const (
+	Identifier      = 0
+	Revision        = 1
+	Management      = 2
+	StateByte       = 3
+	FlagSummary     = 4
+	ModuleFlags     = 8
+	Temperature     = 14
+	Supply          = 16
+	ModuleControl   = 26
+	ModuleMasks     = 31
+	CDBStatus1      = 37
+	ActiveFirmware  = 39
+	FaultCause      = 41
+	CustomLower     = 64
+	MediaType       = 85
+	Applications    = 86
+	Password        = 122
+	BankSelect      = 126
+	PageSelect      = 127
+	LowPwrAllowHW   = 1 << 6 // of ModuleControl
+	LowPwrRequest   = 1 << 4
+	SoftwareReset   = 1 << 3
+	FlatMemory      = 1 << 7 // of Management
+	SteppedConfig   = 1 << 6
+	FlagStateChange = 1 << 0 // of ModuleFlags
+	FlagCDBComplete = 1 << 6
+	FlagTempHigh    = 1 << 0 // of ModuleFlags+1
+)
+
+// Fields is the memory map as far as this package uses it, in order of page
+// and offset.
+var Fields = []Field{
+	{"Identifier", 0, false, Identifier, 1, RO, 0x30},
+	{"CmisRevision", 0, false, Revision, 1, RO, 0x30},
+	{"ManagementCharacteristics", 0, false, Management, 1, RO, 0x30},
+	{"GlobalStatus", 0, false, StateByte, 1, RO, 0x30},
+	{"FlagsSummary", 0, false, FlagSummary, 4, RO, 0x30},
+	{"ModuleFlags", 0, false, ModuleFlags, 6, COR, 0x30},
+	{"TempMonValue", 0, false, Temperature, 2, RO, 0x30},
+	{"VccMonValue", 0, false, Supply, 2, RO, 0x30},
+	{"AuxMonValues", 0, false, 18, 8, RO, 0x30},
+	{"ModuleGlobalControls", 0, false, ModuleControl, 1, RW, 0x30},
+	{"ModuleFlagMasks", 0, false, ModuleMasks, 6, RW, 0x30},
+	{"CdbStatus", 0, false, CDBStatus1, 2, RO, 0x40},
+	{"ActiveFirmware", 0, false, ActiveFirmware, 2, RO, 0x40},
+	{"ModuleFaultCause", 0, false, FaultCause, 1, RO, 0x40},
+	{"OcsTrigger", 0, false, Trigger, 1, RW, 0x50},
+	{"OcsStatus", 0, false, TriggerAnswer, 6, RO, 0x50},
+	{"MediaType", 0, false, MediaType, 1, RO, 0x30},
+	{"ApplicationDescriptors", 0, false, Applications, 32, RO, 0x30},
+	{"PasswordEntry", 0, false, Password, 4, WO, 0x30},
+	{"BankSelect", 0, false, BankSelect, 1, RW, 0x30},
+	{"PageSelect", 0, false, PageSelect, 1, RW, 0x30},
+
+	{"AdministrativeInformation", 0x00, false, 128, 94, RO, 0x30},
+	{"PageChecksum00", 0x00, false, 222, 1, RO, 0x30},
+	{"CustomNV", 0x00, false, 223, 33, NV, 0x30},
+	{"Advertisements", 0x01, false, 128, 127, RO, 0x30},
+	{"PageChecksum01", 0x01, false, 255, 1, RO, 0x30},
+	{"Thresholds", 0x02, false, 128, 102, RO, 0x30},
+	{"ThresholdsCustom", 0x02, false, 230, 25, RO, 0x30},
+	{"PageChecksum02", 0x02, false, 255, 1, RO, 0x30},
+
+	{"DPDeinit", PageLaneControl, true, DPDeinit, 1, RW, 0x40},
+	{"LaneControls", PageLaneControl, true, 129, 14, RW, 0x40},
+	{"ApplyDPInit", PageLaneControl, true, ApplyDPInit, 1, WO, 0x40},
+	{"ApplyImmediate", PageLaneControl, true, ApplyImmediate, 1, WO, 0x40},
+	{"StagedControlSet0", PageLaneControl, true, StagedSet, 35, RW, 0x40},
+	{"LaneMasks", PageLaneControl, true, 213, 20, RW, 0x40},
+
+	{"DPState", PageLaneStatus, true, DPStates, 4, RO, 0x40},
+	{"OutputStatus", PageLaneStatus, true, OutputStatusRx, 2, RO, 0x40},
+	{"LaneFlags", PageLaneStatus, true, LaneFlags, 20, COR, 0x40},
+	{"OpticalPowerTx", PageLaneStatus, true, TxPower, 16, RO, 0x40},
+	{"LaserBiasTx", PageLaneStatus, true, TxBias, 16, RO, 0x40},
+	{"OpticalPowerRx", PageLaneStatus, true, RxPower, 16, RO, 0x40},
+	{"ConfigStatus", PageLaneStatus, true, ConfigStatuses, 4, RO, 0x40},
+	{"ActiveControlSet", PageLaneStatus, true, ActiveSet, 29, RO, 0x40},
+	{"DPInitPending", PageLaneStatus, true, DPInitPending, 1, RO, 0x50},
+
+	{"LaneSwitchAdvertisement", PageLaneSwitch, true, 128, 8, RO, 0x53},
+	{"RedirectionOfLane", PageLaneSwitch, true, Redirection, 8, RW, 0x53},
+	{"EnableHostLaneRedirection", PageLaneSwitch, true, EnableRedirection, 1, RW, 0x53},
+	{"CommitRedirection", PageLaneSwitch, true, CommitRedirection, 1, WO, 0x53},
+	{"RedirectionResult", PageLaneSwitch, true, RedirectionResult, 16, RO, 0x53},
+	{"CommittedRedirection", PageLaneSwitch, true, CommittedRedirection, 16, RO, 0x53},
+
+	{"CdbMessage", PageCDB, true, 128, 128, RW, 0x40},
+
+	{"OcsIdentity", PageOCS, false, 128, 12, RO, 0x50},
+	{"OcsApply", PageOCS, false, Apply, 1, WO, 0x50},
+	{"OcsApplyAnswer", PageOCS, false, ApplyAnswer, 1, RO, 0x50},
+	{"OcsCodesA", PageCodesA, false, 128, 72, RW, 0x50},
+	{"OcsCodesB", PageCodesB, false, 128, 72, RW, 0x50},
+	{"OcsLevels", PageService, false, Levels, 32, RO, 0x50},
+	{"OcsRaised", PageService, false, Raised, 96, RO, 0x50},
+}
+
+// Pages.
+const (
+	PageAdmin       = 0x00
+	PageAdvertise   = 0x01
+	PageThresholds  = 0x02
+	PageLaneControl = 0x10
+	PageLaneStatus  = 0x11
+	PageLaneSwitch  = 0x1D
+	PageCDB         = 0x9F
+	PageOCS         = 0xB0
+	PageCodesA      = 0xB1
+	PageCodesB      = 0xB2
+	PageService     = 0xB3
+)
+
+// Offsets on PageLaneControl, one bit or byte a lane.
+const (
+	DPDeinit        = 128
+	OutputDisableTx = 130
+	OutputDisableRx = 138
+	ApplyDPInit     = 143
+	ApplyImmediate  = 144
+	StagedSet       = 145
+)
+
+// Offsets on PageLaneStatus.
+const (
+	DPStates       = 128
+	OutputStatusRx = 132
+	OutputStatusTx = 133
+	LaneFlags      = 134 // DPStateChangedFlag
+	TxFault        = 135
+	RxLOS          = 147
+	TxPower        = 154
+	TxBias         = 170
+	RxPower        = 186
+	ConfigStatuses = 202
+	ActiveSet      = 206
+	DPInitPending  = 235
+)
+
+// Banked reports whether a page has one copy per bank; for the others the
+// bank is 0 whatever was asked for.
+func Banked(page uint8) bool {
+	return page >= 0x10 && page < 0x9F || page == PageCDB || page >= 0xA0 && page <= 0xAF
+}
+
+// At is the field that holds a byte.
+func At(page, offset uint8) (Field, bool) {
+	for _, f := range Fields {
+		if offset >= f.Offset && int(offset) < int(f.Offset)+int(f.Length) && (offset < 128 || f.Page == page) {
+			return f, true
+		}
+	}
+	return Field{}, false
+}
+
+// writable is the access of a run of bytes: the slowest of its fields, and
+// whether a host may write every one.
+func writable(page, offset uint8, n int) (slow Access, ok bool) {
+	slow = RW
+	for i := range n {
+		f, known := At(page, offset+uint8(i))
+		if !known || !f.Access.Writable() {
+			return 0, false
+		}
+		if f.Access == NV {
+			slow = NV
+		}
+	}
+	return slow, true
+}
+
+// latched reports whether a run of bytes holds one that a read clears.
+func latched(page, offset uint8, n int) bool {
+	for i := range n {
+		if f, known := At(page, offset+uint8(i)); known && f.Access == COR {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,154 @@
+package cmis
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// RaiseFlags are the latched bytes that this package follows, in the order of
+// an OCSTrx's raise counters: page (of those above 127), offset.
+var RaiseFlags = [FlagBytes]struct{ Page, Offset uint8 }{
+	{0, ModuleFlags}, {0, ModuleFlags + 1},
+	{PageLaneStatus, LaneFlags}, {PageLaneStatus, TxFault}, {PageLaneStatus, RxLOS}, {PageLaneStatus, RxLOS + 1},
+}
+
+// FlagBytes is how many latched bytes are followed, NumFlags how many flags.
+const (
+	FlagBytes = 6
+	NumFlags  = 8 * FlagBytes
+)
+
+// FlagState is one flag's history.
+type FlagState struct {
+	Raised  bool          // as of the newest read
+	Count   uint32        // times raised
+	Exact   bool          // Count comes from the module's own counter
+	SetAt   time.Duration // when the newest raise was found
+	ClearAt time.Duration // when it was last found clear after being raised
+}
+
+// Flags is the one reader of a module's latched flags; everybody else
+// subscribes. A flag that is read as set twice may have been set all the time
+// or anew: where the module counts its raises, the counter decides and Count is
+// exact, else such a raise is not counted and Exact is false.
+type Flags struct {
+	state   [NumFlags]FlagState
+	counter [NumFlags]uint16
+	based   bool // counter holds a first reading
+	counted bool
+	latch   [FlagBytes]byte
+	raised  [2 * NumFlags]byte
+}
+
+// NewFlags claims the latched flags of a port.
+func NewFlags(p *Port) *Flags {
+	if p.claimed != nil {
+		panic("cmis: latched flags already have a reader")
+	}
+	f := new(Flags)
+	p.claimed = f
+	return f
+}
+
+// Requests are the reads of one round; each one's data belongs to f. counters
+// tells that the module offers raise counters (Control.Counters). The counters
+// come last, so that a raise between the two reads is in the counters, and in
+// the latch of the next round.
+func (f *Flags) Requests(counters bool) []Request {
+	f.counted = counters
+	list := []Request{
+		{Offset: ModuleFlags, Data: f.latch[0:2], flags: f},
+		{Page: PageLaneStatus, Offset: LaneFlags, Data: f.latch[2:4], flags: f},
+		{Page: PageLaneStatus, Offset: RxLOS, Data: f.latch[4:6], flags: f},
+	}
+	if counters {
+		list = append(list, Request{Page: PageService, Offset: Raised, Data: f.raised[:]})
+	}
+	return list
+}
+
+// Taken carries in what the requests of a round read, all of them without
+// error.
+func (f *Flags) Taken(now time.Duration) {
+	for i := range f.state {
+		s := &f.state[i]
+		set := f.latch[i/8]>>(i%8)&1 != 0
+		was := s.Raised
+		fresh := uint32(0)
+		if f.counted {
+			n := binary.BigEndian.Uint16(f.raised[2*i:])
+			if f.based {
+				fresh = uint32(n - f.counter[i])
+			} else if set && !was {
+				fresh = 1 // what was before the first reading counts once
+			}
+			f.counter[i] = n
+			s.Exact = true
+		} else if set && !was {
+			fresh = 1
+		}
+		s.Count += fresh
+		s.Exact = f.counted
+		if fresh > 0 || set && !was {
+			s.SetAt = now
+		}
+		if was && !set {
+			s.ClearAt = now
+		}
+		s.Raised = set
+	}
+	f.based = f.counted
+}
+
+// State is a flag by its byte in RaiseFlags and its bit.
+func (f *Flags) State(byteIndex, bit int) FlagState { return f.state[8*byteIndex+bit] }
+
+// FlagNews is what a subscriber has not seen of a flag.
+type FlagNews struct {
+	Byte, Bit int
+	Raises    uint32 // since the subscriber's last look
+	State     FlagState
+}
+
+// Subscription is one listener. It holds counts, not a list of events, so that
+// nothing is lost however late it looks.
+type Subscription struct {
+	of   *Flags
+	seen [NumFlags]FlagState
+}
+
+// Subscribe begins with what is known now being news.
+func (f *Flags) Subscribe() *Subscription { return &Subscription{of: f} }
+
+// Take appends the flags that have changed since the last Take.
+func (s *Subscription) Take(buf []FlagNews) []FlagNews {
+	for i := range s.seen {
+		now, was := s.of.state[i], s.seen[i]
+		if now.Count != was.Count || now.Raised != was.Raised {
+			buf = append(buf, FlagNews{Byte: i / 8, Bit: i % 8, Raises: now.Count - was.Count, State: now})
+		}
+		s.seen[i] = now
+	}
+	return buf
+}
+
+// seen carries in latched bytes that were read along with others, of bank 0.
+// Without counters a flag found set counts as one raise; counters are left to
+// the next round, which sees them all.
+func (f *Flags) seen(now time.Duration, page, offset uint8, b []byte) {
+	for i, at := range RaiseFlags {
+		lies := at.Offset < 128 && offset < 128 || at.Offset >= 128 && at.Page == page && offset >= 128
+		if !lies || int(at.Offset) < int(offset) || int(at.Offset) >= int(offset)+len(b) {
+			continue
+		}
+		for bit := range 8 {
+			s := &f.state[8*i+bit]
+			if set := b[at.Offset-offset]>>bit&1 != 0; set && !s.Raised {
+				s.Raised, s.SetAt = true, now
+				if !f.based {
+					s.Count++
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package cmis
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// What an OCSTrx adds; the layout is in the package comment.
+const (
+	Trigger       = CustomLower
+	TriggerAnswer = 65
+	TriggerCount  = 66
+	InForce       = 67
+	TriggerTook   = 68
+	Applied       = 70
+	StatusBytes   = 7 // from Trigger on
+
+	Apply       = 160
+	ApplyAnswer = 161
+	Levels      = 128
+	LaneLevels  = 144
+	Raised      = 160
+	Cells       = 36
+	Lanes       = 8
+)
+
+// Bits of a trigger.
+const (
+	TriggerValid = 1 << 7
+	TriggerUpper = 1 << 4
+	TriggerLower = 1 << 5
+	TriggerPath  = 3
+	triggerBits  = TriggerValid | TriggerUpper | TriggerLower | TriggerPath
+)
+
+// Answer is what came of a trigger or of Apply.
+type Answer uint8
+
+const (
+	AnswerNone      Answer = iota // none yet
+	AnswerDone                    //
+	AnswerUnderWay                //
+	AnswerNotStaged               // codes are missing, or were staged and not applied
+	AnswerLowPower                // the module is not in ModuleReady
+	AnswerBadValue                // no such path, or a code beyond a limit
+)
+
+var answerNames = [...]string{"none", "done", "under way", "not staged", "low power", "bad value"}
+
+func (a Answer) String() string {
+	if int(a) < len(answerNames) {
+		return answerNames[a]
+	}
+	return "unknown(" + strconv.Itoa(int(a)) + ")"
+}
+
+// ValidTrigger reports whether a module takes the byte for a trigger.
+func ValidTrigger(b byte) bool {
+	return b&TriggerValid != 0 && b&^triggerBits == 0 && b&TriggerPath != 3
+}
+
+// ErrNotOCSTrx is a module without the custom pages of one.
+var ErrNotOCSTrx = errors.New("no OCSTrx behind the management interface")
+
+// Control is what page B0h says.
+type Control struct {
+	Trigger, Staging, Counters bool
+	TriggerMax, SettleMax      time.Duration
+}
+
+// controlBytes are bytes 128-139 of page B0h.
+const controlBytes = 12
+
+const controlMagic = "OCST"
+
+// Control bits of byte 133.
+const (
+	controlTrigger = 1 << iota
+	controlStaging
+	controlCounters
+)
+
+// Bytes is c as a module holds it.
+func (c Control) Bytes() [controlBytes]byte {
+	var b [controlBytes]byte
+	copy(b[:], controlMagic)
+	b[4] = 1
+	for i, on := range []bool{c.Trigger, c.Staging, c.Counters} {
+		if on {
+			b[5] |= 1 << i
+		}
+	}
+	binary.BigEndian.PutUint16(b[6:], uint16(c.TriggerMax/time.Microsecond))
+	binary.BigEndian.PutUint16(b[8:], uint16(c.SettleMax/time.Microsecond))
+	b[10], b[11] = Cells, Lanes
+	return b
+}
+
+// ParseControl reads bytes 128-139 of page B0h.
+func ParseControl(b []byte) (Control, error) {
+	switch {
+	case len(b) < controlBytes:
+		return Control{}, fmt.Errorf("%w: %d bytes", ErrNotOCSTrx, len(b))
+	case string(b[:4]) != controlMagic:
+		return Control{}, fmt.Errorf("%w: page B0h starts with %q", ErrNotOCSTrx, b[:4])
+	case b[4] != 1:
+		return Control{}, fmt.Errorf("%w: format %d", ErrNotOCSTrx, b[4])
+	case b[10] != Cells || b[11] != Lanes:
+		return Control{}, fmt.Errorf("%w: %d cells, %d lanes", ErrNotOCSTrx, b[10], b[11])
+	}
+	return Control{
+		Trigger: b[5]&controlTrigger != 0, Staging: b[5]&controlStaging != 0, Counters: b[5]&controlCounters != 0,
+		TriggerMax: time.Duration(binary.BigEndian.Uint16(b[6:])) * time.Microsecond,
+		SettleMax:  time.Duration(binary.BigEndian.Uint16(b[8:])) * time.Microsecond,
+	}, nil
+}
+
+// Status is bytes 64-70 of lower memory.
+type Status struct {
+	Trigger byte
+	Answer  Answer
+	Count   uint8
+	InForce byte
+	Took    time.Duration
+	Applied bool
+}
+
+// ParseStatus reads StatusBytes bytes from Trigger on.
+func ParseStatus(b []byte) (Status, error) {
+	if len(b) < StatusBytes {
+		return Status{}, fmt.Errorf("cmis: status of %d bytes: %w", len(b), ErrShort)
+	}
+	return Status{Trigger: b[0], Answer: Answer(b[1]), Count: b[2], InForce: b[3],
+		Took: time.Duration(binary.BigEndian.Uint16(b[4:])) * time.Microsecond, Applied: b[6]&1 != 0}, nil
+}

@@ -1,0 +1,320 @@
+package sim
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/cmis"
+	"ringlight/hal/ltc2688"
+)
+
+// MCITiming is how long a module's controller takes for what. While it is away
+// it does not acknowledge its address.
+type MCITiming struct {
+	PageChange  time.Duration // after a write to the page byte
+	Write       time.Duration // after a write of volatile bytes
+	NonVolatile time.Duration
+	// Trigger is the longest time from a trigger byte to the drive of the
+	// heaters; each one takes between half of it and all.
+	Trigger time.Duration
+	Apply   time.Duration // staged codes to heaters
+	PowerUp time.Duration
+	DPInit  time.Duration
+	Command time.Duration // of the command data block
+}
+
+// DefaultMCITiming is a controller that is quick where it matters. chosen.
+func DefaultMCITiming() MCITiming {
+	return MCITiming{PageChange: 400 * time.Microsecond, Write: 150 * time.Microsecond, NonVolatile: 20 * time.Millisecond,
+		Trigger: 30 * time.Microsecond, Apply: 200 * time.Microsecond, PowerUp: 80 * time.Millisecond, DPInit: 4 * time.Millisecond, Command: 30 * time.Millisecond}
+}
+
+// SlowMCITiming is a controller that takes every time the specification
+// leaves it, the trigger byte being a write like any other.
+func SlowMCITiming() MCITiming {
+	return MCITiming{PageChange: 10 * time.Millisecond, Write: 10 * time.Millisecond, NonVolatile: 80 * time.Millisecond,
+		Trigger: 10 * time.Millisecond, Apply: 10 * time.Millisecond, PowerUp: 900 * time.Millisecond, DPInit: 90 * time.Millisecond, Command: 500 * time.Millisecond}
+}
+
+// settleMicros is the time in which heaters settle, as page B0h says it.
+const settleMicros = 80
+
+// mci is the controller of a module of kind cmis: its memory, what it is doing,
+// and what it makes of the chips behind it.
+type mci struct {
+	timing  MCITiming
+	page    uint8
+	at      uint8 // address pointer
+	busy    int64 // until when it does not answer
+	lower   [128]byte
+	pages   map[uint8]*[128]byte
+	nets    [2]bool
+	staged  [2][hal.CellsPerMod]uint16
+	applied bool // what is staged is what the heaters have
+	todo    []mciWork
+	draws   uint64
+	hot     bool // temperature alarm stands
+	raises  [cmis.NumFlags]uint16
+}
+
+// mciWork is something a controller will have done at a time.
+type mciWork struct {
+	at   int64
+	what mciWhat
+	arg  byte
+}
+
+type mciWhat uint8
+
+const (
+	mciTrigger mciWhat = iota
+	mciApply
+	mciPowered
+	mciInitialized
+	mciCommit
+	mciCommand
+	mciReset
+)
+
+// newMCI is a controller with its memory as it leaves the factory.
+func newMCI(per *Personality, timing MCITiming) *mci {
+	if timing == (MCITiming{}) {
+		timing = DefaultMCITiming()
+	}
+	c := &mci{timing: timing, pages: map[uint8]*[128]byte{}}
+	c.reset(per)
+	return c
+}
+
+// reset is a loss of power or a software reset; non-volatile bytes stay.
+func (c *mci) reset(per *Personality) {
+	old := c.pages[cmis.PageAdmin]
+	*c = mci{timing: c.timing, draws: c.draws, pages: map[uint8]*[128]byte{}}
+	c.memory(per)
+	if old != nil {
+		copy(c.pages[cmis.PageAdmin][223-128:], old[223-128:])
+	}
+}
+
+func (c *mci) state() cmis.ModuleState { return cmis.ModuleStateOf(c.lower[cmis.StateByte]) }
+
+// become changes the module's state, which raises its flag.
+func (c *mci) become(s cmis.ModuleState) {
+	if !c.state().CanBecome(s) {
+		panic("sim: " + c.state().String() + " cannot become " + s.String())
+	}
+	c.lower[cmis.StateByte] = byte(s)<<1 | c.lower[cmis.StateByte]&1
+	c.raise(0, 0)
+}
+
+// pathBecome changes the state of a lane's data path.
+func (c *mci) pathBecome(lane int, s cmis.DataPathState) {
+	p := c.pages[cmis.PageLaneStatus][cmis.DPStates-128:]
+	was := cmis.DataPathState(cmis.Nibble(p, lane))
+	if was == s {
+		return
+	}
+	if !was.CanBecome(s) {
+		panic("sim: " + was.String() + " cannot become " + s.String())
+	}
+	cmis.PutNibble(p, lane, uint8(s))
+	c.raise(2, lane)
+}
+
+func (c *mci) path(lane int) cmis.DataPathState {
+	return cmis.DataPathState(cmis.Nibble(c.pages[cmis.PageLaneStatus][cmis.DPStates-128:], lane))
+}
+
+// flagByte is where a latched byte lies.
+func (c *mci) flagByte(i int) *byte {
+	at := cmis.RaiseFlags[i]
+	if at.Offset < 128 {
+		return &c.lower[at.Offset]
+	}
+	return &c.pages[at.Page][at.Offset-128]
+}
+
+// raise latches a flag and counts it.
+func (c *mci) raise(byteIndex, bit int) {
+	*c.flagByte(byteIndex) |= 1 << bit
+	c.raises[8*byteIndex+bit]++
+}
+
+// later puts work on the controller's list and on the world's heap.
+func (w *World) later(b *board, bundle, mod int, c *mci, after time.Duration, what mciWhat, arg byte) {
+	at := w.now + after
+	c.todo = append(c.todo, mciWork{int64(at), what, arg})
+	w.push(event{at: at, kind: evMCI, board: int32(b.id), place: uint16(bundle*hal.MaxModules + mod), gen: b.life})
+}
+
+// mciDue does what a controller has come to.
+func (w *World) mciDue(b *board, place int) {
+	bundle, mod := place/hal.MaxModules, place%hal.MaxModules
+	c := b.bundles[bundle].modules[mod].mci
+	for i := 0; i < len(c.todo); {
+		if c.todo[i].at > int64(w.now) {
+			i++
+			continue
+		}
+		t := c.todo[i]
+		c.todo = append(c.todo[:i], c.todo[i+1:]...)
+		w.mciDo(b, bundle, mod, c, t)
+		i = 0 // a reset has emptied the list
+	}
+}
+
+func (w *World) mciDo(b *board, bundle, mod int, c *mci, t mciWork) {
+	m := &b.bundles[bundle].modules[mod]
+	switch t.what {
+	case mciTrigger:
+		w.mciFire(b, bundle, mod, c, t.arg)
+	case mciApply:
+		c.pages[cmis.PageOCS][cmis.ApplyAnswer-128] = byte(cmis.AnswerDone)
+		c.applied = true
+		w.mciDrive(b, bundle, mod, c)
+	case mciPowered:
+		if c.state() == cmis.ModulePwrUp {
+			c.become(cmis.ModuleReady)
+			for _, a := range []*adc{&m.guard, &m.lanes} {
+				mciScan(a, int64(w.now))
+			}
+		}
+	case mciInitialized:
+		for lane := range hal.Lanes {
+			if t.arg>>lane&1 != 0 && c.path(lane) == cmis.DPInit {
+				c.pathBecome(lane, cmis.DPInitialized)
+				cmis.PutNibble(c.pages[cmis.PageLaneStatus][cmis.ConfigStatuses-128:], lane, uint8(cmis.ConfigSuccess))
+			}
+		}
+	case mciCommit:
+		p := c.pages[cmis.PageLaneSwitch]
+		for lane := range hal.Lanes {
+			p[cmis.RedirectionResult-128+lane] = cmis.RedirectionSuccess
+			p[cmis.CommittedRedirection-128+lane] = p[cmis.Redirection-128+lane]
+		}
+		c.applied = true
+		w.mciDrive(b, bundle, mod, c)
+	case mciCommand:
+		c.command()
+	case mciReset:
+		c.reset(m.per)
+		for half := range m.tx {
+			m.tx[half] = laserHalf{since: math.MinInt64}
+		}
+		for d := range m.dac {
+			m.dac[d] = dac{}
+			w.drive(b, m, d, 0xFFFF, c.nets)
+		}
+		m.guard.reset()
+		m.lanes.reset()
+		w.moduleChanged(b, bundle, 1<<mod)
+	}
+}
+
+// mciScan starts an ADC's scan of all channels.
+func mciScan(a *adc, now int64) {
+	for _, r := range [][2]byte{
+		{ads7138.RegGeneral, ads7138.GeneralAnalog | ads7138.GeneralStats}, {ads7138.RegAutoSel, 0xFF},
+		{ads7138.RegOpMode, ads7138.OpModeAutonomous}, {ads7138.RegSequence, ads7138.SequenceAuto | ads7138.SequenceStart},
+	} {
+		a.put(now, r[0], r[1])
+	}
+}
+
+// mciFire carries a trigger out: nets and lasers at once.
+func (w *World) mciFire(b *board, bundle, mod int, c *mci, trigger byte) {
+	bu := &b.bundles[bundle]
+	m := &bu.modules[mod]
+	path := trigger & cmis.TriggerPath
+	c.nets = [2]bool{path != hal.LOSLoopback, path == hal.LOSExternal2}
+	for d := range m.dac {
+		w.drive(b, m, d, m.dac[d].toggle, c.nets)
+	}
+	for half, bit := range []byte{cmis.TriggerUpper, cmis.TriggerLower} {
+		on := trigger&bit != 0
+		m.tx[half].turn(on, int64(w.now), int64(w.now+laserDelay))
+		for lane := half * hal.HalfLanes; lane < (half+1)*hal.HalfLanes; lane++ {
+			c.light(lane, on)
+		}
+	}
+	c.lower[cmis.InForce] = trigger
+	c.lower[cmis.TriggerAnswer] = byte(cmis.AnswerDone)
+	c.lower[cmis.TriggerCount]++
+	bu.agree()
+	w.moduleChanged(b, bundle, 1<<mod)
+}
+
+// light brings a lane's data path to where its laser is.
+func (c *mci) light(lane int, on bool) {
+	out := &c.pages[cmis.PageLaneStatus][cmis.OutputStatusTx-128]
+	switch s := c.path(lane); {
+	case on && s == cmis.DPInitialized:
+		c.pathBecome(lane, cmis.DPTxTurnOn)
+		c.pathBecome(lane, cmis.DPActivated)
+		*out |= 1 << lane
+	case !on && s == cmis.DPActivated:
+		c.pathBecome(lane, cmis.DPTxTurnOff)
+		c.pathBecome(lane, cmis.DPInitialized)
+		*out &^= 1 << lane
+	}
+}
+
+// agree tells the rest of the simulator what path the bundle takes, when its
+// modules agree about it.
+func (bu *bundle) agree() {
+	for i := range bu.modules {
+		if c := bu.modules[i].mci; c == nil || c.nets != bu.modules[0].mci.nets {
+			return
+		}
+	}
+	bu.nets = bu.modules[0].mci.nets
+}
+
+// netsOf are the levels of the toggle nets at a module.
+func (b *board) netsOf(m *module) [2]bool {
+	if m.mci != nil {
+		return m.mci.nets
+	}
+	return b.bundles[m.bundle].nets
+}
+
+// mciDrive brings the staged codes to the DACs.
+func (w *World) mciDrive(b *board, bundle, mod int, c *mci) {
+	m := &b.bundles[bundle].modules[mod]
+	for d := range m.dac {
+		toggles := uint16(0)
+		for ch := range ltc2688.Channels {
+			k := d*ltc2688.Channels + ch
+			if k >= hal.CellsPerMod {
+				break
+			}
+			source := uint16(ltc2688.SourceSoftware)
+			if k < hal.CellMatrix {
+				source = ltc2688.SourceTGP0 + uint16(k/hal.CellMZI2)
+				toggles |= 1 << ch
+			}
+			m.dac[d].setting[ch] = ltc2688.Setting(ltc2688.Span10V, source)
+			m.dac[d].in[ch] = [2]uint16{c.staged[0][k], c.staged[1][k]}
+		}
+		m.dac[d].toggle = toggles
+		m.dac[d].out = m.dac[d].in
+		w.drive(b, m, d, 0xFFFF, c.nets)
+	}
+	w.moduleChanged(b, bundle, 1<<mod)
+}
+
+// mciWarm raises the temperature alarm when a module gets too hot.
+func (b *board) mciWarm(m *module) {
+	c := m.mci
+	hot := b.ambientMilli+int32(m.per.caseAdd*1000) > mciHotMilli
+	if hot && !c.hot {
+		c.raise(1, 0)
+	}
+	c.hot = hot
+}
+
+// put16 writes a number into a page.
+func put16(p *[128]byte, offset int, v uint16) { binary.BigEndian.PutUint16(p[offset-128:], v) }

@@ -1,0 +1,273 @@
+package sim
+
+import (
+	"encoding/binary"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/cmis"
+	"ringlight/hal/ltc2688"
+)
+
+// maxMCIWrite is what the module takes in one write; pages of the command data
+// block take what 01h:164 says.
+const maxMCIWrite = 8
+
+// mciHears takes the bytes of a write and returns how many were acknowledged.
+// A write of more than the module takes is refused at the byte too many, and
+// changes nothing.
+func (w *World) mciHears(b *board, ch *chip, in []byte) int {
+	m := &b.bundles[ch.bundle].modules[ch.module]
+	c := m.mci
+	c.at = in[0]
+	data := in[1:]
+	if len(data) == 0 {
+		return len(in)
+	}
+	most := maxMCIWrite
+	if c.at >= 128 && c.page == cmis.PageCDB {
+		most = 128
+	}
+	if len(data) > most {
+		return 1 + most
+	}
+	hold := c.timing.Write
+	selects := false
+	for _, v := range data {
+		at := c.at
+		c.at = next(at)
+		if at == cmis.BankSelect || at == cmis.PageSelect {
+			selects = selects || at == cmis.PageSelect
+			c.lower[at] = v
+			continue
+		}
+		f, known := cmis.At(c.page, at)
+		if !known || !f.Access.Writable() {
+			continue // the module ignores it
+		}
+		if f.Access == cmis.NV {
+			hold = c.timing.NonVolatile
+		}
+		w.mciPut(b, ch.bundle, ch.module, c, at, v)
+	}
+	if selects {
+		hold = c.timing.PageChange
+		c.turn()
+	}
+	c.busy = max(c.busy, int64(w.now+hold))
+	return len(in)
+}
+
+// next is the address after one: both halves wrap by themselves.
+func next(at uint8) uint8 { return at&0x80 | (at+1)&0x7F }
+
+// turn selects the page that bytes 126 and 127 name. One that is not there, in a
+// bank that is not there, becomes page 00h.
+func (c *mci) turn() {
+	bank, page := c.lower[cmis.BankSelect], c.lower[cmis.PageSelect]
+	if !cmis.Banked(page) {
+		bank = 0
+	}
+	if c.pages[page] == nil || bank != 0 {
+		bank, page = 0, 0
+	}
+	c.page = page
+	c.lower[cmis.BankSelect], c.lower[cmis.PageSelect] = bank, page
+}
+
+// mciPut writes one byte, with what follows from it.
+func (w *World) mciPut(b *board, bundle, mod int, c *mci, at, v byte) {
+	if at < 128 {
+		switch at {
+		case cmis.ModuleControl:
+			w.mciControl(b, bundle, mod, c, v)
+		case cmis.Trigger:
+			w.mciTriggered(b, bundle, mod, c, v)
+		default:
+			c.lower[at] = v
+		}
+		return
+	}
+	p := c.pages[c.page]
+	switch {
+	case c.page == cmis.PageLaneControl && at == cmis.ApplyDPInit:
+		w.mciInit(b, bundle, mod, c, v)
+	case c.page == cmis.PageLaneControl && at == cmis.ApplyImmediate:
+	case c.page == cmis.PageLaneSwitch && at == cmis.CommitRedirection:
+		w.mciRedirect(b, bundle, mod, c, v)
+	case c.page == cmis.PageOCS && at == cmis.Apply:
+		w.mciApplies(b, bundle, mod, c, v)
+	case c.page == cmis.PageCDB && at == cmis.CDBCommand+1:
+		p[at-128] = v
+		c.lower[cmis.CDBStatus1] = cmis.CDBExecuting
+		c.busy = int64(w.now + c.timing.Command) // in the foreground nobody answers
+		w.later(b, bundle, mod, c, c.timing.Command, mciCommand, 0)
+	case c.page == cmis.PageCodesA || c.page == cmis.PageCodesB:
+		p[at-128] = v
+		cell := int(at-128) / 2
+		c.staged[c.page-cmis.PageCodesA][cell] = binary.BigEndian.Uint16(p[2*cell:])
+		c.applied = false
+	default:
+		p[at-128] = v
+	}
+}
+
+// mciControl is a write to the module's global controls.
+func (w *World) mciControl(b *board, bundle, mod int, c *mci, v byte) {
+	if v&cmis.SoftwareReset != 0 {
+		c.busy = int64(w.now + c.timing.NonVolatile)
+		w.later(b, bundle, mod, c, c.timing.Write, mciReset, 0)
+		return
+	}
+	c.lower[cmis.ModuleControl] = v
+	if v&cmis.LowPwrRequest == 0 && c.state() == cmis.ModuleLowPwr {
+		c.become(cmis.ModulePwrUp)
+		w.later(b, bundle, mod, c, c.timing.PowerUp, mciPowered, 0)
+	}
+}
+
+// mciTriggered takes a trigger byte, or refuses it and says why.
+func (w *World) mciTriggered(b *board, bundle, mod int, c *mci, v byte) {
+	answer := cmis.AnswerUnderWay
+	lights := v&(cmis.TriggerUpper|cmis.TriggerLower) != 0
+	switch {
+	case !cmis.ValidTrigger(v):
+		answer = cmis.AnswerBadValue
+	case c.state() != cmis.ModuleReady:
+		answer = cmis.AnswerLowPower
+	case lights && !c.applied:
+		answer = cmis.AnswerNotStaged
+	}
+	c.lower[cmis.TriggerAnswer] = byte(answer)
+	if answer != cmis.AnswerUnderWay {
+		return
+	}
+	c.lower[cmis.Trigger] = v
+	c.draws++
+	m := &b.bundles[bundle].modules[mod]
+	after := c.timing.Trigger/2 + time.Duration(derive(m.seed^golden, c.draws)%uint64(c.timing.Trigger/2+1))
+	binary.BigEndian.PutUint16(c.lower[cmis.TriggerTook:], uint16((after+time.Microsecond-1)/time.Microsecond))
+	w.later(b, bundle, mod, c, after, mciTrigger, v)
+}
+
+// mciInit takes lanes to DPInitialized; lanes without an application selected
+// are refused.
+func (w *World) mciInit(b *board, bundle, mod int, c *mci, mask byte) {
+	status := c.pages[cmis.PageLaneStatus]
+	for lane := range hal.Lanes {
+		if mask>>lane&1 == 0 {
+			continue
+		}
+		set := c.pages[cmis.PageLaneControl][cmis.StagedSet-128+lane]
+		result := cmis.ConfigInProgress
+		switch {
+		case c.state() != cmis.ModuleReady:
+			result = cmis.ConfigRejected
+		case set>>4 != 1:
+			result = cmis.ConfigInvalidAppSel
+		case c.path(lane) != cmis.DPDeactivated:
+			result = cmis.ConfigLaneInUse
+		}
+		cmis.PutNibble(status[cmis.ConfigStatuses-128:], lane, uint8(result))
+		if result == cmis.ConfigInProgress {
+			status[cmis.ActiveSet-128+lane] = set
+			c.pathBecome(lane, cmis.DPInit)
+		} else {
+			mask &^= 1 << lane
+		}
+	}
+	w.later(b, bundle, mod, c, c.timing.DPInit, mciInitialized, mask)
+}
+
+// mciRedirect is a commit of page 1Dh.
+func (w *World) mciRedirect(b *board, bundle, mod int, c *mci, v byte) {
+	p := c.pages[cmis.PageLaneSwitch]
+	ok := v&1 != 0 && p[cmis.EnableRedirection-128]&1 != 0 && c.state() == cmis.ModuleReady &&
+		cmis.CheckRedirection(p[cmis.Redirection-128:]) == nil && c.within()
+	for lane := range hal.Lanes {
+		p[cmis.RedirectionResult-128+lane] = cmis.RedirectionRejected
+		if ok {
+			p[cmis.RedirectionResult-128+lane] = cmis.RedirectionNone
+		}
+	}
+	if ok {
+		w.later(b, bundle, mod, c, c.timing.Apply, mciCommit, 0)
+	}
+}
+
+// mciApplies takes the staged codes, or refuses them.
+func (w *World) mciApplies(b *board, bundle, mod int, c *mci, v byte) {
+	answer := cmis.AnswerUnderWay
+	switch {
+	case v != 1 || !c.within():
+		answer = cmis.AnswerBadValue
+	case c.state() != cmis.ModuleReady:
+		answer = cmis.AnswerLowPower
+	}
+	c.pages[cmis.PageOCS][cmis.ApplyAnswer-128] = byte(answer)
+	if answer == cmis.AnswerUnderWay {
+		w.later(b, bundle, mod, c, c.timing.Apply, mciApply, 0)
+	}
+}
+
+// within reports whether no staged code asks for more than a heater may have.
+func (c *mci) within() bool {
+	for register := range c.staged {
+		for _, code := range c.staged[register] {
+			if ltc2688.Microvolt(ltc2688.Span10V, code) > hal.HeaterMaxMillivolt*1000 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// command carries out what stands in the command data block.
+func (c *mci) command() {
+	p := c.pages[cmis.PageCDB]
+	id, _, reading, err := cmis.ParseCDBCommand(p[:])
+	status, reply := byte(cmis.CDBSuccess), p[cmis.CDBPayload-128:cmis.CDBPayload-128]
+	switch {
+	case err != nil:
+		status = cmis.CDBBadCheckCode
+	case id == cmis.CommandQueryStatus:
+		reply = append(reply, 2, 0, 0)
+	case id == cmis.CommandFeatures:
+		reply = append(reply, make([]byte, 36)...)
+		reply[2], reply[2+0x40/8] = 1<<0, 1<<0
+		binary.BigEndian.PutUint16(reply[34:], uint16(c.timing.Command/time.Millisecond))
+	default:
+		status = cmis.CDBUnknown
+	}
+	p[cmis.CDBReplyLength-128] = byte(len(reply))
+	p[cmis.CDBReplyCheck-128] = cmis.CheckCode(reply, reading)
+	c.lower[cmis.CDBStatus1] = status
+	c.raise(0, 6)
+}
+
+// mciSays fills a read from the address pointer on, and clears what is
+// cleared by reading.
+func (w *World) mciSays(b *board, ch *chip, r []byte) {
+	c := b.bundles[ch.bundle].modules[ch.module].mci
+	low, high := false, false
+	for i, at := 0, c.at; i < len(r); i, at = i+1, next(at) {
+		low, high = low || at < 128, high || at >= 128
+	}
+	if low {
+		w.mciFresh(b, ch.bundle, ch.module, c, 0, true)
+	}
+	if high {
+		w.mciFresh(b, ch.bundle, ch.module, c, c.page, false)
+	}
+	for i := range r {
+		src := &c.lower[c.at&0x7F]
+		if c.at >= 128 {
+			src = &c.pages[c.page][c.at-128]
+		}
+		r[i] = *src
+		if f, known := cmis.At(c.page, c.at); known && f.Access == cmis.COR {
+			*src = 0
+		}
+		c.at = next(c.at)
+	}
+}

@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"encoding/binary"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/cmis"
+)
+
+// What the simulated module says of itself. chosen.
+const (
+	mciRevision      = 0x53
+	mciSupplyTenthMV = 33_000
+	mciHotMilli      = 75_000
+)
+
+// memory fills every page as after power-on: a warm module in ModuleLowPwr.
+func (c *mci) memory(per *Personality) {
+	l := &c.lower
+	l[cmis.Identifier], l[cmis.Revision] = 0x18, mciRevision
+	l[cmis.StateByte] = byte(cmis.ModuleLowPwr)<<1 | 1
+	l[cmis.ModuleControl] = cmis.LowPwrAllowHW | cmis.LowPwrRequest
+	l[cmis.ActiveFirmware], l[cmis.ActiveFirmware+1] = 1, 0
+	l[cmis.MediaType] = 0x02 // single-mode fibre
+	copy(l[cmis.Applications:], []byte{0x52, 0xC0, 0x88, 0x01, 0xFF})
+	binary.BigEndian.PutUint16(l[cmis.Supply:], mciSupplyTenthMV)
+
+	for _, page := range []uint8{cmis.PageAdmin, cmis.PageAdvertise, cmis.PageThresholds, cmis.PageLaneControl, cmis.PageLaneStatus,
+		cmis.PageLaneSwitch, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService} {
+		c.pages[page] = new([128]byte)
+	}
+	c.factory(per)
+	for lane := range hal.Lanes {
+		cmis.PutNibble(c.pages[cmis.PageLaneStatus][cmis.DPStates-128:], lane, uint8(cmis.DPDeactivated))
+		c.pages[cmis.PageLaneSwitch][cmis.Redirection-128+lane] = uint8(lane)
+		c.pages[cmis.PageLaneSwitch][cmis.CommittedRedirection-128+lane] = uint8(lane)
+	}
+	c.pages[cmis.PageLaneSwitch][0] = cmis.DurationCode(c.timing.Apply)
+	control := cmis.Control{Trigger: true, Staging: true, Counters: true, TriggerMax: c.timing.Trigger, SettleMax: settleMicros * time.Microsecond}.Bytes()
+	copy(c.pages[cmis.PageOCS][:], control[:])
+}
+
+// factory fills the pages with a checksum.
+func (c *mci) factory(per *Personality) {
+	text := func(p *[128]byte, offset, length int, s string) {
+		for i := range length {
+			p[offset-128+i] = ' '
+		}
+		copy(p[offset-128:offset-128+length], s)
+	}
+	p := c.pages[cmis.PageAdmin]
+	p[0] = 0x18
+	text(p, 129, 16, "RINGLIGHT")
+	text(p, 148, 16, "OCSTRX-8")
+	text(p, 164, 2, "1A")
+	text(p, 166, 16, per.serial)
+	text(p, 182, 8, "260101")
+	p[200-128], p[201-128], p[203-128] = 4<<5, 32, 0x0C // power class 5, 8 W, MPO 1x12
+
+	p = c.pages[cmis.PageAdvertise]
+	p[142-128] = 1 << 2 // pages 00h-02h, 10h, 11h; one bank
+	p[144-128] = cmis.DurationCode(c.timing.DPInit) | cmis.DurationCode(c.timing.DPInit)<<4
+	p[155-128], p[156-128] = 1<<1, 0
+	p[157-128], p[158-128] = 1<<0, 1<<1
+	p[159-128], p[160-128] = 3, 1<<1|1<<2
+	p[163-128], p[164-128] = 1<<6, 15 // one instance, foreground; 128 bytes at once
+	p[165-128], p[166-128] = byte((c.timing.Command+159*time.Millisecond)/(160*time.Millisecond)), 0x80
+	p[167-128] = cmis.DurationCode(c.timing.PowerUp) | cmis.DurationCode(c.timing.PowerUp)<<4
+	shift := byte(0)
+	for shift < 15 && (10*time.Millisecond)>>(shift+1) >= c.timing.PageChange {
+		shift++
+	}
+	p[169-128] = shift
+	p[251-128] = 1
+	p[252-128] = 1 << 7
+
+	p = c.pages[cmis.PageThresholds]
+	for i, milli := range []int32{mciHotMilli, -5000, 70_000, 0} {
+		cmis.PutMilliCelsius(p[2*i:], milli)
+	}
+	for i, tenth := range []uint16{34_650, 31_350, 34_300, 31_700} {
+		put16(p, 136+2*i, tenth)
+	}
+	for i, tenthMicrowatt := range []uint16{20_000, 1_000, 17_800, 1_260} {
+		put16(p, 176+2*i, tenthMicrowatt)
+		put16(p, 192+2*i, tenthMicrowatt/4)
+	}
+	for page := range uint8(3) {
+		sum, at, _ := cmis.Checksum(page, c.pages[page][:])
+		c.pages[page][at-128] = sum
+	}
+}
+
+// mciFresh brings what is measured up to date before it is read.
+func (w *World) mciFresh(b *board, bundle, mod int, c *mci, page uint8, lower bool) {
+	m := &b.bundles[bundle].modules[mod]
+	if lower {
+		cmis.PutMilliCelsius(c.lower[cmis.Temperature:], b.ambientMilli+int32(m.per.caseAdd*1000))
+		if c.hot { // an alarm that stands is latched again
+			c.lower[cmis.ModuleFlags+1] |= cmis.FlagTempHigh
+		}
+		c.lower[cmis.Applied] = 0
+		if c.applied {
+			c.lower[cmis.Applied] = 1
+		}
+		return
+	}
+	switch page {
+	case cmis.PageService:
+		p := c.pages[page]
+		for i, isLanes := range []bool{false, true} {
+			var raw [ads7138.BlockBytes]byte
+			w.results(b, bundle, mod, isLanes, ads7138.RegRecent, raw[:])
+			for ch := range ads7138.Channels {
+				put16(p, cmis.Levels+16*i+2*ch, ads7138.Code16(raw[:], ch))
+			}
+		}
+		for i, n := range c.raises {
+			put16(p, cmis.Raised+2*i, n)
+		}
+	case cmis.PageLaneStatus:
+		w.mciMonitors(b, bundle, mod, c)
+	}
+}
+
+// mciMonitors fills the standard monitors of the lanes: light launched, and in
+// loopback light received.
+func (w *World) mciMonitors(b *board, bundle, mod int, c *mci) {
+	m := &b.bundles[bundle].modules[mod]
+	w.refresh(b, m)
+	var phase [hal.CellsPerMod]float64
+	var lit light
+	d := decay{age: -1}
+	now := int64(w.now)
+	m.emit(now, &lit, &phase, &d)
+	loop := m.loopLanes(now, &lit, &phase, &d)
+	p := c.pages[cmis.PageLaneStatus]
+	tenth := func(milliwatt float64) uint16 { return uint16(min(milliwatt*10_000, 65535)) }
+	for lane := range hal.Lanes {
+		put16(p, cmis.TxPower+2*lane, tenth(lit.ext[0][lane]+lit.ext[1][lane]))
+		put16(p, cmis.RxPower+2*lane, tenth(loop[lane]))
+		if lit.any {
+			put16(p, cmis.TxBias+2*lane, 20_000)
+		} else {
+			put16(p, cmis.TxBias+2*lane, 0)
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package sim
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/cmis"
+)
+
+// mciRig is one board of CMIS modules, driven through Ports.
+type mciRig struct {
+	*rig
+	id    BoardID
+	ports []*cmis.Port
+}
+
+func newMCIRig(t testing.TB, modules int, mux bool, timing MCITiming) *mciRig {
+	t.Helper()
+	hw, err := hal.DefaultCMIS(4, 1, modules, mux)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &mciRig{rig: &rig{t: t, w: NewWorld(WorldConfig{Seed: 1}), hw: hw}}
+	r.id, err = r.w.AddBoard(BoardConfig{Board: hw, Seed: 5, Powered: true, MCI: timing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range hw.Bundles[0].Modules {
+		m := &hw.Bundles[0].Modules[i]
+		r.ports = append(r.ports, cmis.NewPort(m.Mux, m.MuxChannel))
+	}
+	return r
+}
+
+// request runs one request to its end.
+func (r *mciRig) request(module int, q cmis.Request) error {
+	r.t.Helper()
+	p, bus := r.ports[module], r.hw.Bundles[0].Modules[module].MCI
+	p.Start(r.w.Now(), q)
+	for p.Busy() {
+		if at := p.Next(); at > r.w.Now() {
+			r.run(at - r.w.Now())
+		}
+		c := r.do(r.id, bus, p.Poll(r.w.Now())...)
+		p.Completed(r.w.Now(), c.Msg, c.Err)
+	}
+	return p.Err()
+}
+
+func (r *mciRig) read(module int, page, offset uint8, n int) []byte {
+	r.t.Helper()
+	b := make([]byte, n)
+	if err := r.request(module, cmis.Request{Page: page, Offset: offset, Data: b}); err != nil {
+		r.t.Fatalf("read %02xh %d: %v", page, offset, err)
+	}
+	return b
+}
+
+func (r *mciRig) write(module int, page, offset uint8, b ...byte) {
+	r.t.Helper()
+	if err := r.request(module, cmis.Request{Write: true, Page: page, Offset: offset, Data: b}); err != nil {
+		r.t.Fatalf("write %02xh %d: %v", page, offset, err)
+	}
+}
+
+// up brings a module to ModuleReady.
+func (r *mciRig) up(module int) {
+	r.t.Helper()
+	r.write(module, 0, cmis.ModuleControl, cmis.LowPwrAllowHW)
+	r.run(time.Second)
+	if s := cmis.ModuleStateOf(r.read(module, 0, cmis.StateByte, 1)[0]); s != cmis.ModuleReady {
+		r.t.Fatalf("module is in %v", s)
+	}
+}
+
+// Goal: a page that is not there reads back as such, for quick and for slow
+// controllers; one that is there has its bytes and checksums.
+func TestMCIPages(t *testing.T) {
+	for _, timing := range []MCITiming{DefaultMCITiming(), SlowMCITiming()} {
+		for _, mux := range []bool{false, true} {
+			r := newMCIRig(t, 2, mux, timing)
+			for page := range uint8(3) {
+				if err := cmis.CheckPage(page, r.read(1, page, 128, 128)); err != nil {
+					t.Error(err)
+				}
+			}
+			a, err := cmis.ParseAdvert(r.read(1, cmis.PageAdvertise, 128, 128))
+			if err != nil || !a.LaneSwitch || a.PageChange < timing.PageChange {
+				t.Errorf("%+v, %v", a, err)
+			}
+			for _, q := range []cmis.Request{{Page: 0x12, Offset: 128, Data: make([]byte, 1)}, {Bank: 1, Page: 0x10, Offset: 128, Data: make([]byte, 1)}} {
+				if err := r.request(1, q); !errors.Is(err, cmis.ErrNoPage) {
+					t.Errorf("bank %d page %02xh: %v", q.Bank, q.Page, err)
+				}
+			}
+			if got := cmis.Text(r.read(1, 0, 166, 16)); got != r.w.Personality(r.id, 0, 1).Serial() {
+				t.Errorf("serial %q", got)
+			}
+			if r.ports[1].Holdoffs == 0 {
+				t.Error("a page change was never waited for")
+			}
+		}
+	}
+}
+
+// Goal: the module refuses what modules refuse.
+func TestMCIRefusals(t *testing.T) {
+	r := newMCIRig(t, 1, false, MCITiming{})
+	bus := r.hw.Bundles[0].Modules[0].MCI
+	long := append([]byte{130}, make([]byte, 9)...)
+	if c := r.do(r.id, bus, hal.Msg{Addr: hal.MCIAddr, W: long}); !errors.Is(c.Err, hal.ErrByteNACK) {
+		t.Errorf("nine bytes at once: %v", c.Err)
+	}
+	r.must(r.id, bus, hal.Msg{Addr: hal.MCIAddr, W: []byte{cmis.BankSelect, 0, cmis.PageCodesA}})
+	if c := r.do(r.id, bus, hal.Msg{Addr: hal.MCIAddr, W: []byte{0}, R: make([]byte, 1)}); !errors.Is(c.Err, hal.ErrAddressNACK) {
+		t.Errorf("held off, yet: %v", c.Err)
+	}
+	r.ports[0].Forget()
+	for _, tc := range []struct {
+		trigger byte
+		want    cmis.Answer
+	}{
+		{0x83, cmis.AnswerBadValue}, {0x30, cmis.AnswerBadValue}, {0xC0, cmis.AnswerBadValue}, {0x80, cmis.AnswerLowPower},
+	} {
+		r.write(0, 0, cmis.Trigger, tc.trigger)
+		if s, err := cmis.ParseStatus(r.read(0, 0, cmis.Trigger, cmis.StatusBytes)); err != nil || s.Answer != tc.want || s.InForce != 0 {
+			t.Errorf("trigger %02x: %+v, %v", tc.trigger, s, err)
+		}
+	}
+	r.up(0)
+	r.write(0, 0, cmis.Trigger, 0xB0)
+	if s, _ := cmis.ParseStatus(r.read(0, 0, cmis.Trigger, cmis.StatusBytes)); s.Answer != cmis.AnswerNotStaged {
+		t.Errorf("without codes: %+v", s)
+	}
+	r.write(0, cmis.PageCodesA, 128, 0xFF, 0xFF)
+	r.write(0, cmis.PageOCS, cmis.Apply, 1)
+	if a := cmis.Answer(r.read(0, cmis.PageOCS, cmis.ApplyAnswer, 1)[0]); a != cmis.AnswerBadValue {
+		t.Errorf("10 V on a heater: %v", a)
+	}
+	if r.w.Limits(r.id).Volt != 0 {
+		t.Error("heater was driven")
+	}
+	var four [cmis.Lanes]byte
+	r.write(0, cmis.PageLaneSwitch, cmis.EnableRedirection, 1)
+	r.write(0, cmis.PageLaneSwitch, cmis.Redirection, four[:]...)
+	r.write(0, cmis.PageLaneSwitch, cmis.CommitRedirection, 1)
+	if b := r.read(0, cmis.PageLaneSwitch, cmis.RedirectionResult, 1)[0]; b != cmis.RedirectionRejected {
+		t.Errorf("no permutation: result %d", b)
+	}
+}
+
+// Goal: lanes are redirected by page 1Dh.
+func TestMCIRedirection(t *testing.T) {
+	r := newMCIRig(t, 1, true, MCITiming{})
+	r.up(0)
+	to := [cmis.Lanes]uint8{4, 5, 6, 7, 0, 1, 2, 3}
+	requests, err := cmis.RedirectionRequests(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, q := range requests {
+		if i == 3 {
+			r.run(time.Millisecond)
+		}
+		if err := r.request(0, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for lane := range to {
+		if requests[3].Data[lane] != cmis.RedirectionSuccess || requests[4].Data[lane] != to[lane] {
+			t.Errorf("lane %d: result %d, committed %d", lane, requests[3].Data[lane], requests[4].Data[lane])
+		}
+	}
+}
+
+// Goal: commands run through hold-offs of the whole interface, with either
+// reading of the check code, and their failures have names.
+func TestMCICommands(t *testing.T) {
+	for _, reading := range []cmis.CheckReading{cmis.OnesComplement, cmis.TwosComplement} {
+		r := newMCIRig(t, 1, false, MCITiming{})
+		c := cmis.CDB{Reading: reading, Patience: 160 * time.Millisecond}
+		run := func(id uint16, payload []byte) ([]byte, error) {
+			if err := c.Start(id, payload); err != nil {
+				t.Fatal(err)
+			}
+			for c.Busy() {
+				if d := c.Due() - r.w.Now(); d > 0 {
+					r.run(d)
+				}
+				err := r.request(0, c.Next())
+				c.Done(r.w.Now(), err)
+			}
+			return c.Result()
+		}
+		reply, err := run(cmis.CommandFeatures, nil)
+		if err != nil || len(reply) != 36 || reply[35] != 30 {
+			t.Errorf("features: % x, %v", reply, err)
+		}
+		if reply, err := run(cmis.CommandQueryStatus, []byte{0, 0}); err != nil || len(reply) != 3 {
+			t.Errorf("status: % x, %v", reply, err)
+		}
+		if _, err := run(0x1234, nil); !errors.Is(err, cmis.ErrCDBFailed) {
+			t.Errorf("unknown command: %v", err)
+		}
+	}
+}
+
+// Goal: flags have one reader, which counts every raise between two looks, with
+// its times; the rest of the world gets ErrLatched.
+// Method: an alarm that comes and goes six times between two rounds.
+func TestMCIFlags(t *testing.T) {
+	r := newMCIRig(t, 1, false, MCITiming{})
+	f := cmis.NewFlags(r.ports[0])
+	if err := r.request(0, cmis.Request{Offset: cmis.ModuleFlags, Data: make([]byte, 1)}); !errors.Is(err, cmis.ErrLatched) {
+		t.Errorf("a second reader: %v", err)
+	}
+	round := func() {
+		for _, q := range f.Requests(true) {
+			if err := r.request(0, q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Taken(r.w.Now())
+	}
+	a, b := f.Subscribe(), f.Subscribe()
+	round()
+	a.Take(nil)
+	for range 6 {
+		r.w.SetAmbient(r.id, 90_000)
+		r.run(time.Millisecond)
+		r.w.SetAmbient(r.id, 30_000)
+		r.run(time.Millisecond)
+	}
+	round()
+	set := r.w.Now()
+	if s := f.State(1, 0); s.Count != 6 || !s.Exact || !s.Raised || s.SetAt != set {
+		t.Errorf("after six alarms: %+v at %v", s, set)
+	}
+	r.w.SetAmbient(r.id, 90_000)
+	round()
+	round() // it stands: nothing new
+	r.w.SetAmbient(r.id, 30_000)
+	round()
+	round()
+	if s := f.State(1, 0); s.Count != 7 || s.Raised || s.ClearAt != r.w.Now() {
+		t.Errorf("after the seventh: %+v at %v", s, r.w.Now())
+	}
+	for name, sub := range map[string]*cmis.Subscription{"early": a, "late": b} { // any order: independent
+		n := uint32(0)
+		for _, x := range sub.Take(nil) {
+			if x.Byte == 1 && x.Bit == 0 {
+				n += x.Raises
+			}
+		}
+		if n != 7 {
+			t.Errorf("%s subscriber saw %d raises", name, n)
+		}
+	}
+}
+
+// dump reads the linear image of a module.
+func (r *mciRig) dump(module int) []byte {
+	r.t.Helper()
+	d := cmis.NewDump(1, cmis.NewFlags(r.ports[module]))
+	for {
+		if over, err := d.Over(); over {
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			return d.Image.Bytes()
+		}
+		err := r.request(module, d.Next())
+		d.Done(r.w.Now(), err)
+	}
+}
+
+// Goal: the linear image has each page where public tools look for it.
+// Method: lengths, places and checksums; pages that are not there are zero.
+func TestMCIDump(t *testing.T) {
+	r := newMCIRig(t, 2, true, MCITiming{})
+	r.up(1)
+	image := r.dump(1)
+	if want := (cmis.PageService + 2) * 128; len(image) != want {
+		t.Fatalf("%d bytes, want %d", len(image), want)
+	}
+	for page := range uint8(cmis.PageService + 1) {
+		p, err := cmis.PageOf(image, 0, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmis.CheckPage(page, p); err != nil {
+			t.Error(err)
+		}
+		there := r.w.boards[r.id].bundles[0].modules[1].mci.pages[page] != nil
+		empty := true
+		for _, v := range p {
+			empty = empty && v == 0
+		}
+		if !there && !empty {
+			t.Errorf("page %02xh is not implemented, but not zero", page)
+		}
+	}
+}
