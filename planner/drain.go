@@ -58,6 +58,8 @@ func (p *Planner) drainNode(client string, q *proto.OpRequest, n *nodeView, r *p
 		return refuse(proto.Duplicate, "a node in service", "node %d is drained already", n.id)
 	case !n.online || n.session == 0 || n.report == nil:
 		return refuse(proto.NotFound, "a node whose agent is online", "the agent of node %d is offline", n.id)
+	case slices.ContainsFunc(p.drains, func(d draining) bool { return d.client == client && d.corr == q.Corr }):
+		return true // asked again: the answer is under way
 	case n.leaving:
 		return refuse(proto.Busy, "", "node %d is being drained", n.id)
 	case p.state == fenced || p.state == raising || p.state == gathering:

@@ -21,6 +21,9 @@ const usage = `ocsctl asks the planner of a fabric, and prepares its input.
   ring list             every ring: members, state, links confirmed by light
   ring show RING        one ring
   why NODE[/BUNDLE]     what led to the state of a node or bundle, and what holds now
+  drain|undrain NODE    take a node out of its ring, or let it in again; -dry-run
+  switch REQUEST NODE SIDE [PEER|loopback]
+                        lockout, forced, manual or clear: hold or move a side
   watch                 events, births and deaths as they happen
   fabric new            write a fabric description with the default wiring
   version               print the version
@@ -35,7 +38,7 @@ ocsctl COMMAND -h explains one. Exit: 0 done, 1 failed, 2 wrong usage.
 type command func(ctx context.Context, args []string, out io.Writer) error
 
 var nouns = map[string]command{
-	"node": node, "ring": ring, "why": why, "watch": watch, "fabric": fabricNoun,
+	"node": node, "ring": ring, "why": why, "watch": watch, "drain": drain, "undrain": undrain, "switch": switchSide, "fabric": fabricNoun,
 	"version": func(_ context.Context, _ []string, out io.Writer) error {
 		_, err := fmt.Fprintln(out, version)
 		return err

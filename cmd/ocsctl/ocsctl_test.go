@@ -46,6 +46,14 @@ func TestWrongUsage(t *testing.T) {
 		{"why 1/x", "bundle"},
 		{"why 1/16", "bundle"},
 		{"watch all", "watch"},
+		{"drain", "node"},
+		{"undrain x", "node"},
+		{"switch", "switch"},
+		{"switch force 1 left", "request"},
+		{"switch lockout 1 middle", "side"},
+		{"switch lockout 1 left 3", "peer"},
+		{"switch forced 1 left", "peer"},
+		{"switch manual 1 left loopback", "peer"},
 		{"fabric", "fabric"},
 		{"fabric new -k 5", "k"},
 		{"fabric new -nodes x", ""},
@@ -74,7 +82,7 @@ func TestWrongUsage(t *testing.T) {
 			t.Errorf("%q: no limit in %q", c.args, out)
 		}
 	}
-	for _, args := range []string{"-h", "ring -h", "node -h", "why -h", "watch -h", "fabric -h"} {
+	for _, args := range []string{"-h", "ring -h", "node -h", "why -h", "watch -h", "drain -h", "undrain -h", "switch -h", "fabric -h"} {
 		if code, out, _ := ctl(t, strings.Fields(args)...); code != 0 || !strings.Contains(out, "ocsctl") {
 			t.Errorf("%q: exit %d, %q", args, code, out)
 		}
@@ -171,6 +179,18 @@ func TestAgainstARunningFabric(t *testing.T) {
 		{"node show 4 -json", `"limit":"0 to 3"`, 1},
 		{"why 1", "placement", 0},
 		{"why 1/0 -json", `"rule":"bundle"`, 0},
+		{"drain 1 -dry-run -json -fabric lab", `"dry_run":true,"done":false,"rings":[1],"jobs":1,`, 0},
+		{"switch forced 0 right 3 -fabric lab", "", 1},
+		{"switch forced 0 right 2 -dry-run -fabric lab", "would touch 1 jobs", 0},
+		{"switch lockout 0 right -fabric lab", "done", 0},
+		{"switch manual 0 right 2 -json -fabric lab", `"code":"conflict","field":"request"`, 1},
+		{"switch clear 0 right -json -fabric lab", `"done":true`, 0},
+		{"undrain 1 -json -fabric lab", `"code":"invalid","field":"node","limit":"a drained node"`, 1},
+		{"drain 1 -fabric lab", "node 1 is drained: 1 rings [1]", 0},
+		{"node show 1 -fabric lab", "drained", 0},
+		{"why 1", "1 rings and 4 links touched", 0},
+		{"undrain 1 -dry-run -fabric lab", "would be undrained", 0},
+		{"undrain 1 -fabric lab", "undrained", 0},
 		{"ring list -json -fabric other -timeout 1s", "no planner answered on fabric other", 1},
 	} {
 		code, out, errs := ctl(t, append(strings.Fields(c.args), "-broker", broker)...)

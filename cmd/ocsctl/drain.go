@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"ringlight/proto"
+)
+
+type costJSON struct {
+	Node     proto.NodeID   `json:"node"`
+	Verb     string         `json:"verb"`
+	DryRun   bool           `json:"dry_run"`
+	Done     bool           `json:"done"`
+	Rings    []proto.RingID `json:"rings"`
+	Jobs     uint32         `json:"jobs"`
+	Links    uint32         `json:"links"`
+	FewerGPU uint32         `json:"gpus_total_fewer"`
+	DarkUS   uint64         `json:"dark_us"` // estimate, of the ring that is dark longest
+	Joins    []proto.NodeID `json:"joins"`
+	Stages   uint32         `json:"stages"`
+}
+
+func costOf(id proto.NodeID, verb string, dry bool, c *proto.Cost) costJSON {
+	j := costJSON{Node: id, Verb: verb, DryRun: dry, Done: !dry, Rings: []proto.RingID{}, Joins: []proto.NodeID{}}
+	if c != nil {
+		j.Rings, j.Jobs, j.Links, j.FewerGPU, j.DarkUS, j.Stages = append(j.Rings, c.Rings...), c.Jobs, c.Links, c.GPUs, c.DarkMicros, c.Stages
+		j.Joins = append(j.Joins, c.Joins...)
+	}
+	return j
+}
+
+func printCost(out io.Writer, j *costJSON) error {
+	did := j.Verb + "ed"
+	switch {
+	case j.DryRun:
+		did = "would be " + did
+	default:
+		did = "is " + did
+	}
+	joins := "no spare steps in"
+	if len(j.Joins) > 0 {
+		joins = "nodes " + spans(j.Joins) + " join"
+	}
+	_, err := fmt.Fprintf(out, "node %d %s: %d rings %v and %d jobs touched, %d links, %d GPUs fewer in rings, %s, dark for about %d us\n",
+		j.Node, did, len(j.Rings), j.Rings, j.Jobs, j.Links, j.FewerGPU, joins, j.DarkUS)
+	return err
+}
+
+const drainHelp = `ocsctl drain|undrain NODE [-dry-run] [flags]
+
+drain forms the node's ring without it, a spare in its place where one
+reaches; when every link of the ring has light the node is taken out, all its
+bundles in loopback. It stops, and exits 1, when the ring gets no light; the
+node then stays in service as a spare. undrain lets the node in again after
+its own loopback has shown light on every bundle.
+-dry-run answers what would be touched and changes nothing.
+
+  ocsctl drain 17 -dry-run
+  ocsctl drain 17
+`
+
+func drain(ctx context.Context, args []string, out io.Writer) error {
+	return takeOut(ctx, args, out, "drain", proto.NounDrain)
+}
+
+func undrain(ctx context.Context, args []string, out io.Writer) error {
+	return takeOut(ctx, args, out, "undrain", proto.NounUndrain)
+}
+
+func takeOut(ctx context.Context, args []string, out io.Writer, verb string, noun proto.Noun) error {
+	var c clientFlags
+	fs := flag.NewFlagSet(verb, flag.ContinueOnError)
+	c.register(fs)
+	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
+	words, err := parse(fs, args)
+	if err != nil {
+		return help(out, fs, err, drainHelp)
+	}
+	if len(words) != 1 {
+		return wrongUsage("node", "one NODE", "%q", strings.Join(words, " "))
+	}
+	id, err := nodeNumber(words[0])
+	if err != nil {
+		return err
+	}
+	r, err := c.one(ctx, proto.OpRequest{Noun: noun, Node: id, Bundle: -1, DryRun: *dry})
+	var refused *proto.Error
+	if errors.As(err, &refused) && refused.Code == proto.Duplicate {
+		r, err = &proto.OpReply{}, nil // asked again after a lost answer, or done long ago
+	}
+	if err != nil {
+		return err
+	}
+	j := costOf(id, verb, *dry, r.Cost)
+	if c.json {
+		return printJSON(out, j)
+	}
+	return printCost(out, &j)
+}
+
+func nodeNumber(s string) (proto.NodeID, error) {
+	id, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		return 0, wrongUsage("node", "an integer from 0", "%q", s)
+	}
+	return proto.NodeID(id), nil
+}
+
+const switchHelp = `ocsctl switch lockout|forced|manual|clear NODE left|right [PEER|loopback] [-dry-run] [flags]
+
+Holds or moves one side of a node. In their order (ITU-T G.808.1):
+  lockout  the side goes to its planned candidate and no loss moves it
+  forced   ... to the candidate that leads to PEER, or into loopback; stays
+           there with light or without
+           (signal fail and signal degrade come here)
+  manual   to PEER while the side works; over with the next loss, or when
+           nobody answers there
+  clear    ends the request in force; the side follows its plan again
+A lower request than the one in force is refused. A node that leaves service
+forgets its requests.
+
+  ocsctl switch forced 17 right 19
+  ocsctl switch clear 17 right
+`
+
+var requestNames = map[string]proto.Request{"lockout": proto.Lockout, "forced": proto.ForcedSwitch, "manual": proto.ManualSwitch, "clear": proto.NoRequest}
+
+func switchSide(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	fs := flag.NewFlagSet("switch", flag.ContinueOnError)
+	c.register(fs)
+	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
+	words, err := parse(fs, args)
+	if err != nil {
+		return help(out, fs, err, switchHelp)
+	}
+	q, err := requestOf(words)
+	if err != nil {
+		return err
+	}
+	q.DryRun = *dry
+	r, err := c.one(ctx, q)
+	var refused *proto.Error
+	if errors.As(err, &refused) && refused.Code == proto.Duplicate {
+		r, err = &proto.OpReply{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	j := costOf(q.Node, words[0], *dry, r.Cost)
+	switch {
+	case c.json:
+		return printJSON(out, j)
+	case *dry:
+		_, err = fmt.Fprintf(out, "%s of the %s side of node %d would touch %d jobs and %d links, dark for about %d us\n", words[0], q.Side, q.Node, j.Jobs, j.Links, j.DarkUS)
+	default:
+		_, err = fmt.Fprintf(out, "%s of the %s side of node %d: done\n", words[0], q.Side, q.Node)
+	}
+	return err
+}
+
+// requestOf reads the words of a switch command.
+func requestOf(words []string) (proto.OpRequest, error) {
+	q := proto.OpRequest{Noun: proto.NounRequest, Bundle: -1}
+	if len(words) < 3 || len(words) > 4 {
+		return q, wrongUsage("switch", "lockout|forced|manual|clear NODE left|right [PEER|loopback]", "%q", strings.Join(words, " "))
+	}
+	var known bool
+	if q.Request, known = requestNames[words[0]]; !known {
+		return q, wrongUsage("request", "lockout, forced, manual or clear", "%q", words[0])
+	}
+	var err error
+	if q.Node, err = nodeNumber(words[1]); err != nil {
+		return q, err
+	}
+	switch words[2] {
+	case "left":
+	case "right":
+		q.Side = proto.Right
+	default:
+		return q, wrongUsage("side", "left or right", "%q", words[2])
+	}
+	named := q.Request == proto.ForcedSwitch || q.Request == proto.ManualSwitch
+	if named != (len(words) == 4) {
+		return q, wrongUsage("peer", "a node for forced and manual, or loopback for forced; none for lockout and clear", "%q", strings.Join(words[3:], " "))
+	}
+	if !named || words[3] == "loopback" && q.Request == proto.ForcedSwitch {
+		return q, nil
+	}
+	id, err := strconv.ParseUint(words[3], 10, 32)
+	if err != nil {
+		return q, wrongUsage("peer", "an integer from 0", "%q", words[3])
+	}
+	peer := proto.NodeID(id)
+	q.Peer = &peer
+	return q, nil
+}
