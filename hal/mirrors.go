@@ -70,10 +70,10 @@ const (
 	// is at rest, 70 V: with V1 = bias + d and V2 = bias - d the torque, which
 	// goes with V1^2 - V2^2, is 4 bias d.
 	MirrorBias = 5734
-	// MirrorMaxDrive is the largest d, 50 V. The guard of the driver clamps
-	// here: statically it stays under 80 % of the travel, beyond which a mirror
-	// is pulled in.
-	MirrorMaxDrive = 4096
+	// MirrorMaxDrive is the largest d, 48 V. The guard of the driver clamps
+	// here: with the overshoot of a step that ends there it stays under 80 % of
+	// the travel, beyond which a mirror is pulled in.
+	MirrorMaxDrive = 3968
 	// A monitor's full scale, the tap's own ratio allowed for.
 	MonitorFullScaleMilliDBm = 6000
 )

@@ -205,6 +205,9 @@ func (w *World) spi(b *board, id hal.BusID, msg *hal.Msg) {
 	if !b.powered {
 		return
 	}
+	if b.mems != nil {
+		b.mems.spi(int64(w.now), id, msg)
+	}
 	for _, s := range b.lay.selects[id] {
 		if s.cs != msg.Addr {
 			continue

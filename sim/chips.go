@@ -30,6 +30,11 @@ func (w *World) listen(b *board, id hal.BusID, c *chip, in []byte, more bool) in
 		return b.bundles[c.bundle].modules[c.module].guard.write(now, in)
 	case chipLanes:
 		return b.bundles[c.bundle].modules[c.module].lanes.write(now, in)
+	case chipMonitor:
+		return b.mems.chips[c.latch].adc.write(now, in)
+	case chipMirrorTemp:
+		b.mems.temp.write(in)
+		return len(in)
 	}
 	s := w.slow(b, c)
 	switch c.kind {
@@ -73,6 +78,12 @@ func (w *World) say(b *board, id hal.BusID, c *chip, r []byte, after bool) {
 			a = &m.lanes
 		}
 		w.converted(b, c, a, r, after)
+		return
+	case chipMonitor:
+		b.mems.say(int64(w.now), c.latch, b.carrier(), r, after)
+		return
+	case chipMirrorTemp:
+		b.mems.temp.read(r, b.carrier())
 		return
 	}
 	s := w.slow(b, c)
@@ -177,7 +188,7 @@ func (s *slowChips) reset() {
 	pages := s.eeprom.pages
 	*s = slowChips{}
 	s.eeprom.pages = pages
-	s.temp.reg = [4]uint16{tmp102.RegConfig: tmp102.ResetConfig, tmp102.RegLow: tmp102.ResetLow, tmp102.RegHigh: tmp102.ResetHigh}
+	s.temp.reset()
 	s.rail.reg[ina219.RegConfig] = ina219.ResetConfig
 	s.enable.reg = [tca9534.NumRegs]byte{tca9534.RegOutput: tca9534.ResetOutput, tca9534.RegConfig: tca9534.ResetConfig}
 }
@@ -186,6 +197,10 @@ func (s *slowChips) reset() {
 type tempChip struct {
 	reg [4]uint16
 	at  byte
+}
+
+func (t *tempChip) reset() {
+	*t = tempChip{reg: [4]uint16{tmp102.RegConfig: tmp102.ResetConfig, tmp102.RegLow: tmp102.ResetLow, tmp102.RegHigh: tmp102.ResetHigh}}
 }
 
 func (t *tempChip) write(in []byte) {

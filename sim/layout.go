@@ -18,6 +18,8 @@ const (
 	chipRail
 	chipEnable
 	chipMCI
+	chipMonitor    // of ports of a MEMS board; latch is which
+	chipMirrorTemp // on its carrier
 )
 
 // chip is one address on an I2C bus.
@@ -50,7 +52,7 @@ type layout struct {
 // sameBoard reports whether two boards are the same data, by where it lies.
 func sameBoard(a, b *hal.Board) bool {
 	same := func(x, y int, eq func() bool) bool { return x == y && (x == 0 || eq()) }
-	return same(len(a.Bundles), len(b.Bundles), func() bool { return &a.Bundles[0] == &b.Bundles[0] }) &&
+	return a.Mirrors == b.Mirrors && same(len(a.Bundles), len(b.Bundles), func() bool { return &a.Bundles[0] == &b.Bundles[0] }) &&
 		same(len(a.Buses), len(b.Buses), func() bool { return &a.Buses[0] == &b.Buses[0] }) &&
 		same(len(a.Lines), len(b.Lines), func() bool { return &a.Lines[0] == &b.Lines[0] }) &&
 		same(len(a.Latches), len(b.Latches), func() bool { return &a.Latches[0] == &b.Latches[0] })
@@ -75,6 +77,11 @@ func (w *World) layoutOf(hw *hal.Board) (*layout, error) {
 	for i := range hw.Bundles {
 		if err := l.addBundle(i); err != nil {
 			return nil, fmt.Errorf("bundle %d: %w", i, err)
+		}
+	}
+	if hw.Mirrors != nil {
+		if err := l.addMirrors(hw.Mirrors); err != nil {
+			return nil, err
 		}
 	}
 	w.layouts = append(w.layouts, l)

@@ -106,6 +106,9 @@ func (w *World) clear(b *board) {
 	for i := range b.latches {
 		b.latches[i].reset()
 	}
+	if b.mems != nil {
+		b.mems.clear(int64(w.now))
+	}
 	for i := range b.bundles {
 		bu := &b.bundles[i]
 		bu.nets = [2]bool{}

@@ -38,6 +38,7 @@ type board struct {
 	bundles      []bundle
 	gone         []chipFault
 	limits       LimitRecord
+	mems         *mems // of a MEMS board
 }
 
 type bundle struct {
@@ -92,6 +93,11 @@ func (w *World) AddBoard(cfg BoardConfig) (BoardID, error) {
 	b.buses = make([]bus, len(b.hw.Buses))
 	b.latches = make([]latch, len(b.hw.Latches))
 	b.bundles = make([]bundle, len(b.hw.Bundles))
+	if b.hw.Mirrors != nil {
+		if b.mems, err = newMems(&b.hw, derive(cfg.Seed, seedMirror)); err != nil {
+			return 0, err
+		}
+	}
 	for i := range b.bundles {
 		bu := &b.bundles[i]
 		n := len(b.hw.Bundles[i].Modules)
