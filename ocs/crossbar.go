@@ -1,0 +1,349 @@
+package ocs
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ad5535b"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/tmp102"
+	"ringlight/proto"
+)
+
+// CrossbarConfig is what a Crossbar is told at birth.
+type CrossbarConfig struct {
+	Board   *hal.Board // a MEMS board
+	Factory *Factory
+	Startup Startup
+	Saved   []SavedCircuit // for StartKeep and StartRestore
+	// MilliTHz is the optical frequency that the light has; 0: 193,100.
+	MilliTHz int32
+}
+
+const defaultMilliTHz = 193_100
+
+// Crossbar is a board of two mirror arrays: any port of side A to any of side
+// B. It is a machine like a Transceiver: Start, Apply and the like change what
+// it wants, Poll takes completions and puts out bus work.
+//
+// The DACs have nothing to read back. What was written is kept as a shadow, and
+// only the loss between the two monitors of a circuit proves it.
+type Crossbar struct {
+	cfg   CrossbarConfig
+	hw    *hal.Mirrors
+	ports int
+	state CrossbarState
+	life  uint16
+	err   error
+
+	mirrors  [hal.NumSides][]crossMirror
+	circuits []*circuit // by port of A, nil = none
+	ownerB   []int      // port of A in circuit with a port of B, -1 = none
+	blocked  [hal.NumSides][]proto.Override
+	watches  [hal.NumSides][]watch
+	chips    []crossChip
+
+	milliCelsius int32
+	until        time.Duration // of Settling
+	waiting      int           // operations under way
+	tries        []uint8       // of the operations under way, by index
+	health       bool          // a look at everything is wanted
+	looking      bool          // and under way
+	ready        bool          // the first one is over
+	longMove     bool          // a mirror of this round goes far
+	busErrors    uint32
+	limitErrors  uint32
+
+	pending []BusOp
+	events  []CrossEvent
+}
+
+// crossMirror is where one mirror is and should be.
+type crossMirror struct {
+	shadow, target [2]int16
+	aimed          bool // target is somebody's wish
+	known          bool // shadow is what the electrodes have
+	moved          bool // in this round
+	err            error
+}
+
+// crossChip is one ADS7138 of monitors.
+type crossChip struct {
+	bus   hal.BusID
+	addr  uint16
+	side  int
+	port  [ads7138.Channels]int // -1: none
+	power [ads7138.Channels]proto.MilliDBm
+	read  bool // in this look
+	err   error
+}
+
+// Tasks of a crossbar's tokens.
+const (
+	crossScan task = iota + 0x80
+	crossWrite
+	crossLook
+	crossTemp
+)
+
+// NewCrossbar makes a Crossbar; it does nothing before Start.
+func NewCrossbar(cfg CrossbarConfig) (*Crossbar, error) {
+	hw := cfg.Board.Mirrors
+	if hw == nil {
+		return nil, fmt.Errorf("ocs: board has no mirrors: %w", ErrNoSuchPath)
+	}
+	if err := cfg.Factory.check(hw.Ports); err != nil {
+		return nil, err
+	}
+	if cfg.MilliTHz == 0 {
+		cfg.MilliTHz = defaultMilliTHz
+	}
+	for i, s := range cfg.Saved {
+		if int(s.Pair.A) >= hw.Ports || int(s.Pair.B) >= hw.Ports {
+			return nil, fmt.Errorf("ocs: saved circuit %d: %v: %w", i, s.Pair, hal.ErrOutOfRange)
+		}
+		if slices.ContainsFunc(cfg.Saved[:i], func(o SavedCircuit) bool { return o.Pair.A == s.Pair.A || o.Pair.B == s.Pair.B }) {
+			return nil, fmt.Errorf("ocs: saved circuit %d: %v: %w", i, s.Pair, ErrPortTwice)
+		}
+	}
+	x := &Crossbar{cfg: cfg, hw: hw, ports: hw.Ports}
+	x.circuits = make([]*circuit, x.ports)
+	x.ownerB = make([]int, x.ports)
+	for side := range x.mirrors {
+		x.mirrors[side] = make([]crossMirror, x.ports)
+		x.blocked[side] = make([]proto.Override, x.ports)
+		x.watches[side] = make([]watch, x.ports)
+		for port, m := range hw.Monitors[side] {
+			x.monitor(side, port, m)
+		}
+	}
+	return x, nil
+}
+
+// monitor notes which chip watches a port.
+func (x *Crossbar) monitor(side, port int, m hal.Monitor) {
+	i := slices.IndexFunc(x.chips, func(c crossChip) bool { return c.bus == m.Bus && c.addr == m.Addr })
+	if i < 0 {
+		i = len(x.chips)
+		x.chips = append(x.chips, crossChip{bus: m.Bus, addr: m.Addr, side: side, port: [ads7138.Channels]int{-1, -1, -1, -1, -1, -1, -1, -1}})
+	}
+	x.chips[i].port[m.Channel] = port
+}
+
+// Start makes the monitors scan, looks, and takes up the circuits as Startup
+// says. It may be called again, after a fault; Saved counts each time.
+func (x *Crossbar) Start(now time.Duration) {
+	x.become(CrossStarting)
+	x.life++
+	x.err = nil
+	x.pending = x.pending[:0]
+	for a := range x.circuits {
+		x.circuits[a], x.ownerB[a] = nil, -1
+	}
+	for side := range x.mirrors {
+		for p := range x.mirrors[side] {
+			// Without a word from before, a mirror may stand anywhere, and is
+			// best left there.
+			x.mirrors[side][p] = crossMirror{}
+		}
+	}
+	x.expect(len(x.chips))
+	for i := range x.chips {
+		c := &x.chips[i]
+		c.err = nil
+		x.put(c.bus, &hal.Op{Token: x.token(crossScan, i), Class: hal.ClassSafety, Msgs: monitorScan(c.addr)})
+	}
+}
+
+func (x *Crossbar) token(k task, i int) uint64 {
+	return uint64(x.life)<<lifeShift | uint64(k)<<taskShift | uint64(i)
+}
+
+func (x *Crossbar) put(bus hal.BusID, op *hal.Op) {
+	x.pending = append(x.pending, BusOp{Bus: bus, Op: op})
+}
+
+// expect begins a batch of operations with indexes under n.
+func (x *Crossbar) expect(n int) {
+	x.waiting = n
+	x.tries = slices.Grow(x.tries[:0], n)[:n]
+	clear(x.tries)
+}
+
+// monitorOversample averages 16 conversions: all eight channels in 128 us.
+const monitorOversample = 4
+
+// monitorScan is scanMessages with averages.
+func monitorScan(addr uint16) []hal.Msg {
+	msgs := scanMessages(addr, nil)
+	over := hal.Msg{Addr: addr, W: ads7138.AppendWrite(nil, ads7138.RegOversample, monitorOversample)}
+	return slices.Insert(msgs, len(msgs)-1, over)
+}
+
+// Poll takes completions and puts out bus work. It returns when it wants to be
+// called again, at the latest.
+func (x *Crossbar) Poll(now time.Duration, done []*hal.Completion, out []BusOp) ([]BusOp, time.Duration) {
+	for _, c := range done {
+		x.completed(now, c)
+	}
+	if x.state == CrossSettling && now >= x.until {
+		x.settled()
+	}
+	if x.state == CrossResting {
+		x.begin()
+	}
+	if len(x.pending) > 0 {
+		out = append(out, x.pending...)
+		x.pending = x.pending[:0]
+	}
+	if x.state == CrossSettling {
+		return out, x.until
+	}
+	return out, Never
+}
+
+func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
+	token := c.Op.Token & (1<<tokenBits - 1)
+	if uint16(token>>lifeShift) != x.life {
+		return
+	}
+	k, i := task(token>>taskShift), int(uint32(token)&(1<<taskShift-1))
+	if c.Err != nil {
+		x.busErrors++
+		if x.tries[i]++; x.tries[i] < maxTries {
+			x.put(c.Bus, c.Op)
+			return
+		}
+	}
+	switch k {
+	case crossScan:
+		x.chips[i].err = c.Err
+	case crossWrite:
+		if c.Err != nil {
+			x.notWritten(now, c.Bus, c.Err)
+		}
+	case crossLook:
+		x.chips[i].take(c)
+	case crossTemp:
+		if c.Err == nil {
+			x.milliCelsius = tmp102.Millicelsius(c.Op.Msgs[0].R)
+		}
+	}
+	if x.waiting--; x.waiting > 0 {
+		return
+	}
+	switch x.state {
+	case CrossStarting:
+		if !slices.ContainsFunc(x.chips, func(c crossChip) bool { return c.err == nil }) {
+			x.err = x.chips[0].err
+			x.become(CrossFaulted)
+			x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now, Err: x.err})
+			return
+		}
+		x.adopt(now)
+		x.health = true
+		x.look()
+	case CrossMoving:
+		x.become(CrossSettling)
+		x.until = now + x.settleTime()
+		x.forgetMoves()
+	case CrossLooking:
+		x.looked(now)
+	}
+}
+
+// take works out the powers from a block of results.
+func (c *crossChip) take(done *hal.Completion) {
+	c.err = done.Err
+	if done.Err != nil {
+		return
+	}
+	for ch := range c.power {
+		c.power[ch] = monitorPower(ads7138.Code16(done.Op.Msgs[0].R, ch))
+	}
+}
+
+// HealthRound asks for a look at every monitor: drifted circuits are tuned
+// again, dark ones that have light now are tuned, thresholds are compared.
+func (x *Crossbar) HealthRound(time.Duration) { x.health = true }
+
+// TakeEvents appends what happened since the last call.
+func (x *Crossbar) TakeEvents(buf []CrossEvent) []CrossEvent {
+	buf = append(buf, x.events...)
+	x.events = x.events[:0]
+	return buf
+}
+
+// Status is how the board stands.
+func (x *Crossbar) Status() CrossbarStatus {
+	s := CrossbarStatus{State: x.state, Ports: x.ports, MilliCelsius: x.milliCelsius, BusErrors: x.busErrors, LimitErrors: x.limitErrors, Err: x.err}
+	s.Busy = x.state != CrossResting && x.state != CrossFaulted
+	for _, c := range x.circuits {
+		if c == nil {
+			continue
+		}
+		s.Circuits++
+		s.Busy = s.Busy || c.phase == circuitOpening || c.phase == circuitClimbing
+		if c.State == proto.Failed {
+			s.Failed++
+		}
+	}
+	return s
+}
+
+// Circuits appends all circuits in the order of their ports of side A.
+func (x *Crossbar) Circuits(buf []Circuit) []Circuit {
+	for _, c := range x.circuits {
+		if c != nil {
+			buf = append(buf, c.Circuit)
+		}
+	}
+	return buf
+}
+
+// Power is what a port's monitor last showed.
+func (x *Crossbar) Power(side, port int) (proto.MilliDBm, error) {
+	if side < 0 || side >= hal.NumSides || port < 0 || port >= x.ports {
+		return 0, fmt.Errorf("ocs: port %d of side %d: %w", port, side, hal.ErrOutOfRange)
+	}
+	m := x.hw.Monitors[side][port]
+	for i := range x.chips {
+		if c := &x.chips[i]; c.bus == m.Bus && c.addr == m.Addr {
+			return c.power[m.Channel], c.err
+		}
+	}
+	return 0, hal.ErrNoDevice
+}
+
+// Save appends what a later life needs to keep or restore the circuits.
+func (x *Crossbar) Save(buf []SavedCircuit) []SavedCircuit {
+	for _, c := range x.circuits {
+		if c != nil {
+			buf = append(buf, SavedCircuit{c.Pair, c.drive})
+		}
+	}
+	return buf
+}
+
+// guardDrive is below every command: whoever asks, no electrode goes where the
+// mirror would be pulled in. What it cut is counted.
+func (x *Crossbar) guardDrive(d int16) int16 {
+	if d > hal.MirrorMaxDrive || d < -hal.MirrorMaxDrive {
+		x.limitErrors++
+		return max(-hal.MirrorMaxDrive, min(d, hal.MirrorMaxDrive))
+	}
+	return d
+}
+
+// electrodes calls put with each electrode's DAC and frame for a drive.
+func (x *Crossbar) electrodes(side, port int, drive [2]int16, put func(dac int, frame []byte)) {
+	for i, d := range drive {
+		for pole, code := range [2]int16{hal.MirrorBias + d, hal.MirrorBias - d} {
+			at := int(x.hw.Arrays[side][port].Electrodes[2*i+pole])
+			var frame [ad5535b.FrameBytes]byte
+			put(at/hal.MirrorDACChannels, ad5535b.AppendWrite(frame[:0], at%hal.MirrorDACChannels, uint16(code)))
+		}
+	}
+}

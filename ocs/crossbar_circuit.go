@@ -1,0 +1,343 @@
+package ocs
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/proto"
+)
+
+// circuitPhase is what a circuit waits for.
+//
+//	opening --- within reach ---> held <---------- good ---------.
+//	   |  \                        ^ |                            |
+//	   |   `--- no light in ----.  | `-- drifted --> climbing ----+
+//	   |                        v  |                   ^          |
+//	   `--- off the mark ------>( unlit ) --- light ---'     out of moves:
+//	                                                        held, as Failed
+//
+// blocked is an operator's, and ends in opening.
+type circuitPhase uint8
+
+const (
+	circuitOpening  circuitPhase = iota // mirrors on their way to where the factory found the path
+	circuitClimbing                     // a hill-climb move under way
+	circuitHeld                         // nothing to do but to watch
+	circuitUnlit                        // no light comes in
+	circuitAdopting                     // found at start: is it there?
+	circuitBlocked                      // a port is forced off
+)
+
+type circuit struct {
+	Circuit
+	phase  circuitPhase
+	drive  [4]int16
+	asked  time.Duration
+	climb  climb
+	looked bool // in the look under way
+}
+
+func (c *circuit) asks() bool { return c.phase == circuitOpening || c.phase == circuitClimbing }
+
+// What a loss means. chosen, but the first: board.md and the switch-abstraction
+// objects call a path tuned within 0.5 dB of its target.
+const (
+	tunedWithin = 500    // milli-dB above the factory's
+	climbUntil  = 250    // and no further climbing under this: half of it is for drift
+	adoptWithin = 6000   // a saved circuit that is this near is the same circuit
+	leastInput  = -22000 // dBm x 1000: six codes; below, noise decides
+)
+
+func (x *Crossbar) mirrorsOf(c *circuit) (a, b *crossMirror) {
+	return &x.mirrors[hal.SideA][c.Pair.A], &x.mirrors[hal.SideB][c.Pair.B]
+}
+
+// aim sends both mirrors of a circuit to a drive.
+func (x *Crossbar) aim(c *circuit, drive [4]int16) {
+	for i := range drive {
+		drive[i] = x.guardDrive(drive[i])
+	}
+	a, b := x.mirrorsOf(c)
+	a.target, b.target = [2]int16(drive[:2]), [2]int16(drive[2:])
+	a.aimed, b.aimed, a.err, b.err = true, true, nil, nil
+	c.drive = drive
+}
+
+func (x *Crossbar) park(side, port int) {
+	m := &x.mirrors[side][port]
+	for i, d := range x.cfg.Factory.Park[side][port] {
+		m.target[i] = x.guardDrive(d)
+	}
+	m.aimed, m.err = true, nil
+}
+
+// Apply makes a change in one act. An error means that nothing of it was done;
+// it wraps a CircuitError for the first circuit that stands in the way.
+func (x *Crossbar) Apply(now time.Duration, ch Change) error {
+	switch x.state {
+	case CrossOff, CrossStarting:
+		return fmt.Errorf("ocs: crossbar: %w", ErrNotReady)
+	case CrossFaulted:
+		return fmt.Errorf("ocs: crossbar: %w: %w", ErrOutOfService, x.err)
+	}
+	if !x.ready {
+		return fmt.Errorf("ocs: crossbar: %w", ErrNotReady)
+	}
+	if err := x.check(ch); err != nil {
+		return fmt.Errorf("ocs: crossbar: %w", err)
+	}
+	for _, p := range ch.Remove {
+		x.remove(now, p)
+	}
+	if ch.Mode == ChangeOverwrite {
+		keep := make([]int, x.ports) // port of B + 1, by port of A
+		for _, p := range ch.Create {
+			keep[p.A] = int(p.B) + 1
+		}
+		for a, c := range x.circuits {
+			if c != nil && keep[a] != int(c.Pair.B)+1 {
+				x.remove(now, c.Pair)
+			}
+		}
+	}
+	// All that must go goes before anything comes.
+	for _, p := range ch.Create {
+		if c := x.circuits[p.A]; c != nil && c.Pair != p {
+			x.remove(now, c.Pair)
+		}
+		if a := x.ownerB[p.B]; a >= 0 && a != int(p.A) {
+			x.remove(now, x.circuits[a].Pair)
+		}
+	}
+	for _, p := range ch.Create {
+		if c := x.circuits[p.A]; c == nil || c.State == proto.Failed {
+			x.create(now, p, x.cfg.Factory.Drive[int(p.A)*x.ports+int(p.B)])
+		}
+	}
+	return nil
+}
+
+// check finds what forbids a change.
+func (x *Crossbar) check(ch Change) error {
+	bad := func(p CrossPair, err error) error { return &CircuitError{p, err} }
+	var freed, used [hal.NumSides]map[uint16]bool
+	for side := range used {
+		freed[side], used[side] = map[uint16]bool{}, map[uint16]bool{}
+	}
+	for _, p := range ch.Remove {
+		if int(p.A) >= x.ports || int(p.B) >= x.ports {
+			return bad(p, hal.ErrOutOfRange)
+		}
+		there := x.circuits[p.A] != nil && x.circuits[p.A].Pair == p
+		if !there && ch.Mode == ChangeSafe {
+			return bad(p, ErrNoCircuit)
+		}
+		freed[hal.SideA][p.A], freed[hal.SideB][p.B] = freed[hal.SideA][p.A] || there, freed[hal.SideB][p.B] || there
+	}
+	for _, p := range ch.Create {
+		if int(p.A) >= x.ports || int(p.B) >= x.ports {
+			return bad(p, hal.ErrOutOfRange)
+		}
+		if used[hal.SideA][p.A] || used[hal.SideB][p.B] {
+			return bad(p, ErrPortTwice)
+		}
+		used[hal.SideA][p.A], used[hal.SideB][p.B] = true, true
+		if ch.Mode != ChangeSafe {
+			continue
+		}
+		if c := x.circuits[p.A]; c != nil && c.Pair != p && !freed[hal.SideA][p.A] {
+			return bad(p, ErrPortInUse)
+		}
+		if a := x.ownerB[p.B]; a >= 0 && a != int(p.A) && !freed[hal.SideB][p.B] {
+			return bad(p, ErrPortInUse)
+		}
+	}
+	return nil
+}
+
+func (x *Crossbar) remove(now time.Duration, p CrossPair) {
+	c := x.circuits[p.A]
+	if c == nil || c.Pair != p {
+		return
+	}
+	x.circuits[p.A], x.ownerB[p.B] = nil, -1
+	x.park(hal.SideA, int(p.A))
+	x.park(hal.SideB, int(p.B))
+	x.events = append(x.events, CrossEvent{Kind: CircuitRemoved, At: now, Pair: p, Loss: c.Loss, Factory: c.Factory})
+}
+
+func (x *Crossbar) create(now time.Duration, p CrossPair, drive [4]int16) *circuit {
+	c := &circuit{Circuit: Circuit{Pair: p, State: proto.Tuning}, phase: circuitOpening, asked: now}
+	x.circuits[p.A], x.ownerB[p.B] = c, int(p.A)
+	x.aim(c, drive)
+	x.obey(c)
+	return c
+}
+
+// obey lets an operator's override of either port have its way.
+func (x *Crossbar) obey(c *circuit) {
+	if x.blocked[hal.SideA][c.Pair.A] == proto.Normal && x.blocked[hal.SideB][c.Pair.B] == proto.Normal {
+		return
+	}
+	c.phase, c.State, c.Err = circuitBlocked, proto.Blocked, nil
+	x.park(hal.SideA, int(c.Pair.A))
+	x.park(hal.SideB, int(c.Pair.B))
+}
+
+// Override holds a port off, or lets it go again. Its circuit stays: it is
+// blocked meanwhile, and tuned anew afterwards.
+func (x *Crossbar) Override(now time.Duration, side, port int, o proto.Override) error {
+	if side < 0 || side >= hal.NumSides || port < 0 || port >= x.ports {
+		return fmt.Errorf("ocs: port %d of side %d: %w", port, side, hal.ErrOutOfRange)
+	}
+	x.blocked[side][port] = o
+	a := port
+	if side == hal.SideB {
+		a = x.ownerB[port]
+	}
+	if a < 0 || x.circuits[a] == nil {
+		return nil
+	}
+	c := x.circuits[a]
+	if was := c.phase == circuitBlocked; was {
+		c.phase, c.State, c.asked = circuitOpening, proto.Tuning, now
+		x.aim(c, c.drive)
+	}
+	x.obey(c)
+	return nil
+}
+
+// adopt takes up circuits at start.
+func (x *Crossbar) adopt(now time.Duration) {
+	x.ready = false
+	if x.cfg.Startup != StartKeep {
+		for side := range x.mirrors {
+			for p := range x.mirrors[side] {
+				x.park(side, p)
+			}
+		}
+	}
+	if x.cfg.Startup == StartDark {
+		return
+	}
+	for _, s := range x.cfg.Saved {
+		c := x.create(now, s.Pair, s.Drive)
+		if x.cfg.Startup == StartKeep && c.phase != circuitBlocked {
+			c.phase = circuitAdopting
+			for i, m := range [2]*crossMirror{&x.mirrors[hal.SideA][s.Pair.A], &x.mirrors[hal.SideB][s.Pair.B]} {
+				m.shadow, m.known = [2]int16(c.drive[2*i:2*i+2]), true
+			}
+		}
+	}
+}
+
+// sample is a look at a circuit.
+func (x *Crossbar) sample(now time.Duration, c *circuit) {
+	in, out := x.chipOf(hal.SideA, int(c.Pair.A)), x.chipOf(hal.SideB, int(c.Pair.B))
+	if c.phase == circuitBlocked {
+		return
+	}
+	for _, chip := range [2]*crossChip{in, out} {
+		if chip.err != nil {
+			x.fail(now, c, chip.err)
+			return
+		}
+	}
+	if a, b := x.mirrorsOf(c); a.err != nil || b.err != nil || a.shadow != a.target || b.shadow != b.target {
+		return // it has not arrived yet
+	}
+	power := in.power[x.hw.Monitors[hal.SideA][c.Pair.A].Channel]
+	c.Factory = x.cfg.Factory.Loss(c.Pair, x.cfg.MilliTHz, x.milliCelsius)
+	if power < leastInput {
+		c.phase, c.State, c.Err = circuitUnlit, proto.Tuning, ErrNoInput
+		return
+	}
+	c.Loss = power - out.power[x.hw.Monitors[hal.SideB][c.Pair.B].Channel]
+	switch c.phase {
+	case circuitAdopting:
+		if c.Loss > c.Factory+adoptWithin {
+			x.fail(now, c, ErrNotAdopted)
+			return
+		}
+		x.opened(now, c)
+	case circuitUnlit:
+		c.asked = now
+		x.opened(now, c)
+	case circuitOpening:
+		x.opened(now, c)
+	case circuitClimbing:
+		x.climbed(now, c)
+	case circuitHeld:
+		x.watched(now, c)
+	}
+}
+
+// opened: the mirrors are where the table sent them.
+func (x *Crossbar) opened(now time.Duration, c *circuit) {
+	c.OpenLoop, c.Opened, c.Moves, c.Err = c.Loss, now-c.asked, 0, nil
+	if c.Loss <= c.Factory+climbUntil {
+		x.tuned(now, c)
+		return
+	}
+	x.startClimb(c)
+}
+
+func (x *Crossbar) startClimb(c *circuit) {
+	c.phase, c.State = circuitClimbing, proto.Tuning
+	x.aim(c, c.climb.start(c.drive, c.Loss))
+}
+
+func (x *Crossbar) climbed(now time.Duration, c *circuit) {
+	drive, checked := c.climb.next(c.Loss)
+	c.Moves = c.climb.moves
+	x.aim(c, drive)
+	if !checked {
+		return
+	}
+	if c.Loss <= c.Factory+climbUntil {
+		x.tuned(now, c)
+		return
+	}
+	next, ok := c.climb.sweep()
+	switch {
+	case ok && now-c.asked < MaxTuneTime-sweepMoves*roundTime:
+		x.aim(c, next)
+	case c.Loss <= c.Factory+tunedWithin:
+		x.tuned(now, c)
+	default:
+		x.fail(now, c, ErrNotTuned)
+	}
+}
+
+// roundTime is about what a hill-climb move of all circuits takes.
+const roundTime = climbSettle + 3*time.Millisecond
+
+func (x *Crossbar) tuned(now time.Duration, c *circuit) {
+	c.phase, c.State, c.Err, c.Took = circuitHeld, proto.Tuned, nil, now-c.asked
+	x.events = append(x.events, CrossEvent{Kind: CircuitTuned, At: now, Pair: c.Pair, Loss: c.Loss, Factory: c.Factory})
+}
+
+// fail leaves the mirrors where they are: some light may be better than none.
+func (x *Crossbar) fail(now time.Duration, c *circuit, err error) {
+	c.phase, c.Took = circuitHeld, now-c.asked
+	if c.State == proto.Failed {
+		return
+	}
+	c.State, c.Err = proto.Failed, err
+	x.events = append(x.events, CrossEvent{Kind: CircuitFailed, At: now, Pair: c.Pair, Loss: c.Loss, Factory: c.Factory, Err: err})
+}
+
+// watched: a health round looked at a circuit at rest.
+func (x *Crossbar) watched(now time.Duration, c *circuit) {
+	near := c.Loss <= c.Factory+tunedWithin
+	switch {
+	case near && c.State == proto.Failed:
+		c.asked = now
+		x.tuned(now, c)
+	case !near && c.State == proto.Tuned:
+		c.asked = now
+		x.events = append(x.events, CrossEvent{Kind: CircuitDrifted, At: now, Pair: c.Pair, Loss: c.Loss, Factory: c.Factory})
+		x.startClimb(c)
+	}
+}

@@ -1,0 +1,458 @@
+package ocs_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/ocs"
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+// mirrorRig is one simulated MEMS board with its crossbar, on the virtual
+// clock.
+type mirrorRig struct {
+	t       testing.TB
+	world   *sim.World
+	board   *hal.Board
+	id      sim.BoardID
+	factory *ocs.Factory
+	x       *ocs.Crossbar
+	done    []*hal.Completion
+	next    time.Duration
+	events  []ocs.CrossEvent
+	spi     int // operations that moved mirrors
+	from    time.Duration
+}
+
+func newMirrorRig(t testing.TB, ports int, seed uint64, faults ...sim.Fault) *mirrorRig {
+	t.Helper()
+	hw, err := hal.DefaultMEMS(ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &mirrorRig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: seed}), board: &hw}
+	if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: seed, Powered: true, Faults: faults}); err != nil {
+		t.Fatal(err)
+	}
+	r.factory = factoryOf(r.world, r.id, ports)
+	r.boot(ocs.CrossbarConfig{Startup: ocs.StartDark})
+	return r
+}
+
+// factoryOf is what the maker of a simulated board ships with it.
+func factoryOf(w *sim.World, id sim.BoardID, ports int) *ocs.Factory {
+	f := &ocs.Factory{Ports: ports}
+	f.Losses = []ocs.FactoryLosses{{MilliTHz: 193_100, Celsius: 20}, {MilliTHz: 193_100, Celsius: 60}, {MilliTHz: 230_000, Celsius: 40}}
+	for a := range ports {
+		for b := range ports {
+			f.Drive = append(f.Drive, w.FactoryDrive(id, a, b))
+			for i := range f.Losses {
+				l := &f.Losses[i]
+				l.MilliDB = append(l.MilliDB, uint16(w.FactoryLoss(id, a, b, l.MilliTHz, int32(l.Celsius)*1000)))
+			}
+		}
+		for side := range f.Park {
+			f.Park[side] = append(f.Park[side], w.FactoryPark(id, side, a))
+		}
+	}
+	return f
+}
+
+// boot makes a new life of the software on the same hardware.
+func (r *mirrorRig) boot(cfg ocs.CrossbarConfig) {
+	r.t.Helper()
+	cfg.Board, cfg.Factory = r.board, r.factory
+	x, err := ocs.NewCrossbar(cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.x, r.done, r.events, r.spi = x, nil, nil, 0
+	x.Start(r.world.Now())
+	r.until(2*time.Second, func() bool {
+		s := x.Status()
+		return len(r.events) > 0 && !s.Busy || s.State == ocs.CrossFaulted
+	})
+}
+
+func (r *mirrorRig) poll() {
+	now := r.world.Now()
+	ops, next := r.x.Poll(now, r.done, nil)
+	r.done, r.next = nil, next
+	for _, op := range ops {
+		if r.board.Buses[op.Bus].Kind == hal.SPI {
+			r.spi++
+		}
+		if err := r.world.Submit(now, r.id, op.Bus, op.Op); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.events = r.x.TakeEvents(r.events)
+}
+
+// until lets the world go on until done, at most for d.
+func (r *mirrorRig) until(d time.Duration, done func() bool) bool {
+	limit := r.world.Now() + d
+	for {
+		r.poll()
+		if done() {
+			return true
+		}
+		at := min(limit, r.next)
+		if next, any := r.world.Next(); any && next <= at {
+			if _, ev, ok := r.world.Step(); ok && ev.Completion != nil {
+				r.done = append(r.done, ev.Completion)
+			}
+			continue
+		}
+		r.world.AdvanceTo(max(at, r.world.Now()))
+		if at == limit {
+			r.poll()
+			return done()
+		}
+	}
+}
+
+func (r *mirrorRig) idle() bool { return !r.x.Status().Busy }
+
+// apply makes a change and waits for its end.
+func (r *mirrorRig) apply(c ocs.Change) {
+	r.t.Helper()
+	r.events, r.from = nil, r.world.Now()
+	if err := r.x.Apply(r.from, c); err != nil {
+		r.t.Fatal(err)
+	}
+	if !r.until(2*time.Second, r.idle) {
+		r.t.Fatalf("not done after 2 s: %+v", r.x.Status())
+	}
+}
+
+func pairs(n int, f func(a int) int) (out []ocs.CrossPair) {
+	for a := range n {
+		out = append(out, ocs.CrossPair{A: uint16(a), B: uint16(f(a))})
+	}
+	return out
+}
+
+type crossFigures struct {
+	open, took time.Duration
+	moves      int
+	openLoss   proto.MilliDBm // over the factory's
+	loss       proto.MilliDBm
+}
+
+// check compares the circuits with the limits of the default board, and with
+// the light itself.
+func (r *mirrorRig) check(want int) (f crossFigures) {
+	r.t.Helper()
+	all := r.x.Circuits(nil)
+	if len(all) != want {
+		r.t.Errorf("%d circuits, want %d", len(all), want)
+	}
+	for _, c := range all {
+		if c.State != proto.Tuned {
+			r.t.Errorf("%v: %v: %v (loss %d, factory %d)", c.Pair, c.State, c.Err, c.Loss, c.Factory)
+		}
+		truth := proto.MilliDBm(r.world.MirrorLoss(r.id, int(c.Pair.A), int(c.Pair.B)))
+		if truth > c.Factory+550 { // and what the look and the factory err by
+			r.t.Errorf("%v: says tuned, loses %d, factory %d", c.Pair, truth, c.Factory)
+		}
+		f.open, f.took, f.moves = max(f.open, c.Opened), max(f.took, c.Took), max(f.moves, c.Moves)
+		f.openLoss, f.loss = max(f.openLoss, c.OpenLoop-c.Factory), max(f.loss, truth-c.Factory)
+	}
+	if f.open > 25*time.Millisecond || f.took > ocs.MaxTuneTime || f.moves > ocs.MaxClimbMoves || f.openLoss > 3000 {
+		r.t.Errorf("beyond the limits: %+v", f)
+	}
+	if n := r.world.PulledIn(r.id); n != 0 {
+		r.t.Errorf("%d mirrors pulled in", n)
+	}
+	return f
+}
+
+// One circuit alone, and then all of a large board at once, with every mirror
+// moving: within the limits of the default board.
+func TestCrossbarSingleAndBulk(t *testing.T) {
+	r := newMirrorRig(t, 136, 1)
+	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 3, B: 130}}})
+	t.Logf("single: %+v", r.check(1))
+	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: pairs(136, func(a int) int { return (a*5 + 7) % 136 })})
+	t.Logf("bulk of 136: %+v", r.check(136))
+	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: pairs(136, func(a int) int { return 135 - a })})
+	t.Logf("bulk across: %+v", r.check(136))
+	if s := r.x.Status(); s.BusErrors != 0 || s.LimitErrors != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Many boards, each another draw of mirrors, each a random permutation.
+func TestCrossbarSeeds(t *testing.T) {
+	var worst crossFigures
+	for seed := range uint64(20) {
+		r := newMirrorRig(t, 24, 100+seed)
+		perm := rand.New(rand.NewPCG(seed, 1)).Perm(24)
+		r.apply(ocs.Change{Create: pairs(24, func(a int) int { return perm[a] })})
+		f := r.check(24)
+		worst.open, worst.took, worst.moves = max(worst.open, f.open), max(worst.took, f.took), max(worst.moves, f.moves)
+		worst.openLoss, worst.loss = max(worst.openLoss, f.openLoss), max(worst.loss, f.loss)
+	}
+	t.Logf("worst of 480 circuits: %+v", worst)
+}
+
+// A port is in one circuit at most, and the modes differ in what they do about
+// it; a change that is refused changes nothing.
+func TestCrossbarModes(t *testing.T) {
+	r := newMirrorRig(t, 8, 2)
+	r.apply(ocs.Change{Create: pairs(4, func(a int) int { return a })})
+	before := r.x.Circuits(nil)
+	for _, c := range []struct {
+		name   string
+		change ocs.Change
+		want   error
+	}{
+		{"A in use", ocs.Change{Create: []ocs.CrossPair{{A: 6, B: 6}, {A: 0, B: 7}}}, ocs.ErrPortInUse},
+		{"B in use", ocs.Change{Create: []ocs.CrossPair{{A: 7, B: 1}}}, ocs.ErrPortInUse},
+		{"twice", ocs.Change{Mode: ocs.ChangeOverwrite, Create: []ocs.CrossPair{{A: 5, B: 5}, {A: 6, B: 5}}}, ocs.ErrPortTwice},
+		{"not there", ocs.Change{Remove: []ocs.CrossPair{{A: 0, B: 1}}}, ocs.ErrNoCircuit},
+		{"no such port", ocs.Change{Create: []ocs.CrossPair{{A: 8, B: 1}}}, hal.ErrOutOfRange},
+	} {
+		err := r.x.Apply(r.world.Now(), c.change)
+		var which *ocs.CircuitError
+		if !errors.Is(err, c.want) || !errors.As(err, &which) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := r.x.Circuits(nil); !slices.Equal(got, before) {
+			t.Errorf("%s: changed %v", c.name, got)
+		}
+	}
+	// Safe with what is there already, and a move that frees its ports itself.
+	r.apply(ocs.Change{Remove: []ocs.CrossPair{{A: 0, B: 0}}, Create: []ocs.CrossPair{{A: 1, B: 1}, {A: 0, B: 5}}})
+	r.check(4)
+	r.apply(ocs.Change{Mode: ocs.ChangeUpdate, Create: []ocs.CrossPair{{A: 2, B: 3}, {A: 7, B: 5}}})
+	r.check(3) // 2-2, 3-3 and 0-5 made way
+	removed := 0
+	for _, e := range r.events {
+		if e.Kind == ocs.CircuitRemoved {
+			removed++
+		}
+	}
+	if removed != 3 {
+		t.Errorf("%d removed", removed)
+	}
+	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: []ocs.CrossPair{{A: 2, B: 3}, {A: 4, B: 4}}})
+	r.check(2)
+	for b := range 8 {
+		if lit := r.world.MirrorOutput(r.id, b) > 1e-3; lit != (b == 3 || b == 4) {
+			t.Errorf("port %dB: light %v", b+1, lit)
+		}
+	}
+}
+
+// What is kept is not driven; what is restored comes back after a loss of
+// power; dark is dark.
+func TestCrossbarStartModes(t *testing.T) {
+	r := newMirrorRig(t, 8, 3)
+	r.apply(ocs.Change{Create: pairs(5, func(a int) int { return 7 - a })})
+	saved := r.x.Save(nil)
+	r.boot(ocs.CrossbarConfig{Startup: ocs.StartKeep, Saved: saved})
+	if r.spi != 0 {
+		t.Errorf("keep: %d writes to mirrors", r.spi)
+	}
+	r.check(5)
+
+	r.world.SetPower(r.id, false)
+	r.until(10*time.Millisecond, func() bool { return false })
+	r.world.SetPower(r.id, true)
+	r.boot(ocs.CrossbarConfig{Startup: ocs.StartKeep, Saved: saved})
+	for _, c := range r.x.Circuits(nil) {
+		if c.State != proto.Failed || !errors.Is(c.Err, ocs.ErrNotAdopted) {
+			t.Errorf("keep after power was lost: %v %v %v", c.Pair, c.State, c.Err)
+		}
+	}
+	if r.spi != 0 {
+		t.Errorf("keep after power was lost: %d writes", r.spi)
+	}
+	r.boot(ocs.CrossbarConfig{Startup: ocs.StartRestore, Saved: saved})
+	r.until(2*time.Second, r.idle)
+	r.check(5)
+	r.boot(ocs.CrossbarConfig{Startup: ocs.StartDark, Saved: saved})
+	for b := range 8 {
+		if r.world.MirrorOutput(r.id, b) > 1e-3 {
+			t.Errorf("dark: light at %dB", b+1)
+		}
+	}
+}
+
+// A mirror that creeps is followed in service, its light staying on; one that
+// is stuck is named, and the others do not suffer.
+func TestCrossbarCreepAndStick(t *testing.T) {
+	r := newMirrorRig(t, 8, 4)
+	r.apply(ocs.Change{Create: pairs(8, func(a int) int { return (a + 3) % 8 })})
+	r.world.CreepMirror(r.id, hal.SideA, 2, 2000)
+	drifted, worst := 0, int32(0)
+	for range 120 {
+		r.events = nil
+		r.x.HealthRound(r.world.Now())
+		r.until(10*time.Second, func() bool { return false })
+		for _, e := range r.events {
+			if e.Kind == ocs.CircuitDrifted {
+				drifted++
+			}
+			if e.Kind == ocs.CircuitFailed {
+				t.Errorf("%v failed: %v", e.Pair, e.Err)
+			}
+		}
+		worst = max(worst, r.world.MirrorLoss(r.id, 2, 5))
+	}
+	t.Logf("20 minutes of creep: tuned %d times, loss never over %d", drifted, worst)
+	if drifted == 0 || worst > 4000 {
+		t.Errorf("tuned %d times, worst loss %d", drifted, worst)
+	}
+	r.check(8)
+
+	r.world.CreepMirror(r.id, hal.SideA, 2, 0)
+	r.world.StickMirror(r.id, hal.SideB, 6, true)
+	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: pairs(8, func(a int) int { return 7 - a })})
+	for _, c := range r.x.Circuits(nil) {
+		if stuck := c.Pair.B == 6; stuck != (c.State == proto.Failed) || stuck && !errors.Is(c.Err, ocs.ErrNotTuned) {
+			t.Errorf("%v: %v %v", c.Pair, c.State, c.Err)
+		}
+	}
+}
+
+// Without light there is nothing to tune by, and it is said; light that comes
+// later is used.
+func TestCrossbarNeedsLight(t *testing.T) {
+	r := newMirrorRig(t, 4, 5)
+	r.world.SetMirrorInput(r.id, 1, sim.InputLight{})
+	r.apply(ocs.Change{Create: pairs(4, func(a int) int { return a })})
+	c := r.x.Circuits(nil)[1]
+	if c.State != proto.Tuning || !errors.Is(c.Err, ocs.ErrNoInput) {
+		t.Errorf("%+v", c)
+	}
+	r.world.SetMirrorInput(r.id, 1, sim.InputLight{Lit: true, MilliDBm: -12_000})
+	r.x.HealthRound(r.world.Now())
+	r.until(time.Second, func() bool { return false })
+	r.check(4)
+}
+
+// A held-off port lets no light through; its circuit comes back by itself.
+func TestCrossbarOverride(t *testing.T) {
+	r := newMirrorRig(t, 4, 6)
+	r.apply(ocs.Change{Create: pairs(2, func(a int) int { return a })})
+	if err := r.x.Override(r.world.Now(), hal.SideB, 1, proto.ForceBlocked); err != nil {
+		t.Fatal(err)
+	}
+	r.until(100*time.Millisecond, func() bool { return false })
+	if c := r.x.Circuits(nil)[1]; c.State != proto.Blocked || r.world.MirrorOutput(r.id, 1) > 1e-3 {
+		t.Errorf("%+v, light %v", c, r.world.MirrorOutput(r.id, 1))
+	}
+	if err := r.x.Override(r.world.Now(), hal.SideB, 1, proto.Normal); err != nil {
+		t.Fatal(err)
+	}
+	r.until(time.Second, r.idle)
+	r.check(2)
+}
+
+// Alarms are raised at once and cleared after the hold-off.
+func TestCrossbarThresholds(t *testing.T) {
+	r := newMirrorRig(t, 2, 7)
+	r.apply(ocs.Change{Create: pairs(2, func(a int) int { return a })})
+	set := ocs.Thresholds{On: true, Low: -10_000, Degrade: -5_000, High: 3_000, ClearHoldOff: 2500 * time.Millisecond}
+	if err := r.x.SetThresholds(hal.SideA, 0, set); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.x.SetThresholds(hal.SideA, 1, ocs.Thresholds{On: true, Low: 0, Degrade: -1}); !errors.Is(err, hal.ErrOutOfRange) {
+		t.Errorf("out of order: %v", err)
+	}
+	var got []ocs.Alarm
+	var at []time.Duration
+	// In seconds: 0-1 fine, 2 degraded, 3 low, 4 fine for a moment, 5 low, 6 on fine, 15 high.
+	for s := range 20 {
+		power := int32(0)
+		switch {
+		case s == 2:
+			power = -7000
+		case s == 3 || s == 5:
+			power = -20_000
+		case s >= 15:
+			power = 4000
+		}
+		r.world.SetMirrorInput(r.id, 0, sim.InputLight{Lit: true, MilliDBm: power})
+		r.events = nil
+		start := r.world.Now()
+		r.x.HealthRound(start)
+		r.until(time.Second, func() bool { return false })
+		for _, e := range r.events {
+			if e.Kind == ocs.AlarmRaised || e.Kind == ocs.AlarmCleared {
+				got, at = append(got, e.Alarm), append(at, time.Duration(s))
+			}
+		}
+	}
+	if !slices.Equal(got, []ocs.Alarm{ocs.AlarmDegrade, ocs.AlarmLow, ocs.AlarmNone, ocs.AlarmHigh}) ||
+		!slices.Equal(at, []time.Duration{2, 3, 9, 15}) {
+		t.Errorf("alarms %v at seconds %v", got, at)
+	}
+}
+
+// A monitor chip that does not answer fails its circuits with that cause, in
+// bounded time; the others work.
+func TestCrossbarMonitorGone(t *testing.T) {
+	r := newMirrorRig(t, 24, 8)
+	m := r.board.Mirrors.Monitors[hal.SideB][9]
+	if err := r.world.Inject(r.id, sim.Fault{Kind: sim.ChipGone, Bus: m.Bus, Addr: m.Addr}); err != nil {
+		t.Fatal(err)
+	}
+	r.apply(ocs.Change{Create: pairs(24, func(a int) int { return a })})
+	for _, c := range r.x.Circuits(nil) {
+		if gone := c.Pair.B/8 == 1; gone != (c.State == proto.Failed) || gone && !errors.Is(c.Err, hal.ErrAddressNACK) {
+			t.Errorf("%v: %v %v", c.Pair, c.State, c.Err)
+		}
+	}
+	if err := r.world.Repair(r.id, sim.Fault{Kind: sim.ChipGone, Bus: m.Bus, Addr: m.Addr}); err != nil {
+		t.Fatal(err)
+	}
+	r.apply(ocs.Change{Create: pairs(24, func(a int) int { return a })})
+	r.check(24)
+}
+
+// A stuck monitor segment: a board of which no monitor answers is out of
+// service and says why.
+func TestCrossbarFaulted(t *testing.T) {
+	hw, _ := hal.DefaultMEMS(4)
+	bus := hw.Mirrors.Monitors[hal.SideA][0].Bus
+	r := newMirrorRig(t, 4, 9, sim.Fault{Kind: sim.BusStuck, Bus: bus})
+	if s := r.x.Status(); s.State != ocs.CrossFaulted || !errors.Is(s.Err, hal.ErrBusStuck) {
+		t.Errorf("%+v", s)
+	}
+	if err := r.x.Apply(r.world.Now(), ocs.Change{}); !errors.Is(err, ocs.ErrOutOfService) || !errors.Is(err, hal.ErrBusStuck) {
+		t.Errorf("%v", err)
+	}
+}
+
+func BenchmarkCrossbarPollIdle(b *testing.B) {
+	r := newMirrorRig(b, 136, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		r.x.Poll(r.world.Now(), nil, nil)
+	}
+}
+
+// Whatever drives were saved, or made up, no mirror is pulled in: the guard is
+// below every command.
+func FuzzCrossbarGuard(f *testing.F) {
+	f.Add(int16(32767), int16(-32768), int16(4096), int16(-4097))
+	f.Add(int16(4096), int16(4096), int16(-4096), int16(-4096))
+	f.Fuzz(func(t *testing.T, a, b, c, d int16) {
+		r := newMirrorRig(t, 4, 10)
+		r.boot(ocs.CrossbarConfig{Startup: ocs.StartRestore, Saved: []ocs.SavedCircuit{{Pair: ocs.CrossPair{A: 0, B: 3}, Drive: [4]int16{a, b, c, d}}}})
+		r.until(time.Second, r.idle)
+		r.apply(ocs.Change{Mode: ocs.ChangeUpdate, Create: []ocs.CrossPair{{A: 0, B: 0}}})
+		if n := r.world.PulledIn(r.id); n != 0 {
+			t.Errorf("%d mirrors pulled in", n)
+		}
+	})
+}
