@@ -26,6 +26,7 @@ const usage = `ocsctl asks the planner of a fabric, and prepares its input.
                         lockout, forced, manual or clear: hold or move a side
   watch                 events, births and deaths as they happen
   fabric new            write a fabric description with the default wiring
+  plan VERB             plan offline: ring, orchestrate, diff, explain
   version               print the version
 
 Every command takes -json; those that ask take -broker, -fabric and -timeout.
@@ -38,7 +39,7 @@ ocsctl COMMAND -h explains one. Exit: 0 done, 1 failed, 2 wrong usage.
 type command func(ctx context.Context, args []string, out io.Writer) error
 
 var nouns = map[string]command{
-	"node": node, "ring": ring, "why": why, "watch": watch, "drain": drain, "undrain": undrain, "switch": switchSide, "fabric": fabricNoun,
+	"node": node, "ring": ringNoun, "why": why, "watch": watch, "drain": drain, "undrain": undrain, "switch": switchSide, "fabric": fabricNoun, "plan": plan,
 	"version": func(_ context.Context, _ []string, out io.Writer) error {
 		_, err := fmt.Fprintln(out, version)
 		return err

@@ -62,6 +62,9 @@ func fail(err error, args []string, out, errs io.Writer) int {
 		e = errorJSON{wire.Code.String(), wire.Field, wire.Limit, err.Error()}
 	}
 	fmt.Fprintln(errs, "ocsctl:", err)
+	if answered := new(noSolution); errors.As(err, &answered) {
+		return code
+	}
 	if slices.Contains(args, "-json") || slices.Contains(args, "--json") {
 		printJSON(out, map[string]errorJSON{"error": e})
 	}

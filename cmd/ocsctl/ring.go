@@ -36,7 +36,7 @@ fewer GPUs.
   ocsctl ring show 3 -json
 `
 
-func ring(ctx context.Context, args []string, out io.Writer) error {
+func ringNoun(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := flag.NewFlagSet("ring", flag.ContinueOnError)
 	c.register(fs)

@@ -59,11 +59,12 @@ func OrchestratePaper(j Job) Orchestration {
 	}
 	ok := j.usable()
 	var best []placed
+	held := 0
 	low, high := 0, j.domains()+j.PerToR*j.domains()
 	for low <= high {
 		mid := (low + high) / 2
 		if groups := j.placeFatTree(ok, mid); len(groups) >= j.Want {
-			best, low = groups, mid+1
+			best, low, held = groups, mid+1, mid
 			if best == nil {
 				best = []placed{}
 			}
@@ -75,7 +76,9 @@ func OrchestratePaper(j Job) Orchestration {
 	if best == nil {
 		return Orchestration{Most: most}
 	}
-	return j.finish(best, most)
+	o := j.finish(best, most)
+	o.Rule, o.Held = RuleConstraints, held
+	return o
 }
 
 // OrchestrateBaseline is the comparison of [IHBD] sec. 6.4: groups of Alg. 2

@@ -30,6 +30,32 @@ type Orchestration struct {
 	Unaligned int              // groups that were not placed ToR by ToR with PerToR-1 others
 	Crossing  int              // groups that reach into two domains or sub-lines
 	Most      int              // groups that the HBD holds at most, in domains or not
+	Aligned   []bool           // by group: placed ToR by ToR with PerToR-1 others
+	Rule      Rule             // which constraints stood
+	Held      int              // with RuleConstraints: how many
+}
+
+// Rules of an orchestration.
+const (
+	RuleWithinDomains Rule = "within_domains"       // every group in one domain and sub-line
+	RuleDomainEnds    Rule = "domain_ends_opened"   // groups may reach from one domain into the next
+	RuleSubLineEnds   Rule = "sub_line_ends_opened" // and from one sub-line into the next
+	RuleConstraints   Rule = "constraints"          // [IHBD] Alg. 5: so many hold
+)
+
+// Text says the rule in words.
+func (o Orchestration) Text() string {
+	switch o.Rule {
+	case RuleWithinDomains:
+		return "the job fits when every group stays in its domain; fewest groups unaligned"
+	case RuleDomainEnds:
+		return "the domains for themselves hold too few groups: some reach over the end of one, as few constraints broken as can be"
+	case RuleSubLineEnds:
+		return "the sub-lines for themselves hold too few groups: some reach over the end of one, as few as can be"
+	case RuleConstraints:
+		return fmt.Sprintf("the job fits with %d constraints applied and not with one more", o.Held)
+	}
+	return "no method was run for it"
 }
 
 // OK reports whether the job fits.
@@ -105,20 +131,25 @@ func Orchestrate(j Job) Orchestration {
 		panic(err.Error())
 	}
 	ok := j.usable()
+	rule := RuleWithinDomains
 	groups := j.shareOut(j.domainLines(ok, j.domainToRs()), j.Want)
 	if groups == nil {
+		rule = RuleDomainEnds
 		open := j.domainLines(ok, j.ToRs())
 		open[0].wall = j.domainToRs()
 		groups = j.shareOut(open, j.Want)
 	}
 	if groups == nil {
+		rule = RuleSubLineEnds
 		groups = j.reachOver(ok)
 	}
 	most := len(j.placeAll(ok))
 	if groups == nil {
 		return Orchestration{Most: most}
 	}
-	return j.finish(groups, most)
+	o := j.finish(groups, most)
+	o.Rule = rule
+	return o
 }
 
 // placeAll is [IHBD] Alg. 2 on the whole HBD order: as many groups as can be.

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+const planExplainHelp = `ocsctl plan explain [FILE]
+
+Says which rule decides about each group and idle node. Input: as for plan
+ring, or, with nodes_per_tor, as for plan orchestrate. Output of a ring plan:
+
+  components  [{component, nodes, first, last, closed, groups:[i,..], bound, pinned:[node,..]}]:
+              usable nodes that fibres join; bound = nodes / group size, rounded down, which
+              no placement beats; pinned nodes can only be an end of a group, their
+              neighbours being -k and +k over one bundle
+  groups      [{group, nodes, component, was, rule, text}], was = index into running or null
+              rule: first_fit, kept, shifted, mended
+  idle        [{node, component, rule, text}], rule: remainder, too_short, shared_bundle
+
+Output of an orchestrated plan:
+
+  rule, text  which constraints the job let stand: within_domains, domain_ends_opened,
+              sub_line_ends_opened, or constraints with how many of them held (paper)
+  domains     [{domain, tors, faulty_tors, groups, aligned, unaligned}], by a group's first node
+  groups      [{group, nodes, tors, set, rule, text}], set = index into inner_sets or null
+              rule: aligned, unaligned
+
+  ocsctl plan explain job.json
+`
+
+type explainComponent struct {
+	Component int            `json:"component"`
+	Nodes     int            `json:"nodes"`
+	First     proto.NodeID   `json:"first"`
+	Last      proto.NodeID   `json:"last"`
+	Closed    bool           `json:"closed"`
+	Groups    []int          `json:"groups"`
+	Bound     int            `json:"bound"`
+	Pinned    []proto.NodeID `json:"pinned"`
+}
+
+type explainGroup struct {
+	Group     int            `json:"group"`
+	Nodes     []proto.NodeID `json:"nodes"`
+	Component int            `json:"component"`
+	Was       *int           `json:"was"`
+	Rule      ring.Rule      `json:"rule"`
+	Text      string         `json:"text"`
+}
+
+type explainIdle struct {
+	Node      proto.NodeID `json:"node"`
+	Component int          `json:"component"`
+	Rule      ring.Rule    `json:"rule"`
+	Text      string       `json:"text"`
+}
+
+type explainRing struct {
+	Components []explainComponent `json:"components"`
+	Groups     []explainGroup     `json:"groups"`
+	Idle       []explainIdle      `json:"idle"`
+}
+
+func planExplain(stdin io.Reader, words []string, out io.Writer) error {
+	data, err := planInput(stdin, words, 0)
+	if err != nil {
+		return err
+	}
+	var in orchestrateInput
+	if err := decodePlan(data, in.keys()); err != nil {
+		return err
+	}
+	if in.NodesPerToR != 0 || in.NodesPerDomain != 0 || in.GPUsTotal != 0 || in.Method != "" {
+		if err := in.check(); err != nil {
+			return err
+		}
+		return in.explain(out)
+	}
+	if err := in.ringInput.check(); err != nil {
+		return err
+	}
+	return printJSON(out, in.ringInput.explain())
+}
+
+var ruleTexts = map[ring.Rule]string{
+	ring.RuleFirstFit: "the first nodes of the component that no group holds yet",
+	ring.RuleKept:     "it runs, and as many groups fit when it stays exactly as it is",
+	ring.RuleShifted:  "it runs whole, but as many groups fit only when it moves",
+	ring.RuleMended:   "it runs, but lost nodes or is no line of so many",
+}
+
+func (in *ringInput) explain() explainRing {
+	p := in.problem()
+	groups, _ := in.place()
+	o := explainRing{Components: []explainComponent{}, Groups: []explainGroup{}, Idle: []explainIdle{}}
+	component := make([]int, in.Nodes)
+	for i, r := range ring.Explain(p, groups) {
+		c := explainComponent{Component: i, Nodes: len(r.Nodes), First: r.Nodes[0], Last: r.Nodes[len(r.Nodes)-1], Closed: r.Closed,
+			Groups: append([]int{}, r.Groups...), Bound: r.Bound, Pinned: append([]proto.NodeID{}, r.Pinned...)}
+		o.Components = append(o.Components, c)
+		rule := r.IdleRule(p.Size)
+		text := map[ring.Rule]string{
+			ring.RuleRemainder: fmt.Sprintf("%d nodes make %d groups of %d", len(r.Nodes), r.Bound, p.Size),
+			ring.RuleTooShort:  fmt.Sprintf("%d nodes that reach each other are fewer than a group's %d", len(r.Nodes), p.Size),
+			ring.RuleWiring:    fmt.Sprintf("%d nodes would make %d groups if -%d and +%d had bundles of their own", len(r.Nodes), r.Bound, in.K, in.K),
+		}[rule]
+		grouped := map[proto.NodeID]bool{}
+		for _, g := range r.Groups {
+			for _, n := range groups[g] {
+				grouped[n] = true
+			}
+		}
+		for _, n := range r.Nodes {
+			if component[n] = i; !grouped[n] {
+				o.Idle = append(o.Idle, explainIdle{n, i, rule, text})
+			}
+		}
+	}
+	running := in.running()
+	was := make([]*int, len(groups))
+	for i, j := range ring.Same(running, groups) {
+		if j >= 0 {
+			was[j] = &i
+		}
+	}
+	for i, g := range groups {
+		var before []proto.NodeID
+		if was[i] != nil {
+			before = running[*was[i]]
+		}
+		rule := ring.GroupRule(p, g, before)
+		o.Groups = append(o.Groups, explainGroup{i, g, component[g[0]], was[i], rule, ruleTexts[rule]})
+	}
+	return o
+}
+
+type explainDomain struct {
+	Domain     int `json:"domain"`
+	ToRs       int `json:"tors"`
+	FaultyToRs int `json:"faulty_tors"`
+	Groups     int `json:"groups"`
+	Aligned    int `json:"aligned"`
+	Unaligned  int `json:"unaligned"`
+}
+
+type explainPlaced struct {
+	Group int            `json:"group"`
+	Nodes []proto.NodeID `json:"nodes"`
+	ToRs  []int          `json:"tors"`
+	Set   *int           `json:"set"`
+	Rule  string         `json:"rule"`
+	Text  string         `json:"text"`
+}
+
+type explainJob struct {
+	Rule    ring.Rule       `json:"rule"`
+	Text    string          `json:"text"`
+	Domains []explainDomain `json:"domains"`
+	Groups  []explainPlaced `json:"groups"`
+}
+
+func (in *orchestrateInput) explain(out io.Writer) error {
+	res := in.solve()
+	if !res.OK() {
+		return in.fails(res.Most, out)
+	}
+	job := in.job()
+	o := explainJob{Rule: res.Rule, Text: res.Text(), Groups: []explainPlaced{}}
+	tors := in.Nodes / in.NodesPerToR
+	perDomain := in.NodesPerDomain / in.NodesPerToR
+	for from := 0; from < tors; from += perDomain {
+		d := explainDomain{Domain: from / perDomain, ToRs: min(perDomain, tors-from)}
+		for tor := from; tor < from+d.ToRs; tor++ {
+			for n := tor * in.NodesPerToR; n < (tor+1)*in.NodesPerToR; n++ {
+				if in.out[n] {
+					d.FaultyToRs++
+					break
+				}
+			}
+		}
+		o.Domains = append(o.Domains, d)
+	}
+	set := make([]*int, len(res.Groups))
+	for i, s := range res.Sets {
+		for _, g := range s {
+			set[g] = &i
+		}
+	}
+	for i, g := range res.Groups {
+		p := explainPlaced{Group: i, Nodes: g, Set: set[i], Rule: "unaligned",
+			Text: "its sub-line is cut for itself here: that makes room for more groups than whole ToRs do"}
+		for _, n := range g {
+			p.ToRs = append(p.ToRs, job.ToR(n))
+		}
+		d := &o.Domains[p.ToRs[0]/perDomain]
+		d.Groups++
+		if res.Aligned[i] {
+			p.Rule, p.Text = "aligned", "the same ToRs, rank by rank, as a group on every other sub-line"
+			d.Aligned++
+		} else {
+			d.Unaligned++
+		}
+		o.Groups = append(o.Groups, p)
+	}
+	return printJSON(out, o)
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+const planOrchestrateHelp = `ocsctl plan orchestrate [FILE]
+
+Places the TP groups of one job so that the ranks that talk over the data
+centre network meet under the same ToR switches. Input: the keys of plan ring,
+nodes numbered in DCN order (node / nodes_per_tor is its ToR), and
+
+  nodes_per_tor     nodes under a ToR switch; nodes is a multiple of it
+  nodes_per_domain  nodes under one group of aggregation switches, a multiple of nodes_per_tor
+  gpus_total        GPUs of the job; it gets the fewest groups that hold them
+  method            "exact" (default): fewest unaligned groups; "paper": [IHBD] Algorithm 5
+
+Fibres join the first nodes of all ToRs, then their second nodes, and so on.
+
+Output: groups (nodes along the fibres), inner_sets (indices of nodes_per_tor
+groups each; those left over form none), cross_tor_flows and inner_flows (a
+flow for each rank and group of a set, to the next group round it),
+unaligned_groups, and with running groups moved. A job that does not fit is
+exit 1 with best_gpus_total.
+
+  ocsctl plan orchestrate job.json
+`
+
+type orchestrateInput struct {
+	ringInput
+	NodesPerToR, NodesPerDomain, GPUsTotal int
+	Method                                 string
+}
+
+func (in *orchestrateInput) keys() []planKey {
+	return append(in.ringInput.keys(),
+		planKey{"nodes_per_tor", &in.NodesPerToR, "an integer"}, planKey{"nodes_per_domain", &in.NodesPerDomain, "an integer"},
+		planKey{"gpus_total", &in.GPUsTotal, "an integer"}, planKey{"method", &in.Method, "exact or paper"})
+}
+
+func (in *orchestrateInput) check() error {
+	if err := in.ringInput.check(); err != nil {
+		return err
+	}
+	if p := in.NodesPerToR; p < 1 || p > in.Nodes || in.Nodes%p != 0 {
+		return wrongUsage("nodes_per_tor", fmt.Sprintf("a divisor of nodes (%d)", in.Nodes), "%d", p)
+	}
+	if d := in.NodesPerDomain; d < in.NodesPerToR || d > in.Nodes || d%in.NodesPerToR != 0 {
+		return wrongUsage("nodes_per_domain", fmt.Sprintf("a multiple of nodes_per_tor (%d) up to nodes (%d)", in.NodesPerToR, in.Nodes), "%d", d)
+	}
+	if in.GPUsTotal < 1 {
+		return wrongUsage("gpus_total", "at least 1", "%d", in.GPUsTotal)
+	}
+	switch in.Method {
+	case "":
+		in.Method = "exact"
+	case "exact", "paper":
+	default:
+		return wrongUsage("method", "exact or paper", "%q", clip(in.Method))
+	}
+	return nil
+}
+
+func (in *orchestrateInput) job() ring.Job {
+	return ring.Job{
+		Deployment: ring.Deployment{Nodes: in.Nodes, PerToR: in.NodesPerToR}, PerDomain: in.NodesPerDomain,
+		K: in.K, Wrap: in.Topology == "ring", Shared: in.shared(), Size: in.TP / in.GPUsPerNode, Want: (in.GPUsTotal-1)/in.TP + 1,
+		Faulty: func(n proto.NodeID) bool { return in.out[n] },
+	}
+}
+
+// solve runs the method that the input asks for.
+func (in *orchestrateInput) solve() ring.Orchestration {
+	if in.Method == "paper" {
+		return ring.OrchestratePaper(in.job())
+	}
+	return ring.Orchestrate(in.job())
+}
+
+type orchestrateOutput struct {
+	Groups          [][]proto.NodeID `json:"groups"`
+	InnerSets       [][]int          `json:"inner_sets"`
+	CrossToRFlows   int              `json:"cross_tor_flows"`
+	InnerFlows      int              `json:"inner_flows"`
+	UnalignedGroups int              `json:"unaligned_groups"`
+	Moved           *int             `json:"moved,omitempty"`
+}
+
+// unsolved is the answer to a job that does not fit.
+type unsolved struct {
+	Groups        [][]proto.NodeID `json:"groups"`
+	BestGPUsTotal int              `json:"best_gpus_total"`
+}
+
+func (in *orchestrateInput) fails(most int, out io.Writer) error {
+	best := most * in.TP
+	if err := printJSON(out, unsolved{[][]proto.NodeID{}, best}); err != nil {
+		return err
+	}
+	return &noSolution{fmt.Sprintf("gpus_total: %d GPUs do not fit: at most %d in groups of %d", in.GPUsTotal, best, in.TP)}
+}
+
+func planOrchestrate(stdin io.Reader, words []string, out io.Writer) error {
+	data, err := planInput(stdin, words, 0)
+	if err != nil {
+		return err
+	}
+	var in orchestrateInput
+	if err := decodePlan(data, in.keys()); err != nil {
+		return err
+	}
+	if err := in.check(); err != nil {
+		return err
+	}
+	res := in.solve()
+	if !res.OK() {
+		return in.fails(res.Most, out)
+	}
+	o := orchestrateOutput{Groups: res.Groups, InnerSets: [][]int{}, CrossToRFlows: res.CrossToR, InnerFlows: res.Inner, UnalignedGroups: res.Unaligned}
+	o.InnerSets = append(o.InnerSets, res.Sets...)
+	if in.Running != nil {
+		moved := ring.Moved(in.running(), res.Groups)
+		o.Moved = &moved
+	}
+	return printJSON(out, o)
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+const planRingHelp = `ocsctl plan ring [FILE]
+
+Places as many TP groups as there can be. Input, one JSON object:
+
+  nodes          nodes in HBD order
+  gpus_per_node  GPUs of a node
+  k              hops that a fibre spans, at most gpus_per_node
+  topology       "line" or "ring"
+  tp             GPUs of a group, a multiple of gpus_per_node
+  faulty         nodes that are out, []
+  running        groups that run, [[node,..],..]; optional: the most of them stay as they are
+  shared_bundle  false: -k and +k are not on one bundle; optional: with odd k >= 3 they are
+
+Output: groups (nodes left to right), idle, moved (nodes of running groups that
+are not in the same group any more, faulty ones included), lost_to_wiring
+(groups that the shared bundle costs).
+
+  echo '{"nodes":16,"gpus_per_node":4,"k":2,"topology":"line","tp":32,"faulty":[3]}' | ocsctl plan ring
+`
+
+// maxPlanGPUs bounds a node; chosen: several times the largest there is.
+const maxPlanGPUs = 64
+
+// ringInput is what plan ring reads, and a part of what others read.
+type ringInput struct {
+	Nodes, GPUsPerNode, K, TP int
+	Topology                  fabric.Topology
+	Faulty                    []int
+	Running                   [][]int
+	SharedBundle              *bool
+
+	out []bool // by node: it is faulty
+}
+
+func (in *ringInput) keys() []planKey {
+	return []planKey{
+		{"nodes", &in.Nodes, "an integer"}, {"gpus_per_node", &in.GPUsPerNode, "an integer"}, {"k", &in.K, "an integer"},
+		{"topology", &in.Topology, "line or ring"}, {"tp", &in.TP, "an integer"}, {"faulty", &in.Faulty, "an array of integers"},
+		{"running", &in.Running, "an array of arrays of integers"}, {"shared_bundle", &in.SharedBundle, "true or false"},
+	}
+}
+
+// check names the first key that is out of its limits.
+func (in *ringInput) check() error {
+	span := func(key string, v, lo, hi int, why string) error {
+		if v < lo || v > hi {
+			return wrongUsage(key, fmt.Sprintf("%d to %d%s", lo, hi, why), "%d", v)
+		}
+		return nil
+	}
+	if err := span("nodes", in.Nodes, 1, fabric.MaxNodes, ""); err != nil {
+		return err
+	}
+	if err := span("gpus_per_node", in.GPUsPerNode, 1, maxPlanGPUs, ""); err != nil {
+		return err
+	}
+	if err := span("k", in.K, 1, in.GPUsPerNode, " (gpus_per_node)"); err != nil {
+		return err
+	}
+	if in.Topology != fabric.Line && in.Topology != fabric.Ring {
+		return wrongUsage("topology", "line or ring", "%q", clip(string(in.Topology)))
+	}
+	if in.TP < in.GPUsPerNode || in.TP%in.GPUsPerNode != 0 {
+		return wrongUsage("tp", fmt.Sprintf("a multiple of gpus_per_node (%d)", in.GPUsPerNode), "%d", in.TP)
+	}
+	if most := min(in.Nodes, fabric.MaxGroupNodes); in.TP/in.GPUsPerNode > most {
+		return wrongUsage("tp", fmt.Sprintf("at most %d GPUs, %d nodes", most*in.GPUsPerNode, most), "%d", in.TP)
+	}
+	in.out = make([]bool, in.Nodes)
+	if err := in.nodes("faulty", in.Faulty, in.out); err != nil {
+		return err
+	}
+	seen := make([]bool, in.Nodes)
+	for i, g := range in.Running {
+		key := fmt.Sprintf("running[%d]", i)
+		if len(g) == 0 {
+			return wrongUsage(key, "at least one node", "it is empty")
+		}
+		if err := in.nodes(key, g, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodes marks nodes that must exist and must not be marked yet.
+func (in *ringInput) nodes(key string, list []int, seen []bool) error {
+	for i, n := range list {
+		if n < 0 || n >= in.Nodes {
+			return wrongUsage(fmt.Sprintf("%s[%d]", key, i), fmt.Sprintf("0 to %d", in.Nodes-1), "no node %d", n)
+		}
+		if seen[n] {
+			return wrongUsage(fmt.Sprintf("%s[%d]", key, i), "each node once", "node %d is there twice", n)
+		}
+		seen[n] = true
+	}
+	return nil
+}
+
+// problem is the input as the planner's mathematics sees it.
+func (in *ringInput) problem() ring.Problem {
+	return ring.Problem{
+		Order: ring.Order{Nodes: in.Nodes, K: in.K, Wrap: in.Topology == fabric.Ring, Shared: in.shared()},
+		Size:  in.TP / in.GPUsPerNode, Want: -1,
+		Usable: func(n proto.NodeID) bool { return !in.out[n] },
+	}
+}
+
+// shared: offsets hang on bundles in pairs, so an odd K leaves -K and +K for
+// one bundle; K = 1 has a bundle for each.
+func (in *ringInput) shared() bool {
+	return in.K%2 == 1 && in.K >= 3 && (in.SharedBundle == nil || *in.SharedBundle)
+}
+
+func (in *ringInput) running() [][]proto.NodeID {
+	out := make([][]proto.NodeID, len(in.Running))
+	for i, g := range in.Running {
+		for _, n := range g {
+			out[i] = append(out[i], proto.NodeID(n))
+		}
+	}
+	return out
+}
+
+// place is the plan and what it makes of the running groups.
+func (in *ringInput) place() (groups [][]proto.NodeID, moved int) {
+	if len(in.Running) == 0 {
+		return ring.Place(in.problem()), 0
+	}
+	running := in.running()
+	groups = ring.Rearrange(in.problem(), running)
+	return groups, ring.Moved(running, groups)
+}
+
+type ringOutput struct {
+	Groups       [][]proto.NodeID `json:"groups"`
+	Idle         []proto.NodeID   `json:"idle"`
+	Moved        int              `json:"moved"`
+	LostToWiring int              `json:"lost_to_wiring"`
+}
+
+func planRing(stdin io.Reader, words []string, out io.Writer) error {
+	data, err := planInput(stdin, words, 0)
+	if err != nil {
+		return err
+	}
+	var in ringInput
+	if err := decodePlan(data, in.keys()); err != nil {
+		return err
+	}
+	if err := in.check(); err != nil {
+		return err
+	}
+	o := ringOutput{Groups: [][]proto.NodeID{}, Idle: []proto.NodeID{}, LostToWiring: ring.LostToWiring(in.problem())}
+	groups, moved := in.place()
+	o.Groups, o.Moved = append(o.Groups, groups...), moved
+	o.Idle = append(o.Idle, in.idle(groups)...)
+	return printJSON(out, o)
+}
+
+// idle lists the nodes that are well and in no group.
+func (in *ringInput) idle(groups [][]proto.NodeID) []proto.NodeID {
+	busy := slices.Clone(in.out)
+	for _, g := range groups {
+		for _, n := range g {
+			busy[n] = true
+		}
+	}
+	var out []proto.NodeID
+	for n, b := range busy {
+		if !b {
+			out = append(out, proto.NodeID(n))
+		}
+	}
+	return out
+}
