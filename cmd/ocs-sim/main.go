@@ -32,6 +32,7 @@ var nouns = []struct {
 	{"demo", "broker, planner and a fabric of simulated nodes through a fault trace", demo},
 	{"agents", "simulated nodes in real time against a broker", agents},
 	{"board", "one simulated board behind a unix socket", board},
+	{"study", "the paper's large-scale experiments from running code", studyNoun},
 }
 
 func main() {

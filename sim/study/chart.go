@@ -13,7 +13,6 @@ type Chart struct {
 	XLabel, YLabel     string
 	XPercent, YPercent bool // axes are shares of one
 	Categories         []string
-	YFrom              float64 // where the y axis starts
 	Series             []Series
 }
 
@@ -146,12 +145,11 @@ func newAxis(from, to, start, length float64, percent bool) axis {
 	}
 	step := niceStep((to - from) / 5)
 	a := axis{from: from, start: start, length: length, percent: percent}
-	first := int(from / step)
+	first := int(from/step + 1e-6) // of values not below 0
+	a.from = float64(first) * step
 	for i := first; ; i++ {
 		v := float64(i) * step
-		if v >= from-step/1e6 {
-			a.ticks = append(a.ticks, v)
-		}
+		a.ticks = append(a.ticks, v)
 		if v >= to-step/1e6 {
 			a.to = v
 			return a
@@ -208,7 +206,7 @@ func (c Chart) draw(b *strings.Builder) {
 			}
 		}
 	}
-	y := newAxis(c.YFrom, yTo, panelHeight-bottom, -(panelHeight - top - bottom), c.YPercent)
+	y := newAxis(0, yTo, panelHeight-bottom, -(panelHeight - top - bottom), c.YPercent)
 	text(b, left, top-12, "start", 13, "#111111", c.Title)
 	for _, v := range y.ticks {
 		at := y.at(v)

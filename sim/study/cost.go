@@ -25,6 +25,16 @@ type CostConfig struct {
 	GPUCost int // dollars
 }
 
+// CostRatios are 0 to 20 % in steps of half a per cent: the paper's crossing
+// lies in the middle.
+func CostRatios() []float64 {
+	out := make([]float64, 41)
+	for i := range out {
+		out[i] = float64(i) / 200
+	}
+	return out
+}
+
 // UnitCost is one row of [IHBD] Table 6: dollars and watts.
 type UnitCost struct {
 	Name      string  `json:"architecture"`
@@ -60,14 +70,15 @@ func (x Interconnect) unitCost() UnitCost {
 type AggregateRow struct {
 	Name         string  `json:"architecture"`
 	Ratio        float64 `json:"fault_ratio"`
-	Lost         float64 `json:"lost_gpu_ratio"` // wasted and faulty
-	Interconnect float64 `json:"interconnect_per_gpu"`
-	Aggregate    float64 `json:"aggregate_per_gpu"` // dollars per GPU of the cluster
+	Lost         float64 `json:"lost_gpu_ratio"`       // wasted and faulty
+	Interconnect float64 `json:"interconnect_per_gpu"` // dollars, at equalGBps
+	Aggregate    float64 `json:"aggregate_per_gpu"`    // dollars per GPU of the cluster
 }
 
 // CostResult is Table 6 and Fig. 13d.
 type CostResult struct {
 	Header
+	TP        int            `json:"tp"`
 	GPUCost   int            `json:"gpu_cost"`
 	Table6    []UnitCost     `json:"table6"`
 	Differing []string       `json:"table6_cells_that_differ"`
@@ -94,7 +105,7 @@ func Cost(cfg CostConfig) (*CostResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	res := &CostResult{Header: waste.Header, GPUCost: cfg.GPUCost}
+	res := &CostResult{Header: waste.Header, TP: cfg.TPs[0], GPUCost: cfg.GPUCost}
 	res.Study = "cost"
 	for _, x := range Interconnects {
 		res.Table6 = append(res.Table6, x.unitCost())
@@ -195,13 +206,14 @@ func (r *CostResult) describe(cfg CostConfig) {
 
 // Table is Table 6, then the aggregate cost at every ratio.
 func (r *CostResult) Table() Table {
-	t := Table{Columns: []string{"table", "architecture", "fault_ratio", "cost_per_gpu", "watts_per_gpu", "cost_per_gbps", "watts_per_gbps", "lost_gpu_ratio", "aggregate_per_gpu"}}
+	t := Table{Columns: []string{"table", "architecture", "fault_ratio", "cost_per_gpu", "watts_per_gpu", "cost_per_gbps", "watts_per_gbps",
+		fmt.Sprintf("interconnect_at_%d_gbps", equalGBps), "lost_gpu_ratio", "aggregate_per_gpu"}}
 	for _, x := range Interconnects {
 		c := x.cells()
-		t.add("6", x.Name, "", c[0], c[1], c[2], c[3], "", "")
+		t.add("6", x.Name, "", c[0], c[1], c[2], c[3], "", "", "")
 	}
 	for _, a := range r.Aggregate {
-		t.add("13d", a.Name, ratio(a.Ratio), decimals(a.Interconnect, 2), "", "", "", ratio(a.Lost), decimals(a.Aggregate, 2))
+		t.add("13d", a.Name, ratio(a.Ratio), "", "", "", "", decimals(a.Interconnect, 2), ratio(a.Lost), decimals(a.Aggregate, 2))
 	}
 	return t
 }
@@ -209,7 +221,7 @@ func (r *CostResult) Table() Table {
 // Charts are the unit costs and the aggregate cost.
 func (r *CostResult) Charts() []Chart {
 	unit := Chart{Title: "interconnect per GPU and GBps (Table 6)", YLabel: "dollars per GBps"}
-	agg := Chart{Title: fmt.Sprintf("aggregate cost, TP-32, GPU at %d dollars (Fig. 13d)", r.GPUCost), XLabel: "node fault ratio", YLabel: "dollars per GPU", XPercent: true}
+	agg := Chart{Title: fmt.Sprintf("aggregate cost, TP-%d, GPU at %d dollars (Fig. 13d)", r.TP, r.GPUCost), XLabel: "node fault ratio", YLabel: "dollars per GPU", XPercent: true}
 	series := Series{}
 	for _, u := range r.Table6 {
 		name := strings.NewReplacer("InfiniteHBD ", "IHBD ", "Alibaba ", "", "NVL-36x2", "36x2").Replace(u.Name)

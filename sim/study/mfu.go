@@ -157,14 +157,29 @@ func (n Net) memory(s Strategy) float64 {
 
 // The search box of [IHBD] sec 6.3.
 const (
-	mostTP = 128
+	MaxTP  = 128
 	mostPP = 16
 	mostDP = 1024
 	mostEP = 8
 )
 
 // maxGPUs of a search: the whole box.
-const maxGPUs = mostTP * mostPP * mostDP
+const maxGPUs = MaxTP * mostPP * mostDP
+
+// Answer is the best strategy for one question.
+type Answer struct {
+	Model string `json:"model"`
+	GPUs  int    `json:"gpus_total"`
+	TPMax int    `json:"tp_max"`
+	Outcome
+}
+
+// Table of the answer.
+func (a *Answer) Table() Table {
+	t := Table{Columns: []string{"model", "gpus_total", "tp_max", "tp", "pp", "dp", "ep", "mfu", "step_s", "memory_gib"}}
+	t.add(a.Model, a.GPUs, a.TPMax, a.TP, a.PP, a.DP, a.EP, decimals(a.MFU, 4), decimals(a.Step, 3), decimals(a.Memory/(1<<30), 2))
+	return t
+}
 
 // ErrNoStrategy says that nothing in the search box fits.
 type ErrNoStrategy struct {
@@ -181,8 +196,8 @@ func (n Net) Best(gpus, tpMax int) (Outcome, error) {
 	if gpus < 1 || gpus > maxGPUs {
 		return Outcome{}, invalid("gpus-total", fmt.Sprintf("1 to %d", maxGPUs), "%d is out of range", gpus)
 	}
-	if tpMax < 1 || tpMax > mostTP {
-		return Outcome{}, invalid("tp-max", fmt.Sprintf("1 to %d", mostTP), "%d is out of range", tpMax)
+	if tpMax < 1 || tpMax > MaxTP {
+		return Outcome{}, invalid("tp-max", fmt.Sprintf("1 to %d", MaxTP), "%d is out of range", tpMax)
 	}
 	var best Outcome
 	for tp := 1; tp <= tpMax; tp *= 2 {

@@ -7,7 +7,7 @@ import "fmt"
 // with our best layout and all eight experts apart.
 func (r *MFUResult) experts(n Net) {
 	last := paperTable5[len(paperTable5)-1]
-	best, err := n.Best(last.gpus, mostTP)
+	best, err := n.Best(last.gpus, MaxTP)
 	if err != nil {
 		return // Table 5 has failed on the same search before
 	}
@@ -27,7 +27,7 @@ func (r *MFUResult) experts(n Net) {
 func gainWithChunks(chunks, gpus int) float64 {
 	n := Nets[0]
 	n.chunks = chunks
-	best, err := n.Best(gpus, mostTP)
+	best, err := n.Best(gpus, MaxTP)
 	eight, err8 := n.Best(gpus, 8)
 	if err != nil || err8 != nil {
 		return 0

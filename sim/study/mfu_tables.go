@@ -101,7 +101,7 @@ func MFU(p Progress) (*MFUResult, error) {
 }
 
 func compareStrategy(table int, n Net, gpus int, paper Strategy, mfu float64) (MFURow, error) {
-	best, err := n.Best(gpus, mostTP)
+	best, err := n.Best(gpus, MaxTP)
 	if err != nil {
 		return MFURow{}, err
 	}

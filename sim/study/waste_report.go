@@ -15,7 +15,7 @@ var paperWaste = []struct {
 func (r *WasteResult) describe() {
 	r.note("waste is healthy GPUs in no group over all GPUs, mean over time and %d run(s) with following seeds", r.Runs)
 	r.faultNotes(&r.Report)
-	r.note("a TPUv4 cube of 64 loses the group-sized block that a fault lies in; a last partial unit counts with its own size")
+	r.note("a TPUv4 cube of 64 loses the group-sized block that a fault lies in, so that with groups that divide 64 it wastes what SiP-Ring does; a last partial unit counts with its own size")
 	if r.GPUsTotal != DefaultSize().GPUsTotal() {
 		return
 	}

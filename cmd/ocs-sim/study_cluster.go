@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/sim/study"
+	"ringlight/sim/trace"
+)
+
+// sized are the flags of a study of a cluster.
+type sized struct {
+	nodes, gpus *int
+	tps         *[]int
+	topology    *string
+	runs        *int
+}
+
+func (s *studyRun) sized(def study.Size, runs int) sized {
+	return sized{
+		nodes: s.fs.Int("nodes", def.Nodes, "nodes"), gpus: s.fs.Int("gpus", def.GPUsPerNode, "GPUs of a node"),
+		tps:      intList(s.fs, "tp", def.TPs, "GPUs of a group"),
+		topology: s.fs.String("topology", "", "HBD order, line or ring (default ring, with -faulty line)"),
+		runs:     s.fs.Int("runs", runs, "times that the cluster is drawn"),
+	}
+}
+
+func (z sized) size(topology fabric.Topology) (study.Size, error) {
+	if *z.topology != "" {
+		topology = fabric.Topology(*z.topology)
+	}
+	if topology != fabric.Line && topology != fabric.Ring {
+		return study.Size{}, &proto.Error{Code: proto.Invalid, Field: "topology", Limit: "line or ring", Reason: fmt.Sprintf("there is no %q", topology)}
+	}
+	return study.Size{Nodes: *z.nodes, GPUsPerNode: *z.gpus, Ring: topology == fabric.Ring, TPs: *z.tps}, nil
+}
+
+// traced are the flags of a study of a trace.
+type traced struct {
+	sized
+	file     *string
+	siblings *string
+}
+
+func (s *studyRun) traced(runs int) traced {
+	return traced{
+		sized:    s.sized(study.DefaultSize(), runs),
+		file:     s.fs.String("trace", os.Getenv(traceVariable), "fault trace; none: the built-in generator (also "+traceVariable+")"),
+		siblings: s.fs.String("siblings", "apart", "4-GPU halves of a server in HBD order: apart or adjacent"),
+	}
+}
+
+func (s *studyRun) cluster(t traced) (study.ClusterConfig, error) {
+	size, err := t.size(fabric.Ring)
+	if err != nil {
+		return study.ClusterConfig{}, err
+	}
+	cfg := study.ClusterConfig{Size: size, Runs: *t.runs, Layout: study.Layout{Seed: *s.seed}, Progress: s.progress()}
+	switch *t.siblings {
+	case "apart":
+	case "adjacent":
+		cfg.Adjacent = true
+	default:
+		return cfg, &proto.Error{Code: proto.Invalid, Field: "siblings", Limit: "apart or adjacent", Reason: fmt.Sprintf("there is no %q", *t.siblings)}
+	}
+	if *t.file == "" {
+		return cfg, nil
+	}
+	f, err := open(*t.file)
+	if err != nil {
+		return cfg, usageError{fmt.Errorf("trace: %w", err)}
+	}
+	defer f.Close()
+	if cfg.Trace, err = trace.Read(f); err != nil {
+		return cfg, usageError{fmt.Errorf("%s: %w", *t.file, err)}
+	}
+	cfg.Name = filepath.Base(*t.file)
+	return cfg, nil
+}
+
+func studyWaste(ctx context.Context, s *studyRun) error {
+	fs := s.flags("-trace fault_trace.json -tp 32 -svg waste.svg")
+	t := s.traced(20)
+	iid := fs.Bool("iid", false, "independent faults at each of -ratios instead of a trace")
+	ratios := ratioList(fs, "ratios", study.DefaultRatios(), "faulty nodes, with -iid")
+	chart := fs.String("chart", "cdf", "what -svg shows of a trace: cdf, or time (each day of the first run)")
+	faulty := fs.String("faulty", "", "count for the faulty nodes in `FILE`, a JSON array of node numbers, with -nodes, -gpus and one -tp")
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	if *chart != "cdf" && *chart != "time" {
+		return &proto.Error{Code: proto.Invalid, Field: "chart", Limit: "cdf or time", Reason: fmt.Sprintf("there is no %q", *chart)}
+	}
+	if *faulty != "" {
+		return s.givenFaults(t.sized, *faulty)
+	}
+	if *iid {
+		size, err := t.size(fabric.Ring)
+		if err != nil {
+			return err
+		}
+		res, err := compute(ctx, func() (*study.IIDResult, error) {
+			return study.WasteIID(study.IIDConfig{Size: size, Ratios: *ratios, Runs: *t.runs, Seed: *s.seed, Progress: s.progress()})
+		})
+		if err != nil {
+			return err
+		}
+		return s.emit(fmt.Sprintf("GPU waste under independent faults, %d GPUs", res.GPUsTotal), res, res.Charts())
+	}
+	cfg, err := s.cluster(t)
+	if err != nil {
+		return err
+	}
+	res, err := compute(ctx, func() (*study.WasteResult, error) { return study.WasteOnTrace(cfg) })
+	if err != nil {
+		return err
+	}
+	charts := res.Charts()
+	if *chart == "time" {
+		charts = res.Timeline()
+	}
+	return s.emit(fmt.Sprintf("GPU waste over %.0f days, %d GPUs (%s)", res.Days, res.GPUsTotal, res.Faults), res, charts)
+}
+
+// maxFaultyBytes of a list of node numbers; chosen: a million of them.
+const maxFaultyBytes = 16 << 20
+
+// givenFaults counts the waste of one list of faulty nodes.
+func (s *studyRun) givenFaults(z sized, name string) error {
+	size, err := z.size(fabric.Line)
+	if err != nil {
+		return err
+	}
+	list, err := readFaulty(name)
+	if err != nil {
+		return err
+	}
+	models, err := study.WasteOf(size, list)
+	if err != nil {
+		return err
+	}
+	table := study.Table{Columns: []string{"model", "wasted_gpus"}}
+	for _, m := range study.Models {
+		table.Rows = append(table.Rows, []string{string(m), fmt.Sprint(models[m].WastedGPUs)})
+	}
+	if *s.csv != "" {
+		if err := os.WriteFile(*s.csv, []byte(table.CSV()), 0o644); err != nil {
+			return fmt.Errorf("csv: %w", err)
+		}
+	}
+	if *s.svg != "" {
+		chart := study.Chart{Title: fmt.Sprintf("TP-%d, %d of %d nodes faulty", size.TPs[0], len(list), size.Nodes), YLabel: "wasted GPUs", Categories: []string{""}}
+		for _, m := range study.Models {
+			chart.Series = append(chart.Series, study.Series{Name: string(m), Y: []float64{float64(models[m].WastedGPUs)}})
+		}
+		if err := os.WriteFile(*s.svg, []byte(study.SVG("GPU waste of one set of faults", []study.Chart{chart})), 0o644); err != nil {
+			return fmt.Errorf("svg: %w", err)
+		}
+	}
+	s.progress()(1, 1)
+	if *s.json {
+		return json.NewEncoder(os.Stdout).Encode(map[string]any{"models": models})
+	}
+	_, err = io.WriteString(os.Stdout, table.Text())
+	return err
+}
+
+func readFaulty(name string) ([]int, error) {
+	wrong := func(format string, args ...any) error {
+		return &proto.Error{Code: proto.Invalid, Field: "faulty", Limit: "a JSON array of node numbers", Reason: fmt.Sprintf(format, args...)}
+	}
+	f, err := open(name)
+	if err != nil {
+		return nil, wrong("%v", err)
+	}
+	defer f.Close()
+	dec := json.NewDecoder(io.LimitReader(f, maxFaultyBytes))
+	var list []int
+	if err := dec.Decode(&list); err != nil {
+		return nil, wrong("%v", err)
+	}
+	if list == nil {
+		return nil, wrong("null")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, wrong("something follows the array")
+	}
+	return list, nil
+}
+
+func studyJobScale(ctx context.Context, s *studyRun) error {
+	fs := s.flags("-trace fault_trace.json -csv jobscale.csv")
+	t := s.traced(20)
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	cfg, err := s.cluster(t)
+	if err != nil {
+		return err
+	}
+	res, err := compute(ctx, func() (*study.JobScaleResult, error) { return study.JobScale(cfg) })
+	if err != nil {
+		return err
+	}
+	return s.emit(fmt.Sprintf("Largest job on %d GPUs (%s)", res.GPUsTotal, res.Faults), res, res.Charts())
+}
+
+func studyWait(ctx context.Context, s *studyRun) error {
+	fs := s.flags("-trace fault_trace.json -tp 16,32 -scales 0.85,0.9,0.95")
+	t := s.traced(20)
+	scales := ratioList(fs, "scales", study.DefaultScales(), "job sizes")
+	repair := fs.String("repair", "mean", "time to repair: mean (of the trace, as the paper does) or trace (each as it was)")
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	if *repair != "mean" && *repair != "trace" {
+		return &proto.Error{Code: proto.Invalid, Field: "repair", Limit: "mean or trace", Reason: fmt.Sprintf("there is no %q", *repair)}
+	}
+	cfg, err := s.cluster(t)
+	if err != nil {
+		return err
+	}
+	res, err := compute(ctx, func() (*study.WaitResult, error) {
+		return study.Wait(study.WaitConfig{ClusterConfig: cfg, Scales: *scales, TraceRepair: *repair == "trace"})
+	})
+	if err != nil {
+		return err
+	}
+	return s.emit(fmt.Sprintf("Time that jobs wait, %d GPUs (%s)", res.GPUsTotal, res.Faults), res, res.Charts())
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/sim/study"
+)
+
+func studyCrossTor(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultCrossTor()
+	fs := s.flags("-nodes-per-domain 256,1024 -runs 5")
+	fs.IntVar(&cfg.GPUs, "gpus-total", cfg.GPUs, "GPUs of the cluster; Fig. 13a also takes a quarter to four times as many")
+	fs.IntVar(&cfg.GPUsPerNode, "gpus", cfg.GPUsPerNode, "GPUs of a node")
+	fs.IntVar(&cfg.TP, "tp", cfg.TP, "GPUs of a group")
+	fs.IntVar(&cfg.K, "k", cfg.K, "hops that a fibre may span")
+	fs.IntVar(&cfg.PerToR, "nodes-per-tor", cfg.PerToR, "nodes under a ToR switch")
+	domains := intList(fs, "nodes-per-domain", cfg.Domains, "nodes under a group of aggregation switches")
+	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that each cluster is drawn")
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	cfg.Domains, cfg.Seed, cfg.Progress = *domains, *s.seed, s.progress()
+	res, err := compute(ctx, func() (*study.CrossTorResult, error) { return study.CrossTor(cfg) })
+	if err != nil {
+		return err
+	}
+	return s.emit(fmt.Sprintf("Traffic that leaves its ToR, %d GPUs, TP-%d", cfg.GPUs, cfg.TP), res, res.Charts())
+}
+
+func studyCost(ctx context.Context, s *studyRun) error {
+	def := study.DefaultSize()
+	def.TPs = []int{32}
+	fs := s.flags("-gpu-cost 25000 -svg cost.svg")
+	z := s.sized(def, 50)
+	price := fs.Int("gpu-cost", study.DefaultGPUCost, "price of a GPU in dollars")
+	ratios := ratioList(fs, "ratios", study.CostRatios(), "faulty nodes")
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	size, err := z.size(fabric.Ring)
+	if err != nil {
+		return err
+	}
+	cfg := study.CostConfig{GPUCost: *price, IIDConfig: study.IIDConfig{Size: size, Ratios: *ratios, Runs: *z.runs, Seed: *s.seed, Progress: s.progress()}}
+	res, err := compute(ctx, func() (*study.CostResult, error) { return study.Cost(cfg) })
+	if err != nil {
+		return err
+	}
+	return s.emit("Cost of interconnects", res, res.Charts())
+}
+
+func studyBounds(ctx context.Context, s *studyRun) error {
+	cfg := study.BoundsConfig{}
+	fs := s.flags("-runs 1000 -json")
+	fs.IntVar(&cfg.GPUs, "gpus-total", study.DefaultSize().GPUsTotal(), "GPUs of the cluster that is drawn")
+	fs.IntVar(&cfg.Runs, "runs", 400, "times that it is drawn")
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	cfg.Seed, cfg.Progress = *s.seed, s.progress()
+	res, err := compute(ctx, func() (*study.BoundsResult, error) { return study.Bounds(cfg) })
+	if err != nil {
+		return err
+	}
+	return s.emit("Bound of the GPU waste", res, res.Charts())
+}
+
+func studyMFU(ctx context.Context, s *studyRun) error {
+	fs := s.flags("-gpus-total 16384 -model llama405b-mha -tp-max 8 -json")
+	gpus := fs.Int("gpus-total", 0, "print the best strategy for so many GPUs instead of the paper's tables")
+	name := fs.String("model", "", "with -gpus-total: llama405b-mha or gpt-moe-1.1t (default llama405b-mha)")
+	tpMax := fs.Int("tp-max", study.MaxTP, "with -gpus-total: largest TP, a power of two")
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if given["gpus-total"] {
+		return s.bestStrategy(*gpus, *name, *tpMax)
+	}
+	for _, f := range []string{"model", "tp-max"} {
+		if given[f] {
+			return &proto.Error{Code: proto.Invalid, Field: f, Limit: "only with -gpus-total", Reason: "the tables have their own"}
+		}
+	}
+	res, err := compute(ctx, func() (*study.MFUResult, error) { return study.MFU(s.progress()) })
+	if err != nil {
+		return err
+	}
+	return s.emit("Training MFU, analytic model", res, res.Charts())
+}
+
+// bestStrategy answers for one model and number of GPUs.
+func (s *studyRun) bestStrategy(gpus int, name string, tpMax int) error {
+	if *s.svg != "" {
+		return &proto.Error{Code: proto.Invalid, Field: "svg", Limit: "not with -gpus-total", Reason: "one strategy is no chart"}
+	}
+	if name == "" {
+		name = study.Nets[0].Name
+	}
+	net, err := study.NetNamed(name)
+	if err != nil {
+		return err
+	}
+	best, err := net.Best(gpus, tpMax)
+	if err != nil {
+		return err
+	}
+	s.progress()(1, 1)
+	answer := &study.Answer{Model: net.Name, GPUs: gpus, TPMax: tpMax, Outcome: best}
+	if *s.csv != "" {
+		if err := os.WriteFile(*s.csv, []byte(answer.Table().CSV()), 0o644); err != nil {
+			return fmt.Errorf("csv: %w", err)
+		}
+	}
+	if *s.json {
+		return json.NewEncoder(os.Stdout).Encode(answer)
+	}
+	fmt.Print(answer.Table().Text())
+	return nil
+}

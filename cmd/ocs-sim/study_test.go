@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// printed runs a command line and returns its exit code and standard output.
+func printed(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := os.Stdout
+	os.Stdout = w
+	defer func() { os.Stdout = old }()
+	text := make(chan string)
+	go func() {
+		all, err := io.ReadAll(r)
+		if err != nil {
+			t.Error(err)
+		}
+		text <- string(all)
+	}()
+	code := run(context.Background(), args)
+	w.Close()
+	return code, <-text
+}
+
+func faultFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "faulty.json")
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// Goal: the waste of one fault list is printed in the form that scripts rely
+// on, and nothing else.
+// Method: keys and one count; line by default, ring when asked for.
+func TestStudyWasteOfAFaultList(t *testing.T) {
+	name := faultFile(t, "[7, 8]")
+	for topology, want := range map[string]int{"line": 56, "ring": 24} {
+		args := []string{"study", "waste", "-faulty", name, "-nodes", "16", "-gpus", "4", "-tp", "32", "-json"}
+		if topology == "ring" {
+			args = append(args, "-topology", "ring")
+		}
+		code, text := printed(t, args...)
+		var out map[string]map[string]map[string]int
+		dec := json.NewDecoder(strings.NewReader(text))
+		if err := dec.Decode(&out); err != nil || code != exitDone {
+			t.Fatalf("%s: exit %d, %v: %s", topology, code, err, text)
+		}
+		if _, err := dec.Token(); err != io.EOF || len(out) != 1 {
+			t.Errorf("%s: more than one object of models: %s", topology, text)
+		}
+		var models []string
+		for m, w := range out["models"] {
+			models = append(models, m)
+			if _, ok := w["wasted_gpus"]; !ok || len(w) != 1 {
+				t.Errorf("%s: %s has %v", topology, m, w)
+			}
+		}
+		slices.Sort(models)
+		if got := strings.Join(models, " "); got != "big-switch infinitehbd-k2 infinitehbd-k3 infinitehbd-k3-wired nvl-36 nvl-576 nvl-72 sip-ring tpuv4" {
+			t.Errorf("%s: models %s", topology, got)
+		}
+		if got := out["models"]["infinitehbd-k2"]["wasted_gpus"]; got != want {
+			t.Errorf("%s: K=2 wastes %d, want %d", topology, got, want)
+		}
+	}
+}
+
+// Goal: every study prints JSON, writes its files and names what it refuses.
+// Method: one small run of each; one flag of each that is out of range.
+func TestStudies(t *testing.T) {
+	t.Setenv(traceVariable, "")
+	dir := t.TempDir()
+	for _, c := range []struct{ args, bad, field string }{
+		{"waste -nodes 100 -tp 8,32 -runs 2", "-siblings near", "siblings"},
+		{"waste -nodes 100 -tp 8 -runs 2 -chart time", "-gpus 3 -tp 9", "gpus"},
+		{"waste -iid -nodes 100 -ratios 0,0.1 -runs 2", "-ratios 0.2,0.1", "ratios"},
+		{"jobscale -nodes 100 -tp 8 -runs 2", "-runs 0", "runs"},
+		{"wait -nodes 100 -tp 8 -runs 2 -scales 0.8,0.9", "-repair never", "repair"},
+		{"crosstor -gpus-total 512 -nodes-per-domain 32 -runs 1", "-k 9", "k"},
+		{"cost -nodes 100 -runs 2", "-gpu-cost 0", "gpu-cost"},
+		{"bounds -runs 3", "-gpus-total 7", "gpus-total"},
+		{"mfu", "-model llama405b-mha", "model"},
+	} {
+		csv, svg := filepath.Join(dir, "out.csv"), filepath.Join(dir, "out.svg")
+		args := append([]string{"study"}, strings.Fields(c.args)...)
+		code, text := printed(t, append(args, "-json", "-csv", csv, "-svg", svg)...)
+		var out struct {
+			Study      string
+			Notes      []string
+			Comparison []any
+		}
+		if err := json.Unmarshal([]byte(text), &out); code != exitDone || err != nil || out.Study != args[1] || len(out.Notes) == 0 || out.Comparison == nil {
+			t.Errorf("%s: exit %d, %v: %.200s", c.args, code, err, text)
+		}
+		for _, name := range []string{csv, svg} {
+			if info, err := os.Stat(name); err != nil || info.Size() < 100 {
+				t.Errorf("%s: %s: %v", c.args, filepath.Base(name), err)
+			}
+			os.Remove(name)
+		}
+		code, text = printed(t, append(append(args, strings.Fields(c.bad)...), "-json")...)
+		var refused struct {
+			Error struct{ Code, Field, Limit, Message string }
+		}
+		if err := json.Unmarshal([]byte(text), &refused); code != exitUsage || err != nil || refused.Error.Field != c.field || refused.Error.Limit == "" {
+			t.Errorf("%s %s: exit %d, %v: %s", c.args, c.bad, code, err, text)
+		}
+	}
+}
+
+// Goal: the best strategy for a number of GPUs in one flat object; nothing
+// that fits is exit code 1.
+func TestStudyBestStrategy(t *testing.T) {
+	code, text := printed(t, "study", "mfu", "-gpus-total", "8192", "-model", "llama405b-mha", "-tp-max", "8", "-json")
+	var out struct {
+		Model          string
+		GPUs           int `json:"gpus_total"`
+		TP, PP, DP, EP int
+		MFU            float64
+	}
+	if err := json.Unmarshal([]byte(text), &out); code != exitDone || err != nil {
+		t.Fatalf("exit %d, %v: %s", code, err, text)
+	}
+	if out.TP != 8 || out.TP*out.PP*out.DP != 8192 || out.GPUs != 8192 || out.MFU < 0.34 || out.MFU > 0.36 {
+		t.Errorf("got %+v", out)
+	}
+	if code, text := printed(t, "study", "mfu", "-gpus-total", "1025", "-json"); code != exitFailed || !strings.Contains(text, `"error"`) {
+		t.Errorf("exit %d: %s", code, text)
+	}
+}
+
+// Goal: command lines that are not acceptable end with exit code 2, help with
+// an example.
+func TestUnacceptableStudies(t *testing.T) {
+	t.Setenv(traceVariable, "")
+	bad := faultFile(t, "[1, 1]")
+	for _, args := range [][]string{
+		{"study"}, {"study", "weather"}, {"study", "waste", "extra"}, {"study", "waste", "-tp", "x"}, {"study", "waste", "-ratios", "x"},
+		{"study", "waste", "-trace", filepath.Join(t.TempDir(), "none")}, {"study", "waste", "-trace", bad}, {"study", "waste", "-topology", "star"},
+		{"study", "waste", "-faulty", bad, "-nodes", "9", "-gpus", "4", "-tp", "8"},
+		{"study", "waste", "-faulty", bad, "-nodes", "9", "-gpus", "4"},
+		{"study", "waste", "-faulty", faultFile(t, "{}"), "-nodes", "9", "-tp", "8"},
+		{"study", "waste", "-faulty", faultFile(t, "null"), "-nodes", "9", "-tp", "8"},
+		{"study", "waste", "-faulty", faultFile(t, "[1] 2"), "-nodes", "9", "-tp", "8"},
+		{"study", "waste", "-faulty", faultFile(t, "[9]"), "-nodes", "9", "-tp", "8"},
+		{"study", "mfu", "-gpus-total", "0"}, {"study", "mfu", "-tp-max", "8"}, {"study", "mfu", "-gpus-total", "8", "-model", "x"},
+		{"study", "mfu", "-gpus-total", "1024", "-svg", "x.svg"},
+	} {
+		if code, _ := printed(t, args...); code != exitUsage {
+			t.Errorf("%q: exit code %d, want %d", args, code, exitUsage)
+		}
+	}
+	for _, s := range studies {
+		if code, text := printed(t, "study", s.name, "-h"); code != exitDone || !strings.Contains(text, "example: ocs-sim study "+s.name) {
+			t.Errorf("study %s -h: exit %d: %s", s.name, code, text)
+		}
+	}
+	if code, text := printed(t, "study", "-h"); code != exitDone || !strings.Contains(text, "crosstor") {
+		t.Errorf("study -h: exit %d: %s", code, text)
+	}
+}
+
+// Goal: the bar ends at 100 % and a file gets no more than six lines of it.
+func TestProgressBar(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		var b bytes.Buffer
+		p := bar(&b, "study", terminal)
+		for i := range 1001 {
+			p(i, 1000)
+		}
+		text := b.String()
+		if !strings.HasSuffix(text, "100 %\n") || strings.Count(text, "\n") > 6 || terminal != strings.Contains(text, "\r") {
+			t.Errorf("terminal %v: %q", terminal, text)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// Method orchestrates a job.
+type Method string
+
+const (
+	Exact    Method = "exact"    // dynamic program for each domain and a knapsack over them
+	Paper    Method = "paper"    // [IHBD] Alg. 1 and 5
+	Baseline Method = "baseline" // [IHBD] sec 6.4: groups in random order
+)
+
+// Methods in the order of every table.
+var Methods = []Method{Exact, Paper, Baseline}
+
+// CrossTorConfig is [IHBD] Fig. 13a-c.
+type CrossTorConfig struct {
+	GPUs        int // of the cluster for Fig. 13b and c
+	GPUsPerNode int
+	TP          int
+	K           int
+	PerToR      int   // nodes under one ToR
+	Domains     []int // nodes under one group of aggregation switches, rising
+	Runs        int
+	Seed        uint64
+	Progress
+}
+
+// DefaultCrossTor is the setup of [IHBD] sec 6.4, as far as it is printed:
+// 8,192 GPUs, TP-32. chosen: K = 3 with our wiring, p = 2 (only that fits the
+// paper's curves), and several sizes of domain, which the paper does not name.
+func DefaultCrossTor() CrossTorConfig {
+	return CrossTorConfig{GPUs: 8192, GPUsPerNode: 4, TP: 32, K: 3, PerToR: 2, Domains: []int{128, 256, 512, 1024, 2048}, Runs: 20}
+}
+
+// maxHops is what the default wiring offers with up to 64 GPUs per node.
+const maxHops = 64
+
+func (c CrossTorConfig) validate() error {
+	size := Size{Nodes: c.GPUs / max(1, c.GPUsPerNode), GPUsPerNode: c.GPUsPerNode, TPs: []int{c.TP}}
+	if err := size.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case c.GPUs%c.GPUsPerNode != 0:
+		return invalid("gpus-total", fmt.Sprintf("a multiple of gpus (%d)", c.GPUsPerNode), "%d does not fill whole nodes", c.GPUs)
+	case c.K < 1 || c.K > min(c.GPUsPerNode, maxHops):
+		return invalid("k", fmt.Sprintf("1 to gpus (%d)", c.GPUsPerNode), "%d hops need more bundles than a node has", c.K)
+	case c.PerToR < 1 || size.Nodes%c.PerToR != 0:
+		return invalid("nodes-per-tor", fmt.Sprintf("a divisor of the number of nodes (%d)", size.Nodes), "%d is none", c.PerToR)
+	case len(c.Domains) == 0:
+		return invalid("nodes-per-domain", "at least one size", "none given")
+	}
+	for _, d := range c.Domains {
+		if d < c.PerToR || d%c.PerToR != 0 {
+			return invalid("nodes-per-domain", fmt.Sprintf("multiples of nodes-per-tor (%d)", c.PerToR), "%d is none", d)
+		}
+	}
+	return checkRuns(c.Runs)
+}
+
+// CrossTorRow is one point of one curve.
+type CrossTorRow struct {
+	Figure   string  `json:"figure"` // "13a", "13b" or "13c"
+	GPUs     int     `json:"gpus_total"`
+	Scale    float64 `json:"job_scale"`
+	Faults   float64 `json:"fault_ratio"`
+	Domain   int     `json:"nodes_per_domain"`
+	Method   Method  `json:"method"`
+	Fits     int     `json:"runs_that_fit"`
+	M        float64 `json:"cross_tor_of_inner"` // M, mean over the runs that fit
+	Tenth    float64 `json:"cross_tor_ratio"`    // 0.1 M, which compares with the paper
+	Unplaced float64 `json:"unaligned_groups"`
+}
+
+// CrossTorResult is [IHBD] Fig. 13a-c.
+type CrossTorResult struct {
+	Study    string        `json:"study"`
+	Seed     uint64        `json:"seed"`
+	Runs     int           `json:"runs"`
+	GPUsNode int           `json:"gpus_per_node"`
+	TP       int           `json:"tp"`
+	K        int           `json:"k"`
+	PerToR   int           `json:"nodes_per_tor"`
+	Rows     []CrossTorRow `json:"rows"`
+	Report
+}
+
+// point is one job on one cluster, for all domains and methods.
+type point struct {
+	figure        string
+	gpus          int
+	scale, faults float64
+}
+
+// points of the three figures. The scale and the faults of Fig. 13a are not
+// printed; those of its neighbours are taken.
+func (c CrossTorConfig) points() []point {
+	var out []point
+	for _, g := range []int{c.GPUs / 4, c.GPUs / 2, c.GPUs, 2 * c.GPUs, 4 * c.GPUs} {
+		if g/c.GPUsPerNode%c.PerToR == 0 && g%c.GPUsPerNode == 0 && g/c.GPUsPerNode > 2*c.K {
+			out = append(out, point{"13a", g, 0.85, 0.05})
+		}
+	}
+	for s := 70; s <= 94; s += 2 {
+		out = append(out, point{"13b", c.GPUs, float64(s) / 100, 0.05})
+	}
+	for f := 0; f <= 10; f++ {
+		out = append(out, point{"13c", c.GPUs, 0.85, float64(f) / 100})
+	}
+	return out
+}
+
+// CrossTor orchestrates jobs by every method on the same drawn clusters.
+func CrossTor(cfg CrossTorConfig) (*CrossTorResult, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	res := &CrossTorResult{Study: "crosstor", Seed: cfg.Seed, Runs: cfg.Runs, GPUsNode: cfg.GPUsPerNode, TP: cfg.TP, K: cfg.K, PerToR: cfg.PerToR}
+	all := cfg.points()
+	for i, p := range all {
+		cfg.report(i, len(all))
+		for _, d := range cfg.Domains {
+			if d <= p.gpus/cfg.GPUsPerNode {
+				res.Rows = append(res.Rows, cfg.rows(p, d)...)
+			}
+		}
+	}
+	cfg.report(len(all), len(all))
+	res.describe(cfg)
+	return res, nil
+}
+
+func (c CrossTorConfig) rows(p point, domain int) []CrossTorRow {
+	rows := make([]CrossTorRow, len(Methods))
+	for i, m := range Methods {
+		rows[i] = CrossTorRow{Figure: p.figure, GPUs: p.gpus, Scale: p.scale, Faults: p.faults, Domain: domain, Method: m}
+	}
+	for run := range c.Runs {
+		seed := c.Seed + uint64(run)
+		job := c.job(p, domain, seed)
+		for i, o := range []ring.Orchestration{ring.Orchestrate(job), ring.OrchestratePaper(job), ring.OrchestrateBaseline(job, seed)} {
+			if o.OK() {
+				rows[i].Fits++
+				rows[i].M += o.M()
+				rows[i].Unplaced += float64(o.Unaligned)
+			}
+		}
+	}
+	for i := range rows {
+		n := float64(max(1, rows[i].Fits))
+		rows[i].M /= n
+		rows[i].Unplaced /= n
+		rows[i].Tenth = rows[i].M / 10
+	}
+	return rows
+}
+
+// job draws the cluster: so many faulty nodes, any of them.
+func (c CrossTorConfig) job(p point, domain int, seed uint64) ring.Job {
+	nodes := p.gpus / c.GPUsPerNode
+	r := newRandom(seed, streamCrossTor)
+	order := make([]int, nodes)
+	for i := range order {
+		order[i] = i
+	}
+	down := make([]bool, nodes)
+	for i := range int(float64(p.faults*float64(nodes)) + 0.5) {
+		k := i + int(r.next()%uint64(nodes-i))
+		order[i], order[k] = order[k], order[i]
+		down[order[i]] = true
+	}
+	return ring.Job{
+		Deployment: ring.Deployment{Nodes: nodes, PerToR: c.PerToR}, PerDomain: domain, K: c.K, Shared: c.K%2 == 1 && c.K > 1,
+		Size: c.TP / c.GPUsPerNode, Want: int(float64(p.scale*float64(p.gpus))) / c.TP,
+		Faulty: func(n proto.NodeID) bool { return down[n] },
+	}
+}
+
+// find is the row of a point.
+func (r *CrossTorResult) find(figure string, scale, faults float64, domain int, m Method) (CrossTorRow, bool) {
+	i := slices.IndexFunc(r.Rows, func(row CrossTorRow) bool {
+		return row.Figure == figure && row.Scale == scale && row.Faults == faults && row.Domain == domain && row.Method == m
+	})
+	if i < 0 {
+		return CrossTorRow{}, false
+	}
+	return r.Rows[i], true
+}
+
+func (r *CrossTorResult) describe(cfg CrossTorConfig) {
+	r.note("%d draw(s) of exactly so many faulty nodes each; TP-%d, K = %d, %d nodes under a ToR; the HBD order is a line, deployed by [IHBD] Alg. 3", r.Runs, r.TP, r.K, r.PerToR)
+	r.note("inner sets of %d groups; the node of rank j of one exchanges with that of the next; M = flows whose ends have different ToRs / all inner flows; cross_tor_ratio = 0.1 M, as inner flows are about a tenth of TP and DCN traffic", r.PerToR)
+	r.note("the paper names neither p nor the size of a domain nor K")
+	for _, d := range cfg.Domains {
+		for _, c := range []struct {
+			figure        string
+			scale, faults float64
+			paper         map[Method]string
+		}{
+			{"13b", 0.9, 0.05, map[Method]string{Exact: "1.72 % (its own method)", Paper: "1.72 %", Baseline: "about 10 %"}},
+			{"13c", 0.85, 0.07, map[Method]string{Exact: "near zero (its own method)", Paper: "near zero", Baseline: "rises with the faults"}},
+		} {
+			for _, m := range Methods {
+				row, ok := r.find(c.figure, c.scale, c.faults, d, m)
+				if c.paper[m] == "" || !ok {
+					continue
+				}
+				why := map[Method]string{
+					Exact:    "better: cuts each domain's ToR line exactly; the paper's method aligns a whole domain or nothing",
+					Paper:    "Algorithm 5 as printed, with the best placement kept; the paper's claim is reached by the exact method only",
+					Baseline: "groups in random order meet under one ToR by chance only, faults or not",
+				}[m]
+				r.compare(fmt.Sprintf("cross-ToR, %.0f %% job, %.0f %% faults, domain of %d, %s", 100*c.scale, 100*c.faults, d, m), percent(row.Tenth, 2), c.paper[m], why)
+			}
+		}
+	}
+}
+
+// Table of the result.
+func (r *CrossTorResult) Table() Table {
+	t := Table{Columns: []string{"figure", "gpus_total", "job_scale", "fault_ratio", "nodes_per_domain", "method", "runs_that_fit", "cross_tor_of_inner", "cross_tor_ratio", "unaligned_groups"}}
+	for _, row := range r.Rows {
+		t.add(row.Figure, row.GPUs, decimals(row.Scale, 2), decimals(row.Faults, 2), row.Domain, row.Method, row.Fits, ratio(row.M), ratio(row.Tenth), decimals(row.Unplaced, 2))
+	}
+	return t
+}
+
+// Charts are the three figures at the smallest and the largest domain.
+func (r *CrossTorResult) Charts() []Chart {
+	dress := map[string]Chart{
+		"13a": {XLabel: "GPUs", YLabel: "cross-ToR traffic (0.1 M)", YPercent: true},
+		"13b": {XLabel: "job scale", YLabel: "cross-ToR traffic (0.1 M)", XPercent: true, YPercent: true},
+		"13c": {XLabel: "node fault ratio", YLabel: "cross-ToR traffic (0.1 M)", XPercent: true, YPercent: true},
+	}
+	smallest, largest := r.Rows[0].Domain, r.Rows[0].Domain
+	for _, row := range r.Rows {
+		smallest, largest = min(smallest, row.Domain), max(largest, row.Domain)
+	}
+	var out []Chart
+	for _, row := range r.Rows {
+		if row.Fits == 0 || row.Domain != smallest && row.Domain != largest || row.Method == Baseline && row.Domain != largest {
+			continue
+		}
+		x := row.Scale
+		switch row.Figure {
+		case "13a":
+			x = float64(row.GPUs)
+		case "13c":
+			x = row.Faults
+		}
+		name := string(row.Method)
+		if row.Method != Baseline {
+			name = fmt.Sprintf("%s, domain %d", row.Method, row.Domain)
+		}
+		panelOf(&out, "Fig. "+row.Figure, dress[row.Figure]).point(name, x, row.Tenth)
+	}
+	return out
+}
