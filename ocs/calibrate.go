@@ -55,6 +55,9 @@ type calibrating struct {
 // time, which no LOS line takes for light, and later only its own loopback.
 // Calibrated or CalibrationFailed tells the end.
 func (t *Transceiver) Calibrate(now time.Duration) error {
+	if t.mci != nil {
+		return t.mci.calibrates(t, now)
+	}
 	switch {
 	case t.state == Calibrating:
 		return ErrBusy

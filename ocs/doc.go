@@ -13,6 +13,10 @@
 // by all modules hang on the latch. Light lost and found comes by pins (Light);
 // the reads that name module and lane follow, and may demote a path.
 //
+// A bundle of CMIS modules is driven by the same calls: its controllers hold the
+// codes, one trigger byte to all of them takes the latch's place, and the timing
+// is measured with the hold-offs that such controllers may take (cmis.go).
+//
 // Limits live below commands: every heater code passes guard.go on its way to
 // a frame, whoever asked for it. A restarted process adopts what it finds: what
 // is right already is not driven again.

@@ -44,6 +44,10 @@ const zeroCelsiusMillikelvin = 273_150
 // own light of all. While the one before is
 // still being read, it does nothing.
 func (t *Transceiver) HealthRound(now time.Duration) {
+	if t.mci != nil {
+		t.mci.healthRound(t)
+		return
+	}
 	h := &t.health
 	if h.busy || t.state != Idle {
 		return

@@ -61,6 +61,9 @@ func (s *switching) next() time.Duration {
 // Select asks for a path. A later Select wins over one under way. Dark is
 // always granted once the latch has been read.
 func (t *Transceiver) Select(now time.Duration, p proto.Path) error {
+	if t.mci != nil {
+		return t.mci.selects(t, now, p)
+	}
 	switch {
 	case int(p) >= proto.NumPaths:
 		return ErrNoSuchPath

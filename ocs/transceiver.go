@@ -51,6 +51,7 @@ const (
 	taskVerify
 	taskHealth
 	taskCalibrate
+	taskMCI // of CMIS modules
 )
 
 // A token is the life of the Transceiver that it belongs to, the task, the
@@ -86,6 +87,7 @@ type Transceiver struct {
 	verify  verification
 	health  healthRound
 	cal     *calibrating // only while Calibrating
+	mci     *mciDrive    // of CMIS modules; nil: latch and chips
 	pending []BusOp      // put out by the next Poll
 	events  []Event
 }
@@ -93,6 +95,10 @@ type Transceiver struct {
 // New makes a Transceiver; it does nothing before Start.
 func New(cfg Config) *Transceiver {
 	t := &Transceiver{cfg: cfg, bundle: &cfg.Board.Bundles[cfg.Bundle]}
+	if t.bundle.Modules[0].Kind == hal.KindCMIS {
+		t.mci = newMCIDrive(t)
+		return t
+	}
 	t.sw.init(t)
 	return t
 }
@@ -109,6 +115,11 @@ func (t *Transceiver) Start(now time.Duration) {
 	// Work of an earlier life may be on the buses still, with its buffers.
 	t.verify, t.health = verification{}, healthRound{}
 	t.verify.reset()
+	if t.mci != nil {
+		t.mci = newMCIDrive(t)
+		t.mci.start(t, now)
+		return
+	}
 	t.readLatch()
 }
 
@@ -198,6 +209,9 @@ func (t *Transceiver) settleLight() {
 // Poll takes completions and puts out bus work. It returns when it wants to be
 // called again, at the latest.
 func (t *Transceiver) Poll(now time.Duration, done []*hal.Completion, out []BusOp) ([]BusOp, time.Duration) {
+	if t.mci != nil {
+		return t.mci.poll(t, now, done, out)
+	}
 	for _, c := range done {
 		t.completed(now, c)
 	}

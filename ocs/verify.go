@@ -62,6 +62,10 @@ func (v *verification) reset() {
 // startVerify reads every module once; class verify lets switches go first.
 func (t *Transceiver) startVerify(now time.Duration) {
 	t.verify.routine = false
+	if t.mci != nil {
+		t.mci.verifies(t)
+		return
+	}
 	t.readOwnLight()
 }
 
@@ -70,6 +74,10 @@ func (t *Transceiver) startVerify(now time.Duration) {
 func (t *Transceiver) routineVerify() {
 	if t.state == Idle && t.path != proto.Dark && !t.sw.busy() && t.verify.out == 0 {
 		t.verify.routine = true
+		if t.mci != nil {
+			t.mci.verifies(t)
+			return
+		}
 		t.readOwnLight()
 	}
 }

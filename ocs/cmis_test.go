@@ -1,0 +1,267 @@
+package ocs_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/ocs"
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+// newCMISRig is newRig with modules of kind cmis.
+func newCMISRig(t *testing.T, modules int, mux bool, timing sim.MCITiming) *rig {
+	t.Helper()
+	hw, err := hal.DefaultCMIS(4, 1, modules, mux)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: 1}), board: &hw}
+	per := [][]*sim.Personality{sim.Catalogue(7, modules)}
+	r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Personalities: per, Seed: 3, Powered: true, MCI: timing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.boot([]*ocs.Calibration{truth(per[0])})
+	return r
+}
+
+// mciKinds are the ways a module's interface may hang on a board.
+var mciKinds = []struct {
+	name   string
+	mux    bool
+	timing sim.MCITiming
+}{
+	{"own segment", false, sim.DefaultMCITiming()},
+	{"behind a mux", true, sim.DefaultMCITiming()},
+	{"full hold-off", true, sim.SlowMCITiming()},
+}
+
+func (r *rig) readyCMIS() {
+	r.t.Helper()
+	o := r.optics[0]
+	if !r.until(r.world.Now()+10*time.Second, func() bool { return o.Status().Ready }) {
+		r.t.Fatalf("not ready: %+v, events %+v", o.Status(), r.events[0])
+	}
+}
+
+// Goal: the same Transceiver switches CMIS modules through all paths, with
+// light where it must be and nowhere else, whatever their hold-offs.
+func TestCMISSwitchesEveryPath(t *testing.T) {
+	for _, kind := range mciKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			r := newCMISRig(t, 8, kind.mux, kind.timing)
+			r.readyCMIS()
+			t.Logf("ready after %v of board time", r.world.Now())
+			o := r.optics[0]
+			for _, p := range []proto.Path{proto.Loopback, proto.External1, proto.External2, proto.Loopback, proto.Dark, proto.External2} {
+				r.events[0] = nil
+				if err := o.Select(r.world.Now(), p); err != nil {
+					t.Fatal(err)
+				}
+				r.run(100 * time.Millisecond)
+				s := o.Status()
+				path, shining := r.world.Selected(r.id, 0)
+				if s.Path != p || shining != (p != proto.Dark) || shining && path != int(p-proto.Loopback) {
+					t.Fatalf("asked for %v: status %v, board on %d, shining %v; %+v", p, s.Path, path, shining, r.events[0])
+				}
+				if want := p == proto.Loopback; s.Lit[proto.Loopback] != want || s.Lit[proto.External1] || s.Lit[proto.External2] {
+					t.Errorf("%v: lit %v", p, s.Lit)
+				}
+				if p == proto.Loopback && s.State != proto.Tuned || p == proto.Dark && s.State != proto.Blocked || p.External() && s.State != proto.Tuning {
+					t.Errorf("%v: state %v", p, s.State)
+				}
+				verified := false
+				for _, e := range r.events[0] {
+					verified = verified || e.Kind == ocs.Verified || e.Kind == ocs.Degraded
+					if e.Kind == ocs.PathFailed {
+						t.Errorf("%v: %+v", p, e)
+					}
+				}
+				if p != proto.Dark && !verified {
+					t.Errorf("%v: own light was not read: %+v", p, r.events[0])
+				}
+			}
+			if s := o.Status(); s.BusErrors != 0 {
+				t.Errorf("%d bus errors", s.BusErrors)
+			}
+		})
+	}
+}
+
+// Goal: a new life of the software adopts what the modules do.
+func TestCMISAdopts(t *testing.T) {
+	r := newCMISRig(t, 4, true, sim.DefaultMCITiming())
+	r.readyCMIS()
+	if err := r.optics[0].Select(r.world.Now(), proto.Loopback); err != nil {
+		t.Fatal(err)
+	}
+	r.run(20 * time.Millisecond)
+	port := sim.Port{Board: r.id, Bundle: 0, Path: hal.LOSLoopback}
+	changed, _ := r.world.LastChange(port)
+	r.boot([]*ocs.Calibration{r.optics[0].Status().Calibration})
+	r.readyCMIS()
+	r.run(20 * time.Millisecond)
+	if s := r.optics[0].Status(); s.Path != proto.Loopback || s.State != proto.Tuned {
+		t.Errorf("%+v", s)
+	}
+	if at, lit := r.world.LastChange(port); at != changed || !lit {
+		t.Errorf("light changed at %v (was %v), lit %v", at, changed, lit)
+	}
+}
+
+// Goal: a module that was away when the trigger came is given it alone.
+// Method: another host's page change makes one module hold off; the others
+// acknowledge, so that the wire does not tell.
+func TestCMISMissedTrigger(t *testing.T) {
+	timing := sim.DefaultMCITiming()
+	timing.PageChange = 5 * time.Millisecond
+	r := newCMISRig(t, 8, true, timing)
+	r.readyCMIS()
+	m := r.board.Bundles[0].Modules[5]
+	strange := &hal.Op{Msgs: []hal.Msg{{Addr: m.Mux, W: []byte{1 << m.MuxChannel}}, {Addr: hal.MCIAddr, W: []byte{126, 0, 0x10}}}}
+	if err := r.world.Submit(r.world.Now(), r.id, m.MCI, strange); err != nil {
+		t.Fatal(err)
+	}
+	r.run(time.Millisecond)
+	if err := r.optics[0].Select(r.world.Now(), proto.Loopback); err != nil {
+		t.Fatal(err)
+	}
+	r.run(500 * time.Microsecond)
+	if r.world.Lit(sim.Port{Board: r.id, Bundle: 0, Path: hal.LOSLoopback}) {
+		t.Fatal("no module was away")
+	}
+	r.run(50 * time.Millisecond)
+	if s := r.optics[0].Status(); s.State != proto.Tuned || !s.Lit[proto.Loopback] {
+		t.Errorf("%+v, events %+v", s, r.events[0])
+	}
+}
+
+// Goal: faults of the interface are named and end.
+func TestCMISFaults(t *testing.T) {
+	gone := sim.Fault{Kind: sim.ChipGone, Bus: 0, Addr: hal.MCIAddr}
+	r := newCMISRig(t, 1, false, sim.DefaultMCITiming())
+	if err := r.world.Inject(r.id, gone); err != nil {
+		t.Fatal(err)
+	}
+	r.run(2 * time.Second)
+	if s := r.optics[0].Status(); s.Machine != ocs.Faulted || !errors.Is(s.Err, hal.ErrAddressNACK) {
+		t.Errorf("absent: %+v", s)
+	}
+	if err := r.world.Repair(r.id, gone); err != nil {
+		t.Fatal(err)
+	}
+	r.optics[0].Start(r.world.Now())
+	r.readyCMIS()
+
+	cal := *r.optics[0].Status().Calibration.Modules[0]
+	cal.Serial = "RL9999999999"
+	r.boot([]*ocs.Calibration{{Modules: []*ocs.ModuleCalibration{&cal}}})
+	r.run(2 * time.Second)
+	if s := r.optics[0].Status(); s.Machine != ocs.Faulted || !errors.Is(s.Err, ocs.ErrCalibrationForeign) {
+		t.Errorf("foreign: %+v", s)
+	}
+
+	r.boot(make([]*ocs.Calibration, 1))
+	r.run(2 * time.Second)
+	if err := r.optics[0].Select(r.world.Now(), proto.Loopback); !errors.Is(err, ocs.ErrNotCalibrated) {
+		t.Errorf("uncalibrated: %v", err)
+	}
+	if err := r.optics[0].Select(r.world.Now(), proto.Dark); err != nil {
+		t.Errorf("dark: %v", err)
+	}
+}
+
+// Goal: a module whose laser dies is found by the reads that follow.
+func TestCMISHealthFindsDeadLaser(t *testing.T) {
+	r := newCMISRig(t, 2, true, sim.DefaultMCITiming())
+	r.readyCMIS()
+	if err := r.optics[0].Select(r.world.Now(), proto.Loopback); err != nil {
+		t.Fatal(err)
+	}
+	r.run(20 * time.Millisecond)
+	if err := r.world.Inject(r.id, sim.Fault{Kind: sim.LaserDead, Module: 1, Index: 2}); err != nil {
+		t.Fatal(err)
+	}
+	r.events[0] = nil
+	for range 4 {
+		r.optics[0].HealthRound(r.world.Now())
+		r.run(20 * time.Millisecond)
+	}
+	if len(r.events[0]) != 1 || r.events[0][0].Kind != ocs.PathFailed || r.events[0][0].Module != 1 {
+		t.Errorf("%+v", r.events[0])
+	}
+	if n := len(r.optics[0].Samples(r.world.Now(), nil)); n < 6 {
+		t.Errorf("%d samples", n)
+	}
+}
+
+// Goal: the timing that follows from each kind of interface is measured, and
+// holds what switching then takes.
+// Method: Calibrate; then 40 switches dark to loopback and back, by the light
+// itself.
+func TestCMISTiming(t *testing.T) {
+	for _, kind := range mciKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			r := newCMISRig(t, 8, kind.mux, kind.timing)
+			r.readyCMIS()
+			o := r.optics[0]
+			if err := o.Calibrate(r.world.Now()); err != nil {
+				t.Fatal(err)
+			}
+			began := r.world.Now()
+			ended := func() bool {
+				for _, e := range r.events[0] {
+					if e.Kind == ocs.Calibrated || e.Kind == ocs.CalibrationFailed {
+						return true
+					}
+				}
+				return false
+			}
+			r.until(r.world.Now()+10*time.Second, ended)
+			tm := o.Status().Timing
+			if !o.Status().Ready || tm.SwitchMax == 250*time.Microsecond {
+				t.Fatalf("%+v, %+v", o.Status(), r.events[0])
+			}
+			port := sim.Port{Board: r.id, Bundle: 0, Path: hal.LOSLoopback}
+			var light, pin []time.Duration
+			for n := range 40 {
+				r.run(50*time.Millisecond + time.Duration(n)*37*time.Microsecond)
+				p := proto.Dark
+				if n%2 == 0 {
+					p = proto.Loopback
+				}
+				asked := r.world.Now()
+				if err := o.Select(asked, p); err != nil {
+					t.Fatal(err)
+				}
+				if !r.until(asked+time.Second, func() bool { return o.Status().Lit[proto.Loopback] == (p == proto.Loopback) }) {
+					t.Fatalf("no light after a second: %+v", r.events[0])
+				}
+				at, _ := r.world.LastChange(port)
+				light, pin = append(light, at-asked), append(pin, r.world.Now()-asked)
+			}
+			for i := range light {
+				if light[i] > tm.SwitchMax || light[i] < tm.SwitchMin-5*time.Microsecond {
+					t.Errorf("switch %d took %v, measured %v to %v", i, light[i], tm.SwitchMin, tm.SwitchMax)
+				}
+				if d := pin[i] - light[i]; d > tm.DetectMax || d < tm.DetectMin-20*time.Microsecond {
+					t.Errorf("detection %d took %v, measured %v to %v", i, d, tm.DetectMin, tm.DetectMax)
+				}
+			}
+			lo, hi := spreadOf(light)
+			plo, phi := spreadOf(pin)
+			t.Logf("timing %+v in %v; ask to light %v to %v, to the pin %v to %v", tm, r.world.Now()-began, lo, hi, plo, phi)
+		})
+	}
+}
+
+func spreadOf(list []time.Duration) (lo, hi time.Duration) {
+	lo = time.Hour
+	for _, d := range list {
+		lo, hi = min(lo, d), max(hi, d)
+	}
+	return lo, hi
+}
