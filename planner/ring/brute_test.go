@@ -72,9 +72,6 @@ func orders(nodes int) []Order {
 	var out []Order
 	for k := 1; k <= 4; k++ {
 		for _, wrap := range []bool{false, true} {
-			if wrap && nodes < 2*k+1 {
-				continue
-			}
 			out = append(out, Order{nodes, k, wrap, false})
 			if k%2 == 1 && k >= 3 {
 				out = append(out, Order{nodes, k, wrap, true})
@@ -104,17 +101,18 @@ func checkGroups(t *testing.T, o Order, size int, ok func(proto.NodeID) bool, gr
 }
 
 // No placement holds more groups than Place finds.
-// Every fault pattern on 4 to 12 nodes against an exhaustive packing of all
-// order-kept lines, those that skip healthy nodes or interleave included.
+// Every fault pattern on 1 to 13 nodes against an exhaustive packing of all
+// order-kept lines, those that skip healthy nodes or interleave included;
+// rings so small that K hops reach round them too.
 func TestPlaceIsMaximal(t *testing.T) {
-	most := 12
+	most := 13
 	if testing.Short() {
 		most = 9
 	}
 	lost := 0
-	for nodes := 4; nodes <= most; nodes++ {
+	for nodes := 1; nodes <= most; nodes++ {
 		for _, o := range orders(nodes) {
-			for size := 1; size <= 4; size++ {
+			for size := 1; size <= 5; size++ {
 				best := packing(o, size)
 				for mask := uint32(0); mask < 1<<nodes; mask++ {
 					p := Problem{Order: o, Size: size, Usable: usable(mask), Want: -1, Spread: mask&1 == 0}

@@ -65,6 +65,7 @@ type domain struct {
 	from int // first ToR
 	tors int
 	wall int // ToRs between the ends that were opened; 0: there are none
+	size int // nodes in a group
 	subs []line
 	all  line
 }
@@ -75,7 +76,7 @@ func (j Job) domainLines(ok []bool, length int) []domain {
 	out := make([]domain, (tors+length-1)/length)
 	for i := range out {
 		d := &out[i]
-		d.from = i * length
+		d.from, d.size = i*length, j.Size
 		d.tors = min(length, tors-d.from)
 		all := make([]bool, d.tors)
 		for t := range all {
@@ -123,47 +124,49 @@ type lastStep struct {
 // group over an opened end, aligned or not, costs 1 more.
 type cut struct {
 	width int // cost at most, plus 1
-	best  []int32
+	best  []gain
 	last  []lastStep
 }
 
-// groups is the most groups in the whole domain at a cost of at most u.
-func (c *cut) groups(u int) int { return int(c.best[len(c.best)-c.width+min(u, c.width-1)]) }
+// gain is what a cut is worth: its groups first, then fewer cross-ToR flows.
+type gain int64
+
+const oneGroup = gain(1) << 32
+
+func gainOf(groups, cross int32) gain { return gain(groups)*oneGroup - gain(cross) }
+
+func (g gain) groups() int { return int((g + oneGroup - 1) / oneGroup) }
+
+// all is what the whole domain gains at a cost of at most u.
+func (c *cut) all(u int) gain { return c.best[len(c.best)-c.width+min(u, c.width-1)] }
 
 // cutUp fills the table. Free segments need to be tried only where some
 // sub-line's first group starts, and only as long as they are no two segments
 // one after the other: so what is tried is few.
 func (d *domain) cutUp(most int) cut {
 	width := most + 1
-	c := cut{width: width, best: make([]int32, (d.tors+1)*width), last: make([]lastStep, (d.tors+1)*width)}
+	c := cut{width: width, best: make([]gain, (d.tors+1)*width), last: make([]lastStep, (d.tors+1)*width)}
 	for i := range c.last {
 		c.last[i].from = -1
 	}
 	p := int32(len(d.subs))
-	at := make([]int32, p)
+	f := d.free()
 	for i := int32(0); int(i) < d.tors; i++ {
 		c.advance(i, i+1, lastStep{from: i}, 0)
 		if e := d.all.ends[i]; e != d.all.ends[i+1] {
-			c.advance(i, e, lastStep{from: i, cost: p * d.over(i, e)}, p)
+			c.advance(i, e, lastStep{from: i, cost: p * d.over(i, e)}, gainOf(p, 0))
 		}
 		if !d.starts(i) {
 			continue
 		}
-		for s := range at {
-			at[s] = i
-		}
-		cost := int32(0)
+		f.open(i)
 		for v := int32(1); ; v++ {
-			s, e := d.take(at)
-			if e == noEnd {
+			_, e := f.take()
+			if e == noEnd || int(f.cost) >= width {
 				break
 			}
-			cost += 1 + d.over(d.subs[s].from[e], e)
-			if int(cost) >= width {
-				break
-			}
-			c.advance(i, e, lastStep{i, v, cost}, v)
-			if d.fresh(at, e) {
+			c.advance(i, e, lastStep{i, v, f.cost}, gainOf(v, f.cross))
+			if f.fresh(e) {
 				break
 			}
 		}
@@ -172,11 +175,11 @@ func (d *domain) cutUp(most int) cut {
 }
 
 // advance offers what is known at i, with so many groups more, at e.
-func (c *cut) advance(i, e int32, st lastStep, groups int32) {
+func (c *cut) advance(i, e int32, st lastStep, more gain) {
 	here := c.best[int(i)*c.width:][:c.width]
 	there, last := c.best[int(e)*c.width:][:c.width], c.last[int(e)*c.width:][:c.width]
 	for u := int(st.cost); u < c.width; u++ {
-		if g := here[u-int(st.cost)] + groups; g > there[u] || last[u].from < 0 {
+		if g := here[u-int(st.cost)] + more; g > there[u] || last[u].from < 0 {
 			there[u], last[u] = g, st
 		}
 	}
@@ -192,26 +195,77 @@ func (d *domain) starts(i int32) bool {
 	return false
 }
 
-// take moves the sub-line whose next group ends first, and gives that end.
-func (d *domain) take(at []int32) (sub int, end int32) {
-	best := -1
-	end = noEnd
-	for s := range at {
-		if e := d.subs[s].next(at[s]); e < end {
-			best, end = s, e
+// free is a free segment that grows: each sub-line is cut for itself, and the
+// first groups of all are one set, and so on.
+type free struct {
+	d     *domain
+	at    []int32   // by sub-line: the end of its last group
+	ends  [][]int32 // by sub-line: the ends of its groups
+	cost  int32
+	cross int32 // flows between ToRs, when the sets stay together
+}
+
+func (d *domain) free() free {
+	return free{d: d, at: make([]int32, len(d.subs)), ends: make([][]int32, len(d.subs))}
+}
+
+// open starts a segment at a place.
+func (f *free) open(i int32) {
+	for s := range f.at {
+		f.at[s], f.ends[s] = i, f.ends[s][:0]
+	}
+	f.cost, f.cross = 0, 0
+}
+
+// take grows the segment by the group that ends first.
+func (f *free) take() (sub int, end int32) {
+	sub, end = -1, noEnd
+	for s := range f.at {
+		if e := f.d.subs[s].next(f.at[s]); e < end {
+			sub, end = s, e
 		}
 	}
-	if best >= 0 {
-		at[best] = end
+	if sub < 0 {
+		return sub, end
 	}
-	return best, end
+	f.at[sub] = end
+	f.ends[sub] = append(f.ends[sub], end)
+	f.cost += 1 + f.d.over(f.d.subs[sub].from[end], end)
+	f.cross += f.meet(len(f.ends[sub]) - 1)
+	return sub, end
+}
+
+// meet is what a group more in a set adds to the cross-ToR flows: all its own
+// while the set is not whole, then what the whole set has less.
+func (f *free) meet(set int) int32 {
+	size, p := f.d.size, len(f.ends)
+	for s := range f.ends {
+		if len(f.ends[s]) <= set {
+			return int32(size)
+		}
+	}
+	cross := 0
+	for s := range f.ends {
+		next := (s + 1) % p
+		a, b := f.ends[s][set], f.ends[next][set]
+		for range size {
+			for a--; !f.d.subs[s].ok[a]; a-- {
+			}
+			for b--; !f.d.subs[next].ok[b]; b-- {
+			}
+			if a != b {
+				cross++
+			}
+		}
+	}
+	return int32(cross - (p-1)*size)
 }
 
 // fresh reports whether no sub-line loses anything when a new segment starts
 // at e.
-func (d *domain) fresh(at []int32, e int32) bool {
-	for s := range at {
-		if d.subs[s].next(at[s]) != d.subs[s].next(e) {
+func (f *free) fresh(e int32) bool {
+	for s := range f.at {
+		if f.d.subs[s].next(f.at[s]) != f.d.subs[s].next(e) {
 			return false
 		}
 	}
@@ -221,21 +275,19 @@ func (d *domain) fresh(at []int32, e int32) bool {
 // place reads the groups of the best cut at a cost of at most u out of the
 // table.
 func (j Job) place(d *domain, c *cut, u int, out []placed) []placed {
-	at := make([]int32, len(d.subs))
+	f := d.free()
 	i := int32(d.tors)
 	u = min(u, c.width-1)
 	for i > 0 {
 		st := c.last[int(i)*c.width+u]
 		before := u - int(st.cost)
 		if st.free > 0 {
-			for s := range at {
-				at[s] = st.from
-			}
+			f.open(st.from)
 			for range st.free {
-				s, e := d.take(at)
+				s, e := f.take()
 				out = append(out, j.spanBefore(d, s, d.subs[s].ok, e))
 			}
-		} else if c.best[int(i)*c.width+u] > c.best[int(st.from)*c.width+before] {
+		} else if c.best[int(i)*c.width+u] != c.best[int(st.from)*c.width+before] {
 			for s := range d.subs {
 				out = append(out, j.spanBefore(d, s, d.all.ok, i))
 			}
@@ -288,13 +340,13 @@ func (j Job) shareOut(domains []domain, want int) []placed {
 // share is the knapsack: the unaligned groups of each domain, the fewest in
 // all, at most most, that reach want groups; nil when there is no such.
 func share(cuts []cut, most, want int) []int {
-	best, next := make([]int, most+1), make([]int, most+1)
+	best, next := make([]gain, most+1), make([]gain, most+1)
 	chosen := make([]int32, len(cuts)*(most+1))
 	for i := range cuts {
 		for all := range next {
-			next[all] = -1
+			next[all] = -1 << 62
 			for u := range min(all, cuts[i].width-1) + 1 {
-				if g := best[all-u] + cuts[i].groups(u); g > next[all] {
+				if g := best[all-u] + cuts[i].all(u); g > next[all] {
 					next[all], chosen[i*(most+1)+all] = g, int32(u)
 				}
 			}
@@ -302,7 +354,7 @@ func share(cuts []cut, most, want int) []int {
 		best, next = next, best
 	}
 	for all, g := range best {
-		if g < want {
+		if g.groups() < want {
 			continue
 		}
 		shares := make([]int, len(cuts))
