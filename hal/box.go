@@ -1,0 +1,56 @@
+package hal
+
+import "errors"
+
+// PortPair is a connection of a switch box: ports of its input and its output
+// side, both counted from 0. How a dialect names them is the dialect's.
+type PortPair struct{ In, Out uint16 }
+
+// BoxGoal is what a client of a box is to bring about before it reads back.
+type BoxGoal struct {
+	Only   bool       // remove everything that Create does not name
+	Remove []PortPair // first
+	Create []PortPair // then
+	Powers bool       // read the power meters too
+}
+
+// BoxState is what a box said it is. Powers are in thousandths of a dBm, of the
+// inputs and then of the outputs; nil: the box has no meters, or was not asked.
+type BoxState struct {
+	In, Out   int
+	Map       []PortPair // in the order of the inputs
+	Powers    []int32
+	Identity  string
+	HasMeters bool
+}
+
+// What a box can do wrong, besides what its transport does.
+var (
+	ErrBoxReply   = errors.New("reply is not what the command asked for")
+	ErrBoxDenied  = errors.New("box denied the command")
+	ErrBoxNotMade = errors.New("box reports connections other than those that were set")
+)
+
+// Wrong reports whether a map lacks what the goal creates, holds what it
+// removes, or more than it allows.
+func (g *BoxGoal) Wrong(state []PortPair) bool {
+	has := func(list []PortPair, p PortPair) bool {
+		for _, q := range list {
+			if q == p {
+				return true
+			}
+		}
+		return false
+	}
+	for _, p := range g.Create {
+		if !has(state, p) {
+			return true
+		}
+	}
+	for _, p := range g.Remove {
+		if has(state, p) && !has(g.Create, p) {
+			return true
+		}
+	}
+	return g.Only && len(state) != len(g.Create)
+}

@@ -1,0 +1,183 @@
+package scpi
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ringlight/hal"
+)
+
+// MaxPorts bounds a port list: both sides of the largest switch of the kind.
+const MaxPorts = 1024
+
+// MaxLine bounds a line: the whole map of a switch of MaxPorts.
+const MaxLine = 16 << 10
+
+// appendList appends "(@1,2,3)".
+func appendList(dst []byte, ports []int) []byte {
+	dst = append(dst, "(@"...)
+	for i, p := range ports {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(dst, int64(p), 10)
+	}
+	return append(dst, ')')
+}
+
+// appendPairs appends "(@1,2),(@17,18)" for a switch with so many inputs.
+func appendPairs(dst []byte, pairs []hal.PortPair, inputs int) []byte {
+	in, out := make([]int, len(pairs)), make([]int, len(pairs))
+	for i, p := range pairs {
+		in[i], out[i] = int(p.In)+1, inputs+int(p.Out)+1
+	}
+	dst = append(appendList(dst, in), ',')
+	return appendList(dst, out)
+}
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("scpi: %s: %w", fmt.Sprintf(format, args...), hal.ErrBoxReply)
+}
+
+// parseList reads one list from the beginning of s, ranges ("1:4") included,
+// and returns what follows it.
+func parseList(s string) (ports []int, rest string, err error) {
+	s = strings.TrimLeft(s, " ")
+	body, ok := strings.CutPrefix(s, "(@")
+	if !ok {
+		return nil, "", bad("no list")
+	}
+	body, rest, ok = strings.Cut(body, ")")
+	if !ok {
+		return nil, "", bad("list without end")
+	}
+	if strings.TrimSpace(body) == "" {
+		return nil, rest, nil
+	}
+	for part := range strings.SplitSeq(body, ",") {
+		first, last, isRange := strings.Cut(part, ":")
+		a, err := port(first)
+		if err != nil {
+			return nil, "", err
+		}
+		b := a
+		if isRange {
+			if b, err = port(last); err != nil {
+				return nil, "", err
+			}
+		}
+		if b < a || len(ports)+b-a >= MaxPorts {
+			return nil, "", bad("range %d to %d", a, b)
+		}
+		for p := a; p <= b; p++ {
+			ports = append(ports, p)
+		}
+	}
+	return ports, rest, nil
+}
+
+func port(s string) (int, error) {
+	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 16)
+	if err != nil || n < 1 || n > MaxPorts {
+		return 0, bad("port %q", s)
+	}
+	return int(n), nil
+}
+
+// parseLists reads two lists and nothing else.
+func parseLists(s string) (in, out []int, err error) {
+	in, s, err = parseList(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, ok := strings.CutPrefix(strings.TrimLeft(s, " "), ",")
+	if !ok {
+		return nil, nil, bad("no second list")
+	}
+	out, s, err = parseList(s)
+	if err == nil && strings.TrimSpace(s) != "" {
+		err = bad("%q behind the lists", s)
+	}
+	return in, out, err
+}
+
+// ParseMap reads the reply to a state query of a switch of so many inputs and
+// outputs. A port in two connections is refused.
+func ParseMap(reply string, inputs, outputs int) ([]hal.PortPair, error) {
+	in, out, err := parseLists(reply)
+	if err != nil {
+		return nil, err
+	}
+	if len(in) != len(out) {
+		return nil, bad("%d inputs with %d outputs", len(in), len(out))
+	}
+	byIn, used := make([]int, inputs), make([]bool, outputs)
+	for i, a := range in {
+		b := out[i] - inputs
+		if a > inputs || b < 1 || b > outputs || byIn[a-1] != 0 || used[b-1] {
+			return nil, bad("connection %d to %d", a, out[i])
+		}
+		byIn[a-1], used[b-1] = b, true
+	}
+	var pairs []hal.PortPair
+	for a, b := range byIn {
+		if b != 0 {
+			pairs = append(pairs, hal.PortPair{In: uint16(a), Out: uint16(b - 1)})
+		}
+	}
+	return pairs, nil
+}
+
+// ParsePowers reads the reply to a power query: "(-5.1,-40.0)", in thousandths
+// of a dBm.
+func ParsePowers(reply string, want int) ([]int32, error) {
+	s := strings.TrimSpace(reply)
+	s, open := strings.CutPrefix(s, "(")
+	s, closed := strings.CutSuffix(s, ")")
+	if !open || !closed {
+		return nil, bad("powers %q", reply)
+	}
+	parts := strings.Split(s, ",")
+	if len(parts) != want {
+		return nil, bad("%d powers for %d ports", len(parts), want)
+	}
+	out := make([]int32, want)
+	for i, p := range parts {
+		v, err := parseMilli(strings.TrimSpace(p))
+		if err != nil {
+			return nil, err
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// parseMilli reads a decimal number with at most three places.
+func parseMilli(s string) (int32, error) {
+	body, neg := strings.CutPrefix(s, "-")
+	whole, part, _ := strings.Cut(body, ".")
+	for len(part) < 3 {
+		part += "0"
+	}
+	n, err := strconv.ParseUint(whole, 10, 16)
+	m, err2 := strconv.ParseUint(part, 10, 16)
+	if err != nil || err2 != nil || len(part) > 3 || n > 999 {
+		return 0, bad("power %q", s)
+	}
+	v := int32(n*1000 + m)
+	if neg {
+		v = -v
+	}
+	return v, nil
+}
+
+// appendTenths appends thousandths of a dBm rounded to tenths of one.
+func appendTenths(dst []byte, milli int32) []byte {
+	if milli < 0 {
+		dst, milli = append(dst, '-'), -milli
+	}
+	t := (int64(milli) + 50) / 100
+	dst = strconv.AppendInt(dst, t/10, 10)
+	return append(dst, '.', byte('0'+t%10))
+}

@@ -1,0 +1,310 @@
+package scpi
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ringlight/hal"
+)
+
+// Box is what a Server drives.
+type Box interface {
+	// State is how the box stands; busy says that a change is under way still.
+	State() (state hal.BoxState, busy bool)
+	// Change carries out what a command asks. Connections in its way give way.
+	Change(goal hal.BoxGoal) error
+}
+
+// Limits of a server.
+const (
+	MaxQueue  = 64 // commands that wait behind an *OPC?
+	maxErrors = 32 // that nobody has asked for
+)
+
+// Errors of the standard's list.
+const (
+	errNone      = `0,"No error"`
+	errHeader    = `-113,"Undefined header"`
+	errParameter = `-108,"Parameter not allowed"`
+	errRange     = `-222,"Data out of range"`
+	errExecution = `-200,"Execution error"`
+	errOverflow  = `-350,"Queue overflow"`
+	errTooLong   = `-223,"Too much data"`
+)
+
+// Server answers lines as a Polatis would. Commands are carried out one after
+// the other; *OPC? waits for the light, and everything behind it with it.
+type Server struct {
+	box    Box
+	queue  []queued
+	errors []string
+}
+
+// queued is one command; last ends its line.
+type queued struct {
+	text string
+	last bool
+}
+
+// NewServer makes a Server of a box.
+func NewServer(box Box) *Server { return &Server{box: box} }
+
+// Take takes one line; its commands are carried out by Poll.
+func (s *Server) Take(line []byte) {
+	if len(line) > MaxLine {
+		s.fail(errTooLong)
+		return
+	}
+	parts := strings.Split(strings.TrimSpace(string(line)), ";")
+	for i, p := range parts {
+		p = strings.TrimSpace(p)
+		if p == "" && i < len(parts)-1 || p == "" && i == 0 {
+			continue
+		}
+		if len(s.queue) >= MaxQueue {
+			s.fail(errOverflow)
+			return
+		}
+		s.queue = append(s.queue, queued{p, i == len(parts)-1})
+	}
+}
+
+// Poll carries out what can be, and appends the replies. Replies to the queries
+// of one line are one line, separated by semicolons.
+func (s *Server) Poll(dst []byte) []byte {
+	for len(s.queue) > 0 {
+		q := s.queue[0]
+		if strings.EqualFold(q.text, "*OPC?") {
+			if _, busy := s.box.State(); busy {
+				return dst
+			}
+		}
+		reply := s.execute(q.text)
+		s.queue = append(s.queue[:0], s.queue[1:]...)
+		if reply != "" {
+			if n := len(dst); n > 0 && dst[n-1] != '\n' {
+				dst = append(dst, ';')
+			}
+			dst = append(dst, reply...)
+		}
+		if n := len(dst); q.last && n > 0 && dst[n-1] != '\n' {
+			dst = append(dst, '\n')
+		}
+	}
+	return dst
+}
+
+func (s *Server) fail(what string) {
+	if len(s.errors) == maxErrors {
+		s.errors[maxErrors-1] = errOverflow
+		return
+	}
+	s.errors = append(s.errors, what)
+}
+
+// Headers, by their short and long forms: a keyword matches either.
+var headers = []struct {
+	form string
+	run  func(s *Server, arg string) string
+}{
+	{"*IDN?", (*Server).identity},
+	{"*OPC?", func(*Server, string) string { return "1" }},
+	{"*CLS", func(s *Server, _ string) string { s.errors = s.errors[:0]; return "" }},
+	{"*RST", func(s *Server, _ string) string { s.errors = s.errors[:0]; return "" }},
+	{":SYSTem:ERRor?", (*Server).oneError},
+	{":SYSTem:ERRor:ALL?", (*Server).allErrors},
+	{":OXC:SWITch:SIZE?", (*Server).size},
+	{":OXC:SWITch:CONNect:ADD", (*Server).add},
+	{":OXC:SWITch:CONNect:SUB", (*Server).sub},
+	{":OXC:SWITch:CONNect:ONLY", (*Server).only},
+	{":OXC:SWITch:DISConnect:ALL", func(s *Server, _ string) string { s.change(hal.BoxGoal{Only: true}); return "" }},
+	{":OXC:SWITch:CONNect:STATe?", (*Server).state},
+	{":OXC:SWITch:CONNect:PORT?", (*Server).port},
+	{":PMON:POWer?", (*Server).power},
+}
+
+func (s *Server) execute(command string) string {
+	header, arg, _ := strings.Cut(command, " ")
+	for i := range headers {
+		if matches(headers[i].form, header) {
+			return headers[i].run(s, strings.TrimSpace(arg))
+		}
+	}
+	s.fail(errHeader)
+	return ""
+}
+
+// matches compares a header with its form, whose capitals are the short one.
+func matches(form, header string) bool {
+	if strings.HasPrefix(form, ":") {
+		form, header = form[1:], strings.TrimPrefix(header, ":")
+	}
+	f, h := strings.Split(form, ":"), strings.Split(header, ":")
+	if len(f) != len(h) {
+		return false
+	}
+	for i := range f {
+		short := strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' {
+				return -1
+			}
+			return r
+		}, f[i])
+		if !strings.EqualFold(h[i], short) && !strings.EqualFold(h[i], f[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) identity(string) string {
+	b, _ := s.box.State()
+	return b.Identity
+}
+
+func (s *Server) oneError(string) string {
+	if len(s.errors) == 0 {
+		return errNone
+	}
+	first := s.errors[0]
+	s.errors = append(s.errors[:0], s.errors[1:]...)
+	return first
+}
+
+func (s *Server) allErrors(string) string {
+	if len(s.errors) == 0 {
+		return errNone
+	}
+	all := strings.Join(s.errors, ",")
+	s.errors = s.errors[:0]
+	return all
+}
+
+func (s *Server) size(string) string {
+	b, _ := s.box.State()
+	return fmt.Sprintf("%d,%d", b.In, b.Out)
+}
+
+func (s *Server) change(goal hal.BoxGoal) {
+	if err := s.box.Change(goal); err != nil {
+		s.fail(errExecution)
+	}
+}
+
+// pairs reads the two lists of a command, which name the same number of ports,
+// each once.
+func (s *Server) pairs(arg string) ([]hal.PortPair, bool) {
+	b, _ := s.box.State()
+	in, out, err := parseLists(arg)
+	if err != nil {
+		s.fail(errParameter)
+		return nil, false
+	}
+	if len(out) == 0 && len(in) > 0 { // whatever these inputs are connected to
+		for _, p := range b.Map {
+			for _, a := range in {
+				if int(p.In)+1 == a {
+					out = append(out, b.In+int(p.Out)+1)
+				}
+			}
+		}
+		in = in[:0]
+		for _, o := range out {
+			for _, p := range b.Map {
+				if b.In+int(p.Out)+1 == o {
+					in = append(in, int(p.In)+1)
+				}
+			}
+		}
+	}
+	if len(in) != len(out) {
+		s.fail(errParameter)
+		return nil, false
+	}
+	var pairs []hal.PortPair
+	seen := map[int]bool{}
+	for i, a := range in {
+		o := out[i]
+		if a > b.In || o <= b.In || o > b.In+b.Out || seen[a] || seen[o] {
+			s.fail(errRange)
+			return nil, false
+		}
+		seen[a], seen[o] = true, true
+		pairs = append(pairs, hal.PortPair{In: uint16(a - 1), Out: uint16(o - b.In - 1)})
+	}
+	return pairs, true
+}
+
+func (s *Server) add(arg string) string {
+	if pairs, ok := s.pairs(arg); ok {
+		s.change(hal.BoxGoal{Create: pairs})
+	}
+	return ""
+}
+
+func (s *Server) sub(arg string) string {
+	if pairs, ok := s.pairs(arg); ok {
+		s.change(hal.BoxGoal{Remove: pairs})
+	}
+	return ""
+}
+
+func (s *Server) only(arg string) string {
+	if pairs, ok := s.pairs(arg); ok {
+		s.change(hal.BoxGoal{Only: true, Create: pairs})
+	}
+	return ""
+}
+
+func (s *Server) state(string) string {
+	b, _ := s.box.State()
+	return string(appendPairs(nil, b.Map, b.In))
+}
+
+// port answers with the other end, of a port of either side.
+func (s *Server) port(arg string) string {
+	b, _ := s.box.State()
+	n, err := port(arg)
+	if err != nil || n > b.In+b.Out {
+		s.fail(errRange)
+		return ""
+	}
+	for _, p := range b.Map {
+		switch n {
+		case int(p.In) + 1:
+			return strconv.Quote(strconv.Itoa(b.In + int(p.Out) + 1))
+		case b.In + int(p.Out) + 1:
+			return strconv.Quote(strconv.Itoa(int(p.In) + 1))
+		}
+	}
+	return `""`
+}
+
+func (s *Server) power(arg string) string {
+	b, _ := s.box.State()
+	ports, rest, err := parseList(arg)
+	switch {
+	case err != nil || strings.TrimSpace(rest) != "":
+		s.fail(errParameter)
+		return ""
+	case !b.HasMeters || len(b.Powers) < b.In+b.Out:
+		s.fail(errExecution)
+		return ""
+	case len(ports) == 0 || len(ports) > maxPowerPorts:
+		s.fail(errRange)
+		return ""
+	}
+	out := []byte{'('}
+	for i, p := range ports {
+		if p > b.In+b.Out {
+			s.fail(errRange)
+			return ""
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendTenths(out, b.Powers[p-1])
+	}
+	return string(append(out, ')'))
+}
