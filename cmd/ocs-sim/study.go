@@ -23,6 +23,7 @@ var studies = []struct {
 	{"waste", "healthy GPUs in no group, all architectures ([IHBD] Fig. 9, 10, 16-18)", studyWaste},
 	{"jobscale", "largest job that never pauses ([IHBD] Fig. 11)", studyJobScale},
 	{"wait", "time that jobs wait for repairs ([IHBD] Fig. 12, 19)", studyWait},
+	{"disruption", "running groups that faults touch, by method", studyDisruption},
 	{"crosstor", "traffic that leaves its ToR, by method ([IHBD] Fig. 13a-c)", studyCrossTor},
 	{"cost", "cost and power of interconnects ([IHBD] Tables 6, 8, Fig. 13d)", studyCost},
 	{"bounds", "bound of the waste by K ([IHBD] Table 7)", studyBounds},
@@ -32,7 +33,7 @@ var studies = []struct {
 func studyNoun(ctx context.Context, args []string) error {
 	list := ""
 	for _, s := range studies {
-		list += fmt.Sprintf("\n  ocs-sim study %-8s %s", s.name, s.what)
+		list += fmt.Sprintf("\n  ocs-sim study %-10s %s", s.name, s.what)
 	}
 	if len(args) == 0 {
 		return usagef("usage:%s", list)

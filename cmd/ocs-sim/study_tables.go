@@ -12,6 +12,24 @@ import (
 	"ringlight/sim/study"
 )
 
+func studyDisruption(ctx context.Context, s *studyRun) error {
+	fs := s.flags("-trace fault_trace.json -tp 32 -k 2,3")
+	t := s.traced(3)
+	hops := intList(fs, "k", []int{2, 3}, "hops that a fibre may span")
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	cfg, err := s.cluster(t)
+	if err != nil {
+		return err
+	}
+	res, err := compute(ctx, func() (*study.DisruptionResult, error) { return study.Disruption(cfg, *hops) })
+	if err != nil {
+		return err
+	}
+	return s.emit(fmt.Sprintf("Running groups that faults touch, %d GPUs (%s)", res.GPUsTotal, res.Faults), res, res.Charts())
+}
+
 func studyCrossTor(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultCrossTor()
 	fs := s.flags("-nodes-per-domain 256,1024 -runs 5")

@@ -91,6 +91,7 @@ func TestStudies(t *testing.T) {
 		{"waste -iid -nodes 100 -ratios 0,0.1 -runs 2", "-ratios 0.2,0.1", "ratios"},
 		{"jobscale -nodes 100 -tp 8 -runs 2", "-runs 0", "runs"},
 		{"wait -nodes 100 -tp 8 -runs 2 -scales 0.8,0.9", "-repair never", "repair"},
+		{"disruption -nodes 100 -tp 8 -runs 1", "-k 9", "k"},
 		{"crosstor -gpus-total 512 -nodes-per-domain 32 -runs 1", "-k 9", "k"},
 		{"cost -nodes 100 -runs 2", "-gpu-cost 0", "gpu-cost"},
 		{"bounds -runs 3", "-gpus-total 7", "gpus-total"},

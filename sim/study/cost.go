@@ -179,8 +179,8 @@ func (r *CostResult) describe(cfg CostConfig) {
 	r.note("aggregate cost per GPU of the cluster: price of a GPU x (wasted + faulty share) + interconnect, all interconnects brought to %d GBps per GPU", equalGBps)
 	r.note("a GPU costs %d dollars: chosen, the paper names no price", cfg.GPUCost)
 	r.note("TP-%d, each node faulty independently, %d draw(s), HBD order is a %s", cfg.TPs[0], cfg.Runs, r.Topology)
-	r.compare("cells of Table 6 that differ", strings.Join(r.Differing, "; "), "-", "Table 8 gives the figure on the left; the other 27 cells are equal")
-	if r.Crossing != nil {
+	r.compare("cells of Table 6 that differ", strings.Join(r.Differing, "; "), "-", fmt.Sprintf("Table 8 gives the figure on the left; the other %d cells are equal", 4*len(printedCosts)-len(r.Differing)))
+	if r.Crossing != nil && r.TP == 32 {
 		fit := "no price of a GPU is printed"
 		if r.FitCost != nil {
 			fit += fmt.Sprintf("; %d dollars would give the paper's figure", *r.FitCost)

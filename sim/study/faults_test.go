@@ -122,3 +122,21 @@ func TestTraceNeedsHalvesOrWholes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Goal: the planner's tracker wastes what placing from nothing wastes and
+// touches far fewer running groups.
+// Method: a generated trace over a small cluster.
+func TestDisruptionAtTheSameWaste(t *testing.T) {
+	res, err := Disruption(ClusterConfig{Size: Size{Nodes: 400, GPUsPerNode: 4, Ring: true, TPs: []int{32}}, Runs: 2}, []int{2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range res.Rows {
+		if row.Faults < 100 || row.Repairs < 100 {
+			t.Errorf("K=%d: %d faults, %d repairs", row.K, row.Faults, row.Repairs)
+		}
+		near(t, "waste", row.OursWaste, row.PaperWaste, row.PaperWaste)
+		near(t, "groups per fault", row.OursFault, 0, row.PaperFault/2)
+		near(t, "groups per repair", row.OursRepair, 0, row.PaperRepair/2)
+	}
+}

@@ -81,6 +81,9 @@ func (r *JobScaleResult) row(m Model, tp int) (JobScaleRow, bool) {
 }
 
 func (r *JobScaleResult) describe() {
+	if r.GPUsTotal != DefaultSize().GPUsTotal() {
+		return // the paper's cluster is another
+	}
 	first, last := r.Rows[0].TP, r.Rows[len(r.Rows)-1].TP
 	for _, c := range []struct {
 		m     Model

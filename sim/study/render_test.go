@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ringlight/proto"
+	"ringlight/sim/trace"
 )
 
 type rendered interface {
@@ -41,6 +42,8 @@ func everything(t *testing.T) map[string]rendered {
 	must(err)
 	wait, err := Wait(WaitConfig{ClusterConfig: cfg, Scales: DefaultScales()})
 	must(err)
+	disruption, err := Disruption(cfg, []int{2, 3})
+	must(err)
 	tor, err := CrossTor(cross)
 	must(err)
 	cost, err := Cost(CostConfig{IIDConfig: IIDConfig{Size: one, Ratios: CostRatios(), Runs: 2}, GPUCost: DefaultGPUCost})
@@ -49,7 +52,7 @@ func everything(t *testing.T) map[string]rendered {
 	must(err)
 	mfu, err := MFU(nil)
 	must(err)
-	return map[string]rendered{"waste": waste, "iid": iid, "jobscale": job, "wait": wait, "crosstor": tor, "cost": cost, "bounds": bounds, "mfu": mfu}
+	return map[string]rendered{"waste": waste, "iid": iid, "jobscale": job, "wait": wait, "disruption": disruption, "crosstor": tor, "cost": cost, "bounds": bounds, "mfu": mfu}
 }
 
 // Goal: every study has a table, charts and notes that stand for themselves.
@@ -207,6 +210,12 @@ func TestStudiesRefuse(t *testing.T) {
 	_, scales := Wait(WaitConfig{ClusterConfig: ClusterConfig{Size: size, Runs: 1}, Scales: []float64{0.9, 0.8}})
 	_, runs := JobScale(ClusterConfig{Size: size})
 	_, bounds := Bounds(BoundsConfig{GPUs: 30, Runs: 1})
+	_, noHops := Disruption(ClusterConfig{Size: size, Runs: 1}, nil)
+	_, farHops := Disruption(ClusterConfig{Size: size, Runs: 1}, []int{2, 5})
+	huge := size
+	huge.Nodes = maxTraceNodes + 1
+	_, tooLarge := WasteOnTrace(ClusterConfig{Size: huge, Runs: 1})
+	_, noTime := WasteOnTrace(ClusterConfig{Size: size, Runs: 1, Source: Source{Trace: &trace.Trace{Servers: 1}}})
 	for _, c := range []struct {
 		field string
 		err   error
@@ -219,6 +228,7 @@ func TestStudiesRefuse(t *testing.T) {
 		{"tp", cross(func(c *CrossTorConfig) { c.TP = 30 })}, {"gpus", cross(func(c *CrossTorConfig) { c.GPUsPerNode = 0 })},
 		{"gpu-cost", cost([]int{32}, 0)}, {"tp", cost([]int{16, 32}, 1)}, {"model", noModel}, {"gpus-total", noGPUs},
 		{"tp-max", noTP}, {"tp-max", wideTP}, {"scales", scales}, {"runs", runs}, {"gpus-total", bounds},
+		{"k", noHops}, {"k", farHops}, {"nodes", tooLarge}, {"trace", noTime},
 	} {
 		var e *proto.Error
 		if !errors.As(c.err, &e) || e.Field != c.field || e.Limit == "" {

@@ -17,6 +17,9 @@ type Source struct {
 // maxRuns keeps a study below minutes; chosen.
 const maxRuns = 10_000
 
+// maxTraceNodes of a replay; chosen: a million GPUs in nodes of 4.
+const maxTraceNodes = 250_000
+
 // ClusterConfig is a study of a cluster under the faults of a trace.
 type ClusterConfig struct {
 	Size
@@ -90,6 +93,12 @@ func (cfg ClusterConfig) each(h *Header, visit func(run int, c *cluster, s sched
 	}
 	if err := checkRuns(cfg.Runs); err != nil {
 		return err
+	}
+	if cfg.Nodes > maxTraceNodes {
+		return invalid("nodes", fmt.Sprintf("1 to %d with a trace", maxTraceNodes), "%d is out of range", cfg.Nodes)
+	}
+	if cfg.Trace != nil && cfg.Trace.Span <= 0 {
+		return invalid("trace", "events over some time", "all its events are at one instant")
 	}
 	name := cfg.Name
 	if cfg.Trace == nil {

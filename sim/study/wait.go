@@ -80,6 +80,9 @@ func Wait(cfg WaitConfig) (*WaitResult, error) {
 }
 
 func (r *WaitResult) describe() {
+	if r.GPUsTotal != DefaultSize().GPUsTotal() {
+		return // the paper's cluster is another
+	}
 	for _, c := range []struct {
 		tp         int
 		models     []Model

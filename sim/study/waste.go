@@ -36,7 +36,7 @@ func WasteOnTrace(cfg ClusterConfig) (*WasteResult, error) {
 	means := make([][]float64, len(Models)*len(cfg.TPs)) // of each run
 	res := &WasteResult{}
 	err := cfg.each(&res.Header, func(run int, c *cluster, s schedule) {
-		waste := newCells(c, func(int) (int, int) { return 1, total })
+		waste := newCells(c, func(int) (int, int) { return cfg.GPUsPerNode, total })
 		days := newDaily(s.span, len(means))
 		s.replay(c, func(at, lasts time.Duration) {
 			for m := range Models {

@@ -17,7 +17,7 @@ func (r *WasteResult) describe() {
 	r.faultNotes(&r.Report)
 	r.note("a TPUv4 cube of 64 loses the group-sized block that a fault lies in, so that with groups that divide 64 it wastes what SiP-Ring does; a last partial unit counts with its own size")
 	if r.GPUsTotal != DefaultSize().GPUsTotal() {
-		return
+		return // the paper's cluster is another
 	}
 	for _, p := range paperWaste {
 		if row, err := r.Row(p.model, 32); err == nil {
