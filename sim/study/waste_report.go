@@ -1,5 +1,7 @@
 package study
 
+import "strings"
+
 // paperWaste is the mean GPU waste on the paper's full trace at TP-32
 // ([IHBD] sec 1).
 var paperWaste = []struct {
@@ -7,7 +9,7 @@ var paperWaste = []struct {
 	mean  float64
 	why   string
 }{
-	{IHBDK3, 0.0015, "none to speak of: 0.14 points of it are the rest that any architecture leaves when the healthy GPUs are no multiple of 32"},
+	{IHBDK3, 0.0015, "they agree; a big switch wastes %s, the rest when the healthy GPUs are no multiple of 32"},
 	{NVL72, 0.1031, "72 GPUs hold two groups of 32 and eight over; the faults hardly matter"},
 	{TPUv4, 0.0676, "the public trace has 2.30 % of its servers out where the paper's full one has 2.66 %"},
 }
@@ -16,12 +18,13 @@ func (r *WasteResult) describe() {
 	r.note("waste is healthy GPUs in no group over all GPUs, mean over time and %d run(s) with following seeds", r.Runs)
 	r.faultNotes(&r.Report)
 	r.note("a TPUv4 cube of 64 loses the group-sized block that a fault lies in, so that with groups that divide 64 it wastes what SiP-Ring does; a last partial unit counts with its own size")
-	if r.GPUsTotal != DefaultSize().GPUsTotal() {
+	if def := DefaultSize(); r.GPUsTotal != def.GPUsTotal() || r.GPUsNode != def.GPUsPerNode {
 		return // the paper's cluster is another
 	}
+	floor, _ := r.Row(BigSwitch, 32)
 	for _, p := range paperWaste {
 		if row, err := r.Row(p.model, 32); err == nil {
-			r.compare("mean waste, TP-32, "+string(p.model), percent(row.Mean, 2), percent(p.mean, 2), p.why)
+			r.compare("mean waste, TP-32, "+string(p.model), percent(row.Mean, 2), percent(p.mean, 2), strings.Replace(p.why, "%s", percent(floor.Mean, 2), 1))
 		}
 	}
 	if row, err := r.Row(IHBDK2, 32); err == nil && r.Siblings != "none" {
