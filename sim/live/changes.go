@@ -9,7 +9,8 @@ import (
 	"ringlight/proto"
 )
 
-// changes tells what a planner has done between two quiet moments.
+// changes tells what a planner has done between two quiet moments; nothing
+// when no ring was touched.
 func changes(was, now *view, took time.Duration) string {
 	before := map[proto.RingID]*proto.RingStatus{}
 	for i := range was.rings {
@@ -46,6 +47,9 @@ func changes(was, now *view, took time.Duration) string {
 			tell("ring %d dissolved", r.Ring)
 			touched++
 		}
+	}
+	if touched == 0 {
+		return ""
 	}
 	tell("%s touched", plural(touched, "ring"))
 	degraded := now.overview.Degraded

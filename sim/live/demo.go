@@ -46,7 +46,7 @@ func Demo(ctx context.Context, cfg DemoConfig) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &demo{cfg: cfg, screen: screen{w: cfg.Screen}, result: &Result{}}
+	d := &demo{cfg: cfg, screen: screen{w: cfg.Screen, gpusPerNode: cfg.GPUs}, result: &Result{}}
 	if d.trace = cfg.Trace; d.trace == nil {
 		d.trace = trace.Generate(cfg.Seed)
 		d.cfg.TraceName = fmt.Sprintf("built-in generator, seed %d", cfg.Seed)

@@ -15,6 +15,8 @@ import (
 type screen struct {
 	w   io.Writer
 	err error
+
+	gpusPerNode int
 }
 
 func (s *screen) line(format string, args ...any) {
@@ -49,39 +51,49 @@ func (f fabricSpares) String() string {
 	return fmt.Sprintf("%d nodes spare, %d of %s", f.spares, f.reach, "them beside a ring")
 }
 
-const dayWidth = "%5.1f"
+const (
+	dayWidth  = "%5.1f"
+	headWidth = 48 // day, node and what happened
+)
 
 func (s *screen) fault(f *FaultResult, ends []proto.NodeID, ring *proto.RingStatus, what string) {
 	day := fmt.Sprintf(dayWidth, f.Day)
-	head := fmt.Sprintf("day %s  node %d %s", day, f.Node, what)
+	head := fmt.Sprintf("%-*s", headWidth, fmt.Sprintf("day %s  node %d %s", day, f.Node, what))
 	switch f.Outcome {
 	case Bypassed:
 		l := f.Ledger
-		s.line("%-40s %d <-> %d bypassed in %d us (detect %d, decide %d*, bus %d, settle %d, confirm %d)   %s", head,
-			ends[0], ends[1], *f.BypassMicros, l.Detect, l.Decide, l.Bus, l.Settle, l.Confirm, closedWord(f, ring))
+		s.line("%s %d <-> %d bypassed in %d us (detect %d, decide %d*, bus %d, settle %d, confirm %d)   %s", head,
+			ends[0], ends[1], *f.BypassMicros, l.Detect, l.Decide, l.Bus, l.Settle, l.Confirm, s.left(f, ends, ring))
 	case Closed:
-		s.line("%-40s %s closed   %s", head, nodeList(ends), closedWord(f, ring))
+		s.line("%s %s closed   %s", head, nodeList(ends), s.left(f, ends, ring))
 	default:
-		s.line("%-40s carried nothing", head)
+		s.line("%s carried nothing", head)
 	}
 }
 
-func closedWord(f *FaultResult, ring *proto.RingStatus) string {
-	word := "closed"
-	if !f.RingClosed {
-		word = "OPEN"
+// left words what remains of a ring; ring is its status before the fault.
+func (s *screen) left(f *FaultResult, ends []proto.NodeID, ring *proto.RingStatus) string {
+	switch {
+	case !f.RingClosed:
+		return "ring OPEN"
+	case ring == nil:
+		return "ring closed"
+	case f.Outcome == Closed && len(ends) > 1:
+		return fmt.Sprintf("ring %d in two closed pieces", ring.Ring)
 	}
-	if ring == nil {
-		return "ring " + word
-	}
-	return fmt.Sprintf("ring %d %s", ring.Ring, word)
+	return fmt.Sprintf("ring %d closed, degraded: %d GPUs", ring.Ring, int(ring.GPUs)-s.gpusPerNode)
 }
 
 func (s *screen) again(day float64, node proto.NodeID, what string) {
 	s.line("day "+dayWidth+"  node %d %s", day, node, what)
 }
 
-func (s *screen) planned(text string) { s.line("%11s planner %s", "", text) }
+// planned tells what the planner did about it, if it did anything.
+func (s *screen) planned(text string) {
+	if text != "" {
+		s.line("%11s planner %s", "", text)
+	}
+}
 
 func (s *screen) end(c *DemoConfig, r *Result) {
 	sum := r.Summary()
@@ -101,7 +113,10 @@ func (s *screen) end(c *DemoConfig, r *Result) {
 // faultName is short enough for a line: the description without what is in
 // brackets, or the class where the description says nothing.
 func faultName(f trace.Fault) string {
-	if f.Desc == "Unknown Error" || !strings.Contains(f.Desc, " ") {
+	if strings.EqualFold(f.Desc, "unknown error") {
+		return f.Class
+	}
+	if !strings.Contains(f.Desc, " ") {
 		return f.Class + " " + strings.ToLower(f.Desc)
 	}
 	name, _, _ := strings.Cut(f.Desc, "(")
