@@ -96,11 +96,18 @@ func (m *Machine) adopt(found []BundleLight, now time.Duration) {
 	}
 	for b := range m.bundles {
 		x := &m.bundles[b]
-		lost := x.path.External() && x.lit&(1<<x.path) == 0 // lit and unknown: a plan that the journal lost
-		if x.owner == nobody && (mode != proto.ModeService || x.path == proto.Dark || lost) {
+		if x.owner == nobody && (mode != proto.ModeService || x.path == proto.Dark || x.path.External() && !m.stray(b)) {
 			m.drive(b, rest(mode), cause, now)
 		}
 	}
+}
+
+// stray tells whether a bundle carries light outside that no side has: a plan
+// that the journal lost put it there. It is left alone while it shines, until
+// a plan says more, and closed when it goes dark.
+func (m *Machine) stray(b int) bool {
+	x := &m.bundles[b]
+	return x.owner == nobody && x.path.External() && x.lit&(1<<x.path) != 0
 }
 
 // adoptSide finds the candidate that a side is on: with light if there is

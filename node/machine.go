@@ -189,6 +189,9 @@ func (m *Machine) light(b *bundle, ev *Event, now time.Duration) {
 		}
 	}
 	m.note(proto.Event{Kind: proto.EvLightUnselected, Bundle: ev.Bundle, Path: ev.Path, FromPath: b.path, Resolved: !ev.Lit}, now)
+	if mode := m.Mode(); !ev.Lit && b.owner == nobody && b.path == ev.Path && (mode == proto.ModeService || mode == proto.ModeDeaf) {
+		m.drive(int(ev.Bundle), proto.Loopback, proto.CauseLightLost, now) // it was a stray, see there
+	}
 }
 
 // pathFailed takes the node out of its ring at once: half a node in a ring

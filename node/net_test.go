@@ -74,6 +74,7 @@ type netNode struct {
 
 type network struct {
 	rng     *rand.Rand
+	corner  func() bool // set: every delay is at its least or at its most
 	k       int
 	env     proto.Envelope
 	nodes   []*netNode
@@ -127,6 +128,12 @@ func (n *network) pop() netEvent {
 }
 
 func (n *network) between(lo, hi uint32) time.Duration {
+	if n.corner != nil {
+		if n.corner() {
+			lo = hi
+		}
+		return time.Duration(lo) * time.Microsecond
+	}
 	ns := int64(lo)*1000 + n.rng.Int64N(int64(hi-lo)*1000+1)
 	return time.Duration(ns)
 }

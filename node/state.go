@@ -101,7 +101,9 @@ func (m *Machine) become(r reason, cause proto.Cause, now time.Duration) {
 		}
 	}
 	for b := range m.bundles {
-		m.drive(b, rest(mode), cause, now)
+		if mode != proto.ModeService || !m.stray(b) {
+			m.drive(b, rest(mode), cause, now)
+		}
 	}
 	if before == proto.ModeService {
 		m.note(proto.Event{Kind: proto.EvIsolated, Severity: severity(mode), Path: rest(mode), Cause: cause}, now)
