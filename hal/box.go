@@ -12,7 +12,19 @@ type BoxGoal struct {
 	Remove []PortPair // first
 	Create []PortPair // then
 	Powers bool       // read the power meters too
+	// Fresh says that the connection is new: nobody is logged in, and it may
+	// lead to another box.
+	Fresh bool
 }
+
+// BoxStep is what the client of a box wants next.
+type BoxStep uint8
+
+const (
+	BoxDone BoxStep = iota // nothing: the result is there
+	BoxSend                // this to be sent, and what comes back
+	BoxWait                // more of what comes back
+)
 
 // BoxState is what a box said it is. Powers are in thousandths of a dBm, of the
 // inputs and then of the outputs; nil: the box has no meters, or was not asked.

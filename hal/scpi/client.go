@@ -29,8 +29,8 @@ const (
 )
 
 // Client talks with one switch: Begin says what for, Next is the line to send,
-// Take what came back, until Next has no more. It may be used again, also after
-// an error; what it knows of the switch stays until Forget.
+// Take what came back, until Next has no more; Exchange is both. It may be used
+// again, also after an error.
 type Client struct {
 	state hal.BoxState
 	goal  hal.BoxGoal
@@ -40,11 +40,11 @@ type Client struct {
 	err   error
 }
 
-// Forget is a new connection: it may lead to another switch.
-func (c *Client) Forget() { *c = Client{} }
-
 // Begin starts on a goal.
 func (c *Client) Begin(goal hal.BoxGoal) {
+	if goal.Fresh {
+		*c = Client{}
+	}
 	c.goal, c.err, c.tries, c.from = goal, nil, 0, 0
 	c.state.Powers = nil
 	c.step = stepIdentity
@@ -53,11 +53,21 @@ func (c *Client) Begin(goal hal.BoxGoal) {
 	}
 }
 
-// State is what the switch said last.
-func (c *Client) State() hal.BoxState { return c.state }
+// Result is what the switch said last, and why the goal was not reached: an
+// error that matches one of hal's box errors.
+func (c *Client) Result() (hal.BoxState, error) { return c.state, c.err }
 
-// Err is why the goal was not reached; it matches one of hal's box errors.
-func (c *Client) Err() error { return c.err }
+// Exchange takes a reply, nil for none, and appends what to send.
+func (c *Client) Exchange(reply, dst []byte) ([]byte, hal.BoxStep) {
+	if reply != nil {
+		c.Take(reply)
+	}
+	line, ok := c.Next(dst)
+	if !ok {
+		return line, hal.BoxDone
+	}
+	return line, hal.BoxSend
+}
 
 // set goes to the first command that the goal needs.
 func (c *Client) set() {

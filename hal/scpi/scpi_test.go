@@ -142,29 +142,29 @@ func TestClientAgainstServer(t *testing.T) {
 	want := "> *IDN?\n< Polatis,N-OST-16x16-LA1-DMHNS,12345,6.5.2.18\n> :oxc:swit:size?\n< 16,16\n" +
 		"> :oxc:swit:conn:add (@1,2),(@20,19);*OPC?\n< 1\n> :oxc:swit:conn:stat?\n< (@1,2),(@20,19)\n" +
 		"> :pmon:pow? (@1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32)\n"
-	if c.Err() != nil || !strings.HasPrefix(said, want) {
-		t.Errorf("%v\n%s", c.Err(), said)
+	if failure(&c) != nil || !strings.HasPrefix(said, want) {
+		t.Errorf("%v\n%s", failure(&c), said)
 	}
-	if st := c.State(); !slices.Equal(st.Map, goal.Create) || len(st.Powers) != 32 || st.Powers[0] != -5100 {
+	if st := state(&c); !slices.Equal(st.Map, goal.Create) || len(st.Powers) != 32 || st.Powers[0] != -5100 {
 		t.Errorf("%+v", st)
 	}
 	said = talk(&c, s, hal.BoxGoal{Remove: []hal.PortPair{{In: 0, Out: 3}}, Create: []hal.PortPair{{In: 0, Out: 5}}})
-	if c.Err() != nil || !slices.Equal(c.State().Map, []hal.PortPair{{In: 0, Out: 5}, {In: 1, Out: 2}}) {
-		t.Errorf("%v %+v\n%s", c.Err(), c.State(), said)
+	if failure(&c) != nil || !slices.Equal(state(&c).Map, []hal.PortPair{{In: 0, Out: 5}, {In: 1, Out: 2}}) {
+		t.Errorf("%v %+v\n%s", failure(&c), state(&c), said)
 	}
 	b.swallow, b.sets = 2, 0
 	said = talk(&c, s, hal.BoxGoal{Only: true, Create: []hal.PortPair{{In: 7, Out: 7}}})
-	if c.Err() != nil || b.sets != 3 {
-		t.Errorf("%v after %d sets\n%s", c.Err(), b.sets, said)
+	if failure(&c) != nil || b.sets != 3 {
+		t.Errorf("%v after %d sets\n%s", failure(&c), b.sets, said)
 	}
 	b.swallow, b.sets = 100, 0
 	said = talk(&c, s, hal.BoxGoal{Only: true})
-	if !errors.Is(c.Err(), hal.ErrBoxNotMade) || b.sets != scpi.MaxTries {
-		t.Errorf("%v after %d sets\n%s", c.Err(), b.sets, said)
+	if !errors.Is(failure(&c), hal.ErrBoxNotMade) || b.sets != scpi.MaxTries {
+		t.Errorf("%v after %d sets\n%s", failure(&c), b.sets, said)
 	}
 	talk(&c, s, hal.BoxGoal{Create: []hal.PortPair{{In: 16}}})
-	if !errors.Is(c.Err(), hal.ErrOutOfRange) {
-		t.Errorf("port beyond the size: %v", c.Err())
+	if !errors.Is(failure(&c), hal.ErrOutOfRange) {
+		t.Errorf("port beyond the size: %v", failure(&c))
 	}
 }
 
@@ -174,8 +174,8 @@ func TestClientWithoutMeters(t *testing.T) {
 	b.state.Identity, b.state.HasMeters = "Polatis,I-OST-4x4-LA1,1,6.5", false
 	var c scpi.Client
 	said := talk(&c, scpi.NewServer(b), hal.BoxGoal{Powers: true})
-	if c.Err() != nil || c.State().Powers != nil || strings.Contains(said, "pmon") {
-		t.Errorf("%v\n%s", c.Err(), said)
+	if failure(&c) != nil || state(&c).Powers != nil || strings.Contains(said, "pmon") {
+		t.Errorf("%v\n%s", failure(&c), said)
 	}
 }
 
@@ -198,8 +198,8 @@ func TestClientRefusesReplies(t *testing.T) {
 				}
 				c.Take([]byte(g + "\n"))
 			}
-			if !errors.Is(c.Err(), hal.ErrBoxReply) {
-				t.Errorf("step %d, %q: %v", step, bad, c.Err())
+			if !errors.Is(failure(&c), hal.ErrBoxReply) {
+				t.Errorf("step %d, %q: %v", step, bad, failure(&c))
 			}
 		}
 	}
@@ -260,4 +260,14 @@ func FuzzClient(f *testing.F) {
 			c.Take([]byte(r))
 		}
 	})
+}
+
+func failure(c *scpi.Client) error {
+	_, err := c.Result()
+	return err
+}
+
+func state(c *scpi.Client) hal.BoxState {
+	s, _ := c.Result()
+	return s
 }

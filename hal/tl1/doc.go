@@ -1,0 +1,14 @@
+// Package tl1 is the command language of Calient optical switches as a pair of
+// pure line machines: a Client that provisions, activates and reads back
+// cross-connections, and a Server, a box that answers from a script's state. It
+// opens no socket and waits for nothing: bytes go in and come out.
+//
+// A connection is made in two steps, entered and then activated, and taken away
+// in two, cancelled and then deleted. Every command carries a tag of ours, and
+// the response to it names the tag; what the box says by itself in between is
+// counted and passed over.
+//
+// The syntax is that of drivers in public repositories and their tests; the
+// maker's manual was not at hand. The order of fields in a port's summary and
+// how ports are numbered beyond three parts are theirs.
+package tl1

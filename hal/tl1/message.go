@@ -1,0 +1,180 @@
+package tl1
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ringlight/hal"
+)
+
+// MaxMessage bounds one message: all connections of the largest box.
+const MaxMessage = 256 << 10
+
+// errLong is a message without end.
+var errLong = errors.New("tl1: message too long")
+
+// Message is one output message of a box.
+type Message struct {
+	// Tag of the command that it answers, 0 for what the box says by itself.
+	Tag  uint32
+	Code string   // COMPLD, DENY, ..., or what an autonomous message is about
+	Text []string // the quoted lines, and of a denial the bare ones
+}
+
+// Reader cuts a stream into messages: each ends with a line that begins with a
+// semicolon.
+type Reader struct{ buf []byte }
+
+// Put adds bytes that arrived.
+func (r *Reader) Put(b []byte) { r.buf = append(r.buf, b...) }
+
+// Next is the next whole message, false when there is none. After an error the
+// stream has lost its frame and must be opened anew.
+func (r *Reader) Next() (m Message, ok bool, err error) {
+	for from := 0; ; {
+		i := bytes.IndexByte(r.buf[from:], ';')
+		if i < 0 {
+			if len(r.buf) > MaxMessage {
+				return m, false, fmt.Errorf("%w: %w", errLong, hal.ErrBoxReply)
+			}
+			return m, false, nil
+		}
+		from += i + 1
+		// A semicolon inside a line is text.
+		if at := from - 2; at >= 0 && r.buf[at] != '\n' && r.buf[at] != '\r' {
+			continue
+		}
+		m, err = ParseMessage(string(r.buf[:from-1]))
+		r.buf = append(r.buf[:0], r.buf[from:]...)
+		return m, err == nil, err
+	}
+}
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("tl1: %s: %w", fmt.Sprintf(format, args...), hal.ErrBoxReply)
+}
+
+// ParseMessage reads a message without its semicolon: a header line with name,
+// date and time of the box, a line that identifies it, and text.
+func ParseMessage(s string) (m Message, err error) {
+	var lines []string
+	for l := range strings.SplitSeq(strings.ReplaceAll(s, "\r", "\n"), "\n") {
+		if l = strings.TrimSpace(l); l != "" {
+			lines = append(lines, l)
+		}
+	}
+	// An echo of the command, or a prompt, may stand before the header.
+	at := -1
+	for i, l := range lines {
+		if f := strings.Fields(l); len(f) >= 3 && (f[0] == "M" || f[0] == "A" || f[0] == "*" || f[0] == "**" || f[0] == "*C") {
+			at = i
+			break
+		}
+	}
+	if at < 0 {
+		return m, bad("message %.40q without an identification", s)
+	}
+	f := strings.Fields(lines[at])
+	m.Code = strings.Join(f[2:], " ")
+	if f[0] == "M" {
+		tag, err := strconv.ParseUint(f[1], 10, 32)
+		if err != nil || tag == 0 {
+			return m, bad("tag %q", f[1])
+		}
+		m.Tag, m.Code = uint32(tag), f[2]
+	}
+	for _, l := range lines[at+1:] {
+		if text, quoted := strings.CutPrefix(l, `"`); quoted {
+			text, ended := strings.CutSuffix(strings.TrimSuffix(text, ","), `"`)
+			if !ended {
+				return m, bad("text %.40q without end", l)
+			}
+			l = text
+		}
+		m.Text = append(m.Text, l)
+	}
+	return m, nil
+}
+
+// fields are the NAME=value parts of a line of text.
+func fields(text string) map[string]string {
+	m := map[string]string{}
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ':' }) {
+		if k, v, ok := strings.Cut(part, "="); ok {
+			m[strings.TrimSpace(k)] = strings.TrimSpace(v)
+		}
+	}
+	return m
+}
+
+// Names are how a box calls its ports, inputs and outputs. A port of a duplex
+// box has one name for both.
+type Names struct{ In, Out []string }
+
+// DefaultNames are those of a box of so many duplex ports, eight to a card:
+// 1.1.1 to 1.1.8, 1.2.1 and so on.
+func DefaultNames(ports int) Names {
+	n := Names{}
+	for i := range ports {
+		n.In = append(n.In, fmt.Sprintf("1.%d.%d", i/8+1, i%8+1))
+	}
+	n.Out = n.In
+	return n
+}
+
+func index(list []string, name string) (uint16, bool) {
+	for i, n := range list {
+		if n == name {
+			return uint16(i), true
+		}
+	}
+	return 0, false
+}
+
+// parseMap reads the reply to RTRV-CRS.
+func (n *Names) parseMap(text []string, group string) ([]hal.PortPair, error) {
+	var pairs []hal.PortPair
+	usedIn, usedOut := make([]bool, len(n.In)), make([]bool, len(n.Out))
+	byIn := make([]int, len(n.In))
+	for _, line := range text {
+		f := fields(line)
+		if g, ok := f["GRPNAME"]; ok && g != group {
+			continue // another owner's; its ports are not ours to touch
+		}
+		in, ok := index(n.In, f["SRCPORT"])
+		out, ok2 := index(n.Out, f["DSTPORT"])
+		if !ok || !ok2 || usedIn[in] || usedOut[out] {
+			return nil, bad("connection %.60q", line)
+		}
+		usedIn[in], usedOut[out] = true, true
+		byIn[in] = int(out) + 1
+	}
+	for in, out := range byIn {
+		if out > 0 {
+			pairs = append(pairs, hal.PortPair{In: uint16(in), Out: uint16(out - 1)})
+		}
+	}
+	return pairs, nil
+}
+
+// parseMilli reads a power such as "-12.34" in thousandths.
+func parseMilli(s string) (int32, error) {
+	body, neg := strings.CutPrefix(s, "-")
+	whole, part, _ := strings.Cut(body, ".")
+	for len(part) < 3 {
+		part += "0"
+	}
+	n, err := strconv.ParseUint(whole, 10, 16)
+	m, err2 := strconv.ParseUint(part, 10, 16)
+	if err != nil || err2 != nil || len(part) > 3 || n > 999 {
+		return 0, bad("power %.20q", s)
+	}
+	v := int32(n*1000 + m)
+	if neg {
+		v = -v
+	}
+	return v, nil
+}

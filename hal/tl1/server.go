@@ -1,0 +1,187 @@
+package tl1
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Server is a box that answers commands from its own state, a scripted one:
+// its knobs make it do what boxes do to clients.
+type Server struct {
+	Name           string
+	User, Password string
+	Names          Names
+	Powers         map[string][2]string // by port: in, out
+	// Deny is how many of the next changes are refused; Swallow how many are
+	// acknowledged and not done. Chatter goes out before each answer.
+	Deny, Swallow int
+	Chatter       string
+
+	buf   []byte
+	in    bool
+	made  []Connection
+	clock int
+}
+
+// Connection is one of a Server's: entered, and perhaps active.
+type Connection struct {
+	Source, Destination, Group, Name string
+	TwoWay, Active                   bool
+}
+
+// Connections are what a Server holds.
+func (s *Server) Connections() []Connection { return slices.Clone(s.made) }
+
+// Take takes bytes and appends the answers to the commands that are whole.
+func (s *Server) Take(b, dst []byte) []byte {
+	s.buf = append(s.buf, b...)
+	for {
+		i := slices.Index(s.buf, ';')
+		if i < 0 {
+			if len(s.buf) > MaxMessage {
+				s.buf = s.buf[:0]
+			}
+			return dst
+		}
+		command := strings.TrimSpace(string(s.buf[:i]))
+		s.buf = append(s.buf[:0], s.buf[i+1:]...)
+		dst = s.answer(dst, command)
+	}
+}
+
+// Of the standard's error codes.
+const (
+	codeSyntax = "ICNV" // input, command not valid
+	codeAccess = "PIUI" // privilege, illegal user identity
+	codeLogin  = "PLNA" // privilege, login not active
+	codeRange  = "IIAC" // input, invalid access identifier
+	codeInUse  = "SAOP" // status, already operated
+	codeNone   = "SRCN" // status, requested condition not there
+	codeDenied = "SROF" // status, requested operation failed
+)
+
+func (s *Server) answer(dst []byte, command string) []byte {
+	// VERB:TID:AID:CTAG:GENERAL:parameters
+	part := strings.Split(command, ":")
+	for len(part) < 6 {
+		part = append(part, "")
+	}
+	verb, tag := strings.ToUpper(strings.TrimSpace(part[0])), strings.TrimSpace(part[3])
+	if tag == "" {
+		tag = "0"
+	}
+	text, code := s.run(verb, part)
+	if s.Chatter != "" {
+		s.clock++
+		dst = fmt.Appendf(dst, "\r\n\n   %s 26-01-01 00:00:%02d\r\nA  %d %s\r\n;", s.Name, s.clock%60, s.clock, s.Chatter)
+	}
+	s.clock++
+	dst = fmt.Appendf(dst, "\r\n\n   %s 26-01-01 00:00:%02d\r\n", s.Name, s.clock%60)
+	if code != "" {
+		return fmt.Appendf(dst, "M  %s DENY\r\n   %s\r\n;", tag, code)
+	}
+	dst = fmt.Appendf(dst, "M  %s COMPLD\r\n", tag)
+	for _, t := range text {
+		dst = fmt.Appendf(dst, "   \"%s\"\r\n", t)
+	}
+	return append(dst, ';')
+}
+
+func (s *Server) run(verb string, part []string) (text []string, code string) {
+	if verb == "ACT-USER" {
+		if part[2] != s.User || part[5] != s.Password {
+			return nil, codeAccess
+		}
+		s.in = true
+		return nil, ""
+	}
+	if !s.in {
+		return nil, codeLogin
+	}
+	switch verb {
+	case "CANC-USER":
+		s.in = false
+	case "RTRV-HDR":
+	case "RTRV-NE":
+		text = []string{fmt.Sprintf("SERIALNUMBER=%s-1,SWPACKAGE=1.0,STATUS=OK,CHASSISTYPE=scripted", s.Name)}
+	case "RTRV-CRS":
+		for _, c := range s.made {
+			kind := "1WAY"
+			if c.TwoWay {
+				kind = "2WAY"
+			}
+			if c.Active {
+				text = append(text, fmt.Sprintf("%s:SRCPORT=%s,DSTPORT=%s,GRPNAME=%s,CONNNAME=%s,CONNTYPE=%s", c.Name, c.Source, c.Destination, c.Group, c.Name, kind))
+			}
+		}
+	case "RTRV-PORT-SUM":
+		return s.port(part[2])
+	case "ENT-CRS", "ACT-CRS", "CANC-CRS", "DLT-CRS":
+		return nil, s.change(verb, part)
+	default:
+		return nil, codeSyntax
+	}
+	return text, ""
+}
+
+func (s *Server) port(name string) ([]string, string) {
+	_, in := index(s.Names.In, name)
+	_, out := index(s.Names.Out, name)
+	if !in && !out {
+		return nil, codeRange
+	}
+	p, ok := s.Powers[name]
+	if !ok {
+		p = [2]string{"-60.00", "-60.00"}
+	}
+	return []string{fmt.Sprintf("%s:ALIAS=,INPWR=%s,OUTPWR=%s,CONNNAME1=,CONNSTATE1=", name, p[0], p[1])}, ""
+}
+
+// change is one of the four commands that make and take away.
+func (s *Server) change(verb string, part []string) (code string) {
+	from, to, _ := strings.Cut(part[2], ",")
+	_, okIn := index(s.Names.In, from)
+	_, okOut := index(s.Names.Out, to)
+	if !okIn || !okOut {
+		return codeRange
+	}
+	if s.Deny > 0 {
+		s.Deny--
+		return codeDenied
+	}
+	if s.Swallow > 0 {
+		s.Swallow--
+		return ""
+	}
+	args := strings.Split(part[5], ",")
+	at := slices.IndexFunc(s.made, func(c Connection) bool { return c.Source == from && c.Destination == to })
+	switch verb {
+	case "ENT-CRS":
+		if at >= 0 || slices.ContainsFunc(s.made, func(c Connection) bool { return c.Source == from || c.Destination == to }) {
+			return codeInUse
+		}
+		c := Connection{Source: from, Destination: to, Group: args[0], TwoWay: len(args) > 1 && args[1] == "2WAY"}
+		c.Name = from + ">" + to
+		if c.TwoWay {
+			c.Name = from + "-" + to
+		}
+		s.made = append(s.made, c)
+	case "ACT-CRS":
+		if at < 0 || args[0] != s.made[at].Name {
+			return codeNone
+		}
+		s.made[at].Active = true
+	case "CANC-CRS":
+		if at < 0 || !s.made[at].Active {
+			return codeNone
+		}
+		s.made[at].Active = false
+	case "DLT-CRS":
+		if at < 0 || s.made[at].Active {
+			return codeNone
+		}
+		s.made = slices.Delete(s.made, at, at+1)
+	}
+	return ""
+}
