@@ -89,7 +89,7 @@ func (r *WaitResult) describe() {
 		paper, why string
 	}{
 		{16, []Model{IHBDK3, NVL72}, "NVL-36 and NVL-72 worst for TP-8 and TP-16", "agrees: a ninth of their GPUs is out of reach from the start (NVL-72 at TP-8 is not: 72 is nine times 8)"},
-		{32, []Model{IHBDK3, SiPRing, TPUv4}, "SiP-Ring and TPUv4 worst for TP-32 and TP-64", "below about 90 % agrees; above it NVL-72 waits always"},
+		{32, []Model{IHBDK3, SiPRing, TPUv4}, "SiP-Ring and TPUv4 worst for TP-32 and TP-64", "does not hold here: from 90 % on NVL-72 waits always, and NVL-36 longer than these"},
 	} {
 		for _, m := range c.models {
 			for _, row := range r.Rows {
