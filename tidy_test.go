@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"sim":             {"hal", "hal/", "proto", "periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"sim/solo":        {"sim", "hal"},
 	"sim/trace":       {"mzi/detmath"},
-	"sim/fleet":       {"sim", "sim/trace", "agent", "ocs", "node", "planner", "planner/fabric", "planner/ring", "hal", "proto", "mzi/detmath"},
+	"sim/fleet":       {"sim", "sim/trace", "agent", "ocs", "node", "planner", "planner/fabric", "planner/ring", "hal", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
 	"sim/study":       {"planner", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "sim/trace", "proto"},
 	"sim/live":        {"sim", "sim/", "agent", "ocs", "hal", "hal/socket", "planner", "planner/", "proto", "proto/mqtt"},
 	"cmd/ocs-agent":   {"*"},

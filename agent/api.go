@@ -27,6 +27,10 @@ type Config struct {
 	// HealthPeriod is the time of one round over all modules; 0:
 	// DefaultHealthPeriod, negative: no rounds.
 	HealthPeriod time.Duration
+	// HealthModules is how many modules are read in a period, 0: all. The
+	// samples are told when every module has had its turn. Ten thousand nodes
+	// on one processor can afford one.
+	HealthModules int
 	// Decide is the modelled time of one decision for ledgers on a virtual
 	// clock, where thinking takes none; whoever steps the agent submits its
 	// work that much later. 0: the clock is real, the ledger has what was

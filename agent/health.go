@@ -10,9 +10,12 @@ import (
 // never meet on a bus. chosen: a module's round takes some 5 ms.
 const moduleGap = 50 * time.Millisecond
 
-// health reads every module once a period, one at a time.
+// health reads modules, one at a time: every one once a period, or only so
+// many in each.
 type health struct {
 	period  time.Duration
+	part    int           // modules of a period, 0: all
+	parted  int           // read in this one
 	round   time.Duration // when the round under way began
 	next    time.Duration
 	bundle  int // module that is next, in the order of the board
@@ -23,7 +26,7 @@ type health struct {
 }
 
 func (h *health) start(a *Agent, now time.Duration) {
-	h.period = a.cfg.HealthPeriod
+	h.period, h.part = a.cfg.HealthPeriod, a.cfg.HealthModules
 	if h.period < 0 {
 		return
 	}
@@ -44,10 +47,17 @@ func (h *health) due(a *Agent, now time.Duration, out []Output) []Output {
 			h.bundle, h.module = h.bundle+1, 0
 		}
 		h.next = now + min(moduleGap, h.period/time.Duration(1+h.modules(a)))
+		if h.parted++; h.part > 0 && h.parted >= h.part && h.bundle < len(a.bundles) {
+			h.parted = 0
+			h.next = now + h.period
+		}
 		return out
 	}
-	h.bundle, h.module = 0, 0
+	h.bundle, h.module, h.parted = 0, 0, 0
 	h.next = max(now, h.round+h.period)
+	if h.part > 0 {
+		h.next = now + h.period
+	}
 	return h.tell(a, now, out)
 }
 

@@ -61,10 +61,38 @@ func (w *World) Walk(alive func(BoardID) bool) Cycles {
 	return c
 }
 
+// Strand walks from one GPU to its right until the light comes back to it or
+// ends, and then to its left: the same walk as Walk's, of one strand. It
+// appends the GPUs to list.
+func (w *World) Strand(g GPU, list []GPU) (_ []GPU, closed bool) {
+	k := walker{w: w}
+	at, side := g, 1
+	list = append(list, g)
+	for {
+		next, in, ok := k.beside(at, side)
+		if !ok {
+			break
+		}
+		if next == g {
+			return list, true
+		}
+		list = append(list, next)
+		at, side = next, 1-in
+	}
+	for at, side = g, 0; ; {
+		next, in, ok := k.beside(at, side)
+		if !ok {
+			return list, false
+		}
+		list = append(list, next)
+		at, side = next, 1-in
+	}
+}
+
 type walker struct {
 	w     *World
-	first []int // index of each board's first GPU
-	alive []bool
+	first []int  // index of each board's first GPU
+	alive []bool // nil: all
 	seen  []bool
 }
 
@@ -106,7 +134,7 @@ func (k *walker) beside(g GPU, side int) (GPU, int, bool) {
 	default:
 		ext := boolToInt(bu.nets[1])
 		e := &bu.ends[ext]
-		if e.peer == nil || !k.alive[e.peer.id] {
+		if e.peer == nil || k.alive != nil && !k.alive[e.peer.id] {
 			return GPU{}, 0, false
 		}
 		far := &e.peer.bundles[e.bundle]

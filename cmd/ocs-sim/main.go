@@ -31,6 +31,7 @@ var nouns = []struct {
 }{
 	{"demo", "broker, planner and a fabric of simulated nodes through a fault trace", demo},
 	{"agents", "simulated nodes in real time against a broker", agents},
+	{"fleet", "agents and planner on one virtual clock under faults, checked", runFleet},
 	{"board", "one simulated board behind a unix socket", board},
 	{"study", "the paper's large-scale experiments from running code", studyNoun},
 }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/sim/fleet"
+	"ringlight/sim/live"
+	"ringlight/sim/trace"
+)
+
+// The network of a fleet is not a perfect one, per million packets. chosen: a
+// management network on a bad day.
+var fleetRates = fleet.Rates{Loss: 500, Repeat: 500, Reorder: 500}
+
+func runFleet(ctx context.Context, args []string) error {
+	cfg := live.FleetConfig{Params: fabric.DefaultParams(), Rates: fleetRates, Progress: os.Stderr}
+	p := &cfg.Params
+	fs := newFlags("fleet", "ocs-sim fleet -nodes 1000 -k 3 -tp 64 -hours 24 -faults random -json")
+	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")
+	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
+	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
+	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
+	fs.IntVar(&cfg.Modules, "modules", hal.MaxModules, "modules of a bundle")
+	topology := fs.String("topology", string(p.Topology), "line or ring")
+	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of everything drawn")
+	fs.IntVar(&cfg.Runs, "runs", 1, "seeds to run, from -seed on")
+	hours := fs.Float64("hours", 1, "virtual hours of faults")
+	fs.DurationVar(&cfg.Health, "health", time.Minute, "time of one health round over a node's modules, virtual")
+	faults := fs.String("faults", "random", "FILE with a script, - is stdin; random; or trace:FILE")
+	fs.Float64Var(&cfg.FaultRate, "fault-rate", 0.5, "random faults per node and day")
+	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
+	out := fs.String("trace-out", "", "write faults and violations to this file")
+	fail := func(err error) error {
+		if *asJSON && err != nil && err != flag.ErrHelp {
+			return failJSON(err)
+		}
+		return err
+	}
+	if err := parse(fs, args); err != nil {
+		return fail(err)
+	}
+	p.Topology = fabric.Topology(*topology)
+	cfg.Span = time.Duration(*hours * float64(time.Hour))
+	if err := checkFleet(&cfg); err != nil {
+		return fail(usageError{err})
+	}
+	if err := readFaults(&cfg, *faults); err != nil {
+		return fail(usageError{err})
+	}
+	cfg.Replay = func(seed uint64) string { return replay(fs, seed) }
+	if *out != "" {
+		f, err := os.Create(*out)
+		if err != nil {
+			return fail(err)
+		}
+		defer f.Close()
+		cfg.TraceOut = f
+	}
+	res, err := live.Fleet(ctx, cfg)
+	if err != nil {
+		return fail(err)
+	}
+	for _, v := range res.ViolationList {
+		fmt.Fprintln(os.Stderr, v)
+	}
+	if *asJSON {
+		err = json.NewEncoder(os.Stdout).Encode(res)
+	} else {
+		printFleet(res)
+	}
+	if res.Violations > 0 {
+		err = errors.Join(err, fmt.Errorf("%d violations", res.Violations))
+	}
+	return err
+}
+
+func checkFleet(cfg *live.FleetConfig) error {
+	bad := func(field, limit string, value any) error {
+		return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf("%v is out of range", value)}
+	}
+	switch {
+	case cfg.Modules < 1 || cfg.Modules > hal.MaxModules:
+		return bad("modules", fmt.Sprintf("1 to %d", hal.MaxModules), cfg.Modules)
+	case cfg.Runs < 1:
+		return bad("runs", "1 or more", cfg.Runs)
+	case cfg.Span <= 0:
+		return bad("hours", "more than 0", cfg.Span)
+	case cfg.FaultRate < 0:
+		return bad("fault-rate", "0 or more", cfg.FaultRate)
+	}
+	_, err := fabric.New(cfg.Params)
+	return err
+}
+
+func readFaults(cfg *live.FleetConfig, from string) error {
+	if from == "random" {
+		return nil
+	}
+	name, isTrace := strings.CutPrefix(from, "trace:")
+	f, err := open(name)
+	if err != nil {
+		return fmt.Errorf("faults: %w", err)
+	}
+	defer f.Close()
+	if isTrace {
+		cfg.Trace, err = trace.Read(f)
+	} else {
+		cfg.Script, err = fleet.ParseScript(f)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// replay is the command that runs one seed again, with every flag that was
+// given.
+func replay(fs *flag.FlagSet, seed uint64) string {
+	line := "ocs-sim fleet"
+	fs.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "seed", "runs", "json", "trace-out":
+			return
+		}
+		line += fmt.Sprintf(" -%s %s", f.Name, f.Value)
+	})
+	return fmt.Sprintf("%s -seed %d", line, seed)
+}
+
+func printFleet(r *fleet.Result) {
+	fmt.Printf("%d nodes x %d GPUs, K=%d, TP-%d, %d modules a bundle, %d runs of %.1f h, health round %.0f s\n",
+		r.Nodes, r.GPUsPerNode, r.K, r.TP, r.Modules, r.Runs, r.Hours, r.HealthSeconds)
+	fmt.Printf("%d faults, %d violations, %d of %d events lost\n", r.Faults, r.Violations, r.EventsLost, r.EventsTotal)
+	for _, n := range []string{"1", "2", "3"} {
+		s := r.BypassMicros[n]
+		fmt.Printf("bypass of %s: n %d, p50 %s, p99 %s, max %s us\n", n, s.N, number(s.P50), number(s.P99), number(s.Max))
+	}
+	fmt.Printf("interruptions %d, dark %d us in all, splits %d\n", r.Interruptions, r.DarkMicros, r.Splits)
+	fmt.Printf("GPU waste mean %.4f, p99 %.4f, ideal %.4f, static %.4f\n", r.GPUWaste.Mean, r.GPUWaste.P99, r.GPUWaste.Ideal, r.GPUWaste.Static)
+	fmt.Printf("%d steps, %.0f a second, %d polls, %d MiB\ntrace %s\n", r.Steps, r.EventsPerS, r.Polls, r.RSSMiB, r.TraceSHA256)
+}
+
+func number(v *int64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprint(*v)
+}

@@ -1,0 +1,190 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/proto"
+)
+
+// brain is the planner's computer: the process while it lives, its store and
+// its connection. It behaves as planner/server does: while something is being
+// stored, nothing else is done, and what was said after it waits for the disk.
+type brain struct {
+	client
+	planner *planner.Planner
+	life    uint32
+	base    time.Duration // start of this life
+	store   map[string][]byte
+	paused  bool
+	waiting []proto.Packet // that came while it stood still or stored
+	held    []proto.Packet // to be said when it has stored
+	records []planner.Record
+	persist []uint64
+	writing bool
+	actions []planner.Action
+	exited  string
+}
+
+const (
+	storeLeast = 2 * time.Millisecond // chosen: a transaction of the store with its sync
+	storeMean  = 2 * time.Millisecond
+	// restartAfter is when a planner that gave way is started again by its
+	// supervisor. chosen.
+	restartAfter = 5 * time.Second
+)
+
+func (r *Run) startPlanner() error {
+	b := &r.brain
+	if b.planner != nil {
+		return nil
+	}
+	var st planner.State
+	for k, v := range b.store { // any order: sorted below
+		st = append(st, planner.Record{Key: k, Value: v})
+	}
+	slices.SortFunc(st, func(a, b planner.Record) int { return strings.Compare(a.Key, b.Key) })
+	b.life++
+	cfg, records, err := planner.Start(st, r.cfg.Fabric, Mix(r.cfg.Seed, streamSession)|1)
+	if err != nil {
+		return fmt.Errorf("fleet: planner: %w", err)
+	}
+	b.write(records)
+	b.planner = planner.New(cfg)
+	b.base, b.alive, b.tries, b.exited = r.now, true, 0, ""
+	b.paused, b.writing = false, false
+	b.waiting, b.held, b.records, b.persist = nil, nil, nil, nil
+	b.will = b.planner.Will()
+	r.agenda.push(task{at: r.now + r.net.hop(), kind: taskConnect, who: brainID, gen: b.conn})
+	return nil
+}
+
+func (b *brain) write(records []planner.Record) {
+	for _, rec := range records {
+		if rec.Value == nil {
+			delete(b.store, rec.Key)
+		} else {
+			b.store[rec.Key] = rec.Value
+		}
+	}
+}
+
+// killPlanner ends the process. A transaction under way is in the store, or
+// it is not.
+func (r *Run) killPlanner() {
+	b := &r.brain
+	if b.planner == nil {
+		return
+	}
+	if b.writing && Mix(r.cfg.Seed, streamCrash, uint64(b.life))&1 == 0 {
+		b.write(b.records)
+	}
+	r.net.hangUp(&b.client, false)
+	b.planner, b.alive = nil, false
+	b.life++
+}
+
+// brainDue is when the planner wants a tick.
+func (r *Run) brainDue() (time.Duration, bool) {
+	b := &r.brain
+	if b.planner == nil || b.paused || b.writing {
+		return 0, false
+	}
+	next := b.planner.Next()
+	if next == planner.Never {
+		return 0, false
+	}
+	return max(r.now, b.base+next), true
+}
+
+// tell hands the planner an event, or keeps it while it stands still.
+func (r *Run) tell(p proto.Packet) {
+	b := &r.brain
+	if b.planner == nil {
+		return
+	}
+	if b.paused || b.writing {
+		b.waiting = append(b.waiting, p)
+		return
+	}
+	switch p.Kind {
+	case proto.Publish:
+		r.audit.heard(p)
+		r.think(planner.Event{Kind: planner.Packet, Packet: p})
+	case proto.LinkUp:
+		r.think(planner.Event{Kind: planner.LinkUp})
+	case proto.LinkDown:
+		r.think(planner.Event{Kind: planner.LinkDown})
+	}
+}
+
+// epochMillis is the wall clock at virtual zero, for people who read logs.
+const epochMillis = 1_700_000_000_000
+
+func (r *Run) think(ev planner.Event) {
+	b := &r.brain
+	ev.At, ev.WallMillis = r.now-b.base, epochMillis+uint64(r.now.Milliseconds())
+	b.actions = b.planner.Step(ev, b.actions[:0])
+	r.thoughts++
+	for i := range b.actions {
+		a := &b.actions[i]
+		switch a.Kind {
+		case planner.Send:
+			if len(b.persist) > 0 {
+				b.held = append(b.held, a.Packet)
+			} else {
+				r.brainSends(a.Packet)
+			}
+		case planner.Persist:
+			b.records = append(b.records, a.Records...)
+			b.persist = append(b.persist, a.Persist)
+		case planner.Exit:
+			b.exited = a.Reason
+		}
+	}
+	clear(b.actions)
+	switch {
+	case b.exited != "":
+		r.killPlanner()
+		r.later(Fault{Verb: PlannerStart}, restartAfter)
+	case len(b.persist) > 0 && !b.writing:
+		b.writing = true
+		r.agenda.push(task{at: r.now + storeLeast + r.disk.wait(storeMean), kind: taskPersisted, who: brainID, gen: b.life})
+	}
+}
+
+func (r *Run) brainSends(p proto.Packet) {
+	r.tracePacket(brainID, p)
+	r.audit.planned(p)
+	r.net.send(&r.brain.client, p)
+}
+
+// stored is told when a transaction is on disk.
+func (r *Run) stored() {
+	b := &r.brain
+	b.write(b.records)
+	done, held := b.persist, b.held
+	b.records, b.persist, b.held, b.writing = nil, nil, nil, false
+	for _, p := range held {
+		r.brainSends(p)
+	}
+	for _, id := range done {
+		if b.planner != nil {
+			r.think(planner.Event{Kind: planner.Persisted, Persist: id})
+		}
+	}
+	r.catchUp()
+}
+
+// catchUp hands in what waited.
+func (r *Run) catchUp() {
+	b := &r.brain
+	for len(b.waiting) > 0 && b.planner != nil && !b.paused && !b.writing {
+		p := b.waiting[0]
+		b.waiting = b.waiting[1:]
+		r.tell(p)
+	}
+}

@@ -1,0 +1,89 @@
+package fleet
+
+import (
+	"fmt"
+
+	"ringlight/proto"
+)
+
+// Invariant 7, nothing lost: every event of every journal reaches the planner,
+// and no number is ever used for two of them. Numbers are compared at both
+// ends: what the journal gave out and what the planner was handed.
+
+// delivery is what the planner was handed of a node's events.
+type delivery struct {
+	said  uint64 // highest sent
+	upTo  uint64 // everything up to here was handed over
+	ahead []uint64
+}
+
+func (d *delivery) hand(seq uint64) {
+	if seq <= d.upTo {
+		return
+	}
+	d.ahead = append(d.ahead, seq)
+	for again := true; again; {
+		again = false
+		n := 0
+		for _, s := range d.ahead {
+			switch {
+			case s == d.upTo+1:
+				d.upTo, again = s, true
+			case s > d.upTo:
+				d.ahead[n] = s
+				n++
+			}
+		}
+		d.ahead = d.ahead[:n]
+	}
+}
+
+// heard looks at a packet that the planner is handed.
+func (a *audit) heard(p proto.Packet) {
+	topic, err := proto.ParseTopic(p.Topic)
+	if err != nil || topic.Kind != proto.TopicEvent {
+		return
+	}
+	var m proto.Event
+	if _, err := proto.Decode(p.Payload, &m); err == nil && int(m.Node) < len(a.r.stations) {
+		a.r.stations[m.Node].watch.events.hand(m.Seq)
+	}
+}
+
+// missing is how many events of a node's journal the planner was never handed.
+// Those of a node that is off are in its journal, not lost.
+func (a *audit) missing(st *station) uint64 {
+	if st.dark || st.agent == nil {
+		return 0
+	}
+	last := max(st.journal.Last, st.journal.Acked)
+	return last - min(last, st.watch.events.upTo)
+}
+
+// allTold: every journal's events have arrived and are acknowledged.
+func (a *audit) allTold() bool {
+	for _, st := range a.r.stations {
+		if a.missing(st) > 0 || st.agent != nil && len(st.journal.Events) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *audit) lost() (n uint64) {
+	for _, st := range a.r.stations {
+		n += a.missing(st)
+	}
+	return n
+}
+
+func (a *audit) finish() {
+	for _, st := range a.r.stations {
+		if n := a.missing(st); n > 0 {
+			a.violate(st.id, "nothing lost", fmt.Sprintf("%d of %d events never reached the planner", n, st.journal.Last))
+		}
+		if st.journal.Acked > st.watch.events.upTo {
+			a.violate(st.id, "nothing lost", fmt.Sprintf("event %d is acknowledged, the planner was handed %d", st.journal.Acked, st.watch.events.upTo))
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+// Invariant 1, closed rings: every piece is closed within closeBound of the
+// last thing that happened at or beside one of its nodes, as long as all of
+// them can act. The walk goes from GPU to GPU through the light.
+
+// restless is how long a piece may stay open while its nodes keep switching.
+// chosen: a search takes some 10 ms, a plan that reaches its nodes one after
+// the other some 100.
+const restless = time.Second
+
+func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
+	w := &st.watch
+	if closed {
+		w.openSince, w.told = 0, false
+		return
+	}
+	busy := time.Duration(0)
+	serving := false
+	last := proto.NodeID(1<<32 - 1)
+	for _, at := range strand {
+		other := a.r.stations[at.Board]
+		if other.id == last {
+			continue
+		}
+		last = other.id
+		until, blind := a.busyAround(other.id)
+		if blind || other.hostBad {
+			w.openSince = 0 // who cannot act cannot close; the next start looks again
+			return
+		}
+		mode := other.agent.Machine().Mode()
+		serving = serving || mode == proto.ModeService || mode == proto.ModeIsolated
+		busy = max(busy, until)
+	}
+	if !serving {
+		return // dark by order
+	}
+	if w.openSince == 0 {
+		w.openSince = a.r.now
+	}
+	if busy > a.r.now && a.r.now-w.openSince < restless+coldStart {
+		a.r.look(st)
+		return
+	}
+	if !w.told {
+		w.told = true
+		a.violate(st.id, "closed rings", fmt.Sprintf("%d GPUs from node %d to node %d lie in an open strand since %v",
+			len(strand), strand[0].Board, strand[len(strand)-1].Board, w.openSince))
+	}
+}

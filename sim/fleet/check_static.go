@@ -1,0 +1,114 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/sim"
+)
+
+// Invariant 3, fail static: killing the broker, the planner or an agent
+// changes no light. What every bundle is set to is noted at the moment of the
+// death and compared later, at nodes where nothing else happened.
+
+// stillFor is when an agent that died without a fault around it has long come
+// to rest. chosen.
+const stillFor = 50 * time.Millisecond
+
+type still struct {
+	st   *station
+	at   time.Duration // the death
+	due  time.Duration
+	life uint32
+	set  []setting
+}
+
+type setting struct {
+	path    int
+	shining bool
+}
+
+func (a *audit) settings(st *station) []setting {
+	out := make([]setting, a.r.cfg.Fabric.Bundles)
+	for b := range out {
+		out[b].path, out[b].shining = a.r.world.Selected(st.board, b)
+	}
+	return out
+}
+
+// still is called before the broker or the planner dies.
+func (a *audit) still() {
+	for _, st := range a.r.stations {
+		if !st.dark && st.agent != nil && st.busy() <= a.r.now {
+			a.stills = append(a.stills, still{st: st, at: a.r.now, due: a.r.now + stillFor, life: st.life, set: a.settings(st)})
+		}
+	}
+	a.r.agenda.push(task{at: a.r.now + stillFor, kind: taskCompare})
+}
+
+// stillNode is called before an agent dies.
+func (a *audit) stillNode(st *station) {
+	if a.on && st.agent != nil && st.busy() <= a.r.now {
+		st.watch.death = &still{st: st, at: a.r.now, due: a.r.now + stillFor, set: a.settings(st)}
+		a.stills = append(a.stills, *st.watch.death)
+		a.r.agenda.push(task{at: a.r.now + stillFor, kind: taskCompare})
+	}
+}
+
+// stillAgain is called when an agent starts beside a board that kept its
+// light: adopting it changes nothing either.
+func (a *audit) stillAgain(st *station) {
+	if s := st.watch.death; s != nil {
+		st.watch.death = nil
+		s.due = a.r.now + stillFor
+		a.stills = append(a.stills, *s)
+		a.r.agenda.push(task{at: s.due, kind: taskCompare})
+	}
+}
+
+// compare looks at what was noted and is due.
+func (a *audit) compare() {
+	n := 0
+	for _, s := range a.stills {
+		if a.r.now < s.due {
+			a.stills[n] = s
+			n++
+			continue
+		}
+		a.compareOne(&s)
+	}
+	clear(a.stills[n:])
+	a.stills = a.stills[:n]
+}
+
+func (a *audit) compareOne(s *still) {
+	if s.st.dark {
+		return
+	}
+	if s.life != 0 && (s.st.life != s.life || s.st.watch.touched >= s.at || s.st.watch.acted >= s.at) {
+		return // something else happened here
+	}
+	if s.life == 0 {
+		// The dead agent's own neighbours may have had a fault meanwhile.
+		disturbed := s.st.watch.planned >= s.at
+		a.r.neighbours(s.st.id, func(near *station) {
+			a.r.neighbours(near.id, func(st *station) {
+				disturbed = disturbed || st != s.st && st.watch.touched >= s.at
+			})
+		})
+		if disturbed {
+			return
+		}
+	}
+	for b, now := range a.settings(s.st) {
+		was := s.set[b]
+		if now != was {
+			a.violate(s.st.id, "fail static", fmt.Sprintf("bundle %d went from path %d, shining %t, to path %d, shining %t after a death at %v",
+				b, was.path, was.shining, now.path, now.shining, s.at))
+			continue
+		}
+		if at, lit := a.r.world.LastChange(sim.Port{Board: s.st.board, Bundle: b, Path: was.path}); at >= s.at {
+			a.violate(s.st.id, "fail static", fmt.Sprintf("bundle %d, path %d: light turned %t at %v after a death at %v", b, was.path, lit, at, s.at))
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/sim"
+)
+
+// catalogue is calibrated once for all tests; two personalities suffice where
+// the optics are not what is tested.
+var catalogue = sync.OnceValues(func() (*Optics, error) {
+	o := &Optics{Personalities: sim.Catalogue(1, 2)}
+	for i, p := range o.Personalities {
+		c, _, err := Calibrate(p, Mix(1, uint64(i)), nil)
+		if err != nil {
+			return nil, err
+		}
+		o.Calibrated = append(o.Calibrated, c)
+	}
+	return o, nil
+})
+
+func testConfig(t testing.TB, nodes, k, tp int, topology fabric.Topology) Config {
+	t.Helper()
+	o, err := catalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: nodes, GPUsPerNode: 4, K: k, TP: tp, Topology: topology})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{Fabric: f, Modules: 1, Seed: 1, Span: time.Hour, Health: time.Minute, HealthModules: 1, Optics: o, Replay: t.Name()}
+}
+
+func run(t testing.TB, cfg Config) *Result {
+	t.Helper()
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func clean(t *testing.T, res *Result) {
+	t.Helper()
+	for _, v := range res.ViolationList {
+		t.Error(v)
+	}
+	if res.EventsLost != 0 {
+		t.Errorf("%d events lost", res.EventsLost)
+	}
+}
+
+func script(t *testing.T, lines ...string) []Fault {
+	t.Helper()
+	f, err := ParseScript(strings.NewReader(strings.Join(lines, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Goal: no random mix of faults breaks an invariant.
+// Method: small fleets, K = 2, 3 and 4, many faults, a bad network.
+func TestRandomFaultsBreakNothing(t *testing.T) {
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
+	for k := 2; k <= 4; k++ {
+		for seed := uint64(1); seed <= seeds; seed++ {
+			t.Run(fmt.Sprintf("k%d/seed%d", k, seed), func(t *testing.T) {
+				cfg := testConfig(t, 40, k, 32, fabric.Line)
+				cfg.Seed = seed
+				cfg.Rates = Rates{Loss: 2000, Repeat: 2000, Reorder: 2000}
+				cfg.Faults = Random(cfg.Fabric, cfg.Modules, seed, cfg.Span, 25)
+				res := run(t, cfg)
+				clean(t, res)
+				if res.Faults == 0 || res.EventsTotal == 0 || res.Looks == 0 {
+					t.Errorf("nothing happened: %+v", res)
+				}
+			})
+		}
+	}
+}
+
+// Goal: the same seed gives the same run, another seed another one.
+// Method: the hash over every edge, packet and fault.
+func TestSameSeedSameRun(t *testing.T) {
+	hash := func(seed uint64) string {
+		cfg := testConfig(t, 16, 3, 32, fabric.Line)
+		cfg.Seed, cfg.Span = seed, 20*time.Minute
+		cfg.Rates = Rates{Loss: 1000, Repeat: 1000, Reorder: 1000}
+		cfg.Faults = Random(cfg.Fabric, cfg.Modules, seed, cfg.Span, 50)
+		return run(t, cfg).TraceSHA256
+	}
+	a, b, c := hash(1), hash(1), hash(2)
+	if a != b {
+		t.Errorf("seed 1 gave %s and then %s", a, b)
+	}
+	if a == c {
+		t.Error("seeds 1 and 2 gave the same run")
+	}
+}
+
+// Goal: one and two adjacent losses are bypassed within a millisecond, with
+// the broker down.
+// Method: a script of losses in the middle of a ring.
+func TestLossesAreBypassedWithoutBroker(t *testing.T) {
+	cfg := testConfig(t, 16, 3, 64, fabric.Line)
+	cfg.Span = 5 * time.Minute
+	cfg.Faults = script(t, "1s broker down", "10s node dark 5 group 1", "20s node dark 10 group 2", "20.0003s node dark 11 group 2")
+	res := run(t, cfg)
+	clean(t, res)
+	for n := 1; n <= 2; n++ {
+		if got := res.bypasses[n]; len(got) != 1 || got[0] <= 0 || got[0] >= 1000 {
+			t.Errorf("%d adjacent: bypassed in %v us, want one time under 1000", n, got)
+		}
+	}
+	if res.Splits != 0 || res.Interruptions != 2 {
+		t.Errorf("%d splits, %d interruptions", res.Splits, res.Interruptions)
+	}
+}
+
+// Goal: each planted defect is found by a checker of its invariants.
+// Method: the defect stands where it would show outside the machines.
+func TestCheckersFindPlantedDefects(t *testing.T) {
+	for _, c := range defects {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := testConfig(t, 16, 3, 64, fabric.Line)
+			cfg.Span = 10 * time.Second
+			cfg.Faults = script(t, c.script)
+			clean(t, run(t, cfg))
+			cfg.mutant = c.plant()
+			res := run(t, cfg)
+			for _, v := range res.ViolationList {
+				for _, want := range c.invariants {
+					if strings.HasPrefix(v, want) {
+						return
+					}
+				}
+			}
+			t.Errorf("want a violation of one of %q, got %q", c.invariants, res.ViolationList)
+		})
+	}
+}
+
+// Goal: a clock's two directions agree.
+// Method: the first moment that shows a time, for all drifts.
+func TestClockInverts(t *testing.T) {
+	for drift := int64(-maxDrift); drift <= maxDrift; drift += 7 {
+		c := clock{base: 3 * time.Second, drift: drift}
+		for local := time.Duration(1); local < 400*24*time.Hour; local = local*3 + 12345 {
+			at := c.world(local)
+			if c.local(at) < local || c.local(at-1) >= local {
+				t.Fatalf("drift %d: %v shows at %v, %v before", drift, local, c.local(at), c.local(at-1))
+			}
+		}
+	}
+}
+
+// Goal: events of a node may come in any order and more than once.
+// Method: the counter behind "nothing lost".
+func TestDeliveryCountsGaps(t *testing.T) {
+	var d delivery
+	for _, step := range []struct{ hand, upTo uint64 }{{1, 1}, {3, 1}, {3, 1}, {5, 1}, {2, 3}, {1, 3}, {4, 5}} {
+		if d.hand(step.hand); d.upTo != step.upTo {
+			t.Fatalf("after %d everything up to %d, want %d", step.hand, d.upTo, step.upTo)
+		}
+	}
+	if len(d.ahead) != 0 {
+		t.Errorf("ahead: %v", d.ahead)
+	}
+}

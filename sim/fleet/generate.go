@@ -1,0 +1,253 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/sim"
+	"ringlight/sim/trace"
+)
+
+// The mix of random faults, per cent. interface.md.
+const (
+	singles = 60
+	pairs   = 15
+	triples = 5
+)
+
+// A lost node returns, and what is broken is whole again, after so long.
+// interface.md.
+const (
+	awayLeast = time.Minute
+	awayMost  = 10 * time.Minute
+)
+
+// whole is how many times in a thousand a fault of another kind is one of the
+// whole network, in fleets of a hundred nodes; fewer in larger ones, since
+// there is one broker and one planner whatever the number of nodes. chosen.
+const whole = 200
+
+// Random draws the faults of a run: so many a node and day.
+func Random(f *fabric.Fabric, modules int, seed uint64, span time.Duration, perNodeDay float64) []Fault {
+	g := &generator{f: f, modules: modules, r: random{seed: Mix(seed, streamFaults)}, away: make([]time.Duration, f.Nodes)}
+	if perNodeDay <= 0 {
+		return nil
+	}
+	mean := time.Duration(float64(trace.Day) / float64(perNodeDay*float64(f.Nodes)))
+	for at := g.r.wait(mean); at < span; at += g.r.wait(mean) {
+		switch n := g.r.below(100); {
+		case n < singles:
+			g.lose(at, 1)
+		case n < singles+pairs:
+			g.lose(at, 2)
+		case n < singles+pairs+triples:
+			g.lose(at, 3)
+		default:
+			g.other(at)
+		}
+	}
+	order(g.out)
+	return g.out
+}
+
+type generator struct {
+	f       *fabric.Fabric
+	modules int
+	r       random
+	away    []time.Duration // until when a node is lost
+	out     []Fault
+	group   int
+}
+
+func (g *generator) add(f Fault) { g.out = append(g.out, f) }
+
+func (g *generator) back(at time.Duration) time.Duration {
+	return at + g.r.between(awayLeast, awayMost)
+}
+
+// lose takes the supply of nodes beside each other.
+func (g *generator) lose(at time.Duration, count int) {
+	first := g.r.below(max(1, g.f.Nodes-count+1))
+	g.group++
+	for i := range min(count, g.f.Nodes) {
+		n := first + i
+		if g.away[n] >= at {
+			continue // it is lost already
+		}
+		when := at
+		if i > 0 {
+			when += g.r.between(0, adjacentWithin-time.Microsecond)
+		}
+		g.away[n] = g.back(at)
+		g.add(Fault{At: when, Verb: NodeDark, Node: proto.NodeID(n), Group: g.group})
+		g.add(Fault{At: g.away[n], Verb: NodeOn, Node: proto.NodeID(n)})
+	}
+}
+
+func (g *generator) port() fabric.Port {
+	x := g.f.Fibres[g.r.below(len(g.f.Fibres))]
+	if g.r.next()&1 == 0 {
+		return x.A
+	}
+	return x.B
+}
+
+func (g *generator) way() sim.Direction { return sim.Direction(g.r.below(3)) }
+
+// other draws one of the faults that are no loss of a node.
+func (g *generator) other(at time.Duration) {
+	if g.r.below(1000) < max(1, whole*100/max(100, g.f.Nodes)) {
+		g.network(at)
+		return
+	}
+	n := proto.NodeID(g.r.below(g.f.Nodes))
+	bundle, module := g.r.below(g.f.Bundles), g.r.below(g.modules)
+	board := func(f sim.Fault, until time.Duration) {
+		f.Bundle, f.Module = bundle, module
+		g.add(Fault{At: at, Verb: BoardBreak, Node: n, Board: f})
+		g.add(Fault{At: until, Verb: BoardRepair, Node: n, Board: f})
+	}
+	switch g.r.below(12) {
+	case 0:
+		p, way := g.port(), g.way()
+		g.add(Fault{At: at, Verb: FibreCut, Port: p, Way: way})
+		g.add(Fault{At: g.back(at), Verb: FibreMend, Port: p, Way: way})
+	case 1:
+		g.add(Fault{At: at, Verb: FibreGlitch, Port: g.port(), Way: g.way(), Span: g.r.between(10*time.Microsecond, 3*time.Millisecond)})
+	case 2:
+		g.add(Fault{At: at, Verb: FibreFlap, Port: g.port(), Way: g.way(), Span: g.r.between(time.Millisecond, 50*time.Millisecond), Count: 2 + g.r.below(19)})
+	case 3:
+		board(sim.Fault{Kind: sim.HeaterStuck, Index: g.r.below(hal.CellsPerMod)}, g.back(at))
+	case 4:
+		board(sim.Fault{Kind: sim.LaserDead, Index: g.r.below(hal.Lanes)}, g.back(at))
+	case 5:
+		board(sim.Fault{Kind: sim.DiodeDead, Path: g.r.below(hal.NumLOS), Index: g.r.below(hal.Lanes)}, g.back(at))
+	case 6:
+		board(sim.Fault{Kind: sim.DriftWalk}, g.back(at))
+	case 7:
+		f := sim.Fault{Kind: sim.BusStuck, Bus: hal.BusID(g.r.below(g.f.Bundles))}
+		f.Bus = g.slowBus(bundle)
+		g.add(Fault{At: at, Verb: BoardBreak, Node: n, Board: f})
+		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: BoardRepair, Node: n, Board: f})
+	case 8:
+		g.add(Fault{At: at, Verb: AgentCrash, Node: n})
+		g.add(Fault{At: at + g.r.between(10*time.Millisecond, 10*time.Second), Verb: AgentStart, Node: n})
+	case 9:
+		g.add(Fault{At: at, Verb: Reboot, Node: n, Span: g.r.between(20*time.Second, 90*time.Second)})
+	case 10:
+		g.add(Fault{At: at, Verb: HostFault, Node: n})
+		g.add(Fault{At: g.back(at), Verb: HostOK, Node: n})
+	case 11:
+		g.add(Fault{At: at, Verb: LinkCut, Node: n})
+		g.add(Fault{At: at + g.r.between(time.Second, 2*time.Minute), Verb: LinkMend, Node: n})
+	}
+}
+
+// slowBus is an I2C bus of a bundle.
+func (g *generator) slowBus(bundle int) hal.BusID {
+	b, err := hal.Default(g.f.GPUsPerNode, g.f.Bundles, g.modules)
+	if err != nil {
+		return 0
+	}
+	m := &b.Bundles[bundle].Modules[0]
+	return [2]hal.BusID{m.Slow, m.ADC}[g.r.below(2)]
+}
+
+// network draws a fault of broker or planner.
+func (g *generator) network(at time.Duration) {
+	switch g.r.below(4) {
+	case 0, 1:
+		g.add(Fault{At: at, Verb: BrokerDown})
+		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: BrokerUp, Span: g.r.between(0, 10*time.Second)})
+	case 2:
+		g.add(Fault{At: at, Verb: PlannerKill})
+		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: PlannerStart})
+	case 3:
+		g.add(Fault{At: at, Verb: PlannerPause})
+		g.add(Fault{At: at + g.r.between(100*time.Millisecond, 20*time.Second), Verb: PlannerResume})
+	}
+}
+
+// halfFails is how many times in ten thousand a fault of an 8-GPU server is
+// one of a given half of it. [IHBD] App. A.
+const halfFails = 5038
+
+// FromTrace lays a fault trace over a fabric. With 8 GPUs a node is a server;
+// with 4, nodes i and i + N/2 are the halves of server i.
+func FromTrace(t *trace.Trace, f *fabric.Fabric, seed uint64, span time.Duration) []Fault {
+	halves := 1
+	if f.GPUsPerNode == 4 {
+		halves = 2
+	}
+	servers := f.Nodes / halves
+	draw := random{seed: Mix(seed, streamTrace)}
+	type key struct {
+		server int
+		fault  trace.Fault
+	}
+	open := map[key][]int{} // which halves each open fault is of
+	counts := make([][3]int, f.Nodes)
+	worst := func(n int) trace.Effect {
+		switch {
+		case counts[n][trace.NodeDark] > 0:
+			return trace.NodeDark
+		case counts[n][trace.HostFault] > 0:
+			return trace.HostFault
+		}
+		return trace.None
+	}
+	var out []Fault
+	for _, e := range t.Nodes(servers, seed, span) {
+		k := key{e.Node, e.Fault}
+		mask := 0
+		if e.Start {
+			for h := range halves {
+				if halves == 1 || draw.below(10_000) < halfFails {
+					mask |= 1 << h
+				}
+			}
+			open[k] = append(open[k], mask)
+		} else if q := open[k]; len(q) > 0 {
+			mask, open[k] = q[0], q[1:]
+		}
+		step := -1
+		if e.Start {
+			step = 1
+		}
+		for h := range halves {
+			if n := e.Node + h*servers; mask&(1<<h) != 0 {
+				was := worst(n)
+				counts[n][e.Fault.Effect()] += step
+				out = append(out, turn(e.At, proto.NodeID(n), was, worst(n))...)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+	return out
+}
+
+// turn is what brings a node from one effect to another.
+func turn(at time.Duration, n proto.NodeID, was, is trace.Effect) (out []Fault) {
+	if was == is {
+		return nil
+	}
+	if was == trace.NodeDark {
+		// A supply that was off has been off for a while, whatever the trace's
+		// resolution.
+		out = append(out, Fault{At: at + time.Second, Verb: NodeOn, Node: n})
+	}
+	if was == trace.HostFault {
+		out = append(out, Fault{At: at, Verb: HostOK, Node: n})
+	}
+	switch is {
+	case trace.NodeDark:
+		out = append(out, Fault{At: at, Verb: NodeDark, Node: n})
+	case trace.HostFault:
+		out = append(out, Fault{At: at, Verb: HostFault, Node: n})
+	}
+	return out
+}

@@ -1,0 +1,267 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+// measure counts what faults cost. It looks only at the world's light and at
+// what the nodes tell.
+type measure struct {
+	r           *Run
+	strikes     []*strike
+	open        map[int]*strike // by group, while its losses come
+	bypasses    map[int][]int64 // by adjacent losses: microseconds
+	repairs     []time.Duration
+	splits      int
+	interrupted int
+	dark        time.Duration
+
+	well, whole int // nodes that are well; nodes in whole groups
+	since       time.Duration
+	counting    bool
+	wasted      []time.Duration // time with so many healthy nodes in no whole group
+	ideal       float64         // node-time wasted by arithmetic alone
+	static      float64         // and by the best static placement
+	leastWaste  int             // of the present set of faults, by placement
+}
+
+// strike is one loss of a node, or of several beside each other within a
+// moment, and what its ring looked like before.
+type strike struct {
+	at     time.Duration
+	gone   []*station
+	ring   proto.RingID
+	ends   []end
+	rest   []*station // live members of the ring
+	clean  bool       // the ring was whole and nothing else was going on
+	until  time.Duration
+	looked int
+}
+
+// end is a side of a live neighbour that hangs on what is lost.
+type end struct {
+	st   *station
+	side proto.Side
+	port sim.Port
+}
+
+func newMeasure(r *Run) measure {
+	return measure{r: r, open: map[int]*strike{}, bypasses: map[int][]int64{}, wasted: make([]time.Duration, r.cfg.Fabric.Nodes+1)}
+}
+
+// adjacentWithin is how long after the first the others of a group of losses
+// come at most. interface.md.
+const adjacentWithin = time.Millisecond
+
+// strike is called before a node is lost.
+func (m *measure) strike(f *Fault, st *station) {
+	r := m.r
+	if s := m.open[f.Group]; s != nil && f.Group != 0 && r.now-s.at <= adjacentWithin {
+		s.lose(st)
+		return
+	}
+	s := &strike{at: r.now, looked: -1}
+	m.before(s, st)
+	s.lose(st)
+	if s.ring == 0 {
+		return
+	}
+	m.interrupted++
+	if f.Group != 0 {
+		m.open[f.Group] = s
+	}
+	m.strikes = append(m.strikes, s)
+	r.agenda.push(task{at: r.now + adjacentWithin + closeBound, kind: taskMeasure, n: len(m.strikes) - 1})
+}
+
+// lose moves a node from the living to the lost.
+func (s *strike) lose(st *station) {
+	s.gone = append(s.gone, st)
+	s.rest = slices.DeleteFunc(s.rest, func(o *station) bool { return o == st })
+}
+
+// before looks at the ring that a node is about to leave.
+func (m *measure) before(s *strike, st *station) {
+	a := m.r.audit
+	if st.agent == nil || st.hostBad {
+		return
+	}
+	rep := a.reportOf(st)
+	if len(rep.Rings) == 0 || rep.Mode != proto.ModeService {
+		return
+	}
+	ring := rep.Rings[0]
+	strand, closed := m.r.world.Strand(sim.GPU{Board: st.board}, nil)
+	s.clean, s.ring = closed, ring.Ring
+	seen := map[*station]bool{}
+	for _, g := range strand {
+		o := m.r.stations[g.Board]
+		if seen[o] {
+			continue
+		}
+		seen[o] = true
+		if o.agent == nil || o.broken > 0 || o.hostBad || o.busy() > m.r.now || m.r.net.up && m.r.now-o.watch.touched < time.Second {
+			s.clean = false
+		}
+		s.rest = append(s.rest, o)
+	}
+}
+
+// ports of a side that lead to what is lost.
+func (s *strike) leads(c *proto.Candidate) bool {
+	return slices.ContainsFunc(s.gone, func(o *station) bool { return o.id == c.Peer })
+}
+
+// after looks what became of a strike.
+func (m *measure) after(n int) {
+	s := m.strikes[n]
+	if s.looked++; s.looked > 0 {
+		m.follow(n, s)
+		return
+	}
+	m.drop(s)
+	if !s.clean || len(s.rest) < 2 || slices.ContainsFunc(s.rest, func(o *station) bool { return o.watch.touched >= s.at }) {
+		return // something else happened to the ring
+	}
+	if !m.one(s) {
+		if m.mustHold(s) {
+			m.r.audit.violate(s.gone[0].id, "closed rings", fmt.Sprintf("ring %d is in pieces after the loss of %d", s.ring, len(s.gone)))
+		}
+		m.splits++
+		s.until = s.at
+		m.follow(n, s)
+		return
+	}
+	if took, ok := m.bypass(s); ok {
+		m.bypasses[len(s.gone)] = append(m.bypasses[len(s.gone)], took.Microseconds())
+		m.dark += took
+	}
+}
+
+func (m *measure) drop(s *strike) {
+	for g, o := range m.open { // any order: at most one is s
+		if o == s {
+			delete(m.open, g)
+		}
+	}
+}
+
+// one: all that is left of the ring lies in one closed cycle.
+func (m *measure) one(s *strike) bool {
+	strand, closed := m.r.world.Strand(sim.GPU{Board: s.rest[0].board}, nil)
+	if !closed {
+		return false
+	}
+	in := 0
+	for _, o := range s.rest {
+		if slices.ContainsFunc(strand, func(g sim.GPU) bool { return g.Board == o.board }) {
+			in++
+		}
+	}
+	return in == len(s.rest) && len(strand) == in*m.r.cfg.Fabric.GPUsPerNode
+}
+
+// mustHold: the ring could close over the gap: at most K hops, and no bundle
+// would be needed for both sides.
+func (m *measure) mustHold(s *strike) bool {
+	f := m.r.cfg.Fabric
+	ids := make([]proto.NodeID, 0, len(s.rest))
+	for _, o := range s.rest {
+		ids = append(ids, o.id)
+	}
+	slices.Sort(ids)
+	if len(s.gone) > 1 {
+		return false // counted as a split, not as a broken promise
+	}
+	for i := 1; i < len(ids); i++ {
+		d := f.Distance(ids[i-1], ids[i])
+		if d > f.K || f.Topology != "line" && d != int(ids[i]-ids[i-1]) {
+			return false
+		}
+		if i > 1 && d == f.K && f.Distance(ids[i-2], ids[i-1]) == f.K && f.SharedBundle() {
+			return false
+		}
+	}
+	return true
+}
+
+// bypass is the time from the last physical loss of light to the last side
+// that has confirmed light again.
+func (m *measure) bypass(s *strike) (time.Duration, bool) {
+	var lost, done time.Duration
+	ends := 0
+	for _, o := range s.rest {
+		if o.agent == nil {
+			return 0, false
+		}
+		rep := m.r.audit.reportOf(o)
+		if len(rep.Rings) == 0 {
+			return 0, false
+		}
+		for side, list := range [2][]proto.Candidate{rep.Rings[0].Left, rep.Rings[0].Right} {
+			w := o.watch.switched[side]
+			if w.at < s.at {
+				continue
+			}
+			for i := range list {
+				if s.leads(&list[i]) {
+					if at, lit := m.r.world.LastChange(SimPort(fabricPort(o.id, &list[i]))); !lit && at >= s.at {
+						lost = max(lost, at)
+					}
+				}
+			}
+			ends++
+			done = max(done, w.at)
+			m.ledger(o, s, &w)
+		}
+	}
+	return done - lost, ends >= 2 && lost > 0 && done > lost
+}
+
+// ledgerSlack is how far the parts of a ledger may be off: each of the five
+// the agent adds is cut to a microsecond, its clock drifts.
+const ledgerSlack = 10 * time.Microsecond
+
+// ledger checks that the parts lead back from the confirmation to no earlier
+// than the fault. Invariant 4.
+func (m *measure) ledger(o *station, s *strike, w *moved) {
+	total := time.Duration(w.ledger.TotalMicros()) * time.Microsecond
+	if w.at-total < s.at-ledgerSlack {
+		m.r.audit.violate(o.id, "bounded", fmt.Sprintf("a ledger of %v leads back to before the fault at %v", total, s.at))
+	}
+}
+
+// repairWatch is how often a split ring is looked at again; repairLimit ends
+// the watch.
+const (
+	repairWatch = 20 * time.Millisecond
+	repairLimit = 2 * time.Minute
+)
+
+// follow watches a split ring until every node that was in it lies in a whole
+// ring of its plan, or in none.
+func (m *measure) follow(n int, s *strike) {
+	for _, o := range s.rest {
+		if o.dark || o.agent == nil {
+			return // another fault: another story
+		}
+		rep := m.r.audit.reportOf(o)
+		if len(rep.Rings) == 0 {
+			continue
+		}
+		strand, closed := m.r.world.Strand(sim.GPU{Board: o.board}, nil)
+		if !closed || len(strand) != int(rep.Rings[0].Size)*m.r.cfg.Fabric.GPUsPerNode {
+			if m.r.now-s.at < repairLimit && m.r.net.up && m.r.brain.planner != nil {
+				m.r.agenda.push(task{at: m.r.now + repairWatch, kind: taskMeasure, n: n})
+			}
+			return
+		}
+	}
+	m.repairs = append(m.repairs, m.r.now-s.at)
+	m.dark += m.r.now - s.at
+}

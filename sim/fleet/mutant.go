@@ -1,0 +1,34 @@
+package fleet
+
+import (
+	"time"
+
+	"ringlight/agent"
+	"ringlight/hal"
+	"ringlight/proto"
+)
+
+// mutant is a planted defect, by which tests show that the checkers see it.
+// Each hook stands where the defect would show outside the machines; a nil
+// hook, and a nil mutant, change nothing.
+type mutant struct {
+	swallow  func(*station, proto.Packet) bool  // what an agent never says
+	unheard  func(*station, *hal.Edge) bool     // what light it does not see
+	undone   func(*station, *agent.Output) bool // bus work that does nothing and looks done
+	restored func(*station, *agent.Journal)     // what a new agent knows of its former life
+	born     func(*Run, *station)               // after an agent's start
+	at       time.Duration                      // when act acts
+	act      func(*Run)
+}
+
+func (m *mutant) swallows(st *station, p proto.Packet) bool {
+	return m != nil && m.swallow != nil && p.Kind == proto.Publish && m.swallow(st, p)
+}
+
+func (m *mutant) misses(st *station, e *hal.Edge) bool {
+	return m != nil && m.unheard != nil && e != nil && m.unheard(st, e)
+}
+
+func (m *mutant) drops(st *station, o *agent.Output) bool {
+	return m != nil && m.undone != nil && m.undone(st, o)
+}

@@ -1,0 +1,385 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/proto"
+)
+
+// The model of the network and its broker. Times are chosen: a management
+// network on one site.
+const (
+	hopLeast   = 80 * time.Microsecond // between a client and the broker, one way
+	hopMean    = 120 * time.Microsecond
+	hopSlow    = 20 * time.Millisecond // mean of the few that are slow: a queue, a collection of garbage
+	slowChance = 5_000                 // per million
+
+	keepAlive  = 15 * time.Second // of every connection
+	graveAfter = keepAlive * 3 / 2
+	// A connection that loses a packet sends it again, and what is behind it
+	// waits: only a connection that breaks really loses packets.
+	resendAfter = 200 * time.Millisecond
+	resendLast  = 10 * time.Second
+
+	retryFirst = 500 * time.Millisecond
+	retryLast  = 30 * time.Second
+)
+
+// client is a process with a connection to the broker.
+type client struct {
+	who     int32 // node, or brainID
+	alive   bool
+	cut     bool   // its network is cut
+	up      bool   // connected as it knows itself
+	conn    uint32 // number of the connection; what belongs to another is dropped
+	session uint32 // connection as the broker knows it, 0: none
+	tries   uint
+	upAt    time.Duration // arrival of the last packet each way: a connection keeps their order
+	downAt  time.Duration
+	will    proto.Packet
+	rings   []proto.RingID // decision topics that it follows
+	heard   bool           // has had a live sign of the planner in this connection
+}
+
+const brainID = -1
+
+// retained is what the broker keeps of a topic. old is what it had before at.
+type retained struct {
+	now, old proto.Packet
+	at       time.Duration
+}
+
+// network is the broker and the way to it.
+type network struct {
+	r       *Run
+	up      bool
+	rates   Rates
+	draw    random
+	clients []*client // nodes, then the planner
+
+	desired, presence, reported []retained
+	decisions                   map[proto.RingID]*retained
+	decided                     []proto.RingID // keys of decisions in order of appearance
+	beat                        retained
+	beatKey                     string
+	fresh                       []int32 // nodes that wait for a live sign of the planner
+	followers                   map[proto.RingID][]int32
+
+	delivered, lost, health uint64
+}
+
+func newNetwork(r *Run, nodes int) *network {
+	n := &network{r: r, up: true, draw: random{seed: Mix(r.cfg.Seed, streamNetwork)},
+		desired: make([]retained, nodes), presence: make([]retained, nodes), reported: make([]retained, nodes),
+		decisions: map[proto.RingID]*retained{}, followers: map[proto.RingID][]int32{}}
+	for i := range nodes {
+		n.clients = append(n.clients, &r.stations[i].client)
+	}
+	n.clients = append(n.clients, &r.brain.client)
+	return n
+}
+
+func (n *network) client(who int32) *client {
+	if who == brainID {
+		return n.clients[len(n.clients)-1]
+	}
+	return n.clients[who]
+}
+
+func (n *network) hop() time.Duration {
+	d := hopLeast + n.draw.wait(hopMean)
+	if n.draw.chance(slowChance) {
+		d += n.draw.wait(hopSlow)
+	}
+	return d
+}
+
+// carry puts a packet on its way between a client and the broker.
+func (n *network) carry(kind taskKind, c *client, p proto.Packet, last *time.Duration) {
+	copies := 1
+	wait := time.Duration(0)
+	if p.Kind == proto.Publish {
+		for again := resendAfter; n.draw.chance(n.rates.Loss) && again < resendLast; again *= 2 {
+			n.lost++
+			wait += again
+		}
+		if n.draw.chance(n.rates.Repeat) {
+			copies = 2
+		}
+	}
+	conn := c.conn
+	if kind == taskDown {
+		conn = c.session
+	}
+	for range copies {
+		at := n.r.now + n.hop() + wait
+		if !n.draw.chance(n.rates.Reorder) {
+			at = max(at, *last)
+			*last = at
+		}
+		n.r.agenda.push(task{at: at, kind: kind, who: c.who, gen: conn, packet: p})
+	}
+}
+
+// send takes a packet of a client. A link that is down loses it.
+func (n *network) send(c *client, p proto.Packet) {
+	if p.Kind != proto.Publish {
+		n.follow(c, p)
+	}
+	if c.up {
+		n.carry(taskUp, c, p, &c.upAt)
+	}
+}
+
+// follow keeps what a client subscribed, over its connections.
+func (n *network) follow(c *client, p proto.Packet) {
+	t, err := proto.ParseTopic(p.Topic)
+	if err != nil || t.Kind != proto.TopicDecision {
+		return // the node's own topics always are
+	}
+	i := slices.Index(c.rings, t.Ring)
+	switch {
+	case p.Kind == proto.Subscribe && i < 0:
+		c.rings = append(c.rings, t.Ring)
+	case p.Kind == proto.Unsubscribe && i >= 0:
+		c.rings = slices.Delete(c.rings, i, i+1)
+	}
+}
+
+// connect lets a client try. gen is the connection it belongs to.
+func (n *network) connect(c *client) {
+	if !c.alive || c.up {
+		return
+	}
+	if !n.up || c.cut {
+		n.retry(c)
+		return
+	}
+	if c.session != 0 {
+		n.bury(c) // taken over: the old connection is broken first
+	}
+	c.tries = 0
+	c.conn++
+	c.session, c.up, c.heard = c.conn, true, false
+	c.upAt, c.downAt = n.r.now, n.r.now
+	n.down(c, proto.Packet{Kind: proto.LinkUp})
+	if c.who == brainID {
+		for _, list := range [][]retained{n.presence, n.reported} {
+			for i := range list {
+				n.downKept(c, &list[i])
+			}
+		}
+		n.downKept(c, &n.beat)
+		return
+	}
+	n.fresh = append(n.fresh, c.who)
+	n.downKept(c, &n.desired[c.who])
+	n.downKept(c, &n.beat)
+	for _, ring := range c.rings {
+		n.subscribe(c, ring)
+	}
+}
+
+// retry plans the next try of a client, later and later.
+func (n *network) retry(c *client) {
+	wait := min(retryFirst<<min(c.tries, 10), retryLast)
+	c.tries++
+	n.r.agenda.push(task{at: n.r.now + wait/2 + n.draw.between(0, wait/2), kind: taskConnect, who: c.who, gen: c.conn})
+}
+
+func (n *network) subscribe(c *client, ring proto.RingID) {
+	if !slices.Contains(n.followers[ring], c.who) {
+		n.followers[ring] = append(n.followers[ring], c.who)
+	}
+	if d := n.decisions[ring]; d != nil {
+		n.downKept(c, d)
+	}
+}
+
+func (n *network) unsubscribe(c *client, ring proto.RingID) {
+	if i := slices.Index(n.followers[ring], c.who); i >= 0 {
+		n.followers[ring] = slices.Delete(n.followers[ring], i, i+1)
+	}
+}
+
+func (n *network) down(c *client, p proto.Packet) { n.carry(taskDown, c, p, &c.downAt) }
+
+func (n *network) downKept(c *client, k *retained) {
+	if k.now.Payload != nil {
+		p := k.now
+		p.Retain = true
+		n.down(c, p)
+	}
+}
+
+// break ends a connection at the client. quiet: nobody tells the broker.
+func (n *network) hangUp(c *client, quiet bool) {
+	if c.session != 0 && c.session == c.conn {
+		at := n.r.now + n.hop()
+		if quiet {
+			at = n.r.now + graveAfter
+		}
+		n.r.agenda.push(task{at: at, kind: taskWill, who: c.who, gen: c.session})
+	}
+	c.up = false
+	c.conn++
+}
+
+// bury ends a connection at the broker, which publishes the will.
+func (n *network) bury(c *client) {
+	n.forget(c)
+	n.publish(c.who, c.will)
+}
+
+func (n *network) forget(c *client) {
+	c.session = 0
+	for _, ring := range c.rings {
+		n.unsubscribe(c, ring)
+	}
+}
+
+// die takes the broker down: every client notices at once.
+func (n *network) die() {
+	n.up = false
+	for _, c := range n.clients {
+		if c.session != 0 {
+			n.forget(c)
+		}
+		if c.up && !c.cut {
+			n.r.agenda.push(task{at: n.r.now + n.hop(), kind: taskLost, who: c.who, gen: c.conn})
+		}
+	}
+}
+
+// rise brings the broker back with what it had on disk: what was retained in
+// the last span before its death is as it was before.
+func (n *network) rise(stale time.Duration, died time.Duration) {
+	n.up = true
+	roll := func(k *retained) {
+		if k.at > died-stale {
+			k.now = k.old
+		}
+	}
+	for i := range n.desired {
+		roll(&n.desired[i])
+		roll(&n.presence[i])
+		roll(&n.reported[i])
+	}
+	for _, ring := range n.decided {
+		roll(n.decisions[ring])
+	}
+	roll(&n.beat)
+}
+
+// arrived handles a packet at the broker.
+func (n *network) arrived(t *task) {
+	c := n.client(t.who)
+	if !n.up || c.session != t.gen {
+		return
+	}
+	if c.cut {
+		n.hold(t, &c.upAt)
+		return
+	}
+	p := t.packet
+	switch p.Kind {
+	case proto.Publish:
+		n.publish(t.who, p)
+	default:
+		topic, err := proto.ParseTopic(p.Topic)
+		if err != nil || topic.Kind != proto.TopicDecision {
+			return
+		}
+		if p.Kind == proto.Subscribe {
+			n.subscribe(c, topic.Ring)
+		} else {
+			n.unsubscribe(c, topic.Ring)
+		}
+	}
+}
+
+// hold sends a packet again that met a cut network.
+func (n *network) hold(t *task, last *time.Duration) {
+	t.at = n.r.now + resendAfter
+	*last = max(*last, t.at)
+	n.r.agenda.push(*t)
+}
+
+func (k *retained) keep(p proto.Packet, now time.Duration) {
+	k.old, k.now, k.at = k.now, p, now
+}
+
+// publish routes one publication.
+func (n *network) publish(from int32, p proto.Packet) {
+	topic, err := proto.ParseTopic(p.Topic)
+	if err != nil {
+		panic(fmt.Sprintf("fleet: client %d publishes on %q", from, p.Topic))
+	}
+	now := n.r.now
+	p.Retain = false // a live one
+	switch topic.Kind {
+	case proto.TopicPresence:
+		n.presence[topic.Node].keep(p, now)
+		n.toBrain(p)
+	case proto.TopicReported:
+		n.reported[topic.Node].keep(p, now)
+		n.toBrain(p)
+	case proto.TopicAck, proto.TopicEvent:
+		n.toBrain(p)
+	case proto.TopicDesired:
+		n.desired[topic.Node].keep(p, now)
+		n.toNode(int32(topic.Node), p)
+	case proto.TopicCommand:
+		n.toNode(int32(topic.Node), p)
+	case proto.TopicDecision:
+		k := n.decisions[topic.Ring]
+		if k == nil {
+			k = &retained{}
+			n.decisions[topic.Ring] = k
+			n.decided = append(n.decided, topic.Ring)
+		}
+		k.keep(p, now)
+		for _, who := range n.followers[topic.Ring] {
+			n.toNode(who, p)
+		}
+	case proto.TopicPlanner:
+		n.publishBeat(p)
+	case proto.TopicHealth:
+		n.health++ // nobody subscribes
+	}
+}
+
+// publishBeat hands the planner's sign of life on. To an agent, a beat that
+// says of planner and term what the one before said is no news, and ten
+// thousand of them every two seconds are a load without a purpose: each
+// connection is handed the first and those that differ.
+func (n *network) publishBeat(p proto.Packet) {
+	n.beat.keep(p, n.r.now)
+	n.toBrain(p)
+	var s proto.PlannerState
+	if _, err := proto.Decode(p.Payload, &s); err != nil {
+		panic("fleet: the planner's own state is refused: " + err.Error())
+	}
+	if key := fmt.Sprint(s.Planner, s.Term, s.Online); key != n.beatKey {
+		n.beatKey = key
+		n.fresh = n.fresh[:0]
+		for i := range n.r.stations {
+			n.toNode(int32(i), p)
+		}
+		return
+	}
+	for _, who := range n.fresh {
+		n.toNode(who, p)
+	}
+	n.fresh = n.fresh[:0]
+}
+
+func (n *network) toBrain(p proto.Packet) { n.toNode(brainID, p) }
+
+func (n *network) toNode(who int32, p proto.Packet) {
+	if c := n.client(who); c.session != 0 {
+		n.down(c, p)
+	}
+}

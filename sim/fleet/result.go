@@ -1,0 +1,144 @@
+package fleet
+
+import (
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Spread is a distribution in few numbers; a percentile only where there are
+// enough values for one.
+type Spread struct {
+	P50 *int64 `json:"p50"`
+	P99 *int64 `json:"p99"`
+	Max *int64 `json:"max"`
+	N   int    `json:"n"`
+}
+
+// enough values for a percentile. interface.md.
+const enough = 200
+
+func spreadOf(values []int64) Spread {
+	s := Spread{N: len(values)}
+	if s.N == 0 {
+		return s
+	}
+	v := slices.Sorted(slices.Values(values))
+	s.Max = &v[s.N-1]
+	if s.N >= enough {
+		s.P50, s.P99 = &v[(s.N-1)/2], &v[(s.N*99+99)/100-1]
+	}
+	return s
+}
+
+// Waste as ratios of all GPUs.
+type Waste struct {
+	Mean   float64 `json:"mean"`
+	P99    float64 `json:"p99"`
+	Ideal  float64 `json:"ideal"`
+	Static float64 `json:"static"`
+}
+
+// Result is what a run found. Merge puts several together.
+type Result struct {
+	Nodes         int               `json:"nodes"`
+	GPUsPerNode   int               `json:"gpus_per_node"`
+	K             int               `json:"k"`
+	TP            int               `json:"tp"`
+	Seed          uint64            `json:"seed"`
+	Runs          int               `json:"runs"`
+	Hours         float64           `json:"hours"`
+	Faults        int               `json:"faults"`
+	Violations    int               `json:"violations"`
+	ViolationList []string          `json:"violation_list"`
+	EventsLost    uint64            `json:"events_lost"`
+	EventsTotal   uint64            `json:"events_total"`
+	BypassMicros  map[string]Spread `json:"bypass_us"`
+	SplitRepair   Spread            `json:"split_repair_ms"`
+	Splits        int               `json:"splits"`
+	GPUWaste      Waste             `json:"gpu_waste"`
+	Interruptions int               `json:"interruptions"`
+	DarkMicros    int64             `json:"dark_us_total"`
+	Polls         uint64            `json:"polls"`
+	Looks         uint64            `json:"looks"`
+	Steps         uint64            `json:"steps"`
+	EventsPerS    float64           `json:"events_per_s"` // filled in by whoever has a clock
+	RSSMiB        int64             `json:"rss_mib"`      // by whoever has an operating system
+	HealthSeconds float64           `json:"health_s"`
+	HealthModules int               `json:"health_modules"` // read by a node in each health period; 0: all
+	Modules       int               `json:"modules"`
+	TraceSHA256   string            `json:"trace_sha256"`
+
+	bypasses map[int][]int64
+	repairs  []int64
+}
+
+func (r *Run) result() *Result {
+	f := r.cfg.Fabric
+	res := &Result{Nodes: f.Nodes, GPUsPerNode: f.GPUsPerNode, K: f.K, TP: f.TP, Seed: r.cfg.Seed, Runs: 1, Hours: r.cfg.Span.Hours(),
+		Violations: r.audit.violations, ViolationList: append([]string{}, r.audit.list...), EventsLost: r.audit.lost(),
+		Splits: r.measure.splits, Interruptions: r.measure.interrupted, DarkMicros: r.measure.dark.Microseconds(),
+		Polls: r.polls, Looks: r.audit.looks, Steps: r.steps, HealthSeconds: r.cfg.Health.Seconds(), HealthModules: r.cfg.HealthModules, Modules: r.cfg.Modules,
+		TraceSHA256: hex.EncodeToString(r.sum.Sum(nil)), bypasses: r.measure.bypasses}
+	for i := range r.cfg.Faults {
+		if r.cfg.Faults[i].At < r.cfg.Span {
+			res.Faults++
+		}
+	}
+	for _, st := range r.stations {
+		res.EventsTotal += max(st.journal.Last, st.journal.Acked)
+	}
+	for _, d := range r.measure.repairs {
+		res.repairs = append(res.repairs, int64(d/time.Millisecond))
+	}
+	w := &res.GPUWaste
+	w.Mean, w.P99, w.Ideal, w.Static = r.measure.ratios()
+	res.spread()
+	return res
+}
+
+func (res *Result) spread() {
+	res.BypassMicros = map[string]Spread{}
+	for n := 1; n <= 3; n++ {
+		res.BypassMicros[strconv.Itoa(n)] = spreadOf(res.bypasses[n])
+	}
+	res.SplitRepair = spreadOf(res.repairs)
+}
+
+// Merge adds the results of other seeds, in their order; the waste is the
+// mean, its p99 the largest. The hash is the caller's.
+func (res *Result) Merge(others ...*Result) {
+	all := 1 + len(others)
+	for _, o := range others {
+		res.Faults += o.Faults
+		res.Violations += o.Violations
+		res.ViolationList = append(res.ViolationList, o.ViolationList...)
+		res.EventsLost += o.EventsLost
+		res.EventsTotal += o.EventsTotal
+		for n := 1; n <= 3; n++ {
+			res.bypasses[n] = append(res.bypasses[n], o.bypasses[n]...)
+		}
+		res.repairs = append(res.repairs, o.repairs...)
+		res.Splits += o.Splits
+		res.Interruptions += o.Interruptions
+		res.DarkMicros += o.DarkMicros
+		res.Polls += o.Polls
+		res.Looks += o.Looks
+		res.Steps += o.Steps
+		res.GPUWaste.Mean += o.GPUWaste.Mean
+		res.GPUWaste.Ideal += o.GPUWaste.Ideal
+		res.GPUWaste.Static += o.GPUWaste.Static
+		res.GPUWaste.P99 = max(res.GPUWaste.P99, o.GPUWaste.P99)
+	}
+	res.Runs = all
+	res.GPUWaste.Mean /= float64(all)
+	res.GPUWaste.Ideal /= float64(all)
+	res.GPUWaste.Static /= float64(all)
+	res.ViolationList = res.ViolationList[:min(len(res.ViolationList), maxViolations)]
+	res.spread()
+}
+
+// Steps is how many things have happened, Violations how many invariants broke.
+func (r *Run) Steps() uint64   { return r.steps }
+func (r *Run) Violations() int { return r.audit.violations }

@@ -1,0 +1,173 @@
+package live
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/sim/fleet"
+	"ringlight/sim/trace"
+)
+
+// FleetConfig says what fleets to run: one for each seed from Seed on.
+type FleetConfig struct {
+	Params    fabric.Params
+	Modules   int
+	Seed      uint64
+	Runs      int
+	Span      time.Duration
+	Health    time.Duration
+	FaultRate float64       // of random faults, per node and day
+	Script    []fleet.Fault // in their place, when not nil
+	Trace     *trace.Trace  // in their place, when not nil
+	Catalogue int           // personalities; 0: fleet.CatalogueSize
+	Rates     fleet.Rates
+	Replay    func(seed uint64) string // the command that runs one seed again
+	Progress  io.Writer                // nil: none
+	TraceOut  io.Writer                // faults and violations as text, of all seeds; nil: none
+}
+
+// catalogueSeed draws the personalities, whatever the seeds of the runs.
+const catalogueSeed = 1
+
+// progressEvery is the time between two lines of progress.
+const progressEvery = 2 * time.Second
+
+// Fleet runs the fleets, as many at a time as there are processors, and puts
+// their results together in the order of their seeds.
+func Fleet(ctx context.Context, cfg FleetConfig) (*fleet.Result, error) {
+	f, err := fabric.New(cfg.Params)
+	if err != nil {
+		return nil, err
+	}
+	size := cfg.Catalogue
+	if size == 0 {
+		size = fleet.CatalogueSize
+	}
+	progress := cfg.Progress
+	if progress == nil {
+		progress = io.Discard
+	}
+	// One catalogue for all seeds, so that each can be run again alone.
+	optics, _, err := calibrate(ctx, catalogueSeed, size, progressTo(progress, "modules calibrated"))
+	if err != nil {
+		return nil, err
+	}
+	pool := &fleetPool{cfg: cfg, fabric: f, optics: optics, progress: progress, start: time.Now()}
+	results, err := pool.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(pool.start)
+	res := results[0]
+	if len(results) > 1 {
+		sum := sha256.New()
+		for _, r := range results {
+			sum.Write([]byte(r.TraceSHA256))
+		}
+		res.Merge(results[1:]...)
+		res.TraceSHA256 = hex.EncodeToString(sum.Sum(nil))
+	}
+	res.EventsPerS = float64(res.Steps) / took.Seconds()
+	res.RSSMiB = peakMemory()
+	return res, nil
+}
+
+type fleetPool struct {
+	cfg      FleetConfig
+	fabric   *fabric.Fabric
+	optics   *fleet.Optics
+	progress io.Writer
+	start    time.Time
+
+	mu   sync.Mutex // of the writers
+	last time.Time
+	done int
+}
+
+func (p *fleetPool) run(ctx context.Context) ([]*fleet.Result, error) {
+	results := make([]*fleet.Result, p.cfg.Runs)
+	errs := make([]error, p.cfg.Runs)
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), p.cfg.Runs) {
+		workers.Go(func() {
+			for i := range next {
+				results[i], errs[i] = p.one(ctx, p.cfg.Seed+uint64(i))
+				p.mu.Lock()
+				p.done++
+				p.mu.Unlock()
+			}
+		})
+	}
+	for i := range p.cfg.Runs {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	return results, errors.Join(errs...)
+}
+
+func (p *fleetPool) one(ctx context.Context, seed uint64) (*fleet.Result, error) {
+	cfg := fleet.Config{Fabric: p.fabric, Modules: p.cfg.Modules, Seed: seed, Span: p.cfg.Span, Health: p.cfg.Health, HealthModules: 1,
+		Optics: p.optics, Rates: p.cfg.Rates, Replay: p.cfg.Replay(seed)}
+	switch {
+	case p.cfg.Trace != nil:
+		cfg.Faults = fleet.FromTrace(p.cfg.Trace, p.fabric, seed, p.cfg.Span)
+	case p.cfg.Script != nil:
+		cfg.Faults = p.cfg.Script
+	default:
+		cfg.Faults = fleet.Random(p.fabric, p.cfg.Modules, seed, p.cfg.Span, p.cfg.FaultRate)
+	}
+	cfg.Progress = func(at, of time.Duration, r *fleet.Run) error {
+		p.tell(seed, at, of, r)
+		return ctx.Err()
+	}
+	if p.cfg.TraceOut != nil {
+		cfg.TraceLine = func(line string) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			fmt.Fprintf(p.cfg.TraceOut, "seed %d: %s\n", seed, line)
+		}
+	}
+	r, err := fleet.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return r.Do()
+}
+
+// tell writes a line of progress now and then.
+func (p *fleetPool) tell(seed uint64, at, of time.Duration, r *fleet.Run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Sub(p.last) < progressEvery {
+		return
+	}
+	p.last = now
+	fmt.Fprintf(p.progress, "seed %d: %v of %v, %d steps, %d violations, %d of %d runs done, %v\n",
+		seed, at.Round(time.Second), of, r.Steps(), r.Violations(), p.done, p.cfg.Runs, now.Sub(p.start).Round(time.Second))
+}
+
+// peakMemory is the most memory this process has had, in MiB, where the
+// system tells.
+func peakMemory() int64 {
+	for line := range strings.Lines(readSelf()) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+			return kib >> 10
+		}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.Sys >> 20)
+}
