@@ -68,5 +68,8 @@ func TestOperatorsRequestMovesASide(t *testing.T) {
 		t.Errorf("a lower request is answered %+v", last)
 	}
 	command(proto.Command{Verb: proto.VerbRequest, Side: proto.Right})
-	f.must("back on its plan", 5*time.Second, func() bool { s := side(); return s.Request == proto.NoRequest && s.Current == 0 && s.State == proto.SideWork })
+	f.must("back on its plan", 5*time.Second, func() bool {
+		s := side()
+		return s.Request == proto.NoRequest && s.Current == 0 && s.State == proto.SideWork
+	})
 }
