@@ -194,7 +194,7 @@ func (p *Planner) onPrepared(n *nodeView, m *proto.Ack) {
 func (p *Planner) refused(n *nodeView, m *proto.Ack) {
 	n.refusals++
 	wait := min(resendFirst<<min(n.refusals-1, 10), renewLast)
-	n.refusal = refusal{code: m.Code, reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), until: p.now + wait}
+	n.refusal = refusal{code: m.Code, gen: m.Generation, bypassSeq: p.txn.bypass(n.id), reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), until: p.now + wait}
 	if n.report != nil {
 		n.refusal.lastEvent = n.report.LastEvent
 	}
@@ -204,7 +204,6 @@ func (p *Planner) refused(n *nodeView, m *proto.Ack) {
 		n.refusal = refusal{}
 		p.gen = max(p.gen, m.CurrentGeneration)
 	case proto.Conflict:
-		n.refusal.bypassSeq = p.txn.bypass(n.id)
 		n.refusal.until = p.now + settleWait
 	case proto.NotCalibrated:
 		n.refusal.calibs = calibrationsOf(n.report)

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,4 +149,44 @@ func TestDissolve(t *testing.T) {
 	if o := w.p.Overview(); o.Spares != 3 {
 		t.Errorf("%+v", o)
 	}
+}
+
+// Goal: why explains a bypass, a ban and a refused plan: causes, measurements,
+// and the timers that still run.
+func TestWhyExplains(t *testing.T) {
+	w := small(t, 8, 2, 32, 0)
+	w.die(3)
+	w.run(2 * time.Second)
+	text := func(node proto.NodeID, bundle int16) string {
+		s := ""
+		for _, l := range w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: node, Bundle: bundle}).Why {
+			s += l.Rule + ": " + l.Text + " " + l.Cause.String() + " " + l.Measured.String() + "\n"
+		}
+		return s
+	}
+	must := func(got string, wants ...string) {
+		t.Helper()
+		for _, want := range wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
+	}
+	must(text(2, -1), "right side of ring 1, peer 4, 407 us (detect 96", "light_lost", "bundle: external2, tuned, 0 losses so far none -3.20 dBm", "node 3 leaves ring 1")
+
+	// A ban, with 4 s of the steady light still to come.
+	r := *w.nodes[2].lastSent
+	r.Sides = slices.Clone(r.Sides)
+	r.Seq, r.UptimeMicros = r.Seq+1, 1_000_000
+	right := &r.Sides[proto.Right]
+	right.Banned, right.Timer, right.UntilMicros, right.Request = 1, proto.TimerBan, 5_000_000, proto.DoNotRevert
+	w.publish(&w.nodes[2], w.topics.Reported(2), proto.TopicReported, &r)
+	w.run(10 * time.Millisecond)
+	must(text(2, 1), "right side: node 4 over 1/external2 is banned after 8 losses", "which it has had; 3.9", "request do_not_revert")
+
+	// A plan that does not know of a bypass.
+	w.nodes[4].refuse = proto.Conflict
+	w.birth(3, true)
+	w.run(100 * time.Millisecond)
+	must(text(4, -1), "refused: conflict", "told to", "of its bypasses, was refused: conflict", "asked again in")
 }

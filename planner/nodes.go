@@ -9,14 +9,15 @@ import (
 
 // nodeView is all that the planner knows of one node.
 type nodeView struct {
-	id      proto.NodeID
-	heard   bool // anything at all, since this planner started
-	online  bool
-	missed  bool // online before the broker was lost, not heard since
-	session proto.Session
-	born    proto.Presence  // the last birth
-	report  *proto.Reported // the last one, of the last session that sent any
-	early   *proto.Reported // of a session whose birth has not come yet
+	id       proto.NodeID
+	heard    bool // anything at all, since this planner started
+	online   bool
+	missed   bool // online before the broker was lost, not heard since
+	session  proto.Session
+	born     proto.Presence  // the last birth
+	report   *proto.Reported // the last one, of the last session that sent any
+	reportAt time.Duration   // when it came
+	early    *proto.Reported // of a session whose birth has not come yet
 
 	ring proto.RingID // committed, 0 = none
 	want target       // what was committed for it
@@ -64,6 +65,7 @@ type saidFault struct {
 // refusal is a node's no to a plan. It holds until what it was about changes.
 type refusal struct {
 	code      proto.Code // OK: none
+	gen       proto.Generation
 	reason    string
 	bypassSeq uint64        // of the refused plan
 	calibs    proto.Digest  // of the report when it refused
@@ -236,7 +238,7 @@ func (p *Planner) onReported(n *nodeView, m *proto.Reported) {
 	before := n.flags()
 	wasPending := n.pending()
 	n.events.restarted(m)
-	n.report = m
+	n.report, n.reportAt = m, p.now
 	n.silent = false
 	p.gen = max(p.gen, m.Generation, m.StagedGeneration)
 	if n.refusal.code != proto.OK && n.refusal.over(m) {

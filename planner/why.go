@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"ringlight/proto"
 )
@@ -116,18 +117,20 @@ func (p *Planner) facts(n *nodeView, bundle int16) []proto.WhyLine {
 	if why := n.whyNot(); why != "" {
 		out = append(out, fact(-1, "usable", why))
 	}
-	if n.pending() {
-		out = append(out, fact(-1, "pending", fmt.Sprintf("generation %d is wanted and not reported", n.want.gen)))
+	for _, text := range p.waits(n) {
+		out = append(out, fact(-1, "timer", text))
 	}
 	if n.report == nil {
 		return out
 	}
 	for i := range n.report.Sides {
 		s := &n.report.Sides[i]
-		if bundle >= 0 && n.sideBundle(s) != bundle {
+		if bundle >= 0 && n.sideBundle(s) != bundle && !n.bansOn(s, bundle) {
 			continue
 		}
-		out = append(out, fact(-1, "side", fmt.Sprintf("%s side: %s, request %s, candidate %d of the plan's %d, peer %d", s.Side, s.State, s.Request, s.Current, s.Working, s.Peer)))
+		for _, text := range p.sideFacts(n, s) {
+			out = append(out, fact(-1, "side", text))
+		}
 	}
 	for i := range n.report.Bundles {
 		b := &n.report.Bundles[i]
@@ -158,4 +161,102 @@ func (n *nodeView) sideBundle(s *proto.SideReport) int16 {
 		return -1
 	}
 	return int16(list[s.Current].Bundle)
+}
+
+// candidates are those of a side, as the node has applied them.
+func (n *nodeView) candidates(side proto.Side) []proto.Candidate {
+	switch {
+	case len(n.report.Rings) == 0:
+		return nil
+	case side == proto.Right:
+		return n.report.Rings[0].Right
+	}
+	return n.report.Rings[0].Left
+}
+
+// bansOn: some banned candidate of the side goes over the bundle.
+func (n *nodeView) bansOn(s *proto.SideReport, bundle int16) bool {
+	for k, c := range n.candidates(s.Side) {
+		if s.Banned&(1<<k) != 0 && int16(c.Bundle) == bundle {
+			return true
+		}
+	}
+	return false
+}
+
+// sideFacts says where a side stands, what keeps it there, which candidates
+// it may not use, and what it waits for.
+func (p *Planner) sideFacts(n *nodeView, s *proto.SideReport) []string {
+	list := n.candidates(s.Side)
+	name := func(k int) string {
+		if k < 0 || k >= len(list) {
+			return "none"
+		}
+		return fmt.Sprintf("node %d over %d/%s", list[k].Peer, list[k].Bundle, list[k].Path)
+	}
+	text := fmt.Sprintf("%s side: %s, request %s", s.Side, s.State, s.Request)
+	switch {
+	case s.State == proto.SideEnd:
+	case int(s.Current) == int(s.Working):
+		text += ", on its planned candidate " + name(int(s.Current))
+	case s.Current < 0:
+		text += ", in loopback; planned is " + name(int(s.Working))
+	default:
+		text += ", bypass: on " + name(int(s.Current)) + " in place of " + name(int(s.Working))
+	}
+	out := []string{text}
+	if s.Timer != proto.TimerNone && s.Timer != proto.TimerBan {
+		out = append(out, fmt.Sprintf("%s side waits: %s%s", s.Side, s.Timer, p.left(n, s.UntilMicros)))
+	}
+	for k := range list {
+		if s.Banned&(1<<k) == 0 {
+			continue
+		}
+		wait := "; no steady light so far"
+		if s.Timer == proto.TimerBan {
+			wait = ", which it has had;" + p.left(n, s.UntilMicros) + " to go"
+		}
+		out = append(out, fmt.Sprintf("%s side: %s is banned after 8 losses within 10 s; a plan that names it lifts the ban, or 10 s of steady light%s", s.Side, name(k), wait))
+	}
+	return out
+}
+
+// left says how long a timer of the agent's clock still runs.
+func (p *Planner) left(n *nodeView, untilMicros uint64) string {
+	now := time.Duration(n.report.UptimeMicros)*time.Microsecond + p.now - n.reportAt
+	if rest := time.Duration(untilMicros)*time.Microsecond - now; rest > 0 {
+		return " " + rest.Round(time.Millisecond).String()
+	}
+	return " over by now"
+}
+
+// waits says what the planner itself waits for with a node and its ring.
+func (p *Planner) waits(n *nodeView) []string {
+	var out []string
+	in := func(at time.Duration) string { return max(0, at-p.now).Round(time.Millisecond).String() }
+	if n.pending() {
+		text := fmt.Sprintf("generation %d is wanted and not reported", n.want.gen)
+		if n.resendAt != Never {
+			text += "; sent again in " + in(n.resendAt)
+		}
+		out = append(out, text)
+	}
+	if n.refusal.code != proto.OK {
+		out = append(out, fmt.Sprintf("the plan of generation %d, which knew %d of its bypasses, was refused: %s %s; asked again in %s, or when that has changed",
+			n.refusal.gen, n.refusal.bypassSeq, n.refusal.code, n.refusal.reason, in(n.refusal.until)))
+	}
+	if n.leaving {
+		out = append(out, "it is being drained")
+	}
+	r := p.ring(n.ring)
+	if r == nil {
+		return out
+	}
+	if r.hurtAt != 0 && r.hurtAt+settleWait > p.now {
+		out = append(out, fmt.Sprintf("ring %d: the reports of its bypass are awaited for %s", r.id, in(r.hurtAt+settleWait)))
+	}
+	if r.splitAt != 0 || r.renewed > 0 && !p.hasLight(r) {
+		out = append(out, fmt.Sprintf("ring %d is split though its members are well, formed anew %d times; next attempt in %s", r.id, r.renewed, in(max(r.splitAt+splitWait, r.renewAt))))
+	}
+	return out
 }
