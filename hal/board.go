@@ -8,6 +8,7 @@ type BusKind uint8
 const (
 	I2C BusKind = iota
 	SPI
+	TextLine // a box on the network or a serial line that speaks in lines
 )
 
 // Bus is one bus of a board.

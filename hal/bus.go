@@ -29,6 +29,9 @@ const DefaultDeadline = 25 * time.Millisecond
 // empty but not both. On SPI, Addr is the chip select, W holds whole frames of
 // Frame bytes with the select raised between them, and R, when not nil, is as
 // long as W and takes what came back.
+//
+// On a text line W is sent as it is, if there is any, and R takes what comes
+// back up to the byte Frame; the rest of R is zeros.
 type Msg struct {
 	Addr  uint16
 	Frame uint8

@@ -84,7 +84,7 @@ func (x *Crossbar) Apply(now time.Duration, ch Change) error {
 	if !x.ready {
 		return fmt.Errorf("ocs: crossbar: %w", ErrNotReady)
 	}
-	if err := x.check(ch); err != nil {
+	if err := ch.check(x.ports, x.ports, x.at); err != nil {
 		return fmt.Errorf("ocs: crossbar: %w", err)
 	}
 	for _, p := range ch.Remove {
@@ -118,42 +118,16 @@ func (x *Crossbar) Apply(now time.Duration, ch Change) error {
 	return nil
 }
 
-// check finds what forbids a change.
-func (x *Crossbar) check(ch Change) error {
-	bad := func(p CrossPair, err error) error { return &CircuitError{p, err} }
-	var freed, used [hal.NumSides]map[uint16]bool
-	for side := range used {
-		freed[side], used[side] = map[uint16]bool{}, map[uint16]bool{}
+// at is the circuit that a port is in.
+func (x *Crossbar) at(side int, port uint16) (CrossPair, bool) {
+	a := int(port)
+	if side == hal.SideB {
+		a = x.ownerB[port]
 	}
-	for _, p := range ch.Remove {
-		if int(p.A) >= x.ports || int(p.B) >= x.ports {
-			return bad(p, hal.ErrOutOfRange)
-		}
-		there := x.circuits[p.A] != nil && x.circuits[p.A].Pair == p
-		if !there && ch.Mode == ChangeSafe {
-			return bad(p, ErrNoCircuit)
-		}
-		freed[hal.SideA][p.A], freed[hal.SideB][p.B] = freed[hal.SideA][p.A] || there, freed[hal.SideB][p.B] || there
+	if a < 0 || x.circuits[a] == nil {
+		return CrossPair{}, false
 	}
-	for _, p := range ch.Create {
-		if int(p.A) >= x.ports || int(p.B) >= x.ports {
-			return bad(p, hal.ErrOutOfRange)
-		}
-		if used[hal.SideA][p.A] || used[hal.SideB][p.B] {
-			return bad(p, ErrPortTwice)
-		}
-		used[hal.SideA][p.A], used[hal.SideB][p.B] = true, true
-		if ch.Mode != ChangeSafe {
-			continue
-		}
-		if c := x.circuits[p.A]; c != nil && c.Pair != p && !freed[hal.SideA][p.A] {
-			return bad(p, ErrPortInUse)
-		}
-		if a := x.ownerB[p.B]; a >= 0 && a != int(p.A) && !freed[hal.SideB][p.B] {
-			return bad(p, ErrPortInUse)
-		}
-	}
-	return nil
+	return x.circuits[a].Pair, true
 }
 
 func (x *Crossbar) remove(now time.Duration, p CrossPair) {

@@ -1,0 +1,331 @@
+package ocs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/proto"
+)
+
+// Dialect is what a box speaks: hal/scpi and hal/tl1.
+type Dialect interface {
+	Begin(goal hal.BoxGoal)
+	// Exchange takes what came back, nil for nothing, and appends what to send.
+	Exchange(reply, dst []byte) ([]byte, hal.BoxStep)
+	Result() (hal.BoxState, error)
+}
+
+// BoxConfig is what a Box is told at birth.
+type BoxConfig struct {
+	Bus     hal.BusID // a text line
+	Dialect Dialect
+	End     byte // what ends a reply: '\n', or ';'
+}
+
+// LinkState is how a Box stands with its switch.
+//
+//	     Start             read               goal
+//	Off -------> Opening --------> Quiet <------------> Talking
+//	                |  ^                                   |
+//	    no answer   |  | Start      no answer, maxTries    |
+//	                v  |  <--------------------------------'
+//	              Silent
+//
+// Start may be called in every state.
+type LinkState uint8
+
+const (
+	LinkOff     LinkState = iota
+	LinkOpening           // reading what the box is and does
+	LinkQuiet             // nothing to do
+	LinkTalking           // bringing a goal about
+	LinkSilent            // it does not answer; its light stays as it is
+	numLinkStates
+)
+
+var linkNames = [numLinkStates]string{"off", "opening", "quiet", "talking", "silent"}
+
+func (s LinkState) String() string {
+	if s < numLinkStates {
+		return linkNames[s]
+	}
+	return "unknown(" + strconv.Itoa(int(s)) + ")"
+}
+
+var linkEdges = [numLinkStates]uint8{
+	LinkOff:     1 << LinkOpening,
+	LinkOpening: 1<<LinkQuiet | 1<<LinkSilent | 1<<LinkOpening,
+	LinkQuiet:   1<<LinkTalking | 1<<LinkOpening,
+	LinkTalking: 1<<LinkQuiet | 1<<LinkSilent | 1<<LinkOpening,
+	LinkSilent:  1 << LinkOpening,
+}
+
+func (x *Box) become(s LinkState) {
+	if linkEdges[x.state]>>s&1 == 0 {
+		panic("ocs: box: " + x.state.String() + " cannot become " + s.String())
+	}
+	x.state = s
+}
+
+// Limits of a Box.
+const (
+	boxDeadline = 5 * time.Second // chosen: ten times the slowest bulk change of the field
+	boxReply    = 16 << 10        // of one read; a longer reply comes in several
+	maxGoals    = 16              // that wait
+	// A path of a box that loses more than this has no light on it. chosen: the
+	// boxes of the field lose at most 3 dB, their meters err by less than 2.
+	boxLost = 10_000
+)
+
+// ErrNoMeters is why a circuit of a box cannot be proven.
+var ErrNoMeters = errors.New("box has no power meters to prove it by")
+
+// Box is a commercial switch behind the same methods as a Crossbar. What it
+// reports is compared with what was asked, and its meters with both: it does
+// its own tuning, and says nothing of it.
+type Box struct {
+	cfg      BoxConfig
+	state    LinkState
+	life     uint16
+	err      error
+	circuits []Circuit // as they ought to be, in the order of A
+	goals    []boxGoal
+	tries    int
+	report   hal.BoxState
+	busErr   uint32
+	pending  []BusOp
+	events   []CrossEvent
+}
+
+type boxGoal struct {
+	hal.BoxGoal
+	at time.Duration
+}
+
+// NewBox makes a Box; it does nothing before Start.
+func NewBox(cfg BoxConfig) *Box { return &Box{cfg: cfg} }
+
+// Start reads the box and takes up its circuits as they are.
+func (x *Box) Start(now time.Duration) {
+	x.become(LinkOpening)
+	x.life++
+	x.err, x.tries = nil, 0
+	x.circuits, x.pending = x.circuits[:0], x.pending[:0]
+	x.goals = append(x.goals[:0], boxGoal{hal.BoxGoal{Fresh: true, Powers: true}, now})
+	x.talk()
+}
+
+// talk begins on the first goal.
+func (x *Box) talk() {
+	x.cfg.Dialect.Begin(x.goals[0].BoxGoal)
+	x.exchange(nil)
+}
+
+// exchange hands the dialect what came back and puts out what it says.
+func (x *Box) exchange(reply []byte) (done bool) {
+	line, step := x.cfg.Dialect.Exchange(reply, nil)
+	if step == hal.BoxDone {
+		return true
+	}
+	x.pending = append(x.pending, BusOp{Bus: x.cfg.Bus, Op: &hal.Op{
+		Token: uint64(x.life) << lifeShift, Class: hal.ClassSwitch, Deadline: boxDeadline,
+		Msgs: []hal.Msg{{W: line, R: make([]byte, boxReply), Frame: x.cfg.End}},
+	}})
+	return false
+}
+
+// Poll takes completions and puts out bus work.
+func (x *Box) Poll(now time.Duration, done []*hal.Completion, out []BusOp) ([]BusOp, time.Duration) {
+	for _, c := range done {
+		if token := c.Op.Token & (1<<tokenBits - 1); uint16(token>>lifeShift) != x.life {
+			continue
+		}
+		x.completed(now, c)
+	}
+	if x.state == LinkQuiet && len(x.goals) > 0 {
+		x.become(LinkTalking)
+		x.talk()
+		if len(x.pending) == 0 {
+			x.done(now)
+		}
+	}
+	out = append(out, x.pending...)
+	x.pending = x.pending[:0]
+	return out, Never
+}
+
+func (x *Box) completed(now time.Duration, c *hal.Completion) {
+	if c.Err != nil {
+		x.busErr++
+		if x.tries++; x.tries < maxTries {
+			// From the beginning: nobody knows what of it arrived.
+			x.life++
+			x.goals[0].Fresh = true
+			x.talk()
+			return
+		}
+		x.err = c.Err
+		x.goals = x.goals[:0]
+		x.become(LinkSilent)
+		x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now, Err: c.Err})
+		return
+	}
+	reply := c.Op.Msgs[0].R
+	if n := bytes.IndexByte(reply, 0); n >= 0 {
+		reply = reply[:n]
+	}
+	if x.exchange(reply) {
+		x.done(now)
+	}
+}
+
+// done: the dialect has a result.
+func (x *Box) done(now time.Duration) {
+	opening := x.state == LinkOpening
+	goal := x.goals[0]
+	x.goals = append(x.goals[:0], x.goals[1:]...)
+	x.tries = 0
+	report, err := x.cfg.Dialect.Result()
+	if opening && err != nil {
+		x.err = err
+		x.become(LinkSilent)
+		x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now, Err: err})
+		return
+	}
+	x.become(LinkQuiet)
+	x.report = report
+	for i := range x.circuits {
+		x.judge(now, &x.circuits[i], goal, err)
+	}
+	if len(x.goals) == 0 && err == nil {
+		// What nobody here asked for, somebody else did.
+		for _, p := range report.Map {
+			if pair := (CrossPair{A: p.In, B: p.Out}); !slices.ContainsFunc(x.circuits, func(c Circuit) bool { return c.Pair == pair }) {
+				x.insert(pair)
+				x.judge(now, &x.circuits[x.find(pair)], goal, nil)
+			}
+		}
+	}
+	if opening {
+		x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now})
+	}
+}
+
+// judge compares a circuit with what the box reports.
+func (x *Box) judge(now time.Duration, c *Circuit, goal boxGoal, err error) {
+	pair := hal.PortPair{In: c.Pair.A, Out: c.Pair.B}
+	if slices.ContainsFunc(x.goals, func(g boxGoal) bool { return slices.Contains(g.Create, pair) }) {
+		return // its turn comes
+	}
+	was := c.State
+	c.Took = now - goal.at
+	switch {
+	case !slices.Contains(x.report.Map, pair):
+		c.State, c.Err = proto.Failed, hal.ErrBoxNotMade
+		if err != nil {
+			c.Err = err
+		}
+	case !x.report.HasMeters:
+		c.State, c.Err = proto.Tuning, ErrNoMeters
+	case len(x.report.Powers) == x.report.In+x.report.Out:
+		in, out := x.report.Powers[c.Pair.A], x.report.Powers[x.report.In+int(c.Pair.B)]
+		c.Loss = proto.MilliDBm(in - out)
+		switch {
+		case in < leastInput:
+			c.State, c.Err = proto.Tuning, ErrNoInput
+		case c.Loss > boxLost:
+			c.State, c.Err = proto.Failed, ErrNotTuned
+		default:
+			c.State, c.Err = proto.Tuned, nil
+		}
+	}
+	e := CrossEvent{At: now, Pair: c.Pair, Loss: c.Loss, Err: c.Err}
+	switch {
+	case c.State == was:
+		return
+	case c.State == proto.Tuned:
+		e.Kind = CircuitTuned
+	case c.State == proto.Failed:
+		e.Kind = CircuitFailed
+	default:
+		return
+	}
+	x.events = append(x.events, e)
+}
+
+func (x *Box) find(p CrossPair) int {
+	i, _ := slices.BinarySearchFunc(x.circuits, p.A, func(c Circuit, a uint16) int { return int(c.Pair.A) - int(a) })
+	return i
+}
+
+func (x *Box) insert(p CrossPair) {
+	x.circuits = slices.Insert(x.circuits, x.find(p), Circuit{Pair: p, State: proto.Tuning})
+}
+
+func (x *Box) at(side int, port uint16) (CrossPair, bool) {
+	for _, c := range x.circuits {
+		if at := [hal.NumSides]uint16{c.Pair.A, c.Pair.B}[side]; at == port {
+			return c.Pair, true
+		}
+	}
+	return CrossPair{}, false
+}
+
+// Apply makes a change in one act, after those asked for before it.
+func (x *Box) Apply(now time.Duration, ch Change) error {
+	switch {
+	case x.state == LinkOff || x.state == LinkOpening:
+		return fmt.Errorf("ocs: box: %w", ErrNotReady)
+	case x.state == LinkSilent:
+		return fmt.Errorf("ocs: box: %w: %w", ErrOutOfService, x.err)
+	case len(x.goals) >= maxGoals:
+		return fmt.Errorf("ocs: box: %d changes wait: %w", len(x.goals), hal.ErrQueueFull)
+	}
+	if err := ch.check(x.report.In, x.report.Out, x.at); err != nil {
+		return fmt.Errorf("ocs: box: %w", err)
+	}
+	goal := hal.BoxGoal{Only: ch.Mode == ChangeOverwrite, Powers: true}
+	for i := len(x.circuits) - 1; i >= 0; i-- {
+		p := x.circuits[i].Pair
+		inWay := slices.ContainsFunc(ch.Create, func(q CrossPair) bool { return q != p && (q.A == p.A || q.B == p.B) })
+		if slices.Contains(ch.Create, p) || !goal.Only && !inWay && !slices.Contains(ch.Remove, p) {
+			continue
+		}
+		goal.Remove = append(goal.Remove, hal.PortPair{In: p.A, Out: p.B})
+		x.events = append(x.events, CrossEvent{Kind: CircuitRemoved, At: now, Pair: p})
+		x.circuits = slices.Delete(x.circuits, i, i+1)
+	}
+	for _, p := range ch.Create {
+		goal.Create = append(goal.Create, hal.PortPair{In: p.A, Out: p.B})
+		if i := x.find(p); i == len(x.circuits) || x.circuits[i].Pair != p {
+			x.insert(p)
+		}
+	}
+	x.goals = append(x.goals, boxGoal{goal, now})
+	return nil
+}
+
+// HealthRound reads the box: circuits that others took away or made show.
+func (x *Box) HealthRound(now time.Duration) {
+	if x.state == LinkQuiet && len(x.goals) == 0 {
+		x.goals = append(x.goals, boxGoal{hal.BoxGoal{Powers: true}, now})
+	}
+}
+
+// Circuits appends all circuits in the order of their ports of side A.
+func (x *Box) Circuits(buf []Circuit) []Circuit { return append(buf, x.circuits...) }
+
+// TakeEvents appends what happened since the last call.
+func (x *Box) TakeEvents(buf []CrossEvent) []CrossEvent {
+	buf = append(buf, x.events...)
+	x.events = x.events[:0]
+	return buf
+}
+
+// Link is how the box stands, what it last reported, and why it is silent.
+func (x *Box) Link() (LinkState, hal.BoxState, error) { return x.state, x.report, x.err }

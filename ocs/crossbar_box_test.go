@@ -1,0 +1,221 @@
+package ocs_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/scpi"
+	"ringlight/hal/tl1"
+	"ringlight/ocs"
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+// far is the other end of a text line: it takes what was sent and answers when
+// it likes.
+type farEnd interface {
+	say(b []byte)
+	hear() []byte
+}
+
+// boxRig steps a Box against a far end.
+type boxRig struct {
+	t      *testing.T
+	x      *ocs.Box
+	far    farEnd
+	now    time.Duration
+	dead   bool
+	events []ocs.CrossEvent
+}
+
+// settle goes on until the box has nothing more to do.
+func (r *boxRig) settle() {
+	r.t.Helper()
+	var done []*hal.Completion
+	for range 10_000 {
+		ops, _ := r.x.Poll(r.now, done, nil)
+		done = nil
+		r.events = r.x.TakeEvents(r.events)
+		if len(ops) == 0 {
+			return
+		}
+		for _, op := range ops {
+			c := &hal.Completion{Bus: op.Bus, Op: op.Op}
+			m := &op.Op.Msgs[0]
+			if r.dead {
+				c.Err = fmt.Errorf("box: %w", hal.ErrTimeout)
+			} else {
+				r.far.say(m.W)
+				var reply []byte
+				for len(reply) == 0 {
+					reply = r.far.hear()
+				}
+				copy(m.R, reply)
+			}
+			r.now += time.Millisecond
+			done = append(done, c)
+		}
+	}
+	r.t.Fatal("the box never comes to rest")
+}
+
+func (r *boxRig) apply(ch ocs.Change) {
+	r.t.Helper()
+	if err := r.x.Apply(r.now, ch); err != nil {
+		r.t.Fatal(err)
+	}
+	r.settle()
+}
+
+func (r *boxRig) circuits() (s string) {
+	for _, c := range r.x.Circuits(nil) {
+		s += fmt.Sprintf("%v %v;", c.Pair, c.State)
+	}
+	return s
+}
+
+// mirrorEnd is a simulated mirror board with its crossbar behind a server: what
+// a lab script would talk to.
+type mirrorEnd struct {
+	rig    *mirrorRig
+	served ocs.Served
+	server *scpi.Server
+}
+
+func newMirrorEnd(t *testing.T, ports int) *mirrorEnd {
+	m := &mirrorEnd{rig: newMirrorRig(t, ports, 20)}
+	m.served = ocs.Served{Switch: m.rig.x, Ports: ports, Identity: "Ringlight,N-OST-mirrors,0,1", Power: m.rig.x.Power}
+	m.server = scpi.NewServer(&m.served)
+	return m
+}
+
+func (m *mirrorEnd) say(b []byte) { m.server.Take(b) }
+
+func (m *mirrorEnd) hear() []byte {
+	m.served.Now = m.rig.world.Now()
+	out := m.server.Poll(nil)
+	m.rig.until(time.Millisecond, func() bool { return false })
+	return out
+}
+
+// A script's words turn real mirrors: client, server, crossbar, mirrors, and
+// the light back through the meters.
+func TestBoxOverSCPIToMirrors(t *testing.T) {
+	far := newMirrorEnd(t, 8)
+	r := &boxRig{t: t, far: far, x: ocs.NewBox(ocs.BoxConfig{Dialect: new(scpi.Client), End: '\n'})}
+	r.x.Start(0)
+	r.settle()
+	r.apply(ocs.Change{Create: pairs(3, func(a int) int { return a + 4 })})
+	if got, want := r.circuits(), "1A-5B tuned;2A-6B tuned;3A-7B tuned;"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	far.rig.check(3)
+	r.apply(ocs.Change{Mode: ocs.ChangeUpdate, Remove: []ocs.CrossPair{{A: 0, B: 4}}, Create: []ocs.CrossPair{{A: 4, B: 6}}})
+	if got, want := r.circuits(), "2A-6B tuned;5A-7B tuned;"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	far.rig.check(2)
+	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: []ocs.CrossPair{{A: 7, B: 0}}})
+	far.rig.check(1)
+	if err := r.x.Apply(r.now, ocs.Change{Create: []ocs.CrossPair{{A: 1, B: 0}}}); !errors.Is(err, ocs.ErrPortInUse) {
+		t.Errorf("safe: %v", err)
+	}
+	// A fibre without light, found by the box's own meters.
+	far.rig.world.SetMirrorInput(far.rig.id, 3, sim.InputLight{})
+	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 3, B: 3}}})
+	if c := r.x.Circuits(nil)[0]; c.State != proto.Tuning || !errors.Is(c.Err, ocs.ErrNoInput) {
+		t.Errorf("no light: %+v", c)
+	}
+	// Another hand on the box.
+	if err := far.rig.x.Apply(far.rig.world.Now(), ocs.Change{Mode: ocs.ChangeOverwrite, Create: []ocs.CrossPair{{A: 2, B: 2}}}); err != nil {
+		t.Fatal(err)
+	}
+	far.rig.until(time.Second, far.rig.idle)
+	r.x.HealthRound(r.now)
+	r.settle()
+	if got, want := r.circuits(), "3A-3B tuned;4A-4B failed;8A-1B failed;"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// scriptEnd is a scripted Calient whose meters follow its connections.
+type scriptEnd struct {
+	s   *tl1.Server
+	out []byte
+}
+
+func (e *scriptEnd) say(b []byte) {
+	e.s.Powers = map[string][2]string{}
+	for _, n := range e.s.Names.In {
+		e.s.Powers[n] = [2]string{"-1.00", "-60.00"}
+	}
+	for _, c := range e.s.Connections() {
+		if c.Active {
+			e.s.Powers[c.Destination] = [2]string{e.s.Powers[c.Destination][0], "-3.10"}
+		}
+	}
+	e.out = e.s.Take(b, e.out)
+}
+
+// hear gives up to one semicolon at a time, as the transport does.
+func (e *scriptEnd) hear() []byte {
+	n := slices.Index(e.out, ';') + 1
+	b := slices.Clone(e.out[:n])
+	e.out = e.out[n:]
+	return b
+}
+
+// The same change through the other dialect, with a box that chatters, and one
+// that swallows, denies and dies.
+func TestBoxOverTL1(t *testing.T) {
+	names := tl1.DefaultNames(8)
+	far := &scriptEnd{s: &tl1.Server{Name: "box", User: "u", Password: "pw", Names: names, Chatter: "REPT EVT CRS"}}
+	r := &boxRig{t: t, far: far, x: ocs.NewBox(ocs.BoxConfig{Dialect: tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw"}), End: ';'})}
+	if err := r.x.Apply(0, ocs.Change{}); !errors.Is(err, ocs.ErrNotReady) {
+		t.Errorf("before start: %v", err)
+	}
+	r.x.Start(0)
+	r.settle()
+	far.s.Swallow = 4
+	r.apply(ocs.Change{Create: pairs(3, func(a int) int { return a + 4 })})
+	if got, want := r.circuits(), "1A-5B tuned;2A-6B tuned;3A-7B tuned;"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	far.s.Deny = 1000
+	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 3, B: 3}}})
+	if c := r.x.Circuits(nil)[3]; c.State != proto.Failed || !errors.Is(c.Err, hal.ErrBoxDenied) {
+		t.Errorf("denied: %+v", c)
+	}
+	if got := r.circuits()[:45]; got != "1A-5B tuned;2A-6B tuned;3A-7B tuned;4A-4B fai" {
+		t.Errorf("the others: %s", got)
+	}
+	far.s.Deny = 0
+	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: []ocs.CrossPair{{A: 0, B: 0}}})
+	if got, want := r.circuits(), "1A-1B tuned;"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	// It dies in the middle, and comes back: fail static, found as it is.
+	r.dead = true
+	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 5, B: 5}}})
+	if link, _, err := r.x.Link(); link != ocs.LinkSilent || !errors.Is(err, hal.ErrTimeout) {
+		t.Errorf("dead: %v %v", link, err)
+	}
+	if err := r.x.Apply(r.now, ocs.Change{}); !errors.Is(err, ocs.ErrOutOfService) {
+		t.Errorf("dead: %v", err)
+	}
+	r.dead = false
+	r.x.Start(r.now)
+	r.settle()
+	if got, want := r.circuits(), "1A-1B tuned;"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+var (
+	_ ocs.Switch = (*ocs.Crossbar)(nil)
+	_ ocs.Switch = (*ocs.Box)(nil)
+)

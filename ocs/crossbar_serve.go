@@ -1,0 +1,65 @@
+package ocs
+
+import (
+	"time"
+
+	"ringlight/hal"
+	"ringlight/proto"
+)
+
+// Switch is what both a Crossbar and a Box are to those that use one.
+type Switch interface {
+	Apply(now time.Duration, ch Change) error
+	Poll(now time.Duration, done []*hal.Completion, out []BusOp) ([]BusOp, time.Duration)
+	Circuits(buf []Circuit) []Circuit
+}
+
+// Served lets a server of the language of commercial boxes (hal/scpi) drive a
+// Switch: scripts written for such a box then drive ours, or the simulator.
+// Whoever steps the switch sets Now before it lets the server speak.
+type Served struct {
+	Switch   Switch
+	Ports    int // of each side
+	Identity string
+	Now      time.Duration
+	// Power is the last reading of a port's monitor; nil: there are none.
+	Power func(side, port int) (proto.MilliDBm, error)
+}
+
+// State is the switch as a box describes itself. It is busy while a circuit is
+// being tuned that can be.
+func (s *Served) State() (state hal.BoxState, busy bool) {
+	state = hal.BoxState{In: s.Ports, Out: s.Ports, Identity: s.Identity, HasMeters: s.Power != nil}
+	for _, c := range s.Switch.Circuits(nil) {
+		state.Map = append(state.Map, hal.PortPair{In: c.Pair.A, Out: c.Pair.B})
+		busy = busy || c.State == proto.Tuning && c.Err == nil
+	}
+	if s.Power == nil {
+		return state, busy
+	}
+	for side := range hal.NumSides {
+		for port := range s.Ports {
+			p, err := s.Power(side, port)
+			if err != nil {
+				p = darkLevel
+			}
+			state.Powers = append(state.Powers, int32(p))
+		}
+	}
+	return state, busy
+}
+
+// Change asks for what a command says; what is in its way gives way.
+func (s *Served) Change(goal hal.BoxGoal) error {
+	ch := Change{Mode: ChangeUpdate}
+	if goal.Only {
+		ch.Mode = ChangeOverwrite
+	}
+	for _, p := range goal.Remove {
+		ch.Remove = append(ch.Remove, CrossPair{A: p.In, B: p.Out})
+	}
+	for _, p := range goal.Create {
+		ch.Create = append(ch.Create, CrossPair{A: p.In, B: p.Out})
+	}
+	return s.Switch.Apply(s.Now, ch)
+}
