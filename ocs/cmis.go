@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/ads7138"
 	"ringlight/hal/cmis"
 	"ringlight/proto"
 )
@@ -34,6 +35,9 @@ type mciDrive struct {
 	staging   bool
 	differ    bool
 	trials    mciTrials
+	dump      *mciDump // under way
+	image     []byte   // of the last dump
+	imageErr  error
 }
 
 // mciModule is one module's port and what it is being asked.
@@ -60,7 +64,7 @@ type mciModule struct {
 	lone    [1]byte // the trigger, for this module alone
 	head    [8]byte
 	raw     [cmis.StatusBytes]byte
-	service [32]byte
+	service [ads7138.BlockBytes]byte
 	page    [128]byte
 	codes   [2][2 * hal.CellsPerMod]byte
 	reads   [2]cmis.Request // of a verification
@@ -183,6 +187,10 @@ func (d *mciDrive) poll(t *Transceiver, now time.Duration, done []*hal.Completio
 	for i := range d.mods {
 		m := &d.mods[i]
 		m.advance(now)
+		for d.dump != nil && d.dump.module == i && m.idle() {
+			d.dumps(t, now)
+			m.advance(now)
+		}
 		if msgs := m.port.Poll(now); msgs != nil {
 			m.op = hal.Op{Token: t.token(taskMCI, i, 0), Class: m.class, Msgs: msgs}
 			t.put(m.hw.MCI, &m.op)

@@ -270,7 +270,7 @@ func (d *mciDrive) pathState(t *Transceiver, i int) {
 // arm leaves a module on the service page, where it stays.
 func (d *mciDrive) arm(t *Transceiver, i int) {
 	m := &d.mods[i]
-	m.reads = [2]cmis.Request{{Offset: cmis.Trigger, Data: m.raw[:]}, {Page: cmis.PageService, Offset: cmis.Levels, Data: m.service[:]}}
+	m.reads = [2]cmis.Request{{Offset: cmis.Trigger, Data: m.raw[:]}, m.levels(proto.External1)}
 	d.ask(t, i, func(now time.Duration) error {
 		if d.left--; d.left == 0 {
 			d.found(t, now)

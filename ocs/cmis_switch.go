@@ -170,6 +170,7 @@ func (d *mciDrive) verifies(t *Transceiver) {
 func (d *mciDrive) account(t *Transceiver, i int) {
 	m := &d.mods[i]
 	fired := d.fired
+	m.reads[1] = m.levels(t.verify.path)
 	m.run(hal.ClassVerify, func(now time.Duration, err error) {
 		if err == nil {
 			m.status, err = cmis.ParseStatus(m.raw[:])
@@ -184,7 +185,7 @@ func (d *mciDrive) account(t *Transceiver, i int) {
 			t.port = proto.Failed
 			t.emit(Event{Kind: PathFailed, At: now, Path: t.target, Module: uint8(i), Cell: None, Lane: None, Err: &ModuleError{Module: i, Err: err}})
 		}
-		t.accounted(now, i, d.block(m, t.verify.path), err)
+		t.accounted(now, i, m.block(), err)
 	}, m.reads[:]...)
 }
 
@@ -198,12 +199,19 @@ func (d *mciDrive) alone(t *Transceiver, i int) {
 	}, cmis.Request{Write: true, Offset: cmis.Trigger, Data: m.lone[:]})
 }
 
-// block is the readings of a path's channels in the form of the ADCs' reply.
-func (d *mciDrive) block(m *mciModule, p proto.Path) []byte {
-	from := m.service[:ads7138.BlockBytes]
+// levels is the request for the channels that tell of a path's own light: the
+// lanes' in loopback, else the guard's.
+func (m *mciModule) levels(p proto.Path) cmis.Request {
+	q := cmis.Request{Page: cmis.PageService, Offset: cmis.Levels, Data: m.service[:]}
 	if p == proto.Loopback {
-		from = m.service[ads7138.BlockBytes:]
+		q.Offset = cmis.LaneLevels
 	}
+	return q
+}
+
+// block is their readings in the form of the ADCs' reply.
+func (m *mciModule) block() []byte {
+	from := m.service[:]
 	for i := 0; i < len(from); i += 2 {
 		binary.LittleEndian.PutUint16(from[i:], binary.BigEndian.Uint16(from[i:]))
 	}
@@ -265,7 +273,7 @@ func (d *mciDrive) healthRound(t *Transceiver) {
 		if path != t.path || t.sw.busy() || path == proto.Dark {
 			return
 		}
-		block := d.block(m, proto.External1) // the guard channels
+		block := m.block()
 		at := func(channel int) proto.MilliDBm {
 			return level(ads7138.Code16(block, channel), guardFullScale(channel))
 		}
@@ -275,5 +283,5 @@ func (d *mciDrive) healthRound(t *Transceiver) {
 		if path.External() {
 			s.tap = at(hal.GuardTap1 + int(path-proto.External1))
 		}
-	}, cmis.Request{Offset: cmis.Temperature, Data: m.warm[:]}, m.reads[1])
+	}, cmis.Request{Offset: cmis.Temperature, Data: m.warm[:]}, m.levels(proto.External1))
 }

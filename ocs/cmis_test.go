@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/cmis"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -264,4 +265,104 @@ func spreadOf(list []time.Duration) (lo, hi time.Duration) {
 		lo, hi = min(lo, d), max(hi, d)
 	}
 	return lo, hi
+}
+
+// Goal: a module in service is read out without a change of light, and a switch
+// meanwhile still comes through.
+// Method: two dumps in loopback, a switch to external 1 in the middle of the
+// second; every checksum, and the same serial number as in the calibration.
+func TestCMISDumpInService(t *testing.T) {
+	r := newCMISRig(t, 4, true, sim.DefaultMCITiming())
+	r.readyCMIS()
+	o := r.optics[0]
+	if err := o.Select(r.world.Now(), proto.Loopback); err != nil {
+		t.Fatal(err)
+	}
+	r.run(20 * time.Millisecond)
+	port := sim.Port{Board: r.id, Bundle: 0, Path: hal.LOSLoopback}
+	changed, _ := r.world.LastChange(port)
+	for round := range 2 {
+		if err := o.Dump(2); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Dump(2); !errors.Is(err, ocs.ErrNotReady) {
+			t.Errorf("a second dump: %v", err)
+		}
+		began := r.world.Now()
+		if round == 1 {
+			r.run(7 * time.Millisecond)
+			if _, done, _ := o.DumpImage(); done {
+				t.Fatal("too quick for this test")
+			}
+			if err := o.Select(r.world.Now(), proto.External1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		over := func() bool { _, done, _ := o.DumpImage(); return done }
+		if !r.until(r.world.Now()+time.Second, over) {
+			t.Fatal("no end")
+		}
+		image, _, err := o.DumpImage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for page := range uint8(3) {
+			p, err := cmis.PageOf(image, 0, page)
+			if err == nil {
+				err = cmis.CheckPage(page, p)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if got, want := cmis.Text(image[128+38:128+54]), o.Status().Calibration.Modules[2].Serial; got != want {
+			t.Errorf("serial number %q, want %q", got, want)
+		}
+		t.Logf("%d bytes in %v", len(image), r.world.Now()-began)
+		if at, lit := r.world.LastChange(port); round == 0 && (at != changed || !lit) {
+			t.Errorf("light changed at %v", at)
+		}
+	}
+	r.run(20 * time.Millisecond)
+	if path, shining := r.world.Selected(r.id, 0); path != hal.LOSExternal1 || !shining || o.Status().Path != proto.External1 {
+		t.Errorf("on %d, %+v", path, o.Status())
+	}
+	if err := o.Dump(4); !errors.Is(err, hal.ErrOutOfRange) {
+		t.Errorf("module 4 of 4: %v", err)
+	}
+	chips := newRig(t, 1, 1)
+	if err := chips.optics[0].Dump(0); !errors.Is(err, hal.ErrUnsupported) {
+		t.Errorf("kind chips: %v", err)
+	}
+}
+
+// Goal: codes found on a board of chips light the same modules behind their
+// controllers, as expected from that calibration.
+// Method: a module calibrated from nothing; its calibration on a CMIS board with
+// the same module; own light of every path verified.
+func TestCMISTakesCodesOfChips(t *testing.T) {
+	found := calibrated(t, 1, proto.Dark)
+	cal := found.optics[0].Status().Calibration
+	per := [][]*sim.Personality{{found.world.Personality(found.id, 0, 0)}}
+	hw, err := hal.DefaultCMIS(4, 1, 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: 1}), board: &hw}
+	if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Personalities: per, Seed: 3, Powered: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.boot([]*ocs.Calibration{cal})
+	r.readyCMIS()
+	for _, p := range []proto.Path{proto.Loopback, proto.External1, proto.External2} {
+		if err := r.optics[0].Select(r.world.Now(), p); err != nil {
+			t.Fatal(err)
+		}
+		r.events[0] = nil
+		r.run(50 * time.Millisecond)
+		s := r.optics[0].Status()
+		if e := r.events[0]; len(e) != 2 || e[1].Kind != ocs.Verified || s.Measured < s.Expected-1000 || s.Measured > s.Expected+1000 {
+			t.Errorf("%v: %+v, own light %v, expected %v", p, e, s.Measured, s.Expected)
+		}
+	}
 }

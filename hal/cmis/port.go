@@ -43,10 +43,13 @@ const (
 	stepSettle              // after a write: asking until acknowledged
 )
 
-// pollEvery is the time between two questions whether a module is back.
-// chosen: a question is 40 us on a bus at 1 MHz, so that eight modules that
-// hold off leave it half free.
-const pollEvery = 500 * time.Microsecond
+// A module that holds off is asked again after pollFirst, then after twice that
+// and so on, at last every pollEvery. chosen: a question is 40 us on a bus at
+// 1 MHz, so that eight modules that hold off for long leave it half free.
+const (
+	pollFirst = 50 * time.Microsecond
+	pollEvery = 500 * time.Microsecond
+)
 
 // Port is one module's management interface: one request at a time.
 type Port struct {
@@ -66,6 +69,7 @@ type Port struct {
 	out      bool // op under way
 	due      time.Duration
 	limit    time.Duration // of the hold-off
+	pause    time.Duration // until the next question
 	held     bool          // a hold-off runs
 	err      error
 	fromRAM  bool
@@ -234,7 +238,9 @@ func (p *Port) dataDone(now time.Duration) {
 }
 
 // holdOff lets a module be away for at most a time; it is asked at once.
-func (p *Port) holdOff(now, most time.Duration) { p.held, p.due, p.limit = true, now, now+most }
+func (p *Port) holdOff(now, most time.Duration) {
+	p.held, p.due, p.limit, p.pause = true, now, now+most, pollFirst
+}
 
 // failed asks again as long as the module may hold off.
 func (p *Port) failed(now time.Duration, msg int, err error) {
@@ -250,7 +256,7 @@ func (p *Port) failed(now time.Duration, msg int, err error) {
 	if !p.held {
 		// Away for what somebody else did before: it has the longest time that
 		// one of the usual reasons takes.
-		p.held, p.limit = true, now+max(p.Limits.PageChange, p.Limits.Volatile)
+		p.holdOff(now, max(p.Limits.PageChange, p.Limits.Volatile))
 	}
 	if now >= p.limit {
 		p.known = false
@@ -258,5 +264,6 @@ func (p *Port) failed(now time.Duration, msg int, err error) {
 		return
 	}
 	p.Holdoffs++
-	p.due = min(now+pollEvery, p.limit)
+	p.due = min(now+p.pause, p.limit)
+	p.pause = min(2*p.pause, pollEvery)
 }
