@@ -30,6 +30,9 @@ exit 1 with best_gpus_total.
   ocsctl plan orchestrate job.json
 `
 
+// maxPerToR bounds the sub-lines; chosen: no switch has more ports for nodes.
+const maxPerToR = 128
+
 type orchestrateInput struct {
 	ringInput
 	NodesPerToR, NodesPerDomain, GPUsTotal int
@@ -46,8 +49,8 @@ func (in *orchestrateInput) check() error {
 	if err := in.ringInput.check(); err != nil {
 		return err
 	}
-	if p := in.NodesPerToR; p < 1 || p > in.Nodes || in.Nodes%p != 0 {
-		return wrongUsage("nodes_per_tor", fmt.Sprintf("a divisor of nodes (%d)", in.Nodes), "%d", p)
+	if p := in.NodesPerToR; p < 1 || p > maxPerToR || in.Nodes%p != 0 {
+		return wrongUsage("nodes_per_tor", fmt.Sprintf("a divisor of nodes (%d) up to %d", in.Nodes, maxPerToR), "%d", p)
 	}
 	if d := in.NodesPerDomain; d < in.NodesPerToR || d > in.Nodes || d%in.NodesPerToR != 0 {
 		return wrongUsage("nodes_per_domain", fmt.Sprintf("a multiple of nodes_per_tor (%d) up to nodes (%d)", in.NodesPerToR, in.Nodes), "%d", d)

@@ -122,7 +122,8 @@ func (j Job) usable() []bool {
 // Only when the domains hold too few groups their ends are opened: the same
 // program over whole sub-lines then counts a group over an end as one
 // constraint broken, as it counts an unaligned one. Last, groups may also go
-// over the ends of sub-lines.
+// over the ends of sub-lines. Where tables would grow too large, a cost of
+// unaligned groups takes the place of their number.
 //
 // Unlike [IHBD] Alg. 5, which aligns whole domains or not at all, and opens
 // ends only when nothing is aligned any more.

@@ -1,19 +1,24 @@
 package ring
 
 // reach is the dynamic program over the whole HBD order: for the first i
-// usable places and at most x groups that reach over the end of a piece, the
-// most groups.
+// usable places and at most x groups that reach over the end of a sub-line,
+// the most groups.
 type reach struct {
 	at    []int32 // usable positions, in HBD order from where it was opened
 	valid []bool  // by last place: the group that ends there may be
-	over  []bool  // by last place: it reaches over the end of a piece
+	over  []bool  // by last place: it reaches over the end of a sub-line
 }
 
+// maxReachCells bounds the table, 5 bytes a cell. chosen: only absurdly short
+// sub-lines get there.
+const maxReachCells = 16 << 20
+
 // reachOver places a job that needs groups over the ends of sub-lines: the
-// fewest over any end, of a sub-line or of a domain. So full an HBD leaves no
-// choice that would align anything. nil: it does not hold so many.
+// fewest of them. So full an HBD leaves no choice that would align much. nil:
+// it does not hold so many.
 func (j Job) reachOver(ok []bool) []placed {
-	if len(j.placeAll(ok)) < j.Want {
+	all := j.placeAll(ok)
+	if len(all) < j.Want {
 		return nil
 	}
 	turns := 1
@@ -23,6 +28,9 @@ func (j Job) reachOver(ok []bool) []placed {
 		turns = j.Size + 1
 	}
 	for most := 1; ; most = 2 * most {
+		if (j.Nodes+1)*(most+1) > maxReachCells {
+			return all
+		}
 		best, bestOver := []placed(nil), most+1
 		for turn := range turns {
 			r := j.open(ok, turn)
@@ -63,7 +71,7 @@ func (j Job) open(ok []bool, turn int) reach {
 		}
 		if s := e - j.Size + 1; s >= first {
 			r.valid[e] = true
-			r.over[e] = j.piece(int(r.at[s])) != j.piece(int(r.at[e]))
+			r.over[e] = int(r.at[s])/j.ToRs() != int(r.at[e])/j.ToRs()
 		}
 	}
 	return r

@@ -323,6 +323,9 @@ func (j Job) shareOut(domains []domain, want int) []placed {
 		return nil
 	}
 	for most := 0; ; most = max(8, 2*most) {
+		if tooLarge(domains, most) {
+			return j.relaxed(domains, want)
+		}
 		cuts := make([]cut, len(domains))
 		for i := range domains {
 			cuts[i] = domains[i].cutUp(min(most, 2*domains[i].most()))

@@ -91,3 +91,28 @@ func BenchmarkOrchestrate(b *testing.B) {
 		})
 	}
 }
+
+// A cost in place of a number loses little, and large jobs are placed.
+// 8,192 GPUs by both ways; 262,144 GPUs by the only one.
+func TestLargeJobs(t *testing.T) {
+	more, fewest := 0, 0
+	for seed := range uint64(20) {
+		j := cluster(512, 3, 231, draw(2048, 50_000, seed))
+		domains := j.domainLines(j.usable(), j.domainToRs())
+		groups := j.relaxed(domains, j.Want)
+		o := j.finish(groups, len(groups))
+		soundOrchestration(t, "relaxed", j, o)
+		more += o.Unaligned
+		fewest += Orchestrate(j).Unaligned
+	}
+	if more < fewest || more > 2*fewest {
+		t.Errorf("%d unaligned groups with a cost, %d at least", more, fewest)
+	}
+	j := cluster(65_536, 3, 7_400, draw(65_536, 50_000, 1))
+	o := Orchestrate(j)
+	soundOrchestration(t, "large", j, o)
+	if o.Unaligned*20 > j.Want {
+		t.Errorf("%d of %d groups unaligned", o.Unaligned, j.Want)
+	}
+	t.Logf("relaxed %d, exact %d; large: %d of %d unaligned, M/10 %.3f %%", more, fewest, o.Unaligned, j.Want, 10*o.M())
+}

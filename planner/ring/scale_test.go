@@ -121,21 +121,24 @@ func arcs(o Order, size int) []arc {
 			if turn > 0 && !o.Wrap || o.Check(g) != nil {
 				continue
 			}
-			a := arc{nodes: l}
-			for n := g[0]; ; n = (n + 1) % proto.NodeID(o.Nodes) {
-				if a.all |= 1 << n; n == g[size-1] {
-					break
-				}
-			}
-			out = append(out, a)
+			out = append(out, arcOf(o, g))
 		}
 	}
 	return out
 }
 
+func arcOf(o Order, g []proto.NodeID) arc {
+	a := arc{nodes: maskOf(g)}
+	for n := g[0]; ; n = (n + 1) % proto.NodeID(o.Nodes) {
+		if a.all |= 1 << n; n == g[len(g)-1] {
+			return a
+		}
+	}
+}
+
 // mostKept is the largest number of groups in a mask that lie one behind the
 // other and, among such placements, the most that are old.
-func mostKept(all []arc, usable uint32, old []uint32) (groups, kept int) {
+func mostKept(all []arc, usable uint32, old []arc) (groups, kept int) {
 	type key struct{ open, taken uint32 }
 	memo := map[key][2]int{}
 	var best func(k key) [2]int
@@ -154,7 +157,7 @@ func mostKept(all []arc, usable uint32, old []uint32) (groups, kept int) {
 			}
 			rest := best(key{k.open &^ a.all, k.taken | a.all})
 			rest[0]++
-			if slices.Contains(old, a.nodes) {
+			if slices.Contains(old, a) {
 				rest[1]++
 			}
 			if rest[0] > b[0] || rest[0] == b[0] && rest[1] > b[1] {
@@ -190,8 +193,8 @@ func touchesFewest(t *testing.T, o Order, size int, seed uint64) uint64 {
 	all := arcs(o, size)
 	tr := NewTracker(o, size, func(proto.NodeID) bool { return true })
 	for range 200 {
-		var old []uint32
-		tr.Each(func(g int32, _ proto.NodeID) { old = append(old, maskOf(tr.Members(g, nil))) })
+		var old []arc
+		tr.Each(func(g int32, _ proto.NodeID) { old = append(old, arcOf(o, tr.Members(g, nil))) })
 		seed = seed*6364136223846793005 + 1442695040888963407
 		n := proto.NodeID(seed >> 33 % uint64(o.Nodes))
 		c := toggle(t, tr, n, "walk")
