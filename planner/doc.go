@@ -3,6 +3,10 @@
 // with reported, settles each change as a generation that all touched nodes
 // have prepared, concludes faults from evidence, and answers operators.
 //
+// A ring is planned as a line of nodes with loopback at both ends, over the
+// seam of a wrapped fabric too. It is never closed by light round all nodes:
+// such a ring is one GPU cycle only with an odd number of crossed links.
+//
 // It is a pure machine: Step takes an event that carries its time and appends
 // actions whose order is part of the contract; Next says when it wants a Tick.
 // It has no goroutine, no clock, no file and no broker, and it never disturbs

@@ -29,6 +29,10 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
 	fs.IntVar(&p.Spares, "spares", p.Spares, "nodes kept free, spread beside the rings")
 	topology := fs.String("topology", string(p.Topology), "line or ring")
+	policy := fs.String("policy", string(fabric.Bypass), "on a loss of light: bypass, or hold: report and act only when told")
+	onLoss := fs.String("on-loss", string(fabric.Keep), "a ring that lost a node and finds no spare: keep it with fewer GPUs, or dissolve it")
+	holdOff := fs.Int("hold-off-us", 0, "microseconds in which a lost light may come back before a side acts")
+	restore := fs.Int("wait-to-restore-ms", 0, "milliseconds after which a side goes back to its planned candidate; 0: it stays")
 	file := fs.String("o", "-", "file to write, - for stdout")
 	fs.Bool("json", false, "accepted for uniformity: the description is JSON")
 	words, err := parse(fs, args)
@@ -41,6 +45,16 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 	p.Topology = fabric.Topology(*topology)
 	f, err := fabric.New(p)
 	if err != nil {
+		return err
+	}
+	if *policy != string(fabric.Bypass) {
+		f.Policy = fabric.Policy(*policy)
+	}
+	if *onLoss != string(fabric.Keep) {
+		f.OnLoss = fabric.OnLoss(*onLoss)
+	}
+	f.HoldOffUS, f.WaitToRestoreMS = *holdOff, *restore
+	if err := f.Validate(); err != nil {
 		return err
 	}
 	text := f.Encode()

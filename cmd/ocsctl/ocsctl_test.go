@@ -58,6 +58,8 @@ func TestWrongUsage(t *testing.T) {
 		{"fabric new -k 5", "k"},
 		{"fabric new -nodes x", ""},
 		{"fabric new -tp 33", "tp"},
+		{"fabric new -policy x", "policy"},
+		{"fabric new -hold-off-us -1", "hold_off_us"},
 		{"ring list -fabric F", "fabric"},
 		{"ring list -timeout 0s", "timeout"},
 		{"ring list -broker http://x", "broker"},

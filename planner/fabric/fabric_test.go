@@ -132,6 +132,31 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 }
 
+// What rings do on a loss is checked too, and survives writing and reading.
+func TestLossRules(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Fabric)
+		fields string
+	}{
+		{func(f *Fabric) { f.Policy = "wait" }, "policy"},
+		{func(f *Fabric) { f.OnLoss = "drop" }, "on_loss"},
+		{func(f *Fabric) { f.HoldOffUS = -1 }, "hold_off_us"},
+		{func(f *Fabric) { f.HoldOffUS = maxHoldOffUS + 1 }, "hold_off_us"},
+		{func(f *Fabric) { f.WaitToRestoreMS = maxRestoreMS + 1 }, "wait_to_restore_ms"},
+		{func(f *Fabric) { f.Policy, f.OnLoss, f.HoldOffUS, f.WaitToRestoreMS = Hold, Dissolve, 100, 300_000 }, ""},
+	} {
+		f := Default()
+		c.change(f)
+		err := f.Validate()
+		if got := strings.Join(fields(err), " "); got != c.fields {
+			t.Errorf("fields %q, want %q (%v)", got, c.fields, err)
+		}
+		if back, err := Parse(f.Encode()); c.fields == "" && (err != nil || back.Policy != Hold || back.OnLoss != Dissolve || back.HoldOffUS != 100 || back.WaitToRestoreMS != 300_000) {
+			t.Errorf("%+v, %v", back, err)
+		}
+	}
+}
+
 func fields(err error) []string {
 	var out []string
 	if err == nil {
