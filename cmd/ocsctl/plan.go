@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,7 +128,7 @@ func decodePlan(data []byte, keys []planKey) error {
 		}
 		at := slices.IndexFunc(keys, func(k planKey) bool { return k.name == name })
 		if at < 0 {
-			return wrongUsage(clip(name), known, "no such key")
+			return wrongUsage(cmp.Or(clip(name), "input"), known, "no such key %q", clip(name))
 		}
 		if seen[name] {
 			return wrongUsage(name, "each key once", "it is there twice")

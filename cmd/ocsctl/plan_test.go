@@ -192,6 +192,7 @@ func FuzzPlan(f *testing.F) {
 	f.Add([]byte(strings.Replace(jobIn, `"line"`, `"ring"`, 1) + `,"method":"paper"}`))
 	f.Add([]byte(`{"groups":[[0,1],[2]]}`))
 	f.Add([]byte(`{"nodes":16,"nodes":16}`))
+	f.Add([]byte(`{"":0}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, verb := range []planVerb{planRing, planOrchestrate, planExplain} {
 			var in orchestrateInput
