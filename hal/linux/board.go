@@ -32,6 +32,8 @@ func openWire(b hal.Bus) (wire, error) {
 		return openI2C(b.Device)
 	case hal.SPI:
 		return openSPI(b.Device, b.Speed)
+	case hal.TextLine:
+		return openText(b.Device)
 	}
 	return nil, fmt.Errorf("%w: kind %d", hal.ErrUnsupported, b.Kind)
 }

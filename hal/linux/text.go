@@ -1,0 +1,100 @@
+package linux
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"ringlight/hal"
+)
+
+// Times of a text line. chosen: a box on the next switch answers a connect in
+// milliseconds, and its slowest change in half a second.
+const (
+	dialTimeout = 2 * time.Second
+	textTimeout = 10 * time.Second // of one transfer; the op's own deadline comes first
+)
+
+// textLine is a TCP connection to a box. It is opened by the first transfer and
+// again by the first after an error, so that nothing that was sent before is
+// ever taken for the answer to what is sent after.
+type textLine struct {
+	address string
+	conn    net.Conn
+	in      *bufio.Reader
+	got     []byte
+}
+
+func openText(address string) (*textLine, error) {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, fmt.Errorf("%w: %w", hal.ErrNoDevice, err)
+	}
+	return &textLine{address: address}, nil
+}
+
+func (t *textLine) transfer(m *hal.Msg) error {
+	if len(m.W) == 0 && len(m.R) == 0 {
+		return fmt.Errorf("empty message: %w", hal.ErrOutOfRange)
+	}
+	w, end := append([]byte(nil), m.W...), m.Frame
+	t.got = make([]byte, 0, len(m.R))
+	err := t.exchange(w, end, cap(t.got))
+	t.got = t.got[:cap(t.got)] // zeros behind what came
+	if err != nil && t.conn != nil {
+		t.conn.Close()
+		t.conn = nil
+	}
+	return err
+}
+
+func (t *textLine) exchange(w []byte, end byte, room int) error {
+	if t.conn == nil {
+		conn, err := net.DialTimeout("tcp", t.address, dialTimeout)
+		if err != nil {
+			return textError(err)
+		}
+		t.conn, t.in = conn, bufio.NewReader(conn)
+	}
+	if err := t.conn.SetDeadline(time.Now().Add(textTimeout)); err != nil {
+		return textError(err)
+	}
+	if len(w) > 0 {
+		if _, err := t.conn.Write(w); err != nil {
+			return textError(err)
+		}
+	}
+	for len(t.got) < room {
+		b, err := t.in.ReadByte()
+		if err != nil {
+			return textError(err)
+		}
+		if t.got = append(t.got, b); b == end {
+			return nil
+		}
+	}
+	return nil
+}
+
+// textError names the cause: a peer that is silent is not one that is gone.
+func textError(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("%w: %w", hal.ErrTimeout, err)
+	}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("%w: %w", hal.ErrTimeout, err)
+	}
+	return fmt.Errorf("%w: %w", hal.ErrNoDevice, err)
+}
+
+func (t *textLine) read() []byte { return t.got }
+
+func (t *textLine) close() error {
+	if t.conn == nil {
+		return nil
+	}
+	return t.conn.Close()
+}

@@ -1,0 +1,100 @@
+package linux
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+)
+
+// A text line: what is sent, what comes back up to its end, and a new
+// connection after an error, in which nothing of the old one is left.
+func TestTextLine(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	opened := make(chan struct{}, 8)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			opened <- struct{}{}
+			go func() {
+				defer conn.Close()
+				in := bufio.NewScanner(conn)
+				for in.Scan() {
+					switch in.Text() {
+					case "hang":
+						conn.Write([]byte("half"))
+					case "leave":
+						return
+					default:
+						conn.Write([]byte(strings.ToUpper(in.Text()) + "\nrest\n"))
+					}
+				}
+			}()
+		}
+	}()
+	done := make(chan *hal.Completion, 1)
+	b, err := Open(&hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: l.Addr().String()}}},
+		func(ev hal.Event) { done <- ev.Completion })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	say := func(w string, deadline time.Duration) (string, error) {
+		op := &hal.Op{Deadline: deadline, Msgs: []hal.Msg{{W: []byte(w), R: make([]byte, 64), Frame: '\n'}}}
+		if err := b.Submit(0, op); err != nil {
+			t.Fatal(err)
+		}
+		c := <-done
+		return strings.TrimRight(string(op.Msgs[0].R), "\x00"), c.Err
+	}
+	for _, c := range []struct{ w, want string }{{"one\n", "ONE\n"}, {"", "rest\n"}, {"two\n", "TWO\n"}} {
+		if got, err := say(c.w, 10*time.Second); got != c.want || err != nil {
+			t.Errorf("%q: %q, %v", c.w, got, err)
+		}
+	}
+	// "rest" of the last is unread when the far end leaves: it must not be
+	// taken for an answer later.
+	if _, err := say("leave\n", 10*time.Second); err == nil {
+		// that was the rest; now it is gone
+		if _, err := say("x\n", 10*time.Second); !errors.Is(err, hal.ErrNoDevice) {
+			t.Errorf("gone: %v", err)
+		}
+	}
+	if got, err := say("three\n", 10*time.Second); got != "THREE\n" || err != nil {
+		t.Errorf("again: %q, %v", got, err)
+	}
+	if len(opened) != 2 {
+		t.Errorf("%d connections", len(opened))
+	}
+}
+
+// Nobody there, and no address at all.
+func TestTextLineNobody(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	w, err := openText(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.transfer(&hal.Msg{W: []byte("x\n"), R: make([]byte, 8), Frame: '\n'}); !errors.Is(err, hal.ErrNoDevice) {
+		t.Errorf("nobody there: %v", err)
+	}
+	if _, err := openText("no port"); !errors.Is(err, hal.ErrNoDevice) {
+		t.Errorf("no address: %v", err)
+	}
+}
