@@ -101,7 +101,7 @@ func newMCIDrive(t *Transceiver) *mciDrive {
 	}
 	for i := range d.segs {
 		s := &d.segs[i]
-		s.op = hal.Op{Token: t.token(taskMCI, 0, mciSegmentToken+i), Class: hal.ClassSwitch}
+		s.op = hal.Op{Class: hal.ClassSwitch}
 		s.buf[0] = cmis.Trigger
 		if s.sel[0] == 0 {
 			s.op.Msgs = s.msgs[1:]
@@ -185,6 +185,9 @@ func (d *mciDrive) poll(t *Transceiver, now time.Duration, done []*hal.Completio
 	d.due(t, now)
 	d.trials.due(t, now)
 	for i := range d.mods {
+		if t.state == Faulted {
+			break // whatever they were being asked is of no use any more
+		}
 		m := &d.mods[i]
 		m.advance(now)
 		for d.dump != nil && d.dump.module == i && m.idle() {
@@ -203,7 +206,9 @@ func (d *mciDrive) poll(t *Transceiver, now time.Duration, done []*hal.Completio
 	}
 	next := min(t.sw.next(), d.fireAgain, d.trials.next())
 	for i := range d.mods {
-		next = min(next, d.mods[i].next())
+		if t.state != Faulted {
+			next = min(next, d.mods[i].next())
+		}
 	}
 	return out, next
 }

@@ -30,9 +30,9 @@ func (d *mciDrive) selects(t *Transceiver, now time.Duration, p proto.Path) erro
 		return ErrNoSuchPath
 	case t.state == Calibrating:
 		return ErrBusy
-	case t.state == Faulted:
+	case t.state == Faulted && p != proto.Dark: // to go dark is always granted
 		return ErrOutOfService
-	case t.state != Idle:
+	case t.state != Idle && t.state != Faulted:
 		return ErrNotReady
 	case p != proto.Dark && t.cfg.Calibration == nil:
 		return ErrNotCalibrated
@@ -71,6 +71,7 @@ func (d *mciDrive) fire(t *Transceiver) {
 		}
 		s.want, s.out = false, true
 		s.buf[1] = d.fired
+		s.op.Token = t.token(taskMCI, 0, mciSegmentToken+i)
 		s.msgs[0].W, s.msgs[1].W = s.sel[:], s.buf[:]
 		d.fireOut++
 		t.put(s.bus, &s.op)

@@ -366,3 +366,75 @@ func TestCMISTakesCodesOfChips(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a module that cannot carry a trigger out is named, with its own reason,
+// and comes back with the next start.
+// Method: another host resets module 1, which leaves it in ModuleLowPwr.
+func TestCMISResetModuleIsNamed(t *testing.T) {
+	r := newCMISRig(t, 2, true, sim.DefaultMCITiming())
+	r.readyCMIS()
+	m := r.board.Bundles[0].Modules[1]
+	strange := &hal.Op{Msgs: []hal.Msg{{Addr: m.Mux, W: []byte{1 << m.MuxChannel}}, {Addr: hal.MCIAddr, W: []byte{cmis.ModuleControl, cmis.SoftwareReset}}}}
+	if err := r.world.Submit(r.world.Now(), r.id, m.MCI, strange); err != nil {
+		t.Fatal(err)
+	}
+	r.run(200 * time.Millisecond)
+	o := r.optics[0]
+	r.events[0] = nil
+	if err := o.Select(r.world.Now(), proto.Loopback); err != nil {
+		t.Fatal(err)
+	}
+	r.run(200 * time.Millisecond)
+	named := false
+	for _, e := range r.events[0] {
+		named = named || e.Kind == ocs.PathFailed && e.Module == 1 && errors.Is(e.Err, ocs.ErrTriggerMissed)
+	}
+	if s := o.Status(); !named || s.State != proto.Failed || s.Lit[proto.Loopback] {
+		t.Errorf("%+v, %+v", s, r.events[0])
+	}
+	if err := o.Select(r.world.Now(), proto.Dark); err != nil {
+		t.Fatal(err)
+	}
+	r.run(50 * time.Millisecond)
+	o.Start(r.world.Now())
+	r.readyCMIS()
+	if err := o.Select(r.world.Now(), proto.Loopback); err != nil {
+		t.Fatal(err)
+	}
+	r.run(50 * time.Millisecond)
+	if s := o.Status(); s.State != proto.Tuned {
+		t.Errorf("started again: %+v, %+v", s, r.events[0])
+	}
+}
+
+// Goal: a bundle out of service does no more work, but still goes dark.
+// Method: light; then a life with a calibration that is not the modules'.
+func TestCMISFaultedGoesDark(t *testing.T) {
+	r := newCMISRig(t, 4, true, sim.DefaultMCITiming())
+	r.readyCMIS()
+	if err := r.optics[0].Select(r.world.Now(), proto.Loopback); err != nil {
+		t.Fatal(err)
+	}
+	r.run(20 * time.Millisecond)
+	cal := *r.optics[0].Status().Calibration
+	wrong := *cal.Modules[0]
+	wrong.Serial = "RL9999999999"
+	modules := append([]*ocs.ModuleCalibration{&wrong}, cal.Modules[1:]...)
+	r.boot([]*ocs.Calibration{{Modules: modules}})
+	r.run(time.Second)
+	o := r.optics[0]
+	port := sim.Port{Board: r.id, Bundle: 0, Path: hal.LOSLoopback}
+	if s := o.Status(); s.Machine != ocs.Faulted || !r.world.Lit(port) {
+		t.Fatalf("%+v, lit %v", s, r.world.Lit(port))
+	}
+	if err := o.Select(r.world.Now(), proto.External1); !errors.Is(err, ocs.ErrOutOfService) {
+		t.Errorf("external 1: %v", err)
+	}
+	if err := o.Select(r.world.Now(), proto.Dark); err != nil {
+		t.Fatal(err)
+	}
+	r.run(20 * time.Millisecond)
+	if s := o.Status(); r.world.Lit(port) || s.Path != proto.Dark {
+		t.Errorf("lit %v, %+v", r.world.Lit(port), s)
+	}
+}
