@@ -1,8 +1,10 @@
 package ocs
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strconv"
 
 	"ringlight/hal"
@@ -95,4 +97,117 @@ func distance(a, b int32) int32 {
 		return a - b
 	}
 	return b - a
+}
+
+// storedFactory is the form on disk: numbers in rows of bytes, big-endian, as a
+// board of 320 ports has a hundred thousand paths.
+type storedFactory struct {
+	Version uint8                `cbor:"0,keyasint"`
+	Ports   uint16               `cbor:"1,keyasint"`
+	Drive   []byte               `cbor:"2,keyasint"`
+	Park    [hal.NumSides][]byte `cbor:"3,keyasint"`
+	Losses  []storedLosses       `cbor:"4,keyasint"`
+}
+
+type storedLosses struct {
+	MilliTHz int32  `cbor:"1,keyasint"`
+	Celsius  int16  `cbor:"2,keyasint"`
+	MilliDB  []byte `cbor:"3,keyasint"`
+}
+
+const (
+	factoryVersion = 1
+	// maxFactory bounds what DecodeFactory looks at: 320 ports at 16 conditions.
+	maxFactory = 8 << 20
+)
+
+// Encode is f as it is kept: CBOR, and then its CRC-32 (IEEE), big-endian.
+func (f *Factory) Encode() []byte {
+	s := storedFactory{Version: factoryVersion, Ports: uint16(f.Ports)}
+	for _, d := range f.Drive {
+		s.Drive = appendWords(s.Drive, d[:])
+	}
+	for side := range f.Park {
+		for _, d := range f.Park[side] {
+			s.Park[side] = appendWords(s.Park[side], d[:])
+		}
+	}
+	for _, l := range f.Losses {
+		s.Losses = append(s.Losses, storedLosses{l.MilliTHz, l.Celsius, appendWords(nil, l.MilliDB)})
+	}
+	b, err := encMode.Marshal(s)
+	if err != nil {
+		panic("ocs: factory data always encode: " + err.Error())
+	}
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+}
+
+func appendWords[T int16 | uint16](dst []byte, words []T) []byte {
+	for _, w := range words {
+		dst = binary.BigEndian.AppendUint16(dst, uint16(w))
+	}
+	return dst
+}
+
+// DecodeFactory reads what Encode made. The error matches ErrCalibrationCRC,
+// ErrCalibrationVersion or ErrCalibrationMismatch.
+func DecodeFactory(b []byte) (*Factory, error) {
+	if len(b) < 4 || len(b) > maxFactory {
+		return nil, fmt.Errorf("ocs: %d bytes: want 5 to %d: %w", len(b), maxFactory, ErrCalibrationCRC)
+	}
+	body := b[:len(b)-4]
+	if crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(b[len(b)-4:]) {
+		return nil, fmt.Errorf("ocs: %w", ErrCalibrationCRC)
+	}
+	// The version alone first: another one may have another form.
+	var head struct {
+		Version uint8 `cbor:"0,keyasint"`
+	}
+	if err := decMode.Unmarshal(body, &head); err != nil {
+		return nil, fmt.Errorf("ocs: %w: %w", ErrCalibrationMismatch, err)
+	}
+	if head.Version != factoryVersion {
+		return nil, fmt.Errorf("ocs: version %d, want %d: %w", head.Version, factoryVersion, ErrCalibrationVersion)
+	}
+	var s storedFactory
+	if err := decMode.Unmarshal(body, &s); err != nil {
+		return nil, fmt.Errorf("ocs: %w: %w", ErrCalibrationMismatch, err)
+	}
+	n := int(s.Ports)
+	fits := n > 0 && n <= hal.MaxCrossbarPorts && len(s.Drive) == 8*n*n && len(s.Losses) > 0
+	for side := range s.Park {
+		fits = fits && len(s.Park[side]) == 4*n
+	}
+	for i := range s.Losses {
+		fits = fits && len(s.Losses[i].MilliDB) == 2*n*n
+	}
+	if !fits {
+		return nil, fmt.Errorf("ocs: %d ports: %w: %w", n, ErrCalibrationMismatch, errFactory)
+	}
+	return s.factory(n), nil
+}
+
+// factory unpacks what was found to fit.
+func (s *storedFactory) factory(n int) *Factory {
+	f := &Factory{Ports: n, Drive: make([][4]int16, n*n)}
+	word := func(b []byte, i int) uint16 { return binary.BigEndian.Uint16(b[2*i:]) }
+	for i := range f.Drive {
+		for k := range f.Drive[i] {
+			f.Drive[i][k] = int16(word(s.Drive, 4*i+k))
+		}
+	}
+	for side := range f.Park {
+		f.Park[side] = make([][2]int16, n)
+		for i := range f.Park[side] {
+			f.Park[side][i] = [2]int16{int16(word(s.Park[side], 2*i)), int16(word(s.Park[side], 2*i+1))}
+		}
+	}
+	for _, l := range s.Losses {
+		row := FactoryLosses{MilliTHz: l.MilliTHz, Celsius: l.Celsius, MilliDB: make([]uint16, n*n)}
+		for i := range row.MilliDB {
+			row.MilliDB[i] = word(l.MilliDB, i)
+		}
+		f.Losses = append(f.Losses, row)
+	}
+	return f
 }
