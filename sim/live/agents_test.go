@@ -30,7 +30,7 @@ func TestAgentsComeIntoService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a bound on a hang, on any machine
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()

@@ -44,7 +44,7 @@ func run(t *testing.T, cfg DemoConfig, s *scenario) (*Result, string) {
 	var out bytes.Buffer
 	cfg.Screen = &out
 	cfg.Trace, cfg.TraceName = &s.trace, "by hand"
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a bound on a hang, on any machine
 	defer cancel()
 	r, err := Demo(ctx, cfg)
 	t.Log("\n" + out.String())
@@ -88,6 +88,7 @@ func outcomes(r *Result) string {
 // node loses its power, a ring's end goes, a spare goes, all come back; twice,
 // for the same seed has the same faults and ledgers.
 func TestDemoRunsThroughFaults(t *testing.T) {
+	long(t)
 	s := newScenario(18, 1, 20)
 	s.at(1, 3, true, "GPU") // inner: its neighbours find each other
 	s.at(3, 3, false, "GPU")
@@ -128,6 +129,7 @@ func TestDemoRunsThroughFaults(t *testing.T) {
 // told when it is back.
 // Method: two faults in one ring while the broker is stopped.
 func TestDemoWithoutABroker(t *testing.T) {
+	long(t)
 	s := newScenario(18, 1, 20)
 	s.at(6, 3, true, "GPU")
 	s.at(7, 5, true, "GPU")
@@ -151,5 +153,15 @@ func TestDemoStops(t *testing.T) {
 	cancel()
 	if _, err := Demo(ctx, small()); err == nil {
 		t.Error("a stopped demo has a result")
+	}
+}
+
+// long skips what takes minutes under the race detector, where -short is set.
+// The demo's agents run in one goroutine; TestAgentsComeIntoService has them
+// all in their own.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long under the race detector")
 	}
 }
