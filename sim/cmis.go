@@ -77,6 +77,7 @@ const (
 	mciCommit
 	mciCommand
 	mciReset
+	mciLow
 )
 
 // newMCI is a controller with its memory as it leaves the factory.
@@ -199,6 +200,11 @@ func (w *World) mciDo(b *board, bundle, mod int, c *mci, t mciWork) {
 		w.mciDrive(b, bundle, mod, c)
 	case mciCommand:
 		c.command()
+	case mciLow:
+		if c.state() == cmis.ModulePwrDn {
+			c.become(cmis.ModuleLowPwr)
+			w.mciControl(b, bundle, mod, c, c.lower[cmis.ModuleControl])
+		}
 	case mciReset:
 		c.reset(m.per)
 		for half := range m.tx {
@@ -234,17 +240,41 @@ func (w *World) mciFire(b *board, bundle, mod int, c *mci, trigger byte) {
 		w.drive(b, m, d, m.dac[d].toggle, c.nets)
 	}
 	for half, bit := range []byte{cmis.TriggerUpper, cmis.TriggerLower} {
-		on := trigger&bit != 0
-		m.tx[half].turn(on, int64(w.now), int64(w.now+laserDelay))
-		for lane := half * hal.HalfLanes; lane < (half+1)*hal.HalfLanes; lane++ {
-			c.light(lane, on)
-		}
+		m.tx[half].turn(trigger&bit != 0, int64(w.now), int64(w.now+laserDelay))
 	}
 	c.lower[cmis.InForce] = trigger
+	w.mciLanes(m, c)
 	c.lower[cmis.TriggerAnswer] = byte(cmis.AnswerDone)
 	c.lower[cmis.TriggerCount]++
 	bu.agree()
 	w.moduleChanged(b, bundle, 1<<mod)
+}
+
+// mciLanes lets those lanes shine whose half has its lasers on, whose output is
+// not disabled, and whose data path is initialised.
+func (w *World) mciLanes(m *module, c *mci) {
+	m.enable = 0
+	off := c.pages[cmis.PageLaneControl][cmis.OutputDisableTx-128]
+	for lane := range hal.Lanes {
+		bit := byte(cmis.TriggerUpper)
+		if lane >= hal.HalfLanes {
+			bit = cmis.TriggerLower
+		}
+		on := off>>lane&1 == 0
+		if s := c.path(lane); on && (s == cmis.DPInitialized || s == cmis.DPActivated) {
+			m.enable |= 1 << lane
+		}
+		c.light(lane, on && c.lower[cmis.InForce]&bit != 0)
+	}
+}
+
+// down takes a lane's data path out of service.
+func (c *mci) down(lane int) {
+	c.light(lane, false)
+	if s := c.path(lane); s == cmis.DPInit || s == cmis.DPInitialized {
+		c.pathBecome(lane, cmis.DPDeinitState)
+		c.pathBecome(lane, cmis.DPDeactivated)
+	}
 }
 
 // light brings a lane's data path to where its laser is.

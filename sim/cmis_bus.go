@@ -93,6 +93,15 @@ func (w *World) mciPut(b *board, bundle, mod int, c *mci, at, v byte) {
 	case c.page == cmis.PageLaneControl && at == cmis.ApplyDPInit:
 		w.mciInit(b, bundle, mod, c, v)
 	case c.page == cmis.PageLaneControl && at == cmis.ApplyImmediate:
+	case c.page == cmis.PageLaneControl && (at == cmis.DPDeinit || at == cmis.OutputDisableTx):
+		p[at-128] = v
+		for lane := range hal.Lanes {
+			if at == cmis.DPDeinit && v>>lane&1 != 0 {
+				c.down(lane)
+			}
+		}
+		w.mciLanes(&b.bundles[bundle].modules[mod], c)
+		w.moduleChanged(b, bundle, 1<<mod)
 	case c.page == cmis.PageLaneSwitch && at == cmis.CommitRedirection:
 		w.mciRedirect(b, bundle, mod, c, v)
 	case c.page == cmis.PageOCS && at == cmis.Apply:
@@ -120,6 +129,14 @@ func (w *World) mciControl(b *board, bundle, mod int, c *mci, v byte) {
 		return
 	}
 	c.lower[cmis.ModuleControl] = v
+	if v&cmis.LowPwrRequest != 0 && c.state() == cmis.ModuleReady {
+		c.become(cmis.ModulePwrDn)
+		for lane := range hal.Lanes {
+			c.down(lane)
+		}
+		w.mciFire(b, bundle, mod, c, c.lower[cmis.InForce]&cmis.TriggerPath)
+		w.later(b, bundle, mod, c, c.timing.PowerUp, mciLow, 0)
+	}
 	if v&cmis.LowPwrRequest == 0 && c.state() == cmis.ModuleLowPwr {
 		c.become(cmis.ModulePwrUp)
 		w.later(b, bundle, mod, c, c.timing.PowerUp, mciPowered, 0)
@@ -165,7 +182,7 @@ func (w *World) mciInit(b *board, bundle, mod int, c *mci, mask byte) {
 			result = cmis.ConfigRejected
 		case set>>4 != 1:
 			result = cmis.ConfigInvalidAppSel
-		case c.path(lane) != cmis.DPDeactivated:
+		case c.path(lane) != cmis.DPDeactivated || c.pages[cmis.PageLaneControl][cmis.DPDeinit-128]>>lane&1 != 0:
 			result = cmis.ConfigLaneInUse
 		}
 		cmis.PutNibble(status[cmis.ConfigStatuses-128:], lane, uint8(result))

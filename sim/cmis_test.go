@@ -303,3 +303,81 @@ func TestMCIDump(t *testing.T) {
 		}
 	}
 }
+
+// Goal: states follow the host by the specification's edges, and light with
+// them: no lane shines whose data path is down or whose output is disabled.
+func TestMCIStates(t *testing.T) {
+	r := newMCIRig(t, 1, false, MCITiming{})
+	m := &r.w.boards[r.id].bundles[0].modules[0]
+	lanes := func() (list []cmis.DataPathState) {
+		b := r.read(0, cmis.PageLaneStatus, cmis.DPStates, 4)
+		for lane := range cmis.Lanes {
+			list = append(list, cmis.DataPathState(cmis.Nibble(b, lane)))
+		}
+		return list
+	}
+	want := func(step string, shining uint8, states ...cmis.DataPathState) {
+		t.Helper()
+		r.run(10 * time.Millisecond)
+		for lane, s := range lanes() {
+			if s != states[lane%len(states)] {
+				t.Errorf("%s: lane %d in %v", step, lane, s)
+			}
+		}
+		if got := m.lit(int64(r.w.Now())); got != shining {
+			t.Errorf("%s: lanes %08b shine, want %08b", step, got, shining)
+		}
+	}
+	r.up(0)
+	r.write(0, cmis.PageOCS, cmis.Apply, 1)
+	r.run(time.Millisecond)
+	r.write(0, 0, cmis.Trigger, 0xB0)
+	want("lasers without data paths", 0, cmis.DPDeactivated)
+	r.write(0, cmis.PageLaneControl, cmis.ApplyDPInit, 0xFF)
+	if b := r.read(0, cmis.PageLaneStatus, cmis.ConfigStatuses, 1)[0]; cmis.ConfigStatus(b&15) != cmis.ConfigInvalidAppSel {
+		t.Errorf("no application: %v", cmis.ConfigStatus(b&15))
+	}
+	r.write(0, cmis.PageLaneControl, cmis.StagedSet, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10)
+	r.write(0, cmis.PageLaneControl, cmis.ApplyDPInit, 0xFF)
+	want("initialised", 0, cmis.DPInitialized)
+	r.write(0, 0, cmis.Trigger, 0xB0)
+	want("lit", 0xFF, cmis.DPActivated)
+	r.write(0, cmis.PageLaneControl, cmis.OutputDisableTx, 0x55)
+	want("every other output disabled", 0xAA, cmis.DPInitialized, cmis.DPActivated)
+	r.write(0, cmis.PageLaneControl, cmis.OutputDisableTx, 0)
+	r.write(0, cmis.PageLaneControl, cmis.DPDeinit, 0xAA)
+	want("every other path down", 0x55, cmis.DPActivated, cmis.DPDeactivated)
+	r.write(0, 0, cmis.ModuleControl, cmis.LowPwrAllowHW|cmis.LowPwrRequest)
+	want("going down", 0, cmis.DPDeactivated)
+	r.run(time.Second)
+	if s := cmis.ModuleStateOf(r.read(0, 0, cmis.StateByte, 1)[0]); s != cmis.ModuleLowPwr {
+		t.Errorf("low power: %v", s)
+	}
+	r.up(0)
+}
+
+// Goal: no host, however wild, makes the controller take an illegal edge, drive
+// a heater beyond its limits, or hold off for ever.
+func FuzzMCI(f *testing.F) {
+	f.Add([]byte{26, 0x40, 0, 64, 0xB0, 1, 127, 0xB0, 0, 160, 1, 0})
+	f.Add([]byte{127, 0x10, 0, 145, 0x10, 0, 143, 0xFF, 0, 26, 0x48, 0, 128, 0xFF, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := newMCIRig(t, 1, false, MCITiming{})
+		for i := 0; i+2 < len(b) && i < 300; i += 3 {
+			msg := hal.Msg{Addr: hal.MCIAddr, W: []byte{b[i], b[i+1]}}
+			if b[i+2]&1 != 0 {
+				msg.R = make([]byte, 1+int(b[i+2]))
+				msg.W = msg.W[:1]
+			}
+			r.do(r.id, 0, msg)
+			r.run(time.Duration(b[i+2]) * time.Millisecond)
+		}
+		r.run(2 * time.Second)
+		if c := r.do(r.id, 0, hal.Msg{Addr: hal.MCIAddr, W: []byte{0}, R: make([]byte, 1)}); c.Err != nil || c.Op.Msgs[0].R[0] != 0x18 {
+			t.Errorf("afterwards: % x, %v", c.Op.Msgs[0].R, c.Err)
+		}
+		if mv := r.w.Limits(r.id).Volt; mv > hal.HeaterMaxMillivolt*1_000_000 {
+			t.Errorf("%v on a heater", mv)
+		}
+	})
+}
