@@ -47,7 +47,8 @@ type mirror struct {
 
 // Geometry of the arrays. chosen: a square grid of 1 mm pitch, 100 mm from the
 // other, further where the grid is so large that the corners would otherwise
-// be out of reach; a beam of 0.3 mm on the far array.
+// be out of reach; a beam of 0.3 mm on the far array, and wider in proportion on
+// one further off.
 const (
 	memsPitch     = 1.0   // millimetres
 	memsDistance  = 100.0 // millimetres

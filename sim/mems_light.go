@@ -58,7 +58,7 @@ func (m *mems) pathLoss(a, b int, milliTHz, millicelsius int32) float64 {
 // one of mirror B tilted, and each a little of both.
 func (m *mems) coupling(now int64, a, b int, millicelsius int32) float64 {
 	want := m.aim(a, b)
-	toB := 2 * m.length / memsWaist
+	const toB = 2 * memsDistance / memsWaist // a longer throw has a wider beam
 	ma, mb := &m.arrays[hal.SideA][a], &m.arrays[hal.SideB][b]
 	sum := 0.0
 	for i := range ma.axes {
