@@ -53,7 +53,7 @@ func Explain(p Problem, groups [][]proto.NodeID) []Reason {
 			if g := int(owner[node]) - 1; g >= 0 && groups[g][0] == node {
 				r.Groups = append(r.Groups, g)
 			}
-			if n > 1 && (c.closed || i > 0 && i < n-1) && p.pinched(p.Ahead(c.nodes[(i+n-1)%n], node), p.Ahead(node, c.nodes[(i+1)%n])) {
+			if n > 1 && (c.closed || i > 0 && i < n-1) && p.pinned(c.nodes[(i+n-1)%n], node, c.nodes[(i+1)%n]) {
 				r.Pinned = append(r.Pinned, node)
 			}
 		}

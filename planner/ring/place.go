@@ -13,6 +13,16 @@ type Problem struct {
 	// Broken links hold no group together; nil: there are none. A component
 	// is cut there, so with broken links the number of groups is a lower bound.
 	Broken func(a, b proto.NodeID) bool
+
+	// Shares says, where Order.Shared holds, which nodes have -K and +K on one
+	// bundle; nil: all.
+	Shares func(proto.NodeID) bool
+}
+
+// pinned reports whether a node with these neighbours would need one bundle
+// twice.
+func (p Problem) pinned(left, node, right proto.NodeID) bool {
+	return p.pinched(p.Ahead(left, node), p.Ahead(node, right)) && (p.Shares == nil || p.Shares(node))
 }
 
 // run is a group as a span of a component: nodes[start : start+Size].
@@ -132,7 +142,7 @@ func (p Problem) greedy(nodes []proto.NodeID) []run {
 	for start+p.Size <= len(nodes) {
 		moved := false
 		for i := max(next, start+1); i < start+p.Size-1; i++ {
-			if p.pinched(p.Ahead(nodes[i-1], nodes[i]), p.Ahead(nodes[i], nodes[i+1])) {
+			if p.pinned(nodes[i-1], nodes[i], nodes[i+1]) {
 				start, next, moved = i, i+1, true
 				break
 			}
@@ -157,7 +167,7 @@ func (p Problem) hasPinch(c component) bool {
 		if !c.closed && (i == 0 || i == n-1) {
 			continue
 		}
-		if p.pinched(p.Ahead(c.nodes[(i+n-1)%n], node), p.Ahead(node, c.nodes[(i+1)%n])) {
+		if p.pinned(c.nodes[(i+n-1)%n], node, c.nodes[(i+1)%n]) {
 			return true
 		}
 	}

@@ -76,7 +76,7 @@ func (p Problem) lay(nodes []proto.NodeID, owner []int32, running [][]proto.Node
 	kept := p.keepable(nodes, owner, running)
 	pinched := len(nodes) // first place behind here that may only be an end
 	for i := len(nodes) - 1; i >= 0; i-- {
-		if i+2 < len(nodes) && p.pinched(p.Ahead(nodes[i], nodes[i+1]), p.Ahead(nodes[i+1], nodes[i+2])) {
+		if i+2 < len(nodes) && p.pinned(nodes[i], nodes[i+1], nodes[i+2]) {
 			pinched = i + 1
 		}
 		best[i] = best[i+1]
