@@ -26,6 +26,7 @@ type mirrorRig struct {
 	next    time.Duration
 	events  []ocs.CrossEvent
 	spi     int // operations that moved mirrors
+	spoil   int // how many of them are yet to fail
 	from    time.Duration
 }
 
@@ -105,6 +106,10 @@ func (r *mirrorRig) until(d time.Duration, done func() bool) bool {
 		at := min(limit, r.next)
 		if next, any := r.world.Next(); any && next <= at {
 			if _, ev, ok := r.world.Step(); ok && ev.Completion != nil {
+				if c := ev.Completion; r.spoil > 0 && r.board.Buses[c.Bus].Kind == hal.SPI {
+					r.spoil--
+					c.Err = hal.ErrTimeout
+				}
 				r.done = append(r.done, ev.Completion)
 			}
 			continue
@@ -417,6 +422,29 @@ func TestCrossbarMonitorGone(t *testing.T) {
 	}
 	r.apply(ocs.Change{Create: pairs(24, func(a int) int { return a })})
 	r.check(24)
+}
+
+// Writes that fail are tried again, three times in all; then the circuits that
+// they were for have failed with the bus's cause, and the next change begins
+// from rest, as nobody knows where the mirrors are.
+func TestCrossbarWritesFail(t *testing.T) {
+	r := newMirrorRig(t, 8, 11)
+	r.apply(ocs.Change{Create: pairs(2, func(a int) int { return a })})
+	r.spoil = 2
+	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 4, B: 5}}})
+	r.check(3)
+	r.spoil = 3
+	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 6, B: 7}}})
+	for _, c := range r.x.Circuits(nil) {
+		if hit := c.Pair.A == 6; hit != (c.State == proto.Failed) || hit && !errors.Is(c.Err, hal.ErrTimeout) {
+			t.Errorf("%v: %v %v", c.Pair, c.State, c.Err)
+		}
+	}
+	if s := r.x.Status(); s.BusErrors != 5 {
+		t.Errorf("%d bus errors", s.BusErrors)
+	}
+	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 6, B: 7}}})
+	r.check(4)
 }
 
 // A stuck monitor segment: a board of which no monitor answers is out of
