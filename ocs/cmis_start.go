@@ -77,6 +77,9 @@ func (d *mciDrive) bringUp(t *Transceiver, i int) {
 			return err
 		}
 		m.advert, m.port.Limits = advert, advert.Limits
+		// A trigger may have to wait for one read: none is longer than those that
+		// the timing was measured with.
+		m.port.Limits.Read = min(advert.Read, len(m.service))
 		d.identify(t, i)
 		return nil
 	}, cmis.Request{Offset: cmis.Identifier, Data: m.head[:4]}, cmis.Request{Page: cmis.PageAdvertise, Offset: 128, Data: m.page[:]})

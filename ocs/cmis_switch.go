@@ -243,7 +243,16 @@ func (t *Transceiver) accounted(now time.Duration, module int, block []byte, err
 	}
 }
 
-// health reads one module: temperature, and the light of the path in use. It
+// Flags is a new listener to a module's latched flags, which health rounds read;
+// nil for modules of kind chips.
+func (t *Transceiver) Flags(module int) *cmis.Subscription {
+	if t.mci == nil || module < 0 || module >= len(t.mci.mods) {
+		return nil
+	}
+	return t.mci.mods[module].flags.Subscribe()
+}
+
+// healthRound reads one module: temperature, flags, and the light of the path in use. It
 // writes nothing and changes no page, so that no module is away when a trigger
 // comes.
 func (d *mciDrive) healthRound(t *Transceiver) {
@@ -260,7 +269,11 @@ func (d *mciDrive) healthRound(t *Transceiver) {
 		return
 	}
 	h.module = (i + 1) % len(d.mods)
-	path := t.path
+	path, counters := t.path, m.control.Counters
+	queue := []cmis.Request{{Offset: cmis.Temperature, Data: m.warm[:]}, m.levels(proto.External1)}
+	if counters {
+		queue = append(queue, m.flags.InService()...)
+	}
 	m.run(hal.ClassHousekeeping, func(now time.Duration, err error) {
 		if h.module == 0 {
 			t.routineVerify()
@@ -268,6 +281,9 @@ func (d *mciDrive) healthRound(t *Transceiver) {
 		if err != nil {
 			t.busErrors++
 			return
+		}
+		if counters {
+			m.flags.Taken(now)
 		}
 		s := &h.last[i]
 		s.slowAt, s.millikelvin = now, cmis.MilliCelsius(m.warm[:])+zeroCelsiusMillikelvin
@@ -284,5 +300,5 @@ func (d *mciDrive) healthRound(t *Transceiver) {
 		if path.External() {
 			s.tap = at(hal.GuardTap1 + int(path-proto.External1))
 		}
-	}, cmis.Request{Offset: cmis.Temperature, Data: m.warm[:]}, m.levels(proto.External1))
+	}, queue...)
 }

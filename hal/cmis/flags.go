@@ -67,6 +67,18 @@ func (f *Flags) Requests(counters bool) []Request {
 	return list
 }
 
+// InService is a round that changes no page of a module that stays on its
+// service page: the module's own flags, and the counters of all. Whether a
+// lane's flag stands at the moment is left to Requests.
+func (f *Flags) InService() []Request {
+	f.counted = true
+	f.latch = [FlagBytes]byte{}
+	return []Request{
+		{Offset: ModuleFlags, Data: f.latch[0:2], flags: f},
+		{Page: PageService, Offset: Raised, Data: f.raised[:]},
+	}
+}
+
 // Taken carries in what the requests of a round read, all of them without
 // error.
 func (f *Flags) Taken(now time.Duration) {
