@@ -64,7 +64,7 @@ func chaos(t *testing.T, seed uint64) {
 func (w *fleet) strike(rng *rand.Rand) (lostStore bool) {
 	id := proto.NodeID(rng.IntN(len(w.nodes)))
 	n := &w.nodes[id]
-	switch k := rng.IntN(14); {
+	switch k := rng.IntN(17); {
 	case k < 3 && n.alive:
 		w.die(id)
 	case k < 6 && !n.alive:
@@ -87,6 +87,10 @@ func (w *fleet) strike(rng *rand.Rand) (lostStore bool) {
 		if !w.linkUp {
 			w.reconnect()
 		}
+	case k == 14, k == 15:
+		w.later(proto.OpRequest{Noun: proto.NounDrain, Node: id, Bundle: -1})
+	case k == 16:
+		w.later(proto.OpRequest{Noun: proto.NounUndrain, Node: id, Bundle: -1})
 	case k == 13 && rng.IntN(20) == 0:
 		clear(w.store)
 		w.start()
@@ -120,7 +124,7 @@ func (w *fleet) heal() {
 		case n.offline:
 			w.online(n.id)
 		}
-		if n.mode == proto.ModeHostDown {
+		if n.mode == proto.ModeHostDown || n.mode == proto.ModeDrained {
 			w.setMode(n.id, proto.ModeService)
 		}
 		w.birthNote(n)
@@ -172,6 +176,11 @@ func (w *fleet) checkHealed(lostStore bool) {
 		}
 		if ring != member[n.id] {
 			w.t.Errorf("node %d stands in ring %d, the planner has it in %d", n.id, ring, member[n.id])
+		}
+	}
+	for i := range w.p.nodes {
+		if w.p.nodes[i].leaving || len(w.p.drains) > 0 {
+			w.t.Errorf("node %d is still being drained", i)
 		}
 	}
 	// No free node could still help a ring.

@@ -37,6 +37,7 @@ type draining struct {
 	corr     proto.Corr
 	cost     proto.Cost
 	sent     bool
+	again    time.Duration // when the agent is told again, Never: not told yet
 	deadline time.Duration
 	qualify  time.Duration // by when the ring must have light, Never: not committed yet
 }
@@ -75,7 +76,7 @@ func (p *Planner) drainNode(client string, q *proto.OpRequest, n *nodeView, r *p
 		}
 	}
 	wait := time.Duration(q.TTLMillis) * time.Millisecond
-	p.drains = append(p.drains, draining{node: n.id, ring: n.ring, client: client, corr: q.Corr, cost: cost, deadline: p.now + wait, qualify: Never})
+	p.drains = append(p.drains, draining{node: n.id, ring: n.ring, client: client, corr: q.Corr, cost: cost, deadline: p.now + wait, qualify: Never, again: Never})
 	n.leaving = true
 	p.note(Info, "drain begins", note{Rule: "drain", Node: int64(n.id), Ring: n.ring, Cause: proto.CauseOperator,
 		Text: fmt.Sprintf("%d rings and %d links touched, %d GPUs fewer", len(cost.Rings), cost.Links, cost.GPUs)})
@@ -117,7 +118,12 @@ func (p *Planner) runDrain(d *draining) (*proto.OpReply, bool) {
 		return stop(proto.NotFound, "the agent went offline")
 	case p.now >= d.deadline:
 		return stop(proto.Expired, "not done in time")
-	case d.sent || n.ring != 0 || n.unassigned || n.pending() || p.state != idle:
+	case d.sent && p.now < d.again:
+		return nil, false
+	case d.sent:
+		p.tellDrain(d, n)
+		return nil, false
+	case n.ring != 0 || n.unassigned || n.pending() || p.state != idle:
 		return nil, false
 	}
 	if v := p.ring(d.ring); v != nil && !p.hasLight(v) {
@@ -130,15 +136,26 @@ func (p *Planner) runDrain(d *draining) (*proto.OpReply, bool) {
 		return nil, false
 	}
 	d.sent = true
-	p.command(n, proto.Command{Verb: proto.VerbDrain})
+	p.tellDrain(d, n)
 	return nil, false
+}
+
+// tellDrain takes the node out; the word may be lost, and is given again.
+func (p *Planner) tellDrain(d *draining, n *nodeView) {
+	d.qualify, d.again = Never, p.now+resendFirst
+	if p.linkUp {
+		p.command(n, proto.Command{Verb: proto.VerbDrain})
+	}
 }
 
 // nextDrain is when a drain needs a look without news.
 func (p *Planner) nextDrain() time.Duration {
 	next := Never
 	for i := range p.drains {
-		next = min(next, p.drains[i].deadline, p.drains[i].qualify)
+		next = min(next, p.drains[i].deadline, p.drains[i].again)
+		if q := p.drains[i].qualify; q > p.now { // else something else is waited for
+			next = min(next, q)
+		}
 	}
 	return next
 }

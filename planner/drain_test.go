@@ -14,7 +14,8 @@ import (
 func (w *fleet) later(q proto.OpRequest) {
 	w.t.Helper()
 	w.replies = nil
-	q.Version, q.TTLMillis, q.Corr = proto.Version, 20_000, proto.Corr{1, 2, 3}
+	w.asked++
+	q.Version, q.TTLMillis, q.Corr = proto.Version, 20_000, proto.Corr{1, 2, byte(w.asked)}
 	payload, err := proto.Encode(&q)
 	if err != nil {
 		w.t.Fatal(err)

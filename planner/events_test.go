@@ -92,11 +92,11 @@ func TestEventGapIsCounted(t *testing.T) {
 	var said []string
 	w.trace = func(s string) { said = append(said, s) }
 	w.feed(1, 4, 6)
-	w.run(4 * time.Second)
+	w.run(gapPatience - time.Second)
 	if w.p.Overview().EventGaps != 0 {
 		t.Fatal("given up too early")
 	}
-	w.run(10 * time.Second)
+	w.run(2 * gapPatience)
 	if got := fmt.Sprint(w.logged()); got != "[1 4 6]" || w.p.Overview().EventGaps != 3 || w.nodes[0].acked != 6 {
 		t.Fatalf("log %s gaps %d acked %d", got, w.p.Overview().EventGaps, w.nodes[0].acked)
 	}

@@ -38,6 +38,7 @@ type fleet struct {
 	chaos    float64 // chance that a packet is lost, repeated or held back
 	holdDisk bool
 	replies  []proto.OpReply
+	asked    int
 	exit     string
 	drop     proto.TopicKind // the network loses these
 	sent     map[string]int  // messages of the planner by kind
