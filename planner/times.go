@@ -45,10 +45,10 @@ const (
 
 	// flushDelay gathers events into one transaction of the store.
 	flushDelay = 20 * time.Millisecond
-	// gapPatience is how long a missing event is waited for. chosen: ten
-	// re-sends of an agent: a network that loses one packet in ten lost two in
-	// a row, and with them an event for good.
-	gapPatience = 20 * time.Second
+	// gapPatience is how long a missing event is waited for: after a while
+	// without a planner an agent sends again only every 16 s, while what is new
+	// goes out at once. chosen: two re-sends of an agent at their slowest.
+	gapPatience = 40 * time.Second
 	maxAhead    = 128 // events held while an earlier one is missing; chosen: twice an agent's window
 
 	maxLog = 100_000 // events kept
