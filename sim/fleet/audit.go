@@ -74,12 +74,21 @@ const coldStart = time.Second
 func (a *audit) busyAround(id proto.NodeID) (until time.Duration, blind bool) {
 	a.r.neighbours(id, func(st *station) {
 		until = max(until, st.busy())
-		blind = blind || !st.dark && (st.agent == nil || st.broken > 0)
+		blind = blind || !st.dark && (st.agent == nil || st.lame(a.r.now))
 		if st.watch.born != 0 {
 			until = max(until, st.watch.born+coldStart)
 		}
 	})
 	return until, blind
+}
+
+// remedies is how long a node may try its optics again after they are whole.
+// chosen: its tries come at growing distances, up to a minute apart.
+const remedies = 2 * time.Minute
+
+// lame: the board does not do all that it is told, or did not a moment ago.
+func (st *station) lame(now time.Duration) bool {
+	return st.broken > 0 || st.watch.mended != 0 && now < st.watch.mended+remedies
 }
 
 // check looks at a node and its neighbours when it has been quiet.

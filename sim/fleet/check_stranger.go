@@ -12,7 +12,7 @@ import (
 // receivers are set to a path with light that its applied plan does not list
 // for its ring.
 func (a *audit) strangers(st *station) {
-	if st.agent == nil || st.broken > 0 || st.hostBad || st.busy() > a.r.now {
+	if st.agent == nil || st.lame(a.r.now) || st.hostBad || st.busy() > a.r.now {
 		return
 	}
 	rep := a.reportOf(st)

@@ -2,9 +2,11 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/agent"
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
 
@@ -101,6 +103,7 @@ func (r *Run) applyNode(f *Fault, st *station) error {
 			return r.world.Inject(st.board, f.Board)
 		}
 		st.broken = max(0, st.broken-1)
+		st.watch.mended = r.now
 		return r.world.Repair(st.board, f.Board)
 	case LinkCut:
 		c := &st.client
@@ -154,6 +157,7 @@ func (r *Run) applyFibre(f *Fault) error {
 	r.touch(r.stations[f.Port.Node])
 	r.touch(r.stations[far.Node])
 	mend := Fault{Verb: FibreMend, Port: f.Port, Way: f.Way}
+	r.cut(f.Port, far, f.Verb != FibreMend)
 	switch f.Verb {
 	case FibreMend:
 		return r.world.Mend(port, f.Way)
@@ -168,6 +172,16 @@ func (r *Run) applyFibre(f *Fault) error {
 		}
 	}
 	return r.world.Cut(port, f.Way)
+}
+
+// cut keeps which fibres are not whole.
+func (r *Run) cut(a, b fabric.Port, cut bool) {
+	for _, p := range [2]fabric.Port{a, b} {
+		r.cuts = slices.DeleteFunc(r.cuts, func(o fabric.Port) bool { return o == p })
+		if cut {
+			r.cuts = append(r.cuts, p)
+		}
+	}
 }
 
 // touch notes that something happened at a node: what follows from it has its

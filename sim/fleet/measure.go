@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -105,7 +106,7 @@ func (m *measure) before(s *strike, st *station) {
 			continue
 		}
 		seen[o] = true
-		if o.agent == nil || o.broken > 0 || o.hostBad || o.busy() > m.r.now || m.r.net.up && m.r.now-o.watch.touched < time.Second {
+		if o.agent == nil || o.lame(m.r.now) || o.hostBad || o.busy() > m.r.now || m.r.net.up && m.r.now-o.watch.touched < time.Second {
 			s.clean = false
 		}
 		s.rest = append(s.rest, o)
@@ -183,7 +184,29 @@ func (m *measure) mustHold(s *strike) bool {
 		if d > f.K || f.Topology != "line" && d != int(ids[i]-ids[i-1]) {
 			return false
 		}
+		if !m.ready(ids[i-1], ids[i]) {
+			return false
+		}
 		if i > 1 && d == f.K && f.Distance(ids[i-2], ids[i-1]) == f.K && f.SharedBundle() {
+			return false
+		}
+	}
+	return true
+}
+
+// ready: the fibre between two nodes is whole, and both may use it.
+func (m *measure) ready(a, b proto.NodeID) bool {
+	link, ok := m.r.cfg.Fabric.Link(a, b)
+	if !ok || slices.Contains(m.r.cuts, link.Local) {
+		return false
+	}
+	for _, end := range [2]fabric.Port{link.Local, link.Remote} {
+		st := m.r.stations[end.Node]
+		if st.agent == nil {
+			return false
+		}
+		rep := m.r.audit.reportOf(st)
+		if !listed(rep, SimPort(end)) || slices.ContainsFunc(rep.Sides, func(s proto.SideReport) bool { return s.Banned != 0 }) {
 			return false
 		}
 	}

@@ -54,6 +54,7 @@ type Run struct {
 	epoch    time.Duration // when the faults begin
 	extra    []Fault       // steps of faults that have several
 	died     time.Duration // of the broker
+	cuts     []fabric.Port // of fibres that are not whole
 
 	audit    *audit
 	measure  measure

@@ -47,6 +47,7 @@ type watched struct {
 	touched   time.Duration // last fault, start or plan here
 	acted     time.Duration // last bus work that moves light
 	planned   time.Duration // last decision
+	mended    time.Duration // last repair of the board
 	death     *still        // what an agent's death left
 	born      time.Duration // start of the agent after the supply came
 	checking  bool          // a look is planned
