@@ -1,0 +1,79 @@
+package wiring
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// optimum asks cbc for the most circuits that can stay. It skips the test,
+// with the reason, where cbc is not installed (package coinor-cbc).
+func optimum(t *testing.T, top Topology, old Half) int {
+	t.Helper()
+	cbc, err := exec.LookPath("cbc")
+	if err != nil {
+		t.Skip("no cbc on this machine (package coinor-cbc): the optimum is unknown")
+	}
+	file := filepath.Join(t.TempDir(), "rewire.lp")
+	if err := os.WriteFile(file, []byte(programme(top, old)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	solution := file + ".sol"
+	out, err := exec.Command(cbc, file, "-sec", "60", "-solve", "-solution", solution).CombinedOutput()
+	if err != nil {
+		t.Fatalf("cbc: %v\n%s", err, out)
+	}
+	text, err := os.ReadFile(solution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	if !strings.HasPrefix(first, "Optimal") {
+		t.Skipf("cbc did not prove an optimum in a minute: %s", first)
+	}
+	value, err := strconv.ParseFloat(first[strings.LastIndexByte(first, ' ')+1:], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(max(value, -value) + 0.5)
+}
+
+// programme writes [CROSS] eq. 1-7 for the even half: one integer variable
+// for each link, switch and way.
+func programme(top Topology, old Half) string {
+	var objective, rows, integers bytes.Buffer
+	out, in := make([]string, len(old.To)), make([]string, len(old.To))
+	for n, l := range top.Links {
+		var all string
+		for k := range old.Switches {
+			for way, ends := range [][2]int32{{l.I, l.J}, {l.J, l.I}} {
+				if way == 1 && l.I == l.J {
+					continue
+				}
+				x := fmt.Sprintf(" + x%d_%d_%d\n", n, k, way)
+				all += x
+				out[k*old.Pods+int(ends[0])] += x
+				in[k*old.Pods+int(ends[1])] += x
+				if old.Row(k)[ends[0]] == ends[1] {
+					objective.WriteString(x)
+				}
+				fmt.Fprintf(&integers, " x%d_%d_%d\n", n, k, way)
+			}
+		}
+		fmt.Fprintf(&rows, "%s = %d\n", all, l.circuits())
+	}
+	for _, side := range [][]string{out, in} {
+		for _, uses := range side {
+			if uses != "" {
+				rows.WriteString(uses + " <= 1\n")
+			}
+		}
+	}
+	return "Maximize\n obj: 0 zero\n" + objective.String() + "Subject To\n none: zero = 0\n" + rows.String() +
+		"Binary\n" + integers.String() + "End\n"
+}

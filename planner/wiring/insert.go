@@ -1,0 +1,209 @@
+package wiring
+
+import "math/bits"
+
+// insert.go is the fallback that always ends: it puts every missing link in
+// by two-colour alternation, whatever that costs.
+
+// insertAll places all missing links. A partial configuration of a topology
+// within its ports can always be completed: first a link is given a way on
+// which both its pods have a free port in some switch (turn), then the two
+// switches are made to agree by swapping them along one alternating path.
+func (s *seats) insertAll() {
+	for len(s.missing) > 0 {
+		s.insert(s.missing[len(s.missing)-1])
+	}
+}
+
+func (s *seats) insert(e int32) {
+	if s.insertFree(e) {
+		return
+	}
+	if way, ok := s.openWay(e); ok {
+		s.insertWay(e, way)
+		return
+	}
+	for _, t := range s.turn(e) {
+		s.insertWay(t.link, t.way)
+	}
+	way, ok := s.openWay(e)
+	if !ok {
+		panic("wiring: invariant: after turning, both pods of a link have a free port on one way")
+	}
+	s.insertWay(e, way)
+}
+
+// insertFree takes a place with both ports free if there is one, an old one
+// rather than another.
+func (s *seats) insertFree(e int32) bool {
+	found := -1
+	for place := range 2 * s.switches {
+		out, in := s.ports(e, place)
+		if s.out[out] >= 0 || s.in[in] >= 0 {
+			continue
+		}
+		if s.isOld(e, place) {
+			found = place
+			break
+		}
+		if found < 0 {
+			found = place
+		}
+	}
+	if found < 0 {
+		return false
+	}
+	s.put(e, found)
+	return true
+}
+
+// free gives the switches in which a pod's port is free, as bits.
+func (s *seats) free(side []int32, first int32) uint32 {
+	m := uint32(0)
+	for k, e := range side[first : int(first)+s.switches] {
+		if e < 0 {
+			m |= 1 << k
+		}
+	}
+	return m
+}
+
+// ends gives the first ports of a link's sender and receiver on a way.
+func (s *seats) ends(e int32, way int) (from, to int32) {
+	if way == 0 {
+		return s.low[e], s.high[e]
+	}
+	return s.high[e], s.low[e]
+}
+
+// openWay finds a way on which the sender has a free out port and the receiver
+// a free in port, in whatever switches.
+func (s *seats) openWay(e int32) (way int, ok bool) {
+	for way := range 2 {
+		from, to := s.ends(e, way)
+		if s.free(s.out, from) != 0 && s.free(s.in, to) != 0 {
+			return way, true
+		}
+	}
+	return 0, false
+}
+
+// insertWay puts a link in on a way that openWay allows: in switch a, where
+// the sender is free, after the path of switches a and b that begins at the
+// receiver has been swapped. The path cannot come back to the sender, which
+// it could only reach by a link in a. Of the possible pairs of switches it
+// takes the one that loses fewest old circuits.
+func (s *seats) insertWay(e int32, way int) {
+	from, to := s.ends(e, way)
+	bestA, bestB, best := -1, -1, 1<<30
+	for outs := s.free(s.out, from); outs != 0; outs &= outs - 1 {
+		a := bits.TrailingZeros32(outs)
+		for ins := s.free(s.in, to); ins != 0; ins &= ins - 1 {
+			b := bits.TrailingZeros32(ins)
+			loss := 0
+			s.alternate(int(to)/s.switches, a, b, func(link int32, place int) {
+				if s.isOld(link, int(s.place[link])) {
+					loss++
+				}
+				if s.isOld(link, place) {
+					loss--
+				}
+			})
+			if s.isOld(e, 2*a+way) {
+				loss--
+			}
+			if loss < best {
+				bestA, bestB, best = a, b, loss
+			}
+		}
+	}
+	var path []move
+	s.alternate(int(to)/s.switches, bestA, bestB, func(link int32, place int) {
+		path = append(path, move{link, int8(place)})
+	})
+	for _, m := range path {
+		s.drop(m.link)
+	}
+	for _, m := range path {
+		s.put(m.link, int(m.place))
+	}
+	s.put(e, 2*bestA+way)
+}
+
+// alternate walks the path of links in switches a and b, by turns, that
+// begins with the one in a at a pod's in side, and tells the place each would
+// have with the two swapped.
+func (s *seats) alternate(pod, a, b int, visit func(link int32, place int)) {
+	for a != b {
+		e := s.in[pod*s.switches+a]
+		if e < 0 {
+			return
+		}
+		way := int(s.place[e] & 1)
+		visit(e, 2*b+way)
+		out, _ := s.ports(e, 2*b+way)
+		f := s.out[out]
+		if f < 0 {
+			return
+		}
+		way = int(s.place[f] & 1)
+		visit(f, 2*a+way)
+		_, in := s.ports(f, 2*a+way)
+		pod = in / s.switches
+	}
+}
+
+// turned is a link to be put in again, on the other way.
+type turned struct {
+	link int32
+	way  int
+}
+
+// turn makes room where a link's pods have free ports on the same side only:
+// say both can send and neither receive. Links that arrive at one of them are
+// searched backwards, breadth first, up to a pod that can receive; those on
+// the way there are taken out, to go in the other way round. If there were no
+// such pod, all of those searched would receive as much as can be, all of it
+// from each other, so they would send as much too; but the first of them can
+// send more.
+func (s *seats) turn(e int32) []turned {
+	start, side := s.high[e], s.in
+	if s.free(s.out, start) == 0 { // neither can send
+		side = s.out
+	}
+	via := make([]int32, s.pods) // of a pod: the link it was reached by, + 1
+	first := start / int32(s.switches)
+	queue := []int32{first}
+	for q := 0; q < len(queue); q++ {
+		pod := queue[q]
+		for _, link := range side[int(pod)*s.switches : (int(pod)+1)*s.switches] {
+			next := s.far(link, pod)
+			if next == first || via[next] != 0 {
+				continue
+			}
+			via[next] = link + 1
+			if s.free(side, next*int32(s.switches)) != 0 {
+				return s.takeOut(via, next, first)
+			}
+			queue = append(queue, next)
+		}
+	}
+	panic("wiring: invariant: a topology within its ports can be oriented within them")
+}
+
+// far is the pod at the other end of a link.
+func (s *seats) far(link, pod int32) int32 {
+	low, high := s.low[link]/int32(s.switches), s.high[link]/int32(s.switches)
+	return low + high - pod
+}
+
+func (s *seats) takeOut(via []int32, pod, first int32) []turned {
+	var out []turned
+	for pod != first {
+		link := via[pod] - 1
+		out = append(out, turned{link, 1 - int(s.place[link]&1)})
+		s.drop(link)
+		pod = s.far(link, pod)
+	}
+	return out
+}

@@ -1,0 +1,132 @@
+package wiring
+
+import "fmt"
+
+// Group is one group's rewiring: what is wanted, and the even half as it is.
+type Group struct {
+	Topology
+	Old Half
+}
+
+// SpinePorts is the number of ports each spine of the group has.
+func (g Group) SpinePorts() int { return 2 * g.Old.Switches }
+
+// Validate says whether the group can be rewired at all.
+func (g Group) Validate() error {
+	if g.Old.Switches < 1 || g.SpinePorts() > MaxSpinePorts {
+		return wrong("spine_ports", "2..4096", "%d ports", g.SpinePorts())
+	}
+	if g.Old.Pods != g.Pods || len(g.Old.To) != g.Pods*g.Old.Switches {
+		return wrong("old_even", fmt.Sprintf("%d rows of %d pods", g.Old.Switches, g.Pods), "other dimensions")
+	}
+	if err := g.Old.checkPermutations("old_even"); err != nil {
+		return err
+	}
+	return g.CheckPorts(g.SpinePorts())
+}
+
+// UpperBound is the sum over pairs of min(C_ij, U_ij + U_ji): more circuits
+// than that of what is wanted were not there.
+func (g Group) UpperBound() int {
+	n, links := 0, g.Old.Links()
+	at := 0
+	for _, l := range g.Links {
+		for at < len(links) && byPair(links[at], l) < 0 {
+			at++
+		}
+		if at < len(links) && byPair(links[at], l) == 0 {
+			n += int(min(l.circuits(), links[at].circuits()))
+		}
+	}
+	return n
+}
+
+// Split realises the topology without a look at what was there, by Euler
+// splits alone: the fallback that is always there.
+func (g Group) Split() (Half, error) {
+	if err := g.Validate(); err != nil {
+		return Half{}, err
+	}
+	h, err := g.Topology.Orient().Layout(g.Old.Switches)
+	if err != nil {
+		return Half{}, err
+	}
+	mustCheck(g.Topology, h)
+	return h, nil
+}
+
+// Rewiring searches, for one group, the configuration that realises its
+// topology exactly and leaves as many old circuits in place as it can.
+// Whoever has several cores runs the blocks of all groups side by side.
+type Rewiring struct {
+	Group
+	Blocks []*Block
+	first  []int // of each block: its first even switch
+}
+
+// NewRewiring cuts a group into blocks. Blocks differ by seed, and groups
+// should: see Seed.
+func NewRewiring(g Group, seed uint64) (*Rewiring, error) {
+	if err := g.Validate(); err != nil {
+		return nil, err
+	}
+	r := &Rewiring{Group: g}
+	g.blocks(0, func(first int, part Group) {
+		r.first = append(r.first, first)
+		r.Blocks = append(r.Blocks, newBlock(part.Topology, part.Old, Seed(seed, len(r.Blocks))))
+	})
+	return r, nil
+}
+
+// Seed derives the seed of the n-th part of something.
+func Seed(seed uint64, n int) uint64 {
+	r := rng(seed ^ uint64(n+1)*0xd1342543de82ef95)
+	return r.next()
+}
+
+// Run gives every block its share of so many steps, one after the other.
+func (r *Rewiring) Run(steps int) {
+	for n, b := range r.Blocks {
+		b.Run(Share(steps, len(r.Blocks), n))
+	}
+}
+
+// Share is the n-th of so many equal parts of a number of steps; the first
+// ones get the remainder.
+func Share(steps, parts, n int) int {
+	share := steps / parts
+	if n < steps%parts {
+		share++
+	}
+	return share
+}
+
+// Half is the best configuration so far, checked. Blocks that were given no
+// step at all are split.
+func (r *Rewiring) Half() Half {
+	h := NewHalf(r.Pods, r.Old.Switches)
+	for n, b := range r.Blocks {
+		copy(h.To[r.first[n]*r.Pods:], b.Half().To)
+	}
+	mustCheck(r.Topology, h)
+	return h
+}
+
+// Rewire gives every block its share of steps and returns the result.
+func Rewire(g Group, seed uint64, steps int) (Half, error) {
+	if steps <= 0 {
+		return g.Split()
+	}
+	r, err := NewRewiring(g, seed)
+	if err != nil {
+		return Half{}, err
+	}
+	r.Run(steps)
+	return r.Half(), nil
+}
+
+func mustCheck(t Topology, h Half) {
+	if err := Check(t, h); err != nil {
+		panic("wiring: invariant: every result realises its topology exactly: " + err.Error())
+	}
+}

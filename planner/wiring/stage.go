@@ -1,0 +1,169 @@
+package wiring
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// LeafLinks is a number of links of one leaf.
+type LeafLinks struct{ Leaf, Links int }
+
+// Change is a part of a reconfiguration that is made at once, such as one OCS
+// group or one pair of switches, and the links it moves at each leaf.
+type Change struct {
+	Moved []LeafLinks
+}
+
+// Stages deals changes to as few stages as it finds, so that in none more
+// than iotaMille thousandths of a leaf's links move. links is what each leaf
+// has in use. A stage lists changes by index.
+//
+// Unlike [LUMOS] eq. 46, whose fraction has a count of groups above and of
+// links below, the bound is on links moved of links there are. As in [LUMOS]
+// A.8.3 the search begins with two stages; changes are placed first fit, those
+// with the largest share of some leaf first. Each change alone must be within
+// the bound, else more stages could not help.
+func Stages(changes []Change, links []int, iotaMille int) ([][]int, error) {
+	if iotaMille < 1 || iotaMille > 1000 {
+		return nil, wrong("iota", "a share above 0 and up to 1", "%d thousandths", iotaMille)
+	}
+	order := make([]int, len(changes))
+	worst := make([]int, len(changes)) // the largest share of a leaf, in millionths
+	for n, c := range changes {
+		order[n] = n
+		for _, m := range c.Moved {
+			if m.Links > 0 && !within(m.Links, links[m.Leaf], iotaMille) {
+				return nil, wrong("iota", fmt.Sprintf("at least %d/%d", m.Links, links[m.Leaf]),
+					"change %d alone moves %d of leaf %d's %d links", n, m.Links, m.Leaf, links[m.Leaf])
+			}
+			if m.Links > 0 {
+				worst[n] = max(worst[n], m.Links*1_000_000/links[m.Leaf])
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(worst[b], worst[a]) })
+	for count := min(2, len(changes)); ; count++ {
+		if stages, ok := firstFit(changes, order, links, iotaMille, count); ok {
+			return stages, nil
+		}
+	}
+}
+
+func within(moved, links, iotaMille int) bool { return moved*1000 <= links*iotaMille }
+
+func firstFit(changes []Change, order, links []int, iotaMille, count int) ([][]int, bool) {
+	stages := make([][]int, count)
+	moved := make([][]int, count)
+	for s := range moved {
+		moved[s] = make([]int, len(links))
+	}
+	for _, n := range order {
+		fits := func(s int) bool {
+			for _, m := range changes[n].Moved {
+				if m.Links > 0 && !within(moved[s][m.Leaf]+m.Links, links[m.Leaf], iotaMille) {
+					return false
+				}
+			}
+			return true
+		}
+		s := 0
+		for s < count && !fits(s) {
+			s++
+		}
+		if s == count {
+			return nil, false
+		}
+		for _, m := range changes[n].Moved {
+			moved[s][m.Leaf] += m.Links
+		}
+		stages[s] = append(stages[s], n)
+	}
+	return stages, true
+}
+
+// Worst is the largest moved share of a leaf over all stages, as links moved
+// of links there are.
+func Worst(changes []Change, links []int, stages [][]int) (moved, of int) {
+	of = 1
+	for _, stage := range stages {
+		sum := make([]int, len(links))
+		for _, n := range stage {
+			for _, m := range changes[n].Moved {
+				sum[m.Leaf] += m.Links
+			}
+		}
+		for leaf, n := range sum {
+			if n*of > moved*links[leaf] {
+				moved, of = n, links[leaf]
+			}
+		}
+	}
+	return moved, of
+}
+
+// Changes says what a reconfiguration of group h moves at each leaf, one
+// change for every pair of switches. The spread is the one in force with the
+// old half; its paths are taken to run over the circuits of their pods in
+// order, by pair of leaves and by switch.
+func (s Spread) Changes(h int, old, wanted Half) ([]Change, error) {
+	type pair struct{ i, j int32 }
+	paths := map[pair][]Link{}
+	for _, l := range s.Spine[h].Links {
+		i, j := s.PodOf[l.I], s.PodOf[l.J]
+		key := pair{min(i, j), max(i, j)}
+		paths[key] = append(paths[key], l)
+	}
+	changes := make([]Change, old.Switches)
+	moved := make([]int, len(s.PodOf))
+	for k := range old.Switches {
+		clear(moved)
+		for i, j := range old.Row(k) {
+			if j < 0 {
+				continue
+			}
+			key := pair{min(int32(i), j), max(int32(i), j)}
+			rest := paths[key]
+			if len(rest) == 0 {
+				continue // a circuit that carries nothing, such as a backup
+			}
+			if wanted.Row(k)[i] != j {
+				moved[rest[0].I]++
+				moved[rest[0].J]++
+			}
+			if rest[0].Count--; rest[0].Count == 0 {
+				paths[key] = rest[1:]
+			}
+		}
+		for leaf, n := range moved {
+			if n > 0 {
+				changes[k].Moved = append(changes[k].Moved, LeafLinks{leaf, n})
+			}
+		}
+	}
+	for _, l := range s.Spine[h].Links {
+		i, j := s.PodOf[l.I], s.PodOf[l.J]
+		if len(paths[pair{min(i, j), max(i, j)}]) > 0 {
+			return nil, wrong("spread", "no more paths than circuits",
+				"pods %d and %d have more paths on spine %d than circuits", i, j, h)
+		}
+	}
+	return changes, nil
+}
+
+// Together is several changes made as one, such as all of a group.
+func Together(changes []Change, leaves int) Change {
+	sum := make([]int, leaves)
+	for _, c := range changes {
+		for _, m := range c.Moved {
+			sum[m.Leaf] += m.Links
+		}
+	}
+	var out Change
+	for leaf, n := range sum {
+		if n > 0 {
+			out.Moved = append(out.Moved, LeafLinks{leaf, n})
+		}
+	}
+	return out
+}

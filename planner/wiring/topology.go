@@ -1,0 +1,135 @@
+package wiring
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+const (
+	// MaxPods bounds the ports of one optical switch. chosen: eight times the
+	// largest box on sale (512 ports, [LUMOS] Table 1).
+	MaxPods = 4096
+	// MaxSpinePorts bounds the switches of one group. chosen: as MaxPods.
+	MaxSpinePorts = 4096
+)
+
+// Link is Count links between pods I and J, I <= J. A link from a pod to
+// itself takes two of its ports; as in the matrix of [LUMOS], Count then
+// counts ports, and must be even.
+type Link struct{ I, J, Count int32 }
+
+// Topology is what is asked of one group: a symmetric matrix of links, kept as
+// its upper triangle, by I then J, without zeros or repeats.
+type Topology struct {
+	Pods  int
+	Links []Link
+}
+
+// NewTopology sorts and checks links. Each pair may come once, as I <= J.
+func NewTopology(pods int, links []Link) (Topology, error) {
+	if pods < 1 || pods > MaxPods {
+		return Topology{}, podsError(pods)
+	}
+	t := Topology{Pods: pods, Links: make([]Link, 0, len(links))}
+	for n, l := range links {
+		if err := checkLink(pods, fmt.Sprintf("links[%d]", n), l); err != nil {
+			return Topology{}, err
+		}
+		if l.Count > 0 {
+			t.Links = append(t.Links, l)
+		}
+	}
+	slices.SortFunc(t.Links, byPair)
+	for n := 1; n < len(t.Links); n++ {
+		if a, b := t.Links[n-1], t.Links[n]; a.I == b.I && a.J == b.J {
+			return Topology{}, wrong("links", "each pair once", "pair [%d,%d] comes twice", a.I, a.J)
+		}
+	}
+	return t, nil
+}
+
+func byPair(a, b Link) int {
+	if a.I != b.I {
+		return cmp.Compare(a.I, b.I)
+	}
+	return cmp.Compare(a.J, b.J)
+}
+
+func checkLink(pods int, field string, l Link) error {
+	switch {
+	case l.I < 0 || l.J < 0 || int(l.I) >= pods || int(l.J) >= pods:
+		return wrong(field, fmt.Sprintf("pods 0..%d", pods-1), "[%d,%d] names an unknown pod", l.I, l.J)
+	case l.I > l.J:
+		return wrong(field, "i <= j, each pair once", "[%d,%d] is the wrong way round", l.I, l.J)
+	case l.Count < 0 || l.Count > MaxSpinePorts:
+		return wrong(field, "a count of 0..4096", "count %d", l.Count)
+	case l.I == l.J && l.Count%2 != 0:
+		// [LUMOS] Th. 2.1 as printed is false for the matrix [1].
+		return wrong(field, "an even count on the diagonal",
+			"%d ports of pod %d cannot be joined in pairs", l.Count, l.I)
+	}
+	return nil
+}
+
+// FromMatrix reads a whole matrix; it must be symmetric with an even diagonal.
+func FromMatrix(c [][]int) (Topology, error) {
+	var links []Link
+	for i, row := range c {
+		if len(row) != len(c) {
+			return Topology{}, wrong(fmt.Sprintf("row %d", i), fmt.Sprintf("%d entries", len(c)), "has %d", len(row))
+		}
+		for j := i; j < len(row); j++ {
+			if row[j] != c[j][i] {
+				return Topology{}, wrong(fmt.Sprintf("entry [%d,%d]", i, j), "a symmetric matrix",
+					"%d there, %d at [%d,%d]", row[j], c[j][i], j, i)
+			}
+			if row[j] < 0 || row[j] > MaxSpinePorts {
+				return Topology{}, wrong(fmt.Sprintf("entry [%d,%d]", i, j), "0..4096", "%d", row[j])
+			}
+			if row[j] > 0 {
+				links = append(links, Link{int32(i), int32(j), int32(row[j])})
+			}
+		}
+	}
+	return NewTopology(len(c), links)
+}
+
+// Ports is the number of ports each pod needs: the row sums of the matrix.
+func (t Topology) Ports() []int {
+	sum := make([]int, t.Pods)
+	for _, l := range t.Links {
+		sum[l.I] += int(l.Count)
+		if l.I != l.J {
+			sum[l.J] += int(l.Count)
+		}
+	}
+	return sum
+}
+
+// Circuits is the number of circuits in the even half: one a link.
+func (t Topology) Circuits() int {
+	n := 0
+	for _, l := range t.Links {
+		n += int(l.circuits())
+	}
+	return n
+}
+
+func (l Link) circuits() int32 {
+	if l.I == l.J {
+		return l.Count / 2
+	}
+	return l.Count
+}
+
+// CheckPorts says whether every pod has ports enough.
+func (t Topology) CheckPorts(spinePorts int) error {
+	for pod, n := range t.Ports() {
+		if n > spinePorts {
+			return wrong("links", fmt.Sprintf("at most spine_ports = %d links a pod", spinePorts),
+				"pod %d has %d", pod, n)
+		}
+	}
+	return nil
+}
