@@ -69,6 +69,26 @@ func Disrupt(o Order, size int, usable func(proto.NodeID) bool, events []Fault, 
 	return d
 }
 
+// DisruptWithin replays events on a Tracker that touches at most so many
+// running groups for one: less disruption for a little waste.
+func DisruptWithin(limit int, o Order, size int, usable func(proto.NodeID) bool, events []Fault) Toll {
+	t := NewTracker(o, size, usable)
+	t.Limit = limit
+	var toll Toll
+	for _, e := range events {
+		switch {
+		case t.Usable(e.Node) == e.Back:
+			continue
+		case e.Back:
+			toll.TouchedByRepairs += len(t.Repair(e.Node).Touched)
+		default:
+			toll.TouchedByFaults += len(t.Fail(e.Node).Touched)
+		}
+		toll.Idle += t.Idle()
+	}
+	return toll
+}
+
 // differing is the number of groups of before that are not in after.
 func differing(before, after [][]proto.NodeID) int {
 	at := make(map[proto.NodeID]int, len(after))

@@ -45,3 +45,18 @@ func TestTrackerDisturbsLess(t *testing.T) {
 		}
 	}
 }
+
+// A limit buys little disruption with little waste.
+// 2,448 nodes, TP-32, K = 3: at most eight groups for one.
+func TestLimitBuysQuiet(t *testing.T) {
+	o, events := Order{Nodes: 2448, K: 3, Wrap: true}, walk(2448, 56, 3000, 4)
+	free := Disrupt(o, 8, all, events, nil)
+	limited := DisruptWithin(8, o, 8, all, events)
+	n := len(events)
+	touched := limited.TouchedByFaults + limited.TouchedByRepairs
+	extra := limited.Idle - free.Ours.Idle
+	t.Logf("%.2f groups touched an event, %.2f %% of the nodes idle more", float64(touched)/float64(n), 100*float64(extra)/float64(n)/2448)
+	if touched > 4*n || extra < 0 || extra*20 > n*2448 {
+		t.Errorf("%d groups touched in %d events, %d idle nodes more", touched, n, extra)
+	}
+}

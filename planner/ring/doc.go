@@ -6,6 +6,11 @@
 // can be; Replace mends running groups after a fault or a repair and touches
 // as few of them as it can, which no paper has.
 //
+// A Tracker does the same for fabrics of any size, one event at a time, and
+// Rearrange for a plan on paper. Orchestrate places one job so that ranks that
+// talk over the data centre network meet under the same ToR ([IHBD] Alg. 3-5
+// and an exact method).
+//
 // Unlike [IHBD] Alg. 2, placement knows that with an odd K the offsets -K and
 // +K of a node hang on one bundle, and never gives a node both.
 //

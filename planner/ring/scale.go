@@ -15,10 +15,16 @@ import (
 //
 // Groups have numbers from 1 that they keep while they run.
 //
+// In a long line with few idle nodes one group more can mean that thousands
+// move along. Limit is how many running groups may be touched for one; 0: any
+// number. Then up to one node in Limit stays idle, and the cost of an event
+// does not depend on the size of the fabric at all.
+//
 // With the bundle constraint the number of groups is still the largest, but a
 // node that must end a group may change sides where leaving it would do.
 type Tracker struct {
 	Order
+	Limit  int
 	size   int
 	well   nodeSet // nodes that are usable
 	idle   nodeSet // usable nodes in no group

@@ -28,23 +28,68 @@ func (t *Tracker) fillNew(open int) {
 	t.change.New = t.change.New[:0]
 }
 
-// fill forms groups in a run until fewer idle nodes than one needs are left.
+// fill forms groups in the run of a node until fewer idle nodes than one needs
+// are left, or only such that would touch more groups than the limit.
 //
 // As many idle nodes as a group has, in a row but for groups between them,
 // make room for one more when every group between them moves along; groups
 // outside stay. No placement can do with fewer: between two groups that stay
 // there is room for one more only if that many idle nodes lie there.
-func (t *Tracker) fill(open int) {
+func (t *Tracker) fill(y int) {
+	open := t.openAt(&t.start, y)
 	next := t.start.after(open)
-	for t.idle.within(open, next, t.Nodes) >= t.size {
-		t.list = t.list[:0]
-		t.eachIn(&t.idle, open, next, func(i int) { t.list = append(t.list, i) })
-		idle := t.list
-		if t.round() {
-			idle = append(idle, idle[:t.size-1]...)
+	for {
+		n := t.idle.within(open, next, t.Nodes)
+		if n < t.size {
+			return
 		}
-		t.form(idle[t.window(idle):][:t.size])
+		idle := t.idleIn(open, next)
+		if t.Limit > 0 && n > 4*t.size {
+			idle = t.idleNear(y, open, next)
+		}
+		first, groups := t.window(idle)
+		if t.Limit > 0 && groups > t.Limit {
+			return
+		}
+		t.form(idle[first:][:t.size])
 	}
+}
+
+// idleIn lists the idle nodes of a run, those of a circle so often that every
+// row of them is there.
+func (t *Tracker) idleIn(open, next int) []int {
+	t.list = t.list[:0]
+	t.eachIn(&t.idle, open, next, func(i int) { t.list = append(t.list, i) })
+	if t.round() {
+		t.list = append(t.list, t.list[:t.size-1]...)
+	}
+	return t.list
+}
+
+// idleNear lists the idle nodes of a run round a node, as far as a change at
+// the node can have made a row of them worth taking. There are more in the
+// run than are listed.
+func (t *Tracker) idleNear(y, open, next int) []int {
+	from := func(i int) int { return (i - open + t.Nodes) % t.Nodes }
+	end := from(next)
+	if end == 0 {
+		end = t.Nodes
+	}
+	first, count := y, 0
+	for i := t.idle.before(y); count < 2*t.size && (t.round() || from(i) < from(first)); i = t.idle.before(i) {
+		first = i
+		count++
+	}
+	t.list = t.list[:0]
+	i := first
+	if !t.idle.has(i) {
+		i = t.idle.after(i)
+	}
+	for last := -1; len(t.list) < 4*t.size && (t.round() || from(i) > last && from(i) < end); i = t.idle.after(i) {
+		last = from(i)
+		t.list = append(t.list, i)
+	}
+	return t.list
 }
 
 // round reports whether all usable nodes are one circle that groups may pass
@@ -52,13 +97,13 @@ func (t *Tracker) fill(open int) {
 func (t *Tracker) round() bool { return t.seam >= 0 && t.pinch.next(0) < 0 }
 
 // window finds the idle nodes that the fewest groups lie between, then those
-// for which the fewest nodes move.
-func (t *Tracker) window(idle []int) int {
+// for which the fewest nodes move, and says how many groups.
+func (t *Tracker) window(idle []int) (best, bestGroups int) {
 	between := make([]int, len(idle)) // groups that open before this one and after the last
 	for i := 1; i < len(idle); i++ {
 		between[i] = t.head.within(idle[i-1], idle[i], t.Nodes)
 	}
-	best, bestGroups, bestMoves := 0, far, far
+	bestGroups, bestMoves := far, far
 	groups := 0
 	for i := 1; i < len(idle); i++ {
 		groups += between[i]
@@ -84,7 +129,7 @@ func (t *Tracker) window(idle []int) int {
 			best, bestGroups, bestMoves = first, all, moves
 		}
 	}
-	return best
+	return best, bestGroups
 }
 
 // inside reports whether an idle node lies between the members of a group.

@@ -52,7 +52,7 @@ func (t *Tracker) rebound(x int) {
 		}
 	}
 	for _, y := range near {
-		t.fill(t.openAt(&t.start, y))
+		t.fill(y)
 	}
 }
 

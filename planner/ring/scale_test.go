@@ -219,21 +219,67 @@ func BenchmarkTrackerNew(b *testing.B) {
 	}
 }
 
+// A fault and a repair at random nodes. With K = 3 and few faults the fabric
+// is one line with fewer idle nodes than a group has: then an event moves the
+// groups of a good part of it, which is the worst case.
 func BenchmarkTrackerFault(b *testing.B) {
-	for _, nodes := range []int{2_500, 25_000, 250_000} {
-		b.Run(fmt.Sprintf("nodes%d", nodes), func(b *testing.B) {
-			faulty := draw(nodes, 25_000, 3)
-			tr := NewTracker(Order{Nodes: nodes, K: 2, Wrap: true}, 8, func(n proto.NodeID) bool { return !faulty[n] })
-			b.ReportAllocs()
-			seed, touched, events := uint64(9), 0, 0
-			for b.Loop() {
+	for _, c := range []struct{ k, limit int }{{2, 0}, {3, 0}, {3, 32}} {
+		for _, nodes := range []int{2_500, 25_000, 250_000} {
+			k := c.k
+			b.Run(fmt.Sprintf("k%dlimit%dnodes%d", k, c.limit, nodes), func(b *testing.B) {
+				faulty := draw(nodes, 10_000, 3)
+				tr := NewTracker(Order{Nodes: nodes, K: k, Wrap: true}, 8, func(n proto.NodeID) bool { return !faulty[n] })
+				tr.Limit = c.limit
+				b.ReportAllocs()
+				seed, touched, events := uint64(9), 0, 0
+				for b.Loop() {
+					seed = seed*6364136223846793005 + 1442695040888963407
+					n := proto.NodeID(seed >> 33 % uint64(nodes))
+					touched += len(tr.Fail(n).Touched)
+					touched += len(tr.Repair(n).Touched)
+					events += 2
+				}
+				b.ReportMetric(float64(touched)/float64(events), "groups/event")
+			})
+		}
+	}
+}
+
+// With a limit no event touches more groups for one, and what stays idle is
+// what no group within the limit can be made of.
+// Random walks against a look at every row of idle nodes.
+func TestTrackerLimit(t *testing.T) {
+	seed := uint64(3)
+	for _, o := range []Order{{Nodes: 300, K: 2}, {Nodes: 300, K: 3, Wrap: true}, {Nodes: 64, K: 4, Wrap: true}, {Nodes: 300, K: 3, Shared: true}} {
+		for size := 2; size <= 4; size++ {
+			tr := NewTracker(o, size, all)
+			tr.Limit = 3
+			for range 600 {
 				seed = seed*6364136223846793005 + 1442695040888963407
-				n := proto.NodeID(seed >> 33 % uint64(nodes))
-				touched += len(tr.Fail(n).Touched)
-				touched += len(tr.Repair(n).Touched)
-				events += 2
+				n := proto.NodeID(seed >> 33 % uint64(o.Nodes))
+				change := tr.Fail
+				if !tr.Usable(n) || seed>>30&3 == 0 {
+					change = tr.Repair
+				}
+				// Two groups at most come anew; each may move three, and one broke.
+				if c := change(n); len(c.Touched) > 7 {
+					t.Fatalf("%+v size %d: touched %v", o, size, c.Touched)
+				}
+				var list [][]proto.NodeID
+				for _, g := range groupsOf(tr) {
+					list = append(list, g)
+				}
+				checkGroups(t, o, size, tr.Usable, list)
+				for i := tr.start.next(0); i >= 0; i = tr.start.next(i + 1) {
+					next := tr.start.after(i)
+					if tr.idle.within(i, next, o.Nodes) < size {
+						continue
+					}
+					if _, groups := tr.window(tr.idleIn(i, next)); groups <= tr.Limit {
+						t.Fatalf("%+v size %d: a group that moves %d was not formed", o, size, groups)
+					}
+				}
 			}
-			b.ReportMetric(float64(touched)/float64(events), "groups/event")
-		})
+		}
 	}
 }
