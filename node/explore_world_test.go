@@ -131,7 +131,7 @@ func (w *exWorld) adopt(i int) {
 func (w *exWorld) step(i int, ev Event) {
 	n := &w.nodes[i]
 	ev.At = n.m.now
-	saved := false
+	saved, heard := false, n.m.seenTerm
 	for _, a := range n.m.Step(ev, nil) {
 		switch a.Kind {
 		case Select:
@@ -149,6 +149,11 @@ func (w *exWorld) step(i int, ev Event) {
 		case Answer:
 			if a.Ack.Phase == proto.PhaseCommit && a.Ack.Code == proto.NotStaged && n.acked&(1<<(a.Ack.Plan[0]-1)) != 0 {
 				w.bad = fmt.Sprintf("node %d forgot plan %d, which it had prepared", i, a.Ack.Plan[0])
+			}
+			// The commit of what is in force already may be confirmed again.
+			again := a.Ack.Phase == proto.PhaseCommit && w.applied[i] == (exKey{a.Ack.Term, a.Ack.Generation})
+			if a.Ack.Code == proto.OK && a.Ack.Term < heard && !again {
+				w.bad = fmt.Sprintf("node %d takes %s of term %d after term %d", i, a.Ack.Phase, a.Ack.Term, heard)
 			}
 			switch {
 			case a.Ack.Phase != proto.PhasePrepare || a.Ack.Code != proto.OK:
