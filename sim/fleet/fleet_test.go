@@ -105,6 +105,7 @@ func TestSameSeedSameRun(t *testing.T) {
 		return run(t, cfg).TraceSHA256
 	}
 	a, b, c := hash(1), hash(1), hash(2)
+	t.Logf("seed 1: %s", a) // to compare machines
 	if a != b {
 		t.Errorf("seed 1 gave %s and then %s", a, b)
 	}
