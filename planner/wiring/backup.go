@@ -1,10 +1,10 @@
 package wiring
 
 // Backup joins the ports that the topologies of all groups leave idle to a
-// mesh as full and as even as they allow ([LUMOS] Fig. 10), and gives the
-// links to add to each group; Merge puts both together. A pod's idle ports go
-// to the pods it has fewest backup links with, over all groups; among those
-// to the ones with the most idle ports.
+// mesh over all pods ([LUMOS] Fig. 10), and gives the links to add to each
+// group; Merge puts both together. Greedily: the pod with the most idle ports
+// gets a link to the pod it has fewest backup links with, over all groups;
+// among those to the one with the most idle ports.
 func Backup(groups []Topology, spinePorts int) ([]Topology, error) {
 	out := make([]Topology, len(groups))
 	var mesh []int // backup links of every pair

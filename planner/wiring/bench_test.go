@@ -1,0 +1,90 @@
+package wiring
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// The sizes of the literature: pods, groups, spine ports.
+var sizes = []struct{ pods, groups, ports int }{
+	{128, 16, 16}, {128, 1, 256}, // 32k ports
+	{512, 16, 16}, {512, 1, 256}, // 131k
+	{1024, 16, 16}, {1024, 1, 256}, {512, 1, 512}, // 262k
+}
+
+func groupsOf(b *testing.B, n, pods, ports, idle, churn int) []Group {
+	r := rng(11)
+	groups := make([]Group, n)
+	for i := range groups {
+		groups[i] = randomGroup(b, &r, pods, ports, idle, churn)
+	}
+	return groups
+}
+
+// BenchmarkDecompose is topology to switches, by the Euler walks and, once per
+// run, by the published flows; ratio is how many times as long those take.
+func BenchmarkDecompose(b *testing.B) {
+	for _, s := range sizes {
+		b.Run(fmt.Sprintf("ports=%d/groups=%d", s.pods*s.groups*s.ports, s.groups), func(b *testing.B) {
+			groups := groupsOf(b, s.groups, s.pods, s.ports, 0, 0)
+			start := time.Now()
+			for _, g := range groups {
+				CrossLayout(CrossOrient(g.Topology), NewHalf(s.pods, s.ports/2))
+			}
+			published := time.Since(start)
+			b.ResetTimer()
+			for b.Loop() {
+				for _, g := range groups {
+					if _, err := g.Topology.Orient().Layout(s.ports / 2); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			each := b.Elapsed() / time.Duration(b.N)
+			b.ReportMetric(float64(published.Microseconds())/1000, "published-ms")
+			b.ReportMetric(float64(published)/float64(each), "ratio")
+		})
+	}
+}
+
+// BenchmarkRewire is 128 pods, 16 groups of 16 switches, a tenth of the links
+// churned, by steps in all; kept is the share of circuits left in place.
+func BenchmarkRewire(b *testing.B) {
+	for _, idle := range []int{0, 125} {
+		groups := groupsOf(b, 16, 128, 16, idle, 100)
+		run := func(name string, rewire func(g Group, seed uint64) (Half, error)) {
+			b.Run(fmt.Sprintf("idle=%d/%s", idle, name), func(b *testing.B) {
+				kept, all := 0, 0
+				for b.Loop() {
+					for n, g := range groups {
+						h, err := rewire(g, Seed(1, n))
+						if err != nil {
+							b.Fatal(err)
+						}
+						kept += h.Kept(g.Old)
+						all += g.Old.Circuits()
+					}
+				}
+				b.ReportMetric(float64(kept)/float64(all), "kept")
+			})
+		}
+		run("published", func(g Group, _ uint64) (Half, error) { return CrossRewire(g) })
+		for _, steps := range []int{80_000, 400_000, 1_000_000, 1_600_000, 30_000_000} {
+			run(fmt.Sprintf("steps=%d", steps), func(g Group, seed uint64) (Half, error) {
+				return Rewire(g, seed, steps/len(groups))
+			})
+		}
+	}
+}
+
+// BenchmarkHalve is the min-cost flow halving of one group of 256 switches
+// down to blocks of 16 even ones.
+func BenchmarkHalve(b *testing.B) {
+	g := groupsOf(b, 1, 128, 256, 0, 100)[0]
+	for b.Loop() {
+		if _, err := NewRewiring(g, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

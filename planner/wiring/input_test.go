@@ -1,0 +1,181 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What cannot be accepted is refused with the field and the reason.
+// Method: a table of every kind of wrong input.
+func TestBadInputIsRefused(t *testing.T) {
+	half := func(field string, pods, switches int, rows [][]int) error {
+		_, err := HalfFrom(field, pods, switches, rows)
+		return err
+	}
+	links := func(pods int, l ...Link) error {
+		_, err := NewTopology(pods, l)
+		return err
+	}
+	matrix := func(c [][]int) error {
+		_, err := FromMatrix(c)
+		return err
+	}
+	fibres := func(p Plan, pods, ports int) error {
+		_, err := p.Fibres(pods, ports)
+		return err
+	}
+	rewire := func(g Group) error {
+		_, err := Rewire(g, 1, 10)
+		_, published := CrossRewire(g)
+		_, split := g.Split()
+		if (err == nil) != (published == nil) || (err == nil) != (split == nil) {
+			return fmt.Errorf("methods differ: %v, %v, %v", err, published, split)
+		}
+		return err
+	}
+	spread := func(l Leaves, need ...Link) error {
+		_, err := l.SpreadNeed(Topology{len(l.PodOf), need})
+		return err
+	}
+	two := Leaves{PodOf: []int32{0, 0, 1}, Pods: 2, Spines: 1, Tau: 2}
+	for _, c := range []struct {
+		name  string
+		err   error
+		field string
+		words string
+	}{
+		{"odd diagonal", links(3, Link{1, 1, 3}), "links[0]", "cannot be joined in pairs"},
+		{"unknown pod", links(3, Link{0, 3, 1}), "links[0]", "unknown pod"},
+		{"negative pod", links(3, Link{-1, 2, 1}), "links[0]", "unknown pod"},
+		{"wrong way round", links(3, Link{0, 1, 1}, Link{2, 1, 1}), "links[1]", "wrong way round"},
+		{"twice", links(3, Link{0, 1, 1}, Link{1, 2, 1}, Link{0, 1, 1}), "links", "comes twice"},
+		{"negative count", links(3, Link{0, 1, -1}), "links[0]", "count -1"},
+		{"count too large", links(3, Link{0, 1, MaxSpinePorts + 1}), "links[0]", "0..4096"},
+		{"no pods", links(0), "pods", "0 pods"},
+		{"too many pods", links(MaxPods + 1), "pods", "1..4096"},
+		{"asymmetric", matrix([][]int{{0, 1}, {2, 0}}), "entry [0,1]", "symmetric"},
+		{"ragged", matrix([][]int{{0, 1}, {1}}), "row 1", "2 entries"},
+		{"negative entry", matrix([][]int{{0, -1}, {-1, 0}}), "entry [0,1]", "-1"},
+		{"odd diagonal in a matrix", matrix([][]int{{0, 0}, {0, 1}}), "links[0]", "even count"},
+		{"odd spine ports", fibres(Interleaved, 4, 7), "spine_ports", "cannot be paired"},
+		{"no spine ports", fibres(Interleaved, 4, 0), "spine_ports", "0 ports"},
+		{"no pods to wire", fibres(Uniform, 0, 8), "pods", "0 pods"},
+		{"rows missing", half("old_even", 2, 2, [][]int{{-1, -1}}), "old_even", "2 rows"},
+		{"row too short", half("old_even", 2, 1, [][]int{{-1}}), "old_even[0]", "one entry a pod"},
+		{"pod out of range", half("old_even", 2, 1, [][]int{{-1, 2}}), "old_even[0][1]", "-1 or a pod 0..1"},
+		{"below none", half("old_even", 2, 1, [][]int{{-2, 1}}), "old_even[0][0]", "-2"},
+		{"not a permutation", half("old_even", 3, 1, [][]int{{1, -1, 1}}), "old_even[0]", "pods 0 and 2 both lead to pod 1"},
+		{"too many ports", rewire(Group{Topology{2, []Link{{0, 1, 3}}}, NewHalf(2, 1)}), "links", "pod 0 has 3"},
+		{"no switches", rewire(Group{Topology{2, nil}, NewHalf(2, 0)}), "spine_ports", "0 ports"},
+		{"other pods", rewire(Group{Topology{2, nil}, NewHalf(3, 1)}), "old_even", "dimensions"},
+		{"old not a permutation", rewire(Group{Topology{2, nil}, Half{2, 1, []int32{0, 0}}}), "old_even[0]", "permutation"},
+		{"tau", spread(Leaves{PodOf: []int32{0}, Pods: 1, Spines: 1, Tau: 3}), "tau", "1 or 2"},
+		{"no spines", spread(Leaves{PodOf: []int32{0}, Pods: 1, Tau: 1}), "spines", "1..4096"},
+		{"leaf without pod", spread(Leaves{PodOf: []int32{1}, Pods: 1, Spines: 1, Tau: 1}), "pod of leaf 0", "0..0"},
+		{"need within a pod", spread(two, Link{0, 1, 1}), "need[0]", "both in pod 0"},
+		{"need beyond ports", spread(two, Link{0, 2, 3}), "need", "leaf 0 needs 3"},
+	} {
+		var e *Error
+		if !errors.As(c.err, &e) {
+			t.Errorf("%s: %v", c.name, c.err)
+			continue
+		}
+		if e.Field != c.field || !strings.Contains(e.Error(), c.words) {
+			t.Errorf("%s: field %q, %v", c.name, e.Field, e)
+		}
+	}
+}
+
+// The postcondition sees every kind of wrong result.
+// Method: a right one with one thing changed.
+func TestCheckSeesWhatIsWrong(t *testing.T) {
+	top := Topology{4, []Link{{0, 1, 1}, {0, 2, 2}, {1, 3, 1}, {3, 3, 2}}}
+	right, err := top.Orient().Layout(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(top, right); err != nil {
+		t.Fatal(err)
+	}
+	for s, j := range right.To {
+		for other := int32(None); other <= int32(top.Pods); other++ {
+			if other == j {
+				continue
+			}
+			wrong := right.Clone()
+			wrong.To[s] = other
+			if Check(top, wrong) == nil {
+				t.Errorf("entry %d as %d instead of %d passed", s, other, j)
+			}
+		}
+	}
+	if Check(top, NewHalf(4, 2)) == nil || Check(top, NewHalf(5, 2)) == nil || Check(Topology{4, top.Links[:2]}, right) == nil {
+		t.Error("links missing, pods too many or links not asked for passed")
+	}
+}
+
+// Every port has one fibre each way, every switch port one fibre, and what
+// a circuit joins under interleaved wiring its mirror joins the other way.
+// Method: all fibres of small groups under both plans.
+func TestFibresOfAGroup(t *testing.T) {
+	for _, p := range []Plan{Interleaved, Uniform} {
+		fibres, err := p.Fibres(3, 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type end struct {
+			pod, n int
+			egress bool
+		}
+		ports, switches := map[end]bool{}, map[end]bool{}
+		for _, f := range fibres {
+			ports[end{f.Pod, f.Port, f.Egress}] = true
+			switches[end{f.Pod, f.Switch, f.Egress}] = true
+			if f.Egress && p.EgressPort(f.Switch) != f.Port || !f.Egress && p.IngressPort(f.Switch) != f.Port {
+				t.Errorf("%v: %+v is not where the switch says", p, f)
+			}
+		}
+		if len(fibres) != 36 || len(ports) != 36 || len(switches) != 36 {
+			t.Errorf("%v: %d fibres, %d ports, %d switch ports, want 36", p, len(fibres), len(ports), len(switches))
+		}
+	}
+	for sw := 0; sw < 6; sw += 2 {
+		if Interleaved.EgressPort(sw) != Interleaved.IngressPort(sw+1) || Interleaved.IngressPort(sw) != Interleaved.EgressPort(sw+1) {
+			t.Errorf("switches %d and %d do not use the same ports", sw, sw+1)
+		}
+		if Interleaved.EgressPort(sw) == Interleaved.IngressPort(sw) {
+			t.Errorf("switch %d is not interleaved", sw)
+		}
+	}
+	if Uniform.String() == Interleaved.String() {
+		t.Error("both plans have one name")
+	}
+}
+
+// A phase that may not follow is a broken invariant.
+// Method: every illegal edge.
+func TestIllegalPhasesPanic(t *testing.T) {
+	for from := keeping; from <= settled; from++ {
+		for to := keeping; to <= settled; to++ {
+			legal := false
+			for _, f := range follows[from] {
+				legal = legal || f == to
+			}
+			func() {
+				defer func() {
+					text, _ := recover().(string)
+					if !legal && (!strings.Contains(text, from.String()) || !strings.Contains(text, to.String())) {
+						t.Errorf("%v to %v: %q", from, to, text)
+					}
+				}()
+				b := &Block{phase: from}
+				b.become(to)
+				if !legal {
+					t.Errorf("%v became %v", from, to)
+				}
+			}()
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package wiring
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// No stage moves more than iota of any leaf's links, every change is in one
+// stage, and two are enough where two can be.
+// Method: random changes and bounds.
+// Reference: [LUMOS] A.8, eq. 45 and 46 as a share of links
+func TestStagesKeepEveryLeafConnected(t *testing.T) {
+	r := rng(1)
+	refused := 0
+	for range 2000 {
+		links := make([]int, 1+r.below(8))
+		for a := range links {
+			links[a] = 1 + r.below(20)
+		}
+		changes := make([]Change, r.below(12))
+		for n := range changes {
+			for a := range links {
+				if m := r.below(3); r.below(3) == 0 && m > 0 {
+					changes[n].Moved = append(changes[n].Moved, LeafLinks{a, min(m, links[a])})
+				}
+			}
+		}
+		iota := 100 + r.below(900)
+		stages, err := Stages(changes, links, iota)
+		if err != nil {
+			refused++
+			alone := false
+			for _, c := range changes {
+				for _, m := range c.Moved {
+					alone = alone || m.Links*1000 > links[m.Leaf]*iota
+				}
+			}
+			if !alone {
+				t.Fatalf("refused though every change is within the bound: %v", err)
+			}
+			continue
+		}
+		if moved, of := Worst(changes, links, stages); moved*1000 > of*iota {
+			t.Fatalf("%d of %d links move at once, the bound is %d thousandths", moved, of, iota)
+		}
+		var all []int
+		for _, s := range stages {
+			all = append(all, s...)
+		}
+		slices.Sort(all)
+		if len(all) != len(changes) || len(all) > 0 && (all[0] != 0 || all[len(all)-1] != len(all)-1 || len(slices.Compact(all)) != len(changes)) {
+			t.Fatalf("stages %v do not hold each of %d changes once", stages, len(changes))
+		}
+	}
+	if refused == 0 || refused == 2000 {
+		t.Errorf("%d of 2000 refused: the test shows nothing", refused)
+	}
+	half := Change{[]LeafLinks{{0, 2}}}
+	stages, err := Stages([]Change{half, half}, []int{4}, 500)
+	if err != nil || len(stages) != 2 || len(stages[0]) != 1 || len(stages[1]) != 1 {
+		t.Errorf("two halves at a bound of a half: %v, %v", stages, err)
+	}
+	if _, err := Stages([]Change{half}, []int{4}, 400); err == nil || !strings.Contains(err.Error(), "2/4") {
+		t.Errorf("a change beyond the bound: %v", err)
+	}
+	for _, iota := range []int{0, 1001} {
+		if _, err := Stages(nil, nil, iota); err == nil {
+			t.Errorf("iota %d was accepted", iota)
+		}
+	}
+}
+
+// The links that a reconfiguration moves at a leaf are those whose circuits
+// are not kept; backups count for nobody.
+// Method: a spread realised and rewired; the sums against the circuits.
+func TestChangesCountMovedLinks(t *testing.T) {
+	r := rng(2)
+	l := Leaves{Pods: 6, Spines: 4, Tau: 2}
+	for a := range 24 {
+		l.PodOf = append(l.PodOf, int32(a/4))
+	}
+	spread, err := l.SpreadNeed(randomNeed(&r, l, 6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := spread.Groups()
+	backup, err := Backup(groups, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for h, group := range groups {
+		both := Merge(group, backup[h])
+		old, err := both.Orient().Layout(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, err := spread.Changes(h, old, old)
+		if err != nil || Together(same, len(l.PodOf)).Moved != nil {
+			t.Fatalf("nothing changes, but %v, %v", same, err)
+		}
+		dark, err := spread.Changes(h, old, NewHalf(6, 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		need := spread.Spine[h].Ports()
+		for _, m := range Together(dark, len(l.PodOf)).Moved {
+			if need[m.Leaf] != m.Links {
+				t.Fatalf("leaf %d loses %d links of %d", m.Leaf, m.Links, need[m.Leaf])
+			}
+			need[m.Leaf] = 0
+		}
+		if slices.Max(need) != 0 {
+			t.Fatalf("links that are gone were not counted: %v", need)
+		}
+		if _, err := spread.Changes(h, NewHalf(6, 4), old); err == nil && len(group.Links) > 0 {
+			t.Fatal("a spread without circuits was accepted")
+		}
+	}
+}
+
+// A switch never gets a command for a port that is taken, and ends where it
+// should; circuits that stay get none.
+// Method: random old and new permutations, each command applied to a switch
+// that refuses conflicts.
+func TestStepsNeverConflict(t *testing.T) {
+	r := rng(3)
+	for range 300 {
+		g := randomGroup(t, &r, 2+r.below(12), 2*(1+r.below(6)), r.below(2)*200, r.below(1000))
+		wanted, err := Rewire(g, 1, 1+r.below(2000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		oldOdd, wantedOdd := g.Old.Mirror(), wanted.Mirror()
+		for sw, steps := range GroupSteps(g.Old, wanted) {
+			old, want := g.Old.Row(sw/2), wanted.Row(sw/2)
+			if sw%2 != 0 {
+				old, want = oldOdd.Row(sw/2), wantedOdd.Row(sw/2)
+			}
+			apply(t, old, want, steps)
+		}
+	}
+}
+
+func apply(t *testing.T, old, want []int32, steps []Step) {
+	t.Helper()
+	in := slices.Clone(old)
+	out := make([]bool, len(old))
+	for _, j := range old {
+		if j >= 0 {
+			out[j] = true
+		}
+	}
+	for _, s := range steps {
+		switch {
+		case s.Create && (in[s.In] >= 0 || out[s.Out]):
+			t.Fatalf("%v: a port is taken", s)
+		case !s.Create && in[s.In] != int32(s.Out):
+			t.Fatalf("%v: there is no such circuit", s)
+		case old[s.In] == want[s.In]:
+			t.Fatalf("%v: this circuit was to stay", s)
+		case s.Create:
+			in[s.In] = int32(s.Out)
+		default:
+			in[s.In] = None
+		}
+		out[s.Out] = s.Create
+	}
+	if !slices.Equal(in, want) {
+		t.Fatalf("ends with %v, want %v", in, want)
+	}
+}
