@@ -63,7 +63,11 @@ func (p *Planner) propose() *proposal {
 			p.replan(wait)
 		}
 	}
-	res := p.mending().Replace(running)
+	m := p.mending()
+	res, ok := p.first(m)
+	if !ok {
+		res = m.Replace(running)
+	}
 	q := &proposal{next: p.nextRing, gone: res.Gone}
 	p.take(q, &res)
 	p.renewals(q, running)

@@ -27,6 +27,8 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
 	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
 	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
+	fs.IntVar(&p.NodesPerToR, "nodes-per-tor", 0, "nodes under one ToR switch of the data centre network; 0: not known, rings are placed for the HBD alone")
+	fs.IntVar(&p.NodesPerDomain, "nodes-per-domain", 0, "nodes under the same aggregation switches, with -nodes-per-tor")
 	fs.IntVar(&p.Spares, "spares", p.Spares, "nodes kept free, spread beside the rings")
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	policy := fs.String("policy", string(fabric.Bypass), "on a loss of light: bypass, or hold: report and act only when told")

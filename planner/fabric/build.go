@@ -12,6 +12,9 @@ type Params struct {
 	Spares      int
 	Topology    Topology // empty: line
 	SpareLayout SpareLayout
+
+	NodesPerToR    int // 0: where nodes stand in the data centre network is not known
+	NodesPerDomain int
 }
 
 // DefaultParams are the values behind Default.
@@ -39,6 +42,7 @@ func New(p Params) (*Fabric, error) {
 	f := &Fabric{
 		Name: p.Name, Nodes: p.Nodes, GPUsPerNode: p.GPUsPerNode, Bundles: DefaultBundles(p.K), K: p.K,
 		Topology: p.Topology, TP: p.TP, Spares: p.Spares, SpareLayout: p.SpareLayout,
+		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain,
 	}
 	if err := f.validateSizes(); err != nil {
 		return nil, err

@@ -100,6 +100,13 @@ type Fabric struct {
 	Spares      int         `json:"spares"` // nodes kept free
 	SpareLayout SpareLayout `json:"spare_layout"`
 
+	// Which nodes share a switch of the data centre network, as [IHBD] Alg. 3
+	// deploys them: node i of the HBD order is under ToR i modulo their number,
+	// and NodesPerDomain nodes, as that network numbers them, are under the
+	// same aggregation switches. 0: not known.
+	NodesPerToR    int `json:"nodes_per_tor,omitempty"`
+	NodesPerDomain int `json:"nodes_per_domain,omitempty"`
+
 	// What rings do on a loss. Without these: bypass at once, keep the ring
 	// with fewer GPUs, no hold-off, not revertive.
 	Policy          Policy `json:"policy,omitempty"`

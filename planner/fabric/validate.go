@@ -145,6 +145,7 @@ func (f *Fabric) validateGroups() []error {
 	if most := min(f.Nodes, MaxGroupNodes); m > most {
 		errs = append(errs, wrong("tp", fmt.Sprintf("at most %d GPUs", most*f.GPUsPerNode), "%d", f.TP))
 	}
+	errs = append(errs, f.validateDCN()...)
 	if f.Spares < 0 || f.Spares > f.Nodes-m {
 		errs = append(errs, wrong("spares", fmt.Sprintf("0 to %d, room for one ring", max(0, f.Nodes-m)), "%d", f.Spares))
 	}
@@ -249,4 +250,17 @@ func validName(s string) bool {
 		}
 	}
 	return true
+}
+
+// validateDCN checks where the nodes stand in the data centre network.
+func (f *Fabric) validateDCN() []error {
+	var errs []error
+	switch tor, domain := f.NodesPerToR, f.NodesPerDomain; {
+	case tor == 0 && domain == 0:
+	case tor < 1 || f.Nodes%tor != 0:
+		errs = append(errs, wrong("nodes_per_tor", fmt.Sprintf("a divisor of the %d nodes", f.Nodes), "%d", tor))
+	case domain < tor || domain%tor != 0 || domain > f.Nodes:
+		errs = append(errs, wrong("nodes_per_domain", fmt.Sprintf("a multiple of nodes_per_tor %d, up to %d", tor, f.Nodes), "%d", domain))
+	}
+	return errs
 }
