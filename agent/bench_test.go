@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"ringlight/hal"
 	"ringlight/proto"
 )
 
@@ -47,29 +46,5 @@ func BenchmarkIdlePoll(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		out, _ = x.agent.Poll(now, out[:0])
-	}
-}
-
-// BenchmarkBypass is one decision: from the edge that says that the light of
-// the working path is gone to the op that moves it to the backup. What makes
-// the next one possible is not counted.
-func BenchmarkBypass(b *testing.B) {
-	b.ReportAllocs()
-	f, x := quiet(b)
-	line := x.board.Bundles[1].LOS[hal.LOSExternal1]
-	out := make([]Output, 0, 64)
-	for b.Loop() {
-		b.StopTimer()
-		if x.agent.bundles[1].lit&(1<<proto.External1) == 0 || f.standing(x, proto.Right).Current != 0 {
-			f, x = quiet(b)
-		}
-		now := f.world.Now()
-		edge := &hal.Edge{Line: line, High: false, At: now}
-		b.StartTimer()
-		x.agent.Deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Edge: edge}})
-		out, _ = x.agent.Poll(now, out[:0])
-		if len(out) == 0 || out[0].Kind != OutSubmit {
-			b.Fatalf("no op came out: %d outputs", len(out))
-		}
 	}
 }
