@@ -26,7 +26,7 @@ const usage = `ocsctl asks the planner of a fabric, and prepares its input.
                         lockout, forced, manual or clear: hold or move a side
   watch                 events, births and deaths as they happen
   fabric new            write a fabric description with the default wiring
-  plan VERB             plan offline: ring, orchestrate, diff, explain
+  plan VERB             plan offline: ring, orchestrate, wiring, diff, explain
   version               print the version
 
 Every command takes -json; those that ask take -broker, -fabric and -timeout.

@@ -21,6 +21,7 @@ JSON. Exit 1: no solution exists; exit 2: the input is not acceptable.
 
   plan ring         TP groups on a K-hop line or ring
   plan orchestrate  the same with ranks that meet under the same ToR switches
+  plan wiring       cross-connects of optical switches for the links that pods want
   plan diff A B     what changes between two plans
   plan explain      which rule decided about each group and idle node
 
@@ -41,6 +42,7 @@ var planVerbs = map[string]struct {
 	"orchestrate": {planOrchestrate, 1, planOrchestrateHelp},
 	"diff":        {planDiff, 2, planDiffHelp},
 	"explain":     {planExplain, 1, planExplainHelp},
+	"wiring":      {planWiring, 1, planWiringHelp},
 }
 
 func plan(_ context.Context, args []string, out io.Writer) error {

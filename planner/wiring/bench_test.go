@@ -13,11 +13,19 @@ var sizes = []struct{ pods, groups, ports int }{
 	{1024, 16, 16}, {1024, 1, 256}, {512, 1, 512}, // 262k
 }
 
-func groupsOf(b *testing.B, n, pods, ports, idle, churn int) []Group {
+// groupsOf draws groups of which every pod has so many ports in use.
+func groupsOf(b *testing.B, n, pods, ports, used, churn int) []Group {
 	r := rng(11)
 	groups := make([]Group, n)
 	for i := range groups {
-		groups[i] = randomGroup(b, &r, pods, ports, idle, churn)
+		groups[i] = randomGroup(b, &r, pods, used, 0, churn)
+		if used != ports {
+			old, err := CrossRewire(Group{groups[i].Topology, NewHalf(pods, ports/2)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			groups[i] = Group{churned(&r, groups[i].Topology, churn), old}
+		}
 	}
 	return groups
 }
@@ -27,7 +35,7 @@ func groupsOf(b *testing.B, n, pods, ports, idle, churn int) []Group {
 func BenchmarkDecompose(b *testing.B) {
 	for _, s := range sizes {
 		b.Run(fmt.Sprintf("ports=%d/groups=%d", s.pods*s.groups*s.ports, s.groups), func(b *testing.B) {
-			groups := groupsOf(b, s.groups, s.pods, s.ports, 0, 0)
+			groups := groupsOf(b, s.groups, s.pods, s.ports, s.ports, 0)
 			start := time.Now()
 			for _, g := range groups {
 				CrossLayout(CrossOrient(g.Topology), NewHalf(s.pods, s.ports/2))
@@ -48,13 +56,14 @@ func BenchmarkDecompose(b *testing.B) {
 	}
 }
 
-// BenchmarkRewire is 128 pods, 16 groups of 16 switches, a tenth of the links
-// churned, by steps in all; kept is the share of circuits left in place.
+// BenchmarkRewire is 128 pods, 16 groups of 16 switches, all ports in use or 14
+// of 16, a tenth of the links taken and their ports joined anew, by steps in
+// all; kept is the share of circuits left in place.
 func BenchmarkRewire(b *testing.B) {
-	for _, idle := range []int{0, 125} {
-		groups := groupsOf(b, 16, 128, 16, idle, 100)
+	for _, used := range []int{16, 14} {
+		groups := groupsOf(b, 16, 128, 16, used, 100)
 		run := func(name string, rewire func(g Group, seed uint64) (Half, error)) {
-			b.Run(fmt.Sprintf("idle=%d/%s", idle, name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("used=%d/%s", used, name), func(b *testing.B) {
 				kept, all := 0, 0
 				for b.Loop() {
 					for n, g := range groups {
@@ -81,7 +90,7 @@ func BenchmarkRewire(b *testing.B) {
 // BenchmarkHalve is the min-cost flow halving of one group of 256 switches
 // down to blocks of 16 even ones.
 func BenchmarkHalve(b *testing.B) {
-	g := groupsOf(b, 1, 128, 256, 0, 100)[0]
+	g := groupsOf(b, 1, 128, 256, 256, 100)[0]
 	for b.Loop() {
 		if _, err := NewRewiring(g, 1); err != nil {
 			b.Fatal(err)

@@ -9,9 +9,11 @@ const (
 	// firstPrice is where the ports of a full pod start. chosen: about the
 	// mean of where they end in random groups, a quarter circuit.
 	firstPrice = one / 4
-	// The subgradient's steps. chosen: of constant steps from 256 to 1 those
-	// that came within 1 % of the linear programme in fifty rounds.
-	stepFirst, stepLast = one / 4, one / 64
+	// The subgradient's steps, first and last, from nothing and from the best
+	// prices of before. chosen: those that got closest to the linear
+	// programme's value, of constant steps from 256 to 1.
+	stepFirst, stepLast     = one / 4, one / 64
+	refineFirst, refineLast = one / 16, one / 256
 )
 
 // prices is a dual solution of a block's linear programme. Its primal: every
@@ -50,8 +52,17 @@ func newPrices(s *seats, full func(pod int) bool) *prices {
 	return p
 }
 
-// round is one subgradient step, the n-th of so many.
+// round is one subgradient step, the n-th of so many. The first pricing
+// starts from nothing, later ones refine the best prices.
 func (p *prices) round(s *seats, n, of int) {
+	first, last := stepFirst, stepLast
+	if p.rounds > n {
+		first, last = refineFirst, refineLast
+		if n == 0 {
+			copy(p.now[0], p.best[0])
+			copy(p.now[1], p.best[1])
+		}
+	}
 	value := p.book(s)
 	for side := range p.now {
 		for _, price := range p.now[side] {
@@ -65,7 +76,7 @@ func (p *prices) round(s *seats, n, of int) {
 		copy(p.best[1], p.now[1])
 	}
 	p.rounds++
-	step := int32(stepFirst + (stepLast-stepFirst)*n/of)
+	step := int32(first + (last-first)*n/of)
 	for side := range p.now {
 		now, asked := p.now[side], p.asked[side]
 		for n := range now {

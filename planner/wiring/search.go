@@ -18,12 +18,13 @@ const (
 	// insertion.
 	overrun = 8
 	// firstRound: steps of the first round, per link; growth: how many times
-	// as long the next is. Two thirds of a round are planned for its descent.
-	firstRound, growth = 8, 3
+	// as long the next is, up to longestRound. Two thirds of a round are planned
+	// for its descent.
+	firstRound, growth, longestRound = 8, 3, 1000
 	// priceRounds: subgradient rounds before the first descent by prices;
 	// before later ones as many as cost a tenth of the round, at most
 	// morePrices.
-	priceRounds, morePrices = 8, 60
+	priceRounds, morePrices = 8, 200
 	// A try of the polish: steps, loss on the way and links missing at once
 	// before it is given up.
 	tryLength, tryLoss, tryMissing = 100, 6, 10
@@ -258,7 +259,7 @@ func (b *Block) push(e int32) {
 // broke. It is kept unless it loses.
 func (b *Block) polish() {
 	if b.steps-b.started >= b.round && b.steps-b.began >= b.round/3 {
-		b.round *= growth
+		b.round = min(b.round*growth, longestRound*len(b.place))
 		b.become(pricing)
 		return
 	}

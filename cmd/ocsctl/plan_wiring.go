@@ -1,0 +1,291 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"sync"
+	"time"
+
+	"ringlight/planner/wiring"
+)
+
+const planWiringHelp = `ocsctl plan wiring [FILE]
+
+Configures the optical switches of interleaved wiring for the links that pods
+want, and leaves as many circuits in place as it can. Input, one JSON object:
+
+  pods         pods
+  spine_ports  ports of a spine towards its switches, even; there are as many switches in a group
+  groups       one for each spine of a pod, each an object:
+    links      [[i,j,count],..]: links between pods i <= j; [i,i,count] counts ports and is even
+    old_even   what is configured: for each even switch the pod that each pod's light
+               goes to, or -1; optional: nothing is. Switch 2k+1 is the transpose of 2k
+  deadline_ms  for the whole input; 0: split, no search. Optional: 1000
+  steps        instead of deadline_ms: the same steps and seed give the same answer
+  seed         optional: 0
+  method       "search", "published" ([CROSS]) or "split" (by Euler walks, blind); optional: search
+
+Output: groups (even: as old_even; kept_even: circuits left in place there;
+upper_bound: none can leave more), ms, steps (give them back to get the answer
+again).
+
+  echo '{"pods":3,"spine_ports":2,"groups":[{"links":[[0,1,1],[0,2,1],[1,2,1]]}],"steps":0}' | ocsctl plan wiring
+`
+
+const (
+	defaultDeadline = time.Second
+	maxDeadline     = 24 * time.Hour                 // chosen: beyond it somebody has mistaken the unit
+	maxSteps        = min(int64(1)<<50, math.MaxInt) // chosen: years of one core
+	// halvingCost is what cutting a group of many switches into blocks takes a
+	// circuit, generously; where a deadline is shorter, the answer is split.
+	halvingCost  = 6 * time.Microsecond
+	firstPortion = 4096 // steps of every block between two looks at the clock, at first
+	// looks at the clock there are at least in a deadline; chosen so that the
+	// last portion overdraws it by little.
+	looks = 40
+)
+
+type wiringInput struct {
+	Pods, SpinePorts  int
+	Groups            []json.RawMessage
+	DeadlineMS, Steps *int64
+	Seed              uint64
+	Method            string
+
+	groups []wiring.Group
+}
+
+func readWiring(data []byte) (*wiringInput, error) {
+	in := &wiringInput{Method: "search"}
+	if err := decodePlan(data, []planKey{
+		{"pods", &in.Pods, "an integer"}, {"spine_ports", &in.SpinePorts, "an even integer"},
+		{"groups", &in.Groups, "an array of objects"},
+		{"deadline_ms", &in.DeadlineMS, "an integer of milliseconds"}, {"steps", &in.Steps, "an integer"},
+		{"seed", &in.Seed, "an integer from 0"}, {"method", &in.Method, "search, published or split"},
+	}); err != nil {
+		return nil, err
+	}
+	if in.Method != "search" && in.Method != "published" && in.Method != "split" {
+		return nil, wrongUsage("method", "search, published or split", "%q", clip(in.Method))
+	}
+	if in.DeadlineMS != nil && in.Steps != nil {
+		return nil, wrongUsage("steps", "deadline_ms or steps", "both are there")
+	}
+	if d := in.DeadlineMS; d != nil && (*d < 0 || *d > maxDeadline.Milliseconds()) {
+		return nil, wrongUsage("deadline_ms", fmt.Sprintf("0 to %d", maxDeadline.Milliseconds()), "%d", *d)
+	}
+	if n := in.Steps; n != nil && (*n < 0 || *n > maxSteps) {
+		return nil, wrongUsage("steps", fmt.Sprintf("0 to %d", maxSteps), "%d", *n)
+	}
+	if _, err := wiring.Interleaved.Fibres(in.Pods, in.SpinePorts); err != nil {
+		return nil, wiringUsage("", err)
+	}
+	if in.Groups == nil {
+		return nil, wrongUsage("groups", "an array of objects", "there is none")
+	}
+	for n, raw := range in.Groups {
+		g, err := in.group(fmt.Sprintf("groups[%d].", n), raw)
+		if err != nil {
+			return nil, err
+		}
+		in.groups = append(in.groups, g)
+	}
+	return in, nil
+}
+
+func (in *wiringInput) group(at string, raw []byte) (g wiring.Group, err error) {
+	var links, old intLists
+	if err := decodePlan(raw, []planKey{
+		{"links", &links, "[[i,j,count],..]"}, {"old_even", &old, "spine_ports/2 rows of pods"},
+	}); err != nil {
+		return g, wiringUsage(at, err)
+	}
+	if !links.there {
+		return g, wrongUsage(at+"links", "[[i,j,count],..]", "there is none")
+	}
+	const integers = "an array of integers, at most nine digits each"
+	if links.wrong != "" {
+		return g, wrongUsage(at+"links"+links.wrong, integers, "something else")
+	}
+	if old.wrong != "" {
+		return g, wrongUsage(at+"old_even"+old.wrong, integers, "something else")
+	}
+	list := make([]wiring.Link, len(links.lists))
+	for n, l := range links.lists {
+		if len(l) != 3 {
+			return g, wrongUsage(fmt.Sprintf("%slinks[%d]", at, n), "[i,j,count]", "%d numbers", len(l))
+		}
+		list[n] = wiring.Link{I: int32(l[0]), J: int32(l[1]), Count: int32(l[2])}
+	}
+	if g.Topology, err = wiring.NewTopology(in.Pods, list); err != nil {
+		return g, wiringUsage(at, err)
+	}
+	if g.Old = wiring.NewHalf(in.Pods, in.SpinePorts/2); old.there {
+		if g.Old, err = wiring.HalfFrom("old_even", in.Pods, in.SpinePorts/2, old.lists); err != nil {
+			return g, wiringUsage(at, err)
+		}
+	}
+	return g, wiringUsage(at, g.Validate())
+}
+
+// wiringUsage puts what the planner's mathematics refuses into this command's
+// terms; at is the group, with a dot.
+func wiringUsage(at string, err error) error {
+	var refused *wiring.Error
+	var usage *usageError
+	switch {
+	case errors.As(err, &refused):
+		return wrongUsage(at+refused.Field, refused.Limit, "%s", refused.Reason)
+	case errors.As(err, &usage):
+		return wrongUsage(at+usage.Field, usage.Limit, "%s", usage.Message)
+	}
+	return err
+}
+
+type wiringGroup struct {
+	Even       [][]int32 `json:"even"`
+	KeptEven   int       `json:"kept_even"`
+	UpperBound int       `json:"upper_bound"`
+}
+
+type wiringOutput struct {
+	Groups []wiringGroup `json:"groups"`
+	MS     int64         `json:"ms"` // rounded up
+	Steps  int64         `json:"steps"`
+}
+
+func planWiring(stdin io.Reader, words []string, out io.Writer) error {
+	data, err := planInput(stdin, words, 0)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	in, err := readWiring(data)
+	if err != nil {
+		return err
+	}
+	halves, steps, err := in.configure(start)
+	if err != nil {
+		return err
+	}
+	o := wiringOutput{Groups: make([]wiringGroup, len(halves)), Steps: steps}
+	for n, h := range halves {
+		o.Groups[n] = wiringGroup{make([][]int32, h.Switches), h.Kept(in.groups[n].Old), in.groups[n].UpperBound()}
+		for k := range h.Switches {
+			o.Groups[n].Even[k] = h.Row(k)
+		}
+	}
+	o.MS = (time.Since(start) + time.Millisecond - 1).Milliseconds()
+	return printJSON(out, o)
+}
+
+// configure runs the method over all groups.
+func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, steps int64, err error) {
+	blind := in.Method == "split" || in.Steps != nil && *in.Steps == 0 || in.Steps == nil && in.deadline() <= in.halving()
+	switch {
+	case in.Method == "published":
+		halves, err = in.each(wiring.CrossRewire)
+		return halves, 0, err
+	case blind:
+		halves, err = in.each(wiring.Group.Split)
+		return halves, 0, err
+	}
+	rewirings := make([]*wiring.Rewiring, len(in.groups))
+	errs := make([]error, len(in.groups))
+	sideBySide(len(in.groups), func(n int) {
+		rewirings[n], errs[n] = wiring.NewRewiring(in.groups[n], wiring.Seed(in.Seed, n))
+	})
+	if err := errors.Join(errs...); err != nil {
+		return nil, 0, err
+	}
+	var blocks []*wiring.Block
+	for _, r := range rewirings {
+		blocks = append(blocks, r.Blocks...)
+	}
+	if in.Steps != nil {
+		steps = *in.Steps
+		sideBySide(len(blocks), func(n int) { blocks[n].Run(wiring.Share(int(steps), len(blocks), n)) })
+	} else if steps = in.until(start, blocks); steps == 0 {
+		halves, err = in.each(wiring.Group.Split)
+		return halves, 0, err
+	}
+	halves = make([]wiring.Half, len(rewirings))
+	sideBySide(len(rewirings), func(n int) { halves[n] = rewirings[n].Half() })
+	return halves, steps, nil
+}
+
+// until turns the deadline into steps: every block gets the same number,
+// portion by portion, until the next portion would be too late or nothing is
+// left to find. What it gives back leads to the same answer as steps.
+func (in *wiringInput) until(start time.Time, blocks []*wiring.Block) (steps int64) {
+	deadline := in.deadline()
+	portion, last := firstPortion, time.Duration(0)
+	for {
+		before := time.Now()
+		if before.Sub(start)+last+deadline/looks >= deadline {
+			return steps
+		}
+		open := false
+		for _, b := range blocks {
+			open = open || !b.Settled()
+		}
+		if !open {
+			return steps
+		}
+		sideBySide(len(blocks), func(n int) { blocks[n].Run(portion) })
+		steps += int64(portion) * int64(len(blocks))
+		if last = time.Since(before); last < deadline/(2*looks) {
+			portion *= 2
+			last *= 2
+		}
+	}
+}
+
+func (in *wiringInput) deadline() time.Duration {
+	if in.DeadlineMS == nil {
+		return defaultDeadline
+	}
+	return time.Duration(*in.DeadlineMS) * time.Millisecond
+}
+
+// halving is about what it takes to cut large groups into blocks.
+func (in *wiringInput) halving() time.Duration {
+	circuits := 0
+	for _, g := range in.groups {
+		if g.Old.Switches > wiring.MaxBlock {
+			circuits += g.Circuits()
+		}
+	}
+	return time.Duration(circuits) * halvingCost
+}
+
+// each runs a method that needs no budget.
+func (in *wiringInput) each(method func(wiring.Group) (wiring.Half, error)) ([]wiring.Half, error) {
+	halves := make([]wiring.Half, len(in.groups))
+	errs := make([]error, len(in.groups))
+	sideBySide(len(in.groups), func(n int) { halves[n], errs[n] = method(in.groups[n]) })
+	return halves, errors.Join(errs...)
+}
+
+// sideBySide calls do for 0 to n-1 on all cores. The order does not matter to
+// what is done.
+func sideBySide(n int, do func(n int)) {
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}
