@@ -46,6 +46,11 @@ bench: build ## benchmarks, binary sizes and memory, with machine and commit
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	@$(MAKE) --no-print-directory sizes
 
+.PHONY: optimum
+optimum: ## rewiring of small groups against proven optima (needs coinor-cbc)
+	@if command -v cbc >/dev/null; then RINGLIGHT_OPTIMUM=1 $(GO) test -count 1 -v -run AgainstTheSolver ./planner/wiring; \
+	else echo "optimum: skipped, no cbc (package coinor-cbc)"; fi
+
 .PHONY: sizes
 sizes: cross ## size of the static binaries, resident memory of an idle agent
 	@for a in $(CROSS); do for c in $(CMDS); do printf '%-12s %-12s %6d KiB\n' $$a $$c $$(( $$(stat -c %s bin/$$a/$$c) / 1024 )); done; done

@@ -18,14 +18,12 @@ func groupsOf(b *testing.B, n, pods, ports, used, churn int) []Group {
 	r := rng(11)
 	groups := make([]Group, n)
 	for i := range groups {
-		groups[i] = randomGroup(b, &r, pods, used, 0, churn)
-		if used != ports {
-			old, err := CrossRewire(Group{groups[i].Topology, NewHalf(pods, ports/2)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			groups[i] = Group{churned(&r, groups[i].Topology, churn), old}
+		was := randomTopology(&r, pods, used, 0)
+		old, err := was.Orient().Layout(ports / 2)
+		if err != nil {
+			b.Fatal(err)
 		}
+		groups[i] = Group{churned(&r, was, churn), old}
 	}
 	return groups
 }
@@ -34,7 +32,7 @@ func groupsOf(b *testing.B, n, pods, ports, used, churn int) []Group {
 // run, by the published flows; ratio is how many times as long those take.
 func BenchmarkDecompose(b *testing.B) {
 	for _, s := range sizes {
-		b.Run(fmt.Sprintf("ports=%d/groups=%d", s.pods*s.groups*s.ports, s.groups), func(b *testing.B) {
+		b.Run(fmt.Sprintf("ports=%d/pods=%d/groups=%d", s.pods*s.groups*s.ports, s.pods, s.groups), func(b *testing.B) {
 			groups := groupsOf(b, s.groups, s.pods, s.ports, s.ports, 0)
 			start := time.Now()
 			for _, g := range groups {
