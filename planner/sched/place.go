@@ -3,6 +3,7 @@ package sched
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"ringlight/planner/wiring"
 )
@@ -188,7 +189,7 @@ func cover(room, cost []int, need int) (picked []bool, ok bool) {
 		return nil, false
 	}
 	type best struct{ cost, parts int }
-	const none = 1 << 60
+	const none = math.MaxInt
 	at := make([]best, need+1) // at[n]: the best choice with room for n
 	for n := 1; n <= need; n++ {
 		at[n] = best{none, none}

@@ -1,5 +1,7 @@
 package wiring
 
+import "math"
+
 const (
 	// one is a circuit kept, in the units of prices and tolls. chosen: fine
 	// enough for steps, small enough for int32 sums.
@@ -38,7 +40,7 @@ type prices struct {
 }
 
 func newPrices(s *seats, full func(pod int) bool) *prices {
-	p := &prices{value: 1 << 62, bound: 1 << 62, worth: make([]int32, 2*s.switches)}
+	p := &prices{value: math.MaxInt, bound: math.MaxInt, worth: make([]int32, 2*s.switches)}
 	for side := range p.now {
 		p.now[side] = make([]int32, len(s.out))
 		p.best[side] = make([]int32, len(s.out))
