@@ -19,16 +19,16 @@ var (
 		o.TagsMd = cbor.TagsForbidden
 		return o.UserBufferEncMode()
 	})
-	nodeDecMode = must(decOptions(MaxArray).DecMode) // planner and agents
-	opDecMode   = must(decOptions(MaxMembers).DecMode)
+	// The walker has checked each field's own limit before the library sees it.
+	decMode = must(decOptions().DecMode)
 )
 
-func decOptions(maxArray int) cbor.DecOptions {
+func decOptions() cbor.DecOptions {
 	return cbor.DecOptions{
 		DupMapKey:        cbor.DupMapKeyEnforcedAPF,
 		IndefLength:      cbor.IndefLengthForbidden,
 		TagsMd:           cbor.TagsForbidden,
-		MaxArrayElements: maxArray,
+		MaxArrayElements: max(MaxMembers, MaxCircuits),
 		MaxMapPairs:      MaxPairs,
 		MaxNestedLevels:  MaxNesting,
 		UTF8:             cbor.UTF8RejectInvalid,
@@ -96,11 +96,7 @@ func Decode(payload []byte, msg any) (unknown int, err error) {
 	if unknown, err = check(payload, s); err != nil {
 		return unknown, err
 	}
-	mode := nodeDecMode
-	if s.wide {
-		mode = opDecMode
-	}
-	if err := mode.Unmarshal(payload, msg); err != nil {
+	if err := decMode.Unmarshal(payload, msg); err != nil {
 		v.Elem().SetZero()
 		return unknown, AsError(err)
 	}

@@ -108,7 +108,10 @@ type Event struct {
 	Lane         uint8      `cbor:"21,keyasint"`
 	Text         string     `cbor:"22,keyasint,omitempty"`
 	Generation   Generation `cbor:"23,keyasint"`
-	SideBypassed bool       `cbor:"24,keyasint"` // the side stands on another candidate than planned
+	SideBypassed bool       `cbor:"24,keyasint"`           // the side stands on another candidate than planned
+	PortA        uint16     `cbor:"25,keyasint,omitempty"` // of the circuit that a switch's event is about
+	PortB        uint16     `cbor:"26,keyasint,omitempty"`
+	Job          JobID      `cbor:"27,keyasint,omitempty"` // of that circuit; 0: none, or the event is about no circuit
 }
 
 // Alarm is a standing condition.
@@ -118,4 +121,6 @@ type Alarm struct {
 	Bundle      BundleID  `cbor:"3,keyasint"`
 	SinceMicros uint64    `cbor:"4,keyasint"`
 	Text        string    `cbor:"5,keyasint,omitempty"`
+	PortA       uint16    `cbor:"6,keyasint,omitempty"` // of a switch's circuit
+	PortB       uint16    `cbor:"7,keyasint,omitempty"`
 }

@@ -19,6 +19,7 @@ const (
 	MaxBundles    = 16         // of a node; a node has one a GPU at most, and 4 or 8 GPUs
 	MaxCandidates = 8          // of a side: SideReport.Banned has a bit for each
 	MaxRings      = 1          // that a node may be in
+	MaxCircuits   = 4096       // of a switch in one message: 12 bytes each fit MaxPayload
 	MaxTTLMillis  = 600_000    // of a command or request; chosen: nobody waits longer than 10 minutes
 	MaxTimeMicros = 60_000_000 // of a time in an Envelope; chosen: a minute is no switching time
 	MaxPeriod     = 300_000    // milliseconds between two signs of life of a planner

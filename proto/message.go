@@ -68,6 +68,27 @@ type Desired struct {
 	Rings      []RingAssignment `cbor:"5,keyasint" max:"1"` // at most 1; none: every bundle in loopback
 	Decisions  []RingID         `cbor:"6,keyasint"`         // rings on whose topics the decision comes
 	BypassSeq  uint64           `cbor:"7,keyasint"`         // the node's bypass count that the plan knows of
+	// Circuits are all cross-connects of a switch; a node has none.
+	Circuits []Circuit `cbor:"8,keyasint,omitempty" max:"4096"`
+}
+
+// Circuit joins a port of side A of a switch to a port of its side B.
+type Circuit struct {
+	_   struct{} `cbor:",toarray"`
+	A   uint16
+	B   uint16
+	Job JobID
+}
+
+// CircuitReport is the state of one circuit of a switch. Tuned says that the
+// power monitors on both sides prove it.
+type CircuitReport struct {
+	_     struct{} `cbor:",toarray"`
+	A     uint16
+	B     uint16
+	Job   JobID
+	State PortState
+	Loss  MilliDBm // measured between the two sides, NoPower: not measured
 }
 
 // Verdict of a decision.
@@ -226,11 +247,13 @@ type Reported struct {
 	Bundles          []BundleReport   `cbor:"15,keyasint" max:"16"`
 	Sides            []SideReport     `cbor:"16,keyasint"`
 	Alarms           []Alarm          `cbor:"17,keyasint"`
-	Measured         Envelope         `cbor:"18,keyasint"` // over the node's own bundles
-	LastEvent        uint64           `cbor:"19,keyasint"` // highest event sequence given out
-	Dropped          uint64           `cbor:"20,keyasint"` // telemetry dropped, events never
-	RefusedMessages  uint64           `cbor:"21,keyasint"` // messages refused
-	UnknownKeys      uint64           `cbor:"22,keyasint"` // keys skipped
+	Measured         Envelope         `cbor:"18,keyasint"`                      // over the node's own bundles
+	LastEvent        uint64           `cbor:"19,keyasint"`                      // highest event sequence given out
+	Dropped          uint64           `cbor:"20,keyasint"`                      // telemetry dropped, events never
+	RefusedMessages  uint64           `cbor:"21,keyasint"`                      // messages refused
+	UnknownKeys      uint64           `cbor:"22,keyasint"`                      // keys skipped
+	Circuits         []CircuitReport  `cbor:"23,keyasint,omitempty" max:"4096"` // of a switch
+	DarkMicros       uint32           `cbor:"24,keyasint,omitempty"`            // of a switch: from the first mirror moved for the applied generation to the last circuit proven
 }
 
 // Presence is an agent's birth, or its death note when Online is false: then
@@ -253,7 +276,8 @@ type Presence struct {
 	Plan          Digest     `cbor:"14,keyasint"`
 	Measured      Envelope   `cbor:"15,keyasint"`
 	UnsentEvents  uint32     `cbor:"16,keyasint"`
-	TelemetryMask uint32     `cbor:"17,keyasint"` // sensors present
+	TelemetryMask uint32     `cbor:"17,keyasint"`           // sensors present
+	Ports         uint16     `cbor:"18,keyasint,omitempty"` // of each side of a switch; absent: a node
 }
 
 // Sensor names what a health sample measures.

@@ -139,10 +139,42 @@ func (d Desired) Validate() error {
 		r.inside("", notItself("right", a.Right, d.Node))
 	}
 	r.element("", 0)
+	switch {
+	case d.Node.IsSwitch() && len(d.Rings) > 0:
+		r.broken("rings", "none for a switch", "%d rings", len(d.Rings))
+	case !d.Node.IsSwitch() && len(d.Circuits) > 0:
+		r.broken("circuits", "none for a node", "%d circuits", len(d.Circuits))
+	}
+	if r.err == nil {
+		r.err = checkCircuits(d.Circuits)
+	}
 	if len(d.Decisions) == 0 {
 		r.broken("decisions", "at least one ring", "nothing could ever decide it")
 	}
 	return r.result()
+}
+
+// checkCircuits refuses a port that two circuits claim.
+func checkCircuits(list []Circuit) *Error {
+	if len(list) == 0 {
+		return nil
+	}
+	var r rules
+	var usedA, usedB [1 << 16 / 64]uint64
+	for i := range list {
+		c := &list[i]
+		r.element("circuits", i)
+		a, b := &usedA[c.A/64], &usedB[c.B/64]
+		if *a>>(c.A%64)&1 != 0 {
+			r.broken("a", "each port once", "port %d twice", c.A)
+		}
+		if *b>>(c.B%64)&1 != 0 {
+			r.broken("b", "each port once", "port %d twice", c.B)
+		}
+		*a |= 1 << (c.A % 64)
+		*b |= 1 << (c.B % 64)
+	}
+	return r.err
 }
 
 func notItself(list string, candidates []Candidate, self NodeID) *Error {
@@ -248,6 +280,10 @@ func (m *Reported) check() *Error {
 		if s.Current < -1 || s.Current >= MaxCandidates {
 			r.broken("current", "-1 to "+strconv.Itoa(MaxCandidates-1), "%d", s.Current)
 		}
+	}
+	for i := range m.Circuits {
+		r.element("circuits", i)
+		r.within("state", 0, uint64(Failed), uint64(m.Circuits[i].State))
 	}
 	for i := range m.Alarms {
 		r.element("alarms", i)

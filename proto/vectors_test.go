@@ -87,6 +87,13 @@ func goldens() []struct {
 		{"not found", OpReply{Version: Version, Corr: testCorr, Code: NotFound, Field: "node", Limit: "0 to 63", Reason: "node 99"}},
 		{"an operator's request", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbRequest, Bundle: 1, Side: Right, Request: ForcedSwitch, Path: External2}},
 		{"what a drain would cost", OpReply{Version: Version, Corr: testCorr, Cost: &Cost{Rings: []RingID{3}, Jobs: 1, Links: 4, DarkMicros: 500, Joins: []NodeID{20}, Stages: 1}}},
+		{"a switch with three circuits", Desired{Version: Version, Node: FirstSwitch + 2, Term: 2, Generation: 9, Plan: DigestOf([]byte("plan")), Decisions: []RingID{FirstGroup + 1},
+			Circuits: []Circuit{{A: 0, B: 5, Job: 7}, {A: 3, B: 0}, {A: 4095, B: 300, Job: 1 << 20}}}},
+		{"all of a switch", Reported{Version: Version, Node: FirstSwitch + 2, Session: 5, Seq: 2, Mode: ModeService, SeenTerm: 2, Term: 2, Generation: 9, Plan: DigestOf([]byte("plan")),
+			Circuits: []CircuitReport{{A: 0, B: 5, Job: 7, State: Tuned, Loss: 1812}, {A: 3, B: 0, State: Failed, Loss: NoPower}}, DarkMicros: 31_000,
+			Alarms: []Alarm{{Kind: EvPathFailed, Severity: SeverityCritical, PortA: 3, Text: "no light"}}}},
+		{"birth of a switch", Presence{Version: Version, Node: FirstSwitch, Session: 5, Online: true, Mode: ModeService, Ports: 32}},
+		{"a circuit lost its light", Event{Version: Version, Node: FirstSwitch, Session: 1, Seq: 4, Kind: EvLightLost, Severity: SeverityWarning, Count: 1, PortA: 3, PortB: 9, Job: 7, Measured: NoPower, Expected: 1700}},
 	}
 }
 
@@ -180,6 +187,12 @@ func twins(t *testing.T) []vector {
 		h("sensor 0", Invalid, replace(health, "85010201", "85010200")),
 		h("value wider than 32 bits", Malformed, replace(health, "1a0004dac6", "1b0000000100000000")),
 	}
+	circuits := mustEncode(t, goldens()[len(goldens())-4].msg)
+	list = append(list,
+		v("circuit of two", Malformed, replace(circuits, "83000507", "820005")),
+		v("port in two circuits", Invalid, replace(circuits, "83030000", "83000000")),
+		v("circuits for a node", Invalid, replace(circuits, "011a00100002", "0102")),
+		v("circuit header beyond the limit", TooLarge, replace(circuits, "0883", "08991001")))
 	skipped := append(replace(decision, "a6", "a9"), unhex("1863 a1 6161 82 f6 f93c00  1864 40  190100 f5")...)
 	return append(list, vector{"Decision", "three keys of the future", skipped, OK, 3})
 }

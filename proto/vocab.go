@@ -8,11 +8,25 @@ import (
 // NodeID numbers a node of a fabric in HBD order, from 0.
 type NodeID uint32
 
+// FirstSwitch is the lowest NodeID of a switch: switches share topics and
+// messages with nodes and have their numbers above them.
+const FirstSwitch NodeID = 1 << 20
+
+// IsSwitch tells a switch's number from a node's.
+func (n NodeID) IsSwitch() bool { return n >= FirstSwitch }
+
+// JobID numbers the jobs that circuits are for; 0: none.
+type JobID uint32
+
 // BundleID numbers the OCSTrx bundles of one node, from 0.
 type BundleID uint8
 
 // RingID numbers a ring; it is never reused while the fabric lives.
 type RingID uint32
+
+// FirstGroup is the lowest RingID that stands for a group of switches, on whose
+// decision topic the decisions of its switches come: FirstGroup + group.
+const FirstGroup RingID = 1 << 24
 
 // Generation counts the planner's decisions. It only grows: a roll-back is a
 // new generation with old content.
