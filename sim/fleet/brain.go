@@ -143,6 +143,10 @@ func (r *Run) think(ev planner.Event) {
 			b.persist = append(b.persist, a.Persist)
 		case planner.Exit:
 			b.exited = a.Reason
+		case planner.Log:
+			if r.cfg.TraceLine != nil {
+				r.cfg.TraceLine(r.planLine(&a.Line))
+			}
 		}
 	}
 	clear(b.actions)
@@ -154,6 +158,24 @@ func (r *Run) think(ev planner.Event) {
 		b.writing = true
 		r.agenda.push(task{at: r.now + storeLeast + r.disk.wait(storeMean), kind: taskPersisted, who: brainID, gen: b.life})
 	}
+}
+
+// planLine is a line of the planner's log, for people who follow a run.
+func (r *Run) planLine(l *planner.Line) string {
+	s := fmt.Sprintf("%v planner: %s", r.now, l.Message)
+	if l.Node >= 0 {
+		s += fmt.Sprintf(" node=%d", l.Node)
+	}
+	if l.Ring != 0 {
+		s += fmt.Sprintf(" ring=%d", l.Ring)
+	}
+	if l.Generation != 0 {
+		s += fmt.Sprintf(" generation=%d", l.Generation)
+	}
+	if l.Text != "" {
+		s += ": " + l.Text
+	}
+	return s
 }
 
 func (r *Run) brainSends(p proto.Packet) {

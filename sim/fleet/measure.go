@@ -40,7 +40,6 @@ type strike struct {
 	ends   []end
 	rest   []*station // live members of the ring
 	clean  bool       // the ring was whole and nothing else was going on
-	until  time.Duration
 	looked int
 }
 
@@ -134,7 +133,7 @@ func (m *measure) after(n int) {
 			m.r.audit.violate(s.gone[0].id, "closed rings", fmt.Sprintf("ring %d is in pieces after the loss of %d", s.ring, len(s.gone)))
 		}
 		m.splits++
-		s.until = s.at
+		m.tell("ring %d is split since %v, without %s", s.ring, s.at, names(s.gone))
 		m.follow(n, s)
 		return
 	}
@@ -287,4 +286,23 @@ func (m *measure) follow(n int, s *strike) {
 	}
 	m.repairs = append(m.repairs, m.r.now-s.at)
 	m.dark += m.r.now - s.at
+	m.tell("ring %d is one again after %v", s.ring, m.r.now-s.at)
+}
+
+// tell adds a line to the trace, not to its hash: the light is there already.
+func (m *measure) tell(format string, args ...any) {
+	if m.r.cfg.TraceLine != nil {
+		m.r.cfg.TraceLine(fmt.Sprintf("%v ", m.r.now) + fmt.Sprintf(format, args...))
+	}
+}
+
+func names(nodes []*station) string {
+	s := ""
+	for i, st := range nodes {
+		if i > 0 {
+			s += ", "
+		}
+		s += fmt.Sprint(st.id)
+	}
+	return s
 }

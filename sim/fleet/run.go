@@ -31,7 +31,8 @@ type Config struct {
 	// Progress, when not nil, is told now and then how far the run is. An
 	// error ends it.
 	Progress func(at, of time.Duration, r *Run) error
-	// TraceLine, when not nil, is given every fault and violation as text.
+	// TraceLine, when not nil, is given every fault and violation, every split
+	// and its repair, and the planner's log, as text.
 	TraceLine func(line string)
 
 	mutant *mutant
