@@ -51,6 +51,11 @@ optimum: ## rewiring of small groups against proven optima (needs coinor-cbc)
 	@if command -v cbc >/dev/null; then RINGLIGHT_OPTIMUM=1 $(GO) test -count 1 -v -run AgainstTheSolver ./planner/wiring; \
 	else echo "optimum: skipped, no cbc (package coinor-cbc)"; fi
 
+.PHONY: bench-calibration
+bench-calibration: ## calibration of 200 boards from nothing: worst, p5, board time, measurements; 20 boards of 16 modules
+	RINGLIGHT_CALIBRATION=200 $(GO) test -count 1 -v -run 'EveryCellOfManyBoards|NamesThePlantedCell' ./ocs
+	RINGLIGHT_CALIBRATION=20 RINGLIGHT_BUNDLES=2 $(GO) test -count 1 -v -run EveryCellOfManyBoards ./ocs
+
 .PHONY: sizes
 sizes: cross ## size of the static binaries, resident memory of an idle agent
 	@for a in $(CROSS); do for c in $(CMDS); do printf '%-12s %-12s %6d KiB\n' $$a $$c $$(( $$(stat -c %s bin/$$a/$$c) / 1024 )); done; done

@@ -23,6 +23,17 @@ func (f *Fringe) Contrast() float64 {
 	return f.Swing / f.Mean
 }
 
+// boundShare is how near to a bound of the slope, as a share of the slope, a
+// fit counts as pressed against it. chosen: what the golden sections leave open
+// is a tenth of that.
+const boundShare = 1e-3
+
+// against reports whether a fit ended at a bound of the slope: its minimum lies
+// beyond, or there is none.
+func (f *Fringe) against(lo, hi float64) bool {
+	return f.Slope < float64(lo*(1+boundShare)) || f.Slope > float64(hi*(1-boundShare))
+}
+
 // maxPoints is the longest sweep.
 const maxPoints = 24
 

@@ -65,7 +65,8 @@ func (s *Search) climbed() bool {
 	for i := range r.fringe {
 		c := r.fringe[i].Contrast()
 		r.best[i] = max(r.best[i], c)
-		good = good && c > goodContrast && r.fringe[i].Mean > darkest
+		lo, hi := s.anySlope(CellMatrix + line.Cells[i])
+		good = good && c > goodContrast && r.fringe[i].Mean > darkest && !r.fringe[i].against(lo, hi)
 	}
 	if r.pass++; r.pass < routePasses {
 		return true

@@ -356,6 +356,12 @@ func (s *Search) take(sample *Sample) {
 	}
 	lo, hi := s.slopes(w.cell)
 	w.fringe = w.pts.fit(lo, hi)
+	if s.m.Cells[w.cell].Slope != 0 && w.fringe.against(lo, hi) {
+		// What is known of the slope is wrong: a route's last sweep can be
+		// bent by the cells that its heat reaches. Begin again.
+		lo, hi = s.anySlope(w.cell)
+		w.fringe = w.pts.fit(lo, hi)
+	}
 	w.see = seeNone
 }
 
@@ -381,7 +387,12 @@ func (s *Search) slopes(k int) (lo, hi float64) {
 	if c.Slope != 0 {
 		return c.Slope * (1 - slopeKnown), c.Slope * (1 + slopeKnown)
 	}
-	mid := slopePerOhm / c.Ohm
+	return s.anySlope(k)
+}
+
+// anySlope bounds the slope of a cell of which only the resistance is known.
+func (s *Search) anySlope(k int) (lo, hi float64) {
+	mid := slopePerOhm / s.m.Cells[k].Ohm
 	return mid * (1 - slopeSpread), mid * (1 + slopeSpread)
 }
 

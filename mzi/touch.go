@@ -89,32 +89,19 @@ func (s *Search) compose() {
 	var r registers
 	for round := range solveRounds {
 		for lit := Loop; lit < numLits; lit++ {
+			s.touch.lit = lit
 			u := r.under(lit)
 			for k := range Cells {
-				if k >= CellMatrix && lit != Loop || k >= CellMZI2 && k < CellMatrix && lit == Loop {
-					continue // no light passes it
-				}
-				s.touch.lit = lit
-				phase := s.workPhase(k)
-				if k >= CellMatrix {
-					phase = s.result.Setting.Phase(k - CellMatrix)
+				if !s.composes(k) {
+					continue
 				}
 				reg := register(k, lit)
 				from := r[k][reg]
-				if round == 0 && lit != Ext2 {
+				if round == 0 {
 					from = 0
 				}
-				x := s.m.heat(k, phase, &u, from, s.max[k])
-				if k < CellMZI2 && lit == Ext2 {
-					// MZI1 is external by the same code whichever way MZI2 goes;
-					// the mean leaves half of what MZI2's heat does to it.
-					if d := float64((x - from) * s.m.Cells[k].Slope); d < 1 && d > -1 {
-						x = (x + from) / 2
-					} else {
-						x = from // another turn: the limit is near
-					}
-				}
-				u[k], r[k][reg] = x, x
+				u[k] = s.m.heatIn(k, s.finalPhase(k), s.around(k, &r, &u), from, s.max[k])
+				r[k][reg] = u[k]
 			}
 		}
 	}
@@ -125,6 +112,38 @@ func (s *Search) compose() {
 		}
 		s.result.Volts[k][0], s.result.Volts[k][1] = Volts(r[k][0], s.cfg.Step), Volts(r[k][b], s.cfg.Step)
 	}
+}
+
+// composes says whether a cell gets a heat of its own in the setting under way:
+// light passes it there, and no earlier setting has the same register.
+func (s *Search) composes(k int) bool {
+	switch {
+	case k >= CellMatrix:
+		return s.touch.lit == Loop
+	case k >= CellMZI2:
+		return s.touch.lit != Loop
+	}
+	return s.touch.lit != Ext2 // external by the same code whichever way MZI2 goes
+}
+
+// finalPhase is workPhase with the matrix in the loopback's own setting.
+func (s *Search) finalPhase(k int) float64 {
+	if k >= CellMatrix {
+		return s.result.Setting.Phase(k - CellMatrix)
+	}
+	return s.workPhase(k)
+}
+
+// around is the phase that the other heaters add to a cell in the setting under
+// way. To an external MZI1 it is the mean over both external paths: the code is
+// the same, and so each path has half of what MZI2's heat makes between them.
+func (s *Search) around(k int, r *registers, u *[Cells]float64) float64 {
+	sum := s.m.Background(k, u)
+	if k < CellMZI2 && s.touch.lit == Ext1 {
+		other := r.under(Ext2)
+		sum = (sum + s.m.Background(k, &other)) / 2
+	}
+	return sum
 }
 
 // stepLevels notes what the module's own diodes see of each lane alone, in each
