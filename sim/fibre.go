@@ -15,6 +15,7 @@ type fibreEnd struct {
 	crossed bool
 	cut     bool // of the direction towards this end
 	gain    float64
+	outside *outside // of a fibre that leaves the world; then peer is nil
 }
 
 // receive is the light on the diodes of both halves that the lanes of a
@@ -60,9 +61,9 @@ func (w *World) Connect(a, z Port, f Fibre) error {
 	switch {
 	case a == z:
 		return fmt.Errorf("sim: fibre from %v to itself", a)
-	case ae.peer != nil:
+	case ae.peer != nil || ae.outside != nil:
 		return fmt.Errorf("sim: port %v already has a fibre", a)
-	case ze.peer != nil:
+	case ze.peer != nil || ze.outside != nil:
 		return fmt.Errorf("sim: port %v already has a fibre", z)
 	case f.LossMilliDB < 0:
 		return fmt.Errorf("sim: fibre loss %d mdB: a fibre does not amplify", f.LossMilliDB)
@@ -86,12 +87,19 @@ func (w *World) setCut(p Port, d Direction, cut bool) error {
 	if err != nil {
 		return err
 	}
-	if e.peer == nil {
+	if e.peer == nil && e.outside == nil {
 		return fmt.Errorf("sim: port %v has no fibre", p)
 	}
 	if d == Both || d == In {
 		e.cut = cut
 		w.follow(b, p.Bundle, p.Path)
+	}
+	if e.outside != nil {
+		if d == Both || d == Out {
+			e.outside.cut = cut
+			b.changes++
+		}
+		return nil
 	}
 	if d == Both || d == Out {
 		e.peer.bundles[e.bundle].ends[e.ext].cut = cut

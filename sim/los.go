@@ -120,6 +120,7 @@ func (w *World) lightChanged(b *board, bundle int) { w.moduleChanged(b, bundle, 
 // expected to do stands.
 func (w *World) moduleChanged(b *board, bundle int, mask uint32) {
 	bu := &b.bundles[bundle]
+	b.changes++
 	moving := false
 	for i := range bu.modules {
 		if mask>>i&1 != 0 {
@@ -153,6 +154,13 @@ const settleCheck = 3 * time.Millisecond
 func (w *World) follow(b *board, bundle, path int) {
 	ext := path - hal.LOSExternal1
 	e := &b.bundles[bundle].ends[ext]
+	if e.outside != nil {
+		for i := range b.bundles[bundle].modules {
+			e.outside.steady(w, i, &w.traces[i])
+		}
+		w.followTraces(b, bundle, path, e, allModules)
+		return
+	}
 	if e.peer == nil {
 		w.dark(b, bundle, path)
 		return
@@ -188,6 +196,9 @@ func (w *World) followTraces(b *board, bundle, path int, end *fibreEnd, mask uin
 		switch {
 		case end == nil:
 			value = tr.loop
+		case end.outside != nil && !end.cut:
+			diode := bu.modules[i].rxDiodes(path - hal.LOSExternal1)
+			value[0] = end.take(&tr.ext[0][0], &diode)
 		case end.cut || i >= len(end.peer.bundles[end.bundle].modules):
 			at = []int64{int64(w.now)} // dark from now on
 		default:

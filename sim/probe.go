@@ -45,7 +45,9 @@ func (w *World) moved(b *board, bundle, mod int, since int64) bool {
 		return true
 	}
 	for i := range bu.ends {
-		if e := &bu.ends[i]; e.peer != nil && mod < len(e.peer.bundles[e.bundle].modules) &&
+		if e := &bu.ends[i]; e.outside != nil && e.outside.since > since {
+			return true
+		} else if e.peer != nil && mod < len(e.peer.bundles[e.bundle].modules) &&
 			e.peer.bundles[e.bundle].modules[mod].movedSince(since) {
 			return true
 		}
@@ -80,6 +82,12 @@ func (w *World) guardInputs(b *board, bundle, mod int, t int64) (in [ads7138.Cha
 	}
 	for ext := range bu.ends {
 		e := &bu.ends[ext]
+		if e.outside != nil && !e.cut {
+			diode := m.rxDiodes(ext)
+			sum := e.take(&e.outside.lanes[mod], &diode)
+			in[hal.GuardExt1Upper+2*ext], in[hal.GuardExt1Lower+2*ext] = sum[0], sum[1]
+			continue
+		}
 		if e.peer == nil || e.cut || mod >= len(e.peer.bundles[e.bundle].modules) {
 			continue
 		}

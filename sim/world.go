@@ -38,7 +38,8 @@ type board struct {
 	bundles      []bundle
 	gone         []chipFault
 	limits       LimitRecord
-	mems         *mems // of a MEMS board
+	mems         *mems  // of a MEMS board
+	changes      uint64 // of the light that its bundles send
 }
 
 type bundle struct {
