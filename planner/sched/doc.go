@@ -6,8 +6,9 @@
 // HierarchicalRing, HalvingDoubling and DoubleTree order the ranks of a
 // collective, AllToAll its steps (ring.go, halving.go, tree.go, alltoall.go);
 // Need counts the links that the pairs of leaves then want (need.go); Fit
-// brings that within the leaves' ports (share.go). The result goes to
-// wiring.Leaves.SpreadNeed.
+// brings that within the leaves' ports (share.go). Core does all of this for a
+// job beside those that run (core.go). The result goes to wiring: SpreadNeed
+// or Respread, Rewire, Rollout; the example has the whole chain.
 //
 // It is pure and knows nothing of switches; it decides where and in which
 // order, never whether a job may run.

@@ -25,20 +25,30 @@ func (w Want) Links() int { return max(w.DP, w.PP) }
 // of any stage; their pipelines run all the time, so those of all replicas
 // add up.
 func Need(leafOf [][]int, podOf []int32, rails int) ([]Want, error) {
-	if err := checkNeed(leafOf, podOf, rails); err != nil {
-		return nil, err
+	return needOf([][][]int{leafOf}, podOf, rails)
+}
+
+// needOf counts for elements of several parts, each with its own leaf in the
+// pod of the element: what parts send at the same time adds up.
+func needOf(parts [][][]int, podOf []int32, rails int) ([]Want, error) {
+	for _, leafOf := range parts {
+		if err := checkNeed(leafOf, podOf, rails); err != nil {
+			return nil, err
+		}
 	}
 	n := len(podOf)
 	wants := make([]Want, n*n) // dense: leaves of one job's cluster
 	pair := func(a, b int) *Want { return &wants[min(a, b)*n+max(a, b)] }
 	flows := make([]int, n*n)
-	for _, row := range leafOf {
+	for r := range parts[0] {
 		clear(flows)
-		ring := ringOrder(row, podOf)
-		for i, a := range ring {
-			b := ring[(i+1)%len(ring)]
-			flows[a*n+b] += (rails + 1) / 2
-			flows[b*n+a] += rails / 2
+		for _, leafOf := range parts {
+			ring := ringOrder(leafOf[r], podOf)
+			for i, a := range ring {
+				b := ring[(i+1)%len(ring)]
+				flows[a*n+b] += (rails + 1) / 2
+				flows[b*n+a] += rails / 2
+			}
 		}
 		for a := range n {
 			for b := a + 1; b < n; b++ {
@@ -49,10 +59,12 @@ func Need(leafOf [][]int, podOf []int32, rails int) ([]Want, error) {
 			}
 		}
 	}
-	for r := 1; r < len(leafOf); r++ {
-		for c, a := range leafOf[r-1] {
-			if b := leafOf[r][c]; podOf[a] != podOf[b] {
-				pair(a, b).PP += rails
+	for _, leafOf := range parts {
+		for r := 1; r < len(leafOf); r++ {
+			for c, a := range leafOf[r-1] {
+				if b := leafOf[r][c]; podOf[a] != podOf[b] {
+					pair(a, b).PP += rails
+				}
 			}
 		}
 	}

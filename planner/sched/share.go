@@ -2,6 +2,16 @@ package sched
 
 import "fmt"
 
+// FullLeaf is an ErrNoRoom for want of ports: a leaf with Ports, of which Used
+// are in use, has so many leaves to Reach.
+type FullLeaf struct{ Leaf, Ports, Used, Reach int }
+
+func (e *FullLeaf) Error() string {
+	return fmt.Sprintf("%v: leaf %d has %d ports, %d in use, and %d leaves to reach", ErrNoRoom, e.Leaf, e.Ports, e.Used, e.Reach)
+}
+
+func (e *FullLeaf) Unwrap() error { return ErrNoRoom }
+
 // Fit brings a new job's wants within the ports of the leaves ([LUMOS] A.12,
 // step 2): used is what each leaf has in use already, ports what it has. The
 // result has the links each want gets. Where all fits, all get what they want;
@@ -39,7 +49,7 @@ func Fit(wants []Want, used []int, ports int) ([]int, error) {
 		}
 		n := cheapest(wants, got, at[leaf], func(n int) bool { return load[wants[n].A]+load[wants[n].B]-load[leaf] > ports })
 		if n < 0 {
-			return nil, fmt.Errorf("%w: leaf %d has %d ports, %d in use, and %d leaves to reach", ErrNoRoom, leaf, ports, used[leaf], len(at[leaf]))
+			return nil, &FullLeaf{leaf, ports, used[leaf], len(at[leaf])}
 		}
 		got[n]--
 		load[wants[n].A]--

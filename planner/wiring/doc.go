@@ -13,11 +13,11 @@
 //
 // What is here: the wiring as data (physical.go); what is asked of a group
 // (topology.go); the exact decompositions by Euler walks (orient.go,
-// decompose.go); leaf requirements onto spines (lumoscore.go); minimal
+// decompose.go); leaf requirements onto spines (lumoscore.go, respread.go); minimal
 // rewiring as an anytime search (rewire.go, search.go, insert.go) after a
 // halving of large groups (halve.go); what others publish, for comparison
 // (cross.go, uniform.go, helios.go); roll-out in stages and the order within
-// one (stage.go, order.go); idle ports as a backup mesh (backup.go); measures
+// one (rollout.go, stage.go, order.go); idle ports as a backup mesh (backup.go); measures
 // (metrics.go) and the postcondition (check.go), which every result of this
 // package has passed.
 //

@@ -1,9 +1,20 @@
 package wiring
 
+import "fmt"
+
 // Step is one command to a switch: take a cross-connect away, or make one.
 type Step struct {
 	Create  bool
 	In, Out int // ports of the switch: the pods whose light comes and goes
+}
+
+// String is +in>out for a cross-connect made, -in>out for one taken away.
+func (s Step) String() string {
+	sign := '-'
+	if s.Create {
+		sign = '+'
+	}
+	return fmt.Sprintf("%c%d>%d", sign, s.In, s.Out)
 }
 
 // Steps orders what one switch has to do: everything that goes before

@@ -9,8 +9,9 @@ import (
 // LeafLinks is a number of links of one leaf.
 type LeafLinks struct{ Leaf, Links int }
 
-// Change is a part of a reconfiguration that is made at once, such as one OCS
-// group or one pair of switches, and the links it moves at each leaf.
+// Change is a part of a reconfiguration that is made at once, such as an OCS
+// group, a pair of switches or a Piece of one, and the links it moves at each
+// leaf.
 type Change struct {
 	Moved []LeafLinks
 }
@@ -102,68 +103,34 @@ func Worst(changes []Change, links []int, stages [][]int) (moved, of int) {
 	return moved, of
 }
 
-// Changes says what a reconfiguration of group h moves at each leaf, one
-// change for every pair of switches. The spread is the one in force with the
-// old half; its paths are taken to run over the circuits of their pods in
-// order, by pair of leaves and by switch.
-func (s Spread) Changes(h int, old, wanted Half) ([]Change, error) {
-	type pair struct{ i, j int32 }
-	paths := map[pair][]Link{}
-	for _, l := range s.Spine[h].Links {
-		i, j := s.PodOf[l.I], s.PodOf[l.J]
-		key := pair{min(i, j), max(i, j)}
-		paths[key] = append(paths[key], l)
-	}
-	changes := make([]Change, old.Switches)
-	moved := make([]int, len(s.PodOf))
-	for k := range old.Switches {
-		clear(moved)
-		for i, j := range old.Row(k) {
-			if j < 0 {
-				continue
-			}
-			key := pair{min(int32(i), j), max(int32(i), j)}
-			rest := paths[key]
-			if len(rest) == 0 {
-				continue // a circuit that carries nothing, such as a backup
-			}
-			if wanted.Row(k)[i] != j {
-				moved[rest[0].I]++
-				moved[rest[0].J]++
-			}
-			if rest[0].Count--; rest[0].Count == 0 {
-				paths[key] = rest[1:]
-			}
-		}
-		for leaf, n := range moved {
-			if n > 0 {
-				changes[k].Moved = append(changes[k].Moved, LeafLinks{leaf, n})
-			}
-		}
-	}
-	for _, l := range s.Spine[h].Links {
-		i, j := s.PodOf[l.I], s.PodOf[l.J]
-		if len(paths[pair{min(i, j), max(i, j)}]) > 0 {
-			return nil, wrong("spread", "no more paths than circuits",
-				"pods %d and %d have more paths on spine %d than circuits", i, j, h)
-		}
-	}
-	return changes, nil
-}
-
 // Together is several changes made as one, such as all of a group.
-func Together(changes []Change, leaves int) Change {
-	sum := make([]int, leaves)
+func Together(changes []Change) Change {
+	var all []LeafLinks
 	for _, c := range changes {
-		for _, m := range c.Moved {
-			sum[m.Leaf] += m.Links
-		}
+		all = append(all, c.Moved...)
 	}
+	slices.SortFunc(all, func(a, b LeafLinks) int { return cmp.Compare(a.Leaf, b.Leaf) })
 	var out Change
-	for leaf, n := range sum {
-		if n > 0 {
-			out.Moved = append(out.Moved, LeafLinks{leaf, n})
+	for _, m := range all {
+		if last := len(out.Moved) - 1; last >= 0 && out.Moved[last].Leaf == m.Leaf {
+			out.Moved[last].Links += m.Links
+		} else if m.Links > 0 {
+			out.Moved = append(out.Moved, m)
 		}
 	}
 	return out
+}
+
+// LeastIota is the smallest bound, in thousandths, that no change alone
+// exceeds.
+func LeastIota(changes []Change, links []int) int {
+	least := 1
+	for _, c := range changes {
+		for _, m := range c.Moved {
+			if m.Links > 0 {
+				least = max(least, (m.Links*1000+links[m.Leaf]-1)/links[m.Leaf])
+			}
+		}
+	}
+	return least
 }

@@ -71,54 +71,6 @@ func TestStagesKeepEveryLeafConnected(t *testing.T) {
 	}
 }
 
-// The links that a reconfiguration moves at a leaf are those whose circuits
-// are not kept; backups count for nobody.
-// Method: a spread realised and rewired; the sums against the circuits.
-func TestChangesCountMovedLinks(t *testing.T) {
-	r := rng(2)
-	l := Leaves{Pods: 6, Spines: 4, Tau: 2}
-	for a := range 24 {
-		l.PodOf = append(l.PodOf, int32(a/4))
-	}
-	spread, err := l.SpreadNeed(randomNeed(&r, l, 6))
-	if err != nil {
-		t.Fatal(err)
-	}
-	groups := spread.Groups()
-	backup, err := Backup(groups, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for h, group := range groups {
-		both := Merge(group, backup[h])
-		old, err := both.Orient().Layout(4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		same, err := spread.Changes(h, old, old)
-		if err != nil || Together(same, len(l.PodOf)).Moved != nil {
-			t.Fatalf("nothing changes, but %v, %v", same, err)
-		}
-		dark, err := spread.Changes(h, old, NewHalf(6, 4))
-		if err != nil {
-			t.Fatal(err)
-		}
-		need := spread.Spine[h].Ports()
-		for _, m := range Together(dark, len(l.PodOf)).Moved {
-			if need[m.Leaf] != m.Links {
-				t.Fatalf("leaf %d loses %d links of %d", m.Leaf, m.Links, need[m.Leaf])
-			}
-			need[m.Leaf] = 0
-		}
-		if slices.Max(need) != 0 {
-			t.Fatalf("links that are gone were not counted: %v", need)
-		}
-		if _, err := spread.Changes(h, NewHalf(6, 4), old); err == nil && len(group.Links) > 0 {
-			t.Fatal("a spread without circuits was accepted")
-		}
-	}
-}
-
 // A switch never gets a command for a port that is taken, and ends where it
 // should; circuits that stay get none.
 // Method: random old and new permutations, each command applied to a switch

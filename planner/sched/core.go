@@ -1,0 +1,172 @@
+package sched
+
+import (
+	"errors"
+	"fmt"
+
+	"ringlight/planner/wiring"
+)
+
+// Core is what jobs run on: the leaves, and the servers below each.
+type Core struct {
+	wiring.Leaves
+	GPUsPerServer int
+	Servers       []int // of each leaf
+}
+
+// Validate checks the description.
+func (c Core) Validate() error {
+	if err := c.Leaves.Validate(); err != nil {
+		return err
+	}
+	if len(c.Servers) != len(c.PodOf) {
+		return wrong("servers", fmt.Sprintf("one entry a leaf, %d", len(c.PodOf)), "%d entries", len(c.Servers))
+	}
+	return c.idle(nil).Validate()
+}
+
+// Placed is a job with its servers and with its links between leaves.
+type Placed struct {
+	Job
+	Shares []Share // by pod and leaf; leaves are numbered within the pod
+	Wants  []Want
+	Links  []int // what each want gets
+}
+
+// idle is what jobs leave of the core, by pod and leaf of the pod.
+func (c Core) idle(running []Placed) Cluster {
+	idle := Cluster{GPUsPerServer: c.GPUsPerServer, Idle: make([][]int, c.Pods)}
+	for leaf, p := range c.PodOf {
+		idle.Idle[p] = append(idle.Idle[p], c.Servers[leaf])
+	}
+	for _, job := range running {
+		for _, s := range job.Shares {
+			idle.Idle[s.Pod][s.Leaf] -= s.Servers
+		}
+	}
+	return idle
+}
+
+// LeafNumbers gives the number of every leaf of a pod: element n is the leaf
+// that Share.Leaf calls n.
+func (c Core) LeafNumbers() [][]int {
+	out := make([][]int, c.Pods)
+	for leaf, p := range c.PodOf {
+		out[p] = append(out[p], leaf)
+	}
+	return out
+}
+
+// Need is the paths that all jobs together have between leaves: what
+// wiring.Leaves.SpreadNeed and Respread take.
+func (c Core) Need(jobs []Placed) (wiring.Topology, error) {
+	need := wiring.Topology{Pods: len(c.PodOf)}
+	for _, job := range jobs {
+		var links []wiring.Link
+		for n, w := range job.Wants {
+			links = append(links, wiring.Link{I: int32(w.A), J: int32(w.B), Count: int32(job.Links[n])})
+		}
+		one, err := wiring.NewTopology(need.Pods, links)
+		if err != nil {
+			return need, err
+		}
+		need = wiring.Merge(need, one)
+	}
+	return need, c.CheckNeed(need)
+}
+
+// Admit finds servers and links for a job beside those that run ([LUMOS] 4.2,
+// A.12). Where a leaf cannot carry the job's links even shared, the job is
+// placed again without that leaf. ErrNoRoom: it has to wait.
+func (c Core) Admit(running []Placed, j Job) (Placed, error) {
+	if err := errors.Join(c.Validate(), j.Validate()); err != nil {
+		return Placed{}, err
+	}
+	need, err := c.Need(running)
+	if err != nil {
+		return Placed{}, err
+	}
+	used := need.Ports()
+	idle := c.idle(running)
+	numbers := c.LeafNumbers()
+	for {
+		shares, err := Place(idle, j)
+		if err != nil {
+			return Placed{}, err
+		}
+		wants, err := c.Wants(j, shares)
+		if err != nil {
+			return Placed{}, err
+		}
+		links, err := Fit(wants, used, c.Ports())
+		if err == nil {
+			return Placed{j, shares, wants, links}, nil
+		}
+		var full *FullLeaf
+		if !errors.As(err, &full) {
+			return Placed{}, err
+		}
+		for _, s := range shares {
+			if numbers[s.Pod][s.Leaf] == full.Leaf {
+				idle.Idle[s.Pod][s.Leaf] = 0
+			}
+		}
+	}
+}
+
+// Wants is the links that a job at these servers wants between leaves of
+// different pods: Arrange by pods, then Need. A tensor parallel domain is a
+// part of a server or several of them; it takes the servers of its pod in
+// order of leaves, and of several each sends to its like.
+func (c Core) Wants(j Job, shares []Share) ([]Want, error) {
+	perServer, parts, rails := 1, 1, min(j.TP, c.GPUsPerServer)
+	switch {
+	case j.TP < 1 || c.GPUsPerServer%j.TP != 0 && j.TP%c.GPUsPerServer != 0:
+		return nil, wrong("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", c.GPUsPerServer), "%d", j.TP)
+	case j.TP <= c.GPUsPerServer:
+		perServer = c.GPUsPerServer / j.TP
+	default:
+		parts = j.TP / c.GPUsPerServer
+	}
+	numbers := c.LeafNumbers()
+	at := make([][]int, c.Pods) // of a pod: the leaf of each of its servers, as often as it has domains
+	elements := make([]int, c.Pods)
+	for n, s := range shares {
+		if s.Pod < 0 || s.Pod >= c.Pods || s.Leaf < 0 || s.Leaf >= len(numbers[s.Pod]) || s.Servers < 1 || s.Servers > maxServers {
+			return nil, wrong(fmt.Sprintf("shares[%d]", n), "a known leaf and servers", "%+v", s)
+		}
+		for range s.Servers * perServer {
+			at[s.Pod] = append(at[s.Pod], numbers[s.Pod][s.Leaf])
+		}
+		elements[s.Pod] = len(at[s.Pod]) / parts
+	}
+	over := sum(elements) - j.PP*j.DP
+	for over > 0 { // servers are whole, so some domains may be over
+		most := 0
+		for p, n := range elements {
+			if n > elements[most] {
+				most = p
+			}
+		}
+		less := min(over, elements[most])
+		elements[most] -= less
+		over -= less
+	}
+	matrix, err := Arrange(elements, j.PP, j.DP)
+	if err != nil {
+		return nil, err
+	}
+	leafOf := make([][][]int, parts)
+	for k := range leafOf {
+		leafOf[k] = make([][]int, j.PP)
+	}
+	for r, row := range matrix {
+		for _, p := range row {
+			for k := range parts {
+				leafOf[k][r] = append(leafOf[k][r], at[p][k])
+			}
+			at[p] = at[p][parts:]
+		}
+	}
+	return needOf(leafOf, c.PodOf, rails)
+}
