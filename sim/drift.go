@@ -29,20 +29,54 @@ const (
 	walkEpoch  = time.Second
 )
 
-func driftKnotAt(seed uint64, n int64) float64 {
-	sum, weight := 0.0, driftSigma*driftGain
+// driftKnotAt is the drift at a knot and at the one after it; both are sums of
+// the same shocks but for one.
+func driftKnotAt(seed uint64, n int64) (a, b float64) {
+	whole := mix(seed + golden) // as in derive
+	shock := func(i int64) float64 { return normal(mix(whole ^ uint64(i+1)*golden)) }
+	weight := driftSigma * driftGain
+	later := shock(n + 1)
 	for i := range int64(driftTerms) {
-		sum += float64(weight * normal(derive(seed, uint64(n-i))))
+		x := shock(n - i)
+		a += float64(weight * x)
+		b += float64(weight * later)
+		later = x
 		weight *= driftKeep
 	}
-	return sum
+	return a, b
 }
 
 func driftAt(seed uint64, t time.Duration) float64 {
-	n := int64(t / driftKnot)
-	part := float64(t%driftKnot) / float64(driftKnot)
-	a := driftKnotAt(seed, n)
-	return a + float64(part*(driftKnotAt(seed, n+1)-a))
+	a, b := driftKnotAt(seed, int64(t/driftKnot))
+	return a + float64(driftPart(t)*(b-a))
+}
+
+// driftPart is how far a time is from its knot to the next.
+func driftPart(t time.Duration) float64 { return float64(t%driftKnot) / float64(driftKnot) }
+
+// knots is the drift of a module's cells between two knots.
+type knots struct {
+	n    int64
+	at   [hal.CellsPerMod]float64
+	step [hal.CellsPerMod]float64 // from this knot to the next
+}
+
+// knotsAt is the module's drift from knot n on. It is kept: a module is looked
+// at many times in three hours.
+func (m *module) knotsAt(n int64) *knots {
+	k := m.knots
+	if k == nil {
+		k = &knots{n: n - 1}
+		m.knots = k
+	}
+	if k.n != n {
+		k.n = n
+		for i := range k.at {
+			a, b := driftKnotAt(derive(m.seed, uint64(i)), n)
+			k.at[i], k.step[i] = a, b-a
+		}
+	}
+	return k
 }
 
 // walkAt is a Brownian motion at a whole second: the midpoint of an interval
@@ -81,11 +115,11 @@ func (w *World) refresh(b *board, m *module) {
 	m.gramOK, m.routed = false, 0
 	t := (w.now / epoch) * epoch
 	add := caseRadPerK * (float64(b.ambientMilli)/1000 + m.per.caseAdd - caseNominal)
+	drift, part := m.knotsAt(int64(t/driftKnot)), driftPart(t)
 	for k := range hal.CellsPerMod {
-		seed := derive(m.seed, uint64(k))
-		m.base[k] = m.per.cells[k].offset + add + driftAt(seed, t)
+		m.base[k] = m.per.cells[k].offset + add + (drift.at[k] + float64(part*drift.step[k]))
 		if walking {
-			m.base[k] += walkAt(seed^golden, t)
+			m.base[k] += walkAt(derive(m.seed, uint64(k))^golden, t)
 		}
 	}
 }

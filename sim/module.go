@@ -22,6 +22,7 @@ type module struct {
 	level            [hal.CellsPerMod]float64 // warmth that each heater goes to
 	base             [hal.CellsPerMod]float64 // offset, drift, case temperature
 	epoch            int64                    // of base, 0 = never taken
+	knots            *knots                   // of its drift; nil: never taken
 	moving           *transit
 	milliamp         [hal.CellsPerMod]float32 // current of each heater
 	rail, railBefore float64                  // current of all heaters, now and before railSince
