@@ -1,5 +1,11 @@
 package mzi
 
+import (
+	"slices"
+
+	"periph.io/x/conn/v3/physic"
+)
+
 // touching is the state of the last touch: the module stands in each of its
 // three lit settings in turn, with crosstalk compensated, and every cell that
 // has light there is swept once more.
@@ -146,6 +152,23 @@ func (s *Search) around(k int, r *registers, u *[Cells]float64) float64 {
 	return sum
 }
 
+// laneSpread is how many times the weakest lane's light in loopback goes into
+// the strongest one's at most. chosen: lanes of a sound module lie within 5 dB.
+const laneSpread = 10
+
+// everyLaneSeen: each diode sees its lane in loopback. Where one is blind, the
+// cells whose light it was to show have been set by noise.
+func (s *Search) everyLaneSeen() bool {
+	most := slices.Max(s.result.LaneLoop[:])
+	for lane, out := range s.cfg.Loopback {
+		if s.result.LaneLoop[out] < max(physic.MicroWatt, most/laneSpread) {
+			s.fail(CellMZI1+lane, NoLight)
+			return false
+		}
+	}
+	return true
+}
+
 // stepLevels notes what the module's own diodes see of each lane alone, in each
 // setting.
 func (s *Search) stepLevels() bool {
@@ -159,6 +182,9 @@ func (s *Search) stepLevels() bool {
 		default:
 			s.result.LaneTap[lit-Ext1][lane] = sample.Tap[lit-Ext1]
 		}
+	}
+	if s.step == Lanes && !s.everyLaneSeen() {
+		return false
 	}
 	if s.step == int(numLits)*Lanes {
 		for k := range Cells {
