@@ -1,7 +1,5 @@
 package sched
 
-import "ringlight/planner/wiring"
-
 // Want is what a job wants between two leaves of different pods: links for its
 // data parallel traffic and for its pipelines. The two have their time each,
 // so they share links.
@@ -118,13 +116,4 @@ func ringOrder(row []int, podOf []int32) []int {
 		back = append(back, in[pods[i]][half:]...)
 	}
 	return append(out, back...)
-}
-
-// Topology is the wants as paths between leaves.
-func Topology(leaves int, wants []Want) (wiring.Topology, error) {
-	var links []wiring.Link
-	for _, w := range wants {
-		links = append(links, wiring.Link{I: int32(w.A), J: int32(w.B), Count: int32(w.Links())})
-	}
-	return wiring.NewTopology(leaves, links)
 }
