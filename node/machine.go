@@ -277,6 +277,7 @@ func (m *Machine) noteStamped(e proto.Event, st Stamps, now time.Duration) {
 	e.AtMicros = uint64(now.Microseconds())
 	e.FirstMicros = e.AtMicros
 	e.Measured, e.Expected = proto.NoPower, proto.NoPower
+	e.BypassSeq = m.bypassSeq
 	if m.ring != nil {
 		e.Ring = m.ring.Ring
 	}

@@ -45,6 +45,9 @@ func (m *Machine) answer(p proto.Phase, t proto.Term, g proto.Generation, plan p
 	if err != nil {
 		a.Code, a.Field, a.Limit, a.Reason = err.Code, err.Field, err.Limit, err.Reason
 	}
+	if a.Code == proto.Conflict {
+		a.BypassSeq = m.bypassSeq
+	}
 	if err == errStale {
 		a.Field, a.Limit = "generation", "at least "+strconv.FormatUint(uint64(a.CurrentGeneration), 10)
 		if least := max(m.seenTerm, a.CurrentTerm); t < least {

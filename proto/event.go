@@ -112,6 +112,9 @@ type Event struct {
 	PortA        uint16     `cbor:"25,keyasint,omitempty"` // of the circuit that a switch's event is about
 	PortB        uint16     `cbor:"26,keyasint,omitempty"`
 	Job          JobID      `cbor:"27,keyasint,omitempty"` // of that circuit; 0: none, or the event is about no circuit
+	// BypassSeq is the node's bypass count when this happened, so that a plan
+	// need not wait for the next report to quote it.
+	BypassSeq uint64 `cbor:"28,keyasint,omitempty"`
 }
 
 // Alarm is a standing condition.

@@ -195,6 +195,7 @@ type Ack struct {
 	Reason            string     `cbor:"13,keyasint,omitempty"`
 	Events            []Event    `cbor:"14,keyasint,omitempty"`
 	Next              uint32     `cbor:"15,keyasint,omitempty"` // next page, 0 = none
+	BypassSeq         uint64     `cbor:"16,keyasint,omitempty"` // with Conflict: the node's present bypass count
 }
 
 // BundleReport is the state of one bundle.
