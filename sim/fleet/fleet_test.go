@@ -183,3 +183,13 @@ func TestDeliveryCountsGaps(t *testing.T) {
 		t.Errorf("ahead: %v", d.ahead)
 	}
 }
+
+// Goal: a node whose network was cut for less than the keep-alive time is
+// heard as if nothing had happened.
+// Method: a short cut, long past, then a loss that its neighbours tell.
+func TestShortCutOfALinkIsForgotten(t *testing.T) {
+	cfg := testConfig(t, 16, 3, 64, fabric.Line)
+	cfg.Span = 2 * time.Minute
+	cfg.Faults = script(t, "1s link cut 4", "6s link mend 4", "10s link cut 6", "14s link mend 6", "20s link cut 6", "60s node dark 5", "70s link mend 6")
+	clean(t, run(t, cfg))
+}

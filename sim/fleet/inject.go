@@ -111,9 +111,10 @@ func (r *Run) applyNode(f *Fault, st *station) error {
 			return nil
 		}
 		c.cut = true
+		c.cuts++
 		if c.up {
-			r.agenda.push(task{at: r.now + keepAlive + r.net.hop(), kind: taskLost, who: c.who, gen: c.conn})
-			r.agenda.push(task{at: r.now + graveAfter, kind: taskWill, who: c.who, gen: c.session})
+			r.agenda.push(task{at: r.now + keepAlive + r.net.hop(), kind: taskLost, who: c.who, gen: c.conn, n: c.cuts})
+			r.agenda.push(task{at: r.now + graveAfter, kind: taskWill, who: c.who, gen: c.session, n: c.cuts})
 		}
 	case LinkMend:
 		st.cut = false

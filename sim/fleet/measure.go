@@ -151,19 +151,17 @@ func (m *measure) drop(s *strike) {
 	}
 }
 
-// one: all that is left of the ring lies in one closed cycle.
+// one: all that is left of the ring lies in one closed cycle. It may have let
+// more of the ring in: a piece that was parted from it before.
 func (m *measure) one(s *strike) bool {
 	strand, closed := m.r.world.Strand(sim.GPU{Board: s.rest[0].board}, nil)
-	if !closed {
-		return false
-	}
 	in := 0
-	for _, o := range s.rest {
-		if slices.ContainsFunc(strand, func(g sim.GPU) bool { return g.Board == o.board }) {
+	for _, g := range strand {
+		if slices.ContainsFunc(s.rest, func(o *station) bool { return o.board == g.Board }) {
 			in++
 		}
 	}
-	return in == len(s.rest) && len(strand) == in*m.r.cfg.Fabric.GPUsPerNode
+	return closed && in == len(s.rest)*m.r.cfg.Fabric.GPUsPerNode
 }
 
 // mustHold: the ring could close over the gap: at most K hops, and no bundle

@@ -32,6 +32,7 @@ type client struct {
 	who     int32 // node, or brainID
 	alive   bool
 	cut     bool   // its network is cut
+	cuts    int    // how often it was
 	up      bool   // connected as it knows itself
 	conn    uint32 // number of the connection; what belongs to another is dropped
 	session uint32 // connection as the broker knows it, 0: none
@@ -214,7 +215,13 @@ func (n *network) downKept(c *client, k *retained) {
 	}
 }
 
-// break ends a connection at the client. quiet: nobody tells the broker.
+// mended: the cut of this number was over before anybody noticed, and the
+// connection is the one that it met.
+func (c *client) mended(cut int) bool {
+	return cut != 0 && c.session == c.conn && (!c.cut || c.cuts != cut)
+}
+
+// hangUp ends a connection at the client. quiet: nobody tells the broker.
 func (n *network) hangUp(c *client, quiet bool) {
 	if c.session != 0 && c.session == c.conn {
 		at := n.r.now + n.hop()

@@ -280,7 +280,7 @@ func (r *Run) do(t *task) error {
 	case taskLost:
 		return r.linkLost(t)
 	case taskWill:
-		if c := r.net.client(t.who); c.session == t.gen && r.net.up {
+		if c := r.net.client(t.who); c.session == t.gen && r.net.up && !c.mended(t.n) {
 			r.net.bury(c)
 		}
 	case taskPersisted:
@@ -309,8 +309,8 @@ func (r *Run) do(t *task) error {
 
 func (r *Run) linkLost(t *task) error {
 	c := r.net.client(t.who)
-	if c.conn != t.gen || !c.up || c.session == c.conn && !c.cut {
-		return nil // mended in time
+	if c.conn != t.gen || !c.up || c.mended(t.n) {
+		return nil
 	}
 	c.up = false
 	c.conn++
