@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 
 	"ringlight/hal"
@@ -28,57 +27,91 @@ type boardConfig struct {
 	Calibrated bool     `json:"calibrated"` // the agent's to see to; a board is never born calibrated
 	Faults     []string `json:"faults"`
 	Fibres     []string `json:"fibres"`
+	Leads      []string `json:"leads"` // fibres to boards of other processes
 }
 
 func board(ctx context.Context, args []string) error {
 	fs := newFlags("board", "ocs-sim board -config board.json -listen unix:/run/board.sock")
 	file := fs.String("config", "", "the board as JSON: the `board` object of an agent's configuration, or all of it; - is stdin; none: the default board")
 	listen := fs.String("listen", "", "where to serve it, unix:`PATH`")
+	fibres := fs.String("fibres", "", "`host:port` that the light of board.leads comes to, over UDP")
+	control := fs.String("control", "", "where to read its record and switch its supply, unix:`PATH`; a line a connection: record, power on, power off, cut PORT, mend PORT")
 	state := fs.String("state", "", "folder that keeps the EEPROMs; none: they are forgotten")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
-	cfg, err := readBoard(*file)
+	cfg, leads, err := readBoard(*file)
 	if err != nil {
 		return usageError{err}
 	}
 	cfg.State = *state
-	path, ok := strings.CutPrefix(*listen, "unix:")
+	if len(leads) > 0 && *fibres == "" {
+		return usageError{invalid("fibres", "host:port", "the board has %d fibres that lead outside", len(leads))}
+	}
+	l, err := serveAt("listen", *listen)
+	if err != nil {
+		return err
+	}
+	o := live.Outside{Fibres: *fibres, Leads: leads}
+	if *control != "" {
+		if o.Control, err = serveAt("control", *control); err != nil {
+			_ = l.Close()
+			return err
+		}
+	}
+	fmt.Printf("board with %d bundles of %d modules on %s\n", len(cfg.Board.Bundles), len(cfg.Board.Bundles[0].Modules), *listen)
+	return live.Board(ctx, cfg, l, o)
+}
+
+// serveAt listens on a unix socket that nobody serves.
+func serveAt(field, at string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(at, "unix:")
 	if !ok || path == "" {
-		return usageError{invalid("listen", "unix:PATH", "%q", *listen)}
+		return nil, usageError{invalid(field, "unix:PATH", "%q", at)}
 	}
 	// A socket that nobody serves is left from a killed process.
 	if c, err := net.Dial("unix", path); err == nil {
 		_ = c.Close()
-		return usageError{invalid("listen", "a path that is free", "%s is being served", path)}
+		return nil, usageError{invalid(field, "a path that is free", "%s is being served", path)}
 	} else if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 		_ = os.Remove(path)
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return usageError{err}
+		return nil, usageError{err}
 	}
-	fmt.Printf("board with %d bundles of %d modules on %s\n", len(cfg.Board.Bundles), len(cfg.Board.Bundles[0].Modules), *listen)
-	return live.Board(ctx, cfg, l)
+	return l, nil
 }
 
-func readBoard(file string) (solo.Config, error) {
+func readBoard(file string) (solo.Config, []live.Lead, error) {
 	c := boardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, Seed: 1}
 	if file != "" {
 		r, err := open(file)
 		if err != nil {
-			return solo.Config{}, err
+			return solo.Config{}, nil, err
 		}
 		defer r.Close()
 		data, err := io.ReadAll(r)
 		if err != nil {
-			return solo.Config{}, err
+			return solo.Config{}, nil, err
 		}
 		if err := decodeBoard(data, &c); err != nil {
-			return solo.Config{}, fmt.Errorf("%s: %w", file, err)
+			return solo.Config{}, nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	return c.solo()
+	cfg, err := c.solo()
+	if err != nil {
+		return cfg, nil, err
+	}
+	var leads []live.Lead
+	for i, s := range c.Leads {
+		l, err := live.ParseLead(s)
+		if err != nil {
+			return cfg, nil, fmt.Errorf("board.leads[%d]: %w", i, err)
+		}
+		leads = append(leads, l)
+	}
+	return cfg, leads, nil
 }
 
 // decodeBoard reads a board, strictly; of an agent's whole configuration only
@@ -121,37 +154,13 @@ func (c *boardConfig) solo() (solo.Config, error) {
 		cfg.Faults = append(cfg.Faults, f)
 	}
 	for i, s := range c.Fibres {
-		f, err := parseFibre(s)
+		f, err := solo.ParseFibre(s)
 		if err != nil {
 			return cfg, fmt.Errorf("board.fibres[%d]: %w", i, err)
 		}
 		cfg.Fibres = append(cfg.Fibres, f)
 	}
 	return cfg, nil
-}
-
-// parseFibre reads bundle/path-bundle/path: a fibre between two ports of the
-// board.
-func parseFibre(s string) (solo.Fibre, error) {
-	a, b, ok := strings.Cut(s, "-")
-	if ok {
-		pa, errA := parsePort(a)
-		pb, errB := parsePort(b)
-		if errA == nil && errB == nil {
-			return solo.Fibre{A: pa, B: pb}, nil
-		}
-	}
-	return solo.Fibre{}, fmt.Errorf("%q: want two ports as in 0/external1-1/external2", s)
-}
-
-func parsePort(s string) (sim.Port, error) {
-	bundle, path, ok := strings.Cut(s, "/")
-	n, err := strconv.ParseUint(bundle, 10, 8)
-	p, errPath := proto.ParsePath(path)
-	if !ok || err != nil || errPath != nil || !p.External() {
-		return sim.Port{}, fmt.Errorf("port %q", s)
-	}
-	return sim.Port{Bundle: int(n), Path: hal.LOSExternal1 + int(p-proto.External1)}, nil
 }
 
 func invalid(field, limit, format string, args ...any) error {

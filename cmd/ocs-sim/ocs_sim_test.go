@@ -77,7 +77,7 @@ func TestBoardConfiguration(t *testing.T) {
 		if err := os.WriteFile(name, []byte(c.in), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := readBoard(name)
+		cfg, _, err := readBoard(name)
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.in, err)
 			continue

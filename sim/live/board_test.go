@@ -28,7 +28,7 @@ func TestBoardOutlivesItsClient(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- Board(ctx, solo.Config{Board: &layout, Seed: 1}, l) }()
+	go func() { served <- Board(ctx, solo.Config{Board: &layout, Seed: 1}, l, Outside{}) }()
 
 	transfer := func(w, r []byte) {
 		t.Helper()

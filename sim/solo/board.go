@@ -18,6 +18,22 @@ import (
 // Fibre joins two ports of the board.
 type Fibre struct{ A, B sim.Port }
 
+// Lead is a fibre from a port of the board to one of a board elsewhere; who
+// carries the light uses sim.World's Sent and Receive.
+type Lead struct {
+	Port  sim.Port
+	Fibre sim.Fibre
+}
+
+// ParsePort reads a port of the board, such as 0/external1.
+func ParsePort(s string) (sim.Port, error) {
+	p, err := parsePort(s)
+	if err != nil {
+		return p, fmt.Errorf("port %q: want bundle/external1 or bundle/external2", s)
+	}
+	return p, nil
+}
+
 // ParseFibre reads two ports, such as 0/external1-1/external2.
 func ParseFibre(s string) (Fibre, error) {
 	left, right, ok := strings.Cut(s, "-")
@@ -49,6 +65,7 @@ type Config struct {
 	Seed   uint64
 	Faults []sim.Fault
 	Fibres []Fibre
+	Leads  []Lead    // fibres to boards in other processes
 	Costs  sim.Costs // zero: sim.DefaultCosts
 	// State is the folder that keeps the EEPROMs; "": they are forgotten.
 	State string
@@ -71,6 +88,12 @@ func New(cfg Config) (*Board, error) {
 	for _, f := range cfg.Fibres {
 		f.A.Board, f.B.Board = b.id, b.id
 		if err := b.world.Connect(f.A, f.B, sim.Fibre{}); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range cfg.Leads {
+		l.Port.Board = b.id
+		if err := b.world.Lead(l.Port, l.Fibre); err != nil {
 			return nil, err
 		}
 	}

@@ -19,6 +19,7 @@ const (
 // Live is a board on the real clock.
 type Live struct {
 	events func(hal.Event)
+	watch  func(*Board) time.Duration
 	born   time.Time
 
 	mu    sync.Mutex
@@ -32,11 +33,21 @@ type Live struct {
 // Open makes a board and lets its time run. Events are called from one
 // goroutine, one after the other.
 func Open(cfg Config, events func(hal.Event)) (*Live, error) {
+	return OpenWatched(cfg, events, nil)
+}
+
+// OpenWatched is Open with an onlooker: watch is called after whatever happens
+// on the board, and again when the time that it returned has passed. Nothing
+// else happens on the board meanwhile.
+func OpenWatched(cfg Config, events func(hal.Event), watch func(*Board) time.Duration) (*Live, error) {
 	board, err := New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{events: events, born: time.Now(), board: board,
+	if watch == nil {
+		watch = func(*Board) time.Duration { return time.Hour }
+	}
+	l := &Live{events: events, watch: watch, born: time.Now(), board: board,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{})}
 	go l.run()
 	return l, nil
@@ -97,12 +108,14 @@ func (l *Live) step() (ev hal.Event, told bool, wait time.Duration) {
 	defer l.mu.Unlock()
 	now := l.Now()
 	if ev, ok := l.board.Advance(max(now, l.board.Now())); ok {
+		l.watch(l.board)
 		return ev, true, 0
 	}
+	wait = l.watch(l.board)
 	if next, any := l.board.world.Next(); any {
-		return hal.Event{}, false, next - now
+		wait = min(wait, next-now)
 	}
-	return hal.Event{}, false, time.Hour
+	return hal.Event{}, false, wait
 }
 
 func (l *Live) run() {

@@ -1,0 +1,128 @@
+package live
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/sim"
+	"ringlight/sim/solo"
+)
+
+// BoardRecord is what a board says of itself, whatever its agent says.
+type BoardRecord struct {
+	Powered bool         `json:"powered"`
+	Paths   []PathRecord `json:"paths"` // by bundle: loopback, external1, external2
+}
+
+// PathRecord is the light that comes to one path's receivers.
+type PathRecord struct {
+	Bundle   int    `json:"bundle"`
+	Path     string `json:"path"`
+	Selected bool   `json:"selected"` // the receivers that count, with lasers on
+	Lit      bool   `json:"lit"`
+	Changes  int    `json:"changes"`    // of the light, since the board was made
+	AgoUS    int64  `json:"changed_us"` // how long ago the last one was
+}
+
+// recorder counts the changes of a board's light as they happen.
+type recorder struct {
+	mu   sync.Mutex
+	last [hal.MaxBundles][hal.NumLOS]time.Duration
+	n    [hal.MaxBundles][hal.NumLOS]int
+}
+
+func (r *recorder) watch(b *solo.Board, bundles int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range bundles {
+		for path := range hal.NumLOS {
+			if at, _ := b.World().LastChange(sim.Port{Board: b.ID(), Bundle: i, Path: path}); at != r.last[i][path] {
+				r.last[i][path] = at
+				r.n[i][path]++
+			}
+		}
+	}
+}
+
+var pathNames = [hal.NumLOS]string{"loopback", "external1", "external2"}
+
+func (r *recorder) record(b *solo.Board, bundles int) BoardRecord {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := BoardRecord{Powered: b.World().Powered(b.ID())}
+	for i := range bundles {
+		selected, shining := b.World().Selected(b.ID(), i)
+		for path := range hal.NumLOS {
+			at, lit := b.World().LastChange(sim.Port{Board: b.ID(), Bundle: i, Path: path})
+			out.Paths = append(out.Paths, PathRecord{Bundle: i, Path: pathNames[path], Selected: shining && selected == path,
+				Lit: lit, Changes: r.n[i][path], AgoUS: (b.Now() - at).Microseconds()})
+		}
+	}
+	return out
+}
+
+// control answers one line a connection: record, power on, power off, cut PORT,
+// mend PORT, each with a line of JSON.
+func control(l net.Listener, board *solo.Live, rec *recorder, bundles int) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+			line, err := bufio.NewReader(c).ReadString('\n')
+			if err != nil {
+				return
+			}
+			_ = json.NewEncoder(c).Encode(obey(strings.TrimSpace(line), board, rec, bundles))
+		}()
+	}
+}
+
+type controlError struct {
+	Error string `json:"error"`
+}
+
+func obey(line string, board *solo.Live, rec *recorder, bundles int) (answer any) {
+	verb, arg, _ := strings.Cut(line, " ")
+	var do func(b *solo.Board) error
+	switch verb {
+	case "record":
+		do = func(*solo.Board) error { return nil }
+	case "power":
+		if arg != "on" && arg != "off" {
+			return controlError{fmt.Sprintf("power %q: want on or off", arg)}
+		}
+		do = func(b *solo.Board) error { b.World().SetPower(b.ID(), arg == "on"); return nil }
+	case "cut", "mend":
+		p, err := solo.ParsePort(arg)
+		if err != nil {
+			return controlError{err.Error()}
+		}
+		do = func(b *solo.Board) error {
+			if verb == "cut" {
+				return b.World().Cut(p, sim.Both)
+			}
+			return b.World().Mend(p, sim.Both)
+		}
+	default:
+		return controlError{fmt.Sprintf("%q: want record, power on, power off, cut PORT or mend PORT", verb)}
+	}
+	board.With(func(b *solo.Board) {
+		if err := do(b); err != nil {
+			answer = controlError{err.Error()}
+			return
+		}
+		rec.watch(b, bundles)
+		answer = rec.record(b, bundles)
+	})
+	return answer
+}
