@@ -78,7 +78,7 @@ func (m *Machine) adopt(found []BundleLight, now time.Duration) {
 		m.bypassSeq++ // the moves that led here may not be in the journal; one makes an older plan too old
 		m.unsaved = true
 	}
-	m.watch()
+	m.out = m.watch(m.out)
 	mode := m.Mode()
 	if mode == proto.ModeDeaf {
 		return

@@ -38,12 +38,15 @@ const (
 	Undrain                     //
 	Degrade                     // signal degrade of Bundle, Path: Lit = it has begun
 	Request                     // an operator's Request for Side: to Bundle, Path; see Refuses
+	Circuit                     // of a switch: how Circuits stand now (Expected, Text of the first)
+	Hold                        // of a switch: an operator's Override of Port of Array
+	ByHand                      // of a switch: somebody at the board changed it to Circuits, no longer what was planned
 	numEventKinds
 )
 
 var eventKindNames = [...]string{"tick", "adopt", "light", "switched", "path-failed", "path-ok",
 	"ready", "unready", "stage", "decide", "drop-staged", "heard-term", "host-fault", "host-ok",
-	"drain", "undrain", "degrade", "request"}
+	"drain", "undrain", "degrade", "request", "circuit", "hold", "by-hand"}
 
 func (k EventKind) String() string {
 	if int(k) < len(eventKindNames) {
@@ -71,6 +74,12 @@ type Event struct {
 	Text     string
 	Side     proto.Side
 	Request  proto.Request
+	// Of a switch. Adopt and Ready have all circuits that the hardware carries.
+	Circuits []proto.CircuitReport
+	Expected proto.MilliDBm // loss that the factory measured
+	Array    uint8          // side of a switch, 0 = A
+	Port     uint16
+	Override proto.Override
 }
 
 // BundleLight is one bundle as the hardware was found at start.
@@ -93,9 +102,10 @@ const (
 	Watch                     // follow the decision topic of Ring
 	Unwatch                   // no more
 	Remedy                    // try failed optics of Bundle again, by Remedy; PathOK or PathFailed tells how it went
+	Connect                   // of a switch: make Change, but not before a Save of the same Step is on disk
 )
 
-var actionKindNames = [...]string{"select", "note", "answer", "save", "watch", "unwatch", "remedy"}
+var actionKindNames = [...]string{"select", "note", "answer", "save", "watch", "unwatch", "remedy", "connect"}
 
 func (k ActionKind) String() string {
 	if int(k) < len(actionKindNames) {
@@ -115,6 +125,13 @@ type Action struct {
 	Ack    proto.Ack   // without Session
 	Ring   proto.RingID
 	Remedy Remedies
+	Change *Change
+}
+
+// Change is what a switch is to do to its circuits, in one act.
+type Change struct {
+	Remove []proto.Circuit // first
+	Create []proto.Circuit // then; one that is there already has failed and is tried again
 }
 
 // Stamps are the moments of one switch that the machine saw; see the package
@@ -136,6 +153,16 @@ type State struct {
 	Bundles   []BundleRecord `cbor:"6,keyasint"`
 	// Requests in force, by side; absent when there are none.
 	Requests []RequestRecord `cbor:"7,keyasint,omitempty"`
+	// Held are the ports of a switch that an operator holds off.
+	Held []HeldPort `cbor:"8,keyasint,omitempty" json:",omitempty"`
+}
+
+// HeldPort is a port of a switch under an operator's override.
+type HeldPort struct {
+	_        struct{} `cbor:",toarray"`
+	Array    uint8    // 0 = side A
+	Port     uint16
+	Override proto.Override
 }
 
 // Held is a desired state with the digest of its raw bytes.

@@ -9,7 +9,7 @@ import (
 // Machine is one node. It is not safe for concurrent use; Step, Next and the
 // reports are called by one goroutine.
 type Machine struct {
-	id      proto.NodeID
+	fence
 	now     time.Duration
 	adopted bool
 	reasons reason
@@ -20,14 +20,9 @@ type Machine struct {
 	restore time.Duration // wait-to-restore, 0: not revertive
 	missed  time.Duration // recovery that the timers can promise, when over the target
 
-	seenTerm        proto.Term
-	applied, staged *Held
-	ring            *proto.RingAssignment // of applied, nil when it has none
-	early           proto.Decision        // that came before its desired state
-	split           [2]proto.Digest       // plans of the last conflict told
-	watched         []proto.RingID
-	bypassSeq       uint64
-	unsaved         bool
+	ring      *proto.RingAssignment // of applied, nil when it has none
+	bypassSeq uint64
+	unsaved   bool
 
 	next time.Duration // earliest timer of both sides, found anew by each Step
 	out  []Action      // of the Step under way
@@ -59,7 +54,7 @@ func New(cfg Config) *Machine {
 	if cfg.Bundles <= 0 || cfg.Bundles > proto.MaxBundles {
 		panic("node: a node has 1 to 16 bundles")
 	}
-	m := &Machine{id: cfg.ID, reasons: unheard, bundles: make([]bundle, cfg.Bundles), next: Never}
+	m := &Machine{fence: fence{id: cfg.ID}, reasons: unheard, bundles: make([]bundle, cfg.Bundles), next: Never}
 	for b := range m.bundles {
 		m.bundles[b].owner = nobody
 	}
@@ -130,7 +125,7 @@ func (m *Machine) handle(ev *Event, now time.Duration) {
 		if ev.Term >= m.seenTerm && m.staged != nil {
 			m.staged = nil
 			m.save()
-			m.watch()
+			m.out = m.watch(m.out)
 		}
 	case HeardTerm:
 		m.hear(ev.Term, now)

@@ -8,61 +8,13 @@ import (
 	"ringlight/proto"
 )
 
-// order compares two plans by (term, generation).
-func order(aTerm proto.Term, aGen proto.Generation, bTerm proto.Term, bGen proto.Generation) int {
-	switch {
-	case aTerm != bTerm && aTerm < bTerm, aTerm == bTerm && aGen < bGen:
-		return -1
-	case aTerm == bTerm && aGen == bGen:
-		return 0
-	}
-	return 1
-}
-
-// compare orders (t, g) against h; everything is above nothing.
-func (h *Held) compare(t proto.Term, g proto.Generation) int {
-	if h == nil {
-		return 1
-	}
-	return order(t, g, h.Desired.Term, h.Desired.Generation)
-}
-
-// inForce is what a refusal names: the highest term heard and the highest
-// generation accepted.
-func (m *Machine) inForce() (t proto.Term, g proto.Generation) {
-	if m.applied != nil {
-		g = m.applied.Desired.Generation
-	}
-	if m.staged != nil {
-		g = max(g, m.staged.Desired.Generation)
-	}
-	return m.seenTerm, g
-}
-
 func (m *Machine) answer(p proto.Phase, t proto.Term, g proto.Generation, plan proto.Digest, err *proto.Error) {
-	a := proto.Ack{Version: proto.Version, Node: m.id, Phase: p, Term: t, Generation: g, Plan: plan}
-	a.CurrentTerm, a.CurrentGeneration = m.inForce()
-	if err != nil {
-		a.Code, a.Field, a.Limit, a.Reason = err.Code, err.Field, err.Limit, err.Reason
-	}
+	a := m.ack(p, t, g, plan, err)
 	if a.Code == proto.Conflict {
 		a.BypassSeq = m.bypassSeq
 	}
-	if err == errStale {
-		a.Field, a.Limit = "generation", "at least "+strconv.FormatUint(uint64(a.CurrentGeneration), 10)
-		if least := max(m.seenTerm, a.CurrentTerm); t < least {
-			a.Field, a.Limit = "term", "at least "+strconv.FormatUint(uint64(least), 10)
-		}
-	}
 	m.out = append(m.out, Action{Kind: Answer, Ack: a})
 }
-
-var (
-	errStale     = &proto.Error{Code: proto.Stale, Reason: "a higher term or generation is in force"}
-	errBusy      = &proto.Error{Code: proto.Busy, Reason: "the hardware has not been read back yet"}
-	errSplit     = &proto.Error{Code: proto.Conflict, Field: "plan", Reason: "same term and generation, other plan, content or verdict"}
-	errNotStaged = &proto.Error{Code: proto.NotStaged, Reason: "never prepared here"}
-)
 
 // stage takes a desired state: whole and valid, or not at all. It changes no
 // light and has no deadline: without a decision the old state stays.
@@ -70,7 +22,7 @@ func (m *Machine) stage(d *proto.Desired, digest proto.Digest, now time.Duration
 	if d == nil {
 		return
 	}
-	err := m.judge(d, digest, now)
+	err := m.admit(d, digest, now)
 	if m.adopted && d.Node == m.id {
 		m.hear(d.Term, now)
 	}
@@ -78,51 +30,37 @@ func (m *Machine) stage(d *proto.Desired, digest proto.Digest, now time.Duration
 		m.staged = &Held{Desired: *d, Digest: digest}
 		m.bypassSeq = max(m.bypassSeq, d.BypassSeq) // an unsaved tail may have been lost
 		m.save()
-		m.watch()
+		m.out = m.watch(m.out)
 	}
 	m.answer(proto.PhasePrepare, d.Term, d.Generation, d.Plan, err)
-	if e := m.early; err == nil && e.Term != 0 && m.staged.compare(e.Term, e.Generation) == 0 {
-		m.early = proto.Decision{}
-		m.decide(&e, now)
+	if err == nil {
+		m.decide(m.overdue(), now)
 	}
 }
 
-// judge says why a desired state cannot be staged, or nil.
-func (m *Machine) judge(d *proto.Desired, digest proto.Digest, now time.Duration) *proto.Error {
+// admit says why a desired state cannot be staged, or nil.
+func (m *Machine) admit(d *proto.Desired, digest proto.Digest, now time.Duration) *proto.Error {
 	if !m.adopted {
 		return errBusy
 	}
-	if d.Node != m.id {
-		return &proto.Error{Code: proto.WrongNode, Field: "node", Reason: fmt.Sprintf("this is node %d", m.id)}
-	}
-	if d.Term < m.seenTerm {
-		return errStale
-	}
-	for _, h := range [2]*Held{m.applied, m.staged} {
-		switch c := h.compare(d.Term, d.Generation); {
-		case c < 0:
-			return errStale
-		case c == 0 && h.Desired.Plan == d.Plan && h.Digest == digest:
-			return nil
-		case c == 0:
-			m.splitBrain(h.Desired.Plan, d.Plan, now)
-			return errSplit
-		}
+	held, err := m.judge(d, digest)
+	switch {
+	case err == errSplit:
+		m.contradict(held.Desired.Plan, d.Plan, now)
+		return err
+	case err != nil || held != nil:
+		return err
 	}
 	if d.BypassSeq < m.bypassSeq {
-		return &proto.Error{Code: proto.Conflict, Field: "bypass_seq", Limit: "at least " + strconv.FormatUint(m.bypassSeq, 10),
-			Reason: "the node has moved since the plan was made"}
+		return errMoved(m.bypassSeq)
 	}
 	return m.validate(d)
 }
 
-// splitBrain tells of two planners with one term, once for each pair of
-// plans, however often they repeat themselves.
-func (m *Machine) splitBrain(ours, theirs proto.Digest, now time.Duration) {
-	if told := [2]proto.Digest{ours, theirs}; m.split != told {
-		m.split = told
-		m.note(proto.Event{Kind: proto.EvSplitBrain, Severity: proto.SeverityCritical,
-			Text: fmt.Sprintf("plan %x is held here; another plan, content or verdict came with the same term and generation: plan %x", ours[:4], theirs[:4])}, now)
+// contradict tells of two planners with one term.
+func (m *Machine) contradict(ours, theirs proto.Digest, now time.Duration) {
+	if e, news := m.splitBrain(ours, theirs); news {
+		m.note(e, now)
 	}
 }
 
@@ -210,8 +148,12 @@ func (m *Machine) decide(d *proto.Decision, now time.Duration) {
 	if d == nil {
 		return
 	}
-	err := m.weigh(d, now)
+	err := errBusy
 	if m.adopted {
+		var rival *Held
+		if rival, err = m.weigh(d); rival != nil {
+			m.contradict(rival.Desired.Plan, d.Plan, now)
+		}
 		m.hear(d.Term, now)
 	}
 	if err == nil && m.staged.compare(d.Term, d.Generation) == 0 {
@@ -221,41 +163,12 @@ func (m *Machine) decide(d *proto.Decision, now time.Duration) {
 			m.apply(held, now)
 		}
 		m.save()
-		m.watch()
+		m.out = m.watch(m.out)
 	}
 	if err == nil && d.Verdict == proto.Commit && m.ring != nil && m.Mode() != proto.ModeService {
 		err = &proto.Error{Code: proto.HardwareFailed, Reason: "the node is out of service: " + m.Mode().String()}
 	}
 	m.answer(proto.PhaseCommit, d.Term, d.Generation, d.Plan, err)
-}
-
-// weigh says why a decision is not followed, or nil.
-func (m *Machine) weigh(d *proto.Decision, now time.Duration) *proto.Error {
-	switch {
-	case !m.adopted:
-		return errBusy
-	case d.Verdict != proto.Commit && d.Verdict != proto.Abort:
-		return &proto.Error{Code: proto.Invalid, Field: "verdict", Limit: "commit or abort", Reason: d.Verdict.String()}
-	}
-	if m.applied.compare(d.Term, d.Generation) == 0 {
-		if m.applied.Desired.Plan == d.Plan && d.Verdict == proto.Commit {
-			return nil // already done
-		}
-		m.splitBrain(m.applied.Desired.Plan, d.Plan, now)
-		return errSplit
-	}
-	switch {
-	case d.Term < m.seenTerm || m.applied.compare(d.Term, d.Generation) < 0 || m.staged.compare(d.Term, d.Generation) < 0:
-		return errStale
-	case m.staged.compare(d.Term, d.Generation) == 0:
-		if m.staged.Desired.Plan != d.Plan {
-			m.splitBrain(m.staged.Desired.Plan, d.Plan, now)
-			return errSplit
-		}
-		return nil
-	}
-	m.early = *d
-	return errNotStaged
 }
 
 // apply puts a committed generation into effect. A candidate that stays in

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"slices"
 	"time"
 
 	"ringlight/proto"
@@ -30,13 +29,6 @@ func (m *Machine) Report(r *proto.Reported) {
 	r.Bundles = m.BundleReports(r.Bundles[:0])
 	r.Sides = m.Sides(r.Sides[:0])
 	r.Alarms = m.Alarms(r.Alarms[:0])
-}
-
-func (h *Held) name() (proto.Term, proto.Generation, proto.Digest) {
-	if h == nil {
-		return 0, 0, proto.Digest{}
-	}
-	return h.Desired.Term, h.Desired.Generation, h.Desired.Plan
 }
 
 // BundleReports appends a report for each bundle.
@@ -173,28 +165,4 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 		}
 	}
 	return buf
-}
-
-// watch follows the decision topics of what is applied and staged, and leaves
-// the others: an answer that was lost is asked for again on the same topic.
-func (m *Machine) watch() {
-	var want []proto.RingID
-	for _, h := range [2]*Held{m.applied, m.staged} {
-		if h != nil {
-			want = append(want, h.Desired.Decisions...)
-		}
-	}
-	slices.Sort(want)
-	want = slices.Compact(want)
-	for _, r := range want {
-		if !slices.Contains(m.watched, r) {
-			m.out = append(m.out, Action{Kind: Watch, Ring: r})
-		}
-	}
-	for _, r := range m.watched {
-		if !slices.Contains(want, r) {
-			m.out = append(m.out, Action{Kind: Unwatch, Ring: r})
-		}
-	}
-	m.watched = want
 }
