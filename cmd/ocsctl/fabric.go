@@ -14,9 +14,11 @@ import (
 const fabricHelp = `ocsctl fabric new [flags]
 
 Writes a fabric description with the default wiring, as ocs-planner run
--fabric-file and ocs-sim agents -fabric-file read it.
+-fabric-file and ocs-sim agents -fabric-file read it. -pods adds optical
+switches between pods; without -nodes there are then no nodes.
 
   ocsctl fabric new -nodes 128 -gpus 4 -k 3 -tp 64 -spares 8 -o fabric.json
+  ocsctl fabric new -pods 16 -leaves 8 -spines 8 -spine-ports 16 -o core.json
 `
 
 func fabricNoun(_ context.Context, args []string, out io.Writer) error {
@@ -35,6 +37,7 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 	onLoss := fs.String("on-loss", string(fabric.Keep), "a ring that lost a node and finds no spare: keep it with fewer GPUs, or dissolve it")
 	holdOff := fs.Int("hold-off-us", 0, "microseconds in which a lost light may come back before a side acts")
 	restore := fs.Int("wait-to-restore-ms", 0, "milliseconds after which a side goes back to its planned candidate; 0: it stays")
+	core := coreFlags(fs)
 	file := fs.String("o", "-", "file to write, - for stdout")
 	fs.Bool("json", false, "accepted for uniformity: the description is JSON")
 	words, err := parse(fs, args)
@@ -45,6 +48,12 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 		return wrongUsage("fabric", "new", "%q", strings.Join(words, " "))
 	}
 	p.Topology = fabric.Topology(*topology)
+	if p.Core, err = core.of(fs); err != nil {
+		return err
+	}
+	if p.Core != nil && !given(fs, "nodes") {
+		p.Nodes = 0
+	}
 	f, err := fabric.New(p)
 	if err != nil {
 		return err

@@ -15,6 +15,8 @@ type Params struct {
 
 	NodesPerToR    int // 0: where nodes stand in the data centre network is not known
 	NodesPerDomain int
+
+	Core *Core // nil: no switches between pods; with one, Nodes may be 0
 }
 
 // DefaultParams are the values behind Default.
@@ -42,10 +44,18 @@ func New(p Params) (*Fabric, error) {
 	f := &Fabric{
 		Name: p.Name, Nodes: p.Nodes, GPUsPerNode: p.GPUsPerNode, Bundles: DefaultBundles(p.K), K: p.K,
 		Topology: p.Topology, TP: p.TP, Spares: p.Spares, SpareLayout: p.SpareLayout,
-		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain,
+		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core,
+	}
+	if p.Core != nil && p.Nodes == 0 {
+		f = &Fabric{Name: p.Name, Core: p.Core, Topology: Line, SpareLayout: Beside}
 	}
 	if err := f.validateSizes(); err != nil {
 		return nil, err
+	}
+	if f.Core != nil {
+		if err := f.Core.Validate(); err != nil {
+			return nil, err
+		}
 	}
 	f.wire()
 	f.connect()

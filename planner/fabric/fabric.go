@@ -114,6 +114,10 @@ type Fabric struct {
 	HoldOffUS       int    `json:"hold_off_us,omitempty"`
 	WaitToRestoreMS int    `json:"wait_to_restore_ms,omitempty"`
 
+	// Core is the layer of optical switches between pods, if there is one; then
+	// there may be no nodes.
+	Core *Core `json:"core,omitempty"`
+
 	Fibres []Fibre `json:"fibres"`
 
 	peers []end // by port: what hangs on its other end
@@ -133,11 +137,21 @@ type Link struct {
 }
 
 // GroupNodes is the number of nodes in one whole ring.
-func (f *Fabric) GroupNodes() int { return f.TP / f.GPUsPerNode }
+func (f *Fabric) GroupNodes() int {
+	if f.Nodes == 0 {
+		return 0
+	}
+	return f.TP / f.GPUsPerNode
+}
 
 // TargetRings is the number of rings that the fabric carries when every node
 // is well: as many as fit beside the spares.
-func (f *Fabric) TargetRings() int { return (f.Nodes - f.Spares) / f.GroupNodes() }
+func (f *Fabric) TargetRings() int {
+	if f.Nodes == 0 {
+		return 0
+	}
+	return (f.Nodes - f.Spares) / f.GroupNodes()
+}
 
 // Distance is the number of hops from a to b in HBD order, the short way
 // round on a ring.

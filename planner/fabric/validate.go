@@ -49,6 +49,9 @@ func Parse(data []byte) (*Fabric, error) {
 	if f.SpareLayout == "" {
 		f.SpareLayout = Beside
 	}
+	if f.Core != nil && f.Nodes == 0 && len(f.Fibres) == 0 {
+		*f = Fabric{Name: f.Name, Core: f.Core, Topology: Line, SpareLayout: Beside}
+	}
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
@@ -87,6 +90,11 @@ func (f *Fabric) Validate() error {
 	if err := f.validateSizes(); err != nil {
 		return err // the fibres cannot be judged without them
 	}
+	if f.Core != nil {
+		if err := f.Core.Validate(); err != nil {
+			return err
+		}
+	}
 	return f.validateFibres()
 }
 
@@ -94,6 +102,10 @@ func (f *Fabric) validateSizes() error {
 	var errs []error
 	if !validName(f.Name) {
 		errs = append(errs, wrong("name", "1 to 64 of a-z, 0-9 and -", "%q", f.Name))
+	}
+	if f.Core != nil && f.Nodes == 0 {
+		// Circuits only: what describes nodes is not looked at.
+		return errors.Join(errs...)
 	}
 	span := func(field string, v, lo, hi int) bool {
 		if v < lo || v > hi {

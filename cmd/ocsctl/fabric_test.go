@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"ringlight/planner/fabric"
+)
+
+// A core is described by flags, alone or beside nodes, and nonsense is refused
+// by field.
+// Method: fabric new, read back.
+func TestFabricNewWithACore(t *testing.T) {
+	for args, want := range map[string]struct { // any order: each is judged by itself
+		nodes, pods, spinePorts int
+	}{
+		"-pods 4":                         {0, 4, 8},
+		"-pods 6 -leaves 3 -leaf-links 1": {0, 6, 4},
+		"-pods 4 -nodes 16 -tp 16":        {16, 4, 8},
+		"-nodes 16 -tp 16":                {16, 0, 0},
+		"-pods 4 -leaves 3 -leaf-links 1 -wiring uniform": {0, 4, 3},
+	} {
+		code, out, errs := ctl(t, append([]string{"fabric", "new"}, strings.Fields(args)...)...)
+		if code != 0 {
+			t.Errorf("%s: %d %s", args, code, errs)
+			continue
+		}
+		f, err := fabric.Parse([]byte(out))
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		if f.Nodes != want.nodes || (f.Core != nil) != (want.pods > 0) || f.Core != nil && (f.Core.Pods != want.pods || f.Core.SpinePorts != want.spinePorts) {
+			t.Errorf("%s: %s", args, out)
+		}
+	}
+	for args, field := range map[string]string{ // any order: each is judged by itself
+		"-leaves 4":                "leaves",
+		"-pods 1":                  "core.pods",
+		"-pods 4 -spine-ports 9":   "core.spine_ports",
+		"-pods 4 -wiring diagonal": "core.wiring",
+		"-pods 4 -switch-ports 3":  "core.switch_ports",
+	} {
+		code, out, _ := ctl(t, append([]string{"fabric", "new", "-json"}, strings.Fields(args)...)...)
+		if code != 2 || !strings.Contains(out, `"field":"`+field+`"`) {
+			t.Errorf("%s: %d %s", args, code, out)
+		}
+	}
+}

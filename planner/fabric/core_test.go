@@ -1,0 +1,97 @@
+package fabric
+
+import (
+	"strings"
+	"testing"
+
+	"ringlight/proto"
+)
+
+// A fabric may have a core, with or without nodes, and a description without
+// one is what it was before.
+// Method: build, encode, parse and encode again.
+func TestCoreIsDescribed(t *testing.T) {
+	for _, p := range []Params{
+		{Name: "f", Core: DefaultCore(4)},
+		{Name: "f", Nodes: 16, GPUsPerNode: 4, K: 2, TP: 16, Core: DefaultCore(12)},
+	} {
+		f := build(t, p)
+		back, err := Parse(f.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(back.Encode()) != string(f.Encode()) || *back.Core != *f.Core {
+			t.Errorf("%s\n%s", f.Encode(), back.Encode())
+		}
+		if f.Nodes == 0 && (f.TargetRings() != 0 || f.GroupNodes() != 0) {
+			t.Error("rings without nodes")
+		}
+	}
+	if strings.Contains(string(Default().Encode()), "core") {
+		t.Error("a fabric without a core mentions it")
+	}
+}
+
+// Switches have numbers by group, beyond those of nodes.
+// Method: there and back for every switch; numbers that are none.
+func TestSwitchNumbers(t *testing.T) {
+	c := DefaultCore(4)
+	for h := range c.Groups() {
+		for k := range c.SpinePorts {
+			if g, sw, ok := c.SwitchOf(c.SwitchID(h, k)); g != h || sw != k || !ok {
+				t.Errorf("switch %d of group %d: %d, %d, %v", k, h, sw, g, ok)
+			}
+		}
+	}
+	for _, id := range []proto.NodeID{0, proto.FirstSwitch - 1, proto.FirstSwitch + proto.NodeID(c.Switches()), ^proto.NodeID(0)} {
+		if _, _, ok := c.SwitchOf(id); ok {
+			t.Errorf("%d is a switch", id)
+		}
+	}
+	if c.GroupID(1) != proto.FirstGroup+1 {
+		t.Error("group number")
+	}
+}
+
+// What cannot be is refused by field and limit, all of it at once.
+// Method: one change each to a good core.
+func TestBadCoresAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Core)
+		fields string
+	}{
+		{func(c *Core) {}, ""},
+		{func(c *Core) { c.Pods = 1 }, "core.pods"},
+		{func(c *Core) { c.Pods = MaxPods + 1 }, "core.pods"},
+		{func(c *Core) { c.LeavesPerPod, c.SpinesPerPod = 0, 0 }, "core.leaves_per_pod core.spines_per_pod"},
+		{func(c *Core) { c.SpinePorts = 9 }, "core.spine_ports"},
+		{func(c *Core) { c.SpinePorts, c.Wiring = 9, Uniform }, ""},
+		{func(c *Core) { c.SpinePorts = 6 }, "core.spine_ports"},
+		{func(c *Core) { c.SpinePorts, c.SpinesPerPod = 1024, 256 }, "core.spine_ports"},
+		{func(c *Core) { c.SwitchPorts = 3 }, "core.switch_ports"},
+		{func(c *Core) { c.SwitchPorts = proto.MaxCircuits + 1 }, "core.switch_ports"},
+		{func(c *Core) { c.LeafLinks = 3 }, "core.leaf_links"},
+		{func(c *Core) { c.ServersPerLeaf = 0 }, "core.servers_per_leaf"},
+		{func(c *Core) { c.GPUsPerServer = 65 }, "core.gpus_per_server"},
+		{func(c *Core) { c.Wiring = "crossed" }, "core.wiring"},
+		{func(c *Core) { c.IotaMille = 0 }, "core.iota_mille"},
+		{func(c *Core) { c.IotaMille = 1001 }, "core.iota_mille"},
+	} {
+		core := *DefaultCore(4)
+		c.change(&core)
+		_, err := New(Params{Name: "f", Core: &core})
+		if got := strings.Join(fields(err), " "); got != c.fields {
+			t.Errorf("%+v: fields %q, want %q (%v)", core, got, c.fields, err)
+		}
+	}
+	if _, err := New(Params{Name: "f"}); err == nil {
+		t.Error("neither nodes nor a core: accepted")
+	}
+	text := string(build(t, Params{Name: "f", Core: DefaultCore(4)}).Encode())
+	if _, err := Parse([]byte(strings.Replace(text, `"pods"`, `"puds"`, 1))); err == nil {
+		t.Error("an unknown key of the core: accepted")
+	}
+	if _, err := Parse([]byte(strings.Replace(text, `"fibres": [`, `"fibres": [{"a":"0/0/external1","b":"1/0/external1"}`, 1))); err == nil {
+		t.Error("a fibre between nodes that there are not: accepted")
+	}
+}
