@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"ringlight/proto"
 	"ringlight/sim"
 )
 
@@ -36,10 +37,16 @@ func (a *audit) settings(st *station) []setting {
 	return out
 }
 
+// atRest: nothing goes on at a node. One that has isolated itself may be
+// calibrating, which makes and takes light.
+func (a *audit) atRest(st *station) bool {
+	return !st.dark && st.agent != nil && st.busy() <= a.r.now && st.agent.Machine().Mode() != proto.ModeIsolated
+}
+
 // still is called before the broker or the planner dies.
 func (a *audit) still() {
 	for _, st := range a.r.stations {
-		if !st.dark && st.agent != nil && st.busy() <= a.r.now {
+		if a.atRest(st) {
 			a.stills = append(a.stills, still{st: st, at: a.r.now, due: a.r.now + stillFor, life: st.life, set: a.settings(st)})
 		}
 	}
@@ -48,7 +55,7 @@ func (a *audit) still() {
 
 // stillNode is called before an agent dies.
 func (a *audit) stillNode(st *station) {
-	if a.on && st.agent != nil && st.busy() <= a.r.now {
+	if a.on && a.atRest(st) {
 		st.watch.death = &still{st: st, at: a.r.now, due: a.r.now + stillFor, set: a.settings(st)}
 		a.stills = append(a.stills, *st.watch.death)
 		a.r.agenda.push(task{at: a.r.now + stillFor, kind: taskCompare})
