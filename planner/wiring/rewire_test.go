@@ -149,7 +149,7 @@ func TestResultsDoNotDependOnTheMachine(t *testing.T) {
 	for _, j := range h.To {
 		digest.Write([]byte{byte(j)})
 	}
-	if got, want := digest.Sum64(), uint64(0xdab1a31e95b5aa4d); got != want {
+	if got, want := digest.Sum64(), uint64(0xa1441b52faa36619); got != want {
 		t.Errorf("digest %#x, want %#x", got, want)
 	}
 }

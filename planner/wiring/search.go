@@ -17,10 +17,11 @@ const (
 	// overrun: after so many times its planned length a descent is ended by
 	// insertion.
 	overrun = 8
-	// firstRound: steps of the first round, per link; growth: how many times
-	// as long the next is, up to longestRound. Two thirds of a round are planned
-	// for its descent.
-	firstRound, growth, longestRound = 8, 3, 1000
+	// firstRound: steps of the first round, per link, and tightRound where
+	// nearly all ports are in use: a shorter descent closes no sooner there,
+	// and badly. growth: how many times as long the next round is, up to
+	// longestRound. Two thirds of a round are planned for its descent.
+	firstRound, tightRound, growth, longestRound = 8, 16, 3, 1000
 	// priceRounds: subgradient rounds before the first descent by prices;
 	// before later ones as many as cost a tenth of the round, at most
 	// morePrices.
@@ -54,7 +55,9 @@ func newBlock(t Topology, old Half, seed uint64) *Block {
 	used := t.Ports()
 	b.prices = newPrices(b.seats, func(pod int) bool { return used[pod] >= 2*old.Switches })
 	b.hold = make([]int32, len(b.toll))
-	b.round = firstRound * len(b.place)
+	if b.round = firstRound * len(b.place); b.tight() {
+		b.round = tightRound * len(b.place)
+	}
 	return b
 }
 
