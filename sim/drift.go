@@ -103,8 +103,11 @@ func walkAt(seed uint64, t time.Duration) float64 {
 // case temperature. They change once an epoch.
 func (w *World) refresh(b *board, m *module) {
 	epoch := driftEpoch
-	walking := m.planted != nil && m.planted.walk
-	if walking {
+	walking := uint64(0)
+	if m.planted != nil {
+		walking = m.planted.walk
+	}
+	if walking != 0 {
 		epoch = walkEpoch
 	}
 	n := int64(w.now/epoch) + 1
@@ -118,8 +121,9 @@ func (w *World) refresh(b *board, m *module) {
 	drift, part := m.knotsAt(int64(t/driftKnot)), driftPart(t)
 	for k := range hal.CellsPerMod {
 		m.base[k] = m.per.cells[k].offset + add + (drift.at[k] + float64(part*drift.step[k]))
-		if walking {
-			m.base[k] += walkAt(derive(m.seed, uint64(k))^golden, t)
+		if walking>>k&1 != 0 {
+			seed := derive(m.seed, uint64(k)) ^ golden
+			m.base[k] += walkAt(seed, t) - walkAt(seed, time.Duration(m.planted.walkSince)*walkEpoch)
 		}
 	}
 }

@@ -19,10 +19,11 @@ const (
 	DriftWalk                    // every cell of a module drifts without bound
 	ChipGone                     // an address on an I2C bus does not answer
 	BusStuck                     // an I2C bus is held low
+	CellWalk                     // one cell drifts without bound
 	numFaultKinds
 )
 
-var faultNames = [numFaultKinds]string{"stuck", "short", "laser", "diode", "drift", "nack", "bus"}
+var faultNames = [numFaultKinds]string{"stuck", "short", "laser", "diode", "drift", "nack", "bus", "walk"}
 
 func (k FaultKind) String() string {
 	if int(k) < len(faultNames) {
@@ -36,18 +37,18 @@ type Fault struct {
 	Kind           FaultKind
 	Bundle, Module int
 	Path           int       // of a diode: hal.LOSLoopback and following
-	Index          int       // cell of a heater, lane of a laser or diode
+	Index          int       // cell, or lane of a laser or diode
 	Bus            hal.BusID // of a chip or bus
 	Addr           uint16    // of a chip
 }
 
 // The forms that ParseFault reads.
 const faultForms = "stuck:bundle/module/cell, short:bundle/module/cell, laser:bundle/module/lane, " +
-	"diode:bundle/module/path/lane, drift:bundle/module, nack:bus/address, bus:bus"
+	"diode:bundle/module/path/lane, drift:bundle/module, nack:bus/address, bus:bus, walk:bundle/module/cell"
 
 func (f Fault) String() string {
 	switch f.Kind {
-	case HeaterStuck, HeaterShort, LaserDead:
+	case HeaterStuck, HeaterShort, LaserDead, CellWalk:
 		return fmt.Sprintf("%v:%d/%d/%d", f.Kind, f.Bundle, f.Module, f.Index)
 	case DiodeDead:
 		return fmt.Sprintf("%v:%d/%d/%s/%d", f.Kind, f.Bundle, f.Module, pathName(f.Path), f.Index)
@@ -75,7 +76,7 @@ func ParseFault(s string) (Fault, error) {
 		return bad("unknown kind")
 	}
 	parts := strings.Split(rest, "/")
-	if want := [numFaultKinds]int{3, 3, 3, 4, 2, 2, 1}[f.Kind]; len(parts) != want {
+	if want := [numFaultKinds]int{3, 3, 3, 4, 2, 2, 1, 3}[f.Kind]; len(parts) != want {
 		return bad(fmt.Sprintf("%d numbers, want %d", len(parts), want))
 	}
 	num := make([]int, len(parts))
@@ -117,7 +118,8 @@ type planted struct {
 	open, short uint64 // bit per cell
 	lasers      uint8  // bit per lane
 	diodes      [hal.NumLOS]uint8
-	walk        bool
+	walk        uint64 // cells that drift without bound
+	walkSince   int64  // seconds: from where they stood then
 }
 
 // chipFault is an address that does not answer.
@@ -192,6 +194,9 @@ func (w *World) setFault(id BoardID, f Fault, broken bool) error {
 	if m.planted == nil {
 		m.planted = new(planted)
 	}
+	if m.planted.walk == 0 {
+		m.planted.walkSince = int64(w.now / walkEpoch)
+	}
 	switch f.Kind {
 	case HeaterStuck:
 		setBit(&m.planted.open, f.Index, broken)
@@ -205,7 +210,14 @@ func (w *World) setFault(id BoardID, f Fault, broken bool) error {
 		setBit(&m.planted.diodes[f.Path], f.Index, broken)
 		m.gramOK = false
 	case DriftWalk:
-		m.planted.walk, m.epoch = broken, 0
+		m.planted.walk = 0
+		if broken {
+			m.planted.walk = 1<<hal.CellsPerMod - 1
+		}
+		m.epoch = 0
+	case CellWalk:
+		setBit(&m.planted.walk, f.Index, broken)
+		m.epoch = 0
 	}
 	w.moduleChanged(b, f.Bundle, 1<<f.Module)
 	if f.Kind == DiodeDead && f.Path != hal.LOSLoopback {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestFaultsReadAndWrite(t *testing.T) {
-	for _, s := range []string{"stuck:0/3/17", "short:1/0/35", "laser:0/7/7", "diode:1/2/loopback/0", "diode:0/0/external2/7", "drift:1/7", "nack:2/0x13", "bus:4"} {
+	for _, s := range []string{"stuck:0/3/17", "short:1/0/35", "laser:0/7/7", "diode:1/2/loopback/0", "diode:0/0/external2/7", "drift:1/7", "nack:2/0x13", "bus:4", "walk:0/3/35"} {
 		f, err := ParseFault(s)
 		if err != nil || f.String() != s {
 			t.Errorf("%q: %v, %v", s, f, err)
@@ -42,7 +42,7 @@ func FuzzParseFault(f *testing.F) {
 // A fault that the board has no place for must be refused.
 func TestFaultsMustFitTheBoard(t *testing.T) {
 	r := newRig(t, 2, 4)
-	for _, s := range []string{"stuck:2/0/0", "stuck:0/4/0", "stuck:0/0/36", "laser:0/0/8", "diode:0/0/loopback/8", "nack:99/0x10", "bus:1"} {
+	for _, s := range []string{"stuck:2/0/0", "stuck:0/4/0", "stuck:0/0/36", "walk:0/0/36", "laser:0/0/8", "diode:0/0/loopback/8", "nack:99/0x10", "bus:1"} {
 		f, err := ParseFault(s)
 		if err != nil {
 			t.Fatal(err)
@@ -122,5 +122,49 @@ func TestDriftFaultEatsExtinction(t *testing.T) {
 	}
 	if now := worst(1); now < start[1]+6 {
 		t.Errorf("walking module: leak from %.1f to %.1f dB only", start[1], now)
+	}
+}
+
+// Goal: a cell that walks begins where it stands, and no other follows it.
+// Method: the phases behind the truth before and after the fault is planted,
+// and an hour later.
+func TestAWalkingCellStartsWhereItStands(t *testing.T) {
+	r := newRig(t, 1, 1)
+	id, err := r.w.AddBoard(BoardConfig{Board: r.hw, Powered: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := r.w.boards[id]
+	m := &b.bundles[0].modules[0]
+	for r.w.Now() < time.Hour {
+		if next, any := r.w.Next(); any && next < time.Hour {
+			r.w.Step()
+			continue
+		}
+		r.w.AdvanceTo(time.Hour)
+	}
+	r.w.refresh(b, m)
+	before := m.base
+	if err := r.w.Inject(id, Fault{Kind: CellWalk, Index: 17}); err != nil {
+		t.Fatal(err)
+	}
+	r.w.refresh(b, m)
+	if d := m.base[17] - before[17]; d > 1e-9 || d < -1e-9 {
+		t.Errorf("it jumped by %v", d)
+	}
+	for r.w.Now() < 2*time.Hour {
+		if next, any := r.w.Next(); any && next < 2*time.Hour {
+			r.w.Step()
+			continue
+		}
+		r.w.AdvanceTo(2 * time.Hour)
+	}
+	r.w.refresh(b, m)
+	for k := range m.base {
+		d := sqrt((m.base[k] - before[k]) * (m.base[k] - before[k]))
+		// An hour of drift is some 20 mrad; an hour of the walk 300 rms.
+		if k != 17 && d > 0.1 || k == 17 && d < 0.03 {
+			t.Errorf("cell %d moved by %v rad", k, d)
+		}
 	}
 }
