@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"ocs":             {"mzi", "mzi/detmath", "hal", "hal/", "proto", "periph.io/x/conn/v3/physic", "github.com/fxamacker/cbor/v2"},
 	"node":            {"proto"},
 	"agent":           {"node", "ocs", "hal", "proto", "periph.io/x/conn/v3/physic"},
+	"agent/bench":     {"agent", "ocs", "hal", "hal/", "mzi", "proto", "periph.io/x/conn/v3/physic"},
 	"planner":         {"proto", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched"},
 	"planner/server":  {"planner", "planner/fabric", "proto", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/fabric":  {"proto"},
@@ -69,7 +70,7 @@ var neverImport = map[string][]string{
 
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
-	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "node", "agent",
+	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "node", "agent", "agent/bench",
 	"planner", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched",
 	"sim", "sim/trace", "sim/fleet", "sim/study",
 }

@@ -97,14 +97,14 @@ func (c *Config) keepCalibration(b proto.BundleID, cal *ocs.Calibration) error {
 	return agent.SaveCalibration(c.State, b, cal.Encode())
 }
 
-// bench is a simulated board on its virtual clock with an agent on it.
-type bench struct {
+// simBench is a simulated board on its virtual clock with an agent on it.
+type simBench struct {
 	*agent.Bench
 	board *solo.Board
 	keep  error
 }
 
-func (c *Config) bench() (*bench, error) {
+func (c *Config) bench() (*simBench, error) {
 	a, err := c.agentConfig()
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (c *Config) bench() (*bench, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	b := &bench{}
+	b := &simBench{}
 	if b.board, err = solo.New(s); err != nil {
 		return nil, usageError{err}
 	}
@@ -130,7 +130,7 @@ func (c *Config) bench() (*bench, error) {
 	return b, nil
 }
 
-func (b *bench) close() error { return errors.Join(b.keep, b.board.Close()) }
+func (b *simBench) close() error { return errors.Join(b.keep, b.board.Close()) }
 
 // Patience on the board's clock.
 const (
@@ -143,7 +143,7 @@ const (
 type asker struct {
 	ask   func(q agent.Question) (*agent.Answer, error)
 	close func() error
-	bench *bench // of a simulated board on its virtual clock, else nil
+	bench *simBench // of a simulated board on its virtual clock, else nil
 }
 
 // asker finds the running agent; without one it opens the board itself, a

@@ -104,7 +104,7 @@ func (c *Config) calibrateSimulated(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	var b *bench
+	var b *simBench
 	for i, cal := range known {
 		if cal != nil {
 			continue

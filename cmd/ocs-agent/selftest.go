@@ -11,14 +11,41 @@ import (
 	"ringlight/proto"
 )
 
+// maxSoak bounds -bus-soak. chosen: days on a slow bus.
+const maxSoak = 1_000_000_000
+
 // selftest runs a simulated board from end to end in this process, on its
 // virtual clock: calibrate from nothing, switch every path, see light where
 // there must be light. Two bundles of one module, joined by two fibres.
 func selftest(_ context.Context, args []string) error {
-	fs, common := newFlags("selftest", "calibrate and switch a simulated board, print the ledger", "ocs-agent selftest -seed 7")
+	fs, common := newFlags("selftest", "calibrate and switch a simulated board, print the ledger; or load the buses of a real one",
+		"ocs-agent selftest -seed 7\n         ocs-agent selftest -bus-soak 5000 -config node7.json\n"+
+			"         ocs-agent selftest -bus-soak 5000 -chip eeprom=/dev/i2c-0@0x50 -chip temp=/dev/i2c-1@0x48/0x70.2 -chip absent=/dev/i2c-0@0x33")
 	seed := fs.Uint64("seed", 1, "`seed` of the board's optics")
+	soak := fs.Int("bus-soak", 0, "read known chips of the configured board in `N` transactions from many goroutines, while memory is\n"+
+		"collected and stacks move; nothing is written, no light changes")
+	write := fs.Bool("write", false, "with -bus-soak: write each EEPROM over a page's end first, and restore it")
+	var chips []string
+	fs.Func("chip", "with -bus-soak: soak this `chip` and not the configured board: eeprom, temp, mux, flash or absent, as in\n"+
+		"temp=/dev/i2c-1@0x48/0x70.2 (behind channel 2 of the mux at 0x70), flash=/dev/spidev2.0; repeat it", func(s string) error {
+		chips = append(chips, s)
+		return nil
+	})
 	if err := parse(fs, args, 0); err != nil {
 		return err
+	}
+	if *soak < 0 || *soak > maxSoak {
+		return common.fail(usagef("bus-soak: %d: want 1 to %d", *soak, maxSoak))
+	}
+	if *soak == 0 && (*write || len(chips) > 0) {
+		return common.fail(usagef("chip, write: want -bus-soak too"))
+	}
+	if *soak > 0 {
+		cfg, err := common.load()
+		if err != nil {
+			return err
+		}
+		return common.fail(cfg.soak(*soak, chips, *write, common.json))
 	}
 	dir, err := os.MkdirTemp("", "ocs-agent")
 	if err != nil {
@@ -95,7 +122,7 @@ func (c *Config) selftest(asJSON bool) error {
 	return nil
 }
 
-func (b *bench) step(id proto.BundleID, p proto.Path) (selftestStep, error) {
+func (b *simBench) step(id proto.BundleID, p proto.Path) (selftestStep, error) {
 	ans, err := answered(b.Ask(agent.Ask{Verb: agent.AskPath, Bundle: id, Path: p}, pathPatience))
 	if err != nil {
 		return selftestStep{}, fmt.Errorf("bundle %d to %v: %w", id, p, err)
@@ -112,7 +139,7 @@ func (b *bench) step(id proto.BundleID, p proto.Path) (selftestStep, error) {
 const lightPatience = 10 * time.Millisecond
 
 // checkLight wants light of path p at both ends, and on dark nowhere.
-func (b *bench) checkLight(p proto.Path) error {
+func (b *simBench) checkLight(p proto.Path) error {
 	if err := b.Run(b.board.Now()+lightPatience, nil); err != nil {
 		return err
 	}

@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# The agent's own binary on a real Linux kernel with real I2C and SPI
+# controllers, emulated by QEMU: it looks at every chip, writes a memory, and
+# loads the buses from many goroutines while memory is collected.
+#
+#   ast2600-evb  armv7, a board controller: EEPROM and temperature on one bus,
+#                a mux with a chip behind three of its ports on another
+#   imx8mp-evk   arm64: EEPROM and temperature on I2C, a flash on SPI
+#
+# Everything is fetched by apt into one folder and unpacked there: nothing is
+# installed, no root is needed, the machine's own package lists are not
+# touched. Where it cannot be had, this says why and is content.
+#
+#   .ci/kernel.sh [ast2600|imx8mp ...]      SOAK=6000 WORK=bin/kernel
+set -euo pipefail
+cd "$(dirname "$0")/.."
+SOAK=${SOAK:-6000}
+mkdir -p "${WORK:=bin/kernel}"
+W=$(realpath "$WORK")
+
+skip() { echo "bench-kernel: skipped, $*"; exit 0; }
+
+# --- packages -----------------------------------------------------------------
+
+for c in apt-get apt-cache dpkg-deb dpkg; do command -v $c >/dev/null || skip "no $c: the emulator and the kernels come as Debian packages"; done
+. /etc/os-release
+[ "${ID:-}" = debian ] || skip "the packages are Debian's, this is ${PRETTY_NAME:-unknown}"
+HOST=$(dpkg --print-architecture)
+
+# fetch: an apt of our own, for the machine's architecture and the boards'.
+fetch() {
+  local mirror key suites
+  mirror=$(cat /etc/apt/sources.list.d/*.sources 2>/dev/null | sed -n 's/^URIs: *\([^ ]*debian\)\/* *$/\1/p' | head -1)
+  [ -n "$mirror" ] || mirror=$(sed -n 's/^deb \(\[[^]]*\] \)*\([^ ]*debian\)\/* .*/\2/p' /etc/apt/sources.list 2>/dev/null | head -1)
+  [ -n "$mirror" ] || { echo "no Debian mirror in this machine's package sources"; return 1; }
+  key=/usr/share/keyrings/debian-archive-keyring.gpg
+  mkdir -p "$W"/apt/{state/lists/partial,cache/archives/partial} "$W/deb"
+  suites="$VERSION_CODENAME $VERSION_CODENAME-backports" # backports: QEMU 10, for imx8mp-evk
+  for s in $suites; do echo "deb [signed-by=$key] $mirror $s main"; done > "$W/apt/sources.list"
+  cat > "$W/apt/conf" <<X
+Dir::Etc::SourceList "$W/apt/sources.list";
+Dir::Etc::SourceParts "-";
+Dir::State "$W/apt/state";
+Dir::State::status "/var/lib/dpkg/status";
+Dir::Cache "$W/apt/cache";
+APT::Architectures { "$HOST"; "armhf"; "arm64"; };
+APT::Sandbox::User "";
+Acquire::Languages "none";
+Acquire::Retries "2";
+Debug::NoLocking "1";
+X
+  export APT_CONFIG=$W/apt/conf
+  apt-get update -qq || { echo "the package lists cannot be had"; return 1; }
+  # What of it this machine has not got yet. It is unpacked, not installed.
+  apt-get -qq -y -t "$VERSION_CODENAME-backports" --no-install-recommends --no-remove --download-only install \
+    qemu-system-arm device-tree-compiler cpio || { echo "QEMU cannot be had"; return 1; }
+  local armmp arm64
+  armmp=$(apt-cache depends linux-image-armmp:armhf | sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -1)
+  arm64=$(apt-cache depends "linux-image-arm64:arm64" | sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -1)
+  [ -n "$armmp" ] && [ -n "$arm64" ] || { echo "no kernel packages for armhf and arm64"; return 1; }
+  (cd "$W/deb" && apt-get -qq download "$armmp" "$arm64" busybox-static:armhf busybox-static:arm64) || { echo "the kernels cannot be had"; return 1; }
+  for f in "$W"/apt/cache/archives/*.deb; do [ -f "$f" ] && dpkg-deb -x "$f" "$W/tools"; done
+  for a in armhf arm64; do for f in "$W"/deb/*_"$a".deb; do dpkg-deb -x "$f" "$W/$a"; done; done
+  rm -rf "$W/deb" "$W/apt/cache/archives"
+}
+
+if [ ! -f "$W/.complete" ]; then
+  rm -rf "$W/tools" "$W/armhf" "$W/arm64"; mkdir -p "$W/tools"
+  echo "bench-kernel: fetching QEMU and two kernels into $W"
+  if ! why=$(fetch 2>&1); then printf '%s\n' "$why" | tail -5 >&2; skip "$(printf '%s\n' "$why" | tail -1)"; fi
+  touch "$W/.complete"
+fi
+T=$W/tools
+export PATH=$T/usr/bin:$T/bin:$PATH
+LIBS=$(find "$T" -name 'lib*.so*' -printf '%h\n' | sort -u | paste -sd:)
+QMOD=$(find "$T/usr/lib" -maxdepth 2 -name qemu -type d 2>/dev/null | head -1)
+SHARE=(); [ -d "$T/usr/share/qemu" ] && SHARE=(-L "$T/usr/share/qemu")
+tool() { LD_LIBRARY_PATH=$LIBS "$@"; }
+emulate() { LD_LIBRARY_PATH=$LIBS QEMU_MODULE_DIR=$QMOD timeout "${LIMIT:-150}" "$@"; }
+emulate qemu-system-aarch64 --version >/dev/null || skip "QEMU does not run here"
+emulate qemu-system-aarch64 -M help | grep -q imx8mp-evk || skip "QEMU knows no imx8mp-evk: version 10 or later is needed"
+
+# --- parts --------------------------------------------------------------------
+
+# memory FILE TEXT: 8 KiB with the identity of serial number QEMU01 (hal.Identity)
+# and then TEXT and a count, so that no two places look alike.
+memory() {
+  { printf 'OCST\001\006QEMU01'; head -c 18 /dev/zero; printf '\x6d\xdd'; seq -f "$2 %06g" 1 900; } | head -c 8192 > "$1"
+  [ "$(stat -c %s "$1")" = 8192 ]
+}
+
+# initrd ARCH OUT "MODULES" COMMAND: busybox, the modules, the agent.
+initrd() {
+  local d m f load=; d=$(mktemp -d); mkdir -p "$d"/{bin,proc,sys,dev,lib,tmp,sbin,usr/bin,usr/sbin}
+  cp "$W/$1/bin/busybox" "$d/bin/busybox"; cp "$W/ocs-agent-$1" "$d/bin/ocs-agent"
+  for m in $3; do
+    f=$(find "$W/$1" -name "$m.ko*" | head -1)
+    [ -n "$f" ] || { echo "bench-kernel: no module $m in the $1 kernel" >&2; return 1; }
+    cp "$f" "$d/lib/"; load+="insmod /lib/$(basename "$f")"$'\n'
+  done
+  cat > "$d/init" <<X
+#!/bin/busybox sh
+/bin/busybox --install -s
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin
+mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev 2>/dev/null
+$load
+n=0; while ! ls $5 >/dev/null 2>&1 && [ \$n -lt 50 ]; do n=\$((n+1)); usleep 100000; done
+echo "kernel \$(uname -r) \$(uname -m), \$(nproc) CPUs, up \$(cut -d' ' -f1 /proc/uptime) s"
+cd /tmp; $4
+echo "exit \$?"
+sync; reboot -f
+X
+  chmod +x "$d/init"; ln -s busybox "$d/bin/sh"
+  (cd "$d" && find . | tool cpio -o -H newc --quiet | gzip -1) > "$2"; rm -rf "$d"
+}
+
+# warm PIPE COMMAND...: tell the emulator's monitor, once it listens.
+warm() { local p=$1 l; shift; for l in "$@"; do echo "$l"; done > "$p.in" & }
+
+# judge BOARD LOG LINE...: every LINE must be in the log, and the agent content.
+judge() {
+  local board=$1 log=$2 l bad=0; shift 2
+  sed 's/\r$//; s/^/  /' "$log"
+  for l in "exit 0" "0 errors, 0 wrong reads" "$@"; do
+    grep -qF -- "$l" "$log" || { echo "bench-kernel: $board: no \"$l\"" >&2; bad=1; }
+  done
+  return $bad
+}
+
+# --- boards -------------------------------------------------------------------
+
+ast2600() {
+  local K=$W/armhf L=$W/ast2600.log M=$W/ast2600.mon sum
+  GOOS=linux GOARCH=arm GOARM=7 CGO_ENABLED=0 ${GO:-go} build -trimpath -ldflags '-s -w' -o "$W/ocs-agent-armhf" ./cmd/ocs-agent || return 1
+  memory "$W/ee0.img" first; memory "$W/ee1.img" other
+  sum=$(head -c 1024 "$W/ee0.img" | sha256sum | cut -c1-16)
+  initrd armhf "$W/ast2600.gz" "gpio-aspeed i2c-aspeed i2c-dev" "ocs-agent selftest -bus-soak $SOAK -write \
+    -chip eeprom=/dev/i2c-0@0x50 -chip temp=/dev/i2c-0@0x48 -chip absent=/dev/i2c-0@0x33 \
+    -chip mux=/dev/i2c-1@0x70 -chip temp=/dev/i2c-1@0x4c/0x70.0 -chip temp=/dev/i2c-1@0x4c/0x70.2 \
+    -chip eeprom=/dev/i2c-1@0x51/0x70.3 -chip absent=/dev/i2c-1@0x4c/0x70.1" "/dev/i2c-1" || return 1
+  rm -f "$M".*; mkfifo "$M.in" "$M.out"
+  warm "$M" "qom-set /machine/peripheral/t0 temperature 71500" "qom-set /machine/peripheral/t1 temperature -5500" "qom-set /machine/peripheral/t2 temperature 33000"
+  emulate qemu-system-arm "${SHARE[@]}" -M ast2600-evb -display none -serial stdio -no-reboot -chardev "pipe,id=mon,path=$M" -mon chardev=mon,mode=readline \
+    -kernel "$(ls "$K"/boot/vmlinuz-*)" -dtb "$(find "$K" -name aspeed-ast2600-evb.dtb)" -initrd "$W/ast2600.gz" \
+    -append "console=ttyS4,115200n8 rdinit=/init panic=1 quiet" \
+    -drive "if=none,id=e0,format=raw,file=$W/ee0.img" -device at24c-eeprom,bus=aspeed.i2c.bus.0,address=0x50,rom-size=8192,drive=e0 \
+    -device tmp105,id=t0,bus=aspeed.i2c.bus.0,address=0x48 \
+    -device pca9548,id=mux,bus=aspeed.i2c.bus.1,address=0x70 -device tmp105,id=t1,bus=i2c.0,address=0x4c -device tmp105,id=t2,bus=i2c.2,address=0x4c \
+    -drive "if=none,id=e1,format=raw,file=$W/ee1.img" -device at24c-eeprom,bus=i2c.3,address=0x51,rom-size=8192,drive=e1 > "$L" </dev/null || true
+  judge ast2600-evb "$L" "$sum, serial number QEMU01" "71.5000 C" "-5.5000 C" "33.0000 C" "8 channels" \
+    "0x33: address not acknowledged" "restored" "linux/arm go"
+}
+
+imx8mp() {
+  local K=$W/arm64 L=$W/imx8mp.log M=$W/imx8mp.mon D=$W/imx8mp.dtb S=/soc@0/bus@30800000/spi@30840000 sum
+  GOOS=linux GOARCH=arm64 CGO_ENABLED=0 ${GO:-go} build -trimpath -ldflags '-s -w' -o "$W/ocs-agent-arm64" ./cmd/ocs-agent || return 1
+  memory "$W/ee2.img" third
+  sum=$(head -c 1024 "$W/ee2.img" | sha256sum | cut -c1-16)
+  # A spidev where the board has a connector; the emulated controller has no DMA.
+  cp "$(find "$K" -name imx8mp-evk.dtb)" "$D"
+  tool fdtput -t s "$D" $S status okay; tool fdtput -c "$D" $S/spidev@0; tool fdtput -t s "$D" $S/spidev@0 compatible rohm,dh2228fv
+  tool fdtput -t x "$D" $S/spidev@0 reg 0; tool fdtput -t i "$D" $S/spidev@0 spi-max-frequency 20000000
+  tool fdtput -d "$D" $S dmas; tool fdtput -d "$D" $S dma-names
+  initrd arm64 "$W/imx8mp.gz" "imx2_wdt i2c-imx i2c-dev spi-imx" "ocs-agent selftest -bus-soak $SOAK -write \
+    -chip eeprom=/dev/i2c-0@0x50 -chip temp=/dev/i2c-0@0x48 -chip absent=/dev/i2c-0@0x33 -chip flash=\$(ls /dev/spidev* | head -1)" "/dev/i2c-0 /dev/spidev*" || return 1
+  rm -f "$M".*; mkfifo "$M.in" "$M.out"
+  warm "$M" "qom-set /machine/peripheral/t0 temperature 71500"
+  emulate qemu-system-aarch64 "${SHARE[@]}" -M imx8mp-evk -smp 2 -m 1G -display none -serial null -serial stdio -no-reboot \
+    -chardev "pipe,id=mon,path=$M" -mon chardev=mon,mode=readline \
+    -kernel "$(ls "$K"/boot/vmlinuz-*)" -dtb "$D" -initrd "$W/imx8mp.gz" -append "console=ttymxc1,115200 rdinit=/init panic=1 quiet" \
+    -drive "if=none,id=e0,format=raw,file=$W/ee2.img" -device at24c-eeprom,bus=i2c-bus.0,address=0x50,rom-size=8192,drive=e0 \
+    -device tmp105,id=t0,bus=i2c-bus.0,address=0x48 -device sst25vf016b,bus=spi,cs=0 > "$L" </dev/null || true
+  # What its driver reports of an address that nobody acknowledges is a timeout.
+  judge imx8mp-evk "$L" "$sum, serial number QEMU01" "71.5000 C" "JEDEC number bf 25 41" "0x33: " "restored" "linux/arm64 go"
+}
+
+bad=0
+[ $# -gt 0 ] || set -- ast2600 imx8mp
+for b in "$@"; do
+  case $b in ast2600|imx8mp) ;; *) echo "kernel.sh: board $b: want ast2600 or imx8mp" >&2; exit 2;; esac
+  echo "== $b"; began=$SECONDS
+  $b || bad=1
+  echo "bench-kernel: $b $([ $bad = 0 ] && echo passed || echo FAILED), $((SECONDS-began)) s"
+done
+exit $bad
