@@ -21,6 +21,11 @@ const (
 	NounHostFault
 	NounHostOK
 	NounRequest // Request for the side of Node that faces Peer
+	NounCore    // the layer of optical switches
+	NounCircuits
+	NounJobs
+	NounJob   // Job, with its circuits; Page pages those
+	NounApply // Jobs are all that should run
 )
 
 // OpRequest is an operator's question to the planner.
@@ -33,11 +38,13 @@ type OpRequest struct {
 	Ring      RingID `cbor:"5,keyasint"`
 	Bundle    int16  `cbor:"6,keyasint"` // -1: the whole node
 	Page      uint64 `cbor:"7,keyasint"` // 0 = first; else Next of the page before
-	// DryRun asks what NounDrain, NounUndrain or NounRequest would cost.
-	DryRun  bool    `cbor:"8,keyasint,omitempty"`
-	Side    Side    `cbor:"9,keyasint,omitempty"`  // of NounRequest
-	Request Request `cbor:"10,keyasint,omitempty"` // of NounRequest
-	Peer    *NodeID `cbor:"11,keyasint,omitempty"` // of NounRequest: the candidate; none = loopback
+	// DryRun asks what NounDrain, NounUndrain, NounRequest or NounApply would do.
+	DryRun  bool      `cbor:"8,keyasint,omitempty"`
+	Side    Side      `cbor:"9,keyasint,omitempty"`             // of NounRequest
+	Request Request   `cbor:"10,keyasint,omitempty"`            // of NounRequest
+	Peer    *NodeID   `cbor:"11,keyasint,omitempty"`            // of NounRequest: the candidate; none = loopback
+	Job     JobID     `cbor:"12,keyasint,omitempty"`            // of NounJob
+	Jobs    []JobSpec `cbor:"13,keyasint,omitempty" max:"1024"` // of NounApply
 }
 
 // Cost is what an operator's request would touch.
@@ -115,17 +122,21 @@ type LoggedEvent struct {
 
 // OpReply answers an OpRequest, at most MaxPage items a page.
 type OpReply struct {
-	Version uint8         `cbor:"0,keyasint"`
-	Corr    Corr          `cbor:"1,keyasint"`
-	Code    Code          `cbor:"2,keyasint"`
-	Field   string        `cbor:"3,keyasint,omitempty"`
-	Limit   string        `cbor:"4,keyasint,omitempty"`
-	Reason  string        `cbor:"5,keyasint,omitempty"`
-	Next    uint64        `cbor:"6,keyasint"` // 0 = no more
-	Fabric  *FabricStatus `cbor:"7,keyasint,omitempty"`
-	Nodes   []NodeStatus  `cbor:"8,keyasint,omitempty"`
-	Rings   []RingStatus  `cbor:"9,keyasint,omitempty"`
-	Why     []WhyLine     `cbor:"10,keyasint,omitempty"`
-	Events  []LoggedEvent `cbor:"11,keyasint,omitempty"`
-	Cost    *Cost         `cbor:"12,keyasint,omitempty"`
+	Version  uint8           `cbor:"0,keyasint"`
+	Corr     Corr            `cbor:"1,keyasint"`
+	Code     Code            `cbor:"2,keyasint"`
+	Field    string          `cbor:"3,keyasint,omitempty"`
+	Limit    string          `cbor:"4,keyasint,omitempty"`
+	Reason   string          `cbor:"5,keyasint,omitempty"`
+	Next     uint64          `cbor:"6,keyasint"` // 0 = no more
+	Fabric   *FabricStatus   `cbor:"7,keyasint,omitempty"`
+	Nodes    []NodeStatus    `cbor:"8,keyasint,omitempty"`
+	Rings    []RingStatus    `cbor:"9,keyasint,omitempty"`
+	Why      []WhyLine       `cbor:"10,keyasint,omitempty"`
+	Events   []LoggedEvent   `cbor:"11,keyasint,omitempty"`
+	Cost     *Cost           `cbor:"12,keyasint,omitempty"`
+	Core     *CoreStatus     `cbor:"13,keyasint,omitempty"`
+	Jobs     []JobStatus     `cbor:"14,keyasint,omitempty"`
+	Circuits []CircuitStatus `cbor:"15,keyasint,omitempty"`
+	Change   *ChangeStatus   `cbor:"16,keyasint,omitempty"`
 }

@@ -332,6 +332,10 @@ func (q OpRequest) Validate() error {
 	if q.Bundle < -1 || q.Bundle >= MaxBundles {
 		r.broken("bundle", "-1 to "+strconv.Itoa(MaxBundles-1), "%d", q.Bundle)
 	}
+	for i := range q.Jobs {
+		r.element("jobs", i)
+		r.atLeast("job", 1, uint64(q.Jobs[i].Job))
+	}
 	return r.result()
 }
 

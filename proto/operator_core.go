@@ -1,0 +1,98 @@
+package proto
+
+// What operators ask and are told of jobs and circuits.
+
+// MaxJobs is how many jobs one list may have. chosen: each takes some 20
+// bytes, and more jobs than that share no core.
+const MaxJobs = 1024
+
+// JobSpec is a job as an operator asks for it.
+type JobSpec struct {
+	Job     JobID    `cbor:"1,keyasint"`                      // from 1
+	TP      uint32   `cbor:"2,keyasint"`                      // GPUs of a tensor parallel domain
+	EP      uint32   `cbor:"3,keyasint"`                      // of an expert parallel one
+	PP      uint32   `cbor:"4,keyasint"`                      // stages of a pipeline
+	DP      uint32   `cbor:"5,keyasint"`                      // replicas; 0: as many as Servers hold
+	Servers uint32   `cbor:"6,keyasint"`                      // wanted; 0: as many as the domains need
+	Pods    []uint16 `cbor:"7,keyasint,omitempty" max:"1024"` // where it may be; none: anywhere
+}
+
+// JobState is how far a job is.
+type JobState uint8
+
+const (
+	JobWaiting  JobState = iota // no servers, or no ports
+	JobPlacing                  // has servers, not all its circuits
+	JobRealised                 // every link it was granted is there by light
+	JobAdopted                  // found by its circuits; nobody said what it is
+	JobShort                    // at rest, with fewer links than it was granted
+)
+
+var jobStateNames = [...]string{"waiting", "placing", "realised", "adopted", "short"}
+
+func (s JobState) String() string { return nameOf(jobStateNames[:], uint8(s)) }
+
+// LeafServers is a number of servers at one leaf.
+type LeafServers struct {
+	_       struct{} `cbor:",toarray"`
+	Pod     uint16
+	Leaf    uint16 // of the pod
+	Servers uint16
+}
+
+// JobStatus is the planner's view of one job.
+type JobStatus struct {
+	Job      JobID         `cbor:"1,keyasint"`
+	State    JobState      `cbor:"2,keyasint"`
+	Servers  []LeafServers `cbor:"3,keyasint" max:"4096"`
+	Asked    uint32        `cbor:"4,keyasint"`           // links it wants
+	Granted  uint32        `cbor:"5,keyasint"`           // links that its leaves' ports allow
+	Realised uint32        `cbor:"6,keyasint"`           // links there by light, both ways
+	Reason   string        `cbor:"7,keyasint,omitempty"` // why it waits or is short
+}
+
+// CircuitStatus is the planner's view of one circuit.
+type CircuitStatus struct {
+	_      struct{} `cbor:",toarray"`
+	Switch NodeID
+	A      uint16
+	B      uint16
+	Job    JobID
+	State  PortState // as its switch reports it; Blocked: not reported
+	Loss   MilliDBm
+}
+
+// CoreStatus is the planner's view of all circuits.
+type CoreStatus struct {
+	Generation Generation `cbor:"1,keyasint"` // of circuits, given out last
+	Switches   uint32     `cbor:"2,keyasint"`
+	Online     uint32     `cbor:"3,keyasint"`
+	Jobs       uint32     `cbor:"4,keyasint"`
+	Placed     uint32     `cbor:"5,keyasint"` // jobs that have servers
+	Circuits   uint32     `cbor:"6,keyasint"` // wanted
+	Tuned      uint32     `cbor:"7,keyasint"` // of those, there by light
+	Asked      uint32     `cbor:"8,keyasint"` // links
+	Granted    uint32     `cbor:"9,keyasint"`
+	Realised   uint32     `cbor:"10,keyasint"`
+	Quiet      bool       `cbor:"11,keyasint"` // no stage under way, nothing wanted that is not told
+	DarkMicros uint32     `cbor:"12,keyasint"` // longest that any switch reported
+}
+
+// ChangeStatus is what a new job list would do, or does.
+type ChangeStatus struct {
+	Placed   uint32  `cbor:"1,keyasint"`            // jobs with servers
+	Waiting  []JobID `cbor:"2,keyasint" max:"1024"` // jobs without
+	Stages   uint32  `cbor:"3,keyasint"`            // one after the other
+	Created  uint32  `cbor:"4,keyasint"`            // circuits
+	Removed  uint32  `cbor:"5,keyasint"`            // circuits, of jobs that end and of moves
+	Moved    uint32  `cbor:"6,keyasint"`            // links of jobs that stay, in all stages
+	Kept     uint32  `cbor:"7,keyasint"`            // links of jobs that stay, not touched
+	Worst    uint32  `cbor:"8,keyasint"`            // most links of a leaf that move at once,
+	WorstOf  uint32  `cbor:"9,keyasint"`            // of so many
+	Asked    uint32  `cbor:"10,keyasint"`           // links, of all jobs
+	Granted  uint32  `cbor:"11,keyasint"`
+	Realised uint32  `cbor:"12,keyasint"` // of Granted: those that there are circuits for
+	// DarkMicros is for how long a moved link is dark, as measured on changes
+	// before, or 0 when nothing moves or was ever measured.
+	DarkMicros uint32 `cbor:"13,keyasint"`
+}
