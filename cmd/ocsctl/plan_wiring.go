@@ -220,13 +220,14 @@ func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, steps i
 
 // until turns the deadline into steps: every block gets the same number,
 // portion by portion, until the next portion would be too late or nothing is
-// left to find. What it gives back leads to the same answer as steps.
+// left to find. The first portion is one step, which brings what can stay
+// without a search. What it gives back leads to the same answer as steps.
 func (in *wiringInput) until(start time.Time, blocks []*wiring.Block) (steps int64) {
 	deadline := in.deadline()
-	portion, last := firstPortion, time.Duration(0)
+	portion, last := 1, time.Duration(0)
 	for {
 		before := time.Now()
-		if before.Sub(start)+last+deadline/looks >= deadline {
+		if before.Sub(start)+last >= deadline-deadline/looks {
 			return steps
 		}
 		open := false
@@ -238,7 +239,9 @@ func (in *wiringInput) until(start time.Time, blocks []*wiring.Block) (steps int
 		}
 		sideBySide(len(blocks), func(n int) { blocks[n].Run(portion) })
 		steps += int64(portion) * int64(len(blocks))
-		if last = time.Since(before); last < deadline/(2*looks) {
+		if last = time.Since(before); portion == 1 {
+			portion, last = firstPortion, 0
+		} else if last < deadline/(2*looks) {
 			portion *= 2
 			last *= 2
 		}
