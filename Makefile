@@ -70,6 +70,11 @@ lint: ## gofmt, vet, module file, the rules of the house
 bench-broker: build ## against a real broker: planner and broker killed with -9 (needs mosquitto)
 	@.ci/broker.sh
 
+.PHONY: bench-procs
+bench-procs: build ## broker, planner, 16 boards and 16 agents, each a process, killed in turn (needs mosquitto)
+	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then bin/ocs-sim procs -broker $$(command -v mosquitto); \
+	else echo "procs: skipped, no mosquitto"; fi
+
 bench-arm64: cross ## the arm64 agent under user-mode QEMU (needs qemu-user-static)
 	@.ci/arm64.sh
 

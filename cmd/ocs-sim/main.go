@@ -33,6 +33,7 @@ var nouns = []struct {
 	{"agents", "simulated nodes in real time against a broker", agents},
 	{"fleet", "agents and planner on one virtual clock under faults, checked", runFleet},
 	{"board", "one simulated board behind a unix socket", board},
+	{"procs", "broker, planner, boards and agents, each a process; kills them and judges by the boards' record", procs},
 	{"study", "the paper's large-scale experiments from running code", studyNoun},
 }
 

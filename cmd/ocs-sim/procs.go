@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"ringlight/hal"
+	"ringlight/sim/live"
+)
+
+// procs runs a small cluster in which everything is a process of its own.
+func procs(ctx context.Context, args []string) error {
+	cfg := live.ProcsConfig{Modules: 1, Out: os.Stdout}
+	fs := newFlags("procs", "ocs-sim procs -broker /usr/sbin/mosquitto")
+	fs.StringVar(&cfg.Broker, "broker", "mosquitto", "the broker's `command`; it takes -c FILE with a mosquitto configuration")
+	fs.StringVar(&cfg.Bin, "bin", "", "`folder` with ocs-agent, ocs-planner, ocs-sim and ocsctl; none: that of this command")
+	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
+	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
+		return usageError{invalid("modules", fmt.Sprintf("1 to %d", hal.MaxModules), "%d is out of range", cfg.Modules)}
+	}
+	if cfg.Bin == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		cfg.Bin = filepath.Dir(self)
+	}
+	broker, err := exec.LookPath(cfg.Broker)
+	if err != nil {
+		return usageError{invalid("broker", "a command that can be run", "%v", err)}
+	}
+	if cfg.Broker, err = filepath.Abs(broker); err != nil {
+		return err
+	}
+	if *asJSON {
+		cfg.Out = io.Discard
+	}
+	res, err := live.Procs(ctx, cfg)
+	if *asJSON {
+		err = errors.Join(err, json.NewEncoder(os.Stdout).Encode(res))
+	}
+	return err
+}

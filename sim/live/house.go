@@ -1,0 +1,129 @@
+package live
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A house is the processes of a small cluster on this machine, each started,
+// killed and stopped by its name.
+type house struct {
+	dir  string
+	bin  string // folder of the commands
+	runs map[string]*exec.Cmd
+}
+
+func newHouse(bin string) (*house, error) {
+	dir, err := os.MkdirTemp("", "ringlight-procs-")
+	if err != nil {
+		return nil, err
+	}
+	return &house{dir: dir, bin: bin, runs: map[string]*exec.Cmd{}}, nil
+}
+
+func (h *house) path(name string) string { return filepath.Join(h.dir, name) }
+
+// start starts a process; what it prints goes to a file of its name.
+func (h *house) start(name, command string, args ...string) error {
+	log, err := os.OpenFile(h.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if !strings.ContainsRune(command, '/') {
+		command = filepath.Join(h.bin, command)
+	}
+	c := exec.Command(command, args...)
+	c.Stdout, c.Stderr = log, log
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	h.runs[name] = c
+	return nil
+}
+
+// signal sends one to a process; after SIGKILL it is gone when signal returns.
+func (h *house) signal(name string, s syscall.Signal) {
+	c := h.runs[name]
+	_ = c.Process.Signal(s)
+	if s == syscall.SIGKILL {
+		_ = c.Wait()
+		delete(h.runs, name)
+	}
+}
+
+// once runs a command to its end.
+func (h *house) once(ctx context.Context, command string, args ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, filepath.Join(h.bin, command), args...)
+	out, err := c.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%s %s: %w: %s", command, strings.Join(args, " "), err, exit.Stderr)
+	}
+	return out, err
+}
+
+// close kills all that runs. What was printed is kept when something failed.
+func (h *house) close(failed bool) {
+	for name := range h.runs { // any order: all are killed
+		h.signal(name, syscall.SIGCONT)
+		h.signal(name, syscall.SIGKILL)
+	}
+	if !failed {
+		_ = os.RemoveAll(h.dir)
+	}
+}
+
+// tell sends a board's control socket one line and reads the record that
+// answers it.
+func (h *house) tell(board, line string) (BoardRecord, error) {
+	var r struct {
+		BoardRecord
+		controlError
+	}
+	c, err := net.DialTimeout("unix", h.path(board+".ctl"), 5*time.Second)
+	if err != nil {
+		return r.BoardRecord, err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := fmt.Fprintln(c, line); err != nil {
+		return r.BoardRecord, err
+	}
+	if err := json.NewDecoder(bufio.NewReader(c)).Decode(&r); err != nil {
+		return r.BoardRecord, fmt.Errorf("%s: %s: %w", board, line, err)
+	}
+	if r.Error != "" {
+		return r.BoardRecord, fmt.Errorf("%s: %s: %s", board, line, r.Error)
+	}
+	return r.BoardRecord, nil
+}
+
+// await asks again and again, until it is so or the time is over.
+func await(ctx context.Context, limit time.Duration, what string, so func() (bool, string)) (time.Duration, error) {
+	began := time.Now()
+	for {
+		ok, why := so()
+		if ok {
+			return time.Since(began), nil
+		}
+		if time.Since(began) > limit {
+			return limit, fmt.Errorf("%s: not within %v: %s", what, limit, why)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

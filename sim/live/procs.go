@@ -1,0 +1,356 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// ProcsConfig is a small cluster of processes.
+type ProcsConfig struct {
+	Bin     string // folder with ocs-agent, ocs-planner, ocs-sim and ocsctl
+	Broker  string // the broker's command, started with a mosquitto configuration
+	Modules int
+	Out     io.Writer
+}
+
+// ProcsResult is what a run of Procs saw.
+type ProcsResult struct {
+	Nodes       int        `json:"nodes"`
+	Rings       int        `json:"rings"`
+	Steps       []ProcStep `json:"steps"`
+	LightLost   int        `json:"light_lost"` // selected paths whose light changed where nothing may
+	ProcsKilled int        `json:"processes_killed"`
+}
+
+// ProcStep is one thing that was done to the cluster.
+type ProcStep struct {
+	What  string `json:"what"`
+	TookM int64  `json:"took_ms"`
+	Saw   string `json:"saw"`
+}
+
+// chosen: rings of four and a spare beside each are enough for a bypass, a
+// repair and rings that nothing touches.
+var procsParams = fabric.Params{Name: "procs", Nodes: 16, GPUsPerNode: 4, K: 2, TP: 16, Spares: 4, Topology: fabric.Line, SpareLayout: fabric.Beside}
+
+// Waits of a run; the machine may be slow, so they bound hangs, not speed.
+const (
+	procsService = 90 * time.Second // interface.md: after a broker's restart
+	procsBypass  = 20 * time.Second
+)
+
+type procs struct {
+	ProcsConfig
+	*house
+	f     *fabric.Fabric
+	url   string
+	res   ProcsResult
+	ports []int // UDP, by node
+}
+
+// Procs runs a broker, a planner, 16 boards and 16 agents, each a process of
+// its own, kills agents, planner and broker in turn, stops the broker, and takes
+// a node's supply away. Boards are never killed: they are the hardware, and
+// their own record judges.
+func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
+	h, err := newHouse(cfg.Bin)
+	if err != nil {
+		return res, err
+	}
+	defer func() {
+		h.close(err != nil)
+		if err != nil {
+			err = fmt.Errorf("%w (logs are in %s)", err, h.dir)
+		}
+	}()
+	p := &procs{ProcsConfig: cfg, house: h}
+	if p.f, err = fabric.New(procsParams); err != nil {
+		return res, err
+	}
+	p.res.Nodes, p.res.Rings = p.f.Nodes, p.f.TargetRings()
+	for _, step := range []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack} {
+		if err := step(ctx); err != nil {
+			return p.res, err
+		}
+	}
+	return p.res, nil
+}
+
+func (p *procs) done(began time.Time, what, saw string, args ...any) {
+	s := ProcStep{what, time.Since(began).Milliseconds(), fmt.Sprintf(saw, args...)}
+	p.res.Steps = append(p.res.Steps, s)
+	fmt.Fprintf(p.Out, "%-52s %6.1f s   %s\n", s.What, float64(s.TookM)/1000, s.Saw)
+}
+
+func agentName(n int) string { return fmt.Sprintf("agent%d", n) }
+func boardName(n int) string { return fmt.Sprintf("board%d", n) }
+
+func (p *procs) startAgent(n int) error {
+	return p.start(agentName(n), "ocs-agent", "run", "-config", p.path(agentName(n)+".json"))
+}
+
+func (p *procs) startPlanner() error {
+	return p.start("planner", "ocs-planner", "run", "-fabric-file", p.path("fabric.json"), "-broker", p.url, "-state", p.path("planner.db"))
+}
+
+func (p *procs) startBroker() error { return p.start("broker", p.Broker, "-c", p.path("broker.conf")) }
+
+// build writes the configurations, calibrates every board on its virtual clock
+// and starts all processes.
+func (p *procs) build(ctx context.Context) error {
+	began := time.Now()
+	ports, err := freePorts(p.f.Nodes)
+	if err != nil {
+		return err
+	}
+	tcp, err := freePort()
+	if err != nil {
+		return err
+	}
+	p.ports, p.url = ports, fmt.Sprintf("mqtt://127.0.0.1:%d", tcp)
+	broker := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 200\nmax_queued_messages 20000\n", tcp)
+	if err := os.WriteFile(p.path("broker.conf"), []byte(broker), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.path("fabric.json"), p.f.Encode(), 0o644); err != nil {
+		return err
+	}
+	for n := range p.f.Nodes {
+		if err := p.configure(ctx, n); err != nil {
+			return err
+		}
+	}
+	p.done(began, "16 boards calibrated from nothing", "on their virtual clocks, %d modules a bundle", p.Modules)
+	began = time.Now()
+	if err := p.startBroker(); err != nil {
+		return err
+	}
+	if err := p.startPlanner(); err != nil {
+		return err
+	}
+	for n := range p.f.Nodes {
+		if err := p.start(boardName(n), "ocs-sim", "board", "-config", p.path(boardName(n)+".json"), "-listen", "unix:"+p.path(boardName(n)+".sock"),
+			"-control", "unix:"+p.path(boardName(n)+".ctl"), "-fibres", fmt.Sprintf("127.0.0.1:%d", p.ports[n])); err != nil {
+			return err
+		}
+	}
+	for n := range p.f.Nodes {
+		if _, err := await(ctx, procsBypass, boardName(n), func() (bool, string) {
+			_, err := p.tell(boardName(n), "record")
+			return err == nil, fmt.Sprint(err)
+		}); err != nil {
+			return err
+		}
+		if err := p.startAgent(n); err != nil {
+			return err
+		}
+	}
+	if err := p.serving(ctx); err != nil {
+		return err
+	}
+	p.done(began, "broker, planner, 16 boards, 16 agents started", "%d rings in service", p.res.Rings)
+	return nil
+}
+
+// configure writes a board's and an agent's configuration and calibrates.
+func (p *procs) configure(ctx context.Context, n int) error {
+	layout := map[string]any{"kind": "sim", "gpus": p.f.GPUsPerNode, "bundles": p.f.Bundles, "modules": p.Modules, "seed": 1000 + n}
+	agentOf := func(board map[string]any) map[string]any {
+		return map[string]any{"fabric": p.f.Name, "node": n, "broker": p.url, "state": p.path(fmt.Sprintf("node%d", n)), "board": board}
+	}
+	write := func(name string, v any) error {
+		raw, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(p.path(name), raw, 0o644)
+	}
+	if err := write("calibrate.json", agentOf(layout)); err != nil {
+		return err
+	}
+	if _, err := p.once(ctx, "ocs-agent", "calibrate", "-config", p.path("calibrate.json")); err != nil {
+		return err
+	}
+	var leads []string
+	for b := range p.f.Bundles {
+		for path := proto.External1; path <= proto.External2; path++ {
+			far, crossed, ok := p.f.At(fabric.Port{Node: proto.NodeID(n), Bundle: proto.BundleID(b), Path: path})
+			if !ok {
+				continue
+			}
+			lead := fmt.Sprintf("%d/%v=127.0.0.1:%d/%d/%v", b, path, p.ports[far.Node], far.Bundle, far.Path)
+			if crossed {
+				lead += "/crossed"
+			}
+			leads = append(leads, lead)
+		}
+	}
+	socket := map[string]any{"kind": "socket", "path": p.path(boardName(n) + ".sock"), "gpus": p.f.GPUsPerNode, "bundles": p.f.Bundles, "modules": p.Modules}
+	if err := write(agentName(n)+".json", agentOf(socket)); err != nil {
+		return err
+	}
+	layout["leads"] = leads
+	return write(boardName(n)+".json", layout)
+}
+
+// ring as ocsctl tells of it.
+type procRing struct {
+	Ring  int    `json:"ring"`
+	Nodes []int  `json:"nodes"`
+	State string `json:"state"`
+}
+
+func (p *procs) rings(ctx context.Context) ([]procRing, error) {
+	raw, err := p.once(ctx, "ocsctl", "ring", "list", "-json", "-broker", p.url)
+	if err != nil {
+		return nil, err
+	}
+	var r struct{ Rings []procRing }
+	return r.Rings, json.Unmarshal(raw, &r)
+}
+
+// serving waits until every ring that the fabric can carry is in service and
+// every node online.
+func (p *procs) serving(ctx context.Context) error {
+	_, err := await(ctx, procsService, "in service", func() (bool, string) {
+		rings, err := p.rings(ctx)
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, r := range rings {
+			if r.State != "in_service" {
+				return false, fmt.Sprintf("ring %d is %s", r.Ring, r.State)
+			}
+		}
+		n, err := p.online(ctx)
+		return err == nil && n == p.f.Nodes && len(rings) == p.res.Rings, fmt.Sprintf("%d rings, %d nodes online, %v", len(rings), n, err)
+	})
+	return err
+}
+
+func (p *procs) online(ctx context.Context) (n int, err error) {
+	raw, err := p.once(ctx, "ocsctl", "node", "list", "-json", "-broker", p.url)
+	if err != nil {
+		return 0, err
+	}
+	var r struct{ Nodes []struct{ Online bool } }
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return 0, err
+	}
+	for _, node := range r.Nodes {
+		if node.Online {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// records are what all boards say.
+func (p *procs) records() ([]BoardRecord, error) {
+	out := make([]BoardRecord, p.f.Nodes)
+	for n := range out {
+		var err error
+		if out[n], err = p.tell(boardName(n), "record"); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// unchanged counts the selected paths with light whose light changed, or which
+// are selected no more, but for nodes that may.
+func (p *procs) unchanged(before []BoardRecord, what string, may map[int]bool) error {
+	after, err := p.records()
+	if err != nil {
+		return err
+	}
+	for n := range before {
+		if may[n] {
+			continue
+		}
+		for i, was := range before[n].Paths {
+			if is := after[n].Paths[i]; was.Selected && was.Lit && (is.Changes != was.Changes || !is.Selected || !is.Lit) {
+				p.res.LightLost++
+				err = fmt.Errorf("%s: node %d bundle %d %s: light changed %d times, selected %v, lit %v", what, n, was.Bundle, was.Path, is.Changes-was.Changes, is.Selected, is.Lit)
+			}
+		}
+	}
+	return err
+}
+
+func (p *procs) killAgents(ctx context.Context) error {
+	began := time.Now()
+	before, err := p.records()
+	if err != nil {
+		return err
+	}
+	for n := range p.f.Nodes {
+		p.signal(agentName(n), syscall.SIGKILL)
+		p.res.ProcsKilled++
+		if err := p.unchanged(before, "agent killed", nil); err != nil {
+			return err
+		}
+		if err := p.startAgent(n); err != nil {
+			return err
+		}
+	}
+	if err := p.serving(ctx); err != nil {
+		return err
+	}
+	if err := p.unchanged(before, "agents started again", nil); err != nil {
+		return err
+	}
+	p.done(began, "16 agents killed with -9 in turn, started again", "no light changed; all adopted, in service")
+	return nil
+}
+
+func (p *procs) killPlanner(ctx context.Context) error {
+	began := time.Now()
+	before, err := p.records()
+	if err != nil {
+		return err
+	}
+	p.signal("planner", syscall.SIGKILL)
+	p.res.ProcsKilled++
+	if err := p.startPlanner(); err != nil {
+		return err
+	}
+	if err := p.serving(ctx); err != nil {
+		return err
+	}
+	if err := p.unchanged(before, "planner killed", nil); err != nil {
+		return err
+	}
+	p.done(began, "planner killed with -9, started again", "no light changed; in service")
+	return nil
+}
+
+func (p *procs) killBroker(ctx context.Context) error {
+	began := time.Now()
+	before, err := p.records()
+	if err != nil {
+		return err
+	}
+	p.signal("broker", syscall.SIGKILL)
+	p.res.ProcsKilled++
+	time.Sleep(3 * time.Second)
+	if err := p.startBroker(); err != nil {
+		return err
+	}
+	if err := p.serving(ctx); err != nil {
+		return err
+	}
+	if err := p.unchanged(before, "broker killed", nil); err != nil {
+		return err
+	}
+	p.done(began, "broker killed with -9, away 3 s, started again", "no light changed; in service")
+	return nil
+}
