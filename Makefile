@@ -78,5 +78,9 @@ bench-procs: build ## broker, planner, 16 boards and 16 agents, each a process, 
 bench-arm64: cross ## the arm64 agent under user-mode QEMU (needs qemu-user-static)
 	@.ci/arm64.sh
 
+.PHONY: bench-kernel
+bench-kernel: ## the agent on real I2C and SPI controllers: Debian kernels on an armv7 and an arm64 board in QEMU
+	@.ci/kernel.sh
+
 clean: ## remove bin/
 	rm -rf bin
