@@ -56,6 +56,11 @@ bench-calibration: ## calibration of 200 boards from nothing: worst, p5, board t
 	RINGLIGHT_CALIBRATION=200 $(GO) test -count 1 -v -run 'EveryCellOfManyBoards|NamesThePlantedCell' ./ocs
 	RINGLIGHT_CALIBRATION=20 RINGLIGHT_BUNDLES=2 $(GO) test -count 1 -v -run EveryCellOfManyBoards ./ocs
 
+RINGLIGHT_RUNS ?= 1000000
+.PHONY: bench-rings
+bench-rings: ## RINGLIGHT_RUNS (a million) seeded faults on small rings, lines, gaps and wraps: open pieces, splits, recovery
+	$(GO) test ./node -count 1 -timeout 0 -v -run 'TestRingsHeal$$' -runs $(RINGLIGHT_RUNS)
+
 .PHONY: sizes
 sizes: cross ## size of the static binaries, resident memory of an idle agent
 	@for a in $(CROSS); do for c in $(CMDS); do printf '%-12s %-12s %6d KiB\n' $$a $$c $$(( $$(stat -c %s bin/$$a/$$c) / 1024 )); done; done

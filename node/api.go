@@ -23,7 +23,7 @@ const (
 	Tick       EventKind = iota // time has passed; due timers run after every other kind too
 	Adopt                       // once, first: what the hardware was found to do (Lits)
 	Light                       // the filtered light of Bundle, Path is now Lit
-	Switched                    // Bundle has settled on Path
+	Switched                    // Bundle has settled on Path; of a switch: every circuit of the last Connect has, or has failed
 	PathFailed                  // own optics of Bundle did not do Path, or are too hot (Module, Lane, Text)
 	PathOK                      // own optics of Bundle are well again: remediated
 	Ready                       // Bundle can switch: calibrated, codes staged
@@ -155,6 +155,8 @@ type State struct {
 	Requests []RequestRecord `cbor:"7,keyasint,omitempty"`
 	// Held are the ports of a switch that an operator holds off.
 	Held []HeldPort `cbor:"8,keyasint,omitempty" json:",omitempty"`
+	// Moving says that a switch may be in the middle of what it applied.
+	Moving bool `cbor:"9,keyasint,omitempty" json:",omitempty"`
 }
 
 // HeldPort is a port of a switch under an operator's override.

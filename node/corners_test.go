@@ -129,11 +129,7 @@ func TestBypassAtEveryCorner(t *testing.T) {
 }
 
 func smallNetwork(k, count int, corner func() bool) *network {
-	member := make([]bool, count)
-	for i := range member {
-		member[i] = true
-	}
-	n := newNetwork(rand.New(rand.NewPCG(1, 1)), k, count, member, false, nil)
+	n := newNetwork(rand.New(rand.NewPCG(1, 1)), layout{k: k, count: count, member: everyone(count)}, nil)
 	n.corner = corner
 	return n
 }

@@ -35,6 +35,10 @@ const (
 	netCommit                 // the decision, on what was prepared before
 	netCrash                  // the agent alone: light stays
 	netRestart                // it comes back and adopts
+	netHang                   // the bus of a bundle does nothing for tag microseconds
+	netDegrade                // signal degrade of a path begins, or ends with tag 1
+	netDrain                  // an operator takes the node out, or back with tag 1
+	netRequest                // an operator's request, by tag; see fault
 )
 
 type netEvent struct {
@@ -50,6 +54,7 @@ type netBundle struct {
 	target proto.Path
 	tag    uint32
 	dead   bool
+	hung   time.Duration // until when its bus does nothing
 }
 
 type netPort struct {
@@ -73,9 +78,9 @@ type netNode struct {
 }
 
 type network struct {
-	rng     *rand.Rand
-	corner  func() bool // set: every delay is at its least or at its most
-	k       int
+	rng    *rand.Rand
+	corner func() bool // set: every delay is at its least or at its most
+	layout
 	env     proto.Envelope
 	nodes   []*netNode
 	heap    []netEvent
@@ -83,6 +88,7 @@ type network struct {
 	now     time.Duration
 	actions []Action
 	lost    time.Duration // last time that any port lost its light by a fault
+	last    time.Duration // when the last fault strikes
 	trace   func(format string, args ...any)
 }
 
@@ -166,122 +172,6 @@ func bundleFor(k, offset int) (bundle, path int, ok bool) {
 	return 0, 0, false
 }
 
-// newNetwork wires count nodes in a line; members are in one ring, whose
-// links are up already unless form is set.
-func newNetwork(rng *rand.Rand, k, count int, member []bool, form bool, trace func(string, ...any)) *network {
-	n := &network{rng: rng, k: k, env: defaultEnvelope, nodes: make([]*netNode, count), trace: trace}
-	bundles := map[int]int{2: 2, 3: 3, 4: 4}[k]
-	for i := range n.nodes {
-		nd := &netNode{m: New(Config{ID: proto.NodeID(i), Bundles: bundles}), alive: true, agent: true, member: member[i],
-			bundles: make([]netBundle, bundles), ports: make([][proto.NumPaths]netPort, bundles),
-			fibres: make([][proto.NumPaths]port, bundles), tickAt: Never}
-		for b := range nd.fibres {
-			nd.bundles[b] = netBundle{path: proto.Loopback, target: proto.Loopback}
-			for p := range nd.fibres[b] {
-				nd.fibres[b][p] = nowhere
-			}
-		}
-		n.nodes[i] = nd
-	}
-	for i, nd := range n.nodes {
-		for off := -k; off <= k; off++ {
-			j := i + off
-			b, p, ok := bundleFor(k, off)
-			if !ok || j < 0 || j >= count {
-				continue
-			}
-			pb, pp, _ := bundleFor(k, -off)
-			nd.fibres[b][p] = port{j, pb, pp}
-		}
-	}
-	n.plan(1)
-	if form {
-		for i := range n.nodes {
-			n.adopt(i)
-			n.prepare(i)
-			n.push(n.between(0, 3000), netCommit, port{node: i}, 0)
-		}
-		n.run(200 * time.Millisecond)
-		return n
-	}
-	for _, nd := range n.nodes {
-		if !nd.member {
-			nd.saved = State{SeenTerm: 1, Applied: &Held{Desired: nd.desired}, Bundles: make([]BundleRecord, bundles)}
-			for b := range nd.bundles {
-				nd.saved.Bundles[b].Path = proto.Loopback
-			}
-			nd.m.Restore(nd.saved)
-			continue
-		}
-		r := &nd.desired.Rings[0]
-		if len(r.Left) > 0 {
-			nd.bundles[r.Left[0].Bundle] = netBundle{path: r.Left[0].Path, target: r.Left[0].Path}
-		}
-		if len(r.Right) > 0 {
-			nd.bundles[r.Right[0].Bundle] = netBundle{path: r.Right[0].Path, target: r.Right[0].Path}
-		}
-		nd.saved = State{SeenTerm: 1, Applied: &Held{Desired: nd.desired}, Bundles: make([]BundleRecord, bundles)}
-		for b := range nd.bundles {
-			nd.saved.Bundles[b].Path = nd.bundles[b].path
-		}
-		nd.m.Restore(nd.saved)
-	}
-	for i, nd := range n.nodes {
-		for b := range nd.ports {
-			for p := range nd.ports[b] {
-				lit := n.lightAt(port{i, b, p})
-				nd.ports[b][p].light, nd.ports[b][p].found = lit, lit
-			}
-		}
-	}
-	for i := range n.nodes {
-		n.adopt(i)
-	}
-	n.run(10 * time.Millisecond)
-	return n
-}
-
-// plan writes the desired state of every node for the present members.
-func (n *network) plan(gen proto.Generation) {
-	var ring []int
-	for i, nd := range n.nodes {
-		if nd.member {
-			ring = append(ring, i)
-		}
-	}
-	lists := func(pos, dir int) (list []proto.Candidate) {
-		for q := pos + dir; q >= 0 && q < len(ring); q += dir {
-			off := ring[q] - ring[pos]
-			b, p, ok := bundleFor(n.k, off)
-			if !ok || off > n.k || off < -n.k {
-				break
-			}
-			list = append(list, proto.Candidate{Bundle: proto.BundleID(b), Path: proto.Path(p), Peer: proto.NodeID(ring[q])})
-		}
-		return list
-	}
-	type pair struct{ left, right []proto.Candidate }
-	all := map[int]pair{}
-	for pos, i := range ring {
-		all[i] = pair{lists(pos, -1), lists(pos, 1)}
-	}
-	for i, nd := range n.nodes {
-		nd.desired = proto.Desired{Version: proto.Version, Node: proto.NodeID(i), Term: 1, Generation: gen,
-			Plan: proto.Digest{byte(gen)}, Decisions: []proto.RingID{1}, BypassSeq: nd.m.bypassSeq}
-	}
-	for pos, i := range ring {
-		a := all[i]
-		for k := range a.left {
-			a.left[k].Others = len(all[int(a.left[k].Peer)].right) > 1
-		}
-		for k := range a.right {
-			a.right[k].Others = len(all[int(a.right[k].Peer)].left) > 1
-		}
-		n.nodes[i].desired.Rings = []proto.RingAssignment{{Ring: 1, Generation: gen, Position: uint16(pos), Size: uint16(len(ring)),
-			Envelope: n.env, Left: a.left, Right: a.right}}
-	}
-}
-
 func (n *network) prepare(i int) {
 	d := n.nodes[i].desired
 	n.step(i, Event{Kind: Stage, Desired: &d})
@@ -320,7 +210,7 @@ func (n *network) step(i int, ev Event) {
 			b.tag++
 			b.target, b.path = a.Path, proto.Dark
 			nd.switches++
-			n.push(n.now+n.between(n.env.SwitchMinMicros, n.env.SwitchMaxMicros), netSettle, port{i, int(a.Bundle), int(a.Path)}, b.tag)
+			n.push(max(n.now, b.hung)+n.between(n.env.SwitchMinMicros, n.env.SwitchMaxMicros), netSettle, port{i, int(a.Bundle), int(a.Path)}, b.tag)
 			n.relight(i, int(a.Bundle))
 		case Note:
 			if a.Note.Kind == proto.EvSwitched || a.Note.Kind == proto.EvLightFound {

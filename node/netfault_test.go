@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"ringlight/proto"
 )
@@ -60,6 +62,20 @@ func (n *network) fault(e netEvent, i int, nd *netNode) {
 	case netFail:
 		n.lost = n.now
 		n.step(i, Event{Kind: PathFailed, Bundle: proto.BundleID(e.port.bundle), Path: nd.bundles[e.port.bundle].path})
+	case netHang:
+		b := &nd.bundles[e.port.bundle]
+		b.hung = n.now + time.Duration(e.tag)*time.Microsecond
+	case netDegrade:
+		n.step(i, Event{Kind: Degrade, Bundle: proto.BundleID(e.port.bundle), Path: proto.Path(e.port.path), Lit: e.tag == 0})
+	case netDrain:
+		if e.tag == 0 {
+			n.lost = n.now
+			n.step(i, Event{Kind: Drain})
+		} else {
+			n.step(i, Event{Kind: Undrain})
+		}
+	case netRequest:
+		n.step(i, Event{Kind: Request, Side: proto.Side(e.tag & 1), Request: proto.Request(e.tag >> 1), Bundle: proto.BundleID(e.port.bundle), Path: proto.Path(e.port.path)})
 	case netCut, netMend:
 		nd.ports[e.port.bundle][e.port.path].cut = e.kind == netCut
 		n.follow(e.port)
@@ -89,6 +105,8 @@ func (n *network) halves() []string {
 			if f == nowhere || !n.nodes[f.node].alive || n.nodes[f.node].bundles[f.bundle].path != proto.Path(f.path) ||
 				!nd.ports[b][p].light || !n.nodes[f.node].ports[f.bundle][f.path].light {
 				bad = append(bad, fmt.Sprintf("node %d bundle %d %s is open, sides %v", i, b, p, nd.m.Sides(nil)))
+			} else if !n.listed(i, b, p) {
+				bad = append(bad, fmt.Sprintf("node %d bundle %d %s has light of a stranger, node %d", i, b, p, f.node))
 			}
 		}
 		if out > 2 {
@@ -96,6 +114,14 @@ func (n *network) halves() []string {
 		}
 	}
 	return bad
+}
+
+// listed: the plan that a node has applied names a path.
+func (n *network) listed(i, b int, p proto.Path) bool {
+	r := n.nodes[i].m.ring
+	return r != nil && slices.ContainsFunc(slices.Concat(r.Left, r.Right), func(c proto.Candidate) bool {
+		return int(c.Bundle) == b && c.Path == p && int(c.Peer) == n.nodes[i].fibres[b][p].node
+	})
 }
 
 // pieces counts the pieces that the live nodes in service make.
@@ -130,21 +156,74 @@ func (n *network) pieces(in func(i int) bool) int {
 }
 
 // joinable tells whether fibres could make one ring of the nodes: no gap
-// beyond K, and with odd K no node that needs both -K and +K.
+// beyond K, and with odd K no node that needs both -K and +K. A wrapped ring
+// may lack one link: it is a line then.
 func (n *network) joinable(in func(i int) bool) bool {
-	last, gap := -1, 0
+	var ids, gaps []int
 	for i := range n.nodes {
-		if !in(i) {
-			continue
+		if in(i) {
+			ids = append(ids, i)
 		}
-		if last >= 0 {
-			g := i - last
-			if g > n.k || n.k == 3 && g == 3 && gap == 3 {
-				return false
-			}
-			gap = g
-		}
-		last = i
 	}
-	return true
+	for at := range ids {
+		if at+1 < len(ids) {
+			gaps = append(gaps, ids[at+1]-ids[at])
+		} else if n.wrap {
+			gaps = append(gaps, ids[0]+n.count-ids[at])
+		}
+	}
+	broken := 0
+	for at, g := range gaps {
+		before := 0
+		if at > 0 || n.wrap {
+			before = gaps[(at+len(gaps)-1)%len(gaps)]
+		}
+		if g > n.k || n.k == 3 && g == 3 && before == 3 {
+			broken++
+		}
+	}
+	return broken == 0 || n.wrap && broken == 1
+}
+
+// cycles walks the light of the live nodes GPU by GPU, closed pieces that they are, and counts the cycles.
+// Bundle j lies between GPU j, by its upper half, and the GPU after it, by its
+// lower; a straight link joins upper half to lower, a crossed one like to like.
+func (n *network) cycles() int {
+	type gap struct{ node, bundle, half int } // a half of a bundle
+	seen := map[gap]bool{}
+	count := 0
+	for i, nd := range n.nodes {
+		for b := range nd.bundles {
+			at := gap{i, b, 0}
+			if !nd.alive || seen[at] {
+				continue
+			}
+			for count++; !seen[at]; {
+				seen[at] = true
+				// Out by this half, in by another, over that GPU to its other side.
+				here := n.nodes[at.node]
+				in := gap{at.node, at.bundle, 1 - at.half}
+				if p := here.bundles[at.bundle].path; p.External() {
+					f := here.fibres[at.bundle][p]
+					in = gap{f.node, f.bundle, 1 - at.half}
+					if n.seam(at.node, f.node) {
+						in.half = at.half
+					}
+				}
+				seen[in] = true
+				if in.half == 0 {
+					at = gap{in.node, (in.bundle + n.k - 1) % n.k, 1}
+				} else {
+					at = gap{in.node, (in.bundle + 1) % n.k, 0}
+				}
+			}
+		}
+	}
+	return count
+}
+
+// seam: the fibre between two nodes is crossed, since it passes from the last
+// to the first; with leastWrap nodes the shorter way round is the fibre's.
+func (n *network) seam(a, b int) bool {
+	return n.wrap && !n.straight && max(a-b, b-a) > n.k
 }

@@ -18,7 +18,7 @@ func everyone(count int) []bool {
 }
 
 func newLine(k, count int) *network {
-	return newNetwork(rand.New(rand.NewPCG(1, uint64(k))), k, count, everyone(count), false, nil)
+	return newNetwork(rand.New(rand.NewPCG(1, uint64(k))), layout{k: k, count: count, member: everyone(count)}, nil)
 }
 
 func (n *network) live(i int) bool { return n.nodes[i].member && n.nodes[i].alive }
@@ -42,7 +42,7 @@ func TestPaperNodeAloneIsARing(t *testing.T) {
 // A line of nodes with loopback at both ends is one ring.
 // Reference: [IHBD] sec 4.2.
 func TestPaperLineIsARing(t *testing.T) {
-	n := newNetwork(rand.New(rand.NewPCG(1, 1)), 3, 8, everyone(8), true, nil)
+	n := newNetwork(rand.New(rand.NewPCG(1, 1)), layout{k: 3, count: 8, member: everyone(8), form: true}, nil)
 	if bad := n.halves(); len(bad) > 0 || n.pieces(n.live) != 1 {
 		t.Errorf("%d pieces, %v", n.pieces(n.live), bad)
 	}
@@ -92,6 +92,36 @@ func TestPaperTooManyDeathsCloseThePieces(t *testing.T) {
 		n.run(n.now + 50*time.Millisecond)
 		if bad := n.halves(); len(bad) > 0 || n.pieces(n.live) != 2 {
 			t.Errorf("K=%d: %d pieces, %v", k, n.pieces(n.live), bad)
+		}
+	}
+}
+
+// A closed ring of nodes is one ring of their GPUs only with an odd number of
+// crossed links: with straight ones it is two, however whole it looks.
+// Unlike [IHBD] sec 4.2, which draws a closed ring and does not say it.
+// Reference: node.md, wrapped rings.
+func TestPaperWrappedRingNeedsACrossedSeam(t *testing.T) {
+	for k := 2; k <= 4; k++ {
+		for count := leastWrap(k); count <= 12; count++ {
+			for _, straight := range []bool{false, true} {
+				n := newNetwork(rand.New(rand.NewPCG(1, 1)), layout{k: k, count: count, member: everyone(count), wrap: true, straight: straight}, nil)
+				if bad := n.halves(); len(bad) > 0 || n.pieces(n.live) != 1 {
+					t.Fatalf("K=%d, %d nodes: %d pieces, %v", k, count, n.pieces(n.live), bad)
+				}
+				want := 1
+				if straight {
+					want = 2
+				}
+				if got := n.cycles(); got != want {
+					t.Errorf("K=%d, %d nodes, straight seam %t: %d cycles of GPUs, want %d", k, count, straight, got, want)
+				}
+				// Over the seam the backups are crossed as well.
+				n.push(n.now, netDeath, port{node: 0}, 0)
+				n.run(n.now + 50*time.Millisecond)
+				if got := n.cycles(); len(n.halves()) > 0 || n.pieces(n.live) != 1 || got != want {
+					t.Errorf("K=%d, %d nodes, straight seam %t, without node 0: %d cycles of GPUs, want %d", k, count, straight, got, want)
+				}
+			}
 		}
 	}
 }
