@@ -28,6 +28,7 @@ var studies = []struct {
 	{"cost", "cost and power of interconnects ([IHBD] Tables 6, 8, Fig. 13d)", studyCost},
 	{"bounds", "bound of the waste by K ([IHBD] Table 7)", studyBounds},
 	{"mfu", "training MFU of an analytic model ([IHBD] Tables 2, 4, 5)", studyMFU},
+	{"rewire", "circuits kept while a core changes, by method ([CROSS] Fig. 5-7)", studyRewire},
 }
 
 func studyNoun(ctx context.Context, args []string) error {

@@ -96,6 +96,7 @@ func TestStudies(t *testing.T) {
 		{"cost -nodes 100 -runs 2", "-gpu-cost 0", "gpu-cost"},
 		{"bounds -runs 3", "-gpus-total 7", "gpus-total"},
 		{"mfu", "-model llama405b-mha", "model"},
+		{"rewire -pods 8 -groups 1 -spine-ports 4 -length 1", "-spine-ports 3", "spine-ports"},
 	} {
 		csv, svg := filepath.Join(dir, "out.csv"), filepath.Join(dir, "out.svg")
 		args := append([]string{"study"}, strings.Fields(c.args)...)

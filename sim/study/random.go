@@ -6,6 +6,7 @@ const (
 	streamIID
 	streamCrossTor
 	streamBounds
+	streamRewire
 )
 
 // random is splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
@@ -29,3 +30,6 @@ func (r *random) next() uint64 {
 
 // chance is true with probability p.
 func (r *random) chance(p float64) bool { return float64(r.next()>>11) < p*(1<<53) }
+
+// below is a number in [0, n), n < 2^32.
+func (r *random) below(n int) int { return int(r.next() >> 32 * uint64(n) >> 32) }

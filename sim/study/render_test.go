@@ -52,7 +52,9 @@ func everything(t *testing.T) map[string]rendered {
 	must(err)
 	mfu, err := MFU(nil)
 	must(err)
-	return map[string]rendered{"waste": waste, "iid": iid, "jobscale": job, "wait": wait, "disruption": disruption, "crosstor": tor, "cost": cost, "bounds": bounds, "mfu": mfu}
+	rewire, err := Rewire(smallRewire(1))
+	must(err)
+	return map[string]rendered{"rewire": rewire, "waste": waste, "iid": iid, "jobscale": job, "wait": wait, "disruption": disruption, "crosstor": tor, "cost": cost, "bounds": bounds, "mfu": mfu}
 }
 
 // Goal: every study has a table, charts and notes that stand for themselves.
@@ -155,8 +157,14 @@ func TestProgressReachesItsEnd(t *testing.T) {
 			return err
 		},
 		"crosstor": func() error { _, err := CrossTor(cross); return err },
-		"bounds":   func() error { _, err := Bounds(BoundsConfig{Runs: 1, Progress: p}); return err },
-		"mfu":      func() error { _, err := MFU(p); return err },
+		"rewire": func() error {
+			cfg := smallRewire(1)
+			cfg.Progress = p
+			_, err := Rewire(cfg)
+			return err
+		},
+		"bounds": func() error { _, err := Bounds(BoundsConfig{Runs: 1, Progress: p}); return err },
+		"mfu":    func() error { _, err := MFU(p); return err },
 	} {
 		last, of, calls = 0, 0, 0
 		if err := run(); err != nil || last != of || calls < 2 {

@@ -1,0 +1,330 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"ringlight/planner/wiring"
+)
+
+// Methods that configure a core, as in results.
+const (
+	MethodSearch    = "search"    // interleaved wiring, planner/wiring's search
+	MethodPublished = "published" // interleaved wiring, [CROSS]
+	MethodSplit     = "split"     // interleaved wiring, Euler walks that do not look at what is there
+	MethodGreedy    = "greedy"    // uniform wiring, old links first, then the first free switch
+	MethodHelios    = "helios"    // uniform wiring, a heaviest matching a switch
+)
+
+// RewireMethods is the order of rows.
+var RewireMethods = []string{MethodSearch, MethodPublished, MethodSplit, MethodGreedy, MethodHelios}
+
+// Limits of the study, all chosen: some ten times what is built.
+const (
+	maxRewireGroups = 1024
+	maxRewireLength = 1000
+	maxRewirePorts  = 1 << 21
+	maxRewireSteps  = 1 << 30
+	stepsPerLink    = 60 // the default budget: where the search has what it gets quickly
+)
+
+// RewireConfig is sequences of logical topologies, one for each pair of an
+// idle share and a churn.
+type RewireConfig struct {
+	Pods, Groups, SpinePorts int
+	Idle                     []float64 // shares of the ports that stay idle
+	Churn                    []float64 // shares of the links that change from one topology to the next
+	Length                   int       // topologies after the first
+	Steps                    int       // of the search for each topology, all groups; 0: stepsPerLink
+	Seed                     uint64
+	Clock                    func() time.Duration // tells how long a method takes; nil: nobody asks
+	Progress
+}
+
+// DefaultRewire is small enough to run in seconds.
+func DefaultRewire() RewireConfig {
+	return RewireConfig{Pods: 48, Groups: 4, SpinePorts: 12, Length: 4,
+		Idle: []float64{0, 0.125}, Churn: []float64{0.1, 0.2, 0.3, 1}}
+}
+
+// Validate names the flag that is not acceptable and what would be.
+func (c RewireConfig) Validate() error {
+	switch {
+	case c.Pods < 2 || c.Pods > wiring.MaxPods:
+		return invalid("pods", fmt.Sprintf("2 to %d", wiring.MaxPods), "%d is out of range", c.Pods)
+	case c.Groups < 1 || c.Groups > maxRewireGroups:
+		return invalid("groups", fmt.Sprintf("1 to %d", maxRewireGroups), "%d is out of range", c.Groups)
+	case c.SpinePorts < 2 || c.SpinePorts > wiring.MaxSpinePorts || c.SpinePorts%2 != 0:
+		return invalid("spine-ports", fmt.Sprintf("an even number from 2 to %d", wiring.MaxSpinePorts), "%d is not", c.SpinePorts)
+	case c.Pods*c.Groups > maxRewirePorts/c.SpinePorts:
+		return invalid("pods", fmt.Sprintf("pods x groups x spine-ports of at most %d", maxRewirePorts), "more than that")
+	case c.Length < 1 || c.Length > maxRewireLength:
+		return invalid("length", fmt.Sprintf("1 to %d topologies", maxRewireLength), "%d is out of range", c.Length)
+	case c.Steps < 0 || c.Steps > maxRewireSteps:
+		return invalid("steps", fmt.Sprintf("0 to %d", maxRewireSteps), "%d is out of range", c.Steps)
+	}
+	for _, list := range []struct {
+		field, limit string
+		shares       []float64
+		least, most  float64
+	}{
+		{"idle", "shares from 0 to 0.9", c.Idle, 0, 0.9}, {"churn", "shares above 0 and up to 1", c.Churn, 1e-9, 1},
+	} {
+		if len(list.shares) == 0 {
+			return invalid(list.field, list.limit, "none given")
+		}
+		for _, v := range list.shares {
+			if !(v >= list.least && v <= list.most) {
+				return invalid(list.field, list.limit, "%v is out of range", v)
+			}
+		}
+	}
+	return nil
+}
+
+// RewireRow is one method over one sequence. Circuits are links: those of the
+// even half under interleaved wiring.
+type RewireRow struct {
+	Idle       float64  `json:"idle"`
+	Churn      float64  `json:"churn"`
+	Method     string   `json:"method"`
+	Steps      int      `json:"steps,omitempty"` // of the search, each topology
+	LTRR       float64  `json:"ltrr"`            // mean over the sequence; [CROSS] eq. 15
+	LTRRWorst  float64  `json:"ltrr_worst"`
+	Asked      int      `json:"links_asked"`
+	Realised   int      `json:"links_realised"`
+	Circuits   int      `json:"circuits_before"` // that were there before each change, in all
+	Kept       int      `json:"circuits_kept"`
+	UpperBound int      `json:"upper_bound"`       // of kept: sum over pairs of min(asked, there)
+	Likeness   float64  `json:"likeness"`          // mean cosine of configurations in succession; [CROSS] eq. 16
+	MeanMS     *float64 `json:"ms_mean,omitempty"` // one core, all groups one after the other
+	WorstMS    *float64 `json:"ms_worst,omitempty"`
+}
+
+// KeptOfBound is the share of what could stay and does.
+func (r RewireRow) KeptOfBound() float64 { return share(r.Kept, max(1, r.UpperBound)) }
+
+// RewireResult is the study.
+type RewireResult struct {
+	Study      string      `json:"study"`
+	Seed       uint64      `json:"seed"`
+	Pods       int         `json:"pods"`
+	Groups     int         `json:"groups"`
+	SpinePorts int         `json:"spine_ports"`
+	Ports      int         `json:"ports"`
+	Length     int         `json:"length"`
+	Rows       []RewireRow `json:"rows"`
+	Report
+}
+
+// Rewire configures sequences of logical topologies by every method. Each
+// changes its own configuration into the next.
+func Rewire(cfg RewireConfig) (*RewireResult, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	res := &RewireResult{Study: "rewire", Seed: cfg.Seed, Pods: cfg.Pods, Groups: cfg.Groups, SpinePorts: cfg.SpinePorts,
+		Ports: cfg.Pods * cfg.Groups * cfg.SpinePorts, Length: cfg.Length}
+	of := len(cfg.Idle) * len(cfg.Churn) * cfg.Length * len(RewireMethods)
+	done := 0
+	cfg.report(0, of)
+	for _, idle := range cfg.Idle {
+		for _, churn := range cfg.Churn {
+			s := newSequence(cfg, idle, churn)
+			for range cfg.Length {
+				s.advance()
+				for _, m := range s.methods {
+					if err := s.configure(m); err != nil {
+						return nil, err
+					}
+					done++
+					cfg.report(done, of)
+				}
+			}
+			for _, m := range s.methods {
+				res.Rows = append(res.Rows, m.mean(cfg))
+			}
+		}
+	}
+	res.describe()
+	return res, nil
+}
+
+// Row of a method in the sequence of an idle share and a churn.
+func (r *RewireResult) Row(idle, churn float64, method string) (RewireRow, error) {
+	for _, row := range r.Rows {
+		if row.Idle == idle && row.Churn == churn && row.Method == method { // as given, not computed
+			return row, nil
+		}
+	}
+	return RewireRow{}, invalid("method", "a row of the result", "%s at idle %v, churn %v is none", method, idle, churn)
+}
+
+// sequence is one run of topologies through all methods.
+type sequence struct {
+	RewireConfig
+	random  *random
+	steps   int
+	number  uint64
+	counts  [][]int32         // of a group: links of each pair of pods
+	wanted  []wiring.Topology // of a group
+	methods []*rewireMethod
+}
+
+// rewireMethod is where one method stands.
+type rewireMethod struct {
+	RewireRow
+	halves    []wiring.Half      // of a group, under interleaved wiring
+	matchings []wiring.Matchings // of a group, under uniform wiring
+	took      []time.Duration
+	ltrr      float64 // sums over the sequence
+	likeness  float64
+}
+
+func newSequence(cfg RewireConfig, idle, churn float64) *sequence {
+	s := &sequence{RewireConfig: cfg, random: newRandom(cfg.Seed, streamRewire)}
+	s.first(idle)
+	links := 0
+	for _, t := range s.wanted {
+		links += t.Circuits()
+	}
+	if s.steps = cfg.Steps; s.steps == 0 {
+		s.steps = stepsPerLink * links
+	}
+	for _, name := range RewireMethods {
+		m := &rewireMethod{RewireRow: RewireRow{Idle: idle, Churn: churn, Method: name, LTRRWorst: 1}}
+		if name == MethodSearch {
+			m.Steps = s.steps
+		}
+		for _, t := range s.wanted {
+			m.begin(t, cfg.SpinePorts)
+		}
+		s.methods = append(s.methods, m)
+	}
+	return s
+}
+
+// begin gives one group its first configuration.
+func (m *rewireMethod) begin(t wiring.Topology, ports int) {
+	switch m.Method {
+	case MethodGreedy:
+		m.matchings = append(m.matchings, wiring.GreedyUniform(t, wiring.NewMatchings(t.Pods, ports)))
+	case MethodHelios:
+		m.matchings = append(m.matchings, wiring.Helios(t, ports))
+	default:
+		h, err := wiring.Group{Topology: t, Old: wiring.NewHalf(t.Pods, ports/2)}.Split()
+		if err != nil {
+			panic("study: invariant: a drawn topology is within its ports: " + err.Error())
+		}
+		m.halves = append(m.halves, h)
+	}
+}
+
+// configure lets a method change its configuration into the wanted one.
+func (s *sequence) configure(m *rewireMethod) error {
+	halves := make([]wiring.Half, len(m.halves))
+	matchings := make([]wiring.Matchings, len(m.matchings))
+	var start time.Duration
+	if s.Clock != nil {
+		start = s.Clock()
+	}
+	for h, t := range s.wanted {
+		switch m.Method {
+		case MethodGreedy:
+			matchings[h] = wiring.GreedyUniform(t, m.matchings[h])
+		case MethodHelios:
+			matchings[h] = wiring.Helios(t, s.SpinePorts)
+		default:
+			var err error
+			if halves[h], err = s.interleaved(m.Method, wiring.Group{Topology: t, Old: m.halves[h]}, h); err != nil {
+				return err
+			}
+		}
+	}
+	if s.Clock != nil {
+		m.took = append(m.took, s.Clock()-start)
+	}
+	s.judge(m, halves, matchings)
+	m.halves, m.matchings = halves, matchings
+	return nil
+}
+
+func (s *sequence) interleaved(method string, g wiring.Group, h int) (wiring.Half, error) {
+	switch method {
+	case MethodPublished:
+		return wiring.CrossRewire(g)
+	case MethodSplit:
+		return g.Split()
+	}
+	return wiring.Rewire(g, wiring.Seed(s.Seed+s.number, h), wiring.Share(s.steps, s.Groups, h))
+}
+
+// judge adds up what a change realised and kept.
+func (s *sequence) judge(m *rewireMethod, halves []wiring.Half, matchings []wiring.Matchings) {
+	var fit wiring.Fit
+	before, after, kept := 0, 0, 0
+	for h, t := range s.wanted {
+		var was, is []wiring.Link
+		if len(halves) > 0 {
+			was, is = m.halves[h].Links(), halves[h].Links()
+			kept += halves[h].Kept(m.halves[h])
+		} else {
+			was, is = m.matchings[h].Links(), matchings[h].Links()
+			kept += matchings[h].Kept(m.matchings[h])
+		}
+		fit.Add(t, is)
+		before += count(was)
+		after += count(is)
+		m.UpperBound += common(t.Links, was)
+	}
+	m.Asked += fit.Asked
+	m.Realised += fit.Realised
+	m.Circuits += before
+	m.Kept += kept
+	m.ltrr += fit.LTRR()
+	m.LTRRWorst = min(m.LTRRWorst, fit.LTRR())
+	if before > 0 && after > 0 {
+		m.likeness += float64(kept) / math.Sqrt(float64(before)*float64(after))
+	}
+}
+
+// count is the number of links; no pod here has links to itself.
+func count(links []wiring.Link) int {
+	n := 0
+	for _, l := range links {
+		n += int(l.Count)
+	}
+	return n
+}
+
+// common is the sum over pairs of the lesser count of both.
+func common(a, b []wiring.Link) int {
+	n, at := 0, 0
+	for _, l := range a {
+		for at < len(b) && (b[at].I < l.I || b[at].I == l.I && b[at].J < l.J) {
+			at++
+		}
+		if at < len(b) && b[at].I == l.I && b[at].J == l.J {
+			n += int(min(l.Count, b[at].Count))
+		}
+	}
+	return n
+}
+
+func (m *rewireMethod) mean(cfg RewireConfig) RewireRow {
+	m.LTRR = m.ltrr / float64(cfg.Length)
+	m.Likeness = m.likeness / float64(cfg.Length)
+	if len(m.took) > 0 {
+		var sum, worst time.Duration
+		for _, t := range m.took {
+			sum += t
+			worst = max(worst, t)
+		}
+		mean, most := milliseconds(sum)/float64(len(m.took)), milliseconds(worst)
+		m.MeanMS, m.WorstMS = &mean, &most
+	}
+	return m.RewireRow
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

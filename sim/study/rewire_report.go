@@ -1,0 +1,94 @@
+package study
+
+import "fmt"
+
+// What [CROSS] sec 6.2 prints for its largest core of 128 pods with 256 ports
+// each, and that core here.
+const (
+	crossSeconds   = 19.37
+	crossUniform   = 0.701
+	crossPorts     = 32768
+	crossShortfall = "within 4 %"
+)
+
+func (r *RewireResult) describe() {
+	r.note("%d pods, %d groups (spines of a pod), %d ports a spine: %d ports; %d topologies after the first", r.Pods, r.Groups, r.SpinePorts, r.Ports, r.Length)
+	r.note("generator: in every group each pod has the same number of ports in use, joined in pairs at random, never a pod with itself; for the next topology a share of the links (churn) is drawn, taken, and their ports joined anew; seed %d", r.Seed)
+	r.note("each method changes its own configuration into the next; the first is Euler walks, or the method itself on uniform wiring; Helios does not look at what is there")
+	r.note("circuits are those of the even half under interleaved wiring, links under uniform; upper_bound is the sum over pairs of min(asked, there), which nobody reaches with all ports in use")
+	r.note("LTRR is a cosine ([CROSS] eq. 15) and cannot see a proportional shortfall: read it beside links realised of links asked")
+	r.note("times are of one core, all groups one after the other; the search has a budget of steps (column steps), not of time, and keeps more with more")
+	var idle, churn = r.Rows[0].Idle, r.Rows[0].Churn
+	row := func(method string) RewireRow {
+		out, err := r.Row(idle, churn, method)
+		if err != nil {
+			panic("study: invariant: every sequence has a row a method: " + err.Error())
+		}
+		return out
+	}
+	search, published, greedy := row(MethodSearch), row(MethodPublished), row(MethodGreedy)
+	what := fmt.Sprintf("idle %s, churn %s", percent(idle, 1), percent(churn, 0))
+	r.compare("LTRR of interleaved wiring, "+what, decimals(search.LTRR, 3), "1", "the same theorem; every topology is realised exactly")
+	r.compare("LTRR of uniform wiring, "+what, decimals(greedy.LTRR, 3), decimals(crossUniform, 3),
+		fmt.Sprintf("the paper's is the ILP with a relaxed demand at %d ports; a greedy that puts links first realises %s of those asked", crossPorts, percent(share(greedy.Realised, greedy.Asked), 1)))
+	r.compare("published method: kept of what can stay, "+what, percent(published.KeptOfBound(), 1), crossShortfall+" of the ILP",
+		fmt.Sprintf("the paper does not state its topologies; on these the search keeps %s", percent(search.KeptOfBound(), 1)))
+	if r.Ports == crossPorts && published.MeanMS != nil {
+		r.compare(fmt.Sprintf("published method: time at %d ports, %s", crossPorts, what), decimals(*published.MeanMS, 0)+" ms", fmt.Sprintf("up to %.2f s", crossSeconds),
+			"the same steps with a flow solver of our own")
+	}
+}
+
+// Table is a row a method and sequence.
+func (r *RewireResult) Table() Table {
+	t := Table{Columns: []string{"idle", "churn", "method", "ltrr", "ltrr_worst", "links_realised", "links_asked",
+		"circuits_kept", "circuits_before", "kept_of_before", "upper_bound", "kept_of_bound", "likeness", "steps", "ms_mean", "ms_worst"}}
+	for _, row := range r.Rows {
+		mean, worst, steps := "", "", ""
+		if row.MeanMS != nil {
+			mean, worst = decimals(*row.MeanMS, 3), decimals(*row.WorstMS, 3)
+		}
+		if row.Steps > 0 {
+			steps = fmt.Sprint(row.Steps)
+		}
+		t.add(row.Idle, row.Churn, row.Method, ratio(row.LTRR), ratio(row.LTRRWorst), row.Realised, row.Asked, row.Kept, row.Circuits,
+			ratio(share(row.Kept, max(1, row.Circuits))), row.UpperBound, ratio(row.KeptOfBound()), ratio(row.Likeness), steps, mean, worst)
+	}
+	return t
+}
+
+// Charts are, for every idle share, what is kept and what is realised, and
+// the times if they were taken.
+func (r *RewireResult) Charts() []Chart {
+	var out []Chart
+	panel := func(title, label string, percent bool, of func(RewireRow) (float64, bool)) {
+		for _, row := range r.Rows {
+			v, ok := of(row)
+			if !ok {
+				continue
+			}
+			c := panelOf(&out, fmt.Sprintf("%s, %s of ports idle", title, shortPercent(row.Idle)), Chart{YLabel: label, YPercent: percent})
+			if name := "churn " + shortPercent(row.Churn); len(c.Categories) == 0 || c.Categories[len(c.Categories)-1] != name {
+				c.Categories = append(c.Categories, name)
+			}
+			c.point(row.Method, row.Churn, v)
+		}
+	}
+	panel("circuits kept", "of the upper bound", true, func(row RewireRow) (float64, bool) { return row.KeptOfBound(), true })
+	panel("links realised", "of links asked", true, func(row RewireRow) (float64, bool) { return share(row.Realised, max(1, row.Asked)), true })
+	panel("time", "ms a topology", false, func(row RewireRow) (float64, bool) {
+		if row.MeanMS == nil {
+			return 0, false
+		}
+		return *row.MeanMS, true
+	})
+	return out
+}
+
+// shortPercent has a digit only where it says something.
+func shortPercent(v float64) string {
+	if n := int(float64(v*1000) + 0.5); n%10 != 0 {
+		return percent(v, 1)
+	}
+	return percent(v, 0)
+}
