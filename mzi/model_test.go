@@ -24,6 +24,7 @@ type model struct {
 	short    int
 	cold     int // takes current, moves no light
 	dead     int // lane without a laser
+	walk     int // moves by 5 mrad/sqrt(s)
 	maxPower float64
 	maxVolt  float64
 }
@@ -31,7 +32,7 @@ type model struct {
 const chipAmpere = 0.021
 
 func newModel(seed uint64) *model {
-	m := &model{rng: rand.New(rand.NewPCG(seed, 1)), open: -1, short: -1, cold: -1, dead: -1}
+	m := &model{rng: rand.New(rand.NewPCG(seed, 1)), open: -1, short: -1, cold: -1, dead: -1, walk: -1}
 	u := func(lo, hi float64) float64 { return lo + (hi-lo)*m.rng.Float64() }
 	leak := math.Asin(math.Pow(10, -28.0/20))
 	for k := range Cells {
@@ -131,14 +132,14 @@ func (m *model) lanes(lasers uint8) (loop [Lanes]float64, tap [2]float64) {
 	return loop, tap
 }
 
-// convert is what 16 averaged conversions of 12 bits make of a power.
+// convert is what 32 averaged conversions of 12 bits make of a power.
 func (m *model) convert(p, full float64) physic.Power {
 	code := p / full * 4096
 	sum := 0.0
-	for range 16 {
+	for range 32 {
 		sum += math.Min(math.Max(math.Floor(code+0.6*m.rng.NormFloat64()+0.5), 0), 4095)
 	}
-	return physic.Power(sum / 16 / 4096 * full * float64(physic.Watt))
+	return physic.Power(sum / 32 / 4096 * full * float64(physic.Watt))
 }
 
 func (m *model) measure(d *Drive) (s Sample) {
@@ -176,9 +177,12 @@ func (m *model) measure(d *Drive) (s Sample) {
 func (m *model) run(s *Search) {
 	var sample Sample
 	for {
-		d, _, done := s.Next(&sample)
+		d, settling, done := s.Next(&sample)
 		if done {
 			return
+		}
+		if m.walk >= 0 {
+			m.offset[m.walk] += 0.005 * math.Sqrt(settling.Seconds()) * m.rng.NormFloat64()
 		}
 		sample = m.measure(d)
 	}

@@ -59,9 +59,10 @@ const (
 	NoResponse                  // current, but no light moves
 	NoLight                     // no light to see it by
 	NoRoute                     // no start brought the light through it
+	Drifting                    // it does not stand still
 )
 
-var faultNames = [...]string{"none", "heater open", "heater short", "light does not follow the heater", "no light", "no way found through it"}
+var faultNames = [...]string{"none", "heater open", "heater short", "light does not follow the heater", "no light", "no way found through it", "phase does not stand still"}
 
 func (f Fault) String() string {
 	if int(f) < len(faultNames) {
@@ -126,12 +127,13 @@ const (
 	stageRoute               // the matrix, four cell-disjoint paths of five cells
 	stageClean               // the matrix again, with every cell near its state
 	stageNear                // crosstalk
+	stageStill               // whether every cell stands still
 	stageTouch               // every cell once more, under working conditions
 	stageLevels              // what the module's diodes see with the result
 	stageDone
 )
 
-var stageNames = [...]string{"resistance", "mzi1", "mzi2", "matrix routes", "matrix", "crosstalk", "last touch", "levels", "done"}
+var stageNames = [...]string{"resistance", "mzi1", "mzi2", "matrix routes", "matrix", "crosstalk", "drift", "last touch", "levels", "done"}
 
 func (s stage) String() string { return stageNames[s] }
 
@@ -152,6 +154,7 @@ type Search struct {
 
 	u     [Cells]float64 // heat now
 	max   [Cells]float64 // most heat
+	swing [Cells]float64 // watt, of each cell's last fringe
 	drive Drive
 	set   [Cells]Heater
 	moved [Cells]bool
@@ -161,7 +164,9 @@ type Search struct {
 	rail  rail
 	route routing
 	near  nearness
+	still stillness
 	touch touching
+	pause time.Duration // before the next measurement, besides settling
 }
 
 // NewSearch starts a search. All heaters are taken to be at 0 V and all lasers
@@ -210,7 +215,9 @@ func (s *Search) Next(sample *Sample) (drive *Drive, settling time.Duration, don
 		}
 	}
 	s.result.Measurements++
-	return &s.drive, settle, false
+	settling = settle + s.pause
+	s.pause = 0
+	return &s.drive, settling, false
 }
 
 // Result is what was found; an error names the cell in the way.
@@ -248,6 +255,8 @@ func (s *Search) advance() bool {
 		return s.stepClean()
 	case stageNear:
 		return s.stepNear()
+	case stageStill:
+		return s.stepStill()
 	case stageTouch:
 		return s.stepTouch()
 	case stageLevels:
@@ -291,6 +300,7 @@ const (
 	seeLoop      // sum of the loopback lanes
 	seeLane      // one loopback lane
 	seeTaps      // difference of the Tx taps over their sum, as a power
+	seeStill     // no sweep: one reading at the steepest of a fringe
 	seeLevel     // no sweep: one reading for the result
 )
 
@@ -344,12 +354,12 @@ func (s *Search) point() {
 func (s *Search) take(sample *Sample) {
 	w := &s.sweep
 	w.sample = *sample
-	if w.see == seeRail || w.see == seeLevel {
+	if w.see == seeRail || w.see == seeLevel || w.see == seeStill {
 		w.see = seeNone
 		return
 	}
 	w.pts.u[w.at] = s.u[w.cell]
-	w.pts.y[w.at] = w.watts()
+	w.pts.y[w.at] = w.sample.watts(w.see, w.lane)
 	if w.at++; w.at < w.pts.n {
 		s.point()
 		return
@@ -365,18 +375,18 @@ func (s *Search) take(sample *Sample) {
 	w.see = seeNone
 }
 
-// watts is what the sweep looks at, in watts.
-func (w *sweep) watts() float64 {
+// watts is what a sweep looks at in a sample, in watts.
+func (x *Sample) watts(what see, lane int) float64 {
 	p := physic.Power(0)
-	switch w.see {
+	switch what {
 	case seeLoop:
-		for _, x := range w.sample.Lane {
-			p += x
+		for _, lane := range x.Lane {
+			p += lane
 		}
 	case seeLane:
-		p = w.sample.Lane[w.lane]
+		p = x.Lane[lane]
 	case seeTaps:
-		p = w.sample.Tap[0] - w.sample.Tap[1]
+		p = x.Tap[0] - x.Tap[1]
 	}
 	return float64(p) / float64(physic.Watt)
 }
@@ -410,6 +420,7 @@ const (
 // model.
 func (s *Search) learn(k int, f *Fringe, top float64) {
 	c := &s.m.Cells[k]
+	s.swing[k] = f.Swing
 	c.Slope = f.Slope
 	c.Offset = Wrap(f.Phase + top - s.m.Background(k, &s.u))
 }
