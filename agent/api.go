@@ -36,6 +36,12 @@ type Config struct {
 	// work that much later. 0: the clock is real, the ledger has what was
 	// measured.
 	Decide time.Duration
+	// Of a switch, a board with mirrors: what its maker measured.
+	Factory *ocs.Factory
+	// Box is a commercial switch in place of a board, with so many ports on
+	// either side.
+	Box      *ocs.BoxConfig
+	BoxPorts int
 }
 
 // DefaultHealthPeriod is chosen: a case warms up in minutes.
@@ -98,6 +104,7 @@ const (
 	AskPath              // Bundle to Path, which must carry nothing
 	AskHostFault         // the GPUs are gone, Text says why
 	AskHostOK
+	AskHold // of a switch: Override of Port of Array
 )
 
 // Ask is a question of someone on the host; Answer.ID is its ID.
@@ -107,6 +114,10 @@ type Ask struct {
 	Bundle proto.BundleID
 	Path   proto.Path
 	Text   string
+
+	Array    uint8 // side of a switch, 0 = A
+	Port     uint16
+	Override proto.Override
 }
 
 // Answer ends an Ask. Err is nil when it was done.
@@ -122,9 +133,34 @@ type Answer struct {
 type Status struct {
 	Reported proto.Reported `json:"reported"`
 	Bundles  []BundleStatus `json:"bundles"`
+	Switch   *SwitchStatus  `json:"switch,omitempty"`
 	LinkUp   bool           `json:"link_up"`
 	Unacked  int            `json:"events_unacked"` // that the planner has not acknowledged
 	UptimeUS int64          `json:"uptime_us"`
+}
+
+// SwitchStatus is how a circuit switch stands, in words.
+type SwitchStatus struct {
+	Ports    int             `json:"ports"`
+	Busy     bool            `json:"busy"`
+	Reason   string          `json:"reason,omitempty"` // why it is out of service
+	DarkUS   int64           `json:"dark_us"`          // of the last change
+	Circuits []CircuitStatus `json:"circuits"`
+	Held     []string        `json:"held"` // ports that an operator holds off
+}
+
+// CircuitStatus is one circuit.
+type CircuitStatus struct {
+	Circuit string         `json:"circuit"` // ports from 1, such as 3A-17B
+	A       uint16         `json:"a"`       // ports from 0
+	B       uint16         `json:"b"`
+	Job     proto.JobID    `json:"job"`
+	State   string         `json:"state"`
+	Loss    proto.MilliDBm `json:"loss_mdb"`
+	Factory proto.MilliDBm `json:"factory_mdb"`
+	Moves   int            `json:"moves"` // of the last tuning
+	TookUS  int64          `json:"took_us"`
+	Reason  string         `json:"reason,omitempty"`
 }
 
 // BundleStatus is how the optics of one bundle stand, in words.

@@ -28,9 +28,23 @@ type pendingAsk struct {
 
 // ask takes a question of someone on this host.
 func (a *Agent) ask(now time.Duration, q Ask) {
-	switch q.Verb {
-	case AskStatus:
+	if q.Verb == AskStatus {
 		a.reply(&Answer{ID: q.ID, Status: a.status(now)})
+		return
+	}
+	a.hands.serve(now, q)
+}
+
+func (a *Agent) reply(ans *Answer) { a.outs = append(a.outs, Output{Kind: OutAnswer, Answer: ans}) }
+
+func (a *Agent) status(now time.Duration) *Status {
+	s := &Status{Reported: *a.reported(now), LinkUp: a.wire.up, Unacked: len(a.outbox.queue), UptimeUS: now.Microseconds()}
+	a.hands.stand(s)
+	return s
+}
+
+func (a *nodeHands) serve(now time.Duration, q Ask) {
+	switch q.Verb {
 	case AskHostFault:
 		a.release(now)
 		a.step(now, node.Event{Kind: node.HostFault, Text: proto.Clip(q.Text)})
@@ -51,10 +65,7 @@ func (a *Agent) ask(now time.Duration, q Ask) {
 	}
 }
 
-func (a *Agent) reply(ans *Answer) { a.outs = append(a.outs, Output{Kind: OutAnswer, Answer: ans}) }
-
-func (a *Agent) status(now time.Duration) *Status {
-	s := &Status{Reported: *a.reported(now), LinkUp: a.wire.up, Unacked: len(a.outbox.queue), UptimeUS: now.Microseconds()}
+func (a *nodeHands) stand(s *Status) {
 	for i := range a.bundles {
 		b := &a.bundles[i]
 		o := b.optics.Status()
@@ -73,11 +84,10 @@ func (a *Agent) status(now time.Duration) *Status {
 		}
 		s.Bundles = append(s.Bundles, bs)
 	}
-	return s
 }
 
 // take gives a bundle into the hands of whoever asks, if it carries nothing.
-func (a *Agent) take(now time.Duration, id proto.BundleID, p pendingAsk) (*bundle, *proto.Error) {
+func (a *nodeHands) take(now time.Duration, id proto.BundleID, p pendingAsk) (*bundle, *proto.Error) {
 	if int(id) >= len(a.bundles) {
 		return nil, &proto.Error{Code: proto.NotFound, Field: "bundle", Limit: "0 to " + itoa(len(a.bundles)-1), Reason: "no bundle " + itoa(int(id))}
 	}
@@ -85,7 +95,7 @@ func (a *Agent) take(now time.Duration, id proto.BundleID, p pendingAsk) (*bundl
 	if b.ask != nil && !b.ask.held {
 		return nil, &proto.Error{Code: proto.Busy, Field: "bundle", Reason: "bundle " + itoa(int(id)) + " is being worked on"}
 	}
-	if a.machine.Carries(id) {
+	if a.node.Carries(id) {
 		return nil, &proto.Error{Code: proto.Busy, Field: "bundle", Limit: "a bundle that carries nothing",
 			Reason: fmt.Sprintf("bundle %d carries the ring of node %d", id, a.cfg.Node)}
 	}
@@ -97,7 +107,7 @@ func (a *Agent) take(now time.Duration, id proto.BundleID, p pendingAsk) (*bundl
 }
 
 // calibrate begins to calibrate a bundle, dark first.
-func (a *Agent) calibrate(now time.Duration, id proto.BundleID, p pendingAsk) *proto.Error {
+func (a *nodeHands) calibrate(now time.Duration, id proto.BundleID, p pendingAsk) *proto.Error {
 	p.ask.Verb, p.ask.Bundle, p.until = AskCalibrate, id, Never
 	b, err := a.take(now, id, p)
 	if err != nil {
@@ -111,7 +121,7 @@ func (a *Agent) calibrate(now time.Duration, id proto.BundleID, p pendingAsk) *p
 	return a.choiceRefused(now, b)
 }
 
-func (a *Agent) search(now time.Duration, b *bundle) *proto.Error {
+func (a *nodeHands) search(now time.Duration, b *bundle) *proto.Error {
 	b.ask.darkens, b.ask.until = false, Never
 	b.due = true
 	if err := b.optics.Calibrate(now); err != nil {
@@ -122,7 +132,7 @@ func (a *Agent) search(now time.Duration, b *bundle) *proto.Error {
 	return nil
 }
 
-func (a *Agent) setPath(now time.Duration, q Ask) *proto.Error {
+func (a *nodeHands) setPath(now time.Duration, q Ask) *proto.Error {
 	if int(q.Path) >= proto.NumPaths {
 		return &proto.Error{Code: proto.Invalid, Field: "path", Reason: q.Path.String()}
 	}
@@ -138,7 +148,7 @@ func (a *Agent) setPath(now time.Duration, q Ask) *proto.Error {
 }
 
 // choiceRefused turns a refused Select into an answer.
-func (a *Agent) choiceRefused(now time.Duration, b *bundle) *proto.Error {
+func (a *nodeHands) choiceRefused(now time.Duration, b *bundle) *proto.Error {
 	if b.failure == nil {
 		return nil
 	}
@@ -164,7 +174,7 @@ func codeOf(err error, id proto.BundleID) *proto.Error {
 }
 
 // giveBack returns a bundle to the machine, which puts it where it belongs.
-func (a *Agent) giveBack(now time.Duration, id proto.BundleID) {
+func (a *nodeHands) giveBack(now time.Duration, id proto.BundleID) {
 	b := &a.bundles[id]
 	b.ask = nil
 	if s := b.optics.Status(); s.Ready {
@@ -175,7 +185,7 @@ func (a *Agent) giveBack(now time.Duration, id proto.BundleID) {
 
 // release ends the holds of paths set by hand: a plan has come, or the node
 // must leave service with all of its bundles.
-func (a *Agent) release(now time.Duration) {
+func (a *nodeHands) release(now time.Duration) {
 	for i := range a.bundles {
 		if q := a.bundles[i].ask; q != nil && q.held {
 			a.giveBack(now, proto.BundleID(i))
@@ -185,7 +195,7 @@ func (a *Agent) release(now time.Duration) {
 
 // askProgress takes an event of a bundle that is in somebody's hands and
 // reports whether it is nothing for the machine.
-func (a *Agent) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
+func (a *nodeHands) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
 	b := &a.bundles[i]
 	q := b.ask
 	id := proto.BundleID(i)
@@ -208,12 +218,12 @@ func (a *Agent) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
 	case ev.Kind == ocs.Calibrated:
 		q.found = true
 		a.outs = append(a.outs, Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
-		a.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator}), node.Stamps{})
+		a.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator}))
 	case ev.Kind == ocs.CalibrationFailed:
 		a.giveBack(now, id)
 		reason := proto.Clip(named(i, text(ev)))
 		a.note(now, own(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Bundle: id,
-			Cause: proto.CauseOwnFault, Module: unit(ev.Module), Text: reason}), node.Stamps{})
+			Cause: proto.CauseOwnFault, Module: unit(ev.Module), Text: reason}))
 		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: reason})
 	}
 	if q.found && b.ask == q && b.optics.Status().Ready {
@@ -224,7 +234,7 @@ func (a *Agent) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
 }
 
 // overdue ends the asks whose time is over.
-func (a *Agent) overdue(now time.Duration) {
+func (a *nodeHands) overdue(now time.Duration) {
 	for i := range a.bundles {
 		q := a.bundles[i].ask
 		if q == nil || q.held || q.until > now {
@@ -238,7 +248,7 @@ func (a *Agent) overdue(now time.Duration) {
 }
 
 // askDue is when the next ask is overdue.
-func (a *Agent) askDue() time.Duration {
+func (a *nodeHands) askDue() time.Duration {
 	at := Never
 	for i := range a.bundles {
 		if q := a.bundles[i].ask; q != nil && !q.held {
@@ -249,7 +259,7 @@ func (a *Agent) askDue() time.Duration {
 }
 
 // conclude answers whoever asked.
-func (a *Agent) conclude(now time.Duration, q pendingAsk, err *proto.Error) {
+func (a *nodeHands) conclude(now time.Duration, q pendingAsk, err *proto.Error) {
 	if q.own {
 		if err != nil {
 			a.failAgain(now, q.ask.Bundle, err.Reason)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ringlight/node"
+	"ringlight/ocs"
 	"ringlight/proto"
 )
 
@@ -19,6 +20,9 @@ type Journal struct {
 	Reserved uint64         // events up to here may have been sent
 	Light    []BundleRecord // by bundle, as last seen
 	Refused  uint64         // messages refused, over all lives
+	// Circuits of a switch as they were last known, with where its mirrors
+	// stood.
+	Circuits []ocs.SavedCircuit
 }
 
 // BundleRecord is what was last known of one bundle's light.
@@ -37,6 +41,8 @@ type record struct {
 	Reserved uint64         `json:"reserved,omitempty"`
 	Light    []BundleRecord `json:"light,omitempty"`
 	Refused  uint64         `json:"refused,omitempty"`
+
+	Circuits *[]ocs.SavedCircuit `json:"circuits,omitempty"` // absent: as before
 }
 
 // Apply takes one record. After an error the journal is as before.
@@ -60,6 +66,9 @@ func (j *Journal) Apply(raw []byte) error {
 	}
 	if r.Light != nil {
 		j.Light = r.Light
+	}
+	if r.Circuits != nil {
+		j.Circuits = *r.Circuits
 	}
 	j.Acked = max(j.Acked, r.Acked)
 	j.Reserved = max(j.Reserved, r.Reserved)
@@ -101,6 +110,10 @@ func (j *Journal) drop() {
 
 // Snapshot is a record that makes a zero Journal equal to j.
 func (j *Journal) Snapshot() ([]byte, error) {
-	return json.Marshal(record{State: j.State, Events: j.Events, Last: j.Last, Acked: j.Acked,
-		Reserved: j.Reserved, Light: j.Light, Refused: j.Refused})
+	r := record{State: j.State, Events: j.Events, Last: j.Last, Acked: j.Acked,
+		Reserved: j.Reserved, Light: j.Light, Refused: j.Refused}
+	if j.Circuits != nil {
+		r.Circuits = &j.Circuits
+	}
+	return json.Marshal(r)
 }

@@ -20,14 +20,19 @@ func own(now time.Duration, e proto.Event) proto.Event {
 }
 
 // note queues an event for the planner.
-func (a *Agent) note(now time.Duration, e proto.Event, s node.Stamps) {
+func (a *Agent) note(now time.Duration, e proto.Event) {
 	e.Version, e.Node, e.Session = proto.Version, a.cfg.Node, a.cfg.Session
+	a.outbox.add(e)
+	a.report(now)
+}
+
+// noteSwitch is note with the ledger of a switch, when there was one.
+func (a *nodeHands) noteSwitch(now time.Duration, e proto.Event, s node.Stamps) {
 	if s != (node.Stamps{}) {
 		l := a.ledger(s)
 		e.Ledger = &l
 	}
-	a.outbox.add(e)
-	a.report(now)
+	a.note(now, e)
 }
 
 // ledger splits the time from the loss of light to its confirmation. The
@@ -39,7 +44,7 @@ func (a *Agent) note(now time.Duration, e proto.Event, s node.Stamps) {
 //
 // Each moment is cut to whole microseconds before the parts are taken, so
 // that they add up.
-func (a *Agent) ledger(s node.Stamps) proto.Ledger {
+func (a *nodeHands) ledger(s node.Stamps) proto.Ledger {
 	gone, wrote, onBus := s.Lost-a.detect(s.Lost), s.Settled, s.Decided
 	for i := range a.bundles {
 		for _, w := range a.bundles[i].switches {
@@ -76,7 +81,7 @@ func floorMicros(t time.Duration) int64 {
 // detect is how long before heard the light went: exactly, where the board
 // can tell, else as calibration measured it; none when it was no edge that
 // was heard.
-func (a *Agent) detect(heard time.Duration) time.Duration {
+func (a *nodeHands) detect(heard time.Duration) time.Duration {
 	longest := time.Duration(0)
 	for i := range a.bundles {
 		b := &a.bundles[i]

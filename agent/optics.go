@@ -73,12 +73,8 @@ func (b *bundle) record() BundleRecord {
 	return BundleRecord{Path: b.optics.Status().Path, Lit: b.lit}
 }
 
-func (a *Agent) start(now time.Duration) {
-	a.started = true
+func (a *nodeHands) open(now time.Duration) {
 	a.adoptBy = now + adoptPatience
-	a.subscribe(a.topics.Desired(a.cfg.Node), proto.Subscribe)
-	a.subscribe(a.topics.Command(a.cfg.Node), proto.Subscribe)
-	a.subscribe(a.topics.Planner(), proto.Subscribe)
 	for i := range a.bundles {
 		b := &a.bundles[i]
 		b.optics.Start(now)
@@ -90,7 +86,7 @@ func (a *Agent) start(now time.Duration) {
 }
 
 // edge takes the filtered light of one path.
-func (a *Agent) edge(now time.Duration, e *hal.Edge, use lineUse) {
+func (a *nodeHands) edge(now time.Duration, e *hal.Edge, use lineUse) {
 	b := &a.bundles[use.bundle]
 	bit := uint8(1) << use.path
 	if e.High == (b.lit&bit != 0) {
@@ -113,7 +109,7 @@ func (a *Agent) edge(now time.Duration, e *hal.Edge, use lineUse) {
 }
 
 // choose drives a bundle to a path.
-func (a *Agent) choose(now time.Duration, id proto.BundleID, p proto.Path) {
+func (a *nodeHands) choose(now time.Duration, id proto.BundleID, p proto.Path) {
 	b := &a.bundles[id]
 	b.newest = (b.newest + 1) % keptSwitches
 	b.switches[b.newest] = switching{asked: now}
@@ -126,7 +122,7 @@ func (a *Agent) choose(now time.Duration, id proto.BundleID, p proto.Path) {
 
 // refusedSelect tells the machine of a Select that the optics did not take.
 // Not from within the machine's own actions: it is asked again.
-func (a *Agent) refusedSelect(now time.Duration, i int) {
+func (a *nodeHands) refusedSelect(now time.Duration, i int) {
 	b := &a.bundles[i]
 	err := b.failure
 	b.failure = nil
@@ -135,7 +131,7 @@ func (a *Agent) refusedSelect(now time.Duration, i int) {
 }
 
 // optical passes on what the optics of bundle i found.
-func (a *Agent) optical(now time.Duration, i int, ev *ocs.Event) {
+func (a *nodeHands) optical(now time.Duration, i int, ev *ocs.Event) {
 	b := &a.bundles[i]
 	id := proto.BundleID(i)
 	a.report(now)
@@ -172,7 +168,7 @@ func (a *Agent) optical(now time.Duration, i int, ev *ocs.Event) {
 		a.degrade(now, id, ev)
 		a.note(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, AtMicros: micros(now), Bundle: id, Path: ev.Path,
 			Cause: proto.CauseOwnFault, Measured: ev.Measured, Expected: ev.Expected, Module: unit(ev.Module), Lane: unit(ev.Lane),
-			Text: proto.Clip(text(ev))}, node.Stamps{})
+			Text: proto.Clip(text(ev))})
 	}
 }
 
@@ -213,7 +209,7 @@ const restartAfter = 5 * time.Second
 
 // faulted tells that the bus or the chips of a bundle fail, or work again, and
 // makes sure that it is tried again.
-func (a *Agent) faulted(now time.Duration, i int, ev *ocs.Event) {
+func (a *nodeHands) faulted(now time.Duration, i int, ev *ocs.Event) {
 	b := &a.bundles[i]
 	bad := b.optics.Status().Machine == ocs.Faulted
 	b.retry = Never
@@ -229,11 +225,11 @@ func (a *Agent) faulted(now time.Duration, i int, ev *ocs.Event) {
 	if !bad {
 		e.Severity, e.Resolved, e.Text = proto.SeverityOK, true, "bus and chips answer again"
 	}
-	a.note(now, e, node.Stamps{})
+	a.note(now, e)
 }
 
 // setReady tells the machine whether a bundle can switch, when that changed.
-func (a *Agent) setReady(now time.Duration, i int, why error) {
+func (a *nodeHands) setReady(now time.Duration, i int, why error) {
 	b := &a.bundles[i]
 	ready := why == nil
 	if !a.adopted || b.ready == ready && why == nil {
@@ -252,7 +248,7 @@ func (a *Agent) setReady(now time.Duration, i int, why error) {
 
 // tryAdopt takes the hardware as it was found, once every bundle has been
 // read or has had its time.
-func (a *Agent) tryAdopt(now time.Duration) {
+func (a *nodeHands) tryAdopt(now time.Duration) {
 	if now < a.adoptBy {
 		for i := range a.bundles {
 			if !a.bundles[i].read {
@@ -273,23 +269,9 @@ func (a *Agent) tryAdopt(now time.Duration) {
 			a.log(1, "bundle "+itoa(i)+" is not ready: "+reason(s.Err))
 		}
 	}
-	cause := proto.CauseAdopted
-	if dark {
-		cause = proto.CauseColdStart
-	}
-	a.note(now, own(now, proto.Event{Kind: proto.EvStarted, Cause: cause, Text: proto.Clip(a.cfg.Software)}), node.Stamps{})
 	a.compareLight(now)
-	a.adopted = true
-	a.persist.light = true
-	a.persist.saveState()
-	a.wire.birth = true
-	a.step(now, node.Event{Kind: node.Adopt, Lits: lits})
+	a.adopt(now, node.Event{Lits: lits}, dark)
 	a.health.start(a, now)
-	early := a.early
-	a.early = nil
-	for _, in := range early {
-		a.Deliver(now, in)
-	}
 }
 
 func reason(err error) string {
@@ -301,7 +283,7 @@ func reason(err error) string {
 
 // compareLight tells each path whose light is not what the last life left;
 // paths that a bundle is set to are the machine's to compare.
-func (a *Agent) compareLight(now time.Duration) {
+func (a *nodeHands) compareLight(now time.Duration) {
 	for i, was := range a.journal.Light {
 		if i >= len(a.bundles) {
 			return
@@ -310,14 +292,14 @@ func (a *Agent) compareLight(now time.Duration) {
 			bit := uint8(1) << p
 			if lit := a.bundles[i].lit & bit; lit != was.Lit&bit {
 				a.note(now, own(now, proto.Event{Kind: proto.EvAdopted, Bundle: proto.BundleID(i), Path: p, FromPath: p,
-					Cause: proto.CauseAdopted, Resolved: lit != 0, Text: "light changed while the agent was away"}), node.Stamps{})
+					Cause: proto.CauseAdopted, Resolved: lit != 0, Text: "light changed while the agent was away"}))
 			}
 		}
 	}
 }
 
-// describe adds to a bundle's report what the optics know.
-func (a *Agent) describe(r *proto.BundleReport) {
+// describeBundle adds to a bundle's report what the optics know.
+func (a *nodeHands) describeBundle(r *proto.BundleReport) {
 	if int(r.Bundle) >= len(a.bundles) {
 		return
 	}
@@ -333,8 +315,22 @@ func (a *Agent) describe(r *proto.BundleReport) {
 	r.Calibration = b.digest
 }
 
+func (a *nodeHands) describe(_ time.Duration, r *proto.Reported) {
+	r.Measured = a.measured()
+	for i := range r.Bundles {
+		a.describeBundle(&r.Bundles[i])
+	}
+}
+
+func (a *nodeHands) introduce(p *proto.Presence) {
+	p.GPUs, p.Bundles, p.Measured, p.TelemetryMask = uint8(a.cfg.Board.GPUs), uint8(len(a.bundles)), a.measured(), a.health.mask
+	if len(a.bundles) > 0 {
+		p.Modules = uint8(len(a.cfg.Board.Bundles[0].Modules))
+	}
+}
+
 // measured is the envelope of the node's own bundles.
-func (a *Agent) measured() proto.Envelope {
+func (a *nodeHands) measured() proto.Envelope {
 	var t ocs.Timing
 	for i := range a.bundles {
 		t = t.Join(a.bundles[i].optics.Status().Timing)

@@ -114,7 +114,7 @@ func (a *Agent) desired(now time.Duration, topic proto.Topic, payload []byte) {
 		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: d.Term, Generation: d.Generation, Plan: d.Plan}, err)
 		return
 	}
-	a.release(now)
+	a.hands.release(now)
 	a.step(now, node.Event{Kind: node.Stage, Desired: d, Digest: proto.DigestOf(payload)})
 }
 
@@ -218,36 +218,22 @@ func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
 		a.report(now)
 	case proto.VerbAbort:
 		a.step(now, node.Event{Kind: node.DropStaged, Term: c.Term})
-	case proto.VerbHostFault:
-		a.release(now)
-		a.step(now, node.Event{Kind: node.HostFault, Text: "told by the planner"})
-	case proto.VerbHostOK:
-		a.step(now, node.Event{Kind: node.HostOK})
-	case proto.VerbDrain:
-		a.release(now)
-		a.step(now, node.Event{Kind: node.Drain})
-	case proto.VerbUndrain:
-		a.step(now, node.Event{Kind: node.Undrain})
-	case proto.VerbCalibrate:
-		refused := a.calibrate(now, c.Bundle, pendingAsk{command: true, ack: ack})
-		if refused == nil {
+	default:
+		later, refused := a.hands.obey(now, c, ack)
+		if later {
 			return // answered when it is done
 		}
 		err = refused
-	case proto.VerbRequest:
-		if refused := a.machine.Refuses(c.Side, c.Request, c.Bundle, c.Path); refused != nil {
-			err = refused
-			break
-		}
-		a.step(now, node.Event{Kind: node.Request, Side: c.Side, Request: c.Request, Bundle: c.Bundle, Path: c.Path})
-	default:
-		err = &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: "unknown verb " + strconv.Itoa(int(c.Verb))}
 	}
 	if err != nil {
 		a.refuse(now, ack, err)
 		return
 	}
 	a.finishCommand(ack)
+}
+
+func unknownVerb(v proto.Verb) error {
+	return &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: "unknown verb " + strconv.Itoa(int(v))}
 }
 
 // finishCommand answers a command and keeps the answer for its repetition.

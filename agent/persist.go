@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"ringlight/proto"
 )
@@ -13,18 +14,21 @@ type persistence struct {
 	last    uint64 // number of the newest record
 	durable uint64 // on disk
 	state   bool   // the machine's state must go into the next record
-	light   bool   // so must the light
+	light   bool   // so must the light, as far as it has changed
 	// stateIn is the record that holds the newest state: an acknowledgement
 	// waits for it.
 	stateIn  uint64
 	reserved uint64 // Reserved of the record under way
-	kept     []BundleRecord
+	draft    record // of the next one
 }
 
 func (p *persistence) saveState() {
 	p.state = true
 	p.stateIn = p.last + 1
 }
+
+// settled tells that the newest state is on disk.
+func (p *persistence) settled() bool { return p.stateIn <= p.durable }
 
 func (p *persistence) flying() bool { return p.last != p.durable }
 
@@ -36,18 +40,16 @@ func (a *Agent) record(out []Output) []Output {
 		return out
 	}
 	reserve := a.wire.up && a.outbox.reserve()
-	light := p.light && a.lightChanged()
+	r := &p.draft
+	*r = record{Acked: a.outbox.acked, Last: a.outbox.last, Reserved: a.outbox.reserved, Refused: a.wire.refused}
+	light := p.light && a.adopted && a.hands.keep(r)
 	p.light = false
 	if !p.state && !light && !reserve && len(a.outbox.changed) == 0 {
 		return out
 	}
-	r := record{Acked: a.outbox.acked, Last: a.outbox.last, Reserved: a.outbox.reserved, Refused: a.wire.refused}
 	if p.state {
 		s := a.machine.State()
 		r.State = &s
-	}
-	if light {
-		r.Light = slices.Clone(p.kept)
 	}
 	slices.Sort(a.outbox.changed)
 	for _, seq := range a.outbox.changed {
@@ -67,38 +69,17 @@ func (a *Agent) record(out []Output) []Output {
 	return append(out, Output{Kind: OutPersist, ID: p.last, Record: raw})
 }
 
-// lightChanged brings kept up to date and reports whether it was not.
-func (a *Agent) lightChanged() bool {
-	p := &a.persist
-	if !a.adopted {
-		return false // what the journal says is still to be compared
-	}
-	if len(p.kept) != len(a.bundles) {
-		p.kept = make([]BundleRecord, len(a.bundles))
-		for i := range a.bundles {
-			p.kept[i] = a.bundles[i].record()
-		}
-		return true
-	}
-	changed := false
-	for i := range a.bundles {
-		if q := a.bundles[i].ask; q != nil && !q.held {
-			continue // a calibration flickers
-		}
-		if r := a.bundles[i].record(); p.kept[i] != r {
-			p.kept[i], changed = r, true
-		}
-	}
-	return changed
-}
-
-func (a *Agent) persisted(id uint64) {
+func (a *Agent) persisted(now time.Duration, id uint64) {
 	p := &a.persist
 	if id != p.last {
 		return // of another life, or told twice
 	}
 	p.durable = id
 	a.outbox.durable = max(a.outbox.durable, p.reserved)
+	if a.wire.reportHeld && p.settled() {
+		a.wire.reportHeld = false
+		a.report(now)
+	}
 }
 
 // heldAck is an answer that waits for the disk.
@@ -114,7 +95,7 @@ func (a *Agent) answer(ack proto.Ack) {
 		a.wire.refused++
 	}
 	after := uint64(0)
-	if a.persist.stateIn > a.persist.durable {
+	if !a.persist.settled() {
 		after = a.persist.stateIn
 	}
 	if len(a.wire.acks) >= maxAcks {

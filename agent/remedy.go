@@ -11,7 +11,7 @@ import (
 // remedy tries the failed optics of a bundle again, as the machine asks. How
 // it went the optics say themselves: by their own light on the path that they
 // then take.
-func (a *Agent) remedy(now time.Duration, act *node.Action) {
+func (a *nodeHands) remedy(now time.Duration, act *node.Action) {
 	b := &a.bundles[act.Bundle]
 	if b.ask != nil && !b.ask.held {
 		return // somebody has it in hand; the machine asks again
@@ -32,7 +32,7 @@ func (a *Agent) remedy(now time.Duration, act *node.Action) {
 }
 
 // remedied goes on with a try after the optics have spoken.
-func (a *Agent) remedied(now time.Duration, id proto.BundleID, ev *ocs.Event) {
+func (a *nodeHands) remedied(now time.Duration, id proto.BundleID, ev *ocs.Event) {
 	b := &a.bundles[id]
 	switch {
 	case !b.remedy || !a.adopted:
@@ -48,7 +48,7 @@ func (a *Agent) remedied(now time.Duration, id proto.BundleID, ev *ocs.Event) {
 	}
 }
 
-func (a *Agent) failAgain(now time.Duration, id proto.BundleID, why string) {
+func (a *nodeHands) failAgain(now time.Duration, id proto.BundleID, why string) {
 	b := &a.bundles[id]
 	b.remedy = false
 	a.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: b.optics.Status().Path, Module: ocs.None, Lane: ocs.None, Text: why})
@@ -56,7 +56,7 @@ func (a *Agent) failAgain(now time.Duration, id proto.BundleID, why string) {
 
 // degrade tells the machine when the own light of a path is weak, and when it
 // is no longer.
-func (a *Agent) degrade(now time.Duration, id proto.BundleID, ev *ocs.Event) {
+func (a *nodeHands) degrade(now time.Duration, id proto.BundleID, ev *ocs.Event) {
 	b := &a.bundles[id]
 	bit := uint8(1) << ev.Path
 	weak := ev.Kind == ocs.Degraded && ev.Measured != proto.NoPower

@@ -23,14 +23,16 @@ type wire struct {
 	acks     []heldAck
 	birth    bool          // presence is to be sent
 	reportAt time.Duration // when reported is to be sent
-	again    time.Duration // when birth and report are to be repeated
-	sentAt   time.Duration
-	sentOnce bool
-	seq      uint64 // of reported
-	refused  uint64 // messages refused, over all lives
-	unknown  uint64 // keys skipped
-	dropped  uint64 // telemetry
-	commands commandWindow
+	// reportHeld says that it waits for the disk.
+	reportHeld bool
+	again      time.Duration // when birth and report are to be repeated
+	sentAt     time.Duration
+	sentOnce   bool
+	seq        uint64 // of reported
+	refused    uint64 // messages refused, over all lives
+	unknown    uint64 // keys skipped
+	dropped    uint64 // telemetry
+	commands   commandWindow
 }
 
 // lost is told when the link could not carry what it had taken. Answers and
@@ -49,7 +51,7 @@ func (a *Agent) subscribe(topic string, kind proto.PacketKind) {
 // report makes the next report due.
 func (a *Agent) report(now time.Duration) {
 	w := &a.wire
-	if w.up && a.adopted && w.reportAt == Never {
+	if w.up && a.adopted && w.reportAt == Never && !w.reportHeld {
 		w.reportAt = now
 		if w.sentOnce {
 			w.reportAt = max(now, w.sentAt+coalesce)
@@ -63,7 +65,7 @@ func (a *Agent) link(now time.Duration, p proto.Packet) {
 	switch p.Kind {
 	case proto.LinkUp:
 		w.up, w.birth = true, true
-		w.reportAt = Never
+		w.reportAt, w.reportHeld = Never, false
 		a.report(now)
 		a.outbox.rewind()
 		a.outbox.backoff = resendFirst
@@ -89,9 +91,7 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 	}
 	if a.adopted {
 		out = a.record(out)
-		if a.health.next <= now {
-			out = a.health.due(a, now, out)
-		}
+		out = a.hands.round(now, out)
 	}
 	w := &a.wire
 	if !w.up {
@@ -109,6 +109,10 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 	if w.birth {
 		w.birth = false
 		out = a.send(out, a.topics.Presence(a.cfg.Node), proto.TopicPresence, a.presence())
+	}
+	if w.reportAt <= now && a.hands.holds() {
+		// What is told must be what a next life would say too.
+		w.reportAt, w.reportHeld = Never, true
 	}
 	if w.reportAt <= now {
 		w.reportAt, w.sentAt, w.sentOnce = Never, now, true
@@ -166,11 +170,8 @@ func (a *Agent) sendEvents(now time.Duration, out []Output) []Output {
 
 func (a *Agent) presence() *proto.Presence {
 	p := &proto.Presence{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Online: true,
-		Boot: a.cfg.Boot, Software: a.cfg.Software, GPUs: uint8(a.cfg.Board.GPUs), Bundles: uint8(len(a.bundles)),
-		UnsentEvents: uint32(len(a.outbox.queue)), Measured: a.measured(), TelemetryMask: a.health.mask}
-	if len(a.bundles) > 0 {
-		p.Modules = uint8(len(a.cfg.Board.Bundles[0].Modules))
-	}
+		Boot: a.cfg.Boot, Software: a.cfg.Software, UnsentEvents: uint32(len(a.outbox.queue))}
+	a.hands.introduce(p)
 	var r proto.Reported
 	a.machine.Report(&r)
 	p.Mode, p.SeenTerm, p.Term, p.Generation, p.Plan = r.Mode, r.SeenTerm, r.Term, r.Generation, r.Plan
@@ -184,15 +185,13 @@ func (c *Config) Will() (proto.Packet, error) {
 		QoS: proto.TopicPresence.QoS(), Retain: true}, err
 }
 
-// reported is the node as it is now.
+// reported is the node or switch as it is now.
 func (a *Agent) reported(now time.Duration) *proto.Reported {
 	a.wire.seq++
 	r := &proto.Reported{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Seq: a.wire.seq,
-		UptimeMicros: uint64(now.Microseconds()), Measured: a.measured(), LastEvent: a.outbox.last,
+		UptimeMicros: uint64(now.Microseconds()), LastEvent: a.outbox.last,
 		Dropped: a.wire.dropped, RefusedMessages: a.wire.refused, UnknownKeys: a.wire.unknown}
 	a.machine.Report(r)
-	for i := range r.Bundles {
-		a.describe(&r.Bundles[i])
-	}
+	a.hands.describe(now, r)
 	return r
 }

@@ -293,6 +293,9 @@ func (x *Crossbar) Status() CrossbarStatus {
 	return s
 }
 
+// Busy tells whether circuits are being made or mirrors moved.
+func (x *Crossbar) Busy() bool { return x.Status().Busy }
+
 // Circuits appends all circuits in the order of their ports of side A.
 func (x *Crossbar) Circuits(buf []Circuit) []Circuit {
 	for _, c := range x.circuits {

@@ -327,5 +327,37 @@ func (x *Box) TakeEvents(buf []CrossEvent) []CrossEvent {
 	return buf
 }
 
+// Busy tells whether the box is being told something, or has to be.
+func (x *Box) Busy() bool {
+	return x.state == LinkOpening || x.state == LinkTalking || len(x.goals) > 0
+}
+
+// Save appends nothing: a box keeps its circuits itself, and says them.
+func (x *Box) Save(buf []SavedCircuit) []SavedCircuit { return buf }
+
+// ErrNoOverride is why a port of a box cannot be held off.
+var ErrNoOverride = errors.New("no command of the box holds a port off")
+
+// Override cannot be had of a box.
+func (x *Box) Override(_ time.Duration, _, _ int, o proto.Override) error {
+	if o == proto.Normal {
+		return nil
+	}
+	return fmt.Errorf("ocs: box: %w", ErrNoOverride)
+}
+
+// Power is what a port's meter last showed.
+func (x *Box) Power(side, port int) (proto.MilliDBm, error) {
+	ports := [hal.NumSides]int{x.report.In, x.report.Out}
+	if side < 0 || side >= hal.NumSides || port < 0 || port >= ports[side] {
+		return 0, fmt.Errorf("ocs: port %d of side %d: %w", port, side, hal.ErrOutOfRange)
+	}
+	at := side*x.report.In + port
+	if at >= len(x.report.Powers) {
+		return 0, fmt.Errorf("ocs: box: %w", ErrNoMeters)
+	}
+	return proto.MilliDBm(x.report.Powers[at]), nil
+}
+
 // Link is how the box stands, what it last reported, and why it is silent.
 func (x *Box) Link() (LinkState, hal.BoxState, error) { return x.state, x.report, x.err }

@@ -224,6 +224,9 @@ func (x *Crossbar) sample(now time.Duration, c *circuit) {
 	power := in.power[x.hw.Monitors[hal.SideA][c.Pair.A].Channel]
 	c.Factory = x.cfg.Factory.Loss(c.Pair, x.cfg.MilliTHz, x.milliCelsius)
 	if power < leastInput {
+		if c.phase != circuitUnlit {
+			x.events = append(x.events, CrossEvent{Kind: CircuitUnlit, At: now, Pair: c.Pair, Loss: proto.NoPower, Factory: c.Factory, Err: ErrNoInput})
+		}
 		c.phase, c.State, c.Err = circuitUnlit, proto.Tuning, ErrNoInput
 		return
 	}
@@ -232,6 +235,11 @@ func (x *Crossbar) sample(now time.Duration, c *circuit) {
 	case circuitAdopting:
 		if c.Loss > c.Factory+adoptWithin {
 			x.fail(now, c, ErrNotAdopted)
+			// Nobody knows where they stand; they stay there until they are
+			// sent somewhere, from rest.
+			for _, m := range [2]*crossMirror{&x.mirrors[hal.SideA][c.Pair.A], &x.mirrors[hal.SideB][c.Pair.B]} {
+				m.known, m.aimed = false, false
+			}
 			return
 		}
 		x.opened(now, c)

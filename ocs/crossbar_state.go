@@ -150,6 +150,7 @@ const (
 	CircuitRemoved
 	AlarmRaised
 	AlarmCleared
+	CircuitUnlit // no light comes in any more, or none came
 )
 
 // CrossEvent is something that its owner wants to know.
@@ -174,6 +175,10 @@ const (
 	AlarmLow           // under the low threshold
 	AlarmHigh          // over the high threshold
 )
+
+func (a Alarm) String() string {
+	return [...]string{"within its thresholds", "under the degrade threshold", "under the low threshold", "over the high threshold"}[a]
+}
 
 // Thresholds of a port's power. An alarm is raised by the first look that finds
 // it and cleared when looks have found none of it for ClearHoldOff.

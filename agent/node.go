@@ -1,0 +1,230 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/node"
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// adoptPatience is how long an agent waits at start for all of its bundles to
+// be read back. chosen: a hundred times what a healthy board needs; a bundle
+// behind a dead bus must not keep the others out of service.
+const adoptPatience = 2 * time.Second
+
+// maxRounds bounds how often one Poll goes round the bundles: a switch that
+// answers at once asks for another turn, and no switch asks for ten.
+const maxRounds = 10
+
+// nodeHands drive the bundles of a node.
+type nodeHands struct {
+	*Agent
+	node     *node.Machine
+	bundles  []bundle
+	lines    []lineUse // by hal.LineID
+	adoptBy  time.Duration
+	ops      []ocs.BusOp
+	opticals []ocs.Event
+	health   health
+	kept     []BundleRecord // of the journal
+}
+
+// lineUse says what an input line of the board means.
+type lineUse struct {
+	used   bool
+	bundle uint8
+	path   proto.Path
+}
+
+func newNodeHands(agent *Agent) *nodeHands {
+	cfg := &agent.cfg
+	a := &nodeHands{Agent: agent, adoptBy: Never}
+	a.node = node.New(node.Config{ID: cfg.Node, Bundles: len(cfg.Board.Bundles)})
+	agent.machine = a.node
+	if agent.journal.State != nil {
+		a.node.Restore(*agent.journal.State)
+	}
+	a.lines = make([]lineUse, len(cfg.Board.Lines))
+	latch := ocs.NewLatch(cfg.Board)
+	a.bundles = make([]bundle, len(cfg.Board.Bundles))
+	for i := range a.bundles {
+		b := &a.bundles[i]
+		var cal *ocs.Calibration
+		if i < len(cfg.Calibrations) {
+			cal = cfg.Calibrations[i]
+		}
+		b.optics = ocs.New(ocs.Config{Board: cfg.Board, Bundle: proto.BundleID(i), Latch: latch,
+			Calibration: cal, Seed: cfg.Seed + uint64(i)})
+		b.next, b.retry = Never, Never
+		for l, line := range cfg.Board.Bundles[i].LOS {
+			a.lines[line] = lineUse{used: true, bundle: uint8(i), path: proto.Loopback + proto.Path(l)}
+		}
+	}
+	a.health.next = Never
+	return a
+}
+
+func (a *nodeHands) heard(now time.Duration, ev hal.Event) {
+	if done := ev.Completion; done != nil {
+		// The top bits of the token are ours: which bundle asked.
+		i := int(done.Op.Token>>tokenShift) - 1
+		if i < 0 || i >= len(a.bundles) {
+			panic(fmt.Sprintf("agent: completion of an op with token %#x, which no bundle submitted", done.Op.Token))
+		}
+		a.bundles[i].done = append(a.bundles[i].done, done)
+	}
+	if e := ev.Edge; e != nil && int(e.Line) < len(a.lines) && a.lines[e.Line].used {
+		a.edge(now, e, a.lines[e.Line])
+	}
+}
+
+// work gives every bundle and the machine their turns until nothing more is
+// due, and appends the bus work.
+func (a *nodeHands) work(now time.Duration, out []Output) []Output {
+	for range maxRounds {
+		busy := false
+		for i := range a.bundles {
+			b := &a.bundles[i]
+			if b.retry <= now {
+				b.retry, b.due = Never, true
+				b.optics.Start(now)
+			}
+			if b.due || len(b.done) > 0 || b.next <= now {
+				busy = true
+				out = a.turn(now, i, out)
+			}
+			if b.failure != nil {
+				busy = true
+				a.refusedSelect(now, i)
+			}
+		}
+		if !a.adopted {
+			a.tryAdopt(now)
+		} else if a.machine.Next() <= now {
+			busy = true
+			a.step(now, node.Event{Kind: node.Tick})
+		}
+		a.overdue(now)
+		if !busy {
+			break
+		}
+	}
+	return out
+}
+
+// turn polls the optics of one bundle and hands on what they say.
+func (a *nodeHands) turn(now time.Duration, i int, out []Output) []Output {
+	b := &a.bundles[i]
+	b.due = false
+	a.ops, b.next = b.optics.Poll(now, b.done, a.ops[:0])
+	b.done = b.done[:0]
+	for _, op := range a.ops {
+		op.Op.Token = op.Op.Token&tokenMask | uint64(i+1)<<tokenShift
+		out = append(out, Output{Kind: OutSubmit, Bus: op.Bus, Op: op.Op})
+	}
+	a.opticals = b.optics.TakeEvents(a.opticals[:0])
+	for k := range a.opticals {
+		a.optical(now, i, &a.opticals[k])
+	}
+	return out
+}
+
+// due is when a bundle, a question or the health round has something to do.
+func (a *nodeHands) due(now time.Duration) time.Duration {
+	at := min(a.health.next, a.adoptBy, a.askDue())
+	for i := range a.bundles {
+		at = min(at, a.bundles[i].next, a.bundles[i].retry)
+		if a.bundles[i].due {
+			return now
+		}
+	}
+	return at
+}
+
+func (a *nodeHands) do(now time.Duration, act *node.Action) {
+	switch act.Kind {
+	case node.Select:
+		a.choose(now, act.Bundle, act.Path)
+	case node.Note:
+		a.noteSwitch(now, act.Note, act.Stamps)
+	case node.Remedy:
+		a.remedy(now, act)
+	default:
+		panic("agent: machine asks for " + act.Kind.String())
+	}
+}
+
+// round reads the modules, one at a time.
+func (a *nodeHands) round(now time.Duration, out []Output) []Output {
+	if a.health.next <= now {
+		out = a.health.due(a, now, out)
+	}
+	return out
+}
+
+// keep adds the bundles' light to a record when the journal has it otherwise.
+func (a *nodeHands) keep(r *record) bool {
+	if !a.lightChanged() {
+		return false
+	}
+	r.Light = slices.Clone(a.kept)
+	return true
+}
+
+// lightChanged brings kept up to date and reports whether it was not.
+func (a *nodeHands) lightChanged() bool {
+	if len(a.kept) != len(a.bundles) {
+		a.kept = make([]BundleRecord, len(a.bundles))
+		for i := range a.bundles {
+			a.kept[i] = a.bundles[i].record()
+		}
+		return true
+	}
+	changed := false
+	for i := range a.bundles {
+		if q := a.bundles[i].ask; q != nil && !q.held {
+			continue // a calibration flickers
+		}
+		if r := a.bundles[i].record(); a.kept[i] != r {
+			a.kept[i], changed = r, true
+		}
+	}
+	return changed
+}
+
+// holds is false: protection never waits for the disk, nor do those who look
+// on.
+func (a *nodeHands) holds() bool { return false }
+
+// obey does a planner's command that only a node understands.
+func (a *nodeHands) obey(now time.Duration, c *proto.Command, ack proto.Ack) (later bool, _ error) {
+	switch c.Verb {
+	case proto.VerbHostFault:
+		a.release(now)
+		a.step(now, node.Event{Kind: node.HostFault, Text: "told by the planner"})
+	case proto.VerbHostOK:
+		a.step(now, node.Event{Kind: node.HostOK})
+	case proto.VerbDrain:
+		a.release(now)
+		a.step(now, node.Event{Kind: node.Drain})
+	case proto.VerbUndrain:
+		a.step(now, node.Event{Kind: node.Undrain})
+	case proto.VerbCalibrate:
+		if refused := a.calibrate(now, c.Bundle, pendingAsk{command: true, ack: ack}); refused != nil {
+			return false, refused
+		}
+		return true, nil
+	case proto.VerbRequest:
+		if refused := a.node.Refuses(c.Side, c.Request, c.Bundle, c.Path); refused != nil {
+			return false, refused
+		}
+		a.step(now, node.Event{Kind: node.Request, Side: c.Side, Request: c.Request, Bundle: c.Bundle, Path: c.Path})
+	default:
+		return false, unknownVerb(c.Verb)
+	}
+	return false, nil
+}

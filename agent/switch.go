@@ -1,0 +1,405 @@
+package agent
+
+import (
+	"slices"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/node"
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// switchHands drive the circuits of a switch.
+//
+// What was committed is on disk before a mirror moves, and where the mirrors
+// stand is on disk before a circuit is told as tuned: a next life then never
+// moves what somebody relies on.
+type switchHands struct {
+	*Agent
+	sw    *node.Switch
+	cross crossbar
+	err   error // why there is no crossbar
+
+	done    []*hal.Completion
+	next    time.Duration
+	turn    bool // the crossbar wants one now
+	busy    bool // it makes circuits
+	adoptBy time.Duration
+	retry   time.Duration // when a board that does not answer is read again
+	faulty  string        // why it is out of service
+
+	waiting  []waitingChange
+	changing bool          // the last change is being made
+	began    time.Duration // when it was
+	dark     time.Duration // from then to the last of its circuits proven
+	fresh    []ocs.CrossPair
+
+	healthAt time.Duration
+	kept     []ocs.SavedCircuit // of the journal
+	ops      []ocs.BusOp
+	events   []ocs.CrossEvent
+	circuits []ocs.Circuit
+}
+
+// waitingChange waits for the record that says that it is wanted.
+type waitingChange struct {
+	change *node.Change
+	after  uint64
+}
+
+// crossbar is a board of mirrors, or a commercial box.
+type crossbar interface {
+	ocs.Switch
+	Start(now time.Duration)
+	Busy() bool // makes circuits
+	HealthRound(now time.Duration)
+	TakeEvents(buf []ocs.CrossEvent) []ocs.CrossEvent
+	// Save is what the journal must know to keep the circuits.
+	Save(buf []ocs.SavedCircuit) []ocs.SavedCircuit
+	Override(now time.Duration, side, port int, o proto.Override) error
+	Power(side, port int) (proto.MilliDBm, error)
+}
+
+func newSwitchHands(agent *Agent) *switchHands {
+	a := &switchHands{Agent: agent, next: Never, adoptBy: Never, retry: Never, healthAt: Never}
+	cfg := &agent.cfg
+	a.sw = node.NewSwitch(cfg.Node, cfg.ports())
+	agent.machine = a.sw
+	if agent.journal.State != nil {
+		a.sw.Restore(*agent.journal.State)
+	}
+	a.kept = agent.journal.Circuits
+	if cfg.Box != nil {
+		a.cross = ocs.NewBox(*cfg.Box)
+		return a
+	}
+	// A board that was never told of a plan may carry anything; nobody knows
+	// where its mirrors point, and they stay there.
+	x, err := ocs.NewCrossbar(ocs.CrossbarConfig{Board: cfg.Board, Factory: cfg.Factory, Startup: ocs.StartKeep, Saved: a.kept})
+	if err != nil {
+		a.err = err
+		return a
+	}
+	a.cross = x
+	return a
+}
+
+// ports of either side.
+func (c *Config) ports() int {
+	if c.Box != nil {
+		return c.BoxPorts
+	}
+	return c.Board.Mirrors.Ports
+}
+
+func (a *switchHands) open(now time.Duration) {
+	a.adoptBy = now + adoptPatience
+	if a.err != nil {
+		a.log(2, a.err.Error())
+		return
+	}
+	a.cross.Start(now)
+	a.turn = true
+	for _, h := range a.sw.State().Held {
+		a.hold(now, h)
+	}
+}
+
+// hold gives an operator's override to the crossbar.
+func (a *switchHands) hold(now time.Duration, h node.HeldPort) {
+	if err := a.cross.Override(now, int(h.Array), int(h.Port), h.Override); err != nil {
+		a.log(2, err.Error())
+	}
+	a.turn = true
+}
+
+func (a *switchHands) heard(_ time.Duration, ev hal.Event) {
+	if ev.Completion != nil {
+		a.done = append(a.done, ev.Completion)
+	}
+}
+
+// work gives the crossbar its turns until nothing more is due.
+func (a *switchHands) work(now time.Duration, out []Output) []Output {
+	for range maxRounds {
+		if a.cross != nil && a.retry <= now {
+			a.retry, a.turn = Never, true
+			a.cross.Start(now)
+		}
+		for len(a.waiting) > 0 && a.waiting[0].after <= a.persist.durable {
+			ch := a.waiting[0].change
+			a.waiting = append(a.waiting[:0], a.waiting[1:]...)
+			a.change(now, ch)
+		}
+		if a.adoptBy <= now {
+			a.adoptUnread(now, "the board was not read within "+adoptPatience.String())
+		}
+		if a.cross == nil || !a.turn && len(a.done) == 0 && a.next > now {
+			break
+		}
+		a.turn = false
+		a.ops, a.next = a.cross.Poll(now, a.done, a.ops[:0])
+		a.done = a.done[:0]
+		for _, op := range a.ops {
+			out = append(out, Output{Kind: OutSubmit, Bus: op.Bus, Op: op.Op})
+		}
+		a.events = a.cross.TakeEvents(a.events[:0])
+		for i := range a.events {
+			a.event(now, &a.events[i])
+		}
+		a.rest(now)
+	}
+	return out
+}
+
+func (a *switchHands) due(now time.Duration) time.Duration {
+	if a.turn {
+		return now
+	}
+	return min(a.next, a.adoptBy, a.retry, a.healthAt)
+}
+
+func (a *switchHands) do(now time.Duration, act *node.Action) {
+	switch act.Kind {
+	case node.Note:
+		a.note(now, act.Note)
+	case node.Connect:
+		a.waiting = append(a.waiting, waitingChange{act.Change, a.persist.stateIn})
+		a.turn = true
+	default:
+		panic("agent: a switch asks for " + act.Kind.String())
+	}
+}
+
+// change makes a change in one act.
+func (a *switchHands) change(now time.Duration, ch *node.Change) {
+	if !a.changing {
+		a.dark, a.fresh = 0, a.fresh[:0]
+	}
+	a.changing, a.turn, a.began = true, true, now
+	if len(ch.Remove)+len(ch.Create) == 0 {
+		return // no mirror is touched
+	}
+	c := ocs.Change{Mode: ocs.ChangeUpdate}
+	for _, x := range ch.Remove {
+		c.Remove = append(c.Remove, ocs.CrossPair{A: x.A, B: x.B})
+	}
+	for _, x := range ch.Create {
+		c.Create = append(c.Create, ocs.CrossPair{A: x.A, B: x.B})
+	}
+	a.fresh = append(a.fresh, c.Create...)
+	err := a.cross.Apply(now, c)
+	if err == nil {
+		return
+	}
+	a.log(2, err.Error())
+	for _, x := range ch.Create {
+		a.tell(now, proto.CircuitReport{A: x.A, B: x.B, State: proto.Failed, Loss: proto.NoPower}, proto.NoPower, err.Error())
+	}
+}
+
+// rest finds the end of a change, and of tuning in service.
+func (a *switchHands) rest(now time.Duration) {
+	was := a.busy
+	a.busy = a.cross.Busy()
+	if a.busy {
+		return
+	}
+	if was {
+		a.persist.light = true
+	}
+	if a.changing && len(a.waiting) == 0 {
+		a.changing = false
+		a.persist.light = true
+		a.step(now, node.Event{Kind: node.Switched})
+	}
+}
+
+// tell tells the machine how a circuit stands.
+func (a *switchHands) tell(now time.Duration, r proto.CircuitReport, expected proto.MilliDBm, text string) {
+	if a.adopted {
+		a.step(now, node.Event{Kind: node.Circuit, Circuits: []proto.CircuitReport{r}, Expected: expected, Text: text})
+		a.report(now)
+	}
+}
+
+// event passes on what the crossbar found.
+func (a *switchHands) event(now time.Duration, ev *ocs.CrossEvent) {
+	r := proto.CircuitReport{A: ev.Pair.A, B: ev.Pair.B, Loss: ev.Loss}
+	text := ""
+	if ev.Err != nil {
+		text = ev.Err.Error()
+	}
+	switch ev.Kind {
+	case ocs.CrossReady:
+		a.ready(now, ev.Err)
+	case ocs.CircuitTuned:
+		r.State = proto.Tuned
+		if slices.Contains(a.fresh, ev.Pair) {
+			a.dark = max(a.dark, now-a.began)
+		}
+		a.tell(now, r, ev.Factory, "")
+	case ocs.CircuitFailed:
+		r.State = proto.Failed
+		a.tell(now, r, ev.Factory, text)
+	case ocs.CircuitUnlit:
+		r.State, r.Loss = proto.Tuning, proto.NoPower
+		a.tell(now, r, ev.Factory, text)
+	case ocs.AlarmRaised, ocs.AlarmCleared:
+		a.powerAlarm(now, ev)
+	}
+	a.report(now)
+}
+
+// powerAlarm tells of a port whose power is out of its thresholds.
+func (a *switchHands) powerAlarm(now time.Duration, ev *ocs.CrossEvent) {
+	e := proto.Event{Kind: proto.EvAlarm, AtMicros: micros(now), Severity: proto.SeverityWarning, Cause: proto.CauseDegraded,
+		Measured: ev.Loss, Expected: ev.Factory, Text: "power of port " + itoa(int(ev.Port)) + "AB"[ev.Side:ev.Side+1] + ": " + ev.Alarm.String()}
+	if ev.Side == hal.SideA {
+		e.PortA = ev.Port
+	} else {
+		e.PortB = ev.Port
+	}
+	if ev.Kind == ocs.AlarmCleared {
+		e.Severity, e.Resolved = proto.SeverityOK, true
+	}
+	a.note(now, e)
+}
+
+// found is how the circuits stand, for the machine.
+func (a *switchHands) found() []proto.CircuitReport {
+	a.circuits = a.cross.Circuits(a.circuits[:0])
+	out := make([]proto.CircuitReport, 0, len(a.circuits))
+	for i := range a.circuits {
+		c := &a.circuits[i]
+		r := proto.CircuitReport{A: c.Pair.A, B: c.Pair.B, State: c.State, Loss: c.Loss}
+		if c.State == proto.Tuning && c.Err == nil {
+			r.State = proto.Tuned // its light is there and is made better
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// ready: the board has been read, or does not answer.
+func (a *switchHands) ready(now time.Duration, err error) {
+	if err != nil {
+		a.retry = now + restartAfter
+		if !a.adopted {
+			a.adoptUnread(now, err.Error())
+			return
+		}
+		a.fault(now, err.Error())
+		return
+	}
+	found := a.found()
+	if a.adopted {
+		a.fault(now, "")
+		a.step(now, node.Event{Kind: node.Ready, Circuits: found})
+		return
+	}
+	a.take(now, node.Event{Circuits: found})
+}
+
+// adoptUnread goes into service with a board that cannot be read: as far as
+// anybody knows, it does what it did.
+func (a *switchHands) adoptUnread(now time.Duration, why string) {
+	var found []proto.CircuitReport
+	for _, s := range a.kept {
+		found = append(found, proto.CircuitReport{A: s.Pair.A, B: s.Pair.B, State: proto.Tuning, Loss: proto.NoPower})
+	}
+	a.take(now, node.Event{Circuits: found, Text: proto.Clip(why)})
+	a.fault(now, why)
+}
+
+func (a *switchHands) take(now time.Duration, ev node.Event) {
+	a.adoptBy = Never
+	dark := !slices.ContainsFunc(ev.Circuits, func(r proto.CircuitReport) bool { return r.State != proto.Failed })
+	a.adopt(now, ev, dark)
+	if a.cfg.HealthPeriod > 0 {
+		a.healthAt = now + phase(a.cfg.Node, a.cfg.HealthPeriod)
+	}
+}
+
+// fault tells that the board is out of service, or, "", back.
+func (a *switchHands) fault(now time.Duration, why string) {
+	if (why == "") == (a.faulty == "") {
+		return
+	}
+	a.faulty = proto.Clip(why)
+	e := own(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Cause: proto.CauseOwnFault, Text: a.faulty})
+	if why == "" {
+		e.Severity, e.Resolved, e.Text = proto.SeverityOK, true, "the board answers again"
+	} else {
+		a.log(2, "out of service: "+why)
+		a.step(now, node.Event{Kind: node.Unready, Text: a.faulty})
+	}
+	a.note(now, e)
+}
+
+// round looks at every circuit.
+func (a *switchHands) round(now time.Duration, out []Output) []Output {
+	if a.healthAt <= now {
+		a.healthAt = now + a.cfg.HealthPeriod
+		if a.cross != nil && a.faulty == "" {
+			a.cross.HealthRound(now)
+			a.turn = true
+		}
+	}
+	return out
+}
+
+// keep adds to a record where the mirrors stand, once they stand.
+func (a *switchHands) keep(r *record) bool {
+	if a.cross == nil || a.faulty != "" || a.busy || a.changing {
+		return false
+	}
+	saved := a.cross.Save(nil)
+	if slices.Equal(saved, a.kept) {
+		return false
+	}
+	if saved == nil {
+		saved = []ocs.SavedCircuit{}
+	}
+	a.kept = saved
+	r.Circuits = &saved
+	return true
+}
+
+// release: there is nothing that a plan has to end.
+func (a *switchHands) release(time.Duration) {}
+
+// holds keeps reports back until the disk has what they say.
+func (a *switchHands) holds() bool { return !a.persist.settled() }
+
+func (a *switchHands) obey(_ time.Duration, c *proto.Command, _ proto.Ack) (later bool, _ error) {
+	switch c.Verb {
+	case proto.VerbHostFault, proto.VerbHostOK, proto.VerbDrain, proto.VerbUndrain, proto.VerbCalibrate, proto.VerbRequest:
+		return false, &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: c.Verb.String() + " is not for a switch"}
+	}
+	return false, unknownVerb(c.Verb)
+}
+
+func (a *switchHands) describe(_ time.Duration, r *proto.Reported) {
+	r.DarkMicros = uint32(min(max(a.dark, 0), maxPart*time.Microsecond) / time.Microsecond)
+	if a.faulty != "" {
+		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Text: a.faulty})
+	}
+	if a.cross == nil {
+		return
+	}
+	a.circuits = a.cross.Circuits(a.circuits[:0])
+	n := 0
+	for i := range r.Circuits { // both in the order of side A
+		c := &r.Circuits[i]
+		for n < len(a.circuits) && a.circuits[n].Pair.A < c.A {
+			n++
+		}
+		if n < len(a.circuits) && a.circuits[n].Pair == (ocs.CrossPair{A: c.A, B: c.B}) && c.State == proto.Tuned {
+			c.Loss = a.circuits[n].Loss
+		}
+	}
+}
+
+func (a *switchHands) introduce(p *proto.Presence) { p.Ports = uint16(a.cfg.ports()) }

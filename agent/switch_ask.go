@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/node"
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// serve takes a question of someone on this host that only a switch
+// understands.
+func (a *switchHands) serve(now time.Duration, q Ask) {
+	ans := &Answer{ID: q.ID}
+	switch q.Verb {
+	case AskHold:
+		ans.Err = a.holdPort(now, q)
+	default:
+		ans.Err = &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: "not for a switch"}
+	}
+	ans.Status = a.status(now)
+	a.reply(ans)
+}
+
+// holdPort holds a port off, or lets it go.
+func (a *switchHands) holdPort(now time.Duration, q Ask) *proto.Error {
+	h := node.HeldPort{Array: q.Array, Port: q.Port, Override: q.Override}
+	switch {
+	case int(h.Array) >= hal.NumSides:
+		return &proto.Error{Code: proto.Invalid, Field: "side", Limit: "a or b", Reason: itoa(int(h.Array))}
+	case int(h.Port) >= a.cfg.ports():
+		return &proto.Error{Code: proto.NotFound, Field: "port", Limit: "1 to " + itoa(a.cfg.ports()), Reason: "no port " + itoa(int(h.Port)+1)}
+	case h.Override > proto.PoweredOff:
+		return &proto.Error{Code: proto.Invalid, Field: "override", Limit: "normal, force_blocked or powered_off", Reason: itoa(int(h.Override))}
+	case a.cross == nil || a.faulty != "":
+		return &proto.Error{Code: proto.HardwareFailed, Field: "port", Reason: "the board does not answer: " + a.faulty}
+	}
+	if err := a.cross.Override(now, int(h.Array), int(h.Port), h.Override); err != nil {
+		return &proto.Error{Code: proto.Unsupported, Field: "override", Reason: err.Error()}
+	}
+	a.turn = true
+	a.step(now, node.Event{Kind: node.Hold, Array: h.Array, Port: h.Port, Override: h.Override})
+	for _, r := range a.found() {
+		if at := [hal.NumSides]uint16{r.A, r.B}[h.Array]; at == h.Port {
+			a.tell(now, r, proto.NoPower, "")
+		}
+	}
+	return nil
+}
+
+// stand says how the switch stands, in words.
+func (a *switchHands) stand(s *Status) {
+	w := &SwitchStatus{Ports: a.cfg.ports(), Busy: a.busy, Reason: a.faulty, DarkUS: a.dark.Microseconds(), Circuits: []CircuitStatus{}, Held: []string{}}
+	s.Switch = w
+	for _, h := range a.sw.State().Held {
+		w.Held = append(w.Held, fmt.Sprintf("%d%c %v", h.Port+1, 'A'+rune(h.Array), h.Override))
+	}
+	if a.cross == nil {
+		return
+	}
+	jobs := map[ocs.CrossPair]proto.JobID{}
+	for _, r := range s.Reported.Circuits {
+		jobs[ocs.CrossPair{A: r.A, B: r.B}] = r.Job
+	}
+	for _, c := range a.cross.Circuits(nil) {
+		cs := CircuitStatus{Circuit: c.Pair.String(), A: c.Pair.A, B: c.Pair.B, Job: jobs[c.Pair], State: c.State.String(),
+			Loss: c.Loss, Factory: c.Factory, Moves: c.Moves, TookUS: c.Took.Microseconds()}
+		if c.Err != nil {
+			cs.Reason = c.Err.Error()
+		}
+		w.Circuits = append(w.Circuits, cs)
+	}
+}
