@@ -18,6 +18,10 @@ type Bus struct {
 	// which the chip select is appended.
 	Device string
 	Speed  physic.Frequency
+	// SCL and SDA are GPIO lines wired to an I2C bus beside its controller,
+	// both or neither: by them the agent frees a bus that a chip holds. An
+	// adapter whose driver does that itself needs none.
+	SCL, SDA *Line
 }
 
 // Line is one input line.

@@ -47,7 +47,11 @@ func open(board *hal.Board, events func(hal.Event), wires func(hal.Bus) (wire, e
 			errs = append(errs, fmt.Errorf("linux: bus %d %s: %w", i, bus.Device, err))
 			continue
 		}
-		o.owners = append(o.owners, newOwner(hal.BusID(i), bus.Device, w, o.Now, o.give))
+		own := newOwner(hal.BusID(i), bus.Device, w, o.Now, o.give)
+		o.owners = append(o.owners, own)
+		if own.recovery, err = recoveryOf(bus, pins); err != nil {
+			errs = append(errs, fmt.Errorf("linux: bus %d %s: %w", i, bus.Device, err))
+		}
 	}
 	for i, l := range board.Lines {
 		pin, err := pins(l)
@@ -67,6 +71,29 @@ func open(board *hal.Board, events func(hal.Event), wires func(hal.Bus) (wire, e
 		return nil, errors.Join(errs...)
 	}
 	return o, nil
+}
+
+// recoveryOf is nil for a bus without lines of its own.
+func recoveryOf(bus hal.Bus, pins func(hal.Line) (edgePin, error)) (*recovery, error) {
+	if bus.SCL == nil && bus.SDA == nil {
+		return nil, nil
+	}
+	if bus.Kind != hal.I2C || bus.SCL == nil || bus.SDA == nil {
+		return nil, fmt.Errorf("%w: lines to free a bus: want SCL and SDA, of an I2C bus", hal.ErrOutOfRange)
+	}
+	var wires [2]wirePin
+	for i, l := range []*hal.Line{bus.SCL, bus.SDA} {
+		pin, err := pins(*l)
+		if err != nil {
+			return nil, err
+		}
+		w, ok := pin.(wirePin)
+		if !ok {
+			return nil, fmt.Errorf("%w: %s line %d cannot be driven", hal.ErrUnsupported, l.Chip, l.Offset)
+		}
+		wires[i] = w
+	}
+	return newRecovery(wires[0], wires[1])
 }
 
 func (o *Board) give(ev hal.Event) {

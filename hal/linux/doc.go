@@ -9,5 +9,10 @@
 // the caller's buffers: periph's own I2C keeps it on the stack across a lock
 // and then reads silently wrong when the stack moves.
 //
+// A bus with two GPIO lines beside its controller (hal.Bus.SCL, SDA) is freed
+// by nine clocks when an op leaves it hanging, and the lines tell a stretched
+// clock from a stuck data line; without them the adapter's driver must free it,
+// as most do on a timeout, and both show as a timeout.
+//
 // The levels of latches are not touched by opening or closing a board.
 package linux

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -22,11 +23,13 @@ type wire interface {
 
 // owner is the one goroutine that uses a bus.
 type owner struct {
-	id    hal.BusID
-	name  string
-	wire  wire
-	clock func() time.Duration
-	post  func(hal.Event)
+	id   hal.BusID
+	name string
+	wire wire
+	// recovery frees the bus by hand; nil: its driver must.
+	recovery *recovery
+	clock    func() time.Duration
+	post     func(hal.Event)
 
 	mu      sync.Mutex
 	work    *sync.Cond
@@ -131,11 +134,27 @@ func (o *owner) carryOut(op *hal.Op) {
 		}
 		o.mu.Unlock()
 		if err != nil {
-			o.finish(op, i, fmt.Errorf("%s: %#x: %w", o.name, addr, err))
+			o.finish(op, i, fmt.Errorf("%s: %#x: %w", o.name, addr, o.heal(err)))
 			return
 		}
 	}
 	o.finish(op, 0, nil)
+}
+
+// heal frees a bus that an op has left hanging and says what held it.
+func (o *owner) heal(err error) error {
+	if o.recovery == nil || !errors.Is(err, hal.ErrTimeout) && !errors.Is(err, hal.ErrBusStuck) && !errors.Is(err, hal.ErrArbitrationLost) {
+		return err
+	}
+	held := o.recovery.cause()
+	if held == nil {
+		return err
+	}
+	clocks, failed := o.recovery.free()
+	if failed != nil {
+		return fmt.Errorf("%w; not freed (%v)", held, err)
+	}
+	return fmt.Errorf("%w; freed by %d clocks (%v)", held, clocks, err)
 }
 
 // finish posts the completion of the current op, unless the watchdog did.
@@ -176,9 +195,18 @@ func (o *owner) overdue() {
 	message = min(message, len(op.Msgs)-1)
 	addr := op.Msgs[message].Addr
 	o.mu.Unlock()
-	err := fmt.Errorf("%s: %#x: after %v: %w", o.name, addr, now-start, hal.ErrTimeout)
+	cause := hal.ErrTimeout
+	if o.recovery != nil {
+		if held := o.recovery.cause(); held != nil {
+			cause = held
+		}
+	}
+	err := fmt.Errorf("%s: %#x: after %v: %w", o.name, addr, now-start, cause)
 	o.post(hal.Event{Completion: &hal.Completion{Bus: o.id, Op: op, Start: start, End: now, Msg: message, Err: err}})
 	o.flush(hal.ErrBusStuck)
+	if o.recovery != nil { // then the kernel may let go, too
+		_, _ = o.recovery.free()
+	}
 }
 
 // flush fails all that waits while the bus is stuck or closed.

@@ -1,0 +1,121 @@
+package hal
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+func quarantineRig(t *testing.T) (*Quarantine, Module, func(ms int, class Class, addr uint16, err error) error) {
+	t.Helper()
+	b, err := Default(4, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, m := NewQuarantine(&b), b.Bundles[0].Modules[1]
+	// try carries out one op to a chip behind the module's mux.
+	try := func(ms int, class Class, addr uint16, fail error) error {
+		now := time.Duration(ms) * time.Millisecond
+		op := &Op{Class: class, Msgs: []Msg{{Addr: m.Mux, W: []byte{1 << m.MuxChannel}}, {Addr: addr, W: []byte{0}}}}
+		if err := q.Refuse(now, m.Slow, op); err != nil {
+			return err
+		}
+		c := &Completion{Bus: m.Slow, Op: op, Start: now, End: now, Err: fail}
+		if fail != nil {
+			c.Msg = 1
+		}
+		q.Done(now, c)
+		return fail
+	}
+	return q, m, try
+}
+
+func TestThreeErrorsInARowLatch(t *testing.T) {
+	// Goal: three consecutive errors latch a device and nothing else; a success
+	// between them starts the count again; polling a memory that programs
+	// never counts.
+	// Method: ops to two chips behind one mux channel, times in milliseconds.
+	nack := fmt.Errorf("bus: %w", ErrAddressNACK)
+	q, m, try := quarantineRig(t)
+	for ms := range 80 {
+		try(ms, ClassHousekeeping, m.EEPROM, nack) // tWRITENV
+	}
+	try(80, ClassHousekeeping, m.EEPROM, nil)
+	for i, err := range []error{nack, nack, nil, nack, nack} {
+		try(1000+100*i, ClassHousekeeping, m.EEPROM, err)
+	}
+	if h := q.Held(); len(h) != 0 {
+		t.Fatalf("latched too early: %v", h)
+	}
+	try(2000, ClassHousekeeping, m.EEPROM, nack)
+	h := q.Held()
+	want := Device{Bus: m.Slow, Mux: m.Mux, Channel: m.MuxChannel, Addr: m.EEPROM}
+	if len(h) != 1 || h[0].Device != want || !h[0].Absent || !errors.Is(h[0].Cause, ErrAddressNACK) {
+		t.Fatalf("held %+v, want %v", h, want)
+	}
+	if err := try(2001, ClassHousekeeping, m.EEPROM, nil); !errors.Is(err, ErrQuarantined) || !errors.Is(err, ErrAddressNACK) {
+		t.Errorf("an op to a latched device: %v", err)
+	}
+	if err := try(2001, ClassHousekeeping, m.Temp, nil); err != nil {
+		t.Errorf("its neighbour: %v", err)
+	}
+	if err := try(2001, ClassSwitch, m.EEPROM, nack); errors.Is(err, ErrQuarantined) {
+		t.Errorf("what moves light must be tried: %v", err)
+	}
+}
+
+func TestReinsertionOrCommandClears(t *testing.T) {
+	// Goal: a device that was gone and answers again is let out by the next
+	// trial; one that was always there waits for a command.
+	// Method: latch by NACK and by CRC, then trials every five seconds.
+	for _, tc := range []struct {
+		cause error
+		out   bool
+	}{{ErrAddressNACK, true}, {ErrCRC, false}, {ErrTimeout, false}} {
+		q, m, try := quarantineRig(t)
+		for i := range 3 {
+			try(100*i, ClassHousekeeping, m.Temp, tc.cause)
+		}
+		if err := try(5199, ClassHousekeeping, m.Temp, nil); !errors.Is(err, ErrQuarantined) {
+			t.Errorf("%v: before the trial: %v", tc.cause, err)
+		}
+		if err := try(5201, ClassHousekeeping, m.Temp, nil); err != nil {
+			t.Errorf("%v: the trial was refused: %v", tc.cause, err)
+		}
+		if out := len(q.Held()) == 0; out != tc.out {
+			t.Errorf("%v: let out: %v", tc.cause, out)
+		}
+		if !tc.out {
+			d := q.Held()[0].Device
+			if other := (Device{Bus: 9}); q.Clear(&other) != 0 || q.Clear(&d) != 1 || q.Clear(nil) != 0 {
+				t.Errorf("%v: cleared wrongly", tc.cause)
+			}
+			if err := try(5202, ClassHousekeeping, m.Temp, nil); err != nil {
+				t.Errorf("%v: after the command: %v", tc.cause, err)
+			}
+		}
+	}
+}
+
+func TestTheBusIsNotTheDevice(t *testing.T) {
+	// Goal: errors that are the bus's or the caller's latch nobody, and a mux
+	// that fails is blamed itself.
+	q, m, try := quarantineRig(t)
+	for _, cause := range []error{ErrBusStuck, ErrArbitrationLost, ErrOutOfRange, ErrUnsupported, ErrQueueFull, ErrClosed, ErrNoDevice} {
+		for i := range 5 {
+			try(1000*i, ClassHousekeeping, m.Temp, cause)
+		}
+	}
+	if h := q.Held(); len(h) != 0 {
+		t.Errorf("latched %v", h)
+	}
+	for i := range 3 {
+		now := time.Duration(i) * time.Second
+		op := &Op{Class: ClassHousekeeping, Msgs: []Msg{{Addr: m.Mux, W: []byte{1}}, {Addr: m.Temp, W: []byte{0}}}}
+		q.Done(now, &Completion{Bus: m.Slow, Op: op, Err: ErrByteNACK, Msg: 0})
+	}
+	if h := q.Held(); len(h) != 1 || h[0].Device != (Device{Bus: m.Slow, Addr: m.Mux}) {
+		t.Errorf("a mux that fails: %v", h)
+	}
+}
