@@ -153,12 +153,17 @@ func (w *World) freeTransit(tr *transit) { w.transits = append(w.transits, tr) }
 // phases puts the phases of the cells lo <= k < hi at time t into phase, with the crosstalk of all heaters in reach.
 func (m *module) phases(t int64, lo, hi int, phase *[hal.CellsPerMod]float64, d *decay) {
 	var warm [hal.CellsPerMod + 2*crosstalkBand]float64
-	for k := max(lo-crosstalkBand, 0); k < min(hi+crosstalkBand, hal.CellsPerMod); k++ {
-		warm[k+crosstalkBand] = m.warmth(k, t, d)
+	first, end := max(lo-crosstalkBand, 0), min(hi+crosstalkBand, hal.CellsPerMod)
+	if m.moving == nil {
+		copy(warm[first+crosstalkBand:end+crosstalkBand], m.level[first:end])
+	} else {
+		for k := first; k < end; k++ {
+			warm[k+crosstalkBand] = m.warmth(k, t, d)
+		}
 	}
 	for k := lo; k < hi; k++ {
 		x := &m.per.crosstalk[k]
-		near := warm[k : k+2*crosstalkBand+1]
+		near := (*[2*crosstalkBand + 1]float64)(warm[k:])
 		sum := 0.0
 		for j := range x {
 			sum += float64(x[j] * near[j])

@@ -160,6 +160,22 @@ func TestGoldenBits(t *testing.T) {
 	}
 }
 
+// Goal: a sine or cosine alone has the bits of Sincos.
+// Method: 100,000 points, and what is out of range.
+func TestAloneAsTogether(t *testing.T) {
+	d := draw(3)
+	for i := range 100_000 {
+		x := d.between(-40, 40)
+		if i == 0 {
+			x = MaxAngle + 1
+		}
+		s, c := Sincos(x)
+		if math.Float64bits(Sin(x)) != math.Float64bits(s) || math.Float64bits(Cos(x)) != math.Float64bits(c) {
+			t.Fatalf("at %v: %v and %v alone, %v and %v together", x, Sin(x), Cos(x), s, c)
+		}
+	}
+}
+
 var sink float64
 
 func BenchmarkSincos(b *testing.B) {

@@ -68,14 +68,39 @@ func angleOK(x float64) bool { return x >= -MaxAngle && x <= MaxAngle }
 
 // Sin is the sine of x radians, |x| up to MaxAngle.
 func Sin(x float64) float64 {
-	s, _ := Sincos(x)
-	return s
+	if !angleOK(x) {
+		return math.NaN()
+	}
+	r, q := reduce(x)
+	switch q {
+	case 0:
+		return sinSeries(r)
+	case 1:
+		return cosSeries(r)
+	case 2:
+		return -sinSeries(r)
+	default:
+		return -cosSeries(r)
+	}
 }
 
-// Cos is the cosine of x radians, |x| up to MaxAngle.
+// Cos is the cosine of x radians, |x| up to MaxAngle. It has the bits of
+// Sincos for half of the work.
 func Cos(x float64) float64 {
-	_, c := Sincos(x)
-	return c
+	if !angleOK(x) {
+		return math.NaN()
+	}
+	r, q := reduce(x)
+	switch q {
+	case 0:
+		return cosSeries(r)
+	case 1:
+		return -sinSeries(r)
+	case 2:
+		return -cosSeries(r)
+	default:
+		return sinSeries(r)
+	}
 }
 
 // Sincos is the sine and cosine of x radians, |x| up to MaxAngle.
