@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"mzi/detmath":     {},
 	"ocs":             {"mzi", "mzi/detmath", "hal", "hal/", "proto", "periph.io/x/conn/v3/physic", "github.com/fxamacker/cbor/v2"},
 	"node":            {"proto"},
-	"agent":           {"node", "ocs", "hal", "proto", "periph.io/x/conn/v3/physic"},
+	"agent":           {"node", "ocs", "hal", "hal/record", "proto", "periph.io/x/conn/v3/physic"},
 	"agent/bench":     {"agent", "ocs", "hal", "hal/", "mzi", "proto", "periph.io/x/conn/v3/physic"},
 	"planner":         {"proto", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched"},
 	"planner/server":  {"planner", "planner/fabric", "proto", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},

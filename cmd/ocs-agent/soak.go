@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"runtime"
 	"sync"
@@ -87,7 +86,7 @@ func (c *Config) soak(n int, texts []string, write, asJSON bool) error {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	if s.Draw(rand.New(rand.NewPCG(1, 1))) == nil {
+	if s.Draw(new(bench.Dice)) == nil {
 		return usagef("bus-soak: no chip that can be read")
 	}
 	if err := res.run(s, open, n); err != nil {
@@ -175,9 +174,9 @@ func (r *soakResult) run(s *bench.Soak, open func(func(hal.Event)) (agent.Hardwa
 
 // work does transactions until all together are n.
 func (k *soaker) work(s *bench.Soak, worker uint64, n int64) {
-	rng := rand.New(rand.NewPCG(worker, 1))
+	rng := bench.Dice(worker)
 	for k.tx.Add(1) <= n {
-		t := s.Draw(rng)
+		t := s.Draw(&rng)
 		t.Op.Token = worker
 		// A stack that has just grown and shrinks while the kernel works is
 		// what a request on it does not survive.
