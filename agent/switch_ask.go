@@ -42,9 +42,9 @@ func (a *switchHands) holdPort(now time.Duration, q Ask) *proto.Error {
 	}
 	a.turn = true
 	a.step(now, node.Event{Kind: node.Hold, Array: h.Array, Port: h.Port, Override: h.Override})
-	for _, r := range a.found() {
-		if at := [hal.NumSides]uint16{r.A, r.B}[h.Array]; at == h.Port {
-			a.tell(now, r, proto.NoPower, "")
+	for _, c := range a.cross.Circuits(nil) {
+		if at := [hal.NumSides]uint16{c.Pair.A, c.Pair.B}[h.Array]; at == h.Port {
+			a.tell(now, proto.CircuitReport{A: c.Pair.A, B: c.Pair.B, State: c.State, Loss: proto.NoPower}, proto.NoPower, "")
 		}
 	}
 	return nil

@@ -50,8 +50,8 @@ type cross struct {
 }
 
 // lostLoss is the loss above which a failed circuit carries nothing worth
-// keeping. chosen: 10 dB over what the best paths lose.
-const lostLoss = 12_000
+// keeping. chosen: 6 dB over what the best paths lose.
+const lostLoss = 8_000
 
 // NewSwitch returns a switch of so many ports on either side that has heard
 // nothing yet.
@@ -327,6 +327,7 @@ func (s *Switch) connect(now time.Duration) {
 	if s.reasons&ownFault != 0 {
 		return // when the board answers again
 	}
+	again := s.cold // all of it
 	s.cold = false
 	want := make([]int, s.ports) // port of B + 1, by port of A
 	for _, c := range s.applied.Desired.Circuits {
@@ -341,7 +342,7 @@ func (s *Switch) connect(now time.Duration) {
 	}
 	for _, c := range s.applied.Desired.Circuits {
 		x := &s.have[c.A]
-		if x.used && !(x.r.State == proto.Failed && (x.r.Loss == proto.NoPower || x.r.Loss > lostLoss)) {
+		if x.used && !(x.r.State == proto.Failed && (again || x.r.Loss == proto.NoPower || x.r.Loss > lostLoss)) {
 			x.r.Job = c.Job // it may have been handed to another job as it is
 			continue
 		}

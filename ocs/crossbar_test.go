@@ -47,21 +47,13 @@ func newMirrorRig(t testing.TB, ports int, seed uint64, faults ...sim.Fault) *mi
 
 // factoryOf is what the maker of a simulated board ships with it.
 func factoryOf(w *sim.World, id sim.BoardID, ports int) *ocs.Factory {
-	f := &ocs.Factory{Ports: ports}
-	f.Losses = []ocs.FactoryLosses{{MilliTHz: 193_100, Celsius: 20}, {MilliTHz: 193_100, Celsius: 60}, {MilliTHz: 230_000, Celsius: 40}}
-	for a := range ports {
-		for b := range ports {
-			f.Drive = append(f.Drive, w.FactoryDrive(id, a, b))
-			for i := range f.Losses {
-				l := &f.Losses[i]
-				l.MilliDB = append(l.MilliDB, uint16(w.FactoryLoss(id, a, b, l.MilliTHz, int32(l.Celsius)*1000)))
-			}
-		}
-		for side := range f.Park {
-			f.Park[side] = append(f.Park[side], w.FactoryPark(id, side, a))
-		}
-	}
-	return f
+	return ocs.Survey{
+		Drive: func(a, b int) [4]int16 { return w.FactoryDrive(id, a, b) },
+		Park:  func(side, port int) [2]int16 { return w.FactoryPark(id, side, port) },
+		Loss: func(a, b int, milliTHz, millicelsius int32) int32 {
+			return w.FactoryLoss(id, a, b, milliTHz, millicelsius)
+		},
+	}.Factory(ports, ocs.UsualConditions())
 }
 
 // boot makes a new life of the software on the same hardware.
