@@ -105,29 +105,44 @@ func (w *World) startNext(b *board, id hal.BusID) {
 	w.arrange(b, id, wk, wk.start)
 }
 
-// arrange puts the next message of an operation on the heap, from when the
-// bus is free: a read samples at its start, a write acts at its end.
+// arrange carries an operation on from when the bus is free: it runs ahead
+// over what may be, and puts the next message on the heap. A read samples at
+// its start, a write acts at its end.
 func (w *World) arrange(b *board, id hal.BusID, wk *work, from time.Duration) {
-	if wk.msg >= len(wk.op.Msgs) {
-		wk.done = true
-		w.wake(b, id, from)
-		return
+	hw := &b.hw.Buses[id]
+	for wk.msg < len(wk.op.Msgs) {
+		msg := &wk.op.Msgs[wk.msg]
+		length, err := w.length(hw, msg)
+		wk.ended = from + length
+		switch {
+		case err != nil:
+			wk.done, wk.err = true, err
+			w.wake(b, id, from)
+			return
+		case wk.ended > wk.limit:
+			wk.done, wk.err = true, hal.ErrTimeout
+			w.wake(b, id, wk.limit)
+			return
+		}
+		at := wk.ended
+		if len(msg.R) > 0 && hw.Kind == hal.I2C {
+			at = from
+		}
+		ok, err := w.ahead(b, id, msg, at)
+		if !ok {
+			w.wake(b, id, at)
+			return
+		}
+		if err != nil {
+			wk.done, wk.err = true, err
+			w.wake(b, id, at)
+			return
+		}
+		wk.msg++
+		from = wk.ended
 	}
-	msg := &wk.op.Msgs[wk.msg]
-	length, err := w.length(&b.hw.Buses[id], msg)
-	wk.ended = from + length
-	switch {
-	case err != nil:
-		wk.done, wk.err = true, err
-		w.wake(b, id, from)
-	case wk.ended > wk.limit:
-		wk.done, wk.err = true, hal.ErrTimeout
-		w.wake(b, id, wk.limit)
-	case len(msg.R) > 0 && b.hw.Buses[id].Kind == hal.I2C:
-		w.wake(b, id, from)
-	default:
-		w.wake(b, id, wk.ended)
-	}
+	wk.done = true
+	w.wake(b, id, from)
 }
 
 func (w *World) wake(b *board, id hal.BusID, at time.Duration) {
@@ -236,9 +251,9 @@ func (w *World) i2c(b *board, id hal.BusID, msg *hal.Msg) error {
 				return hal.ErrAddressNACK
 			}
 		}
-		for i := range b.lay.chips[id] {
+		for _, i := range b.lay.at(id, msg.Addr) {
 			c := &b.lay.chips[id][i]
-			if c.addr != msg.Addr || c.mux != 0 && b.buses[id].mux[c.mux-firstMux]>>c.channel&1 == 0 {
+			if !b.buses[id].reaches(c) {
 				continue
 			}
 			if c.kind == chipMCI && b.bundles[c.bundle].modules[c.module].mci.busy > int64(w.now) {

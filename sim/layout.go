@@ -38,13 +38,25 @@ type spiSelect struct {
 	bundle, module, dac int
 }
 
+// addresses of I2C have seven bits.
+const addresses = 1 << 7
+
+// at is where in chips the chips with an address on a bus are.
+func (l *layout) at(bus hal.BusID, addr uint16) []uint16 {
+	if addr >= addresses {
+		return nil
+	}
+	return l.byAddr[bus][addr]
+}
+
 type lineAt struct{ bundle, path int }
 
 // layout is where everything of a hal.Board is; boards of the same data share
 // one.
 type layout struct {
 	of      *hal.Board
-	chips   [][]chip // by bus
+	chips   [][]chip              // by bus
+	byAddr  [][addresses][]uint16 // indices of chips, by bus and address
 	selects [][]spiSelect
 	lines   []lineAt
 }
@@ -65,7 +77,7 @@ func (w *World) layoutOf(hw *hal.Board) (*layout, error) {
 		}
 	}
 	copied := *hw
-	l := &layout{of: &copied, chips: make([][]chip, len(hw.Buses)), selects: make([][]spiSelect, len(hw.Buses)), lines: make([]lineAt, len(hw.Lines))}
+	l := &layout{of: &copied, chips: make([][]chip, len(hw.Buses)), byAddr: make([][addresses][]uint16, len(hw.Buses)), selects: make([][]spiSelect, len(hw.Buses)), lines: make([]lineAt, len(hw.Lines))}
 	for i := range l.lines {
 		l.lines[i].bundle = -1
 	}
@@ -177,6 +189,10 @@ func (l *layout) add(bus hal.BusID, c chip) error {
 			return fmt.Errorf("sim: bus %d: two chips at %#02x", bus, c.addr)
 		}
 	}
+	if c.addr >= addresses {
+		return fmt.Errorf("sim: bus %d: address %#02x: seven bits at most", bus, c.addr)
+	}
+	l.byAddr[bus][c.addr] = append(l.byAddr[bus][c.addr], uint16(len(l.chips[bus])))
 	l.chips[bus] = append(l.chips[bus], c)
 	return nil
 }

@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/ina219"
+	"ringlight/hal/ltc2688"
+)
+
+// Running ahead. While an operation is on a bus, the registers of the chips
+// there are nobody else's: a message that only reads and writes registers, and
+// moves no light and measures nothing, has the same effect whenever in the
+// operation it is carried out. Such messages are carried out as soon as the
+// operation reaches them, each with its own time, and cost no event. Faults
+// that make a chip silent or warm in the midst of an operation show from the
+// next message on that has an event.
+
+// ahead carries out the message that an operation is at before its time, if
+// it may be. It returns the error that the message ends with.
+func (w *World) ahead(b *board, id hal.BusID, msg *hal.Msg, at time.Duration) (ok bool, err error) {
+	if !b.powered || b.mems != nil || len(b.gone) > 0 {
+		return false, nil
+	}
+	isSPI := b.hw.Buses[id].Kind == hal.SPI
+	if isSPI && !onlyReads(msg) || !isSPI && !w.inert(b, id, msg) {
+		return false, nil
+	}
+	now := w.now
+	w.now = at
+	if isSPI {
+		w.spi(b, id, msg)
+	} else {
+		err = w.i2c(b, id, msg)
+	}
+	w.now = now
+	return true, err
+}
+
+// onlyReads: every frame reads a register of a DAC or does nothing.
+func onlyReads(msg *hal.Msg) bool {
+	if msg.Frame != ltc2688.FrameBytes {
+		return false
+	}
+	for i := 0; i < len(msg.W); i += ltc2688.FrameBytes {
+		if msg.W[i]&ltc2688.ReadFlag == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// inert: what a message does and brings back is a matter of registers alone
+// that only this bus can change.
+func (w *World) inert(b *board, id hal.BusID, msg *hal.Msg) bool {
+	for _, i := range b.lay.at(id, msg.Addr) {
+		c := &b.lay.chips[id][i]
+		if !b.buses[id].reaches(c) {
+			continue
+		}
+		m := &b.bundles[c.bundle].modules[c.module]
+		switch c.kind {
+		case chipMux, chipTemp:
+		case chipEEPROM:
+			if len(msg.W) > 2 {
+				return false // programs a page
+			}
+		case chipEnable:
+			if len(msg.W) > 1 {
+				return false // may move light
+			}
+		case chipRail:
+			if len(msg.R) > 0 && (m.slow == nil || len(msg.W) != 1 || !still219(msg.W[0])) {
+				return false
+			}
+		case chipGuard, chipLanes:
+			if len(msg.R) > 0 && (len(msg.W) != 2 || msg.W[0] != ads7138.OpRead && msg.W[0] != ads7138.OpReadBlock ||
+				int(msg.W[1])+len(msg.R) > ads7138.RegMax) {
+				return false // a result
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// still219: a register of the rail sensor that does not follow the current.
+func still219(reg byte) bool {
+	switch reg % ina219.NumRegs {
+	case ina219.RegConfig, ina219.RegBus, ina219.RegCalibration:
+		return true
+	}
+	return false
+}
+
+// reaches: a chip is on the bus, or behind an open channel of its switch.
+func (q *bus) reaches(c *chip) bool {
+	return c.mux == 0 || q.mux[c.mux-firstMux]>>c.channel&1 != 0
+}
