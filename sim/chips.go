@@ -226,6 +226,9 @@ type eepromChip struct {
 	pages map[uint16]*[at24.PageBytes]byte
 	at    uint16
 	busy  int64
+
+	before [at24.PageBytes]byte // the page being programmed, as it was
+	torn   uint16               // which
 }
 
 func (e *eepromChip) write(now int64, in []byte) {
@@ -248,11 +251,20 @@ func (e *eepromChip) write(now int64, in []byte) {
 		}
 		e.pages[page] = p
 	}
+	e.before, e.torn = *p, page
 	for _, v := range in[2:] {
 		p[e.at%at24.PageBytes] = v
 		e.at = page*at24.PageBytes + (e.at+1)%at24.PageBytes // wraps inside the page
 	}
 	e.busy = now + at24.ProgramMicros*1000
+}
+
+// cut is a loss of power: of a page that was being programmed the second half
+// is what it was.
+func (e *eepromChip) cut(now int64) {
+	if p := e.pages[e.torn]; p != nil && now < e.busy {
+		copy(p[at24.PageBytes/2:], e.before[at24.PageBytes/2:])
+	}
 }
 
 func (e *eepromChip) read(per *Personality, r []byte) {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 
 	"ringlight/hal/at24"
@@ -40,4 +41,31 @@ func (w *World) Remember(id BoardID, bundle, mod int, pages []Page) {
 		data := p.Data
 		m.slow.eeprom.pages[p.Number] = &data
 	}
+}
+
+// Exchange puts another module of kind chips in the place of one: other optics,
+// an EEPROM with these pages, everything else as after power-on. Faults of the
+// old one go with it.
+func (w *World) Exchange(id BoardID, bundle, mod int, per *Personality, pages []Page) error {
+	b, err := w.board(id)
+	if err != nil {
+		return err
+	}
+	m := &b.bundles[bundle].modules[mod]
+	if m.mci != nil {
+		return fmt.Errorf("sim: bundle %d module %d: of kind cmis", bundle, mod)
+	}
+	if m.moving != nil {
+		w.freeTransit(m.moving)
+	}
+	*m = module{per: per, bundle: bundle, seed: derive(m.seed, golden), tx: m.tx}
+	w.Remember(id, bundle, mod, pages)
+	m.guard.reset()
+	m.lanes.reset()
+	m.enable = allLanes
+	for d := range m.dac {
+		w.drive(b, m, d, 0xFFFF, b.netsOf(m))
+	}
+	w.moduleChanged(b, bundle, 1<<mod)
+	return nil
 }

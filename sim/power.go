@@ -124,6 +124,7 @@ func (w *World) clear(b *board) {
 			m.guard.reset()
 			m.lanes.reset()
 			if m.slow != nil {
+				m.slow.eeprom.cut(int64(w.now))
 				m.slow.reset()
 			}
 			m.enable = allLanes
