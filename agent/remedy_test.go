@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,38 @@ func TestMendedOpticsAskToBeLetIn(t *testing.T) {
 	f.run(time.Second, nil)
 	if tries(true) != 1 || tries(false) > 5 {
 		t.Errorf("%d tries, %d helped", tries(false), tries(true))
+	}
+}
+
+func TestOverTemperatureIsolates(t *testing.T) {
+	// Goal: a node with a module that gets too warm leaves its ring with its
+	// light still good, stays out while it is warm, and comes back by itself,
+	// however many tries were of no use before.
+	// Method: a blocked draught for three minutes; health rounds each second.
+	f := ringed(t, 4, 1)
+	x := f.nodes[1]
+	h := &x.agent.hands.(*nodeHands).health
+	h.period, h.next = time.Second, f.world.Now()+time.Second
+	hot := sim.Fault{Kind: sim.ModuleHot, Bundle: 1, Module: 0}
+	if err := f.world.Inject(1, hot); err != nil {
+		t.Fatal(err)
+	}
+	mode := func() proto.Mode { return x.agent.Machine().Mode() }
+	f.must("isolated", 5*time.Second, func() bool { return mode() == proto.ModeIsolated })
+	f.run(3*time.Minute, func() bool { return mode() == proto.ModeService })
+	if mode() != proto.ModeIsolated {
+		t.Errorf("mode %v while a module is too warm", mode())
+	}
+	if err := f.world.Repair(1, hot); err != nil {
+		t.Fatal(err)
+	}
+	f.must("back in service", time.Hour, func() bool { return mode() == proto.ModeService })
+	said := false
+	for _, e := range x.events {
+		said = said || e.Kind == proto.EvPathFailed && strings.Contains(e.Text, "case at")
+	}
+	if !said {
+		t.Error("no event says that a case was too warm")
 	}
 }
 

@@ -8,9 +8,12 @@ import (
 )
 
 // A node whose own optics failed has left its ring. Alone it tries them
-// again, harder each time, and asks to be let in when they are well.
+// again, harder each time, and asks to be let in when they are well. When that
+// was of no use it calls for a person, and goes on at growing distances: what
+// was too warm cools, and a part that somebody changed is well.
 
-// Remedies are the steps of a remediation, in order; the last one repeats.
+// Remedies are the steps of a remediation, in order. The first tries end with
+// the last step; later ones go through all of them in turn.
 type Remedies uint8
 
 const (
@@ -34,8 +37,11 @@ const (
 	// chosen: what passes by itself has passed, and nobody waits for a node
 	// whose place a spare has taken.
 	remedyFirst = time.Second
-	// maxRemedies ends the tries: a person is needed. chosen: two minutes in
-	// all, and what failed five times is broken.
+	// remedyLast is the longest wait between two tries. chosen: a node that
+	// works alone and fails in its ring disturbs that no oftener.
+	remedyLast = time.Hour
+	// maxRemedies is the number of tries after which a person is needed.
+	// chosen: half a minute in all, and what failed five times is broken.
 	maxRemedies = 5
 	// remedyPatience is how long a try may say nothing. chosen: longer than a
 	// bundle takes to be calibrated.
@@ -51,29 +57,30 @@ func (b *bundle) ail(now time.Duration) {
 	if !b.failed && b.wellAt+remedyMemory < now {
 		b.tries = 0
 	}
-	b.failed, b.remedyAt = true, Never
-	if b.tries < maxRemedies {
-		b.remedyAt = now + remedyFirst<<b.tries
-	}
+	b.failed, b.remedyAt = true, now+b.remedyWait()
+}
+
+// remedyWait is how long the next try is away.
+func (b *bundle) remedyWait() time.Duration {
+	return min(remedyFirst<<min(b.tries, 30), remedyLast)
 }
 
 // runRemedies tries failed optics again.
 func (m *Machine) runRemedies(now time.Duration) {
 	for i := range m.bundles {
 		b := &m.bundles[i]
-		if !b.failed || b.remedyAt == Never || !m.due(b.remedyAt, now) {
-			continue
-		}
-		if b.tries == maxRemedies { // the last try said nothing
-			b.remedyAt = Never
+		if !b.failed || !m.due(b.remedyAt, now) {
 			continue
 		}
 		step := min(Remedies(b.tries), numRemedies-1)
+		if b.tries >= maxRemedies {
+			step = Remedies(b.tries-maxRemedies) % numRemedies
+		}
 		b.tries++
-		b.remedyAt = now + remedyPatience
+		b.remedyAt = now + max(remedyPatience, b.remedyWait()) // should it say nothing
 		m.next = min(m.next, b.remedyAt)
 		m.note(proto.Event{Kind: proto.EvRemedy, Severity: proto.SeverityWarning, Bundle: proto.BundleID(i), Path: b.path, Cause: proto.CauseRemedy,
-			Text: step.String() + ", try " + itoa(b.tries) + " of " + itoa(maxRemedies)}, now)
+			Text: step.String() + ", try " + itoa(b.tries)}, now)
 		m.out = append(m.out, Action{Kind: Remedy, Bundle: proto.BundleID(i), Path: rest(m.Mode()), Cause: proto.CauseRemedy, Remedy: step})
 	}
 }
@@ -94,10 +101,10 @@ func (m *Machine) pathOK(id proto.BundleID, now time.Duration) {
 // outlook says what failed optics may hope for.
 func (b *bundle) outlook() string {
 	switch {
-	case b.tries == maxRemedies && b.remedyAt == Never:
-		return "no try helped: a person is needed"
+	case b.tries >= maxRemedies:
+		return "no try of " + itoa(b.tries) + " helped: a person is needed"
 	case b.tries > 0:
-		return "try " + itoa(b.tries) + " of " + itoa(maxRemedies)
+		return "try " + itoa(b.tries)
 	}
 	return ""
 }

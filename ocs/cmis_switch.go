@@ -287,6 +287,7 @@ func (d *mciDrive) healthRound(t *Transceiver) {
 		}
 		s := &h.last[i]
 		s.slowAt, s.millikelvin = now, cmis.MilliCelsius(m.warm[:])+zeroCelsiusMillikelvin
+		t.warm(now, i, s.millikelvin-zeroCelsiusMillikelvin)
 		if path != t.path || t.sw.busy() || path == proto.Dark {
 			return
 		}

@@ -1,6 +1,9 @@
 package ocs
 
 import (
+	"errors"
+	"fmt"
+	"math/bits"
 	"time"
 
 	"ringlight/hal"
@@ -21,6 +24,41 @@ type healthRound struct {
 	slow   *hal.Op // kept for the next round
 	light  *hal.Op
 	last   []moduleHealth
+	hot    uint16 // bit m: the case of module m is too warm
+}
+
+// How warm a module's case may get. chosen: the usual high alarm of a
+// pluggable module, and five degrees below it before it counts as cool again.
+const (
+	hotMilliCelsius  = 75_000
+	coolMilliCelsius = 70_000
+)
+
+// ErrTooHot takes a bundle out of use: heaters add to what is too warm
+// already, and calibrations do not hold so far from where they were made.
+var ErrTooHot = errors.New("case too warm")
+
+// warm takes a case temperature. A bundle that gets too warm has failed, at
+// once; once it is cool its light decides again.
+func (t *Transceiver) warm(now time.Duration, module int, millicelsius int32) {
+	h, bit := &t.health, uint16(1)<<module
+	switch {
+	case millicelsius > hotMilliCelsius && h.hot&bit == 0:
+		h.hot |= bit
+		t.port = proto.Failed
+		t.verify.told = finding{PathFailed, t.path, uint8(module), None}
+		t.emit(t.tooHot(now))
+	case millicelsius < coolMilliCelsius:
+		h.hot &^= bit
+	}
+}
+
+// tooHot is the event about the first module that is too warm.
+func (t *Transceiver) tooHot(now time.Duration) Event {
+	module := bits.TrailingZeros16(t.health.hot)
+	celsius := float64(t.health.last[module].millikelvin-zeroCelsiusMillikelvin) / 1000
+	return Event{Kind: PathFailed, At: now, Path: t.path, Module: uint8(module), Cell: None, Lane: None, Expected: proto.NoPower, Measured: proto.NoPower,
+		Err: ErrTooHot, Text: fmt.Sprintf("module %d: case at %.1f degrees, %d at most", module, celsius, hotMilliCelsius/1000)}
 }
 
 // moduleHealth is a module's newest readings.
@@ -52,8 +90,10 @@ func (t *Transceiver) HealthRound(now time.Duration) {
 	if h.busy || t.state != Idle {
 		return
 	}
-	if h.last == nil {
-		h.last = make([]moduleHealth, len(t.bundle.Modules))
+	if h.slow == nil {
+		if h.last == nil {
+			h.last = make([]moduleHealth, len(t.bundle.Modules))
+		}
 		h.slow = &hal.Op{Class: hal.ClassHousekeeping, Msgs: []hal.Msg{
 			{W: make([]byte, 1)},
 			{W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
@@ -97,6 +137,7 @@ func (t *Transceiver) healthDone(now time.Duration, c *hal.Completion, module, n
 	if n == healthSlow {
 		s.slowAt = c.Start
 		s.millikelvin = tmp102.Millicelsius(c.Op.Msgs[1].R) + zeroCelsiusMillikelvin
+		t.warm(now, module, s.millikelvin-zeroCelsiusMillikelvin)
 		s.railMicrowatt = railMicrowatt(ina219.Value(c.Op.Msgs[2].R), ina219.Value(c.Op.Msgs[3].R))
 		return
 	}

@@ -211,3 +211,47 @@ func BenchmarkCalibrate(b *testing.B) {
 		r.ends()
 	}
 }
+
+// Goal: a bundle with a module that gets too warm has failed, whatever its
+// light says, and is not well before it has cooled; both kinds of module.
+// Method: a blocked draught on one of two modules; the module is named, once.
+func TestTooWarmIsNotUsed(t *testing.T) {
+	cmisRig := newCMISRig(t, 2, true, sim.DefaultMCITiming())
+	cmisRig.readyCMIS()
+	if err := cmisRig.optics[0].Select(cmisRig.world.Now(), proto.Loopback); err != nil {
+		t.Fatal(err)
+	}
+	cmisRig.run(time.Second)
+	for name, r := range map[string]*rig{"chips": calibrated(t, 2, proto.Loopback), "cmis": cmisRig} { // any order
+		rounds := func() {
+			for range 4 {
+				r.optics[0].HealthRound(r.world.Now())
+				r.run(50 * time.Millisecond)
+			}
+		}
+		hot := sim.Fault{Kind: sim.ModuleHot, Module: 1}
+		rounds()
+		r.events[0] = nil
+		if err := r.world.Inject(r.id, hot); err != nil {
+			t.Fatal(err)
+		}
+		rounds()
+		var told []ocs.Event
+		for _, e := range r.events[0] {
+			if errors.Is(e.Err, ocs.ErrTooHot) {
+				told = append(told, e)
+			}
+		}
+		if len(told) != 1 || told[0].Kind != ocs.PathFailed || told[0].Module != 1 || r.optics[0].Status().State != proto.Failed {
+			t.Errorf("%s: too warm: %+v, state %v; want one event that names module 1", name, r.events[0], r.optics[0].Status().State)
+		}
+		if err := r.world.Repair(r.id, hot); err != nil {
+			t.Fatal(err)
+		}
+		r.events[0] = nil
+		rounds()
+		if n := len(r.events[0]); n == 0 || r.events[0][n-1].Kind != ocs.Verified {
+			t.Errorf("%s: cooled: %+v", name, r.events[0])
+		}
+	}
+}

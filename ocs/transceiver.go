@@ -113,7 +113,7 @@ func (t *Transceiver) Start(now time.Duration) {
 	t.pending = t.pending[:0]
 	t.sw.reset()
 	// Work of an earlier life may be on the buses still, with its buffers.
-	t.verify, t.health = verification{}, healthRound{}
+	t.verify, t.health = verification{}, healthRound{hot: t.health.hot, last: t.health.last}
 	t.verify.reset()
 	if t.mci != nil {
 		t.mci = newMCIDrive(t)

@@ -181,6 +181,8 @@ func (t *Transceiver) concluded(now time.Duration) {
 	case v.worst < -failMilliDB:
 		e.Kind, e.Text = PathFailed, below(v.worst)
 		t.port = proto.Failed
+	case t.health.hot != 0:
+		e = t.tooHot(now)
 	case v.worst < -degradeMilliDB || v.path.External() && v.lane != None:
 		e.Kind, e.Text = Degraded, below(v.worst)
 	case v.readErr != nil:

@@ -90,7 +90,7 @@ func (w *World) say(b *board, id hal.BusID, c *chip, r []byte, after bool) {
 	m := &b.bundles[c.bundle].modules[c.module]
 	switch c.kind {
 	case chipTemp:
-		s.temp.read(r, b.ambientMilli+int32(m.per.caseAdd*1000))
+		s.temp.read(r, b.caseMilli(m))
 	case chipEEPROM:
 		s.eeprom.read(m.per, r)
 	case chipRail:

@@ -339,7 +339,7 @@ func (w *World) mciDrive(b *board, bundle, mod int, c *mci) {
 // mciWarm raises the temperature alarm when a module gets too hot.
 func (b *board) mciWarm(m *module) {
 	c := m.mci
-	hot := b.ambientMilli+int32(m.per.caseAdd*1000) > mciHotMilli
+	hot := b.caseMilli(m) > mciHotMilli
 	if hot && !c.hot {
 		c.raise(1, 0)
 	}

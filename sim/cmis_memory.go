@@ -97,7 +97,7 @@ func (c *mci) factory(per *Personality) {
 func (w *World) mciFresh(b *board, bundle, mod int, c *mci, page uint8, lower bool) {
 	m := &b.bundles[bundle].modules[mod]
 	if lower {
-		cmis.PutMilliCelsius(c.lower[cmis.Temperature:], b.ambientMilli+int32(m.per.caseAdd*1000))
+		cmis.PutMilliCelsius(c.lower[cmis.Temperature:], b.caseMilli(m))
 		if c.hot { // an alarm that stands is latched again
 			c.lower[cmis.ModuleFlags+1] |= cmis.FlagTempHigh
 		}

@@ -99,6 +99,21 @@ func walkAt(seed uint64, t time.Duration) float64 {
 	return a
 }
 
+// hotAdd is what a case without a draught has over the air, in kelvin. chosen:
+// far over any limit, short of what breaks it.
+const hotAdd = 50
+
+// caseAdd is how much warmer the case of a module is than the air.
+func (m *module) caseAdd() float64 {
+	if m.planted != nil && m.planted.hot {
+		return m.per.caseAdd + hotAdd
+	}
+	return m.per.caseAdd
+}
+
+// caseMilli is the case temperature in thousandths of a degree Celsius.
+func (b *board) caseMilli(m *module) int32 { return b.ambientMilli + int32(m.caseAdd()*1000) }
+
 // refresh brings the module's standing phases up to date: offset, drift and
 // case temperature. They change once an epoch.
 func (w *World) refresh(b *board, m *module) {
@@ -117,7 +132,7 @@ func (w *World) refresh(b *board, m *module) {
 	m.epoch = n
 	m.gramOK, m.routed = false, 0
 	t := (w.now / epoch) * epoch
-	add := caseRadPerK * (float64(b.ambientMilli)/1000 + m.per.caseAdd - caseNominal)
+	add := caseRadPerK * (float64(b.ambientMilli)/1000 + m.caseAdd() - caseNominal)
 	drift, part := m.knotsAt(int64(t/driftKnot)), driftPart(t)
 	for k := range hal.CellsPerMod {
 		m.base[k] = m.per.cells[k].offset + add + (drift.at[k] + float64(part*drift.step[k]))

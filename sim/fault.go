@@ -20,10 +20,11 @@ const (
 	ChipGone                     // an address on an I2C bus does not answer
 	BusStuck                     // an I2C bus is held low
 	CellWalk                     // one cell drifts without bound
+	ModuleHot                    // a module's case is far too warm: its air is blocked
 	numFaultKinds
 )
 
-var faultNames = [numFaultKinds]string{"stuck", "short", "laser", "diode", "drift", "nack", "bus", "walk"}
+var faultNames = [numFaultKinds]string{"stuck", "short", "laser", "diode", "drift", "nack", "bus", "walk", "hot"}
 
 func (k FaultKind) String() string {
 	if int(k) < len(faultNames) {
@@ -44,7 +45,7 @@ type Fault struct {
 
 // The forms that ParseFault reads.
 const faultForms = "stuck:bundle/module/cell, short:bundle/module/cell, laser:bundle/module/lane, " +
-	"diode:bundle/module/path/lane, drift:bundle/module, nack:bus/address, bus:bus, walk:bundle/module/cell"
+	"diode:bundle/module/path/lane, drift:bundle/module, nack:bus/address, bus:bus, walk:bundle/module/cell, hot:bundle/module"
 
 func (f Fault) String() string {
 	switch f.Kind {
@@ -52,7 +53,7 @@ func (f Fault) String() string {
 		return fmt.Sprintf("%v:%d/%d/%d", f.Kind, f.Bundle, f.Module, f.Index)
 	case DiodeDead:
 		return fmt.Sprintf("%v:%d/%d/%s/%d", f.Kind, f.Bundle, f.Module, pathName(f.Path), f.Index)
-	case DriftWalk:
+	case DriftWalk, ModuleHot:
 		return fmt.Sprintf("%v:%d/%d", f.Kind, f.Bundle, f.Module)
 	case ChipGone:
 		return fmt.Sprintf("%v:%d/%#02x", f.Kind, f.Bus, f.Addr)
@@ -76,7 +77,7 @@ func ParseFault(s string) (Fault, error) {
 		return bad("unknown kind")
 	}
 	parts := strings.Split(rest, "/")
-	if want := [numFaultKinds]int{3, 3, 3, 4, 2, 2, 1, 3}[f.Kind]; len(parts) != want {
+	if want := [numFaultKinds]int{3, 3, 3, 4, 2, 2, 1, 3, 2}[f.Kind]; len(parts) != want {
 		return bad(fmt.Sprintf("%d numbers, want %d", len(parts), want))
 	}
 	num := make([]int, len(parts))
@@ -120,6 +121,7 @@ type planted struct {
 	diodes      [hal.NumLOS]uint8
 	walk        uint64 // cells that drift without bound
 	walkSince   int64  // seconds: from where they stood then
+	hot         bool
 }
 
 // chipFault is an address that does not answer.
@@ -218,6 +220,11 @@ func (w *World) setFault(id BoardID, f Fault, broken bool) error {
 	case CellWalk:
 		setBit(&m.planted.walk, f.Index, broken)
 		m.epoch = 0
+	case ModuleHot:
+		m.planted.hot, m.epoch = broken, 0
+		if m.mci != nil && b.powered {
+			b.mciWarm(m)
+		}
 	}
 	w.moduleChanged(b, f.Bundle, 1<<f.Module)
 	if f.Kind == DiodeDead && f.Path != hal.LOSLoopback {
