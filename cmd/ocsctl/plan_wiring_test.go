@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -208,4 +210,41 @@ func TestPlanWiringRefuses(t *testing.T) {
 			t.Errorf("%s: exit %d, %+v, %s", c.in, code, got.Error, errs)
 		}
 	}
+}
+
+// Goal: whatever the input, it is answered rightly or refused by field and
+// limit; nothing panics.
+// Method: any bytes; answers judged from the input.
+func FuzzPlanWiring(f *testing.F) {
+	f.Add([]byte(wiringMesh + `,"steps":200}`))
+	f.Add([]byte(wiringMesh + `,"method":"published"}`))
+	f.Add([]byte(wiringMesh + `,"method":"split","seed":18446744073709551615}`))
+	f.Add([]byte(`{"pods":2,"spine_ports":4,"groups":[{"links":[[1,1,4],[0,0,2]]},{"links":[]}],"steps":9}`))
+	f.Add([]byte(`{"pods":4,"spine_ports":6,"groups":[{"links":[[0,1,2],[0,2,1],[1,3,3]],"old_even":[[1,0,-1,-1],[2,3,-1,0],[-1,-1,-1,-1]]}],"deadline_ms":0}`))
+	f.Add([]byte(`{"pods":1,"spine_ports":2,"groups":[{"links":[[0,0,2]],"old_even":[[0]]}],"steps":1}`))
+	f.Add([]byte(`{"pods":3,"spine_ports":2,"groups":[{"links":[[0,1,1],[0,1,1]]}],"steps":1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in, err := readWiring(data)
+		if err != nil {
+			var use *usageError
+			if !errors.As(err, &use) || use.Field == "" || use.Limit == "" {
+				t.Fatalf("%q: %v", data, err)
+			}
+			return
+		}
+		slow := in.DeadlineMS == nil && in.Steps == nil && in.Method == "search" ||
+			in.DeadlineMS != nil && *in.DeadlineMS > 5 || in.Steps != nil && *in.Steps > 5000
+		if slow || in.Pods > 64 || in.SpinePorts > 128 || len(in.groups) > 8 {
+			return // right, but slow
+		}
+		var out bytes.Buffer
+		if err := planWiring(bytes.NewReader(data), nil, &out); err != nil {
+			t.Fatalf("%q: %v", data, err)
+		}
+		var a wiringAnswer
+		if err := json.Unmarshal(out.Bytes(), &a); err != nil {
+			t.Fatal(err)
+		}
+		checkWiring(t, string(data), a)
+	})
 }

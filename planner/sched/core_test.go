@@ -214,3 +214,40 @@ func TestAdmitAvoidsFullLeaves(t *testing.T) {
 		t.Errorf("no job: %v", err)
 	}
 }
+
+// Whatever the core and the jobs, a job is refused by field, waits, or has
+// servers and links that fit.
+// Method: bytes as a small core and a list of jobs.
+func FuzzAdmit(f *testing.F) {
+	f.Add([]byte{2, 2, 2, 2, 2, 3, 0, 0, 1, 3, 2, 0, 1, 1})
+	f.Add([]byte{5, 1, 3, 1, 1, 5, 0, 0, 0, 4, 1, 4, 2, 2, 0, 0, 7, 7})
+	f.Add([]byte{1, 1, 1, 1, 1, 255, 255, 255, 255})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) < 5 {
+			return
+		}
+		c := someCore(1+int(data[0]&7), 1+int(data[1]&3), int(data[2]&7), 1+int(data[3]&15))
+		c.Tau = 1 + int(data[4]&1)
+		var running []Placed
+		for data = data[5:]; len(data) >= 4 && len(running) < 12; data = data[4:] {
+			j := Job{TP: int(data[0]), EP: int(data[1]), PP: int(data[2]), DP: int(data[3])}
+			placed, err := c.Admit(running, j)
+			var e *wiring.Error
+			if err != nil {
+				if !errors.Is(err, ErrNoRoom) && (!errors.As(err, &e) || e.Field == "") {
+					t.Fatalf("%+v: %v", j, err)
+				}
+				continue
+			}
+			checkPlaced(t, c, running, placed)
+			running = append(running, placed)
+		}
+		need, err := c.Need(running)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.SpreadNeed(need); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -179,3 +179,78 @@ func TestIllegalPhasesPanic(t *testing.T) {
 		}
 	}
 }
+
+// Whatever links and circuits are given, they are refused by field or
+// realised exactly by every method.
+// Method: bytes as a small group: links by three, then the old even switches.
+func FuzzGroup(f *testing.F) {
+	f.Add([]byte{3, 1, 3, 0, 1, 1, 0, 2, 1, 1, 2, 1, 2, 0, 1}, uint16(200))
+	f.Add([]byte{2, 2, 2, 1, 1, 4, 0, 0, 2, 0, 1, 1, 0}, uint16(9))
+	f.Add([]byte{5, 17, 1, 0, 4, 30, 255, 255, 255, 255, 0}, uint16(0))
+	f.Add([]byte{9, 20, 4, 0, 8, 20, 1, 7, 21, 2, 6, 19, 3, 5, 1}, uint16(3000))
+	f.Fuzz(func(t *testing.T, data []byte, steps uint16) {
+		at := 0
+		next := func() int {
+			if at == len(data) {
+				return 255
+			}
+			at++
+			return int(int8(data[at-1]))
+		}
+		pods, switches := 1+(next()&15), 1+(next()&31)
+		var links []Link
+		for range next() & 63 {
+			links = append(links, Link{int32(next()), int32(next()), int32(next())})
+		}
+		top, err := NewTopology(pods, links)
+		if err != nil {
+			mustName(t, err)
+			return
+		}
+		rows := make([][]int, switches)
+		for k := range rows {
+			for range pods {
+				j := next()
+				rows[k] = append(rows[k], max(j, None))
+			}
+		}
+		old, err := HalfFrom("old_even", pods, switches, rows)
+		if err != nil {
+			mustName(t, err)
+			old = NewHalf(pods, switches)
+		}
+		g := Group{top, old}
+		if err := g.Validate(); err != nil {
+			mustName(t, err)
+			return
+		}
+		h, err := Rewire(g, 1, int(steps&4095))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count(t, top, h)
+		published, err := CrossRewire(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count(t, top, published)
+		for _, sw := range GroupSteps(old, h) {
+			for n := 1; n < len(sw); n++ {
+				if sw[n-1].Create && !sw[n].Create {
+					t.Fatalf("%v: makes before it takes away", sw)
+				}
+			}
+		}
+		if published.Kept(old) > g.UpperBound() || h.Kept(old) > g.UpperBound() {
+			t.Fatal("more kept than can be")
+		}
+	})
+}
+
+func mustName(t *testing.T, err error) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || e.Field == "" || e.Reason == "" {
+		t.Fatalf("%v names no field", err)
+	}
+}
