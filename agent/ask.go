@@ -38,7 +38,7 @@ func (a *Agent) ask(now time.Duration, q Ask) {
 func (a *Agent) reply(ans *Answer) { a.outs = append(a.outs, Output{Kind: OutAnswer, Answer: ans}) }
 
 func (a *Agent) status(now time.Duration) *Status {
-	s := &Status{Reported: *a.reported(now), LinkUp: a.wire.up, Unacked: len(a.outbox.queue), UptimeUS: now.Microseconds()}
+	s := &Status{Reported: *a.reported(now), Bundles: []BundleStatus{}, LinkUp: a.wire.up, Unacked: len(a.outbox.queue), UptimeUS: now.Microseconds()}
 	a.hands.stand(s)
 	return s
 }

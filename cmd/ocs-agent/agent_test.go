@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ringlight/agent"
+	"ringlight/proto"
 )
 
 // command runs the command line and gives its exit code and output.
@@ -60,6 +63,9 @@ func TestConfigurationErrorsNameTheirKeys(t *testing.T) {
 		"values": {`{"fabric":"F 1","broker":"http://x","cert":"c","state":"","health_ms":-1,"log_level":"loud",
 			"board":{"kind":"tin","gpus":1,"bundles":9,"modules":0}}`,
 			[]string{"fabric:", "broker:", "cert:", "state:", "health_ms:", "log_level:", "board.kind:", "board.gpus:", "board.bundles:", "board.modules:"}},
+		"switch":            {`{"board":{"ports":321,"factory":"f"}}`, []string{"board.ports:"}},
+		"real switch":       {`{"board":{"kind":"linux","ports":32}}`, []string{"board.factory:"}},
+		"factory of a node": {`{"board":{"factory":"f"}}`, []string{"board.factory:"}},
 		"faults and fibres": {`{"board":{"faults":["stuck:0"],"fibres":["0/dark-1/external1"]}}`, []string{"board.faults[0]", "board.fibres[0]"}},
 		"linux": {`{"board":{"kind":"linux","buses":[{"device":""}],"lines":[{"chip":"","offset":1}]}}`,
 			[]string{"board.buses:", "board.buses[0].device", "board.lines:", "board.lines[0]"}},
@@ -98,7 +104,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 23 {
+	if len(keys()) != 25 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }
@@ -157,6 +163,24 @@ func TestUncalibratedBoardRefusesPathsUntilCalibrated(t *testing.T) {
 	}
 	if code, _, errs = command(t, args("host", "fault")...); code != 1 || !strings.Contains(errs, "no agent runs") {
 		t.Errorf("host without an agent: exit %d, %s", code, errs)
+	}
+}
+
+func TestBoardOfMirrorsIsASwitch(t *testing.T) {
+	// Goal: ports in the configuration make the agent that of a switch, numbered
+	// as the fabric numbers it; what is for nodes is refused.
+	board := write(t, "c.json", `{"node":3,"board":{"kind":"sim","ports":16,"seed":3}}`)
+	state := t.TempDir()
+	code, out, errs := command(t, "status", "-config", board, "-state", state, "-json")
+	var s agent.Status
+	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil || s.Switch == nil || s.Switch.Ports != 16 || s.Reported.Node != proto.FirstSwitch+3 {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	if code, out, _ := command(t, "status", "-config", board, "-state", state); code != 0 || !strings.Contains(out, "switch 3  deaf") || !strings.Contains(out, "16 ports a side, 0 circuits") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	if code, _, errs := command(t, "path", "set", "0", "loopback", "-config", board, "-state", state); code != 1 || !strings.Contains(errs, "not for a switch") {
+		t.Errorf("path on a switch: exit %d, %s", code, errs)
 	}
 }
 

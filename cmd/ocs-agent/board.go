@@ -34,9 +34,13 @@ func (c *Config) agentConfig() (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
-	return agent.Config{Fabric: c.Fabric, Node: proto.NodeID(c.Node), Board: &board, Calibrations: calibrations,
+	cfg := agent.Config{Fabric: c.Fabric, Node: c.id(), Board: &board, Calibrations: calibrations,
 		Session: proto.Session(random() | 1), Boot: bootID(), Software: "ringlight " + version, Seed: c.Board.Seed,
-		HealthPeriod: c.healthPeriod()}, nil
+		HealthPeriod: c.healthPeriod()}
+	if c.Board.isSwitch() {
+		cfg.Factory, err = c.factory(&board)
+	}
+	return cfg, err
 }
 
 func random() uint64 {

@@ -21,7 +21,7 @@ import (
 // Config is the whole of what an agent is configured with.
 type Config struct {
 	Fabric   string      `json:"fabric" doc:"name of the fabric, 1 to 64 of a-z 0-9 -"`
-	Node     uint32      `json:"node" doc:"number of this node in HBD order, from 0"`
+	Node     uint32      `json:"node" doc:"number of this node in HBD order, or of this switch in the fabric, from 0"`
 	Broker   string      `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://; empty: the agent reports to nobody"`
 	Insecure bool        `json:"insecure" doc:"allow mqtt:// beyond loopback"`
 	CA       string      `json:"ca" doc:"file with the broker's certificate authority, PEM"`
@@ -41,6 +41,9 @@ type BoardConfig struct {
 	GPUs    int    `json:"gpus" doc:"GPUs of the node"`
 	Bundles int    `json:"bundles" doc:"OCSTrx bundles of the node, 1 to 8"`
 	Modules int    `json:"modules" doc:"modules of a bundle, 1 to 8"`
+
+	Ports   int    `json:"ports" doc:"over 0: a circuit switch with so many ports on either side, not a node; gpus, bundles and modules then mean nothing"`
+	Factory string `json:"factory" doc:"of a circuit switch: file with what its maker measured; kind sim needs none"`
 
 	Buses []BusConfig  `json:"buses" doc:"kind linux: device of each bus in the order of the default board: latches; then per bundle SPI, two ADC segments, slow; empty: the default names"`
 	Lines []LineConfig `json:"lines" doc:"kind linux: LOS line of each path in the order of the default board: per bundle loopback, external1, external2; empty: gpiochip0 from 0"`
@@ -137,7 +140,8 @@ func (b *BoardConfig) validate(bad func(key, format string, args ...any)) {
 	if b.Modules < 1 || b.Modules > hal.MaxModules {
 		bad("board.modules", "%d: want 1 to %d", b.Modules, hal.MaxModules)
 	}
-	layout, err := hal.Default(b.GPUs, b.Bundles, b.Modules)
+	b.validateMirrors(bad)
+	layout, err := b.bare()
 	switch b.Kind {
 	case "linux":
 		if err == nil && len(b.Buses) > 0 && len(b.Buses) != len(layout.Buses) {
@@ -176,9 +180,17 @@ func (b *BoardConfig) validate(bad func(key, format string, args ...any)) {
 	}
 }
 
+// bare is the board with the default names of its devices.
+func (b *BoardConfig) bare() (hal.Board, error) {
+	if b.isSwitch() {
+		return hal.DefaultMEMS(b.Ports)
+	}
+	return hal.Default(b.GPUs, b.Bundles, b.Modules)
+}
+
 // layout is the board as data.
 func (b *BoardConfig) layout() (hal.Board, error) {
-	board, err := hal.Default(b.GPUs, b.Bundles, b.Modules)
+	board, err := b.bare()
 	if err != nil || b.Kind != "linux" {
 		return board, err
 	}

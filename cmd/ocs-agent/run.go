@@ -97,7 +97,7 @@ func (c *Config) run(ctx context.Context) error {
 // calibrations that it lacks, by calibrating it on its virtual clock before
 // its real one starts.
 func (c *Config) calibrateSimulated(log *slog.Logger) error {
-	if c.Board.Kind != "sim" || !c.Board.Calibrated {
+	if c.Board.Kind != "sim" || !c.Board.Calibrated || c.Board.isSwitch() {
 		return nil
 	}
 	known, err := agent.LoadCalibrations(c.State, c.Board.Bundles)

@@ -48,13 +48,20 @@ func (c *Config) status(ctx context.Context, asJSON bool) error {
 	if s.LinkUp {
 		link = "up"
 	}
-	fmt.Printf("node %d  %v  term %d generation %d  link %s  up %v  events waiting %d  refused %d\n", r.Node, r.Mode, r.Term, r.Generation,
+	what, number := "node", r.Node
+	if number.IsSwitch() {
+		what, number = "switch", number-proto.FirstSwitch
+	}
+	fmt.Printf("%s %d  %v  term %d generation %d  link %s  up %v  events waiting %d  refused %d\n", what, number, r.Mode, r.Term, r.Generation,
 		link, (time.Duration(s.UptimeUS) * time.Microsecond).Round(time.Millisecond), s.Unacked, r.RefusedMessages)
 	for _, x := range r.Sides {
 		fmt.Printf("%-5v side of ring %d: %v, candidate %d of plan %d, peer %d\n", x.Side, x.Ring, x.State, x.Current, x.Working, x.Peer)
 	}
 	for _, b := range s.Bundles {
 		printBundle(&b)
+	}
+	if s.Switch != nil {
+		printSwitch(s.Switch)
 	}
 	for _, al := range r.Alarms {
 		fmt.Printf("alarm  %v %v bundle %d %s\n", al.Kind, al.Severity, al.Bundle, al.Text)
