@@ -11,6 +11,7 @@ var sizes = []struct{ pods, groups, ports int }{
 	{128, 16, 16}, {128, 1, 256}, // 32k ports
 	{512, 16, 16}, {512, 1, 256}, // 131k
 	{1024, 16, 16}, {1024, 1, 256}, {512, 1, 512}, // 262k
+	{128, 1, 254}, {512, 16, 18}, // odd numbers of even switches
 }
 
 // groupsOf draws groups of which every pod has so many ports in use.
