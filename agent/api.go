@@ -105,6 +105,9 @@ const (
 	AskHostFault         // the GPUs are gone, Text says why
 	AskHostOK
 	AskHold // of a switch: Override of Port of Array
+	// AskRelease lets the device Text out of quarantine, "" all; the runner
+	// answers it.
+	AskRelease
 )
 
 // Ask is a question of someone on the host; Answer.ID is its ID.
@@ -122,11 +125,12 @@ type Ask struct {
 
 // Answer ends an Ask. Err is nil when it was done.
 type Answer struct {
-	ID     uint64        `json:"-"`
-	Err    *proto.Error  `json:"error,omitempty"`
-	Status *Status       `json:"status,omitempty"`
-	Took   time.Duration `json:"took_ns,omitempty"` // on the board's clock, of AskPath and AskCalibrate
-	Ledger *proto.Ledger `json:"ledger,omitempty"`  // of AskPath
+	ID       uint64        `json:"-"`
+	Err      *proto.Error  `json:"error,omitempty"`
+	Status   *Status       `json:"status,omitempty"`
+	Took     time.Duration `json:"took_ns,omitempty"`  // on the board's clock, of AskPath and AskCalibrate
+	Ledger   *proto.Ledger `json:"ledger,omitempty"`   // of AskPath
+	Released int           `json:"released,omitempty"` // devices, of AskRelease
 }
 
 // Status is what an agent says of itself on the host.
@@ -137,6 +141,25 @@ type Status struct {
 	LinkUp   bool           `json:"link_up"`
 	Unacked  int            `json:"events_unacked"` // that the planner has not acknowledged
 	UptimeUS int64          `json:"uptime_us"`
+	// Of a running agent.
+	Quarantine []QuarantineStatus `json:"quarantine,omitempty"`
+	Recorder   *RecorderStatus    `json:"recorder,omitempty"`
+}
+
+// QuarantineStatus is a device that is kept off its bus.
+type QuarantineStatus struct {
+	Device  string `json:"device"` // bus/address, or bus/mux.channel/address
+	SinceUS int64  `json:"since_us"`
+	Absent  bool   `json:"absent"` // it did not acknowledge its address since
+	Cause   string `json:"cause"`  // the last error
+}
+
+// RecorderStatus is how the bus recorder stands.
+type RecorderStatus struct {
+	Bytes     int    `json:"bytes"`
+	Entries   uint64 `json:"entries"` // since the agent's start
+	Whole     bool   `json:"whole"`   // nothing is forgotten yet
+	Listeners int    `json:"listeners"`
 }
 
 // SwitchStatus is how a circuit switch stands, in words.

@@ -13,6 +13,11 @@
 // Every message is refused or taken as a whole. What is refused changes
 // nothing, is answered with a reason, and is counted.
 //
+// Between agent and board the runner keeps devices that fail again and again
+// off their bus (hal.Quarantine), and records what the agent is told, when it
+// is asked and what it asks of its buses (hal/record). Replay lets the code of
+// today live through such a recording and names the first op that differs.
+//
 // The package is pure but for run*.go, which has the goroutines, the timers,
 // the files and the log.
 package agent

@@ -47,6 +47,12 @@ type RunConfig struct {
 	// thread, and waits under a millisecond are not left to the runtime's
 	// timers, which are a millisecond coarse.
 	RealTime bool
+	// RecordBytes is the memory of the bus recorder; 0: record.DefaultRing,
+	// negative: none.
+	RecordBytes int
+	// Record takes every block of the recording from the first on; nil: nobody
+	// does. An error ends it.
+	Record func(block []byte) error
 }
 
 // Limits of the queues around the agent.
@@ -77,6 +83,7 @@ type runner struct {
 	asks     chan Ask
 	answers  *desk
 	lost     <-chan struct{} // the board is out of reach for good; nil: it cannot be
+	side     *side
 	out      []Output
 }
 
@@ -123,6 +130,10 @@ func Run(ctx context.Context, cfg RunConfig) error {
 	if h, ok := hw.(interface{ Lost() <-chan struct{} }); ok {
 		r.lost = h.Lost()
 	}
+	if r.side, err = newSide(r, &journal); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	r.answers.record = r.side
 	r.agent = New(cfg.Agent, journal)
 	if err := r.levels(); err != nil {
 		return err
@@ -154,7 +165,7 @@ func (r *runner) levels() error {
 			if err != nil {
 				return fmt.Errorf("agent: line %d: %w", line, err)
 			}
-			r.agent.Deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Edge: &hal.Edge{Line: line, High: high, At: now}}})
+			r.tell(now, Input{Kind: InHardware, Hardware: hal.Event{Edge: &hal.Edge{Line: line, High: high, At: now}}})
 		}
 	}
 	return nil
@@ -198,11 +209,13 @@ func (r *runner) loop(ctx context.Context) error {
 			// Due already; let the others in without waiting for them.
 			select {
 			case in := <-r.inputs:
-				r.agent.Deliver(r.hardware.Now(), in)
+				r.tell(r.hardware.Now(), in)
 			case p, ok := <-packets:
 				packets = r.packet(packets, p, ok)
 			case ask := <-r.asks:
-				r.agent.Deliver(r.hardware.Now(), Input{Kind: InAsk, Ask: ask})
+				r.asked(ask)
+			case t := <-r.side.tapped:
+				r.side.listen(t)
 			case <-r.lost:
 				return errBoardLost
 			case <-ctx.Done():
@@ -216,11 +229,13 @@ func (r *runner) loop(ctx context.Context) error {
 		case ev := <-r.events:
 			r.deliver(ev)
 		case in := <-r.inputs:
-			r.agent.Deliver(r.hardware.Now(), in)
+			r.tell(r.hardware.Now(), in)
 		case p, ok := <-packets:
 			packets = r.packet(packets, p, ok)
 		case ask := <-r.asks:
-			r.agent.Deliver(r.hardware.Now(), Input{Kind: InAsk, Ask: ask})
+			r.asked(ask)
+		case t := <-r.side.tapped:
+			r.side.listen(t)
 		case <-timer.C:
 		case <-r.lost:
 			return errBoardLost
@@ -234,6 +249,9 @@ func (r *runner) loop(ctx context.Context) error {
 var errBoardLost = fmt.Errorf("agent: the board is out of reach: %w", hal.ErrNoDevice)
 
 func (r *runner) end() error {
+	if r.side.rec != nil {
+		r.side.rec.Flush()
+	}
 	r.log.Info("agent ends; the light stays as it is")
 	return nil
 }
@@ -242,7 +260,7 @@ func (r *runner) end() error {
 func (r *runner) deliver(ev hal.Event) {
 	now := r.hardware.Now()
 	for {
-		r.agent.Deliver(now, Input{Kind: InHardware, Hardware: ev})
+		r.hears(now, ev)
 		select {
 		case ev = <-r.events:
 		default:
@@ -256,7 +274,7 @@ func (r *runner) packet(packets <-chan proto.Packet, p proto.Packet, ok bool) <-
 		return nil // the link has ended; the node works on
 	}
 	now := r.hardware.Now()
-	r.agent.Deliver(now, Input{Kind: InPacket, Packet: p, At: now})
+	r.tell(now, Input{Kind: InPacket, Packet: p, At: now})
 	switch p.Kind {
 	case proto.LinkUp:
 		r.log.Info("link up")
@@ -272,7 +290,7 @@ func (r *runner) packet(packets <-chan proto.Packet, p proto.Packet, ok bool) <-
 func (r *runner) poll() (next time.Duration, err error) {
 	for {
 		now := r.hardware.Now()
-		r.out, next = r.agent.Poll(now, r.out[:0])
+		next = r.pollAgent(now)
 		if len(r.out) == 0 {
 			return next, nil
 		}
@@ -294,10 +312,7 @@ func (r *runner) poll() (next time.Duration, err error) {
 func (r *runner) do(now time.Duration, o *Output) error {
 	switch o.Kind {
 	case OutSubmit:
-		if err := r.hardware.Submit(o.Bus, o.Op); err != nil {
-			r.agent.Deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{
-				Bus: o.Bus, Op: o.Op, Start: now, End: now, Err: err}}})
-		}
+		r.submit(now, o.Bus, o.Op)
 	case OutSend:
 		if r.cfg.Link == nil {
 			break
@@ -305,11 +320,14 @@ func (r *runner) do(now time.Duration, o *Output) error {
 		select {
 		case r.sends <- o.Packet:
 		default:
-			r.agent.Deliver(now, Input{Kind: InSendFailed})
+			r.tell(now, Input{Kind: InSendFailed})
 		}
 	case OutPersist:
 		r.records <- savedRecord{o.ID, o.Record}
 	case OutAnswer:
+		if o.Answer.Status != nil {
+			r.side.addsTo(o.Answer.Status)
+		}
 		r.answers.answer(o.Answer)
 	case OutCalibrate:
 		if r.cfg.Calibrated == nil {

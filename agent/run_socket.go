@@ -26,14 +26,14 @@ const askTimeout = 30 * time.Minute
 
 // Question is an Ask on the socket.
 type Question struct {
-	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok
+	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release; record: the answer is a recording without end
 	Bundle proto.BundleID `json:"bundle,omitempty"`
 	Path   string         `json:"path,omitempty"`
 	Text   string         `json:"text,omitempty"`
 }
 
 var questionVerbs = map[string]AskVerb{"status": AskStatus, "calibrate": AskCalibrate, "path": AskPath,
-	"host_fault": AskHostFault, "host_ok": AskHostOK}
+	"host_fault": AskHostFault, "host_ok": AskHostOK, "release": AskRelease}
 
 // Ask is the question as the agent takes it.
 func (q Question) Ask() (Ask, error) {
@@ -59,6 +59,8 @@ type desk struct {
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]chan *Answer
+
+	record *side // nil: nothing is recorded
 }
 
 func newDesk(to chan<- Ask) *desk { return &desk{to: to, waiting: map[uint64]chan *Answer{}} }
@@ -147,6 +149,11 @@ func (d *desk) serve(conn net.Conn, over chan struct{}) {
 	var q Question
 	var ans *Answer
 	ask, err := Ask{}, json.Unmarshal(line, &q)
+	if err == nil && q.Verb == verbRecord {
+		if err = d.stream(conn, over); err == nil {
+			return
+		}
+	}
 	if err == nil {
 		ask, err = q.Ask()
 	}

@@ -31,6 +31,7 @@ type Bench struct {
 	// Idle, when not nil, is called now and then during long work.
 	Idle func()
 
+	rec    *Recorder // nil: nothing is recorded
 	next   time.Duration
 	asked  uint64
 	answer *Answer
@@ -39,7 +40,22 @@ type Bench struct {
 
 // NewBench starts an agent on a board and lets it read the hardware.
 func NewBench(cfg Config, board VirtualBoard) (*Bench, error) {
-	b := &Bench{agent: New(cfg, Journal{}), board: board}
+	return NewRecordedBench(cfg, board, nil)
+}
+
+// NewRecordedBench is NewBench that hands every block of a recording to blocks;
+// EndRecording gives the last one.
+func NewRecordedBench(cfg Config, board VirtualBoard, blocks func([]byte)) (*Bench, error) {
+	b := &Bench{board: board}
+	if blocks != nil {
+		rec, err := NewRecorder(&cfg, &Journal{}, 0)
+		if err != nil {
+			return nil, err
+		}
+		b.rec, rec.out = rec, blocks
+		blocks(rec.head)
+	}
+	b.agent = New(cfg, Journal{})
 	for i := range cfg.Board.Bundles {
 		for _, line := range cfg.Board.Bundles[i].LOS {
 			high, err := board.Level(line)
@@ -47,10 +63,24 @@ func NewBench(cfg Config, board VirtualBoard) (*Bench, error) {
 				return nil, err
 			}
 			now := board.Now()
-			b.agent.Deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Edge: &hal.Edge{Line: line, High: high, At: now}}})
+			b.deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Edge: &hal.Edge{Line: line, High: high, At: now}}})
 		}
 	}
 	return b, b.poll(false)
+}
+
+// EndRecording hands out what is recorded and not yet told.
+func (b *Bench) EndRecording() {
+	if b.rec != nil {
+		b.rec.Flush()
+	}
+}
+
+func (b *Bench) deliver(now time.Duration, in Input) {
+	if b.rec != nil {
+		b.rec.Told(now, &in)
+	}
+	b.agent.Deliver(now, in)
 }
 
 // maxSpins bounds the polls at one instant: a few rounds of work, persistence
@@ -61,6 +91,9 @@ const maxSpins = 1000
 func (b *Bench) poll(edge bool) error {
 	for range maxSpins {
 		now := b.board.Now()
+		if b.rec != nil {
+			b.rec.Polled(now)
+		}
 		b.out, b.next = b.agent.Poll(now, b.out[:0])
 		for i := range b.out {
 			o := &b.out[i]
@@ -70,12 +103,15 @@ func (b *Bench) poll(edge bool) error {
 				if edge {
 					at += b.agent.cfg.Decide
 				}
+				if b.rec != nil {
+					b.rec.Asked(now, o.Bus, o.Op)
+				}
 				if err := b.board.SubmitAt(at, o.Bus, o.Op); err != nil {
-					b.agent.Deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{
+					b.deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{
 						Bus: o.Bus, Op: o.Op, Start: now, End: now, Err: err}}})
 				}
 			case OutPersist:
-				b.agent.Deliver(now, Input{Kind: InPersisted, ID: o.ID})
+				b.deliver(now, Input{Kind: InPersisted, ID: o.ID})
 			case OutAnswer:
 				if o.Answer.ID == b.asked {
 					b.answer = o.Answer
@@ -112,7 +148,7 @@ func (b *Bench) Run(limit time.Duration, stop func() bool) error {
 		until := min(b.next, limit)
 		ev, ok := b.board.Advance(until)
 		if ok {
-			b.agent.Deliver(b.board.Now(), Input{Kind: InHardware, Hardware: ev})
+			b.deliver(b.board.Now(), Input{Kind: InHardware, Hardware: ev})
 		} else if b.board.Now() >= limit {
 			return nil
 		}
@@ -128,7 +164,7 @@ func (b *Bench) Ask(q Ask, patience time.Duration) (*Answer, error) {
 	b.asked++
 	q.ID, b.answer = b.asked, nil
 	limit := b.board.Now() + patience
-	b.agent.Deliver(b.board.Now(), Input{Kind: InAsk, Ask: q})
+	b.deliver(b.board.Now(), Input{Kind: InAsk, Ask: q})
 	if err := b.poll(false); err != nil {
 		return nil, err
 	}

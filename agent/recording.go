@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+	busrec "ringlight/hal/record"
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// recordHead is the head of a recording: what an agent was born with.
+type recordHead struct {
+	Fabric        string          `json:"fabric"`
+	Node          proto.NodeID    `json:"node"`
+	Session       proto.Session   `json:"session"`
+	Boot          uint64          `json:"boot"`
+	Software      string          `json:"software"`
+	Seed          uint64          `json:"seed"`
+	HealthPeriod  time.Duration   `json:"health_ns"`
+	HealthModules int             `json:"health_modules"`
+	Decide        time.Duration   `json:"decide_ns"`
+	Board         *hal.Board      `json:"board"`
+	Calibrations  [][]byte        `json:"calibrations"` // by bundle, empty: none
+	Journal       json.RawMessage `json:"journal"`      // a snapshot
+	Switch        bool            `json:"switch"`       // a circuit switch: its factory data are not kept
+}
+
+// headOf is the head of the recording of an agent.
+func headOf(cfg *Config, journal *Journal) ([]byte, error) {
+	h := recordHead{Fabric: cfg.Fabric, Node: cfg.Node, Session: cfg.Session, Boot: cfg.Boot, Software: cfg.Software, Seed: cfg.Seed,
+		HealthPeriod: cfg.HealthPeriod, HealthModules: cfg.HealthModules, Decide: cfg.Decide, Board: cfg.Board,
+		Switch: cfg.Board.Mirrors != nil || cfg.Box != nil}
+	for _, c := range cfg.Calibrations {
+		var raw []byte
+		if c != nil {
+			raw = c.Encode()
+		}
+		h.Calibrations = append(h.Calibrations, raw)
+	}
+	var err error
+	if h.Journal, err = journal.Snapshot(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(h)
+}
+
+// born is the configuration and the journal that a head describes.
+func (h *recordHead) born() (Config, Journal, error) {
+	cfg := Config{Fabric: h.Fabric, Node: h.Node, Session: h.Session, Boot: h.Boot, Software: h.Software, Seed: h.Seed,
+		HealthPeriod: h.HealthPeriod, HealthModules: h.HealthModules, Decide: h.Decide, Board: h.Board}
+	var j Journal
+	for i, raw := range h.Calibrations {
+		var c *ocs.Calibration
+		if len(raw) > 0 {
+			var err error
+			if c, err = ocs.DecodeCalibration(raw); err != nil {
+				return cfg, j, fmt.Errorf("agent: recording: calibration of bundle %d: %w", i, err)
+			}
+		}
+		cfg.Calibrations = append(cfg.Calibrations, c)
+	}
+	return cfg, j, j.Apply(h.Journal)
+}
+
+// What an entry of kind busrec.Other is.
+const (
+	toldPacket uint8 = iota + 1
+	toldPersisted
+	toldAsk
+	toldSendFailed
+)
+
+// entryOf is an input as an entry; ops are those under way by their number.
+func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry, error) {
+	e := busrec.Entry{Kind: busrec.Other, At: now}
+	var told any
+	switch in.Kind {
+	case InHardware:
+		if edge := in.Hardware.Edge; edge != nil {
+			return busrec.Entry{Kind: busrec.Edge, At: now, Edge: *edge}, nil
+		}
+		c := in.Hardware.Completion
+		e = busrec.Entry{Kind: busrec.Completion, At: now, Seq: ops[c.Op], Bus: c.Bus, Start: c.Start, End: c.End, Msg: c.Msg, Err: c.Err}
+		for i := range c.Op.Msgs {
+			e.R = append(e.R, c.Op.Msgs[i].R)
+		}
+		delete(ops, c.Op)
+		return e, nil
+	case InPacket:
+		e.What, told = toldPacket, in
+	case InPersisted:
+		e.What, told = toldPersisted, in
+	case InAsk:
+		e.What, told = toldAsk, in
+	case InSendFailed:
+		e.What, told = toldSendFailed, in
+	}
+	raw, err := json.Marshal(told)
+	e.Blob = raw
+	return e, err
+}
+
+// inputOf is the input that an entry of kind Other tells.
+func inputOf(e *busrec.Entry) (Input, error) {
+	var in Input
+	if e.What < toldPacket || e.What > toldSendFailed {
+		return in, fmt.Errorf("agent: recording: entry of what %d", e.What)
+	}
+	err := json.Unmarshal(e.Blob, &in)
+	return in, err
+}
+
+// Recorder keeps what happens to an agent: the last of it in memory, all of it
+// in whoever listens. It is used by the agent's own goroutine.
+type Recorder struct {
+	head []byte
+	w    busrec.Writer
+	ring *busrec.Ring
+	ops  map[*hal.Op]uint64
+	out  func(block []byte) // nil: nobody listens
+	err  error              // of the first entry that could not be told
+}
+
+// NewRecorder records an agent that is about to be born.
+func NewRecorder(cfg *Config, journal *Journal, bytes int) (*Recorder, error) {
+	head, err := headOf(cfg, journal)
+	if err != nil {
+		return nil, err
+	}
+	return &Recorder{head: busrec.Head(head), ring: busrec.NewRing(bytes), ops: map[*hal.Op]uint64{}}, nil
+}
+
+func (r *Recorder) put(e *busrec.Entry) {
+	if b := r.w.Append(e); b != nil {
+		r.keep(b)
+	}
+}
+
+func (r *Recorder) keep(b []byte) {
+	r.ring.Put(b)
+	if r.out != nil {
+		r.out(b)
+	}
+}
+
+// Flush gives out what is not a full block yet.
+func (r *Recorder) Flush() {
+	if b := r.w.Flush(); b != nil {
+		r.keep(b)
+	}
+}
+
+// Told is an input, before it is delivered.
+func (r *Recorder) Told(now time.Duration, in *Input) {
+	e, err := entryOf(now, in, r.ops)
+	if err != nil {
+		r.err = err
+		return
+	}
+	r.put(&e)
+}
+
+// Polled is a call of Poll.
+func (r *Recorder) Polled(now time.Duration) { r.put(&busrec.Entry{Kind: busrec.Poll, At: now}) }
+
+// Asked is an op that the agent asks for.
+func (r *Recorder) Asked(now time.Duration, bus hal.BusID, op *hal.Op) {
+	e := busrec.Entry{Kind: busrec.Submit, At: now, Bus: bus, Op: op}
+	r.put(&e)
+	r.ops[op] = e.Seq
+}
+
+// So is the recording so far, as much of it as is kept.
+func (r *Recorder) So() [][]byte {
+	r.Flush()
+	return append([][]byte{r.head}, r.ring.Blocks()...)
+}

@@ -1,0 +1,178 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	busrec "ringlight/hal/record"
+	"ringlight/ocs"
+	"ringlight/proto"
+	"ringlight/sim"
+	"ringlight/sim/solo"
+)
+
+// recordedLife is the recording of an agent that starts on a simulated board,
+// reads its modules' health, is asked for two paths and sees a chip go.
+func recordedLife(t *testing.T) []byte {
+	t.Helper()
+	hw, err := hal.Default(4, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	board, err := solo.New(solo.Config{Board: &hw, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := board.World()
+	cal := known([]*sim.Personality{w.Personality(board.ID(), 0, 0), w.Personality(board.ID(), 0, 1)})
+	var raw []byte
+	b, err := NewRecordedBench(Config{Fabric: "f1", Node: 3, Board: &hw, Calibrations: []*ocs.Calibration{cal}, Session: 77, Seed: 5,
+		HealthPeriod: time.Second}, board, func(block []byte) { raw = append(raw, block...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []proto.Path{proto.Loopback, proto.External1} {
+		if _, err := b.Ask(Ask{Verb: AskPath, Bundle: 0, Path: p}, time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := hw.Bundles[0].Modules[1]
+	if err := w.Inject(board.ID(), sim.Fault{Kind: sim.ChipGone, Bus: m.Slow, Addr: m.Mux}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Run(board.Now()+3*time.Second, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.EndRecording()
+	return raw
+}
+
+// rewrite makes a recording anew with change applied to each entry; false
+// leaves an entry out.
+func rewrite(t *testing.T, raw []byte, change func(i int, e *busrec.Entry) bool) []byte {
+	t.Helper()
+	rd, err := busrec.NewReader(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := busrec.Head(rd.Head)
+	var w busrec.Writer
+	for i := 0; ; i++ {
+		e, ok, err := rd.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			return append(out, w.Flush()...)
+		}
+		if change(i, &e) {
+			out = append(out, w.Append(&e)...)
+		}
+	}
+}
+
+func TestRecordingIsLivedAgain(t *testing.T) {
+	// Goal: the production code, fed with what was recorded, asks for the same
+	// bus work to the last byte; and counts the errors that the buses had.
+	raw := recordedLife(t)
+	res, err := Replay(raw)
+	if err != nil || res.Diverged != nil || !res.Compared || res.Lost != 0 {
+		t.Fatalf("%v, %+v, %+v", err, res, res.Diverged)
+	}
+	if res.Node != 3 || res.Ops < 50 || res.Edges < 2 || res.Told < 2 || res.Polls < res.Ops || res.Lived < 2*time.Second {
+		t.Errorf("%+v", res)
+	}
+	nacks := 0
+	for _, e := range res.Errors {
+		if e.Cause == hal.ErrAddressNACK.Error() {
+			nacks += e.Count
+		}
+	}
+	if nacks == 0 {
+		t.Errorf("the chip that went is not among the errors: %+v", res.Errors)
+	}
+	if again, err := Replay(raw); err != nil || again.Ops != res.Ops {
+		t.Errorf("the second time: %+v, %v", again, err)
+	}
+}
+
+func TestFirstDivergenceIsNamed(t *testing.T) {
+	// Goal: an op that the agent would not have asked for, and an answer that leads elsewhere are each found, at
+	// their place.
+	raw := recordedLife(t)
+	nth := func(kind busrec.Kind, n int) func(e *busrec.Entry) bool {
+		return func(e *busrec.Entry) bool {
+			if e.Kind != kind || (kind == busrec.Submit && len(e.Op.Msgs) == 0) {
+				return false
+			}
+			n--
+			return n == 0
+		}
+	}
+	at := -1
+	is := nth(busrec.Submit, 20)
+	changed := rewrite(t, raw, func(i int, e *busrec.Entry) bool {
+		if is(e) {
+			at = i
+			e.Op.Msgs[0].Addr ^= 1
+		}
+		return true
+	})
+	if res, err := Replay(changed); err != nil || res.Diverged == nil || int(res.Diverged.Entry) != at {
+		t.Errorf("a changed op at %d: %+v, %v", at, res, err)
+	}
+	is = nth(busrec.Completion, 3)
+	hit := false
+	changed = rewrite(t, raw, func(i int, e *busrec.Entry) bool {
+		if is(e) {
+			hit, e.Err = true, hal.ErrAddressNACK
+		}
+		return true
+	})
+	if res, err := Replay(changed); !hit || err != nil || res.Diverged == nil {
+		t.Errorf("an answer that was another (%v): %+v, %v", hit, res, err)
+	}
+	is = nth(busrec.Poll, 30)
+	changed = rewrite(t, raw, func(i int, e *busrec.Entry) bool {
+		if is(e) {
+			at = i
+			e.Kind, e.Op = busrec.Submit, &hal.Op{Msgs: []hal.Msg{{Addr: 9, W: []byte{1}}}}
+		}
+		return true
+	})
+	if res, err := Replay(changed); err != nil || res.Diverged == nil || int(res.Diverged.Entry) != at || !strings.Contains(res.Diverged.Want, "0x9") {
+		t.Errorf("an op out of nowhere at %d: %+v, %v", at, res, err)
+	}
+}
+
+func TestRecordingFromTheMiddleIsNotCompared(t *testing.T) {
+	// Goal: without its beginning a recording is counted, not compared, and says
+	// why.
+	raw := recordedLife(t)
+	rd, err := busrec.NewReader(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := busrec.Head(rd.Head)
+	rest := raw[len(head):]
+	first := 9 + int(rest[1]) + int(rest[2])<<8
+	res, err := Replay(append(bytes.Clone(head), rest[first:]...))
+	if err != nil || res.Compared || res.Lost == 0 || res.Ops == 0 || !strings.Contains(res.NotCompared, "missing") {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if _, err := Replay(raw[:20]); !errors.Is(err, busrec.ErrFormat) {
+		t.Errorf("a piece of a head: %v", err)
+	}
+}
+
+func FuzzReplay(f *testing.F) {
+	f.Add([]byte("RLREC\x01"))
+	f.Add(busrec.Head([]byte(`{"board":{"Buses":[]}}`)))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		_, _ = Replay(raw)
+	})
+}

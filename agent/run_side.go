@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+	busrec "ringlight/hal/record"
+	"ringlight/proto"
+)
+
+// side is what the runner does beside the agent, between it and the board: it
+// keeps failing devices off their bus, and records.
+type side struct {
+	r          *runner
+	quarantine *hal.Quarantine
+	rec        *Recorder // nil: off
+	flushed    time.Duration
+	taps       map[*tap]bool
+	tapped     chan *tap // to come and to go
+}
+
+// tap is somebody who listens to the recording.
+type tap struct {
+	blocks chan []byte // closed by the runner when the listener is too slow
+	gone   chan struct{}
+}
+
+const (
+	// maxTapBlocks is how far a listener may lag behind. chosen: a megabyte.
+	maxTapBlocks = 256
+	// flushEvery is how long a listener waits for a block that does not fill.
+	flushEvery = time.Second
+)
+
+func newSide(r *runner, journal *Journal) (*side, error) {
+	s := &side{r: r, quarantine: hal.NewQuarantine(r.cfg.Agent.Board), taps: map[*tap]bool{}, tapped: make(chan *tap, maxAsks)}
+	if r.cfg.RecordBytes < 0 {
+		return s, nil
+	}
+	bytes := r.cfg.RecordBytes
+	if bytes == 0 {
+		bytes = busrec.DefaultRing
+	}
+	var err error
+	if s.rec, err = NewRecorder(&r.cfg.Agent, journal, bytes); err != nil {
+		return nil, err
+	}
+	s.rec.out = s.pour
+	if r.cfg.Record != nil {
+		return s, r.cfg.Record(s.rec.head)
+	}
+	return s, nil
+}
+
+// pour hands a block to all who listen.
+func (s *side) pour(block []byte) {
+	if s.r.cfg.Record != nil {
+		if err := s.r.cfg.Record(block); err != nil {
+			s.r.log.Error("recording ends", "error", err)
+			s.r.cfg.Record = nil
+		}
+	}
+	for t := range s.taps { // any order: each has its own channel
+		select {
+		case t.blocks <- block:
+		default:
+			s.r.log.Warn("a listener to the recording is too slow and is let go")
+			close(t.blocks)
+			delete(s.taps, t)
+		}
+	}
+}
+
+// listen takes a listener in, or lets it go.
+func (s *side) listen(t *tap) {
+	select {
+	case <-t.gone:
+		delete(s.taps, t)
+		return
+	default:
+	}
+	var all []byte
+	for _, b := range s.rec.So() {
+		all = append(all, b...)
+	}
+	s.taps[t] = true
+	t.blocks <- all
+}
+
+// tell delivers an input to the agent.
+func (r *runner) tell(now time.Duration, in Input) {
+	if rec := r.side.rec; rec != nil {
+		rec.Told(now, &in)
+	}
+	r.agent.Deliver(now, in)
+}
+
+// pollAgent polls the agent.
+func (r *runner) pollAgent(now time.Duration) (next time.Duration) {
+	if s := r.side; s.rec != nil {
+		s.rec.Polled(now)
+		if now-s.flushed >= flushEvery && (len(s.taps) > 0 || r.cfg.Record != nil) {
+			s.flushed = now
+			s.rec.Flush()
+		}
+	}
+	r.out, next = r.agent.Poll(now, r.out[:0])
+	return next
+}
+
+// submit gives an op to the board; one that cannot go ends at once.
+func (r *runner) submit(now time.Duration, bus hal.BusID, op *hal.Op) {
+	if rec := r.side.rec; rec != nil {
+		rec.Asked(now, bus, op)
+	}
+	err := r.side.quarantine.Refuse(now, bus, op)
+	if err == nil {
+		err = r.hardware.Submit(bus, op)
+	}
+	if err != nil {
+		r.tell(now, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{
+			Bus: bus, Op: op, Start: now, End: now, Err: err}}})
+	}
+}
+
+// hears takes an event of the board.
+func (r *runner) hears(now time.Duration, ev hal.Event) {
+	if c := ev.Completion; c != nil {
+		latched, freed := r.side.quarantine.Done(now, c)
+		if latched != nil {
+			r.log.Error("device in quarantine", "device", latched.String(), "error", c.Err)
+		}
+		if freed != nil {
+			r.log.Info("device out of quarantine: it had gone and is back", "device", freed.String())
+		}
+	}
+	r.tell(now, Input{Kind: InHardware, Hardware: ev})
+}
+
+// asked passes a question on, or answers it where it is not for the agent.
+func (r *runner) asked(ask Ask) {
+	now := r.hardware.Now()
+	if ask.Verb != AskRelease {
+		r.tell(now, Input{Kind: InAsk, Ask: ask})
+		return
+	}
+	ans := &Answer{ID: ask.ID}
+	var only *hal.Device
+	for _, h := range r.side.quarantine.Held() {
+		if ask.Text != "" && h.Device.String() == ask.Text {
+			only = &h.Device
+		}
+	}
+	if ask.Text != "" && only == nil {
+		ans.Err = &proto.Error{Code: proto.NotFound, Field: "device", Reason: fmt.Sprintf("%s is not in quarantine", ask.Text)}
+	} else {
+		ans.Released = r.side.quarantine.Clear(only)
+		r.log.Info("released from quarantine", "devices", ans.Released, "by", "command")
+	}
+	r.answers.answer(ans)
+}
+
+// addsTo adds to a status what the agent does not know.
+func (s *side) addsTo(st *Status) {
+	for _, h := range s.quarantine.Held() {
+		st.Quarantine = append(st.Quarantine, QuarantineStatus{Device: h.Device.String(), SinceUS: h.Since.Microseconds(),
+			Absent: h.Absent, Cause: h.Cause.Error()})
+	}
+	if s.rec != nil {
+		st.Recorder = &RecorderStatus{Bytes: s.rec.ring.Bytes(), Entries: s.rec.w.Entries(), Whole: s.rec.ring.Lost() == 0, Listeners: len(s.taps)}
+	}
+}

@@ -1,0 +1,203 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/proto"
+	"ringlight/sim"
+	"ringlight/sim/solo"
+)
+
+// counted is a board that counts the housekeeping that reaches a bus.
+type counted struct {
+	*solo.Live
+	bus hal.BusID
+	mu  sync.Mutex
+	n   int
+}
+
+func (c *counted) Submit(bus hal.BusID, op *hal.Op) error {
+	if bus == c.bus && op.Class > hal.ClassVerify {
+		c.mu.Lock()
+		c.n++
+		c.mu.Unlock()
+	}
+	return c.Live.Submit(bus, op)
+}
+
+func (c *counted) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+// runOn starts an agent on a board of its own, with short health rounds.
+func runOn(t *testing.T, change func(*RunConfig)) (c *counted, board *hal.Board, socket string, stop func() error) {
+	t.Helper()
+	hw, err := hal.Default(4, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = &counted{bus: hw.Bundles[1].Modules[0].Slow}
+	ctx, cancel := context.WithCancel(context.Background())
+	socket = filepath.Join(t.TempDir(), "agent.sock")
+	cfg := RunConfig{Agent: Config{Fabric: "f1", Node: 1, Board: &hw, Session: 5, HealthPeriod: 60 * time.Millisecond}, Socket: socket,
+		Open: func(events func(hal.Event)) (Hardware, error) {
+			c.Live, err = solo.Open(solo.Config{Board: &hw, Seed: 3}, events)
+			return c, err
+		}}
+	if change != nil {
+		change(&cfg)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, cfg) }()
+	once := sync.OnceValue(func() error {
+		cancel()
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(20 * time.Second):
+			return errors.New("the agent does not end")
+		}
+	})
+	t.Cleanup(func() { once() })
+	until(t, "the socket", func() bool { _, err := AskSocket(socket, Question{Verb: "status"}); return err == nil })
+	return c, &hw, socket, once
+}
+
+// until asks again until done is true.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	late := time.NewTimer(20 * time.Second)
+	defer late.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func TestFailingDeviceIsLeftAlone(t *testing.T) {
+	// Goal: a chip that does not answer goes into quarantine and costs its bus
+	// nothing more; status names it with its cause; a command lets it out, an
+	// unknown device is refused, and the rounds go on.
+	// Method: an agent on the real clock with a health round every 60 ms, the
+	// temperature sensor of one module taken away and put back.
+	c, board, socket, stop := runOn(t, nil)
+	m := board.Bundles[1].Modules[0]
+	gone := sim.Fault{Kind: sim.ChipGone, Bus: m.Slow, Addr: m.Temp}
+	c.With(func(b *solo.Board) {
+		if err := b.World().Inject(b.ID(), gone); err != nil {
+			t.Error(err)
+		}
+	})
+	status := func() *Status {
+		ans, err := AskSocket(socket, Question{Verb: "status"})
+		if err != nil || ans.Status == nil {
+			t.Fatalf("status: %+v, %v", ans, err)
+		}
+		return ans.Status
+	}
+	until(t, "quarantine", func() bool { return len(status().Quarantine) > 0 })
+	q := status().Quarantine
+	if want := "/0x48"; len(q) != 1 || !strings.HasSuffix(q[0].Device, want) || !q[0].Absent || !strings.Contains(q[0].Cause, hal.ErrAddressNACK.Error()) {
+		t.Fatalf("quarantine %+v, want a device %s", q, want)
+	}
+	before, entries := c.count(), status().Recorder.Entries
+	until(t, "five more rounds", func() bool { return status().Recorder.Entries > entries+50 })
+	if more := c.count() - before; more > 1 { // one trial may fall into it
+		t.Errorf("%d ops reached the bus of a device in quarantine", more)
+	}
+	if ans, err := AskSocket(socket, Question{Verb: "release", Text: "9/0x9"}); err != nil || ans.Err == nil || ans.Err.Code != proto.NotFound {
+		t.Errorf("release of a stranger: %+v, %v", ans, err)
+	}
+	c.With(func(b *solo.Board) {
+		if err := b.World().Repair(b.ID(), gone); err != nil {
+			t.Error(err)
+		}
+	})
+	if ans, err := AskSocket(socket, Question{Verb: "release", Text: q[0].Device}); err != nil || ans.Err != nil || ans.Released > 1 {
+		t.Errorf("release: %+v, %v", ans, err)
+	}
+	until(t, "rounds on the bus again", func() bool { return c.count() > before+3 && len(status().Quarantine) == 0 })
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunningAgentIsRecorded(t *testing.T) {
+	// Goal: who listens on the socket gets the agent's life from its start, and
+	// the production code lives through it again to the last op; so does the
+	// recording that Run writes itself.
+	var mu sync.Mutex
+	var own bytes.Buffer
+	c, board, socket, stop := runOn(t, func(cfg *RunConfig) {
+		cfg.Record = func(block []byte) error {
+			mu.Lock()
+			defer mu.Unlock()
+			own.Write(block)
+			return nil
+		}
+	})
+	m := board.Bundles[0].Modules[0]
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var heard bytes.Buffer
+	grown := make(chan int64, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- RecordSocket(ctx, socket, &heard, func(n int64) {
+			select {
+			case grown <- n:
+			default:
+			}
+		})
+	}()
+	<-grown
+	c.With(func(b *solo.Board) {
+		if err := b.World().Inject(b.ID(), sim.Fault{Kind: sim.ChipGone, Bus: m.Slow, Addr: m.Mux}); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 2 { // blocks come once a second when little happens
+		<-grown
+	}
+	if err := stop(); err != nil { // then the stream ends
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for name, raw := range map[string][]byte{"socket": heard.Bytes(), "own": own.Bytes()} { // any order: independent
+		res, err := Replay(raw)
+		if err != nil || !res.Compared || res.Diverged != nil || res.Ops == 0 || len(res.Errors) == 0 {
+			t.Errorf("%s: %+v, %+v, %v", name, res, res.Diverged, err)
+		}
+	}
+	if err := RecordSocket(ctx, socket, &heard, nil); !errors.Is(err, ErrNoAgent) {
+		t.Errorf("without an agent: %v", err)
+	}
+}
+
+func TestRecorderCanBeOff(t *testing.T) {
+	// Goal: an agent without a recorder says so to who wants to listen.
+	_, _, socket, _ := runOn(t, func(cfg *RunConfig) { cfg.RecordBytes = -1 })
+	var pe *proto.Error
+	if err := RecordSocket(context.Background(), socket, &bytes.Buffer{}, nil); !errors.As(err, &pe) || pe.Code != proto.Unsupported {
+		t.Errorf("%v", err)
+	}
+}
