@@ -161,14 +161,13 @@ func (p *Planner) checkGaps() {
 	if p.log.holding == 0 {
 		return
 	}
-	for i := range p.nodes {
-		n := &p.nodes[i]
+	p.eachView(func(n *nodeView) {
 		if len(n.events.ahead) == 0 {
-			continue
+			return
 		}
 		if p.now < n.events.gapSince+gapPatience {
 			p.log.gapAt = min(p.log.gapAt, n.events.gapSince+gapPatience)
-			continue
+			return
 		}
 		// What a node that we know nothing of told before went to another
 		// planner; what it had not delivered yet has been sent again by now.
@@ -183,7 +182,7 @@ func (p *Planner) checkGaps() {
 		if len(n.events.ahead) > 0 {
 			p.log.gapAt = min(p.log.gapAt, p.now+gapPatience)
 		}
-	}
+	})
 }
 
 // takeEvent writes an event down and acts on it.
@@ -205,6 +204,10 @@ func (p *Planner) ackLater(n *nodeView) {
 
 // act draws from an event what the placement needs before the next report.
 func (p *Planner) act(n *nodeView, m *proto.Event) {
+	if n.id.IsSwitch() {
+		p.actSwitch(n, m)
+		return
+	}
 	before := n.flags()
 	if n.report != nil && m.Seq <= n.report.LastEvent && m.Session == n.report.Session {
 		return // the report, which is newer, has told already
@@ -264,7 +267,7 @@ func (p *Planner) flush() {
 	}
 	l.behind = 0
 	for _, id := range l.touched {
-		c := &p.nodes[id].events
+		c := &p.view(id).events
 		l.acks = append(l.acks, pendingAck{id, c.last})
 		records = append(records, Record{seenKey(id), fmt.Appendf(nil, "%d %d", c.last, uint64(c.session))})
 	}
@@ -280,7 +283,7 @@ func (p *Planner) flushed(id uint64) {
 	}
 	l.flying = 0
 	for _, a := range l.acks {
-		n := &p.nodes[a.node]
+		n := p.view(a.node)
 		if n.online && p.linkUp && n.session != 0 && p.state != fenced && p.state != raising {
 			p.command(n, proto.Command{Verb: proto.VerbAckEvents, Seq: a.seq})
 		}

@@ -76,6 +76,7 @@ func (p *Planner) sawTerm(t proto.Term) {
 	if p.state == preparing {
 		p.txn = txn{}
 	}
+	p.dropCircuits()
 	if p.state == deciding {
 		return // the decision is on its way to the disk; the term is looked at again after it
 	}
@@ -113,7 +114,7 @@ func (p *Planner) gather() {
 	if !p.linkUp || p.heard == 0 && p.fresh {
 		return
 	}
-	if p.heard < len(p.nodes) && p.now < p.heardAt+gatherQuiet {
+	if p.heard < p.agents() && p.now < p.heardAt+gatherQuiet {
 		return
 	}
 	p.become(idle)
@@ -129,4 +130,5 @@ func (p *Planner) gather() {
 	}
 	p.sweepAt = p.now
 	p.replan(0)
+	p.circuitsGathered()
 }

@@ -150,6 +150,7 @@ func (p *Planner) callRoll() {
 			p.offline(n, "it did not come back with the broker")
 		}
 	}
+	p.callSwitches()
 }
 
 // hear notes the first word of a node since the start.

@@ -84,6 +84,9 @@ func (p *Planner) onRequest(client string, payload []byte) {
 			return
 		}
 	default:
+		if p.onCircuitRequest(&q, &r) {
+			break
+		}
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "noun", Reason: fmt.Sprintf("noun %d is not known here", q.Noun)})
 	}
 	p.reply(client, &r)
@@ -181,7 +184,7 @@ func (p *Planner) reply(client string, r *proto.OpReply) {
 			p.sendRaw(p.topics.Reply(client), proto.TopicReply, payload)
 			return
 		}
-		if proto.AsError(err).Code != proto.TooLarge || !halve(r) {
+		if proto.AsError(err).Code != proto.TooLarge || !halve(r) && !p.halveCircuits(r) {
 			corr := r.Corr
 			*r = proto.OpReply{Version: proto.Version, Corr: corr}
 			r.Refuse(err)
@@ -313,6 +316,6 @@ func (p *Planner) Overview() Overview {
 		}
 		o.Generation = max(o.Generation, n.want.gen)
 	}
-	o.Quiet = p.state == idle && p.linkUp && !p.dirty && o.Pending == 0 && p.log.flying == 0 && p.log.behind == 0 && len(p.log.touched) == 0 && p.log.holding == 0
+	o.Quiet = p.circuitsQuiet() && p.state == idle && p.linkUp && !p.dirty && o.Pending == 0 && p.log.flying == 0 && p.log.behind == 0 && len(p.log.touched) == 0 && p.log.holding == 0
 	return o
 }

@@ -25,6 +25,9 @@ func (q *proposal) empty() bool { return len(q.rings) == 0 && len(q.gone) == 0 &
 // generation when they differ.
 func (p *Planner) plan() {
 	p.dirty, p.planAt = false, Never
+	if len(p.nodes) == 0 {
+		return // circuits only
+	}
 	for _, r := range p.rings {
 		p.concludeDead(r)
 		p.dueSplit(r)

@@ -127,6 +127,8 @@ type Planner struct {
 	heardAt time.Duration // when a node was heard for the first time, the last time
 	heard   int
 
+	core *circuits // nil: a fabric without switches between pods
+
 	drains       []draining
 	stage        []proto.RingID // told again by the last generation that told any
 	stageAt      time.Duration
@@ -164,6 +166,7 @@ func New(cfg Config) *Planner {
 	for i := range p.nodes {
 		p.nodes[i] = nodeView{id: proto.NodeID(i), resendAt: Never}
 	}
+	p.core = newCircuits(cfg.Fabric.Core)
 	if err := p.restore(cfg.Store); err != nil {
 		panic("planner: " + err.Error())
 	}
@@ -208,11 +211,13 @@ func (p *Planner) onLinkUp() {
 			p.sweepAt = p.now
 		}
 	}
+	p.circuitsLinkUp()
 	p.replan(0)
 }
 
 func (p *Planner) onPersisted(id uint64) {
 	switch {
+	case p.circuitsPersisted(id):
 	case p.state == deciding && id == p.txn.persist:
 		p.commit()
 	case p.state == raising && id == p.raise:
@@ -247,6 +252,7 @@ func (p *Planner) runTimers() {
 	if p.state == idle && p.linkUp && p.dirty && p.planAt <= p.now {
 		p.plan()
 	}
+	p.runCircuits()
 }
 
 // Next is the monotonic time at which the planner wants a Tick.
@@ -262,7 +268,7 @@ func (p *Planner) Next() time.Duration {
 	if !p.linkUp {
 		return next
 	}
-	next = min(next, p.sweepAt, p.rollAt)
+	next = min(next, p.sweepAt, p.rollAt, p.nextCircuits())
 	switch p.state {
 	case fenced:
 		return min(next, p.fenceEnd())

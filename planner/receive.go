@@ -29,6 +29,10 @@ func (p *Planner) receive(pk proto.Packet) {
 	case proto.TopicRequest:
 		p.onRequest(topic.Client, pk.Payload)
 	default:
+		if topic.Node.IsSwitch() {
+			p.receiveSwitch(topic, pk.Payload)
+			return
+		}
 		p.receiveNode(topic, pk.Payload)
 	}
 }

@@ -199,10 +199,15 @@ func (p *Planner) restore(st State) error {
 			err = p.restoreSeen(rest, rec.Value)
 		case prefixLog:
 			err = p.restoreLog(rest, rec.Value)
+		case prefixJob, prefixDeck, prefixSwitch:
+			err = p.restoreCircuits(prefix+"/", rest, rec.Value)
 		}
 		if err != nil {
 			return fmt.Errorf("store: %s: %w", rec.Key, err)
 		}
+	}
+	if err := p.restoreStage(st); err != nil {
+		return err
 	}
 	for _, r := range p.rings {
 		if err := p.order.Check(r.nodes); err != nil {
@@ -236,7 +241,7 @@ func (p *Planner) restoreNodeID(key string) (*nodeView, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := p.node(proto.NodeID(id))
+	n := p.view(proto.NodeID(id))
 	if n == nil {
 		return nil, fmt.Errorf("no such node in a fabric of %d", len(p.nodes))
 	}

@@ -1,0 +1,229 @@
+package planner
+
+import (
+	"fmt"
+
+	"ringlight/proto"
+)
+
+// onCircuitRequest answers an operator about jobs and circuits. It reports
+// whether the noun was one of those.
+func (p *Planner) onCircuitRequest(q *proto.OpRequest, r *proto.OpReply) bool {
+	switch q.Noun {
+	case proto.NounCore, proto.NounCircuits, proto.NounJobs, proto.NounJob, proto.NounApply:
+	default:
+		return false
+	}
+	c := p.core
+	if c == nil {
+		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a fabric with a core", Reason: "this one has no optical switches between pods"})
+		return true
+	}
+	switch q.Noun {
+	case proto.NounCore:
+		s := p.CoreStatus()
+		r.Core = &s
+	case proto.NounCircuits:
+		p.circuitsPage(q.Page, 0, r)
+	case proto.NounJobs:
+		p.jobsPage(q, r)
+	case proto.NounJob:
+		j := c.job(q.Job)
+		if j == nil {
+			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "job", Limit: c.jobLimit(), Reason: fmt.Sprintf("no job %d", q.Job)})
+			return true
+		}
+		r.Jobs = []proto.JobStatus{p.jobStatus(j)}
+		p.circuitsPage(q.Page, q.Job, r)
+	case proto.NounApply:
+		p.applyJobs(q, r)
+	}
+	return true
+}
+
+func (c *circuits) jobLimit() string {
+	if len(c.jobs) == 0 {
+		return "there are no jobs"
+	}
+	return fmt.Sprintf("one of the %d from %d to %d", len(c.jobs), c.jobs[0].spec.Job, c.jobs[len(c.jobs)-1].spec.Job)
+}
+
+// applyJobs takes a job list, or says what it would do.
+func (p *Planner) applyJobs(q *proto.OpRequest, r *proto.OpReply) {
+	c := p.core
+	if err := c.checkJobs(q.Jobs); err != nil {
+		r.Refuse(err)
+		return
+	}
+	if !c.heard || p.state == fenced || p.state == raising || p.state == gathering {
+		r.Refuse(&proto.Error{Code: proto.Busy, Reason: "the planner is looking round first"})
+		return
+	}
+	list := c.list(q.Jobs)
+	d := c.design(list)
+	r.Change = &d.change
+	if q.DryRun {
+		return
+	}
+	c.jobs, c.change, c.stages = d.jobs, d.change, nil
+	p.saveJobs()
+	p.note(Info, "job list taken", note{Rule: "apply", Node: -1, Cause: proto.CauseOperator,
+		Text: fmt.Sprintf("%d jobs, %d wait, %d stages", len(list), len(d.change.Waiting), len(d.stages))})
+	if c.state == circuitsResting && !c.open.active() {
+		c.stages = d.stages
+	}
+	p.replanCircuits(0)
+}
+
+// Pages of circuits go by switch and port of side A: page = switch<<16 | port.
+func (p *Planner) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
+	c := p.core
+	for s := int(min(from>>16, uint64(len(c.switches)))); s < len(c.switches); s++ {
+		at, _ := c.deckOf(s)
+		for _, x := range c.circuitsOf(s, c.decks[at]) {
+			page := uint64(s)<<16 | uint64(x.A)
+			if page < from || of != 0 && x.Job != of {
+				continue
+			}
+			if len(r.Circuits) == proto.MaxPage {
+				r.Next = page
+				return
+			}
+			status := proto.CircuitStatus{Switch: c.switches[s].id, A: x.A, B: x.B, Job: x.Job, Loss: proto.NoPower}
+			if m := c.reportOf(s, x.A, x.B); m != nil {
+				status.State, status.Loss = m.State, m.Loss
+			}
+			r.Circuits = append(r.Circuits, status)
+		}
+	}
+}
+
+func (p *Planner) jobsPage(q *proto.OpRequest, r *proto.OpReply) {
+	for _, j := range p.core.jobs {
+		if uint64(j.spec.Job) < q.Page {
+			continue
+		}
+		if len(r.Jobs) == proto.MaxPage {
+			r.Next = uint64(j.spec.Job)
+			return
+		}
+		r.Jobs = append(r.Jobs, p.jobStatus(j))
+	}
+}
+
+// halveCircuits makes a page of circuits or jobs shorter; see halve.
+func (p *Planner) halveCircuits(r *proto.OpReply) bool {
+	switch {
+	case len(r.Circuits) > 1:
+		x := r.Circuits[len(r.Circuits)/2]
+		r.Next = uint64(x.Switch-proto.FirstSwitch)<<16 | uint64(x.A)
+		r.Circuits = r.Circuits[:len(r.Circuits)/2]
+	case len(r.Jobs) > 1:
+		r.Next = uint64(r.Jobs[len(r.Jobs)/2].Job)
+		r.Jobs = r.Jobs[:len(r.Jobs)/2]
+	default:
+		return false
+	}
+	return true
+}
+
+// lit counts a job's links that light proves both ways; of job 0, all links.
+func (p *Planner) lit(of proto.JobID) (links, circuits int) {
+	c := p.core
+	for at, d := range c.decks {
+		c.links(d, func(i, j int32, id proto.JobID) {
+			if of != 0 && id != of {
+				return
+			}
+			good := 0
+			for _, s := range c.slots(at, i, j) {
+				if c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}) == proto.Tuned {
+					good++
+				}
+			}
+			circuits += good
+			if good == 2 {
+				links++
+			}
+		})
+	}
+	return links, circuits
+}
+
+func (p *Planner) jobStatus(j *job) proto.JobStatus {
+	s := proto.JobStatus{Job: j.spec.Job, Asked: uint32(j.asked()), Granted: uint32(j.granted()), Reason: proto.Clip(j.why)}
+	for _, x := range j.placed.Shares {
+		s.Servers = append(s.Servers, proto.LeafServers{Pod: uint16(x.Pod), Leaf: uint16(x.Leaf), Servers: uint16(x.Servers)})
+	}
+	lit, _ := p.lit(j.spec.Job)
+	s.Realised = uint32(lit)
+	switch {
+	case j.found:
+		s.State = proto.JobAdopted
+		for _, d := range p.core.decks {
+			p.core.links(d, func(_, _ int32, id proto.JobID) {
+				if id == j.spec.Job {
+					s.Asked++
+				}
+			})
+		}
+		s.Granted = s.Asked
+	case !j.runs():
+		s.State = proto.JobWaiting
+	case s.Realised >= s.Granted:
+		s.State = proto.JobRealised
+	case p.circuitsQuiet():
+		s.State, s.Reason = proto.JobShort, proto.Clip(p.whyShort())
+	default:
+		s.State = proto.JobPlacing
+	}
+	return s
+}
+
+// whyShort names the first switch that keeps links from being made.
+func (p *Planner) whyShort() string {
+	c := p.core
+	for s := range c.switches {
+		if why := c.switches[s].whyUnable(); why != "" {
+			return fmt.Sprintf("switch %d: %s", s, why)
+		}
+	}
+	if len(c.bad) > 0 {
+		return fmt.Sprintf("%d circuits did not come up", len(c.bad))
+	}
+	return "no free ports without moving more of a leaf's links than iota_mille allows"
+}
+
+// CoreStatus tells where the circuits stand. Without a core it is empty.
+func (p *Planner) CoreStatus() proto.CoreStatus {
+	c := p.core
+	if c == nil {
+		return proto.CoreStatus{}
+	}
+	s := proto.CoreStatus{Generation: c.gen, Switches: uint32(len(c.switches)), Jobs: uint32(len(c.jobs)), Quiet: p.circuitsQuiet(), DarkMicros: c.dark}
+	for i := range c.switches {
+		if c.switches[i].online {
+			s.Online++
+		}
+		at, _ := c.deckOf(i)
+		s.Circuits += uint32(len(c.circuitsOf(i, c.decks[at])))
+	}
+	links, circuits := p.lit(0)
+	s.Realised, s.Tuned = uint32(links), uint32(circuits)
+	for _, j := range c.jobs {
+		if j.runs() {
+			s.Placed++
+		}
+		s.Asked += uint32(j.asked())
+		s.Granted += uint32(j.granted())
+	}
+	return s
+}
+
+// Change is what the job list taken last came to. Without a core it is empty.
+func (p *Planner) Change() proto.ChangeStatus {
+	if p.core == nil {
+		return proto.ChangeStatus{}
+	}
+	return p.core.change
+}

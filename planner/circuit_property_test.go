@@ -1,0 +1,240 @@
+package planner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// Whatever happens to switches and planner while jobs come and go: no circuit
+// of a job that stays is taken away by a change that does not need its port,
+// no leaf has more than its share moving at once, on a switch nothing comes
+// before what has its ports has gone, and in the end what is wanted, what is
+// reported and what is lit are the same.
+// Method: random job lists on several cores; switches die in prepare, in
+// commit and after it, refuse, stay mute, have broken mirrors, and come back;
+// the planner restarts with its store, in the middle of a write too.
+// RINGLIGHT_CIRCUIT_RUNS sets the number of seeds, RINGLIGHT_CIRCUIT_SEED names
+// one to run again.
+func TestCircuitsUnderChurnAndFailures(t *testing.T) {
+	runs := 200
+	if n, err := strconv.Atoi(os.Getenv("RINGLIGHT_CIRCUIT_RUNS")); err == nil {
+		runs = n
+	}
+	var sum churn
+	if one, err := strconv.ParseUint(os.Getenv("RINGLIGHT_CIRCUIT_SEED"), 10, 64); err == nil {
+		churnRun(t, one)
+		return
+	}
+	for seed := range runs {
+		sum.add(churnRun(t, uint64(seed)))
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d runs: %+v", runs, sum)
+	if sum.moved == 0 || sum.rolledBack == 0 || sum.short == 0 || sum.stages < 10*runs/2 {
+		t.Errorf("the test shows little: %+v", sum)
+	}
+}
+
+// churn counts what a run saw.
+type churn struct {
+	lists, stages, moved, rolledBack, restarts, deaths, short, applies int
+}
+
+func (c *churn) add(o churn) {
+	c.lists += o.lists
+	c.stages += o.stages
+	c.moved += o.moved
+	c.rolledBack += o.rolledBack
+	c.restarts += o.restarts
+	c.deaths += o.deaths
+	c.short += o.short
+	c.applies += o.applies
+}
+
+var churnCores = []fabric.Core{
+	{Pods: 4, LeavesPerPod: 4, SpinesPerPod: 2, SpinePorts: 8, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 250},
+	{Pods: 6, LeavesPerPod: 2, SpinesPerPod: 4, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 500},
+	{Pods: 5, LeavesPerPod: 4, SpinesPerPod: 8, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 1, ServersPerLeaf: 2, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 125},
+	{Pods: 8, LeavesPerPod: 4, SpinesPerPod: 1, SpinePorts: 8, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 1, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 1000},
+	{Pods: 8, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 1, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500},
+	{Pods: 4, LeavesPerPod: 3, SpinesPerPod: 2, SpinePorts: 7, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Uniform, IotaMille: 250},
+}
+
+func churnRun(t *testing.T, seed uint64) churn {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 3))
+	core := churnCores[int(seed)%len(churnCores)]
+	w := startedWorld(t, &core)
+	var sum churn
+	var list []proto.JobSpec
+	nextID := 1
+	w.trace = func(line string) {
+		if os.Getenv("RINGLIGHT_TRACE_CIRCUITS") != "" {
+			fmt.Println(w.now, line)
+		}
+	}
+	fail := func(format string, args ...any) {
+		t.Errorf("seed %d at %v: %s\n%s", seed, w.now, fmt.Sprintf(format, args...), w.show())
+	}
+	for range 12 {
+		list = slices.DeleteFunc(list, func(proto.JobSpec) bool { return r.IntN(4) == 0 })
+		for range r.IntN(5) {
+			list = append(list, randomJob(r, nextID, &core))
+			nextID++
+		}
+		w.strike(r, &sum)
+		reply := w.apply(list...)
+		if reply.Code != proto.OK {
+			fail("refused: %+v", reply)
+			return sum
+		}
+		sum.lists++
+		sum.moved += int(reply.Change.Moved)
+		if reply.Change.Worst*1000 > reply.Change.WorstOf*uint32(core.IotaMille) {
+			fail("%d of %d links of a leaf move at once", reply.Change.Worst, reply.Change.WorstOf)
+		}
+		w.watch(&sum, fail)
+		if r.IntN(3) == 0 {
+			w.holdDisk = r.IntN(3) == 0
+			w.run(time.Duration(r.IntN(200)) * time.Millisecond)
+			w.holdDisk = false
+			w.start()
+			sum.restarts++
+		}
+		w.run(time.Duration(r.IntN(2000)) * time.Millisecond)
+		if r.IntN(3) == 0 {
+			w.run(time.Duration(r.IntN(120)) * time.Second)
+		}
+		w.repair()
+		if !w.quiet(10 * time.Minute) {
+			fail("no rest")
+			return sum
+		}
+		if d := w.consistent(); d != "" {
+			fail("%s", d)
+			return sum
+		}
+		if len(w.badMove) > 0 {
+			fail("%v", w.badMove)
+			return sum
+		}
+		s := w.p.CoreStatus()
+		if s.Realised < s.Granted {
+			sum.short++
+		}
+	}
+	sum.applies = w.applies
+	return sum
+}
+
+func randomJob(r *rand.Rand, id int, core *fabric.Core) proto.JobSpec {
+	j := spec(id, 1+r.IntN(core.LeavesPerPod*core.ServersPerLeaf*2), core.GPUsPerServer, 1)
+	if j.Servers%2 == 0 && r.IntN(2) == 0 {
+		j.PP = 2
+	}
+	return j
+}
+
+// strike makes some switches fail at some moment of what comes.
+func (w *coreWorld) strike(r *rand.Rand, sum *churn) {
+	for range r.IntN(3) {
+		v := &w.switches[r.IntN(len(w.switches))]
+		switch r.IntN(7) {
+		case 0, 1, 2:
+			v.dieAt = []string{"prepare", "commit", "applied"}[r.IntN(3)]
+			sum.deaths++
+		case 3:
+			w.die(int(v.id - proto.FirstSwitch))
+			sum.deaths++
+		case 4:
+			v.refuse = proto.HardwareFailed
+		case 5:
+			v.mute = true
+		case 6:
+			a, b := uint16(r.IntN(w.fab.Core.Pods)), uint16(r.IntN(w.fab.Core.Pods))
+			if _, lit := v.light[a]; !lit {
+				v.broken[[2]uint16{a, b}] = true
+			}
+		}
+	}
+}
+
+// repair brings everything back.
+func (w *coreWorld) repair() {
+	for s := range w.switches {
+		v := &w.switches[s]
+		v.dieAt, v.refuse, v.mute = "", proto.OK, false
+		if !v.up {
+			w.birth(s)
+		}
+	}
+}
+
+// watch counts stages and roll-backs, and checks each stage's moved shares
+// from what the planner is about to do, where a job has one pair of leaves
+// between two pods on a spine.
+func (w *coreWorld) watch(sum *churn, fail func(string, ...any)) {
+	seen := w.p.core.open.since
+	p := w.p
+	old := w.trace
+	w.trace = func(line string) {
+		old(line)
+		switch {
+		case w.p != p:
+		case len(line) > 30 && line[:30] == "log circuits generation commit" && p.core.open.kind == stageForward && p.core.open.since != seen:
+			seen = p.core.open.since
+			sum.stages++
+			w.shares(fail)
+		case len(line) > 24 && line[:24] == "log stage is rolled back":
+			sum.rolledBack++
+		}
+	}
+}
+
+func (w *coreWorld) shares(fail func(string, ...any)) {
+	c := w.p.core
+	moved, links := make([]int, c.core.Leaves()), make([]int, c.core.Leaves())
+	for _, j := range c.jobs {
+		if !w.staying[j.spec.Job] {
+			continue
+		}
+		for _, x := range j.paths {
+			links[x.A] += x.Count
+			links[x.B] += x.Count
+		}
+	}
+	for _, b := range c.open.back {
+		c.links(b.deck, func(i, k int32, id proto.JobID) {
+			j := c.job(id)
+			if c.decks[b.at].to[i] == k || j == nil || !w.staying[id] || c.isBad(b.at, i, k) {
+				return
+			}
+			var only []path
+			for _, x := range j.paths {
+				p, q := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
+				if x.Spine == c.groupOf(b.at) && min(p, q) == min(i, k) && max(p, q) == max(i, k) {
+					only = append(only, x)
+				}
+			}
+			if len(only) == 1 {
+				moved[only[0].A]++
+				moved[only[0].B]++
+			}
+		})
+	}
+	for leaf, n := range moved {
+		if n*1000 > links[leaf]*c.core.IotaMille {
+			fail("leaf %d: %d of %d links move in one stage", leaf, n, links[leaf])
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package planner
+
+import (
+	"slices"
+
+	"ringlight/planner/wiring"
+	"ringlight/proto"
+)
+
+// stagesOf cuts what the groups have to do into stages, and says which share
+// of a leaf's links moves at most at once. A group in which one piece alone
+// would move too much goes back to pinned.
+func (c *circuits) stagesOf(jobs []*job, groups []groupPlan) (stages [][]deckSet, worst, worstOf uint32) {
+	spread := c.realised(jobs, groups)
+	links := make([]int, c.core.Leaves())
+	for _, t := range spread.Spine {
+		for leaf, n := range t.Ports() {
+			links[leaf] += n
+		}
+	}
+	pieces := c.pieces(spread, links, groups)
+	changes := make([]wiring.Change, len(pieces))
+	for n, p := range pieces {
+		changes[n] = p.Change
+	}
+	order, err := wiring.Stages(changes, links, c.core.IotaMille)
+	if err != nil {
+		panic("planner: invariant: every piece alone is within the bound: " + err.Error())
+	}
+	moved, of := wiring.Worst(changes, links, order)
+	cur := c.base(groups)
+	last := c.decks
+	for _, stage := range order {
+		for _, n := range stage {
+			c.apply(cur, groups, &pieces[n])
+		}
+		if sets := changedDecks(last, cur); len(sets) > 0 {
+			stages = append(stages, sets)
+			last = cloneDecks(cur)
+		}
+	}
+	if sets := changedDecks(last, cur); len(sets) > 0 {
+		stages = append(stages, sets)
+	}
+	return stages, uint32(moved), uint32(of)
+}
+
+// realised is the spread of the paths that the staying links carry.
+func (c *circuits) realised(jobs []*job, groups []groupPlan) wiring.Spread {
+	var there []*job
+	for _, j := range jobs {
+		k := &job{spec: j.spec}
+		for h := range groups {
+			have := map[[2]int32]int{}
+			for _, d := range groups[h].stay {
+				c.links(d, func(a, b int32, id proto.JobID) {
+					if id == j.spec.Job {
+						have[[2]int32{min(a, b), max(a, b)}]++
+					}
+				})
+			}
+			for _, x := range j.paths {
+				if x.Spine != h {
+					continue
+				}
+				a, b := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
+				pair := [2]int32{min(a, b), max(a, b)}
+				if x.Count = min(x.Count, have[pair]); x.Count > 0 {
+					have[pair] -= x.Count
+					k.paths = append(k.paths, x)
+				}
+			}
+		}
+		there = append(there, k)
+	}
+	return c.spreadOf(there)
+}
+
+// pieces are what the groups that move links have to do, divided.
+func (c *circuits) pieces(spread wiring.Spread, links []int, groups []groupPlan) []wiring.Piece {
+	if c.uniform() {
+		return nil
+	}
+	for {
+		old, wanted := make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups))
+		for h, g := range groups {
+			old[h] = c.halfOf(g.stay)
+			wanted[h] = old[h]
+			if g.moves {
+				wanted[h] = c.halfOf(g.wanted)
+			}
+		}
+		pieces, err := spread.Pieces(old, wanted)
+		if err != nil {
+			panic("planner: invariant: every path that stays has its circuit: " + err.Error())
+		}
+		tooMuch := false
+		for _, p := range pieces {
+			for _, m := range p.Moved {
+				if m.Links*1000 > links[m.Leaf]*c.core.IotaMille {
+					groups[p.Group].wanted, groups[p.Group].moves = groups[p.Group].pinned, false
+					tooMuch = true
+				}
+			}
+		}
+		if !tooMuch {
+			return pieces
+		}
+	}
+}
+
+// base is what decks hold when all that moves nothing is done: links of jobs
+// that ended are gone, new ones of groups that move nothing are there, and
+// links that only change their job have done so.
+func (c *circuits) base(groups []groupPlan) []deck {
+	out := cloneDecks(c.decks)
+	for h, g := range groups {
+		for k := range g.wanted {
+			at := h*c.groupDecks() + k
+			if !g.moves {
+				out[at] = g.wanted[k].clone()
+				continue
+			}
+			for i, j := range c.decks[at].to {
+				switch {
+				case j < 0 || g.stay[k].to[i] == j:
+				case g.wanted[k].to[i] == j:
+					out[at].job[i] = g.wanted[k].job[i]
+				default:
+					c.drop(out[at], int32(i))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// apply does a piece to the decks.
+func (c *circuits) apply(decks []deck, groups []groupPlan, p *wiring.Piece) {
+	d := decks[p.Group*c.groupDecks()+p.Even]
+	for _, s := range p.Steps {
+		if !s.Create {
+			c.drop(d, int32(s.In))
+		}
+	}
+	for _, s := range p.Steps {
+		if s.Create {
+			c.put(d, int32(s.In), int32(s.Out), groups[p.Group].wanted[p.Even].job[s.In])
+		}
+	}
+}
+
+// account fills in the figures of a design.
+func (c *circuits) account(d *design, groups []groupPlan) {
+	s := &d.change
+	s.Stages = uint32(len(d.stages))
+	for at := range d.decks {
+		made, gone := c.difference(c.decks[at], d.decks[at])
+		s.Created += uint32(made)
+		s.Removed += uint32(gone)
+	}
+	for _, g := range groups {
+		for k := range g.stay {
+			c.links(g.stay[k], func(i, j int32, _ proto.JobID) {
+				if g.wanted[k].to[i] == j {
+					s.Kept++
+				} else {
+					s.Moved++
+				}
+			})
+		}
+	}
+	if s.Moved > 0 {
+		s.DarkMicros = c.dark
+	}
+	there := map[proto.JobID]int{}
+	for _, k := range d.decks {
+		c.links(k, func(_, _ int32, id proto.JobID) { there[id]++ })
+	}
+	for _, j := range d.jobs {
+		switch {
+		case j.found:
+			s.Placed++
+			s.Asked += uint32(there[j.spec.Job])
+			s.Granted += uint32(there[j.spec.Job])
+		case j.runs():
+			s.Placed++
+			s.Asked += uint32(j.asked())
+			s.Granted += uint32(j.granted())
+		default:
+			s.Waiting = append(s.Waiting, j.spec.Job)
+		}
+		s.Realised += uint32(there[j.spec.Job])
+	}
+	slices.Sort(s.Waiting)
+}

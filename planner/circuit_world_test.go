@@ -1,0 +1,503 @@
+package planner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// coreWorld is a tiny world around a planner of circuits: switches that speak
+// the protocol and whose light follows what they applied, a store, and a
+// broker that retains. It shares no code with the planner but the wire.
+type coreWorld struct {
+	t        testing.TB
+	fab      *fabric.Fabric
+	p        *Planner
+	switches []fakeSwitch
+	store    map[string][]byte
+	now      time.Duration
+	up       []proto.Packet
+	down     []Action
+	retained map[string]proto.Packet
+	order    []string
+	topics   proto.Topics
+	trace    func(string)
+	replies  []proto.OpReply
+	asked    int
+	rng      *rand.Rand
+	holdDisk bool
+
+	settled map[circuitAt]proto.JobID // what was lit at the last quiet moment
+	staying map[proto.JobID]bool      // jobs of the last list that were in the one before
+	badMove []string
+	applies int
+}
+
+type circuitAt struct {
+	sw   int
+	a, b uint16
+}
+
+// fakeSwitch is an agent and its mirrors.
+type fakeSwitch struct {
+	id       proto.NodeID
+	up       bool // the agent runs; mirrors hold without it
+	session  proto.Session
+	seq      uint64
+	seen     proto.Term
+	staged   *proto.Desired
+	applied  *proto.Desired
+	light    map[uint16]litCircuit // by port of A
+	broken   map[[2]uint16]bool
+	refuse   proto.Code
+	mute     bool
+	dieAt    string // dies at the next prepare, commit or applied
+	reportAt time.Duration
+	eventSeq uint64
+}
+
+type litCircuit struct {
+	b     uint16
+	job   proto.JobID
+	tuned time.Duration // when light is there
+}
+
+const (
+	fakeTuning = 30 * time.Millisecond
+	fakeReport = 50 * time.Millisecond
+)
+
+func newCoreWorld(t testing.TB, core *fabric.Core) *coreWorld {
+	f, err := fabric.New(fabric.Params{Name: "f", Core: core})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &coreWorld{t: t, fab: f, store: map[string][]byte{}, retained: map[string]proto.Packet{}, topics: proto.Topics{Fabric: "f"},
+		trace: func(string) {}, rng: rand.New(rand.NewPCG(1, 2)), settled: map[circuitAt]proto.JobID{}, staying: map[proto.JobID]bool{}}
+	for s := range core.Switches() {
+		w.switches = append(w.switches, fakeSwitch{id: proto.FirstSwitch + proto.NodeID(s), light: map[uint16]litCircuit{}, broken: map[[2]uint16]bool{}, reportAt: Never})
+	}
+	return w
+}
+
+// start makes a planner from the store and connects it.
+func (w *coreWorld) start() {
+	var st State
+	for k, v := range w.store { // any order: sorted below
+		st = append(st, Record{k, v})
+	}
+	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
+	cfg, records, err := Start(st, w.fab, 77)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write(records)
+	w.p, w.down, w.up = New(cfg), nil, nil
+	w.step(Event{Kind: LinkUp})
+	for _, topic := range w.order {
+		pk := w.retained[topic]
+		pk.Retain = true
+		w.up = append(w.up, pk)
+	}
+}
+
+func (w *coreWorld) write(records []Record) {
+	for _, r := range records {
+		if r.Value == nil {
+			delete(w.store, r.Key)
+		} else {
+			w.store[r.Key] = r.Value
+		}
+	}
+}
+
+func (w *coreWorld) step(ev Event) {
+	ev.At, ev.WallMillis = w.now, 1_000_000+uint64(w.now.Milliseconds())
+	w.down = w.p.Step(ev, w.down)
+	for len(w.down) > 0 {
+		a := w.down[0]
+		w.down = w.down[1:]
+		switch a.Kind {
+		case Send:
+			if a.Packet.Retain {
+				w.retain(a.Packet)
+			}
+			w.toSwitches(a.Packet)
+		case Persist:
+			if w.holdDisk {
+				continue
+			}
+			w.write(a.Records)
+			w.step(Event{Kind: Persisted, Persist: a.Persist})
+		case Log:
+			node := ""
+			if a.Line.Node >= 0 {
+				node = fmt.Sprintf(" switch %d:", a.Line.Node-int64(proto.FirstSwitch))
+			}
+			w.trace(fmt.Sprintf("log%s %s: %s", node, a.Line.Message, a.Line.Text))
+		case Exit:
+			w.t.Fatal("exit: " + a.Reason)
+		}
+	}
+}
+
+func (w *coreWorld) retain(pk proto.Packet) {
+	if _, ok := w.retained[pk.Topic]; !ok {
+		w.order = append(w.order, pk.Topic)
+	}
+	w.retained[pk.Topic] = pk
+}
+
+func (w *coreWorld) next() time.Duration {
+	next := w.p.Next()
+	for s := range w.switches {
+		if v := &w.switches[s]; v.up {
+			next = min(next, v.reportAt)
+		}
+	}
+	return next
+}
+
+// run lets time pass.
+func (w *coreWorld) run(d time.Duration) {
+	end := w.now + d
+	for steps, at := 0, w.now; ; steps++ {
+		if w.now != at {
+			steps, at = 0, w.now
+		}
+		if steps > 2000 {
+			w.t.Fatalf("the planner wants ticks without end at %v: %s", w.now, w.show())
+		}
+		for len(w.up) > 0 {
+			pk := w.up[0]
+			w.up = w.up[1:]
+			w.step(Event{Kind: Packet, Packet: pk})
+		}
+		if w.next() > end {
+			break
+		}
+		w.now = max(w.now, w.next())
+		for s := range w.switches {
+			if v := &w.switches[s]; v.up && v.reportAt <= w.now {
+				w.report(v)
+			}
+		}
+		w.step(Event{Kind: Tick})
+	}
+	w.now = end
+}
+
+// quiet runs until nothing is under way; false: it did not end in time.
+func (w *coreWorld) quiet(limit time.Duration) bool {
+	for end := w.now + limit; w.now < end; {
+		w.run(100 * time.Millisecond)
+		if w.p.CoreStatus().Quiet {
+			w.snapshot()
+			return true
+		}
+	}
+	return false
+}
+
+// snapshot notes what is lit.
+func (w *coreWorld) snapshot() {
+	clear(w.settled)
+	for s := range w.switches {
+		for a, x := range w.switches[s].light { // any order: a set
+			w.settled[circuitAt{s, a, x.b}] = x.job
+		}
+	}
+}
+
+func (w *coreWorld) publish(v *fakeSwitch, topic string, kind proto.TopicKind, msg any) {
+	payload, err := proto.Encode(msg)
+	if err != nil {
+		w.t.Fatalf("switch %d: %v", v.id, err)
+	}
+	pk := proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS()}
+	if kind.Retain() {
+		w.retain(pk)
+	}
+	w.up = append(w.up, pk)
+}
+
+// birth starts a switch's agent; its journal and mirrors are as they were.
+func (w *coreWorld) birth(s int) {
+	v := &w.switches[s]
+	v.up, v.seq = true, 0
+	v.session += 1000 + proto.Session(s)
+	b := &proto.Presence{Version: proto.Version, Node: v.id, Session: v.session, Online: true, Mode: proto.ModeService, SeenTerm: v.seen, Ports: uint16(w.fab.Core.SwitchPorts)}
+	if v.applied != nil {
+		b.Term, b.Generation, b.Plan = v.applied.Term, v.applied.Generation, v.applied.Plan
+	}
+	w.publish(v, w.topics.Presence(v.id), proto.TopicPresence, b)
+	w.report(v)
+	// What the broker retains comes with the subscription.
+	group, _, _ := w.fab.Core.SwitchOf(v.id)
+	for _, topic := range []string{w.topics.Desired(v.id), w.topics.Decision(w.fab.Core.GroupID(group))} {
+		if pk, ok := w.retained[topic]; ok {
+			w.toSwitches(pk)
+		}
+	}
+}
+
+// die ends a switch's agent; the light stays.
+func (w *coreWorld) die(s int) {
+	v := &w.switches[s]
+	if !v.up {
+		return
+	}
+	v.up, v.reportAt = false, Never
+	w.publish(v, w.topics.Presence(v.id), proto.TopicPresence, &proto.Presence{Version: proto.Version, Node: v.id, Session: v.session})
+}
+
+func (w *coreWorld) report(v *fakeSwitch) {
+	v.reportAt = Never
+	v.seq++
+	m := &proto.Reported{Version: proto.Version, Node: v.id, Session: v.session, Seq: v.seq, Mode: proto.ModeService, SeenTerm: v.seen, DarkMicros: 31_000}
+	if v.applied != nil {
+		m.Term, m.Generation, m.Plan = v.applied.Term, v.applied.Generation, v.applied.Plan
+	}
+	if v.staged != nil {
+		m.StagedTerm, m.StagedGeneration, m.StagedPlan = v.staged.Term, v.staged.Generation, v.staged.Plan
+	}
+	for a := range uint16(w.fab.Core.SwitchPorts) {
+		x, ok := v.light[a]
+		if !ok {
+			continue
+		}
+		r := proto.CircuitReport{A: a, B: x.b, Job: x.job, State: proto.Tuned, Loss: 1800}
+		switch {
+		case v.broken[[2]uint16{a, x.b}]:
+			r.State, r.Loss = proto.Failed, proto.NoPower
+		case x.tuned > w.now:
+			r.State, r.Loss = proto.Tuning, proto.NoPower
+			v.reportAt = w.now + fakeReport
+		}
+		m.Circuits = append(m.Circuits, r)
+	}
+	w.publish(v, w.topics.Reported(v.id), proto.TopicReported, m)
+}
+
+// toSwitches is the network's way down.
+func (w *coreWorld) toSwitches(pk proto.Packet) {
+	topic, err := proto.ParseTopic(pk.Topic)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	switch topic.Kind {
+	case proto.TopicDesired:
+		var d proto.Desired
+		w.decode(pk.Payload, &d)
+		w.prepare(&w.switches[topic.Node-proto.FirstSwitch], &d)
+	case proto.TopicDecision:
+		var d proto.Decision
+		w.decode(pk.Payload, &d)
+		for s := range w.switches {
+			if w.fab.Core.GroupID(s/w.fab.Core.SpinePorts) == topic.Ring {
+				w.decide(s, &d)
+			}
+		}
+	case proto.TopicPlanner:
+		var m proto.PlannerState
+		w.decode(pk.Payload, &m)
+		for s := range w.switches {
+			if v := &w.switches[s]; v.up {
+				v.seen = max(v.seen, m.Term)
+			}
+		}
+	case proto.TopicReply:
+		var r proto.OpReply
+		w.decode(pk.Payload, &r)
+		w.replies = append(w.replies, r)
+	}
+}
+
+func (w *coreWorld) decode(payload []byte, m any) {
+	if _, err := proto.Decode(payload, m); err != nil {
+		w.t.Fatalf("what the planner sent does not decode: %v", err)
+	}
+}
+
+func (w *coreWorld) ack(v *fakeSwitch, phase proto.Phase, code proto.Code, d decided) {
+	if v.mute {
+		return
+	}
+	m := &proto.Ack{Version: proto.Version, Node: v.id, Session: v.session, Phase: phase, Code: code, Term: d.term, Generation: d.gen, Plan: d.plan, CurrentTerm: v.seen}
+	if v.applied != nil {
+		m.CurrentGeneration = v.applied.Generation
+	}
+	w.publish(v, w.topics.Ack(v.id), proto.TopicAck, m)
+}
+
+func (w *coreWorld) prepare(v *fakeSwitch, d *proto.Desired) {
+	s := int(v.id - proto.FirstSwitch)
+	if v.dieAt == "prepare" {
+		v.dieAt = ""
+		w.die(s)
+	}
+	if !v.up {
+		return
+	}
+	code := proto.OK
+	switch {
+	case d.Term < v.seen || v.applied != nil && d.Generation < v.applied.Generation:
+		code = proto.Stale
+	case v.applied != nil && d.Generation == v.applied.Generation && d.Plan != v.applied.Plan:
+		code = proto.Conflict
+	case v.applied != nil && d.Generation == v.applied.Generation:
+		code = proto.Duplicate
+	case v.refuse != proto.OK:
+		code = v.refuse
+	default:
+		v.staged, v.seen = d, d.Term
+	}
+	w.ack(v, proto.PhasePrepare, code, decided{d.Term, d.Generation, d.Plan})
+}
+
+func (w *coreWorld) decide(s int, d *proto.Decision) {
+	v := &w.switches[s]
+	if v.staged == nil || v.staged.Term != d.Term || v.staged.Generation != d.Generation || v.staged.Plan != d.Plan {
+		return
+	}
+	if v.dieAt == "commit" {
+		v.dieAt = ""
+		w.die(s)
+	}
+	if !v.up {
+		return
+	}
+	v.applied, v.staged = v.staged, nil
+	w.move(s)
+	w.ack(v, proto.PhaseCommit, proto.OK, decided{d.Term, d.Generation, d.Plan})
+	if v.dieAt == "applied" {
+		v.dieAt = ""
+		w.die(s)
+		return
+	}
+	w.report(v)
+}
+
+// move is the mirrors' part: what goes before what comes, and what stays is
+// not touched. A circuit of a job that stays may go only for another that
+// takes one of its ports.
+func (w *coreWorld) move(s int) {
+	v := &w.switches[s]
+	w.applies++
+	want := map[uint16]proto.Circuit{}
+	takenA, takenB := map[uint16]bool{}, map[uint16]bool{}
+	for _, c := range v.applied.Circuits {
+		want[c.A] = c
+		if x, ok := v.light[c.A]; !ok || x.b != c.B {
+			takenA[c.A], takenB[c.B] = true, true
+		}
+	}
+	for a := range uint16(w.fab.Core.SwitchPorts) {
+		x, ok := v.light[a]
+		if c, stays := want[a]; ok && (!stays || c.B != x.b) {
+			_, was := w.settled[circuitAt{s, a, x.b}]
+			if was && w.staying[x.job] && !takenA[a] && !takenB[x.b] && !v.broken[[2]uint16{a, x.b}] && !w.wayBackBroken(s, a, x.b) {
+				w.badMove = append(w.badMove, fmt.Sprintf("%v switch %d: %d to %d of job %d went for nothing", w.now, s, a, x.b, x.job))
+			}
+			delete(v.light, a)
+		}
+	}
+	for _, c := range v.applied.Circuits {
+		x, there := v.light[c.A]
+		if !there {
+			for a, o := range v.light { // any order: at most one
+				if o.b == c.B {
+					w.t.Fatalf("switch %d: port %d is taken by %d when %d comes", s, c.B, a, c.A)
+				}
+			}
+			x = litCircuit{b: c.B, tuned: w.now + fakeTuning}
+			v.reportAt = w.now + fakeReport
+		}
+		x.job = c.Job
+		v.light[c.A] = x
+	}
+}
+
+// wayBackBroken: the other direction of a link does not come up.
+func (w *coreWorld) wayBackBroken(s int, a, b uint16) bool {
+	if w.fab.Core.Wiring != fabric.Uniform {
+		s ^= 1
+	}
+	return w.switches[s].broken[[2]uint16{b, a}]
+}
+
+// ask puts an operator's question and returns the answer.
+func (w *coreWorld) ask(q proto.OpRequest) proto.OpReply {
+	w.asked++
+	q.Version, q.TTLMillis, q.Bundle = proto.Version, 5000, -1
+	q.Corr = proto.Corr{byte(w.asked >> 8), byte(w.asked), 1}
+	payload, err := proto.Encode(&q)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.step(Event{Kind: Packet, Packet: proto.Packet{Kind: proto.Publish, Topic: w.topics.Request("op"), Payload: payload}})
+	for _, r := range w.replies {
+		if r.Corr == q.Corr {
+			return r
+		}
+	}
+	w.t.Fatalf("no answer to %v", q.Noun)
+	return proto.OpReply{}
+}
+
+// apply hands a job list in.
+func (w *coreWorld) apply(jobs ...proto.JobSpec) proto.OpReply {
+	before := map[proto.JobID]bool{}
+	for _, j := range w.p.core.jobs {
+		before[j.spec.Job] = true
+	}
+	clear(w.staying)
+	for _, j := range jobs {
+		w.staying[j.Job] = before[j.Job]
+	}
+	return w.ask(proto.OpRequest{Noun: proto.NounApply, Jobs: jobs})
+}
+
+// show writes jobs and status.
+func (w *coreWorld) show() string {
+	var b strings.Builder
+	s := w.p.CoreStatus()
+	fmt.Fprintf(&b, "generation %d, %d/%d switches, %d/%d circuits lit, links asked %d granted %d realised %d, %s, quiet %v\n",
+		s.Generation, s.Online, s.Switches, s.Tuned, s.Circuits, s.Asked, s.Granted, s.Realised, w.p.core.state, s.Quiet)
+	for _, j := range w.p.core.jobs {
+		x := w.p.jobStatus(j)
+		fmt.Fprintf(&b, "job %d %s: %d servers places, links %d of %d", x.Job, x.State, len(x.Servers), x.Realised, x.Granted)
+		if x.Reason != "" {
+			fmt.Fprintf(&b, " (%s)", x.Reason)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// consistent says what differs between what is wanted, reported and lit.
+func (w *coreWorld) consistent() string {
+	for s := range w.switches {
+		at, _ := w.p.core.deckOf(s)
+		want := w.p.core.circuitsOf(s, w.p.core.decks[at])
+		if len(want) != len(w.switches[s].light) {
+			return fmt.Sprintf("switch %d has %d circuits, wanted are %d", s, len(w.switches[s].light), len(want))
+		}
+		for _, c := range want {
+			x, ok := w.switches[s].light[c.A]
+			if !ok || x.b != c.B || x.job != c.Job {
+				return fmt.Sprintf("switch %d port %d: %+v, wanted %+v", s, c.A, x, c)
+			}
+			if w.p.core.stateOf(s, c) != proto.Tuned && !w.switches[s].broken[[2]uint16{c.A, c.B}] {
+				return fmt.Sprintf("switch %d port %d: reported %v", s, c.A, w.p.core.stateOf(s, c))
+			}
+		}
+	}
+	return ""
+}
