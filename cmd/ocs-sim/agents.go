@@ -35,6 +35,7 @@ func agents(ctx context.Context, args []string) error {
 	fs.StringVar(&cfg.Broker.CAFile, "ca", "", "file with the broker's certificate authority, PEM")
 	fs.StringVar(&cfg.Broker.CertFile, "cert", "", "file with a client certificate, PEM")
 	fs.StringVar(&cfg.Broker.KeyFile, "key", "", "file with the certificate's key, PEM")
+	fs.StringVar(&cfg.State, "state", "", "folder of the optical switches' journals; none: they forget their circuits")
 	verbose := fs.Bool("v", false, "log state changes too")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -58,7 +59,11 @@ func agents(ctx context.Context, args []string) error {
 	}
 	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	cfg.Ready = func() {
-		fmt.Printf("%d simulated nodes of fabric %s run against %s\n", cfg.Fabric.Nodes, cfg.Fabric.Name, cfg.Broker.Broker)
+		switches := ""
+		if cfg.Fabric.Core != nil {
+			switches = fmt.Sprintf(" and %d switches", cfg.Fabric.Core.Switches())
+		}
+		fmt.Printf("%d simulated nodes%s of fabric %s run against %s\n", cfg.Fabric.Nodes, switches, cfg.Fabric.Name, cfg.Broker.Broker)
 	}
 	var printed error
 	cfg.Ended = func(r live.LightRecord) { printed = json.NewEncoder(os.Stdout).Encode(r) }

@@ -25,6 +25,7 @@ type AgentsConfig struct {
 	Seed     uint64
 	Health   time.Duration
 	Broker   mqtt.Config // client id and will are filled in for every node
+	State    string      // folder of the switches' journals; "": none
 	Progress io.Writer
 	Log      *slog.Logger
 	Ready    func() // is called when all nodes run
@@ -43,9 +44,9 @@ type LightRecord struct {
 
 // record reads the boards' light. The lock is held.
 func (c *clockwork) record() LightRecord {
-	r := LightRecord{Nodes: len(c.sinks)}
+	r := LightRecord{Nodes: c.nodes}
 	last := time.Duration(0)
-	for n := range c.sinks {
+	for n := range c.nodes {
 		for b := range c.bundles {
 			for path := range hal.NumLOS {
 				at, lit := c.world.LastChange(sim.Port{Board: sim.BoardID(n), Bundle: b, Path: path})
@@ -61,24 +62,37 @@ func (c *clockwork) record() LightRecord {
 	return r
 }
 
-// Agents runs a simulated node for every node of a fabric with the production
-// loop in real time, until ctx ends. All boards are in one world whose time
-// goes with the wall; it keeps its light when the broker dies.
+// Agents runs a simulated node for every node of a fabric, and a switch for
+// every switch of its core, with the production loop in real time, until ctx
+// ends. All boards are in one world whose time goes with the wall; it keeps
+// its light when the broker dies.
 func Agents(ctx context.Context, cfg AgentsConfig) error {
-	b, spread, err := calibrate(ctx, cfg.Seed, catalogueSize, progressTo(cfg.Progress, "modules calibrated"))
-	if err != nil {
-		return err
-	}
-	cfg.Log.Info("optics calibrated", "modules", catalogueSize, "board_time_max", spread.max)
 	c := &clockwork{world: sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed}), born: time.Now(), wake: make(chan struct{}, 1)}
-	boards, calibrations, err := build(c.world, cfg.Fabric, cfg.Modules, cfg.Seed, b)
-	if err != nil {
-		return err
+	var boards []hal.Board
+	var calibrations [][]*ocs.Calibration
+	if cfg.Fabric.Nodes > 0 {
+		b, spread, err := calibrate(ctx, cfg.Seed, catalogueSize, progressTo(cfg.Progress, "modules calibrated"))
+		if err != nil {
+			return err
+		}
+		cfg.Log.Info("optics calibrated", "modules", catalogueSize, "board_time_max", spread.max)
+		if boards, calibrations, err = build(c.world, cfg.Fabric, cfg.Modules, cfg.Seed, b); err != nil {
+			return err
+		}
+		c.bundles = len(boards[0].Bundles)
 	}
+	c.nodes = len(boards)
 	c.sinks = make([]func(hal.Event), len(boards))
-	c.bundles = len(boards[0].Bundles)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var switches *Switches
+	if cfg.Fabric.Core != nil {
+		var err error
+		if switches, err = newSwitches(c, SwitchesConfig{Fabric: cfg.Fabric, Seed: cfg.Seed, Health: cfg.Health, Broker: cfg.Broker,
+			State: cfg.State, Log: cfg.Log}); err != nil {
+			return err
+		}
+	}
 	var nodes sync.WaitGroup
 	errs := make([]error, len(boards)+1)
 	nodes.Go(func() { c.run(ctx) })
@@ -91,10 +105,15 @@ func Agents(ctx context.Context, cfg AgentsConfig) error {
 			}
 		})
 	}
-	if cfg.Ready != nil {
+	if err := switches.reviveAll(ctx); err != nil {
+		cancel()
+		errs[len(boards)] = err
+	}
+	if cfg.Ready != nil && ctx.Err() == nil {
 		cfg.Ready()
 	}
 	nodes.Wait()
+	errs = append(errs, switches.Wait())
 	if cfg.Ended != nil {
 		cfg.Ended(c.record())
 	}
@@ -126,7 +145,9 @@ type clockwork struct {
 	mu      sync.Mutex
 	world   *sim.World
 	bundles int               // of each board
+	nodes   int               // boards of nodes, which come first
 	sinks   []func(hal.Event) // by board
+	after   func(sim.BoardID) // looks at a board on which something has happened; may be nil
 	born    time.Time
 	wake    chan struct{} // something earlier is due
 }
@@ -154,6 +175,9 @@ func (c *clockwork) advance(now time.Duration, out []told) ([]told, time.Duratio
 			return out, at
 		}
 		board, ev, visible := c.world.Step()
+		if c.after != nil {
+			c.after(board)
+		}
 		if visible && c.sinks[board] != nil {
 			out = append(out, told{c.sinks[board], ev})
 		}

@@ -1,0 +1,81 @@
+package fleet
+
+import (
+	"fmt"
+
+	"ringlight/hal"
+	"ringlight/ocs"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+// Mirrors are the boards of a fabric's optical switches in a world: one
+// layout, each with mirrors and factory data of its own. Switch s is board
+// First + s.
+type Mirrors struct {
+	Board     *hal.Board
+	First     sim.BoardID
+	Factories []*ocs.Factory
+	pods      int
+}
+
+// BuildMirrors puts a board for every switch of a core into a world. The pods'
+// lasers shine into the first ports of side A; the others have no fibre.
+func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error) {
+	if core.SwitchPorts > hal.MaxCrossbarPorts {
+		return nil, &proto.Error{Code: proto.Invalid, Field: "core.switch_ports", Limit: fmt.Sprintf("at most %d in the simulator", hal.MaxCrossbarPorts),
+			Reason: fmt.Sprintf("%d ports", core.SwitchPorts)}
+	}
+	board, err := hal.DefaultMEMS(core.SwitchPorts)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mirrors{Board: &board, pods: core.Pods}
+	for s := range core.Switches() {
+		id, err := w.AddBoard(sim.BoardConfig{Board: board, Seed: Mix(seed, uint64(proto.FirstSwitch)+uint64(s)), Powered: true})
+		if err != nil {
+			return nil, fmt.Errorf("fleet: switch %d: %w", s, err)
+		}
+		if s == 0 {
+			m.First = id
+		}
+		for p := core.Pods; p < core.SwitchPorts; p++ {
+			w.SetMirrorInput(id, p, sim.InputLight{})
+		}
+		m.Factories = append(m.Factories, ocs.Survey{
+			Drive: func(a, b int) [4]int16 { return w.FactoryDrive(id, a, b) },
+			Park:  func(side, port int) [2]int16 { return w.FactoryPark(id, side, port) },
+			Loss: func(a, b int, milliTHz, millicelsius int32) int32 {
+				return w.FactoryLoss(id, a, b, milliTHz, millicelsius)
+			},
+		}.Factory(core.SwitchPorts, ocs.UsualConditions()))
+	}
+	return m, nil
+}
+
+// ID is the board of switch s.
+func (m *Mirrors) ID(s int) sim.BoardID { return m.First + sim.BoardID(s) }
+
+// passes is the loss under which light counts as passing. chosen: 6 dB over
+// what the best paths lose, as a switch's agent sees it.
+const passes = 8_000
+
+// Passes tells whether light really passes from a port of side A to one of
+// side B of switch s, whatever anybody says.
+func (m *Mirrors) Passes(w *sim.World, s int, a, b uint16) bool {
+	return int(a) < m.pods && w.MirrorLoss(m.ID(s), int(a), int(b)) < passes
+}
+
+// Lit are all pairs of ports of switch s between which light passes.
+func (m *Mirrors) Lit(w *sim.World, s int) []ocs.CrossPair {
+	var lit []ocs.CrossPair
+	for a := range uint16(m.pods) {
+		for b := range uint16(m.Board.Mirrors.Ports) {
+			if m.Passes(w, s, a, b) {
+				lit = append(lit, ocs.CrossPair{A: a, B: b})
+			}
+		}
+	}
+	return lit
+}
