@@ -108,7 +108,11 @@ type simBench struct {
 	keep  error
 }
 
-func (c *Config) bench() (*simBench, error) {
+func (c *Config) bench() (*simBench, error) { return c.recordedBench(-1, nil) }
+
+// recordedBench is a bench with health rounds, which hands out the blocks of
+// its recording.
+func (c *Config) recordedBench(health time.Duration, blocks func([]byte)) (*simBench, error) {
 	a, err := c.agentConfig()
 	if err != nil {
 		return nil, err
@@ -122,8 +126,8 @@ func (c *Config) bench() (*simBench, error) {
 		return nil, usageError{err}
 	}
 	a.Decide = modelledDecide
-	a.HealthPeriod = -1
-	if b.Bench, err = agent.NewBench(a, b.board); err != nil {
+	a.HealthPeriod = health
+	if b.Bench, err = agent.NewRecordedBench(a, b.board, blocks); err != nil {
 		return nil, err
 	}
 	b.Calibrated = func(id proto.BundleID, cal *ocs.Calibration) {

@@ -22,7 +22,10 @@ const usage = `ocs-agent drives the optics of one node.
   calibrate   calibrate bundles that carry nothing
   path set    put a bundle that carries nothing on a path by hand
   host        tell the agent that the host's GPUs are gone, or well again
-  selftest    calibrate and switch a simulated board, print the ledger
+  selftest    calibrate and switch a simulated board, print the ledger; -bus-soak loads a real one
+  record      write what happens on the buses to a file
+  replay      let this program live through a recording again, and compare
+  release     let devices out of quarantine
   config      print the effective configuration; -doc lists every key
   version     print the version
 
@@ -36,6 +39,9 @@ var verbs = map[string]func(ctx context.Context, args []string) error{
 	"path":      path,
 	"host":      host,
 	"selftest":  selftest,
+	"record":    recordCommand,
+	"replay":    replayCommand,
+	"release":   release,
 	"config":    func(_ context.Context, args []string) error { return configCommand(args) },
 	"version":   func(context.Context, []string) error { fmt.Println(version); return nil },
 }

@@ -36,6 +36,7 @@ func run(ctx context.Context, args []string) error {
 	broker := fs.String("broker", "", "`URL` of the MQTT broker; overrides the configuration; empty: none")
 	node := fs.Int64("node", -1, "`number` of the node; overrides the configuration")
 	fabric := fs.String("fabric", "", "`name` of the fabric; overrides the configuration")
+	recording := fs.String("record", "", "write what happens on the buses to this `file`, from the start and without bound")
 	if err := parse(fs, args, 0); err != nil {
 		return err
 	}
@@ -63,10 +64,10 @@ func run(ctx context.Context, args []string) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	return common.fail(cfg.run(ctx))
+	return common.fail(cfg.run(ctx, *recording))
 }
 
-func (c *Config) run(ctx context.Context) error {
+func (c *Config) run(ctx context.Context, recording string) error {
 	log := c.logger()
 	if err := c.calibrateSimulated(log); err != nil {
 		return err
@@ -77,6 +78,14 @@ func (c *Config) run(ctx context.Context) error {
 	}
 	rc := agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"), Socket: c.socketPath(),
 		Calibrated: c.keepCalibration, Log: log, RealTime: c.Board.Kind == "linux"}
+	if recording != "" {
+		f, err := os.Create(recording)
+		if err != nil {
+			return usageError{err}
+		}
+		defer f.Close()
+		rc.Record = func(block []byte) error { _, err := f.Write(block); return err }
+	}
 	if c.Broker != "" {
 		will, err := a.Will()
 		if err != nil {

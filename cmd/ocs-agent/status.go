@@ -63,6 +63,20 @@ func (c *Config) status(ctx context.Context, asJSON bool) error {
 	if s.Switch != nil {
 		printSwitch(s.Switch)
 	}
+	for _, q := range s.Quarantine {
+		how := "answers its address"
+		if q.Absent {
+			how = "gone"
+		}
+		fmt.Printf("quarantine  device %s since %v, %s: %s\n", q.Device, (time.Duration(q.SinceUS) * time.Microsecond).Round(time.Millisecond), how, q.Cause)
+	}
+	if x := s.Recorder; x != nil {
+		kept := "from the start"
+		if !x.Whole {
+			kept = "the last of them"
+		}
+		fmt.Printf("recorder  %d entries, %d KiB in memory, %s, %d listening\n", x.Entries, x.Bytes/1024, kept, x.Listeners)
+	}
 	for _, al := range r.Alarms {
 		fmt.Printf("alarm  %v %v bundle %d %s\n", al.Kind, al.Severity, al.Bundle, al.Text)
 	}

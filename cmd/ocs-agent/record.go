@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ringlight/agent"
+)
+
+// recordCommand writes what happens between the agent and its board to a file:
+// of the running agent, or of one that it runs itself for the purpose.
+func recordCommand(ctx context.Context, args []string) error {
+	fs, common := newFlags("record -o FILE", "write what happens on the buses to a file, of the running agent or, without one, of the board opened for it",
+		"ocs-agent record -o node7.rec -for 1m -config node7.json\n         ocs-agent record -o - | ocs-agent replay -")
+	out := fs.String("o", "", "`file` to write, - is stdout")
+	length := fs.Duration("for", 0, "end after this `time`; 0: when interrupted, or after 10 s of a simulated board's own time")
+	if err := parse(fs, args, 0); err != nil {
+		return err
+	}
+	if *out == "" {
+		return common.fail(usagef("o: want a file to write"))
+	}
+	if *length < 0 {
+		return common.fail(usagef("for: %v: want 0 or more", *length))
+	}
+	cfg, err := common.load()
+	if err != nil {
+		return err
+	}
+	w := os.Stdout
+	if *out != "-" {
+		if w, err = os.Create(*out); err != nil {
+			return common.fail(usageError{err})
+		}
+		defer w.Close()
+	}
+	n, err := cfg.record(ctx, w, *length)
+	if err == nil && *out != "-" {
+		err = w.Sync()
+	}
+	if err != nil {
+		return common.fail(err)
+	}
+	if *out == "-" {
+		return nil
+	}
+	if common.json {
+		return printJSON(map[string]any{"file": *out, "bytes": n})
+	}
+	fmt.Printf("%s: %d bytes\n", *out, n)
+	return nil
+}
+
+// simulatedRecording is how long an agent on a simulated board is recorded
+// when nobody says.
+const simulatedRecording = 10 * time.Second
+
+// counting counts what is written.
+type counting struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counting) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (c *Config) record(ctx context.Context, w io.Writer, length time.Duration) (int64, error) {
+	out := &counting{w: w}
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if length > 0 {
+		limited, cancel = context.WithTimeout(ctx, length)
+	}
+	defer cancel()
+	told := time.Now()
+	err := agent.RecordSocket(limited, c.socketPath(), out, func(n int64) {
+		if time.Since(told) > time.Minute {
+			told = time.Now()
+			fmt.Fprintf(os.Stderr, "%d bytes\n", n)
+		}
+	})
+	if !errors.Is(err, agent.ErrNoAgent) {
+		return out.n, err
+	}
+	if c.Board.Kind == "sim" {
+		if length == 0 {
+			length = simulatedRecording
+		}
+		return out.n, c.recordSimulated(out, length)
+	}
+	a, err := c.agentConfig()
+	if err != nil {
+		return 0, err
+	}
+	return out.n, agent.Run(limited, agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"),
+		Socket: c.socketPath(), Calibrated: c.keepCalibration, RealTime: c.Board.Kind == "linux", Log: slog.New(slog.DiscardHandler),
+		Record: func(block []byte) error { _, err := out.Write(block); return err }})
+}
+
+// recordSimulated records an agent on a simulated board's virtual clock.
+func (c *Config) recordSimulated(out io.Writer, length time.Duration) error {
+	var failed error
+	b, err := c.recordedBench(c.healthPeriod(), func(block []byte) {
+		if _, err := out.Write(block); err != nil {
+			failed = err
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.Run(b.board.Now()+length, nil); err != nil {
+		return errors.Join(err, b.close())
+	}
+	b.EndRecording()
+	return errors.Join(failed, b.close())
+}
+
+// release lets devices out of quarantine.
+func release(_ context.Context, args []string) error {
+	fs, common := newFlags("release", "let devices out of quarantine, as status names them", "ocs-agent release -device 3/0x70.2/0x48")
+	device := fs.String("device", "", "`device` as status names it; none: all")
+	if err := parse(fs, args, 0); err != nil {
+		return err
+	}
+	cfg, err := common.load()
+	if err != nil {
+		return err
+	}
+	ans, err := answered(agent.AskSocket(cfg.socketPath(), agent.Question{Verb: "release", Text: *device}))
+	if err != nil {
+		return common.fail(err)
+	}
+	if common.json {
+		return printJSON(map[string]int{"released": ans.Released})
+	}
+	fmt.Printf("%d released\n", ans.Released)
+	return nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"ringlight/agent"
+	"ringlight/hal/record"
+)
+
+// maxRecording bounds the recording that replay reads into memory. chosen: a
+// day of a node with a health round every second.
+const maxRecording = 2 << 30
+
+// errDiverged is a replay that did not do what was recorded.
+var errDiverged = errors.New("the replay diverges from the recording")
+
+// replayCommand lets this program's agent live through a recording.
+func replayCommand(_ context.Context, args []string) error {
+	fs, common := newFlags("replay FILE", "let this program's agent live through a recording and compare the bus work that it asks for",
+		"ocs-agent replay node7.rec")
+	var file string
+	if len(args) > 0 && (args[0] == "-" || args[0] != "" && args[0][0] != '-') {
+		file, args = args[0], args[1:]
+	}
+	if err := fs.Parse(args); err == nil && file == "" && fs.NArg() == 1 {
+		file, args = fs.Arg(0), args[:len(args)-1]
+	}
+	if err := parse(fs, args, 0); err != nil {
+		return err
+	}
+	if file == "" {
+		return common.fail(usagef("replay: want a file, - is stdin"))
+	}
+	raw, err := readLimited(file)
+	if err != nil {
+		return common.fail(usageError{err})
+	}
+	res, err := agent.Replay(raw)
+	if err != nil {
+		if res == nil && errors.Is(err, record.ErrFormat) {
+			err = usageError{fmt.Errorf("%s: %w", file, err)}
+		}
+		return common.fail(err)
+	}
+	if common.json {
+		if err := printJSON(res); err != nil {
+			return err
+		}
+	} else {
+		printReplay(res)
+	}
+	if res.Diverged != nil {
+		return errDiverged
+	}
+	return nil
+}
+
+func readLimited(file string) ([]byte, error) {
+	r := io.Reader(os.Stdin)
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		r = f
+	}
+	raw, err := io.ReadAll(io.LimitReader(r, maxRecording+1))
+	if err == nil && len(raw) > maxRecording {
+		err = fmt.Errorf("%s: more than %d bytes", file, maxRecording)
+	}
+	return raw, err
+}
+
+func printReplay(r *agent.Replayed) {
+	fmt.Printf("node %d  %s  %v of board time: %d entries, %d polls, %d ops, %d edges, %d messages and questions\n", r.Node, r.Software,
+		r.Lived.Round(time.Millisecond), r.Entries, r.Polls, r.Ops, r.Edges, r.Told)
+	for _, e := range r.Errors {
+		fmt.Printf("bus %d  %d x %s\n", e.Bus, e.Count, e.Cause)
+	}
+	switch {
+	case !r.Compared:
+		fmt.Printf("not compared: %s\n", r.NotCompared)
+	case r.Diverged == nil:
+		fmt.Printf("this program (ringlight %s) asks for the same %d ops\n", version, r.Ops)
+	default:
+		fmt.Printf("diverges at entry %d, %v\n  recorded  %s\n  replayed  %s\n", r.Diverged.Entry, r.Diverged.At, r.Diverged.Want, r.Diverged.Got)
+	}
+}
