@@ -103,6 +103,9 @@ func (p *Planner) prepareSwitches(kind txnKind, sets []deckSet, want []switchWan
 	for i, w := range want {
 		desired[i] = proto.Desired{Version: proto.Version, Node: c.switches[w.sw].id, Term: p.term, Generation: c.gen,
 			Decisions: []proto.RingID{c.core.GroupID(w.sw / c.core.SpinePorts)}, Circuits: c.circuitsOf(w.sw, w.deck)}
+		if m := c.switches[w.sw].report; m != nil {
+			desired[i].BypassSeq = m.BypassSeq // what was done at the switch by hand is known
+		}
 	}
 	plan, err := proto.PlanDigest(desired)
 	if err != nil {
