@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // optimum asks cbc for the most circuits that can stay. It skips the test,
@@ -76,4 +78,15 @@ func programme(top Topology, old Half) string {
 	}
 	return "Maximize\n obj: 0 zero\n" + objective.String() + "Subject To\n none: zero = 0\n" + rows.String() +
 		"Binary\n" + integers.String() + "End\n"
+}
+
+// busy is the processor time this process has used, which other work on the
+// machine does not lengthen as it does the time of day.
+func busy(t testing.TB) time.Duration {
+	t.Helper()
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
