@@ -161,6 +161,10 @@ func (a *nodeHands) optical(now time.Duration, i int, ev *ocs.Event) {
 		} else {
 			a.log(2, named(i, text(ev)))
 		}
+	case ocs.Adopted:
+		// The file is lost or of another module: keep what the EEPROMs say.
+		a.outs = append(a.outs, Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
+		a.log(1, named(i, text(ev)))
 	case ocs.Verified:
 		a.degrade(now, id, ev)
 		a.remedied(now, id, ev)
@@ -169,6 +173,7 @@ func (a *nodeHands) optical(now time.Duration, i int, ev *ocs.Event) {
 		a.note(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, AtMicros: micros(now), Bundle: id, Path: ev.Path,
 			Cause: proto.CauseOwnFault, Measured: ev.Measured, Expected: ev.Expected, Module: unit(ev.Module), Lane: unit(ev.Lane),
 			Text: proto.Clip(text(ev))})
+		a.remedied(now, id, ev)
 	}
 }
 

@@ -23,6 +23,20 @@ func (f *Fringe) Contrast() float64 {
 	return f.Swing / f.Mean
 }
 
+// leastLeak bounds what an extinction is believed: noise may well make a fringe
+// swing by more than its mean. chosen: 40 dB, beyond what any cell has.
+const leastLeak = 1e-4
+
+// extinction of a cell in thousandths of a dB, for the light and the swing of its
+// fringe: with a leakage of l at both ends the swing is 1-2l of the light.
+func extinction(light, swing float64) int32 {
+	if !(light > 0) {
+		return 0
+	}
+	leak := min(max((1-float64(swing/light))/2, leastLeak), 0.5)
+	return int32(math.Floor(float64(1000*detmath.DB((1-leak)/leak)) + 0.5))
+}
+
 // boundShare is how near to a bound of the slope, as a share of the slope, a
 // fit counts as pressed against it. chosen: what the golden sections leave open
 // is a tenth of that.

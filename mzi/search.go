@@ -112,6 +112,8 @@ type Result struct {
 	// and external by B, MZI2 external 1 by A and 2 by B; matrix cells stand
 	// still.
 	Volts [Cells][2]physic.ElectricPotential
+	// Extinction of every cell in thousandths of a dB, as its last sweep saw it.
+	Extinction [Cells]int32
 	// What the module's own diodes saw with these: each lane alone.
 	LaneLoop     [Lanes]physic.Power
 	LaneTap      [2][Lanes]physic.Power
@@ -421,6 +423,12 @@ const (
 func (s *Search) learn(k int, f *Fringe, top float64) {
 	c := &s.m.Cells[k]
 	s.swing[k] = f.Swing
+	light := f.Mean
+	if k >= CellMZI2 && k < CellMatrix {
+		// The taps' difference swings about nought; their sum is the light.
+		light = float64(s.sweep.sample.Tap[0]+s.sweep.sample.Tap[1]) / float64(physic.Watt)
+	}
+	s.result.Extinction[k] = extinction(light, f.Swing)
 	c.Slope = f.Slope
 	c.Offset = Wrap(f.Phase + top - s.m.Background(k, &s.u))
 }

@@ -30,9 +30,10 @@ const (
 	calStage                  // the codes found go to the DACs, the lasers may shine
 	calTiming                 // detect and switch times, on the bundle's own loopback
 	calDark                   // the end: squelched
+	calWrite                  // and the modules' passports are written
 )
 
-var calNames = [...]string{"prepare", "light", "search", "squelch", "stage", "timing", "dark"}
+var calNames = [...]string{"prepare", "light", "search", "squelch", "stage", "timing", "dark", "passports"}
 
 // calibrating finds every cell of every module of a bundle that is dark. The
 // modules are searched at the same time: most of a measurement is waiting, and
@@ -48,6 +49,8 @@ type calibrating struct {
 	failure error
 	module  int // of failure
 	cell    int
+
+	unwritten []*ModuleError // whose passport could not be written
 }
 
 // Calibrate finds every cell of the bundle's modules from nothing. The bundle
@@ -184,7 +187,12 @@ func (c *calibrating) advance(t *Transceiver, now time.Duration) {
 	case calTiming:
 		c.timing.written(t, c, now)
 	case calDark:
-		c.end(t, now)
+		if c.failure != nil {
+			c.end(t, now)
+			return
+		}
+		c.step = calWrite
+		t.writePassports(c.result)
 	}
 }
 
@@ -267,6 +275,10 @@ func (c *calibrating) end(t *Transceiver, now time.Duration) {
 	} else {
 		t.cfg.Calibration = c.result
 		t.emit(Event{Kind: Calibrated, At: now, Path: t.path, Module: None, Cell: None, Lane: None})
+		for _, e := range c.unwritten {
+			t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: uint8(e.Module), Cell: None, Lane: None, Err: e,
+				Measured: proto.NoPower, Expected: proto.NoPower, Text: "calibration not written to the module's EEPROM: " + e.Error()})
+		}
 	}
 	if t.cfg.Calibration == nil {
 		t.become(Idle)

@@ -45,6 +45,9 @@ type ModuleCalibration struct {
 	// What it took.
 	Measurements uint32 `cbor:"8,keyasint"`
 	BoardMillis  uint32 `cbor:"9,keyasint"`
+	// Extinction of every cell, in thousandths of a dB, as its last sweep saw
+	// it; 0 from software that did not note it.
+	Extinction [hal.CellsPerMod]int32 `cbor:"10,keyasint"`
 }
 
 // Calibration of a bundle: its modules' and what was measured of the bundle as

@@ -18,9 +18,10 @@ const (
 	Calibrated                             // Status has the new Calibration
 	CalibrationFailed                      // Module and Cell name what stands in the way
 	Degraded                               // works, but somebody should look: Err
+	Adopted                                // Status has a Calibration out of the modules' EEPROMs; Module, where it is of one alone
 )
 
-var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded"}
+var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted"}
 
 func (k EventKind) String() string {
 	if int(k) < len(eventNames) {

@@ -339,6 +339,7 @@ func (p *probe) finish() error {
 		c.OffsetMicrorad = int32(cell.Offset * 1e6)
 		c.PiMicrowatt = uint32(cell.PiPower() / physic.MicroWatt)
 		c.MilliOhm = uint32(cell.Ohm * 1000)
+		r.Extinction[k] = found.Extinction[k]
 		for i, x := range found.Module.Near[k] {
 			c.Near[i] = int32(x * 1e6)
 		}

@@ -85,10 +85,12 @@ func TestDyingLaserIsNamed(t *testing.T) {
 }
 
 // Goal: a module that was exchanged is not driven by its predecessor's codes.
-// Method: the calibration of another module, on cold chips; then the right one.
+// Method: the calibration of another module, on cold chips, the module's own
+// EEPROM without one; then the right one.
 func TestForeignModuleIsNotDriven(t *testing.T) {
 	r := calibrated(t, 1, proto.Dark)
 	own := r.optics[0].Status().Calibration
+	r.world.Remember(r.id, 0, 0, nil) // nothing in the EEPROM speaks for the module
 	strange := *own.Modules[0]
 	strange.Serial = "RL9999999999"
 	r.world.SetPower(r.id, false)

@@ -22,6 +22,7 @@ type scan struct {
 	staging  bool // reading back after staging
 	tries    int
 	nameless *ModuleError // the first whose identity cannot be read
+	refused  *ModuleError // why the calibration of an exchanged module is not its own
 	differ   bool         // some module differs and must not be touched: it carries light
 }
 
@@ -55,7 +56,7 @@ func (t *Transceiver) readModule() {
 		t.scan.waiting++
 		t.put(bus, &hal.Op{Token: t.token(taskReadModule, t.scan.module, n), Class: hal.ClassSafety, Msgs: msgs})
 	}
-	t.scan.wrong = false
+	t.scan.wrong, t.scan.refused = false, nil
 	t.scan.waiting = 0
 	frames := appendReadBack(make([]byte, 0, readBackBytes))
 	for d, cs := range m.ChipSelects {
@@ -90,8 +91,7 @@ func (t *Transceiver) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 		// EEPROM must not cost a path.
 		serial, err := hal.ParseIdentity(op.Msgs[1].R)
 		if want := t.cfg.Calibration.Modules[module].Serial; err == nil && serial != want {
-			t.fault(now, module, &ModuleError{Module: module, Err: fmt.Errorf("%w: it is %q, calibrated is %q", ErrCalibrationForeign, serial, want)})
-			return
+			t.scan.refused = &ModuleError{Module: module, Err: fmt.Errorf("%w: it is %q, calibrated is %q", ErrCalibrationForeign, serial, want)}
 		}
 		if err != nil && t.scan.nameless == nil {
 			t.scan.nameless = &ModuleError{Module: module, Err: err}
@@ -103,6 +103,8 @@ func (t *Transceiver) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 		return
 	}
 	switch {
+	case t.scan.refused != nil:
+		t.swapped(module)
 	case !t.scan.wrong:
 		t.nextModule(now)
 	case t.scan.staging:

@@ -52,6 +52,7 @@ const (
 	taskHealth
 	taskCalibrate
 	taskMCI // of CMIS modules
+	taskPassport
 )
 
 // A token is the life of the Transceiver that it belongs to, the task, the
@@ -87,6 +88,7 @@ type Transceiver struct {
 	verify  verification
 	health  healthRound
 	cal     *calibrating // only while Calibrating
+	pass    *passports   // nil: nobody is at the EEPROMs
 	mci     *mciDrive    // of CMIS modules; nil: latch and chips
 	pending []BusOp      // put out by the next Poll
 	events  []Event
@@ -109,7 +111,7 @@ func (t *Transceiver) Start(now time.Duration) {
 	t.become(Reading)
 	t.life++
 	t.err = nil
-	t.cal = nil
+	t.cal, t.pass = nil, nil
 	t.pending = t.pending[:0]
 	t.sw.reset()
 	// Work of an earlier life may be on the buses still, with its buffers.
@@ -174,8 +176,7 @@ func (t *Transceiver) found(now time.Duration) {
 	}
 	t.settleLight()
 	if t.cfg.Calibration == nil {
-		t.become(Idle)
-		t.emit(Event{Kind: Ready, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: ErrNotCalibrated})
+		t.lookForPassports()
 		return
 	}
 	t.startScan(now, false)
@@ -219,6 +220,9 @@ func (t *Transceiver) Poll(now time.Duration, done []*hal.Completion, out []BusO
 	if t.cal != nil {
 		t.cal.due(t, now)
 	}
+	if t.pass != nil {
+		t.pass.due(t, now)
+	}
 	if len(t.pending) > 0 {
 		out = append(out, t.pending...)
 		t.pending = t.pending[:0]
@@ -226,6 +230,9 @@ func (t *Transceiver) Poll(now time.Duration, done []*hal.Completion, out []BusO
 	next := t.sw.next()
 	if t.cal != nil {
 		next = min(next, t.cal.next())
+	}
+	if t.pass != nil {
+		next = min(next, t.pass.next())
 	}
 	return out, next
 }
@@ -235,10 +242,10 @@ func (t *Transceiver) completed(now time.Duration, c *hal.Completion) {
 	if uint16(token>>lifeShift) != t.life {
 		return
 	}
-	if c.Err != nil {
+	k, module, n := task(token>>taskShift), int(uint8(token>>moduleShift)), int(uint16(token))
+	if c.Err != nil && !(k == taskPassport && t.pass.asks(c, n)) {
 		t.busErrors++
 	}
-	k, module, n := task(token>>taskShift), int(uint8(token>>moduleShift)), int(uint16(token))
 	switch k {
 	case taskLatchRead:
 		t.orRetry(now, c, -1, func() { t.latchRead(now, c.Op) })
@@ -262,6 +269,8 @@ func (t *Transceiver) completed(now time.Duration, c *hal.Completion) {
 		if t.cal != nil {
 			t.cal.completed(t, now, c, n)
 		}
+	case taskPassport:
+		t.passportDone(now, c, n)
 	}
 }
 

@@ -83,8 +83,9 @@ func (a *audit) busyAround(id proto.NodeID) (until time.Duration, blind bool) {
 }
 
 // remedies is how long a node may try its optics again after they are whole.
-// chosen: its tries come at growing distances, up to a minute apart.
-const remedies = 2 * time.Minute
+// chosen: its tries come at growing distances, up to a minute apart, and one that
+// trims calibrates, which takes up to 20 s.
+const remedies = 3 * time.Minute
 
 // lame: the board does not do all that it is told, or did not a moment ago.
 func (st *station) lame(now time.Duration) bool {

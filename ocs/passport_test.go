@@ -1,0 +1,195 @@
+package ocs
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/mzi"
+	"ringlight/proto"
+)
+
+func somePassport() *passport {
+	m := &ModuleCalibration{Serial: "RL0000012345", CaseMillicelsius: -1500, RailMillivolt: 11_988, Measurements: 4713, BoardMillis: 15_900}
+	for k := range m.Cells {
+		m.Cells[k] = CellCalibration{OffsetMicrorad: int32(k*170_000 - 3_000_000), PiMicrowatt: uint32(23_000 + k), MilliOhm: uint32(951_000 + k)}
+		for i := range m.Cells[k].Near {
+			m.Cells[k].Near[i] = int32(i*4000 - 2000 + k)
+		}
+		m.Cells[k].Near[mzi.Reach] = 1_000_000
+		m.Codes[k] = [2]uint16{uint16(1000 * k), uint16(60_000 - k)}
+		m.Extinction[k] = int32(27_000 + k)
+	}
+	for l := range hal.Lanes {
+		m.LaneLoop[l], m.LaneTap[0][l], m.LaneTap[1][l] = proto.MilliDBm(-2300-l), proto.MilliDBm(-1000+l), darkLevel
+	}
+	return &passport{number: 7, module: m, timing: Timing{DetectMax: 150_321 * time.Nanosecond, DetectMin: 40 * time.Microsecond, SwitchMax: time.Millisecond, SwitchMin: 1}}
+}
+
+// Goal: what is written into a module is what is read, to the last digit, and it
+// fits its slot.
+// Method: a passport with values at the ends of their ranges, there and back.
+func TestPassportKeepsEverything(t *testing.T) {
+	want := somePassport()
+	raw, err := appendPassport(nil, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d bytes", len(raw), passportSlot)
+	got, err := parsePassport(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got.module, want.module)
+	}
+}
+
+// Goal: a passport that is not whole, or not ours, is refused with its cause.
+// Method: every byte of a good one flipped, every shorter length, other
+// versions with a right check sum; values that do not fit their width.
+func TestDamagedPassportsAreRefused(t *testing.T) {
+	raw, err := appendPassport(nil, somePassport())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range raw {
+		bad := bytes.Clone(raw)
+		bad[i] ^= 0x10
+		if p, err := parsePassport(bad); err == nil {
+			t.Errorf("byte %d flipped: %+v", i, p)
+		}
+	}
+	for n := range raw {
+		if _, err := parsePassport(raw[:n]); err == nil {
+			t.Errorf("%d bytes are enough", n)
+		}
+	}
+	blank := bytes.Repeat([]byte{0xFF}, passportSlot)
+	if _, err := parsePassport(blank); !errors.Is(err, ErrNoPassport) {
+		t.Errorf("blank: %v", err)
+	}
+	other := bytes.Clone(raw)
+	other[4] = 2
+	if _, err := parsePassport(other); !errors.Is(err, ErrCalibrationVersion) {
+		t.Errorf("version 2: %v", err)
+	}
+	for name, spoil := range map[string]func(*ModuleCalibration){ // any order: independent cases
+		"power":      func(m *ModuleCalibration) { m.Cells[3].PiMicrowatt = 1 << 16 },
+		"resistance": func(m *ModuleCalibration) { m.Cells[3].MilliOhm = 1 << 24 },
+		"crosstalk":  func(m *ModuleCalibration) { m.Cells[3].Near[0] = 1 << 15 },
+		"serial":     func(m *ModuleCalibration) { m.Serial = "0123456789012345678901234" },
+	} {
+		p := somePassport()
+		spoil(p.module)
+		if _, err := appendPassport(nil, p); !errors.Is(err, hal.ErrOutOfRange) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// FuzzPassport must not panic, and what it reads must be written as it was.
+func FuzzPassport(f *testing.F) {
+	raw, _ := appendPassport(nil, somePassport())
+	f.Add(raw)
+	f.Add(raw[:100])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := parsePassport(b)
+		if err != nil {
+			return
+		}
+		again, err := appendPassport(nil, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q, err := parsePassport(again); err != nil || !reflect.DeepEqual(p, q) {
+			t.Errorf("%+v comes back as %+v, %v", p, q, err)
+		}
+	})
+}
+
+// memory is a 24-series EEPROM that loses its power amid the write of its
+// cut-th page, and is asked for nothing afterwards.
+type memory struct {
+	cell   [8192]byte
+	writes int
+	cut    int // -1: never
+	dead   bool
+}
+
+func (m *memory) do(op *hal.Op) error {
+	for i := range op.Msgs {
+		msg := &op.Msgs[i]
+		if msg.Addr != 0x50 {
+			continue
+		}
+		at := int(msg.W[0])<<8 | int(msg.W[1])
+		copy(msg.R, m.cell[at:])
+		if page := msg.W[2:]; len(page) > 0 {
+			if at/32 != (at+len(page)-1)/32 {
+				return errors.New("a write over the end of a page")
+			}
+			if m.writes++; m.writes == m.cut {
+				m.dead = true
+				page = page[:len(page)/2]
+			}
+			copy(m.cell[at:], page)
+		}
+	}
+	return nil
+}
+
+// drive runs one access to its end, or to the end of the power.
+func (m *memory) drive(t *testing.T, write *passport) *passportIO {
+	hw := &hal.Module{Mux: 0x70, EEPROM: 0x50}
+	p := &passportIO{hw: hw, write: write}
+	tr := new(Transceiver)
+	p.begin(tr)
+	for !m.dead && p.step != ioDone {
+		ops := tr.pending
+		tr.pending = nil
+		for _, op := range ops {
+			p.completed(tr, 0, &hal.Completion{Op: op.Op, Err: m.do(op.Op)})
+		}
+	}
+	return p
+}
+
+// Goal: a write that is torn at any page leaves a whole passport: the old one,
+// or the new one; and the next write does not take the only whole one.
+// Method: a chip that loses its power amid each page in turn, twice in a row.
+func TestTornWriteLeavesTheOneBefore(t *testing.T) {
+	pages := (passportBytes + 31) / 32
+	for cut := 1; cut <= pages; cut++ {
+		for again := 1; again <= pages; again += 7 {
+			m := &memory{cut: -1}
+			for i := range m.cell {
+				m.cell[i] = 0xFF
+			}
+			for n := range uint32(3) { // both slots hold something
+				p := somePassport()
+				p.module.Measurements = n
+				if io := m.drive(t, p); io.err != nil {
+					t.Fatal(io.err)
+				}
+			}
+			for _, at := range []int{cut, again} {
+				m.writes, m.cut = 0, at
+				p := somePassport()
+				p.module.Measurements = 99
+				m.drive(t, p)
+				m.dead, m.cut = false, -1
+				got := m.drive(t, nil)
+				if got.found == nil || got.found.module.Measurements != 2 && got.found.module.Measurements != 99 {
+					t.Fatalf("cut in page %d, then %d: %+v, %v", cut, again, got.found, got.err)
+				}
+			}
+			if io := m.drive(t, somePassport()); io.err != nil || m.drive(t, nil).found.module.Measurements != somePassport().module.Measurements {
+				t.Fatalf("cut in page %d, then %d: not to be written again: %v", cut, again, io.err)
+			}
+		}
+	}
+}
