@@ -25,6 +25,10 @@ func (a *nodeHands) remedy(now time.Duration, act *node.Action) {
 		b.retry, b.due = Never, true
 		b.optics.Start(now)
 	case node.RemedyTrim:
+		if b.optics.TooHot() {
+			a.failAgain(now, act.Bundle, "too warm to be calibrated: it would not hold")
+			return
+		}
 		if err := a.calibrate(now, act.Bundle, pendingAsk{own: true}); err != nil {
 			a.failAgain(now, act.Bundle, err.Reason)
 		}
@@ -45,6 +49,8 @@ func (a *nodeHands) remedied(now time.Duration, id proto.BundleID, ev *ocs.Event
 		a.step(now, node.Event{Kind: node.PathOK, Bundle: id, Path: ev.Path})
 	case ev.Kind == ocs.PathFailed:
 		b.remedy = false
+	case ev.Kind == ocs.Degraded:
+		a.failAgain(now, id, proto.Clip(text(ev))) // a harder try may do better
 	}
 }
 

@@ -53,6 +53,9 @@ func (t *Transceiver) warm(now time.Duration, module int, millicelsius int32) {
 	}
 }
 
+// TooHot tells whether a module is too warm to be used, or to be calibrated.
+func (t *Transceiver) TooHot() bool { return t.health.hot != 0 }
+
 // tooHot is the event about the first module that is too warm.
 func (t *Transceiver) tooHot(now time.Duration) Event {
 	module := bits.TrailingZeros16(t.health.hot)
