@@ -115,11 +115,22 @@ func (c Core) Admit(running []Placed, j Job) (Placed, error) {
 }
 
 // Wants is the links that a job at these servers wants between leaves of
-// different pods: Arrange by pods, then Need. A tensor parallel domain is a
-// part of a server or several of them; it takes the servers of its pod in
-// order of leaves, and of several each sends to its like.
+// different pods: Elements, then Need. Of domains of several servers each
+// server sends to its like.
 func (c Core) Wants(j Job, shares []Share) ([]Want, error) {
-	perServer, parts, rails := 1, 1, min(j.TP, c.GPUsPerServer)
+	leafOf, err := c.Elements(j, shares)
+	if err != nil {
+		return nil, err
+	}
+	return needOf(leafOf, c.PodOf, min(j.TP, c.GPUsPerServer))
+}
+
+// Elements arranges a job's tensor parallel domains at these servers ([LUMOS]
+// A.6) and gives the leaf of each, by part of the domain, pipeline stage and
+// replica. A domain has one part, within a server, or is of several servers,
+// each a part. Domains take the servers of their pod in order of leaves.
+func (c Core) Elements(j Job, shares []Share) ([][][]int, error) {
+	perServer, parts := 1, 1
 	switch {
 	case j.TP < 1 || c.GPUsPerServer%j.TP != 0 && j.TP%c.GPUsPerServer != 0:
 		return nil, wrong("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", c.GPUsPerServer), "%d", j.TP)
@@ -140,18 +151,7 @@ func (c Core) Wants(j Job, shares []Share) ([]Want, error) {
 		}
 		elements[s.Pod] = len(at[s.Pod]) / parts
 	}
-	over := sum(elements) - j.PP*j.DP
-	for over > 0 { // servers are whole, so some domains may be over
-		most := 0
-		for p, n := range elements {
-			if n > elements[most] {
-				most = p
-			}
-		}
-		less := min(over, elements[most])
-		elements[most] -= less
-		over -= less
-	}
+	trim(elements, j.PP*j.DP)
 	matrix, err := Arrange(elements, j.PP, j.DP)
 	if err != nil {
 		return nil, err
@@ -168,5 +168,21 @@ func (c Core) Wants(j Job, shares []Share) ([]Want, error) {
 			at[p] = at[p][parts:]
 		}
 	}
-	return needOf(leafOf, c.PodOf, rails)
+	return leafOf, nil
+}
+
+// trim takes what is more than so many from the largest: servers are whole,
+// so some domains may be over.
+func trim(elements []int, all int) {
+	for over := sum(elements) - all; over > 0; {
+		most := 0
+		for p, n := range elements {
+			if n > elements[most] {
+				most = p
+			}
+		}
+		less := min(over, elements[most])
+		elements[most] -= less
+		over -= less
+	}
 }

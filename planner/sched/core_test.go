@@ -121,6 +121,7 @@ func checkPlaced(t *testing.T, c Core, running []Placed, p Placed) {
 	if len(p.Links) != len(p.Wants) {
 		t.Fatalf("%+v: %d wants, %d answers", p, len(p.Wants), len(p.Links))
 	}
+	checkElements(t, c, p)
 	for n, w := range p.Wants {
 		if c.PodOf[w.A] == c.PodOf[w.B] || p.Links[n] < 1 || p.Links[n] > w.Links() {
 			t.Fatalf("%+v gets %d links", w, p.Links[n])
@@ -128,6 +129,35 @@ func checkPlaced(t *testing.T, c Core, running []Placed, p Placed) {
 	}
 	if joined := joinedPods(c, p); len(pods) > 1 && joined != len(pods) {
 		t.Fatalf("%+v: links join %d of %d pods", p, joined, len(pods))
+	}
+}
+
+// checkElements says whether every domain has servers of its own, all in one
+// pod.
+func checkElements(t *testing.T, c Core, p Placed) {
+	t.Helper()
+	leafOf, err := c.Elements(p.Job, p.Shares)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpus := make([]int, len(c.PodOf)) // of a leaf: GPUs of the job that domains have not taken
+	for _, s := range p.Shares {
+		gpus[c.LeafNumbers()[s.Pod][s.Leaf]] += s.Servers * c.GPUsPerServer
+	}
+	for _, part := range leafOf {
+		for stage, row := range part {
+			if len(part) != p.PP || len(row) != p.DP {
+				t.Fatalf("%+v: %d stages, %d replicas", p, len(part), len(row))
+			}
+			for replica, leaf := range row {
+				if gpus[leaf] -= p.TP / len(leafOf); gpus[leaf] < 0 {
+					t.Fatalf("%+v: leaf %d has more domains than servers", p, leaf)
+				}
+				if c.PodOf[leaf] != c.PodOf[leafOf[0][stage][replica]] {
+					t.Fatalf("%+v: a domain in two pods", p)
+				}
+			}
+		}
 	}
 }
 
