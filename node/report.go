@@ -9,6 +9,14 @@ import (
 // Mode is the standing of the node.
 func (m *Machine) Mode() proto.Mode { return m.reasons.mode() }
 
+// Ring is the ring that the node has a place in, 0: none.
+func (m *Machine) Ring() proto.RingID {
+	if m.ring == nil {
+		return 0
+	}
+	return m.ring.Ring
+}
+
 // Carries tells whether a bundle carries traffic, or must be closed for the
 // node's ring to be: then it must not be calibrated.
 func (m *Machine) Carries(b proto.BundleID) bool {

@@ -20,9 +20,8 @@ type audit struct {
 	stamps     uint32
 	strand     []sim.GPU
 	report     proto.Reported
+	sides      []proto.SideReport
 	looks      uint64
-	planTerm   proto.Term
-	planGen    proto.Generation
 	stillSince time.Duration
 	stills     []still
 }
@@ -70,11 +69,11 @@ func (st *station) busy() time.Duration { return max(st.watch.touched, st.watch.
 const coldStart = time.Second
 
 // busyAround is the same for a node and its neighbours; blind says that one of
-// them cannot act: no agent, or hardware that does not obey.
+// them cannot act: no agent, hardware that does not obey, an operator's order.
 func (a *audit) busyAround(id proto.NodeID) (until time.Duration, blind bool) {
 	a.r.neighbours(id, func(st *station) {
 		until = max(until, st.busy())
-		blind = blind || !st.dark && (st.agent == nil || st.lame(a.r.now))
+		blind = blind || !st.dark && (st.agent == nil || st.lame(a.r.now) || a.tied(st))
 		if st.watch.born != 0 {
 			until = max(until, st.watch.born+coldStart)
 		}
@@ -123,16 +122,22 @@ func (a *audit) examine(st *station) {
 	}
 	a.looks++
 	gpus := a.r.cfg.Fabric.GPUsPerNode
+	strands := 0
 	for g := range gpus {
 		if a.stamp[int(st.id)*gpus+g] == a.stamps {
+			strands = max(strands, 1) // seen from another node
 			continue
 		}
+		strands++
 		var closed bool
 		a.strand, closed = a.r.world.Strand(sim.GPU{Board: st.board, Index: g}, a.strand[:0])
 		for _, at := range a.strand {
 			a.stamp[int(at.Board)*gpus+at.Index] = a.stamps
 		}
 		a.closed(st, a.strand, closed)
+		if closed && strands > 1 {
+			a.twice(st)
+		}
 		a.full(a.strand, closed)
 	}
 	a.half(st)

@@ -15,6 +15,7 @@ import (
 // stored, nothing else is done, and what was said after it waits for the disk.
 type brain struct {
 	client
+	rival   bool // the second planner: nobody starts it again
 	planner *planner.Planner
 	life    uint32
 	base    time.Duration // start of this life
@@ -27,6 +28,7 @@ type brain struct {
 	writing bool
 	actions []planner.Action
 	exited  string
+	term    proto.Term // highest it decided in
 }
 
 const (
@@ -37,8 +39,29 @@ const (
 	restartAfter = 5 * time.Second
 )
 
-func (r *Run) startPlanner() error {
-	b := &r.brain
+// brainOf is the planner's computer behind a client's number.
+func (r *Run) brainOf(who int32) *brain { return &r.brains[brainID-who] }
+
+// planning tells whether a planner is at work.
+func (r *Run) planning() bool {
+	return r.brains[0].planner != nil || r.brains[1].planner != nil
+}
+
+// planned: one is, and has nothing to do.
+func (r *Run) planned() bool {
+	quiet := false
+	for i := range r.brains {
+		if p := r.brains[i].planner; p != nil {
+			if !p.Overview().Quiet {
+				return false
+			}
+			quiet = true
+		}
+	}
+	return quiet
+}
+
+func (r *Run) startPlanner(b *brain) error {
 	if b.planner != nil {
 		return nil
 	}
@@ -48,7 +71,7 @@ func (r *Run) startPlanner() error {
 	}
 	slices.SortFunc(st, func(a, b planner.Record) int { return strings.Compare(a.Key, b.Key) })
 	b.life++
-	cfg, records, err := planner.Start(st, r.cfg.Fabric, Mix(r.cfg.Seed, streamSession)|1)
+	cfg, records, err := planner.Start(st, r.cfg.Fabric, Mix(r.cfg.Seed, streamSession, uint64(brainID-b.who))|1)
 	if err != nil {
 		return fmt.Errorf("fleet: planner: %w", err)
 	}
@@ -58,7 +81,7 @@ func (r *Run) startPlanner() error {
 	b.paused, b.writing = false, false
 	b.waiting, b.held, b.records, b.persist = nil, nil, nil, nil
 	b.will = b.planner.Will()
-	r.agenda.push(task{at: r.now + r.net.hop(), kind: taskConnect, who: brainID, gen: b.conn})
+	r.agenda.push(task{at: r.now + r.net.hop(), kind: taskConnect, who: b.who, gen: b.conn})
 	return nil
 }
 
@@ -74,12 +97,11 @@ func (b *brain) write(records []planner.Record) {
 
 // killPlanner ends the process. A transaction under way is in the store, or
 // it is not.
-func (r *Run) killPlanner() {
-	b := &r.brain
+func (r *Run) killPlanner(b *brain) {
 	if b.planner == nil {
 		return
 	}
-	if b.writing && Mix(r.cfg.Seed, streamCrash, uint64(b.life))&1 == 0 {
+	if b.writing && Mix(r.cfg.Seed, streamCrash, uint64(b.life), uint64(brainID-b.who))&1 == 0 {
 		b.write(b.records)
 	}
 	r.net.hangUp(&b.client, false)
@@ -87,22 +109,22 @@ func (r *Run) killPlanner() {
 	b.life++
 }
 
-// brainDue is when the planner wants a tick.
-func (r *Run) brainDue() (time.Duration, bool) {
-	b := &r.brain
-	if b.planner == nil || b.paused || b.writing {
-		return 0, false
+// brainDue is the planner that wants a tick first, and when.
+func (r *Run) brainDue() (b *brain, at time.Duration) {
+	for i := range r.brains {
+		x := &r.brains[i]
+		if x.planner == nil || x.paused || x.writing {
+			continue
+		}
+		if next := x.planner.Next(); next != planner.Never && (b == nil || max(r.now, x.base+next) < at) {
+			b, at = x, max(r.now, x.base+next)
+		}
 	}
-	next := b.planner.Next()
-	if next == planner.Never {
-		return 0, false
-	}
-	return max(r.now, b.base+next), true
+	return b, at
 }
 
 // tell hands the planner an event, or keeps it while it stands still.
-func (r *Run) tell(p proto.Packet) {
-	b := &r.brain
+func (r *Run) tell(b *brain, p proto.Packet) {
 	if b.planner == nil {
 		return
 	}
@@ -113,19 +135,18 @@ func (r *Run) tell(p proto.Packet) {
 	switch p.Kind {
 	case proto.Publish:
 		r.audit.heard(p)
-		r.think(planner.Event{Kind: planner.Packet, Packet: p})
+		r.think(b, planner.Event{Kind: planner.Packet, Packet: p})
 	case proto.LinkUp:
-		r.think(planner.Event{Kind: planner.LinkUp})
+		r.think(b, planner.Event{Kind: planner.LinkUp})
 	case proto.LinkDown:
-		r.think(planner.Event{Kind: planner.LinkDown})
+		r.think(b, planner.Event{Kind: planner.LinkDown})
 	}
 }
 
 // epochMillis is the wall clock at virtual zero, for people who read logs.
 const epochMillis = 1_700_000_000_000
 
-func (r *Run) think(ev planner.Event) {
-	b := &r.brain
+func (r *Run) think(b *brain, ev planner.Event) {
 	ev.At, ev.WallMillis = r.now-b.base, epochMillis+uint64(r.now.Milliseconds())
 	b.actions = b.planner.Step(ev, b.actions[:0])
 	r.thoughts++
@@ -136,7 +157,7 @@ func (r *Run) think(ev planner.Event) {
 			if len(b.persist) > 0 {
 				b.held = append(b.held, a.Packet)
 			} else {
-				r.brainSends(a.Packet)
+				r.brainSends(b, a.Packet)
 			}
 		case planner.Persist:
 			b.records = append(b.records, a.Records...)
@@ -152,11 +173,13 @@ func (r *Run) think(ev planner.Event) {
 	clear(b.actions)
 	switch {
 	case b.exited != "":
-		r.killPlanner()
-		r.later(Fault{Verb: PlannerStart}, restartAfter)
+		r.killPlanner(b)
+		if !b.rival {
+			r.later(Fault{Verb: PlannerStart}, restartAfter)
+		}
 	case len(b.persist) > 0 && !b.writing:
 		b.writing = true
-		r.agenda.push(task{at: r.now + storeLeast + r.disk.wait(storeMean), kind: taskPersisted, who: brainID, gen: b.life})
+		r.agenda.push(task{at: r.now + storeLeast + r.disk.wait(storeMean), kind: taskPersisted, who: b.who, gen: b.life})
 	}
 }
 
@@ -178,35 +201,34 @@ func (r *Run) planLine(l *planner.Line) string {
 	return s
 }
 
-func (r *Run) brainSends(p proto.Packet) {
-	r.tracePacket(brainID, p)
-	r.audit.planned(p)
-	r.net.send(&r.brain.client, p)
+func (r *Run) brainSends(b *brain, p proto.Packet) {
+	p = r.cfg.mutant.rewrites(r, p)
+	r.tracePacket(b.who, p)
+	r.audit.planned(b, p)
+	r.net.send(&b.client, p)
 }
 
 // stored is told when a transaction is on disk.
-func (r *Run) stored() {
-	b := &r.brain
+func (r *Run) stored(b *brain) {
 	b.write(b.records)
 	done, held := b.persist, b.held
 	b.records, b.persist, b.held, b.writing = nil, nil, nil, false
 	for _, p := range held {
-		r.brainSends(p)
+		r.brainSends(b, p)
 	}
 	for _, id := range done {
 		if b.planner != nil {
-			r.think(planner.Event{Kind: planner.Persisted, Persist: id})
+			r.think(b, planner.Event{Kind: planner.Persisted, Persist: id})
 		}
 	}
-	r.catchUp()
+	r.catchUp(b)
 }
 
 // catchUp hands in what waited.
-func (r *Run) catchUp() {
-	b := &r.brain
+func (r *Run) catchUp(b *brain) {
 	for len(b.waiting) > 0 && b.planner != nil && !b.paused && !b.writing {
 		p := b.waiting[0]
 		b.waiting = b.waiting[1:]
-		r.tell(p)
+		r.tell(b, p)
 	}
 }

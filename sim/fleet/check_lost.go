@@ -13,6 +13,7 @@ import (
 // delivery is what the planner was handed of a node's events.
 type delivery struct {
 	said  uint64 // highest sent
+	last  []saidEvent
 	upTo  uint64 // everything up to here was handed over
 	ahead []uint64
 }
@@ -36,6 +37,30 @@ func (d *delivery) hand(seq uint64) {
 		}
 		d.ahead = d.ahead[:n]
 	}
+}
+
+// saidEvent is what a number stood for when it was sent. The last ones are
+// kept, by number.
+type saidEvent struct {
+	seq, at uint64
+	kind    proto.EventKind
+}
+
+// keptSaid is an agent's window: what may be sent again. chosen.
+const keptSaid = 64
+
+// say notes an event that a node sends, and reports whether its number stood
+// for another one before.
+func (d *delivery) say(m *proto.Event) (twice bool) {
+	d.said = max(d.said, m.Seq)
+	if d.last == nil {
+		d.last = make([]saidEvent, keptSaid)
+	}
+	now := saidEvent{m.Seq, m.AtMicros, m.Kind}
+	was := &d.last[m.Seq%keptSaid]
+	twice = was.seq == m.Seq && *was != now
+	*was = now
+	return twice
 }
 
 // heard looks at a packet that the planner is handed.

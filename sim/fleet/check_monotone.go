@@ -44,8 +44,8 @@ func (a *audit) said(st *station, p proto.Packet) {
 		}
 	case proto.TopicEvent:
 		var m proto.Event
-		if a.decode(st, p, &m) {
-			st.watch.events.said = max(st.watch.events.said, m.Seq)
+		if a.decode(st, p, &m) && st.watch.events.say(&m) {
+			a.violate(st.id, "nothing lost", fmt.Sprintf("event %d has been another one", m.Seq))
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (a *audit) decode(st *station, p proto.Packet, m any) bool {
 func before(a, b [3]uint64) bool { return a[0] < b[0] || a[0] == b[0] && a[1] < b[1] }
 
 // planned looks at a packet that the planner sends.
-func (a *audit) planned(p proto.Packet) {
+func (a *audit) planned(b *brain, p proto.Packet) {
 	topic, err := proto.ParseTopic(p.Topic)
 	if err != nil || topic.Kind != proto.TopicDecision {
 		return
@@ -72,8 +72,8 @@ func (a *audit) planned(p proto.Packet) {
 		a.violate(0, "protocol", "the planner's decision does not decode: "+err.Error())
 		return
 	}
-	if m.Term < a.planTerm {
-		a.violate(0, "monotone", fmt.Sprintf("the planner decides in term %d after term %d", m.Term, a.planTerm))
+	if m.Term < b.term {
+		a.violate(0, "monotone", fmt.Sprintf("the planner decides in term %d after term %d", m.Term, b.term))
 	}
-	a.planTerm = max(a.planTerm, m.Term)
+	b.term = max(b.term, m.Term)
 }

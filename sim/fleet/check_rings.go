@@ -38,11 +38,11 @@ func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
 			return
 		}
 		mode := other.agent.Machine().Mode()
-		serving = serving || mode == proto.ModeService || mode == proto.ModeIsolated
+		serving = serving || mode == proto.ModeService
 		busy = max(busy, until)
 	}
 	if !serving {
-		return // dark by order
+		return // dark by order, or optics that failed are alone
 	}
 	if w.openSince == 0 {
 		w.openSince = a.r.now
@@ -56,4 +56,27 @@ func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
 		a.violate(st.id, "closed rings", fmt.Sprintf("%d GPUs from node %d to node %d lie in an open strand since %v",
 			len(strand), strand[0].Board, strand[len(strand)-1].Board, w.openSince))
 	}
+}
+
+// shines: every bundle of a node is on some path.
+func (a *audit) shines(st *station) bool {
+	for b := range a.r.cfg.Fabric.Bundles {
+		if _, shining := a.r.world.Selected(st.board, b); !shining {
+			return false
+		}
+	}
+	return true
+}
+
+// twice: a node lies in two strands of light. In a line with loopback at its
+// ends both its arcs belong to one; a ring that is closed round all of its
+// nodes by straight links is two cycles of GPUs, however whole it looks.
+func (a *audit) twice(st *station) {
+	if st.agent == nil || st.hostBad || st.agent.Machine().Mode() != proto.ModeService {
+		return
+	}
+	if until, blind := a.busyAround(st.id); blind || until > a.r.now || !a.shines(st) {
+		return
+	}
+	a.violate(st.id, "closed rings", "its GPUs lie in two cycles of light")
 }

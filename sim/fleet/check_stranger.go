@@ -10,7 +10,7 @@ import (
 
 // Invariant 2, no stranger's light: beyond the switching window no node's
 // receivers are set to a path with light that its applied plan does not list
-// for its ring.
+// for its ring, or to a node that has applied a plan for another ring.
 func (a *audit) strangers(st *station) {
 	if st.agent == nil || st.lame(a.r.now) || st.hostBad || st.busy() > a.r.now {
 		return
@@ -19,12 +19,29 @@ func (a *audit) strangers(st *station) {
 	for b := range a.r.cfg.Fabric.Bundles {
 		path, shining := a.r.world.Selected(st.board, b)
 		port := sim.Port{Board: st.board, Bundle: b, Path: path}
-		if path == hal.LOSLoopback || !shining || !a.r.world.Lit(port) || listed(rep, port) {
+		if path == hal.LOSLoopback || !shining || !a.r.world.Lit(port) {
 			continue
 		}
 		far, _ := a.r.world.Far(port)
+		if listed(rep, port) && !a.parted(rep, a.r.stations[far.Board]) {
+			continue
+		}
 		a.violate(st.id, "no stranger's light", fmt.Sprintf("listens on %v to node %d, which is not of its ring", port, far.Board))
 	}
+}
+
+// parted: a node that is at rest has applied a plan for another ring than the
+// one reported, and no decision is on its way to either.
+func (a *audit) parted(rep *proto.Reported, far *station) bool {
+	if far.agent == nil || far.lame(a.r.now) || far.busy() > a.r.now || len(rep.Rings) == 0 {
+		return false
+	}
+	if far.agent.Machine().Ring() == rep.Rings[0].Ring || rep.StagedGeneration != 0 {
+		return false
+	}
+	var other proto.Reported
+	far.agent.Machine().Report(&other)
+	return other.StagedGeneration == 0
 }
 
 // listed: the plan has a port for one of the node's sides.

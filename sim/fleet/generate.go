@@ -111,7 +111,7 @@ func (g *generator) other(at time.Duration) {
 		g.add(Fault{At: at, Verb: BoardBreak, Node: n, Board: f})
 		g.add(Fault{At: until, Verb: BoardRepair, Node: n, Board: f})
 	}
-	switch g.r.below(12) {
+	switch g.r.below(16) {
 	case 0:
 		p, way := g.port(), g.way()
 		g.add(Fault{At: at, Verb: FibreCut, Port: p, Way: way})
@@ -127,7 +127,11 @@ func (g *generator) other(at time.Duration) {
 	case 5:
 		board(sim.Fault{Kind: sim.DiodeDead, Path: g.r.below(hal.NumLOS), Index: g.r.below(hal.Lanes)}, g.back(at))
 	case 6:
-		board(sim.Fault{Kind: sim.DriftWalk}, g.back(at))
+		if g.r.next()&1 == 0 {
+			board(sim.Fault{Kind: sim.DriftWalk}, g.back(at))
+		} else {
+			board(sim.Fault{Kind: sim.CellWalk, Index: g.r.below(hal.CellsPerMod)}, g.back(at))
+		}
 	case 7:
 		f := sim.Fault{Kind: sim.BusStuck, Bus: hal.BusID(g.r.below(g.f.Bundles))}
 		f.Bus = g.slowBus(bundle)
@@ -144,6 +148,39 @@ func (g *generator) other(at time.Duration) {
 	case 11:
 		g.add(Fault{At: at, Verb: LinkCut, Node: n})
 		g.add(Fault{At: at + g.r.between(time.Second, 2*time.Minute), Verb: LinkMend, Node: n})
+	case 12:
+		board(sim.Fault{Kind: sim.ModuleHot}, g.back(at))
+	case 13:
+		last := proto.NodeID(min(g.f.Nodes-1, int(n)+g.r.below(2*g.f.GroupNodes())))
+		g.add(Fault{At: at, Verb: PartitionCut, Node: n, Last: last})
+		g.add(Fault{At: at + g.r.between(time.Second, 2*time.Minute), Verb: PartitionMend, Node: n, Last: last})
+	case 14:
+		g.add(Fault{At: at, Verb: Drain, Node: n})
+		back := g.back(at)
+		for again := range time.Duration(3) { // the planner may be away
+			g.add(Fault{At: back + again*time.Minute, Verb: Undrain, Node: n})
+		}
+	case 15:
+		g.request(at, n)
+	}
+}
+
+// request has an operator move a side, and let it go again.
+func (g *generator) request(at time.Duration, n proto.NodeID) {
+	f := Fault{At: at, Verb: Switch, Node: n, Side: proto.Side(g.r.below(2)), Ask: asks[1+g.r.below(len(asks)-1)], Peer: -1}
+	hop := 1 + g.r.below(g.f.K)
+	if f.Side == proto.Left {
+		hop = -hop
+	}
+	if peer := int(n) + hop; peer >= 0 && peer < g.f.Nodes && f.Ask != proto.Lockout {
+		f.Peer = peer
+	}
+	g.add(f)
+	f.Ask, f.Peer = proto.NoRequest, -1
+	back := at + g.r.between(100*time.Millisecond, time.Minute)
+	for again := range time.Duration(3) {
+		f.At = back + again*time.Minute
+		g.add(f)
 	}
 }
 
@@ -159,16 +196,28 @@ func (g *generator) slowBus(bundle int) hal.BusID {
 
 // network draws a fault of broker or planner.
 func (g *generator) network(at time.Duration) {
-	switch g.r.below(4) {
+	switch g.r.below(8) {
 	case 0, 1:
 		g.add(Fault{At: at, Verb: BrokerDown})
 		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: BrokerUp, Span: g.r.between(0, 10*time.Second)})
-	case 2:
+	case 2, 3:
 		g.add(Fault{At: at, Verb: PlannerKill})
 		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: PlannerStart})
-	case 3:
+	case 4:
 		g.add(Fault{At: at, Verb: PlannerPause})
 		g.add(Fault{At: at + g.r.between(100*time.Millisecond, 20*time.Second), Verb: PlannerResume})
+	case 5:
+		g.add(Fault{At: at, Verb: PlannerCut})
+		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: PlannerMend})
+	case 6:
+		g.add(Fault{At: at, Verb: PlannerLose})
+		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: PlannerStart})
+	case 7:
+		// Two planners: the first cannot be heard, and comes back.
+		g.add(Fault{At: at, Verb: PlannerCut})
+		g.add(Fault{At: at + g.r.between(time.Second, 10*time.Second), Verb: RivalStart})
+		g.add(Fault{At: at + g.r.between(20*time.Second, time.Minute), Verb: PlannerMend})
+		g.add(Fault{At: at + g.r.between(time.Minute, 2*time.Minute), Verb: RivalKill})
 	}
 }
 

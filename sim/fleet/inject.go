@@ -27,6 +27,12 @@ func (r *Run) apply(f *Fault) error {
 	switch f.Verb {
 	case NodeDark, NodeOn, HostFault, HostOK, AgentCrash, AgentStart, Reboot, BoardBreak, BoardRepair, LinkCut, LinkMend:
 		return r.applyNode(f, r.stations[f.Node])
+	case PartitionCut, PartitionMend:
+		for n := f.Node; n <= f.Last; n++ {
+			r.cutLink(&r.stations[n].client, f.Verb == PartitionCut)
+		}
+	case Drain, Undrain, Switch:
+		r.operate(f)
 	case FibreCut, FibreMend, FibreGlitch, FibreFlap:
 		return r.applyFibre(f)
 	case BrokerDown:
@@ -39,16 +45,35 @@ func (r *Run) apply(f *Fault) error {
 		if !r.net.up {
 			r.net.rise(f.Span, r.died)
 		}
+	default:
+		return r.applyPlanner(f)
+	}
+	return nil
+}
+
+func (r *Run) applyPlanner(f *Fault) error {
+	b, rival := &r.brains[0], &r.brains[1]
+	switch f.Verb {
 	case PlannerKill:
 		r.audit.still()
-		r.killPlanner()
+		r.killPlanner(b)
+	case PlannerLose:
+		r.audit.still()
+		r.killPlanner(b)
+		clear(b.store)
 	case PlannerStart:
-		return r.startPlanner()
+		return r.startPlanner(b)
 	case PlannerPause:
-		r.brain.paused = r.brain.planner != nil
+		b.paused = b.planner != nil
 	case PlannerResume:
-		r.brain.paused = false
-		r.catchUp()
+		b.paused = false
+		r.catchUp(b)
+	case PlannerCut, PlannerMend:
+		r.cutLink(&b.client, f.Verb == PlannerCut)
+	case RivalStart:
+		return r.startPlanner(rival)
+	case RivalKill:
+		r.killPlanner(rival)
 	case Network:
 		r.net.rates = f.Rates
 	}
@@ -105,21 +130,24 @@ func (r *Run) applyNode(f *Fault, st *station) error {
 		st.broken = max(0, st.broken-1)
 		st.watch.mended = r.now
 		return r.world.Repair(st.board, f.Board)
-	case LinkCut:
-		c := &st.client
-		if c.cut {
-			return nil
-		}
-		c.cut = true
-		c.cuts++
-		if c.up {
-			r.agenda.push(task{at: r.now + keepAlive + r.net.hop(), kind: taskLost, who: c.who, gen: c.conn, n: c.cuts})
-			r.agenda.push(task{at: r.now + graveAfter, kind: taskWill, who: c.who, gen: c.session, n: c.cuts})
-		}
-	case LinkMend:
-		st.cut = false
+	case LinkCut, LinkMend:
+		r.cutLink(&st.client, f.Verb == LinkCut)
 	}
 	return nil
+}
+
+// cutLink cuts the network of a client, or mends it.
+func (r *Run) cutLink(c *client, cut bool) {
+	if was := c.cut; was || !cut {
+		c.cut = was && cut
+		return
+	}
+	c.cut = true
+	c.cuts++
+	if c.up {
+		r.agenda.push(task{at: r.now + keepAlive + r.net.hop(), kind: taskLost, who: c.who, gen: c.conn, n: c.cuts})
+		r.agenda.push(task{at: r.now + graveAfter, kind: taskWill, who: c.who, gen: c.session, n: c.cuts})
+	}
 }
 
 // powerOn gives a node its supply; its agent starts when the computer has

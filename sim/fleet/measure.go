@@ -203,7 +203,7 @@ func (m *measure) ready(a, b proto.NodeID) bool {
 			return false
 		}
 		rep := m.r.audit.reportOf(st)
-		if !listed(rep, SimPort(end)) || slices.ContainsFunc(rep.Sides, func(s proto.SideReport) bool { return s.Banned != 0 }) {
+		if !listed(rep, SimPort(end)) || slices.ContainsFunc(rep.Sides, func(s proto.SideReport) bool { return s.Banned != 0 || s.Request >= proto.ForcedSwitch }) {
 			return false
 		}
 	}
@@ -259,7 +259,7 @@ func (m *measure) ledger(o *station, s *strike, w *moved) {
 // repairWatch is how often a split ring is looked at again; repairLimit ends
 // the watch.
 const (
-	repairWatch = 20 * time.Millisecond
+	repairWatch = 5 * time.Millisecond
 	repairLimit = 2 * time.Minute
 )
 
@@ -276,7 +276,7 @@ func (m *measure) follow(n int, s *strike) {
 		}
 		strand, closed := m.r.world.Strand(sim.GPU{Board: o.board}, nil)
 		if !closed || len(strand) != int(rep.Rings[0].Size)*m.r.cfg.Fabric.GPUsPerNode {
-			if m.r.now-s.at < repairLimit && m.r.net.up && m.r.brain.planner != nil {
+			if m.r.now-s.at < repairLimit && m.r.net.up && m.r.planning() {
 				m.r.agenda.push(task{at: m.r.now + repairWatch, kind: taskMeasure, n: n})
 			}
 			return

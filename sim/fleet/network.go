@@ -29,7 +29,7 @@ const (
 
 // client is a process with a connection to the broker.
 type client struct {
-	who     int32 // node, or brainID
+	who     int32 // node, brainID or rivalID
 	alive   bool
 	cut     bool   // its network is cut
 	cuts    int    // how often it was
@@ -44,7 +44,11 @@ type client struct {
 	heard   bool           // has had a live sign of the planner in this connection
 }
 
-const brainID = -1
+// The planner, and a second one that somebody started beside it.
+const (
+	brainID = -1
+	rivalID = -2
+)
 
 // retained is what the broker keeps of a topic. old is what it had before at.
 type retained struct {
@@ -58,7 +62,7 @@ type network struct {
 	up      bool
 	rates   Rates
 	draw    random
-	clients []*client // nodes, then the planner
+	clients []*client // nodes, then the planners
 
 	desired, presence, reported []retained
 	decisions                   map[proto.RingID]*retained
@@ -68,7 +72,7 @@ type network struct {
 	fresh                       []int32 // nodes that wait for a live sign of the planner
 	followers                   map[proto.RingID][]int32
 
-	delivered, lost, health uint64
+	delivered, lost, health, replies uint64
 }
 
 func newNetwork(r *Run, nodes int) *network {
@@ -78,13 +82,15 @@ func newNetwork(r *Run, nodes int) *network {
 	for i := range nodes {
 		n.clients = append(n.clients, &r.stations[i].client)
 	}
-	n.clients = append(n.clients, &r.brain.client)
+	for i := range r.brains {
+		n.clients = append(n.clients, &r.brains[i].client)
+	}
 	return n
 }
 
 func (n *network) client(who int32) *client {
-	if who == brainID {
-		return n.clients[len(n.clients)-1]
+	if who < 0 {
+		return n.clients[len(n.r.stations)+int(brainID-who)]
 	}
 	return n.clients[who]
 }
@@ -166,7 +172,7 @@ func (n *network) connect(c *client) {
 	c.session, c.up, c.heard = c.conn, true, false
 	c.upAt, c.downAt = n.r.now, n.r.now
 	n.down(c, proto.Packet{Kind: proto.LinkUp})
-	if c.who == brainID {
+	if c.who < 0 {
 		for _, list := range [][]retained{n.presence, n.reported} {
 			for i := range list {
 				n.downKept(c, &list[i])
@@ -353,6 +359,10 @@ func (n *network) publish(from int32, p proto.Packet) {
 		}
 	case proto.TopicPlanner:
 		n.publishBeat(p)
+	case proto.TopicRequest:
+		n.toBrain(p)
+	case proto.TopicReply:
+		n.replies++ // the script's operators ask again anyway
 	case proto.TopicHealth:
 		n.health++ // nobody subscribes
 	}
@@ -383,7 +393,10 @@ func (n *network) publishBeat(p proto.Packet) {
 	n.fresh = n.fresh[:0]
 }
 
-func (n *network) toBrain(p proto.Packet) { n.toNode(brainID, p) }
+func (n *network) toBrain(p proto.Packet) {
+	n.toNode(brainID, p)
+	n.toNode(rivalID, p)
+}
 
 func (n *network) toNode(who int32, p proto.Packet) {
 	if c := n.client(who); c.session != 0 {

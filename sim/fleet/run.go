@@ -49,7 +49,7 @@ type Run struct {
 	queue    roster
 	agenda   agenda
 	net      *network
-	brain    brain
+	brains   [2]brain
 	disk     random
 	now      time.Duration
 	epoch    time.Duration // when the faults begin
@@ -64,6 +64,7 @@ type Run struct {
 	polls    uint64
 	steps    uint64
 	thoughts uint64
+	asked    uint64 // requests of operators
 }
 
 // place is what an input line tells of.
@@ -97,7 +98,9 @@ func New(cfg Config) (*Run, error) {
 		r.stations = append(r.stations, st)
 	}
 	r.queue = append(r.queue, r.stations...)
-	r.brain = brain{client: client{who: brainID}, store: map[string][]byte{}}
+	for i := range r.brains {
+		r.brains[i] = brain{client: client{who: brainID - int32(i)}, rival: i > 0, store: map[string][]byte{}}
+	}
 	r.net = newNetwork(r, cfg.Fabric.Nodes)
 	r.net.rates = cfg.Rates
 	r.audit = newAudit(r)
@@ -124,12 +127,12 @@ func (r *Run) Do() (*Result, error) {
 			return nil, err
 		}
 	}
-	if err := r.startPlanner(); err != nil {
+	if err := r.startPlanner(&r.brains[0]); err != nil {
 		return nil, err
 	}
 	for !r.stands() {
 		if r.now > standWithin {
-			o := r.brain.planner.Overview()
+			o := r.brains[0].planner.Overview()
 			return nil, fmt.Errorf("%w after %v: %+v", errNotStanding, r.now, o)
 		}
 		if err := r.runTo(r.now + lookEvery); err != nil {
@@ -165,17 +168,17 @@ func (r *Run) Do() (*Result, error) {
 
 // stands: every ring is formed and told so.
 func (r *Run) stands() bool {
-	if r.brain.planner == nil {
+	if r.brains[0].planner == nil {
 		return false
 	}
-	o := r.brain.planner.Overview()
+	o := r.brains[0].planner.Overview()
 	return o.Quiet && o.Pending == 0 && o.Online == r.cfg.Fabric.Nodes && o.Rings == r.cfg.Fabric.TargetRings() && o.LinksConfirmed == o.LinksTotal
 }
 
 // heal brings network and planner back and gives them time: what was queued
 // must arrive.
 func (r *Run) heal() error {
-	mend := []Fault{{Verb: BrokerUp}, {Verb: PlannerStart}, {Verb: PlannerResume}, {Verb: Network}}
+	mend := []Fault{{Verb: BrokerUp}, {Verb: RivalKill}, {Verb: PlannerMend}, {Verb: PlannerStart}, {Verb: PlannerResume}, {Verb: Network}}
 	for _, st := range r.stations {
 		if st.cut {
 			mend = append(mend, Fault{Verb: LinkMend, Node: st.id})
@@ -194,7 +197,7 @@ func (r *Run) heal() error {
 		if err := r.runTo(min(end, r.now+time.Second)); err != nil {
 			return err
 		}
-		if r.audit.allTold() && r.brain.planner != nil && r.brain.planner.Overview().Quiet && r.now > r.epoch+r.cfg.Span+5*time.Second {
+		if r.audit.allTold() && r.planned() && r.now > r.epoch+r.cfg.Span+5*time.Second {
 			break
 		}
 	}
@@ -212,8 +215,9 @@ func (r *Run) runTo(t time.Duration) error {
 		if moves && w <= at {
 			at, what = w, 0
 		}
-		if b, ok := r.brainDue(); ok && b < at {
-			at, what = b, 2
+		b, due := r.brainDue()
+		if b != nil && due < at {
+			at, what = due, 2
 		}
 		if len(r.agenda.list) > 0 && r.agenda.list[0].at < at {
 			at, what = r.agenda.list[0].at, 3
@@ -226,7 +230,7 @@ func (r *Run) runTo(t time.Duration) error {
 				return err
 			}
 		}
-		if err := r.step(what, at); err != nil {
+		if err := r.step(what, at, b); err != nil {
 			return fmt.Errorf("%w (at %v, seed %d; again: %s)", err, r.now, r.cfg.Seed, r.cfg.Replay)
 		}
 	}
@@ -237,7 +241,7 @@ func (r *Run) runTo(t time.Duration) error {
 	return nil
 }
 
-func (r *Run) step(what int, at time.Duration) error {
+func (r *Run) step(what int, at time.Duration, b *brain) error {
 	if what == 0 {
 		board, ev, visible := r.world.Step()
 		r.now = max(r.now, r.world.Now())
@@ -255,7 +259,7 @@ func (r *Run) step(what int, at time.Duration) error {
 	case 1:
 		return r.poll(r.queue[0], false)
 	case 2:
-		r.think(planner.Event{Kind: planner.Tick})
+		r.think(b, planner.Event{Kind: planner.Tick})
 		return nil
 	}
 	t := r.agenda.pop()
@@ -267,11 +271,15 @@ func (r *Run) do(t *task) error {
 	case taskUp:
 		r.net.arrived(t)
 	case taskDown:
-		if t.who != brainID {
+		if t.who >= 0 {
 			return r.receive(r.stations[t.who], t)
 		}
-		if b := &r.brain; b.planner != nil && t.gen == b.conn && !b.cut {
-			r.tell(t.packet)
+		switch b := r.brainOf(t.who); {
+		case b.planner == nil || t.gen != b.conn:
+		case b.cut:
+			r.net.hold(t, &b.downAt)
+		default:
+			r.tell(b, t.packet)
 		}
 	case taskConnect:
 		if c := r.net.client(t.who); c.conn == t.gen {
@@ -315,8 +323,8 @@ func (r *Run) linkLost(t *task) error {
 	c.up = false
 	c.conn++
 	r.net.retry(c)
-	if t.who == brainID {
-		r.tell(proto.Packet{Kind: proto.LinkDown})
+	if t.who < 0 {
+		r.tell(r.brainOf(t.who), proto.Packet{Kind: proto.LinkDown})
 		return nil
 	}
 	st := r.stations[t.who]
@@ -325,9 +333,9 @@ func (r *Run) linkLost(t *task) error {
 }
 
 func (r *Run) persisted(t *task) error {
-	if t.who == brainID {
-		if t.gen == r.brain.life {
-			r.stored()
+	if t.who < 0 {
+		if b := r.brainOf(t.who); t.gen == b.life {
+			r.stored(b)
 		}
 		return nil
 	}

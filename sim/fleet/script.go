@@ -36,16 +36,27 @@ const (
 	BrokerUp                  // and comes back; what it kept of its last Span is stale
 	LinkCut                   // the node's management network is cut
 	LinkMend                  //
+	PartitionCut              // that of all nodes from one to another
+	PartitionMend             //
 	PlannerKill               // the planner process dies
 	PlannerStart              // and starts from its store
 	PlannerPause              // it stands still and its packets wait
 	PlannerResume             //
+	PlannerLose               // it dies and its store is gone
+	PlannerCut                // its network is cut
+	PlannerMend               //
+	RivalStart                // somebody starts a second planner, with a store of its own
+	RivalKill                 //
+	Drain                     // an operator has the planner take a node out
+	Undrain                   // and let it in again
+	Switch                    // an operator's request for a side, see node.md; no_request ends it
 	Network                   // loss, repetition and reordering from now on, per million
 	numVerbs
 )
 
-// form of a line: what follows the time. N node, P port, D direction, B fault
-// of a board, S span, C count, M three rates.
+// form of a line: what follows the time. N node, L last node, P port,
+// D direction, B fault of a board, S span, C count, M three rates, E side,
+// Q request, W whereto.
 var forms = [numVerbs]struct{ words, args string }{
 	NodeDark: {"node dark", "N"}, NodeOn: {"node on", "N"},
 	HostFault: {"host fault", "N"}, HostOK: {"host ok", "N"},
@@ -54,12 +65,17 @@ var forms = [numVerbs]struct{ words, args string }{
 	FibreCut: {"fibre cut", "PD"}, FibreMend: {"fibre mend", "PD"}, FibreGlitch: {"fibre glitch", "PDS"}, FibreFlap: {"fibre flap", "PDSC"},
 	BrokerDown: {"broker down", ""}, BrokerUp: {"broker up", "S"},
 	LinkCut: {"link cut", "N"}, LinkMend: {"link mend", "N"},
+	PartitionCut: {"partition cut", "NL"}, PartitionMend: {"partition mend", "NL"},
+	PlannerLose: {"planner lose", ""}, PlannerCut: {"planner cut", ""}, PlannerMend: {"planner mend", ""},
+	RivalStart: {"rival start", ""}, RivalKill: {"rival kill", ""},
+	Drain: {"operator drain", "N"}, Undrain: {"operator undrain", "N"}, Switch: {"operator switch", "NEQW"},
 	PlannerKill: {"planner kill", ""}, PlannerStart: {"planner start", ""}, PlannerPause: {"planner pause", ""}, PlannerResume: {"planner resume", ""},
 	Network: {"network set", "M"},
 }
 
 var argNames = map[byte]string{'N': "NODE", 'P': "NODE/BUNDLE/external1|external2", 'D': "both|out|in", 'B': "FAULT",
-	'S': "DURATION", 'C': "COUNT", 'M': "LOSS REPEAT REORDER"}
+	'S': "DURATION", 'C': "COUNT", 'M': "LOSS REPEAT REORDER", 'L': "LASTNODE",
+	'E': "left|right", 'Q': "lockout|forced_switch|manual_switch|no_request", 'W': "PEER|loopback"}
 
 func (v Verb) String() string {
 	if v < numVerbs {
@@ -80,6 +96,10 @@ type Fault struct {
 	Span  time.Duration
 	Count int
 	Rates Rates
+	Last  proto.NodeID  // of a partition
+	Side  proto.Side    // of Switch
+	Ask   proto.Request //
+	Peer  int           // its candidate, -1: loopback
 	// Group ties the losses that count as one fault together, 0: its own.
 	Group int
 }
@@ -111,6 +131,18 @@ func (f Fault) String() string {
 			s += fmt.Sprintf(" %d", f.Count)
 		case 'M':
 			s += fmt.Sprintf(" %d %d %d", f.Rates.Loss, f.Rates.Repeat, f.Rates.Reorder)
+		case 'L':
+			s += fmt.Sprintf(" %d", f.Last)
+		case 'E':
+			s += " " + f.Side.String()
+		case 'Q':
+			s += " " + f.Ask.String()
+		case 'W':
+			if f.Peer < 0 {
+				s += " loopback"
+			} else {
+				s += fmt.Sprintf(" %d", f.Peer)
+			}
 		}
 	}
 	if f.Group != 0 {
@@ -173,10 +205,30 @@ func (f *Fault) argument(kind byte, rest []string) ([]string, error) {
 	}
 	var err error
 	switch kind {
-	case 'N':
+	case 'N', 'L':
 		var n int
 		n, err = number(rest[0], 1<<31-1)
-		f.Node = proto.NodeID(n)
+		if kind == 'L' {
+			f.Last = proto.NodeID(n)
+		} else {
+			f.Node = proto.NodeID(n)
+		}
+	case 'E':
+		if f.Side = proto.Left; rest[0] == proto.Right.String() {
+			f.Side = proto.Right
+		} else if rest[0] != proto.Left.String() {
+			err = fmt.Errorf("side %q", rest[0])
+		}
+	case 'Q':
+		i := slices.IndexFunc(asks[:], func(q proto.Request) bool { return q.String() == rest[0] })
+		if i < 0 {
+			err = fmt.Errorf("request %q", rest[0])
+		}
+		f.Ask = asks[max(i, 0)]
+	case 'W':
+		if f.Peer = -1; rest[0] != proto.Loopback.String() {
+			f.Peer, err = number(rest[0], 1<<31-1)
+		}
 	case 'P':
 		err = f.Port.UnmarshalText([]byte(rest[0]))
 	case 'D':
@@ -202,6 +254,9 @@ func (f *Fault) argument(kind byte, rest []string) ([]string, error) {
 	}
 	return rest[want:], err
 }
+
+// asks are the requests that an operator makes.
+var asks = [...]proto.Request{proto.NoRequest, proto.ManualSwitch, proto.ForcedSwitch, proto.Lockout}
 
 func number(s string, limit int) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 32)
@@ -269,6 +324,9 @@ func (f *Fault) check(fab *fabric.Fabric) error {
 	args := forms[f.Verb].args
 	if strings.Contains(args, "N") && int(f.Node) >= fab.Nodes {
 		return fmt.Errorf("fault %q: node %d: the fabric has %d", f, f.Node, fab.Nodes)
+	}
+	if strings.Contains(args, "L") && (int(f.Last) >= fab.Nodes || f.Last < f.Node) {
+		return fmt.Errorf("fault %q: last node %d: want %d to %d", f, f.Last, f.Node, fab.Nodes-1)
 	}
 	if strings.Contains(args, "P") {
 		if _, _, ok := fab.At(f.Port); !ok {
