@@ -47,7 +47,7 @@ func (p *Planner) adopt() {
 			p.note(Warn, "reported ring not adopted", note{Rule: "adopt", Node: -1, Ring: id, Text: err.Error()})
 			continue
 		}
-		r := &ringView{id: id, nodes: nodes, decided: latest[id]}
+		r := &ringView{id: id, nodes: nodes, lit: make([]bool, len(nodes)-1), decided: latest[id]}
 		p.rings = append(p.rings, r)
 		p.nextRing, p.gen = max(p.nextRing, id+1), max(p.gen, r.gen)
 		records = append(records, encodeRecord(ringKey(id), ringRecord{nodes, r.term, r.gen, r.plan}))
@@ -61,7 +61,7 @@ func (p *Planner) adopt() {
 		switch m := n.report; {
 		case n.ring != 0:
 			if m != nil {
-				n.readSides(m)
+				n.readSides(m, p.now)
 			}
 		case m != nil && m.Generation != 0 && len(m.Rings) == 0:
 			n.want = target{decided: decided{m.Term, m.Generation, m.Plan}}

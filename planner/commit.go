@@ -22,6 +22,7 @@ type txn struct {
 	resendAt time.Duration
 	backoff  time.Duration
 	persist  uint64
+	joinAt   time.Duration // when those who would join and do not answer are left out
 	text     string
 }
 
@@ -31,6 +32,7 @@ type part struct {
 	payload  []byte
 	bypass   uint64
 	prepared bool
+	joins    bool // a running ring, from none
 }
 
 func (t *txn) part(id proto.NodeID) *part {
@@ -75,6 +77,7 @@ func (p *Planner) prepare(q *proposal) {
 		t.parts = append(t.parts, part{node: desired[i].Node, payload: payload, bypass: desired[i].BypassSeq})
 	}
 	p.gen = gen
+	p.markJoins(&t)
 	p.txn = t
 	p.become(preparing)
 	p.line(Info, "generation prepares", "prepare", -1, 0, gen, t.text)
@@ -82,6 +85,50 @@ func (p *Planner) prepare(q *proposal) {
 	if t.waiting == 0 {
 		p.decide() // only rings without a node left: nobody to ask
 	}
+}
+
+// markJoins finds the nodes that would join a running ring. They may be left
+// out where someone else is asked too.
+func (p *Planner) markJoins(t *txn) {
+	t.joinAt = Never
+	joins := 0
+	for _, r := range t.proposal.rings {
+		if p.ring(r.id) == nil {
+			continue
+		}
+		for _, id := range r.nodes {
+			if p.nodes[id].ring == 0 {
+				t.part(id).joins = true
+				joins++
+			}
+		}
+	}
+	if joins > 0 && joins < len(t.parts) {
+		t.joinAt = p.now + joinWait
+	}
+}
+
+// leaveOut gives up on joining nodes that keep all others waiting. It reports
+// whether the generation is over.
+func (p *Planner) leaveOut() bool {
+	if p.now < p.txn.joinAt {
+		return false
+	}
+	for i := range p.txn.parts {
+		if t := &p.txn.parts[i]; !t.prepared && !t.joins {
+			p.txn.joinAt = p.now + joinWait // it is not the joining ones who keep the others waiting
+			return false
+		}
+	}
+	for i := range p.txn.parts {
+		if t := &p.txn.parts[i]; !t.prepared {
+			p.nodes[t.node].silent = true
+			p.note(Warn, "node did not answer a prepare", note{Rule: "left_out", Node: int64(t.node), Gen: p.txn.gen,
+				Text: fmt.Sprintf("generation %d goes on without it after %v", p.txn.gen, joinWait)})
+		}
+	}
+	p.abort("a node that would join did not answer")
+	return true
 }
 
 // resendPrepares sends what was not answered, and with all set to everyone
@@ -99,7 +146,7 @@ func (p *Planner) resendPrepares(all bool) {
 }
 
 func (p *Planner) checkPrepare() {
-	if !p.linkUp {
+	if !p.linkUp || p.leaveOut() {
 		return
 	}
 	if p.now >= p.txn.deadline {
@@ -142,6 +189,11 @@ func (p *Planner) onAck(n *nodeView, m *proto.Ack) {
 		return // of a former life
 	}
 	p.sawTerm(m.CurrentTerm)
+	if n.hail.open && m.Corr == n.hail.corr {
+		before := n.flags()
+		p.answered(n)
+		p.changed(n, before)
+	}
 	if n.silent {
 		before := n.flags()
 		n.silent = false
@@ -205,6 +257,9 @@ func (p *Planner) refused(n *nodeView, m *proto.Ack) {
 		p.gen = max(p.gen, m.CurrentGeneration)
 	case proto.Conflict:
 		n.refusal.until = p.now + settleWait
+		if m.BypassSeq > p.txn.bypass(n.id) && m.BypassSeq >= n.bypass && n.refusals <= maxRecounts {
+			n.bypass, n.refusal = m.BypassSeq, refusal{} // it says itself what to quote
+		}
 	case proto.NotCalibrated:
 		n.refusal.calibs = calibrationsOf(n.report)
 	}
@@ -270,7 +325,7 @@ func (p *Planner) commit() {
 
 // enter puts a ring's new members in place of the old, who have left.
 func (p *Planner) enter(r *ringView, d decided) {
-	r.decided = d
+	r.decided, r.lit = d, make([]bool, len(r.nodes)-1)
 	old := p.ring(r.id)
 	if old != nil {
 		r.renewed, r.renewAt = old.renewed, old.renewAt

@@ -103,8 +103,8 @@ func TestRequestOfOperator(t *testing.T) {
 	}
 	gen := w.p.Overview().Generation
 	w.run(time.Minute)
-	if w.p.Overview().Generation != gen || len(w.p.broken) != 0 {
-		t.Errorf("generation %d, want %d; cuts %v", w.p.Overview().Generation, gen, w.p.broken)
+	if w.p.Overview().Generation != gen || len(w.p.cuts) != 0 {
+		t.Errorf("generation %d, want %d; cuts %v", w.p.Overview().Generation, gen, w.p.cuts)
 	}
 }
 

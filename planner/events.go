@@ -58,6 +58,7 @@ type eventCursor struct {
 	last     uint64        // taken in order
 	session  proto.Session // of the last one
 	moved    uint64        // the last one that tells of a moved side
+	counted  bool          // it told the bypass count
 	ahead    []*proto.Event
 	gapSince time.Duration // since when ahead waits
 }
@@ -214,17 +215,19 @@ func (p *Planner) act(n *nodeView, m *proto.Event) {
 	}
 	switch m.Kind {
 	case proto.EvLightLost, proto.EvSwitched, proto.EvClosed, proto.EvLightFound, proto.EvRestored:
-		n.events.moved = m.Seq
+		p.moved(n, m)
 		if m.Side <= proto.Right && m.Generation == n.want.gen && m.Ring == n.ring && m.Ring != 0 {
 			lost := m.Kind == proto.EvLightLost || m.Kind == proto.EvClosed || m.SideBypassed
 			if m.Kind != proto.EvSwitched || lost {
-				n.loss[m.Side] = lossView{lost: lost, seq: m.Seq}
+				n.loss[m.Side] = lossView{lost: lost, moving: m.Kind == proto.EvLightLost, seq: m.Seq, at: p.now}
+			} else {
+				n.loss[m.Side].moving = false
 			}
 		}
 	case proto.EvHostFault:
 		p.say(n, true, proto.ModeHostDown, m.Seq)
 	case proto.EvIsolated:
-		n.events.moved = m.Seq
+		p.moved(n, m)
 		mode := proto.ModeIsolated
 		switch m.Cause {
 		case proto.CauseHostFault:
@@ -237,7 +240,7 @@ func (p *Planner) act(n *nodeView, m *proto.Event) {
 		}
 		n.said.seq = m.Seq
 	case proto.EvReturned:
-		n.events.moved = m.Seq
+		p.moved(n, m)
 		if n.said.out {
 			p.say(n, false, proto.ModeService, m.Seq)
 		}
@@ -245,6 +248,14 @@ func (p *Planner) act(n *nodeView, m *proto.Event) {
 		p.note(Error, "another plan with the same number", note{Rule: "split_brain", Node: int64(n.id), Gen: m.Generation, Text: m.Text})
 	}
 	p.changed(n, before)
+}
+
+// moved takes the bypass count that came with a move.
+func (p *Planner) moved(n *nodeView, m *proto.Event) {
+	n.events.moved, n.events.counted = m.Seq, m.BypassSeq > 0
+	if m.Session == n.session {
+		n.bypass = max(n.bypass, m.BypassSeq)
+	}
 }
 
 // flush puts what is new into the store, one transaction at a time.

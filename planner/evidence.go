@@ -48,7 +48,11 @@ func (p *Planner) forsaken(r *ringView, first, end int) bool {
 		if !n.usable() {
 			continue
 		}
-		if wait := n.goneAt + agentPatience - p.now; wait > 0 {
+		gone := n.goneAt
+		if n.online {
+			gone = n.hail.at
+		}
+		if wait := gone + agentPatience - p.now; wait > 0 {
 			p.replan(wait)
 			return false
 		}
@@ -56,11 +60,11 @@ func (p *Planner) forsaken(r *ringView, first, end int) bool {
 	return true
 }
 
-// suspect: offline, or already known to be out, so that its own silence about
-// its neighbours says nothing.
+// suspect: offline, deaf to a hail, or already known to be out, so that its
+// own silence about its neighbours says nothing.
 func (p *Planner) suspect(id proto.NodeID) bool {
 	n := &p.nodes[id]
-	return n.heard && !n.online || !n.usable()
+	return n.heard && (!n.online || n.mute()) || !n.usable()
 }
 
 // lost: the member has applied the ring's generation and one of its sides is
@@ -81,40 +85,15 @@ func (p *Planner) die(r *ringView, n *nodeView, first, end int) {
 	default:
 		by = fmt.Sprintf("nodes %d and %d have lost its light", r.nodes[first-1], r.nodes[end])
 	}
-	n.reason = "dead: its agent is offline and " + by
+	what := "is offline"
+	if n.online {
+		what = "does not answer"
+	}
+	n.reason = "dead: its agent " + what + " and " + by
 	p.note(Warn, "node is dead", note{Rule: "dead", Node: int64(n.id), Ring: r.id, Gen: r.gen, Cause: proto.CauseLightLost, Text: n.reason})
 	p.replan(debounce)
 	p.participantLost(n, n.reason)
 }
-
-// concludeCut holds the dark links of a ring whose members are all well to be
-// cut, until one of the two nodes starts anew.
-func (p *Planner) concludeCut(r *ringView) {
-	for at := 0; at+1 < len(r.nodes); at++ {
-		a, b := r.nodes[at], r.nodes[at+1]
-		if p.confirmed(r, at) || p.broken[pair(a, b)] {
-			continue
-		}
-		p.broken[pair(a, b)] = true
-		p.note(Error, "fibre is held to be cut", note{Rule: "cut", Node: int64(a), Ring: r.id, Gen: r.gen, Cause: proto.CauseLightLost,
-			Text: fmt.Sprintf("no light between nodes %d and %d in %d attempts, both well", a, b, r.renewed)})
-	}
-}
-
-// forgetCuts gives the fibres of a node that starts anew another chance.
-func (p *Planner) forgetCuts(id proto.NodeID) {
-	for hop := -p.fab.K; hop <= p.fab.K; hop++ {
-		other := int(id) + hop
-		if p.order.Wrap {
-			other = (other + p.order.Nodes) % p.order.Nodes
-		}
-		if other >= 0 && other != int(id) {
-			delete(p.broken, pair(id, proto.NodeID(other)))
-		}
-	}
-}
-
-func pair(a, b proto.NodeID) [2]proto.NodeID { return [2]proto.NodeID{min(a, b), max(a, b)} }
 
 // settling reports whether a ring with a fault still waits for the reports of
 // its bypass: a plan that quotes an old bypass count would be refused.
@@ -126,7 +105,7 @@ func (p *Planner) settling(r *ringView) bool {
 			hurt = true
 			continue
 		}
-		waits = waits || n.online && !n.fresh() ||
+		waits = waits || n.online && !n.fresh() || n.loss[proto.Left].moving || n.loss[proto.Right].moving ||
 			at > 0 && !p.nodes[r.nodes[at-1]].usable() && !p.lost(r, at, proto.Left) ||
 			at+1 < len(r.nodes) && !p.nodes[r.nodes[at+1]].usable() && !p.lost(r, at, proto.Right)
 	}

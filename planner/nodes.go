@@ -26,8 +26,10 @@ type nodeView struct {
 	unassigned bool
 	leaving    bool // is being drained
 
+	bypass  uint64      // the highest bypass count that it told of
 	loss    [2]lossView // by side
 	said    saidFault
+	hail    hail
 	dead    bool          // concluded from its neighbours
 	goneAt  time.Duration // when its agent went offline
 	reason  string        // why it is dead or out of service, for people
@@ -48,11 +50,14 @@ type target struct {
 	payload []byte
 }
 
-// lossView is whether a side is off its planned candidate, and the number of
-// the event that said so, 0 for a report.
+// lossView is whether a side is off its planned candidate and still looking
+// for another, the number of the event that said so, 0 for a report, and when
+// it came.
 type lossView struct {
-	lost bool
-	seq  uint64
+	lost   bool
+	moving bool
+	seq    uint64
+	at     time.Duration
 }
 
 // saidFault is what a node says of itself.
@@ -109,10 +114,10 @@ func (n *nodeView) whyNot() string {
 	return ""
 }
 
-// fresh reports whether the last report is not older than the last event that
-// moves a side, so that a plan can quote its bypass count.
+// fresh reports whether the node's bypass count is known as of the last event
+// that moves a side, so that a plan can quote it.
 func (n *nodeView) fresh() bool {
-	return n.report != nil && n.report.LastEvent >= n.events.moved
+	return n.report != nil && (n.events.counted || n.report.LastEvent >= n.events.moved)
 }
 
 // flags are what a placement depends on; a change asks for a new look.
@@ -191,9 +196,13 @@ func (p *Planner) onPresence(n *nodeView, m *proto.Presence) {
 			n.dead, n.reason = false, ""
 			p.note(Info, "node is back", note{Rule: "presence", Node: int64(n.id), Ring: n.ring, Text: "a new birth"})
 		}
-		p.forgetCuts(n.id)
+		n.hail.open = false
+		p.forgetCuts(n)
 		n.resendAt, n.backoff = p.now, resendFirst
 		p.sweepAt = p.now
+	}
+	if n.hail.open {
+		p.answered(n)
 	}
 	p.sawTerm(m.SeenTerm)
 	if n.report != nil && n.report.Session == n.session {
@@ -239,13 +248,17 @@ func (p *Planner) onReported(n *nodeView, m *proto.Reported) {
 	before := n.flags()
 	wasPending := n.pending()
 	n.events.restarted(m)
+	if n.report == nil || n.report.Session != m.Session {
+		n.bypass = 0 // its journal may be lost
+	}
+	n.bypass = max(n.bypass, m.BypassSeq)
 	n.report, n.reportAt = m, p.now
 	n.silent = false
 	p.gen = max(p.gen, m.Generation, m.StagedGeneration)
 	if n.refusal.code != proto.OK && n.refusal.over(m) {
 		n.refusal = refusal{}
 	}
-	n.readSides(m)
+	n.readSides(m, p.now)
 	p.readMode(n, m)
 	if wasPending && !n.pending() {
 		n.resendAt = Never
@@ -283,7 +296,7 @@ func calibrationsOf(m *proto.Reported) proto.Digest {
 
 // readSides takes the losses that a report tells. What a later event told
 // stays.
-func (n *nodeView) readSides(m *proto.Reported) {
+func (n *nodeView) readSides(m *proto.Reported, now time.Duration) {
 	if m.Generation != n.want.gen || m.Term != n.want.term {
 		return
 	}
@@ -293,7 +306,12 @@ func (n *nodeView) readSides(m *proto.Reported) {
 			continue
 		}
 		lost := s.State != proto.SideEnd && (s.State != proto.SideWork || int(s.Current) != int(s.Working))
-		n.loss[s.Side] = lossView{lost: lost}
+		old := &n.loss[s.Side]
+		if lost != old.lost {
+			old.at = now
+		}
+		old.lost, old.seq = lost, 0
+		old.moving = s.State == proto.SideSwitch || s.State == proto.SideListen || s.State == proto.SideClosing
 	}
 }
 
@@ -311,6 +329,9 @@ func (p *Planner) readMode(n *nodeView, m *proto.Reported) {
 // say changes what a node says of itself, and writes it down.
 func (p *Planner) say(n *nodeView, out bool, mode proto.Mode, seq uint64) {
 	n.said = saidFault{out: out, seq: seq, mode: mode}
+	if out {
+		p.unseen(n)
+	}
 	rules := map[proto.Mode]string{proto.ModeHostDown: "host_fault", proto.ModeIsolated: "own_fault", proto.ModeDrained: "drained"}
 	if !out {
 		n.reason = ""
@@ -328,6 +349,7 @@ func (p *Planner) changed(n *nodeView, before flags) {
 		p.replan(debounce)
 	}
 	if r := p.ring(n.ring); r != nil {
+		p.doubt(r)
 		p.concludeDead(r)
 		p.watchRing(r)
 	}

@@ -36,7 +36,20 @@ func (p *Planner) plan() {
 		}
 	}
 	p.retryRefused()
-	if q := p.propose(); !q.empty() {
+	// What is hurt comes first, and alone: few nodes to ask, and none that has
+	// light elsewhere. What could be better placed waits until that is over.
+	if len(p.rings) > 0 {
+		if q := p.propose(true); !q.empty() {
+			p.betterAt = p.now + betterWait
+			p.prepare(q)
+			return
+		}
+		if p.now < p.betterAt {
+			p.lookAt = p.betterAt
+			return
+		}
+	}
+	if q := p.propose(false); !q.empty() {
 		p.prepare(q)
 	}
 }
@@ -58,8 +71,8 @@ func (p *Planner) retryRefused() {
 
 // propose mends the committed rings. A ring stays exactly as it is while one
 // of its members cannot be told anything, or while its bypass is not yet
-// reported.
-func (p *Planner) propose() *proposal {
+// reported. near: no ring goes elsewhere, and none is formed.
+func (p *Planner) propose(near bool) *proposal {
 	running := p.running()
 	for _, r := range p.rings {
 		if wait := r.hurtAt + settleWait - p.now; r.hurtAt != 0 && wait > 0 {
@@ -67,6 +80,7 @@ func (p *Planner) propose() *proposal {
 		}
 	}
 	m := p.mending()
+	m.Near = near
 	res, ok := p.first(m)
 	if !ok {
 		res = m.Replace(running)
@@ -88,8 +102,8 @@ func (p *Planner) mending() ring.Mend {
 			return p.nodes[id].ready() && p.nodes[id].usable() && !p.nodes[id].leaving
 		},
 	}
-	if len(p.broken) > 0 {
-		m.Broken = func(a, b proto.NodeID) bool { return p.broken[pair(a, b)] }
+	if p.cutAt != Never {
+		m.Broken = p.broken
 	}
 	return m
 }
@@ -174,7 +188,7 @@ func (p *Planner) desired(q *proposal, gen proto.Generation) []proto.Desired {
 		for at, id := range r.nodes {
 			out = append(out, proto.Desired{
 				Version: proto.Version, Node: id, Term: p.term, Generation: gen, Decisions: []proto.RingID{r.id},
-				BypassSeq: p.nodes[id].report.BypassSeq,
+				BypassSeq: p.nodes[id].bypass,
 				Rings: []proto.RingAssignment{{
 					Ring: r.id, Generation: gen, Position: uint16(at), Size: uint16(len(r.nodes)), Policy: policy, Envelope: env,
 					HoldOffMicros: uint32(p.fab.HoldOffUS), WaitToRestoreMillis: uint32(p.fab.WaitToRestoreMS),
@@ -186,7 +200,7 @@ func (p *Planner) desired(q *proposal, gen proto.Generation) []proto.Desired {
 	for _, id := range q.idle {
 		out = append(out, proto.Desired{
 			Version: proto.Version, Node: id, Term: p.term, Generation: gen, Decisions: []proto.RingID{0},
-			BypassSeq: p.nodes[id].report.BypassSeq,
+			BypassSeq: p.nodes[id].bypass,
 		})
 	}
 	slices.SortFunc(out, func(a, b proto.Desired) int { return cmp.Compare(a.Node, b.Node) })
@@ -202,7 +216,7 @@ func (p *Planner) candidates(nodes []proto.NodeID, at, step int) []proto.Candida
 		if !ok {
 			panic(fmt.Sprintf("planner: nodes %d and %d are within K hops and have no fibre", nodes[at], nodes[peer]))
 		}
-		if p.broken[pair(nodes[at], nodes[peer])] {
+		if p.broken(nodes[at], nodes[peer]) {
 			return
 		}
 		others := 0

@@ -116,16 +116,22 @@ type Planner struct {
 
 	nodes        []nodeView
 	rings        []*ringView // by id
-	broken       map[[2]proto.NodeID]bool
-	idleDecision decided // the last one on ring 0's topic
+	cuts         map[[2]proto.NodeID]*cut
+	cutAt        time.Duration  // when the next of them gets another chance
+	hails        []proto.NodeID // asked whether they live
+	hailAt       time.Duration  // when the next of them is due
+	idleDecision decided        // the last one on ring 0's topic
 
-	txn     txn
-	dirty   bool // the placement may have to change
-	planAt  time.Duration
-	sweepAt time.Duration
-	rollAt  time.Duration // when missed nodes are taken for offline
-	heardAt time.Duration // when a node was heard for the first time, the last time
-	heard   int
+	txn    txn
+	dirty  bool // the placement may have to change
+	planAt time.Duration
+	// betterAt is when rings may be placed better that are not hurt.
+	betterAt time.Duration
+	lookAt   time.Duration // when that is looked into
+	sweepAt  time.Duration
+	rollAt   time.Duration // when missed nodes are taken for offline
+	heardAt  time.Duration // when a node was heard for the first time, the last time
+	heard    int
 
 	core *circuits // nil: a fabric without switches between pods
 
@@ -161,7 +167,8 @@ func New(cfg Config) *Planner {
 	p := &Planner{
 		cfg: cfg, fab: cfg.Fabric, order: ring.OrderOf(cfg.Fabric), topics: proto.Topics{Fabric: cfg.Fabric.Name},
 		term: cfg.Term, seenTerm: cfg.Term, nextRing: 1, beatAt: Never, planAt: Never, sweepAt: Never, rollAt: Never,
-		nodes: make([]nodeView, cfg.Fabric.Nodes), broken: map[[2]proto.NodeID]bool{}, log: newEventLog(),
+		nodes: make([]nodeView, cfg.Fabric.Nodes), cuts: map[[2]proto.NodeID]*cut{}, log: newEventLog(),
+		cutAt: Never, hailAt: Never, lookAt: Never,
 	}
 	for i := range p.nodes {
 		p.nodes[i] = nodeView{id: proto.NodeID(i), resendAt: Never}
@@ -199,10 +206,12 @@ func (p *Planner) onLinkUp() {
 	p.linkUp, p.linkSince, p.heardAt = true, p.now, p.now
 	p.beatAt = p.now
 	p.roll()
+	p.forgetHails()
 	if p.state == preparing {
 		// The time without a broker does not count, and nothing sent in it
 		// arrived.
 		p.txn.deadline = p.now + prepareTimeout
+		p.markJoins(&p.txn)
 		p.resendPrepares(true)
 	}
 	for i := range p.nodes {
@@ -245,10 +254,16 @@ func (p *Planner) runTimers() {
 		p.sweep()
 	}
 	p.callRoll()
+	p.checkHails()
+	p.checkCuts()
 	p.checkGaps()
 	p.flush()
 	p.checkAsks()
 	p.checkDrains()
+	if p.lookAt <= p.now {
+		p.lookAt = Never
+		p.replan(0)
+	}
 	if p.state == idle && p.linkUp && p.dirty && p.planAt <= p.now {
 		p.plan()
 	}
@@ -268,7 +283,7 @@ func (p *Planner) Next() time.Duration {
 	if !p.linkUp {
 		return next
 	}
-	next = min(next, p.sweepAt, p.rollAt, p.nextCircuits())
+	next = min(next, p.sweepAt, p.rollAt, p.hailAt, p.cutAt, p.lookAt, p.nextCircuits())
 	switch p.state {
 	case fenced:
 		return min(next, p.fenceEnd())
@@ -279,7 +294,7 @@ func (p *Planner) Next() time.Duration {
 			next = min(next, p.heardAt+gatherQuiet)
 		}
 	case preparing:
-		next = min(next, p.txn.deadline, p.txn.resendAt)
+		next = min(next, p.txn.deadline, p.txn.resendAt, p.txn.joinAt)
 	case idle:
 		if p.dirty {
 			next = min(next, p.planAt)

@@ -14,6 +14,7 @@ type ringView struct {
 	decided
 
 	state   proto.RingState
+	lit     []bool        // by link: had light since the ring was formed and both its nodes were there
 	renew   bool          // to be touched with the same members
 	hurtAt  time.Duration // since when it waits to settle after a fault, 0: it does not
 	splitAt time.Duration // since when it is split though all are well, 0: it is not
@@ -102,10 +103,14 @@ func (p *Planner) stateOf(r *ringView) proto.RingState {
 	return proto.RingDegraded
 }
 
-// settled reports whether no side is on the move.
+// settled reports whether no side is on the move, as far as events and reports
+// tell, whichever is newer.
 func (n *nodeView) settled() bool {
 	if n.report == nil {
 		return false
+	}
+	if n.events.moved > n.report.LastEvent {
+		return !n.loss[proto.Left].moving && !n.loss[proto.Right].moving
 	}
 	for i := range n.report.Sides {
 		switch n.report.Sides[i].State {
@@ -145,18 +150,36 @@ func (p *Planner) watchRing(r *ringView) {
 		}
 		p.line(level, "ring "+r.state.String(), "", -1, r.id, r.gen, "")
 	}
-	if p.linksConfirmed(r) == len(r.nodes)-1 {
+	if p.seeLight(r) == len(r.nodes)-1 {
 		r.splitAt, r.renewed, r.renewAt = 0, 0, 0
 		return
 	}
-	if p.state == gathering || !p.allWell(r) || r.renew {
+	if p.state == gathering {
+		return
+	}
+	apart := p.concludeParted(r)
+	if !p.allWell(r) || r.renew {
 		r.splitAt = 0
 		return
 	}
 	if r.splitAt == 0 {
 		r.splitAt = max(1, p.now)
 	}
+	if apart {
+		r.splitAt = max(1, min(r.splitAt, p.now-splitWait)) // both ends say so: nothing to wait for
+	}
 	p.replan(max(r.splitAt+splitWait, r.renewAt) - p.now)
+}
+
+// seeLight counts the links that have light, and remembers which.
+func (p *Planner) seeLight(r *ringView) (count int) {
+	for at := range r.lit {
+		if p.confirmed(r, at) {
+			r.lit[at] = true
+			count++
+		}
+	}
+	return count
 }
 
 // allWell: every member is usable, here, told and at rest.
@@ -176,7 +199,7 @@ func (p *Planner) dueSplit(r *ringView) {
 		return
 	}
 	r.splitAt = 0
-	if r.renewed >= renewsToCut {
+	if r.renewed >= renewsToCut || p.doubtful(r) {
 		p.concludeCut(r)
 	}
 	r.renewAt = p.now + min(renewFirst<<min(r.renewed, 10), renewLast)

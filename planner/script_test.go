@@ -104,6 +104,19 @@ func (s *script) do(args []string) string {
 		for i := range args[1:] {
 			s.w.die(num(i + 1))
 		}
+	case "dark": // power lost, and nobody knows yet
+		for i := range args[1:] {
+			n := &s.w.nodes[num(i+1)]
+			n.alive, n.current = false, [2]int{-2, -2}
+		}
+		s.w.light()
+	case "will": // the broker's keep-alive is over
+		for i := range args[1:] {
+			s.w.will(num(i + 1))
+		}
+	case "mend":
+		delete(s.w.cuts, pair(num(1), num(2)))
+		s.w.light()
 	case "forget": // what the broker retained of a node
 		delete(s.w.retained, s.w.topics.Presence(num(1)))
 		delete(s.w.retained, s.w.topics.Reported(num(1)))

@@ -231,7 +231,7 @@ func (p *Planner) restoreRing(key string, raw []byte) error {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
-	p.rings = append(p.rings, &ringView{id: proto.RingID(id), nodes: r.Nodes, decided: decided{r.Term, r.Generation, r.Plan}})
+	p.rings = append(p.rings, &ringView{id: proto.RingID(id), nodes: r.Nodes, lit: make([]bool, max(0, len(r.Nodes)-1)), decided: decided{r.Term, r.Generation, r.Plan}})
 	p.gen, p.nextRing = max(p.gen, r.Generation), max(p.nextRing, proto.RingID(id)+1)
 	return nil
 }

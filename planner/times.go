@@ -19,14 +19,26 @@ const (
 	rollPatience = 40 * time.Second
 
 	// debounce lets the evidence of one fault arrive before it is planned for.
-	debounce = 10 * time.Millisecond
-	// settleWait is how long a ring with a fault waits for the reports of its
-	// bypass, so that the plan quotes them. chosen: twice the coalescing of
-	// reports.
-	settleWait = 400 * time.Millisecond
+	// chosen: neighbours tell within a millisecond or two of each other.
+	debounce = 5 * time.Millisecond
+	// settleWait is how long a ring with a fault waits for the words of its
+	// neighbours, so that the plan quotes their bypass. chosen: several times
+	// the 12 ms in which they have settled.
+	settleWait = 60 * time.Millisecond
+	// maxRecounts is how often in a row a plan refused for an old bypass count
+	// is made again at once. chosen: a side that moves more often flaps.
+	maxRecounts = 3
 	// splitWait is how long a ring of sound members may stand split before it
 	// is formed anew. chosen: longer than any search of a side.
 	splitWait = 300 * time.Millisecond
+
+	// betterWait is how long after a repair, or a return, rings may be moved or
+	// formed. chosen: longer than a fault takes with all that follows from it.
+	betterWait = 2 * time.Second
+	// joinWait is how long a repair waits for a node from outside the ring when
+	// all others have answered. chosen: it may be dead, and nobody has missed
+	// its light; it is one of several, or the ring does without it for now.
+	joinWait = 60 * time.Millisecond
 
 	// agentPatience is how long an agent may be away before the light that one
 	// neighbour lost counts against it. chosen: a supervisor restarts it

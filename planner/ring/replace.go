@@ -22,6 +22,10 @@ type Mend struct {
 	Target int                     // groups wanted in all, running ones included
 	Spread bool
 	Broken func(a, b proto.NodeID) bool // links that hold no group together; nil: none
+
+	// Near leaves every group where it is: short ones keep what they can and
+	// take free nodes within their reach, and no group is made.
+	Near bool
 }
 
 // Result of a re-placement.
@@ -53,8 +57,10 @@ func (m Mend) Replace(running []Group) Result {
 		r.Groups = append(r.Groups, Group{ID: g.ID, Nodes: slices.Clone(g.Nodes), Frozen: g.Frozen})
 	}
 	m.mendAll(&r, taken, lost)
-	m.regroup(&r, taken)
-	m.addGroups(&r, taken)
+	if !m.Near {
+		m.regroup(&r, taken)
+		m.addGroups(&r, taken)
+	}
 	r.Groups = slices.DeleteFunc(r.Groups, func(g Group) bool {
 		if len(g.Nodes) == 0 {
 			r.Gone = append(r.Gone, g.ID)
