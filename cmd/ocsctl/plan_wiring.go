@@ -42,8 +42,11 @@ const (
 	maxSteps        = min(int64(1)<<50, math.MaxInt) // chosen: years of one core
 	// halvingCost is what cutting a group of many switches into blocks takes a
 	// circuit, generously; where a deadline is shorter, the answer is split.
-	halvingCost  = 6 * time.Microsecond
-	firstPortion = 4096 // steps of every block between two looks at the clock, at first
+	halvingCost = 6 * time.Microsecond
+	// maxWiringPorts bounds memory, which a short text could ask for without
+	// end; chosen: sixty times the largest core of the literature.
+	maxWiringPorts = 1 << 24
+	firstPortion   = 4096 // steps of every block between two looks at the clock, at first
 	// looks at the clock there are at least in a deadline; chosen so that the
 	// last portion overdraws it by little.
 	looks = 40
@@ -81,11 +84,14 @@ func readWiring(data []byte) (*wiringInput, error) {
 	if n := in.Steps; n != nil && (*n < 0 || *n > maxSteps) {
 		return nil, wrongUsage("steps", fmt.Sprintf("0 to %d", maxSteps), "%d", *n)
 	}
-	if _, err := wiring.Interleaved.Fibres(in.Pods, in.SpinePorts); err != nil {
+	if err := wiring.Interleaved.Validate(in.Pods, in.SpinePorts); err != nil {
 		return nil, wiringUsage("", err)
 	}
 	if in.Groups == nil {
 		return nil, wrongUsage("groups", "an array of objects", "there is none")
+	}
+	if most := maxWiringPorts / (in.Pods * in.SpinePorts); len(in.Groups) > most {
+		return nil, wrongUsage("groups", fmt.Sprintf("pods x spine_ports x groups of at most %d, here %d groups", maxWiringPorts, most), "%d groups", len(in.Groups))
 	}
 	for n, raw := range in.Groups {
 		g, err := in.group(fmt.Sprintf("groups[%d].", n), raw)

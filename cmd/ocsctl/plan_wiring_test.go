@@ -169,6 +169,7 @@ func TestPlanWiringRefuses(t *testing.T) {
 		{`{"pods":3,"spine_ports":0,"groups":[]}`, "spine_ports", "2..4096"},
 		{`{"pods":3,"spine_ports":2}`, "groups", "array"},
 		{`{"pods":"3","spine_ports":2,"groups":[]}`, "pods", "integer"},
+		{`{"pods":4096,"spine_ports":4096,"groups":[{"links":[]},{"links":[]}]}`, "groups", "here 1 groups"},
 		{`{"pods":3,"spine_ports":2,"groups":[],"seed":-1}`, "seed", "integer"},
 		{`{"pods":3,"spine_ports":2,"groups":[],"method":"magic"}`, "method", "search"},
 		{`{"pods":3,"spine_ports":2,"groups":[],"steps":1,"deadline_ms":1}`, "steps", "deadline_ms or steps"},

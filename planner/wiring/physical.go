@@ -49,14 +49,22 @@ func (p Plan) IngressPort(sw int) int {
 	return sw
 }
 
-// Fibres lists every fibre of one group by pod, port and direction.
-// Interleaved wiring pairs ports, so their number must be even.
-func (p Plan) Fibres(pods, spinePorts int) ([]Fibre, error) {
+// Validate says whether there can be such a group. Interleaved wiring pairs
+// ports, so their number must be even.
+func (p Plan) Validate(pods, spinePorts int) error {
 	if err := checkPorts(p, spinePorts); err != nil {
-		return nil, err
+		return err
 	}
 	if pods < 1 || pods > MaxPods {
-		return nil, podsError(pods)
+		return podsError(pods)
+	}
+	return nil
+}
+
+// Fibres lists every fibre of one group by pod, port and direction.
+func (p Plan) Fibres(pods, spinePorts int) ([]Fibre, error) {
+	if err := p.Validate(pods, spinePorts); err != nil {
+		return nil, err
 	}
 	out := make([]Fibre, 0, pods*spinePorts*2)
 	for pod := range pods {
