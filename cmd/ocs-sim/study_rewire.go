@@ -15,7 +15,7 @@ func studyRewire(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.Groups, "groups", cfg.Groups, "spines of a pod, each the like-numbered spine's group of switches")
 	fs.IntVar(&cfg.SpinePorts, "spine-ports", cfg.SpinePorts, "ports of a spine towards its switches, even; as many switches in a group")
 	fs.IntVar(&cfg.Length, "length", cfg.Length, "topologies after the first in every sequence")
-	fs.IntVar(&cfg.Steps, "steps", 0, "steps of the search for one topology, all groups; 0: 60 a link")
+	fs.IntVar(&cfg.Steps, "steps", 0, "steps of the search for one topology, all groups; 0: 120 a link")
 	idle := ratioList(fs, "idle", cfg.Idle, "ports that stay idle")
 	churn := ratioList(fs, "churn", cfg.Churn, "links that change from one topology to the next")
 	if err := parse(fs, s.args); err != nil {

@@ -26,7 +26,7 @@ const (
 	maxRewireLength = 1000
 	maxRewirePorts  = 1 << 21
 	maxRewireSteps  = 1 << 30
-	stepsPerLink    = 60 // the default budget: where the search has what it gets quickly
+	stepsPerLink    = 120 // the default budget: about 0.2 s of a core for 32k ports
 )
 
 // RewireConfig is sequences of logical topologies, one for each pair of an
