@@ -2,10 +2,8 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -394,26 +392,4 @@ func (r *runner) transmit(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// LoadCalibrations reads what an earlier run has kept in dir, one entry a
-// bundle, nil where there is none.
-func LoadCalibrations(dir string, bundles int) ([]*ocs.Calibration, error) {
-	out := make([]*ocs.Calibration, bundles)
-	var errs []error
-	for i := range out {
-		raw, err := readIfThere(calibrationPath(dir, proto.BundleID(i)))
-		if err != nil || raw == nil {
-			errs = append(errs, err)
-			continue
-		}
-		if out[i], err = ocs.DecodeCalibration(raw); err != nil {
-			errs = append(errs, fmt.Errorf("agent: %s: %w", calibrationPath(dir, proto.BundleID(i)), err))
-		}
-	}
-	return out, errors.Join(errs...)
-}
-
-func calibrationPath(dir string, b proto.BundleID) string {
-	return filepath.Join(dir, fmt.Sprintf("calibration.%d", b))
 }

@@ -210,21 +210,3 @@ func readIfThere(path string) ([]byte, error) {
 	}
 	return raw, err
 }
-
-// SaveCalibration keeps a calibration in dir, and the previous one beside it.
-func SaveCalibration(dir string, b proto.BundleID, encoded []byte) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	path := calibrationPath(dir, b)
-	old, err := readIfThere(path)
-	if err != nil {
-		return err
-	}
-	if old != nil {
-		if err := writeFile(path+".previous", old); err != nil {
-			return err
-		}
-	}
-	return writeFile(path, encoded)
-}

@@ -339,14 +339,46 @@ func TestCalibrationsAreKeptWithThePreviousOne(t *testing.T) {
 			t.Errorf("after %d: previous %v", i+1, err)
 		}
 	}
-	got, err := LoadCalibrations(dir, 2)
-	if err != nil || got[0] != nil || got[1] == nil || got[1].Digest() != cal.Digest() {
-		t.Errorf("read back %v, %v", got, err)
+	got, damaged, err := LoadCalibrations(dir, 2)
+	if err != nil || damaged != nil || got[0] != nil || got[1] == nil || got[1].Digest() != cal.Digest() {
+		t.Errorf("read back %v, %v, %v", got, damaged, err)
 	}
-	if err := os.WriteFile(calibrationPath(dir, 0), []byte("rubbish"), 0o644); err != nil {
+}
+
+// Goal: a calibration file that was torn is told and costs nothing that the one
+// before it, or the modules' EEPROMs, still have.
+// Method: every length of a file that a crash may leave, with a good one before
+// and with none; then a good one is kept, and the torn one is no previous one.
+func TestTornCalibrationFileCostsNoStart(t *testing.T) {
+	dir := t.TempDir()
+	first, second := known(sim.Catalogue(3, 2)), known(sim.Catalogue(4, 2))
+	for _, c := range []*ocs.Calibration{first, second} {
+		if err := SaveCalibration(dir, 0, c.Encode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := second.Encode()
+	for n := 0; n < len(whole); n += 97 {
+		if err := os.WriteFile(calibrationPath(dir, 0), whole[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, damaged, err := LoadCalibrations(dir, 1)
+		if err != nil || len(damaged) != 1 || !errors.Is(damaged[0], ocs.ErrCalibrationCRC) || got[0] == nil || got[0].Digest() != first.Digest() {
+			t.Fatalf("%d bytes left: %v, %v, %v", n, got, damaged, err)
+		}
+	}
+	if err := SaveCalibration(dir, 0, second.Encode()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadCalibrations(dir, 2); !errors.Is(err, ocs.ErrCalibrationCRC) {
-		t.Errorf("damaged: %v", err)
+	if before, err := PreviousCalibration(dir, 0); err != nil || before.Digest() != first.Digest() {
+		t.Errorf("previous: %v, %v", before, err)
+	}
+	for _, name := range []string{calibrationPath(dir, 0), calibrationPath(dir, 0) + previousSuffix} {
+		if err := os.WriteFile(name, []byte("rubbish"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, damaged, err := LoadCalibrations(dir, 1); err != nil || len(damaged) != 1 || got[0] != nil {
+		t.Errorf("both damaged: %v, %v, %v", got, damaged, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -30,9 +31,12 @@ func (c *Config) agentConfig() (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
-	calibrations, err := agent.LoadCalibrations(c.State, len(board.Bundles))
+	calibrations, damaged, err := agent.LoadCalibrations(c.State, len(board.Bundles))
 	if err != nil {
 		return agent.Config{}, err
+	}
+	for _, bad := range damaged {
+		fmt.Fprintln(os.Stderr, "ocs-agent:", bad)
 	}
 	cfg := agent.Config{Fabric: c.Fabric, Node: c.id(), Board: &board, Calibrations: calibrations,
 		Session: proto.Session(random() | 1), Boot: bootID(), Software: "ringlight " + version, Seed: c.Board.Seed,

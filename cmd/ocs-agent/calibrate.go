@@ -42,6 +42,7 @@ type calibratedModule struct {
 func calibrate(ctx context.Context, args []string) error {
 	fs, common := newFlags("calibrate", "calibrate bundles that carry nothing, from nothing", "ocs-agent calibrate -b 0 -config node7.json")
 	only := fs.Int("b", -1, "`bundle`; -1: all")
+	diff := fs.Bool("diff", false, "calibrate nothing; show what the kept calibration changed against the one before")
 	if err := parse(fs, args, 0); err != nil {
 		return err
 	}
@@ -51,6 +52,9 @@ func calibrate(ctx context.Context, args []string) error {
 	}
 	if *only < -1 || *only >= cfg.Board.Bundles {
 		return common.fail(usagef("b: %d: want 0 to %d", *only, cfg.Board.Bundles-1))
+	}
+	if *diff {
+		return common.fail(cfg.calibrateDiff(*only, common.json))
 	}
 	return common.fail(cfg.calibrate(ctx, *only, common.json))
 }
@@ -96,7 +100,7 @@ func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) error {
 
 // found reads back what was kept, and asks the simulator for the truth.
 func (c *Config) found(a *asker, i int, ans *agent.Answer) (*calibratedBundle, error) {
-	kept, err := agent.LoadCalibrations(c.State, c.Board.Bundles)
+	kept, _, err := agent.LoadCalibrations(c.State, c.Board.Bundles)
 	if err != nil {
 		return nil, err
 	}

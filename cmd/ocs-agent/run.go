@@ -109,7 +109,7 @@ func (c *Config) calibrateSimulated(log *slog.Logger) error {
 	if c.Board.Kind != "sim" || !c.Board.Calibrated || c.Board.isSwitch() {
 		return nil
 	}
-	known, err := agent.LoadCalibrations(c.State, c.Board.Bundles)
+	known, _, err := agent.LoadCalibrations(c.State, c.Board.Bundles)
 	if err != nil {
 		return err
 	}
