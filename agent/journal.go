@@ -45,12 +45,33 @@ type record struct {
 	Circuits *[]ocs.SavedCircuit `json:"circuits,omitempty"` // absent: as before
 }
 
+// Record is a record of the journal, read.
+type Record struct{ r record }
+
+// ReadRecord reads the bytes of one record.
+func ReadRecord(raw []byte) (*Record, error) {
+	var rec Record
+	if err := json.Unmarshal(raw, &rec.r); err != nil {
+		return nil, fmt.Errorf("agent: journal record: %w", err)
+	}
+	return &rec, nil
+}
+
+// Events are those that a record adds or replaces; not to be written.
+func (rec *Record) Events() []proto.Event { return rec.r.Events }
+
 // Apply takes one record. After an error the journal is as before.
 func (j *Journal) Apply(raw []byte) error {
-	var r record
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return fmt.Errorf("agent: journal record: %w", err)
+	rec, err := ReadRecord(raw)
+	if err != nil {
+		return err
 	}
+	return j.Take(rec)
+}
+
+// Take is Apply for a record that has been read.
+func (j *Journal) Take(rec *Record) error {
+	r := &rec.r
 	next := max(j.Last, j.Acked, r.Acked) + 1
 	if len(j.Events) == 0 && len(r.Events) > 0 {
 		next = r.Events[0].Seq // a snapshot
@@ -66,9 +87,6 @@ func (j *Journal) Apply(raw []byte) error {
 	}
 	if r.Light != nil {
 		j.Light = r.Light
-	}
-	if r.Circuits != nil {
-		j.Circuits = *r.Circuits
 	}
 	j.Acked = max(j.Acked, r.Acked)
 	j.Reserved = max(j.Reserved, r.Reserved)

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 
@@ -34,7 +33,7 @@ type station struct {
 	flying  []*hal.Op     // bus work of this life
 
 	journal  agent.Journal // what is on disk
-	record   []byte        // on the way there
+	record   *agent.Record // on the way there
 	recordID uint64
 
 	asked uint64
@@ -150,7 +149,7 @@ func (r *Run) endAgent(st *station, quiet bool) {
 
 // written applies the record under way to the journal.
 func (r *Run) written(st *station) {
-	if err := st.journal.Apply(st.record); err != nil {
+	if err := st.journal.Take(st.record); err != nil {
 		r.audit.violate(st.id, "nothing lost", "the journal refuses a record: "+err.Error())
 	}
 	st.record = nil
@@ -268,7 +267,7 @@ func (r *Run) carryOut(st *station, o *agent.Output, edge bool) error {
 		r.said(st, o.Packet)
 		r.net.send(&st.client, o.Packet)
 	case agent.OutPersist:
-		st.record, st.recordID = o.Record, o.ID
+		st.recordID = o.ID
 		r.noted(st, o.Record)
 		at := r.now + persistLeast + r.disk.wait(persistMean)
 		r.agenda.push(task{at: at, kind: taskPersisted, who: int32(st.id), gen: st.life})
@@ -285,21 +284,18 @@ func (r *Run) said(st *station, p proto.Packet) {
 	r.audit.said(st, p)
 }
 
-var ledgerMark = []byte(`"Ledger":{`)
-
-// noted takes the switches out of a record, which is where every event is
-// first.
-func (r *Run) noted(st *station, record []byte) {
-	if !bytes.Contains(record, ledgerMark) {
-		return
-	}
-	var j agent.Journal
-	if err := j.Apply(record); err != nil {
+// noted reads a record as the disk will hold it and takes the switches out of
+// it: a record is where every event is first.
+func (r *Run) noted(st *station, raw []byte) {
+	rec, err := agent.ReadRecord(raw)
+	if err != nil {
 		r.audit.violate(st.id, "nothing lost", "the journal refuses a record: "+err.Error())
-		return
+		rec = new(agent.Record)
 	}
-	for i := range j.Events {
-		e := &j.Events[i]
+	st.record = rec
+	events := rec.Events()
+	for i := range events {
+		e := &events[i]
 		if (e.Kind == proto.EvSwitched || e.Kind == proto.EvLightFound) && e.Ledger != nil && int(e.Side) < len(st.watch.switched) {
 			at := st.clock.world(time.Duration(e.AtMicros) * time.Microsecond)
 			if w := &st.watch.switched[e.Side]; at > w.at {
