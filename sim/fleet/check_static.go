@@ -38,9 +38,10 @@ func (a *audit) settings(st *station) []setting {
 }
 
 // atRest: nothing goes on at a node. One that has isolated itself may be
-// calibrating, which makes and takes light.
+// calibrating, which makes and takes light; one with a fault on its board may
+// find it any time.
 func (a *audit) atRest(st *station) bool {
-	return !st.dark && st.agent != nil && st.busy() <= a.r.now && st.agent.Machine().Mode() != proto.ModeIsolated
+	return !st.dark && st.agent != nil && st.busy() <= a.r.now && st.agent.Machine().Mode() != proto.ModeIsolated && !st.lame(a.r.now)
 }
 
 // still is called before the broker or the planner dies.
@@ -89,7 +90,7 @@ func (a *audit) compare() {
 }
 
 func (a *audit) compareOne(s *still) {
-	if s.st.dark {
+	if s.st.dark || s.st.lame(a.r.now) {
 		return
 	}
 	if s.life != 0 && (s.st.life != s.life || s.st.watch.touched >= s.at || s.st.watch.acted >= s.at) {
