@@ -16,6 +16,7 @@ func (r *RewireResult) describe() {
 	r.note("generator: in every group each pod has the same number of ports in use, joined in pairs at random, never a pod with itself; for the next topology a share of the links (churn) is drawn, taken, and their ports joined anew; seed %d", r.Seed)
 	r.note("each method changes its own configuration into the next; the first is Euler walks, or the method itself on uniform wiring; Helios does not look at what is there")
 	r.note("circuits are those of the even half under interleaved wiring, links under uniform; upper_bound is the sum over pairs of min(asked, there), which nobody reaches with all ports in use")
+	r.note("greedy keeps all that can stay because it does not realise all that is asked")
 	r.note("LTRR is a cosine ([CROSS] eq. 15) and cannot see a proportional shortfall: read it beside links realised of links asked")
 	r.note("times are of one core, all groups one after the other; the search has a budget of steps (column steps), not of time, and keeps more with more")
 	var idle, churn = r.Rows[0].Idle, r.Rows[0].Churn
