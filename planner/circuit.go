@@ -65,6 +65,9 @@ const (
 	// lightPatience is how long a switch that has applied a stage may take to
 	// prove its circuits. chosen: several times the longest tuning.
 	lightPatience = 10 * time.Second
+	// maxConflicts is how often in a row a switch that was changed by hand is
+	// asked again at once. chosen: nobody is that quick.
+	maxConflicts = 4
 	// circuitSteps is the search budget of a group. chosen: a few milliseconds
 	// for cores of some 30 pods, which is small beside a stage of mirrors.
 	circuitSteps = 4000
@@ -83,9 +86,10 @@ type circuits struct {
 	heard bool             // the first look round is over
 
 	switches []switchView
-	decks    []deck // as committed
-	jobs     []*job // by id
-	bad      map[slot]bool
+	decks    []deck                    // as committed
+	jobs     []*job                    // by id
+	bad      map[slot]bool             // did not come up, and not when told again
+	tried    map[slot]proto.Generation // failed with this one, and told again
 
 	saved    map[proto.JobID]string // records of jobs as stored
 	savedIDs []proto.JobID
@@ -112,7 +116,7 @@ func newCircuits(core *fabric.Core) *circuits {
 	if core == nil {
 		return nil
 	}
-	c := &circuits{core: core, fresh: true, bad: map[slot]bool{}, saved: map[proto.JobID]string{}, planAt: Never, sweepAt: Never}
+	c := &circuits{core: core, fresh: true, bad: map[slot]bool{}, tried: map[slot]proto.Generation{}, saved: map[proto.JobID]string{}, planAt: Never, sweepAt: Never}
 	c.sched.Leaves = wiring.Leaves{Pods: core.Pods, Spines: core.SpinesPerPod, Tau: core.LeafLinks}
 	c.sched.GPUsPerServer = core.GPUsPerServer
 	for p := range core.Pods {
@@ -201,6 +205,11 @@ func (p *Planner) planCircuits() {
 		c.become(circuitsVerifying)
 		p.checkOpen()
 		return
+	}
+	for s := range c.switches {
+		if v := &c.switches[s]; v.ready() && v.report != nil {
+			p.readCircuits(v)
+		}
 	}
 	if p.tellSwitches() {
 		p.replanCircuits(0)

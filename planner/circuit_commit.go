@@ -102,10 +102,7 @@ func (p *Planner) prepareSwitches(kind txnKind, sets []deckSet, want []switchWan
 	desired := make([]proto.Desired, len(want))
 	for i, w := range want {
 		desired[i] = proto.Desired{Version: proto.Version, Node: c.switches[w.sw].id, Term: p.term, Generation: c.gen,
-			Decisions: []proto.RingID{c.core.GroupID(w.sw / c.core.SpinePorts)}, Circuits: c.circuitsOf(w.sw, w.deck)}
-		if m := c.switches[w.sw].report; m != nil {
-			desired[i].BypassSeq = m.BypassSeq // what was done at the switch by hand is known
-		}
+			BypassSeq: c.switches[w.sw].quoted(), Decisions: []proto.RingID{c.core.GroupID(w.sw / c.core.SpinePorts)}, Circuits: c.circuitsOf(w.sw, w.deck)}
 	}
 	plan, err := proto.PlanDigest(desired)
 	if err != nil {
@@ -194,7 +191,7 @@ func (p *Planner) checkCircuitPrepare() {
 	for i := range c.txn.parts {
 		if t := &c.txn.parts[i]; !t.prepared && !t.absent {
 			v := &c.switches[t.sw]
-			v.silent = true
+			v.refuse(proto.Expired, c.txn.gen, "did not answer a prepare", p.now)
 			p.note(Warn, "switch did not answer a prepare", note{Rule: "presumed_abort", Node: int64(v.id), Gen: c.txn.gen,
 				Text: fmt.Sprintf("circuits generation %d, %d s", c.txn.gen, int(prepareTimeout.Seconds()))})
 		}
@@ -254,6 +251,7 @@ func (p *Planner) onSwitchPrepared(v *switchView, m *proto.Ack) {
 	good := m.Code == proto.OK || m.Code == proto.Duplicate
 	if (decided{m.Term, m.Generation, m.Plan}) == v.want.decided && v.pending() && !good {
 		// It lost what it had staged, and moved.
+		v.byHand = max(v.byHand, m.BypassSeq)
 		v.unassigned = true
 		p.replanCircuits(debounce)
 		return
@@ -283,17 +281,31 @@ func (p *Planner) onSwitchPrepared(v *switchView, m *proto.Ack) {
 // each time.
 func (p *Planner) refusedCircuits(v *switchView, m *proto.Ack) {
 	c := p.core
-	v.refusals++
-	wait := min(resendFirst<<min(v.refusals-1, 10), renewLast)
-	v.refusal = refusal{code: m.Code, gen: m.Generation, reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), until: p.now + wait}
-	if m.Code == proto.Stale {
+	v.refuse(m.Code, m.Generation, proto.Clip(m.Field+" "+m.Limit+" "+m.Reason), p.now)
+	switch {
+	case m.Code == proto.Stale:
 		// It holds a higher generation of our own term than we knew of.
 		v.refusal = refusal{}
 		c.gen = max(c.gen, m.CurrentGeneration)
+	case m.Code == proto.Conflict && v.refusals <= maxConflicts:
+		v.refusal, v.byHand = refusal{}, max(v.byHand, m.BypassSeq) // it says itself what to quote
 	}
 	p.note(Warn, "switch refused circuits", note{Rule: "refused", Node: int64(v.id), Gen: c.txn.gen,
 		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
 	p.abortCircuits(fmt.Sprintf("switch %d refused: %s", c.index(v), m.Code))
+}
+
+// refuse leaves the switch out for some time, longer each time in a row.
+func (v *switchView) refuse(code proto.Code, gen proto.Generation, why string, now time.Duration) {
+	v.refusals++
+	v.refusal = refusal{code: code, gen: gen, reason: why, until: now + min(resendFirst<<min(v.refusals-1, 10), renewLast)}
+}
+
+// speaks: a switch that did not answer says something.
+func (v *switchView) speaks() {
+	if v.refusal.code == proto.Expired {
+		v.refusal = refusal{}
+	}
 }
 
 func (p *Planner) decideCircuits() {

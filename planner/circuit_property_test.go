@@ -149,7 +149,7 @@ func randomJob(r *rand.Rand, id int, core *fabric.Core) proto.JobSpec {
 func (w *coreWorld) strike(r *rand.Rand, sum *churn) {
 	for range r.IntN(3) {
 		v := &w.switches[r.IntN(len(w.switches))]
-		switch r.IntN(7) {
+		switch r.IntN(9) {
 		case 0, 1, 2:
 			v.dieAt = []string{"prepare", "commit", "applied"}[r.IntN(3)]
 			sum.deaths++
@@ -164,6 +164,22 @@ func (w *coreWorld) strike(r *rand.Rand, sum *churn) {
 			a, b := uint16(r.IntN(w.fab.Core.Pods)), uint16(r.IntN(w.fab.Core.Pods))
 			if _, lit := v.light[a]; !lit {
 				v.broken[[2]uint16{a, b}] = true
+			}
+		case 7: // a loss of power
+			for a, x := range v.light { // any order: all of them
+				v.dead[[2]uint16{a, x.b}] = true
+			}
+			w.die(int(v.id - proto.FirstSwitch))
+		case 8: // somebody at the board
+			for a := range uint16(w.fab.Core.Pods) {
+				if _, lit := v.light[a]; lit {
+					delete(v.light, a)
+					break
+				}
+			}
+			v.byHand++
+			if v.up {
+				w.report(v)
 			}
 		}
 	}
@@ -181,8 +197,7 @@ func (w *coreWorld) repair() {
 }
 
 // watch counts stages and roll-backs, and checks each stage's moved shares
-// from what the planner is about to do, where a job has one pair of leaves
-// between two pods on a spine.
+// from what the planner has committed.
 func (w *coreWorld) watch(sum *churn, fail func(string, ...any)) {
 	seen := w.p.core.open.since
 	p := w.p
@@ -201,36 +216,36 @@ func (w *coreWorld) watch(sum *churn, fail func(string, ...any)) {
 	}
 }
 
+// shares recounts a stage: of each leaf, the links that it has and those that
+// go. A job's links between two pods on a spine serve its paths in order.
 func (w *coreWorld) shares(fail func(string, ...any)) {
 	c := w.p.core
+	before := cloneDecks(c.decks)
+	for _, b := range c.open.back {
+		before[b.at] = b.deck
+	}
 	moved, links := make([]int, c.core.Leaves()), make([]int, c.core.Leaves())
 	for _, j := range c.jobs {
-		if !w.staying[j.spec.Job] {
-			continue
-		}
-		for _, x := range j.paths {
-			links[x.A] += x.Count
-			links[x.B] += x.Count
-		}
-	}
-	for _, b := range c.open.back {
-		c.links(b.deck, func(i, k int32, id proto.JobID) {
-			j := c.job(id)
-			if c.decks[b.at].to[i] == k || j == nil || !w.staying[id] || c.isBad(b.at, i, k) {
-				return
-			}
-			var only []path
-			for _, x := range j.paths {
-				p, q := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
-				if x.Spine == c.groupOf(b.at) && min(p, q) == min(i, k) && max(p, q) == max(i, k) {
-					only = append(only, x)
+		paths := slices.Clone(j.paths)
+		for at, d := range before {
+			c.links(d, func(i, k int32, id proto.JobID) {
+				n := slices.IndexFunc(paths, func(x path) bool {
+					p, q := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
+					return x.Spine == c.groupOf(at) && x.Count > 0 && min(p, q) == min(i, k) && max(p, q) == max(i, k)
+				})
+				if id != j.spec.Job || n < 0 || c.isBad(at, i, k) {
+					return
 				}
-			}
-			if len(only) == 1 {
-				moved[only[0].A]++
-				moved[only[0].B]++
-			}
-		})
+				x := &paths[n]
+				x.Count--
+				for _, leaf := range [2]int{x.A, x.B} {
+					links[leaf]++
+					if c.decks[at].to[i] != k {
+						moved[leaf]++
+					}
+				}
+			})
+		}
 	}
 	for leaf, n := range moved {
 		if n*1000 > links[leaf]*c.core.IotaMille {

@@ -11,14 +11,8 @@ import (
 // of a leaf's links moves at most at once. A group in which one piece alone
 // would move too much goes back to pinned.
 func (c *circuits) stagesOf(jobs []*job, groups []groupPlan) (stages [][]deckSet, worst, worstOf uint32) {
-	spread := c.realised(jobs, groups)
-	links := make([]int, c.core.Leaves())
-	for _, t := range spread.Spine {
-		for leaf, n := range t.Ports() {
-			links[leaf] += n
-		}
-	}
-	pieces := c.pieces(spread, links, groups)
+	ends, links := c.carried(jobs, groups)
+	pieces := c.pieces(ends, links, groups)
 	changes := make([]wiring.Change, len(pieces))
 	for n, p := range pieces {
 		changes[n] = p.Change
@@ -45,42 +39,50 @@ func (c *circuits) stagesOf(jobs []*job, groups []groupPlan) (stages [][]deckSet
 	return stages, uint32(moved), uint32(of)
 }
 
-// realised is the spread of the paths that the staying links carry.
-func (c *circuits) realised(jobs []*job, groups []groupPlan) wiring.Spread {
-	var there []*job
+// leafPair is the two leaves of the path that a link carries; nobody's where
+// ok is not set.
+type leafPair struct {
+	a, b int
+	ok   bool
+}
+
+// carried says which path each staying link carries, by deck and sending pod,
+// and how many links each leaf has so. A job's links between the same pods over
+// the same spine serve its paths in order.
+func (c *circuits) carried(jobs []*job, groups []groupPlan) (ends [][]leafPair, links []int) {
+	links = make([]int, c.core.Leaves())
+	left := map[proto.JobID][]path{}
 	for _, j := range jobs {
-		k := &job{spec: j.spec}
-		for h := range groups {
-			have := map[[2]int32]int{}
-			for _, d := range groups[h].stay {
-				c.links(d, func(a, b int32, id proto.JobID) {
-					if id == j.spec.Job {
-						have[[2]int32{min(a, b), max(a, b)}]++
-					}
-				})
-			}
-			for _, x := range j.paths {
-				if x.Spine != h {
-					continue
-				}
-				a, b := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
-				pair := [2]int32{min(a, b), max(a, b)}
-				if x.Count = min(x.Count, have[pair]); x.Count > 0 {
-					have[pair] -= x.Count
-					k.paths = append(k.paths, x)
-				}
-			}
-		}
-		there = append(there, k)
+		left[j.spec.Job] = slices.Clone(j.paths)
 	}
-	return c.spreadOf(there)
+	for h := range groups {
+		for _, d := range groups[h].stay {
+			of := make([]leafPair, c.core.Pods)
+			c.links(d, func(i, j int32, id proto.JobID) {
+				for n := range left[id] {
+					x := &left[id][n]
+					p, q := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
+					if x.Spine == h && x.Count > 0 && min(p, q) == min(i, j) && max(p, q) == max(i, j) {
+						x.Count--
+						of[i] = leafPair{x.A, x.B, true}
+						links[x.A]++
+						links[x.B]++
+						return
+					}
+				}
+			})
+			ends = append(ends, of)
+		}
+	}
+	return ends, links
 }
 
 // pieces are what the groups that move links have to do, divided.
-func (c *circuits) pieces(spread wiring.Spread, links []int, groups []groupPlan) []wiring.Piece {
+func (c *circuits) pieces(ends [][]leafPair, links []int, groups []groupPlan) []wiring.Piece {
 	if c.uniform() {
 		return nil
 	}
+	nobody := c.spreadOf(nil) // paths are counted here, by their jobs
 	for {
 		old, wanted := make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups))
 		for h, g := range groups {
@@ -90,12 +92,20 @@ func (c *circuits) pieces(spread wiring.Spread, links []int, groups []groupPlan)
 				wanted[h] = c.halfOf(g.wanted)
 			}
 		}
-		pieces, err := spread.Pieces(old, wanted)
+		pieces, err := nobody.Pieces(old, wanted)
 		if err != nil {
-			panic("planner: invariant: every path that stays has its circuit: " + err.Error())
+			panic("planner: invariant: halves of one size: " + err.Error())
 		}
 		tooMuch := false
-		for _, p := range pieces {
+		for n := range pieces {
+			p := &pieces[n]
+			var moved wiring.Change
+			for _, s := range p.Steps {
+				if e := ends[p.Group*c.groupDecks()+p.Even][s.In]; !s.Create && e.ok {
+					moved.Moved = append(moved.Moved, wiring.LeafLinks{Leaf: e.a, Links: 1}, wiring.LeafLinks{Leaf: e.b, Links: 1})
+				}
+			}
+			p.Change = wiring.Together([]wiring.Change{moved})
 			for _, m := range p.Moved {
 				if m.Links*1000 > links[m.Leaf]*c.core.IotaMille {
 					groups[p.Group].wanted, groups[p.Group].moves = groups[p.Group].pinned, false

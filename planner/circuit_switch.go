@@ -13,6 +13,17 @@ import (
 type switchView struct {
 	nodeView
 	shownAt time.Duration // when it first reported its target
+	byHand  uint64        // changes at the board that it told of in a refusal
+	tells   int           // times in a row that it was told again as its report differed
+	tellAt  time.Duration // not again before
+}
+
+// quoted is how many changes at the board a plan knows of.
+func (v *switchView) quoted() uint64 {
+	if v.report == nil {
+		return v.byHand
+	}
+	return max(v.byHand, v.report.BypassSeq)
 }
 
 // able: it can take part in a stage, and holds what it should.
@@ -118,7 +129,7 @@ func (p *Planner) onSwitchPresence(v *switchView, m *proto.Presence) {
 	again := v.online && m.Session == v.session
 	v.online, v.session, v.born = true, m.Session, *m
 	if !again {
-		v.silent, v.refusal, v.refusals = false, refusal{}, 0
+		v.refusal, v.refusals = refusal{}, 0
 		p.forgive(v)
 		v.resendAt, v.backoff = p.now, resendFirst
 		p.core.sweepAt = p.now
@@ -143,6 +154,11 @@ func (p *Planner) forgive(v *switchView) {
 		if s.sw == c.index(v) {
 			delete(c.bad, s)
 			p.replanCircuits(debounce)
+		}
+	}
+	for s := range c.tried { // any order: each is judged by itself
+		if s.sw == c.index(v) {
+			delete(c.tried, s)
 		}
 	}
 }
@@ -178,7 +194,8 @@ func (p *Planner) onSwitchReported(v *switchView, m *proto.Reported) {
 	p.hear(&v.nodeView)
 	was, wasPending := v.able(), v.pending()
 	v.events.restarted(m)
-	v.report, v.reportAt, v.silent = m, p.now, false
+	v.report, v.reportAt = m, p.now
+	v.speaks()
 	c.gen = max(c.gen, m.Generation, m.StagedGeneration)
 	c.dark = max(c.dark, m.DarkMicros)
 	if wasPending && !v.pending() {
@@ -191,25 +208,50 @@ func (p *Planner) onSwitchReported(v *switchView, m *proto.Reported) {
 	p.changedCircuits(v, was)
 }
 
-// readCircuits notes circuits that the switch gave up, so that their links go
-// elsewhere if they can, and those that came up after all.
+// readCircuits looks at the circuits of a switch that holds its target. One
+// that has failed, or is not what is wanted - after a loss of power, or by
+// somebody at the board - is told again once; if that does not help, its link
+// goes elsewhere if it can.
 func (p *Planner) readCircuits(v *switchView) {
 	c := p.core
-	if v.pending() || v.unassigned || c.state != circuitsResting || c.open.active() {
+	if !c.heard || v.want.gen == 0 || v.pending() || v.unassigned || c.state != circuitsResting || c.open.active() {
 		return
 	}
-	for i := range v.report.Circuits {
-		r := &v.report.Circuits[i]
-		at := slot{c.index(v), r.A, r.B}
-		switch {
-		case r.State == proto.Failed && !c.bad[at]:
-			c.bad[at] = true
+	s := c.index(v)
+	at, _ := c.deckOf(s)
+	want := c.circuitsOf(s, c.decks[at])
+	again := len(want) != len(v.report.Circuits)
+	var failed []slot // and not told again so far
+	for _, x := range want {
+		k := slot{s, x.A, x.B}
+		switch r := c.reportOf(s, x.A, x.B); {
+		case r == nil || r.Job != x.Job:
+			again = true
+		case r.State == proto.Tuned:
+			delete(c.bad, k)
+			delete(c.tried, k)
+		case r.State == proto.Failed && !c.bad[k] && (c.tried[k] == 0 || c.tried[k] == v.want.gen):
+			failed, again = append(failed, k), true
+		case r.State == proto.Failed && !c.bad[k]:
+			c.bad[k] = true
 			p.note(Warn, "circuit has failed", note{Rule: "circuit_failed", Node: int64(v.id),
-				Text: fmt.Sprintf("port %d to %d, job %d", r.A, r.B, r.Job)})
+				Text: fmt.Sprintf("port %d to %d, job %d", x.A, x.B, x.Job)})
 			p.replanCircuits(debounce)
-		case r.State == proto.Tuned && c.bad[at]:
-			delete(c.bad, at)
 		}
+	}
+	switch {
+	case !again:
+		v.tells = 0
+	case p.now < v.tellAt:
+		p.replanCircuits(v.tellAt - p.now)
+	default:
+		v.tellAt = p.now + min(renewFirst<<min(v.tells, 10), renewLast)
+		v.tells++
+		v.unassigned = true
+		for _, k := range failed {
+			c.tried[k] = v.want.gen
+		}
+		p.note(Info, "switch is to be told again", note{Rule: "renew", Node: int64(v.id), Gen: v.want.gen, Text: "it reports other circuits than it was told, or failed ones"})
 	}
 }
 
@@ -219,7 +261,7 @@ func (p *Planner) onSwitchAck(v *switchView, m *proto.Ack) {
 	}
 	p.sawTerm(m.CurrentTerm)
 	was := v.able()
-	v.silent = false
+	v.speaks()
 	switch m.Phase {
 	case proto.PhasePrepare:
 		p.onSwitchPrepared(v, m)

@@ -54,6 +54,8 @@ func (p *Planner) checkOpen() {
 		case c.open.kind == stageForward && len(p.unlit(s)) > 0:
 			dark = append(dark, s)
 			waiting = waiting || !p.givenUp(s) && p.now < max(v.shownAt, c.open.since)+lightPatience
+		case c.open.kind != stageForward && p.tuning(s):
+			waiting = waiting || p.now < max(v.shownAt, c.open.since)+lightPatience
 		}
 	}
 	switch {
@@ -89,6 +91,11 @@ func (p *Planner) unlit(s int) []proto.Circuit {
 		}
 	}
 	return out
+}
+
+// tuning: some circuit of a switch is on its way.
+func (p *Planner) tuning(s int) bool {
+	return slices.ContainsFunc(p.core.switches[s].report.Circuits, func(r proto.CircuitReport) bool { return r.State == proto.Tuning })
 }
 
 // givenUp: the switch itself holds all its dark circuits to have failed.
@@ -138,7 +145,6 @@ func (p *Planner) darkStage(dark []int) {
 	}
 	c.stages = nil
 	p.closeStage(fmt.Sprintf("%d switches with dark circuits", len(dark)))
-	p.replanCircuits(debounce)
 }
 
 // movedByStage: the open stage took circuits of this job away somewhere.
@@ -198,7 +204,7 @@ func (p *Planner) closeStage(text string) {
 	case kind == stageForward && text == "":
 		c.backs = 0
 	}
-	if len(c.stages) > 0 || kind == stageTell {
+	if kind != stageBack {
 		p.replanCircuits(0)
 	}
 }

@@ -55,6 +55,8 @@ type fakeSwitch struct {
 	applied  *proto.Desired
 	light    map[uint16]litCircuit // by port of A
 	broken   map[[2]uint16]bool
+	dead     map[[2]uint16]bool // lost its light; comes back when told again
+	byHand   uint64
 	refuse   proto.Code
 	mute     bool
 	dieAt    string // dies at the next prepare, commit or applied
@@ -81,7 +83,7 @@ func newCoreWorld(t testing.TB, core *fabric.Core) *coreWorld {
 	w := &coreWorld{t: t, fab: f, store: map[string][]byte{}, retained: map[string]proto.Packet{}, topics: proto.Topics{Fabric: "f"},
 		trace: func(string) {}, rng: rand.New(rand.NewPCG(1, 2)), settled: map[circuitAt]proto.JobID{}, staying: map[proto.JobID]bool{}}
 	for s := range core.Switches() {
-		w.switches = append(w.switches, fakeSwitch{id: proto.FirstSwitch + proto.NodeID(s), light: map[uint16]litCircuit{}, broken: map[[2]uint16]bool{}, reportAt: Never})
+		w.switches = append(w.switches, fakeSwitch{id: proto.FirstSwitch + proto.NodeID(s), light: map[uint16]litCircuit{}, broken: map[[2]uint16]bool{}, dead: map[[2]uint16]bool{}, reportAt: Never})
 	}
 	return w
 }
@@ -197,12 +199,17 @@ func (w *coreWorld) run(d time.Duration) {
 func (w *coreWorld) quiet(limit time.Duration) bool {
 	for end := w.now + limit; w.now < end; {
 		w.run(100 * time.Millisecond)
-		if w.p.CoreStatus().Quiet {
+		if w.p.CoreStatus().Quiet && !w.refused() {
 			w.snapshot()
 			return true
 		}
 	}
 	return false
+}
+
+// refused: the planner waits with a switch that said no.
+func (w *coreWorld) refused() bool {
+	return slices.ContainsFunc(w.p.core.switches, func(v switchView) bool { return v.refusal.code != proto.OK })
 }
 
 // snapshot notes what is lit.
@@ -260,7 +267,7 @@ func (w *coreWorld) die(s int) {
 func (w *coreWorld) report(v *fakeSwitch) {
 	v.reportAt = Never
 	v.seq++
-	m := &proto.Reported{Version: proto.Version, Node: v.id, Session: v.session, Seq: v.seq, Mode: proto.ModeService, SeenTerm: v.seen, DarkMicros: 31_000}
+	m := &proto.Reported{Version: proto.Version, Node: v.id, Session: v.session, Seq: v.seq, Mode: proto.ModeService, SeenTerm: v.seen, DarkMicros: 31_000, BypassSeq: v.byHand}
 	if v.applied != nil {
 		m.Term, m.Generation, m.Plan = v.applied.Term, v.applied.Generation, v.applied.Plan
 	}
@@ -274,7 +281,7 @@ func (w *coreWorld) report(v *fakeSwitch) {
 		}
 		r := proto.CircuitReport{A: a, B: x.b, Job: x.job, State: proto.Tuned, Loss: 1800}
 		switch {
-		case v.broken[[2]uint16{a, x.b}]:
+		case v.broken[[2]uint16{a, x.b}], v.dead[[2]uint16{a, x.b}]:
 			r.State, r.Loss = proto.Failed, proto.NoPower
 		case x.tuned > w.now:
 			r.State, r.Loss = proto.Tuning, proto.NoPower
@@ -330,6 +337,9 @@ func (w *coreWorld) ack(v *fakeSwitch, phase proto.Phase, code proto.Code, d dec
 		return
 	}
 	m := &proto.Ack{Version: proto.Version, Node: v.id, Session: v.session, Phase: phase, Code: code, Term: d.term, Generation: d.gen, Plan: d.plan, CurrentTerm: v.seen}
+	if code == proto.Conflict {
+		m.BypassSeq = v.byHand
+	}
 	if v.applied != nil {
 		m.CurrentGeneration = v.applied.Generation
 	}
@@ -353,6 +363,8 @@ func (w *coreWorld) prepare(v *fakeSwitch, d *proto.Desired) {
 		code = proto.Conflict
 	case v.applied != nil && d.Generation == v.applied.Generation:
 		code = proto.Duplicate
+	case d.BypassSeq < v.byHand:
+		code = proto.Conflict
 	case v.refuse != proto.OK:
 		code = v.refuse
 	default:
@@ -410,6 +422,11 @@ func (w *coreWorld) move(s int) {
 	}
 	for _, c := range v.applied.Circuits {
 		x, there := v.light[c.A]
+		if v.dead[[2]uint16{c.A, c.B}] {
+			delete(v.dead, [2]uint16{c.A, c.B})
+			delete(v.light, c.A)
+			there = false
+		}
 		if !there {
 			for a, o := range v.light { // any order: at most one
 				if o.b == c.B {
