@@ -85,31 +85,38 @@ func (a *agenda) pop() task {
 }
 
 // roster is a heap of the nodes by the time when their agents want to be
-// polled, then by number. Each node knows its place in it.
-type roster []*station
+// polled, then by number. Each node knows its place in it. The time is kept in
+// the heap too: with ten thousand nodes, to look at each is a miss of the cache.
+type roster []waiter
 
-func (q roster) less(i, j int) bool {
-	return q[i].next < q[j].next || q[i].next == q[j].next && q[i].id < q[j].id
+type waiter struct {
+	next time.Duration
+	st   *station
+}
+
+func (a *waiter) before(b *waiter) bool {
+	return a.next < b.next || a.next == b.next && a.st.id < b.st.id
 }
 
 func (q roster) swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].slot, q[j].slot = i, j
+	q[i].st.slot, q[j].st.slot = i, j
 }
 
 // place puts a node where it belongs after its time has changed.
 func (q roster) place(st *station) {
 	i := st.slot
-	for i > 0 && q.less(i, (i-1)/2) {
+	q[i].next = st.next
+	for i > 0 && q[i].before(&q[(i-1)/2]) {
 		q.swap(i, (i-1)/2)
 		i = (i - 1) / 2
 	}
 	for {
 		c := 2*i + 1
-		if c+1 < len(q) && q.less(c+1, c) {
+		if c+1 < len(q) && q[c+1].before(&q[c]) {
 			c++
 		}
-		if c >= len(q) || !q.less(c, i) {
+		if c >= len(q) || !q[c].before(&q[i]) {
 			return
 		}
 		q.swap(i, c)

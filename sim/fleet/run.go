@@ -97,7 +97,9 @@ func New(cfg Config) (*Run, error) {
 		st.clock.drift = int64(draw.below(2*maxDrift+1)) - maxDrift
 		r.stations = append(r.stations, st)
 	}
-	r.queue = append(r.queue, r.stations...)
+	for _, st := range r.stations {
+		r.queue = append(r.queue, waiter{st.next, st})
+	}
 	for i := range r.brains {
 		r.brains[i] = brain{client: client{who: brainID - int32(i)}, rival: i > 0, store: map[string][]byte{}}
 	}
@@ -257,7 +259,7 @@ func (r *Run) step(what int, at time.Duration, b *brain) error {
 	}
 	switch what {
 	case 1:
-		return r.poll(r.queue[0], false)
+		return r.poll(r.queue[0].st, false)
 	case 2:
 		r.think(b, planner.Event{Kind: planner.Tick})
 		return nil
