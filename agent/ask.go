@@ -143,7 +143,7 @@ func (a *nodeHands) setPath(now time.Duration, q Ask) *proto.Error {
 	if err != nil {
 		return err
 	}
-	a.choose(now, q.Bundle, q.Path)
+	a.rearrange(now, q.Bundle, q.Path)
 	return a.choiceRefused(now, b)
 }
 

@@ -148,7 +148,12 @@ func (a *nodeHands) due(now time.Duration) time.Duration {
 func (a *nodeHands) do(now time.Duration, act *node.Action) {
 	switch act.Kind {
 	case node.Select:
-		a.choose(now, act.Bundle, act.Path)
+		switch act.Cause {
+		case proto.CausePlan, proto.CauseOperator, proto.CauseRestore:
+			a.rearrange(now, act.Bundle, act.Path)
+		default:
+			a.choose(now, act.Bundle, act.Path)
+		}
 	case node.Note:
 		a.noteSwitch(now, act.Note, act.Stamps)
 	case node.Remedy:

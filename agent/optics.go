@@ -108,14 +108,24 @@ func (a *nodeHands) edge(now time.Duration, e *hal.Edge, use lineUse) {
 	}
 }
 
-// choose drives a bundle to a path.
+// choose drives a bundle to a path at once: protection does not wait, since
+// what it leaves has no light.
 func (a *nodeHands) choose(now time.Duration, id proto.BundleID, p proto.Path) {
+	a.drive(now, id, p, a.bundles[id].optics.SelectAtOnce)
+}
+
+// rearrange drives it there break before make, as what is planned may wait for.
+func (a *nodeHands) rearrange(now time.Duration, id proto.BundleID, p proto.Path) {
+	a.drive(now, id, p, a.bundles[id].optics.Select)
+}
+
+func (a *nodeHands) drive(now time.Duration, id proto.BundleID, p proto.Path, sel func(time.Duration, proto.Path) error) {
 	b := &a.bundles[id]
 	b.newest = (b.newest + 1) % keptSwitches
 	b.switches[b.newest] = switching{asked: now}
 	b.due = true
 	a.persist.light = true
-	if err := b.optics.Select(now, p); err != nil {
+	if err := sel(now, p); err != nil {
 		b.failure, b.refused = err, p
 	}
 }

@@ -7,18 +7,39 @@ import (
 	"ringlight/proto"
 )
 
-// switching is the act that moves light: one write to the latch.
+// switching is the act that moves light: one write to the latch, or two with
+// the lasers off in between.
+//
+//	at once             toggles --> settled
+//	break before make   Tx-disable and toggles --> settled --> Tx-enable
+//
+// At once the light of the old path fades while that of the new one comes, and
+// for some fifty microseconds both fibres have some.
 type switching struct {
 	ops   [2]latchOp // a newer Select need not wait for the older write
 	asked time.Duration
 	want  bool // a write is to be put out
 	out   int  // writes on the bus
 	tries int
+	step  switchStep
 
 	settling         bool
 	settled          time.Duration
 	busStart, busEnd time.Duration
 }
+
+// switchStep is where a switch stands.
+type switchStep uint8
+
+const (
+	switchAtOnce switchStep = iota
+	switchBreak             // lasers off, heaters on their way
+	switchMake              // lasers on again
+)
+
+// laserTime is how long lasers are given after the write that lets them shine
+// on a way that is set. chosen: a scan of eight channels and the diodes' filters.
+const laserTime = 30 * time.Microsecond
 
 // latchOp is a write made ready, so that a switch allocates nothing.
 type latchOp struct {
@@ -46,7 +67,7 @@ func (s *switching) reset() {
 			s.ops[i].op = hal.Op{Class: hal.ClassSwitch, Msgs: s.ops[i].msg[:]}
 		}
 	}
-	s.want, s.settling, s.out, s.tries = false, false, 0, 0
+	s.want, s.settling, s.out, s.tries, s.step = false, false, 0, 0, switchAtOnce
 }
 
 func (s *switching) busy() bool { return s.want || s.out > 0 || s.settling }
@@ -58,9 +79,20 @@ func (s *switching) next() time.Duration {
 	return Never
 }
 
-// Select asks for a path. A later Select wins over one under way. Dark is
-// always granted once the latch has been read.
+// Select asks for a path, break before make: no light leaves until the way is
+// set. A later Select wins over one under way. Dark is always granted once the
+// latch has been read. Modules of kind cmis see to their own order.
 func (t *Transceiver) Select(now time.Duration, p proto.Path) error {
+	return t.choose(now, p, switchBreak)
+}
+
+// SelectAtOnce is Select without the break, where the old path's light is of no
+// use to anybody: it saves a write and the time that heaters take.
+func (t *Transceiver) SelectAtOnce(now time.Duration, p proto.Path) error {
+	return t.choose(now, p, switchAtOnce)
+}
+
+func (t *Transceiver) choose(now time.Duration, p proto.Path, how switchStep) error {
 	if t.mci != nil {
 		return t.mci.selects(t, now, p)
 	}
@@ -85,15 +117,27 @@ func (t *Transceiver) Select(now time.Duration, p proto.Path) error {
 		t.port = proto.Blocked
 	}
 	l := t.cfg.Latch
-	l.set(t.bundle, bitsOf(p, l.bits(t.bundle)))
+	before := l.bits(t.bundle)
+	bits := bitsOf(p, before)
+	if p == proto.Dark || (before^bits)&^dark == 0 {
+		how = switchAtOnce // the way is set already
+	}
+	if how == switchBreak {
+		bits |= dark
+	}
+	l.set(t.bundle, bits)
 	s := &t.sw
-	s.asked, s.want, s.settling, s.tries = now, true, false, 0
+	s.asked, s.want, s.settling, s.tries, s.step = now, true, false, 0, how
 	t.verify.reset()
 	return nil
 }
 
 // due puts the write out and ends the settling.
 func (s *switching) due(t *Transceiver, now time.Duration) {
+	if s.settling && now >= s.settled && s.step == switchBreak {
+		s.settling, s.want, s.step = false, true, switchMake
+		t.cfg.Latch.set(t.bundle, bitsOf(t.target, 0))
+	}
 	if s.want {
 		for i := range s.ops {
 			if o := &s.ops[i]; !o.busy {
@@ -136,6 +180,11 @@ func (s *switching) completed(t *Transceiver, now time.Duration, c *hal.Completi
 		t.emit(Event{Kind: PathFailed, At: now, Path: t.target, Module: None, Cell: None, Lane: None, Err: c.Err, Text: "latch write"})
 		return
 	}
-	s.busStart, s.busEnd = c.Start, c.End
+	s.busEnd = c.End
 	s.settling, s.settled = true, c.End+settleTime
+	if s.step == switchMake {
+		s.settled = c.End + laserTime
+	} else {
+		s.busStart = c.Start
+	}
 }
