@@ -21,8 +21,9 @@ type Journal struct {
 	Light    []BundleRecord // by bundle, as last seen
 	Refused  uint64         // messages refused, over all lives
 	// Circuits of a switch as they were last known, with where its mirrors
-	// stood.
+	// stood; Parked says that all other mirrors point at nothing.
 	Circuits []ocs.SavedCircuit
+	Parked   bool
 }
 
 // BundleRecord is what was last known of one bundle's light.
@@ -42,7 +43,8 @@ type record struct {
 	Light    []BundleRecord `json:"light,omitempty"`
 	Refused  uint64         `json:"refused,omitempty"`
 
-	Circuits *[]ocs.SavedCircuit `json:"circuits,omitempty"` // absent: as before
+	Circuits *[]ocs.SavedCircuit `json:"circuits,omitempty"` // absent: as before, and parked too
+	Parked   bool                `json:"parked,omitempty"`
 }
 
 // Record is a record of the journal, read.
@@ -88,6 +90,9 @@ func (j *Journal) Take(rec *Record) error {
 	if r.Light != nil {
 		j.Light = r.Light
 	}
+	if r.Circuits != nil {
+		j.Circuits, j.Parked = *r.Circuits, r.Parked
+	}
 	j.Acked = max(j.Acked, r.Acked)
 	j.Reserved = max(j.Reserved, r.Reserved)
 	j.Refused = max(j.Refused, r.Refused)
@@ -131,7 +136,7 @@ func (j *Journal) Snapshot() ([]byte, error) {
 	r := record{State: j.State, Events: j.Events, Last: j.Last, Acked: j.Acked,
 		Reserved: j.Reserved, Light: j.Light, Refused: j.Refused}
 	if j.Circuits != nil {
-		r.Circuits = &j.Circuits
+		r.Circuits, r.Parked = &j.Circuits, j.Parked
 	}
 	return json.Marshal(r)
 }

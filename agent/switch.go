@@ -37,6 +37,8 @@ type switchHands struct {
 
 	healthAt time.Duration
 	kept     []ocs.SavedCircuit // of the journal
+	parked   bool               // and whether the other mirrors are parked
+	parks    bool               // a change of this life has seen to that
 	ops      []ocs.BusOp
 	events   []ocs.CrossEvent
 	circuits []ocs.Circuit
@@ -69,14 +71,14 @@ func newSwitchHands(agent *Agent) *switchHands {
 	if agent.journal.State != nil {
 		a.sw.Restore(*agent.journal.State)
 	}
-	a.kept = agent.journal.Circuits
+	a.kept, a.parked = agent.journal.Circuits, agent.journal.Parked
 	if cfg.Box != nil {
 		a.cross = ocs.NewBox(*cfg.Box)
 		return a
 	}
 	// A board that was never told of a plan may carry anything; nobody knows
 	// where its mirrors point, and they stay there.
-	x, err := ocs.NewCrossbar(ocs.CrossbarConfig{Board: cfg.Board, Factory: cfg.Factory, Startup: ocs.StartKeep, Saved: a.kept})
+	x, err := ocs.NewCrossbar(ocs.CrossbarConfig{Board: cfg.Board, Factory: cfg.Factory, Startup: ocs.StartKeep, Saved: a.kept, Parked: a.parked})
 	if err != nil {
 		a.err = err
 		return a
@@ -178,10 +180,7 @@ func (a *switchHands) change(now time.Duration, ch *node.Change) {
 		a.dark, a.fresh = 0, a.fresh[:0]
 	}
 	a.changing, a.turn, a.began = true, true, now
-	if len(ch.Remove)+len(ch.Create) == 0 {
-		return // no mirror is touched
-	}
-	c := ocs.Change{Mode: ocs.ChangeUpdate}
+	c := ocs.Change{Mode: ocs.ChangeUpdate, Park: true}
 	for _, x := range ch.Remove {
 		c.Remove = append(c.Remove, ocs.CrossPair{A: x.A, B: x.B})
 	}
@@ -191,6 +190,7 @@ func (a *switchHands) change(now time.Duration, ch *node.Change) {
 	a.fresh = append(a.fresh, c.Create...)
 	err := a.cross.Apply(now, c)
 	if err == nil {
+		a.parks = true
 		return
 	}
 	a.log(2, err.Error())
@@ -273,11 +273,7 @@ func (a *switchHands) found() []proto.CircuitReport {
 	out := make([]proto.CircuitReport, 0, len(a.circuits))
 	for i := range a.circuits {
 		c := &a.circuits[i]
-		r := proto.CircuitReport{A: c.Pair.A, B: c.Pair.B, State: c.State, Loss: c.Loss}
-		if c.State == proto.Tuning && c.Err == nil {
-			r.State = proto.Tuned // its light is there and is made better
-		}
-		out = append(out, r)
+		out = append(out, proto.CircuitReport{A: c.Pair.A, B: c.Pair.B, State: c.State, Loss: c.Loss})
 	}
 	return out
 }
@@ -356,14 +352,15 @@ func (a *switchHands) keep(r *record) bool {
 		return false
 	}
 	saved := a.cross.Save(nil)
-	if slices.Equal(saved, a.kept) {
+	parked := a.parked || a.parks
+	if slices.Equal(saved, a.kept) && parked == a.parked {
 		return false
 	}
 	if saved == nil {
 		saved = []ocs.SavedCircuit{}
 	}
-	a.kept = saved
-	r.Circuits = &saved
+	a.kept, a.parked = saved, parked
+	r.Circuits, r.Parked = &saved, parked
 	return true
 }
 

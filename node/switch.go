@@ -18,15 +18,16 @@ import (
 // later is followed by one that completes the new ones; never half of each.
 //
 // Circuits of both the old and the new plan are never touched, nor are those
-// that the hardware carries at a start. What a loss of power has taken comes
-// back when a planner decides the generation again, or another: the journal
-// may be old.
+// that the hardware carries at a start. What a loss of power has taken is not
+// lit out of the journal, which may be old: the switch says that its plan is
+// not in effect, and the planner's decision, the same or another, brings it
+// back.
 type Switch struct {
 	fence
 	now       time.Duration
 	adopted   bool
 	reasons   reason
-	cold      bool // no circuit outlived the time without an agent
+	amiss     bool // not all circuits of the plan outlived the time without an agent
 	moving    bool // a committed change is not known to be over
 	ports     int
 	have      []cross // by port of side A
@@ -310,7 +311,7 @@ func (s *Switch) decide(d *proto.Decision, now time.Duration) {
 			s.connect(now)
 		}
 		s.out = s.watch(s.out)
-	case d.Verdict == proto.Commit && s.cold:
+	case d.Verdict == proto.Commit && s.amiss:
 		s.moving = true
 		s.save()
 		s.connect(now)
@@ -327,8 +328,8 @@ func (s *Switch) connect(now time.Duration) {
 	if s.reasons&ownFault != 0 {
 		return // when the board answers again
 	}
-	again := s.cold // all of it
-	s.cold = false
+	again := s.amiss // all that is not there
+	s.amiss = false
 	want := make([]int, s.ports) // port of B + 1, by port of A
 	for _, c := range s.applied.Desired.Circuits {
 		want[c.A] = int(c.B) + 1

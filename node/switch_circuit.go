@@ -16,16 +16,15 @@ func (s *Switch) adopt(found []proto.CircuitReport, now time.Duration) {
 	s.reasons &^= ownFault
 	s.take(found, now)
 	lit := slices.ContainsFunc(found, func(r proto.CircuitReport) bool { return r.State != proto.Failed })
-	s.cold = s.applied != nil && len(found) > 0 && !lit
+	s.amiss = false
 	s.out = s.watch(s.out)
-	if s.cold {
-		return
-	}
-	if s.applied != nil {
-		for _, r := range found {
-			if r.State == proto.Failed && s.planned(r.A, r.B) {
-				s.lose(&s.have[r.A], proto.EvAdopted, proto.SeverityCritical, proto.NoPower, "light does not show the circuit that the journal has", now)
-			}
+	for _, r := range found {
+		if r.State != proto.Failed || !s.planned(r.A, r.B) {
+			continue
+		}
+		s.amiss = true
+		if lit { // else EvStarted says that all are gone
+			s.lose(&s.have[r.A], proto.EvAdopted, proto.SeverityCritical, proto.NoPower, "light does not show the circuit that the journal has", now)
 		}
 	}
 	if s.moving {
@@ -121,7 +120,9 @@ func (x *cross) event(kind proto.EventKind, severity proto.Severity, expected pr
 func (s *Switch) Report(r *proto.Reported) {
 	r.Version, r.Node = proto.Version, s.id
 	r.Mode, r.SeenTerm, r.BypassSeq = s.Mode(), s.seenTerm, s.bypassSeq
-	r.Term, r.Generation, r.Plan = s.applied.name()
+	if !s.amiss {
+		r.Term, r.Generation, r.Plan = s.applied.name()
+	}
 	r.StagedTerm, r.StagedGeneration, r.StagedPlan = s.staged.name()
 	r.Circuits, r.Alarms = r.Circuits[:0], r.Alarms[:0]
 	for a := range s.have {

@@ -18,6 +18,9 @@ type CrossbarConfig struct {
 	Factory *Factory
 	Startup Startup
 	Saved   []SavedCircuit // for StartKeep and StartRestore
+	// Parked says, for StartKeep, that all other mirrors were left parked. It
+	// is believed while light does not say otherwise.
+	Parked bool
 	// MilliTHz is the optical frequency that the light has; 0: 193,100.
 	MilliTHz int32
 }

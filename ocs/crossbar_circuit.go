@@ -115,7 +115,53 @@ func (x *Crossbar) Apply(now time.Duration, ch Change) error {
 			x.create(now, p, x.cfg.Factory.Drive[int(p.A)*x.ports+int(p.B)])
 		}
 	}
+	if ch.Park {
+		x.eachIdle(func(side, port int, m *crossMirror) {
+			if !m.known && !m.aimed {
+				x.park(side, port)
+			}
+		})
+	}
 	return nil
+}
+
+// eachIdle calls f for every mirror in no circuit.
+func (x *Crossbar) eachIdle(f func(side, port int, m *crossMirror)) {
+	for port := range x.ports {
+		if x.circuits[port] == nil {
+			f(hal.SideA, port, &x.mirrors[hal.SideA][port])
+		}
+		if x.ownerB[port] < 0 {
+			f(hal.SideB, port, &x.mirrors[hal.SideB][port])
+		}
+	}
+}
+
+// believeParked takes idle mirrors to be parked, if the first look at the
+// board shows no light at a port where there should be none, and at least one
+// of the circuits that were saved: after a loss of power neither is so.
+func (x *Crossbar) believeParked() {
+	adopted, saved := false, false
+	for _, c := range x.circuits {
+		if c != nil {
+			saved = true
+			adopted = adopted || c.State != proto.Failed
+		}
+	}
+	stray := false
+	for port, a := range x.ownerB {
+		chip := x.chipOf(hal.SideB, port)
+		stray = stray || a < 0 && chip.err == nil && chip.power[x.hw.Monitors[hal.SideB][port].Channel] >= leastInput
+	}
+	if !x.cfg.Parked || stray || saved && !adopted {
+		return
+	}
+	x.eachIdle(func(side, port int, m *crossMirror) {
+		for i, d := range x.cfg.Factory.Park[side][port] {
+			m.shadow[i] = x.guardDrive(d)
+		}
+		m.target, m.known = m.shadow, true
+	})
 }
 
 // at is the circuit that a port is in.

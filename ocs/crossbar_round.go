@@ -253,6 +253,9 @@ func (x *Crossbar) looked(now time.Duration) {
 	}
 	if x.looking && !x.ready {
 		x.ready = true
+		if x.cfg.Startup == StartKeep {
+			x.believeParked()
+		}
 		x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now})
 	}
 }

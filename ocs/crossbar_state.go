@@ -96,6 +96,9 @@ type Change struct {
 	Mode   ChangeMode
 	Remove []CrossPair
 	Create []CrossPair
+	// Park sends mirrors in no circuit of which nobody knows where they stand
+	// to where they point at nothing.
+	Park bool
 }
 
 // Startup says what Start does with a board of which nothing can be read back
