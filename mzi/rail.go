@@ -80,8 +80,6 @@ func (s *Search) stepRail() bool {
 // take.
 func (s *Search) limit(k int, ohm float64) {
 	s.m.Cells[k].Ohm = ohm
-	v := margin * float64(s.cfg.MaxVoltage) / float64(physic.Volt)
-	a := margin * float64(s.cfg.MaxCurrent) / float64(physic.Ampere) * ohm
-	p := margin * float64(s.cfg.MaxPower) / float64(physic.Watt) * ohm
-	s.max[k] = min(float64(v*v), float64(a*a), p)
+	l := Limits{s.cfg.MaxVoltage, s.cfg.MaxCurrent, s.cfg.MaxPower}
+	s.max[k] = l.MostHeat(ohm)
 }

@@ -68,88 +68,9 @@ func (s *Search) work() {
 	}
 }
 
-// registers are the heat of every cell for both registers of its channel.
-type registers [Cells][2]float64
-
-// under is the heat of all cells in a setting.
-func (r *registers) under(lit Lit) (u [Cells]float64) {
-	for k := range u {
-		u[k] = r[k][register(k, lit)]
-	}
-	return u
-}
-
-// register of a cell in force in a setting: MZI1 hangs on one toggle net, MZI2
-// on the other, the matrix on none.
-func register(k int, lit Lit) int {
-	if k < CellMZI2 && lit != Loop || k >= CellMZI2 && k < CellMatrix && lit == Ext2 {
-		return 1
-	}
-	return 0
-}
-
-// compose makes the two registers of every heater, so that every cell stands
-// right in each setting in which light passes it. Going round, each stays on
-// its turn, for a neighbour's turn is a tenth of a radian in crosstalk.
+// compose makes the codes of the result.
 func (s *Search) compose() {
-	var r registers
-	for round := range solveRounds {
-		for lit := Loop; lit < numLits; lit++ {
-			s.touch.lit = lit
-			u := r.under(lit)
-			for k := range Cells {
-				if !s.composes(k) {
-					continue
-				}
-				reg := register(k, lit)
-				from := r[k][reg]
-				if round == 0 {
-					from = 0
-				}
-				u[k] = s.m.heatIn(k, s.finalPhase(k), s.around(k, &r, &u), from, s.max[k])
-				r[k][reg] = u[k]
-			}
-		}
-	}
-	for k := range Cells {
-		b := 1
-		if k >= CellMatrix {
-			b = 0
-		}
-		s.result.Volts[k][0], s.result.Volts[k][1] = Volts(r[k][0], s.cfg.Step), Volts(r[k][b], s.cfg.Step)
-	}
-}
-
-// composes says whether a cell gets a heat of its own in the setting under way:
-// light passes it there, and no earlier setting has the same register.
-func (s *Search) composes(k int) bool {
-	switch {
-	case k >= CellMatrix:
-		return s.touch.lit == Loop
-	case k >= CellMZI2:
-		return s.touch.lit != Loop
-	}
-	return s.touch.lit != Ext2 // external by the same code whichever way MZI2 goes
-}
-
-// finalPhase is workPhase with the matrix in the loopback's own setting.
-func (s *Search) finalPhase(k int) float64 {
-	if k >= CellMatrix {
-		return s.result.Setting.Phase(k - CellMatrix)
-	}
-	return s.workPhase(k)
-}
-
-// around is the phase that the other heaters add to a cell in the setting under
-// way. To an external MZI1 it is the mean over both external paths: the code is
-// the same, and so each path has half of what MZI2's heat makes between them.
-func (s *Search) around(k int, r *registers, u *[Cells]float64) float64 {
-	sum := s.m.Background(k, u)
-	if k < CellMZI2 && s.touch.lit == Ext1 {
-		other := r.under(Ext2)
-		sum = (sum + s.m.Background(k, &other)) / 2
-	}
-	return sum
+	s.result.Volts = s.m.Compose(s.result.Setting, &s.max, s.cfg.Step)
 }
 
 // laneSpread is how many times the weakest lane's light in loopback goes into

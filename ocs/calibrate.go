@@ -326,8 +326,12 @@ func (l *latchAct) write(t *Transceiver, now time.Duration, bits uint16) {
 
 // guarded is a module's codes as the guard lets them pass, and how many it cut.
 func guarded(m *ModuleCalibration) (codes [hal.CellsPerMod][2]uint16, cuts uint32) {
+	return guardedOf(m, m.Codes)
+}
+
+// guardedOf does it for any codes.
+func guardedOf(m *ModuleCalibration, codes [hal.CellsPerMod][2]uint16) ([hal.CellsPerMod][2]uint16, uint32) {
 	var g guard
-	codes = m.Codes
 	for k := range codes {
 		g.know(k, m.Cells[k].MilliOhm)
 		for register := range codes[k] {

@@ -1,0 +1,42 @@
+package sim
+
+import (
+	"ringlight/hal"
+	"ringlight/hal/ltc2688"
+	"ringlight/mzi/detmath"
+)
+
+// LaneTruth tells what the matrix of a module would do to each lane if its DACs
+// held these codes, of a span of 10 V, and all heaters had settled: by lane and
+// output the light that comes out for what goes in, in thousandths of a dB, with
+// the loss of the five cells. For reports and tests, not for agents.
+func (w *World) LaneTruth(id BoardID, bundle, mod int, codes *[hal.CellsPerMod]uint16) (out [hal.Lanes][hal.Lanes]int32) {
+	b := w.boards[id]
+	m := &b.bundles[bundle].modules[mod]
+	w.refresh(b, m)
+	var warm [hal.CellsPerMod]float64
+	for k, code := range codes {
+		v := float64(ltc2688.Microvolt(ltc2688.Span10V, code)) / 1e6
+		c := &m.per.cells[k]
+		warm[k] = 1000 * float64(v*v) / c.ohm / c.piPower
+	}
+	var phase [hal.CellsPerMod]float64
+	for k := range phase {
+		sum := 0.0
+		for j := -crosstalkBand; j <= crosstalkBand; j++ {
+			if n := k + j; n >= 0 && n < len(warm) {
+				sum += float64(m.per.crosstalk[k][j+crosstalkBand] * warm[n])
+			}
+		}
+		phase[k] = m.base[k] + float64(pi*sum)
+	}
+	var mat matrix
+	m.per.propagate(&phase, allPorts, &mat)
+	routes := m.per.routes(&mat, &phase)
+	for i := range routes {
+		for o, share := range routes[i] {
+			out[i][o] = int32(1000 * (detmath.DB(max(share, 1e-9)) - hal.MatrixStages*cellLossDB))
+		}
+	}
+	return out
+}
