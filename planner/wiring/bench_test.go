@@ -103,3 +103,60 @@ func BenchmarkHalve(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRollout is what a new job costs besides the search: of 1,024 leaves
+// in 128 pods with nearly all ports in use a tenth of the paths change; these are
+// spread beside those that stay, and the change of 16 groups is dealt to
+// stages that move at most a quarter of a leaf's links.
+func BenchmarkRollout(b *testing.B) {
+	r := rng(12)
+	l := Leaves{Pods: 128, Spines: 16, Tau: 2}
+	for a := range 1024 {
+		l.PodOf = append(l.PodOf, int32(a/8))
+	}
+	was := randomNeed(&r, l, l.Ports())
+	need := Topology{Pods: was.Pods}
+	for _, link := range churned(&r, was, 100).Links {
+		if l.PodOf[link.I] != l.PodOf[link.J] {
+			need.Links = append(need.Links, link)
+		}
+	}
+	old, err := l.SpreadNeed(was)
+	if err != nil {
+		b.Fatal(err)
+	}
+	halves := make([]Half, l.Spines)
+	for h, g := range old.Groups() {
+		if halves[h], err = g.Orient().Layout(8); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var next Spread
+	b.Run("respread", func(b *testing.B) {
+		for b.Loop() {
+			if next, err = l.Respread(need, old); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	wanted := make([]Half, l.Spines)
+	kept, all := 0, 0
+	for h, g := range next.Groups() {
+		if wanted[h], err = Rewire(Group{g, halves[h]}, Seed(1, h), 60_000); err != nil {
+			b.Fatal(err)
+		}
+		kept += wanted[h].Kept(halves[h])
+		all += halves[h].Circuits()
+	}
+	b.Run("stages", func(b *testing.B) {
+		var rollout Rollout
+		for b.Loop() {
+			if rollout, err = old.Rollout(halves, wanted, 250); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(len(rollout.Stages)), "stages")
+		b.ReportMetric(float64(kept)/float64(all), "kept")
+		b.ReportMetric(1000*float64(rollout.Moved)/float64(rollout.Of), "moved-mille")
+	})
+}

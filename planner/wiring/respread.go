@@ -2,10 +2,17 @@ package wiring
 
 import "fmt"
 
-// Respread is SpreadNeed for a need that changed: every path that is still
-// needed stays on its spine, so that circuits in use need not move for the
-// sake of a new job, and the rest goes where the two leaves have least. Where
-// that cannot be done within what SpreadNeed promises, all is spread anew.
+// respreadSteps is the search's budget for each path of a need. chosen: a
+// thousand leaves with all ports in use have their first descent behind them.
+const respreadSteps = 120
+
+// Respread is SpreadNeed for a need that changed: as many paths as can be stay
+// on their spines, so that circuits in use need not move for the sake of a new
+// job. At first all stay that are needed, and each new one goes where its two
+// leaves have least. Where some find no room, paths move: with tau = 2 spines
+// are to leaves what even switches are to pods, one path out and one in at
+// each, so the search of a rewiring finds which. With tau = 1 all is spread
+// anew if there is no other way.
 func (l Leaves) Respread(need Topology, old Spread) (Spread, error) {
 	if err := l.CheckNeed(need); err != nil {
 		return Spread{}, err
@@ -24,12 +31,38 @@ func (l Leaves) Respread(need Topology, old Spread) (Spread, error) {
 		for d.left[n] > 0 {
 			h := d.least(n)
 			if h < 0 {
-				return l.SpreadNeed(need)
+				return l.respreadAll(need, old)
 			}
 			d.give(n, h)
 		}
 	}
 	return d.spread(), nil
+}
+
+func (l Leaves) respreadAll(need Topology, old Spread) (Spread, error) {
+	leaves := len(l.PodOf)
+	if l.Tau != 2 || leaves > MaxPods || 2*l.Spines > MaxSpinePorts {
+		return l.SpreadNeed(need)
+	}
+	g := Group{Topology: need, Old: NewHalf(leaves, l.Spines)}
+	for h, t := range old.Spine {
+		if (Spread{Leaves: l, Spine: []Topology{t}}).Load() > 2 {
+			return l.SpreadNeed(need)
+		}
+		row := g.Old.Row(h)
+		for _, a := range t.Orient().Arcs { // one a row and column at most
+			row[a.From] = a.To
+		}
+	}
+	half, err := Rewire(g, 0, respreadSteps*need.Circuits())
+	if err != nil {
+		return Spread{}, err
+	}
+	s := Spread{Leaves: l, Spine: make([]Topology, l.Spines)}
+	for h := range s.Spine {
+		s.Spine[h] = Topology{leaves, Half{leaves, 1, half.Row(h)}.Links()}
+	}
+	return s, nil
 }
 
 // Keep is a spread without the paths that a smaller need can do without, such

@@ -216,7 +216,7 @@ func TestPiecesAreSmall(t *testing.T) {
 // Method: random needs grown and shrunk by random ones, tau 1 and 2.
 func TestRespreadMovesNoPathWithoutNeed(t *testing.T) {
 	r := rng(4)
-	stayed, anew := 0, 0
+	stayed, moved := 0, 0
 	for n := range 600 {
 		l := someLeaves(&r, 1+n%2)
 		part := randomNeed(&r, l, 1+r.below(max(1, l.Ports()/2)))
@@ -244,7 +244,7 @@ func TestRespreadMovesNoPathWithoutNeed(t *testing.T) {
 		if holds(next, old) {
 			stayed++
 		} else {
-			anew++
+			moved++
 		}
 		back, err := next.Keep(part)
 		if err != nil {
@@ -258,9 +258,64 @@ func TestRespreadMovesNoPathWithoutNeed(t *testing.T) {
 			t.Fatal("more than there is was kept")
 		}
 	}
-	if stayed < 300 || anew == 0 {
-		t.Errorf("%d stayed, %d were spread anew: the test shows little", stayed, anew)
+	if stayed < 300 || moved == 0 {
+		t.Errorf("all paths stayed %d times, some moved %d times: the test shows little", stayed, moved)
 	}
+}
+
+// Where new paths find no room beside the old ones, few of these move.
+// Method: leaves with two links to each of eight spines, fifteen or all of
+// their sixteen ports in use, a tenth of the paths changed; spreading anew
+// beside it.
+func TestNearlyFullSpreadsKeepMostPaths(t *testing.T) {
+	r := rng(7)
+	l := Leaves{Pods: 12, Spines: 8, Tau: 2}
+	for a := range 48 {
+		l.PodOf = append(l.PodOf, int32(a/4))
+	}
+	for _, c := range []struct{ ports, permille int }{{15, 800}, {16, 650}} {
+		was := randomNeed(&r, l, c.ports)
+		need := Topology{Pods: was.Pods}
+		for _, link := range churned(&r, was, 100).Links {
+			if l.PodOf[link.I] != l.PodOf[link.J] {
+				need.Links = append(need.Links, link)
+			}
+		}
+		old, err := l.SpreadNeed(was)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := l.Respread(need, old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSpread(t, need, next)
+		if next.Load() > 2 {
+			t.Errorf("a leaf has %d paths on one spine", next.Load())
+		}
+		anew, err := l.SpreadNeed(need)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if holds(next, old) || 1000*inBoth(next, old) < c.permille*was.Circuits() || inBoth(anew, old) > was.Circuits()/2 {
+			t.Errorf("%d ports in use: of %d paths %d stay, spread anew %d", c.ports, was.Circuits(), inBoth(next, old), inBoth(anew, old))
+		}
+	}
+}
+
+// inBoth counts the paths that two spreads have on the same spine.
+func inBoth(a, b Spread) int {
+	n := 0
+	for h, t := range a.Spine {
+		have := map[[2]int32]int32{}
+		for _, l := range b.Spine[h].Links {
+			have[[2]int32{l.I, l.J}] = l.Count
+		}
+		for _, l := range t.Links {
+			n += int(min(l.Count, have[[2]int32{l.I, l.J}]))
+		}
+	}
+	return n
 }
 
 // holds says whether a spread has every path of another on the same spine.

@@ -44,11 +44,29 @@ func Stages(changes []Change, links []int, iotaMille int) ([][]int, error) {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(worst[b], worst[a]) })
-	for count := min(2, len(changes)); ; count++ {
+	for count := max(min(2, len(changes)), fewest(changes, links, iotaMille)); ; count++ {
 		if stages, ok := firstFit(changes, order, links, iotaMille, count); ok {
 			return stages, nil
 		}
 	}
+}
+
+// fewest is how many stages the leaf with most to move needs at least; to
+// begin there finds the same as to begin at two.
+func fewest(changes []Change, links []int, iotaMille int) int {
+	sum := make([]int, len(links))
+	for _, c := range changes {
+		for _, m := range c.Moved {
+			sum[m.Leaf] += m.Links
+		}
+	}
+	most := 0
+	for leaf, n := range sum {
+		if at := links[leaf] * iotaMille / 1000; at > 0 {
+			most = max(most, (n+at-1)/at)
+		}
+	}
+	return most
 }
 
 func within(moved, links, iotaMille int) bool { return moved*1000 <= links*iotaMille }
