@@ -86,7 +86,7 @@ func newSoak(board hal.Board, chips []Chip, at []hal.BusID) *Soak {
 // Learn asks every chip what it has to say, one after the other. An absent
 // chip must not answer; everything else must, twice the same.
 func (s *Soak) Learn(b Board) error {
-	h := &hands{board: b}
+	h := &hands{field: Alone(b)}
 	var errs []error
 	for i := range s.Chips {
 		k := &s.Chips[i]
@@ -101,8 +101,7 @@ func (s *Soak) Learn(b Board) error {
 
 // do carries out one message to the chip, the mux before it.
 func (k *Known) do(h *hands, m hal.Msg) error {
-	_, err := h.do(k.Bus, hal.ClassHousekeeping, probeDeadline, k.msgs(m)...)
-	return err
+	return h.do(k.Bus, probeDeadline, k.msgs(m)...)
 }
 
 func (k *Known) msgs(m hal.Msg) []hal.Msg {
@@ -186,7 +185,7 @@ func (k *Known) learnTemp(h *hands) error {
 // there. It reports how often it had to poll.
 func (s *Soak) TryWrite(b Board, chip int) (polls int, err error) {
 	k := &s.Chips[chip]
-	h := &hands{board: b}
+	h := &hands{field: Alone(b)}
 	const from, n = imageBytes - at24.PageBytes - 4, 8 // over a page's end
 	was := bytes.Clone(k.image[from : from+n])
 	marked := bytes.Clone(was)

@@ -1,0 +1,147 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/pca9535"
+	"ringlight/hal/tca9534"
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// lasers lets one lane shine after the other and looks for its light on every
+// diode of the module: without a calibration it may be anywhere.
+func (s *sheet) lasers(r *Report, where string, board *hal.Board, bundle int) {
+	lanes := func(mask byte) error {
+		return s.slowly(hal.Msg{Addr: s.hw.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegOutput, mask)},
+			hal.Msg{Addr: s.hw.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegConfig, 0)})
+	}
+	err := s.scanADCs()
+	if err == nil {
+		err = s.shine(board, bundle, true)
+	}
+	var dead []string
+	for lane := 0; lane < hal.Lanes && err == nil; lane++ {
+		if err = lanes(1 << lane); err != nil {
+			break
+		}
+		s.h.wait(time.Millisecond)
+		var taps, loops []proto.MilliDBm
+		if taps, loops, err = s.levels(); err != nil {
+			break
+		}
+		best := max(slices.Max(taps), slices.Max(loops))
+		s.rep.LaneBest = append(s.rep.LaneBest, best)
+		if best < laserLeast {
+			dead = append(dead, fmt.Sprintf("lane %d %v", lane, best))
+		}
+	}
+	err = errors.Join(err, lanes(0xFF), s.shine(board, bundle, false))
+	if err == nil && len(dead) > 0 {
+		err = fmt.Errorf("no light of %s: want %v", strings.Join(dead, ", "), laserLeast)
+	}
+	r.verdict("lasers", where, oneLine(err), "%d lanes shine", len(s.rep.LaneBest))
+}
+
+// shine takes the squelch off a bundle, in loopback, or puts it back.
+func (s *sheet) shine(board *hal.Board, bundle int, on bool) error {
+	b := &board.Bundles[bundle]
+	latch := board.Latches[b.Latch]
+	regs := make([]byte, 2)
+	if err := s.h.do(latch.Bus, 0, hal.Msg{Addr: latch.Addr, W: pca9535.AppendRead(nil, pca9535.RegOutput), R: regs}); err != nil {
+		return err
+	}
+	out := pca9535.Pair(regs) &^ (hal.LatchMask << b.Shift)
+	if !on {
+		out |= (hal.LatchTxOffHigh | hal.LatchTxOffLow) << b.Shift
+	}
+	return s.h.do(latch.Bus, 0, hal.Msg{Addr: latch.Addr, W: pca9535.AppendWritePair(nil, pca9535.RegOutput, out)})
+}
+
+// scanADCs lets both ADCs scan for ever, averaging.
+func (s *sheet) scanADCs() error {
+	var msgs []hal.Msg
+	for _, addr := range []uint16{s.hw.Guard, s.hw.LaneADC} {
+		for _, x := range [][2]byte{{ads7138.RegSequence, 0}, {ads7138.RegGeneral, ads7138.GeneralAnalog | ads7138.GeneralStats},
+			{ads7138.RegOversample, 5}, {ads7138.RegAutoSel, 0xFF}, {ads7138.RegOpMode, ads7138.OpModeAutonomous},
+			{ads7138.RegSequence, ads7138.SequenceAuto | ads7138.SequenceStart}} {
+			msgs = append(msgs, hal.Msg{Addr: addr, W: ads7138.AppendWrite(nil, x[0], x[1])})
+		}
+	}
+	return s.h.do(s.hw.ADC, 0, msgs...)
+}
+
+// levels are the newest of the two Tx taps and of the loopback lanes.
+func (s *sheet) levels() (taps, loops []proto.MilliDBm, err error) {
+	guard, lane := make([]byte, ads7138.BlockBytes), make([]byte, ads7138.BlockBytes)
+	err = s.h.do(s.hw.ADC, 0, hal.Msg{Addr: s.hw.Guard, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: guard},
+		hal.Msg{Addr: s.hw.LaneADC, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: lane})
+	for _, ch := range []int{hal.GuardTap1, hal.GuardTap2} {
+		taps = append(taps, ocs.TapLevel(ads7138.Code16(guard, ch)))
+	}
+	for ch := range hal.Lanes {
+		loops = append(loops, ocs.LaneLevel(ads7138.Code16(lane, ch)))
+	}
+	return taps, loops, err
+}
+
+// loop puts a calibrated bundle into loopback and compares the light of every
+// lane with what its calibration saw.
+func loop(l *lab, d *driven, r *Report, where string) {
+	err := l.sel([]*driven{d}, func(*driven) proto.Path { return proto.Loopback })
+	if err == nil {
+		err = l.run(slotTime, nil)
+	}
+	if err != nil {
+		r.add("optics", where, Fail, "%v", err)
+		return
+	}
+	if e := d.event(ocs.PathFailed); e != nil {
+		module, _ := e.Named()
+		r.add("optics", where, Fail, "module %d: %s %v", module, e.Text, e.Err)
+	}
+	board := l.stations[d.station].Board
+	cal := d.optics.Status().Calibration
+	h := &hands{field: l.field, board: d.station, other: l.hear}
+	for m := range board.Bundles[d.bundle].Modules {
+		hw := &board.Bundles[d.bundle].Modules[m]
+		if hw.Kind == hal.KindCMIS || cal == nil {
+			continue
+		}
+		s := &sheet{h: h, hw: hw}
+		_, loops, err := s.levels()
+		rep := r.module(d.bundle, m)
+		rep.LoopLevel, rep.LoopExpected = loops, cal.Modules[m].LaneLoop[:]
+		rep.ExtinctionMB = cal.Modules[m].Extinction[:]
+		var weak []string
+		for lane := range loops {
+			if loops[lane] < rep.LoopExpected[lane]-loopSlack {
+				weak = append(weak, fmt.Sprintf("lane %d %v, was %v", lane, loops[lane], rep.LoopExpected[lane]))
+			}
+		}
+		if err == nil && len(weak) > 0 {
+			err = fmt.Errorf("loopback: %s", strings.Join(weak, ", "))
+		}
+		r.verdict("optics", fmt.Sprintf("%s module %d", where, m), err, "loopback: all %d lanes within %.1f dB of the calibration, weakest %v",
+			hal.Lanes, float64(loopSlack)/1000, slices.Min(loops))
+	}
+	if err := l.sel([]*driven{d}, func(*driven) proto.Path { return proto.Dark }); err != nil {
+		r.add("optics", where, Fail, "%v", err)
+	}
+}
+
+func (r *Report) module(bundle, module int) *ModuleReport {
+	for i := range r.Modules {
+		if m := &r.Modules[i]; m.Bundle == bundle && m.Module == module {
+			return m
+		}
+	}
+	r.Modules = append(r.Modules, ModuleReport{Bundle: bundle, Module: module})
+	return &r.Modules[len(r.Modules)-1]
+}
