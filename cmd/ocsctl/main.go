@@ -24,6 +24,8 @@ const usage = `ocsctl asks the planner of a fabric, and prepares its input.
   drain|undrain NODE    take a node out of its ring, or let it in again; -dry-run
   switch REQUEST NODE SIDE [PEER|loopback]
                         lockout, forced, manual or clear: hold or move a side
+  circuit list|show JOB|apply FILE|plan FILE
+                        jobs between pods and the circuits that carry them
   watch                 events, births and deaths as they happen
   fabric new            write a fabric description with the default wiring
   plan VERB             plan offline: ring, orchestrate, wiring, diff, explain
@@ -39,7 +41,7 @@ ocsctl COMMAND -h explains one. Exit: 0 done, 1 failed, 2 wrong usage.
 type command func(ctx context.Context, args []string, out io.Writer) error
 
 var nouns = map[string]command{
-	"node": node, "ring": ringNoun, "why": why, "watch": watch, "drain": drain, "undrain": undrain, "switch": switchSide, "fabric": fabricNoun, "plan": plan,
+	"node": node, "ring": ringNoun, "why": why, "watch": watch, "drain": drain, "undrain": undrain, "switch": switchSide, "circuit": circuit, "fabric": fabricNoun, "plan": plan,
 	"version": func(_ context.Context, _ []string, out io.Writer) error {
 		_, err := fmt.Fprintln(out, version)
 		return err

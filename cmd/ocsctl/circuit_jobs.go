@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"ringlight/proto"
+)
+
+// jobJSON is one job of a list as people write it.
+type jobJSON struct {
+	ID         uint32   `json:"id"`
+	TP         *uint32  `json:"tp"`
+	EP         *uint32  `json:"ep"`
+	PP         *uint32  `json:"pp"`
+	DP         uint32   `json:"dp"`
+	Servers    uint32   `json:"servers"`
+	Collective string   `json:"collective"`
+	Pods       []uint16 `json:"pods"`
+}
+
+// maxJobList bounds what is read. chosen: the longest list with long numbers.
+const maxJobList = 1 << 20
+
+// readJobs reads a job list strictly. What needs no planner to be known wrong
+// is refused here.
+func readJobs(name string) ([]proto.JobSpec, error) {
+	in := io.Reader(os.Stdin)
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, wrongUsage("file", "a readable job list", "%v", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	raw, err := io.ReadAll(io.LimitReader(in, maxJobList+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(raw) > maxJobList {
+		return nil, wrongUsage("jobs", fmt.Sprintf("at most %d bytes", maxJobList), "the list is longer")
+	}
+	return parseJobs(raw)
+}
+
+func parseJobs(raw []byte) ([]proto.JobSpec, error) {
+	var list struct {
+		Jobs *[]jobJSON `json:"jobs"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&list); err != nil {
+		return nil, wrongUsage("jobs", "strict JSON of the documented keys", "%v", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, wrongUsage("jobs", "one JSON object", "something follows the list")
+	}
+	if list.Jobs == nil {
+		return nil, wrongUsage("jobs", "a list, empty to end all jobs", "there is none")
+	}
+	if len(*list.Jobs) > proto.MaxJobs {
+		return nil, wrongUsage("jobs", fmt.Sprintf("at most %d", proto.MaxJobs), "%d", len(*list.Jobs))
+	}
+	seen := map[uint32]int{}
+	out := []proto.JobSpec{}
+	for i, j := range *list.Jobs {
+		field := func(name string) string { return fmt.Sprintf("jobs[%d].%s", i, name) }
+		if before, twice := seen[j.ID]; twice {
+			return nil, wrongUsage(field("id"), "each id once", "jobs[%d] is job %d too", before, j.ID)
+		}
+		seen[j.ID] = i
+		if j.ID == 0 {
+			return nil, wrongUsage(field("id"), "1 and up", "absent or 0")
+		}
+		if j.Collective != "" && j.Collective != "ring" {
+			return nil, wrongUsage(field("collective"), `"ring"`, "%q", j.Collective)
+		}
+		s := proto.JobSpec{Job: proto.JobID(j.ID), TP: 1, EP: 1, PP: 1, DP: j.DP, Servers: j.Servers, Pods: j.Pods}
+		for _, d := range []struct {
+			name string
+			from *uint32
+			to   *uint32
+		}{{"tp", j.TP, &s.TP}, {"ep", j.EP, &s.EP}, {"pp", j.PP, &s.PP}} {
+			if d.from == nil {
+				continue
+			}
+			if *d.from == 0 {
+				return nil, wrongUsage(field(d.name), "1 and up", "0")
+			}
+			*d.to = *d.from
+		}
+		if s.DP == 0 && s.Servers == 0 {
+			return nil, wrongUsage(field("servers"), "servers, or dp", "neither is given")
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
