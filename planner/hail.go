@@ -39,6 +39,9 @@ func (n *nodeView) mute() bool { return n.hail.open && n.hail.due == Never }
 // and do not say so.
 func (p *Planner) doubt(r *ringView) {
 	for at := 0; at+1 < len(r.nodes); at++ {
+		if !r.lit[at] {
+			continue // it never had light, or one of the two was away: nobody owes a word
+		}
 		p.doubtEnd(r, at, at+1, proto.Left)
 		p.doubtEnd(r, at+1, at, proto.Right)
 		if p.lost(r, at, proto.Right) {

@@ -102,6 +102,13 @@ func (p *Planner) mending() ring.Mend {
 			return p.nodes[id].ready() && p.nodes[id].usable() && !p.nodes[id].leaving
 		},
 	}
+	switch p.fab.Moves {
+	case fabric.MoveNone:
+	case fabric.MoveAny:
+		m.Moves = ring.Any
+	default:
+		m.Moves = fewMoves
+	}
 	if p.cutAt != Never {
 		m.Broken = p.broken
 	}

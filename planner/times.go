@@ -35,6 +35,10 @@ const (
 	// betterWait is how long after a repair, or a return, rings may be moved or
 	// formed. chosen: longer than a fault takes with all that follows from it.
 	betterWait = 2 * time.Second
+	// fewMoves is how many whole rings may move aside for one where the fabric
+	// does not say. chosen: beyond that more jobs are disturbed than one is
+	// worth.
+	fewMoves = 8
 	// joinWait is how long a repair waits for a node from outside the ring when
 	// all others have answered. chosen: it may be dead, and nobody has missed
 	// its light; it is one of several, or the ring does without it for now.

@@ -32,6 +32,7 @@ func runFleet(ctx context.Context, args []string) error {
 	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
 	fs.IntVar(&cfg.Modules, "modules", hal.MaxModules, "modules of a bundle")
 	topology := fs.String("topology", string(p.Topology), "line or ring")
+	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8) or any")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of everything drawn")
 	fs.IntVar(&cfg.Runs, "runs", 1, "seeds to run, from -seed on")
 	hours := fs.Float64("hours", 1, "virtual hours of faults")
@@ -49,7 +50,7 @@ func runFleet(ctx context.Context, args []string) error {
 	if err := parse(fs, args); err != nil {
 		return fail(err)
 	}
-	p.Topology = fabric.Topology(*topology)
+	p.Topology, p.Moves = fabric.Topology(*topology), fabric.Moves(*moves)
 	cfg.Span = time.Duration(*hours * float64(time.Hour))
 	if err := checkFleet(&cfg); err != nil {
 		return fail(usageError{err})

@@ -35,6 +35,7 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	policy := fs.String("policy", string(fabric.Bypass), "on a loss of light: bypass, or hold: report and act only when told")
 	onLoss := fs.String("on-loss", string(fabric.Keep), "a ring that lost a node and finds no spare: keep it with fewer GPUs, or dissolve it")
+	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8) or any")
 	holdOff := fs.Int("hold-off-us", 0, "microseconds in which a lost light may come back before a side acts")
 	restore := fs.Int("wait-to-restore-ms", 0, "milliseconds after which a side goes back to its planned candidate; 0: it stays")
 	core := coreFlags(fs)
@@ -63,6 +64,9 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 	}
 	if *onLoss != string(fabric.Keep) {
 		f.OnLoss = fabric.OnLoss(*onLoss)
+	}
+	if *moves != string(fabric.MoveFew) {
+		f.Moves = fabric.Moves(*moves)
 	}
 	f.HoldOffUS, f.WaitToRestoreMS = *holdOff, *restore
 	if err := f.Validate(); err != nil {

@@ -12,6 +12,7 @@ type Params struct {
 	Spares      int
 	Topology    Topology // empty: line
 	SpareLayout SpareLayout
+	Moves       Moves // empty: few
 
 	NodesPerToR    int // 0: where nodes stand in the data centre network is not known
 	NodesPerDomain int
@@ -43,7 +44,7 @@ func New(p Params) (*Fabric, error) {
 	}
 	f := &Fabric{
 		Name: p.Name, Nodes: p.Nodes, GPUsPerNode: p.GPUsPerNode, Bundles: DefaultBundles(p.K), K: p.K,
-		Topology: p.Topology, TP: p.TP, Spares: p.Spares, SpareLayout: p.SpareLayout,
+		Topology: p.Topology, TP: p.TP, Spares: p.Spares, SpareLayout: p.SpareLayout, Moves: p.Moves,
 		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core,
 	}
 	if p.Core != nil && p.Nodes == 0 {

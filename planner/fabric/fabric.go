@@ -41,6 +41,16 @@ const (
 	Dissolve OnLoss = "dissolve" // its nodes become spares
 )
 
+// Moves says how many whole rings may be moved so that one more can be whole.
+// Each is a job that starts again elsewhere.
+type Moves string
+
+const (
+	MoveFew  Moves = "few"  // at most 8 beside each other; also when absent
+	MoveNone Moves = "none" // a ring that is whole and runs is left as it is
+	MoveAny  Moves = "any"  // as many as it takes: fewest healthy GPUs idle
+)
+
 // Port is one external path of one bundle of one node. As text it is
 // "node/bundle/path".
 type Port struct {
@@ -111,6 +121,7 @@ type Fabric struct {
 	// with fewer GPUs, no hold-off, not revertive.
 	Policy          Policy `json:"policy,omitempty"`
 	OnLoss          OnLoss `json:"on_loss,omitempty"`
+	Moves           Moves  `json:"moves,omitempty"`
 	HoldOffUS       int    `json:"hold_off_us,omitempty"`
 	WaitToRestoreMS int    `json:"wait_to_restore_ms,omitempty"`
 

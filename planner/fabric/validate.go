@@ -137,6 +137,9 @@ func (f *Fabric) validateSizes() error {
 	if f.OnLoss != "" && f.OnLoss != Keep && f.OnLoss != Dissolve {
 		errs = append(errs, wrong("on_loss", "keep or dissolve", "%q", f.OnLoss))
 	}
+	if f.Moves != "" && f.Moves != MoveFew && f.Moves != MoveNone && f.Moves != MoveAny {
+		errs = append(errs, wrong("moves", "none, few or any", "%q", f.Moves))
+	}
 	span("hold_off_us", f.HoldOffUS, 0, maxHoldOffUS)
 	span("wait_to_restore_ms", f.WaitToRestoreMS, 0, maxRestoreMS)
 	if okNodes && okK && f.Topology == Ring && f.Nodes < 2*f.K+1 {

@@ -10,7 +10,7 @@ import (
 // groups lie one behind the other, leaves the most running groups exactly as
 // they are, then the most nodes in a group with others of theirs. Running
 // groups may have lost nodes, be of any size, or be no lines at all; those
-// are placed anew. Want, Spread and Broken are not looked at.
+// are placed anew. Want and Spread are not looked at.
 func Rearrange(p Problem, running [][]proto.NodeID) [][]proto.NodeID {
 	if p.Size < 1 {
 		return nil
@@ -69,18 +69,22 @@ func (w laid) less(v laid) bool {
 
 // lay is the dynamic program over a row of usable nodes, from its right end:
 // skip a node, form a group of the next ones, or keep the running group that
-// opens here.
+// opens here. No group hangs on a broken link.
 func (p Problem) lay(nodes []proto.NodeID, owner []int32, running [][]proto.NodeID) ([][]proto.NodeID, laid) {
 	best := make([]laid, len(nodes)+1)
 	step := make([]int32, len(nodes)) // nodes that the group here spans; negative: kept; 0: skipped
 	kept := p.keepable(nodes, owner, running)
 	pinched := len(nodes) // first place behind here that may only be an end
+	torn := len(nodes)    // first place behind here that no group reaches from here
 	for i := len(nodes) - 1; i >= 0; i-- {
 		if i+2 < len(nodes) && p.pinned(nodes[i], nodes[i+1], nodes[i+2]) {
 			pinched = i + 1
 		}
+		if p.Broken != nil && i+1 < len(nodes) && p.Broken(nodes[i], nodes[i+1]) {
+			torn = i + 1
+		}
 		best[i] = best[i+1]
-		if i+p.Size <= len(nodes) && i+p.Size-1 <= pinched {
+		if i+p.Size <= torn && i+p.Size-1 <= pinched {
 			w := best[i+p.Size]
 			w.groups++
 			w.stay += most(nodes[i:i+p.Size], owner)
@@ -132,6 +136,9 @@ func (p Problem) keepable(nodes []proto.NodeID, owner []int32, running [][]proto
 			i, ok := place[n]
 			in = in && ok && i > at
 			last, at = i, i
+		}
+		for k := 1; k < len(g) && p.Broken != nil; k++ {
+			in = in && !p.Broken(g[k-1], g[k])
 		}
 		if in {
 			out[first] = int32(last - first + 1)

@@ -16,7 +16,7 @@ const maxWindow = 8
 // fault; here as few whole groups as possible are touched, and their nodes stay
 // in their group where they can.
 func (m Mend) regroup(r *Result, taken []bool) {
-	for whole := range maxWindow + 1 {
+	for whole := range m.window() + 1 {
 		for i := range r.Groups {
 			if g := &r.Groups[i]; !g.Frozen && len(g.Nodes) > 0 && len(g.Nodes) < m.Size {
 				m.move(r, i, whole, taken)

@@ -23,6 +23,10 @@ type Mend struct {
 	Spread bool
 	Broken func(a, b proto.NodeID) bool // links that hold no group together; nil: none
 
+	// Moves is how many whole groups may move aside to make one more whole:
+	// none, a few (at most 8 help), or Any.
+	Moves int
+
 	// Near leaves every group where it is: short ones keep what they can and
 	// take free nodes within their reach, and no group is made.
 	Near bool
@@ -58,6 +62,9 @@ func (m Mend) Replace(running []Group) Result {
 	}
 	m.mendAll(&r, taken, lost)
 	if !m.Near {
+		if m.Moves < 0 {
+			m.resettle(&r, running, taken)
+		}
 		m.regroup(&r, taken)
 		m.addGroups(&r, taken)
 	}
@@ -167,7 +174,7 @@ func (m Mend) addGroups(r *Result, taken []bool) {
 		}
 		missing--
 	}
-	for whole := 1; missing > 0 && whole <= maxWindow; {
+	for whole := 1; missing > 0 && whole <= m.window(); {
 		nodes := m.extend(r, nil, whole, taken)
 		if nodes == nil {
 			whole++

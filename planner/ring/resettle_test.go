@@ -1,0 +1,104 @@
+package ring
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"ringlight/proto"
+)
+
+// mended places groups on a sound order, takes some nodes out, and replaces.
+func mended(t *testing.T, o Order, size, spares, faults, moves int, seed uint64) (m Mend, running []Group, r Result) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	all := func(proto.NodeID) bool { return true }
+	for i, g := range Place(Problem{Order: o, Size: size, Usable: all, Want: (o.Nodes - spares) / size, Spread: true}) {
+		running = append(running, Group{ID: proto.RingID(i + 1), Nodes: g})
+	}
+	out := make([]bool, o.Nodes)
+	for range faults {
+		out[rng.IntN(o.Nodes)] = true
+	}
+	well := func(n proto.NodeID) bool { return !out[n] }
+	m = Mend{Order: o, Size: size, Usable: well, Free: well, Target: len(running), Spread: true, Moves: moves}
+	r = m.Replace(running)
+	used := map[proto.NodeID]bool{}
+	for _, g := range r.Groups {
+		if err := o.Check(g.Nodes); err != nil || len(g.Nodes) > size {
+			t.Fatalf("group %v: %v", g.Nodes, err)
+		}
+		for _, n := range g.Nodes {
+			if used[n] || !well(n) {
+				t.Fatalf("node %d is in two groups, or out", n)
+			}
+			used[n] = true
+		}
+	}
+	return m, running, r
+}
+
+func whole(r Result, size int) (n int) {
+	for _, g := range r.Groups {
+		if len(g.Nodes) == size {
+			n++
+		}
+	}
+	return n
+}
+
+// Goal: with any number of moves as many groups are whole as a placement from
+// nothing finds, on fabrics with hundreds of groups, and never more than asked.
+// Method: random faults, K = 2 and 3, lines and rings, with and without spares.
+func TestAnyMovesReachTheMost(t *testing.T) {
+	for seed := range uint64(40) {
+		o := Order{Nodes: 600, K: 2 + int(seed%2), Wrap: seed%4 >= 2, Shared: seed%2 == 1}
+		spares := int(seed%3) * 8
+		m, running, r := mended(t, o, 8, spares, 5+int(seed), Any, seed)
+		most := len(Place(Problem{Order: o, Size: 8, Usable: m.Usable, Want: -1}))
+		if got, want := whole(r, 8), min(most, len(running)); got != want {
+			t.Errorf("seed %d: %d whole groups, want %d", seed, got, want)
+		}
+	}
+}
+
+// Goal: without moves a whole group stays exactly as it is, whatever is lost.
+// Method: the same faults; every sound group is compared.
+func TestNoMovesTouchNoWholeGroup(t *testing.T) {
+	for seed := range uint64(40) {
+		o := Order{Nodes: 600, K: 2 + int(seed%2), Wrap: seed%4 >= 2, Shared: seed%2 == 1}
+		m, running, r := mended(t, o, 8, int(seed%3)*8, 5+int(seed), 0, seed)
+		for i, g := range running {
+			if slices.ContainsFunc(g.Nodes, func(n proto.NodeID) bool { return !m.Usable(n) }) {
+				continue
+			}
+			at := slices.IndexFunc(r.Groups, func(x Group) bool { return x.ID == g.ID })
+			if at < 0 || !slices.Equal(r.Groups[at].Nodes, g.Nodes) || slices.Contains(r.Touched, at) {
+				t.Fatalf("seed %d: sound group %d %v was touched", seed, i+1, g.Nodes)
+			}
+		}
+	}
+}
+
+// Goal: a broken link holds no group together, however the groups are laid.
+// Method: one broken link in the middle of a whole group, any moves.
+func TestAnyMovesMindBrokenLinks(t *testing.T) {
+	o := Order{Nodes: 64, K: 2}
+	all := func(proto.NodeID) bool { return true }
+	var running []Group
+	for i, g := range Place(Problem{Order: o, Size: 8, Usable: all, Want: 7}) {
+		running = append(running, Group{ID: proto.RingID(i + 1), Nodes: g})
+	}
+	broken := func(a, b proto.NodeID) bool { return min(a, b) == 11 && max(a, b) == 12 }
+	r := Mend{Order: o, Size: 8, Usable: all, Free: all, Target: 7, Moves: Any, Broken: broken}.Replace(running)
+	if n := whole(r, 8); n != 7 {
+		t.Errorf("%d whole groups, want 7", n)
+	}
+	for _, g := range r.Groups {
+		for i := 1; i < len(g.Nodes); i++ {
+			if broken(g.Nodes[i-1], g.Nodes[i]) {
+				t.Errorf("group %v hangs on a broken link", g.Nodes)
+			}
+		}
+	}
+}
