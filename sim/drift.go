@@ -129,8 +129,10 @@ func (w *World) refresh(b *board, m *module) {
 	if n == m.epoch {
 		return
 	}
-	m.epoch = n
-	m.gramOK, m.routed = false, 0
+	if m.epoch == 0 || m.routed < 0 || w.now >= m.routedUntil {
+		m.routed = 0
+	}
+	m.epoch, m.gramOK = n, false
 	t := (w.now / epoch) * epoch
 	add := caseRadPerK * (float64(b.ambientMilli)/1000 + m.caseAdd() - caseNominal)
 	drift, part := m.knotsAt(int64(t/driftKnot)), driftPart(t)

@@ -115,6 +115,8 @@ func (w *World) setLevel(m *module, k int, level float64) bool {
 	}
 	if k >= hal.CellMatrix {
 		m.gramOK = false
+	}
+	if k >= hal.CellMatrix-crosstalkBand {
 		m.routed = 0
 	}
 	return true

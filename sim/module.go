@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
 )
@@ -32,7 +34,10 @@ type module struct {
 	tx     [2]laserHalf
 	gram   gram
 	gramOK bool
-	routed int8 // see walk.go: 0 unknown, 1 halves swapped, -1 not
+	// See walk.go: 0 unknown, 1 halves swapped and before routedUntil as long
+	// as nothing but drift happens, -1 not.
+	routed      int8
+	routedUntil time.Duration
 }
 
 // laserHalf is the supply of the lasers of one half.

@@ -1,6 +1,10 @@
 package sim
 
-import "ringlight/hal"
+import (
+	"time"
+
+	"ringlight/hal"
+)
 
 // GPU is one GPU of a board.
 type GPU struct {
@@ -166,18 +170,21 @@ func (w *World) halfLit(b *board, bundle, path, half int) bool {
 func (w *World) swapped(b *board, bundle int) bool {
 	for i := range b.bundles[bundle].modules {
 		m := &b.bundles[bundle].modules[i]
+		if m.moving == nil && m.routed > 0 && m.epoch != 0 && w.now < m.routedUntil {
+			continue
+		}
 		w.refresh(b, m)
 		if m.moving != nil {
 			m.routed = 0
-			if !m.swaps(int64(w.now)) {
+			if _, ok := m.swaps(int64(w.now)); !ok {
 				return false
 			}
 			continue
 		}
 		if m.routed == 0 {
 			m.routed = -1
-			if m.swaps(int64(w.now)) {
-				m.routed = 1
+			if slack, ok := m.swaps(int64(w.now)); ok {
+				m.routed, m.routedUntil = 1, w.steadyUntil(m, slack)
 			}
 		}
 		if m.routed < 0 {
@@ -191,10 +198,13 @@ func (w *World) swapped(b *board, bundle int) bool {
 // 10 dB below is far from a working matrix and far from a wrong one.
 const strangerShare = 0.1
 
-func (m *module) swaps(t int64) bool {
+// swaps reports whether the matrix swaps the halves at time t, and by how much
+// every phase may change before it might not.
+func (m *module) swaps(t int64) (slack float64, ok bool) {
 	var phase [hal.CellsPerMod]float64
 	d := decay{age: -1}
 	h := m.matrixRoutes(t, allPorts, &phase, &d)
+	slack = pi
 	for o := range hal.Lanes {
 		same, other := 0.0, 0.0
 		for i := range hal.Lanes {
@@ -205,8 +215,35 @@ func (m *module) swaps(t int64) bool {
 			}
 		}
 		if same > float64(strangerShare*other) {
-			return false
+			return 0, false
 		}
+		// The matrix is a product of stages that keep the power. A phase
+		// changed by x changes its stage by at most x, so the fields behind
+		// all stages by at most their number times x, and with them the roots
+		// of both powers.
+		share := sqrt(strangerShare)
+		field := (float64(share*sqrt(other)) - sqrt(same)) / (1 + share)
+		slack = min(slack, field/hal.MatrixStages)
 	}
-	return true
+	return slack, true
+}
+
+// steadyUntil is the time before which no phase of the matrix drifts by more
+// than slack from where it is, if no heater moves and nothing breaks.
+func (w *World) steadyUntil(m *module, slack float64) time.Duration {
+	if m.planted != nil && m.planted.walk != 0 {
+		return 0
+	}
+	t := (w.now / driftEpoch) * driftEpoch
+	n := int64(t / driftKnot)
+	fastest := 0.0 // way of a cell in the time between two knots
+	for _, step := range m.knotsAt(n).step[hal.CellMatrix:] {
+		fastest = max(fastest, step, -step)
+	}
+	knot := time.Duration(n+1) * driftKnot
+	// A hundredth is left for what rounding does.
+	if way := float64(0.99 * slack); float64(fastest*float64(knot-t)) > float64(way*float64(driftKnot)) {
+		return t + time.Duration(float64(way*float64(driftKnot))/fastest)
+	}
+	return knot
 }

@@ -150,3 +150,62 @@ func TestWalkNeedsTheMatrix(t *testing.T) {
 		t.Errorf("%s, want open 4", got)
 	}
 }
+
+// The walk does not look at a matrix again while no phase can have drifted as
+// far as would change the answer.
+// Goal: no change of phases within the slack makes a swapping matrix not swap,
+// and one far beyond it does.
+// Method: 20 boards, the worst of 500 random corners of the slack each; then
+// the time that the walk trusts is checked against the drift itself.
+func TestSwapSlackIsSafe(t *testing.T) {
+	broken := 0
+	for n := range 20 {
+		r := newRig(t, 1, 1)
+		id := r.board(uint64(700 + n))
+		r.on(id)
+		r.perfect(id, 0)
+		r.latch(id, 0, pathLoopback)
+		r.run(5 * time.Millisecond)
+		m := &r.w.boards[id].bundles[0].modules[0]
+		r.w.refresh(r.w.boards[id], m)
+		slack, ok := m.swaps(int64(r.w.now))
+		if !ok || slack < 0.01 {
+			t.Fatalf("board %d: swaps %t, slack %v", n, ok, slack)
+		}
+		base := m.base
+		corner := func(h uint64, x float64) bool {
+			for k := hal.CellMatrix; k < hal.CellsPerMod; k++ {
+				m.base[k] = base[k] + x
+				if mix(h+uint64(k))&1 == 0 {
+					m.base[k] = base[k] - x
+				}
+			}
+			_, ok := m.swaps(int64(r.w.now))
+			m.base = base
+			return ok
+		}
+		for i := range 500 {
+			h := derive(uint64(n), uint64(i))
+			if !corner(h, slack) {
+				t.Fatalf("board %d: phases %v away it does not swap, corner %d", n, slack, i)
+			}
+			if !corner(h, 40*slack) {
+				broken++
+			}
+		}
+		until := r.w.steadyUntil(m, 0.002)
+		from := (r.w.now / driftEpoch) * driftEpoch
+		for k := hal.CellMatrix; k < hal.CellsPerMod; k++ {
+			seed := derive(m.seed, uint64(k))
+			if d := driftAt(seed, until-driftEpoch) - driftAt(seed, from); d > 0.002 || d < -0.002 {
+				t.Errorf("board %d: cell %d drifts by %v until %v", n, k, d, until)
+			}
+		}
+		if until <= from+driftEpoch {
+			t.Errorf("board %d: trusted until %v only", n, until)
+		}
+	}
+	if broken < 1000 {
+		t.Errorf("only %d of 10000 corners far beyond the slack break the swap", broken)
+	}
+}
