@@ -90,6 +90,7 @@ type network struct {
 	lost    time.Duration // last time that any port lost its light by a fault
 	last    time.Duration // when the last fault strikes
 	trace   func(format string, args ...any)
+	spoil   func(*Machine) // a planted defect, before every step
 }
 
 func (n *network) push(at time.Duration, kind netKind, p port, tag uint32) {
@@ -198,6 +199,9 @@ func (n *network) step(i int, ev Event) {
 		return
 	}
 	ev.At = n.now
+	if n.spoil != nil {
+		n.spoil(nd.m)
+	}
 	n.actions = nd.m.Step(ev, n.actions[:0])
 	for j := range n.actions {
 		a := &n.actions[j]

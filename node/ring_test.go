@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"ringlight/proto"
 )
 
 var (
@@ -27,7 +29,7 @@ type outcome struct {
 }
 
 // play runs one seed: a ring, a fault, 40 ms.
-func playSeed(seed uint64, trace func(string, ...any)) outcome {
+func playSeed(seed uint64, trace func(string, ...any), spoil func(*Machine)) outcome {
 	rng := rand.New(rand.NewPCG(seed, 0x72696e67))
 	k := 2 + int(rng.Uint32N(10))/4 // 2 and 3 in four runs of ten each, 4 in two
 	count := 4 + rng.IntN(9)
@@ -52,6 +54,7 @@ func playSeed(seed uint64, trace func(string, ...any)) outcome {
 		o.bad = append(bad, fmt.Sprintf("%d pieces before any fault", n.pieces(in)))
 		return o
 	}
+	n.spoil = spoil
 	start := n.now
 	n.last = start
 	cuts := n.strike(o.scenario, gone)
@@ -120,7 +123,7 @@ func TestRingsHeal(t *testing.T) {
 	var splits [numClasses]struct{ runs, could, split int }
 	for i := range count {
 		seed := *first + uint64(i)
-		o := playSeed(seed, trace)
+		o := playSeed(seed, trace, nil)
 		if len(o.bad) > 0 {
 			t.Fatalf("seed %d, %s, %s, K=%d: %v\n%s", seed, o.scenario, o.shape, o.k, o.bad, again(seed))
 		}
@@ -168,6 +171,41 @@ func TestRingsHeal(t *testing.T) {
 		t.Logf("%d adjacent losses: %s", missing, c)
 		if p99 := c.percentile(99); len(c.times) >= 200 && p99 >= limit {
 			t.Errorf("%d adjacent losses recover in %v p99, not under %v", missing, p99, limit)
+		}
+	}
+}
+
+// Goal: the checks of TestRingsHeal see a machine that is a little wrong.
+// Method: one wait or rule is taken out of every machine; within some thousand
+// seeds a ring must open, or part after a single fault.
+func TestRingsShowPlantedDefects(t *testing.T) {
+	for name, spoil := range map[string]func(*Machine){ // any order
+		"no dwell":           func(m *Machine) { m.timers.dwell = 0 },
+		"no retry":           func(m *Machine) { m.timers.retry, m.timers.alone = 0, 0 },
+		"half a search":      func(m *Machine) { m.sides[0].left = 0 },
+		"deaf when closed":   deafWhenClosed,
+		"a laser left on":    func(m *Machine) { m.bundles[0].path = proto.Loopback },
+		"a plan of one side": func(m *Machine) { m.sides[1].follow = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(1); seed <= 5000; seed++ {
+				if o := playSeed(seed, nil, spoil); len(o.bad) > 0 || o.could && !o.whole && o.scenario.class() == singleFault {
+					t.Logf("seed %d, %s: %v, whole %t", seed, o.scenario, o.bad, o.whole)
+					return
+				}
+			}
+			t.Error("nobody saw it")
+		})
+	}
+}
+
+// deafWhenClosed leaves a closed side without an ear for late light.
+func deafWhenClosed(m *Machine) {
+	for i := range m.sides {
+		if m.sides[i].state == proto.SideClosed {
+			for k := range m.sides[i].list {
+				m.sides[i].list[k].banned = true
+			}
 		}
 	}
 }
