@@ -54,7 +54,9 @@ type Agent struct {
 	early   []Input // packets and asks from before the adoption
 	journal Journal
 	actions []node.Action
-	outs    []Output // everything else that waits for the next Poll
+	acting  bool         // the machine's word is being carried out
+	late    []node.Event // that came up meanwhile
+	outs    []Output     // everything else that waits for the next Poll
 
 	persist persistence
 	outbox  outbox
@@ -128,13 +130,28 @@ func (a *Agent) Poll(now time.Duration, out []Output) ([]Output, time.Duration) 
 	return out, a.next(now)
 }
 
-// step tells the machine what happened and does what it asks.
+// step tells the machine what happened and does what it asks. What comes up
+// while that is being done - optics that refuse a remedy - the machine hears
+// afterwards: its actions are carried out in the order in which it decided.
 func (a *Agent) step(now time.Duration, ev node.Event) {
 	ev.At = now
-	a.actions = a.machine.Step(ev, a.actions[:0])
-	for i := range a.actions {
-		a.act(now, &a.actions[i])
+	if a.acting {
+		a.late = append(a.late, ev)
+		return
 	}
+	a.acting = true
+	for {
+		a.actions = a.machine.Step(ev, a.actions[:0])
+		for i := range a.actions {
+			a.act(now, &a.actions[i])
+		}
+		if len(a.late) == 0 {
+			break
+		}
+		ev = a.late[0]
+		a.late = append(a.late[:0], a.late[1:]...)
+	}
+	a.acting = false
 }
 
 func (a *Agent) act(now time.Duration, act *node.Action) {
