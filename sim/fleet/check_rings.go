@@ -33,8 +33,8 @@ func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
 		}
 		last = other.id
 		until, blind := a.busyAround(other.id)
-		if blind || other.hostBad {
-			w.openSince = 0 // who cannot act cannot close; the next start looks again
+		if blind || other.hostBad || other.dark {
+			w.openSince = 0 // who cannot act cannot close, and last lasers fall; the next start looks again
 			return
 		}
 		mode := other.agent.Machine().Mode()

@@ -138,7 +138,11 @@ func TestLossesAreBypassedWithoutBroker(t *testing.T) {
 func TestCheckersFindPlantedDefects(t *testing.T) {
 	for _, c := range defects {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := testConfig(t, 16, 3, 64, fabric.Line)
+			tp := 64
+			if c.name == "light of a stranger" {
+				tp = 32 // two rings
+			}
+			cfg := testConfig(t, 16, 3, tp, fabric.Line)
 			cfg.Span = 10 * time.Second
 			cfg.Faults = script(t, c.script)
 			clean(t, run(t, cfg))
