@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"ringlight/hal"
 	"ringlight/ocs"
@@ -66,6 +67,9 @@ func (b BringUp) Run(field Field, stations []Station) (*Report, error) {
 		}
 	}
 	b.optical(l, r, say)
+	slices.SortStableFunc(r.Checks, func(a, b Check) int {
+		return slices.Index(sections, a.Section) - slices.Index(sections, b.Section)
+	})
 	r.Took = field.Now() - began
 	return r, nil
 }
@@ -78,7 +82,7 @@ func (b BringUp) optical(l *lab, r *Report, say func(string, ...any)) {
 		r.add("optics", "all", Fail, "%v", err)
 		return
 	}
-	ready := true
+	var ready []*driven
 	for s, row := range l.bundles {
 		for _, d := range row {
 			where := fmt.Sprintf("bundle %d", d.bundle)
@@ -94,22 +98,26 @@ func (b BringUp) optical(l *lab, r *Report, say func(string, ...any)) {
 			switch {
 			case st.Machine != ocs.Idle:
 				r.add("optics", where, Fail, "%v", reasonOf(&st))
-				ready = false
 			case !st.Calibrated:
 				r.add("optics", where, Skip, "not calibrated")
-				ready = false
-			case s == 0:
-				say("%s: loopback", where)
-				loop(l, d, r, where)
+			default:
+				ready = append(ready, d)
+				if s == 0 {
+					say("%s: loopback", where)
+					loop(l, d, r, where)
+				}
 			}
 		}
 	}
-	if !ready {
-		r.add("fibres", "all", Skip, "not every bundle can shine")
+	if len(ready) == 0 {
+		r.add("fibres", "all", Skip, "no bundle can shine")
 		return
 	}
+	if n := len(l.all()); len(ready) < n {
+		r.add("fibres", "all", Skip, "%d of %d bundles cannot shine: their fibres show no light, or light one way", n-len(ready), n)
+	}
 	say("mapping the fibres by coded light")
-	m, err := l.fibreMap()
+	m, err := l.fibreMap(ready)
 	if err != nil {
 		r.add("fibres", "all", Fail, "%v", err)
 		return
@@ -152,7 +160,9 @@ func (b BringUp) calibrate(l *lab, d *driven, r *Report, where string) {
 	}
 	if e := d.event(ocs.CalibrationFailed); err == nil && e != nil {
 		module, cell := e.Named()
-		err = fmt.Errorf("module %d cell %d: %s %w", module, cell, e.Text, e.Err)
+		if err = e.Err; err == nil {
+			err = fmt.Errorf("module %d cell %d: %s", module, cell, e.Text)
+		}
 	}
 	if err != nil {
 		r.add("optics", where, Fail, "calibration: %v", err)

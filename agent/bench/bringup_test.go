@@ -173,7 +173,7 @@ func TestBringUpNamesWhatIsBroken(t *testing.T) {
 	if len(failures(r)) != 4 {
 		t.Errorf("failures:\n%s", bad)
 	}
-	if r.Skipped == 0 || r.Fibres != nil {
+	if r.Skipped != 3 || r.Fibres != nil {
 		t.Errorf("without a calibration the light must be skipped: %+v", r.Checks)
 	}
 }
@@ -238,7 +238,8 @@ func TestCodedLightFindsEveryFibre(t *testing.T) {
 	if len(m.Found) != len(want) || len(m.OneWay) != 1 || m.OneWay[0] != fibre(t, "11:0/external2-10:1/external1") || len(m.Odd) != 0 {
 		t.Errorf("found %v, one way %v, odd %v", m.Found, m.OneWay, m.Odd)
 	}
-	if len(m.Steps) != 1 || m.Steps[0].Kind != StepSwap || len(m.Missing) != 2 || len(m.Extra) != 2 {
+	// The fibre that works one way is not expected: it is to be taken out.
+	if len(m.Steps) != 2 || m.Steps[0].Kind != StepSwap || m.Steps[1].Kind != StepPull || len(m.Missing) != 2 || len(m.Extra) != 2 {
 		t.Errorf("steps %v, missing %v, extra %v", m.Steps, m.Missing, m.Extra)
 	}
 }

@@ -102,12 +102,11 @@ var paths = []proto.Path{proto.External1, proto.External2}
 
 // fibreMap finds which port hears which. In one phase every bundle shines only
 // on external 1, in the other on external 2. Within a phase each bundle sends
-// its own number, a bit a slot, every bit followed by its complement: who
+// its place among them, from 1, a bit a slot, every bit followed by its complement: who
 // hears light in both slots of a bit, or in neither of one and not of all,
 // hears more than one sender or none of ours.
-func (l *lab) fibreMap() (*FibreMap, error) {
+func (l *lab) fibreMap(all []*driven) (*FibreMap, error) {
 	began := l.field.Now()
-	all := l.all()
 	m := &FibreMap{Found: []Fibre{}, OneWay: []Fibre{}, Dark: []Port{}, Odd: []string{}}
 	bits := 1
 	for 1<<bits <= len(all) { // number 0 is nobody's
@@ -119,7 +118,7 @@ func (l *lab) fibreMap() (*FibreMap, error) {
 		heard := map[Port][]bool{}
 		for slot := range 2 * bits {
 			err := l.sel(all, func(d *driven) proto.Path {
-				if on := l.number(d)>>(slot/2)&1 == 1; on != (slot%2 == 1) {
+				if on := (1+slices.Index(all, d))>>(slot/2)&1 == 1; on != (slot%2 == 1) {
 					return phase
 				}
 				return proto.Dark
@@ -177,15 +176,6 @@ func (l *lab) fibreMap() (*FibreMap, error) {
 	return m, nil
 }
 
-// number is what a bundle sends: its place among all, from 1.
-func (l *lab) number(d *driven) int {
-	n := d.bundle + 1
-	for s := range d.station {
-		n += len(l.bundles[s])
-	}
-	return n
-}
-
 // decodeSlots reads what a port heard. good is false for light that is not one
 // number with its complement.
 func decodeSlots(heard []bool) (n int, any, good bool) {
@@ -239,5 +229,15 @@ func (m *FibreMap) compareWith(expected []Fibre) {
 			m.Extra = append(m.Extra, f)
 		}
 	}
-	m.Steps = Swaps(m.Found, m.Expected)
+	// Light one way is a fibre, too, if no other is at its ports.
+	there := slices.Clone(m.Found)
+	taken := func(p Port) bool {
+		return slices.ContainsFunc(there, func(f Fibre) bool { return f.A == p || f.B == p })
+	}
+	for _, f := range m.OneWay {
+		if !taken(f.A) && !taken(f.B) {
+			there = append(there, f)
+		}
+	}
+	m.Steps = Swaps(there, m.Expected)
 }

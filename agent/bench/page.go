@@ -14,7 +14,7 @@ import (
 const (
 	plotWidth  = 640
 	plotHeight = 150
-	plotLeft   = 56
+	plotLeft   = 66
 	plotBottom = 22
 	plotTop    = 10
 )
@@ -150,7 +150,7 @@ func (p *page) plot(s series) {
 	p.f("<figure><figcaption>%s</figcaption><svg width=\"%d\" height=\"%d\" role=\"img\" aria-label=%q>\n", html.EscapeString(s.title), plotWidth, plotHeight,
 		html.EscapeString(s.title))
 	for _, v := range []float64{low, (low + high) / 2, high} {
-		p.f("<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#dde\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.0f %s</text>\n",
+		p.f("<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#dde\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g %s</text>\n",
 			plotLeft, plotWidth, y(v), y(v), plotLeft-4, y(v)+4, v, html.EscapeString(s.unit))
 	}
 	for i, v := range s.values {

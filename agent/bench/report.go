@@ -20,11 +20,14 @@ const (
 
 // Check is one thing that was looked at.
 type Check struct {
-	Section string  `json:"section"` // inventory, scan, eeprom, rails, dac, heaters, lasers, optics, fibres
+	Section string  `json:"section"` // see sections
 	Where   string  `json:"where"`   // "bundle 0 module 3"
 	Verdict Verdict `json:"verdict"`
 	Text    string  `json:"text"`
 }
+
+// sections in the order of a report.
+var sections = []string{"inventory", "rails", "scan", "eeprom", "dac", "heaters", "lasers", "optics", "fibres"}
 
 // Report is what a bring-up found.
 type Report struct {

@@ -23,6 +23,7 @@ const usage = `ocs-agent drives the optics of one node.
   path set    put a bundle that carries nothing on a path by hand
   host        tell the agent that the host's GPUs are gone, or well again
   selftest    calibrate and switch a simulated board, print the ledger; -bus-soak loads a real one
+  bringup     look at every chip, heater, laser and fibre of a board; -html writes a page
   record      write what happens on the buses to a file
   replay      let this program live through a recording again, and compare
   release     let devices out of quarantine
@@ -39,6 +40,7 @@ var verbs = map[string]func(ctx context.Context, args []string) error{
 	"path":      path,
 	"host":      host,
 	"selftest":  selftest,
+	"bringup":   bringup,
 	"record":    recordCommand,
 	"replay":    replayCommand,
 	"release":   release,
