@@ -54,7 +54,9 @@ type waitingChange struct {
 type crossbar interface {
 	ocs.Switch
 	Start(now time.Duration)
-	Busy() bool // makes circuits
+	Recall(saved []ocs.SavedCircuit, parked bool) // for the next Start
+	Busy() bool                                   // makes circuits
+	Stray() bool                                  // found light at its start where no circuit is
 	HealthRound(now time.Duration)
 	TakeEvents(buf []ocs.CrossEvent) []ocs.CrossEvent
 	// Save is what the journal must know to keep the circuits.
@@ -127,6 +129,7 @@ func (a *switchHands) work(now time.Duration, out []Output) []Output {
 	for range maxRounds {
 		if a.cross != nil && a.retry <= now {
 			a.retry, a.turn = Never, true
+			a.cross.Recall(a.kept, a.parked)
 			a.cross.Start(now)
 		}
 		for len(a.waiting) > 0 && a.waiting[0].after <= a.persist.durable {
@@ -203,7 +206,7 @@ func (a *switchHands) change(now time.Duration, ch *node.Change) {
 func (a *switchHands) rest(now time.Duration) {
 	was := a.busy
 	a.busy = a.cross.Busy()
-	if a.busy {
+	if a.busy || a.faulty != "" {
 		return
 	}
 	if was {
@@ -292,10 +295,10 @@ func (a *switchHands) ready(now time.Duration, err error) {
 	found := a.found()
 	if a.adopted {
 		a.fault(now, "")
-		a.step(now, node.Event{Kind: node.Ready, Circuits: found})
+		a.step(now, node.Event{Kind: node.Ready, Circuits: found, Lit: a.cross.Stray()})
 		return
 	}
-	a.take(now, node.Event{Circuits: found})
+	a.take(now, node.Event{Circuits: found, Lit: a.cross.Stray()})
 }
 
 // adoptUnread goes into service with a board that cannot be read: as far as

@@ -212,6 +212,29 @@ func TestSwitchWithoutItsMonitorsTakesNoPlan(t *testing.T) {
 	r.checkLight(r.roll(shift(3, 8, 1)...).Circuits...)
 }
 
+func TestSwitchWhoseBoardLosesPowerComesBack(t *testing.T) {
+	// Goal: a board that loses its power under a running agent is told as out of
+	// service; when it answers again the switch says that its plan is not in
+	// effect, and the planner's repetition brings it back.
+	r := newSwitchRig(t, 8)
+	r.start()
+	d := r.roll(shift(5, 8, 3)...)
+	r.world.SetPower(r.id, false)
+	r.must("told", 5*time.Second, func() bool { return r.last.Mode == proto.ModeIsolated })
+	r.run(20*time.Second, nil)
+	r.world.SetPower(r.id, true)
+	r.must("answers", 10*time.Second, func() bool { return r.last.Mode == proto.ModeService })
+	r.spi = 0
+	r.run(time.Minute, nil)
+	if r.spi != 0 || r.last.Generation != 0 {
+		t.Errorf("%d mirror writes, generation %d", r.spi, r.last.Generation)
+	}
+	r.publish(switchTopics.Desired(switchNode), d)
+	r.decide(d, proto.Commit)
+	r.must("lit again", 3*time.Second, func() bool { return r.done(d) })
+	r.checkLight(d.Circuits...)
+}
+
 func TestHeldPortIsDarkUntilItIsLetGo(t *testing.T) {
 	// Goal: an operator's hold darkens its circuit alone, outlives the process,
 	// and keeps no other change from being made.

@@ -74,7 +74,8 @@ type Event struct {
 	Text     string
 	Side     proto.Side
 	Request  proto.Request
-	// Of a switch. Adopt and Ready have all circuits that the hardware carries.
+	// Of a switch. Adopt and Ready have all circuits that the hardware carries;
+	// Lit says that light passes elsewhere too, Text that it cannot be read.
 	Circuits []proto.CircuitReport
 	Expected proto.MilliDBm // loss that the factory measured
 	Array    uint8          // side of a switch, 0 = A

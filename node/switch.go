@@ -27,7 +27,7 @@ type Switch struct {
 	now       time.Duration
 	adopted   bool
 	reasons   reason
-	amiss     bool // not all circuits of the plan outlived the time without an agent
+	amiss     bool // the plan is not what outlived the time without an agent
 	moving    bool // a committed change is not known to be over
 	ports     int
 	have      []cross // by port of side A
@@ -119,7 +119,7 @@ func (s *Switch) Step(ev Event, out []Action) []Action {
 func (s *Switch) handle(ev *Event, now time.Duration) {
 	switch ev.Kind {
 	case Adopt, Ready:
-		s.adopt(ev.Circuits, now)
+		s.adopt(ev, now)
 	case Unready:
 		if s.reasons&ownFault == 0 {
 			s.reasons |= ownFault

@@ -10,13 +10,18 @@ import (
 
 // adopt takes the circuits as the hardware was found to carry them. What has
 // light stays as it is, whatever the journal says; a change that the journal
-// knows to have begun is completed.
-func (s *Switch) adopt(found []proto.CircuitReport, now time.Duration) {
+// knows to have begun is completed. A board that could not be read (Text) is
+// taken to do what it did, until it is Ready.
+func (s *Switch) adopt(ev *Event, now time.Duration) {
+	found := ev.Circuits
 	s.adopted = true
 	s.reasons &^= ownFault
+	if ev.Text != "" {
+		s.reasons |= ownFault
+	}
 	s.take(found, now)
 	lit := slices.ContainsFunc(found, func(r proto.CircuitReport) bool { return r.State != proto.Failed })
-	s.amiss = false
+	s.amiss = ev.Lit && s.applied != nil
 	s.out = s.watch(s.out)
 	for _, r := range found {
 		if r.State != proto.Failed || !s.planned(r.A, r.B) {

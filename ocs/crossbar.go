@@ -56,6 +56,7 @@ type Crossbar struct {
 	looking      bool          // and under way
 	ready        bool          // the first one is over
 	longMove     bool          // a mirror of this round goes far
+	stray        bool          // the first look saw light where there is no circuit
 	busErrors    uint32
 	limitErrors  uint32
 
@@ -240,9 +241,7 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 	switch x.state {
 	case CrossStarting:
 		if !slices.ContainsFunc(x.chips, func(c crossChip) bool { return c.err == nil }) {
-			x.err = x.chips[0].err
-			x.become(CrossFaulted)
-			x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now, Err: x.err})
+			x.faulted(now)
 			return
 		}
 		x.adopt(now)
@@ -255,6 +254,18 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 	case CrossLooking:
 		x.looked(now)
 	}
+}
+
+// faulted: no monitor answers. The mirrors are left to themselves.
+func (x *Crossbar) faulted(now time.Duration) {
+	x.err = x.chips[0].err
+	x.become(CrossFaulted)
+	x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now, Err: x.err})
+}
+
+// Recall replaces what the next Start knows of circuits.
+func (x *Crossbar) Recall(saved []SavedCircuit, parked bool) {
+	x.cfg.Saved, x.cfg.Parked = saved, parked
 }
 
 // take works out the powers from a block of results.
@@ -295,6 +306,10 @@ func (x *Crossbar) Status() CrossbarStatus {
 	}
 	return s
 }
+
+// Stray tells whether, at the start, light left at a port that is in no
+// circuit. Only a change that parks ends it.
+func (x *Crossbar) Stray() bool { return x.stray }
 
 // Busy tells whether circuits are being made or mirrors moved.
 func (x *Crossbar) Busy() bool { return x.Status().Busy }

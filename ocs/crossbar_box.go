@@ -327,6 +327,12 @@ func (x *Box) TakeEvents(buf []CrossEvent) []CrossEvent {
 	return buf
 }
 
+// Recall does nothing: the box says itself what its circuits are.
+func (x *Box) Recall([]SavedCircuit, bool) {}
+
+// Stray is false: all that a box does is one of its circuits.
+func (x *Box) Stray() bool { return false }
+
 // Busy tells whether the box is being told something, or has to be.
 func (x *Box) Busy() bool {
 	return x.state == LinkOpening || x.state == LinkTalking || len(x.goals) > 0

@@ -153,6 +153,7 @@ func (x *Crossbar) believeParked() {
 		chip := x.chipOf(hal.SideB, port)
 		stray = stray || a < 0 && chip.err == nil && chip.power[x.hw.Monitors[hal.SideB][port].Channel] >= leastInput
 	}
+	x.stray = stray
 	if !x.cfg.Parked || stray || saved && !adopted {
 		return
 	}

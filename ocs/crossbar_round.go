@@ -1,6 +1,7 @@
 package ocs
 
 import (
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -233,6 +234,10 @@ func (x *Crossbar) chipOf(side, port int) *crossChip {
 
 // looked hands every circuit its sample.
 func (x *Crossbar) looked(now time.Duration) {
+	if x.looking && !slices.ContainsFunc(x.chips, func(c crossChip) bool { return c.err == nil }) {
+		x.faulted(now)
+		return
+	}
 	x.become(CrossResting)
 	for i := range x.chips {
 		c := &x.chips[i]

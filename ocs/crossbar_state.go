@@ -21,7 +21,8 @@ import (
 //	              Faulted               Looking <------------------ Settling
 //
 // A round ends in Resting, or goes on to Moving when Looking found something
-// to move. Faulted ends only by Start, which every state but Off allows too.
+// to move. A look at everything that nothing answers ends in Faulted too, and
+// that only by Start, which every state but Off allows as well.
 type CrossbarState uint8
 
 const (
@@ -50,7 +51,7 @@ var crossEdges = [numCrossStates]uint8{
 	CrossResting:  1<<CrossMoving | 1<<CrossLooking | 1<<CrossStarting,
 	CrossMoving:   1<<CrossSettling | 1<<CrossStarting,
 	CrossSettling: 1<<CrossMoving | 1<<CrossLooking | 1<<CrossResting | 1<<CrossStarting,
-	CrossLooking:  1<<CrossMoving | 1<<CrossResting | 1<<CrossStarting,
+	CrossLooking:  1<<CrossMoving | 1<<CrossResting | 1<<CrossStarting | 1<<CrossFaulted,
 	CrossFaulted:  1 << CrossStarting,
 }
 

@@ -201,6 +201,11 @@ func (p *Planner) onSwitchReported(v *switchView, m *proto.Reported) {
 	if wasPending && !v.pending() {
 		v.resendAt, v.shownAt = Never, p.now
 	}
+	if !wasPending && v.pending() && v.want.gen != 0 {
+		// It lost what it had, to a loss of power of its board: tell it again.
+		v.resendAt, v.backoff = p.now, resendFirst
+		c.sweepAt = p.now
+	}
 	if c.heard && v.want.gen == 0 && !v.unassigned {
 		p.adoptSwitch(v)
 	}

@@ -1,0 +1,152 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"ringlight/agent"
+	"ringlight/planner/fabric"
+)
+
+// testCores are small, of both wirings.
+var testCores = []fabric.Core{
+	{Pods: 4, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 6, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500},
+	{Pods: 6, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 500},
+	{Pods: 4, LeavesPerPod: 3, SpinesPerPod: 1, SpinePorts: 7, SwitchPorts: 4, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Uniform, IotaMille: 1000},
+}
+
+func coreRun(t testing.TB, seed uint64, change func(*CoreConfig)) *CoreResult {
+	t.Helper()
+	core := testCores[seed%uint64(len(testCores))]
+	f, err := fabric.New(fabric.Params{Name: "f", Core: &core})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := CoreConfig{Fabric: f, Seed: seed, Health: 10 * time.Second, Lists: JobLists(&core, seed, 8), Strikes: Strikes(seed, 60),
+		Replay: fmt.Sprintf("RINGLIGHT_CORE_SEED=%d go test ./sim/fleet -run TestSwitchAgents -v", seed)}
+	if change != nil {
+		change(&cfg)
+	}
+	if os.Getenv("RINGLIGHT_CORE_SEED") != "" {
+		cfg.TraceLine = func(line string) { t.Log(line) }
+	}
+	r, err := NewCore(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Do()
+	if err != nil {
+		for _, v := range r.res.List {
+			t.Log(v)
+		}
+		t.Fatal(err)
+	}
+	return res
+}
+
+// Goal: whenever the agent of a switch dies in the middle of a stage, and the
+// planner or the broker with it, no circuit loses its light that no commit
+// took, and in the end light passes everywhere exactly as the last commits
+// say: all switches of a stage have the old circuits or all the new ones.
+// Method: production agents and planner on simulated mirrors; eight job lists a
+// seed, an agent killed after every commit of them. RINGLIGHT_CORE_SEEDS sets
+// the number of seeds, RINGLIGHT_CORE_SEED names one to run again.
+func TestSwitchAgentsKilledInMidStage(t *testing.T) {
+	first, seeds := uint64(1), uint64(10)
+	if n, err := strconv.ParseUint(os.Getenv("RINGLIGHT_CORE_SEEDS"), 10, 32); err == nil {
+		seeds = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("RINGLIGHT_CORE_SEED"), 10, 64); err == nil {
+		first, seeds = n, 1
+	}
+	var sum CoreResult
+	for seed := first; seed < first+seeds; seed++ {
+		res := coreRun(t, seed, nil)
+		for _, v := range res.List {
+			t.Error(v)
+		}
+		if res.Violations > 0 {
+			t.Fatalf("%+v", res)
+		}
+		sum.Commits += res.Commits
+		sum.Killed += res.Killed
+		sum.Struck += res.Struck
+		sum.Guarded += res.Guarded
+		sum.Steps += res.Steps
+		sum.Dark = max(sum.Dark, res.Dark)
+		sum.Links += res.Links
+		sum.Granted += res.Granted
+	}
+	if sum.Killed < int(seeds)/2 || sum.Guarded == 0 || sum.Links == 0 {
+		t.Errorf("this shows nothing: %+v", sum)
+	}
+	t.Logf("%d seeds: %d commits, %d agents killed after one, %d strikes in all, %d looks at circuits that had to stay, none dark; longest tuning %v; %d of %d links; %d steps",
+		seeds, sum.Commits, sum.Killed, sum.Struck, sum.Guarded, sum.Dark, sum.Links, sum.Granted, sum.Steps)
+}
+
+// Goal: a run is the same each time, whatever the machine does.
+func TestCoreRunsRepeat(t *testing.T) {
+	a, b := coreRun(t, 2, nil), coreRun(t, 2, nil)
+	if a.SHA256 != b.SHA256 || a.Steps != b.Steps {
+		t.Errorf("%+v and then %+v", a, b)
+	}
+}
+
+// Goal: the checkers see what they are there for.
+// Method: lives that forget where their mirrors stood drive them again; lives
+// that forget their plan go back.
+func TestCoreCheckersSeeDefects(t *testing.T) {
+	for name, defect := range map[string]func(*agent.Journal){ // any order: independent
+		"forgets where mirrors stood, and restores": func(j *agent.Journal) {
+			j.Circuits = nil
+			if j.State != nil {
+				s := *j.State
+				s.Moving, j.State = true, &s
+			}
+		},
+		"forgets all": func(j *agent.Journal) {
+			*j = agent.Journal{Last: j.Last, Acked: j.Acked, Reserved: j.Reserved, Events: j.Events}
+		},
+	} {
+		seen := 0
+		for seed := uint64(1); seed <= 3 && seen == 0; seed++ {
+			core := testCores[seed%uint64(len(testCores))]
+			f, err := fabric.New(fabric.Params{Name: "f", Core: &core})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := NewCore(CoreConfig{Fabric: f, Seed: seed, Health: 10 * time.Second, Lists: JobLists(&core, seed, 4), Strikes: Strikes(seed, 40), defect: defect})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Do(); err != nil {
+				seen++
+			}
+			seen += r.res.Violations
+		}
+		if seen == 0 {
+			t.Errorf("an agent that %s passes", name)
+		}
+	}
+}
+
+// Goal: over a network that loses, repeats and reorders, with switches that
+// lose their power, the end is the same; what lost its power is lit again.
+func TestCoreOverABadNetwork(t *testing.T) {
+	for seed := uint64(1); seed <= 3; seed++ {
+		res := coreRun(t, seed, func(c *CoreConfig) {
+			c.Rates = Rates{Loss: 20_000, Repeat: 20_000, Reorder: 20_000}
+			for i := range c.Strikes {
+				if i%3 == 0 {
+					c.Strikes[i].Verb = NodeDark
+				}
+			}
+		})
+		for _, v := range res.List {
+			t.Error(v)
+		}
+	}
+}
