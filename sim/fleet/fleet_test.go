@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/hal"
 	"ringlight/planner/fabric"
 	"ringlight/sim"
 )
@@ -157,6 +158,32 @@ func TestCheckersFindPlantedDefects(t *testing.T) {
 			}
 			t.Errorf("want a violation of one of %q, got %q", c.invariants, res.ViolationList)
 		})
+	}
+}
+
+// Goal: whatever goes wrong says seed, virtual time and the command that shows
+// it again: a violation, an error, and a panic of a machine alike.
+// Method: a planted defect of the first and of the last kind.
+func TestFailureSaysHowToSeeItAgain(t *testing.T) {
+	cfg := testConfig(t, 16, 3, 64, fabric.Line)
+	cfg.Seed, cfg.Span, cfg.Replay = 7, 10*time.Second, "ocs-sim fleet -seed 7"
+	cfg.Faults = script(t, "1s node dark 5")
+	cfg.mutant = &mutant{unheard: func(st *station, e *hal.Edge) bool { return st.id == 4 && !e.High }}
+	said := run(t, cfg).ViolationList
+	cfg.mutant = &mutant{at: 2 * time.Second, act: func(*Run) { panic("broken invariant") }}
+	func() {
+		defer func() { said = append(said, fmt.Sprint(recover())) }()
+		run(t, cfg)
+	}()
+	if len(said) < 2 {
+		t.Fatalf("said %q", said)
+	}
+	for _, s := range said {
+		for _, want := range []string{"seed 7", "at ", "again: ocs-sim fleet -seed 7"} {
+			if !strings.Contains(s, want) {
+				t.Errorf("%q does not say %q", s, want)
+			}
+		}
 	}
 }
 

@@ -124,6 +124,12 @@ var errNotStanding = errors.New("fleet: the fabric does not stand")
 // Do runs the fleet: powers it, waits until the planner has formed its rings,
 // lets the faults happen, mends the network and waits until all is told.
 func (r *Run) Do() (*Result, error) {
+	defer func() {
+		// A broken invariant of a machine: say how to see it again.
+		if p := recover(); p != nil {
+			panic(fmt.Sprintf("%v (at %v, seed %d; again: %s)", p, r.now, r.cfg.Seed, r.cfg.Replay))
+		}
+	}()
 	for _, st := range r.stations {
 		if err := r.powerOn(st, 0); err != nil {
 			return nil, err
