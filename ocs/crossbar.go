@@ -56,6 +56,7 @@ type Crossbar struct {
 	looking      bool          // and under way
 	ready        bool          // the first one is over
 	longMove     bool          // a mirror of this round goes far
+	sees         bool          // with the round, brown-outs are dealt with
 	stray        bool          // the first look saw light where there is no circuit
 	busErrors    uint32
 	limitErrors  uint32
@@ -81,6 +82,7 @@ type crossChip struct {
 	port  [ads7138.Channels]int // -1: none
 	power [ads7138.Channels]proto.MilliDBm
 	read  bool // in this look
+	brown bool // has been without power since a change last saw to the mirrors
 	err   error
 }
 
@@ -90,6 +92,7 @@ const (
 	crossWrite
 	crossLook
 	crossTemp
+	crossSeen // clears a brown-out; nobody waits for it
 )
 
 // NewCrossbar makes a Crossbar; it does nothing before Start.
@@ -183,7 +186,33 @@ const monitorOversample = 4
 func monitorScan(addr uint16) []hal.Msg {
 	msgs := scanMessages(addr, nil)
 	over := hal.Msg{Addr: addr, W: ads7138.AppendWrite(nil, ads7138.RegOversample, monitorOversample)}
-	return slices.Insert(msgs, len(msgs)-1, over)
+	msgs = slices.Insert(msgs, len(msgs)-1, over)
+	status := hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, ads7138.RegStatus), R: make([]byte, 1)}
+	return slices.Insert(msgs, 0, status)
+}
+
+// lostPower tells whether the board has been without power since a change
+// last saw to the mirrors: then they stand at rest, whatever was saved, and
+// light that passes by chance proves nothing. One monitor alone may have been
+// exchanged.
+func (x *Crossbar) lostPower() bool {
+	for i := range x.chips {
+		if c := &x.chips[i]; c.err == nil && !c.brown {
+			return false
+		}
+	}
+	return true
+}
+
+// seen clears the monitors' brown-outs: the mirrors are driven again.
+func (x *Crossbar) seen() {
+	for i := range x.chips {
+		if c := &x.chips[i]; c.brown {
+			c.brown = false
+			x.put(c.bus, &hal.Op{Token: x.token(crossSeen, i), Class: hal.ClassSafety, Msgs: []hal.Msg{
+				{Addr: c.addr, W: ads7138.AppendWrite(nil, ads7138.RegStatus, ads7138.StatusBrownOut)}}})
+		}
+	}
 }
 
 // Poll takes completions and puts out bus work. It returns when it wants to be
@@ -214,6 +243,12 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 		return
 	}
 	k, i := task(token>>taskShift), int(uint32(token)&(1<<taskShift-1))
+	if k == crossSeen {
+		if c.Err != nil {
+			x.chips[i].brown = true // with the next change
+		}
+		return
+	}
 	if c.Err != nil {
 		x.busErrors++
 		if x.tries[i]++; x.tries[i] < maxTries {
@@ -224,6 +259,7 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 	switch k {
 	case crossScan:
 		x.chips[i].err = c.Err
+		x.chips[i].brown = c.Err == nil && c.Op.Msgs[0].R[0]&ads7138.StatusBrownOut != 0
 	case crossWrite:
 		if c.Err != nil {
 			x.notWritten(now, c.Bus, c.Err)
@@ -248,6 +284,10 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 		x.health = true
 		x.look()
 	case CrossMoving:
+		if x.sees {
+			x.sees = false
+			x.seen()
+		}
 		x.become(CrossSettling)
 		x.until = now + x.settleTime()
 		x.forgetMoves()

@@ -116,6 +116,7 @@ func (x *Crossbar) Apply(now time.Duration, ch Change) error {
 		}
 	}
 	if ch.Park {
+		x.sees = true
 		x.eachIdle(func(side, port int, m *crossMirror) {
 			if !m.known && !m.aimed {
 				x.park(side, port)
@@ -154,7 +155,7 @@ func (x *Crossbar) believeParked() {
 		stray = stray || a < 0 && chip.err == nil && chip.power[x.hw.Monitors[hal.SideB][port].Channel] >= leastInput
 	}
 	x.stray = stray
-	if !x.cfg.Parked || stray || saved && !adopted {
+	if !x.cfg.Parked || stray || x.lostPower() || saved && !adopted {
 		return
 	}
 	x.eachIdle(func(side, port int, m *crossMirror) {
@@ -233,6 +234,7 @@ func (x *Crossbar) Override(now time.Duration, side, port int, o proto.Override)
 func (x *Crossbar) adopt(now time.Duration) {
 	x.ready = false
 	if x.cfg.Startup != StartKeep {
+		x.sees = true
 		for side := range x.mirrors {
 			for p := range x.mirrors[side] {
 				x.park(side, p)
@@ -280,7 +282,7 @@ func (x *Crossbar) sample(now time.Duration, c *circuit) {
 	c.Loss = power - out.power[x.hw.Monitors[hal.SideB][c.Pair.B].Channel]
 	switch c.phase {
 	case circuitAdopting:
-		if c.Loss > c.Factory+adoptWithin {
+		if c.Loss > c.Factory+adoptWithin || x.lostPower() {
 			x.fail(now, c, ErrNotAdopted)
 			// Nobody knows where they stand; they stay there until they are
 			// sent somewhere, from rest.

@@ -104,6 +104,7 @@ type CoreRun struct {
 	now      time.Duration
 	mends    []Strike // to be mended, by task number
 	mending  int
+	mended   time.Duration // the last of them
 	check    coreCheck
 	sum      hash.Hash
 	res      CoreResult
@@ -209,8 +210,12 @@ func (r *CoreRun) status() proto.CoreStatus {
 	return r.brain.planner.CoreStatus()
 }
 
+// tellWithin is how long who came back may take to be heard: until then the
+// planner goes by what it last knew. chosen: several tries to connect.
+const tellWithin = 5 * time.Second
+
 func (r *CoreRun) quiet() bool {
-	if r.mending > 0 || r.brain.planner == nil {
+	if r.mending > 0 || r.brain.planner == nil || r.now < r.mended+tellWithin {
 		return false
 	}
 	s := r.status()
@@ -357,6 +362,7 @@ func (r *CoreRun) strike(f Strike, s int) error {
 
 func (r *CoreRun) mend(f Strike, s int) error {
 	r.mending--
+	r.mended = r.now
 	st := r.switches[s]
 	switch f.Verb {
 	case NodeDark:
