@@ -34,6 +34,7 @@ var nouns = []struct {
 	{"fleet", "agents and planner on one virtual clock under faults, checked", runFleet},
 	{"board", "one simulated board behind a unix socket", board},
 	{"procs", "broker, planner, boards and agents, each a process; kills them and judges by the boards' record", procs},
+	{"core", "broker, planner and agents of simulated MEMS switches while jobs come and go", core},
 	{"study", "the paper's large-scale experiments from running code", studyNoun},
 }
 

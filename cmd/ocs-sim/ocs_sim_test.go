@@ -27,12 +27,14 @@ func TestUnacceptableCommandLines(t *testing.T) {
 		{"agents", "-modules", "0"}, {"agents", "-broker", "http://x"}, {"agents", "-broker", "mqtt://192.0.2.1:1883"},
 		{"agents", "-fabric-file", bad}, {"agents", "-fabric-file", filepath.Join(dir, "none.json")},
 		{"board"}, {"board", "-listen", "tcp:1"}, {"board", "-listen", "unix:" + filepath.Join(dir, "b.sock"), "-config", bad},
+		{"core", "-pods", "1"}, {"core", "-pods", "33"}, {"core", "-spine-ports", "9"}, {"core", "-wiring", "x"}, {"core", "-iota-mille", "0"},
+		{"core", "-changes", "-1"}, {"core", "extra"},
 	} {
 		if code := run(context.Background(), args); code != exitUsage {
 			t.Errorf("%q: exit code %d, want %d", args, code, exitUsage)
 		}
 	}
-	for _, args := range [][]string{{"-h"}, {"demo", "-h"}, {"agents", "-h"}, {"board", "-h"}} {
+	for _, args := range [][]string{{"-h"}, {"demo", "-h"}, {"agents", "-h"}, {"board", "-h"}, {"core", "-h"}} {
 		if code := run(context.Background(), args); code != exitDone {
 			t.Errorf("%q: exit code %d, want %d", args, code, exitDone)
 		}

@@ -1,11 +1,20 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/planner/server"
+	"ringlight/proto/mqtt"
+	"ringlight/sim/live"
 )
 
 // A job list that cannot be is refused by field, before anybody is asked.
@@ -67,4 +76,128 @@ func TestCircuitUsage(t *testing.T) {
 	if code, out, _ := ctl(t, "circuit", "-h"); code != 0 || !strings.Contains(out, "ocsctl circuit plan jobs.json") {
 		t.Errorf("help: %d %s", code, out)
 	}
+}
+
+// The whole way: a job list by ocsctl, a planner with a real store, production
+// agents on simulated MEMS switches, and the circuits listed with their loss.
+// Method: apply, list, show, plan and apply again over an embedded broker; and
+// lists that only the planner can refuse, which are exit 2 too.
+func TestCircuitsAgainstARunningCore(t *testing.T) {
+	broker, file := coreRig(t), filepath.Join(t.TempDir(), "jobs.json")
+	write := func(list string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(v any, args ...string) (code int, out string) {
+		t.Helper()
+		code, out, errs := ctl(t, append(append([]string{"circuit"}, args...), "-broker", broker, "-json")...)
+		if v != nil && code == 0 {
+			if err := json.Unmarshal([]byte(out), v); err != nil {
+				t.Fatalf("%v: %v\n%s", args, err, out)
+			}
+		}
+		return code, out + errs
+	}
+	write(`{"jobs":[{"id":1,"tp":4,"servers":10},{"id":2,"tp":4,"servers":10,"pods":[2,3]}]}`)
+	var planned, applied changeJSON
+	if code, out := run(&planned, "plan", file); code != 0 || !planned.DryRun || planned.Created == 0 || planned.Placed != 2 {
+		t.Fatalf("plan: %d %s", code, out)
+	}
+	if code, out := run(&applied, "apply", file); code != 0 || applied.Created != planned.Created || applied.Granted != planned.Granted {
+		t.Fatalf("apply: %d %s, planned was %+v", code, out, planned)
+	}
+	var list struct {
+		Core     coreJSON
+		Jobs     []jobStatusJSON
+		Circuits []circuitJSON
+	}
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); { // a bound on a hang
+		if code, out := run(&list, "list"); code != 0 {
+			t.Fatalf("list: %d %s", code, out)
+		}
+		if list.Core.Quiet && list.Core.Realised == applied.Granted {
+			break
+		}
+	}
+	if list.Core.Tuned != list.Core.Circuits || int(list.Core.Circuits) != len(list.Circuits) || list.Core.Circuits != planned.Created || len(list.Jobs) != 2 {
+		t.Errorf("%+v", list)
+	}
+	for _, x := range list.Circuits {
+		if x.State != "tuned" || x.Loss == nil || *x.Loss <= 0 || x.Job == 0 {
+			t.Errorf("%+v", x)
+		}
+	}
+	var one struct {
+		jobStatusJSON
+		Circuits []circuitJSON
+	}
+	if code, out := run(&one, "show", "2"); code != 0 || one.State != "realised" || len(one.Circuits) == 0 || len(one.Servers) == 0 || one.Servers[0].Pod < 2 {
+		t.Errorf("show: %d %s", code, out)
+	}
+	if code, out := run(nil, "show", "9"); code != 1 || !strings.Contains(out, `"not_found"`) {
+		t.Errorf("show of no job: %d %s", code, out)
+	}
+	for bad, field := range map[string]string{ // any order: each is judged by itself
+		`{"jobs":[{"id":3,"tp":4,"servers":1000}]}`:           "jobs[0].servers",
+		`{"jobs":[{"id":3,"tp":4,"dp":1000}]}`:                "jobs[0].dp",
+		`{"jobs":[{"id":3,"tp":4,"servers":2,"pods":[0,4]}]}`: "jobs[0].pods",
+		`{"jobs":[{"id":3,"tp":3,"servers":3}]}`:              "jobs[0].tp",
+		`{"jobs":[{"id":3,"tp":4,"servers":3,"dp":2}]}`:       "jobs[0].servers",
+	} {
+		write(bad)
+		if code, out := run(nil, "apply", file); code != 2 || !strings.Contains(out, `"field":"`+field+`"`) {
+			t.Errorf("%s: %d %s", bad, code, out)
+		}
+	}
+	if code, out, _ := ctl(t, "circuit", "list", "-broker", broker); code != 0 || !strings.Contains(out, "SWITCH") || !strings.Contains(out, "realised") {
+		t.Errorf("list for people: %d %s", code, out)
+	}
+	write(`{"jobs":[]}`)
+	if code, out := run(&applied, "apply", file); code != 0 || applied.Removed != planned.Created {
+		t.Errorf("end of all jobs: %d %s", code, out)
+	}
+}
+
+// coreRig starts a broker, a planner and the agents of a small core.
+func coreRig(t *testing.T) (broker string) {
+	t.Helper()
+	core := fabric.DefaultCore(4)
+	core.LeavesPerPod, core.SpinePorts = 2, 4
+	f, err := fabric.New(fabric.Params{Name: "f1", Core: core})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ran := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ran <- server.Run(ctx, server.Config{Fabric: f, State: filepath.Join(t.TempDir(), "p.db"), Listen: "127.0.0.1:0",
+			Ready: func(b string, _ planner.Config) { ready <- b }})
+	}()
+	select {
+	case broker = <-ready:
+	case err := <-ran:
+		t.Fatal(err)
+	}
+	s, err := live.StartSwitches(ctx, live.SwitchesConfig{Fabric: f, Seed: 1, Health: time.Second,
+		Broker: mqtt.Config{Broker: broker, MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := s.Wait(); err != nil {
+			t.Error(err)
+		}
+		<-ran
+	})
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); { // a bound on a hang
+		var list struct{ Core coreJSON }
+		if code, out, _ := ctl(t, "circuit", "list", "-json", "-broker", broker); code == 0 && json.Unmarshal([]byte(out), &list) == nil && list.Core.Online == uint32(core.Switches()) && list.Core.Quiet {
+			return broker
+		}
+	}
+	t.Fatal("the switches do not come up")
+	return broker
 }

@@ -1,0 +1,265 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/planner/server"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+)
+
+// CoreConfig says what a core run is.
+type CoreConfig struct {
+	Core    *fabric.Core
+	Changes int // of the job list, after the first one
+	Seed    uint64
+	Listen  string
+	Hold    bool // keep everything running afterwards
+	Screen  io.Writer
+	Log     *slog.Logger
+	// Finished is given the result, before Hold. nil: nobody.
+	Finished func(*CoreResult)
+}
+
+// DemoCore is the core that a run has without flags: 32 switches, and eight
+// links a leaf, so that a quarter of them is two.
+func DemoCore(pods int) *fabric.Core {
+	c := fabric.DefaultCore(pods)
+	c.SpinesPerPod, c.ServersPerLeaf = 4, 2
+	return c
+}
+
+// maxCorePods is chosen: every switch has a real connection with some ten
+// goroutines, and all share one process.
+const maxCorePods = 32
+
+// Validate names what is wrong, and what would do.
+func (c *CoreConfig) Validate() error {
+	if c.Core.Pods > maxCorePods {
+		return &proto.Error{Code: proto.Invalid, Field: "pods", Limit: fmt.Sprintf("2 to %d", maxCorePods), Reason: fmt.Sprintf("%d is out of range", c.Core.Pods)}
+	}
+	if c.Changes < 0 || c.Changes > maxCoreChanges {
+		return &proto.Error{Code: proto.Invalid, Field: "changes", Limit: fmt.Sprintf("0 to %d", maxCoreChanges), Reason: fmt.Sprintf("%d is out of range", c.Changes)}
+	}
+	return c.Core.Validate()
+}
+
+const maxCoreChanges = 1000 // chosen: some minutes
+
+// Core runs broker, planner and a production agent for every switch of a core,
+// takes a job list through changes, and judges by the boards' own light.
+func Core(ctx context.Context, cfg CoreConfig) (*CoreResult, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	f, err := fabric.New(fabric.Params{Name: "core", Core: cfg.Core})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &coreRun{cfg: cfg, core: cfg.Core, result: newCoreResult(cfg.Core), screen: screen{w: cfg.Screen}, dark: map[proto.NodeID]uint32{}, moved: make(chan struct{}, 1)}
+	r.screen.coreHead(cfg.Core)
+	defer r.close(cancel)
+	if err := r.start(ctx, f); err != nil {
+		return nil, err
+	}
+	if err := r.changes(ctx); err != nil {
+		return r.result, err
+	}
+	r.finish()
+	if cfg.Finished != nil {
+		cfg.Finished(r.result)
+	}
+	if cfg.Hold {
+		r.screen.line("holding on %s until interrupted", r.broker.URL())
+		<-ctx.Done()
+	}
+	return r.result, r.screen.err
+}
+
+type coreRun struct {
+	cfg      CoreConfig
+	core     *fabric.Core
+	broker   *server.Broker
+	switches *Switches
+	operator *operator
+	state    string
+	ran      chan error
+	screen   screen
+	result   *CoreResult
+	dark     map[proto.NodeID]uint32 // by switch, as reported last
+
+	mu     sync.Mutex
+	status proto.CoreStatus
+	term   proto.Term
+	moved  chan struct{} // the planner has stepped
+}
+
+// start brings up broker, planner and switches, and waits for all of them.
+func (r *coreRun) start(ctx context.Context, f *fabric.Fabric) error {
+	begin := time.Now()
+	var err error
+	if r.broker, err = server.StartBroker(r.cfg.Listen, r.cfg.Log); err != nil {
+		return err
+	}
+	if r.state, err = os.MkdirTemp("", "ringlight-core-"); err != nil {
+		return err
+	}
+	to := mqtt.Config{Broker: r.broker.URL(), MinReconnect: minReconnect, MaxReconnect: maxReconnect}
+	r.ran = make(chan error, 1)
+	go func() {
+		r.ran <- server.Run(ctx, server.Config{
+			Fabric: f, Broker: r.broker.URL(), State: filepath.Join(r.state, "planner.db"), Log: r.cfg.Log,
+			MinReconnect: minReconnect, MaxReconnect: maxReconnect, Observe: r.observe,
+		})
+	}()
+	r.switches, err = StartSwitches(ctx, SwitchesConfig{Fabric: f, Seed: r.cfg.Seed, Health: time.Second, Broker: to, State: r.state, Log: r.cfg.Log})
+	if err != nil {
+		return err
+	}
+	if r.operator, err = newOperator(ctx, to, f.Name, r.hear); err != nil {
+		return err
+	}
+	if err := r.quiet(ctx); err != nil {
+		return err
+	}
+	s := r.now()
+	r.screen.line("broker   embedded, %s      planner term %d, %d of %d switch agents after %d ms",
+		r.broker.URL(), r.term, s.Online, s.Switches, time.Since(begin).Milliseconds())
+	return nil
+}
+
+// observe is called by the planner's goroutine after each of its steps.
+func (r *coreRun) observe(p *planner.Planner) {
+	s := p.CoreStatus()
+	r.mu.Lock()
+	r.status, r.term = s, p.Overview().Term
+	r.mu.Unlock()
+	select {
+	case r.moved <- struct{}{}:
+	default:
+	}
+}
+
+func (r *coreRun) now() proto.CoreStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+func (r *coreRun) hear(m *proto.Reported) {
+	if m.DarkMicros > 0 && m.DarkMicros != r.dark[m.Node] {
+		r.dark[m.Node] = m.DarkMicros
+		r.result.darks = append(r.result.darks, m.DarkMicros)
+	}
+}
+
+// restLimit is how long a change may take. chosen: twice a stage's patience
+// with a switch that is away, and some.
+const restLimit = 100 * time.Second
+
+// reach waits until the planner's status is as wanted.
+func (r *coreRun) reach(ctx context.Context, ok func(proto.CoreStatus) bool) error {
+	limit := time.NewTimer(restLimit)
+	defer limit.Stop()
+	var reports <-chan proto.Packet
+	if r.operator != nil {
+		reports = r.operator.link.Recv()
+	}
+	for !ok(r.now()) {
+		select {
+		case <-r.moved:
+		case p := <-reports:
+			r.operator.hear(p)
+		case <-limit.C:
+			return fmt.Errorf("live: not at rest within %v: %+v", restLimit, r.now())
+		case err := <-r.ran:
+			r.ran <- err
+			return errors.Join(errors.New("live: the planner stopped"), err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// quiet waits until every switch is there and nothing is under way.
+func (r *coreRun) quiet(ctx context.Context) error {
+	return r.reach(ctx, func(s proto.CoreStatus) bool { return s.Quiet && s.Online == s.Switches && s.Switches > 0 })
+}
+
+func (r *coreRun) close(cancel context.CancelFunc) {
+	cancel()
+	if r.operator != nil && r.operator.link != nil {
+		r.operator.link.Close()
+	}
+	if err := r.switches.Wait(); err != nil {
+		r.cfg.Log.Error("switches", "err", err)
+	}
+	if r.ran != nil {
+		<-r.ran
+	}
+	if r.broker != nil {
+		_ = r.broker.Close()
+	}
+	if r.state != "" {
+		_ = os.RemoveAll(r.state)
+	}
+}
+
+// light is what the boards themselves show of a plan.
+type light struct {
+	lit   int // circuits planned, between whose ports light passes
+	tuned int // circuits planned that the planner knows to be tuned
+	stray int // pairs of idle ports that mirrors at rest happen to join
+	equal bool
+}
+
+// compare says whether the boards' light is what the planner wants, circuit by
+// circuit, and whether the planner knows it. Mirrors that nobody has driven yet
+// may point at each other by chance; that is no circuit as long as neither port
+// has one.
+func (r *coreRun) compare(planned []proto.CircuitStatus) light {
+	l := light{equal: true}
+	for s := range r.switches.Count() {
+		usedA, usedB := map[uint16]uint16{}, map[uint16]bool{}
+		for i := range planned {
+			if x := &planned[i]; x.Switch == proto.FirstSwitch+proto.NodeID(s) {
+				usedA[x.A], usedB[x.B] = x.B, true
+				if x.State == proto.Tuned {
+					l.tuned++
+				}
+			}
+		}
+		lit := 0
+		for _, p := range r.switches.Lit(s) {
+			b, used := usedA[p.A]
+			switch {
+			case used && b == p.B:
+				lit++
+			case used || usedB[p.B]:
+				l.equal = false
+			default:
+				l.stray++
+			}
+		}
+		l.lit += lit
+		l.equal = l.equal && lit == len(usedA)
+	}
+	l.equal = l.equal && l.tuned == len(planned)
+	return l
+}
