@@ -99,7 +99,8 @@ func (n *coreNet) connect(c *client) {
 	c.tries = 0
 	c.conn++
 	c.session, c.up, c.upAt, c.downAt = c.conn, true, n.r.now, n.r.now
-	n.down(c, proto.Packet{Kind: proto.LinkUp})
+	// A client knows of its connection before anything comes through it.
+	n.r.agenda.push(task{at: n.r.now, kind: taskDown, who: c.who, gen: c.session, packet: proto.Packet{Kind: proto.LinkUp}})
 	for _, topic := range n.order {
 		if t, err := proto.ParseTopic(topic); err == nil && n.wants(c, t) {
 			n.downKept(c, topic)
