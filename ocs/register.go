@@ -1,0 +1,371 @@
+package ocs
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/at24"
+	"ringlight/hal/ina219"
+	"ringlight/hal/ltc2688"
+	"ringlight/hal/pca9535"
+	"ringlight/hal/pca9548"
+	"ringlight/hal/tca9534"
+	"ringlight/hal/tmp102"
+)
+
+// Register is one register of a chip of a module, for an engineer's hands.
+// Written BUNDLE/MODULE/CHIP/REGISTER; RegisterForms lists the chips.
+type Register struct {
+	Bundle, Module int
+	Name           string // as written
+	Bits           int
+	// Settable says whether Poke may write it, and why not where it is "".
+	Settable string
+
+	hw    *hal.Module
+	latch hal.Latch
+	chip  string
+	addr  byte // of the register; of a DAC its command
+	mem   uint16
+	cell  int // of a heater's code, -1: none
+	bank  int
+	max   uint32
+}
+
+// RegisterForms says what a register is called.
+const RegisterForms = "dac0..2/code0..15a|b, dac/setting0..15, dac/toggles, guard|lanes/recent0..7, guard|lanes/0x00..0xff, " +
+	"temp/temperature|config|low|high, rail/config|shunt|bus|power|current|calibration, laser/input|output|polarity|config, " +
+	"latch/input|output|polarity|config, eeprom/0x0000..0x1fff"
+
+// ErrRegister is a register that does not exist.
+var ErrRegister = errors.New("no such register; want BUNDLE/MODULE/CHIP/REGISTER with one of " + RegisterForms)
+
+// ErrReadOnly is a register that may not be written by hand.
+var ErrReadOnly = errors.New("not to be written by hand")
+
+// ackTries bounds the questions to a memory that programs. chosen: 5 ms of it
+// at 1 MHz, several times over.
+const ackTries = 1000
+
+// scratch is the part of the EEPROM that nobody keeps anything in.
+const scratch = at24.Size - at24.PageBytes
+
+// FindRegister finds a register of a board.
+func FindRegister(b *hal.Board, text string) (*Register, error) {
+	parts := strings.Split(text, "/")
+	bad := func(why string) (*Register, error) { return nil, fmt.Errorf("%q: %s: %w", text, why, ErrRegister) }
+	if len(parts) != 4 {
+		return bad("want four parts")
+	}
+	r := &Register{Name: text, chip: parts[2], cell: -1}
+	var errB, errM error
+	r.Bundle, errB = strconv.Atoi(parts[0])
+	r.Module, errM = strconv.Atoi(parts[1])
+	if errB != nil || r.Bundle < 0 || r.Bundle >= len(b.Bundles) {
+		return bad(fmt.Sprintf("bundle: want 0 to %d", len(b.Bundles)-1))
+	}
+	if n := len(b.Bundles[r.Bundle].Modules); errM != nil || r.Module < 0 || r.Module >= n {
+		return bad(fmt.Sprintf("module: want 0 to %d", n-1))
+	}
+	r.hw = &b.Bundles[r.Bundle].Modules[r.Module]
+	if r.hw.Kind == hal.KindCMIS {
+		return nil, fmt.Errorf("%q: the chips of a CMIS module are behind its controller; dump-module reads its pages: %w", text, hal.ErrUnsupported)
+	}
+	if l := b.Bundles[r.Bundle].Latch; l < len(b.Latches) {
+		r.latch = b.Latches[l]
+	}
+	if !r.named(parts[3]) {
+		return bad("register")
+	}
+	r.max = 1<<r.Bits - 1
+	return r, nil
+}
+
+// named takes the register's own name and reports whether the chip has it.
+func (r *Register) named(name string) bool {
+	number := func(prefix string, most uint64) (int, bool) {
+		rest, ok := strings.CutPrefix(name, prefix)
+		n, err := strconv.ParseUint(rest, 10, 16)
+		return int(n), ok && err == nil && n <= most
+	}
+	pick := func(bits int, names ...string) bool {
+		r.Bits = bits
+		for i, n := range names {
+			if n == name {
+				r.addr = byte(i)
+				return true
+			}
+		}
+		return false
+	}
+	switch r.chip {
+	case "dac0", "dac1", "dac2":
+		return r.namedDAC(name, number)
+	case "guard", "lanes":
+		if n, ok := number("recent", ads7138.Channels-1); ok {
+			r.addr, r.Bits = ads7138.RegRecent+byte(2*n), 16
+			return true
+		}
+		n, err := strconv.ParseUint(name, 0, 8)
+		r.addr, r.Bits = byte(n), 8
+		if n >= ads7138.RegThresholds && n < ads7138.RegMax {
+			r.Settable = "a threshold"
+		}
+		return err == nil
+	case "temp":
+		if ok := pick(16, "temperature", "config", "low", "high"); !ok {
+			return false
+		}
+		if r.addr == tmp102.RegLow || r.addr == tmp102.RegHigh {
+			r.Settable = "a limit"
+		}
+		return true
+	case "rail":
+		ok := pick(16, "config", "shunt", "bus", "power", "current", "calibration")
+		if r.addr == ina219.RegCalibration {
+			r.Settable = "a scale"
+		}
+		return ok
+	case "laser":
+		ok := pick(8, "input", "output", "polarity", "config")
+		if r.addr == tca9534.RegOutput {
+			r.Settable = "lanes"
+		}
+		return ok
+	case "latch":
+		ok := pick(16, "input", "output", "polarity", "config")
+		r.addr *= 2
+		return ok
+	case "eeprom":
+		n, err := strconv.ParseUint(name, 0, 16)
+		r.mem, r.Bits = uint16(n), 8
+		if n >= scratch {
+			r.Settable = "scratch"
+		}
+		return err == nil && n < at24.Size
+	}
+	return false
+}
+
+func (r *Register) namedDAC(name string, number func(string, uint64) (int, bool)) bool {
+	r.Bits = 16
+	dac := int(r.chip[3] - '0')
+	if name == "toggles" {
+		r.addr = ltc2688.CmdToggleEnable
+		return true
+	}
+	if n, ok := number("setting", ltc2688.Channels-1); ok {
+		r.addr = ltc2688.CmdSetting + byte(n)
+		return true
+	}
+	name, ok := strings.CutPrefix(name, "code")
+	if !ok || name == "" {
+		return false
+	}
+	bank := strings.IndexByte("ab", name[len(name)-1])
+	rest := name[:len(name)-1]
+	n, err := strconv.ParseUint(rest, 10, 8)
+	if bank < 0 || err != nil || n >= ltc2688.Channels {
+		return false
+	}
+	r.addr, r.bank = ltc2688.CmdCode+byte(n), bank
+	if cell := dac*ltc2688.Channels + int(n); cell < hal.CellsPerMod {
+		r.cell, r.Settable = cell, "a heater, within its limits"
+	}
+	return true
+}
+
+// Access is a register being read or written, as a machine: Next until it is
+// over.
+type Access struct {
+	reg   *Register
+	poke  bool
+	value uint32
+	step  int
+	tries int
+	bus   hal.BusID
+	op    *hal.Op
+	err   error
+}
+
+// Peek begins to read a register.
+func (r *Register) Peek() *Access { return &Access{reg: r} }
+
+// Poke begins to write one. What is out of its range, and what may not be
+// written by hand, is refused here; what a heater may not take, once the
+// module has said what its other heaters have.
+func (r *Register) Poke(value uint32) (*Access, error) {
+	switch {
+	case r.Settable == "":
+		return nil, fmt.Errorf("%s: %w", r.Name, ErrReadOnly)
+	case value > r.max:
+		return nil, fmt.Errorf("%s: %#x: want 0 to %#x: %w", r.Name, value, r.max, hal.ErrOutOfRange)
+	case r.chip == "laser" && value > 1<<hal.Lanes-1:
+		return nil, fmt.Errorf("%s: %#x: %w", r.Name, value, hal.ErrOutOfRange)
+	}
+	return &Access{reg: r, poke: true, value: value}, nil
+}
+
+// Value is what the register holds, once Next says that it is over.
+func (a *Access) Value() (uint32, error) { return a.value, a.err }
+
+// Next takes the completion of the op before, nil at first, and gives the next
+// one; nil when it is over.
+func (a *Access) Next(done *hal.Completion) (hal.BusID, *hal.Op) {
+	if done != nil && done.Err != nil && a.poke && a.reg.chip == "eeprom" && a.step == 2 && a.tries < ackTries && errors.Is(done.Err, hal.ErrAddressNACK) {
+		a.tries++ // it programs: asked until it acknowledges
+		return a.bus, a.op
+	}
+	if done != nil && done.Err != nil {
+		a.err = fmt.Errorf("%s: %w", a.reg.Name, done.Err)
+		return 0, nil
+	}
+	a.step++
+	if a.reg.chip[:3] == "dac" {
+		return a.dac(done)
+	}
+	switch {
+	case a.step == 1 && a.poke:
+		return a.give(a.reg.message(true, a.value))
+	case a.step == 1, a.step == 2 && a.poke:
+		return a.give(a.reg.message(false, 0))
+	}
+	a.take(done.Op.Msgs[len(done.Op.Msgs)-1].R)
+	return 0, nil
+}
+
+// take compares what was written with what is read back.
+func (a *Access) take(reply []byte) {
+	var v uint32
+	for _, b := range reply {
+		v = v<<8 | uint32(b)
+	}
+	switch a.reg.chip {
+	case "guard", "lanes", "latch": // low byte first
+		if a.reg.Bits == 16 {
+			v = uint32(reply[0]) | uint32(reply[1])<<8
+		}
+	}
+	a.settle(v)
+}
+
+func (a *Access) settle(v uint32) {
+	if a.poke && v != a.value {
+		a.err = fmt.Errorf("%s: wrote %#x, reads back %#x", a.reg.Name, a.value, v)
+	}
+	a.value = v
+}
+
+func (a *Access) give(bus hal.BusID, msgs []hal.Msg) (hal.BusID, *hal.Op) {
+	a.bus, a.op = bus, &hal.Op{Class: hal.ClassHousekeeping, Msgs: msgs}
+	return bus, a.op
+}
+
+// message reads or writes a register that is not of a DAC.
+func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
+	hw := r.hw
+	reply := make([]byte, r.Bits/8)
+	slow := func(addr uint16, w []byte) (hal.BusID, []hal.Msg) {
+		m := hal.Msg{Addr: addr, W: w, R: reply}
+		if write {
+			m.R = nil
+		}
+		return hw.Slow, []hal.Msg{{Addr: hw.Mux, W: pca9548.AppendSelect(nil, hw.MuxChannel)}, m}
+	}
+	switch r.chip {
+	case "guard", "lanes":
+		addr := hw.Guard
+		if r.chip == "lanes" {
+			addr = hw.LaneADC
+		}
+		switch {
+		case write:
+			return hw.ADC, []hal.Msg{{Addr: addr, W: ads7138.AppendWrite(nil, r.addr, byte(v))}}
+		case r.Bits == 16:
+			return hw.ADC, []hal.Msg{{Addr: addr, W: ads7138.AppendReadBlock(nil, r.addr), R: reply}}
+		}
+		return hw.ADC, []hal.Msg{{Addr: addr, W: ads7138.AppendRead(nil, r.addr), R: reply}}
+	case "temp":
+		if write {
+			return slow(hw.Temp, tmp102.AppendWrite(nil, r.addr, uint16(v)))
+		}
+		return slow(hw.Temp, tmp102.AppendRead(nil, r.addr))
+	case "rail":
+		if write {
+			return slow(hw.Rail, ina219.AppendWrite(nil, r.addr, uint16(v)))
+		}
+		return slow(hw.Rail, ina219.AppendRead(nil, r.addr))
+	case "laser":
+		if write {
+			return slow(hw.LaneEnable, tca9534.AppendWrite(nil, r.addr, byte(v)))
+		}
+		return slow(hw.LaneEnable, tca9534.AppendRead(nil, r.addr))
+	case "latch":
+		return r.latch.Bus, []hal.Msg{{Addr: r.latch.Addr, W: pca9535.AppendRead(nil, r.addr), R: reply}}
+	}
+	if write {
+		w, _ := at24.AppendWrite(nil, r.mem, []byte{byte(v)})
+		return slow(hw.EEPROM, w)
+	}
+	return slow(hw.EEPROM, at24.AppendRead(nil, r.mem))
+}
+
+// dac reads all DACs of the module back; a poke then passes the guard, is
+// written, and read back again.
+func (a *Access) dac(done *hal.Completion) (hal.BusID, *hal.Op) {
+	r := a.reg
+	d := int(r.chip[3] - '0')
+	switch {
+	case a.step == 1, a.step == 3 && a.poke:
+		a.op = ReadDACsOp(r.hw)
+		for i := range a.op.Msgs { // whoever writes codes next finds register A chosen
+			m := &a.op.Msgs[i]
+			m.W = ltc2688.AppendWrite(m.W, ltc2688.CmdABSelect, bankA)
+			m.R = make([]byte, len(m.W))
+		}
+		return r.hw.SPI, a.op
+	case a.step == 2 && a.poke:
+		if a.err = r.guarded(DACs(done.Op), a.value); a.err != nil {
+			return 0, nil
+		}
+		ch := r.addr - ltc2688.CmdCode
+		w := ltc2688.AppendWrite(nil, ltc2688.CmdABSelect, [2]uint16{bankA, bankB}[r.bank])
+		w = ltc2688.AppendWrite(w, ltc2688.CmdCode+ch, uint16(a.value))
+		w = ltc2688.AppendWrite(w, ltc2688.CmdUpdate+ch, 0)
+		w = ltc2688.AppendWrite(w, ltc2688.CmdABSelect, bankA)
+		return a.give(r.hw.SPI, []hal.Msg{{Addr: r.hw.ChipSelects[d], Frame: ltc2688.FrameBytes, W: w}})
+	}
+	s := DACs(done.Op)
+	switch {
+	case r.addr == ltc2688.CmdToggleEnable:
+		a.settle(uint32(s.Toggles[d]))
+	case r.addr >= ltc2688.CmdSetting:
+		a.settle(uint32(s.Settings[d*ltc2688.Channels+int(r.addr-ltc2688.CmdSetting)]))
+	default:
+		a.settle(uint32(s.Codes[d*ltc2688.Channels+int(r.addr-ltc2688.CmdCode)][r.bank]))
+	}
+	return 0, nil
+}
+
+// guarded is nil when a heater may have a code, all others having what the
+// DACs hold.
+func (r *Register) guarded(s *DACState, value uint32) error {
+	var g Guard
+	for cell := range hal.CellsPerMod {
+		if set := s.Settings[cell]; set&(ltc2688.SpanMask|ltc2688.SettingOverrange) != span {
+			return fmt.Errorf("%s: channel %d of DAC %d has another span than its heater's: %w", r.Name, cell%ltc2688.Channels, cell/ltc2688.Channels, hal.ErrUnsupported)
+		}
+		for bank, code := range s.Codes[cell] {
+			g.Holds(cell, bank, code)
+		}
+	}
+	if most := g.Allow(r.cell, r.bank, uint16(value)); most < uint16(value) {
+		return fmt.Errorf("%s: %#x: want 0 to %#x: at most %d mV, %d uA and %d uW a heater and %d uW a module: %w", r.Name, value, most,
+			hal.HeaterMaxMillivolt, hal.HeaterMaxMicroampere, hal.HeaterMaxMicrowatt, hal.ModuleMaxMicrowatt, hal.ErrOutOfRange)
+	}
+	return nil
+}

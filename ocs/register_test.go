@@ -1,0 +1,167 @@
+package ocs_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ringlight/hal"
+	"ringlight/hal/ltc2688"
+	"ringlight/ocs"
+	"ringlight/sim"
+)
+
+// hand does accesses on a simulated board of two modules.
+type hand struct {
+	t  *testing.T
+	w  *sim.World
+	hw *hal.Board
+}
+
+func newHand(t *testing.T) *hand {
+	t.Helper()
+	hw, err := hal.Default(4, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hand{t: t, w: sim.NewWorld(sim.WorldConfig{Seed: 2}), hw: &hw}
+	if _, err := h.w.AddBoard(sim.BoardConfig{Board: hw, Seed: 2, Powered: true}); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *hand) op(bus hal.BusID, op *hal.Op) *hal.Completion {
+	h.t.Helper()
+	if err := h.w.Submit(h.w.Now(), 0, bus, op); err != nil {
+		h.t.Fatal(err)
+	}
+	for {
+		if _, ev, ok := h.w.Step(); ok && ev.Completion != nil {
+			return ev.Completion
+		}
+	}
+}
+
+func (h *hand) do(a *ocs.Access) (uint32, error) {
+	h.t.Helper()
+	for done := (*hal.Completion)(nil); ; {
+		bus, op := a.Next(done)
+		if op == nil {
+			return a.Value()
+		}
+		done = h.op(bus, op)
+	}
+}
+
+func (h *hand) peek(name string) (uint32, error) {
+	h.t.Helper()
+	r, err := ocs.FindRegister(h.hw, name)
+	if err != nil {
+		return 0, err
+	}
+	return h.do(r.Peek())
+}
+
+func (h *hand) poke(name string, v uint32) error {
+	h.t.Helper()
+	r, err := ocs.FindRegister(h.hw, name)
+	if err != nil {
+		return err
+	}
+	a, err := r.Poke(v)
+	if err != nil {
+		return err
+	}
+	_, err = h.do(a)
+	return err
+}
+
+func TestRegistersAreFoundByName(t *testing.T) {
+	// Goal: every register of every chip can be read; what does not exist is
+	// refused.
+	h := newHand(t)
+	for _, name := range []string{"dac0/code0a", "dac2/code3b", "dac1/setting15", "dac2/toggles", "guard/recent7", "lanes/recent0", "lanes/0x04", "guard/0x25",
+		"temp/temperature", "temp/config", "temp/low", "temp/high", "rail/config", "rail/shunt", "rail/bus", "rail/power", "rail/current", "rail/calibration",
+		"laser/input", "laser/output", "laser/polarity", "laser/config", "latch/input", "latch/output", "latch/polarity", "latch/config", "eeprom/0x0000", "eeprom/0x1fff"} {
+		if _, err := h.peek("0/1/" + name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if v, err := h.peek("0/0/temp/high"); err != nil || v != 0x5000 {
+		t.Errorf("temp/high %#x, %v", v, err)
+	}
+	if v, err := h.peek("0/0/eeprom/0"); err != nil || v != 'O' {
+		t.Errorf("eeprom/0 %#x, %v", v, err)
+	}
+	for _, name := range []string{"", "0/0", "0/0/temp", "1/0/temp/low", "0/2/temp/low", "-1/0/temp/low", "0/0/temp/lower", "0/0/dac3/code0a", "0/0/dac0/code16a", "0/0/dac0/code0c",
+		"0/0/dac0/a", "0/0/dac0/", "0/0/guard/recent8", "0/0/guard/0x100", "0/0/eeprom/0x2000", "0/0/clock/0"} {
+		if _, err := ocs.FindRegister(h.hw, name); !errors.Is(err, ocs.ErrRegister) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	cmis, err := hal.DefaultCMIS(4, 1, 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ocs.FindRegister(&cmis, "0/0/temp/low"); !errors.Is(err, hal.ErrUnsupported) || !strings.Contains(err.Error(), "dump-module") {
+		t.Errorf("of a CMIS module: %v", err)
+	}
+}
+
+func TestPokesStayWithinTheirLimits(t *testing.T) {
+	// Goal: a poke is written and reads back; what is out of range, not for
+	// hands, or more than a heater may take is refused and changes nothing; no
+	// sequence of pokes brings a heater or a module over its limits.
+	h := newHand(t)
+	if c := h.op(h.hw.Bundles[0].Modules[0].SPI, ocs.ColdOp(&h.hw.Bundles[0].Modules[0])); c.Err != nil {
+		t.Fatal(c.Err)
+	}
+	for name, v := range map[string]uint32{"temp/low": 0x1230, "rail/calibration": 0x1000, "laser/output": 0xA5, "guard/0x21": 0x7F,
+		"eeprom/0x1ff3": 0x5C, "dac0/code5a": 0x4000, "dac0/code5b": 0x3000} { // any order: independent
+		if err := h.poke("0/0/"+name, v); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, err := h.peek("0/0/" + name); err != nil || got != v {
+			t.Errorf("%s: %#x, %v; want %#x", name, got, err, v)
+		}
+	}
+	for name, v := range map[string]uint32{"temp/low": 0x10000, "laser/output": 0x100, "eeprom/0x1ff3": 0x100, "dac0/code5a": 0x10000} { // any order: independent
+		if err := h.poke("0/0/"+name, v); !errors.Is(err, hal.ErrOutOfRange) {
+			t.Errorf("%s %#x: %v", name, v, err)
+		}
+	}
+	for _, name := range []string{"temp/temperature", "temp/config", "rail/shunt", "laser/config", "latch/output", "eeprom/0x0000", "dac0/setting0", "dac0/toggles", "dac2/code4a", "guard/0x01"} {
+		if err := h.poke("0/0/"+name, 0); !errors.Is(err, ocs.ErrReadOnly) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// 8.5 V is 0xd99a; the module's budget ends long before all cells have it.
+	if err := h.poke("0/0/dac0/code6a", 0xE000); !errors.Is(err, hal.ErrOutOfRange) || !strings.Contains(err.Error(), "8500 mV") {
+		t.Errorf("beyond 8.5 V: %v", err)
+	}
+	if got, _ := h.peek("0/0/dac0/code6a"); got != 0 {
+		t.Errorf("a refused poke wrote %#x", got)
+	}
+	refused := 0
+	for cell := range hal.CellsPerMod {
+		err := h.poke(fmt.Sprintf("0/0/dac%d/code%da", cell/ltc2688.Channels, cell%ltc2688.Channels), 0xBC00)
+		if errors.Is(err, hal.ErrOutOfRange) {
+			refused++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := h.w.Limits(0)
+	if refused == 0 || refused == hal.CellsPerMod {
+		t.Errorf("%d of %d refused: the module's budget lies between", refused, hal.CellsPerMod)
+	}
+	if l.Module > hal.ModuleMaxMicrowatt*1000*11/10 || l.Heater > hal.HeaterMaxMicrowatt*1000*11/10 {
+		t.Errorf("limits %+v", l)
+	}
+	// A channel whose span is not its heater's is left alone.
+	if err := h.poke("0/1/dac0/code0a", 1); !errors.Is(err, hal.ErrUnsupported) {
+		t.Errorf("a DAC after power-on: %v", err)
+	}
+}
