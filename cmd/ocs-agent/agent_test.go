@@ -104,7 +104,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 25 {
+	if len(keys()) != 28 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }
@@ -181,6 +181,29 @@ func TestBoardOfMirrorsIsASwitch(t *testing.T) {
 	}
 	if code, _, errs := command(t, "path", "set", "0", "loopback", "-config", board, "-state", state); code != 1 || !strings.Contains(errs, "not for a switch") {
 		t.Errorf("path on a switch: exit %d, %s", code, errs)
+	}
+}
+
+// Goal: a board of CMIS modules is one key of the configuration away, on its own
+// segments and behind a mux, and its paths can be set by hand.
+// Method: the command line on the virtual clock; wrong combinations are refused.
+func TestBoardOfCMISModules(t *testing.T) {
+	for _, mux := range []string{"false", "true"} {
+		cfg := write(t, "cmis.json", `{"broker":"","state":"`+t.TempDir()+`","board":{"kind":"sim","module_kind":"cmis","mux":`+mux+`,"bundles":1,"modules":1}}`)
+		for _, path := range []string{"loopback", "external2", "dark"} {
+			if code, out, errs := command(t, "path", "set", "0", path, "-config", cfg); code != 0 || !strings.Contains(out, "bundle 0 is on "+path) {
+				t.Errorf("mux %s: %s: exit %d, %q, %q", mux, path, code, out, errs)
+			}
+		}
+		if code, out, errs := command(t, "calibrate", "-config", cfg); code != 0 || !strings.Contains(out, "switch") {
+			t.Errorf("mux %s: calibrate: exit %d, %q, %q", mux, code, out, errs)
+		}
+	}
+	for _, board := range []string{`"module_kind":"cmos"`, `"mux":true`, `"slow_mci":true`} {
+		cfg := write(t, "bad.json", `{"board":{"kind":"sim",`+board+`}}`)
+		if code, _, errs := command(t, "config", "-config", cfg); code != 2 || !strings.Contains(errs, "board.") {
+			t.Errorf("%s: exit %d, %q", board, code, errs)
+		}
 	}
 }
 

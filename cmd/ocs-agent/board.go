@@ -66,6 +66,9 @@ func bootID() uint64 {
 // simulated is the board of kind sim.
 func (c *Config) simulated(board *hal.Board) (solo.Config, error) {
 	s := solo.Config{Board: board, Seed: c.Board.Seed, State: c.State}
+	if c.Board.SlowMCI {
+		s.MCI = sim.SlowMCITiming()
+	}
 	for _, text := range c.Board.Faults {
 		f, err := sim.ParseFault(text)
 		if err != nil {
@@ -117,6 +120,11 @@ func (c *Config) bench() (*simBench, error) { return c.recordedBench(-1, nil) }
 // recordedBench is a bench with health rounds, which hands out the blocks of
 // its recording.
 func (c *Config) recordedBench(health time.Duration, blocks func([]byte)) (*simBench, error) {
+	if c.Board.ModuleKind == moduleCMIS { // such modules leave their maker calibrated
+		if err := c.calibrateSimulated(c.logger()); err != nil {
+			return nil, err
+		}
+	}
 	a, err := c.agentConfig()
 	if err != nil {
 		return nil, err

@@ -42,19 +42,29 @@ type BoardConfig struct {
 	Bundles int    `json:"bundles" doc:"OCSTrx bundles of the node, 1 to 8"`
 	Modules int    `json:"modules" doc:"modules of a bundle, 1 to 8"`
 
+	ModuleKind string `json:"module_kind" doc:"chips: heaters, diodes and memory of each module hang on the board's buses; cmis: each module has a controller, at 0x50"`
+	Mux        bool   `json:"mux" doc:"module_kind cmis: the modules of a bundle share one segment behind a mux; else each has its own"`
+
 	Ports   int    `json:"ports" doc:"over 0: a circuit switch with so many ports on either side, not a node; gpus, bundles and modules then mean nothing"`
 	Factory string `json:"factory" doc:"of a circuit switch: file with what its maker measured; kind sim needs none"`
 
-	Buses []BusConfig  `json:"buses" doc:"kind linux: device of each bus in the order of the default board: latches; then per bundle SPI, two ADC segments, slow; empty: the default names"`
+	Buses []BusConfig  `json:"buses" doc:"kind linux: device of each bus in the order of the default board: latches; then per bundle SPI, two ADC segments, slow; with module_kind cmis: the segments; empty: the default names"`
 	Lines []LineConfig `json:"lines" doc:"kind linux: LOS line of each path in the order of the default board: per bundle loopback, external1, external2; empty: gpiochip0 from 0"`
 
 	Path string `json:"path" doc:"kind socket: the board's unix socket"`
 
 	Seed       uint64   `json:"seed" doc:"kind sim: the board's optics and noise"`
 	Calibrated bool     `json:"calibrated" doc:"kind sim: a bundle without a stored calibration is calibrated at start"`
+	SlowMCI    bool     `json:"slow_mci" doc:"kind sim, module_kind cmis: controllers take every hold-off that the specification leaves them"`
 	Faults     []string `json:"faults" doc:"kind sim: what is broken, such as stuck:bundle/module/cell"`
 	Fibres     []string `json:"fibres" doc:"kind sim: fibres between the board's own ports, such as 0/external1-1/external1"`
 }
+
+// Kinds of modules.
+const (
+	moduleChips = "chips"
+	moduleCMIS  = "cmis"
+)
 
 // BusConfig names the device of one bus.
 type BusConfig struct {
@@ -71,7 +81,7 @@ type LineConfig struct {
 // Default is a simulated board that reports to a broker on this machine.
 func Default() Config {
 	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, LogLevel: "info",
-		Board: BoardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, Seed: 1, Calibrated: true}}
+		Board: BoardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true}}
 }
 
 // readConfig reads file over the defaults; "" is the defaults, "-" stdin.
@@ -140,6 +150,12 @@ func (b *BoardConfig) validate(bad func(key, format string, args ...any)) {
 	if b.Modules < 1 || b.Modules > hal.MaxModules {
 		bad("board.modules", "%d: want 1 to %d", b.Modules, hal.MaxModules)
 	}
+	if b.ModuleKind != moduleChips && b.ModuleKind != moduleCMIS {
+		bad("board.module_kind", "%q: want chips or cmis", b.ModuleKind)
+	}
+	if b.ModuleKind != moduleCMIS && (b.Mux || b.SlowMCI) {
+		bad("board.mux", "mux and slow_mci are of module_kind cmis")
+	}
 	b.validateMirrors(bad)
 	layout, err := b.bare()
 	switch b.Kind {
@@ -184,6 +200,9 @@ func (b *BoardConfig) validate(bad func(key, format string, args ...any)) {
 func (b *BoardConfig) bare() (hal.Board, error) {
 	if b.isSwitch() {
 		return hal.DefaultMEMS(b.Ports)
+	}
+	if b.ModuleKind == moduleCMIS {
+		return hal.DefaultCMIS(b.GPUs, b.Bundles, b.Modules, b.Mux)
 	}
 	return hal.Default(b.GPUs, b.Bundles, b.Modules)
 }

@@ -113,6 +113,10 @@ func (c *Config) calibrateSimulated(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	// Codes of modules with a controller come from their maker's bench: the same
+	// optics, their chips within reach.
+	maker := *c
+	maker.Board.ModuleKind, maker.Board.Mux, maker.Board.SlowMCI = moduleChips, false, false
 	var b *simBench
 	for i, cal := range known {
 		if cal != nil {
@@ -120,7 +124,7 @@ func (c *Config) calibrateSimulated(log *slog.Logger) error {
 		}
 		if b == nil {
 			log.Info("calibrating the simulated board; once", "bundles", c.Board.Bundles, "modules", c.Board.Modules)
-			if b, err = c.bench(); err != nil {
+			if b, err = maker.bench(); err != nil {
 				return err
 			}
 		}

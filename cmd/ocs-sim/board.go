@@ -23,6 +23,9 @@ type boardConfig struct {
 	GPUs       int      `json:"gpus"`
 	Bundles    int      `json:"bundles"`
 	Modules    int      `json:"modules"`
+	ModuleKind string   `json:"module_kind"`
+	Mux        bool     `json:"mux"`
+	SlowMCI    bool     `json:"slow_mci"`
 	Seed       uint64   `json:"seed"`
 	Calibrated bool     `json:"calibrated"` // the agent's to see to; a board is never born calibrated
 	Faults     []string `json:"faults"`
@@ -142,10 +145,20 @@ func (c *boardConfig) solo() (solo.Config, error) {
 		return solo.Config{}, invalid("board.kind", "sim", "%q", c.Kind)
 	}
 	b, err := hal.Default(c.GPUs, c.Bundles, c.Modules)
+	switch c.ModuleKind {
+	case "", "chips":
+	case "cmis":
+		b, err = hal.DefaultCMIS(c.GPUs, c.Bundles, c.Modules, c.Mux)
+	default:
+		return solo.Config{}, invalid("board.module_kind", "chips or cmis", "%q", c.ModuleKind)
+	}
 	if err != nil {
 		return solo.Config{}, err
 	}
 	cfg := solo.Config{Board: &b, Seed: c.Seed}
+	if c.SlowMCI {
+		cfg.MCI = sim.SlowMCITiming()
+	}
 	for i, s := range c.Faults {
 		f, err := sim.ParseFault(s)
 		if err != nil {

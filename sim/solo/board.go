@@ -65,8 +65,9 @@ type Config struct {
 	Seed   uint64
 	Faults []sim.Fault
 	Fibres []Fibre
-	Leads  []Lead    // fibres to boards in other processes
-	Costs  sim.Costs // zero: sim.DefaultCosts
+	Leads  []Lead        // fibres to boards in other processes
+	Costs  sim.Costs     // zero: sim.DefaultCosts
+	MCI    sim.MCITiming // of modules of kind cmis; zero: sim.DefaultMCITiming
 	// State is the folder that keeps the EEPROMs; "": they are forgotten.
 	State string
 }
@@ -82,7 +83,7 @@ type Board struct {
 func New(cfg Config) (*Board, error) {
 	b := &Board{cfg: cfg, world: sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: cfg.Costs})}
 	var err error
-	if b.id, err = b.world.AddBoard(sim.BoardConfig{Board: *cfg.Board, Seed: cfg.Seed, Faults: cfg.Faults, Powered: true}); err != nil {
+	if b.id, err = b.world.AddBoard(sim.BoardConfig{Board: *cfg.Board, Seed: cfg.Seed, Faults: cfg.Faults, Powered: true, MCI: cfg.MCI}); err != nil {
 		return nil, err
 	}
 	for _, f := range cfg.Fibres {
