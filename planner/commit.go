@@ -329,6 +329,7 @@ func (p *Planner) enter(r *ringView, d decided) {
 	old := p.ring(r.id)
 	if old != nil {
 		r.renewed, r.renewAt = old.renewed, old.renewAt
+		r.moved = old.state == proto.RingInService && !slices.Equal(old.nodes, r.nodes)
 	}
 	for _, n := range r.nodes {
 		p.nodes[n].ring = r.id

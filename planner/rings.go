@@ -14,6 +14,7 @@ type ringView struct {
 	decided
 
 	state   proto.RingState
+	moved   bool          // it was in service when it got other members
 	lit     []bool        // by link: had light since the ring was formed and both its nodes were there
 	renew   bool          // to be touched with the same members
 	hurtAt  time.Duration // since when it waits to settle after a fault, 0: it does not
@@ -219,6 +220,16 @@ func (p *Planner) status(r *ringView) proto.RingStatus {
 		}
 	}
 	return s
+}
+
+// Touched gives the members of a ring, and whether it was in service until the
+// last generation gave it others.
+func (p *Planner) Touched(id proto.RingID) (nodes []proto.NodeID, moved bool) {
+	r := p.ring(id)
+	if r == nil {
+		return nil, false
+	}
+	return r.nodes, r.moved
 }
 
 // Rings are the planner's rings, by id.

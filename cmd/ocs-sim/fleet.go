@@ -146,7 +146,8 @@ func printFleet(r *fleet.Result) {
 		s := r.BypassMicros[n]
 		fmt.Printf("bypass of %s: n %d, p50 %s, p99 %s, max %s us\n", n, s.N, number(s.P50), number(s.P99), number(s.Max))
 	}
-	fmt.Printf("interruptions %d, dark %d us in all, splits %d\n", r.Interruptions, r.DarkMicros, r.Splits)
+	fmt.Printf("interruptions %d, dark %d us in all; of these moved by a plan %d, %d us; splits %d, joined in p50 %s, p99 %s, max %s ms\n",
+		r.Interruptions, r.DarkMicros, r.Moves, r.MovedMicros, r.Splits, number(r.SplitRepair.P50), number(r.SplitRepair.P99), number(r.SplitRepair.Max))
 	fmt.Printf("GPU waste mean %.4f, p99 %.4f, ideal %.4f, static %.4f\n", r.GPUWaste.Mean, r.GPUWaste.P99, r.GPUWaste.Ideal, r.GPUWaste.Static)
 	fmt.Printf("%d steps, %.0f a second, %d polls, %d MiB\ntrace %s\n", r.Steps, r.EventsPerS, r.Polls, r.RSSMiB, r.TraceSHA256)
 }

@@ -20,6 +20,7 @@ const (
 	taskStart                     // an agent's process starts
 	taskCheck                     // the checkers look at a node
 	taskMeasure                   // what became of a fault
+	taskMove                      // what became of a ring that a plan moved
 	taskSweep                     // the checkers look at everything
 	taskMutant                    // a planted defect acts
 	taskCompare                   // what was noted before a death is compared

@@ -76,4 +76,5 @@ func (a *audit) planned(b *brain, p proto.Packet) {
 		a.violate(0, "monotone", fmt.Sprintf("the planner decides in term %d after term %d", m.Term, b.term))
 	}
 	b.term = max(b.term, m.Term)
+	a.r.measure.decided(b, &m)
 }

@@ -94,8 +94,8 @@ func (r *Run) applyNode(f *Fault, st *station) error {
 		if st.hostBad {
 			return nil
 		}
-		st.hostBad = true
 		r.measure.strike(f, st)
+		st.hostBad = true
 		r.measure.health()
 		r.touch(st)
 		return r.ask(st, agent.AskHostFault, "told by the script")
@@ -182,6 +182,9 @@ func (r *Run) applyFibre(f *Fault) error {
 	far, _, ok := r.cfg.Fabric.At(f.Port)
 	if !ok {
 		return fmt.Errorf("fleet: port %v has no fibre", f.Port)
+	}
+	if f.Verb != FibreMend {
+		r.measure.shake(f.Port)
 	}
 	r.touch(r.stations[f.Port.Node])
 	r.touch(r.stations[far.Node])

@@ -21,6 +21,10 @@ type measure struct {
 	splits      int
 	interrupted int
 	dark        time.Duration
+	moves       []move
+	moved       int
+	movedDark   time.Duration
+	told        map[proto.RingID]proto.Generation // last decision of each ring
 
 	well, whole int // nodes that are well; nodes in whole groups
 	since       time.Duration
@@ -41,6 +45,7 @@ type strike struct {
 	rest   []*station // live members of the ring
 	clean  bool       // the ring was whole and nothing else was going on
 	looked int
+	fibre  bool // nobody is lost, a fibre is cut
 }
 
 // end is a side of a live neighbour that hangs on what is lost.
@@ -51,7 +56,7 @@ type end struct {
 }
 
 func newMeasure(r *Run) measure {
-	return measure{r: r, open: map[int]*strike{}, bypasses: map[int][]int64{}, wasted: make([]time.Duration, r.cfg.Fabric.Nodes+1)}
+	return measure{r: r, open: map[int]*strike{}, told: map[proto.RingID]proto.Generation{}, bypasses: map[int][]int64{}, wasted: make([]time.Duration, r.cfg.Fabric.Nodes+1)}
 }
 
 // adjacentWithin is how long after the first the others of a group of losses
@@ -122,6 +127,10 @@ func (m *measure) after(n int) {
 	s := m.strikes[n]
 	if s.looked++; s.looked > 0 {
 		m.follow(n, s)
+		return
+	}
+	if s.fibre {
+		m.parted(n, s)
 		return
 	}
 	m.drop(s)

@@ -60,6 +60,8 @@ type Result struct {
 	GPUWaste      Waste             `json:"gpu_waste"`
 	Interruptions int               `json:"interruptions"`
 	DarkMicros    int64             `json:"dark_us_total"`
+	Moves         int               `json:"moves"` // of interruptions: whole rings that a plan moved
+	MovedMicros   int64             `json:"moves_dark_us"`
 	Polls         uint64            `json:"polls"`
 	Looks         uint64            `json:"looks"`
 	Steps         uint64            `json:"steps"`
@@ -79,6 +81,7 @@ func (r *Run) result() *Result {
 	res := &Result{Nodes: f.Nodes, GPUsPerNode: f.GPUsPerNode, K: f.K, TP: f.TP, Seed: r.cfg.Seed, Runs: 1, Hours: r.cfg.Span.Hours(),
 		Violations: r.audit.violations, ViolationList: append([]string{}, r.audit.list...), EventsLost: r.audit.lost(),
 		Splits: r.measure.splits, Interruptions: r.measure.interrupted, DarkMicros: r.measure.dark.Microseconds(),
+		Moves: r.measure.moved, MovedMicros: r.measure.movedDark.Microseconds(),
 		Polls: r.polls, Looks: r.audit.looks, Steps: r.steps, HealthSeconds: r.cfg.Health.Seconds(), HealthModules: r.cfg.HealthModules, Modules: r.cfg.Modules,
 		TraceSHA256: hex.EncodeToString(r.sum.Sum(nil)), bypasses: r.measure.bypasses}
 	for i := range r.cfg.Faults {
@@ -123,6 +126,8 @@ func (res *Result) Merge(others ...*Result) {
 		res.Splits += o.Splits
 		res.Interruptions += o.Interruptions
 		res.DarkMicros += o.DarkMicros
+		res.Moves += o.Moves
+		res.MovedMicros += o.MovedMicros
 		res.Polls += o.Polls
 		res.Looks += o.Looks
 		res.Steps += o.Steps

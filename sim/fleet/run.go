@@ -311,6 +311,8 @@ func (r *Run) do(t *task) error {
 		}
 	case taskCheck:
 		r.audit.check(r.stations[t.who])
+	case taskMove:
+		r.measure.watchMove(t.n)
 	case taskMeasure:
 		r.measure.after(t.n)
 	case taskSweep:
