@@ -15,17 +15,28 @@ import (
 // newCMISRig is newRig with modules of kind cmis.
 func newCMISRig(t *testing.T, modules int, mux bool, timing sim.MCITiming) *rig {
 	t.Helper()
-	hw, err := hal.DefaultCMIS(4, 1, modules, mux)
+	return newCMISRigOf(t, 1, modules, mux, timing)
+}
+
+func newCMISRigOf(t *testing.T, bundles, modules int, mux bool, timing sim.MCITiming) *rig {
+	t.Helper()
+	hw, err := hal.DefaultCMIS(4, bundles, modules, mux)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: 1}), board: &hw}
-	per := [][]*sim.Personality{sim.Catalogue(7, modules)}
+	cat := sim.Catalogue(7, bundles*modules)
+	per := make([][]*sim.Personality, bundles)
+	cals := make([]*ocs.Calibration, bundles)
+	for b := range per {
+		per[b] = cat[b*modules : (b+1)*modules]
+		cals[b] = truth(per[b])
+	}
 	r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Personalities: per, Seed: 3, Powered: true, MCI: timing})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.boot([]*ocs.Calibration{truth(per[0])})
+	r.boot(cals)
 	return r
 }
 
