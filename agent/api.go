@@ -108,6 +108,9 @@ const (
 	// AskRelease lets the device Text out of quarantine, "" all; the runner
 	// answers it.
 	AskRelease
+	AskPeek // the register Text; the runner answers it
+	AskPoke // Value into it, of a bundle that is dark
+	AskDump // the memory of Module of Bundle, of kind cmis
 )
 
 // Ask is a question of someone on the host; Answer.ID is its ID.
@@ -117,6 +120,8 @@ type Ask struct {
 	Bundle proto.BundleID
 	Path   proto.Path
 	Text   string
+	Module int
+	Value  uint32
 
 	Array    uint8 // side of a switch, 0 = A
 	Port     uint16
@@ -131,6 +136,9 @@ type Answer struct {
 	Took     time.Duration `json:"took_ns,omitempty"`  // on the board's clock, of AskPath and AskCalibrate
 	Ledger   *proto.Ledger `json:"ledger,omitempty"`   // of AskPath
 	Released int           `json:"released,omitempty"` // devices, of AskRelease
+	Value    uint32        `json:"value,omitempty"`    // of AskPeek and AskPoke
+	Bits     int           `json:"bits,omitempty"`     // of the register
+	Image    []byte        `json:"image,omitempty"`    // of AskDump
 }
 
 // Status is what an agent says of itself on the host.

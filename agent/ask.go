@@ -60,6 +60,10 @@ func (a *nodeHands) serve(now time.Duration, q Ask) {
 		if err := a.setPath(now, q); err != nil {
 			a.reply(&Answer{ID: q.ID, Err: err, Status: a.status(now)})
 		}
+	case AskDump:
+		if err := a.dump(q); err != nil {
+			a.reply(&Answer{ID: q.ID, Err: err})
+		}
 	default:
 		a.reply(&Answer{ID: q.ID, Err: &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: "unknown question"}})
 	}

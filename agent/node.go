@@ -130,6 +130,9 @@ func (a *nodeHands) turn(now time.Duration, i int, out []Output) []Output {
 	for k := range a.opticals {
 		a.optical(now, i, &a.opticals[k])
 	}
+	if b.dump != 0 {
+		a.dumped(b)
+	}
 	return out
 }
 

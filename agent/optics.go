@@ -36,6 +36,7 @@ type bundle struct {
 	lit    uint8
 	losses [proto.NumPaths]loss // last, by path
 
+	dump     uint64        // ID of the question that wants a module's memory, 0: none
 	failure  error         // a Select that was refused, for the machine's next turn
 	refused  proto.Path    // its path
 	read     bool          // the optics have read the hardware, well or not

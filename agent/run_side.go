@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"ringlight/hal"
 	busrec "ringlight/hal/record"
+	"ringlight/ocs"
 	"ringlight/proto"
 )
 
@@ -17,7 +19,15 @@ type side struct {
 	rec        *Recorder // nil: off
 	flushed    time.Duration
 	taps       map[*tap]bool
-	tapped     chan *tap // to come and to go
+	tapped     chan *tap          // to come and to go
+	accesses   map[*hal.Op]access // registers being read or written by hand
+}
+
+// access is a question about a register under way.
+type access struct {
+	ask  Ask
+	reg  *ocs.Register
+	work *ocs.Access
 }
 
 // tap is somebody who listens to the recording.
@@ -34,7 +44,7 @@ const (
 )
 
 func newSide(r *runner, journal *Journal) (*side, error) {
-	s := &side{r: r, quarantine: hal.NewQuarantine(r.cfg.Agent.Board), taps: map[*tap]bool{}, tapped: make(chan *tap, maxAsks)}
+	s := &side{r: r, quarantine: hal.NewQuarantine(r.cfg.Agent.Board), taps: map[*tap]bool{}, accesses: map[*hal.Op]access{}, tapped: make(chan *tap, maxAsks)}
 	if r.cfg.RecordBytes < 0 {
 		return s, nil
 	}
@@ -134,17 +144,82 @@ func (r *runner) hears(now time.Duration, ev hal.Event) {
 		if freed != nil {
 			r.log.Info("device out of quarantine: it had gone and is back", "device", freed.String())
 		}
+		if x, ok := r.side.accesses[c.Op]; ok {
+			delete(r.side.accesses, c.Op)
+			r.proceed(x, c)
+			return
+		}
 	}
 	r.tell(now, Input{Kind: InHardware, Hardware: ev})
 }
 
 // asked passes a question on, or answers it where it is not for the agent.
 func (r *runner) asked(ask Ask) {
-	now := r.hardware.Now()
-	if ask.Verb != AskRelease {
-		r.tell(now, Input{Kind: InAsk, Ask: ask})
-		return
+	switch ask.Verb {
+	case AskRelease:
+		r.release(ask)
+	case AskPeek, AskPoke:
+		if err := r.reach(ask); err != nil {
+			r.answers.answer(&Answer{ID: ask.ID, Err: err})
+		}
+	default:
+		r.tell(r.hardware.Now(), Input{Kind: InAsk, Ask: ask})
 	}
+}
+
+// reach begins to read or write a register by hand. What carries light is not
+// written, and a DAC that is being calibrated not even read: reading moves its
+// choice of registers.
+func (r *runner) reach(ask Ask) *proto.Error {
+	reg, err := ocs.FindRegister(r.cfg.Agent.Board, ask.Text)
+	if err != nil {
+		return &proto.Error{Code: proto.Invalid, Field: "register", Reason: proto.Clip(err.Error())}
+	}
+	b := r.agent.status(r.hardware.Now()).Bundles[reg.Bundle]
+	if b.Step != "" {
+		return &proto.Error{Code: proto.Busy, Field: "register", Reason: fmt.Sprintf("bundle %d is being calibrated", reg.Bundle)}
+	}
+	work := reg.Peek()
+	if ask.Verb == AskPoke {
+		if b.Path != proto.Dark.String() || b.Target != b.Path {
+			return &proto.Error{Code: proto.Busy, Field: "register", Limit: "a bundle that is dark", Reason: fmt.Sprintf("bundle %d is on %s", reg.Bundle, b.Path)}
+		}
+		if work, err = reg.Poke(ask.Value); err != nil {
+			return &proto.Error{Code: proto.Invalid, Field: "value", Reason: proto.Clip(err.Error())}
+		}
+		r.log.Warn("a register is written by hand", "register", reg.Name, "value", ask.Value)
+	}
+	r.proceed(access{ask, reg, work}, nil)
+	return nil
+}
+
+// proceed goes on with a register.
+func (r *runner) proceed(x access, done *hal.Completion) {
+	for {
+		bus, op := x.work.Next(done)
+		if op == nil {
+			break
+		}
+		err := r.hardware.Submit(bus, op)
+		if err == nil {
+			r.side.accesses[op] = x
+			return
+		}
+		done = &hal.Completion{Bus: bus, Op: op, Err: err}
+	}
+	ans := &Answer{ID: x.ask.ID, Bits: x.reg.Bits}
+	var err error
+	if ans.Value, err = x.work.Value(); err != nil {
+		ans.Err = &proto.Error{Code: proto.HardwareFailed, Field: "register", Reason: proto.Clip(err.Error())}
+		if errors.Is(err, hal.ErrOutOfRange) {
+			ans.Err.Code, ans.Err.Field = proto.Invalid, "value"
+		}
+	}
+	r.answers.answer(ans)
+}
+
+// release lets devices out of quarantine.
+func (r *runner) release(ask Ask) {
 	ans := &Answer{ID: ask.ID}
 	var only *hal.Device
 	for _, h := range r.side.quarantine.Held() {

@@ -201,3 +201,84 @@ func TestRecorderCanBeOff(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestRegistersThroughTheRunningAgent(t *testing.T) {
+	// Goal: registers of a dark bundle are read and written beside the agent's
+	// own work, within their limits; what does not exist, is not for hands or
+	// is out of range is refused with the field; the recording knows nothing of
+	// it and is lived again all the same.
+	var mu sync.Mutex
+	var own bytes.Buffer
+	_, _, socket, stop := runOn(t, func(cfg *RunConfig) {
+		cfg.Record = func(block []byte) error {
+			mu.Lock()
+			defer mu.Unlock()
+			own.Write(block)
+			return nil
+		}
+	})
+	ask := func(q Question) *Answer {
+		t.Helper()
+		ans, err := AskSocket(socket, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ans
+	}
+	if a := ask(Question{Verb: "poke", Text: "1/0/temp/low", Value: 0x1550}); a.Err != nil || a.Value != 0x1550 {
+		t.Errorf("poke: %+v %+v", a, a.Err)
+	}
+	if a := ask(Question{Verb: "peek", Text: "1/0/temp/low"}); a.Err != nil || a.Value != 0x1550 || a.Bits != 16 {
+		t.Errorf("peek: %+v %+v", a, a.Err)
+	}
+	for _, tc := range []struct {
+		q     Question
+		code  proto.Code
+		field string
+	}{
+		{Question{Verb: "peek", Text: "9/0/temp/low"}, proto.Invalid, "register"},
+		{Question{Verb: "poke", Text: "0/0/temp/config", Value: 1}, proto.Invalid, "value"},
+		{Question{Verb: "poke", Text: "0/0/temp/low", Value: 0x10000}, proto.Invalid, "value"},
+		{Question{Verb: "dump", Bundle: 0}, proto.Unsupported, "module"},
+		{Question{Verb: "dump", Bundle: 7}, proto.NotFound, "bundle"},
+	} {
+		if a := ask(tc.q); a.Err == nil || a.Err.Code != tc.code || a.Err.Field != tc.field {
+			t.Errorf("%+v: %+v", tc.q, a.Err)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if res, err := Replay(own.Bytes()); err != nil || !res.Compared || res.Diverged != nil {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+func TestModuleMemoryThroughTheAgent(t *testing.T) {
+	// Goal: the agent reads the memory of a CMIS module beside its other work,
+	// and refuses a module that is not there.
+	_, _, socket, _ := runOn(t, func(cfg *RunConfig) {
+		hw, err := hal.DefaultCMIS(4, 2, 2, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Agent.Board = &hw
+		cfg.Open = func(events func(hal.Event)) (Hardware, error) {
+			return solo.Open(solo.Config{Board: &hw, Seed: 3}, events)
+		}
+	})
+	var ans *Answer
+	until(t, "the memory", func() bool { // modules come up for a while
+		var err error
+		ans, err = AskSocket(socket, Question{Verb: "dump", Bundle: 1, Module: 1})
+		return err == nil && ans.Err == nil
+	})
+	if len(ans.Image) < 256*128 && len(ans.Image)%128 != 0 || len(ans.Image) == 0 || ans.Image[0] != 0x18 || string(ans.Image[129:138]) != "RINGLIGHT" {
+		t.Errorf("%d bytes, % x", len(ans.Image), ans.Image[:min(16, len(ans.Image))])
+	}
+	if a, err := AskSocket(socket, Question{Verb: "dump", Bundle: 1, Module: 2}); err != nil || a.Err == nil || a.Err.Code != proto.Invalid {
+		t.Errorf("module 2 of 2: %+v, %v", a, err)
+	}
+}

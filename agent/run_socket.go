@@ -26,14 +26,17 @@ const askTimeout = 30 * time.Minute
 
 // Question is an Ask on the socket.
 type Question struct {
-	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release; record: the answer is a recording without end
+	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release, peek, poke, dump; record: the answer is a recording without end
 	Bundle proto.BundleID `json:"bundle,omitempty"`
 	Path   string         `json:"path,omitempty"`
 	Text   string         `json:"text,omitempty"`
+	Module int            `json:"module,omitempty"`
+	Value  uint32         `json:"value,omitempty"`
 }
 
 var questionVerbs = map[string]AskVerb{"status": AskStatus, "calibrate": AskCalibrate, "path": AskPath,
-	"host_fault": AskHostFault, "host_ok": AskHostOK, "release": AskRelease}
+	"host_fault": AskHostFault, "host_ok": AskHostOK, "release": AskRelease,
+	"peek": AskPeek, "poke": AskPoke, "dump": AskDump}
 
 // Ask is the question as the agent takes it.
 func (q Question) Ask() (Ask, error) {
@@ -41,7 +44,7 @@ func (q Question) Ask() (Ask, error) {
 	if !ok {
 		return Ask{}, &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: fmt.Sprintf("%q", q.Verb)}
 	}
-	a := Ask{Verb: verb, Bundle: q.Bundle, Text: q.Text}
+	a := Ask{Verb: verb, Bundle: q.Bundle, Text: q.Text, Module: q.Module, Value: q.Value}
 	if q.Path != "" || verb == AskPath {
 		p, err := proto.ParsePath(q.Path)
 		if err != nil {
