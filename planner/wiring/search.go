@@ -12,11 +12,15 @@ const (
 	// heat: up to how much chance adds to the price of every place.
 	heat = 300
 	// holdFirst, holdSpan: for how many steps a link pushed out may not come
-	// back by pushing.
+	// back by pushing; see holdShare.
 	holdFirst, holdSpan = 2, 7
 	// overrun: after so many times its planned length a descent is ended by
 	// insertion.
 	overrun = 8
+	// lookAt, lookAgain: with so many links missing a descent looks what
+	// insertion would make of it; a look costs lookSteps a link. The last links
+	// take half of a descent, and insertion loses little by two.
+	lookAt, lookAgain, lookSteps = 8, 2, 64
 	// firstRound: steps of the first round, per link, and tightRound where
 	// nearly all ports are in use: a shorter descent closes no sooner there,
 	// and badly. growth: how many times as long the next round is, up to
@@ -30,6 +34,13 @@ const (
 	// before it is given up.
 	tryLength, tryLoss, tryMissing = 100, 6, 10
 )
+
+// holdShare is how many links may be missing before a hold grows with them,
+// by quarters of a descent's planned length, round and round. With many
+// missing each has its turn seldom, and a hold of a few steps means nothing; a
+// longer one for the last few keeps a descent from closing. chosen: between,
+// and not always the same, as descents of hundreds of pods get stuck on one.
+var holdShare = [...]int{10, 8, 7, 6}
 
 // Block is one independent piece of a rewiring: at most MaxBlock even
 // switches of one group. Its result depends on its input, its seed and the
@@ -46,6 +57,7 @@ type Block struct {
 	allowed, steps  int
 	began, started  int     // steps when the phase and when the descent began
 	round           int     // planned length of a descent and the polish after it
+	look            int     // links missing at which to look what insertion gives
 	priced, toPrice int     // subgradient rounds of this phase, made and planned
 	hold            []int32 // of a link and place: no pushing before this step of the round
 }
@@ -140,17 +152,24 @@ func (b *Block) record() {
 func (b *Block) startDescent() {
 	b.prices.setTolls(b.seats)
 	clear(b.hold)
-	b.started = b.steps
+	b.started, b.look = b.steps, lookAt
 	b.become(descending)
 }
+
+// planned is the length a descent should have.
+func (b *Block) planned() int { return b.round*2/3 + 1 }
 
 // descend places one missing link. Two thirds of a round are planned for a
 // descent; it ends when nothing is missing.
 func (b *Block) descend() {
-	planned := b.round*2/3 + 1
+	planned := b.planned()
 	spent := b.steps - b.started
 	if spent > overrun*planned {
 		b.insertAll()
+	}
+	if n := len(b.missing); n > 0 && n <= b.look {
+		b.lookAhead()
+		return
 	}
 	if len(b.missing) > 0 {
 		b.repair(int32(bidFirst+(bidLast-bidFirst)*spent/planned), heat)
@@ -159,6 +178,22 @@ func (b *Block) descend() {
 	if b.record(); b.phase != settled {
 		b.become(polishing)
 	}
+}
+
+// lookAhead remembers what insertion would end the descent with, if that is
+// better than what there is, and leaves the descent where it was.
+func (b *Block) lookAhead() {
+	if b.look = 0; len(b.missing) > lookAgain {
+		b.look = lookAgain
+	}
+	if b.kept <= b.top {
+		return
+	}
+	b.steps += lookSteps * len(b.missing)
+	b.note()
+	b.insertAll()
+	b.record()
+	b.undo()
 }
 
 // improvePrices makes one subgradient round; each counts half a step a link,
@@ -254,7 +289,10 @@ func (b *Block) force(e int32, place int) {
 }
 
 func (b *Block) push(e int32) {
-	b.hold[int(e)*2*b.switches+int(b.place[e])] = int32(b.steps - b.started + holdFirst + b.rng.below(holdSpan))
+	spent := b.steps - b.started
+	share := holdShare[spent*len(holdShare)/b.planned()%len(holdShare)]
+	hold := (holdFirst + b.rng.below(holdSpan)) * max(share, len(b.missing)) / share
+	b.hold[int(e)*2*b.switches+int(b.place[e])] = int32(spent + hold)
 	b.drop(e)
 }
 
