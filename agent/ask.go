@@ -231,6 +231,9 @@ func (a *nodeHands) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
 		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: reason})
 	}
 	if q.found && b.ask == q && b.optics.Status().Ready {
+		if !q.own {
+			b.remedy, b.remedyPath = true, proto.Loopback // a person's remedy, if it has failed
+		}
 		a.giveBack(now, id)
 		a.conclude(now, *q, nil)
 	}

@@ -86,9 +86,12 @@ func (a *audit) busyAround(id proto.NodeID) (until time.Duration, blind bool) {
 // trims calibrates, which takes up to 20 s.
 const remedies = 3 * time.Minute
 
-// lame: the board does not do all that it is told, or did not a moment ago.
+// lame: the board does not do all that it is told, or did not a moment ago. A
+// matrix that drifts brings each diode the light of another lane, which looks
+// right: what a node calibrated while its optics drifted is wrong once they
+// stand still, and no light says so.
 func (st *station) lame(now time.Duration) bool {
-	return st.broken > 0 || st.watch.mended != 0 && now < st.watch.mended+remedies
+	return st.broken > 0 || st.watch.walked || st.watch.mended != 0 && now < st.watch.mended+remedies
 }
 
 // check looks at a node and its neighbours when it has been quiet.

@@ -25,6 +25,7 @@
 //	TIME host fault|ok N              the host says that its GPUs are gone, or back
 //	TIME agent crash|start N          the process alone: its board stays as it is
 //	TIME agent reboot N SPAN          the management controller boots: crash, new clock, start
+//	TIME agent calibrate N BUNDLE     by a person on the node; refused while it carries a ring
 //	TIME board break|repair N FAULT   stuck:B/M/CELL short:B/M/CELL (heaters) laser:B/M/LANE
 //	                                  diode:B/M/loopback|external1|external2/LANE drift:B/M
 //	                                  walk:B/M/CELL (slow drift) hot:B/M (over-temperature)

@@ -127,11 +127,16 @@ func (g *generator) other(at time.Duration) {
 	case 5:
 		board(sim.Fault{Kind: sim.DiodeDead, Path: g.r.below(hal.NumLOS), Index: g.r.below(hal.Lanes)}, g.back(at))
 	case 6:
+		f := sim.Fault{Kind: sim.DriftWalk}
 		if g.r.next()&1 == 0 {
-			board(sim.Fault{Kind: sim.DriftWalk}, g.back(at))
-		} else {
-			board(sim.Fault{Kind: sim.CellWalk, Index: g.r.below(hal.CellsPerMod)}, g.back(at))
+			f = sim.Fault{Kind: sim.CellWalk, Index: g.r.below(hal.CellsPerMod)}
 		}
+		until := g.back(at)
+		board(f, until)
+		// Whoever mends it takes the node out and calibrates what has drifted.
+		g.add(Fault{At: until - 10*time.Second, Verb: Drain, Node: n})
+		g.add(Fault{At: until + time.Second, Verb: AgentCalibrate, Node: n, Count: bundle})
+		g.undrain(until+time.Minute, n)
 	case 7:
 		f := sim.Fault{Kind: sim.BusStuck, Bus: hal.BusID(g.r.below(g.f.Bundles))}
 		f.Bus = g.slowBus(bundle)
@@ -156,12 +161,16 @@ func (g *generator) other(at time.Duration) {
 		g.add(Fault{At: at + g.r.between(time.Second, 2*time.Minute), Verb: PartitionMend, Node: n, Last: last})
 	case 14:
 		g.add(Fault{At: at, Verb: Drain, Node: n})
-		back := g.back(at)
-		for again := range time.Duration(3) { // the planner may be away
-			g.add(Fault{At: back + again*time.Minute, Verb: Undrain, Node: n})
-		}
+		g.undrain(g.back(at), n)
 	case 15:
 		g.request(at, n)
+	}
+}
+
+// undrain lets a node in again, more than once: the planner may be away.
+func (g *generator) undrain(at time.Duration, n proto.NodeID) {
+	for again := range time.Duration(3) {
+		g.add(Fault{At: at + again*time.Minute, Verb: Undrain, Node: n})
 	}
 }
 

@@ -31,6 +31,8 @@ func (r *Run) apply(f *Fault) error {
 		for n := f.Node; n <= f.Last; n++ {
 			r.cutLink(&r.stations[n].client, f.Verb == PartitionCut)
 		}
+	case AgentCalibrate:
+		return r.calibrate(f)
 	case Drain, Undrain, Switch:
 		r.operate(f)
 	case FibreCut, FibreMend, FibreGlitch, FibreFlap:
@@ -125,6 +127,7 @@ func (r *Run) applyNode(f *Fault, st *station) error {
 		r.touch(st)
 		if f.Verb == BoardBreak {
 			st.broken++
+			st.watch.walked = st.watch.walked || f.walks()
 			return r.world.Inject(st.board, f.Board)
 		}
 		st.broken = max(0, st.broken-1)

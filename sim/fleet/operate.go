@@ -3,7 +3,9 @@ package fleet
 import (
 	"fmt"
 
+	"ringlight/agent"
 	"ringlight/proto"
+	"ringlight/sim"
 )
 
 // Operators talk to the planner as ocsctl does, and are not heard while the
@@ -40,6 +42,23 @@ func (r *Run) operate(f *Fault) {
 	p := proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: r.cfg.Fabric.Name}.Request("script"), Payload: payload, QoS: proto.TopicRequest.QoS()}
 	r.tracePacket(operatorID, p)
 	r.net.publish(operatorID, p)
+}
+
+// calibrate is what ocs-agent calibrate asks.
+func (r *Run) calibrate(f *Fault) error {
+	st := r.stations[f.Node]
+	if st.agent == nil || f.Count >= r.cfg.Fabric.Bundles {
+		return nil
+	}
+	r.touch(st)
+	st.asked++
+	st.agent.Deliver(st.clock.local(r.now), agent.Input{Kind: agent.InAsk, Ask: agent.Ask{ID: st.asked, Verb: agent.AskCalibrate, Bundle: proto.BundleID(f.Count)}})
+	return r.poll(st, false)
+}
+
+// walks: a fault by which optics drift.
+func (f *Fault) walks() bool {
+	return f.Verb == BoardBreak && (f.Board.Kind == sim.DriftWalk || f.Board.Kind == sim.CellWalk)
 }
 
 // tied tells whether an operator's request holds a side of a node where it is,

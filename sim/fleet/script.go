@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"ringlight/hal"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -19,48 +20,49 @@ import (
 type Verb uint8
 
 const (
-	NodeDark      Verb = iota // the node loses its supply, lasers fall one after the other
-	NodeOn                    // and has it again
-	HostFault                 // the host says that its GPUs are gone
-	HostOK                    //
-	AgentCrash                // the agent process dies, its board stays as it is
-	AgentStart                //
-	Reboot                    // the management controller boots for a while: crash, new clock, start
-	BoardBreak                // a fault of sim on the board
-	BoardRepair               //
-	FibreCut                  // of one way or both, as seen from the port
-	FibreMend                 //
-	FibreGlitch               // cut and mended after a while
-	FibreFlap                 // glitches, one after the other
-	BrokerDown                // the broker dies
-	BrokerUp                  // and comes back; what it kept of its last Span is stale
-	LinkCut                   // the node's management network is cut
-	LinkMend                  //
-	PartitionCut              // that of all nodes from one to another
-	PartitionMend             //
-	PlannerKill               // the planner process dies
-	PlannerStart              // and starts from its store
-	PlannerPause              // it stands still and its packets wait
-	PlannerResume             //
-	PlannerLose               // it dies and its store is gone
-	PlannerCut                // its network is cut
-	PlannerMend               //
-	RivalStart                // somebody starts a second planner, with a store of its own
-	RivalKill                 //
-	Drain                     // an operator has the planner take a node out
-	Undrain                   // and let it in again
-	Switch                    // an operator's request for a side, see node.md; no_request ends it
-	Network                   // loss, repetition and reordering from now on, per million
+	NodeDark       Verb = iota // the node loses its supply, lasers fall one after the other
+	NodeOn                     // and has it again
+	HostFault                  // the host says that its GPUs are gone
+	HostOK                     //
+	AgentCrash                 // the agent process dies, its board stays as it is
+	AgentStart                 //
+	Reboot                     // the management controller boots for a while: crash, new clock, start
+	BoardBreak                 // a fault of sim on the board
+	BoardRepair                //
+	FibreCut                   // of one way or both, as seen from the port
+	FibreMend                  //
+	FibreGlitch                // cut and mended after a while
+	FibreFlap                  // glitches, one after the other
+	BrokerDown                 // the broker dies
+	BrokerUp                   // and comes back; what it kept of its last Span is stale
+	LinkCut                    // the node's management network is cut
+	LinkMend                   //
+	PartitionCut               // that of all nodes from one to another
+	PartitionMend              //
+	PlannerKill                // the planner process dies
+	PlannerStart               // and starts from its store
+	PlannerPause               // it stands still and its packets wait
+	PlannerResume              //
+	PlannerLose                // it dies and its store is gone
+	PlannerCut                 // its network is cut
+	PlannerMend                //
+	RivalStart                 // somebody starts a second planner, with a store of its own
+	RivalKill                  //
+	AgentCalibrate             // a person on the node calibrates a bundle
+	Drain                      // an operator has the planner take a node out
+	Undrain                    // and let it in again
+	Switch                     // an operator's request for a side, see node.md; no_request ends it
+	Network                    // loss, repetition and reordering from now on, per million
 	numVerbs
 )
 
 // form of a line: what follows the time. N node, L last node, P port,
 // D direction, B fault of a board, S span, C count, M three rates, E side,
-// Q request, W whereto.
+// Q request, W whereto, U bundle.
 var forms = [numVerbs]struct{ words, args string }{
 	NodeDark: {"node dark", "N"}, NodeOn: {"node on", "N"},
 	HostFault: {"host fault", "N"}, HostOK: {"host ok", "N"},
-	AgentCrash: {"agent crash", "N"}, AgentStart: {"agent start", "N"}, Reboot: {"agent reboot", "NS"},
+	AgentCrash: {"agent crash", "N"}, AgentStart: {"agent start", "N"}, Reboot: {"agent reboot", "NS"}, AgentCalibrate: {"agent calibrate", "NU"},
 	BoardBreak: {"board break", "NB"}, BoardRepair: {"board repair", "NB"},
 	FibreCut: {"fibre cut", "PD"}, FibreMend: {"fibre mend", "PD"}, FibreGlitch: {"fibre glitch", "PDS"}, FibreFlap: {"fibre flap", "PDSC"},
 	BrokerDown: {"broker down", ""}, BrokerUp: {"broker up", "S"},
@@ -75,7 +77,7 @@ var forms = [numVerbs]struct{ words, args string }{
 
 var argNames = map[byte]string{'N': "NODE", 'P': "NODE/BUNDLE/external1|external2", 'D': "both|out|in", 'B': "FAULT",
 	'S': "DURATION", 'C': "COUNT", 'M': "LOSS REPEAT REORDER", 'L': "LASTNODE",
-	'E': "left|right", 'Q': "lockout|forced_switch|manual_switch|no_request", 'W': "PEER|loopback"}
+	'E': "left|right", 'Q': "lockout|forced_switch|manual_switch|no_request", 'W': "PEER|loopback", 'U': "BUNDLE"}
 
 func (v Verb) String() string {
 	if v < numVerbs {
@@ -94,7 +96,7 @@ type Fault struct {
 	Way   sim.Direction
 	Board sim.Fault
 	Span  time.Duration
-	Count int
+	Count int // of a flap; the bundle of AgentCalibrate
 	Rates Rates
 	Last  proto.NodeID  // of a partition
 	Side  proto.Side    // of Switch
@@ -127,7 +129,7 @@ func (f Fault) String() string {
 			s += " " + f.Board.String()
 		case 'S':
 			s += " " + f.Span.String()
-		case 'C':
+		case 'C', 'U':
 			s += fmt.Sprintf(" %d", f.Count)
 		case 'M':
 			s += fmt.Sprintf(" %d %d %d", f.Rates.Loss, f.Rates.Repeat, f.Rates.Reorder)
@@ -243,6 +245,8 @@ func (f *Fault) argument(kind byte, rest []string) ([]string, error) {
 		f.Span, err = span(rest[0])
 	case 'C':
 		f.Count, err = number(rest[0], maxFlaps)
+	case 'U':
+		f.Count, err = number(rest[0], hal.MaxBundles-1)
 	case 'M':
 		var n [3]int
 		for i := range n {

@@ -47,6 +47,7 @@ type watched struct {
 	acted     time.Duration // last bus work that moves light
 	planned   time.Duration // last decision
 	mended    time.Duration // last repair of the board
+	walked    bool          // its optics have drifted, and nobody has calibrated them since
 	death     *still        // what an agent's death left
 	born      time.Duration // start of the agent after the supply came
 	checking  bool          // a look is planned
@@ -266,6 +267,11 @@ func (r *Run) carryOut(st *station, o *agent.Output, edge bool) error {
 		}
 		r.said(st, o.Packet)
 		r.net.send(&st.client, o.Packet)
+	case agent.OutCalibrate:
+		st.calibrations[o.Bundle] = o.Calibration
+		if st.broken == 0 {
+			st.watch.walked, st.watch.mended = false, r.now
+		}
 	case agent.OutPersist:
 		st.recordID = o.ID
 		r.noted(st, o.Record)
