@@ -49,8 +49,9 @@ func (p *Planner) checkOpen() {
 		v := &c.switches[s]
 		switch {
 		case v.pending() || v.unassigned || v.report == nil:
+			// Who is away holds up only what is not decided for good.
 			missing = append(missing, s)
-			waiting = waiting || p.now < c.open.since+stagePatience
+			waiting = waiting || (c.open.kind == stageForward || v.ready()) && p.now < c.open.since+stagePatience
 		case c.open.kind == stageForward && len(p.unlit(s)) > 0:
 			dark = append(dark, s)
 			waiting = waiting || !p.givenUp(s) && p.now < max(v.shownAt, c.open.since)+lightPatience

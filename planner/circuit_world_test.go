@@ -105,7 +105,9 @@ func (w *coreWorld) start() {
 	for _, topic := range w.order {
 		pk := w.retained[topic]
 		pk.Retain = true
-		w.up = append(w.up, pk)
+		if x, err := proto.ParseTopic(topic); err == nil && (x.Kind == proto.TopicPresence || x.Kind == proto.TopicReported) {
+			w.up = append(w.up, pk)
+		}
 	}
 }
 
@@ -489,7 +491,7 @@ func (w *coreWorld) show() string {
 		s.Generation, s.Online, s.Switches, s.Tuned, s.Circuits, s.Asked, s.Granted, s.Realised, w.p.core.state, s.Quiet)
 	for _, j := range w.p.core.jobs {
 		x := w.p.jobStatus(j)
-		fmt.Fprintf(&b, "job %d %s: %d servers places, links %d of %d", x.Job, x.State, len(x.Servers), x.Realised, x.Granted)
+		fmt.Fprintf(&b, "job %d %s: at %d leaves, links %d of %d", x.Job, x.State, len(x.Servers), x.Realised, x.Granted)
 		if x.Reason != "" {
 			fmt.Fprintf(&b, " (%s)", x.Reason)
 		}

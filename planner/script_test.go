@@ -31,11 +31,16 @@ func TestScripts(t *testing.T) {
 }
 
 func runScript(t *testing.T, file string) {
+	s := &script{t: t}
+	playScript(t, file, s.do)
+}
+
+// playScript hands each command to do and compares what it says.
+func playScript(t *testing.T, file string, do func(args []string) string) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script{t: t}
 	var out strings.Builder
 	for _, block := range strings.Split(strings.TrimSpace(string(raw)), "\n\n") {
 		commands, want, _ := strings.Cut(block, "\n----")
@@ -43,7 +48,7 @@ func runScript(t *testing.T, file string) {
 		for _, line := range strings.Split(commands, "\n") {
 			code, _, _ := strings.Cut(line, "#")
 			if strings.TrimSpace(code) != "" {
-				got += s.do(strings.Fields(code))
+				got += do(strings.Fields(code))
 			}
 		}
 		got = strings.TrimSuffix(got, "\n")
