@@ -85,6 +85,11 @@ func (h *hands) op(bus hal.BusID, op *hal.Op) error {
 	}
 }
 
+// completed carries out an op and is its completion, with whatever error.
+func (h *hands) completed(bus hal.BusID, op *hal.Op) *hal.Completion {
+	return &hal.Completion{Bus: bus, Op: op, Err: h.op(bus, op)}
+}
+
 // wait lets time pass.
 func (h *hands) wait(d time.Duration) {
 	limit := h.field.Now() + d

@@ -61,6 +61,31 @@ func parse(fs *flag.FlagSet, args []string, words int) error {
 	return nil
 }
 
+// wordsAndFlags parses flags that may stand before or after at most so many
+// words.
+func wordsAndFlags(fs *flag.FlagSet, args []string, most int) (words []string, err error) {
+	for {
+		switch err := fs.Parse(args); {
+		case errors.Is(err, flag.ErrHelp):
+			fs.SetOutput(os.Stdout)
+			fs.Usage()
+			return nil, err
+		case err != nil:
+			return nil, usageError{err}
+		}
+		args = fs.Args()
+		for len(args) > 0 && len(words) < most && (args[0] == "" || args[0][0] != '-') {
+			words, args = append(words, args[0]), args[1:]
+		}
+		switch {
+		case len(args) == 0:
+			return words, nil
+		case args[0] == "" || args[0][0] != '-':
+			return nil, usagef("%s: %q is one word too many; -h explains", fs.Name(), args[0])
+		}
+	}
+}
+
 // load is the effective configuration.
 func (c *common) load() (Config, error) {
 	cfg, err := readConfig(c.config)

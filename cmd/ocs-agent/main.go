@@ -24,6 +24,8 @@ const usage = `ocs-agent drives the optics of one node.
   host        tell the agent that the host's GPUs are gone, or well again
   selftest    calibrate and switch a simulated board, print the ledger; -bus-soak loads a real one
   bringup     look at every chip, heater, laser and fibre of a board; -html writes a page
+  peek, poke  read or write one register of a chip, within its limits
+  dump-module write the memory of a CMIS module to a file that public tools read
   record      write what happens on the buses to a file
   replay      let this program live through a recording again, and compare
   release     let devices out of quarantine
@@ -34,18 +36,21 @@ ocs-agent VERB -h explains a verb. Exit: 0 done, 1 failed, 2 wrong usage.
 `
 
 var verbs = map[string]func(ctx context.Context, args []string) error{
-	"run":       run,
-	"status":    status,
-	"calibrate": calibrate,
-	"path":      path,
-	"host":      host,
-	"selftest":  selftest,
-	"bringup":   bringup,
-	"record":    recordCommand,
-	"replay":    replayCommand,
-	"release":   release,
-	"config":    func(_ context.Context, args []string) error { return configCommand(args) },
-	"version":   func(context.Context, []string) error { fmt.Println(version); return nil },
+	"run":         run,
+	"status":      status,
+	"calibrate":   calibrate,
+	"path":        path,
+	"host":        host,
+	"selftest":    selftest,
+	"bringup":     bringup,
+	"peek":        peek,
+	"poke":        poke,
+	"dump-module": dumpModule,
+	"record":      recordCommand,
+	"replay":      replayCommand,
+	"release":     release,
+	"config":      func(_ context.Context, args []string) error { return configCommand(args) },
+	"version":     func(context.Context, []string) error { fmt.Println(version); return nil },
 }
 
 func main() {

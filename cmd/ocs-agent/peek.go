@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ringlight/agent"
+	"ringlight/agent/bench"
+	"ringlight/hal"
+	"ringlight/ocs"
+)
+
+// peek reads one register of a chip.
+func peek(_ context.Context, args []string) error {
+	fs, common := newFlags("peek REGISTER", "read one register of a chip: BUNDLE/MODULE/CHIP/REGISTER\n  "+ocs.RegisterForms,
+		"ocs-agent peek 0/3/dac1/code5b -config node7.json")
+	words, err := wordsAndFlags(fs, args, 1)
+	if err != nil {
+		return err
+	}
+	if len(words) != 1 {
+		return common.fail(usagef("peek: want one register; -h lists them"))
+	}
+	cfg, err := common.load()
+	if err != nil {
+		return err
+	}
+	return common.fail(cfg.reach(words[0], false, 0, common.json))
+}
+
+// reach reads or writes a register through the running agent, or on the board
+// opened for it.
+func (c *Config) reach(name string, poke bool, value uint32, asJSON bool) error {
+	a, err := c.agentConfig()
+	if err != nil {
+		return err
+	}
+	reg, err := ocs.FindRegister(a.Board, name)
+	if err != nil {
+		return usageError{err}
+	}
+	verb := "peek"
+	if poke {
+		verb = "poke"
+		if _, err := reg.Poke(value); err != nil { // what needs no board to be refused
+			return usageError{err}
+		}
+	}
+	ans, err := answered(agent.AskSocket(c.socketPath(), agent.Question{Verb: verb, Text: name, Value: value}))
+	switch {
+	case err == nil:
+		value = ans.Value
+	case errors.Is(err, agent.ErrNoAgent):
+		if value, err = c.reachBoard(&a, reg, poke, value); err != nil {
+			return err
+		}
+	default:
+		return err
+	}
+	if asJSON {
+		return printJSON(map[string]any{"register": name, "bits": reg.Bits, "value": value})
+	}
+	fmt.Printf("%s  0x%0*x  %d\n", name, reg.Bits/4, value, value)
+	return nil
+}
+
+func (c *Config) reachBoard(a *agent.Config, reg *ocs.Register, poke bool, value uint32) (uint32, error) {
+	board, shut, err := c.benchBoard(a)
+	if err != nil {
+		return 0, err
+	}
+	v, err := bench.Reach(bench.Alone(board), station(a), reg, poke, value)
+	if errors.Is(err, bench.ErrInService) || errors.Is(err, hal.ErrOutOfRange) {
+		err = usageError{err}
+	}
+	return v, errors.Join(err, shut())
+}
+
+func station(a *agent.Config) bench.Station {
+	return bench.Station{Node: a.Node, Board: a.Board, Calibrations: a.Calibrations, Seed: a.Seed}
+}
