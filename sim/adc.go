@@ -164,6 +164,7 @@ type probe struct {
 	at       [probePoints][ads7138.Channels]float64
 	full     *[ads7138.Channels]float64
 	seed     uint64
+	noise    float64 // codes, rms; 0: adcNoiseCodes
 }
 
 // probePoints are where the light is worked out while it moves; between them
@@ -185,8 +186,12 @@ func (p *probe) codes(ch int, t int64) float64 {
 func (p *probe) convert(ch int, t, cycle, n int64) uint16 {
 	seed := derive(p.seed, uint64(ch))
 	sum := int64(0)
+	noise := p.noise
+	if noise == 0 {
+		noise = adcNoiseCodes
+	}
 	for range n {
-		x := p.codes(ch, t) + float64(adcNoiseCodes*normal(mix(seed^uint64(t)*golden))) + 0.5
+		x := p.codes(ch, t) + float64(noise*normal(mix(seed^uint64(t)*golden))) + 0.5
 		code := int64(x)
 		if x < 0 {
 			code = 0

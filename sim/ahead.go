@@ -20,7 +20,7 @@ import (
 // ahead carries out the message that an operation is at before its time, if
 // it may be. It returns the error that the message ends with.
 func (w *World) ahead(b *board, id hal.BusID, msg *hal.Msg, at time.Duration) (ok bool, err error) {
-	if !b.powered || b.mems != nil || len(b.gone) > 0 {
+	if !b.powered || b.mems != nil || len(b.gone) > 0 || len(b.buses[id].wire) > 0 {
 		return false, nil
 	}
 	isSPI := b.hw.Buses[id].Kind == hal.SPI

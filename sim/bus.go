@@ -24,6 +24,7 @@ type bus struct {
 	waiting []*work // in order of class, then of arrival
 	current *work
 	stuck   bool
+	wire    []wireFault
 	mux     [muxes]uint8 // control registers of the switches on it
 }
 
@@ -113,7 +114,8 @@ func (w *World) arrange(b *board, id hal.BusID, wk *work, from time.Duration) {
 	for wk.msg < len(wk.op.Msgs) {
 		msg := &wk.op.Msgs[wk.msg]
 		length, err := w.length(hw, msg)
-		wk.ended = from + length
+		stretched := b.buses[id].stretched(msg)
+		wk.ended = from + length + stretched
 		switch {
 		case err != nil:
 			wk.done, wk.err = true, err
@@ -121,6 +123,9 @@ func (w *World) arrange(b *board, id hal.BusID, wk *work, from time.Duration) {
 			return
 		case wk.ended > wk.limit:
 			wk.done, wk.err = true, hal.ErrTimeout
+			if stretched > 0 {
+				wk.err = hal.ErrClockStretch
+			}
 			w.wake(b, id, wk.limit)
 			return
 		}
@@ -282,6 +287,10 @@ func (w *World) i2c(b *board, id hal.BusID, msg *hal.Msg) error {
 // talk is one message with one chip. Bytes that chips send at once, behind
 // two open channels of a switch, meet as a wired and.
 func (w *World) talk(b *board, id hal.BusID, c *chip, msg *hal.Msg) error {
+	wire := b.buses[id].wireOf(msg.Addr)
+	if wire != nil && wire.deaf && len(msg.W) > 0 {
+		return hal.ErrByteNACK
+	}
 	if len(msg.W) > 0 {
 		if n := w.listen(b, id, c, msg.W, len(msg.R) > 0); n < len(msg.W) {
 			return hal.ErrByteNACK
@@ -297,6 +306,9 @@ func (w *World) talk(b *board, id hal.BusID, c *chip, msg *hal.Msg) error {
 	}
 	r = r[:len(msg.R)]
 	w.say(b, id, c, r, len(msg.W) > 0)
+	if wire != nil {
+		wire.flip(r)
+	}
 	for i := range r {
 		msg.R[i] &= r[i]
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ringlight/hal"
+	"ringlight/hal/ads7138"
 )
 
 // FaultKind names what is broken.
@@ -21,10 +22,14 @@ const (
 	BusStuck                     // an I2C bus is held low
 	CellWalk                     // one cell drifts without bound
 	ModuleHot                    // a module's case is far too warm: its air is blocked
+	WireStretch                  // a chip holds the clock low in every message
+	WireFlip                     // of so many bytes that a chip sends one has a bit flipped
+	ByteNACK                     // a chip acknowledges its address and no byte
+	DiodeNoise                   // a module's converters see noise of so many codes, rms
 	numFaultKinds
 )
 
-var faultNames = [numFaultKinds]string{"stuck", "short", "laser", "diode", "drift", "nack", "bus", "walk", "hot"}
+var faultNames = [numFaultKinds]string{"stuck", "short", "laser", "diode", "drift", "nack", "bus", "walk", "hot", "stretch", "flip", "byte", "noise"}
 
 func (k FaultKind) String() string {
 	if int(k) < len(faultNames) {
@@ -38,25 +43,28 @@ type Fault struct {
 	Kind           FaultKind
 	Bundle, Module int
 	Path           int       // of a diode: hal.LOSLoopback and following
-	Index          int       // cell, or lane of a laser or diode
+	Index          int       // cell, lane of a laser or diode, microseconds, bytes, codes
 	Bus            hal.BusID // of a chip or bus
 	Addr           uint16    // of a chip
 }
 
 // The forms that ParseFault reads.
 const faultForms = "stuck:bundle/module/cell, short:bundle/module/cell, laser:bundle/module/lane, " +
-	"diode:bundle/module/path/lane, drift:bundle/module, nack:bus/address, bus:bus, walk:bundle/module/cell, hot:bundle/module"
+	"diode:bundle/module/path/lane, drift:bundle/module, nack:bus/address, bus:bus, walk:bundle/module/cell, hot:bundle/module, " +
+	"stretch:bus/address/microseconds, flip:bus/address/bytes, byte:bus/address, noise:bundle/module/codes"
 
 func (f Fault) String() string {
 	switch f.Kind {
-	case HeaterStuck, HeaterShort, LaserDead, CellWalk:
+	case HeaterStuck, HeaterShort, LaserDead, CellWalk, DiodeNoise:
 		return fmt.Sprintf("%v:%d/%d/%d", f.Kind, f.Bundle, f.Module, f.Index)
 	case DiodeDead:
 		return fmt.Sprintf("%v:%d/%d/%s/%d", f.Kind, f.Bundle, f.Module, pathName(f.Path), f.Index)
 	case DriftWalk, ModuleHot:
 		return fmt.Sprintf("%v:%d/%d", f.Kind, f.Bundle, f.Module)
-	case ChipGone:
+	case ChipGone, ByteNACK:
 		return fmt.Sprintf("%v:%d/%#02x", f.Kind, f.Bus, f.Addr)
+	case WireStretch, WireFlip:
+		return fmt.Sprintf("%v:%d/%#02x/%d", f.Kind, f.Bus, f.Addr, f.Index)
 	}
 	return fmt.Sprintf("%v:%d", f.Kind, f.Bus)
 }
@@ -77,7 +85,7 @@ func ParseFault(s string) (Fault, error) {
 		return bad("unknown kind")
 	}
 	parts := strings.Split(rest, "/")
-	if want := [numFaultKinds]int{3, 3, 3, 4, 2, 2, 1, 3, 2}[f.Kind]; len(parts) != want {
+	if want := [numFaultKinds]int{3, 3, 3, 4, 2, 2, 1, 3, 2, 3, 3, 2, 3}[f.Kind]; len(parts) != want {
 		return bad(fmt.Sprintf("%d numbers, want %d", len(parts), want))
 	}
 	num := make([]int, len(parts))
@@ -101,8 +109,11 @@ func ParseFault(s string) (Fault, error) {
 		if num[2] != 0 {
 			return bad("path has a name, not a number")
 		}
-	case ChipGone:
+	case ChipGone, ByteNACK, WireStretch, WireFlip:
 		f.Bus, f.Addr = hal.BusID(num[0]), uint16(num[1])
+		if len(num) == 3 {
+			f.Index = num[2]
+		}
 	case BusStuck:
 		f.Bus = hal.BusID(num[0])
 	default:
@@ -122,6 +133,7 @@ type planted struct {
 	walk        uint64 // cells that drift without bound
 	walkSince   int64  // seconds: from where they stood then
 	hot         bool
+	noise       int // codes, rms; 0: as it is
 }
 
 // chipFault is an address that does not answer.
@@ -136,7 +148,7 @@ func (b *board) check(f Fault) error {
 		return fmt.Errorf("sim: fault %v: %s %d: the board has %d", f, what, n, limit)
 	}
 	switch f.Kind {
-	case ChipGone, BusStuck:
+	case ChipGone, BusStuck, WireStretch, WireFlip, ByteNACK:
 		if int(f.Bus) >= len(b.hw.Buses) {
 			return bad("bus", int(f.Bus), len(b.hw.Buses))
 		}
@@ -155,6 +167,9 @@ func (b *board) check(f Fault) error {
 		return bad("module", f.Module, n)
 	}
 	limit := hal.CellsPerMod
+	if f.Kind == DiodeNoise {
+		limit = ads7138.CodeFull
+	}
 	if f.Kind == LaserDead || f.Kind == DiodeDead {
 		limit = hal.Lanes
 	}
@@ -191,6 +206,9 @@ func (w *World) setFault(id BoardID, f Fault, broken bool) error {
 	case BusStuck:
 		b.buses[f.Bus].stuck = broken
 		return nil
+	case WireStretch, WireFlip, ByteNACK:
+		b.buses[f.Bus].setWire(f, broken)
+		return nil
 	}
 	m := &b.bundles[f.Bundle].modules[f.Module]
 	if m.planted == nil {
@@ -220,6 +238,11 @@ func (w *World) setFault(id BoardID, f Fault, broken bool) error {
 	case CellWalk:
 		setBit(&m.planted.walk, f.Index, broken)
 		m.epoch = 0
+	case DiodeNoise:
+		m.planted.noise = 0
+		if broken {
+			m.planted.noise = f.Index
+		}
 	case ModuleHot:
 		m.planted.hot, m.epoch = broken, 0
 		if m.mci != nil && b.powered {

@@ -1,15 +1,19 @@
 package sim
 
 import (
+	"bytes"
+	"errors"
+	mathbits "math/bits"
 	"strings"
 	"testing"
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/ads7138"
 )
 
 func TestFaultsReadAndWrite(t *testing.T) {
-	for _, s := range []string{"stuck:0/3/17", "short:1/0/35", "laser:0/7/7", "diode:1/2/loopback/0", "diode:0/0/external2/7", "drift:1/7", "nack:2/0x13", "bus:4", "walk:0/3/35"} {
+	for _, s := range []string{"stuck:0/3/17", "short:1/0/35", "laser:0/7/7", "diode:1/2/loopback/0", "diode:0/0/external2/7", "drift:1/7", "nack:2/0x13", "bus:4", "walk:0/3/35", "hot:0/1", "stretch:2/0x13/900", "flip:2/0x13/7", "byte:2/0x13", "noise:0/1/30"} {
 		f, err := ParseFault(s)
 		if err != nil || f.String() != s {
 			t.Errorf("%q: %v, %v", s, f, err)
@@ -42,7 +46,7 @@ func FuzzParseFault(f *testing.F) {
 // A fault that the board has no place for must be refused.
 func TestFaultsMustFitTheBoard(t *testing.T) {
 	r := newRig(t, 2, 4)
-	for _, s := range []string{"stuck:2/0/0", "stuck:0/4/0", "stuck:0/0/36", "walk:0/0/36", "laser:0/0/8", "diode:0/0/loopback/8", "nack:99/0x10", "bus:1"} {
+	for _, s := range []string{"stuck:2/0/0", "stuck:0/4/0", "stuck:0/0/36", "walk:0/0/36", "laser:0/0/8", "diode:0/0/loopback/8", "nack:99/0x10", "bus:1", "stretch:99/0x10/1", "byte:1/0", "noise:0/4/1", "noise:0/0/5000"} {
 		f, err := ParseFault(s)
 		if err != nil {
 			t.Fatal(err)
@@ -165,6 +169,61 @@ func TestAWalkingCellStartsWhereItStands(t *testing.T) {
 		// An hour of drift is some 20 mrad; an hour of the walk 300 rms.
 		if k != 17 && d > 0.1 || k == 17 && d < 0.03 {
 			t.Errorf("cell %d moved by %v rad", k, d)
+		}
+	}
+}
+
+// A chip that stretches the clock, garbles bytes or refuses them must show as
+// such on the wire, and no other chip of the bus. Method: block reads of two
+// converters on one segment; each fault in turn, and mended.
+func TestWireFaults(t *testing.T) {
+	r := newRig(t, 2, 2)
+	id := r.board(5)
+	m, other := r.hw.Bundles[0].Modules[0], r.hw.Bundles[0].Modules[1]
+	read := func(addr uint16) ([]byte, *hal.Completion) {
+		buf := make([]byte, ads7138.BlockBytes)
+		c := r.do(id, m.ADC, hal.Msg{Addr: addr, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: buf})
+		return buf, c
+	}
+	want, quick := read(m.Guard)
+	usual := quick.End - quick.Start
+	plant := func(f Fault, broken bool) {
+		t.Helper()
+		if err := r.w.setFault(id, f, broken); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		fault Fault
+		err   error
+		check func(got []byte, took time.Duration) bool
+	}{
+		{Fault{Kind: WireStretch, Bus: m.ADC, Addr: m.Guard, Index: 900}, nil, func(got []byte, took time.Duration) bool {
+			return bytes.Equal(got, want) && took > 900*time.Microsecond && took < 2*time.Millisecond
+		}},
+		{Fault{Kind: WireStretch, Bus: m.ADC, Addr: m.Guard, Index: 30_000}, hal.ErrClockStretch, func(_ []byte, took time.Duration) bool {
+			return took == hal.DefaultDeadline
+		}},
+		{Fault{Kind: WireFlip, Bus: m.ADC, Addr: m.Guard, Index: 5}, nil, func(got []byte, _ time.Duration) bool {
+			bits := 0
+			for i := range got {
+				bits += mathbits.OnesCount8(got[i] ^ want[i])
+			}
+			return bits == len(got)/5
+		}},
+		{Fault{Kind: ByteNACK, Bus: m.ADC, Addr: m.Guard}, hal.ErrByteNACK, nil},
+	} {
+		plant(c.fault, true)
+		got, done := read(m.Guard)
+		if !errors.Is(done.Err, c.err) || c.check != nil && !c.check(got, done.End-done.Start) {
+			t.Errorf("%v: %v after %v, % x", c.fault, done.Err, done.End-done.Start, got)
+		}
+		if _, done := read(other.Guard); done.Err != nil || done.End-done.Start > 2*usual {
+			t.Errorf("%v: the other chip: %v after %v", c.fault, done.Err, done.End-done.Start)
+		}
+		plant(c.fault, false)
+		if got, done := read(m.Guard); done.Err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%v mended: %v, % x", c.fault, done.Err, got)
 		}
 	}
 }

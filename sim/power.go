@@ -73,7 +73,7 @@ func (w *World) SetPower(id BoardID, on bool) {
 	b.life++
 	for i := range b.buses {
 		q := &b.buses[i]
-		*q = bus{stuck: q.stuck}
+		*q = bus{stuck: q.stuck, wire: q.wire}
 	}
 	if on {
 		w.clear(b)

@@ -15,6 +15,10 @@ func (w *World) probe(b *board, bundle, mod int, isLanes bool, from, to int64, p
 	} else {
 		p.full, p.seed = &guardFulls, derive(m.seed, seedGuard)
 	}
+	p.noise = 0
+	if m.planted != nil {
+		p.noise = float64(m.planted.noise)
+	}
 	p.points = 1
 	if w.moved(b, bundle, mod, from) {
 		p.points = probePoints
