@@ -36,6 +36,7 @@ type draining struct {
 	client   string
 	corr     proto.Corr
 	cost     proto.Cost
+	ttl      time.Duration
 	sent     bool
 	again    time.Duration // when the agent is told again, Never: not told yet
 	deadline time.Duration
@@ -76,7 +77,8 @@ func (p *Planner) drainNode(client string, q *proto.OpRequest, n *nodeView, r *p
 		}
 	}
 	wait := time.Duration(q.TTLMillis) * time.Millisecond
-	p.drains = append(p.drains, draining{node: n.id, ring: n.ring, client: client, corr: q.Corr, cost: cost, deadline: p.now + wait, qualify: Never, again: Never})
+	p.drains = append(p.drains, draining{node: n.id, ring: n.ring, client: client, corr: q.Corr, cost: cost, ttl: wait, deadline: p.now + wait, qualify: Never, again: Never})
+	p.keepDrain(&p.drains[len(p.drains)-1])
 	n.leaving = true
 	p.note(Info, "drain begins", note{Rule: "drain", Node: int64(n.id), Ring: n.ring, Cause: proto.CauseOperator,
 		Text: fmt.Sprintf("%d rings and %d links touched, %d GPUs fewer", len(cost.Rings), cost.Links, cost.GPUs)})
@@ -86,11 +88,15 @@ func (p *Planner) drainNode(client string, q *proto.OpRequest, n *nodeView, r *p
 
 // checkDrains moves every drain on.
 func (p *Planner) checkDrains() {
+	if p.state == gathering || p.state == fenced || p.state == raising {
+		return // who has not been heard yet is neither offline nor drained
+	}
 	for i := 0; i < len(p.drains); {
 		if r, done := p.runDrain(&p.drains[i]); done {
 			d := &p.drains[i]
 			p.nodes[d.node].leaving = false
 			r.Corr = d.corr
+			p.dropDrain(d)
 			p.reply(d.client, r)
 			p.drains = slices.Delete(p.drains, i, i+1)
 			p.replan(debounce)
@@ -151,6 +157,9 @@ func (p *Planner) tellDrain(d *draining, n *nodeView) {
 // nextDrain is when a drain needs a look without news.
 func (p *Planner) nextDrain() time.Duration {
 	next := Never
+	if p.state == gathering || p.state == fenced || p.state == raising {
+		return next
+	}
 	for i := range p.drains {
 		next = min(next, p.drains[i].deadline, p.drains[i].again)
 		if q := p.drains[i].qualify; q > p.now { // else something else is waited for
@@ -210,23 +219,31 @@ func (p *Planner) costWith(n *nodeView) proto.Cost {
 		})
 }
 
-// cost compares the rings as they are with those that a placement would make
-// of them.
+// cost compares the rings as they are with those that plans would make of
+// them: one for the rings that are concerned, then one that places better, as
+// far as whole rings may move.
 func (p *Planner) cost(usable, free func(proto.NodeID) bool) proto.Cost {
 	running := p.running()
 	m := p.mending()
 	m.Usable, m.Free = usable, free
-	res := m.Replace(running)
-	after := map[proto.RingID][]proto.NodeID{}
-	for _, at := range res.Touched {
-		if g := res.Groups[at]; g.ID != 0 {
-			after[g.ID] = g.Nodes
-		}
-	}
-	for _, id := range res.Gone {
-		after[id] = nil
-	}
 	c := proto.Cost{Rings: []proto.RingID{}}
+	after := map[proto.RingID][]proto.NodeID{}
+	for _, near := range [2]bool{true, false} {
+		m.Near = near
+		res := m.Replace(running)
+		for _, at := range res.Touched {
+			if g := res.Groups[at]; g.ID != 0 {
+				after[g.ID] = g.Nodes
+			}
+		}
+		for _, id := range res.Gone {
+			after[id] = nil
+		}
+		if len(res.Touched)+len(res.Gone) > 0 {
+			c.Stages++
+		}
+		running = slices.DeleteFunc(res.Groups, func(g ring.Group) bool { return g.ID == 0 })
+	}
 	for _, r := range p.rings {
 		nodes, touched := after[r.id]
 		if !touched {
@@ -249,9 +266,6 @@ func (p *Planner) cost(usable, free func(proto.NodeID) bool) proto.Cost {
 			e := p.envelope(r.nodes)
 			c.DarkMicros = max(c.DarkMicros, uint64(e.SwitchMaxMicros)+2*uint64(e.DetectMaxMicros)+uint64(commitSpread.Microseconds()))
 		}
-	}
-	if len(c.Rings) > 0 {
-		c.Stages = 1
 	}
 	c.Rings = c.Rings[:min(len(c.Rings), proto.MaxArray)]
 	return c

@@ -65,6 +65,97 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// Goal: a drain outlives its planner: whenever that is killed, the next one
+// brings it to its end, answers the one who asked, and keeps nothing of it.
+// Method: a planner killed and started again at each of many moments.
+func TestDrainSurvivesARestart(t *testing.T) {
+	for after := time.Duration(0); after < 120*time.Millisecond; after += 3 * time.Millisecond {
+		w := small(t, 9, 2, 32, 1)
+		w.later(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1})
+		w.run(after)
+		w.start()
+		w.run(15 * time.Second)
+		if len(w.replies) == 0 || w.replies[len(w.replies)-1].Code != proto.OK || w.replies[len(w.replies)-1].Cost == nil || w.nodes[3].mode != proto.ModeDrained {
+			t.Fatalf("killed after %v: replies %+v, mode %v", after, w.replies, w.nodes[3].mode)
+		}
+		if r := w.p.Rings(); !slices.Equal(r[0].Nodes, []proto.NodeID{0, 1, 2, 4, 5, 6, 7, 8}) || r[0].State != proto.RingInService {
+			t.Errorf("killed after %v: %+v", after, r)
+		}
+		if w.p.nodes[3].leaving || len(w.p.drains) > 0 {
+			t.Errorf("killed after %v: the drain goes on", after)
+		}
+		for k := range w.store {
+			if strings.HasPrefix(k, prefixDrain) {
+				t.Errorf("killed after %v: %s is still in the store", after, k)
+			}
+		}
+		if r := w.ask(proto.OpRequest{Noun: proto.NounUndrain, Node: 3, Bundle: -1}); r.Code != proto.OK {
+			t.Errorf("killed after %v: undrain: %+v", after, r)
+		}
+	}
+}
+
+// Goal: a drain that a restart finds beyond help is stopped and answered.
+// Method: the node dies while there is no planner.
+func TestRestartStopsADrainOfADeadNode(t *testing.T) {
+	w := small(t, 9, 2, 32, 1)
+	w.holdDisk = true // nothing of the drain itself gets further
+	w.later(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1})
+	w.store[drainKey(3)] = encodeRecord("", drainRecord{Ring: 1, Client: "ctl-1", Corr: "0102" + strings.Repeat("00", 14), TTLMillis: 20_000}).Value
+	w.holdDisk = false
+	w.die(3)
+	w.start()
+	w.run(15 * time.Second)
+	if len(w.replies) != 1 || w.replies[0].Code == proto.OK || len(w.p.drains) > 0 || w.store[drainKey(3)] != nil {
+		t.Errorf("replies %+v, %d drains", w.replies, len(w.p.drains))
+	}
+	if r := w.p.Rings(); len(r[0].Nodes) != 8 || r[0].State != proto.RingInService {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Goal: a dry run counts what comes of the drain later, too: whole rings that
+// move for the one that is left short, as far as the fabric lets them.
+// Method: no spare beside the ring, one behind a whole neighbour.
+func TestDryRunCountsMoves(t *testing.T) {
+	for _, c := range []struct {
+		moves  fabric.Moves
+		rings  int
+		stages uint32
+		gpus   uint32
+	}{{fabric.MoveNone, 1, 1, 4}, {fabric.MoveFew, 2, 2, 0}, {fabric.MoveAny, 2, 2, 0}} {
+		f, err := fabric.New(fabric.Params{Name: "f", Nodes: 17, GPUsPerNode: 4, K: 2, TP: 32, Spares: 1, SpareLayout: fabric.AtEnd, Moves: c.moves})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newFleet(t, f)
+		w.start()
+		for i := range w.nodes {
+			w.birth(proto.NodeID(i), true)
+		}
+		w.run(3 * time.Second)
+		cost := w.ask(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1, DryRun: true}).Cost
+		if cost == nil || len(cost.Rings) != c.rings || cost.Jobs != uint32(c.rings) || cost.Stages != c.stages || cost.GPUs != c.gpus || cost.DarkMicros == 0 {
+			t.Errorf("moves %s: %+v", c.moves, cost)
+		}
+		w.later(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1})
+		w.run(10 * time.Second)
+		if len(w.replies) != 1 || w.replies[0].Code != proto.OK {
+			t.Fatalf("moves %s: %+v", c.moves, w.replies)
+		}
+		touched, gpus := 0, uint32(0)
+		for _, r := range w.p.Rings() {
+			if r.Generation > 1 {
+				touched++
+			}
+			gpus += r.GPUs
+		}
+		if touched != c.rings || 64-gpus != c.gpus {
+			t.Errorf("moves %s: %d rings touched, %d GPUs in rings", c.moves, touched, gpus)
+		}
+	}
+}
+
 // Goal: a drain whose ring gets no light stops; the node is not taken out.
 // Method: the fibre that the ring would need then is cut.
 func TestDrainStops(t *testing.T) {

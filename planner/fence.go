@@ -118,6 +118,7 @@ func (p *Planner) gather() {
 		return
 	}
 	p.become(idle)
+	p.resumeDrains()
 	if p.fresh {
 		p.adopt()
 	}

@@ -121,10 +121,14 @@ func Start(st State, f *fabric.Fabric, freshID uint64) (Config, []Record, error)
 	}, nil
 }
 
-func ringKey(id proto.RingID) string { return fmt.Sprintf("%s%010d", prefixRing, id) }
-func nodeKey(id proto.NodeID) string { return fmt.Sprintf("%s%010d", prefixNode, id) }
-func seenKey(id proto.NodeID) string { return fmt.Sprintf("%s%010d", prefixSeen, id) }
-func logKey(seq uint64) string       { return fmt.Sprintf("%s%016x", prefixLog, seq) }
+func ringKey(id proto.RingID) string { return numberedKey(prefixRing, uint64(id)) }
+func nodeKey(id proto.NodeID) string { return numberedKey(prefixNode, uint64(id)) }
+func seenKey(id proto.NodeID) string { return numberedKey(prefixSeen, uint64(id)) }
+
+// numberedKey sorts by number.
+func numberedKey(prefix string, n uint64) string { return fmt.Sprintf("%s%010d", prefix, n) }
+
+func logKey(seq uint64) string { return fmt.Sprintf("%s%016x", prefixLog, seq) }
 
 func encodeRecord(key string, v any) Record {
 	raw, err := json.Marshal(v)
@@ -199,6 +203,8 @@ func (p *Planner) restore(st State) error {
 			err = p.restoreSeen(rest, rec.Value)
 		case prefixLog:
 			err = p.restoreLog(rest, rec.Value)
+		case prefixDrain:
+			err = p.restoreDrain(rest, rec.Value)
 		case prefixJob, prefixDeck, prefixSwitch:
 			err = p.restoreCircuits(prefix+"/", rest, rec.Value)
 		}

@@ -38,8 +38,8 @@ func (m Mend) resettle(r *Result, before []Group, taken []bool) {
 		}
 	}
 	want := m.Target - frozen
-	if want <= whole {
-		return
+	if want <= whole || frozen == len(r.Groups) {
+		return // nothing is missing, or nobody is there who could move
 	}
 	best := Rearrange(Problem{Order: m.Order, Size: m.Size, Broken: m.Broken,
 		Usable: func(n proto.NodeID) bool {
