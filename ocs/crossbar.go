@@ -56,7 +56,7 @@ type Crossbar struct {
 	looking      bool          // and under way
 	ready        bool          // the first one is over
 	longMove     bool          // a mirror of this round goes far
-	sees         bool          // with the round, brown-outs are dealt with
+	sees         bool          // brown-outs are dealt with when all is at rest
 	stray        bool          // the first look saw light where there is no circuit
 	busErrors    uint32
 	limitErrors  uint32
@@ -204,7 +204,7 @@ func (x *Crossbar) lostPower() bool {
 	return true
 }
 
-// seen clears the monitors' brown-outs: the mirrors are driven again.
+// seen clears the monitors' brown-outs: all mirrors are where they should be.
 func (x *Crossbar) seen() {
 	for i := range x.chips {
 		if c := &x.chips[i]; c.brown {
@@ -226,6 +226,10 @@ func (x *Crossbar) Poll(now time.Duration, done []*hal.Completion, out []BusOp) 
 	}
 	if x.state == CrossResting {
 		x.begin()
+	}
+	if x.sees && x.state == CrossResting {
+		x.sees = false
+		x.seen()
 	}
 	if len(x.pending) > 0 {
 		out = append(out, x.pending...)
@@ -284,10 +288,6 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 		x.health = true
 		x.look()
 	case CrossMoving:
-		if x.sees {
-			x.sees = false
-			x.seen()
-		}
 		x.become(CrossSettling)
 		x.until = now + x.settleTime()
 		x.forgetMoves()
@@ -348,7 +348,8 @@ func (x *Crossbar) Status() CrossbarStatus {
 }
 
 // Stray tells whether, at the start, light left at a port that is in no
-// circuit. Only a change that parks ends it.
+// circuit, or may come to do so: after a loss of power mirrors are on their way
+// to rest. Only a change that parks ends it.
 func (x *Crossbar) Stray() bool { return x.stray }
 
 // Busy tells whether circuits are being made or mirrors moved.

@@ -154,8 +154,8 @@ func (x *Crossbar) believeParked() {
 		chip := x.chipOf(hal.SideB, port)
 		stray = stray || a < 0 && chip.err == nil && chip.power[x.hw.Monitors[hal.SideB][port].Channel] >= leastInput
 	}
-	x.stray = stray
-	if !x.cfg.Parked || stray || x.lostPower() || saved && !adopted {
+	x.stray = stray || x.lostPower()
+	if !x.cfg.Parked || x.stray || saved && !adopted {
 		return
 	}
 	x.eachIdle(func(side, port int, m *crossMirror) {

@@ -104,7 +104,7 @@ type CoreRun struct {
 	now      time.Duration
 	mends    []Strike // to be mended, by task number
 	mending  int
-	mended   time.Duration // the last of them
+	mended   time.Duration // the last of them, or of connections made
 	check    coreCheck
 	sum      hash.Hash
 	res      CoreResult
@@ -215,8 +215,13 @@ func (r *CoreRun) status() proto.CoreStatus {
 const tellWithin = 5 * time.Second
 
 func (r *CoreRun) quiet() bool {
-	if r.mending > 0 || r.brain.planner == nil || r.now < r.mended+tellWithin {
+	if r.mending > 0 || r.brain.planner == nil || !r.brain.up || r.now < r.mended+tellWithin {
 		return false
+	}
+	for _, st := range r.switches {
+		if !st.up {
+			return false
+		}
 	}
 	s := r.status()
 	return s.Quiet && int(s.Online) == len(r.switches) && s.Circuits == s.Tuned

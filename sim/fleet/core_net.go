@@ -97,6 +97,7 @@ func (n *coreNet) connect(c *client) {
 		n.publish(c.will) // taken over
 	}
 	c.tries = 0
+	n.r.mended = n.r.now
 	c.conn++
 	c.session, c.up, c.upAt, c.downAt = c.conn, true, n.r.now, n.r.now
 	// A client knows of its connection before anything comes through it.
