@@ -363,7 +363,7 @@ func (x *Crossbar) fail(now time.Duration, c *circuit, err error) {
 func (x *Crossbar) watched(now time.Duration, c *circuit) {
 	near := c.Loss <= c.Factory+tunedWithin
 	switch {
-	case near && c.State == proto.Failed:
+	case near && c.State == proto.Failed && c.Err != ErrNotAdopted: // that one's mirrors stand anywhere
 		c.asked = now
 		x.tuned(now, c)
 	case !near && c.State == proto.Tuned:
