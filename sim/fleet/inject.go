@@ -8,6 +8,7 @@ import (
 	"ringlight/agent"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim"
 )
 
 // later lets a fault happen after a while.
@@ -127,7 +128,8 @@ func (r *Run) applyNode(f *Fault, st *station) error {
 		r.touch(st)
 		if f.Verb == BoardBreak {
 			st.broken++
-			st.watch.walked = st.watch.walked || f.walks()
+			st.watch.walked = st.watch.walked || f.Board.Kind == sim.DriftWalk || f.Board.Kind == sim.CellWalk
+			st.watch.shorted = st.watch.shorted || f.Board.Kind == sim.HeaterShort
 			return r.world.Inject(st.board, f.Board)
 		}
 		st.broken = max(0, st.broken-1)

@@ -5,7 +5,6 @@ import (
 
 	"ringlight/agent"
 	"ringlight/proto"
-	"ringlight/sim"
 )
 
 // Operators talk to the planner as ocsctl does, and are not heard while the
@@ -54,11 +53,6 @@ func (r *Run) calibrate(f *Fault) error {
 	st.asked++
 	st.agent.Deliver(st.clock.local(r.now), agent.Input{Kind: agent.InAsk, Ask: agent.Ask{ID: st.asked, Verb: agent.AskCalibrate, Bundle: proto.BundleID(f.Count)}})
 	return r.poll(st, false)
-}
-
-// walks: a fault by which optics drift.
-func (f *Fault) walks() bool {
-	return f.Verb == BoardBreak && (f.Board.Kind == sim.DriftWalk || f.Board.Kind == sim.CellWalk)
 }
 
 // tied tells whether an operator's request holds a side of a node where it is,

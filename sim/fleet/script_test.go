@@ -37,6 +37,92 @@ func TestFaultsReadAsWritten(t *testing.T) {
 	}
 }
 
+// everything has a line of every kind, and of every fault of a board.
+const everything = `
+1s    node dark 5 group 1       # two adjacent losses
+1.0005s node dark 6 group 1
+10s   node on 5
+11s   node on 6
+20s   host fault 9
+30s   host ok 9
+40s   agent crash 12
+42s   agent start 12
+50s   agent reboot 13 5s
+60s   fibre cut 2/1/external1 both
+62s   fibre cut 3/0/external2 in
+70s   fibre mend 2/1/external1 both
+71s   fibre mend 3/0/external2 in
+80s   fibre glitch 4/1/external1 out 300us
+81s   fibre flap 4/1/external1 both 2ms 12
+100s  board break 14 stuck:1/0/17
+200s  board repair 14 stuck:1/0/17
+101s  board break 1 laser:0/0/3
+201s  board repair 1 laser:0/0/3
+102s  board break 8 diode:1/0/external1/2
+202s  board repair 8 diode:1/0/external1/2
+103s  board break 10 walk:0/0/20
+203s  operator drain 10
+204s  board repair 10 walk:0/0/20
+205s  agent calibrate 10 0
+220s  operator undrain 10
+110s  board break 16 hot:1/0
+210s  board repair 16 hot:1/0
+120s  board break 0 bus:2
+130s  board repair 0 bus:2
+140s  board break 17 short:0/0/1
+240s  board repair 17 short:0/0/1
+150s  board break 18 drift:1/0
+155s  board repair 18 drift:1/0
+156s  operator drain 18
+160s  agent calibrate 18 1
+175s  operator undrain 18
+300s  broker down
+301s  node dark 7
+305s  broker up 2s
+320s  node on 7
+330s  link cut 11
+340s  link mend 11
+350s  partition cut 0 9
+380s  partition mend 0 9
+400s  planner kill
+401s  node dark 3
+402s  planner start
+410s  node on 3
+420s  planner pause
+425s  planner resume
+430s  planner cut
+435s  rival start
+450s  planner mend
+460s  rival kill
+500s  planner lose
+505s  planner start
+520s  operator switch 4 right forced_switch 6
+525s  operator switch 4 right no_request loopback
+530s  operator switch 2 left lockout loopback
+535s  operator switch 2 left no_request loopback
+540s  network set 5000 5000 5000
+`
+
+// Goal: every kind of fault of the issue is a line, and none breaks anything.
+// Method: a script with all of them, on a line and on a wrapped fabric.
+func TestEveryLineOfTheScript(t *testing.T) {
+	faults := script(t, everything)
+	seen := map[Verb]bool{}
+	for i := range faults {
+		seen[faults[i].Verb] = true
+	}
+	for v := range numVerbs {
+		if !seen[v] {
+			t.Errorf("no line for %q", v)
+		}
+	}
+	for k, topology := range map[int]fabric.Topology{2: fabric.Ring, 3: fabric.Line, 4: fabric.Ring} { // any order
+		cfg := testConfig(t, 20, k, 32, topology)
+		cfg.Span, cfg.Faults = 20*time.Minute, faults
+		clean(t, run(t, cfg))
+	}
+}
+
 // Goal: a wrong line is refused, with what was wrong.
 // Method: a table.
 func TestWrongLinesAreRefused(t *testing.T) {

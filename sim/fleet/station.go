@@ -48,6 +48,7 @@ type watched struct {
 	planned   time.Duration // last decision
 	mended    time.Duration // last repair of the board
 	walked    bool          // its optics have drifted, and nobody has calibrated them since
+	shorted   bool          // a heater was short
 	death     *still        // what an agent's death left
 	born      time.Duration // start of the agent after the supply came
 	checking  bool          // a look is planned
