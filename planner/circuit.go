@@ -219,7 +219,7 @@ func (p *Planner) planCircuits() {
 		p.nextStage()
 		return
 	}
-	d := c.design(c.jobs)
+	d := c.design(copyJobs(c.jobs))
 	c.jobs, c.change, c.stages = d.jobs, d.change, d.stages
 	p.saveJobs()
 	if len(c.stages) > 0 {

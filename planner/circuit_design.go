@@ -38,9 +38,10 @@ type groupPlan struct {
 }
 
 // design finds out what a list of jobs comes to from what is committed. It
-// changes nothing.
+// changes nothing. Servers become free only with a new list, so only then are
+// jobs admitted.
 func (c *circuits) design(jobs []*job) design {
-	d := design{jobs: c.admit(jobs)}
+	d := design{jobs: jobs}
 	c.deal(d.jobs)
 	groups := make([]groupPlan, c.core.Groups())
 	for h := range groups {

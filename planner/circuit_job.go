@@ -156,20 +156,28 @@ func sameSpec(a, b *proto.JobSpec) bool {
 	return slices.Equal(a.Pods, b.Pods) && x.Job == y.Job && x.TP == y.TP && x.EP == y.EP && x.PP == y.PP && x.DP == y.DP && x.Servers == y.Servers
 }
 
-// admit finds servers for the jobs that have none, in order of their ids.
-func (c *circuits) admit(jobs []*job) []*job {
+// copyJobs are jobs that may be changed.
+func copyJobs(jobs []*job) []*job {
 	out := make([]*job, len(jobs))
-	var running []sched.Placed
-	for _, j := range jobs {
-		if len(j.placed.Shares) > 0 {
-			running = append(running, j.placed)
-		}
-	}
 	for n, j := range jobs {
 		k := *j
 		k.paths = slices.Clone(j.paths)
 		out[n] = &k
-		if j.runs() {
+	}
+	return out
+}
+
+// admit finds servers for the jobs that have none, in order of their ids.
+func (c *circuits) admit(jobs []*job) []*job {
+	out := copyJobs(jobs)
+	var running []sched.Placed
+	for _, j := range out {
+		if len(j.placed.Shares) > 0 {
+			running = append(running, j.placed)
+		}
+	}
+	for _, k := range out {
+		if k.runs() {
 			continue
 		}
 		placed, err := c.within(running, k.spec.Pods).Admit(running, k.placed.Job)

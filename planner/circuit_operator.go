@@ -33,7 +33,8 @@ func (p *Planner) onCircuitRequest(q *proto.OpRequest, r *proto.OpReply) bool {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "job", Limit: c.jobLimit(), Reason: fmt.Sprintf("no job %d", q.Job)})
 			return true
 		}
-		r.Jobs = []proto.JobStatus{p.jobStatus(j)}
+		lit, _ := p.lit()
+		r.Jobs = []proto.JobStatus{p.jobStatus(j, lit)}
 		p.circuitsPage(q.Page, q.Job, r)
 	case proto.NounApply:
 		p.applyJobs(q, r)
@@ -60,7 +61,7 @@ func (p *Planner) applyJobs(q *proto.OpRequest, r *proto.OpReply) {
 		return
 	}
 	list := c.list(q.Jobs)
-	d := c.design(list)
+	d := c.design(c.admit(list))
 	r.Change = &d.change
 	if q.DryRun {
 		return
@@ -99,6 +100,7 @@ func (p *Planner) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
 }
 
 func (p *Planner) jobsPage(q *proto.OpRequest, r *proto.OpReply) {
+	lit, _ := p.lit()
 	for _, j := range p.core.jobs {
 		if uint64(j.spec.Job) < q.Page {
 			continue
@@ -107,7 +109,7 @@ func (p *Planner) jobsPage(q *proto.OpRequest, r *proto.OpReply) {
 			r.Next = uint64(j.spec.Job)
 			return
 		}
-		r.Jobs = append(r.Jobs, p.jobStatus(j))
+		r.Jobs = append(r.Jobs, p.jobStatus(j, lit))
 	}
 }
 
@@ -127,14 +129,22 @@ func (p *Planner) halveCircuits(r *proto.OpReply) bool {
 	return true
 }
 
-// lit counts a job's links that light proves both ways; of job 0, all links.
-func (p *Planner) lit(of proto.JobID) (links, circuits int) {
+// made counts each job's links in decks.
+func made(decks []deck, c *circuits) map[proto.JobID]int {
+	out := map[proto.JobID]int{}
+	for _, d := range decks {
+		c.links(d, func(_, _ int32, id proto.JobID) { out[id]++ })
+	}
+	return out
+}
+
+// lit counts each job's links that light proves both ways, and all circuits
+// that it proves.
+func (p *Planner) lit() (links map[proto.JobID]int, circuits int) {
 	c := p.core
+	links = map[proto.JobID]int{}
 	for at, d := range c.decks {
 		c.links(d, func(i, j int32, id proto.JobID) {
-			if of != 0 && id != of {
-				return
-			}
 			good := 0
 			for _, s := range c.slots(at, i, j) {
 				if c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}) == proto.Tuned {
@@ -143,30 +153,23 @@ func (p *Planner) lit(of proto.JobID) (links, circuits int) {
 			}
 			circuits += good
 			if good == 2 {
-				links++
+				links[id]++
 			}
 		})
 	}
 	return links, circuits
 }
 
-func (p *Planner) jobStatus(j *job) proto.JobStatus {
+func (p *Planner) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 	s := proto.JobStatus{Job: j.spec.Job, Asked: uint32(j.asked()), Granted: uint32(j.granted()), Reason: proto.Clip(j.why)}
 	for _, x := range j.placed.Shares {
 		s.Servers = append(s.Servers, proto.LeafServers{Pod: uint16(x.Pod), Leaf: uint16(x.Leaf), Servers: uint16(x.Servers)})
 	}
-	lit, _ := p.lit(j.spec.Job)
-	s.Realised = uint32(lit)
+	s.Realised = uint32(lit[j.spec.Job])
 	switch {
 	case j.found:
 		s.State = proto.JobAdopted
-		for _, d := range p.core.decks {
-			p.core.links(d, func(_, _ int32, id proto.JobID) {
-				if id == j.spec.Job {
-					s.Asked++
-				}
-			})
-		}
+		s.Asked = uint32(made(p.core.decks, p.core)[j.spec.Job])
 		s.Granted = s.Asked
 	case !j.runs():
 		s.State = proto.JobWaiting
@@ -208,9 +211,15 @@ func (p *Planner) CoreStatus() proto.CoreStatus {
 		at, _ := c.deckOf(i)
 		s.Circuits += uint32(len(c.circuitsOf(i, c.decks[at])))
 	}
-	links, circuits := p.lit(0)
-	s.Realised, s.Tuned = uint32(links), uint32(circuits)
+	lit, circuits := p.lit()
+	s.Tuned = uint32(circuits)
+	there := made(c.decks, c)
 	for _, j := range c.jobs {
+		s.Realised += uint32(lit[j.spec.Job])
+		if j.found {
+			s.Asked += uint32(there[j.spec.Job])
+			s.Granted += uint32(there[j.spec.Job])
+		}
 		if j.runs() {
 			s.Placed++
 		}

@@ -183,10 +183,7 @@ func (c *circuits) account(d *design, groups []groupPlan) {
 	if s.Moved > 0 {
 		s.DarkMicros = c.dark
 	}
-	there := map[proto.JobID]int{}
-	for _, k := range d.decks {
-		c.links(k, func(_, _ int32, id proto.JobID) { there[id]++ })
-	}
+	there := made(d.decks, c)
 	for _, j := range d.jobs {
 		switch {
 		case j.found:

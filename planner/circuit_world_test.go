@@ -489,8 +489,9 @@ func (w *coreWorld) show() string {
 	s := w.p.CoreStatus()
 	fmt.Fprintf(&b, "generation %d, %d/%d switches, %d/%d circuits lit, links asked %d granted %d realised %d, %s, quiet %v\n",
 		s.Generation, s.Online, s.Switches, s.Tuned, s.Circuits, s.Asked, s.Granted, s.Realised, w.p.core.state, s.Quiet)
+	lit, _ := w.p.lit()
 	for _, j := range w.p.core.jobs {
-		x := w.p.jobStatus(j)
+		x := w.p.jobStatus(j, lit)
 		fmt.Fprintf(&b, "job %d %s: at %d leaves, links %d of %d", x.Job, x.State, len(x.Servers), x.Realised, x.Granted)
 		if x.Reason != "" {
 			fmt.Fprintf(&b, " (%s)", x.Reason)
