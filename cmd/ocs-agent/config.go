@@ -48,7 +48,7 @@ type BoardConfig struct {
 	Ports   int    `json:"ports" doc:"over 0: a circuit switch with so many ports on either side, not a node; gpus, bundles and modules then mean nothing"`
 	Factory string `json:"factory" doc:"of a circuit switch: file with what its maker measured; kind sim needs none"`
 
-	Buses []BusConfig  `json:"buses" doc:"kind linux: device of each bus in the order of the default board: latches; then per bundle SPI, two ADC segments, slow; with module_kind cmis: the segments; empty: the default names"`
+	Buses []BusConfig  `json:"buses" doc:"kind linux: device of each bus in the order of the default board: latches; then per bundle SPI, two ADC segments, slow; with module_kind cmis: the segments; empty: the default names; scl and sda, each chip and offset: lines that free a hanging I2C bus"`
 	Lines []LineConfig `json:"lines" doc:"kind linux: LOS line of each path in the order of the default board: per bundle loopback, external1, external2; empty: gpiochip0 from 0"`
 
 	Path string `json:"path" doc:"kind socket: the board's unix socket"`
@@ -66,9 +66,12 @@ const (
 	moduleCMIS  = "cmis"
 )
 
-// BusConfig names the device of one bus.
+// BusConfig names the device of one bus, and the lines by which an I2C bus
+// that hangs is freed where its adapter's driver does not do that itself.
 type BusConfig struct {
-	Device string `json:"device"`
+	Device string      `json:"device"`
+	SCL    *LineConfig `json:"scl,omitempty"`
+	SDA    *LineConfig `json:"sda,omitempty"`
 }
 
 // LineConfig names one input line.
@@ -167,6 +170,9 @@ func (b *BoardConfig) validate(bad func(key, format string, args ...any)) {
 			if bus.Device == "" {
 				bad(fmt.Sprintf("board.buses[%d].device", i), "want a device")
 			}
+			if (bus.SCL == nil) != (bus.SDA == nil) || bus.SCL != nil && err == nil && i < len(layout.Buses) && layout.Buses[i].Kind != hal.I2C {
+				bad(fmt.Sprintf("board.buses[%d].scl", i), "scl and sda go together, and with an I2C bus")
+			}
 		}
 		if err == nil && len(b.Lines) > 0 && len(b.Lines) != len(layout.Lines) {
 			bad("board.lines", "%d: want %d, or none", len(b.Lines), len(layout.Lines))
@@ -215,11 +221,20 @@ func (b *BoardConfig) layout() (hal.Board, error) {
 	}
 	for i, bus := range b.Buses {
 		board.Buses[i].Device = bus.Device
+		board.Buses[i].SCL, board.Buses[i].SDA = bus.SCL.line(), bus.SDA.line()
 	}
 	for i, l := range b.Lines {
 		board.Lines[i] = hal.Line{Chip: l.Chip, Offset: l.Offset, ActiveLow: l.ActiveLow}
 	}
 	return board, nil
+}
+
+// line is nil where none is named.
+func (l *LineConfig) line() *hal.Line {
+	if l == nil {
+		return nil
+	}
+	return &hal.Line{Chip: l.Chip, Offset: l.Offset, ActiveLow: l.ActiveLow}
 }
 
 func (c *Config) socketPath() string {
