@@ -43,7 +43,11 @@ func (p *Planner) adopt() {
 	var records []Record
 	for _, id := range ids {
 		nodes := p.inOrder(members[id])
-		if err := p.mayAdopt(nodes); err != nil {
+		err := p.mayAdopt(nodes)
+		if err == nil {
+			err = p.mayClose(id, nodes)
+		}
+		if err != nil {
 			p.note(Warn, "reported ring not adopted", note{Rule: "adopt", Node: -1, Ring: id, Text: err.Error()})
 			continue
 		}
@@ -94,6 +98,27 @@ func (p *Planner) inOrder(nodes []proto.NodeID) []proto.NodeID {
 		}
 	}
 	return append(slices.Clone(nodes[start:]), nodes[:start]...)
+}
+
+// mayClose refuses a ring that another planner has closed by light round the
+// whole fabric over straight fibres: it is two cycles of GPUs, however whole it
+// looks. Ours are lines, with loopback at both ends, and never are.
+func (p *Planner) mayClose(id proto.RingID, nodes []proto.NodeID) error {
+	open := func(n proto.NodeID, s proto.Side) bool {
+		if m := p.nodes[n].report; m != nil {
+			for i := range m.Rings {
+				if a := &m.Rings[i]; a.Ring == id {
+					return len([2][]proto.Candidate{a.Left, a.Right}[s]) == 0
+				}
+			}
+		}
+		return true
+	}
+	if open(nodes[0], proto.Left) && open(nodes[len(nodes)-1], proto.Right) || p.fab.SeamCrossed() {
+		return nil
+	}
+	return fmt.Errorf("it is closed from node %d to node %d over straight fibres, which makes it two rings; want an odd number of crossed links round it, or a line",
+		nodes[len(nodes)-1], nodes[0])
 }
 
 func (p *Planner) mayAdopt(nodes []proto.NodeID) error {

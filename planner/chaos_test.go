@@ -17,9 +17,9 @@ import (
 // and every event is in the log exactly once and in order.
 // Seeded random histories; the fake agents check that generations grow.
 func TestChaosConverges(t *testing.T) {
-	seeds := 100
+	seeds := 60
 	if testing.Short() {
-		seeds = 40
+		seeds = 30
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) { chaos(t, uint64(seed)) })
