@@ -116,15 +116,19 @@ func (m *Module) Phase(k int, u *[Cells]float64) float64 {
 // other heaters being as they are: of those possible the nearest to from. Where
 // none is possible, it is the end of the range that comes nearest.
 func (m *Module) heat(k int, phase float64, u *[Cells]float64, from, max float64) float64 {
-	return m.heatIn(k, phase, m.Background(k, u), from, max)
+	return m.heatIn(k, phase, m.Background(k, u), from, 0, max)
 }
 
-// heatIn is heat for a known phase that the others add.
-func (m *Module) heatIn(k int, phase, background, from, max float64) float64 {
+// heatIn is heat for a known phase that the others add. Up to slack, in radian, the
+// end of the range is taken for the heat beyond it.
+func (m *Module) heatIn(k int, phase, background, from, slack, max float64) float64 {
 	c := &m.Cells[k]
 	turn := twoPi / c.Slope
 	x := (phase - c.Offset - background) / c.Slope
 	x += float64(turn * math.Floor(float64((from-x)/turn)+0.5))
+	if d := slack / c.Slope; slack > 0 && (x < 0 && x >= -d || x > max && x <= max+d) {
+		return clamp(x, 0, max)
+	}
 	if x < 0 && (x+turn <= max || -x > x+turn-max) {
 		x += turn
 	}

@@ -25,11 +25,32 @@ func register(k int, lit Lit) int {
 // Compose makes the voltages of both registers of every heater, so that every
 // cell stands right in each lit setting in which light passes it, with the
 // matrix in setting; max is the most heat that each may take, step that of the
-// DAC. The matrix has the same voltage in both. Going round, each cell stays on
+// DAC. MZI1 has one code for both external paths, though MZI2's heat is not the
+// same in both: favour is the one in which it stands right, Loop halves the
+// error. The matrix has the same voltage in both. Going round, each cell stays on
 // its turn, for a neighbour's turn is a tenth of a radian in crosstalk.
-func (m *Module) Compose(setting Setting, max *[Cells]float64, step physic.ElectricPotential) (volts [Cells][2]physic.ElectricPotential) {
+func (m *Module) Compose(setting Setting, favour Lit, max *[Cells]float64, step physic.ElectricPotential) (volts [Cells][2]physic.ElectricPotential) {
 	var r registers
-	for round := range solveRounds {
+	return m.compose(setting, favour, &r, 0, max, step)
+}
+
+// turnSlack is how far off, in radian, a cell that carries light may be left at
+// an end of its heat before it goes to another turn, on whose way its light goes
+// astray for some twenty microseconds. chosen: half of what costs 25 dB.
+const turnSlack = 0.04
+
+// Recompose is Compose from the voltages in force, for cells that carry light:
+// each stays on its turn as long as it can.
+func (m *Module) Recompose(setting Setting, favour Lit, from *[Cells][2]physic.ElectricPotential, max *[Cells]float64, step physic.ElectricPotential) (volts [Cells][2]physic.ElectricPotential) {
+	var r registers
+	for k := range r {
+		r[k] = [2]float64{Square(from[k][0]), Square(from[k][1])}
+	}
+	return m.compose(setting, favour, &r, turnSlack, max, step)
+}
+
+func (m *Module) compose(setting Setting, favour Lit, r *registers, slack float64, max *[Cells]float64, step physic.ElectricPotential) (volts [Cells][2]physic.ElectricPotential) {
+	for range solveRounds {
 		for lit := Loop; lit < numLits; lit++ {
 			u := r.under(lit)
 			for k := range Cells {
@@ -37,11 +58,7 @@ func (m *Module) Compose(setting Setting, max *[Cells]float64, step physic.Elect
 					continue
 				}
 				reg := register(k, lit)
-				from := r[k][reg]
-				if round == 0 {
-					from = 0
-				}
-				u[k] = m.heatIn(k, litPhase(k, lit, setting), m.around(k, lit, &r, &u), from, max[k])
+				u[k] = m.heatIn(k, litPhase(k, lit, setting), m.around(k, lit, favour, r, &u), r[k][reg], slack, max[k])
 				r[k][reg] = u[k]
 			}
 		}
@@ -79,16 +96,19 @@ func litPhase(k int, lit Lit, setting Setting) float64 {
 	return PhaseCross
 }
 
-// around is the phase that the other heaters add to a cell in a setting. To an
-// external MZI1 it is the mean over both external paths: the code is the same,
-// and so each path has half of what MZI2's heat makes between them.
-func (m *Module) around(k int, lit Lit, r *registers, u *[Cells]float64) float64 {
+// around is the phase that the other heaters add to a cell in a setting; to an
+// external MZI1, in the path that is favoured or as the mean of both.
+func (m *Module) around(k int, lit, favour Lit, r *registers, u *[Cells]float64) float64 {
 	sum := m.Background(k, u)
-	if k < CellMZI2 && lit == Ext1 {
-		other := r.under(Ext2)
-		sum = (sum + m.Background(k, &other)) / 2
+	if k >= CellMZI2 || lit != Ext1 || favour == Ext1 {
+		return sum
 	}
-	return sum
+	under := r.under(Ext2)
+	other := m.Background(k, &under)
+	if favour == Ext2 {
+		return other
+	}
+	return (sum + other) / 2
 }
 
 // Error is how far the phase of cell k lies from where Compose would have it, for

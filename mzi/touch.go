@@ -70,7 +70,7 @@ func (s *Search) work() {
 
 // compose makes the codes of the result.
 func (s *Search) compose() {
-	s.result.Volts = s.m.Compose(s.result.Setting, &s.max, s.cfg.Step)
+	s.result.Volts = s.m.Compose(s.result.Setting, Loop, &s.max, s.cfg.Step)
 }
 
 // laneSpread is how many times the weakest lane's light in loopback goes into

@@ -274,6 +274,7 @@ func (c *calibrating) end(t *Transceiver, now time.Duration) {
 		t.emit(e)
 	} else {
 		t.cfg.Calibration = c.result
+		t.lock.forget()
 		t.emit(Event{Kind: Calibrated, At: now, Path: t.path, Module: None, Cell: None, Lane: None})
 		for _, e := range c.unwritten {
 			t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: uint8(e.Module), Cell: None, Lane: None, Err: e,

@@ -36,12 +36,12 @@ func togglesOf(dac int) uint16 {
 
 // codeOf is what register A (0) or B (1) of a channel must hold; channels
 // without a heater, and register B of the matrix, hold 0.
-func codeOf(m *ModuleCalibration, dac, channel, register int) uint16 {
+func codeOf(codes *forced, dac, channel, register int) uint16 {
 	cell := dac*ltc2688.Channels + channel
 	if cell >= hal.CellsPerMod || register == 1 && cell >= hal.CellMatrix {
 		return 0
 	}
-	return m.Codes[cell][register]
+	return codes[cell][register]
 }
 
 const (
@@ -89,9 +89,9 @@ func appendReadBack(dst []byte) []byte {
 // readBackBytes is the length of appendReadBack's frames.
 const readBackBytes = ltc2688.FrameBytes * (2 + 2*ltc2688.Channels + 2*(1+2*ltc2688.Channels))
 
-// staged reports whether the reply to appendReadBack is what calibration m
-// wants of a DAC.
-func staged(reply []byte, m *ModuleCalibration, dac int) bool {
+// staged reports whether the reply to appendReadBack is what codes want of a
+// DAC.
+func staged(reply []byte, codes *forced, dac int) bool {
 	// Each value comes with the second of its two frames.
 	at := 0
 	next := func() uint16 {
@@ -105,7 +105,31 @@ func staged(reply []byte, m *ModuleCalibration, dac int) bool {
 	for bank := range 2 {
 		at += ltc2688.FrameBytes
 		for ch := range ltc2688.Channels {
-			ok = next() == codeOf(m, dac, ch, bank) && ok
+			ok = next() == codeOf(codes, dac, ch, bank) && ok
+		}
+	}
+	return ok
+}
+
+// readCodes takes the codes of a DAC out of the reply to appendReadBack, and
+// reports whether its settings are as they must be.
+func readCodes(reply []byte, dac int, codes *forced) bool {
+	at := 0
+	next := func() uint16 {
+		at += 2 * ltc2688.FrameBytes
+		return ltc2688.Value(reply[at-ltc2688.FrameBytes:])
+	}
+	ok := next() == togglesOf(dac)
+	for ch := range ltc2688.Channels {
+		ok = next() == settingOf(dac, ch) && ok
+	}
+	for bank := range 2 {
+		at += ltc2688.FrameBytes
+		for ch := range ltc2688.Channels {
+			code := next()
+			if cell := dac*ltc2688.Channels + ch; cell < hal.CellsPerMod {
+				codes[cell][bank] = code
+			}
 		}
 	}
 	return ok

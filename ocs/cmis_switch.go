@@ -158,6 +158,7 @@ func (d *mciDrive) verifies(t *Transceiver) {
 		return
 	}
 	v.path, v.stale, v.failed, v.readErr = t.path, false, false, nil
+	v.lanes = t.Lanes()
 	v.worst, v.module, v.lane = 0, None, None
 	v.expected, v.measured = proto.NoPower, proto.NoPower
 	for i := range d.mods {

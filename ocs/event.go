@@ -19,9 +19,10 @@ const (
 	CalibrationFailed                      // Module and Cell name what stands in the way
 	Degraded                               // works, but somebody should look: Err
 	Adopted                                // Status has a Calibration out of the modules' EEPROMs; Module, where it is of one alone
+	LanesSet                               // the loopback makes the permutation that Lanes tells
 )
 
-var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted"}
+var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted", "lanes_set"}
 
 func (k EventKind) String() string {
 	if int(k) < len(eventNames) {

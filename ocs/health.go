@@ -151,6 +151,7 @@ func (t *Transceiver) healthDone(now time.Duration, c *hal.Completion, module, n
 	at := func(channel int) proto.MilliDBm {
 		return level(ads7138.Code16(block, channel), guardFullScale(channel))
 	}
+	t.lock.watch(t, now, module, h.path, block)
 	s.lightAt, s.path = c.Start, h.path
 	upper := hal.GuardLoopUpper + 2*int(h.path-proto.Loopback)
 	s.upper, s.lower, s.tap = at(upper), at(upper+1), proto.NoPower

@@ -6,6 +6,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/ltc2688"
 	"ringlight/mzi"
+	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
 )
@@ -41,8 +42,54 @@ func (m *ModuleCalibration) LaneCodes(p mzi.Permutation) (codes [hal.CellsPerMod
 		return codes, err
 	}
 	model, most := m.model()
-	volts := model.Compose(setting, most, dacStep)
+	volts := model.Compose(setting, mzi.Loop, most, dacStep)
 	return m.guardedCodes(&volts)
+}
+
+// trimmedCodes are the codes next to those in force that the calibration, which
+// has moved, asks for. They favour one external path over the other, for MZI1 has
+// but one code for both.
+func (m *ModuleCalibration) trimmedCodes(p mzi.Permutation, favour mzi.Lit, inForce *forced) (codes forced, err error) {
+	setting, err := mzi.Route(p)
+	if err != nil {
+		return codes, err
+	}
+	model, most := m.model()
+	from := voltages(inForce)
+	volts := model.Recompose(setting, favour, &from, most, dacStep)
+	return m.guardedCodes(&volts)
+}
+
+// voltages that codes stand for; the matrix has one.
+func voltages(codes *forced) (volts [mzi.Cells][2]physic.ElectricPotential) {
+	for k := range volts {
+		b := codes[k][1]
+		if k >= hal.CellMatrix {
+			b = codes[k][0]
+		}
+		volts[k] = [2]physic.ElectricPotential{voltsOf(codes[k][0]), voltsOf(b)}
+	}
+	return volts
+}
+
+func voltsOf(code uint16) physic.ElectricPotential {
+	return physic.ElectricPotential(ltc2688.Microvolt(span, code)) * physic.MicroVolt
+}
+
+// expectedLoop is what the diode of an output sees when all is well and the
+// loopback makes p. The calibration knows it for mzi.Halves; the lanes' lights
+// differ as their shares of a tap do.
+func expectedLoop(m *ModuleCalibration, p mzi.Permutation, out int) proto.MilliDBm {
+	was, is := 0, 0
+	for lane := range p {
+		if int(mzi.Halves[lane]) == out {
+			was = lane
+		}
+		if int(p[lane]) == out {
+			is = lane
+		}
+	}
+	return m.LaneLoop[out] + m.LaneTap[0][is] - m.LaneTap[0][was]
 }
 
 // guardedCodes turns voltages into codes; what the guard would cut is refused.

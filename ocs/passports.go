@@ -130,8 +130,14 @@ func (t *Transceiver) exchange(now time.Duration, p *passports) {
 	c.Modules[p.module] = io.found.module
 	c.Timing = c.Timing.Join(io.found.timing)
 	t.cfg.Calibration = c
+	t.lock.forget()
 	t.emit(Event{Kind: Adopted, At: now, Path: t.path, Module: uint8(p.module), Cell: None, Lane: None,
 		Text: "module was exchanged; calibration taken from its EEPROM"})
+	var err error
+	if t.force, err = t.compose(t.Lanes()); err != nil {
+		t.fault(now, p.module, err)
+		return
+	}
 	t.readModule()
 }
 

@@ -23,6 +23,8 @@ type scan struct {
 	tries    int
 	nameless *ModuleError // the first whose identity cannot be read
 	refused  *ModuleError // why the calibration of an exchanged module is not its own
+	read     forced       // codes that this module holds
+	odd      bool         // this module differs by more than codes and averaging
 	differ   bool         // some module differs and must not be touched: it carries light
 }
 
@@ -41,6 +43,11 @@ func (t *Transceiver) startScan(now time.Duration, force bool) {
 		t.fault(now, -1, ErrCalibrationMismatch)
 		return
 	}
+	var err error
+	if t.force, err = t.compose(t.Lanes()); err != nil {
+		t.fault(now, -1, err)
+		return
+	}
 	if force {
 		t.become(Staging)
 		t.stageModule(now)
@@ -56,7 +63,7 @@ func (t *Transceiver) readModule() {
 		t.scan.waiting++
 		t.put(bus, &hal.Op{Token: t.token(taskReadModule, t.scan.module, n), Class: hal.ClassSafety, Msgs: msgs})
 	}
-	t.scan.wrong, t.scan.refused = false, nil
+	t.scan.wrong, t.scan.odd, t.scan.refused = false, false, nil
 	t.scan.waiting = 0
 	frames := appendReadBack(make([]byte, 0, readBackBytes))
 	for d, cs := range m.ChipSelects {
@@ -82,9 +89,11 @@ func (t *Transceiver) readModule() {
 func (t *Transceiver) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 	switch {
 	case n < hal.DACsPerMod:
-		t.scan.wrong = !staged(op.Msgs[0].R, t.cfg.Calibration.Modules[module], n) || t.scan.wrong
+		t.scan.wrong = !staged(op.Msgs[0].R, t.codes(module), n) || t.scan.wrong
+		t.scan.odd = !readCodes(op.Msgs[0].R, n, &t.scan.read) || t.scan.odd
 	case n == readEnable:
-		t.scan.wrong = op.Msgs[1].R[0] != tca9534.ResetConfig || t.scan.wrong
+		t.scan.odd = op.Msgs[1].R[0] != tca9534.ResetConfig || t.scan.odd
+		t.scan.wrong = t.scan.odd || t.scan.wrong
 	case n == readSerial:
 		// Codes of another module would drive this one anywhere. One that
 		// cannot say who it is is taken for the one that was calibrated: an
@@ -109,6 +118,8 @@ func (t *Transceiver) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 		t.nextModule(now)
 	case t.scan.staging:
 		t.fault(now, module, &ModuleError{Module: module, Err: ErrCodeReadBack})
+	case t.path != proto.Dark && !t.scan.odd && t.trimmedBefore(module):
+		t.nextModule(now)
 	case t.path != proto.Dark:
 		// It carries light with other codes than ours. Fail static: the light
 		// is right until it proves otherwise.
@@ -147,19 +158,10 @@ func (t *Transceiver) nextModule(now time.Duration) {
 // shine. The bundle is dark: nothing of it is seen outside.
 func (t *Transceiver) stageModule(now time.Duration) {
 	module := t.scan.module
-	m, c := &t.bundle.Modules[module], t.cfg.Calibration.Modules[module]
-	var g guard
-	codes := c.Codes
-	for k := range codes {
-		g.know(k, c.Cells[k].MilliOhm)
-		for register := range codes[k] {
-			if register == 0 || k < hal.CellMatrix {
-				codes[k][register] = g.allow(k, register, codes[k][register])
-			}
-		}
-	}
-	if g.cuts > 0 { // a calibration of ours never asks for more
-		t.limitErrors += g.cuts
+	m := &t.bundle.Modules[module]
+	codes, cuts := guardedOf(t.cfg.Calibration.Modules[module], *t.codes(module))
+	if cuts > 0 { // a calibration of ours never asks for more
+		t.limitErrors += cuts
 		t.fault(now, module, &ModuleError{Module: module, Err: hal.ErrOutOfRange})
 		return
 	}

@@ -22,6 +22,7 @@ type switching struct {
 	out   int  // writes on the bus
 	tries int
 	step  switchStep
+	held  bool // the bundle is dark while its lanes change: writes wait
 
 	settling         bool
 	settled          time.Duration
@@ -67,10 +68,21 @@ func (s *switching) reset() {
 			s.ops[i].op = hal.Op{Class: hal.ClassSwitch, Msgs: s.ops[i].msg[:]}
 		}
 	}
-	s.want, s.settling, s.out, s.tries, s.step = false, false, 0, 0, switchAtOnce
+	s.want, s.settling, s.out, s.tries, s.step, s.held = false, false, 0, 0, switchAtOnce, false
 }
 
-func (s *switching) busy() bool { return s.want || s.out > 0 || s.settling }
+func (s *switching) busy() bool { return s.want || s.out > 0 || s.settling || s.held }
+
+// release lets the light shine again, on the path that is wanted by now, that
+// was held while the way was changed.
+func (s *switching) release(t *Transceiver, asked time.Duration) {
+	t.cfg.Latch.set(t.bundle, bitsOf(t.target, t.cfg.Latch.bits(t.bundle)))
+	if !s.want {
+		s.asked = asked
+	}
+	s.held, s.want, s.settling, s.tries, s.step = false, true, false, 0, switchAtOnce
+	t.verify.reset()
+}
 
 func (s *switching) next() time.Duration {
 	if s.settling {
@@ -111,6 +123,7 @@ func (t *Transceiver) choose(now time.Duration, p proto.Path, how switchStep) er
 	case t.state != Idle:
 		return ErrNotReady
 	}
+	t.lock.freeze(t)
 	t.target = p
 	t.port = proto.Tuning
 	if p == proto.Dark {
@@ -121,6 +134,10 @@ func (t *Transceiver) choose(now time.Duration, p proto.Path, how switchStep) er
 	bits := bitsOf(p, before)
 	if p == proto.Dark || (before^bits)&^dark == 0 {
 		how = switchAtOnce // the way is set already
+	}
+	if t.sw.held {
+		how = switchAtOnce // the lasers are off, and come with the toggles
+		bits |= dark
 	}
 	if how == switchBreak {
 		bits |= dark
@@ -138,7 +155,7 @@ func (s *switching) due(t *Transceiver, now time.Duration) {
 		s.settling, s.want, s.step = false, true, switchMake
 		t.cfg.Latch.set(t.bundle, bitsOf(t.target, 0))
 	}
-	if s.want {
+	if s.want && !s.held {
 		for i := range s.ops {
 			if o := &s.ops[i]; !o.busy {
 				bus, _ := t.latchBus()

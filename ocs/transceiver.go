@@ -6,6 +6,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/pca9535"
+	"ringlight/mzi"
 	"ringlight/proto"
 )
 
@@ -30,6 +31,10 @@ type Config struct {
 	// shared and never written.
 	Calibration *Calibration
 	Seed        uint64 // of calibration searches
+	// Lanes is the permutation that the loopback makes, zero: mzi.Halves. Who
+	// set another one gives it again at the next start.
+	Lanes mzi.Permutation
+	Lock  LockConfig
 }
 
 // BusOp is bus work to be submitted. Its Op's token has 56 bits of ours; the
@@ -53,6 +58,8 @@ const (
 	taskCalibrate
 	taskMCI // of CMIS modules
 	taskPassport
+	taskLanes
+	taskLock
 )
 
 // A token is the life of the Transceiver that it belongs to, the task, the
@@ -89,8 +96,11 @@ type Transceiver struct {
 	health  healthRound
 	cal     *calibrating // only while Calibrating
 	pass    *passports   // nil: nobody is at the EEPROMs
-	mci     *mciDrive    // of CMIS modules; nil: latch and chips
-	pending []BusOp      // put out by the next Poll
+	lanes   laneSwitch
+	lock    lock
+	force   []*forced // codes in force in place of the calibration's, by module
+	mci     *mciDrive // of CMIS modules; nil: latch and chips
+	pending []BusOp   // put out by the next Poll
 	events  []Event
 }
 
@@ -112,6 +122,8 @@ func (t *Transceiver) Start(now time.Duration) {
 	t.life++
 	t.err = nil
 	t.cal, t.pass = nil, nil
+	t.lanes.finish()
+	t.lock.reset()
 	t.pending = t.pending[:0]
 	t.sw.reset()
 	// Work of an earlier life may be on the buses still, with its buffers.
@@ -216,6 +228,7 @@ func (t *Transceiver) Poll(now time.Duration, done []*hal.Completion, out []BusO
 	for _, c := range done {
 		t.completed(now, c)
 	}
+	t.lanes.due(t, now) // it may let a switch go
 	t.sw.due(t, now)
 	if t.cal != nil {
 		t.cal.due(t, now)
@@ -223,11 +236,12 @@ func (t *Transceiver) Poll(now time.Duration, done []*hal.Completion, out []BusO
 	if t.pass != nil {
 		t.pass.due(t, now)
 	}
+	t.lock.due(t, now)
 	if len(t.pending) > 0 {
 		out = append(out, t.pending...)
 		t.pending = t.pending[:0]
 	}
-	next := t.sw.next()
+	next := min(t.sw.next(), t.lanes.next(), t.lock.next(t))
 	if t.cal != nil {
 		next = min(next, t.cal.next())
 	}
@@ -271,6 +285,10 @@ func (t *Transceiver) completed(now time.Duration, c *hal.Completion) {
 		}
 	case taskPassport:
 		t.passportDone(now, c, n)
+	case taskLanes:
+		t.lanes.completed(t, now, c, module, n)
+	case taskLock:
+		t.lock.completed(t, now, c, n)
 	}
 }
 
@@ -297,6 +315,9 @@ func (t *Transceiver) orRetry(now time.Duration, c *hal.Completion, module int, 
 func (t *Transceiver) fault(now time.Duration, module int, err error) {
 	t.scan.tries = 0
 	t.life++ // what is still under way is no longer waited for
+	t.lanes.finish()
+	t.lock.reset()
+	t.sw.held = false
 	t.err = err
 	t.become(Faulted)
 	named := uint8(None)

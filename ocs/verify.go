@@ -7,6 +7,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
+	"ringlight/mzi"
 	"ringlight/mzi/detmath"
 	"ringlight/proto"
 )
@@ -31,6 +32,7 @@ type verification struct {
 	path    proto.Path
 	worst   proto.MilliDBm // measured less expected
 	module  uint8          // it is about
+	lanes   mzi.Permutation
 	lane    uint8
 	failed  bool
 	readErr error
@@ -95,6 +97,7 @@ func (t *Transceiver) readOwnLight() {
 		v.ops = make([]verifyOp, len(t.bundle.Modules))
 	}
 	v.path, v.stale, v.failed, v.readErr = t.path, false, false, nil
+	v.lanes = t.Lanes()
 	v.worst, v.module, v.lane = 0, None, None
 	v.expected, v.measured = proto.NoPower, proto.NoPower
 	for i := range v.ops {
@@ -136,7 +139,7 @@ func (t *Transceiver) verified(now time.Duration, c *hal.Completion, module, _ i
 func (v *verification) judge(m *ModuleCalibration, module uint8, block []byte) {
 	if v.path == proto.Loopback {
 		for lane := range hal.Lanes {
-			v.compare(m.LaneLoop[lane], level(ads7138.Code16(block, lane), hal.LaneFullScaleMilliDBm), module, uint8(lane))
+			v.compare(expectedLoop(m, v.lanes, lane), level(ads7138.Code16(block, lane), hal.LaneFullScaleMilliDBm), module, uint8(lane))
 		}
 		return
 	}

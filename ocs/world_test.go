@@ -27,6 +27,8 @@ type rig struct {
 	events [][]ocs.Event
 	bare   int                          // ops of nobody's
 	watch  func(sim.BoardID, *hal.Edge) // edges of other boards
+	lock   ocs.LockConfig
+	lanes  mzi.Permutation
 }
 
 const tokenShift = 56
@@ -60,7 +62,7 @@ func (r *rig) boot(cals []*ocs.Calibration) {
 	r.latch = ocs.NewLatch(r.board)
 	r.optics = nil
 	for b := range r.board.Bundles {
-		r.optics = append(r.optics, ocs.New(ocs.Config{Board: r.board, Bundle: proto.BundleID(b), Latch: r.latch, Calibration: cals[b], Seed: 1}))
+		r.optics = append(r.optics, ocs.New(ocs.Config{Board: r.board, Bundle: proto.BundleID(b), Latch: r.latch, Calibration: cals[b], Seed: 1, Lock: r.lock, Lanes: r.lanes}))
 	}
 	r.done = make([][]*hal.Completion, len(r.optics))
 	r.next = make([]time.Duration, len(r.optics))

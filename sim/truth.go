@@ -11,30 +11,42 @@ import (
 // several paths use it is the worst: MZI1 in all three lit paths, MZI2 in its
 // two, the matrix in loopback. For reports and tests, not for agents.
 func (w *World) Extinctions(id BoardID, bundle, mod int) [hal.CellsPerMod]int32 {
-	b := w.boards[id]
-	m := &b.bundles[bundle].modules[mod]
-	w.refresh(b, m)
 	var worst [hal.CellsPerMod]int32
 	for i := range worst {
-		worst[i] = 1 << 30
+		worst[i] = unused
 	}
-	for path, nets := range [hal.NumLOS][2]bool{hal.LOSLoopback: {false, false}, hal.LOSExternal1: {true, false}, hal.LOSExternal2: {true, true}} {
-		var phase [hal.CellsPerMod]float64
-		m.settledPhases(nets, &phase)
-		for k := range worst {
-			inLoop := k >= hal.CellMatrix
-			behind := k >= hal.CellMZI2 && k < hal.CellMatrix
-			if inLoop && path != hal.LOSLoopback || behind && path == hal.LOSLoopback {
-				continue
-			}
-			bar := m.per.cells[k].bar(phase[k])
-			if bar < 0.5 {
-				bar = 1 - bar
-			}
-			worst[k] = min(worst[k], int32(1000*detmath.DB(bar/max(1-bar, 1e-9))))
+	for path := range hal.NumLOS {
+		for k, x := range w.PathExtinctions(id, bundle, mod, path) {
+			worst[k] = min(worst[k], x)
 		}
 	}
 	return worst
+}
+
+// unused is the extinction of a cell that a path does not use.
+const unused = 1 << 30
+
+// PathExtinctions is the same for one path, hal.LOSLoopback and following.
+func (w *World) PathExtinctions(id BoardID, bundle, mod, path int) (out [hal.CellsPerMod]int32) {
+	b := w.boards[id]
+	m := &b.bundles[bundle].modules[mod]
+	w.refresh(b, m)
+	var phase [hal.CellsPerMod]float64
+	m.settledPhases([2]bool{path != hal.LOSLoopback, path == hal.LOSExternal2}, &phase)
+	for k := range out {
+		out[k] = unused
+		inLoop := k >= hal.CellMatrix
+		behind := k >= hal.CellMZI2 && k < hal.CellMatrix
+		if inLoop && path != hal.LOSLoopback || behind && path == hal.LOSLoopback {
+			continue
+		}
+		bar := m.per.cells[k].bar(phase[k])
+		if bar < 0.5 {
+			bar = 1 - bar
+		}
+		out[k] = int32(1000 * detmath.DB(bar/max(1-bar, 1e-9)))
+	}
+	return out
 }
 
 // settledPhases are the phases that the staged codes lead to for given levels

@@ -1,0 +1,384 @@
+package ocs
+
+import (
+	"math"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/ltc2688"
+	"ringlight/mzi"
+	"ringlight/mzi/detmath"
+	"ringlight/proto"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+// lockStep is where a look at a module stands.
+//
+//	lockIdle -> lockOpen -> lockMove -> lockWait -> lockRead -> lockMove ... lockClose -> lockIdle
+type lockStep uint8
+
+const (
+	lockIdle  lockStep = iota
+	lockOpen           // the taps' ADC averages
+	lockMove           // the codes of the next pattern
+	lockWait           // heat and average settle
+	lockRead           // the taps
+	lockClose          // the codes that were found, and the scan as it was
+)
+
+const (
+	lockSteps = 20 // patterns of a look: one more than a prime, and enough for sixteen cells
+	// 128 conversions, board page: "oversampling 16-128".
+	lockAverageLog2 = ads7138.MaxOversample
+	// The newest result of every channel began at most a round ago; the one
+	// under way when the heat had settled does not count.
+	lockAverage = 2*ads7138.Channels*(1<<lockAverageLog2)*time.Microsecond + 10*time.Microsecond
+	// The cells that are locked: all on the first DAC.
+	lockCells = hal.CellMatrix
+)
+
+var (
+	_ [ltc2688.Channels - lockCells]struct{}
+	_ [lockCells - ltc2688.Channels]struct{}
+)
+
+// lockAct is a look at one module.
+type lockAct struct {
+	step   lockStep
+	module int
+	path   proto.Path
+	lit    mzi.Lit
+	n      int // pattern
+	at     time.Duration
+	tries  int
+
+	setting mzi.Setting
+	model   *mzi.Module
+	most    *[mzi.Cells]float64
+	volts   [mzi.Cells][2]physic.ElectricPotential // in force
+	guard   guard
+	up      [lockCells]float64 // phase that the step up adds
+	down    [lockCells]float64 // that the step down takes
+	code    [lockCells][2]uint16
+	sum     [lockCells]float64 // over the patterns, milliwatt: both taps together for MZI1, their difference for MZI2
+
+	op   hal.Op
+	msgs [1]hal.Msg
+	w    []byte
+	r    [4]byte
+}
+
+// residues are the squares modulo 19.
+const residues = 1<<1 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<9 | 1<<11 | 1<<16 | 1<<17
+
+// pattern is the sign of a cell's step: a row of Paley's Hadamard matrix of order
+// 20. Rows are orthogonal, and to the constant one.
+func pattern(cell, n int) float64 {
+	row, q := cell+1, lockSteps-1
+	switch {
+	case n == 0:
+		return -1
+	case n == row || residues>>((row-n+q)%q)&1 != 0:
+		return 1
+	}
+	return -1
+}
+
+func (l *lock) submit(t *Transceiver, bus hal.BusID, class hal.Class) {
+	a := l.act
+	a.op = hal.Op{Token: t.token(taskLock, a.module, int(l.gen)), Class: class, Msgs: a.msgs[:]}
+	t.put(bus, &a.op)
+}
+
+// open begins a look.
+func (l *lock) open(t *Transceiver, now time.Duration, module int) {
+	cal := l.calibrated(t, module)
+	setting, err := mzi.Route(t.Lanes())
+	if err != nil {
+		panic("ocs: lanes in force are no permutation: " + err.Error())
+	}
+	l.gen++
+	l.act = &lockAct{step: lockOpen, module: module, path: t.path, lit: litOf(t.path), setting: setting}
+	a := l.act
+	a.model, a.most = cal.model()
+	codes := t.codes(module)
+	a.volts = voltages(codes)
+	for k := range codes {
+		a.guard.know(k, cal.Cells[k].MilliOhm)
+		a.guard.allow(k, 0, codes[k][0])
+		if k < hal.CellMatrix {
+			a.guard.allow(k, 1, codes[k][1])
+		}
+	}
+	for k := range lockCells {
+		a.steps(k, codes)
+	}
+	m := &t.bundle.Modules[module]
+	a.msgs[0] = hal.Msg{Addr: m.Guard, W: ads7138.AppendWrite(nil, ads7138.RegOversample, lockAverageLog2)}
+	l.submit(t, m.ADC, hal.ClassVerify)
+}
+
+// register of a cell that is in force.
+func (a *lockAct) register(k int) int {
+	if k < hal.CellMZI2 && a.lit != mzi.Loop || k >= hal.CellMZI2 && a.lit == mzi.Ext2 {
+		return 1
+	}
+	return 0
+}
+
+// steps makes a cell's two codes, and what they do to its phase: less than
+// lockDither where the heat ends.
+func (a *lockAct) steps(k int, codes *forced) {
+	reg := a.register(k)
+	u := mzi.Square(a.volts[k][reg])
+	slope := a.model.Cells[k].Slope
+	a.code[k] = [2]uint16{codes[k][reg], codes[k][reg]}
+	if k >= hal.CellMZI2 && a.lit == mzi.Loop {
+		return // no light to see it by
+	}
+	for side, sign := range [2]float64{-1, 1} {
+		x := min(max(u+float64(sign*lockDither/slope), 0), a.most[k])
+		v := mzi.Volts(x, dacStep)
+		code := a.guard.allow(k, reg, ltc2688.Code(span, int64(v/physic.MicroVolt)))
+		a.code[k][side] = code
+		phase := float64(slope * (mzi.Square(voltsOf(code)) - u))
+		if side == 0 {
+			a.down[k] = -phase
+		} else {
+			a.up[k] = phase
+		}
+	}
+}
+
+// move writes the codes of a pattern: all input registers, then all outputs.
+func (l *lock) move(t *Transceiver) {
+	a := l.act
+	a.step = lockMove
+	sel := uint16(0)
+	for k := range lockCells {
+		sel |= uint16(a.register(k)) << k
+	}
+	a.w = ltc2688.AppendWrite(a.w[:0], ltc2688.CmdABSelect, sel)
+	for k := range lockCells {
+		side := 0
+		if pattern(k, a.n) > 0 {
+			side = 1
+		}
+		a.w = ltc2688.AppendWrite(a.w, ltc2688.CmdCode+byte(k), a.code[k][side])
+	}
+	a.w = ltc2688.AppendWrite(a.w, ltc2688.CmdUpdateAll, 0)
+	m := &t.bundle.Modules[a.module]
+	a.msgs[0] = hal.Msg{Addr: m.ChipSelects[0], Frame: ltc2688.FrameBytes, W: a.w}
+	l.submit(t, m.SPI, hal.ClassHousekeeping)
+}
+
+// read asks for both taps.
+func (l *lock) read(t *Transceiver) {
+	a := l.act
+	a.step = lockRead
+	m := &t.bundle.Modules[a.module]
+	a.w = ads7138.AppendReadBlock(a.w[:0], ads7138.RegRecent+2*hal.GuardTap1)
+	a.msgs[0] = hal.Msg{Addr: m.Guard, W: a.w, R: a.r[:]}
+	l.submit(t, m.ADC, hal.ClassHousekeeping)
+}
+
+// completed takes the end of one piece of bus work of a look.
+func (l *lock) completed(t *Transceiver, now time.Duration, c *hal.Completion, gen int) {
+	a := l.act
+	if gen != int(l.gen) || l.step() == lockIdle {
+		return // of a look that was frozen
+	}
+	if c.Err != nil {
+		if a.tries++; a.tries < maxTries {
+			t.put(c.Bus, c.Op)
+			return
+		}
+		l.freeze(t)
+		return
+	}
+	a.tries = 0
+	switch a.step {
+	case lockOpen:
+		l.move(t)
+	case lockMove:
+		a.step, a.at = lockWait, c.End+laneSettling+lockAverage
+	case lockRead:
+		a.take()
+		if a.n++; a.n < lockSteps {
+			l.move(t)
+			return
+		}
+		l.close(t, now)
+	case lockClose:
+		if a.n--; a.n == 0 {
+			l.act = nil
+		}
+	}
+}
+
+// take adds one reading to the sums of the patterns.
+func (a *lockAct) take() {
+	one, two := tapMilliwatt(a.r[:], 0), tapMilliwatt(a.r[:], 1)
+	for k := range lockCells {
+		x := one + two
+		if k >= hal.CellMZI2 {
+			x = two - one
+		}
+		a.sum[k] += float64(pattern(k, a.n) * x)
+	}
+}
+
+// findings are the errors of all cells that the look could see.
+//
+// The share that a cell at e from its extremum sends the wrong way is sin^2(e/2);
+// to and fro by d it moves by sin(e)*sin(d)/2 either way. MZI1 takes that from both
+// taps together, or adds it in loopback; MZI2 moves it from tap to tap. What the
+// matrix and the diodes behind it do is of no account.
+func (a *lockAct) findings(cal *ModuleCalibration) []lockFinding {
+	var found []lockFinding
+	step := fromMilliDBm(hal.TapFullScaleMilliDBm) / ads7138.CodeFull
+	noise := math.Sqrt(2.0/lockSteps) * lockNoise * step
+	add := func(k int, sign float64, level proto.MilliDBm) {
+		mid := (a.up[k] + a.down[k]) / 2
+		reach := float64(sign * milliwattOf(level) * detmath.Sin(mid))
+		if mid < lockDither/4 || reach == 0 {
+			return // an end of its heat leaves no step to see by
+		}
+		off := asin(a.sum[k]/lockSteps/reach) - (a.up[k]-a.down[k])/2
+		sigma := noise / reach
+		found = append(found, lockFinding{k, mzi.Wrap(off - a.model.Error(k, a.lit, a.setting, &a.volts)), float64(sigma * sigma)})
+	}
+	for lane := range hal.Lanes {
+		switch a.lit {
+		case mzi.Loop:
+			add(hal.CellMZI1+lane, 0.5, cal.LaneTap[0][lane])
+		case mzi.Ext1:
+			add(hal.CellMZI1+lane, -0.5, cal.LaneTap[0][lane])
+			add(hal.CellMZI2+lane, 1, cal.LaneTap[0][lane])
+		case mzi.Ext2:
+			add(hal.CellMZI1+lane, -0.5, cal.LaneTap[1][lane])
+			add(hal.CellMZI2+lane, -1, cal.LaneTap[1][lane])
+		}
+	}
+	return found
+}
+
+// close trims the module: codes of all paths are composed anew.
+func (l *lock) close(t *Transceiver, now time.Duration) {
+	a := l.act
+	l.modules[a.module].learn(t, now, a.findings(t.cfg.Calibration.Modules[a.module]))
+	l.compose(t)
+}
+
+// compose brings a module to the codes that what is known asks for.
+func (l *lock) compose(t *Transceiver) {
+	a := l.act
+	m := &l.modules[a.module]
+	m.favours = t.path
+	favour := a.lit
+	if !m.engaged {
+		favour = mzi.Loop
+	}
+	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.Lanes(), favour, t.codes(a.module)); err == nil {
+		m.hold.Turns += turned(t.cfg.Calibration.Modules[a.module], a.lit, t.codes(a.module), &codes)
+		if t.force == nil {
+			t.force = make([]*forced, len(t.bundle.Modules))
+		}
+		t.force[a.module] = &codes
+	}
+	a.step, a.n = lockClose, 2
+	l.restore(t, a.module, int(l.gen))
+}
+
+// turned counts the cells in use that go to another turn.
+func turned(m *ModuleCalibration, lit mzi.Lit, before, after *forced) (n uint32) {
+	at := lockAct{lit: lit}
+	for k := range lockCells {
+		reg := at.register(k)
+		b, a := guardPower(m, k, before[k][reg]), guardPower(m, k, after[k][reg])
+		if d := max(a, b) - min(a, b); d > m.Cells[k].PiMicrowatt && (k < hal.CellMZI2 || lit != mzi.Loop) {
+			n++
+		}
+	}
+	return n
+}
+
+// guardPower is what a code heats a cell with, in microwatts.
+func guardPower(m *ModuleCalibration, k int, code uint16) uint32 {
+	return uint32(microwattOf(code, m.Cells[k].MilliOhm))
+}
+
+// restore puts out the work that leaves a module with the codes in force and its
+// scan as it was.
+func (l *lock) restore(t *Transceiver, module, gen int) {
+	m, codes := &t.bundle.Modules[module], t.codes(module)
+	op := &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassHousekeeping} // behind the steps
+	for d, cs := range m.ChipSelects {
+		w := ltc2688.AppendWrite(appendCodes(nil, d, codes), ltc2688.CmdUpdateAll, 0)
+		op.Msgs = append(op.Msgs, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: w})
+	}
+	t.put(m.SPI, op)
+	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassVerify, Msgs: []hal.Msg{
+		{Addr: m.Guard, W: ads7138.AppendWrite(nil, ads7138.RegOversample, 0)},
+	}})
+}
+
+// freeze ends a look at once, without a finding.
+func (l *lock) freeze(t *Transceiver) {
+	a := l.act
+	if a == nil || a.step == lockClose {
+		return // its last writes are on their way
+	}
+	module := a.module
+	l.gen++
+	l.act = nil // the bus may have its buffers still
+	l.modules[module].next += l.modules[module].period
+	l.restore(t, module, int(l.gen-1))
+}
+
+// lockAdopts is how far, in radian, codes in a DAC may be from those of the
+// calibration to be taken for a lock's. chosen: three deviations of a day's
+// drift and a step, far from what another permutation needs.
+const lockAdopts = 0.5
+
+// trimmedBefore adopts the codes of a module that carries light with them, where
+// a lock of an earlier life may have left them: near the calibration's.
+func (t *Transceiver) trimmedBefore(module int) bool {
+	model, most := t.cfg.Calibration.Modules[module].model()
+	codes := t.scan.read
+	want := t.codes(module)
+	for k := range codes {
+		for register := range codes[k] {
+			if k >= hal.CellMatrix && register == 1 {
+				codes[k][1] = codes[k][0]
+				continue
+			}
+			u := mzi.Square(voltsOf(codes[k][register]))
+			d := mzi.Wrap(float64(model.Cells[k].Slope * (u - mzi.Square(voltsOf(want[k][register])))))
+			if d > lockAdopts || d < -lockAdopts || u > most[k] {
+				return false
+			}
+		}
+	}
+	t.force[module] = &codes
+	m := &t.bundle.Modules[module]
+	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, int(t.lock.gen)), Class: hal.ClassVerify, Msgs: []hal.Msg{
+		{Addr: m.Guard, W: ads7138.AppendWrite(nil, ads7138.RegOversample, 0)},
+	}})
+	return true
+}
+
+// asin is the inverse of the sine within its range.
+func asin(x float64) float64 {
+	x = min(max(x, -1), 1)
+	return detmath.Atan2(x, math.Sqrt(1-float64(x*x)))
+}
+
+// tapMilliwatt is the light on a tap in a read of both.
+func tapMilliwatt(taps []byte, tap int) float64 {
+	return float64(fromMilliDBm(hal.TapFullScaleMilliDBm)*float64(ads7138.Code16(taps, tap))) / fullCode
+}
+
+func fromMilliDBm(l int32) float64 { return detmath.FromDB(float64(l) / 1000) }
