@@ -110,6 +110,10 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 		a.ask(now, in.Ask)
 	case InSendFailed:
 		a.wire.lost(now)
+	case InLine:
+		if s, ok := a.hands.(*switchHands); ok {
+			s.line(in.ID, in.Line)
+		}
 	default:
 		panic(fmt.Sprintf("agent: input of kind %d", in.Kind))
 	}

@@ -42,6 +42,11 @@ type Config struct {
 	// either side.
 	Box      *ocs.BoxConfig
 	BoxPorts int
+	// Lines serves one visitor of a switch in the language of a box; nil: there
+	// are no visitors. HandsFirst lets them change circuits while a planner's
+	// generation is in force.
+	Lines      func(*ocs.Served) LineServer
+	HandsFirst bool
 }
 
 // DefaultHealthPeriod is chosen: a case warms up in minutes.
@@ -56,6 +61,7 @@ const (
 	InPersisted                       // ID of the record that is on disk now
 	InAsk                             // Ask, of someone on this host
 	InSendFailed                      // the link lost what it took
+	InLine                            // Line of the visitor ID; nil: it is gone
 )
 
 // Input is one thing that happened to the agent.
@@ -66,6 +72,7 @@ type Input struct {
 	Hardware hal.Event
 	ID       uint64
 	Ask      Ask
+	Line     []byte `json:",omitempty"`
 }
 
 // OutputKind tells which field of an Output is set.
@@ -77,6 +84,7 @@ const (
 	OutPersist                         // append Record to the journal, then deliver InPersisted with ID
 	OutAnswer                          // Answer to an Ask
 	OutCalibrate                       // Calibration of Bundle is new: keep it
+	OutLine                            // Record is what a visitor, ID, is answered; none: it is sent away
 	OutLog                             // Text for a log: a state changed (Level 0), degraded (1), needs a person (2)
 )
 

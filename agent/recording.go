@@ -71,6 +71,7 @@ const (
 	toldPersisted
 	toldAsk
 	toldSendFailed
+	toldLine
 )
 
 // entryOf is an input as an entry; ops are those under way by their number.
@@ -97,6 +98,8 @@ func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry
 		e.What, told = toldAsk, in
 	case InSendFailed:
 		e.What, told = toldSendFailed, in
+	case InLine:
+		e.What, told = toldLine, in
 	}
 	raw, err := json.Marshal(told)
 	e.Blob = raw
@@ -106,7 +109,7 @@ func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry
 // inputOf is the input that an entry of kind Other tells.
 func inputOf(e *busrec.Entry) (Input, error) {
 	var in Input
-	if e.What < toldPacket || e.What > toldSendFailed {
+	if e.What < toldPacket || e.What > toldLine {
 		return in, fmt.Errorf("agent: recording: entry of what %d", e.What)
 	}
 	err := json.Unmarshal(e.Blob, &in)

@@ -38,6 +38,8 @@ type RunConfig struct {
 	Journal string
 	// Socket is the path of the unix socket for people on this host; "": none.
 	Socket string
+	// Lines is the TCP address on which scripts drive a switch; "": none.
+	Lines string
 	// Calibrated keeps a new calibration; nil: it is lost with the process.
 	Calibrated func(proto.BundleID, *ocs.Calibration) error
 	Log        *slog.Logger // nil: silence
@@ -80,6 +82,7 @@ type runner struct {
 	inputs   chan Input // from the disk and the link's sender
 	asks     chan Ask
 	answers  *desk
+	visitors *visitors
 	lost     <-chan struct{} // the board is out of reach for good; nil: it cannot be
 	side     *side
 	out      []Output
@@ -100,6 +103,7 @@ func Run(ctx context.Context, cfg RunConfig) error {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	r.answers = newDesk(r.asks)
+	r.visitors = newVisitors(r.inputs)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -144,6 +148,13 @@ func Run(ctx context.Context, cfg RunConfig) error {
 	}
 	if cfg.Socket != "" {
 		stop, err := r.answers.listen(cfg.Socket)
+		if err != nil {
+			return fmt.Errorf("agent: %w", err)
+		}
+		defer stop()
+	}
+	if cfg.Lines != "" {
+		stop, err := r.visitors.listen(ctx, cfg.Lines)
 		if err != nil {
 			return fmt.Errorf("agent: %w", err)
 		}
@@ -334,6 +345,8 @@ func (r *runner) do(now time.Duration, o *Output) error {
 		if err := r.cfg.Calibrated(o.Bundle, o.Calibration); err != nil {
 			r.log.Error("calibration not kept", "bundle", o.Bundle, "error", err)
 		}
+	case OutLine:
+		r.visitors.answer(o.ID, o.Record)
 	case OutLog:
 		r.log.Log(context.Background(), []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[min(o.Level, 2)], o.Text)
 	default:

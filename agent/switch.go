@@ -39,6 +39,8 @@ type switchHands struct {
 	kept     []ocs.SavedCircuit // of the journal
 	parked   bool               // and whether the other mirrors are parked
 	parks    bool               // a change of this life has seen to that
+	visitors []visitor          // scripts
+	served   *ocs.Served
 	ops      []ocs.BusOp
 	events   []ocs.CrossEvent
 	circuits []ocs.Circuit
@@ -76,6 +78,7 @@ func newSwitchHands(agent *Agent) *switchHands {
 	a.kept, a.parked = agent.journal.Circuits, agent.journal.Parked
 	if cfg.Box != nil {
 		a.cross = ocs.NewBox(*cfg.Box)
+		a.serveLines()
 		return a
 	}
 	// A board that was never told of a plan may carry anything; nobody knows
@@ -86,6 +89,7 @@ func newSwitchHands(agent *Agent) *switchHands {
 		return a
 	}
 	a.cross = x
+	a.serveLines()
 	return a
 }
 
@@ -155,6 +159,7 @@ func (a *switchHands) work(now time.Duration, out []Output) []Output {
 		}
 		a.rest(now)
 	}
+	a.attend(now)
 	return out
 }
 

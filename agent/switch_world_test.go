@@ -38,6 +38,7 @@ type switchRig struct {
 	term   proto.Term
 	gen    proto.Generation
 	answer *Answer
+	lines  func(id uint64, reply []byte) // to visitors
 	// Pairs of ports whose light must not go: look is called at every step.
 	watched []ocs.CrossPair
 	drops   []string
@@ -107,6 +108,8 @@ func (r *switchRig) poll() {
 				r.packet(o.Packet)
 			case OutAnswer:
 				r.answer = o.Answer
+			case OutLine:
+				r.lines(o.ID, o.Record)
 			}
 		}
 		if len(out) == 0 && next > now {

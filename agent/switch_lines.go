@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/node"
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// Scripts that speak the language of commercial boxes drive a switch by hand.
+// Each visitor has a server of its own; they share the switch.
+
+// LineServer answers the lines of one visitor: hal/scpi's Server. What waits
+// for the light is answered by a later Poll.
+type LineServer interface {
+	Take(line []byte)
+	Poll(dst []byte) []byte
+}
+
+// visitor is one connection.
+type visitor struct {
+	id     uint64
+	server LineServer
+}
+
+// maxVisitors at a time. chosen: one lab, some scripts and a person.
+const maxVisitors = 8
+
+// errPlanned is why a script is refused: what the planner has made would be
+// undone by hand, and the hand's by the planner's next plan.
+var errPlanned = errors.New("a planner's generation is in force here")
+
+// handled lets a visitor's server drive the switch.
+type handled struct{ a *switchHands }
+
+// Apply makes a change by hand, if nobody plans for this switch or the
+// configuration lets hands come first.
+func (h handled) Apply(now time.Duration, ch ocs.Change) error {
+	a := h.a
+	switch {
+	case a.sw.Planned() && !a.cfg.HandsFirst:
+		return errPlanned
+	case !a.adopted || a.faulty != "":
+		return ocs.ErrNotReady
+	}
+	ch.Park = true
+	if err := a.cross.Apply(now, ch); err != nil {
+		return err
+	}
+	a.parks = true
+	a.turn, a.busy = true, true
+	a.step(now, node.Event{Kind: node.ByHand, Circuits: a.found()})
+	return nil
+}
+
+func (h handled) Poll(time.Duration, []*hal.Completion, []ocs.BusOp) ([]ocs.BusOp, time.Duration) {
+	panic("agent: only the agent polls its switch")
+}
+
+func (h handled) Circuits(buf []ocs.Circuit) []ocs.Circuit { return h.a.cross.Circuits(buf) }
+
+// line takes a line of a visitor; nil is the end of one.
+func (a *switchHands) line(id uint64, text []byte) {
+	at := slices.IndexFunc(a.visitors, func(v visitor) bool { return v.id == id })
+	switch {
+	case text == nil && at >= 0:
+		a.visitors = slices.Delete(a.visitors, at, at+1)
+	case text == nil || a.cross == nil || a.cfg.Lines == nil:
+	case at < 0 && len(a.visitors) >= maxVisitors:
+		a.outs = append(a.outs, Output{Kind: OutLine, ID: id}) // no more
+	default:
+		if at < 0 {
+			at = len(a.visitors)
+			a.visitors = append(a.visitors, visitor{id, a.cfg.Lines(a.served)})
+		}
+		a.visitors[at].server.Take(text)
+	}
+}
+
+// attend lets the visitors' servers answer what they can by now.
+func (a *switchHands) attend(now time.Duration) {
+	for i := range a.visitors {
+		v := &a.visitors[i]
+		a.served.Now = now
+		if reply := v.server.Poll(nil); len(reply) > 0 {
+			a.outs = append(a.outs, Output{Kind: OutLine, ID: v.id, Record: reply})
+		}
+	}
+}
+
+// serveLines prepares what visitors' servers drive.
+func (a *switchHands) serveLines() {
+	a.served = &ocs.Served{Switch: handled{a}, Ports: a.cfg.ports(), Power: a.cross.Power,
+		Identity: "Ringlight," + a.cfg.Software + "," + number(a.cfg.Node-proto.FirstSwitch) + ",1"}
+}
