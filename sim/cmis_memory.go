@@ -58,9 +58,13 @@ func (c *mci) factory(per *Personality) {
 	text(p, 166, 16, per.serial)
 	text(p, 182, 8, "260101")
 	p[200-128], p[201-128], p[203-128] = 4<<5, 32, 0x0C // power class 5, 8 W, MPO 1x12
+	p[212-128] = 0x04                                   // DFB laser, 1310 nm
 
 	p = c.pages[cmis.PageAdvertise]
-	p[142-128] = 1 << 2 // pages 00h-02h, 10h, 11h; one bank
+	p[142-128] = 1 << 2    // pages 00h-02h, 10h, 11h; one bank
+	put16(p, 138, 1310*20) // wavelength in 0.05 nm
+	put16(p, 140, 6500/5)  // and how far off, in 0.005 nm
+	p[151-128] = 1 << 4    // receive power is an average
 	p[144-128] = cmis.DurationCode(c.timing.DPInit) | cmis.DurationCode(c.timing.DPInit)<<4
 	p[155-128], p[156-128] = 1<<1, 0
 	p[157-128], p[158-128] = 1<<0, 1<<1

@@ -54,6 +54,10 @@ func DumpModule(field Field, st Station, bundle, module int) ([]byte, error) {
 	if err := l.start(); err != nil {
 		return nil, fmt.Errorf("bringing the modules up: %w", err)
 	}
+	return l.dump(bundle, module)
+}
+
+func (l *lab) dump(bundle, module int) ([]byte, error) {
 	d := l.bundles[0][bundle]
 	if err := d.optics.Dump(module); err != nil {
 		return nil, err
