@@ -65,6 +65,9 @@ func TestConfigurationErrorsNameTheirKeys(t *testing.T) {
 			[]string{"fabric:", "broker:", "cert:", "state:", "health_ms:", "log_level:", "board.kind:", "board.gpus:", "board.bundles:", "board.modules:"}},
 		"switch":            {`{"board":{"ports":321,"factory":"f"}}`, []string{"board.ports:"}},
 		"real switch":       {`{"board":{"kind":"linux","ports":32}}`, []string{"board.factory:"}},
+		"scpi of a node":    {`{"scpi":"127.0.0.1:5025"}`, []string{"scpi:"}},
+		"scpi to the world": {`{"scpi":"0.0.0.0:5025","board":{"ports":8}}`, []string{"scpi:"}},
+		"box":               {`{"board":{"kind":"box","box":{"protocol":"smoke","address":"here"}}}`, []string{"board.ports:", "board.box.address:", "board.box.protocol:"}},
 		"factory of a node": {`{"board":{"factory":"f"}}`, []string{"board.factory:"}},
 		"faults and fibres": {`{"board":{"faults":["stuck:0"],"fibres":["0/dark-1/external1"]}}`, []string{"board.faults[0]", "board.fibres[0]"}},
 		"linux": {`{"board":{"kind":"linux","buses":[{"device":""}],"lines":[{"chip":"","offset":1}]}}`,
@@ -104,7 +107,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 28 {
+	if len(keys()) != 35 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }

@@ -42,7 +42,7 @@ func (c *Config) agentConfig() (agent.Config, error) {
 		Session: proto.Session(random() | 1), Boot: bootID(), Software: "ringlight " + version, Seed: c.Board.Seed,
 		HealthPeriod: c.healthPeriod()}
 	if c.Board.isSwitch() {
-		cfg.Factory, err = c.factory(&board)
+		err = c.switchConfig(&cfg)
 	}
 	return cfg, err
 }
@@ -90,7 +90,7 @@ func (c *Config) simulated(board *hal.Board) (solo.Config, error) {
 func (c *Config) open(board *hal.Board) func(func(hal.Event)) (agent.Hardware, error) {
 	return func(events func(hal.Event)) (agent.Hardware, error) {
 		switch c.Board.Kind {
-		case "linux":
+		case "linux", "box":
 			return linux.Open(board, events)
 		case "socket":
 			return socket.Dial(c.Board.Path, events)

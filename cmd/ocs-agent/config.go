@@ -30,6 +30,8 @@ type Config struct {
 	State    string      `json:"state" doc:"folder of journal, calibrations and the socket"`
 	Socket   string      `json:"socket" doc:"unix socket for status, calibrate, path and host; empty: agent.sock in the state folder"`
 	HealthMS int64       `json:"health_ms" unit:"ms" doc:"one health round over all modules; 0: none"`
+	SCPI     string      `json:"scpi" doc:"of a circuit switch: TCP address, such as 127.0.0.1:5025, on which scripts for commercial boxes drive it; empty: none; beyond loopback only with insecure"`
+	ByHand   bool        `json:"scpi_override" doc:"scripts may change circuits while a planner's generation is in force"`
 	LogLevel string      `json:"log_level" doc:"debug, info, warn or error"`
 	LogJSON  bool        `json:"log_json" doc:"log lines are JSON"`
 	Board    BoardConfig `json:"board"`
@@ -37,7 +39,7 @@ type Config struct {
 
 // BoardConfig says which board and where it is.
 type BoardConfig struct {
-	Kind    string `json:"kind" doc:"linux: buses and lines of this machine; sim: simulated in this process; socket: in a process of its own"`
+	Kind    string `json:"kind" doc:"linux: buses and lines of this machine; sim: simulated in this process; socket: in a process of its own; box: a commercial switch on the network"`
 	GPUs    int    `json:"gpus" doc:"GPUs of the node"`
 	Bundles int    `json:"bundles" doc:"OCSTrx bundles of the node, 1 to 8"`
 	Modules int    `json:"modules" doc:"modules of a bundle, 1 to 8"`
@@ -51,6 +53,8 @@ type BoardConfig struct {
 	Buses []BusConfig  `json:"buses" doc:"kind linux: device of each bus in the order of the default board: latches; then per bundle SPI, two ADC segments, slow; with module_kind cmis: the segments; empty: the default names; scl and sda, each chip and offset: lines that free a hanging I2C bus"`
 	Lines []LineConfig `json:"lines" doc:"kind linux: LOS line of each path in the order of the default board: per bundle loopback, external1, external2; empty: gpiochip0 from 0"`
 
+	Box BoxConfig `json:"box"`
+
 	Path string `json:"path" doc:"kind socket: the board's unix socket"`
 
 	Seed       uint64   `json:"seed" doc:"kind sim: the board's optics and noise"`
@@ -58,6 +62,15 @@ type BoardConfig struct {
 	SlowMCI    bool     `json:"slow_mci" doc:"kind sim, module_kind cmis: controllers take every hold-off that the specification leaves them"`
 	Faults     []string `json:"faults" doc:"kind sim: what is broken, such as stuck:bundle/module/cell"`
 	Fibres     []string `json:"fibres" doc:"kind sim: fibres between the board's own ports, such as 0/external1-1/external1"`
+}
+
+// BoxConfig says which commercial switch, and where it is.
+type BoxConfig struct {
+	Protocol     string `json:"protocol" doc:"kind box: scpi or tl1"`
+	Address      string `json:"address" doc:"kind box: host:port"`
+	User         string `json:"user" doc:"kind box, tl1: who logs in"`
+	PasswordFile string `json:"password_file" doc:"kind box, tl1: file with the password"`
+	Group        string `json:"group" doc:"kind box, tl1: group that owns our connections; those of others are left alone"`
 }
 
 // Kinds of modules.
@@ -139,6 +152,7 @@ func (c *Config) Validate() error {
 	if _, ok := levels[c.LogLevel]; !ok {
 		bad("log_level", "%q: want debug, info, warn or error", c.LogLevel)
 	}
+	c.validateSCPI(bad)
 	c.Board.validate(bad)
 	return errors.Join(errs...)
 }
@@ -186,6 +200,8 @@ func (b *BoardConfig) validate(bad func(key, format string, args ...any)) {
 		if b.Path == "" {
 			bad("board.path", "want the board's socket")
 		}
+	case "box":
+		b.validateBox(bad)
 	case "sim":
 		for i, f := range b.Faults {
 			if _, err := sim.ParseFault(f); err != nil {
@@ -198,12 +214,15 @@ func (b *BoardConfig) validate(bad func(key, format string, args ...any)) {
 			}
 		}
 	default:
-		bad("board.kind", "%q: want linux, sim or socket", b.Kind)
+		bad("board.kind", "%q: want linux, sim, socket or box", b.Kind)
 	}
 }
 
 // bare is the board with the default names of its devices.
 func (b *BoardConfig) bare() (hal.Board, error) {
+	if b.Kind == "box" {
+		return hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: b.Box.Address}}}, nil
+	}
 	if b.isSwitch() {
 		return hal.DefaultMEMS(b.Ports)
 	}

@@ -2,10 +2,14 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
+	"strings"
 
 	"ringlight/agent"
 	"ringlight/hal"
+	"ringlight/hal/scpi"
+	"ringlight/hal/tl1"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim/solo"
@@ -21,9 +25,65 @@ func (b *BoardConfig) validateMirrors(bad func(key, format string, args ...any))
 	switch {
 	case b.Factory != "" && !b.isSwitch():
 		bad("board.factory", "goes with board.ports")
-	case b.Factory == "" && b.isSwitch() && b.Kind != "sim":
+	case b.Factory == "" && b.isSwitch() && b.Kind != "sim" && b.Kind != "box":
 		bad("board.factory", "want the file that came with the board")
 	}
+}
+
+func (b *BoardConfig) validateBox(bad func(key, format string, args ...any)) {
+	if !b.isSwitch() {
+		bad("board.ports", "kind box: want the ports of the switch, of each side")
+	}
+	if _, _, err := net.SplitHostPort(b.Box.Address); err != nil {
+		bad("board.box.address", "%q: want host:port", b.Box.Address)
+	}
+	if b.Box.Protocol != "scpi" && b.Box.Protocol != "tl1" {
+		bad("board.box.protocol", "%q: want scpi or tl1", b.Box.Protocol)
+	}
+}
+
+// validateSCPI: the language knows no password, so that it stays on this
+// machine unless somebody says otherwise.
+func (c *Config) validateSCPI(bad func(key, format string, args ...any)) {
+	if c.SCPI == "" {
+		return
+	}
+	host, _, err := net.SplitHostPort(c.SCPI)
+	ip := net.ParseIP(host)
+	switch {
+	case err != nil:
+		bad("scpi", "%q: want host:port", c.SCPI)
+	case !c.Board.isSwitch():
+		bad("scpi", "goes with board.ports")
+	case !c.Insecure && host != "localhost" && (ip == nil || !ip.IsLoopback()):
+		bad("scpi", "%q: beyond loopback only with insecure: anybody who reaches it moves mirrors", c.SCPI)
+	}
+}
+
+// switchConfig adds what an agent of a switch must know.
+func (c *Config) switchConfig(cfg *agent.Config) (err error) {
+	cfg.Lines = func(b *ocs.Served) agent.LineServer { return scpi.NewServer(b) }
+	cfg.HandsFirst = c.ByHand
+	if c.Board.Kind != "box" {
+		cfg.Factory, err = c.factory(cfg.Board)
+		return err
+	}
+	b := &c.Board.Box
+	cfg.BoxPorts = c.Board.Ports
+	if b.Protocol == "scpi" {
+		cfg.Box = &ocs.BoxConfig{Dialect: new(scpi.Client), End: '\n'}
+		return nil
+	}
+	login := tl1.Config{Names: tl1.DefaultNames(c.Board.Ports), User: b.User, Group: b.Group}
+	if b.PasswordFile != "" {
+		raw, err := os.ReadFile(b.PasswordFile)
+		if err != nil {
+			return usageError{fmt.Errorf("board.box.password_file: %w", err)}
+		}
+		login.Password = strings.TrimSpace(string(raw))
+	}
+	cfg.Box = &ocs.BoxConfig{Dialect: tl1.NewClient(login), End: ';'}
+	return nil
 }
 
 // id is the number under which this board's agent is addressed: a switch's

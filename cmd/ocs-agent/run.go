@@ -77,7 +77,7 @@ func (c *Config) run(ctx context.Context, recording string) error {
 		return err
 	}
 	rc := agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"), Socket: c.socketPath(),
-		Calibrated: c.keepCalibration, Log: log, RealTime: c.Board.Kind == "linux"}
+		Calibrated: c.keepCalibration, Log: log, RealTime: c.Board.Kind == "linux", Lines: c.SCPI}
 	if recording != "" {
 		f, err := os.Create(recording)
 		if err != nil {

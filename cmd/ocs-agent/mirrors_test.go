@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// freeAddress is one that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// script is a lab's connection to a box.
+type script struct {
+	t  *testing.T
+	c  net.Conn
+	in *bufio.Reader
+}
+
+// dialScript waits until somebody listens.
+func dialScript(t *testing.T, ctx context.Context, address string) *script {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if c, err := net.Dial("tcp", address); err == nil {
+			t.Cleanup(func() { c.Close() })
+			return &script{t, c, bufio.NewReader(c)}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("nobody listens at %s", address)
+		}
+	}
+}
+
+// say sends a line and gives the answer to a question.
+func (s *script) say(line string) string {
+	s.t.Helper()
+	s.c.SetDeadline(time.Now().Add(time.Minute)) // a bound on a hang
+	if _, err := fmt.Fprintln(s.c, line); err != nil {
+		s.t.Fatal(err)
+	}
+	if !strings.Contains(line, "?") {
+		return ""
+	}
+	answer, err := s.in.ReadString('\n')
+	if err != nil {
+		s.t.Fatalf("%s: %v", line, err)
+	}
+	return strings.TrimSpace(answer)
+}
+
+func TestBoxBehindTheSameAgent(t *testing.T) {
+	// Goal: scripts drive a switch over TCP; a commercial box on the network is a
+	// switch too, behind the same agent.
+	// Method: one agent serves a simulated board as a box would; a second one has
+	// that for its box; a script drives the second and light passes in the first.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	start := func(text string) {
+		cfg, err := readConfig(write(t, "c.json", text))
+		if err == nil {
+			cfg.State, cfg.LogLevel = filepath.Join(t.TempDir(), "state"), "error"
+			err = cfg.Validate()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			if err := cfg.run(ctx, ""); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	board, box := freeAddress(t), freeAddress(t)
+	start(fmt.Sprintf(`{"node":2,"broker":"","scpi":%q,"board":{"ports":16,"seed":4}}`, board))
+	near := dialScript(t, ctx, board)
+	if id := near.say("*IDN?"); !strings.HasPrefix(id, "Ringlight,") {
+		t.Errorf("%q", id)
+	}
+	start(fmt.Sprintf(`{"node":3,"broker":"","scpi":%q,"board":{"kind":"box","ports":16,"box":{"protocol":"scpi","address":%q}}}`, box, board))
+	far := dialScript(t, ctx, box)
+	near.say(":oxc:swit:conn:add (@1,2),(@20,30)")
+	if ok := near.say("*OPC?"); ok != "1" {
+		t.Errorf("%q", ok)
+	}
+	for far.say(":oxc:swit:conn:add (@7),(@25);*OPC?;:syst:err?") != `1;0,"No error"` {
+		if ctx.Err() != nil {
+			t.Fatal("the box is never ready")
+		}
+	}
+	if m := near.say(":oxc:swit:conn:stat?"); m != "(@1,2,7),(@20,30,25)" {
+		t.Errorf("the board has %s", m)
+	}
+	if p := near.say(":pmon:pow? (@7,25)"); !strings.HasPrefix(p, "(0.0,-1.") && !strings.HasPrefix(p, "(0.0,-2.") && !strings.HasPrefix(p, "(0.1,-1.") && !strings.HasPrefix(p, "(-0.1,-1.") {
+		t.Errorf("powers %s", p)
+	}
+}
