@@ -47,10 +47,7 @@ func (c *circuits) design(jobs []*job) design {
 	for h := range groups {
 		groups[h] = c.planGroup(h, c.lots(h, d.jobs))
 	}
-	d.stages, d.change.Worst, d.change.WorstOf = c.stagesOf(d.jobs, groups)
-	for h := range groups {
-		d.decks = append(d.decks, groups[h].wanted...)
-	}
+	d.decks, d.stages, d.change.Worst, d.change.WorstOf = c.stagesOf(d.jobs, groups)
 	c.account(&d, groups)
 	return d
 }

@@ -67,6 +67,7 @@ var churnCores = []fabric.Core{
 	{Pods: 5, LeavesPerPod: 4, SpinesPerPod: 8, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 1, ServersPerLeaf: 2, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 125},
 	{Pods: 8, LeavesPerPod: 4, SpinesPerPod: 1, SpinePorts: 8, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 1, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 1000},
 	{Pods: 8, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 1, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500},
+	{Pods: 8, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 1, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500, Backup: true},
 	{Pods: 4, LeavesPerPod: 3, SpinesPerPod: 2, SpinePorts: 7, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Uniform, IotaMille: 250},
 }
 

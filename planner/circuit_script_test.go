@@ -126,6 +126,8 @@ func (s *circuitScript) core(args []string) {
 			c.ServersPerLeaf = n
 		case "iota":
 			c.IotaMille = n
+		case "backup":
+			c.Backup = true
 		case "uniform":
 			c.Wiring = fabric.Uniform
 		default:

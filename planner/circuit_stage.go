@@ -10,7 +10,7 @@ import (
 // stagesOf cuts what the groups have to do into stages, and says which share
 // of a leaf's links moves at most at once. A group in which one piece alone
 // would move too much goes back to pinned.
-func (c *circuits) stagesOf(jobs []*job, groups []groupPlan) (stages [][]deckSet, worst, worstOf uint32) {
+func (c *circuits) stagesOf(jobs []*job, groups []groupPlan) (end []deck, stages [][]deckSet, worst, worstOf uint32) {
 	ends, links := c.carried(jobs, groups)
 	pieces := c.pieces(ends, links, groups)
 	changes := make([]wiring.Change, len(pieces))
@@ -22,21 +22,25 @@ func (c *circuits) stagesOf(jobs []*job, groups []groupPlan) (stages [][]deckSet
 		panic("planner: invariant: every piece alone is within the bound: " + err.Error())
 	}
 	moved, of := wiring.Worst(changes, links, order)
-	cur := c.base(groups)
+	end = c.filled(groups)
+	cur := c.base(groups, end)
 	last := c.decks
-	for _, stage := range order {
+	for at, stage := range order {
 		for _, n := range stage {
 			c.apply(cur, groups, &pieces[n])
+		}
+		if at == len(order)-1 {
+			cur = end
 		}
 		if sets := changedDecks(last, cur); len(sets) > 0 {
 			stages = append(stages, sets)
 			last = cloneDecks(cur)
 		}
 	}
-	if sets := changedDecks(last, cur); len(sets) > 0 {
+	if sets := changedDecks(last, end); len(sets) > 0 {
 		stages = append(stages, sets)
 	}
-	return stages, uint32(moved), uint32(of)
+	return end, stages, uint32(moved), uint32(of)
 }
 
 // leafPair is the two leaves of the path that a link carries; nobody's where
@@ -122,13 +126,13 @@ func (c *circuits) pieces(ends [][]leafPair, links []int, groups []groupPlan) []
 // base is what decks hold when all that moves nothing is done: links of jobs
 // that ended are gone, new ones of groups that move nothing are there, and
 // links that only change their job have done so.
-func (c *circuits) base(groups []groupPlan) []deck {
+func (c *circuits) base(groups []groupPlan, end []deck) []deck {
 	out := cloneDecks(c.decks)
 	for h, g := range groups {
 		for k := range g.wanted {
 			at := h*c.groupDecks() + k
 			if !g.moves {
-				out[at] = g.wanted[k].clone()
+				out[at] = end[at].clone()
 				continue
 			}
 			for i, j := range c.decks[at].to {
@@ -136,6 +140,7 @@ func (c *circuits) base(groups []groupPlan) []deck {
 				case j < 0 || g.stay[k].to[i] == j:
 				case g.wanted[k].to[i] == j:
 					out[at].job[i] = g.wanted[k].job[i]
+				case end[at].to[i] == j: // a backup that is in nobody's way
 				default:
 					c.drop(out[at], int32(i))
 				}

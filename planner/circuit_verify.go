@@ -150,6 +150,9 @@ func (p *Planner) darkStage(dark []int) {
 
 // movedByStage: the open stage took circuits of this job away somewhere.
 func (c *circuits) movedByStage(s int, x proto.Circuit) bool {
+	if x.Job == 0 {
+		return false // a backup carries nothing
+	}
 	group := s / c.core.SpinePorts
 	for _, b := range c.open.back {
 		if c.groupOf(b.at) != group {

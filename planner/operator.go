@@ -99,12 +99,19 @@ func (p *Planner) ringLimit() string {
 	return fmt.Sprintf("%d to %d", p.rings[0].id, p.rings[len(p.rings)-1].id)
 }
 
+func (p *Planner) nodeLimit() string {
+	if len(p.nodes) == 0 {
+		return "there are no nodes"
+	}
+	return fmt.Sprintf("0 to %d", len(p.nodes)-1)
+}
+
 // askedNode finds the node of a request, or refuses it.
 func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *nodeView {
 	n := p.node(q.Node)
 	switch {
 	case n == nil:
-		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: fmt.Sprintf("0 to %d", len(p.nodes)-1), Reason: fmt.Sprintf("no node %d", q.Node)})
+		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: p.nodeLimit(), Reason: fmt.Sprintf("no node %d", q.Node)})
 	case int(q.Bundle) >= p.fab.Bundles:
 		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "bundle", Limit: fmt.Sprintf("0 to %d", p.fab.Bundles-1), Reason: fmt.Sprintf("no bundle %d", q.Bundle)})
 		n = nil

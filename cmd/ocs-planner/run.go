@@ -94,12 +94,18 @@ func (f *runFlags) run(ctx context.Context, t terminal) error {
 func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) {
 	fab := start.Fabric
 	if f.json {
-		_ = json.NewEncoder(out).Encode(map[string]any{"version": version, "fabric": fab.Name, "nodes": fab.Nodes,
+		_ = json.NewEncoder(out).Encode(map[string]any{"version": version, "core": fab.Core, "fabric": fab.Name, "nodes": fab.Nodes,
 			"gpus_per_node": fab.GPUsPerNode, "k": fab.K, "tp": fab.TP, "spares": fab.Spares, "topology": fab.Topology,
 			"planner": start.PlannerID, "term": start.Term, "broker": broker, "state": f.server.State})
 		return
 	}
-	fmt.Fprintf(out, "fabric   %s: %d nodes x %d GPUs, K=%d, TP-%d, %d spares, %s\n", fab.Name, fab.Nodes, fab.GPUsPerNode, fab.K, fab.TP, fab.Spares, fab.Topology)
+	if fab.Nodes > 0 {
+		fmt.Fprintf(out, "fabric   %s: %d nodes x %d GPUs, K=%d, TP-%d, %d spares, %s\n", fab.Name, fab.Nodes, fab.GPUsPerNode, fab.K, fab.TP, fab.Spares, fab.Topology)
+	}
+	if k := fab.Core; k != nil {
+		fmt.Fprintf(out, "core     %s: %d pods x %d leaves x %d servers x %d GPUs, %d groups of %d switches, %s\n", fab.Name, k.Pods, k.LeavesPerPod,
+			k.ServersPerLeaf, k.GPUsPerServer, k.Groups(), k.SpinePorts, k.Wiring)
+	}
 	fmt.Fprintf(out, "planner  %d term %d, state %s\nbroker   %s\n", start.PlannerID, start.Term, f.server.State, broker)
 }
 

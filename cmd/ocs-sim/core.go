@@ -24,6 +24,7 @@ func core(ctx context.Context, args []string) error {
 	fs.IntVar(&k.GPUsPerServer, "gpus-per-server", k.GPUsPerServer, "GPUs of a server")
 	fs.IntVar(&k.IotaMille, "iota-mille", k.IotaMille, "thousandths of a leaf's links that may move at once")
 	wiring := fs.String("wiring", string(k.Wiring), "interleaved or uniform")
+	fs.BoolVar(&k.Backup, "backup", false, "join ports that no job needs to a mesh over all pods")
 	fs.IntVar(&cfg.Changes, "changes", cfg.Changes, "changes of the job list after the first one")
 	fs.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of jobs and mirrors")
 	fs.BoolVar(&cfg.Hold, "hold", false, "keep everything running afterwards, broker on "+holdAddress)

@@ -25,6 +25,7 @@ func coreFlags(fs *flag.FlagSet) *coreSize {
 	fs.IntVar(&c.GPUsPerServer, "gpus-per-server", 0, "GPUs of such a server, with -pods (default 4)")
 	fs.StringVar(&c.wiring, "wiring", string(fabric.Interleaved), "interleaved or uniform, with -pods")
 	fs.IntVar(&c.IotaMille, "iota-mille", 0, "thousandths of a leaf's links that may move at once, with -pods (default 250)")
+	fs.BoolVar(&c.Backup, "backup", false, "join ports that no job needs to a mesh over all pods, with -pods")
 	return c
 }
 
@@ -32,7 +33,7 @@ func coreFlags(fs *flag.FlagSet) *coreSize {
 // -pods is an error.
 func (c *coreSize) of(fs *flag.FlagSet) (*fabric.Core, error) {
 	if !given(fs, "pods") {
-		for _, name := range []string{"leaves", "spines", "spine-ports", "switch-ports", "leaf-links", "servers", "gpus-per-server", "wiring", "iota-mille"} {
+		for _, name := range []string{"leaves", "spines", "spine-ports", "switch-ports", "leaf-links", "servers", "gpus-per-server", "wiring", "iota-mille", "backup"} {
 			if given(fs, name) {
 				return nil, wrongUsage(name, "with -pods", "-%s describes what is between pods", name)
 			}
@@ -40,7 +41,7 @@ func (c *coreSize) of(fs *flag.FlagSet) (*fabric.Core, error) {
 		return nil, nil
 	}
 	out := fabric.DefaultCore(c.Pods)
-	out.Wiring = fabric.Wiring(c.wiring)
+	out.Wiring, out.Backup = fabric.Wiring(c.wiring), c.Backup
 	for _, f := range []struct {
 		name     string
 		from, to *int

@@ -35,11 +35,13 @@ func TestFabricNewWithACore(t *testing.T) {
 		}
 	}
 	for args, field := range map[string]string{ // any order: each is judged by itself
-		"-leaves 4":                "leaves",
-		"-pods 1":                  "core.pods",
-		"-pods 4 -spine-ports 9":   "core.spine_ports",
-		"-pods 4 -wiring diagonal": "core.wiring",
-		"-pods 4 -switch-ports 3":  "core.switch_ports",
+		"-leaves 4":                       "leaves",
+		"-pods 1":                         "core.pods",
+		"-pods 4 -spine-ports 9":          "core.spine_ports",
+		"-pods 4 -wiring diagonal":        "core.wiring",
+		"-backup":                         "backup",
+		"-pods 4 -backup -wiring uniform": "core.backup",
+		"-pods 4 -switch-ports 3":         "core.switch_ports",
 	} {
 		code, out, _ := ctl(t, append([]string{"fabric", "new", "-json"}, strings.Fields(args)...)...)
 		if code != 2 || !strings.Contains(out, `"field":"`+field+`"`) {

@@ -30,6 +30,9 @@ type Core struct {
 	GPUsPerServer  int    `json:"gpus_per_server"`
 	Wiring         Wiring `json:"wiring"`
 	IotaMille      int    `json:"iota_mille"` // of a leaf's links, at most so many thousandths move at once
+	// Backup joins ports that no job needs to a mesh over all pods ([LUMOS] Fig.
+	// 10). It gives way to any job.
+	Backup bool `json:"backup,omitempty"`
 }
 
 // Limits of a core.
@@ -114,6 +117,9 @@ func (c *Core) validatePorts() []error {
 	}
 	if c.Wiring == Interleaved && c.SpinePorts%2 != 0 {
 		errs = append(errs, wrong("core.spine_ports", "an even number", "%d ports cannot be paired, and the last could not be mirrored", c.SpinePorts))
+	}
+	if c.Backup && c.Wiring == Uniform {
+		errs = append(errs, wrong("core.backup", "interleaved wiring", "a backup mesh under uniform wiring"))
 	}
 	if n := c.Switches(); n > MaxSwitches {
 		errs = append(errs, wrong("core.spine_ports", fmt.Sprintf("at most %d switches in all", MaxSwitches), "%d groups of %d", c.SpinesPerPod, c.SpinePorts))

@@ -74,6 +74,8 @@ func TestBadCoresAreRefused(t *testing.T) {
 		{func(c *Core) { c.ServersPerLeaf = 0 }, "core.servers_per_leaf"},
 		{func(c *Core) { c.GPUsPerServer = 65 }, "core.gpus_per_server"},
 		{func(c *Core) { c.Wiring = "crossed" }, "core.wiring"},
+		{func(c *Core) { c.Backup = true }, ""},
+		{func(c *Core) { c.Backup, c.Wiring = true, Uniform }, "core.backup"},
 		{func(c *Core) { c.IotaMille = 0 }, "core.iota_mille"},
 		{func(c *Core) { c.IotaMille = 1001 }, "core.iota_mille"},
 	} {
