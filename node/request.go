@@ -171,7 +171,7 @@ func (m *Machine) clear(s *side, now time.Duration) {
 func (m *Machine) noteRequest(s *side, over bool, now time.Duration) {
 	text := s.asked.kind.String()
 	e := proto.Event{Kind: proto.EvRequest, Cause: proto.CauseOperator, Resolved: over, Side: s.id, Bundle: s.asked.at, Path: s.asked.path, Text: text}
-	if k := s.home(); k != none {
+	if k := s.home(); k != none && len(s.list) > 0 { // a plan may have left the side none
 		c := &s.list[k]
 		e.Bundle, e.Path, e.Peer = c.Bundle, c.Path, c.Peer
 	}
