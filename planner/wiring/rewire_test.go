@@ -150,7 +150,7 @@ func TestResultsDoNotDependOnTheMachine(t *testing.T) {
 	for _, j := range h.To {
 		digest.Write([]byte{byte(j)})
 	}
-	if got, want := digest.Sum64(), uint64(0xe3dc70da6cc47b19); got != want {
+	if got, want := digest.Sum64(), uint64(0x27cd044bed2c74b9); got != want {
 		t.Errorf("digest %#x, want %#x", got, want)
 	}
 }

@@ -36,10 +36,11 @@ const (
 )
 
 // holdShare is how many links may be missing before a hold grows with them,
-// by quarters of a descent's planned length, round and round. With many
-// missing each has its turn seldom, and a hold of a few steps means nothing; a
-// longer one for the last few keeps a descent from closing. chosen: between,
-// and not always the same, as descents of hundreds of pods get stuck on one.
+// by quarters of a descent's planned length, round and round, from its half
+// on. With many missing each has its turn seldom, and a hold of a few steps
+// means nothing; in the first half a longer one keeps links from good places,
+// and for the last few it keeps a descent from closing. chosen: between, and
+// not always the same, as descents of hundreds of pods get stuck on one.
 var holdShare = [...]int{10, 8, 7, 6}
 
 // Block is one independent piece of a rewiring: at most MaxBlock even
@@ -290,8 +291,11 @@ func (b *Block) force(e int32, place int) {
 
 func (b *Block) push(e int32) {
 	spent := b.steps - b.started
-	share := holdShare[spent*len(holdShare)/b.planned()%len(holdShare)]
-	hold := (holdFirst + b.rng.below(holdSpan)) * max(share, len(b.missing)) / share
+	hold := holdFirst + b.rng.below(holdSpan)
+	if quarter := 4 * spent / b.planned(); quarter >= 2 {
+		share := holdShare[quarter%len(holdShare)]
+		hold = hold * max(share, len(b.missing)) / share
+	}
 	b.hold[int(e)*2*b.switches+int(b.place[e])] = int32(spent + hold)
 	b.drop(e)
 }
