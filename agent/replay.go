@@ -62,7 +62,18 @@ type underWay struct {
 
 // Replay feeds a recording to an agent made from this program's code and
 // compares the bus work that it asks for. It ends at the first divergence.
-func Replay(raw []byte) (*Replayed, error) {
+func Replay(raw []byte) (res *Replayed, err error) {
+	// A recording of another life, or a forged one, may lead the agent into
+	// what cannot be: its invariants panic then, and that is a finding here.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: it leads the agent into what cannot be: %v", busrec.ErrFormat, p)
+		}
+	}()
+	return relive(raw)
+}
+
+func relive(raw []byte) (*Replayed, error) {
 	rd, err := busrec.NewReader(raw)
 	if err != nil {
 		return nil, err
@@ -76,6 +87,8 @@ func Replay(raw []byte) (*Replayed, error) {
 	switch {
 	case head.Board == nil:
 		return nil, fmt.Errorf("%w: head without a board", busrec.ErrFormat)
+	case !plausible(head.Board):
+		return nil, fmt.Errorf("%w: head with a board that cannot be", busrec.ErrFormat)
 	case head.Switch:
 		p.res.NotCompared = "a circuit switch: its factory data are not part of a recording"
 	default:
@@ -102,6 +115,21 @@ func Replay(raw []byte) (*Replayed, error) {
 		}
 	}
 }
+
+// plausible reports whether a board is within what boards may be.
+func plausible(b *hal.Board) bool {
+	ok := len(b.Bundles) <= hal.MaxBundles && len(b.Buses) <= maxBuses && len(b.Lines) <= maxBuses*hal.NumLOS
+	for i := range b.Bundles {
+		ok = ok && len(b.Bundles[i].Modules) > 0 && len(b.Bundles[i].Modules) <= hal.MaxModules
+		for _, l := range b.Bundles[i].LOS {
+			ok = ok && int(l) < len(b.Lines)
+		}
+	}
+	return ok
+}
+
+// maxBuses of a board in a recording. chosen: beyond the default board's 33.
+const maxBuses = 256
 
 func (p *replay) entry(e *busrec.Entry, index uint64) error {
 	done := p.ops[e.Seq]

@@ -169,10 +169,37 @@ func TestRecordingFromTheMiddleIsNotCompared(t *testing.T) {
 	}
 }
 
+func TestForgedRecordingsAreRefused(t *testing.T) {
+	// Goal: a head without a board, or with one that cannot be, and entries that
+	// no agent could have lived through, are errors and nothing worse.
+	raw := recordedLife(t)
+	for _, head := range []string{`{}`, `{"board":{"Bundles":[{}]},"journal":{}}`, `{"board":{"Bundles":[{"Modules":[{}],"LOS":[9,9,9]}]},"journal":{}}`, `[]`,
+		`{"board":{"Buses":[]},"calibrations":["AAAA"],"journal":{}}`} {
+		if _, err := Replay(busrec.Head([]byte(head))); err == nil {
+			t.Errorf("%s passed", head)
+		}
+	}
+	for _, e := range []busrec.Entry{{Kind: busrec.Completion, Seq: 99}, {Kind: busrec.Other, What: 77}, {Kind: busrec.Other, What: toldPersisted, Blob: []byte("{")},
+		{Kind: busrec.Other, What: toldPacket, Blob: []byte(`{"Kind":99}`)}} {
+		forged := rewrite(t, raw, func(i int, at *busrec.Entry) bool {
+			if i == 40 {
+				e.At = at.At
+				*at = e
+			}
+			return true
+		})
+		if _, err := Replay(forged); !errors.Is(err, busrec.ErrFormat) {
+			t.Errorf("%+v: %v", e, err)
+		}
+	}
+}
+
 func FuzzReplay(f *testing.F) {
 	f.Add([]byte("RLREC\x01"))
-	f.Add(busrec.Head([]byte(`{"board":{"Buses":[]}}`)))
+	f.Add(busrec.Head([]byte(`{"board":{"Buses":[]},"journal":{}}`)))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		_, _ = Replay(raw)
+		// A body of entries alone, so that the fuzzer need not guess check sums.
+		_, _ = Replay(append(busrec.Head([]byte(`{"board":{"Buses":[]},"journal":{}}`)), busrec.Block(raw)...))
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/agent/bench"
+	"ringlight/hal"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim/solo"
@@ -54,7 +55,7 @@ func bringup(_ context.Context, args []string) error {
 	}
 	r, err := cfg.bringup(b)
 	if err != nil {
-		if errors.Is(err, errAgentRuns) || errors.Is(err, bench.ErrInService) {
+		if errors.Is(err, errAgentRuns) || errors.Is(err, bench.ErrInService) || errors.Is(err, hal.ErrUnsupported) {
 			err = usageError{err}
 		}
 		return common.fail(err)
@@ -89,6 +90,11 @@ func writePage(file string, r *bench.Report) error {
 func (c *Config) bringup(b bench.BringUp) (*bench.Report, error) {
 	if _, err := agent.AskSocket(c.socketPath(), agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) {
 		return nil, errAgentRuns
+	}
+	if c.Board.Kind == "sim" && c.Board.ModuleKind == moduleCMIS { // such modules leave their maker calibrated
+		if err := c.calibrateSimulated(c.logger()); err != nil {
+			return nil, err
+		}
 	}
 	a, err := c.agentConfig()
 	if err != nil {
