@@ -49,7 +49,8 @@ const (
 // A latched device is left alone but for one op every five seconds. That op
 // tells a reinsertion: the device did not acknowledge its address, and now
 // does. A device that was always there and merely works again stays latched
-// until a person says so. What moves or confirms light (ClassSwitch,
+// until a person says so; but where several devices of a bus timed out, one of
+// them held the bus, and those that answer again are let out. What moves or confirms light (ClassSwitch,
 // ClassVerify) is always tried: protection does not wait for a person.
 type Quarantine struct {
 	muxes   []Device // Addr of each mux
@@ -63,7 +64,8 @@ type record struct {
 	first   time.Duration // of the errors in a row
 	latched bool
 	since   time.Duration
-	absent  bool          // while latched it did not acknowledge its address
+	absent  bool          // it did not acknowledge its address
+	shared  bool          // others on its bus timed out, too
 	trial   time.Duration // the next one
 	cause   error
 }
@@ -147,6 +149,11 @@ func blames(err error) bool {
 	return false
 }
 
+// timedOut reports an error that a held bus shows at every device alike.
+func timedOut(err error) bool {
+	return errors.Is(err, ErrTimeout) || errors.Is(err, ErrClockStretch)
+}
+
 // Done takes the completion of an op that went to its bus. latched is the
 // device that it put into quarantine, freed one that it let out.
 func (q *Quarantine) Done(now time.Duration, c *Completion) (latched, freed *Device) {
@@ -174,6 +181,13 @@ func (q *Quarantine) Done(now time.Duration, c *Completion) (latched, freed *Dev
 	r.errors++
 	r.cause = c.Err
 	r.absent = r.absent || errors.Is(c.Err, ErrAddressNACK)
+	if timedOut(c.Err) {
+		for i := range q.records {
+			if o := &q.records[i]; o.device.Bus == d.Bus && o.device != d && timedOut(o.cause) {
+				o.shared, r.shared = true, true
+			}
+		}
+	}
 	if !r.latched && r.errors >= quarantineAfter && now-r.first >= quarantineSpan {
 		r.latched, r.since, r.trial = true, now, now+quarantineTrial
 		return &d, freed
@@ -186,7 +200,7 @@ func (q *Quarantine) Done(now time.Duration, c *Completion) (latched, freed *Dev
 func (q *Quarantine) answered(d Device) (freed bool) {
 	for i := range q.records {
 		r := &q.records[i]
-		if r.device != d || r.latched && !r.absent {
+		if r.device != d || r.latched && !r.absent && !r.shared {
 			continue
 		}
 		freed = r.latched

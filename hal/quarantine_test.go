@@ -119,3 +119,23 @@ func TestTheBusIsNotTheDevice(t *testing.T) {
 		t.Errorf("a mux that fails: %v", h)
 	}
 }
+
+func TestHeldBusLetsOutWhatAnswersAgain(t *testing.T) {
+	// Goal: where several devices of a bus time out, each is let out by its own
+	// next answer; the one that holds the bus stays.
+	q, m, try := quarantineRig(t)
+	for i := range 3 {
+		try(100*i, ClassHousekeeping, m.Temp, ErrTimeout)
+		try(100*i+1, ClassHousekeeping, m.Rail, ErrTimeout)
+	}
+	if h := q.Held(); len(h) != 2 {
+		t.Fatalf("held %v", h)
+	}
+	if err := try(5300, ClassHousekeeping, m.Rail, nil); err != nil {
+		t.Errorf("the trial: %v", err)
+	}
+	try(5301, ClassHousekeeping, m.Temp, ErrTimeout)
+	if h := q.Held(); len(h) != 1 || h[0].Device.Addr != m.Temp {
+		t.Errorf("held %v", h)
+	}
+}
