@@ -289,6 +289,7 @@ func (d *mciDrive) found(t *Transceiver, now time.Duration) {
 	agree := true
 	for i := range d.mods {
 		m := &d.mods[i]
+		m.lone[0], m.tries = d.fired, 0 // who missed it is given it by the look that follows
 		d.latency, d.settle = max(d.latency, m.control.TriggerMax), max(d.settle, m.control.SettleMax)
 		agree = agree && pathOfTrigger(m.status.InForce) == pathOfTrigger(d.fired)
 	}

@@ -1,6 +1,7 @@
 package ocs
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -181,6 +182,7 @@ func (t *Transceiver) concluded(now time.Duration) {
 	switch {
 	case v.expected == proto.NoPower: // nothing could be read
 		e.Kind, e.Text = Degraded, "own light cannot be read"
+		e.Module, e.Lane = None, None
 	case v.worst < -failMilliDB:
 		e.Kind, e.Text = PathFailed, below(v.worst)
 		t.port = proto.Failed
@@ -190,6 +192,7 @@ func (t *Transceiver) concluded(now time.Duration) {
 		e.Kind, e.Text = Degraded, below(v.worst)
 	case v.readErr != nil:
 		e.Kind, e.Text = Degraded, "own light of a module cannot be read"
+		e.Module, e.Lane = moduleOf(v.readErr), None
 	default:
 		e.Kind = Verified
 		if t.port == proto.Failed {
@@ -206,6 +209,15 @@ func (t *Transceiver) concluded(now time.Duration) {
 	if news || !v.routine {
 		t.emit(e)
 	}
+}
+
+// moduleOf is the module that an error names, or None.
+func moduleOf(err error) uint8 {
+	var m *ModuleError
+	if errors.As(err, &m) {
+		return uint8(m.Module)
+	}
+	return None
 }
 
 func below(by proto.MilliDBm) string {

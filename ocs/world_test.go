@@ -25,8 +25,10 @@ type rig struct {
 	done   [][]*hal.Completion
 	next   []time.Duration
 	events [][]ocs.Event
+	over   []*hal.Completion            // ops that took longer than a deadline
 	bare   int                          // ops of nobody's
 	watch  func(sim.BoardID, *hal.Edge) // edges of other boards
+	lives  uint64                       // of the software: what an earlier one asked for is nobody's
 	lock   ocs.LockConfig
 	lanes  mzi.Permutation
 }
@@ -59,6 +61,7 @@ func newRig(t *testing.T, bundles, modules int, faults ...sim.Fault) *rig {
 
 // boot makes a new life of the software on the same hardware.
 func (r *rig) boot(cals []*ocs.Calibration) {
+	r.lives++
 	r.latch = ocs.NewLatch(r.board)
 	r.optics = nil
 	for b := range r.board.Bundles {
@@ -81,7 +84,7 @@ func (r *rig) poll() {
 		ops, next := o.Poll(now, r.done[b], nil)
 		r.done[b], r.next[b] = nil, next
 		for _, op := range ops {
-			op.Op.Token |= uint64(b+1) << tokenShift
+			op.Op.Token |= (r.lives&15<<4 | uint64(b+1)) << tokenShift
 			if err := r.world.Submit(now, r.id, op.Bus, op.Op); err != nil {
 				r.t.Fatal(err)
 			}
@@ -125,7 +128,10 @@ func (r *rig) until(limit time.Duration, done func() bool) bool {
 
 func (r *rig) take(ev hal.Event) {
 	if c := ev.Completion; c != nil {
-		if b := int(c.Op.Token>>tokenShift) - 1; b >= 0 {
+		if c.Op.Deadline == 0 && c.End-c.Start > hal.DefaultDeadline {
+			r.over = append(r.over, c)
+		}
+		if b := int(c.Op.Token>>tokenShift&15) - 1; b >= 0 && c.Op.Token>>(tokenShift+4) == r.lives&15 {
 			r.done[b] = append(r.done[b], c)
 		} else {
 			r.bare++

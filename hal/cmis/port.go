@@ -15,6 +15,7 @@ const Never = time.Duration(math.MaxInt64)
 // Why a request fails besides the bus's own errors.
 var (
 	ErrNoPage   = errors.New("page not implemented")
+	ErrMoved    = errors.New("another host moves the page")
 	ErrHoldOff  = errors.New("module holds off longer than it may")
 	ErrLatched  = errors.New("latched flags have one reader")
 	ErrReadOnly = errors.New("not writable")
@@ -43,6 +44,10 @@ const (
 	stepSettle              // after a write: asking until acknowledged
 )
 
+// maxMoves bounds how often a page that another host moved is selected again for
+// one request. chosen: twice is chance.
+const maxMoves = 3
+
 // A module that holds off is asked again after pollFirst, then after twice that
 // and so on, at last every pollEvery. chosen: a question is 40 us on a bus at
 // 1 MHz, so that eight modules that hold off for long leave it half free.
@@ -59,7 +64,9 @@ type Port struct {
 	channel  uint8
 	bank     uint8
 	page     uint8
-	known    bool // bank and page are what the module has selected
+	known    bool // bank and page are what the module has selected, unless another host wrote
+	fresh    bool // this request has selected and confirmed them itself
+	moves    int  // selections that another host undid
 	claimed  *Flags
 	busy     bool
 	req      Request
@@ -73,10 +80,11 @@ type Port struct {
 	held     bool          // a hold-off runs
 	err      error
 	fromRAM  bool
-	msgs     [2]hal.Msg
+	msgs     [3]hal.Msg
 	w        [1 + 128]byte
 	r        [2]byte
 	sel      [1]byte
+	ask      [1]byte
 	Holdoffs uint32 // address NACKs that were waited out
 }
 
@@ -94,7 +102,7 @@ func (p *Port) Start(now time.Duration, r Request) {
 	if !Banked(r.Page) {
 		r.Bank = 0
 	}
-	p.busy, p.req, p.at, p.err, p.out, p.held, p.fromRAM = true, r, 0, nil, false, false, false
+	p.busy, p.req, p.at, p.err, p.out, p.held, p.fromRAM, p.fresh, p.moves = true, r, 0, nil, false, false, false, false, 0
 	p.due = now
 	end := int(r.Offset) + len(r.Data)
 	switch {
@@ -115,8 +123,12 @@ func (p *Port) Start(now time.Duration, r Request) {
 		return
 	}
 	p.step = stepData
-	if r.Offset >= 128 && (!p.known || p.page != r.Page || p.bank != r.Bank) {
+	switch {
+	case r.Offset < 128:
+	case !p.known || p.page != r.Page || p.bank != r.Bank:
 		p.step = stepSelect
+	case r.Write:
+		p.step = stepConfirm // what is written to a page that moved cannot be taken back
 	}
 }
 
@@ -148,14 +160,19 @@ func (p *Port) Poll(now time.Duration) []hal.Msg {
 		return nil
 	}
 	p.out = true
+	msgs := p.msgs[:0]
+	if p.mux != 0 {
+		p.sel[0] = 1 << p.channel
+		msgs = append(msgs, hal.Msg{Addr: p.mux, W: p.sel[:]})
+	}
 	m := hal.Msg{Addr: hal.MCIAddr}
 	switch p.step {
 	case stepSelect:
 		m.W = append(p.w[:0], BankSelect, p.req.Bank, p.req.Page)
 	case stepConfirm:
 		m.W, m.R = append(p.w[:0], BankSelect), p.r[:2]
-	case stepSettle:
-		m.W, m.R = append(p.w[:0], PageSelect), p.r[:1]
+	case stepSettle: // asked by what tells whether the next part goes to the same page
+		m.W, m.R = append(p.w[:0], BankSelect), p.r[:2]
 	case stepData:
 		at := p.req.Offset + uint8(p.at)
 		rest := p.req.Data[p.at:]
@@ -165,15 +182,12 @@ func (p *Port) Poll(now time.Duration) []hal.Msg {
 		} else {
 			p.part = min(len(rest), p.Limits.Read)
 			m.W, m.R = append(p.w[:0], at), rest[:p.part]
+			if at >= 128 && !p.fresh { // whose page is this?
+				msgs = append(msgs, hal.Msg{Addr: hal.MCIAddr, W: append(p.ask[:0], BankSelect), R: p.r[:2]})
+			}
 		}
 	}
-	if p.mux == 0 {
-		p.msgs[0] = m
-		return p.msgs[:1]
-	}
-	p.sel[0] = 1 << p.channel
-	p.msgs[0], p.msgs[1] = hal.Msg{Addr: p.mux, W: p.sel[:]}, m
-	return p.msgs[:2]
+	return append(msgs, m)
 }
 
 // Completed takes how the work of Poll went: which message failed, and why.
@@ -189,10 +203,13 @@ func (p *Port) Completed(now time.Duration, msg int, err error) {
 	p.held = false
 	switch p.step {
 	case stepSelect:
-		p.known = false
+		p.known, p.fresh = false, true
 		p.holdOff(now, p.Limits.PageChange)
 		p.step = stepConfirm
 	case stepConfirm:
+		if !p.fresh && p.moved(now) {
+			return
+		}
 		p.bank, p.page, p.known = p.r[0], p.r[1], true
 		if p.page != p.req.Page || p.bank != p.req.Bank {
 			p.finish(fmt.Errorf("%w: bank %d page %02xh reads back as bank %d page %02xh", ErrNoPage, p.req.Bank, p.req.Page, p.bank, p.page))
@@ -200,19 +217,39 @@ func (p *Port) Completed(now time.Duration, msg int, err error) {
 		}
 		p.step, p.due = stepData, now
 	case stepData:
+		if p.req.Offset >= 128 && !p.req.Write && !p.fresh && p.moved(now) {
+			return
+		}
 		p.dataDone(now)
 	case stepSettle:
-		p.step, p.due = stepData, now
 		if p.at == len(p.req.Data) {
 			p.finish(nil)
+		} else if p.req.Offset < 128 || !p.moved(now) {
+			p.step, p.due = stepData, now
 		}
 	}
+}
+
+// moved looks at the bank and page that the module said it has, and selects
+// again where another host has moved them.
+func (p *Port) moved(now time.Duration) bool {
+	if p.r[0] == p.req.Bank && p.r[1] == p.req.Page {
+		return false
+	}
+	p.known = false
+	if p.moves++; p.moves > maxMoves {
+		p.finish(fmt.Errorf("%w: bank %d page %02xh where bank %d page %02xh was selected", ErrMoved, p.r[0], p.r[1], p.req.Bank, p.req.Page))
+		return true
+	}
+	p.step, p.due = stepSelect, now
+	return true
 }
 
 func (p *Port) dataDone(now time.Duration) {
 	at := p.req.Offset + uint8(p.at)
 	part := p.req.Data[p.at : p.at+p.part]
 	p.at += p.part
+	p.fresh = false
 	if !p.req.Write {
 		p.Cache.put(p.req.Bank, p.req.Page, at, part)
 		p.due = now
@@ -244,11 +281,7 @@ func (p *Port) holdOff(now, most time.Duration) {
 
 // failed asks again as long as the module may hold off.
 func (p *Port) failed(now time.Duration, msg int, err error) {
-	module := len(p.msgs) - 1
-	if p.mux == 0 {
-		module = 0
-	}
-	if msg != module || !errors.Is(err, hal.ErrAddressNACK) {
+	if p.mux != 0 && msg == 0 || !errors.Is(err, hal.ErrAddressNACK) {
 		p.known = false
 		p.finish(err)
 		return

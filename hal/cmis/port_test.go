@@ -15,7 +15,8 @@ import (
 type answer struct {
 	r    []byte
 	err  error
-	only int // of the message, when not the last
+	only int    // of the message, when not the last
+	page []byte // of a question for bank and page that goes before; nil: as selected
 }
 
 // play runs a request against answers and writes down the wire.
@@ -35,6 +36,11 @@ func play(p *Port, q Request, answers ...answer) (trace string, end time.Duratio
 			trace += fmt.Sprintf("%02x:% x/%d ", m.Addr, m.W, len(m.R))
 		}
 		copy(last.R, a.r)
+		if n := len(msgs); n > 1 && len(msgs[n-2].R) > 0 {
+			if copy(msgs[n-2].R, []byte{p.req.Bank, p.req.Page}); a.page != nil {
+				copy(msgs[n-2].R, a.page)
+			}
+		}
 		now += 100 * time.Microsecond
 		msg := len(msgs) - 1
 		if a.only != 0 {
@@ -66,8 +72,11 @@ func TestPortFrames(t *testing.T) {
 			[]answer{{}, {r: []byte{0, 0xB0}}, {}}, "50:7e 00 b0/0 50:7e/2 50:80/1", nil},
 		{"absent page", 0, Request{Page: 0x12, Offset: 128, Data: make([]byte, 1)}, []answer{{}, {r: []byte{0, 0}}}, "50:7e 00 12/0 50:7e/2", ErrNoPage},
 		{"absent bank", 0, Request{Bank: 2, Page: 0x10, Offset: 128, Data: make([]byte, 1)}, []answer{{}, {r: []byte{0, 0x10}}}, "50:7e 02 10/0 50:7e/2", ErrNoPage},
-		{"long write", 0, Request{Write: true, Page: 0xB1, Offset: 128, Data: ten}, []answer{{}, {r: []byte{0, 0xB1}}, {}, {err: nack}, {}, {}, {}},
-			"50:7e 00 b1/0 50:7e/2 50:80 01 02 03 04 05 06 07 08/0 50:7f/1 50:7f/1 50:88 09 0a/0 50:7f/1", nil},
+		{"long write", 0, Request{Write: true, Page: 0xB1, Offset: 128, Data: ten}, []answer{{}, {r: []byte{0, 0xB1}}, {}, {err: nack}, {r: []byte{0, 0xB1}}, {}, {}},
+			"50:7e 00 b1/0 50:7e/2 50:80 01 02 03 04 05 06 07 08/0 50:7e/2 50:7e/2 50:88 09 0a/0 50:7e/2", nil},
+		{"long write, the page moves", 0, Request{Write: true, Page: 0xB1, Offset: 128, Data: ten},
+			[]answer{{}, {r: []byte{0, 0xB1}}, {}, {r: []byte{0, 0x10}}, {}, {r: []byte{0, 0xB1}}, {}, {}},
+			"50:7e 00 b1/0 50:7e/2 50:80 01 02 03 04 05 06 07 08/0 50:7e/2 50:7e 00 b1/0 50:7e/2 50:88 09 0a/0 50:7e/2", nil},
 		{"byte refused", 0, Request{Write: true, Offset: 26, Data: []byte{0}}, []answer{{err: hal.ErrByteNACK}}, "50:1a 00/0", hal.ErrByteNACK},
 		{"mux gone", 0x70, Request{Offset: 3, Data: make([]byte, 1)}, []answer{{err: nack, only: 1}}, "70:04/0 50:03/1", nack},
 		{"read-only", 0, Request{Write: true, Offset: 14, Data: []byte{0}}, nil, "", ErrReadOnly},
@@ -81,6 +90,45 @@ func TestPortFrames(t *testing.T) {
 		if got != tc.want || !errors.Is(err, tc.err) || tc.err == nil && err != nil {
 			t.Errorf("%s: %q, %v; want %q, %v", tc.name, got, err, tc.want, tc.err)
 		}
+	}
+}
+
+// Goal: what another host's page holds is never taken for our own, nor written
+// to; a page that moves again and again is an error of its own.
+// Method: a page selected by one request has moved before the next.
+func TestPortPageMoves(t *testing.T) {
+	selected := func() *Port {
+		p := NewPort(0, 0)
+		if _, _, err := play(p, Request{Page: PageService, Offset: 130, Data: make([]byte, 2)}, answer{}, answer{r: []byte{0, PageService}}, answer{}); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	sel := answer{}
+	ours := answer{r: []byte{0, PageService}}
+	read := Request{Page: PageService, Offset: 140, Data: make([]byte, 2)}
+	trace, _, err := play(selected(), read, answer{r: []byte{9, 9}, page: []byte{0, 2}}, sel, ours, answer{r: []byte{5, 6}})
+	if want := fmt.Sprintf("50:7e/2 50:8c/2 50:7e 00 %02x/0 50:7e/2 50:8c/2", PageService); trace != want || err != nil || !bytes.Equal(read.Data, []byte{5, 6}) {
+		t.Errorf("read: %q, %v, % x; want %q", trace, err, read.Data, want)
+	}
+	write := Request{Write: true, Page: 0xB1, Offset: 140, Data: []byte{7}}
+	p := selected()
+	if _, _, err := play(p, Request{Write: true, Page: 0xB1, Offset: 128, Data: []byte{7}}, sel, answer{r: []byte{0, 0xB1}}, answer{}, answer{}); err != nil {
+		t.Fatal(err)
+	}
+	trace, _, err = play(p, write, answer{r: []byte{0, 2}}, sel, answer{r: []byte{0, 0xB1}}, answer{}, answer{})
+	if want := "50:7e/2 50:7e 00 b1/0 50:7e/2 50:8c 07/0 50:7e/2"; trace != want || err != nil {
+		t.Errorf("write: %q, %v; want %q", trace, err, want)
+	}
+	p = selected()
+	p.Limits.Read = 1 // each part is looked at
+	long := Request{Page: PageService, Offset: 150, Data: make([]byte, 8)}
+	var again []answer
+	for range maxMoves {
+		again = append(again, answer{page: []byte{0, 2}}, sel, ours, answer{})
+	}
+	if _, _, err = play(p, long, append(again, answer{page: []byte{0, 2}})...); !errors.Is(err, ErrMoved) {
+		t.Errorf("moved again and again: %v", err)
 	}
 }
 
@@ -130,7 +178,7 @@ func TestPortCache(t *testing.T) {
 	if trace, _, err := play(p, again); trace != "" || err != nil || !bytes.Equal(again.Data, serial[2:6]) {
 		t.Errorf("%q, %v, % x", trace, err, again.Data)
 	}
-	if trace, _, _ := play(p, Request{Page: 1, Offset: 130, Data: make([]byte, 8)}, answer{}); trace != "50:82/8" {
+	if trace, _, _ := play(p, Request{Page: 1, Offset: 130, Data: make([]byte, 8)}, answer{}); trace != "50:7e/2 50:82/8" {
 		t.Errorf("partly known: %q", trace)
 	}
 	if _, _, err := play(p, Request{Write: true, Offset: ModuleControl, Data: []byte{SoftwareReset}}, answer{}, answer{}); err != nil {
