@@ -24,7 +24,7 @@ import (
 // RINGLIGHT_CIRCUIT_RUNS sets the number of seeds, RINGLIGHT_CIRCUIT_SEED names
 // one to run again.
 func TestCircuitsUnderChurnAndFailures(t *testing.T) {
-	runs := 200
+	runs := 120
 	if n, err := strconv.Atoi(os.Getenv("RINGLIGHT_CIRCUIT_RUNS")); err == nil {
 		runs = n
 	}

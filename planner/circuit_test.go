@@ -50,3 +50,122 @@ func TestJobsBecomeLight(t *testing.T) {
 		t.Logf("%s: %s%+v", wiring, w.show(), r.Change)
 	}
 }
+
+// A stage that is slow does not delay a ring, and has generations of its own.
+// Method: switches that are prepared and never answer; meanwhile a node dies
+// and its ring is mended.
+func TestRingsDoNotWaitForStages(t *testing.T) {
+	core := smallCore()
+	core.LeavesPerPod, core.SpinesPerPod, core.SpinePorts = 1, 1, 2
+	f, err := fabric.New(fabric.Params{Name: "f", Nodes: 6, GPUsPerNode: 4, K: 2, TP: 16, Spares: 2, Core: core})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newFleet(t, f)
+	w.start()
+	for i := range w.nodes {
+		w.birth(proto.NodeID(i), true)
+	}
+	for s := range core.Switches() {
+		id := core.SwitchID(0, s)
+		for topic, msg := range map[string]any{ // any order: both come before anything is done
+			w.topics.Presence(id): &proto.Presence{Version: proto.Version, Node: id, Session: 5, Online: true, Ports: 8},
+			w.topics.Reported(id): &proto.Reported{Version: proto.Version, Node: id, Session: 5, Seq: 1},
+		} {
+			payload, err := proto.Encode(msg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.up = append(w.up, proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload})
+		}
+	}
+	w.run(time.Second)
+	if o := w.p.Overview(); o.InService != 1 || o.Generation == 0 {
+		t.Fatal(w.show())
+	}
+	ring := w.p.Overview().Generation
+	payload, err := proto.Encode(&proto.OpRequest{Version: proto.Version, Corr: proto.Corr{1}, TTLMillis: 1000, Noun: proto.NounApply, Bundle: -1,
+		Jobs: []proto.JobSpec{spec(1, 8, 4, 1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.up = append(w.up, proto.Packet{Kind: proto.Publish, Topic: w.topics.Request("op"), Payload: payload})
+	w.run(100 * time.Millisecond)
+	if w.p.core.state != circuitsPreparing || len(w.toSwitches) < 2 {
+		t.Fatalf("no stage is under way: %v, %d messages", w.p.core.state, len(w.toSwitches))
+	}
+	if w.p.Overview().Generation != ring {
+		t.Error("a stage took a generation of the rings")
+	}
+	w.die(w.p.Rings()[0].Nodes[1])
+	w.run(2 * time.Second)
+	if o := w.p.Overview(); o.InService != 1 || o.Generation <= ring {
+		t.Errorf("the ring waits: %s", w.show())
+	}
+	if w.p.core.state != circuitsPreparing {
+		t.Errorf("the stage is %v", w.p.core.state)
+	}
+}
+
+// A circuit that nobody asked for, a port that does not exist, a switch that
+// does not exist: what a report says is judged, not trusted.
+// Method: reports with nonsense to a planner that adopts and to one that runs.
+func TestNonsenseOfSwitchesIsJudged(t *testing.T) {
+	core := smallCore()
+	core.LeavesPerPod, core.SpinesPerPod, core.SpinePorts = 1, 1, 2
+	w := newCoreWorld(t, core)
+	w.start()
+	say := func(id proto.NodeID, kind proto.TopicKind, topic string, msg any) {
+		t.Helper()
+		payload, err := proto.Encode(msg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.step(Event{Kind: Packet, Packet: proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload}})
+	}
+	odd := []proto.CircuitReport{{A: 9, B: 1, Job: 3, State: proto.Tuned}, {A: 0, B: 200, Job: 3}, {A: 1, B: 2, Job: 3, State: proto.Tuned}, {A: 2, B: 2}}
+	for _, id := range []proto.NodeID{core.SwitchID(0, 0), core.SwitchID(0, 1), proto.FirstSwitch + 99} {
+		say(id, proto.TopicPresence, w.topics.Presence(id), &proto.Presence{Version: proto.Version, Node: id, Session: 5, Online: true, Ports: 8})
+		say(id, proto.TopicReported, w.topics.Reported(id), &proto.Reported{Version: proto.Version, Node: id, Session: 5, Seq: 1, Term: 1, Generation: 4, Circuits: odd})
+	}
+	w.run(10 * time.Second)
+	if w.p.Refused() != 2 {
+		t.Errorf("%d messages refused, want those of a switch that does not exist", w.p.Refused())
+	}
+	if j := w.p.core.job(3); j == nil || !j.found {
+		t.Errorf("job 3 is not adopted by its circuit: %s", w.show())
+	}
+	if d := w.p.core.decks[0]; d.to[1] != 2 || d.to[0] != -1 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A planner's store is checked before anything is made of it.
+// Method: one damaged record each.
+func TestDamagedCircuitRecordsAreRefused(t *testing.T) {
+	w := startedWorld(t, smallCore())
+	w.apply(spec(1, 20, 4, 2))
+	if !w.quiet(10 * time.Second) {
+		t.Fatal(w.show())
+	}
+	for key, value := range map[string]string{ // any order: each is judged by itself
+		"deck/000000":       `{"links":[[0,1,1],[0,2,1]]}`,
+		"deck/000099":       `{"links":[]}`,
+		"deck/000001":       `{"links":[[0,99,1]]}`,
+		"job/0000000001":    `{"spec":{"Job":1},"paths":[{"Spine":9,"A":0,"B":1,"Count":1}]}`,
+		"job/0000000002":    `{"spec":{"Job":2},"shares":[{"Pod":9,"Leaf":0,"Servers":1}]}`,
+		"job/0000000003":    `{`,
+		"switch/0000000001": `{}`,
+		"switch/0001048999": `{}`,
+		"stage":             `{"switches":[99]}`,
+		"circuits":          `[]`,
+	} {
+		st := State{{key, []byte(value)}}
+		if _, _, err := Start(st, w.fab, 77); err == nil {
+			t.Errorf("%s %s: accepted", key, value)
+		}
+	}
+	if _, _, err := Start(State{{"deck/000000", []byte(`{"links":[]}`)}}, fabric.Default(), 77); err == nil {
+		t.Error("circuits in a fabric without a core: accepted")
+	}
+}

@@ -42,6 +42,8 @@ type fleet struct {
 	exit     string
 	drop     proto.TopicKind // the network loses these
 	sent     map[string]int  // messages of the planner by kind
+
+	toSwitches []proto.Packet // what the planner said to switches
 }
 
 // fakeNode is an agent and its optics.
@@ -470,6 +472,10 @@ func (w *fleet) toAgents(pk proto.Packet) {
 	}
 	here := func(n *fakeNode) bool { return n.alive && !n.offline && !n.mute }
 	if topic.Kind == w.drop {
+		return
+	}
+	if topic.Node.IsSwitch() {
+		w.toSwitches = append(w.toSwitches, pk)
 		return
 	}
 	switch topic.Kind {

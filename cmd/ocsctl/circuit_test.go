@@ -194,7 +194,7 @@ func coreRig(t *testing.T) (broker string) {
 	})
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); { // a bound on a hang
 		var list struct{ Core coreJSON }
-		if code, out, _ := ctl(t, "circuit", "list", "-json", "-broker", broker); code == 0 && json.Unmarshal([]byte(out), &list) == nil && list.Core.Online == uint32(core.Switches()) && list.Core.Quiet {
+		if code, out, _ := ctl(t, "circuit", "list", "-json", "-broker", broker, "-fabric", "f1"); code == 0 && json.Unmarshal([]byte(out), &list) == nil && list.Core.Online == uint32(core.Switches()) && list.Core.Quiet {
 			return broker
 		}
 	}
