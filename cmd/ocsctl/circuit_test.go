@@ -92,7 +92,7 @@ func TestCircuitsAgainstARunningCore(t *testing.T) {
 	}
 	run := func(v any, args ...string) (code int, out string) {
 		t.Helper()
-		code, out, errs := ctl(t, append(append([]string{"circuit"}, args...), "-broker", broker, "-json")...)
+		code, out, errs := ctl(t, append(append([]string{"circuit"}, args...), "-broker", broker, "-fabric", "f1", "-json")...)
 		if v != nil && code == 0 {
 			if err := json.Unmarshal([]byte(out), v); err != nil {
 				t.Fatalf("%v: %v\n%s", args, err, out)
