@@ -1,0 +1,136 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/sim/fleet"
+)
+
+// CoreSeedsConfig says which runs of a core on the virtual clock: one for each
+// seed from Seed on, with an agent killed in the middle of every stage.
+type CoreSeedsConfig struct {
+	Core     *fabric.Core
+	Seed     uint64
+	Runs     int
+	Lists    int // job lists of a run
+	Replay   func(seed uint64) string
+	Progress io.Writer // nil: none
+	TraceOut io.Writer // strikes, violations and the planner's log of all seeds; nil: none
+}
+
+// CoreSeedsResult sums up the runs.
+type CoreSeedsResult struct {
+	Runs       int      `json:"runs"`
+	Switches   int      `json:"switches"`
+	Commits    int      `json:"commits"`
+	Killed     int      `json:"agents_killed_in_stages"`
+	Struck     int      `json:"strikes"`
+	Looks      int      `json:"looks_at_circuits_that_stay"`
+	Realised   uint32   `json:"links_realised"`
+	Granted    uint32   `json:"links_granted"`
+	DarkMicros int64    `json:"longest_tuning_us"`
+	Violations int      `json:"violations"`
+	List       []string `json:"violation_list"`
+	VirtualS   float64  `json:"virtual_s"`
+	WallS      float64  `json:"wall_s"`
+	Steps      uint64   `json:"steps"`
+	SHA256     []string `json:"trace_sha256"` // by seed
+}
+
+// Verdict is an error when an invariant broke.
+func (r *CoreSeedsResult) Verdict() error {
+	if r.Violations > 0 {
+		return fmt.Errorf("live: %d violations; first %s", r.Violations, r.List[0])
+	}
+	return nil
+}
+
+// coreHealth is the time between two looks at all mirrors of a switch.
+const coreHealth = 10 * time.Second
+
+// strikesOf is how many commits of a run have somebody die in them: more than
+// there are. chosen.
+const strikesOf = 1000
+
+// CoreSeeds runs them, as many at a time as there are processors.
+func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, error) {
+	f, err := fabric.New(fabric.Params{Name: "core", Core: cfg.Core})
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	results, errs := make([]*fleet.CoreResult, cfg.Runs), make([]error, cfg.Runs)
+	next := make(chan int)
+	var mu sync.Mutex
+	progress := progressTo(cfg.Progress, "runs")
+	done := 0
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), cfg.Runs) {
+		workers.Go(func() {
+			for i := range next {
+				results[i], errs[i] = cfg.one(f, cfg.Seed+uint64(i), &mu)
+				mu.Lock()
+				done++
+				progress(done, cfg.Runs)
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range cfg.Runs {
+		if ctx.Err() != nil {
+			errs[i] = ctx.Err()
+			break
+		}
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	sum := &CoreSeedsResult{Runs: cfg.Runs, Switches: cfg.Core.Switches(), List: []string{}}
+	for _, r := range results {
+		sum.add(r)
+	}
+	sum.WallS = time.Since(began).Seconds()
+	return sum, nil
+}
+
+func (cfg *CoreSeedsConfig) one(f *fabric.Fabric, seed uint64, mu *sync.Mutex) (*fleet.CoreResult, error) {
+	run := fleet.CoreConfig{Fabric: f, Seed: seed, Health: coreHealth, Lists: fleet.JobLists(cfg.Core, seed, cfg.Lists),
+		Strikes: fleet.Strikes(seed, strikesOf), Replay: cfg.Replay(seed)}
+	if cfg.TraceOut != nil {
+		run.TraceLine = func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(cfg.TraceOut, "seed %d: %s\n", seed, line)
+		}
+	}
+	r, err := fleet.NewCore(run)
+	if err != nil {
+		return nil, err
+	}
+	return r.Do()
+}
+
+func (r *CoreSeedsResult) add(x *fleet.CoreResult) {
+	r.Commits += x.Commits
+	r.Killed += x.Killed
+	r.Struck += x.Struck
+	r.Looks += x.Guarded
+	r.Realised += x.Links
+	r.Granted += x.Granted
+	r.DarkMicros = max(r.DarkMicros, x.DarkMicros)
+	r.Violations += x.Violations
+	r.List = append(r.List, x.List...)
+	r.VirtualS += x.Virtual
+	r.Steps += x.Steps
+	r.SHA256 = append(r.SHA256, x.SHA256)
+}
