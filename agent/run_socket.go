@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,17 +28,19 @@ const askTimeout = 30 * time.Minute
 
 // Question is an Ask on the socket.
 type Question struct {
-	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release, peek, poke, dump; record: the answer is a recording without end
+	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release, peek, poke, dump, hold; record: the answer is a recording without end
 	Bundle proto.BundleID `json:"bundle,omitempty"`
 	Path   string         `json:"path,omitempty"`
 	Text   string         `json:"text,omitempty"`
 	Module int            `json:"module,omitempty"`
 	Value  uint32         `json:"value,omitempty"`
+	Port   string         `json:"port,omitempty"`     // of hold: a switch's, from 1, and its side, such as 3A
+	Hold   string         `json:"override,omitempty"` // of hold: normal, force_blocked or powered_off
 }
 
 var questionVerbs = map[string]AskVerb{"status": AskStatus, "calibrate": AskCalibrate, "path": AskPath,
 	"host_fault": AskHostFault, "host_ok": AskHostOK, "release": AskRelease,
-	"peek": AskPeek, "poke": AskPoke, "dump": AskDump}
+	"peek": AskPeek, "poke": AskPoke, "dump": AskDump, "hold": AskHold}
 
 // Ask is the question as the agent takes it.
 func (q Question) Ask() (Ask, error) {
@@ -52,7 +56,32 @@ func (q Question) Ask() (Ask, error) {
 		}
 		a.Path = p
 	}
+	if verb == AskHold {
+		if err := a.parsePort(q.Port); err != nil {
+			return Ask{}, err
+		}
+		for a.Override = proto.Normal; a.Override.String() != q.Hold; a.Override++ {
+			if a.Override == proto.PoweredOff {
+				return Ask{}, &proto.Error{Code: proto.Invalid, Field: "override", Limit: "normal, force_blocked or powered_off", Reason: fmt.Sprintf("%q", q.Hold)}
+			}
+		}
+	}
 	return a, nil
+}
+
+// parsePort reads a port of a switch as people number them: 3A.
+func (a *Ask) parsePort(s string) error {
+	number, side := strings.CutSuffix(strings.ToUpper(s), "A")
+	if !side {
+		a.Array = 1
+		number, side = strings.CutSuffix(number, "B")
+	}
+	n, err := strconv.ParseUint(number, 10, 16)
+	if !side || err != nil || n == 0 {
+		return &proto.Error{Code: proto.Invalid, Field: "port", Limit: "a number from 1 and the side, such as 3A", Reason: fmt.Sprintf("%q", s)}
+	}
+	a.Port = uint16(n - 1)
+	return nil
 }
 
 // desk takes questions from connections to the agent and answers back.

@@ -114,13 +114,13 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 
 func TestWrongUsageIsExit2(t *testing.T) {
 	for _, args := range [][]string{{}, {"fly"}, {"path"}, {"path", "set"}, {"path", "set", "0"}, {"path", "get", "0", "dark"},
-		{"path", "set", "x", "dark"}, {"path", "set", "0", "sideways"}, {"status", "now"}, {"run", "-warp"}, {"host"}, {"host", "maybe"},
+		{"path", "set", "x", "dark"}, {"path", "set", "0", "sideways"}, {"status", "now"}, {"run", "-warp"}, {"host"}, {"host", "maybe"}, {"port"}, {"port", "seize", "3A"}, {"port", "hold"},
 		{"calibrate", "-b", "7"}, {"status", "-config", "/nowhere/c.json"}, {"run", "-node", "3", "-fabric", "F F"}} {
 		if code, _, errs := command(t, args...); code != 2 || errs == "" {
 			t.Errorf("%v: exit %d, %q", args, code, errs)
 		}
 	}
-	for _, args := range [][]string{{"-h"}, {"run", "-h"}, {"path", "set", "-h"}, {"host", "-h"}, {"version"}} {
+	for _, args := range [][]string{{"-h"}, {"run", "-h"}, {"path", "set", "-h"}, {"host", "-h"}, {"port", "-h"}, {"version"}} {
 		if code, out, _ := command(t, args...); code != 0 || out == "" {
 			t.Errorf("%v: exit %d, %q", args, code, out)
 		}

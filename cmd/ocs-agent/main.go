@@ -21,6 +21,7 @@ const usage = `ocs-agent drives the optics of one node.
   status      what the running agent says of itself
   calibrate   calibrate bundles that carry nothing
   path set    put a bundle that carries nothing on a path by hand
+  port        hold a port of a circuit switch off, or let it go
   host        tell the agent that the host's GPUs are gone, or well again
   selftest    calibrate and switch a simulated board, print the ledger; -bus-soak loads a real one
   bringup     look at every chip, heater, laser and fibre of a board; -html writes a page
@@ -41,6 +42,7 @@ var verbs = map[string]func(ctx context.Context, args []string) error{
 	"calibrate":   calibrate,
 	"path":        path,
 	"host":        host,
+	"port":        port,
 	"selftest":    selftest,
 	"bringup":     bringup,
 	"peek":        peek,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -146,4 +147,45 @@ func printSwitch(s *agent.SwitchStatus) {
 	for _, h := range s.Held {
 		fmt.Printf("port %s\n", h)
 	}
+}
+
+// port holds a port of a switch off, or lets it go: its circuit is dark
+// meanwhile, and no new one is taken for it.
+func port(ctx context.Context, args []string) error {
+	fs, common := newFlags("port hold|free PORT", "hold a port of a circuit switch off, or let it go", "ocs-agent port hold 3A -config switch2.json")
+	off := fs.Bool("powered-off", false, "with hold: say powered_off and not force_blocked")
+	words := args
+	var free []string
+	for len(words) > 0 && (len(words[0]) == 0 || words[0][0] != '-') { // flags may stand before or after
+		free, words = append(free, words[0]), words[1:]
+	}
+	if err := fs.Parse(words); err == nil {
+		free = append(free, fs.Args()...)
+		words = words[:len(words)-fs.NArg()]
+	}
+	if err := parse(fs, words, 0); err != nil {
+		return err
+	}
+	if len(free) != 2 || free[0] != "hold" && free[0] != "free" {
+		return common.fail(usagef("want: port hold PORT, or port free PORT"))
+	}
+	q := agent.Question{Verb: "hold", Port: free[1], Hold: proto.Normal.String()}
+	if free[0] == "hold" {
+		if q.Hold = proto.ForceBlocked.String(); *off {
+			q.Hold = proto.PoweredOff.String()
+		}
+	}
+	cfg, err := common.load()
+	if err != nil {
+		return err
+	}
+	ans, err := answered(agent.AskSocket(cfg.socketPath(), q))
+	if err != nil {
+		return common.fail(err)
+	}
+	if common.json {
+		return printJSON(ans.Status.Switch)
+	}
+	printSwitch(ans.Status.Switch)
+	return nil
 }

@@ -74,10 +74,11 @@ func TestBoxBehindTheSameAgent(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
+	sockets := t.TempDir()
 	start := func(text string) {
 		cfg, err := readConfig(write(t, "c.json", text))
 		if err == nil {
-			cfg.State, cfg.LogLevel = filepath.Join(t.TempDir(), "state"), "error"
+			cfg.State, cfg.LogLevel, cfg.Socket = filepath.Join(t.TempDir(), "state"), "error", filepath.Join(sockets, fmt.Sprint(cfg.Node))
 			err = cfg.Validate()
 		}
 		if err != nil {
@@ -108,6 +109,22 @@ func TestBoxBehindTheSameAgent(t *testing.T) {
 	}
 	if m := near.say(":oxc:swit:conn:stat?"); m != "(@1,2,7),(@20,30,25)" {
 		t.Errorf("the board has %s", m)
+	}
+	// A port of the board that is held off is dark until it is let go.
+	where := write(t, "here.json", fmt.Sprintf(`{"node":2,"socket":%q,"board":{"ports":16}}`, filepath.Join(sockets, "2")))
+	if code, out, errs := command(t, "port", "hold", "7a", "-config", where); code != 0 || !strings.Contains(out, "port 7A force_blocked") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	if code, out, _ := command(t, "port", "free", "7A", "-config", where); code != 0 || strings.Contains(out, "port 7A") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	for port, want := range map[string]int{"17A": 2, "0A": 2, "7C": 2, "3": 2} { // any order: independent
+		if code, _, errs := command(t, "port", "hold", port, "-config", where); code != want {
+			t.Errorf("port %s: exit %d, %s", port, code, errs)
+		}
+	}
+	if ok := near.say("*OPC?"); ok != "1" {
+		t.Errorf("%q", ok)
 	}
 	if p := near.say(":pmon:pow? (@7,25)"); !strings.HasPrefix(p, "(0.0,-1.") && !strings.HasPrefix(p, "(0.0,-2.") && !strings.HasPrefix(p, "(0.1,-1.") && !strings.HasPrefix(p, "(-0.1,-1.") {
 		t.Errorf("powers %s", p)
