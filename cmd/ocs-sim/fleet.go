@@ -25,7 +25,7 @@ var fleetRates = fleet.Rates{Loss: 500, Repeat: 500, Reorder: 500}
 func runFleet(ctx context.Context, args []string) error {
 	cfg := live.FleetConfig{Params: fabric.DefaultParams(), Rates: fleetRates, Progress: os.Stderr}
 	p := &cfg.Params
-	fs := newFlags("fleet", "ocs-sim fleet -nodes 1000 -k 3 -tp 64 -hours 24 -faults random -json")
+	fs := newFlags("fleet", "ocs-sim fleet -nodes 1000 -k 3 -tp 64 -hours 24 -faults random -json\nlines of a fault script:\n  "+strings.Join(fleet.Forms(), "\n  "))
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
 	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")

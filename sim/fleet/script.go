@@ -278,6 +278,15 @@ func span(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// Forms are the lines that a script may have, for people.
+func Forms() []string {
+	list := make([]string, numVerbs)
+	for v := range list {
+		list[v] = usage(Verb(v))
+	}
+	return list
+}
+
 func usage(v Verb) string {
 	s := "TIME " + v.String()
 	for i := range len(forms[v].args) {
