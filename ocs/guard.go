@@ -7,7 +7,10 @@ import (
 
 // A heater whose resistance is not known yet is taken for the smallest that
 // the process makes. chosen: the nominal 1 kOhm less 10 %, twice its spread.
-const leastMilliohm = hal.HeaterNominalOhm * 900
+const (
+	leastMilliohm = hal.HeaterNominalOhm * 900
+	mostMilliohm  = hal.HeaterNominalOhm * 1100
+)
 
 // span is the DAC range of every heater: 0 to 10 V.
 const span = ltc2688.Span10V
@@ -20,11 +23,19 @@ type guard struct {
 	cuts      uint32
 }
 
-// know tells the guard a heater's resistance; less than the least plausible is
-// a fault that calibration names, and gets no more than that one would.
-func (g *guard) know(cell int, milliohm uint32) { g.milliohm[cell] = max(milliohm, leastMilliohm) }
+// know tells the guard a heater's resistance as it was measured; it may be a per
+// cent less. More than the most plausible is believed as little as that.
+func (g *guard) know(cell int, milliohm uint32) {
+	milliohm = min(milliohm, mostMilliohm)
+	g.milliohm[cell] = milliohm - milliohm/100
+}
 
-func (g *guard) ohms(cell int) uint64 { return uint64(max(g.milliohm[cell], leastMilliohm)) }
+func (g *guard) ohms(cell int) uint64 {
+	if g.milliohm[cell] == 0 {
+		return leastMilliohm
+	}
+	return uint64(g.milliohm[cell])
+}
 
 // power is what a code heats a cell with.
 func (g *guard) power(cell int, code uint16) uint32 {

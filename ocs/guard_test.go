@@ -97,7 +97,7 @@ func TestOnlyDrawnEdgesAreTaken(t *testing.T) {
 	drawn := map[[2]State]bool{
 		{Off, Reading}: true, {Reading, Reading}: true, {Reading, Staging}: true, {Reading, Idle}: true, {Reading, Faulted}: true,
 		{Staging, Idle}: true, {Staging, Faulted}: true, {Staging, Reading}: true,
-		{Idle, Calibrating}: true, {Idle, Staging}: true, {Idle, Reading}: true,
+		{Idle, Calibrating}: true, {Idle, Staging}: true, {Idle, Reading}: true, {Idle, Faulted}: true,
 		{Calibrating, Staging}: true, {Calibrating, Idle}: true, {Calibrating, Faulted}: true, {Calibrating, Reading}: true,
 		{Faulted, Reading}: true,
 	}

@@ -115,6 +115,14 @@ func (t *Transceiver) codes(module int) *forced {
 	return &t.cfg.Calibration.Modules[module].Codes
 }
 
+// allowed is what of a module's codes the guard lets pass: every frame with codes
+// is made of it.
+func (t *Transceiver) allowed(module int, codes *forced) *forced {
+	passed, cuts := guardedOf(t.cfg.Calibration.Modules[module], *codes)
+	t.limitErrors += cuts
+	return &passed
+}
+
 // stage writes codes to the input registers of all modules and reads them back.
 func (l *laneSwitch) stage(t *Transceiver, step laneStep, codes []*forced) {
 	l.step, l.out, l.tries = step, 0, 0
@@ -123,6 +131,7 @@ func (l *laneSwitch) stage(t *Transceiver, step laneStep, codes []*forced) {
 		if codes[i] != nil {
 			c = codes[i]
 		}
+		c = t.allowed(i, c)
 		for d, cs := range m.ChipSelects {
 			w := appendReadBack(appendCodes(nil, d, c))
 			l.out++

@@ -212,7 +212,8 @@ func (l *lock) watch(t *Transceiver, now time.Duration, module int, path proto.P
 
 // ready reports whether a look may begin or go on.
 func (t *Transceiver) lockReady() bool {
-	return t.state == Idle && t.path != proto.Dark && t.target == t.path && t.cfg.Calibration != nil && !t.sw.busy() &&
+	// Where codes were found that are none of ours, nothing is touched.
+	return t.state == Idle && !t.scan.differ && t.path != proto.Dark && t.target == t.path && t.cfg.Calibration != nil && !t.sw.busy() &&
 		t.lanes.step == laneIdle
 }
 

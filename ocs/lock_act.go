@@ -313,7 +313,7 @@ func guardPower(m *ModuleCalibration, k int, code uint16) uint32 {
 // restore puts out the work that leaves a module with the codes in force and its
 // scan as it was.
 func (l *lock) restore(t *Transceiver, module, gen int) {
-	m, codes := &t.bundle.Modules[module], t.codes(module)
+	m, codes := &t.bundle.Modules[module], t.allowed(module, t.codes(module))
 	op := &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassHousekeeping} // behind the steps
 	for d, cs := range m.ChipSelects {
 		w := ltc2688.AppendWrite(appendCodes(nil, d, codes), ltc2688.CmdUpdateAll, 0)

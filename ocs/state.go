@@ -16,7 +16,9 @@ import "strconv"
 //	                                           Faulted    Staging <-'
 //
 // Calibrating ends in Staging with the new codes, or with the old ones when it
-// found a fault; without any it ends in Idle. Faulted ends only by Start.
+// found a fault; without any it ends in Idle. Idle becomes Faulted when a change
+// of the lanes leaves DACs of which nobody knows what they hold. Faulted ends only
+// by Start.
 type State uint8
 
 const (
@@ -43,7 +45,7 @@ var edges = [numStates]uint8{
 	Off:         1 << Reading,
 	Reading:     1<<Reading | 1<<Staging | 1<<Idle | 1<<Faulted,
 	Staging:     1<<Idle | 1<<Faulted | 1<<Reading,
-	Idle:        1<<Calibrating | 1<<Staging | 1<<Reading,
+	Idle:        1<<Calibrating | 1<<Staging | 1<<Reading | 1<<Faulted,
 	Calibrating: 1<<Staging | 1<<Idle | 1<<Faulted | 1<<Reading,
 	Faulted:     1 << Reading,
 }
