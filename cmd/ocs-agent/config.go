@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/record"
 	"ringlight/proto"
 	"ringlight/sim"
 	"ringlight/sim/solo"
@@ -30,6 +31,7 @@ type Config struct {
 	State    string      `json:"state" doc:"folder of journal, calibrations and the socket"`
 	Socket   string      `json:"socket" doc:"unix socket for status, calibrate, path and host; empty: agent.sock in the state folder"`
 	HealthMS int64       `json:"health_ms" unit:"ms" doc:"one health round over all modules; 0: none"`
+	Recorder int64       `json:"recorder_kib" unit:"KiB" doc:"memory of the bus recorder, whose last part record begins with; 0: none"`
 	SCPI     string      `json:"scpi" doc:"of a circuit switch: TCP address, such as 127.0.0.1:5025, on which scripts for commercial boxes drive it; empty: none; beyond loopback only with insecure"`
 	ByHand   bool        `json:"scpi_override" doc:"scripts may change circuits while a planner's generation is in force"`
 	LogLevel string      `json:"log_level" doc:"debug, info, warn or error"`
@@ -96,7 +98,7 @@ type LineConfig struct {
 
 // Default is a simulated board that reports to a broker on this machine.
 func Default() Config {
-	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, LogLevel: "info",
+	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, LogLevel: "info",
 		Board: BoardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true}}
 }
 
@@ -148,6 +150,9 @@ func (c *Config) Validate() error {
 	}
 	if c.HealthMS < 0 || c.HealthMS > int64(24*time.Hour/time.Millisecond) {
 		bad("health_ms", "%d: want 0 to 86400000", c.HealthMS)
+	}
+	if c.Recorder < 0 || c.Recorder > maxRecorder {
+		bad("recorder_kib", "%d: want 0 to %d", c.Recorder, maxRecorder)
 	}
 	if _, ok := levels[c.LogLevel]; !ok {
 		bad("log_level", "%q: want debug, info, warn or error", c.LogLevel)
@@ -246,6 +251,17 @@ func (b *BoardConfig) layout() (hal.Board, error) {
 		board.Lines[i] = hal.Line{Chip: l.Chip, Offset: l.Offset, ActiveLow: l.ActiveLow}
 	}
 	return board, nil
+}
+
+// maxRecorder bounds recorder_kib. chosen: a gigabyte.
+const maxRecorder = 1 << 20
+
+// recordBytes is the recorder's memory as the agent takes it.
+func (c *Config) recordBytes() int {
+	if c.Recorder == 0 {
+		return -1
+	}
+	return int(c.Recorder) << 10
 }
 
 // line is nil where none is named.

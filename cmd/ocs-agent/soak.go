@@ -59,6 +59,9 @@ type soaker struct {
 // soak loads the buses of the configured board, or of these chips, from many
 // goroutines while memory is collected and stacks move.
 func (c *Config) soak(n int, texts []string, write, asJSON bool) error {
+	if _, err := agent.AskSocket(c.socketPath(), agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) && c.Board.Kind != "sim" {
+		return usageError{errAgentRuns} // a bus has one owner
+	}
 	s, open, err := c.soakBoard(texts)
 	if err != nil {
 		return err

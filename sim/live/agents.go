@@ -135,8 +135,9 @@ func (cfg *AgentsConfig) runNode(ctx context.Context, c *clockwork, n int, board
 		Open: func(events func(hal.Event)) (agent.Hardware, error) {
 			return c.open(sim.BoardID(n), events), nil
 		},
-		Link: link,
-		Log:  cfg.Log.With("node", n),
+		Link:        link,
+		RecordBytes: -1, // many nodes in one process
+		Log:         cfg.Log.With("node", n),
 	})
 }
 

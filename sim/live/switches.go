@@ -138,7 +138,7 @@ func (s *Switches) Revive(ctx context.Context, i int) error {
 			Open: func(events func(hal.Event)) (agent.Hardware, error) {
 				return s.clock.open(s.mirrors.ID(i), events), nil
 			},
-			Link: link, Journal: journal, Log: s.cfg.Log.With("switch", i),
+			Link: link, Journal: journal, RecordBytes: -1, Log: s.cfg.Log.With("switch", i),
 		})
 		if err != nil && ctx.Err() == nil {
 			s.mu.Lock()
