@@ -14,7 +14,7 @@ import (
 
 // maxRecording bounds the recording that replay reads into memory. chosen: a
 // day of a node with a health round every second.
-const maxRecording = 2 << 30
+const maxRecording = 1 << 30
 
 // errDiverged is a replay that did not do what was recorded.
 var errDiverged = errors.New("the replay diverges from the recording")
