@@ -1,5 +1,5 @@
-// Package agent is a node's hands: it steps the node machine, drives the
-// optics, keeps the journal and speaks the protocol. Packets, completions,
+// Package agent is the hands of a node, or of a circuit switch: it steps the
+// machine, drives the optics, keeps the journal and speaks the protocol. Packets, completions,
 // edges, the disk's word and the host's word come in by Deliver; what is to be
 // sent, submitted and persisted goes out by Poll, which also says when it
 // wants to be called again. Whoever delivers polls at the same instant, and
@@ -9,6 +9,19 @@
 // next call: protection never waits for the journal or the network. An
 // acknowledgement leaves only when what it says is on disk, an event only when
 // its number is.
+//
+// The board says which of the two it is: one with mirrors, or a commercial box,
+// makes the agent that of a switch. What decides (machine) and what drives
+// (hands) differ; packets, journal, events and reports are the same.
+//
+// A switch protects nothing and can wait for its disk: a commit is there before
+// the first mirror moves, and where the mirrors stand is there before a circuit
+// is told as tuned. Whenever its agent dies, the next life has all of the old
+// circuits, where the commit was not on disk, or completes the new ones, where
+// it was; it never moves a mirror of a circuit that somebody relies on. After a
+// loss of power, which the monitors' brown-out flags tell, nothing is lit out of
+// the journal: the switch reports no generation until the planner repeats its
+// decision.
 //
 // Every message is refused or taken as a whole. What is refused changes
 // nothing, is answered with a reason, and is counted.

@@ -12,6 +12,10 @@
 // another candidate, timers.go the waits and what they must satisfy, plan.go
 // what a planner may want and when it takes effect, adopt.go the start.
 //
+// A circuit switch is the second machine here (switch.go), much smaller: it
+// knows which plan is in force by the same fence (fence.go), and what to remove
+// and what to create when that changes.
+//
 // It never drives what is right already, never lights a path out of the
 // journal, never acts on an edge or on a wall clock, never forgets a plan it
 // has acknowledged, and never waits for the disk.
