@@ -87,6 +87,10 @@ bench-procs: build ## broker, planner, 16 boards and 16 agents, each a process, 
 bench-arm64: cross ## the arm64 agent under user-mode QEMU (needs qemu-user-static)
 	@.ci/arm64.sh
 
+.PHONY: bench-hash
+bench-hash: ## one fleet on amd64, GOAMD64=v3 and arm64: the same trace (HASH_ARGS names another; needs qemu-user-static)
+	@.ci/hash.sh
+
 .PHONY: bench-kernel
 bench-kernel: ## the agent on real I2C and SPI controllers: Debian kernels on an armv7 and an arm64 board in QEMU
 	@.ci/kernel.sh

@@ -31,6 +31,7 @@ func runFleet(ctx context.Context, args []string) error {
 	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
 	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
 	fs.IntVar(&cfg.Modules, "modules", hal.MaxModules, "modules of a bundle")
+	fs.IntVar(&cfg.Catalogue, "catalogue", fleet.CatalogueSize, "different modules that are made and calibrated; all others are like one of them")
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8) or any")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of everything drawn")
@@ -92,6 +93,8 @@ func checkFleet(cfg *live.FleetConfig) error {
 	switch {
 	case cfg.Modules < 1 || cfg.Modules > hal.MaxModules:
 		return bad("modules", fmt.Sprintf("1 to %d", hal.MaxModules), cfg.Modules)
+	case cfg.Catalogue < 1 || cfg.Catalogue > fleet.CatalogueSize:
+		return bad("catalogue", fmt.Sprintf("1 to %d", fleet.CatalogueSize), cfg.Catalogue)
 	case cfg.Runs < 1:
 		return bad("runs", "1 or more", cfg.Runs)
 	case cfg.Span <= 0:

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# One fleet, one seed, three machines: amd64, amd64 with fused multiply-add
+# (GOAMD64=v3) and arm64 under user-mode QEMU must give the same trace, bit
+# for bit. HASH_ARGS names another fleet.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+args=${HASH_ARGS:-"-nodes 100 -gpus 4 -k 3 -tp 32 -modules 1 -catalogue 4 -hours 1 -fault-rate 20 -seed 1"}
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+export CGO_ENABLED=0
+
+build() { # build NAME VARIABLES...: ocs-sim for one machine
+  env GOOS=linux "${@:2}" "${GO:-go}" build -trimpath -o "$out/$1" ./cmd/ocs-sim
+}
+first=
+run() { # run NAME COMMAND...: the hash of the fleet, against the first one
+  local start=$SECONDS json hash
+  # shellcheck disable=SC2086
+  json=$("${@:2}" fleet $args -json 2>"$out/log") || { echo "hash: $1: $(tail -1 "$out/log")"; exit 1; }
+  hash=$(sed 's/.*"trace_sha256":"\([0-9a-f]*\)".*/\1/' <<<"$json")
+  echo "hash: $1: $hash, $((SECONDS - start)) s"
+  [ "${first:=$hash}" = "$hash" ] || { echo "hash: $1 differs"; exit 1; }
+}
+
+echo "hash: ocs-sim fleet $args"
+if [ "$("${GO:-go}" env GOHOSTARCH)" = amd64 ]; then
+  build amd64 GOARCH=amd64 GOAMD64=v1
+  run amd64 "$out/amd64"
+  if grep -qw avx2 /proc/cpuinfo && grep -qw fma /proc/cpuinfo; then
+    build amd64-v3 GOARCH=amd64 GOAMD64=v3
+    run amd64-v3 "$out/amd64-v3"
+  else echo "hash: amd64-v3: skipped, this processor has no fused multiply-add"; fi
+else
+  echo "hash: amd64, amd64-v3: skipped, this machine is no amd64"
+fi
+build arm64 GOARCH=arm64
+if [ "$("${GO:-go}" env GOHOSTARCH)" = arm64 ]; then
+  run arm64 "$out/arm64"
+elif qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64); then
+  run "arm64 ($("$qemu" --version | sed -n '1s/.*version \([0-9.]*\).*/QEMU \1/p'))" "$qemu" "$out/arm64"
+else
+  echo "hash: arm64: skipped, no user-mode QEMU"
+fi
