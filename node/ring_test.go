@@ -67,10 +67,19 @@ func playSeed(seed uint64, trace func(string, ...any), spoil func(*Machine)) out
 	if o.scenario == operator || o.scenario == storm {
 		n.run(n.now + planWait<<maxAsks) // a side let go asks its planned peer now and then
 	}
-	o.bad = append(o.bad, n.halves()...)
-	if o.scenario == readmit || o.scenario == recut {
+	if o.scenario != orders { // open by order
+		o.bad = append(o.bad, n.halves()...)
+	}
+	if o.scenario == readmit || o.scenario == recut || o.scenario == orders {
 		n.replan(o.scenario)
 		n.run(n.now + 300*time.Millisecond)
+		if o.scenario == orders {
+			for i := range n.nodes {
+				n.push(n.now, netRequest, port{node: i}, uint32(proto.NoRequest)<<1|uint32(proto.Left))
+				n.push(n.now, netRequest, port{node: i}, uint32(proto.NoRequest)<<1|uint32(proto.Right))
+			}
+			n.run(n.now + planWait<<maxAsks + 300*time.Millisecond)
+		}
 		o.bad = append(o.bad, n.halves()...)
 		in = func(i int) bool { return n.nodes[i].member }
 		o.bad = append(o.bad, n.unplanned()...)

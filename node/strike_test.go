@@ -31,11 +31,12 @@ const (
 	readmit
 	recut
 	agentCrash
+	orders // of an operator, then new members, then the orders end
 	numScenarios
 )
 
 var scenarioNames = [...]string{"one death", "adjacent deaths", "host fault", "own optics", "one-way cut", "two-way cut", "glitch", "drain", "signal degrade", "two deaths apart",
-	"late return", "flapping fibre", "hanging bus", "operator's request", "storm", "pair of losses", "triple of losses", "re-admission", "new members", "agent crash"}
+	"late return", "flapping fibre", "hanging bus", "operator's request", "storm", "pair of losses", "triple of losses", "re-admission", "new members", "agent crash", "orders and new members"}
 
 func (s scenario) String() string { return scenarioNames[s] }
 
@@ -58,7 +59,7 @@ var maxSplits = [numClasses]int{0, 3, 10, 0}
 
 func (s scenario) class() class {
 	switch s {
-	case adjacentDeaths, farPair, pair, slowBus, operator, agentCrash:
+	case adjacentDeaths, farPair, pair, slowBus, operator, agentCrash, orders:
 		return doubleFault
 	case triple:
 		return tripleFault
@@ -154,12 +155,13 @@ func (n *network) strike(s scenario, gone map[int]bool) (cuts bool) {
 			die(members[pick+1], at+n.between(0, 2000))
 		}
 		return true
+	case orders:
+		for range 1 + n.rng.IntN(3) {
+			n.order(members[n.rng.IntN(len(members))], at+n.between(0, 30_000))
+		}
+		return true
 	case operator:
-		p := n.inUse(victim)
-		p.path = int(proto.Loopback) + n.rng.IntN(3)
-		side := uint32(n.rng.IntN(2))
-		kind := [...]proto.Request{proto.ManualSwitch, proto.ForcedSwitch, proto.Lockout}[n.rng.IntN(3)]
-		n.push(at, netRequest, p, uint32(kind)<<1|side)
+		p, side := n.order(victim, at)
 		n.push(at+n.between(500, 30_000), netRequest, p, uint32(proto.NoRequest)<<1|side)
 		if n.rng.IntN(2) == 0 && pick+1 < len(members) {
 			die(members[pick+1], at+n.between(0, 2000))
@@ -200,6 +202,15 @@ func (n *network) strike(s scenario, gone map[int]bool) (cuts bool) {
 		return s != glitch
 	}
 	return false
+}
+
+// order has an operator tie a side of a node to one of its paths.
+func (n *network) order(i int, at time.Duration) (p port, side uint32) {
+	p, side = n.inUse(i), uint32(n.rng.IntN(2))
+	p.path = int(proto.Loopback) + n.rng.IntN(3)
+	kind := [...]proto.Request{proto.ManualSwitch, proto.ForcedSwitch, proto.Lockout}[n.rng.IntN(3)]
+	n.push(at, netRequest, p, uint32(kind)<<1|side)
+	return p, side
 }
 
 // also lets another fault strike within a window of microseconds.
