@@ -21,6 +21,7 @@ type dac struct {
 	mux, fault   uint16
 	reply        uint16 // of the last read command, sent with the next frame
 	readyAt      int64  // nanoseconds; a reset takes its time
+	dither       *dither
 }
 
 // frame is one transfer with the chip select low. The chip takes 24 bits or
@@ -83,7 +84,7 @@ func (c *dac) write(now int64, cmd byte, value uint16) (changed uint16) {
 		c.in[ch][c.abSelect>>ch&1] = value
 		return 0
 	case ltc2688.CmdSetting:
-		c.setting[ch] = value
+		c.set(int(ch), value)
 		return bit
 	case ltc2688.CmdOffset:
 		c.offset[ch] = value
@@ -116,6 +117,9 @@ func (c *dac) write(now int64, cmd byte, value uint16) (changed uint16) {
 	case ltc2688.CmdABSelect:
 		c.abSelect = value
 	case ltc2688.CmdSoftwareToggle:
+		if c.dither != nil {
+			c.dither.softened(c.soft, value)
+		}
 		c.soft = value
 		return 0xFFFF
 	case ltc2688.CmdToggleEnable:
@@ -135,7 +139,7 @@ func (c *dac) write(now int64, cmd byte, value uint16) (changed uint16) {
 		}
 	case ltc2688.CmdSettingAll, ltc2688.CmdSettingAllUpd:
 		for i := range c.setting {
-			c.setting[i] = value
+			c.set(i, value)
 		}
 		if cmd == ltc2688.CmdSettingAllUpd {
 			c.out = c.in
@@ -146,6 +150,14 @@ func (c *dac) write(now int64, cmd byte, value uint16) (changed uint16) {
 		return 0xFFFF
 	}
 	return 0
+}
+
+// set takes a channel's setting; choosing the dither begins it.
+func (c *dac) set(ch int, value uint16) {
+	if value&ltc2688.SettingDither != 0 && c.dither == nil {
+		c.dither = new(dither)
+	}
+	c.setting[ch] = value
 }
 
 // volts is the output of a channel for the levels of the toggle pins. The
@@ -171,6 +183,9 @@ func (c *dac) volts(ch int, nets [2]bool) float64 {
 	code := float64(c.out[ch][level])
 	code += float64(code * float64(int16(c.gain[ch])) * (1.0 / 65536 / 4))
 	code += float64(float64(int16(c.offset[ch])) * 0.25)
+	if c.dithering(ch) {
+		code += c.sine(ch)
+	}
 	code = min(max(code, 0), 65535)
 	if fs := ltc2688.FullScaleMicrovolt(setting); fs != 0 {
 		return code * (float64(fs) * 1e-6 / 65536)
@@ -192,6 +207,9 @@ const shortMilliampere = 20.0
 // drive carries the outputs of the channels in mask of one DAC to their
 // heaters, and reports whether any heater goes elsewhere now.
 func (w *World) drive(b *board, m *module, d int, mask uint16, nets [2]bool) (moved bool) {
+	if m.dac[d].dither != nil {
+		m.dac[d].dither.see(nets)
+	}
 	for ch := range ltc2688.Channels {
 		k := d*ltc2688.Channels + ch
 		if mask>>ch&1 == 0 || k >= hal.CellsPerMod {

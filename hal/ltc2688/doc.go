@@ -3,12 +3,12 @@
 // builders and decoders of its frames. It never calls a bus.
 //
 // Every frame is 24 bits, most significant first: a command byte and 16 bits
-// of data, with the chip select raised after each. Bit 7 of the command reads:
+// of data, with the chip select raised after each; Parse takes one apart. Bit 7 of the command reads:
 // the value comes back in the next frame. There is no check sum.
 //
 // Words in quotes are headings and register names of the LTC2688 datasheet,
 // whose PDF was not at hand: commands and bits were checked against the Linux
-// driver (drivers/iio/dac/ltc2688.c), what an update does to the two codes and
-// the units of the fine adjustments were not, and want a look at the datasheet
-// before real hardware.
+// driver (drivers/iio/dac/ltc2688.c), what an update does to the two codes, the
+// units of the fine adjustments and the scale of the dither's amplitude were not,
+// and want a look at the datasheet before real hardware.
 package ltc2688
