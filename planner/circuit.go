@@ -263,7 +263,8 @@ func (p *Planner) circuitsQuiet() bool {
 		return false
 	}
 	for s := range c.switches {
-		if v := &c.switches[s]; v.online && (v.pending() || v.unassigned) {
+		v := &c.switches[s]
+		if v.online && (v.pending() || v.unassigned || v.report != nil && p.tuning(s) && p.now < v.shownAt+lightPatience) {
 			return false
 		}
 	}

@@ -19,8 +19,9 @@ import (
 // before what has its ports has gone, and in the end what is wanted, what is
 // reported and what is lit are the same.
 // Method: random job lists on several cores; switches die in prepare, in
-// commit and after it, refuse, stay mute, have broken mirrors, and come back;
-// the planner restarts with its store, in the middle of a write too.
+// commit and after it, refuse, stay mute, have broken mirrors, lose their power,
+// are changed by hand, and come back; lists come in the middle of another's
+// stages; the planner restarts with its store, in the middle of a write too.
 // RINGLIGHT_CIRCUIT_RUNS sets the number of seeds, RINGLIGHT_CIRCUIT_SEED names
 // one to run again.
 func TestCircuitsUnderChurnAndFailures(t *testing.T) {
@@ -87,7 +88,7 @@ func churnRun(t *testing.T, seed uint64) churn {
 	fail := func(format string, args ...any) {
 		t.Errorf("seed %d at %v: %s\n%s", seed, w.now, fmt.Sprintf(format, args...), w.show())
 	}
-	for range 12 {
+	for round := 0; round < 12; round++ {
 		list = slices.DeleteFunc(list, func(proto.JobSpec) bool { return r.IntN(4) == 0 })
 		for range r.IntN(5) {
 			list = append(list, randomJob(r, nextID, &core))
@@ -105,6 +106,10 @@ func churnRun(t *testing.T, seed uint64) churn {
 			fail("%d of %d links of a leaf move at once", reply.Change.Worst, reply.Change.WorstOf)
 		}
 		w.watch(&sum, fail)
+		if r.IntN(4) == 0 { // the next list comes in the middle of this one's stages
+			w.run(time.Duration(r.IntN(120)) * time.Millisecond)
+			continue
+		}
 		if r.IntN(3) == 0 {
 			w.holdDisk = r.IntN(3) == 0
 			w.run(time.Duration(r.IntN(200)) * time.Millisecond)

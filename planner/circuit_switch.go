@@ -201,6 +201,9 @@ func (p *Planner) onSwitchReported(v *switchView, m *proto.Reported) {
 	if wasPending && !v.pending() {
 		v.resendAt, v.shownAt = Never, p.now
 	}
+	if v.shownAt == 0 {
+		v.shownAt = p.now // a former planner's switch may still be at it
+	}
 	if !wasPending && v.pending() && v.want.gen != 0 {
 		// It lost what it had, to a loss of power of its board: tell it again.
 		v.resendAt, v.backoff = p.now, resendFirst

@@ -126,14 +126,14 @@ func (c *circuits) reportOf(s int, a, b uint16) *proto.CircuitReport {
 
 // darkStage decides on a stage of which some circuits did not come up: where
 // one of them is of a link that was moved, the link has its old place again.
+// Others are told again first (readCircuits).
 func (p *Planner) darkStage(dark []int) {
 	c := p.core
 	moved := false
 	for _, s := range dark {
 		for _, x := range p.unlit(s) {
-			m := c.movedByStage(s, x)
-			moved = moved || m
-			if m || c.stateOf(s, x) == proto.Failed {
+			if c.movedByStage(s, x) {
+				moved = true
 				c.bad[slot{s, x.A, x.B}] = true
 			}
 			p.note(Warn, "circuit did not come up", note{Rule: "circuit_dark", Node: int64(c.switches[s].id), Gen: c.switches[s].want.gen,

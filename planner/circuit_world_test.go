@@ -415,8 +415,8 @@ func (w *coreWorld) move(s int) {
 	for a := range uint16(w.fab.Core.SwitchPorts) {
 		x, ok := v.light[a]
 		if c, stays := want[a]; ok && (!stays || c.B != x.b) {
-			_, was := w.settled[circuitAt{s, a, x.b}]
-			if was && w.staying[x.job] && !takenA[a] && !takenB[x.b] && !v.broken[[2]uint16{a, x.b}] && !w.wayBackBroken(s, a, x.b) {
+			job, was := w.settled[circuitAt{s, a, x.b}]
+			if was && job == x.job && w.staying[x.job] && !takenA[a] && !takenB[x.b] && !v.broken[[2]uint16{a, x.b}] && !w.wayBackBroken(s, a, x.b) {
 				w.badMove = append(w.badMove, fmt.Sprintf("%v switch %d: %d to %d of job %d went for nothing", w.now, s, a, x.b, x.job))
 			}
 			delete(v.light, a)
