@@ -14,6 +14,7 @@ type adc struct {
 	stats   int64 // since when MAX, MIN and RECENT are kept
 	read    byte  // register of the read that follows
 	opcode  byte  // of that read; 0 = none
+	events  *comparing
 }
 
 const adcNoiseCodes = 0.6 // chosen: rms, TIA and ADC together
@@ -25,6 +26,9 @@ const tiaNanos = 5_000
 func (c *adc) reset() {
 	*c = adc{}
 	c.reg[ads7138.RegStatus] = ads7138.ResetStatus
+	for ch := range ads7138.Channels {
+		c.reg[ads7138.WindowReg(ch)], c.reg[ads7138.WindowReg(ch)+1] = ads7138.ResetHysteresis, ads7138.ResetHigh
+	}
 }
 
 // running reports whether the channels of AUTO_SEQ_CH_SEL are scanned.
@@ -82,6 +86,9 @@ func (c *adc) value(reg byte) byte {
 	if reg == ads7138.RegStatus && c.running() {
 		v |= ads7138.StatusRunning
 	}
+	if reg == ads7138.RegEvent {
+		v = c.reg[ads7138.RegEventHigh] | c.reg[ads7138.RegEventLow]
+	}
 	return v
 }
 
@@ -103,6 +110,14 @@ func (c *adc) put(now int64, reg, v byte) {
 			c.stats = now
 		}
 		v &^= ads7138.GeneralCalibrate
+		if v&ads7138.GeneralComparator == 0 {
+			c.events = nil
+		} else if c.events == nil {
+			c.events = &comparing{upTo: now}
+		}
+	case ads7138.RegEventHigh, ads7138.RegEventLow:
+		c.reg[reg] &^= v // written 1 to clear
+		return
 	case ads7138.RegEvent, ads7138.RegGPIValue:
 		return // read-only
 	}
@@ -214,6 +229,9 @@ func (w *World) results(b *board, bundle, mod int, isLanes bool, reg byte, r []b
 		c = &m.lanes
 	}
 	now := int64(w.now)
+	if c.events != nil {
+		w.compare(b, bundle, mod, isLanes)
+	}
 	var p probe
 	ready := false
 	for i := range r {

@@ -211,6 +211,8 @@ func (w *World) setFault(id BoardID, f Fault, broken bool) error {
 		return nil
 	}
 	m := &b.bundles[f.Bundle].modules[f.Module]
+	// Faults have no past: what was seen until now was seen without.
+	w.compareBoth(b, f.Bundle, f.Module)
 	if m.planted == nil {
 		m.planted = new(planted)
 	}

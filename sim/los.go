@@ -125,6 +125,7 @@ func (w *World) moduleChanged(b *board, bundle int, mask uint32) {
 	for i := range bu.modules {
 		if mask>>i&1 != 0 {
 			m := &bu.modules[i]
+			w.compareBoth(b, bundle, i)
 			w.look(b, m, &w.traces[i])
 			moving = moving || m.moving != nil
 		}
