@@ -12,8 +12,8 @@ import (
 	"ringlight/hal/record"
 )
 
-// maxRecording bounds the recording that replay reads into memory. chosen: a
-// day of a node with a health round every second.
+// maxRecording bounds the recording that replay reads into memory. chosen:
+// half a day of a node with a health round every second.
 const maxRecording = 1 << 30
 
 // errDiverged is a replay that did not do what was recorded.
