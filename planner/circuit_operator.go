@@ -34,7 +34,9 @@ func (p *Planner) onCircuitRequest(q *proto.OpRequest, r *proto.OpReply) bool {
 			return true
 		}
 		lit, _ := p.lit()
-		r.Jobs = []proto.JobStatus{p.jobStatus(j, lit)}
+		s := p.jobStatus(j, lit)
+		s.Domains, s.Stages = c.ranks(j)
+		r.Jobs = []proto.JobStatus{s}
 		p.circuitsPage(q.Page, q.Job, r)
 	case proto.NounApply:
 		p.applyJobs(q, r)
@@ -181,6 +183,25 @@ func (p *Planner) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 		s.State = proto.JobPlacing
 	}
 	return s
+}
+
+// ranks are the leaves of a job's domains in the order of its ranks. A job of
+// more than fit a message has none.
+func (c *circuits) ranks(j *job) (leaves []uint16, stages uint32) {
+	const most = 4096 // of JobStatus.Domains
+	if len(j.placed.Shares) == 0 || j.placed.PP*j.placed.DP > most {
+		return nil, 0
+	}
+	elements, err := c.sched.Elements(j.placed.Job, j.placed.Shares)
+	if err != nil {
+		return nil, 0
+	}
+	for _, row := range elements[0] {
+		for _, leaf := range row {
+			leaves = append(leaves, uint16(leaf))
+		}
+	}
+	return leaves, uint32(j.placed.PP)
 }
 
 // whyShort names the first switch that keeps links from being made.

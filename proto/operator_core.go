@@ -49,6 +49,11 @@ type JobStatus struct {
 	Granted  uint32        `cbor:"5,keyasint"`           // links that its leaves' ports allow
 	Realised uint32        `cbor:"6,keyasint"`           // links there by light, both ways
 	Reason   string        `cbor:"7,keyasint,omitempty"` // why it waits or is short
+	// Domains is the leaf of each tensor parallel domain, of its first server
+	// where it has several, by stage of the pipeline and then replica: the order
+	// of ranks. Only for a single job.
+	Domains []uint16 `cbor:"8,keyasint,omitempty" max:"4096"`
+	Stages  uint32   `cbor:"9,keyasint,omitempty"` // of the pipeline, with Domains
 }
 
 // CircuitStatus is the planner's view of one circuit.

@@ -93,7 +93,7 @@ func goldens() []struct {
 			Jobs: []JobSpec{{Job: 1, TP: 8, EP: 8, PP: 2, DP: 4}, {Job: 70000, TP: 1, EP: 1, PP: 1, Servers: 3, Pods: []uint16{0, 5}}}}},
 		{"jobs and circuits", OpReply{Version: Version, Corr: testCorr,
 			Core:     &CoreStatus{Generation: 9, Switches: 16, Online: 15, Jobs: 2, Placed: 1, Circuits: 8, Tuned: 7, Asked: 6, Granted: 5, Realised: 3, DarkMicros: 31_000},
-			Jobs:     []JobStatus{{Job: 1, State: JobShort, Servers: []LeafServers{{Pod: 1, Leaf: 2, Servers: 4}}, Asked: 6, Granted: 5, Realised: 3, Reason: "switch 3 is offline"}},
+			Jobs:     []JobStatus{{Job: 1, State: JobShort, Servers: []LeafServers{{Pod: 1, Leaf: 2, Servers: 4}}, Asked: 6, Granted: 5, Realised: 3, Reason: "switch 3 is offline", Domains: []uint16{4, 4, 5, 5}, Stages: 2}},
 			Circuits: []CircuitStatus{{Switch: FirstSwitch + 2, A: 1, B: 3, Job: 1, State: Tuned, Loss: 1812}},
 			Change:   &ChangeStatus{Placed: 1, Waiting: []JobID{2}, Stages: 2, Created: 4, Removed: 2, Moved: 1, Kept: 2, Worst: 1, WorstOf: 4, Asked: 6, Granted: 5, Realised: 5, DarkMicros: 31_000}}},
 		{"a switch with three circuits", Desired{Version: Version, Node: FirstSwitch + 2, Term: 2, Generation: 9, Plan: DigestOf([]byte("plan")), Decisions: []RingID{FirstGroup + 1},

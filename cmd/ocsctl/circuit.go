@@ -82,6 +82,7 @@ type jobStatusJSON struct {
 	Asked    uint32      `json:"links_asked"`
 	Granted  uint32      `json:"links_granted"`
 	Realised uint32      `json:"links_realised"`
+	Domains  [][]uint16  `json:"domains,omitempty"` // leaf of each by stage and replica; only of one job
 }
 
 type coreJSON struct {
@@ -175,7 +176,9 @@ func circuitShow(ctx context.Context, c *clientFlags, id proto.JobID, out io.Wri
 	var job []jobStatusJSON
 	circuits := []circuitJSON{}
 	err = cl.pages(ctx, proto.OpRequest{Noun: proto.NounJob, Job: id, Bundle: -1}, func(r *proto.OpReply) {
-		job = jobsOf(r.Jobs)
+		if job == nil {
+			job = jobsOf(r.Jobs)
+		}
 		circuits = append(circuits, circuitsOf(r.Circuits)...)
 	})
 	if err != nil {
@@ -195,6 +198,9 @@ func circuitShow(ctx context.Context, c *clientFlags, id proto.JobID, out io.Wri
 	}
 	for _, s := range job[0].Servers {
 		fmt.Fprintf(out, "  pod %d leaf %d: %d servers\n", s.Pod, s.Leaf, s.Servers)
+	}
+	for n, row := range job[0].Domains {
+		fmt.Fprintf(out, "  stage %d: leaf of each replica %s\n", n, runs(row))
 	}
 	fmt.Fprintln(out)
 	return printCircuits(out, circuits)
@@ -228,6 +234,24 @@ func circuitApply(ctx context.Context, c *clientFlags, jobs []proto.JobSpec, dry
 	return nil
 }
 
+// runs writes 4x5 7 for 4 4 4 4 4 7.
+func runs(leaves []uint16) string {
+	var words []string
+	for i := 0; i < len(leaves); {
+		j := i
+		for j < len(leaves) && leaves[j] == leaves[i] {
+			j++
+		}
+		word := fmt.Sprint(leaves[i])
+		if j-i > 1 {
+			word += fmt.Sprintf("x%d", j-i)
+		}
+		words = append(words, word)
+		i = j
+	}
+	return strings.Join(words, " ")
+}
+
 func listed(ids []proto.JobID) string {
 	if len(ids) == 0 {
 		return ""
@@ -243,7 +267,13 @@ func jobsOf(list []proto.JobStatus) []jobStatusJSON {
 	out := make([]jobStatusJSON, len(list))
 	for i := range list {
 		x := &list[i]
-		out[i] = jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised}
+		out[i] = jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil}
+		if n := int(x.Stages); n > 0 && len(x.Domains)%n == 0 {
+			for row := range n {
+				width := len(x.Domains) / n
+				out[i].Domains = append(out[i].Domains, x.Domains[row*width:(row+1)*width])
+			}
+		}
 		for _, s := range x.Servers {
 			out[i].Servers = append(out[i].Servers, shareJSON{s.Pod, s.Leaf, s.Servers})
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/planner/server"
+	"ringlight/proto"
 	"ringlight/proto/mqtt"
 	"ringlight/sim/live"
 )
@@ -133,7 +135,7 @@ func TestCircuitsAgainstARunningCore(t *testing.T) {
 		jobStatusJSON
 		Circuits []circuitJSON
 	}
-	if code, out := run(&one, "show", "2"); code != 0 || one.State != "realised" || len(one.Circuits) == 0 || len(one.Servers) == 0 || one.Servers[0].Pod < 2 {
+	if code, out := run(&one, "show", "2"); code != 0 || one.State != "realised" || len(one.Circuits) == 0 || len(one.Servers) == 0 || one.Servers[0].Pod < 2 || len(one.Domains) != 1 || len(one.Domains[0]) != 10 {
 		t.Errorf("show: %d %s", code, out)
 	}
 	if code, out := run(nil, "show", "9"); code != 1 || !strings.Contains(out, `"not_found"`) {
@@ -157,6 +159,36 @@ func TestCircuitsAgainstARunningCore(t *testing.T) {
 	write(`{"jobs":[]}`)
 	if code, out := run(&applied, "apply", file); code != 0 || applied.Removed != planned.Created {
 		t.Errorf("end of all jobs: %d %s", code, out)
+	}
+}
+
+// Ranks in a row on one leaf are written once.
+func TestRuns(t *testing.T) {
+	if s := runs([]uint16{4, 4, 4, 7, 4}); s != "4x3 7 4" || runs(nil) != "" {
+		t.Error(s)
+	}
+}
+
+// Events of switches name the switch, its ports and their job, and no bundle.
+// Method: one event of each kind of agent, for people and as JSON.
+func TestWatchNamesSwitches(t *testing.T) {
+	line := eventLine(&proto.Event{Node: proto.FirstSwitch + 4, Seq: 3, Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, PortA: 3, PortB: 9, Job: 7, Text: "no light"})
+	var people, scripts bytes.Buffer
+	if err := errors.Join(show(&people, &line, false), show(&scripts, &line, true)); err != nil {
+		t.Fatal(err)
+	}
+	if want := "switch 4  #3  Ringlight.1.0.PathFailed  Critical  port 3 to 9, job 7  no light\n"; people.String() != want {
+		t.Errorf("%q, want %q", people.String(), want)
+	}
+	for _, key := range []string{`"switch":4`, `"port_a":3`, `"port_b":9`, `"job":7`} {
+		if !strings.Contains(scripts.String(), key) {
+			t.Errorf("%s: no %s", scripts.String(), key)
+		}
+	}
+	line = eventLine(&proto.Event{Node: 4, Seq: 3, Kind: proto.EvPathFailed})
+	people.Reset()
+	if err := show(&people, &line, false); err != nil || !strings.HasPrefix(people.String(), "node 4  #3  Ringlight.1.0.PathFailed  OK  bundle 0 dark") {
+		t.Errorf("%q, %v", people.String(), err)
 	}
 }
 

@@ -30,6 +30,10 @@ type watchJSON struct {
 	Ledger     *ledgerJSON      `json:"ledger,omitempty"`
 	Measured   *int32           `json:"measured_mdbm,omitempty"`
 	Text       string           `json:"text,omitempty"`
+	Switch     *int             `json:"switch,omitempty"` // where Node is a switch; its ports and their job
+	PortA      *uint16          `json:"port_a,omitempty"`
+	PortB      *uint16          `json:"port_b,omitempty"`
+	Job        proto.JobID      `json:"job,omitempty"`
 	Planner    uint64           `json:"planner,omitempty"`
 	Term       proto.Term       `json:"term,omitempty"`
 }
@@ -108,7 +112,7 @@ func (cl *client) news(p proto.Packet, last map[uint64]string) (watchJSON, bool)
 	case proto.TopicPresence:
 		var m proto.Presence
 		if _, err := proto.Decode(p.Payload, &m); err == nil {
-			line := watchJSON{Kind: "offline", Node: &m.Node}
+			line := watchJSON{Kind: "offline", Node: &m.Node, Switch: switchOf(m.Node)}
 			if m.Online {
 				line.Kind, line.Text, line.Generation, line.Term = "online", m.Software, m.Generation, m.Term
 			}
@@ -138,10 +142,33 @@ func eventLine(e *proto.Event) watchJSON {
 	case proto.EvLightLost, proto.EvLightFound, proto.EvSwitched, proto.EvRestored, proto.EvClosed, proto.EvBanned:
 		line.Side, line.Peer = e.Side.String(), &e.Peer
 	}
+	if line.Switch = switchOf(e.Node); line.Switch != nil {
+		line.Bundle, line.Path, line.FromPath, line.Side, line.Peer = nil, "", "", "", nil
+		if e.Job != 0 || e.PortA != 0 || e.PortB != 0 {
+			line.PortA, line.PortB, line.Job = &e.PortA, &e.PortB, e.Job
+		}
+	}
 	if l := e.Ledger; l != nil {
 		line.Ledger = &ledgerJSON{l.TotalMicros(), l.DetectMicros, l.HoldoffMicros, l.DecideMicros, l.BusMicros, l.SettleMicros, l.ConfirmMicros}
 	}
 	return line
+}
+
+// switchOf is the number of a switch, as circuit list has it; nil: a node.
+func switchOf(id proto.NodeID) *int {
+	if !id.IsSwitch() {
+		return nil
+	}
+	n := int(id - proto.FirstSwitch)
+	return &n
+}
+
+// who says that.
+func (l *watchJSON) who() string {
+	if l.Switch != nil {
+		return fmt.Sprintf("switch %d", *l.Switch)
+	}
+	return fmt.Sprintf("node %d", *l.Node)
 }
 
 func show(out io.Writer, l *watchJSON, asJSON bool) error {
@@ -151,7 +178,13 @@ func show(out io.Writer, l *watchJSON, asJSON bool) error {
 	var err error
 	switch l.Kind {
 	case "event":
-		text := fmt.Sprintf("node %d  #%d  %s  %s  bundle %d %s", *l.Node, l.Seq, l.Event, l.Severity, *l.Bundle, l.Path)
+		text := fmt.Sprintf("%s  #%d  %s  %s", l.who(), l.Seq, l.Event, l.Severity)
+		if l.Bundle != nil {
+			text += fmt.Sprintf("  bundle %d %s", *l.Bundle, l.Path)
+		}
+		if l.PortA != nil {
+			text += fmt.Sprintf("  port %d to %d, job %d", *l.PortA, *l.PortB, l.Job)
+		}
 		if l.Peer != nil {
 			text += fmt.Sprintf("  %s side of ring %d, peer %d", l.Side, l.Ring, *l.Peer)
 		}
@@ -168,7 +201,7 @@ func show(out io.Writer, l *watchJSON, asJSON bool) error {
 	case "planner":
 		_, err = fmt.Fprintf(out, "planner %d  %s\n", l.Planner, l.Text)
 	default:
-		_, err = fmt.Fprintf(out, "node %d  agent %s  %s\n", *l.Node, l.Kind, l.Text)
+		_, err = fmt.Fprintf(out, "%s  agent %s  %s\n", l.who(), l.Kind, l.Text)
 	}
 	return err
 }
