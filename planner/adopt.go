@@ -56,7 +56,7 @@ func (p *Planner) adopt() {
 		p.nextRing, p.gen = max(p.nextRing, id+1), max(p.gen, r.gen)
 		records = append(records, encodeRecord(ringKey(id), ringRecord{nodes, r.term, r.gen, r.plan}))
 		for _, n := range nodes {
-			p.nodes[n].ring = id
+			p.place(n, id)
 			p.nodes[n].want = target{decided: r.decided}
 		}
 	}
@@ -70,7 +70,9 @@ func (p *Planner) adopt() {
 		case m != nil && m.Generation != 0 && len(m.Rings) == 0:
 			n.want = target{decided: decided{m.Term, m.Generation, m.Plan}}
 		default:
-			n.unassigned = m != nil
+			if m != nil {
+				p.unassign(n)
+			}
 			continue
 		}
 		records = append(records, encodeRecord(nodeKey(n.id), nodeRecord{Ring: n.ring, Term: n.want.term, Generation: n.want.gen, Plan: n.want.plan}))

@@ -184,7 +184,7 @@ func (w *fleet) checkHealed(lostStore bool) {
 		}
 	}
 	// No free node could still help a ring.
-	if q := w.p.propose(false); !q.empty() {
+	if q := w.p.propose(w.p.rings, false); !q.empty() {
 		w.t.Errorf("the placement is not at rest: %s", w.p.explain(q))
 	}
 	if !lostStore {

@@ -176,9 +176,16 @@ func (p *Planner) participantLost(n *nodeView, why string) {
 // abort forgets the generation; what the nodes hold staged has no effect, and
 // the word that frees it need not arrive.
 func (p *Planner) abort(why string) {
-	gen := p.txn.gen
+	gen, rings, gone := p.txn.gen, p.txn.proposal.rings, p.txn.proposal.gone
+	p.wantBetter = true
 	p.txn = txn{}
 	p.become(idle)
+	for _, r := range rings {
+		p.stir(p.ring(r.id))
+	}
+	for _, id := range gone {
+		p.stir(p.ring(id))
+	}
 	p.note(Warn, "generation aborted", note{Rule: "presumed_abort", Node: -1, Gen: gen, Text: why})
 	p.replan(0)
 }
@@ -246,6 +253,7 @@ func (p *Planner) onPrepared(n *nodeView, m *proto.Ack) {
 func (p *Planner) refused(n *nodeView, m *proto.Ack) {
 	n.refusals++
 	wait := min(resendFirst<<min(n.refusals-1, 10), renewLast)
+	p.refusing = append(p.refusing, n.id)
 	n.refusal = refusal{code: m.Code, gen: m.Generation, bypassSeq: p.txn.bypass(n.id), reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), until: p.now + wait}
 	if n.report != nil {
 		n.refusal.lastEvent = n.report.LastEvent
@@ -295,6 +303,7 @@ func (p *Planner) commit() {
 	}
 	for _, r := range t.proposal.rings {
 		p.enter(r, t.decided)
+		p.stir(p.ring(r.id))
 	}
 	for i := range t.parts {
 		n := &p.nodes[t.parts[i].node]
@@ -304,7 +313,8 @@ func (p *Planner) commit() {
 		n.resendAt, n.backoff = p.now+resendFirst, resendFirst
 	}
 	for _, id := range t.proposal.idle {
-		p.nodes[id].ring = 0
+		p.place(id, 0)
+		p.stirNear(id)
 	}
 	p.sweepAt = p.now + sweepPeriod
 	p.become(idle)
@@ -328,11 +338,11 @@ func (p *Planner) enter(r *ringView, d decided) {
 	r.decided, r.lit = d, make([]bool, len(r.nodes)-1)
 	old := p.ring(r.id)
 	if old != nil {
-		r.renewed, r.renewAt = old.renewed, old.renewAt
+		r.renewed, r.renewAt, r.stirred = old.renewed, old.renewAt, old.stirred
 		r.moved = old.state == proto.RingInService && !slices.Equal(old.nodes, r.nodes)
 	}
 	for _, n := range r.nodes {
-		p.nodes[n].ring = r.id
+		p.place(n, r.id)
 	}
 	if old != nil {
 		*old = *r
@@ -344,8 +354,8 @@ func (p *Planner) enter(r *ringView, d decided) {
 // leave takes a node out of its ring; whoever can be told is a participant
 // and gets its new place after this.
 func (p *Planner) leave(id proto.NodeID) {
-	p.nodes[id].ring = 0
-	p.nodes[id].unassigned = true
+	p.place(id, 0)
+	p.unassign(&p.nodes[id])
 }
 
 func (p *Planner) dropRing(id proto.RingID) {

@@ -54,11 +54,14 @@ func (p *Planner) checkCuts() {
 		return
 	}
 	p.cutAt = Never
-	for _, c := range p.cuts { // any order: the earliest is wanted
+	for at, c := range p.cuts { // any order: the earliest is wanted, and what is stirred is sorted
 		if c.until > p.now {
 			p.cutAt = min(p.cutAt, c.until)
+			continue
 		}
+		p.stirNear(at[0])
 	}
+	p.wantBetter = true
 	p.replan(debounce)
 }
 
@@ -118,6 +121,7 @@ func (p *Planner) concludeParted(r *ringView) (apart bool) {
 		}
 		r.lit[at] = false
 		p.hold(r, at, "light lost at both ends")
+		p.stir(r)
 		p.replan(debounce)
 	}
 	return apart

@@ -82,6 +82,7 @@ func (p *Planner) drainNode(client string, q *proto.OpRequest, n *nodeView, r *p
 	n.leaving = true
 	p.note(Info, "drain begins", note{Rule: "drain", Node: int64(n.id), Ring: n.ring, Cause: proto.CauseOperator,
 		Text: fmt.Sprintf("%d rings and %d links touched, %d GPUs fewer", len(cost.Rings), cost.Links, cost.GPUs)})
+	p.stirNode(n)
 	p.replan(0)
 	return true
 }
@@ -98,6 +99,7 @@ func (p *Planner) checkDrains() {
 			r.Corr = d.corr
 			p.dropDrain(d)
 			p.reply(d.client, r)
+			p.stirNode(&p.nodes[d.node])
 			p.drains = slices.Delete(p.drains, i, i+1)
 			p.replan(debounce)
 			continue
@@ -223,7 +225,7 @@ func (p *Planner) costWith(n *nodeView) proto.Cost {
 // them: one for the rings that are concerned, then one that places better, as
 // far as whole rings may move.
 func (p *Planner) cost(usable, free func(proto.NodeID) bool) proto.Cost {
-	running := p.running()
+	running := p.running(p.rings)
 	m := p.mending()
 	m.Usable, m.Free = usable, free
 	c := proto.Cost{Rings: []proto.RingID{}}
@@ -282,10 +284,10 @@ func differing(a, b []proto.NodeID) (count int) {
 	return count
 }
 
-// running are the committed rings as a placement sees them.
-func (p *Planner) running() []ring.Group {
-	out := make([]ring.Group, len(p.rings))
-	for i, r := range p.rings {
+// running are committed rings as a placement sees them.
+func (p *Planner) running(rings []*ringView) []ring.Group {
+	out := make([]ring.Group, len(rings))
+	for i, r := range rings {
 		out[i] = ring.Group{ID: r.id, Nodes: r.nodes, Frozen: p.frozen(r)}
 	}
 	return out

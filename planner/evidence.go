@@ -53,6 +53,8 @@ func (p *Planner) forsaken(r *ringView, first, end int) bool {
 			gone = n.hail.at
 		}
 		if wait := gone + agentPatience - p.now; wait > 0 {
+			r.forsakenAt = p.now + wait
+			p.stir(r)
 			p.replan(wait)
 			return false
 		}
@@ -91,6 +93,7 @@ func (p *Planner) die(r *ringView, n *nodeView, first, end int) {
 	}
 	n.reason = "dead: its agent " + what + " and " + by
 	p.note(Warn, "node is dead", note{Rule: "dead", Node: int64(n.id), Ring: r.id, Gen: r.gen, Cause: proto.CauseLightLost, Text: n.reason})
+	p.stirNode(n)
 	p.replan(debounce)
 	p.participantLost(n, n.reason)
 }

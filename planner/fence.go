@@ -130,6 +130,7 @@ func (p *Planner) gather() {
 		p.watchRing(r)
 	}
 	p.sweepAt = p.now
+	p.stirAll()
 	p.replan(0)
 	p.circuitsGathered()
 }

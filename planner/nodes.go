@@ -25,6 +25,7 @@ type nodeView struct {
 	// given any. It is told when it is well.
 	unassigned bool
 	leaving    bool // is being drained
+	stray      bool // is on the list of those to be told
 
 	bypass  uint64      // the highest bypass count that it told of
 	loss    [2]lossView // by side
@@ -264,7 +265,7 @@ func (p *Planner) onReported(n *nodeView, m *proto.Reported) {
 		n.resendAt = Never
 	}
 	if n.want.gen == 0 && !p.fresh {
-		n.unassigned = true
+		p.unassign(n)
 	}
 	p.changed(n, before)
 }
@@ -346,6 +347,7 @@ func (p *Planner) say(n *nodeView, out bool, mode proto.Mode, seq uint64) {
 func (p *Planner) changed(n *nodeView, before flags) {
 	p.judge(n)
 	if n.flags() != before {
+		p.stirNode(n)
 		p.replan(debounce)
 	}
 	if r := p.ring(n.ring); r != nil {
@@ -374,9 +376,10 @@ func (p *Planner) judge(n *nodeView) {
 // ring with it.
 func (p *Planner) tellAnew(n *nodeView, why string) {
 	if r := p.ring(n.ring); r == nil {
-		n.unassigned = true
+		p.unassign(n)
 	} else if !r.renew {
 		r.renew = true
+		p.stir(r)
 		p.note(Info, "ring is to be told again", note{Rule: "renew", Node: int64(n.id), Ring: r.id, Text: why})
 	}
 	p.replan(debounce)

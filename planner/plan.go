@@ -24,11 +24,19 @@ func (q *proposal) empty() bool { return len(q.rings) == 0 && len(q.gone) == 0 &
 // plan compares what should be with what is committed, and starts a
 // generation when they differ.
 func (p *Planner) plan() {
+	if q := p.look(); q != nil {
+		p.prepare(q)
+	}
+}
+
+// look finds what is to be changed, nil when that is nothing.
+func (p *Planner) look() *proposal {
 	p.dirty, p.planAt = false, Never
 	if len(p.nodes) == 0 {
-		return // circuits only
+		return nil // circuits only
 	}
-	for _, r := range p.rings {
+	rings := p.concerned()
+	for _, r := range rings {
 		p.concludeDead(r)
 		p.dueSplit(r)
 		if r.splitAt != 0 {
@@ -36,58 +44,78 @@ func (p *Planner) plan() {
 		}
 	}
 	p.retryRefused()
-	// What is hurt comes first, and alone: few nodes to ask, and none that has
-	// light elsewhere. What could be better placed waits until that is over.
+	q := p.choose(rings)
+	for _, r := range rings {
+		if r.waits() {
+			p.stir(r)
+		}
+	}
+	return q
+}
+
+// choose mends what is hurt first, and alone: few nodes to ask, and none that
+// has light elsewhere. What could be better placed waits until that is over.
+func (p *Planner) choose(rings []*ringView) *proposal {
 	if len(p.rings) > 0 {
-		if q := p.propose(true); !q.empty() {
-			p.betterAt = p.now + betterWait
-			p.prepare(q)
-			return
+		if q := p.propose(rings, true); !q.empty() {
+			p.betterAt, p.wantBetter = p.now+betterWait, true
+			return q
+		}
+		if !p.wantBetter {
+			return nil
 		}
 		if p.now < p.betterAt {
 			p.lookAt = p.betterAt
-			return
+			return nil
 		}
 	}
-	if q := p.propose(false); !q.empty() {
-		p.prepare(q)
+	p.wantBetter = false
+	if q := p.propose(p.rings, false); !q.empty() {
+		p.wantBetter = true
+		return q
 	}
+	return nil
 }
 
 // retryRefused asks nodes again that refused some time ago.
 func (p *Planner) retryRefused() {
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if n.refusal.code == proto.OK {
-			continue
-		}
-		if p.now >= n.refusal.until {
+	p.refusing = slices.DeleteFunc(p.refusing, func(id proto.NodeID) bool {
+		n := &p.nodes[id]
+		switch {
+		case n.refusal.code == proto.OK:
+			return true
+		case p.now >= n.refusal.until:
 			n.refusal = refusal{}
-		} else {
-			p.replan(n.refusal.until - p.now)
+			p.stirNode(n)
+			p.replan(0)
+			return true
 		}
-	}
+		p.replan(n.refusal.until - p.now)
+		return false
+	})
 }
 
 // propose mends the committed rings. A ring stays exactly as it is while one
 // of its members cannot be told anything, or while its bypass is not yet
 // reported. near: no ring goes elsewhere, and none is formed.
-func (p *Planner) propose(near bool) *proposal {
-	running := p.running()
-	for _, r := range p.rings {
+func (p *Planner) propose(rings []*ringView, near bool) *proposal {
+	running := p.running(rings)
+	for _, r := range rings {
 		if wait := r.hurtAt + settleWait - p.now; r.hurtAt != 0 && wait > 0 {
 			p.replan(wait)
 		}
 	}
 	m := p.mending()
-	m.Near = near
+	if m.Near = near; near {
+		m.Taken = p.taken
+	}
 	res, ok := p.first(m)
 	if !ok {
 		res = m.Replace(running)
 	}
 	q := &proposal{next: p.nextRing, gone: res.Gone}
 	p.take(q, &res)
-	p.renewals(q, running)
+	p.renewals(q, rings, running)
 	slices.SortFunc(q.rings, func(a, b *ringView) int { return cmp.Compare(a.id, b.id) })
 	q.idle = p.toTell(q)
 	return q
@@ -134,10 +162,10 @@ func (p *Planner) take(q *proposal, res *ring.Result) {
 // renewals adds rings that are to be told again, some at a time: what is
 // wrong with a plan shows on the first ones, and the rest comes when those
 // have light. A split ring that is formed anew waits for nobody.
-func (p *Planner) renewals(q *proposal, running []ring.Group) {
+func (p *Planner) renewals(q *proposal, rings []*ringView, running []ring.Group) {
 	told := func(r *ringView) bool { return r.renew && r.renewed == 0 }
-	clear := slices.ContainsFunc(p.rings, told) && p.stageClear()
-	for i, r := range p.rings {
+	clear := slices.ContainsFunc(rings, told) && p.stageClear()
+	for i, r := range rings {
 		if told(r) && (!clear || len(q.stage) == maxStage) {
 			continue
 		}
@@ -163,24 +191,36 @@ func (p *Planner) frozen(r *ringView) bool {
 // toTell lists the nodes that a proposal leaves without a ring, or that were
 // never told where they stand, and that can be told.
 func (p *Planner) toTell(q *proposal) []proto.NodeID {
-	placed, leaves := map[proto.NodeID]bool{}, map[proto.RingID]bool{}
-	for _, id := range q.gone {
-		leaves[id] = true
-	}
+	placed := map[proto.NodeID]bool{}
 	for _, r := range q.rings {
-		leaves[r.id] = true
 		for _, n := range r.nodes {
 			placed[n] = true
 		}
 	}
 	var idle []proto.NodeID
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if !placed[n.id] && n.ready() && n.usable() && (n.unassigned || n.ring != 0 && leaves[n.ring]) {
-			idle = append(idle, n.id)
+	tell := func(id proto.NodeID) {
+		if n := &p.nodes[id]; !placed[id] && n.ready() && n.usable() {
+			idle = append(idle, id)
 		}
 	}
-	return idle
+	for _, id := range p.untold() {
+		tell(id)
+	}
+	leave := func(id proto.RingID) {
+		if r := p.ring(id); r != nil {
+			for _, n := range r.nodes {
+				tell(n)
+			}
+		}
+	}
+	for _, id := range q.gone {
+		leave(id)
+	}
+	for _, r := range q.rings {
+		leave(r.id)
+	}
+	slices.Sort(idle)
+	return slices.Compact(idle)
 }
 
 // desired writes what each touched node is to do, in order of nodes.

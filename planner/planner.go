@@ -122,6 +122,12 @@ type Planner struct {
 	hailAt       time.Duration  // when the next of them is due
 	idleDecision decided        // the last one on ring 0's topic
 
+	taken      []bool         // by node: it is in a ring
+	stirred    []proto.RingID // to be looked at
+	strays     []proto.NodeID // perhaps to be told where they stand
+	refusing   []proto.NodeID // that refused a plan
+	wantBetter bool           // something has changed since everything was looked at
+
 	txn    txn
 	dirty  bool // the placement may have to change
 	planAt time.Duration
@@ -170,6 +176,7 @@ func New(cfg Config) *Planner {
 		nodes: make([]nodeView, cfg.Fabric.Nodes), cuts: map[[2]proto.NodeID]*cut{}, log: newEventLog(),
 		cutAt: Never, hailAt: Never, lookAt: Never,
 	}
+	p.taken = make([]bool, len(p.nodes))
 	for i := range p.nodes {
 		p.nodes[i] = nodeView{id: proto.NodeID(i), resendAt: Never}
 	}
@@ -221,6 +228,7 @@ func (p *Planner) onLinkUp() {
 		}
 	}
 	p.circuitsLinkUp()
+	p.stirAll()
 	p.replan(0)
 }
 

@@ -14,13 +14,16 @@ type ringView struct {
 	decided
 
 	state   proto.RingState
-	moved   bool          // it was in service when it got other members
-	lit     []bool        // by link: had light since the ring was formed and both its nodes were there
-	renew   bool          // to be touched with the same members
-	hurtAt  time.Duration // since when it waits to settle after a fault, 0: it does not
-	splitAt time.Duration // since when it is split though all are well, 0: it is not
-	renewAt time.Duration // not to be formed anew before
-	renewed int           // attempts
+	stirred bool // it is on the list of those to be looked at
+	// forsakenAt is when a run of it is passed by that nobody speaks for, 0: none.
+	forsakenAt time.Duration
+	moved      bool          // it was in service when it got other members
+	lit        []bool        // by link: had light since the ring was formed and both its nodes were there
+	renew      bool          // to be touched with the same members
+	hurtAt     time.Duration // since when it waits to settle after a fault, 0: it does not
+	splitAt    time.Duration // since when it is split though all are well, 0: it is not
+	renewAt    time.Duration // not to be formed anew before
+	renewed    int           // attempts
 }
 
 // ring finds a ring by id, nil when there is none.
@@ -169,6 +172,7 @@ func (p *Planner) watchRing(r *ringView) {
 	if apart {
 		r.splitAt = max(1, min(r.splitAt, p.now-splitWait)) // both ends say so: nothing to wait for
 	}
+	p.stir(r)
 	p.replan(max(r.splitAt+splitWait, r.renewAt) - p.now)
 }
 

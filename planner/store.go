@@ -263,7 +263,10 @@ func (p *Planner) restoreNode(key string, raw []byte) error {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
-	n.ring, n.unassigned = r.Ring, r.Unassigned
+	p.place(n.id, r.Ring)
+	if r.Unassigned {
+		p.unassign(n)
+	}
 	n.want = target{decided{r.Term, r.Generation, r.Plan}, r.Desired}
 	return nil
 }

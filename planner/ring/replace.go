@@ -30,6 +30,10 @@ type Mend struct {
 	// Near leaves every group where it is: short ones keep what they can and
 	// take free nodes within their reach, and no group is made.
 	Near bool
+
+	// Taken, with Near, says by node which are in a group, so that only the
+	// groups that are concerned need be given. It is put back as it was.
+	Taken []bool
 }
 
 // Result of a re-placement.
@@ -49,7 +53,10 @@ type Result struct {
 // (regroup.go). New groups come from what is still free, up to Target.
 func (m Mend) Replace(running []Group) Result {
 	var r Result
-	taken := make([]bool, m.Nodes)
+	taken := m.Taken
+	if taken == nil {
+		taken = make([]bool, m.Nodes)
+	}
 	lost := make([]int, len(running)) // members not usable any more
 	for i, g := range running {
 		for _, n := range g.Nodes {
@@ -75,6 +82,18 @@ func (m Mend) Replace(running []Group) Result {
 		return len(g.Nodes) == 0
 	})
 	m.account(&r, running, taken)
+	if m.Taken != nil {
+		for _, g := range r.Groups {
+			for _, n := range g.Nodes {
+				taken[n] = false
+			}
+		}
+		for _, g := range running {
+			for _, n := range g.Nodes {
+				taken[n] = true
+			}
+		}
+	}
 	return r
 }
 
