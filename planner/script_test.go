@@ -130,6 +130,12 @@ func (s *script) do(args []string) string {
 		s.w.offline(num(1))
 	case "online":
 		s.w.online(num(1))
+	case "drain": // and a planner that is restarted in the middle of it
+		s.w.later(proto.OpRequest{Noun: proto.NounDrain, Node: num(1), Bundle: -1})
+	case "replies":
+		for _, r := range s.w.replies {
+			fmt.Fprintf(&s.out, "reply %s %s\n", r.Code, r.Reason)
+		}
 	case "host-fault":
 		s.w.setMode(num(1), proto.ModeHostDown)
 	case "host-ok":
@@ -195,6 +201,10 @@ func (s *script) fabric(args []string) {
 			p.TP = n
 		case "spares":
 			p.Spares = n
+		case "spare-layout":
+			p.SpareLayout = fabric.SpareLayout(value)
+		case "moves":
+			p.Moves = fabric.Moves(value)
 		case "ring":
 			p.Topology = fabric.Ring
 		case "verbose":
