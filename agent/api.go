@@ -27,6 +27,8 @@ type Config struct {
 	// HealthPeriod is the time of one round over all modules; 0:
 	// DefaultHealthPeriod, negative: no rounds.
 	HealthPeriod time.Duration
+	// Lock is how the cells of its bundles are held in service; zero: not.
+	Lock ocs.LockConfig
 	// HealthModules is how many modules are read in a period, 0: all. The
 	// samples are told when every module has had its turn. Ten thousand nodes
 	// on one processor can afford one.
@@ -222,4 +224,5 @@ type BundleStatus struct {
 	ElapsedUS    int64          `json:"elapsed_us"`
 	Reason       string         `json:"reason,omitempty"` // why it is not ready
 	HeldByHand   bool           `json:"held_by_hand"`     // until the planner's next plan
+	Hold         []ocs.Hold     `json:"hold,omitempty"`   // of each module, once the lock took hold of one
 }

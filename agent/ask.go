@@ -77,7 +77,8 @@ func (a *nodeHands) stand(s *Status) {
 			Path: o.Path.String(), Target: o.Target.String(), State: o.State.String(), Lit: []string{},
 			Expected: o.Expected, Measured: o.Measured, LimitErrors: o.LimitErrors, BusErrors: o.BusErrors,
 			Step: o.Progress.Step, Modules: o.Progress.Done, Measurements: o.Progress.Measurements,
-			ElapsedUS: o.Progress.Elapsed.Microseconds(), HeldByHand: b.ask != nil && b.ask.held}
+			ElapsedUS: o.Progress.Elapsed.Microseconds(), HeldByHand: b.ask != nil && b.ask.held,
+			Hold: b.optics.Holds()}
 		if o.Err != nil {
 			bs.Reason = o.Err.Error()
 		}

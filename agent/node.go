@@ -58,7 +58,7 @@ func newNodeHands(agent *Agent) *nodeHands {
 			cal = cfg.Calibrations[i]
 		}
 		b.optics = ocs.New(ocs.Config{Board: cfg.Board, Bundle: proto.BundleID(i), Latch: latch,
-			Calibration: cal, Seed: cfg.Seed + uint64(i)})
+			Calibration: cal, Seed: cfg.Seed + uint64(i), Lock: cfg.Lock})
 		b.next, b.retry = Never, Never
 		for l, line := range cfg.Board.Bundles[i].LOS {
 			a.lines[line] = lineUse{used: true, bundle: uint8(i), path: proto.Loopback + proto.Path(l)}

@@ -20,6 +20,7 @@ type recordHead struct {
 	Software      string          `json:"software"`
 	Seed          uint64          `json:"seed"`
 	HealthPeriod  time.Duration   `json:"health_ns"`
+	Lock          ocs.LockConfig  `json:"lock"`
 	HealthModules int             `json:"health_modules"`
 	Decide        time.Duration   `json:"decide_ns"`
 	Board         *hal.Board      `json:"board"`
@@ -31,7 +32,7 @@ type recordHead struct {
 // headOf is the head of the recording of an agent.
 func headOf(cfg *Config, journal *Journal) ([]byte, error) {
 	h := recordHead{Fabric: cfg.Fabric, Node: cfg.Node, Session: cfg.Session, Boot: cfg.Boot, Software: cfg.Software, Seed: cfg.Seed,
-		HealthPeriod: cfg.HealthPeriod, HealthModules: cfg.HealthModules, Decide: cfg.Decide, Board: cfg.Board,
+		HealthPeriod: cfg.HealthPeriod, Lock: cfg.Lock, HealthModules: cfg.HealthModules, Decide: cfg.Decide, Board: cfg.Board,
 		Switch: cfg.Board.Mirrors != nil || cfg.Box != nil}
 	for _, c := range cfg.Calibrations {
 		var raw []byte
@@ -50,7 +51,7 @@ func headOf(cfg *Config, journal *Journal) ([]byte, error) {
 // born is the configuration and the journal that a head describes.
 func (h *recordHead) born() (Config, Journal, error) {
 	cfg := Config{Fabric: h.Fabric, Node: h.Node, Session: h.Session, Boot: h.Boot, Software: h.Software, Seed: h.Seed,
-		HealthPeriod: h.HealthPeriod, HealthModules: h.HealthModules, Decide: h.Decide, Board: h.Board}
+		HealthPeriod: h.HealthPeriod, Lock: h.Lock, HealthModules: h.HealthModules, Decide: h.Decide, Board: h.Board}
 	var j Journal
 	for i, raw := range h.Calibrations {
 		var c *ocs.Calibration

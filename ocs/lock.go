@@ -36,9 +36,9 @@ const (
 
 // LockConfig is how a bundle is locked.
 type LockConfig struct {
-	Mode   LockMode
-	Period time.Duration // between two looks at a module that moves; 0: a second
-	Rest   time.Duration // between two at one that does not; 0: 64 seconds
+	Mode   LockMode      `json:"mode"`
+	Period time.Duration `json:"period_ns"` // between two looks at a module that moves; 0: a second
+	Rest   time.Duration `json:"rest_ns"`   // between two at one that does not; 0: 64 seconds
 }
 
 const (

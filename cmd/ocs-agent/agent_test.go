@@ -107,7 +107,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 36 {
+	if len(keys()) != 37 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }

@@ -40,12 +40,15 @@ func (c *Config) agentConfig() (agent.Config, error) {
 	}
 	cfg := agent.Config{Fabric: c.Fabric, Node: c.id(), Board: &board, Calibrations: calibrations,
 		Session: proto.Session(random() | 1), Boot: bootID(), Software: "ringlight " + version, Seed: c.Board.Seed,
-		HealthPeriod: c.healthPeriod()}
+		HealthPeriod: c.healthPeriod(), Lock: ocs.LockConfig{Mode: lockModes[c.Lock]}}
 	if c.Board.isSwitch() {
 		err = c.switchConfig(&cfg)
 	}
 	return cfg, err
 }
+
+// lockModes by the names of the configuration.
+var lockModes = map[string]ocs.LockMode{"off": ocs.LockOff, "drift": ocs.LockOnDrift, "always": ocs.LockAlways}
 
 func random() uint64 {
 	var b [8]byte

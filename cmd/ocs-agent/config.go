@@ -34,6 +34,7 @@ type Config struct {
 	Recorder int64       `json:"recorder_kib" unit:"KiB" doc:"memory of the bus recorder, whose last part record begins with; 0: none"`
 	SCPI     string      `json:"scpi" doc:"of a circuit switch: TCP address, such as 127.0.0.1:5025, on which scripts for commercial boxes drive it; empty: none; beyond loopback only with insecure"`
 	ByHand   bool        `json:"scpi_override" doc:"scripts may change circuits while a planner's generation is in force"`
+	Lock     string      `json:"lock" doc:"drift: a module of which a health round finds light on the wrong tap is held until it is quiet; always: every module; off"`
 	LogLevel string      `json:"log_level" doc:"debug, info, warn or error"`
 	LogJSON  bool        `json:"log_json" doc:"log lines are JSON"`
 	Board    BoardConfig `json:"board"`
@@ -98,7 +99,7 @@ type LineConfig struct {
 
 // Default is a simulated board that reports to a broker on this machine.
 func Default() Config {
-	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, LogLevel: "info",
+	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info",
 		Board: BoardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true}}
 }
 
@@ -136,6 +137,9 @@ func (c *Config) Validate() error {
 	}
 	if err := proto.CheckName("fabric", c.Fabric); err != nil {
 		bad("fabric", "%q: want 1 to 64 of a-z 0-9 -", c.Fabric)
+	}
+	if _, ok := lockModes[c.Lock]; !ok {
+		bad("lock", "%q: want off, drift or always", c.Lock)
 	}
 	if c.Broker != "" {
 		if u, err := url.Parse(c.Broker); err != nil || u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Host == "" {
