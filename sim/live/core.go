@@ -71,7 +71,7 @@ func Core(ctx context.Context, cfg CoreConfig) (*CoreResult, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &coreRun{cfg: cfg, core: cfg.Core, result: newCoreResult(cfg.Core), screen: screen{w: cfg.Screen}, dark: map[proto.NodeID]uint32{}, moved: make(chan struct{}, 1)}
+	r := &coreRun{cfg: cfg, core: cfg.Core, result: newCoreResult(cfg.Core), screen: screen{w: cfg.Screen}, last: map[proto.NodeID]uint32{}, moved: make(chan struct{}, 1)}
 	r.screen.coreHead(cfg.Core)
 	defer r.close(cancel)
 	if err := r.start(ctx, f); err != nil {
@@ -101,7 +101,8 @@ type coreRun struct {
 	ran      chan error
 	screen   screen
 	result   *CoreResult
-	dark     map[proto.NodeID]uint32 // by switch, as reported last
+	last     map[proto.NodeID]uint32 // by switch: how long its last change took, as it reports
+	made     []uint32                // those of all switches
 
 	mu     sync.Mutex
 	status proto.CoreStatus
@@ -131,6 +132,7 @@ func (r *coreRun) start(ctx context.Context, f *fabric.Fabric) error {
 	if err != nil {
 		return err
 	}
+	r.switches.Track()
 	if r.operator, err = newOperator(ctx, to, f.Name, r.hear); err != nil {
 		return err
 	}
@@ -162,9 +164,9 @@ func (r *coreRun) now() proto.CoreStatus {
 }
 
 func (r *coreRun) hear(m *proto.Reported) {
-	if m.DarkMicros > 0 && m.DarkMicros != r.dark[m.Node] {
-		r.dark[m.Node] = m.DarkMicros
-		r.result.darks = append(r.result.darks, m.DarkMicros)
+	if m.DarkMicros > 0 && m.DarkMicros != r.last[m.Node] {
+		r.last[m.Node] = m.DarkMicros
+		r.made = append(r.made, m.DarkMicros)
 	}
 }
 

@@ -96,13 +96,13 @@ func (r *coreRun) change(ctx context.Context, list *[]proto.JobSpec, before []pr
 		return err
 	}
 	r.guard(was)
-	drops, darks, generation, begin := len(r.switches.Drops()), len(r.result.darks), r.now().Generation, time.Now()
+	drops, made, generation, begin := len(r.switches.Drops()), len(r.made), r.now().Generation, time.Now()
 	reply, err := r.operator.ask(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: *list})
 	if err != nil {
 		return err
 	}
 	c := CoreChange{Change: len(r.result.Changes), Stages: int(reply.Change.Stages), LinksMoved: int(reply.Change.Moved), LinksKept: int(reply.Change.Kept),
-		WorstMoved: int(reply.Change.Worst), WorstOf: int(reply.Change.WorstOf)}
+		WorstMoved: int(reply.Change.Worst), WorstOf: int(reply.Change.WorstOf), Waiting: []proto.JobID{}}
 	*list = slices.DeleteFunc(*list, func(s proto.JobSpec) bool { return slices.Contains(reply.Change.Waiting, s.Job) })
 	c.Came, c.Ended = missing(*list, before), missing(before, *list)
 	c.Waiting = append(c.Waiting, reply.Change.Waiting...)
@@ -126,7 +126,7 @@ func (r *coreRun) change(ctx context.Context, list *[]proto.JobSpec, before []pr
 	if err := r.quiet(ctx); err != nil {
 		return err
 	}
-	return r.judge(ctx, &c, was, drops, darks, generation)
+	return r.judge(ctx, &c, was, drops, made, generation)
 }
 
 // reportLag is longer than agents gather what they report. chosen.
@@ -173,7 +173,7 @@ func (r *coreRun) guard(circuits []proto.CircuitStatus) {
 
 // judge compares what is wanted with the light, and looks for circuits that
 // stay and were dark meanwhile.
-func (r *coreRun) judge(ctx context.Context, c *CoreChange, was []proto.CircuitStatus, drops, darks int, generation proto.Generation) error {
+func (r *coreRun) judge(ctx context.Context, c *CoreChange, was []proto.CircuitStatus, drops, made int, generation proto.Generation) error {
 	is, err := r.operator.circuits(ctx)
 	if err != nil {
 		return err
@@ -192,6 +192,7 @@ func (r *coreRun) judge(ctx context.Context, c *CoreChange, was []proto.CircuitS
 			c.CircuitsDropped++
 		}
 	}
+	r.darkness(c, was, is, drops)
 	for i := range is {
 		if slices.ContainsFunc(was, func(x proto.CircuitStatus) bool {
 			return x.Switch == is[i].Switch && x.A == is[i].A && x.B == is[i].B
@@ -199,10 +200,62 @@ func (r *coreRun) judge(ctx context.Context, c *CoreChange, was []proto.CircuitS
 			c.CircuitsKept++
 		}
 	}
-	for _, d := range r.result.darks[darks:] {
-		c.DarkMicros = max(c.DarkMicros, int64(d))
+	for _, d := range r.made[made:] {
+		c.MadeMicros = max(c.MadeMicros, int64(d))
 	}
 	r.result.Changes = append(r.result.Changes, *c)
 	r.screen.coreChange(r.core, c)
 	return nil
+}
+
+// darkness measures each circuit that moved: from the last light over its old
+// ports to the first over its new ones, as the boards saw it. A job's circuits
+// from one pod to another in a group stand for each other, the first that is
+// lit for the first that is lost. One that takes over a circuit of a job that
+// ended, or is lit before the old one goes, is not dark at all.
+func (r *coreRun) darkness(c *CoreChange, was, is []proto.CircuitStatus, drops int) {
+	type way struct {
+		group int
+		job   proto.JobID
+		a, b  uint16
+	}
+	group := func(sw proto.NodeID) int { return int(sw-proto.FirstSwitch) / r.core.SpinePorts }
+	same := func(list []proto.CircuitStatus, x proto.CircuitStatus) bool {
+		return slices.ContainsFunc(list, func(o proto.CircuitStatus) bool { return o.Switch == x.Switch && o.A == x.A && o.B == x.B })
+	}
+	lit, taken := map[way][]time.Duration{}, map[way]int{}
+	for _, x := range is {
+		n := slices.IndexFunc(was, func(o proto.CircuitStatus) bool { return o.Switch == x.Switch && o.A == x.A && o.B == x.B })
+		if n >= 0 && was[n].Job != x.Job {
+			taken[way{group(x.Switch), x.Job, x.A, x.B}]++ // of a job that ended, lit all the time
+		}
+		at, ok := r.switches.LitSince(int(x.Switch-proto.FirstSwitch), ocs.CrossPair{A: x.A, B: x.B})
+		if ok && x.Job != 0 && !same(was, x) {
+			k := way{group(x.Switch), x.Job, x.A, x.B}
+			lit[k] = append(lit[k], at)
+		}
+	}
+	for _, d := range r.switches.Drops()[drops:] {
+		n := slices.IndexFunc(was, func(x proto.CircuitStatus) bool {
+			return x.Switch == proto.FirstSwitch+proto.NodeID(d.Switch) && x.A == d.A && x.B == d.B
+		})
+		if n < 0 || same(is, was[n]) {
+			continue
+		}
+		k := way{group(was[n].Switch), was[n].Job, d.A, d.B}
+		dark := int64(0)
+		switch {
+		case len(lit[k]) > 0:
+			at := slices.Min(lit[k])
+			lit[k] = slices.Delete(lit[k], slices.Index(lit[k], at), slices.Index(lit[k], at)+1)
+			dark = max(0, (at - d.At).Microseconds())
+		case taken[k] > 0:
+			taken[k]--
+		default:
+			continue // its job ended
+		}
+		c.CircuitsMoved++
+		c.DarkMicros = max(c.DarkMicros, dark)
+		r.result.darks = append(r.result.darks, dark)
+	}
 }

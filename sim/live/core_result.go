@@ -32,7 +32,9 @@ type CoreChange struct {
 	LinksAsked      int           `json:"links_asked"`
 	LinksGranted    int           `json:"links_granted"`
 	LinksRealised   int           `json:"links_realised"`
-	DarkMicros      int64         `json:"dark_us_max"`   // from the first mirror moved on a switch to its last circuit proven
+	CircuitsMoved   int           `json:"circuits_moved"`
+	DarkMicros      int64         `json:"dark_us_max"`   // of a circuit that moved: last light over its old ports to first over its new ones
+	MadeMicros      int64         `json:"switch_us_max"` // from the first mirror moved on a switch to its last circuit proven
 	Killed          *int          `json:"killed_switch"` // whose agent was killed in a stage; null: none
 	Equal           bool          `json:"equal"`         // light and plan are the same on every switch
 	Millis          int64         `json:"wall_ms"`
@@ -68,13 +70,14 @@ type CoreResult struct {
 	Stages          int          `json:"stages"` // in all
 	LinksMoved      int          `json:"links_moved"`
 	WorstMovedShare float64      `json:"worst_moved_share"` // of a leaf's links in one stage
-	DarkMicros      Spread       `json:"dark_us"`           // of a switch in one stage
+	DarkMicros      Spread       `json:"dark_us"`           // of each circuit that moved
+	SwitchMicros    Spread       `json:"switch_us"`         // of a switch in a stage: first mirror moved to last circuit proven
 	CircuitsDropped int          `json:"circuits_dropped"`
 	AgentsKilled    int          `json:"agents_killed"`
 	Equal           bool         `json:"equal"` // after every change
 	Changes         []CoreChange `json:"changes"`
 
-	darks []uint32
+	darks []int64
 }
 
 func newCoreResult(c *fabric.Core) *CoreResult {
@@ -98,11 +101,22 @@ func (r *coreRun) finish() {
 		x.JobsPlaced, x.CircuitsPlanned, x.CircuitsLit = c.JobsPlaced, c.CircuitsPlanned, c.CircuitsLit
 		x.LinksAsked, x.LinksGranted, x.LinksRealised = c.LinksAsked, c.LinksGranted, c.LinksRealised
 	}
-	if n := len(x.darks); n > 0 {
-		slices.Sort(x.darks)
-		x.DarkMicros = Spread{P50: int64(x.darks[n/2]), Max: int64(x.darks[n-1]), N: n}
+	x.DarkMicros = spreadOf(x.darks)
+	made := make([]int64, len(r.made))
+	for i, m := range r.made {
+		made[i] = int64(m)
 	}
+	x.SwitchMicros = spreadOf(made)
 	r.screen.coreEnd(x)
+}
+
+func spreadOf(times []int64) Spread {
+	n := len(times)
+	if n == 0 {
+		return Spread{}
+	}
+	slices.Sort(times)
+	return Spread{P50: times[n/2], Max: times[n-1], N: n}
 }
 
 func share(part, of int) float64 {
@@ -155,11 +169,14 @@ func (s *screen) coreChange(k *fabric.Core, c *CoreChange) {
 	if c.Killed != nil {
 		s.line("          agent of switch %d killed in mid-stage, back after %v: stage complete, %d of the %d circuits that stay went dark", *c.Killed, killedBack, c.CircuitsDropped, c.CircuitsKept)
 	}
-	dark := "no mirror moved"
-	if c.DarkMicros > 0 {
-		dark = fmt.Sprintf("mirrors moved and proven in %.1f ms", float64(c.DarkMicros)/1000)
+	dark := ""
+	if c.CircuitsMoved > 0 {
+		dark = fmt.Sprintf("; %d circuits moved, dark for %.1f ms* at most", c.CircuitsMoved, float64(c.DarkMicros)/1000)
 	}
-	s.line("          light on %d/%d circuits as planned, links realised %d, granted %d, asked %d; %s*; in %d ms",
+	if c.MadeMicros > 0 {
+		dark += fmt.Sprintf("; mirrors moved and proven in %.1f ms*", float64(c.MadeMicros)/1000)
+	}
+	s.line("          light on %d/%d circuits as planned, links realised %d, granted %d, asked %d%s; in %d ms",
 		c.CircuitsLit, c.CircuitsPlanned, c.LinksRealised, c.LinksGranted, c.LinksAsked, dark, c.Millis)
 }
 
@@ -191,9 +208,9 @@ func jobNames(ids []proto.JobID) string {
 }
 
 func (s *screen) coreEnd(x *CoreResult) {
-	s.line("%d changes  %d stages, %d links moved, worst share of a leaf %.0f %% (bound %.0f %%), dark p50 %.1f ms, max %.1f ms*, agents killed %d, circuits dropped %d, light as planned: %v",
+	s.line("%d changes  %d stages, %d links moved, worst share of a leaf %.0f %% (bound %.0f %%), circuits that moved dark p50 %.1f ms, max %.1f ms*, agents killed %d, circuits dropped %d, light as planned: %v",
 		max(0, len(x.Changes)-1), x.Stages, x.LinksMoved, 100*x.WorstMovedShare, 100*x.Iota, float64(x.DarkMicros.P50)/1000, float64(x.DarkMicros.Max)/1000,
 		x.AgentsKilled, x.CircuitsDropped, x.Equal)
-	s.line("* of a switch in a stage, from its first mirror moved to its last circuit proven by light, with the mirrors of the MEMS model; other times are wall clock")
+	s.line("* by the boards' own light, with the mirrors of the MEMS model; other times are wall clock")
 	s.line("look closer: ocs-sim core -hold, then ocsctl circuit list")
 }

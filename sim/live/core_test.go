@@ -29,7 +29,7 @@ func TestCoreBecomesLight(t *testing.T) {
 	if err := res.Verdict(); err != nil {
 		t.Errorf("%v\n%s", err, story.String())
 	}
-	if res.Switches != 8 || res.JobsPlaced == 0 || res.CircuitsPlanned == 0 || res.Stages == 0 || res.AgentsKilled != 1 || res.DarkMicros.N == 0 || len(res.Changes) != 4 {
+	if res.Switches != 8 || res.JobsPlaced == 0 || res.CircuitsPlanned == 0 || res.Stages == 0 || res.AgentsKilled != 1 || res.SwitchMicros.N == 0 || len(res.Changes) != 4 {
 		t.Errorf("%+v", res)
 	}
 	raw, err := json.Marshal(res)

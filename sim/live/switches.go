@@ -44,6 +44,7 @@ type Switches struct {
 
 	guarded [][]ocs.CrossPair // by switch; under the clock's lock
 	drops   []Drop
+	tracked *litTimes // under the clock's lock
 }
 
 // switchLife is one process of an agent.
@@ -204,6 +205,9 @@ func (s *Switches) look(id sim.BoardID) {
 	i := int(id) - int(s.mirrors.First)
 	if i < 0 || i >= len(s.guarded) {
 		return
+	}
+	if s.tracked != nil {
+		s.note(s.tracked, i)
 	}
 	kept := s.guarded[i][:0]
 	for _, p := range s.guarded[i] {
