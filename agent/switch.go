@@ -136,6 +136,9 @@ func (a *switchHands) work(now time.Duration, out []Output) []Output {
 			a.cross.Recall(a.kept, a.parked)
 			a.cross.Start(now)
 		}
+		if a.adopted && a.machine.Next() <= now {
+			a.step(now, node.Event{Kind: node.Tick})
+		}
 		for len(a.waiting) > 0 && a.waiting[0].after <= a.persist.durable {
 			ch := a.waiting[0].change
 			a.waiting = append(a.waiting[:0], a.waiting[1:]...)
@@ -184,10 +187,13 @@ func (a *switchHands) do(now time.Duration, act *node.Action) {
 
 // change makes a change in one act.
 func (a *switchHands) change(now time.Duration, ch *node.Change) {
-	if !a.changing {
+	if !a.changing && !ch.Again {
 		a.dark, a.fresh = 0, a.fresh[:0]
 	}
-	a.changing, a.turn, a.began = true, true, now
+	a.changing, a.turn = true, true
+	if !ch.Again {
+		a.began = now
+	}
 	c := ocs.Change{Mode: ocs.ChangeUpdate, Park: true}
 	for _, x := range ch.Remove {
 		c.Remove = append(c.Remove, ocs.CrossPair{A: x.A, B: x.B})
@@ -195,7 +201,9 @@ func (a *switchHands) change(now time.Duration, ch *node.Change) {
 	for _, x := range ch.Create {
 		c.Create = append(c.Create, ocs.CrossPair{A: x.A, B: x.B})
 	}
-	a.fresh = append(a.fresh, c.Create...)
+	if !ch.Again {
+		a.fresh = append(a.fresh, c.Create...)
+	}
 	err := a.cross.Apply(now, c)
 	if err == nil {
 		a.parks = true

@@ -221,8 +221,14 @@ func TestBadCircuitsAreRefused(t *testing.T) {
 
 func TestStuckMirrorFailsItsCircuitAlone(t *testing.T) {
 	// Goal: a circuit that does not come up is told with its ports and its job;
-	// the others of the change do not suffer, and it is tried again by the next
-	// plan.
+	// the others of the change do not suffer; it is tried again by itself and by
+	// the next plan.
+	for _, byItself := range []bool{true, false} {
+		stuckMirror(t, byItself)
+	}
+}
+
+func stuckMirror(t *testing.T, byItself bool) {
 	r := newSwitchRig(t, 8)
 	r.start()
 	r.world.StickMirror(r.id, hal.SideB, 5, true)
@@ -243,14 +249,24 @@ func TestStuckMirrorFailsItsCircuitAlone(t *testing.T) {
 	if len(r.last.Alarms) != 1 || r.last.Alarms[0].PortA != 2 || r.last.Alarms[0].PortB != 5 {
 		t.Errorf("%+v", r.last.Alarms)
 	}
-	r.world.StickMirror(r.id, hal.SideB, 5, false)
 	for _, c := range d.Circuits {
 		if c.A != 2 {
 			r.watched = append(r.watched, ocs.CrossPair{A: c.A, B: c.B})
 		}
 	}
-	r.roll(d.Circuits...)
-	if found := r.eventsOf(proto.EvLightFound); len(r.drops) > 0 || len(found) != 0 && !found[0].Resolved {
+	// It is tried again, more and more seldom; the next plan tries it at once.
+	r.spi = 0
+	r.run(10*time.Minute, nil)
+	if r.spi == 0 || r.spi > 10*50 || len(r.eventsOf(proto.EvPathFailed)) != 1 {
+		t.Errorf("%d mirror writes in ten minutes, %d events", r.spi, len(r.eventsOf(proto.EvPathFailed)))
+	}
+	r.world.StickMirror(r.id, hal.SideB, 5, false)
+	if byItself {
+		r.must("back", 10*time.Minute, func() bool { return r.done(d) })
+	} else {
+		d = r.roll(d.Circuits...)
+	}
+	if found := r.eventsOf(proto.EvLightFound); len(r.drops) > 0 || byItself && (len(found) != 1 || !found[0].Resolved || found[0].PortB != 5) {
 		t.Errorf("%v, %+v", r.drops, found)
 	}
 	r.checkLight(d.Circuits...)

@@ -133,6 +133,7 @@ type Action struct {
 type Change struct {
 	Remove []proto.Circuit // first
 	Create []proto.Circuit // then; one that is there already has failed and is tried again
+	Again  bool            // of no plan: what failed is tried again
 }
 
 // Stamps are the moments of one switch that the machine saw; see the package

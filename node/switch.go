@@ -46,13 +46,19 @@ type cross struct {
 	proven bool          // by light, in this life
 	fresh  bool          // of the change under way: no journal knows it yet
 	lost   bool          // told as without its light
+	tries  int           // since it failed
+	again  time.Duration // when it is tried again, 0: not
 	kind   proto.EventKind
 	text   string // why it has failed
 }
 
-// lostLoss is the loss above which a failed circuit carries nothing worth
-// keeping. chosen: 6 dB over what the best paths lose.
-const lostLoss = 8_000
+// A failed circuit is tried again: its ports are of no other use, mirrors have
+// been seen to come free, and what light it has is kept by who tries. chosen:
+// as often as the optics of a node are, and then seldom.
+const (
+	againFirst = 10 * time.Second
+	againLast  = 5 * time.Minute
+)
 
 // NewSwitch returns a switch of so many ports on either side that has heard
 // nothing yet.
@@ -95,8 +101,19 @@ func (s *Switch) State() State {
 // Mode is the standing of the switch.
 func (s *Switch) Mode() proto.Mode { return s.reasons.mode() }
 
-// Next is the time of the next due timer: a switch has none.
-func (s *Switch) Next() time.Duration { return Never }
+// Next is the time of the next due timer, or Never.
+func (s *Switch) Next() time.Duration {
+	next := Never
+	if !s.adopted || s.amiss || s.reasons&ownFault != 0 {
+		return next
+	}
+	for a := range s.have {
+		if x := &s.have[a]; x.again != 0 {
+			next = min(next, x.again)
+		}
+	}
+	return next
+}
 
 // Overridden is an operator's hold on a port of an array.
 func (s *Switch) Overridden(array, port int) proto.Override { return s.held[array][port] }
@@ -109,6 +126,9 @@ func (s *Switch) Step(ev Event, out []Action) []Action {
 	s.now = max(s.now, ev.At)
 	s.out = out
 	s.handle(&ev, s.now)
+	if s.Next() <= s.now {
+		s.tryAgain(s.now)
+	}
 	if s.unsaved {
 		s.save()
 	}
@@ -323,12 +343,11 @@ func (s *Switch) decide(d *proto.Decision, now time.Duration) {
 }
 
 // connect makes the circuits those of the plan in force: what is in both is
-// left alone, but for what has failed and carries nothing.
+// left alone, but for what has failed, which is tried again.
 func (s *Switch) connect(now time.Duration) {
 	if s.reasons&ownFault != 0 {
 		return // when the board answers again
 	}
-	again := s.amiss // all that is not there
 	s.amiss = false
 	want := make([]int, s.ports) // port of B + 1, by port of A
 	for _, c := range s.applied.Desired.Circuits {
@@ -343,7 +362,7 @@ func (s *Switch) connect(now time.Duration) {
 	}
 	for _, c := range s.applied.Desired.Circuits {
 		x := &s.have[c.A]
-		if x.used && !(x.r.State == proto.Failed && (again || x.r.Loss == proto.NoPower || x.r.Loss > lostLoss)) {
+		if x.used && x.r.State != proto.Failed {
 			x.r.Job = c.Job // it may have been handed to another job as it is
 			continue
 		}

@@ -89,9 +89,14 @@ func (s *Switch) circuit(r proto.CircuitReport, expected proto.MilliDBm, text st
 		x.since = now
 	}
 	x.r.State, x.r.Loss = r.State, r.Loss
+	x.again = 0
+	if r.State == proto.Failed && s.planned(x.r.A, x.r.B) {
+		x.again = now + min(againFirst<<min(x.tries, 10), againLast)
+		x.tries++
+	}
 	switch {
 	case r.State == proto.Tuned:
-		x.proven, x.text = true, ""
+		x.proven, x.text, x.tries = true, "", 0
 		if x.lost {
 			x.lost = false
 			s.note(x.event(proto.EvLightFound, proto.SeverityOK, expected, "", true), now)
@@ -118,6 +123,18 @@ func (s *Switch) lose(x *cross, kind proto.EventKind, severity proto.Severity, e
 func (x *cross) event(kind proto.EventKind, severity proto.Severity, expected proto.MilliDBm, text string, resolved bool) proto.Event {
 	return proto.Event{Kind: kind, Severity: severity, PortA: x.r.A, PortB: x.r.B, Job: x.r.Job, Measured: x.r.Loss, Expected: expected,
 		Text: text, Resolved: resolved}
+}
+
+// tryAgain makes circuits of the plan anew that have failed.
+func (s *Switch) tryAgain(now time.Duration) {
+	ch := &Change{Again: true}
+	for a := range s.have {
+		if x := &s.have[a]; x.again != 0 && x.again <= now {
+			x.again, x.r.State, x.since = 0, proto.Tuning, now
+			ch.Create = append(ch.Create, proto.Circuit{A: x.r.A, B: x.r.B, Job: x.r.Job})
+		}
+	}
+	s.out = append(s.out, Action{Kind: Connect, Change: ch})
 }
 
 // Report fills in what the machine knows of a switch's report; losses and

@@ -19,6 +19,7 @@ type switchWorld struct {
 	light  map[uint16]uint16 // by port of A
 	failed map[uint16]bool   // circuits that did not come up
 	said   []proto.Ack
+	again  int // circuits tried again
 }
 
 const switchPorts = 5
@@ -64,7 +65,7 @@ func (w *switchWorld) step(ev Event) {
 			}
 			w.disk = next
 		case Connect:
-			if w.disk.Applied == nil || w.disk.Applied != w.s.applied || !w.disk.Moving {
+			if w.disk.Applied == nil || w.disk.Applied != w.s.applied || !w.disk.Moving && !a.Change.Again {
 				w.t.Fatalf("mirrors move before the disk knows: %+v", w.disk)
 			}
 			w.change(a.Change)
@@ -98,6 +99,10 @@ func (w *switchWorld) change(c *Change) {
 		w.light[x.A] = x.B
 		delete(w.failed, x.A)
 	}
+	if c.Again {
+		w.again += len(c.Create)
+		return
+	}
 	// Now exactly the plan is there.
 	if len(w.light) != len(w.s.applied.Desired.Circuits) {
 		w.t.Fatalf("has %v, plan %+v", w.light, w.s.applied.Desired.Circuits)
@@ -111,6 +116,9 @@ func (w *switchWorld) change(c *Change) {
 
 // event draws what may happen to a switch.
 func (w *switchWorld) event(draw func(n int) int) Event {
+	if draw(20) == 0 {
+		w.now += 20 * time.Second
+	}
 	seen, last := w.s.inForce()
 	term, gen := max(seen, 1), last+proto.Generation(draw(3))
 	if draw(8) == 0 {
@@ -168,7 +176,7 @@ func TestSwitchHoldsToItsPlanWhateverHappens(t *testing.T) {
 	// generation comes back, over crashes at any moment.
 	// Method: a million things at random to a small switch with a model of its
 	// mirrors and its disk.
-	applied, moved := 0, 0
+	applied, moved, again := 0, 0, 0
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		w := newSwitchWorld(t)
@@ -180,12 +188,13 @@ func TestSwitchHoldsToItsPlanWhateverHappens(t *testing.T) {
 				moved += len(w.light)
 			}
 		}
+		again += w.again
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	if applied < 1000 || moved < 1000 {
-		t.Errorf("%d generations with %d circuits show little", applied, moved)
+	if applied < 1000 || moved < 1000 || again < 10 {
+		t.Errorf("%d generations with %d circuits, %d tried again: that shows little", applied, moved, again)
 	}
 }
 

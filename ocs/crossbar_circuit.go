@@ -111,8 +111,15 @@ func (x *Crossbar) Apply(now time.Duration, ch Change) error {
 		}
 	}
 	for _, p := range ch.Create {
-		if c := x.circuits[p.A]; c == nil || c.State == proto.Failed {
+		switch c := x.circuits[p.A]; {
+		case c == nil || x.adrift(c):
 			x.create(now, p, x.cfg.Factory.Drive[int(p.A)*x.ports+int(p.B)])
+		case c.State != proto.Failed:
+		case c.Err == ErrNotTuned:
+			c.asked = now
+			x.startClimb(c) // from where it is: what light it has stays
+		default:
+			x.health = true // a monitor did not answer; the light may be as good as ever
 		}
 	}
 	if ch.Park {
@@ -124,6 +131,13 @@ func (x *Crossbar) Apply(now time.Duration, ch Change) error {
 		})
 	}
 	return nil
+}
+
+// adrift: the circuit has failed, and its mirrors have to be sent out anew.
+func (x *Crossbar) adrift(c *circuit) bool {
+	a, b := x.mirrorsOf(c)
+	return c.State == proto.Failed && (c.Err == ErrNotAdopted || a.err != nil || b.err != nil ||
+		c.Err == ErrNotTuned && c.Loss > c.Factory+adoptWithin)
 }
 
 // eachIdle calls f for every mirror in no circuit.
@@ -366,6 +380,12 @@ func (x *Crossbar) watched(now time.Duration, c *circuit) {
 	case near && c.State == proto.Failed && c.Err != ErrNotAdopted: // that one's mirrors stand anywhere
 		c.asked = now
 		x.tuned(now, c)
+	case c.State == proto.Failed && c.Err != ErrNotAdopted && c.Err != ErrNotTuned:
+		// Its monitor did not answer before, and does now.
+		if c.Err = ErrNotTuned; c.Loss <= c.Factory+adoptWithin {
+			c.asked = now
+			x.startClimb(c)
+		}
 	case !near && c.State == proto.Tuned:
 		c.asked = now
 		x.events = append(x.events, CrossEvent{Kind: CircuitDrifted, At: now, Pair: c.Pair, Loss: c.Loss, Factory: c.Factory})

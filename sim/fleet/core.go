@@ -44,7 +44,7 @@ type CoreConfig struct {
 type Strike struct {
 	Commit int           // from 0
 	After  time.Duration // since it was published
-	Verb   Verb          // AgentCrash, NodeDark, PlannerKill or BrokerDown
+	Verb   Verb          // AgentCrash, NodeDark, PlannerKill, BrokerDown, or BoardBreak: a mirror is stuck
 	Pick   int           // of the stage's switches
 	For    time.Duration // until it is mended
 }
@@ -353,6 +353,9 @@ func (r *CoreRun) strike(f Strike, s int) error {
 		r.endAgent(st)
 		r.world.SetPower(st.board, false)
 		r.check.dark(s)
+	case BoardBreak:
+		side, port := r.mirrorOf(f)
+		r.world.StickMirror(st.board, side, port, true)
 	case PlannerKill:
 		r.killPlanner()
 	case BrokerDown:
@@ -365,6 +368,11 @@ func (r *CoreRun) strike(f Strike, s int) error {
 	return nil
 }
 
+// mirrorOf is the mirror that a strike is about.
+func (r *CoreRun) mirrorOf(f Strike) (side, port int) {
+	return f.Pick & 1, f.Pick >> 1 % r.core.Pods
+}
+
 func (r *CoreRun) mend(f Strike, s int) error {
 	r.mending--
 	r.mended = r.now
@@ -373,6 +381,9 @@ func (r *CoreRun) mend(f Strike, s int) error {
 	case NodeDark:
 		r.world.SetPower(st.board, true)
 		return r.startAgent(st)
+	case BoardBreak:
+		side, port := r.mirrorOf(f)
+		r.world.StickMirror(st.board, side, port, false)
 	case AgentCrash:
 		return r.startAgent(st) // also where the board has no power
 	case PlannerKill:

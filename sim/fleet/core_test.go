@@ -150,3 +150,23 @@ func TestCoreOverABadNetwork(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a mirror that is stuck when a stage moves costs the circuits that need
+// it and nobody else: the planner finds other ports or goes back, and the end
+// is consistent.
+// Method: a mirror of a switch of every stage is stuck before it moves, and
+// free again after some seconds; in half of the stages an agent dies too.
+func TestCoreWithStuckMirrors(t *testing.T) {
+	for seed := uint64(1); seed <= 6; seed++ {
+		res := coreRun(t, seed, func(c *CoreConfig) {
+			for i := range c.Strikes {
+				if i%2 == 0 {
+					c.Strikes[i].Verb, c.Strikes[i].After, c.Strikes[i].For = BoardBreak, 0, 3*c.Strikes[i].For
+				}
+			}
+		})
+		for _, v := range res.List {
+			t.Error(v)
+		}
+	}
+}
