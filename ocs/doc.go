@@ -21,6 +21,12 @@
 // codes, one trigger byte to all of them takes the latch's place, and the timing
 // is measured with the hold-offs that such controllers may take (cmis.go).
 //
+// A calibration lives in a file of the host and in each module's own EEPROM, its
+// passport: a module that comes from elsewhere brings its own, and the file's is
+// refused for it (passport.go). In service a lock may hold the cells of the path in
+// use by their Tx taps, without taking traffic off it (lock.go), and SetLanes changes
+// the permutation that the loopback makes (lanes_switch.go).
+//
 // Limits live below commands: every heater code passes guard.go on its way to
 // a frame, whoever asked for it. A restarted process adopts what it finds: what
 // is right already is not driven again.
