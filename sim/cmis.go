@@ -53,11 +53,14 @@ type mci struct {
 	pages   map[uint8]*[128]byte
 	nets    [2]bool
 	staged  [2][hal.CellsPerMod]uint16
-	applied bool // what is staged is what the heaters have
+	forced  [2][hal.CellsPerMod]uint16 // applied last
+	applied bool                       // what is staged is what the heaters have
 	todo    []mciWork
 	draws   uint64
 	hot     bool // temperature alarm stands
 	raises  [cmis.NumFlags]uint16
+	search  bool     // being calibrated: page B4h drives heaters and lasers
+	rail    railChip // behind the controller
 }
 
 // mciWork is something a controller will have done at a time.
@@ -174,13 +177,13 @@ func (w *World) mciDo(b *board, bundle, mod int, c *mci, t mciWork) {
 		w.mciFire(b, bundle, mod, c, t.arg)
 	case mciApply:
 		c.pages[cmis.PageOCS][cmis.ApplyAnswer-128] = byte(cmis.AnswerDone)
-		c.applied = true
+		c.forced, c.applied = c.staged, true
 		w.mciDrive(b, bundle, mod, c)
 	case mciPowered:
 		if c.state() == cmis.ModulePwrUp {
 			c.become(cmis.ModuleReady)
 			for _, a := range []*adc{&m.guard, &m.lanes} {
-				mciScan(a, int64(w.now))
+				mciScan(a, int64(w.now), 0)
 			}
 		}
 	case mciInitialized:
@@ -196,7 +199,7 @@ func (w *World) mciDo(b *board, bundle, mod int, c *mci, t mciWork) {
 			p[cmis.RedirectionResult-128+lane] = cmis.RedirectionSuccess
 			p[cmis.CommittedRedirection-128+lane] = p[cmis.Redirection-128+lane]
 		}
-		c.applied = true
+		c.forced, c.applied = c.staged, true
 		w.mciDrive(b, bundle, mod, c)
 	case mciCommand:
 		c.command()
@@ -220,9 +223,10 @@ func (w *World) mciDo(b *board, bundle, mod int, c *mci, t mciWork) {
 	}
 }
 
-// mciScan starts an ADC's scan of all channels.
-func mciScan(a *adc, now int64) {
+// mciScan starts an ADC's scan of all channels, averaging 2^average conversions.
+func mciScan(a *adc, now int64, average byte) {
 	for _, r := range [][2]byte{
+		{ads7138.RegSequence, 0}, {ads7138.RegOversample, average},
 		{ads7138.RegGeneral, ads7138.GeneralAnalog | ads7138.GeneralStats}, {ads7138.RegAutoSel, 0xFF},
 		{ads7138.RegOpMode, ads7138.OpModeAutonomous}, {ads7138.RegSequence, ads7138.SequenceAuto | ads7138.SequenceStart},
 	} {
@@ -311,7 +315,7 @@ func (b *board) netsOf(m *module) [2]bool {
 	return b.bundles[m.bundle].nets
 }
 
-// mciDrive brings the staged codes to the DACs.
+// mciDrive brings the codes applied last to the DACs.
 func (w *World) mciDrive(b *board, bundle, mod int, c *mci) {
 	m := &b.bundles[bundle].modules[mod]
 	for d := range m.dac {
@@ -327,7 +331,7 @@ func (w *World) mciDrive(b *board, bundle, mod int, c *mci) {
 				toggles |= 1 << ch
 			}
 			m.dac[d].setting[ch] = ltc2688.Setting(ltc2688.Span10V, source)
-			m.dac[d].in[ch] = [2]uint16{c.staged[0][k], c.staged[1][k]}
+			m.dac[d].in[ch] = [2]uint16{c.forced[0][k], c.forced[1][k]}
 		}
 		m.dac[d].toggle = toggles
 		m.dac[d].out = m.dac[d].in

@@ -6,7 +6,6 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/cmis"
-	"ringlight/hal/ltc2688"
 )
 
 // maxMCIWrite is what the module takes in one write; pages of the command data
@@ -100,12 +99,18 @@ func (w *World) mciPut(b *board, bundle, mod int, c *mci, at, v byte) {
 				c.down(lane)
 			}
 		}
+		if c.search {
+			w.mciShines(b, bundle, mod, c)
+			return
+		}
 		w.mciLanes(&b.bundles[bundle].modules[mod], c)
 		w.moduleChanged(b, bundle, 1<<mod)
 	case c.page == cmis.PageLaneSwitch && at == cmis.CommitRedirection:
 		w.mciRedirect(b, bundle, mod, c, v)
 	case c.page == cmis.PageOCS && at == cmis.Apply:
 		w.mciApplies(b, bundle, mod, c, v)
+	case c.page == cmis.PageCalibrate:
+		w.mciCalibrates(b, bundle, mod, c, at, v)
 	case c.page == cmis.PageCDB && at == cmis.CDBCommand+1:
 		p[at-128] = v
 		c.lower[cmis.CDBStatus1] = cmis.CDBExecuting
@@ -131,6 +136,7 @@ func (w *World) mciControl(b *board, bundle, mod int, c *mci, v byte) {
 	c.lower[cmis.ModuleControl] = v
 	if v&cmis.LowPwrRequest != 0 && c.state() == cmis.ModuleReady {
 		c.become(cmis.ModulePwrDn)
+		w.mciSearched(b, bundle, mod, c)
 		for lane := range hal.Lanes {
 			c.down(lane)
 		}
@@ -152,6 +158,8 @@ func (w *World) mciTriggered(b *board, bundle, mod int, c *mci, v byte) {
 		answer = cmis.AnswerBadValue
 	case c.state() != cmis.ModuleReady:
 		answer = cmis.AnswerLowPower
+	case lights && c.search:
+		answer = cmis.AnswerCalibrating
 	case lights && !c.applied:
 		answer = cmis.AnswerNotStaged
 	}
@@ -160,6 +168,7 @@ func (w *World) mciTriggered(b *board, bundle, mod int, c *mci, v byte) {
 		return
 	}
 	c.lower[cmis.Trigger] = v
+	w.mciSearched(b, bundle, mod, c)
 	c.draws++
 	m := &b.bundles[bundle].modules[mod]
 	after := c.timing.Trigger/2 + time.Duration(derive(m.seed^golden, c.draws)%uint64(c.timing.Trigger/2+1))
@@ -199,7 +208,7 @@ func (w *World) mciInit(b *board, bundle, mod int, c *mci, mask byte) {
 // mciRedirect is a commit of page 1Dh.
 func (w *World) mciRedirect(b *board, bundle, mod int, c *mci, v byte) {
 	p := c.pages[cmis.PageLaneSwitch]
-	ok := v&1 != 0 && p[cmis.EnableRedirection-128]&1 != 0 && c.state() == cmis.ModuleReady &&
+	ok := v&1 != 0 && p[cmis.EnableRedirection-128]&1 != 0 && c.state() == cmis.ModuleReady && !c.search &&
 		cmis.CheckRedirection(p[cmis.Redirection-128:]) == nil && c.within()
 	for lane := range hal.Lanes {
 		p[cmis.RedirectionResult-128+lane] = cmis.RedirectionRejected
@@ -220,6 +229,8 @@ func (w *World) mciApplies(b *board, bundle, mod int, c *mci, v byte) {
 		answer = cmis.AnswerBadValue
 	case c.state() != cmis.ModuleReady:
 		answer = cmis.AnswerLowPower
+	case c.search:
+		answer = cmis.AnswerCalibrating
 	}
 	c.pages[cmis.PageOCS][cmis.ApplyAnswer-128] = byte(answer)
 	if answer == cmis.AnswerUnderWay {
@@ -231,7 +242,7 @@ func (w *World) mciApplies(b *board, bundle, mod int, c *mci, v byte) {
 func (c *mci) within() bool {
 	for register := range c.staged {
 		for _, code := range c.staged[register] {
-			if ltc2688.Microvolt(ltc2688.Span10V, code) > hal.HeaterMaxMillivolt*1000 {
+			if !mciAllowed(code) {
 				return false
 			}
 		}

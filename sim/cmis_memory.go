@@ -7,6 +7,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
 	"ringlight/hal/cmis"
+	"ringlight/hal/ina219"
 )
 
 // What the simulated module says of itself. chosen.
@@ -28,7 +29,7 @@ func (c *mci) memory(per *Personality) {
 	binary.BigEndian.PutUint16(l[cmis.Supply:], mciSupplyTenthMV)
 
 	for _, page := range []uint8{cmis.PageAdmin, cmis.PageAdvertise, cmis.PageThresholds, cmis.PageLaneControl, cmis.PageLaneStatus,
-		cmis.PageLaneSwitch, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService} {
+		cmis.PageLaneSwitch, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService, cmis.PageCalibrate} {
 		c.pages[page] = new([128]byte)
 	}
 	c.factory(per)
@@ -38,8 +39,11 @@ func (c *mci) memory(per *Personality) {
 		c.pages[cmis.PageLaneSwitch][cmis.CommittedRedirection-128+lane] = uint8(lane)
 	}
 	c.pages[cmis.PageLaneSwitch][0] = cmis.DurationCode(c.timing.Apply)
-	control := cmis.Control{Trigger: true, Staging: true, Counters: true, TriggerMax: c.timing.Trigger, SettleMax: settleMicros * time.Microsecond}.Bytes()
+	control := cmis.Control{Trigger: true, Staging: true, Counters: true, Calibration: true,
+		TriggerMax: c.timing.Trigger, SettleMax: settleMicros * time.Microsecond}.Bytes()
 	copy(c.pages[cmis.PageOCS][:], control[:])
+	put16(c.pages[cmis.PageCalibrate], cmis.CalTimes, mciAverageMicros)
+	put16(c.pages[cmis.PageCalibrate], cmis.CalTimes+2, uint16(2*ina219.ConversionMicros(mciRailConfig)))
 }
 
 // factory fills the pages with a checksum.
@@ -126,6 +130,8 @@ func (w *World) mciFresh(b *board, bundle, mod int, c *mci, page uint8, lower bo
 		}
 	case cmis.PageLaneStatus:
 		w.mciMonitors(b, bundle, mod, c)
+	case cmis.PageCalibrate:
+		w.mciMeasures(b, bundle, mod, c)
 	}
 }
 

@@ -282,10 +282,10 @@ func TestMCIDump(t *testing.T) {
 	r := newMCIRig(t, 2, true, MCITiming{})
 	r.up(1)
 	image := r.dump(1)
-	if want := (cmis.PageService + 2) * 128; len(image) != want {
+	if want := (cmis.PageCalibrate + 2) * 128; len(image) != want {
 		t.Fatalf("%d bytes, want %d", len(image), want)
 	}
-	for page := range uint8(cmis.PageService + 1) {
+	for page := range uint8(cmis.PageCalibrate + 1) {
 		p, err := cmis.PageOf(image, 0, page)
 		if err != nil {
 			t.Fatal(err)

@@ -55,7 +55,7 @@ func TestMCIDumpInOtherHands(t *testing.T) {
 		t.Fatal(err)
 	}
 	per := r.w.Personality(r.id, 0, 0)
-	if v.Bytes != (cmis.PageService+2)*128 || v.Identifier != 0x18 || v.Revision != "5.3" || v.Flat || v.State != "ModuleReady" ||
+	if v.Bytes != (cmis.PageCalibrate+2)*128 || v.Identifier != 0x18 || v.Revision != "5.3" || v.Flat || v.State != "ModuleReady" ||
 		v.Vendor != "RINGLIGHT" || v.Part != "OCSTRX-8" || v.Serial != per.Serial() || v.MaxPower != 8 || v.CdbInstances != 1 || !v.LaneSwitching {
 		t.Errorf("identity: %+v", v)
 	}

@@ -39,7 +39,8 @@
 // Page B0h, control:
 //
 //	128-131  "OCST"       132  format, 1
-//	133      advertisement: bit 0 trigger, bit 1 staging, bit 2 raise counters
+//	133      advertisement: bit 0 trigger, bit 1 staging, bit 2 raise counters,
+//	         bit 3 calibration, page B4h
 //	134-135  longest time from trigger to drive, microseconds
 //	136-137  longest time from drive to settled light, microseconds
 //	138, 139 cells, lanes
@@ -55,6 +56,25 @@
 // then: 128-143 the guard channels, 144-159 the lane channels (16 bits each,
 // left-aligned, scales as in hal), 160-255 how often each flag of RaiseFlags
 // was raised, modulo 65536, not cleared by reading.
+//
+// Page B4h, calibration, where advertised: everything that a search asks for in
+// its thousands of measurements, so that no page is changed between them.
+//
+//	128      Mode: 1 begins, which is refused in service: while a trigger with
+//	         lasers is in force. All heaters go cold and nothing toggles. 0, a
+//	         trigger without lasers, or a reset ends it: the codes applied last
+//	         come back. No other trigger and no Apply is taken meanwhile.
+//	129      Answer to it, see Answer
+//	130      lane n shines by bit n, of the lanes whose data path is initialised
+//	         and whose output is not disabled by 10h:130
+//	132-133  microseconds until levels are of a new drive alone
+//	134-135  the same of the rail current
+//	136      answer to the drive: done, or bad value for good once there was a
+//	         code beyond a heater's limits, which moved nothing
+//	160-231  the code that heater n is driven with at 160+2n, at once
+//	232-247  the lane channels, 248-251 the taps of external 1 and 2, averaged
+//	252-253  current of the heater rail, 20 uA
+//	254-255  its voltage, mV
 //
 // Page 1Dh, host lane switching, where 01h:252 bit 7 advertises it: a commit
 // applies the staged codes of the matrix together with the permutation for

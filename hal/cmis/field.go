@@ -134,6 +134,13 @@ var Fields = []Field{
 	{"OcsCodesB", PageCodesB, false, 128, 72, RW, 0x50},
 	{"OcsLevels", PageService, false, Levels, 32, RO, 0x50},
 	{"OcsRaised", PageService, false, Raised, 96, RO, 0x50},
+
+	{"OcsCalibration", PageCalibrate, false, CalMode, 1, RW, 0x50},
+	{"OcsCalibrationAnswer", PageCalibrate, false, CalAnswer, 1, RO, 0x50},
+	{"OcsCalibrationLasers", PageCalibrate, false, CalLasers, 1, RW, 0x50},
+	{"OcsCalibrationTimes", PageCalibrate, false, CalTimes, 5, RO, 0x50},
+	{"OcsCalibrationDrive", PageCalibrate, false, CalDrive, 72, RW, 0x50},
+	{"OcsCalibrationLevels", PageCalibrate, false, CalLanes, 24, RO, 0x50},
 }
 
 // Pages.
@@ -149,6 +156,7 @@ const (
 	PageCodesA      = 0xB1
 	PageCodesB      = 0xB2
 	PageService     = 0xB3
+	PageCalibrate   = 0xB4
 )
 
 // Offsets on PageLaneControl, one bit or byte a lane.

@@ -60,7 +60,10 @@ func FuzzPort(f *testing.F) {
 			}
 			now = max(now, p.Next())
 			msgs := p.Poll(now)
-			if len(msgs) != 1 || len(msgs[0].W) > 9 || len(msgs[0].R) > 8 {
+			// Before what is read of a page, the page itself may be asked for.
+			last := len(msgs) - 1
+			asks := last == 1 && !write && len(msgs[0].W) == 1 && msgs[0].W[0] == BankSelect && len(msgs[0].R) == 2
+			if last != 0 && !asks || len(msgs[last].W) > 9 || len(msgs[last].R) > 8 {
 				t.Fatalf("%d messages: %+v", len(msgs), msgs)
 			}
 			a := byte(1)
@@ -70,8 +73,10 @@ func FuzzPort(f *testing.F) {
 			var err error
 			switch a % 4 {
 			case 0:
-				for j := range msgs[0].R {
-					msgs[0].R[j] = page * byte(j)
+				for _, m := range msgs {
+					for j := range m.R {
+						m.R[j] = page * byte(j)
+					}
 				}
 			case 1:
 				err = hal.ErrAddressNACK

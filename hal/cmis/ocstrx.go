@@ -40,15 +40,17 @@ const (
 type Answer uint8
 
 const (
-	AnswerNone      Answer = iota // none yet
-	AnswerDone                    //
-	AnswerUnderWay                //
-	AnswerNotStaged               // codes are missing, or were staged and not applied
-	AnswerLowPower                // the module is not in ModuleReady
-	AnswerBadValue                // no such path, or a code beyond a limit
+	AnswerNone        Answer = iota // none yet
+	AnswerDone                      //
+	AnswerUnderWay                  //
+	AnswerNotStaged                 // codes are missing, or were staged and not applied
+	AnswerLowPower                  // the module is not in ModuleReady
+	AnswerBadValue                  // no such path, or a code beyond a limit
+	AnswerInService                 // lasers are in force: no calibration now
+	AnswerCalibrating               // not while being calibrated
 )
 
-var answerNames = [...]string{"none", "done", "under way", "not staged", "low power", "bad value"}
+var answerNames = [...]string{"none", "done", "under way", "not staged", "low power", "bad value", "in service", "being calibrated"}
 
 func (a Answer) String() string {
 	if int(a) < len(answerNames) {
@@ -67,8 +69,9 @@ var ErrNotOCSTrx = errors.New("no OCSTrx behind the management interface")
 
 // Control is what page B0h says.
 type Control struct {
-	Trigger, Staging, Counters bool
-	TriggerMax, SettleMax      time.Duration
+	Trigger, Staging, Counters, Calibration bool
+
+	TriggerMax, SettleMax time.Duration
 }
 
 // controlBytes are bytes 128-139 of page B0h.
@@ -81,6 +84,7 @@ const (
 	controlTrigger = 1 << iota
 	controlStaging
 	controlCounters
+	controlCalibration
 )
 
 // Bytes is c as a module holds it.
@@ -88,7 +92,7 @@ func (c Control) Bytes() [controlBytes]byte {
 	var b [controlBytes]byte
 	copy(b[:], controlMagic)
 	b[4] = 1
-	for i, on := range []bool{c.Trigger, c.Staging, c.Counters} {
+	for i, on := range []bool{c.Trigger, c.Staging, c.Counters, c.Calibration} {
 		if on {
 			b[5] |= 1 << i
 		}
@@ -113,8 +117,9 @@ func ParseControl(b []byte) (Control, error) {
 	}
 	return Control{
 		Trigger: b[5]&controlTrigger != 0, Staging: b[5]&controlStaging != 0, Counters: b[5]&controlCounters != 0,
-		TriggerMax: time.Duration(binary.BigEndian.Uint16(b[6:])) * time.Microsecond,
-		SettleMax:  time.Duration(binary.BigEndian.Uint16(b[8:])) * time.Microsecond,
+		Calibration: b[5]&controlCalibration != 0,
+		TriggerMax:  time.Duration(binary.BigEndian.Uint16(b[6:])) * time.Microsecond,
+		SettleMax:   time.Duration(binary.BigEndian.Uint16(b[8:])) * time.Microsecond,
 	}, nil
 }
 
