@@ -73,12 +73,9 @@ func (t *Transceiver) Calibrate(now time.Duration) error {
 	}
 	c := &calibrating{started: now, now: now, module: None, cell: None, probes: make([]probe, len(t.bundle.Modules))}
 	for i := range c.probes {
-		search, err := mzi.NewSearch(mzi.Config{
-			Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(i), Step: dacStep, Loopback: mzi.Halves,
-			MaxVoltage: hal.HeaterMaxMillivolt * milliVolt, MaxCurrent: hal.HeaterMaxMicroampere * microAmpere, MaxPower: hal.HeaterMaxMicrowatt * microWatt,
-		})
+		search, err := t.newSearch(i)
 		if err != nil {
-			return fmt.Errorf("ocs: bundle %d: %w", t.cfg.Bundle, err)
+			return err
 		}
 		c.probes[i] = probe{module: i, hw: &t.bundle.Modules[i], search: search}
 	}
@@ -88,6 +85,18 @@ func (t *Transceiver) Calibrate(now time.Duration) error {
 		c.probes[i].begin(t)
 	}
 	return nil
+}
+
+// newSearch is a search of a module from nothing.
+func (t *Transceiver) newSearch(module int) (*mzi.Search, error) {
+	search, err := mzi.NewSearch(mzi.Config{
+		Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(module), Step: dacStep, Loopback: mzi.Halves,
+		MaxVoltage: hal.HeaterMaxMillivolt * milliVolt, MaxCurrent: hal.HeaterMaxMicroampere * microAmpere, MaxPower: hal.HeaterMaxMicrowatt * microWatt,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ocs: bundle %d: %w", t.cfg.Bundle, err)
+	}
+	return search, nil
 }
 
 // due lets everything that waited for a time go on.
@@ -266,12 +275,7 @@ func (c *calibrating) fail(t *Transceiver, now time.Duration, module int, err er
 func (c *calibrating) end(t *Transceiver, now time.Duration) {
 	t.cal = nil
 	if c.failure != nil {
-		e := Event{Kind: CalibrationFailed, At: now, Path: t.path, Module: uint8(c.module), Cell: uint8(c.cell), Lane: None, Err: c.failure,
-			Text: fmt.Sprintf("bundle %d: %v", t.cfg.Bundle, c.failure)}
-		if c.cell < hal.CellMatrix {
-			e.Lane = uint8(c.cell % hal.Lanes)
-		}
-		t.emit(e)
+		t.calibrationFailed(now, c.module, c.cell, c.failure)
 	} else {
 		t.cfg.Calibration = c.result
 		t.lock.forget()
@@ -286,6 +290,16 @@ func (c *calibrating) end(t *Transceiver, now time.Duration) {
 		return
 	}
 	t.startScan(now, true)
+}
+
+// calibrationFailed tells why, and names module and cell where one is to blame.
+func (t *Transceiver) calibrationFailed(now time.Duration, module, cell int, err error) {
+	e := Event{Kind: CalibrationFailed, At: now, Path: t.path, Module: uint8(module), Cell: uint8(cell), Lane: None, Err: err,
+		Text: fmt.Sprintf("bundle %d: %v", t.cfg.Bundle, err)}
+	if cell < hal.CellMatrix {
+		e.Lane = uint8(cell % hal.Lanes)
+	}
+	t.emit(e)
 }
 
 // progress of a calibration.

@@ -120,7 +120,10 @@ func checkLimits(t *testing.T, r *rig) {
 }
 
 // checkPaths selects every lit path and wants its own light as calibrated.
-func checkPaths(t *testing.T, r *rig) {
+func checkPaths(t *testing.T, r *rig) { t.Helper(); checkPathsIn(t, r, 5*time.Millisecond) }
+
+// checkPathsIn gives every path a time.
+func checkPathsIn(t *testing.T, r *rig, each time.Duration) {
 	t.Helper()
 	o := r.optics[0]
 	for _, p := range []proto.Path{proto.Loopback, proto.External1, proto.External2, proto.Dark} {
@@ -128,7 +131,7 @@ func checkPaths(t *testing.T, r *rig) {
 		if err := o.Select(r.world.Now(), p); err != nil {
 			t.Fatal(err)
 		}
-		r.run(5 * time.Millisecond)
+		r.run(each)
 		s := o.Status()
 		if s.Path != p || p == proto.Loopback && s.State != proto.Tuned {
 			t.Errorf("asked for %v: %+v", p, s)

@@ -35,6 +35,8 @@ type mciDrive struct {
 	staging   bool
 	differ    bool
 	trials    mciTrials
+	cal       *mciCalibration // a search under way
+	lanes     mciLanes
 	dump      *mciDump // under way
 	image     []byte   // of the last dump
 	imageErr  error
@@ -184,6 +186,7 @@ func (d *mciDrive) poll(t *Transceiver, now time.Duration, done []*hal.Completio
 	}
 	d.due(t, now)
 	d.trials.due(t, now)
+	d.lanes.due(t, now)
 	for i := range d.mods {
 		if t.state == Faulted {
 			break // whatever they were being asked is of no use any more

@@ -30,6 +30,13 @@ func (d *mciDrive) start(t *Transceiver, now time.Duration) {
 		t.fault(now, -1, ErrCalibrationMismatch)
 		return
 	}
+	if t.cfg.Calibration != nil {
+		var err error
+		if t.force, err = t.compose(t.Lanes()); err != nil {
+			t.fault(now, -1, err)
+			return
+		}
+	}
 	d.left = len(d.mods)
 	for i := range d.mods {
 		d.bringUp(t, i)
@@ -105,7 +112,11 @@ func (d *mciDrive) identify(t *Transceiver, i int) {
 			}
 		}
 		m.limit = 0
-		d.powerUp(t, i)
+		if m.control.Calibration {
+			d.leaveSearch(t, i)
+		} else {
+			d.powerUp(t, i)
+		}
 		return nil
 	}, cmis.Request{Page: cmis.PageAdmin, Offset: 128, Data: m.page[:]}, cmis.Request{Page: cmis.PageOCS, Offset: 128, Data: control})
 }
@@ -162,19 +173,11 @@ func (d *mciDrive) readCodes(t *Transceiver, i int) {
 		cmis.Request{Page: cmis.PageCodesA, Offset: 128, Data: m.codes[0][:]}, cmis.Request{Page: cmis.PageCodesB, Offset: 128, Data: m.codes[1][:]})
 }
 
-// wanted is the code that a register of a cell must hold.
-func wanted(c *ModuleCalibration, cell, register int) uint16 {
-	if register == 1 && cell >= hal.CellMatrix {
-		return 0
-	}
-	return c.Codes[cell][register]
-}
-
 func (d *mciDrive) codesRight(t *Transceiver, i int) bool {
-	m, c := &d.mods[i], t.cfg.Calibration.Modules[i]
+	m, c := &d.mods[i], t.codes(i)
 	for register := range m.codes {
 		for k := range hal.CellsPerMod {
-			if binary.BigEndian.Uint16(m.codes[register][2*k:]) != wanted(c, k, register) {
+			if binary.BigEndian.Uint16(m.codes[register][2*k:]) != stagedCode(c, k, register) {
 				return false
 			}
 		}
@@ -189,7 +192,7 @@ func (d *mciDrive) stage(t *Transceiver, i int) error {
 	for k := range hal.CellsPerMod {
 		g.know(k, c.Cells[k].MilliOhm)
 		for register := range m.codes {
-			code := wanted(c, k, register)
+			code := stagedCode(t.codes(i), k, register)
 			if register == 0 || k < hal.CellMatrix {
 				code = g.allow(k, register, code)
 			}
@@ -292,6 +295,10 @@ func (d *mciDrive) found(t *Transceiver, now time.Duration) {
 		m.lone[0], m.tries = d.fired, 0 // who missed it is given it by the look that follows
 		d.latency, d.settle = max(d.latency, m.control.TriggerMax), max(d.settle, m.control.SettleMax)
 		agree = agree && pathOfTrigger(m.status.InForce) == pathOfTrigger(d.fired)
+	}
+	if d.cal != nil { // of what a search has found
+		d.trials = mciTrials{step: mciTrialRest, at: now}
+		return
 	}
 	t.path = pathOfTrigger(d.fired)
 	t.target, t.since = t.path, now

@@ -41,6 +41,12 @@ func (d *mciDrive) selects(t *Transceiver, now time.Duration, p proto.Path) erro
 	if p == proto.Dark {
 		t.port = proto.Blocked
 	}
+	if d.lanes.step > laneStage {
+		d.lanes.want = true // with staged codes, no module lets light out
+		if p != proto.Dark {
+			return nil
+		}
+	}
 	d.send(t, now, triggerOf(p, d.fired))
 	return nil
 }
@@ -138,14 +144,14 @@ func (d *mciDrive) due(t *Transceiver, now time.Duration) {
 		return
 	}
 	s.settling = false
-	if t.state == Calibrating {
-		return
+	if t.state == Calibrating || t.sw.held && t.target != proto.Dark {
+		return // dark while the lanes change; the path wanted comes after
 	}
 	t.path, t.since = t.target, now
 	t.settleLight()
 	t.emit(Event{Kind: Switched, At: now, Path: t.path, Asked: s.asked, BusStart: s.busStart, BusEnd: s.busEnd,
 		Settle: s.settled - s.busEnd, Module: None, Cell: None, Lane: None})
-	if t.state == Idle {
+	if t.state == Idle && !t.sw.held {
 		t.startVerify(now) // of darkness too: every module must have heard
 	}
 }

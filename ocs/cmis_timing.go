@@ -17,11 +17,10 @@ import (
 // Lasers go on after a rest and off again at once, so that the second trigger
 // meets whatever hold-off the first has caused.
 type mciTrials struct {
-	step  mciTrialStep
-	n     int
-	at    time.Duration
-	on    bool
-	began time.Duration
+	step mciTrialStep
+	n    int
+	at   time.Duration
+	on   bool
 
 	seen         time.Duration // from the byte's end to the LOS line
 	left         int           // modules still asked
@@ -30,6 +29,11 @@ type mciTrials struct {
 	took, detect spread
 	err          error
 }
+
+// mciDetectTrials is three times what chips take: what is between the byte and the
+// light is the controller's own word, and only the interrupt's tail is left to be
+// met, whose slowest hundredth is twice its middle (board page, Costs). chosen.
+const mciDetectTrials = 3 * detectTrials
 
 type mciTrialStep uint8
 
@@ -48,9 +52,9 @@ func (r *mciTrials) next() time.Duration {
 	return r.at
 }
 
-// calibrates is Calibrate for a bundle of CMIS modules: the codes are those of
-// its calibration, which was made of the same modules; what is found out is the
-// timing.
+// calibrates is Calibrate for a bundle of CMIS modules. One that has no
+// calibration is searched from nothing; of one that has, the codes stay, and
+// what is found out is the timing.
 func (d *mciDrive) calibrates(t *Transceiver, now time.Duration) error {
 	switch {
 	case t.state == Calibrating:
@@ -61,11 +65,13 @@ func (d *mciDrive) calibrates(t *Transceiver, now time.Duration) error {
 		return ErrNotReady
 	case t.path != proto.Dark || t.target != proto.Dark:
 		return ErrCarriesLight
+	case d.lanes.step != laneIdle:
+		return ErrNotReady
 	case t.cfg.Calibration == nil:
-		return fmt.Errorf("%w: the codes of a CMIS module come from its calibration as chips: %w", ErrNotCalibrated, hal.ErrUnsupported)
+		return d.search(t, now)
 	}
 	t.become(Calibrating)
-	d.trials = mciTrials{step: mciTrialRest, at: now, began: now}
+	d.trials = mciTrials{step: mciTrialRest, at: now}
 	return nil
 }
 
@@ -91,7 +97,7 @@ func (r *mciTrials) due(t *Transceiver, now time.Duration) {
 }
 
 func (r *mciTrials) begin(t *Transceiver, now time.Duration) {
-	if r.n == 2*detectTrials {
+	if r.n == 2*mciDetectTrials {
 		r.step, r.at = mciTrialFinish, now
 		return
 	}
@@ -161,9 +167,14 @@ func (r *mciTrials) told(now time.Duration) {
 // finish makes the bundle's timing of what was measured.
 func (r *mciTrials) finish(t *Transceiver, now time.Duration, d *mciDrive) {
 	r.step = mciTrialNone
+	searched := d.cal != nil
+	d.cal = nil
 	t.become(Idle)
 	if r.err != nil {
-		t.emit(Event{Kind: CalibrationFailed, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: r.err, Text: r.err.Error()})
+		if searched {
+			t.cfg.Calibration = nil // codes that do not make light
+		}
+		t.calibrationFailed(now, None, None, r.err)
 		return
 	}
 	c := &Calibration{Modules: t.cfg.Calibration.Modules}

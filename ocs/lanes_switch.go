@@ -2,7 +2,6 @@ package ocs
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"ringlight/hal"
@@ -47,19 +46,18 @@ type laneSwitch struct {
 // search, so that nothing is left to move when the light comes back.
 const laneSettling = 210 * time.Microsecond
 
-// errLanesCMIS: a controller redirects its lanes itself, by page 1Dh.
-var errLanesCMIS = fmt.Errorf("lanes of a CMIS module: %w", hal.ErrUnsupported)
-
 // SetLanes takes lane n of the loopback to lane p[n], in every module of the
 // bundle. The codes are staged and read back while the light stays as it is;
 // then the loopback goes dark, if it is lit, all codes change at once, and it is
 // lit again: some 0.3 ms without light, of which its peers are to be told
 // beforehand. External paths keep theirs. LanesSet tells the end, Degraded that
-// the codes did not get there and the lanes are what they were.
+// the codes did not get there and the lanes are what they were. CMIS modules
+// redirect their lanes by page 1Dh, where they advertise it.
 func (t *Transceiver) SetLanes(now time.Duration, p mzi.Permutation) error {
+	if t.mci != nil {
+		return t.mci.setLanes(t, now, p)
+	}
 	switch {
-	case t.mci != nil:
-		return errLanesCMIS
 	case t.state == Calibrating:
 		return ErrBusy
 	case t.state == Faulted:

@@ -86,6 +86,8 @@ func (t *Transceiver) Status() Status {
 	}
 	if t.cal != nil {
 		s.Progress = t.cal.progress(t)
+	} else if t.mci != nil && t.mci.cal != nil {
+		s.Progress = t.mci.cal.progress()
 	}
 	return s
 }

@@ -1,0 +1,308 @@
+package ocs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/cmis"
+	"ringlight/hal/ina219"
+	"ringlight/hal/ltc2688"
+	"ringlight/mzi"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+// mciCalibration finds every cell of every module of a dark bundle through the
+// modules' own interface: page B4h drives heaters and lanes and measures, the
+// search is that of the chips. All modules are searched side by side; then the
+// codes found go the way of any codes, and the timing is measured with them.
+type mciCalibration struct {
+	started time.Duration
+	now     time.Duration
+	probes  []mciProbe
+	left    int // modules still being searched
+	failure error
+	module  int // of failure
+	cell    int
+}
+
+// mciProbe is one module's search.
+type mciProbe struct {
+	probe
+	times cmis.Calibrating
+	tries int
+	over  bool
+	state [cmis.CalibratingBytes]byte
+	heats []cmis.Request // of the drive
+	codes [2 * hal.CellsPerMod]byte
+}
+
+// mciMeasureBytes are the bytes of page B4h with what is measured.
+const mciMeasureBytes = 256 - cmis.CalLanes
+
+// search begins a calibration from nothing.
+func (d *mciDrive) search(t *Transceiver, now time.Duration) error {
+	c := &mciCalibration{started: now, now: now, module: None, cell: None, probes: make([]mciProbe, len(d.mods)), left: len(d.mods)}
+	for i := range c.probes {
+		if !d.mods[i].control.Calibration {
+			return &ModuleError{Module: i, Err: fmt.Errorf("it lets nobody calibrate it: %w", hal.ErrUnsupported)}
+		}
+		search, err := t.newSearch(i)
+		if err != nil {
+			return err
+		}
+		c.probes[i].probe = probe{module: i, hw: d.mods[i].hw, search: search}
+	}
+	d.cal = c
+	t.become(Calibrating)
+	for i := range c.probes {
+		c.enter(t, i)
+	}
+	return nil
+}
+
+// do asks a module requests that may be asked again.
+func (c *mciCalibration) do(t *Transceiver, i int, then func(now time.Duration) error, queue ...cmis.Request) {
+	m, p := &t.mci.mods[i], &c.probes[i]
+	m.run(hal.ClassHousekeeping, func(now time.Duration, err error) {
+		c.now = now
+		if err != nil {
+			if p.tries++; p.tries < maxTries {
+				m.port.Forget()
+				c.do(t, i, then, queue...)
+				return
+			}
+		} else {
+			p.tries = 0
+			err = then(now)
+		}
+		if err == nil {
+			return
+		}
+		c.fail(i, err)
+		if p.over { // it cannot even be told to stop
+			c.ended(t, now)
+			return
+		}
+		p.tries = 0
+		c.leave(t, i)
+	}, queue...)
+}
+
+// fail notes the first reason.
+func (c *mciCalibration) fail(i int, err error) {
+	var named *ModuleError
+	if !errors.As(err, &named) {
+		err = &ModuleError{Module: i, Err: err}
+	}
+	if c.failure != nil {
+		return
+	}
+	c.failure, c.module = err, i
+	var found *mzi.CellError
+	if errors.As(err, &found) {
+		c.cell = found.Cell
+	}
+}
+
+// enter makes a module cold and dark, its diodes averaged, and takes note of
+// the conditions.
+func (c *mciCalibration) enter(t *Transceiver, i int) {
+	m, p := &t.mci.mods[i], &c.probes[i]
+	p.result = &ModuleCalibration{}
+	c.do(t, i, func(now time.Duration) (err error) {
+		if err := cmis.CheckPage(cmis.PageAdmin, m.page[:]); err != nil {
+			return err
+		}
+		if p.times, err = cmis.ParseCalibrating(p.state[:]); err != nil {
+			return err
+		}
+		if !p.times.On || p.times.Answer != cmis.AnswerDone {
+			return fmt.Errorf("%w: calibration: %v", ErrModuleState, p.times.Answer)
+		}
+		p.result.Serial = cmis.Text(m.page[166-128 : 182-128])
+		p.result.CaseMillicelsius = cmis.MilliCelsius(m.warm[:])
+		p.result.RailMillivolt = int32(binary.BigEndian.Uint16(p.r[:2]))
+		c.next(t, now, i)
+		return nil
+	}, cmis.Request{Page: cmis.PageAdmin, Offset: 128, Data: m.page[:]},
+		cmis.Request{Offset: cmis.Temperature, Data: m.warm[:2]},
+		cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: []byte{1}},
+		cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: p.state[:]},
+		cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalRail + 2, Data: p.r[:2]})
+}
+
+// next lets the search say what it wants next.
+func (c *mciCalibration) next(t *Transceiver, now time.Duration, i int) {
+	p := &c.probes[i]
+	if c.failure != nil {
+		c.leave(t, i)
+		return
+	}
+	drive, settle, done := p.search.Next(&p.sample)
+	if done {
+		c.leave(t, i)
+		return
+	}
+	p.drive, p.settle = drive, settle
+	p.learnHeaters()
+	p.heats = p.heats[:0]
+	if drive.Lasers != p.lasers {
+		p.lasers = drive.Lasers
+		p.heats = append(p.heats, cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalLasers, Data: []byte{drive.Lasers}})
+	}
+	p.drives()
+	if len(p.heats) == 0 {
+		c.settle(t, now, i)
+		return
+	}
+	p.heats = append(p.heats, cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalDriven, Data: p.state[:1]})
+	c.do(t, i, func(now time.Duration) error {
+		if a := cmis.Answer(p.state[0]); a != cmis.AnswerDone && len(p.drive.Set) > 0 {
+			return fmt.Errorf("%w: drive: %v", ErrModuleState, a)
+		}
+		c.settle(t, now, i)
+		return nil
+	}, p.heats...)
+}
+
+// drives makes the writes of the heaters that change: one for each run of
+// neighbours. The guard has its say as with any code.
+func (p *mciProbe) drives() {
+	for n, h := range p.drive.Set {
+		code := p.guard.allow(h.Cell, 0, ltc2688.Code(span, int64(h.Voltage/physic.MicroVolt)))
+		b := p.codes[2*h.Cell : 2*h.Cell+2]
+		binary.BigEndian.PutUint16(b, code)
+		if last := len(p.heats) - 1; n > 0 && p.drive.Set[n-1].Cell+1 == h.Cell {
+			q := &p.heats[last]
+			q.Data = p.codes[int(q.Offset-cmis.CalDrive) : 2*h.Cell+2]
+			continue
+		}
+		p.heats = append(p.heats, cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: uint8(cmis.CalDrive + 2*h.Cell), Data: b})
+	}
+}
+
+// settle waits until what is measured is of the drive alone.
+func (c *mciCalibration) settle(t *Transceiver, now time.Duration, i int) {
+	p := &c.probes[i]
+	after := p.times.Levels
+	if p.drive.Read == mzi.ReadRail {
+		after = p.times.Rail
+	}
+	t.mci.mods[i].pause(now+p.settle+after, func(time.Duration, error) { c.measure(t, i) })
+}
+
+func (c *mciCalibration) measure(t *Transceiver, i int) {
+	p := &c.probes[i]
+	at, n := uint8(cmis.CalLanes), 2*hal.Lanes
+	switch p.drive.Read {
+	case mzi.ReadLane:
+		at, n = at+uint8(2*p.drive.Lane), 2
+	case mzi.ReadTaps:
+		at, n = cmis.CalTaps, 4
+	case mzi.ReadRail:
+		at, n = cmis.CalRail, 2
+	}
+	c.do(t, i, func(now time.Duration) error {
+		p.took()
+		c.next(t, now, i)
+		return nil
+	}, cmis.Request{Page: cmis.PageCalibrate, Offset: at, Data: p.r[:n]})
+}
+
+// took turns what was read into what the search reckons with. Channels come as
+// from an ADC, but big-endian.
+func (p *mciProbe) took() {
+	if p.drive.Read == mzi.ReadRail {
+		p.sample.Current = physic.ElectricCurrent(ina219.Value(p.r[:2])) * cmis.CalRailStepMicroampere * microAmpere
+		return
+	}
+	for k := 0; k < 2*hal.Lanes; k += 2 {
+		p.r[k], p.r[k+1] = p.r[k+1], p.r[k]
+	}
+	p.take()
+}
+
+// leave ends a module's search: dark, and with the codes of before.
+func (c *mciCalibration) leave(t *Transceiver, i int) {
+	p := &c.probes[i]
+	p.over = true
+	c.do(t, i, func(now time.Duration) error {
+		if p.state[0] != 0 {
+			return fmt.Errorf("%w: calibration does not end", ErrModuleState)
+		}
+		if c.failure == nil {
+			if err := p.finish(); err != nil {
+				c.fail(i, err)
+			}
+		}
+		p.result.BoardMillis = uint32((now - c.started) / time.Millisecond)
+		c.ended(t, now)
+		return nil
+	}, cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: []byte{0}},
+		cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: p.state[:1]})
+}
+
+// ended goes on when every module's search is over.
+func (c *mciCalibration) ended(t *Transceiver, now time.Duration) {
+	if c.left--; c.left > 0 {
+		return
+	}
+	result := new(Calibration)
+	for i := range c.probes {
+		if c.failure != nil {
+			break
+		}
+		m := c.probes[i].result
+		if _, cuts := guarded(m); cuts > 0 {
+			t.limitErrors += cuts
+			c.fail(i, hal.ErrOutOfRange)
+		}
+		result.Modules = append(result.Modules, m)
+	}
+	d := t.mci
+	if c.failure != nil {
+		d.cal = nil
+		t.become(Idle)
+		t.calibrationFailed(now, c.module, c.cell, c.failure)
+		for i := range d.mods {
+			d.mods[i].run(hal.ClassHousekeeping, func(time.Duration, error) {}, d.mods[i].reads[1]) // back to the service page
+		}
+		return
+	}
+	t.cfg.Calibration, t.force = result, nil
+	d.left = len(d.mods)
+	for i := range d.mods {
+		d.mods[i].staged, d.mods[i].tries = false, 0
+		d.retry(t, now, i, d.stage(t, i))
+	}
+}
+
+func (c *mciCalibration) progress() Progress {
+	p := Progress{Step: "timing", Elapsed: c.now - c.started, Of: len(c.probes), Done: len(c.probes) - c.left}
+	for i := range c.probes {
+		step, n := c.probes[i].search.Progress()
+		p.Measurements += uint32(n)
+		if !c.probes[i].over {
+			p.Step = step
+		}
+	}
+	return p
+}
+
+// leaveSearch ends the search of an earlier life, before anything else.
+func (d *mciDrive) leaveSearch(t *Transceiver, i int) {
+	m := &d.mods[i]
+	d.ask(t, i, func(time.Duration) error {
+		if m.head[0] == 0 {
+			d.powerUp(t, i)
+			return nil
+		}
+		d.ask(t, i, func(time.Duration) error { d.powerUp(t, i); return nil },
+			cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: []byte{0}})
+		return nil
+	}, cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: m.head[:1]})
+}
