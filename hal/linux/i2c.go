@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"ringlight/hal"
@@ -20,9 +21,15 @@ const (
 	maxTransfer  = 8192 // bytes of one message
 )
 
-// kernelTimeout bounds a transfer in the adapter driver where the driver
-// honours it; chosen: the shortest the interface can say above the deadline.
-const kernelTimeout = 3
+// timeoutUnit is what ioctlTimeout counts in.
+const timeoutUnit = 10 * time.Millisecond
+
+// timeoutOf bounds a transfer in the adapter driver, where the driver honours
+// it: the shortest that the interface can say above an op's deadline, so that
+// the driver gives up by itself soon after we do, and never before.
+func timeoutOf(deadline time.Duration) uintptr {
+	return uintptr(deadline/timeoutUnit) + 1
+}
 
 // i2cMsg is struct i2c_msg: the kernel's layout on 32 and 64 bits, since the
 // compiler pads the pointer as C does.
@@ -51,6 +58,9 @@ type i2cBus struct {
 	file *os.File
 	fd   uintptr
 	call ioctl
+	// set is an ioctl that takes a number; nil: there is none.
+	set  func(request, value uintptr)
+	wait uintptr // as last set
 	msgs [2]i2cMsg
 	data i2cRDWR
 	w, r []byte
@@ -64,10 +74,18 @@ func openI2C(device string) (*i2cBus, error) {
 	b := &i2cBus{file: f, fd: f.Fd(), call: realIoctl}
 	// An adapter that retries or waits on its own makes our deadline untrue;
 	// one that does not know these requests keeps its habits.
-	for _, set := range []struct{ request, value uintptr }{{ioctlRetries, 0}, {ioctlTimeout, kernelTimeout}} {
-		_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, b.fd, set.request, set.value)
-	}
+	b.set = func(request, value uintptr) { _, _, _ = syscall.Syscall(syscall.SYS_IOCTL, b.fd, request, value) }
+	b.set(ioctlRetries, 0)
+	b.within(hal.DefaultDeadline)
 	return b, nil
+}
+
+// within tells the adapter how long the transfers of an op may take.
+func (b *i2cBus) within(deadline time.Duration) {
+	if w := timeoutOf(deadline); b.set != nil && w != b.wait {
+		b.set(ioctlTimeout, w)
+		b.wait = w
+	}
 }
 
 func (b *i2cBus) transfer(m *hal.Msg) error {

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"ringlight/hal"
@@ -130,6 +132,29 @@ func TestI2CSurvivesTheCollector(t *testing.T) {
 		}()
 	}
 	wg.Wait()
+}
+
+func TestAdapterWaitsAsLongAsTheOpMay(t *testing.T) {
+	// Goal: the adapter's own time limit lies just above each op's deadline, and
+	// is set only when it changes.
+	k := &kernel{}
+	var set []uintptr
+	events := make(chan hal.Event, 1)
+	o := newOwner(0, "fake", &i2cBus{call: k.ioctl, set: func(request, value uintptr) {
+		if request == ioctlTimeout {
+			set = append(set, value)
+		}
+	}}, sinceStart(), func(ev hal.Event) { events <- ev })
+	defer stop(o)
+	for _, d := range []time.Duration{0, hal.DefaultDeadline, 2 * time.Second, 2 * time.Second, time.Millisecond} {
+		if err := o.submit(&hal.Op{Deadline: d, Msgs: []hal.Msg{{Addr: 0x50, W: []byte{0}}}}); err != nil {
+			t.Fatal(err)
+		}
+		<-events
+	}
+	if want := []uintptr{3, 201, 1}; !slices.Equal(set, want) {
+		t.Errorf("set to %v, want %v", set, want)
+	}
 }
 
 //go:noinline

@@ -21,6 +21,19 @@ type wire interface {
 	close() error
 }
 
+// patient is a wire whose driver has a time limit of its own.
+type patient interface {
+	within(deadline time.Duration)
+}
+
+// deadlineOf is how long an op may take.
+func deadlineOf(op *hal.Op) time.Duration {
+	if op.Deadline <= 0 {
+		return hal.DefaultDeadline
+	}
+	return op.Deadline
+}
+
 // owner is the one goroutine that uses a bus.
 type owner struct {
 	id   hal.BusID
@@ -41,6 +54,7 @@ type owner struct {
 	current *hal.Op
 	started time.Duration
 	message int
+	allowed time.Duration // for current; the owner's own
 
 	watchdog *time.Timer
 	ended    chan struct{}
@@ -91,11 +105,8 @@ func (o *owner) take() *hal.Op {
 				o.queue[c] = q[:len(q)-1]
 				o.waiting--
 				o.current, o.started, o.message = op, o.clock(), 0
-				deadline := op.Deadline
-				if deadline <= 0 {
-					deadline = hal.DefaultDeadline
-				}
-				o.watchdog.Reset(deadline)
+				o.allowed = deadlineOf(op)
+				o.watchdog.Reset(o.allowed)
 				return op
 			}
 		}
@@ -118,6 +129,9 @@ func (o *owner) run() {
 }
 
 func (o *owner) carryOut(op *hal.Op) {
+	if p, ok := o.wire.(patient); ok {
+		p.within(o.allowed)
+	}
 	for i := range op.Msgs {
 		m := &op.Msgs[i]
 		addr := m.Addr
@@ -181,12 +195,8 @@ func (o *owner) overdue() {
 		o.mu.Unlock()
 		return
 	}
-	deadline := op.Deadline
-	if deadline <= 0 {
-		deadline = hal.DefaultDeadline
-	}
 	now := o.clock()
-	if left := deadline - (now - start); left > 0 { // late call for an earlier op
+	if left := deadlineOf(op) - (now - start); left > 0 { // late call for an earlier op
 		o.watchdog.Reset(left)
 		o.mu.Unlock()
 		return
