@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -61,6 +63,7 @@ func Fleet(ctx context.Context, cfg FleetConfig) (*fleet.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer collectSeldom()()
 	pool := &fleetPool{cfg: cfg, fabric: f, optics: optics, progress: progress, start: time.Now()}
 	results, err := pool.run(ctx)
 	if err != nil {
@@ -79,6 +82,27 @@ func Fleet(ctx context.Context, cfg FleetConfig) (*fleet.Result, error) {
 	res.EventsPerS = float64(res.Steps) / took.Seconds()
 	res.RSSMiB = peakMemory()
 	return res, nil
+}
+
+// Memory is dear in time here: a collection goes over ten thousand boards that
+// hardly ever become garbage. chosen: twice as
+// much garbage as there is use, within what a fleet may take (board.md: 6 GB).
+const (
+	garbagePercent = 200
+	memoryLimit    = 5 << 30
+)
+
+// collectSeldom sets the collector for a fleet, unless the environment does,
+// and returns what puts it back.
+func collectSeldom() (restore func()) {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	percent, limit := debug.SetGCPercent(garbagePercent), debug.SetMemoryLimit(memoryLimit)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
 }
 
 type fleetPool struct {
