@@ -21,7 +21,7 @@ import (
 // Method: random job lists on several cores; switches die in prepare, in
 // commit and after it, refuse, stay mute, have broken mirrors, lose their power,
 // are changed by hand, and come back; lists come in the middle of another's
-// stages; the planner restarts with its store, in the middle of a write too.
+// stages; the broker goes away; the planner restarts with its store, in the middle of a write too.
 // RINGLIGHT_CIRCUIT_RUNS sets the number of seeds, RINGLIGHT_CIRCUIT_SEED names
 // one to run again.
 func TestCircuitsUnderChurnAndFailures(t *testing.T) {
@@ -48,7 +48,7 @@ func TestCircuitsUnderChurnAndFailures(t *testing.T) {
 
 // churn counts what a run saw.
 type churn struct {
-	lists, stages, moved, rolledBack, restarts, deaths, short, applies int
+	lists, stages, moved, rolledBack, restarts, outages, deaths, short, applies int
 }
 
 func (c *churn) add(o churn) {
@@ -57,6 +57,7 @@ func (c *churn) add(o churn) {
 	c.moved += o.moved
 	c.rolledBack += o.rolledBack
 	c.restarts += o.restarts
+	c.outages += o.outages
 	c.deaths += o.deaths
 	c.short += o.short
 	c.applies += o.applies
@@ -109,6 +110,10 @@ func churnRun(t *testing.T, seed uint64) churn {
 		if r.IntN(4) == 0 { // the next list comes in the middle of this one's stages
 			w.run(time.Duration(r.IntN(120)) * time.Millisecond)
 			continue
+		}
+		if r.IntN(5) == 0 {
+			w.outage(time.Duration(r.IntN(100)) * time.Second)
+			sum.outages++
 		}
 		if r.IntN(3) == 0 {
 			w.holdDisk = r.IntN(3) == 0

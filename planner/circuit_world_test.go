@@ -32,6 +32,7 @@ type coreWorld struct {
 	asked    int
 	rng      *rand.Rand
 	holdDisk bool
+	away     bool // the broker
 
 	settled map[circuitAt]proto.JobID // what was lit at the last quiet moment
 	staying map[proto.JobID]bool      // jobs of the last list that were in the one before
@@ -129,6 +130,9 @@ func (w *coreWorld) step(ev Event) {
 		w.down = w.down[1:]
 		switch a.Kind {
 		case Send:
+			if w.away {
+				continue
+			}
 			if a.Packet.Retain {
 				w.retain(a.Packet)
 			}
@@ -229,6 +233,9 @@ func (w *coreWorld) publish(v *fakeSwitch, topic string, kind proto.TopicKind, m
 	if err != nil {
 		w.t.Fatalf("switch %d: %v", v.id, err)
 	}
+	if w.away {
+		return
+	}
 	pk := proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS()}
 	if kind.Retain() {
 		w.retain(pk)
@@ -236,16 +243,30 @@ func (w *coreWorld) publish(v *fakeSwitch, topic string, kind proto.TopicKind, m
 	w.up = append(w.up, pk)
 }
 
+// outage takes the broker away for some time; it forgets what it retained, and
+// everybody says again what counts.
+func (w *coreWorld) outage(d time.Duration) {
+	w.away, w.up = true, nil
+	w.step(Event{Kind: LinkDown})
+	w.run(d)
+	w.away = false
+	clear(w.retained)
+	w.order = nil
+	w.step(Event{Kind: LinkUp})
+	for s := range w.switches {
+		if v := &w.switches[s]; v.up {
+			w.birthNote(v)
+			w.report(v)
+		}
+	}
+}
+
 // birth starts a switch's agent; its journal and mirrors are as they were.
 func (w *coreWorld) birth(s int) {
 	v := &w.switches[s]
 	v.up, v.seq = true, 0
 	v.session += 1000 + proto.Session(s)
-	b := &proto.Presence{Version: proto.Version, Node: v.id, Session: v.session, Online: true, Mode: proto.ModeService, SeenTerm: v.seen, Ports: uint16(w.fab.Core.SwitchPorts)}
-	if v.applied != nil {
-		b.Term, b.Generation, b.Plan = v.applied.Term, v.applied.Generation, v.applied.Plan
-	}
-	w.publish(v, w.topics.Presence(v.id), proto.TopicPresence, b)
+	w.birthNote(v)
 	w.report(v)
 	// What the broker retains comes with the subscription.
 	group, _, _ := w.fab.Core.SwitchOf(v.id)
@@ -254,6 +275,14 @@ func (w *coreWorld) birth(s int) {
 			w.toSwitches(pk)
 		}
 	}
+}
+
+func (w *coreWorld) birthNote(v *fakeSwitch) {
+	b := &proto.Presence{Version: proto.Version, Node: v.id, Session: v.session, Online: true, Mode: proto.ModeService, SeenTerm: v.seen, Ports: uint16(w.fab.Core.SwitchPorts)}
+	if v.applied != nil {
+		b.Term, b.Generation, b.Plan = v.applied.Term, v.applied.Generation, v.applied.Plan
+	}
+	w.publish(v, w.topics.Presence(v.id), proto.TopicPresence, b)
 }
 
 // die ends a switch's agent; the light stays.
