@@ -323,6 +323,6 @@ func (p *Planner) Overview() Overview {
 		}
 		o.Generation = max(o.Generation, n.want.gen)
 	}
-	o.Quiet = p.circuitsQuiet() && p.state == idle && p.linkUp && !p.dirty && o.Pending == 0 && p.log.flying == 0 && p.log.behind == 0 && len(p.log.touched) == 0 && p.log.holding == 0
+	o.Quiet = p.circuitsQuiet() && p.state == idle && p.lookAt == Never && p.linkUp && !p.dirty && !p.wantBetter && o.Pending == 0 && p.log.flying == 0 && p.log.behind == 0 && len(p.log.touched) == 0 && p.log.holding == 0
 	return o
 }

@@ -33,8 +33,9 @@ const (
 	splitWait = 300 * time.Millisecond
 
 	// betterWait is how long after a repair, or a return, rings may be moved or
-	// formed. chosen: longer than a fault takes with all that follows from it.
-	betterWait = 2 * time.Second
+	// formed. chosen: longer than a repair takes, so that what is hurt next need
+	// not wait for it.
+	betterWait = 100 * time.Millisecond
 	// fewMoves is how many whole rings may move aside for one where the fabric
 	// does not say. chosen: beyond that more jobs are disturbed than one is
 	// worth.
