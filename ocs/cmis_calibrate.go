@@ -22,6 +22,7 @@ import (
 type mciCalibration struct {
 	started time.Duration
 	now     time.Duration
+	before  *Calibration
 	probes  []mciProbe
 	left    int // modules still being searched
 	failure error
@@ -45,11 +46,8 @@ const mciMeasureBytes = 256 - cmis.CalLanes
 
 // search begins a calibration from nothing.
 func (d *mciDrive) search(t *Transceiver, now time.Duration) error {
-	c := &mciCalibration{started: now, now: now, module: None, cell: None, probes: make([]mciProbe, len(d.mods)), left: len(d.mods)}
+	c := &mciCalibration{started: now, now: now, before: t.cfg.Calibration, module: None, cell: None, probes: make([]mciProbe, len(d.mods)), left: len(d.mods)}
 	for i := range c.probes {
-		if !d.mods[i].control.Calibration {
-			return &ModuleError{Module: i, Err: fmt.Errorf("it lets nobody calibrate it: %w", hal.ErrUnsupported)}
-		}
 		search, err := t.newSearch(i)
 		if err != nil {
 			return err
@@ -273,7 +271,12 @@ func (c *mciCalibration) ended(t *Transceiver, now time.Duration) {
 		}
 		return
 	}
-	t.cfg.Calibration, t.force = result, nil
+	t.cfg.Calibration = result
+	var err error
+	if t.force, err = t.compose(t.Lanes()); err != nil {
+		t.fault(now, -1, err)
+		return
+	}
 	d.left = len(d.mods)
 	for i := range d.mods {
 		d.mods[i].staged, d.mods[i].tries = false, 0

@@ -122,6 +122,31 @@ func TestCMISCalibrationNamesTheFault(t *testing.T) {
 	}
 }
 
+// Goal: a bundle is calibrated again over what it has; without page B4h a module
+// without a calibration is refused by name.
+func TestCMISCalibratesAgain(t *testing.T) {
+	r := newCMISRig(t, 1, false, sim.DefaultMCITiming())
+	r.readyCMIS()
+	if end, _ := r.ends(); end.Kind != ocs.Calibrated || r.optics[0].Status().Calibration.Modules[0].Measurements == 0 {
+		t.Errorf("%+v", end)
+	}
+	checkPathsIn(t, r, 20*time.Millisecond)
+	if err := r.optics[0].Select(r.world.Now(), proto.Loopback); err != nil {
+		t.Fatal(err)
+	}
+	r.run(20 * time.Millisecond)
+	if err := r.optics[0].Calibrate(r.world.Now()); !errors.Is(err, ocs.ErrCarriesLight) {
+		t.Errorf("in service: %v", err)
+	}
+	timing := sim.DefaultMCITiming()
+	timing.NoSearch = true
+	r = bareCMIS(t, 2, true, 5, timing)
+	var named *ocs.ModuleError
+	if err := r.optics[0].Calibrate(r.world.Now()); !errors.Is(err, hal.ErrUnsupported) || !errors.Is(err, ocs.ErrNotCalibrated) || !errors.As(err, &named) {
+		t.Errorf("without page B4h: %v", err)
+	}
+}
+
 // Goal: software that dies in a calibration leaves no module in it: the next
 // life ends it before anything else.
 func TestCMISCalibrationIsLeftByTheNextLife(t *testing.T) {

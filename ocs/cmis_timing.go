@@ -52,9 +52,9 @@ func (r *mciTrials) next() time.Duration {
 	return r.at
 }
 
-// calibrates is Calibrate for a bundle of CMIS modules. One that has no
-// calibration is searched from nothing; of one that has, the codes stay, and
-// what is found out is the timing.
+// calibrates is Calibrate for a bundle of CMIS modules. Where a controller lets
+// nobody search its module, the codes stay those of a calibration made
+// elsewhere, and what is found out is the timing.
 func (d *mciDrive) calibrates(t *Transceiver, now time.Duration) error {
 	switch {
 	case t.state == Calibrating:
@@ -67,8 +67,18 @@ func (d *mciDrive) calibrates(t *Transceiver, now time.Duration) error {
 		return ErrCarriesLight
 	case d.lanes.step != laneIdle:
 		return ErrNotReady
-	case t.cfg.Calibration == nil:
+	}
+	closed := None
+	for i := range d.mods {
+		if !d.mods[i].control.Calibration {
+			closed = i
+		}
+	}
+	switch {
+	case closed == None:
 		return d.search(t, now)
+	case t.cfg.Calibration == nil:
+		return &ModuleError{Module: closed, Err: fmt.Errorf("%w, and it lets nobody do it: %w", ErrNotCalibrated, hal.ErrUnsupported)}
 	}
 	t.become(Calibrating)
 	d.trials = mciTrials{step: mciTrialRest, at: now}
@@ -167,14 +177,15 @@ func (r *mciTrials) told(now time.Duration) {
 // finish makes the bundle's timing of what was measured.
 func (r *mciTrials) finish(t *Transceiver, now time.Duration, d *mciDrive) {
 	r.step = mciTrialNone
-	searched := d.cal != nil
+	cal := d.cal
 	d.cal = nil
 	t.become(Idle)
 	if r.err != nil {
-		if searched {
-			t.cfg.Calibration = nil // codes that do not make light
-		}
 		t.calibrationFailed(now, None, None, r.err)
+		if cal != nil { // codes that do not make light
+			t.cfg.Calibration = cal.before
+			t.Start(now)
+		}
 		return
 	}
 	c := &Calibration{Modules: t.cfg.Calibration.Modules}

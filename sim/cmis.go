@@ -24,6 +24,8 @@ type MCITiming struct {
 	PowerUp time.Duration
 	DPInit  time.Duration
 	Command time.Duration // of the command data block
+	// NoSearch: a controller without page B4h; nobody calibrates its module.
+	NoSearch bool
 }
 
 // DefaultMCITiming is a controller that is quick where it matters. chosen.

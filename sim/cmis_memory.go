@@ -39,9 +39,13 @@ func (c *mci) memory(per *Personality) {
 		c.pages[cmis.PageLaneSwitch][cmis.CommittedRedirection-128+lane] = uint8(lane)
 	}
 	c.pages[cmis.PageLaneSwitch][0] = cmis.DurationCode(c.timing.Apply)
-	control := cmis.Control{Trigger: true, Staging: true, Counters: true, Calibration: true,
+	control := cmis.Control{Trigger: true, Staging: true, Counters: true, Calibration: !c.timing.NoSearch,
 		TriggerMax: c.timing.Trigger, SettleMax: settleMicros * time.Microsecond}.Bytes()
 	copy(c.pages[cmis.PageOCS][:], control[:])
+	if c.timing.NoSearch {
+		delete(c.pages, cmis.PageCalibrate)
+		return
+	}
 	put16(c.pages[cmis.PageCalibrate], cmis.CalTimes, mciAverageMicros)
 	put16(c.pages[cmis.PageCalibrate], cmis.CalTimes+2, uint16(2*ina219.ConversionMicros(mciRailConfig)))
 }
