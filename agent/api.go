@@ -40,6 +40,8 @@ type Config struct {
 	Decide time.Duration
 	// Of a switch, a board with mirrors: what its maker measured.
 	Factory *ocs.Factory
+	// Thresholds of the power at every port of a side; not set: no alarms.
+	Thresholds [hal.NumSides]ocs.Thresholds
 	// Box is a commercial switch in place of a board, with so many ports on
 	// either side.
 	Box      *ocs.BoxConfig

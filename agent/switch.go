@@ -89,6 +89,14 @@ func newSwitchHands(agent *Agent) *switchHands {
 		return a
 	}
 	a.cross = x
+	for side, t := range cfg.Thresholds {
+		for port := range cfg.ports() {
+			if err := x.SetThresholds(side, port, t); err != nil {
+				a.err, a.cross = err, nil
+				return a
+			}
+		}
+	}
 	a.serveLines()
 	return a
 }
@@ -271,7 +279,7 @@ func (a *switchHands) event(now time.Duration, ev *ocs.CrossEvent) {
 // powerAlarm tells of a port whose power is out of its thresholds.
 func (a *switchHands) powerAlarm(now time.Duration, ev *ocs.CrossEvent) {
 	e := proto.Event{Kind: proto.EvAlarm, AtMicros: micros(now), Severity: proto.SeverityWarning, Cause: proto.CauseDegraded,
-		Measured: ev.Loss, Expected: ev.Factory, Text: "power of port " + itoa(int(ev.Port)) + "AB"[ev.Side:ev.Side+1] + ": " + ev.Alarm.String()}
+		Measured: ev.Loss, Expected: ev.Factory, Text: "power of port " + itoa(int(ev.Port)+1) + "AB"[ev.Side:ev.Side+1] + ": " + ev.Alarm.String()}
 	if ev.Side == hal.SideA {
 		e.PortA = ev.Port
 	} else {

@@ -292,3 +292,22 @@ func TestCircuitThatLosesItsLightIsTold(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+func TestPowerAlarmNamesItsPort(t *testing.T) {
+	// Goal: a port whose power leaves its thresholds is told with its side, and
+	// told again when it is back.
+	r := newSwitchRig(t, 6)
+	r.kill()
+	r.thresholds = [hal.NumSides]ocs.Thresholds{{On: true, Low: -10_000, Degrade: -5_000, High: 3_000, ClearHoldOff: 2 * time.Second}, {}}
+	r.boot()
+	r.start()
+	r.roll(shift(6, 6, 1)...)
+	r.world.SetMirrorInput(r.id, 4, sim.InputLight{Lit: true, MilliDBm: -7_000})
+	r.must("raised", 3*time.Second, func() bool { return len(r.eventsOf(proto.EvAlarm)) == 1 })
+	r.world.SetMirrorInput(r.id, 4, sim.InputLight{Lit: true})
+	r.must("cleared", 6*time.Second, func() bool { return len(r.eventsOf(proto.EvAlarm)) == 2 })
+	e := r.eventsOf(proto.EvAlarm)
+	if e[0].PortA != 4 || e[0].Resolved || e[0].Expected != -5_000 || e[0].Measured > -6_000 || e[0].Text != "power of port 5A: under the degrade threshold" || !e[1].Resolved {
+		t.Errorf("%+v", e)
+	}
+}

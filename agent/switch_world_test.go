@@ -22,23 +22,25 @@ type switchRig struct {
 	factory *ocs.Factory
 	ports   int
 
-	agent  *Agent // nil: the process is dead
-	life   int
-	next   time.Duration
-	disk   Journal
-	writes []fleetWrite
-	linked bool
-	watch  []string
-	acks   []proto.Ack
-	events []proto.Event
-	last   proto.Reported
-	birth  proto.Presence
-	told   int // reports
-	spi    int // operations that moved mirrors
-	term   proto.Term
-	gen    proto.Generation
-	answer *Answer
-	lines  func(id uint64, reply []byte) // to visitors
+	agent      *Agent // nil: the process is dead
+	life       int
+	next       time.Duration
+	disk       Journal
+	writes     []fleetWrite
+	linked     bool
+	flying     []*hal.Op // bus work of this life
+	watch      []string
+	acks       []proto.Ack
+	events     []proto.Event
+	last       proto.Reported
+	birth      proto.Presence
+	told       int // reports
+	spi        int // operations that moved mirrors
+	term       proto.Term
+	gen        proto.Generation
+	answer     *Answer
+	thresholds [hal.NumSides]ocs.Thresholds
+	lines      func(id uint64, reply []byte) // to visitors
 	// Pairs of ports whose light must not go: look is called at every step.
 	watched []ocs.CrossPair
 	drops   []string
@@ -79,8 +81,8 @@ func (r *switchRig) boot() {
 		r.t.Fatal(err)
 	}
 	r.life++
-	r.writes, r.watch, r.linked = nil, nil, false
-	r.agent = New(Config{Fabric: "f1", Node: switchNode, Board: r.board, Factory: r.factory, Session: proto.Session(100 + r.life), HealthPeriod: time.Second}, disk)
+	r.writes, r.watch, r.linked, r.flying = nil, nil, false, nil
+	r.agent = New(Config{Fabric: "f1", Node: switchNode, Board: r.board, Factory: r.factory, Session: proto.Session(100 + r.life), HealthPeriod: time.Second, Thresholds: r.thresholds}, disk)
 	r.poll()
 }
 
@@ -99,6 +101,7 @@ func (r *switchRig) poll() {
 				if r.board.Buses[o.Bus].Kind == hal.SPI {
 					r.spi++
 				}
+				r.flying = append(r.flying, o.Op)
 				if err := r.world.Submit(now, r.id, o.Bus, o.Op); err != nil {
 					r.t.Fatal(err)
 				}
@@ -207,7 +210,13 @@ func (r *switchRig) step(limit time.Duration) bool {
 	}
 	defer r.look()
 	if next, any := r.world.Next(); any && next <= at {
-		if _, ev, ok := r.world.Step(); ok && r.agent != nil {
+		_, ev, ok := r.world.Step()
+		if ok && r.agent != nil && ev.Completion != nil {
+			at := slices.Index(r.flying, ev.Completion.Op)
+			if at < 0 {
+				return true // of a former life
+			}
+			r.flying = slices.Delete(r.flying, at, at+1)
 			r.agent.Deliver(r.world.Now(), Input{Kind: InHardware, Hardware: ev})
 			r.poll()
 		}

@@ -286,7 +286,9 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 		}
 		x.adopt(now)
 		x.health = true
-		x.look()
+		// The scan has begun anew, and has nothing to tell before it is round.
+		x.become(CrossSettling)
+		x.until = now + monitorWindow
 	case CrossMoving:
 		x.become(CrossSettling)
 		x.until = now + x.settleTime()

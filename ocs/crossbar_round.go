@@ -172,7 +172,7 @@ func (x *Crossbar) forgetMoves() {
 }
 
 func (x *Crossbar) settled() {
-	if x.anyMove() {
+	if x.ready && x.anyMove() {
 		x.move()
 		return
 	}

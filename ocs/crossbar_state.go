@@ -13,8 +13,8 @@ import (
 // CrossbarState is where the machine of a crossbar stands. Its work goes in
 // rounds that all circuits share: move mirrors, let them settle, look.
 //
-//	     Start            monitors scan            mirrors to move
-//	Off -------> Starting -------------> Resting <------------------> Moving
+//	     Start          monitors scan,              mirrors to move
+//	Off -------> Starting -- Settling, -> Resting <------------------> Moving
 //	                | ^                   ^   |                         |
 //	    no monitor  | | Start             |   | someone wants to look   | written
 //	    answers     v |                   |   v                         v
@@ -47,7 +47,7 @@ func (s CrossbarState) String() string {
 
 var crossEdges = [numCrossStates]uint8{
 	CrossOff:      1 << CrossStarting,
-	CrossStarting: 1<<CrossLooking | 1<<CrossFaulted | 1<<CrossStarting,
+	CrossStarting: 1<<CrossSettling | 1<<CrossFaulted | 1<<CrossStarting,
 	CrossResting:  1<<CrossMoving | 1<<CrossLooking | 1<<CrossStarting,
 	CrossMoving:   1<<CrossSettling | 1<<CrossStarting,
 	CrossSettling: 1<<CrossMoving | 1<<CrossLooking | 1<<CrossResting | 1<<CrossStarting,

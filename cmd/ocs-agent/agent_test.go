@@ -68,6 +68,8 @@ func TestConfigurationErrorsNameTheirKeys(t *testing.T) {
 		"scpi of a node":    {`{"scpi":"127.0.0.1:5025"}`, []string{"scpi:"}},
 		"scpi to the world": {`{"scpi":"0.0.0.0:5025","board":{"ports":8}}`, []string{"scpi:"}},
 		"box":               {`{"board":{"kind":"box","box":{"protocol":"smoke","address":"here"}}}`, []string{"board.ports:", "board.box.address:", "board.box.protocol:"}},
+		"alarms": {`{"board":{"ports":8,"alarm_a":{"on":true,"low":1,"degrade":0},"alarm_b":{"on":true,"clear_ms":-1}}}`,
+			[]string{"board.alarm_a:", "board.alarm_b.clear_ms:"}},
 		"factory of a node": {`{"board":{"factory":"f"}}`, []string{"board.factory:"}},
 		"faults and fibres": {`{"board":{"faults":["stuck:0"],"fibres":["0/dark-1/external1"]}}`, []string{"board.faults[0]", "board.fibres[0]"}},
 		"linux": {`{"board":{"kind":"linux","buses":[{"device":""}],"lines":[{"chip":"","offset":1}]}}`,
@@ -107,7 +109,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 37 {
+	if len(keys()) != 47 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }

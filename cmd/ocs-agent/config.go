@@ -56,6 +56,9 @@ type BoardConfig struct {
 	Buses []BusConfig  `json:"buses" doc:"kind linux: device of each bus in the order of the default board: latches; then per bundle SPI, two ADC segments, slow; with module_kind cmis: the segments; empty: the default names; scl and sda, each chip and offset: lines that free a hanging I2C bus"`
 	Lines []LineConfig `json:"lines" doc:"kind linux: LOS line of each path in the order of the default board: per bundle loopback, external1, external2; empty: gpiochip0 from 0"`
 
+	AlarmA AlarmConfig `json:"alarm_a"`
+	AlarmB AlarmConfig `json:"alarm_b"`
+
 	Box BoxConfig `json:"box"`
 
 	Path string `json:"path" doc:"kind socket: the board's unix socket"`
@@ -74,6 +77,16 @@ type BoxConfig struct {
 	User         string `json:"user" doc:"kind box, tl1: who logs in"`
 	PasswordFile string `json:"password_file" doc:"kind box, tl1: file with the password"`
 	Group        string `json:"group" doc:"kind box, tl1: group that owns our connections; those of others are left alone"`
+}
+
+// AlarmConfig are the thresholds of the power at the ports of one side of a
+// circuit switch.
+type AlarmConfig struct {
+	On      bool  `json:"on" doc:"of a circuit switch: power alarms of all ports of this side"`
+	Low     int32 `json:"low" unit:"mdBm" doc:"under it: low"`
+	Degrade int32 `json:"degrade" unit:"mdBm" doc:"under it: degrade"`
+	High    int32 `json:"high" unit:"mdBm" doc:"over it: high"`
+	ClearMS int64 `json:"clear_ms" unit:"ms" doc:"an alarm is cleared when looks have found none of it for so long"`
 }
 
 // Kinds of modules.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"ringlight/agent"
 	"ringlight/hal"
@@ -23,6 +24,7 @@ func (b *BoardConfig) validateMirrors(bad func(key, format string, args ...any))
 	if b.Ports < 0 || b.Ports > hal.MaxCrossbarPorts {
 		bad("board.ports", "%d: want 0 to %d", b.Ports, hal.MaxCrossbarPorts)
 	}
+	b.validateAlarms(bad)
 	switch {
 	case b.Factory != "" && !b.isSwitch():
 		bad("board.factory", "goes with board.ports")
@@ -30,6 +32,30 @@ func (b *BoardConfig) validateMirrors(bad func(key, format string, args ...any))
 		bad("board.factory", "want the file that came with the board")
 	}
 }
+
+// thresholds are those of an AlarmConfig.
+func (a *AlarmConfig) thresholds() ocs.Thresholds {
+	return ocs.Thresholds{On: a.On, Low: proto.MilliDBm(a.Low), Degrade: proto.MilliDBm(a.Degrade), High: proto.MilliDBm(a.High),
+		ClearHoldOff: time.Duration(a.ClearMS) * time.Millisecond}
+}
+
+func (b *BoardConfig) validateAlarms(bad func(key, format string, args ...any)) {
+	for side, a := range [hal.NumSides]*AlarmConfig{&b.AlarmA, &b.AlarmB} {
+		key := "board.alarm_" + string("ab"[side])
+		switch {
+		case !a.On:
+		case !b.isSwitch() || b.Kind == "box":
+			bad(key, "goes with a board of mirrors")
+		case a.Low > a.Degrade || a.Degrade > a.High:
+			bad(key, "%d, %d, %d: want low, degrade and high in this order", a.Low, a.Degrade, a.High)
+		case a.ClearMS < 0 || a.ClearMS > maxClearMS:
+			bad(key+".clear_ms", "%d: want 0 to %d", a.ClearMS, maxClearMS)
+		}
+	}
+}
+
+// maxClearMS is chosen: an hour.
+const maxClearMS = 3_600_000
 
 func (b *BoardConfig) validateBox(bad func(key, format string, args ...any)) {
 	if !b.isSwitch() {
@@ -66,6 +92,7 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 	cfg.Lines = func(b *ocs.Served) agent.LineServer { return scpi.NewServer(b) }
 	cfg.HandsFirst = c.ByHand
 	if c.Board.Kind != "box" {
+		cfg.Thresholds = [hal.NumSides]ocs.Thresholds{c.Board.AlarmA.thresholds(), c.Board.AlarmB.thresholds()}
 		cfg.Factory, err = c.factory(cfg.Board)
 		return err
 	}
