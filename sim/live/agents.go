@@ -38,7 +38,8 @@ type AgentsConfig struct {
 type LightRecord struct {
 	Nodes       int           `json:"nodes"`
 	PathsLit    int           `json:"paths_lit"`
-	SinceChange time.Duration `json:"-"` // how long ago any light changed
+	CircuitsLit int           `json:"circuits_lit,omitempty"` // of optical switches
+	SinceChange time.Duration `json:"-"`                      // how long ago any light changed
 	SinceMillis int64         `json:"since_last_change_ms"`
 }
 
@@ -115,7 +116,11 @@ func Agents(ctx context.Context, cfg AgentsConfig) error {
 	nodes.Wait()
 	errs = append(errs, switches.Wait())
 	if cfg.Ended != nil {
-		cfg.Ended(c.record())
+		r := c.record()
+		for i := range switches.Count() {
+			r.CircuitsLit += len(switches.Lit(i))
+		}
+		cfg.Ended(r)
 	}
 	return errors.Join(errs...)
 }
