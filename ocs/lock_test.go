@@ -208,3 +208,29 @@ func TestRestartAdoptsTrimmedCodes(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a bundle of modules that all walk is held, one module after the
+// other.
+// Method: four modules, a quarter of a minute of virtual time on external 1, the truth
+// of each.
+func TestBundleIsHeld(t *testing.T) {
+	r := locked(t, 4, proto.External1, ocs.LockConfig{Mode: ocs.LockAlways})
+	for m := range 4 {
+		if err := r.world.Inject(r.id, sim.Fault{Kind: sim.DriftWalk, Module: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 15 {
+		r.run(977 * time.Millisecond)
+		for m := range 4 {
+			if db, cell := r.held(m, proto.External1); db < 25_000 {
+				t.Errorf("module %d cell %d at %d mdB", m, cell, db)
+			}
+		}
+	}
+	for m, h := range r.optics[0].Holds() {
+		if h.Looks < 6 {
+			t.Errorf("module %d was looked at %d times", m, h.Looks)
+		}
+	}
+}
