@@ -76,7 +76,7 @@ LIBS=$(find "$T" -name 'lib*.so*' -printf '%h\n' | sort -u | paste -sd:)
 QMOD=$(find "$T/usr/lib" -maxdepth 2 -name qemu -type d 2>/dev/null | head -1)
 SHARE=(); [ -d "$T/usr/share/qemu" ] && SHARE=(-L "$T/usr/share/qemu")
 tool() { LD_LIBRARY_PATH=$LIBS "$@"; }
-emulate() { LD_LIBRARY_PATH=$LIBS QEMU_MODULE_DIR=$QMOD timeout "${LIMIT:-180}" "$@"; }
+emulate() { LD_LIBRARY_PATH=$LIBS QEMU_MODULE_DIR=$QMOD timeout "${LIMIT:-300}" "$@"; }
 emulate qemu-system-aarch64 --version >/dev/null || skip "QEMU does not run here"
 emulate qemu-system-aarch64 -M help | grep -q imx8mp-evk || skip "QEMU knows no imx8mp-evk: version 10 or later is needed"
 
