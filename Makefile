@@ -61,6 +61,10 @@ RINGLIGHT_RUNS ?= 1000000
 bench-rings: ## RINGLIGHT_RUNS (a million) seeded faults on small rings, lines, gaps and wraps: open pieces, splits, recovery
 	$(GO) test ./node -count 1 -timeout 0 -v -run 'TestRingsHeal$$' -runs $(RINGLIGHT_RUNS)
 
+.PHONY: bench-core
+bench-core: build ## switch agents killed in the middle of every stage, RUNS (200) seeds on a virtual clock
+	bin/ocs-sim core -runs $(or $(RUNS),200)
+
 .PHONY: bench-lock
 bench-lock: ## the unbounded walk of board.md held for a simulated day: least extinction, error trimmed
 	RINGLIGHT_LOCK=24h $(GO) test -count 1 -v -timeout 30m -run WalkIsHeldWithin25dB ./ocs
