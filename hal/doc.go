@@ -5,5 +5,8 @@
 // stand behind the same contract: hal/linux on real devices, hal/socket on a
 // board in another process, and the simulator.
 //
+// Quarantine keeps devices that fail again and again off their bus; hal/record
+// is the form in which what happens on the buses is kept.
+//
 // It has no operating system in it, no goroutine and no clock.
 package hal

@@ -34,6 +34,9 @@ const (
 	// chip that programs a memory does not acknowledge for up to 80 ms (CMIS
 	// tWRITENV), which is an answer and no fault. chosen: a little more.
 	quarantineSpan = 100 * time.Millisecond
+	// controllerSpan is the same for a CMIS module's controller, which may do a
+	// command in the foreground for 4.96 s (CMIS tCDBF) and come up for 2 s.
+	controllerSpan = 5 * time.Second
 	// quarantineTrial is how often a device in quarantine is asked whether it
 	// has come back. chosen: seldom enough not to load a bus that others use.
 	quarantineTrial = 5 * time.Second
@@ -54,6 +57,7 @@ const (
 // ClassVerify) is always tried: protection does not wait for a person.
 type Quarantine struct {
 	muxes   []Device // Addr of each mux
+	slow    []BusID  // of CMIS modules
 	records []record
 }
 
@@ -86,6 +90,7 @@ func NewQuarantine(b *Board) *Quarantine {
 			bus := m.Slow
 			if m.Kind == KindCMIS {
 				bus = m.MCI
+				q.slow = append(q.slow, bus)
 			}
 			if d := (Device{Bus: bus, Addr: m.Mux}); m.Mux != 0 && !slices.Contains(q.muxes, d) {
 				q.muxes = append(q.muxes, d)
@@ -188,7 +193,11 @@ func (q *Quarantine) Done(now time.Duration, c *Completion) (latched, freed *Dev
 			}
 		}
 	}
-	if !r.latched && r.errors >= quarantineAfter && now-r.first >= quarantineSpan {
+	span := quarantineSpan
+	if d.Addr == MCIAddr && slices.Contains(q.slow, d.Bus) {
+		span = controllerSpan
+	}
+	if !r.latched && r.errors >= quarantineAfter && now-r.first >= span {
 		r.latched, r.since, r.trial = true, now, now+quarantineTrial
 		return &d, freed
 	}

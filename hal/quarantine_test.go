@@ -139,3 +139,27 @@ func TestHeldBusLetsOutWhatAnswersAgain(t *testing.T) {
 		t.Errorf("held %v", h)
 	}
 }
+
+func TestControllersMayHoldOffForLong(t *testing.T) {
+	// Goal: a CMIS module that does not acknowledge for 4.96 s is at work; one
+	// that does not for longer is latched.
+	b, err := DefaultCMIS(4, 1, 2, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, m := NewQuarantine(&b), b.Bundles[0].Modules[1]
+	try := func(ms int, fail error) {
+		op := &Op{Class: ClassHousekeeping, Msgs: []Msg{{Addr: m.Mux, W: []byte{1 << m.MuxChannel}}, {Addr: MCIAddr, W: []byte{0}}}}
+		q.Done(time.Duration(ms)*time.Millisecond, &Completion{Bus: m.MCI, Op: op, Err: fail, Msg: 1})
+	}
+	for ms := 0; ms < 4960; ms += 40 {
+		try(ms, ErrAddressNACK)
+	}
+	if h := q.Held(); len(h) != 0 {
+		t.Errorf("held while it may be at work: %v", h)
+	}
+	try(5000, ErrAddressNACK)
+	if h := q.Held(); len(h) != 1 || h[0].Device != (Device{Bus: m.MCI, Mux: m.Mux, Channel: m.MuxChannel, Addr: MCIAddr}) {
+		t.Errorf("held %v", h)
+	}
+}
