@@ -3,6 +3,10 @@
 // with reported, settles each change as a generation that all touched nodes
 // have prepared, concludes faults from evidence, and answers operators.
 //
+// Repair comes before order. A ring that lost something is mended at once and
+// alone, from the events of its neighbours (hail.go, cut.go, stir.go); rings
+// are moved, as far as the fabric's moves allow, when nothing is hurt.
+//
 // A ring is planned as a line of nodes with loopback at both ends, over the
 // seam of a wrapped fabric too. It is never closed by light round all nodes:
 // such a ring is one GPU cycle only with an odd number of crossed links.
