@@ -62,6 +62,9 @@ func FindRegister(b *hal.Board, text string) (*Register, error) {
 		return bad("want four parts")
 	}
 	r := &Register{Name: text, chip: parts[2], cell: -1}
+	if len(b.Bundles) == 0 {
+		return nil, fmt.Errorf("%q: a board without bundles: %w", text, hal.ErrUnsupported)
+	}
 	var errB, errM error
 	r.Bundle, errB = strconv.Atoi(parts[0])
 	r.Module, errM = strconv.Atoi(parts[1])

@@ -253,6 +253,9 @@ func (d *Dice) roll(n int) int {
 // Draw makes a transaction of a soak, nil when there is no chip to read.
 func (s *Soak) Draw(rng *Dice) *Trial {
 	for range 64 {
+		if len(s.Chips) == 0 {
+			break
+		}
 		k := &s.Chips[rng.roll(len(s.Chips))]
 		if k.Chip.Kind == ChipAbsent {
 			continue

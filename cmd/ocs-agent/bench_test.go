@@ -87,6 +87,13 @@ func TestBenchVerbsRefuseWhatTheyCannot(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s; want %q", tc.args, code, out, errs, tc.want)
 		}
 	}
+	mirrors := write(t, "s.json", `{"broker":"","state":"`+t.TempDir()+`","board":{"kind":"sim","ports":8}}`)
+	for _, tc := range []struct{ args, want string }{{"bringup", "without bundles"}, {"peek 0/0/temp/low", "without bundles"}, {"dump-module -o x", "circuit switch"},
+		{"selftest -bus-soak 10", "no EEPROM"}} {
+		if code, out, errs := command(t, append(strings.Fields(tc.args), "-config", mirrors)...); code != 2 || !strings.Contains(errs, tc.want) {
+			t.Errorf("of a switch: %s: exit %d, %s%s; want %q", tc.args, code, out, errs, tc.want)
+		}
+	}
 	for _, verb := range []string{"bringup", "peek", "poke", "record", "replay", "release", "dump-module", "selftest"} {
 		if code, out, _ := command(t, verb, "-h"); code != 0 || !strings.Contains(out, "example: ocs-agent "+verb) {
 			t.Errorf("%s -h: exit %d, %s", verb, code, out)

@@ -61,7 +61,10 @@ func (c *Config) dumpModule(b, m int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(a.Board.Bundles) == 0 || a.Board.Bundles[b].Modules[m].Kind != hal.KindCMIS {
+	if len(a.Board.Bundles) == 0 {
+		return nil, usagef("bundle: this board is a circuit switch and has none")
+	}
+	if a.Board.Bundles[b].Modules[m].Kind != hal.KindCMIS {
 		return nil, usageError{errNoMemory}
 	}
 	ans, err := answered(agent.AskSocket(c.socketPath(), agent.Question{Verb: "dump", Bundle: proto.BundleID(b), Module: m}))

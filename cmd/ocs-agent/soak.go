@@ -66,6 +66,9 @@ func (c *Config) soak(n int, texts []string, write, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	if len(s.Chips) == 0 {
+		return usagef("bus-soak: this board has no EEPROM, sensor or mux that can be read; name chips by -chip")
+	}
 	res := soakResult{Workers: soakWorkers, Buses: len(s.Board.Buses), Machine: runtime.GOOS + "/" + runtime.GOARCH + " " + runtime.Version()}
 	// The chips first, one after the other, on a board opened for it.
 	w, err := openWaiting(open)
