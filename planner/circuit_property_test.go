@@ -6,10 +6,12 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/sched"
 	"ringlight/proto"
 )
 
@@ -69,6 +71,8 @@ var churnCores = []fabric.Core{
 	{Pods: 5, LeavesPerPod: 4, SpinesPerPod: 8, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 1, ServersPerLeaf: 2, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 125},
 	{Pods: 8, LeavesPerPod: 4, SpinesPerPod: 1, SpinePorts: 8, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 1, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 1000},
 	{Pods: 8, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 1, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500},
+	{Pods: 8, LeavesPerPod: 1, SpinesPerPod: 1, SpinePorts: 2, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 4, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 1000},
+	{Pods: 8, LeavesPerPod: 1, SpinesPerPod: 2, SpinePorts: 2, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 4, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500},
 	{Pods: 8, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 1, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500, Backup: true},
 	{Pods: 4, LeavesPerPod: 3, SpinesPerPod: 2, SpinePorts: 7, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Uniform, IotaMille: 250},
 }
@@ -96,17 +100,21 @@ func churnRun(t *testing.T, seed uint64) churn {
 			nextID++
 		}
 		w.strike(r, &sum)
-		reply := w.apply(list...)
-		if reply.Code != proto.OK {
-			fail("refused: %+v", reply)
-			return sum
-		}
-		sum.lists++
-		sum.moved += int(reply.Change.Moved)
-		if reply.Change.Worst*1000 > reply.Change.WorstOf*uint32(core.IotaMille) {
-			fail("%d of %d links of a leaf move at once", reply.Change.Worst, reply.Change.WorstOf)
-		}
 		w.watch(&sum, fail)
+		if seed%2 == 0 {
+			if reply := w.apply(list...); reply.Code != proto.OK {
+				fail("refused: %+v", reply)
+				return sum
+			}
+		} else {
+			w.crowd(r, &nextID)
+		}
+		change := w.p.Change()
+		sum.lists++
+		sum.moved += int(change.Moved)
+		if change.Worst*1000 > change.WorstOf*uint32(core.IotaMille) {
+			fail("%d of %d links of a leaf move at once", change.Worst, change.WorstOf)
+		}
 		if r.IntN(4) == 0 { // the next list comes in the middle of this one's stages
 			w.run(time.Duration(r.IntN(120)) * time.Millisecond)
 			continue
@@ -153,7 +161,59 @@ func randomJob(r *rand.Rand, id int, core *fabric.Core) proto.JobSpec {
 	if j.Servers%2 == 0 && r.IntN(2) == 0 {
 		j.PP = 2
 	}
+	if r.IntN(2) == 0 { // one link between two pods, which is where links get in each other's way
+		j.TP, j.PP = 1, 1
+	}
 	return j
+}
+
+// crowd gives the planner jobs whose links are drawn at random, with no regard
+// for locality: so ports are full and in each other's way, which the placement
+// of real jobs hardly ever leads to.
+func (w *coreWorld) crowd(r *rand.Rand, nextID *int) {
+	c := w.p.core
+	var jobs []*job
+	clear(w.staying)
+	leaf, pod := map[[2]int]int{}, map[[2]int]int{}
+	for _, j := range c.jobs {
+		if r.IntN(4) == 0 {
+			continue
+		}
+		jobs = append(jobs, j)
+		w.staying[j.spec.Job] = true
+		for _, x := range j.paths {
+			for _, end := range [2]int{x.A, x.B} {
+				leaf[[2]int{end, x.Spine}] += x.Count
+				pod[[2]int{int(c.sched.PodOf[end]), x.Spine}] += x.Count
+			}
+		}
+	}
+	for range 1 + r.IntN(6) {
+		j := &job{spec: spec(*nextID, 2, 1, 1)}
+		*nextID++
+		for range 20 {
+			x := path{r.IntN(c.core.SpinesPerPod), r.IntN(c.core.Leaves()), r.IntN(c.core.Leaves()), 1}
+			p, q := int(c.sched.PodOf[x.A]), int(c.sched.PodOf[x.B])
+			ends := [4]int{leaf[[2]int{x.A, x.Spine}], leaf[[2]int{x.B, x.Spine}], pod[[2]int{p, x.Spine}], pod[[2]int{q, x.Spine}]}
+			if x.A >= x.B || p == q || ends[0] >= c.core.LeafLinks || ends[1] >= c.core.LeafLinks || max(ends[2], ends[3]) >= c.core.SpinePorts || j.between(x.A, x.B) > 0 {
+				continue
+			}
+			j.add(x)
+			leaf[[2]int{x.A, x.Spine}]++
+			leaf[[2]int{x.B, x.Spine}]++
+			pod[[2]int{p, x.Spine}]++
+			pod[[2]int{q, x.Spine}]++
+			j.placed.Shares = []sched.Share{{Pod: p, Leaf: x.A % c.core.LeavesPerPod, Servers: 1}}
+			j.placed.Wants = append(j.placed.Wants, sched.Want{A: x.A, B: x.B, DP: 1})
+			j.placed.Links = append(j.placed.Links, 1)
+		}
+		if len(j.paths) > 0 {
+			jobs = append(jobs, j)
+		}
+	}
+	c.jobs, c.stages = jobs, nil
+	c.dirty, c.planAt = true, w.now
+	w.step(Event{Kind: Tick})
 }
 
 // strike makes some switches fail at some moment of what comes.
@@ -213,30 +273,33 @@ func (w *coreWorld) watch(sum *churn, fail func(string, ...any)) {
 	seen := w.p.core.open.since
 	p := w.p
 	old := w.trace
+	var jobs []*job // those that the stage was cut for; a list may come before it is committed
 	w.trace = func(line string) {
 		old(line)
 		switch {
 		case w.p != p:
-		case len(line) > 30 && line[:30] == "log circuits generation commit" && p.core.open.kind == stageForward && p.core.open.since != seen:
+		case strings.HasPrefix(line, "log circuits prepare: stage"):
+			jobs = slices.Clone(p.core.jobs)
+		case strings.HasPrefix(line, "log circuits generation commit") && p.core.open.kind == stageForward && p.core.open.since != seen:
 			seen = p.core.open.since
 			sum.stages++
-			w.shares(fail)
-		case len(line) > 24 && line[:24] == "log stage is rolled back":
+			w.shares(jobs, fail)
+		case strings.HasPrefix(line, "log stage is rolled back"):
 			sum.rolledBack++
 		}
 	}
 }
 
 // shares recounts a stage: of each leaf, the links that it has and those that
-// go. A job's links between two pods on a spine serve its paths in order.
-func (w *coreWorld) shares(fail func(string, ...any)) {
+// go; and no link is left for another stage to make. A job's links between two pods on a spine serve its paths in order.
+func (w *coreWorld) shares(jobs []*job, fail func(string, ...any)) {
 	c := w.p.core
 	before := cloneDecks(c.decks)
 	for _, b := range c.open.back {
 		before[b.at] = b.deck
 	}
 	moved, links := make([]int, c.core.Leaves()), make([]int, c.core.Leaves())
-	for _, j := range c.jobs {
+	for _, j := range jobs {
 		paths := slices.Clone(j.paths)
 		for at, d := range before {
 			c.links(d, func(i, k int32, id proto.JobID) {
@@ -256,6 +319,12 @@ func (w *coreWorld) shares(fail func(string, ...any)) {
 					}
 				}
 			})
+		}
+	}
+	was, is := made(before, c), made(c.decks, c)
+	for _, j := range jobs {
+		if id := j.spec.Job; is[id] < was[id] && is[id] < j.granted() && len(c.bad) == 0 {
+			fail("job %d has %d links after a stage, %d before: one waits for another stage", id, is[id], was[id])
 		}
 	}
 	for leaf, n := range moved {

@@ -8,18 +8,18 @@ import (
 )
 
 // stagesOf cuts what the groups have to do into stages, and says which share
-// of a leaf's links moves at most at once. A group in which one piece alone
-// would move too much goes back to pinned.
+// of a leaf's links moves at most at once. A group in which one move alone
+// would take too much goes back to pinned.
 func (c *circuits) stagesOf(jobs []*job, groups []groupPlan) (end []deck, stages [][]deckSet, worst, worstOf uint32) {
 	ends, links := c.carried(jobs, groups)
-	pieces := c.pieces(ends, links, groups)
-	changes := make([]wiring.Change, len(pieces))
-	for n, p := range pieces {
-		changes[n] = p.Change
+	moves := c.moves(ends, links, groups)
+	changes := make([]wiring.Change, len(moves))
+	for n, m := range moves {
+		changes[n] = m.Change
 	}
 	order, err := wiring.Stages(changes, links, c.core.IotaMille)
 	if err != nil {
-		panic("planner: invariant: every piece alone is within the bound: " + err.Error())
+		panic("planner: invariant: every move alone is within the bound: " + err.Error())
 	}
 	moved, of := wiring.Worst(changes, links, order)
 	end = c.filled(groups)
@@ -27,7 +27,9 @@ func (c *circuits) stagesOf(jobs []*job, groups []groupPlan) (end []deck, stages
 	last := c.decks
 	for at, stage := range order {
 		for _, n := range stage {
-			c.apply(cur, groups, &pieces[n])
+			for _, p := range moves[n].pieces {
+				c.apply(cur, groups, &p)
+			}
 		}
 		if at == len(order)-1 {
 			cur = end
@@ -81,46 +83,116 @@ func (c *circuits) carried(jobs []*job, groups []groupPlan) (ends [][]leafPair, 
 	return ends, links
 }
 
-// pieces are what the groups that move links have to do, divided.
-func (c *circuits) pieces(ends [][]leafPair, links []int, groups []groupPlan) []wiring.Piece {
+// move is what has to be done in one stage: pieces, and with one that takes a
+// link away those that give the link its new place, so that no link is dark
+// from one stage to another.
+type move struct {
+	group  int
+	pieces []wiring.Piece
+	wiring.Change
+}
+
+// moves are what the groups that move links have to do, divided.
+func (c *circuits) moves(ends [][]leafPair, links []int, groups []groupPlan) []move {
 	if c.uniform() {
 		return nil
 	}
-	nobody := c.spreadOf(nil) // paths are counted here, by their jobs
 	for {
-		old, wanted := make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups))
-		for h, g := range groups {
-			old[h] = c.halfOf(g.stay)
-			wanted[h] = old[h]
-			if g.moves {
-				wanted[h] = c.halfOf(g.wanted)
-			}
-		}
-		pieces, err := nobody.Pieces(old, wanted)
-		if err != nil {
-			panic("planner: invariant: halves of one size: " + err.Error())
-		}
-		tooMuch := false
-		for n := range pieces {
-			p := &pieces[n]
-			var moved wiring.Change
-			for _, s := range p.Steps {
-				if e := ends[p.Group*c.groupDecks()+p.Even][s.In]; !s.Create && e.ok {
-					moved.Moved = append(moved.Moved, wiring.LeafLinks{Leaf: e.a, Links: 1}, wiring.LeafLinks{Leaf: e.b, Links: 1})
+		moves, tooMuch := c.bundle(c.pieces(groups), groups), false
+		for n := range moves {
+			m := &moves[n]
+			for _, p := range m.pieces {
+				for _, s := range p.Steps {
+					if e := ends[p.Group*c.groupDecks()+p.Even][s.In]; !s.Create && e.ok {
+						m.Moved = append(m.Moved, wiring.LeafLinks{Leaf: e.a, Links: 1}, wiring.LeafLinks{Leaf: e.b, Links: 1})
+					}
 				}
 			}
-			p.Change = wiring.Together([]wiring.Change{moved})
-			for _, m := range p.Moved {
-				if m.Links*1000 > links[m.Leaf]*c.core.IotaMille {
-					groups[p.Group].wanted, groups[p.Group].moves = groups[p.Group].pinned, false
+			m.Change = wiring.Together([]wiring.Change{m.Change})
+			for _, x := range m.Moved {
+				if x.Links*1000 > links[x.Leaf]*c.core.IotaMille {
+					groups[m.group].wanted, groups[m.group].moves = groups[m.group].pinned, false
 					tooMuch = true
 				}
 			}
 		}
 		if !tooMuch {
-			return pieces
+			return moves
 		}
 	}
+}
+
+// pieces are the parts of a switch's change that share no port.
+func (c *circuits) pieces(groups []groupPlan) []wiring.Piece {
+	old, wanted := make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups))
+	for h, g := range groups {
+		old[h] = c.halfOf(g.stay)
+		wanted[h] = old[h]
+		if g.moves {
+			wanted[h] = c.halfOf(g.wanted)
+		}
+	}
+	pieces, err := c.spreadOf(nil).Pieces(old, wanted) // paths are counted here, by their jobs
+	if err != nil {
+		panic("planner: invariant: halves of one size: " + err.Error())
+	}
+	return pieces
+}
+
+// bundle joins pieces that take links of a job away with those that make links
+// of the same job between the same pods.
+func (c *circuits) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
+	type key struct {
+		group int
+		job   proto.JobID
+		i, j  int
+	}
+	of := func(p *wiring.Piece, s wiring.Step) key {
+		d := groups[p.Group].stay[p.Even]
+		if s.Create {
+			d = groups[p.Group].wanted[p.Even]
+		}
+		return key{p.Group, d.job[s.In], min(s.In, s.Out), max(s.In, s.Out)}
+	}
+	root := make([]int, len(pieces))
+	find := func(n int) int {
+		for root[n] != n {
+			n = root[n]
+		}
+		return n
+	}
+	taken := map[key]int{} // piece that takes one away, the first of them
+	for _, create := range []bool{false, true} {
+		for n := range pieces {
+			if !create {
+				root[n] = n
+			}
+			for _, s := range pieces[n].Steps {
+				if s.Create != create {
+					continue
+				}
+				k := of(&pieces[n], s)
+				if m, known := taken[k]; known {
+					a, b := find(n), find(m)
+					root[max(a, b)] = min(a, b)
+				} else if !create {
+					taken[k] = n
+				}
+			}
+		}
+	}
+	var out []move
+	at := make([]int, len(pieces))
+	for n := range pieces {
+		r := find(n)
+		if r == n {
+			at[n] = len(out)
+			out = append(out, move{group: pieces[n].Group})
+		}
+		m := &out[at[r]]
+		m.pieces = append(m.pieces, pieces[n])
+	}
+	return out
 }
 
 // base is what decks hold when all that moves nothing is done: links of jobs
