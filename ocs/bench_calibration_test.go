@@ -51,7 +51,7 @@ func TestEveryCellOfManyBoards(t *testing.T) {
 		bundles, modules = 2, 8
 	}
 	var lanes, matrix, seconds, measured tally
-	for seed := range boardSeeds(t, 4) {
+	for seed := range boardSeeds(t, 2) {
 		r := bare(t, bundles, modules, uint64(seed+1))
 		for b := range bundles {
 			end, took := r.calibrates(b)
@@ -101,7 +101,7 @@ func TestNamesThePlantedCell(t *testing.T) {
 	}{{sim.HeaterStuck, mzi.Open}, {sim.HeaterShort, mzi.Short}, {sim.CellWalk, mzi.Drifting}}
 	named := map[string]int{}
 	var seconds tally
-	for seed := range boardSeeds(t, 9) {
+	for seed := range boardSeeds(t, 6) {
 		kind := kinds[seed%len(kinds)]
 		cell := (seed*23 + 7) % hal.CellsPerMod // 23 and 36 have no divisor in common: every cell in turn
 		r := bare(t, 1, 1, uint64(seed+1), sim.Fault{Kind: kind.fault, Index: cell})

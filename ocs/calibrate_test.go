@@ -59,10 +59,10 @@ func (r *rig) calibrates(b int) (ocs.Event, time.Duration) {
 
 // Goal: production code finds every cell of a simulated board from unknown
 // offsets, lights every path with the result, and never leaves a limit.
-// Method: extinctions are the simulator's truth, on eight boards; make
+// Method: extinctions are the simulator's truth, on four boards; make
 // bench-calibration takes 200.
 func TestCalibratesFromNothing(t *testing.T) {
-	seeds := 8
+	seeds := 4
 	if testing.Short() {
 		seeds = 3
 	}
