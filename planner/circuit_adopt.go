@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -95,7 +96,7 @@ func (p *Planner) findJobs(d deck) int {
 			return
 		}
 		j := &job{spec: proto.JobSpec{Job: id}, found: true}
-		at, _ := slices.BinarySearchFunc(c.jobs, id, func(x *job, id proto.JobID) int { return int(int64(x.spec.Job) - int64(id)) })
+		at, _ := slices.BinarySearchFunc(c.jobs, id, func(x *job, id proto.JobID) int { return cmp.Compare(x.spec.Job, id) })
 		c.jobs = slices.Insert(c.jobs, at, j)
 	})
 	return links
