@@ -110,6 +110,13 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 		a.ask(now, in.Ask)
 	case InSendFailed:
 		a.wire.lost(now)
+	case InAlarm:
+		e := proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Cause: proto.CauseOwnFault, Bundle: in.Alarm.Bundle,
+			Module: in.Alarm.Module, Text: proto.Clip(in.Alarm.Text)}
+		if in.Alarm.Resolved {
+			e.Severity, e.Resolved = proto.SeverityOK, true
+		}
+		a.note(now, own(now, e))
 	case InLine:
 		if s, ok := a.hands.(*switchHands); ok {
 			s.line(in.ID, in.Line)

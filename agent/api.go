@@ -66,6 +66,7 @@ const (
 	InAsk                             // Ask, of someone on this host
 	InSendFailed                      // the link lost what it took
 	InLine                            // Line of the visitor ID; nil: it is gone
+	InAlarm                           // Alarm, of the runner: somebody should know
 )
 
 // Input is one thing that happened to the agent.
@@ -77,6 +78,15 @@ type Input struct {
 	ID       uint64
 	Ask      Ask
 	Line     []byte `json:",omitempty"`
+	Alarm    Alarm
+}
+
+// Alarm is what the runner finds beside the agent.
+type Alarm struct {
+	Bundle   proto.BundleID
+	Module   uint8 // 0 where it cannot be named
+	Text     string
+	Resolved bool
 }
 
 // OutputKind tells which field of an Output is set.

@@ -73,6 +73,7 @@ const (
 	toldAsk
 	toldSendFailed
 	toldLine
+	toldAlarm
 )
 
 // entryOf is an input as an entry; ops are those under way by their number.
@@ -101,6 +102,10 @@ func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry
 		e.What, told = toldSendFailed, in
 	case InLine:
 		e.What, told = toldLine, in
+	case InAlarm:
+		e.What, told = toldAlarm, in
+	default:
+		return e, fmt.Errorf("agent: recording: input of kind %d", in.Kind)
 	}
 	raw, err := json.Marshal(told)
 	e.Blob = raw
@@ -110,7 +115,7 @@ func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry
 // inputOf is the input that an entry of kind Other tells.
 func inputOf(e *busrec.Entry) (Input, error) {
 	var in Input
-	if e.What < toldPacket || e.What > toldLine {
+	if e.What < toldPacket || e.What > toldAlarm {
 		return in, fmt.Errorf("agent: recording: entry of what %d", e.What)
 	}
 	err := json.Unmarshal(e.Blob, &in)

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -140,9 +141,11 @@ func (r *runner) hears(now time.Duration, ev hal.Event) {
 		latched, freed := r.side.quarantine.Done(now, c)
 		if latched != nil {
 			r.log.Error("device in quarantine", "device", latched.String(), "error", c.Err)
+			r.alarm(now, *latched, "device "+latched.String()+" in quarantine: "+c.Err.Error(), false)
 		}
 		if freed != nil {
 			r.log.Info("device out of quarantine: it had gone and is back", "device", freed.String())
+			r.alarm(now, *freed, "device "+freed.String()+" had gone and is back", true)
 		}
 		if x, ok := r.side.accesses[c.Op]; ok {
 			delete(r.side.accesses, c.Op)
@@ -151,6 +154,36 @@ func (r *runner) hears(now time.Duration, ev hal.Event) {
 		}
 	}
 	r.tell(now, Input{Kind: InHardware, Hardware: ev})
+}
+
+// alarm tells the planner, so that why can tell an operator.
+func (r *runner) alarm(now time.Duration, d hal.Device, text string, resolved bool) {
+	a := Alarm{Text: text, Resolved: resolved}
+	for i, b := range r.cfg.Agent.Board.Bundles {
+		for m := range b.Modules {
+			if uses(&b.Modules[m], d) {
+				a.Bundle, a.Module = proto.BundleID(i), uint8(m)
+			}
+		}
+	}
+	r.tell(now, Input{Kind: InAlarm, Alarm: a})
+}
+
+// uses reports whether a device is a module's, or its mux.
+func uses(m *hal.Module, d hal.Device) bool {
+	slow := m.Slow
+	if m.Kind == hal.KindCMIS {
+		slow = m.MCI
+	}
+	switch {
+	case d.Bus == slow:
+		return d.Mux == m.Mux && d.Channel == m.MuxChannel || d.Mux == 0 && (d.Addr == m.Mux || m.Mux == 0)
+	case m.Kind == hal.KindCMIS:
+		return false
+	case d.Bus == m.ADC:
+		return d.Addr == m.Guard || d.Addr == m.LaneADC
+	}
+	return d.Bus == m.SPI && slices.Contains(m.ChipSelects[:], d.Addr)
 }
 
 // asked passes a question on, or answers it where it is not for the agent.
@@ -230,7 +263,13 @@ func (r *runner) release(ask Ask) {
 	if ask.Text != "" && only == nil {
 		ans.Err = &proto.Error{Code: proto.NotFound, Field: "device", Reason: fmt.Sprintf("%s is not in quarantine", ask.Text)}
 	} else {
+		held := r.side.quarantine.Held()
 		ans.Released = r.side.quarantine.Clear(only)
+		for _, h := range held {
+			if only == nil || h.Device == *only {
+				r.alarm(r.hardware.Now(), h.Device, "device "+h.Device.String()+" released from quarantine by hand", true)
+			}
+		}
 		r.log.Info("released from quarantine", "devices", ans.Released, "by", "command")
 	}
 	r.answers.answer(ans)

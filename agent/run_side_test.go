@@ -89,6 +89,54 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
+func TestQuarantineReachesThePlanner(t *testing.T) {
+	// Goal: the planner is told which device is in quarantine and of which
+	// module, and when it is out; so why can say it. The recording with it is
+	// lived again.
+	var mu sync.Mutex
+	var own bytes.Buffer
+	link := newWireLink()
+	link.in <- proto.Packet{Kind: proto.LinkUp}
+	c, board, socket, stop := runOn(t, func(cfg *RunConfig) {
+		cfg.Link = link
+		cfg.Record = func(block []byte) error {
+			mu.Lock()
+			defer mu.Unlock()
+			own.Write(block)
+			return nil
+		}
+	})
+	m := board.Bundles[1].Modules[0]
+	c.With(func(b *solo.Board) {
+		if err := b.World().Inject(b.ID(), sim.Fault{Kind: sim.ChipGone, Bus: m.Slow, Addr: m.Temp}); err != nil {
+			t.Error(err)
+		}
+	})
+	alarm := func(resolved bool, text string) func(p proto.Packet) bool {
+		return func(p proto.Packet) bool {
+			var e proto.Event
+			if p.Kind != proto.Publish || !strings.HasSuffix(p.Topic, "/event") {
+				return false
+			}
+			_, err := proto.Decode(p.Payload, &e)
+			return err == nil && e.Kind == proto.EvAlarm && e.Bundle == 1 && e.Resolved == resolved && strings.Contains(e.Text, text)
+		}
+	}
+	link.wait(t, "the alarm", alarm(false, "in quarantine"))
+	if _, err := AskSocket(socket, Question{Verb: "release"}); err != nil {
+		t.Fatal(err)
+	}
+	link.wait(t, "its end", alarm(true, "released"))
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if res, err := Replay(own.Bytes()); err != nil || !res.Compared || res.Diverged != nil {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
 func TestFailingDeviceIsLeftAlone(t *testing.T) {
 	// Goal: a chip that does not answer goes into quarantine and costs its bus
 	// nothing more; status names it with its cause; a command lets it out, an
