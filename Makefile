@@ -9,7 +9,7 @@ CROSS   := linux-arm64 linux-arm linux-amd64
 FUZZTIME ?= 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build cross test race fuzz bench lint demo bench-broker bench-arm64 clean
+.PHONY: help build cross test race fuzz bench lint demo core bench-broker bench-arm64 clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ cross-linux-%:
 
 demo: build ## broker, planner, 64 agents on simulated boards, 348 days of faults (TRACE=FILE replays a trace)
 	@bin/ocs-sim demo $(if $(TRACE),-trace $(TRACE))
+
+core: build ## jobs between pods: broker, planner, agents of 32 simulated MEMS switches, links moved in stages
+	@bin/ocs-sim core
 
 test: ## every test
 	$(GO) test ./...
