@@ -97,7 +97,7 @@ bench-arm64: cross ## the arm64 agent under user-mode QEMU (needs qemu-user-stat
 .PHONY: bench-fleet
 bench-fleet: build ## a day of 10,000 nodes under random faults on one virtual clock; losses of three at K = 4
 	@bin/ocs-sim fleet -nodes 10000 -gpus 4 -k 3 -tp 64 -hours 24 -faults random -seed 1
-	@bin/ocs-sim fleet -nodes 2000 -gpus 4 -k 4 -tp 64 -modules 1 -hours 12 -fault-rate 5 -seed 1
+	@bin/ocs-sim fleet -nodes 2000 -gpus 4 -k 4 -tp 64 -modules 1 -hours 18 -fault-rate 5 -seed 1
 
 .PHONY: bench-hash
 bench-hash: ## one fleet on amd64, GOAMD64=v3 and arm64: the same trace (HASH_ARGS names another; needs qemu-user-static)
