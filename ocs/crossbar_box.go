@@ -162,11 +162,7 @@ func (x *Box) Poll(now time.Duration, done []*hal.Completion, out []BusOp) ([]Bu
 func (x *Box) completed(now time.Duration, c *hal.Completion) {
 	if c.Err != nil {
 		x.busErr++
-		if x.tries++; x.tries < maxTries {
-			// From the beginning: nobody knows what of it arrived.
-			x.life++
-			x.goals[0].Fresh = true
-			x.talk()
+		if x.again() {
 			return
 		}
 		x.err = c.Err
@@ -179,9 +175,26 @@ func (x *Box) completed(now time.Duration, c *hal.Completion) {
 	if n := bytes.IndexByte(reply, 0); n >= 0 {
 		reply = reply[:n]
 	}
-	if x.exchange(reply) {
-		x.done(now)
+	if !x.exchange(reply) {
+		return
 	}
+	// A line that was torn answers nothing: asked again, it may be whole.
+	if _, err := x.cfg.Dialect.Result(); errors.Is(err, hal.ErrBoxReply) && x.again() {
+		return
+	}
+	x.done(now)
+}
+
+// again talks about the first goal once more, from the beginning: nobody knows
+// what of it arrived. It reports whether there was a try left.
+func (x *Box) again() bool {
+	if x.tries++; x.tries >= maxTries {
+		return false
+	}
+	x.life++
+	x.goals[0].Fresh = true
+	x.talk()
+	return true
 }
 
 // done: the dialect has a result.

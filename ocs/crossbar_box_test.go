@@ -51,8 +51,14 @@ func (r *boxRig) settle() {
 			} else {
 				r.far.say(m.W)
 				var reply []byte
-				for len(reply) == 0 {
+				for tries := 0; len(reply) == 0 && tries < 10_000; tries++ {
 					reply = r.far.hear()
+				}
+				if len(reply) == 0 { // as the transport does: silence is a timeout, and the line is opened anew
+					c.Err = fmt.Errorf("box: %w", hal.ErrTimeout)
+					if far, ok := r.far.(*tornEnd); ok {
+						far.rest = nil
+					}
 				}
 				copy(m.R, reply)
 			}

@@ -12,6 +12,11 @@ import (
 // drivers of the field try three times.
 const MaxTries = 3
 
+// maxStale is how many lines a client passes over that do not identify the
+// switch: what is left of an exchange that was broken off. chosen: the replies of
+// one goal.
+const maxStale = 8
+
 // maxPowerPorts is the most ports of one power query.
 const maxPowerPorts = 256
 
@@ -37,6 +42,8 @@ type Client struct {
 	step  clientStep
 	tries int
 	from  int // first port of the power query
+	stale int // lines passed over
+	wait  bool
 	err   error
 }
 
@@ -61,6 +68,9 @@ func (c *Client) Result() (hal.BoxState, error) { return c.state, c.err }
 func (c *Client) Exchange(reply, dst []byte) ([]byte, hal.BoxStep) {
 	if reply != nil {
 		c.Take(reply)
+	}
+	if c.wait {
+		return dst, hal.BoxWait
 	}
 	line, ok := c.Next(dst)
 	if !ok {
@@ -92,7 +102,8 @@ func (c *Client) set() {
 func (c *Client) fail(err error) { c.step, c.err = stepDone, err }
 
 // Next appends the line to send, with its newline. ok is false when there is
-// nothing more to say.
+// nothing more to say. While a line of an older exchange stood where the identity
+// should, it is the next line that has it; Exchange knows.
 func (c *Client) Next(dst []byte) (line []byte, ok bool) {
 	switch c.step {
 	case stepDone:
@@ -131,6 +142,7 @@ func (c *Client) powers() int { return min(maxPowerPorts, c.state.In+c.state.Out
 // Take takes the line that came back, its newline being optional.
 func (c *Client) Take(line []byte) {
 	reply := strings.TrimSpace(string(line[:min(len(line), MaxLine)]))
+	c.wait = false
 	switch c.step {
 	case stepDone:
 	case stepIdentity:
@@ -168,10 +180,16 @@ func (c *Client) Take(line []byte) {
 // begins with I-OST have no power meters.
 func (c *Client) identity(reply string) {
 	parts := strings.Split(reply, ",")
-	if len(parts) != 4 || strings.TrimSpace(parts[1]) == "" {
+	// Two lists of two ports have four parts too.
+	if len(parts) != 4 || strings.TrimSpace(parts[1]) == "" || strings.ContainsAny(reply, "()@") {
+		if c.stale++; c.stale <= maxStale {
+			c.wait = true
+			return
+		}
 		c.fail(bad("identity %q", reply))
 		return
 	}
+	c.stale = 0
 	c.state.Identity = reply
 	c.state.HasMeters = !strings.HasPrefix(strings.TrimSpace(parts[1]), "I-OST")
 	c.step = stepSize

@@ -198,6 +198,9 @@ func TestClientRefusesReplies(t *testing.T) {
 				}
 				c.Take([]byte(g + "\n"))
 			}
+			for range 8 * (1 - min(step, 1)) { // lines of an older exchange are passed over, so many
+				c.Take([]byte(bad + "\n"))
+			}
 			if !errors.Is(failure(&c), hal.ErrBoxReply) {
 				t.Errorf("step %d, %q: %v", step, bad, failure(&c))
 			}
@@ -270,4 +273,23 @@ func failure(c *scpi.Client) error {
 func state(c *scpi.Client) hal.BoxState {
 	s, _ := c.Result()
 	return s
+}
+
+// Goal: a client that begins anew on a line with leftovers gets into step again.
+// Method: the replies of a broken exchange before the identity, a map of two
+// connections among them, which has four parts as an identity does.
+func TestClientPassesOverLeftovers(t *testing.T) {
+	var c scpi.Client
+	c.Begin(hal.BoxGoal{Fresh: true})
+	if _, step := c.Exchange(nil, nil); step != hal.BoxSend {
+		t.Fatalf("begins with %v", step)
+	}
+	for _, left := range []string{",18)", "1", "(@1,2),(@17,18)"} {
+		if line, step := c.Exchange([]byte(left+"\n"), nil); step != hal.BoxWait || len(line) > 0 {
+			t.Errorf("%q: %v %q", left, step, line)
+		}
+	}
+	if line, step := c.Exchange([]byte("Polatis,N-OST-4x4,1,6.5\n"), nil); step != hal.BoxSend || string(line) != ":oxc:swit:size?\n" {
+		t.Errorf("after the identity: %v %q", step, line)
+	}
 }
