@@ -62,6 +62,8 @@ type mciModule struct {
 	limit   time.Duration // of what is being waited for
 	tries   int
 	staged  bool // by this life
+	doubts  int  // looks at a status that is not what was asked for
+	doubted byte // what it was
 	warm    [4]byte
 	lone    [1]byte // the trigger, for this module alone
 	head    [8]byte

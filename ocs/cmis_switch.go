@@ -184,6 +184,13 @@ func (d *mciDrive) account(t *Transceiver, i int) {
 			m.status, err = cmis.ParseStatus(m.raw[:])
 		}
 		missed := err == nil && m.status.InForce != fired
+		if missed && m.doubts < maxTries && (m.doubts == 0 || m.doubted != m.status.InForce) {
+			// Nothing guards these bytes: believed is what two looks agree about.
+			m.doubts, m.doubted = m.doubts+1, m.status.InForce
+			d.account(t, i)
+			return
+		}
+		m.doubts = 0
 		if missed && fired == d.fired && !t.sw.busy() && t.state == Idle {
 			if m.tries++; m.tries < maxTries {
 				d.alone(t, i)

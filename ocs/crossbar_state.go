@@ -157,6 +157,15 @@ const (
 	CircuitUnlit // no light comes in any more, or none came
 )
 
+var crossEventNames = [...]string{"ready", "tuned", "failed", "drifted", "removed", "alarm_raised", "alarm_cleared", "unlit"}
+
+func (k CrossEventKind) String() string {
+	if int(k) < len(crossEventNames) {
+		return crossEventNames[k]
+	}
+	return "unknown(" + strconv.Itoa(int(k)) + ")"
+}
+
 // CrossEvent is something that its owner wants to know.
 type CrossEvent struct {
 	Kind    CrossEventKind

@@ -31,22 +31,27 @@ func TestFaultScripts(t *testing.T) {
 		t.Fatalf("no scripts: %v", err)
 	}
 	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) { runFaultScript(t, f) })
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
+			runFaultScript(t, f, func() scripted { return &faultScript{t: t} })
+		})
 	}
 }
 
-func runFaultScript(t *testing.T, file string) {
+// scripted is what a script drives, one for each case.
+type scripted interface{ command(line string) string }
+
+func runFaultScript(t *testing.T, file string, fresh func() scripted) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	s := &faultScript{t: t}
+	s := fresh()
 	for _, block := range strings.Split(strings.TrimSpace(string(raw)), "\n\n") {
 		commands, want, step := strings.Cut(block, "\n----")
 		if !step {
 			out.WriteString(block + "\n\n")
-			s = &faultScript{t: t}
+			s = fresh()
 			continue
 		}
 		var got strings.Builder

@@ -23,6 +23,7 @@ type mems struct {
 	lamps  []float64 // milliwatts that come in, from inputs
 	chips  []monitorChip
 	temp   tempChip
+	noise  float64 // of the monitors, codes rms; 0: as it is
 }
 
 // mirrorDAC is one AD5535B: nothing of it can be read.

@@ -180,7 +180,7 @@ func (m *mems) say(now int64, place int, millicelsius int32, r []byte, after boo
 func (m *mems) convert(now int64, place, ch int, from int64, millicelsius int32) uint16 {
 	c := &m.chips[place]
 	port := c.port[ch]
-	p := probe{points: 1, seed: derive(derive(m.seed, seedMonitor), uint64(place))}
+	p := probe{points: 1, noise: m.noise, seed: derive(derive(m.seed, seedMonitor), uint64(place))}
 	if port >= 0 {
 		light := m.lamps[port]
 		if c.side == hal.SideB {

@@ -125,3 +125,7 @@ func (w *World) StickMirror(id BoardID, side, port int, stuck bool) {
 	mi.stuck = stuck
 	mi.pull(int64(w.now))
 }
+
+// NoisyMonitors lets all monitors of a board see noise of so many codes, rms; 0
+// is what they have.
+func (w *World) NoisyMonitors(id BoardID, codes int) { w.mirrors(id).noise = float64(codes) }
