@@ -134,7 +134,7 @@ ast2600() {
   GOOS=linux GOARCH=arm GOARM=7 CGO_ENABLED=0 ${GO:-go} build -trimpath -ldflags '-s -w' -o "$W/ocs-agent-armhf" ./cmd/ocs-agent || return 1
   memory "$W/ee0.img" first; memory "$W/ee1.img" other
   sum=$(head -c 1024 "$W/ee0.img" | sha256sum | cut -c1-16)
-  initrd armhf "$W/ast2600.gz" "gpio-aspeed i2c-aspeed i2c-dev" "ocs-agent selftest -bus-soak $SOAK -write \
+  initrd armhf "$W/ast2600.gz" "gpio-aspeed i2c-aspeed i2c-dev" "ocs-agent selftest -bus-soak $SOAK -deadline 30s -write \
     -chip eeprom=/dev/i2c-0@0x50 -chip temp=/dev/i2c-0@0x48 -chip absent=/dev/i2c-0@0x33 \
     -chip mux=/dev/i2c-1@0x70 -chip temp=/dev/i2c-1@0x4c/0x70.0 -chip temp=/dev/i2c-1@0x4c/0x70.2 \
     -chip eeprom=/dev/i2c-1@0x51/0x70.3 -chip absent=/dev/i2c-1@0x4c/0x70.1" "/dev/i2c-1" || return 1
@@ -161,7 +161,7 @@ imx8mp() {
   tool fdtput -t s "$D" $S status okay; tool fdtput -c "$D" $S/spidev@0; tool fdtput -t s "$D" $S/spidev@0 compatible rohm,dh2228fv
   tool fdtput -t x "$D" $S/spidev@0 reg 0; tool fdtput -t i "$D" $S/spidev@0 spi-max-frequency 20000000
   tool fdtput -d "$D" $S dmas; tool fdtput -d "$D" $S dma-names
-  initrd arm64 "$W/imx8mp.gz" "imx2_wdt i2c-imx i2c-dev spi-imx" "ocs-agent selftest -bus-soak $SOAK -write \
+  initrd arm64 "$W/imx8mp.gz" "imx2_wdt i2c-imx i2c-dev spi-imx" "ocs-agent selftest -bus-soak $SOAK -deadline 30s -write \
     -chip eeprom=/dev/i2c-0@0x50 -chip temp=/dev/i2c-0@0x48 -chip absent=/dev/i2c-0@0x33 -chip flash=\$(ls /dev/spidev* | head -1)" "/dev/i2c-0 /dev/spidev*" || return 1
   rm -f "$M".*; mkfifo "$M.in" "$M.out"
   warm "$M" "qom-set /machine/peripheral/t0 temperature 71500"

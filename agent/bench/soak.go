@@ -19,6 +19,9 @@ import (
 type Soak struct {
 	Board hal.Board
 	Chips []Known
+	// Deadline of each op; 0: 2 s. On a machine that is emulated on a busy host
+	// everything may stand still for seconds, which is no fault of a bus.
+	Deadline time.Duration
 }
 
 // Known is a chip and what it answered when nothing else was going on.
@@ -30,6 +33,7 @@ type Known struct {
 	Took  time.Duration
 
 	image        []byte
+	deadline     time.Duration
 	millicelsius int32
 	limits       [2][]byte // of a temperature chip: low, high
 	id           []byte
@@ -83,6 +87,13 @@ func newSoak(board hal.Board, chips []Chip, at []hal.BusID) *Soak {
 	return s
 }
 
+func (s *Soak) deadline() time.Duration {
+	if s.Deadline > 0 {
+		return s.Deadline
+	}
+	return probeDeadline
+}
+
 // Learn asks every chip what it has to say, one after the other. An absent
 // chip must not answer; everything else must, twice the same.
 func (s *Soak) Learn(b Board) error {
@@ -90,6 +101,7 @@ func (s *Soak) Learn(b Board) error {
 	var errs []error
 	for i := range s.Chips {
 		k := &s.Chips[i]
+		k.deadline = s.deadline()
 		before := b.Now()
 		if err := k.learn(h); err != nil {
 			errs = append(errs, fmt.Errorf("%v: %w", k.Chip, err))
@@ -101,7 +113,7 @@ func (s *Soak) Learn(b Board) error {
 
 // do carries out one message to the chip, the mux before it.
 func (k *Known) do(h *hands, m hal.Msg) error {
-	return h.do(k.Bus, probeDeadline, k.msgs(m)...)
+	return h.do(k.Bus, k.deadline, k.msgs(m)...)
 }
 
 func (k *Known) msgs(m hal.Msg) []hal.Msg {
@@ -262,7 +274,7 @@ func (s *Soak) Draw(rng *Dice) *Trial {
 		}
 		t := &Trial{Chip: k}
 		m := t.message(rng)
-		t.Op = &hal.Op{Class: hal.Class(rng.roll(hal.NumClasses)), Deadline: probeDeadline, Msgs: k.msgs(m)}
+		t.Op = &hal.Op{Class: hal.Class(rng.roll(hal.NumClasses)), Deadline: s.deadline(), Msgs: k.msgs(m)}
 		return t
 	}
 	return nil

@@ -25,6 +25,7 @@ func selftest(_ context.Context, args []string) error {
 	soak := fs.Int("bus-soak", 0, "read known chips of the configured board in `N` transactions from many goroutines, while memory is\n"+
 		"collected and stacks move; nothing is written, no light changes")
 	write := fs.Bool("write", false, "with -bus-soak: write each EEPROM over a page's end first, and restore it")
+	deadline := fs.Duration("deadline", 2*time.Second, "with -bus-soak: `time` that one transaction may take; more on an emulated machine")
 	var chips []string
 	fs.Func("chip", "with -bus-soak: soak this `chip` and not the configured board: eeprom, temp, mux, flash or absent, as in\n"+
 		"temp=/dev/i2c-1@0x48/0x70.2 (behind channel 2 of the mux at 0x70), flash=/dev/spidev2.0; repeat it", func(s string) error {
@@ -37,6 +38,9 @@ func selftest(_ context.Context, args []string) error {
 	if *soak < 0 || *soak > maxSoak {
 		return common.fail(usagef("bus-soak: %d: want 1 to %d", *soak, maxSoak))
 	}
+	if *deadline < time.Millisecond || *deadline > time.Minute {
+		return common.fail(usagef("deadline: %v: want 1ms to 1m", *deadline))
+	}
 	if *soak == 0 && (*write || len(chips) > 0) {
 		return common.fail(usagef("chip, write: want -bus-soak too"))
 	}
@@ -45,7 +49,7 @@ func selftest(_ context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		return common.fail(cfg.soak(*soak, chips, *write, common.json))
+		return common.fail(cfg.soak(*soak, chips, *deadline, *write, common.json))
 	}
 	dir, err := os.MkdirTemp("", "ocs-agent")
 	if err != nil {

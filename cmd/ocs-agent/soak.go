@@ -19,10 +19,10 @@ import (
 // stacks that move, read wrongly within a second on emulated boards.
 const (
 	soakWorkers  = 12
-	soakDepth    = 60 // of a recursion that makes a stack grow before every read
-	soakChurn    = 50 // goroutines started and ended between two collections
-	soakTooMany  = 20 // failures that are named
-	soakPatience = 5 * time.Second
+	soakDepth    = 60              // of a recursion that makes a stack grow before every read
+	soakChurn    = 50              // goroutines started and ended between two collections
+	soakTooMany  = 20              // failures that are named
+	soakPatience = 5 * time.Second // beyond an op's deadline
 )
 
 // soakResult is what a soak prints.
@@ -58,7 +58,7 @@ type soaker struct {
 
 // soak loads the buses of the configured board, or of these chips, from many
 // goroutines while memory is collected and stacks move.
-func (c *Config) soak(n int, texts []string, write, asJSON bool) error {
+func (c *Config) soak(n int, texts []string, deadline time.Duration, write, asJSON bool) error {
 	if _, err := agent.AskSocket(c.socketPath(), agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) && c.Board.Kind != "sim" {
 		return usageError{errAgentRuns} // a bus has one owner
 	}
@@ -66,6 +66,7 @@ func (c *Config) soak(n int, texts []string, write, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	s.Deadline = deadline
 	if len(s.Chips) == 0 {
 		return usagef("bus-soak: this board has no EEPROM, sensor or mux that can be read; name chips by -chip")
 	}
@@ -198,8 +199,8 @@ func (k *soaker) work(s *bench.Soak, worker uint64, n int64) {
 			} else if wrong := t.Wrong(); wrong != "" {
 				k.fail(&k.wrong, wrong)
 			}
-		case <-time.After(soakPatience):
-			k.fail(&k.failed, fmt.Sprintf("%v: no completion within %v", t.Chip.Chip, soakPatience))
+		case <-time.After(t.Op.Deadline + soakPatience):
+			k.fail(&k.failed, fmt.Sprintf("%v: no completion within %v", t.Chip.Chip, t.Op.Deadline+soakPatience))
 			return // what comes later belongs to nobody
 		}
 	}
