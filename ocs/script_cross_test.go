@@ -121,7 +121,7 @@ func (e *scpiEnd) hear() []byte { return e.server.Poll(nil) }
 // command does one line and gives what came of it:
 //
 //	mirrors PORTS SEED            a board of mirrors
-//	box scpi|tl1 PORTS            a scripted box
+//	box scpi|tl1|patch PORTS      a scripted box
 //	connect A-B ..., cut A-B ...  ports from 1, as update
 //	creep SIDE/PORT RATE          microradian an hour, on both axes, from then on
 //	stick SIDE/PORT, free SIDE/PORT
@@ -196,9 +196,12 @@ func (s *crossScript) open(kind string, ports int) {
 		cfg.Dialect = new(scpi.Client)
 	} else {
 		names := tl1.DefaultNames(ports)
+		if kind == "patch" {
+			names = tl1.PatchNames(ports, ports)
+		}
 		s.far.farEnd = &scriptEnd{s: &tl1.Server{Name: "box", User: "u", Password: "pw", Names: names}}
 		s.far.end, cfg.End = ';', ';'
-		cfg.Dialect = tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw"})
+		cfg.Dialect = tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Patch: kind == "patch"})
 	}
 	s.box = &boxRig{t: s.t, far: s.far, x: ocs.NewBox(cfg)}
 	s.box.x.Start(0)

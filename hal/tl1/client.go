@@ -18,6 +18,9 @@ type Config struct {
 	User, Password string
 	// Group owns our connections; those of others are left alone.
 	Group string
+	// Patch: the box speaks of patches, see patch.go. Its ports have numbers, and
+	// nobody owns them.
+	Patch bool
 }
 
 type clientStep uint8
@@ -115,9 +118,13 @@ func (c *Client) Next(dst []byte) (line []byte, ok bool) {
 	}
 	c.asked = true
 	c.tag++
-	switch c.step {
-	case stepLogin:
+	if c.step == stepLogin {
 		return fmt.Appendf(dst, "ACT-USER::%s:%d::%s;", c.cfg.User, c.tag, c.cfg.Password), true
+	}
+	if c.cfg.Patch {
+		return c.nextPatch(dst), true
+	}
+	switch c.step {
 	case stepSystem:
 		return fmt.Appendf(dst, "RTRV-NE:::%d;", c.tag), true
 	case stepRead, stepVerify:
@@ -195,9 +202,15 @@ func (c *Client) answered(m Message) {
 	case stepCancel:
 		c.step = stepDelete
 	case stepEnter:
+		if c.cfg.Patch { // it is active at once
+			if c.at++; c.at == len(c.create) {
+				c.step = stepVerify
+			}
+			return
+		}
 		c.step, c.why = stepActivate, ""
 	case stepDelete:
-		if c.step, c.at = stepCancel, c.at+1; c.at == len(c.remove) {
+		if c.step, c.at = c.removing(), c.at+1; c.at == len(c.remove) {
 			c.at = 0
 			c.step = stepEnter
 			if len(c.create) == 0 {
@@ -230,9 +243,11 @@ func (c *Client) denied(m Message) {
 		c.answered(m)
 		return
 	case stepEnter:
-		c.step = stepActivate
-		c.why = strings.Join(m.Text, " ")
-		return
+		if !c.cfg.Patch {
+			c.step = stepActivate
+			c.why = strings.Join(m.Text, " ")
+			return
+		}
 	case stepLogin:
 		c.in = false
 	}
@@ -240,7 +255,11 @@ func (c *Client) denied(m Message) {
 }
 
 func (c *Client) take(m Message) bool {
-	state, err := c.cfg.Names.parseMap(m.Text, c.cfg.Group)
+	parse := c.cfg.Names.parseMap
+	if c.cfg.Patch {
+		parse = c.cfg.Names.parsePatches
+	}
+	state, err := parse(m.Text, c.cfg.Group)
 	if err != nil {
 		c.fail(err)
 		return false
@@ -268,7 +287,7 @@ func (c *Client) plan() {
 	}
 	switch {
 	case len(c.remove) > 0:
-		c.step = stepCancel
+		c.step = c.removing()
 	case len(c.create) > 0:
 		c.step = stepEnter
 	default:
@@ -298,6 +317,10 @@ func (c *Client) finish() {
 // power reads a port's summary: what comes in at an input, what leaves at an
 // output.
 func (c *Client) power(m Message) {
+	if c.cfg.Patch {
+		c.patchPowers(m)
+		return
+	}
 	key := "INPWR"
 	if c.at >= c.state.In {
 		key = "OUTPWR"

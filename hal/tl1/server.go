@@ -117,6 +117,8 @@ func (s *Server) run(verb string, part []string) (text []string, code string) {
 		}
 	case "RTRV-PORT-SUM":
 		return s.port(part[2])
+	case "ENT-PATCH", "DLT-PATCH", "RTRV-PATCH", "RTRV-NETYPE", "RTRV-PORT-PMON":
+		return s.patch(verb, part)
 	case "ENT-CRS", "ACT-CRS", "CANC-CRS", "DLT-CRS":
 		return nil, s.change(verb, part)
 	default:
