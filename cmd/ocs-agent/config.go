@@ -72,7 +72,7 @@ type BoardConfig struct {
 
 // BoxConfig says which commercial switch, and where it is.
 type BoxConfig struct {
-	Protocol     string `json:"protocol" doc:"kind box: scpi or tl1"`
+	Protocol     string `json:"protocol" doc:"kind box: scpi, tl1 (groups and connections) or tl1-patch (numbered ports)"`
 	Address      string `json:"address" doc:"kind box: host:port"`
 	User         string `json:"user" doc:"kind box, tl1: who logs in"`
 	PasswordFile string `json:"password_file" doc:"kind box, tl1: file with the password"`

@@ -64,8 +64,8 @@ func (b *BoardConfig) validateBox(bad func(key, format string, args ...any)) {
 	if _, _, err := net.SplitHostPort(b.Box.Address); err != nil {
 		bad("board.box.address", "%q: want host:port", b.Box.Address)
 	}
-	if b.Box.Protocol != "scpi" && b.Box.Protocol != "tl1" {
-		bad("board.box.protocol", "%q: want scpi or tl1", b.Box.Protocol)
+	if p := b.Box.Protocol; p != "scpi" && p != "tl1" && p != "tl1-patch" {
+		bad("board.box.protocol", "%q: want scpi, tl1 or tl1-patch", p)
 	}
 }
 
@@ -103,6 +103,9 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 		return nil
 	}
 	login := tl1.Config{Names: tl1.DefaultNames(c.Board.Ports), User: b.User, Group: b.Group}
+	if b.Protocol == "tl1-patch" {
+		login.Names, login.Patch = tl1.PatchNames(c.Board.Ports, c.Board.Ports), true
+	}
 	if b.PasswordFile != "" {
 		raw, err := os.ReadFile(b.PasswordFile)
 		if err != nil {

@@ -129,4 +129,25 @@ func TestBoxBehindTheSameAgent(t *testing.T) {
 	if p := near.say(":pmon:pow? (@7,25)"); !strings.HasPrefix(p, "(0.0,-1.") && !strings.HasPrefix(p, "(0.0,-2.") && !strings.HasPrefix(p, "(0.1,-1.") && !strings.HasPrefix(p, "(-0.1,-1.") {
 		t.Errorf("powers %s", p)
 	}
+	near.session()
+}
+
+// session is every command that a cross-connect needs, as a lab's script would
+// send them, in long and short forms, with the mistakes that one makes.
+func (s *script) session() {
+	s.t.Helper()
+	for _, x := range [][2]string{
+		{"*CLS"}, {":OXC:SWITCH:SIZE?", "16,16"},
+		{":oxc:swit:conn:only (@1,2,3),(@17,18,19);*OPC?", "1"}, {":oxc:swit:conn:stat?", "(@1,2,3),(@17,18,19)"},
+		{":oxc:swit:conn:add (@4),(@32);*OPC?", "1"}, {":oxc:swit:conn:port? 4", `"32"`}, {":oxc:swit:conn:port? 17", `"1"`},
+		{":oxc:swit:conn:sub (@1,4),(@)"}, {"*OPC?", "1"}, {":oxc:switch:connect:state?", "(@2,3),(@18,19)"},
+		{":oxc:swit:conn:sub (@2),(@18);*OPC?", "1"}, {":oxc:swit:conn:port? 2", `""`},
+		{":oxc:swit:conn:add (@5),(@99)"}, {":oxc:swit:conn:ad (@5),(@20)"}, {":syst:err?", `-222,"Data out of range"`},
+		{":system:error:all?", `-113,"Undefined header"`}, {":syst:err:all?", `0,"No error"`},
+		{":oxc:swit:disc:all;*OPC?", "1"}, {":oxc:swit:conn:stat?", "(@),(@)"}, {"*RST"}, {":syst:err?", `0,"No error"`},
+	} {
+		if got := s.say(x[0]); got != x[1] {
+			s.t.Errorf("%s: %q, want %q", x[0], got, x[1])
+		}
+	}
 }
