@@ -330,8 +330,20 @@ func (x *Box) HealthRound(now time.Duration) {
 	}
 }
 
-// Circuits appends all circuits in the order of their ports of side A.
-func (x *Box) Circuits(buf []Circuit) []Circuit { return append(buf, x.circuits...) }
+// Circuits appends all circuits in the order of their ports of side A. Of a
+// silent box nobody knows any more that one of them has light.
+func (x *Box) Circuits(buf []Circuit) []Circuit {
+	from := len(buf)
+	buf = append(buf, x.circuits...)
+	if x.state == LinkSilent {
+		for i := range buf[from:] {
+			if c := &buf[from+i]; c.State == proto.Tuned {
+				c.State, c.Err = proto.Tuning, x.err
+			}
+		}
+	}
+	return buf
+}
 
 // TakeEvents appends what happened since the last call.
 func (x *Box) TakeEvents(buf []CrossEvent) []CrossEvent {
