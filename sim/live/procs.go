@@ -313,44 +313,32 @@ func (p *procs) killAgents(ctx context.Context) error {
 }
 
 func (p *procs) killPlanner(ctx context.Context) error {
-	began := time.Now()
-	before, err := p.records()
-	if err != nil {
-		return err
-	}
-	p.signal("planner", syscall.SIGKILL)
-	p.res.ProcsKilled++
-	if err := p.startPlanner(); err != nil {
-		return err
-	}
-	if err := p.serving(ctx); err != nil {
-		return err
-	}
-	if err := p.unchanged(before, "planner killed", nil); err != nil {
-		return err
-	}
-	p.done(began, "planner killed with -9, started again", "no light changed; in service")
-	return nil
+	return p.bounce(ctx, "planner", 0, p.startPlanner)
 }
 
 func (p *procs) killBroker(ctx context.Context) error {
+	return p.bounce(ctx, "broker", 3*time.Second, p.startBroker)
+}
+
+// bounce kills a process, leaves it away for a while and starts it again.
+func (p *procs) bounce(ctx context.Context, name string, away time.Duration, start func() error) error {
 	began := time.Now()
 	before, err := p.records()
 	if err != nil {
 		return err
 	}
-	p.signal("broker", syscall.SIGKILL)
+	p.signal(name, syscall.SIGKILL)
 	p.res.ProcsKilled++
-	time.Sleep(3 * time.Second)
-	if err := p.startBroker(); err != nil {
+	time.Sleep(away)
+	if err := start(); err != nil {
 		return err
 	}
 	if err := p.serving(ctx); err != nil {
 		return err
 	}
-	if err := p.unchanged(before, "broker killed", nil); err != nil {
+	if err := p.unchanged(before, name+" killed", nil); err != nil {
 		return err
 	}
-	p.done(began, "broker killed with -9, away 3 s, started again", "no light changed; in service")
+	p.done(began, fmt.Sprintf("%s killed with -9, away %v, started again", name, away), "no light changed; in service")
 	return nil
 }
