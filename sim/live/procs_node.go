@@ -41,10 +41,13 @@ func (p *procs) dieUnheard(ctx context.Context) error {
 	}
 	p.signal(agentName(dead), syscall.SIGKILL)
 	p.res.ProcsKilled++
-	var took [2]time.Duration
+	var took time.Duration
 	if _, err := await(ctx, procsBypass, "bypass with the broker cut off", func() (bool, string) {
-		a, errA := p.bypassed(left, over.Local, &took[0])
-		b, errB := p.bypassed(right, over.Remote, &took[1])
+		now := time.Now()
+		a, lostA, foundA, errA := p.bypassed(left, over.Local)
+		b, lostB, foundB, errB := p.bypassed(right, over.Remote)
+		late := time.Since(now) // the second record is younger
+		took = max(lostA, lostB-late) - min(foundA, foundB-late)
 		return a && b, fmt.Sprintf("%d: %v, %d: %v, %v", left, a, right, b, errors.Join(errA, errB))
 	}); err != nil {
 		return err
@@ -53,7 +56,7 @@ func (p *procs) dieUnheard(ctx context.Context) error {
 		return err
 	}
 	p.done(began, fmt.Sprintf("broker stopped; node %d loses its power", dead),
-		"%d <-> %d bypassed in %d and %d us of wall time, no other light changed", left, right, took[0].Microseconds(), took[1].Microseconds())
+		"%d <-> %d bypassed in %.1f ms of wall time, no other light changed", left, right, float64(took.Microseconds())/1000)
 	p.signal("broker", syscall.SIGCONT)
 	began = time.Now()
 	spare := map[int]bool{left: true, dead: true, right: true}
@@ -112,28 +115,24 @@ func (p *procs) comeBack(ctx context.Context) error {
 	return nil
 }
 
-// bypassed reports whether a board sends and listens on a port, with light,
-// and how long before that the light of the bundle's other fibre went.
-func (p *procs) bypassed(node int, at fabric.Port, took *time.Duration) (bool, error) {
+// bypassed reports whether a board sends and listens on a port, with light;
+// how long ago the light of the bundle's other fibre went, and this one's came.
+func (p *procs) bypassed(node int, at fabric.Port) (ok bool, lost, found time.Duration, err error) {
 	r, err := p.tell(boardName(node), "record")
 	if err != nil {
-		return false, err
+		return false, 0, 0, err
 	}
-	var found, lost *PathRecord
-	for i := range r.Paths {
-		switch path := &r.Paths[i]; {
+	other := true
+	for _, path := range r.Paths {
+		switch ago := time.Duration(path.AgoUS) * time.Microsecond; {
 		case path.Bundle != int(at.Bundle) || path.Path == pathNames[hal.LOSLoopback]:
 		case path.Path == at.Path.String():
-			found = path
+			ok, found = path.Selected && path.Lit, ago
 		default:
-			lost = path
+			other, lost = path.Lit, ago
 		}
 	}
-	if found == nil || lost == nil {
-		return false, fmt.Errorf("board of node %d has no %v", node, at)
-	}
-	*took = time.Duration(lost.AgoUS-found.AgoUS) * time.Microsecond
-	return found.Selected && found.Lit && !lost.Lit, nil
+	return ok && !other, lost, found, nil
 }
 
 // freePorts are UDP ports that were free a moment ago.
