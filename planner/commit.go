@@ -127,6 +127,7 @@ func (p *Planner) leaveOut() bool {
 				Text: fmt.Sprintf("generation %d goes on without it after %v", p.txn.gen, joinWait)})
 		}
 	}
+	p.betterAt = max(p.betterAt, p.now+slowWait)
 	p.abort("a node that would join did not answer")
 	return true
 }

@@ -223,6 +223,7 @@ func (p *Planner) act(n *nodeView, m *proto.Event) {
 			} else {
 				n.loss[m.Side].moving = false
 			}
+			n.loss[m.Side].lit, n.loss[m.Side].peer = m.Kind != proto.EvLightLost && m.Kind != proto.EvClosed, m.Peer
 		}
 	case proto.EvHostFault:
 		p.say(n, true, proto.ModeHostDown, m.Seq)

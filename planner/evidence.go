@@ -15,12 +15,12 @@ import (
 // lost them.
 func (p *Planner) concludeDead(r *ringView) {
 	for i := 0; i < len(r.nodes); {
-		if !p.suspect(r.nodes[i]) {
+		if !p.doubted(r, i) {
 			i++
 			continue
 		}
 		first := i
-		for i < len(r.nodes) && p.suspect(r.nodes[i]) {
+		for i < len(r.nodes) && p.doubted(r, i) {
 			i++
 		}
 		left := first == 0 || p.lost(r, first-1, proto.Right)
@@ -57,6 +57,30 @@ func (p *Planner) forsaken(r *ringView, first, end int) bool {
 			p.stir(r)
 			p.replan(wait)
 			return false
+		}
+	}
+	return true
+}
+
+// doubted: suspect, and no other member stands on its light. A silent agent
+// whose light a neighbour has turned to has turned to that neighbour itself.
+func (p *Planner) doubted(r *ringView, at int) bool {
+	id := r.nodes[at]
+	if !p.suspect(id) {
+		return false
+	}
+	if n := &p.nodes[id]; !n.usable() {
+		return true
+	}
+	for other := max(0, at-p.fab.K); other <= min(len(r.nodes)-1, at+p.fab.K); other++ {
+		n := &p.nodes[r.nodes[other]]
+		if other == at || n.want.decided != r.decided || p.suspect(n.id) {
+			continue
+		}
+		for _, l := range n.loss {
+			if l.lost && l.lit && l.peer == id {
+				return false
+			}
 		}
 	}
 	return true

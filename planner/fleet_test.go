@@ -65,6 +65,8 @@ type fakeNode struct {
 	acked    uint64
 	refuse   proto.Code
 	mute     bool // answers nothing
+	slow     bool // acts, and what it says and hears is held up
+	held     []proto.Packet
 	noEvents bool
 	loseAcks int
 	asked    proto.Command // last VerbRequest
@@ -259,6 +261,10 @@ func (w *fleet) publish(n *fakeNode, topic string, kind proto.TopicKind, msg any
 	pk := proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS()}
 	if kind.Retain() {
 		w.retain(pk)
+	}
+	if n.slow {
+		n.held = append(n.held, pk)
+		return
 	}
 	for range w.copies() {
 		w.up = append(w.up, pk)
@@ -470,7 +476,7 @@ func (w *fleet) toAgents(pk proto.Packet) {
 			w.t.Fatalf("planner sent what does not decode on %s: %v", pk.Topic, err)
 		}
 	}
-	here := func(n *fakeNode) bool { return n.alive && !n.offline && !n.mute }
+	here := func(n *fakeNode) bool { return n.alive && !n.offline && !n.mute && !n.slow }
 	if topic.Kind == w.drop {
 		return
 	}

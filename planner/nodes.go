@@ -52,11 +52,13 @@ type target struct {
 }
 
 // lossView is whether a side is off its planned candidate and still looking
-// for another, the number of the event that said so, 0 for a report, and when
-// it came.
+// for another, whose light it has, the number of the event that said so, 0 for
+// a report, and when it came.
 type lossView struct {
 	lost   bool
 	moving bool
+	lit    bool // by peer's light
+	peer   proto.NodeID
 	seq    uint64
 	at     time.Duration
 }
@@ -312,6 +314,7 @@ func (n *nodeView) readSides(m *proto.Reported, now time.Duration) {
 			old.at = now
 		}
 		old.lost, old.seq = lost, 0
+		old.lit, old.peer = s.State == proto.SideWork && s.Current >= 0, s.Peer
 		old.moving = s.State == proto.SideSwitch || s.State == proto.SideListen || s.State == proto.SideClosing
 	}
 }

@@ -58,7 +58,7 @@ func (p *Planner) look() *proposal {
 func (p *Planner) choose(rings []*ringView) *proposal {
 	if len(p.rings) > 0 {
 		if q := p.propose(rings, true); !q.empty() {
-			p.betterAt, p.wantBetter = p.now+betterWait, true
+			p.betterAt, p.wantBetter = max(p.betterAt, p.now+betterWait), true
 			return q
 		}
 		if !p.wantBetter {

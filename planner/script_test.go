@@ -151,6 +151,11 @@ func (s *script) do(args []string) string {
 		s.w.nodes[num(1)].refuse = proto.Code(code)
 	case "mute":
 		s.w.nodes[num(1)].mute = args[2] == "on"
+	case "slow": // its connection hangs
+		n := &s.w.nodes[num(1)]
+		if n.slow = args[2] == "on"; !n.slow {
+			s.w.up, n.held = append(s.w.up, n.held...), nil
+		}
 	case "lose-acks":
 		s.w.nodes[num(1)].loseAcks = int(num(2))
 	case "bump-bypass": // behind the planner's back

@@ -36,6 +36,10 @@ const (
 	// formed. chosen: longer than a repair takes, so that what is hurt next need
 	// not wait for it.
 	betterWait = 100 * time.Millisecond
+	// slowWait is the same after a node was left out because it did not answer:
+	// no ring is moved for one that is only slow. chosen: longer than an agent
+	// takes to find its broker again.
+	slowWait = 3 * time.Second
 	// fewMoves is how many whole rings may move aside for one where the fabric
 	// does not say. chosen: beyond that more jobs are disturbed than one is
 	// worth.

@@ -75,6 +75,7 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	if p.f, err = fabric.New(procsParams); err != nil {
 		return res, err
 	}
+	p.f.Moves = fabric.MoveNone // so that nothing but the broken ring may change
 	p.res.Nodes, p.res.Rings = p.f.Nodes, p.f.TargetRings()
 	for _, step := range []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack} {
 		if err := step(ctx); err != nil {
