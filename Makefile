@@ -39,10 +39,7 @@ race: ## the packages with goroutines, under the race detector (needs a C compil
 	else echo "race: skipped, no C compiler"; fi
 
 fuzz: ## every fuzz target for FUZZTIME (5s)
-	@set -e; for p in $$($(GO) list ./...); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
-	    echo "fuzz $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; \
-	  done; done
+	@FUZZTIME=$(FUZZTIME) .ci/fuzz.sh
 
 bench: build ## benchmarks, binary sizes and memory, with machine and commit
 	@echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Every fuzz target for FUZZTIME. A run that the go command ends with "context
+# deadline exceeded", without an input that fails, came to its end: the worker
+# was in the middle of an input when the time was over.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+for p in $("$go" list ./...); do
+  for f in $("$go" test -list '^Fuzz' "$p" | grep '^Fuzz' || true); do
+    echo "fuzz $p $f"
+    "$go" test -run '^$' -fuzz "^$f\$" -fuzztime "${FUZZTIME:-5s}" "$p" 2>&1 | tee "$log" || {
+      if grep -q 'context deadline exceeded' "$log" && ! grep -q 'Failing input written' "$log"; then
+        echo "fuzz $p $f: ended in the middle of an input"
+      else exit 1; fi
+    }
+  done
+done
