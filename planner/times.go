@@ -37,8 +37,8 @@ const (
 	// not wait for it.
 	betterWait = 100 * time.Millisecond
 	// slowWait is the same after a node was left out because it did not answer:
-	// no ring is moved for one that is only slow. chosen: an agent that
-	// its broker held up is back in less.
+	// no ring is moved for one that is only slow. chosen: an agent whose
+	// broker hung for a moment is back in less.
 	slowWait = time.Second
 	// fewMoves is how many whole rings may move aside for one where the fabric
 	// does not say. chosen: beyond that more jobs are disturbed than one is
