@@ -118,10 +118,10 @@ func TestBeforeAdoption(t *testing.T) {
 // Goal: what State gives, Restore takes.
 // Method: a machine with every part set, through a second one.
 func TestStateRoundTrip(t *testing.T) {
-	sc := &script{}
+	sc := &scripted{}
 	for _, line := range []string{"ring left=0/1>4! right=1/1>6!,1/2>7!", "light 1/1 off", "settle", "light 1/2 on",
 		"plan 2.2 left=0/1>4!", "stage", "drain", "settle"} {
-		sc.command(line)
+		sc.command(strings.Fields(line))
 	}
 	want := sc.m.State()
 	if want.Applied == nil || want.Staged == nil || want.BypassSeq == 0 || want.Reasons == 0 || want.Bundles[1].Flaps == 0 {
@@ -137,8 +137,8 @@ func TestStateRoundTrip(t *testing.T) {
 // deadNeighbour returns a working machine and the events of one bypass and
 // of the way back by another.
 func deadNeighbour() (*Machine, [6]Event) {
-	sc := &script{}
-	sc.command("ring left=0/1>4!,0/2>3! right=1/1>6!,1/2>7!,2/2>8!")
+	sc := &scripted{}
+	sc.command(strings.Fields("ring left=0/1>4!,0/2>3! right=1/1>6!,1/2>7!,2/2>8!"))
 	us := time.Microsecond
 	return sc.m, [6]Event{
 		{At: 0, Kind: Light, Bundle: 1, Path: proto.External1},

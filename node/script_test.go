@@ -2,69 +2,25 @@ package node
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"ringlight/proto"
+	"ringlight/sim/script"
 )
 
-var update = flag.Bool("update", false, "rewrite the expected traces in testdata")
-
-// Goal: each row of node.md's tables does what the table says.
-// Method: scripts in testdata; a case starts with "# row", a step is a
-// command, "----" and the trace that it must give. Commands are in
-// script.command.
+// Goal: each row of the sides' tables does what the table says.
+// Method: scripts in testdata, as package script plays them; a case is a row.
+// Commands are in scripted.command.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) { runScript(t, f) })
-	}
+	script.Run(t, "testdata/*.txt", func(*testing.T) func([]string) string { return new(scripted).command })
 }
 
-func runScript(t *testing.T, file string) {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	sc := &script{}
-	row := ""
-	for _, block := range strings.Split(strings.TrimSpace(string(raw)), "\n\n") {
-		command, want, step := strings.Cut(block, "\n----")
-		if !step {
-			row = block
-			sc = &script{}
-			out.WriteString(block + "\n\n")
-			continue
-		}
-		var got strings.Builder
-		for _, line := range strings.Split(command, "\n") {
-			got.WriteString(sc.command(line))
-		}
-		want = strings.TrimPrefix(want, "\n")
-		if w := strings.TrimSuffix(want, "\n"); !*update && strings.TrimSuffix(got.String(), "\n") != w {
-			t.Errorf("%s\n%s\ngot:\n%swant:\n%s", row, command, got.String(), w)
-		}
-		out.WriteString(command + "\n----\n" + got.String() + "\n")
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(strings.TrimSuffix(out.String(), "\n")), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// script is a machine with the board's part played by hand.
-type script struct {
+// scripted is a machine with the board's part played by hand.
+type scripted struct {
 	m       *Machine
 	now     time.Duration
 	desired proto.Desired
@@ -89,9 +45,8 @@ type script struct {
 //	request SIDE lockout|forced|manual|clear [B/P]
 //	degrade B/P on|off                  signal degrade
 //	sides | bundles | report | next
-func (sc *script) command(line string) string {
-	f := strings.Fields(line)
-	verb, args := f[0], f[1:]
+func (sc *scripted) command(words []string) string {
+	verb, args := words[0], words[1:]
 	switch verb {
 	case "node":
 		n, _ := strconv.Atoi(args[0])
@@ -131,7 +86,7 @@ func (sc *script) command(line string) string {
 	return sc.step(sc.event(verb, args))
 }
 
-func (sc *script) event(verb string, args []string) Event {
+func (sc *scripted) event(verb string, args []string) Event {
 	num := func(i int) uint64 { n, _ := strconv.ParseUint(args[i], 10, 32); return n }
 	switch verb {
 	case "light":
@@ -180,7 +135,7 @@ func (sc *script) event(verb string, args []string) Event {
 	panic("unknown command " + verb)
 }
 
-func (sc *script) request(args []string) string {
+func (sc *scripted) request(args []string) string {
 	ev := Event{Kind: Request, Path: proto.Loopback, Request: map[string]proto.Request{"lockout": proto.Lockout,
 		"forced": proto.ForcedSwitch, "manual": proto.ManualSwitch, "clear": proto.NoRequest}[args[1]]}
 	if args[0] == "right" {
@@ -196,7 +151,7 @@ func (sc *script) request(args []string) string {
 	return out + sc.step(ev)
 }
 
-func (sc *script) step(ev Event) string {
+func (sc *scripted) step(ev Event) string {
 	ev.At = sc.now
 	var b strings.Builder
 	for _, a := range sc.m.Step(ev, nil) {
@@ -208,7 +163,7 @@ func (sc *script) step(ev Event) string {
 	return b.String()
 }
 
-func (sc *script) adopt(args []string) string {
+func (sc *scripted) adopt(args []string) string {
 	var found []BundleLight
 	for _, a := range args {
 		bs, path, _ := strings.Cut(a, "=")
@@ -224,7 +179,7 @@ func (sc *script) adopt(args []string) string {
 	return sc.step(Event{Kind: Adopt, Lits: found})
 }
 
-func (sc *script) ring(args []string) string {
+func (sc *scripted) ring(args []string) string {
 	sc.plan(append([]string{"1.1"}, args...))
 	r := &sc.desired.Rings[0]
 	bundles := 2
@@ -253,7 +208,7 @@ func (sc *script) ring(args []string) string {
 
 // plan reads "T.G left=B/P>PEER[!],... right=... [lw=N] [rw=N] [hold] [holdoff=US] [wtr=MS]";
 // "!" means that the peer has others.
-func (sc *script) plan(args []string) {
+func (sc *scripted) plan(args []string) {
 	t, g := parseKey(args[0])
 	sc.desired = proto.Desired{Version: proto.Version, Node: 5, Term: t, Generation: g, Plan: proto.Digest{byte(g)}, Decisions: []proto.RingID{1}}
 	if sc.m != nil {
@@ -287,7 +242,7 @@ func (sc *script) plan(args []string) {
 	sc.desired.Rings = []proto.RingAssignment{r}
 }
 
-func (sc *script) set(args []string) {
+func (sc *scripted) set(args []string) {
 	d := &sc.desired
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
@@ -324,7 +279,7 @@ func (sc *script) set(args []string) {
 	}
 }
 
-func (sc *script) settle(args []string) string {
+func (sc *scripted) settle(args []string) string {
 	out := ""
 	for b := range sc.m.bundles {
 		x := &sc.m.bundles[b]
@@ -335,7 +290,7 @@ func (sc *script) settle(args []string) string {
 	return out
 }
 
-func (sc *script) wait(arg string, settles bool) string {
+func (sc *scripted) wait(arg string, settles bool) string {
 	d, err := time.ParseDuration(arg)
 	if err != nil {
 		panic(err)
@@ -359,7 +314,7 @@ func (sc *script) wait(arg string, settles bool) string {
 	return out
 }
 
-func (sc *script) show(what string) string {
+func (sc *scripted) show(what string) string {
 	var b strings.Builder
 	switch what {
 	case "next":

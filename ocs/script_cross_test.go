@@ -2,7 +2,6 @@ package ocs_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,21 +14,14 @@ import (
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
+	"ringlight/sim/script"
 )
 
 // Goal: what goes wrong with mirrors, their monitors and commercial boxes ends in
 // its own error or in recovery, and the other circuits stay.
 // Method: scripts in testdata/faults/cross, as those of the transceivers.
 func TestCrossFaultScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/faults/cross/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
-			runFaultScript(t, f, func() scripted { return &crossScript{t: t} })
-		})
-	}
+	script.Run(t, "testdata/faults/cross/*.txt", func(t *testing.T) func([]string) string { return (&crossScript{t: t}).command })
 }
 
 // crossScript is one case: a board of mirrors, or a box at the end of a line.
@@ -131,18 +123,17 @@ func (e *scpiEnd) hear() []byte { return e.server.Poll(nil) }
 //	swallow|deny|tear|lose N      of the box's next commands or lines; chatter TEXT
 //	start                         of the box, once more
 //	run TIME, status
-func (s *crossScript) command(line string) string {
-	w := strings.Fields(line)
+func (s *crossScript) command(w []string) string {
 	num := func(text string) int {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			s.t.Fatalf("%q: %v", line, err)
+			s.t.Fatalf("%q: %v", w, err)
 		}
 		return n
 	}
 	place := func() (side, port int) {
 		if _, err := fmt.Sscanf(w[1], "%d/%d", &side, &port); err != nil {
-			s.t.Fatalf("%q: %v", line, err)
+			s.t.Fatalf("%q: %v", w, err)
 		}
 		return side, port - 1
 	}
@@ -177,13 +168,13 @@ func (s *crossScript) command(line string) string {
 	case "run":
 		d, err := time.ParseDuration(w[1])
 		if err != nil {
-			s.t.Fatalf("%q: %v", line, err)
+			s.t.Fatalf("%q: %v", w, err)
 		}
 		s.m.until(d, func() bool { return false })
 	case "status":
 		return s.status()
 	default:
-		s.t.Fatalf("%q: no such command", line)
+		s.t.Fatalf("%q: no such command", w)
 	}
 	return s.said()
 }

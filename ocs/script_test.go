@@ -2,10 +2,7 @@ package ocs_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,58 +13,16 @@ import (
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
+	"ringlight/sim/script"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected traces in testdata")
 
 // Goal: whatever is wrong with a chip, a bus or a module ends in its own error
 // or in recovery, blocks nothing longer than its deadline, and leaves the other
 // bundle at work.
-// Method: scripts in testdata/faults; a case starts with "# what", a step is
-// commands, "----" and what the optics then say. Commands are in command.
+// Method: scripts in testdata/faults, as package script plays them; commands
+// are in faultScript.command.
 func TestFaultScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/faults/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
-			runFaultScript(t, f, func() scripted { return &faultScript{t: t} })
-		})
-	}
-}
-
-// scripted is what a script drives, one for each case.
-type scripted interface{ command(line string) string }
-
-func runFaultScript(t *testing.T, file string, fresh func() scripted) {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	s := fresh()
-	for _, block := range strings.Split(strings.TrimSpace(string(raw)), "\n\n") {
-		commands, want, step := strings.Cut(block, "\n----")
-		if !step {
-			out.WriteString(block + "\n\n")
-			s = fresh()
-			continue
-		}
-		var got strings.Builder
-		for _, line := range strings.Split(commands, "\n") {
-			got.WriteString(s.command(line))
-		}
-		if w := strings.TrimPrefix(want, "\n"); !*update && strings.TrimSuffix(got.String(), "\n") != strings.TrimSuffix(w, "\n") {
-			t.Errorf("%s\ngot:\n%swant:\n%s", commands, got.String(), w)
-		}
-		out.WriteString(commands + "\n----\n" + got.String() + "\n")
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(strings.TrimSuffix(out.String(), "\n")), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	script.Run(t, "testdata/faults/*.txt", func(t *testing.T) func([]string) string { return (&faultScript{t: t}).command })
 }
 
 // faultScript is one case: a board of two bundles.
@@ -114,12 +69,11 @@ func (s *faultScript) place(text string) string {
 //	page BUNDLE/MODULE PAGE            another host selects a page of a module
 //	run TIME
 //	status BUNDLE
-func (s *faultScript) command(line string) string {
-	w := strings.Fields(line)
+func (s *faultScript) command(w []string) string {
 	num := func(i int) int {
 		n, err := strconv.Atoi(w[i])
 		if err != nil {
-			s.t.Fatalf("%q: %v", line, err)
+			s.t.Fatalf("%q: %v", w, err)
 		}
 		return n
 	}
@@ -139,12 +93,12 @@ func (s *faultScript) command(line string) string {
 			err = r.world.Repair(r.id, f)
 		}
 		if err != nil {
-			s.t.Fatalf("%q: %v", line, err)
+			s.t.Fatalf("%q: %v", w, err)
 		}
 	case "select":
 		p, bad := proto.ParsePath(w[2])
 		if bad != nil {
-			s.t.Fatalf("%q: %v", line, bad)
+			s.t.Fatalf("%q: %v", w, bad)
 		}
 		err = r.optics[num(1)].Select(now, p)
 	case "health":
@@ -159,7 +113,7 @@ func (s *faultScript) command(line string) string {
 	case "page":
 		var b, m, page int
 		if _, bad := fmt.Sscanf(w[1]+" "+w[2], "%d/%d %d", &b, &m, &page); bad != nil {
-			s.t.Fatalf("%q: %v", line, bad)
+			s.t.Fatalf("%q: %v", w, bad)
 		}
 		mod := r.board.Bundles[b].Modules[m]
 		op := &hal.Op{Msgs: []hal.Msg{{Addr: hal.MCIAddr, W: []byte{126, 0, byte(page)}}}}
@@ -169,12 +123,12 @@ func (s *faultScript) command(line string) string {
 		err = r.world.Submit(now, r.id, mod.MCI, op)
 	case "run":
 		if wait, err = time.ParseDuration(w[1]); err != nil {
-			s.t.Fatalf("%q: %v", line, err)
+			s.t.Fatalf("%q: %v", w, err)
 		}
 	case "status":
 		return s.status(num(1))
 	default:
-		s.t.Fatalf("%q: no such command", line)
+		s.t.Fatalf("%q: no such command", w)
 	}
 	out := ""
 	if err != nil {

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,20 +9,13 @@ import (
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/script"
 )
 
-// Scripts of circuits: as TestScripts, for switches.
+// Goal: what a planner does about circuits, command by command.
+// Method: as TestScripts; commands are in circuitScript.do.
 func TestCircuitScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/circuits/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			s := &circuitScript{t: t}
-			playScript(t, file, s.do)
-		})
-	}
+	script.Run(t, "testdata/circuits/*.txt", func(t *testing.T) func([]string) string { return (&circuitScript{t: t}).do })
 }
 
 type circuitScript struct {

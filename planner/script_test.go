@@ -1,10 +1,7 @@
 package planner
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,69 +10,23 @@ import (
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/script"
 )
 
-var update = flag.Bool("update", false, "rewrite the expected traces")
-
-// Scripts: each command and what the planner then did. Format: lines of
-// commands, a line of four dashes, the expected trace, an empty line; text
-// after # is for readers.
+// Goal: what a planner does about nodes, command by command.
+// Method: scripts in testdata, as package script plays them; commands are in
+// nodeScript.do.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runScript(t, file) })
-	}
+	script.Run(t, "testdata/*.txt", func(t *testing.T) func([]string) string { return (&nodeScript{t: t}).do })
 }
 
-func runScript(t *testing.T, file string) {
-	s := &script{t: t}
-	playScript(t, file, s.do)
-}
-
-// playScript hands each command to do and compares what it says.
-func playScript(t *testing.T, file string, do func(args []string) string) {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	for _, block := range strings.Split(strings.TrimSpace(string(raw)), "\n\n") {
-		commands, want, _ := strings.Cut(block, "\n----")
-		got := ""
-		for _, line := range strings.Split(commands, "\n") {
-			code, _, _ := strings.Cut(line, "#")
-			if strings.TrimSpace(code) != "" {
-				got += do(strings.Fields(code))
-			}
-		}
-		got = strings.TrimSuffix(got, "\n")
-		want = strings.TrimPrefix(want, "\n")
-		if got != want && !*update {
-			t.Errorf("%s\n---- got\n%s\n---- want\n%s", commands, got, want)
-		}
-		out.WriteString(commands + "\n----\n")
-		if got != "" {
-			out.WriteString(got + "\n")
-		}
-		out.WriteString("\n")
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(strings.TrimSuffix(out.String(), "\n")), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-type script struct {
+type nodeScript struct {
 	t   *testing.T
 	w   *fleet
 	out strings.Builder
 }
 
-func (s *script) do(args []string) string {
+func (s *nodeScript) do(args []string) string {
 	s.out.Reset()
 	num := func(i int) proto.NodeID {
 		n, err := strconv.Atoi(args[i])
@@ -191,7 +142,7 @@ func (s *script) do(args []string) string {
 	return s.out.String()
 }
 
-func (s *script) fabric(args []string) {
+func (s *nodeScript) fabric(args []string) {
 	p := fabric.Params{Name: "f", GPUsPerNode: 4}
 	var verbose bool
 	for _, a := range args {
@@ -231,7 +182,7 @@ func (s *script) fabric(args []string) {
 }
 
 // planner ID TERM SEQ [retained]: another planner speaks.
-func (s *script) planner(args []string) {
+func (s *nodeScript) planner(args []string) {
 	var n [3]uint64
 	for i := range n {
 		v, err := strconv.ParseUint(args[i], 10, 64)
