@@ -227,7 +227,7 @@ func (a *Agent) Machine() *node.Machine {
 }
 
 // Switch is Machine for a switch, nil for a node.
-func (a *Agent) Switch() *node.Switch {
-	s, _ := a.machine.(*node.Switch)
+func (a *Agent) Switch() *node.CrossConnect {
+	s, _ := a.machine.(*node.CrossConnect)
 	return s
 }

@@ -17,7 +17,7 @@ import (
 // moves what somebody relies on.
 type switchHands struct {
 	*Agent
-	sw    *node.Switch
+	sw    *node.CrossConnect
 	cross crossbar
 	err   error // why there is no crossbar
 
@@ -70,7 +70,7 @@ type crossbar interface {
 func newSwitchHands(agent *Agent) *switchHands {
 	a := &switchHands{Agent: agent, next: Never, adoptBy: Never, retry: Never, healthAt: Never}
 	cfg := &agent.cfg
-	a.sw = node.NewSwitch(cfg.Node, cfg.ports())
+	a.sw = node.NewCrossConnect(cfg.Node, cfg.ports())
 	agent.machine = a.sw
 	if agent.journal.State != nil {
 		a.sw.Restore(*agent.journal.State)

@@ -23,7 +23,7 @@ const (
 	Tick       EventKind = iota // time has passed; due timers run after every other kind too
 	Adopt                       // once, first: what the hardware was found to do (Lits)
 	Light                       // the filtered light of Bundle, Path is now Lit
-	Switched                    // Bundle has settled on Path; of a switch: every circuit of the last Connect has, or has failed
+	Switched                    // Bundle has settled on Path; of a cross-connect: every circuit of the last Connect has, or has failed
 	PathFailed                  // own optics of Bundle did not do Path, or are too hot (Module, Lane, Text)
 	PathOK                      // own optics of Bundle are well again: remediated
 	Ready                       // Bundle can switch: calibrated, codes staged
@@ -38,9 +38,9 @@ const (
 	Undrain                     //
 	Degrade                     // signal degrade of Bundle, Path: Lit = it has begun
 	Request                     // an operator's Request for Side: to Bundle, Path; see Refuses
-	Circuit                     // of a switch: how Circuits stand now (Expected, Text of the first)
-	Hold                        // of a switch: an operator's Override of Port of Array
-	ByHand                      // of a switch: somebody at the board changed it to Circuits, no longer what was planned
+	Circuit                     // of a cross-connect: how Circuits stand now (Expected, Text of the first)
+	Hold                        // of a cross-connect: an operator's Override of Port of Array
+	ByHand                      // of a cross-connect: somebody at the board changed it to Circuits, no longer what was planned
 	numEventKinds
 )
 
@@ -74,11 +74,11 @@ type Event struct {
 	Text     string
 	Side     proto.Side
 	Request  proto.Request
-	// Of a switch. Adopt and Ready have all circuits that the hardware carries;
+	// Of a cross-connect. Adopt and Ready have all circuits that the hardware carries;
 	// Lit says that light passes elsewhere too, Text that it cannot be read.
 	Circuits []proto.CircuitReport
 	Expected proto.MilliDBm // loss that the factory measured
-	Array    uint8          // side of a switch, 0 = A
+	Array    uint8          // side of a cross-connect, 0 = A
 	Port     uint16
 	Override proto.Override
 }
@@ -103,7 +103,7 @@ const (
 	Watch                     // follow the decision topic of Ring
 	Unwatch                   // no more
 	Remedy                    // try failed optics of Bundle again, by Remedy; PathOK or PathFailed tells how it went
-	Connect                   // of a switch: make Change, but not before a Save of the same Step is on disk
+	Connect                   // of a cross-connect: make Change, but not before a Save of the same Step is on disk
 )
 
 var actionKindNames = [...]string{"select", "note", "answer", "save", "watch", "unwatch", "remedy", "connect"}
@@ -129,14 +129,14 @@ type Action struct {
 	Change *Change
 }
 
-// Change is what a switch is to do to its circuits, in one act.
+// Change is what a cross-connect is to do to its circuits, in one act.
 type Change struct {
 	Remove []proto.Circuit // first
 	Create []proto.Circuit // then; one that is there already has failed and is tried again
 	Again  bool            // of no plan: what failed is tried again
 }
 
-// Stamps are the moments of one switch that the machine saw; see the package
+// Stamps are the moments of one move that the machine saw; see the package
 // comment for who turns them into a proto.Ledger.
 type Stamps struct {
 	Lost      time.Duration // the loss was handed in, or the plan committed
@@ -155,13 +155,13 @@ type State struct {
 	Bundles   []BundleRecord `cbor:"6,keyasint"`
 	// Requests in force, by side; absent when there are none.
 	Requests []RequestRecord `cbor:"7,keyasint,omitempty"`
-	// Held are the ports of a switch that an operator holds off.
+	// Held are the ports of a cross-connect that an operator holds off.
 	Held []HeldPort `cbor:"8,keyasint,omitempty" json:",omitempty"`
-	// Moving says that a switch may be in the middle of what it applied.
+	// Moving says that a cross-connect may be in the middle of what it applied.
 	Moving bool `cbor:"9,keyasint,omitempty" json:",omitempty"`
 }
 
-// HeldPort is a port of a switch under an operator's override.
+// HeldPort is a port of a cross-connect under an operator's override.
 type HeldPort struct {
 	_        struct{} `cbor:",toarray"`
 	Array    uint8    // 0 = side A

@@ -12,7 +12,7 @@
 // another candidate, timers.go the waits and what they must satisfy, plan.go
 // what a planner may want and when it takes effect, adopt.go the start.
 //
-// A circuit switch is the second machine here (switch.go), much smaller: it
+// A CrossConnect, the machine of a circuit switch, is the second one here (crossconnect.go), much smaller: it
 // knows which plan is in force by the same fence (fence.go), and what to remove
 // and what to create when that changes.
 //
@@ -22,7 +22,7 @@
 //
 // # Who fills a ledger
 //
-// The Note of a switch carries Stamps, four moments of the machine's clock.
+// The Note of a move carries Stamps, four moments of the machine's clock.
 // The agent makes the proto.Ledger of them, in whole microseconds that add up:
 //
 //	detect   loss of light to its edge: before Stamps.Lost, known to whoever measured it

@@ -8,7 +8,7 @@ import (
 	"ringlight/proto"
 )
 
-// fence knows which plans a machine holds, a node's or a switch's, and judges
+// fence knows which plans a machine holds, a node's or a cross-connect's, and judges
 // what comes by its name alone: term, generation, plan and digest. What a plan
 // says is the machine's to judge.
 type fence struct {

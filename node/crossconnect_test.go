@@ -8,11 +8,11 @@ import (
 	"ringlight/proto"
 )
 
-// switchWorld is a switch with hardware that makes what it is told, and a disk
+// crossWorld is a cross-connect with hardware that makes what it is told, and a disk
 // that has what was saved last. A crash keeps both and loses the rest.
-type switchWorld struct {
+type crossWorld struct {
 	t      testing.TB
-	s      *Switch
+	s      *CrossConnect
 	ports  int
 	now    time.Duration
 	disk   State
@@ -22,21 +22,21 @@ type switchWorld struct {
 	again  int // circuits tried again
 }
 
-const switchPorts = 5
+const crossPorts = 5
 
-func newSwitchWorld(t testing.TB) *switchWorld {
-	w := &switchWorld{t: t, ports: switchPorts, light: map[uint16]uint16{}, failed: map[uint16]bool{}}
+func newCrossWorld(t testing.TB) *crossWorld {
+	w := &crossWorld{t: t, ports: crossPorts, light: map[uint16]uint16{}, failed: map[uint16]bool{}}
 	w.boot()
 	return w
 }
 
-func (w *switchWorld) boot() {
-	w.s = NewSwitch(proto.FirstSwitch, w.ports)
+func (w *crossWorld) boot() {
+	w.s = NewCrossConnect(proto.FirstSwitch, w.ports)
 	w.s.Restore(w.disk)
 }
 
 // found is what a life finds at its start.
-func (w *switchWorld) found() (list []proto.CircuitReport) {
+func (w *crossWorld) found() (list []proto.CircuitReport) {
 	for a := range uint16(w.ports) {
 		if b, is := w.light[a]; is {
 			r := proto.CircuitReport{A: a, B: b, State: proto.Tuned, Loss: 1700}
@@ -49,8 +49,8 @@ func (w *switchWorld) found() (list []proto.CircuitReport) {
 	return list
 }
 
-// step tells the switch something, checks what it asks and does it.
-func (w *switchWorld) step(ev Event) {
+// step tells the machine something, checks what it asks and does it.
+func (w *crossWorld) step(ev Event) {
 	w.now += time.Millisecond
 	ev.At = w.now
 	saved := false
@@ -79,7 +79,7 @@ func (w *switchWorld) step(ev Event) {
 }
 
 // change is what mirrors do: removes before creates, no port twice.
-func (w *switchWorld) change(c *Change) {
+func (w *crossWorld) change(c *Change) {
 	for _, x := range c.Remove {
 		if b, is := w.light[x.A]; !is || b != x.B {
 			w.t.Fatalf("removes %d to %d, which is not there: %v", x.A, x.B, w.light)
@@ -114,8 +114,8 @@ func (w *switchWorld) change(c *Change) {
 	}
 }
 
-// event draws what may happen to a switch.
-func (w *switchWorld) event(draw func(n int) int) Event {
+// event draws what may happen to a cross-connect.
+func (w *crossWorld) event(draw func(n int) int) Event {
 	if draw(20) == 0 {
 		w.now += 20 * time.Second
 	}
@@ -170,16 +170,16 @@ func (w *switchWorld) event(draw func(n int) int) Event {
 	return Event{Kind: Ready, Circuits: w.found()}
 }
 
-func TestSwitchHoldsToItsPlanWhateverHappens(t *testing.T) {
+func TestCrossConnectHoldsToItsPlanWhateverHappens(t *testing.T) {
 	// Goal: mirrors move only for a plan that is on disk; a change leaves exactly
 	// the plan, removes nothing twice, touches no circuit that has light; no
 	// generation comes back, over crashes at any moment.
-	// Method: a million things at random to a small switch with a model of its
+	// Method: a million things at random to a small one with a model of its
 	// mirrors and its disk.
 	applied, moved, again := 0, 0, 0
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 9))
-		w := newSwitchWorld(t)
+		w := newCrossWorld(t)
 		for range 500 {
 			gen := w.s.applied
 			w.step(w.event(r.IntN))
@@ -198,22 +198,22 @@ func TestSwitchHoldsToItsPlanWhateverHappens(t *testing.T) {
 	}
 }
 
-func FuzzSwitch(f *testing.F) {
+func FuzzCrossConnect(f *testing.F) {
 	f.Add([]byte{0, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})
 	f.Add([]byte("prepare, commit, crash, adopt, prepare"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r := &reader{in}
-		w := newSwitchWorld(t)
+		w := newCrossWorld(t)
 		for len(r.in) > 0 {
 			w.step(w.event(func(n int) int { return int(r.next()) % n }))
 		}
 	})
 }
 
-func TestSwitchRefusesADecisionForAnotherPlan(t *testing.T) {
+func TestCrossConnectRefusesADecisionForAnotherPlan(t *testing.T) {
 	// Goal: two planners at one generation are told once, and the one that was
 	// held stays.
-	w := newSwitchWorld(t)
+	w := newCrossWorld(t)
 	w.step(Event{Kind: Adopt})
 	d := &proto.Desired{Version: 1, Node: proto.FirstSwitch, Term: 1, Generation: 4, Plan: proto.Digest{1}, Decisions: []proto.RingID{proto.FirstGroup},
 		Circuits: []proto.Circuit{{A: 0, B: 1}}}

@@ -8,21 +8,22 @@ import (
 	"ringlight/proto"
 )
 
-// Switch is every decision of one circuit switch: which plan is in force, and
+// CrossConnect is every decision of one optical cross-connect, a circuit
+// switch of any make: which plan is in force, and
 // what its mirrors are to do about it. It is a machine like Machine, of the
 // same events and actions.
 //
-// A switch protects nothing by itself, so it can afford what a node cannot: a
+// A cross-connect protects nothing by itself, so it can afford what a node cannot: a
 // committed change is on disk before the first mirror moves (Connect after
 // Save). A life that ends before that leaves the old circuits, one that ends
 // later is followed by one that completes the new ones; never half of each.
 //
 // Circuits of both the old and the new plan are never touched, nor are those
 // that the hardware carries at a start. What a loss of power has taken is not
-// lit out of the journal, which may be old: the switch says that its plan is
+// lit out of the journal, which may be old: it says that its plan is
 // not in effect, and the planner's decision, the same or another, brings it
 // back.
-type Switch struct {
+type CrossConnect struct {
 	fence
 	now       time.Duration
 	adopted   bool
@@ -60,18 +61,18 @@ const (
 	againLast  = 5 * time.Minute
 )
 
-// NewSwitch returns a switch of so many ports on either side that has heard
+// NewCrossConnect returns one of so many ports on either side that has heard
 // nothing yet.
-func NewSwitch(id proto.NodeID, ports int) *Switch {
-	s := &Switch{fence: fence{id: id}, reasons: unheard, ports: ports, have: make([]cross, ports), owner: make([]int, ports)}
+func NewCrossConnect(id proto.NodeID, ports int) *CrossConnect {
+	s := &CrossConnect{fence: fence{id: id}, reasons: unheard, ports: ports, have: make([]cross, ports), owner: make([]int, ports)}
 	for i := range s.held {
 		s.held[i] = make([]proto.Override, ports)
 	}
 	return s
 }
 
-// Restore gives a new switch what its journal kept. It must come before Adopt.
-func (s *Switch) Restore(st State) {
+// Restore gives a new one what its journal kept. It must come before Adopt.
+func (s *CrossConnect) Restore(st State) {
 	s.seenTerm, s.bypassSeq, s.moving = st.SeenTerm, st.BypassSeq, st.Moving
 	s.applied, s.staged = st.Applied, st.Staged
 	if s.applied != nil {
@@ -84,9 +85,9 @@ func (s *Switch) Restore(st State) {
 	}
 }
 
-// State is what must survive a crash; it shares the plans with the switch,
+// State is what must survive a crash; it shares the plans with the machine,
 // which never changes them.
-func (s *Switch) State() State {
+func (s *CrossConnect) State() State {
 	st := State{SeenTerm: s.seenTerm, Applied: s.applied, Staged: s.staged, BypassSeq: s.bypassSeq, Reasons: uint8(s.reasons), Moving: s.moving}
 	for side := range s.held {
 		for p, o := range s.held[side] {
@@ -98,11 +99,11 @@ func (s *Switch) State() State {
 	return st
 }
 
-// Mode is the standing of the switch.
-func (s *Switch) Mode() proto.Mode { return s.reasons.mode() }
+// Mode is the standing of the cross-connect.
+func (s *CrossConnect) Mode() proto.Mode { return s.reasons.mode() }
 
 // Next is the time of the next due timer, or Never.
-func (s *Switch) Next() time.Duration {
+func (s *CrossConnect) Next() time.Duration {
 	next := Never
 	if !s.adopted || s.amiss || s.reasons&ownFault != 0 {
 		return next
@@ -116,13 +117,13 @@ func (s *Switch) Next() time.Duration {
 }
 
 // Overridden is an operator's hold on a port of an array.
-func (s *Switch) Overridden(array, port int) proto.Override { return s.held[array][port] }
+func (s *CrossConnect) Overridden(array, port int) proto.Override { return s.held[array][port] }
 
 // Planned tells whether a planner's generation is in force.
-func (s *Switch) Planned() bool { return s.applied != nil }
+func (s *CrossConnect) Planned() bool { return s.applied != nil }
 
 // Step takes one event and appends what is to be done about it, in order.
-func (s *Switch) Step(ev Event, out []Action) []Action {
+func (s *CrossConnect) Step(ev Event, out []Action) []Action {
 	s.now = max(s.now, ev.At)
 	s.out = out
 	s.handle(&ev, s.now)
@@ -136,7 +137,7 @@ func (s *Switch) Step(ev Event, out []Action) []Action {
 	return out
 }
 
-func (s *Switch) handle(ev *Event, now time.Duration) {
+func (s *CrossConnect) handle(ev *Event, now time.Duration) {
 	switch ev.Kind {
 	case Adopt, Ready:
 		s.adopt(ev, now)
@@ -180,7 +181,7 @@ func (s *Switch) handle(ev *Event, now time.Duration) {
 }
 
 // hear takes note of a planner's term.
-func (s *Switch) hear(t proto.Term) {
+func (s *CrossConnect) hear(t proto.Term) {
 	if t == 0 || t < s.seenTerm {
 		return
 	}
@@ -190,12 +191,12 @@ func (s *Switch) hear(t proto.Term) {
 	s.reasons &^= unheard
 }
 
-func (s *Switch) save() {
+func (s *CrossConnect) save() {
 	s.unsaved = false
 	s.out = append(s.out, Action{Kind: Save})
 }
 
-func (s *Switch) note(e proto.Event, now time.Duration) {
+func (s *CrossConnect) note(e proto.Event, now time.Duration) {
 	e.Version, e.Node, e.Count = proto.Version, s.id, 1
 	e.AtMicros = uint64(now.Microseconds())
 	e.FirstMicros = e.AtMicros
@@ -209,7 +210,7 @@ func (s *Switch) note(e proto.Event, now time.Duration) {
 	s.out = append(s.out, Action{Kind: Note, Cause: e.Cause, Note: e})
 }
 
-func (s *Switch) answer(p proto.Phase, t proto.Term, g proto.Generation, plan proto.Digest, err *proto.Error) {
+func (s *CrossConnect) answer(p proto.Phase, t proto.Term, g proto.Generation, plan proto.Digest, err *proto.Error) {
 	a := s.ack(p, t, g, plan, err)
 	if a.Code == proto.Conflict {
 		a.BypassSeq = s.bypassSeq
@@ -219,7 +220,7 @@ func (s *Switch) answer(p proto.Phase, t proto.Term, g proto.Generation, plan pr
 
 // stage takes a desired state: whole and valid, or not at all. It moves no
 // mirror and has no deadline: without a decision the old circuits stay.
-func (s *Switch) stage(d *proto.Desired, digest proto.Digest, now time.Duration) {
+func (s *CrossConnect) stage(d *proto.Desired, digest proto.Digest, now time.Duration) {
 	if d == nil {
 		return
 	}
@@ -239,7 +240,7 @@ func (s *Switch) stage(d *proto.Desired, digest proto.Digest, now time.Duration)
 	}
 }
 
-func (s *Switch) admit(d *proto.Desired, digest proto.Digest, now time.Duration) (held *Held, err *proto.Error) {
+func (s *CrossConnect) admit(d *proto.Desired, digest proto.Digest, now time.Duration) (held *Held, err *proto.Error) {
 	if !s.adopted {
 		return nil, errBusy
 	}
@@ -257,14 +258,14 @@ func (s *Switch) admit(d *proto.Desired, digest proto.Digest, now time.Duration)
 	return nil, s.validate(d)
 }
 
-func (s *Switch) contradict(ours *Held, theirs proto.Digest, now time.Duration) {
+func (s *CrossConnect) contradict(ours *Held, theirs proto.Digest, now time.Duration) {
 	if e, news := s.splitBrain(ours.Desired.Plan, theirs); news {
 		s.note(e, now)
 	}
 }
 
-// validate checks a desired state as a whole against this switch.
-func (s *Switch) validate(d *proto.Desired) *proto.Error {
+// validate checks a desired state as a whole against this cross-connect.
+func (s *CrossConnect) validate(d *proto.Desired) *proto.Error {
 	bad := func(field, limit, format string, args ...any) *proto.Error {
 		return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
 	}
@@ -291,7 +292,7 @@ func (s *Switch) validate(d *proto.Desired) *proto.Error {
 				return bad(at(), "each port once", "port %d twice", port)
 			case s.held[side][port] != proto.Normal && !s.carries(c.A, c.B):
 				// A circuit that is there keeps its place in every plan, or the
-				// hold would stop all changes of this switch.
+				// hold would stop all changes of this one.
 				return &proto.Error{Code: proto.HardwareFailed, Field: at(), Limit: "a port that nobody holds",
 					Reason: fmt.Sprintf("port %d is held: %s", port, s.held[side][port])}
 			}
@@ -301,11 +302,11 @@ func (s *Switch) validate(d *proto.Desired) *proto.Error {
 	return nil
 }
 
-func (s *Switch) carries(a, b uint16) bool { return s.have[a].used && s.have[a].r.B == b }
+func (s *CrossConnect) carries(a, b uint16) bool { return s.have[a].used && s.have[a].r.B == b }
 
 // decide settles a generation. It may come before the desired state, twice,
 // or too late.
-func (s *Switch) decide(d *proto.Decision, now time.Duration) {
+func (s *CrossConnect) decide(d *proto.Decision, now time.Duration) {
 	if d == nil {
 		return
 	}
@@ -344,7 +345,7 @@ func (s *Switch) decide(d *proto.Decision, now time.Duration) {
 
 // connect makes the circuits those of the plan in force: what is in both is
 // left alone, but for what has failed, which is tried again.
-func (s *Switch) connect(now time.Duration) {
+func (s *CrossConnect) connect(now time.Duration) {
 	if s.reasons&ownFault != 0 {
 		return // when the board answers again
 	}
@@ -375,7 +376,7 @@ func (s *Switch) connect(now time.Duration) {
 	s.out = append(s.out, Action{Kind: Connect, Change: ch})
 }
 
-func (s *Switch) put(r proto.CircuitReport, now time.Duration) {
+func (s *CrossConnect) put(r proto.CircuitReport, now time.Duration) {
 	if a := s.owner[r.B]; a > 0 && a != int(r.A)+1 {
 		s.drop(uint16(a - 1))
 	}
@@ -384,7 +385,7 @@ func (s *Switch) put(r proto.CircuitReport, now time.Duration) {
 	s.owner[r.B] = int(r.A) + 1
 }
 
-func (s *Switch) drop(a uint16) {
+func (s *CrossConnect) drop(a uint16) {
 	if x := &s.have[a]; x.used {
 		s.owner[x.r.B] = 0
 		*x = cross{}

@@ -12,7 +12,7 @@ import (
 // light stays as it is, whatever the journal says; a change that the journal
 // knows to have begun is completed. A board that could not be read (Text) is
 // taken to do what it did, until it is Ready.
-func (s *Switch) adopt(ev *Event, now time.Duration) {
+func (s *CrossConnect) adopt(ev *Event, now time.Duration) {
 	found := ev.Circuits
 	s.adopted = true
 	s.reasons &^= ownFault
@@ -37,12 +37,12 @@ func (s *Switch) adopt(ev *Event, now time.Duration) {
 	}
 }
 
-func (s *Switch) planned(a, b uint16) bool {
+func (s *CrossConnect) planned(a, b uint16) bool {
 	return s.applied != nil && slices.ContainsFunc(s.applied.Desired.Circuits, func(c proto.Circuit) bool { return c.A == a && c.B == b })
 }
 
 // take replaces what is known of the circuits; their jobs are the plan's.
-func (s *Switch) take(found []proto.CircuitReport, now time.Duration) {
+func (s *CrossConnect) take(found []proto.CircuitReport, now time.Duration) {
 	before := slices.Clone(s.have)
 	clear(s.have)
 	clear(s.owner)
@@ -71,7 +71,7 @@ func (s *Switch) take(found []proto.CircuitReport, now time.Duration) {
 
 // byHand takes circuits that somebody at the board has made. The next plan
 // must know of it, and undoes what it does not want.
-func (s *Switch) byHand(now []proto.CircuitReport, at time.Duration) {
+func (s *CrossConnect) byHand(now []proto.CircuitReport, at time.Duration) {
 	s.take(now, at)
 	s.bypassSeq++
 	s.unsaved = true
@@ -80,7 +80,7 @@ func (s *Switch) byHand(now []proto.CircuitReport, at time.Duration) {
 }
 
 // circuit takes in how one circuit stands.
-func (s *Switch) circuit(r proto.CircuitReport, expected proto.MilliDBm, text string, now time.Duration) {
+func (s *CrossConnect) circuit(r proto.CircuitReport, expected proto.MilliDBm, text string, now time.Duration) {
 	if int(r.A) >= s.ports || !s.carries(r.A, r.B) {
 		return
 	}
@@ -111,7 +111,7 @@ func (s *Switch) circuit(r proto.CircuitReport, expected proto.MilliDBm, text st
 }
 
 // lose tells of a circuit without its light, once until it is found.
-func (s *Switch) lose(x *cross, kind proto.EventKind, severity proto.Severity, expected proto.MilliDBm, text string, now time.Duration) {
+func (s *CrossConnect) lose(x *cross, kind proto.EventKind, severity proto.Severity, expected proto.MilliDBm, text string, now time.Duration) {
 	x.text = proto.Clip(text)
 	if x.lost {
 		return
@@ -126,7 +126,7 @@ func (x *cross) event(kind proto.EventKind, severity proto.Severity, expected pr
 }
 
 // tryAgain makes circuits of the plan anew that have failed.
-func (s *Switch) tryAgain(now time.Duration) {
+func (s *CrossConnect) tryAgain(now time.Duration) {
 	ch := &Change{Again: true}
 	for a := range s.have {
 		if x := &s.have[a]; x.again != 0 && x.again <= now {
@@ -137,9 +137,9 @@ func (s *Switch) tryAgain(now time.Duration) {
 	s.out = append(s.out, Action{Kind: Connect, Change: ch})
 }
 
-// Report fills in what the machine knows of a switch's report; losses and
+// Report fills in what the machine knows of a cross-connect's report; losses and
 // everything about the agent itself are the agent's.
-func (s *Switch) Report(r *proto.Reported) {
+func (s *CrossConnect) Report(r *proto.Reported) {
 	r.Version, r.Node = proto.Version, s.id
 	r.Mode, r.SeenTerm, r.BypassSeq = s.Mode(), s.seenTerm, s.bypassSeq
 	if !s.amiss {
