@@ -206,7 +206,7 @@ func (p *probe) convert(ch int, t, cycle, n int64) uint16 {
 		noise = adcNoiseCodes
 	}
 	for range n {
-		x := p.codes(ch, t) + float64(noise*normal(mix(seed^uint64(t)*golden))) + 0.5
+		x := p.codes(ch, t) + float64(noise*normal(detmath.Mix(seed^uint64(t)*detmath.Golden))) + 0.5
 		code := int64(x)
 		if x < 0 {
 			code = 0

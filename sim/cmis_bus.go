@@ -6,6 +6,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/cmis"
+	"ringlight/mzi/detmath"
 )
 
 // maxMCIWrite is what the module takes in one write; pages of the command data
@@ -171,7 +172,7 @@ func (w *World) mciTriggered(b *board, bundle, mod int, c *mci, v byte) {
 	w.mciSearched(b, bundle, mod, c)
 	c.draws++
 	m := &b.bundles[bundle].modules[mod]
-	after := c.timing.Trigger/2 + time.Duration(derive(m.seed^golden, c.draws)%uint64(c.timing.Trigger/2+1))
+	after := c.timing.Trigger/2 + time.Duration(derive(m.seed^detmath.Golden, c.draws)%uint64(c.timing.Trigger/2+1))
 	binary.BigEndian.PutUint16(c.lower[cmis.TriggerTook:], uint16((after+time.Microsecond-1)/time.Microsecond))
 	w.later(b, bundle, mod, c, after, mciTrigger, v)
 }

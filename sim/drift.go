@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 )
 
 // Drift of a cell's phase is a pure function of (seed, cell, time).
@@ -32,8 +33,8 @@ const (
 // driftKnotAt is the drift at a knot and at the one after it; both are sums of
 // the same shocks but for one.
 func driftKnotAt(seed uint64, n int64) (a, b float64) {
-	whole := mix(seed + golden) // as in derive
-	shock := func(i int64) float64 { return normal(mix(whole ^ uint64(i+1)*golden)) }
+	whole := detmath.Mix(seed + detmath.Golden) // as in derive
+	shock := func(i int64) float64 { return normal(detmath.Mix(whole ^ uint64(i+1)*detmath.Golden)) }
 	weight := driftSigma * driftGain
 	later := shock(n + 1)
 	for i := range int64(driftTerms) {
@@ -139,7 +140,7 @@ func (w *World) refresh(b *board, m *module) {
 	for k := range hal.CellsPerMod {
 		m.base[k] = m.per.cells[k].offset + add + (drift.at[k] + float64(part*drift.step[k]))
 		if walking>>k&1 != 0 {
-			seed := derive(m.seed, uint64(k)) ^ golden
+			seed := derive(m.seed, uint64(k)) ^ detmath.Golden
 			m.base[k] += walkAt(seed, t) - walkAt(seed, time.Duration(m.planted.walkSince)*walkEpoch)
 		}
 	}

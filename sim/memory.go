@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ringlight/hal/at24"
+	"ringlight/mzi/detmath"
 )
 
 // Page is one page of a module's EEPROM that was written.
@@ -58,7 +59,7 @@ func (w *World) Exchange(id BoardID, bundle, mod int, per *Personality, pages []
 	if m.moving != nil {
 		w.freeTransit(m.moving)
 	}
-	*m = module{per: per, bundle: bundle, seed: derive(m.seed, golden), tx: m.tx}
+	*m = module{per: per, bundle: bundle, seed: derive(m.seed, detmath.Golden), tx: m.tx}
 	w.Remember(id, bundle, mod, pages)
 	m.guard.reset()
 	m.lanes.reset()

@@ -1,21 +1,14 @@
 package sim
 
+import "ringlight/mzi/detmath"
+
 // Chance here is a hash of what asks for it, never a stream: reading often or
 // seldom, or in another order, changes nothing.
 
-const golden = 0x9E3779B97F4A7C15
-
-// mix is the finaliser of SplitMix64.
-func mix(x uint64) uint64 {
-	x ^= x >> 30
-	x *= 0xBF58476D1CE4E5B9
-	x ^= x >> 27
-	x *= 0x94D049BB133111EB
-	return x ^ x>>31
-}
-
 // derive makes the seed of a part from that of the whole.
-func derive(seed, part uint64) uint64 { return mix(mix(seed+golden) ^ (part+1)*golden) }
+func derive(seed, part uint64) uint64 {
+	return detmath.Mix(detmath.Mix(seed+detmath.Golden) ^ (part+1)*detmath.Golden)
+}
 
 // unit is a number in [0, 1) with 53 bits.
 func unit(h uint64) float64 { return float64(h>>11) * (1.0 / (1 << 53)) }
@@ -26,7 +19,7 @@ func between(h uint64, lo, hi float64) float64 { return lo + float64(unit(h)*(hi
 // bump is in [lo, hi] with its mode at mid, zero at both ends: what a
 // production tolerance looks like after inspection.
 func bump(h uint64, lo, mid, hi float64) float64 {
-	u := unit(h) + unit(mix(h^golden)) - 1 // triangular in (-1, 1)
+	u := unit(h) + unit(detmath.Mix(h^detmath.Golden)) - 1 // triangular in (-1, 1)
 	if u < 0 {
 		return mid + float64(u*(mid-lo))
 	}

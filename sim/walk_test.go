@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 )
 
 // line makes n boards of 4 GPUs and 2 bundles, each joined to the next (bundle
@@ -176,7 +177,7 @@ func TestSwapSlackIsSafe(t *testing.T) {
 		corner := func(h uint64, x float64) bool {
 			for k := hal.CellMatrix; k < hal.CellsPerMod; k++ {
 				m.base[k] = base[k] + x
-				if mix(h+uint64(k))&1 == 0 {
+				if detmath.Mix(h+uint64(k))&1 == 0 {
 					m.base[k] = base[k] - x
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 )
 
 // World is many boards, the fibres between them and one virtual clock.
@@ -244,7 +245,7 @@ func (w *World) settled(b *board, bundle int) {
 // P99, straight lines between, never under 0.6 P50 nor over 1.25 P99.
 func (b *board) draw(l Latency) time.Duration {
 	b.draws++
-	u := unit(derive(b.seed^golden, b.draws))
+	u := unit(derive(b.seed^detmath.Golden, b.draws))
 	lo, mid, high, top := 0.6*float64(l.P50), float64(l.P50), float64(l.P99), 1.25*float64(l.P99)
 	var t float64
 	switch {

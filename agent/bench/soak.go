@@ -12,6 +12,7 @@ import (
 	"ringlight/hal/at24"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tmp102"
+	"ringlight/mzi/detmath"
 )
 
 // Soak reads chips whose answers are known over and over, so that a read that
@@ -250,53 +251,41 @@ type Trial struct {
 	want []byte
 }
 
-// Dice is a sequence of numbers (splitmix64) that its start decides.
-type Dice uint64
-
-// roll is a number from 0 to n-1.
-func (d *Dice) roll(n int) int {
-	*d += 0x9E3779B97F4A7C15
-	z := uint64(*d)
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	return int((z ^ z>>31) % uint64(n))
-}
-
 // Draw makes a transaction of a soak, nil when there is no chip to read.
-func (s *Soak) Draw(rng *Dice) *Trial {
+func (s *Soak) Draw(rng *detmath.Random) *Trial {
 	for range 64 {
 		if len(s.Chips) == 0 {
 			break
 		}
-		k := &s.Chips[rng.roll(len(s.Chips))]
+		k := &s.Chips[rng.Modulo(len(s.Chips))]
 		if k.Chip.Kind == ChipAbsent {
 			continue
 		}
 		t := &Trial{Chip: k}
 		m := t.message(rng)
-		t.Op = &hal.Op{Class: hal.Class(rng.roll(hal.NumClasses)), Deadline: s.deadline(), Msgs: k.msgs(m)}
+		t.Op = &hal.Op{Class: hal.Class(rng.Modulo(hal.NumClasses)), Deadline: s.deadline(), Msgs: k.msgs(m)}
 		return t
 	}
 	return nil
 }
 
-func (t *Trial) message(rng *Dice) hal.Msg {
+func (t *Trial) message(rng *detmath.Random) hal.Msg {
 	k := t.Chip
 	switch k.Chip.Kind {
 	case ChipEEPROM:
-		n := 1 + rng.roll(longestRead)
-		at := rng.roll(imageBytes - n)
+		n := 1 + rng.Modulo(longestRead)
+		at := rng.Modulo(imageBytes - n)
 		t.want = k.image[at : at+n]
 		return hal.Msg{W: at24.AppendRead(nil, uint16(at)), R: make([]byte, n)}
 	case ChipTemp:
-		reg := []byte{tmp102.RegTemperature, tmp102.RegLow, tmp102.RegHigh}[rng.roll(3)]
+		reg := []byte{tmp102.RegTemperature, tmp102.RegLow, tmp102.RegHigh}[rng.Modulo(3)]
 		if reg != tmp102.RegTemperature {
 			t.want = k.limits[reg-tmp102.RegLow]
 		}
 		return hal.Msg{W: tmp102.AppendRead(nil, reg), R: make([]byte, 2)}
 	case ChipMux:
 		// Nothing of another op may come between the choice and the look at it.
-		w := pca9548.AppendSelect(nil, uint8(rng.roll(pca9548.Channels)))
+		w := pca9548.AppendSelect(nil, uint8(rng.Modulo(pca9548.Channels)))
 		t.want = w
 		return hal.Msg{W: w, R: make([]byte, 1)}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/sim"
 	"ringlight/sim/solo"
 )
@@ -62,7 +63,7 @@ func TestSoakKnowsWrongFromRight(t *testing.T) {
 		}
 	}
 	h := &hands{field: Alone(b)}
-	var dice Dice
+	var dice detmath.Random
 	kinds := map[ChipKind]int{}
 	for range 300 {
 		tr := s.Draw(&dice)

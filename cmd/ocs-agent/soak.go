@@ -13,6 +13,7 @@ import (
 	"ringlight/agent/bench"
 	"ringlight/hal"
 	"ringlight/hal/linux"
+	"ringlight/mzi/detmath"
 )
 
 // Load of a soak. chosen: with these, periph's own I2C, whose requests lie on
@@ -93,7 +94,7 @@ func (c *Config) soak(n int, texts []string, deadline time.Duration, write, asJS
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	if s.Draw(new(bench.Dice)) == nil {
+	if s.Draw(new(detmath.Random)) == nil {
 		return usagef("bus-soak: no chip that can be read")
 	}
 	if err := res.run(s, open, n); err != nil {
@@ -181,7 +182,7 @@ func (r *soakResult) run(s *bench.Soak, open func(func(hal.Event)) (agent.Hardwa
 
 // work does transactions until all together are n.
 func (k *soaker) work(s *bench.Soak, worker uint64, n int64) {
-	rng := bench.Dice(worker)
+	rng := detmath.Random(worker)
 	for k.tx.Add(1) <= n {
 		t := s.Draw(&rng)
 		t.Op.Token = worker

@@ -1,5 +1,6 @@
 // Package detmath is the few transcendental functions that the optics need,
-// with the same bits on every machine.
+// and the one source of chance of all pure packages, with the same bits on
+// every machine.
 //
 // The standard library's differ in the last bits between amd64, arm64 and
 // GOAMD64=v3: some have assembly, and the compiler fuses a product with a sum

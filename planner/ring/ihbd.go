@@ -1,5 +1,7 @@
 package ring
 
+import "ringlight/mzi/detmath"
+
 // placeFatTree is [IHBD] Alg. 4 with a number of constraints applied: first
 // one sub-line part after the other is cut off and placed for itself, then
 // one domain after the other is aligned, each fault taking its whole ToR.
@@ -91,12 +93,7 @@ func OrchestrateBaseline(j Job, seed uint64) Orchestration {
 	if len(groups) < j.Want {
 		return Orchestration{Most: len(groups)}
 	}
-	for i := len(groups) - 1; i > 0; i-- {
-		seed += 0x9e3779b97f4a7c15
-		z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		k := int((z ^ z>>31) % uint64(i+1))
-		groups[i], groups[k] = groups[k], groups[i]
-	}
+	r := detmath.Random(seed)
+	r.Shuffle(len(groups), func(i, k int) { groups[i], groups[k] = groups[k], groups[i] })
 	return j.count(groups[:j.Want], len(groups))
 }

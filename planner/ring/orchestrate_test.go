@@ -4,17 +4,16 @@ import (
 	"fmt"
 	"testing"
 
+	"ringlight/mzi/detmath"
 	"ringlight/proto"
 )
 
 // draw is a deterministic fault set: each node with a chance in a million.
 func draw(nodes int, ppm, seed uint64) []bool {
 	out := make([]bool, nodes)
+	r := detmath.Random(seed)
 	for i := range out {
-		seed += 0x9e3779b97f4a7c15
-		z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		out[i] = (z^z>>31)%1_000_000 < ppm
+		out[i] = r.Next()%1_000_000 < ppm
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"ringlight/mzi/detmath"
 )
 
 // Backups fill idle ports and leave every circuit of a job where it is; those
@@ -13,7 +15,7 @@ import (
 // the circuits compared one by one.
 // Reference: [LUMOS] Fig. 10
 func TestBackupsStayOutOfTheWay(t *testing.T) {
-	r := rng(6)
+	r := detmath.Random(6)
 	const pods, ports, groups = 16, 8, 6
 	var want []Topology
 	now := make([]Half, groups)

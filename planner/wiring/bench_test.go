@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"ringlight/mzi/detmath"
 )
 
 // The sizes of the literature: pods, groups, spine ports.
@@ -16,7 +18,7 @@ var sizes = []struct{ pods, groups, ports int }{
 
 // groupsOf draws groups of which every pod has so many ports in use.
 func groupsOf(b *testing.B, n, pods, ports, used, churn int) []Group {
-	r := rng(11)
+	r := detmath.Random(11)
 	groups := make([]Group, n)
 	for i := range groups {
 		was := randomTopology(&r, pods, used, 0)
@@ -109,7 +111,7 @@ func BenchmarkHalve(b *testing.B) {
 // spread beside those that stay, and the change of 16 groups is dealt to
 // stages that move at most a quarter of a leaf's links.
 func BenchmarkRollout(b *testing.B) {
-	r := rng(12)
+	r := detmath.Random(12)
 	l := Leaves{Pods: 128, Spines: 16, Tau: 2}
 	for a := range 1024 {
 		l.PodOf = append(l.PodOf, int32(a/8))

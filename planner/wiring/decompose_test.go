@@ -1,15 +1,19 @@
 package wiring
 
-import "testing"
+import (
+	"testing"
+
+	"ringlight/mzi/detmath"
+)
 
 // Every entry and every sum of the oriented half is the floor or the ceiling
 // of half, and both directions together are the topology.
 // Method: thousands of random topologies with loops and odd sums.
 func TestOrientIsBalanced(t *testing.T) {
-	r := rng(1)
+	r := detmath.Random(1)
 	for range 3000 {
-		ports := 1 + r.below(24)
-		top := withLoops(&r, randomTopology(&r, 1+r.below(14), ports, r.below(400)), ports)
+		ports := 1 + r.Below(24)
+		top := withLoops(&r, randomTopology(&r, 1+r.Below(14), ports, r.Below(400)), ports)
 		checkOriented(t, top, top.Orient())
 		checkOriented(t, top, CrossOrient(top))
 	}
@@ -65,10 +69,10 @@ func checkSorted(t *testing.T, d Demand) {
 // everywhere, and the parts add up.
 // Method: thousands of random matrices, odd k among them, not square ones too.
 func TestSplitIsEven(t *testing.T) {
-	r := rng(2)
+	r := detmath.Random(2)
 	for range 3000 {
-		d := randomDemand(&r, 1+r.below(9), 1+r.below(9), 1+r.below(12))
-		k := 1 + r.below(17)
+		d := randomDemand(&r, 1+r.Below(9), 1+r.Below(9), 1+r.Below(12))
+		k := 1 + r.Below(17)
 		checkSplit(t, d, d.Split(k), k)
 	}
 }
@@ -111,16 +115,16 @@ func checkSplit(t *testing.T, d Demand, parts []Demand, k int) {
 // With pods above the rows and columns, these get floors and ceilings too.
 // Method: as above, pods of random size.
 func TestSplitBalancesPods(t *testing.T) {
-	r := rng(3)
+	r := detmath.Random(3)
 	for range 1000 {
-		leaves := 2 + r.below(10)
+		leaves := 2 + r.Below(10)
 		podOf := make([]int32, leaves)
-		pods := 1 + r.below(4)
+		pods := 1 + r.Below(4)
 		for a := range podOf {
-			podOf[a] = int32(r.below(pods))
+			podOf[a] = int32(r.Below(pods))
 		}
 		d := randomDemand(&r, leaves, leaves, 5)
-		k := 1 + r.below(9)
+		k := 1 + r.Below(9)
 		parts := d.split(k, podOf)
 		checkSplit(t, d, parts, k)
 		whole := podSums(d, podOf, pods)
@@ -147,10 +151,10 @@ func podSums(d Demand, podOf []int32, pods int) []int {
 // of switches, and refuses what cannot fit.
 // Method: random topologies over even and odd numbers of switches.
 func TestLayoutIsExact(t *testing.T) {
-	r := rng(4)
+	r := detmath.Random(4)
 	for range 2000 {
-		switches := 1 + r.below(13)
-		top := withLoops(&r, randomTopology(&r, 1+r.below(16), 2*switches, r.below(300)), 2*switches)
+		switches := 1 + r.Below(13)
+		top := withLoops(&r, randomTopology(&r, 1+r.Below(16), 2*switches, r.Below(300)), 2*switches)
 		h, err := top.Orient().Layout(switches)
 		if err != nil {
 			t.Fatal(err)
@@ -171,13 +175,13 @@ func TestLayoutIsExact(t *testing.T) {
 // Method: small random networks against trying every flow.
 func TestFlowAgainstBruteForce(t *testing.T) {
 	type arc struct{ from, to, low, high, cost int }
-	r := rng(5)
+	r := detmath.Random(5)
 	for range 2000 {
-		nodes := 2 + r.below(3)
-		arcs := make([]arc, 1+r.below(6))
+		nodes := 2 + r.Below(3)
+		arcs := make([]arc, 1+r.Below(6))
 		for n := range arcs {
-			low := r.below(2)
-			arcs[n] = arc{r.below(nodes), r.below(nodes), low, low + r.below(3), r.below(7) - 3}
+			low := r.Below(2)
+			arcs[n] = arc{r.Below(nodes), r.Below(nodes), low, low + r.Below(3), r.Below(7) - 3}
 		}
 		best, found := 0, false
 		on := make([]int, len(arcs))

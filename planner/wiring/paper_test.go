@@ -3,6 +3,8 @@ package wiring
 import (
 	"math"
 	"testing"
+
+	"ringlight/mzi/detmath"
 )
 
 // Any symmetric integer matrix with an even diagonal is A + A^T with floors
@@ -107,14 +109,14 @@ func bestUniform(t Topology, switches int) int {
 }
 
 // randomNeed asks for cross-pod paths, at most so many a leaf.
-func randomNeed(r *rng, l Leaves, most int) Topology {
+func randomNeed(r *detmath.Random, l Leaves, most int) Topology {
 	count := make([]int32, len(l.PodOf)*len(l.PodOf))
 	left := make([]int, len(l.PodOf))
 	for a := range left {
 		left[a] = most
 	}
 	for range 40 * len(l.PodOf) {
-		a, b := r.below(len(l.PodOf)), r.below(len(l.PodOf))
+		a, b := r.Below(len(l.PodOf)), r.Below(len(l.PodOf))
 		if l.PodOf[a] != l.PodOf[b] && left[a] > 0 && left[b] > 0 {
 			left[a]--
 			left[b]--
@@ -124,9 +126,9 @@ func randomNeed(r *rng, l Leaves, most int) Topology {
 	return fromCounts(len(l.PodOf), count)
 }
 
-func someLeaves(r *rng, tau int) Leaves {
-	pods, perPod := 2+r.below(5), 2*(1+r.below(4))
-	l := Leaves{Pods: pods, Spines: 1 + r.below(12), Tau: tau}
+func someLeaves(r *detmath.Random, tau int) Leaves {
+	pods, perPod := 2+r.Below(5), 2*(1+r.Below(4))
+	l := Leaves{Pods: pods, Spines: 1 + r.Below(12), Tau: tau}
 	for a := range pods * perPod {
 		l.PodOf = append(l.PodOf, int32(a/perPod))
 	}
@@ -175,10 +177,10 @@ func checkSpread(t *testing.T, need Topology, s Spread) {
 // Method: a thousand random needs, up to all ports of every leaf.
 // Reference: [LUMOS] Th. 4.1, sec 4.1.1
 func TestTheorem41(t *testing.T) {
-	r := rng(1)
+	r := detmath.Random(1)
 	for range 1000 {
 		l := someLeaves(&r, 2)
-		need := randomNeed(&r, l, 1+r.below(l.Ports()))
+		need := randomNeed(&r, l, 1+r.Below(l.Ports()))
 		s, err := l.SpreadNeed(need)
 		if err != nil {
 			t.Fatal(err)
@@ -196,7 +198,7 @@ func TestTheorem41(t *testing.T) {
 // Method: as above.
 // Reference: [LUMOS] Th. 4.2, sec 4.1.1
 func TestTheorem42(t *testing.T) {
-	r := rng(2)
+	r := detmath.Random(2)
 	for range 1000 {
 		l := someLeaves(&r, 1)
 		for _, c := range []struct{ most, load int }{{l.Ports() / 2, 1}, {l.Ports(), 2}} {
@@ -272,7 +274,7 @@ func TestLTRRIsACosine(t *testing.T) {
 // Method: one group of 16 switches, 10 % of the links churned.
 // Reference: [CROSS] sec 6.2, Fig. 5 and 7
 func TestBaselinesAreWhatTheyAre(t *testing.T) {
-	r := rng(3)
+	r := detmath.Random(3)
 	g := randomGroup(t, &r, 128, 16, 0, 100)
 	var uniform, helios, interleaved Fit
 	uniform.Add(g.Topology, GreedyUniform(g.Topology, NewMatchings(128, 16)).Links())
@@ -309,7 +311,7 @@ func TestBaselinesAreWhatTheyAre(t *testing.T) {
 // Method: 32 pods, 16 groups with a few job links each.
 // Reference: [LUMOS] Fig. 10
 func TestIdlePortsBecomeAMesh(t *testing.T) {
-	r := rng(4)
+	r := detmath.Random(4)
 	const pods, ports = 32, 16
 	var groups []Topology
 	for range 16 {

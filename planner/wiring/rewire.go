@@ -1,6 +1,10 @@
 package wiring
 
-import "fmt"
+import (
+	"fmt"
+
+	"ringlight/mzi/detmath"
+)
 
 // Group is one group's rewiring: what is wanted, and the even half as it is.
 type Group struct {
@@ -80,8 +84,8 @@ func NewRewiring(g Group, seed uint64) (*Rewiring, error) {
 
 // Seed derives the seed of the n-th part of something.
 func Seed(seed uint64, n int) uint64 {
-	r := rng(seed ^ uint64(n+1)*0xd1342543de82ef95)
-	return r.next()
+	r := detmath.Random(seed ^ uint64(n+1)*0xd1342543de82ef95)
+	return r.Next()
 }
 
 // Run gives every block its share of so many steps, one after the other.

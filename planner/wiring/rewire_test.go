@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"ringlight/mzi/detmath"
 )
 
 // Whatever the topology, the old configuration, the method and the budget,
@@ -14,13 +16,13 @@ import (
 // and odd numbers of even switches, through every method; each result is
 // checked by counting.
 func TestEveryResultIsExact(t *testing.T) {
-	r := rng(1)
+	r := detmath.Random(1)
 	for n := range 1000 {
-		switches := 1 + r.below(20)
-		pods := 1 + r.below(14)
-		top := withLoops(&r, randomTopology(&r, pods, 2*switches, r.below(500)), 2*switches)
-		was := withLoops(&r, randomTopology(&r, pods, 2*switches, r.below(500)), 2*switches)
-		if r.below(2) == 0 {
+		switches := 1 + r.Below(20)
+		pods := 1 + r.Below(14)
+		top := withLoops(&r, randomTopology(&r, pods, 2*switches, r.Below(500)), 2*switches)
+		was := withLoops(&r, randomTopology(&r, pods, 2*switches, r.Below(500)), 2*switches)
+		if r.Below(2) == 0 {
 			was = top
 		}
 		old, err := was.Orient().Layout(switches)
@@ -31,7 +33,7 @@ func TestEveryResultIsExact(t *testing.T) {
 		for _, method := range []func() (Half, error){
 			g.Split,
 			func() (Half, error) { return CrossRewire(g) },
-			func() (Half, error) { return Rewire(g, uint64(n), r.below(30*top.Circuits()+1)) },
+			func() (Half, error) { return Rewire(g, uint64(n), r.Below(30*top.Circuits()+1)) },
 		} {
 			h, err := method()
 			if err != nil {
@@ -83,9 +85,9 @@ func count(t *testing.T, top Topology, h Half) {
 // What does not change stays, all of it, and the search knows that it is done.
 // Method: the old topology wanted again.
 func TestNothingMovesWithoutNeed(t *testing.T) {
-	r := rng(2)
+	r := detmath.Random(2)
 	for range 200 {
-		g := randomGroup(t, &r, 2+r.below(20), 2*(1+r.below(24)), r.below(200)/100*100, 0)
+		g := randomGroup(t, &r, 2+r.Below(20), 2*(1+r.Below(24)), r.Below(200)/100*100, 0)
 		re, err := NewRewiring(g, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +108,7 @@ func TestNothingMovesWithoutNeed(t *testing.T) {
 // Method: the same steps in one portion, in many, and with the blocks run in
 // the other order; another seed gives another result.
 func TestResultsDoNotDependOnTheOrder(t *testing.T) {
-	r := rng(3)
+	r := detmath.Random(3)
 	g := randomGroup(t, &r, 24, 80, 0, 200)
 	const steps = 60_000
 	run := func(seed uint64, portion int, backwards bool) Half {
@@ -140,7 +142,7 @@ func TestResultsDoNotDependOnTheOrder(t *testing.T) {
 // Method: a digest of one answer; it changes with the search, never with the
 // machine (make test on amd64, under QEMU on arm and arm64).
 func TestResultsDoNotDependOnTheMachine(t *testing.T) {
-	r := rng(9)
+	r := detmath.Random(9)
 	g := randomGroup(t, &r, 20, 72, 0, 200)
 	h, err := Rewire(g, 42, 40_000)
 	if err != nil {
@@ -158,7 +160,7 @@ func TestResultsDoNotDependOnTheMachine(t *testing.T) {
 // More steps never keep less.
 // Method: one search, looked at on its way.
 func TestTheSearchIsAnytime(t *testing.T) {
-	r := rng(4)
+	r := detmath.Random(4)
 	for _, idle := range []int{0, 125} {
 		g := randomGroup(t, &r, 32, 16, idle, 200)
 		re, err := NewRewiring(g, 1)
@@ -181,7 +183,7 @@ func TestTheSearchIsAnytime(t *testing.T) {
 // a descent closes on hundreds of pods as on tens.
 // Method: a tenth of the links churned, 120 steps a link.
 func TestFullGroupsCloseAtEverySize(t *testing.T) {
-	r := rng(10)
+	r := detmath.Random(10)
 	for _, c := range []struct{ pods, ports int }{{16, 16}, {32, 32}, {64, 16}, {128, 16}, {256, 16}, {512, 16}} {
 		g := randomGroup(t, &r, c.pods, c.ports, 0, 100)
 		h, err := Rewire(g, 1, 120*g.Circuits())
@@ -198,22 +200,22 @@ func TestFullGroupsCloseAtEverySize(t *testing.T) {
 // Method: complete ones with random links taken out and random ones of these
 // put back elsewhere, at every fill, loops included.
 func TestInsertionAlwaysEnds(t *testing.T) {
-	r := rng(5)
+	r := detmath.Random(5)
 	for range 3000 {
-		switches := 1 + r.below(6)
-		pods := 1 + r.below(9)
-		top := withLoops(&r, randomTopology(&r, pods, 2*switches, r.below(3)*100), 2*switches)
+		switches := 1 + r.Below(6)
+		pods := 1 + r.Below(9)
+		top := withLoops(&r, randomTopology(&r, pods, 2*switches, r.Below(3)*100), 2*switches)
 		old, err := top.Orient().Layout(switches)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := newSeats(top, old)
 		for e := range int32(len(s.place)) {
-			if len(s.missing) == 0 || r.below(4) == 0 {
+			if len(s.missing) == 0 || r.Below(4) == 0 {
 				continue
 			}
 			for range 8 {
-				place := r.below(2 * switches)
+				place := r.Below(2 * switches)
 				if s.low[e] == s.high[e] {
 					place &^= 1
 				}
@@ -243,9 +245,9 @@ func TestInsertionAlwaysEnds(t *testing.T) {
 // whole can nearly all stay in the parts.
 // Method: random groups of many switches; the parts' bounds and validity.
 func TestHalvingKeepsTheBound(t *testing.T) {
-	r := rng(6)
+	r := detmath.Random(6)
 	for range 60 {
-		g := randomGroup(t, &r, 4+r.below(28), 2*(17+r.below(50)), r.below(2)*125, 100)
+		g := randomGroup(t, &r, 4+r.Below(28), 2*(17+r.Below(50)), r.Below(2)*125, 100)
 		bound, switches := 0, 0
 		g.blocks(0, func(first int, part Group) {
 			if first != switches || part.Old.Switches > MaxBlock {
@@ -269,14 +271,14 @@ func TestHalvingKeepsTheBound(t *testing.T) {
 // The dual bound holds and the search comes up to it where it can.
 // Method: tiny groups against trying every configuration.
 func TestTinyGroupsAgainstBruteForce(t *testing.T) {
-	r := rng(7)
+	r := detmath.Random(7)
 	best, found := 0, 0
 	for n := range 400 {
-		pods, switches := 2+r.below(4), 1+r.below(3)
+		pods, switches := 2+r.Below(4), 1+r.Below(3)
 		if switches == 3 {
 			pods = min(pods, 3)
 		}
-		g := randomGroup(t, &r, pods, 2*switches, r.below(2)*150, 500)
+		g := randomGroup(t, &r, pods, 2*switches, r.Below(2)*150, 500)
 		optimum := bruteForce(g)
 		re, err := NewRewiring(g, uint64(n))
 		if err != nil {
@@ -339,7 +341,7 @@ func TestSmallGroupsAgainstTheSolver(t *testing.T) {
 		sizes = []size{{4, 4}, {6, 6}, {8, 8}, {12, 8}, {16, 8}, {16, 16}, {20, 16}, {24, 16}, {3, 8}, {4, 16}, {6, 12}, {8, 16}, {8, 32}, {10, 24}, {12, 32}, {6, 48}, {8, 64}}
 		idles, each, steps = []int{0, 125}, 4, 5_000_000
 	}
-	r := rng(8)
+	r := detmath.Random(8)
 	for _, c := range sizes {
 		need, worst, published, slowest := 99, 100.0, 100.0, time.Duration(0)
 		if c.ports > c.pods {

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ringlight/mzi/detmath"
 )
 
 // fourGroups is a spread over leaves with two links to each of four spines.
-func fourGroups(t *testing.T, r *rng, most int) Spread {
+func fourGroups(t *testing.T, r *detmath.Random, most int) Spread {
 	t.Helper()
 	l := Leaves{Pods: 6, Spines: 4, Tau: 2}
 	for a := range 24 {
@@ -38,7 +40,7 @@ func layouts(t *testing.T, groups []Topology, switches int) []Half {
 // Method: a spread realised with a backup beside it; all circuits taken away,
 // none, and a spread without circuits.
 func TestPiecesCountMovedLinks(t *testing.T) {
-	r := rng(2)
+	r := detmath.Random(2)
 	for range 30 {
 		s := fourGroups(t, &r, 6)
 		groups := s.Groups()
@@ -85,12 +87,12 @@ func TestPiecesCountMovedLinks(t *testing.T) {
 // conflicts, the moved share counted from the circuits that go dark.
 // Reference: [LUMOS] A.8
 func TestRolloutKeepsItsBound(t *testing.T) {
-	r := rng(3)
+	r := detmath.Random(3)
 	staged, refused := 0, 0
 	for n := range 200 {
-		s := fourGroups(t, &r, 2+r.below(7))
+		s := fourGroups(t, &r, 2+r.Below(7))
 		old := layouts(t, s.Groups(), 4)
-		next := fourGroups(t, &r, 2+r.below(7))
+		next := fourGroups(t, &r, 2+r.Below(7))
 		wanted := make([]Half, len(old))
 		for h, g := range next.Groups() {
 			var err error
@@ -98,7 +100,7 @@ func TestRolloutKeepsItsBound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		iota := 200 + r.below(500)
+		iota := 200 + r.Below(500)
 		rollout, err := s.Rollout(old, wanted, iota)
 		if err != nil {
 			var bound *Error
@@ -215,12 +217,12 @@ func TestPiecesAreSmall(t *testing.T) {
 // moves none at all.
 // Method: random needs grown and shrunk by random ones, tau 1 and 2.
 func TestRespreadMovesNoPathWithoutNeed(t *testing.T) {
-	r := rng(4)
+	r := detmath.Random(4)
 	stayed, moved := 0, 0
 	for n := range 600 {
 		l := someLeaves(&r, 1+n%2)
-		part := randomNeed(&r, l, 1+r.below(max(1, l.Ports()/2)))
-		more := randomNeed(&r, l, 1+r.below(max(1, l.Ports()-slices.Max(part.Ports()))))
+		part := randomNeed(&r, l, 1+r.Below(max(1, l.Ports()/2)))
+		more := randomNeed(&r, l, 1+r.Below(max(1, l.Ports()-slices.Max(part.Ports()))))
 		need := Merge(part, more)
 		if l.CheckNeed(need) != nil {
 			continue
@@ -268,7 +270,7 @@ func TestRespreadMovesNoPathWithoutNeed(t *testing.T) {
 // their sixteen ports in use, a tenth of the paths changed; spreading anew
 // beside it.
 func TestNearlyFullSpreadsKeepMostPaths(t *testing.T) {
-	r := rng(7)
+	r := detmath.Random(7)
 	l := Leaves{Pods: 12, Spines: 8, Tau: 2}
 	for a := range 48 {
 		l.PodOf = append(l.PodOf, int32(a/4))
@@ -337,7 +339,7 @@ func holds(s, part Spread) bool {
 // A spread or halves of another core are refused by field.
 // Method: one of each.
 func TestRolloutRefusesOtherSizes(t *testing.T) {
-	r := rng(5)
+	r := detmath.Random(5)
 	s := fourGroups(t, &r, 4)
 	halves := layouts(t, s.Groups(), 4)
 	small := slices.Clone(halves)

@@ -1,6 +1,10 @@
 package wiring
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"ringlight/mzi/detmath"
+)
 
 // The search's constants, in the units of tolls. All chosen, by runs over
 // random groups of 128 pods and 8 even switches, full and with idle ports.
@@ -50,7 +54,7 @@ var holdShare = [...]int{10, 8, 7, 6}
 type Block struct {
 	*seats
 	prices *prices
-	rng    rng
+	rng    detmath.Random
 	phase  phase
 	best   []int8 // places of the best configuration
 	top    int    // circuits it keeps; -1: there is none yet
@@ -64,7 +68,7 @@ type Block struct {
 }
 
 func newBlock(t Topology, old Half, seed uint64) *Block {
-	b := &Block{seats: newSeats(t, old), rng: rng(seed), top: -1}
+	b := &Block{seats: newSeats(t, old), rng: detmath.Random(seed), top: -1}
 	used := t.Ports()
 	b.prices = newPrices(b.seats, func(pod int) bool { return used[pod] >= 2*old.Switches })
 	b.hold = make([]int32, len(b.toll))
@@ -227,7 +231,7 @@ func (b *Block) improvePrices() {
 // pays, so that one which sits badly is pushed out sooner.
 func (b *Block) repair(bid int32, warm uint32) {
 	b.steps++
-	e := b.missing[b.rng.below(len(b.missing))]
+	e := b.missing[b.rng.Below(len(b.missing))]
 	at := b.cheapest(e, bid, warm)
 	if at < 0 {
 		return
@@ -249,7 +253,7 @@ func (b *Block) cheapest(e, bid int32, warm uint32) int {
 	chance := uint64(0)
 	for k := range n {
 		if k&1 == 0 {
-			chance = b.rng.next()
+			chance = b.rng.Next()
 		}
 		there := toll[2*k] + int32(uint32(chance&0xffff)*warm>>16)
 		back := toll[2*k+1] + int32(uint32(chance>>16&0xffff)*warm>>16)
@@ -291,7 +295,7 @@ func (b *Block) force(e int32, place int) {
 
 func (b *Block) push(e int32) {
 	spent := b.steps - b.started
-	hold := holdFirst + b.rng.below(holdSpan)
+	hold := holdFirst + b.rng.Below(holdSpan)
 	if quarter := 4 * spent / b.planned(); quarter >= 2 {
 		share := holdShare[quarter%len(holdShare)]
 		hold = hold * max(share, len(b.missing)) / share
@@ -316,7 +320,7 @@ func (b *Block) polish() {
 	}
 	b.note()
 	b.force(e, place)
-	bid, warm := int32(bidFirst+b.rng.below(bidLast-bidFirst)), uint32(b.rng.below(heat))
+	bid, warm := int32(bidFirst+b.rng.Below(bidLast-bidFirst)), uint32(b.rng.Below(heat))
 	for end := b.steps + tryLength; len(b.missing) > 0; {
 		if b.steps >= end || b.kept+tryLoss < before || len(b.missing) > tryMissing {
 			b.undo()
@@ -335,12 +339,12 @@ func (b *Block) polish() {
 // lost draws a link that is not where its pair was, and one of those places.
 func (b *Block) lost() (e int32, place int) {
 	for range 64 { // chosen: finds one in a hundred with even odds
-		e := int32(b.rng.below(len(b.place)))
+		e := int32(b.rng.Below(len(b.place)))
 		if b.old[e] == 0 || b.isOld(e, int(b.place[e])) {
 			continue
 		}
 		places := b.old[e]
-		for range b.rng.below(bits.OnesCount32(places)) {
+		for range b.rng.Below(bits.OnesCount32(places)) {
 			places &= places - 1
 		}
 		place := bits.TrailingZeros32(places)

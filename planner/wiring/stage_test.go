@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ringlight/mzi/detmath"
 )
 
 // No stage moves more than iota of any leaf's links, every change is in one
@@ -11,22 +13,22 @@ import (
 // Method: random changes and bounds.
 // Reference: [LUMOS] A.8, eq. 45 and 46 as a share of links
 func TestStagesKeepEveryLeafConnected(t *testing.T) {
-	r := rng(1)
+	r := detmath.Random(1)
 	refused := 0
 	for range 2000 {
-		links := make([]int, 1+r.below(8))
+		links := make([]int, 1+r.Below(8))
 		for a := range links {
-			links[a] = 1 + r.below(20)
+			links[a] = 1 + r.Below(20)
 		}
-		changes := make([]Change, r.below(12))
+		changes := make([]Change, r.Below(12))
 		for n := range changes {
 			for a := range links {
-				if m := r.below(3); r.below(3) == 0 && m > 0 {
+				if m := r.Below(3); r.Below(3) == 0 && m > 0 {
 					changes[n].Moved = append(changes[n].Moved, LeafLinks{a, min(m, links[a])})
 				}
 			}
 		}
-		iota := 100 + r.below(900)
+		iota := 100 + r.Below(900)
 		stages, err := Stages(changes, links, iota)
 		if err != nil {
 			refused++
@@ -76,10 +78,10 @@ func TestStagesKeepEveryLeafConnected(t *testing.T) {
 // Method: random old and new permutations, each command applied to a switch
 // that refuses conflicts.
 func TestStepsNeverConflict(t *testing.T) {
-	r := rng(3)
+	r := detmath.Random(3)
 	for range 300 {
-		g := randomGroup(t, &r, 2+r.below(12), 2*(1+r.below(6)), r.below(2)*200, r.below(1000))
-		wanted, err := Rewire(g, 1, 1+r.below(2000))
+		g := randomGroup(t, &r, 2+r.Below(12), 2*(1+r.Below(6)), r.Below(2)*200, r.Below(1000))
+		wanted, err := Rewire(g, 1, 1+r.Below(2000))
 		if err != nil {
 			t.Fatal(err)
 		}

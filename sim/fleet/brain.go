@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"ringlight/mzi/detmath"
 	"ringlight/planner"
 	"ringlight/proto"
 )
@@ -71,7 +72,7 @@ func (r *Run) startPlanner(b *brain) error {
 	}
 	slices.SortFunc(st, func(a, b planner.Record) int { return strings.Compare(a.Key, b.Key) })
 	b.life++
-	cfg, records, err := planner.Start(st, r.cfg.Fabric, Mix(r.cfg.Seed, streamSession, uint64(brainID-b.who))|1)
+	cfg, records, err := planner.Start(st, r.cfg.Fabric, detmath.Hash(r.cfg.Seed, streamSession, uint64(brainID-b.who))|1)
 	if err != nil {
 		return fmt.Errorf("fleet: planner: %w", err)
 	}
@@ -101,7 +102,7 @@ func (r *Run) killPlanner(b *brain) {
 	if b.planner == nil {
 		return
 	}
-	if b.writing && Mix(r.cfg.Seed, streamCrash, uint64(b.life), uint64(brainID-b.who))&1 == 0 {
+	if b.writing && detmath.Hash(r.cfg.Seed, streamCrash, uint64(b.life), uint64(brainID-b.who))&1 == 0 {
 		b.write(b.records)
 	}
 	r.net.hangUp(&b.client, false)

@@ -10,6 +10,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -53,7 +54,7 @@ type Strike struct {
 // in some: an agent dies in the middle of every stage, the planner or the
 // broker in some of them.
 func Strikes(seed uint64, commits int) []Strike {
-	draw := random{seed: Mix(seed, streamFaults)}
+	draw := random{seed: detmath.Hash(seed, streamFaults)}
 	var out []Strike
 	for n := range commits {
 		s := Strike{Commit: n, Verb: AgentCrash, After: draw.between(0, 150*time.Millisecond), Pick: draw.below(1 << 16),
@@ -113,7 +114,7 @@ type CoreRun struct {
 
 // NewCore puts up the switches.
 func NewCore(cfg CoreConfig) (*CoreRun, error) {
-	r := &CoreRun{cfg: cfg, core: cfg.Fabric.Core, disk: random{seed: Mix(cfg.Seed, streamCrash)}, sum: sha256.New()}
+	r := &CoreRun{cfg: cfg, core: cfg.Fabric.Core, disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}, sum: sha256.New()}
 	if r.core == nil {
 		return nil, fmt.Errorf("fleet: fabric %s has no optical switches", cfg.Fabric.Name)
 	}
@@ -127,7 +128,7 @@ func NewCore(cfg CoreConfig) (*CoreRun, error) {
 		r.switches = append(r.switches, &coreSwitch{client: client{who: int32(s)}, id: proto.FirstSwitch + proto.NodeID(s), board: r.mirrors.ID(s), next: agent.Never})
 	}
 	r.brain = coreBrain{client: client{who: brainID}, store: map[string][]byte{}}
-	r.net = coreNet{r: r, up: true, draw: random{seed: Mix(cfg.Seed, streamNetwork)}, kept: map[string]proto.Packet{}}
+	r.net = coreNet{r: r, up: true, draw: random{seed: detmath.Hash(cfg.Seed, streamNetwork)}, kept: map[string]proto.Packet{}}
 	r.check = newCoreCheck(r, n)
 	r.res = CoreResult{Seed: cfg.Seed, Switches: n, Lists: len(cfg.Lists)}
 	return r, nil

@@ -3,6 +3,7 @@ package fleet
 import (
 	"slices"
 
+	"ringlight/mzi/detmath"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
@@ -10,7 +11,7 @@ import (
 // JobLists draws job lists for a core that follow one another: in each some
 // jobs have ended, some go on and some are new.
 func JobLists(core *fabric.Core, seed uint64, lists int) [][]proto.JobSpec {
-	draw := random{seed: Mix(seed, streamJobs)}
+	draw := random{seed: detmath.Hash(seed, streamJobs)}
 	servers := core.Leaves() * core.ServersPerLeaf
 	var out [][]proto.JobSpec
 	var list []proto.JobSpec

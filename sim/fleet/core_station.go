@@ -6,6 +6,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -35,7 +36,7 @@ func (r *CoreRun) startAgent(st *coreSwitch) error {
 	st.life++
 	st.flying, st.record = nil, nil
 	cfg := agent.Config{Fabric: r.cfg.Fabric.Name, Node: st.id, Board: r.mirrors.Board, Factory: r.mirrors.Factories[st.who],
-		Session: proto.Session(Mix(r.cfg.Seed, streamSession, uint64(st.id), uint64(st.life)) | 1), Boot: 1, Software: "ringlight fleet",
+		Session: proto.Session(detmath.Hash(r.cfg.Seed, streamSession, uint64(st.id), uint64(st.life)) | 1), Boot: 1, Software: "ringlight fleet",
 		Seed: r.cfg.Seed, HealthPeriod: r.cfg.Health}
 	var err error
 	if st.will, err = cfg.Will(); err != nil {
@@ -57,7 +58,7 @@ func (r *CoreRun) endAgent(st *coreSwitch) {
 	if st.agent == nil {
 		return
 	}
-	if st.record != nil && Mix(r.cfg.Seed, streamCrash, uint64(st.id), uint64(st.life))&1 == 0 {
+	if st.record != nil && detmath.Hash(r.cfg.Seed, streamCrash, uint64(st.id), uint64(st.life))&1 == 0 {
 		r.written(st)
 	}
 	r.net.hangUp(&st.client)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -33,7 +34,7 @@ const whole = 200
 
 // Random draws the faults of a run: so many a node and day.
 func Random(f *fabric.Fabric, modules int, seed uint64, span time.Duration, perNodeDay float64) []Fault {
-	g := &generator{f: f, modules: modules, r: random{seed: Mix(seed, streamFaults)}, away: make([]time.Duration, f.Nodes)}
+	g := &generator{f: f, modules: modules, r: random{seed: detmath.Hash(seed, streamFaults)}, away: make([]time.Duration, f.Nodes)}
 	if perNodeDay <= 0 {
 		return nil
 	}
@@ -242,7 +243,7 @@ func FromTrace(t *trace.Trace, f *fabric.Fabric, seed uint64, span time.Duration
 		halves = 2
 	}
 	servers := f.Nodes / halves
-	draw := random{seed: Mix(seed, streamTrace)}
+	draw := random{seed: detmath.Hash(seed, streamTrace)}
 	type key struct {
 		server int
 		fault  trace.Fault

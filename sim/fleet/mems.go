@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/ocs"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -33,7 +34,7 @@ func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error
 	}
 	m := &Mirrors{Board: &board, pods: core.Pods}
 	for s := range core.Switches() {
-		id, err := w.AddBoard(sim.BoardConfig{Board: board, Seed: Mix(seed, uint64(proto.FirstSwitch)+uint64(s)), Powered: true})
+		id, err := w.AddBoard(sim.BoardConfig{Board: board, Seed: detmath.Hash(seed, uint64(proto.FirstSwitch)+uint64(s)), Powered: true})
 		if err != nil {
 			return nil, fmt.Errorf("fleet: switch %d: %w", s, err)
 		}

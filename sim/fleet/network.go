@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/mzi/detmath"
 	"ringlight/proto"
 )
 
@@ -76,7 +77,7 @@ type network struct {
 }
 
 func newNetwork(r *Run, nodes int) *network {
-	n := &network{r: r, up: true, draw: random{seed: Mix(r.cfg.Seed, streamNetwork)},
+	n := &network{r: r, up: true, draw: random{seed: detmath.Hash(r.cfg.Seed, streamNetwork)},
 		desired: make([]retained, nodes), presence: make([]retained, nodes), reported: make([]retained, nodes),
 		decisions: map[proto.RingID]*retained{}, followers: map[proto.RingID][]int32{}}
 	for i := range nodes {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/ocs"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -22,23 +23,11 @@ type Optics struct {
 // CatalogueSize is the number of personalities that large fleets draw from.
 const CatalogueSize = 64
 
-// Mix draws one number from several.
-func Mix(parts ...uint64) uint64 {
-	var z uint64
-	for _, p := range parts {
-		z = (z ^ p) + 0x9e3779b97f4a7c15
-		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		z ^= z >> 31
-	}
-	return z
-}
-
 // pick draws the modules of one bundle.
 func (o *Optics) pick(seed uint64, node, bundle, modules int) []int {
 	list := make([]int, modules)
 	for m := range list {
-		list[m] = int(Mix(seed, uint64(node), uint64(bundle), uint64(m)) % uint64(len(o.Personalities)))
+		list[m] = int(detmath.Hash(seed, uint64(node), uint64(bundle), uint64(m)) % uint64(len(o.Personalities)))
 	}
 	return list
 }
@@ -56,7 +45,7 @@ func (o *Optics) Build(w *sim.World, f *fabric.Fabric, modules int, seed uint64)
 	}
 	calibrations := make([][]*ocs.Calibration, f.Nodes)
 	for n := range f.Nodes {
-		cfg := sim.BoardConfig{Board: board, Seed: Mix(seed, uint64(n))}
+		cfg := sim.BoardConfig{Board: board, Seed: detmath.Hash(seed, uint64(n))}
 		for j := range f.Bundles {
 			var optics []*sim.Personality
 			var parts []*ocs.Calibration

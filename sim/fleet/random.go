@@ -12,7 +12,7 @@ type random struct{ seed, n uint64 }
 
 func (r *random) next() uint64 {
 	r.n++
-	return Mix(r.seed, r.n)
+	return detmath.Hash(r.seed, r.n)
 }
 
 // below draws from 0 to n-1.

@@ -9,6 +9,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -72,7 +73,7 @@ type place struct{ bundle, path int }
 
 // New builds a fleet without power.
 func New(cfg Config) (*Run, error) {
-	r := &Run{cfg: cfg, costs: sim.DefaultCosts(), sum: sha256.New(), disk: random{seed: Mix(cfg.Seed, streamCrash)}}
+	r := &Run{cfg: cfg, costs: sim.DefaultCosts(), sum: sha256.New(), disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
 	for i := range cfg.Faults {
 		if err := cfg.Faults[i].check(cfg.Fabric); err != nil {
 			return nil, err
@@ -90,7 +91,7 @@ func New(cfg Config) (*Run, error) {
 			r.lines[line] = place{b, path}
 		}
 	}
-	draw := random{seed: Mix(cfg.Seed, streamClock)}
+	draw := random{seed: detmath.Hash(cfg.Seed, streamClock)}
 	for n := range cfg.Fabric.Nodes {
 		st := &station{client: client{who: int32(n)}, id: proto.NodeID(n), board: sim.BoardID(n), calibrations: calibrations[n],
 			slot: n, next: agent.Never, dark: true}

@@ -6,6 +6,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -93,7 +94,7 @@ func (r *Run) startAgent(st *station) error {
 	}
 	st.life++
 	st.flying, st.record, st.thinks = nil, nil, 0
-	session := proto.Session(Mix(r.cfg.Seed, streamSession, uint64(st.id), uint64(st.life)))
+	session := proto.Session(detmath.Hash(r.cfg.Seed, streamSession, uint64(st.id), uint64(st.life)))
 	cfg := agent.Config{
 		Fabric: r.cfg.Fabric.Name, Node: st.id, Board: r.board, Calibrations: st.calibrations,
 		Session: session, Boot: st.boot, Software: "ringlight fleet", Seed: r.cfg.Seed,
@@ -138,7 +139,7 @@ func (r *Run) endAgent(st *station, quiet bool) {
 	if st.agent == nil {
 		return
 	}
-	if st.record != nil && Mix(r.cfg.Seed, streamCrash, uint64(st.id), uint64(st.life))&1 == 0 {
+	if st.record != nil && detmath.Hash(r.cfg.Seed, streamCrash, uint64(st.id), uint64(st.life))&1 == 0 {
 		r.written(st)
 	}
 	r.net.hangUp(&st.client, quiet)

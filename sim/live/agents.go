@@ -11,6 +11,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/ocs"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -126,7 +127,7 @@ func Agents(ctx context.Context, cfg AgentsConfig) error {
 }
 
 func (cfg *AgentsConfig) runNode(ctx context.Context, c *clockwork, n int, board *hal.Board, calibrations []*ocs.Calibration) error {
-	session := proto.Session(mix(cfg.Seed, uint64(n), uint64(time.Now().UnixNano())))
+	session := proto.Session(detmath.Hash(cfg.Seed, uint64(n), uint64(time.Now().UnixNano())))
 	link, err := dial(cfg.Broker, cfg.Fabric.Name, proto.NodeID(n), session)
 	if err != nil {
 		return err

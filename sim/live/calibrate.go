@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"ringlight/mzi/detmath"
 	"ringlight/ocs"
 	"ringlight/sim"
 	"ringlight/sim/fleet"
@@ -32,7 +33,7 @@ func calibrate(ctx context.Context, seed uint64, size int, progress func(done, o
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := range next {
-				b.Calibrated[i], took[i], errs[i] = fleet.Calibrate(b.Personalities[i], fleet.Mix(seed, uint64(i)), ctx.Err)
+				b.Calibrated[i], took[i], errs[i] = fleet.Calibrate(b.Personalities[i], detmath.Hash(seed, uint64(i)), ctx.Err)
 				mu.Lock()
 				done++
 				progress(done, len(took))

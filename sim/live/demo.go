@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/mzi/detmath"
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/planner/server"
@@ -218,7 +219,7 @@ func (d *demo) replay(ctx context.Context) error {
 		if err := d.stage.jump(ctx, at); err != nil {
 			return err
 		}
-		d.stage.world.Reseed(mix(d.cfg.Seed, uint64(i)))
+		d.stage.world.Reseed(detmath.Hash(d.cfg.Seed, uint64(i)))
 		if d.screen.w == nil {
 			days(int(e.At/trace.Day), d.cfg.Days)
 		}

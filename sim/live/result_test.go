@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/mzi/detmath"
 	"ringlight/planner"
 	"ringlight/proto"
 )
@@ -106,8 +107,8 @@ func TestQueueGivesTheEarliest(t *testing.T) {
 	}
 	s.queue = append(s.queue, s.stations...)
 	for step := range 2000 {
-		st := s.stations[mix(uint64(step))%20]
-		st.next = time.Duration(mix(uint64(step), 1) % 50)
+		st := s.stations[detmath.Hash(uint64(step))%20]
+		st.next = time.Duration(detmath.Hash(uint64(step), 1) % 50)
 		s.place(st)
 		first := s.stations[0]
 		for _, other := range s.stations {

@@ -6,11 +6,11 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
 	"ringlight/sim"
-	"ringlight/sim/fleet"
 	"ringlight/sim/trace"
 )
 
@@ -70,7 +70,7 @@ func (s *stage) powerOn(st *station) error {
 	s.world.SetPower(st.board, true)
 	st.life++
 	st.next, st.writes = s.now, nil
-	session := proto.Session(mix(s.cfg.Seed, uint64(st.id), uint64(st.life)))
+	session := proto.Session(detmath.Hash(s.cfg.Seed, uint64(st.id), uint64(st.life)))
 	cfg := agent.Config{
 		Fabric: s.fabric.Name, Node: st.id, Board: &s.boards[st.id], Calibrations: st.calibrations,
 		Session: session, Boot: uint64(st.life), Software: "ringlight demo", Seed: s.cfg.Seed,
@@ -246,6 +246,3 @@ func (s *stage) receive(a arrival) error {
 	st.agent.Deliver(s.now, agent.Input{Kind: agent.InPacket, Packet: a.packet})
 	return s.poll(st, false)
 }
-
-// mix draws one number from several.
-func mix(parts ...uint64) uint64 { return fleet.Mix(parts...) }

@@ -11,6 +11,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/ocs"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -118,7 +119,7 @@ func (s *Switches) Revive(ctx context.Context, i int) error {
 		return nil
 	}
 	id := proto.FirstSwitch + proto.NodeID(i)
-	session := proto.Session(mix(s.cfg.Seed, uint64(id), uint64(time.Now().UnixNano())))
+	session := proto.Session(detmath.Hash(s.cfg.Seed, uint64(id), uint64(time.Now().UnixNano())))
 	link, err := dial(s.cfg.Broker, s.cfg.Fabric.Name, id, session)
 	if err != nil {
 		return fmt.Errorf("live: switch %d: %w", i, err)

@@ -1,6 +1,10 @@
 package study
 
-import "fmt"
+import (
+	"fmt"
+
+	"ringlight/mzi/detmath"
+)
 
 // Rates behind [IHBD] Table 7: the 99th percentile of faulty 8-GPU servers,
 // and the fault rate of one GPU that gives it.
@@ -92,13 +96,13 @@ func power(v float64, n int) float64 {
 func breakWaste(cfg BoundsConfig, gpus, k int, fault float64) (breaks, total float64) {
 	h := khop{nodes: cfg.GPUs / gpus, k: k}
 	size := boundTP / gpus
-	r := newRandom(cfg.Seed, streamBounds+uint64(16*gpus+k)<<8)
+	r := detmath.Stream(cfg.Seed, streamBounds+uint64(16*gpus+k)<<8)
 	ideal, ours := 0, 0
 	var faulty []int
 	for range cfg.Runs {
 		faulty = faulty[:0]
 		for n := range h.nodes {
-			if r.chance(fault) {
+			if r.Chance(fault) {
 				faulty = append(faulty, n)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"ringlight/mzi/detmath"
 	"ringlight/planner/ring"
 	"ringlight/proto"
 )
@@ -66,15 +67,15 @@ func seq(from, to int) []int {
 // units, nodes across two units and groups larger than a unit included.
 // Method: random clusters and faults against a recount from nothing.
 func TestWasteFollowsTheDefinitions(t *testing.T) {
-	r := newRandom(2, 98)
+	r := detmath.Stream(2, 98)
 	for range 1500 {
-		gpus := []int{1, 2, 3, 4, 5, 8, 16}[r.next()%7]
-		s := Size{Nodes: 8 + int(r.next()%300), GPUsPerNode: gpus, Ring: r.next()%2 == 0, TPs: []int{gpus * (1 + int(r.next()%20))}}
-		rate := float64(r.next()%40) / 100
+		gpus := []int{1, 2, 3, 4, 5, 8, 16}[r.Next()%7]
+		s := Size{Nodes: 8 + int(r.Next()%300), GPUsPerNode: gpus, Ring: r.Next()%2 == 0, TPs: []int{gpus * (1 + int(r.Next()%20))}}
+		rate := float64(r.Next()%40) / 100
 		var faulty []int
 		down := make([]bool, s.Nodes)
 		for n := range down {
-			if r.chance(rate) {
+			if r.Chance(rate) {
 				faulty, down[n] = append(faulty, n), true
 			}
 		}
@@ -96,9 +97,9 @@ func TestWasteFollowsTheDefinitions(t *testing.T) {
 func TestRepairsAreTakenBack(t *testing.T) {
 	s := Size{Nodes: 601, GPUsPerNode: 4, Ring: true, TPs: []int{8, 32, 48, 128}}
 	c := newCluster(s)
-	r := newRandom(3, 97)
+	r := detmath.Stream(3, 97)
 	for i := range 3000 {
-		if n := int(r.next() % 601); c.down[n] || len(c.faulty) < 80 {
+		if n := int(r.Next() % 601); c.down[n] || len(c.faulty) < 80 {
 			c.flip(n)
 		}
 		if i%50 > 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ringlight/mzi/detmath"
 	"ringlight/planner/ring"
 	"ringlight/proto"
 )
@@ -166,14 +167,14 @@ func (c CrossTorConfig) rows(p point, domain int) []CrossTorRow {
 // job draws the cluster: so many faulty nodes, any of them.
 func (c CrossTorConfig) job(p point, domain int, seed uint64) ring.Job {
 	nodes := p.gpus / c.GPUsPerNode
-	r := newRandom(seed, streamCrossTor)
+	r := detmath.Stream(seed, streamCrossTor)
 	order := make([]int, nodes)
 	for i := range order {
 		order[i] = i
 	}
 	down := make([]bool, nodes)
 	for i := range int(float64(p.faults*float64(nodes)) + 0.5) {
-		k := i + int(r.next()%uint64(nodes-i))
+		k := i + int(r.Next()%uint64(nodes-i))
 		order[i], order[k] = order[k], order[i]
 		down[order[i]] = true
 	}

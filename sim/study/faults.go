@@ -5,7 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/mzi/detmath"
 	"ringlight/sim/trace"
+)
+
+// Streams of the seed.
+const (
+	streamHalves = iota + 1
+	streamIID
+	streamCrossTor
+	streamBounds
+	streamRewire
 )
 
 // halfFails is the probability that one 4-GPU half of an 8-GPU server is
@@ -46,7 +56,7 @@ func (l Layout) lay(t *trace.Trace, s Size) (schedule, error) {
 	if l.Repair > 0 {
 		t = fixedRepair(t, l.Repair)
 	}
-	r := newRandom(l.Seed, streamHalves)
+	r := detmath.Stream(l.Seed, streamHalves)
 	open := make([]int, servers)
 	hit := make([][serverGPUs / 4]bool, servers) // drawn once for each outage of a server
 	var out []flipAt
@@ -62,7 +72,7 @@ func (l Layout) lay(t *trace.Trace, s Size) (schedule, error) {
 		}
 		for i := range halves {
 			if !was {
-				hit[e.Node][i] = halves == 1 || r.chance(halfFails)
+				hit[e.Node][i] = halves == 1 || r.Chance(halfFails)
 			}
 			// An odd cluster lacks the second half of its last server.
 			if node := e.Node*halves + i; hit[e.Node][i] && node < s.Nodes {

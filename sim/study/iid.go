@@ -1,6 +1,10 @@
 package study
 
-import "fmt"
+import (
+	"fmt"
+
+	"ringlight/mzi/detmath"
+)
 
 // IIDConfig is a study under independent faults ([IHBD] Fig. 10, 18).
 type IIDConfig struct {
@@ -103,9 +107,9 @@ func sweepIID(cfg IIDConfig, see func(i int, c *cluster)) {
 	cfg.report(0, cfg.Runs)
 	luck := make([]float64, cfg.Nodes)
 	for run := range cfg.Runs {
-		r := newRandom(cfg.Seed+uint64(run), streamIID)
+		r := detmath.Stream(cfg.Seed+uint64(run), streamIID)
 		for n := range luck {
-			luck[n] = float64(r.next()>>11) / (1 << 53)
+			luck[n] = float64(r.Next()>>11) / (1 << 53)
 		}
 		c := newCluster(cfg.Size)
 		for i, f := range cfg.Ratios {

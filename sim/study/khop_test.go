@@ -3,6 +3,7 @@ package study
 import (
 	"testing"
 
+	"ringlight/mzi/detmath"
 	"ringlight/planner/ring"
 	"ringlight/proto"
 )
@@ -12,20 +13,20 @@ import (
 // Method: random fault patterns, line and ring, with and without the shared
 // bundle, dense faults included.
 func TestCountAgreesWithPlacement(t *testing.T) {
-	r := newRandom(1, 99)
+	r := detmath.Stream(1, 99)
 	pinched := 0
 	for range 6000 {
-		k := 1 + int(r.next()%4)
-		nodes := 2*k + 1 + int(r.next()%50)
-		h := khop{nodes: nodes, k: k, wrap: r.next()%2 == 0, shared: k == 3 && r.next()%4 > 0}
-		rate := float64(r.next()%60) / 100
+		k := 1 + int(r.Next()%4)
+		nodes := 2*k + 1 + int(r.Next()%50)
+		h := khop{nodes: nodes, k: k, wrap: r.Next()%2 == 0, shared: k == 3 && r.Next()%4 > 0}
+		rate := float64(r.Next()%60) / 100
 		if h.shared {
 			rate = 0.3 + rate/2
 		}
 		var faulty []int
 		down := make([]bool, nodes)
 		for n := range nodes {
-			if r.chance(rate) {
+			if r.Chance(rate) {
 				faulty, down[n] = append(faulty, n), true
 			}
 		}

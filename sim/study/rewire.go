@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"ringlight/mzi/detmath"
 	"ringlight/planner/wiring"
 )
 
@@ -164,7 +165,7 @@ func (r *RewireResult) Row(idle, churn float64, method string) (RewireRow, error
 // sequence is one run of topologies through all methods.
 type sequence struct {
 	RewireConfig
-	random  *random
+	random  *detmath.Random
 	steps   int
 	number  uint64
 	counts  [][]int32         // of a group: links of each pair of pods
@@ -183,7 +184,7 @@ type rewireMethod struct {
 }
 
 func newSequence(cfg RewireConfig, idle, churn float64) *sequence {
-	s := &sequence{RewireConfig: cfg, random: newRandom(cfg.Seed, streamRewire)}
+	s := &sequence{RewireConfig: cfg, random: detmath.Stream(cfg.Seed, streamRewire)}
 	s.first(idle)
 	links := 0
 	for _, t := range s.wanted {

@@ -38,7 +38,7 @@ func (s *sequence) advance() {
 		change := min(len(links), int(float64(float64(len(links))*s.methods[0].Churn)+0.5))
 		stubs := make([]int32, 0, 2*change)
 		for n := range change {
-			m := n + s.random.below(len(links)-n)
+			m := n + s.random.Below(len(links)-n)
 			links[n], links[m] = links[m], links[n]
 			i, j := links[n][0], links[n][1]
 			stubs = append(stubs, i, j)
@@ -54,13 +54,13 @@ func (s *sequence) advance() {
 // where there seems to be no way, stays idle.
 func (s *sequence) join(stubs, count []int32) {
 	for n := len(stubs) - 1; n > 0; n-- {
-		m := s.random.below(n + 1)
+		m := s.random.Below(n + 1)
 		stubs[n], stubs[m] = stubs[m], stubs[n]
 	}
 	stubs = stubs[:len(stubs)&^1]
 	for n := 0; n < len(stubs); n += 2 {
 		for tries := 0; stubs[n] == stubs[n+1] && tries < 1000; tries++ {
-			m := 2 * s.random.below(len(stubs)/2)
+			m := 2 * s.random.Below(len(stubs)/2)
 			if stubs[m] != stubs[n] && stubs[m+1] != stubs[n] {
 				stubs[n+1], stubs[m+1] = stubs[m+1], stubs[n+1]
 			}

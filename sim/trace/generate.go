@@ -4,6 +4,14 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"ringlight/mzi/detmath"
+)
+
+// Streams of the seed.
+const (
+	streamGenerate = 1
+	streamShuffle  = 1 << 16 // + copy
 )
 
 // Statistics of the public trace that the generator is built on, counted on
@@ -121,7 +129,7 @@ type draft struct {
 // Generate draws a trace with the statistics of the public one. The same seed
 // gives the same trace everywhere.
 func Generate(seed uint64) *Trace {
-	r := newRandom(seed, streamGenerate)
+	r := detmath.Stream(seed, streamGenerate)
 	faults := drawStarts(r)
 	drawKinds(r, faults)
 	drawRepairs(r, faults)
@@ -137,26 +145,26 @@ func Generate(seed uint64) *Trace {
 
 // drawStarts places the bursts and the faults in them. Faults of one burst
 // are neighbours in what it returns.
-func drawStarts(r *random) []draft {
+func drawStarts(r *detmath.Random) []draft {
 	var sizes []int
 	for _, row := range faultsPerBurst {
 		for range row.count {
 			sizes = append(sizes, row.size)
 		}
 	}
-	r.shuffle(len(sizes), func(i, j int) { sizes[i], sizes[j] = sizes[j], sizes[i] })
-	storm := time.Duration(r.below(int((generatedSpan-3*stormLength)/tick))) * tick
+	r.Shuffle(len(sizes), func(i, j int) { sizes[i], sizes[j] = sizes[j], sizes[i] })
+	storm := time.Duration(r.Modulo(int((generatedSpan-3*stormLength)/tick))) * tick
 	var out []draft
 	for _, size := range sizes {
 		from, length := time.Duration(0), time.Duration(generatedSpan-Day)
-		in := r.below(1000) < stormPermille
+		in := r.Modulo(1000) < stormPermille
 		if in {
 			from, length = storm, stormLength
 		}
-		at := from + time.Duration(r.below(int(length/tick)))*tick
+		at := from + time.Duration(r.Modulo(int(length/tick)))*tick
 		for range size {
 			out = append(out, draft{interval: interval{from: at, ended: true}, storm: in})
-			at = min(at+time.Duration(r.below(int(burstGap/tick/2)))*tick, generatedSpan-tick)
+			at = min(at+time.Duration(r.Modulo(int(burstGap/tick/2)))*tick, generatedSpan-tick)
 		}
 	}
 	return out
@@ -164,14 +172,14 @@ func drawStarts(r *random) []draft {
 
 // drawKinds deals the kinds out. The faults of a burst of four or more are of
 // one kind as far as there are enough: it is one cause.
-func drawKinds(r *random, faults []draft) {
+func drawKinds(r *detmath.Random, faults []draft) {
 	var deck []int
 	for k, row := range kinds {
 		for range row.count {
 			deck = append(deck, k)
 		}
 	}
-	r.shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	r.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 	take := func(i int) int {
 		k := deck[i]
 		deck = slices.Delete(deck, i, i+1)
@@ -200,13 +208,13 @@ func drawKinds(r *random, faults []draft) {
 
 // drawRepairs deals the repair times out by rank: the distribution is kept
 // exactly, and what takes long goes to the kinds and the time that take long.
-func drawRepairs(r *random, faults []draft) {
+func drawRepairs(r *detmath.Random, faults []draft) {
 	n := len(faults)
 	score := make([]int, n)
 	order := make([]int, n)
 	for i, f := range faults {
 		order[i] = i
-		score[i] = r.below(1000) + f.longer
+		score[i] = r.Modulo(1000) + f.longer
 		if f.storm {
 			score[i] += stormLonger
 		}
@@ -220,7 +228,7 @@ func drawRepairs(r *random, faults []draft) {
 	// one earlier on.
 	for i := range faults {
 		for try := 0; faults[i].from+repair[i] > generatedSpan && try < 100*n; try++ {
-			j := r.below(n)
+			j := r.Modulo(n)
 			if faults[j].from+repair[i] <= generatedSpan && faults[i].from+repair[j] <= generatedSpan {
 				repair[i], repair[j] = repair[j], repair[i]
 			}
@@ -247,12 +255,12 @@ func repairTime(rank, n int) time.Duration {
 
 // drawServers deals the servers out in order of time. One that is down does
 // not fail again; one that has just come back often does.
-func drawServers(r *random, faults []draft) {
+func drawServers(r *detmath.Random, faults []draft) {
 	order := make([]int, Servers)
 	for i := range order {
 		order[i] = i
 	}
-	r.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	var deck []int
 	next := 0
 	for _, row := range faultsPerServer {
@@ -263,11 +271,11 @@ func drawServers(r *random, faults []draft) {
 			next++
 		}
 	}
-	r.shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	r.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 	until := make([]time.Duration, Servers)
 	for i := range faults {
 		f := &faults[i]
-		again := r.below(1000) < againPermille
+		again := r.Modulo(1000) < againPermille
 		best := 0 // when every server left is down, faults overlap: a count
 		for j, s := range deck {
 			if until[s] > f.from {

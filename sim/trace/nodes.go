@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"ringlight/mzi/detmath"
 )
 
 // NodeEvent is a fault that starts or ends on a node.
@@ -85,12 +87,12 @@ func number(events []NodeEvent, n int) {
 
 // shuffle returns the place of every server in copy c.
 func (t *Trace) shuffle(seed uint64, c int) []int {
-	r := newRandom(seed, streamShuffle+uint64(c))
+	r := detmath.Stream(seed, streamShuffle+uint64(c))
 	order := make([]int, t.Servers)
 	for i := range order {
 		order[i] = i
 	}
-	r.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	return order
 }
 
