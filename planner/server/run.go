@@ -85,7 +85,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if cfg.Ready != nil {
 		cfg.Ready(broker, start)
 	}
-	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, planner: planner.New(start), began: time.Now()}
+	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now()}
+	s.host = planner.NewHost(start, s)
 	return s.loop(ctx)
 }
 
@@ -142,32 +143,27 @@ func begin(store Store, f *fabric.Fabric) (planner.Config, error) {
 	return start, store.Commit(records)
 }
 
+// server is the planner's ports in real time: one goroutine, a link, a store.
 type server struct {
 	cfg     Config
 	store   Store
 	recv    <-chan proto.Packet
 	sendOut func(proto.Packet) error
-	planner *planner.Planner
+	host    *planner.Host
 	began   time.Time
-
-	actions  []planner.Action
-	held     []proto.Packet   // said after something that is not on disk yet
-	records  []planner.Record // not on disk yet
-	persists []uint64         // actions they belong to
-	unsent   uint64           // the link would not take
-	exit     string
-	exited   bool
+	unsent  uint64 // the link would not take
 }
 
 func (s *server) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for !s.exited {
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
-			s.step(planner.Event{Kind: planner.Tick})
+			s.host.Tick()
+			s.observe()
 		case p, ok := <-s.recv:
 			if !ok {
 				return nil
@@ -178,21 +174,23 @@ func (s *server) loop(ctx context.Context) error {
 		if err := s.settle(); err != nil {
 			return err
 		}
+		if reason, exited := s.host.Exited(); exited {
+			return fmt.Errorf("%w: %s", ErrGaveWay, reason)
+		}
 		timer.Reset(s.untilNext())
 	}
-	return fmt.Errorf("%w: %s", ErrGaveWay, s.exit)
 }
 
 // untilNext bounds the wait so that the timer's arithmetic cannot wrap.
 func (s *server) untilNext() time.Duration {
-	next := s.planner.Next()
+	next := s.host.Next()
 	if next == planner.Never {
 		return time.Hour
 	}
 	return max(0, next-time.Since(s.began))
 }
 
-// receiveMore takes what else has come, so that it shares a commit.
+// receiveMore takes what else has come, so that it shares a transaction.
 func (s *server) receiveMore() {
 	for range maxBatch {
 		select {
@@ -209,70 +207,47 @@ func (s *server) receiveMore() {
 
 func (s *server) receive(p proto.Packet) {
 	switch p.Kind {
-	case proto.Publish:
-		s.step(planner.Event{Kind: planner.Packet, Packet: p})
 	case proto.LinkUp:
 		s.cfg.Log.Info("broker connected")
-		s.step(planner.Event{Kind: planner.LinkUp})
 	case proto.LinkDown:
 		s.cfg.Log.Warn("broker lost", "reason", string(p.Payload))
-		s.step(planner.Event{Kind: planner.LinkDown})
 	case proto.Refused:
 		s.cfg.Log.Error("broker refused a subscription", "topic", p.Topic)
+		return
 	}
+	s.host.Deliver(p)
+	s.host.Step()
+	s.observe()
 }
 
-func (s *server) step(ev planner.Event) {
-	ev.At, ev.WallMillis = time.Since(s.began), uint64(time.Now().UnixMilli())
-	s.actions = s.planner.Step(ev, s.actions[:0])
-	for i := range s.actions {
-		s.act(&s.actions[i])
-	}
-	clear(s.actions)
-	if s.cfg.Observe != nil {
-		s.cfg.Observe(s.planner)
-	}
-}
-
-func (s *server) act(a *planner.Action) {
-	switch a.Kind {
-	case planner.Send:
-		if len(s.persists) > 0 {
-			s.held = append(s.held, a.Packet)
-			return
-		}
-		s.send(a.Packet)
-	case planner.Persist:
-		s.records = append(s.records, a.Records...)
-		s.persists = append(s.persists, a.Persist)
-	case planner.Log:
-		s.log(&a.Line)
-	case planner.Exit:
-		s.exit, s.exited = a.Reason, true
-	}
-}
-
-// settle commits what was asked for, lets go what waited for it, and tells the
-// planner, until nothing is left to store.
+// settle stores what was asked for until nothing is left to store.
 func (s *server) settle() error {
-	for len(s.persists) > 0 {
-		if err := s.store.Commit(s.records); err != nil {
+	for {
+		records, due := s.host.Transaction()
+		if !due {
+			return nil
+		}
+		if err := s.store.Commit(records); err != nil {
 			return err // a planner that cannot remember must not decide
 		}
-		done := s.persists
-		s.records, s.persists = nil, nil
-		for _, p := range s.held {
-			s.send(p)
-		}
-		s.held = s.held[:0]
-		for _, id := range done {
-			s.step(planner.Event{Kind: planner.Persisted, Persist: id})
-		}
+		s.host.Stored()
+		s.observe()
 	}
-	return nil
 }
 
-func (s *server) send(p proto.Packet) {
+func (s *server) observe() {
+	if s.cfg.Observe != nil {
+		s.cfg.Observe(s.host.Planner())
+	}
+}
+
+// Now is the planner's clock.
+func (s *server) Now() (time.Duration, uint64) {
+	return time.Since(s.began), uint64(time.Now().UnixMilli())
+}
+
+// Send hands a packet to the link.
+func (s *server) Send(p proto.Packet) {
 	err := s.sendOut(p)
 	if err == nil || errors.Is(err, mqtt.ErrDown) {
 		return // what is lost with a link is sent again on the next
@@ -284,7 +259,8 @@ func (s *server) send(p proto.Packet) {
 
 var levels = [...]slog.Level{planner.Info: slog.LevelInfo, planner.Warn: slog.LevelWarn, planner.Error: slog.LevelError}
 
-func (s *server) log(l *planner.Line) {
+// Log writes a line of the planner's.
+func (s *server) Log(l *planner.Line) {
 	attrs := make([]slog.Attr, 0, 5)
 	if l.Rule != "" {
 		attrs = append(attrs, slog.String("rule", l.Rule))

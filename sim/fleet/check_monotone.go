@@ -62,7 +62,7 @@ func (a *audit) decode(st *station, p proto.Packet, m any) bool {
 func before(a, b [3]uint64) bool { return a[0] < b[0] || a[0] == b[0] && a[1] < b[1] }
 
 // planned looks at a packet that the planner sends.
-func (a *audit) planned(b *brain, p proto.Packet) {
+func (a *audit) planned(b *process, p proto.Packet) {
 	topic, err := proto.ParseTopic(p.Topic)
 	if err != nil || topic.Kind != proto.TopicDecision {
 		return

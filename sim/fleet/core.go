@@ -127,7 +127,7 @@ func NewCore(cfg CoreConfig) (*CoreRun, error) {
 	for s := range n {
 		r.switches = append(r.switches, &coreSwitch{client: client{who: int32(s)}, id: proto.FirstSwitch + proto.NodeID(s), board: r.mirrors.ID(s), next: agent.Never})
 	}
-	r.brain = coreBrain{client: client{who: brainID}, store: map[string][]byte{}}
+	r.brain = coreBrain{client: client{who: plannerID}, store: map[string][]byte{}}
 	r.net = coreNet{r: r, up: true, draw: random{seed: detmath.Hash(cfg.Seed, streamNetwork)}, kept: map[string]proto.Packet{}}
 	r.check = newCoreCheck(r, n)
 	r.res = CoreResult{Seed: cfg.Seed, Switches: n, Lists: len(cfg.Lists)}

@@ -38,7 +38,7 @@ func (r *Run) tracePacket(who int32, p proto.Packet) {
 }
 
 func (r *Run) traceText(line string) {
-	r.head(traceText, brainID)
+	r.head(traceText, plannerID)
 	r.scratch = append(r.scratch, line...)
 	r.sum.Write(r.scratch)
 }

@@ -55,28 +55,28 @@ func (r *Run) apply(f *Fault) error {
 }
 
 func (r *Run) applyPlanner(f *Fault) error {
-	b, rival := &r.brains[0], &r.brains[1]
+	b, rival := r.planners[0], r.planners[1]
 	switch f.Verb {
 	case PlannerKill:
 		r.audit.still()
-		r.killPlanner(b)
+		b.kill()
 	case PlannerLose:
 		r.audit.still()
-		r.killPlanner(b)
+		b.kill()
 		clear(b.store)
 	case PlannerStart:
-		return r.startPlanner(b)
+		return b.start()
 	case PlannerPause:
-		b.paused = b.planner != nil
+		b.paused = b.host != nil
 	case PlannerResume:
 		b.paused = false
-		r.catchUp(b)
+		b.run()
 	case PlannerCut, PlannerMend:
 		r.cutLink(&b.client, f.Verb == PlannerCut)
 	case RivalStart:
-		return r.startPlanner(rival)
+		return rival.start()
 	case RivalKill:
-		r.killPlanner(rival)
+		rival.kill()
 	case Network:
 		r.net.rates = f.Rates
 	}

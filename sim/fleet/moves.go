@@ -30,12 +30,12 @@ const (
 
 // decided is told of every decision that a planner publishes; a repeated one
 // counts once.
-func (m *measure) decided(b *brain, d *proto.Decision) {
-	if !m.counting || b.planner == nil || d.Ring == 0 || m.told[d.Ring] == d.Generation {
+func (m *measure) decided(b *process, d *proto.Decision) {
+	if !m.counting || b.host == nil || d.Ring == 0 || m.told[d.Ring] == d.Generation {
 		return
 	}
 	m.told[d.Ring] = d.Generation
-	nodes, moved := b.planner.Touched(d.Ring)
+	nodes, moved := b.host.Planner().Touched(d.Ring)
 	if !moved {
 		return
 	}

@@ -30,7 +30,7 @@ const (
 
 // client is a process with a connection to the broker.
 type client struct {
-	who     int32 // node, brainID or rivalID
+	who     int32 // node, plannerID or rivalID
 	alive   bool
 	cut     bool   // its network is cut
 	cuts    int    // how often it was
@@ -47,8 +47,8 @@ type client struct {
 
 // The planner, and a second one that somebody started beside it.
 const (
-	brainID = -1
-	rivalID = -2
+	plannerID = -1
+	rivalID   = -2
 )
 
 // retained is what the broker keeps of a topic. old is what it had before at.
@@ -83,15 +83,15 @@ func newNetwork(r *Run, nodes int) *network {
 	for i := range nodes {
 		n.clients = append(n.clients, &r.stations[i].client)
 	}
-	for i := range r.brains {
-		n.clients = append(n.clients, &r.brains[i].client)
+	for _, b := range r.planners {
+		n.clients = append(n.clients, &b.client)
 	}
 	return n
 }
 
 func (n *network) client(who int32) *client {
 	if who < 0 {
-		return n.clients[len(n.r.stations)+int(brainID-who)]
+		return n.clients[len(n.r.stations)+int(plannerID-who)]
 	}
 	return n.clients[who]
 }
@@ -336,12 +336,12 @@ func (n *network) publish(from int32, p proto.Packet) {
 	switch topic.Kind {
 	case proto.TopicPresence:
 		n.presence[topic.Node].keep(p, now)
-		n.toBrain(p)
+		n.toPlanner(p)
 	case proto.TopicReported:
 		n.reported[topic.Node].keep(p, now)
-		n.toBrain(p)
+		n.toPlanner(p)
 	case proto.TopicAck, proto.TopicEvent:
-		n.toBrain(p)
+		n.toPlanner(p)
 	case proto.TopicDesired:
 		n.desired[topic.Node].keep(p, now)
 		n.toNode(int32(topic.Node), p)
@@ -361,7 +361,7 @@ func (n *network) publish(from int32, p proto.Packet) {
 	case proto.TopicPlanner:
 		n.publishBeat(p)
 	case proto.TopicRequest:
-		n.toBrain(p)
+		n.toPlanner(p)
 	case proto.TopicReply:
 		n.replies++ // the script's operators ask again anyway
 	case proto.TopicHealth:
@@ -375,7 +375,7 @@ func (n *network) publish(from int32, p proto.Packet) {
 // connection is handed the first and those that differ.
 func (n *network) publishBeat(p proto.Packet) {
 	n.beat.keep(p, n.r.now)
-	n.toBrain(p)
+	n.toPlanner(p)
 	var s proto.PlannerState
 	if _, err := proto.Decode(p.Payload, &s); err != nil {
 		panic("fleet: the planner's own state is refused: " + err.Error())
@@ -394,8 +394,8 @@ func (n *network) publishBeat(p proto.Packet) {
 	n.fresh = n.fresh[:0]
 }
 
-func (n *network) toBrain(p proto.Packet) {
-	n.toNode(brainID, p)
+func (n *network) toPlanner(p proto.Packet) {
+	n.toNode(plannerID, p)
 	n.toNode(rivalID, p)
 }
 

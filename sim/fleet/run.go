@@ -50,7 +50,7 @@ type Run struct {
 	queue    roster
 	agenda   agenda
 	net      *network
-	brains   [2]brain
+	planners [2]*process
 	disk     random
 	now      time.Duration
 	epoch    time.Duration // when the faults begin
@@ -58,14 +58,13 @@ type Run struct {
 	died     time.Duration // of the broker
 	cuts     []fabric.Port // of fibres that are not whole
 
-	audit    *audit
-	measure  measure
-	sum      hash.Hash
-	scratch  []byte
-	polls    uint64
-	steps    uint64
-	thoughts uint64
-	asked    uint64 // requests of operators
+	audit   *audit
+	measure measure
+	sum     hash.Hash
+	scratch []byte
+	polls   uint64
+	steps   uint64
+	asked   uint64 // requests of operators
 }
 
 // place is what an input line tells of.
@@ -101,8 +100,8 @@ func New(cfg Config) (*Run, error) {
 	for _, st := range r.stations {
 		r.queue = append(r.queue, waiter{st.next, st})
 	}
-	for i := range r.brains {
-		r.brains[i] = brain{client: client{who: brainID - int32(i)}, rival: i > 0, store: map[string][]byte{}}
+	for i := range r.planners {
+		r.planners[i] = newProcess(r, i)
 	}
 	r.net = newNetwork(r, cfg.Fabric.Nodes)
 	r.net.rates = cfg.Rates
@@ -136,12 +135,12 @@ func (r *Run) Do() (*Result, error) {
 			return nil, err
 		}
 	}
-	if err := r.startPlanner(&r.brains[0]); err != nil {
+	if err := r.planners[0].start(); err != nil {
 		return nil, err
 	}
 	for !r.stands() {
 		if r.now > standWithin {
-			o := r.brains[0].planner.Overview()
+			o := r.planners[0].host.Planner().Overview()
 			return nil, fmt.Errorf("%w after %v: %+v", errNotStanding, r.now, o)
 		}
 		if err := r.runTo(r.now + lookEvery); err != nil {
@@ -177,11 +176,37 @@ func (r *Run) Do() (*Result, error) {
 
 // stands: every ring is formed and told so.
 func (r *Run) stands() bool {
-	if r.brains[0].planner == nil {
+	if r.planners[0].host == nil {
 		return false
 	}
-	o := r.brains[0].planner.Overview()
+	o := r.planners[0].host.Planner().Overview()
 	return o.Quiet && o.Pending == 0 && o.Online == r.cfg.Fabric.Nodes && o.Rings == r.cfg.Fabric.TargetRings() && o.LinksConfirmed == o.LinksTotal
+}
+
+// process is the planner's computer behind a client's number.
+func (r *Run) process(who int32) *process { return r.planners[plannerID-who] }
+
+// plannerDue is the one that wants a tick first, and when; nil: none.
+func (r *Run) plannerDue() (b *process, at time.Duration) {
+	for _, x := range r.planners {
+		if next := x.next(); next != planner.Never && (b == nil || next < at) {
+			b, at = x, next
+		}
+	}
+	return b, at
+}
+
+// planning tells whether a planner is at work.
+func (r *Run) planning() bool { return r.planners[0].host != nil || r.planners[1].host != nil }
+
+// planned: one is, and has nothing to do.
+func (r *Run) planned() bool {
+	for _, b := range r.planners {
+		if b.host != nil && !b.host.Planner().Overview().Quiet {
+			return false
+		}
+	}
+	return r.planning()
 }
 
 // heal brings network and planner back and gives them time: what was queued
@@ -224,7 +249,7 @@ func (r *Run) runTo(t time.Duration) error {
 		if moves && w <= at {
 			at, what = w, 0
 		}
-		b, due := r.brainDue()
+		b, due := r.plannerDue()
 		if b != nil && due < at {
 			at, what = due, 2
 		}
@@ -250,7 +275,7 @@ func (r *Run) runTo(t time.Duration) error {
 	return nil
 }
 
-func (r *Run) step(what int, at time.Duration, b *brain) error {
+func (r *Run) step(what int, at time.Duration, b *process) error {
 	if what == 0 {
 		board, ev, visible := r.world.Step()
 		r.now = max(r.now, r.world.Now())
@@ -268,7 +293,7 @@ func (r *Run) step(what int, at time.Duration, b *brain) error {
 	case 1:
 		return r.poll(r.queue[0].st, false)
 	case 2:
-		r.think(b, planner.Event{Kind: planner.Tick})
+		b.tick()
 		return nil
 	}
 	t := r.agenda.pop()
@@ -283,12 +308,12 @@ func (r *Run) do(t *task) error {
 		if t.who >= 0 {
 			return r.receive(r.stations[t.who], t)
 		}
-		switch b := r.brainOf(t.who); {
-		case b.planner == nil || t.gen != b.conn:
+		switch b := r.process(t.who); {
+		case b.host == nil || t.gen != b.conn:
 		case b.cut:
 			r.net.hold(t, &b.downAt)
 		default:
-			r.tell(b, t.packet)
+			b.deliver(t.packet)
 		}
 	case taskConnect:
 		if c := r.net.client(t.who); c.conn == t.gen {
@@ -335,7 +360,7 @@ func (r *Run) linkLost(t *task) error {
 	c.conn++
 	r.net.retry(c)
 	if t.who < 0 {
-		r.tell(r.brainOf(t.who), proto.Packet{Kind: proto.LinkDown})
+		r.process(t.who).deliver(proto.Packet{Kind: proto.LinkDown})
 		return nil
 	}
 	st := r.stations[t.who]
@@ -345,8 +370,8 @@ func (r *Run) linkLost(t *task) error {
 
 func (r *Run) persisted(t *task) error {
 	if t.who < 0 {
-		if b := r.brainOf(t.who); t.gen == b.life {
-			r.stored(b)
+		if b := r.process(t.who); t.gen == b.life {
+			b.stored()
 		}
 		return nil
 	}
