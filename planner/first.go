@@ -18,7 +18,7 @@ func (p *Planner) first(m ring.Mend) (ring.Result, bool) {
 	}
 	job := ring.Job{
 		Deployment: ring.Deployment{Nodes: p.fab.Nodes, PerToR: p.fab.NodesPerToR}, PerDomain: p.fab.NodesPerDomain,
-		K: p.order.K, Wrap: p.order.Wrap, Shared: p.order.Shared, Size: m.Size, Want: m.Target,
+		K: p.order.K, Wrap: p.order.Wrap, Shared: p.order.Shared, Size: m.Sizes[0].Size, Want: m.Sizes[0].Want,
 	}
 	// The job numbers nodes as the data centre network does, the fabric in
 	// HBD order.

@@ -124,7 +124,7 @@ func (p *Planner) propose(rings []*ringView, near bool) *proposal {
 // mending is the placement's task as things stand.
 func (p *Planner) mending() ring.Mend {
 	m := ring.Mend{
-		Order: p.order, Size: p.fab.GroupNodes(), Target: p.fab.TargetRings(), Spread: p.fab.SpareLayout == fabric.Beside,
+		Order: p.order, Sizes: ring.DemandsOf(p.fab), Spread: p.fab.SpareLayout == fabric.Beside,
 		Usable: func(id proto.NodeID) bool { return p.nodes[id].usable() && !p.nodes[id].leaving },
 		Free: func(id proto.NodeID) bool {
 			return p.nodes[id].ready() && p.nodes[id].usable() && !p.nodes[id].leaving

@@ -27,7 +27,6 @@ func standing(t testing.TB, nodes, spares int) *Planner {
 	}
 	d := decided{1, 1, proto.Digest{1}}
 	m := p.mending()
-	m.Target = f.TargetRings()
 	for _, g := range m.Replace(nil).Groups {
 		r := &ringView{id: p.nextRing, nodes: g.Nodes}
 		p.nextRing++

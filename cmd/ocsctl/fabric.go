@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"ringlight/planner/fabric"
@@ -18,6 +19,7 @@ Writes a fabric description with the default wiring, as ocs-planner run
 switches between pods; without -nodes there are then no nodes.
 
   ocsctl fabric new -nodes 128 -gpus 4 -k 3 -tp 64 -spares 8 -o fabric.json
+  ocsctl fabric new -nodes 128 -tp 32 -ring-sizes 64:2,16:4
   ocsctl fabric new -pods 16 -leaves 8 -spines 8 -spine-ports 16 -o core.json
 `
 
@@ -29,6 +31,7 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
 	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
 	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
+	sizes := fs.String("ring-sizes", "", "rings that are not of -tp, as GPUS:RINGS,..; those of -tp fill what is left")
 	fs.IntVar(&p.NodesPerToR, "nodes-per-tor", 0, "nodes under one ToR switch of the data centre network; 0: not known, rings are placed for the HBD alone")
 	fs.IntVar(&p.NodesPerDomain, "nodes-per-domain", 0, "nodes under the same aggregation switches, with -nodes-per-tor")
 	fs.IntVar(&p.Spares, "spares", p.Spares, "nodes kept free, spread beside the rings")
@@ -49,6 +52,9 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 		return wrongUsage("fabric", "new", "%q", strings.Join(words, " "))
 	}
 	p.Topology = fabric.Topology(*topology)
+	if p.RingSizes, err = ringSizes(*sizes); err != nil {
+		return err
+	}
 	if p.Core, err = core.of(fs); err != nil {
 		return err
 	}
@@ -81,4 +87,22 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("fabric new: %w", err)
 	}
 	return nil
+}
+
+// ringSizes reads GPUS:RINGS,..
+func ringSizes(text string) ([]fabric.RingSize, error) {
+	var out []fabric.RingSize
+	for part := range strings.SplitSeq(text, ",") {
+		gpus, rings, ok := strings.Cut(part, ":")
+		tp, err := strconv.Atoi(gpus)
+		n, err2 := strconv.Atoi(rings)
+		switch {
+		case text == "":
+			return nil, nil
+		case !ok || err != nil || err2 != nil:
+			return nil, wrongUsage("ring-sizes", "GPUS:RINGS,..", "%q", clip(part))
+		}
+		out = append(out, fabric.RingSize{TP: tp, Rings: n})
+	}
+	return out, nil
 }

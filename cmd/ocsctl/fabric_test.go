@@ -1,11 +1,28 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"ringlight/planner/fabric"
 )
+
+// Rings of several sizes are asked for by a flag.
+// Method: fabric new, read back; what is refused, by field.
+func TestFabricNewWithRingSizes(t *testing.T) {
+	code, out, errs := ctl(t, strings.Fields("fabric new -nodes 64 -tp 32 -ring-sizes 64:2,16:4")...)
+	f, err := fabric.Parse([]byte(out))
+	if code != 0 || err != nil || !slices.Equal(f.Targets(), []fabric.RingSize{{TP: 64, Rings: 2}, {TP: 16, Rings: 4}, {TP: 32, Rings: 2}}) {
+		t.Errorf("%d %s %v %s", code, errs, err, out)
+	}
+	for sizes, field := range map[string]string{"64": "ring-sizes", "64:x": "ring-sizes", "64:2,": "ring-sizes", "48:1": "ring_sizes[0].tp", "64:9": "ring_sizes[0].rings"} { // any order: each is judged by itself
+		code, out, _ := ctl(t, "fabric", "new", "-json", "-ring-sizes", sizes)
+		if code != 2 || !strings.Contains(out, `"field":"`+field+`"`) {
+			t.Errorf("%s: %d %s", sizes, code, out)
+		}
+	}
+}
 
 // A core is described by flags, alone or beside nodes, and nonsense is refused
 // by field.

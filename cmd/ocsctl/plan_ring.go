@@ -22,6 +22,9 @@ Places as many TP groups as there can be. Input, one JSON object:
   faulty         nodes that are out, []
   running        groups that run, [[node,..],..]; optional: the most of them stay as they are
   shared_bundle  false: -k and +k are not on one bundle; optional: with odd k >= 3 they are
+  ring_sizes     [{"tp":GPUs,"rings":n},..]: so many groups of other sizes come first, and
+                 groups of tp fill what is left; optional. Sizes divide one another. Running
+                 groups then have the size that they have nodes, at most 8 of them move for one
 
 Output: groups (nodes left to right), idle, moved (nodes of running groups that
 are not in the same group any more, faulty ones included), lost_to_wiring
@@ -40,6 +43,7 @@ type ringInput struct {
 	Faulty                    []int
 	Running                   [][]int
 	SharedBundle              *bool
+	RingSizes                 []fabric.RingSize
 
 	out []bool // by node: it is faulty
 }
@@ -136,12 +140,68 @@ func (in *ringInput) running() [][]proto.NodeID {
 
 // place is the plan and what it makes of the running groups.
 func (in *ringInput) place() (groups [][]proto.NodeID, moved int) {
-	if len(in.Running) == 0 {
-		return ring.Place(in.problem()), 0
-	}
 	running := in.running()
-	groups = ring.Rearrange(in.problem(), running)
+	switch {
+	case len(in.RingSizes) > 0:
+		groups = in.placeSizes()
+	case len(running) == 0:
+		groups = ring.Place(in.problem())
+	default:
+		groups = ring.Rearrange(in.problem(), running)
+	}
 	return groups, ring.Moved(running, groups)
+}
+
+// fabric is what the input says about the groups.
+func (in *ringInput) fabric() *fabric.Fabric {
+	return &fabric.Fabric{Nodes: in.Nodes, GPUsPerNode: in.GPUsPerNode, TP: in.TP, RingSizes: in.RingSizes}
+}
+
+// demands are the groups that the input asks for.
+func (in *ringInput) demands() []ring.Demand {
+	if len(in.RingSizes) > 0 {
+		return ring.DemandsOf(in.fabric())
+	}
+	return []ring.Demand{{Size: in.TP / in.GPUsPerNode, Want: -1}}
+}
+
+// checkSizes checks groups of several sizes. A running group has the size that
+// it has nodes, faulty ones included.
+func (in *ringInput) checkSizes() error {
+	if len(in.RingSizes) == 0 {
+		return nil
+	}
+	if err := in.fabric().ValidateRingSizes(); err != nil {
+		return err
+	}
+	for i, g := range in.Running {
+		if !slices.ContainsFunc(in.fabric().Targets(), func(s fabric.RingSize) bool { return s.TP == len(g)*in.GPUsPerNode }) {
+			return wrongUsage(fmt.Sprintf("running[%d]", i), "as many nodes as a group of some size", "%d nodes", len(g))
+		}
+	}
+	return nil
+}
+
+// fewMoves is how many whole groups may move so that one more is whole, as in
+// the running planner.
+const fewMoves = 8
+
+// placeSizes is the plan for groups of several sizes, left to right.
+func (in *ringInput) placeSizes() [][]proto.NodeID {
+	p := in.problem()
+	m := ring.Mend{Order: p.Order, Sizes: in.demands(), Usable: p.Usable, Free: p.Usable, Moves: fewMoves}
+	var running []ring.Group
+	for i, nodes := range in.running() {
+		running = append(running, ring.Group{ID: proto.RingID(i + 1), Nodes: nodes, Size: len(nodes)})
+	}
+	var out [][]proto.NodeID
+	for _, g := range m.Replace(running).Groups {
+		if len(g.Nodes) == g.Size {
+			out = append(out, g.Nodes)
+		}
+	}
+	slices.SortFunc(out, func(a, b []proto.NodeID) int { return int(a[0]) - int(b[0]) })
+	return out
 }
 
 type ringOutput struct {
@@ -157,13 +217,16 @@ func planRing(stdin io.Reader, words []string, out io.Writer) error {
 		return err
 	}
 	var in ringInput
-	if err := decodePlan(data, in.keys()); err != nil {
+	if err := decodePlan(data, append(in.keys(), planKey{"ring_sizes", &in.RingSizes, "an array of objects with tp and rings"})); err != nil {
 		return err
 	}
 	if err := in.check(); err != nil {
 		return err
 	}
-	o := ringOutput{Groups: [][]proto.NodeID{}, Idle: []proto.NodeID{}, LostToWiring: ring.LostToWiring(in.problem())}
+	if err := in.checkSizes(); err != nil {
+		return err
+	}
+	o := ringOutput{Groups: [][]proto.NodeID{}, Idle: []proto.NodeID{}, LostToWiring: ring.LostToWiring(in.problem(), in.demands()...)}
 	groups, moved := in.place()
 	o.Groups, o.Moved = append(o.Groups, groups...), moved
 	o.Idle = append(o.Idle, in.idle(groups)...)

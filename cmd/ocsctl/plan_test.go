@@ -43,6 +43,7 @@ func sameJSON(t *testing.T, got, want string) bool {
 }
 
 const ringIn = `{"nodes":16,"gpus_per_node":4,"k":3,"topology":"line","tp":24,"faulty":[4,5,7,8]`
+const sizesIn = `{"nodes":18,"gpus_per_node":4,"k":2,"topology":"line","tp":16,"ring_sizes":[{"tp":32,"rings":1}],"faulty":[2]`
 const jobIn = `{"nodes":16,"gpus_per_node":4,"k":2,"topology":"line","tp":16,"faulty":[3],"nodes_per_tor":2,"nodes_per_domain":8,"gpus_total":48`
 
 // Goal: the output is the agreed JSON, key by key.
@@ -56,6 +57,8 @@ func TestPlanOutput(t *testing.T) {
 		{"ring", ringIn + `,"running":[[0,1,2,3],[9,10,11,12,13,14]]}`, `{"groups":[[9,10,11,12,13,14]],"idle":[0,1,2,3,6,15],"moved":4,"lost_to_wiring":1}`},
 		{"ring", `{"nodes":6,"gpus_per_node":4,"k":2,"topology":"ring","tp":8,"faulty":[0,1,3,4]}`, `{"groups":[],"idle":[2,5],"moved":0,"lost_to_wiring":0}`},
 		{"ring", `{"nodes":6,"gpus_per_node":4,"k":2,"topology":"ring","tp":8,"faulty":[1,2,3,4]}`, `{"groups":[[5,0]],"idle":[],"moved":0,"lost_to_wiring":0}`},
+		{"ring", sizesIn + `}`, `{"groups":[[0,1,3,4,5,6,7,8],[9,10,11,12],[13,14,15,16]],"idle":[17],"moved":0,"lost_to_wiring":0}`},
+		{"ring", sizesIn + `,"running":[[0,1,2,3],[4,5,6,7,8,9,10,11]]}`, `{"groups":[[0,1,3,4],[5,6,7,8,9,10,11,12],[14,15,16,17]],"idle":[13],"moved":2,"lost_to_wiring":0}`},
 		{"orchestrate", jobIn + `}`, `{"groups":[[8,10,12,14],[9,11,13,15],[0,2,4,6]],"inner_sets":[[0,1]],"cross_tor_flows":0,"inner_flows":8,"unaligned_groups":1}`},
 		{"orchestrate", jobIn + `,"method":"paper","running":[[0,2,4,6]]}`, `{"groups":[[8,10,12,14],[9,11,13,15],[0,2,4,6]],"inner_sets":[[0,1]],"cross_tor_flows":0,"inner_flows":8,"unaligned_groups":1,"moved":0}`},
 	} {
@@ -113,6 +116,11 @@ func TestPlanRefuses(t *testing.T) {
 		{"ring", ringIn + `,"running":[[]]}`, "running[0]"},
 		{"ring", ringIn + `,"shared_bundle":1}`, "shared_bundle"},
 		{"ring", ringIn + `,"spares":1}`, "spares"},
+		{"ring", ringIn + `,"ring_sizes":[{"tp":16,"rings":1}]}`, "ring_sizes[0].tp"},
+		{"ring", ringIn + `,"ring_sizes":[{"tp":48,"rings":2}]}`, "ring_sizes[0].rings"},
+		{"ring", ringIn + `,"ring_sizes":[{"tp":48,"groups":1}]}`, "ring_sizes"},
+		{"ring", sizesIn + `,"running":[[0,1]]}`, "running[0]"},
+		{"explain", sizesIn + `}`, "ring_sizes"},
 		{"ring", ringIn + `,"nodes":16}`, "nodes"},
 		{"ring", r + `{}`, "input"},
 		{"ring", ringIn, "input"},

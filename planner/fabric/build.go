@@ -9,6 +9,7 @@ type Params struct {
 	GPUsPerNode int
 	K           int
 	TP          int
+	RingSizes   []RingSize // of rings that are not of TP
 	Spares      int
 	Topology    Topology // empty: line
 	SpareLayout SpareLayout
@@ -44,7 +45,7 @@ func New(p Params) (*Fabric, error) {
 	}
 	f := &Fabric{
 		Name: p.Name, Nodes: p.Nodes, GPUsPerNode: p.GPUsPerNode, Bundles: DefaultBundles(p.K), K: p.K,
-		Topology: p.Topology, TP: p.TP, Spares: p.Spares, SpareLayout: p.SpareLayout, Moves: p.Moves,
+		Topology: p.Topology, TP: p.TP, RingSizes: p.RingSizes, Spares: p.Spares, SpareLayout: p.SpareLayout, Moves: p.Moves,
 		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core,
 	}
 	if p.Core != nil && p.Nodes == 0 {

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,6 +99,12 @@ type Fibre struct {
 	Crossed bool `json:"crossed,omitempty"`
 }
 
+// RingSize is a number of rings of one size.
+type RingSize struct {
+	TP    int `json:"tp"`    // GPUs of such a ring
+	Rings int `json:"rings"` // so many are wanted
+}
+
 // Fabric is the whole description. Nodes are numbered in HBD order from 0.
 type Fabric struct {
 	Name        string      `json:"name"`
@@ -106,8 +113,9 @@ type Fabric struct {
 	Bundles     int         `json:"bundles"` // per node
 	K           int         `json:"k"`       // hops that a fibre may span
 	Topology    Topology    `json:"topology"`
-	TP          int         `json:"tp"`     // GPUs of one ring
-	Spares      int         `json:"spares"` // nodes kept free
+	TP          int         `json:"tp"`                   // GPUs of one ring
+	RingSizes   []RingSize  `json:"ring_sizes,omitempty"` // of rings that are not of TP
+	Spares      int         `json:"spares"`               // nodes kept free
 	SpareLayout SpareLayout `json:"spare_layout"`
 
 	// Which nodes share a switch of the data centre network, as [IHBD] Alg. 3
@@ -147,7 +155,7 @@ type Link struct {
 	Crossed bool
 }
 
-// GroupNodes is the number of nodes in one whole ring.
+// GroupNodes is the number of nodes in one whole ring of TP.
 func (f *Fabric) GroupNodes() int {
 	if f.Nodes == 0 {
 		return 0
@@ -155,13 +163,28 @@ func (f *Fabric) GroupNodes() int {
 	return f.TP / f.GPUsPerNode
 }
 
-// TargetRings is the number of rings that the fabric carries when every node
-// is well: as many as fit beside the spares.
-func (f *Fabric) TargetRings() int {
+// Targets are the rings that the fabric carries when every node is well, by
+// size: those of RingSizes in their order, and last of TP as many as fit
+// beside them and the spares.
+func (f *Fabric) Targets() []RingSize {
 	if f.Nodes == 0 {
-		return 0
+		return nil
 	}
-	return (f.Nodes - f.Spares) / f.GroupNodes()
+	left := f.Nodes - f.Spares
+	for _, s := range f.RingSizes {
+		left -= s.Rings * s.TP / f.GPUsPerNode
+	}
+	return append(slices.Clone(f.RingSizes), RingSize{f.TP, left / f.GroupNodes()})
+}
+
+// TargetRings is the number of rings, of any size, that the fabric carries
+// when every node is well.
+func (f *Fabric) TargetRings() int {
+	rings := 0
+	for _, s := range f.Targets() {
+		rings += s.Rings
+	}
+	return rings
 }
 
 // Distance is the number of hops from a to b in HBD order, the short way

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,6 +130,45 @@ func TestValidateNamesTheField(t *testing.T) {
 		if got := strings.Join(fields(err), " "); got != c.fields {
 			t.Errorf("%+v: fields %q, want %q (%v)", p, got, c.fields, err)
 		}
+	}
+}
+
+// Rings of several sizes: so many of each other size, and of TP what is left;
+// sizes divide one another and fit beside the spares.
+func TestRingSizes(t *testing.T) {
+	f := build(t, Params{Nodes: 64, GPUsPerNode: 4, K: 2, TP: 32, Spares: 4, RingSizes: []RingSize{{64, 2}, {16, 3}}})
+	back, err := Parse(f.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := back.Targets(); !slices.Equal(got, []RingSize{{64, 2}, {16, 3}, {32, 2}}) || back.TargetRings() != 7 {
+		t.Errorf("targets %v, %d rings", got, back.TargetRings())
+	}
+	if text := string(Default().Encode()); strings.Contains(text, "ring_sizes") {
+		t.Error("a fabric of one size mentions others")
+	}
+	for _, c := range []struct {
+		sizes  []RingSize
+		fields string
+	}{
+		{[]RingSize{{64, 0}}, "ring_sizes[0].rings"},
+		{[]RingSize{{64, 4}}, "ring_sizes[0].rings"},
+		{[]RingSize{{64, 3}, {16, 3}}, ""},
+		{[]RingSize{{64, 3}, {16, 4}}, "ring_sizes[1].rings"},
+		{[]RingSize{{32, 1}}, "ring_sizes[0].tp"},
+		{[]RingSize{{64, 1}, {64, 1}}, "ring_sizes[1].tp"},
+		{[]RingSize{{48, 1}}, "ring_sizes[0].tp"},
+		{[]RingSize{{2, 1}, {18, 1}, {260, 1}}, "ring_sizes[0].tp ring_sizes[1].tp ring_sizes[2].tp"},
+		{make([]RingSize, 9), "ring_sizes"},
+	} {
+		_, err := New(Params{Name: "f", Nodes: 64, GPUsPerNode: 4, K: 2, TP: 32, Spares: 4, RingSizes: c.sizes})
+		if got := strings.Join(fields(err), " "); got != c.fields {
+			t.Errorf("%v: fields %q, want %q (%v)", c.sizes, got, c.fields, err)
+		}
+	}
+	f.Moves, f.NodesPerToR, f.NodesPerDomain = MoveAny, 4, 16
+	if got := strings.Join(fields(f.Validate()), " "); got != "moves nodes_per_tor" {
+		t.Errorf("fields %q", got)
 	}
 }
 

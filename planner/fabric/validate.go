@@ -19,6 +19,7 @@ const (
 	MaxNameLength  = 64        // one level of a topic
 	maxHoldOffUS   = 1_000_000 // chosen: a light that is gone for a second is lost
 	maxRestoreMS   = 3_600_000 // chosen: ITU-T asks for 5 to 12 minutes; an hour is no protection
+	maxRingSizes   = 8         // powers of two up to MaxGroupNodes, beside TP
 	maxErrors      = 20        // enough to mend a file, few enough to read
 )
 
@@ -163,6 +164,49 @@ func (f *Fabric) validateGroups() []error {
 	errs = append(errs, f.validateDCN()...)
 	if f.Spares < 0 || f.Spares > f.Nodes-m {
 		errs = append(errs, wrong("spares", fmt.Sprintf("0 to %d, room for one ring", max(0, f.Nodes-m)), "%d", f.Spares))
+	} else if len(errs) == 0 {
+		errs = f.validateRingSizes()
+	}
+	return errs
+}
+
+// ValidateRingSizes checks the rings that are not of TP, where all other sizes
+// are right. Sizes must divide one another: then planner/ring knows the most
+// groups there can be.
+func (f *Fabric) ValidateRingSizes() error { return errors.Join(f.validateRingSizes()...) }
+
+func (f *Fabric) validateRingSizes() []error {
+	if n := len(f.RingSizes); n > maxRingSizes {
+		return []error{wrong("ring_sizes", fmt.Sprintf("at most %d sizes beside tp", maxRingSizes), "%d", n)}
+	}
+	var errs []error
+	room := f.Nodes - f.Spares
+	for i, s := range f.RingSizes {
+		key := fmt.Sprintf("ring_sizes[%d]", i)
+		bad := func(part, limit, format string, args ...any) {
+			errs = append(errs, wrong(key+"."+part, limit, format, args...))
+		}
+		if s.TP < f.GPUsPerNode || s.TP%f.GPUsPerNode != 0 || s.TP > min(f.Nodes, MaxGroupNodes)*f.GPUsPerNode {
+			bad("tp", fmt.Sprintf("a multiple of gpus_per_node (%d) up to %d", f.GPUsPerNode, min(f.Nodes, MaxGroupNodes)*f.GPUsPerNode), "%d", s.TP)
+			continue
+		}
+		for _, other := range append([]RingSize{{TP: f.TP}}, f.RingSizes[:i]...) {
+			if large, small := max(s.TP, other.TP), min(s.TP, other.TP); large == small || small > 0 && large%small != 0 {
+				bad("tp", "different sizes that divide one another", "%d beside %d", s.TP, other.TP)
+			}
+		}
+		most := room * f.GPUsPerNode / s.TP
+		if s.Rings < 1 || s.Rings > most {
+			bad("rings", fmt.Sprintf("1 to %d, beside the spares and the sizes before", most), "%d", s.Rings)
+			continue
+		}
+		room -= s.Rings * s.TP / f.GPUsPerNode
+	}
+	if len(f.RingSizes) > 0 && f.Moves == MoveAny {
+		errs = append(errs, wrong("moves", "none or few with several ring_sizes", "%q", f.Moves))
+	}
+	if len(f.RingSizes) > 0 && f.NodesPerToR > 0 {
+		errs = append(errs, wrong("nodes_per_tor", "absent with several ring_sizes", "%d", f.NodesPerToR))
 	}
 	return errs
 }

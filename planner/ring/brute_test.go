@@ -216,7 +216,7 @@ func maskOf(g []proto.NodeID) (mask uint32) {
 func checkMend(t *testing.T, o Order, size, moves int, running []Group, used, mask uint32, best []uint8) (interleaved int) {
 	t.Helper()
 	free := mask &^ used
-	m := Mend{Order: o, Size: size, Usable: usable(mask), Free: usable(mask), Target: len(running), Spread: true, Moves: moves}
+	m := Mend{Order: o, Sizes: []Demand{{size, len(running)}}, Usable: usable(mask), Free: usable(mask), Spread: true, Moves: moves}
 	r := m.Replace(running)
 	seen, whole := uint32(0), 0
 	for _, g := range r.Groups {
@@ -273,16 +273,16 @@ func checkShort(t *testing.T, m Mend, running []Group, r Result, free, mask uint
 	}
 	before := maskOf(running[hurt].Nodes)
 	at := slices.IndexFunc(r.Groups, func(x Group) bool { return x.ID == running[hurt].ID })
-	if at >= 0 && len(r.Groups[at].Nodes) == m.Size {
+	if at >= 0 && len(r.Groups[at].Nodes) == m.Sizes[0].Size {
 		return
 	}
-	kept, n := bestMend(m.Order, m.Size, before&mask, free)
+	kept, n := bestMend(m.Order, m.Sizes[0].Size, before&mask, free)
 	gotKept, gotNodes := 0, 0
 	if at >= 0 {
 		now := maskOf(r.Groups[at].Nodes)
 		gotKept, gotNodes = bits.OnesCount32(now&before), bits.OnesCount32(now)
 	}
 	if gotKept != kept || gotNodes != n {
-		t.Fatalf("%+v size %d mask %b: group %v became %+v (%d kept of %d nodes), want %d of %d", m.Order, m.Size, mask, running[hurt].Nodes, r, gotKept, gotNodes, kept, n)
+		t.Fatalf("%+v size %d mask %b: group %v became %+v (%d kept of %d nodes), want %d of %d", m.Order, m.Sizes[0].Size, mask, running[hurt].Nodes, r, gotKept, gotNodes, kept, n)
 	}
 }

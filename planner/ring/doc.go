@@ -3,7 +3,7 @@
 // A group is a line of nodes in HBD order, each at most K hops from the next;
 // its ends are closed by loopback, so it never needs the fabric's seam to be
 // crossed, even where it passes over it. Place finds as many groups as there
-// can be; Replace mends running groups after a fault or a repair and touches
+// can be, PlaceSizes groups of several sizes; Replace mends running groups after a fault or a repair and touches
 // as few of them as it can, which no paper has.
 //
 // A Tracker does the same for fabrics of any size, one event at a time, and

@@ -174,13 +174,16 @@ func (p Problem) hasPinch(c component) bool {
 	return false
 }
 
-// LostToWiring is the number of groups that the shared bundle costs.
-func LostToWiring(p Problem) int {
-	if !p.Shared {
-		return 0
+// LostToWiring is the number of groups of all demands that the shared bundle
+// costs; what fits instead is not counted. No demand: of the problem's size.
+func LostToWiring(p Problem, demands ...Demand) int {
+	if len(demands) == 0 {
+		demands = []Demand{{p.Size, -1}}
 	}
-	p.Want = -1
-	with := len(Place(p))
+	with, lost := PlaceSizes(p, demands), 0
 	p.Shared = false
-	return len(Place(p)) - with
+	for i, groups := range PlaceSizes(p, demands) {
+		lost += max(0, len(groups)-len(with[i]))
+	}
+	return lost
 }

@@ -18,7 +18,7 @@ const maxWindow = 8
 func (m Mend) regroup(r *Result, taken []bool) {
 	for whole := range m.window() + 1 {
 		for i := range r.Groups {
-			if g := &r.Groups[i]; !g.Frozen && len(g.Nodes) > 0 && len(g.Nodes) < m.Size {
+			if g := &r.Groups[i]; !g.Frozen && len(g.Nodes) > 0 && len(g.Nodes) < g.Size {
 				m.move(r, i, whole, taken)
 			}
 		}
@@ -27,12 +27,13 @@ func (m Mend) regroup(r *Result, taken []bool) {
 
 // move finds another place for one short group.
 func (m Mend) move(r *Result, i, whole int, taken []bool) {
-	own := r.Groups[i].Nodes
+	home := r.Groups[i]
+	own := home.Nodes
 	for _, n := range own {
 		taken[n] = false
 	}
 	r.Groups[i].Nodes = nil
-	if nodes := m.extend(r, own, whole, taken); nodes != nil {
+	if nodes := m.extend(r, home, whole, taken); nodes != nil {
 		own = nodes
 	}
 	for _, n := range own {
@@ -42,9 +43,9 @@ func (m Mend) move(r *Result, i, whole int, taken []bool) {
 }
 
 // extend finds the place of one more group and makes room for it in a window
-// with so many whole groups; with none, at first among free nodes alone. home
-// is where it would like to be. Nil: there is no place.
-func (m Mend) extend(r *Result, home []proto.NodeID, whole int, taken []bool) []proto.NodeID {
+// with so many whole groups; with none, at first among free nodes alone. Its
+// nodes are where it would like to be. Nil: there is no place.
+func (m Mend) extend(r *Result, home Group, whole int, taken []bool) []proto.NodeID {
 	order := inOrder(r)
 	free := make([]int, m.Nodes+1) // free nodes before each
 	for n := range m.Nodes {
@@ -54,8 +55,8 @@ func (m Mend) extend(r *Result, home []proto.NodeID, whole int, taken []bool) []
 		}
 	}
 	near := 0
-	if len(home) > 0 {
-		near, _ = slices.BinarySearchFunc(order, home[0], func(i int, n proto.NodeID) int { return int(r.Groups[i].Nodes[0]) - int(n) })
+	if len(home.Nodes) > 0 {
+		near, _ = slices.BinarySearchFunc(order, home.Nodes[0], func(i int, n proto.NodeID) int { return int(r.Groups[i].Nodes[0]) - int(n) })
 	}
 	for width := whole; width <= min(maxWindow, len(order)); width++ {
 		places := len(order) - width + 1
@@ -64,8 +65,8 @@ func (m Mend) extend(r *Result, home []proto.NodeID, whole int, taken []bool) []
 		}
 		for k := range places {
 			lo := nearest(k, near-width/2, places)
-			w := layout{Mend: m, r: r, ids: order[lo : lo+width]}
-			if nodes := w.lay(order, lo, home, whole, free, taken); nodes != nil {
+			w := layout{Mend: m, r: r, ids: order[lo : lo+width], home: home}
+			if nodes := w.lay(order, lo, whole, free, taken); nodes != nil {
 				return nodes
 			}
 		}
@@ -113,18 +114,30 @@ type layout struct {
 	Mend
 	r     *Result
 	ids   []int // indices into r.Groups, in HBD order
+	home  Group // the one more
 	spots []spot
-	whole int // groups that are whole now
+	whole worth // groups that are whole now
 	best  []step
 }
 
-// worth orders ways to lay a window: whole groups, those left exactly as they
-// are, nodes that stay in their group.
-type worth struct{ groups, kept, stay int }
+// group is one of the window by its place in it; the last is the one more.
+func (w *layout) group(at int) Group {
+	if at == len(w.ids) {
+		return w.home
+	}
+	return w.r.Groups[w.ids[at]]
+}
+
+// worth orders ways to lay a window: whole groups, nodes in them, groups left
+// exactly as they are, nodes that stay in their group.
+type worth struct{ groups, nodes, kept, stay int }
 
 func (w worth) less(v worth) bool {
 	if w.groups != v.groups {
 		return w.groups < v.groups
+	}
+	if w.nodes != v.nodes {
+		return w.nodes < v.nodes
 	}
 	if w.kept != v.kept {
 		return w.kept < v.kept
@@ -136,7 +149,7 @@ func (w worth) less(v worth) bool {
 const (
 	skip   = iota // it stays free
 	drop          // the next group gets no whole place
-	fresh         // the next group starts here, Size spots in a row
+	fresh         // the next group starts here, all its spots in a row
 	keep          // the next group starts here and is left as it is
 	insert        // the one more group starts here
 )
@@ -149,16 +162,18 @@ type step struct {
 }
 
 // lay finds the place for one more group and carries it out.
-func (w *layout) lay(order []int, lo int, home []proto.NodeID, whole int, free []int, taken []bool) []proto.NodeID {
+func (w *layout) lay(order []int, lo, whole int, free []int, taken []bool) []proto.NodeID {
 	for _, id := range w.ids {
-		if w.r.Groups[id].Frozen {
+		g := w.r.Groups[id]
+		if g.Frozen {
 			return nil
 		}
-		if len(w.r.Groups[id].Nodes) == w.Size {
-			w.whole++
+		if g.whole() {
+			w.whole.groups++
+			w.whole.nodes += g.Size
 		}
 	}
-	if w.whole != whole {
+	if w.whole.groups != whole {
 		return nil
 	}
 	first, last := 0, w.Nodes-1 // a window never wraps: it would hold nearly everything
@@ -170,7 +185,7 @@ func (w *layout) lay(order []int, lo int, home []proto.NodeID, whole int, free [
 			last = int(w.r.Groups[order[hi]].Nodes[0]) - 1
 		}
 	}
-	if first > last || !w.survey(first, last, home, free[last+1]-free[first], taken) || !w.solve() {
+	if first > last || !w.survey(first, last, free[last+1]-free[first], taken) || !w.solve() {
 		return nil
 	}
 	return w.carryOut(taken)
@@ -179,12 +194,12 @@ func (w *layout) lay(order []int, lo int, home []proto.NodeID, whole int, free [
 // survey lists, in HBD order, what the window's groups and the free nodes
 // between their neighbours give. False when that is too little to gain
 // anything.
-func (w *layout) survey(first, last int, home []proto.NodeID, free int, taken []bool) bool {
+func (w *layout) survey(first, last, free int, taken []bool) bool {
 	members := 0
 	for _, id := range w.ids {
 		members += len(w.r.Groups[id].Nodes)
 	}
-	if members+free < w.Size*(w.whole+1) {
+	if members+free < w.whole.nodes+w.home.Size {
 		return false
 	}
 	owner := map[proto.NodeID]int{}
@@ -199,7 +214,7 @@ func (w *layout) survey(first, last int, home []proto.NodeID, free int, taken []
 			w.spots = append(w.spots, spot{n, g})
 		} else if !taken[pos] && w.Free(n) {
 			g := -1
-			if slices.Contains(home, n) {
+			if slices.Contains(w.home.Nodes, n) {
 				g = len(w.ids)
 			}
 			w.spots = append(w.spots, spot{n, g})
@@ -215,7 +230,7 @@ func (w *layout) at(spot, left, extra int) *step {
 }
 
 // solve fills the table from the last spot back and says whether more groups
-// can be whole than are.
+// can be whole than are, and not for less.
 func (w *layout) solve() bool {
 	n := len(w.ids)
 	w.best = make([]step, (len(w.spots)+1)*(n+1)*2)
@@ -223,52 +238,57 @@ func (w *layout) solve() bool {
 		w.at(len(w.spots), left, 1).groups = -len(w.spots) // it must find a place
 	}
 	for i := len(w.spots) - 1; i >= 0; i-- {
-		fits := w.fits(i)
+		reach := w.reach(i)
 		stands := w.stands(i)
 		for left := 0; left <= n; left++ {
 			for extra := 0; extra <= 1; extra++ {
 				s := step{worth: w.at(i+1, left, extra).worth, do: skip, next: i + 1}
 				better := func(do uint8, next, left, extra int, more worth) {
 					v := w.at(next, left, extra).worth
-					v.groups, v.kept, v.stay = v.groups+more.groups, v.kept+more.kept, v.stay+more.stay
+					v.groups, v.nodes, v.kept, v.stay = v.groups+more.groups, v.nodes+more.nodes, v.kept+more.kept, v.stay+more.stay
 					if s.worth.less(v) {
 						s = step{v, do, next}
 					}
 				}
 				if left > 0 {
+					size := w.group(n - left).Size
 					better(drop, i, left-1, extra, worth{})
-					if fits {
-						better(fresh, i+w.Size, left-1, extra, worth{groups: 1, stay: w.staying(i, n-left)})
+					if reach >= size {
+						better(fresh, i+size, left-1, extra, worth{groups: 1, nodes: size, stay: w.staying(i, n-left)})
 					}
 					if stands > 0 && w.spots[i].group == n-left {
-						better(keep, i+stands, left-1, extra, worth{1, 1, w.Size})
+						better(keep, i+stands, left-1, extra, worth{1, size, 1, size})
 					}
 				}
-				if extra > 0 && fits {
-					better(insert, i+w.Size, left, 0, worth{groups: 1, stay: w.staying(i, n)})
+				if extra > 0 && reach >= w.home.Size {
+					better(insert, i+w.home.Size, left, 0, worth{groups: 1, nodes: w.home.Size, stay: w.staying(i, n)})
 				}
 				*w.at(i, left, extra) = s
 			}
 		}
 	}
-	return w.at(0, n, 1).groups > w.whole
+	best := w.at(0, n, 1).worth
+	return best.groups > w.whole.groups && best.nodes > w.whole.nodes
 }
 
-// fits reports whether Size spots from i on make a group.
-func (w *layout) fits(i int) bool {
-	if i+w.Size > len(w.spots) {
-		return false
+// reach is how many spots from i on could make one group, up to the largest
+// that there is.
+func (w *layout) reach(i int) int {
+	most := w.home.Size
+	for _, id := range w.ids {
+		most = max(most, w.r.Groups[id].Size)
 	}
+	most = min(most, len(w.spots)-i)
 	before := 0
-	for k := i + 1; k < i+w.Size; k++ {
-		a, b := w.spots[k-1].node, w.spots[k].node
+	for k := 1; k < most; k++ {
+		a, b := w.spots[i+k-1].node, w.spots[i+k].node
 		gap := w.Ahead(a, b)
 		if gap > w.K || w.pinched(before, gap) || w.Broken != nil && w.Broken(a, b) {
-			return false
+			return k
 		}
 		before = gap
 	}
-	return true
+	return most
 }
 
 // stands is how many spots the group that starts at i spans as it is, 0 when
@@ -278,8 +298,9 @@ func (w *layout) stands(i int) int {
 	if group < 0 || group == len(w.ids) {
 		return 0
 	}
-	nodes := w.r.Groups[w.ids[group]].Nodes
-	if len(nodes) < w.Size || nodes[0] != w.spots[i].node || w.torn(nodes) {
+	g := w.group(group)
+	nodes := g.Nodes
+	if len(nodes) < g.Size || nodes[0] != w.spots[i].node || w.torn(nodes) {
 		return 0
 	}
 	for k := i; k < len(w.spots); k++ {
@@ -293,10 +314,10 @@ func (w *layout) stands(i int) int {
 	return 0
 }
 
-// staying counts the next Size spots that are of a group already.
+// staying counts the spots of a group laid from i on that are its already.
 func (w *layout) staying(i, group int) int {
 	count := 0
-	for _, s := range w.spots[i : i+w.Size] {
+	for _, s := range w.spots[i : i+w.group(group).Size] {
 		if s.group == group {
 			count++
 		}
@@ -318,11 +339,11 @@ func (w *layout) carryOut(taken []bool) []proto.NodeID {
 		s := w.at(i, left, extra)
 		switch s.do {
 		case fresh:
-			laid[n-left] = w.span(i)
+			laid[n-left] = w.span(i, n-left)
 		case keep:
 			laid[n-left] = w.r.Groups[w.ids[n-left]].Nodes
 		case insert:
-			added = w.span(i)
+			added = w.span(i, n)
 		}
 		if s.do == drop || s.do == fresh || s.do == keep {
 			left--
@@ -361,8 +382,8 @@ func (w *layout) carryOut(taken []bool) []proto.NodeID {
 	return added
 }
 
-func (w *layout) span(i int) []proto.NodeID {
-	nodes := make([]proto.NodeID, w.Size)
+func (w *layout) span(i, group int) []proto.NodeID {
+	nodes := make([]proto.NodeID, w.group(group).Size)
 	for k := range nodes {
 		nodes[k] = w.spots[i+k].node
 	}

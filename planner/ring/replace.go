@@ -10,21 +10,24 @@ import (
 type Group struct {
 	ID     proto.RingID
 	Nodes  []proto.NodeID // left to right
+	Size   int            // nodes that it is to have; 0: as the last of Mend.Sizes
 	Frozen bool           // must stay exactly as it is
 }
+
+// whole: it has all its nodes.
+func (g Group) whole() bool { return len(g.Nodes) == g.Size }
 
 // Mend is one re-placement.
 type Mend struct {
 	Order
-	Size   int
+	Sizes  []Demand                // groups wanted in all, running ones included
 	Usable func(proto.NodeID) bool // a member that is not usable is lost
 	Free   func(proto.NodeID) bool // a node in no group that may join one
-	Target int                     // groups wanted in all, running ones included
 	Spread bool
 	Broken func(a, b proto.NodeID) bool // links that hold no group together; nil: none
 
 	// Moves is how many whole groups may move aside to make one more whole:
-	// none, a few (at most 8 help), or Any.
+	// none, a few (at most 8 help), or, where all groups are of one size, Any.
 	Moves int
 
 	// Near leaves every group where it is: short ones keep what they can and
@@ -48,9 +51,10 @@ type Result struct {
 // Replace mends running groups. A group with every member usable and no place
 // to fill is not touched. A group that lost members keeps as many of the rest
 // as can stay one line, then takes free nodes that reach it by fibre, up to
-// Size; the groups that lack fewest come first, so that most become whole. One
-// that stays short is made whole with its neighbours' help where that can be
-// (regroup.go). New groups come from what is still free, up to Target.
+// its size; the groups that lack fewest come first, so that most become whole.
+// One that stays short is made whole with its neighbours' help where that can
+// be (regroup.go). New groups come from what is still free, up to what Sizes
+// wants.
 func (m Mend) Replace(running []Group) Result {
 	var r Result
 	taken := m.Taken
@@ -65,7 +69,11 @@ func (m Mend) Replace(running []Group) Result {
 				lost[i]++
 			}
 		}
-		r.Groups = append(r.Groups, Group{ID: g.ID, Nodes: slices.Clone(g.Nodes), Frozen: g.Frozen})
+		g.Nodes = slices.Clone(g.Nodes)
+		if g.Size == 0 {
+			g.Size = m.Sizes[len(m.Sizes)-1].Size
+		}
+		r.Groups = append(r.Groups, g)
 	}
 	m.mendAll(&r, taken, lost)
 	if !m.Near {
@@ -102,13 +110,12 @@ func (m Mend) Replace(running []Group) Result {
 func (m Mend) mendAll(r *Result, taken []bool, lost []int) {
 	var short []int
 	for i, g := range r.Groups {
-		if !g.Frozen && (lost[i] > 0 || len(g.Nodes) < m.Size || m.torn(g.Nodes)) {
+		if !g.Frozen && (lost[i] > 0 || len(g.Nodes) < g.Size || m.torn(g.Nodes)) {
 			short = append(short, i)
 		}
 	}
-	slices.SortStableFunc(short, func(a, b int) int {
-		return (len(r.Groups[b].Nodes) - lost[b]) - (len(r.Groups[a].Nodes) - lost[a])
-	})
+	lacks := func(i int) int { return r.Groups[i].Size - len(r.Groups[i].Nodes) + lost[i] }
+	slices.SortStableFunc(short, func(a, b int) int { return lacks(a) - lacks(b) })
 	for round := 0; round < 2; round++ {
 		freed := false
 		for _, i := range short {
@@ -116,7 +123,7 @@ func (m Mend) mendAll(r *Result, taken []bool, lost []int) {
 			if len(g.Nodes) == 0 {
 				continue
 			}
-			line := m.mend(g.Nodes, taken)
+			line := m.mend(*g, taken)
 			for _, n := range g.Nodes {
 				if !slices.Contains(line, n) {
 					taken[n] = false
@@ -172,36 +179,50 @@ func (m Mend) torn(nodes []proto.NodeID) bool {
 	return false
 }
 
-// addGroups brings the number of groups up to Target: from free nodes alone,
-// then with the help of groups beside them.
+// addGroups brings the number of groups up to what Sizes wants: from free
+// nodes alone, then with the help of groups beside them.
 func (m Mend) addGroups(r *Result, taken []bool) {
-	missing := m.Target
-	for _, g := range r.Groups {
-		if len(g.Nodes) > 0 {
-			missing--
-		}
-	}
-	if missing <= 0 {
+	missing, some := m.missing(r)
+	if !some {
 		return
 	}
-	fresh := Place(Problem{Order: m.Order, Size: m.Size, Want: missing, Spread: m.Spread, Broken: m.Broken,
-		Usable: func(n proto.NodeID) bool { return !taken[n] && m.Free(n) }})
-	for _, nodes := range fresh {
-		r.Groups = append(r.Groups, Group{Nodes: nodes})
-		for _, n := range nodes {
-			taken[n] = true
+	fresh := PlaceSizes(Problem{Order: m.Order, Spread: m.Spread, Broken: m.Broken,
+		Usable: func(n proto.NodeID) bool { return !taken[n] && m.Free(n) }}, missing)
+	for i, groups := range fresh {
+		for _, nodes := range groups {
+			r.Groups = append(r.Groups, Group{Nodes: nodes, Size: missing[i].Size})
+			for _, n := range nodes {
+				taken[n] = true
+			}
+			missing[i].Want--
 		}
-		missing--
 	}
-	for whole := 1; missing > 0 && whole <= m.window(); {
-		nodes := m.extend(r, nil, whole, taken)
-		if nodes == nil {
-			whole++
-			continue
+	for _, d := range missing {
+		for whole := 1; d.Want > 0 && whole <= m.window(); {
+			nodes := m.extend(r, Group{Size: d.Size}, whole, taken)
+			if nodes == nil {
+				whole++
+				continue
+			}
+			r.Groups = append(r.Groups, Group{Nodes: nodes, Size: d.Size})
+			d.Want--
 		}
-		r.Groups = append(r.Groups, Group{Nodes: nodes})
-		missing--
 	}
+}
+
+// missing is how many groups of each size are wanted and not there.
+func (m Mend) missing(r *Result) (missing []Demand, some bool) {
+	missing = slices.Clone(m.Sizes)
+	for i := range missing {
+		for _, g := range r.Groups {
+			if len(g.Nodes) > 0 && g.Size == missing[i].Size {
+				missing[i].Want--
+			}
+		}
+		missing[i].Want = max(0, missing[i].Want)
+		some = some || missing[i].Want > 0
+	}
+	return missing, some
 }
 
 // place is one node that a mended group may hold, at its position relative to
@@ -241,13 +262,13 @@ type cell struct {
 
 // mend finds the best line of usable members and free nodes within reach: a
 // dynamic program over place, number of nodes and whether the last gap was K.
-func (m Mend) mend(nodes []proto.NodeID, taken []bool) []proto.NodeID {
-	places := m.places(nodes, taken)
+func (m Mend) mend(g Group, taken []bool) []proto.NodeID {
+	places := m.places(g, taken)
 	if len(places) == 0 {
 		return nil
 	}
-	cells := make([]cell, len(places)*m.Size*2)
-	at := func(place, count, wide int) *cell { return &cells[(place*m.Size+count-1)*2+wide] }
+	cells := make([]cell, len(places)*g.Size*2)
+	at := func(place, count, wide int) *cell { return &cells[(place*g.Size+count-1)*2+wide] }
 	best, bestAt, bestCount := cell{}, -1, 0
 	bestWide := 0
 	for i, p := range places {
@@ -265,7 +286,7 @@ func (m Mend) mend(nodes []proto.NodeID, taken []bool) []proto.NodeID {
 			if gap == m.K {
 				wide = 1
 			}
-			for count := 1; count < m.Size; count++ {
+			for count := 1; count < g.Size; count++ {
 				for before := range 2 {
 					from := at(j, count, before)
 					if !from.valid || m.Shared && before == 1 && wide == 1 {
@@ -278,7 +299,7 @@ func (m Mend) mend(nodes []proto.NodeID, taken []bool) []proto.NodeID {
 				}
 			}
 		}
-		for count := 1; count <= m.Size; count++ {
+		for count := 1; count <= g.Size; count++ {
 			for wide := range 2 {
 				if c := at(i, count, wide); c.valid && c.kept > 0 && (bestAt < 0 || best.less(c.score)) {
 					best, bestAt, bestCount, bestWide = *c, i, count, wide
@@ -303,15 +324,15 @@ func (m Mend) mend(nodes []proto.NodeID, taken []bool) []proto.NodeID {
 
 // places lists what a group may hold: its usable members, and free nodes
 // between them and within reach of its ends, in HBD order.
-func (m Mend) places(nodes []proto.NodeID, taken []bool) []place {
+func (m Mend) places(g Group, taken []bool) []place {
 	span, members := 0, map[proto.NodeID]bool{}
-	for i, n := range nodes {
+	for i, n := range g.Nodes {
 		if i > 0 {
-			span += m.Ahead(nodes[i-1], n)
+			span += m.Ahead(g.Nodes[i-1], n)
 		}
 		members[n] = m.Usable(n)
 	}
-	reach := m.K * m.Size // no line of Size nodes goes further beyond an end
+	reach := m.K * g.Size // no line of Size nodes goes further beyond an end
 	left, right := reach, reach
 	if m.Wrap {
 		// Never see a node twice: the window is at most once round.
@@ -319,7 +340,7 @@ func (m Mend) places(nodes []proto.NodeID, taken []bool) []place {
 		left, right = min(left, room/2), min(right, room-room/2)
 	}
 	var out []place
-	first := int(nodes[0])
+	first := int(g.Nodes[0])
 	for at := -left; at <= span+right; at++ {
 		pos := first + at
 		if m.Wrap {

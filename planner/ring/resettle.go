@@ -21,7 +21,10 @@ func (m Mend) window() int {
 // as there can be, and of the whole ones as many as can stay exactly as they
 // are (Rearrange). What a short group loses by it, its other nodes keep.
 func (m Mend) resettle(r *Result, before []Group, taken []bool) {
-	frozen, whole := 0, 0
+	if len(m.Sizes) != 1 {
+		panic("ring: any number of moves with groups of several sizes")
+	}
+	size, frozen, whole := m.Sizes[0].Size, 0, 0
 	running := make([][]proto.NodeID, len(r.Groups)) // frozen ones are not looked at
 	mine := make([]bool, m.Nodes)
 	for i, g := range r.Groups {
@@ -33,15 +36,15 @@ func (m Mend) resettle(r *Result, before []Group, taken []bool) {
 		for _, n := range g.Nodes {
 			mine[n] = true
 		}
-		if len(g.Nodes) == m.Size && !m.torn(g.Nodes) {
+		if g.whole() && !m.torn(g.Nodes) {
 			whole++
 		}
 	}
-	want := m.Target - frozen
+	want := m.Sizes[0].Want - frozen
 	if want <= whole || frozen == len(r.Groups) {
 		return // nothing is missing, or nobody is there who could move
 	}
-	best := Rearrange(Problem{Order: m.Order, Size: m.Size, Broken: m.Broken,
+	best := Rearrange(Problem{Order: m.Order, Size: size, Broken: m.Broken,
 		Usable: func(n proto.NodeID) bool {
 			return mine[n] && m.Usable(n) || !taken[n] && m.Free(n)
 		}}, running)
@@ -81,14 +84,14 @@ func (m Mend) resettle(r *Result, before []Group, taken []bool) {
 		if g.Frozen || same[i] >= 0 || len(g.Nodes) == 0 {
 			continue
 		}
-		g.Nodes = m.mend(g.Nodes, taken)
+		g.Nodes = m.mend(*g, taken)
 		for _, n := range g.Nodes {
 			taken[n] = true
 		}
 	}
 	for j, nodes := range best {
 		if !placed[j] {
-			r.Groups = append(r.Groups, Group{Nodes: nodes})
+			r.Groups = append(r.Groups, Group{Nodes: nodes, Size: size})
 		}
 	}
 }

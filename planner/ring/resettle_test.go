@@ -21,7 +21,7 @@ func mended(t *testing.T, o Order, size, spares, faults, moves int, seed uint64)
 		out[rng.IntN(o.Nodes)] = true
 	}
 	well := func(n proto.NodeID) bool { return !out[n] }
-	m = Mend{Order: o, Size: size, Usable: well, Free: well, Target: len(running), Spread: true, Moves: moves}
+	m = Mend{Order: o, Sizes: []Demand{{size, len(running)}}, Usable: well, Free: well, Spread: true, Moves: moves}
 	r = m.Replace(running)
 	used := map[proto.NodeID]bool{}
 	for _, g := range r.Groups {
@@ -90,7 +90,7 @@ func TestAnyMovesMindBrokenLinks(t *testing.T) {
 		running = append(running, Group{ID: proto.RingID(i + 1), Nodes: g})
 	}
 	broken := func(a, b proto.NodeID) bool { return min(a, b) == 11 && max(a, b) == 12 }
-	r := Mend{Order: o, Size: 8, Usable: all, Free: all, Target: 7, Moves: Any, Broken: broken}.Replace(running)
+	r := Mend{Order: o, Sizes: []Demand{{8, 7}}, Usable: all, Free: all, Moves: Any, Broken: broken}.Replace(running)
 	if n := whole(r, 8); n != 7 {
 		t.Errorf("%d whole groups, want 7", n)
 	}

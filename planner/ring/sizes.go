@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
 
@@ -13,9 +14,19 @@ type Demand struct {
 	Want int // groups at most; negative: as many as there can be
 }
 
-// PlaceSizes places groups of several sizes, by demand. Demands come first
+// DemandsOf reads which groups a fabric is to carry.
+func DemandsOf(f *fabric.Fabric) []Demand {
+	var out []Demand
+	for _, t := range f.Targets() {
+		out = append(out, Demand{t.TP / f.GPUsPerNode, t.Rings})
+	}
+	return out
+}
+
+// PlaceSizes places groups of several sizes, by demand; Size and Want of the
+// problem are not looked at. One size is placed by Place. Demands come first
 // come first served: each gets as many as fit beside those before it. Sizes
-// must divide one another (TP sizes do); then that is the most there can be:
+// must divide one another (TP sizes do; fabric checks it); then that is the most there can be:
 //
 // so many groups fit exactly when for each size s the groups of s and more
 // nodes, counted in pieces of s, are at most sum floor(component / s). Cutting
@@ -25,28 +36,35 @@ type Demand struct {
 // With the bundle constraint a component counts as what its nodes that must
 // end a group leave of it, such a node belonging to its left: that is sound,
 // and at most one group for each of them short.
-func PlaceSizes(p Problem, demands []Demand) ([][][]proto.NodeID, error) {
+func PlaceSizes(p Problem, demands []Demand) [][][]proto.NodeID {
 	order := make([]int, len(demands)) // largest first
 	for i, d := range demands {
 		if order[i] = i; d.Size < 1 {
-			return nil, fmt.Errorf("ring: groups of %d nodes: want at least 1", d.Size)
+			panic(fmt.Sprintf("ring: groups of %d nodes: want at least 1", d.Size))
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return demands[b].Size - demands[a].Size })
 	for i := 1; i < len(order); i++ {
 		if large, small := demands[order[i-1]].Size, demands[order[i]].Size; large%small != 0 {
-			return nil, fmt.Errorf("ring: groups of %d and %d nodes: want sizes that divide one another", large, small)
+			panic(fmt.Sprintf("ring: groups of %d and %d nodes: want sizes that divide one another", large, small))
 		}
+	}
+	if len(demands) == 1 {
+		p.Size, p.Want = demands[0].Size, demands[0].Want
+		return [][][]proto.NodeID{Place(p)}
 	}
 	pieces := p.pieces()
 	left := counts(demands, pieces)
-	out := make([][][]proto.NodeID, len(demands))
+	laid := make([][]int, len(pieces)) // demands of a piece's groups, left to right
+	room := make([]int, len(pieces))
+	for i := range pieces {
+		room[i] = len(pieces[i])
+	}
 	for _, d := range order {
-		size := demands[d].Size
 		for i := range pieces {
-			for left[d] > 0 && len(pieces[i]) >= size {
-				out[d] = append(out[d], slices.Clone(pieces[i][:size]))
-				pieces[i] = pieces[i][size:]
+			for left[d] > 0 && room[i] >= demands[d].Size {
+				laid[i] = append(laid[i], d)
+				room[i] -= demands[d].Size
 				left[d]--
 			}
 		}
@@ -54,7 +72,19 @@ func PlaceSizes(p Problem, demands []Demand) ([][][]proto.NodeID, error) {
 			panic("ring: groups that were counted do not fit")
 		}
 	}
-	return out, nil
+	out := make([][][]proto.NodeID, len(demands))
+	for i, piece := range pieces {
+		at := 0
+		for j, d := range laid[i] {
+			from := at
+			if p.Spread {
+				from += j * room[i] / len(laid[i])
+			}
+			out[d] = append(out[d], slices.Clone(piece[from:from+demands[d].Size]))
+			at += demands[d].Size
+		}
+	}
+	return out
 }
 
 // pieces are the components, cut behind nodes that must end a group.

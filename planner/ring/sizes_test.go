@@ -3,6 +3,7 @@ package ring
 import (
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -52,10 +53,7 @@ func TestPlaceSizesIsMaximal(t *testing.T) {
 				all[i] = lines(o, d.Size)
 			}
 			for mask := uint32(1); mask < 1<<nodes; mask += 7 {
-				placed, err := PlaceSizes(Problem{Order: o, Usable: usable(mask)}, demands)
-				if err != nil {
-					t.Fatal(err)
-				}
+				placed := PlaceSizes(Problem{Order: o, Usable: usable(mask)}, demands)
 				var together [][]proto.NodeID
 				counts := make([]int, len(demands))
 				for i, groups := range placed {
@@ -96,10 +94,7 @@ func TestPlaceSizesRespectsTheBundle(t *testing.T) {
 		o := Order{Nodes: 13, K: 3, Wrap: wrap, Shared: true}
 		for mask := uint32(0); mask < 1<<13; mask += 3 {
 			p := Problem{Order: o, Size: 3, Usable: usable(mask), Want: -1}
-			placed, err := PlaceSizes(p, []Demand{{3, -1}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			placed := PlaceSizes(p, []Demand{{3, -1}, {3, 0}}) // one size alone is placed by Place
 			checkGroups(t, o, 3, p.Usable, placed[0])
 			pinned := 0
 			for _, r := range Explain(p, nil) {
@@ -111,8 +106,106 @@ func TestPlaceSizesRespectsTheBundle(t *testing.T) {
 		}
 	}
 	for _, bad := range [][]Demand{{{3, 1}, {2, 1}}, {{0, 1}}} {
-		if _, err := PlaceSizes(Problem{Order: Order{Nodes: 4, K: 1}, Usable: all}, bad); err == nil {
-			t.Errorf("%v: accepted", bad)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%v: accepted", bad)
+				}
+			}()
+			PlaceSizes(Problem{Order: Order{Nodes: 4, K: 1}, Usable: all}, bad)
+		}()
+	}
+}
+
+// Goal: a ring keeps its size through faults: what is mended has the size it
+// had, and no fewer rings are whole after than were sound.
+// Method: rings of 16 and 8 nodes by demand on lines and rings of nodes, spares
+// spread; random losses and returns, every result checked.
+func TestEachRingKeepsItsSize(t *testing.T) {
+	for seed := range uint64(8) {
+		o := Order{Nodes: 120, K: 2 + int(seed%2), Wrap: seed%4 >= 2, Shared: seed%2 == 1}
+		sizes := []Demand{{Size: 16, Want: 2}, {Size: 4, Want: 3}, {Size: 8, Want: 8}}
+		out := make([]bool, o.Nodes)
+		well := func(n proto.NodeID) bool { return !out[n] }
+		m := Mend{Order: o, Sizes: sizes, Usable: well, Free: well, Spread: true, Moves: maxWindow}
+		running := m.Replace(nil).Groups
+		for i := range running {
+			running[i].ID = proto.RingID(i + 1)
 		}
+		if got := bySize(running); got != [3]int{2, 3, 8} {
+			t.Fatalf("seed %d: %v groups of 16, 4 and 8", seed, got)
+		}
+		size := map[proto.RingID]int{}
+		for _, g := range running {
+			size[g.ID] = g.Size
+		}
+		rng := rand.New(rand.NewPCG(seed, 2))
+		mended := 0
+		for step := range 60 {
+			faulty := rng.IntN(o.Nodes)
+			if step%3 == 2 { // what is out comes back, now and then
+				faulty = max(0, slices.Index(out, true))
+			}
+			out[faulty] = !out[faulty]
+			r := m.Replace(running)
+			used := map[proto.NodeID]bool{}
+			groups, nodes := 0, 0 // that are whole
+			for i := range r.Groups {
+				g := &r.Groups[i]
+				if g.whole() {
+					groups, nodes = groups+1, nodes+g.Size
+				}
+				if g.ID == 0 {
+					g.ID = proto.RingID(len(size) + 1)
+					size[g.ID] = g.Size
+				}
+				if err := o.Check(g.Nodes); err != nil || g.Size != size[g.ID] || len(g.Nodes) > g.Size {
+					t.Fatalf("seed %d: group %+v: %v", seed, g, err)
+				}
+				for _, n := range g.Nodes {
+					if used[n] || out[n] {
+						t.Fatalf("seed %d: node %d is in two groups, or out", seed, n)
+					}
+					used[n] = true
+				}
+			}
+			for _, was := range running {
+				at := slices.IndexFunc(r.Groups, func(g Group) bool { return g.ID == was.ID })
+				if sound := was.whole() && !slices.ContainsFunc(was.Nodes, func(n proto.NodeID) bool { return out[n] }); sound {
+					groups, nodes = groups-1, nodes-was.Size
+				} else if at >= 0 && r.Groups[at].whole() {
+					mended++
+				}
+			}
+			if groups < 0 || nodes < 0 {
+				t.Fatalf("seed %d: fewer groups are whole than were sound: %+v became %+v", seed, running, r)
+			}
+			running = r.Groups
+		}
+		if mended == 0 {
+			t.Errorf("seed %d: nothing was mended: the case is not covered", seed)
+		}
+	}
+}
+
+func bySize(groups []Group) (n [3]int) {
+	for _, g := range groups {
+		switch len(g.Nodes) {
+		case 16:
+			n[0]++
+		case 4:
+			n[1]++
+		case 8:
+			n[2]++
+		}
+	}
+	return n
+}
+
+// Idle nodes stand beside the groups, whatever their sizes.
+func TestSeveralSizesAreSpread(t *testing.T) {
+	groups := PlaceSizes(Problem{Order: Order{Nodes: 27, K: 2}, Usable: all, Spread: true}, []Demand{{Size: 8, Want: 1}, {Size: 4, Want: 4}})
+	if got := fmt.Sprint(groups); got != "[[[0 1 2 3 4 5 6 7]] [[8 9 10 11] [13 14 15 16] [17 18 19 20] [22 23 24 25]]]" {
+		t.Errorf("%s", got)
 	}
 }
