@@ -18,8 +18,7 @@ const maxEarly = 64
 type machine interface {
 	Step(node.Event, []node.Action) []node.Action
 	Next() time.Duration
-	Report(*proto.Reported)
-	State() node.State
+	View
 }
 
 // hands are what an agent does with one kind of equipment: the bundles of a

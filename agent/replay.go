@@ -10,6 +10,7 @@ import (
 
 	"ringlight/hal"
 	busrec "ringlight/hal/record"
+	"ringlight/proto"
 )
 
 // Replayed is how a recording went when the production code lived through it
@@ -48,11 +49,20 @@ type Divergence struct {
 // replay is an agent that lives through a recording.
 type replay struct {
 	res   *Replayed
-	agent *Agent // nil: nothing is compared
-	queue []Output
-	out   []Output
+	host  *Host  // nil: nothing is compared
+	queue []Work // that the agent has asked for and the recording not yet
 	ops   map[uint64]underWay
 }
+
+// Submit compares later: the recording tells next what was asked for.
+func (p *replay) Submit(_ time.Duration, w Work) error {
+	p.queue = append(p.queue, w)
+	return nil
+}
+
+// Send and Persist do nothing: what became of packets and records is recorded.
+func (p *replay) Send(time.Duration, proto.Packet) error            { return nil }
+func (p *replay) Persist(_ time.Duration, _ uint64, _ []byte) error { return nil }
 
 // underWay is an op without its completion.
 type underWay struct {
@@ -96,7 +106,7 @@ func relive(raw []byte) (*Replayed, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.agent = New(cfg, journal)
+		p.host = NewHost(cfg, journal, p, nil)
 		p.res.Compared = true
 	}
 	for {
@@ -106,8 +116,8 @@ func relive(raw []byte) (*Replayed, error) {
 			return p.res, err
 		}
 		p.res.Lived = e.At
-		if rd.Lost() > 0 && p.agent != nil {
-			p.agent, p.res.Compared = nil, false
+		if rd.Lost() > 0 && p.host != nil {
+			p.host, p.res.Compared = nil, false
 			p.res.NotCompared = fmt.Sprintf("%d entries are missing before entry %d: the agent's state there is not known; record from its start", rd.Lost(), rd.Index()-1)
 		}
 		if err := p.entry(&e, rd.Index()-1); err != nil || p.res.Diverged != nil {
@@ -137,7 +147,7 @@ func (p *replay) entry(e *busrec.Entry, index uint64) error {
 	if e.Kind == busrec.Completion {
 		delete(p.ops, e.Seq)
 	}
-	if p.agent == nil {
+	if p.host == nil {
 		if e.Kind == busrec.Submit {
 			p.ops[e.Seq] = underWay{bus: e.Bus}
 		}
@@ -150,12 +160,8 @@ func (p *replay) entry(e *busrec.Entry, index uint64) error {
 			diverged("nothing", work(p.queue[0].Bus, p.queue[0].Op))
 			return nil
 		}
-		p.out, _ = p.agent.Poll(e.At, p.out[:0])
-		for _, o := range p.out {
-			if o.Kind == OutSubmit {
-				p.queue = append(p.queue, o)
-			}
-		}
+		_, err := p.host.Round(e.At)
+		return err
 	case busrec.Submit:
 		if len(p.queue) == 0 {
 			diverged(work(e.Bus, e.Op), "nothing")
@@ -176,17 +182,17 @@ func (p *replay) entry(e *busrec.Entry, index uint64) error {
 		for i := range op.Msgs {
 			copy(op.Msgs[i].R, e.R[i])
 		}
-		p.agent.Deliver(e.At, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{Bus: done.bus, Op: op,
+		p.host.Deliver(e.At, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{Bus: done.bus, Op: op,
 			Start: e.Start, End: e.End, Msg: e.Msg, Err: e.Err}}})
 	case busrec.Edge:
 		edge := e.Edge
-		p.agent.Deliver(e.At, Input{Kind: InHardware, Hardware: hal.Event{Edge: &edge}})
+		p.host.Deliver(e.At, Input{Kind: InHardware, Hardware: hal.Event{Edge: &edge}})
 	case busrec.Other:
 		in, err := inputOf(e)
 		if err != nil {
 			return fmt.Errorf("%w: entry %d: %w", busrec.ErrFormat, index, err)
 		}
-		p.agent.Deliver(e.At, in)
+		p.host.Deliver(e.At, in)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func recordedLife(t *testing.T) []byte {
 	w := board.World()
 	cal := known([]*sim.Personality{w.Personality(board.ID(), 0, 0), w.Personality(board.ID(), 0, 1)})
 	var raw []byte
-	b, err := NewRecordedBench(Config{Fabric: "f1", Node: 3, Board: &hw, Calibrations: []*ocs.Calibration{cal}, Session: 77, Seed: 5,
+	b, err := NewBench(Config{Fabric: "f1", Node: 3, Board: &hw, Calibrations: []*ocs.Calibration{cal}, Session: 77, Seed: 5,
 		HealthPeriod: time.Second}, board, func(block []byte) { raw = append(raw, block...) })
 	if err != nil {
 		t.Fatal(err)

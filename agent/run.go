@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -74,18 +75,17 @@ const (
 type runner struct {
 	cfg      RunConfig
 	log      *slog.Logger
-	agent    *Agent
+	host     *Host
 	hardware Hardware
 	events   chan hal.Event
 	sends    chan proto.Packet
 	records  chan savedRecord
 	inputs   chan Input // from the disk and the link's sender
-	asks     chan Ask
+	asks     chan question
 	answers  *desk
 	visitors *visitors
 	lost     <-chan struct{} // the board is out of reach for good; nil: it cannot be
 	side     *side
-	out      []Output
 }
 
 type savedRecord struct {
@@ -98,11 +98,11 @@ type savedRecord struct {
 func Run(ctx context.Context, cfg RunConfig) error {
 	r := &runner{cfg: cfg, log: cfg.Log, events: make(chan hal.Event, maxEventsWaiting),
 		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords),
-		inputs: make(chan Input, maxSends), asks: make(chan Ask, maxAsks)}
+		inputs: make(chan Input, maxSends), asks: make(chan question, maxAsks)}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	r.answers = newDesk(r.asks)
+	r.answers = &desk{to: r.asks}
 	r.visitors = newVisitors(r.inputs)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -136,8 +136,9 @@ func Run(ctx context.Context, cfg RunConfig) error {
 		return fmt.Errorf("agent: %w", err)
 	}
 	r.answers.record = r.side
-	r.agent = New(cfg.Agent, journal)
-	if err := r.levels(); err != nil {
+	r.host = NewHost(cfg.Agent, journal, r, r.side.rec)
+	r.host.Calibrated, r.host.Line, r.host.Log = r.calibrated, r.visitors.answer, r.say
+	if err := r.host.Levels(hw.Now(), hw.Level); err != nil {
 		return err
 	}
 	finished := make(chan struct{})
@@ -163,21 +164,6 @@ func Run(ctx context.Context, cfg RunConfig) error {
 	r.log.Info("agent runs", "fabric", cfg.Agent.Fabric, "node", cfg.Agent.Node, "session", cfg.Agent.Session,
 		"bundles", len(cfg.Agent.Board.Bundles), "events_queued", len(journal.Events), "software", cfg.Agent.Software)
 	return r.loop(ctx)
-}
-
-// levels tells the agent how the input lines stand.
-func (r *runner) levels() error {
-	now := r.hardware.Now()
-	for _, b := range r.cfg.Agent.Board.Bundles {
-		for _, line := range b.LOS {
-			high, err := r.hardware.Level(line)
-			if err != nil {
-				return fmt.Errorf("agent: line %d: %w", line, err)
-			}
-			r.tell(now, Input{Kind: InHardware, Hardware: hal.Event{Edge: &hal.Edge{Line: line, High: high, At: now}}})
-		}
-	}
-	return nil
 }
 
 // loop is the agent's own goroutine.
@@ -218,7 +204,7 @@ func (r *runner) loop(ctx context.Context) error {
 			// Due already; let the others in without waiting for them.
 			select {
 			case in := <-r.inputs:
-				r.tell(r.hardware.Now(), in)
+				r.host.Deliver(r.hardware.Now(), in)
 			case p, ok := <-packets:
 				packets = r.packet(packets, p, ok)
 			case ask := <-r.asks:
@@ -238,7 +224,7 @@ func (r *runner) loop(ctx context.Context) error {
 		case ev := <-r.events:
 			r.deliver(ev)
 		case in := <-r.inputs:
-			r.tell(r.hardware.Now(), in)
+			r.host.Deliver(r.hardware.Now(), in)
 		case p, ok := <-packets:
 			packets = r.packet(packets, p, ok)
 		case ask := <-r.asks:
@@ -283,7 +269,7 @@ func (r *runner) packet(packets <-chan proto.Packet, p proto.Packet, ok bool) <-
 		return nil // the link has ended; the node works on
 	}
 	now := r.hardware.Now()
-	r.tell(now, Input{Kind: InPacket, Packet: p, At: now})
+	r.host.Deliver(now, Input{Kind: InPacket, Packet: p, At: now})
 	switch p.Kind {
 	case proto.LinkUp:
 		r.log.Info("link up")
@@ -295,64 +281,59 @@ func (r *runner) packet(packets <-chan proto.Packet, p proto.Packet, ok bool) <-
 	return packets
 }
 
-// poll polls the agent until it is quiet and does what it asks.
+// poll polls the agent until it is quiet, or the board has something to say.
 func (r *runner) poll() (next time.Duration, err error) {
 	for {
 		now := r.hardware.Now()
-		next = r.pollAgent(now)
-		if len(r.out) == 0 {
-			return next, nil
-		}
-		for i := range r.out {
-			if err := r.do(now, &r.out[i]); err != nil {
-				return 0, err
-			}
-			r.out[i] = Output{}
-		}
-		if next > now {
-			return next, nil
-		}
-		if len(r.events) > 0 {
-			return next, nil // light first
+		r.side.polled(now)
+		asked, err := r.host.Round(now)
+		if err != nil || !asked || r.host.Quiet(now) || len(r.events) > 0 { // light first
+			return r.host.Next(), err
 		}
 	}
 }
 
-func (r *runner) do(now time.Duration, o *Output) error {
-	switch o.Kind {
-	case OutSubmit:
-		r.submit(now, o.Bus, o.Op)
-	case OutSend:
-		if r.cfg.Link == nil {
-			break
-		}
-		select {
-		case r.sends <- o.Packet:
-		default:
-			r.tell(now, Input{Kind: InSendFailed})
-		}
-	case OutPersist:
-		r.records <- savedRecord{o.ID, o.Record}
-	case OutAnswer:
-		if o.Answer.Status != nil {
-			r.side.addsTo(o.Answer.Status)
-		}
-		r.answers.answer(o.Answer)
-	case OutCalibrate:
-		if r.cfg.Calibrated == nil {
-			break
-		}
-		if err := r.cfg.Calibrated(o.Bundle, o.Calibration); err != nil {
-			r.log.Error("calibration not kept", "bundle", o.Bundle, "error", err)
-		}
-	case OutLine:
-		r.visitors.answer(o.ID, o.Record)
-	case OutLog:
-		r.log.Log(context.Background(), []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[min(o.Level, 2)], o.Text)
-	default:
-		return fmt.Errorf("agent: output of kind %d", o.Kind)
+// Submit gives work to the board, unless its device is kept off the bus.
+func (r *runner) Submit(now time.Duration, w Work) error {
+	if err := r.side.quarantine.Refuse(now, w.Bus, w.Op); err != nil {
+		return err
 	}
+	return r.hardware.Submit(w.Bus, w.Op)
+}
+
+// errSendQueue says that the link is slower than the agent.
+var errSendQueue = errors.New("agent: too many packets wait for the link")
+
+// Send queues a packet for the link.
+func (r *runner) Send(_ time.Duration, p proto.Packet) error {
+	if r.cfg.Link == nil {
+		return nil
+	}
+	select {
+	case r.sends <- p:
+		return nil
+	default:
+		return errSendQueue
+	}
+}
+
+// Persist queues a record for the disk; the agent has one under way at a time.
+func (r *runner) Persist(_ time.Duration, id uint64, record []byte) error {
+	r.records <- savedRecord{id, record}
 	return nil
+}
+
+func (r *runner) calibrated(b proto.BundleID, c *ocs.Calibration) {
+	if r.cfg.Calibrated == nil {
+		return
+	}
+	if err := r.cfg.Calibrated(b, c); err != nil {
+		r.log.Error("calibration not kept", "bundle", b, "error", err)
+	}
+}
+
+func (r *runner) say(level uint8, text string) {
+	r.log.Log(context.Background(), []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[min(level, 2)], text)
 }
 
 // diskRetry is how long a disk that refuses a record is left alone. chosen.

@@ -26,7 +26,7 @@ type side struct {
 
 // access is a question about a register under way.
 type access struct {
-	ask  Ask
+	q    question
 	reg  *ocs.Register
 	work *ocs.Access
 }
@@ -99,39 +99,11 @@ func (s *side) listen(t *tap) {
 	t.blocks <- all
 }
 
-// tell delivers an input to the agent.
-func (r *runner) tell(now time.Duration, in Input) {
-	if rec := r.side.rec; rec != nil {
-		rec.Told(now, &in)
-	}
-	r.agent.Deliver(now, in)
-}
-
-// pollAgent polls the agent.
-func (r *runner) pollAgent(now time.Duration) (next time.Duration) {
-	if s := r.side; s.rec != nil {
-		s.rec.Polled(now)
-		if now-s.flushed >= flushEvery && (len(s.taps) > 0 || r.cfg.Record != nil) {
-			s.flushed = now
-			s.rec.Flush()
-		}
-	}
-	r.out, next = r.agent.Poll(now, r.out[:0])
-	return next
-}
-
-// submit gives an op to the board; one that cannot go ends at once.
-func (r *runner) submit(now time.Duration, bus hal.BusID, op *hal.Op) {
-	if rec := r.side.rec; rec != nil {
-		rec.Asked(now, bus, op)
-	}
-	err := r.side.quarantine.Refuse(now, bus, op)
-	if err == nil {
-		err = r.hardware.Submit(bus, op)
-	}
-	if err != nil {
-		r.tell(now, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{
-			Bus: bus, Op: op, Start: now, End: now, Err: err}}})
+// polled gives listeners what has been recorded, now and then.
+func (s *side) polled(now time.Duration) {
+	if s.rec != nil && now-s.flushed >= flushEvery && (len(s.taps) > 0 || s.r.cfg.Record != nil) {
+		s.flushed = now
+		s.rec.Flush()
 	}
 }
 
@@ -153,7 +125,7 @@ func (r *runner) hears(now time.Duration, ev hal.Event) {
 			return
 		}
 	}
-	r.tell(now, Input{Kind: InHardware, Hardware: ev})
+	r.host.Deliver(now, Input{Kind: InHardware, Hardware: ev})
 }
 
 // alarm tells the planner, so that why can tell an operator.
@@ -166,7 +138,7 @@ func (r *runner) alarm(now time.Duration, d hal.Device, text string, resolved bo
 			}
 		}
 	}
-	r.tell(now, Input{Kind: InAlarm, Alarm: a})
+	r.host.Deliver(now, Input{Kind: InAlarm, Alarm: a})
 }
 
 // uses reports whether a device is a module's, or its mux.
@@ -187,42 +159,47 @@ func uses(m *hal.Module, d hal.Device) bool {
 }
 
 // asked passes a question on, or answers it where it is not for the agent.
-func (r *runner) asked(ask Ask) {
-	switch ask.Verb {
+func (r *runner) asked(q question) {
+	switch q.Verb {
 	case AskRelease:
-		r.release(ask)
+		q.answer <- r.release(q.Ask)
 	case AskPeek, AskPoke:
-		if err := r.reach(ask); err != nil {
-			r.answers.answer(&Answer{ID: ask.ID, Err: err})
+		if err := r.reach(q); err != nil {
+			q.answer <- &Answer{Err: err}
 		}
 	default:
-		r.tell(r.hardware.Now(), Input{Kind: InAsk, Ask: ask})
+		r.host.Ask(r.hardware.Now(), q.Ask, func(a *Answer) {
+			if a.Status != nil {
+				r.side.addsTo(a.Status)
+			}
+			q.answer <- a
+		})
 	}
 }
 
 // reach begins to read or write a register by hand. What carries light is not
 // written, and a DAC that is being calibrated not even read: reading moves its
 // choice of registers.
-func (r *runner) reach(ask Ask) *proto.Error {
-	reg, err := ocs.FindRegister(r.cfg.Agent.Board, ask.Text)
+func (r *runner) reach(q question) *proto.Error {
+	reg, err := ocs.FindRegister(r.cfg.Agent.Board, q.Text)
 	if err != nil {
 		return &proto.Error{Code: proto.Invalid, Field: "register", Reason: proto.Clip(err.Error())}
 	}
-	b := r.agent.status(r.hardware.Now()).Bundles[reg.Bundle]
+	b := r.host.Status(r.hardware.Now()).Bundles[reg.Bundle]
 	if b.Step != "" {
 		return &proto.Error{Code: proto.Busy, Field: "register", Reason: fmt.Sprintf("bundle %d is being calibrated", reg.Bundle)}
 	}
 	work := reg.Peek()
-	if ask.Verb == AskPoke {
+	if q.Verb == AskPoke {
 		if b.Path != proto.Dark.String() || b.Target != b.Path {
 			return &proto.Error{Code: proto.Busy, Field: "register", Limit: "a bundle that is dark", Reason: fmt.Sprintf("bundle %d is on %s", reg.Bundle, b.Path)}
 		}
-		if work, err = reg.Poke(ask.Value); err != nil {
+		if work, err = reg.Poke(q.Value); err != nil {
 			return &proto.Error{Code: proto.Invalid, Field: "value", Reason: proto.Clip(err.Error())}
 		}
-		r.log.Warn("a register is written by hand", "register", reg.Name, "value", ask.Value)
+		r.log.Warn("a register is written by hand", "register", reg.Name, "value", q.Value)
 	}
-	r.proceed(access{ask, reg, work}, nil)
+	r.proceed(access{q, reg, work}, nil)
 	return nil
 }
 
@@ -240,7 +217,7 @@ func (r *runner) proceed(x access, done *hal.Completion) {
 		}
 		done = &hal.Completion{Bus: bus, Op: op, Err: err}
 	}
-	ans := &Answer{ID: x.ask.ID, Bits: x.reg.Bits}
+	ans := &Answer{Bits: x.reg.Bits}
 	var err error
 	if ans.Value, err = x.work.Value(); err != nil {
 		ans.Err = &proto.Error{Code: proto.HardwareFailed, Field: "register", Reason: proto.Clip(err.Error())}
@@ -248,12 +225,12 @@ func (r *runner) proceed(x access, done *hal.Completion) {
 			ans.Err.Code, ans.Err.Field = proto.Invalid, "value"
 		}
 	}
-	r.answers.answer(ans)
+	x.q.answer <- ans
 }
 
 // release lets devices out of quarantine.
-func (r *runner) release(ask Ask) {
-	ans := &Answer{ID: ask.ID}
+func (r *runner) release(ask Ask) *Answer {
+	ans := new(Answer)
 	var only *hal.Device
 	for _, h := range r.side.quarantine.Held() {
 		if ask.Text != "" && h.Device.String() == ask.Text {
@@ -272,7 +249,7 @@ func (r *runner) release(ask Ask) {
 		}
 		r.log.Info("released from quarantine", "devices", ans.Released, "by", "command")
 	}
-	r.answers.answer(ans)
+	return ans
 }
 
 // addsTo adds to a status what the agent does not know.

@@ -84,42 +84,26 @@ func (a *Ask) parsePort(s string) error {
 	return nil
 }
 
-// desk takes questions from connections to the agent and answers back.
-type desk struct {
-	to chan<- Ask
-
-	mu      sync.Mutex
-	last    uint64
-	waiting map[uint64]chan *Answer
-
-	record *side // nil: nothing is recorded
+// question is an Ask on its way to the agent, with the place for its answer:
+// there is room for the one.
+type question struct {
+	Ask
+	answer chan *Answer
 }
 
-func newDesk(to chan<- Ask) *desk { return &desk{to: to, waiting: map[uint64]chan *Answer{}} }
-
-func (d *desk) answer(a *Answer) {
-	d.mu.Lock()
-	ch := d.waiting[a.ID]
-	delete(d.waiting, a.ID)
-	d.mu.Unlock()
-	if ch != nil {
-		ch <- a
-	}
+// desk takes questions from connections to the agent and answers back.
+type desk struct {
+	to     chan<- question
+	record *side // nil: nothing is recorded
 }
 
 // put asks the agent and gives the channel of the answer.
 func (d *desk) put(a Ask) (chan *Answer, error) {
-	ch := make(chan *Answer, 1)
-	d.mu.Lock()
-	d.last++
-	a.ID = d.last
-	d.waiting[a.ID] = ch
-	d.mu.Unlock()
+	q := question{a, make(chan *Answer, 1)}
 	select {
-	case d.to <- a:
-		return ch, nil
+	case d.to <- q:
+		return q.answer, nil
 	default:
-		d.answer(&Answer{ID: a.ID})
 		return nil, &proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d questions at once", cap(d.to))}
 	}
 }

@@ -142,7 +142,7 @@ func (c *Config) recordedBench(health time.Duration, blocks func([]byte)) (*simB
 	}
 	a.Decide = modelledDecide
 	a.HealthPeriod = health
-	if b.Bench, err = agent.NewRecordedBench(a, b.board, blocks); err != nil {
+	if b.Bench, err = agent.NewBench(a, b.board, blocks); err != nil {
 		return nil, err
 	}
 	b.Calibrated = func(id proto.BundleID, cal *ocs.Calibration) {

@@ -106,7 +106,7 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	}
 	s.boards = boards
 	for n := range f.Nodes {
-		st := &station{id: proto.NodeID(n), board: sim.BoardID(n), calibrations: calibrations[n], slot: n, next: agent.Never}
+		st := &station{id: proto.NodeID(n), board: sim.BoardID(n), calibrations: calibrations[n], slot: n, next: agent.Never, synced: agent.Never}
 		s.stations = append(s.stations, st)
 	}
 	s.byBoard = s.stations

@@ -35,28 +35,21 @@ type struck struct {
 }
 
 // before looks at the ring that a node is about to leave.
-func (s *stage) before(st *station) (*struck, error) {
+func (s *stage) before(st *station) *struck {
 	f := &struck{node: st, at: s.now, member: map[proto.NodeID]bool{}}
-	if st.agent == nil {
-		return f, nil
+	if st.host == nil {
+		return f
 	}
-	status, err := s.statusOf(st)
-	if err != nil {
-		return nil, err
+	own := st.report()
+	if len(own.Rings) == 0 || st.suffer != trace.None {
+		return f
 	}
-	if len(status.Reported.Rings) == 0 || st.suffer != trace.None {
-		return f, nil
-	}
-	f.ring = status.Reported.Rings[0].Ring
+	f.ring = own.Rings[0].Ring
 	for _, other := range s.stations {
-		if other == st || other.agent == nil || other.suffer != trace.None {
+		if other == st || other.host == nil || other.suffer != trace.None {
 			continue
 		}
-		status, err := s.statusOf(other)
-		if err != nil {
-			return nil, err
-		}
-		r := &status.Reported
+		r := other.report()
 		if len(r.Rings) == 0 || r.Rings[0].Ring != f.ring {
 			continue
 		}
@@ -73,7 +66,7 @@ func (s *stage) before(st *station) (*struck, error) {
 			}
 		}
 	}
-	return f, nil
+	return f
 }
 
 // sidePort is the port that a side uses now.
@@ -94,10 +87,7 @@ func sidePort(ring *proto.RingAssignment, side proto.SideReport) (fabric.Port, b
 func (s *stage) strike(e trace.NodeEvent) (*struck, FaultResult, error) {
 	st := s.stations[e.Node]
 	res := FaultResult{Day: inDays(e.At), Node: st.id, Kind: e.Fault.Class, Outcome: Idle, RingClosed: true}
-	f, err := s.before(st)
-	if err != nil {
-		return nil, res, err
-	}
+	f := s.before(st)
 	for _, other := range s.stations {
 		other.noted, other.edges = other.noted[:0], other.edges[:0]
 	}
@@ -194,11 +184,10 @@ func (s *stage) bypass(f *struck) (LedgerMicros, bool, error) {
 // switched is the event by which a neighbour's side told that it works again,
 // nil when it does not.
 func (s *stage) switched(f *struck, e end) (*proto.Event, error) {
-	status, err := s.statusOf(e.station)
-	if err != nil {
-		return nil, err
+	if e.station.host == nil {
+		return nil, fmt.Errorf("live: node %d has no power", e.station.id)
 	}
-	r := &status.Reported
+	r := e.station.report()
 	for _, side := range r.Sides {
 		if side.Side != e.side {
 			continue
@@ -295,7 +284,7 @@ func (s *stage) groups() (healthy, full int) {
 // them.
 func (s *stage) eventCounts() (queued, delivered uint64) {
 	for _, st := range s.stations {
-		j := &st.journal
+		j := &st.disk.Journal
 		queued += max(j.Last, j.Acked)
 	}
 	return queued, s.watch.overview().EventsSeen

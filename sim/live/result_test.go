@@ -103,7 +103,7 @@ func TestChangesTellWhatHappened(t *testing.T) {
 func TestQueueGivesTheEarliest(t *testing.T) {
 	s := &stage{}
 	for i := range 20 {
-		s.stations = append(s.stations, &station{id: proto.NodeID(i), slot: i, next: agent.Never})
+		s.stations = append(s.stations, &station{id: proto.NodeID(i), slot: i, next: agent.Never, synced: agent.Never})
 	}
 	s.queue = append(s.queue, s.stations...)
 	for step := range 2000 {

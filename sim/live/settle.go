@@ -116,7 +116,7 @@ const soon = 300 * time.Millisecond
 func (s *stage) unquiet() string {
 	well, on := 0, 0
 	for _, st := range s.stations {
-		if st.agent == nil {
+		if st.host == nil {
 			continue
 		}
 		on++
@@ -143,7 +143,7 @@ func (s *stage) unquiet() string {
 		return fmt.Sprintf("the planner counts on %d nodes, %d are well", usable, well)
 	}
 	for _, st := range s.stations {
-		if st.agent == nil {
+		if st.host == nil {
 			continue
 		}
 		if !st.linkUp {
@@ -152,12 +152,8 @@ func (s *stage) unquiet() string {
 		if st.due() < s.now+soon {
 			return fmt.Sprintf("node %d has something due", st.id)
 		}
-		status, err := s.statusOf(st)
-		if err != nil {
-			return err.Error()
-		}
-		if status.Unacked > 0 {
-			return fmt.Sprintf("node %d: %d events not acknowledged", st.id, status.Unacked)
+		if n := st.host.Status(s.now).Unacked; n > 0 {
+			return fmt.Sprintf("node %d: %d events not acknowledged", st.id, n)
 		}
 	}
 	return ""

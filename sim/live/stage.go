@@ -28,8 +28,6 @@ type stage struct {
 	inbox    chan arrival
 	watch    *watch
 	log      *slog.Logger
-	polls    uint64
-	steps    uint64
 }
 
 // arrival is a packet that has come over a node's link.
@@ -84,7 +82,6 @@ func (s *stage) nextDue() (time.Duration, bool) {
 // step does the one thing that is due at a time: what the world does goes
 // before what the agents do.
 func (s *stage) step(at time.Duration) error {
-	s.steps++
 	if w, ok := s.world.Next(); ok && w <= at {
 		board, ev, visible := s.world.Step()
 		s.now = max(s.now, s.world.Now())
@@ -98,19 +95,18 @@ func (s *stage) step(at time.Duration) error {
 	if err := s.written(st); err != nil {
 		return err
 	}
-	return s.poll(st, false)
+	return s.settled(st)
 }
 
 // hardware hands an event of a board to its agent.
 func (s *stage) hardware(st *station, ev hal.Event) error {
-	if st.agent == nil {
+	if st.host == nil {
 		return nil // work of an agent that has lost its power
 	}
 	if ev.Edge != nil {
 		st.edges = append(st.edges, edgeSeen{ev.Edge.Line, ev.Edge.High, s.now})
 	}
-	st.agent.Deliver(s.now, agent.Input{Kind: agent.InHardware, Hardware: ev})
-	return s.poll(st, ev.Edge != nil)
+	return s.tell(st, agent.Input{Kind: agent.InHardware, Hardware: ev})
 }
 
 // The nodes stand in a binary heap by the time when they are due.
