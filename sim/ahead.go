@@ -6,7 +6,6 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
 	"ringlight/hal/ina219"
-	"ringlight/hal/ltc2688"
 )
 
 // Running ahead. While an operation is on a bus, the registers of the chips
@@ -24,7 +23,7 @@ func (w *World) ahead(b *board, id hal.BusID, msg *hal.Msg, at time.Duration) (o
 		return false, nil
 	}
 	isSPI := b.hw.Buses[id].Kind == hal.SPI
-	if isSPI && !onlyReads(msg) || !isSPI && !w.inert(b, id, msg) {
+	if isSPI && !b.inertSPI(id, msg) || !isSPI && !w.inert(b, id, msg) {
 		return false, nil
 	}
 	now := w.now
@@ -38,14 +37,17 @@ func (w *World) ahead(b *board, id hal.BusID, msg *hal.Msg, at time.Duration) (o
 	return true, err
 }
 
-// onlyReads: every frame reads a register of a DAC or does nothing.
-func onlyReads(msg *hal.Msg) bool {
-	if msg.Frame != ltc2688.FrameBytes {
-		return false
-	}
-	for i := 0; i < len(msg.W); i += ltc2688.FrameBytes {
-		if msg.W[i]&ltc2688.ReadFlag == 0 {
-			return false
+// inertSPI: no frame of a message moves an output.
+func (b *board) inertSPI(id hal.BusID, msg *hal.Msg) bool {
+	for _, s := range b.lay.selects[id] {
+		if s.cs != msg.Addr {
+			continue
+		}
+		dac := b.bundles[s.bundle].modules[s.module].dac[s.dac].(spiChip)
+		for at, n := 0, int(msg.Frame); at < len(msg.W); at += n {
+			if !dac.inert(msg.W[at : at+n]) {
+				return false
+			}
 		}
 	}
 	return true

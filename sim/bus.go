@@ -234,12 +234,13 @@ func (w *World) spi(b *board, id hal.BusID, msg *hal.Msg) {
 		}
 		m := &b.bundles[s.bundle].modules[s.module]
 		var changed uint16
-		for at := 0; at < len(msg.W); at += int(msg.Frame) {
-			back, ch := m.dac[s.dac].frame(int64(w.now), msg.W[at:at+int(msg.Frame)])
-			changed |= ch
+		dac := m.dac[s.dac].(spiChip)
+		for at, n := 0, int(msg.Frame); at < len(msg.W); at += n {
+			var back []byte
 			if msg.R != nil {
-				copy(msg.R[at:at+int(msg.Frame)], back[:])
+				back = msg.R[at : at+n]
 			}
+			changed |= dac.frame(int64(w.now), msg.W[at:at+n], back)
 		}
 		if changed != 0 && w.drive(b, m, s.dac, changed, b.bundles[s.bundle].nets) {
 			w.moduleChanged(b, s.bundle, 1<<s.module)

@@ -8,7 +8,6 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
 	"ringlight/hal/cmis"
-	"ringlight/hal/ltc2688"
 )
 
 // MCITiming is how long a module's controller takes for what. While it is away
@@ -63,7 +62,29 @@ type mci struct {
 	raises  [cmis.NumFlags]uint16
 	search  bool     // being calibrated: page B4h drives heaters and lasers
 	rail    railChip // behind the controller
+	power   *controllerPower
 }
+
+// controllerPower is what drives the heaters of a module of kind cmis: how it
+// does is its own affair, so there is no chip.
+type controllerPower [hal.DACsPerMod]controllerSupply
+
+// controllerSupply holds codes of 10 V for both levels of the nets.
+type controllerSupply struct {
+	code   [controllerChannels][2]uint16
+	follow [2]uint16 // channels that follow each net; the others have level 0
+}
+
+const controllerChannels = 16
+
+func (s *controllerSupply) volts(ch int, nets [2]bool) float64 {
+	level := boolToInt(nets[0] && s.follow[0]>>ch&1 != 0 || nets[1] && s.follow[1]>>ch&1 != 0)
+	return float64(s.code[ch][level]) * (10.0 / 65536)
+}
+
+func (s *controllerSupply) pins([2]bool) (follow uint16) { return s.follow[0] | s.follow[1] }
+
+func (s *controllerSupply) channels() int { return controllerChannels }
 
 // mciWork is something a controller will have done at a time.
 type mciWork struct {
@@ -215,10 +236,8 @@ func (w *World) mciDo(b *board, bundle, mod int, c *mci, t mciWork) {
 		for half := range m.tx {
 			m.tx[half] = laserHalf{since: math.MinInt64}
 		}
-		for d := range m.dac {
-			m.dac[d] = dac{}
-			w.drive(b, m, d, 0xFFFF, c.nets)
-		}
+		m.powerOn()
+		w.driveAll(b, m)
 		m.guard.reset()
 		m.lanes.reset()
 		w.moduleChanged(b, bundle, 1<<mod)
@@ -242,9 +261,7 @@ func (w *World) mciFire(b *board, bundle, mod int, c *mci, trigger byte) {
 	m := &bu.modules[mod]
 	path := trigger & cmis.TriggerPath
 	c.nets = [2]bool{path != hal.LOSLoopback, path == hal.LOSExternal2}
-	for d := range m.dac {
-		w.drive(b, m, d, m.dac[d].toggle, c.nets)
-	}
+	w.toggled(b, m, c.nets)
 	for half, bit := range []byte{cmis.TriggerUpper, cmis.TriggerLower} {
 		m.tx[half].turn(trigger&bit != 0, int64(w.now), int64(w.now+laserDelay))
 	}
@@ -320,25 +337,14 @@ func (b *board) netsOf(m *module) [2]bool {
 // mciDrive brings the codes applied last to the DACs.
 func (w *World) mciDrive(b *board, bundle, mod int, c *mci) {
 	m := &b.bundles[bundle].modules[mod]
-	for d := range m.dac {
-		toggles := uint16(0)
-		for ch := range ltc2688.Channels {
-			k := d*ltc2688.Channels + ch
-			if k >= hal.CellsPerMod {
-				break
-			}
-			source := uint16(ltc2688.SourceSoftware)
-			if k < hal.CellMatrix {
-				source = ltc2688.SourceTGP0 + uint16(k/hal.CellMZI2)
-				toggles |= 1 << ch
-			}
-			m.dac[d].setting[ch] = ltc2688.Setting(ltc2688.Span10V, source)
-			m.dac[d].in[ch] = [2]uint16{c.forced[0][k], c.forced[1][k]}
+	for k := range hal.CellsPerMod {
+		d, ch := k/controllerChannels, k%controllerChannels
+		c.power[d].code[ch] = [2]uint16{c.forced[0][k], c.forced[1][k]}
+		if k < hal.CellMatrix {
+			c.power[d].follow[k/hal.CellMZI2] |= 1 << ch
 		}
-		m.dac[d].toggle = toggles
-		m.dac[d].out = m.dac[d].in
-		w.drive(b, m, d, 0xFFFF, c.nets)
 	}
+	w.driveAll(b, m)
 	w.moduleChanged(b, bundle, 1<<mod)
 }
 

@@ -7,7 +7,6 @@ import (
 	"ringlight/hal/ads7138"
 	"ringlight/hal/cmis"
 	"ringlight/hal/ina219"
-	"ringlight/hal/ltc2688"
 )
 
 // Page B4h: a controller that lets its host search. It averages 32 conversions a
@@ -45,8 +44,8 @@ func (w *World) mciCalibrates(b *board, bundle, mod int, c *mci, at, v byte) {
 		if p[cmis.CalDriven-128] == byte(cmis.AnswerNone) {
 			p[cmis.CalDriven-128] = byte(cmis.AnswerDone)
 		}
-		d, ch := cell/ltc2688.Channels, cell%ltc2688.Channels
-		m.dac[d].out[ch][0] = code
+		d, ch := cell/controllerChannels, cell%controllerChannels
+		c.power[d].code[ch][0] = code
 		if w.drive(b, m, d, 1<<ch, c.nets) {
 			w.moduleChanged(b, bundle, 1<<mod)
 		}
@@ -73,14 +72,8 @@ func (w *World) mciSearches(b *board, bundle, mod int, c *mci, mode byte) cmis.A
 	p[cmis.CalMode-128], p[cmis.CalLasers-128], p[cmis.CalDriven-128] = 1, 0, byte(cmis.AnswerNone)
 	c.search = true
 	c.rail.reg[ina219.RegConfig] = mciRailConfig
-	for d := range m.dac {
-		m.dac[d].toggle = 0
-		for ch := range ltc2688.Channels {
-			m.dac[d].setting[ch] = ltc2688.Setting(ltc2688.Span10V, ltc2688.SourceSoftware)
-			m.dac[d].in[ch], m.dac[d].out[ch] = [2]uint16{}, [2]uint16{}
-		}
-		w.drive(b, m, d, 0xFFFF, c.nets)
-	}
+	*c.power = controllerPower{}
+	w.driveAll(b, m)
 	for _, a := range []*adc{&m.guard, &m.lanes} {
 		mciScan(a, int64(w.now), mciAverageLog2)
 	}
@@ -144,5 +137,5 @@ func (w *World) mciMeasures(b *board, bundle, mod int, c *mci) {
 
 // mciAllowed reports whether a heater may have a code.
 func mciAllowed(code uint16) bool {
-	return ltc2688.Microvolt(ltc2688.Span10V, code) <= hal.HeaterMaxMillivolt*1000
+	return heaterMicrovolt(code) <= hal.HeaterMaxMillivolt*1000
 }

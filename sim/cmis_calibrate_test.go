@@ -21,7 +21,7 @@ func TestMCICalibration(t *testing.T) {
 	r.run(10 * time.Millisecond)
 	read := func(offset uint8, n int) []byte { return r.read(0, cmis.PageCalibrate, offset, n) }
 	m := &r.w.boards[r.id].bundles[0].modules[0]
-	volts := func(cell int) float64 { return m.dac[cell/16].volts(cell%16, m.mci.nets) }
+	volts := func(cell int) float64 { return m.cellVolts(cell, m.mci.nets) }
 
 	r.write(0, 0, cmis.Trigger, cmis.TriggerValid|cmis.TriggerUpper)
 	r.write(0, cmis.PageCalibrate, cmis.CalMode, 1)

@@ -12,10 +12,11 @@ import (
 )
 
 // frames sends frames to a DAC and returns the value that came back with each.
-func frames(c *dac, now int64, list ...[]byte) (back []uint16) {
+func frames(c *ltc, now int64, list ...[]byte) (back []uint16) {
 	for _, f := range list {
-		b, _ := c.frame(now, f)
-		back = append(back, ltc2688.Value(b[:]))
+		b := make([]byte, ltc2688.FrameBytes)
+		c.frame(now, f, b)
+		back = append(back, ltc2688.Value(b))
 	}
 	return back
 }
@@ -28,13 +29,13 @@ var noop = []byte{ltc2688.CmdNoop, 0, 0}
 func TestDACReadBackIsOneFrameLate(t *testing.T) {
 	for _, reg := range []byte{ltc2688.CmdCode + 3, ltc2688.CmdSetting + 15, ltc2688.CmdOffset, ltc2688.CmdGain + 9,
 		ltc2688.CmdConfig, ltc2688.CmdPowerDown, ltc2688.CmdABSelect, ltc2688.CmdSoftwareToggle, ltc2688.CmdToggleEnable, ltc2688.CmdMux} {
-		var c dac
+		var c ltc
 		got := frames(&c, 0, write(reg, 0x1234), write(reg|ltc2688.ReadFlag, 0), noop, noop)
 		if got[0] != 0 || got[1] != 0 || got[2] != 0x1234 || got[3] != 0 {
 			t.Errorf("register %#02x: frames brought %#04x, want 0 0 0x1234 0", reg, got)
 		}
 	}
-	var c dac
+	var c ltc
 	if got := frames(&c, 0, write(ltc2688.CmdThermal, 0xFFFF), write(ltc2688.CmdThermal|ltc2688.ReadFlag, 0), noop); got[2] != 0 {
 		t.Errorf("the thermal status could be written: %#04x", got[2])
 	}
@@ -43,8 +44,8 @@ func TestDACReadBackIsOneFrameLate(t *testing.T) {
 // A transfer that is not 24 bits must do nothing at all.
 func TestDACRefusesWrongFrameLength(t *testing.T) {
 	for _, bad := range [][]byte{{}, {0x43}, {0x43, 0xFF}, {0x43, 0xFF, 0xFF, 0}, {0x43, 0xFF, 0xFF, 0x44, 0xFF, 0xFF}} {
-		var c, fresh dac
-		if _, changed := c.frame(0, bad); changed != 0 || c != fresh {
+		var c, fresh ltc
+		if changed := c.frame(0, bad, nil); changed != 0 || c != fresh {
 			t.Errorf("%d bytes changed the chip", len(bad))
 		}
 	}
@@ -53,7 +54,7 @@ func TestDACRefusesWrongFrameLength(t *testing.T) {
 // A and B are two codes; a write reaches the output with an update only, and
 // the toggle source chooses between them.
 func TestDACTwoCodes(t *testing.T) {
-	var c dac
+	var c ltc
 	const ch = 5
 	set := ltc2688.Setting(ltc2688.Span10V, ltc2688.SourceTGP1)
 	frames(&c, 0, write(ltc2688.CmdSetting+ch, set), write(ltc2688.CmdToggleEnable, 1<<ch),
@@ -67,7 +68,7 @@ func TestDACTwoCodes(t *testing.T) {
 	low, high, other := [2]bool{}, [2]bool{false, true}, [2]bool{true, false}
 	check("before the update", low, 0)
 	check("before the update", high, 0)
-	if _, changed := c.frame(0, write(ltc2688.CmdUpdateAll, 0)); changed != 0xFFFF {
+	if changed := c.frame(0, write(ltc2688.CmdUpdateAll, 0), nil); changed != 0xFFFF {
 		t.Errorf("update all changed %#04x", changed)
 	}
 	check("updated", low, 1.25)
@@ -81,7 +82,7 @@ func TestDACTwoCodes(t *testing.T) {
 
 // Reset must clear everything and then take its time.
 func TestDACReset(t *testing.T) {
-	var c dac
+	var c ltc
 	frames(&c, 0, write(ltc2688.CmdSettingAll, 1), write(ltc2688.CmdCodeAllUpdate, 0x7000), write(ltc2688.CmdConfig, ltc2688.ConfigReset))
 	if v := c.volts(0, [2]bool{}); v != 0 {
 		t.Errorf("output %v V after reset", v)

@@ -222,10 +222,10 @@ func (w *World) setFault(id BoardID, f Fault, broken bool) error {
 	switch f.Kind {
 	case HeaterStuck:
 		setBit(&m.planted.open, f.Index, broken)
-		w.driveHeaters(b, m, f.Index/16)
+		w.drive(b, m, f.Index/m.dac[0].channels(), allChannels, b.netsOf(m))
 	case HeaterShort:
 		setBit(&m.planted.short, f.Index, broken)
-		w.driveHeaters(b, m, f.Index/16)
+		w.drive(b, m, f.Index/m.dac[0].channels(), allChannels, b.netsOf(m))
 	case LaserDead:
 		setBit(&m.planted.lasers, f.Index, broken)
 	case DiodeDead:

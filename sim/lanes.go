@@ -2,7 +2,6 @@ package sim
 
 import (
 	"ringlight/hal"
-	"ringlight/hal/ltc2688"
 	"ringlight/mzi/detmath"
 )
 
@@ -16,7 +15,7 @@ func (w *World) LaneTruth(id BoardID, bundle, mod int, codes *[hal.CellsPerMod]u
 	w.refresh(b, m)
 	var warm [hal.CellsPerMod]float64
 	for k, code := range codes {
-		v := float64(ltc2688.Microvolt(ltc2688.Span10V, code)) / 1e6
+		v := float64(heaterMicrovolt(code)) / 1e6
 		c := &m.per.cells[k]
 		warm[k] = 1000 * float64(v*v) / c.ohm / c.piPower
 	}

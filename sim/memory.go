@@ -64,9 +64,8 @@ func (w *World) Exchange(id BoardID, bundle, mod int, per *Personality, pages []
 	m.guard.reset()
 	m.lanes.reset()
 	m.enable = allLanes
-	for d := range m.dac {
-		w.drive(b, m, d, 0xFFFF, b.netsOf(m))
-	}
+	m.powerOn()
+	w.driveAll(b, m)
 	w.moduleChanged(b, bundle, 1<<mod)
 	return nil
 }

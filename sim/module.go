@@ -15,7 +15,7 @@ type module struct {
 	seed    uint64
 	planted *planted // faults, nil for none
 
-	dac   [hal.DACsPerMod]dac
+	dac   []voltages
 	guard adc
 	lanes adc
 	slow  *slowChips // nil: as after power-on

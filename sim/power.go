@@ -25,11 +25,8 @@ func (w *World) latched(b *board, latch int) {
 		if nets != bu.nets {
 			bu.nets = nets
 			for j := range bu.modules {
-				m := &bu.modules[j]
-				for d := range m.dac {
-					if m.dac[d].toggle != 0 && w.drive(b, m, d, m.dac[d].toggle, nets) {
-						changed = true
-					}
+				if w.toggled(b, &bu.modules[j], nets) {
+					changed = true
 				}
 			}
 		}
@@ -117,10 +114,8 @@ func (w *World) clear(b *board) {
 			if m.mci != nil {
 				m.mci.reset(m.per)
 			}
-			for d := range m.dac {
-				m.dac[d] = dac{}
-				w.drive(b, m, d, 0xFFFF, bu.nets)
-			}
+			m.powerOn()
+			w.driveAll(b, m)
 			m.guard.reset()
 			m.lanes.reset()
 			if m.slow != nil {

@@ -54,7 +54,7 @@ func (w *World) PathExtinctions(id BoardID, bundle, mod, path int) (out [hal.Cel
 func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
 	var warm [hal.CellsPerMod]float64
 	for k := range warm {
-		v := m.dac[k/16].volts(k%16, nets)
+		v := m.cellVolts(k, nets)
 		if m.planted == nil || (m.planted.open|m.planted.short)>>k&1 == 0 {
 			warm[k] = 1000 * v * v / m.per.cells[k].ohm / m.per.cells[k].piPower
 		}
