@@ -38,9 +38,14 @@ var mayImport = map[string][]string{
 	"hal/*":           {"hal"},
 	"mzi":             {"periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"mzi/detmath":     {},
-	"ocs":             {"mzi", "mzi/detmath", "hal", "hal/", "proto", "periph.io/x/conn/v3/physic", "github.com/fxamacker/cbor/v2"},
+	"ocs":             {"ocs/stored", "mzi", "mzi/detmath", "hal", "hal/", "proto", "periph.io/x/conn/v3/physic"},
+	"ocs/work":        {"hal"},
+	"ocs/stored":      {"github.com/fxamacker/cbor/v2"},
+	"ocs/circuit":     {"hal", "proto"},
+	"ocs/mems":        {"ocs/circuit", "ocs/stored", "ocs/work", "hal", "hal/ad5535b", "hal/ads7138", "hal/tmp102", "mzi/detmath", "proto"},
+	"ocs/box":         {"ocs/circuit", "ocs/work", "hal", "proto"},
 	"node":            {"proto"},
-	"agent":           {"node", "ocs", "hal", "hal/record", "proto", "periph.io/x/conn/v3/physic"},
+	"agent":           {"node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "hal", "hal/record", "proto", "periph.io/x/conn/v3/physic"},
 	"agent/bench":     {"agent", "ocs", "hal", "hal/", "mzi", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
 	"planner":         {"proto", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched"},
 	"planner/server":  {"planner", "planner/fabric", "proto", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
@@ -52,9 +57,9 @@ var mayImport = map[string][]string{
 	"sim/script":      {},
 	"sim/solo":        {"sim", "hal"},
 	"sim/trace":       {"mzi/detmath"},
-	"sim/fleet":       {"sim", "sim/trace", "agent", "ocs", "node", "planner", "planner/fabric", "planner/ring", "hal", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
+	"sim/fleet":       {"sim", "sim/trace", "agent", "ocs", "ocs/circuit", "ocs/mems", "node", "planner", "planner/fabric", "planner/ring", "hal", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
 	"sim/study":       {"planner", "mzi/detmath", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "sim/trace", "proto"},
-	"sim/live":        {"sim", "sim/", "mzi/detmath", "agent", "ocs", "hal", "hal/socket", "planner", "planner/", "proto", "proto/mqtt"},
+	"sim/live":        {"sim", "sim/", "mzi/detmath", "agent", "ocs", "ocs/circuit", "hal", "hal/socket", "planner", "planner/", "proto", "proto/mqtt"},
 	"cmd/ocs-agent":   {"*"},
 	"cmd/ocs-planner": {"*"},
 	"cmd/ocs-sim":     {"*"},
@@ -74,7 +79,7 @@ var testsOnly = []string{"sim/script"}
 
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
-	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "node", "agent", "agent/bench",
+	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
 	"planner", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched",
 	"sim", "sim/trace", "sim/fleet", "sim/study",
 }
@@ -92,7 +97,7 @@ var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt"
 
 // exactFloats are the packages whose floats must have the same bits on every
 // machine.
-var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/fleet", "sim/study", "ocs"}
+var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/fleet", "sim/study", "ocs", "ocs/mems"}
 
 var mathAllowed = map[string][]string{
 	"":            {"Sqrt", "Abs", "Floor", "FMA"},

@@ -6,6 +6,9 @@ import (
 
 	"ringlight/hal"
 	"ringlight/ocs"
+	"ringlight/ocs/box"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/mems"
 	"ringlight/proto"
 )
 
@@ -39,17 +42,17 @@ type Config struct {
 	// measured.
 	Decide time.Duration
 	// Of a switch, a board with mirrors: what its maker measured.
-	Factory *ocs.Factory
+	Factory *mems.Factory
 	// Thresholds of the power at every port of a side; not set: no alarms.
-	Thresholds [hal.NumSides]ocs.Thresholds
+	Thresholds [hal.NumSides]circuit.Thresholds
 	// Box is a commercial switch in place of a board, with so many ports on
 	// either side.
-	Box      *ocs.BoxConfig
+	Box      *box.Config
 	BoxPorts int
 	// Lines serves one visitor of a switch in the language of a box; nil: there
 	// are no visitors. HandsFirst lets them change circuits while a planner's
 	// generation is in force.
-	Lines      func(*ocs.Served) LineServer
+	Lines      func(*circuit.Served) LineServer
 	HandsFirst bool
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"ringlight/node"
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
 	"ringlight/proto"
 )
 
@@ -22,7 +22,7 @@ type Journal struct {
 	Refused  uint64         // messages refused, over all lives
 	// Circuits of a switch as they were last known, with where its mirrors
 	// stood; Parked says that all other mirrors point at nothing.
-	Circuits []ocs.SavedCircuit
+	Circuits []circuit.Saved
 	Parked   bool
 }
 
@@ -43,8 +43,8 @@ type record struct {
 	Light    []BundleRecord `json:"light,omitempty"`
 	Refused  uint64         `json:"refused,omitempty"`
 
-	Circuits *[]ocs.SavedCircuit `json:"circuits,omitempty"` // absent: as before, and parked too
-	Parked   bool                `json:"parked,omitempty"`
+	Circuits *[]circuit.Saved `json:"circuits,omitempty"` // absent: as before, and parked too
+	Parked   bool             `json:"parked,omitempty"`
 }
 
 // Record is a record of the journal, read.

@@ -15,6 +15,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/ocs"
+	"ringlight/ocs/stored"
 	"ringlight/proto"
 	"ringlight/sim"
 	"ringlight/sim/solo"
@@ -363,7 +364,7 @@ func TestTornCalibrationFileCostsNoStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, damaged, err := LoadCalibrations(dir, 1)
-		if err != nil || len(damaged) != 1 || !errors.Is(damaged[0], ocs.ErrCalibrationCRC) || got[0] == nil || got[0].Digest() != first.Digest() {
+		if err != nil || len(damaged) != 1 || !errors.Is(damaged[0], stored.ErrDamaged) || got[0] == nil || got[0].Digest() != first.Digest() {
 			t.Fatalf("%d bytes left: %v, %v, %v", n, got, damaged, err)
 		}
 	}

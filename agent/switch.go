@@ -7,6 +7,9 @@ import (
 	"ringlight/hal"
 	"ringlight/node"
 	"ringlight/ocs"
+	"ringlight/ocs/box"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/mems"
 	"ringlight/proto"
 )
 
@@ -33,17 +36,17 @@ type switchHands struct {
 	changing bool          // the last change is being made
 	began    time.Duration // when it was
 	dark     time.Duration // from then to the last of its circuits proven
-	fresh    []ocs.CrossPair
+	fresh    []circuit.Pair
 
 	healthAt time.Duration
-	kept     []ocs.SavedCircuit // of the journal
-	parked   bool               // and whether the other mirrors are parked
-	parks    bool               // a change of this life has seen to that
-	visitors []visitor          // scripts
-	served   *ocs.Served
+	kept     []circuit.Saved // of the journal
+	parked   bool            // and whether the other mirrors are parked
+	parks    bool            // a change of this life has seen to that
+	visitors []visitor       // scripts
+	served   *circuit.Served
 	ops      []ocs.BusOp
-	events   []ocs.CrossEvent
-	circuits []ocs.Circuit
+	events   []circuit.Event
+	circuits []circuit.Circuit
 }
 
 // waitingChange waits for the record that says that it is wanted.
@@ -54,15 +57,16 @@ type waitingChange struct {
 
 // crossbar is a board of mirrors, or a commercial box.
 type crossbar interface {
-	ocs.Switch
+	circuit.Switch
 	Start(now time.Duration)
-	Recall(saved []ocs.SavedCircuit, parked bool) // for the next Start
-	Busy() bool                                   // makes circuits
-	Stray() bool                                  // found light at its start where no circuit is
+	Poll(now time.Duration, done []*hal.Completion, out []hal.BusOp) ([]hal.BusOp, time.Duration)
+	Recall(saved []circuit.Saved, parked bool) // for the next Start
+	Busy() bool                                // makes circuits
+	Stray() bool                               // found light at its start where no circuit is
 	HealthRound(now time.Duration)
-	TakeEvents(buf []ocs.CrossEvent) []ocs.CrossEvent
+	TakeEvents(buf []circuit.Event) []circuit.Event
 	// Save is what the journal must know to keep the circuits.
-	Save(buf []ocs.SavedCircuit) []ocs.SavedCircuit
+	Save(buf []circuit.Saved) []circuit.Saved
 	Override(now time.Duration, side, port int, o proto.Override) error
 	Power(side, port int) (proto.MilliDBm, error)
 }
@@ -77,13 +81,13 @@ func newSwitchHands(agent *Agent) *switchHands {
 	}
 	a.kept, a.parked = agent.journal.Circuits, agent.journal.Parked
 	if cfg.Box != nil {
-		a.cross = ocs.NewBox(*cfg.Box)
+		a.cross = box.New(*cfg.Box)
 		a.serveLines()
 		return a
 	}
 	// A board that was never told of a plan may carry anything; nobody knows
 	// where its mirrors point, and they stay there.
-	x, err := ocs.NewCrossbar(ocs.CrossbarConfig{Board: cfg.Board, Factory: cfg.Factory, Startup: ocs.StartKeep, Saved: a.kept, Parked: a.parked})
+	x, err := mems.New(mems.Config{Board: cfg.Board, Factory: cfg.Factory, Startup: mems.Keep, Saved: a.kept, Parked: a.parked})
 	if err != nil {
 		a.err = err
 		return a
@@ -202,12 +206,12 @@ func (a *switchHands) change(now time.Duration, ch *node.Change) {
 	if !ch.Again {
 		a.began = now
 	}
-	c := ocs.Change{Mode: ocs.ChangeUpdate, Park: true}
+	c := circuit.Change{Mode: circuit.Update, Park: true}
 	for _, x := range ch.Remove {
-		c.Remove = append(c.Remove, ocs.CrossPair{A: x.A, B: x.B})
+		c.Remove = append(c.Remove, circuit.Pair{A: x.A, B: x.B})
 	}
 	for _, x := range ch.Create {
-		c.Create = append(c.Create, ocs.CrossPair{A: x.A, B: x.B})
+		c.Create = append(c.Create, circuit.Pair{A: x.A, B: x.B})
 	}
 	if !ch.Again {
 		a.fresh = append(a.fresh, c.Create...)
@@ -249,35 +253,35 @@ func (a *switchHands) tell(now time.Duration, r proto.CircuitReport, expected pr
 }
 
 // event passes on what the crossbar found.
-func (a *switchHands) event(now time.Duration, ev *ocs.CrossEvent) {
+func (a *switchHands) event(now time.Duration, ev *circuit.Event) {
 	r := proto.CircuitReport{A: ev.Pair.A, B: ev.Pair.B, Loss: ev.Loss}
 	text := ""
 	if ev.Err != nil {
 		text = ev.Err.Error()
 	}
 	switch ev.Kind {
-	case ocs.CrossReady:
+	case circuit.Ready:
 		a.ready(now, ev.Err)
-	case ocs.CircuitTuned:
+	case circuit.Tuned:
 		r.State = proto.Tuned
 		if slices.Contains(a.fresh, ev.Pair) {
 			a.dark = max(a.dark, now-a.began)
 		}
 		a.tell(now, r, ev.Factory, "")
-	case ocs.CircuitFailed:
+	case circuit.Failed:
 		r.State = proto.Failed
 		a.tell(now, r, ev.Factory, text)
-	case ocs.CircuitUnlit:
+	case circuit.Unlit:
 		r.State, r.Loss = proto.Tuning, proto.NoPower
 		a.tell(now, r, ev.Factory, text)
-	case ocs.AlarmRaised, ocs.AlarmCleared:
+	case circuit.AlarmRaised, circuit.AlarmCleared:
 		a.powerAlarm(now, ev)
 	}
 	a.report(now)
 }
 
 // powerAlarm tells of a port whose power is out of its thresholds.
-func (a *switchHands) powerAlarm(now time.Duration, ev *ocs.CrossEvent) {
+func (a *switchHands) powerAlarm(now time.Duration, ev *circuit.Event) {
 	e := proto.Event{Kind: proto.EvAlarm, AtMicros: micros(now), Severity: proto.SeverityWarning, Cause: proto.CauseDegraded,
 		Measured: ev.Loss, Expected: ev.Factory, Text: "power of port " + itoa(int(ev.Port)+1) + "AB"[ev.Side:ev.Side+1] + ": " + ev.Alarm.String()}
 	if ev.Side == hal.SideA {
@@ -285,7 +289,7 @@ func (a *switchHands) powerAlarm(now time.Duration, ev *ocs.CrossEvent) {
 	} else {
 		e.PortB = ev.Port
 	}
-	if ev.Kind == ocs.AlarmCleared {
+	if ev.Kind == circuit.AlarmCleared {
 		e.Severity, e.Resolved = proto.SeverityOK, true
 	}
 	a.note(now, e)
@@ -381,7 +385,7 @@ func (a *switchHands) keep(r *record) bool {
 		return false
 	}
 	if saved == nil {
-		saved = []ocs.SavedCircuit{}
+		saved = []circuit.Saved{}
 	}
 	a.kept, a.parked = saved, parked
 	r.Circuits, r.Parked = &saved, parked
@@ -417,7 +421,7 @@ func (a *switchHands) describe(_ time.Duration, r *proto.Reported) {
 		for n < len(a.circuits) && a.circuits[n].Pair.A < c.A {
 			n++
 		}
-		if n < len(a.circuits) && a.circuits[n].Pair == (ocs.CrossPair{A: c.A, B: c.B}) && c.State == proto.Tuned {
+		if n < len(a.circuits) && a.circuits[n].Pair == (circuit.Pair{A: c.A, B: c.B}) && c.State == proto.Tuned {
 			c.Loss = a.circuits[n].Loss
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/node"
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
 	"ringlight/proto"
 )
 
@@ -60,9 +60,9 @@ func (a *switchHands) stand(s *Status) {
 	if a.cross == nil {
 		return
 	}
-	jobs := map[ocs.CrossPair]proto.JobID{}
+	jobs := map[circuit.Pair]proto.JobID{}
 	for _, r := range s.Reported.Circuits {
-		jobs[ocs.CrossPair{A: r.A, B: r.B}] = r.Job
+		jobs[circuit.Pair{A: r.A, B: r.B}] = r.Job
 	}
 	for _, c := range a.cross.Circuits(nil) {
 		cs := CircuitStatus{Circuit: c.Pair.String(), A: c.Pair.A, B: c.Pair.B, Job: jobs[c.Pair], State: c.State.String(),

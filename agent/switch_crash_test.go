@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -21,7 +21,7 @@ func stage(t testing.TB) (r *switchRig, old []proto.Circuit, next *proto.Desired
 	moved := append([]proto.Circuit(nil), old...)
 	for i := range 4 {
 		moved[4+i].B = old[4+(i+1)%4].B
-		r.watched = append(r.watched, ocs.CrossPair{A: old[i].A, B: old[i].B})
+		r.watched = append(r.watched, circuit.Pair{A: old[i].A, B: old[i].B})
 	}
 	next = r.desired(moved...)
 	if a := r.prepare(next); a.Code != proto.OK {
@@ -52,7 +52,7 @@ func TestSwitchKilledAtAnyMomentEndsOldOrNew(t *testing.T) {
 		}
 		if r.last.Generation == next.Generation {
 			for _, c := range r.last.Circuits {
-				if p := (ocs.CrossPair{A: c.A, B: c.B}); c.State == proto.Tuned && c.A >= 4 {
+				if p := (circuit.Pair{A: c.A, B: c.B}); c.State == proto.Tuned && c.A >= 4 {
 					r.watched = append(r.watched, p)
 				}
 			}
@@ -133,7 +133,7 @@ func TestSwitchFailsStatic(t *testing.T) {
 	r.start()
 	d := r.roll(shift(8, 8, 3)...)
 	for _, c := range d.Circuits {
-		r.watched = append(r.watched, ocs.CrossPair{A: c.A, B: c.B})
+		r.watched = append(r.watched, circuit.Pair{A: c.A, B: c.B})
 	}
 	r.spi = 0
 	r.link(false)

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/mems"
 	"ringlight/proto"
 )
 
@@ -22,13 +23,13 @@ func TestLargestSwitchIsOneChange(t *testing.T) {
 	}
 	for _, c := range next[100:] {
 		if c.A%20 == 0 {
-			r.watched = append(r.watched, ocs.CrossPair{A: c.A, B: c.B})
+			r.watched = append(r.watched, circuit.Pair{A: c.A, B: c.B})
 		}
 	}
 	r.roll(next...)
 	dark := time.Duration(r.last.DarkMicros) * time.Microsecond
 	t.Logf("%d circuits in %v, 100 of them moved in %v", len(next), first, dark)
-	if first > ocs.MaxTuneTime || dark > ocs.MaxTuneTime || len(r.drops) > 0 || len(r.last.Circuits) != r.ports {
+	if first > mems.MaxTuneTime || dark > mems.MaxTuneTime || len(r.drops) > 0 || len(r.last.Circuits) != r.ports {
 		t.Errorf("%v, %v, %d drops", first, dark, len(r.drops))
 	}
 }

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"ringlight/hal"
 	"ringlight/node"
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
 	"ringlight/proto"
 )
 
@@ -39,13 +38,13 @@ type handled struct{ a *switchHands }
 
 // Apply makes a change by hand, if nobody plans for this switch or the
 // configuration lets hands come first.
-func (h handled) Apply(now time.Duration, ch ocs.Change) error {
+func (h handled) Apply(now time.Duration, ch circuit.Change) error {
 	a := h.a
 	switch {
 	case a.sw.Planned() && !a.cfg.HandsFirst:
 		return errPlanned
 	case !a.adopted || a.faulty != "":
-		return ocs.ErrNotReady
+		return circuit.ErrNotReady
 	}
 	ch.Park = true
 	if err := a.cross.Apply(now, ch); err != nil {
@@ -57,11 +56,7 @@ func (h handled) Apply(now time.Duration, ch ocs.Change) error {
 	return nil
 }
 
-func (h handled) Poll(time.Duration, []*hal.Completion, []ocs.BusOp) ([]ocs.BusOp, time.Duration) {
-	panic("agent: only the agent polls its switch")
-}
-
-func (h handled) Circuits(buf []ocs.Circuit) []ocs.Circuit { return h.a.cross.Circuits(buf) }
+func (h handled) Circuits(buf []circuit.Circuit) []circuit.Circuit { return h.a.cross.Circuits(buf) }
 
 // line takes a line of a visitor; nil is the end of one.
 func (a *switchHands) line(id uint64, text []byte) {
@@ -94,6 +89,6 @@ func (a *switchHands) attend(now time.Duration) {
 
 // serveLines prepares what visitors' servers drive.
 func (a *switchHands) serveLines() {
-	a.served = &ocs.Served{Switch: handled{a}, Ports: a.cfg.ports(), Power: a.cross.Power,
+	a.served = &circuit.Served{Switch: handled{a}, Ports: a.cfg.ports(), Power: a.cross.Power,
 		Identity: "Ringlight," + a.cfg.Software + "," + number(a.cfg.Node-proto.FirstSwitch) + ",1"}
 }

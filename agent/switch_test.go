@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/mems"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -42,7 +43,7 @@ func TestSwitchMakesWhatIsCommitted(t *testing.T) {
 		t.Errorf("answers %+v", r.acks)
 	}
 	r.checkLight(d.Circuits...)
-	if dark := time.Duration(r.last.DarkMicros) * time.Microsecond; dark < 10*time.Millisecond || dark > ocs.MaxTuneTime {
+	if dark := time.Duration(r.last.DarkMicros) * time.Microsecond; dark < 10*time.Millisecond || dark > mems.MaxTuneTime {
 		t.Errorf("dark for %v", dark)
 	}
 	for _, c := range r.last.Circuits {
@@ -80,7 +81,7 @@ func TestSwitchTouchesOnlyWhatChanges(t *testing.T) {
 	}
 	next[0].Job = 99
 	for _, c := range next[:8] {
-		r.watched = append(r.watched, ocs.CrossPair{A: c.A, B: c.B})
+		r.watched = append(r.watched, circuit.Pair{A: c.A, B: c.B})
 	}
 	r.roll(next...)
 	r.roll(next[:9]...)
@@ -251,7 +252,7 @@ func stuckMirror(t *testing.T, byItself bool) {
 	}
 	for _, c := range d.Circuits {
 		if c.A != 2 {
-			r.watched = append(r.watched, ocs.CrossPair{A: c.A, B: c.B})
+			r.watched = append(r.watched, circuit.Pair{A: c.A, B: c.B})
 		}
 	}
 	// It is tried again, more and more seldom; the next plan tries it at once.
@@ -298,7 +299,7 @@ func TestPowerAlarmNamesItsPort(t *testing.T) {
 	// told again when it is back.
 	r := newSwitchRig(t, 6)
 	r.kill()
-	r.thresholds = [hal.NumSides]ocs.Thresholds{{On: true, Low: -10_000, Degrade: -5_000, High: 3_000, ClearHoldOff: 2 * time.Second}, {}}
+	r.thresholds = [hal.NumSides]circuit.Thresholds{{On: true, Low: -10_000, Degrade: -5_000, High: 3_000, ClearHoldOff: 2 * time.Second}, {}}
 	r.boot()
 	r.start()
 	r.roll(shift(6, 6, 1)...)

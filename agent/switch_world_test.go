@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/mems"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -19,7 +20,7 @@ type switchRig struct {
 	world   *sim.World
 	id      sim.BoardID
 	board   *hal.Board
-	factory *ocs.Factory
+	factory *mems.Factory
 	ports   int
 
 	agent      *Agent // nil: the process is dead
@@ -39,10 +40,10 @@ type switchRig struct {
 	term       proto.Term
 	gen        proto.Generation
 	answer     *Answer
-	thresholds [hal.NumSides]ocs.Thresholds
+	thresholds [hal.NumSides]circuit.Thresholds
 	lines      func(id uint64, reply []byte) // to visitors
 	// Pairs of ports whose light must not go: look is called at every step.
-	watched []ocs.CrossPair
+	watched []circuit.Pair
 	drops   []string
 }
 
@@ -58,13 +59,13 @@ func newSwitchRig(t testing.TB, ports int, faults ...sim.Fault) *switchRig {
 	if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: 7, Powered: true, Faults: faults}); err != nil {
 		t.Fatal(err)
 	}
-	r.factory = ocs.Survey{
+	r.factory = mems.Survey{
 		Drive: func(a, b int) [4]int16 { return r.world.FactoryDrive(r.id, a, b) },
 		Park:  func(side, port int) [2]int16 { return r.world.FactoryPark(r.id, side, port) },
 		Loss: func(a, b int, milliTHz, millicelsius int32) int32 {
 			return r.world.FactoryLoss(r.id, a, b, milliTHz, millicelsius)
 		},
-	}.Factory(ports, ocs.UsualConditions())
+	}.Factory(ports, mems.UsualConditions())
 	r.boot()
 	return r
 }

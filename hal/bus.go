@@ -1,6 +1,9 @@
 package hal
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // BusID is the index of a bus in Board.Buses.
 type BusID uint8
@@ -47,6 +50,15 @@ type Op struct {
 	Deadline time.Duration // 0 = DefaultDeadline
 	Msgs     []Msg
 }
+
+// BusOp is an Op that is to be submitted, and where.
+type BusOp struct {
+	Bus BusID
+	Op  *Op
+}
+
+// Never is the time of a deadline that is not running.
+const Never = time.Duration(math.MaxInt64)
 
 // Completion tells how an Op went. Err is nil or matches one of the causes in
 // errors.go.

@@ -11,6 +11,10 @@ const (
 	SumFullScaleMilliDBm  = 9000
 	TapFullScaleMilliDBm  = 9000
 
+	// DarkMilliDBm is what a code of zero means: less than half a step of twelve
+	// bits below any full scale in use.
+	DarkMilliDBm = -40_000
+
 	// LOS comparators, per lane: a half-sum is compared with four times this.
 	LOSAssertMilliDBm = -16000
 	LOSClearMilliDBm  = -14000

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/ads7138"
 	"ringlight/hal/ltc2688"
 	"ringlight/mzi"
 	"ringlight/proto"
@@ -368,7 +369,7 @@ func stageOps(m *hal.Module, codes *[hal.CellsPerMod][2]uint16) []BusOp {
 		add(m.SPI, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: appendStage(nil, d, codes)})
 	}
 	for _, addr := range []uint16{m.Guard, m.LaneADC} {
-		add(m.ADC, scanMessages(addr, make([]byte, 0, 32))...)
+		add(m.ADC, ads7138.ScanMessages(addr, make([]byte, 0, 32))...)
 	}
 	add(m.Slow, enableMessages(m)...)
 	return ops

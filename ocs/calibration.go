@@ -1,16 +1,13 @@
 package ocs
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"ringlight/hal"
 	"ringlight/mzi"
+	"ringlight/ocs/stored"
 	"ringlight/proto"
-
-	"github.com/fxamacker/cbor/v2"
 )
 
 // CalibrationVersion is the form of a stored calibration; any other is refused.
@@ -70,13 +67,13 @@ func Join(parts []*Calibration) (*Calibration, error) {
 		c.Timing = c.Timing.Join(p.Timing)
 	}
 	if len(c.Modules) == 0 || len(c.Modules) > hal.MaxModules {
-		return nil, fmt.Errorf("ocs: %d modules: want 1 to %d: %w", len(c.Modules), hal.MaxModules, ErrCalibrationMismatch)
+		return nil, fmt.Errorf("ocs: %d modules: want 1 to %d: %w", len(c.Modules), hal.MaxModules, stored.ErrMismatch)
 	}
 	return c, nil
 }
 
-// stored is the form on disk and in an EEPROM.
-type stored struct {
+// document is the form on disk.
+type document struct {
 	Version uint8                `cbor:"0,keyasint"`
 	Modules []*ModuleCalibration `cbor:"1,keyasint"`
 	Timing  [4]int64             `cbor:"2,keyasint"` // nanoseconds
@@ -85,62 +82,26 @@ type stored struct {
 // maxStored bounds what Decode looks at: eight modules take about 12 kB.
 const maxStored = 1 << 16
 
-var (
-	encMode = mustMode(cbor.CoreDetEncOptions().EncMode())
-	decMode = mustMode(cbor.DecOptions{
-		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden,
-		MaxArrayElements: 64, MaxMapPairs: 32, MaxNestedLevels: 8,
-	}.DecMode())
-)
-
-func mustMode[M any](m M, err error) M {
-	if err != nil {
-		panic("ocs: " + err.Error())
-	}
-	return m
-}
-
-// Encode is c as it is kept: CBOR, and then its CRC-32 (IEEE), big-endian.
+// Encode is c as it is kept.
 func (c *Calibration) Encode() []byte {
 	t := c.Timing
-	b, err := encMode.Marshal(stored{Version: CalibrationVersion, Modules: c.Modules,
+	return stored.Encode(document{Version: CalibrationVersion, Modules: c.Modules,
 		Timing: [4]int64{int64(t.DetectMax), int64(t.DetectMin), int64(t.SwitchMax), int64(t.SwitchMin)}})
-	if err != nil {
-		panic("ocs: a calibration always encodes: " + err.Error())
-	}
-	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
 // DecodeCalibration reads what Encode made. The error matches
-// ErrCalibrationCRC, ErrCalibrationVersion or ErrCalibrationMismatch.
+// stored.ErrDamaged, ErrVersion or ErrMismatch.
 func DecodeCalibration(b []byte) (*Calibration, error) {
-	if len(b) < 4 || len(b) > maxStored {
-		return nil, fmt.Errorf("ocs: %d bytes: want 5 to %d: %w", len(b), maxStored, ErrCalibrationCRC)
-	}
-	body := b[:len(b)-4]
-	if crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(b[len(b)-4:]) {
-		return nil, fmt.Errorf("ocs: %w", ErrCalibrationCRC)
-	}
-	// The version alone first: another one may have another form.
-	var head struct {
-		Version uint8 `cbor:"0,keyasint"`
-	}
-	if err := decMode.Unmarshal(body, &head); err != nil {
-		return nil, fmt.Errorf("ocs: %w: %w", ErrCalibrationMismatch, err)
-	}
-	if head.Version != CalibrationVersion {
-		return nil, fmt.Errorf("ocs: version %d, want %d: %w", head.Version, CalibrationVersion, ErrCalibrationVersion)
-	}
-	var s stored
-	if err := decMode.Unmarshal(body, &s); err != nil {
-		return nil, fmt.Errorf("ocs: %w: %w", ErrCalibrationMismatch, err)
+	var s document
+	if err := stored.Decode(b, CalibrationVersion, maxStored, &s); err != nil {
+		return nil, err
 	}
 	c := &Calibration{Modules: s.Modules}
 	for i, d := range []*int64{(*int64)(&c.Timing.DetectMax), (*int64)(&c.Timing.DetectMin), (*int64)(&c.Timing.SwitchMax), (*int64)(&c.Timing.SwitchMin)} {
 		*d = s.Timing[i]
 	}
 	if err := c.check(); err != nil {
-		return nil, fmt.Errorf("ocs: %w: %w", ErrCalibrationMismatch, err)
+		return nil, fmt.Errorf("ocs: %w: %w", stored.ErrMismatch, err)
 	}
 	return c, nil
 }

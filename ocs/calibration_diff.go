@@ -6,6 +6,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/ltc2688"
 	"ringlight/mzi"
+	"ringlight/ocs/stored"
 )
 
 // Comparison is what a calibration changed against the one before it. Pairs are
@@ -42,7 +43,7 @@ type CellComparison struct {
 // Compare tells what changed from one calibration of a bundle to a later one.
 func Compare(before, after *Calibration) (*Comparison, error) {
 	if len(before.Modules) != len(after.Modules) {
-		return nil, fmt.Errorf("ocs: %d modules before, %d after: %w", len(before.Modules), len(after.Modules), ErrCalibrationMismatch)
+		return nil, fmt.Errorf("ocs: %d modules before, %d after: %w", len(before.Modules), len(after.Modules), stored.ErrMismatch)
 	}
 	c := new(Comparison)
 	for i, a := range after.Modules {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
 
@@ -75,35 +76,31 @@ func TestDamagedCalibrationIsRefused(t *testing.T) {
 		}
 		bad := bytes.Clone(raw)
 		bad[n] ^= 0x40
-		if _, err := DecodeCalibration(bad); !errors.Is(err, ErrCalibrationCRC) {
+		if _, err := DecodeCalibration(bad); !errors.Is(err, stored.ErrDamaged) {
 			t.Fatalf("byte %d flipped: %v", n, err)
 		}
 	}
-	forge := func(change func(*stored)) []byte {
+	forge := func(change func(*document)) []byte {
 		c := sample()
-		s := stored{Version: CalibrationVersion, Modules: c.Modules}
+		s := document{Version: CalibrationVersion, Modules: c.Modules}
 		change(&s)
-		body, err := encMode.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return sealed(body)
+		return stored.Encode(s)
 	}
 	tests := []struct {
 		name string
 		raw  []byte
 		want error
 	}{
-		{"next version", forge(func(s *stored) { s.Version++ }), ErrCalibrationVersion},
-		{"version nought", forge(func(s *stored) { s.Version = 0 }), ErrCalibrationVersion},
-		{"no module", forge(func(s *stored) { s.Modules = nil }), ErrCalibrationMismatch},
-		{"nine modules", forge(func(s *stored) { s.Modules = append(s.Modules, append(s.Modules, s.Modules...)...) }), ErrCalibrationMismatch},
-		{"a missing module", forge(func(s *stored) { s.Modules[1] = nil }), ErrCalibrationMismatch},
-		{"a heater of no ohm", forge(func(s *stored) { s.Modules[2].Cells[9].MilliOhm = 0 }), ErrCalibrationMismatch},
-		{"least above largest", forge(func(s *stored) { s.Timing = [4]int64{1, 2, 3, 3} }), ErrCalibrationMismatch},
-		{"not CBOR", sealed([]byte("hello")), ErrCalibrationMismatch},
-		{"a key twice", sealed([]byte{0xA2, 0x00, 0x01, 0x00, 0x01}), ErrCalibrationMismatch},
-		{"too long", make([]byte, maxStored+1), ErrCalibrationCRC},
+		{"next version", forge(func(s *document) { s.Version++ }), stored.ErrVersion},
+		{"version nought", forge(func(s *document) { s.Version = 0 }), stored.ErrVersion},
+		{"no module", forge(func(s *document) { s.Modules = nil }), stored.ErrMismatch},
+		{"nine modules", forge(func(s *document) { s.Modules = append(s.Modules, append(s.Modules, s.Modules...)...) }), stored.ErrMismatch},
+		{"a missing module", forge(func(s *document) { s.Modules[1] = nil }), stored.ErrMismatch},
+		{"a heater of no ohm", forge(func(s *document) { s.Modules[2].Cells[9].MilliOhm = 0 }), stored.ErrMismatch},
+		{"least above largest", forge(func(s *document) { s.Timing = [4]int64{1, 2, 3, 3} }), stored.ErrMismatch},
+		{"not CBOR", sealed([]byte("hello")), stored.ErrMismatch},
+		{"a key twice", sealed([]byte{0xA2, 0x00, 0x01, 0x00, 0x01}), stored.ErrMismatch},
+		{"too long", make([]byte, maxStored+1), stored.ErrDamaged},
 	}
 	for _, tt := range tests {
 		if c, err := DecodeCalibration(tt.raw); !errors.Is(err, tt.want) || c != nil {
@@ -130,13 +127,13 @@ func TestJoinSharesModules(t *testing.T) {
 	if whole.Timing != want {
 		t.Errorf("timing %+v, want %+v", whole.Timing, want)
 	}
-	if _, err := Join([]*Calibration{a, b, a}); !errors.Is(err, ErrCalibrationMismatch) {
+	if _, err := Join([]*Calibration{a, b, a}); !errors.Is(err, stored.ErrMismatch) {
 		t.Errorf("nine modules: %v", err)
 	}
 	if _, err := Join([]*Calibration{a, nil}); !errors.Is(err, ErrNotCalibrated) {
 		t.Errorf("a missing part: %v", err)
 	}
-	if _, err := Join(nil); !errors.Is(err, ErrCalibrationMismatch) {
+	if _, err := Join(nil); !errors.Is(err, stored.ErrMismatch) {
 		t.Errorf("nothing: %v", err)
 	}
 }

@@ -135,28 +135,8 @@ func readCodes(reply []byte, dac int, codes *forced) bool {
 	return ok
 }
 
-// scanMessages are what makes an ADC scan all its channels for ever, each
-// newest result at hand.
-func scanMessages(addr uint16, buf []byte) []hal.Msg {
-	type set struct{ reg, value byte }
-	var msgs []hal.Msg
-	for _, s := range []set{
-		{ads7138.RegSequence, 0},
-		{ads7138.RegGeneral, ads7138.GeneralAnalog | ads7138.GeneralStats},
-		{ads7138.RegOversample, 0},
-		{ads7138.RegAutoSel, 0xFF},
-		{ads7138.RegOpMode, ads7138.OpModeAutonomous},
-		{ads7138.RegSequence, ads7138.SequenceAuto | ads7138.SequenceStart},
-	} {
-		from := len(buf)
-		buf = ads7138.AppendWrite(buf, s.reg, s.value)
-		msgs = append(msgs, hal.Msg{Addr: addr, W: buf[from:len(buf):len(buf)]})
-	}
-	return msgs
-}
-
 // scanning reports whether two registers, OSR_CFG and OPMODE_CFG, and the
-// status say that the scan of scanMessages runs.
+// status say that the scan of ads7138.ScanMessages runs.
 func scanning(status, oversample, opmode byte) bool {
 	return status&ads7138.StatusRunning != 0 && oversample == 0 && opmode == ads7138.OpModeAutonomous
 }

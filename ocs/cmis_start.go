@@ -8,6 +8,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/cmis"
+	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
 
@@ -27,7 +28,7 @@ const (
 // start brings every module up, side by side, and adopts what is right.
 func (d *mciDrive) start(t *Transceiver, now time.Duration) {
 	if c := t.cfg.Calibration; c != nil && len(c.Modules) != len(d.mods) {
-		t.fault(now, -1, ErrCalibrationMismatch)
+		t.fault(now, -1, stored.ErrMismatch)
 		return
 	}
 	if t.cfg.Calibration != nil {

@@ -10,7 +10,9 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/scpi"
 	"ringlight/hal/tl1"
-	"ringlight/ocs"
+	"ringlight/ocs/box"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/mems"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -25,11 +27,11 @@ type farEnd interface {
 // boxRig steps a Box against a far end.
 type boxRig struct {
 	t      *testing.T
-	x      *ocs.Box
+	x      *box.Box
 	far    farEnd
 	now    time.Duration
 	dead   bool
-	events []ocs.CrossEvent
+	events []circuit.Event
 }
 
 // settle goes on until the box has nothing more to do.
@@ -69,7 +71,7 @@ func (r *boxRig) settle() {
 	r.t.Fatal("the box never comes to rest")
 }
 
-func (r *boxRig) apply(ch ocs.Change) {
+func (r *boxRig) apply(ch circuit.Change) {
 	r.t.Helper()
 	if err := r.x.Apply(r.now, ch); err != nil {
 		r.t.Fatal(err)
@@ -88,13 +90,13 @@ func (r *boxRig) circuits() (s string) {
 // a lab script would talk to.
 type mirrorEnd struct {
 	rig    *mirrorRig
-	served ocs.Served
+	served circuit.Served
 	server *scpi.Server
 }
 
 func newMirrorEnd(t *testing.T, ports int) *mirrorEnd {
 	m := &mirrorEnd{rig: newMirrorRig(t, ports, 20)}
-	m.served = ocs.Served{Switch: m.rig.x, Ports: ports, Identity: "Ringlight,N-OST-mirrors,0,1", Power: m.rig.x.Power}
+	m.served = circuit.Served{Switch: m.rig.x, Ports: ports, Identity: "Ringlight,N-OST-mirrors,0,1", Power: m.rig.x.Power}
 	m.server = scpi.NewServer(&m.served)
 	return m
 }
@@ -112,32 +114,32 @@ func (m *mirrorEnd) hear() []byte {
 // the light back through the meters.
 func TestBoxOverSCPIToMirrors(t *testing.T) {
 	far := newMirrorEnd(t, 8)
-	r := &boxRig{t: t, far: far, x: ocs.NewBox(ocs.BoxConfig{Dialect: new(scpi.Client), End: '\n'})}
+	r := &boxRig{t: t, far: far, x: box.New(box.Config{Dialect: new(scpi.Client), End: '\n'})}
 	r.x.Start(0)
 	r.settle()
-	r.apply(ocs.Change{Create: pairs(3, func(a int) int { return a + 4 })})
+	r.apply(circuit.Change{Create: pairs(3, func(a int) int { return a + 4 })})
 	if got, want := r.circuits(), "1A-5B tuned;2A-6B tuned;3A-7B tuned;"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	far.rig.check(3)
-	r.apply(ocs.Change{Mode: ocs.ChangeUpdate, Remove: []ocs.CrossPair{{A: 0, B: 4}}, Create: []ocs.CrossPair{{A: 4, B: 6}}})
+	r.apply(circuit.Change{Mode: circuit.Update, Remove: []circuit.Pair{{A: 0, B: 4}}, Create: []circuit.Pair{{A: 4, B: 6}}})
 	if got, want := r.circuits(), "2A-6B tuned;5A-7B tuned;"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	far.rig.check(2)
-	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: []ocs.CrossPair{{A: 7, B: 0}}})
+	r.apply(circuit.Change{Mode: circuit.Overwrite, Create: []circuit.Pair{{A: 7, B: 0}}})
 	far.rig.check(1)
-	if err := r.x.Apply(r.now, ocs.Change{Create: []ocs.CrossPair{{A: 1, B: 0}}}); !errors.Is(err, ocs.ErrPortInUse) {
+	if err := r.x.Apply(r.now, circuit.Change{Create: []circuit.Pair{{A: 1, B: 0}}}); !errors.Is(err, circuit.ErrPortInUse) {
 		t.Errorf("safe: %v", err)
 	}
 	// A fibre without light, found by the box's own meters.
 	far.rig.world.SetMirrorInput(far.rig.id, 3, sim.InputLight{})
-	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 3, B: 3}}})
-	if c := r.x.Circuits(nil)[0]; c.State != proto.Tuning || !errors.Is(c.Err, ocs.ErrNoInput) {
+	r.apply(circuit.Change{Create: []circuit.Pair{{A: 3, B: 3}}})
+	if c := r.x.Circuits(nil)[0]; c.State != proto.Tuning || !errors.Is(c.Err, circuit.ErrNoInput) {
 		t.Errorf("no light: %+v", c)
 	}
 	// Another hand on the box.
-	if err := far.rig.x.Apply(far.rig.world.Now(), ocs.Change{Mode: ocs.ChangeOverwrite, Create: []ocs.CrossPair{{A: 2, B: 2}}}); err != nil {
+	if err := far.rig.x.Apply(far.rig.world.Now(), circuit.Change{Mode: circuit.Overwrite, Create: []circuit.Pair{{A: 2, B: 2}}}); err != nil {
 		t.Fatal(err)
 	}
 	far.rig.until(time.Second, far.rig.idle)
@@ -180,19 +182,19 @@ func (e *scriptEnd) hear() []byte {
 func TestBoxOverTL1(t *testing.T) {
 	names := tl1.DefaultNames(8)
 	far := &scriptEnd{s: &tl1.Server{Name: "box", User: "u", Password: "pw", Names: names, Chatter: "REPT EVT CRS"}}
-	r := &boxRig{t: t, far: far, x: ocs.NewBox(ocs.BoxConfig{Dialect: tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw"}), End: ';'})}
-	if err := r.x.Apply(0, ocs.Change{}); !errors.Is(err, ocs.ErrNotReady) {
+	r := &boxRig{t: t, far: far, x: box.New(box.Config{Dialect: tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw"}), End: ';'})}
+	if err := r.x.Apply(0, circuit.Change{}); !errors.Is(err, circuit.ErrNotReady) {
 		t.Errorf("before start: %v", err)
 	}
 	r.x.Start(0)
 	r.settle()
 	far.s.Swallow = 4
-	r.apply(ocs.Change{Create: pairs(3, func(a int) int { return a + 4 })})
+	r.apply(circuit.Change{Create: pairs(3, func(a int) int { return a + 4 })})
 	if got, want := r.circuits(), "1A-5B tuned;2A-6B tuned;3A-7B tuned;"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	far.s.Deny = 1000
-	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 3, B: 3}}})
+	r.apply(circuit.Change{Create: []circuit.Pair{{A: 3, B: 3}}})
 	if c := r.x.Circuits(nil)[3]; c.State != proto.Failed || !errors.Is(c.Err, hal.ErrBoxDenied) {
 		t.Errorf("denied: %+v", c)
 	}
@@ -200,17 +202,17 @@ func TestBoxOverTL1(t *testing.T) {
 		t.Errorf("the others: %s", got)
 	}
 	far.s.Deny = 0
-	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: []ocs.CrossPair{{A: 0, B: 0}}})
+	r.apply(circuit.Change{Mode: circuit.Overwrite, Create: []circuit.Pair{{A: 0, B: 0}}})
 	if got, want := r.circuits(), "1A-1B tuned;"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// It dies in the middle, and comes back: fail static, found as it is.
 	r.dead = true
-	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 5, B: 5}}})
-	if link, _, err := r.x.Link(); link != ocs.LinkSilent || !errors.Is(err, hal.ErrTimeout) {
+	r.apply(circuit.Change{Create: []circuit.Pair{{A: 5, B: 5}}})
+	if link, _, err := r.x.Link(); link != box.LinkSilent || !errors.Is(err, hal.ErrTimeout) {
 		t.Errorf("dead: %v %v", link, err)
 	}
-	if err := r.x.Apply(r.now, ocs.Change{}); !errors.Is(err, ocs.ErrOutOfService) {
+	if err := r.x.Apply(r.now, circuit.Change{}); !errors.Is(err, circuit.ErrOutOfService) {
 		t.Errorf("dead: %v", err)
 	}
 	r.dead = false
@@ -222,6 +224,6 @@ func TestBoxOverTL1(t *testing.T) {
 }
 
 var (
-	_ ocs.Switch = (*ocs.Crossbar)(nil)
-	_ ocs.Switch = (*ocs.Box)(nil)
+	_ circuit.Switch = (*mems.Crossbar)(nil)
+	_ circuit.Switch = (*box.Box)(nil)
 )

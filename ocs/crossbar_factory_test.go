@@ -8,29 +8,31 @@ import (
 	"reflect"
 	"testing"
 
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/mems"
+	"ringlight/ocs/stored"
 )
 
 // Losses are keyed by path, frequency and temperature.
 func TestFactoryLoss(t *testing.T) {
-	f := &ocs.Factory{Ports: 2, Losses: []ocs.FactoryLosses{
+	f := &mems.Factory{Ports: 2, Losses: []mems.Losses{
 		{MilliTHz: 193_100, Celsius: 20, MilliDB: []uint16{1500, 1600, 1700, 1800}},
 		{MilliTHz: 193_100, Celsius: 60, MilliDB: []uint16{1700, 1600, 1900, 1600}},
 		{MilliTHz: 230_000, Celsius: 40, MilliDB: []uint16{2500, 2600, 2700, 2800}},
 	}}
 	for _, c := range []struct {
-		pair     ocs.CrossPair
+		pair     circuit.Pair
 		milliTHz int32
 		celsius  int32
 		want     int32
 	}{
-		{ocs.CrossPair{A: 0, B: 0}, 193_100, 20, 1500},
-		{ocs.CrossPair{A: 0, B: 0}, 193_100, 30, 1550},
-		{ocs.CrossPair{A: 1, B: 1}, 193_400, 50, 1650},
-		{ocs.CrossPair{A: 1, B: 0}, 193_100, 10, 1700},
-		{ocs.CrossPair{A: 1, B: 0}, 193_100, 75, 1900},
-		{ocs.CrossPair{A: 0, B: 1}, 228_000, 10, 2600},
-		{ocs.CrossPair{A: 0, B: 1}, 228_000, 70, 2600},
+		{circuit.Pair{A: 0, B: 0}, 193_100, 20, 1500},
+		{circuit.Pair{A: 0, B: 0}, 193_100, 30, 1550},
+		{circuit.Pair{A: 1, B: 1}, 193_400, 50, 1650},
+		{circuit.Pair{A: 1, B: 0}, 193_100, 10, 1700},
+		{circuit.Pair{A: 1, B: 0}, 193_100, 75, 1900},
+		{circuit.Pair{A: 0, B: 1}, 228_000, 10, 2600},
+		{circuit.Pair{A: 0, B: 1}, 228_000, 70, 2600},
 	} {
 		if got := f.Loss(c.pair, c.milliTHz, c.celsius*1000); int32(got) != c.want {
 			t.Errorf("%v at %d mTHz and %d C: %d, want %d", c.pair, c.milliTHz, c.celsius, got, c.want)
@@ -42,7 +44,7 @@ func TestFactoryLoss(t *testing.T) {
 func TestFactoryStored(t *testing.T) {
 	r := newMirrorRig(t, 5, 30)
 	good := r.factory.Encode()
-	back, err := ocs.DecodeFactory(good)
+	back, err := mems.DecodeFactory(good)
 	if err != nil || !reflect.DeepEqual(back, r.factory) {
 		t.Fatalf("%v", err)
 	}
@@ -60,30 +62,30 @@ func TestFactoryStored(t *testing.T) {
 		in   []byte
 		want error
 	}{
-		"empty":     {nil, ocs.ErrCalibrationCRC},
-		"cut":       {good[:len(good)-1], ocs.ErrCalibrationCRC},
-		"flipped":   {flipped, ocs.ErrCalibrationCRC},
-		"version":   {sealed(version), ocs.ErrCalibrationVersion},
-		"ports":     {sealed(ports), ocs.ErrCalibrationMismatch},
-		"trailing":  {sealed(append(body(), 0)), ocs.ErrCalibrationMismatch},
-		"truncated": {sealed(body()[:100]), ocs.ErrCalibrationMismatch},
+		"empty":     {nil, stored.ErrDamaged},
+		"cut":       {good[:len(good)-1], stored.ErrDamaged},
+		"flipped":   {flipped, stored.ErrDamaged},
+		"version":   {sealed(version), stored.ErrVersion},
+		"ports":     {sealed(ports), stored.ErrMismatch},
+		"trailing":  {sealed(append(body(), 0)), stored.ErrMismatch},
+		"truncated": {sealed(body()[:100]), stored.ErrMismatch},
 	} {
-		if _, err := ocs.DecodeFactory(c.in); !errors.Is(err, c.want) {
+		if _, err := mems.DecodeFactory(c.in); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
 }
 
 func FuzzDecodeFactory(f *testing.F) {
-	small := &ocs.Factory{Ports: 1, Drive: make([][4]int16, 1), Losses: []ocs.FactoryLosses{{MilliTHz: 193_100, Celsius: 20, MilliDB: []uint16{1500}}}}
+	small := &mems.Factory{Ports: 1, Drive: make([][4]int16, 1), Losses: []mems.Losses{{MilliTHz: 193_100, Celsius: 20, MilliDB: []uint16{1500}}}}
 	small.Park[0], small.Park[1] = make([][2]int16, 1), make([][2]int16, 1)
 	f.Add(small.Encode()[:len(small.Encode())-4])
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := ocs.DecodeFactory(binary.BigEndian.AppendUint32(bytes.Clone(body), crc32.ChecksumIEEE(body)))
+		got, err := mems.DecodeFactory(binary.BigEndian.AppendUint32(bytes.Clone(body), crc32.ChecksumIEEE(body)))
 		if err != nil {
 			return
 		}
-		if again, err := ocs.DecodeFactory(got.Encode()); err != nil || !reflect.DeepEqual(got, again) {
+		if again, err := mems.DecodeFactory(got.Encode()); err != nil || !reflect.DeepEqual(got, again) {
 			t.Errorf("%v", err)
 		}
 	})

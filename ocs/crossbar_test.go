@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/mems"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -20,11 +21,11 @@ type mirrorRig struct {
 	world   *sim.World
 	board   *hal.Board
 	id      sim.BoardID
-	factory *ocs.Factory
-	x       *ocs.Crossbar
+	factory *mems.Factory
+	x       *mems.Crossbar
 	done    []*hal.Completion
 	next    time.Duration
-	events  []ocs.CrossEvent
+	events  []circuit.Event
 	spi     int // operations that moved mirrors
 	spoil   int // how many of them are yet to fail
 	from    time.Duration
@@ -41,26 +42,26 @@ func newMirrorRig(t testing.TB, ports int, seed uint64, faults ...sim.Fault) *mi
 		t.Fatal(err)
 	}
 	r.factory = factoryOf(r.world, r.id, ports)
-	r.boot(ocs.CrossbarConfig{Startup: ocs.StartDark})
+	r.boot(mems.Config{Startup: mems.Dark})
 	return r
 }
 
 // factoryOf is what the maker of a simulated board ships with it.
-func factoryOf(w *sim.World, id sim.BoardID, ports int) *ocs.Factory {
-	return ocs.Survey{
+func factoryOf(w *sim.World, id sim.BoardID, ports int) *mems.Factory {
+	return mems.Survey{
 		Drive: func(a, b int) [4]int16 { return w.FactoryDrive(id, a, b) },
 		Park:  func(side, port int) [2]int16 { return w.FactoryPark(id, side, port) },
 		Loss: func(a, b int, milliTHz, millicelsius int32) int32 {
 			return w.FactoryLoss(id, a, b, milliTHz, millicelsius)
 		},
-	}.Factory(ports, ocs.UsualConditions())
+	}.Factory(ports, mems.UsualConditions())
 }
 
 // boot makes a new life of the software on the same hardware.
-func (r *mirrorRig) boot(cfg ocs.CrossbarConfig) {
+func (r *mirrorRig) boot(cfg mems.Config) {
 	r.t.Helper()
 	cfg.Board, cfg.Factory = r.board, r.factory
-	x, err := ocs.NewCrossbar(cfg)
+	x, err := mems.New(cfg)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func (r *mirrorRig) boot(cfg ocs.CrossbarConfig) {
 	x.Start(r.world.Now())
 	r.until(2*time.Second, func() bool {
 		s := x.Status()
-		return len(r.events) > 0 && !s.Busy || s.State == ocs.CrossFaulted
+		return len(r.events) > 0 && !s.Busy || s.State == mems.Faulted
 	})
 }
 
@@ -117,7 +118,7 @@ func (r *mirrorRig) until(d time.Duration, done func() bool) bool {
 func (r *mirrorRig) idle() bool { return !r.x.Status().Busy }
 
 // apply makes a change and waits for its end.
-func (r *mirrorRig) apply(c ocs.Change) {
+func (r *mirrorRig) apply(c circuit.Change) {
 	r.t.Helper()
 	r.events, r.from = nil, r.world.Now()
 	if err := r.x.Apply(r.from, c); err != nil {
@@ -128,9 +129,9 @@ func (r *mirrorRig) apply(c ocs.Change) {
 	}
 }
 
-func pairs(n int, f func(a int) int) (out []ocs.CrossPair) {
+func pairs(n int, f func(a int) int) (out []circuit.Pair) {
 	for a := range n {
-		out = append(out, ocs.CrossPair{A: uint16(a), B: uint16(f(a))})
+		out = append(out, circuit.Pair{A: uint16(a), B: uint16(f(a))})
 	}
 	return out
 }
@@ -161,7 +162,7 @@ func (r *mirrorRig) check(want int) (f crossFigures) {
 		f.open, f.took, f.moves = max(f.open, c.Opened), max(f.took, c.Took), max(f.moves, c.Moves)
 		f.openLoss, f.loss = max(f.openLoss, c.OpenLoop-c.Factory), max(f.loss, truth-c.Factory)
 	}
-	if f.open > 25*time.Millisecond || f.took > ocs.MaxTuneTime || f.moves > ocs.MaxClimbMoves || f.openLoss > 3000 {
+	if f.open > 25*time.Millisecond || f.took > mems.MaxTuneTime || f.moves > mems.MaxClimbMoves || f.openLoss > 3000 {
 		r.t.Errorf("beyond the limits: %+v", f)
 	}
 	if n := r.world.PulledIn(r.id); n != 0 {
@@ -174,11 +175,11 @@ func (r *mirrorRig) check(want int) (f crossFigures) {
 // moving: within the limits of the default board.
 func TestCrossbarSingleAndBulk(t *testing.T) {
 	r := newMirrorRig(t, 136, 1)
-	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 3, B: 130}}})
+	r.apply(circuit.Change{Create: []circuit.Pair{{A: 3, B: 130}}})
 	t.Logf("single: %+v", r.check(1))
-	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: pairs(136, func(a int) int { return (a*5 + 7) % 136 })})
+	r.apply(circuit.Change{Mode: circuit.Overwrite, Create: pairs(136, func(a int) int { return (a*5 + 7) % 136 })})
 	t.Logf("bulk of 136: %+v", r.check(136))
-	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: pairs(136, func(a int) int { return 135 - a })})
+	r.apply(circuit.Change{Mode: circuit.Overwrite, Create: pairs(136, func(a int) int { return 135 - a })})
 	t.Logf("bulk across: %+v", r.check(136))
 	if s := r.x.Status(); s.BusErrors != 0 || s.LimitErrors != 0 {
 		t.Errorf("%+v", s)
@@ -191,7 +192,7 @@ func TestCrossbarSeeds(t *testing.T) {
 	for seed := range uint64(20) {
 		r := newMirrorRig(t, 24, 100+seed)
 		perm := rand.New(rand.NewPCG(seed, 1)).Perm(24)
-		r.apply(ocs.Change{Create: pairs(24, func(a int) int { return perm[a] })})
+		r.apply(circuit.Change{Create: pairs(24, func(a int) int { return perm[a] })})
 		f := r.check(24)
 		worst.open, worst.took, worst.moves = max(worst.open, f.open), max(worst.took, f.took), max(worst.moves, f.moves)
 		worst.openLoss, worst.loss = max(worst.openLoss, f.openLoss), max(worst.loss, f.loss)
@@ -203,21 +204,21 @@ func TestCrossbarSeeds(t *testing.T) {
 // it; a change that is refused changes nothing.
 func TestCrossbarModes(t *testing.T) {
 	r := newMirrorRig(t, 8, 2)
-	r.apply(ocs.Change{Create: pairs(4, func(a int) int { return a })})
+	r.apply(circuit.Change{Create: pairs(4, func(a int) int { return a })})
 	before := r.x.Circuits(nil)
 	for _, c := range []struct {
 		name   string
-		change ocs.Change
+		change circuit.Change
 		want   error
 	}{
-		{"A in use", ocs.Change{Create: []ocs.CrossPair{{A: 6, B: 6}, {A: 0, B: 7}}}, ocs.ErrPortInUse},
-		{"B in use", ocs.Change{Create: []ocs.CrossPair{{A: 7, B: 1}}}, ocs.ErrPortInUse},
-		{"twice", ocs.Change{Mode: ocs.ChangeOverwrite, Create: []ocs.CrossPair{{A: 5, B: 5}, {A: 6, B: 5}}}, ocs.ErrPortTwice},
-		{"not there", ocs.Change{Remove: []ocs.CrossPair{{A: 0, B: 1}}}, ocs.ErrNoCircuit},
-		{"no such port", ocs.Change{Create: []ocs.CrossPair{{A: 8, B: 1}}}, hal.ErrOutOfRange},
+		{"A in use", circuit.Change{Create: []circuit.Pair{{A: 6, B: 6}, {A: 0, B: 7}}}, circuit.ErrPortInUse},
+		{"B in use", circuit.Change{Create: []circuit.Pair{{A: 7, B: 1}}}, circuit.ErrPortInUse},
+		{"twice", circuit.Change{Mode: circuit.Overwrite, Create: []circuit.Pair{{A: 5, B: 5}, {A: 6, B: 5}}}, circuit.ErrPortTwice},
+		{"not there", circuit.Change{Remove: []circuit.Pair{{A: 0, B: 1}}}, circuit.ErrNoCircuit},
+		{"no such port", circuit.Change{Create: []circuit.Pair{{A: 8, B: 1}}}, hal.ErrOutOfRange},
 	} {
 		err := r.x.Apply(r.world.Now(), c.change)
-		var which *ocs.CircuitError
+		var which *circuit.Error
 		if !errors.Is(err, c.want) || !errors.As(err, &which) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -226,20 +227,20 @@ func TestCrossbarModes(t *testing.T) {
 		}
 	}
 	// Safe with what is there already, and a move that frees its ports itself.
-	r.apply(ocs.Change{Remove: []ocs.CrossPair{{A: 0, B: 0}}, Create: []ocs.CrossPair{{A: 1, B: 1}, {A: 0, B: 5}}})
+	r.apply(circuit.Change{Remove: []circuit.Pair{{A: 0, B: 0}}, Create: []circuit.Pair{{A: 1, B: 1}, {A: 0, B: 5}}})
 	r.check(4)
-	r.apply(ocs.Change{Mode: ocs.ChangeUpdate, Create: []ocs.CrossPair{{A: 2, B: 3}, {A: 7, B: 5}}})
+	r.apply(circuit.Change{Mode: circuit.Update, Create: []circuit.Pair{{A: 2, B: 3}, {A: 7, B: 5}}})
 	r.check(3) // 2-2, 3-3 and 0-5 made way
 	removed := 0
 	for _, e := range r.events {
-		if e.Kind == ocs.CircuitRemoved {
+		if e.Kind == circuit.Removed {
 			removed++
 		}
 	}
 	if removed != 3 {
 		t.Errorf("%d removed", removed)
 	}
-	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: []ocs.CrossPair{{A: 2, B: 3}, {A: 4, B: 4}}})
+	r.apply(circuit.Change{Mode: circuit.Overwrite, Create: []circuit.Pair{{A: 2, B: 3}, {A: 4, B: 4}}})
 	r.check(2)
 	for b := range 8 {
 		if lit := r.world.MirrorOutput(r.id, b) > 1e-3; lit != (b == 3 || b == 4) {
@@ -252,9 +253,9 @@ func TestCrossbarModes(t *testing.T) {
 // power; dark is dark.
 func TestCrossbarStartModes(t *testing.T) {
 	r := newMirrorRig(t, 8, 3)
-	r.apply(ocs.Change{Create: pairs(5, func(a int) int { return 7 - a })})
+	r.apply(circuit.Change{Create: pairs(5, func(a int) int { return 7 - a })})
 	saved := r.x.Save(nil)
-	r.boot(ocs.CrossbarConfig{Startup: ocs.StartKeep, Saved: saved})
+	r.boot(mems.Config{Startup: mems.Keep, Saved: saved})
 	if r.spi != 0 {
 		t.Errorf("keep: %d writes to mirrors", r.spi)
 	}
@@ -263,19 +264,19 @@ func TestCrossbarStartModes(t *testing.T) {
 	r.world.SetPower(r.id, false)
 	r.until(10*time.Millisecond, func() bool { return false })
 	r.world.SetPower(r.id, true)
-	r.boot(ocs.CrossbarConfig{Startup: ocs.StartKeep, Saved: saved})
+	r.boot(mems.Config{Startup: mems.Keep, Saved: saved})
 	for _, c := range r.x.Circuits(nil) {
-		if c.State != proto.Failed || !errors.Is(c.Err, ocs.ErrNotAdopted) {
+		if c.State != proto.Failed || !errors.Is(c.Err, mems.ErrNotAdopted) {
 			t.Errorf("keep after power was lost: %v %v %v", c.Pair, c.State, c.Err)
 		}
 	}
 	if r.spi != 0 {
 		t.Errorf("keep after power was lost: %d writes", r.spi)
 	}
-	r.boot(ocs.CrossbarConfig{Startup: ocs.StartRestore, Saved: saved})
+	r.boot(mems.Config{Startup: mems.Restore, Saved: saved})
 	r.until(2*time.Second, r.idle)
 	r.check(5)
-	r.boot(ocs.CrossbarConfig{Startup: ocs.StartDark, Saved: saved})
+	r.boot(mems.Config{Startup: mems.Dark, Saved: saved})
 	for b := range 8 {
 		if r.world.MirrorOutput(r.id, b) > 1e-3 {
 			t.Errorf("dark: light at %dB", b+1)
@@ -287,7 +288,7 @@ func TestCrossbarStartModes(t *testing.T) {
 // is stuck is named, and the others do not suffer.
 func TestCrossbarCreepAndStick(t *testing.T) {
 	r := newMirrorRig(t, 8, 4)
-	r.apply(ocs.Change{Create: pairs(8, func(a int) int { return (a + 3) % 8 })})
+	r.apply(circuit.Change{Create: pairs(8, func(a int) int { return (a + 3) % 8 })})
 	r.world.CreepMirror(r.id, hal.SideA, 2, 2000)
 	drifted, worst := 0, int32(0)
 	for range 120 {
@@ -295,10 +296,10 @@ func TestCrossbarCreepAndStick(t *testing.T) {
 		r.x.HealthRound(r.world.Now())
 		r.until(10*time.Second, func() bool { return false })
 		for _, e := range r.events {
-			if e.Kind == ocs.CircuitDrifted {
+			if e.Kind == circuit.Drifted {
 				drifted++
 			}
-			if e.Kind == ocs.CircuitFailed {
+			if e.Kind == circuit.Failed {
 				t.Errorf("%v failed: %v", e.Pair, e.Err)
 			}
 		}
@@ -312,9 +313,9 @@ func TestCrossbarCreepAndStick(t *testing.T) {
 
 	r.world.CreepMirror(r.id, hal.SideA, 2, 0)
 	r.world.StickMirror(r.id, hal.SideB, 6, true)
-	r.apply(ocs.Change{Mode: ocs.ChangeOverwrite, Create: pairs(8, func(a int) int { return 7 - a })})
+	r.apply(circuit.Change{Mode: circuit.Overwrite, Create: pairs(8, func(a int) int { return 7 - a })})
 	for _, c := range r.x.Circuits(nil) {
-		if stuck := c.Pair.B == 6; stuck != (c.State == proto.Failed) || stuck && !errors.Is(c.Err, ocs.ErrNotTuned) {
+		if stuck := c.Pair.B == 6; stuck != (c.State == proto.Failed) || stuck && !errors.Is(c.Err, circuit.ErrNotTuned) {
 			t.Errorf("%v: %v %v", c.Pair, c.State, c.Err)
 		}
 	}
@@ -325,9 +326,9 @@ func TestCrossbarCreepAndStick(t *testing.T) {
 func TestCrossbarNeedsLight(t *testing.T) {
 	r := newMirrorRig(t, 4, 5)
 	r.world.SetMirrorInput(r.id, 1, sim.InputLight{})
-	r.apply(ocs.Change{Create: pairs(4, func(a int) int { return a })})
+	r.apply(circuit.Change{Create: pairs(4, func(a int) int { return a })})
 	c := r.x.Circuits(nil)[1]
-	if c.State != proto.Tuning || !errors.Is(c.Err, ocs.ErrNoInput) {
+	if c.State != proto.Tuning || !errors.Is(c.Err, circuit.ErrNoInput) {
 		t.Errorf("%+v", c)
 	}
 	r.world.SetMirrorInput(r.id, 1, sim.InputLight{Lit: true, MilliDBm: -12_000})
@@ -339,7 +340,7 @@ func TestCrossbarNeedsLight(t *testing.T) {
 // A held-off port lets no light through; its circuit comes back by itself.
 func TestCrossbarOverride(t *testing.T) {
 	r := newMirrorRig(t, 4, 6)
-	r.apply(ocs.Change{Create: pairs(2, func(a int) int { return a })})
+	r.apply(circuit.Change{Create: pairs(2, func(a int) int { return a })})
 	if err := r.x.Override(r.world.Now(), hal.SideB, 1, proto.ForceBlocked); err != nil {
 		t.Fatal(err)
 	}
@@ -357,15 +358,15 @@ func TestCrossbarOverride(t *testing.T) {
 // Alarms are raised at once and cleared after the hold-off.
 func TestCrossbarThresholds(t *testing.T) {
 	r := newMirrorRig(t, 2, 7)
-	r.apply(ocs.Change{Create: pairs(2, func(a int) int { return a })})
-	set := ocs.Thresholds{On: true, Low: -10_000, Degrade: -5_000, High: 3_000, ClearHoldOff: 2500 * time.Millisecond}
+	r.apply(circuit.Change{Create: pairs(2, func(a int) int { return a })})
+	set := circuit.Thresholds{On: true, Low: -10_000, Degrade: -5_000, High: 3_000, ClearHoldOff: 2500 * time.Millisecond}
 	if err := r.x.SetThresholds(hal.SideA, 0, set); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.x.SetThresholds(hal.SideA, 1, ocs.Thresholds{On: true, Low: 0, Degrade: -1}); !errors.Is(err, hal.ErrOutOfRange) {
+	if err := r.x.SetThresholds(hal.SideA, 1, circuit.Thresholds{On: true, Low: 0, Degrade: -1}); !errors.Is(err, hal.ErrOutOfRange) {
 		t.Errorf("out of order: %v", err)
 	}
-	var got []ocs.Alarm
+	var got []circuit.Alarm
 	var at []time.Duration
 	// In seconds: 0-1 fine, 2 degraded, 3 low, 4 fine for a moment, 5 low, 6 on fine, 15 high.
 	for s := range 20 {
@@ -384,12 +385,12 @@ func TestCrossbarThresholds(t *testing.T) {
 		r.x.HealthRound(start)
 		r.until(time.Second, func() bool { return false })
 		for _, e := range r.events {
-			if e.Kind == ocs.AlarmRaised || e.Kind == ocs.AlarmCleared {
+			if e.Kind == circuit.AlarmRaised || e.Kind == circuit.AlarmCleared {
 				got, at = append(got, e.Alarm), append(at, time.Duration(s))
 			}
 		}
 	}
-	if !slices.Equal(got, []ocs.Alarm{ocs.AlarmDegrade, ocs.AlarmLow, ocs.AlarmNone, ocs.AlarmHigh}) ||
+	if !slices.Equal(got, []circuit.Alarm{circuit.AlarmDegrade, circuit.AlarmLow, circuit.AlarmNone, circuit.AlarmHigh}) ||
 		!slices.Equal(at, []time.Duration{2, 3, 9, 15}) {
 		t.Errorf("alarms %v at seconds %v", got, at)
 	}
@@ -403,7 +404,7 @@ func TestCrossbarMonitorGone(t *testing.T) {
 	if err := r.world.Inject(r.id, sim.Fault{Kind: sim.ChipGone, Bus: m.Bus, Addr: m.Addr}); err != nil {
 		t.Fatal(err)
 	}
-	r.apply(ocs.Change{Create: pairs(24, func(a int) int { return a })})
+	r.apply(circuit.Change{Create: pairs(24, func(a int) int { return a })})
 	for _, c := range r.x.Circuits(nil) {
 		if gone := c.Pair.B/8 == 1; gone != (c.State == proto.Failed) || gone && !errors.Is(c.Err, hal.ErrAddressNACK) {
 			t.Errorf("%v: %v %v", c.Pair, c.State, c.Err)
@@ -412,7 +413,7 @@ func TestCrossbarMonitorGone(t *testing.T) {
 	if err := r.world.Repair(r.id, sim.Fault{Kind: sim.ChipGone, Bus: m.Bus, Addr: m.Addr}); err != nil {
 		t.Fatal(err)
 	}
-	r.apply(ocs.Change{Create: pairs(24, func(a int) int { return a })})
+	r.apply(circuit.Change{Create: pairs(24, func(a int) int { return a })})
 	r.check(24)
 }
 
@@ -421,12 +422,12 @@ func TestCrossbarMonitorGone(t *testing.T) {
 // from rest, as nobody knows where the mirrors are.
 func TestCrossbarWritesFail(t *testing.T) {
 	r := newMirrorRig(t, 8, 11)
-	r.apply(ocs.Change{Create: pairs(2, func(a int) int { return a })})
+	r.apply(circuit.Change{Create: pairs(2, func(a int) int { return a })})
 	r.spoil = 2
-	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 4, B: 5}}})
+	r.apply(circuit.Change{Create: []circuit.Pair{{A: 4, B: 5}}})
 	r.check(3)
 	r.spoil = 3
-	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 6, B: 7}}})
+	r.apply(circuit.Change{Create: []circuit.Pair{{A: 6, B: 7}}})
 	for _, c := range r.x.Circuits(nil) {
 		if hit := c.Pair.A == 6; hit != (c.State == proto.Failed) || hit && !errors.Is(c.Err, hal.ErrTimeout) {
 			t.Errorf("%v: %v %v", c.Pair, c.State, c.Err)
@@ -435,7 +436,7 @@ func TestCrossbarWritesFail(t *testing.T) {
 	if s := r.x.Status(); s.BusErrors != 5 {
 		t.Errorf("%d bus errors", s.BusErrors)
 	}
-	r.apply(ocs.Change{Create: []ocs.CrossPair{{A: 6, B: 7}}})
+	r.apply(circuit.Change{Create: []circuit.Pair{{A: 6, B: 7}}})
 	r.check(4)
 }
 
@@ -445,10 +446,10 @@ func TestCrossbarFaulted(t *testing.T) {
 	hw, _ := hal.DefaultMEMS(4)
 	bus := hw.Mirrors.Monitors[hal.SideA][0].Bus
 	r := newMirrorRig(t, 4, 9, sim.Fault{Kind: sim.BusStuck, Bus: bus})
-	if s := r.x.Status(); s.State != ocs.CrossFaulted || !errors.Is(s.Err, hal.ErrBusStuck) {
+	if s := r.x.Status(); s.State != mems.Faulted || !errors.Is(s.Err, hal.ErrBusStuck) {
 		t.Errorf("%+v", s)
 	}
-	if err := r.x.Apply(r.world.Now(), ocs.Change{}); !errors.Is(err, ocs.ErrOutOfService) || !errors.Is(err, hal.ErrBusStuck) {
+	if err := r.x.Apply(r.world.Now(), circuit.Change{}); !errors.Is(err, circuit.ErrOutOfService) || !errors.Is(err, hal.ErrBusStuck) {
 		t.Errorf("%v", err)
 	}
 }
@@ -468,9 +469,9 @@ func FuzzCrossbarGuard(f *testing.F) {
 	f.Add(int16(4096), int16(4096), int16(-4096), int16(-4096))
 	f.Fuzz(func(t *testing.T, a, b, c, d int16) {
 		r := newMirrorRig(t, 4, 10)
-		r.boot(ocs.CrossbarConfig{Startup: ocs.StartRestore, Saved: []ocs.SavedCircuit{{Pair: ocs.CrossPair{A: 0, B: 3}, Drive: [4]int16{a, b, c, d}}}})
+		r.boot(mems.Config{Startup: mems.Restore, Saved: []circuit.Saved{{Pair: circuit.Pair{A: 0, B: 3}, Drive: [4]int16{a, b, c, d}}}})
 		r.until(time.Second, r.idle)
-		r.apply(ocs.Change{Mode: ocs.ChangeUpdate, Create: []ocs.CrossPair{{A: 0, B: 0}}})
+		r.apply(circuit.Change{Mode: circuit.Update, Create: []circuit.Pair{{A: 0, B: 0}}})
 		if n := r.world.PulledIn(r.id); n != 0 {
 			t.Errorf("%d mirrors pulled in", n)
 		}

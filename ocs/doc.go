@@ -3,11 +3,10 @@
 // codes, switches a path by one write to a latch, verifies it by light, and
 // calibrates modules from nothing.
 //
-// A Crossbar is a board of two mirror arrays, any port to any port; a Box is a
-// commercial switch behind the same methods, and Served lets scripts written
-// for such a box drive ours.
+// What switches circuits, any port to any port, is in packages of its own:
+// circuit, mems and box.
 //
-// Each is a machine that is stepped: Start, Select, Light and the like change
+// It is a machine that is stepped: Start, Select, Light and the like change
 // what it wants, Poll takes the completions of bus work and puts out more of
 // it, and says when it wants to be called again. It never waits, has no clock
 // and no goroutine; all bus work is submitted and completed.

@@ -16,10 +16,7 @@ var (
 	ErrNoSuchBundle  = errors.New("no such bundle")
 
 	// Of a calibration that is read back.
-	ErrCalibrationVersion  = errors.New("calibration of another version")
-	ErrCalibrationCRC      = errors.New("calibration damaged")
-	ErrCalibrationForeign  = errors.New("calibration of another module")
-	ErrCalibrationMismatch = errors.New("calibration does not fit the board")
+	ErrCalibrationForeign = errors.New("calibration of another module")
 
 	// Of hardware that answers but not as it must.
 	ErrLatchReadBack = errors.New("latch does not keep what was written")

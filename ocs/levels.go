@@ -11,15 +11,11 @@ import (
 // fullCode is one more than the largest 16-bit result of an ADC.
 const fullCode = 1 << 16
 
-// darkLevel is what a code of zero means: less than half a step of twelve
-// bits below any full scale in use.
-const darkLevel proto.MilliDBm = -40_000
-
 // level is the optical power that a code means on a channel whose full scale
 // is given.
 func level(code uint16, fullScale int32) proto.MilliDBm {
 	if code == 0 {
-		return darkLevel
+		return hal.DarkMilliDBm
 	}
 	db := detmath.DB(float64(code) / fullCode)
 	return proto.MilliDBm(math.Floor(float64(db*1000)+0.5)) + proto.MilliDBm(fullScale)
@@ -34,7 +30,7 @@ func sumLevel(levels []proto.MilliDBm) proto.MilliDBm {
 		}
 	}
 	if milliwatt <= 0 {
-		return darkLevel
+		return hal.DarkMilliDBm
 	}
 	return proto.MilliDBm(math.Floor(float64(detmath.DB(milliwatt)*1000) + 0.5))
 }

@@ -11,6 +11,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/at24"
 	"ringlight/mzi"
+	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
 
@@ -163,18 +164,18 @@ func passportNumber(head []byte) (number uint32, ok bool) {
 }
 
 // parsePassport reads a slot. The error matches ErrNoPassport,
-// ErrCalibrationCRC, ErrCalibrationVersion or ErrCalibrationMismatch.
+// stored.ErrDamaged, stored.ErrVersion or stored.ErrMismatch.
 func parsePassport(b []byte) (*passport, error) {
 	number, ok := passportNumber(b)
 	switch {
 	case !ok:
 		return nil, ErrNoPassport
 	case b[4] != passportVersion:
-		return nil, fmt.Errorf("passport: version %d, want %d: %w", b[4], passportVersion, ErrCalibrationVersion)
+		return nil, fmt.Errorf("passport: version %d, want %d: %w", b[4], passportVersion, stored.ErrVersion)
 	case binary.BigEndian.Uint16(b[6:]) != passportBody || len(b) < passportBytes:
-		return nil, fmt.Errorf("passport: %d bytes: %w", len(b), ErrCalibrationMismatch)
+		return nil, fmt.Errorf("passport: %d bytes: %w", len(b), stored.ErrMismatch)
 	case crc32.ChecksumIEEE(b[:passportBytes-4]) != binary.BigEndian.Uint32(b[passportBytes-4:]):
-		return nil, fmt.Errorf("passport: %w", ErrCalibrationCRC)
+		return nil, fmt.Errorf("passport: %w", stored.ErrDamaged)
 	}
 	r := passportReader{b: b[passportHead : passportBytes-4]}
 	p := &passport{number: number, module: new(ModuleCalibration)}
@@ -192,7 +193,7 @@ func parsePassport(b []byte) (*passport, error) {
 		for l := range levels {
 			levels[l] = proto.MilliDBm(r.takeSigned(2))
 			if levels[l] == math.MinInt16 {
-				levels[l] = darkLevel
+				levels[l] = hal.DarkMilliDBm
 			}
 		}
 	}
@@ -212,10 +213,10 @@ func parsePassport(b []byte) (*passport, error) {
 		}
 	}
 	if m.Serial == "" {
-		return nil, fmt.Errorf("passport: %w: no serial number", ErrCalibrationMismatch)
+		return nil, fmt.Errorf("passport: %w: no serial number", stored.ErrMismatch)
 	}
 	if err := (&Calibration{Modules: []*ModuleCalibration{m}, Timing: p.timing}).check(); err != nil {
-		return nil, fmt.Errorf("passport: %w: %w", ErrCalibrationMismatch, err)
+		return nil, fmt.Errorf("passport: %w: %w", stored.ErrMismatch, err)
 	}
 	return p, nil
 }

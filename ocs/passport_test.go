@@ -11,6 +11,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/mzi"
+	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
 
@@ -26,7 +27,7 @@ func somePassport() *passport {
 		m.Extinction[k] = int32(27_000 + k)
 	}
 	for l := range hal.Lanes {
-		m.LaneLoop[l], m.LaneTap[0][l], m.LaneTap[1][l] = proto.MilliDBm(-2300-l), proto.MilliDBm(-1000+l), darkLevel
+		m.LaneLoop[l], m.LaneTap[0][l], m.LaneTap[1][l] = proto.MilliDBm(-2300-l), proto.MilliDBm(-1000+l), hal.DarkMilliDBm
 	}
 	return &passport{number: 7, module: m, timing: Timing{DetectMax: 150_321 * time.Nanosecond, DetectMin: 40 * time.Microsecond, SwitchMax: time.Millisecond, SwitchMin: 1}}
 }
@@ -76,7 +77,7 @@ func TestDamagedPassportsAreRefused(t *testing.T) {
 	}
 	other := bytes.Clone(raw)
 	other[4] = 2
-	if _, err := parsePassport(other); !errors.Is(err, ErrCalibrationVersion) {
+	if _, err := parsePassport(other); !errors.Is(err, stored.ErrVersion) {
 		t.Errorf("version 2: %v", err)
 	}
 	for name, spoil := range map[string]func(*ModuleCalibration){ // any order: independent cases

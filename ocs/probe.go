@@ -358,7 +358,7 @@ func (p *probe) finish() error {
 
 func milliDBm(p physic.Power) proto.MilliDBm {
 	if p <= 0 {
-		return darkLevel
+		return hal.DarkMilliDBm
 	}
 	return proto.MilliDBm(detmath.DB(float64(p)/float64(physic.MilliWatt)) * 1000)
 }

@@ -11,7 +11,8 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/scpi"
 	"ringlight/hal/tl1"
-	"ringlight/ocs"
+	"ringlight/ocs/box"
+	"ringlight/ocs/circuit"
 	"ringlight/proto"
 	"ringlight/sim"
 	"ringlight/sim/script"
@@ -181,7 +182,7 @@ func (s *crossScript) command(w []string) string {
 
 func (s *crossScript) open(kind string, ports int) {
 	s.far = &tornEnd{end: '\n'}
-	cfg := ocs.BoxConfig{End: '\n'}
+	cfg := box.Config{End: '\n'}
 	if kind == "scpi" {
 		s.far.farEnd = newSCPIEnd(ports)
 		cfg.Dialect = new(scpi.Client)
@@ -194,7 +195,7 @@ func (s *crossScript) open(kind string, ports int) {
 		s.far.end, cfg.End = ';', ';'
 		cfg.Dialect = tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Patch: kind == "patch"})
 	}
-	s.box = &boxRig{t: s.t, far: s.far, x: ocs.NewBox(cfg)}
+	s.box = &boxRig{t: s.t, far: s.far, x: box.New(cfg)}
 	s.box.x.Start(0)
 	s.box.settle()
 }
@@ -216,13 +217,13 @@ func (s *crossScript) knob(name, arg string, num func(string) int) {
 }
 
 func (s *crossScript) apply(cut bool, list []string) string {
-	ch := ocs.Change{Mode: ocs.ChangeUpdate}
+	ch := circuit.Change{Mode: circuit.Update}
 	for _, text := range list {
 		var a, b uint16
 		if _, err := fmt.Sscanf(text, "%d-%d", &a, &b); err != nil {
 			s.t.Fatalf("%q: %v", text, err)
 		}
-		p := ocs.CrossPair{A: a - 1, B: b - 1}
+		p := circuit.Pair{A: a - 1, B: b - 1}
 		if cut {
 			ch.Remove = append(ch.Remove, p)
 		} else {
@@ -257,7 +258,7 @@ func (s *crossScript) health(rounds int) {
 
 // said is what happened since it was last asked.
 func (s *crossScript) said() string {
-	events := &[]ocs.CrossEvent{}
+	events := &[]circuit.Event{}
 	if s.m != nil {
 		events = &s.m.events
 	} else if s.box != nil {
@@ -275,7 +276,7 @@ func (s *crossScript) said() string {
 	}
 	for _, e := range *events {
 		line := fmt.Sprintf("%v %v", e.Kind, e.Pair)
-		if e.Kind == ocs.CrossReady {
+		if e.Kind == circuit.Ready {
 			line = fmt.Sprint(e.Kind)
 		}
 		if e.Err != nil {
@@ -294,7 +295,7 @@ func (s *crossScript) said() string {
 }
 
 func (s *crossScript) status() string {
-	var list []ocs.Circuit
+	var list []circuit.Circuit
 	out := ""
 	if s.m != nil {
 		list = s.m.x.Circuits(nil)
@@ -303,7 +304,7 @@ func (s *crossScript) status() string {
 		}
 	} else {
 		list = s.box.x.Circuits(nil)
-		if link, _, err := s.box.x.Link(); link != ocs.LinkQuiet {
+		if link, _, err := s.box.x.Link(); link != box.LinkQuiet {
 			out = fmt.Sprintf("link %v: %s\n", link, cause(err))
 		}
 	}

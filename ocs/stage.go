@@ -10,6 +10,7 @@ import (
 	"ringlight/hal/ltc2688"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
+	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
 
@@ -40,7 +41,7 @@ const (
 func (t *Transceiver) startScan(now time.Duration, force bool) {
 	t.scan = scan{}
 	if len(t.cfg.Calibration.Modules) != len(t.bundle.Modules) {
-		t.fault(now, -1, ErrCalibrationMismatch)
+		t.fault(now, -1, stored.ErrMismatch)
 		return
 	}
 	var err error
@@ -174,7 +175,7 @@ func (t *Transceiver) stageModule(now time.Duration) {
 		op(m.SPI, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: appendStage(nil, d, &codes)})
 	}
 	for _, addr := range []uint16{m.Guard, m.LaneADC} {
-		op(m.ADC, scanMessages(addr, make([]byte, 0, 32))...)
+		op(m.ADC, ads7138.ScanMessages(addr, make([]byte, 0, 32))...)
 	}
 	op(m.Slow, enableMessages(m)...)
 }

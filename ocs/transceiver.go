@@ -1,7 +1,6 @@
 package ocs
 
 import (
-	"math"
 	"time"
 
 	"ringlight/hal"
@@ -11,7 +10,7 @@ import (
 )
 
 // Never is the time of a deadline that is not running.
-const Never = time.Duration(math.MaxInt64)
+const Never = hal.Never
 
 // settleTime is how long a switch is given to settle after the write that
 // caused it: the DAC's 10 us and the 57 us in which a falling heater brings
@@ -39,10 +38,7 @@ type Config struct {
 
 // BusOp is bus work to be submitted. Its Op's token has 56 bits of ours; the
 // top 8 are the caller's, who brings the completion back.
-type BusOp struct {
-	Bus hal.BusID
-	Op  *hal.Op
-}
+type BusOp = hal.BusOp
 
 // task names what an Op is for, in its token.
 type task uint8

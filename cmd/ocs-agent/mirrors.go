@@ -12,7 +12,9 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/scpi"
 	"ringlight/hal/tl1"
-	"ringlight/ocs"
+	"ringlight/ocs/box"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/mems"
 	"ringlight/proto"
 	"ringlight/sim/solo"
 )
@@ -34,8 +36,8 @@ func (b *BoardConfig) validateMirrors(bad func(key, format string, args ...any))
 }
 
 // thresholds are those of an AlarmConfig.
-func (a *AlarmConfig) thresholds() ocs.Thresholds {
-	return ocs.Thresholds{On: a.On, Low: proto.MilliDBm(a.Low), Degrade: proto.MilliDBm(a.Degrade), High: proto.MilliDBm(a.High),
+func (a *AlarmConfig) thresholds() circuit.Thresholds {
+	return circuit.Thresholds{On: a.On, Low: proto.MilliDBm(a.Low), Degrade: proto.MilliDBm(a.Degrade), High: proto.MilliDBm(a.High),
 		ClearHoldOff: time.Duration(a.ClearMS) * time.Millisecond}
 }
 
@@ -89,17 +91,17 @@ func (c *Config) validateSCPI(bad func(key, format string, args ...any)) {
 
 // switchConfig adds what an agent of a switch must know.
 func (c *Config) switchConfig(cfg *agent.Config) (err error) {
-	cfg.Lines = func(b *ocs.Served) agent.LineServer { return scpi.NewServer(b) }
+	cfg.Lines = func(b *circuit.Served) agent.LineServer { return scpi.NewServer(b) }
 	cfg.HandsFirst = c.ByHand
 	if c.Board.Kind != "box" {
-		cfg.Thresholds = [hal.NumSides]ocs.Thresholds{c.Board.AlarmA.thresholds(), c.Board.AlarmB.thresholds()}
+		cfg.Thresholds = [hal.NumSides]circuit.Thresholds{c.Board.AlarmA.thresholds(), c.Board.AlarmB.thresholds()}
 		cfg.Factory, err = c.factory(cfg.Board)
 		return err
 	}
 	b := &c.Board.Box
 	cfg.BoxPorts = c.Board.Ports
 	if b.Protocol == "scpi" {
-		cfg.Box = &ocs.BoxConfig{Dialect: new(scpi.Client), End: '\n'}
+		cfg.Box = &box.Config{Dialect: new(scpi.Client), End: '\n'}
 		return nil
 	}
 	login := tl1.Config{Names: tl1.DefaultNames(c.Board.Ports), User: b.User, Group: b.Group}
@@ -113,7 +115,7 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 		}
 		login.Password = strings.TrimSpace(string(raw))
 	}
-	cfg.Box = &ocs.BoxConfig{Dialect: tl1.NewClient(login), End: ';'}
+	cfg.Box = &box.Config{Dialect: tl1.NewClient(login), End: ';'}
 	return nil
 }
 
@@ -129,13 +131,13 @@ func (c *Config) id() proto.NodeID {
 
 // factory is what the maker of a board of mirrors measured; the simulated
 // maker measures when it is asked.
-func (c *Config) factory(board *hal.Board) (*ocs.Factory, error) {
+func (c *Config) factory(board *hal.Board) (*mems.Factory, error) {
 	if c.Board.Factory != "" {
 		raw, err := os.ReadFile(c.Board.Factory)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("board.factory: %w", err)}
 		}
-		f, err := ocs.DecodeFactory(raw)
+		f, err := mems.DecodeFactory(raw)
 		if err != nil {
 			return nil, fmt.Errorf("board.factory: %s: %w", c.Board.Factory, err)
 		}
@@ -146,13 +148,13 @@ func (c *Config) factory(board *hal.Board) (*ocs.Factory, error) {
 		return nil, usageError{err}
 	}
 	w, id := b.World(), b.ID()
-	return ocs.Survey{
+	return mems.Survey{
 		Drive: func(a, b int) [4]int16 { return w.FactoryDrive(id, a, b) },
 		Park:  func(side, port int) [2]int16 { return w.FactoryPark(id, side, port) },
 		Loss: func(a, b int, milliTHz, millicelsius int32) int32 {
 			return w.FactoryLoss(id, a, b, milliTHz, millicelsius)
 		},
-	}.Factory(board.Mirrors.Ports, ocs.UsualConditions()), nil
+	}.Factory(board.Mirrors.Ports, mems.UsualConditions()), nil
 }
 
 func printSwitch(s *agent.SwitchStatus) {

@@ -5,7 +5,8 @@ import (
 
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/mems"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -17,7 +18,7 @@ import (
 type Mirrors struct {
 	Board     *hal.Board
 	First     sim.BoardID
-	Factories []*ocs.Factory
+	Factories []*mems.Factory
 	pods      int
 }
 
@@ -44,13 +45,13 @@ func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error
 		for p := core.Pods; p < core.SwitchPorts; p++ {
 			w.SetMirrorInput(id, p, sim.InputLight{})
 		}
-		m.Factories = append(m.Factories, ocs.Survey{
+		m.Factories = append(m.Factories, mems.Survey{
 			Drive: func(a, b int) [4]int16 { return w.FactoryDrive(id, a, b) },
 			Park:  func(side, port int) [2]int16 { return w.FactoryPark(id, side, port) },
 			Loss: func(a, b int, milliTHz, millicelsius int32) int32 {
 				return w.FactoryLoss(id, a, b, milliTHz, millicelsius)
 			},
-		}.Factory(core.SwitchPorts, ocs.UsualConditions()))
+		}.Factory(core.SwitchPorts, mems.UsualConditions()))
 	}
 	return m, nil
 }
@@ -69,12 +70,12 @@ func (m *Mirrors) Passes(w *sim.World, s int, a, b uint16) bool {
 }
 
 // Lit are all pairs of ports of switch s between which light passes.
-func (m *Mirrors) Lit(w *sim.World, s int) []ocs.CrossPair {
-	var lit []ocs.CrossPair
+func (m *Mirrors) Lit(w *sim.World, s int) []circuit.Pair {
+	var lit []circuit.Pair
 	for a := range uint16(m.pods) {
 		for b := range uint16(m.Board.Mirrors.Ports) {
 			if m.Passes(w, s, a, b) {
-				lit = append(lit, ocs.CrossPair{A: a, B: b})
+				lit = append(lit, circuit.Pair{A: a, B: b})
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
 	"ringlight/proto"
 )
 
@@ -161,10 +161,10 @@ func missing(list, from []proto.JobSpec) []proto.JobID {
 
 // guard has the boards watch all circuits that there are.
 func (r *coreRun) guard(circuits []proto.CircuitStatus) {
-	of := make([][]ocs.CrossPair, r.switches.Count())
+	of := make([][]circuit.Pair, r.switches.Count())
 	for i := range circuits {
 		s := int(circuits[i].Switch - proto.FirstSwitch)
-		of[s] = append(of[s], ocs.CrossPair{A: circuits[i].A, B: circuits[i].B})
+		of[s] = append(of[s], circuit.Pair{A: circuits[i].A, B: circuits[i].B})
 	}
 	for s := range of {
 		r.switches.Guard(s, of[s])
@@ -229,7 +229,7 @@ func (r *coreRun) darkness(c *CoreChange, was, is []proto.CircuitStatus, drops i
 		if n >= 0 && was[n].Job != x.Job {
 			taken[way{group(x.Switch), x.Job, x.A, x.B}]++ // of a job that ended, lit all the time
 		}
-		at, ok := r.switches.LitSince(int(x.Switch-proto.FirstSwitch), ocs.CrossPair{A: x.A, B: x.B})
+		at, ok := r.switches.LitSince(int(x.Switch-proto.FirstSwitch), circuit.Pair{A: x.A, B: x.B})
 		if ok && x.Job != 0 && !same(was, x) {
 			k := way{group(x.Switch), x.Job, x.A, x.B}
 			lit[k] = append(lit[k], at)

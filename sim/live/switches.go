@@ -12,7 +12,7 @@ import (
 	"ringlight/agent"
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
@@ -43,7 +43,7 @@ type Switches struct {
 	lives []*switchLife // by switch; nil: its agent is dead
 	errs  []error
 
-	guarded [][]ocs.CrossPair // by switch; under the clock's lock
+	guarded [][]circuit.Pair // by switch; under the clock's lock
 	drops   []Drop
 	tracked *litTimes // under the clock's lock
 }
@@ -97,7 +97,7 @@ func newSwitches(c *clockwork, cfg SwitchesConfig) (*Switches, error) {
 		return nil, err
 	}
 	n := len(m.Factories)
-	s := &Switches{cfg: cfg, clock: c, mirrors: m, lives: make([]*switchLife, n), guarded: make([][]ocs.CrossPair, n)}
+	s := &Switches{cfg: cfg, clock: c, mirrors: m, lives: make([]*switchLife, n), guarded: make([][]circuit.Pair, n)}
 	c.sinks = append(c.sinks, make([]func(hal.Event), int(m.First)+n-len(c.sinks))...)
 	c.after = s.look
 	return s, nil
@@ -178,17 +178,17 @@ func (s *Switches) Wait() error {
 }
 
 // Lit are the pairs of ports of a switch between which light really passes.
-func (s *Switches) Lit(i int) []ocs.CrossPair {
+func (s *Switches) Lit(i int) []circuit.Pair {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
 	return s.mirrors.Lit(s.clock.world, i)
 }
 
 // Guard says which circuits of a switch must keep their light from now on.
-func (s *Switches) Guard(i int, circuits []ocs.CrossPair) {
+func (s *Switches) Guard(i int, circuits []circuit.Pair) {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
-	s.guarded[i] = append([]ocs.CrossPair(nil), circuits...)
+	s.guarded[i] = append([]circuit.Pair(nil), circuits...)
 }
 
 // Drops are the moments at which guarded circuits had no light; of a circuit

@@ -3,7 +3,7 @@ package live
 import (
 	"time"
 
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
 )
 
 // litTimes says when pairs of ports began to pass light, by switch.
@@ -43,7 +43,7 @@ func (s *Switches) note(t *litTimes, i int) {
 
 // LitSince is when a pair of ports last began to pass light; false: it does
 // not, or nobody tracked it.
-func (s *Switches) LitSince(i int, p ocs.CrossPair) (time.Duration, bool) {
+func (s *Switches) LitSince(i int, p circuit.Pair) (time.Duration, bool) {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
 	t := s.tracked

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"ringlight/ocs"
+	"ringlight/ocs/circuit"
 	"ringlight/planner/fabric"
 	"ringlight/planner/server"
 	"ringlight/proto"
@@ -161,7 +161,7 @@ func TestSwitchesMakeCircuitsOverABroker(t *testing.T) {
 	c.commit(1)
 	c.done(1, first)
 	for i := range 2 {
-		s.Guard(i, []ocs.CrossPair{{A: 0, B: 1}})
+		s.Guard(i, []circuit.Pair{{A: 0, B: 1}})
 	}
 	c.plan(2, second)
 	c.commit(2)
@@ -172,7 +172,7 @@ func TestSwitchesMakeCircuitsOverABroker(t *testing.T) {
 	}
 	c.done(2, second)
 	for i := range 2 {
-		if lit := s.Lit(i); !slices.Equal(lit, []ocs.CrossPair{{A: 0, B: 1}, {A: 2, B: 0}, {A: 3, B: 2}}) {
+		if lit := s.Lit(i); !slices.Equal(lit, []circuit.Pair{{A: 0, B: 1}, {A: 2, B: 0}, {A: 3, B: 2}}) {
 			t.Errorf("switch %d: light passes %v", i, lit)
 		}
 	}

@@ -1,4 +1,4 @@
-package ocs
+package mems
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"ringlight/hal/ads7138"
 	"ringlight/hal/tmp102"
 	"ringlight/mzi/detmath"
+	"ringlight/ocs/circuit"
 	"ringlight/proto"
 )
 
@@ -58,12 +59,12 @@ func (x *Crossbar) anyMove() bool {
 
 // wants reports whether a mirror has to be moved. One of which nothing is
 // known and of which nothing was asked stays where it is.
-func (m *crossMirror) wants() bool {
+func (m *mirror) wants() bool {
 	return m.err == nil && m.aimed && (!m.known || m.shadow != m.target)
 }
 
 // waypoint is where the next step of a mirror ends.
-func (m *crossMirror) waypoint() [2]int16 {
+func (m *mirror) waypoint() [2]int16 {
 	if !m.known {
 		return [2]int16{} // from wherever it is, half the way at most
 	}
@@ -77,7 +78,7 @@ func (m *crossMirror) waypoint() [2]int16 {
 // move writes the next step of every mirror that is not where it should be,
 // all of one bus in one operation.
 func (x *Crossbar) move() {
-	x.become(CrossMoving)
+	x.become(Moving)
 	frames := make([][]byte, len(x.hw.DACs))
 	for side := range x.mirrors {
 		for p := range x.mirrors[side] {
@@ -105,7 +106,7 @@ func (x *Crossbar) move() {
 		}
 		bus := x.hw.DACs[d].SPI
 		if ops[bus] == nil {
-			ops[bus] = &hal.Op{Token: x.token(crossWrite, n), Class: hal.ClassSwitch}
+			ops[bus] = &hal.Op{Token: x.work.Token(writeTask, n), Class: hal.ClassSwitch}
 			n++
 		}
 		ops[bus].Msgs = append(ops[bus].Msgs, hal.Msg{Addr: x.hw.DACs[d].ChipSelect, Frame: ad5535b.FrameBytes, W: f})
@@ -113,7 +114,7 @@ func (x *Crossbar) move() {
 	x.expect(n)
 	for bus, op := range ops {
 		if op != nil {
-			x.put(hal.BusID(bus), op)
+			x.work.Put(hal.BusID(bus), op)
 		}
 	}
 }
@@ -198,14 +199,14 @@ func (x *Crossbar) look() {
 		}
 	}
 	if !asked {
-		x.become(CrossResting)
+		x.become(Resting)
 		return
 	}
-	x.become(CrossLooking)
+	x.become(Looking)
 	n := 0
 	if x.health {
 		x.health = false
-		x.put(x.hw.Temp.Bus, &hal.Op{Token: x.token(crossTemp, len(x.chips)), Class: hal.ClassSafety, Msgs: []hal.Msg{
+		x.work.Put(x.hw.Temp.Bus, &hal.Op{Token: x.work.Token(tempTask, len(x.chips)), Class: hal.ClassSafety, Msgs: []hal.Msg{
 			{Addr: x.hw.Temp.Addr, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)}}})
 		n++
 	}
@@ -214,7 +215,7 @@ func (x *Crossbar) look() {
 		if !c.read {
 			continue
 		}
-		x.put(c.bus, &hal.Op{Token: x.token(crossLook, i), Class: hal.ClassVerify, Msgs: []hal.Msg{
+		x.work.Put(c.bus, &hal.Op{Token: x.work.Token(lookTask, i), Class: hal.ClassVerify, Msgs: []hal.Msg{
 			{Addr: c.addr, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: make([]byte, ads7138.BlockBytes)}}})
 		n++
 	}
@@ -222,7 +223,7 @@ func (x *Crossbar) look() {
 	x.waiting = n
 }
 
-func (x *Crossbar) chipOf(side, port int) *crossChip {
+func (x *Crossbar) chipOf(side, port int) *chip {
 	m := x.hw.Monitors[side][port]
 	for i := range x.chips {
 		if c := &x.chips[i]; c.bus == m.Bus && c.addr == m.Addr {
@@ -234,11 +235,11 @@ func (x *Crossbar) chipOf(side, port int) *crossChip {
 
 // looked hands every circuit its sample.
 func (x *Crossbar) looked(now time.Duration) {
-	if x.looking && !slices.ContainsFunc(x.chips, func(c crossChip) bool { return c.err == nil }) {
+	if x.looking && !slices.ContainsFunc(x.chips, func(c chip) bool { return c.err == nil }) {
 		x.faulted(now)
 		return
 	}
-	x.become(CrossResting)
+	x.become(Resting)
 	for i := range x.chips {
 		c := &x.chips[i]
 		if !c.read || c.err != nil {
@@ -246,7 +247,10 @@ func (x *Crossbar) looked(now time.Duration) {
 		}
 		for ch, port := range c.port {
 			if port >= 0 {
-				x.watchPort(now, c.side, port, c.power[ch])
+				if ev, any := x.watches[c.side][port].Look(now, c.power[ch]); any {
+					ev.Side, ev.Port = uint8(c.side), uint16(port)
+					x.events = append(x.events, ev)
+				}
 			}
 		}
 	}
@@ -258,20 +262,20 @@ func (x *Crossbar) looked(now time.Duration) {
 	}
 	if x.looking && !x.ready {
 		x.ready = true
-		if x.cfg.Startup == StartKeep {
+		if x.cfg.Startup == Keep {
 			x.believeParked()
 		}
-		x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now})
+		x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now})
 	}
 }
 
 // monitorFullScale is the power of a code of all ones, in milliwatts.
 var monitorFullScale = detmath.FromDB(hal.MonitorFullScaleMilliDBm / 1000.0)
 
-// monitorPower is a 16-bit result as a power; no light at all is darkLevel.
+// monitorPower is a 16-bit result as a power; no light at all is hal.DarkMilliDBm.
 func monitorPower(code uint16) proto.MilliDBm {
 	if code == 0 {
-		return darkLevel
+		return hal.DarkMilliDBm
 	}
 	return proto.MilliDBm(1000 * detmath.DB(float64(code)*monitorFullScale/(16*ads7138.CodeFull)))
 }

@@ -1,4 +1,4 @@
-package ocs
+package box
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 )
 
@@ -20,8 +22,8 @@ type Dialect interface {
 	Result() (hal.BoxState, error)
 }
 
-// BoxConfig is what a Box is told at birth.
-type BoxConfig struct {
+// Config is what a Box is told at birth.
+type Config struct {
 	Bus     hal.BusID // a text line
 	Dialect Dialect
 	End     byte // what ends a reply: '\n', or ';'
@@ -32,7 +34,7 @@ type BoxConfig struct {
 //	     Start             read               goal
 //	Off -------> Opening --------> Quiet <------------> Talking
 //	                |  ^                                   |
-//	    no answer   |  | Start      no answer, maxTries    |
+//	    no answer   |  | Start      no answer, work.MaxTries    |
 //	                v  |  <--------------------------------'
 //	              Silent
 //
@@ -89,34 +91,33 @@ var ErrNoMeters = errors.New("box has no power meters to prove it by")
 // reports is compared with what was asked, and its meters with both: it does
 // its own tuning, and says nothing of it.
 type Box struct {
-	cfg      BoxConfig
+	cfg      Config
 	state    LinkState
-	life     uint16
 	err      error
-	circuits []Circuit // as they ought to be, in the order of A
-	goals    []boxGoal
+	circuits []circuit.Circuit // as they ought to be, in the order of A
+	goals    []request
 	tries    int
 	report   hal.BoxState
 	busErr   uint32
-	pending  []BusOp
-	events   []CrossEvent
+	work     work.Queue
+	events   []circuit.Event
 }
 
-type boxGoal struct {
+type request struct {
 	hal.BoxGoal
 	at time.Duration
 }
 
-// NewBox makes a Box; it does nothing before Start.
-func NewBox(cfg BoxConfig) *Box { return &Box{cfg: cfg} }
+// New makes a Box; it does nothing before Start.
+func New(cfg Config) *Box { return &Box{cfg: cfg} }
 
 // Start reads the box and takes up its circuits as they are.
 func (x *Box) Start(now time.Duration) {
 	x.become(LinkOpening)
-	x.life++
+	x.work.Restart()
 	x.err, x.tries = nil, 0
-	x.circuits, x.pending = x.circuits[:0], x.pending[:0]
-	x.goals = append(x.goals[:0], boxGoal{hal.BoxGoal{Fresh: true, Powers: true}, now})
+	x.circuits = x.circuits[:0]
+	x.goals = append(x.goals[:0], request{hal.BoxGoal{Fresh: true, Powers: true}, now})
 	x.talk()
 }
 
@@ -132,31 +133,28 @@ func (x *Box) exchange(reply []byte) (done bool) {
 	if step == hal.BoxDone {
 		return true
 	}
-	x.pending = append(x.pending, BusOp{Bus: x.cfg.Bus, Op: &hal.Op{
-		Token: uint64(x.life) << lifeShift, Class: hal.ClassSwitch, Deadline: boxDeadline,
+	x.work.Put(x.cfg.Bus, &hal.Op{
+		Token: x.work.Token(0, 0), Class: hal.ClassSwitch, Deadline: boxDeadline,
 		Msgs: []hal.Msg{{W: line, R: make([]byte, boxReply), Frame: x.cfg.End}},
-	}})
+	})
 	return false
 }
 
 // Poll takes completions and puts out bus work.
-func (x *Box) Poll(now time.Duration, done []*hal.Completion, out []BusOp) ([]BusOp, time.Duration) {
+func (x *Box) Poll(now time.Duration, done []*hal.Completion, out []hal.BusOp) ([]hal.BusOp, time.Duration) {
 	for _, c := range done {
-		if token := c.Op.Token & (1<<tokenBits - 1); uint16(token>>lifeShift) != x.life {
-			continue
+		if _, _, mine := x.work.Mine(c.Op); mine {
+			x.completed(now, c)
 		}
-		x.completed(now, c)
 	}
 	if x.state == LinkQuiet && len(x.goals) > 0 {
 		x.become(LinkTalking)
 		x.talk()
-		if len(x.pending) == 0 {
+		if x.work.Empty() {
 			x.done(now)
 		}
 	}
-	out = append(out, x.pending...)
-	x.pending = x.pending[:0]
-	return out, Never
+	return x.work.Take(out), hal.Never
 }
 
 func (x *Box) completed(now time.Duration, c *hal.Completion) {
@@ -168,7 +166,7 @@ func (x *Box) completed(now time.Duration, c *hal.Completion) {
 		x.err = c.Err
 		x.goals = x.goals[:0]
 		x.become(LinkSilent)
-		x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now, Err: c.Err})
+		x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now, Err: c.Err})
 		return
 	}
 	reply := c.Op.Msgs[0].R
@@ -188,10 +186,10 @@ func (x *Box) completed(now time.Duration, c *hal.Completion) {
 // again talks about the first goal once more, from the beginning: nobody knows
 // what of it arrived. It reports whether there was a try left.
 func (x *Box) again() bool {
-	if x.tries++; x.tries >= maxTries {
+	if x.tries++; x.tries >= work.MaxTries {
 		return false
 	}
-	x.life++
+	x.work.Restart()
 	x.goals[0].Fresh = true
 	x.talk()
 	return true
@@ -207,7 +205,7 @@ func (x *Box) done(now time.Duration) {
 	if opening && err != nil {
 		x.err = err
 		x.become(LinkSilent)
-		x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now, Err: err})
+		x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now, Err: err})
 		return
 	}
 	x.become(LinkQuiet)
@@ -218,21 +216,21 @@ func (x *Box) done(now time.Duration) {
 	if len(x.goals) == 0 && err == nil {
 		// What nobody here asked for, somebody else did.
 		for _, p := range report.Map {
-			if pair := (CrossPair{A: p.In, B: p.Out}); !slices.ContainsFunc(x.circuits, func(c Circuit) bool { return c.Pair == pair }) {
+			if pair := (circuit.Pair{A: p.In, B: p.Out}); !slices.ContainsFunc(x.circuits, func(c circuit.Circuit) bool { return c.Pair == pair }) {
 				x.insert(pair)
 				x.judge(now, &x.circuits[x.find(pair)], goal, nil)
 			}
 		}
 	}
 	if opening {
-		x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now})
+		x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now})
 	}
 }
 
 // judge compares a circuit with what the box reports.
-func (x *Box) judge(now time.Duration, c *Circuit, goal boxGoal, err error) {
+func (x *Box) judge(now time.Duration, c *circuit.Circuit, goal request, err error) {
 	pair := hal.PortPair{In: c.Pair.A, Out: c.Pair.B}
-	if slices.ContainsFunc(x.goals, func(g boxGoal) bool { return slices.Contains(g.Create, pair) }) {
+	if slices.ContainsFunc(x.goals, func(g request) bool { return slices.Contains(g.Create, pair) }) {
 		return // its turn comes
 	}
 	was := c.State
@@ -249,68 +247,68 @@ func (x *Box) judge(now time.Duration, c *Circuit, goal boxGoal, err error) {
 		in, out := x.report.Powers[c.Pair.A], x.report.Powers[x.report.In+int(c.Pair.B)]
 		c.Loss = proto.MilliDBm(in - out)
 		switch {
-		case in < leastInput:
-			c.State, c.Err = proto.Tuning, ErrNoInput
+		case proto.MilliDBm(in) < circuit.LeastInput:
+			c.State, c.Err = proto.Tuning, circuit.ErrNoInput
 		case c.Loss > boxLost:
-			c.State, c.Err = proto.Failed, ErrNotTuned
+			c.State, c.Err = proto.Failed, circuit.ErrNotTuned
 		default:
 			c.State, c.Err = proto.Tuned, nil
 		}
 	}
-	e := CrossEvent{At: now, Pair: c.Pair, Loss: c.Loss, Err: c.Err}
+	e := circuit.Event{At: now, Pair: c.Pair, Loss: c.Loss, Err: c.Err}
 	switch {
 	case c.State == was:
 		return
 	case c.State == proto.Tuned:
-		e.Kind = CircuitTuned
+		e.Kind = circuit.Tuned
 	case c.State == proto.Failed:
-		e.Kind = CircuitFailed
+		e.Kind = circuit.Failed
 	default:
 		return
 	}
 	x.events = append(x.events, e)
 }
 
-func (x *Box) find(p CrossPair) int {
-	i, _ := slices.BinarySearchFunc(x.circuits, p.A, func(c Circuit, a uint16) int { return int(c.Pair.A) - int(a) })
+func (x *Box) find(p circuit.Pair) int {
+	i, _ := slices.BinarySearchFunc(x.circuits, p.A, func(c circuit.Circuit, a uint16) int { return int(c.Pair.A) - int(a) })
 	return i
 }
 
-func (x *Box) insert(p CrossPair) {
-	x.circuits = slices.Insert(x.circuits, x.find(p), Circuit{Pair: p, State: proto.Tuning})
+func (x *Box) insert(p circuit.Pair) {
+	x.circuits = slices.Insert(x.circuits, x.find(p), circuit.Circuit{Pair: p, State: proto.Tuning})
 }
 
-func (x *Box) at(side int, port uint16) (CrossPair, bool) {
+func (x *Box) at(side int, port uint16) (circuit.Pair, bool) {
 	for _, c := range x.circuits {
 		if at := [hal.NumSides]uint16{c.Pair.A, c.Pair.B}[side]; at == port {
 			return c.Pair, true
 		}
 	}
-	return CrossPair{}, false
+	return circuit.Pair{}, false
 }
 
 // Apply makes a change in one act, after those asked for before it.
-func (x *Box) Apply(now time.Duration, ch Change) error {
+func (x *Box) Apply(now time.Duration, ch circuit.Change) error {
 	switch {
 	case x.state == LinkOff || x.state == LinkOpening:
-		return fmt.Errorf("ocs: box: %w", ErrNotReady)
+		return fmt.Errorf("ocs: box: %w", circuit.ErrNotReady)
 	case x.state == LinkSilent:
-		return fmt.Errorf("ocs: box: %w: %w", ErrOutOfService, x.err)
+		return fmt.Errorf("ocs: box: %w: %w", circuit.ErrOutOfService, x.err)
 	case len(x.goals) >= maxGoals:
 		return fmt.Errorf("ocs: box: %d changes wait: %w", len(x.goals), hal.ErrQueueFull)
 	}
-	if err := ch.check(x.report.In, x.report.Out, x.at); err != nil {
+	if err := ch.Check(x.report.In, x.report.Out, x.at); err != nil {
 		return fmt.Errorf("ocs: box: %w", err)
 	}
-	goal := hal.BoxGoal{Only: ch.Mode == ChangeOverwrite, Powers: true}
+	goal := hal.BoxGoal{Only: ch.Mode == circuit.Overwrite, Powers: true}
 	for i := len(x.circuits) - 1; i >= 0; i-- {
 		p := x.circuits[i].Pair
-		inWay := slices.ContainsFunc(ch.Create, func(q CrossPair) bool { return q != p && (q.A == p.A || q.B == p.B) })
+		inWay := slices.ContainsFunc(ch.Create, func(q circuit.Pair) bool { return q != p && (q.A == p.A || q.B == p.B) })
 		if slices.Contains(ch.Create, p) || !goal.Only && !inWay && !slices.Contains(ch.Remove, p) {
 			continue
 		}
 		goal.Remove = append(goal.Remove, hal.PortPair{In: p.A, Out: p.B})
-		x.events = append(x.events, CrossEvent{Kind: CircuitRemoved, At: now, Pair: p})
+		x.events = append(x.events, circuit.Event{Kind: circuit.Removed, At: now, Pair: p})
 		x.circuits = slices.Delete(x.circuits, i, i+1)
 	}
 	for _, p := range ch.Create {
@@ -319,20 +317,20 @@ func (x *Box) Apply(now time.Duration, ch Change) error {
 			x.insert(p)
 		}
 	}
-	x.goals = append(x.goals, boxGoal{goal, now})
+	x.goals = append(x.goals, request{goal, now})
 	return nil
 }
 
 // HealthRound reads the box: circuits that others took away or made show.
 func (x *Box) HealthRound(now time.Duration) {
 	if x.state == LinkQuiet && len(x.goals) == 0 {
-		x.goals = append(x.goals, boxGoal{hal.BoxGoal{Powers: true}, now})
+		x.goals = append(x.goals, request{hal.BoxGoal{Powers: true}, now})
 	}
 }
 
 // Circuits appends all circuits in the order of their ports of side A. Of a
 // silent box nobody knows any more that one of them has light.
-func (x *Box) Circuits(buf []Circuit) []Circuit {
+func (x *Box) Circuits(buf []circuit.Circuit) []circuit.Circuit {
 	from := len(buf)
 	buf = append(buf, x.circuits...)
 	if x.state == LinkSilent {
@@ -346,14 +344,14 @@ func (x *Box) Circuits(buf []Circuit) []Circuit {
 }
 
 // TakeEvents appends what happened since the last call.
-func (x *Box) TakeEvents(buf []CrossEvent) []CrossEvent {
+func (x *Box) TakeEvents(buf []circuit.Event) []circuit.Event {
 	buf = append(buf, x.events...)
 	x.events = x.events[:0]
 	return buf
 }
 
 // Recall does nothing: the box says itself what its circuits are.
-func (x *Box) Recall([]SavedCircuit, bool) {}
+func (x *Box) Recall([]circuit.Saved, bool) {}
 
 // Stray is false: all that a box does is one of its circuits.
 func (x *Box) Stray() bool { return false }
@@ -364,7 +362,7 @@ func (x *Box) Busy() bool {
 }
 
 // Save appends nothing: a box keeps its circuits itself, and says them.
-func (x *Box) Save(buf []SavedCircuit) []SavedCircuit { return buf }
+func (x *Box) Save(buf []circuit.Saved) []circuit.Saved { return buf }
 
 // ErrNoOverride is why a port of a box cannot be held off.
 var ErrNoOverride = errors.New("no command of the box holds a port off")

@@ -1,25 +1,16 @@
-package ocs
+package mems
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
-	"strconv"
 
 	"ringlight/hal"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
-
-// CrossPair is a path through a crossbar, from a port of side A to one of
-// side B, both counted from 0.
-type CrossPair struct{ A, B uint16 }
-
-// String counts from 1, as the field does: "1A-17B".
-func (p CrossPair) String() string {
-	return strconv.Itoa(int(p.A)+1) + "A-" + strconv.Itoa(int(p.B)+1) + "B"
-}
 
 // Factory is what the maker of a mirror board measured: where the mirrors must
 // stand, and what each path then loses. It is shared and never written.
@@ -31,12 +22,12 @@ type Factory struct {
 	// Park is where a mirror of a port of either side points at nothing.
 	Park [hal.NumSides][][2]int16
 	// Losses by condition.
-	Losses []FactoryLosses
+	Losses []Losses
 }
 
-// FactoryLosses are the insertion losses of all paths at one optical frequency
+// Losses are the insertion losses of all paths at one optical frequency
 // and one temperature.
-type FactoryLosses struct {
+type Losses struct {
 	MilliTHz int32
 	Celsius  int16
 	MilliDB  []uint16 // of the path from a to b, at a*Ports+b
@@ -51,7 +42,7 @@ type Survey struct {
 }
 
 // Factory measures every path in every condition.
-func (s Survey) Factory(ports int, conditions []FactoryLosses) *Factory {
+func (s Survey) Factory(ports int, conditions []Losses) *Factory {
 	f := &Factory{Ports: ports, Losses: slices.Clone(conditions)}
 	for a := range ports {
 		for b := range ports {
@@ -70,8 +61,8 @@ func (s Survey) Factory(ports int, conditions []FactoryLosses) *Factory {
 
 // UsualConditions are those at which a maker measures a board; the losses are
 // to be filled in.
-func UsualConditions() []FactoryLosses {
-	return []FactoryLosses{{MilliTHz: 193_100, Celsius: 20}, {MilliTHz: 193_100, Celsius: 60}, {MilliTHz: 230_000, Celsius: 40}}
+func UsualConditions() []Losses {
+	return []Losses{{MilliTHz: 193_100, Celsius: 20}, {MilliTHz: 193_100, Celsius: 60}, {MilliTHz: 230_000, Celsius: 40}}
 }
 
 var errFactory = errors.New("factory data do not fit the board")
@@ -92,7 +83,7 @@ func (f *Factory) check(ports int) error {
 // Loss is what a path ought to lose: of the conditions measured, those of the
 // nearest frequency, and between the two nearest temperatures a straight line;
 // outside of them the nearest.
-func (f *Factory) Loss(p CrossPair, milliTHz, millicelsius int32) proto.MilliDBm {
+func (f *Factory) Loss(p circuit.Pair, milliTHz, millicelsius int32) proto.MilliDBm {
 	near := int32(-1)
 	for i := range f.Losses {
 		if d := distance(f.Losses[i].MilliTHz, milliTHz); near < 0 || d < near {
@@ -100,7 +91,7 @@ func (f *Factory) Loss(p CrossPair, milliTHz, millicelsius int32) proto.MilliDBm
 		}
 	}
 	at := int(p.A)*f.Ports + int(p.B)
-	var below, above *FactoryLosses
+	var below, above *Losses
 	for i := range f.Losses {
 		l := &f.Losses[i]
 		if distance(l.MilliTHz, milliTHz) != near {
@@ -154,7 +145,7 @@ const (
 	maxFactory = 8 << 20
 )
 
-// Encode is f as it is kept: CBOR, and then its CRC-32 (IEEE), big-endian.
+// Encode is f as it is kept.
 func (f *Factory) Encode() []byte {
 	s := storedFactory{Version: factoryVersion, Ports: uint16(f.Ports)}
 	for _, d := range f.Drive {
@@ -168,11 +159,7 @@ func (f *Factory) Encode() []byte {
 	for _, l := range f.Losses {
 		s.Losses = append(s.Losses, storedLosses{l.MilliTHz, l.Celsius, appendWords(nil, l.MilliDB)})
 	}
-	b, err := encMode.Marshal(s)
-	if err != nil {
-		panic("ocs: factory data always encode: " + err.Error())
-	}
-	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	return stored.Encode(s)
 }
 
 func appendWords[T int16 | uint16](dst []byte, words []T) []byte {
@@ -182,29 +169,12 @@ func appendWords[T int16 | uint16](dst []byte, words []T) []byte {
 	return dst
 }
 
-// DecodeFactory reads what Encode made. The error matches ErrCalibrationCRC,
-// ErrCalibrationVersion or ErrCalibrationMismatch.
+// DecodeFactory reads what Encode made. The error matches stored.ErrDamaged,
+// ErrVersion or ErrMismatch.
 func DecodeFactory(b []byte) (*Factory, error) {
-	if len(b) < 4 || len(b) > maxFactory {
-		return nil, fmt.Errorf("ocs: %d bytes: want 5 to %d: %w", len(b), maxFactory, ErrCalibrationCRC)
-	}
-	body := b[:len(b)-4]
-	if crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(b[len(b)-4:]) {
-		return nil, fmt.Errorf("ocs: %w", ErrCalibrationCRC)
-	}
-	// The version alone first: another one may have another form.
-	var head struct {
-		Version uint8 `cbor:"0,keyasint"`
-	}
-	if err := decMode.Unmarshal(body, &head); err != nil {
-		return nil, fmt.Errorf("ocs: %w: %w", ErrCalibrationMismatch, err)
-	}
-	if head.Version != factoryVersion {
-		return nil, fmt.Errorf("ocs: version %d, want %d: %w", head.Version, factoryVersion, ErrCalibrationVersion)
-	}
 	var s storedFactory
-	if err := decMode.Unmarshal(body, &s); err != nil {
-		return nil, fmt.Errorf("ocs: %w: %w", ErrCalibrationMismatch, err)
+	if err := stored.Decode(b, factoryVersion, maxFactory, &s); err != nil {
+		return nil, err
 	}
 	n := int(s.Ports)
 	fits := n > 0 && n <= hal.MaxCrossbarPorts && len(s.Drive) == 8*n*n && len(s.Losses) > 0
@@ -215,7 +185,7 @@ func DecodeFactory(b []byte) (*Factory, error) {
 		fits = fits && len(s.Losses[i].MilliDB) == 2*n*n
 	}
 	if !fits {
-		return nil, fmt.Errorf("ocs: %d ports: %w: %w", n, ErrCalibrationMismatch, errFactory)
+		return nil, fmt.Errorf("ocs: %d ports: %w: %w", n, stored.ErrMismatch, errFactory)
 	}
 	return s.factory(n), nil
 }
@@ -236,7 +206,7 @@ func (s *storedFactory) factory(n int) *Factory {
 		}
 	}
 	for _, l := range s.Losses {
-		row := FactoryLosses{MilliTHz: l.MilliTHz, Celsius: l.Celsius, MilliDB: make([]uint16, n*n)}
+		row := Losses{MilliTHz: l.MilliTHz, Celsius: l.Celsius, MilliDB: make([]uint16, n*n)}
 		for i := range row.MilliDB {
 			row.MilliDB[i] = word(l.MilliDB, i)
 		}

@@ -1,4 +1,4 @@
-package ocs
+package mems
 
 import (
 	"fmt"
@@ -9,16 +9,18 @@ import (
 	"ringlight/hal/ad5535b"
 	"ringlight/hal/ads7138"
 	"ringlight/hal/tmp102"
+	"ringlight/ocs/circuit"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 )
 
-// CrossbarConfig is what a Crossbar is told at birth.
-type CrossbarConfig struct {
+// Config is what a Crossbar is told at birth.
+type Config struct {
 	Board   *hal.Board // a MEMS board
 	Factory *Factory
 	Startup Startup
-	Saved   []SavedCircuit // for StartKeep and StartRestore
-	// Parked says, for StartKeep, that all other mirrors were left parked. It
+	Saved   []circuit.Saved // for Keep and Restore
+	// Parked says, for Keep, that all other mirrors were left parked. It
 	// is believed while light does not say otherwise.
 	Parked bool
 	// MilliTHz is the optical frequency that the light has; 0: 193,100.
@@ -34,19 +36,18 @@ const defaultMilliTHz = 193_100
 // The DACs have nothing to read back. What was written is kept as a shadow, and
 // only the loss between the two monitors of a circuit proves it.
 type Crossbar struct {
-	cfg   CrossbarConfig
+	cfg   Config
 	hw    *hal.Mirrors
 	ports int
-	state CrossbarState
-	life  uint16
+	state State
 	err   error
 
-	mirrors  [hal.NumSides][]crossMirror
-	circuits []*circuit // by port of A, nil = none
-	ownerB   []int      // port of A in circuit with a port of B, -1 = none
+	mirrors  [hal.NumSides][]mirror
+	circuits []*path // by port of A, nil = none
+	ownerB   []int   // port of A in circuit with a port of B, -1 = none
 	blocked  [hal.NumSides][]proto.Override
-	watches  [hal.NumSides][]watch
-	chips    []crossChip
+	watches  [hal.NumSides][]circuit.Watch
+	chips    []chip
 
 	milliCelsius int32
 	until        time.Duration // of Settling
@@ -61,12 +62,12 @@ type Crossbar struct {
 	busErrors    uint32
 	limitErrors  uint32
 
-	pending []BusOp
-	events  []CrossEvent
+	work   work.Queue
+	events []circuit.Event
 }
 
-// crossMirror is where one mirror is and should be.
-type crossMirror struct {
+// mirror is where one mirror is and should be.
+type mirror struct {
 	shadow, target [2]int16
 	aimed          bool // target is somebody's wish
 	known          bool // shadow is what the electrodes have
@@ -74,8 +75,8 @@ type crossMirror struct {
 	err            error
 }
 
-// crossChip is one ADS7138 of monitors.
-type crossChip struct {
+// chip is one ADS7138 of monitors.
+type chip struct {
 	bus   hal.BusID
 	addr  uint16
 	side  int
@@ -88,18 +89,18 @@ type crossChip struct {
 
 // Tasks of a crossbar's tokens.
 const (
-	crossScan task = iota + 0x80
-	crossWrite
-	crossLook
-	crossTemp
-	crossSeen // clears a brown-out; nobody waits for it
+	scanTask uint8 = iota
+	writeTask
+	lookTask
+	tempTask
+	seenTask // clears a brown-out; nobody waits for it
 )
 
-// NewCrossbar makes a Crossbar; it does nothing before Start.
-func NewCrossbar(cfg CrossbarConfig) (*Crossbar, error) {
+// New makes a Crossbar; it does nothing before Start.
+func New(cfg Config) (*Crossbar, error) {
 	hw := cfg.Board.Mirrors
 	if hw == nil {
-		return nil, fmt.Errorf("ocs: board has no mirrors: %w", ErrNoSuchPath)
+		return nil, fmt.Errorf("ocs: board has no mirrors: %w", hal.ErrUnsupported)
 	}
 	if err := cfg.Factory.check(hw.Ports); err != nil {
 		return nil, err
@@ -111,17 +112,17 @@ func NewCrossbar(cfg CrossbarConfig) (*Crossbar, error) {
 		if int(s.Pair.A) >= hw.Ports || int(s.Pair.B) >= hw.Ports {
 			return nil, fmt.Errorf("ocs: saved circuit %d: %v: %w", i, s.Pair, hal.ErrOutOfRange)
 		}
-		if slices.ContainsFunc(cfg.Saved[:i], func(o SavedCircuit) bool { return o.Pair.A == s.Pair.A || o.Pair.B == s.Pair.B }) {
-			return nil, fmt.Errorf("ocs: saved circuit %d: %v: %w", i, s.Pair, ErrPortTwice)
+		if slices.ContainsFunc(cfg.Saved[:i], func(o circuit.Saved) bool { return o.Pair.A == s.Pair.A || o.Pair.B == s.Pair.B }) {
+			return nil, fmt.Errorf("ocs: saved circuit %d: %v: %w", i, s.Pair, circuit.ErrPortTwice)
 		}
 	}
 	x := &Crossbar{cfg: cfg, hw: hw, ports: hw.Ports}
-	x.circuits = make([]*circuit, x.ports)
+	x.circuits = make([]*path, x.ports)
 	x.ownerB = make([]int, x.ports)
 	for side := range x.mirrors {
-		x.mirrors[side] = make([]crossMirror, x.ports)
+		x.mirrors[side] = make([]mirror, x.ports)
 		x.blocked[side] = make([]proto.Override, x.ports)
-		x.watches[side] = make([]watch, x.ports)
+		x.watches[side] = make([]circuit.Watch, x.ports)
 		for port, m := range hw.Monitors[side] {
 			x.monitor(side, port, m)
 		}
@@ -131,10 +132,10 @@ func NewCrossbar(cfg CrossbarConfig) (*Crossbar, error) {
 
 // monitor notes which chip watches a port.
 func (x *Crossbar) monitor(side, port int, m hal.Monitor) {
-	i := slices.IndexFunc(x.chips, func(c crossChip) bool { return c.bus == m.Bus && c.addr == m.Addr })
+	i := slices.IndexFunc(x.chips, func(c chip) bool { return c.bus == m.Bus && c.addr == m.Addr })
 	if i < 0 {
 		i = len(x.chips)
-		x.chips = append(x.chips, crossChip{bus: m.Bus, addr: m.Addr, side: side, port: [ads7138.Channels]int{-1, -1, -1, -1, -1, -1, -1, -1}})
+		x.chips = append(x.chips, chip{bus: m.Bus, addr: m.Addr, side: side, port: [ads7138.Channels]int{-1, -1, -1, -1, -1, -1, -1, -1}})
 	}
 	x.chips[i].port[m.Channel] = port
 }
@@ -142,10 +143,9 @@ func (x *Crossbar) monitor(side, port int, m hal.Monitor) {
 // Start makes the monitors scan, looks, and takes up the circuits as Startup
 // says. It may be called again, after a fault; Saved counts each time.
 func (x *Crossbar) Start(now time.Duration) {
-	x.become(CrossStarting)
-	x.life++
+	x.become(Starting)
 	x.err = nil
-	x.pending = x.pending[:0]
+	x.work.Restart()
 	for a := range x.circuits {
 		x.circuits[a], x.ownerB[a] = nil, -1
 	}
@@ -153,23 +153,15 @@ func (x *Crossbar) Start(now time.Duration) {
 		for p := range x.mirrors[side] {
 			// Without a word from before, a mirror may stand anywhere, and is
 			// best left there.
-			x.mirrors[side][p] = crossMirror{}
+			x.mirrors[side][p] = mirror{}
 		}
 	}
 	x.expect(len(x.chips))
 	for i := range x.chips {
 		c := &x.chips[i]
 		c.err = nil
-		x.put(c.bus, &hal.Op{Token: x.token(crossScan, i), Class: hal.ClassSafety, Msgs: monitorScan(c.addr)})
+		x.work.Put(c.bus, &hal.Op{Token: x.work.Token(scanTask, i), Class: hal.ClassSafety, Msgs: monitorScan(c.addr)})
 	}
-}
-
-func (x *Crossbar) token(k task, i int) uint64 {
-	return uint64(x.life)<<lifeShift | uint64(k)<<taskShift | uint64(i)
-}
-
-func (x *Crossbar) put(bus hal.BusID, op *hal.Op) {
-	x.pending = append(x.pending, BusOp{Bus: bus, Op: op})
 }
 
 // expect begins a batch of operations with indexes under n.
@@ -182,9 +174,9 @@ func (x *Crossbar) expect(n int) {
 // monitorOversample averages 16 conversions: all eight channels in 128 us.
 const monitorOversample = 4
 
-// monitorScan is scanMessages with averages.
+// monitorScan is ads7138.ScanMessages with averages.
 func monitorScan(addr uint16) []hal.Msg {
-	msgs := scanMessages(addr, nil)
+	msgs := ads7138.ScanMessages(addr, nil)
 	over := hal.Msg{Addr: addr, W: ads7138.AppendWrite(nil, ads7138.RegOversample, monitorOversample)}
 	msgs = slices.Insert(msgs, len(msgs)-1, over)
 	status := hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, ads7138.RegStatus), R: make([]byte, 1)}
@@ -209,7 +201,7 @@ func (x *Crossbar) seen() {
 	for i := range x.chips {
 		if c := &x.chips[i]; c.brown {
 			c.brown = false
-			x.put(c.bus, &hal.Op{Token: x.token(crossSeen, i), Class: hal.ClassSafety, Msgs: []hal.Msg{
+			x.work.Put(c.bus, &hal.Op{Token: x.work.Token(seenTask, i), Class: hal.ClassSafety, Msgs: []hal.Msg{
 				{Addr: c.addr, W: ads7138.AppendWrite(nil, ads7138.RegStatus, ads7138.StatusBrownOut)}}})
 		}
 	}
@@ -217,37 +209,33 @@ func (x *Crossbar) seen() {
 
 // Poll takes completions and puts out bus work. It returns when it wants to be
 // called again, at the latest.
-func (x *Crossbar) Poll(now time.Duration, done []*hal.Completion, out []BusOp) ([]BusOp, time.Duration) {
+func (x *Crossbar) Poll(now time.Duration, done []*hal.Completion, out []hal.BusOp) ([]hal.BusOp, time.Duration) {
 	for _, c := range done {
 		x.completed(now, c)
 	}
-	if x.state == CrossSettling && now >= x.until {
+	if x.state == Settling && now >= x.until {
 		x.settled()
 	}
-	if x.state == CrossResting {
+	if x.state == Resting {
 		x.begin()
 	}
-	if x.sees && x.state == CrossResting {
+	if x.sees && x.state == Resting {
 		x.sees = false
 		x.seen()
 	}
-	if len(x.pending) > 0 {
-		out = append(out, x.pending...)
-		x.pending = x.pending[:0]
-	}
-	if x.state == CrossSettling {
+	out = x.work.Take(out)
+	if x.state == Settling {
 		return out, x.until
 	}
-	return out, Never
+	return out, hal.Never
 }
 
 func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
-	token := c.Op.Token & (1<<tokenBits - 1)
-	if uint16(token>>lifeShift) != x.life {
+	k, i, mine := x.work.Mine(c.Op)
+	if !mine {
 		return
 	}
-	k, i := task(token>>taskShift), int(uint32(token)&(1<<taskShift-1))
-	if k == crossSeen {
+	if k == seenTask {
 		if c.Err != nil {
 			x.chips[i].brown = true // with the next change
 		}
@@ -255,22 +243,22 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 	}
 	if c.Err != nil {
 		x.busErrors++
-		if x.tries[i]++; x.tries[i] < maxTries {
-			x.put(c.Bus, c.Op)
+		if x.tries[i]++; x.tries[i] < work.MaxTries {
+			x.work.Put(c.Bus, c.Op)
 			return
 		}
 	}
 	switch k {
-	case crossScan:
+	case scanTask:
 		x.chips[i].err = c.Err
 		x.chips[i].brown = c.Err == nil && c.Op.Msgs[0].R[0]&ads7138.StatusBrownOut != 0
-	case crossWrite:
+	case writeTask:
 		if c.Err != nil {
 			x.notWritten(now, c.Bus, c.Err)
 		}
-	case crossLook:
+	case lookTask:
 		x.chips[i].take(c)
-	case crossTemp:
+	case tempTask:
 		if c.Err == nil {
 			x.milliCelsius = tmp102.Millicelsius(c.Op.Msgs[0].R)
 		}
@@ -279,21 +267,21 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 		return
 	}
 	switch x.state {
-	case CrossStarting:
-		if !slices.ContainsFunc(x.chips, func(c crossChip) bool { return c.err == nil }) {
+	case Starting:
+		if !slices.ContainsFunc(x.chips, func(c chip) bool { return c.err == nil }) {
 			x.faulted(now)
 			return
 		}
 		x.adopt(now)
 		x.health = true
 		// The scan has begun anew, and has nothing to tell before it is round.
-		x.become(CrossSettling)
+		x.become(Settling)
 		x.until = now + monitorWindow
-	case CrossMoving:
-		x.become(CrossSettling)
+	case Moving:
+		x.become(Settling)
 		x.until = now + x.settleTime()
 		x.forgetMoves()
-	case CrossLooking:
+	case Looking:
 		x.looked(now)
 	}
 }
@@ -301,17 +289,17 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 // faulted: no monitor answers. The mirrors are left to themselves.
 func (x *Crossbar) faulted(now time.Duration) {
 	x.err = x.chips[0].err
-	x.become(CrossFaulted)
-	x.events = append(x.events, CrossEvent{Kind: CrossReady, At: now, Err: x.err})
+	x.become(Faulted)
+	x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now, Err: x.err})
 }
 
 // Recall replaces what the next Start knows of circuits.
-func (x *Crossbar) Recall(saved []SavedCircuit, parked bool) {
+func (x *Crossbar) Recall(saved []circuit.Saved, parked bool) {
 	x.cfg.Saved, x.cfg.Parked = saved, parked
 }
 
 // take works out the powers from a block of results.
-func (c *crossChip) take(done *hal.Completion) {
+func (c *chip) take(done *hal.Completion) {
 	c.err = done.Err
 	if done.Err != nil {
 		return
@@ -321,21 +309,33 @@ func (c *crossChip) take(done *hal.Completion) {
 	}
 }
 
+// SetThresholds puts a port under thresholds.
+func (x *Crossbar) SetThresholds(side, port int, t circuit.Thresholds) error {
+	if side < 0 || side >= hal.NumSides || port < 0 || port >= x.ports {
+		return fmt.Errorf("ocs: port %d of side %d: %w", port, side, hal.ErrOutOfRange)
+	}
+	if err := t.Check(); err != nil {
+		return err
+	}
+	x.watches[side][port] = circuit.Watch{Thresholds: t}
+	return nil
+}
+
 // HealthRound asks for a look at every monitor: drifted circuits are tuned
 // again, dark ones that have light now are tuned, thresholds are compared.
 func (x *Crossbar) HealthRound(time.Duration) { x.health = true }
 
 // TakeEvents appends what happened since the last call.
-func (x *Crossbar) TakeEvents(buf []CrossEvent) []CrossEvent {
+func (x *Crossbar) TakeEvents(buf []circuit.Event) []circuit.Event {
 	buf = append(buf, x.events...)
 	x.events = x.events[:0]
 	return buf
 }
 
 // Status is how the board stands.
-func (x *Crossbar) Status() CrossbarStatus {
-	s := CrossbarStatus{State: x.state, Ports: x.ports, MilliCelsius: x.milliCelsius, BusErrors: x.busErrors, LimitErrors: x.limitErrors, Err: x.err}
-	s.Busy = x.state != CrossResting && x.state != CrossFaulted
+func (x *Crossbar) Status() Status {
+	s := Status{State: x.state, Ports: x.ports, MilliCelsius: x.milliCelsius, BusErrors: x.busErrors, LimitErrors: x.limitErrors, Err: x.err}
+	s.Busy = x.state != Resting && x.state != Faulted
 	for _, c := range x.circuits {
 		if c == nil {
 			continue
@@ -358,7 +358,7 @@ func (x *Crossbar) Stray() bool { return x.stray }
 func (x *Crossbar) Busy() bool { return x.Status().Busy }
 
 // Circuits appends all circuits in the order of their ports of side A.
-func (x *Crossbar) Circuits(buf []Circuit) []Circuit {
+func (x *Crossbar) Circuits(buf []circuit.Circuit) []circuit.Circuit {
 	for _, c := range x.circuits {
 		if c != nil {
 			buf = append(buf, c.Circuit)
@@ -382,10 +382,10 @@ func (x *Crossbar) Power(side, port int) (proto.MilliDBm, error) {
 }
 
 // Save appends what a later life needs to keep or restore the circuits.
-func (x *Crossbar) Save(buf []SavedCircuit) []SavedCircuit {
+func (x *Crossbar) Save(buf []circuit.Saved) []circuit.Saved {
 	for _, c := range x.circuits {
 		if c != nil {
-			buf = append(buf, SavedCircuit{c.Pair, c.drive})
+			buf = append(buf, circuit.Saved{Pair: c.Pair, Drive: c.drive})
 		}
 	}
 	return buf

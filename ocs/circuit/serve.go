@@ -1,4 +1,4 @@
-package ocs
+package circuit
 
 import (
 	"time"
@@ -7,10 +7,9 @@ import (
 	"ringlight/proto"
 )
 
-// Switch is what both a Crossbar and a Box are to those that use one.
+// Switch is what a script may do to a circuit switch.
 type Switch interface {
 	Apply(now time.Duration, ch Change) error
-	Poll(now time.Duration, done []*hal.Completion, out []BusOp) ([]BusOp, time.Duration)
 	Circuits(buf []Circuit) []Circuit
 }
 
@@ -41,7 +40,7 @@ func (s *Served) State() (state hal.BoxState, busy bool) {
 		for port := range s.Ports {
 			p, err := s.Power(side, port)
 			if err != nil {
-				p = darkLevel
+				p = hal.DarkMilliDBm
 			}
 			state.Powers = append(state.Powers, int32(p))
 		}
@@ -51,15 +50,15 @@ func (s *Served) State() (state hal.BoxState, busy bool) {
 
 // Change asks for what a command says; what is in its way gives way.
 func (s *Served) Change(goal hal.BoxGoal) error {
-	ch := Change{Mode: ChangeUpdate}
+	ch := Change{Mode: Update}
 	if goal.Only {
-		ch.Mode = ChangeOverwrite
+		ch.Mode = Overwrite
 	}
 	for _, p := range goal.Remove {
-		ch.Remove = append(ch.Remove, CrossPair{A: p.In, B: p.Out})
+		ch.Remove = append(ch.Remove, Pair{A: p.In, B: p.Out})
 	}
 	for _, p := range goal.Create {
-		ch.Create = append(ch.Create, CrossPair{A: p.In, B: p.Out})
+		ch.Create = append(ch.Create, Pair{A: p.In, B: p.Out})
 	}
 	return s.Switch.Apply(s.Now, ch)
 }

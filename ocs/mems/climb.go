@@ -1,4 +1,4 @@
-package ocs
+package mems
 
 import "ringlight/proto"
 

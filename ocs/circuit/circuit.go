@@ -1,0 +1,40 @@
+package circuit
+
+import (
+	"strconv"
+	"time"
+
+	"ringlight/proto"
+)
+
+// Pair is a circuit's path, from a port of side A to one of side B, both
+// counted from 0.
+type Pair struct{ A, B uint16 }
+
+// String counts from 1, as the field does: "1A-17B".
+func (p Pair) String() string {
+	return strconv.Itoa(int(p.A)+1) + "A-" + strconv.Itoa(int(p.B)+1) + "B"
+}
+
+// LeastInput is the power under which noise decides what a path loses.
+// chosen: six codes of a monitor.
+const LeastInput proto.MilliDBm = -22_000
+
+// Saved is what must survive a restart of the software.
+type Saved struct {
+	Pair  Pair
+	Drive [4]int16
+}
+
+// Circuit is how one stands.
+type Circuit struct {
+	Pair     Pair
+	State    proto.PortState
+	Loss     proto.MilliDBm // as last measured
+	Factory  proto.MilliDBm // as it ought to be now
+	OpenLoop proto.MilliDBm // as it was before the first hill-climb move
+	Moves    int            // hill-climb moves of the last tuning
+	Opened   time.Duration  // from the change to the look at the open loop
+	Took     time.Duration  // from the change to Tuned or Failed
+	Err      error
+}
