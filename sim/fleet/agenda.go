@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/sim"
 )
 
 type taskKind uint8
@@ -25,6 +26,13 @@ const (
 	taskMutant                    // a planted defect acts
 	taskCompare                   // what was noted before a death is compared
 )
+
+// timeline is a run's clock, and what will happen on it.
+type timeline struct {
+	world  *sim.World
+	now    time.Duration
+	agenda agenda
+}
 
 // task is one thing that will happen. gen must still be that of its owner.
 type task struct {

@@ -30,7 +30,7 @@ const (
 
 // client is a process with a connection to the broker.
 type client struct {
-	who     int32 // node, plannerID or rivalID
+	who     int32 // place among the devices, or plannerID and below
 	alive   bool
 	cut     bool   // its network is cut
 	cuts    int    // how often it was
@@ -45,11 +45,9 @@ type client struct {
 	heard   bool           // has had a live sign of the planner in this connection
 }
 
-// The planner, and a second one that somebody started beside it.
-const (
-	plannerID = -1
-	rivalID   = -2
-)
+// plannerID is the planner; a second one that somebody started beside it is
+// plannerID-1.
+const plannerID = -1
 
 // retained is what the broker keeps of a topic. old is what it had before at.
 type retained struct {
@@ -59,41 +57,45 @@ type retained struct {
 
 // network is the broker and the way to it.
 type network struct {
-	r       *Run
-	up      bool
-	rates   Rates
-	draw    random
-	clients []*client // nodes, then the planners
+	*timeline
+	up       bool
+	rates    Rates
+	draw     random
+	devices  []*client // nodes, then switches
+	nodes    int       // of devices
+	planners []*client
 
-	desired, presence, reported []retained
+	desired, presence, reported []retained // by device
 	decisions                   map[proto.RingID]*retained
 	decided                     []proto.RingID // keys of decisions in order of appearance
 	beat                        retained
 	beatKey                     string
-	fresh                       []int32 // nodes that wait for a live sign of the planner
+	fresh                       []int32 // devices that wait for a live sign of the planner
 	followers                   map[proto.RingID][]int32
-
-	delivered, lost, health, replies uint64
+	joined                      time.Duration // when the last connection was made
 }
 
-func newNetwork(r *Run, nodes int) *network {
-	n := &network{r: r, up: true, draw: random{seed: detmath.Hash(r.cfg.Seed, streamNetwork)},
-		desired: make([]retained, nodes), presence: make([]retained, nodes), reported: make([]retained, nodes),
+func newNetwork(t *timeline, seed uint64, devices []*client, nodes int, planners []*client) *network {
+	d := len(devices)
+	return &network{timeline: t, up: true, draw: random{seed: detmath.Hash(seed, streamNetwork)},
+		devices: devices, nodes: nodes, planners: planners,
+		desired: make([]retained, d), presence: make([]retained, d), reported: make([]retained, d),
 		decisions: map[proto.RingID]*retained{}, followers: map[proto.RingID][]int32{}}
-	for i := range nodes {
-		n.clients = append(n.clients, &r.stations[i].client)
-	}
-	for _, b := range r.planners {
-		n.clients = append(n.clients, &b.client)
-	}
-	return n
 }
 
 func (n *network) client(who int32) *client {
 	if who < 0 {
-		return n.clients[len(n.r.stations)+int(plannerID-who)]
+		return n.planners[plannerID-who]
 	}
-	return n.clients[who]
+	return n.devices[who]
+}
+
+// device is the number of a client under which it is a NodeID to others.
+func (n *network) device(id proto.NodeID) int32 {
+	if id.IsSwitch() {
+		return int32(n.nodes) + int32(id-proto.FirstSwitch)
+	}
+	return int32(id)
 }
 
 func (n *network) hop() time.Duration {
@@ -110,7 +112,6 @@ func (n *network) carry(kind taskKind, c *client, p proto.Packet, last *time.Dur
 	wait := time.Duration(0)
 	if p.Kind == proto.Publish {
 		for again := resendAfter; n.draw.chance(n.rates.Loss) && again < resendLast; again *= 2 {
-			n.lost++
 			wait += again
 		}
 		if n.draw.chance(n.rates.Repeat) {
@@ -122,12 +123,12 @@ func (n *network) carry(kind taskKind, c *client, p proto.Packet, last *time.Dur
 		conn = c.session
 	}
 	for range copies {
-		at := n.r.now + n.hop() + wait
+		at := n.now + n.hop() + wait
 		if !n.draw.chance(n.rates.Reorder) {
 			at = max(at, *last)
 			*last = at
 		}
-		n.r.agenda.push(task{at: at, kind: kind, who: c.who, gen: conn, packet: p})
+		n.agenda.push(task{at: at, kind: kind, who: c.who, gen: conn, packet: p})
 	}
 }
 
@@ -171,7 +172,7 @@ func (n *network) connect(c *client) {
 	c.tries = 0
 	c.conn++
 	c.session, c.up, c.heard = c.conn, true, false
-	c.upAt, c.downAt = n.r.now, n.r.now
+	c.upAt, c.downAt, n.joined = n.now, n.now, n.now
 	n.down(c, proto.Packet{Kind: proto.LinkUp})
 	if c.who < 0 {
 		for _, list := range [][]retained{n.presence, n.reported} {
@@ -194,7 +195,7 @@ func (n *network) connect(c *client) {
 func (n *network) retry(c *client) {
 	wait := min(retryFirst<<min(c.tries, 10), retryLast)
 	c.tries++
-	n.r.agenda.push(task{at: n.r.now + wait/2 + n.draw.between(0, wait/2), kind: taskConnect, who: c.who, gen: c.conn})
+	n.agenda.push(task{at: n.now + wait/2 + n.draw.between(0, wait/2), kind: taskConnect, who: c.who, gen: c.conn})
 }
 
 func (n *network) subscribe(c *client, ring proto.RingID) {
@@ -231,11 +232,11 @@ func (c *client) mended(cut int) bool {
 // hangUp ends a connection at the client. quiet: nobody tells the broker.
 func (n *network) hangUp(c *client, quiet bool) {
 	if c.session != 0 && c.session == c.conn {
-		at := n.r.now + n.hop()
+		at := n.now + n.hop()
 		if quiet {
-			at = n.r.now + graveAfter
+			at = n.now + graveAfter
 		}
-		n.r.agenda.push(task{at: at, kind: taskWill, who: c.who, gen: c.session})
+		n.agenda.push(task{at: at, kind: taskWill, who: c.who, gen: c.session})
 	}
 	c.up = false
 	c.conn++
@@ -257,12 +258,14 @@ func (n *network) forget(c *client) {
 // die takes the broker down: every client notices at once.
 func (n *network) die() {
 	n.up = false
-	for _, c := range n.clients {
-		if c.session != 0 {
-			n.forget(c)
-		}
-		if c.up && !c.cut {
-			n.r.agenda.push(task{at: n.r.now + n.hop(), kind: taskLost, who: c.who, gen: c.conn})
+	for _, list := range [2][]*client{n.devices, n.planners} {
+		for _, c := range list {
+			if c.session != 0 {
+				n.forget(c)
+			}
+			if c.up && !c.cut {
+				n.agenda.push(task{at: n.now + n.hop(), kind: taskLost, who: c.who, gen: c.conn})
+			}
 		}
 	}
 }
@@ -316,9 +319,9 @@ func (n *network) arrived(t *task) {
 
 // hold sends a packet again that met a cut network.
 func (n *network) hold(t *task, last *time.Duration) {
-	t.at = n.r.now + resendAfter
+	t.at = n.now + resendAfter
 	*last = max(*last, t.at)
-	n.r.agenda.push(*t)
+	n.agenda.push(*t)
 }
 
 func (k *retained) keep(p proto.Packet, now time.Duration) {
@@ -331,22 +334,22 @@ func (n *network) publish(from int32, p proto.Packet) {
 	if err != nil {
 		panic(fmt.Sprintf("fleet: client %d publishes on %q", from, p.Topic))
 	}
-	now := n.r.now
+	now := n.now
 	p.Retain = false // a live one
 	switch topic.Kind {
 	case proto.TopicPresence:
-		n.presence[topic.Node].keep(p, now)
+		n.presence[n.device(topic.Node)].keep(p, now)
 		n.toPlanner(p)
 	case proto.TopicReported:
-		n.reported[topic.Node].keep(p, now)
+		n.reported[n.device(topic.Node)].keep(p, now)
 		n.toPlanner(p)
 	case proto.TopicAck, proto.TopicEvent:
 		n.toPlanner(p)
 	case proto.TopicDesired:
-		n.desired[topic.Node].keep(p, now)
-		n.toNode(int32(topic.Node), p)
+		n.desired[n.device(topic.Node)].keep(p, now)
+		n.toClient(n.device(topic.Node), p)
 	case proto.TopicCommand:
-		n.toNode(int32(topic.Node), p)
+		n.toClient(n.device(topic.Node), p)
 	case proto.TopicDecision:
 		k := n.decisions[topic.Ring]
 		if k == nil {
@@ -356,16 +359,14 @@ func (n *network) publish(from int32, p proto.Packet) {
 		}
 		k.keep(p, now)
 		for _, who := range n.followers[topic.Ring] {
-			n.toNode(who, p)
+			n.toClient(who, p)
 		}
 	case proto.TopicPlanner:
 		n.publishBeat(p)
 	case proto.TopicRequest:
 		n.toPlanner(p)
-	case proto.TopicReply:
-		n.replies++ // the script's operators ask again anyway
-	case proto.TopicHealth:
-		n.health++ // nobody subscribes
+	case proto.TopicReply: // the script's operators ask again anyway
+	case proto.TopicHealth: // nobody subscribes
 	}
 }
 
@@ -374,7 +375,7 @@ func (n *network) publish(from int32, p proto.Packet) {
 // thousand of them every two seconds are a load without a purpose: each
 // connection is handed the first and those that differ.
 func (n *network) publishBeat(p proto.Packet) {
-	n.beat.keep(p, n.r.now)
+	n.beat.keep(p, n.now)
 	n.toPlanner(p)
 	var s proto.PlannerState
 	if _, err := proto.Decode(p.Payload, &s); err != nil {
@@ -383,23 +384,24 @@ func (n *network) publishBeat(p proto.Packet) {
 	if key := fmt.Sprint(s.Planner, s.Term, s.Online); key != n.beatKey {
 		n.beatKey = key
 		n.fresh = n.fresh[:0]
-		for i := range n.r.stations {
-			n.toNode(int32(i), p)
+		for i := range n.devices {
+			n.toClient(int32(i), p)
 		}
 		return
 	}
 	for _, who := range n.fresh {
-		n.toNode(who, p)
+		n.toClient(who, p)
 	}
 	n.fresh = n.fresh[:0]
 }
 
 func (n *network) toPlanner(p proto.Packet) {
-	n.toNode(plannerID, p)
-	n.toNode(rivalID, p)
+	for _, c := range n.planners {
+		n.toClient(c.who, p)
+	}
 }
 
-func (n *network) toNode(who int32, p proto.Packet) {
+func (n *network) toClient(who int32, p proto.Packet) {
 	if c := n.client(who); c.session != 0 {
 		n.down(c, p)
 	}

@@ -41,18 +41,16 @@ type Config struct {
 
 // Run is one fleet. Make it with New, run it with Do.
 type Run struct {
+	timeline
 	cfg      Config
-	world    *sim.World
 	costs    sim.Costs
 	board    *hal.Board
 	lines    []place // by line
 	stations []*station
 	queue    roster
-	agenda   agenda
 	net      *network
 	planners [2]*process
 	disk     random
-	now      time.Duration
 	epoch    time.Duration // when the faults begin
 	extra    []Fault       // steps of faults that have several
 	died     time.Duration // of the broker
@@ -103,7 +101,14 @@ func New(cfg Config) (*Run, error) {
 	for i := range r.planners {
 		r.planners[i] = newProcess(r, i)
 	}
-	r.net = newNetwork(r, cfg.Fabric.Nodes)
+	var devices, planners []*client
+	for _, st := range r.stations {
+		devices = append(devices, &st.client)
+	}
+	for _, b := range r.planners {
+		planners = append(planners, &b.client)
+	}
+	r.net = newNetwork(&r.timeline, cfg.Seed, devices, cfg.Fabric.Nodes, planners)
 	r.net.rates = cfg.Rates
 	r.audit = newAudit(r)
 	r.measure = newMeasure(r)

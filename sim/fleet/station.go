@@ -324,7 +324,6 @@ func (r *Run) receive(st *station, t *task) error {
 	}
 	p := t.packet
 	if p.Kind == proto.Publish {
-		r.net.delivered++
 		if topic, err := proto.ParseTopic(p.Topic); err == nil && topic.Kind == proto.TopicDecision {
 			r.touch(st)
 			if !p.Retain {
