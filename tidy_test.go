@@ -38,7 +38,8 @@ var mayImport = map[string][]string{
 	"hal/*":           {"hal"},
 	"mzi":             {"periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"mzi/detmath":     {},
-	"ocs":             {"ocs/stored", "mzi", "mzi/detmath", "hal", "hal/", "proto", "periph.io/x/conn/v3/physic"},
+	"ocs/heater":      {"hal", "hal/ltc2688", "periph.io/x/conn/v3/physic"}, // but for sim's own, nobody else knows a DAC
+	"ocs":             {"ocs/heater", "ocs/stored", "mzi", "mzi/detmath", "hal", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "proto", "periph.io/x/conn/v3/physic"},
 	"ocs/work":        {"hal"},
 	"ocs/stored":      {"github.com/fxamacker/cbor/v2"},
 	"ocs/circuit":     {"hal", "proto"},
@@ -46,7 +47,7 @@ var mayImport = map[string][]string{
 	"ocs/box":         {"ocs/circuit", "ocs/work", "hal", "proto"},
 	"node":            {"proto"},
 	"agent":           {"node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "hal", "hal/record", "proto", "periph.io/x/conn/v3/physic"},
-	"agent/bench":     {"agent", "ocs", "hal", "hal/", "mzi", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
+	"agent/bench":     {"agent", "ocs", "ocs/heater", "hal", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "mzi", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
 	"planner":         {"proto", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched"},
 	"planner/server":  {"planner", "planner/fabric", "proto", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/fabric":  {"proto"},

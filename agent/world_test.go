@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ltc2688"
 	"ringlight/node"
 	"ringlight/ocs"
 	"ringlight/proto"
@@ -112,7 +111,7 @@ func known(per []*sim.Personality) *ocs.Calibration {
 				for turns >= 2 {
 					turns -= 2
 				}
-				m.Codes[k][register] = ltc2688.Code(ltc2688.Span10V, microvolt(turns*truth.PiMilliwatt/1000*truth.Ohm))
+				m.Codes[k][register] = hal.HeaterCode(microvolt(turns * truth.PiMilliwatt / 1000 * truth.Ohm))
 			}
 		}
 		for lane := range hal.Lanes {

@@ -30,4 +30,19 @@ const (
 	HeaterMaxMicrowatt   = 60_000
 	ModuleMaxMicrowatt   = 2_000_000
 	HeaterNominalOhm     = 1000
+
+	// Codes of heaters, in calibrations and on the pages of CMIS modules, are
+	// steps of this by 65536, whichever DAC makes the voltage.
+	HeaterFullScaleMicrovolt = 10_000_000
 )
+
+// HeaterCode is the code nearest to a voltage; what is outside is clamped.
+func HeaterCode(microvolt int64) uint16 {
+	code := (max(microvolt, 0)*65536 + HeaterFullScaleMicrovolt/2) / HeaterFullScaleMicrovolt
+	return uint16(min(code, 65535))
+}
+
+// HeaterMicrovolt is the voltage that a code stands for.
+func HeaterMicrovolt(code uint16) int64 {
+	return (int64(code)*HeaterFullScaleMicrovolt + 32768) / 65536
+}

@@ -7,8 +7,8 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
-	"ringlight/hal/ltc2688"
 	"ringlight/mzi"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 )
 
@@ -91,7 +91,7 @@ func (t *Transceiver) Calibrate(now time.Duration) error {
 // newSearch is a search of a module from nothing.
 func (t *Transceiver) newSearch(module int) (*mzi.Search, error) {
 	search, err := mzi.NewSearch(mzi.Config{
-		Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(module), Step: dacStep, Loopback: mzi.Halves,
+		Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(module), Step: heater.Step, Loopback: mzi.Halves,
 		MaxVoltage: hal.HeaterMaxMillivolt * milliVolt, MaxCurrent: hal.HeaterMaxMicroampere * microAmpere, MaxPower: hal.HeaterMaxMicrowatt * microWatt,
 	})
 	if err != nil {
@@ -230,13 +230,14 @@ func (c *calibrating) compose(now time.Duration) {
 func (c *calibrating) stage(t *Transceiver, now time.Duration) {
 	c.latch.out = 0
 	for i := range t.bundle.Modules {
-		codes, cuts := guarded(c.result.Modules[i])
+		m := c.result.Modules[i]
+		codes, cuts := m.allowed(&m.Codes)
 		if cuts > 0 {
 			t.limitErrors += cuts
 			c.fail(t, now, i, hal.ErrOutOfRange)
 			return
 		}
-		for _, op := range stageOps(&t.bundle.Modules[i], &codes) {
+		for _, op := range stageOps(&t.bundle.Modules[i], codes) {
 			c.latch.out++
 			op.Op.Token = t.token(taskCalibrate, i, calStageOp+i)
 			t.put(op.Bus, op.Op)
@@ -264,9 +265,8 @@ func (c *calibrating) fail(t *Transceiver, now time.Duration, module int, err er
 	c.step = calDark
 	c.result = nil
 	for i := range t.bundle.Modules {
-		op := coldOp(&t.bundle.Modules[i])
-		op.Token = t.token(taskCalibrate, i, i)
-		t.put(t.bundle.Modules[i].SPI, op)
+		hw := &t.bundle.Modules[i]
+		t.put(hw.SPI, &hal.Op{Token: t.token(taskCalibrate, i, i), Class: hal.ClassHousekeeping, Msgs: heater.For(hw).Cold()})
 	}
 	c.latch.tries = 0
 	c.latch.write(t, now, dark)
@@ -340,33 +340,14 @@ func (l *latchAct) write(t *Transceiver, now time.Duration, bits uint16) {
 	t.put(bus, &l.op)
 }
 
-// guarded is a module's codes as the guard lets them pass, and how many it cut.
-func guarded(m *ModuleCalibration) (codes [hal.CellsPerMod][2]uint16, cuts uint32) {
-	return guardedOf(m, m.Codes)
-}
-
-// guardedOf does it for any codes.
-func guardedOf(m *ModuleCalibration, codes [hal.CellsPerMod][2]uint16) ([hal.CellsPerMod][2]uint16, uint32) {
-	var g guard
-	for k := range codes {
-		g.know(k, m.Cells[k].MilliOhm)
-		for register := range codes[k] {
-			if register == 0 || k < hal.CellMatrix {
-				codes[k][register] = g.allow(k, register, codes[k][register])
-			}
-		}
-	}
-	return codes, g.cuts
-}
-
 // stageOps bring a module to its codes, let its ADCs scan and its lasers shine.
-func stageOps(m *hal.Module, codes *[hal.CellsPerMod][2]uint16) []BusOp {
+func stageOps(m *hal.Module, codes *heater.Allowed) []BusOp {
 	var ops []BusOp
 	add := func(bus hal.BusID, msgs ...hal.Msg) {
 		ops = append(ops, BusOp{Bus: bus, Op: &hal.Op{Class: hal.ClassSafety, Msgs: msgs}})
 	}
-	for d, cs := range m.ChipSelects {
-		add(m.SPI, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: appendStage(nil, d, codes)})
+	for _, msg := range heater.For(m).Stage(codes) {
+		add(m.SPI, msg)
 	}
 	for _, addr := range []uint16{m.Guard, m.LaneADC} {
 		add(m.ADC, ads7138.ScanMessages(addr, make([]byte, 0, 32))...)

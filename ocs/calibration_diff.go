@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"ringlight/hal"
-	"ringlight/hal/ltc2688"
 	"ringlight/mzi"
+	"ringlight/ocs/heater"
 	"ringlight/ocs/stored"
 )
 
@@ -84,16 +84,7 @@ func (m *ModuleComparison) add(k int, before, after *ModuleCalibration) {
 		if k >= hal.CellMatrix {
 			from = 0 // one code
 		}
-		x.PowerMicrowatt[register] = [2]int32{microwattOf(before.Codes[k][from], b.MilliOhm), microwattOf(after.Codes[k][from], a.MilliOhm)}
+		x.PowerMicrowatt[register] = [2]int32{heater.Microwatt(before.Codes[k][from], b.MilliOhm), heater.Microwatt(after.Codes[k][from], a.MilliOhm)}
 	}
 	m.Cells = append(m.Cells, x)
-}
-
-// microwattOf is the power of a heater for a code.
-func microwattOf(code uint16, milliohm uint32) int32 {
-	if milliohm == 0 {
-		return 0
-	}
-	mv := uint64(ltc2688.Microvolt(span, code) / 1000)
-	return int32(mv * mv * 1000 / uint64(milliohm))
 }

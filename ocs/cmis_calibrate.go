@@ -9,8 +9,8 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/cmis"
 	"ringlight/hal/ina219"
-	"ringlight/hal/ltc2688"
 	"ringlight/mzi"
+	"ringlight/ocs/heater"
 
 	"periph.io/x/conn/v3/physic"
 )
@@ -168,12 +168,11 @@ func (c *mciCalibration) next(t *Transceiver, now time.Duration, i int) {
 }
 
 // drives makes the writes of the heaters that change: one for each run of
-// neighbours. The guard has its say as with any code.
+// neighbours. The limits have their say as with any code.
 func (p *mciProbe) drives() {
 	for n, h := range p.drive.Set {
-		code := p.guard.allow(h.Cell, 0, ltc2688.Code(span, int64(h.Voltage/physic.MicroVolt)))
 		b := p.codes[2*h.Cell : 2*h.Cell+2]
-		binary.BigEndian.PutUint16(b, code)
+		binary.BigEndian.PutUint16(b, p.limits.Allow(h.Cell, 0, heater.Code(h.Voltage)).Code())
 		if last := len(p.heats) - 1; n > 0 && p.drive.Set[n-1].Cell+1 == h.Cell {
 			q := &p.heats[last]
 			q.Data = p.codes[int(q.Offset-cmis.CalDrive) : 2*h.Cell+2]
@@ -255,7 +254,7 @@ func (c *mciCalibration) ended(t *Transceiver, now time.Duration) {
 			break
 		}
 		m := c.probes[i].result
-		if _, cuts := guarded(m); cuts > 0 {
+		if _, cuts := m.allowed(&m.Codes); cuts > 0 {
 			t.limitErrors += cuts
 			c.fail(i, hal.ErrOutOfRange)
 		}

@@ -9,6 +9,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/cmis"
 	"ringlight/mzi"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 )
 
@@ -27,7 +28,7 @@ type mciLanes struct {
 	step  laneStep
 	asked time.Duration
 	perm  mzi.Permutation
-	codes []*forced
+	codes []*heater.Codes
 	want  bool // the light is to be set again at the end
 	left  int
 	err   error
@@ -108,24 +109,20 @@ func (l *mciLanes) redirect(t *Transceiver, step laneStep) {
 		case l.codes[i] != nil:
 			c = l.codes[i]
 		}
-		c = t.allowed(i, c)
 		m := &l.mods[i]
 		m.tries = 0
-		for k := range hal.CellsPerMod {
-			for register := range m.codes {
-				binary.BigEndian.PutUint16(m.codes[register][2*k:], stagedCode(c, k, register))
-			}
-		}
+		putCodes(&m.codes, t.allowed(i, c))
 		l.commit(t, i, to)
 	}
 }
 
-// stagedCode is what a register of a cell is to hold: a matrix cell has but one.
-func stagedCode(c *forced, cell, register int) uint16 {
-	if register == 1 && cell >= hal.CellMatrix {
-		return 0
+// putCodes is the form of codes on their pages.
+func putCodes(pages *[2][2 * hal.CellsPerMod]byte, codes *heater.Allowed) {
+	for register := range pages {
+		for k := range hal.CellsPerMod {
+			binary.BigEndian.PutUint16(pages[register][2*k:], codes.Code(k, register))
+		}
 	}
-	return c[cell][register]
 }
 
 // do asks a module; what fails is done again from its staging on.

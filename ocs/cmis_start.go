@@ -175,10 +175,14 @@ func (d *mciDrive) readCodes(t *Transceiver, i int) {
 }
 
 func (d *mciDrive) codesRight(t *Transceiver, i int) bool {
-	m, c := &d.mods[i], t.codes(i)
+	m, c := &d.mods[i], t.cfg.Calibration.Modules[i]
+	want, cuts := c.allowed(t.codes(i))
+	if cuts > 0 {
+		return false
+	}
 	for register := range m.codes {
 		for k := range hal.CellsPerMod {
-			if binary.BigEndian.Uint16(m.codes[register][2*k:]) != stagedCode(c, k, register) {
+			if binary.BigEndian.Uint16(m.codes[register][2*k:]) != want.Code(k, register) {
 				return false
 			}
 		}
@@ -186,22 +190,13 @@ func (d *mciDrive) codesRight(t *Transceiver, i int) bool {
 	return true
 }
 
-// stage writes the codes of all paths, through the guard like any other.
+// stage writes the codes of all paths.
 func (d *mciDrive) stage(t *Transceiver, i int) error {
-	m, c := &d.mods[i], t.cfg.Calibration.Modules[i]
-	var g guard
-	for k := range hal.CellsPerMod {
-		g.know(k, c.Cells[k].MilliOhm)
-		for register := range m.codes {
-			code := stagedCode(t.codes(i), k, register)
-			if register == 0 || k < hal.CellMatrix {
-				code = g.allow(k, register, code)
-			}
-			binary.BigEndian.PutUint16(m.codes[register][2*k:], code)
-		}
-	}
-	if g.cuts > 0 {
-		t.limitErrors += g.cuts
+	m := &d.mods[i]
+	codes, cuts := t.cfg.Calibration.Modules[i].allowed(t.codes(i))
+	putCodes(&m.codes, codes)
+	if cuts > 0 {
+		t.limitErrors += cuts
 		return hal.ErrOutOfRange
 	}
 	if t.state == Reading {

@@ -26,7 +26,7 @@
 // use by their Tx taps, without taking traffic off it (lock.go), and SetLanes changes
 // the permutation that the loopback makes (lanes_switch.go).
 //
-// Limits live below commands: every heater code passes guard.go on its way to
-// a frame, whoever asked for it. A restarted process adopts what it finds: what
+// Limits live below commands: codes become frames in package heater alone, and
+// only those that its limits have let pass, whoever asked for them. A restarted process adopts what it finds: what
 // is right already is not driven again.
 package ocs

@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"ringlight/hal"
-	"ringlight/hal/ltc2688"
 	"ringlight/mzi"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
 )
 
-// heaterLimits are what codes are made within; the guard clamps at the same.
+// heaterLimits are what codes are made within; heater.Limits clamp at the same.
 var heaterLimits = mzi.Limits{Voltage: hal.HeaterMaxMillivolt * milliVolt, Current: hal.HeaterMaxMicroampere * microAmpere, Power: hal.HeaterMaxMicrowatt * microWatt}
 
 // model is the calibration as mzi reckons with it, and the most heat of each
@@ -34,46 +34,42 @@ func (m *ModuleCalibration) model() (model *mzi.Module, most *[mzi.Cells]float64
 
 // LaneCodes are the codes of every heater, register A and B, with which the
 // module's loopback takes lane n to lane p[n]: routed by the looping algorithm,
-// with the crosstalk of all heaters compensated for every path, and as the guard
+// with the crosstalk of all heaters compensated for every path, and as the limits
 // lets them pass. The codes of a calibration are those of mzi.Halves.
-func (m *ModuleCalibration) LaneCodes(p mzi.Permutation) (codes [hal.CellsPerMod][2]uint16, err error) {
+func (m *ModuleCalibration) LaneCodes(p mzi.Permutation) (codes heater.Codes, err error) {
 	setting, err := mzi.Route(p)
 	if err != nil {
 		return codes, err
 	}
 	model, most := m.model()
-	volts := model.Compose(setting, mzi.Loop, most, dacStep)
+	volts := model.Compose(setting, mzi.Loop, most, heater.Step)
 	return m.guardedCodes(&volts)
 }
 
 // trimmedCodes are the codes next to those in force that the calibration, which
 // has moved, asks for. They favour one external path over the other, for MZI1 has
 // but one code for both.
-func (m *ModuleCalibration) trimmedCodes(p mzi.Permutation, favour mzi.Lit, inForce *forced) (codes forced, err error) {
+func (m *ModuleCalibration) trimmedCodes(p mzi.Permutation, favour mzi.Lit, inForce *heater.Codes) (codes heater.Codes, err error) {
 	setting, err := mzi.Route(p)
 	if err != nil {
 		return codes, err
 	}
 	model, most := m.model()
 	from := voltages(inForce)
-	volts := model.Recompose(setting, favour, &from, most, dacStep)
+	volts := model.Recompose(setting, favour, &from, most, heater.Step)
 	return m.guardedCodes(&volts)
 }
 
 // voltages that codes stand for; the matrix has one.
-func voltages(codes *forced) (volts [mzi.Cells][2]physic.ElectricPotential) {
+func voltages(codes *heater.Codes) (volts [mzi.Cells][2]physic.ElectricPotential) {
 	for k := range volts {
 		b := codes[k][1]
 		if k >= hal.CellMatrix {
 			b = codes[k][0]
 		}
-		volts[k] = [2]physic.ElectricPotential{voltsOf(codes[k][0]), voltsOf(b)}
+		volts[k] = [2]physic.ElectricPotential{heater.Volts(codes[k][0]), heater.Volts(b)}
 	}
 	return volts
-}
-
-func voltsOf(code uint16) physic.ElectricPotential {
-	return physic.ElectricPotential(ltc2688.Microvolt(span, code)) * physic.MicroVolt
 }
 
 // expectedLoop is what the diode of an output sees when all is well and the
@@ -92,16 +88,32 @@ func expectedLoop(m *ModuleCalibration, p mzi.Permutation, out int) proto.MilliD
 	return m.LaneLoop[out] + m.LaneTap[0][is] - m.LaneTap[0][was]
 }
 
-// guardedCodes turns voltages into codes; what the guard would cut is refused.
-func (m *ModuleCalibration) guardedCodes(volts *[mzi.Cells][2]physic.ElectricPotential) (codes [hal.CellsPerMod][2]uint16, err error) {
+// limits of the module's heaters.
+func (m *ModuleCalibration) limits() *heater.Limits {
+	l := new(heater.Limits)
+	for k := range m.Cells {
+		l.Know(k, m.Cells[k].MilliOhm)
+	}
+	return l
+}
+
+// allowed is what of codes the heaters may have, and how many were cut down.
+func (m *ModuleCalibration) allowed(codes *heater.Codes) (*heater.Allowed, uint32) {
+	l := m.limits()
+	return l.AllowAll(codes), l.Cuts()
+}
+
+// guardedCodes turns voltages into codes; what the limits would cut is refused.
+func (m *ModuleCalibration) guardedCodes(volts *[mzi.Cells][2]physic.ElectricPotential) (heater.Codes, error) {
+	var codes heater.Codes
 	for k := range volts {
 		for register, v := range volts[k] {
-			codes[k][register] = ltc2688.Code(span, int64(v/physic.MicroVolt))
+			codes[k][register] = heater.Code(v)
 		}
 	}
-	codes, cuts := guardedOf(m, codes)
+	allowed, cuts := m.allowed(&codes)
 	if cuts > 0 {
-		return codes, fmt.Errorf("ocs: %d codes beyond the limits of their heaters or of the module: %w", cuts, hal.ErrOutOfRange)
+		return allowed.Codes(), fmt.Errorf("ocs: %d codes beyond the limits of their heaters or of the module: %w", cuts, hal.ErrOutOfRange)
 	}
-	return codes, nil
+	return allowed.Codes(), nil
 }

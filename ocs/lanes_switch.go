@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ltc2688"
 	"ringlight/mzi"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 )
 
@@ -25,16 +25,13 @@ const (
 	laneUndo            // staging failed: the input registers get the old codes back
 )
 
-// forced are codes in force in place of a calibration's own.
-type forced = [hal.CellsPerMod][2]uint16
-
 // laneSwitch changes the permutation that the loopback makes.
 type laneSwitch struct {
 	step  laneStep
 	asked time.Duration
 	perm  mzi.Permutation
-	codes []*forced // to come
-	out   int       // bus work of the step
+	codes []*heater.Codes // to come
+	out   int             // bus work of the step
 	tries int
 	at    time.Duration // end of laneSettle
 	err   error         // why it is undone
@@ -87,11 +84,11 @@ func (t *Transceiver) Lanes() mzi.Permutation {
 
 // compose makes every module's codes for a permutation; nil entries are the
 // calibration's own.
-func (t *Transceiver) compose(p mzi.Permutation) ([]*forced, error) {
+func (t *Transceiver) compose(p mzi.Permutation) ([]*heater.Codes, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	codes := make([]*forced, len(t.bundle.Modules))
+	codes := make([]*heater.Codes, len(t.bundle.Modules))
 	if p == mzi.Halves && !t.lock.trimmed() {
 		return codes, nil
 	}
@@ -106,48 +103,34 @@ func (t *Transceiver) compose(p mzi.Permutation) ([]*forced, error) {
 }
 
 // codes of a module that are in force, or to be.
-func (t *Transceiver) codes(module int) *forced {
+func (t *Transceiver) codes(module int) *heater.Codes {
 	if module < len(t.force) && t.force[module] != nil {
 		return t.force[module]
 	}
 	return &t.cfg.Calibration.Modules[module].Codes
 }
 
-// allowed is what of a module's codes the guard lets pass: every frame with codes
-// is made of it.
-func (t *Transceiver) allowed(module int, codes *forced) *forced {
-	passed, cuts := guardedOf(t.cfg.Calibration.Modules[module], *codes)
+// allowed is what of a module's codes the limits let pass.
+func (t *Transceiver) allowed(module int, codes *heater.Codes) *heater.Allowed {
+	passed, cuts := t.cfg.Calibration.Modules[module].allowed(codes)
 	t.limitErrors += cuts
-	return &passed
+	return passed
 }
 
 // stage writes codes to the input registers of all modules and reads them back.
-func (l *laneSwitch) stage(t *Transceiver, step laneStep, codes []*forced) {
+func (l *laneSwitch) stage(t *Transceiver, step laneStep, codes []*heater.Codes) {
 	l.step, l.out, l.tries = step, 0, 0
 	for i := range t.bundle.Modules {
 		m, c := &t.bundle.Modules[i], &t.cfg.Calibration.Modules[i].Codes
 		if codes[i] != nil {
 			c = codes[i]
 		}
-		c = t.allowed(i, c)
-		for d, cs := range m.ChipSelects {
-			w := appendReadBack(appendCodes(nil, d, c))
+		dacs := heater.For(m)
+		for d, msg := range dacs.ReadBack(dacs.Load(t.allowed(i, c))) {
 			l.out++
-			t.put(m.SPI, &hal.Op{Token: t.token(taskLanes, i, d), Class: hal.ClassHousekeeping,
-				Msgs: []hal.Msg{{Addr: cs, Frame: ltc2688.FrameBytes, W: w, R: make([]byte, len(w))}}})
+			t.put(m.SPI, &hal.Op{Token: t.token(taskLanes, i, d), Class: hal.ClassHousekeeping, Msgs: []hal.Msg{msg}})
 		}
 	}
-}
-
-// appendCodes appends the frames that write a DAC's input registers, A and B.
-func appendCodes(dst []byte, dac int, codes *forced) []byte {
-	for bank, sel := range [2]uint16{bankA, bankB} {
-		dst = ltc2688.AppendWrite(dst, ltc2688.CmdABSelect, sel)
-		for ch := range ltc2688.Channels {
-			dst = ltc2688.AppendWrite(dst, ltc2688.CmdCode+byte(ch), codeOf(codes, dac, ch, bank))
-		}
-	}
-	return dst
 }
 
 // completed takes the end of a piece of bus work of the step.
@@ -160,8 +143,7 @@ func (l *laneSwitch) completed(t *Transceiver, now time.Duration, c *hal.Complet
 		} else if l.step == laneUndo {
 			codes = t.codes(module)
 		}
-		reply := c.Op.Msgs[0].R
-		if !staged(reply[len(reply)-readBackBytes:], codes, n) {
+		if !heater.For(&t.bundle.Modules[module]).Holds(n, c.Op.Msgs[0].R, codes) {
 			err = ErrCodeReadBack
 		}
 	}
@@ -209,9 +191,9 @@ func (l *laneSwitch) advance(t *Transceiver, now time.Duration, c *hal.Completio
 }
 
 // forcedOrOwn is what is in force, module by module.
-func (t *Transceiver) forcedOrOwn() []*forced {
+func (t *Transceiver) forcedOrOwn() []*heater.Codes {
 	if t.force == nil {
-		return make([]*forced, len(t.bundle.Modules))
+		return make([]*heater.Codes, len(t.bundle.Modules))
 	}
 	return t.force
 }
@@ -237,12 +219,8 @@ func (l *laneSwitch) fire(t *Transceiver) {
 	l.step, l.out, l.tries = laneFire, 0, 0
 	for i := range t.bundle.Modules {
 		m := &t.bundle.Modules[i]
-		op := &hal.Op{Token: t.token(taskLanes, i, 0), Class: hal.ClassSwitch}
-		for _, cs := range m.ChipSelects {
-			op.Msgs = append(op.Msgs, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: ltc2688.AppendWrite(nil, ltc2688.CmdUpdateAll, 0)})
-		}
 		l.out++
-		t.put(m.SPI, op)
+		t.put(m.SPI, &hal.Op{Token: t.token(taskLanes, i, 0), Class: hal.ClassSwitch, Msgs: heater.For(m).Take()})
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
-	"ringlight/hal/ltc2688"
 	"ringlight/mzi"
 	"ringlight/mzi/detmath"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
@@ -35,13 +35,7 @@ const (
 	// The newest result of every channel began at most a round ago; the one
 	// under way when the heat had settled does not count.
 	lockAverage = 2*ads7138.Channels*(1<<lockAverageLog2)*time.Microsecond + 10*time.Microsecond
-	// The cells that are locked: all on the first DAC.
-	lockCells = hal.CellMatrix
-)
-
-var (
-	_ [ltc2688.Channels - lockCells]struct{}
-	_ [lockCells - ltc2688.Channels]struct{}
+	lockCells   = hal.CellMatrix
 )
 
 // lockAct is a look at one module.
@@ -58,16 +52,16 @@ type lockAct struct {
 	model   *mzi.Module
 	most    *[mzi.Cells]float64
 	volts   [mzi.Cells][2]physic.ElectricPotential // in force
-	guard   guard
-	up      [lockCells]float64 // phase that the step up adds
-	down    [lockCells]float64 // that the step down takes
-	code    [lockCells][2]uint16
-	sum     [lockCells]float64 // over the patterns, milliwatt: both taps together for MZI1, their difference for MZI2
+	limits  *heater.Limits
+	up      [lockCells]float64           // phase that the step up adds
+	down    [lockCells]float64           // that the step down takes
+	code    [lockCells][2]heater.Setting // the step down and the step up
+	sum     [lockCells]float64           // over the patterns, milliwatt: both taps together for MZI1, their difference for MZI2
 
-	op   hal.Op
-	msgs [1]hal.Msg
-	w    []byte
-	r    [4]byte
+	op  hal.Op
+	msg [1]hal.Msg
+	w   []byte
+	r   [4]byte
 }
 
 // residues are the squares modulo 19.
@@ -86,9 +80,9 @@ func pattern(cell, n int) float64 {
 	return -1
 }
 
-func (l *lock) submit(t *Transceiver, bus hal.BusID, class hal.Class) {
+func (l *lock) submit(t *Transceiver, bus hal.BusID, class hal.Class, msgs []hal.Msg) {
 	a := l.act
-	a.op = hal.Op{Token: t.token(taskLock, a.module, int(l.gen)), Class: class, Msgs: a.msgs[:]}
+	a.op = hal.Op{Token: t.token(taskLock, a.module, int(l.gen)), Class: class, Msgs: msgs}
 	t.put(bus, &a.op)
 }
 
@@ -105,19 +99,14 @@ func (l *lock) open(t *Transceiver, now time.Duration, module int) {
 	a.model, a.most = cal.model()
 	codes := t.codes(module)
 	a.volts = voltages(codes)
-	for k := range codes {
-		a.guard.know(k, cal.Cells[k].MilliOhm)
-		a.guard.allow(k, 0, codes[k][0])
-		if k < hal.CellMatrix {
-			a.guard.allow(k, 1, codes[k][1])
-		}
-	}
+	a.limits = cal.limits()
+	a.limits.AllowAll(codes)
 	for k := range lockCells {
 		a.steps(k, codes)
 	}
 	m := &t.bundle.Modules[module]
-	a.msgs[0] = hal.Msg{Addr: m.Guard, W: ads7138.AppendWrite(nil, ads7138.RegOversample, lockAverageLog2)}
-	l.submit(t, m.ADC, hal.ClassVerify)
+	a.msg[0] = hal.Msg{Addr: m.Guard, W: ads7138.AppendWrite(nil, ads7138.RegOversample, lockAverageLog2)}
+	l.submit(t, m.ADC, hal.ClassVerify, a.msg[:])
 }
 
 // register of a cell that is in force.
@@ -130,20 +119,20 @@ func (a *lockAct) register(k int) int {
 
 // steps makes a cell's two codes, and what they do to its phase: less than
 // lockDither where the heat ends.
-func (a *lockAct) steps(k int, codes *forced) {
+func (a *lockAct) steps(k int, codes *heater.Codes) {
 	reg := a.register(k)
 	u := mzi.Square(a.volts[k][reg])
 	slope := a.model.Cells[k].Slope
-	a.code[k] = [2]uint16{codes[k][reg], codes[k][reg]}
+	still := a.limits.Allow(k, reg, codes[k][reg])
+	a.code[k] = [2]heater.Setting{still, still}
 	if k >= hal.CellMZI2 && a.lit == mzi.Loop {
 		return // no light to see it by
 	}
 	for side, sign := range [2]float64{-1, 1} {
 		x := min(max(u+float64(sign*lockDither/slope), 0), a.most[k])
-		v := mzi.Volts(x, dacStep)
-		code := a.guard.allow(k, reg, ltc2688.Code(span, int64(v/physic.MicroVolt)))
+		code := a.limits.Allow(k, reg, heater.Code(mzi.Volts(x, heater.Step)))
 		a.code[k][side] = code
-		phase := float64(slope * (mzi.Square(voltsOf(code)) - u))
+		phase := float64(slope * (mzi.Square(heater.Volts(code.Code())) - u))
 		if side == 0 {
 			a.down[k] = -phase
 		} else {
@@ -156,22 +145,16 @@ func (a *lockAct) steps(k int, codes *forced) {
 func (l *lock) move(t *Transceiver) {
 	a := l.act
 	a.step = lockMove
-	sel := uint16(0)
-	for k := range lockCells {
-		sel |= uint16(a.register(k)) << k
-	}
-	a.w = ltc2688.AppendWrite(a.w[:0], ltc2688.CmdABSelect, sel)
-	for k := range lockCells {
+	var settings [lockCells]heater.Setting
+	for k := range settings {
 		side := 0
 		if pattern(k, a.n) > 0 {
 			side = 1
 		}
-		a.w = ltc2688.AppendWrite(a.w, ltc2688.CmdCode+byte(k), a.code[k][side])
+		settings[k] = a.code[k][side]
 	}
-	a.w = ltc2688.AppendWrite(a.w, ltc2688.CmdUpdateAll, 0)
 	m := &t.bundle.Modules[a.module]
-	a.msgs[0] = hal.Msg{Addr: m.ChipSelects[0], Frame: ltc2688.FrameBytes, W: a.w}
-	l.submit(t, m.SPI, hal.ClassHousekeeping)
+	l.submit(t, m.SPI, hal.ClassHousekeeping, heater.For(m).Move(settings[:]))
 }
 
 // read asks for both taps.
@@ -180,8 +163,8 @@ func (l *lock) read(t *Transceiver) {
 	a.step = lockRead
 	m := &t.bundle.Modules[a.module]
 	a.w = ads7138.AppendReadBlock(a.w[:0], ads7138.RegRecent+2*hal.GuardTap1)
-	a.msgs[0] = hal.Msg{Addr: m.Guard, W: a.w, R: a.r[:]}
-	l.submit(t, m.ADC, hal.ClassHousekeeping)
+	a.msg[0] = hal.Msg{Addr: m.Guard, W: a.w, R: a.r[:]}
+	l.submit(t, m.ADC, hal.ClassHousekeeping, a.msg[:])
 }
 
 // completed takes the end of one piece of bus work of a look.
@@ -284,7 +267,7 @@ func (l *lock) compose(t *Transceiver) {
 	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.Lanes(), favour, t.codes(a.module)); err == nil {
 		m.hold.Turns += turned(t.cfg.Calibration.Modules[a.module], a.lit, t.codes(a.module), &codes)
 		if t.force == nil {
-			t.force = make([]*forced, len(t.bundle.Modules))
+			t.force = make([]*heater.Codes, len(t.bundle.Modules))
 		}
 		t.force[a.module] = &codes
 	}
@@ -293,11 +276,11 @@ func (l *lock) compose(t *Transceiver) {
 }
 
 // turned counts the cells in use that go to another turn.
-func turned(m *ModuleCalibration, lit mzi.Lit, before, after *forced) (n uint32) {
+func turned(m *ModuleCalibration, lit mzi.Lit, before, after *heater.Codes) (n uint32) {
 	at := lockAct{lit: lit}
 	for k := range lockCells {
 		reg := at.register(k)
-		b, a := guardPower(m, k, before[k][reg]), guardPower(m, k, after[k][reg])
+		b, a := uint32(heater.Microwatt(before[k][reg], m.Cells[k].MilliOhm)), uint32(heater.Microwatt(after[k][reg], m.Cells[k].MilliOhm))
 		if d := max(a, b) - min(a, b); d > m.Cells[k].PiMicrowatt && (k < hal.CellMZI2 || lit != mzi.Loop) {
 			n++
 		}
@@ -305,21 +288,12 @@ func turned(m *ModuleCalibration, lit mzi.Lit, before, after *forced) (n uint32)
 	return n
 }
 
-// guardPower is what a code heats a cell with, in microwatts.
-func guardPower(m *ModuleCalibration, k int, code uint16) uint32 {
-	return uint32(microwattOf(code, m.Cells[k].MilliOhm))
-}
-
 // restore puts out the work that leaves a module with the codes in force and its
 // scan as it was.
 func (l *lock) restore(t *Transceiver, module, gen int) {
-	m, codes := &t.bundle.Modules[module], t.allowed(module, t.codes(module))
-	op := &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassHousekeeping} // behind the steps
-	for d, cs := range m.ChipSelects {
-		w := ltc2688.AppendWrite(appendCodes(nil, d, codes), ltc2688.CmdUpdateAll, 0)
-		op.Msgs = append(op.Msgs, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: w})
-	}
-	t.put(m.SPI, op)
+	m := &t.bundle.Modules[module]
+	msgs := heater.For(m).Change(t.allowed(module, t.codes(module)))
+	t.put(m.SPI, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassHousekeeping, Msgs: msgs}) // behind the steps
 	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassVerify, Msgs: []hal.Msg{
 		{Addr: m.Guard, W: ads7138.AppendWrite(nil, ads7138.RegOversample, 0)},
 	}})
@@ -355,8 +329,8 @@ func (t *Transceiver) trimmedBefore(module int) bool {
 				codes[k][1] = codes[k][0]
 				continue
 			}
-			u := mzi.Square(voltsOf(codes[k][register]))
-			d := mzi.Wrap(float64(model.Cells[k].Slope * (u - mzi.Square(voltsOf(want[k][register])))))
+			u := mzi.Square(heater.Volts(codes[k][register]))
+			d := mzi.Wrap(float64(model.Cells[k].Slope * (u - mzi.Square(heater.Volts(want[k][register])))))
 			if d > lockAdopts || d < -lockAdopts || u > most[k] {
 				return false
 			}

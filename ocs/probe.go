@@ -7,12 +7,12 @@ import (
 	"ringlight/hal/ads7138"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
-	"ringlight/hal/ltc2688"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
 	"ringlight/mzi"
 	"ringlight/mzi/detmath"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
@@ -22,7 +22,6 @@ const (
 	milliVolt   = physic.MilliVolt
 	microAmpere = physic.MicroAmpere
 	microWatt   = physic.MicroWatt
-	dacStep     = 10 * physic.Volt / 65536
 )
 
 // probeStep is where the search of one module stands.
@@ -51,7 +50,7 @@ type probe struct {
 	module int
 	hw     *hal.Module
 	search *mzi.Search
-	guard  guard
+	limits heater.Limits
 	step   probeStep
 	tries  int
 
@@ -60,13 +59,14 @@ type probe struct {
 	w     []byte // of all messages of op
 	r     [hal.IdentityBytes + 8]byte
 	at    time.Duration // of probeWait
-	known int           // heaters whose resistance the guard knows
+	known int           // heaters whose resistance the limits know
 
-	drive  *mzi.Drive
-	settle time.Duration
-	lasers uint8
-	sample mzi.Sample
-	result *ModuleCalibration
+	settings []heater.Setting
+	drive    *mzi.Drive
+	settle   time.Duration
+	lasers   uint8
+	sample   mzi.Sample
+	result   *ModuleCalibration
 }
 
 const (
@@ -115,29 +115,7 @@ func (p *probe) begin(t *Transceiver) {
 // cold takes every heater to 0 V, whatever held it.
 func (p *probe) cold(t *Transceiver) {
 	p.step = probeCold
-	op := coldOp(p.hw)
-	copy(p.msgs[:], op.Msgs)
-	p.submit(t, p.hw.SPI, len(op.Msgs))
-}
-
-// coldOp is the work that takes every heater of a module to 0 V and leaves the
-// DACs ready for plain writes to register A.
-func coldOp(m *hal.Module) *hal.Op {
-	op := &hal.Op{Class: hal.ClassHousekeeping}
-	for _, cs := range m.ChipSelects {
-		var w []byte
-		for _, x := range [][2]uint16{
-			{ltc2688.CmdABSelect, bankA}, {ltc2688.CmdCodeAll, 0},
-			{ltc2688.CmdABSelect, bankB}, {ltc2688.CmdCodeAll, 0},
-			{ltc2688.CmdABSelect, bankA}, {ltc2688.CmdUpdateAll, 0},
-			{ltc2688.CmdToggleEnable, 0}, {ltc2688.CmdPowerDown, 0},
-			{ltc2688.CmdSettingAll, ltc2688.Setting(span, ltc2688.SourceSoftware)},
-		} {
-			w = ltc2688.AppendWrite(w, byte(x[0]), x[1])
-		}
-		op.Msgs = append(op.Msgs, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: w})
-	}
-	return op
+	p.drives(t, heater.For(p.hw).Cold())
 }
 
 // scan lets both ADCs average.
@@ -183,38 +161,36 @@ func (p *probe) ask(t *Transceiver, now time.Duration) {
 	p.heat(t, now)
 }
 
-// learnHeaters tells the guard what the search knows of resistances.
+// learnHeaters tells the limits what the search knows of resistances.
 func (p *probe) learnHeaters() {
 	for p.known < hal.CellsPerMod {
 		ohm := p.search.Ohm(p.known)
 		if ohm == 0 {
 			return
 		}
-		p.guard.know(p.known, uint32(ohm*1000))
+		p.limits.Know(p.known, uint32(ohm*1000))
 		p.known++
 	}
 }
 
-// heat sets the heaters that change: one message a DAC.
+// heat sets the heaters that change.
 func (p *probe) heat(t *Transceiver, now time.Duration) {
 	p.step = probeHeat
 	if len(p.drive.Set) == 0 {
 		p.wait(now)
 		return
 	}
-	p.w = p.w[:0]
-	n, from := 0, 0
-	for i, h := range p.drive.Set {
-		code := p.guard.allow(h.Cell, 0, ltc2688.Code(span, int64(h.Voltage/physic.MicroVolt)))
-		p.w = ltc2688.AppendWrite(p.w, ltc2688.CmdCodeUpdate+byte(h.Cell%ltc2688.Channels), code)
-		// The search lists them in order of cells.
-		dac := h.Cell / ltc2688.Channels
-		if i+1 == len(p.drive.Set) || p.drive.Set[i+1].Cell/ltc2688.Channels != dac {
-			p.msgs[n] = hal.Msg{Addr: p.hw.ChipSelects[dac], Frame: ltc2688.FrameBytes, W: p.w[from:len(p.w):len(p.w)]}
-			n, from = n+1, len(p.w)
-		}
+	p.settings = p.settings[:0]
+	for _, h := range p.drive.Set { // in order of cells
+		p.settings = append(p.settings, p.limits.Allow(h.Cell, 0, heater.Code(h.Voltage)))
 	}
-	p.submit(t, p.hw.SPI, n)
+	p.drives(t, heater.For(p.hw).Set(p.settings))
+}
+
+// drives puts the DACs' work out.
+func (p *probe) drives(t *Transceiver, msgs []hal.Msg) {
+	copy(p.msgs[:], msgs)
+	p.submit(t, p.hw.SPI, len(msgs))
 }
 
 func (p *probe) wait(from time.Duration) {
@@ -344,7 +320,7 @@ func (p *probe) finish() error {
 			c.Near[i] = int32(x * 1e6)
 		}
 		for register, v := range found.Volts[k] {
-			r.Codes[k][register] = ltc2688.Code(span, int64(v/physic.MicroVolt))
+			r.Codes[k][register] = heater.Code(v)
 		}
 	}
 	for l := range r.LaneLoop {

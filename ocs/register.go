@@ -10,11 +10,11 @@ import (
 	"ringlight/hal/ads7138"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
-	"ringlight/hal/ltc2688"
 	"ringlight/hal/pca9535"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
+	"ringlight/ocs/heater"
 )
 
 // Register is one register of a chip of a module, for an engineer's hands.
@@ -29,10 +29,9 @@ type Register struct {
 	hw    *hal.Module
 	latch hal.Latch
 	chip  string
-	addr  byte // of the register; of a DAC its command
+	addr  byte // of the register
 	mem   uint16
-	cell  int // of a heater's code, -1: none
-	bank  int
+	dac   heater.Register
 	max   uint32
 }
 
@@ -61,7 +60,7 @@ func FindRegister(b *hal.Board, text string) (*Register, error) {
 	if len(parts) != 4 {
 		return bad("want four parts")
 	}
-	r := &Register{Name: text, chip: parts[2], cell: -1}
+	r := &Register{Name: text, chip: parts[2]}
 	if len(b.Bundles) == 0 {
 		return nil, fmt.Errorf("%q: a board without bundles: %w", text, hal.ErrUnsupported)
 	}
@@ -107,7 +106,12 @@ func (r *Register) named(name string) bool {
 	}
 	switch r.chip {
 	case "dac0", "dac1", "dac2":
-		return r.namedDAC(name, number)
+		var ok bool
+		r.dac, ok = heater.For(r.hw).Register(int(r.chip[3]-'0'), name)
+		if r.Bits = 16; ok && r.dac.Cell >= 0 {
+			r.Settable = "a heater, within its limits"
+		}
+		return ok
 	case "guard", "lanes":
 		if n, ok := number("recent", ads7138.Channels-1); ok {
 			r.addr, r.Bits = ads7138.RegRecent+byte(2*n), 16
@@ -152,34 +156,6 @@ func (r *Register) named(name string) bool {
 		return err == nil && n < at24.Size
 	}
 	return false
-}
-
-func (r *Register) namedDAC(name string, number func(string, uint64) (int, bool)) bool {
-	r.Bits = 16
-	dac := int(r.chip[3] - '0')
-	if name == "toggles" {
-		r.addr = ltc2688.CmdToggleEnable
-		return true
-	}
-	if n, ok := number("setting", ltc2688.Channels-1); ok {
-		r.addr = ltc2688.CmdSetting + byte(n)
-		return true
-	}
-	name, ok := strings.CutPrefix(name, "code")
-	if !ok || name == "" {
-		return false
-	}
-	bank := strings.IndexByte("ab", name[len(name)-1])
-	rest := name[:len(name)-1]
-	n, err := strconv.ParseUint(rest, 10, 8)
-	if bank < 0 || err != nil || n >= ltc2688.Channels {
-		return false
-	}
-	r.addr, r.bank = ltc2688.CmdCode+byte(n), bank
-	if cell := dac*ltc2688.Channels + int(n); cell < hal.CellsPerMod {
-		r.cell, r.Settable = cell, "a heater, within its limits"
-	}
-	return true
 }
 
 // Access is a register being read or written, as a machine: Next until it is
@@ -317,58 +293,22 @@ func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
 	return slow(hw.EEPROM, at24.AppendRead(nil, r.mem))
 }
 
-// dac reads all DACs of the module back; a poke then passes the guard, is
+// dac reads all DACs of the module back; a poke then passes the limits, is
 // written, and read back again.
 func (a *Access) dac(done *hal.Completion) (hal.BusID, *hal.Op) {
 	r := a.reg
-	d := int(r.chip[3] - '0')
+	dacs := heater.For(r.hw)
 	switch {
 	case a.step == 1, a.step == 3 && a.poke:
-		a.op = ReadDACsOp(r.hw)
-		for i := range a.op.Msgs { // whoever writes codes next finds register A chosen
-			m := &a.op.Msgs[i]
-			m.W = ltc2688.AppendWrite(m.W, ltc2688.CmdABSelect, bankA)
-			m.R = make([]byte, len(m.W))
-		}
-		return r.hw.SPI, a.op
+		return a.give(r.hw.SPI, dacs.Peek())
 	case a.step == 2 && a.poke:
-		if a.err = r.guarded(DACs(done.Op), a.value); a.err != nil {
+		s, err := dacs.Allow(r.dac, uint16(a.value), done.Op.Msgs)
+		if err != nil {
+			a.err = fmt.Errorf("%s: %w", r.Name, err)
 			return 0, nil
 		}
-		ch := r.addr - ltc2688.CmdCode
-		w := ltc2688.AppendWrite(nil, ltc2688.CmdABSelect, [2]uint16{bankA, bankB}[r.bank])
-		w = ltc2688.AppendWrite(w, ltc2688.CmdCode+ch, uint16(a.value))
-		w = ltc2688.AppendWrite(w, ltc2688.CmdUpdate+ch, 0)
-		w = ltc2688.AppendWrite(w, ltc2688.CmdABSelect, bankA)
-		return a.give(r.hw.SPI, []hal.Msg{{Addr: r.hw.ChipSelects[d], Frame: ltc2688.FrameBytes, W: w}})
+		return a.give(r.hw.SPI, dacs.Poke(s))
 	}
-	s := DACs(done.Op)
-	switch {
-	case r.addr == ltc2688.CmdToggleEnable:
-		a.settle(uint32(s.Toggles[d]))
-	case r.addr >= ltc2688.CmdSetting:
-		a.settle(uint32(s.Settings[d*ltc2688.Channels+int(r.addr-ltc2688.CmdSetting)]))
-	default:
-		a.settle(uint32(s.Codes[d*ltc2688.Channels+int(r.addr-ltc2688.CmdCode)][r.bank]))
-	}
+	a.settle(uint32(dacs.Value(r.dac, done.Op.Msgs)))
 	return 0, nil
-}
-
-// guarded is nil when a heater may have a code, all others having what the
-// DACs hold.
-func (r *Register) guarded(s *DACState, value uint32) error {
-	var g Guard
-	for cell := range hal.CellsPerMod {
-		if set := s.Settings[cell]; set&(ltc2688.SpanMask|ltc2688.SettingOverrange) != span {
-			return fmt.Errorf("%s: channel %d of DAC %d has another span than its heater's: %w", r.Name, cell%ltc2688.Channels, cell/ltc2688.Channels, hal.ErrUnsupported)
-		}
-		for bank, code := range s.Codes[cell] {
-			g.Holds(cell, bank, code)
-		}
-	}
-	if most := g.Allow(r.cell, r.bank, uint16(value)); most < uint16(value) {
-		return fmt.Errorf("%s: %#x: want 0 to %#x: at most %d mV, %d uA and %d uW a heater and %d uW a module: %w", r.Name, value, most,
-			hal.HeaterMaxMillivolt, hal.HeaterMaxMicroampere, hal.HeaterMaxMicrowatt, hal.ModuleMaxMicrowatt, hal.ErrOutOfRange)
-	}
-	return nil
 }

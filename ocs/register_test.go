@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"ringlight/hal"
-	"ringlight/hal/ltc2688"
 	"ringlight/ocs"
+	"ringlight/ocs/heater"
 	"ringlight/sim"
 )
 
@@ -115,7 +115,7 @@ func TestPokesStayWithinTheirLimits(t *testing.T) {
 	// hands, or more than a heater may take is refused and changes nothing; no
 	// sequence of pokes brings a heater or a module over its limits.
 	h := newHand(t)
-	if c := h.op(h.hw.Bundles[0].Modules[0].SPI, ocs.ColdOp(&h.hw.Bundles[0].Modules[0])); c.Err != nil {
+	if c := h.op(h.hw.Bundles[0].Modules[0].SPI, &hal.Op{Msgs: heater.For(&h.hw.Bundles[0].Modules[0]).Cold()}); c.Err != nil {
 		t.Fatal(c.Err)
 	}
 	for name, v := range map[string]uint32{"temp/low": 0x1230, "rail/calibration": 0x1000, "laser/output": 0xA5, "guard/0x21": 0x7F,
@@ -146,7 +146,7 @@ func TestPokesStayWithinTheirLimits(t *testing.T) {
 	}
 	refused := 0
 	for cell := range hal.CellsPerMod {
-		err := h.poke(fmt.Sprintf("0/0/dac%d/code%da", cell/ltc2688.Channels, cell%ltc2688.Channels), 0xBC00)
+		err := h.poke(fmt.Sprintf("0/0/dac%d/code%da", cell/16, cell%16), 0xBC00)
 		if errors.Is(err, hal.ErrOutOfRange) {
 			refused++
 		} else if err != nil {

@@ -7,9 +7,9 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
 	"ringlight/hal/at24"
-	"ringlight/hal/ltc2688"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
+	"ringlight/ocs/heater"
 	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
@@ -24,14 +24,14 @@ type scan struct {
 	tries    int
 	nameless *ModuleError // the first whose identity cannot be read
 	refused  *ModuleError // why the calibration of an exchanged module is not its own
-	read     forced       // codes that this module holds
+	read     heater.Codes // codes that this module holds
 	odd      bool         // this module differs by more than codes and averaging
 	differ   bool         // some module differs and must not be touched: it carries light
 }
 
 // Numbers of a module's reads.
 const (
-	readEnable = ltc2688.Channels // above the DACs
+	readEnable = 0x10 // above the DACs
 	readGuard  = readEnable + 1
 	readLanes  = readGuard + 1
 	readSerial = readLanes + 1
@@ -66,9 +66,8 @@ func (t *Transceiver) readModule() {
 	}
 	t.scan.wrong, t.scan.odd, t.scan.refused = false, false, nil
 	t.scan.waiting = 0
-	frames := appendReadBack(make([]byte, 0, readBackBytes))
-	for d, cs := range m.ChipSelects {
-		op(m.SPI, d, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: frames, R: make([]byte, len(frames))})
+	for d, msg := range heater.For(m).ReadBack(nil) {
+		op(m.SPI, d, msg)
 	}
 	op(m.Slow, readSerial,
 		hal.Msg{Addr: m.Mux, W: pca9548.AppendSelect(nil, m.MuxChannel)},
@@ -89,9 +88,10 @@ func (t *Transceiver) readModule() {
 // moduleRead judges one of readModule's replies.
 func (t *Transceiver) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 	switch {
-	case n < hal.DACsPerMod:
-		t.scan.wrong = !staged(op.Msgs[0].R, t.codes(module), n) || t.scan.wrong
-		t.scan.odd = !readCodes(op.Msgs[0].R, n, &t.scan.read) || t.scan.odd
+	case n < readEnable:
+		dacs := heater.For(&t.bundle.Modules[module])
+		t.scan.wrong = !dacs.Holds(n, op.Msgs[0].R, t.codes(module)) || t.scan.wrong
+		t.scan.odd = !dacs.Codes(n, op.Msgs[0].R, &t.scan.read) || t.scan.odd
 	case n == readEnable:
 		t.scan.odd = op.Msgs[1].R[0] != tca9534.ResetConfig || t.scan.odd
 		t.scan.wrong = t.scan.odd || t.scan.wrong
@@ -160,24 +160,18 @@ func (t *Transceiver) nextModule(now time.Duration) {
 func (t *Transceiver) stageModule(now time.Duration) {
 	module := t.scan.module
 	m := &t.bundle.Modules[module]
-	codes, cuts := guardedOf(t.cfg.Calibration.Modules[module], *t.codes(module))
+	codes, cuts := t.cfg.Calibration.Modules[module].allowed(t.codes(module))
 	if cuts > 0 { // a calibration of ours never asks for more
 		t.limitErrors += cuts
 		t.fault(now, module, &ModuleError{Module: module, Err: hal.ErrOutOfRange})
 		return
 	}
-	op := func(bus hal.BusID, msgs ...hal.Msg) {
-		t.scan.waiting++
-		t.put(bus, &hal.Op{Token: t.token(taskStageModule, module, 0), Class: hal.ClassSafety, Msgs: msgs})
-	}
 	t.scan.waiting = 0
-	for d, cs := range m.ChipSelects {
-		op(m.SPI, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: appendStage(nil, d, &codes)})
+	for _, op := range stageOps(m, codes) {
+		t.scan.waiting++
+		op.Op.Token = t.token(taskStageModule, module, 0)
+		t.put(op.Bus, op.Op)
 	}
-	for _, addr := range []uint16{m.Guard, m.LaneADC} {
-		op(m.ADC, ads7138.ScanMessages(addr, make([]byte, 0, 32))...)
-	}
-	op(m.Slow, enableMessages(m)...)
 }
 
 func (t *Transceiver) moduleStaged(now time.Duration) {

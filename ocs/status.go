@@ -57,7 +57,7 @@ type Status struct {
 	Timing     Timing
 	// Calibration in force, nil for none.
 	Calibration *Calibration
-	LimitErrors uint32 // codes that the guard cut down
+	LimitErrors uint32 // codes that the limits cut down
 	BusErrors   uint32 // bus work that failed, retries included
 	Progress    Progress
 	Err         error // why not Ready

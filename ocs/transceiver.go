@@ -6,6 +6,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/pca9535"
 	"ringlight/mzi"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 )
 
@@ -94,9 +95,9 @@ type Transceiver struct {
 	pass    *passports   // nil: nobody is at the EEPROMs
 	lanes   laneSwitch
 	lock    lock
-	force   []*forced // codes in force in place of the calibration's, by module
-	mci     *mciDrive // of CMIS modules; nil: latch and chips
-	pending []BusOp   // put out by the next Poll
+	force   []*heater.Codes // codes in force in place of the calibration's, by module
+	mci     *mciDrive       // of CMIS modules; nil: latch and chips
+	pending []BusOp         // put out by the next Poll
 	events  []Event
 }
 

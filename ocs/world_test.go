@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ltc2688"
 	"ringlight/mzi"
 	"ringlight/ocs"
 	"ringlight/proto"
@@ -181,7 +180,7 @@ func code(t sim.CellTruth, phase float64) uint16 {
 	}
 	milliwatt := want * t.PiMilliwatt
 	square := milliwatt / 1000 * t.Ohm
-	return ltc2688.Code(ltc2688.Span10V, int64(mzi.Volts(square, 1000)/1000))
+	return hal.HeaterCode(int64(mzi.Volts(square, 1000) / 1000))
 }
 
 func (r *rig) ready() {

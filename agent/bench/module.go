@@ -10,10 +10,9 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
-	"ringlight/hal/ltc2688"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tmp102"
-	"ringlight/ocs"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 )
 
@@ -191,7 +190,7 @@ func electrical(h *hands, board *hal.Board, bundle, module int, r *Report) {
 	}
 	s.memory(r, where)
 	s.rails(r, where)
-	if err := h.op(hw.SPI, ocs.ColdOp(hw)); err != nil {
+	if err := h.op(hw.SPI, &hal.Op{Class: hal.ClassHousekeeping, Msgs: heater.For(hw).Cold()}); err != nil {
 		r.add("dac", where, Fail, "%v", err)
 		return
 	}
@@ -246,54 +245,29 @@ func (s *sheet) rails(r *Report, where string) {
 func (s *sheet) dacs(r *Report, where string) {
 	wrong, n := 0, 0
 	var first error
+	dacs := heater.For(s.hw)
 	for _, pattern := range []uint16{0x5555, 0x2AAA, 0} {
-		var g ocs.Guard
-		for d, cs := range s.hw.ChipSelects {
-			w := ltc2688.AppendWrite(nil, ltc2688.CmdABSelect, 0)
-			for ch := range ltc2688.Channels {
-				w = ltc2688.AppendWrite(w, ltc2688.CmdCode+byte(ch), patternOf(&g, pattern, d, ch))
-			}
-			if err := s.h.do(s.hw.SPI, 0, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: w}); err != nil {
+		for _, msg := range dacs.Pattern(pattern) {
+			if err := s.h.do(s.hw.SPI, 0, msg); err != nil {
 				r.add("dac", where, Fail, "%v", err)
 				return
 			}
 		}
-		op := ocs.ReadDACsOp(s.hw)
+		op := &hal.Op{Class: hal.ClassHousekeeping, Msgs: dacs.ReadBack(nil)}
 		if err := s.h.op(s.hw.SPI, op); err != nil {
 			r.add("dac", where, Fail, "%v", err)
 			return
 		}
-		state := ocs.DACs(op)
-		g = ocs.Guard{}
-		for d := range s.hw.ChipSelects {
-			for ch := range ltc2688.Channels {
-				n++
-				if want, got := patternOf(&g, pattern, d, ch), state.Codes[d*ltc2688.Channels+ch][0]; got != want {
-					wrong++
-					if first == nil {
-						first = fmt.Errorf("DAC %d channel %d: wrote %#04x, read %#04x", d, ch, want, got)
-					}
-				}
-			}
+		looked, bad, err := dacs.PatternHeld(pattern, op.Msgs)
+		n, wrong = n+looked, wrong+bad
+		if first == nil {
+			first = err
 		}
 	}
 	if wrong > 0 {
 		first = fmt.Errorf("%d of %d registers read back wrong; first: %w", wrong, n, first)
 	}
-	r.verdict("dac", where, first, "%d registers of %d DACs read back what was written", n, len(s.hw.ChipSelects))
-}
-
-// patternOf is a pattern that no two neighbouring channels share, as the guard
-// lets it pass; channels without a heater take anything.
-func patternOf(g *ocs.Guard, pattern uint16, dac, ch int) uint16 {
-	code := pattern
-	if code != 0 {
-		code ^= uint16(ch) << 4
-	}
-	if cell := dac*ltc2688.Channels + ch; cell < hal.CellsPerMod {
-		code = g.Allow(cell, 0, code)
-	}
-	return code
+	r.verdict("dac", where, first, "%d registers of %d DACs read back what was written", n, dacs.Chips())
 }
 
 // heaters drives one heater after the other and reads the rail: DAC, heater
@@ -308,9 +282,9 @@ func (s *sheet) heaters(r *Report, where string) {
 	var bad []string
 	least, most := int32(1<<30), int32(0)
 	for cell := range hal.CellsPerMod {
-		var g ocs.Guard // every other heater is cold
-		code := g.Allow(cell, 0, ltc2688.Code(ocs.HeaterSpan, sweepMicrovolt))
-		i, err := s.driven(cell, code)
+		var l heater.Limits // every other heater is cold
+		set := l.Allow(cell, 0, hal.HeaterCode(sweepMicrovolt))
+		i, err := s.driven(set, l.Allow(cell, 0, 0))
 		if err != nil {
 			r.add("heaters", where, Fail, "cell %d: %v", cell, err)
 			return
@@ -318,7 +292,7 @@ func (s *sheet) heaters(r *Report, where string) {
 		i -= idle
 		ohm := int32(-1)
 		if i > openMicroampere {
-			ohm = int32(ltc2688.Microvolt(ocs.HeaterSpan, code) / i)
+			ohm = int32(hal.HeaterMicrovolt(set.Code()) / i)
 		}
 		s.rep.Ohm = append(s.rep.Ohm, ohm)
 		switch {
@@ -340,15 +314,10 @@ func (s *sheet) heaters(r *Report, where string) {
 
 // driven is the rail's current with one heater on; it is cold again
 // afterwards.
-func (s *sheet) driven(cell int, code uint16) (microampere int64, err error) {
-	cs, ch := s.hw.ChipSelects[cell/ltc2688.Channels], byte(cell%ltc2688.Channels)
-	set := func(code uint16) error {
-		w := ltc2688.AppendWrite(nil, ltc2688.CmdABSelect, 0)
-		w = ltc2688.AppendWrite(w, ltc2688.CmdCodeUpdate+ch, code)
-		return s.h.do(s.hw.SPI, 0, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: w})
-	}
-	if err = set(code); err == nil {
+func (s *sheet) driven(on, off heater.Setting) (microampere int64, err error) {
+	set := func(x heater.Setting) error { return s.h.do(s.hw.SPI, 0, heater.For(s.hw).Poke(x)...) }
+	if err = set(on); err == nil {
 		microampere, err = s.shunt()
 	}
-	return microampere, errors.Join(err, set(0))
+	return microampere, errors.Join(err, set(off))
 }
