@@ -1,22 +1,16 @@
 package node
 
 import (
-	"time"
-
 	"ringlight/proto"
 )
 
 // Restore gives a new machine what its journal kept. It must come before
 // Adopt.
 func (m *Machine) Restore(s State) {
-	m.seenTerm, m.bypassSeq = s.SeenTerm, s.BypassSeq
-	m.applied, m.staged = s.Applied, s.Staged
-	m.reasons = reason(s.Reasons) &^ unheard
-	if m.applied == nil {
-		m.reasons |= unheard
-	} else if len(m.applied.Desired.Rings) > 0 {
-		m.ring = &m.applied.Desired.Rings[0]
-		m.deriveTimers()
+	m.participant.restore(&s)
+	m.reasons |= reason(s.Reasons) &^ unheard
+	if m.ring() != nil {
+		m.ringTimers()
 	}
 	for i, r := range s.Requests {
 		if i < len(m.sides) {
@@ -33,8 +27,8 @@ func (m *Machine) Restore(s State) {
 // State is what must survive a crash; it shares the plans with the machine,
 // which never changes them.
 func (m *Machine) State() State {
-	s := State{SeenTerm: m.seenTerm, Applied: m.applied, Staged: m.staged, BypassSeq: m.bypassSeq,
-		Reasons: uint8(m.reasons), Bundles: make([]BundleRecord, len(m.bundles))}
+	s := m.journal()
+	s.Bundles = make([]BundleRecord, len(m.bundles))
 	for i := range m.sides {
 		if m.sides[i].asked.kind != proto.NoRequest && s.Requests == nil {
 			s.Requests = make([]RequestRecord, len(m.sides))
@@ -55,7 +49,7 @@ func (m *Machine) State() State {
 // dark the journal's paths are not lit again, since they may be of an old
 // generation: with a plan in the journal both sides close and listen, else
 // the node stays dark and deaf until a planner speaks.
-func (m *Machine) adopt(found []BundleLight, now time.Duration) {
+func (m *Machine) adopt(found []BundleLight) {
 	m.adopted = true
 	cold, differs := true, false
 	for _, f := range found {
@@ -67,11 +61,11 @@ func (m *Machine) adopt(found []BundleLight, now time.Duration) {
 		if m.applied != nil && f.Path != b.path {
 			differs = true
 			m.note(proto.Event{Kind: proto.EvAdopted, Severity: proto.SeverityWarning, Bundle: f.Bundle,
-				Path: f.Path, FromPath: b.path, Cause: proto.CauseAdopted}, now)
+				Path: f.Path, FromPath: b.path, Cause: proto.CauseAdopted})
 		}
-		b.path, b.lit, b.ready, b.since, b.cause = f.Path, f.Lit, f.Ready, now, proto.CauseAdopted
+		b.path, b.lit, b.ready, b.since, b.cause = f.Path, f.Lit, f.Ready, m.now, proto.CauseAdopted
 		for p := range b.litAt {
-			b.litAt[p] = now
+			b.litAt[p] = m.now
 		}
 	}
 	if differs {
@@ -84,50 +78,42 @@ func (m *Machine) adopt(found []BundleLight, now time.Duration) {
 		return
 	}
 	for i := range m.sides {
-		m.relist(&m.sides[i])
+		m.sides[i].relist()
 	}
 	for i := range m.sides {
-		m.adoptSide(&m.sides[i], now)
+		m.sides[i].adopt()
 	}
 	cause := proto.CauseAdopted
 	if cold && mode == proto.ModeService {
 		cause = proto.CauseColdStart
-		m.note(proto.Event{Kind: proto.EvReturned, Path: proto.Loopback, Cause: cause}, now)
+		m.note(proto.Event{Kind: proto.EvReturned, Path: proto.Loopback, Cause: cause})
 	}
 	for b := range m.bundles {
 		x := &m.bundles[b]
-		if x.owner == nobody && (mode != proto.ModeService || x.path == proto.Dark || x.path.External() && !m.stray(b)) {
-			m.drive(b, rest(mode), cause, now)
+		if x.owner == nobody && (mode != proto.ModeService || x.path == proto.Dark || x.path.External() && !x.unowned()) {
+			m.drive(b, rest(mode), cause)
 		}
 	}
 }
 
-// stray tells whether a bundle carries light outside that no side has: a plan
-// that the journal lost put it there. It is left alone while it shines, until
-// a plan says more, and closed when it goes dark.
-func (m *Machine) stray(b int) bool {
-	x := &m.bundles[b]
-	return x.owner == nobody && x.path.External() && x.lit&(1<<x.path) != 0
-}
-
-// adoptSide finds the candidate that a side is on: with light if there is
+// adopt finds the candidate that a side is on: with light if there is
 // one, else the nearest. Of a probe pair the other one goes into loopback.
-func (m *Machine) adoptSide(s *side, now time.Duration) {
+func (s *side) adopt() {
 	if len(s.list) == 0 {
 		return
 	}
-	if m.Mode() == proto.ModeService {
+	if s.node.Mode() == proto.ModeService {
 		for k, c := range s.list {
-			if m.bundles[c.Bundle].path == c.Path && (s.cur == none || m.lit(s, k) && !m.lit(s, s.cur)) {
+			if s.node.bundles[c.Bundle].path == c.Path && (s.cur == none || s.lit(k) && !s.lit(s.cur)) {
 				s.cur = k
 			}
 		}
 	}
 	if s.cur == none {
-		s.become(proto.SideClosed, now)
+		s.become(proto.SideClosed)
 		return
 	}
-	m.bundles[s.list[s.cur].Bundle].owner = int8(s.id)
+	s.node.bundles[s.list[s.cur].Bundle].owner = int8(s.id)
 	s.cause = proto.CauseAdopted
-	s.become(proto.SideWork, now)
+	s.become(proto.SideWork)
 }

@@ -8,161 +8,201 @@ import (
 	"ringlight/proto"
 )
 
+// circuit is one that the mirrors make, or are on the way to.
+type circuit struct {
+	used   bool
+	r      proto.CircuitReport
+	since  time.Duration // of the state
+	proven bool          // by light, in this life
+	fresh  bool          // of the change under way: no journal knows it yet
+	lost   bool          // told as without its light
+	tries  int           // since it failed
+	again  time.Duration // when it is tried again, 0: not
+	kind   proto.EventKind
+	text   string // why it has failed
+}
+
+// A failed circuit is tried again: its ports are of no other use, mirrors have
+// been seen to come free, and what light it has is kept by who tries. chosen:
+// as often as the optics of a node are, and then seldom.
+const (
+	againFirst = 10 * time.Second
+	againLast  = 5 * time.Minute
+)
+
+// maxCircuitAlarms bounds the alarms of a report. chosen: the states of the
+// circuits say the rest.
+const maxCircuitAlarms = 64
+
+func (c *circuit) name() proto.Circuit { return proto.Circuit{A: c.r.A, B: c.r.B, Job: c.r.Job} }
+
+func (c *circuit) event(kind proto.EventKind, severity proto.Severity, expected proto.MilliDBm, text string, resolved bool) proto.Event {
+	return proto.Event{Kind: kind, Severity: severity, PortA: c.r.A, PortB: c.r.B, Job: c.r.Job, Measured: c.r.Loss, Expected: expected,
+		Text: text, Resolved: resolved}
+}
+
+func (x *CrossConnect) carries(a, b uint16) bool {
+	return x.circuits[a].used && x.circuits[a].r.B == b
+}
+
+func (x *CrossConnect) put(r proto.CircuitReport) {
+	if a := x.owner[r.B]; a > 0 && a != int(r.A)+1 {
+		x.drop(uint16(a - 1))
+	}
+	x.drop(r.A)
+	x.circuits[r.A] = circuit{used: true, r: r, since: x.now, proven: r.State == proto.Tuned}
+	x.owner[r.B] = int(r.A) + 1
+}
+
+func (x *CrossConnect) drop(a uint16) {
+	if c := &x.circuits[a]; c.used {
+		x.owner[c.r.B] = 0
+		*c = circuit{}
+	}
+}
+
 // adopt takes the circuits as the hardware was found to carry them. What has
 // light stays as it is, whatever the journal says; a change that the journal
 // knows to have begun is completed. A board that could not be read (Text) is
 // taken to do what it did, until it is Ready.
-func (s *CrossConnect) adopt(ev *Event, now time.Duration) {
+func (x *CrossConnect) adopt(ev *Event) {
 	found := ev.Circuits
-	s.adopted = true
-	s.reasons &^= ownFault
+	x.adopted = true
+	x.reasons &^= ownFault
 	if ev.Text != "" {
-		s.reasons |= ownFault
+		x.reasons |= ownFault
 	}
-	s.take(found, now)
+	x.take(found)
 	lit := slices.ContainsFunc(found, func(r proto.CircuitReport) bool { return r.State != proto.Failed })
-	s.amiss = ev.Lit && s.applied != nil
-	s.out = s.watch(s.out)
+	asPlanned := !ev.Lit || x.applied == nil
+	x.out = x.watch(x.out)
 	for _, r := range found {
-		if r.State != proto.Failed || !s.planned(r.A, r.B) {
+		if r.State != proto.Failed || !x.planned(r.A, r.B) {
 			continue
 		}
-		s.amiss = true
+		asPlanned = false
 		if lit { // else EvStarted says that all are gone
-			s.lose(&s.have[r.A], proto.EvAdopted, proto.SeverityCritical, proto.NoPower, "light does not show the circuit that the journal has", now)
+			x.lose(&x.circuits[r.A], proto.EvAdopted, proto.SeverityCritical, proto.NoPower, "light does not show the circuit that the journal has")
 		}
 	}
-	if s.moving {
-		s.connect(now)
+	x.become(x.state.found(asPlanned))
+	if x.state.changing() {
+		x.connect()
 	}
 }
 
-func (s *CrossConnect) planned(a, b uint16) bool {
-	return s.applied != nil && slices.ContainsFunc(s.applied.Desired.Circuits, func(c proto.Circuit) bool { return c.A == a && c.B == b })
+func (x *CrossConnect) planned(a, b uint16) bool {
+	return x.applied != nil && slices.ContainsFunc(x.applied.Desired.Circuits, func(c proto.Circuit) bool { return c.A == a && c.B == b })
 }
 
 // take replaces what is known of the circuits; their jobs are the plan's.
-func (s *CrossConnect) take(found []proto.CircuitReport, now time.Duration) {
-	before := slices.Clone(s.have)
-	clear(s.have)
-	clear(s.owner)
+func (x *CrossConnect) take(found []proto.CircuitReport) {
+	before := slices.Clone(x.circuits)
+	clear(x.circuits)
+	clear(x.owner)
 	for _, r := range found {
-		if int(r.A) >= s.ports || int(r.B) >= s.ports {
+		if int(r.A) >= x.ports || int(r.B) >= x.ports {
 			continue
 		}
 		r.Job = 0
 		if was := &before[r.A]; was.used && was.r.B == r.B {
 			r.Job = was.r.Job
-		} else if s.applied != nil {
-			for _, c := range s.applied.Desired.Circuits {
+		} else if x.applied != nil {
+			for _, c := range x.applied.Desired.Circuits {
 				if c.A == r.A && c.B == r.B {
 					r.Job = c.Job
 				}
 			}
 		}
 		was := before[r.A]
-		s.put(r, now)
-		if x := &s.have[r.A]; was.lost && was.r.B == r.B {
-			x.lost, x.kind, x.text = true, was.kind, was.text
-			s.circuit(x.r, proto.NoPower, was.text, now)
+		x.put(r)
+		if c := &x.circuits[r.A]; was.lost && was.r.B == r.B {
+			c.lost, c.kind, c.text = true, was.kind, was.text
+			x.observe(c.r, proto.NoPower, was.text)
 		}
 	}
 }
 
 // byHand takes circuits that somebody at the board has made. The next plan
 // must know of it, and undoes what it does not want.
-func (s *CrossConnect) byHand(now []proto.CircuitReport, at time.Duration) {
-	s.take(now, at)
-	s.bypassSeq++
-	s.unsaved = true
-	s.note(proto.Event{Kind: proto.EvSwitched, Severity: proto.SeverityWarning, Cause: proto.CauseOperator,
-		Text: fmt.Sprintf("circuits changed by hand: %d now", len(now))}, at)
+func (x *CrossConnect) byHand(found []proto.CircuitReport) {
+	x.take(found)
+	x.bypassSeq++
+	x.unsaved = true
+	x.note(proto.Event{Kind: proto.EvSwitched, Severity: proto.SeverityWarning, Cause: proto.CauseOperator,
+		Text: fmt.Sprintf("circuits changed by hand: %d now", len(found))})
 }
 
-// circuit takes in how one circuit stands.
-func (s *CrossConnect) circuit(r proto.CircuitReport, expected proto.MilliDBm, text string, now time.Duration) {
-	if int(r.A) >= s.ports || !s.carries(r.A, r.B) {
+// observe takes in how one circuit stands.
+func (x *CrossConnect) observe(r proto.CircuitReport, expected proto.MilliDBm, text string) {
+	if int(r.A) >= x.ports || !x.carries(r.A, r.B) {
 		return
 	}
-	x := &s.have[r.A]
-	if x.r.State != r.State {
-		x.since = now
+	c := &x.circuits[r.A]
+	if c.r.State != r.State {
+		c.since = x.now
 	}
-	x.r.State, x.r.Loss = r.State, r.Loss
-	x.again = 0
-	if r.State == proto.Failed && s.planned(x.r.A, x.r.B) {
-		x.again = now + min(againFirst<<min(x.tries, 10), againLast)
-		x.tries++
+	c.r.State, c.r.Loss = r.State, r.Loss
+	c.again = 0
+	if r.State == proto.Failed && x.planned(c.r.A, c.r.B) {
+		c.again = x.now + min(againFirst<<min(c.tries, 10), againLast)
+		c.tries++
 	}
 	switch {
 	case r.State == proto.Tuned:
-		x.proven, x.text, x.tries = true, "", 0
-		if x.lost {
-			x.lost = false
-			s.note(x.event(proto.EvLightFound, proto.SeverityOK, expected, "", true), now)
+		c.proven, c.text, c.tries = true, "", 0
+		if c.lost {
+			c.lost = false
+			x.note(c.event(proto.EvLightFound, proto.SeverityOK, expected, "", true))
 		}
-	case r.State == proto.Failed && x.proven:
-		s.lose(x, proto.EvLightLost, proto.SeverityCritical, expected, text, now)
+	case r.State == proto.Failed && c.proven:
+		x.lose(c, proto.EvLightLost, proto.SeverityCritical, expected, text)
 	case r.State == proto.Failed:
-		s.lose(x, proto.EvPathFailed, proto.SeverityCritical, expected, text, now)
+		x.lose(c, proto.EvPathFailed, proto.SeverityCritical, expected, text)
 	case r.State == proto.Tuning && text != "": // no light comes in
-		s.lose(x, proto.EvLightLost, proto.SeverityWarning, expected, text, now)
+		x.lose(c, proto.EvLightLost, proto.SeverityWarning, expected, text)
 	}
 }
 
 // lose tells of a circuit without its light, once until it is found.
-func (s *CrossConnect) lose(x *cross, kind proto.EventKind, severity proto.Severity, expected proto.MilliDBm, text string, now time.Duration) {
-	x.text = proto.Clip(text)
-	if x.lost {
+func (x *CrossConnect) lose(c *circuit, kind proto.EventKind, severity proto.Severity, expected proto.MilliDBm, text string) {
+	c.text = proto.Clip(text)
+	if c.lost {
 		return
 	}
-	x.lost, x.kind = true, kind
-	s.note(x.event(kind, severity, expected, x.text, false), now)
-}
-
-func (x *cross) event(kind proto.EventKind, severity proto.Severity, expected proto.MilliDBm, text string, resolved bool) proto.Event {
-	return proto.Event{Kind: kind, Severity: severity, PortA: x.r.A, PortB: x.r.B, Job: x.r.Job, Measured: x.r.Loss, Expected: expected,
-		Text: text, Resolved: resolved}
+	c.lost, c.kind = true, kind
+	x.note(c.event(kind, severity, expected, c.text, false))
 }
 
 // tryAgain makes circuits of the plan anew that have failed.
-func (s *CrossConnect) tryAgain(now time.Duration) {
+func (x *CrossConnect) tryAgain() {
 	ch := &Change{Again: true}
-	for a := range s.have {
-		if x := &s.have[a]; x.again != 0 && x.again <= now {
-			x.again, x.r.State, x.since = 0, proto.Tuning, now
-			ch.Create = append(ch.Create, proto.Circuit{A: x.r.A, B: x.r.B, Job: x.r.Job})
+	for a := range x.circuits {
+		if c := &x.circuits[a]; c.again != 0 && c.again <= x.now {
+			c.again, c.r.State, c.since = 0, proto.Tuning, x.now
+			ch.Create = append(ch.Create, c.name())
 		}
 	}
-	s.out = append(s.out, Action{Kind: Connect, Change: ch})
+	x.out = append(x.out, Action{Kind: Connect, Change: ch})
 }
 
-// Report fills in what the machine knows of a cross-connect's report; losses and
-// everything about the agent itself are the agent's.
-func (s *CrossConnect) Report(r *proto.Reported) {
-	r.Version, r.Node = proto.Version, s.id
-	r.Mode, r.SeenTerm, r.BypassSeq = s.Mode(), s.seenTerm, s.bypassSeq
-	if !s.amiss {
-		r.Term, r.Generation, r.Plan = s.applied.name()
-	}
-	r.StagedTerm, r.StagedGeneration, r.StagedPlan = s.staged.name()
+// Report fills in what the machine knows of its report; losses and everything
+// about the agent itself are the agent's.
+func (x *CrossConnect) Report(r *proto.Reported) {
+	x.report(r, x.state.inEffect())
 	r.Circuits, r.Alarms = r.Circuits[:0], r.Alarms[:0]
-	for a := range s.have {
-		if x := &s.have[a]; x.used {
-			r.Circuits = append(r.Circuits, x.r)
-			if x.fresh && x.r.State == proto.Tuned {
+	for a := range x.circuits {
+		if c := &x.circuits[a]; c.used {
+			r.Circuits = append(r.Circuits, c.r)
+			if c.fresh && c.r.State == proto.Tuned {
 				// Until it is on disk how its mirrors stand, a next life would
 				// move them.
 				r.Circuits[len(r.Circuits)-1].State = proto.Tuning
 			}
-			if x.lost && len(r.Alarms) < maxCircuitAlarms {
-				r.Alarms = append(r.Alarms, proto.Alarm{Kind: x.kind, Severity: proto.SeverityCritical, SinceMicros: uint64(x.since.Microseconds()),
-					Text: x.text, PortA: x.r.A, PortB: x.r.B})
+			if c.lost && len(r.Alarms) < maxCircuitAlarms {
+				r.Alarms = append(r.Alarms, proto.Alarm{Kind: c.kind, Severity: proto.SeverityCritical, SinceMicros: uint64(c.since.Microseconds()),
+					Text: c.text, PortA: c.r.A, PortB: c.r.B})
 			}
 		}
 	}
 }
-
-// maxCircuitAlarms bounds the alarms of a report. chosen: the states of the
-// circuits say the rest.
-const maxCircuitAlarms = 64

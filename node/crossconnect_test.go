@@ -114,6 +114,14 @@ func (w *crossWorld) change(c *Change) {
 	}
 }
 
+// unread makes of some readings ones of a board that does not answer.
+func (w *crossWorld) unread(ev Event, draw func(n int) int) Event {
+	if (ev.Kind == Adopt || ev.Kind == Ready) && draw(3) == 0 {
+		ev.Text, ev.Lit = "does not answer", draw(2) == 0
+	}
+	return ev
+}
+
 // event draws what may happen to a cross-connect.
 func (w *crossWorld) event(draw func(n int) int) Event {
 	if draw(20) == 0 {

@@ -90,7 +90,7 @@ func (m *Machine) clone() *Machine {
 	c := *m
 	c.bundles, c.watched = slices.Clone(m.bundles), slices.Clone(m.watched)
 	for i := range c.sides {
-		c.sides[i].list = slices.Clone(m.sides[i].list)
+		c.sides[i].node, c.sides[i].list = &c.shared, slices.Clone(m.sides[i].list)
 	}
 	return &c
 }

@@ -46,6 +46,15 @@ func (h *Held) name() (proto.Term, proto.Generation, proto.Digest) {
 	return h.Desired.Term, h.Desired.Generation, h.Desired.Plan
 }
 
+// ring is the node's place in the ring of the plan in force, nil when it has
+// none.
+func (f *fence) ring() *proto.RingAssignment {
+	if f.applied == nil || len(f.applied.Desired.Rings) == 0 {
+		return nil
+	}
+	return &f.applied.Desired.Rings[0]
+}
+
 // inForce is what a refusal names: the highest term heard and the highest
 // generation accepted.
 func (f *fence) inForce() (t proto.Term, g proto.Generation) {

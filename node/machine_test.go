@@ -1,6 +1,7 @@
 package node
 
 import (
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,13 +28,56 @@ func TestIllegalEdgesPanic(t *testing.T) {
 						t.Errorf("%s to %s: panic %q", from, to, text)
 					}
 				}()
-				s := side{state: from}
-				s.become(to, 0)
+				s := side{node: new(shared), state: from}
+				s.become(to)
 			}()
 		}
 	}
 	if illegal != 16 {
 		t.Errorf("%d illegal edges, the diagram has 16", illegal)
+	}
+}
+
+// Goal: a cross-connect cannot take an edge that its diagram does not have, and
+// random lives take every edge that it has.
+// Method: every pair of states; the illegal ones must panic with both names.
+// Then each edge of crossEdges taken out has to end the lives of
+// TestCrossConnectHoldsToItsPlanWhateverHappens' world in a panic.
+func TestCrossConnectEdges(t *testing.T) {
+	lives := func() (panicked any) {
+		defer func() { panicked = recover() }()
+		for seed := range uint64(60) {
+			r := rand.New(rand.NewPCG(seed, 9))
+			w := newCrossWorld(t)
+			for range 300 {
+				w.step(w.unread(w.event(r.IntN), r.IntN))
+			}
+		}
+		return nil
+	}
+	if p := lives(); p != nil {
+		t.Fatal(p)
+	}
+	for from := crossUnread; from <= crossOwed; from++ {
+		for to := crossUnread; to <= crossOwed; to++ {
+			if crossEdges[from]&(1<<to) == 0 {
+				func() {
+					defer func() {
+						if text, _ := recover().(string); !strings.HasSuffix(text, from.String()+" to "+to.String()) {
+							t.Errorf("%s to %s: panic %q", from, to, text)
+						}
+					}()
+					(&CrossConnect{state: from}).become(to)
+				}()
+				continue
+			}
+			before := crossEdges[from]
+			crossEdges[from] &^= 1 << to
+			if lives() == nil {
+				t.Errorf("nothing goes from %s to %s", from, to)
+			}
+			crossEdges[from] = before
+		}
 	}
 }
 

@@ -118,7 +118,7 @@ func (n *network) halves() []string {
 
 // listed: the plan that a node has applied names a path.
 func (n *network) listed(i, b int, p proto.Path) bool {
-	r := n.nodes[i].m.ring
+	r := n.nodes[i].m.ring()
 	return r != nil && slices.ContainsFunc(slices.Concat(r.Left, r.Right), func(c proto.Candidate) bool {
 		return int(c.Bundle) == b && c.Path == p && int(c.Peer) == n.nodes[i].fibres[b][p].node
 	})

@@ -3,79 +3,19 @@ package node
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"ringlight/proto"
 )
 
-func (m *Machine) answer(p proto.Phase, t proto.Term, g proto.Generation, plan proto.Digest, err *proto.Error) {
-	a := m.ack(p, t, g, plan, err)
-	if a.Code == proto.Conflict {
-		a.BypassSeq = m.bypassSeq
-	}
-	m.out = append(m.out, Action{Kind: Answer, Ack: a})
-}
-
-// stage takes a desired state: whole and valid, or not at all. It changes no
-// light and has no deadline: without a decision the old state stays.
-func (m *Machine) stage(d *proto.Desired, digest proto.Digest, now time.Duration) {
-	if d == nil {
-		return
-	}
-	err := m.admit(d, digest, now)
-	if m.adopted && d.Node == m.id {
-		m.hear(d.Term, now)
-	}
-	if err == nil && m.applied.compare(d.Term, d.Generation) != 0 && m.staged.compare(d.Term, d.Generation) != 0 {
-		m.staged = &Held{Desired: *d, Digest: digest}
-		m.bypassSeq = max(m.bypassSeq, d.BypassSeq) // an unsaved tail may have been lost
-		m.save()
-		m.out = m.watch(m.out)
-	}
-	m.answer(proto.PhasePrepare, d.Term, d.Generation, d.Plan, err)
-	if err == nil {
-		m.decide(m.overdue(), now)
-	}
-}
-
-// admit says why a desired state cannot be staged, or nil.
-func (m *Machine) admit(d *proto.Desired, digest proto.Digest, now time.Duration) *proto.Error {
-	if !m.adopted {
-		return errBusy
-	}
-	held, err := m.judge(d, digest)
-	switch {
-	case err == errSplit:
-		m.contradict(held.Desired.Plan, d.Plan, now)
-		return err
-	case err != nil || held != nil:
-		return err
-	}
-	if d.BypassSeq < m.bypassSeq {
-		return errMoved(m.bypassSeq)
-	}
-	return m.validate(d)
-}
-
-// contradict tells of two planners with one term.
-func (m *Machine) contradict(ours, theirs proto.Digest, now time.Duration) {
-	if e, news := m.splitBrain(ours, theirs); news {
-		m.note(e, now)
-	}
-}
-
 // validate checks a desired state as a whole against this node.
 func (m *Machine) validate(d *proto.Desired) *proto.Error {
-	bad := func(field, limit, format string, args ...any) *proto.Error {
-		return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
-	}
 	switch {
 	case d.Term == 0 || d.Generation == 0:
-		return bad("generation", "over 0, as the term", "term %d, generation %d", d.Term, d.Generation)
+		return invalid("generation", "over 0, as the term", "term %d, generation %d", d.Term, d.Generation)
 	case len(d.Decisions) == 0:
-		return bad("decisions", "at least 1", "no ring on whose topic the decision comes")
+		return invalid("decisions", "at least 1", "no ring on whose topic the decision comes")
 	case len(d.Rings) > proto.MaxRings:
-		return bad("rings", "at most 1", "%d rings", len(d.Rings))
+		return invalid("rings", "at most 1", "%d rings", len(d.Rings))
 	case len(d.Rings) == 0:
 		return nil
 	case m.reasons&^unheard != 0:
@@ -84,39 +24,39 @@ func (m *Machine) validate(d *proto.Desired) *proto.Error {
 	}
 	r := &d.Rings[0]
 	if r.Position >= r.Size {
-		return bad("rings[0].position", "under size", "position %d of %d", r.Position, r.Size)
+		return invalid("rings[0].position", "under size", "position %d of %d", r.Position, r.Size)
 	}
 	if r.Policy > proto.PolicyHold {
-		return bad("rings[0].policy", "bypass or hold", "%s", r.Policy)
+		return invalid("rings[0].policy", "bypass or hold", "%s", r.Policy)
 	}
 	e := envelopeOf(r.Envelope)
 	if err := check(e, derive(e)); err != nil {
 		err.Field = "rings[0]." + err.Field
 		return err
 	}
-	return m.validateLists(r, bad)
+	return m.validateLists(r)
 }
 
-func (m *Machine) validateLists(r *proto.RingAssignment, bad func(string, string, string, ...any) *proto.Error) *proto.Error {
+func (m *Machine) validateLists(r *proto.RingAssignment) *proto.Error {
 	var taken [proto.MaxBundles]uint8 // paths by bundle
 	var use [2]int                    // bundle of each side's working candidate
 	for i, list := range [2][]proto.Candidate{r.Left, r.Right} {
 		name := "rings[0]." + proto.Side(i).String()
 		use[i] = none - i
 		if len(list) > proto.MaxCandidates {
-			return bad(name, "at most "+strconv.Itoa(proto.MaxCandidates), "%d candidates", len(list))
+			return invalid(name, "at most "+strconv.Itoa(proto.MaxCandidates), "%d candidates", len(list))
 		}
 		for k, c := range list {
 			at := name + "[" + strconv.Itoa(k) + "]"
 			switch {
 			case int(c.Bundle) >= len(m.bundles):
-				return bad(at+".bundle", "under "+strconv.Itoa(len(m.bundles)), "bundle %d", c.Bundle)
+				return invalid(at+".bundle", "under "+strconv.Itoa(len(m.bundles)), "bundle %d", c.Bundle)
 			case !c.Path.External():
-				return bad(at+".path", "external1 or external2", "%s", c.Path)
+				return invalid(at+".path", "external1 or external2", "%s", c.Path)
 			case taken[c.Bundle]&(1<<c.Path) != 0:
-				return bad(at, "each bundle and path once", "bundle %d %s again", c.Bundle, c.Path)
+				return invalid(at, "each bundle and path once", "bundle %d %s again", c.Bundle, c.Path)
 			case c.Peer == m.id:
-				return bad(at+".peer", "another node", "the node itself")
+				return invalid(at+".peer", "another node", "the node itself")
 			case !m.bundles[c.Bundle].ready:
 				return &proto.Error{Code: proto.NotCalibrated, Field: at + ".bundle",
 					Reason: fmt.Sprintf("bundle %d cannot switch", c.Bundle)}
@@ -128,12 +68,12 @@ func (m *Machine) validateLists(r *proto.RingAssignment, bad func(string, string
 		}
 		w := workingOf(r, i)
 		if w >= len(list) {
-			return bad(name+"_working", "under "+strconv.Itoa(len(list)), "%d", w)
+			return invalid(name+"_working", "under "+strconv.Itoa(len(list)), "%d", w)
 		}
 		use[i] = int(list[w].Bundle)
 	}
 	if use[0] == use[1] {
-		return bad("rings[0].right_working", "another bundle than left_working", "both need bundle %d", use[0])
+		return invalid("rings[0].right_working", "another bundle than left_working", "both need bundle %d", use[0])
 	}
 	return nil
 }
@@ -142,81 +82,60 @@ func workingOf(r *proto.RingAssignment, side int) int {
 	return int([2]uint8{r.LeftWorking, r.RightWorking}[side])
 }
 
-// decide settles a generation. It may come before the desired state, twice,
-// or too late.
-func (m *Machine) decide(d *proto.Decision, now time.Duration) {
-	if d == nil {
-		return
-	}
-	err := errBusy
-	if m.adopted {
-		var rival *Held
-		if rival, err = m.weigh(d); rival != nil {
-			m.contradict(rival.Desired.Plan, d.Plan, now)
-		}
-		m.hear(d.Term, now)
-	}
-	if err == nil && m.staged.compare(d.Term, d.Generation) == 0 {
-		held := m.staged
-		m.staged = nil
-		if d.Verdict == proto.Commit {
-			m.apply(held, now)
-		}
+// enact puts a committed generation into effect. A candidate that stays in
+// use is not touched; the rest is in replan.
+func (m *Machine) enact(h *Held) *proto.Error {
+	if h != nil {
+		m.applied, m.missed = h, 0
+		m.setTimers()
+		m.note(proto.Event{Kind: proto.EvApplied, Cause: proto.CausePlan})
+		m.replan()
 		m.save()
-		m.out = m.watch(m.out)
 	}
-	if err == nil && d.Verdict == proto.Commit && m.ring != nil && m.Mode() != proto.ModeService {
-		err = &proto.Error{Code: proto.HardwareFailed, Reason: "the node is out of service: " + m.Mode().String()}
+	if m.ring() != nil && m.Mode() != proto.ModeService {
+		return &proto.Error{Code: proto.HardwareFailed, Reason: "the node is out of service: " + m.Mode().String()}
 	}
-	m.answer(proto.PhaseCommit, d.Term, d.Generation, d.Plan, err)
+	return nil
 }
 
-// apply puts a committed generation into effect. A candidate that stays in
-// use is not touched; the rest is in replan.
-func (m *Machine) apply(h *Held, now time.Duration) {
-	m.applied, m.ring = h, nil
-	m.missed = 0
-	if len(h.Desired.Rings) > 0 {
-		m.ring = &h.Desired.Rings[0]
-		m.setTimers(now)
-	}
-	m.note(proto.Event{Kind: proto.EvApplied, Cause: proto.CausePlan}, now)
+// replan takes both sides to where the new plan wants them, and what they do
+// not use into loopback.
+func (m *Machine) replan() {
 	var lost [2]bool
 	for i := range m.sides {
-		lost[i] = m.relist(&m.sides[i])
+		lost[i] = m.sides[i].relist()
 	}
 	for i := range m.sides {
-		m.replan(&m.sides[i], lost[i], now)
+		m.sides[i].replan(lost[i])
 	}
 	if m.Mode() != proto.ModeService {
 		return
 	}
 	for b := range m.bundles {
 		if m.bundles[b].owner == nobody {
-			m.drive(b, proto.Loopback, proto.CausePlan, now)
+			m.drive(b, proto.Loopback, proto.CausePlan)
 		}
 	}
 }
 
-// deriveTimers takes what the ring says of times.
-func (m *Machine) deriveTimers() {
-	m.timers = derive(envelopeOf(m.ring.Envelope))
-	m.holdOff = time.Duration(m.ring.HoldOffMicros) * time.Microsecond
-	m.restore = time.Duration(m.ring.WaitToRestoreMillis) * time.Millisecond
-}
-
-func (m *Machine) setTimers(now time.Duration) {
-	m.deriveTimers()
+// setTimers takes the times of a new ring, and tells when no hardware of its
+// kind can recover within the target.
+func (m *Machine) setTimers() {
+	r := m.ring()
+	if r == nil {
+		return
+	}
+	m.ringTimers()
 	probes := false
-	for _, list := range [2][]proto.Candidate{m.ring.Left, m.ring.Right} {
+	for _, list := range [2][]proto.Candidate{r.Left, r.Right} {
 		for _, c := range list {
 			probes = probes || c.Bundle != list[0].Bundle
 		}
 	}
-	if b := bound(envelopeOf(m.ring.Envelope), m.timers, probes) + m.holdOff; b > recoveryTarget {
+	if b := bound(envelopeOf(r.Envelope), m.timers, probes) + m.holdOff; b > recoveryTarget {
 		m.missed = b
 		m.note(proto.Event{Kind: proto.EvBoundNotMet, Severity: proto.SeverityWarning, Cause: proto.CausePlan,
-			Text: "recovery takes up to " + micros(b)}, now)
+			Text: "recovery takes up to " + micros(b)})
 	}
 }
 
@@ -225,16 +144,16 @@ func (m *Machine) setTimers(now time.Duration) {
 // light, or the plan, speaks for it; other bundles it gives up, to be driven
 // once both sides have chosen. A candidate's bad record stays unless the plan
 // names it.
-func (m *Machine) relist(s *side) (lost bool) {
+func (s *side) relist() (lost bool) {
 	old, cur := s.list, s.cur
-	lit := cur != none && m.lit(s, cur)
+	lit := cur != none && s.lit(cur)
 	lost = cur != none && !lit
 	s.list, s.working, s.hold = nil, 0, false
 	s.cur, s.probe, s.from = none, none, none
-	if m.ring != nil {
-		s.working = workingOf(m.ring, int(s.id))
-		s.hold = m.ring.Policy == proto.PolicyHold
-		for k, c := range [2][]proto.Candidate{m.ring.Left, m.ring.Right}[s.id] {
+	if r := s.node.ring(); r != nil {
+		s.working = workingOf(r, int(s.id))
+		s.hold = r.Policy == proto.PolicyHold
+		for k, c := range [2][]proto.Candidate{r.Left, r.Right}[s.id] {
 			n := candidate{Candidate: c}
 			for i := range old {
 				if old[i].Bundle != c.Bundle || old[i].Path != c.Path || old[i].Peer != c.Peer {
@@ -252,12 +171,12 @@ func (m *Machine) relist(s *side) (lost bool) {
 		}
 	}
 	if s.asked.kind != proto.NoRequest && (len(s.list) == 0 || s.home() == none && s.asked.path != proto.Loopback) {
-		m.drop(s, m.now) // its candidate is not in the ring any more
+		s.drop() // its candidate is not in the ring any more
 	}
 	s.closing = 0
-	for b := range m.bundles {
-		if m.bundles[b].owner == int8(s.id) && !s.uses(s.cur, b) {
-			m.bundles[b].owner = nobody
+	for b := range s.node.bundles {
+		if s.node.bundles[b].owner == int8(s.id) && !s.uses(s.cur, b) {
+			s.node.bundles[b].owner = nobody
 			s.closing |= 1 << b
 		}
 	}
@@ -268,22 +187,22 @@ func (m *Machine) relist(s *side) (lost bool) {
 // has light elsewhere in its ring stays with it for now, see runFollow; one
 // that has not goes at once, and asks others only if it was searching before:
 // while commits come in one by one, a silent planned peer is no loss.
-func (m *Machine) replan(s *side, lost bool, now time.Duration) {
+func (s *side) replan(lost bool) {
 	s.planAt, s.follow, s.asks = Never, false, maxAsks
 	if len(s.list) == 0 {
-		s.become(proto.SideEnd, now)
+		s.become(proto.SideEnd)
 		return
 	}
 	if s.cur != none && s.state == proto.SideWork {
 		if s.cur != s.working {
 			s.follow = true
-			if m.bypassSeq == m.applied.Desired.BypassSeq { // else the plan does not know why the side is here
-				s.planAt = now + planWait
+			if s.node.bypassSeq == s.node.applied.Desired.BypassSeq { // else the plan does not know why the side is here
+				s.planAt = s.node.now + planWait
 			}
 		}
 		return
 	}
-	s.follow = m.Mode() == proto.ModeService
+	s.follow = s.node.Mode() == proto.ModeService
 	want := s.home()
 	if want == none { // an operator wants it in loopback
 		s.follow = false
@@ -292,27 +211,27 @@ func (m *Machine) replan(s *side, lost bool, now time.Duration) {
 	if s.cur == none {
 		switch s.state {
 		case proto.SideEnd:
-			if !s.follow || !m.free(s, want) {
-				s.become(proto.SideClosed, now)
+			if !s.follow || !s.free(want) {
+				s.become(proto.SideClosed)
 			}
 		case proto.SideWork, proto.SideSwitch, proto.SideListen:
-			if !s.follow || !m.free(s, want) {
-				s.cause, s.stuckAt = proto.CausePlan, now+m.timers.stuck
-				s.become(proto.SideClosing, now)
+			if !s.follow || !s.free(want) {
+				s.cause, s.stuckAt = proto.CausePlan, s.node.now+s.node.timers.stuck
+				s.become(proto.SideClosing)
 			}
 		}
-		s.planAt = now // where the other side still has the bundle: as soon as it is free
-		if !s.follow || !m.free(s, want) {
+		s.planAt = s.node.now // where the other side still has the bundle: as soon as it is free
+		if !s.follow || !s.free(want) {
 			return
 		}
 	}
-	m.begin(s, now)
+	s.begin()
 	s.from = none
 	for k := range s.list {
 		if lost && !s.hold && !s.tied() && k != want {
 			s.queue(k)
 		}
 	}
-	s.planAt = now + planWait
-	m.goTo(s, want, none, m.timers.dwell, proto.CausePlan, now)
+	s.planAt = s.node.now + planWait
+	s.goTo(want, none, s.node.timers.dwell, proto.CausePlan)
 }

@@ -52,8 +52,8 @@ const (
 	remedyMemory = 10 * time.Minute
 )
 
-// ail notes that a bundle's optics failed, or failed again.
-func (b *bundle) ail(now time.Duration) {
+// fail notes that a bundle's optics failed, or failed again.
+func (b *bundle) fail(now time.Duration) {
 	if !b.failed && b.wellAt+remedyMemory < now {
 		b.tries = 0
 	}
@@ -66,10 +66,10 @@ func (b *bundle) remedyWait() time.Duration {
 }
 
 // runRemedies tries failed optics again.
-func (m *Machine) runRemedies(now time.Duration) {
-	for i := range m.bundles {
-		b := &m.bundles[i]
-		if !b.failed || !m.due(b.remedyAt, now) {
+func (n *shared) runRemedies() {
+	for i := range n.bundles {
+		b := &n.bundles[i]
+		if !b.failed || !n.due(b.remedyAt) {
 			continue
 		}
 		step := min(Remedies(b.tries), numRemedies-1)
@@ -77,24 +77,24 @@ func (m *Machine) runRemedies(now time.Duration) {
 			step = Remedies(b.tries-maxRemedies) % numRemedies
 		}
 		b.tries++
-		b.remedyAt = now + max(remedyPatience, b.remedyWait()) // should it say nothing
-		m.next = min(m.next, b.remedyAt)
-		m.note(proto.Event{Kind: proto.EvRemedy, Severity: proto.SeverityWarning, Bundle: proto.BundleID(i), Path: b.path, Cause: proto.CauseRemedy,
-			Text: step.String() + ", try " + itoa(b.tries)}, now)
-		m.out = append(m.out, Action{Kind: Remedy, Bundle: proto.BundleID(i), Path: rest(m.Mode()), Cause: proto.CauseRemedy, Remedy: step})
+		b.remedyAt = n.now + max(remedyPatience, b.remedyWait()) // should it say nothing
+		n.next = min(n.next, b.remedyAt)
+		n.note(proto.Event{Kind: proto.EvRemedy, Severity: proto.SeverityWarning, Bundle: proto.BundleID(i), Path: b.path, Cause: proto.CauseRemedy,
+			Text: step.String() + ", try " + itoa(b.tries)})
+		n.out = append(n.out, Action{Kind: Remedy, Bundle: proto.BundleID(i), Path: rest(n.Mode()), Cause: proto.CauseRemedy, Remedy: step})
 	}
 }
 
 // pathOK takes the word of the optics that a bundle is well again.
-func (m *Machine) pathOK(id proto.BundleID, now time.Duration) {
+func (m *Machine) pathOK(id proto.BundleID) {
 	b := &m.bundles[id]
 	if !b.failed {
 		return
 	}
-	b.failed, b.wellAt, b.remedyAt = false, now, Never
-	m.note(proto.Event{Kind: proto.EvRemedy, Resolved: true, Bundle: id, Path: b.path, Cause: proto.CauseRemedy, Text: "optics are well again"}, now)
+	b.failed, b.wellAt, b.remedyAt = false, m.now, Never
+	m.note(proto.Event{Kind: proto.EvRemedy, Resolved: true, Bundle: id, Path: b.path, Cause: proto.CauseRemedy, Text: "optics are well again"})
 	if !m.anyFailed() {
-		m.become(m.reasons&^ownFault, proto.CauseOwnFault, now)
+		m.become(m.reasons&^ownFault, proto.CauseOwnFault)
 	}
 }
 

@@ -6,33 +6,27 @@ import (
 	"ringlight/proto"
 )
 
-// Mode is the standing of the node.
-func (m *Machine) Mode() proto.Mode { return m.reasons.mode() }
-
 // Ring is the ring that the node has a place in, 0: none.
 func (m *Machine) Ring() proto.RingID {
-	if m.ring == nil {
-		return 0
+	if r := m.ring(); r != nil {
+		return r.Ring
 	}
-	return m.ring.Ring
+	return 0
 }
 
 // Carries tells whether a bundle carries traffic, or must be closed for the
 // node's ring to be: then it must not be calibrated.
 func (m *Machine) Carries(b proto.BundleID) bool {
-	return int(b) < len(m.bundles) && (m.bundles[b].owner != nobody || m.ring != nil && m.Mode() == proto.ModeService)
+	return int(b) < len(m.bundles) && (m.bundles[b].owner != nobody || m.ring() != nil && m.Mode() == proto.ModeService)
 }
 
 // Report fills in what the machine knows of a node's report; powers,
 // calibrations and everything about the agent itself are the agent's.
 func (m *Machine) Report(r *proto.Reported) {
-	r.Version, r.Node = proto.Version, m.id
-	r.Mode, r.SeenTerm, r.BypassSeq = m.Mode(), m.seenTerm, m.bypassSeq
-	r.Term, r.Generation, r.Plan = m.applied.name()
-	r.StagedTerm, r.StagedGeneration, r.StagedPlan = m.staged.name()
+	m.report(r, true)
 	r.Rings = r.Rings[:0]
-	if m.ring != nil {
-		r.Rings = append(r.Rings, *m.ring)
+	if m.ring() != nil {
+		r.Rings = append(r.Rings, *m.ring())
 	}
 	r.Bundles = m.BundleReports(r.Bundles[:0])
 	r.Sides = m.Sides(r.Sides[:0])
@@ -60,14 +54,14 @@ func (m *Machine) BundleReports(buf []proto.BundleReport) []proto.BundleReport {
 
 // Sides appends a report for each side; none for a node that is in no ring.
 func (m *Machine) Sides(buf []proto.SideReport) []proto.SideReport {
-	if m.ring == nil {
+	if m.ring() == nil {
 		return buf
 	}
 	for i := range m.sides {
 		s := &m.sides[i]
-		r := proto.SideReport{Ring: m.ring.Ring, Side: s.id, State: s.state, Request: m.requestOf(s),
+		r := proto.SideReport{Ring: m.Ring(), Side: s.id, State: s.state, Request: s.requestOf(),
 			Working: uint8(s.working), Current: int8(s.cur)}
-		if t, until := m.waits(s); t != proto.TimerNone {
+		if t, until := s.waits(); t != proto.TimerNone {
 			r.Timer, r.UntilMicros = t, uint64(until.Microseconds())
 		}
 		if s.cur != none {
@@ -85,7 +79,7 @@ func (m *Machine) Sides(buf []proto.SideReport) []proto.SideReport {
 
 // request is what holds a side where it is, by precedence. Non-revertive: a
 // side that a plan does not move stays where light took it.
-func (m *Machine) requestOf(s *side) proto.Request {
+func (s *side) requestOf() proto.Request {
 	switch {
 	case s.state == proto.SideEnd:
 		return proto.NoRequest
@@ -97,11 +91,11 @@ func (m *Machine) requestOf(s *side) proto.Request {
 		return proto.ManualSwitch
 	case s.state != proto.SideWork || s.lostAt != Never:
 		return proto.SignalFail
-	case m.degraded(s, s.cur):
+	case s.degraded(s.cur):
 		return proto.SignalDegrade
 	case s.asked.kind != proto.NoRequest:
 		return s.asked.kind
-	case s.cur != s.working && m.restore > 0:
+	case s.cur != s.working && s.node.restoreWait > 0:
 		return proto.WaitToRestore
 	case s.cur != s.working:
 		return proto.DoNotRevert
@@ -111,23 +105,23 @@ func (m *Machine) requestOf(s *side) proto.Request {
 
 // waits is what a side waits for and until when, for people: the waits of a
 // search are over before anyone reads of them.
-func (m *Machine) waits(s *side) (proto.SideTimer, time.Duration) {
+func (s *side) waits() (proto.SideTimer, time.Duration) {
 	switch {
-	case s.state == proto.SideWork && s.lostAt != Never && m.holdOff > 0 && !s.hold && !s.tied():
-		return proto.TimerHoldOff, s.lostAt + m.holdOff
+	case s.state == proto.SideWork && s.lostAt != Never && s.node.holdOff > 0 && !s.hold && !s.tied():
+		return proto.TimerHoldOff, s.lostAt + s.node.holdOff
 	case s.steadyAt != Never && s.state == proto.SideWork:
 		return proto.TimerSteady, s.steadyAt
-	case s.follow && s.planAt != Never && s.planAt > m.now && s.home() == s.working:
-		if s.state == proto.SideClosed && m.restore > 0 {
+	case s.follow && s.planAt != Never && s.planAt > s.node.now && s.home() == s.working:
+		if s.state == proto.SideClosed && s.node.restoreWait > 0 {
 			return proto.TimerRestore, s.planAt
 		}
 		return proto.TimerPlan, s.planAt
-	case s.state == proto.SideWork && s.cur != s.working && m.restore > 0 && s.asked.kind == proto.NoRequest:
-		return proto.TimerRestore, s.since + m.restore
+	case s.state == proto.SideWork && s.cur != s.working && s.node.restoreWait > 0 && s.asked.kind == proto.NoRequest:
+		return proto.TimerRestore, s.since + s.node.restoreWait
 	}
 	for k := range s.list {
-		if s.list[k].banned && m.lit(s, k) {
-			return proto.TimerBan, m.litAt(s, k) + banClear
+		if s.list[k].banned && s.lit(k) {
+			return proto.TimerBan, s.litAt(k) + banClear
 		}
 	}
 	return proto.TimerNone, 0
@@ -161,7 +155,7 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 			buf = append(buf, proto.Alarm{Kind: proto.EvRequest, Severity: proto.SeverityWarning, Bundle: s.bundleHome(),
 				Text: s.id.String() + " side: " + s.asked.kind.String() + " of an operator"})
 		}
-		if s.state == proto.SideClosed && m.Mode() == proto.ModeService && m.ring != nil {
+		if s.state == proto.SideClosed && m.Mode() == proto.ModeService && m.ring() != nil {
 			buf = append(buf, proto.Alarm{Kind: proto.EvClosed, Severity: proto.SeverityWarning,
 				SinceMicros: uint64(s.since.Microseconds()), Text: s.id.String() + " side"})
 		}

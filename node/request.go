@@ -1,8 +1,6 @@
 package node
 
 import (
-	"time"
-
 	"ringlight/proto"
 )
 
@@ -104,20 +102,20 @@ func (m *Machine) Refuses(id proto.Side, kind proto.Request, b proto.BundleID, p
 	case kind != proto.ManualSwitch:
 	case s.state != proto.SideWork || s.lostAt != Never:
 		return bad(proto.Conflict, "request", "above signal_fail", "the side has lost its light")
-	case s.list[k].banned || m.degraded(s, k):
+	case s.list[k].banned || s.degraded(k):
 		return bad(proto.Conflict, "path", "a candidate that is well", "the candidate is banned or degraded")
 	}
 	return nil
 }
 
 // request takes a request that Refuses has nothing against.
-func (m *Machine) request(ev *Event, now time.Duration) {
+func (m *Machine) request(ev *Event) {
 	if m.Refuses(ev.Side, ev.Request, ev.Bundle, ev.Path) != nil {
 		return
 	}
 	s := &m.sides[ev.Side]
 	if ev.Request == proto.NoRequest {
-		m.clear(s, now)
+		s.clear()
 		return
 	}
 	next := request{kind: ev.Request, at: ev.Bundle, path: ev.Path}
@@ -129,104 +127,104 @@ func (m *Machine) request(ev *Event, now time.Duration) {
 	}
 	s.asked, m.unsaved = next, true
 	s.follow, s.planAt = false, Never
-	m.noteRequest(s, false, now)
+	s.noteRequest(false)
 	k := s.home()
 	switch {
 	case k == s.cur && s.probe == none && (k != none || s.state == proto.SideClosing || s.state == proto.SideClosed):
 		return
 	case k == none:
-		m.begin(s, now)
-		m.close(s, proto.CauseOperator, now)
+		s.begin()
+		s.close(proto.CauseOperator)
 		return
 	}
 	s.list[k].banned, s.list[k].count = false, 0 // who asks for it by name has been told of the ban
 	back := s.cur
-	m.begin(s, now)
+	s.begin()
 	if back != none && !s.tied() {
 		s.queue(back)
 	}
-	m.goTo(s, k, none, m.timers.dwell, proto.CauseOperator, now)
+	s.goTo(k, none, m.timers.dwell, proto.CauseOperator)
 }
 
 // drop ends a request that something of a higher rank has overtaken: the
 // plan is not followed back.
-func (m *Machine) drop(s *side, now time.Duration) {
-	m.clear(s, now)
+func (s *side) drop() {
+	s.clear()
 	s.follow, s.planAt = false, Never
 }
 
 // clear ends a request; the side stays where it is, and follows its plan
 // again when that wants it elsewhere.
-func (m *Machine) clear(s *side, now time.Duration) {
+func (s *side) clear() {
 	if s.asked.kind == proto.NoRequest {
 		return
 	}
-	m.noteRequest(s, true, now)
-	s.asked, m.unsaved = request{}, true
-	if len(s.list) > 0 && m.Mode() == proto.ModeService && s.cur != s.working {
-		s.follow, s.asks, s.planAt = true, maxAsks, now
+	s.noteRequest(true)
+	s.asked, s.node.unsaved = request{}, true
+	if len(s.list) > 0 && s.node.Mode() == proto.ModeService && s.cur != s.working {
+		s.follow, s.asks, s.planAt = true, maxAsks, s.node.now
 	}
 }
 
-func (m *Machine) noteRequest(s *side, over bool, now time.Duration) {
+func (s *side) noteRequest(over bool) {
 	text := s.asked.kind.String()
 	e := proto.Event{Kind: proto.EvRequest, Cause: proto.CauseOperator, Resolved: over, Side: s.id, Bundle: s.asked.at, Path: s.asked.path, Text: text}
 	if k := s.home(); k != none && len(s.list) > 0 { // a plan may have left the side none
 		c := &s.list[k]
 		e.Bundle, e.Path, e.Peer = c.Bundle, c.Path, c.Peer
 	}
-	m.note(e, now)
+	s.node.note(e)
 }
 
 // degraded tells whether candidate k has a signal degrade.
-func (m *Machine) degraded(s *side, k int) bool {
+func (s *side) degraded(k int) bool {
 	c := &s.list[k]
-	return m.bundles[c.Bundle].degraded&(1<<c.Path) != 0
+	return s.node.bundles[c.Bundle].degraded&(1<<c.Path) != 0
 }
 
 // runDegraded leaves a degraded candidate for another that has light.
-func (m *Machine) runDegraded(s *side, now time.Duration) bool {
-	if s.tied() || s.hold || !m.degraded(s, s.cur) {
+func (s *side) runDegraded() bool {
+	if s.tied() || s.hold || !s.degraded(s.cur) {
 		return false
 	}
-	k := m.askedBy(s, now)
-	if k == none || m.degraded(s, k) {
+	k := s.askedBy()
+	if k == none || s.degraded(k) {
 		return false
 	}
 	if s.asked.kind == proto.ManualSwitch {
-		m.drop(s, now)
+		s.drop()
 	}
-	m.back(s, k, proto.CauseDegraded, now)
+	s.back(k, proto.CauseDegraded)
 	return true
 }
 
 // runRestore takes a side of a revertive ring back to its working candidate:
 // when that one shows light, wait-to-restore after the side left it.
-func (m *Machine) runRestore(s *side, now time.Duration) bool {
-	if m.restore == 0 || s.cur == s.working || s.hold || s.asked.kind != proto.NoRequest || !m.due(s.since+m.restore, now) {
+func (s *side) runRestore() bool {
+	if s.node.restoreWait == 0 || s.cur == s.working || s.hold || s.asked.kind != proto.NoRequest || !s.node.due(s.since+s.node.restoreWait) {
 		return false
 	}
 	k := s.working
-	if !m.lit(s, k) || !m.free(s, k) || m.degraded(s, k) || !m.due(m.litAt(s, k)+persist, now) {
+	if !s.lit(k) || !s.free(k) || s.degraded(k) || !s.node.due(s.litAt(k)+persist) {
 		return false
 	}
-	m.back(s, k, proto.CauseRestore, now)
+	s.back(k, proto.CauseRestore)
 	return true
 }
 
 // back goes from a candidate with light to another, and returns if that one
 // does not answer.
-func (m *Machine) back(s *side, k int, cause proto.Cause, now time.Duration) {
+func (s *side) back(k int, cause proto.Cause) {
 	from := s.cur
-	m.begin(s, now)
+	s.begin()
 	s.queue(from)
-	m.goTo(s, k, none, m.timers.dwell, cause, now)
+	s.goTo(k, none, s.node.timers.dwell, cause)
 }
 
 // armRestore makes a closed side of a revertive ring ask its working
 // candidate, wait-to-restore from now: its peer waits for light.
-func (m *Machine) armRestore(s *side, now time.Duration) {
-	if m.restore > 0 && len(s.list) > 0 && !s.follow && !s.tied() && !s.hold && s.state == proto.SideClosed && m.Mode() == proto.ModeService {
-		s.follow, s.asks, s.planAt = true, maxAsks, now+m.restore
+func (s *side) armRestore() {
+	if s.node.restoreWait > 0 && len(s.list) > 0 && !s.follow && !s.tied() && !s.hold && s.state == proto.SideClosed && s.node.Mode() == proto.ModeService {
+		s.follow, s.asks, s.planAt = true, maxAsks, s.node.now+s.node.restoreWait
 	}
 }

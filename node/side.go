@@ -8,6 +8,7 @@ import (
 
 // side is one end of the node in its ring.
 type side struct {
+	node  *shared
 	id    proto.Side
 	state proto.SideState // only become writes it
 	since time.Duration
@@ -64,33 +65,33 @@ func (c *candidate) lose(now time.Duration) bool {
 }
 
 // lit is the filtered light of candidate k.
-func (m *Machine) lit(s *side, k int) bool {
+func (s *side) lit(k int) bool {
 	c := &s.list[k]
-	return m.bundles[c.Bundle].lit&(1<<c.Path) != 0
+	return s.node.bundles[c.Bundle].hasLight(c.Path)
 }
 
-// litFor is since when candidate k has had light.
-func (m *Machine) litAt(s *side, k int) time.Duration {
+// litAt is since when candidate k has had light.
+func (s *side) litAt(k int) time.Duration {
 	c := &s.list[k]
-	return m.bundles[c.Bundle].litAt[c.Path]
+	return s.node.bundles[c.Bundle].litAt[c.Path]
 }
 
 // free tells whether the side may go to candidate k: a bundle belongs to the
 // side that took it first.
-func (m *Machine) free(s *side, k int) bool {
+func (s *side) free(k int) bool {
 	c := &s.list[k]
-	b := &m.bundles[c.Bundle]
+	b := &s.node.bundles[c.Bundle]
 	return !c.banned && b.ready && (b.owner == nobody || b.owner == int8(s.id))
 }
 
 // askedBy is the nearest free candidate but cur and probe whose light has
 // lasted, or none.
-func (m *Machine) askedBy(s *side, now time.Duration) int {
+func (s *side) askedBy() int {
 	for k := range s.list {
-		if k == s.cur || k == s.probe || (s.hold || s.tied()) && k != s.home() || !m.lit(s, k) || !m.free(s, k) {
+		if k == s.cur || k == s.probe || (s.hold || s.tied()) && k != s.home() || !s.lit(k) || !s.free(k) {
 			continue
 		}
-		if m.due(m.litAt(s, k)+persist, now) {
+		if s.node.due(s.litAt(k) + persist) {
 			return k
 		}
 	}
@@ -98,51 +99,51 @@ func (m *Machine) askedBy(s *side, now time.Duration) int {
 }
 
 // run takes one step of a side's table and reports whether it moved.
-func (m *Machine) run(s *side, now time.Duration) bool {
+func (s *side) run() bool {
 	switch s.state {
 	case proto.SideWork:
-		return m.runWork(s, now)
+		return s.runWork()
 	case proto.SideSwitch:
-		return m.runSwitch(s, now)
+		return s.runSwitch()
 	case proto.SideListen:
-		return m.runListen(s, now)
+		return s.runListen()
 	case proto.SideClosing:
-		return m.runClosing(s, now)
+		return s.runClosing()
 	case proto.SideClosed:
-		return m.runClosed(s, now)
+		return s.runClosed()
 	}
 	return false // END: the bundle stays in loopback
 }
 
 // runWork: light of other candidates is ignored, whoever asks with it, but
 // for the one that the last plan names.
-func (m *Machine) runWork(s *side, now time.Duration) bool {
-	if !m.lit(s, s.cur) {
+func (s *side) runWork() bool {
+	if !s.lit(s.cur) {
 		if s.lostAt == Never {
-			m.lose(s, now)
+			s.lose()
 		}
-		if s.hold || s.tied() || !m.due(s.lostAt+m.holdOff, now) {
+		if s.hold || s.tied() || !s.node.due(s.lostAt+s.node.holdOff) {
 			return false
 		}
 		if s.asked.kind == proto.ManualSwitch {
-			m.drop(s, now)
+			s.drop()
 		}
-		m.search(s, now)
+		s.search()
 		return true
 	}
 	if s.lostAt != Never { // held, and the light is back
-		s.stamps.Confirmed = now
-		m.noteSide(s, proto.Event{Kind: proto.EvLightFound, Cause: proto.CauseNone}, s.stamps, now)
-		s.lostAt, s.steadyAt = Never, now+m.timers.steady
+		s.stamps.Confirmed = s.node.now
+		s.noteSide(proto.Event{Kind: proto.EvLightFound, Cause: proto.CauseNone}, s.stamps)
+		s.lostAt, s.steadyAt = Never, s.node.now+s.node.timers.steady
 	}
-	if s.steadyAt != Never && m.due(s.steadyAt, now) {
+	if s.steadyAt != Never && s.node.due(s.steadyAt) {
 		s.steadyAt = Never
 		if s.cur == s.working {
 			s.follow, s.planAt = false, Never
 		}
-		m.noteSide(s, proto.Event{Kind: proto.EvRestored, Cause: s.cause}, Stamps{}, now)
+		s.noteSide(proto.Event{Kind: proto.EvRestored, Cause: s.cause}, Stamps{})
 	}
-	return m.runDegraded(s, now) || m.runFollow(s, now) || m.runRestore(s, now)
+	return s.runDegraded() || s.runFollow() || s.runRestore()
 }
 
 // runFollow moves a side that works or is closed to the candidate that its
@@ -151,133 +152,137 @@ func (m *Machine) runWork(s *side, now time.Duration) bool {
 // a few times from loopback, where two ends can just miss each other. Until
 // then both ends stay with what they have, so that it does not matter how far
 // apart their commits come in.
-func (m *Machine) runFollow(s *side, now time.Duration) bool {
-	if !s.follow || s.cur == s.working || s.home() != s.working || !m.free(s, s.working) {
+func (s *side) runFollow() bool {
+	if !s.follow || s.cur == s.working || s.home() != s.working || !s.free(s.working) {
 		return false
 	}
-	asked := m.lit(s, s.working) && m.due(m.litAt(s, s.working)+persist, now)
-	if !asked && (s.planAt == Never || !m.due(s.planAt, now)) {
+	asked := s.lit(s.working) && s.node.due(s.litAt(s.working)+persist)
+	if !asked && (s.planAt == Never || !s.node.due(s.planAt)) {
 		return false
 	}
 	s.asks--
-	s.planAt = now + planWait<<(maxAsks-s.asks)
+	s.planAt = s.node.now + planWait<<(maxAsks-s.asks)
 	if s.asks == 0 {
 		s.planAt = Never
 	}
 	back := s.cur
-	m.begin(s, now)
+	s.begin()
 	if back != none {
 		s.queue(back)
 	}
-	m.goTo(s, s.working, none, m.timers.dwell, proto.CausePlan, now)
+	s.goTo(s.working, none, s.node.timers.dwell, proto.CausePlan)
 	return true
 }
 
-func (m *Machine) runSwitch(s *side, now time.Duration) bool {
-	for _, k := range [2]int{s.cur, s.probe} {
-		if k == none || !m.bundles[s.list[k].Bundle].busy {
-			continue
+// awaited is a bundle that the side waits for to settle, or none.
+func (s *side) awaited() int {
+	switch s.state {
+	case proto.SideSwitch:
+		for _, k := range [2]int{s.cur, s.probe} {
+			if k != none && s.node.bundles[s.list[k].Bundle].busy {
+				return int(s.list[k].Bundle)
+			}
 		}
-		if m.due(s.stuckAt, now) {
-			c := &s.list[k]
-			m.pathFailed(&Event{Bundle: c.Bundle, Path: c.Path, Text: "does not settle"}, now)
-			return true
+	case proto.SideClosing:
+		for b := range s.node.bundles {
+			if x := &s.node.bundles[b]; s.closing&(1<<b) != 0 && x.busy && x.owner == nobody {
+				return b
+			}
 		}
+	}
+	return none
+}
+
+func (s *side) runSwitch() bool {
+	if s.awaited() != none {
 		return false
 	}
 	if s.stamps.Settled == 0 {
-		s.stamps.Settled = now
+		s.stamps.Settled = s.node.now
 	}
-	s.dwellAt, s.graceAt = now+s.dwell, now+m.timers.grace
-	s.become(proto.SideListen, now)
+	s.dwellAt, s.graceAt = s.node.now+s.dwell, s.node.now+s.node.timers.grace
+	s.become(proto.SideListen)
 	return true
 }
 
-func (m *Machine) runListen(s *side, now time.Duration) bool {
-	if m.lit(s, s.cur) {
-		m.work(s, s.cur, s.cause, now)
+func (s *side) runListen() bool {
+	if s.lit(s.cur) {
+		s.work(s.cur, s.cause)
 		return true
 	}
-	if s.probe != none && m.lit(s, s.probe) && m.due(s.graceAt, now) {
-		m.work(s, s.probe, proto.CauseProbe, now)
+	if s.probe != none && s.lit(s.probe) && s.node.due(s.graceAt) {
+		s.work(s.probe, proto.CauseProbe)
 		return true
 	}
 	if s.jumps < maxJumps {
-		if k := m.askedBy(s, now); k != none {
+		if k := s.askedBy(); k != none {
 			s.jumps++
-			m.goTo(s, k, none, m.timers.retry, proto.CauseGoToLight, now)
+			s.goTo(k, none, s.node.timers.retry, proto.CauseGoToLight)
 			return true
 		}
 	}
-	if m.due(s.dwellAt, now) {
+	if s.node.due(s.dwellAt) {
 		if s.tied() { // told to be here, with light or without
-			s.become(proto.SideWork, now)
+			s.become(proto.SideWork)
 			return true
 		}
-		m.step(s, now)
+		s.step()
 		return true
 	}
 	return false
 }
 
-func (m *Machine) runClosing(s *side, now time.Duration) bool {
-	for b := range m.bundles {
-		x := &m.bundles[b]
-		if s.closing&(1<<b) == 0 || !x.busy || x.owner != nobody {
-			continue
-		}
-		if !m.due(s.stuckAt, now) {
-			return false
-		}
-		m.pathFailed(&Event{Bundle: proto.BundleID(b), Path: x.path, Text: "does not settle"}, now)
+func (s *side) runClosing() bool {
+	if s.awaited() != none {
+		return false
 	}
-	s.become(proto.SideClosed, now)
-	if m.Mode() == proto.ModeService && s.cause != proto.CausePlan { // a plan's own way through loopback is no news
-		m.noteSide(s, proto.Event{Kind: proto.EvClosed, Severity: proto.SeverityWarning, Path: proto.Loopback,
-			FromPath: s.fromPath, Cause: s.cause}, Stamps{}, now)
+	s.become(proto.SideClosed)
+	if s.node.Mode() == proto.ModeService && s.cause != proto.CausePlan { // a plan's own way through loopback is no news
+		s.noteSide(proto.Event{Kind: proto.EvClosed, Severity: proto.SeverityWarning, Path: proto.Loopback,
+			FromPath: s.fromPath, Cause: s.cause}, Stamps{})
 	}
-	m.armRestore(s, now)
+	s.armRestore()
 	return true
 }
 
 // runClosed: loopback and listening. Only a node in service listens.
-func (m *Machine) runClosed(s *side, now time.Duration) bool {
-	if m.Mode() != proto.ModeService {
+func (s *side) runClosed() bool {
+	if s.node.Mode() != proto.ModeService {
 		return false
 	}
-	if k := m.askedBy(s, now); k != none {
-		m.begin(s, now)
-		m.goTo(s, k, none, m.timers.answer, proto.CauseLateLight, now)
+	if k := s.askedBy(); k != none {
+		s.begin()
+		s.goTo(k, none, s.node.timers.answer, proto.CauseLateLight)
 		return true
 	}
-	return m.runFollow(s, now)
+	return s.runFollow()
 }
 
 // lose notes the loss of the light in use and counts it against its peer.
-func (m *Machine) lose(s *side, now time.Duration) {
+func (s *side) lose() {
 	c := &s.list[s.cur]
-	s.lostAt, s.steadyAt = now, Never
-	s.stamps = Stamps{Lost: now, Decided: now}
-	m.bundles[c.Bundle].flaps++
-	m.noteSide(s, proto.Event{Kind: proto.EvLightLost, Severity: proto.SeverityWarning, Cause: proto.CauseLightLost}, Stamps{}, now)
-	if c.lose(now) {
-		m.noteSide(s, proto.Event{Kind: proto.EvBanned, Severity: proto.SeverityWarning, Cause: proto.CausePeerSilent}, Stamps{}, now)
+	s.lostAt, s.steadyAt = s.node.now, Never
+	s.stamps = Stamps{Lost: s.node.now, Decided: s.node.now}
+	s.node.bundles[c.Bundle].flaps++
+	s.noteSide(proto.Event{Kind: proto.EvLightLost, Severity: proto.SeverityWarning, Cause: proto.CauseLightLost}, Stamps{})
+	if c.lose(s.node.now) {
+		s.noteSide(proto.Event{Kind: proto.EvBanned, Severity: proto.SeverityWarning, Cause: proto.CausePeerSilent}, Stamps{})
 	}
 }
 
 // lift ends bans after steady light.
-func (m *Machine) lift(s *side, now time.Duration) {
+func (s *side) lift() {
 	for k := range s.list {
 		c := &s.list[k]
-		if c.banned && m.lit(s, k) && m.due(m.litAt(s, k)+banClear, now) {
+		if c.banned && s.lit(k) && s.node.due(s.litAt(k)+banClear) {
 			c.banned = false
-			m.note(proto.Event{Kind: proto.EvBanned, Resolved: true, Side: s.id, Bundle: c.Bundle, Path: c.Path, Peer: c.Peer}, now)
+			s.node.note(proto.Event{Kind: proto.EvBanned, Resolved: true, Side: s.id, Bundle: c.Bundle, Path: c.Path, Peer: c.Peer})
 		}
 	}
 }
 
 // noteSide notes something about the candidate in use.
-func (m *Machine) noteSide(s *side, e proto.Event, st Stamps, now time.Duration) {
+func (s *side) noteSide(e proto.Event, st Stamps) {
 	e.Side = s.id
 	k := s.cur
 	if k == none {
@@ -291,5 +296,5 @@ func (m *Machine) noteSide(s *side, e proto.Event, st Stamps, now time.Duration)
 		}
 	}
 	e.SideBypassed = s.cur != s.working
-	m.noteStamped(e, st, now)
+	s.node.noteMove(e, st)
 }

@@ -1,8 +1,6 @@
 package node
 
 import (
-	"time"
-
 	"ringlight/proto"
 )
 
@@ -40,11 +38,11 @@ var edges = [...]uint8{
 }
 
 // become is the only place that changes a side's state.
-func (s *side) become(next proto.SideState, now time.Duration) {
+func (s *side) become(next proto.SideState) {
 	if edges[s.state]&(1<<next) == 0 {
 		panic("node: illegal edge of the " + s.id.String() + " side: " + s.state.String() + " to " + next.String())
 	}
-	s.state, s.since = next, now
+	s.state, s.since = next, s.node.now
 }
 
 // reason is why a node is out of service. Several may hold; the highest rules.
@@ -77,7 +75,7 @@ func (r reason) mode() proto.Mode {
 // its own, dark is the optical dying gasp. The way back is into loopback,
 // closed and listening: only a planner or a searching neighbour lets a node
 // in again.
-func (m *Machine) become(r reason, cause proto.Cause, now time.Duration) {
+func (m *Machine) become(r reason, cause proto.Cause) {
 	before := m.reasons.mode()
 	if m.reasons == r {
 		return
@@ -89,24 +87,24 @@ func (m *Machine) become(r reason, cause proto.Cause, now time.Duration) {
 	}
 	switch mode {
 	case proto.ModeService:
-		m.note(proto.Event{Kind: proto.EvReturned, Path: proto.Loopback, Cause: cause}, now)
+		m.note(proto.Event{Kind: proto.EvReturned, Path: proto.Loopback, Cause: cause})
 		for i := range m.sides {
-			m.armRestore(&m.sides[i], now)
+			m.sides[i].armRestore()
 		}
 	case proto.ModeDeaf:
 		return // came back before any planner spoke: stay as it is
 	default:
 		for i := range m.sides {
-			m.leave(&m.sides[i], now)
+			m.sides[i].leave()
 		}
 	}
 	for b := range m.bundles {
-		if mode != proto.ModeService || !m.stray(b) {
-			m.drive(b, rest(mode), cause, now)
+		if mode != proto.ModeService || !m.bundles[b].unowned() {
+			m.drive(b, rest(mode), cause)
 		}
 	}
 	if before == proto.ModeService {
-		m.note(proto.Event{Kind: proto.EvIsolated, Severity: severity(mode), Path: rest(mode), Cause: cause}, now)
+		m.note(proto.Event{Kind: proto.EvIsolated, Severity: severity(mode), Path: rest(mode), Cause: cause})
 	}
 }
 

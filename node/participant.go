@@ -1,0 +1,221 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/proto"
+)
+
+// participant is a machine's half of prepare and commit, the same for a node
+// and for a cross-connect: it takes what a planner says, judges it by the
+// fence, answers, and knows what has to be on disk. What a plan means is the
+// device's.
+type participant struct {
+	fence
+	now       time.Duration // of the latest event
+	adopted   bool          // the hardware has been read back
+	reasons   reason
+	bypassSeq uint64 // moves that no plan asked for
+	unsaved   bool
+	out       []Action // of the Step under way
+}
+
+// device is what plans are about.
+type device interface {
+	// validate says why a desired state cannot be had here, or nil.
+	validate(d *proto.Desired) *proto.Error
+	// enact puts a plan into force and saves it; nil is the one in force, told
+	// once more. It says why the plan is not in effect, or nil.
+	enact(h *Held) *proto.Error
+	// heard is told of every sign of a planner's life.
+	heard()
+}
+
+// tell takes what a planner says.
+func (p *participant) tell(dev device, ev *Event) {
+	switch ev.Kind {
+	case Stage:
+		p.stage(dev, ev.Desired, ev.Digest)
+	case Decide:
+		p.decide(dev, ev.Decision)
+	case DropStaged:
+		if ev.Term >= p.seenTerm && p.staged != nil {
+			p.staged = nil
+			p.save()
+			p.out = p.watch(p.out)
+		}
+	case HeardTerm:
+		p.hear(dev, ev.Term)
+	}
+}
+
+// hear takes note of a planner's term.
+func (p *participant) hear(dev device, t proto.Term) {
+	if t == 0 || t < p.seenTerm {
+		return
+	}
+	if t > p.seenTerm {
+		p.seenTerm, p.unsaved = t, true
+	}
+	dev.heard()
+}
+
+// stage takes a desired state: whole and valid, or not at all. It changes no
+// light and has no deadline: without a decision the old state stays.
+func (p *participant) stage(dev device, d *proto.Desired, digest proto.Digest) {
+	if d == nil {
+		return
+	}
+	held, err := p.admit(dev, d, digest)
+	if p.adopted && d.Node == p.id {
+		p.hear(dev, d.Term)
+	}
+	if err == nil && held == nil {
+		p.staged = &Held{Desired: *d, Digest: digest}
+		p.bypassSeq = max(p.bypassSeq, d.BypassSeq) // an unsaved tail may have been lost
+		p.save()
+		p.out = p.watch(p.out)
+	}
+	p.answer(proto.PhasePrepare, d.Term, d.Generation, d.Plan, err)
+	if err == nil {
+		p.decide(dev, p.overdue())
+	}
+}
+
+// admit says why a desired state cannot be staged, or nil; held is the same
+// one if it is here already.
+func (p *participant) admit(dev device, d *proto.Desired, digest proto.Digest) (held *Held, err *proto.Error) {
+	if !p.adopted {
+		return nil, errBusy
+	}
+	held, err = p.judge(d, digest)
+	switch {
+	case err == errSplit:
+		p.contradict(held, d.Plan)
+		return held, err
+	case err != nil || held != nil:
+		return held, err
+	}
+	if d.BypassSeq < p.bypassSeq {
+		return nil, errMoved(p.bypassSeq)
+	}
+	return nil, dev.validate(d)
+}
+
+// decide settles a generation. The decision may come before the desired state,
+// twice, or too late.
+func (p *participant) decide(dev device, d *proto.Decision) {
+	if d == nil {
+		return
+	}
+	err := errBusy
+	if p.adopted {
+		var rival *Held
+		if rival, err = p.weigh(d); rival != nil {
+			p.contradict(rival, d.Plan)
+		}
+		p.hear(dev, d.Term)
+	}
+	switch {
+	case err != nil:
+	case p.staged.compare(d.Term, d.Generation) == 0:
+		held := p.staged
+		p.staged = nil
+		if d.Verdict == proto.Commit {
+			err = dev.enact(held)
+		} else {
+			p.save()
+		}
+		p.out = p.watch(p.out)
+	default:
+		err = dev.enact(nil)
+	}
+	p.answer(proto.PhaseCommit, d.Term, d.Generation, d.Plan, err)
+}
+
+// contradict tells of two planners with one term.
+func (p *participant) contradict(ours *Held, theirs proto.Digest) {
+	if e, news := p.splitBrain(ours.Desired.Plan, theirs); news {
+		p.note(e)
+	}
+}
+
+func (p *participant) answer(phase proto.Phase, t proto.Term, g proto.Generation, plan proto.Digest, err *proto.Error) {
+	a := p.ack(phase, t, g, plan, err)
+	if a.Code == proto.Conflict {
+		a.BypassSeq = p.bypassSeq
+	}
+	p.out = append(p.out, Action{Kind: Answer, Ack: a})
+}
+
+func (p *participant) note(e proto.Event) { p.noteMove(e, Stamps{}) }
+
+// noteMove notes what light has confirmed of a move, with its moments.
+func (p *participant) noteMove(e proto.Event, st Stamps) {
+	e.Version, e.Node, e.Count = proto.Version, p.id, 1
+	e.AtMicros = uint64(p.now.Microseconds())
+	e.FirstMicros = e.AtMicros
+	if e.Measured == 0 && e.Expected == 0 {
+		e.Measured, e.Expected = proto.NoPower, proto.NoPower
+	}
+	e.BypassSeq = p.bypassSeq
+	if r := p.ring(); r != nil {
+		e.Ring = r.Ring
+	}
+	if p.applied != nil {
+		e.Generation = p.applied.Desired.Generation
+	}
+	p.out = append(p.out, Action{Kind: Note, Bundle: e.Bundle, Path: e.Path, Cause: e.Cause, Note: e, Stamps: st})
+}
+
+func (p *participant) save() {
+	p.unsaved = false
+	p.out = append(p.out, Action{Kind: Save})
+}
+
+// begin takes up an event.
+func (p *participant) begin(ev *Event, out []Action) {
+	p.now = max(p.now, ev.At)
+	p.out = out
+}
+
+// end gives what is to be done about it.
+func (p *participant) end() []Action {
+	out := p.out
+	p.out = nil
+	return out
+}
+
+// Mode is the standing of the machine.
+func (p *participant) Mode() proto.Mode { return p.reasons.mode() }
+
+// restore takes what every journal keeps; journal gives it.
+func (p *participant) restore(s *State) {
+	p.seenTerm, p.bypassSeq = s.SeenTerm, s.BypassSeq
+	p.applied, p.staged = s.Applied, s.Staged
+	p.reasons = unheard
+	if p.applied != nil {
+		p.reasons = 0
+	}
+}
+
+func (p *participant) journal() State {
+	return State{SeenTerm: p.seenTerm, Applied: p.applied, Staged: p.staged, BypassSeq: p.bypassSeq, Reasons: uint8(p.reasons)}
+}
+
+// report fills in what every report has; a plan that is not in effect is not
+// named.
+func (p *participant) report(r *proto.Reported, inEffect bool) {
+	r.Version, r.Node = proto.Version, p.id
+	r.Mode, r.SeenTerm, r.BypassSeq = p.Mode(), p.seenTerm, p.bypassSeq
+	if inEffect {
+		r.Term, r.Generation, r.Plan = p.applied.name()
+	}
+	r.StagedTerm, r.StagedGeneration, r.StagedPlan = p.staged.name()
+}
+
+// invalid refuses a desired state by what is wrong in it.
+func invalid(field, limit, format string, args ...any) *proto.Error {
+	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
+}
