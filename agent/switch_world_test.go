@@ -59,13 +59,7 @@ func newSwitchRig(t testing.TB, ports int, faults ...sim.Fault) *switchRig {
 	if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: 7, Powered: true, Faults: faults}); err != nil {
 		t.Fatal(err)
 	}
-	r.factory = mems.Survey{
-		Drive: func(a, b int) [4]int16 { return r.world.FactoryDrive(r.id, a, b) },
-		Park:  func(side, port int) [2]int16 { return r.world.FactoryPark(r.id, side, port) },
-		Loss: func(a, b int, milliTHz, millicelsius int32) int32 {
-			return r.world.FactoryLoss(r.id, a, b, milliTHz, millicelsius)
-		},
-	}.Factory(ports, mems.UsualConditions())
+	r.factory = mems.Measure(r.world.Maker(r.id), ports)
 	r.boot()
 	return r
 }
@@ -245,7 +239,7 @@ func (r *switchRig) step(limit time.Duration) bool {
 func (r *switchRig) look() {
 	for _, p := range r.watched {
 		loss := r.world.MirrorLoss(r.id, int(p.A), int(p.B))
-		if good := r.world.FactoryLoss(r.id, int(p.A), int(p.B), sim.DefaultMilliTHz, 30_000); loss > good+1000 {
+		if good := r.world.Maker(r.id).Loss(int(p.A), int(p.B), sim.DefaultMilliTHz, 30_000); loss > good+1000 {
 			r.drops = append(r.drops, fmt.Sprintf("%v: %v loses %d, factory %d", r.world.Now(), p, loss, good))
 		}
 	}

@@ -2,9 +2,7 @@ package ocs
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"reflect"
 	"testing"
 	"time"
@@ -33,11 +31,6 @@ func sample() *Calibration {
 		c.Modules = append(c.Modules, m)
 	}
 	return c
-}
-
-// sealed is a body with its check sum.
-func sealed(body []byte) []byte {
-	return binary.BigEndian.AppendUint32(bytes.Clone(body), crc32.ChecksumIEEE(body))
 }
 
 // Goal: a calibration comes back as it was kept, under the same name.
@@ -98,8 +91,8 @@ func TestDamagedCalibrationIsRefused(t *testing.T) {
 		{"a missing module", forge(func(s *document) { s.Modules[1] = nil }), stored.ErrMismatch},
 		{"a heater of no ohm", forge(func(s *document) { s.Modules[2].Cells[9].MilliOhm = 0 }), stored.ErrMismatch},
 		{"least above largest", forge(func(s *document) { s.Timing = [4]int64{1, 2, 3, 3} }), stored.ErrMismatch},
-		{"not CBOR", sealed([]byte("hello")), stored.ErrMismatch},
-		{"a key twice", sealed([]byte{0xA2, 0x00, 0x01, 0x00, 0x01}), stored.ErrMismatch},
+		{"not CBOR", stored.Seal([]byte("hello")), stored.ErrMismatch},
+		{"a key twice", stored.Seal([]byte{0xA2, 0x00, 0x01, 0x00, 0x01}), stored.ErrMismatch},
 		{"too long", make([]byte, maxStored+1), stored.ErrDamaged},
 	}
 	for _, tt := range tests {
@@ -159,7 +152,7 @@ func FuzzDecodeCalibration(f *testing.F) {
 	f.Fuzz(func(t *testing.T, at uint16, over []byte) {
 		damaged := bytes.Clone(good)
 		copy(damaged[int(at)%len(damaged):], over)
-		for _, b := range [][]byte{over, sealed(over), damaged, sealed(damaged), sealed(damaged[:int(at)%len(damaged)])} {
+		for _, b := range [][]byte{over, stored.Seal(over), damaged, stored.Seal(damaged), stored.Seal(damaged[:int(at)%len(damaged)])} {
 			c, err := DecodeCalibration(b)
 			if err != nil {
 				continue

@@ -64,7 +64,7 @@ func TestMirrorsSettleIn10Milliseconds(t *testing.T) {
 	m := newMirrorBench(t, 64, 1)
 	for a := range 64 {
 		b := (a*11 + 5) % 64
-		d := m.w.FactoryDrive(m.id, a, b)
+		d := m.w.Maker(m.id).Drive(a, b)
 		m.drive(hal.SideA, a, [2]int16(d[:2]), 3)
 		m.drive(hal.SideB, b, [2]int16(d[2:]), 3)
 		m.wait(10 * time.Millisecond)
@@ -142,7 +142,7 @@ func TestMirrorDACRefusesShortFrames(t *testing.T) {
 // Without power every mirror falls to rest, and the light with it.
 func TestMirrorsFallWithoutPower(t *testing.T) {
 	m := newMirrorBench(t, 9, 4)
-	d := m.w.FactoryDrive(m.id, 0, 8)
+	d := m.w.Maker(m.id).Drive(0, 8)
 	m.drive(hal.SideA, 0, [2]int16(d[:2]), 3)
 	m.drive(hal.SideB, 8, [2]int16(d[2:]), 3)
 	m.wait(50 * time.Millisecond)

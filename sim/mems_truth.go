@@ -21,22 +21,28 @@ func (w *World) mirrors(id BoardID) *mems {
 
 func (b *board) carrier() int32 { return b.ambientMilli + carrierAdd }
 
-// FactoryDrive is how far from hal.MirrorBias the factory found that the
+// Maker is who made a board of mirrors: it measured the board before anything
+// aged, or does when it is asked.
+type Maker struct{ m *mems }
+
+// Maker of a board.
+func (w *World) Maker(id BoardID) Maker { return Maker{w.mirrors(id)} }
+
+// Drive is how far from hal.MirrorBias the factory found that the
 // electrodes must stand for a path from port a to port b: x and y of the
-// mirror of A, x and y of that of B. It was measured before anything aged.
-func (w *World) FactoryDrive(id BoardID, a, b int) (drive [4]int16) {
-	m := w.mirrors(id)
-	angle := m.aim(a, b)
+// mirror of A, x and y of that of B.
+func (f Maker) Drive(a, b int) (drive [4]int16) {
+	angle := f.m.aim(a, b)
 	for side, port := range [hal.NumSides]int{a, b} {
 		for i := range 2 {
-			drive[2*side+i] = m.arrays[side][port].axes[i].driveFor(angle[side][i])
+			drive[2*side+i] = f.m.arrays[side][port].axes[i].driveFor(angle[side][i])
 		}
 	}
 	return drive
 }
 
-// FactoryPark is where a mirror points at nothing.
-func (w *World) FactoryPark(id BoardID, side, port int) (drive [2]int16) {
+// Park is where a mirror points at nothing.
+func (f Maker) Park(side, port int) (drive [2]int16) {
 	for i := range drive {
 		// The sides park to opposite corners, so that two parked mirrors do
 		// not look at each other.
@@ -44,7 +50,7 @@ func (w *World) FactoryPark(id BoardID, side, port int) (drive [2]int16) {
 		if side == hal.SideB && i == 0 {
 			angle = -angle
 		}
-		drive[i] = w.mirrors(id).arrays[side][port].axes[i].driveFor(angle)
+		drive[i] = f.m.arrays[side][port].axes[i].driveFor(angle)
 	}
 	return drive
 }
@@ -56,11 +62,10 @@ func (x *axis) driveFor(angle float64) int16 {
 	return int16(math.Floor(codes + 0.5))
 }
 
-// FactoryLoss is the insertion loss of a path as the factory measured it.
-func (w *World) FactoryLoss(id BoardID, a, b int, milliTHz, millicelsius int32) (milliDB int32) {
-	m := w.mirrors(id)
-	h := derive(derive(m.seed, seedFactory), uint64(a)<<16|uint64(b))
-	return int32(1000 * (m.pathLoss(a, b, milliTHz, millicelsius) + between(h, -memsFactoryErr, memsFactoryErr)))
+// Loss is the insertion loss of a path as it was measured.
+func (f Maker) Loss(a, b int, milliTHz, millicelsius int32) (milliDB int32) {
+	h := derive(derive(f.m.seed, seedFactory), uint64(a)<<16|uint64(b))
+	return int32(1000 * (f.m.pathLoss(a, b, milliTHz, millicelsius) + between(h, -memsFactoryErr, memsFactoryErr)))
 }
 
 // SetMirrorInput changes the light that comes in at a port of side A.

@@ -147,14 +147,7 @@ func (c *Config) factory(board *hal.Board) (*mems.Factory, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	w, id := b.World(), b.ID()
-	return mems.Survey{
-		Drive: func(a, b int) [4]int16 { return w.FactoryDrive(id, a, b) },
-		Park:  func(side, port int) [2]int16 { return w.FactoryPark(id, side, port) },
-		Loss: func(a, b int, milliTHz, millicelsius int32) int32 {
-			return w.FactoryLoss(id, a, b, milliTHz, millicelsius)
-		},
-	}.Factory(board.Mirrors.Ports, mems.UsualConditions()), nil
+	return mems.Measure(b.World().Maker(b.ID()), board.Mirrors.Ports), nil
 }
 
 func printSwitch(s *agent.SwitchStatus) {

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"ringlight/hal"
 	"ringlight/ocs/circuit"
@@ -33,36 +32,30 @@ type Losses struct {
 	MilliDB  []uint16 // of the path from a to b, at a*Ports+b
 }
 
-// Survey is how a maker measures a board: where the mirrors of a path must
-// stand, where one points at nothing, and what a path loses in a condition.
-type Survey struct {
-	Drive func(a, b int) [4]int16
-	Park  func(side, port int) [2]int16
-	Loss  func(a, b int, milliTHz, millicelsius int32) (milliDB int32)
+// Maker measures a board: where the mirrors of a path must stand, where one
+// points at nothing, and what a path loses in a condition.
+type Maker interface {
+	Drive(a, b int) [4]int16
+	Park(side, port int) [2]int16
+	Loss(a, b int, milliTHz, millicelsius int32) (milliDB int32)
 }
 
-// Factory measures every path in every condition.
-func (s Survey) Factory(ports int, conditions []Losses) *Factory {
-	f := &Factory{Ports: ports, Losses: slices.Clone(conditions)}
+// Measure every path of a board in the conditions in which makers do.
+func Measure(m Maker, ports int) *Factory {
+	f := &Factory{Ports: ports, Losses: []Losses{{MilliTHz: 193_100, Celsius: 20}, {MilliTHz: 193_100, Celsius: 60}, {MilliTHz: 230_000, Celsius: 40}}}
 	for a := range ports {
 		for b := range ports {
-			f.Drive = append(f.Drive, s.Drive(a, b))
+			f.Drive = append(f.Drive, m.Drive(a, b))
 			for i := range f.Losses {
 				l := &f.Losses[i]
-				l.MilliDB = append(l.MilliDB, uint16(s.Loss(a, b, l.MilliTHz, int32(l.Celsius)*1000)))
+				l.MilliDB = append(l.MilliDB, uint16(m.Loss(a, b, l.MilliTHz, int32(l.Celsius)*1000)))
 			}
 		}
 		for side := range f.Park {
-			f.Park[side] = append(f.Park[side], s.Park(side, a))
+			f.Park[side] = append(f.Park[side], m.Park(side, a))
 		}
 	}
 	return f
-}
-
-// UsualConditions are those at which a maker measures a board; the losses are
-// to be filled in.
-func UsualConditions() []Losses {
-	return []Losses{{MilliTHz: 193_100, Celsius: 20}, {MilliTHz: 193_100, Celsius: 60}, {MilliTHz: 230_000, Celsius: 40}}
 }
 
 var errFactory = errors.New("factory data do not fit the board")

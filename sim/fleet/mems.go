@@ -45,13 +45,7 @@ func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error
 		for p := core.Pods; p < core.SwitchPorts; p++ {
 			w.SetMirrorInput(id, p, sim.InputLight{})
 		}
-		m.Factories = append(m.Factories, mems.Survey{
-			Drive: func(a, b int) [4]int16 { return w.FactoryDrive(id, a, b) },
-			Park:  func(side, port int) [2]int16 { return w.FactoryPark(id, side, port) },
-			Loss: func(a, b int, milliTHz, millicelsius int32) int32 {
-				return w.FactoryLoss(id, a, b, milliTHz, millicelsius)
-			},
-		}.Factory(core.SwitchPorts, mems.UsualConditions()))
+		m.Factories = append(m.Factories, mems.Measure(w.Maker(id), core.SwitchPorts))
 	}
 	return m, nil
 }

@@ -1,10 +1,8 @@
-package ocs_test
+package mems_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"reflect"
 	"testing"
 
@@ -42,14 +40,11 @@ func TestFactoryLoss(t *testing.T) {
 
 // What is kept comes back; each way to be wrong has its error.
 func TestFactoryStored(t *testing.T) {
-	r := newMirrorRig(t, 5, 30)
+	r := newRig(t, 5, 30)
 	good := r.factory.Encode()
 	back, err := mems.DecodeFactory(good)
 	if err != nil || !reflect.DeepEqual(back, r.factory) {
 		t.Fatalf("%v", err)
-	}
-	sealed := func(body []byte) []byte {
-		return binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))
 	}
 	body := func() []byte { return bytes.Clone(good[:len(good)-4]) }
 	flipped := bytes.Clone(good)
@@ -65,10 +60,10 @@ func TestFactoryStored(t *testing.T) {
 		"empty":     {nil, stored.ErrDamaged},
 		"cut":       {good[:len(good)-1], stored.ErrDamaged},
 		"flipped":   {flipped, stored.ErrDamaged},
-		"version":   {sealed(version), stored.ErrVersion},
-		"ports":     {sealed(ports), stored.ErrMismatch},
-		"trailing":  {sealed(append(body(), 0)), stored.ErrMismatch},
-		"truncated": {sealed(body()[:100]), stored.ErrMismatch},
+		"version":   {stored.Seal(version), stored.ErrVersion},
+		"ports":     {stored.Seal(ports), stored.ErrMismatch},
+		"trailing":  {stored.Seal(append(body(), 0)), stored.ErrMismatch},
+		"truncated": {stored.Seal(body()[:100]), stored.ErrMismatch},
 	} {
 		if _, err := mems.DecodeFactory(c.in); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -81,7 +76,7 @@ func FuzzDecodeFactory(f *testing.F) {
 	small.Park[0], small.Park[1] = make([][2]int16, 1), make([][2]int16, 1)
 	f.Add(small.Encode()[:len(small.Encode())-4])
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := mems.DecodeFactory(binary.BigEndian.AppendUint32(bytes.Clone(body), crc32.ChecksumIEEE(body)))
+		got, err := mems.DecodeFactory(stored.Seal(bytes.Clone(body)))
 		if err != nil {
 			return
 		}

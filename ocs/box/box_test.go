@@ -1,4 +1,4 @@
-package ocs_test
+package box_test
 
 import (
 	"errors"
@@ -8,13 +8,10 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/scpi"
 	"ringlight/hal/tl1"
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
-	"ringlight/ocs/mems"
 	"ringlight/proto"
-	"ringlight/sim"
 )
 
 // far is the other end of a text line: it takes what was sent and answers when
@@ -24,8 +21,8 @@ type farEnd interface {
 	hear() []byte
 }
 
-// boxRig steps a Box against a far end.
-type boxRig struct {
+// rig steps a Box against a far end.
+type rig struct {
 	t      *testing.T
 	x      *box.Box
 	far    farEnd
@@ -35,7 +32,7 @@ type boxRig struct {
 }
 
 // settle goes on until the box has nothing more to do.
-func (r *boxRig) settle() {
+func (r *rig) settle() {
 	r.t.Helper()
 	var done []*hal.Completion
 	for range 10_000 {
@@ -49,7 +46,7 @@ func (r *boxRig) settle() {
 			c := &hal.Completion{Bus: op.Bus, Op: op.Op}
 			m := &op.Op.Msgs[0]
 			if r.dead {
-				c.Err = fmt.Errorf("box: %w", hal.ErrTimeout)
+				c.Err = hal.ErrTimeout
 			} else {
 				r.far.say(m.W)
 				var reply []byte
@@ -57,7 +54,7 @@ func (r *boxRig) settle() {
 					reply = r.far.hear()
 				}
 				if len(reply) == 0 { // as the transport does: silence is a timeout, and the line is opened anew
-					c.Err = fmt.Errorf("box: %w", hal.ErrTimeout)
+					c.Err = hal.ErrTimeout
 					if far, ok := r.far.(*tornEnd); ok {
 						far.rest = nil
 					}
@@ -71,7 +68,7 @@ func (r *boxRig) settle() {
 	r.t.Fatal("the box never comes to rest")
 }
 
-func (r *boxRig) apply(ch circuit.Change) {
+func (r *rig) apply(ch circuit.Change) {
 	r.t.Helper()
 	if err := r.x.Apply(r.now, ch); err != nil {
 		r.t.Fatal(err)
@@ -79,75 +76,11 @@ func (r *boxRig) apply(ch circuit.Change) {
 	r.settle()
 }
 
-func (r *boxRig) circuits() (s string) {
+func (r *rig) circuits() (s string) {
 	for _, c := range r.x.Circuits(nil) {
 		s += fmt.Sprintf("%v %v;", c.Pair, c.State)
 	}
 	return s
-}
-
-// mirrorEnd is a simulated mirror board with its crossbar behind a server: what
-// a lab script would talk to.
-type mirrorEnd struct {
-	rig    *mirrorRig
-	served circuit.Served
-	server *scpi.Server
-}
-
-func newMirrorEnd(t *testing.T, ports int) *mirrorEnd {
-	m := &mirrorEnd{rig: newMirrorRig(t, ports, 20)}
-	m.served = circuit.Served{Switch: m.rig.x, Ports: ports, Identity: "Ringlight,N-OST-mirrors,0,1", Power: m.rig.x.Power}
-	m.server = scpi.NewServer(&m.served)
-	return m
-}
-
-func (m *mirrorEnd) say(b []byte) { m.server.Take(b) }
-
-func (m *mirrorEnd) hear() []byte {
-	m.served.Now = m.rig.world.Now()
-	out := m.server.Poll(nil)
-	m.rig.until(time.Millisecond, func() bool { return false })
-	return out
-}
-
-// A script's words turn real mirrors: client, server, crossbar, mirrors, and
-// the light back through the meters.
-func TestBoxOverSCPIToMirrors(t *testing.T) {
-	far := newMirrorEnd(t, 8)
-	r := &boxRig{t: t, far: far, x: box.New(box.Config{Dialect: new(scpi.Client), End: '\n'})}
-	r.x.Start(0)
-	r.settle()
-	r.apply(circuit.Change{Create: pairs(3, func(a int) int { return a + 4 })})
-	if got, want := r.circuits(), "1A-5B tuned;2A-6B tuned;3A-7B tuned;"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	far.rig.check(3)
-	r.apply(circuit.Change{Mode: circuit.Update, Remove: []circuit.Pair{{A: 0, B: 4}}, Create: []circuit.Pair{{A: 4, B: 6}}})
-	if got, want := r.circuits(), "2A-6B tuned;5A-7B tuned;"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	far.rig.check(2)
-	r.apply(circuit.Change{Mode: circuit.Overwrite, Create: []circuit.Pair{{A: 7, B: 0}}})
-	far.rig.check(1)
-	if err := r.x.Apply(r.now, circuit.Change{Create: []circuit.Pair{{A: 1, B: 0}}}); !errors.Is(err, circuit.ErrPortInUse) {
-		t.Errorf("safe: %v", err)
-	}
-	// A fibre without light, found by the box's own meters.
-	far.rig.world.SetMirrorInput(far.rig.id, 3, sim.InputLight{})
-	r.apply(circuit.Change{Create: []circuit.Pair{{A: 3, B: 3}}})
-	if c := r.x.Circuits(nil)[0]; c.State != proto.Tuning || !errors.Is(c.Err, circuit.ErrNoInput) {
-		t.Errorf("no light: %+v", c)
-	}
-	// Another hand on the box.
-	if err := far.rig.x.Apply(far.rig.world.Now(), circuit.Change{Mode: circuit.Overwrite, Create: []circuit.Pair{{A: 2, B: 2}}}); err != nil {
-		t.Fatal(err)
-	}
-	far.rig.until(time.Second, far.rig.idle)
-	r.x.HealthRound(r.now)
-	r.settle()
-	if got, want := r.circuits(), "3A-3B tuned;4A-4B failed;8A-1B failed;"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
 }
 
 // scriptEnd is a scripted Calient whose meters follow its connections.
@@ -177,19 +110,19 @@ func (e *scriptEnd) hear() []byte {
 	return b
 }
 
-// The same change through the other dialect, with a box that chatters, and one
+// Circuits through a box that chatters, and one
 // that swallows, denies and dies.
 func TestBoxOverTL1(t *testing.T) {
 	names := tl1.DefaultNames(8)
 	far := &scriptEnd{s: &tl1.Server{Name: "box", User: "u", Password: "pw", Names: names, Chatter: "REPT EVT CRS"}}
-	r := &boxRig{t: t, far: far, x: box.New(box.Config{Dialect: tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw"}), End: ';'})}
+	r := &rig{t: t, far: far, x: box.New(box.Config{Dialect: tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw"}), End: ';'})}
 	if err := r.x.Apply(0, circuit.Change{}); !errors.Is(err, circuit.ErrNotReady) {
 		t.Errorf("before start: %v", err)
 	}
 	r.x.Start(0)
 	r.settle()
 	far.s.Swallow = 4
-	r.apply(circuit.Change{Create: pairs(3, func(a int) int { return a + 4 })})
+	r.apply(circuit.Change{Create: []circuit.Pair{{A: 0, B: 4}, {A: 1, B: 5}, {A: 2, B: 6}}})
 	if got, want := r.circuits(), "1A-5B tuned;2A-6B tuned;3A-7B tuned;"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -223,7 +156,4 @@ func TestBoxOverTL1(t *testing.T) {
 	}
 }
 
-var (
-	_ circuit.Switch = (*mems.Crossbar)(nil)
-	_ circuit.Switch = (*box.Box)(nil)
-)
+var _ circuit.Switch = (*box.Box)(nil)

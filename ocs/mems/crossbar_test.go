@@ -1,4 +1,4 @@
-package ocs_test
+package mems_test
 
 import (
 	"errors"
@@ -14,167 +14,10 @@ import (
 	"ringlight/sim"
 )
 
-// mirrorRig is one simulated MEMS board with its crossbar, on the virtual
-// clock.
-type mirrorRig struct {
-	t       testing.TB
-	world   *sim.World
-	board   *hal.Board
-	id      sim.BoardID
-	factory *mems.Factory
-	x       *mems.Crossbar
-	done    []*hal.Completion
-	next    time.Duration
-	events  []circuit.Event
-	spi     int // operations that moved mirrors
-	spoil   int // how many of them are yet to fail
-	from    time.Duration
-}
-
-func newMirrorRig(t testing.TB, ports int, seed uint64, faults ...sim.Fault) *mirrorRig {
-	t.Helper()
-	hw, err := hal.DefaultMEMS(ports)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &mirrorRig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: seed}), board: &hw}
-	if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: seed, Powered: true, Faults: faults}); err != nil {
-		t.Fatal(err)
-	}
-	r.factory = factoryOf(r.world, r.id, ports)
-	r.boot(mems.Config{Startup: mems.Dark})
-	return r
-}
-
-// factoryOf is what the maker of a simulated board ships with it.
-func factoryOf(w *sim.World, id sim.BoardID, ports int) *mems.Factory {
-	return mems.Survey{
-		Drive: func(a, b int) [4]int16 { return w.FactoryDrive(id, a, b) },
-		Park:  func(side, port int) [2]int16 { return w.FactoryPark(id, side, port) },
-		Loss: func(a, b int, milliTHz, millicelsius int32) int32 {
-			return w.FactoryLoss(id, a, b, milliTHz, millicelsius)
-		},
-	}.Factory(ports, mems.UsualConditions())
-}
-
-// boot makes a new life of the software on the same hardware.
-func (r *mirrorRig) boot(cfg mems.Config) {
-	r.t.Helper()
-	cfg.Board, cfg.Factory = r.board, r.factory
-	x, err := mems.New(cfg)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.x, r.done, r.events, r.spi = x, nil, nil, 0
-	x.Start(r.world.Now())
-	r.until(2*time.Second, func() bool {
-		s := x.Status()
-		return len(r.events) > 0 && !s.Busy || s.State == mems.Faulted
-	})
-}
-
-func (r *mirrorRig) poll() {
-	now := r.world.Now()
-	ops, next := r.x.Poll(now, r.done, nil)
-	r.done, r.next = nil, next
-	for _, op := range ops {
-		if r.board.Buses[op.Bus].Kind == hal.SPI {
-			r.spi++
-		}
-		if err := r.world.Submit(now, r.id, op.Bus, op.Op); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-	r.events = r.x.TakeEvents(r.events)
-}
-
-// until lets the world go on until done, at most for d.
-func (r *mirrorRig) until(d time.Duration, done func() bool) bool {
-	limit := r.world.Now() + d
-	for {
-		r.poll()
-		if done() {
-			return true
-		}
-		at := min(limit, r.next)
-		if next, any := r.world.Next(); any && next <= at {
-			if _, ev, ok := r.world.Step(); ok && ev.Completion != nil {
-				if c := ev.Completion; r.spoil > 0 && r.board.Buses[c.Bus].Kind == hal.SPI {
-					r.spoil--
-					c.Err = hal.ErrTimeout
-				}
-				r.done = append(r.done, ev.Completion)
-			}
-			continue
-		}
-		r.world.AdvanceTo(max(at, r.world.Now()))
-		if at == limit {
-			r.poll()
-			return done()
-		}
-	}
-}
-
-func (r *mirrorRig) idle() bool { return !r.x.Status().Busy }
-
-// apply makes a change and waits for its end.
-func (r *mirrorRig) apply(c circuit.Change) {
-	r.t.Helper()
-	r.events, r.from = nil, r.world.Now()
-	if err := r.x.Apply(r.from, c); err != nil {
-		r.t.Fatal(err)
-	}
-	if !r.until(2*time.Second, r.idle) {
-		r.t.Fatalf("not done after 2 s: %+v", r.x.Status())
-	}
-}
-
-func pairs(n int, f func(a int) int) (out []circuit.Pair) {
-	for a := range n {
-		out = append(out, circuit.Pair{A: uint16(a), B: uint16(f(a))})
-	}
-	return out
-}
-
-type crossFigures struct {
-	open, took time.Duration
-	moves      int
-	openLoss   proto.MilliDBm // over the factory's
-	loss       proto.MilliDBm
-}
-
-// check compares the circuits with the limits of the default board, and with
-// the light itself.
-func (r *mirrorRig) check(want int) (f crossFigures) {
-	r.t.Helper()
-	all := r.x.Circuits(nil)
-	if len(all) != want {
-		r.t.Errorf("%d circuits, want %d", len(all), want)
-	}
-	for _, c := range all {
-		if c.State != proto.Tuned {
-			r.t.Errorf("%v: %v: %v (loss %d, factory %d)", c.Pair, c.State, c.Err, c.Loss, c.Factory)
-		}
-		truth := proto.MilliDBm(r.world.MirrorLoss(r.id, int(c.Pair.A), int(c.Pair.B)))
-		if truth > c.Factory+550 { // and what the look and the factory err by
-			r.t.Errorf("%v: says tuned, loses %d, factory %d", c.Pair, truth, c.Factory)
-		}
-		f.open, f.took, f.moves = max(f.open, c.Opened), max(f.took, c.Took), max(f.moves, c.Moves)
-		f.openLoss, f.loss = max(f.openLoss, c.OpenLoop-c.Factory), max(f.loss, truth-c.Factory)
-	}
-	if f.open > 25*time.Millisecond || f.took > mems.MaxTuneTime || f.moves > mems.MaxClimbMoves || f.openLoss > 3000 {
-		r.t.Errorf("beyond the limits: %+v", f)
-	}
-	if n := r.world.PulledIn(r.id); n != 0 {
-		r.t.Errorf("%d mirrors pulled in", n)
-	}
-	return f
-}
-
 // One circuit alone, and then all of a large board at once, with every mirror
 // moving: within the limits of the default board.
 func TestCrossbarSingleAndBulk(t *testing.T) {
-	r := newMirrorRig(t, 136, 1)
+	r := newRig(t, 136, 1)
 	r.apply(circuit.Change{Create: []circuit.Pair{{A: 3, B: 130}}})
 	t.Logf("single: %+v", r.check(1))
 	r.apply(circuit.Change{Mode: circuit.Overwrite, Create: pairs(136, func(a int) int { return (a*5 + 7) % 136 })})
@@ -188,9 +31,9 @@ func TestCrossbarSingleAndBulk(t *testing.T) {
 
 // Many boards, each another draw of mirrors, each a random permutation.
 func TestCrossbarSeeds(t *testing.T) {
-	var worst crossFigures
+	var worst figures
 	for seed := range uint64(20) {
-		r := newMirrorRig(t, 24, 100+seed)
+		r := newRig(t, 24, 100+seed)
 		perm := rand.New(rand.NewPCG(seed, 1)).Perm(24)
 		r.apply(circuit.Change{Create: pairs(24, func(a int) int { return perm[a] })})
 		f := r.check(24)
@@ -203,7 +46,7 @@ func TestCrossbarSeeds(t *testing.T) {
 // A port is in one circuit at most, and the modes differ in what they do about
 // it; a change that is refused changes nothing.
 func TestCrossbarModes(t *testing.T) {
-	r := newMirrorRig(t, 8, 2)
+	r := newRig(t, 8, 2)
 	r.apply(circuit.Change{Create: pairs(4, func(a int) int { return a })})
 	before := r.x.Circuits(nil)
 	for _, c := range []struct {
@@ -252,7 +95,7 @@ func TestCrossbarModes(t *testing.T) {
 // What is kept is not driven; what is restored comes back after a loss of
 // power; dark is dark.
 func TestCrossbarStartModes(t *testing.T) {
-	r := newMirrorRig(t, 8, 3)
+	r := newRig(t, 8, 3)
 	r.apply(circuit.Change{Create: pairs(5, func(a int) int { return 7 - a })})
 	saved := r.x.Save(nil)
 	r.boot(mems.Config{Startup: mems.Keep, Saved: saved})
@@ -287,7 +130,7 @@ func TestCrossbarStartModes(t *testing.T) {
 // A mirror that creeps is followed in service, its light staying on; one that
 // is stuck is named, and the others do not suffer.
 func TestCrossbarCreepAndStick(t *testing.T) {
-	r := newMirrorRig(t, 8, 4)
+	r := newRig(t, 8, 4)
 	r.apply(circuit.Change{Create: pairs(8, func(a int) int { return (a + 3) % 8 })})
 	r.world.CreepMirror(r.id, hal.SideA, 2, 2000)
 	drifted, worst := 0, int32(0)
@@ -324,7 +167,7 @@ func TestCrossbarCreepAndStick(t *testing.T) {
 // Without light there is nothing to tune by, and it is said; light that comes
 // later is used.
 func TestCrossbarNeedsLight(t *testing.T) {
-	r := newMirrorRig(t, 4, 5)
+	r := newRig(t, 4, 5)
 	r.world.SetMirrorInput(r.id, 1, sim.InputLight{})
 	r.apply(circuit.Change{Create: pairs(4, func(a int) int { return a })})
 	c := r.x.Circuits(nil)[1]
@@ -339,7 +182,7 @@ func TestCrossbarNeedsLight(t *testing.T) {
 
 // A held-off port lets no light through; its circuit comes back by itself.
 func TestCrossbarOverride(t *testing.T) {
-	r := newMirrorRig(t, 4, 6)
+	r := newRig(t, 4, 6)
 	r.apply(circuit.Change{Create: pairs(2, func(a int) int { return a })})
 	if err := r.x.Override(r.world.Now(), hal.SideB, 1, proto.ForceBlocked); err != nil {
 		t.Fatal(err)
@@ -357,7 +200,7 @@ func TestCrossbarOverride(t *testing.T) {
 
 // Alarms are raised at once and cleared after the hold-off.
 func TestCrossbarThresholds(t *testing.T) {
-	r := newMirrorRig(t, 2, 7)
+	r := newRig(t, 2, 7)
 	r.apply(circuit.Change{Create: pairs(2, func(a int) int { return a })})
 	set := circuit.Thresholds{On: true, Low: -10_000, Degrade: -5_000, High: 3_000, ClearHoldOff: 2500 * time.Millisecond}
 	if err := r.x.SetThresholds(hal.SideA, 0, set); err != nil {
@@ -399,7 +242,7 @@ func TestCrossbarThresholds(t *testing.T) {
 // A monitor chip that does not answer fails its circuits with that cause, in
 // bounded time; the others work.
 func TestCrossbarMonitorGone(t *testing.T) {
-	r := newMirrorRig(t, 24, 8)
+	r := newRig(t, 24, 8)
 	m := r.board.Mirrors.Monitors[hal.SideB][9]
 	if err := r.world.Inject(r.id, sim.Fault{Kind: sim.ChipGone, Bus: m.Bus, Addr: m.Addr}); err != nil {
 		t.Fatal(err)
@@ -421,7 +264,7 @@ func TestCrossbarMonitorGone(t *testing.T) {
 // they were for have failed with the bus's cause, and the next change begins
 // from rest, as nobody knows where the mirrors are.
 func TestCrossbarWritesFail(t *testing.T) {
-	r := newMirrorRig(t, 8, 11)
+	r := newRig(t, 8, 11)
 	r.apply(circuit.Change{Create: pairs(2, func(a int) int { return a })})
 	r.spoil = 2
 	r.apply(circuit.Change{Create: []circuit.Pair{{A: 4, B: 5}}})
@@ -445,7 +288,7 @@ func TestCrossbarWritesFail(t *testing.T) {
 func TestCrossbarFaulted(t *testing.T) {
 	hw, _ := hal.DefaultMEMS(4)
 	bus := hw.Mirrors.Monitors[hal.SideA][0].Bus
-	r := newMirrorRig(t, 4, 9, sim.Fault{Kind: sim.BusStuck, Bus: bus})
+	r := newRig(t, 4, 9, sim.Fault{Kind: sim.BusStuck, Bus: bus})
 	if s := r.x.Status(); s.State != mems.Faulted || !errors.Is(s.Err, hal.ErrBusStuck) {
 		t.Errorf("%+v", s)
 	}
@@ -455,7 +298,7 @@ func TestCrossbarFaulted(t *testing.T) {
 }
 
 func BenchmarkCrossbarPollIdle(b *testing.B) {
-	r := newMirrorRig(b, 136, 1)
+	r := newRig(b, 136, 1)
 	b.ReportAllocs()
 	for b.Loop() {
 		r.x.Poll(r.world.Now(), nil, nil)
@@ -468,7 +311,7 @@ func FuzzCrossbarGuard(f *testing.F) {
 	f.Add(int16(32767), int16(-32768), int16(4096), int16(-4097))
 	f.Add(int16(4096), int16(4096), int16(-4096), int16(-4096))
 	f.Fuzz(func(t *testing.T, a, b, c, d int16) {
-		r := newMirrorRig(t, 4, 10)
+		r := newRig(t, 4, 10)
 		r.boot(mems.Config{Startup: mems.Restore, Saved: []circuit.Saved{{Pair: circuit.Pair{A: 0, B: 3}, Drive: [4]int16{a, b, c, d}}}})
 		r.until(time.Second, r.idle)
 		r.apply(circuit.Change{Mode: circuit.Update, Create: []circuit.Pair{{A: 0, B: 0}}})
