@@ -49,7 +49,7 @@ type RunConfig struct {
 	// timers, which are a millisecond coarse.
 	RealTime bool
 	// RecordBytes is the memory of the bus recorder; 0: record.DefaultRing,
-	// negative: none.
+	// negative: none, what happens is known to Record alone.
 	RecordBytes int
 	// Record takes every block of the recording from the first on; nil: nobody
 	// does. An error ends it.

@@ -46,11 +46,13 @@ const (
 
 func newSide(r *runner, journal *Journal) (*side, error) {
 	s := &side{r: r, quarantine: hal.NewQuarantine(r.cfg.Agent.Board), taps: map[*tap]bool{}, accesses: map[*hal.Op]access{}, tapped: make(chan *tap, maxAsks)}
-	if r.cfg.RecordBytes < 0 {
-		return s, nil
-	}
 	bytes := r.cfg.RecordBytes
-	if bytes == 0 {
+	switch {
+	case bytes < 0 && r.cfg.Record == nil:
+		return s, nil
+	case bytes < 0:
+		bytes = 0 // all of it goes to Record, nothing is kept
+	case bytes == 0:
 		bytes = busrec.DefaultRing
 	}
 	var err error

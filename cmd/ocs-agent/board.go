@@ -6,9 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"ringlight/agent"
@@ -206,10 +204,7 @@ func (c *Config) askerOnHardware(ctx context.Context, sock string) (*asker, erro
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() {
-		ended <- agent.Run(ctx, agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"),
-			Socket: sock, Calibrated: c.keepCalibration, RealTime: c.Board.Kind == "linux", Log: slog.New(slog.DiscardHandler)})
-	}()
+	go func() { ended <- agent.Run(ctx, c.runConfig(a, nil)) }()
 	for {
 		_, err := agent.AskSocket(sock, agent.Question{Verb: "status"})
 		if err == nil {

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"ringlight/agent"
@@ -100,9 +98,9 @@ func (c *Config) record(ctx context.Context, w io.Writer, length time.Duration) 
 	if err != nil {
 		return 0, err
 	}
-	return out.n, agent.Run(limited, agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"),
-		Socket: c.socketPath(), Calibrated: c.keepCalibration, RealTime: c.Board.Kind == "linux", Log: slog.New(slog.DiscardHandler),
-		Record: func(block []byte) error { _, err := out.Write(block); return err }})
+	rc := c.runConfig(a, nil)
+	rc.Record = func(block []byte) error { _, err := out.Write(block); return err }
+	return out.n, agent.Run(limited, rc)
 }
 
 // recordSimulated records an agent on a simulated board's virtual clock.

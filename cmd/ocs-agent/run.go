@@ -76,8 +76,8 @@ func (c *Config) run(ctx context.Context, recording string) error {
 	if err != nil {
 		return err
 	}
-	rc := agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"), Socket: c.socketPath(),
-		Calibrated: c.keepCalibration, Log: log, RealTime: c.Board.Kind == "linux", Lines: c.SCPI}
+	rc := c.runConfig(a, log)
+	rc.Lines = c.SCPI
 	if recording != "" {
 		f, err := os.Create(recording)
 		if err != nil {
@@ -100,6 +100,12 @@ func (c *Config) run(ctx context.Context, recording string) error {
 		rc.Link = link
 	}
 	return agent.Run(ctx, rc)
+}
+
+// runConfig is how an agent of this configuration runs, alone.
+func (c *Config) runConfig(a agent.Config, log *slog.Logger) agent.RunConfig {
+	return agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"), Socket: c.socketPath(),
+		Calibrated: c.keepCalibration, Log: log, RealTime: c.Board.Kind == "linux", RecordBytes: c.recordBytes()}
 }
 
 // calibrateSimulated gives a simulated board that is to be calibrated the
