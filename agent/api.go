@@ -158,12 +158,13 @@ type Answer struct {
 	ID       uint64        `json:"-"`
 	Err      *proto.Error  `json:"error,omitempty"`
 	Status   *Status       `json:"status,omitempty"`
-	Took     time.Duration `json:"took_ns,omitempty"`  // on the board's clock, of AskPath and AskCalibrate
-	Ledger   *proto.Ledger `json:"ledger,omitempty"`   // of AskPath
-	Released int           `json:"released,omitempty"` // devices, of AskRelease
-	Value    uint32        `json:"value,omitempty"`    // of AskPeek and AskPoke
-	Bits     int           `json:"bits,omitempty"`     // of the register
-	Image    []byte        `json:"image,omitempty"`    // of AskDump
+	Took     time.Duration `json:"took_ns,omitempty"`         // on the board's clock, of AskPath and AskCalibrate
+	Ledger   *proto.Ledger `json:"ledger,omitempty"`          // of AskPath
+	Modelled []string      `json:"ledger_modelled,omitempty"` // parts of the ledger that were not measured
+	Released int           `json:"released,omitempty"`        // devices, of AskRelease
+	Value    uint32        `json:"value,omitempty"`           // of AskPeek and AskPoke
+	Bits     int           `json:"bits,omitempty"`            // of the register
+	Image    []byte        `json:"image,omitempty"`           // of AskDump
 }
 
 // Status is what an agent says of itself on the host.

@@ -285,8 +285,8 @@ func (a *nodeHands) conclude(now time.Duration, q pendingAsk, err *proto.Error) 
 	b := &a.bundles[q.ask.Bundle]
 	if q.ask.Verb == AskPath && err == nil {
 		w := b.switches[b.newest]
-		l := a.ledger(node.Stamps{Lost: w.asked, Decided: w.asked, Settled: max(w.wrote, b.settled), Confirmed: now})
-		ans.Ledger = &l
+		l, mark := a.ledger(node.Stamps{Lost: w.asked, Decided: w.asked, Settled: max(w.wrote, b.settled), Confirmed: now})
+		ans.Ledger, ans.Modelled = &l, mark.Modelled()
 	}
 	a.reply(ans)
 }

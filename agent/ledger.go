@@ -29,23 +29,28 @@ func (a *Agent) note(now time.Duration, e proto.Event) {
 // noteSwitch is note with the ledger of a switch, when there was one.
 func (a *nodeHands) noteSwitch(now time.Duration, e proto.Event, s node.Stamps) {
 	if s != (node.Stamps{}) {
-		l := a.ledger(s)
-		e.Ledger = &l
+		l, mark := a.ledger(s)
+		e.Ledger, e.LedgerMark = &l, mark
 	}
 	a.note(now, e)
 }
 
 // ledger splits the time from the loss of light to its confirmation. The
-// machine stamps what it saw; the agent knows when the light itself went and
-// when the write that moved it was over:
+// machine stamps what it heard; the agent knows when the edge was noted below
+// it and when the write that moved the light was over; when the light itself
+// went the board knows, if it is a simulated one:
 //
-//	light gone | heard | first Select | on the bus | written | settled | confirmed
-//	   detect    holdoff    decide         bus        settle    confirm
+//	light gone | edge noted | heard | first Select | on the bus | written | settled | confirmed
+//	   detect      decide    holdoff    decide         bus       settle     confirm
+//
+// A real clock runs while the agent is woken and thinks, and both are measured.
+// On a virtual one they take no time, and Config.Decide stands for them.
 //
 // Each moment is cut to whole microseconds before the parts are taken, so
 // that they add up.
-func (a *nodeHands) ledger(s node.Stamps) proto.Ledger {
-	gone, wrote, onBus := s.Lost-a.detect(s.Lost), s.Settled, s.Decided
+func (a *nodeHands) ledger(s node.Stamps) (proto.Ledger, proto.LedgerMark) {
+	gone, noted, modelled := a.loss(s.Lost)
+	wrote, onBus := s.Settled, s.Decided
 	for i := range a.bundles {
 		for _, w := range a.bundles[i].switches {
 			if w.filled && w.asked == s.Decided && w.wrote <= wrote {
@@ -53,17 +58,23 @@ func (a *nodeHands) ledger(s node.Stamps) proto.Ledger {
 			}
 		}
 	}
-	if a.cfg.Decide > 0 {
+	mark := proto.LedgerMark(0)
+	switch {
+	case a.cfg.Decide > 0:
 		onBus = s.Decided + a.cfg.Decide
+	case modelled:
+		mark = proto.RealClock | proto.DetectModelled
+	default:
+		mark = proto.RealClock
 	}
-	marks := [...]time.Duration{gone, s.Lost, s.Decided, onBus, wrote, s.Settled, s.Confirmed}
+	marks := [...]time.Duration{gone, noted, s.Lost, s.Decided, onBus, wrote, s.Settled, s.Confirmed}
 	var parts [len(marks) - 1]uint32
 	for i := range parts {
 		marks[i+1] = max(marks[i], marks[i+1])
 		parts[i] = uint32(min(floorMicros(marks[i+1])-floorMicros(marks[i]), maxPart))
 	}
-	return proto.Ledger{DetectMicros: parts[0], HoldoffMicros: parts[1], DecideMicros: parts[2],
-		BusMicros: parts[3], SettleMicros: parts[4], ConfirmMicros: parts[5]}
+	return proto.Ledger{DetectMicros: parts[0], HoldoffMicros: parts[2], DecideMicros: parts[1] + parts[3],
+		BusMicros: parts[4], SettleMicros: parts[5], ConfirmMicros: parts[6]}, mark
 }
 
 // maxPart keeps the sum of a ledger's parts within its 32 bits.
@@ -78,11 +89,14 @@ func floorMicros(t time.Duration) int64 {
 	return us
 }
 
-// detect is how long before heard the light went: exactly, where the board
-// can tell, else as calibration measured it; none when it was no edge that
-// was heard.
-func (a *nodeHands) detect(heard time.Duration) time.Duration {
-	longest := time.Duration(0)
+// loss is when the light went whose loss was heard at a moment, and when its
+// edge was noted; both are that moment when it was no edge that was heard. The
+// first is exact where the board can tell, else modelled: before the edge by
+// what detection took in calibration, on the average. That includes how long
+// edges took to be heard there, so that the light is rather said to have gone
+// too early than too late.
+func (a *nodeHands) loss(heard time.Duration) (gone, noted time.Duration, modelled bool) {
+	gone, noted = heard, heard
 	for i := range a.bundles {
 		b := &a.bundles[i]
 		for p := range b.losses {
@@ -90,13 +104,15 @@ func (a *nodeHands) detect(heard time.Duration) time.Duration {
 			if l.heard != heard || heard == 0 {
 				continue
 			}
-			took := heard - l.origin
-			if l.origin == 0 {
+			went := l.origin
+			if went == 0 {
 				t := b.optics.Status().Timing
-				took = (t.DetectMax + t.DetectMin) / 2
+				went = l.noted - (t.DetectMax+t.DetectMin)/2
 			}
-			longest = max(longest, took)
+			if went < gone {
+				gone, noted, modelled = went, l.noted, l.origin == 0
+			}
 		}
 	}
-	return longest
+	return gone, noted, modelled
 }

@@ -59,6 +59,7 @@ type bundle struct {
 // loss is the end of light on one path.
 type loss struct {
 	heard  time.Duration // when it was delivered
+	noted  time.Duration // when the host noted its edge
 	origin time.Duration // when the light went, 0: not known
 }
 
@@ -95,7 +96,7 @@ func (a *nodeHands) edge(now time.Duration, e *hal.Edge, use lineUse) {
 	}
 	b.lit ^= bit
 	if !e.High {
-		b.losses[use.path] = loss{heard: now, origin: e.Origin}
+		b.losses[use.path] = loss{heard: now, noted: min(e.At, now), origin: e.Origin}
 	}
 	if !a.started {
 		return

@@ -24,6 +24,9 @@ type fleet struct {
 	gen   proto.Generation
 	acks  map[proto.NodeID]proto.Ack
 	trace []string
+
+	decide time.Duration   // modelled; 0: as on a real clock
+	edge   func(*hal.Edge) // what the board makes of an edge; nil: as it is
 }
 
 type fleetNode struct {
@@ -53,8 +56,13 @@ const (
 
 // newFleet makes n nodes with power and a running agent. modules per bundle.
 func newFleet(t *testing.T, n, modules int) *fleet {
+	return startFleet(&fleet{t: t, decide: fleetDecide}, n, modules)
+}
+
+func startFleet(f *fleet, n, modules int) *fleet {
+	t := f.t
 	t.Helper()
-	f := &fleet{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: 5}), term: 1, acks: map[proto.NodeID]proto.Ack{}}
+	f.world, f.term, f.acks = sim.NewWorld(sim.WorldConfig{Seed: 5}), 1, map[proto.NodeID]proto.Ack{}
 	per := sim.Catalogue(11, 2*modules)
 	both := [][]*sim.Personality{per[:modules], per[modules:]}
 	f.cals = []*ocs.Calibration{known(both[0]), known(both[1])}
@@ -146,7 +154,7 @@ func (f *fleet) boot(x *fleetNode) {
 	}
 	x.writes, x.watch, x.linked = nil, nil, false
 	x.agent = New(Config{Fabric: "f1", Node: x.id, Board: x.board, Calibrations: f.cals, Session: proto.Session(1000*(int(x.id)+1) + x.life),
-		Seed: 3, HealthPeriod: -1, Decide: fleetDecide}, disk)
+		Seed: 3, HealthPeriod: -1, Decide: f.decide}, disk)
 	for l := range x.board.Lines {
 		x.agent.Deliver(f.world.Now(), Input{Kind: InHardware, Hardware: hal.Event{Edge: &hal.Edge{
 			Line: hal.LineID(l), High: f.world.Level(sim.BoardID(x.id), hal.LineID(l)), At: f.world.Now()}}})
@@ -190,7 +198,7 @@ func (f *fleet) carryOut(x *fleetNode, o Output, edge bool) {
 	case OutSubmit:
 		at := now
 		if edge {
-			at += fleetDecide
+			at += f.decide
 		}
 		if o.Op.Class == hal.ClassSwitch {
 			x.submit++
@@ -303,6 +311,9 @@ func (f *fleet) run(d time.Duration, done func() bool) bool {
 		}
 		if next, any := f.world.Next(); any && next <= at {
 			id, ev, ok := f.world.Step()
+			if ev.Edge != nil && f.edge != nil {
+				f.edge(ev.Edge)
+			}
 			if x := f.nodes[id]; ok && x.agent != nil {
 				f.deliver(x, Input{Kind: InHardware, Hardware: ev}, ev.Edge != nil)
 			}
@@ -426,7 +437,13 @@ func (f *fleet) linkedTo(left, right int) bool {
 // ringed is a fleet whose nodes are one ring.
 func ringed(t *testing.T, n, modules int) *fleet {
 	t.Helper()
-	f := newFleet(t, n, modules)
+	return newFleet(t, n, modules).join()
+}
+
+// join makes one ring of all nodes.
+func (f *fleet) join() *fleet {
+	f.t.Helper()
+	n := len(f.nodes)
 	for _, x := range f.nodes {
 		f.link(x, true)
 	}

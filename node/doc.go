@@ -25,10 +25,10 @@
 // The Note of a move carries Stamps, four moments of the machine's clock.
 // The agent makes the proto.Ledger of them, in whole microseconds that add up:
 //
-//	detect   loss of light to its edge: before Stamps.Lost, known to whoever measured it
+//	detect   loss of light to the edge that the host noted, known to whoever measured it
 //	holdoff  Decided - Lost: 0 until a hold-off is configured
-//	decide   edge to submission: measured, or the modelled constant on a virtual clock
-//	bus      submission to the end of the latch write, from package ocs
+//	decide   that edge to work on the bus: measured, or the modelled constant on a virtual clock
+//	bus      from there to the end of the latch write, from package ocs
 //	settle   from there to Settled: the first Switched event
 //	confirm  Confirmed - Settled: light of the candidate that won, later steps
 //	         of the search included

@@ -70,8 +70,7 @@ func whyEvent(seq, millis uint64, e *proto.Event) proto.WhyLine {
 		text += fmt.Sprintf(", %s side of ring %d, peer %d", e.Side, e.Ring, e.Peer)
 	}
 	if l := e.Ledger; l != nil {
-		text += fmt.Sprintf(", %d us (detect %d, hold-off %d, decide %d, bus %d, settle %d, confirm %d)",
-			l.TotalMicros(), l.DetectMicros, l.HoldoffMicros, l.DecideMicros, l.BusMicros, l.SettleMicros, l.ConfirmMicros)
+		text += fmt.Sprintf(", %d us (%s)", l.TotalMicros(), l.Text(e.LedgerMark))
 	}
 	if e.Count > 1 {
 		text += fmt.Sprintf(", %d times", e.Count)

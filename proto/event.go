@@ -1,14 +1,17 @@
 package proto
 
+import "fmt"
+
 // Events, alarms and why they happened.
 
 // Ledger splits one switch into microseconds that add up to its total, from
-// the physical loss of light to confirmed light.
+// the loss of light to confirmed light. A LedgerMark beside it says what of it
+// was measured.
 type Ledger struct {
 	_             struct{} `cbor:",toarray"`
-	DetectMicros  uint32
+	DetectMicros  uint32   // light gone to edge noted
 	HoldoffMicros uint32
-	DecideMicros  uint32 // modelled on the virtual clock
+	DecideMicros  uint32 // edge noted to work on the bus, without the hold-off
 	BusMicros     uint32
 	SettleMicros  uint32
 	ConfirmMicros uint32
@@ -17,6 +20,47 @@ type Ledger struct {
 // TotalMicros is the sum of the parts.
 func (l Ledger) TotalMicros() uint32 {
 	return l.DetectMicros + l.HoldoffMicros + l.DecideMicros + l.BusMicros + l.SettleMicros + l.ConfirmMicros
+}
+
+// LedgerMark tells which parts of a ledger are modelled; all others were
+// measured. The zero mark, which no message spells out, is that of a simulated
+// board on its virtual clock: there the instant at which the light went is
+// known, and deciding, which takes no virtual time, is a constant.
+type LedgerMark uint8
+
+// Bits of a mark are only ever added.
+const (
+	// DetectModelled: nothing on real hardware sees the light go. The mean of
+	// what the calibration measured stands for it.
+	DetectModelled LedgerMark = 1 << iota
+	DecideModelled
+	// RealClock is set in every mark but that of a virtual clock.
+	RealClock LedgerMark = 1 << 7
+)
+
+// Modelled names the modelled parts.
+func (m LedgerMark) Modelled() []string {
+	if m == 0 {
+		m = DecideModelled
+	}
+	var parts []string
+	if m&DetectModelled != 0 {
+		parts = append(parts, "detect")
+	}
+	if m&DecideModelled != 0 {
+		parts = append(parts, "decide")
+	}
+	return parts
+}
+
+// Text is the ledger in words; * stands behind what is modelled.
+func (l Ledger) Text(m LedgerMark) string {
+	star := map[string]string{}
+	for _, part := range m.Modelled() {
+		star[part] = "*"
+	}
+	return fmt.Sprintf("detect %d%s, hold-off %d, decide %d%s, bus %d, settle %d, confirm %d", l.DetectMicros, star["detect"],
+		l.HoldoffMicros, l.DecideMicros, star["decide"], l.BusMicros, l.SettleMicros, l.ConfirmMicros)
 }
 
 // Cause says why a bundle or side is as it is. Codes are only ever added.
@@ -114,7 +158,8 @@ type Event struct {
 	Job          JobID      `cbor:"27,keyasint,omitempty"` // of that circuit; 0: none, or the event is about no circuit
 	// BypassSeq is the node's bypass count when this happened, so that a plan
 	// need not wait for the next report to quote it.
-	BypassSeq uint64 `cbor:"28,keyasint,omitempty"`
+	BypassSeq  uint64     `cbor:"28,keyasint,omitempty"`
+	LedgerMark LedgerMark `cbor:"29,keyasint,omitempty"` // of Ledger; 0: of a virtual clock
 }
 
 // Alarm is a standing condition.

@@ -103,6 +103,8 @@ func goldens() []struct {
 			Alarms: []Alarm{{Kind: EvPathFailed, Severity: SeverityCritical, PortA: 3, Text: "no light"}}}},
 		{"birth of a switch", Presence{Version: Version, Node: FirstSwitch, Session: 5, Online: true, Mode: ModeService, Ports: 32}},
 		{"a circuit lost its light", Event{Version: Version, Node: FirstSwitch, Session: 1, Seq: 4, Kind: EvLightLost, Severity: SeverityWarning, Count: 1, PortA: 3, PortB: 9, Job: 7, Measured: NoPower, Expected: 1700}},
+		{"a switch on real hardware", Event{Version: Version, Node: 19, Session: 5, Seq: 9, Kind: EvSwitched, Severity: SeverityWarning, Count: 1, Bundle: 1, Path: External2, FromPath: External1, Side: Right, Ring: 3, Peer: 21, Cause: CauseLightLost, Measured: NoPower, Expected: NoPower,
+			Ledger: &Ledger{DetectMicros: 95, DecideMicros: 131, BusMicros: 64, SettleMicros: 52, ConfirmMicros: 210}, LedgerMark: RealClock | DetectModelled}},
 	}
 }
 
@@ -196,12 +198,16 @@ func twins(t *testing.T) []vector {
 		h("sensor 0", Invalid, replace(health, "85010201", "85010200")),
 		h("value wider than 32 bits", Malformed, replace(health, "1a0004dac6", "1b0000000100000000")),
 	}
-	circuits := mustEncode(t, goldens()[len(goldens())-4].msg)
+	circuits := mustEncode(t, goldens()[len(goldens())-5].msg)
 	list = append(list,
 		v("circuit of two", Malformed, replace(circuits, "83000507", "820005")),
 		v("port in two circuits", Invalid, replace(circuits, "83030000", "83000000")),
 		v("circuits for a node", Invalid, replace(circuits, "011a00100002", "0102")),
 		v("circuit header beyond the limit", TooLarge, replace(circuits, "0883", "08991001")))
+	marked := mustEncode(t, goldens()[len(goldens())-1].msg)
+	list = append(list,
+		vector{"Event", "ledger mark wider than 8 bits", replace(marked, "181d1881", "181d190181"), Malformed, 0},
+		vector{"Event", "ledger mark as text", replace(marked, "181d1881", "181d6131"), Malformed, 0})
 	skipped := append(replace(decision, "a6", "a9"), unhex("1863 a1 6161 82 f6 f93c00  1864 40  190100 f5")...)
 	return append(list, vector{"Decision", "three keys of the future", skipped, OK, 3})
 }

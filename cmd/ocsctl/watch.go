@@ -46,6 +46,8 @@ type ledgerJSON struct {
 	Bus     uint32 `json:"bus_us"`
 	Settle  uint32 `json:"settle_us"`
 	Confirm uint32 `json:"confirm_us"`
+	// Modelled are the parts that were not measured.
+	Modelled []string `json:"modelled"`
 }
 
 const watchHelp = `ocsctl watch [flags]
@@ -149,7 +151,7 @@ func eventLine(e *proto.Event) watchJSON {
 		}
 	}
 	if l := e.Ledger; l != nil {
-		line.Ledger = &ledgerJSON{l.TotalMicros(), l.DetectMicros, l.HoldoffMicros, l.DecideMicros, l.BusMicros, l.SettleMicros, l.ConfirmMicros}
+		line.Ledger = &ledgerJSON{l.TotalMicros(), l.DetectMicros, l.HoldoffMicros, l.DecideMicros, l.BusMicros, l.SettleMicros, l.ConfirmMicros, e.LedgerMark.Modelled()}
 	}
 	return line
 }

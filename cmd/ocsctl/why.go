@@ -35,6 +35,7 @@ const whyHelp = `ocsctl why NODE[/BUNDLE] [flags]
 
 Lists what led to the state of a node or bundle, from the planner's log and
 the agent's last events, then what holds now; each with the rule that decided.
+A * stands behind the parts of a switching time that were modelled, not measured.
 
   ocsctl why 20
   ocsctl why 20/1 -json
