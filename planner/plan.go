@@ -124,18 +124,11 @@ func (p *Planner) propose(rings []*ringView, near bool) *proposal {
 // mending is the placement's task as things stand.
 func (p *Planner) mending() ring.Mend {
 	m := ring.Mend{
-		Order: p.order, Sizes: ring.DemandsOf(p.fab), Spread: p.fab.SpareLayout == fabric.Beside,
+		Order: p.order, Sizes: ring.DemandsOf(p.fab), Moves: ring.MovesOf(p.fab.Moves), Spread: p.fab.SpareLayout == fabric.Beside,
 		Usable: func(id proto.NodeID) bool { return p.nodes[id].usable() && !p.nodes[id].leaving },
 		Free: func(id proto.NodeID) bool {
 			return p.nodes[id].ready() && p.nodes[id].usable() && !p.nodes[id].leaving
 		},
-	}
-	switch p.fab.Moves {
-	case fabric.MoveNone:
-	case fabric.MoveAny:
-		m.Moves = ring.Any
-	default:
-		m.Moves = fewMoves
 	}
 	if p.cutAt != Never {
 		m.Broken = p.broken

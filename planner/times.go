@@ -40,10 +40,6 @@ const (
 	// no ring is moved for one that is only slow. chosen: an agent whose
 	// broker hung for a moment is back in less.
 	slowWait = time.Second
-	// fewMoves is how many whole rings may move aside for one where the fabric
-	// does not say. chosen: beyond that more jobs are disturbed than one is
-	// worth.
-	fewMoves = 8
 	// joinWait is how long a repair waits for a node from outside the ring when
 	// all others have answered. chosen: it may be dead, and nobody has missed
 	// its light; it is one of several, or the ring does without it for now.

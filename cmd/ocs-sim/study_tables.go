@@ -14,8 +14,9 @@ import (
 
 func studyDisruption(ctx context.Context, s *studyRun) error {
 	fs := s.flags("-trace fault_trace.json -tp 32 -k 2,3")
-	t := s.traced(3)
+	t := s.traced(1)
 	hops := intList(fs, "k", []int{2, 3}, "hops that a fibre may span")
+	moves := fs.String("moves", string(fabric.MoveAny), "whole groups that may move to make one more whole: none, few (8) or any")
 	if err := parse(fs, s.args); err != nil {
 		return err
 	}
@@ -23,7 +24,7 @@ func studyDisruption(ctx context.Context, s *studyRun) error {
 	if err != nil {
 		return err
 	}
-	res, err := compute(ctx, func() (*study.DisruptionResult, error) { return study.Disruption(cfg, *hops) })
+	res, err := compute(ctx, func() (*study.DisruptionResult, error) { return study.Disruption(cfg, *hops, fabric.Moves(*moves)) })
 	if err != nil {
 		return err
 	}

@@ -182,14 +182,10 @@ func (in *ringInput) checkSizes() error {
 	return nil
 }
 
-// fewMoves is how many whole groups may move so that one more is whole, as in
-// the running planner.
-const fewMoves = 8
-
 // placeSizes is the plan for groups of several sizes, left to right.
 func (in *ringInput) placeSizes() [][]proto.NodeID {
 	p := in.problem()
-	m := ring.Mend{Order: p.Order, Sizes: in.demands(), Usable: p.Usable, Free: p.Usable, Moves: fewMoves}
+	m := ring.Mend{Order: p.Order, Sizes: in.demands(), Usable: p.Usable, Free: p.Usable, Moves: ring.MovesOf(fabric.MoveFew)}
 	var running []ring.Group
 	for i, nodes := range in.running() {
 		running = append(running, ring.Group{ID: proto.RingID(i + 1), Nodes: nodes, Size: len(nodes)})

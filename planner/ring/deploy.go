@@ -16,11 +16,6 @@ type Deployment struct {
 	PerToR int // p of the paper; 1: HBD order is node order
 }
 
-// SiblingsApart deploys servers that are managed as several nodes each.
-func SiblingsApart(servers, nodesPerServer int) Deployment {
-	return Deployment{Nodes: servers * nodesPerServer, PerToR: nodesPerServer}
-}
-
 // ToRs is the number of ToR switches, which is the length of a sub-line.
 func (d Deployment) ToRs() int { return d.Nodes / d.PerToR }
 

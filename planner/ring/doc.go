@@ -3,13 +3,13 @@
 // A group is a line of nodes in HBD order, each at most K hops from the next;
 // its ends are closed by loopback, so it never needs the fabric's seam to be
 // crossed, even where it passes over it. Place finds as many groups as there
-// can be, PlaceSizes groups of several sizes; Replace mends running groups after a fault or a repair and touches
-// as few of them as it can, which no paper has.
+// can be, PlaceSizes groups of several sizes; Mend.Replace mends running groups
+// after a fault or a repair and touches as few of them as it can, which no
+// paper has.
 //
-// A Tracker does the same for fabrics of any size, one event at a time, and
-// Rearrange for a plan on paper. Orchestrate places one job so that ranks that
-// talk over the data centre network meet under the same ToR ([IHBD] Alg. 3-5
-// and an exact method).
+// Rearrange does the same for a plan on paper, whatever has to move.
+// Orchestrate places one job so that ranks that talk over the data centre
+// network meet under the same ToR ([IHBD] Alg. 3-5 and an exact method).
 //
 // Unlike [IHBD] Alg. 2, placement knows that with an odd K the offsets -K and
 // +K of a node hang on one bundle, and never gives a node both.

@@ -145,7 +145,7 @@ func TestPaperSiblingsApart(t *testing.T) {
 		}
 		return n
 	}
-	apart, beside := wasted(SiblingsApart(servers, 2)), wasted(Deployment{Nodes: 2 * servers, PerToR: 1})
+	apart, beside := wasted(Deployment{Nodes: 2 * servers, PerToR: 2}), wasted(Deployment{Nodes: 2 * servers, PerToR: 1})
 	if apart*4 > beside {
 		t.Errorf("%d idle nodes with siblings apart, %d side by side", apart, beside)
 	}

@@ -15,42 +15,57 @@ func Rearrange(p Problem, running [][]proto.NodeID) [][]proto.NodeID {
 	if p.Size < 1 {
 		return nil
 	}
-	owner := make([]int32, p.Nodes) // running group by node, from 1
+	a := arrangement{Problem: p, running: running, owner: make([]int32, p.Nodes), place: make([]int32, p.Nodes), sound: make([]bool, len(running))}
 	for i, g := range running {
 		for _, n := range g {
-			owner[n] = int32(i + 1)
+			a.owner[n] = int32(i + 1)
+		}
+		a.sound[i] = len(g) == p.Size && p.Check(g) == nil
+		for k := 1; k < len(g) && p.Broken != nil; k++ {
+			a.sound[i] = a.sound[i] && !p.Broken(g[k-1], g[k])
 		}
 	}
 	var out [][]proto.NodeID
 	for _, c := range components(p.Order, p.Usable) {
-		out = append(out, p.rearrange(c, owner, running)...)
+		out = append(out, a.component(c)...)
 	}
 	slices.SortFunc(out, func(a, b []proto.NodeID) int { return int(a[0]) - int(b[0]) })
 	return out
 }
 
-// rearrange lays one component. A closed one is cut at every place that the
+// arrangement is a problem with what runs.
+type arrangement struct {
+	Problem
+	running [][]proto.NodeID
+	sound   []bool  // by running group: it is whole and a line
+	owner   []int32 // running group by node, from 1; 0: none
+	place   []int32 // scratch of keepable, all 0
+}
+
+// component lays one component. A closed one is cut at every place that the
 // longest group could lie over: some cut splits no group of an optimum.
-func (p Problem) rearrange(c component, owner []int32, running [][]proto.NodeID) [][]proto.NodeID {
-	var best [][]proto.NodeID
-	var bestWorth laid
+func (a *arrangement) component(c component) [][]proto.NodeID {
 	turns := 1
 	if c.closed {
-		turns = p.Size
-		for _, g := range running {
-			if len(g) == p.Size && p.Check(g) == nil {
-				turns = max(turns, p.Ahead(g[0], g[len(g)-1])+1)
+		turns = a.Size
+		for i, g := range a.running {
+			if a.sound[i] {
+				turns = max(turns, a.Ahead(g[0], g[len(g)-1])+1)
 			}
 		}
 		turns = min(turns+1, len(c.nodes))
 	}
+	twice := append(slices.Clone(c.nodes), c.nodes...)
+	var best []proto.NodeID
+	var bestSteps []int32
+	var bestWorth laid
 	for s := range turns {
-		nodes := append(append(make([]proto.NodeID, 0, len(c.nodes)), c.nodes[s:]...), c.nodes[:s]...)
-		if groups, w := p.lay(nodes, owner, running); best == nil || bestWorth.less(w) {
-			best, bestWorth = groups, w
+		nodes := twice[s:][:len(c.nodes)]
+		if steps, w := a.lay(nodes); best == nil || bestWorth.less(w) {
+			best, bestSteps, bestWorth = nodes, steps, w
 		}
 	}
-	return best
+	return a.follow(best, bestSteps)
 }
 
 // laid orders ways to lay groups: their number, those left exactly as they
@@ -69,37 +84,43 @@ func (w laid) less(v laid) bool {
 
 // lay is the dynamic program over a row of usable nodes, from its right end:
 // skip a node, form a group of the next ones, or keep the running group that
-// opens here. No group hangs on a broken link.
-func (p Problem) lay(nodes []proto.NodeID, owner []int32, running [][]proto.NodeID) ([][]proto.NodeID, laid) {
+// opens here. No group hangs on a broken link. It returns by node how many the
+// group there spans: negative: it is kept; 0: the node is skipped.
+func (a *arrangement) lay(nodes []proto.NodeID) ([]int32, laid) {
 	best := make([]laid, len(nodes)+1)
-	step := make([]int32, len(nodes)) // nodes that the group here spans; negative: kept; 0: skipped
-	kept := p.keepable(nodes, owner, running)
+	step := make([]int32, len(nodes))
+	kept := a.keepable(nodes)
 	pinched := len(nodes) // first place behind here that may only be an end
 	torn := len(nodes)    // first place behind here that no group reaches from here
 	for i := len(nodes) - 1; i >= 0; i-- {
-		if i+2 < len(nodes) && p.pinned(nodes[i], nodes[i+1], nodes[i+2]) {
+		if i+2 < len(nodes) && a.pinned(nodes[i], nodes[i+1], nodes[i+2]) {
 			pinched = i + 1
 		}
-		if p.Broken != nil && i+1 < len(nodes) && p.Broken(nodes[i], nodes[i+1]) {
+		if a.Broken != nil && i+1 < len(nodes) && a.Broken(nodes[i], nodes[i+1]) {
 			torn = i + 1
 		}
 		best[i] = best[i+1]
-		if i+p.Size <= torn && i+p.Size-1 <= pinched {
-			w := best[i+p.Size]
+		if i+a.Size <= torn && i+a.Size-1 <= pinched {
+			w := best[i+a.Size]
 			w.groups++
-			w.stay += most(nodes[i:i+p.Size], owner)
+			w.stay += most(nodes[i:i+a.Size], a.owner)
 			if best[i].less(w) {
-				best[i], step[i] = w, int32(p.Size)
+				best[i], step[i] = w, int32(a.Size)
 			}
 		}
 		if span := int(kept[i]); span > 0 {
 			w := best[i+span]
-			w.groups, w.kept, w.stay = w.groups+1, w.kept+1, w.stay+p.Size
+			w.groups, w.kept, w.stay = w.groups+1, w.kept+1, w.stay+a.Size
 			if best[i].less(w) {
 				best[i], step[i] = w, -kept[i]
 			}
 		}
 	}
+	return step, best[0]
+}
+
+// follow lists the groups that lay chose.
+func (a *arrangement) follow(nodes []proto.NodeID, step []int32) [][]proto.NodeID {
 	var out [][]proto.NodeID
 	for i := 0; i < len(nodes); {
 		switch s := int(step[i]); {
@@ -107,42 +128,41 @@ func (p Problem) lay(nodes []proto.NodeID, owner []int32, running [][]proto.Node
 			out = append(out, slices.Clone(nodes[i:i+s]))
 			i += s
 		case s < 0:
-			out = append(out, slices.Clone(running[owner[nodes[i]]-1]))
+			out = append(out, slices.Clone(a.running[a.owner[nodes[i]]-1]))
 			i -= s
 		default:
 			i++
 		}
 	}
-	return out, best[0]
+	return out
 }
 
 // keepable finds, by the place of its first node, how many places a running
 // group spans that can stay as it is; 0: none opens there.
-func (p Problem) keepable(nodes []proto.NodeID, owner []int32, running [][]proto.NodeID) []int32 {
+func (a *arrangement) keepable(nodes []proto.NodeID) []int32 {
 	out := make([]int32, len(nodes))
-	place := make(map[proto.NodeID]int, len(nodes))
 	for i, n := range nodes {
-		if owner[n] != 0 {
-			place[n] = i
-		}
+		a.place[n] = int32(i + 1)
 	}
-	for _, g := range running {
-		if len(g) != p.Size || p.Check(g) != nil {
+	for i, n := range nodes {
+		g := a.owner[n] - 1
+		if g < 0 || !a.sound[g] || a.running[g][0] != n {
 			continue
 		}
-		first, in := place[g[0]]
-		last, at := first, -1
-		for _, n := range g {
-			i, ok := place[n]
-			in = in && ok && i > at
-			last, at = i, i
+		at := int32(0)
+		for _, x := range a.running[g] {
+			if a.place[x] <= at {
+				at = 0 // it is not here, or the row is cut within the group
+				break
+			}
+			at = a.place[x]
 		}
-		for k := 1; k < len(g) && p.Broken != nil; k++ {
-			in = in && !p.Broken(g[k-1], g[k])
+		if at > 0 {
+			out[i] = at - int32(i)
 		}
-		if in {
-			out[first] = int32(last - first + 1)
-		}
+	}
+	for _, n := range nodes {
+		a.place[n] = 0
 	}
 	return out
 }

@@ -77,11 +77,10 @@ func (m Mend) Replace(running []Group) Result {
 	}
 	m.mendAll(&r, taken, lost)
 	if !m.Near {
-		if m.Moves < 0 {
-			m.resettle(&r, running, taken)
+		if m.Moves >= 0 || !m.resettle(&r, running, taken) {
+			m.regroup(&r, taken)
+			m.addGroups(&r, taken)
 		}
-		m.regroup(&r, taken)
-		m.addGroups(&r, taken)
 	}
 	r.Groups = slices.DeleteFunc(r.Groups, func(g Group) bool {
 		if len(g.Nodes) == 0 {

@@ -3,11 +3,23 @@ package ring
 import (
 	"slices"
 
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
 
 // Any lets as many whole groups move aside for one as it takes.
 const Any = -1
+
+// MovesOf is how many whole groups a fabric lets move aside for one.
+func MovesOf(m fabric.Moves) int {
+	switch m {
+	case fabric.MoveNone:
+		return 0
+	case fabric.MoveAny:
+		return Any
+	}
+	return maxWindow
+}
 
 // window is how many neighbouring groups may be laid anew together.
 func (m Mend) window() int {
@@ -19,8 +31,9 @@ func (m Mend) window() int {
 
 // resettle lays all groups anew where that makes more of them whole: as many
 // as there can be, and of the whole ones as many as can stay exactly as they
-// are (Rearrange). What a short group loses by it, its other nodes keep.
-func (m Mend) resettle(r *Result, before []Group, taken []bool) {
+// are (Rearrange). What a short group loses by it, its other nodes keep. It
+// reports whether no more can be whole than then are, or are wanted.
+func (m Mend) resettle(r *Result, before []Group, taken []bool) bool {
 	if len(m.Sizes) != 1 {
 		panic("ring: any number of moves with groups of several sizes")
 	}
@@ -42,14 +55,14 @@ func (m Mend) resettle(r *Result, before []Group, taken []bool) {
 	}
 	want := m.Sizes[0].Want - frozen
 	if want <= whole || frozen == len(r.Groups) {
-		return // nothing is missing, or nobody is there who could move
+		return false // nothing is missing, or nobody is there who could move
 	}
 	best := Rearrange(Problem{Order: m.Order, Size: size, Broken: m.Broken,
 		Usable: func(n proto.NodeID) bool {
 			return mine[n] && m.Usable(n) || !taken[n] && m.Free(n)
 		}}, running)
 	if len(best) <= whole {
-		return
+		return true
 	}
 	same := Same(running, best)
 	if drop := len(best) - want; drop > 0 {
@@ -94,6 +107,7 @@ func (m Mend) resettle(r *Result, before []Group, taken []bool) {
 			r.Groups = append(r.Groups, Group{Nodes: nodes, Size: size})
 		}
 	}
+	return true
 }
 
 // rename lets running groups that have no place become those that none has

@@ -6,9 +6,10 @@ import (
 )
 
 // ProblemOf is a placement on a fabric as it is wired: which nodes have -K and
-// +K on one bundle is read from the fibres, node by node.
+// +K on one bundle is read from the fibres, node by node. Its size and number
+// are for the caller, or PlaceSizes, to say.
 func ProblemOf(f *fabric.Fabric, usable func(proto.NodeID) bool) Problem {
-	p := Problem{Order: OrderOf(f), Size: f.GroupNodes(), Usable: usable, Want: -1}
+	p := Problem{Order: OrderOf(f), Usable: usable}
 	if !p.Shared {
 		return p
 	}

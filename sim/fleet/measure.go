@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/ring"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -33,6 +34,7 @@ type measure struct {
 	ideal       float64         // node-time wasted by arithmetic alone
 	static      float64         // and by the best static placement
 	leastWaste  int             // of the present set of faults, by placement
+	wired       ring.Problem    // that placement's, read from the fibres once
 }
 
 // strike is one loss of a node, or of several beside each other within a

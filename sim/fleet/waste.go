@@ -66,9 +66,16 @@ func (m *measure) count() {
 		}
 	}
 	f := m.r.cfg.Fabric
-	groups := ring.Place(ring.Problem{Order: ring.OrderOf(f), Size: f.GroupNodes(), Want: -1,
-		Usable: func(n proto.NodeID) bool { return m.r.stations[n].well() }})
-	m.leastWaste = m.well - len(groups)*f.GroupNodes()
+	demands := ring.DemandsOf(f)
+	demands[len(demands)-1].Want = -1
+	if m.wired.Nodes == 0 {
+		m.wired = ring.ProblemOf(f, func(n proto.NodeID) bool { return m.r.stations[n].well() })
+	}
+	best := ring.PlaceSizes(m.wired, demands)
+	m.leastWaste = m.well
+	for i, d := range demands {
+		m.leastWaste -= len(best[i]) * d.Size
+	}
 }
 
 // ratios are the mean and the value not exceeded in 99 % of the time, the mean

@@ -2,7 +2,9 @@ package study
 
 import (
 	"fmt"
+	"slices"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/ring"
 	"ringlight/proto"
 )
@@ -25,14 +27,16 @@ type DisruptionRow struct {
 // DisruptionResult compares [IHBD] Alg. 2 with placement that changes little.
 type DisruptionResult struct {
 	Header
-	Rows []DisruptionRow `json:"rows"`
+	Moves fabric.Moves    `json:"moves"`
+	Rows  []DisruptionRow `json:"rows"`
 	Report
 }
 
 // Disruption replays a trace and counts the running groups that each event
-// touches: by placing from nothing, as the paper does, and by the planner's
-// tracker, which keeps as many groups as there can be just the same.
-func Disruption(cfg ClusterConfig, ks []int) (*DisruptionResult, error) {
+// touches: by placing from nothing, as the paper does, and by mending as the
+// running planner does (ring.Mend) where a fabric without spares lets so many
+// whole rings move.
+func Disruption(cfg ClusterConfig, ks []int, moves fabric.Moves) (*DisruptionResult, error) {
 	if len(ks) == 0 {
 		return nil, invalid("k", "at least one number of hops", "none given")
 	}
@@ -41,72 +45,148 @@ func Disruption(cfg ClusterConfig, ks []int) (*DisruptionResult, error) {
 			return nil, invalid("k", fmt.Sprintf("1 to gpus (%d), and on a ring at least 2k+1 nodes", cfg.GPUsPerNode), "%d is not", k)
 		}
 	}
-	res := &DisruptionResult{}
+	if !slices.Contains([]fabric.Moves{fabric.MoveAny, fabric.MoveFew, fabric.MoveNone}, moves) {
+		return nil, invalid("moves", "any, few or none", "%q is not", moves)
+	}
+	res := &DisruptionResult{Moves: moves}
 	for _, tp := range cfg.TPs {
 		for _, k := range ks {
 			res.Rows = append(res.Rows, DisruptionRow{TP: tp, K: k})
 		}
 	}
-	sums := make([]ring.Disruption, len(res.Rows))
+	sums := make([]disruption, len(res.Rows))
 	err := cfg.each(&res.Header, func(_ int, c *cluster, s schedule) {
 		events := c.events(s)
 		for i, row := range res.Rows {
 			o := ring.Order{Nodes: c.Nodes, K: row.K, Wrap: c.Ring, Shared: row.K%2 == 1 && row.K > 1}
-			add(&sums[i], ring.Disrupt(o, row.TP/c.GPUsPerNode, func(proto.NodeID) bool { return true }, events, nil))
+			sums[i].replay(o, row.TP/c.GPUsPerNode, ring.MovesOf(moves), events)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i := range res.Rows {
-		res.Rows[i].fill(sums[i], cfg.Nodes)
+		res.Rows[i].fill(&sums[i], cfg.Nodes)
 	}
 	res.Study = "disruption"
 	res.describe()
 	return res, nil
 }
 
-func add(sum *ring.Disruption, d ring.Disruption) {
-	sum.Faults += d.Faults
-	sum.Repairs += d.Repairs
-	for _, t := range []struct{ to, from *ring.Toll }{{&sum.Scratch, &d.Scratch}, {&sum.Ours, &d.Ours}} {
-		t.to.TouchedByFaults += t.from.TouchedByFaults
-		t.to.TouchedByRepairs += t.from.TouchedByRepairs
-		t.to.Idle += t.from.Idle
-	}
+// outEvent is a node, by HBD position, that goes out or comes back.
+type outEvent struct {
+	node proto.NodeID
+	back bool
 }
 
 // events are the flips as places in HBD order.
-func (c *cluster) events(s schedule) []ring.Fault {
+func (c *cluster) events(s schedule) []outEvent {
 	down := make([]bool, c.Nodes)
-	out := make([]ring.Fault, len(s.flips))
+	out := make([]outEvent, len(s.flips))
 	for i, f := range s.flips {
 		place := f.node
 		if c.place != nil {
 			place = c.place[f.node]
 		}
-		out[i] = ring.Fault{Node: proto.NodeID(place), Back: down[place]}
+		out[i] = outEvent{proto.NodeID(place), down[place]}
 		down[place] = !down[place]
 	}
 	return out
 }
 
-func (r *DisruptionRow) fill(d ring.Disruption, nodes int) {
-	r.Faults, r.Repairs = d.Faults, d.Repairs
-	faults, repairs := max(1, d.Faults), max(1, d.Repairs)
-	r.PaperFault, r.OursFault = share(d.Scratch.TouchedByFaults, faults), share(d.Ours.TouchedByFaults, faults)
-	r.PaperRepair, r.OursRepair = share(d.Scratch.TouchedByRepairs, repairs), share(d.Ours.TouchedByRepairs, repairs)
-	all := max(1, d.Faults+d.Repairs) * nodes
-	r.PaperWaste, r.OursWaste = share(d.Scratch.Idle, all), share(d.Ours.Idle, all)
+// disruption is what a placement from nothing after each event does to
+// running groups, and what mending them does. A group is touched when its
+// members change or when it ends; new groups do not count.
+type disruption struct {
+	faults, repairs toll
+	scratch, ours   int // usable nodes in no whole group, summed over the events
+}
+
+// toll is what events of one kind did.
+type toll struct{ events, scratch, ours int }
+
+// replay counts events, which change one node each.
+func (d *disruption) replay(o ring.Order, size, moves int, events []outEvent) {
+	down := make([]bool, o.Nodes)
+	usable := func(n proto.NodeID) bool { return !down[n] }
+	m := ring.Mend{Order: o, Sizes: []ring.Demand{{Size: size, Want: o.Nodes / size}}, Moves: moves, Usable: usable, Free: usable, Spread: true}
+	anew := ring.Problem{Order: o, Size: size, Usable: usable, Want: -1}
+	running, next := []ring.Group(nil), proto.RingID(1)
+	mend := func() (touched, whole int) {
+		r := m.Replace(running)
+		touched = len(r.Gone)
+		for _, i := range r.Touched {
+			if r.Groups[i].ID != 0 {
+				touched++
+			}
+		}
+		running = r.Groups
+		for i := range running {
+			g := &running[i]
+			if g.ID == 0 {
+				g.ID = next
+				next++
+			}
+			if len(g.Nodes) == size {
+				whole++
+			}
+		}
+		return touched, whole
+	}
+	mend()
+	placed, well := ring.Place(anew), o.Nodes
+	for _, e := range events {
+		t := &d.faults
+		if down[e.node] = !e.back; e.back {
+			t = &d.repairs
+			well++
+		} else {
+			well--
+		}
+		touched, whole := mend()
+		now := ring.Place(anew)
+		t.events, t.ours, t.scratch = t.events+1, t.ours+touched, t.scratch+notIn(placed, now)
+		placed = now
+		d.ours, d.scratch = d.ours+well-size*whole, d.scratch+well-size*len(now)
+	}
+}
+
+// notIn is the number of groups of before that are not in after.
+func notIn(before, after [][]proto.NodeID) int {
+	at := make(map[proto.NodeID]int, len(after))
+	for i, g := range after {
+		at[g[0]] = i
+	}
+	n := 0
+	for _, g := range before {
+		if i, ok := at[g[0]]; !ok || !slices.Equal(after[i], g) {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *DisruptionRow) fill(d *disruption, nodes int) {
+	r.Faults, r.Repairs = d.faults.events, d.repairs.events
+	faults, repairs := max(1, r.Faults), max(1, r.Repairs)
+	r.PaperFault, r.OursFault = share(d.faults.scratch, faults), share(d.faults.ours, faults)
+	r.PaperRepair, r.OursRepair = share(d.repairs.scratch, repairs), share(d.repairs.ours, repairs)
+	all := max(1, r.Faults+r.Repairs) * nodes
+	r.PaperWaste, r.OursWaste = share(d.scratch, all), share(d.ours, all)
 }
 
 func (r *DisruptionResult) describe() {
 	r.note("a group is touched when its members change or it ends; new groups do not count; %d run(s)", r.Runs)
-	r.note("the paper's method places from nothing after each event ([IHBD] Alg. 2, with components that pass the last index kept whole); both keep as many groups as there can be, with odd K under the constraint of our wiring")
+	r.note("the paper's method places from nothing after each event ([IHBD] Alg. 2, with components that pass the last index kept whole); ours mends as the running planner does without spares, moves %s; odd K under the constraint of our wiring", r.Moves)
 	r.faultNotes(&r.Report)
+	why := map[fabric.Moves]string{
+		fabric.MoveAny:  "placing from nothing shifts every group behind the fault, ours those up to the nearest idle nodes",
+		fabric.MoveFew:  "at most 8 whole groups move for one, so some stay short",
+		fabric.MoveNone: "a whole group never moves, so many stay short",
+	}[r.Moves]
 	for _, row := range r.Rows {
 		r.compare(fmt.Sprintf("groups touched per fault, TP-%d, K=%d", row.TP, row.K), decimals(row.OursFault, 2), decimals(row.PaperFault, 2)+" (its method, run here)",
-			fmt.Sprintf("same waste (%s, %s); placing from nothing shifts every group behind the fault, ours those up to the nearest idle node", percent(row.OursWaste, 3), percent(row.PaperWaste, 3)))
+			fmt.Sprintf("waste %s and %s; %s", percent(row.OursWaste, 3), percent(row.PaperWaste, 3), why))
 	}
 }
 

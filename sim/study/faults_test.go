@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim/trace"
 )
@@ -123,11 +124,11 @@ func TestTraceNeedsHalvesOrWholes(t *testing.T) {
 	}
 }
 
-// Goal: the planner's tracker wastes what placing from nothing wastes and
-// touches far fewer running groups.
+// Goal: mending with any number of moves wastes what placing from nothing
+// wastes and touches far fewer running groups.
 // Method: a generated trace over a small cluster.
 func TestDisruptionAtTheSameWaste(t *testing.T) {
-	res, err := Disruption(ClusterConfig{Size: Size{Nodes: 400, GPUsPerNode: 4, Ring: true, TPs: []int{32}}, Runs: 2}, []int{2, 3})
+	res, err := Disruption(ClusterConfig{Size: Size{Nodes: 400, GPUsPerNode: 4, Ring: true, TPs: []int{32}}, Runs: 2}, []int{2, 3}, fabric.MoveAny)
 	if err != nil {
 		t.Fatal(err)
 	}

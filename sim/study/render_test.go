@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim/trace"
 )
@@ -42,7 +43,7 @@ func everything(t *testing.T) map[string]rendered {
 	must(err)
 	wait, err := Wait(WaitConfig{ClusterConfig: cfg, Scales: DefaultScales()})
 	must(err)
-	disruption, err := Disruption(cfg, []int{2, 3})
+	disruption, err := Disruption(cfg, []int{2, 3}, fabric.MoveAny)
 	must(err)
 	tor, err := CrossTor(cross)
 	must(err)
@@ -218,8 +219,9 @@ func TestStudiesRefuse(t *testing.T) {
 	_, scales := Wait(WaitConfig{ClusterConfig: ClusterConfig{Size: size, Runs: 1}, Scales: []float64{0.9, 0.8}})
 	_, runs := JobScale(ClusterConfig{Size: size})
 	_, bounds := Bounds(BoundsConfig{GPUs: 30, Runs: 1})
-	_, noHops := Disruption(ClusterConfig{Size: size, Runs: 1}, nil)
-	_, farHops := Disruption(ClusterConfig{Size: size, Runs: 1}, []int{2, 5})
+	_, noHops := Disruption(ClusterConfig{Size: size, Runs: 1}, nil, fabric.MoveAny)
+	_, farHops := Disruption(ClusterConfig{Size: size, Runs: 1}, []int{2, 5}, fabric.MoveAny)
+	_, noMoves := Disruption(ClusterConfig{Size: size, Runs: 1}, []int{2}, "all")
 	huge := size
 	huge.Nodes = maxTraceNodes + 1
 	_, tooLarge := WasteOnTrace(ClusterConfig{Size: huge, Runs: 1})
@@ -236,7 +238,7 @@ func TestStudiesRefuse(t *testing.T) {
 		{"tp", cross(func(c *CrossTorConfig) { c.TP = 30 })}, {"gpus", cross(func(c *CrossTorConfig) { c.GPUsPerNode = 0 })},
 		{"gpu-cost", cost([]int{32}, 0)}, {"tp", cost([]int{16, 32}, 1)}, {"model", noModel}, {"gpus-total", noGPUs},
 		{"tp-max", noTP}, {"tp-max", wideTP}, {"scales", scales}, {"runs", runs}, {"gpus-total", bounds},
-		{"k", noHops}, {"k", farHops}, {"nodes", tooLarge}, {"trace", noTime},
+		{"k", noHops}, {"k", farHops}, {"moves", noMoves}, {"nodes", tooLarge}, {"trace", noTime},
 	} {
 		var e *proto.Error
 		if !errors.As(c.err, &e) || e.Field != c.field || e.Limit == "" {
