@@ -377,9 +377,8 @@ func (x *Box) Override(_ time.Duration, _, _ int, o proto.Override) error {
 
 // Power is what a port's meter last showed.
 func (x *Box) Power(side, port int) (proto.MilliDBm, error) {
-	ports := [hal.NumSides]int{x.report.In, x.report.Out}
-	if side < 0 || side >= hal.NumSides || port < 0 || port >= ports[side] {
-		return 0, fmt.Errorf("ocs: port %d of side %d: %w", port, side, hal.ErrOutOfRange)
+	if err := circuit.CheckPort(side, port, x.report.In, x.report.Out); err != nil {
+		return 0, err
 	}
 	at := side*x.report.In + port
 	if at >= len(x.report.Powers) {

@@ -1,9 +1,11 @@
 package circuit
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
+	"ringlight/hal"
 	"ringlight/proto"
 )
 
@@ -37,4 +39,12 @@ type Circuit struct {
 	Opened   time.Duration  // from the change to the look at the open loop
 	Took     time.Duration  // from the change to Tuned or Failed
 	Err      error
+}
+
+// CheckPort refuses a port that a switch of so many on either side has not.
+func CheckPort(side, port, portsA, portsB int) error {
+	if side < 0 || side >= hal.NumSides || port < 0 || port >= [hal.NumSides]int{portsA, portsB}[side] {
+		return fmt.Errorf("ocs: port %d of side %d: %w", port, side, hal.ErrOutOfRange)
+	}
+	return nil
 }

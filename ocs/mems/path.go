@@ -1,7 +1,6 @@
 package mems
 
 import (
-	"fmt"
 	"time"
 
 	"ringlight/hal"
@@ -9,7 +8,7 @@ import (
 	"ringlight/proto"
 )
 
-// circuitPhase is what a circuit waits for.
+// phase is what a circuit waits for.
 //
 //	opening --- within reach ---> held <---------- good ---------.
 //	   |  \                        ^ |                            |
@@ -19,27 +18,42 @@ import (
 //	                                                        held, as Failed
 //
 // blocked is an operator's, and ends in opening.
-type circuitPhase uint8
+type phase uint8
 
 const (
-	circuitOpening  circuitPhase = iota // mirrors on their way to where the factory found the path
-	circuitClimbing                     // a hill-climb move under way
-	circuitHeld                         // nothing to do but to watch
-	circuitUnlit                        // no light comes in
-	circuitAdopting                     // found at start: is it there?
-	circuitBlocked                      // a port is forced off
+	opening  phase = iota // mirrors on their way to where the factory found the path
+	climbing              // a hill-climb move under way
+	held                  // nothing to do but to watch
+	unlit                 // no light comes in
+	adopting              // found at start: is it there?
+	blocked               // a port is forced off
 )
 
+// path is a circuit and its tuning. It is told what a look found and says what
+// follows; it moves nothing itself.
 type path struct {
 	circuit.Circuit
-	phase  circuitPhase
+	phase  phase
 	drive  [4]int16
 	asked  time.Duration
 	climb  climb
 	looked bool // in the look under way
 }
 
-func (c *path) asks() bool { return c.phase == circuitOpening || c.phase == circuitClimbing }
+// reading is what a look found of a path.
+type reading struct {
+	in, loss, factory proto.MilliDBm
+	powerLost         bool // by the whole board: its mirrors are at rest
+}
+
+// finding is what follows from a reading.
+type finding struct {
+	tell  bool // an event of this kind
+	kind  circuit.EventKind
+	move  bool // the mirrors, to drive
+	drive [4]int16
+	doubt bool // nobody knows where the mirrors stand
+}
 
 // What a loss means. chosen, but the first: board.md and the switch-abstraction
 // objects call a path tuned within 0.5 dB of its target.
@@ -49,346 +63,161 @@ const (
 	adoptWithin = 6000 // a saved circuit that is this near is the same circuit
 )
 
-func (x *Crossbar) mirrorsOf(c *path) (a, b *mirror) {
-	return &x.mirrors[hal.SideA][c.Pair.A], &x.mirrors[hal.SideB][c.Pair.B]
-}
-
-// aim sends both mirrors of a circuit to a drive.
-func (x *Crossbar) aim(c *path, drive [4]int16) {
-	for i := range drive {
-		drive[i] = x.guardDrive(drive[i])
-	}
-	a, b := x.mirrorsOf(c)
-	a.target, b.target = [2]int16(drive[:2]), [2]int16(drive[2:])
-	a.aimed, b.aimed, a.err, b.err = true, true, nil, nil
-	c.drive = drive
-}
-
-func (x *Crossbar) park(side, port int) {
-	m := &x.mirrors[side][port]
-	for i, d := range x.cfg.Factory.Park[side][port] {
-		m.target[i] = x.guardDrive(d)
-	}
-	m.aimed, m.err = true, nil
-}
-
-// Apply makes a change in one act. An error means that nothing of it was done;
-// it wraps a CircuitError for the first circuit that stands in the way.
-func (x *Crossbar) Apply(now time.Duration, ch circuit.Change) error {
-	switch x.state {
-	case Off, Starting:
-		return fmt.Errorf("ocs: crossbar: %w", circuit.ErrNotReady)
-	case Faulted:
-		return fmt.Errorf("ocs: crossbar: %w: %w", circuit.ErrOutOfService, x.err)
-	}
-	if !x.ready {
-		return fmt.Errorf("ocs: crossbar: %w", circuit.ErrNotReady)
-	}
-	if err := ch.Check(x.ports, x.ports, x.at); err != nil {
-		return fmt.Errorf("ocs: crossbar: %w", err)
-	}
-	for _, p := range ch.Remove {
-		x.remove(now, p)
-	}
-	if ch.Mode == circuit.Overwrite {
-		keep := make([]int, x.ports) // port of B + 1, by port of A
-		for _, p := range ch.Create {
-			keep[p.A] = int(p.B) + 1
-		}
-		for a, c := range x.circuits {
-			if c != nil && keep[a] != int(c.Pair.B)+1 {
-				x.remove(now, c.Pair)
-			}
-		}
-	}
-	// All that must go goes before anything comes.
-	for _, p := range ch.Create {
-		if c := x.circuits[p.A]; c != nil && c.Pair != p {
-			x.remove(now, c.Pair)
-		}
-		if a := x.ownerB[p.B]; a >= 0 && a != int(p.A) {
-			x.remove(now, x.circuits[a].Pair)
-		}
-	}
-	for _, p := range ch.Create {
-		switch c := x.circuits[p.A]; {
-		case c == nil || x.adrift(c):
-			x.create(now, p, x.cfg.Factory.Drive[int(p.A)*x.ports+int(p.B)])
-		case c.State != proto.Failed:
-		case c.Err == circuit.ErrNotTuned:
-			c.asked = now
-			x.startClimb(c) // from where it is: what light it has stays
-		default:
-			x.health = true // a monitor did not answer; the light may be as good as ever
-		}
-	}
-	if ch.Park {
-		x.sees = true
-		x.eachIdle(func(side, port int, m *mirror) {
-			if !m.known && !m.aimed {
-				x.park(side, port)
-			}
-		})
-	}
-	return nil
-}
-
-// adrift: the circuit has failed, and its mirrors have to be sent out anew.
-func (x *Crossbar) adrift(c *path) bool {
-	a, b := x.mirrorsOf(c)
-	return c.State == proto.Failed && (c.Err == ErrNotAdopted || a.err != nil || b.err != nil ||
-		c.Err == circuit.ErrNotTuned && c.Loss > c.Factory+adoptWithin)
-}
-
-// eachIdle calls f for every mirror in no circuit.
-func (x *Crossbar) eachIdle(f func(side, port int, m *mirror)) {
-	for port := range x.ports {
-		if x.circuits[port] == nil {
-			f(hal.SideA, port, &x.mirrors[hal.SideA][port])
-		}
-		if x.ownerB[port] < 0 {
-			f(hal.SideB, port, &x.mirrors[hal.SideB][port])
-		}
-	}
-}
-
-// believeParked takes idle mirrors to be parked, if the first look at the
-// board shows no light at a port where there should be none, and at least one
-// of the circuits that were saved: after a loss of power neither is so.
-func (x *Crossbar) believeParked() {
-	adopted, saved := false, false
-	for _, c := range x.circuits {
-		if c != nil {
-			saved = true
-			adopted = adopted || c.State != proto.Failed
-		}
-	}
-	stray := false
-	for port, a := range x.ownerB {
-		chip := x.chipOf(hal.SideB, port)
-		stray = stray || a < 0 && chip.err == nil && chip.power[x.hw.Monitors[hal.SideB][port].Channel] >= circuit.LeastInput
-	}
-	x.stray = stray || x.lostPower()
-	if !x.cfg.Parked || x.stray || saved && !adopted {
-		return
-	}
-	x.eachIdle(func(side, port int, m *mirror) {
-		for i, d := range x.cfg.Factory.Park[side][port] {
-			m.shadow[i] = x.guardDrive(d)
-		}
-		m.target, m.known = m.shadow, true
-	})
-}
-
-// at is the circuit that a port is in.
-func (x *Crossbar) at(side int, port uint16) (circuit.Pair, bool) {
-	a := int(port)
-	if side == hal.SideB {
-		a = x.ownerB[port]
-	}
-	if a < 0 || x.circuits[a] == nil {
-		return circuit.Pair{}, false
-	}
-	return x.circuits[a].Pair, true
-}
-
-func (x *Crossbar) remove(now time.Duration, p circuit.Pair) {
-	c := x.circuits[p.A]
-	if c == nil || c.Pair != p {
-		return
-	}
-	x.circuits[p.A], x.ownerB[p.B] = nil, -1
-	x.park(hal.SideA, int(p.A))
-	x.park(hal.SideB, int(p.B))
-	x.events = append(x.events, circuit.Event{Kind: circuit.Removed, At: now, Pair: p, Loss: c.Loss, Factory: c.Factory})
-}
-
-func (x *Crossbar) create(now time.Duration, p circuit.Pair, drive [4]int16) *path {
-	c := &path{Circuit: circuit.Circuit{Pair: p, State: proto.Tuning}, phase: circuitOpening, asked: now}
-	x.circuits[p.A], x.ownerB[p.B] = c, int(p.A)
-	x.aim(c, drive)
-	x.obey(c)
-	return c
-}
-
-// obey lets an operator's override of either port have its way.
-func (x *Crossbar) obey(c *path) {
-	if x.blocked[hal.SideA][c.Pair.A] == proto.Normal && x.blocked[hal.SideB][c.Pair.B] == proto.Normal {
-		return
-	}
-	c.phase, c.State, c.Err = circuitBlocked, proto.Blocked, nil
-	x.park(hal.SideA, int(c.Pair.A))
-	x.park(hal.SideB, int(c.Pair.B))
-}
-
-// Override holds a port off, or lets it go again. Its circuit stays: it is
-// blocked meanwhile, and tuned anew afterwards.
-func (x *Crossbar) Override(now time.Duration, side, port int, o proto.Override) error {
-	if side < 0 || side >= hal.NumSides || port < 0 || port >= x.ports {
-		return fmt.Errorf("ocs: port %d of side %d: %w", port, side, hal.ErrOutOfRange)
-	}
-	x.blocked[side][port] = o
-	a := port
-	if side == hal.SideB {
-		a = x.ownerB[port]
-	}
-	if a < 0 || x.circuits[a] == nil {
-		return nil
-	}
-	c := x.circuits[a]
-	if was := c.phase == circuitBlocked; was {
-		c.phase, c.State, c.asked = circuitOpening, proto.Tuning, now
-		x.aim(c, c.drive)
-	}
-	x.obey(c)
-	return nil
-}
-
-// adopt takes up circuits at start.
-func (x *Crossbar) adopt(now time.Duration) {
-	x.ready = false
-	if x.cfg.Startup != Keep {
-		x.sees = true
-		for side := range x.mirrors {
-			for p := range x.mirrors[side] {
-				x.park(side, p)
-			}
-		}
-	}
-	if x.cfg.Startup == Dark {
-		return
-	}
-	for _, s := range x.cfg.Saved {
-		c := x.create(now, s.Pair, s.Drive)
-		if x.cfg.Startup == Keep && c.phase != circuitBlocked {
-			c.phase = circuitAdopting
-			for i, m := range [2]*mirror{&x.mirrors[hal.SideA][s.Pair.A], &x.mirrors[hal.SideB][s.Pair.B]} {
-				m.shadow, m.known = [2]int16(c.drive[2*i:2*i+2]), true
-			}
-		}
-	}
-}
-
-// sample is a look at a circuit.
-func (x *Crossbar) sample(now time.Duration, c *path) {
-	in, out := x.chipOf(hal.SideA, int(c.Pair.A)), x.chipOf(hal.SideB, int(c.Pair.B))
-	if c.phase == circuitBlocked {
-		return
-	}
-	for _, chip := range [2]*chip{in, out} {
-		if chip.err != nil {
-			x.fail(now, c, chip.err)
-			return
-		}
-	}
-	if a, b := x.mirrorsOf(c); a.err != nil || b.err != nil || a.shadow != a.target || b.shadow != b.target {
-		return // it has not arrived yet
-	}
-	power := in.power[x.hw.Monitors[hal.SideA][c.Pair.A].Channel]
-	c.Factory = x.cfg.Factory.Loss(c.Pair, x.cfg.MilliTHz, x.milliCelsius)
-	if power < circuit.LeastInput {
-		if c.phase != circuitUnlit {
-			x.events = append(x.events, circuit.Event{Kind: circuit.Unlit, At: now, Pair: c.Pair, Loss: proto.NoPower, Factory: c.Factory, Err: circuit.ErrNoInput})
-		}
-		c.phase, c.State, c.Err = circuitUnlit, proto.Tuning, circuit.ErrNoInput
-		return
-	}
-	c.Loss = power - out.power[x.hw.Monitors[hal.SideB][c.Pair.B].Channel]
-	switch c.phase {
-	case circuitAdopting:
-		if c.Loss > c.Factory+adoptWithin || x.lostPower() {
-			x.fail(now, c, ErrNotAdopted)
-			// Nobody knows where they stand; they stay there until they are
-			// sent somewhere, from rest.
-			for _, m := range [2]*mirror{&x.mirrors[hal.SideA][c.Pair.A], &x.mirrors[hal.SideB][c.Pair.B]} {
-				m.known, m.aimed = false, false
-			}
-			return
-		}
-		x.opened(now, c)
-	case circuitUnlit:
-		c.asked = now
-		x.opened(now, c)
-	case circuitOpening:
-		x.opened(now, c)
-	case circuitClimbing:
-		x.climbed(now, c)
-	case circuitHeld:
-		x.watched(now, c)
-	}
-}
-
-// opened: the mirrors are where the table sent them.
-func (x *Crossbar) opened(now time.Duration, c *path) {
-	c.OpenLoop, c.Opened, c.Moves, c.Err = c.Loss, now-c.asked, 0, nil
-	if c.Loss <= c.Factory+climbUntil {
-		x.tuned(now, c)
-		return
-	}
-	x.startClimb(c)
-}
-
-func (x *Crossbar) startClimb(c *path) {
-	c.phase, c.State = circuitClimbing, proto.Tuning
-	x.aim(c, c.climb.start(c.drive, c.Loss))
-}
-
-func (x *Crossbar) climbed(now time.Duration, c *path) {
-	drive, checked := c.climb.next(c.Loss)
-	c.Moves = c.climb.moves
-	x.aim(c, drive)
-	if !checked {
-		return
-	}
-	if c.Loss <= c.Factory+climbUntil {
-		x.tuned(now, c)
-		return
-	}
-	next, ok := c.climb.sweep()
-	switch {
-	case ok && now-c.asked < MaxTuneTime-sweepMoves*roundTime:
-		x.aim(c, next)
-	case c.Loss <= c.Factory+tunedWithin:
-		x.tuned(now, c)
-	default:
-		x.fail(now, c, circuit.ErrNotTuned)
-	}
-}
+// MaxTuneTime bounds one tuning. board.md, MEMS board.
+const MaxTuneTime = 500 * time.Millisecond
 
 // roundTime is about what a hill-climb move of all circuits takes.
 const roundTime = climbSettle + 3*time.Millisecond
 
-func (x *Crossbar) tuned(now time.Duration, c *path) {
-	c.phase, c.State, c.Err, c.Took = circuitHeld, proto.Tuned, nil, now-c.asked
-	x.events = append(x.events, circuit.Event{Kind: circuit.Tuned, At: now, Pair: c.Pair, Loss: c.Loss, Factory: c.Factory})
+// busy: its mirrors are on their way.
+func (c *path) busy() bool { return c.phase == opening || c.phase == climbing }
+
+// near: no further from what the factory measured than that.
+func (c *path) near(milliDB proto.MilliDBm) bool { return c.Loss <= c.Factory+milliDB }
+
+func (c *path) event(kind circuit.EventKind, now time.Duration) circuit.Event {
+	return circuit.Event{Kind: kind, At: now, Pair: c.Pair, Loss: c.Loss, Factory: c.Factory, Err: c.Err}
+}
+
+// look takes a reading of a path whose mirrors are where they were sent.
+func (c *path) look(now time.Duration, r reading) finding {
+	c.Factory = r.factory
+	if r.in < circuit.LeastInput {
+		f := finding{tell: c.phase != unlit, kind: circuit.Unlit}
+		c.phase, c.State, c.Err = unlit, proto.Tuning, circuit.ErrNoInput
+		return f
+	}
+	c.Loss = r.loss
+	switch c.phase {
+	case adopting:
+		if !c.near(adoptWithin) || r.powerLost {
+			f := c.fail(now, ErrNotAdopted)
+			f.doubt = true
+			return f
+		}
+		return c.opened(now)
+	case unlit:
+		c.asked = now
+		return c.opened(now)
+	case opening:
+		return c.opened(now)
+	case climbing:
+		return c.climbed(now)
+	case held:
+		return c.watched(now)
+	}
+	return finding{}
+}
+
+// opened: the mirrors are where the table sent them.
+func (c *path) opened(now time.Duration) finding {
+	c.OpenLoop, c.Opened, c.Moves, c.Err = c.Loss, now-c.asked, 0, nil
+	if c.near(climbUntil) {
+		return c.tuned(now)
+	}
+	return c.startClimb()
+}
+
+// startClimb goes on from where the mirrors are: what light it has stays.
+func (c *path) startClimb() finding {
+	c.phase, c.State = climbing, proto.Tuning
+	return finding{move: true, drive: c.climb.start(c.drive, c.Loss)}
+}
+
+func (c *path) climbed(now time.Duration) finding {
+	drive, checked := c.climb.next(c.Loss)
+	c.Moves = c.climb.moves
+	var f finding
+	if checked {
+		next, again := drive, false
+		if !c.near(climbUntil) {
+			next, again = c.climb.sweep()
+		}
+		switch {
+		case again && now-c.asked < MaxTuneTime-sweepMoves*roundTime:
+			drive = next
+		case c.near(tunedWithin):
+			f = c.tuned(now)
+		default:
+			f = c.fail(now, circuit.ErrNotTuned)
+		}
+	}
+	f.move, f.drive = true, drive
+	return f
+}
+
+func (c *path) tuned(now time.Duration) finding {
+	c.phase, c.State, c.Err, c.Took = held, proto.Tuned, nil, now-c.asked
+	return finding{tell: true, kind: circuit.Tuned}
 }
 
 // fail leaves the mirrors where they are: some light may be better than none.
-func (x *Crossbar) fail(now time.Duration, c *path, err error) {
-	c.phase, c.Took = circuitHeld, now-c.asked
+func (c *path) fail(now time.Duration, err error) finding {
+	c.phase, c.Took = held, now-c.asked
 	if c.State == proto.Failed {
-		return
+		return finding{}
 	}
 	c.State, c.Err = proto.Failed, err
-	x.events = append(x.events, circuit.Event{Kind: circuit.Failed, At: now, Pair: c.Pair, Loss: c.Loss, Factory: c.Factory, Err: err})
+	return finding{tell: true, kind: circuit.Failed}
 }
 
 // watched: a health round looked at a circuit at rest.
-func (x *Crossbar) watched(now time.Duration, c *path) {
-	near := c.Loss <= c.Factory+tunedWithin
+func (c *path) watched(now time.Duration) finding {
+	near := c.near(tunedWithin)
 	switch {
 	case near && c.State == proto.Failed && c.Err != ErrNotAdopted: // that one's mirrors stand anywhere
 		c.asked = now
-		x.tuned(now, c)
+		return c.tuned(now)
 	case c.State == proto.Failed && c.Err != ErrNotAdopted && c.Err != circuit.ErrNotTuned:
 		// Its monitor did not answer before, and does now.
-		if c.Err = circuit.ErrNotTuned; c.Loss <= c.Factory+adoptWithin {
+		if c.Err = circuit.ErrNotTuned; c.near(adoptWithin) {
 			c.asked = now
-			x.startClimb(c)
+			return c.startClimb()
 		}
 	case !near && c.State == proto.Tuned:
 		c.asked = now
-		x.events = append(x.events, circuit.Event{Kind: circuit.Drifted, At: now, Pair: c.Pair, Loss: c.Loss, Factory: c.Factory})
-		x.startClimb(c)
+		f := c.startClimb()
+		f.tell, f.kind = true, circuit.Drifted
+		return f
+	}
+	return finding{}
+}
+
+// paths are the circuits, by either port.
+type paths struct {
+	byA []*path // nil: none
+	ofB []int   // the port of A in circuit with one of B; -1: none
+}
+
+func newPaths(ports int) paths { return paths{make([]*path, ports), make([]int, ports)} }
+
+// clear takes up no circuit.
+func (t *paths) clear() {
+	clear(t.byA)
+	for b := range t.ofB {
+		t.ofB[b] = -1
+	}
+}
+
+// at is the circuit that a port is in, if any.
+func (t *paths) at(side, port int) *path {
+	if side == hal.SideB {
+		if port = t.ofB[port]; port < 0 {
+			return nil
+		}
+	}
+	return t.byA[port]
+}
+
+func (t *paths) add(c *path) { t.byA[c.Pair.A], t.ofB[c.Pair.B] = c, int(c.Pair.A) }
+
+func (t *paths) remove(p circuit.Pair) { t.byA[p.A], t.ofB[p.B] = nil, -1 }
+
+// all circuits, in the order of their ports of side A.
+func (t *paths) all(yield func(*path) bool) {
+	for _, c := range t.byA {
+		if c != nil && !yield(c) {
+			return
+		}
 	}
 }
