@@ -66,7 +66,7 @@ bench-core: build ## switch agents killed in the middle of every stage, RUNS (20
 	bin/ocs-sim core -runs $(or $(RUNS),200)
 
 .PHONY: bench-lock
-bench-lock: ## the unbounded walk of board.md held for a simulated day: least extinction, error trimmed
+bench-lock: ## the unbounded walk of docs/board.md held for a simulated day: least extinction, error trimmed
 	RINGLIGHT_LOCK=24h $(GO) test -count 1 -v -timeout 30m -run WalkIsHeldWithin25dB ./ocs
 
 .PHONY: sizes

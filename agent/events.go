@@ -9,7 +9,8 @@ import (
 // Limits of the event queue.
 const (
 	// maxEvents is how many events wait one by one; beyond it, those of one
-	// (bundle, kind) merge. node.md, invariant 7.
+	// (bundle, kind) merge. chosen: it bounds the memory
+	// of a node whose planner is away, and nothing goes uncounted.
 	maxEvents = 1024
 	// window is how many events are sent ahead of their acknowledgement.
 	// chosen: a broker's usual in-flight limit is 20 to 100.
@@ -22,7 +23,7 @@ const (
 	eventPage = 48
 )
 
-// Times of re-sending; chosen: 2 s as protocol.md C 2, doubling so that a
+// Times of re-sending; chosen: 2 s as the planner's, doubling so that a
 // node without a planner is quiet.
 const (
 	resendFirst = 2 * time.Second

@@ -24,7 +24,7 @@ const keptSwitches = 8
 
 // laserSkew is W, the time between the first and the last laser of a node
 // that dies. It is a duty of the board's power design and cannot be measured
-// by the node itself. board.md.
+// by the node itself. docs/board.md.
 const laserSkew = 500 * time.Microsecond
 
 // bundle is what the agent knows of one bundle.

@@ -8,8 +8,8 @@ import (
 	"ringlight/proto"
 )
 
-// keptCommands is how many answers are kept for repeated commands.
-// protocol.md C 6.
+// keptCommands is how many answers are kept for repeated commands. chosen: a
+// planner has a few under way with one node.
 const keptCommands = 64
 
 // commandWindow remembers the last commands and what they were answered.

@@ -10,7 +10,8 @@ const (
 	// maxAcks bounds the answers that wait for the disk. chosen: a planner
 	// has one generation and a few commands under way with one node.
 	maxAcks = 128
-	// coalesce is the least time between two reports. protocol.md C 9.
+	// coalesce is the least time between two reports. chosen: a burst is
+	// one report, and an operator sees no delay.
 	coalesce = 200 * time.Millisecond
 	// sendAgain is when retained messages are repeated after the link lost
 	// something. chosen.

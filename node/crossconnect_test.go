@@ -182,7 +182,7 @@ func TestCrossConnectHoldsToItsPlanWhateverHappens(t *testing.T) {
 	// Goal: mirrors move only for a plan that is on disk; a change leaves exactly
 	// the plan, removes nothing twice, touches no circuit that has light; no
 	// generation comes back, over crashes at any moment.
-	// Method: a million things at random to a small one with a model of its
+	// Method: 200,000 things at random to a small one with a model of its
 	// mirrors and its disk.
 	applied, moved, again := 0, 0, 0
 	for seed := range uint64(400) {

@@ -99,7 +99,7 @@ func TestPaperTooManyDeathsCloseThePieces(t *testing.T) {
 // A closed ring of nodes is one ring of their GPUs only with an odd number of
 // crossed links: with straight ones it is two, however whole it looks.
 // Unlike [IHBD] sec 4.2, which draws a closed ring and does not say it.
-// Reference: node.md, wrapped rings.
+// Reference: none; the walk from GPU to GPU shows it.
 func TestPaperWrappedRingNeedsACrossedSeam(t *testing.T) {
 	for k := 2; k <= 4; k++ {
 		for count := leastWrap(k); count <= 12; count++ {
@@ -128,7 +128,7 @@ func TestPaperWrappedRingNeedsACrossedSeam(t *testing.T) {
 
 // Requests rank lockout > forced > signal fail > signal degrade > manual >
 // wait-to-restore > do-not-revert > none, and protection does not revert.
-// Reference: ITU-T G.808.1 (as node.md).
+// Reference: ITU-T G.808.1.
 func TestPaperNonRevertive(t *testing.T) {
 	ranks := []proto.Request{proto.NoRequest, proto.DoNotRevert, proto.WaitToRestore, proto.ManualSwitch,
 		proto.SignalDegrade, proto.SignalFail, proto.ForcedSwitch, proto.Lockout}

@@ -77,7 +77,7 @@ func (m *Machine) Sides(buf []proto.SideReport) []proto.SideReport {
 	return buf
 }
 
-// request is what holds a side where it is, by precedence. Non-revertive: a
+// requestOf is what holds a side where it is, by precedence. Non-revertive: a
 // side that a plan does not move stays where light took it.
 func (s *side) requestOf() proto.Request {
 	switch {

@@ -28,7 +28,7 @@ type outcome struct {
 	shape    string
 }
 
-// play runs one seed: a ring, a fault, 40 ms.
+// playSeed runs one seed: a ring, a fault, 40 ms.
 func playSeed(seed uint64, trace func(string, ...any), spoil func(*Machine)) outcome {
 	rng := rand.New(rand.NewPCG(seed, 0x72696e67))
 	k := 2 + int(rng.Uint32N(10))/4 // 2 and 3 in four runs of ten each, 4 in two

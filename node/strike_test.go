@@ -54,7 +54,8 @@ const (
 var classNames = [numClasses]string{"single faults", "double faults", "triple faults", "more faults"}
 
 // maxSplits is how many runs in a thousand may part a ring that fibres let
-// stay one. node.md for single and double faults; of triples chosen.
+// stay one. chosen: none after a single fault; the others leave closed pieces
+// that a planner joins.
 var maxSplits = [numClasses]int{0, 3, 10, 0}
 
 func (s scenario) class() class {

@@ -11,10 +11,10 @@ import (
 const (
 	persist    = 100 * time.Microsecond  // chosen: light shorter than this moves nobody
 	answer     = 500 * time.Microsecond  // chosen: at least 2 D; late light is already there, so rarely waited for
-	shortRetry = 2 * time.Millisecond    // chosen: node.md
+	shortRetry = 2 * time.Millisecond    // chosen: rides out what comes back by itself, where hardware allows less
 	rideOut    = 2500 * time.Microsecond // chosen: a glitch of this length must not part a link
 
-	banLosses = 8 // of one candidate within banWindow; chosen: node.md
+	banLosses = 8 // of one candidate within banWindow; chosen: faults and repairs make two or three, a bad connector hundreds
 	banWindow = 10 * time.Second
 	banClear  = 10 * time.Second // of steady light
 
@@ -28,7 +28,8 @@ const (
 	// light, at growing intervals. chosen: each opens its piece for a dwell.
 	maxAsks = 3
 
-	// maxJumps bounds how often one search may go to a light. chosen: node.md
+	// maxJumps bounds how often one search may go to a light. chosen: once to
+	// each of the candidates that K = 4 gives.
 	maxJumps = 4
 
 	recoveryTarget = time.Millisecond      // from the loss of light to confirmed light
@@ -44,7 +45,8 @@ const (
 	_             = uint(answer - persist) // answer must outlast persist
 )
 
-// envelope is a proto.Envelope as times: D, d, S, s, W of node.md.
+// envelope is a proto.Envelope as times: D and d, the longest and shortest to
+// find light or its loss; S and s, to switch; W, between a dying node's lasers.
 type envelope struct{ detectMax, detectMin, switchMax, switchMin, skew time.Duration }
 
 func envelopeOf(e proto.Envelope) envelope {
@@ -100,7 +102,7 @@ func (e envelope) graceFloor() time.Duration {
 func (e envelope) retryFloor() time.Duration { return 2*e.switchMax + persist + e.detectMax }
 
 // check refuses an envelope that no hardware has, and timers that break an
-// ordering inequality of node.md. The error's field is within an assignment.
+// ordering inequality. The error's field is within an assignment.
 func check(e envelope, t timers) *proto.Error {
 	for _, c := range []struct {
 		ok           bool

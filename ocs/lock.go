@@ -63,7 +63,7 @@ const (
 	// In LockOnDrift, light on the wrong side that lets the lock take hold:
 	// chosen: -24 dB of the path's own, over all lanes.
 	lockLeak = 4e-3
-	// and how many quiet looks at full rest end it.
+	// lockDone quiet looks at full rest end it.
 	lockDone = 4
 )
 
@@ -210,7 +210,7 @@ func (l *lock) watch(t *Transceiver, now time.Duration, module int, path proto.P
 	}
 }
 
-// ready reports whether a look may begin or go on.
+// lockReady reports whether a look may begin or go on.
 func (t *Transceiver) lockReady() bool {
 	// Where codes were found that are none of ours, nothing is touched.
 	return t.state == Idle && !t.scan.differ && t.path != proto.Dark && t.target == t.path && t.cfg.Calibration != nil && !t.sw.busy() &&

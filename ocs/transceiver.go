@@ -15,7 +15,7 @@ const Never = hal.Never
 
 // settleTime is how long a switch is given to settle after the write that
 // caused it: the DAC's 10 us and the 57 us in which a falling heater brings
-// 20 dB. board.md, Optics.
+// 20 dB. docs/board.md, Optics.
 const settleTime = 70 * time.Microsecond
 
 // maxTries bounds how often one piece of bus work is tried. chosen: three bad

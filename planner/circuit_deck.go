@@ -136,7 +136,7 @@ func (c *circuits) isBad(at int, i, j int32) bool {
 	return c.bad[s[0]] || c.bad[s[1]]
 }
 
-// changed lists the decks in which two states differ.
+// changedDecks lists the decks in which two states differ.
 func changedDecks(was, is []deck) []deckSet {
 	var out []deckSet
 	for at := range is {

@@ -118,7 +118,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// why reads the planner's log and the agent's own last events, page by page,
+// Goal: why reads the planner's log and the agent's own last events, page by page,
 // and says what holds now; a silent agent does not keep the planner's half.
 func TestWhy(t *testing.T) {
 	w := small(t, 9, 2, 32, 1)

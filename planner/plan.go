@@ -288,7 +288,7 @@ func (p *Planner) within(nodes []proto.NodeID, at, step int, f func(peer int)) {
 }
 
 // defaultEnvelope stands in for a node that has not measured its own.
-// board.md's default board: D 150, d 40, S 250, s 75, W 500 us.
+// docs/board.md's default board: D 150, d 40, S 250, s 75, W 500 us.
 var defaultEnvelope = proto.Envelope{DetectMaxMicros: 150, DetectMinMicros: 40, SwitchMaxMicros: 250, SwitchMinMicros: 75, SkewMicros: 500}
 
 // envelope is the envelope over a ring's members: the differences D-d and S-s

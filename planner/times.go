@@ -51,7 +51,8 @@ const (
 	agentPatience = 5 * time.Second
 
 	// resendFirst and resendLast bound the re-sending of what was not
-	// acknowledged (protocol.md C 2).
+	// acknowledged. chosen: an answer takes milliseconds; doubling spares a
+	// node that is away.
 	resendFirst = 2 * time.Second
 	resendLast  = 32 * time.Second
 	// sweepPeriod is how often re-sending looks for what is due.

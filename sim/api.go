@@ -14,7 +14,7 @@ type BoardID int
 // its distribution.
 type Latency struct{ P50, P99 time.Duration }
 
-// Costs are what the virtual clock is charged. chosen: board.md.
+// Costs are what the virtual clock is charged. chosen: docs/board.md.
 type Costs struct {
 	Interrupt Latency       // from an input line's edge to user space
 	I2CCall   Latency       // before the bits of an I2C operation

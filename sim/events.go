@@ -9,7 +9,7 @@ const (
 	evBus                     // the bus is at its next step
 	evCross                   // light crosses a comparator
 	evFilter                  // a comparator's filter follows
-	evEdge                    // the host's interrupt handler runs
+	evEdge                    // the host's watcher of a line wakes
 	evSettle                  // a bundle's heaters have arrived
 	evPower                   // the rails of a board without power are down
 	evMCI                     // the controller of a module has done something

@@ -32,7 +32,7 @@ type chip struct {
 	channel        uint8
 }
 
-// select is one chip select on an SPI bus.
+// spiSelect is one chip select on an SPI bus.
 type spiSelect struct {
 	cs                  uint16
 	bundle, module, dac int

@@ -33,7 +33,7 @@ type axis struct {
 	crept      float64
 }
 
-// What mirrors are. chosen: the ranges of hardware.md C for omega and zeta,
+// What mirrors are. chosen: omega and zeta are in docs/board.md,
 // zeta from where a board of them can settle in 10 ms.
 const (
 	mirrorLowHertz, mirrorHighHertz = 500, 2000

@@ -20,7 +20,8 @@ type InputLight struct {
 // about: the middle of the grid of dense systems.
 const DefaultMilliTHz = 193_100
 
-// Loss of a path when its mirrors point exactly. chosen: hardware.md C.
+// Loss of a path when its mirrors point exactly. chosen: of the order of
+// commercial mirror switches; the slopes only show in the last tenth of a dB.
 const (
 	memsLeastLoss   = 1.5
 	memsLossSpread  = 0.5

@@ -8,7 +8,7 @@ import (
 	"ringlight/mzi/detmath"
 )
 
-// Figures of the optics. chosen: board.md, which tells what they rest on.
+// Figures of the optics. chosen: docs/board.md, which tells what they rest on.
 const (
 	pi              = 3.14159265358979323846264338327950288
 	piPowerMilli    = 25.0 // heater power for a phase of pi, milliwatt
@@ -19,7 +19,7 @@ const (
 	cellLossDB      = 0.3
 	facetLossDB     = 1.5
 	connectorDB     = 1.0
-	// The light that a loopback diode misses: makes board.md's -2.3 dBm out
+	// The light that a loopback diode misses: makes docs/board.md's -2.3 dBm out
 	// of six cells.
 	loopCouplingDB = 0.5
 	crosstalkNext  = 0.02 // of a heater's phase on the neighbour's
@@ -122,7 +122,7 @@ func newPersonality(seed uint64) *Personality {
 		}
 	}
 	for l := range hal.Lanes {
-		// Ends that give board.md's worst and best levels; the modes give its
+		// Ends that give docs/board.md's worst and best levels; the modes give its
 		// nominal ones.
 		p.laser[l] = detmath.FromDB(bump(draw(drawLaser, l), -2.5, 0, 2.0))
 		p.txGain[l] = loss(bump(draw(drawTxFacet, l), facetLossDB-0.4, facetLossDB, facetLossDB+0.6))

@@ -111,7 +111,7 @@ const (
 	pathDark      = hal.LatchTxOffHigh | hal.LatchTxOffLow
 )
 
-// swap is the setting of the 20 matrix cells, true = cross, that brings lane i
+// swapCells is the setting of the 20 matrix cells, true = cross, that brings lane i
 // to lane i^4: the outer columns straight, the upper and lower 4 x 4 networks
 // both doing p -> p^2.
 func swapCells() (x [hal.MatrixCells]bool) {

@@ -9,7 +9,7 @@ import (
 	"ringlight/mzi/detmath"
 )
 
-// line makes n boards of 4 GPUs and 2 bundles, each joined to the next (bundle
+// ringOf makes n boards of 4 GPUs and 2 bundles, each joined to the next (bundle
 // 1 to bundle 0, external 1); wrap joins the last to the first.
 func ringOf(t *testing.T, n int, wrap bool, crossedLinks int) (*rig, []BoardID) {
 	r := newRig(t, 2, 2)

@@ -51,7 +51,7 @@ const (
 	// its flash takes the next command only after these bytes.
 	idBytes    = 6
 	idBytesSay = 3
-	// drift is how far a temperature may move while one soaks.
+	// driftMillicelsius is how far a temperature may move while one soaks.
 	driftMillicelsius = 5000
 	// probeDeadline lets a slow adapter driver say itself what is wrong.
 	probeDeadline = 2 * time.Second

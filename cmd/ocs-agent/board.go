@@ -20,7 +20,7 @@ import (
 )
 
 // modelledDecide is what a decision is said to take where the clock is
-// virtual: board.md.
+// virtual: docs/board.md.
 var modelledDecide = sim.DefaultCosts().Decide
 
 // agentConfig is the configuration in the agent's own terms.

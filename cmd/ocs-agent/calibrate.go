@@ -14,7 +14,7 @@ import (
 	"ringlight/sim"
 )
 
-// What is asked of a calibrated cell, in thousandths of a dB. board.md: modelled
+// What is asked of a calibrated cell, in thousandths of a dB. docs/board.md: modelled
 // over 200 seeds all cells are beyond 20 dB.
 const leastExtinction = 20_000
 

@@ -11,7 +11,7 @@ import (
 	"ringlight/hal"
 )
 
-// script is what a module answers: one entry a message to it.
+// answer is what a module says: one entry a message to it.
 type answer struct {
 	r    []byte
 	err  error

@@ -14,7 +14,7 @@ import (
 	"ringlight/proto"
 )
 
-// far is the other end of a text line: it takes what was sent and answers when
+// farEnd is the other end of a text line: it takes what was sent and answers when
 // it likes.
 type farEnd interface {
 	say(b []byte)

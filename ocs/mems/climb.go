@@ -37,7 +37,7 @@ const (
 	climbLeap = 10 * climbStep
 )
 
-// MaxClimbMoves bounds one tuning. board.md, MEMS board.
+// MaxClimbMoves bounds one tuning. docs/board.md, MEMS board.
 const MaxClimbMoves = 40
 
 // start begins at a drive whose loss was measured, and returns where to look

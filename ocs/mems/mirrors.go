@@ -17,7 +17,7 @@ import (
 const (
 	mirrorStep   = 2560                  // codes, about 40 mrad
 	stepPause    = 4 * time.Millisecond  // between steps; the rest of one adds to the next
-	mirrorSettle = 10 * time.Millisecond // after the last step. board.md
+	mirrorSettle = 10 * time.Millisecond // after the last step. docs/board.md
 	climbSettle  = 6 * time.Millisecond  // after a hill-climb move: under 1 % of 2.5 mrad is left
 )
 

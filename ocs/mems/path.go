@@ -55,7 +55,7 @@ type finding struct {
 	doubt bool // nobody knows where the mirrors stand
 }
 
-// What a loss means. chosen, but the first: board.md and the switch-abstraction
+// What a loss means. chosen, but the first: docs/board.md and the switch-abstraction
 // objects call a path tuned within 0.5 dB of its target.
 const (
 	tunedWithin = 500  // milli-dB above the factory's
@@ -63,7 +63,7 @@ const (
 	adoptWithin = 6000 // a saved circuit that is this near is the same circuit
 )
 
-// MaxTuneTime bounds one tuning. board.md, MEMS board.
+// MaxTuneTime bounds one tuning. docs/board.md, MEMS board.
 const MaxTuneTime = 500 * time.Millisecond
 
 // roundTime is about what a hill-climb move of all circuits takes.

@@ -22,7 +22,7 @@ func build(t *testing.T, p Params) *Fabric {
 }
 
 // The default wiring of each K: bundle and path by offset.
-// Reference: [IHBD] sec 4.2; node.md for the pairs of offsets.
+// Reference: [IHBD] sec 4.2; the pairs of offsets are ours, docs/board.md.
 func TestDefaultWiring(t *testing.T) {
 	type port struct {
 		bundle proto.BundleID

@@ -106,7 +106,7 @@ func ownProcess(t *testing.T, broker, state string) *exec.Cmd {
 	return cmd
 }
 
-// kill -9 and a new start change nothing on any node, and raise the term.
+// Goal: kill -9 and a new start change nothing on any node, and raise the term.
 func TestKilledPlannerComesBackToTheSameState(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t, "127.0.0.1:0")

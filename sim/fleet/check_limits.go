@@ -7,7 +7,7 @@ import (
 )
 
 // Invariant 6, limits: no heater ever left its voltage, current and power,
-// no module its power. board.md; the record is the world's own.
+// no module its power. docs/board.md; the record is the world's own.
 const (
 	maxVolt   = 8500*physic.MilliVolt + 5*physic.MilliVolt // one step of the converter
 	maxAmpere = 10*physic.MilliAmpere + 100*physic.MicroAmpere

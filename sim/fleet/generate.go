@@ -13,7 +13,8 @@ import (
 	"ringlight/sim/trace"
 )
 
-// The mix of random faults, per cent. interface.md.
+// The mix of random faults, per cent. chosen: single losses are the most,
+// and each other kind comes often enough to be seen in a run.
 const (
 	singles = 60
 	pairs   = 15
@@ -21,7 +22,7 @@ const (
 )
 
 // A lost node returns, and what is broken is whole again, after so long.
-// interface.md.
+// chosen: a reboot, and a person who is near.
 const (
 	awayLeast = time.Minute
 	awayMost  = 10 * time.Minute

@@ -229,7 +229,7 @@ func (r *Run) touch(st *station) {
 }
 
 // closeBound is within what everything at a node must be closed again
-// (node.md, invariant 1).
+// (invariant 1 of package node).
 const closeBound = 12 * time.Millisecond
 
 func (r *Run) look(st *station) {

@@ -62,7 +62,7 @@ func newMeasure(r *Run) measure {
 }
 
 // adjacentWithin is how long after the first the others of a group of losses
-// come at most. interface.md.
+// come at most. chosen: as long as a recovery may take.
 const adjacentWithin = time.Millisecond
 
 // strike is called before a node is lost.
@@ -119,7 +119,7 @@ func (m *measure) before(s *strike, st *station) {
 	}
 }
 
-// ports of a side that lead to what is lost.
+// leads tells whether a candidate leads to what is lost.
 func (s *strike) leads(c *proto.Candidate) bool {
 	return slices.ContainsFunc(s.gone, func(o *station) bool { return o.id == c.Peer })
 }

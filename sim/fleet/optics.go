@@ -33,7 +33,7 @@ func (o *Optics) pick(seed uint64, node, bundle, modules int) []int {
 }
 
 // fibreLoss is a few hundred metres of single-mode fibre with a splice;
-// chosen: well inside the link budget of board.md.
+// chosen: well inside the link budget of docs/board.md.
 const fibreLoss = 200 // thousandths of a dB
 
 // Build puts a board for every node of a fabric into a world and joins them by

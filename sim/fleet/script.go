@@ -51,12 +51,12 @@ const (
 	AgentCalibrate             // a person on the node calibrates a bundle
 	Drain                      // an operator has the planner take a node out
 	Undrain                    // and let it in again
-	Switch                     // an operator's request for a side, see node.md; no_request ends it
+	Switch                     // an operator's request for a side; no_request ends it
 	Network                    // loss, repetition and reordering from now on, per million
 	numVerbs
 )
 
-// form of a line: what follows the time. N node, L last node, P port,
+// forms is what a line looks like: what follows the time. N node, L last node, P port,
 // D direction, B fault of a board, S span, C count, M three rates, E side,
 // Q request, W whereto, U bundle.
 var forms = [numVerbs]struct{ words, args string }{

@@ -86,7 +86,7 @@ func Fleet(ctx context.Context, cfg FleetConfig) (*fleet.Result, error) {
 
 // Memory is dear in time here: a collection goes over ten thousand boards that
 // hardly ever become garbage. chosen: twice as
-// much garbage as there is use, within what a fleet may take (board.md: 6 GB).
+// much garbage as there is use, within what a fleet may take (docs/board.md: 6 GB).
 const (
 	garbagePercent = 200
 	memoryLimit    = 5 << 30

@@ -11,7 +11,7 @@ import (
 )
 
 // closeBound is within what every piece of a ring must be closed after a
-// fault (node.md, invariant 1); the walk through the light is done then.
+// fault (invariant 1 of package node); the walk through the light is done then.
 const closeBound = 12 * time.Millisecond
 
 // ledgerSlack is how far the parts of a ledger may be off what the world saw:

@@ -43,7 +43,7 @@ var procsParams = fabric.Params{Name: "procs", Nodes: 16, GPUsPerNode: 4, K: 2, 
 
 // Waits of a run; the machine may be slow, so they bound hangs, not speed.
 const (
-	procsService = 90 * time.Second // interface.md: after a broker's restart
+	procsService = 90 * time.Second // also after a broker's restart
 	procsBypass  = 20 * time.Second
 )
 
@@ -202,7 +202,7 @@ func (p *procs) configure(ctx context.Context, n int) error {
 	return write(boardName(n)+".json", layout)
 }
 
-// ring as ocsctl tells of it.
+// procRing is a ring as ocsctl tells of it.
 type procRing struct {
 	Ring  int    `json:"ring"`
 	Nodes []int  `json:"nodes"`

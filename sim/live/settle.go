@@ -26,7 +26,7 @@ const (
 	quietGap = 3 * time.Millisecond
 )
 
-// Limits of waiting in wall time, from interface.md's demo.
+// Limits of waiting in wall time. chosen: they bound a hang, not speed.
 const (
 	settleLimit   = 10 * time.Second
 	convergeLimit = 90 * time.Second

@@ -108,7 +108,7 @@ func TestWasteByArchitecture(t *testing.T) {
 	}
 }
 
-// InfiniteHBD and NVL-576 carry the largest jobs; SiP-Ring's shrink with the
+// Goal: InfiniteHBD and NVL-576 carry the largest jobs; SiP-Ring's shrink with the
 // group.
 // The smallest number of usable GPUs over generated traces.
 // Reference: [IHBD] sec 6.2, Fig. 11
@@ -191,7 +191,7 @@ func TestTable6(t *testing.T) {
 	}
 }
 
-// InfiniteHBD has the lowest aggregate cost at any fault ratio; K = 2 is
+// Goal: InfiniteHBD has the lowest aggregate cost at any fault ratio; K = 2 is
 // cheaper than K = 3 up to 12.1 %.
 // Independent faults, TP-32; the price of a GPU that fits must be one that is
 // asked for GPUs.
