@@ -17,6 +17,15 @@ type adc struct {
 	events  *comparing
 }
 
+// converter names an ADC of a module.
+type converter uint8
+
+const (
+	guardADC converter = iota // sums of the halves, and taps
+	laneADC                   // a loopback diode each
+	numADCs
+)
+
 const adcNoiseCodes = 0.6 // chosen: rms, TIA and ADC together
 
 // tiaNanos is the delay of the transimpedance amplifiers, to the comparators
@@ -222,15 +231,11 @@ func (p *probe) convert(ch int, t, cycle, n int64) uint16 {
 const statWindow = 128
 
 // results fills the registers from reg on that hold results.
-func (w *World) results(b *board, bundle, mod int, isLanes bool, reg byte, r []byte) {
-	m := &b.bundles[bundle].modules[mod]
-	c := &m.guard
-	if isLanes {
-		c = &m.lanes
-	}
-	now := int64(w.now)
+func (m *module) results(which converter, reg byte, r []byte) {
+	c := &m.adc[which]
+	now := int64(m.board.now)
 	if c.events != nil {
-		w.compare(b, bundle, mod, isLanes)
+		m.compare(which)
 	}
 	var p probe
 	ready := false
@@ -256,7 +261,7 @@ func (w *World) results(b *board, bundle, mod int, isLanes bool, reg byte, r []b
 			if bank != 2 {
 				back = round * (statWindow + 1)
 			}
-			w.probe(b, bundle, mod, isLanes, max(now-back, c.started)-tiaNanos, now-tiaNanos, &p)
+			m.probe(which, max(now-back, c.started)-tiaNanos, now-tiaNanos, &p)
 			ready = true
 		}
 		v := p.convert(ch, from-tiaNanos, cycle, n)
@@ -276,17 +281,13 @@ func (w *World) results(b *board, bundle, mod int, isLanes bool, reg byte, r []b
 
 // manual is a read without an opcode: one conversion of the channel that
 // CHANNEL_SEL names, "Manual Mode".
-func (w *World) manual(b *board, bundle, mod int, isLanes bool, r []byte) {
-	m := &b.bundles[bundle].modules[mod]
-	c := &m.guard
-	if isLanes {
-		c = &m.lanes
-	}
-	now := int64(w.now) - tiaNanos
+func (m *module) manual(which converter, r []byte) {
+	c := &m.adc[which]
+	now := int64(m.board.now) - tiaNanos
 	ch := int(c.reg[ads7138.RegChannelSel] & 7)
 	cycle, n := ads7138.CycleNanos(c.reg[ads7138.RegOpMode]), c.oversample()
 	var p probe
-	w.probe(b, bundle, mod, isLanes, now, now+cycle*n, &p)
+	m.probe(which, now, now+cycle*n, &p)
 	v := p.convert(ch, now, cycle, n)
 	for i := range r {
 		r[i] = byte(v >> (8 * ((i + 1) & 1)))

@@ -116,7 +116,7 @@ func TestADCMeasuresLight(t *testing.T) {
 	r := newADCRig(t)
 	r.lit()
 	m := &r.w.boards[r.id].bundles[0].modules[0]
-	truth := r.w.laneInputs(m, int64(r.w.Now()))
+	truth := m.laneInputs(int64(r.w.Now()))
 	for _, tc := range []struct {
 		osr   byte
 		codes float64
@@ -170,13 +170,13 @@ func TestADCSamplesArePure(t *testing.T) {
 		start := r.w.Now()
 		op := &hal.Op{Msgs: []hal.Msg{{Addr: laneAddr, W: []byte{ads7138.OpReadBlock, ads7138.RegRecent}, R: make([]byte, 16)}}}
 		for range reads {
-			r.w.refresh(r.w.boards[r.id], &r.w.boards[r.id].bundles[0].modules[0])
-			r.w.results(r.w.boards[r.id], 0, 0, true, ads7138.RegRecent, op.Msgs[0].R)
+			r.w.module(r.id, 0, 0).refresh()
+			r.w.module(r.id, 0, 0).results(laneADC, ads7138.RegRecent, op.Msgs[0].R)
 			r.run(100 * time.Microsecond)
 		}
 		r.run(start + 5*time.Millisecond - r.w.Now())
 		out := make([]byte, 16)
-		r.w.results(r.w.boards[r.id], 0, 0, true, ads7138.RegRecent, out)
+		r.w.module(r.id, 0, 0).results(laneADC, ads7138.RegRecent, out)
 		return out
 	}
 	seldom, often := last(0), last(40)

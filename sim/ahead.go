@@ -18,28 +18,30 @@ import (
 
 // ahead carries out the message that an operation is at before its time, if
 // it may be. It returns the error that the message ends with.
-func (w *World) ahead(b *board, id hal.BusID, msg *hal.Msg, at time.Duration) (ok bool, err error) {
-	if !b.powered || b.mems != nil || len(b.gone) > 0 || len(b.buses[id].wire) > 0 {
+func (q *bus) ahead(msg *hal.Msg, at time.Duration) (ok bool, err error) {
+	b := q.board
+	if !b.powered || b.mems != nil || len(b.gone) > 0 || len(q.wire) > 0 {
 		return false, nil
 	}
-	isSPI := b.hw.Buses[id].Kind == hal.SPI
-	if isSPI && !b.inertSPI(id, msg) || !isSPI && !w.inert(b, id, msg) {
+	isSPI := q.hw().Kind == hal.SPI
+	if isSPI && !q.inertSPI(msg) || !isSPI && !q.inertI2C(msg) {
 		return false, nil
 	}
-	now := w.now
-	w.now = at
+	now := b.now
+	b.now = at
 	if isSPI {
-		w.spi(b, id, msg)
+		q.spi(msg)
 	} else {
-		err = w.i2c(b, id, msg)
+		err = q.i2c(msg)
 	}
-	w.now = now
+	b.now = now
 	return true, err
 }
 
 // inertSPI: no frame of a message moves an output.
-func (b *board) inertSPI(id hal.BusID, msg *hal.Msg) bool {
-	for _, s := range b.lay.selects[id] {
+func (q *bus) inertSPI(msg *hal.Msg) bool {
+	b := q.board
+	for _, s := range b.lay.selects[q.id] {
 		if s.cs != msg.Addr {
 			continue
 		}
@@ -53,15 +55,15 @@ func (b *board) inertSPI(id hal.BusID, msg *hal.Msg) bool {
 	return true
 }
 
-// inert: what a message does and brings back is a matter of registers alone
+// inertI2C: what a message does and brings back is a matter of registers alone
 // that only this bus can change.
-func (w *World) inert(b *board, id hal.BusID, msg *hal.Msg) bool {
-	for _, i := range b.lay.at(id, msg.Addr) {
-		c := &b.lay.chips[id][i]
-		if !b.buses[id].reaches(c) {
+func (q *bus) inertI2C(msg *hal.Msg) bool {
+	b := q.board
+	for _, i := range b.lay.at(q.id, msg.Addr) {
+		c := &b.lay.chips[q.id][i]
+		if !q.reaches(c) {
 			continue
 		}
-		m := &b.bundles[c.bundle].modules[c.module]
 		switch c.kind {
 		case chipMux, chipTemp:
 		case chipEEPROM:
@@ -73,10 +75,10 @@ func (w *World) inert(b *board, id hal.BusID, msg *hal.Msg) bool {
 				return false // may move light
 			}
 		case chipRail:
-			if len(msg.R) > 0 && (m.slow == nil || len(msg.W) != 1 || !still219(msg.W[0])) {
+			if len(msg.R) > 0 && (b.moduleOf(c).slow == nil || len(msg.W) != 1 || !still219(msg.W[0])) {
 				return false
 			}
-		case chipGuard, chipLanes:
+		case chipADC:
 			if len(msg.R) > 0 && (len(msg.W) != 2 || msg.W[0] != ads7138.OpRead && msg.W[0] != ads7138.OpReadBlock ||
 				int(msg.W[1])+len(msg.R) > ads7138.RegMax) {
 				return false // a result

@@ -40,23 +40,17 @@ func (h *hits) take(out, back bool, count int) (event bool) {
 }
 
 // compareBoth does it for both ADCs of a module, before its light changes.
-func (w *World) compareBoth(b *board, bundle, mod int) {
-	m := &b.bundles[bundle].modules[mod]
-	if m.guard.events != nil || m.lanes.events != nil {
-		w.compare(b, bundle, mod, false)
-		w.compare(b, bundle, mod, true)
+func (m *module) compareBoth() {
+	for which := range numADCs {
+		m.compare(which)
 	}
 }
 
 // compare brings the event flags of a chip up to date.
-func (w *World) compare(b *board, bundle, mod int, isLanes bool) {
-	m := &b.bundles[bundle].modules[mod]
-	c := &m.guard
-	if isLanes {
-		c = &m.lanes
-	}
+func (m *module) compare(which converter) {
+	c := &m.adc[which]
 	e := c.events
-	now := int64(w.now)
+	now := int64(m.board.now)
 	if e == nil || !c.running() || now <= e.upTo {
 		return
 	}
@@ -83,7 +77,7 @@ func (w *World) compare(b *board, bundle, mod int, isLanes bool) {
 		for k := first; k <= last; k++ {
 			from := c.started + k*round + place*one
 			if !ready {
-				w.probe(b, bundle, mod, isLanes, max(now-eventWindow*round, c.started)-tiaNanos, now-tiaNanos, &p)
+				m.probe(which, max(now-eventWindow*round, c.started)-tiaNanos, now-tiaNanos, &p)
 				ready = true
 			}
 			c.judge(ch, p.convert(ch, from-tiaNanos, cycle, n)>>4)
@@ -114,23 +108,12 @@ func (c *adc) judge(ch int, code uint16) {
 	}
 }
 
-// alert is the level of the chip's ALERT pin.
+// alert is the level of the chip's ALERT pin, which the default board leaves
+// open: it is latched, and names neither channel nor direction.
 func (c *adc) alert() bool {
 	active := (c.reg[ads7138.RegEventHigh]|c.reg[ads7138.RegEventLow])&c.reg[ads7138.RegAlertSel] != 0
 	if c.reg[ads7138.RegAlertPin]&ads7138.AlertLogic&1 == ads7138.AlertLow {
 		return !active
 	}
 	return active
-}
-
-// Alert is the level of the ALERT pin of a module's guard or lanes ADC, which the
-// default board leaves open: it is latched, and names neither channel nor
-// direction.
-func (w *World) Alert(id BoardID, bundle, mod int, isLanes bool) bool {
-	b := w.boards[id]
-	w.compare(b, bundle, mod, isLanes)
-	if isLanes {
-		return b.bundles[bundle].modules[mod].lanes.alert()
-	}
-	return b.bundles[bundle].modules[mod].guard.alert()
 }

@@ -41,6 +41,13 @@ func (r adcRig) flags() (all, high, low byte) {
 	return f[0], f[2], f[4]
 }
 
+// alert is the ALERT pin of the lanes' ADC.
+func (r *adcRig) alert() bool {
+	m := r.w.module(r.id, 0, 0)
+	m.compare(laneADC)
+	return m.adc[laneADC].alert()
+}
+
 // Goal: light that goes is found by the window comparator, of the lane that went,
 // latched until it is cleared, and ALERT says so for the channels chosen.
 // Method: a lit module with a low threshold at half its light; each laser dies in
@@ -49,7 +56,7 @@ func TestComparatorLatchesWhatIsGone(t *testing.T) {
 	r := newADCRig(t)
 	r.lit()
 	r.watched(ads7138.Window{Low: 200, High: ads7138.CodeFull, Hysteresis: 16, Count: 4}, 0x0F)
-	if all, _, _ := r.flags(); all != 0 || !r.w.Alert(r.id, 0, 0, true) {
+	if all, _, _ := r.flags(); all != 0 || !r.alert() {
 		t.Fatalf("lit: flags %#02x", all)
 	}
 	for lane := range hal.Lanes {
@@ -67,7 +74,7 @@ func TestComparatorLatchesWhatIsGone(t *testing.T) {
 		if all != want || low != want || high != 0 {
 			t.Errorf("lane %d was dark: flags %#02x, high %#02x, low %#02x; want %#02x", lane, all, high, low, want)
 		}
-		if level := r.w.Alert(r.id, 0, 0, true); level != (want&0x0F == 0) {
+		if level := r.alert(); level != (want&0x0F == 0) {
 			t.Errorf("lane %d: ALERT is %v for flags %#02x, channels 0x0F, active low", lane, level, all)
 		}
 		r.write(laneAddr, ads7138.OpWrite, ads7138.RegEvent, 0xFF)

@@ -21,6 +21,8 @@ const maxQueue = 256
 
 // bus is one bus of a board: what waits, what is on the wire.
 type bus struct {
+	board   *board
+	id      hal.BusID
 	waiting []*work // in order of class, then of arrival
 	current *work
 	stuck   bool
@@ -49,7 +51,8 @@ func (w *World) Submit(at time.Duration, id BoardID, busID hal.BusID, op *hal.Op
 	if int(busID) >= len(b.buses) {
 		return fmt.Errorf("%w: bus %d of %d", hal.ErrNoDevice, busID, len(b.buses))
 	}
-	if len(b.buses[busID].waiting) >= maxQueue {
+	q := &b.buses[busID]
+	if len(q.waiting) >= maxQueue {
 		return fmt.Errorf("%w: bus %d", hal.ErrQueueFull, busID)
 	}
 	if at < w.now {
@@ -57,15 +60,17 @@ func (w *World) Submit(at time.Duration, id BoardID, busID hal.BusID, op *hal.Op
 	}
 	wk := &work{op: op}
 	if at == w.now {
-		w.enqueue(b, busID, wk)
+		q.enqueue(wk)
 		return nil
 	}
-	w.push(event{at: at, kind: evSubmit, board: int32(id), place: uint16(busID), gen: b.life, op: wk})
+	b.push(event{at: at, kind: evSubmit, board: int32(id), place: uint16(busID), gen: b.life, op: wk})
 	return nil
 }
 
-func (w *World) enqueue(b *board, id hal.BusID, wk *work) {
-	q := &b.buses[id]
+// hw is what the board's data say of it.
+func (q *bus) hw() *hal.Bus { return &q.board.hw.Buses[q.id] }
+
+func (q *bus) enqueue(wk *work) {
 	i := len(q.waiting)
 	for i > 0 && q.waiting[i-1].op.Class > wk.op.Class {
 		i--
@@ -74,12 +79,11 @@ func (w *World) enqueue(b *board, id hal.BusID, wk *work) {
 	copy(q.waiting[i+1:], q.waiting[i:])
 	q.waiting[i] = wk
 	if q.current == nil {
-		w.startNext(b, id)
+		q.startNext()
 	}
 }
 
-func (w *World) startNext(b *board, id hal.BusID) {
-	q := &b.buses[id]
+func (q *bus) startNext() {
 	if len(q.waiting) == 0 {
 		return
 	}
@@ -88,75 +92,78 @@ func (w *World) startNext(b *board, id hal.BusID) {
 	q.waiting[len(q.waiting)-1] = nil
 	q.waiting = q.waiting[:len(q.waiting)-1]
 	q.current = wk
-	call := w.costs.I2CCall
-	if b.hw.Buses[id].Kind == hal.SPI {
-		call = w.costs.SPICall
+	b, kind := q.board, q.hw().Kind
+	call := b.costs.I2CCall
+	if kind == hal.SPI {
+		call = b.costs.SPICall
 	}
 	deadline := wk.op.Deadline
 	if deadline == 0 {
 		deadline = hal.DefaultDeadline
 	}
-	wk.start = w.now + b.draw(call)
+	wk.start = b.now + b.draw(call)
 	wk.limit = wk.start + deadline
-	if q.stuck && b.hw.Buses[id].Kind == hal.I2C {
+	if q.stuck && kind == hal.I2C {
 		wk.done, wk.err = true, hal.ErrBusStuck
-		w.wake(b, id, wk.limit)
+		q.wake(wk.limit)
 		return
 	}
-	w.arrange(b, id, wk, wk.start)
+	q.arrange(wk, wk.start)
 }
 
 // arrange carries an operation on from when the bus is free: it runs ahead
 // over what may be, and puts the next message on the heap. A read samples at
 // its start, a write acts at its end.
-func (w *World) arrange(b *board, id hal.BusID, wk *work, from time.Duration) {
-	hw := &b.hw.Buses[id]
+func (q *bus) arrange(wk *work, from time.Duration) {
+	hw := q.hw()
 	for wk.msg < len(wk.op.Msgs) {
 		msg := &wk.op.Msgs[wk.msg]
-		length, err := w.length(hw, msg)
-		stretched := b.buses[id].stretched(msg)
+		length, err := q.length(msg)
+		stretched := q.stretched(msg)
 		wk.ended = from + length + stretched
 		switch {
 		case err != nil:
 			wk.done, wk.err = true, err
-			w.wake(b, id, from)
+			q.wake(from)
 			return
 		case wk.ended > wk.limit:
 			wk.done, wk.err = true, hal.ErrTimeout
 			if stretched > 0 {
 				wk.err = hal.ErrClockStretch
 			}
-			w.wake(b, id, wk.limit)
+			q.wake(wk.limit)
 			return
 		}
 		at := wk.ended
 		if len(msg.R) > 0 && hw.Kind == hal.I2C {
 			at = from
 		}
-		ok, err := w.ahead(b, id, msg, at)
+		ok, err := q.ahead(msg, at)
 		if !ok {
-			w.wake(b, id, at)
+			q.wake(at)
 			return
 		}
 		if err != nil {
 			wk.done, wk.err = true, err
-			w.wake(b, id, at)
+			q.wake(at)
 			return
 		}
 		wk.msg++
 		from = wk.ended
 	}
 	wk.done = true
-	w.wake(b, id, from)
+	q.wake(from)
 }
 
-func (w *World) wake(b *board, id hal.BusID, at time.Duration) {
-	w.push(event{at: at, kind: evBus, board: int32(b.id), place: uint16(id), gen: b.life})
+func (q *bus) wake(at time.Duration) {
+	b := q.board
+	b.push(event{at: at, kind: evBus, board: int32(b.id), place: uint16(q.id), gen: b.life})
 }
 
 // length is the time of a message on the wire: nine clocks a byte with start
 // and stop on I2C; the bits and a pause of the chip select on SPI.
-func (w *World) length(hw *hal.Bus, m *hal.Msg) (time.Duration, error) {
+func (q *bus) length(m *hal.Msg) (time.Duration, error) {
+	hw := q.hw()
 	if len(m.W) == 0 && len(m.R) == 0 {
 		return 0, fmt.Errorf("%w: empty message", hal.ErrOutOfRange)
 	}
@@ -168,7 +175,7 @@ func (w *World) length(hw *hal.Bus, m *hal.Msg) (time.Duration, error) {
 		if m.R != nil && len(m.R) != len(m.W) {
 			return 0, fmt.Errorf("%w: reply of %d bytes for %d", hal.ErrOutOfRange, len(m.R), len(m.W))
 		}
-		return clocks(8*len(m.W), hw.Speed) + time.Duration(len(m.W)/frame)*w.costs.SPIFrame, nil
+		return clocks(8*len(m.W), hw.Speed) + time.Duration(len(m.W)/frame)*q.board.costs.SPIFrame, nil
 	}
 	n := 2
 	if len(m.W) > 0 {
@@ -187,48 +194,48 @@ func clocks(n int, speed physic.Frequency) time.Duration {
 	return time.Duration(int64(n) * int64(time.Second) / int64(speed/physic.Hertz))
 }
 
-// busStep carries out what a bus was waiting for, and returns the completion
+// step carries out what the bus was waiting for, and returns the completion
 // when the operation is over.
-func (w *World) busStep(b *board, id hal.BusID) *hal.Completion {
-	q := &b.buses[id]
+func (q *bus) step() *hal.Completion {
 	wk := q.current
 	if !wk.done {
 		msg := &wk.op.Msgs[wk.msg]
 		var err error
 		isWrite := true
-		if b.hw.Buses[id].Kind == hal.SPI {
-			w.spi(b, id, msg)
+		if q.hw().Kind == hal.SPI {
+			q.spi(msg)
 		} else {
 			isWrite = len(msg.R) == 0
-			err = w.i2c(b, id, msg)
+			err = q.i2c(msg)
 		}
 		if err == nil {
 			wk.msg++
 			if !isWrite || wk.msg < len(wk.op.Msgs) {
-				w.arrange(b, id, wk, wk.ended)
+				q.arrange(wk, wk.ended)
 				return nil
 			}
 		}
 		wk.err = err
 	}
 	q.current = nil
-	done := &hal.Completion{Bus: id, Op: wk.op, Start: wk.start, End: w.now, Msg: wk.msg, Err: wk.err}
-	w.startNext(b, id)
+	done := &hal.Completion{Bus: q.id, Op: wk.op, Start: wk.start, End: q.board.now, Msg: wk.msg, Err: wk.err}
+	q.startNext()
 	return done
 }
 
 // spi carries out one message: every frame with the chip select low.
-func (w *World) spi(b *board, id hal.BusID, msg *hal.Msg) {
+func (q *bus) spi(msg *hal.Msg) {
 	for i := range msg.R {
 		msg.R[i] = 0xFF // nobody drives the line
 	}
+	b := q.board
 	if !b.powered {
 		return
 	}
 	if b.mems != nil {
-		b.mems.spi(int64(w.now), id, msg)
+		b.mems.spi(int64(b.now), q.id, msg)
 	}
-	for _, s := range b.lay.selects[id] {
+	for _, s := range b.lay.selects[q.id] {
 		if s.cs != msg.Addr {
 			continue
 		}
@@ -240,32 +247,26 @@ func (w *World) spi(b *board, id hal.BusID, msg *hal.Msg) {
 			if msg.R != nil {
 				back = msg.R[at : at+n]
 			}
-			changed |= dac.frame(int64(w.now), msg.W[at:at+n], back)
+			changed |= dac.frame(int64(b.now), msg.W[at:at+n], back)
 		}
-		if changed != 0 && w.drive(b, m, s.dac, changed, b.bundles[s.bundle].nets) {
-			w.moduleChanged(b, s.bundle, 1<<s.module)
+		if changed != 0 && m.drive(s.dac, changed) {
+			m.changed()
 		}
 	}
 }
 
 // i2c carries out one message.
-func (w *World) i2c(b *board, id hal.BusID, msg *hal.Msg) error {
-	found := false
+func (q *bus) i2c(msg *hal.Msg) error {
+	b, found := q.board, false
 	if b.powered {
 		for _, f := range b.gone {
-			if f.bus == id && f.addr == msg.Addr {
+			if f.bus == q.id && f.addr == msg.Addr {
 				return hal.ErrAddressNACK
 			}
 		}
-		for _, i := range b.lay.at(id, msg.Addr) {
-			c := &b.lay.chips[id][i]
-			if !b.buses[id].reaches(c) {
-				continue
-			}
-			if c.kind == chipMCI && b.bundles[c.bundle].modules[c.module].mci.busy > int64(w.now) {
-				continue
-			}
-			if c.kind == chipEEPROM && w.slow(b, c).programming(int64(w.now)) {
+		for _, i := range b.lay.at(q.id, msg.Addr) {
+			c := &b.lay.chips[q.id][i]
+			if !q.reaches(c) || b.away(c) {
 				continue
 			}
 			if !found {
@@ -274,7 +275,7 @@ func (w *World) i2c(b *board, id hal.BusID, msg *hal.Msg) error {
 				}
 			}
 			found = true
-			if err := w.talk(b, id, c, msg); err != nil {
+			if err := q.talk(c, msg); err != nil {
 				return err
 			}
 		}
@@ -287,13 +288,13 @@ func (w *World) i2c(b *board, id hal.BusID, msg *hal.Msg) error {
 
 // talk is one message with one chip. Bytes that chips send at once, behind
 // two open channels of a switch, meet as a wired and.
-func (w *World) talk(b *board, id hal.BusID, c *chip, msg *hal.Msg) error {
-	wire := b.buses[id].wireOf(msg.Addr)
+func (q *bus) talk(c *chip, msg *hal.Msg) error {
+	wire := q.wireOf(msg.Addr)
 	if wire != nil && wire.deaf && len(msg.W) > 0 {
 		return hal.ErrByteNACK
 	}
 	if len(msg.W) > 0 {
-		if n := w.listen(b, id, c, msg.W, len(msg.R) > 0); n < len(msg.W) {
+		if n := q.listen(c, msg.W); n < len(msg.W) {
 			return hal.ErrByteNACK
 		}
 	}
@@ -306,7 +307,7 @@ func (w *World) talk(b *board, id hal.BusID, c *chip, msg *hal.Msg) error {
 		r = make([]byte, len(msg.R))
 	}
 	r = r[:len(msg.R)]
-	w.say(b, id, c, r, len(msg.W) > 0)
+	q.say(c, r, len(msg.W) > 0)
 	if wire != nil {
 		wire.flip(r)
 	}

@@ -10,47 +10,56 @@ import (
 	"ringlight/hal/tmp102"
 )
 
+// moduleOf is the module that a chip belongs to.
+func (b *board) moduleOf(c *chip) *module { return &b.bundles[c.bundle].modules[c.module] }
+
+// away: a chip is busy with itself and does not acknowledge its address.
+func (b *board) away(c *chip) bool {
+	switch c.kind {
+	case chipMCI:
+		return b.moduleOf(c).mci.busy > int64(b.now)
+	case chipEEPROM:
+		return b.moduleOf(c).slowly().programming(int64(b.now))
+	}
+	return false
+}
+
 // listen gives a chip the bytes of a write and returns how many it
-// acknowledged; more says that a read follows.
-func (w *World) listen(b *board, id hal.BusID, c *chip, in []byte, more bool) int {
-	now := int64(w.now)
+// acknowledged.
+func (q *bus) listen(c *chip, in []byte) int {
+	b := q.board
+	now := int64(b.now)
 	switch c.kind {
 	case chipLatch:
-		la := &b.latches[c.latch]
-		if la.write(in) {
-			w.latched(b, c.latch)
+		if b.latches[c.latch].write(in) {
+			b.latched(c.latch)
 		}
 		return len(in)
 	case chipMux:
-		b.buses[id].mux[c.addr-firstMux] = in[len(in)-1]
+		q.mux[c.addr-firstMux] = in[len(in)-1]
 		return len(in)
-	case chipMCI:
-		return w.mciHears(b, c, in)
-	case chipGuard:
-		return b.bundles[c.bundle].modules[c.module].guard.write(now, in)
-	case chipLanes:
-		return b.bundles[c.bundle].modules[c.module].lanes.write(now, in)
 	case chipMonitor:
 		return b.mems.chips[c.latch].adc.write(now, in)
 	case chipMirrorTemp:
 		b.mems.temp.write(in)
 		return len(in)
 	}
-	s := w.slow(b, c)
+	m := b.moduleOf(c)
 	switch c.kind {
+	case chipMCI:
+		return m.mci.hear(in)
+	case chipADC:
+		return m.adc[c.adc].write(now, in)
 	case chipTemp:
-		s.temp.write(in)
+		m.slowly().temp.write(in)
 	case chipEEPROM:
-		s.eeprom.write(now, in)
+		m.slowly().eeprom.write(now, in)
 	case chipRail:
-		s.rail.write(in)
+		m.slowly().rail.write(in)
 	case chipEnable:
-		if s.enable.write(in) {
-			m := &b.bundles[c.bundle].modules[c.module]
-			if pins := s.enable.pins(); pins != m.enable {
-				m.enable = pins
-				w.moduleChanged(b, c.bundle, 1<<c.module)
-			}
+		if s := m.slowly(); s.enable.write(in) && s.enable.pins() != m.enable {
+			m.enable = s.enable.pins()
+			m.changed()
 		}
 	}
 	return len(in)
@@ -58,58 +67,52 @@ func (w *World) listen(b *board, id hal.BusID, c *chip, in []byte, more bool) in
 
 // say fills the bytes of a read; after tells that it followed a write in the
 // same message.
-func (w *World) say(b *board, id hal.BusID, c *chip, r []byte, after bool) {
+func (q *bus) say(c *chip, r []byte, after bool) {
+	b := q.board
 	switch c.kind {
 	case chipLatch:
 		b.latches[c.latch].read(r)
 		return
 	case chipMux:
 		for i := range r {
-			r[i] = b.buses[id].mux[c.addr-firstMux]
+			r[i] = q.mux[c.addr-firstMux]
 		}
-		return
-	case chipMCI:
-		w.mciSays(b, c, r)
-		return
-	case chipGuard, chipLanes:
-		m := &b.bundles[c.bundle].modules[c.module]
-		a := &m.guard
-		if c.kind == chipLanes {
-			a = &m.lanes
-		}
-		w.converted(b, c, a, r, after)
 		return
 	case chipMonitor:
-		b.mems.say(int64(w.now), c.latch, b.carrier(), r, after)
+		b.mems.say(int64(b.now), c.latch, b.carrier(), r, after)
 		return
 	case chipMirrorTemp:
 		b.mems.temp.read(r, b.carrier())
 		return
 	}
-	s := w.slow(b, c)
-	m := &b.bundles[c.bundle].modules[c.module]
+	m := b.moduleOf(c)
 	switch c.kind {
+	case chipMCI:
+		m.mci.say(r)
+	case chipADC:
+		m.converted(c.adc, r, after)
 	case chipTemp:
-		s.temp.read(r, b.caseMilli(m))
+		m.slowly().temp.read(r, m.caseMilli())
 	case chipEEPROM:
-		s.eeprom.read(m.per, r)
+		m.slowly().eeprom.read(m.per, r)
 	case chipRail:
-		s.rail.read(w, m, r)
+		m.slowly().rail.read(m, r)
 	case chipEnable:
-		s.enable.read(r)
+		m.slowly().enable.read(r)
 	}
 }
 
-func (w *World) converted(b *board, c *chip, a *adc, r []byte, after bool) {
-	isLanes := c.kind == chipLanes
+// converted is a read from an ADC.
+func (m *module) converted(which converter, r []byte, after bool) {
+	a := &m.adc[which]
 	switch {
 	case !after || a.opcode == 0:
-		w.manual(b, c.bundle, c.module, isLanes, r)
+		m.manual(which, r)
 	case a.opcode == ads7138.OpReadBlock:
-		w.results(b, c.bundle, c.module, isLanes, a.read, r)
+		m.results(which, a.read, r)
 	default: // one register, however many bytes are clocked out
 		var one [1]byte
-		w.results(b, c.bundle, c.module, isLanes, a.read, one[:])
+		m.results(which, a.read, one[:])
 		for i := range r {
 			r[i] = one[0]
 		}
@@ -172,8 +175,8 @@ type slowChips struct {
 	enable enableChip
 }
 
-func (w *World) slow(b *board, c *chip) *slowChips {
-	m := &b.bundles[c.bundle].modules[c.module]
+// slowly are the slow chips, made at their first use.
+func (m *module) slowly() *slowChips {
 	if m.slow == nil {
 		m.slow = new(slowChips)
 		m.slow.reset()
@@ -311,14 +314,14 @@ const (
 	railNoiseMicrovolt = 4.0
 )
 
-func (c *railChip) read(w *World, m *module, r []byte) {
+func (c *railChip) read(m *module, r []byte) {
 	config := c.reg[ina219.RegConfig]
 	v := c.reg[c.at]
 	switch c.at {
 	case ina219.RegShunt, ina219.RegCurrent, ina219.RegPower:
 		// The newest conversion averages the current over its time.
 		length := ina219.ConversionMicros(config) * 1000
-		end := int64(w.now) / length * length
+		end := int64(m.board.now) / length * length
 		uv := float64(m.railOver(end-length, end)*hal.RailShuntMilliohm) + float64(railNoiseMicrovolt*normal(derive(derive(m.seed, seedRail), uint64(end))))
 		full := float64(ina219.FullScaleMicrovolt(config))
 		shunt := int64(min(max(uv, -full), full)) / ina219.ShuntStepMicrovolt

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"encoding/binary"
-	"math"
 	"time"
 
 	"ringlight/hal"
@@ -46,6 +45,7 @@ const settleMicros = 80
 // mci is the controller of a module of kind cmis: its memory, what it is doing,
 // and what it makes of the chips behind it.
 type mci struct {
+	m       *module
 	timing  MCITiming
 	page    uint8
 	at      uint8 // address pointer
@@ -107,20 +107,20 @@ const (
 )
 
 // newMCI is a controller with its memory as it leaves the factory.
-func newMCI(per *Personality, timing MCITiming) *mci {
+func newMCI(m *module, timing MCITiming) *mci {
 	if timing == (MCITiming{}) {
 		timing = DefaultMCITiming()
 	}
-	c := &mci{timing: timing, pages: map[uint8]*[128]byte{}}
-	c.reset(per)
+	c := &mci{m: m, timing: timing}
+	c.reset()
 	return c
 }
 
 // reset is a loss of power or a software reset; non-volatile bytes stay.
-func (c *mci) reset(per *Personality) {
+func (c *mci) reset() {
 	old := c.pages[cmis.PageAdmin]
-	*c = mci{timing: c.timing, draws: c.draws, pages: map[uint8]*[128]byte{}}
-	c.memory(per)
+	*c = mci{m: c.m, timing: c.timing, draws: c.draws, pages: map[uint8]*[128]byte{}}
+	c.memory()
 	if old != nil {
 		copy(c.pages[cmis.PageAdmin][223-128:], old[223-128:])
 	}
@@ -171,43 +171,39 @@ func (c *mci) raise(byteIndex, bit int) {
 }
 
 // later puts work on the controller's list and on the world's heap.
-func (w *World) later(b *board, bundle, mod int, c *mci, after time.Duration, what mciWhat, arg byte) {
-	at := w.now + after
+func (c *mci) later(after time.Duration, what mciWhat, arg byte) {
+	b, at := c.m.board, c.m.board.now+after
 	c.todo = append(c.todo, mciWork{int64(at), what, arg})
-	w.push(event{at: at, kind: evMCI, board: int32(b.id), place: uint16(bundle*hal.MaxModules + mod), gen: b.life})
+	b.push(event{at: at, kind: evMCI, board: int32(b.id), place: uint16(c.m.bundle.place*hal.MaxModules + c.m.place), gen: b.life})
 }
 
-// mciDue does what a controller has come to.
-func (w *World) mciDue(b *board, place int) {
-	bundle, mod := place/hal.MaxModules, place%hal.MaxModules
-	c := b.bundles[bundle].modules[mod].mci
+// due does what the controller has come to.
+func (c *mci) due() {
 	for i := 0; i < len(c.todo); {
-		if c.todo[i].at > int64(w.now) {
+		if c.todo[i].at > int64(c.m.board.now) {
 			i++
 			continue
 		}
 		t := c.todo[i]
 		c.todo = append(c.todo[:i], c.todo[i+1:]...)
-		w.mciDo(b, bundle, mod, c, t)
+		c.do(t)
 		i = 0 // a reset has emptied the list
 	}
 }
 
-func (w *World) mciDo(b *board, bundle, mod int, c *mci, t mciWork) {
-	m := &b.bundles[bundle].modules[mod]
+func (c *mci) do(t mciWork) {
+	m := c.m
 	switch t.what {
 	case mciTrigger:
-		w.mciFire(b, bundle, mod, c, t.arg)
+		c.fire(t.arg)
 	case mciApply:
 		c.pages[cmis.PageOCS][cmis.ApplyAnswer-128] = byte(cmis.AnswerDone)
 		c.forced, c.applied = c.staged, true
-		w.mciDrive(b, bundle, mod, c)
+		c.drive()
 	case mciPowered:
 		if c.state() == cmis.ModulePwrUp {
 			c.become(cmis.ModuleReady)
-			for _, a := range []*adc{&m.guard, &m.lanes} {
-				mciScan(a, int64(w.now), 0)
-			}
+			m.scan(0)
 		}
 	case mciInitialized:
 		for lane := range hal.Lanes {
@@ -223,59 +219,56 @@ func (w *World) mciDo(b *board, bundle, mod int, c *mci, t mciWork) {
 			p[cmis.CommittedRedirection-128+lane] = p[cmis.Redirection-128+lane]
 		}
 		c.forced, c.applied = c.staged, true
-		w.mciDrive(b, bundle, mod, c)
+		c.drive()
 	case mciCommand:
 		c.command()
 	case mciLow:
 		if c.state() == cmis.ModulePwrDn {
 			c.become(cmis.ModuleLowPwr)
-			w.mciControl(b, bundle, mod, c, c.lower[cmis.ModuleControl])
+			c.control(c.lower[cmis.ModuleControl])
 		}
 	case mciReset:
-		c.reset(m.per)
-		for half := range m.tx {
-			m.tx[half] = laserHalf{since: math.MinInt64}
-		}
+		c.reset()
 		m.powerOn()
-		w.driveAll(b, m)
-		m.guard.reset()
-		m.lanes.reset()
-		w.moduleChanged(b, bundle, 1<<mod)
+		m.dim()
+		m.changed()
 	}
 }
 
-// mciScan starts an ADC's scan of all channels, averaging 2^average conversions.
-func mciScan(a *adc, now int64, average byte) {
-	for _, r := range [][2]byte{
-		{ads7138.RegSequence, 0}, {ads7138.RegOversample, average},
-		{ads7138.RegGeneral, ads7138.GeneralAnalog | ads7138.GeneralStats}, {ads7138.RegAutoSel, 0xFF},
-		{ads7138.RegOpMode, ads7138.OpModeAutonomous}, {ads7138.RegSequence, ads7138.SequenceAuto | ads7138.SequenceStart},
-	} {
-		a.put(now, r[0], r[1])
+// scan starts the ADCs' scan of all channels, averaging 2^average conversions.
+func (m *module) scan(average byte) {
+	for i := range m.adc {
+		for _, r := range [][2]byte{
+			{ads7138.RegSequence, 0}, {ads7138.RegOversample, average},
+			{ads7138.RegGeneral, ads7138.GeneralAnalog | ads7138.GeneralStats}, {ads7138.RegAutoSel, 0xFF},
+			{ads7138.RegOpMode, ads7138.OpModeAutonomous}, {ads7138.RegSequence, ads7138.SequenceAuto | ads7138.SequenceStart},
+		} {
+			m.adc[i].put(int64(m.board.now), r[0], r[1])
+		}
 	}
 }
 
-// mciFire carries a trigger out: nets and lasers at once.
-func (w *World) mciFire(b *board, bundle, mod int, c *mci, trigger byte) {
-	bu := &b.bundles[bundle]
-	m := &bu.modules[mod]
+// fire carries a trigger out: nets and lasers at once.
+func (c *mci) fire(trigger byte) {
+	m, now := c.m, c.m.board.now
 	path := trigger & cmis.TriggerPath
 	c.nets = [2]bool{path != hal.LOSLoopback, path == hal.LOSExternal2}
-	w.toggled(b, m, c.nets)
+	m.toggled()
 	for half, bit := range []byte{cmis.TriggerUpper, cmis.TriggerLower} {
-		m.tx[half].turn(trigger&bit != 0, int64(w.now), int64(w.now+laserDelay))
+		m.tx[half].turn(trigger&bit != 0, int64(now), int64(now+laserDelay))
 	}
 	c.lower[cmis.InForce] = trigger
-	w.mciLanes(m, c)
+	c.lanes()
 	c.lower[cmis.TriggerAnswer] = byte(cmis.AnswerDone)
 	c.lower[cmis.TriggerCount]++
-	bu.agree()
-	w.moduleChanged(b, bundle, 1<<mod)
+	m.bundle.agree()
+	m.changed()
 }
 
-// mciLanes lets those lanes shine whose half has its lasers on, whose output is
+// lanes lets those lanes shine whose half has its lasers on, whose output is
 // not disabled, and whose data path is initialised.
-func (w *World) mciLanes(m *module, c *mci) {
+func (c *mci) lanes() {
+	m := c.m
 	m.enable = 0
 	off := c.pages[cmis.PageLaneControl][cmis.OutputDisableTx-128]
 	for lane := range hal.Lanes {
@@ -326,17 +319,8 @@ func (bu *bundle) agree() {
 	bu.nets = bu.modules[0].mci.nets
 }
 
-// netsOf are the levels of the toggle nets at a module.
-func (b *board) netsOf(m *module) [2]bool {
-	if m.mci != nil {
-		return m.mci.nets
-	}
-	return b.bundles[m.bundle].nets
-}
-
-// mciDrive brings the codes applied last to the DACs.
-func (w *World) mciDrive(b *board, bundle, mod int, c *mci) {
-	m := &b.bundles[bundle].modules[mod]
+// drive brings the codes applied last to the DACs.
+func (c *mci) drive() {
 	for k := range hal.CellsPerMod {
 		d, ch := k/controllerChannels, k%controllerChannels
 		c.power[d].code[ch] = [2]uint16{c.forced[0][k], c.forced[1][k]}
@@ -344,14 +328,13 @@ func (w *World) mciDrive(b *board, bundle, mod int, c *mci) {
 			c.power[d].follow[k/hal.CellMZI2] |= 1 << ch
 		}
 	}
-	w.driveAll(b, m)
-	w.moduleChanged(b, bundle, 1<<mod)
+	c.m.driveAll()
+	c.m.changed()
 }
 
-// mciWarm raises the temperature alarm when a module gets too hot.
-func (b *board) mciWarm(m *module) {
-	c := m.mci
-	hot := b.caseMilli(m) > mciHotMilli
+// warmed raises the temperature alarm when the module gets too hot.
+func (c *mci) warmed() {
+	hot := c.m.caseMilli() > mciHotMilli
 	if hot && !c.hot {
 		c.raise(1, 0)
 	}

@@ -13,12 +13,10 @@ import (
 // block take what 01h:164 says.
 const maxMCIWrite = 8
 
-// mciHears takes the bytes of a write and returns how many were acknowledged.
+// hear takes the bytes of a write and returns how many were acknowledged.
 // A write of more than the module takes is refused at the byte too many, and
 // changes nothing.
-func (w *World) mciHears(b *board, ch *chip, in []byte) int {
-	m := &b.bundles[ch.bundle].modules[ch.module]
-	c := m.mci
+func (c *mci) hear(in []byte) int {
 	c.at = in[0]
 	data := in[1:]
 	if len(data) == 0 {
@@ -48,13 +46,13 @@ func (w *World) mciHears(b *board, ch *chip, in []byte) int {
 		if f.Access == cmis.NV {
 			hold = c.timing.NonVolatile
 		}
-		w.mciPut(b, ch.bundle, ch.module, c, at, v)
+		c.put(at, v)
 	}
 	if selects {
 		hold = c.timing.PageChange
 		c.turn()
 	}
-	c.busy = max(c.busy, int64(w.now+hold))
+	c.busy = max(c.busy, int64(c.m.board.now+hold))
 	return len(in)
 }
 
@@ -75,14 +73,14 @@ func (c *mci) turn() {
 	c.lower[cmis.BankSelect], c.lower[cmis.PageSelect] = bank, page
 }
 
-// mciPut writes one byte, with what follows from it.
-func (w *World) mciPut(b *board, bundle, mod int, c *mci, at, v byte) {
+// put writes one byte, with what follows from it.
+func (c *mci) put(at, v byte) {
 	if at < 128 {
 		switch at {
 		case cmis.ModuleControl:
-			w.mciControl(b, bundle, mod, c, v)
+			c.control(v)
 		case cmis.Trigger:
-			w.mciTriggered(b, bundle, mod, c, v)
+			c.triggered(v)
 		default:
 			c.lower[at] = v
 		}
@@ -91,7 +89,7 @@ func (w *World) mciPut(b *board, bundle, mod int, c *mci, at, v byte) {
 	p := c.pages[c.page]
 	switch {
 	case c.page == cmis.PageLaneControl && at == cmis.ApplyDPInit:
-		w.mciInit(b, bundle, mod, c, v)
+		c.initialize(v)
 	case c.page == cmis.PageLaneControl && at == cmis.ApplyImmediate:
 	case c.page == cmis.PageLaneControl && (at == cmis.DPDeinit || at == cmis.OutputDisableTx):
 		p[at-128] = v
@@ -101,22 +99,22 @@ func (w *World) mciPut(b *board, bundle, mod int, c *mci, at, v byte) {
 			}
 		}
 		if c.search {
-			w.mciShines(b, bundle, mod, c)
+			c.shine()
 			return
 		}
-		w.mciLanes(&b.bundles[bundle].modules[mod], c)
-		w.moduleChanged(b, bundle, 1<<mod)
+		c.lanes()
+		c.m.changed()
 	case c.page == cmis.PageLaneSwitch && at == cmis.CommitRedirection:
-		w.mciRedirect(b, bundle, mod, c, v)
+		c.redirect(v)
 	case c.page == cmis.PageOCS && at == cmis.Apply:
-		w.mciApplies(b, bundle, mod, c, v)
+		c.apply(v)
 	case c.page == cmis.PageCalibrate:
-		w.mciCalibrates(b, bundle, mod, c, at, v)
+		c.calibrate(at, v)
 	case c.page == cmis.PageCDB && at == cmis.CDBCommand+1:
 		p[at-128] = v
 		c.lower[cmis.CDBStatus1] = cmis.CDBExecuting
-		c.busy = int64(w.now + c.timing.Command) // in the foreground nobody answers
-		w.later(b, bundle, mod, c, c.timing.Command, mciCommand, 0)
+		c.busy = int64(c.m.board.now + c.timing.Command) // in the foreground nobody answers
+		c.later(c.timing.Command, mciCommand, 0)
 	case c.page == cmis.PageCodesA || c.page == cmis.PageCodesB:
 		p[at-128] = v
 		cell := int(at-128) / 2
@@ -127,31 +125,31 @@ func (w *World) mciPut(b *board, bundle, mod int, c *mci, at, v byte) {
 	}
 }
 
-// mciControl is a write to the module's global controls.
-func (w *World) mciControl(b *board, bundle, mod int, c *mci, v byte) {
+// control is a write to the module's global controls.
+func (c *mci) control(v byte) {
 	if v&cmis.SoftwareReset != 0 {
-		c.busy = int64(w.now + c.timing.NonVolatile)
-		w.later(b, bundle, mod, c, c.timing.Write, mciReset, 0)
+		c.busy = int64(c.m.board.now + c.timing.NonVolatile)
+		c.later(c.timing.Write, mciReset, 0)
 		return
 	}
 	c.lower[cmis.ModuleControl] = v
 	if v&cmis.LowPwrRequest != 0 && c.state() == cmis.ModuleReady {
 		c.become(cmis.ModulePwrDn)
-		w.mciSearched(b, bundle, mod, c)
+		c.endSearch()
 		for lane := range hal.Lanes {
 			c.down(lane)
 		}
-		w.mciFire(b, bundle, mod, c, c.lower[cmis.InForce]&cmis.TriggerPath)
-		w.later(b, bundle, mod, c, c.timing.PowerUp, mciLow, 0)
+		c.fire(c.lower[cmis.InForce] & cmis.TriggerPath)
+		c.later(c.timing.PowerUp, mciLow, 0)
 	}
 	if v&cmis.LowPwrRequest == 0 && c.state() == cmis.ModuleLowPwr {
 		c.become(cmis.ModulePwrUp)
-		w.later(b, bundle, mod, c, c.timing.PowerUp, mciPowered, 0)
+		c.later(c.timing.PowerUp, mciPowered, 0)
 	}
 }
 
-// mciTriggered takes a trigger byte, or refuses it and says why.
-func (w *World) mciTriggered(b *board, bundle, mod int, c *mci, v byte) {
+// triggered takes a trigger byte, or refuses it and says why.
+func (c *mci) triggered(v byte) {
 	answer := cmis.AnswerUnderWay
 	lights := v&(cmis.TriggerUpper|cmis.TriggerLower) != 0
 	switch {
@@ -169,17 +167,16 @@ func (w *World) mciTriggered(b *board, bundle, mod int, c *mci, v byte) {
 		return
 	}
 	c.lower[cmis.Trigger] = v
-	w.mciSearched(b, bundle, mod, c)
+	c.endSearch()
 	c.draws++
-	m := &b.bundles[bundle].modules[mod]
-	after := c.timing.Trigger/2 + time.Duration(derive(m.seed^detmath.Golden, c.draws)%uint64(c.timing.Trigger/2+1))
+	after := c.timing.Trigger/2 + time.Duration(derive(c.m.seed^detmath.Golden, c.draws)%uint64(c.timing.Trigger/2+1))
 	binary.BigEndian.PutUint16(c.lower[cmis.TriggerTook:], uint16((after+time.Microsecond-1)/time.Microsecond))
-	w.later(b, bundle, mod, c, after, mciTrigger, v)
+	c.later(after, mciTrigger, v)
 }
 
-// mciInit takes lanes to DPInitialized; lanes without an application selected
+// initialize takes lanes to DPInitialized; lanes without an application selected
 // are refused.
-func (w *World) mciInit(b *board, bundle, mod int, c *mci, mask byte) {
+func (c *mci) initialize(mask byte) {
 	status := c.pages[cmis.PageLaneStatus]
 	for lane := range hal.Lanes {
 		if mask>>lane&1 == 0 {
@@ -203,11 +200,11 @@ func (w *World) mciInit(b *board, bundle, mod int, c *mci, mask byte) {
 			mask &^= 1 << lane
 		}
 	}
-	w.later(b, bundle, mod, c, c.timing.DPInit, mciInitialized, mask)
+	c.later(c.timing.DPInit, mciInitialized, mask)
 }
 
-// mciRedirect is a commit of page 1Dh.
-func (w *World) mciRedirect(b *board, bundle, mod int, c *mci, v byte) {
+// redirect is a commit of page 1Dh.
+func (c *mci) redirect(v byte) {
 	p := c.pages[cmis.PageLaneSwitch]
 	ok := v&1 != 0 && p[cmis.EnableRedirection-128]&1 != 0 && c.state() == cmis.ModuleReady && !c.search &&
 		cmis.CheckRedirection(p[cmis.Redirection-128:]) == nil && c.within()
@@ -218,12 +215,12 @@ func (w *World) mciRedirect(b *board, bundle, mod int, c *mci, v byte) {
 		}
 	}
 	if ok {
-		w.later(b, bundle, mod, c, c.timing.Apply, mciCommit, 0)
+		c.later(c.timing.Apply, mciCommit, 0)
 	}
 }
 
-// mciApplies takes the staged codes, or refuses them.
-func (w *World) mciApplies(b *board, bundle, mod int, c *mci, v byte) {
+// apply takes the staged codes, or refuses them.
+func (c *mci) apply(v byte) {
 	answer := cmis.AnswerUnderWay
 	switch {
 	case v != 1 || !c.within():
@@ -235,7 +232,7 @@ func (w *World) mciApplies(b *board, bundle, mod int, c *mci, v byte) {
 	}
 	c.pages[cmis.PageOCS][cmis.ApplyAnswer-128] = byte(answer)
 	if answer == cmis.AnswerUnderWay {
-		w.later(b, bundle, mod, c, c.timing.Apply, mciApply, 0)
+		c.later(c.timing.Apply, mciApply, 0)
 	}
 }
 
@@ -274,19 +271,18 @@ func (c *mci) command() {
 	c.raise(0, 6)
 }
 
-// mciSays fills a read from the address pointer on, and clears what is
+// say fills a read from the address pointer on, and clears what is
 // cleared by reading.
-func (w *World) mciSays(b *board, ch *chip, r []byte) {
-	c := b.bundles[ch.bundle].modules[ch.module].mci
+func (c *mci) say(r []byte) {
 	low, high := false, false
 	for i, at := 0, c.at; i < len(r); i, at = i+1, next(at) {
 		low, high = low || at < 128, high || at >= 128
 	}
 	if low {
-		w.mciFresh(b, ch.bundle, ch.module, c, 0, true)
+		c.refresh(0, true)
 	}
 	if high {
-		w.mciFresh(b, ch.bundle, ch.module, c, c.page, false)
+		c.refresh(c.page, false)
 	}
 	for i := range r {
 		src := &c.lower[c.at&0x7F]

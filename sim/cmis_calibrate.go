@@ -18,18 +18,17 @@ const (
 	mciRailConfig    = 1<<ina219.GainShift | (8+3)<<ina219.ShuntADCShift | (8+0)<<ina219.BusADCShift | ina219.ModeBoth
 )
 
-// mciCalibrates writes one byte of page B4h.
-func (w *World) mciCalibrates(b *board, bundle, mod int, c *mci, at, v byte) {
+// calibrate writes one byte of page B4h.
+func (c *mci) calibrate(at, v byte) {
 	p := c.pages[cmis.PageCalibrate]
-	m := &b.bundles[bundle].modules[mod]
 	switch {
 	case at == cmis.CalMode:
-		p[cmis.CalAnswer-128] = byte(w.mciSearches(b, bundle, mod, c, v))
+		p[cmis.CalAnswer-128] = byte(c.beginSearch(v))
 	case !c.search:
 		// nothing else is taken
 	case at == cmis.CalLasers:
 		p[at-128] = v
-		w.mciShines(b, bundle, mod, c)
+		c.shine()
 	default:
 		p[at-128] = v
 		cell := int(at-cmis.CalDrive) / 2
@@ -46,19 +45,18 @@ func (w *World) mciCalibrates(b *board, bundle, mod int, c *mci, at, v byte) {
 		}
 		d, ch := cell/controllerChannels, cell%controllerChannels
 		c.power[d].code[ch][0] = code
-		if w.drive(b, m, d, 1<<ch, c.nets) {
-			w.moduleChanged(b, bundle, 1<<mod)
+		if c.m.drive(d, 1<<ch) {
+			c.m.changed()
 		}
 	}
 }
 
-// mciSearches begins and ends a calibration.
-func (w *World) mciSearches(b *board, bundle, mod int, c *mci, mode byte) cmis.Answer {
-	m := &b.bundles[bundle].modules[mod]
+// beginSearch begins and ends a calibration.
+func (c *mci) beginSearch(mode byte) cmis.Answer {
 	const lasers = cmis.TriggerUpper | cmis.TriggerLower
 	switch {
 	case mode == 0:
-		w.mciSearched(b, bundle, mod, c)
+		c.endSearch()
 		return cmis.AnswerDone
 	case mode != 1:
 		return cmis.AnswerBadValue
@@ -73,36 +71,32 @@ func (w *World) mciSearches(b *board, bundle, mod int, c *mci, mode byte) cmis.A
 	c.search = true
 	c.rail.reg[ina219.RegConfig] = mciRailConfig
 	*c.power = controllerPower{}
-	w.driveAll(b, m)
-	for _, a := range []*adc{&m.guard, &m.lanes} {
-		mciScan(a, int64(w.now), mciAverageLog2)
-	}
-	w.mciShines(b, bundle, mod, c)
+	c.m.driveAll()
+	c.m.scan(mciAverageLog2)
+	c.shine()
 	return cmis.AnswerDone
 }
 
-// mciSearched ends a calibration: the codes applied last come back, or none.
-func (w *World) mciSearched(b *board, bundle, mod int, c *mci) {
+// endSearch ends a calibration: the codes applied last come back, or none.
+func (c *mci) endSearch() {
 	if !c.search {
 		return
 	}
-	m := &b.bundles[bundle].modules[mod]
+	m, now := c.m, c.m.board.now
 	p := c.pages[cmis.PageCalibrate]
 	p[cmis.CalMode-128], p[cmis.CalLasers-128] = 0, 0
 	c.search = false
 	for half := range m.tx {
-		m.tx[half].turn(false, int64(w.now), int64(w.now+laserDelay))
+		m.tx[half].turn(false, int64(now), int64(now+laserDelay))
 	}
-	for _, a := range []*adc{&m.guard, &m.lanes} {
-		mciScan(a, int64(w.now), 0)
-	}
-	w.mciLanes(m, c)
-	w.mciDrive(b, bundle, mod, c)
+	m.scan(0)
+	c.lanes()
+	c.drive()
 }
 
-// mciShines lets the lanes of CalLasers shine.
-func (w *World) mciShines(b *board, bundle, mod int, c *mci) {
-	m := &b.bundles[bundle].modules[mod]
+// shine lets the lanes of CalLasers shine.
+func (c *mci) shine() {
+	m, now := c.m, c.m.board.now
 	want := c.pages[cmis.PageCalibrate][cmis.CalLasers-128] &^ c.pages[cmis.PageLaneControl][cmis.OutputDisableTx-128]
 	m.enable = 0
 	for lane := range hal.Lanes {
@@ -111,26 +105,25 @@ func (w *World) mciShines(b *board, bundle, mod int, c *mci) {
 		}
 	}
 	for half := range m.tx {
-		m.tx[half].turn(m.enable>>(half*hal.HalfLanes)&(1<<hal.HalfLanes-1) != 0, int64(w.now), int64(w.now+laserDelay))
+		m.tx[half].turn(m.enable>>(half*hal.HalfLanes)&(1<<hal.HalfLanes-1) != 0, int64(now), int64(now+laserDelay))
 	}
-	w.moduleChanged(b, bundle, 1<<mod)
+	c.m.changed()
 }
 
-// mciMeasures fills in what page B4h measures.
-func (w *World) mciMeasures(b *board, bundle, mod int, c *mci) {
+// measure fills in what page B4h measures.
+func (c *mci) measure() {
 	p := c.pages[cmis.PageCalibrate]
 	var raw [ads7138.BlockBytes]byte
-	w.results(b, bundle, mod, true, ads7138.RegRecent, raw[:])
+	c.m.results(laneADC, ads7138.RegRecent, raw[:])
 	for lane := range hal.Lanes {
 		put16(p, cmis.CalLanes+2*lane, ads7138.Code16(raw[:], lane))
 	}
-	w.results(b, bundle, mod, false, ads7138.RegRecent, raw[:])
+	c.m.results(guardADC, ads7138.RegRecent, raw[:])
 	for e := range 2 {
 		put16(p, cmis.CalTaps+2*e, ads7138.Code16(raw[:], hal.GuardTap1+e))
 	}
-	m := &b.bundles[bundle].modules[mod]
 	c.rail.at = ina219.RegShunt
-	c.rail.read(w, m, raw[:2])
+	c.rail.read(c.m, raw[:2])
 	put16(p, cmis.CalRail, ina219.Value(raw[:2])) // 10 uV of half an ohm
 	put16(p, cmis.CalRail+2, railMillivolt)
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // memory fills every page as after power-on: a warm module in ModuleLowPwr.
-func (c *mci) memory(per *Personality) {
+func (c *mci) memory() {
 	l := &c.lower
 	l[cmis.Identifier], l[cmis.Revision] = 0x18, mciRevision
 	l[cmis.StateByte] = byte(cmis.ModuleLowPwr)<<1 | 1
@@ -32,7 +32,7 @@ func (c *mci) memory(per *Personality) {
 		cmis.PageLaneSwitch, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService, cmis.PageCalibrate} {
 		c.pages[page] = new([128]byte)
 	}
-	c.factory(per)
+	c.factory()
 	for lane := range hal.Lanes {
 		cmis.PutNibble(c.pages[cmis.PageLaneStatus][cmis.DPStates-128:], lane, uint8(cmis.DPDeactivated))
 		c.pages[cmis.PageLaneSwitch][cmis.Redirection-128+lane] = uint8(lane)
@@ -51,7 +51,7 @@ func (c *mci) memory(per *Personality) {
 }
 
 // factory fills the pages with a checksum.
-func (c *mci) factory(per *Personality) {
+func (c *mci) factory() {
 	text := func(p *[128]byte, offset, length int, s string) {
 		for i := range length {
 			p[offset-128+i] = ' '
@@ -63,7 +63,7 @@ func (c *mci) factory(per *Personality) {
 	text(p, 129, 16, "RINGLIGHT")
 	text(p, 148, 16, "OCSTRX-8")
 	text(p, 164, 2, "1A")
-	text(p, 166, 16, per.serial)
+	text(p, 166, 16, c.m.per.serial)
 	text(p, 182, 8, "260101")
 	p[200-128], p[201-128], p[203-128] = 4<<5, 32, 0x0C // power class 5, 8 W, MPO 1x12
 	p[212-128] = 0x04                                   // DFB laser, 1310 nm
@@ -105,11 +105,10 @@ func (c *mci) factory(per *Personality) {
 	}
 }
 
-// mciFresh brings what is measured up to date before it is read.
-func (w *World) mciFresh(b *board, bundle, mod int, c *mci, page uint8, lower bool) {
-	m := &b.bundles[bundle].modules[mod]
+// refresh brings what is measured up to date before it is read.
+func (c *mci) refresh(page uint8, lower bool) {
 	if lower {
-		cmis.PutMilliCelsius(c.lower[cmis.Temperature:], b.caseMilli(m))
+		cmis.PutMilliCelsius(c.lower[cmis.Temperature:], c.m.caseMilli())
 		if c.hot { // an alarm that stands is latched again
 			c.lower[cmis.ModuleFlags+1] |= cmis.FlagTempHigh
 		}
@@ -122,32 +121,32 @@ func (w *World) mciFresh(b *board, bundle, mod int, c *mci, page uint8, lower bo
 	switch page {
 	case cmis.PageService:
 		p := c.pages[page]
-		for i, isLanes := range []bool{false, true} {
+		for which := range numADCs {
 			var raw [ads7138.BlockBytes]byte
-			w.results(b, bundle, mod, isLanes, ads7138.RegRecent, raw[:])
+			c.m.results(which, ads7138.RegRecent, raw[:])
 			for ch := range ads7138.Channels {
-				put16(p, cmis.Levels+16*i+2*ch, ads7138.Code16(raw[:], ch))
+				put16(p, cmis.Levels+16*int(which)+2*ch, ads7138.Code16(raw[:], ch))
 			}
 		}
 		for i, n := range c.raises {
 			put16(p, cmis.Raised+2*i, n)
 		}
 	case cmis.PageLaneStatus:
-		w.mciMonitors(b, bundle, mod, c)
+		c.monitor()
 	case cmis.PageCalibrate:
-		w.mciMeasures(b, bundle, mod, c)
+		c.measure()
 	}
 }
 
-// mciMonitors fills the standard monitors of the lanes: light launched, and in
+// monitor fills the standard monitors of the lanes: light launched, and in
 // loopback light received.
-func (w *World) mciMonitors(b *board, bundle, mod int, c *mci) {
-	m := &b.bundles[bundle].modules[mod]
-	w.refresh(b, m)
+func (c *mci) monitor() {
+	m := c.m
+	m.refresh()
 	var phase [hal.CellsPerMod]float64
 	var lit light
 	d := decay{age: -1}
-	now := int64(w.now)
+	now := int64(c.m.board.now)
 	m.emit(now, &lit, &phase, &d)
 	loop := m.loopLanes(now, &lit, &phase, &d)
 	p := c.pages[cmis.PageLaneStatus]

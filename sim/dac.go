@@ -26,8 +26,8 @@ type spiChip interface {
 	inert(w []byte) bool
 }
 
-// powerOn is what drives the heaters of a module after power-on.
-func (m *module) powerOn() {
+// plugDACs makes what drives the heaters of a module, as after power-on.
+func (m *module) plugDACs() {
 	m.dac = make([]voltages, hal.DACsPerMod)
 	if m.mci != nil {
 		m.mci.power = new(controllerPower)
@@ -63,9 +63,9 @@ const shortMilliampere = 20.0
 
 // toggled carries new levels of the toggle nets to the heaters that follow
 // them.
-func (w *World) toggled(b *board, m *module, nets [2]bool) (moved bool) {
+func (m *module) toggled() (moved bool) {
 	for d := range m.dac {
-		if follow := m.dac[d].pins(nets); follow != 0 && w.drive(b, m, d, follow, nets) {
+		if follow := m.dac[d].pins(m.nets()); follow != 0 && m.drive(d, follow) {
 			moved = true
 		}
 	}
@@ -74,7 +74,8 @@ func (w *World) toggled(b *board, m *module, nets [2]bool) (moved bool) {
 
 // drive carries the outputs of the channels in mask of one DAC to their
 // heaters, and reports whether any heater goes elsewhere now.
-func (w *World) drive(b *board, m *module, d int, mask uint16, nets [2]bool) (moved bool) {
+func (m *module) drive(d int, mask uint16) (moved bool) {
+	b, nets := m.board, m.nets()
 	m.dac[d].pins(nets)
 	n := m.dac[d].channels()
 	for ch := range n {
@@ -96,7 +97,7 @@ func (w *World) drive(b *board, m *module, d int, mask uint16, nets [2]bool) (mo
 		}
 		b.limits.note(v, milliamp, milliwatt)
 		m.milliamp[k] = float32(milliamp)
-		if w.setLevel(m, k, milliwatt/c.piPower) {
+		if m.setLevel(k, milliwatt/c.piPower) {
 			moved = true
 		}
 	}
@@ -107,7 +108,7 @@ func (w *World) drive(b *board, m *module, d int, mask uint16, nets [2]bool) (mo
 	}
 	b.limits.noteModule(power)
 	if current != m.rail {
-		if now := int64(w.now); now > m.railSince {
+		if now := int64(b.now); now > m.railSince {
 			m.railBefore, m.railSince = m.rail, now
 		}
 		m.rail = current
@@ -124,10 +125,18 @@ func (m *module) railOver(from, to int64) float64 {
 }
 
 // driveAll does it for all heaters of a module.
-func (w *World) driveAll(b *board, m *module) {
+func (m *module) driveAll() {
 	for d := range m.dac {
-		w.drive(b, m, d, allChannels, b.netsOf(m))
+		m.drive(d, allChannels)
 	}
+}
+
+// nets are the levels of the toggle nets at a module.
+func (m *module) nets() [2]bool {
+	if m.mci != nil {
+		return m.mci.nets
+	}
+	return m.bundle.nets
 }
 
 // LimitRecord is the most that any heater or module of a board ever saw.

@@ -92,7 +92,7 @@ func TestDitherIsSeenByTheDiodes(t *testing.T) {
 		level[n] = m.warmth(0, int64(r.w.Now()), &decay{age: -1})
 		// As a clock generator would; on the default board nothing hangs there.
 		m.dac[0].(*ltc).dither.edges[ltc2688.SourceTGP2]++
-		r.w.drive(b, m, 0, allChannels, b.netsOf(m))
+		m.drive(0, allChannels)
 	}
 	for n := range 8 {
 		if d := level[n+8] - level[n]; math.Abs(d) > 1e-6 {

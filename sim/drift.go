@@ -113,11 +113,12 @@ func (m *module) caseAdd() float64 {
 }
 
 // caseMilli is the case temperature in thousandths of a degree Celsius.
-func (b *board) caseMilli(m *module) int32 { return b.ambientMilli + int32(m.caseAdd()*1000) }
+func (m *module) caseMilli() int32 { return m.board.ambientMilli + int32(m.caseAdd()*1000) }
 
 // refresh brings the module's standing phases up to date: offset, drift and
 // case temperature. They change once an epoch.
-func (w *World) refresh(b *board, m *module) {
+func (m *module) refresh() {
+	now := m.board.now
 	epoch := driftEpoch
 	walking := uint64(0)
 	if m.planted != nil {
@@ -126,16 +127,16 @@ func (w *World) refresh(b *board, m *module) {
 	if walking != 0 {
 		epoch = walkEpoch
 	}
-	n := int64(w.now/epoch) + 1
+	n := int64(now/epoch) + 1
 	if n == m.epoch {
 		return
 	}
-	if m.epoch == 0 || m.routed < 0 || w.now >= m.routedUntil {
+	if m.epoch == 0 || m.routed < 0 || now >= m.routedUntil {
 		m.routed = 0
 	}
 	m.epoch, m.gramOK = n, false
-	t := (w.now / epoch) * epoch
-	add := caseRadPerK * (float64(b.ambientMilli)/1000 + m.caseAdd() - caseNominal)
+	t := (now / epoch) * epoch
+	add := caseRadPerK * (float64(m.board.ambientMilli)/1000 + m.caseAdd() - caseNominal)
 	drift, part := m.knotsAt(int64(t/driftKnot)), driftPart(t)
 	for k := range hal.CellsPerMod {
 		m.base[k] = m.per.cells[k].offset + add + (drift.at[k] + float64(part*drift.step[k]))

@@ -35,10 +35,17 @@ func (h heap) less(i, j int) bool {
 	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
 }
 
-func (w *World) push(e event) {
-	w.seq++
-	e.seq = w.seq
-	h := append(w.heap, e)
+// clock is the virtual time of a world and what will happen in it.
+type clock struct {
+	now  time.Duration
+	seq  uint64
+	heap heap
+}
+
+func (c *clock) push(e event) {
+	c.seq++
+	e.seq = c.seq
+	h := append(c.heap, e)
 	for i := len(h) - 1; i > 0; {
 		up := (i - 1) / 2
 		if !h.less(i, up) {
@@ -47,30 +54,30 @@ func (w *World) push(e event) {
 		h[i], h[up] = h[up], h[i]
 		i = up
 	}
-	w.heap = h
+	c.heap = h
 }
 
-func (w *World) pop() event {
-	h := w.heap
+func (c *clock) pop() event {
+	h := c.heap
 	top := h[0]
 	n := len(h) - 1
 	h[0] = h[n]
 	h[n] = event{}
 	h = h[:n]
 	for i := 0; ; {
-		c := 2*i + 1
-		if c >= n {
+		child := 2*i + 1
+		if child >= n {
 			break
 		}
-		if c+1 < n && h.less(c+1, c) {
-			c++
+		if child+1 < n && h.less(child+1, child) {
+			child++
 		}
-		if !h.less(c, i) {
+		if !h.less(child, i) {
 			break
 		}
-		h[i], h[c] = h[c], h[i]
-		i = c
+		h[i], h[child] = h[child], h[i]
+		i = child
 	}
-	w.heap = h
+	c.heap = h
 	return top
 }

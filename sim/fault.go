@@ -2,14 +2,16 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
 )
 
-// FaultKind names what is broken.
+// FaultKind names what is broken: a row of faults.
 type FaultKind uint8
 
 const (
@@ -29,11 +31,97 @@ const (
 	numFaultKinds
 )
 
-var faultNames = [numFaultKinds]string{"stuck", "short", "laser", "diode", "drift", "nack", "bus", "walk", "hot", "stretch", "flip", "byte", "noise"}
+// faultRow is all that there is to know of a kind of fault.
+type faultRow struct {
+	name string
+	// form is the fields behind the name. A word that is not one of Fault's
+	// own fields is what Index means here.
+	form  string
+	limit int // of Index; 0: none
+	// set breaks it or makes it whole; n is Index, or 0 of what is made whole.
+	set func(b *board, f Fault, broken bool, n int)
+}
+
+var faults = [numFaultKinds]faultRow{
+	HeaterStuck: {"stuck", "bundle/module/cell", hal.CellsPerMod, onModule(func(m *module, f Fault, broken bool, _ int) {
+		setBit(&m.planted.open, f.Index, broken)
+		m.driveAll()
+	})},
+	HeaterShort: {"short", "bundle/module/cell", hal.CellsPerMod, onModule(func(m *module, f Fault, broken bool, _ int) {
+		setBit(&m.planted.short, f.Index, broken)
+		m.driveAll()
+	})},
+	LaserDead: {"laser", "bundle/module/lane", hal.Lanes, onModule(func(m *module, f Fault, broken bool, _ int) {
+		setBit(&m.planted.lasers, f.Index, broken)
+	})},
+	DiodeDead: {"diode", "bundle/module/path/lane", hal.Lanes, func(b *board, f Fault, broken bool, n int) {
+		onModule(func(m *module, f Fault, broken bool, _ int) {
+			setBit(&m.planted.diodes[f.Path], f.Index, broken)
+			m.gramOK = false
+		})(b, f, broken, n)
+		if f.Path != hal.LOSLoopback {
+			b.bundles[f.Bundle].los[f.Path].follow()
+		}
+	}},
+	DriftWalk: {"drift", "bundle/module", 0, onModule(func(m *module, _ Fault, broken bool, _ int) {
+		m.planted.walk = 0
+		if broken {
+			m.planted.walk = 1<<hal.CellsPerMod - 1
+		}
+		m.epoch = 0
+	})},
+	ChipGone: {"nack", "bus/address", 0, func(b *board, f Fault, broken bool, _ int) {
+		b.gone = without(b.gone, chipFault{f.Bus, f.Addr})
+		if broken {
+			b.gone = append(b.gone, chipFault{f.Bus, f.Addr})
+		}
+	}},
+	BusStuck: {"bus", "bus", 0, func(b *board, f Fault, broken bool, _ int) { b.buses[f.Bus].stuck = broken }},
+	CellWalk: {"walk", "bundle/module/cell", hal.CellsPerMod, onModule(func(m *module, f Fault, broken bool, _ int) {
+		setBit(&m.planted.walk, f.Index, broken)
+		m.epoch = 0
+	})},
+	ModuleHot: {"hot", "bundle/module", 0, onModule(func(m *module, _ Fault, broken bool, _ int) {
+		m.planted.hot = broken
+		m.warmed()
+	})},
+	WireStretch: {"stretch", "bus/address/microseconds", 0, onWire(func(w *wireFault, _ bool, n int) {
+		w.stretch = time.Duration(n) * time.Microsecond
+	})},
+	WireFlip: {"flip", "bus/address/bytes", 0, onWire(func(w *wireFault, _ bool, n int) { w.every, w.read = n, 0 })},
+	ByteNACK: {"byte", "bus/address", 0, onWire(func(w *wireFault, broken bool, _ int) { w.deaf = broken })},
+	DiodeNoise: {"noise", "bundle/module/codes", ads7138.CodeFull, onModule(func(m *module, _ Fault, _ bool, n int) {
+		m.planted.noise = n
+	})},
+}
+
+// onModule is a fault of one module.
+func onModule(set func(m *module, f Fault, broken bool, n int)) func(*board, Fault, bool, int) {
+	return func(b *board, f Fault, broken bool, n int) {
+		m := &b.bundles[f.Bundle].modules[f.Module]
+		// Faults have no past: what was seen until now was seen without.
+		m.compareBoth()
+		if m.planted == nil {
+			m.planted = new(planted)
+		}
+		if m.planted.walk == 0 {
+			m.planted.walkSince = int64(b.now / walkEpoch)
+		}
+		set(m, f, broken, n)
+		m.changed()
+	}
+}
+
+// onWire is a fault of a chip's share of a bus.
+func onWire(set func(w *wireFault, broken bool, n int)) func(*board, Fault, bool, int) {
+	return func(b *board, f Fault, broken bool, n int) {
+		b.buses[f.Bus].setWire(f.Addr, func(w *wireFault) { set(w, broken, n) })
+	}
+}
 
 func (k FaultKind) String() string {
-	if int(k) < len(faultNames) {
-		return faultNames[k]
+	if k < numFaultKinds {
+		return faults[k].name
 	}
 	return fmt.Sprintf("fault(%d)", uint8(k))
 }
@@ -48,78 +136,83 @@ type Fault struct {
 	Addr           uint16    // of a chip
 }
 
-// The forms that ParseFault reads.
-const faultForms = "stuck:bundle/module/cell, short:bundle/module/cell, laser:bundle/module/lane, " +
-	"diode:bundle/module/path/lane, drift:bundle/module, nack:bus/address, bus:bus, walk:bundle/module/cell, hot:bundle/module, " +
-	"stretch:bus/address/microseconds, flip:bus/address/bytes, byte:bus/address, noise:bundle/module/codes"
+// field is what a word of a form means.
+func (f Fault) field(word string) int {
+	switch word {
+	case "bundle":
+		return f.Bundle
+	case "module":
+		return f.Module
+	case "path":
+		return f.Path
+	case "bus":
+		return int(f.Bus)
+	case "address":
+		return int(f.Addr)
+	}
+	return f.Index
+}
 
 func (f Fault) String() string {
-	switch f.Kind {
-	case HeaterStuck, HeaterShort, LaserDead, CellWalk, DiodeNoise:
-		return fmt.Sprintf("%v:%d/%d/%d", f.Kind, f.Bundle, f.Module, f.Index)
-	case DiodeDead:
-		return fmt.Sprintf("%v:%d/%d/%s/%d", f.Kind, f.Bundle, f.Module, pathName(f.Path), f.Index)
-	case DriftWalk, ModuleHot:
-		return fmt.Sprintf("%v:%d/%d", f.Kind, f.Bundle, f.Module)
-	case ChipGone, ByteNACK:
-		return fmt.Sprintf("%v:%d/%#02x", f.Kind, f.Bus, f.Addr)
-	case WireStretch, WireFlip:
-		return fmt.Sprintf("%v:%d/%#02x/%d", f.Kind, f.Bus, f.Addr, f.Index)
+	if f.Kind >= numFaultKinds {
+		return f.Kind.String()
 	}
-	return fmt.Sprintf("%v:%d", f.Kind, f.Bus)
+	words := strings.Split(faults[f.Kind].form, "/")
+	for i, word := range words {
+		switch n := f.field(word); word {
+		case "path":
+			words[i] = pathName(n)
+		case "address":
+			words[i] = fmt.Sprintf("%#02x", n)
+		default:
+			words[i] = strconv.Itoa(n)
+		}
+	}
+	return faults[f.Kind].name + ":" + strings.Join(words, "/")
 }
 
 // ParseFault reads the form that Fault.String writes, such as "stuck:0/3/17".
 func ParseFault(s string) (Fault, error) {
 	name, rest, ok := strings.Cut(s, ":")
 	bad := func(why string) (Fault, error) {
-		return Fault{}, fmt.Errorf("sim: fault %q: %s; want one of %s", s, why, faultForms)
-	}
-	f := Fault{Kind: numFaultKinds}
-	for k, n := range faultNames {
-		if n == name {
-			f.Kind = FaultKind(k)
+		forms := make([]string, len(faults))
+		for k, row := range faults {
+			forms[k] = row.name + ":" + row.form
 		}
+		return Fault{}, fmt.Errorf("sim: fault %q: %s; want one of %s", s, why, strings.Join(forms, ", "))
 	}
-	if !ok || f.Kind == numFaultKinds {
+	kind := slices.IndexFunc(faults[:], func(row faultRow) bool { return row.name == name })
+	if !ok || kind < 0 {
 		return bad("unknown kind")
 	}
-	parts := strings.Split(rest, "/")
-	if want := [numFaultKinds]int{3, 3, 3, 4, 2, 2, 1, 3, 2, 3, 3, 2, 3}[f.Kind]; len(parts) != want {
-		return bad(fmt.Sprintf("%d numbers, want %d", len(parts), want))
+	f := Fault{Kind: FaultKind(kind)}
+	words, parts := strings.Split(faults[kind].form, "/"), strings.Split(rest, "/")
+	if len(parts) != len(words) {
+		return bad(fmt.Sprintf("%d numbers, want %d", len(parts), len(words)))
 	}
-	num := make([]int, len(parts))
-	for i, p := range parts {
-		if f.Kind == DiodeDead && i == 2 {
-			for path, n := range pathNames {
-				if n == p {
-					f.Path, p = path, "0"
-				}
-			}
-		}
-		n, err := strconv.ParseUint(p, 0, 15)
-		if err != nil {
-			return bad(fmt.Sprintf("%q is no number", p))
-		}
-		num[i] = int(n)
-	}
-	switch f.Kind {
-	case DiodeDead:
-		f.Bundle, f.Module, f.Index = num[0], num[1], num[3]
-		if num[2] != 0 {
+	for i, word := range words {
+		v, err := strconv.ParseUint(parts[i], 0, 15)
+		path := slices.Index(pathNames[:], parts[i])
+		switch {
+		case word == "path" && path >= 0:
+			f.Path = path
+			continue
+		case err != nil:
+			return bad(fmt.Sprintf("%q is no number", parts[i]))
+		case word == "path":
 			return bad("path has a name, not a number")
 		}
-	case ChipGone, ByteNACK, WireStretch, WireFlip:
-		f.Bus, f.Addr = hal.BusID(num[0]), uint16(num[1])
-		if len(num) == 3 {
-			f.Index = num[2]
-		}
-	case BusStuck:
-		f.Bus = hal.BusID(num[0])
-	default:
-		f.Bundle, f.Module = num[0], num[1]
-		if len(num) == 3 {
-			f.Index = num[2]
+		switch word {
+		case "bundle":
+			f.Bundle = int(v)
+		case "module":
+			f.Module = int(v)
+		case "bus":
+			f.Bus = hal.BusID(v)
+		case "address":
+			f.Addr = uint16(v)
+		default:
+			f.Index = int(v)
 		}
 	}
 	return f, nil
@@ -144,40 +237,27 @@ type chipFault struct {
 
 // check finds a fault that is not on this board.
 func (b *board) check(f Fault) error {
-	bad := func(what string, n, limit int) error {
-		return fmt.Errorf("sim: fault %v: %s %d: the board has %d", f, what, n, limit)
-	}
-	switch f.Kind {
-	case ChipGone, BusStuck, WireStretch, WireFlip, ByteNACK:
-		if int(f.Bus) >= len(b.hw.Buses) {
-			return bad("bus", int(f.Bus), len(b.hw.Buses))
-		}
-		if b.hw.Buses[f.Bus].Kind != hal.I2C {
-			return fmt.Errorf("sim: fault %v: not an I2C bus", f)
-		}
-		return nil
-	}
 	if f.Kind >= numFaultKinds {
 		return fmt.Errorf("sim: fault kind %d unknown", f.Kind)
 	}
-	if f.Bundle < 0 || f.Bundle >= len(b.bundles) {
-		return bad("bundle", f.Bundle, len(b.bundles))
-	}
-	if n := len(b.bundles[f.Bundle].modules); f.Module < 0 || f.Module >= n {
-		return bad("module", f.Module, n)
-	}
-	limit := hal.CellsPerMod
-	if f.Kind == DiodeNoise {
-		limit = ads7138.CodeFull
-	}
-	if f.Kind == LaserDead || f.Kind == DiodeDead {
-		limit = hal.Lanes
-	}
-	if f.Index < 0 || f.Index >= limit {
-		return bad("index", f.Index, limit)
-	}
-	if f.Path < 0 || f.Path >= hal.NumLOS {
-		return bad("path", f.Path, hal.NumLOS)
+	row := &faults[f.Kind]
+	for _, word := range strings.Split(row.form, "/") {
+		n, limit := f.field(word), row.limit
+		switch word {
+		case "bundle":
+			limit = len(b.bundles)
+		case "module":
+			limit = len(b.bundles[f.Bundle].modules)
+		case "path":
+			limit = hal.NumLOS
+		case "bus":
+			if limit = len(b.buses); n < limit && b.hw.Buses[n].Kind != hal.I2C {
+				return fmt.Errorf("sim: fault %v: not an I2C bus", f)
+			}
+		}
+		if n < 0 || limit > 0 && n >= limit {
+			return fmt.Errorf("sim: fault %v: %s %d: the board has %d", f, word, n, limit)
+		}
 	}
 	return nil
 }
@@ -193,68 +273,18 @@ func (w *World) setFault(id BoardID, f Fault, broken bool) error {
 	if err != nil {
 		return err
 	}
+	return b.setFault(f, broken)
+}
+
+func (b *board) setFault(f Fault, broken bool) error {
 	if err := b.check(f); err != nil {
 		return err
 	}
-	switch f.Kind {
-	case ChipGone:
-		b.gone = without(b.gone, chipFault{f.Bus, f.Addr})
-		if broken {
-			b.gone = append(b.gone, chipFault{f.Bus, f.Addr})
-		}
-		return nil
-	case BusStuck:
-		b.buses[f.Bus].stuck = broken
-		return nil
-	case WireStretch, WireFlip, ByteNACK:
-		b.buses[f.Bus].setWire(f, broken)
-		return nil
+	n := 0
+	if broken {
+		n = f.Index
 	}
-	m := &b.bundles[f.Bundle].modules[f.Module]
-	// Faults have no past: what was seen until now was seen without.
-	w.compareBoth(b, f.Bundle, f.Module)
-	if m.planted == nil {
-		m.planted = new(planted)
-	}
-	if m.planted.walk == 0 {
-		m.planted.walkSince = int64(w.now / walkEpoch)
-	}
-	switch f.Kind {
-	case HeaterStuck:
-		setBit(&m.planted.open, f.Index, broken)
-		w.drive(b, m, f.Index/m.dac[0].channels(), allChannels, b.netsOf(m))
-	case HeaterShort:
-		setBit(&m.planted.short, f.Index, broken)
-		w.drive(b, m, f.Index/m.dac[0].channels(), allChannels, b.netsOf(m))
-	case LaserDead:
-		setBit(&m.planted.lasers, f.Index, broken)
-	case DiodeDead:
-		setBit(&m.planted.diodes[f.Path], f.Index, broken)
-		m.gramOK = false
-	case DriftWalk:
-		m.planted.walk = 0
-		if broken {
-			m.planted.walk = 1<<hal.CellsPerMod - 1
-		}
-		m.epoch = 0
-	case CellWalk:
-		setBit(&m.planted.walk, f.Index, broken)
-		m.epoch = 0
-	case DiodeNoise:
-		m.planted.noise = 0
-		if broken {
-			m.planted.noise = f.Index
-		}
-	case ModuleHot:
-		m.planted.hot, m.epoch = broken, 0
-		if m.mci != nil && b.powered {
-			b.mciWarm(m)
-		}
-	}
-	w.moduleChanged(b, f.Bundle, 1<<f.Module)
-	if f.Kind == DiodeDead && f.Path != hal.LOSLoopback {
-		w.follow(b, f.Bundle, f.Path)
-	}
+	faults[f.Kind].set(b, f, broken, n)
 	return nil
 }
 

@@ -147,12 +147,12 @@ func TestAWalkingCellStartsWhereItStands(t *testing.T) {
 		}
 		r.w.AdvanceTo(time.Hour)
 	}
-	r.w.refresh(b, m)
+	m.refresh()
 	before := m.base
 	if err := r.w.Inject(id, Fault{Kind: CellWalk, Index: 17}); err != nil {
 		t.Fatal(err)
 	}
-	r.w.refresh(b, m)
+	m.refresh()
 	if d := m.base[17] - before[17]; d > 1e-9 || d < -1e-9 {
 		t.Errorf("it jumped by %v", d)
 	}
@@ -163,7 +163,7 @@ func TestAWalkingCellStartsWhereItStands(t *testing.T) {
 		}
 		r.w.AdvanceTo(2 * time.Hour)
 	}
-	r.w.refresh(b, m)
+	m.refresh()
 	for k := range m.base {
 		d := sqrt((m.base[k] - before[k]) * (m.base[k] - before[k]))
 		// An hour of drift is some 20 mrad; an hour of the walk 300 rms.

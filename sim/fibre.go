@@ -9,13 +9,21 @@ import (
 
 // fibreEnd is what arrives at one external path of a bundle.
 type fibreEnd struct {
-	peer    *board // nil: nothing connected
-	bundle  int    // the peer's
-	ext     int    // the peer's: 0 external 1, 1 external 2
+	peer    *bundle // nil: nothing connected
+	ext     int     // the peer's: 0 external 1, 1 external 2
 	crossed bool
 	cut     bool // of the direction towards this end
 	gain    float64
 	outside *outside // of a fibre that leaves the world; then peer is nil
+}
+
+// sender is the module at the other end whose light comes to module i; nil:
+// nothing does.
+func (e *fibreEnd) sender(i int) *module {
+	if e.peer == nil || i >= len(e.peer.modules) {
+		return nil
+	}
+	return &e.peer.modules[i]
 }
 
 // receive is the light on the diodes of both halves that the lanes of a
@@ -34,7 +42,8 @@ func (e *fibreEnd) receive(src *module, sent, diode *[hal.Lanes]float64) (sum [2
 	return sum
 }
 
-func (w *World) end(p Port) (*board, *fibreEnd, error) {
+// end is the bundle that a port belongs to and what arrives there.
+func (w *World) end(p Port) (*bundle, *fibreEnd, error) {
 	b, err := w.board(p.Board)
 	if err != nil {
 		return nil, nil, err
@@ -45,8 +54,22 @@ func (w *World) end(p Port) (*board, *fibreEnd, error) {
 	if p.Path != hal.LOSExternal1 && p.Path != hal.LOSExternal2 {
 		return nil, nil, fmt.Errorf("sim: port %v: want external1 or external2", p)
 	}
-	return b, &b.bundles[p.Bundle].ends[p.Path-hal.LOSExternal1], nil
+	bu := &b.bundles[p.Bundle]
+	return bu, &bu.ends[p.Path-hal.LOSExternal1], nil
 }
+
+// free checks that a fibre may be laid from a port.
+func (e *fibreEnd) free(p Port, f Fibre) error {
+	switch {
+	case e.peer != nil || e.outside != nil:
+		return fmt.Errorf("sim: port %v already has a fibre", p)
+	case f.LossMilliDB < 0:
+		return fmt.Errorf("sim: fibre loss %d mdB: a fibre does not amplify", f.LossMilliDB)
+	}
+	return nil
+}
+
+func (f Fibre) gain() float64 { return detmath.FromDB(-float64(f.LossMilliDB) / 1000) }
 
 // Connect lays a fibre pair between two ports.
 func (w *World) Connect(a, z Port, f Fibre) error {
@@ -58,21 +81,19 @@ func (w *World) Connect(a, z Port, f Fibre) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case a == z:
+	if a == z {
 		return fmt.Errorf("sim: fibre from %v to itself", a)
-	case ae.peer != nil || ae.outside != nil:
-		return fmt.Errorf("sim: port %v already has a fibre", a)
-	case ze.peer != nil || ze.outside != nil:
-		return fmt.Errorf("sim: port %v already has a fibre", z)
-	case f.LossMilliDB < 0:
-		return fmt.Errorf("sim: fibre loss %d mdB: a fibre does not amplify", f.LossMilliDB)
 	}
-	gain := detmath.FromDB(-float64(f.LossMilliDB) / 1000)
-	*ae = fibreEnd{peer: zb, bundle: z.Bundle, ext: z.Path - hal.LOSExternal1, crossed: f.Crossed, gain: gain}
-	*ze = fibreEnd{peer: ab, bundle: a.Bundle, ext: a.Path - hal.LOSExternal1, crossed: f.Crossed, gain: gain}
-	w.follow(ab, a.Bundle, a.Path)
-	w.follow(zb, z.Bundle, z.Path)
+	if err := ae.free(a, f); err != nil {
+		return err
+	}
+	if err := ze.free(z, f); err != nil {
+		return err
+	}
+	*ae = fibreEnd{peer: zb, ext: z.Path - hal.LOSExternal1, crossed: f.Crossed, gain: f.gain()}
+	*ze = fibreEnd{peer: ab, ext: a.Path - hal.LOSExternal1, crossed: f.Crossed, gain: f.gain()}
+	ab.los[a.Path].follow()
+	zb.los[z.Path].follow()
 	return nil
 }
 
@@ -83,7 +104,7 @@ func (w *World) Cut(p Port, d Direction) error { return w.setCut(p, d, true) }
 func (w *World) Mend(p Port, d Direction) error { return w.setCut(p, d, false) }
 
 func (w *World) setCut(p Port, d Direction, cut bool) error {
-	b, e, err := w.end(p)
+	bu, e, err := w.end(p)
 	if err != nil {
 		return err
 	}
@@ -92,18 +113,18 @@ func (w *World) setCut(p Port, d Direction, cut bool) error {
 	}
 	if d == Both || d == In {
 		e.cut = cut
-		w.follow(b, p.Bundle, p.Path)
+		bu.los[p.Path].follow()
 	}
 	if e.outside != nil {
 		if d == Both || d == Out {
 			e.outside.cut = cut
-			b.changes++
+			bu.board.changes++
 		}
 		return nil
 	}
 	if d == Both || d == Out {
-		e.peer.bundles[e.bundle].ends[e.ext].cut = cut
-		w.follow(e.peer, e.bundle, hal.LOSExternal1+e.ext)
+		e.peer.ends[e.ext].cut = cut
+		e.peer.los[hal.LOSExternal1+e.ext].follow()
 	}
 	return nil
 }

@@ -85,14 +85,14 @@ func (m *module) warmth(k int, t int64, d *decay) float64 {
 
 // setLevel sends heater k to a new warmth, from when the DAC has settled, and
 // reports whether that is another one.
-func (w *World) setLevel(m *module, k int, level float64) bool {
+func (m *module) setLevel(k int, level float64) bool {
 	if level == m.level[k] {
 		return false
 	}
-	now := int64(w.now)
+	now := int64(m.board.now)
 	tr := m.moving
 	if tr == nil {
-		tr = w.takeTransit()
+		tr = m.board.takeTransit()
 		tr.lo, tr.hi = k, k
 		m.moving = tr
 	}
@@ -128,29 +128,29 @@ func still(level float64) [2]segment {
 }
 
 // settleDown drops the transit of a module whose heaters have arrived.
-func (w *World) settleDown(m *module) bool {
+func (m *module) settleDown() bool {
 	if m.moving == nil {
 		return true
 	}
-	if int64(w.now) < m.moving.last+calm {
+	if int64(m.board.now) < m.moving.last+calm {
 		return false
 	}
-	w.freeTransit(m.moving)
+	m.board.freeTransit(m.moving)
 	m.moving = nil
 	return true
 }
 
-func (w *World) takeTransit() *transit {
-	if n := len(w.transits); n > 0 {
-		tr := w.transits[n-1]
-		w.transits = w.transits[:n-1]
+func (s *scratch) takeTransit() *transit {
+	if n := len(s.transits); n > 0 {
+		tr := s.transits[n-1]
+		s.transits = s.transits[:n-1]
 		*tr = transit{}
 		return tr
 	}
 	return new(transit)
 }
 
-func (w *World) freeTransit(tr *transit) { w.transits = append(w.transits, tr) }
+func (s *scratch) freeTransit(tr *transit) { s.transits = append(s.transits, tr) }
 
 // phases puts the phases of the cells lo <= k < hi at time t into phase, with the crosstalk of all heaters in reach.
 func (m *module) phases(t int64, lo, hi int, phase *[hal.CellsPerMod]float64, d *decay) {

@@ -10,9 +10,8 @@ import (
 // output the light that comes out for what goes in, in thousandths of a dB, with
 // the loss of the five cells. For reports and tests, not for agents.
 func (w *World) LaneTruth(id BoardID, bundle, mod int, codes *[hal.CellsPerMod]uint16) (out [hal.Lanes][hal.Lanes]int32) {
-	b := w.boards[id]
-	m := &b.bundles[bundle].modules[mod]
-	w.refresh(b, m)
+	m := w.module(id, bundle, mod)
+	m.refresh()
 	var warm [hal.CellsPerMod]float64
 	for k, code := range codes {
 		v := float64(heaterMicrovolt(code)) / 1e6
@@ -20,15 +19,7 @@ func (w *World) LaneTruth(id BoardID, bundle, mod int, codes *[hal.CellsPerMod]u
 		warm[k] = 1000 * float64(v*v) / c.ohm / c.piPower
 	}
 	var phase [hal.CellsPerMod]float64
-	for k := range phase {
-		sum := 0.0
-		for j := -crosstalkBand; j <= crosstalkBand; j++ {
-			if n := k + j; n >= 0 && n < len(warm) {
-				sum += float64(m.per.crosstalk[k][j+crosstalkBand] * warm[n])
-			}
-		}
-		phase[k] = m.base[k] + float64(pi*sum)
-	}
+	m.standing(&warm, &phase)
 	var mat matrix
 	m.per.propagate(&phase, allPorts, &mat)
 	routes := m.per.routes(&mat, &phase)

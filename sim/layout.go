@@ -11,8 +11,7 @@ type chipKind uint8
 const (
 	chipLatch chipKind = iota
 	chipMux
-	chipGuard
-	chipLanes
+	chipADC
 	chipTemp
 	chipEEPROM
 	chipRail
@@ -27,6 +26,7 @@ type chip struct {
 	kind           chipKind
 	addr           uint16
 	bundle, module int
+	adc            converter
 	latch          int
 	mux            uint16 // behind which switch, 0 = none
 	channel        uint8
@@ -132,16 +132,14 @@ func (l *layout) addBundle(i int) error {
 			}
 			l.selects[m.SPI] = append(l.selects[m.SPI], spiSelect{cs, i, j, d})
 		}
-		at := chip{bundle: i, module: j}
-		put := func(kind chipKind, bus hal.BusID, addr, mux uint16) error {
-			c := at
-			c.kind, c.addr, c.mux, c.channel = kind, addr, mux, m.MuxChannel
-			return l.add(bus, c)
+		slow := func(kind chipKind, addr uint16) error {
+			return l.add(m.Slow, chip{kind: kind, addr: addr, bundle: i, module: j, mux: m.Mux, channel: m.MuxChannel})
 		}
 		for _, err := range []error{
-			put(chipGuard, m.ADC, m.Guard, 0), put(chipLanes, m.ADC, m.LaneADC, 0),
-			put(chipTemp, m.Slow, m.Temp, m.Mux), put(chipEEPROM, m.Slow, m.EEPROM, m.Mux),
-			put(chipRail, m.Slow, m.Rail, m.Mux), put(chipEnable, m.Slow, m.LaneEnable, m.Mux),
+			l.add(m.ADC, chip{kind: chipADC, adc: guardADC, addr: m.Guard, bundle: i, module: j}),
+			l.add(m.ADC, chip{kind: chipADC, adc: laneADC, addr: m.LaneADC, bundle: i, module: j}),
+			slow(chipTemp, m.Temp), slow(chipEEPROM, m.EEPROM),
+			slow(chipRail, m.Rail), slow(chipEnable, m.LaneEnable),
 		} {
 			if err != nil {
 				return fmt.Errorf("module %d: %w", j, err)

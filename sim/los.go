@@ -10,7 +10,7 @@ import (
 
 // A LOS line says that every module of a bundle has light on both halves of
 // one path's receive diodes. Nothing polls it. Whatever may change light
-// (a switch, a register, power, a fibre, a fault) calls lightChanged, which
+// (a switch, a register, power, a fibre, a fault) calls changed, which
 // follows the heaters to where they settle, finds the instants at which each
 // half crosses its thresholds, and puts the first instant at which the line
 // itself changes on the heap.
@@ -36,6 +36,8 @@ type crossing struct {
 }
 
 type comparator struct {
+	bundle  *bundle
+	path    int
 	lit     uint32 // bit per half of a module, as of the last commit
 	all     uint32
 	raw     bool // every half lit
@@ -64,9 +66,9 @@ var grid = [...]int64{0, 2, 4, 6, 8, 11, 14, 17, 20, 23, 26, 30, 34, 38, 43, 48,
 const gridMax = len(grid) + 6
 
 // look fills the trace of a module from now on.
-func (w *World) look(b *board, m *module, tr *trace) {
-	w.refresh(b, m)
-	now := int64(w.now)
+func (m *module) look(tr *trace) {
+	m.refresh()
+	now := int64(m.board.now)
 	tr.n = 0
 	add := func(t int64) { tr.at[tr.n] = t; tr.n++ }
 	add(now)
@@ -112,75 +114,86 @@ func (w *World) look(b *board, m *module, tr *trace) {
 	}
 }
 
-// lightChanged follows the light of a whole bundle to every comparator that
-// sees it.
-func (w *World) lightChanged(b *board, bundle int) { w.moduleChanged(b, bundle, allModules) }
+// changed follows the light of a module to every comparator that sees it; what
+// the other modules of its bundle are expected to do stands.
+func (m *module) changed() { m.bundle.changed(1 << m.place) }
 
-// moduleChanged does it for the modules in the mask; what the others are
-// expected to do stands.
-func (w *World) moduleChanged(b *board, bundle int, mask uint32) {
-	bu := &b.bundles[bundle]
+const allModules = 1<<hal.MaxModules - 1
+
+// changed does it for the modules in the mask.
+func (bu *bundle) changed(mask uint32) {
+	b := bu.board
 	b.changes++
 	moving := false
 	for i := range bu.modules {
 		if mask>>i&1 != 0 {
 			m := &bu.modules[i]
-			w.compareBoth(b, bundle, i)
-			w.look(b, m, &w.traces[i])
+			m.compareBoth()
+			m.look(&b.traces[i])
 			moving = moving || m.moving != nil
 		}
 	}
 	if moving && !bu.settling {
 		bu.settling = true
-		w.push(event{at: w.now + settleCheck, kind: evSettle, board: int32(b.id), place: uint16(bundle)})
+		bu.lookAgain()
 	}
-	w.followTraces(b, bundle, hal.LOSLoopback, nil, mask)
+	bu.los[hal.LOSLoopback].followTraces(nil, mask)
 	for ext := range bu.ends {
-		e := &bu.ends[ext]
-		if e.peer == nil {
-			continue
+		if e := &bu.ends[ext]; e.peer != nil {
+			e.peer.los[hal.LOSExternal1+e.ext].followTraces(&e.peer.ends[e.ext], mask)
 		}
-		back := &e.peer.bundles[e.bundle].ends[e.ext]
-		w.followTraces(e.peer, e.bundle, hal.LOSExternal1+e.ext, back, mask)
 	}
 }
-
-const allModules = 1<<hal.MaxModules - 1
 
 // settleCheck is when a bundle's heaters are looked at again, to forget the
 // way they took: beyond calm and the longest ADC window.
 const settleCheck = 3 * time.Millisecond
 
-// follow looks again at the light that comes to one external path.
-func (w *World) follow(b *board, bundle, path int) {
-	ext := path - hal.LOSExternal1
-	e := &b.bundles[bundle].ends[ext]
-	if e.outside != nil {
-		for i := range b.bundles[bundle].modules {
-			e.outside.steady(w, i, &w.traces[i])
+func (bu *bundle) lookAgain() {
+	b := bu.board
+	b.push(event{at: b.now + settleCheck, kind: evSettle, board: int32(b.id), place: uint16(bu.place)})
+}
+
+// settled forgets how the heaters of a bundle moved, when all have arrived.
+func (bu *bundle) settled() {
+	bu.settling = false
+	for i := range bu.modules {
+		if !bu.modules[i].settleDown() {
+			bu.settling = true
 		}
-		w.followTraces(b, bundle, path, e, allModules)
+	}
+	if bu.settling {
+		bu.lookAgain()
+	}
+}
+
+// follow looks again at the light that comes to an external path.
+func (c *comparator) follow() {
+	b, e := c.bundle.board, &c.bundle.ends[c.path-hal.LOSExternal1]
+	switch {
+	case e.outside != nil:
+		for i := range c.bundle.modules {
+			e.outside.steady(int64(b.now), i, &b.traces[i])
+		}
+	case e.peer != nil:
+		for i := range e.peer.modules {
+			e.peer.modules[i].look(&b.traces[i])
+		}
+	default: // no light comes any more
+		c.lit = 0
+		c.take(nil)
 		return
 	}
-	if e.peer == nil {
-		w.dark(b, bundle, path)
-		return
-	}
-	src := &e.peer.bundles[e.bundle]
-	for i := range src.modules {
-		w.look(e.peer, &src.modules[i], &w.traces[i])
-	}
-	w.followTraces(b, bundle, path, e, allModules)
+	c.followTraces(e, allModules)
 }
 
 // followTraces finds the crossings that the traces of the source modules in the
-// mask make at a comparator; end is the receiving fibre end, nil for the
-// loopback.
-func (w *World) followTraces(b *board, bundle, path int, end *fibreEnd, mask uint32) {
-	bu := &b.bundles[bundle]
-	c := &bu.los[path]
-	w.commit(c)
-	found := w.found[:0]
+// mask make; end is the receiving fibre end, nil for the loopback.
+func (c *comparator) followTraces(end *fibreEnd, mask uint32) {
+	bu := c.bundle
+	b := bu.board
+	c.commit()
+	found := b.found[:0]
 	for _, x := range c.pending[c.next:] {
 		if mask>>(x.bit/2)&1 == 0 {
 			found = append(found, x)
@@ -190,7 +203,7 @@ func (w *World) followTraces(b *board, bundle, path int, end *fibreEnd, mask uin
 		if mask>>i&1 == 0 {
 			continue
 		}
-		tr := &w.traces[i]
+		tr := &b.traces[i]
 		var value [gridMax][2]float64
 		n := tr.n
 		at := tr.at[:n]
@@ -198,13 +211,13 @@ func (w *World) followTraces(b *board, bundle, path int, end *fibreEnd, mask uin
 		case end == nil:
 			value = tr.loop
 		case end.outside != nil && !end.cut:
-			diode := bu.modules[i].rxDiodes(path - hal.LOSExternal1)
+			diode := bu.modules[i].rxDiodes(c.path - hal.LOSExternal1)
 			value[0] = end.take(&tr.ext[0][0], &diode)
-		case end.cut || i >= len(end.peer.bundles[end.bundle].modules):
-			at = []int64{int64(w.now)} // dark from now on
+		case end.cut || end.sender(i) == nil:
+			at = []int64{int64(b.now)} // dark from now on
 		default:
-			diode := bu.modules[i].rxDiodes(path - hal.LOSExternal1)
-			src := &end.peer.bundles[end.bundle].modules[i]
+			diode := bu.modules[i].rxDiodes(c.path - hal.LOSExternal1)
+			src := end.sender(i)
 			for g := range n {
 				value[g] = end.receive(src, &tr.ext[g][end.ext], &diode)
 			}
@@ -213,8 +226,8 @@ func (w *World) followTraces(b *board, bundle, path int, end *fibreEnd, mask uin
 			found = c.cross(found, uint8(2*i+half), at, &value, half)
 		}
 	}
-	w.found = found
-	w.take(b, bundle, path, found)
+	b.found = found
+	c.take(found)
 }
 
 // cross appends the crossings of one half of one module.
@@ -242,30 +255,24 @@ func (c *comparator) cross(found []crossing, bit uint8, at []int64, value *[grid
 }
 
 // commit carries out the crossings up to now.
-func (w *World) commit(c *comparator) {
-	for c.next < len(c.pending) && c.pending[c.next].at <= int64(w.now) {
-		c.apply(c.pending[c.next])
+func (c *comparator) commit() {
+	for c.next < len(c.pending) && c.pending[c.next].at <= int64(c.bundle.board.now) {
+		c.lit = c.pending[c.next].apply(c.lit)
 		c.next++
 	}
 }
 
-func (c *comparator) apply(x crossing) {
-	c.lit &^= 1 << x.bit
+// apply is what is lit after a crossing.
+func (x crossing) apply(lit uint32) uint32 {
+	lit &^= 1 << x.bit
 	if x.up {
-		c.lit |= 1 << x.bit
+		lit |= 1 << x.bit
 	}
-}
-
-// dark tells a comparator that no light comes any more.
-func (w *World) dark(b *board, bundle, path int) {
-	c := &b.bundles[bundle].los[path]
-	c.lit = 0
-	w.take(b, bundle, path, nil)
+	return lit
 }
 
 // take replaces what a comparator expects.
-func (w *World) take(b *board, bundle, path int, found []crossing) {
-	c := &b.bundles[bundle].los[path]
+func (c *comparator) take(found []crossing) {
 	slices.SortFunc(found, func(x, y crossing) int {
 		switch {
 		case x.at != y.at && x.at < y.at:
@@ -276,71 +283,58 @@ func (w *World) take(b *board, bundle, path int, found []crossing) {
 		return int(x.bit) - int(y.bit)
 	})
 	c.pending, c.next = append(c.pending[:0], found...), 0
-	w.commit(c)
-	w.settleLine(b, bundle, path)
+	c.settle()
 }
 
-// settleLine brings the unfiltered line up to date and puts its next change
-// on the heap.
-func (w *World) settleLine(b *board, bundle, path int) {
-	c := &b.bundles[bundle].los[path]
+// settle brings the unfiltered line up to date and puts its next change on the
+// heap.
+func (c *comparator) settle() {
+	c.commit()
+	b := c.bundle.board
 	if raw := c.lit == c.all; raw != c.raw {
-		c.raw, c.changed = raw, w.now
-		w.filterLine(b, bundle, path)
+		c.raw, c.changed = raw, b.now
+		c.startFilter()
 	}
 	c.gen++
 	lit := c.lit
 	for _, x := range c.pending[c.next:] {
-		bit := uint32(1) << x.bit
-		lit &^= bit
-		if x.up {
-			lit |= bit
-		}
-		if (lit == c.all) != c.raw {
-			w.push(event{at: time.Duration(x.at), kind: evCross, board: int32(b.id), place: linePlace(bundle, path), gen: c.gen})
+		if lit = x.apply(lit); (lit == c.all) != c.raw {
+			b.push(event{at: time.Duration(x.at), kind: evCross, board: int32(b.id), place: c.place(), gen: c.gen})
 			return
 		}
 	}
 }
 
-func linePlace(bundle, path int) uint16 { return uint16(bundle*hal.NumLOS + path) }
+// place numbers the comparators of a board.
+func (c *comparator) place() uint16 { return uint16(c.bundle.place*hal.NumLOS + c.path) }
 
-// filterLine starts or calls off the filter after the line changed.
-func (w *World) filterLine(b *board, bundle, path int) {
-	c := &b.bundles[bundle].los[path]
+// comparatorAt is the one with a number.
+func (b *board) comparatorAt(place uint16) *comparator {
+	return &b.bundles[int(place)/hal.NumLOS].los[int(place)%hal.NumLOS]
+}
+
+// startFilter starts or calls off the filter after the line changed.
+func (c *comparator) startFilter() {
 	c.filter++
 	if c.raw == c.out {
 		return // it came back before four samples saw it
 	}
-	phase := time.Duration(derive(b.seed, 1<<32|uint64(linePlace(bundle, path))) % uint64(filterStep))
-	t := w.now + tiaNanos
+	b := c.bundle.board
+	phase := time.Duration(derive(b.seed, 1<<32|uint64(c.place())) % uint64(filterStep))
+	t := b.now + tiaNanos
 	wait := (phase - t%filterStep + filterStep) % filterStep
-	w.push(event{at: t + wait + (filterHits-1)*filterStep, kind: evFilter, board: int32(b.id), place: linePlace(bundle, path), gen: c.filter})
+	b.push(event{at: t + wait + (filterHits-1)*filterStep, kind: evFilter, board: int32(b.id), place: c.place(), gen: c.filter})
 }
 
-// filtered is a comparator's filter following its input.
-func (w *World) filtered(b *board, e event) {
-	bundle, path := int(e.place)/hal.NumLOS, int(e.place)%hal.NumLOS
-	c := &b.bundles[bundle].los[path]
-	if c.filter != e.gen {
-		return
-	}
+// filtered is the filter following its input.
+func (c *comparator) filtered() {
 	c.out = c.raw
+	b := c.bundle.board
 	if !b.powered {
 		return
 	}
-	at := max(w.now+b.draw(w.costs.Interrupt), c.edge+1)
+	at := max(b.now+b.draw(b.costs.Interrupt), c.edge+1)
 	c.edge = at
-	w.push(event{at: at, kind: evEdge, board: int32(b.id), place: uint16(b.hw.Bundles[bundle].LOS[path]), high: c.out, gen: b.life})
-}
-
-// crossed is the line's next change.
-func (w *World) crossed(b *board, e event) {
-	bundle, path := int(e.place)/hal.NumLOS, int(e.place)%hal.NumLOS
-	c := &b.bundles[bundle].los[path]
-	if c.gen != e.gen {
-		return
-	}
-	w.commit(c)
-	w.settleLine(b, bundle, path)
+	line := b.hw.Bundles[c.bundle.place].LOS[c.path]
+	b.push(event{at: at, kind: evEdge, board: int32(b.id), place: uint16(line), high: c.out, gen: b.life})
 }

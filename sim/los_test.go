@@ -170,7 +170,7 @@ func TestLOSHysteresis(t *testing.T) {
 		for half := range 2 {
 			found = c.cross(found, uint8(half), []int64{int64(r.w.Now())}, &v, half)
 		}
-		r.w.take(r.w.boards[id], 0, hal.LOSExternal1, found)
+		c.take(found)
 		if got := r.w.Lit(Port{id, 0, hal.LOSExternal1}); got != step.lit {
 			t.Errorf("at %.1f dBm: lit %v, want %v", step.dbm, got, step.lit)
 		}
@@ -289,8 +289,8 @@ func TestModulesAreFollowedApart(t *testing.T) {
 	m := &r.w.boards[a].bundles[1].modules[3]
 	for i := range 10 {
 		r.run(3 * time.Microsecond)
-		r.w.setLevel(m, hal.CellMatrix+9, m.level[hal.CellMatrix+9]+0.01*float64(1+i))
-		r.w.moduleChanged(r.w.boards[a], 1, 1<<3)
+		m.setLevel(hal.CellMatrix+9, m.level[hal.CellMatrix+9]+0.01*float64(1+i))
+		m.changed()
 	}
 	from := r.w.Now()
 	r.run(5 * time.Millisecond)

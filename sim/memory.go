@@ -18,7 +18,7 @@ type Page struct {
 // outlives the board's power, and for a board in a process of its own the
 // process.
 func (w *World) Memory(id BoardID, bundle, mod int) []Page {
-	s := w.boards[id].bundles[bundle].modules[mod].slow
+	s := w.module(id, bundle, mod).slow
 	if s == nil {
 		return nil
 	}
@@ -32,40 +32,35 @@ func (w *World) Memory(id BoardID, bundle, mod int) []Page {
 
 // Remember puts pages back into the EEPROM of a module.
 func (w *World) Remember(id BoardID, bundle, mod int, pages []Page) {
-	m := &w.boards[id].bundles[bundle].modules[mod]
-	if m.slow == nil {
-		m.slow = new(slowChips)
-		m.slow.reset()
-	}
-	m.slow.eeprom.pages = map[uint16]*[at24.PageBytes]byte{}
+	w.module(id, bundle, mod).remember(pages)
+}
+
+func (m *module) remember(pages []Page) {
+	kept := map[uint16]*[at24.PageBytes]byte{}
 	for _, p := range pages {
 		data := p.Data
-		m.slow.eeprom.pages[p.Number] = &data
+		kept[p.Number] = &data
 	}
+	m.slowly().eeprom.pages = kept
 }
 
 // Exchange puts another module of kind chips in the place of one: other optics,
 // an EEPROM with these pages, everything else as after power-on. Faults of the
 // old one go with it.
 func (w *World) Exchange(id BoardID, bundle, mod int, per *Personality, pages []Page) error {
-	b, err := w.board(id)
-	if err != nil {
+	if _, err := w.board(id); err != nil {
 		return err
 	}
-	m := &b.bundles[bundle].modules[mod]
+	m := w.module(id, bundle, mod)
 	if m.mci != nil {
 		return fmt.Errorf("sim: bundle %d module %d: of kind cmis", bundle, mod)
 	}
 	if m.moving != nil {
-		w.freeTransit(m.moving)
+		m.board.freeTransit(m.moving)
 	}
-	*m = module{per: per, bundle: bundle, seed: derive(m.seed, detmath.Golden), tx: m.tx}
-	w.Remember(id, bundle, mod, pages)
-	m.guard.reset()
-	m.lanes.reset()
-	m.enable = allLanes
+	*m = module{board: m.board, bundle: m.bundle, place: m.place, per: per, seed: derive(m.seed, detmath.Golden), tx: m.tx}
+	m.remember(pages)
 	m.powerOn()
-	w.driveAll(b, m)
-	w.moduleChanged(b, bundle, 1<<mod)
+	m.changed()
 	return nil
 }

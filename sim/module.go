@@ -10,16 +10,17 @@ import (
 // module is one OCSTrx: three DACs, two ADCs, the slow chips, and the state
 // of its optics. Registers that nobody wrote cost nothing.
 type module struct {
+	board   *board
+	bundle  *bundle
+	place   int // in its bundle
 	per     *Personality
-	bundle  int
 	seed    uint64
 	planted *planted // faults, nil for none
 
-	dac   []voltages
-	guard adc
-	lanes adc
-	slow  *slowChips // nil: as after power-on
-	mci   *mci       // the controller in front of all this; nil: of kind chips
+	dac  []voltages
+	adc  [numADCs]adc
+	slow *slowChips // nil: as after power-on
+	mci  *mci       // the controller in front of all this; nil: of kind chips
 
 	level            [hal.CellsPerMod]float64 // warmth that each heater goes to
 	base             [hal.CellsPerMod]float64 // offset, drift, case temperature

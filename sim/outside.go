@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"ringlight/hal"
-	"ringlight/mzi/detmath"
 )
 
 // Light is what goes through a fibre in one direction: nanowatts of each lane
@@ -23,23 +22,21 @@ type outside struct {
 // Lead lays a fibre from a port out of this world, to a board that is simulated
 // elsewhere: Sent is what goes out, Receive puts in what comes.
 func (w *World) Lead(p Port, f Fibre) error {
-	b, e, err := w.end(p)
-	switch {
-	case err != nil:
+	bu, e, err := w.end(p)
+	if err != nil {
 		return err
-	case e.peer != nil || e.outside != nil:
-		return fmt.Errorf("sim: port %v already has a fibre", p)
-	case f.LossMilliDB < 0:
-		return fmt.Errorf("sim: fibre loss %d mdB: a fibre does not amplify", f.LossMilliDB)
 	}
-	*e = fibreEnd{crossed: f.Crossed, gain: detmath.FromDB(-float64(f.LossMilliDB) / 1000), outside: &outside{}}
-	w.follow(b, p.Bundle, p.Path)
+	if err := e.free(p, f); err != nil {
+		return err
+	}
+	*e = fibreEnd{crossed: f.Crossed, gain: f.gain(), outside: &outside{}}
+	bu.los[p.Path].follow()
 	return nil
 }
 
 // Sent is the light that leaves a port now.
 func (w *World) Sent(p Port, out *Light) error {
-	b, e, err := w.end(p)
+	bu, e, err := w.end(p)
 	if err != nil {
 		return err
 	}
@@ -47,12 +44,11 @@ func (w *World) Sent(p Port, out *Light) error {
 	if e.outside != nil && e.outside.cut {
 		return nil
 	}
-	bu := &b.bundles[p.Bundle]
 	var phase [hal.CellsPerMod]float64
 	var lit light
 	for i := range bu.modules {
 		m := &bu.modules[i]
-		w.refresh(b, m)
+		m.refresh()
 		d := decay{age: -1}
 		m.emit(int64(w.now), &lit, &phase, &d)
 		for l, sent := range lit.ext[p.Path-hal.LOSExternal1] {
@@ -65,7 +61,7 @@ func (w *World) Sent(p Port, out *Light) error {
 // Receive is the light that comes to a port of Lead from now on. It changes
 // at once: what it did on the way here is lost.
 func (w *World) Receive(p Port, in *Light) error {
-	b, e, err := w.end(p)
+	bu, e, err := w.end(p)
 	if err != nil {
 		return err
 	}
@@ -78,7 +74,7 @@ func (w *World) Receive(p Port, in *Light) error {
 		}
 	}
 	e.outside.since = int64(w.now)
-	w.follow(b, p.Bundle, p.Path)
+	bu.los[p.Path].follow()
 	return nil
 }
 
@@ -86,9 +82,9 @@ func (w *World) Receive(p Port, in *Light) error {
 func (w *World) Changes(id BoardID) uint64 { return w.boards[id].changes }
 
 // steady is the trace of light that comes from outside.
-func (o *outside) steady(w *World, mod int, tr *trace) {
+func (o *outside) steady(now int64, mod int, tr *trace) {
 	tr.n = 1
-	tr.at[0] = int64(w.now)
+	tr.at[0] = now
 	tr.ext[0][0] = o.lanes[mod]
 }
 

@@ -64,8 +64,8 @@ func TestLightThroughTheOutside(t *testing.T) {
 					t.Errorf("%s: light at board %d is %v", what, l.in, want)
 				}
 			}
-			want := in.w.guardInputs(in.w.boards[z], 0, 1, int64(in.w.now))
-			got := out.w.guardInputs(out.w.boards[oz], 0, 1, int64(out.w.now))
+			want := in.w.module(z, 0, 1).guardInputs(int64(in.w.now))
+			got := out.w.module(oz, 0, 1).guardInputs(int64(out.w.now))
 			for ch := range want {
 				if d := got[ch] - want[ch]; d > 1e-5 || d < -1e-5 {
 					t.Errorf("%s: channel %d sees %g mW outside, %g inside", what, ch, got[ch], want[ch])

@@ -168,7 +168,7 @@ func TestLevels(t *testing.T) {
 func (r *rig) lanes(a, z BoardID, mod int) (dbm [hal.NumLOS][hal.Lanes]float64) {
 	src := &r.w.boards[a].bundles[0].modules[mod]
 	dst := r.w.boards[z].bundles[0].modules[mod]
-	r.w.refresh(r.w.boards[a], src)
+	src.refresh()
 	var phase [hal.CellsPerMod]float64
 	var lit light
 	d := decay{age: -1}
@@ -258,9 +258,9 @@ func TestHeaterStepInFlight(t *testing.T) {
 	r := newRig(t, 1, 1)
 	id := r.board(1)
 	m := &r.w.boards[id].bundles[0].modules[0]
-	r.w.setLevel(m, 3, 1)
+	m.setLevel(3, 1)
 	r.run(20 * time.Microsecond)
-	r.w.setLevel(m, 3, 0.2)
+	m.setLevel(3, 0.2)
 	last, d := -1.0, decay{age: -1}
 	for ns := int64(0); ns < 200_000; ns += 100 {
 		x := m.warmth(3, ns, &d)

@@ -11,36 +11,35 @@ import (
 const laserDelay = 2 * time.Microsecond
 
 // latched carries new levels of a latch's pins to its bundles.
-func (w *World) latched(b *board, latch int) {
+func (b *board) latched(latch int) {
 	pins := b.latches[latch].pins()
 	for i := range b.bundles {
 		hw := &b.hw.Bundles[i]
-		if hw.Latch != latch || hw.Modules[0].Kind == hal.KindCMIS {
-			continue
+		if hw.Latch == latch && hw.Modules[0].Kind != hal.KindCMIS {
+			b.bundles[i].latched(pins >> hw.Shift & hal.LatchMask)
 		}
-		bits := pins >> hw.Shift & hal.LatchMask
-		bu := &b.bundles[i]
-		nets := [2]bool{bits&hal.LatchToggle0 != 0, bits&hal.LatchToggle1 != 0}
-		changed := false
-		if nets != bu.nets {
-			bu.nets = nets
-			for j := range bu.modules {
-				if w.toggled(b, &bu.modules[j], nets) {
-					changed = true
-				}
-			}
-		}
-		on := [2]bool{bits&hal.LatchTxOffHigh == 0, bits&hal.LatchTxOffLow == 0}
+	}
+}
+
+// latched takes the levels of a bundle's own pins.
+func (bu *bundle) latched(bits uint16) {
+	now := bu.board.now
+	nets := [2]bool{bits&hal.LatchToggle0 != 0, bits&hal.LatchToggle1 != 0}
+	changed := false
+	if nets != bu.nets {
+		bu.nets = nets
 		for j := range bu.modules {
-			for half := range on {
-				if bu.modules[j].tx[half].turn(on[half], int64(w.now), int64(w.now+laserDelay)) {
-					changed = true
-				}
-			}
+			changed = bu.modules[j].toggled() || changed
 		}
-		if changed {
-			w.lightChanged(b, i)
+	}
+	on := [2]bool{bits&hal.LatchTxOffHigh == 0, bits&hal.LatchTxOffLow == 0}
+	for j := range bu.modules {
+		for half := range on {
+			changed = bu.modules[j].tx[half].turn(on[half], int64(now), int64(now+laserDelay)) || changed
 		}
+	}
+	if changed {
+		bu.changed(allModules)
 	}
 }
 
@@ -70,28 +69,32 @@ func (w *World) SetPower(id BoardID, on bool) {
 	b.life++
 	for i := range b.buses {
 		q := &b.buses[i]
-		*q = bus{stuck: q.stuck, wire: q.wire}
+		*q = bus{board: b, id: q.id, stuck: q.stuck, wire: q.wire}
 	}
 	if on {
-		w.clear(b)
+		b.clear()
 		return
 	}
 	for i := range b.bundles {
-		bu := &b.bundles[i]
-		// Supplies of the bundles fall far apart, those of one bundle close
-		// together.
-		draw := derive(b.seed^uint64(b.life), uint64(i))
-		first := time.Duration(between(draw, 0, 0.8*float64(LaserSkew)))
-		for j := range bu.modules {
-			for half := range bu.modules[j].tx {
-				skew := time.Duration(between(derive(draw, uint64(2*j+half)), 0, 0.2*float64(LaserSkew)))
-				bu.modules[j].tx[half].turn(false, int64(w.now), int64(w.now+first+skew))
-			}
-		}
-		w.lightChanged(b, i)
+		b.bundles[i].fade()
 	}
 	// The rails hold the heaters until the last laser is out.
-	w.push(event{at: w.now + LaserSkew, kind: evPower, board: int32(b.id), gen: b.life})
+	b.push(event{at: b.now + LaserSkew, kind: evPower, board: int32(b.id), gen: b.life})
+}
+
+// fade is the loss of a bundle's supply. Those of the bundles fall far apart,
+// those of one bundle close together.
+func (bu *bundle) fade() {
+	b := bu.board
+	draw := derive(b.seed^uint64(b.life), uint64(bu.place))
+	first := time.Duration(between(draw, 0, 0.8*float64(LaserSkew)))
+	for j := range bu.modules {
+		for half := range bu.modules[j].tx {
+			skew := time.Duration(between(derive(draw, uint64(2*j+half)), 0, 0.2*float64(LaserSkew)))
+			bu.modules[j].tx[half].turn(false, int64(b.now), int64(b.now+first+skew))
+		}
+	}
+	bu.changed(allModules)
 }
 
 // Powered reports whether a board has its supply.
@@ -99,12 +102,12 @@ func (w *World) Powered(id BoardID) bool { return w.boards[id].powered }
 
 // clear puts every register of a board to its power-on value and lets its
 // heaters cool.
-func (w *World) clear(b *board) {
+func (b *board) clear() {
 	for i := range b.latches {
 		b.latches[i].reset()
 	}
 	if b.mems != nil {
-		b.mems.clear(int64(w.now))
+		b.mems.clear(int64(b.now))
 	}
 	for i := range b.bundles {
 		bu := &b.bundles[i]
@@ -112,22 +115,34 @@ func (w *World) clear(b *board) {
 		for j := range bu.modules {
 			m := &bu.modules[j]
 			if m.mci != nil {
-				m.mci.reset(m.per)
+				m.mci.reset()
 			}
 			m.powerOn()
-			w.driveAll(b, m)
-			m.guard.reset()
-			m.lanes.reset()
+			m.dim()
 			if m.slow != nil {
-				m.slow.eeprom.cut(int64(w.now))
+				m.slow.eeprom.cut(int64(b.now))
 				m.slow.reset()
 			}
-			m.enable = allLanes
-			for half := range m.tx {
-				m.tx[half] = laserHalf{since: math.MinInt64}
-			}
 		}
-		w.lightChanged(b, i)
+		bu.changed(allModules)
+	}
+}
+
+// powerOn puts the chips that move light and see it to where they are after
+// power-on: cold, and every lane enabled.
+func (m *module) powerOn() {
+	m.plugDACs()
+	m.driveAll()
+	for i := range m.adc {
+		m.adc[i].reset()
+	}
+	m.enable = allLanes
+}
+
+// dim puts the lasers out without delay.
+func (m *module) dim() {
+	for half := range m.tx {
+		m.tx[half] = laserHalf{since: math.MinInt64}
 	}
 }
 
@@ -137,13 +152,18 @@ func (w *World) SetAmbient(id BoardID, millicelsius int32) {
 	b := w.boards[id]
 	b.ambientMilli = millicelsius
 	for i := range b.bundles {
-		for j := range b.bundles[i].modules {
-			m := &b.bundles[i].modules[j]
-			m.epoch = 0
-			if m.mci != nil && b.powered {
-				b.mciWarm(m)
-			}
+		bu := &b.bundles[i]
+		for j := range bu.modules {
+			bu.modules[j].warmed()
 		}
-		w.lightChanged(b, i)
+		bu.changed(allModules)
+	}
+}
+
+// warmed takes another case temperature.
+func (m *module) warmed() {
+	m.epoch = 0
+	if m.mci != nil && m.board.powered {
+		m.mci.warmed()
 	}
 }

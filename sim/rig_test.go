@@ -150,7 +150,7 @@ func (r *rig) perfect(id BoardID, bundle int) {
 	b := r.w.boards[id]
 	for j := range b.bundles[bundle].modules {
 		m := &b.bundles[bundle].modules[j]
-		r.w.refresh(b, m)
+		m.refresh()
 		hw := &r.hw.Bundles[bundle].Modules[j]
 		loop, ext1, ext2 := r.codes(m, false, false), r.codes(m, true, false), r.codes(m, true, true)
 		for d, cs := range hw.ChipSelects {
@@ -235,7 +235,7 @@ func (r *rig) on(id BoardID) {
 func milliDBm(milliwatt float64) float64 { return 10 * math.Log10(milliwatt) }
 
 func (r *rig) guard(id BoardID, bundle, mod int) [8]float64 {
-	b := r.w.boards[id]
-	r.w.refresh(b, &b.bundles[bundle].modules[mod])
-	return r.w.guardInputs(b, bundle, mod, int64(r.w.Now()))
+	m := r.w.module(id, bundle, mod)
+	m.refresh()
+	return m.guardInputs(int64(r.w.Now()))
 }

@@ -28,9 +28,8 @@ const unused = 1 << 30
 
 // PathExtinctions is the same for one path, hal.LOSLoopback and following.
 func (w *World) PathExtinctions(id BoardID, bundle, mod, path int) (out [hal.CellsPerMod]int32) {
-	b := w.boards[id]
-	m := &b.bundles[bundle].modules[mod]
-	w.refresh(b, m)
+	m := w.module(id, bundle, mod)
+	m.refresh()
 	var phase [hal.CellsPerMod]float64
 	m.settledPhases([2]bool{path != hal.LOSLoopback, path == hal.LOSExternal2}, &phase)
 	for k := range out {
@@ -59,6 +58,11 @@ func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
 			warm[k] = 1000 * v * v / m.per.cells[k].ohm / m.per.cells[k].piPower
 		}
 	}
+	m.standing(&warm, phase)
+}
+
+// standing are the phases of heaters that have settled at their warmth.
+func (m *module) standing(warm, phase *[hal.CellsPerMod]float64) {
 	for k := range phase {
 		sum := 0.0
 		for j := -crosstalkBand; j <= crosstalkBand; j++ {
@@ -73,5 +77,5 @@ func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
 // Personality is the optics of one module; for reports and tests, not for
 // agents.
 func (w *World) Personality(id BoardID, bundle, mod int) *Personality {
-	return w.boards[id].bundles[bundle].modules[mod].per
+	return w.module(id, bundle, mod).per
 }

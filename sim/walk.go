@@ -131,17 +131,17 @@ func (k *walker) beside(g GPU, side int) (GPU, int, bool) {
 	bu := &b.bundles[gap]
 	switch {
 	case !bu.nets[0]:
-		if !k.w.halfLit(b, gap, hal.LOSLoopback, 0) || !k.w.halfLit(b, gap, hal.LOSLoopback, 1) || !k.w.swapped(b, gap) {
+		if loop := &bu.los[hal.LOSLoopback]; !loop.halfLit(0) || !loop.halfLit(1) || !bu.swapped() {
 			return GPU{}, 0, false
 		}
 		return GPU{g.Board, (g.Index + 2*side - 1 + n) % n}, 1 - side, true
 	default:
 		ext := boolToInt(bu.nets[1])
 		e := &bu.ends[ext]
-		if e.peer == nil || k.alive != nil && !k.alive[e.peer.id] {
+		far := e.peer
+		if far == nil || k.alive != nil && !k.alive[far.board.id] {
 			return GPU{}, 0, false
 		}
-		far := &e.peer.bundles[e.bundle]
 		if !far.nets[0] || boolToInt(far.nets[1]) != e.ext {
 			return GPU{}, 0, false // the peer listens elsewhere
 		}
@@ -149,49 +149,50 @@ func (k *walker) beside(g GPU, side int) (GPU, int, bool) {
 		if e.crossed {
 			farHalf = half
 		}
-		if !k.w.halfLit(b, gap, hal.LOSExternal1+ext, half) || !k.w.halfLit(e.peer, e.bundle, hal.LOSExternal1+e.ext, farHalf) {
+		if !bu.los[hal.LOSExternal1+ext].halfLit(half) || !far.los[hal.LOSExternal1+e.ext].halfLit(farHalf) {
 			return GPU{}, 0, false
 		}
 		// Upper half of bundle j is the right of g_j, lower the left of g_j+1.
-		return GPU{e.peer.id, (e.bundle + farHalf) % e.peer.hw.GPUs}, 1 - farHalf, true
+		return GPU{far.board.id, (far.place + farHalf) % far.board.hw.GPUs}, 1 - farHalf, true
 	}
 }
 
 // halfLit reports whether one half of every module has light on a path.
-func (w *World) halfLit(b *board, bundle, path, half int) bool {
-	c := &b.bundles[bundle].los[path]
-	w.commit(c)
+func (c *comparator) halfLit(half int) bool {
+	c.commit()
 	mask := uint32(0x55555555) << half & c.all
 	return c.lit&mask == mask
 }
 
 // swapped reports whether the matrix of every module brings the light of each
 // half to the other.
-func (w *World) swapped(b *board, bundle int) bool {
-	for i := range b.bundles[bundle].modules {
-		m := &b.bundles[bundle].modules[i]
-		if m.moving == nil && m.routed > 0 && m.epoch != 0 && w.now < m.routedUntil {
-			continue
-		}
-		w.refresh(b, m)
-		if m.moving != nil {
-			m.routed = 0
-			if _, ok := m.swaps(int64(w.now)); !ok {
-				return false
-			}
-			continue
-		}
-		if m.routed == 0 {
-			m.routed = -1
-			if slack, ok := m.swaps(int64(w.now)); ok {
-				m.routed, m.routedUntil = 1, w.steadyUntil(m, slack)
-			}
-		}
-		if m.routed < 0 {
+func (bu *bundle) swapped() bool {
+	for i := range bu.modules {
+		if !bu.modules[i].swapped() {
 			return false
 		}
 	}
 	return true
+}
+
+func (m *module) swapped() bool {
+	now := m.board.now
+	if m.moving == nil && m.routed > 0 && m.epoch != 0 && now < m.routedUntil {
+		return true
+	}
+	m.refresh()
+	if m.moving != nil {
+		m.routed = 0
+		_, ok := m.swaps(int64(now))
+		return ok
+	}
+	if m.routed == 0 {
+		m.routed = -1
+		if slack, ok := m.swaps(int64(now)); ok {
+			m.routed, m.routedUntil = 1, m.steadyUntil(slack)
+		}
+	}
+	return m.routed > 0
 }
 
 // strangerShare is how much of a half's light may come from itself. chosen:
@@ -230,11 +231,11 @@ func (m *module) swaps(t int64) (slack float64, ok bool) {
 
 // steadyUntil is the time before which no phase of the matrix drifts by more
 // than slack from where it is, if no heater moves and nothing breaks.
-func (w *World) steadyUntil(m *module, slack float64) time.Duration {
+func (m *module) steadyUntil(slack float64) time.Duration {
 	if m.planted != nil && m.planted.walk != 0 {
 		return 0
 	}
-	t := (w.now / driftEpoch) * driftEpoch
+	t := (m.board.now / driftEpoch) * driftEpoch
 	n := int64(t / driftKnot)
 	fastest := 0.0 // way of a cell in the time between two knots
 	for _, step := range m.knotsAt(n).step[hal.CellMatrix:] {

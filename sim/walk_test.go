@@ -140,9 +140,9 @@ func TestWalkNeedsTheMatrix(t *testing.T) {
 		if level > 2 {
 			level = m.level[k] - 1
 		}
-		r.w.setLevel(m, k, level)
+		m.setLevel(k, level)
 	}
-	r.w.lightChanged(b, 0)
+	b.bundles[0].changed(allModules)
 	r.run(5 * time.Millisecond)
 	if !r.w.Lit(Port{ids[0], 0, hal.LOSLoopback}) {
 		t.Error("the matrix only moved light; all of it should still arrive somewhere")
@@ -168,7 +168,7 @@ func TestSwapSlackIsSafe(t *testing.T) {
 		r.latch(id, 0, pathLoopback)
 		r.run(5 * time.Millisecond)
 		m := &r.w.boards[id].bundles[0].modules[0]
-		r.w.refresh(r.w.boards[id], m)
+		m.refresh()
 		slack, ok := m.swaps(int64(r.w.now))
 		if !ok || slack < 0.01 {
 			t.Fatalf("board %d: swaps %t, slack %v", n, ok, slack)
@@ -194,7 +194,7 @@ func TestSwapSlackIsSafe(t *testing.T) {
 				broken++
 			}
 		}
-		until := r.w.steadyUntil(m, 0.002)
+		until := m.steadyUntil(0.002)
 		from := (r.w.now / driftEpoch) * driftEpoch
 		for k := hal.CellMatrix; k < hal.CellsPerMod; k++ {
 			seed := derive(m.seed, uint64(k))

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -25,33 +26,15 @@ func (q *bus) wireOf(addr uint16) *wireFault {
 	return nil
 }
 
-// setWire plants or mends a fault of kind WireStretch, WireFlip or ByteNACK.
-func (q *bus) setWire(f Fault, broken bool) {
-	w := q.wireOf(f.Addr)
+// setWire changes what is wrong with a chip's share of the bus.
+func (q *bus) setWire(addr uint16, set func(*wireFault)) {
+	w := q.wireOf(addr)
 	if w == nil {
-		q.wire = append(q.wire, wireFault{addr: f.Addr})
+		q.wire = append(q.wire, wireFault{addr: addr})
 		w = &q.wire[len(q.wire)-1]
 	}
-	n := 0
-	if broken {
-		n = f.Index
-	}
-	switch f.Kind {
-	case WireStretch:
-		w.stretch = time.Duration(n) * time.Microsecond
-	case WireFlip:
-		w.every, w.read = n, 0
-	case ByteNACK:
-		w.deaf = broken
-	}
-	if *w == (wireFault{addr: f.Addr, read: w.read}) {
-		for i := range q.wire {
-			if q.wire[i].addr == f.Addr {
-				q.wire = append(q.wire[:i], q.wire[i+1:]...)
-				break
-			}
-		}
-	}
+	set(w)
+	q.wire = slices.DeleteFunc(q.wire, func(w wireFault) bool { return w == wireFault{addr: w.addr, read: w.read} })
 }
 
 // stretched is how much longer a message takes.

@@ -11,14 +11,16 @@ import (
 
 // World is many boards, the fibres between them and one virtual clock.
 type World struct {
-	seed   uint64
-	costs  Costs
-	now    time.Duration
-	seq    uint64
-	heap   heap
-	boards []*board
+	*clock
+	seed    uint64
+	costs   Costs
+	boards  []*board
+	layouts []*layout
+	scratch scratch
+}
 
-	layouts  []*layout
+// scratch is what boards work with and leave to the next one.
+type scratch struct {
 	transits []*transit // free
 	traces   [hal.MaxModules]trace
 	found    []crossing
@@ -26,6 +28,9 @@ type World struct {
 
 // board is one node's optics.
 type board struct {
+	*clock
+	*scratch
+	costs        *Costs
 	id           BoardID
 	hw           hal.Board
 	lay          *layout
@@ -43,13 +48,15 @@ type board struct {
 	changes      uint64 // of the light that its bundles send
 }
 
+// bundle is the modules of one gap between GPUs, and the fibres behind them.
 type bundle struct {
+	board    *board
+	place    int // on it
 	modules  []module
 	los      [hal.NumLOS]comparator
 	ends     [2]fibreEnd
 	nets     [2]bool // toggle nets
 	settling bool    // an evSettle is on the heap
-	mux      uint8   // control register of the slow segment's switch
 }
 
 const defaultAmbientMilli = 40_000 // chosen: inside a chassis
@@ -66,7 +73,7 @@ func NewWorld(cfg WorldConfig) *World {
 	if cfg.Costs == (Costs{}) {
 		cfg.Costs = DefaultCosts()
 	}
-	return &World{seed: cfg.Seed, costs: cfg.Costs}
+	return &World{clock: new(clock), seed: cfg.Seed, costs: cfg.Costs}
 }
 
 var errBoard = errors.New("sim: no such board")
@@ -76,6 +83,10 @@ func (w *World) board(id BoardID) (*board, error) {
 		return nil, fmt.Errorf("%w: %d of %d", errBoard, id, len(w.boards))
 	}
 	return w.boards[id], nil
+}
+
+func (w *World) module(id BoardID, bundle, place int) *module {
+	return &w.boards[id].bundles[bundle].modules[place]
 }
 
 // Costs are what this world charges.
@@ -91,55 +102,74 @@ func (w *World) AddBoard(cfg BoardConfig) (BoardID, error) {
 	if cfg.Personalities != nil && len(cfg.Personalities) != len(cfg.Board.Bundles) {
 		return 0, fmt.Errorf("sim: personalities of %d bundles for a board of %d", len(cfg.Personalities), len(cfg.Board.Bundles))
 	}
-	b := &board{id: BoardID(len(w.boards)), hw: cfg.Board, lay: lay, seed: derive(w.seed, cfg.Seed), ambientMilli: defaultAmbientMilli}
-	b.buses = make([]bus, len(b.hw.Buses))
-	b.latches = make([]latch, len(b.hw.Latches))
-	b.bundles = make([]bundle, len(b.hw.Bundles))
-	if b.hw.Mirrors != nil {
-		if b.mems, err = newMems(&b.hw, derive(cfg.Seed, seedMirror)); err != nil {
-			return 0, err
-		}
+	b := &board{clock: w.clock, scratch: &w.scratch, costs: &w.costs,
+		id: BoardID(len(w.boards)), hw: cfg.Board, lay: lay, seed: derive(w.seed, cfg.Seed), ambientMilli: defaultAmbientMilli}
+	if err := b.build(&cfg); err != nil {
+		return 0, err
 	}
-	for i := range b.bundles {
-		bu := &b.bundles[i]
-		n := len(b.hw.Bundles[i].Modules)
-		if cfg.Personalities != nil && len(cfg.Personalities[i]) != n {
-			return 0, fmt.Errorf("sim: bundle %d: %d personalities for %d modules", i, len(cfg.Personalities[i]), n)
-		}
-		bu.modules = make([]module, n)
-		for j := range bu.modules {
-			m := &bu.modules[j]
-			m.bundle = i
-			m.seed = derive(b.seed, uint64(i)<<8|uint64(j))
-			isCMIS := b.hw.Bundles[i].Modules[j].Kind == hal.KindCMIS
-			if cfg.Personalities != nil {
-				m.per = cfg.Personalities[i][j]
-			} else {
-				m.per = newPersonality(derive(cfg.Seed, uint64(i)<<8|uint64(j)))
-			}
-			if m.per == nil {
-				return 0, fmt.Errorf("sim: bundle %d module %d: no personality", i, j)
-			}
-			if isCMIS {
-				m.mci = newMCI(m.per, cfg.MCI)
-			}
-		}
-		for path := range bu.los {
-			bu.los[path].all = 1<<(2*n) - 1
+	for _, f := range cfg.Faults {
+		if err := b.setFault(f, true); err != nil {
+			return 0, err
 		}
 	}
 	w.boards = append(w.boards, b)
-	w.clear(b)
-	for _, f := range cfg.Faults {
-		if err := w.Inject(b.id, f); err != nil {
-			w.boards = w.boards[:len(w.boards)-1]
-			return 0, err
-		}
-	}
 	if cfg.Powered {
 		w.SetPower(b.id, true)
 	}
 	return b.id, nil
+}
+
+// build puts everything on a board, dark.
+func (b *board) build(cfg *BoardConfig) (err error) {
+	b.buses = make([]bus, len(b.hw.Buses))
+	for i := range b.buses {
+		b.buses[i].board, b.buses[i].id = b, hal.BusID(i)
+	}
+	b.latches = make([]latch, len(b.hw.Latches))
+	b.bundles = make([]bundle, len(b.hw.Bundles))
+	if b.hw.Mirrors != nil {
+		if b.mems, err = newMems(&b.hw, derive(cfg.Seed, seedMirror)); err != nil {
+			return err
+		}
+	}
+	for i := range b.bundles {
+		bu := &b.bundles[i]
+		bu.board, bu.place = b, i
+		n := len(b.hw.Bundles[i].Modules)
+		if cfg.Personalities != nil && len(cfg.Personalities[i]) != n {
+			return fmt.Errorf("sim: bundle %d: %d personalities for %d modules", i, len(cfg.Personalities[i]), n)
+		}
+		bu.modules = make([]module, n)
+		for j := range bu.modules {
+			if err := b.plug(i, j, cfg); err != nil {
+				return err
+			}
+		}
+		for path := range bu.los {
+			bu.los[path] = comparator{bundle: bu, path: path, all: 1<<(2*n) - 1}
+		}
+	}
+	b.clear()
+	return nil
+}
+
+// plug puts a module into its place.
+func (b *board) plug(bundle, place int, cfg *BoardConfig) error {
+	part := uint64(bundle)<<8 | uint64(place)
+	m := &b.bundles[bundle].modules[place]
+	*m = module{board: b, bundle: &b.bundles[bundle], place: place, seed: derive(b.seed, part)}
+	if cfg.Personalities != nil {
+		m.per = cfg.Personalities[bundle][place]
+	} else {
+		m.per = newPersonality(derive(cfg.Seed, part))
+	}
+	if m.per == nil {
+		return fmt.Errorf("sim: bundle %d module %d: no personality", bundle, place)
+	}
+	if b.hw.Bundles[bundle].Modules[place].Kind == hal.KindCMIS {
+		m.mci = newMCI(m, cfg.MCI)
+	}
+	return nil
 }
 
 // Boards is how many boards there are.
@@ -164,9 +194,9 @@ func (w *World) void(e *event) bool {
 	b := w.boards[e.board]
 	switch e.kind {
 	case evCross:
-		return b.bundles[int(e.place)/hal.NumLOS].los[int(e.place)%hal.NumLOS].gen != e.gen
+		return b.comparatorAt(e.place).gen != e.gen
 	case evFilter:
-		return b.bundles[int(e.place)/hal.NumLOS].los[int(e.place)%hal.NumLOS].filter != e.gen
+		return b.comparatorAt(e.place).filter != e.gen
 	case evBus, evSubmit, evEdge, evPower, evMCI:
 		return b.life != e.gen
 	}
@@ -184,23 +214,23 @@ func (w *World) Step() (id BoardID, ev hal.Event, ok bool) {
 	b := w.boards[e.board]
 	switch e.kind {
 	case evSubmit:
-		w.enqueue(b, hal.BusID(e.place), e.op)
+		b.buses[e.place].enqueue(e.op)
 	case evBus:
-		if done := w.busStep(b, hal.BusID(e.place)); done != nil {
+		if done := b.buses[e.place].step(); done != nil {
 			return b.id, hal.Event{Completion: done}, true
 		}
 	case evCross:
-		w.crossed(b, e)
+		b.comparatorAt(e.place).settle()
 	case evFilter:
-		w.filtered(b, e)
+		b.comparatorAt(e.place).filtered()
 	case evEdge:
 		return b.id, hal.Event{Edge: &hal.Edge{Line: hal.LineID(e.place), High: e.high, At: w.now, Origin: b.origin(e)}}, true
 	case evSettle:
-		w.settled(b, int(e.place))
+		b.bundles[e.place].settled()
 	case evPower:
-		w.clear(b)
+		b.clear()
 	case evMCI:
-		w.mciDue(b, int(e.place))
+		b.bundles[int(e.place)/hal.MaxModules].modules[int(e.place)%hal.MaxModules].mci.due()
 	}
 	return b.id, ev, false
 }
@@ -225,20 +255,6 @@ func (w *World) AdvanceTo(t time.Duration) {
 		panic(fmt.Sprintf("sim: advance from %v back to %v", w.now, t))
 	}
 	w.now = t
-}
-
-// settled forgets how the heaters of a bundle moved, when all have arrived.
-func (w *World) settled(b *board, bundle int) {
-	bu := &b.bundles[bundle]
-	bu.settling = false
-	for i := range bu.modules {
-		if !w.settleDown(&bu.modules[i]) {
-			bu.settling = true
-		}
-	}
-	if bu.settling {
-		w.push(event{at: w.now + settleCheck, kind: evSettle, board: int32(b.id), place: uint16(bundle)})
-	}
 }
 
 // draw is one latency of the board: as many below P50 as above, 1 in 100 over
@@ -315,5 +331,5 @@ func (w *World) Far(p Port) (far Port, ok bool) {
 	if err != nil || e.peer == nil {
 		return Port{}, false
 	}
-	return Port{e.peer.id, e.bundle, hal.LOSExternal1 + e.ext}, true
+	return Port{e.peer.board.id, e.peer.place, hal.LOSExternal1 + e.ext}, true
 }

@@ -62,7 +62,7 @@ func TestPowerLoss(t *testing.T) {
 		r.w.SetPower(a, true)
 		r.run(5 * time.Millisecond)
 		b := r.w.boards[a]
-		if b.latches[0].pins() != 0xCCCC || *b.bundles[0].modules[0].dac[0].(*ltc) != (ltc{}) || b.bundles[0].modules[0].guard.reg[0] != ads7138.ResetStatus {
+		if b.latches[0].pins() != 0xCCCC || *b.bundles[0].modules[0].dac[0].(*ltc) != (ltc{}) || b.bundles[0].modules[0].adc[guardADC].reg[0] != ads7138.ResetStatus {
 			t.Error("registers survived the loss of power")
 		}
 		if b.bundles[0].modules[0].level[0] != 0 || r.w.Lit(Port{peers[0], 1, hal.LOSExternal1}) {
