@@ -1,6 +1,11 @@
 package hal
 
-import "errors"
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // PortPair is a connection of a switch box: ports of its input and its output
 // side, both counted from 0. How a dialect names them is the dialect's.
@@ -46,23 +51,34 @@ var (
 // Wrong reports whether a map lacks what the goal creates, holds what it
 // removes, or more than it allows.
 func (g *BoxGoal) Wrong(state []PortPair) bool {
-	has := func(list []PortPair, p PortPair) bool {
-		for _, q := range list {
-			if q == p {
-				return true
-			}
-		}
-		return false
-	}
 	for _, p := range g.Create {
-		if !has(state, p) {
+		if !slices.Contains(state, p) {
 			return true
 		}
 	}
 	for _, p := range g.Remove {
-		if has(state, p) && !has(g.Create, p) {
+		if slices.Contains(state, p) && !slices.Contains(g.Create, p) {
 			return true
 		}
 	}
 	return g.Only && len(state) != len(g.Create)
+}
+
+// ParseMilli reads a power such as "-12.34", of at most three places, in
+// thousandths.
+func ParseMilli(s string) (milli int32, ok bool) {
+	body, neg := strings.CutPrefix(s, "-")
+	whole, part, _ := strings.Cut(body, ".")
+	for len(part) < 3 {
+		part += "0"
+	}
+	n, err := strconv.ParseUint(whole, 10, 16)
+	m, err2 := strconv.ParseUint(part, 10, 16)
+	if err != nil || err2 != nil || len(part) > 3 || n > 999 {
+		return 0, false
+	}
+	if milli = int32(n*1000 + m); neg {
+		milli = -milli
+	}
+	return milli, true
 }

@@ -144,32 +144,13 @@ func ParsePowers(reply string, want int) ([]int32, error) {
 	}
 	out := make([]int32, want)
 	for i, p := range parts {
-		v, err := parseMilli(strings.TrimSpace(p))
-		if err != nil {
-			return nil, err
+		v, ok := hal.ParseMilli(strings.TrimSpace(p))
+		if !ok {
+			return nil, bad("power %q", strings.TrimSpace(p))
 		}
 		out[i] = v
 	}
 	return out, nil
-}
-
-// parseMilli reads a decimal number with at most three places.
-func parseMilli(s string) (int32, error) {
-	body, neg := strings.CutPrefix(s, "-")
-	whole, part, _ := strings.Cut(body, ".")
-	for len(part) < 3 {
-		part += "0"
-	}
-	n, err := strconv.ParseUint(whole, 10, 16)
-	m, err2 := strconv.ParseUint(part, 10, 16)
-	if err != nil || err2 != nil || len(part) > 3 || n > 999 {
-		return 0, bad("power %q", s)
-	}
-	v := int32(n*1000 + m)
-	if neg {
-		v = -v
-	}
-	return v, nil
 }
 
 // appendTenths appends thousandths of a dBm rounded to tenths of one.

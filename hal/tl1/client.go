@@ -325,9 +325,10 @@ func (c *Client) power(m Message) {
 	if c.at >= c.state.In {
 		key = "OUTPWR"
 	}
-	v, err := parseMilli(fields(strings.Join(m.Text, ","))[key])
-	if err != nil {
-		c.fail(err)
+	text := fields(strings.Join(m.Text, ","))[key]
+	v, ok := hal.ParseMilli(text)
+	if !ok {
+		c.fail(bad("power %.20q", text))
 		return
 	}
 	c.state.Powers = append(c.state.Powers, v)

@@ -159,22 +159,3 @@ func (n *Names) parseMap(text []string, group string) ([]hal.PortPair, error) {
 	}
 	return pairs, nil
 }
-
-// parseMilli reads a power such as "-12.34" in thousandths.
-func parseMilli(s string) (int32, error) {
-	body, neg := strings.CutPrefix(s, "-")
-	whole, part, _ := strings.Cut(body, ".")
-	for len(part) < 3 {
-		part += "0"
-	}
-	n, err := strconv.ParseUint(whole, 10, 16)
-	m, err2 := strconv.ParseUint(part, 10, 16)
-	if err != nil || err2 != nil || len(part) > 3 || n > 999 {
-		return 0, bad("power %.20q", s)
-	}
-	v := int32(n*1000 + m)
-	if neg {
-		v = -v
-	}
-	return v, nil
-}

@@ -83,9 +83,9 @@ func (c *Client) patchPowers(m Message) {
 			c.fail(bad("meter %.60q", line))
 			return
 		}
-		v, err := parseMilli(strings.TrimSpace(f[1]))
-		if err != nil {
-			c.fail(err)
+		v, ok := hal.ParseMilli(strings.TrimSpace(f[1]))
+		if !ok {
+			c.fail(bad("power %.20q", strings.TrimSpace(f[1])))
 			return
 		}
 		powers[i] = v
