@@ -21,32 +21,66 @@ type machine interface {
 	View
 }
 
-// hands are what an agent does with one kind of equipment: the bundles of a
-// node, or the circuits of a switch. Everything between them and the planner
-// is the agent's and the same for both.
-type hands interface {
-	open(now time.Duration)                                                        // begin to read the hardware
-	heard(now time.Duration, ev hal.Event)                                         // a completion, an edge
-	work(now time.Duration, out []Output) []Output                                 // bus work, which comes first
-	due(now time.Duration) time.Duration                                           // when work wants to be called
-	do(now time.Duration, act *node.Action)                                        // what the machine asks and the agent cannot do
-	release(now time.Duration)                                                     // a plan has come: holds by hand are over
-	obey(now time.Duration, c *proto.Command, ack proto.Ack) (later bool, _ error) // a command for this kind alone
-	serve(now time.Duration, q Ask)                                                // a question for this kind alone
-	round(now time.Duration, out []Output) []Output                                // health
-	keep(r *record) bool                                                           // what the journal does not have yet
-	holds() bool                                                                   // a report has to wait for the disk
-	describe(now time.Duration, r *proto.Reported)                                 // adds what the machine does not know
+// What an agent drives - the bundles of a node, or the circuits of a switch -
+// differs; everything between it and the planner is the agent's and the same
+// for both. The agent sees it through these, one for each concern.
+
+// optics turn what the machine decides into light.
+type optics interface {
+	heard(now time.Duration, ev hal.Event)         // a completion, an edge
+	work(now time.Duration, out []Output) []Output // bus work
+	due(now time.Duration) time.Duration           // when work wants to be called
+}
+
+// executor carries out what the machine asks and the agent cannot do, once it
+// has begun to read the hardware.
+type executor interface {
+	open(now time.Duration)
+	do(now time.Duration, act *node.Action)
+}
+
+// operator takes what people and the planner want of this kind alone.
+type operator interface {
+	obey(now time.Duration, c *proto.Command, ack proto.Ack) (later bool, _ error)
+	serve(now time.Duration, q Ask)
+	release(now time.Duration) // a plan has come: what is held by hand is over
+}
+
+// rounds look after the optics now and then, and tell their health.
+type rounds interface {
+	round(now time.Duration, out []Output) []Output
+}
+
+// memory is what the journal must know of the optics.
+type memory interface {
+	keep(r *record) bool // adds what the journal does not have yet
+	holds() bool         // a report has to wait for the disk
+}
+
+// reporter tells how the optics stand, beyond what the machine knows.
+type reporter interface {
+	describe(now time.Duration, r *proto.Reported)
 	introduce(p *proto.Presence)
 	stand(s *Status)
 }
 
-// Agent is the hands of one node or switch.
+// scripts drive a switch by hand; a node has none.
+type scripts interface {
+	line(client uint64, text []byte)
+}
+
+// Agent is what a node or switch does beside deciding.
 type Agent struct {
-	cfg     Config
-	topics  proto.Topics
-	machine machine
-	hands   hands
+	cfg      Config
+	topics   proto.Topics
+	machine  machine
+	optics   optics
+	executor executor
+	operator operator
+	rounds   rounds
+	memory   memory
+	reporter reporter
+	scripts  scripts // nil: none
 
 	started bool
 	adopted bool
@@ -73,9 +107,9 @@ func New(cfg Config, journal Journal) *Agent {
 	a.wire.refused = journal.Refused
 	a.wire.reportAt, a.wire.again = Never, Never
 	if cfg.Board.Mirrors != nil || cfg.Box != nil {
-		a.hands = newSwitchHands(a)
+		newCrossOptics(a)
 	} else {
-		a.hands = newNodeHands(a)
+		newNodeOptics(a)
 	}
 	return a
 }
@@ -100,7 +134,7 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 	}
 	switch in.Kind {
 	case InHardware:
-		a.hands.heard(now, in.Hardware)
+		a.optics.heard(now, in.Hardware)
 	case InPacket:
 		a.packet(now, in)
 	case InPersisted:
@@ -117,13 +151,24 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 		}
 		a.note(now, own(now, e))
 	case InLine:
-		if s, ok := a.hands.(*switchHands); ok {
-			s.line(in.ID, in.Line)
+		if a.scripts != nil {
+			a.scripts.line(in.ID, in.Line)
 		}
 	default:
 		panic(fmt.Sprintf("agent: input of kind %d", in.Kind))
 	}
 }
+
+// ask takes a question of someone on this host.
+func (a *Agent) ask(now time.Duration, q Ask) {
+	if q.Verb == AskStatus {
+		a.reply(&Answer{ID: q.ID, Status: a.status(now)})
+		return
+	}
+	a.operator.serve(now, q)
+}
+
+func (a *Agent) reply(ans *Answer) { a.outs = append(a.outs, Output{Kind: OutAnswer, Answer: ans}) }
 
 // Poll appends what is to be done at now and says when to poll again if
 // nothing happens before.
@@ -132,7 +177,7 @@ func (a *Agent) Poll(now time.Duration, out []Output) ([]Output, time.Duration) 
 		a.start(now)
 	}
 	before := len(out)
-	out = a.hands.work(now, out)
+	out = a.optics.work(now, out)
 	if len(out) > before {
 		return out, now // bus work first; the rest can wait for the next call
 	}
@@ -175,7 +220,7 @@ func (a *Agent) act(now time.Duration, act *node.Action) {
 	case node.Unwatch:
 		a.subscribe(a.topics.Decision(act.Ring), proto.Unsubscribe)
 	default:
-		a.hands.do(now, act)
+		a.executor.do(now, act)
 	}
 	a.report(now)
 }
@@ -186,7 +231,7 @@ func (a *Agent) start(now time.Duration) {
 	a.subscribe(a.topics.Desired(a.cfg.Node), proto.Subscribe)
 	a.subscribe(a.topics.Command(a.cfg.Node), proto.Subscribe)
 	a.subscribe(a.topics.Planner(), proto.Subscribe)
-	a.hands.open(now)
+	a.executor.open(now)
 }
 
 // adopt takes the hardware as it was found: found tells the machine.
@@ -211,7 +256,7 @@ func (a *Agent) adopt(now time.Duration, found node.Event, dark bool) {
 
 // next is when the agent has something to do of its own.
 func (a *Agent) next(now time.Duration) time.Duration {
-	at := min(a.machine.Next(), a.wire.reportAt, a.wire.again, a.hands.due(now))
+	at := min(a.machine.Next(), a.wire.reportAt, a.wire.again, a.optics.due(now))
 	if a.wire.up {
 		at = min(at, a.outbox.resendAt)
 	}

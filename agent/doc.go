@@ -1,9 +1,12 @@
-// Package agent is the hands of a node, or of a circuit switch: it steps the
-// machine, drives the optics, keeps the journal and speaks the protocol. Packets, completions,
-// edges, the disk's word and the host's word come in by Deliver; what is to be
-// sent, submitted and persisted goes out by Poll, which also says when it
-// wants to be called again. Whoever delivers polls at the same instant, and
-// polls again while the answer is not later than now.
+// Package agent is what a node, or a circuit switch, does beside deciding: it
+// steps the machine, drives the optics, keeps the journal and speaks the
+// protocol. Packets, completions, edges, the disk's word and the host's word
+// come in by Deliver; what is to be sent, submitted and persisted goes out by
+// Poll, which also says when it wants to be called again.
+//
+// A Host carries that out and back in. It is the same in real time (Run), on a
+// virtual clock (Bench, sim/fleet, sim/live) and in a Replay; they differ in
+// its Ports alone.
 //
 // Poll gives out bus work before everything else and leaves encoding for the
 // next call: protection never waits for the journal or the network. An
@@ -11,8 +14,8 @@
 // its number is.
 //
 // The board says which of the two it is: one with mirrors, or a commercial box,
-// makes the agent that of a switch. What decides (machine) and what drives
-// (hands) differ; packets, journal, events and reports are the same.
+// makes the agent that of a switch. What decides (machine) and what is driven
+// (optics) differ; packets, journal, events and reports are the same.
 //
 // A switch protects nothing and can wait for its disk: a commit is there before
 // the first mirror moves, and where the mirrors stand is there before a circuit

@@ -9,7 +9,7 @@ import (
 )
 
 // dump begins to read the memory of one CMIS module.
-func (a *nodeHands) dump(q Ask) *proto.Error {
+func (a *nodeOptics) dump(q Ask) *proto.Error {
 	if int(q.Bundle) >= len(a.bundles) {
 		return &proto.Error{Code: proto.NotFound, Field: "bundle", Limit: "0 to " + itoa(len(a.bundles)-1), Reason: "no bundle " + itoa(int(q.Bundle))}
 	}
@@ -25,7 +25,7 @@ func (a *nodeHands) dump(q Ask) *proto.Error {
 }
 
 // dumped answers when the memory has been read.
-func (a *nodeHands) dumped(b *bundle) {
+func (a *nodeOptics) dumped(b *bundle) {
 	image, done, err := b.optics.DumpImage()
 	if !done && b.optics.Status().Machine == ocs.Idle {
 		return

@@ -16,7 +16,7 @@ func TestDeadBusIsToldAndTriedAgain(t *testing.T) {
 	f := newFleet(t, 2, 1)
 	x := f.nodes[0]
 	f.link(x, true)
-	f.must("ready", 5*time.Second, func() bool { return x.agent.adopted && x.agent.hands.(*nodeHands).bundles[1].ready })
+	f.must("ready", 5*time.Second, func() bool { return x.agent.adopted && x.agent.optics.(*nodeOptics).bundles[1].ready })
 	f.kill(x)
 	bad := sim.Fault{Kind: sim.BusStuck, Bus: x.board.Bundles[1].Modules[0].Slow}
 	if err := f.world.Inject(0, bad); err != nil {
@@ -25,9 +25,9 @@ func TestDeadBusIsToldAndTriedAgain(t *testing.T) {
 	f.run(10*time.Millisecond, nil)
 	f.boot(x)
 	f.link(x, true)
-	f.must("adopted without bundle 1", 5*time.Second, func() bool { return x.agent.adopted && x.agent.hands.(*nodeHands).bundles[0].ready })
+	f.must("adopted without bundle 1", 5*time.Second, func() bool { return x.agent.adopted && x.agent.optics.(*nodeOptics).bundles[0].ready })
 	f.run(time.Second, nil)
-	if x.agent.hands.(*nodeHands).bundles[1].ready {
+	if x.agent.optics.(*nodeOptics).bundles[1].ready {
 		t.Fatal("bundle 1 is ready without its slow bus")
 	}
 	alarms := func(resolved bool) (n int) {
@@ -45,7 +45,7 @@ func TestDeadBusIsToldAndTriedAgain(t *testing.T) {
 	if err := f.world.Repair(0, bad); err != nil {
 		t.Fatal(err)
 	}
-	f.must("bundle 1 ready", 3*restartAfter, func() bool { return x.agent.hands.(*nodeHands).bundles[1].ready })
+	f.must("bundle 1 ready", 3*restartAfter, func() bool { return x.agent.optics.(*nodeOptics).bundles[1].ready })
 	f.run(time.Second, nil)
 	if alarms(true) != 1 {
 		t.Errorf("%d alarms resolved, want 1", alarms(true))
@@ -101,7 +101,7 @@ func TestPathByHand(t *testing.T) {
 	}
 	f.must("ready", 5*time.Second, func() bool {
 		for _, x := range f.nodes {
-			if !x.agent.adopted || !x.agent.hands.(*nodeHands).bundles[0].ready || !x.agent.hands.(*nodeHands).bundles[1].ready {
+			if !x.agent.adopted || !x.agent.optics.(*nodeOptics).bundles[0].ready || !x.agent.optics.(*nodeOptics).bundles[1].ready {
 				return false
 			}
 		}

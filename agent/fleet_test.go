@@ -231,7 +231,7 @@ func TestHostFaultGoesDarkAndComesBack(t *testing.T) {
 	f.deliver(x, Input{Kind: InAsk, Ask: Ask{ID: 1, Verb: AskHostFault, Text: "xid 79"}}, false)
 	f.must("bypass", 20*time.Millisecond, func() bool { return f.linkedTo(0, 2) })
 	for b := range 2 {
-		if s := x.agent.hands.(*nodeHands).bundles[b].optics.Status(); s.Path != proto.Dark {
+		if s := x.agent.optics.(*nodeOptics).bundles[b].optics.Status(); s.Path != proto.Dark {
 			t.Errorf("bundle %d is on %v", b, s.Path)
 		}
 	}

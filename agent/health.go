@@ -25,7 +25,7 @@ type health struct {
 	mask    uint32 // sensors ever read, by bit
 }
 
-func (h *health) start(a *nodeHands, now time.Duration) {
+func (h *health) start(a *nodeOptics, now time.Duration) {
 	h.period, h.part = a.cfg.HealthPeriod, a.cfg.HealthModules
 	if h.period < 0 {
 		return
@@ -35,7 +35,7 @@ func (h *health) start(a *nodeHands, now time.Duration) {
 
 // due starts the reading of the next module; after the last one the round is
 // told.
-func (h *health) due(a *nodeHands, now time.Duration, out []Output) []Output {
+func (h *health) due(a *nodeOptics, now time.Duration, out []Output) []Output {
 	if h.bundle == 0 && h.module == 0 {
 		h.round = now
 	}
@@ -61,7 +61,7 @@ func (h *health) due(a *nodeHands, now time.Duration, out []Output) []Output {
 	return h.tell(a, now, out)
 }
 
-func (h *health) modules(a *nodeHands) int {
+func (h *health) modules(a *nodeOptics) int {
 	n := 0
 	for i := range a.cfg.Board.Bundles {
 		n += len(a.cfg.Board.Bundles[i].Modules)
@@ -71,7 +71,7 @@ func (h *health) modules(a *nodeHands) int {
 
 // tell sends the samples, or drops them when nobody listens: telemetry never
 // queues.
-func (h *health) tell(a *nodeHands, now time.Duration, out []Output) []Output {
+func (h *health) tell(a *nodeOptics, now time.Duration, out []Output) []Output {
 	h.samples = h.samples[:0]
 	for i := range a.bundles {
 		h.samples = a.bundles[i].optics.Samples(now, h.samples)

@@ -27,7 +27,7 @@ func (a *Agent) note(now time.Duration, e proto.Event) {
 }
 
 // noteSwitch is note with the ledger of a switch, when there was one.
-func (a *nodeHands) noteSwitch(now time.Duration, e proto.Event, s node.Stamps) {
+func (a *nodeOptics) noteSwitch(now time.Duration, e proto.Event, s node.Stamps) {
 	if s != (node.Stamps{}) {
 		l, mark := a.ledger(s)
 		e.Ledger, e.LedgerMark = &l, mark
@@ -48,7 +48,7 @@ func (a *nodeHands) noteSwitch(now time.Duration, e proto.Event, s node.Stamps) 
 //
 // Each moment is cut to whole microseconds before the parts are taken, so
 // that they add up.
-func (a *nodeHands) ledger(s node.Stamps) (proto.Ledger, proto.LedgerMark) {
+func (a *nodeOptics) ledger(s node.Stamps) (proto.Ledger, proto.LedgerMark) {
 	gone, noted, modelled := a.loss(s.Lost)
 	wrote, onBus := s.Settled, s.Decided
 	for i := range a.bundles {
@@ -95,7 +95,7 @@ func floorMicros(t time.Duration) int64 {
 // what detection took in calibration, on the average. That includes how long
 // edges took to be heard there, so that the light is rather said to have gone
 // too early than too late.
-func (a *nodeHands) loss(heard time.Duration) (gone, noted time.Duration, modelled bool) {
+func (a *nodeOptics) loss(heard time.Duration) (gone, noted time.Duration, modelled bool) {
 	gone, noted = heard, heard
 	for i := range a.bundles {
 		b := &a.bundles[i]

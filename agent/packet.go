@@ -114,7 +114,7 @@ func (a *Agent) desired(now time.Duration, topic proto.Topic, payload []byte) {
 		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: d.Term, Generation: d.Generation, Plan: d.Plan}, err)
 		return
 	}
-	a.hands.release(now)
+	a.operator.release(now)
 	a.step(now, node.Event{Kind: node.Stage, Desired: d, Digest: proto.DigestOf(payload)})
 }
 
@@ -219,7 +219,7 @@ func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
 	case proto.VerbAbort:
 		a.step(now, node.Event{Kind: node.DropStaged, Term: c.Term})
 	default:
-		later, refused := a.hands.obey(now, c, ack)
+		later, refused := a.operator.obey(now, c, ack)
 		if later {
 			return // answered when it is done
 		}

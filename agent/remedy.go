@@ -11,12 +11,12 @@ import (
 // remedy tries the failed optics of a bundle again, as the machine asks. How
 // it went the optics say themselves: by their own light on the path that they
 // then take.
-func (a *nodeHands) remedy(now time.Duration, act *node.Action) {
+func (a *nodeOptics) remedy(now time.Duration, act *node.Action) {
 	b := &a.bundles[act.Bundle]
-	if b.ask != nil && !b.ask.held {
+	if a.manual.busy(act.Bundle) {
 		return // somebody has it in hand; the machine asks again
 	}
-	a.release(now)
+	a.manual.release(now)
 	b.remedy, b.remedyPath = true, act.Path
 	switch act.Remedy {
 	case node.RemedyRetry:
@@ -29,14 +29,14 @@ func (a *nodeHands) remedy(now time.Duration, act *node.Action) {
 			a.failAgain(now, act.Bundle, "too warm to be calibrated: it would not hold")
 			return
 		}
-		if err := a.calibrate(now, act.Bundle, pendingAsk{own: true}); err != nil {
+		if err := a.manual.calibrate(now, act.Bundle, manualOp{own: true}); err != nil {
 			a.failAgain(now, act.Bundle, err.Reason)
 		}
 	}
 }
 
 // remedied goes on with a try after the optics have spoken.
-func (a *nodeHands) remedied(now time.Duration, id proto.BundleID, ev *ocs.Event) {
+func (a *nodeOptics) remedied(now time.Duration, id proto.BundleID, ev *ocs.Event) {
 	b := &a.bundles[id]
 	switch {
 	case !b.remedy || !a.adopted:
@@ -54,7 +54,7 @@ func (a *nodeHands) remedied(now time.Duration, id proto.BundleID, ev *ocs.Event
 	}
 }
 
-func (a *nodeHands) failAgain(now time.Duration, id proto.BundleID, why string) {
+func (a *nodeOptics) failAgain(now time.Duration, id proto.BundleID, why string) {
 	b := &a.bundles[id]
 	b.remedy = false
 	a.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: b.optics.Status().Path, Module: ocs.None, Lane: ocs.None, Text: why})
@@ -62,7 +62,7 @@ func (a *nodeHands) failAgain(now time.Duration, id proto.BundleID, why string) 
 
 // degrade tells the machine when the own light of a path is weak, and when it
 // is no longer.
-func (a *nodeHands) degrade(now time.Duration, id proto.BundleID, ev *ocs.Event) {
+func (a *nodeOptics) degrade(now time.Duration, id proto.BundleID, ev *ocs.Event) {
 	b := &a.bundles[id]
 	bit := uint8(1) << ev.Path
 	weak := ev.Kind == ocs.Degraded && ev.Measured != proto.NoPower

@@ -52,7 +52,7 @@ func TestOverTemperatureIsolates(t *testing.T) {
 	// Method: a blocked draught for three minutes; health rounds each second.
 	f := ringed(t, 4, 1)
 	x := f.nodes[1]
-	h := &x.agent.hands.(*nodeHands).health
+	h := &x.agent.optics.(*nodeOptics).health
 	h.period, h.next = time.Second, f.world.Now()+time.Second
 	hot := sim.Fault{Kind: sim.ModuleHot, Bundle: 1, Module: 0}
 	if err := f.world.Inject(1, hot); err != nil {

@@ -92,7 +92,7 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 	}
 	if a.adopted {
 		out = a.record(out)
-		out = a.hands.round(now, out)
+		out = a.rounds.round(now, out)
 	}
 	w := &a.wire
 	if !w.up {
@@ -111,7 +111,7 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 		w.birth = false
 		out = a.send(out, a.topics.Presence(a.cfg.Node), proto.TopicPresence, a.presence())
 	}
-	if w.reportAt <= now && a.hands.holds() {
+	if w.reportAt <= now && a.memory.holds() {
 		// What is told must be what a next life would say too.
 		w.reportAt, w.reportHeld = Never, true
 	}
@@ -169,30 +169,9 @@ func (a *Agent) sendEvents(now time.Duration, out []Output) []Output {
 	return out
 }
 
-func (a *Agent) presence() *proto.Presence {
-	p := &proto.Presence{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Online: true,
-		Boot: a.cfg.Boot, Software: a.cfg.Software, UnsentEvents: uint32(len(a.outbox.queue))}
-	a.hands.introduce(p)
-	var r proto.Reported
-	a.machine.Report(&r)
-	p.Mode, p.SeenTerm, p.Term, p.Generation, p.Plan = r.Mode, r.SeenTerm, r.Term, r.Generation, r.Plan
-	return p
-}
-
 // Will is the death note that the agent's link leaves with the broker.
 func (c *Config) Will() (proto.Packet, error) {
 	payload, err := proto.Encode(&proto.Presence{Version: proto.Version, Node: c.Node, Session: c.Session})
 	return proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: c.Fabric}.Presence(c.Node), Payload: payload,
 		QoS: proto.TopicPresence.QoS(), Retain: true}, err
-}
-
-// reported is the node or switch as it is now.
-func (a *Agent) reported(now time.Duration) *proto.Reported {
-	a.wire.seq++
-	r := &proto.Reported{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Seq: a.wire.seq,
-		UptimeMicros: uint64(now.Microseconds()), LastEvent: a.outbox.last,
-		Dropped: a.wire.dropped, RefusedMessages: a.wire.refused, UnknownKeys: a.wire.unknown}
-	a.machine.Report(r)
-	a.hands.describe(now, r)
-	return r
 }

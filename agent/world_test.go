@@ -345,9 +345,9 @@ func (f *fleet) must(what string, d time.Duration, done func() bool) {
 		for _, x := range f.nodes {
 			if x.agent != nil {
 				f.t.Logf("node %d: %v %+v", x.id, x.agent.Machine().Mode(), x.agent.Machine().Sides(nil))
-				for i := range x.agent.hands.(*nodeHands).bundles {
-					s := x.agent.hands.(*nodeHands).bundles[i].optics.Status()
-					f.t.Logf("  bundle %d: %v %v %v lit %04b ready %v %v", i, s.Machine, s.Path, s.State, x.agent.hands.(*nodeHands).bundles[i].lit, s.Ready, s.Err)
+				for i := range x.agent.optics.(*nodeOptics).bundles {
+					s := x.agent.optics.(*nodeOptics).bundles[i].optics.Status()
+					f.t.Logf("  bundle %d: %v %v %v lit %04b ready %v %v", i, s.Machine, s.Path, s.State, x.agent.optics.(*nodeOptics).bundles[i].lit, s.Ready, s.Err)
 				}
 			}
 		}
@@ -449,7 +449,7 @@ func (f *fleet) join() *fleet {
 	}
 	f.must("adopted and ready", 5*time.Second, func() bool {
 		for _, x := range f.nodes {
-			if !x.agent.adopted || !x.agent.hands.(*nodeHands).bundles[0].ready || !x.agent.hands.(*nodeHands).bundles[1].ready {
+			if !x.agent.adopted || !x.agent.optics.(*nodeOptics).bundles[0].ready || !x.agent.optics.(*nodeOptics).bundles[1].ready {
 				return false
 			}
 		}

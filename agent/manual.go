@@ -10,11 +10,19 @@ import (
 	"ringlight/proto"
 )
 
+// manual gives bundles that carry nothing into the hands of whoever asks: a
+// person on this host, the planner's operators, or the machine that wants
+// failed optics calibrated.
+type manual struct {
+	*nodeOptics
+	ops []*manualOp // by bundle; nil: the machine's own
+}
+
 // askPatience bounds a path set by hand. chosen: a hundred switches.
 const askPatience = 500 * time.Millisecond
 
-// pendingAsk is a person's or the planner's hold on one bundle.
-type pendingAsk struct {
+// manualOp is a person's or the planner's hold on one bundle.
+type manualOp struct {
 	ask     Ask
 	own     bool      // the machine asked, to mend failed optics
 	command bool      // a Command asked: ack is its answer
@@ -26,24 +34,8 @@ type pendingAsk struct {
 	held    bool // answered; the path stays until a plan comes
 }
 
-// ask takes a question of someone on this host.
-func (a *Agent) ask(now time.Duration, q Ask) {
-	if q.Verb == AskStatus {
-		a.reply(&Answer{ID: q.ID, Status: a.status(now)})
-		return
-	}
-	a.hands.serve(now, q)
-}
-
-func (a *Agent) reply(ans *Answer) { a.outs = append(a.outs, Output{Kind: OutAnswer, Answer: ans}) }
-
-func (a *Agent) status(now time.Duration) *Status {
-	s := &Status{Reported: *a.reported(now), Bundles: []BundleStatus{}, LinkUp: a.wire.up, Unacked: len(a.outbox.queue), UptimeUS: now.Microseconds()}
-	a.hands.stand(s)
-	return s
-}
-
-func (a *nodeHands) serve(now time.Duration, q Ask) {
+// serve takes a question of someone on this host.
+func (a *manual) serve(now time.Duration, q Ask) {
 	switch q.Verb {
 	case AskHostFault:
 		a.release(now)
@@ -53,7 +45,7 @@ func (a *nodeHands) serve(now time.Duration, q Ask) {
 		a.step(now, node.Event{Kind: node.HostOK, Text: proto.Clip(q.Text)})
 		a.reply(&Answer{ID: q.ID})
 	case AskCalibrate:
-		if err := a.calibrate(now, q.Bundle, pendingAsk{ask: q}); err != nil {
+		if err := a.calibrate(now, q.Bundle, manualOp{ask: q}); err != nil {
 			a.reply(&Answer{ID: q.ID, Err: err, Status: a.status(now)})
 		}
 	case AskPath:
@@ -69,35 +61,13 @@ func (a *nodeHands) serve(now time.Duration, q Ask) {
 	}
 }
 
-func (a *nodeHands) stand(s *Status) {
-	for i := range a.bundles {
-		b := &a.bundles[i]
-		o := b.optics.Status()
-		bs := BundleStatus{Bundle: proto.BundleID(i), Machine: o.Machine.String(), Ready: o.Ready, Calibrated: o.Calibrated,
-			Path: o.Path.String(), Target: o.Target.String(), State: o.State.String(), Lit: []string{},
-			Expected: o.Expected, Measured: o.Measured, LimitErrors: o.LimitErrors, BusErrors: o.BusErrors,
-			Step: o.Progress.Step, Modules: o.Progress.Done, Measurements: o.Progress.Measurements,
-			ElapsedUS: o.Progress.Elapsed.Microseconds(), HeldByHand: b.ask != nil && b.ask.held,
-			Hold: b.optics.Holds()}
-		if o.Err != nil {
-			bs.Reason = o.Err.Error()
-		}
-		for p := proto.Loopback; int(p) < proto.NumPaths; p++ {
-			if b.lit&(1<<p) != 0 {
-				bs.Lit = append(bs.Lit, p.String())
-			}
-		}
-		s.Bundles = append(s.Bundles, bs)
-	}
-}
-
 // take gives a bundle into the hands of whoever asks, if it carries nothing.
-func (a *nodeHands) take(now time.Duration, id proto.BundleID, p pendingAsk) (*bundle, *proto.Error) {
+func (a *manual) take(now time.Duration, id proto.BundleID, p manualOp) (*bundle, *proto.Error) {
 	if int(id) >= len(a.bundles) {
 		return nil, &proto.Error{Code: proto.NotFound, Field: "bundle", Limit: "0 to " + itoa(len(a.bundles)-1), Reason: "no bundle " + itoa(int(id))}
 	}
 	b := &a.bundles[id]
-	if b.ask != nil && !b.ask.held {
+	if a.busy(id) {
 		return nil, &proto.Error{Code: proto.Busy, Field: "bundle", Reason: "bundle " + itoa(int(id)) + " is being worked on"}
 	}
 	if a.node.Carries(id) {
@@ -105,59 +75,58 @@ func (a *nodeHands) take(now time.Duration, id proto.BundleID, p pendingAsk) (*b
 			Reason: fmt.Sprintf("bundle %d carries the ring of node %d", id, a.cfg.Node)}
 	}
 	p.began = now
-	b.ask = &p
+	a.ops[id] = &p
 	b.ready = false
 	a.step(now, node.Event{Kind: node.Unready, Bundle: id})
 	return b, nil
 }
 
 // calibrate begins to calibrate a bundle, dark first.
-func (a *nodeHands) calibrate(now time.Duration, id proto.BundleID, p pendingAsk) *proto.Error {
+func (a *manual) calibrate(now time.Duration, id proto.BundleID, p manualOp) *proto.Error {
 	p.ask.Verb, p.ask.Bundle, p.until = AskCalibrate, id, Never
 	b, err := a.take(now, id, p)
 	if err != nil {
 		return err
 	}
 	if b.optics.Status().Path == proto.Dark {
-		return a.search(now, b)
+		return a.search(now, id)
 	}
-	b.ask.darkens, b.ask.until = true, now+askPatience
+	a.ops[id].darkens, a.ops[id].until = true, now+askPatience
 	a.choose(now, id, proto.Dark)
-	return a.choiceRefused(now, b)
+	return a.choiceRefused(now, id)
 }
 
-func (a *nodeHands) search(now time.Duration, b *bundle) *proto.Error {
-	b.ask.darkens, b.ask.until = false, Never
+func (a *manual) search(now time.Duration, id proto.BundleID) *proto.Error {
+	a.ops[id].darkens, a.ops[id].until = false, Never
+	b := &a.bundles[id]
 	b.due = true
 	if err := b.optics.Calibrate(now); err != nil {
-		id := b.ask.ask.Bundle
 		a.giveBack(now, id)
 		return codeOf(err, id)
 	}
 	return nil
 }
 
-func (a *nodeHands) setPath(now time.Duration, q Ask) *proto.Error {
+func (a *manual) setPath(now time.Duration, q Ask) *proto.Error {
 	if int(q.Path) >= proto.NumPaths {
 		return &proto.Error{Code: proto.Invalid, Field: "path", Reason: q.Path.String()}
 	}
 	if int(q.Bundle) < len(a.bundles) && q.Path != proto.Dark && !a.bundles[q.Bundle].optics.Status().Calibrated {
 		return codeOf(ocs.ErrNotCalibrated, q.Bundle)
 	}
-	b, err := a.take(now, q.Bundle, pendingAsk{ask: q, until: now + askPatience})
-	if err != nil {
+	if _, err := a.take(now, q.Bundle, manualOp{ask: q, until: now + askPatience}); err != nil {
 		return err
 	}
 	a.rearrange(now, q.Bundle, q.Path)
-	return a.choiceRefused(now, b)
+	return a.choiceRefused(now, q.Bundle)
 }
 
 // choiceRefused turns a refused Select into an answer.
-func (a *nodeHands) choiceRefused(now time.Duration, b *bundle) *proto.Error {
+func (a *manual) choiceRefused(now time.Duration, id proto.BundleID) *proto.Error {
+	b := &a.bundles[id]
 	if b.failure == nil {
 		return nil
 	}
-	id := b.ask.ask.Bundle
 	err := codeOf(b.failure, id)
 	b.failure = nil
 	a.giveBack(now, id)
@@ -179,9 +148,9 @@ func codeOf(err error, id proto.BundleID) *proto.Error {
 }
 
 // giveBack returns a bundle to the machine, which puts it where it belongs.
-func (a *nodeHands) giveBack(now time.Duration, id proto.BundleID) {
+func (a *manual) giveBack(now time.Duration, id proto.BundleID) {
 	b := &a.bundles[id]
-	b.ask = nil
+	a.ops[id] = nil
 	if s := b.optics.Status(); s.Ready {
 		b.ready = true
 		a.step(now, node.Event{Kind: node.Ready, Bundle: id, Path: s.Path})
@@ -190,26 +159,32 @@ func (a *nodeHands) giveBack(now time.Duration, id proto.BundleID) {
 
 // release ends the holds of paths set by hand: a plan has come, or the node
 // must leave service with all of its bundles.
-func (a *nodeHands) release(now time.Duration) {
-	for i := range a.bundles {
-		if q := a.bundles[i].ask; q != nil && q.held {
+func (a *manual) release(now time.Duration) {
+	for i, q := range a.ops {
+		if q != nil && q.held {
 			a.giveBack(now, proto.BundleID(i))
 		}
 	}
 }
 
-// askProgress takes an event of a bundle that is in somebody's hands and
-// reports whether it is nothing for the machine.
-func (a *nodeHands) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
+// busy reports whether a bundle is being worked on.
+func (a *manual) busy(id proto.BundleID) bool { return a.ops[id] != nil && !a.ops[id].held }
+
+// progress takes an event of a bundle and reports whether it is nothing for the
+// machine, because the bundle is in somebody's hands.
+func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 	b := &a.bundles[i]
-	q := b.ask
+	q := a.ops[i]
 	id := proto.BundleID(i)
+	if q == nil {
+		return false
+	}
 	if q.held {
 		return ev.Kind == ocs.Switched || ev.Kind == ocs.Ready
 	}
 	switch {
 	case q.darkens && ev.Kind == ocs.Switched && ev.Path == proto.Dark:
-		if err := a.search(now, b); err != nil {
+		if err := a.search(now, id); err != nil {
 			a.conclude(now, *q, err)
 		}
 	case q.ask.Verb == AskPath && ev.Kind == ocs.Switched && ev.Path == proto.Dark && q.ask.Path == proto.Dark,
@@ -231,7 +206,7 @@ func (a *nodeHands) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
 			Cause: proto.CauseOwnFault, Module: unit(ev.Module), Text: reason}))
 		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: reason})
 	}
-	if q.found && b.ask == q && b.optics.Status().Ready {
+	if q.found && a.ops[i] == q && b.optics.Status().Ready {
 		if !q.own {
 			b.remedy, b.remedyPath = true, proto.Loopback // a person's remedy, if it has failed
 		}
@@ -241,10 +216,9 @@ func (a *nodeHands) askProgress(now time.Duration, i int, ev *ocs.Event) bool {
 	return ev.Kind != ocs.Degraded
 }
 
-// overdue ends the asks whose time is over.
-func (a *nodeHands) overdue(now time.Duration) {
-	for i := range a.bundles {
-		q := a.bundles[i].ask
+// overdue ends what has had its time.
+func (a *manual) overdue(now time.Duration) {
+	for i, q := range a.ops {
 		if q == nil || q.held || q.until > now {
 			continue
 		}
@@ -255,11 +229,11 @@ func (a *nodeHands) overdue(now time.Duration) {
 	}
 }
 
-// askDue is when the next ask is overdue.
-func (a *nodeHands) askDue() time.Duration {
+// overdueAt is when the next of them is overdue.
+func (a *manual) overdueAt() time.Duration {
 	at := Never
-	for i := range a.bundles {
-		if q := a.bundles[i].ask; q != nil && !q.held {
+	for _, q := range a.ops {
+		if q != nil && !q.held {
 			at = min(at, q.until)
 		}
 	}
@@ -267,7 +241,7 @@ func (a *nodeHands) askDue() time.Duration {
 }
 
 // conclude answers whoever asked.
-func (a *nodeHands) conclude(now time.Duration, q pendingAsk, err *proto.Error) {
+func (a *manual) conclude(now time.Duration, q manualOp, err *proto.Error) {
 	if q.own {
 		if err != nil {
 			a.failAgain(now, q.ask.Bundle, err.Reason)
@@ -289,4 +263,33 @@ func (a *nodeHands) conclude(now time.Duration, q pendingAsk, err *proto.Error) 
 		ans.Ledger, ans.Modelled = &l, mark.Modelled()
 	}
 	a.reply(ans)
+}
+
+// obey does a planner's command that only a node understands.
+func (a *manual) obey(now time.Duration, c *proto.Command, ack proto.Ack) (later bool, _ error) {
+	switch c.Verb {
+	case proto.VerbHostFault:
+		a.release(now)
+		a.step(now, node.Event{Kind: node.HostFault, Text: "told by the planner"})
+	case proto.VerbHostOK:
+		a.step(now, node.Event{Kind: node.HostOK})
+	case proto.VerbDrain:
+		a.release(now)
+		a.step(now, node.Event{Kind: node.Drain})
+	case proto.VerbUndrain:
+		a.step(now, node.Event{Kind: node.Undrain})
+	case proto.VerbCalibrate:
+		if refused := a.calibrate(now, c.Bundle, manualOp{command: true, ack: ack}); refused != nil {
+			return false, refused
+		}
+		return true, nil
+	case proto.VerbRequest:
+		if refused := a.node.Refuses(c.Side, c.Request, c.Bundle, c.Path); refused != nil {
+			return false, refused
+		}
+		a.step(now, node.Event{Kind: node.Request, Side: c.Side, Request: c.Request, Bundle: c.Bundle, Path: c.Path})
+	default:
+		return false, unknownVerb(c.Verb)
+	}
+	return false, nil
 }

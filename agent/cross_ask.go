@@ -12,7 +12,7 @@ import (
 
 // serve takes a question of someone on this host that only a switch
 // understands.
-func (a *switchHands) serve(now time.Duration, q Ask) {
+func (a *crossOptics) serve(now time.Duration, q Ask) {
 	ans := &Answer{ID: q.ID}
 	switch q.Verb {
 	case AskHold:
@@ -25,7 +25,7 @@ func (a *switchHands) serve(now time.Duration, q Ask) {
 }
 
 // holdPort holds a port off, or lets it go.
-func (a *switchHands) holdPort(now time.Duration, q Ask) *proto.Error {
+func (a *crossOptics) holdPort(now time.Duration, q Ask) *proto.Error {
 	h := node.HeldPort{Array: q.Array, Port: q.Port, Override: q.Override}
 	switch {
 	case int(h.Array) >= hal.NumSides:
@@ -51,7 +51,7 @@ func (a *switchHands) holdPort(now time.Duration, q Ask) *proto.Error {
 }
 
 // stand says how the switch stands, in words.
-func (a *switchHands) stand(s *Status) {
+func (a *crossOptics) stand(s *Status) {
 	w := &SwitchStatus{Ports: a.cfg.ports(), Busy: a.busy, Reason: a.faulty, DarkUS: a.dark.Microseconds(), Circuits: []CircuitStatus{}, Held: []string{}}
 	s.Switch = w
 	for _, h := range a.sw.State().Held {

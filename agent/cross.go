@@ -13,12 +13,12 @@ import (
 	"ringlight/proto"
 )
 
-// switchHands drive the circuits of a switch.
+// crossOptics are the circuits of a switch.
 //
 // What was committed is on disk before a mirror moves, and where the mirrors
 // stand is on disk before a circuit is told as tuned: a next life then never
 // moves what somebody relies on.
-type switchHands struct {
+type crossOptics struct {
 	*Agent
 	sw    *node.CrossConnect
 	cross crossbar
@@ -71,38 +71,42 @@ type crossbar interface {
 	Power(side, port int) (proto.MilliDBm, error)
 }
 
-func newSwitchHands(agent *Agent) *switchHands {
-	a := &switchHands{Agent: agent, next: Never, adoptBy: Never, retry: Never, healthAt: Never}
+// newCrossOptics makes an agent that of a switch.
+func newCrossOptics(agent *Agent) {
+	a := &crossOptics{Agent: agent, next: Never, adoptBy: Never, retry: Never, healthAt: Never}
 	cfg := &agent.cfg
 	a.sw = node.NewCrossConnect(cfg.Node, cfg.ports())
 	agent.machine = a.sw
+	agent.optics, agent.executor, agent.operator, agent.rounds, agent.memory, agent.reporter, agent.scripts = a, a, a, a, a, a, a
 	if agent.journal.State != nil {
 		a.sw.Restore(*agent.journal.State)
 	}
 	a.kept, a.parked = agent.journal.Circuits, agent.journal.Parked
-	if cfg.Box != nil {
-		a.cross = box.New(*cfg.Box)
+	if a.cross, a.err = a.connect(); a.err == nil {
 		a.serveLines()
-		return a
+	}
+}
+
+// connect makes what switches the circuits.
+func (a *crossOptics) connect() (crossbar, error) {
+	cfg := &a.cfg
+	if cfg.Box != nil {
+		return box.New(*cfg.Box), nil
 	}
 	// A board that was never told of a plan may carry anything; nobody knows
 	// where its mirrors point, and they stay there.
 	x, err := mems.New(mems.Config{Board: cfg.Board, Factory: cfg.Factory, Startup: mems.Keep, Saved: a.kept, Parked: a.parked})
 	if err != nil {
-		a.err = err
-		return a
+		return nil, err
 	}
-	a.cross = x
 	for side, t := range cfg.Thresholds {
 		for port := range cfg.ports() {
 			if err := x.SetThresholds(side, port, t); err != nil {
-				a.err, a.cross = err, nil
-				return a
+				return nil, err
 			}
 		}
 	}
-	a.serveLines()
-	return a
+	return x, nil
 }
 
 // ports of either side.
@@ -113,7 +117,7 @@ func (c *Config) ports() int {
 	return c.Board.Mirrors.Ports
 }
 
-func (a *switchHands) open(now time.Duration) {
+func (a *crossOptics) open(now time.Duration) {
 	a.adoptBy = now + adoptPatience
 	if a.err != nil {
 		a.log(2, a.err.Error())
@@ -127,21 +131,21 @@ func (a *switchHands) open(now time.Duration) {
 }
 
 // hold gives an operator's override to the crossbar.
-func (a *switchHands) hold(now time.Duration, h node.HeldPort) {
+func (a *crossOptics) hold(now time.Duration, h node.HeldPort) {
 	if err := a.cross.Override(now, int(h.Array), int(h.Port), h.Override); err != nil {
 		a.log(2, err.Error())
 	}
 	a.turn = true
 }
 
-func (a *switchHands) heard(_ time.Duration, ev hal.Event) {
+func (a *crossOptics) heard(_ time.Duration, ev hal.Event) {
 	if ev.Completion != nil {
 		a.done = append(a.done, ev.Completion)
 	}
 }
 
 // work gives the crossbar its turns until nothing more is due.
-func (a *switchHands) work(now time.Duration, out []Output) []Output {
+func (a *crossOptics) work(now time.Duration, out []Output) []Output {
 	for range maxRounds {
 		if a.cross != nil && a.retry <= now {
 			a.retry, a.turn = Never, true
@@ -178,14 +182,14 @@ func (a *switchHands) work(now time.Duration, out []Output) []Output {
 	return out
 }
 
-func (a *switchHands) due(now time.Duration) time.Duration {
+func (a *crossOptics) due(now time.Duration) time.Duration {
 	if a.turn {
 		return now
 	}
 	return min(a.next, a.adoptBy, a.retry, a.healthAt)
 }
 
-func (a *switchHands) do(now time.Duration, act *node.Action) {
+func (a *crossOptics) do(now time.Duration, act *node.Action) {
 	switch act.Kind {
 	case node.Note:
 		a.note(now, act.Note)
@@ -198,7 +202,7 @@ func (a *switchHands) do(now time.Duration, act *node.Action) {
 }
 
 // change makes a change in one act.
-func (a *switchHands) change(now time.Duration, ch *node.Change) {
+func (a *crossOptics) change(now time.Duration, ch *node.Change) {
 	if !a.changing && !ch.Again {
 		a.dark, a.fresh = 0, a.fresh[:0]
 	}
@@ -228,7 +232,7 @@ func (a *switchHands) change(now time.Duration, ch *node.Change) {
 }
 
 // rest finds the end of a change, and of tuning in service.
-func (a *switchHands) rest(now time.Duration) {
+func (a *crossOptics) rest(now time.Duration) {
 	was := a.busy
 	a.busy = a.cross.Busy()
 	if a.busy || a.faulty != "" {
@@ -245,7 +249,7 @@ func (a *switchHands) rest(now time.Duration) {
 }
 
 // tell tells the machine how a circuit stands.
-func (a *switchHands) tell(now time.Duration, r proto.CircuitReport, expected proto.MilliDBm, text string) {
+func (a *crossOptics) tell(now time.Duration, r proto.CircuitReport, expected proto.MilliDBm, text string) {
 	if a.adopted {
 		a.step(now, node.Event{Kind: node.Circuit, Circuits: []proto.CircuitReport{r}, Expected: expected, Text: text})
 		a.report(now)
@@ -253,7 +257,7 @@ func (a *switchHands) tell(now time.Duration, r proto.CircuitReport, expected pr
 }
 
 // event passes on what the crossbar found.
-func (a *switchHands) event(now time.Duration, ev *circuit.Event) {
+func (a *crossOptics) event(now time.Duration, ev *circuit.Event) {
 	r := proto.CircuitReport{A: ev.Pair.A, B: ev.Pair.B, Loss: ev.Loss}
 	text := ""
 	if ev.Err != nil {
@@ -281,7 +285,7 @@ func (a *switchHands) event(now time.Duration, ev *circuit.Event) {
 }
 
 // powerAlarm tells of a port whose power is out of its thresholds.
-func (a *switchHands) powerAlarm(now time.Duration, ev *circuit.Event) {
+func (a *crossOptics) powerAlarm(now time.Duration, ev *circuit.Event) {
 	e := proto.Event{Kind: proto.EvAlarm, AtMicros: micros(now), Severity: proto.SeverityWarning, Cause: proto.CauseDegraded,
 		Measured: ev.Loss, Expected: ev.Factory, Text: "power of port " + itoa(int(ev.Port)+1) + "AB"[ev.Side:ev.Side+1] + ": " + ev.Alarm.String()}
 	if ev.Side == hal.SideA {
@@ -296,7 +300,7 @@ func (a *switchHands) powerAlarm(now time.Duration, ev *circuit.Event) {
 }
 
 // found is how the circuits stand, for the machine.
-func (a *switchHands) found() []proto.CircuitReport {
+func (a *crossOptics) found() []proto.CircuitReport {
 	a.circuits = a.cross.Circuits(a.circuits[:0])
 	out := make([]proto.CircuitReport, 0, len(a.circuits))
 	for i := range a.circuits {
@@ -307,7 +311,7 @@ func (a *switchHands) found() []proto.CircuitReport {
 }
 
 // ready: the board has been read, or does not answer.
-func (a *switchHands) ready(now time.Duration, err error) {
+func (a *crossOptics) ready(now time.Duration, err error) {
 	if err != nil {
 		a.retry = now + restartAfter
 		if !a.adopted {
@@ -328,7 +332,7 @@ func (a *switchHands) ready(now time.Duration, err error) {
 
 // adoptUnread goes into service with a board that cannot be read: as far as
 // anybody knows, it does what it did.
-func (a *switchHands) adoptUnread(now time.Duration, why string) {
+func (a *crossOptics) adoptUnread(now time.Duration, why string) {
 	var found []proto.CircuitReport
 	for _, s := range a.kept {
 		found = append(found, proto.CircuitReport{A: s.Pair.A, B: s.Pair.B, State: proto.Tuning, Loss: proto.NoPower})
@@ -337,7 +341,7 @@ func (a *switchHands) adoptUnread(now time.Duration, why string) {
 	a.fault(now, why)
 }
 
-func (a *switchHands) take(now time.Duration, ev node.Event) {
+func (a *crossOptics) take(now time.Duration, ev node.Event) {
 	a.adoptBy = Never
 	dark := !slices.ContainsFunc(ev.Circuits, func(r proto.CircuitReport) bool { return r.State != proto.Failed })
 	a.adopt(now, ev, dark)
@@ -347,7 +351,7 @@ func (a *switchHands) take(now time.Duration, ev node.Event) {
 }
 
 // fault tells that the board is out of service, or, "", back.
-func (a *switchHands) fault(now time.Duration, why string) {
+func (a *crossOptics) fault(now time.Duration, why string) {
 	if (why == "") == (a.faulty == "") {
 		return
 	}
@@ -363,7 +367,7 @@ func (a *switchHands) fault(now time.Duration, why string) {
 }
 
 // round looks at every circuit.
-func (a *switchHands) round(now time.Duration, out []Output) []Output {
+func (a *crossOptics) round(now time.Duration, out []Output) []Output {
 	if a.healthAt <= now {
 		a.healthAt = now + a.cfg.HealthPeriod
 		if a.cross != nil && a.faulty == "" {
@@ -375,7 +379,7 @@ func (a *switchHands) round(now time.Duration, out []Output) []Output {
 }
 
 // keep adds to a record where the mirrors stand, once they stand.
-func (a *switchHands) keep(r *record) bool {
+func (a *crossOptics) keep(r *record) bool {
 	if a.cross == nil || a.faulty != "" || a.busy || a.changing {
 		return false
 	}
@@ -393,12 +397,12 @@ func (a *switchHands) keep(r *record) bool {
 }
 
 // release: there is nothing that a plan has to end.
-func (a *switchHands) release(time.Duration) {}
+func (a *crossOptics) release(time.Duration) {}
 
 // holds keeps reports back until the disk has what they say.
-func (a *switchHands) holds() bool { return !a.persist.settled() }
+func (a *crossOptics) holds() bool { return !a.persist.settled() }
 
-func (a *switchHands) obey(_ time.Duration, c *proto.Command, _ proto.Ack) (later bool, _ error) {
+func (a *crossOptics) obey(_ time.Duration, c *proto.Command, _ proto.Ack) (later bool, _ error) {
 	switch c.Verb {
 	case proto.VerbHostFault, proto.VerbHostOK, proto.VerbDrain, proto.VerbUndrain, proto.VerbCalibrate, proto.VerbRequest:
 		return false, &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: c.Verb.String() + " is not for a switch"}
@@ -406,7 +410,7 @@ func (a *switchHands) obey(_ time.Duration, c *proto.Command, _ proto.Ack) (late
 	return false, unknownVerb(c.Verb)
 }
 
-func (a *switchHands) describe(_ time.Duration, r *proto.Reported) {
+func (a *crossOptics) describe(_ time.Duration, r *proto.Reported) {
 	r.DarkMicros = uint32(min(max(a.dark, 0), maxPart*time.Microsecond) / time.Microsecond)
 	if a.faulty != "" {
 		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Text: a.faulty})
@@ -427,4 +431,4 @@ func (a *switchHands) describe(_ time.Duration, r *proto.Reported) {
 	}
 }
 
-func (a *switchHands) introduce(p *proto.Presence) { p.Ports = uint16(a.cfg.ports()) }
+func (a *crossOptics) introduce(p *proto.Presence) { p.Ports = uint16(a.cfg.ports()) }

@@ -46,7 +46,6 @@ type bundle struct {
 	switches [keptSwitches]switching
 	newest   int
 	settled  time.Duration // last Switched
-	ask      *pendingAsk   // the bundle is in the hands of a person
 
 	remedy     bool       // failed optics are being tried again
 	remedyPath proto.Path // that they are tried on
@@ -75,7 +74,7 @@ func (b *bundle) record() BundleRecord {
 	return BundleRecord{Path: b.optics.Status().Path, Lit: b.lit}
 }
 
-func (a *nodeHands) open(now time.Duration) {
+func (a *nodeOptics) open(now time.Duration) {
 	a.adoptBy = now + adoptPatience
 	for i := range a.bundles {
 		b := &a.bundles[i]
@@ -88,7 +87,7 @@ func (a *nodeHands) open(now time.Duration) {
 }
 
 // edge takes the filtered light of one path.
-func (a *nodeHands) edge(now time.Duration, e *hal.Edge, use lineUse) {
+func (a *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) {
 	b := &a.bundles[use.bundle]
 	bit := uint8(1) << use.path
 	if e.High == (b.lit&bit != 0) {
@@ -112,16 +111,16 @@ func (a *nodeHands) edge(now time.Duration, e *hal.Edge, use lineUse) {
 
 // choose drives a bundle to a path at once: protection does not wait, since
 // what it leaves has no light.
-func (a *nodeHands) choose(now time.Duration, id proto.BundleID, p proto.Path) {
+func (a *nodeOptics) choose(now time.Duration, id proto.BundleID, p proto.Path) {
 	a.drive(now, id, p, a.bundles[id].optics.SelectAtOnce)
 }
 
 // rearrange drives it there break before make, as what is planned may wait for.
-func (a *nodeHands) rearrange(now time.Duration, id proto.BundleID, p proto.Path) {
+func (a *nodeOptics) rearrange(now time.Duration, id proto.BundleID, p proto.Path) {
 	a.drive(now, id, p, a.bundles[id].optics.Select)
 }
 
-func (a *nodeHands) drive(now time.Duration, id proto.BundleID, p proto.Path, sel func(time.Duration, proto.Path) error) {
+func (a *nodeOptics) drive(now time.Duration, id proto.BundleID, p proto.Path, sel func(time.Duration, proto.Path) error) {
 	b := &a.bundles[id]
 	b.newest = (b.newest + 1) % keptSwitches
 	b.switches[b.newest] = switching{asked: now}
@@ -134,7 +133,7 @@ func (a *nodeHands) drive(now time.Duration, id proto.BundleID, p proto.Path, se
 
 // refusedSelect tells the machine of a Select that the optics did not take.
 // Not from within the machine's own actions: it is asked again.
-func (a *nodeHands) refusedSelect(now time.Duration, i int) {
+func (a *nodeOptics) refusedSelect(now time.Duration, i int) {
 	b := &a.bundles[i]
 	err := b.failure
 	b.failure = nil
@@ -143,7 +142,7 @@ func (a *nodeHands) refusedSelect(now time.Duration, i int) {
 }
 
 // optical passes on what the optics of bundle i found.
-func (a *nodeHands) optical(now time.Duration, i int, ev *ocs.Event) {
+func (a *nodeOptics) optical(now time.Duration, i int, ev *ocs.Event) {
 	b := &a.bundles[i]
 	id := proto.BundleID(i)
 	a.report(now)
@@ -153,7 +152,7 @@ func (a *nodeHands) optical(now time.Duration, i int, ev *ocs.Event) {
 		s.onBus, s.wrote, s.filled = ev.BusStart, ev.BusEnd, true
 		b.settled = now
 	}
-	if b.ask != nil && a.askProgress(now, i, ev) {
+	if a.manual.progress(now, i, ev) {
 		return
 	}
 	switch ev.Kind {
@@ -226,7 +225,7 @@ const restartAfter = 5 * time.Second
 
 // faulted tells that the bus or the chips of a bundle fail, or work again, and
 // makes sure that it is tried again.
-func (a *nodeHands) faulted(now time.Duration, i int, ev *ocs.Event) {
+func (a *nodeOptics) faulted(now time.Duration, i int, ev *ocs.Event) {
 	b := &a.bundles[i]
 	bad := b.optics.Status().Machine == ocs.Faulted
 	b.retry = Never
@@ -246,7 +245,7 @@ func (a *nodeHands) faulted(now time.Duration, i int, ev *ocs.Event) {
 }
 
 // setReady tells the machine whether a bundle can switch, when that changed.
-func (a *nodeHands) setReady(now time.Duration, i int, why error) {
+func (a *nodeOptics) setReady(now time.Duration, i int, why error) {
 	b := &a.bundles[i]
 	ready := why == nil
 	if !a.adopted || b.ready == ready && why == nil {
@@ -265,7 +264,7 @@ func (a *nodeHands) setReady(now time.Duration, i int, why error) {
 
 // tryAdopt takes the hardware as it was found, once every bundle has been
 // read or has had its time.
-func (a *nodeHands) tryAdopt(now time.Duration) {
+func (a *nodeOptics) tryAdopt(now time.Duration) {
 	if now < a.adoptBy {
 		for i := range a.bundles {
 			if !a.bundles[i].read {
@@ -300,7 +299,7 @@ func reason(err error) string {
 
 // compareLight tells each path whose light is not what the last life left;
 // paths that a bundle is set to are the machine's to compare.
-func (a *nodeHands) compareLight(now time.Duration) {
+func (a *nodeOptics) compareLight(now time.Duration) {
 	for i, was := range a.journal.Light {
 		if i >= len(a.bundles) {
 			return
@@ -313,47 +312,4 @@ func (a *nodeHands) compareLight(now time.Duration) {
 			}
 		}
 	}
-}
-
-// describeBundle adds to a bundle's report what the optics know.
-func (a *nodeHands) describeBundle(r *proto.BundleReport) {
-	if int(r.Bundle) >= len(a.bundles) {
-		return
-	}
-	b := &a.bundles[r.Bundle]
-	s := b.optics.Status()
-	r.Path, r.State, r.Expected, r.Measured = s.Path, s.State, s.Expected, s.Measured
-	if b.calibration != s.Calibration {
-		b.calibration, b.digest = s.Calibration, proto.Digest{}
-		if s.Calibration != nil {
-			b.digest = s.Calibration.Digest()
-		}
-	}
-	r.Calibration = b.digest
-}
-
-func (a *nodeHands) describe(_ time.Duration, r *proto.Reported) {
-	r.Measured = a.measured()
-	for i := range r.Bundles {
-		a.describeBundle(&r.Bundles[i])
-	}
-}
-
-func (a *nodeHands) introduce(p *proto.Presence) {
-	p.GPUs, p.Bundles, p.Measured, p.TelemetryMask = uint8(a.cfg.Board.GPUs), uint8(len(a.bundles)), a.measured(), a.health.mask
-	if len(a.bundles) > 0 {
-		p.Modules = uint8(len(a.cfg.Board.Bundles[0].Modules))
-	}
-}
-
-// measured is the envelope of the node's own bundles.
-func (a *nodeHands) measured() proto.Envelope {
-	var t ocs.Timing
-	for i := range a.bundles {
-		t = t.Join(a.bundles[i].optics.Status().Timing)
-	}
-	if t == (ocs.Timing{}) {
-		return proto.Envelope{}
-	}
-	return t.Envelope(laserSkew)
 }

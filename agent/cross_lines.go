@@ -34,7 +34,7 @@ const maxVisitors = 8
 var errPlanned = errors.New("a planner's generation is in force here")
 
 // handled lets a visitor's server drive the switch.
-type handled struct{ a *switchHands }
+type handled struct{ a *crossOptics }
 
 // Apply makes a change by hand, if nobody plans for this switch or the
 // configuration lets hands come first.
@@ -59,7 +59,7 @@ func (h handled) Apply(now time.Duration, ch circuit.Change) error {
 func (h handled) Circuits(buf []circuit.Circuit) []circuit.Circuit { return h.a.cross.Circuits(buf) }
 
 // line takes a line of a visitor; nil is the end of one.
-func (a *switchHands) line(id uint64, text []byte) {
+func (a *crossOptics) line(id uint64, text []byte) {
 	at := slices.IndexFunc(a.visitors, func(v visitor) bool { return v.id == id })
 	switch {
 	case text == nil && at >= 0:
@@ -77,7 +77,7 @@ func (a *switchHands) line(id uint64, text []byte) {
 }
 
 // attend lets the visitors' servers answer what they can by now.
-func (a *switchHands) attend(now time.Duration) {
+func (a *crossOptics) attend(now time.Duration) {
 	for i := range a.visitors {
 		v := &a.visitors[i]
 		a.served.Now = now
@@ -88,7 +88,7 @@ func (a *switchHands) attend(now time.Duration) {
 }
 
 // serveLines prepares what visitors' servers drive.
-func (a *switchHands) serveLines() {
+func (a *crossOptics) serveLines() {
 	a.served = &circuit.Served{Switch: handled{a}, Ports: a.cfg.ports(), Power: a.cross.Power,
 		Identity: "Ringlight," + a.cfg.Software + "," + number(a.cfg.Node-proto.FirstSwitch) + ",1"}
 }

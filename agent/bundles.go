@@ -20,8 +20,8 @@ const adoptPatience = 2 * time.Second
 // answers at once asks for another turn, and no switch asks for ten.
 const maxRounds = 10
 
-// nodeHands drive the bundles of a node.
-type nodeHands struct {
+// nodeOptics are the bundles of a node.
+type nodeOptics struct {
 	*Agent
 	node     *node.Machine
 	bundles  []bundle
@@ -30,6 +30,7 @@ type nodeHands struct {
 	ops      []ocs.BusOp
 	opticals []ocs.Event
 	health   health
+	manual   *manual
 	kept     []BundleRecord // of the journal
 }
 
@@ -40,9 +41,10 @@ type lineUse struct {
 	path   proto.Path
 }
 
-func newNodeHands(agent *Agent) *nodeHands {
+// newNodeOptics makes an agent that of a node.
+func newNodeOptics(agent *Agent) {
 	cfg := &agent.cfg
-	a := &nodeHands{Agent: agent, adoptBy: Never}
+	a := &nodeOptics{Agent: agent, adoptBy: Never}
 	a.node = node.New(node.Config{ID: cfg.Node, Bundles: len(cfg.Board.Bundles)})
 	agent.machine = a.node
 	if agent.journal.State != nil {
@@ -65,10 +67,11 @@ func newNodeHands(agent *Agent) *nodeHands {
 		}
 	}
 	a.health.next = Never
-	return a
+	a.manual = &manual{a, make([]*manualOp, len(a.bundles))}
+	agent.optics, agent.executor, agent.operator, agent.rounds, agent.memory, agent.reporter = a, a, a.manual, a, a, a
 }
 
-func (a *nodeHands) heard(now time.Duration, ev hal.Event) {
+func (a *nodeOptics) heard(now time.Duration, ev hal.Event) {
 	if done := ev.Completion; done != nil {
 		// The top bits of the token are ours: which bundle asked.
 		i := int(done.Op.Token>>tokenShift) - 1
@@ -84,7 +87,7 @@ func (a *nodeHands) heard(now time.Duration, ev hal.Event) {
 
 // work gives every bundle and the machine their turns until nothing more is
 // due, and appends the bus work.
-func (a *nodeHands) work(now time.Duration, out []Output) []Output {
+func (a *nodeOptics) work(now time.Duration, out []Output) []Output {
 	for range maxRounds {
 		busy := false
 		for i := range a.bundles {
@@ -108,7 +111,7 @@ func (a *nodeHands) work(now time.Duration, out []Output) []Output {
 			busy = true
 			a.step(now, node.Event{Kind: node.Tick})
 		}
-		a.overdue(now)
+		a.manual.overdue(now)
 		if !busy {
 			break
 		}
@@ -117,7 +120,7 @@ func (a *nodeHands) work(now time.Duration, out []Output) []Output {
 }
 
 // turn polls the optics of one bundle and hands on what they say.
-func (a *nodeHands) turn(now time.Duration, i int, out []Output) []Output {
+func (a *nodeOptics) turn(now time.Duration, i int, out []Output) []Output {
 	b := &a.bundles[i]
 	b.due = false
 	a.ops, b.next = b.optics.Poll(now, b.done, a.ops[:0])
@@ -137,8 +140,8 @@ func (a *nodeHands) turn(now time.Duration, i int, out []Output) []Output {
 }
 
 // due is when a bundle, a question or the health round has something to do.
-func (a *nodeHands) due(now time.Duration) time.Duration {
-	at := min(a.health.next, a.adoptBy, a.askDue())
+func (a *nodeOptics) due(now time.Duration) time.Duration {
+	at := min(a.health.next, a.adoptBy, a.manual.overdueAt())
 	for i := range a.bundles {
 		at = min(at, a.bundles[i].next, a.bundles[i].retry)
 		if a.bundles[i].due {
@@ -148,7 +151,7 @@ func (a *nodeHands) due(now time.Duration) time.Duration {
 	return at
 }
 
-func (a *nodeHands) do(now time.Duration, act *node.Action) {
+func (a *nodeOptics) do(now time.Duration, act *node.Action) {
 	switch act.Kind {
 	case node.Select:
 		switch act.Cause {
@@ -167,7 +170,7 @@ func (a *nodeHands) do(now time.Duration, act *node.Action) {
 }
 
 // round reads the modules, one at a time.
-func (a *nodeHands) round(now time.Duration, out []Output) []Output {
+func (a *nodeOptics) round(now time.Duration, out []Output) []Output {
 	if a.health.next <= now {
 		out = a.health.due(a, now, out)
 	}
@@ -175,7 +178,7 @@ func (a *nodeHands) round(now time.Duration, out []Output) []Output {
 }
 
 // keep adds the bundles' light to a record when the journal has it otherwise.
-func (a *nodeHands) keep(r *record) bool {
+func (a *nodeOptics) keep(r *record) bool {
 	if !a.lightChanged() {
 		return false
 	}
@@ -184,7 +187,7 @@ func (a *nodeHands) keep(r *record) bool {
 }
 
 // lightChanged brings kept up to date and reports whether it was not.
-func (a *nodeHands) lightChanged() bool {
+func (a *nodeOptics) lightChanged() bool {
 	if len(a.kept) != len(a.bundles) {
 		a.kept = make([]BundleRecord, len(a.bundles))
 		for i := range a.bundles {
@@ -194,7 +197,7 @@ func (a *nodeHands) lightChanged() bool {
 	}
 	changed := false
 	for i := range a.bundles {
-		if q := a.bundles[i].ask; q != nil && !q.held {
+		if a.manual.busy(proto.BundleID(i)) {
 			continue // a calibration flickers
 		}
 		if r := a.bundles[i].record(); a.kept[i] != r {
@@ -206,33 +209,4 @@ func (a *nodeHands) lightChanged() bool {
 
 // holds is false: protection never waits for the disk, nor do those who look
 // on.
-func (a *nodeHands) holds() bool { return false }
-
-// obey does a planner's command that only a node understands.
-func (a *nodeHands) obey(now time.Duration, c *proto.Command, ack proto.Ack) (later bool, _ error) {
-	switch c.Verb {
-	case proto.VerbHostFault:
-		a.release(now)
-		a.step(now, node.Event{Kind: node.HostFault, Text: "told by the planner"})
-	case proto.VerbHostOK:
-		a.step(now, node.Event{Kind: node.HostOK})
-	case proto.VerbDrain:
-		a.release(now)
-		a.step(now, node.Event{Kind: node.Drain})
-	case proto.VerbUndrain:
-		a.step(now, node.Event{Kind: node.Undrain})
-	case proto.VerbCalibrate:
-		if refused := a.calibrate(now, c.Bundle, pendingAsk{command: true, ack: ack}); refused != nil {
-			return false, refused
-		}
-		return true, nil
-	case proto.VerbRequest:
-		if refused := a.node.Refuses(c.Side, c.Request, c.Bundle, c.Path); refused != nil {
-			return false, refused
-		}
-		a.step(now, node.Event{Kind: node.Request, Side: c.Side, Request: c.Request, Bundle: c.Bundle, Path: c.Path})
-	default:
-		return false, unknownVerb(c.Verb)
-	}
-	return false, nil
-}
+func (a *nodeOptics) holds() bool { return false }

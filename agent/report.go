@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"time"
+
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// What an agent says of itself: to the planner, and to people on this host.
+
+// presence is the agent's birth note.
+func (a *Agent) presence() *proto.Presence {
+	p := &proto.Presence{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Online: true,
+		Boot: a.cfg.Boot, Software: a.cfg.Software, UnsentEvents: uint32(len(a.outbox.queue))}
+	a.reporter.introduce(p)
+	var r proto.Reported
+	a.machine.Report(&r)
+	p.Mode, p.SeenTerm, p.Term, p.Generation, p.Plan = r.Mode, r.SeenTerm, r.Term, r.Generation, r.Plan
+	return p
+}
+
+// reported is the node or switch as it is now.
+func (a *Agent) reported(now time.Duration) *proto.Reported {
+	a.wire.seq++
+	r := &proto.Reported{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Seq: a.wire.seq,
+		UptimeMicros: uint64(now.Microseconds()), LastEvent: a.outbox.last,
+		Dropped: a.wire.dropped, RefusedMessages: a.wire.refused, UnknownKeys: a.wire.unknown}
+	a.machine.Report(r)
+	a.reporter.describe(now, r)
+	return r
+}
+
+// status is how the agent stands, for people.
+func (a *Agent) status(now time.Duration) *Status {
+	s := &Status{Reported: *a.reported(now), Bundles: []BundleStatus{}, LinkUp: a.wire.up, Unacked: len(a.outbox.queue), UptimeUS: now.Microseconds()}
+	a.reporter.stand(s)
+	return s
+}
+
+// describeBundle adds to a bundle's report what the optics know.
+func (a *nodeOptics) describeBundle(r *proto.BundleReport) {
+	if int(r.Bundle) >= len(a.bundles) {
+		return
+	}
+	b := &a.bundles[r.Bundle]
+	s := b.optics.Status()
+	r.Path, r.State, r.Expected, r.Measured = s.Path, s.State, s.Expected, s.Measured
+	if b.calibration != s.Calibration {
+		b.calibration, b.digest = s.Calibration, proto.Digest{}
+		if s.Calibration != nil {
+			b.digest = s.Calibration.Digest()
+		}
+	}
+	r.Calibration = b.digest
+}
+
+func (a *nodeOptics) describe(_ time.Duration, r *proto.Reported) {
+	r.Measured = a.measured()
+	for i := range r.Bundles {
+		a.describeBundle(&r.Bundles[i])
+	}
+}
+
+func (a *nodeOptics) introduce(p *proto.Presence) {
+	p.GPUs, p.Bundles, p.Measured, p.TelemetryMask = uint8(a.cfg.Board.GPUs), uint8(len(a.bundles)), a.measured(), a.health.mask
+	if len(a.bundles) > 0 {
+		p.Modules = uint8(len(a.cfg.Board.Bundles[0].Modules))
+	}
+}
+
+// measured is the envelope of the node's own bundles.
+func (a *nodeOptics) measured() proto.Envelope {
+	var t ocs.Timing
+	for i := range a.bundles {
+		t = t.Join(a.bundles[i].optics.Status().Timing)
+	}
+	if t == (ocs.Timing{}) {
+		return proto.Envelope{}
+	}
+	return t.Envelope(laserSkew)
+}
+
+func (a *nodeOptics) stand(s *Status) {
+	for i := range a.bundles {
+		b := &a.bundles[i]
+		o := b.optics.Status()
+		bs := BundleStatus{Bundle: proto.BundleID(i), Machine: o.Machine.String(), Ready: o.Ready, Calibrated: o.Calibrated,
+			Path: o.Path.String(), Target: o.Target.String(), State: o.State.String(), Lit: []string{},
+			Expected: o.Expected, Measured: o.Measured, LimitErrors: o.LimitErrors, BusErrors: o.BusErrors,
+			Step: o.Progress.Step, Modules: o.Progress.Done, Measurements: o.Progress.Measurements,
+			ElapsedUS: o.Progress.Elapsed.Microseconds(), HeldByHand: a.manual.ops[i] != nil && a.manual.ops[i].held,
+			Hold: b.optics.Holds()}
+		if o.Err != nil {
+			bs.Reason = o.Err.Error()
+		}
+		for p := proto.Loopback; int(p) < proto.NumPaths; p++ {
+			if b.lit&(1<<p) != 0 {
+				bs.Lit = append(bs.Lit, p.String())
+			}
+		}
+		s.Bundles = append(s.Bundles, bs)
+	}
+}
