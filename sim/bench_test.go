@@ -6,7 +6,6 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
-	"ringlight/hal/ltc2688"
 )
 
 // BenchmarkSwitch is one switch of a bundle of 8 modules with a neighbour on
@@ -68,7 +67,7 @@ func BenchmarkMeasure(b *testing.B) {
 	hw := &r.hw.Bundles[0].Modules[0]
 	msg := hal.Msg{Addr: hw.Guard, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: make([]byte, ads7138.BlockBytes)}
 	for i := range b.N {
-		r.must(id, hw.SPI, hal.Msg{Addr: hw.ChipSelects[1], Frame: 3, W: ltc2688.AppendWrite(nil, ltc2688.CmdCodeUpdate+5, uint16(i*1000)&0x7FFF)})
+		r.must(id, hw.SPI, hal.Msg{Addr: hw.ChipSelects[1], Frame: 3, W: driven(5, uint16(i*1000)&0x7FFF)})
 		r.run(200 * time.Microsecond)
 		r.must(id, hw.ADC, msg)
 	}

@@ -10,7 +10,6 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
-	"ringlight/hal/ltc2688"
 	"ringlight/hal/pca9535"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
@@ -187,10 +186,7 @@ func TestRailCurrent(t *testing.T) {
 	idle := shunt()
 	for _, k := range []int{3, 20, 21} {
 		cs := s.hw.ChipSelects[k/16]
-		set := func(code uint16) {
-			w := ltc2688.AppendWrite(nil, ltc2688.CmdSetting+byte(k%16), ltc2688.Span10V)
-			s.must(s.id, s.hw.SPI, hal.Msg{Addr: cs, Frame: 3, W: ltc2688.AppendWrite(w, ltc2688.CmdCodeUpdate+byte(k%16), code)})
-		}
+		set := func(code uint16) { s.must(s.id, s.hw.SPI, hal.Msg{Addr: cs, Frame: 3, W: driven(k%16, code)}) }
 		set(0xC000)
 		got := shunt() - idle
 		want := 7500 / m.per.cells[k].ohm

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ltc2688"
 	"ringlight/hal/pca9535"
 )
 
@@ -154,33 +153,7 @@ func (r *rig) perfect(id BoardID, bundle int) {
 		hw := &r.hw.Bundles[bundle].Modules[j]
 		loop, ext1, ext2 := r.codes(m, false, false), r.codes(m, true, false), r.codes(m, true, true)
 		for d, cs := range hw.ChipSelects {
-			var w []byte
-			put := func(cmd byte, v uint16) { w = ltc2688.AppendWrite(w, cmd, v) }
-			source := [2]uint16{ltc2688.SourceTGP0, ltc2688.SourceTGP1}
-			for ch := range ltc2688.Channels {
-				k := d*ltc2688.Channels + ch
-				if k >= hal.CellsPerMod {
-					break
-				}
-				set, a, z := ltc2688.Setting(ltc2688.Span10V, ltc2688.SourceSoftware), loop[k], loop[k]
-				if k < hal.CellMatrix {
-					set = ltc2688.Setting(ltc2688.Span10V, source[k/8])
-					a, z = loop[k], ext1[k]
-					if k >= hal.CellMZI2 {
-						a, z = ext1[k], ext2[k]
-					}
-				}
-				put(ltc2688.CmdSetting+byte(ch), set)
-				put(ltc2688.CmdCode+byte(ch), a)
-				put(ltc2688.CmdABSelect, 1<<ch)
-				put(ltc2688.CmdCode+byte(ch), z)
-				put(ltc2688.CmdABSelect, 0)
-			}
-			if d == 0 {
-				put(ltc2688.CmdToggleEnable, 0xFFFF)
-			}
-			put(ltc2688.CmdUpdateAll, 0)
-			r.must(id, hw.SPI, hal.Msg{Addr: cs, Frame: ltc2688.FrameBytes, W: w})
+			r.must(id, hw.SPI, hal.Msg{Addr: cs, Frame: 3, W: staged(d, &loop, &ext1, &ext2)})
 		}
 	}
 	r.run(time.Millisecond)
@@ -218,7 +191,7 @@ func (r *rig) codes(m *module, external, second bool) (code [hal.CellsPerMod]uin
 	}
 	for k := range code {
 		volt := math.Sqrt(warm[k] * m.per.cells[k].piPower * m.per.cells[k].ohm / 1000)
-		code[k] = ltc2688.Code(ltc2688.Span10V, int64(volt*1e6))
+		code[k] = hal.HeaterCode(int64(volt * 1e6))
 	}
 	return code
 }

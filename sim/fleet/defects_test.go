@@ -8,7 +8,6 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
-	"ringlight/hal/ltc2688"
 	"ringlight/hal/pca9535"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -74,7 +73,7 @@ var defects = []struct {
 		return &mutant{at: 2 * time.Second, act: func(r *Run) {
 			m := &r.board.Bundles[0].Modules[0]
 			submit(r, r.stations[3], m.SPI, &hal.Op{Msgs: []hal.Msg{{Addr: m.ChipSelects[0], Frame: 3,
-				W: ltc2688.AppendWrite(nil, ltc2688.CmdCodeAllUpdate, 0xFFFF)}}})
+				W: []byte{0x79, 0xFF, 0xFF}}}}) // all channels at once; the heaters' driver cannot build it
 		}}
 	}},
 }
