@@ -2,7 +2,6 @@ package ocs
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"ringlight/hal"
@@ -54,24 +53,8 @@ type calibrating struct {
 	unwritten []*ModuleError // whose passport could not be written
 }
 
-// Calibrate finds every cell of the bundle's modules from nothing. The bundle
-// must be dark, and stays dark for its peers: one lane of a module shines at a
-// time, which no LOS line takes for light, and later only its own loopback.
-// Calibrated or CalibrationFailed tells the end.
-func (t *Transceiver) Calibrate(now time.Duration) error {
-	if t.mci != nil {
-		return t.mci.calibrates(t, now)
-	}
-	switch {
-	case t.state == Calibrating:
-		return ErrBusy
-	case t.state == Faulted:
-		return ErrOutOfService
-	case t.state != Idle || t.sw.busy():
-		return ErrNotReady
-	case t.path != proto.Dark || t.target != proto.Dark:
-		return ErrCarriesLight
-	}
+// calibrate begins the search of every module.
+func (t *chipDrive) calibrate(now time.Duration) error {
 	c := &calibrating{started: now, now: now, module: None, cell: None, probes: make([]probe, len(t.bundle.Modules))}
 	for i := range c.probes {
 		search, err := t.newSearch(i)
@@ -88,20 +71,8 @@ func (t *Transceiver) Calibrate(now time.Duration) error {
 	return nil
 }
 
-// newSearch is a search of a module from nothing.
-func (t *Transceiver) newSearch(module int) (*mzi.Search, error) {
-	search, err := mzi.NewSearch(mzi.Config{
-		Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(module), Step: heater.Step, Loopback: mzi.Halves,
-		MaxVoltage: hal.HeaterMaxMillivolt * milliVolt, MaxCurrent: hal.HeaterMaxMicroampere * microAmpere, MaxPower: hal.HeaterMaxMicrowatt * microWatt,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("ocs: bundle %d: %w", t.cfg.Bundle, err)
-	}
-	return search, nil
-}
-
 // due lets everything that waited for a time go on.
-func (c *calibrating) due(t *Transceiver, now time.Duration) {
+func (c *calibrating) due(t *chipDrive, now time.Duration) {
 	c.now = now
 	switch c.step {
 	case calPrepare, calSearch:
@@ -134,7 +105,7 @@ const (
 )
 
 // completed takes the end of one piece of a calibration's bus work.
-func (c *calibrating) completed(t *Transceiver, now time.Duration, done *hal.Completion, n int) {
+func (c *calibrating) completed(t *chipDrive, now time.Duration, done *hal.Completion, n int) {
 	switch {
 	case c.step == calDark && n != calLatchOp:
 		return // of before the end
@@ -168,7 +139,7 @@ func (c *calibrating) completed(t *Transceiver, now time.Duration, done *hal.Com
 }
 
 // advance goes to the next step when the present one is over.
-func (c *calibrating) advance(t *Transceiver, now time.Duration) {
+func (c *calibrating) advance(t *chipDrive, now time.Duration) {
 	switch c.step {
 	case calPrepare:
 		if c.all(probeReady) {
@@ -227,7 +198,7 @@ func (c *calibrating) compose(now time.Duration) {
 
 // stage brings the codes to the DACs and lets the lasers shine, behind their
 // supply.
-func (c *calibrating) stage(t *Transceiver, now time.Duration) {
+func (c *calibrating) stage(t *chipDrive, now time.Duration) {
 	c.latch.out = 0
 	for i := range t.bundle.Modules {
 		m := c.result.Modules[i]
@@ -247,7 +218,7 @@ func (c *calibrating) stage(t *Transceiver, now time.Duration) {
 
 // fail ends the calibration: heaters cold, lasers squelched, and the cell named
 // where there is one.
-func (c *calibrating) fail(t *Transceiver, now time.Duration, module int, err error) {
+func (c *calibrating) fail(t *chipDrive, now time.Duration, module int, err error) {
 	if c.step == calDark {
 		t.cal = nil
 		t.fault(now, module, err) // not even that works
@@ -273,7 +244,7 @@ func (c *calibrating) fail(t *Transceiver, now time.Duration, module int, err er
 }
 
 // end leaves the calibration, by way of Staging where there are codes.
-func (c *calibrating) end(t *Transceiver, now time.Duration) {
+func (c *calibrating) end(t *chipDrive, now time.Duration) {
 	t.cal = nil
 	if c.failure != nil {
 		t.calibrationFailed(now, c.module, c.cell, c.failure)
@@ -293,19 +264,13 @@ func (c *calibrating) end(t *Transceiver, now time.Duration) {
 	t.startScan(now, true)
 }
 
-// calibrationFailed tells why, and names module and cell where one is to blame.
-func (t *Transceiver) calibrationFailed(now time.Duration, module, cell int, err error) {
-	e := Event{Kind: CalibrationFailed, At: now, Path: t.path, Module: uint8(module), Cell: uint8(cell), Lane: None, Err: err,
-		Text: fmt.Sprintf("bundle %d: %v", t.cfg.Bundle, err)}
-	if cell < hal.CellMatrix {
-		e.Lane = uint8(cell % hal.Lanes)
-	}
-	t.emit(e)
-}
-
 // progress of a calibration.
-func (c *calibrating) progress(t *Transceiver) Progress {
-	p := Progress{Step: calNames[c.step], Elapsed: c.now - c.started, Of: len(c.probes)}
+func (t *chipDrive) progress() (p Progress, running bool) {
+	c := t.cal
+	if c == nil {
+		return p, false
+	}
+	p = Progress{Step: calNames[c.step], Elapsed: c.now - c.started, Of: len(c.probes)}
 	for i := range c.probes {
 		step, n := c.probes[i].search.Progress()
 		p.Measurements += uint32(n)
@@ -316,7 +281,7 @@ func (c *calibrating) progress(t *Transceiver) Progress {
 			p.Step = step // of the last that is still searching
 		}
 	}
-	return p
+	return p, true
 }
 
 // latchAct is a calibration's write to the latch, and how many pieces of work
@@ -331,7 +296,7 @@ type latchAct struct {
 	start, end time.Duration
 }
 
-func (l *latchAct) write(t *Transceiver, now time.Duration, bits uint16) {
+func (l *latchAct) write(t *chipDrive, now time.Duration, bits uint16) {
 	bus, addr := t.latchBus()
 	t.cfg.Latch.set(t.bundle, bits)
 	l.msg[0] = hal.Msg{Addr: addr, W: t.cfg.Latch.appendWrite(l.buf[:0], t.bundle)}

@@ -21,6 +21,7 @@ import (
 // A module that missed the byte, because it held off just then, is given it
 // alone.
 type mciDrive struct {
+	t    *Transceiver
 	mods []mciModule
 	segs []mciSegment
 	left int // modules that have not come to the end of the round
@@ -93,7 +94,7 @@ type mciSegment struct {
 const mciSegmentToken = 0x100
 
 func newMCIDrive(t *Transceiver) *mciDrive {
-	d := &mciDrive{fireAgain: Never}
+	d := &mciDrive{t: t, fireAgain: Never}
 	d.mods = make([]mciModule, len(t.bundle.Modules))
 	for i := range d.mods {
 		m := &d.mods[i]
@@ -113,6 +114,12 @@ func newMCIDrive(t *Transceiver) *mciDrive {
 			s.op.Msgs = s.msgs[:]
 		}
 	}
+	return d
+}
+
+// mci is the drive of a bundle of CMIS modules, nil of any other.
+func (t *Transceiver) mci() *mciDrive {
+	d, _ := t.drive.(*mciDrive)
 	return d
 }
 
@@ -179,14 +186,10 @@ func (m *mciModule) next() time.Duration {
 	return min(m.wait, m.port.Next())
 }
 
-// poll is Poll for a bundle of CMIS modules.
-func (d *mciDrive) poll(t *Transceiver, now time.Duration, done []*hal.Completion, out []BusOp) ([]BusOp, time.Duration) {
-	for _, c := range done {
-		if token := c.Op.Token & (1<<tokenBits - 1); uint16(token>>lifeShift) == t.life {
-			d.completed(t, now, c, int(uint8(token>>moduleShift)), int(uint16(token)))
-		}
-	}
-	d.due(t, now)
+// due lets the requests of every module go on.
+func (d *mciDrive) due(now time.Duration) (next time.Duration) {
+	t := d.t
+	d.settled(t, now)
 	d.trials.due(t, now)
 	d.lanes.due(t, now)
 	for i := range d.mods {
@@ -205,20 +208,17 @@ func (d *mciDrive) poll(t *Transceiver, now time.Duration, done []*hal.Completio
 		}
 	}
 	d.fire(t)
-	if len(t.pending) > 0 {
-		out = append(out, t.pending...)
-		t.pending = t.pending[:0]
-	}
-	next := min(t.sw.next(), d.fireAgain, d.trials.next())
+	next = min(t.sw.next(), d.fireAgain, d.trials.next())
 	for i := range d.mods {
 		if t.state != Faulted {
 			next = min(next, d.mods[i].next())
 		}
 	}
-	return out, next
+	return next
 }
 
-func (d *mciDrive) completed(t *Transceiver, now time.Duration, c *hal.Completion, module, n int) {
+func (d *mciDrive) completed(now time.Duration, c *hal.Completion, _ task, module, n int) {
+	t := d.t
 	if n >= mciSegmentToken {
 		d.fireDone(t, now, c, &d.segs[n-mciSegmentToken])
 		return

@@ -64,7 +64,7 @@ func (d *mciDrive) search(t *Transceiver, now time.Duration) error {
 
 // do asks a module requests that may be asked again.
 func (c *mciCalibration) do(t *Transceiver, i int, then func(now time.Duration) error, queue ...cmis.Request) {
-	m, p := &t.mci.mods[i], &c.probes[i]
+	m, p := &t.mci().mods[i], &c.probes[i]
 	m.run(hal.ClassHousekeeping, func(now time.Duration, err error) {
 		c.now = now
 		if err != nil {
@@ -109,7 +109,7 @@ func (c *mciCalibration) fail(i int, err error) {
 // enter makes a module cold and dark, its diodes averaged, and takes note of
 // the conditions.
 func (c *mciCalibration) enter(t *Transceiver, i int) {
-	m, p := &t.mci.mods[i], &c.probes[i]
+	m, p := &t.mci().mods[i], &c.probes[i]
 	p.result = &ModuleCalibration{}
 	c.do(t, i, func(now time.Duration) (err error) {
 		if err := cmis.CheckPage(cmis.PageAdmin, m.page[:]); err != nil {
@@ -189,7 +189,7 @@ func (c *mciCalibration) settle(t *Transceiver, now time.Duration, i int) {
 	if p.drive.Read == mzi.ReadRail {
 		after = p.times.Rail
 	}
-	t.mci.mods[i].pause(now+p.settle+after, func(time.Duration, error) { c.measure(t, i) })
+	t.mci().mods[i].pause(now+p.settle+after, func(time.Duration, error) { c.measure(t, i) })
 }
 
 func (c *mciCalibration) measure(t *Transceiver, i int) {
@@ -260,7 +260,7 @@ func (c *mciCalibration) ended(t *Transceiver, now time.Duration) {
 		}
 		result.Modules = append(result.Modules, m)
 	}
-	d := t.mci
+	d := t.mci()
 	if c.failure != nil {
 		d.cal = nil
 		t.become(Idle)
@@ -272,7 +272,7 @@ func (c *mciCalibration) ended(t *Transceiver, now time.Duration) {
 	}
 	t.cfg.Calibration = result
 	var err error
-	if t.force, err = t.compose(t.Lanes()); err != nil {
+	if t.force, err = composeCodes(t.cfg.Calibration.Modules, t.Lanes(), true); err != nil {
 		t.fault(now, -1, err)
 		return
 	}
@@ -283,8 +283,12 @@ func (c *mciCalibration) ended(t *Transceiver, now time.Duration) {
 	}
 }
 
-func (c *mciCalibration) progress() Progress {
-	p := Progress{Step: "timing", Elapsed: c.now - c.started, Of: len(c.probes), Done: len(c.probes) - c.left}
+func (d *mciDrive) progress() (p Progress, running bool) {
+	c := d.cal
+	if c == nil {
+		return p, false
+	}
+	p = Progress{Step: "timing", Elapsed: c.now - c.started, Of: len(c.probes), Done: len(c.probes) - c.left}
 	for i := range c.probes {
 		step, n := c.probes[i].search.Progress()
 		p.Measurements += uint32(n)
@@ -292,7 +296,7 @@ func (c *mciCalibration) progress() Progress {
 			p.Step = step
 		}
 	}
-	return p
+	return p, true
 }
 
 // leaveSearch ends the search of an earlier life, before anything else.

@@ -20,15 +20,15 @@ type mciDump struct {
 // over. Modules of kind chips have no such memory: hal.ErrUnsupported.
 func (t *Transceiver) Dump(module int) error {
 	switch {
-	case t.mci == nil:
+	case t.mci() == nil:
 		return fmt.Errorf("ocs: bundle %d: dump: %w", t.cfg.Bundle, hal.ErrUnsupported)
-	case module < 0 || module >= len(t.mci.mods):
+	case module < 0 || module >= len(t.mci().mods):
 		return fmt.Errorf("ocs: bundle %d: module %d: %w", t.cfg.Bundle, module, hal.ErrOutOfRange)
-	case t.state != Idle || t.mci.dump != nil:
+	case t.state != Idle || t.mci().dump != nil:
 		return ErrNotReady
 	}
-	m := &t.mci.mods[module]
-	t.mci.dump, t.mci.image = &mciDump{module: module, dump: cmis.NewDump(m.advert.Banks, m.flags)}, nil
+	m := &t.mci().mods[module]
+	t.mci().dump, t.mci().image = &mciDump{module: module, dump: cmis.NewDump(m.advert.Banks, m.flags)}, nil
 	return nil
 }
 
@@ -36,12 +36,12 @@ func (t *Transceiver) Dump(module int) error {
 // err is why it failed.
 func (t *Transceiver) DumpImage() (image []byte, done bool, err error) {
 	switch {
-	case t.mci == nil:
+	case t.mci() == nil:
 		return nil, true, hal.ErrUnsupported
-	case t.mci.dump != nil:
+	case t.mci().dump != nil:
 		return nil, false, nil
 	}
-	return t.mci.image, true, t.mci.imageErr
+	return t.mci().image, true, t.mci().imageErr
 }
 
 // dumps asks for the next part, which the port may have at once from its cache; a part that something else came before is asked
@@ -59,4 +59,13 @@ func (d *mciDrive) dumps(t *Transceiver, now time.Duration) {
 	}
 	dump := d.dump.dump
 	d.mods[d.dump.module].run(hal.ClassHousekeeping, func(now time.Duration, err error) { dump.Done(now, err) }, dump.Next())
+}
+
+// Flags is a new listener to a module's latched flags, which health rounds read;
+// nil for modules of kind chips.
+func (t *Transceiver) Flags(module int) *cmis.Subscription {
+	if t.mci() == nil || module < 0 || module >= len(t.mci().mods) {
+		return nil
+	}
+	return t.mci().mods[module].flags.Subscribe()
 }

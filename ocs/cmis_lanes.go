@@ -47,16 +47,10 @@ type mciLane struct {
 // ErrLanesRefused is a module that does not commit a redirection.
 var ErrLanesRefused = errors.New("module refuses the redirection of its lanes")
 
-// setLanes is SetLanes for a bundle of CMIS modules.
-func (d *mciDrive) setLanes(t *Transceiver, now time.Duration, p mzi.Permutation) error {
-	switch {
-	case t.state == Calibrating:
-		return ErrBusy
-	case t.state == Faulted:
-		return ErrOutOfService
-	case t.cfg.Calibration == nil:
-		return ErrNotCalibrated
-	case t.state != Idle || t.sw.busy() || d.lanes.step != laneIdle || d.dump != nil:
+// setLanes begins a redirection.
+func (d *mciDrive) setLanes(now time.Duration, p mzi.Permutation) error {
+	t := d.t
+	if d.lanes.step != laneIdle || d.dump != nil {
 		return ErrNotReady
 	}
 	for i := range d.mods {
@@ -64,7 +58,7 @@ func (d *mciDrive) setLanes(t *Transceiver, now time.Duration, p mzi.Permutation
 			return &ModuleError{Module: i, Err: fmt.Errorf("it does not redirect lanes: %w", hal.ErrUnsupported)}
 		}
 	}
-	codes, err := t.compose(p)
+	codes, err := composeCodes(t.cfg.Calibration.Modules, p, true)
 	if err != nil {
 		return err
 	}
@@ -74,7 +68,7 @@ func (d *mciDrive) setLanes(t *Transceiver, now time.Duration, p mzi.Permutation
 
 // due goes on as soon as it may.
 func (l *mciLanes) due(t *Transceiver, now time.Duration) {
-	switch d := t.mci; {
+	switch d := t.mci(); {
 	case l.step == laneStage && t.verify.out == 0 && !t.sw.busy():
 		t.sw.held = true // nobody reads, verifies or asks for rounds until the end
 		l.step = laneBreak
@@ -127,7 +121,7 @@ func putCodes(pages *[2][2 * hal.CellsPerMod]byte, codes *heater.Allowed) {
 
 // do asks a module; what fails is done again from its staging on.
 func (l *mciLanes) do(t *Transceiver, i int, to [cmis.Lanes]uint8, then func(now time.Duration) error, queue ...cmis.Request) {
-	t.mci.mods[i].run(hal.ClassSafety, func(now time.Duration, err error) {
+	t.mci().mods[i].run(hal.ClassSafety, func(now time.Duration, err error) {
 		if err == nil {
 			err = then(now)
 		}
@@ -136,7 +130,7 @@ func (l *mciLanes) do(t *Transceiver, i int, to [cmis.Lanes]uint8, then func(now
 		}
 		m := &l.mods[i]
 		if m.tries++; m.tries < maxTries && !errors.Is(err, ErrLanesRefused) {
-			t.mci.mods[i].port.Forget()
+			t.mci().mods[i].port.Forget()
 			l.commit(t, i, to)
 			return
 		}
@@ -187,7 +181,7 @@ func (l *mciLanes) look(t *Transceiver, i int, to [cmis.Lanes]uint8) {
 		case pending && now >= m.limit:
 			return fmt.Errorf("%w: no result after %v", ErrModuleState, mciApply)
 		case pending:
-			t.mci.mods[i].pause(now+mciAsk, func(time.Duration, error) { l.look(t, i, to) })
+			t.mci().mods[i].pause(now+mciAsk, func(time.Duration, error) { l.look(t, i, to) })
 			return nil
 		case [cmis.Lanes]uint8(m.result[hal.Lanes:]) != to:
 			return fmt.Errorf("%w: lanes % d", ErrModuleState, m.result[hal.Lanes:])
@@ -208,7 +202,7 @@ func (l *mciLanes) readBack(t *Transceiver, i int, to [cmis.Lanes]uint8) {
 		return nil
 	}, cmis.Request{Page: cmis.PageCodesA, Offset: 128, Data: m.back[0][:]},
 		cmis.Request{Page: cmis.PageCodesB, Offset: 128, Data: m.back[1][:]},
-		t.mci.mods[i].levels(proto.External1)) // and back on the service page
+		t.mci().mods[i].levels(proto.External1)) // and back on the service page
 }
 
 // done ends the change when every module is through.
@@ -216,7 +210,7 @@ func (l *mciLanes) done(t *Transceiver, now time.Duration) {
 	if l.left--; l.left > 0 {
 		return
 	}
-	d := t.mci
+	d := t.mci()
 	failed := false
 	for i := range l.mods {
 		failed = failed || l.mods[i].tries == maxTries

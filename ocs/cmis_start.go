@@ -26,14 +26,16 @@ const (
 )
 
 // start brings every module up, side by side, and adopts what is right.
-func (d *mciDrive) start(t *Transceiver, now time.Duration) {
+func (d *mciDrive) start(now time.Duration) {
+	t := d.t
+	*d = *newMCIDrive(t)
 	if c := t.cfg.Calibration; c != nil && len(c.Modules) != len(d.mods) {
 		t.fault(now, -1, stored.ErrMismatch)
 		return
 	}
 	if t.cfg.Calibration != nil {
 		var err error
-		if t.force, err = t.compose(t.Lanes()); err != nil {
+		if t.force, err = composeCodes(t.cfg.Calibration.Modules, t.Lanes(), true); err != nil {
 			t.fault(now, -1, err)
 			return
 		}

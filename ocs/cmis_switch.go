@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/cmis"
 	"ringlight/proto"
 )
@@ -23,11 +22,10 @@ const (
 	mciRetryMost = 400 * time.Microsecond
 )
 
-// selects is Select for a bundle of CMIS modules.
-func (d *mciDrive) selects(t *Transceiver, now time.Duration, p proto.Path) error {
+// choose sets a path by one trigger byte; controllers see to their own order.
+func (d *mciDrive) choose(now time.Duration, p proto.Path, _ switchStep) error {
+	t := d.t
 	switch {
-	case int(p) >= proto.NumPaths:
-		return ErrNoSuchPath
 	case t.state == Calibrating:
 		return ErrBusy
 	case t.state == Faulted && p != proto.Dark: // to go dark is always granted
@@ -37,10 +35,7 @@ func (d *mciDrive) selects(t *Transceiver, now time.Duration, p proto.Path) erro
 	case p != proto.Dark && t.cfg.Calibration == nil:
 		return ErrNotCalibrated
 	}
-	t.target, t.port = p, proto.Tuning
-	if p == proto.Dark {
-		t.port = proto.Blocked
-	}
+	t.aim(p)
 	if d.lanes.step > laneStage {
 		d.lanes.want = true // with staged codes, no module lets light out
 		if p != proto.Dark {
@@ -129,8 +124,8 @@ func (d *mciDrive) fireDone(t *Transceiver, now time.Duration, c *hal.Completion
 	d.trials.sent(now)
 }
 
-// due asks again where nobody answered, and ends the settling.
-func (d *mciDrive) due(t *Transceiver, now time.Duration) {
+// settled asks again where nobody answered, and ends the settling.
+func (d *mciDrive) settled(t *Transceiver, now time.Duration) {
 	if now >= d.fireAgain {
 		d.fireAgain = Never
 		for i := range d.segs {
@@ -147,30 +142,18 @@ func (d *mciDrive) due(t *Transceiver, now time.Duration) {
 	if t.state == Calibrating || t.sw.held && t.target != proto.Dark {
 		return // dark while the lanes change; the path wanted comes after
 	}
-	t.path, t.since = t.target, now
-	t.settleLight()
-	t.emit(Event{Kind: Switched, At: now, Path: t.path, Asked: s.asked, BusStart: s.busStart, BusEnd: s.busEnd,
-		Settle: s.settled - s.busEnd, Module: None, Cell: None, Lane: None})
+	t.arrived(now)
 	if t.state == Idle && !t.sw.held {
 		t.startVerify(now) // of darkness too: every module must have heard
 	}
 }
 
-// verifies asks every module what it did, and reads its own light.
-func (d *mciDrive) verifies(t *Transceiver) {
-	v := &t.verify
-	if v.out > 0 {
-		v.again = true
-		return
-	}
-	v.path, v.stale, v.failed, v.readErr = t.path, false, false, nil
-	v.lanes = t.Lanes()
-	v.worst, v.module, v.lane = 0, None, None
-	v.expected, v.measured = proto.NoPower, proto.NoPower
+// look asks every module what it did, and reads its own light.
+func (d *mciDrive) look() int {
 	for i := range d.mods {
-		v.out++
-		d.account(t, i)
+		d.account(d.t, i)
 	}
+	return len(d.mods)
 }
 
 // account is one module's part of a verification. It goes in after whatever the
@@ -233,56 +216,16 @@ func (m *mciModule) block() []byte {
 	return from
 }
 
-// accounted takes one module's reading; in the dark there is nothing to judge.
-func (t *Transceiver) accounted(now time.Duration, module int, block []byte, err error) {
-	v := &t.verify
-	v.out--
-	if err != nil && v.readErr == nil {
-		v.readErr = &ModuleError{Module: module, Err: err}
-	}
-	if err == nil && !v.stale && v.path != proto.Dark && t.cfg.Calibration != nil {
-		v.judge(t.cfg.Calibration.Modules[module], uint8(module), block)
-	}
-	if v.out > 0 {
-		return
-	}
-	switch {
-	case t.state != Idle || t.sw.busy():
-	case v.stale || v.again:
-		v.again = false
-		t.startVerify(now)
-	case v.path == proto.Dark || t.cfg.Calibration == nil || errors.Is(v.readErr, ErrTriggerMissed):
-	default:
-		t.concluded(now)
-	}
-}
-
-// Flags is a new listener to a module's latched flags, which health rounds read;
-// nil for modules of kind chips.
-func (t *Transceiver) Flags(module int) *cmis.Subscription {
-	if t.mci == nil || module < 0 || module >= len(t.mci.mods) {
-		return nil
-	}
-	return t.mci.mods[module].flags.Subscribe()
-}
-
-// healthRound reads one module: temperature, flags, and the light of the path in use. It
+// readHealth reads one module: temperature, flags, and the light of the path in use. It
 // writes nothing and changes no page, so that no module is away when a trigger
 // comes.
-func (d *mciDrive) healthRound(t *Transceiver) {
-	h := &t.health
-	if t.state != Idle || t.sw.busy() || t.verify.out > 0 {
-		return
-	}
-	if h.last == nil {
-		h.last = make([]moduleHealth, len(d.mods))
-	}
-	i := h.module
+func (d *mciDrive) readHealth(i int) bool {
+	t := d.t
 	m := &d.mods[i]
-	if !m.idle() {
-		return
+	if t.sw.busy() || t.verify.out > 0 || !m.idle() {
+		return false
 	}
-	h.module = (i + 1) % len(d.mods)
+	h := &t.health
 	path, counters := t.path, m.control.Counters
 	queue := []cmis.Request{{Offset: cmis.Temperature, Data: m.warm[:]}, m.levels(proto.External1)}
 	if counters {
@@ -299,21 +242,10 @@ func (d *mciDrive) healthRound(t *Transceiver) {
 		if counters {
 			m.flags.Taken(now)
 		}
-		s := &h.last[i]
-		s.slowAt, s.millikelvin = now, cmis.MilliCelsius(m.warm[:])+zeroCelsiusMillikelvin
-		t.warm(now, i, s.millikelvin-zeroCelsiusMillikelvin)
-		if path != t.path || t.sw.busy() || path == proto.Dark {
-			return
-		}
-		block := m.block()
-		at := func(channel int) proto.MilliDBm {
-			return level(ads7138.Code16(block, channel), guardFullScale(channel))
-		}
-		upper := hal.GuardLoopUpper + 2*int(path-proto.Loopback)
-		s.lightAt, s.path = now, path
-		s.upper, s.lower, s.tap = at(upper), at(upper+1), proto.NoPower
-		if path.External() {
-			s.tap = at(hal.GuardTap1 + int(path-proto.External1))
+		t.warm(now, now, i, cmis.MilliCelsius(m.warm[:]))
+		if path == t.path && !t.sw.busy() && path != proto.Dark {
+			h.last[i].light(now, path, m.block())
 		}
 	}, queue...)
+	return true
 }

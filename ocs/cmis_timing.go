@@ -52,20 +52,12 @@ func (r *mciTrials) next() time.Duration {
 	return r.at
 }
 
-// calibrates is Calibrate for a bundle of CMIS modules. Where a controller lets
+// calibrate searches by the controllers. Where a controller lets
 // nobody search its module, the codes stay those of a calibration made
 // elsewhere, and what is found out is the timing.
-func (d *mciDrive) calibrates(t *Transceiver, now time.Duration) error {
-	switch {
-	case t.state == Calibrating:
-		return ErrBusy
-	case t.state == Faulted:
-		return ErrOutOfService
-	case t.state != Idle || t.sw.busy():
-		return ErrNotReady
-	case t.path != proto.Dark || t.target != proto.Dark:
-		return ErrCarriesLight
-	case d.lanes.step != laneIdle:
+func (d *mciDrive) calibrate(now time.Duration) error {
+	t := d.t
+	if d.lanes.step != laneIdle {
 		return ErrNotReady
 	}
 	closed := None
@@ -93,7 +85,7 @@ func (r *mciTrials) sent(now time.Duration) {
 }
 
 func (r *mciTrials) due(t *Transceiver, now time.Duration) {
-	d := t.mci
+	d := t.mci()
 	switch {
 	case r.step == mciTrialNone:
 	case r.step == mciTrialLight && !t.sw.want && t.sw.out == 0:
@@ -112,12 +104,12 @@ func (r *mciTrials) begin(t *Transceiver, now time.Duration) {
 		return
 	}
 	r.on = r.n%2 == 0
-	r.step, r.at = mciTrialLight, now+timingPatience+t.mci.latency
+	r.step, r.at = mciTrialLight, now+timingPatience+t.mci().latency
 	p := proto.Dark
 	if r.on {
 		p = proto.Loopback
 	}
-	t.mci.send(t, now, triggerOf(p, t.mci.fired))
+	t.mci().send(t, now, triggerOf(p, t.mci().fired))
 }
 
 // light waits for the LOS line to follow the lasers.
@@ -125,21 +117,21 @@ func (r *mciTrials) light(t *Transceiver, now time.Duration) {
 	switch {
 	case t.lit[proto.Loopback] == r.on:
 		r.seen = now - t.sw.busEnd
-		r.step, r.at, r.left, r.slow, r.fast = mciTrialAsk, Never, len(t.mci.mods), -Never, Never
+		r.step, r.at, r.left, r.slow, r.fast = mciTrialAsk, Never, len(t.mci().mods), -Never, Never
 		r.bus.add(t.sw.busEnd - t.sw.asked)
-		for i := range t.mci.mods {
+		for i := range t.mci().mods {
 			r.ask(t, i)
 		}
 	case now >= r.at:
 		r.err = fmt.Errorf("%w: LOS line is %v with lasers %v after %v", ErrNoOwnLight, t.lit[proto.Loopback], r.on, timingPatience)
 		r.step, r.at = mciTrialFinish, now
-		t.mci.send(t, now, triggerOf(proto.Dark, t.mci.fired))
+		t.mci().send(t, now, triggerOf(proto.Dark, t.mci().fired))
 	}
 }
 
 // ask reads a module's own account.
 func (r *mciTrials) ask(t *Transceiver, i int) {
-	m := &t.mci.mods[i]
+	m := &t.mci().mods[i]
 	m.run(hal.ClassVerify, func(now time.Duration, err error) {
 		if err == nil {
 			m.status, err = cmis.ParseStatus(m.raw[:])
@@ -148,7 +140,7 @@ func (r *mciTrials) ask(t *Transceiver, i int) {
 			r.err = &ModuleError{Module: i, Err: err}
 		}
 		r.took.add(m.status.Took)
-		own := m.status.Took + t.mci.segs[m.segment].end - t.sw.busEnd
+		own := m.status.Took + t.mci().segs[m.segment].end - t.sw.busEnd
 		r.slow, r.fast = max(r.slow, own), min(r.fast, own)
 		if r.left--; r.left == 0 {
 			r.told(now)

@@ -8,9 +8,6 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
-	"ringlight/hal/ina219"
-	"ringlight/hal/pca9548"
-	"ringlight/hal/tmp102"
 	"ringlight/proto"
 )
 
@@ -18,11 +15,6 @@ import (
 // temperature, heater rail, and the light of the path in use.
 type healthRound struct {
 	module int // next
-	busy   bool
-	out    int
-	path   proto.Path
-	slow   *hal.Op // kept for the next round
-	light  *hal.Op
 	last   []moduleHealth
 	hot    uint16 // bit m: the case of module m is too warm
 }
@@ -40,8 +32,9 @@ var ErrTooHot = errors.New("case too warm")
 
 // warm takes a case temperature. A bundle that gets too warm has failed, at
 // once; once it is cool its light decides again.
-func (t *Transceiver) warm(now time.Duration, module int, millicelsius int32) {
+func (t *Transceiver) warm(now, read time.Duration, module int, millicelsius int32) {
 	h, bit := &t.health, uint16(1)<<module
+	h.last[module].slowAt, h.last[module].millikelvin = read, millicelsius+zeroCelsiusMillikelvin
 	switch {
 	case millicelsius > hotMilliCelsius && h.hot&bit == 0:
 		h.hot |= bit
@@ -74,97 +67,36 @@ type moduleHealth struct {
 	tap             proto.MilliDBm // NoPower in loopback
 }
 
-const (
-	healthSlow = iota
-	healthLight
-)
+// light takes a reading of the guard ADC's channels.
+func (s *moduleHealth) light(at time.Duration, path proto.Path, block []byte) {
+	on := func(channel int) proto.MilliDBm {
+		return level(ads7138.Code16(block, channel), guardFullScale(channel))
+	}
+	upper := hal.GuardLoopUpper + 2*int(path-proto.Loopback)
+	s.lightAt, s.path = at, path
+	s.upper, s.lower, s.tap = on(upper), on(upper+1), proto.NoPower
+	if path.External() {
+		s.tap = on(hal.GuardTap1 + int(path-proto.External1))
+	}
+}
 
 const zeroCelsiusMillikelvin = 273_150
 
 // HealthRound reads the health of the next module, and after the last one the
-// own light of all. While the one before is
-// still being read, it does nothing.
+// own light of all. While the one before is still being read, it does nothing.
 func (t *Transceiver) HealthRound(now time.Duration) {
-	if t.mci != nil {
-		t.mci.healthRound(t)
-		return
-	}
 	h := &t.health
-	if h.busy || t.state != Idle {
+	if t.state != Idle {
 		return
 	}
-	if h.slow == nil {
-		if h.last == nil {
-			h.last = make([]moduleHealth, len(t.bundle.Modules))
-		}
-		h.slow = &hal.Op{Class: hal.ClassHousekeeping, Msgs: []hal.Msg{
-			{W: make([]byte, 1)},
-			{W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
-			{W: ina219.AppendRead(nil, ina219.RegShunt), R: make([]byte, 2)},
-			{W: ina219.AppendRead(nil, ina219.RegBus), R: make([]byte, 2)},
-			{W: pca9548.AppendNone(nil)},
-		}}
-		h.light = &hal.Op{Class: hal.ClassHousekeeping, Msgs: []hal.Msg{
-			{W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: make([]byte, ads7138.BlockBytes)},
-		}}
+	if h.last == nil {
+		h.last = make([]moduleHealth, len(t.bundle.Modules))
 	}
 	i := h.module
 	h.module = (i + 1) % len(t.bundle.Modules)
-	m := &t.bundle.Modules[i]
-	s := h.slow.Msgs
-	s[0].Addr, s[1].Addr, s[2].Addr, s[3].Addr, s[4].Addr = m.Mux, m.Temp, m.Rail, m.Rail, m.Mux
-	s[0].W[0] = pca9548.Select(m.MuxChannel)
-	h.slow.Token = t.token(taskHealth, i, healthSlow)
-	h.light.Msgs[0].Addr = m.Guard
-	h.light.Token = t.token(taskHealth, i, healthLight)
-	h.busy, h.out, h.path = true, 1, t.path
-	t.put(m.Slow, h.slow)
-	if t.path != proto.Dark && t.cfg.Calibration != nil { // else no scan runs, or nothing is to be seen
-		h.out++
-		t.put(m.ADC, h.light)
+	if !t.drive.readHealth(i) {
+		h.module = i
 	}
-}
-
-func (t *Transceiver) healthDone(now time.Duration, c *hal.Completion, module, n int) {
-	h := &t.health
-	if h.out--; h.out == 0 {
-		h.busy = false
-		if h.module == 0 { // once a round
-			t.routineVerify()
-		}
-	}
-	if c.Err != nil {
-		return // counted; a sample that was not taken only grows old
-	}
-	s := &h.last[module]
-	if n == healthSlow {
-		s.slowAt = c.Start
-		s.millikelvin = tmp102.Millicelsius(c.Op.Msgs[1].R) + zeroCelsiusMillikelvin
-		t.warm(now, module, s.millikelvin-zeroCelsiusMillikelvin)
-		s.railMicrowatt = railMicrowatt(ina219.Value(c.Op.Msgs[2].R), ina219.Value(c.Op.Msgs[3].R))
-		return
-	}
-	if h.path != t.path || t.sw.busy() {
-		return // of neither path
-	}
-	block := c.Op.Msgs[0].R
-	at := func(channel int) proto.MilliDBm {
-		return level(ads7138.Code16(block, channel), guardFullScale(channel))
-	}
-	t.lock.watch(t, now, module, h.path, block)
-	s.lightAt, s.path = c.Start, h.path
-	upper := hal.GuardLoopUpper + 2*int(h.path-proto.Loopback)
-	s.upper, s.lower, s.tap = at(upper), at(upper+1), proto.NoPower
-	if h.path.External() {
-		s.tap = at(hal.GuardTap1 + int(h.path-proto.External1))
-	}
-}
-
-// railMicrowatt is the power on the heater rail for the readings of shunt and
-// bus voltage.
-func railMicrowatt(shunt, bus uint16) int32 {
-	microamp := ina219.ShuntMicrovolt(shunt) * 1000 / hal.RailShuntMilliohm
-	return int32(microamp * ina219.BusMillivolt(bus) / 1000)
 }
 
 // Samples appends the newest health samples; what was never read is absent.

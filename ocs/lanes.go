@@ -117,3 +117,23 @@ func (m *ModuleCalibration) guardedCodes(volts *[mzi.Cells][2]physic.ElectricPot
 	}
 	return allowed.Codes(), nil
 }
+
+// composeCodes makes every module's codes for a permutation; nil entries are the
+// calibration's own, where those are for it.
+func composeCodes(modules []*ModuleCalibration, p mzi.Permutation, own bool) ([]*heater.Codes, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	codes := make([]*heater.Codes, len(modules))
+	if p == mzi.Halves && own {
+		return codes, nil
+	}
+	for i, m := range modules {
+		c, err := m.LaneCodes(p)
+		if err != nil {
+			return nil, &ModuleError{Module: i, Err: err}
+		}
+		codes[i] = &c
+	}
+	return codes, nil
+}

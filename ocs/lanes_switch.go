@@ -43,25 +43,9 @@ type laneSwitch struct {
 // search, so that nothing is left to move when the light comes back.
 const laneSettling = 210 * time.Microsecond
 
-// SetLanes takes lane n of the loopback to lane p[n], in every module of the
-// bundle. The codes are staged and read back while the light stays as it is;
-// then the loopback goes dark, if it is lit, all codes change at once, and it is
-// lit again: some 0.3 ms without light, of which its peers are to be told
-// beforehand. External paths keep theirs. LanesSet tells the end, Degraded that
-// the codes did not get there and the lanes are what they were. CMIS modules
-// redirect their lanes by page 1Dh, where they advertise it.
-func (t *Transceiver) SetLanes(now time.Duration, p mzi.Permutation) error {
-	if t.mci != nil {
-		return t.mci.setLanes(t, now, p)
-	}
-	switch {
-	case t.state == Calibrating:
-		return ErrBusy
-	case t.state == Faulted:
-		return ErrOutOfService
-	case t.cfg.Calibration == nil:
-		return ErrNotCalibrated
-	case t.state != Idle || t.sw.busy() || t.lanes.step != laneIdle:
+// setLanes begins a change of the lanes: codes go to the DACs beside those in force.
+func (t *chipDrive) setLanes(now time.Duration, p mzi.Permutation) error {
+	if t.lanes.step != laneIdle {
 		return ErrNotReady
 	}
 	codes, err := t.compose(p)
@@ -74,51 +58,21 @@ func (t *Transceiver) SetLanes(now time.Duration, p mzi.Permutation) error {
 	return nil
 }
 
-// Lanes is the permutation that the loopback makes.
-func (t *Transceiver) Lanes() mzi.Permutation {
-	if t.cfg.Lanes == (mzi.Permutation{}) {
-		return mzi.Halves
-	}
-	return t.cfg.Lanes
-}
-
-// compose makes every module's codes for a permutation; nil entries are the
-// calibration's own.
-func (t *Transceiver) compose(p mzi.Permutation) ([]*heater.Codes, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	codes := make([]*heater.Codes, len(t.bundle.Modules))
-	if p == mzi.Halves && !t.lock.trimmed() {
-		return codes, nil
-	}
-	for i := range codes {
-		c, err := t.lock.calibrated(t, i).LaneCodes(p)
-		if err != nil {
-			return nil, &ModuleError{Module: i, Err: err}
+// compose makes every module's codes for a permutation, as the lock has their
+// calibrations by now.
+func (t *chipDrive) compose(p mzi.Permutation) ([]*heater.Codes, error) {
+	modules := t.cfg.Calibration.Modules
+	if t.lock.modules != nil {
+		modules = make([]*ModuleCalibration, len(modules))
+		for i := range modules {
+			modules[i] = t.lock.calibrated(t, i)
 		}
-		codes[i] = &c
 	}
-	return codes, nil
-}
-
-// codes of a module that are in force, or to be.
-func (t *Transceiver) codes(module int) *heater.Codes {
-	if module < len(t.force) && t.force[module] != nil {
-		return t.force[module]
-	}
-	return &t.cfg.Calibration.Modules[module].Codes
-}
-
-// allowed is what of a module's codes the limits let pass.
-func (t *Transceiver) allowed(module int, codes *heater.Codes) *heater.Allowed {
-	passed, cuts := t.cfg.Calibration.Modules[module].allowed(codes)
-	t.limitErrors += cuts
-	return passed
+	return composeCodes(modules, p, !t.lock.trimmed())
 }
 
 // stage writes codes to the input registers of all modules and reads them back.
-func (l *laneSwitch) stage(t *Transceiver, step laneStep, codes []*heater.Codes) {
+func (l *laneSwitch) stage(t *chipDrive, step laneStep, codes []*heater.Codes) {
 	l.step, l.out, l.tries = step, 0, 0
 	for i := range t.bundle.Modules {
 		m, c := &t.bundle.Modules[i], &t.cfg.Calibration.Modules[i].Codes
@@ -134,7 +88,7 @@ func (l *laneSwitch) stage(t *Transceiver, step laneStep, codes []*heater.Codes)
 }
 
 // completed takes the end of a piece of bus work of the step.
-func (l *laneSwitch) completed(t *Transceiver, now time.Duration, c *hal.Completion, module, n int) {
+func (l *laneSwitch) completed(t *chipDrive, now time.Duration, c *hal.Completion, module, n int) {
 	err := c.Err
 	if err == nil && (l.step == laneStage || l.step == laneUndo) {
 		codes := &t.cfg.Calibration.Modules[module].Codes
@@ -162,7 +116,7 @@ func (l *laneSwitch) completed(t *Transceiver, now time.Duration, c *hal.Complet
 	l.advance(t, now, c)
 }
 
-func (l *laneSwitch) advance(t *Transceiver, now time.Duration, c *hal.Completion) {
+func (l *laneSwitch) advance(t *chipDrive, now time.Duration, c *hal.Completion) {
 	switch {
 	case l.step == laneStage && l.err != nil:
 		l.stage(t, laneUndo, t.forcedOrOwn())
@@ -191,7 +145,7 @@ func (l *laneSwitch) advance(t *Transceiver, now time.Duration, c *hal.Completio
 }
 
 // forcedOrOwn is what is in force, module by module.
-func (t *Transceiver) forcedOrOwn() []*heater.Codes {
+func (t *chipDrive) forcedOrOwn() []*heater.Codes {
 	if t.force == nil {
 		return make([]*heater.Codes, len(t.bundle.Modules))
 	}
@@ -202,7 +156,7 @@ func (l *laneSwitch) finish() { *l = laneSwitch{latch: l.latch} }
 
 // dark takes the light off the loopback. Until the lanes are set, no write of a
 // Select goes out.
-func (l *laneSwitch) dark(t *Transceiver) {
+func (l *laneSwitch) dark(t *chipDrive) {
 	l.step, l.out, l.tries = laneBreak, 1, 0
 	t.sw.held = true
 	bits := t.cfg.Latch.bits(t.bundle)
@@ -215,7 +169,7 @@ func (l *laneSwitch) dark(t *Transceiver) {
 }
 
 // fire lets every DAC take its codes over.
-func (l *laneSwitch) fire(t *Transceiver) {
+func (l *laneSwitch) fire(t *chipDrive) {
 	l.step, l.out, l.tries = laneFire, 0, 0
 	for i := range t.bundle.Modules {
 		m := &t.bundle.Modules[i]
@@ -232,7 +186,7 @@ func (l *laneSwitch) next() time.Duration {
 }
 
 // due ends the change: the light comes back, on the path that is wanted by now.
-func (l *laneSwitch) due(t *Transceiver, now time.Duration) {
+func (l *laneSwitch) due(t *chipDrive, now time.Duration) {
 	if l.step != laneSettle || now < l.at {
 		return
 	}
@@ -243,7 +197,7 @@ func (l *laneSwitch) due(t *Transceiver, now time.Duration) {
 	asked := l.asked
 	l.finish()
 	if t.sw.held {
-		t.sw.release(t, asked)
+		t.turn.release(t, asked)
 	}
 	t.emit(Event{Kind: LanesSet, At: now, Path: t.path, Asked: asked, Module: None, Cell: None, Lane: None})
 }

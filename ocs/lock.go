@@ -101,13 +101,14 @@ type Hold struct {
 
 // Holds tells how the bundle's modules are held, nil where nothing ever was.
 func (t *Transceiver) Holds() []Hold {
-	if t.lock.modules == nil {
+	d, _ := t.drive.(*chipDrive)
+	if d == nil || d.lock.modules == nil {
 		return nil
 	}
-	holds := make([]Hold, len(t.lock.modules))
+	holds := make([]Hold, len(d.lock.modules))
 	for i := range holds {
-		holds[i] = t.lock.modules[i].hold
-		holds[i].Engaged = t.lock.modules[i].engaged
+		holds[i] = d.lock.modules[i].hold
+		holds[i].Engaged = d.lock.modules[i].engaged
 	}
 	return holds
 }
@@ -145,7 +146,7 @@ func (l *lock) forget() {
 }
 
 // calibrated is a module's calibration as the lock has it by now.
-func (l *lock) calibrated(t *Transceiver, module int) *ModuleCalibration {
+func (l *lock) calibrated(t *chipDrive, module int) *ModuleCalibration {
 	m := t.cfg.Calibration.Modules[module]
 	if module >= len(l.modules) {
 		return m
@@ -158,7 +159,7 @@ func (l *lock) calibrated(t *Transceiver, module int) *ModuleCalibration {
 }
 
 // engage begins to hold a module.
-func (l *lock) engage(t *Transceiver, now time.Duration, module int) {
+func (l *lock) engage(t *chipDrive, now time.Duration, module int) {
 	if l.modules == nil {
 		l.modules = make([]lockModule, len(t.bundle.Modules))
 	}
@@ -172,14 +173,14 @@ func (l *lock) engage(t *Transceiver, now time.Duration, module int) {
 	}
 }
 
-func (t *Transceiver) lockPeriod() time.Duration {
+func (t *chipDrive) lockPeriod() time.Duration {
 	if p := t.cfg.Lock.Period; p > 0 {
 		return p
 	}
 	return lockPeriod
 }
 
-func (t *Transceiver) lockRest() time.Duration {
+func (t *chipDrive) lockRest() time.Duration {
 	if r := t.cfg.Lock.Rest; r > 0 {
 		return r
 	}
@@ -188,7 +189,7 @@ func (t *Transceiver) lockRest() time.Duration {
 
 // watch takes a health round's look at a module: light on the wrong side, on the
 // taps, lets the lock take hold.
-func (l *lock) watch(t *Transceiver, now time.Duration, module int, path proto.Path, block []byte) {
+func (l *lock) watch(t *chipDrive, now time.Duration, module int, path proto.Path, block []byte) {
 	if t.cfg.Lock.Mode != LockOnDrift || path == proto.Dark {
 		return
 	}
@@ -211,14 +212,14 @@ func (l *lock) watch(t *Transceiver, now time.Duration, module int, path proto.P
 }
 
 // lockReady reports whether a look may begin or go on.
-func (t *Transceiver) lockReady() bool {
+func (t *chipDrive) lockReady() bool {
 	// Where codes were found that are none of ours, nothing is touched.
 	return t.state == Idle && !t.scan.differ && t.path != proto.Dark && t.target == t.path && t.cfg.Calibration != nil && !t.sw.busy() &&
 		t.lanes.step == laneIdle
 }
 
 // next is when the lock wants its turn.
-func (l *lock) next(t *Transceiver) time.Duration {
+func (l *lock) next(t *chipDrive) time.Duration {
 	if l.step() == lockWait {
 		return l.act.at
 	}
@@ -243,7 +244,7 @@ func (l *lock) next(t *Transceiver) time.Duration {
 }
 
 // due begins the look that is due, or goes on with the one under way.
-func (l *lock) due(t *Transceiver, now time.Duration) {
+func (l *lock) due(t *chipDrive, now time.Duration) {
 	if l.step() == lockWait {
 		if now >= l.act.at {
 			l.read(t)
@@ -279,7 +280,7 @@ func (l *lock) due(t *Transceiver, now time.Duration) {
 
 // learn takes the errors that a look found, in radian with their variances, and
 // says what to do about them: the period of the next look.
-func (m *lockModule) learn(t *Transceiver, now time.Duration, found []lockFinding) {
+func (m *lockModule) learn(t *chipDrive, now time.Duration, found []lockFinding) {
 	walk := float64(lockWalk * (float64(now-m.looked) / float64(time.Second)))
 	for k := range m.variance {
 		m.variance[k] = min(m.variance[k]+walk, 1)

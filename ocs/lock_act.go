@@ -80,14 +80,14 @@ func pattern(cell, n int) float64 {
 	return -1
 }
 
-func (l *lock) submit(t *Transceiver, bus hal.BusID, class hal.Class, msgs []hal.Msg) {
+func (l *lock) submit(t *chipDrive, bus hal.BusID, class hal.Class, msgs []hal.Msg) {
 	a := l.act
 	a.op = hal.Op{Token: t.token(taskLock, a.module, int(l.gen)), Class: class, Msgs: msgs}
 	t.put(bus, &a.op)
 }
 
 // open begins a look.
-func (l *lock) open(t *Transceiver, now time.Duration, module int) {
+func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 	cal := l.calibrated(t, module)
 	setting, err := mzi.Route(t.Lanes())
 	if err != nil {
@@ -142,7 +142,7 @@ func (a *lockAct) steps(k int, codes *heater.Codes) {
 }
 
 // move writes the codes of a pattern: all input registers, then all outputs.
-func (l *lock) move(t *Transceiver) {
+func (l *lock) move(t *chipDrive) {
 	a := l.act
 	a.step = lockMove
 	var settings [lockCells]heater.Setting
@@ -158,7 +158,7 @@ func (l *lock) move(t *Transceiver) {
 }
 
 // read asks for both taps.
-func (l *lock) read(t *Transceiver) {
+func (l *lock) read(t *chipDrive) {
 	a := l.act
 	a.step = lockRead
 	m := &t.bundle.Modules[a.module]
@@ -168,7 +168,7 @@ func (l *lock) read(t *Transceiver) {
 }
 
 // completed takes the end of one piece of bus work of a look.
-func (l *lock) completed(t *Transceiver, now time.Duration, c *hal.Completion, gen int) {
+func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen int) {
 	a := l.act
 	if gen != int(l.gen) || l.step() == lockIdle {
 		return // of a look that was frozen
@@ -249,14 +249,14 @@ func (a *lockAct) findings(cal *ModuleCalibration) []lockFinding {
 }
 
 // close trims the module: codes of all paths are composed anew.
-func (l *lock) close(t *Transceiver, now time.Duration) {
+func (l *lock) close(t *chipDrive, now time.Duration) {
 	a := l.act
 	l.modules[a.module].learn(t, now, a.findings(t.cfg.Calibration.Modules[a.module]))
 	l.compose(t)
 }
 
 // compose brings a module to the codes that what is known asks for.
-func (l *lock) compose(t *Transceiver) {
+func (l *lock) compose(t *chipDrive) {
 	a := l.act
 	m := &l.modules[a.module]
 	m.favours = t.path
@@ -290,7 +290,7 @@ func turned(m *ModuleCalibration, lit mzi.Lit, before, after *heater.Codes) (n u
 
 // restore puts out the work that leaves a module with the codes in force and its
 // scan as it was.
-func (l *lock) restore(t *Transceiver, module, gen int) {
+func (l *lock) restore(t *chipDrive, module, gen int) {
 	m := &t.bundle.Modules[module]
 	msgs := heater.For(m).Change(t.allowed(module, t.codes(module)))
 	t.put(m.SPI, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassHousekeeping, Msgs: msgs}) // behind the steps
@@ -300,7 +300,7 @@ func (l *lock) restore(t *Transceiver, module, gen int) {
 }
 
 // freeze ends a look at once, without a finding.
-func (l *lock) freeze(t *Transceiver) {
+func (l *lock) freeze(t *chipDrive) {
 	a := l.act
 	if a == nil || a.step == lockClose {
 		return // its last writes are on their way
@@ -319,7 +319,7 @@ const lockAdopts = 0.5
 
 // trimmedBefore adopts the codes of a module that carries light with them, where
 // a lock of an earlier life may have left them: near the calibration's.
-func (t *Transceiver) trimmedBefore(module int) bool {
+func (t *chipDrive) trimmedBefore(module int) bool {
 	model, most := t.cfg.Calibration.Modules[module].model()
 	codes := t.scan.read
 	want := t.codes(module)

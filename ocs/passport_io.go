@@ -9,6 +9,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/at24"
 	"ringlight/hal/pca9548"
+	"ringlight/ocs/work"
 )
 
 // passportStep is where the access to one module's passport stands.
@@ -66,17 +67,17 @@ type passportIO struct {
 	w    []byte
 }
 
-func (p *passportIO) begin(t *Transceiver) {
+func (p *passportIO) begin(q *work.Queue) {
 	p.step, p.wake, p.from = ioHeads, Never, -1
 	p.buf = make([]byte, hal.IdentityBytes+passportSlots*passportHead)
 	rest := p.buf[hal.IdentityBytes:]
-	p.submit(t, hal.Msg{W: at24.AppendRead(nil, 0), R: p.buf[:hal.IdentityBytes]},
+	p.submit(q, hal.Msg{W: at24.AppendRead(nil, 0), R: p.buf[:hal.IdentityBytes]},
 		hal.Msg{W: at24.AppendRead(nil, slotAddr(0)), R: rest[:passportHead]},
 		hal.Msg{W: at24.AppendRead(nil, slotAddr(1)), R: rest[passportHead:]})
 }
 
 // submit puts messages for the EEPROM out, behind the choice of its channel.
-func (p *passportIO) submit(t *Transceiver, msgs ...hal.Msg) {
+func (p *passportIO) submit(q *work.Queue, msgs ...hal.Msg) {
 	p.msgs[0] = hal.Msg{Addr: p.hw.Mux, W: pca9548.AppendSelect(nil, p.hw.MuxChannel)}
 	for i, m := range msgs {
 		m.Addr = p.hw.EEPROM
@@ -84,14 +85,14 @@ func (p *passportIO) submit(t *Transceiver, msgs ...hal.Msg) {
 	}
 	p.msgs[1+len(msgs)] = hal.Msg{Addr: p.hw.Mux, W: pca9548.AppendNone(nil)}
 	p.op = hal.Op{Token: p.token, Class: hal.ClassHousekeeping, Msgs: p.msgs[:2+len(msgs)]}
-	t.put(p.hw.Slow, &p.op)
+	q.Put(p.hw.Slow, &p.op)
 }
 
 // due asks again after a chip that was programming.
-func (p *passportIO) due(t *Transceiver, now time.Duration) {
+func (p *passportIO) due(q *work.Queue, now time.Duration) {
 	if now >= p.wake {
 		p.wake = Never
-		t.put(p.hw.Slow, &p.op)
+		q.Put(p.hw.Slow, &p.op)
 	}
 }
 
@@ -101,7 +102,7 @@ func (p *passportIO) asks(c *hal.Completion) bool {
 }
 
 // completed takes the end of one piece of bus work.
-func (p *passportIO) completed(t *Transceiver, now time.Duration, c *hal.Completion) {
+func (p *passportIO) completed(q *work.Queue, now time.Duration, c *hal.Completion) {
 	if c.Err != nil {
 		busy := p.asks(c)
 		switch {
@@ -110,7 +111,7 @@ func (p *passportIO) completed(t *Transceiver, now time.Duration, c *hal.Complet
 			p.wake = now + programPoll
 		case p.tries+1 < maxTries:
 			p.tries++
-			t.put(p.hw.Slow, &p.op)
+			q.Put(p.hw.Slow, &p.op)
 		default:
 			p.end(c.Err)
 		}
@@ -119,22 +120,22 @@ func (p *passportIO) completed(t *Transceiver, now time.Duration, c *hal.Complet
 	p.tries, p.polls = 0, 0
 	switch p.step {
 	case ioHeads:
-		p.headsRead(t)
+		p.headsRead(q)
 	case ioSlot, ioCheck:
 		if p.at += passportChunk; p.at < passportBytes {
-			p.readChunk(t)
+			p.readChunk(q)
 		} else {
-			p.slotRead(t)
+			p.slotRead(q)
 		}
 	case ioWrite:
 		p.pages = p.pages[1:]
-		p.writePage(t)
+		p.writePage(q)
 	}
 }
 
 func (p *passportIO) end(err error) { p.step, p.err, p.wake = ioDone, err, Never }
 
-func (p *passportIO) headsRead(t *Transceiver) {
+func (p *passportIO) headsRead(q *work.Queue) {
 	// An identity that cannot be read does not make the passport beside it
 	// worse.
 	p.serial, _ = hal.ParseIdentity(p.buf[:hal.IdentityBytes])
@@ -147,14 +148,14 @@ func (p *passportIO) headsRead(t *Transceiver) {
 	p.buf = nil
 	if !ok0 && !ok1 {
 		p.err = ErrNoPassport
-		p.judged(t)
+		p.judged(q)
 		return
 	}
-	p.read(t, p.order[0])
+	p.read(q, p.order[0])
 }
 
 // read begins to read a slot.
-func (p *passportIO) read(t *Transceiver, slot int) {
+func (p *passportIO) read(q *work.Queue, slot int) {
 	p.slot, p.at = slot, 0
 	if p.buf == nil {
 		p.buf = make([]byte, passportBytes)
@@ -162,16 +163,16 @@ func (p *passportIO) read(t *Transceiver, slot int) {
 	if p.step != ioCheck {
 		p.step = ioSlot
 	}
-	p.readChunk(t)
+	p.readChunk(q)
 }
 
-func (p *passportIO) readChunk(t *Transceiver) {
+func (p *passportIO) readChunk(q *work.Queue) {
 	p.w = at24.AppendRead(p.w[:0], slotAddr(p.slot)+uint16(p.at))
-	p.submit(t, hal.Msg{W: p.w, R: p.buf[p.at:min(p.at+passportChunk, passportBytes)]})
+	p.submit(q, hal.Msg{W: p.w, R: p.buf[p.at:min(p.at+passportChunk, passportBytes)]})
 }
 
 // slotRead judges a slot that was read.
-func (p *passportIO) slotRead(t *Transceiver) {
+func (p *passportIO) slotRead(q *work.Queue) {
 	if p.step == ioCheck {
 		p.end(nil)
 		if !bytes.Equal(p.buf, p.image) {
@@ -185,21 +186,21 @@ func (p *passportIO) slotRead(t *Transceiver) {
 	}
 	if err == nil {
 		p.found, p.from, p.err = found, p.slot, nil
-		p.judged(t)
+		p.judged(q)
 		return
 	}
 	if p.err == nil {
 		p.err = err // of the newer slot: the cause to tell
 	}
 	if p.next++; p.next < passportSlots {
-		p.read(t, p.order[p.next])
+		p.read(q, p.order[p.next])
 		return
 	}
-	p.judged(t)
+	p.judged(q)
 }
 
 // judged goes on when it is known what the EEPROM holds.
-func (p *passportIO) judged(t *Transceiver) {
+func (p *passportIO) judged(q *work.Queue) {
 	if p.write == nil {
 		p.step, p.wake = ioDone, Never
 		return
@@ -224,16 +225,16 @@ func (p *passportIO) judged(t *Transceiver) {
 	}
 	p.pages = append(p.pages, 0)
 	p.step = ioWrite
-	p.writePage(t)
+	p.writePage(q)
 }
 
-func (p *passportIO) writePage(t *Transceiver) {
+func (p *passportIO) writePage(q *work.Queue) {
 	if len(p.pages) == 0 {
 		p.step = ioCheck
-		p.read(t, p.slot)
+		p.read(q, p.slot)
 		return
 	}
 	at := p.pages[0]
 	p.w, _ = at24.AppendWrite(p.w[:0], slotAddr(p.slot)+uint16(at), p.image[at:])
-	p.submit(t, hal.Msg{W: p.w})
+	p.submit(q, hal.Msg{W: p.w})
 }

@@ -12,6 +12,7 @@ import (
 	"ringlight/hal"
 	"ringlight/mzi"
 	"ringlight/ocs/stored"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 )
 
@@ -158,13 +159,11 @@ func (m *memory) do(op *hal.Op) error {
 func (m *memory) drive(t *testing.T, write *passport) *passportIO {
 	hw := &hal.Module{Mux: 0x70, EEPROM: 0x50}
 	p := &passportIO{hw: hw, write: write}
-	tr := new(Transceiver)
-	p.begin(tr)
+	var q work.Queue
+	p.begin(&q)
 	for !m.dead && p.step != ioDone {
-		ops := tr.pending
-		tr.pending = nil
-		for _, op := range ops {
-			p.completed(tr, 0, &hal.Completion{Op: op.Op, Err: m.do(op.Op)})
+		for _, op := range q.Take(nil) {
+			p.completed(&q, 0, &hal.Completion{Op: op.Op, Err: m.do(op.Op)})
 		}
 	}
 	return p

@@ -23,7 +23,7 @@ const (
 	passWrite                      // a calibration ends
 )
 
-func (t *Transceiver) newPassports(why passportWhy, modules ...int) *passports {
+func (t *chipDrive) newPassports(why passportWhy, modules ...int) *passports {
 	p := &passports{why: why, ios: make([]passportIO, len(modules))}
 	for i, m := range modules {
 		p.ios[i] = passportIO{hw: &t.bundle.Modules[m], token: t.token(taskPassport, m, i)}
@@ -31,9 +31,9 @@ func (t *Transceiver) newPassports(why passportWhy, modules ...int) *passports {
 	return p
 }
 
-func (p *passports) begin(t *Transceiver) {
+func (p *passports) begin(t *chipDrive) {
 	for i := range p.ios {
-		p.ios[i].begin(t)
+		p.ios[i].begin(&t.work)
 	}
 }
 
@@ -50,19 +50,19 @@ func (p *passports) next() time.Duration {
 	return at
 }
 
-func (p *passports) due(t *Transceiver, now time.Duration) {
+func (p *passports) due(t *chipDrive, now time.Duration) {
 	for i := range p.ios {
-		p.ios[i].due(t, now)
+		p.ios[i].due(&t.work, now)
 	}
 }
 
 // passportDone takes the end of a piece of bus work of one module's passport.
-func (t *Transceiver) passportDone(now time.Duration, c *hal.Completion, n int) {
+func (t *chipDrive) passportDone(now time.Duration, c *hal.Completion, n int) {
 	p := t.pass
 	if p == nil || n >= len(p.ios) {
 		return
 	}
-	p.ios[n].completed(t, now, c)
+	p.ios[n].completed(&t.work, now, c)
 	for i := range p.ios {
 		if p.ios[i].step != ioDone {
 			return
@@ -81,7 +81,7 @@ func (t *Transceiver) passportDone(now time.Duration, c *hal.Completion, n int) 
 
 // lookForPassports reads what the modules themselves know, for a bundle of
 // which no calibration was kept.
-func (t *Transceiver) lookForPassports() {
+func (t *chipDrive) lookForPassports() {
 	modules := make([]int, len(t.bundle.Modules))
 	for i := range modules {
 		modules[i] = i
@@ -92,7 +92,7 @@ func (t *Transceiver) lookForPassports() {
 
 // adopt takes the modules' passports as the bundle's calibration, if all have
 // one.
-func (t *Transceiver) adopt(now time.Duration, p *passports) {
+func (t *chipDrive) adopt(now time.Duration, p *passports) {
 	c := new(Calibration)
 	for i := range p.ios {
 		io := &p.ios[i]
@@ -111,7 +111,7 @@ func (t *Transceiver) adopt(now time.Duration, p *passports) {
 }
 
 // swapped asks a module that is not the calibrated one for its own calibration.
-func (t *Transceiver) swapped(module int) {
+func (t *chipDrive) swapped(module int) {
 	t.pass = t.newPassports(passSwapped, module)
 	t.pass.module = module
 	t.pass.begin(t)
@@ -120,7 +120,7 @@ func (t *Transceiver) swapped(module int) {
 // exchange puts the passport of an exchanged module in the place of its
 // predecessor's calibration. Without one the bundle is out of service, for the
 // reason that it was to be before.
-func (t *Transceiver) exchange(now time.Duration, p *passports) {
+func (t *chipDrive) exchange(now time.Duration, p *passports) {
 	io := &p.ios[0]
 	if io.found == nil || io.serial == "" {
 		t.fault(now, p.module, t.scan.refused)
@@ -142,7 +142,7 @@ func (t *Transceiver) exchange(now time.Duration, p *passports) {
 }
 
 // writePassports writes a bundle's new calibration into its modules.
-func (t *Transceiver) writePassports(c *Calibration) {
+func (t *chipDrive) writePassports(c *Calibration) {
 	modules := make([]int, len(c.Modules))
 	for i := range modules {
 		modules[i] = i
@@ -156,7 +156,7 @@ func (t *Transceiver) writePassports(c *Calibration) {
 
 // written ends the calibration that the passports are of. An EEPROM that does
 // not take its own costs no calibration, but somebody should look.
-func (t *Transceiver) written(now time.Duration, p *passports) {
+func (t *chipDrive) written(now time.Duration, p *passports) {
 	if t.cal == nil {
 		return
 	}

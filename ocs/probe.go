@@ -88,13 +88,13 @@ const (
 var railTime = 2 * time.Duration(ina219.ConversionMicros(railConfig)) * time.Microsecond
 
 // submit puts the op out that msgs hold.
-func (p *probe) submit(t *Transceiver, bus hal.BusID, n int) {
+func (p *probe) submit(t *chipDrive, bus hal.BusID, n int) {
 	p.op = hal.Op{Token: t.token(taskCalibrate, p.module, p.module), Class: hal.ClassHousekeeping, Msgs: p.msgs[:n]}
 	t.put(bus, &p.op)
 }
 
 // begin makes the module dark and learns under which conditions it stands.
-func (p *probe) begin(t *Transceiver) {
+func (p *probe) begin(t *chipDrive) {
 	p.step = probeSlow
 	m := p.hw
 	identity := p.r[:hal.IdentityBytes]
@@ -113,13 +113,13 @@ func (p *probe) begin(t *Transceiver) {
 }
 
 // cold takes every heater to 0 V, whatever held it.
-func (p *probe) cold(t *Transceiver) {
+func (p *probe) cold(t *chipDrive) {
 	p.step = probeCold
 	p.drives(t, heater.For(p.hw).Cold())
 }
 
 // scan lets both ADCs average.
-func (p *probe) scan(t *Transceiver) {
+func (p *probe) scan(t *chipDrive) {
 	p.step = probeScan
 	n := 0
 	for _, addr := range []uint16{p.hw.Guard, p.hw.LaneADC} {
@@ -139,7 +139,7 @@ func (p *probe) scan(t *Transceiver) {
 }
 
 // ask lets the search say what it wants next.
-func (p *probe) ask(t *Transceiver, now time.Duration) {
+func (p *probe) ask(t *chipDrive, now time.Duration) {
 	drive, settle, done := p.search.Next(&p.sample)
 	if done {
 		p.step = probeDone
@@ -174,7 +174,7 @@ func (p *probe) learnHeaters() {
 }
 
 // heat sets the heaters that change.
-func (p *probe) heat(t *Transceiver, now time.Duration) {
+func (p *probe) heat(t *chipDrive, now time.Duration) {
 	p.step = probeHeat
 	if len(p.drive.Set) == 0 {
 		p.wait(now)
@@ -188,7 +188,7 @@ func (p *probe) heat(t *Transceiver, now time.Duration) {
 }
 
 // drives puts the DACs' work out.
-func (p *probe) drives(t *Transceiver, msgs []hal.Msg) {
+func (p *probe) drives(t *chipDrive, msgs []hal.Msg) {
 	copy(p.msgs[:], msgs)
 	p.submit(t, p.hw.SPI, len(msgs))
 }
@@ -209,7 +209,7 @@ func (p *probe) wake() time.Duration {
 }
 
 // due measures when everything has settled.
-func (p *probe) due(t *Transceiver, now time.Duration) {
+func (p *probe) due(t *chipDrive, now time.Duration) {
 	if p.step != probeWait || now < p.at {
 		return
 	}
@@ -261,7 +261,7 @@ func (p *probe) take() {
 
 // completed goes on after one piece of bus work. The error is why the module
 // cannot be calibrated.
-func (p *probe) completed(t *Transceiver, now time.Duration, c *hal.Completion) error {
+func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) error {
 	if c.Err != nil {
 		if p.tries++; p.tries < maxTries {
 			t.put(c.Bus, c.Op)

@@ -38,7 +38,7 @@ const (
 )
 
 // startScan reads every module back; with force it stages them all first.
-func (t *Transceiver) startScan(now time.Duration, force bool) {
+func (t *chipDrive) startScan(now time.Duration, force bool) {
 	t.scan = scan{}
 	if len(t.cfg.Calibration.Modules) != len(t.bundle.Modules) {
 		t.fault(now, -1, stored.ErrMismatch)
@@ -58,7 +58,7 @@ func (t *Transceiver) startScan(now time.Duration, force bool) {
 }
 
 // readModule reads what the chips of the module hold.
-func (t *Transceiver) readModule() {
+func (t *chipDrive) readModule() {
 	m := &t.bundle.Modules[t.scan.module]
 	op := func(bus hal.BusID, n int, msgs ...hal.Msg) {
 		t.scan.waiting++
@@ -86,7 +86,7 @@ func (t *Transceiver) readModule() {
 }
 
 // moduleRead judges one of readModule's replies.
-func (t *Transceiver) moduleRead(now time.Duration, module, n int, op *hal.Op) {
+func (t *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 	switch {
 	case n < readEnable:
 		dacs := heater.For(&t.bundle.Modules[module])
@@ -134,7 +134,7 @@ func (t *Transceiver) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 	}
 }
 
-func (t *Transceiver) nextModule(now time.Duration) {
+func (t *chipDrive) nextModule(now time.Duration) {
 	t.scan.staging = false
 	if t.scan.module++; t.scan.module < len(t.bundle.Modules) {
 		t.readModule()
@@ -157,7 +157,7 @@ func (t *Transceiver) nextModule(now time.Duration) {
 
 // stageModule writes the codes of all paths, lets the ADCs scan and the lasers
 // shine. The bundle is dark: nothing of it is seen outside.
-func (t *Transceiver) stageModule(now time.Duration) {
+func (t *chipDrive) stageModule(now time.Duration) {
 	module := t.scan.module
 	m := &t.bundle.Modules[module]
 	codes, cuts := t.cfg.Calibration.Modules[module].allowed(t.codes(module))
@@ -174,7 +174,7 @@ func (t *Transceiver) stageModule(now time.Duration) {
 	}
 }
 
-func (t *Transceiver) moduleStaged(now time.Duration) {
+func (t *chipDrive) moduleStaged(now time.Duration) {
 	if t.scan.waiting--; t.scan.waiting == 0 {
 		t.scan.staging = true
 		t.readModule()

@@ -84,10 +84,6 @@ func (t *Transceiver) Status() Status {
 	} else if s.Err == nil && t.state == Idle {
 		s.Err = ErrNotCalibrated
 	}
-	if t.cal != nil {
-		s.Progress = t.cal.progress(t)
-	} else if t.mci != nil && t.mci.cal != nil {
-		s.Progress = t.mci.cal.progress()
-	}
+	s.Progress, _ = t.drive.progress()
 	return s
 }

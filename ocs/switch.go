@@ -7,7 +7,46 @@ import (
 	"ringlight/proto"
 )
 
-// switching is the act that moves light: one write to the latch, or two with
+// switching is a change of path as every drive has it: asked for, on the bus,
+// settling.
+type switching struct {
+	asked time.Duration
+	want  bool // a write is to be put out
+	out   int  // writes on the bus
+	held  bool // the bundle is dark while its lanes change: writes wait
+
+	settling         bool
+	settled          time.Duration
+	busStart, busEnd time.Duration
+}
+
+func (s *switching) busy() bool { return s.want || s.out > 0 || s.settling || s.held }
+
+func (s *switching) next() time.Duration {
+	if s.settling {
+		return s.settled
+	}
+	return Never
+}
+
+// arrived ends a switch: the way is set.
+func (t *Transceiver) arrived(now time.Duration) {
+	s := &t.sw
+	t.path, t.since = t.target, now
+	t.settleLight()
+	t.emit(Event{Kind: Switched, At: now, Path: t.path, Asked: s.asked, BusStart: s.busStart, BusEnd: s.busEnd,
+		Settle: s.settled - s.busEnd, Module: None, Cell: None, Lane: None})
+}
+
+// aim notes the path asked for.
+func (t *Transceiver) aim(p proto.Path) {
+	t.target, t.port = p, proto.Tuning
+	if p == proto.Dark {
+		t.port = proto.Blocked
+	}
+}
+
+// latchTurn is the act that moves light: one write to the latch, or two with
 // the lasers off in between.
 //
 //	at once             toggles --> settled
@@ -15,18 +54,10 @@ import (
 //
 // At once the light of the old path fades while that of the new one comes, and
 // for some fifty microseconds both fibres have some.
-type switching struct {
+type latchTurn struct {
 	ops   [2]latchOp // a newer Select need not wait for the older write
-	asked time.Duration
-	want  bool // a write is to be put out
-	out   int  // writes on the bus
 	tries int
 	step  switchStep
-	held  bool // the bundle is dark while its lanes change: writes wait
-
-	settling         bool
-	settled          time.Duration
-	busStart, busEnd time.Duration
 }
 
 // switchStep is where a switch stands.
@@ -48,10 +79,9 @@ type latchOp struct {
 	msg  [1]hal.Msg
 	buf  [4]byte
 	busy bool
-	path proto.Path
 }
 
-func (s *switching) init(t *Transceiver) {
+func (s *latchTurn) init(t *chipDrive) {
 	_, addr := t.latchBus()
 	for i := range s.ops {
 		o := &s.ops[i]
@@ -61,56 +91,37 @@ func (s *switching) init(t *Transceiver) {
 	}
 }
 
-func (s *switching) reset() {
+func (s *latchTurn) reset() {
 	for i := range s.ops {
 		if s.ops[i].busy { // the bus has it still: leave it to the bus
 			s.ops[i] = latchOp{msg: s.ops[i].msg}
 			s.ops[i].op = hal.Op{Class: hal.ClassSwitch, Msgs: s.ops[i].msg[:]}
 		}
 	}
-	s.want, s.settling, s.out, s.tries, s.step, s.held = false, false, 0, 0, switchAtOnce, false
+	s.tries, s.step = 0, switchAtOnce
 }
 
-func (s *switching) busy() bool { return s.want || s.out > 0 || s.settling || s.held }
-
-// release lets the light shine again, on the path that is wanted by now, that
-// was held while the way was changed.
-func (s *switching) release(t *Transceiver, asked time.Duration) {
-	t.cfg.Latch.set(t.bundle, bitsOf(t.target, t.cfg.Latch.bits(t.bundle)))
-	if !s.want {
-		s.asked = asked
-	}
-	s.held, s.want, s.settling, s.tries, s.step = false, true, false, 0, switchAtOnce
+// begin asks for the write.
+func (s *latchTurn) begin(t *chipDrive, asked time.Duration, how switchStep) {
+	t.sw.asked, t.sw.want, t.sw.settling = asked, true, false
+	s.tries, s.step = 0, how
 	t.verify.reset()
 }
 
-func (s *switching) next() time.Duration {
-	if s.settling {
-		return s.settled
+// release lets the light shine again, on the path that is wanted by now, that
+// was held while the way was changed.
+func (s *latchTurn) release(t *chipDrive, asked time.Duration) {
+	t.cfg.Latch.set(t.bundle, bitsOf(t.target, t.cfg.Latch.bits(t.bundle)))
+	if t.sw.want {
+		asked = t.sw.asked
 	}
-	return Never
+	t.sw.held = false
+	s.begin(t, asked, switchAtOnce)
 }
 
-// Select asks for a path, break before make: no light leaves until the way is
-// set. A later Select wins over one under way. Dark is always granted once the
-// latch has been read. Modules of kind cmis see to their own order.
-func (t *Transceiver) Select(now time.Duration, p proto.Path) error {
-	return t.choose(now, p, switchBreak)
-}
-
-// SelectAtOnce is Select without the break, where the old path's light is of no
-// use to anybody: it saves a write and the time that heaters take.
-func (t *Transceiver) SelectAtOnce(now time.Duration, p proto.Path) error {
-	return t.choose(now, p, switchAtOnce)
-}
-
-func (t *Transceiver) choose(now time.Duration, p proto.Path, how switchStep) error {
-	if t.mci != nil {
-		return t.mci.selects(t, now, p)
-	}
+// choose sets a path by the latch. Dark is always granted once it has been read.
+func (t *chipDrive) choose(now time.Duration, p proto.Path, how switchStep) error {
 	switch {
-	case int(p) >= proto.NumPaths:
-		return ErrNoSuchPath
 	case t.state == Off || !t.cfg.Latch.chips[t.bundle.Latch].known:
 		return ErrNotReady
 	case t.state == Calibrating:
@@ -124,11 +135,7 @@ func (t *Transceiver) choose(now time.Duration, p proto.Path, how switchStep) er
 		return ErrNotReady
 	}
 	t.lock.freeze(t)
-	t.target = p
-	t.port = proto.Tuning
-	if p == proto.Dark {
-		t.port = proto.Blocked
-	}
+	t.aim(p)
 	l := t.cfg.Latch
 	before := l.bits(t.bundle)
 	bits := bitsOf(p, before)
@@ -143,65 +150,62 @@ func (t *Transceiver) choose(now time.Duration, p proto.Path, how switchStep) er
 		bits |= dark
 	}
 	l.set(t.bundle, bits)
-	s := &t.sw
-	s.asked, s.want, s.settling, s.tries, s.step = now, true, false, 0, how
-	t.verify.reset()
+	t.turn.begin(t, now, how)
 	return nil
 }
 
 // due puts the write out and ends the settling.
-func (s *switching) due(t *Transceiver, now time.Duration) {
-	if s.settling && now >= s.settled && s.step == switchBreak {
-		s.settling, s.want, s.step = false, true, switchMake
+func (s *latchTurn) due(t *chipDrive, now time.Duration) {
+	w := &t.sw
+	if w.settling && now >= w.settled && s.step == switchBreak {
+		w.settling, w.want, s.step = false, true, switchMake
 		t.cfg.Latch.set(t.bundle, bitsOf(t.target, 0))
 	}
-	if s.want && !s.held {
+	if w.want && !w.held {
 		for i := range s.ops {
 			if o := &s.ops[i]; !o.busy {
 				bus, _ := t.latchBus()
-				o.busy, o.path = true, t.target
+				o.busy = true
 				o.op.Token = t.token(taskSwitch, 0, i)
 				o.msg[0].W = t.cfg.Latch.appendWrite(o.buf[:0], t.bundle)
-				s.want = false
-				s.out++
+				w.want = false
+				w.out++
 				t.put(bus, &o.op)
 				break
 			}
 		}
 	}
-	if s.settling && now >= s.settled {
-		s.settling = false
-		t.path, t.since = t.target, now
-		t.settleLight()
-		t.emit(Event{Kind: Switched, At: now, Path: t.path, Asked: s.asked, BusStart: s.busStart, BusEnd: s.busEnd,
-			Settle: s.settled - s.busEnd, Module: None, Cell: None, Lane: None})
+	if w.settling && now >= w.settled {
+		w.settling = false
+		t.arrived(now)
 		if t.path != proto.Dark && t.state == Idle {
 			t.startVerify(now)
 		}
 	}
 }
 
-func (s *switching) completed(t *Transceiver, now time.Duration, c *hal.Completion) {
+func (s *latchTurn) completed(t *chipDrive, now time.Duration, c *hal.Completion) {
 	o := &s.ops[int(uint16(c.Op.Token))%len(s.ops)]
 	o.busy = false
-	s.out--
-	if s.want || s.out > 0 {
+	w := &t.sw
+	w.out--
+	if w.want || w.out > 0 {
 		return // a newer one is under way, and decides
 	}
 	if c.Err != nil {
 		if s.tries++; s.tries < maxTries {
-			s.want = true
+			w.want = true
 			return
 		}
 		t.port = proto.Failed
 		t.emit(Event{Kind: PathFailed, At: now, Path: t.target, Module: None, Cell: None, Lane: None, Err: c.Err, Text: "latch write"})
 		return
 	}
-	s.busEnd = c.End
-	s.settling, s.settled = true, c.End+settleTime
+	w.busEnd = c.End
+	w.settling, w.settled = true, c.End+settleTime
 	if s.step == switchMake {
-		s.settled = c.End + laserTime
+		w.settled = c.End + laserTime
 	} else {
-		s.busStart = c.Start
+		w.busStart = c.Start
 	}
 }

@@ -86,7 +86,7 @@ func (s *spread) beyond() (least, most time.Duration) {
 	return max(s.least-more, 0), s.most + more
 }
 
-func (m *timing) begin(t *Transceiver, c *calibrating, now time.Duration) {
+func (m *timing) begin(t *chipDrive, c *calibrating, now time.Duration) {
 	*m = timing{at: Never}
 	m.step = timingOn
 	c.latch.write(t, now, bitsOf(proto.Loopback, 0))
@@ -95,7 +95,7 @@ func (m *timing) begin(t *Transceiver, c *calibrating, now time.Duration) {
 func (m *timing) wake() time.Duration { return m.at }
 
 // written goes on when a write to the latch has been made.
-func (m *timing) written(t *Transceiver, c *calibrating, now time.Duration) {
+func (m *timing) written(t *chipDrive, c *calibrating, now time.Duration) {
 	switch m.step {
 	case timingOn, timingOff:
 		m.at = now + timingPatience
@@ -111,7 +111,7 @@ func (m *timing) written(t *Transceiver, c *calibrating, now time.Duration) {
 }
 
 // due goes on when a time is over, or when the LOS line has moved.
-func (m *timing) due(t *Transceiver, c *calibrating, now time.Duration) {
+func (m *timing) due(t *chipDrive, c *calibrating, now time.Duration) {
 	switch m.step {
 	case timingOn, timingOff:
 		if c.latch.out == 0 {
@@ -137,7 +137,7 @@ func (m *timing) due(t *Transceiver, c *calibrating, now time.Duration) {
 }
 
 // seen takes the LOS line of the loopback when it follows the lasers.
-func (m *timing) seen(t *Transceiver, c *calibrating, now time.Duration) {
+func (m *timing) seen(t *chipDrive, c *calibrating, now time.Duration) {
 	on := m.step == timingOn
 	switch {
 	case t.lit[proto.Loopback] == on:
@@ -151,7 +151,7 @@ func (m *timing) seen(t *Transceiver, c *calibrating, now time.Duration) {
 }
 
 // next begins the next trial.
-func (m *timing) next(t *Transceiver, c *calibrating, now time.Duration) {
+func (m *timing) next(t *chipDrive, c *calibrating, now time.Duration) {
 	switch {
 	case m.detect.n < 2*detectTrials:
 		bits := uint16(dark)
@@ -170,7 +170,7 @@ func (m *timing) next(t *Transceiver, c *calibrating, now time.Duration) {
 
 // look reads the diode that sees the upper half's lasers: in loopback they end
 // on the lower half.
-func (m *timing) look(t *Transceiver) {
+func (m *timing) look(t *chipDrive) {
 	hw := &t.bundle.Modules[m.trial%len(t.bundle.Modules)]
 	m.msg[0] = hal.Msg{Addr: hw.Guard, W: ads7138.AppendReadBlock(m.w[:0], ads7138.RegRecent+2*hal.GuardLoopLower), R: m.r[:]}
 	m.op = hal.Op{Token: t.token(taskCalibrate, 0, calReadOp), Class: hal.ClassSwitch, Msgs: m.msg[:]}
@@ -178,7 +178,7 @@ func (m *timing) look(t *Transceiver) {
 }
 
 // read takes a look's result.
-func (m *timing) read(t *Transceiver, c *calibrating, now time.Duration, done *hal.Completion) {
+func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal.Completion) {
 	if done.Err != nil {
 		if c.latch.tries++; c.latch.tries < maxTries {
 			m.look(t)
@@ -207,7 +207,7 @@ func (m *timing) read(t *Transceiver, c *calibrating, now time.Duration, done *h
 }
 
 // finish makes the bundle's timing of what was measured.
-func (m *timing) finish(t *Transceiver, c *calibrating, now time.Duration) {
+func (m *timing) finish(t *chipDrive, c *calibrating, now time.Duration) {
 	r := &c.result.Timing
 	r.DetectMin, r.DetectMax = m.detect.beyond()
 	least, most := m.bus.beyond()

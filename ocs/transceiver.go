@@ -1,12 +1,13 @@
 package ocs
 
 import (
+	"fmt"
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/pca9535"
 	"ringlight/mzi"
 	"ringlight/ocs/heater"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 )
 
@@ -59,26 +60,21 @@ const (
 	taskLock
 )
 
-// A token is the life of the Transceiver that it belongs to, the task, the
-// module, and a number within it.
-const (
-	lifeShift   = 32
-	taskShift   = 24
-	moduleShift = 16
-	tokenBits   = 56
-)
+// A token's number is the module and a number within it.
+const moduleShift = 16
 
 func (t *Transceiver) token(k task, module, n int) uint64 {
-	return (uint64(t.life)<<lifeShift | uint64(k)<<taskShift | uint64(module)<<moduleShift | uint64(n)) & (1<<tokenBits - 1)
+	return t.work.Token(uint8(k), module<<moduleShift|n)
 }
 
-// Transceiver is all modules of one bundle, driven as one.
+// Transceiver is all modules of one bundle, driven as one: what state the bundle
+// is in, what it was asked for and what its light means. Its drive moves it.
 type Transceiver struct {
 	cfg    Config
 	bundle *hal.Bundle
+	drive  drive
 	state  State
-	life   uint16 // of tokens: completions of an earlier Start are not ours
-	err    error  // why it is Faulted
+	err    error // why it is Faulted
 
 	path, target proto.Path
 	port         proto.PortState
@@ -87,28 +83,59 @@ type Transceiver struct {
 	busErrors    uint32
 	limitErrors  uint32
 
-	sw      switching
-	scan    scan
-	verify  verification
-	health  healthRound
-	cal     *calibrating // only while Calibrating
-	pass    *passports   // nil: nobody is at the EEPROMs
-	lanes   laneSwitch
-	lock    lock
-	force   []*heater.Codes // codes in force in place of the calibration's, by module
-	mci     *mciDrive       // of CMIS modules; nil: latch and chips
-	pending []BusOp         // put out by the next Poll
-	events  []Event
+	sw     switching
+	verify verification
+	health healthRound
+	force  []*heater.Codes // codes in force in place of the calibration's, by module
+	work   work.Queue
+	events []Event
+}
+
+// drive is what moves and measures a bundle's light: latch and chips of the board,
+// or the controllers of CMIS modules. The Transceiver says what state the bundle is
+// in and what a reading means; a drive knows how to get there.
+type drive interface {
+	mover
+	looker
+	worker
+}
+
+// mover begins what the bundle was asked for, or says why not.
+type mover interface {
+	choose(now time.Duration, p proto.Path, how switchStep) error
+	setLanes(now time.Duration, p mzi.Permutation) error
+	calibrate(now time.Duration) error
+}
+
+// looker measures.
+type looker interface {
+	// look reads the own light of every module, and tells accounted of each; it
+	// returns how many it asked.
+	look() (asked int)
+	// readHealth reads one module, unless it is busy.
+	readHealth(module int) bool
+	// progress of a calibration, if one is running.
+	progress() (p Progress, running bool)
+}
+
+// worker does the bus work.
+type worker interface {
+	// start reads the hardware back and adopts it, in a new life.
+	start(now time.Duration)
+	// completed takes the end of one piece of work of this life.
+	completed(now time.Duration, c *hal.Completion, k task, module, n int)
+	// due lets go on what waited for a time, and says when it wants its next turn.
+	due(now time.Duration) (next time.Duration)
 }
 
 // New makes a Transceiver; it does nothing before Start.
 func New(cfg Config) *Transceiver {
 	t := &Transceiver{cfg: cfg, bundle: &cfg.Board.Bundles[cfg.Bundle]}
 	if t.bundle.Modules[0].Kind == hal.KindCMIS {
-		t.mci = newMCIDrive(t)
-		return t
+		t.drive = newMCIDrive(t)
+	} else {
+		t.drive = newChipDrive(t)
 	}
-	t.sw.init(t)
 	return t
 }
 
@@ -116,79 +143,124 @@ func New(cfg Config) *Transceiver {
 // once more after a fault.
 func (t *Transceiver) Start(now time.Duration) {
 	t.become(Reading)
-	t.life++
+	t.work.Restart()
 	t.err = nil
-	t.cal, t.pass = nil, nil
-	t.lanes.finish()
-	t.lock.reset()
-	t.pending = t.pending[:0]
-	t.sw.reset()
+	t.sw = switching{}
 	// Work of an earlier life may be on the buses still, with its buffers.
 	t.verify, t.health = verification{}, healthRound{hot: t.health.hot, last: t.health.last}
 	t.verify.reset()
-	if t.mci != nil {
-		t.mci = newMCIDrive(t)
-		t.mci.start(t, now)
-		return
+	t.drive.start(now)
+}
+
+// Select asks for a path, break before make: no light leaves until the way is
+// set. A later Select wins over one under way. Dark is always granted once the
+// latch has been read. Modules of kind cmis see to their own order.
+func (t *Transceiver) Select(now time.Duration, p proto.Path) error {
+	return t.choose(now, p, switchBreak)
+}
+
+// SelectAtOnce is Select without the break, where the old path's light is of no
+// use to anybody: it saves a write and the time that heaters take.
+func (t *Transceiver) SelectAtOnce(now time.Duration, p proto.Path) error {
+	return t.choose(now, p, switchAtOnce)
+}
+
+func (t *Transceiver) choose(now time.Duration, p proto.Path, how switchStep) error {
+	if int(p) >= proto.NumPaths {
+		return ErrNoSuchPath
 	}
-	t.readLatch()
+	return t.drive.choose(now, p, how)
 }
 
-func (t *Transceiver) latchBus() (hal.BusID, uint16) {
-	l := t.cfg.Board.Latches[t.bundle.Latch]
-	return l.Bus, l.Addr
+// Calibrate finds every cell of the bundle's modules from nothing. The bundle
+// must be dark, and stays dark for its peers: one lane of a module shines at a
+// time, which no LOS line takes for light, and later only its own loopback.
+// Calibrated or CalibrationFailed tells the end.
+func (t *Transceiver) Calibrate(now time.Duration) error {
+	switch {
+	case t.state == Calibrating:
+		return ErrBusy
+	case t.state == Faulted:
+		return ErrOutOfService
+	case t.state != Idle || t.sw.busy():
+		return ErrNotReady
+	case t.path != proto.Dark || t.target != proto.Dark:
+		return ErrCarriesLight
+	}
+	return t.drive.calibrate(now)
 }
 
-func (t *Transceiver) put(bus hal.BusID, op *hal.Op) {
-	t.pending = append(t.pending, BusOp{Bus: bus, Op: op})
+// newSearch is a search of a module from nothing.
+func (t *Transceiver) newSearch(module int) (*mzi.Search, error) {
+	search, err := mzi.NewSearch(mzi.Config{
+		Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(module), Step: heater.Step, Loopback: mzi.Halves,
+		MaxVoltage: hal.HeaterMaxMillivolt * milliVolt, MaxCurrent: hal.HeaterMaxMicroampere * microAmpere, MaxPower: hal.HeaterMaxMicrowatt * microWatt,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ocs: bundle %d: %w", t.cfg.Bundle, err)
+	}
+	return search, nil
 }
+
+// calibrationFailed tells why, and names module and cell where one is to blame.
+func (t *Transceiver) calibrationFailed(now time.Duration, module, cell int, err error) {
+	e := Event{Kind: CalibrationFailed, At: now, Path: t.path, Module: uint8(module), Cell: uint8(cell), Lane: None, Err: err,
+		Text: fmt.Sprintf("bundle %d: %v", t.cfg.Bundle, err)}
+	if cell < hal.CellMatrix {
+		e.Lane = uint8(cell % hal.Lanes)
+	}
+	t.emit(e)
+}
+
+// SetLanes takes lane n of the loopback to lane p[n], in every module of the
+// bundle. The codes are staged and read back while the light stays as it is;
+// then the loopback goes dark, if it is lit, all codes change at once, and it is
+// lit again: some 0.3 ms without light, of which its peers are to be told
+// beforehand. External paths keep theirs. LanesSet tells the end, Degraded that
+// the codes did not get there and the lanes are what they were. CMIS modules
+// redirect their lanes by page 1Dh, where they advertise it.
+func (t *Transceiver) SetLanes(now time.Duration, p mzi.Permutation) error {
+	switch {
+	case t.state == Calibrating:
+		return ErrBusy
+	case t.state == Faulted:
+		return ErrOutOfService
+	case t.cfg.Calibration == nil:
+		return ErrNotCalibrated
+	case t.state != Idle || t.sw.busy():
+		return ErrNotReady
+	}
+	return t.drive.setLanes(now, p)
+}
+
+// Lanes is the permutation that the loopback makes.
+func (t *Transceiver) Lanes() mzi.Permutation {
+	if t.cfg.Lanes == (mzi.Permutation{}) {
+		return mzi.Halves
+	}
+	return t.cfg.Lanes
+}
+
+// codes of a module that are in force, or to be.
+func (t *Transceiver) codes(module int) *heater.Codes {
+	if module < len(t.force) && t.force[module] != nil {
+		return t.force[module]
+	}
+	return &t.cfg.Calibration.Modules[module].Codes
+}
+
+// allowed is what of a module's codes the limits let pass.
+func (t *Transceiver) allowed(module int, codes *heater.Codes) *heater.Allowed {
+	passed, cuts := t.cfg.Calibration.Modules[module].allowed(codes)
+	t.limitErrors += cuts
+	return passed
+}
+
+func (t *Transceiver) put(bus hal.BusID, op *hal.Op) { t.work.Put(bus, op) }
 
 func (t *Transceiver) emit(e Event) {
 	e.State = t.port
 	t.events = append(t.events, e)
-}
-
-// readLatch asks for output and configuration registers, whose shadow the
-// whole node shares.
-func (t *Transceiver) readLatch() {
-	bus, addr := t.latchBus()
-	t.put(bus, &hal.Op{Token: t.token(taskLatchRead, 0, 0), Class: hal.ClassSafety, Msgs: []hal.Msg{
-		{Addr: addr, W: pca9535.AppendRead(nil, pca9535.RegOutput), R: make([]byte, 2)},
-		{Addr: addr, W: pca9535.AppendRead(nil, pca9535.RegConfig), R: make([]byte, 2)},
-	}})
-}
-
-func (t *Transceiver) latchRead(now time.Duration, op *hal.Op) {
-	l := t.cfg.Latch
-	l.readBack(t.bundle, pca9535.Pair(op.Msgs[0].R), pca9535.Pair(op.Msgs[1].R))
-	if l.driven(t.bundle) {
-		t.found(now)
-		return
-	}
-	// Nobody has driven these pins since power-up. Their levels stay what the
-	// board's pulls make them: dark.
-	bus, addr := t.latchBus()
-	l.claim(t.bundle)
-	t.put(bus, &hal.Op{Token: t.token(taskLatchClaim, 0, 0), Class: hal.ClassSafety, Msgs: []hal.Msg{
-		{Addr: addr, W: l.appendWrite(nil, t.bundle)},
-		{Addr: addr, W: l.appendConfig(nil, t.bundle)},
-	}})
-}
-
-// found adopts the path that the latch holds and goes on to the modules.
-func (t *Transceiver) found(now time.Duration) {
-	t.path = pathOf(t.cfg.Latch.bits(t.bundle))
-	t.target, t.since = t.path, now
-	t.port = proto.Tuning
-	if t.path == proto.Dark {
-		t.port = proto.Blocked
-	}
-	t.settleLight()
-	if t.cfg.Calibration == nil {
-		t.lookForPassports()
-		return
-	}
-	t.startScan(now, false)
 }
 
 // Light tells the filtered light of a path: how its LOS line stands.
@@ -219,101 +291,19 @@ func (t *Transceiver) settleLight() {
 // Poll takes completions and puts out bus work. It returns when it wants to be
 // called again, at the latest.
 func (t *Transceiver) Poll(now time.Duration, done []*hal.Completion, out []BusOp) ([]BusOp, time.Duration) {
-	if t.mci != nil {
-		return t.mci.poll(t, now, done, out)
-	}
 	for _, c := range done {
-		t.completed(now, c)
-	}
-	t.lanes.due(t, now) // it may let a switch go
-	t.sw.due(t, now)
-	if t.cal != nil {
-		t.cal.due(t, now)
-	}
-	if t.pass != nil {
-		t.pass.due(t, now)
-	}
-	t.lock.due(t, now)
-	if len(t.pending) > 0 {
-		out = append(out, t.pending...)
-		t.pending = t.pending[:0]
-	}
-	next := min(t.sw.next(), t.lanes.next(), t.lock.next(t))
-	if t.cal != nil {
-		next = min(next, t.cal.next())
-	}
-	if t.pass != nil {
-		next = min(next, t.pass.next())
-	}
-	return out, next
-}
-
-func (t *Transceiver) completed(now time.Duration, c *hal.Completion) {
-	token := c.Op.Token & (1<<tokenBits - 1)
-	if uint16(token>>lifeShift) != t.life {
-		return
-	}
-	k, module, n := task(token>>taskShift), int(uint8(token>>moduleShift)), int(uint16(token))
-	if c.Err != nil && !(k == taskPassport && t.pass.asks(c, n)) {
-		t.busErrors++
-	}
-	switch k {
-	case taskLatchRead:
-		t.orRetry(now, c, -1, func() { t.latchRead(now, c.Op) })
-	case taskLatchClaim:
-		t.orRetry(now, c, -1, func() { t.found(now) })
-	case taskSwitch:
-		t.sw.completed(t, now, c)
-	case taskReadModule:
-		if c.Err != nil && n == readSerial {
-			t.moduleRead(now, module, n, c.Op) // with no identity in it
-			return
+		if k, n, mine := t.work.Mine(c.Op); mine {
+			t.drive.completed(now, c, task(k), n>>moduleShift, n&(1<<moduleShift-1))
 		}
-		t.orRetry(now, c, module, func() { t.moduleRead(now, module, n, c.Op) })
-	case taskStageModule:
-		t.orRetry(now, c, module, func() { t.moduleStaged(now) })
-	case taskVerify:
-		t.verified(now, c, module, n)
-	case taskHealth:
-		t.healthDone(now, c, module, n)
-	case taskCalibrate:
-		if t.cal != nil {
-			t.cal.completed(t, now, c, n)
-		}
-	case taskPassport:
-		t.passportDone(now, c, n)
-	case taskLanes:
-		t.lanes.completed(t, now, c, module, n)
-	case taskLock:
-		t.lock.completed(t, now, c, n)
 	}
-}
-
-// orRetry goes on after work that must succeed, or tries it again.
-func (t *Transceiver) orRetry(now time.Duration, c *hal.Completion, module int, then func()) {
-	if c.Err == nil {
-		t.scan.tries = 0
-		then()
-		return
-	}
-	if t.scan.tries++; t.scan.tries < maxTries {
-		t.put(c.Bus, c.Op)
-		return
-	}
-	err := c.Err
-	if module >= 0 {
-		err = &ModuleError{Module: module, Err: err}
-	}
-	t.fault(now, module, err)
+	next := t.drive.due(now)
+	return t.work.Take(out), next
 }
 
 // fault takes the bundle out of service until the next Start. The light stays
 // as it is: what to do about it is not for the optics to say.
 func (t *Transceiver) fault(now time.Duration, module int, err error) {
-	t.scan.tries = 0
-	t.life++ // what is still under way is no longer waited for
-	t.lanes.finish()
-	t.lock.reset()
+	t.work.Abandon() // what is still under way is no longer waited for
 	t.sw.held = false
 	t.err = err
 	t.become(Faulted)

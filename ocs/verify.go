@@ -24,7 +24,6 @@ const (
 // an external path, the lane diodes in loopback. The LOS lines have told by
 // then whether there is light; this names who lacks it, and may demote a path.
 type verification struct {
-	ops     []verifyOp
 	out     int  // reads on the bus
 	again   bool // asked for once more meanwhile
 	stale   bool // the path has changed under the reads
@@ -48,13 +47,6 @@ type finding struct {
 	module, lane uint8
 }
 
-type verifyOp struct {
-	op  hal.Op
-	msg [1]hal.Msg
-	w   [2]byte
-	r   [ads7138.BlockBytes]byte
-}
-
 // reset drops what is under way: the path changes. What was measured is of no
 // use any more.
 func (v *verification) reset() {
@@ -62,14 +54,10 @@ func (v *verification) reset() {
 	v.expected, v.measured = proto.NoPower, proto.NoPower
 }
 
-// startVerify reads every module once; class verify lets switches go first.
+// startVerify reads every module once.
 func (t *Transceiver) startVerify(now time.Duration) {
 	t.verify.routine = false
-	if t.mci != nil {
-		t.mci.verifies(t)
-		return
-	}
-	t.readOwnLight()
+	t.look()
 }
 
 // routineVerify looks at the own light without a cause, so that a laser which
@@ -77,61 +65,42 @@ func (t *Transceiver) startVerify(now time.Duration) {
 func (t *Transceiver) routineVerify() {
 	if t.state == Idle && t.path != proto.Dark && !t.sw.busy() && t.verify.out == 0 {
 		t.verify.routine = true
-		if t.mci != nil {
-			t.mci.verifies(t)
-			return
-		}
-		t.readOwnLight()
+		t.look()
 	}
 }
 
-func (t *Transceiver) readOwnLight() {
+func (t *Transceiver) look() {
 	v := &t.verify
-	if t.cfg.Calibration == nil {
-		return
-	}
 	if v.out > 0 {
 		v.again = true
 		return
-	}
-	if v.ops == nil {
-		v.ops = make([]verifyOp, len(t.bundle.Modules))
 	}
 	v.path, v.stale, v.failed, v.readErr = t.path, false, false, nil
 	v.lanes = t.Lanes()
 	v.worst, v.module, v.lane = 0, None, None
 	v.expected, v.measured = proto.NoPower, proto.NoPower
-	for i := range v.ops {
-		o, m := &v.ops[i], &t.bundle.Modules[i]
-		addr := m.Guard
-		if v.path == proto.Loopback {
-			addr = m.LaneADC
-		}
-		o.msg[0] = hal.Msg{Addr: addr, W: ads7138.AppendReadBlock(o.w[:0], ads7138.RegRecent), R: o.r[:]}
-		o.op = hal.Op{Token: t.token(taskVerify, i, 0), Class: hal.ClassVerify, Msgs: o.msg[:]}
-		v.out++
-		t.put(m.ADC, &o.op)
-	}
+	v.out = t.drive.look()
 }
 
-// verified takes one module's reading.
-func (t *Transceiver) verified(now time.Duration, c *hal.Completion, module, _ int) {
+// accounted takes one module's reading; in the dark there is nothing to judge.
+func (t *Transceiver) accounted(now time.Duration, module int, block []byte, err error) {
 	v := &t.verify
 	v.out--
-	if c.Err != nil && v.readErr == nil {
-		v.readErr = &ModuleError{Module: module, Err: c.Err}
+	if err != nil && v.readErr == nil {
+		v.readErr = &ModuleError{Module: module, Err: err}
 	}
-	if c.Err == nil && !v.stale {
-		v.judge(t.cfg.Calibration.Modules[module], uint8(module), c.Op.Msgs[0].R)
+	if err == nil && !v.stale && v.path != proto.Dark && t.cfg.Calibration != nil {
+		v.judge(t.cfg.Calibration.Modules[module], uint8(module), block)
 	}
 	if v.out > 0 {
 		return
 	}
 	switch {
-	case t.state != Idle || t.path == proto.Dark || t.sw.busy():
+	case t.state != Idle || t.sw.busy():
 	case v.stale || v.again:
 		v.again = false
 		t.startVerify(now)
+	case v.path == proto.Dark || t.cfg.Calibration == nil || errors.Is(v.readErr, ErrTriggerMissed):
 	default:
 		t.concluded(now)
 	}

@@ -23,9 +23,12 @@ type Queue struct {
 // Restart begins another life: what is not handed on yet is forgotten, and what
 // is under way is not ours any more.
 func (q *Queue) Restart() {
-	q.life++
+	q.Abandon()
 	q.pending = q.pending[:0]
 }
+
+// Abandon gives up what is under way: its end is not ours any more.
+func (q *Queue) Abandon() { q.life++ }
 
 // Token of a task of this life; n has 24 bits.
 func (q *Queue) Token(task uint8, n int) uint64 {

@@ -1,0 +1,167 @@
+package ocs
+
+import (
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/pca9535"
+	"ringlight/proto"
+)
+
+// chipDrive is the latch and the chips of a bundle's modules: a path is a write to
+// the latch, and the codes of all paths lie in the DACs beforehand.
+type chipDrive struct {
+	*Transceiver
+	turn     latchTurn
+	scan     scan
+	readings chipHealth
+	cal      *calibrating // only while Calibrating
+	pass     *passports   // nil: nobody is at the EEPROMs
+	lanes    laneSwitch
+	lock     lock
+}
+
+func newChipDrive(t *Transceiver) *chipDrive {
+	d := &chipDrive{Transceiver: t}
+	d.turn.init(d)
+	return d
+}
+
+func (t *chipDrive) start(time.Duration) {
+	t.cal, t.pass = nil, nil
+	t.lanes.finish()
+	t.lock.reset()
+	t.turn.reset()
+	t.readings = chipHealth{}
+	t.readLatch()
+}
+
+// fault ends all that is under way with the bundle's service.
+func (t *chipDrive) fault(now time.Duration, module int, err error) {
+	t.scan.tries = 0
+	t.lanes.finish()
+	t.lock.reset()
+	t.Transceiver.fault(now, module, err)
+}
+
+func (t *chipDrive) due(now time.Duration) (next time.Duration) {
+	t.lanes.due(t, now) // it may let a switch go
+	t.turn.due(t, now)
+	if t.cal != nil {
+		t.cal.due(t, now)
+	}
+	if t.pass != nil {
+		t.pass.due(t, now)
+	}
+	t.lock.due(t, now)
+	next = min(t.sw.next(), t.lanes.next(), t.lock.next(t))
+	if t.cal != nil {
+		next = min(next, t.cal.next())
+	}
+	if t.pass != nil {
+		next = min(next, t.pass.next())
+	}
+	return next
+}
+
+func (t *chipDrive) completed(now time.Duration, c *hal.Completion, k task, module, n int) {
+	if c.Err != nil && !(k == taskPassport && t.pass.asks(c, n)) {
+		t.busErrors++
+	}
+	switch k {
+	case taskLatchRead:
+		t.orRetry(now, c, -1, func() { t.latchRead(now, c.Op) })
+	case taskLatchClaim:
+		t.orRetry(now, c, -1, func() { t.found(now) })
+	case taskSwitch:
+		t.turn.completed(t, now, c)
+	case taskReadModule:
+		if c.Err != nil && n == readSerial {
+			t.moduleRead(now, module, n, c.Op) // with no identity in it
+			return
+		}
+		t.orRetry(now, c, module, func() { t.moduleRead(now, module, n, c.Op) })
+	case taskStageModule:
+		t.orRetry(now, c, module, func() { t.moduleStaged(now) })
+	case taskVerify:
+		t.accounted(now, module, c.Op.Msgs[0].R, c.Err)
+	case taskHealth:
+		t.healthDone(now, c, module, n)
+	case taskCalibrate:
+		if t.cal != nil {
+			t.cal.completed(t, now, c, n)
+		}
+	case taskPassport:
+		t.passportDone(now, c, n)
+	case taskLanes:
+		t.lanes.completed(t, now, c, module, n)
+	case taskLock:
+		t.lock.completed(t, now, c, n)
+	}
+}
+
+func (t *chipDrive) latchBus() (hal.BusID, uint16) {
+	l := t.cfg.Board.Latches[t.bundle.Latch]
+	return l.Bus, l.Addr
+}
+
+// readLatch asks for output and configuration registers, whose shadow the
+// whole node shares.
+func (t *chipDrive) readLatch() {
+	bus, addr := t.latchBus()
+	t.put(bus, &hal.Op{Token: t.token(taskLatchRead, 0, 0), Class: hal.ClassSafety, Msgs: []hal.Msg{
+		{Addr: addr, W: pca9535.AppendRead(nil, pca9535.RegOutput), R: make([]byte, 2)},
+		{Addr: addr, W: pca9535.AppendRead(nil, pca9535.RegConfig), R: make([]byte, 2)},
+	}})
+}
+
+func (t *chipDrive) latchRead(now time.Duration, op *hal.Op) {
+	l := t.cfg.Latch
+	l.readBack(t.bundle, pca9535.Pair(op.Msgs[0].R), pca9535.Pair(op.Msgs[1].R))
+	if l.driven(t.bundle) {
+		t.found(now)
+		return
+	}
+	// Nobody has driven these pins since power-up. Their levels stay what the
+	// board's pulls make them: dark.
+	bus, addr := t.latchBus()
+	l.claim(t.bundle)
+	t.put(bus, &hal.Op{Token: t.token(taskLatchClaim, 0, 0), Class: hal.ClassSafety, Msgs: []hal.Msg{
+		{Addr: addr, W: l.appendWrite(nil, t.bundle)},
+		{Addr: addr, W: l.appendConfig(nil, t.bundle)},
+	}})
+}
+
+// found adopts the path that the latch holds and goes on to the modules.
+func (t *chipDrive) found(now time.Duration) {
+	t.path = pathOf(t.cfg.Latch.bits(t.bundle))
+	t.target, t.since = t.path, now
+	t.port = proto.Tuning
+	if t.path == proto.Dark {
+		t.port = proto.Blocked
+	}
+	t.settleLight()
+	if t.cfg.Calibration == nil {
+		t.lookForPassports()
+		return
+	}
+	t.startScan(now, false)
+}
+
+// orRetry goes on after work that must succeed, or tries it again.
+func (t *chipDrive) orRetry(now time.Duration, c *hal.Completion, module int, then func()) {
+	if c.Err == nil {
+		t.scan.tries = 0
+		then()
+		return
+	}
+	if t.scan.tries++; t.scan.tries < maxTries {
+		t.put(c.Bus, c.Op)
+		return
+	}
+	err := c.Err
+	if module >= 0 {
+		err = &ModuleError{Module: module, Err: err}
+	}
+	t.fault(now, module, err)
+}

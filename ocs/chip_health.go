@@ -1,0 +1,122 @@
+package ocs
+
+import (
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/ina219"
+	"ringlight/hal/pca9548"
+	"ringlight/hal/tmp102"
+	"ringlight/proto"
+)
+
+// chipHealth is the reading of one module's health, and the own light of all.
+type chipHealth struct {
+	busy  bool
+	out   int
+	path  proto.Path
+	slow  *hal.Op // kept for the next round
+	light *hal.Op
+	own   []ownLightOp
+}
+
+const (
+	healthSlow = iota
+	healthLight
+)
+
+// readHealth reads case temperature, heater rail, and the light of the path in use.
+func (t *chipDrive) readHealth(i int) bool {
+	h := &t.readings
+	if h.busy {
+		return false
+	}
+	if h.slow == nil {
+		h.slow = &hal.Op{Class: hal.ClassHousekeeping, Msgs: []hal.Msg{
+			{W: make([]byte, 1)},
+			{W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
+			{W: ina219.AppendRead(nil, ina219.RegShunt), R: make([]byte, 2)},
+			{W: ina219.AppendRead(nil, ina219.RegBus), R: make([]byte, 2)},
+			{W: pca9548.AppendNone(nil)},
+		}}
+		h.light = &hal.Op{Class: hal.ClassHousekeeping, Msgs: []hal.Msg{
+			{W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: make([]byte, ads7138.BlockBytes)},
+		}}
+	}
+	m := &t.bundle.Modules[i]
+	s := h.slow.Msgs
+	s[0].Addr, s[1].Addr, s[2].Addr, s[3].Addr, s[4].Addr = m.Mux, m.Temp, m.Rail, m.Rail, m.Mux
+	s[0].W[0] = pca9548.Select(m.MuxChannel)
+	h.slow.Token = t.token(taskHealth, i, healthSlow)
+	h.light.Msgs[0].Addr = m.Guard
+	h.light.Token = t.token(taskHealth, i, healthLight)
+	h.busy, h.out, h.path = true, 1, t.path
+	t.put(m.Slow, h.slow)
+	if t.path != proto.Dark && t.cfg.Calibration != nil { // else no scan runs, or nothing is to be seen
+		h.out++
+		t.put(m.ADC, h.light)
+	}
+	return true
+}
+
+func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n int) {
+	h := &t.readings
+	if h.out--; h.out == 0 {
+		h.busy = false
+		if t.health.module == 0 { // once a round
+			t.routineVerify()
+		}
+	}
+	if c.Err != nil {
+		return // counted; a sample that was not taken only grows old
+	}
+	s := &t.health.last[module]
+	if n == healthSlow {
+		t.warm(now, c.Start, module, tmp102.Millicelsius(c.Op.Msgs[1].R))
+		s.railMicrowatt = railMicrowatt(ina219.Value(c.Op.Msgs[2].R), ina219.Value(c.Op.Msgs[3].R))
+		return
+	}
+	if h.path != t.path || t.sw.busy() {
+		return // of neither path
+	}
+	t.lock.watch(t, now, module, h.path, c.Op.Msgs[0].R)
+	s.light(c.Start, h.path, c.Op.Msgs[0].R)
+}
+
+// railMicrowatt is the power on the heater rail for the readings of shunt and
+// bus voltage.
+func railMicrowatt(shunt, bus uint16) int32 {
+	microamp := ina219.ShuntMicrovolt(shunt) * 1000 / hal.RailShuntMilliohm
+	return int32(microamp * ina219.BusMillivolt(bus) / 1000)
+}
+
+type ownLightOp struct {
+	op  hal.Op
+	msg [1]hal.Msg
+	w   [2]byte
+	r   [ads7138.BlockBytes]byte
+}
+
+// look reads every module's own light: the Tx tap of an external path, the lane
+// diodes in loopback. Class verify lets switches go first.
+func (t *chipDrive) look() int {
+	if t.cfg.Calibration == nil || t.path == proto.Dark {
+		return 0
+	}
+	h := &t.readings
+	if h.own == nil {
+		h.own = make([]ownLightOp, len(t.bundle.Modules))
+	}
+	for i := range h.own {
+		o, m := &h.own[i], &t.bundle.Modules[i]
+		addr := m.Guard
+		if t.path == proto.Loopback {
+			addr = m.LaneADC
+		}
+		o.msg[0] = hal.Msg{Addr: addr, W: ads7138.AppendReadBlock(o.w[:0], ads7138.RegRecent), R: o.r[:]}
+		o.op = hal.Op{Token: t.token(taskVerify, i, 0), Class: hal.ClassVerify, Msgs: o.msg[:]}
+		t.put(m.ADC, &o.op)
+	}
+	return len(h.own)
+}
