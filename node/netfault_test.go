@@ -185,42 +185,52 @@ func (n *network) joinable(in func(i int) bool) bool {
 	return broken == 0 || n.wrap && broken == 1
 }
 
-// cycles walks the light of the live nodes GPU by GPU, closed pieces that they are, and counts the cycles.
-// Bundle j lies between GPU j, by its upper half, and the GPU after it, by its
-// lower; a straight link joins upper half to lower, a crossed one like to like.
-func (n *network) cycles() int {
-	type gap struct{ node, bundle, half int } // a half of a bundle
-	seen := map[gap]bool{}
-	count := 0
+// gpu is one of the k GPUs of a node. Bundle j lies between GPU j, by its upper
+// half, and the GPU after it, by its lower.
+type gpu struct{ node, at int }
+
+// rings walks the light of the live nodes from GPU to GPU: a straight link
+// joins upper half to lower, a crossed one like to like. Each ring is the GPUs
+// that the walk passes until it is back at its first; every piece has to be
+// closed.
+func (n *network) rings() (list [][]gpu) {
+	type half struct{ node, bundle, side int }
+	seen := map[half]bool{}
 	for i, nd := range n.nodes {
 		for b := range nd.bundles {
-			at := gap{i, b, 0}
-			if !nd.alive || seen[at] {
+			out := half{i, b, 0}
+			if !nd.alive || seen[out] {
 				continue
 			}
-			for count++; !seen[at]; {
-				seen[at] = true
-				// Out by this half, in by another, over that GPU to its other side.
-				here := n.nodes[at.node]
-				in := gap{at.node, at.bundle, 1 - at.half}
-				if p := here.bundles[at.bundle].path; p.External() {
-					f := here.fibres[at.bundle][p]
-					in = gap{f.node, f.bundle, 1 - at.half}
-					if n.seam(at.node, f.node) {
-						in.half = at.half
+			var ring []gpu
+			for !seen[out] {
+				seen[out] = true
+				in := half{out.node, out.bundle, 1 - out.side}
+				if p := n.nodes[out.node].bundles[out.bundle].path; p.External() {
+					f := n.nodes[out.node].fibres[out.bundle][p]
+					in = half{f.node, f.bundle, 1 - out.side}
+					if n.seam(out.node, f.node) {
+						in.side = out.side
 					}
 				}
 				seen[in] = true
-				if in.half == 0 {
-					at = gap{in.node, (in.bundle + n.k - 1) % n.k, 1}
+				// In by one half, over that GPU, out by the half on its other side.
+				if in.side == 0 {
+					ring = append(ring, gpu{in.node, in.bundle})
+					out = half{in.node, (in.bundle + n.k - 1) % n.k, 1}
 				} else {
-					at = gap{in.node, (in.bundle + 1) % n.k, 0}
+					ring = append(ring, gpu{in.node, (in.bundle + 1) % n.k})
+					out = half{in.node, (in.bundle + 1) % n.k, 0}
 				}
 			}
+			list = append(list, ring)
 		}
 	}
-	return count
+	return list
 }
+
+// cycles counts the rings of GPUs.
+func (n *network) cycles() int { return len(n.rings()) }
 
 // seam: the fibre between two nodes is crossed, since it passes from the last
 // to the first; with leastWrap nodes the shorter way round is the fibre's.
