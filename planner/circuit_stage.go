@@ -132,7 +132,7 @@ func (c *circuits) pieces(groups []groupPlan) []wiring.Piece {
 			wanted[h] = c.halfOf(g.wanted)
 		}
 	}
-	pieces, err := c.spreadOf(nil).Pieces(old, wanted) // paths are counted here, by their jobs
+	pieces, err := wiring.Pieces(old, wanted)
 	if err != nil {
 		panic("planner: invariant: halves of one size: " + err.Error())
 	}

@@ -84,7 +84,7 @@ func readWiring(data []byte) (*wiringInput, error) {
 	if n := in.Steps; n != nil && (*n < 0 || *n > maxSteps) {
 		return nil, wrongUsage("steps", fmt.Sprintf("0 to %d", maxSteps), "%d", *n)
 	}
-	if err := wiring.Interleaved.Validate(in.Pods, in.SpinePorts); err != nil {
+	if err := wiring.ValidateSize(in.Pods, in.SpinePorts); err != nil {
 		return nil, wiringUsage("", err)
 	}
 	if in.Groups == nil {

@@ -11,23 +11,18 @@ type Want struct {
 // Links is how many links the pair wants in all.
 func (w Want) Links() int { return max(w.DP, w.PP) }
 
-// Need counts, for a job whose elements are at these leaves, the links that
-// pairs of leaves of different pods want ([LUMOS] A.12, step 1). leafOf is
-// the arrangement by pipeline stage and replica; podOf gives a leaf's pod;
-// rails is the number of flows between two elements, one for each GPU of a
-// tensor parallel domain.
+// needOf counts, for a job whose elements are at these leaves, the links that
+// pairs of leaves of different pods want ([LUMOS] A.12, step 1). parts is the
+// arrangement by part of an element, pipeline stage and replica: each part has
+// its own leaf in the pod of the element, and what parts send at the same time
+// adds up. podOf gives a leaf's pod; rails is the number of flows between two
+// parts, one for each GPU of a tensor parallel domain there.
 //
 // Replicas of a stage form a ring that goes out through the pods and comes
 // back ([LUMOS] eq. 42), even rails one way round and odd ones the other (eq.
 // 43). Stages do this one after the other, so a pair of leaves wants the most
 // of any stage; their pipelines run all the time, so those of all replicas
 // add up.
-func Need(leafOf [][]int, podOf []int32, rails int) ([]Want, error) {
-	return needOf([][][]int{leafOf}, podOf, rails)
-}
-
-// needOf counts for elements of several parts, each with its own leaf in the
-// pod of the element: what parts send at the same time adds up.
 func needOf(parts [][][]int, podOf []int32, rails int) ([]Want, error) {
 	for _, leafOf := range parts {
 		if err := checkNeed(leafOf, podOf, rails); err != nil {

@@ -15,14 +15,14 @@ import (
 func TestNeedOfTwoPods(t *testing.T) {
 	// Rows are stages: one row split, four columns that cross once each.
 	leafOf := [][]int{{0, 0, 0, 0}, {0, 0, 1, 1}, {1, 1, 1, 1}}
-	wants, err := Need(leafOf, []int32{0, 1}, 8)
+	wants, err := needOf([][][]int{leafOf}, []int32{0, 1}, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []Want{{0, 1, 8, 4 * 8}}; !slices.Equal(wants, want) {
 		t.Errorf("%v, want %v", wants, want)
 	}
-	same, err := Need(leafOf, []int32{0, 0}, 8)
+	same, err := needOf([][][]int{leafOf}, []int32{0, 0}, 8)
 	if err != nil || len(same) != 0 {
 		t.Errorf("within one pod: %v, %v", same, err)
 	}
@@ -34,7 +34,7 @@ func TestNeedOfTwoPods(t *testing.T) {
 // Reference: [LUMOS] A.5.1, A.12
 func TestNeedOfRings(t *testing.T) {
 	podOf := []int32{0, 0, 1, 1, 2, 2}
-	wants, err := Need([][]int{{0, 1, 2, 3, 4, 5}}, podOf, 1)
+	wants, err := needOf([][][]int{{{0, 1, 2, 3, 4, 5}}}, podOf, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +43,11 @@ func TestNeedOfRings(t *testing.T) {
 		t.Errorf("%v, want %v", wants, want)
 	}
 	for _, bad := range [][][]int{{{0, 9}}, {{0, -1}}, {{0}, {0, 1}}, {{}}} {
-		if _, err := Need(bad, podOf, 1); err == nil {
+		if _, err := needOf([][][]int{bad}, podOf, 1); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
 	}
-	if _, err := Need([][]int{{0}}, podOf, 0); err == nil {
+	if _, err := needOf([][][]int{{{0}}}, podOf, 0); err == nil {
 		t.Error("no rails were accepted")
 	}
 }

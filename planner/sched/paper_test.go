@@ -321,19 +321,19 @@ func TestDoubleBinaryTree(t *testing.T) {
 		}
 	}
 	parents, _ := DoubleTree(33)
-	matrix := make([][]int, 33)
-	for i := range matrix {
-		matrix[i] = make([]int, 33)
-	}
+	count := map[[2]int32]int32{}
 	for _, parent := range parents {
 		for rank, up := range parent {
 			if up >= 0 {
-				matrix[rank][up]++
-				matrix[up][rank]++
+				count[[2]int32{int32(min(rank, up)), int32(max(rank, up))}]++
 			}
 		}
 	}
-	top, err := wiring.FromMatrix(matrix)
+	var links []wiring.Link
+	for pair, n := range count { // any order: NewTopology sorts
+		links = append(links, wiring.Link{I: pair[0], J: pair[1], Count: n})
+	}
+	top, err := wiring.NewTopology(33, links)
 	if err != nil {
 		t.Fatal(err)
 	}

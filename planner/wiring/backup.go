@@ -1,83 +1,11 @@
 package wiring
 
-// Backup joins the ports that the topologies of all groups leave idle to a
-// mesh over all pods ([LUMOS] Fig. 10), and gives the links to add to each
-// group; Merge puts both together. Greedily: the pod with the most idle ports
-// gets a link to the pod it has fewest backup links with, over all groups;
-// among those to the one with the most idle ports.
-func Backup(groups []Topology, spinePorts int) ([]Topology, error) {
-	out := make([]Topology, len(groups))
-	var mesh []int // backup links of every pair
-	for n, t := range groups {
-		if err := t.CheckPorts(spinePorts); err != nil {
-			return nil, err
-		}
-		if mesh == nil {
-			mesh = make([]int, t.Pods*t.Pods)
-		}
-		if len(mesh) != t.Pods*t.Pods {
-			return nil, wrong("groups", "the same pods in each", "group %d has %d", n, t.Pods)
-		}
-		idle := t.Ports()
-		for i := range idle {
-			idle[i] = spinePorts - idle[i]
-		}
-		out[n] = backupGroup(t.Pods, idle, mesh)
-	}
-	return out, nil
-}
-
-func backupGroup(pods int, idle, mesh []int) Topology {
-	var links []Link
-	here := make([]int32, pods*pods)
-	for {
-		i, j := mostIdle(idle, -1, nil), -1
-		if i >= 0 {
-			j = mostIdle(idle, i, mesh[i*pods:(i+1)*pods])
-		}
-		if j < 0 {
-			break
-		}
-		idle[i]--
-		idle[j]--
-		mesh[i*pods+j]++
-		mesh[j*pods+i]++
-		here[min(i, j)*pods+max(i, j)]++
-	}
-	for s, n := range here {
-		if n > 0 {
-			links = append(links, Link{int32(s / pods), int32(s % pods), n})
-		}
-	}
-	return Topology{pods, links}
-}
-
-// mostIdle is the pod with the most idle ports, other than one; where mesh is
-// given, of those with the fewest backup links. -1: none has any.
-func mostIdle(idle []int, other int, mesh []int) int {
-	best := -1
-	for i, n := range idle {
-		if n == 0 || i == other {
-			continue
-		}
-		switch {
-		case best < 0, mesh == nil && n > idle[best],
-			mesh != nil && (mesh[i] < mesh[best] || mesh[i] == mesh[best] && n > idle[best]):
-			best = i
-		}
-	}
-	return best
-}
-
 // FillIdle adds backup circuits to configurations of all groups where ports
-// are idle, and touches nothing else. Circuits that were there and still find
+// are idle, a mesh over all pods ([LUMOS] Fig. 10), and touches nothing else. Circuits that were there and still find
 // their ports free come first, so a backup moves only where it is in the way;
 // then in every switch free ports are joined, those of the pairs of pods that
 // have the fewest backup links over all groups. Two idle ports of one pod in a
-// switch stay idle.
-//
-// Unlike Backup, which asks for links and so takes part in the rewiring of
-// those that jobs want, this never costs a job a circuit.
+// switch stay idle. It never costs a job a circuit.
 func FillIdle(groups, old []Half) ([]Half, error) {
 	if len(groups) != len(old) {
 		return nil, wrong("groups", "as many as there were", "%d, there were %d", len(groups), len(old))

@@ -79,7 +79,7 @@ func BenchmarkRewire(b *testing.B) {
 							b.Fatal(err)
 						}
 						kept += h.Kept(g.Old)
-						all += g.Old.Circuits()
+						all += g.Old.circuits()
 					}
 				}
 				b.ReportMetric(float64(kept)/float64(all), "kept")
@@ -128,7 +128,7 @@ func BenchmarkRollout(b *testing.B) {
 		b.Fatal(err)
 	}
 	halves := make([]Half, l.Spines)
-	for h, g := range old.Groups() {
+	for h, g := range old.groups() {
 		if halves[h], err = g.Orient().Layout(8); err != nil {
 			b.Fatal(err)
 		}
@@ -143,22 +143,22 @@ func BenchmarkRollout(b *testing.B) {
 	})
 	wanted := make([]Half, l.Spines)
 	kept, all := 0, 0
-	for h, g := range next.Groups() {
+	for h, g := range next.groups() {
 		if wanted[h], err = Rewire(Group{g, halves[h]}, Seed(1, h), 60_000); err != nil {
 			b.Fatal(err)
 		}
 		kept += wanted[h].Kept(halves[h])
-		all += halves[h].Circuits()
+		all += halves[h].circuits()
 	}
 	b.Run("stages", func(b *testing.B) {
-		var rollout Rollout
+		var r rollout
 		for b.Loop() {
-			if rollout, err = old.Rollout(halves, wanted, 250); err != nil {
+			if r, err = old.rollout(halves, wanted, 250); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(len(rollout.Stages)), "stages")
+		b.ReportMetric(float64(len(r.Stages)), "stages")
 		b.ReportMetric(float64(kept)/float64(all), "kept")
-		b.ReportMetric(1000*float64(rollout.Moved)/float64(rollout.Of), "moved-mille")
+		b.ReportMetric(1000*float64(r.Moved)/float64(r.Of), "moved-mille")
 	})
 }

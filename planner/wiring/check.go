@@ -46,7 +46,7 @@ func checkMirror(h Half) error {
 			if j >= 0 && odd.Row(k)[j] != int32(i) {
 				return wrong(fmt.Sprintf("even[%d][%d]", k, i), "its transpose in the odd switch",
 					"port %d of pod %d sends to port %d of pod %d, which does not send back",
-					Interleaved.EgressPort(2*k), i, Interleaved.IngressPort(2*k), j)
+					egressPort(2*k), i, ingressPort(2*k), j)
 			}
 		}
 	}

@@ -2,16 +2,13 @@ package wiring
 
 import "fmt"
 
-// Split writes a matrix as k matrices whose entries, row sums and column sums
+// split writes a matrix as k matrices whose entries, row sums and column sums
 // are each the floor or the ceiling of a k-th of its own ([LUMOS] Th. 2.2).
 //
 // Unlike the publications, which solve k - 1 flows: an even k is two halves by
 // an Euler split and then each half again; an odd k gives up one part by a
 // feasible flow (take) and goes on with k - 1. O(entries * log k) where k is a
-// power of two.
-func (d Demand) Split(k int) []Demand { return d.split(k, nil) }
-
-// split does the same for a matrix of leaves whose pods' sums get floor or
+// power of two. For a matrix of leaves the sums of their pods get floor or
 // ceiling as well; podOf nil means there are no pods.
 func (d Demand) split(k int, podOf []int32) []Demand {
 	parts := make([]Demand, k)

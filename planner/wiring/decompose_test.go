@@ -73,7 +73,7 @@ func TestSplitIsEven(t *testing.T) {
 	for range 3000 {
 		d := randomDemand(&r, 1+r.Below(9), 1+r.Below(9), 1+r.Below(12))
 		k := 1 + r.Below(17)
-		checkSplit(t, d, d.Split(k), k)
+		checkSplit(t, d, d.split(k, nil), k)
 	}
 }
 

@@ -45,17 +45,6 @@ func (h Half) Mirror() Half {
 	return m
 }
 
-// Circuits counts the circuits of the half.
-func (h Half) Circuits() int {
-	n := 0
-	for _, j := range h.To {
-		if j >= 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // Kept counts the circuits that are in both halves in the same place.
 func (h Half) Kept(old Half) int {
 	n := 0

@@ -149,24 +149,3 @@ func (s Spread) Load() int {
 	}
 	return most
 }
-
-// Groups is the topology of each group ([LUMOS] eq. 7): the paths of a spine
-// by pods.
-func (s Spread) Groups() []Topology {
-	out := make([]Topology, len(s.Spine))
-	count := make([]int32, s.Pods*s.Pods)
-	for h, t := range s.Spine {
-		clear(count)
-		for _, l := range t.Links {
-			i, j := s.PodOf[l.I], s.PodOf[l.J]
-			count[int(min(i, j))*s.Pods+int(max(i, j))] += l.Count
-		}
-		out[h].Pods = s.Pods
-		for n, c := range count {
-			if c > 0 {
-				out[h].Links = append(out[h].Links, Link{int32(n / s.Pods), int32(n % s.Pods), c})
-			}
-		}
-	}
-	return out
-}

@@ -56,13 +56,3 @@ func (f Fit) LTRR() float64 {
 	}
 	return float64(f.both) / math.Sqrt(float64(f.asked)*float64(f.realised))
 }
-
-// Likeness is the cosine of two configurations that [CROSS] eq. 16 sums over
-// a sequence, for reports: circuits in both places over the geometric mean.
-func Likeness(a, b Half) float64 {
-	n, m := a.Circuits(), b.Circuits()
-	if n == 0 || m == 0 {
-		return 0
-	}
-	return float64(a.Kept(b)) / math.Sqrt(float64(n)*float64(m))
-}

@@ -19,13 +19,13 @@ func TestTheorem21(t *testing.T) {
 		{{0, 1, 1}, {1, 0, 1}, {1, 1, 0}},
 		{{0, 5, 3, 1}, {5, 0, 1, 1}, {3, 1, 0, 7}, {1, 1, 7, 2}},
 	} {
-		top, err := FromMatrix(c)
+		top, err := matrix(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkOriented(t, top, top.Orient())
 	}
-	if _, err := FromMatrix([][]int{{1}}); err == nil {
+	if _, err := matrix([][]int{{1}}); err == nil {
 		t.Error("[1] was accepted, which is no A + A^T of integers")
 	}
 }
@@ -37,7 +37,7 @@ func TestTheorem21(t *testing.T) {
 func TestTheorem22(t *testing.T) {
 	d := Demand{3, 4, []Arc{{0, 0, 7}, {0, 1, 1}, {0, 3, 2}, {1, 0, 3}, {1, 2, 5}, {2, 1, 11}, {2, 2, 1}, {2, 3, 1}}}
 	for h := 1; h < 20; h++ {
-		checkSplit(t, d, d.Split(h), h)
+		checkSplit(t, d, d.split(h, nil), h)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestTheorem22(t *testing.T) {
 // Method: the mesh; uniform wiring by trying everything.
 // Reference: [LUMOS] Th. 3.1 and Fig. 4, [CROSS] Th. 4.1 and Fig. 1
 func TestTheorem31AndTheThreePodMesh(t *testing.T) {
-	mesh, err := FromMatrix([][]int{{0, 1, 1}, {1, 0, 1}, {1, 1, 0}})
+	mesh, err := matrix([][]int{{0, 1, 1}, {1, 0, 1}, {1, 1, 0}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func checkSpread(t *testing.T, need Topology, s Spread) {
 		}
 	}
 	perPod := len(s.PodOf) / s.Pods
-	for h, group := range s.Groups() {
+	for h, group := range s.groups() {
 		if err := group.CheckPorts(perPod * s.Tau); err != nil {
 			t.Fatalf("spine %d: %v", h, err)
 		}
@@ -252,7 +252,7 @@ func TestOneLinkCanBeTooFew(t *testing.T) {
 // Method: a mesh of which every pair has one link of two.
 // Reference: [CROSS] eq. 15
 func TestLTRRIsACosine(t *testing.T) {
-	asked, _ := FromMatrix([][]int{{0, 2, 2}, {2, 0, 2}, {2, 2, 0}})
+	asked, _ := matrix([][]int{{0, 2, 2}, {2, 0, 2}, {2, 2, 0}})
 	var f Fit
 	f.Add(asked, []Link{{0, 1, 1}, {0, 2, 1}, {1, 2, 1}})
 	if math.Abs(f.LTRR()-1) > 1e-12 {
@@ -297,12 +297,9 @@ func TestBaselinesAreWhatTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := g.Old.Circuits()
+	all := g.Old.circuits()
 	if p, s := published.Kept(g.Old), searched.Kept(g.Old); 2*p > all || 4*s < 3*all {
 		t.Errorf("of %d circuits the published method keeps %d, the search %d", all, p, s)
-	}
-	if likeness := Likeness(searched, g.Old); math.Abs(likeness-float64(searched.Kept(g.Old))/float64(all)) > 1e-12 {
-		t.Errorf("likeness %v of two full configurations is not the share of circuits kept", likeness)
 	}
 }
 
@@ -313,45 +310,39 @@ func TestBaselinesAreWhatTheyAre(t *testing.T) {
 func TestIdlePortsBecomeAMesh(t *testing.T) {
 	r := detmath.Random(4)
 	const pods, ports = 32, 16
-	var groups []Topology
+	var jobs, none []Half
 	for range 16 {
-		groups = append(groups, randomTopology(&r, pods, ports, 700))
+		h, err := randomTopology(&r, pods, ports, 700).Orient().Layout(ports / 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs, none = append(jobs, h), append(none, NewHalf(pods, ports/2))
 	}
-	backup, err := Backup(groups, ports)
+	full, err := FillIdle(jobs, none)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mesh := make([]int, pods*pods)
-	for n, b := range backup {
-		both := Merge(groups[n], b)
-		h, err := both.Orient().Layout(ports / 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Check(both, h); err != nil {
-			t.Fatal(err)
-		}
-		idle := 0
-		for _, used := range both.Ports() {
-			idle += ports - used
-		}
-		if idle > 2 {
+	for n, h := range full {
+		if idle := pods*ports/2 - h.circuits(); idle > ports/2 {
 			t.Errorf("group %d leaves %d ports idle", n, idle)
 		}
-		for _, l := range b.Links {
+		for _, l := range h.Links() {
 			mesh[int(l.I)*pods+int(l.J)] += int(l.Count)
 		}
-	}
-	least, most := 1<<30, 0
-	for i := range pods {
-		for j := i + 1; j < pods; j++ {
-			least, most = min(least, mesh[i*pods+j]), max(most, mesh[i*pods+j])
+		for _, l := range jobs[n].Links() {
+			mesh[int(l.I)*pods+int(l.J)] -= int(l.Count)
 		}
 	}
-	if least < 3 || most > 9 { // 5.6 on average
-		t.Errorf("pairs have %d to %d backup links", least, most)
+	joined := 0
+	for i := range pods {
+		for j := i + 1; j < pods; j++ {
+			if mesh[i*pods+j] > 0 {
+				joined++
+			}
+		}
 	}
-	if _, err := Backup([]Topology{{2, []Link{{0, 1, 5}}}}, 4); err == nil {
-		t.Error("a topology beyond its ports was accepted")
+	if all := pods * (pods - 1) / 2; 100*joined < 97*all {
+		t.Errorf("%d of %d pairs have a backup link", joined, all)
 	}
 }

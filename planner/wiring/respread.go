@@ -65,23 +65,6 @@ func (l Leaves) respreadAll(need Topology, old Spread) (Spread, error) {
 	return s, nil
 }
 
-// Keep is a spread without the paths that a smaller need can do without, such
-// as those of jobs that have ended. None changes its spine.
-func (s Spread) Keep(need Topology) (Spread, error) {
-	if err := s.CheckNeed(need); err != nil {
-		return Spread{}, err
-	}
-	d := s.newDeal(need)
-	d.keep(s, func(n, h int) bool { return true })
-	for n, link := range need.Links {
-		if d.left[n] > 0 {
-			return Spread{}, wrong(fmt.Sprintf("need[%d]", n), "no more paths than are there",
-				"leaves %d and %d need %d more", link.I, link.J, d.left[n])
-		}
-	}
-	return d.spread(), nil
-}
-
 // deal gives paths to spines one by one.
 type deal struct {
 	Leaves

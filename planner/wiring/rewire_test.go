@@ -93,8 +93,8 @@ func TestNothingMovesWithoutNeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		re.Run(g.Circuits() + len(re.Blocks))
-		if h := re.Half(); h.Kept(g.Old) != g.Old.Circuits() {
-			t.Fatalf("%d of %d circuits stayed", h.Kept(g.Old), g.Old.Circuits())
+		if h := re.Half(); h.Kept(g.Old) != g.Old.circuits() {
+			t.Fatalf("%d of %d circuits stayed", h.Kept(g.Old), g.Old.circuits())
 		}
 		for _, b := range re.Blocks {
 			if !b.Settled() {
@@ -170,8 +170,8 @@ func TestTheSearchIsAnytime(t *testing.T) {
 		last := 0
 		for range 200 {
 			kept := re.Half().Kept(g.Old)
-			if kept < last || kept != re.Blocks[0].Kept() {
-				t.Fatalf("%d circuits kept after %d, the block says %d", kept, last, re.Blocks[0].Kept())
+			if kept < last || kept != re.Blocks[0].top {
+				t.Fatalf("%d circuits kept after %d, the block says %d", kept, last, re.Blocks[0].top)
 			}
 			last = kept
 			re.Run(400)
@@ -190,7 +190,7 @@ func TestFullGroupsCloseAtEverySize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kept, all := h.Kept(g.Old), g.Old.Circuits(); 100*kept < 72*all {
+		if kept, all := h.Kept(g.Old), g.Old.circuits(); 100*kept < 72*all {
 			t.Errorf("%d pods, %d ports: %d of %d circuits kept", c.pods, c.ports, kept, all)
 		}
 	}

@@ -82,14 +82,8 @@ func newBlock(t Topology, old Half, seed uint64) *Block {
 // is wasted; else it is nearly as good as one with them.
 func (b *Block) tight() bool { return 16*len(b.place) >= 15*len(b.out) }
 
-// Steps is how many steps the block has made; a settled block makes no more.
-func (b *Block) Steps() int { return b.steps }
-
 // Settled says that further steps cannot improve the block.
 func (b *Block) Settled() bool { return b.phase == settled }
-
-// Kept is how many circuits the block's best configuration leaves in place.
-func (b *Block) Kept() int { return max(0, b.top) }
 
 // Run makes so many steps more. A step is one link placed; a few, of one
 // insertion or one try, may be overdrawn, and are then taken from the next

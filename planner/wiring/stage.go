@@ -9,9 +9,8 @@ import (
 // LeafLinks is a number of links of one leaf.
 type LeafLinks struct{ Leaf, Links int }
 
-// Change is a part of a reconfiguration that is made at once, such as an OCS
-// group, a pair of switches or a Piece of one, and the links it moves at each
-// leaf.
+// Change is a part of a reconfiguration that is made at once, such as some
+// Pieces, and the links it moves at each leaf.
 type Change struct {
 	Moved []LeafLinks
 }
@@ -137,18 +136,4 @@ func Together(changes []Change) Change {
 		}
 	}
 	return out
-}
-
-// LeastIota is the smallest bound, in thousandths, that no change alone
-// exceeds.
-func LeastIota(changes []Change, links []int) int {
-	least := 1
-	for _, c := range changes {
-		for _, m := range c.Moved {
-			if m.Links > 0 {
-				least = max(least, (m.Links*1000+links[m.Leaf]-1)/links[m.Leaf])
-			}
-		}
-	}
-	return least
 }

@@ -86,12 +86,9 @@ func TestStepsNeverConflict(t *testing.T) {
 			t.Fatal(err)
 		}
 		oldOdd, wantedOdd := g.Old.Mirror(), wanted.Mirror()
-		for sw, steps := range GroupSteps(g.Old, wanted) {
-			old, want := g.Old.Row(sw/2), wanted.Row(sw/2)
-			if sw%2 != 0 {
-				old, want = oldOdd.Row(sw/2), wantedOdd.Row(sw/2)
-			}
-			apply(t, old, want, steps)
+		for k := range g.Old.Switches {
+			apply(t, g.Old.Row(k), wanted.Row(k), Steps(g.Old.Row(k), wanted.Row(k)))
+			apply(t, oldOdd.Row(k), wantedOdd.Row(k), Steps(oldOdd.Row(k), wantedOdd.Row(k)))
 		}
 	}
 }

@@ -72,29 +72,6 @@ func checkLink(pods int, field string, l Link) error {
 	return nil
 }
 
-// FromMatrix reads a whole matrix; it must be symmetric with an even diagonal.
-func FromMatrix(c [][]int) (Topology, error) {
-	var links []Link
-	for i, row := range c {
-		if len(row) != len(c) {
-			return Topology{}, wrong(fmt.Sprintf("row %d", i), fmt.Sprintf("%d entries", len(c)), "has %d", len(row))
-		}
-		for j := i; j < len(row); j++ {
-			if row[j] != c[j][i] {
-				return Topology{}, wrong(fmt.Sprintf("entry [%d,%d]", i, j), "a symmetric matrix",
-					"%d there, %d at [%d,%d]", row[j], c[j][i], j, i)
-			}
-			if row[j] < 0 || row[j] > MaxSpinePorts {
-				return Topology{}, wrong(fmt.Sprintf("entry [%d,%d]", i, j), "0..4096", "%d", row[j])
-			}
-			if row[j] > 0 {
-				links = append(links, Link{int32(i), int32(j), int32(row[j])})
-			}
-		}
-	}
-	return NewTopology(len(c), links)
-}
-
 // Ports is the number of ports each pod needs: the row sums of the matrix.
 func (t Topology) Ports() []int {
 	sum := make([]int, t.Pods)
