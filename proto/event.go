@@ -103,7 +103,7 @@ const (
 	EvHostOK                               //
 	EvAdopted                              // light found at start differs from the journal
 	EvApplied                              // a generation took effect
-	EvRefused                              // a message was refused
+	_                                      // 13 is reserved
 	EvAlarm                                // raised or cleared, see Alarm and Resolved
 	EvCalibrated                           //
 	EvPathFailed                           // own optics did not follow

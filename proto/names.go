@@ -33,7 +33,7 @@ var severityNames = [...]string{"OK", "Warning", "Critical"}
 func (s Severity) String() string { return nameOf(severityNames[:], uint8(s)) }
 
 var eventNames = [...]string{"None", "LightLost", "LightFound", "Switched", "Restored", "Closed",
-	"Banned", "Isolated", "Returned", "HostFault", "HostOK", "Adopted", "Applied", "Refused",
+	"Banned", "Isolated", "Returned", "HostFault", "HostOK", "Adopted", "Applied", "",
 	"Alarm", "Calibrated", "PathFailed", "BoundNotMet", "SplitBrain", "Started", "LightUnselected", "Request", "Remedy"}
 
 func (k EventKind) String() string { return nameOf(eventNames[:], uint8(k)) }

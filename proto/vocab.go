@@ -219,9 +219,10 @@ var ringStateNames = [...]string{"forming", "in_service", "degraded", "down"}
 
 func (s RingState) String() string { return nameOf(ringStateNames[:], uint8(s)) }
 
-// nameOf keeps an unknown code readable instead of losing it.
+// nameOf keeps an unknown code, or one that has no name any more, readable
+// instead of losing it.
 func nameOf(names []string, code uint8) string {
-	if int(code) < len(names) {
+	if int(code) < len(names) && names[code] != "" {
 		return names[code]
 	}
 	return "unknown(" + strconv.Itoa(int(code)) + ")"
