@@ -212,7 +212,7 @@ func coreRig(t *testing.T) (broker string) {
 	case err := <-ran:
 		t.Fatal(err)
 	}
-	s, err := live.StartSwitches(ctx, live.SwitchesConfig{Fabric: f, Seed: 1, Health: time.Second,
+	s, err := live.StartCluster(ctx, live.ClusterConfig{Fabric: f, Seed: 1, Health: time.Second,
 		Broker: mqtt.Config{Broker: broker, MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second}})
 	if err != nil {
 		t.Fatal(err)

@@ -136,7 +136,7 @@ func rig(t *testing.T) (broker string) {
 	})
 	broker = <-url
 	wait.Go(func() {
-		err := live.Agents(ctx, live.AgentsConfig{Fabric: f, Modules: 1, Seed: 1, Health: time.Hour, Broker: mqtt.Config{Broker: broker}, Progress: io.Discard, Log: quiet})
+		err := live.Agents(ctx, live.ClusterConfig{Fabric: f, Modules: 1, Seed: 1, Health: time.Hour, Broker: mqtt.Config{Broker: broker}, Progress: io.Discard, Log: quiet})
 		if err != nil && ctx.Err() == nil {
 			t.Error(err)
 		}

@@ -52,7 +52,7 @@ func TestAgentsComeIntoService(t *testing.T) {
 		}
 	})
 	all.Go(func() {
-		err := Agents(ctx, AgentsConfig{Fabric: f, Modules: 1, Seed: 1, Health: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
+		err := Agents(ctx, ClusterConfig{Fabric: f, Modules: 1, Seed: 1, Health: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
 			Broker: mqtt.Config{Broker: broker.URL(), MinReconnect: minReconnect, MaxReconnect: maxReconnect}})
 		if err != nil {
 			t.Error(err)

@@ -2,10 +2,8 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
-	"sync"
+	"slices"
 	"time"
 
 	"ringlight/mzi/detmath"
@@ -13,6 +11,10 @@ import (
 	"ringlight/sim"
 	"ringlight/sim/fleet"
 )
+
+// catalogueSize is how many optical personalities the modules of a demo are
+// drawn from; each is calibrated once, from nothing, by the production code.
+const catalogueSize = 16
 
 // boardTime is the shortest and the longest of a set of times on a board's
 // clock.
@@ -23,35 +25,14 @@ type boardTime struct{ min, max time.Duration }
 // there are processors.
 func calibrate(ctx context.Context, seed uint64, size int, progress func(done, of int)) (*fleet.Optics, boardTime, error) {
 	b := &fleet.Optics{Personalities: sim.Catalogue(seed, size)}
-	b.Calibrated = make([]*ocs.Calibration, len(b.Personalities))
-	took := make([]time.Duration, len(b.Personalities))
-	errs := make([]error, len(b.Personalities))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	var mu sync.Mutex
-	done := 0
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for i := range next {
-				b.Calibrated[i], took[i], errs[i] = fleet.Calibrate(b.Personalities[i], detmath.Hash(seed, uint64(i)), ctx.Err)
-				mu.Lock()
-				done++
-				progress(done, len(took))
-				mu.Unlock()
-			}
-		})
-	}
-	for i := range b.Personalities {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	spread := boardTime{took[0], took[0]}
-	for i, t := range took {
-		spread.min, spread.max = min(spread.min, t), max(spread.max, t)
-		if errs[i] != nil {
-			errs[i] = fmt.Errorf("live: module %s: %w", b.Personalities[i].Serial(), errs[i])
+	b.Calibrated = make([]*ocs.Calibration, size)
+	took := make([]time.Duration, size)
+	err := inParallel(ctx, size, progress, func(i int) (err error) {
+		b.Calibrated[i], took[i], err = fleet.Calibrate(b.Personalities[i], detmath.Hash(seed, uint64(i)), ctx.Err)
+		if err != nil {
+			return fmt.Errorf("live: module %s: %w", b.Personalities[i].Serial(), err)
 		}
-	}
-	return b, spread, errors.Join(errs...)
+		return nil
+	})
+	return b, boardTime{slices.Min(took), slices.Max(took)}, err
 }

@@ -2,20 +2,15 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"ringlight/planner"
 	"ringlight/planner/fabric"
-	"ringlight/planner/server"
 	"ringlight/proto"
-	"ringlight/proto/mqtt"
 )
 
 // CoreConfig says what a core run is.
@@ -85,7 +80,7 @@ func Core(ctx context.Context, cfg CoreConfig) (*CoreResult, error) {
 		cfg.Finished(r.result)
 	}
 	if cfg.Hold {
-		r.screen.line("holding on %s until interrupted", r.broker.URL())
+		r.screen.line("holding on %s until interrupted", r.central.link().Broker)
 		<-ctx.Done()
 	}
 	return r.result, r.screen.err
@@ -94,11 +89,10 @@ func Core(ctx context.Context, cfg CoreConfig) (*CoreResult, error) {
 type coreRun struct {
 	cfg      CoreConfig
 	core     *fabric.Core
-	broker   *server.Broker
-	switches *Switches
+	central  *central
+	cluster  *Cluster
+	circuits *circuitLight
 	operator *operator
-	state    string
-	ran      chan error
 	screen   screen
 	result   *CoreResult
 	last     map[proto.NodeID]uint32 // by switch: how long its last change took, as it reports
@@ -114,25 +108,16 @@ type coreRun struct {
 func (r *coreRun) start(ctx context.Context, f *fabric.Fabric) error {
 	begin := time.Now()
 	var err error
-	if r.broker, err = server.StartBroker(r.cfg.Listen, r.cfg.Log); err != nil {
+	if r.central, err = startCentral(ctx, f, r.cfg.Listen, r.cfg.Log, r.observe); err != nil {
 		return err
 	}
-	if r.state, err = os.MkdirTemp("", "ringlight-core-"); err != nil {
-		return err
-	}
-	to := mqtt.Config{Broker: r.broker.URL(), MinReconnect: minReconnect, MaxReconnect: maxReconnect}
-	r.ran = make(chan error, 1)
-	go func() {
-		r.ran <- server.Run(ctx, server.Config{
-			Fabric: f, Broker: r.broker.URL(), State: filepath.Join(r.state, "planner.db"), Log: r.cfg.Log,
-			MinReconnect: minReconnect, MaxReconnect: maxReconnect, Observe: r.observe,
-		})
-	}()
-	r.switches, err = StartSwitches(ctx, SwitchesConfig{Fabric: f, Seed: r.cfg.Seed, Health: time.Second, Broker: to, State: r.state, Log: r.cfg.Log})
+	to := r.central.link()
+	r.cluster, err = StartCluster(ctx, ClusterConfig{Fabric: f, Seed: r.cfg.Seed, Health: time.Second, Broker: to, State: r.central.state, Log: r.cfg.Log})
 	if err != nil {
 		return err
 	}
-	r.switches.Track()
+	r.circuits = r.cluster.circuits
+	r.circuits.Track(r.core.Pods)
 	if r.operator, err = newOperator(ctx, to, f.Name, r.hear); err != nil {
 		return err
 	}
@@ -141,7 +126,7 @@ func (r *coreRun) start(ctx context.Context, f *fabric.Fabric) error {
 	}
 	s := r.now()
 	r.screen.line("broker   embedded, %s      planner term %d, %d of %d switch agents after %d ms",
-		r.broker.URL(), r.term, s.Online, s.Switches, time.Since(begin).Milliseconds())
+		to.Broker, r.term, s.Online, s.Switches, time.Since(begin).Milliseconds())
 	return nil
 }
 
@@ -189,9 +174,9 @@ func (r *coreRun) reach(ctx context.Context, ok func(proto.CoreStatus) bool) err
 			r.operator.hear(p)
 		case <-limit.C:
 			return fmt.Errorf("live: not at rest within %v: %+v", restLimit, r.now())
-		case err := <-r.ran:
-			r.ran <- err
-			return errors.Join(errors.New("live: the planner stopped"), err)
+		case err := <-r.central.ran:
+			r.central.ran <- err
+			return r.central.gone()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -209,17 +194,13 @@ func (r *coreRun) close(cancel context.CancelFunc) {
 	if r.operator != nil && r.operator.link != nil {
 		r.operator.link.Close()
 	}
-	if err := r.switches.Wait(); err != nil {
-		r.cfg.Log.Error("switches", "err", err)
+	if r.cluster != nil {
+		if err := r.cluster.Wait(); err != nil {
+			r.cfg.Log.Error("switches", "err", err)
+		}
 	}
-	if r.ran != nil {
-		<-r.ran
-	}
-	if r.broker != nil {
-		_ = r.broker.Close()
-	}
-	if r.state != "" {
-		_ = os.RemoveAll(r.state)
+	if r.central != nil {
+		r.central.close()
 	}
 }
 
@@ -237,7 +218,7 @@ type light struct {
 // has one.
 func (r *coreRun) compare(planned []proto.CircuitStatus) light {
 	l := light{equal: true}
-	for s := range r.switches.Count() {
+	for s := range r.core.Switches() {
 		usedA, usedB := map[uint16]uint16{}, map[uint16]bool{}
 		for i := range planned {
 			if x := &planned[i]; x.Switch == proto.FirstSwitch+proto.NodeID(s) {
@@ -248,7 +229,7 @@ func (r *coreRun) compare(planned []proto.CircuitStatus) light {
 			}
 		}
 		lit := 0
-		for _, p := range r.switches.Lit(s) {
+		for _, p := range r.circuits.Lit(s) {
 			b, used := usedA[p.A]
 			switch {
 			case used && b == p.B:

@@ -96,7 +96,7 @@ func (r *coreRun) change(ctx context.Context, list *[]proto.JobSpec, before []pr
 		return err
 	}
 	r.guard(was)
-	drops, made, generation, begin := len(r.switches.Drops()), len(r.made), r.now().Generation, time.Now()
+	drops, made, generation, begin := len(r.circuits.Drops()), len(r.made), r.now().Generation, time.Now()
 	reply, err := r.operator.ask(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: *list})
 	if err != nil {
 		return err
@@ -138,14 +138,14 @@ func (r *coreRun) killInStage(ctx context.Context, c *CoreChange, generation pro
 	if err := r.reach(ctx, func(s proto.CoreStatus) bool { return s.Generation > generation }); err != nil {
 		return err
 	}
-	victim := c.Change % r.switches.Count()
-	r.switches.Kill(victim)
+	victim := c.Change % r.core.Switches()
+	r.cluster.Kill(proto.FirstSwitch + proto.NodeID(victim))
 	c.Killed = &victim
 	r.result.AgentsKilled++
 	if err := r.operator.listen(ctx, killedBack); err != nil {
 		return err
 	}
-	return r.switches.Revive(ctx, victim)
+	return r.cluster.Revive(ctx, proto.FirstSwitch+proto.NodeID(victim))
 }
 
 // missing are the jobs of one list that another has not.
@@ -161,13 +161,13 @@ func missing(list, from []proto.JobSpec) []proto.JobID {
 
 // guard has the boards watch all circuits that there are.
 func (r *coreRun) guard(circuits []proto.CircuitStatus) {
-	of := make([][]circuit.Pair, r.switches.Count())
+	of := make([][]circuit.Pair, r.core.Switches())
 	for i := range circuits {
 		s := int(circuits[i].Switch - proto.FirstSwitch)
 		of[s] = append(of[s], circuit.Pair{A: circuits[i].A, B: circuits[i].B})
 	}
 	for s := range of {
-		r.switches.Guard(s, of[s])
+		r.circuits.Guard(s, of[s])
 	}
 }
 
@@ -185,7 +185,7 @@ func (r *coreRun) judge(ctx context.Context, c *CoreChange, was []proto.CircuitS
 	c.Generations = int(s.Generation - generation)
 	c.JobsPlaced = int(s.Placed)
 	c.LinksAsked, c.LinksGranted, c.LinksRealised = int(s.Asked), int(s.Granted), int(s.Realised)
-	for _, d := range r.switches.Drops()[drops:] {
+	for _, d := range r.circuits.Drops()[drops:] {
 		if slices.ContainsFunc(is, func(x proto.CircuitStatus) bool {
 			return x.Switch == proto.FirstSwitch+proto.NodeID(d.Switch) && x.A == d.A && x.B == d.B
 		}) {
@@ -229,13 +229,13 @@ func (r *coreRun) darkness(c *CoreChange, was, is []proto.CircuitStatus, drops i
 		if n >= 0 && was[n].Job != x.Job {
 			taken[way{group(x.Switch), x.Job, x.A, x.B}]++ // of a job that ended, lit all the time
 		}
-		at, ok := r.switches.LitSince(int(x.Switch-proto.FirstSwitch), circuit.Pair{A: x.A, B: x.B})
+		at, ok := r.circuits.LitSince(int(x.Switch-proto.FirstSwitch), circuit.Pair{A: x.A, B: x.B})
 		if ok && x.Job != 0 && !same(was, x) {
 			k := way{group(x.Switch), x.Job, x.A, x.B}
 			lit[k] = append(lit[k], at)
 		}
 	}
-	for _, d := range r.switches.Drops()[drops:] {
+	for _, d := range r.circuits.Drops()[drops:] {
 		n := slices.IndexFunc(was, func(x proto.CircuitStatus) bool {
 			return x.Switch == proto.FirstSwitch+proto.NodeID(d.Switch) && x.A == d.A && x.B == d.B
 		})

@@ -2,10 +2,8 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"time"
 
@@ -66,33 +64,13 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 		return nil, err
 	}
 	began := time.Now()
-	results, errs := make([]*fleet.CoreResult, cfg.Runs), make([]error, cfg.Runs)
-	next := make(chan int)
-	var mu sync.Mutex
-	progress := progressTo(cfg.Progress, "runs")
-	done := 0
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), cfg.Runs) {
-		workers.Go(func() {
-			for i := range next {
-				results[i], errs[i] = cfg.one(f, cfg.Seed+uint64(i), &mu)
-				mu.Lock()
-				done++
-				progress(done, cfg.Runs)
-				mu.Unlock()
-			}
-		})
-	}
-	for i := range cfg.Runs {
-		if ctx.Err() != nil {
-			errs[i] = ctx.Err()
-			break
-		}
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	if err := errors.Join(errs...); err != nil {
+	results := make([]*fleet.CoreResult, cfg.Runs)
+	var mu sync.Mutex // of TraceOut
+	err = inParallel(ctx, cfg.Runs, progressTo(cfg.Progress, "runs"), func(i int) (err error) {
+		results[i], err = cfg.one(f, cfg.Seed+uint64(i), &mu)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	sum := &CoreSeedsResult{Runs: cfg.Runs, Switches: cfg.Core.Switches(), List: []string{}}

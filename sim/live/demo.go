@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"ringlight/mzi/detmath"
 	"ringlight/planner"
 	"ringlight/planner/fabric"
-	"ringlight/planner/server"
 	"ringlight/proto"
 	"ringlight/sim"
 	"ringlight/sim/trace"
@@ -81,10 +78,7 @@ type demo struct {
 	cfg    DemoConfig
 	trace  *trace.Trace
 	stage  *stage
-	broker *server.Broker
-	addr   string
-	state  string // folder of the planner's store
-	ran    chan error
+	above  *central
 	screen screen
 	result *Result
 	waste  waste
@@ -100,11 +94,11 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	}
 	s := &stage{cfg: d.cfg, fabric: f, costs: sim.DefaultCosts(), inbox: make(chan arrival, inboxSize), watch: newWatch(), log: d.cfg.Log}
 	s.world = sim.NewWorld(sim.WorldConfig{Seed: d.cfg.Seed, Costs: s.costs})
-	boards, calibrations, err := build(s.world, f, d.cfg.Modules, d.cfg.Seed, bench)
+	board, calibrations, err := bench.Build(s.world, f, d.cfg.Modules, d.cfg.Seed)
 	if err != nil {
 		return err
 	}
-	s.boards = boards
+	s.board = board
 	for n := range f.Nodes {
 		st := &station{id: proto.NodeID(n), board: sim.BoardID(n), calibrations: calibrations[n], slot: n, next: agent.Never, synced: agent.Never}
 		s.stations = append(s.stations, st)
@@ -114,23 +108,12 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	d.stage = s
 	d.waste = waste{groupNodes: f.GroupNodes(), nodes: f.Nodes, since: epoch}
 
-	if d.broker, err = server.StartBroker(d.cfg.Listen, d.cfg.Log); err != nil {
+	observe := func(p *planner.Planner) { s.watch.planner(p.Overview(), p.Rings) }
+	if d.above, err = startCentral(ctx, f, d.cfg.Listen, d.cfg.Log, observe); err != nil {
 		return err
 	}
-	d.addr = d.broker.Addr()
-	s.broker = d.broker.URL()
-	if d.state, err = os.MkdirTemp("", "ringlight-demo-"); err != nil {
-		return err
-	}
-	d.ran = make(chan error, 1)
-	go func() {
-		d.ran <- server.Run(ctx, server.Config{
-			Fabric: f, Broker: s.broker, State: filepath.Join(d.state, "planner.db"), Log: d.cfg.Log,
-			MinReconnect: minReconnect, MaxReconnect: maxReconnect,
-			Observe: func(p *planner.Planner) { s.watch.planner(p.Overview(), p.Rings) },
-		})
-	}()
-	d.screen.broker(s.broker, spread, catalogueSize)
+	s.broker = d.above.link()
+	d.screen.broker(s.broker.Broker, spread, catalogueSize)
 	return nil
 }
 
@@ -143,9 +126,7 @@ func (d *demo) close(cancel context.CancelFunc) {
 		}
 	}
 	goodbyes.Wait()
-	<-d.ran
-	_ = d.broker.Close()
-	_ = os.RemoveAll(d.state)
+	d.above.close()
 }
 
 // bringUp powers every node and waits for the first generation.
@@ -172,13 +153,7 @@ func (d *demo) bringUp(ctx context.Context) error {
 // settle waits until the planner is quiet, or ends with what stopped it.
 func (d *demo) settle(ctx context.Context, limit time.Duration) error {
 	err := d.stage.settle(ctx, limit)
-	select {
-	case ran := <-d.ran:
-		d.ran <- nil
-		return errors.Join(errors.New("live: the planner stopped"), ran, err)
-	default:
-		return err
-	}
+	return errors.Join(d.above.gone(), err)
 }
 
 // spares counts the spare nodes and those that stand beside a ring: within
@@ -323,13 +298,13 @@ func (d *demo) outages(ctx context.Context, t time.Duration) error {
 	}
 	from := time.Duration(o.Day) * trace.Day
 	to := from + time.Duration(o.Days)*trace.Day
-	if !d.down && d.broker != nil && t >= from && d.stage.now < epoch+from {
+	if !d.down && t >= from && d.stage.now < epoch+from {
 		if err := d.stage.jump(ctx, epoch+from); err != nil {
 			return err
 		}
 		d.screen.line("day "+dayWidth+"  broker stopped", inDays(from))
 		d.down = true
-		if err := d.broker.Close(); err != nil {
+		if err := d.above.stop(); err != nil {
 			return err
 		}
 	}
@@ -345,11 +320,10 @@ func (d *demo) reconnect(ctx context.Context, to time.Duration) error {
 		return err
 	}
 	d.account()
-	b, err := server.StartBroker(d.addr, d.cfg.Log)
-	if err != nil {
+	if err := d.above.restart(); err != nil {
 		return err
 	}
-	d.broker, d.down = b, false
+	d.down = false
 	start := time.Now()
 	if err := d.settle(ctx, convergeLimit); err != nil {
 		return err
@@ -403,7 +377,7 @@ func (d *demo) openMembers() bool {
 // hold keeps everything running for whoever wants to look closer: from here
 // on virtual time goes with the wall.
 func (d *demo) hold(ctx context.Context) error {
-	d.screen.line("holding on %s until interrupted", d.stage.broker)
+	d.screen.line("holding on %s until interrupted", d.stage.broker.Broker)
 	err := d.stage.realTime(ctx)
 	if errors.Is(err, context.Canceled) {
 		return nil

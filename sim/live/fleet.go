@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -119,25 +118,17 @@ type fleetPool struct {
 
 func (p *fleetPool) run(ctx context.Context) ([]*fleet.Result, error) {
 	results := make([]*fleet.Result, p.cfg.Runs)
-	errs := make([]error, p.cfg.Runs)
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), p.cfg.Runs) {
-		workers.Go(func() {
-			for i := range next {
-				results[i], errs[i] = p.one(ctx, p.cfg.Seed+uint64(i))
-				p.mu.Lock()
-				p.done++
-				p.mu.Unlock()
-			}
-		})
-	}
-	for i := range p.cfg.Runs {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	return results, errors.Join(errs...)
+	err := inParallel(ctx, p.cfg.Runs, p.finished, func(i int) (err error) {
+		results[i], err = p.one(ctx, p.cfg.Seed+uint64(i))
+		return err
+	})
+	return results, err
+}
+
+func (p *fleetPool) finished(done, _ int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = done
 }
 
 func (p *fleetPool) one(ctx context.Context, seed uint64) (*fleet.Result, error) {

@@ -7,6 +7,7 @@ import (
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
+	"ringlight/sim/fleet"
 	"ringlight/sim/trace"
 )
 
@@ -253,7 +254,7 @@ func (s *stage) ledger(f *struck, e end, ev *proto.Event, lost time.Duration) (L
 
 // edgeAt is when the neighbour's agent was handed the loss of its light.
 func (s *stage) edgeAt(f *struck, e end) (time.Duration, bool) {
-	losLines := s.boards[e.station.id].Bundles[e.port.Bundle].LOS
+	losLines := s.board.Bundles[e.port.Bundle].LOS
 	line := losLines[simPort(e.port).Path]
 	for _, seen := range e.station.edges {
 		if seen.line == line && !seen.high && seen.at >= f.at {
@@ -291,3 +292,6 @@ func (s *stage) eventCounts() (queued, delivered uint64) {
 }
 
 func inDays(t time.Duration) float64 { return float64(t) / float64(trace.Day) }
+
+// simPort is a fabric's port as the world knows it: node n is board n.
+func simPort(p fabric.Port) sim.Port { return fleet.SimPort(p) }

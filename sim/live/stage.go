@@ -19,12 +19,12 @@ type stage struct {
 	fabric   *fabric.Fabric
 	world    *sim.World
 	costs    sim.Costs
-	boards   []hal.Board
+	board    *hal.Board // of every node
 	stations []*station
 	byBoard  []*station
 	queue    []*station // heap by due, then node
 	now      time.Duration
-	broker   string
+	broker   mqtt.Config
 	inbox    chan arrival
 	watch    *watch
 	log      *slog.Logger

@@ -56,11 +56,11 @@ func (s *stage) powerOn(st *station) error {
 	st.life++
 	session := proto.Session(detmath.Hash(s.cfg.Seed, uint64(st.id), uint64(st.life)))
 	cfg := agent.Config{
-		Fabric: s.fabric.Name, Node: st.id, Board: &s.boards[st.id], Calibrations: st.calibrations,
+		Fabric: s.fabric.Name, Node: st.id, Board: s.board, Calibrations: st.calibrations,
 		Session: session, Boot: uint64(st.life), Software: "ringlight demo", Seed: s.cfg.Seed,
 		HealthPeriod: s.cfg.Health, Decide: s.costs.Decide,
 	}
-	link, err := dial(mqtt.Config{Broker: s.broker, MinReconnect: minReconnect, MaxReconnect: maxReconnect}, s.fabric.Name, st.id, session)
+	link, err := dial(s.broker, s.fabric.Name, st.id, session)
 	if err != nil {
 		return fmt.Errorf("live: node %d: %w", st.id, err)
 	}

@@ -144,7 +144,7 @@ func TestSwitchesMakeCircuitsOverABroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.link.Close()
-	s, err := StartSwitches(ctx, SwitchesConfig{Fabric: f, Seed: 3, Health: time.Second, Broker: to, State: t.TempDir()})
+	s, err := StartCluster(ctx, ClusterConfig{Fabric: f, Seed: 3, Health: time.Second, Broker: to, State: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,22 +161,22 @@ func TestSwitchesMakeCircuitsOverABroker(t *testing.T) {
 	c.commit(1)
 	c.done(1, first)
 	for i := range 2 {
-		s.Guard(i, []circuit.Pair{{A: 0, B: 1}})
+		s.circuits.Guard(i, []circuit.Pair{{A: 0, B: 1}})
 	}
 	c.plan(2, second)
 	c.commit(2)
-	s.Kill(1)
+	s.Kill(proto.FirstSwitch + 1)
 	c.wait("a death note", func() bool { return !c.alive[proto.FirstSwitch+1] })
-	if err := s.Revive(ctx, 1); err != nil {
+	if err := s.Revive(ctx, proto.FirstSwitch+1); err != nil {
 		t.Fatal(err)
 	}
 	c.done(2, second)
 	for i := range 2 {
-		if lit := s.Lit(i); !slices.Equal(lit, []circuit.Pair{{A: 0, B: 1}, {A: 2, B: 0}, {A: 3, B: 2}}) {
+		if lit := s.circuits.Lit(i); !slices.Equal(lit, []circuit.Pair{{A: 0, B: 1}, {A: 2, B: 0}, {A: 3, B: 2}}) {
 			t.Errorf("switch %d: light passes %v", i, lit)
 		}
 	}
-	if d := s.Drops(); len(d) != 0 {
+	if d := s.circuits.Drops(); len(d) != 0 {
 		t.Errorf("drops %+v", d)
 	}
 	cancel()

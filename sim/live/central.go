@@ -1,0 +1,73 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/planner/server"
+	"ringlight/proto/mqtt"
+)
+
+// central is what stands above the agents of a run: an embedded broker, and
+// the planner with its store.
+type central struct {
+	broker *server.Broker
+	addr   string // the broker's, also while it is down
+	state  string // folder of the store, and of the agents' journals
+	ran    chan error
+	log    *slog.Logger
+}
+
+// startCentral starts both; observe is called by the planner's goroutine after
+// each of its steps. The planner ends with ctx.
+func startCentral(ctx context.Context, f *fabric.Fabric, listen string, log *slog.Logger, observe func(*planner.Planner)) (*central, error) {
+	state, err := os.MkdirTemp("", "ringlight-run-")
+	if err != nil {
+		return nil, err
+	}
+	broker, err := server.StartBroker(listen, log)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(state))
+	}
+	c := &central{broker: broker, addr: broker.Addr(), state: state, ran: make(chan error, 1), log: log}
+	cfg := server.Config{Fabric: f, Broker: c.link().Broker, State: filepath.Join(state, "planner.db"), Log: log,
+		MinReconnect: minReconnect, MaxReconnect: maxReconnect, Observe: observe}
+	go func() { c.ran <- server.Run(ctx, cfg) }()
+	return c, nil
+}
+
+// link is how to reach the broker.
+func (c *central) link() mqtt.Config {
+	return mqtt.Config{Broker: c.broker.URL(), MinReconnect: minReconnect, MaxReconnect: maxReconnect}
+}
+
+// stop stops the broker alone, restart starts it again where it was.
+func (c *central) stop() error { return c.broker.Close() }
+
+func (c *central) restart() (err error) {
+	c.broker, err = server.StartBroker(c.addr, c.log)
+	return err
+}
+
+// gone is an error when the planner has ended, with what ended it.
+func (c *central) gone() error {
+	select {
+	case err := <-c.ran:
+		c.ran <- err
+		return errors.Join(errors.New("live: the planner stopped"), err)
+	default:
+		return nil
+	}
+}
+
+// close is called when ctx has ended.
+func (c *central) close() {
+	<-c.ran
+	_ = c.broker.Close()
+	_ = os.RemoveAll(c.state)
+}

@@ -1,0 +1,276 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"ringlight/agent"
+	"ringlight/hal"
+	"ringlight/mzi/detmath"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+	"ringlight/sim"
+	"ringlight/sim/fleet"
+)
+
+// ClusterConfig says which simulated nodes and optical switches run against
+// which broker.
+type ClusterConfig struct {
+	Fabric   *fabric.Fabric
+	Modules  int // of a bundle
+	Seed     uint64
+	Health   time.Duration
+	Broker   mqtt.Config // client id and will are filled in for every agent
+	State    string      // folder of the switches' journals, one each; "": none
+	Progress io.Writer   // of the calibration; nil: none
+	Log      *slog.Logger
+	Ready    func() // is called when all agents run
+	// Ended is given the boards' own record when all agents have ended.
+	Ended func(LightRecord)
+	// Failed is called when an agent ends by itself; nil: nobody asks.
+	Failed func()
+}
+
+// LightRecord is what the boards themselves say of their light, whatever
+// became of agents, broker and planner.
+type LightRecord struct {
+	Nodes       int           `json:"nodes"`
+	PathsLit    int           `json:"paths_lit"`
+	CircuitsLit int           `json:"circuits_lit,omitempty"` // of optical switches
+	SinceChange time.Duration `json:"-"`                      // how long ago any light changed
+	SinceMillis int64         `json:"since_last_change_ms"`
+}
+
+// Cluster is the nodes and the optical switches of a fabric on simulated
+// boards, with the production agents in real time. All boards are in one world
+// whose time goes with the wall; they keep their light whatever becomes of
+// agents, broker and planner.
+type Cluster struct {
+	cfg      ClusterConfig
+	clock    *clockwork
+	circuits *circuitLight // nil: the fabric has no switches
+	devices  []*device     // nodes, then switches; their boards in the same order
+	all      sync.WaitGroup
+
+	mu   sync.Mutex
+	errs []error
+}
+
+// device is a node or a switch.
+type device struct {
+	what    string // node or switch
+	n       int    // among its kind
+	board   sim.BoardID
+	agent   agent.Config // of every process of its agent
+	journal string       // "": none
+
+	life *life // nil: its agent is dead
+}
+
+// life is one process of an agent.
+type life struct {
+	link  *mqtt.Link
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// Agents runs a cluster until ctx ends or an agent fails.
+func Agents(ctx context.Context, cfg ClusterConfig) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cfg.Failed = cancel
+	c, err := StartCluster(ctx, cfg)
+	switch {
+	case err != nil:
+		cancel()
+	case cfg.Ready != nil && ctx.Err() == nil:
+		cfg.Ready()
+	}
+	if c == nil {
+		return err
+	}
+	err = errors.Join(err, c.Wait())
+	if cfg.Ended != nil {
+		cfg.Ended(c.record())
+	}
+	return err
+}
+
+// StartCluster starts an agent for every node and every switch of a fabric;
+// they end with ctx. What has started when it fails is returned too.
+func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	world := sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed})
+	c := &Cluster{cfg: cfg, clock: &clockwork{world: world, born: time.Now(), wake: make(chan struct{}, 1)}}
+	if err := c.buildNodes(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.buildSwitches(); err != nil {
+		return nil, err
+	}
+	c.clock.sinks = make([]func(hal.Event), len(c.devices))
+	c.all.Go(func() { c.clock.run(ctx) })
+	for _, d := range c.devices {
+		if err := c.Revive(ctx, d.agent.Node); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (c *Cluster) add(d device) {
+	d.agent.Fabric, d.agent.Software = c.cfg.Fabric.Name, "ringlight ocs-sim"
+	d.agent.Seed, d.agent.HealthPeriod = c.cfg.Seed, c.cfg.Health
+	c.devices = append(c.devices, &d)
+}
+
+// buildNodes puts the nodes' boards into the world, calibrated.
+func (c *Cluster) buildNodes(ctx context.Context) error {
+	if c.cfg.Fabric.Nodes == 0 {
+		return nil
+	}
+	b, spread, err := calibrate(ctx, c.cfg.Seed, catalogueSize, progressTo(c.cfg.Progress, "modules calibrated"))
+	if err != nil {
+		return err
+	}
+	c.cfg.Log.Info("optics calibrated", "modules", catalogueSize, "board_time_max", spread.max)
+	board, calibrations, err := b.Build(c.clock.world, c.cfg.Fabric, c.cfg.Modules, c.cfg.Seed)
+	if err != nil {
+		return err
+	}
+	for n := range calibrations {
+		c.clock.world.SetPower(sim.BoardID(n), true)
+		c.add(device{what: "node", n: n, board: sim.BoardID(n),
+			agent: agent.Config{Node: proto.NodeID(n), Board: board, Calibrations: calibrations[n]}})
+	}
+	return nil
+}
+
+// buildSwitches puts the switches' boards into the world.
+func (c *Cluster) buildSwitches() error {
+	if c.cfg.Fabric.Core == nil {
+		return nil
+	}
+	m, err := fleet.BuildMirrors(c.clock.world, c.cfg.Fabric.Core, c.cfg.Seed)
+	if err != nil {
+		return err
+	}
+	c.circuits = newCircuitLight(c.clock, m)
+	c.clock.after = c.circuits.look
+	for i := range m.Factories {
+		d := device{what: "switch", n: i, board: m.ID(i),
+			agent: agent.Config{Node: proto.FirstSwitch + proto.NodeID(i), Board: m.Board, Factory: m.Factories[i]}}
+		if c.cfg.State != "" {
+			d.journal = filepath.Join(c.cfg.State, fmt.Sprintf("switch-%d", i))
+		}
+		c.add(d)
+	}
+	return nil
+}
+
+func (c *Cluster) device(id proto.NodeID) *device {
+	if id >= proto.FirstSwitch {
+		return c.devices[c.cfg.Fabric.Nodes+int(id-proto.FirstSwitch)]
+	}
+	return c.devices[id]
+}
+
+// Revive starts a dead agent from its journal.
+func (c *Cluster) Revive(ctx context.Context, id proto.NodeID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.device(id)
+	if d.life != nil {
+		return nil
+	}
+	cfg := d.agent
+	cfg.Session = proto.Session(detmath.Hash(c.cfg.Seed, uint64(id), uint64(time.Now().UnixNano())))
+	cfg.Boot = uint64(cfg.Session)
+	link, err := dial(c.cfg.Broker, c.cfg.Fabric.Name, id, cfg.Session)
+	if err != nil {
+		return fmt.Errorf("live: %s %d: %w", d.what, d.n, err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	l := &life{link: link, stop: stop, ended: make(chan struct{})}
+	d.life = l
+	c.all.Go(func() {
+		defer close(l.ended)
+		defer link.Close()
+		err := agent.Run(ctx, agent.RunConfig{
+			Agent: cfg,
+			Open: func(events func(hal.Event)) (agent.Hardware, error) {
+				return c.clock.open(d.board, events), nil
+			},
+			Link: link, Journal: d.journal, Log: c.cfg.Log.With(d.what, d.n),
+			RecordBytes: -1, // many agents in one process
+		})
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		c.mu.Lock()
+		c.errs = append(c.errs, fmt.Errorf("live: %s %d: %w", d.what, d.n, err))
+		c.mu.Unlock()
+		if c.cfg.Failed != nil {
+			c.cfg.Failed()
+		}
+	})
+	return nil
+}
+
+// Kill ends an agent as a crash does: its connection breaks, and what was not
+// on disk is lost. Its board keeps its light.
+func (c *Cluster) Kill(id proto.NodeID) {
+	c.mu.Lock()
+	d := c.device(id)
+	l := d.life
+	d.life = nil
+	c.mu.Unlock()
+	if l == nil {
+		return
+	}
+	l.link.Abandon()
+	l.stop()
+	<-l.ended
+}
+
+// Wait waits until all agents have ended, and says what went wrong.
+func (c *Cluster) Wait() error {
+	c.all.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.errs...)
+}
+
+// record reads the boards' light when all agents have ended.
+func (c *Cluster) record() LightRecord {
+	r := LightRecord{Nodes: c.cfg.Fabric.Nodes}
+	w, last := c.clock.world, time.Duration(0)
+	for n := range r.Nodes {
+		for b := range c.devices[n].agent.Board.Bundles {
+			for path := range hal.NumLOS {
+				at, lit := w.LastChange(sim.Port{Board: sim.BoardID(n), Bundle: b, Path: path})
+				last = max(last, at)
+				if lit {
+					r.PathsLit++
+				}
+			}
+		}
+	}
+	if c.circuits != nil {
+		for i := range c.circuits.guarded {
+			r.CircuitsLit += len(c.circuits.Lit(i))
+		}
+	}
+	r.SinceChange = c.clock.now() - last
+	r.SinceMillis = r.SinceChange.Milliseconds()
+	return r
+}
