@@ -49,8 +49,8 @@ type Config struct {
 	// either side.
 	Box      *box.Config
 	BoxPorts int
-	// Lines serves one visitor of a switch in the language of a box; nil: there
-	// are no visitors. HandsFirst lets them change circuits while a planner's
+	// Lines serves one client of a switch in the language of a box; nil: there
+	// are no clients. HandsFirst lets them change circuits while a planner's
 	// generation is in force.
 	Lines      func(*circuit.Served) LineServer
 	HandsFirst bool
@@ -68,7 +68,7 @@ const (
 	InPersisted                       // ID of the record that is on disk now
 	InAsk                             // Ask, of someone on this host
 	InSendFailed                      // the link lost what it took
-	InLine                            // Line of the visitor ID; nil: it is gone
+	InLine                            // Line of the client ID; nil: it is gone
 	InAlarm                           // Alarm, of the runner: somebody should know
 )
 
@@ -101,7 +101,7 @@ const (
 	OutPersist                         // append Record to the journal, then deliver InPersisted with ID
 	OutAnswer                          // Answer to an Ask
 	OutCalibrate                       // Calibration of Bundle is new: keep it
-	OutLine                            // Record is what a visitor, ID, is answered; none: it is sent away
+	OutLine                            // Record is what a client, ID, is answered; none: it is sent away
 	OutLog                             // Text for a log: a state changed (Level 0), degraded (1), needs a person (2)
 )
 

@@ -42,7 +42,7 @@ type crossOptics struct {
 	kept     []circuit.Saved // of the journal
 	parked   bool            // and whether the other mirrors are parked
 	parks    bool            // a change of this life has seen to that
-	visitors []visitor       // scripts
+	clients  []client        // scripts
 	served   *circuit.Served
 	ops      []ocs.BusOp
 	events   []circuit.Event

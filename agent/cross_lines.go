@@ -11,29 +11,29 @@ import (
 )
 
 // Scripts that speak the language of commercial boxes drive a switch by hand.
-// Each visitor has a server of its own; they share the switch.
+// Each client has a server of its own; they share the switch.
 
-// LineServer answers the lines of one visitor: hal/scpi's Server. What waits
+// LineServer answers the lines of one client: hal/scpi's Server. What waits
 // for the light is answered by a later Poll.
 type LineServer interface {
 	Take(line []byte)
 	Poll(dst []byte) []byte
 }
 
-// visitor is one connection.
-type visitor struct {
+// client is one connection.
+type client struct {
 	id     uint64
 	server LineServer
 }
 
-// maxVisitors at a time. chosen: one lab, some scripts and a person.
-const maxVisitors = 8
+// maxClients at a time. chosen: one lab, some scripts and a person.
+const maxClients = 8
 
 // errPlanned is why a script is refused: what the planner has made would be
 // undone by hand, and the hand's by the planner's next plan.
 var errPlanned = errors.New("a planner's generation is in force here")
 
-// handled lets a visitor's server drive the switch.
+// handled lets a client's server drive the switch.
 type handled struct{ a *crossOptics }
 
 // Apply makes a change by hand, if nobody plans for this switch or the
@@ -58,28 +58,28 @@ func (h handled) Apply(now time.Duration, ch circuit.Change) error {
 
 func (h handled) Circuits(buf []circuit.Circuit) []circuit.Circuit { return h.a.cross.Circuits(buf) }
 
-// line takes a line of a visitor; nil is the end of one.
+// line takes a line of a client; nil is the end of one.
 func (a *crossOptics) line(id uint64, text []byte) {
-	at := slices.IndexFunc(a.visitors, func(v visitor) bool { return v.id == id })
+	at := slices.IndexFunc(a.clients, func(v client) bool { return v.id == id })
 	switch {
 	case text == nil && at >= 0:
-		a.visitors = slices.Delete(a.visitors, at, at+1)
+		a.clients = slices.Delete(a.clients, at, at+1)
 	case text == nil || a.cross == nil || a.cfg.Lines == nil:
-	case at < 0 && len(a.visitors) >= maxVisitors:
+	case at < 0 && len(a.clients) >= maxClients:
 		a.outs = append(a.outs, Output{Kind: OutLine, ID: id}) // no more
 	default:
 		if at < 0 {
-			at = len(a.visitors)
-			a.visitors = append(a.visitors, visitor{id, a.cfg.Lines(a.served)})
+			at = len(a.clients)
+			a.clients = append(a.clients, client{id, a.cfg.Lines(a.served)})
 		}
-		a.visitors[at].server.Take(text)
+		a.clients[at].server.Take(text)
 	}
 }
 
-// attend lets the visitors' servers answer what they can by now.
+// attend lets the clients' servers answer what they can by now.
 func (a *crossOptics) attend(now time.Duration) {
-	for i := range a.visitors {
-		v := &a.visitors[i]
+	for i := range a.clients {
+		v := &a.clients[i]
 		a.served.Now = now
 		if reply := v.server.Poll(nil); len(reply) > 0 {
 			a.outs = append(a.outs, Output{Kind: OutLine, ID: v.id, Record: reply})
@@ -87,7 +87,7 @@ func (a *crossOptics) attend(now time.Duration) {
 	}
 }
 
-// serveLines prepares what visitors' servers drive.
+// serveLines prepares what clients' servers drive.
 func (a *crossOptics) serveLines() {
 	a.served = &circuit.Served{Switch: handled{a}, Ports: a.cfg.ports(), Power: a.cross.Power,
 		Identity: "Ringlight," + a.cfg.Software + "," + number(a.cfg.Node-proto.FirstSwitch) + ",1"}

@@ -47,10 +47,10 @@ type Work struct {
 // Host with the journal that was on disk, and drops what was under way.
 type Host struct {
 	// Calibrated is given a bundle's new calibration, Line the reply for a
-	// visitor (nil: it is sent away), Log what happened (level as of OutLog).
+	// client (nil: it is sent away), Log what happened (level as of OutLog).
 	// They are set before the first Deliver; nil: dropped.
 	Calibrated func(proto.BundleID, *ocs.Calibration)
-	Line       func(visitor uint64, reply []byte)
+	Line       func(client uint64, reply []byte)
 	Log        func(level uint8, text string)
 
 	agent    *Agent

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -67,25 +66,28 @@ const (
 	// maxRecords bounds what waits for the disk; the agent has one record
 	// under way.
 	maxRecords = 4
-	// maxAsks bounds the questions under way on the socket.
-	maxAsks = 16
+	// maxCalls bounds what other goroutines want of the agent's own. chosen:
+	// some for each of its connections.
+	maxCalls = 64
 )
 
-// runner is an agent among its goroutines.
+// runner is an agent among its goroutines. All fields but the channels belong
+// to the one that steps it.
 type runner struct {
-	cfg      RunConfig
-	log      *slog.Logger
-	host     *Host
-	hardware Hardware
-	events   chan hal.Event
-	sends    chan proto.Packet
-	records  chan savedRecord
-	inputs   chan Input // from the disk and the link's sender
-	asks     chan question
-	answers  *desk
-	visitors *visitors
-	lost     <-chan struct{} // the board is out of reach for good; nil: it cannot be
-	side     *side
+	cfg        RunConfig
+	log        *slog.Logger
+	host       *Host
+	hardware   Hardware
+	quarantine *hal.Quarantine
+	recording  *recording           // nil: off
+	accesses   map[*hal.Op]register // being read or written by hand
+	scripts    *scriptServer
+
+	events  chan hal.Event
+	calls   chan func() // of other goroutines: to be done by the agent's own
+	sends   chan proto.Packet
+	records chan savedRecord
+	lost    <-chan struct{} // the board is out of reach for good; nil: it cannot be
 }
 
 type savedRecord struct {
@@ -96,14 +98,12 @@ type savedRecord struct {
 // Run runs an agent until ctx ends. It changes no light when it starts or
 // ends.
 func Run(ctx context.Context, cfg RunConfig) error {
-	r := &runner{cfg: cfg, log: cfg.Log, events: make(chan hal.Event, maxEventsWaiting),
-		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords),
-		inputs: make(chan Input, maxSends), asks: make(chan question, maxAsks)}
+	r := &runner{cfg: cfg, log: cfg.Log, quarantine: hal.NewQuarantine(cfg.Agent.Board), accesses: map[*hal.Op]register{},
+		events: make(chan hal.Event, maxEventsWaiting), calls: make(chan func(), maxCalls),
+		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords)}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	r.answers = &desk{to: r.asks}
-	r.visitors = newVisitors(r.inputs)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -132,14 +132,8 @@ func Run(ctx context.Context, cfg RunConfig) error {
 	if h, ok := hw.(interface{ Lost() <-chan struct{} }); ok {
 		r.lost = h.Lost()
 	}
-	if r.side, err = newSide(r, &journal); err != nil {
+	if err := r.begin(journal); err != nil {
 		return fmt.Errorf("agent: %w", err)
-	}
-	r.answers.record = r.side
-	r.host = NewHost(cfg.Agent, journal, r, r.side.rec)
-	r.host.Calibrated, r.host.Line, r.host.Log = r.calibrated, r.visitors.answer, r.say
-	if err := r.host.Levels(hw.Now(), hw.Level); err != nil {
-		return err
 	}
 	finished := make(chan struct{})
 	go func() { defer close(finished); r.keep(ctx, file) }()
@@ -148,14 +142,14 @@ func Run(ctx context.Context, cfg RunConfig) error {
 		go r.transmit(ctx)
 	}
 	if cfg.Socket != "" {
-		stop, err := r.answers.listen(cfg.Socket)
+		stop, err := r.listenQuestions(ctx, cfg.Socket)
 		if err != nil {
 			return fmt.Errorf("agent: %w", err)
 		}
 		defer stop()
 	}
 	if cfg.Lines != "" {
-		stop, err := r.visitors.listen(ctx, cfg.Lines)
+		stop, err := r.scripts.listen(ctx, cfg.Lines)
 		if err != nil {
 			return fmt.Errorf("agent: %w", err)
 		}
@@ -165,6 +159,31 @@ func Run(ctx context.Context, cfg RunConfig) error {
 		"bundles", len(cfg.Agent.Board.Bundles), "events_queued", len(journal.Events), "software", cfg.Agent.Software)
 	return r.loop(ctx)
 }
+
+// begin makes the agent, and its recorder.
+func (r *runner) begin(journal Journal) (err error) {
+	var rec *Recorder
+	if r.recording, err = newRecording(&r.cfg, &journal, r.log); err != nil {
+		return err
+	}
+	if r.recording != nil {
+		rec = r.recording.Recorder
+	}
+	r.scripts = &scriptServer{tell: func(ctx context.Context, in Input) { r.call(ctx, func() { r.tell(in) }) }, out: map[uint64]chan []byte{}}
+	r.host = NewHost(r.cfg.Agent, journal, r, rec)
+	r.host.Calibrated, r.host.Line, r.host.Log = r.calibrated, r.scripts.answer, r.say
+	return r.host.Levels(r.hardware.Now(), r.hardware.Level)
+}
+
+// call lets the agent's own goroutine do something.
+func (r *runner) call(ctx context.Context, do func()) {
+	select {
+	case r.calls <- do:
+	case <-ctx.Done():
+	}
+}
+
+func (r *runner) tell(in Input) { r.host.Deliver(r.hardware.Now(), in) }
 
 // loop is the agent's own goroutine.
 func (r *runner) loop(ctx context.Context) error {
@@ -178,6 +197,8 @@ func (r *runner) loop(ctx context.Context) error {
 	}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	over := make(chan time.Time) // a wait that is over
+	close(over)
 	for {
 		next, err := r.poll()
 		if err != nil {
@@ -200,56 +221,33 @@ func (r *runner) loop(ctx context.Context) error {
 			continue
 		default:
 		}
-		if wait <= 0 {
-			// Due already; let the others in without waiting for them.
-			select {
-			case in := <-r.inputs:
-				r.host.Deliver(r.hardware.Now(), in)
-			case p, ok := <-packets:
-				packets = r.packet(packets, p, ok)
-			case ask := <-r.asks:
-				r.asked(ask)
-			case t := <-r.side.tapped:
-				r.side.listen(t)
-			case <-r.lost:
-				return errBoardLost
-			case <-ctx.Done():
-				return r.end()
-			default:
-			}
-			continue
+		due := (<-chan time.Time)(over)
+		if wait > 0 {
+			timer.Reset(wait)
+			due = timer.C
 		}
-		timer.Reset(wait)
 		select {
 		case ev := <-r.events:
 			r.deliver(ev)
-		case in := <-r.inputs:
-			r.host.Deliver(r.hardware.Now(), in)
+		case do := <-r.calls:
+			do()
 		case p, ok := <-packets:
 			packets = r.packet(packets, p, ok)
-		case ask := <-r.asks:
-			r.asked(ask)
-		case t := <-r.side.tapped:
-			r.side.listen(t)
-		case <-timer.C:
+		case <-due:
 		case <-r.lost:
 			return errBoardLost
 		case <-ctx.Done():
-			return r.end()
+			if r.recording != nil {
+				r.recording.Flush()
+			}
+			r.log.Info("agent ends; the light stays as it is")
+			return nil
 		}
 	}
 }
 
 // errBoardLost ends Run: whoever restarts the agent opens the board anew.
 var errBoardLost = fmt.Errorf("agent: the board is out of reach: %w", hal.ErrNoDevice)
-
-func (r *runner) end() error {
-	if r.side.rec != nil {
-		r.side.rec.Flush()
-	}
-	r.log.Info("agent ends; the light stays as it is")
-	return nil
-}
 
 // deliver hands on one event and whatever else has come meanwhile.
 func (r *runner) deliver(ev hal.Event) {
@@ -285,105 +283,12 @@ func (r *runner) packet(packets <-chan proto.Packet, p proto.Packet, ok bool) <-
 func (r *runner) poll() (next time.Duration, err error) {
 	for {
 		now := r.hardware.Now()
-		r.side.polled(now)
+		if r.recording != nil {
+			r.recording.flush(now)
+		}
 		asked, err := r.host.Round(now)
 		if err != nil || !asked || r.host.Quiet(now) || len(r.events) > 0 { // light first
 			return r.host.Next(), err
-		}
-	}
-}
-
-// Submit gives work to the board, unless its device is kept off the bus.
-func (r *runner) Submit(now time.Duration, w Work) error {
-	if err := r.side.quarantine.Refuse(now, w.Bus, w.Op); err != nil {
-		return err
-	}
-	return r.hardware.Submit(w.Bus, w.Op)
-}
-
-// errSendQueue says that the link is slower than the agent.
-var errSendQueue = errors.New("agent: too many packets wait for the link")
-
-// Send queues a packet for the link.
-func (r *runner) Send(_ time.Duration, p proto.Packet) error {
-	if r.cfg.Link == nil {
-		return nil
-	}
-	select {
-	case r.sends <- p:
-		return nil
-	default:
-		return errSendQueue
-	}
-}
-
-// Persist queues a record for the disk; the agent has one under way at a time.
-func (r *runner) Persist(_ time.Duration, id uint64, record []byte) error {
-	r.records <- savedRecord{id, record}
-	return nil
-}
-
-func (r *runner) calibrated(b proto.BundleID, c *ocs.Calibration) {
-	if r.cfg.Calibrated == nil {
-		return
-	}
-	if err := r.cfg.Calibrated(b, c); err != nil {
-		r.log.Error("calibration not kept", "bundle", b, "error", err)
-	}
-}
-
-func (r *runner) say(level uint8, text string) {
-	r.log.Log(context.Background(), []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[min(level, 2)], text)
-}
-
-// diskRetry is how long a disk that refuses a record is left alone. chosen.
-const diskRetry = 5 * time.Second
-
-// keep writes records to the journal; the agent waits with its answers, never
-// with its light.
-func (r *runner) keep(ctx context.Context, file *fileJournal) {
-	for {
-		var rec savedRecord
-		select {
-		case rec = <-r.records:
-		case <-ctx.Done():
-			return
-		}
-		for file != nil {
-			err := file.append(rec.raw)
-			if err == nil {
-				break
-			}
-			r.log.Error("journal not written; answers and events wait", "error", err)
-			select {
-			case <-time.After(diskRetry):
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case r.inputs <- Input{Kind: InPersisted, ID: rec.id}:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// transmit hands packets to the link, which may be slow.
-func (r *runner) transmit(ctx context.Context) {
-	for {
-		select {
-		case p := <-r.sends:
-			if err := r.cfg.Link.Send(p); err != nil {
-				r.log.Debug("not sent", "topic", p.Topic, "error", err)
-				select {
-				case r.inputs <- Input{Kind: InSendFailed}:
-				case <-ctx.Done():
-					return
-				}
-			}
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -8,31 +8,27 @@ import (
 	"time"
 )
 
-// Limits of a visitor's connection. chosen: the longest line of hal/scpi, a
+// Limits of a script's connection. chosen: the longest line of hal/scpi, a
 // script that waits for a person, and a page of answers that nobody reads.
 const (
-	maxScriptLine  = 16 << 10
-	visitorTimeout = time.Hour
-	writeTimeout   = 10 * time.Second
-	maxReplies     = 64
+	maxScriptLine = 16 << 10
+	scriptTimeout = time.Hour
+	writeTimeout  = 10 * time.Second
+	maxReplies    = 64
 )
 
-// visitors are the TCP connections of scripts to a switch.
-type visitors struct {
-	to chan<- Input
+// scriptServer takes TCP connections of scripts to a switch.
+type scriptServer struct {
+	tell func(context.Context, Input) // to the agent
 
 	mu   sync.Mutex
 	last uint64
-	out  map[uint64]chan []byte
+	out  map[uint64]chan []byte // replies, by connection
 }
 
-func newVisitors(to chan<- Input) *visitors {
-	return &visitors{to: to, out: map[uint64]chan []byte{}}
-}
-
-// answer hands a reply to its visitor; one who does not read, or who is not
-// wanted, is sent away.
-func (v *visitors) answer(id uint64, reply []byte) {
+// answer hands a reply to its script; one that does not read, or is not wanted
+// (nil), is sent away.
+func (v *scriptServer) answer(id uint64, reply []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	ch := v.out[id]
@@ -50,72 +46,45 @@ func (v *visitors) answer(id uint64, reply []byte) {
 	close(ch)
 }
 
-// listen takes visitors at address until stop is called.
-func (v *visitors) listen(ctx context.Context, address string) (stop func(), err error) {
+// listen takes scripts at address until stop is called.
+func (v *scriptServer) listen(ctx context.Context, address string) (stop func(), err error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	var all sync.WaitGroup
-	ctx, cancel := context.WithCancel(ctx)
-	all.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
+	return accept(ctx, l, v.serve), nil
+}
+
+// serve hands lines to the agent, and at last the end of the script; replies
+// go out meanwhile.
+func (v *scriptServer) serve(ctx context.Context, conn net.Conn) {
+	replies := make(chan []byte, maxReplies)
+	v.mu.Lock()
+	v.last++
+	id := v.last
+	v.out[id] = replies
+	v.mu.Unlock()
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		defer conn.Close()
+		for reply := range replies {
+			conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if _, err := conn.Write(reply); err != nil {
+				break
 			}
-			v.mu.Lock()
-			v.last++
-			id, replies := v.last, make(chan []byte, maxReplies)
-			v.out[id] = replies
-			v.mu.Unlock()
-			all.Go(func() { v.write(conn, replies) })
-			all.Go(func() { v.read(ctx, conn, id) })
 		}
 	})
-	return func() {
-		l.Close()
-		cancel()
-		v.mu.Lock()
-		for id, ch := range v.out { // any order: all go
-			delete(v.out, id)
-			close(ch)
-		}
-		v.mu.Unlock()
-		all.Wait()
-	}, nil
-}
-
-// write sends replies until there are no more to come.
-func (v *visitors) write(conn net.Conn, replies <-chan []byte) {
-	defer conn.Close()
-	for reply := range replies {
-		conn.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := conn.Write(reply); err != nil {
-			break
-		}
-	}
-}
-
-// read hands lines to the agent, and at last the end of the visit.
-func (v *visitors) read(ctx context.Context, conn net.Conn, id uint64) {
 	in := bufio.NewReaderSize(conn, maxScriptLine)
-	for {
-		conn.SetReadDeadline(time.Now().Add(visitorTimeout))
+	for idle := time.AfterFunc(scriptTimeout, func() { conn.Close() }); ; idle.Reset(scriptTimeout) {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
+			idle.Stop()
 			break // gone, or a line without an end
 		}
-		select {
-		case v.to <- Input{Kind: InLine, ID: id, Line: append([]byte{}, line...)}:
-		case <-ctx.Done():
-			return
-		}
+		v.tell(ctx, Input{Kind: InLine, ID: id, Line: append([]byte{}, line...)})
 	}
-	select {
-	case v.to <- Input{Kind: InLine, ID: id}:
-	case <-ctx.Done():
-	}
+	v.tell(ctx, Input{Kind: InLine, ID: id})
 	v.answer(id, nil)
+	writer.Wait()
 }

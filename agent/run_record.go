@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"time"
 
@@ -15,26 +16,90 @@ import (
 
 const verbRecord = "record"
 
+// recording is the recorder of a running agent, and those who listen to it. It
+// belongs to the agent's own goroutine, as do its listeners' ends of their
+// channels.
+type recording struct {
+	*Recorder
+	log       *slog.Logger
+	whole     func(block []byte) error // RunConfig.Record; nil: nobody
+	flushed   time.Duration
+	listeners map[chan []byte]bool // closed when the listener is too slow
+}
+
+const (
+	// maxListenerBlocks is how far a listener may lag behind. chosen: a
+	// megabyte.
+	maxListenerBlocks = 256
+	// flushEvery is how long a listener waits for a block that does not fill.
+	flushEvery = time.Second
+)
+
+// newRecording is nil where nothing is to be recorded.
+func newRecording(cfg *RunConfig, journal *Journal, log *slog.Logger) (*recording, error) {
+	memory := cfg.RecordBytes
+	switch {
+	case memory < 0 && cfg.Record == nil:
+		return nil, nil
+	case memory < 0:
+		memory = 0 // all of it goes to Record, nothing is kept
+	case memory == 0:
+		memory = busrec.DefaultRing
+	}
+	rec, err := NewRecorder(&cfg.Agent, journal, memory)
+	if err != nil {
+		return nil, err
+	}
+	p := &recording{Recorder: rec, log: log, whole: cfg.Record, listeners: map[chan []byte]bool{}}
+	rec.out = p.pour
+	if p.whole != nil {
+		return p, p.whole(rec.head)
+	}
+	return p, nil
+}
+
+// pour gives a block to all who listen.
+func (p *recording) pour(block []byte) {
+	if p.whole != nil {
+		if err := p.whole(block); err != nil {
+			p.log.Error("recording ends", "error", err)
+			p.whole = nil
+		}
+	}
+	for l := range p.listeners { // any order: each has its own channel
+		select {
+		case l <- block:
+		default:
+			p.log.Warn("a listener to the recording is too slow and is let go")
+			close(l)
+			delete(p.listeners, l)
+		}
+	}
+}
+
+// flush gives listeners what has been recorded, now and then.
+func (p *recording) flush(now time.Duration) {
+	if now-p.flushed >= flushEvery && (len(p.listeners) > 0 || p.whole != nil) {
+		p.flushed = now
+		p.Flush()
+	}
+}
+
+// join adds a listener, who first gets what is kept.
+func (p *recording) join(l chan []byte) {
+	l <- bytes.Join(p.So(), nil)
+	p.listeners[l] = true
+}
+
 // stream writes the recording to a connection until it ends, the agent does,
 // or the listener is too slow.
-func (d *desk) stream(conn net.Conn, over chan struct{}) error {
-	if d.record == nil || d.record.rec == nil {
+func (r *runner) stream(ctx context.Context, conn net.Conn) error {
+	if r.recording == nil {
 		return &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: "the recorder is off"}
 	}
-	t := &tap{blocks: make(chan []byte, maxTapBlocks), gone: make(chan struct{})}
-	select {
-	case d.record.tapped <- t:
-	default:
-		return &proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d listeners at once", cap(d.record.tapped))}
-	}
-	defer func() { // the agent forgets it when it next looks
-		close(t.gone)
-		select {
-		case d.record.tapped <- t:
-		default:
-		}
-	}()
-	conn.SetDeadline(time.Time{})
+	blocks := make(chan []byte, maxListenerBlocks)
+	r.call(ctx, func() { r.recording.join(blocks) })
+	defer r.call(ctx, func() { delete(r.recording.listeners, blocks) })
 	hung := make(chan struct{})
 	go func() { // a listener says nothing more; when it goes, the read ends
 		defer close(hung)
@@ -42,7 +107,7 @@ func (d *desk) stream(conn net.Conn, over chan struct{}) error {
 	}()
 	for {
 		select {
-		case b, ok := <-t.blocks:
+		case b, ok := <-blocks:
 			if !ok {
 				return nil
 			}
@@ -52,7 +117,7 @@ func (d *desk) stream(conn net.Conn, over chan struct{}) error {
 			}
 		case <-hung:
 			return nil
-		case <-over:
+		case <-ctx.Done():
 			return nil
 		}
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,34 +85,10 @@ func (a *Ask) parsePort(s string) error {
 	return nil
 }
 
-// question is an Ask on its way to the agent, with the place for its answer:
-// there is room for the one.
-type question struct {
-	Ask
-	answer chan *Answer
-}
-
-// desk takes questions from connections to the agent and answers back.
-type desk struct {
-	to     chan<- question
-	record *side // nil: nothing is recorded
-}
-
-// put asks the agent and gives the channel of the answer.
-func (d *desk) put(a Ask) (chan *Answer, error) {
-	q := question{a, make(chan *Answer, 1)}
-	select {
-	case d.to <- q:
-		return q.answer, nil
-	default:
-		return nil, &proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d questions at once", cap(d.to))}
-	}
-}
-
-// listen serves the socket at path until stop is called. A socket left by an
-// agent that died is taken over; the journal's lock keeps two living ones
+// listenQuestions serves the socket at path until stop is called. A socket left
+// by an agent that died is taken over; the journal's lock keeps two living ones
 // apart.
-func (d *desk) listen(path string) (stop func(), err error) {
+func (r *runner) listenQuestions(ctx context.Context, path string) (stop func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -126,62 +103,49 @@ func (d *desk) listen(path string) (stop func(), err error) {
 		l.Close()
 		return nil, err
 	}
-	var wg sync.WaitGroup
-	over := make(chan struct{})
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
+	return accept(ctx, l, r.question), nil
+}
+
+// accept gives connections to serve, each in a goroutine of its own, and closes
+// them after it. Stop ends the context of all, and what they wait to read, and
+// waits for them; serve sets no deadline for reading.
+func accept(ctx context.Context, l net.Listener, serve func(context.Context, net.Conn)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
+			all.Go(func() {
 				defer conn.Close()
-				d.serve(conn, over)
-			}()
+				defer context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Now()) })()
+				serve(ctx, conn)
+			})
 		}
-	}()
-	return func() { close(over); l.Close(); wg.Wait() }, nil
+	})
+	return func() { cancel(); l.Close(); all.Wait() }
 }
 
-func (d *desk) serve(conn net.Conn, over chan struct{}) {
-	conn.SetDeadline(time.Now().Add(askTimeout))
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() { // a stopping agent does not wait for a silent visitor
-		select {
-		case <-over:
-			conn.SetReadDeadline(time.Now())
-		case <-ended:
-		}
-	}()
+// question answers the one question of a connection.
+func (r *runner) question(ctx context.Context, conn net.Conn) {
+	limit := time.AfterFunc(askTimeout, func() { conn.Close() })
+	defer limit.Stop()
 	line, err := bufio.NewReaderSize(conn, maxQuestion).ReadSlice('\n')
 	if err != nil {
 		return
 	}
 	var q Question
 	var ans *Answer
-	ask, err := Ask{}, json.Unmarshal(line, &q)
-	if err == nil && q.Verb == verbRecord {
-		if err = d.stream(conn, over); err == nil {
+	if err = json.Unmarshal(line, &q); err == nil && q.Verb == verbRecord {
+		limit.Stop()
+		if err = r.stream(ctx, conn); err == nil {
 			return
 		}
 	}
 	if err == nil {
-		ask, err = q.Ask()
-	}
-	if err == nil {
-		var ch chan *Answer
-		if ch, err = d.put(ask); err == nil {
-			select {
-			case ans = <-ch:
-			case <-over:
-				err = &proto.Error{Code: proto.Busy, Reason: "the agent is stopping"}
-			}
-		}
+		ans, err = r.put(ctx, q)
 	}
 	if err != nil {
 		ans = &Answer{Err: proto.AsError(err)}
@@ -191,6 +155,56 @@ func (d *desk) serve(conn net.Conn, over chan struct{}) {
 		raw, _ = json.Marshal(&Answer{Err: proto.AsError(err)})
 	}
 	conn.Write(append(raw, '\n'))
+}
+
+// put asks the agent and waits for its answer.
+func (r *runner) put(ctx context.Context, q Question) (*Answer, error) {
+	ask, err := q.Ask()
+	if err != nil {
+		return nil, err
+	}
+	answer := make(chan *Answer, 1)
+	select {
+	case r.calls <- func() { r.asked(ask, func(a *Answer) { answer <- a }) }:
+	default:
+		return nil, &proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d questions at once", cap(r.calls))}
+	}
+	select {
+	case a := <-answer:
+		return a, nil
+	case <-ctx.Done():
+		return nil, &proto.Error{Code: proto.Busy, Reason: "the agent is stopping"}
+	}
+}
+
+// asked passes a question on, or answers it where it is not for the agent.
+func (r *runner) asked(q Ask, answer func(*Answer)) {
+	switch q.Verb {
+	case AskRelease:
+		answer(r.release(q))
+	case AskPeek, AskPoke:
+		if err := r.reach(q, answer); err != nil {
+			answer(&Answer{Err: err})
+		}
+	default:
+		r.host.Ask(r.hardware.Now(), q, func(a *Answer) {
+			if a.Status != nil {
+				r.addsTo(a.Status)
+			}
+			answer(a)
+		})
+	}
+}
+
+// addsTo adds to a status what the agent does not know.
+func (r *runner) addsTo(st *Status) {
+	for _, h := range r.quarantine.Held() {
+		st.Quarantine = append(st.Quarantine, QuarantineStatus{Device: h.Device.String(), SinceUS: h.Since.Microseconds(),
+			Absent: h.Absent, Cause: h.Cause.Error()})
+	}
+	if p := r.recording; p != nil {
+		st.Recorder = &RecorderStatus{Bytes: p.ring.Bytes(), Entries: p.w.Entries(), Whole: p.ring.Lost() == 0, Listeners: len(p.listeners)}
+	}
 }
 
 // AskSocket asks the agent that listens at path. An error that matches

@@ -117,7 +117,7 @@ func TestScriptsAreRefusedUnderAPlan(t *testing.T) {
 
 func TestVisitorsAreLimited(t *testing.T) {
 	r := newScriptRig(t, false)
-	for id := uint64(1); id <= maxVisitors; id++ {
+	for id := uint64(1); id <= maxClients; id++ {
 		r.reply(id, "*IDN?")
 	}
 	r.say(99, "*IDN?")

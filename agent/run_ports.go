@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"ringlight/ocs"
+	"ringlight/proto"
+)
+
+// The runner's ports: the board, the link and the disk, each behind a
+// goroutine of its own.
+
+// Submit gives work to the board, unless its device is kept off the bus.
+func (r *runner) Submit(now time.Duration, w Work) error {
+	if err := r.quarantine.Refuse(now, w.Bus, w.Op); err != nil {
+		return err
+	}
+	return r.hardware.Submit(w.Bus, w.Op)
+}
+
+// errSendQueue says that the link is slower than the agent.
+var errSendQueue = errors.New("agent: too many packets wait for the link")
+
+// Send queues a packet for the link.
+func (r *runner) Send(_ time.Duration, p proto.Packet) error {
+	if r.cfg.Link == nil {
+		return nil
+	}
+	select {
+	case r.sends <- p:
+		return nil
+	default:
+		return errSendQueue
+	}
+}
+
+// Persist queues a record for the disk; the agent has one under way at a time.
+func (r *runner) Persist(_ time.Duration, id uint64, record []byte) error {
+	r.records <- savedRecord{id, record}
+	return nil
+}
+
+func (r *runner) calibrated(b proto.BundleID, c *ocs.Calibration) {
+	if r.cfg.Calibrated == nil {
+		return
+	}
+	if err := r.cfg.Calibrated(b, c); err != nil {
+		r.log.Error("calibration not kept", "bundle", b, "error", err)
+	}
+}
+
+func (r *runner) say(level uint8, text string) {
+	r.log.Log(context.Background(), []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[min(level, 2)], text)
+}
+
+// diskRetry is how long a disk that refuses a record is left alone. chosen.
+const diskRetry = 5 * time.Second
+
+// keep writes records to the journal; the agent waits with its answers, never
+// with its light.
+func (r *runner) keep(ctx context.Context, file *fileJournal) {
+	for {
+		var rec savedRecord
+		select {
+		case rec = <-r.records:
+		case <-ctx.Done():
+			return
+		}
+		for file != nil {
+			err := file.append(rec.raw)
+			if err == nil {
+				break
+			}
+			r.log.Error("journal not written; answers and events wait", "error", err)
+			select {
+			case <-time.After(diskRetry):
+			case <-ctx.Done():
+				return
+			}
+		}
+		r.call(ctx, func() { r.tell(Input{Kind: InPersisted, ID: rec.id}) })
+	}
+}
+
+// transmit hands packets to the link, which may be slow.
+func (r *runner) transmit(ctx context.Context) {
+	for {
+		select {
+		case p := <-r.sends:
+			if err := r.cfg.Link.Send(p); err != nil {
+				r.log.Debug("not sent", "topic", p.Topic, "error", err)
+				r.call(ctx, func() { r.tell(Input{Kind: InSendFailed}) })
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
