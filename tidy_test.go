@@ -48,7 +48,11 @@ var mayImport = map[string][]string{
 	"node":            {"proto"},
 	"agent":           {"node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "hal", "hal/record", "proto", "periph.io/x/conn/v3/physic"},
 	"agent/bench":     {"agent", "ocs", "ocs/heater", "hal", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "mzi", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
-	"planner":         {"proto", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched"},
+	"planner":         {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core"},
+	"planner/journal": {"proto"},
+	"planner/member":  {"proto", "planner/journal"},
+	"planner/hbd":     {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/ring"},
+	"planner/core":    {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched"},
 	"planner/server":  {"planner", "planner/fabric", "proto", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/fabric":  {"proto"},
 	"planner/ring":    {"planner/fabric", "mzi/detmath", "proto"},
@@ -81,7 +85,8 @@ var testsOnly = []string{"sim/script"}
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
 	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
-	"planner", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched",
+	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core",
+	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched",
 	"sim", "sim/trace", "sim/fleet", "sim/study",
 }
 

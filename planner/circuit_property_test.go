@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -93,6 +95,7 @@ func churnRun(t *testing.T, seed uint64) churn {
 	fail := func(format string, args ...any) {
 		t.Errorf("seed %d at %v: %s\n%s", seed, w.now, fmt.Sprintf(format, args...), w.show())
 	}
+	w.watch(&sum, fail)
 	for round := 0; round < 12; round++ {
 		list = slices.DeleteFunc(list, func(proto.JobSpec) bool { return r.IntN(4) == 0 })
 		for range r.IntN(5) {
@@ -100,7 +103,6 @@ func churnRun(t *testing.T, seed uint64) churn {
 			nextID++
 		}
 		w.strike(r, &sum)
-		w.watch(&sum, fail)
 		if seed%2 == 0 {
 			if reply := w.apply(list...); reply.Code != proto.OK {
 				fail("refused: %+v", reply)
@@ -167,53 +169,122 @@ func randomJob(r *rand.Rand, id int, core *fabric.Core) proto.JobSpec {
 	return j
 }
 
+// stored is what the store holds of jobs and of the links that are committed.
+type stored struct {
+	jobs  []storedJob
+	links [][][3]uint32 // of each pair of switches: from, to, job
+	back  [][][3]uint32 // before the stage that is not proven
+}
+
+type storedJob struct {
+	Spec   proto.JobSpec `json:"spec"`
+	Shares []sched.Share `json:"shares,omitempty"`
+	Wants  []sched.Want  `json:"wants,omitempty"`
+	Links  []int         `json:"links,omitempty"`
+	Paths  []storedPath  `json:"paths,omitempty"`
+	Found  bool          `json:"found,omitempty"`
+}
+
+type storedPath struct{ Spine, A, B, Count int }
+
+// read gives what the store holds.
+func (w *coreWorld) read() stored {
+	type links struct {
+		Links [][3]uint32 `json:"links"`
+	}
+	take := func(raw []byte, v any) {
+		if err := json.Unmarshal(raw, v); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	pairs := w.fab.Core.Switches()
+	if w.fab.Core.Wiring != fabric.Uniform {
+		pairs /= 2
+	}
+	out := stored{links: make([][][3]uint32, pairs)}
+	keys := slices.Sorted(maps.Keys(w.store))
+	for _, k := range keys {
+		var at int
+		switch prefix, rest, _ := strings.Cut(k, "/"); prefix {
+		case "job":
+			var j storedJob
+			take(w.store[k], &j)
+			out.jobs = append(out.jobs, j)
+		case "deck":
+			var l links
+			take(w.store[k], &l)
+			at, _ = strconv.Atoi(rest)
+			out.links[at] = l.Links
+		}
+	}
+	out.back = slices.Clone(out.links)
+	if raw := w.store["stage"]; raw != nil {
+		var stage struct {
+			Back map[int]links `json:"back"`
+		}
+		take(raw, &stage)
+		for at, l := range stage.Back { // any order: by index
+			out.back[at] = l.Links
+		}
+	}
+	return out
+}
+
 // crowd gives the planner jobs whose links are drawn at random, with no regard
 // for locality: so ports are full and in each other's way, which the placement
-// of real jobs hardly ever leads to.
+// of real jobs hardly ever leads to. It puts them into the store that a planner
+// then starts with.
 func (w *coreWorld) crowd(r *rand.Rand, nextID *int) {
-	c := w.p.core
-	var jobs []*job
+	c := w.fab.Core
 	clear(w.staying)
 	leaf, pod := map[[2]int]int{}, map[[2]int]int{}
-	for _, j := range c.jobs {
+	podOf := func(leaf int) int { return leaf / c.LeavesPerPod }
+	key := func(id proto.JobID) string { return fmt.Sprintf("job/%010d", id) }
+	for _, j := range w.read().jobs {
 		if r.IntN(4) == 0 {
+			delete(w.store, key(j.Spec.Job))
 			continue
 		}
-		jobs = append(jobs, j)
-		w.staying[j.spec.Job] = true
-		for _, x := range j.paths {
+		w.staying[j.Spec.Job] = true
+		for _, x := range j.Paths {
 			for _, end := range [2]int{x.A, x.B} {
 				leaf[[2]int{end, x.Spine}] += x.Count
-				pod[[2]int{int(c.sched.PodOf[end]), x.Spine}] += x.Count
+				pod[[2]int{podOf(end), x.Spine}] += x.Count
 			}
 		}
 	}
 	for range 1 + r.IntN(6) {
-		j := &job{spec: spec(*nextID, 2, 1, 1)}
+		j := storedJob{Spec: spec(*nextID, 2, 1, 1)}
 		*nextID++
 		for range 20 {
-			x := path{r.IntN(c.core.SpinesPerPod), r.IntN(c.core.Leaves()), r.IntN(c.core.Leaves()), 1}
-			p, q := int(c.sched.PodOf[x.A]), int(c.sched.PodOf[x.B])
+			x := storedPath{r.IntN(c.SpinesPerPod), r.IntN(c.Leaves()), r.IntN(c.Leaves()), 1}
+			p, q := podOf(x.A), podOf(x.B)
 			ends := [4]int{leaf[[2]int{x.A, x.Spine}], leaf[[2]int{x.B, x.Spine}], pod[[2]int{p, x.Spine}], pod[[2]int{q, x.Spine}]}
-			if x.A >= x.B || p == q || ends[0] >= c.core.LeafLinks || ends[1] >= c.core.LeafLinks || max(ends[2], ends[3]) >= c.core.SpinePorts || j.between(x.A, x.B) > 0 {
+			if x.A >= x.B || p == q || ends[0] >= c.LeafLinks || ends[1] >= c.LeafLinks || max(ends[2], ends[3]) >= c.SpinePorts ||
+				slices.ContainsFunc(j.Paths, func(o storedPath) bool { return o.A == x.A && o.B == x.B }) {
 				continue
 			}
-			j.add(x)
+			j.Paths = append(j.Paths, x)
 			leaf[[2]int{x.A, x.Spine}]++
 			leaf[[2]int{x.B, x.Spine}]++
 			pod[[2]int{p, x.Spine}]++
 			pod[[2]int{q, x.Spine}]++
-			j.placed.Shares = []sched.Share{{Pod: p, Leaf: x.A % c.core.LeavesPerPod, Servers: 1}}
-			j.placed.Wants = append(j.placed.Wants, sched.Want{A: x.A, B: x.B, DP: 1})
-			j.placed.Links = append(j.placed.Links, 1)
+			j.Shares = []sched.Share{{Pod: p, Leaf: x.A % c.LeavesPerPod, Servers: 1}}
+			j.Wants = append(j.Wants, sched.Want{A: x.A, B: x.B, DP: 1})
+			j.Links = append(j.Links, 1)
 		}
-		if len(j.paths) > 0 {
-			jobs = append(jobs, j)
+		if len(j.Paths) > 0 {
+			raw, err := json.Marshal(j)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.store[key(j.Spec.Job)] = raw
 		}
 	}
-	c.jobs, c.stages = jobs, nil
-	c.dirty, c.planAt = true, w.now
-	w.step(Event{Kind: Tick})
+	w.start()
+	for w.p.CoreStatus().Jobs > 0 && w.p.Change().Placed == 0 && w.now < w.next() && w.next() != Never {
+		w.run(time.Second) // it listens first, then looks at what it has
+	}
 }
 
 // strike makes some switches fail at some moment of what comes.
@@ -268,20 +339,19 @@ func (w *coreWorld) repair() {
 }
 
 // watch counts stages and roll-backs, and checks each stage's moved shares
-// from what the planner has committed.
+// from what the store holds.
 func (w *coreWorld) watch(sum *churn, fail func(string, ...any)) {
-	seen := w.p.core.open.since
-	p := w.p
 	old := w.trace
-	var jobs []*job // those that the stage was cut for; a list may come before it is committed
+	var jobs []storedJob // those that the stage was cut for; a list may come before it is committed
 	w.trace = func(line string) {
 		old(line)
 		switch {
-		case w.p != p:
-		case strings.HasPrefix(line, "log circuits prepare: stage"):
-			jobs = slices.Clone(p.core.jobs)
-		case strings.HasPrefix(line, "log circuits generation commit") && p.core.open.kind == stageForward && p.core.open.since != seen:
-			seen = p.core.open.since
+		case strings.HasPrefix(line, "log circuits prepare:"):
+			jobs = nil
+			if strings.HasPrefix(line, "log circuits prepare: stage") {
+				jobs = w.read().jobs
+			}
+		case strings.HasPrefix(line, "log circuits generation commit") && jobs != nil:
 			sum.stages++
 			w.shares(jobs, fail)
 		case strings.HasPrefix(line, "log stage is rolled back"):
@@ -290,45 +360,70 @@ func (w *coreWorld) watch(sum *churn, fail func(string, ...any)) {
 	}
 }
 
-// shares recounts a stage: of each leaf, the links that it has and those that
-// go; and no link is left for another stage to make. A job's links between two pods on a spine serve its paths in order.
-func (w *coreWorld) shares(jobs []*job, fail func(string, ...any)) {
-	c := w.p.core
-	before := cloneDecks(c.decks)
-	for _, b := range c.open.back {
-		before[b.at] = b.deck
+// broken: one of the two circuits of a link never comes up.
+func (w *coreWorld) broken(at int, l [3]uint32) bool {
+	a, b := uint16(l[0]), uint16(l[1])
+	if w.fab.Core.Wiring == fabric.Uniform {
+		return w.switches[at].broken[[2]uint16{a, b}] || w.switches[at].broken[[2]uint16{b, a}]
 	}
-	moved, links := make([]int, c.core.Leaves()), make([]int, c.core.Leaves())
+	return w.switches[2*at].broken[[2]uint16{a, b}] || w.switches[2*at+1].broken[[2]uint16{b, a}]
+}
+
+// shares recounts a stage: of each leaf, the links that it has and those that
+// go; and no link is left for another stage to make. A job's links between two
+// pods on a spine serve its paths in order.
+func (w *coreWorld) shares(jobs []storedJob, fail func(string, ...any)) {
+	c := w.fab.Core
+	now := w.read()
+	uniform, perGroup := c.Wiring == fabric.Uniform, len(now.links)/c.Groups()
+	moved, links := make([]int, c.Leaves()), make([]int, c.Leaves())
+	was, is := map[proto.JobID]int{}, map[proto.JobID]int{}
+	anyBroken := false
 	for _, j := range jobs {
-		paths := slices.Clone(j.paths)
-		for at, d := range before {
-			c.links(d, func(i, k int32, id proto.JobID) {
-				n := slices.IndexFunc(paths, func(x path) bool {
-					p, q := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
-					return x.Spine == c.groupOf(at) && x.Count > 0 && min(p, q) == min(i, k) && max(p, q) == max(i, k)
+		id, paths := j.Spec.Job, slices.Clone(j.Paths)
+		for at := range now.links {
+			for _, l := range now.links[at] {
+				if proto.JobID(l[2]) == id && (!uniform || l[0] < l[1]) {
+					is[id]++
+				}
+			}
+			for _, l := range now.back[at] {
+				if proto.JobID(l[2]) != id || uniform && l[0] > l[1] {
+					continue
+				}
+				was[id]++
+				broken := w.broken(at, l)
+				anyBroken = anyBroken || broken
+				n := slices.IndexFunc(paths, func(x storedPath) bool {
+					p, q := uint32(x.A/c.LeavesPerPod), uint32(x.B/c.LeavesPerPod)
+					return x.Spine == at/perGroup && x.Count > 0 && min(p, q) == min(l[0], l[1]) && max(p, q) == max(l[0], l[1])
 				})
-				if id != j.spec.Job || n < 0 || c.isBad(at, i, k) {
-					return
+				if n < 0 || broken {
+					continue
 				}
 				x := &paths[n]
 				x.Count--
+				stays := slices.ContainsFunc(now.links[at], func(o [3]uint32) bool { return o[0] == l[0] && o[1] == l[1] })
 				for _, leaf := range [2]int{x.A, x.B} {
 					links[leaf]++
-					if c.decks[at].to[i] != k {
+					if !stays {
 						moved[leaf]++
 					}
 				}
-			})
+			}
 		}
 	}
-	was, is := made(before, c), made(c.decks, c)
 	for _, j := range jobs {
-		if id := j.spec.Job; is[id] < was[id] && is[id] < j.granted() && len(c.bad) == 0 {
+		granted := 0
+		for _, n := range j.Links {
+			granted += n
+		}
+		if id := j.Spec.Job; is[id] < was[id] && is[id] < granted && !anyBroken {
 			fail("job %d has %d links after a stage, %d before: one waits for another stage", id, is[id], was[id])
 		}
 	}
 	for leaf, n := range moved {
-		if n*1000 > links[leaf]*c.core.IotaMille {
+		if n*1000 > links[leaf]*c.IotaMille {
 			fail("leaf %d: %d of %d links move in one stage", leaf, n, links[leaf])
 		}
 	}

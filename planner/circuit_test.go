@@ -91,8 +91,8 @@ func TestRingsDoNotWaitForStages(t *testing.T) {
 	}
 	w.up = append(w.up, proto.Packet{Kind: proto.Publish, Topic: w.topics.Request("op"), Payload: payload})
 	w.run(100 * time.Millisecond)
-	if w.p.core.state != circuitsPreparing || len(w.toSwitches) < 2 {
-		t.Fatalf("no stage is under way: %v, %d messages", w.p.core.state, len(w.toSwitches))
+	if w.p.core.Phase() != "preparing" || len(w.toSwitches) < 2 {
+		t.Fatalf("no stage is under way: %v, %d messages", w.p.core.Phase(), len(w.toSwitches))
 	}
 	if w.p.Overview().Generation != ring {
 		t.Error("a stage took a generation of the rings")
@@ -102,8 +102,8 @@ func TestRingsDoNotWaitForStages(t *testing.T) {
 	if o := w.p.Overview(); o.InService != 1 || o.Generation <= ring {
 		t.Errorf("the ring waits: %s", w.show())
 	}
-	if w.p.core.state != circuitsPreparing {
-		t.Errorf("the stage is %v", w.p.core.state)
+	if s := w.p.core.Phase(); s != "preparing" {
+		t.Errorf("the stage is %v", s)
 	}
 }
 
@@ -132,11 +132,11 @@ func TestNonsenseOfSwitchesIsJudged(t *testing.T) {
 	if w.p.Refused() != 2 {
 		t.Errorf("%d messages refused, want those of a switch that does not exist", w.p.Refused())
 	}
-	if j := w.p.core.job(3); j == nil || !j.found {
+	if jobs := w.jobs(); len(jobs) != 1 || jobs[0].Job != 3 || jobs[0].State != proto.JobAdopted {
 		t.Errorf("job 3 is not adopted by its circuit: %s", w.show())
 	}
-	if d := w.p.core.decks[0]; d.to[1] != 2 || d.to[0] != -1 {
-		t.Errorf("%+v", d)
+	if c := w.wanted()[0]; len(c) != 1 || c[0].A != 1 || c[0].B != 2 {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -160,12 +160,12 @@ func TestDamagedCircuitRecordsAreRefused(t *testing.T) {
 		"stage":             `{"switches":[99]}`,
 		"circuits":          `[]`,
 	} {
-		st := State{{key, []byte(value)}}
+		st := State{{Key: key, Value: []byte(value)}}
 		if _, _, err := Start(st, w.fab, 77); err == nil {
 			t.Errorf("%s %s: accepted", key, value)
 		}
 	}
-	if _, _, err := Start(State{{"deck/000000", []byte(`{"links":[]}`)}}, fabric.Default(), 77); err == nil {
+	if _, _, err := Start(State{{Key: "deck/000000", Value: []byte(`{"links":[]}`)}}, fabric.Default(), 77); err == nil {
 		t.Error("circuits in a fabric without a core: accepted")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/member"
 	"ringlight/proto"
 )
 
@@ -93,7 +94,7 @@ func newCoreWorld(t testing.TB, core *fabric.Core) *coreWorld {
 func (w *coreWorld) start() {
 	var st State
 	for k, v := range w.store { // any order: sorted below
-		st = append(st, Record{k, v})
+		st = append(st, Record{Key: k, Value: v})
 	}
 	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
 	cfg, records, err := Start(st, w.fab, 77)
@@ -215,7 +216,7 @@ func (w *coreWorld) quiet(limit time.Duration) bool {
 
 // refused: the planner waits with a switch that said no.
 func (w *coreWorld) refused() bool {
-	return slices.ContainsFunc(w.p.core.switches, func(v switchView) bool { return v.refusal.code != proto.OK })
+	return slices.ContainsFunc(w.p.core.Table().Devices, func(d member.Device) bool { return d.RetryAt() != Never })
 }
 
 // snapshot notes what is lit.
@@ -363,11 +364,11 @@ func (w *coreWorld) decode(payload []byte, m any) {
 	}
 }
 
-func (w *coreWorld) ack(v *fakeSwitch, phase proto.Phase, code proto.Code, d decided) {
+func (w *coreWorld) ack(v *fakeSwitch, phase proto.Phase, code proto.Code, d *proto.Desired) {
 	if v.mute {
 		return
 	}
-	m := &proto.Ack{Version: proto.Version, Node: v.id, Session: v.session, Phase: phase, Code: code, Term: d.term, Generation: d.gen, Plan: d.plan, CurrentTerm: v.seen}
+	m := &proto.Ack{Version: proto.Version, Node: v.id, Session: v.session, Phase: phase, Code: code, Term: d.Term, Generation: d.Generation, Plan: d.Plan, CurrentTerm: v.seen}
 	if code == proto.Conflict {
 		m.BypassSeq = v.byHand
 	}
@@ -401,7 +402,7 @@ func (w *coreWorld) prepare(v *fakeSwitch, d *proto.Desired) {
 	default:
 		v.staged, v.seen = d, d.Term
 	}
-	w.ack(v, proto.PhasePrepare, code, decided{d.Term, d.Generation, d.Plan})
+	w.ack(v, proto.PhasePrepare, code, d)
 }
 
 func (w *coreWorld) decide(s int, d *proto.Decision) {
@@ -418,7 +419,7 @@ func (w *coreWorld) decide(s int, d *proto.Decision) {
 	}
 	v.applied, v.staged = v.staged, nil
 	w.move(s)
-	w.ack(v, proto.PhaseCommit, proto.OK, decided{d.Term, d.Generation, d.Plan})
+	w.ack(v, proto.PhaseCommit, proto.OK, v.applied)
 	if v.dieAt == "applied" {
 		v.dieAt = ""
 		w.die(s)
@@ -502,8 +503,8 @@ func (w *coreWorld) ask(q proto.OpRequest) proto.OpReply {
 // apply hands a job list in.
 func (w *coreWorld) apply(jobs ...proto.JobSpec) proto.OpReply {
 	before := map[proto.JobID]bool{}
-	for _, j := range w.p.core.jobs {
-		before[j.spec.Job] = true
+	for _, j := range w.jobs() {
+		before[j.Job] = true
 	}
 	clear(w.staying)
 	for _, j := range jobs {
@@ -512,15 +513,44 @@ func (w *coreWorld) apply(jobs ...proto.JobSpec) proto.OpReply {
 	return w.ask(proto.OpRequest{Noun: proto.NounApply, Jobs: jobs})
 }
 
+// tell is what the planner would answer an operator, without a step.
+func (w *coreWorld) tell(q proto.OpRequest) (r proto.OpReply) {
+	w.p.core.Answer(&q, &r)
+	return r
+}
+
+// jobs are those that the planner has.
+func (w *coreWorld) jobs() (out []proto.JobStatus) {
+	for q := (proto.OpRequest{Noun: proto.NounJobs}); ; {
+		r := w.tell(q)
+		out = append(out, r.Jobs...)
+		if q.Page = r.Next; q.Page == 0 {
+			return out
+		}
+	}
+}
+
+// wanted are the circuits that each switch is to have, with what it reports.
+func (w *coreWorld) wanted() [][]proto.CircuitStatus {
+	out := make([][]proto.CircuitStatus, len(w.switches))
+	for q := (proto.OpRequest{Noun: proto.NounCircuits}); ; {
+		r := w.tell(q)
+		for _, c := range r.Circuits {
+			out[c.Switch-proto.FirstSwitch] = append(out[c.Switch-proto.FirstSwitch], c)
+		}
+		if q.Page = r.Next; q.Page == 0 {
+			return out
+		}
+	}
+}
+
 // show writes jobs and status.
 func (w *coreWorld) show() string {
 	var b strings.Builder
 	s := w.p.CoreStatus()
 	fmt.Fprintf(&b, "generation %d, %d/%d switches, %d/%d circuits lit, links asked %d granted %d realised %d, %s, quiet %v\n",
-		s.Generation, s.Online, s.Switches, s.Tuned, s.Circuits, s.Asked, s.Granted, s.Realised, w.p.core.state, s.Quiet)
-	lit, _ := w.p.lit()
-	for _, j := range w.p.core.jobs {
-		x := w.p.jobStatus(j, lit)
+		s.Generation, s.Online, s.Switches, s.Tuned, s.Circuits, s.Asked, s.Granted, s.Realised, w.p.core.Phase(), s.Quiet)
+	for _, x := range w.jobs() {
 		fmt.Fprintf(&b, "job %d %s: at %d leaves, links %d of %d", x.Job, x.State, len(x.Servers), x.Realised, x.Granted)
 		if x.Reason != "" {
 			fmt.Fprintf(&b, " (%s)", x.Reason)
@@ -532,9 +562,7 @@ func (w *coreWorld) show() string {
 
 // consistent says what differs between what is wanted, reported and lit.
 func (w *coreWorld) consistent() string {
-	for s := range w.switches {
-		at, _ := w.p.core.deckOf(s)
-		want := w.p.core.circuitsOf(s, w.p.core.decks[at])
+	for s, want := range w.wanted() {
 		if len(want) != len(w.switches[s].light) {
 			return fmt.Sprintf("switch %d has %d circuits, wanted are %d", s, len(w.switches[s].light), len(want))
 		}
@@ -543,8 +571,8 @@ func (w *coreWorld) consistent() string {
 			if !ok || x.b != c.B || x.job != c.Job {
 				return fmt.Sprintf("switch %d port %d: %+v, wanted %+v", s, c.A, x, c)
 			}
-			if w.p.core.stateOf(s, c) != proto.Tuned && !w.switches[s].broken[[2]uint16{c.A, c.B}] {
-				return fmt.Sprintf("switch %d port %d: reported %v", s, c.A, w.p.core.stateOf(s, c))
+			if c.State != proto.Tuned && !w.switches[s].broken[[2]uint16{c.A, c.B}] {
+				return fmt.Sprintf("switch %d port %d: reported %v", s, c.A, c.State)
 			}
 		}
 	}

@@ -3,21 +3,12 @@
 // with reported, settles each change as a generation that all touched nodes
 // have prepared, concludes faults from evidence, and answers operators.
 //
-// Repair comes before order. A ring that lost something is mended at once and
-// alone, from the events of its neighbours (hail.go, cut.go, stir.go); rings
-// are moved, as far as the fabric's moves allow, when nothing is hurt.
-//
-// A ring is planned as a line of nodes with loopback at both ends, over the
-// seam of a wrapped fabric too. It is never closed by light round all nodes:
-// such a ring is one GPU cycle only with an odd number of crossed links.
-//
-// Where the fabric has a core of optical switches, it also plans circuits
-// between pods (circuit*.go): a job list becomes servers, links, spines and
-// cross-connects; what changes is rolled out in stages, each prepared by all
-// its switches, committed, and proven by light before the next, or rolled
-// back. Links of jobs that stay keep their ports unless nothing else fits, and
-// what must move is within the core's bound for each leaf. Circuits have
-// generations of their own, so that a slow stage never delays a ring.
+// It has rooms: member is a device - a node or a switch - as the planner sees
+// it, hbd plans rings, core plans circuits between pods, and journal is the
+// writing side of them all. What stands here is above them: the term and other
+// planners (fence.go), what comes in (receive.go), timers, the store's start,
+// and the operators' nouns. Rings and circuits have generations of their own,
+// so that a slow stage of circuits never delays a ring.
 //
 // It is a pure machine: Step takes an event that carries its time and appends
 // actions whose order is part of the contract; Next says when it wants a Tick.

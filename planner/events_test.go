@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
 	"ringlight/proto"
 )
 
@@ -40,9 +41,9 @@ func (w *fleet) feed(seqs ...uint64) {
 
 // logged are the numbers of node 0's events in the log.
 func (w *fleet) logged() (out []uint64) {
-	for i := range w.p.log.entries {
-		if e := w.p.log.at(i); e.event != nil && e.event.Node == 0 {
-			out = append(out, e.event.Seq)
+	for i := range w.p.j.Len() {
+		if e := w.p.j.At(i); e.Event != nil && e.Event.Node == 0 {
+			out = append(out, e.Event.Seq)
 		}
 	}
 	return out
@@ -63,7 +64,7 @@ func TestEventsOnceAndInOrder(t *testing.T) {
 	if got := fmt.Sprint(w.logged()); got != "[1 2 3 4 5]" || w.nodes[0].acked != 2 {
 		t.Fatalf("log %s, acked %d before the store has it", got, w.nodes[0].acked)
 	}
-	w.step(Event{Kind: Persisted, Persist: w.p.persists})
+	w.step(Event{Kind: Persisted, Persist: w.onDisk})
 	if w.nodes[0].acked != 5 || w.p.Overview().EventGaps != 0 {
 		t.Fatalf("acked %d, gaps %d", w.nodes[0].acked, w.p.Overview().EventGaps)
 	}
@@ -92,11 +93,11 @@ func TestEventGapIsCounted(t *testing.T) {
 	var said []string
 	w.trace = func(s string) { said = append(said, s) }
 	w.feed(1, 4, 6)
-	w.run(gapPatience - time.Second)
+	w.run(39 * time.Second)
 	if w.p.Overview().EventGaps != 0 {
 		t.Fatal("given up too early")
 	}
-	w.run(2 * gapPatience)
+	w.run(80 * time.Second)
 	if got := fmt.Sprint(w.logged()); got != "[1 4 6]" || w.p.Overview().EventGaps != 3 || w.nodes[0].acked != 6 {
 		t.Fatalf("log %s gaps %d acked %d", got, w.p.Overview().EventGaps, w.nodes[0].acked)
 	}
@@ -127,27 +128,27 @@ func TestEventNumbersThatStartAnew(t *testing.T) {
 // The log is bounded, in memory and in the store.
 func TestLogIsBounded(t *testing.T) {
 	w := small(t, 4, 2, 16, 0)
-	for seq := uint64(1); seq <= maxLog+500; seq++ {
+	for seq := uint64(1); seq <= journal.MaxEntries+500; seq++ {
 		w.feed(seq)
 		if seq%100 == 0 {
-			w.run(flushDelay)
+			w.run(20 * time.Millisecond)
 		}
 	}
 	w.run(time.Second)
-	if n := len(w.p.log.entries); n != maxLog {
+	if n := w.p.j.Len(); n != journal.MaxEntries {
 		t.Errorf("%d entries in memory", n)
 	}
 	count := 0
 	for k := range w.store {
-		if strings.HasPrefix(k, prefixLog) {
+		if strings.HasPrefix(k, journal.PrefixLog) {
 			count++
 		}
 	}
-	if count != maxLog {
+	if count != journal.MaxEntries {
 		t.Errorf("%d entries in the store", count)
 	}
 	w.start()
-	if n := len(w.p.log.entries); n != maxLog || w.p.log.at(n-1).seq != w.p.log.last {
-		t.Errorf("%d entries restored, last %d", n, w.p.log.last)
+	if n := w.p.j.Len(); n != journal.MaxEntries || w.p.j.At(n-1).Seq < journal.MaxEntries+500 {
+		t.Errorf("%d entries restored, last %d", n, w.p.j.At(n-1).Seq)
 	}
 }

@@ -33,11 +33,11 @@ func TestFirstPlacementIsOrchestrated(t *testing.T) {
 		d := ring.Deployment{Nodes: f.Nodes, PerToR: 2}
 		inner := 0 // ranks whose partner in the other sub-line is under the same ToR
 		at := map[int]int{}
-		for _, r := range w.p.rings {
-			if r.state != proto.RingInService || len(r.nodes) != f.GroupNodes() {
-				t.Errorf("per ToR %d: ring %d of %v is %v", perToR, r.id, r.nodes, r.state)
+		for _, r := range w.p.Rings() {
+			if r.State != proto.RingInService || len(r.Nodes) != f.GroupNodes() {
+				t.Errorf("per ToR %d: ring %d of %v is %v", perToR, r.Ring, r.Nodes, r.State)
 			}
-			for rank, n := range r.nodes {
+			for rank, n := range r.Nodes {
 				if tor := d.ToR(d.Node(int(n))); at[tor] == rank+1 {
 					inner++
 				} else {
@@ -49,15 +49,15 @@ func TestFirstPlacementIsOrchestrated(t *testing.T) {
 		if orchestrated := perToR == 2; (inner == all) != orchestrated {
 			t.Errorf("per ToR %d: %d of %d pairs of ranks meet under their ToR", perToR, inner, all)
 		}
-		if len(w.p.rings) != f.TargetRings() {
-			t.Errorf("per ToR %d: %d rings, want %d", perToR, len(w.p.rings), f.TargetRings())
+		if len(w.p.Rings()) != f.TargetRings() {
+			t.Errorf("per ToR %d: %d rings, want %d", perToR, len(w.p.Rings()), f.TargetRings())
 		}
-		gen := w.p.gen
+		gen := w.p.Overview().Generation
 		w.birth(missing, true)
 		w.run(time.Minute)
-		for _, r := range w.p.rings {
-			if r.gen > gen && slices.Contains(r.nodes, missing) {
-				t.Errorf("per ToR %d: ring %d was touched by a node that came late", perToR, r.id)
+		for _, r := range w.p.Rings() {
+			if r.Generation > gen && slices.Contains(r.Nodes, missing) {
+				t.Errorf("per ToR %d: ring %d was touched by a node that came late", perToR, r.Ring)
 			}
 		}
 	}

@@ -37,6 +37,7 @@ type fleet struct {
 	rng      *rand.Rand
 	chaos    float64 // chance that a packet is lost, repeated or held back
 	holdDisk bool
+	onDisk   uint64 // the Persist asked for last
 	replies  []proto.OpReply
 	asked    int
 	exit     string
@@ -45,6 +46,11 @@ type fleet struct {
 
 	toSwitches []proto.Packet // what the planner said to switches
 }
+
+// measured is what every agent measures of its own switching, microseconds.
+var measured = proto.Envelope{DetectMaxMicros: 150, DetectMinMicros: 40, SwitchMaxMicros: 250, SwitchMinMicros: 75, SkewMicros: 500}
+
+func pair(a, b proto.NodeID) [2]proto.NodeID { return [2]proto.NodeID{min(a, b), max(a, b)} }
 
 // fakeNode is an agent and its optics.
 type fakeNode struct {
@@ -85,7 +91,7 @@ func newFleet(t testing.TB, f *fabric.Fabric) *fleet {
 func (w *fleet) start() {
 	var st State
 	for k, v := range w.store {
-		st = append(st, Record{k, v})
+		st = append(st, Record{Key: k, Value: v})
 	}
 	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
 	cfg, records, err := Start(st, w.fab, 77)
@@ -141,6 +147,7 @@ func (w *fleet) carry() {
 				w.toAgents(a.Packet)
 			}
 		case Persist:
+			w.onDisk = a.Persist
 			if w.holdDisk {
 				w.trace(fmt.Sprintf("held: persist %s", keys(a.Records)))
 				break
@@ -287,7 +294,7 @@ func (w *fleet) birth(id proto.NodeID, cold bool) {
 
 func (w *fleet) birthNote(n *fakeNode) {
 	b := &proto.Presence{Version: proto.Version, Node: n.id, Session: n.session, Online: true, GPUs: uint8(w.fab.GPUsPerNode),
-		Bundles: uint8(w.fab.Bundles), Modules: 8, Mode: n.mode, SeenTerm: n.seen, Measured: defaultEnvelope}
+		Bundles: uint8(w.fab.Bundles), Modules: 8, Mode: n.mode, SeenTerm: n.seen, Measured: measured}
 	if n.applied != nil {
 		b.Term, b.Generation, b.Plan = n.applied.Term, n.applied.Generation, n.applied.Plan
 	}
@@ -423,7 +430,7 @@ func (w *fleet) light() {
 // report sends what is new.
 func (w *fleet) report(n *fakeNode) {
 	r := &proto.Reported{Version: proto.Version, Node: n.id, Session: n.session, Mode: n.mode, SeenTerm: n.seen, BypassSeq: n.bypass,
-		Measured: defaultEnvelope, LastEvent: uint64(len(n.events))}
+		Measured: measured, LastEvent: uint64(len(n.events))}
 	if n.applied != nil {
 		r.Term, r.Generation, r.Plan, r.Rings = n.applied.Term, n.applied.Generation, n.applied.Plan, n.applied.Rings
 	}

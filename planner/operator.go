@@ -5,10 +5,18 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/planner/core"
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
 	"ringlight/proto"
 )
 
 // Answers to operators. The planner alone answers, and alone commands agents.
+
+const (
+	askTimeout = 3 * time.Second
+	maxAsks    = 64 // operator requests waiting for an agent; chosen: people are few
+)
 
 // ask is a request that waits for an agent.
 type ask struct {
@@ -39,98 +47,93 @@ func (p *Planner) onRequest(client string, payload []byte) {
 	case proto.NounFabric:
 		s := p.fabricStatus()
 		r.Fabric = &s
-	case proto.NounNodes:
-		p.nodesPage(&q, &r)
-	case proto.NounNode:
-		if n := p.askedNode(&q, &r); n != nil {
-			s := p.nodeStatus(n)
-			s.Reported = n.report
-			r.Nodes = []proto.NodeStatus{s}
-		}
-	case proto.NounRings:
-		p.ringsPage(&q, &r)
-	case proto.NounRing:
-		v := p.ring(q.Ring)
-		if v == nil {
-			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "ring", Limit: p.ringLimit(), Reason: fmt.Sprintf("no ring %d", q.Ring)})
-			break
-		}
-		r.Rings = []proto.RingStatus{p.status(v)}
+	case proto.NounNodes, proto.NounRings, proto.NounRing:
+		p.rings.Answer(&q, &r)
 	case proto.NounEvents:
 		p.eventsPage(&q, &r)
-	case proto.NounWhy:
-		if n := p.askedNode(&q, &r); n != nil && p.askAgent(client, &q, n, &r, proto.Command{Verb: proto.VerbEvents}) {
-			return
-		}
-		p.whyPage(&q, &r, nil)
-	case proto.NounHostFault, proto.NounHostOK:
-		verb := proto.VerbHostFault
-		if q.Noun == proto.NounHostOK {
-			verb = proto.VerbHostOK
-		}
-		if n := p.askedNode(&q, &r); n != nil && p.askAgent(client, &q, n, &r, proto.Command{Verb: verb}) {
-			return
-		}
-	case proto.NounDrain:
-		if n := p.askedNode(&q, &r); n != nil && p.drainNode(client, &q, n, &r) {
-			return
-		}
-	case proto.NounUndrain:
-		if n := p.askedNode(&q, &r); n != nil && p.undrainNode(client, &q, n, &r) {
-			return
-		}
-	case proto.NounRequest:
-		if n := p.askedNode(&q, &r); n != nil && p.requestSide(client, &q, n, &r) {
+	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest:
+		if d := p.askedNode(&q, &r); d != nil && p.onNode(client, &q, d, &r) {
 			return
 		}
 	default:
-		if p.onCircuitRequest(&q, &r) {
-			break
-		}
-		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "noun", Reason: fmt.Sprintf("noun %d is not known here", q.Noun)})
+		p.onCircuits(&q, &r)
 	}
 	p.reply(client, &r)
 }
 
-func (p *Planner) ringLimit() string {
-	if len(p.rings) == 0 {
-		return "there are no rings"
+// onNode answers about one node, or carries it out. It reports whether the
+// answer comes later.
+func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r *proto.OpReply) bool {
+	switch q.Noun {
+	case proto.NounNode:
+		p.rings.Answer(q, r)
+	case proto.NounWhy:
+		if p.askAgent(client, q, d, r, proto.Command{Verb: proto.VerbEvents}) {
+			return true
+		}
+		p.whyPage(q, r, nil)
+	case proto.NounHostFault:
+		return p.askAgent(client, q, d, r, proto.Command{Verb: proto.VerbHostFault})
+	case proto.NounHostOK:
+		return p.askAgent(client, q, d, r, proto.Command{Verb: proto.VerbHostOK})
+	case proto.NounDrain:
+		return p.rings.Drain(client, q, r)
+	case proto.NounUndrain:
+		c := p.rings.Undrain(q, r)
+		return c != nil && p.askAgent(client, q, d, r, *c)
+	case proto.NounRequest:
+		c := p.rings.Request(q, r)
+		if c == nil || !p.askAgent(client, q, d, r, *c) {
+			return false
+		}
+		p.j.Note(Info, "operator's request", journal.Note{Rule: "request", Node: int64(d.ID), Ring: d.Group, Cause: proto.CauseOperator,
+			Text: fmt.Sprintf("%s of the %s side", q.Request, q.Side)})
+		return true
 	}
-	return fmt.Sprintf("%d to %d", p.rings[0].id, p.rings[len(p.rings)-1].id)
+	return false
 }
 
-func (p *Planner) nodeLimit() string {
-	if len(p.nodes) == 0 {
-		return "there are no nodes"
+// onCircuits answers about jobs and circuits.
+func (p *Planner) onCircuits(q *proto.OpRequest, r *proto.OpReply) {
+	switch {
+	case !core.Answers(q.Noun):
+		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "noun", Reason: fmt.Sprintf("noun %d is not known here", q.Noun)})
+	case p.core == nil:
+		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a fabric with a core", Reason: "this one has no optical switches between pods"})
+	default:
+		p.core.Answer(q, r)
 	}
-	return fmt.Sprintf("0 to %d", len(p.nodes)-1)
 }
 
 // askedNode finds the node of a request, or refuses it.
-func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *nodeView {
-	n := p.node(q.Node)
+func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device {
+	d := p.rings.Table().Find(q.Node)
 	switch {
-	case n == nil:
-		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: p.nodeLimit(), Reason: fmt.Sprintf("no node %d", q.Node)})
+	case d == nil:
+		limit := "there are no nodes"
+		if p.fab.Nodes > 0 {
+			limit = fmt.Sprintf("0 to %d", p.fab.Nodes-1)
+		}
+		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: limit, Reason: fmt.Sprintf("no node %d", q.Node)})
 	case int(q.Bundle) >= p.fab.Bundles:
 		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "bundle", Limit: fmt.Sprintf("0 to %d", p.fab.Bundles-1), Reason: fmt.Sprintf("no bundle %d", q.Bundle)})
-		n = nil
+		d = nil
 	}
-	return n
+	return d
 }
 
 // askAgent forwards a request; false: it cannot, and r says why.
-func (p *Planner) askAgent(client string, q *proto.OpRequest, n *nodeView, r *proto.OpReply, c proto.Command) bool {
+func (p *Planner) askAgent(client string, q *proto.OpRequest, d *member.Device, r *proto.OpReply, c proto.Command) bool {
 	switch {
-	case !n.online || n.session == 0:
-		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Reason: fmt.Sprintf("the agent of node %d is offline", n.id)})
+	case !d.Online():
+		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Reason: fmt.Sprintf("the agent of node %d is offline", d.ID)})
 	case p.state == fenced || p.state == raising:
 		r.Refuse(&proto.Error{Code: proto.Busy, Reason: "the planner is listening for another one"})
 	case len(p.asks) >= maxAsks:
 		r.Refuse(&proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d at a time", maxAsks), Reason: "too many requests wait for agents"})
 	default:
 		wait := min(askTimeout, time.Duration(q.TTLMillis)*time.Millisecond)
-		p.asks = append(p.asks, ask{client: client, request: *q, node: n.id, corr: p.command(n, c), deadline: p.now + wait})
+		p.asks = append(p.asks, ask{client: client, request: *q, node: d.ID, corr: p.j.Command(d.ID, d.Session, c), deadline: p.j.Now + wait})
 		return true
 	}
 	if q.Noun == proto.NounWhy {
@@ -140,8 +143,8 @@ func (p *Planner) askAgent(client string, q *proto.OpRequest, n *nodeView, r *pr
 }
 
 // onAnswer takes an agent's answer to a command of ours.
-func (p *Planner) onAnswer(n *nodeView, m *proto.Ack) {
-	at := slices.IndexFunc(p.asks, func(a ask) bool { return a.node == n.id && a.corr == m.Corr })
+func (p *Planner) onAnswer(d *member.Device, m *proto.Ack) {
+	at := slices.IndexFunc(p.asks, func(a ask) bool { return a.node == d.ID && a.corr == m.Corr })
 	if at < 0 {
 		return
 	}
@@ -149,7 +152,7 @@ func (p *Planner) onAnswer(n *nodeView, m *proto.Ack) {
 	if a.request.Noun == proto.NounWhy && m.Code == proto.OK {
 		a.events = append(a.events, m.Events...)
 		if m.Next != 0 && len(m.Events) > 0 && len(a.events) < proto.MaxPage {
-			a.corr = p.command(n, proto.Command{Verb: proto.VerbEvents, Next: m.Next})
+			a.corr = p.j.Command(d.ID, d.Session, proto.Command{Verb: proto.VerbEvents, Next: m.Next})
 			return
 		}
 	}
@@ -167,7 +170,7 @@ func (p *Planner) onAnswer(n *nodeView, m *proto.Ack) {
 func (p *Planner) checkAsks() {
 	for i := 0; i < len(p.asks); {
 		a := &p.asks[i]
-		if p.now < a.deadline {
+		if p.j.Now < a.deadline {
 			i++
 			continue
 		}
@@ -182,16 +185,31 @@ func (p *Planner) checkAsks() {
 	}
 }
 
+// whyPage answers why a node or bundle is as it is: what is true now, with
+// measurements, and what led to it, from the journal and from the agent's own
+// last events where it still has some that did not come here.
+func (p *Planner) whyPage(q *proto.OpRequest, r *proto.OpReply, own []proto.Event) {
+	if r.Code != proto.OK {
+		return
+	}
+	lines := p.j.History(p.rings.Subject(q.Node), q.Bundle, own)
+	facts := p.rings.Facts(q.Node, q.Bundle)
+	if room := proto.MaxPage - len(facts); len(lines) > room {
+		lines = lines[len(lines)-room:]
+	}
+	r.Why = append(lines, facts...)
+}
+
 // reply sends an answer, with fewer items when a page is too large.
 func (p *Planner) reply(client string, r *proto.OpReply) {
 	r.Version = proto.Version
 	for {
 		payload, err := proto.Encode(r)
 		if err == nil {
-			p.sendRaw(p.topics.Reply(client), proto.TopicReply, payload)
+			p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, payload)
 			return
 		}
-		if proto.AsError(err).Code != proto.TooLarge || !halve(r) && !p.halveCircuits(r) {
+		if proto.AsError(err).Code != proto.TooLarge || !halve(r) && !core.Halve(r) {
 			corr := r.Corr
 			*r = proto.OpReply{Version: proto.Version, Corr: corr}
 			r.Refuse(err)
@@ -222,53 +240,18 @@ func halve(r *proto.OpReply) bool {
 // Pages start at an id, so that what comes and goes between two requests
 // neither repeats nor hides an item.
 
-func (p *Planner) nodesPage(q *proto.OpRequest, r *proto.OpReply) {
-	for i := min(q.Page, uint64(len(p.nodes))); i < uint64(len(p.nodes)); i++ {
-		if len(r.Nodes) == proto.MaxPage {
-			r.Next = i
-			return
-		}
-		r.Nodes = append(r.Nodes, p.nodeStatus(&p.nodes[i]))
-	}
-}
-
-func (p *Planner) ringsPage(q *proto.OpRequest, r *proto.OpReply) {
-	for _, v := range p.rings {
-		if uint64(v.id) < q.Page {
-			continue
-		}
-		if len(r.Rings) == proto.MaxPage {
-			r.Next = uint64(v.id)
-			return
-		}
-		r.Rings = append(r.Rings, p.status(v))
-	}
-}
-
-func (p *Planner) nodeStatus(n *nodeView) proto.NodeStatus {
-	s := proto.NodeStatus{Node: n.id, Online: n.online, Ring: n.ring, Want: n.want.gen, Reason: n.whyNot()}
-	s.Usable = n.usable() && n.ready()
-	if n.report != nil {
-		s.Mode, s.Generation = n.report.Mode, n.report.Generation
-	}
-	if n.said.out {
-		s.Mode = n.said.mode
-	}
-	return s
-}
-
 // eventsPage pages by the planner's numbers; Page is the first one wanted.
 func (p *Planner) eventsPage(q *proto.OpRequest, r *proto.OpReply) {
-	for i := range p.log.entries {
-		e := p.log.at(i)
-		if e.seq < q.Page || e.event == nil {
+	for i := range p.j.Len() {
+		e := p.j.At(i)
+		if e.Seq < q.Page || e.Event == nil {
 			continue
 		}
 		if len(r.Events) == proto.MaxPage {
-			r.Next = e.seq
+			r.Next = e.Seq
 			return
 		}
-		r.Events = append(r.Events, proto.LoggedEvent{Seq: e.seq, AtMillis: e.millis, Event: *e.event})
+		r.Events = append(r.Events, proto.LoggedEvent{Seq: e.Seq, AtMillis: e.Millis, Event: *e.Event})
 	}
 }
 
@@ -298,31 +281,38 @@ type Overview struct {
 
 // Overview tells where the planner stands.
 func (p *Planner) Overview() Overview {
-	o := Overview{Term: p.term, Rings: len(p.rings), EventsSeen: p.log.seen, EventGaps: p.log.gaps}
-	for _, r := range p.rings {
-		o.Generation = max(o.Generation, r.gen)
-		o.LinksTotal += len(r.nodes) - 1
-		o.LinksConfirmed += p.linksConfirmed(r)
-		switch p.stateOf(r) {
-		case proto.RingInService:
-			o.InService++
-		case proto.RingDegraded:
-			o.Degraded++
-		}
+	h := p.rings.Totals()
+	o := Overview{Term: p.j.Term, Generation: h.Generation, Rings: h.Rings, InService: h.InService, Degraded: h.Degraded, Spares: h.Spares,
+		Online: h.Online, Pending: h.Pending, LinksTotal: h.LinksTotal, LinksConfirmed: h.LinksConfirmed, EventsSeen: p.j.Seen()}
+	o.Quiet = p.j.LinkUp && p.rings.Quiet() && o.Pending == 0 && p.j.Quiet() && (p.core == nil || p.core.Quiet())
+	for _, t := range p.tables() {
+		o.EventGaps += t.Gaps()
+		o.Quiet = o.Quiet && t.Quiet()
 	}
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if n.online {
-			o.Online++
-			if n.usable() && (n.pending() || n.unassigned) {
-				o.Pending++
-			}
-		}
-		if n.ring == 0 && n.ready() && n.usable() {
-			o.Spares++
-		}
-		o.Generation = max(o.Generation, n.want.gen)
-	}
-	o.Quiet = p.circuitsQuiet() && p.state == idle && p.lookAt == Never && p.linkUp && !p.dirty && !p.wantBetter && o.Pending == 0 && p.log.flying == 0 && p.log.behind == 0 && len(p.log.touched) == 0 && p.log.holding == 0
 	return o
+}
+
+// Touched gives the members of a ring, and whether it was in service until the
+// last generation gave it others.
+func (p *Planner) Touched(id proto.RingID) (nodes []proto.NodeID, moved bool) {
+	return p.rings.Touched(id)
+}
+
+// Rings are the planner's rings, by id.
+func (p *Planner) Rings() []proto.RingStatus { return p.rings.Statuses() }
+
+// CoreStatus tells where the circuits stand. Without a core it is empty.
+func (p *Planner) CoreStatus() proto.CoreStatus {
+	if p.core == nil {
+		return proto.CoreStatus{}
+	}
+	return p.core.Status()
+}
+
+// Change is what the job list taken last came to. Without a core it is empty.
+func (p *Planner) Change() proto.ChangeStatus {
+	if p.core == nil {
+		return proto.ChangeStatus{}
+	}
+	return p.core.Change()
 }

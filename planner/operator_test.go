@@ -100,8 +100,9 @@ func TestPages(t *testing.T) {
 		t.Errorf("%d rings %v", len(rings), rings)
 	}
 	long := strings.Repeat("x", proto.MaxText)
+	_, d := w.p.find(0)
 	for i := range uint64(300) {
-		w.p.takeEvent(w.p.node(0), &proto.Event{Version: proto.Version, Session: 1, Seq: i + 1, Kind: proto.EvAlarm, Count: 1, Text: long})
+		w.p.j.Take(&d.Events.Cursor, &proto.Event{Version: proto.Version, Session: 1, Seq: i + 1, Kind: proto.EvAlarm, Count: 1, Text: long})
 	}
 	var seqs []uint64
 	for q := (proto.OpRequest{Noun: proto.NounEvents, Bundle: -1}); ; {
@@ -252,7 +253,7 @@ func TestStartChecksTheStore(t *testing.T) {
 	w := small(t, 4, 2, 16, 0)
 	var st State
 	for k, v := range w.store {
-		st = append(st, Record{k, v})
+		st = append(st, Record{Key: k, Value: v})
 	}
 	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
 	cfg, records, err := Start(st, nil, 5)
@@ -262,7 +263,7 @@ func TestStartChecksTheStore(t *testing.T) {
 	if _, _, err := Start(st, fabric.Default(), 5); err == nil || !strings.Contains(err.Error(), "differs") {
 		t.Errorf("another fabric: %v", err)
 	}
-	for _, key := range []string{keyTerm, keyHead, ringKey(1), nodeKey(2), logKey(1)} {
+	for _, key := range []string{keyTerm, "head", "ring/0000000001", "node/0000000002", "log/0000000000000001"} {
 		bad := slices.Clone(st)
 		i := slices.IndexFunc(bad, func(r Record) bool { return r.Key == key })
 		if i < 0 {

@@ -1,16 +1,40 @@
 package planner
 
 import (
-	"math"
 	"time"
 
+	"ringlight/planner/core"
 	"ringlight/planner/fabric"
-	"ringlight/planner/ring"
+	"ringlight/planner/hbd"
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
 	"ringlight/proto"
 )
 
 // Never is the deadline of a machine that waits for nothing.
-const Never = time.Duration(math.MaxInt64)
+const Never = journal.Never
+
+// What a step asks for, and what a store holds.
+type (
+	Action     = journal.Action
+	ActionKind = journal.ActionKind
+	Line       = journal.Line
+	Level      = journal.Level
+	Record     = journal.Record
+	State      = journal.State
+)
+
+// Kinds of actions and levels of lines; see package journal.
+const (
+	Send    = journal.Send
+	Persist = journal.Persist
+	Log     = journal.Log
+	Exit    = journal.Exit
+
+	Info  = journal.Info
+	Warn  = journal.Warn
+	Error = journal.Error
+)
 
 // Config of a Planner; Start makes one from a store.
 type Config struct {
@@ -41,47 +65,6 @@ type Event struct {
 	Persist    uint64       // of a Persisted event: the action's number
 }
 
-// ActionKind says what an Action asks for.
-type ActionKind uint8
-
-const (
-	Send    ActionKind = iota + 1 // Packet, Publish
-	Persist                       // Records, in one transaction, in order; answer with Persisted
-	Log                           // Line, for the shell's log
-	Exit                          // Reason; stop with exit code 1
-)
-
-// Level of a log line.
-type Level uint8
-
-const (
-	Info  Level = iota // a state changed
-	Warn               // degraded
-	Error              // needs a person
-)
-
-// Line is one entry for the shell's log: a constant message and what it is
-// about. Fields that do not apply are zero, Node is -1.
-type Line struct {
-	Level      Level
-	Message    string
-	Rule       string // which rule decided
-	Node       int64
-	Ring       proto.RingID
-	Generation proto.Generation
-	Text       string
-}
-
-// Action is one thing the planner asks of its shell, in order.
-type Action struct {
-	Kind    ActionKind
-	Packet  proto.Packet
-	Persist uint64 // number of a Persist action
-	Records []Record
-	Line    Line
-	Reason  string
-}
-
 // Subscriptions are the topics that a planner's link subscribes, at QoS 1.
 func Subscriptions(fabricName string) []string {
 	t := proto.Topics{Fabric: fabricName}
@@ -93,65 +76,22 @@ func Subscriptions(fabricName string) []string {
 
 // Planner is the machine. New makes one.
 type Planner struct {
-	cfg    Config
-	fab    *fabric.Fabric
-	order  ring.Order
-	topics proto.Topics
-	now    time.Duration
-	wall   uint64
-	out    []Action
+	fab   *fabric.Fabric
+	j     *journal.Journal
+	rings *hbd.Rings
+	core  *core.Circuits // nil: a fabric without switches between pods
 
 	state      state
 	stateSince time.Duration
-	linkUp     bool
 	linkSince  time.Duration
 	beatAt     time.Duration
-	beat       uint64 // number of the last sign of life
+	beat       uint64     // number of the last sign of life
+	seenTerm   proto.Term // highest heard of
+	raise      uint64     // number of the Persist that raises the term
+	listenFrom time.Duration
 
-	term     proto.Term
-	seenTerm proto.Term // highest heard of
-	gen      proto.Generation
-	nextRing proto.RingID
-	fresh    bool // the store held no generation: what runs is adopted
-
-	nodes        []nodeView
-	rings        []*ringView // by id
-	cuts         map[[2]proto.NodeID]*cut
-	cutAt        time.Duration  // when the next of them gets another chance
-	hails        []proto.NodeID // asked whether they live
-	hailAt       time.Duration  // when the next of them is due
-	idleDecision decided        // the last one on ring 0's topic
-
-	taken      []bool         // by node: it is in a ring
-	stirred    []proto.RingID // to be looked at
-	strays     []proto.NodeID // perhaps to be told where they stand
-	refusing   []proto.NodeID // that refused a plan
-	wantBetter bool           // something has changed since everything was looked at
-
-	txn    txn
-	dirty  bool // the placement may have to change
-	planAt time.Duration
-	// betterAt is when rings may be placed better that are not hurt.
-	betterAt time.Duration
-	lookAt   time.Duration // when that is looked into
-	sweepAt  time.Duration
-	rollAt   time.Duration // when missed nodes are taken for offline
-	heardAt  time.Duration // when a node was heard for the first time, the last time
-	heard    int
-
-	core *circuits // nil: a fabric without switches between pods
-
-	drains       []draining
-	stage        []proto.RingID // told again by the last generation that told any
-	stageAt      time.Duration
-	stageStopped bool
-
-	log      eventLog
-	asks     []ask
-	corr     uint64 // commands given out
-	persists uint64 // Persist actions given out
-	raise    uint64 // number of the Persist that raises the term
-	counts   counters
+	asks   []ask
+	counts counters
 }
 
 // counters of what is not otherwise visible.
@@ -160,31 +100,37 @@ type counters struct {
 	unknown uint64 // keys skipped
 }
 
-// decided is a decision as it last stood on a topic.
-type decided struct {
-	term proto.Term
-	gen  proto.Generation
-	plan proto.Digest
-}
-
 // New makes a planner that waits for its link. It panics when the store's
 // records are not what a planner wrote: Start has checked them.
 func New(cfg Config) *Planner {
-	p := &Planner{
-		cfg: cfg, fab: cfg.Fabric, order: ring.OrderOf(cfg.Fabric), topics: proto.Topics{Fabric: cfg.Fabric.Name},
-		term: cfg.Term, seenTerm: cfg.Term, nextRing: 1, beatAt: Never, planAt: Never, sweepAt: Never, rollAt: Never,
-		nodes: make([]nodeView, cfg.Fabric.Nodes), cuts: map[[2]proto.NodeID]*cut{}, log: newEventLog(),
-		cutAt: Never, hailAt: Never, lookAt: Never,
+	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never}
+	p.j.Topics, p.j.Planner, p.j.Term = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Term
+	p.rings = hbd.New(cfg.Fabric, p.j, above{p})
+	if cfg.Fabric.Core != nil {
+		p.core = core.New(cfg.Fabric.Core, p.j, above{p})
 	}
-	p.taken = make([]bool, len(p.nodes))
-	for i := range p.nodes {
-		p.nodes[i] = nodeView{id: proto.NodeID(i), resendAt: Never}
-	}
-	p.core = newCircuits(cfg.Fabric.Core)
 	if err := p.restore(cfg.Store); err != nil {
 		panic("planner: " + err.Error())
 	}
 	return p
+}
+
+// tables are the devices: nodes, and switches where there are any.
+func (p *Planner) tables() []*member.Table {
+	if p.core == nil {
+		return []*member.Table{p.rings.Table()}
+	}
+	return []*member.Table{p.rings.Table(), p.core.Table()}
+}
+
+// find finds a node or a switch, nil when there is none of that number.
+func (p *Planner) find(id proto.NodeID) (*member.Table, *member.Device) {
+	for _, t := range p.tables() {
+		if d := t.Find(id); d != nil {
+			return t, d
+		}
+	}
+	return nil, nil
 }
 
 // Step takes one event and appends what is to be done. Timers that are due
@@ -193,59 +139,58 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 	if p.state == exited {
 		return out
 	}
-	p.out, p.now, p.wall = out, ev.At, ev.WallMillis
+	p.j.Begin(ev.At, ev.WallMillis, out)
 	switch ev.Kind {
 	case Packet:
 		p.receive(ev.Packet)
 	case LinkUp:
 		p.onLinkUp()
 	case LinkDown:
-		p.linkUp, p.beatAt = false, Never
+		p.j.LinkUp, p.beatAt = false, Never
 	case Persisted:
 		p.onPersisted(ev.Persist)
 	}
 	p.runTimers()
-	out, p.out = p.out, nil
-	return out
+	return p.j.End()
 }
 
 func (p *Planner) onLinkUp() {
-	p.linkUp, p.linkSince, p.heardAt = true, p.now, p.now
-	p.beatAt = p.now
-	p.roll()
-	p.forgetHails()
-	if p.state == preparing {
-		// The time without a broker does not count, and nothing sent in it
-		// arrived.
-		p.txn.deadline = p.now + prepareTimeout
-		p.markJoins(&p.txn)
-		p.resendPrepares(true)
+	now := p.j.Now
+	p.j.LinkUp, p.linkSince, p.listenFrom, p.beatAt = true, now, now, now
+	for _, t := range p.tables() {
+		t.LinkUp()
 	}
-	for i := range p.nodes {
-		if n := &p.nodes[i]; n.pending() {
-			n.resendAt, n.backoff = p.now, resendFirst
-			p.sweepAt = p.now
-		}
+	p.rings.LinkUp()
+	if p.core != nil {
+		p.core.LinkUp()
 	}
-	p.circuitsLinkUp()
-	p.stirAll()
-	p.replan(0)
 }
 
 func (p *Planner) onPersisted(id uint64) {
 	switch {
-	case p.circuitsPersisted(id):
-	case p.state == deciding && id == p.txn.persist:
-		p.commit()
+	case p.core != nil && p.core.Persisted(id), p.rings.Persisted(id):
+		p.sawTerm(p.seenTerm) // it may have been heard of while the disk was busy
 	case p.state == raising && id == p.raise:
 		p.raised()
 	default:
-		p.flushed(id)
+		p.ackEvents(p.j.Flushed(id))
+	}
+}
+
+// ackEvents acknowledges events that are on disk.
+func (p *Planner) ackEvents(taken []journal.Taken) {
+	if !p.j.LinkUp || p.state == fenced || p.state == raising {
+		return
+	}
+	for _, x := range taken {
+		if _, d := p.find(x.Node); d.Online() {
+			p.j.Command(d.ID, d.Session, proto.Command{Verb: proto.VerbAckEvents, Seq: x.Seq})
+		}
 	}
 }
 
 func (p *Planner) runTimers() {
-	if p.linkUp && p.beatAt <= p.now && p.state != fenced && p.state != raising && p.state != exited {
+	if p.j.LinkUp && p.beatAt <= p.j.Now && p.state != fenced && p.state != raising && p.state != exited {
 		p.sendBeat()
 	}
 	switch p.state {
@@ -253,29 +198,23 @@ func (p *Planner) runTimers() {
 		return
 	case gathering:
 		p.gather()
-	case preparing:
-		p.checkPrepare()
 	case fenced:
 		p.checkFence()
 	}
-	if p.linkUp && p.sweepAt <= p.now {
-		p.sweep()
+	p.rings.Resend()
+	for _, t := range p.tables() {
+		t.Roll()
 	}
-	p.callRoll()
-	p.checkHails()
-	p.checkCuts()
-	p.checkGaps()
-	p.flush()
+	p.rings.Conclude()
+	for _, t := range p.tables() {
+		t.CheckGaps()
+	}
+	p.j.Flush()
 	p.checkAsks()
-	p.checkDrains()
-	if p.lookAt <= p.now {
-		p.lookAt = Never
-		p.replan(0)
+	p.rings.Plan()
+	if p.core != nil {
+		p.core.Run()
 	}
-	if p.state == idle && p.linkUp && p.dirty && p.planAt <= p.now {
-		p.plan()
-	}
-	p.runCircuits()
 }
 
 // Next is the monotonic time at which the planner wants a Tick.
@@ -283,60 +222,28 @@ func (p *Planner) Next() time.Duration {
 	if p.state == exited {
 		return Never
 	}
-	next := p.log.next()
+	next := min(p.j.Next(), p.rings.Next())
+	for _, t := range p.tables() {
+		next = min(next, t.Next())
+	}
 	for i := range p.asks {
 		next = min(next, p.asks[i].deadline)
 	}
-	next = min(next, p.nextDrain())
-	if !p.linkUp {
+	if !p.j.LinkUp {
 		return next
 	}
-	next = min(next, p.sweepAt, p.rollAt, p.hailAt, p.cutAt, p.lookAt, p.nextCircuits())
+	if p.core != nil {
+		next = min(next, p.core.Next())
+	}
 	switch p.state {
 	case fenced:
 		return min(next, p.fenceEnd())
 	case raising:
 		return next
 	case gathering:
-		if p.heard > 0 || !p.fresh {
-			next = min(next, p.heardAt+gatherQuiet)
-		}
-	case preparing:
-		next = min(next, p.txn.deadline, p.txn.resendAt, p.txn.joinAt)
-	case idle:
-		if p.dirty {
-			next = min(next, p.planAt)
+		if heard, since := p.heard(); heard > 0 || !p.rings.Fresh() {
+			next = min(next, since+gatherQuiet)
 		}
 	}
 	return min(next, p.beatAt)
-}
-
-// replan asks for a look at the placement after a delay at most.
-func (p *Planner) replan(after time.Duration) {
-	if !p.dirty || p.now+after < p.planAt {
-		p.planAt = p.now + after
-	}
-	p.dirty = true
-}
-
-func (p *Planner) persist(records []Record) uint64 {
-	p.persists++
-	p.out = append(p.out, Action{Kind: Persist, Persist: p.persists, Records: records})
-	return p.persists
-}
-
-// send publishes a message. What we encode is always valid; a message that is
-// not is a broken invariant of ours.
-func (p *Planner) send(topic string, kind proto.TopicKind, msg any) {
-	payload, err := proto.Encode(msg)
-	if err != nil {
-		panic("planner: own message is refused: " + err.Error())
-	}
-	p.sendRaw(topic, kind, payload)
-}
-
-func (p *Planner) sendRaw(topic string, kind proto.TopicKind, payload []byte) {
-	p.out = append(p.out, Action{Kind: Send, Packet: proto.Packet{
-		Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS(), Retain: kind.Retain(),
-	}})
 }

@@ -3,6 +3,7 @@ package planner
 import (
 	"errors"
 
+	"ringlight/planner/member"
 	"ringlight/proto"
 )
 
@@ -29,11 +30,7 @@ func (p *Planner) receive(pk proto.Packet) {
 	case proto.TopicRequest:
 		p.onRequest(topic.Client, pk.Payload)
 	default:
-		if topic.Node.IsSwitch() {
-			p.receiveSwitch(topic, pk.Payload)
-			return
-		}
-		p.receiveNode(topic, pk.Payload)
+		p.receiveDevice(topic, pk.Payload)
 	}
 }
 
@@ -42,34 +39,33 @@ var (
 	errNoNode = errors.New("the fabric has no such node")
 )
 
-func (p *Planner) receiveNode(topic proto.Topic, payload []byte) {
-	id := int64(topic.Node)
-	n := p.node(topic.Node)
-	if n == nil {
+// receiveDevice hands on what a node or a switch says.
+func (p *Planner) receiveDevice(topic proto.Topic, payload []byte) {
+	t, d := p.find(topic.Node)
+	if d == nil {
 		p.refuse(-1, errNoNode)
 		return
 	}
 	switch topic.Kind {
 	case proto.TopicPresence:
 		m := new(proto.Presence)
-		if p.decode(id, payload, m) && p.same(n, m.Node) {
-			n.missed = false
-			p.onPresence(n, m)
+		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
+			t.Presence(d, m)
 		}
 	case proto.TopicReported:
 		m := new(proto.Reported)
-		if p.decode(id, payload, m) && p.same(n, m.Node) {
-			p.onReported(n, m)
+		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
+			t.Reported(d, m)
 		}
 	case proto.TopicEvent:
 		m := new(proto.Event)
-		if p.decode(id, payload, m) && p.same(n, m.Node) {
-			p.onEvent(n, m)
+		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
+			t.Event(d, m)
 		}
 	case proto.TopicAck:
 		m := new(proto.Ack)
-		if p.decode(id, payload, m) && p.same(n, m.Node) {
-			p.onAck(n, m)
+		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
+			t.Ack(d, m)
 		}
 	}
 }
@@ -83,18 +79,18 @@ func (p *Planner) decode(node int64, payload []byte, m any) bool {
 	return err == nil
 }
 
-func (p *Planner) same(n *nodeView, said proto.NodeID) bool {
-	if said != n.id {
-		p.refuse(int64(n.id), errNode)
+func (p *Planner) same(d *member.Device, said proto.NodeID) bool {
+	if said != d.ID {
+		p.refuse(int64(d.ID), errNode)
 	}
-	return said == n.id
+	return said == d.ID
 }
 
 // refuse counts a message that is not acceptable. It is logged, not kept: a
 // flood of them must not push the events out.
 func (p *Planner) refuse(node int64, err error) {
 	p.counts.refused++
-	p.line(Warn, "message refused", "protocol", node, 0, 0, proto.Clip(err.Error()))
+	p.j.Line(Line{Level: Warn, Message: "message refused", Rule: "protocol", Node: node, Text: proto.Clip(err.Error())})
 }
 
 // Refused is the number of messages that were not acceptable, UnknownKeys

@@ -131,7 +131,7 @@ func TestClosedRingOverAStraightSeamIsNotAdopted(t *testing.T) {
 				return out
 			}
 			d := &proto.Desired{Version: proto.Version, Node: id, Term: 3, Generation: 7, Plan: proto.Digest{9}, Decisions: []proto.RingID{4},
-				Rings: []proto.RingAssignment{{Ring: 4, Generation: 7, Position: uint16(i), Size: 8, Envelope: defaultEnvelope, Left: list(-1), Right: list(+1)}}}
+				Rings: []proto.RingAssignment{{Ring: 4, Generation: 7, Position: uint16(i), Size: 8, Envelope: measured, Left: list(-1), Right: list(+1)}}}
 			w.nodes[i].applied, w.nodes[i].seen, w.nodes[i].mode = d, 3, proto.ModeService
 			closed = append(closed, d)
 		}

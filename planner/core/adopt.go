@@ -1,0 +1,133 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// Gathered ends the first look round: what is there and not known is adopted,
+// and everything is judged.
+func (c *Circuits) Gathered() {
+	c.heard = true
+	if c.fresh {
+		c.adopt()
+	}
+	c.open.since = c.j.Now
+	for s := range c.switches {
+		v := &c.switches[s]
+		if v.Want.Gen == 0 && v.Report != nil && !v.Unassigned {
+			c.adoptSwitch(v)
+		}
+		c.judge(v)
+	}
+	c.table.SweepNow()
+	c.replan(0)
+}
+
+// adopt takes what switches carry as what is wanted, when the store
+// knows nothing. Of a pair the one with the later generation is believed.
+func (c *Circuits) adopt() {
+	c.fresh = false
+	var records []journal.Record
+	links := 0
+	for at := range c.maps {
+		var from *switchView
+		for _, s := range c.switchesOf(at) {
+			v := &c.switches[s]
+			if m := v.Report; m != nil && m.Generation > 0 && (from == nil || m.Generation > from.Report.Generation) {
+				from = v
+			}
+		}
+		if from == nil {
+			continue
+		}
+		c.maps[at] = c.mapFrom(from)
+		links += c.findJobs(c.maps[at])
+		records = append(records, journal.Encode(mapKey(at), recordOf(c.maps[at])))
+	}
+	if len(records) == 0 {
+		return
+	}
+	records = append(records, journal.Encode(keyHead, head{c.gen}))
+	c.j.Persist(records...)
+	c.saveJobs()
+	c.j.Note(journal.Info, "circuits adopted", journal.Note{Rule: "adopt", Node: -1, Gen: c.gen, Text: fmt.Sprintf("%d links of %d jobs as their switches report them", links, len(c.jobs.all))})
+}
+
+// mapFrom reads a map off the report of one of its switches. Ports beyond
+// the pods and, under uniform wiring, circuits without a way back are not
+// ours.
+func (c *Circuits) mapFrom(v *switchView) crossMap {
+	d := newMap(c.fab.Pods)
+	_, odd := c.mapOf(v.index())
+	in := make([]bool, c.fab.Pods)
+	for _, r := range v.Report.Circuits {
+		a, b := int(r.A), int(r.B)
+		if odd {
+			a, b = b, a
+		}
+		if a >= c.fab.Pods || b >= c.fab.Pods || d.to[a] >= 0 || in[b] {
+			continue
+		}
+		if c.uniform() && c.reportOf(v.index(), r.B, r.A) == nil {
+			continue
+		}
+		d.to[a], d.job[a], in[b] = int32(b), r.Job, true
+	}
+	return d
+}
+
+// findJobs makes jobs of those that a map names and nobody knows. It returns
+// the map's links.
+func (c *Circuits) findJobs(d crossMap) int {
+	links := 0
+	c.links(d, func(_, _ int32, id proto.JobID) {
+		links++
+		if id == 0 || c.jobs.find(id) != nil {
+			return
+		}
+		j := &job{spec: proto.JobSpec{Job: id}, found: true}
+		at, _ := slices.BinarySearchFunc(c.jobs.all, id, func(x *job, id proto.JobID) int { return cmp.Compare(x.spec.Job, id) })
+		c.jobs.all = slices.Insert(c.jobs.all, at, j)
+	})
+	return links
+}
+
+// adoptSwitch takes a switch of which the store knows nothing. Where it
+// carries what its map says, that is that; where the map is empty and its
+// other switch was never heard, the map is what this one carries; else it is
+// told.
+func (c *Circuits) adoptSwitch(v *switchView) {
+	s := v.index()
+	at, _ := c.mapOf(s)
+	m := v.Report
+	carries := func() bool {
+		want := c.circuitsOf(s, c.maps[at])
+		return slices.EqualFunc(want, m.Circuits, func(a proto.Circuit, b proto.CircuitReport) bool { return a.A == b.A && a.B == b.B && a.Job == b.Job })
+	}
+	if m.Generation == 0 {
+		v.Unassigned = !carries()
+		return
+	}
+	alone := true
+	for _, o := range c.switchesOf(at) {
+		alone = alone && (o == s || c.switches[o].Want.Gen == 0 && c.switches[o].Report == nil)
+	}
+	if alone && c.maps[at].equal(newMap(c.fab.Pods)) && len(m.Circuits) > 0 {
+		c.maps[at] = c.mapFrom(v)
+		c.findJobs(c.maps[at])
+		c.j.Persist(journal.Encode(mapKey(at), recordOf(c.maps[at])))
+		c.saveJobs()
+	}
+	if !carries() {
+		v.Unassigned = true
+		return
+	}
+	v.Adopt()
+	c.j.Persist(member.Record(v.ID, 0, v.Want, false))
+}

@@ -1,0 +1,236 @@
+package core
+
+import (
+	"fmt"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// Answers reports whether a noun is about jobs and circuits.
+func Answers(n proto.Noun) bool {
+	switch n {
+	case proto.NounCore, proto.NounCircuits, proto.NounJobs, proto.NounJob, proto.NounApply:
+		return true
+	}
+	return false
+}
+
+// Answer answers an operator about jobs and circuits.
+func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
+	switch q.Noun {
+	case proto.NounCore:
+		s := c.Status()
+		r.Core = &s
+	case proto.NounCircuits:
+		c.circuitsPage(q.Page, 0, r)
+	case proto.NounJobs:
+		c.jobsPage(q, r)
+	case proto.NounJob:
+		j := c.jobs.find(q.Job)
+		if j == nil {
+			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "job", Limit: c.jobs.limit(), Reason: fmt.Sprintf("no job %d", q.Job)})
+			return
+		}
+		lit, _ := c.lit()
+		s := c.jobStatus(j, lit)
+		s.Domains, s.Stages = c.jobs.ranks(j)
+		r.Jobs = []proto.JobStatus{s}
+		c.circuitsPage(q.Page, q.Job, r)
+	case proto.NounApply:
+		c.applyJobs(q, r)
+	}
+}
+
+func (l *jobList) limit() string {
+	if len(l.all) == 0 {
+		return "there are no jobs"
+	}
+	return fmt.Sprintf("one of the %d from %d to %d", len(l.all), l.all[0].spec.Job, l.all[len(l.all)-1].spec.Job)
+}
+
+// applyJobs takes a job list, or says what it would do.
+func (c *Circuits) applyJobs(q *proto.OpRequest, r *proto.OpReply) {
+	if err := c.jobs.check(q.Jobs); err != nil {
+		r.Refuse(err)
+		return
+	}
+	if !c.heard || c.root.Busy() != "" {
+		r.Refuse(&proto.Error{Code: proto.Busy, Reason: "the planner is looking round first"})
+		return
+	}
+	list := c.jobs.list(q.Jobs)
+	d := c.designer().design(c.jobs.admit(list))
+	r.Change = &d.change
+	if q.DryRun {
+		return
+	}
+	c.jobs.all, c.change, c.stages = d.jobs, d.change, nil
+	c.saveJobs()
+	c.j.Note(journal.Info, "job list taken", journal.Note{Rule: "apply", Node: -1, Cause: proto.CauseOperator,
+		Text: fmt.Sprintf("%d jobs, %d wait, %d stages", len(list), len(d.change.Waiting), len(d.stages))})
+	if c.rests() && !c.open.active() {
+		c.stages = d.stages
+	}
+	c.replan(0)
+}
+
+// Pages of circuits go by switch and port of side A: page = switch<<16 | port.
+func (c *Circuits) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
+	for s := int(min(from>>16, uint64(len(c.switches)))); s < len(c.switches); s++ {
+		at, _ := c.mapOf(s)
+		for _, x := range c.circuitsOf(s, c.maps[at]) {
+			page := uint64(s)<<16 | uint64(x.A)
+			if page < from || of != 0 && x.Job != of {
+				continue
+			}
+			if len(r.Circuits) == proto.MaxPage {
+				r.Next = page
+				return
+			}
+			status := proto.CircuitStatus{Switch: c.switches[s].ID, A: x.A, B: x.B, Job: x.Job, Loss: proto.NoPower}
+			if m := c.reportOf(s, x.A, x.B); m != nil {
+				status.State, status.Loss = m.State, m.Loss
+			}
+			r.Circuits = append(r.Circuits, status)
+		}
+	}
+}
+
+func (c *Circuits) jobsPage(q *proto.OpRequest, r *proto.OpReply) {
+	lit, _ := c.lit()
+	for _, j := range c.jobs.all {
+		if uint64(j.spec.Job) < q.Page {
+			continue
+		}
+		if len(r.Jobs) == proto.MaxPage {
+			r.Next = uint64(j.spec.Job)
+			return
+		}
+		r.Jobs = append(r.Jobs, c.jobStatus(j, lit))
+	}
+}
+
+// Halve drops the second half of a page of circuits or jobs and makes Next
+// point to it.
+func Halve(r *proto.OpReply) bool {
+	switch {
+	case len(r.Circuits) > 1:
+		x := r.Circuits[len(r.Circuits)/2]
+		r.Next = uint64(x.Switch-proto.FirstSwitch)<<16 | uint64(x.A)
+		r.Circuits = r.Circuits[:len(r.Circuits)/2]
+	case len(r.Jobs) > 1:
+		r.Next = uint64(r.Jobs[len(r.Jobs)/2].Job)
+		r.Jobs = r.Jobs[:len(r.Jobs)/2]
+	default:
+		return false
+	}
+	return true
+}
+
+// lit counts each job's links that light proves both ways, and all circuits
+// that it proves.
+func (c *Circuits) lit() (links map[proto.JobID]int, circuits int) {
+	links = map[proto.JobID]int{}
+	for at, d := range c.maps {
+		c.links(d, func(i, j int32, id proto.JobID) {
+			good := 0
+			for _, s := range c.slots(at, i, j) {
+				if c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}) == proto.Tuned {
+					good++
+				}
+			}
+			circuits += good
+			if good == 2 {
+				links[id]++
+			}
+		})
+	}
+	return links, circuits
+}
+
+func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
+	s := proto.JobStatus{Job: j.spec.Job, Asked: uint32(j.asked()), Granted: uint32(j.granted()), Reason: proto.Clip(j.why)}
+	for _, x := range j.placed.Shares {
+		s.Servers = append(s.Servers, proto.LeafServers{Pod: uint16(x.Pod), Leaf: uint16(x.Leaf), Servers: uint16(x.Servers)})
+	}
+	s.Realised = uint32(lit[j.spec.Job])
+	switch {
+	case j.found:
+		s.State = proto.JobAdopted
+		s.Asked = uint32(c.made(c.maps)[j.spec.Job])
+		s.Granted = s.Asked
+	case !j.runs():
+		s.State = proto.JobWaiting
+	case s.Realised >= s.Granted:
+		s.State = proto.JobRealised
+	case c.Quiet():
+		s.State, s.Reason = proto.JobShort, proto.Clip(c.whyShort())
+	default:
+		s.State = proto.JobPlacing
+	}
+	return s
+}
+
+// ranks are the leaves of a job's domains in the order of its ranks. A job of
+// more than fit a message has none.
+func (l *jobList) ranks(j *job) (leaves []uint16, stages uint32) {
+	const most = 4096 // of JobStatus.Domains
+	if len(j.placed.Shares) == 0 || j.placed.PP*j.placed.DP > most {
+		return nil, 0
+	}
+	elements, err := l.sched.Elements(j.placed.Job, j.placed.Shares)
+	if err != nil {
+		return nil, 0
+	}
+	for _, row := range elements[0] {
+		for _, leaf := range row {
+			leaves = append(leaves, uint16(leaf))
+		}
+	}
+	return leaves, uint32(j.placed.PP)
+}
+
+// whyShort names the first switch that keeps links from being made.
+func (c *Circuits) whyShort() string {
+	for s := range c.switches {
+		if why := c.switches[s].whyUnable(); why != "" {
+			return fmt.Sprintf("switch %d: %s", s, why)
+		}
+	}
+	if len(c.bad) > 0 {
+		return fmt.Sprintf("%d circuits did not come up", len(c.bad))
+	}
+	return "no free ports without moving more of a leaf's links than iota_mille allows"
+}
+
+// Status tells where the circuits stand.
+func (c *Circuits) Status() proto.CoreStatus {
+	s := proto.CoreStatus{Generation: c.gen, Switches: uint32(len(c.switches)), Jobs: uint32(len(c.jobs.all)), Quiet: c.Quiet(), DarkMicros: c.dark}
+	for i := range c.switches {
+		if c.switches[i].Online() {
+			s.Online++
+		}
+		at, _ := c.mapOf(i)
+		s.Circuits += uint32(len(c.circuitsOf(i, c.maps[at])))
+	}
+	lit, circuits := c.lit()
+	s.Tuned = uint32(circuits)
+	there := c.made(c.maps)
+	for _, j := range c.jobs.all {
+		s.Realised += uint32(lit[j.spec.Job])
+		if j.found {
+			s.Asked += uint32(there[j.spec.Job])
+			s.Granted += uint32(there[j.spec.Job])
+		}
+		if j.runs() {
+			s.Placed++
+		}
+		s.Asked += uint32(j.asked())
+		s.Granted += uint32(j.granted())
+	}
+	return s
+}
+
+// Change is what the job list taken last came to.
+func (c *Circuits) Change() proto.ChangeStatus { return c.change }

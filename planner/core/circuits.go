@@ -1,0 +1,266 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// State is where the circuits stand between two generations.
+//
+//	RESTING ──a──► VERIFYING
+//	   ▲               │
+//	   └───────b───────┘
+//
+//	a  a stage is committed, or the store holds one that is not proven
+//	b  light proves the stage, or it is given up
+//
+// From both a generation may be prepared (member.Txn): from RESTING a stage or
+// a switch told again, from VERIFYING a roll-back, or a switch of the stage told
+// again.
+type State uint8
+
+const (
+	Resting State = iota
+	Verifying
+)
+
+var stateNames = [...]string{"resting", "verifying"}
+
+func (s State) String() string { return stateNames[s] }
+
+// edges[s] has a bit for each state that s may become.
+var edges = [...]uint8{Resting: 1 << Verifying, Verifying: 1 << Resting}
+
+// become is the only place that changes the state of the circuits.
+func (c *Circuits) become(s State) {
+	if edges[c.state]&(1<<s) == 0 {
+		panic("core: illegal edge " + c.state.String() + " to " + s.String())
+	}
+	c.state = s
+}
+
+const (
+	// debounce lets the news of one change arrive before it is planned for.
+	// chosen: as the rings'.
+	debounce = 5 * time.Millisecond
+	// stagePatience is how long a committed stage waits for a switch that does
+	// not show it. chosen: as a roll call after an outage of the broker; an agent
+	// that comes back does so within that.
+	stagePatience = 40 * time.Second
+	// lightPatience is how long a switch that has applied a stage may take to
+	// prove its circuits. chosen: several times the longest tuning.
+	lightPatience = 10 * time.Second
+	// maxConflicts is how often in a row a switch that was changed by hand is
+	// asked again at once. chosen: nobody is that quick.
+	maxConflicts = 4
+	// searchSteps is the search budget of a group. chosen: a few milliseconds
+	// for cores of some 30 pods, which is small beside a stage of mirrors.
+	searchSteps = 4000
+	// searchSeed is one, so that the same list always gives the same circuits.
+	searchSeed = 1
+)
+
+// Root is what the circuits need of the planner above them.
+type Root interface {
+	// Busy names what keeps the planner from commanding agents, "" when nothing
+	// does.
+	Busy() string
+}
+
+// Circuits is the planner of circuits.
+type Circuits struct {
+	layout
+	j     *journal.Journal
+	root  Root
+	table *member.Table
+	state State
+	gen   proto.Generation // given out last
+	fresh bool             // the store held no circuits: what is there is adopted
+	heard bool             // the first look round is over
+
+	switches []switchView
+	maps     []crossMap // as committed
+	jobs     jobList
+	bad      map[slot]bool             // did not come up, and not when told again
+	tried    map[slot]proto.Generation // failed with this one, and told again
+
+	txn    member.Txn
+	about  purpose   // of the generation in txn
+	open   openStage // committed, not yet proven
+	stages [][]mapSet
+	change proto.ChangeStatus // the one under way or the last
+
+	backs  int  // roll-backs in a row
+	dirty  bool // maps may have to change
+	planAt time.Duration
+	dark   uint32 // microseconds, the longest that a switch reported
+}
+
+// New makes the planner of a core's circuits.
+func New(fab *fabric.Core, j *journal.Journal, root interface {
+	Root
+	member.Root
+}) *Circuits {
+	c := &Circuits{layout: layout{fab}, j: j, root: root, fresh: true, bad: map[slot]bool{}, tried: map[slot]proto.Generation{}, planAt: journal.Never}
+	c.table = member.NewTable(proto.FirstSwitch, fab.Switches(), j, root, c)
+	c.txn = member.NewTxn(c.table)
+	c.switches = make([]switchView, fab.Switches())
+	for s := range c.switches {
+		c.switches[s].Device = &c.table.Devices[s]
+		c.switches[s].Group = fab.GroupID(s / fab.SpinePorts)
+	}
+	c.maps = make([]crossMap, fab.Groups()*c.groupMaps())
+	for at := range c.maps {
+		c.maps[at] = newMap(fab.Pods)
+	}
+	c.jobs = newJobList(fab)
+	return c
+}
+
+// Table are the switches as devices.
+func (c *Circuits) Table() *member.Table { return c.table }
+
+// replan asks for a look at the maps after a delay at most.
+func (c *Circuits) replan(after time.Duration) {
+	if !c.dirty || c.j.Now+after < c.planAt {
+		c.planAt = c.j.Now + after
+	}
+	c.dirty = true
+}
+
+// may: the planner as a whole is in a state in which it commands.
+func (c *Circuits) may() bool { return c.j.LinkUp && c.heard && c.root.Busy() == "" }
+
+// Run does what is due.
+func (c *Circuits) Run() {
+	if !c.may() {
+		return
+	}
+	for s := range c.switches {
+		if c.switches[s].Retry(c.j.Now) {
+			c.replan(0)
+		}
+	}
+	switch {
+	case c.txn.Phase() == member.Preparing:
+		c.checkPrepare()
+	case c.txn.Phase() == member.Resting && c.state == Verifying:
+		c.checkOpen()
+	}
+	c.table.Sweep(true)
+	if c.rests() && c.dirty && c.planAt <= c.j.Now {
+		c.plan()
+	}
+}
+
+func (c *Circuits) rests() bool { return c.state == Resting && c.txn.Phase() == member.Resting }
+
+// Next is when Run wants to be called.
+func (c *Circuits) Next() time.Duration {
+	if !c.may() {
+		return journal.Never
+	}
+	next := min(c.table.NextSweep(), c.txn.Next())
+	for s := range c.switches {
+		next = min(next, c.switches[s].RetryAt())
+	}
+	switch {
+	case c.txn.Phase() != member.Resting:
+	case c.state == Verifying:
+		next = min(next, c.openDue())
+	case c.dirty:
+		next = min(next, c.planAt)
+	}
+	return next
+}
+
+// LinkUp: nothing sent without a broker arrived.
+func (c *Circuits) LinkUp() {
+	c.txn.LinkUp()
+	if c.open.active() {
+		c.open.since = c.j.Now
+	}
+	c.replan(0)
+}
+
+// plan starts what is next: a switch that has to be told again, the next
+// stage, or a new look at all.
+func (c *Circuits) plan() {
+	c.dirty, c.planAt = false, journal.Never
+	if c.open.active() {
+		c.become(Verifying)
+		c.checkOpen()
+		return
+	}
+	for s := range c.switches {
+		if v := &c.switches[s]; v.Ready() {
+			c.readCircuits(v)
+		}
+	}
+	if c.tellSwitches() {
+		c.replan(0)
+		return
+	}
+	if len(c.stages) > 0 {
+		c.nextStage()
+		return
+	}
+	d := c.designer().design(copyJobs(c.jobs.all))
+	c.jobs.all, c.change, c.stages = d.jobs, d.change, d.stages
+	c.saveJobs()
+	if len(c.stages) > 0 {
+		c.nextStage()
+	}
+}
+
+func (c *Circuits) designer() *designer {
+	d := &designer{layout: c.layout, sched: c.jobs.sched, known: &c.jobs, maps: c.maps, bad: c.bad, dark: c.dark}
+	for at := range c.maps {
+		d.able = append(d.able, !slices.ContainsFunc(c.switchesOf(at), func(s int) bool { return !c.switches[s].able() }))
+	}
+	return d
+}
+
+// nextStage begins the first of the stages to do, if its switches can take it;
+// else all is looked at anew.
+func (c *Circuits) nextStage() {
+	sets := c.stages[0]
+	for _, set := range sets {
+		for _, s := range c.switchesOf(set.at) {
+			if !c.switches[s].able() {
+				c.stages = nil
+				c.replan(debounce)
+				return
+			}
+		}
+	}
+	c.stages = c.stages[1:]
+	c.prepareSets(stageForward, sets)
+}
+
+// Quiet: nothing is under way, told, or waiting to be told.
+func (c *Circuits) Quiet() bool {
+	if !c.heard || !c.rests() || c.dirty || len(c.stages) > 0 || c.open.active() {
+		return false
+	}
+	for s := range c.switches {
+		v := &c.switches[s]
+		if v.Online() && (v.Pending() || v.Unassigned || v.Report != nil && v.tuning() && c.j.Now < v.shownAt+lightPatience) {
+			return false
+		}
+	}
+	return true
+}
+
+// Phase names what the circuits are at.
+func (c *Circuits) Phase() string {
+	if p := c.txn.Phase(); p != member.Resting {
+		return p.String()
+	}
+	return c.state.String()
+}

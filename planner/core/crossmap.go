@@ -1,0 +1,183 @@
+package core
+
+import (
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// crossMap is the cross-connect map of a pair of switches: what the even one
+// carries, and with it the odd one, which has the same circuits the other way
+// round. Under uniform wiring it is one switch, which has both ways, so to is
+// symmetric.
+type crossMap struct {
+	to  []int32 // of a sending pod: the receiving one, -1 = none
+	job []proto.JobID
+}
+
+// mapSet is what the map at an index is to hold.
+type mapSet struct {
+	at int
+	crossMap
+}
+
+func newMap(pods int) crossMap {
+	d := crossMap{make([]int32, pods), make([]proto.JobID, pods)}
+	for i := range d.to {
+		d.to[i] = -1
+	}
+	return d
+}
+
+func (d crossMap) clone() crossMap { return crossMap{slices.Clone(d.to), slices.Clone(d.job)} }
+
+func (d crossMap) equal(o crossMap) bool {
+	return slices.Equal(d.to, o.to) && slices.Equal(d.job, o.job)
+}
+
+func cloneMaps(maps []crossMap) []crossMap {
+	out := make([]crossMap, len(maps))
+	for k := range maps {
+		out[k] = maps[k].clone()
+	}
+	return out
+}
+
+// layout is how the switches of a core form groups, and pairs that share a map.
+type layout struct{ fab *fabric.Core }
+
+// slot is one cross-connect of one switch, by the switch's index.
+type slot struct {
+	sw   int
+	a, b uint16
+}
+
+func (c layout) uniform() bool { return c.fab.Wiring == fabric.Uniform }
+
+// groupMaps is the number of maps of a group.
+func (c layout) groupMaps() int {
+	if c.uniform() {
+		return c.fab.SpinePorts
+	}
+	return c.fab.SpinePorts / 2
+}
+
+// switchesOf are the switches of a map, the even one first.
+func (c layout) switchesOf(at int) []int {
+	if c.uniform() {
+		return []int{at}
+	}
+	return []int{2 * at, 2*at + 1} // groups have an even number of switches
+}
+
+// mapOf is the map of a switch, and whether the switch is its odd one.
+func (c layout) mapOf(sw int) (at int, odd bool) {
+	if c.uniform() {
+		return sw, false
+	}
+	return sw / 2, sw%2 == 1
+}
+
+// groupOf is the group of a map.
+func (c layout) groupOf(at int) int { return at / c.groupMaps() }
+
+// circuitsOf is what a switch carries when its map holds d, by port of side A.
+func (c layout) circuitsOf(sw int, d crossMap) []proto.Circuit {
+	var out []proto.Circuit
+	_, odd := c.mapOf(sw)
+	for i, j := range d.to {
+		switch {
+		case j < 0:
+		case odd:
+			out = append(out, proto.Circuit{A: uint16(j), B: uint16(i), Job: d.job[i]})
+		default:
+			out = append(out, proto.Circuit{A: uint16(i), B: uint16(j), Job: d.job[i]})
+		}
+	}
+	slices.SortFunc(out, func(a, b proto.Circuit) int { return int(a.A) - int(b.A) })
+	return out
+}
+
+// links calls f for every link of a map once, by its sending pod; under
+// uniform wiring that is the lower one.
+func (c layout) links(d crossMap, f func(i, j int32, job proto.JobID)) {
+	for i, j := range d.to {
+		if j >= 0 && (!c.uniform() || int32(i) < j) {
+			f(int32(i), j, d.job[i])
+		}
+	}
+}
+
+// free reports whether a link from i to j finds its ports free.
+func (c layout) free(d crossMap, i, j int32) bool {
+	if d.to[i] >= 0 {
+		return false
+	}
+	if c.uniform() {
+		return i != j && d.to[j] < 0
+	}
+	return !slices.Contains(d.to, j)
+}
+
+func (c layout) put(d crossMap, i, j int32, job proto.JobID) {
+	d.to[i], d.job[i] = j, job
+	if c.uniform() {
+		d.to[j], d.job[j] = i, job
+	}
+}
+
+func (c layout) drop(d crossMap, i int32) {
+	j := d.to[i]
+	d.to[i], d.job[i] = -1, 0
+	if c.uniform() && j >= 0 {
+		d.to[j], d.job[j] = -1, 0
+	}
+}
+
+// slots are the cross-connects of a link of a map.
+func (c layout) slots(at int, i, j int32) [2]slot {
+	s := c.switchesOf(at)
+	a, b := uint16(i), uint16(j)
+	return [2]slot{{s[0], a, b}, {s[len(s)-1], b, a}}
+}
+
+// changedMaps lists the maps in which two states differ.
+func changedMaps(was, is []crossMap) []mapSet {
+	var out []mapSet
+	for at := range is {
+		if !is[at].equal(was[at]) {
+			out = append(out, mapSet{at, is[at].clone()})
+		}
+	}
+	return out
+}
+
+// difference counts the cross-connects that come and go between two contents
+// of a map, those of its odd switch included.
+func (c layout) difference(was, is crossMap) (made, gone int) {
+	for i := range is.to {
+		if was.to[i] == is.to[i] {
+			continue
+		}
+		if is.to[i] >= 0 {
+			made++
+		}
+		if was.to[i] >= 0 {
+			gone++
+		}
+	}
+	if !c.uniform() {
+		made, gone = 2*made, 2*gone
+	}
+	return made, gone
+}
+
+// made counts each job's links in maps.
+func (c layout) made(maps []crossMap) map[proto.JobID]int {
+	out := map[proto.JobID]int{}
+	for _, d := range maps {
+		c.links(d, func(_, _ int32, id proto.JobID) { out[id]++ })
+	}
+	return out
+}

@@ -1,0 +1,284 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+
+	"ringlight/planner/sched"
+	"ringlight/planner/wiring"
+	"ringlight/proto"
+)
+
+// From jobs to maps. A link that is there and still wanted stays; a new one
+// takes ports that are free. Only where those do not do, links of jobs that
+// stay are moved, and then by the search of planner/wiring and in stages; where
+// even one piece of that would move more of a leaf than the core allows, the
+// group stays as it is and the new links that find no port are missing.
+
+// design is what a job list comes to.
+type design struct {
+	jobs   []*job
+	maps   []crossMap
+	stages [][]mapSet
+	change proto.ChangeStatus
+}
+
+// lot is what a job wants between two pods in one group.
+type lot struct {
+	job  proto.JobID
+	i, j int32 // i <= j
+	n    int
+}
+
+// groupPlan is one group on its way from what it carries to what it should.
+type groupPlan struct {
+	stay   []crossMap // of what it carries: the links that are still wanted
+	wanted []crossMap
+	pinned []crossMap // wanted, if nothing that stays may move
+	moves  bool
+}
+
+// designer turns jobs into maps from what is committed. It changes none of it.
+type designer struct {
+	layout
+	sched sched.Core
+	known *jobList      // as committed
+	maps  []crossMap    // as committed
+	bad   map[slot]bool // circuits that did not come up
+	able  []bool        // by map: its switches can be told
+	dark  uint32        // microseconds, the longest that a change took so far
+}
+
+// design finds out what a list of jobs comes to from what is committed. It
+// changes nothing. Servers become free only with a new list, so only then are
+// jobs admitted.
+func (c *designer) design(jobs []*job) design {
+	d := design{jobs: jobs}
+	c.deal(d.jobs)
+	groups := make([]groupPlan, c.fab.Groups())
+	for h := range groups {
+		groups[h] = c.planGroup(h, c.lots(h, d.jobs))
+	}
+	d.maps, d.stages, d.change.Worst, d.change.WorstOf = c.stagesOf(d.jobs, groups)
+	c.account(&d, groups)
+	return d
+}
+
+// lots are what all jobs want in a group, in order of jobs and pods.
+func (c *designer) lots(h int, jobs []*job) []lot {
+	var out []lot
+	add := func(id proto.JobID, i, j int32, n int) {
+		i, j = min(i, j), max(i, j)
+		at, found := slices.BinarySearchFunc(out, lot{id, i, j, 0}, byLot)
+		if found {
+			out[at].n += n
+			return
+		}
+		out = slices.Insert(out, at, lot{id, i, j, n})
+	}
+	for _, j := range jobs {
+		for _, x := range j.paths {
+			if x.Spine == h {
+				add(j.spec.Job, c.sched.PodOf[x.A], c.sched.PodOf[x.B], x.Count)
+			}
+		}
+	}
+	c.eachFoundIn(h, jobs, add)
+	return out
+}
+
+func byLot(a, b lot) int {
+	return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j))
+}
+
+func (c *designer) eachFoundIn(h int, jobs []*job, add func(id proto.JobID, i, j int32, n int)) {
+	for k := range c.groupMaps() {
+		c.links(c.maps[h*c.groupMaps()+k], func(i, j int32, id proto.JobID) {
+			if slices.ContainsFunc(jobs, func(x *job) bool { return x.found && x.spec.Job == id }) {
+				add(id, i, j, 1)
+			}
+		})
+	}
+}
+
+// take counts a link off its lot; false: no more of it is wanted.
+func take(lots []lot, id proto.JobID, i, j int32) bool {
+	at, found := slices.BinarySearchFunc(lots, lot{id, min(i, j), max(i, j), 0}, byLot)
+	if !found || lots[at].n == 0 {
+		return false
+	}
+	lots[at].n--
+	return true
+}
+
+// planGroup finds the maps of one group.
+func (c *designer) planGroup(h int, lots []lot) groupPlan {
+	first := h * c.groupMaps()
+	now := c.maps[first : first+c.groupMaps()]
+	left := slices.Clone(lots)
+	g := groupPlan{stay: make([]crossMap, len(now))}
+	g.pinned = make([]crossMap, len(now))
+	able, whole := make([]bool, len(now)), !c.uniform() && !c.anyBad(h)
+	for k, d := range now {
+		able[k] = c.able[first+k]
+		whole = whole && able[k]
+		g.stay[k] = newMap(c.fab.Pods)
+		c.links(d, func(i, j int32, id proto.JobID) {
+			if !(able[k] && c.isBad(first+k, i, j)) && take(left, id, i, j) {
+				c.put(g.stay[k], i, j, id)
+			}
+		})
+		g.pinned[k] = g.stay[k].clone()
+		if !able[k] { // what ends here ends when it can be told
+			g.pinned[k] = d.clone()
+		}
+	}
+	if c.insert(first, now, g.pinned, able, left) == 0 || !whole || c.anyFound(lots) {
+		g.wanted = g.pinned
+		return g
+	}
+	if wanted, ok := c.rewire(h, now, g.stay, lots); ok {
+		g.wanted, g.moves = wanted, true
+		return g
+	}
+	g.wanted = g.pinned
+	return g
+}
+
+// isBad: a circuit of this link did not come up.
+func (c *designer) isBad(at int, i, j int32) bool {
+	s := c.slots(at, i, j)
+	return c.bad[s[0]] || c.bad[s[1]]
+}
+
+// anyBad: some circuit of a group did not come up. The search knows of no
+// place to avoid and would choose it again.
+func (c *designer) anyBad(h int) bool {
+	for s := range c.bad { // any order: whether there is one
+		if s.sw/c.fab.SpinePorts == h {
+			return true
+		}
+	}
+	return false
+}
+
+// anyFound: a link whose leaves nobody knows must not be moved.
+func (c *designer) anyFound(lots []lot) bool {
+	return slices.ContainsFunc(lots, func(l lot) bool { j := c.known.find(l.job); return j != nil && j.found })
+}
+
+// insert puts the links that are left into free ports, where the same link was
+// if it can, and returns how many found none.
+func (c *designer) insert(first int, now, maps []crossMap, able []bool, left []lot) int {
+	missing := 0
+	for n := range left {
+		l := &left[n]
+		for ; l.n > 0; l.n-- {
+			if !c.insertOne(first, now, maps, able, *l) {
+				missing += l.n
+				break
+			}
+		}
+	}
+	return missing
+}
+
+func (c *designer) insertOne(first int, now, maps []crossMap, able []bool, l lot) bool {
+	ways := [][2]int32{{l.i, l.j}, {l.j, l.i}}
+	if c.uniform() {
+		ways = ways[:1]
+	}
+	// The same link of a job that ends; any free port; the place that failed.
+	for try := range 3 {
+		for k := range maps {
+			for _, w := range ways {
+				same, bad := now[k].to[w[0]] == w[1], c.isBad(first+k, w[0], w[1])
+				fits := try == 0 && same && !bad || try == 1 && !bad || try == 2 && same
+				if fits && able[k] && c.free(maps[k], w[0], w[1]) {
+					c.put(maps[k], w[0], w[1], l.job)
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// rewire searches maps that have all links, with as few moved as it can.
+func (c *designer) rewire(h int, now, stay []crossMap, lots []lot) ([]crossMap, bool) {
+	top := wiring.Topology{Pods: c.fab.Pods}
+	for _, l := range lots {
+		top = wiring.Merge(top, wiring.Topology{Pods: c.fab.Pods, Links: []wiring.Link{{I: l.i, J: l.j, Count: int32(l.n)}}})
+	}
+	half, err := wiring.Rewire(wiring.Group{Topology: top, Old: c.halfOf(stay)}, wiring.Seed(searchSeed, h), searchSteps)
+	if err != nil {
+		return nil, false // more than the ports of a pod: what fits is pinned
+	}
+	out := make([]crossMap, len(stay))
+	for k := range out {
+		out[k] = newMap(c.fab.Pods)
+		copy(out[k].to, half.Row(k))
+	}
+	c.settle(now, stay, out)
+	left := slices.Clone(lots)
+	for k := range out {
+		for i, j := range out[k].to {
+			if j >= 0 && stay[k].to[i] == j {
+				out[k].job[i] = stay[k].job[i]
+				take(left, stay[k].job[i], int32(i), j)
+			}
+		}
+	}
+	for k := range out {
+		for i, j := range out[k].to {
+			if j >= 0 && stay[k].to[i] != j {
+				at := slices.IndexFunc(left, func(l lot) bool { return l.n > 0 && l.i == min(int32(i), j) && l.j == max(int32(i), j) })
+				if at < 0 {
+					panic("planner: invariant: a rewiring has the links that were asked for")
+				}
+				left[at].n--
+				out[k].job[i] = left[at].job
+			}
+		}
+	}
+	return out, true
+}
+
+func (c *designer) halfOf(maps []crossMap) wiring.Half {
+	h := wiring.NewHalf(c.fab.Pods, len(maps))
+	for k, d := range maps {
+		copy(h.Row(k), d.to)
+	}
+	return h
+}
+
+// settle puts links back where they were, when the ports there are free in the
+// new maps after all: first those that stay, then those of jobs that end, so
+// that a new link moves no mirror.
+func (c *designer) settle(now, stay, out []crossMap) {
+	for _, old := range [2][]crossMap{stay, now} {
+		for k, d := range old {
+			for i, j := range d.to {
+				if j < 0 || out[k].to[i] == j || !c.free(out[k], int32(i), j) {
+					continue
+				}
+				if k2, i2, ok := moveable(now, stay, out, int32(i), j); ok {
+					out[k2].to[i2] = -1
+					out[k].to[i] = j
+				}
+			}
+		}
+	}
+}
+
+// moveable finds a new link of the same pods in a place where none was.
+func moveable(now, stay, out []crossMap, i, j int32) (k int, from int32, ok bool) {
+	for k := range out {
+		for _, w := range [2][2]int32{{i, j}, {j, i}} {
+			if out[k].to[w[0]] == w[1] && stay[k].to[w[0]] != w[1] && now[k].to[w[0]] != w[1] {
+				return k, w[0], true
+			}
+		}
+	}
+	return 0, 0, false
+}

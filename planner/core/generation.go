@@ -1,0 +1,228 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// A stage: every switch of it prepares, the decision goes to the store, then
+// it is published; then light proves it, or it is rolled back.
+
+// kind says what a generation of circuits is for.
+type kind uint8
+
+const (
+	stageForward kind = iota
+	stageBack         // the old content again, where a stage did not come up
+	stageTell         // what is committed, told again
+)
+
+// purpose is what the generation under way is to bring about.
+type purpose struct {
+	kind kind
+	sets []mapSet // what maps hold with it
+}
+
+// openStage is a committed stage of which light has not proven all.
+type openStage struct {
+	kind  kind
+	back  []mapSet // what its maps held before
+	sw    []int
+	since time.Duration
+}
+
+func (o *openStage) active() bool { return len(o.sw) > 0 }
+
+// switchWant is what a switch is to carry.
+type switchWant struct {
+	sw int
+	crossMap
+}
+
+// prepareSets sends the desired states of a stage or a roll-back.
+func (c *Circuits) prepareSets(k kind, sets []mapSet) {
+	var want []switchWant
+	for _, set := range sets {
+		for _, s := range c.switchesOf(set.at) {
+			want = append(want, switchWant{s, set.crossMap})
+		}
+	}
+	c.prepare(purpose{k, sets}, want)
+}
+
+// tellSwitches tells those again that do not hold what is committed, and can
+// be told. It reports whether there are any.
+func (c *Circuits) tellSwitches() bool {
+	var want []switchWant
+	for s := range c.switches {
+		if v := &c.switches[s]; v.Unassigned && v.Ready() {
+			at, _ := c.mapOf(s)
+			want = append(want, switchWant{s, c.maps[at]})
+		}
+	}
+	if len(want) == 0 {
+		return false
+	}
+	c.prepare(purpose{kind: stageTell}, want)
+	return true
+}
+
+func (c *Circuits) prepare(about purpose, want []switchWant) {
+	c.gen++
+	slices.SortFunc(want, func(a, b switchWant) int { return a.sw - b.sw })
+	desired := make([]proto.Desired, len(want))
+	for i, w := range want {
+		v := &c.switches[w.sw]
+		desired[i] = proto.Desired{Version: proto.Version, Node: v.ID, Term: c.j.Term, Generation: c.gen,
+			BypassSeq: v.quoted(), Decisions: []proto.RingID{v.Group}, Circuits: c.circuitsOf(w.sw, w.crossMap)}
+	}
+	c.about = about
+	c.txn.Prepare(c.gen, desired, func(d *member.Device) bool { return about.kind == stageBack && !d.Ready() })
+	c.j.Line(journal.Line{Level: journal.Info, Message: "circuits prepare", Rule: "circuits_prepare", Node: -1, Generation: c.gen, Text: c.explain()})
+	c.txn.Resend()
+	if c.txn.Complete() {
+		c.decide()
+	}
+}
+
+// explain says in a few words what a generation is for.
+func (c *Circuits) explain() string {
+	if c.about.kind == stageTell {
+		return fmt.Sprintf("%d switches told again", len(c.txn.Parts))
+	}
+	made, gone := 0, 0
+	for _, set := range c.about.sets {
+		m, g := c.difference(c.maps[set.at], set.crossMap)
+		made, gone = made+m, gone+g
+	}
+	text := "stage"
+	if c.about.kind == stageBack {
+		text = "roll-back"
+	}
+	return fmt.Sprintf("%s on %d switches: %d circuits removed, %d made", text, len(c.txn.Parts), gone, made)
+}
+
+func (c *Circuits) checkPrepare() {
+	if !c.txn.Late() {
+		c.txn.Resend()
+		return
+	}
+	c.txn.Unanswered(func(part *member.Part) {
+		d := part.Device
+		d.Refusals++
+		d.Silence(c.j.Now + member.Backoff(d.Refusals))
+		c.j.Note(journal.Warn, "switch did not answer a prepare", journal.Note{Rule: "presumed_abort", Node: int64(d.ID), Gen: c.txn.Gen,
+			Text: fmt.Sprintf("circuits generation %d, %d s", c.txn.Gen, int(member.PrepareTimeout.Seconds()))})
+	})
+	c.abort("not every switch answered in time")
+}
+
+// abort forgets the generation; nobody has taken any of it. Of a roll-back
+// nobody can be the reason: it goes on without who does not answer.
+func (c *Circuits) abort(why string) {
+	gen := c.txn.Gen
+	if c.about.kind == stageBack {
+		c.txn.Unanswered(func(part *member.Part) {
+			if c.txn.Late() || !part.Device.Ready() {
+				c.txn.LeaveOut(part)
+			}
+		})
+		if c.txn.Complete() {
+			c.decide()
+		}
+		return
+	}
+	c.Drop()
+	c.j.Note(journal.Warn, "circuits generation aborted", journal.Note{Rule: "presumed_abort", Node: -1, Gen: gen, Text: why})
+	c.replan(0)
+}
+
+// Drop forgets what is being prepared, without a word.
+func (c *Circuits) Drop() {
+	if c.txn.Phase() == member.Preparing {
+		c.txn.Drop()
+		c.stages = nil
+	}
+}
+
+// prepared takes a switch's answer to a prepare.
+func (c *Circuits) prepared(v *switchView, m *proto.Ack) {
+	switch c.txn.Answer(v.Device, m) {
+	case member.Lost:
+		v.byHand = max(v.byHand, m.BypassSeq)
+		v.Unassigned = true
+		c.replan(debounce)
+	case member.Refused:
+		c.refused(v, m)
+	case member.Complete:
+		c.decide()
+	}
+}
+
+// refused takes a switch's no. It takes no part for some time, longer each
+// time.
+func (c *Circuits) refused(v *switchView, m *proto.Ack) {
+	v.Refuse(m, c.j.Now)
+	switch {
+	case m.Code == proto.Stale:
+		// It holds a higher generation of our own term than we knew of.
+		v.Refusal = member.Refusal{}
+		c.gen = max(c.gen, m.CurrentGeneration)
+	case m.Code == proto.Conflict && v.Refusals <= maxConflicts:
+		v.Refusal, v.byHand = member.Refusal{}, max(v.byHand, m.BypassSeq) // it says itself what to quote
+	}
+	c.j.Note(journal.Warn, "switch refused circuits", journal.Note{Rule: "refused", Node: int64(v.ID), Gen: c.txn.Gen,
+		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
+	c.abort(fmt.Sprintf("switch %d refused: %s", v.index(), m.Code))
+}
+
+func (c *Circuits) decide() { c.txn.Decide(c.records()) }
+
+// Persisted takes the news that records are on disk. It reports whether they
+// were a decision of the circuits.
+func (c *Circuits) Persisted(id uint64) bool {
+	if !c.txn.Persisted(id) {
+		return false
+	}
+	switch {
+	case c.about.kind != stageTell:
+		c.open = openStage{kind: c.about.kind, since: c.j.Now}
+		for _, set := range c.about.sets {
+			c.open.back = append(c.open.back, mapSet{set.at, c.maps[set.at]})
+			c.maps[set.at] = set.crossMap
+		}
+	case !c.open.active():
+		c.open = openStage{kind: stageTell, since: c.j.Now}
+	}
+	c.txn.Commit()
+	told, absent := map[proto.RingID]bool{}, 0
+	for i := range c.txn.Parts {
+		part := &c.txn.Parts[i]
+		told[part.Device.Group] = true
+		if s := int(part.Device.ID - proto.FirstSwitch); !slices.Contains(c.open.sw, s) {
+			c.open.sw = append(c.open.sw, s)
+		}
+		if part.Absent {
+			absent++
+		}
+	}
+	if c.state == Resting {
+		c.become(Verifying)
+	}
+	text := fmt.Sprintf("%d switches", len(c.txn.Parts)-absent)
+	if absent > 0 {
+		text += fmt.Sprintf(", %d when they are back", absent)
+	}
+	c.j.Note(journal.Info, "circuits generation committed", journal.Note{Rule: "circuits_commit", Node: -1, Gen: c.txn.Gen, Cause: proto.CausePlan, Text: text})
+	for g := range c.fab.Groups() {
+		if id := c.fab.GroupID(g); told[id] {
+			c.table.SendDecision(id, c.txn.Decided)
+		}
+	}
+	return true
+}

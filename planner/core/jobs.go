@@ -1,0 +1,262 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/sched"
+	"ringlight/planner/wiring"
+	"ringlight/proto"
+)
+
+// job is one job: what was asked for, where it is, and which way its links go.
+type job struct {
+	spec   proto.JobSpec
+	placed sched.Placed // no shares: it waits
+	paths  []path       // by spine and leaves
+	found  bool         // known by its circuits only
+	why    string       // why it waits
+}
+
+// path is a number of links between two leaves over one spine of their pods.
+type path struct {
+	Spine, A, B, Count int
+}
+
+func (j *job) runs() bool { return len(j.placed.Shares) > 0 || j.found }
+
+func (j *job) asked() int {
+	n := 0
+	for _, w := range j.placed.Wants {
+		n += w.Links()
+	}
+	return n
+}
+
+func (j *job) granted() int {
+	n := 0
+	for _, l := range j.placed.Links {
+		n += l
+	}
+	return n
+}
+
+// jobList is the jobs that operators asked for, by id, and how many GPUs, leaves
+// and spines there are for them.
+type jobList struct {
+	fab   *fabric.Core
+	sched sched.Core
+	all   []*job
+	saved map[proto.JobID]string // records as stored
+}
+
+func newJobList(fab *fabric.Core) jobList {
+	l := jobList{fab: fab, saved: map[proto.JobID]string{}}
+	l.sched.Leaves = wiring.Leaves{Pods: fab.Pods, Spines: fab.SpinesPerPod, Tau: fab.LeafLinks}
+	l.sched.GPUsPerServer = fab.GPUsPerServer
+	for p := range fab.Pods {
+		for range fab.LeavesPerPod {
+			l.sched.PodOf = append(l.sched.PodOf, int32(p))
+			l.sched.Servers = append(l.sched.Servers, fab.ServersPerLeaf)
+		}
+	}
+	return l
+}
+
+// find finds a job by its id.
+func (l *jobList) find(id proto.JobID) *job {
+	at, ok := slices.BinarySearchFunc(l.all, id, func(j *job, id proto.JobID) int { return cmp.Compare(j.spec.Job, id) })
+	if !ok {
+		return nil
+	}
+	return l.all[at]
+}
+
+// domains are a job's, the replicas counted from its servers where they are
+// not given.
+func (l *jobList) domains(s *proto.JobSpec) sched.Job {
+	j := sched.Job{TP: int(s.TP), EP: int(s.EP), PP: int(s.PP), DP: int(s.DP)}
+	if s.DP == 0 && s.TP > 0 && s.PP > 0 {
+		j.DP = int(s.Servers) * l.fab.GPUsPerServer / (int(s.TP) * int(s.PP))
+	}
+	return j
+}
+
+// check says what is wrong with a job list, if anything.
+func (l *jobList) check(list []proto.JobSpec) *proto.Error {
+	seen := map[proto.JobID]int{}
+	for i := range list {
+		s := &list[i]
+		bad := func(field, limit, format string, args ...any) *proto.Error {
+			return &proto.Error{Code: proto.Invalid, Field: fmt.Sprintf("jobs[%d].%s", i, field), Limit: limit, Reason: fmt.Sprintf(format, args...)}
+		}
+		if before, twice := seen[s.Job]; twice {
+			return bad("id", "each id once", "jobs[%d] is job %d too", before, s.Job)
+		}
+		seen[s.Job] = i
+		if s.Job == 0 {
+			return bad("id", "1 and up", "0 stands for no job")
+		}
+		for _, p := range s.Pods {
+			if int(p) >= l.fab.Pods {
+				return bad("pods", fmt.Sprintf("pods 0 to %d", l.fab.Pods-1), "there is no pod %d", p)
+			}
+		}
+		if s.DP == 0 && s.Servers == 0 {
+			return bad("servers", "servers, or dp", "neither is given")
+		}
+		all := l.fab.Leaves() * l.fab.ServersPerLeaf
+		if int(s.Servers) > all {
+			return bad("servers", fmt.Sprintf("at most the %d there are", all), "%d", s.Servers)
+		}
+		j := l.domains(s)
+		if err := j.Validate(); err != nil {
+			var e *wiring.Error
+			errors.As(err, &e)
+			return bad(e.Field, e.Limit, "%s", e.Reason)
+		}
+		if gps := l.fab.GPUsPerServer; gps%j.TP != 0 && j.TP%gps != 0 {
+			return bad("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", gps), "%d", j.TP)
+		}
+		need := (j.GPUs() + l.fab.GPUsPerServer - 1) / l.fab.GPUsPerServer
+		if need > all {
+			return bad("dp", fmt.Sprintf("at most the %d servers there are", all), "tp %d, pp %d, dp %d take %d servers", j.TP, j.PP, j.DP, need)
+		}
+		if s.Servers != 0 && s.Servers != uint32(need) {
+			return bad("servers", fmt.Sprintf("%d, what tp %d, pp %d, dp %d take", need, j.TP, j.PP, j.DP), "%d", s.Servers)
+		}
+	}
+	return nil
+}
+
+// checkStored keeps a damaged record from becoming a broken index later.
+func (l *jobList) checkStored(j *job) error {
+	leaf := func(n int) bool { return n >= 0 && n < l.fab.Leaves() }
+	for _, s := range j.placed.Shares {
+		if s.Pod < 0 || s.Pod >= l.fab.Pods || s.Leaf < 0 || s.Leaf >= l.fab.LeavesPerPod || s.Servers < 1 {
+			return fmt.Errorf("no such leaf: %+v", s)
+		}
+	}
+	if len(j.placed.Wants) != len(j.placed.Links) {
+		return fmt.Errorf("%d wants, %d answers", len(j.placed.Wants), len(j.placed.Links))
+	}
+	for _, w := range j.placed.Wants {
+		if !leaf(w.A) || !leaf(w.B) {
+			return fmt.Errorf("no such leaf: %+v", w)
+		}
+	}
+	for _, x := range j.paths {
+		if !leaf(x.A) || !leaf(x.B) || x.Spine < 0 || x.Spine >= l.fab.SpinesPerPod || x.Count < 1 {
+			return fmt.Errorf("no such path: %+v", x)
+		}
+	}
+	return nil
+}
+
+// list makes jobs of a list that was checked: those with the same words as
+// before stay where they are.
+func (l *jobList) list(specs []proto.JobSpec) []*job {
+	var out []*job
+	for i := range specs {
+		s := specs[i]
+		if old := l.find(s.Job); old != nil && !old.found && sameSpec(&old.spec, &s) {
+			out = append(out, old)
+			continue
+		}
+		s.Pods = slices.Clone(s.Pods)
+		out = append(out, &job{spec: s, placed: sched.Placed{Job: l.domains(&s)}})
+	}
+	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.spec.Job, b.spec.Job) })
+	return out
+}
+
+func sameSpec(a, b *proto.JobSpec) bool {
+	x, y := *a, *b
+	x.Pods, y.Pods = nil, nil
+	return slices.Equal(a.Pods, b.Pods) && x.Job == y.Job && x.TP == y.TP && x.EP == y.EP && x.PP == y.PP && x.DP == y.DP && x.Servers == y.Servers
+}
+
+// copyJobs are jobs that may be changed.
+func copyJobs(jobs []*job) []*job {
+	out := make([]*job, len(jobs))
+	for n, j := range jobs {
+		k := *j
+		k.paths = slices.Clone(j.paths)
+		out[n] = &k
+	}
+	return out
+}
+
+// admit finds servers for the jobs that have none, in order of their ids.
+func (l *jobList) admit(jobs []*job) []*job {
+	out := copyJobs(jobs)
+	var running []sched.Placed
+	for _, j := range out {
+		if len(j.placed.Shares) > 0 {
+			running = append(running, j.placed)
+		}
+	}
+	for _, k := range out {
+		if k.runs() {
+			continue
+		}
+		placed, err := l.within(running, k.spec.Pods).Admit(running, k.placed.Job)
+		if err != nil {
+			k.why = err.Error()
+			continue
+		}
+		k.placed, k.why = placed, ""
+		running = append(running, placed)
+	}
+	return out
+}
+
+// within is the core as a job sees it that may be in some pods only: elsewhere
+// no server is idle.
+func (l *jobList) within(running []sched.Placed, pods []uint16) sched.Core {
+	if len(pods) == 0 {
+		return l.sched
+	}
+	s := l.sched
+	s.Servers = make([]int, len(l.sched.Servers))
+	for leaf, p := range s.PodOf {
+		if slices.Contains(pods, uint16(p)) {
+			s.Servers[leaf] = l.sched.Servers[leaf]
+		}
+	}
+	for _, r := range running {
+		for _, x := range r.Shares {
+			if !slices.Contains(pods, uint16(x.Pod)) {
+				s.Servers[x.Pod*l.fab.LeavesPerPod+x.Leaf] += x.Servers
+			}
+		}
+	}
+	return s
+}
+
+// between counts a job's links between two leaves.
+func (j *job) between(a, b int) int {
+	n := 0
+	for _, x := range j.paths {
+		if x.A == a && x.B == b {
+			n += x.Count
+		}
+	}
+	return n
+}
+
+func (j *job) add(x path) {
+	for n := range j.paths {
+		if p := &j.paths[n]; p.Spine == x.Spine && p.A == x.A && p.B == x.B {
+			p.Count += x.Count
+			return
+		}
+	}
+	j.paths = append(j.paths, x)
+	slices.SortFunc(j.paths, func(a, b path) int {
+		return cmp.Or(cmp.Compare(a.Spine, b.Spine), cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B))
+	})
+}

@@ -1,0 +1,280 @@
+package core
+
+import (
+	"slices"
+
+	"ringlight/planner/wiring"
+	"ringlight/proto"
+)
+
+// stagesOf cuts what the groups have to do into stages, and says which share
+// of a leaf's links moves at most at once. A group in which one move alone
+// would take too much goes back to pinned.
+func (c *designer) stagesOf(jobs []*job, groups []groupPlan) (end []crossMap, stages [][]mapSet, worst, worstOf uint32) {
+	ends, links := c.carried(jobs, groups)
+	moves := c.moves(ends, links, groups)
+	changes := make([]wiring.Change, len(moves))
+	for n, m := range moves {
+		changes[n] = m.Change
+	}
+	order, err := wiring.Stages(changes, links, c.fab.IotaMille)
+	if err != nil {
+		panic("planner: invariant: every move alone is within the bound: " + err.Error())
+	}
+	moved, of := wiring.Worst(changes, links, order)
+	end = c.filled(groups)
+	cur := c.base(groups, end)
+	last := c.maps
+	for at, stage := range order {
+		for _, n := range stage {
+			for _, p := range moves[n].pieces {
+				c.apply(cur, groups, &p)
+			}
+		}
+		if at == len(order)-1 {
+			cur = end
+		}
+		if sets := changedMaps(last, cur); len(sets) > 0 {
+			stages = append(stages, sets)
+			last = cloneMaps(cur)
+		}
+	}
+	if sets := changedMaps(last, end); len(sets) > 0 {
+		stages = append(stages, sets)
+	}
+	return end, stages, uint32(moved), uint32(of)
+}
+
+// leafPair is the two leaves of the path that a link carries; nobody's where
+// ok is not set.
+type leafPair struct {
+	a, b int
+	ok   bool
+}
+
+// carried says which path each staying link carries, by map and sending pod,
+// and how many links each leaf has so. A job's links between the same pods over
+// the same spine serve its paths in order.
+func (c *designer) carried(jobs []*job, groups []groupPlan) (ends [][]leafPair, links []int) {
+	links = make([]int, c.fab.Leaves())
+	left := map[proto.JobID][]path{}
+	for _, j := range jobs {
+		left[j.spec.Job] = slices.Clone(j.paths)
+	}
+	for h := range groups {
+		for _, d := range groups[h].stay {
+			of := make([]leafPair, c.fab.Pods)
+			c.links(d, func(i, j int32, id proto.JobID) {
+				for n := range left[id] {
+					x := &left[id][n]
+					p, q := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
+					if x.Spine == h && x.Count > 0 && min(p, q) == min(i, j) && max(p, q) == max(i, j) {
+						x.Count--
+						of[i] = leafPair{x.A, x.B, true}
+						links[x.A]++
+						links[x.B]++
+						return
+					}
+				}
+			})
+			ends = append(ends, of)
+		}
+	}
+	return ends, links
+}
+
+// move is what has to be done in one stage: pieces, and with one that takes a
+// link away those that give the link its new place, so that no link is dark
+// from one stage to another.
+type move struct {
+	group  int
+	pieces []wiring.Piece
+	wiring.Change
+}
+
+// moves are what the groups that move links have to do, divided.
+func (c *designer) moves(ends [][]leafPair, links []int, groups []groupPlan) []move {
+	if c.uniform() {
+		return nil
+	}
+	for {
+		moves, tooMuch := c.bundle(c.pieces(groups), groups), false
+		for n := range moves {
+			m := &moves[n]
+			for _, p := range m.pieces {
+				for _, s := range p.Steps {
+					if e := ends[p.Group*c.groupMaps()+p.Even][s.In]; !s.Create && e.ok {
+						m.Moved = append(m.Moved, wiring.LeafLinks{Leaf: e.a, Links: 1}, wiring.LeafLinks{Leaf: e.b, Links: 1})
+					}
+				}
+			}
+			m.Change = wiring.Together([]wiring.Change{m.Change})
+			for _, x := range m.Moved {
+				if x.Links*1000 > links[x.Leaf]*c.fab.IotaMille {
+					groups[m.group].wanted, groups[m.group].moves = groups[m.group].pinned, false
+					tooMuch = true
+				}
+			}
+		}
+		if !tooMuch {
+			return moves
+		}
+	}
+}
+
+// pieces are the parts of a switch's change that share no port.
+func (c *designer) pieces(groups []groupPlan) []wiring.Piece {
+	old, wanted := make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups))
+	for h, g := range groups {
+		old[h] = c.halfOf(g.stay)
+		wanted[h] = old[h]
+		if g.moves {
+			wanted[h] = c.halfOf(g.wanted)
+		}
+	}
+	pieces, err := wiring.Pieces(old, wanted)
+	if err != nil {
+		panic("planner: invariant: halves of one size: " + err.Error())
+	}
+	return pieces
+}
+
+// bundle joins pieces that take links of a job away with those that make links
+// of the same job between the same pods.
+func (c *designer) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
+	type key struct {
+		group int
+		job   proto.JobID
+		i, j  int
+	}
+	of := func(p *wiring.Piece, s wiring.Step) key {
+		d := groups[p.Group].stay[p.Even]
+		if s.Create {
+			d = groups[p.Group].wanted[p.Even]
+		}
+		return key{p.Group, d.job[s.In], min(s.In, s.Out), max(s.In, s.Out)}
+	}
+	root := make([]int, len(pieces))
+	find := func(n int) int {
+		for root[n] != n {
+			n = root[n]
+		}
+		return n
+	}
+	taken := map[key]int{} // piece that takes one away, the first of them
+	for _, create := range []bool{false, true} {
+		for n := range pieces {
+			if !create {
+				root[n] = n
+			}
+			for _, s := range pieces[n].Steps {
+				if s.Create != create {
+					continue
+				}
+				k := of(&pieces[n], s)
+				if m, known := taken[k]; known {
+					a, b := find(n), find(m)
+					root[max(a, b)] = min(a, b)
+				} else if !create {
+					taken[k] = n
+				}
+			}
+		}
+	}
+	var out []move
+	at := make([]int, len(pieces))
+	for n := range pieces {
+		r := find(n)
+		if r == n {
+			at[n] = len(out)
+			out = append(out, move{group: pieces[n].Group})
+		}
+		m := &out[at[r]]
+		m.pieces = append(m.pieces, pieces[n])
+	}
+	return out
+}
+
+// base is what maps hold when all that moves nothing is done: links of jobs
+// that ended are gone, new ones of groups that move nothing are there, and
+// links that only change their job have done so.
+func (c *designer) base(groups []groupPlan, end []crossMap) []crossMap {
+	out := cloneMaps(c.maps)
+	for h, g := range groups {
+		for k := range g.wanted {
+			at := h*c.groupMaps() + k
+			if !g.moves {
+				out[at] = end[at].clone()
+				continue
+			}
+			for i, j := range c.maps[at].to {
+				switch {
+				case j < 0 || g.stay[k].to[i] == j:
+				case g.wanted[k].to[i] == j:
+					out[at].job[i] = g.wanted[k].job[i]
+				case end[at].to[i] == j: // a backup that is in nobody's way
+				default:
+					c.drop(out[at], int32(i))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// apply does a piece to the maps.
+func (c *designer) apply(maps []crossMap, groups []groupPlan, p *wiring.Piece) {
+	d := maps[p.Group*c.groupMaps()+p.Even]
+	for _, s := range p.Steps {
+		if !s.Create {
+			c.drop(d, int32(s.In))
+		}
+	}
+	for _, s := range p.Steps {
+		if s.Create {
+			c.put(d, int32(s.In), int32(s.Out), groups[p.Group].wanted[p.Even].job[s.In])
+		}
+	}
+}
+
+// account fills in the figures of a design.
+func (c *designer) account(d *design, groups []groupPlan) {
+	s := &d.change
+	s.Stages = uint32(len(d.stages))
+	for at := range d.maps {
+		made, gone := c.difference(c.maps[at], d.maps[at])
+		s.Created += uint32(made)
+		s.Removed += uint32(gone)
+	}
+	for _, g := range groups {
+		for k := range g.stay {
+			c.links(g.stay[k], func(i, j int32, _ proto.JobID) {
+				if g.wanted[k].to[i] == j {
+					s.Kept++
+				} else {
+					s.Moved++
+				}
+			})
+		}
+	}
+	if s.Moved > 0 {
+		s.DarkMicros = c.dark
+	}
+	there := c.made(d.maps)
+	for _, j := range d.jobs {
+		switch {
+		case j.found:
+			s.Placed++
+			s.Asked += uint32(there[j.spec.Job])
+			s.Granted += uint32(there[j.spec.Job])
+		case j.runs():
+			s.Placed++
+			s.Asked += uint32(j.asked())
+			s.Granted += uint32(j.granted())
+		default:
+			s.Waiting = append(s.Waiting, j.spec.Job)
+		}
+		s.Realised += uint32(there[j.spec.Job])
+	}
+	slices.Sort(s.Waiting)
+}

@@ -1,0 +1,203 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/planner/sched"
+	"ringlight/proto"
+)
+
+// What circuits leave in the store.
+
+const (
+	keyHead   = "circuits" // head
+	keyStage  = "stage"    // stageRecord: of a stage that is not proven yet
+	prefixJob = "job/"     // jobRecord
+	prefixMap = "deck/"    // mapRecord
+)
+
+type head struct {
+	Generation proto.Generation `json:"generation"`
+}
+
+// mapRecord lists a map's links.
+type mapRecord struct {
+	Links [][3]uint32 `json:"links"` // from, to, job
+}
+
+type stageRecord struct {
+	Back     map[string]mapRecord `json:"back"` // by map
+	Switches []int                `json:"switches"`
+	Kind     kind                 `json:"kind"`
+}
+
+type jobRecord struct {
+	Spec   proto.JobSpec `json:"spec"`
+	Shares []sched.Share `json:"shares,omitempty"`
+	Wants  []sched.Want  `json:"wants,omitempty"`
+	Links  []int         `json:"links,omitempty"`
+	Paths  []path        `json:"paths,omitempty"`
+	Found  bool          `json:"found,omitempty"`
+}
+
+func mapKey(at int) string { return fmt.Sprintf("%s%06d", prefixMap, at) }
+
+func recordOf(d crossMap) mapRecord {
+	r := mapRecord{Links: [][3]uint32{}}
+	for i, j := range d.to {
+		if j >= 0 {
+			r.Links = append(r.Links, [3]uint32{uint32(i), uint32(j), uint32(d.job[i])})
+		}
+	}
+	return r
+}
+
+func (r mapRecord) crossMap(pods int) (crossMap, error) {
+	d := newMap(pods)
+	in := make([]bool, pods)
+	for _, l := range r.Links {
+		if int(l[0]) >= pods || int(l[1]) >= pods || d.to[l[0]] >= 0 || in[l[1]] {
+			return d, fmt.Errorf("link %d to %d: no such pod, or a port twice", l[0], l[1])
+		}
+		d.to[l[0]], d.job[l[0]], in[l[1]] = int32(l[1]), proto.JobID(l[2]), true
+	}
+	return d, nil
+}
+
+// records is the decision of the generation under way.
+func (c *Circuits) records() []journal.Record {
+	t := &c.txn
+	out := []journal.Record{journal.Encode(keyHead, head{t.Gen})}
+	if c.about.kind != stageTell {
+		stage := stageRecord{Back: map[string]mapRecord{}, Kind: c.about.kind}
+		for _, set := range c.about.sets {
+			stage.Back[strconv.Itoa(set.at)] = recordOf(c.maps[set.at])
+			out = append(out, journal.Encode(mapKey(set.at), recordOf(set.crossMap)))
+		}
+		for i := range t.Parts {
+			stage.Switches = append(stage.Switches, int(t.Parts[i].Device.ID-proto.FirstSwitch))
+		}
+		out = append(out, journal.Encode(keyStage, stage))
+	}
+	for i := range t.Parts {
+		out = append(out, member.Record(t.Parts[i].Device.ID, 0, member.Target{Decided: t.Decided, Payload: t.Parts[i].Payload}, false))
+	}
+	return out
+}
+
+func jobKey(id proto.JobID) string { return journal.NumberedKey(prefixJob, uint64(id)) }
+
+// saveJobs writes jobs that have changed and forgets those that are gone.
+func (c *Circuits) saveJobs() {
+	if records := c.jobs.unsaved(); len(records) > 0 {
+		c.j.Persist(records...)
+	}
+}
+
+// unsaved are the records of jobs that the store does not hold yet, and those
+// that take back what it holds too much.
+func (l *jobList) unsaved() []journal.Record {
+	var records []journal.Record
+	for _, j := range l.all {
+		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.paths, j.found})
+		if l.saved[j.spec.Job] != string(r.Value) {
+			l.saved[j.spec.Job] = string(r.Value)
+			records = append(records, r)
+		}
+	}
+	var gone []proto.JobID
+	for id := range l.saved { // any order: sorted below
+		if l.find(id) == nil {
+			gone = append(gone, id)
+		}
+	}
+	slices.Sort(gone)
+	for _, id := range gone {
+		delete(l.saved, id)
+		records = append(records, journal.Record{Key: jobKey(id)})
+	}
+	return records
+}
+
+// Prefixes are those of the circuits' own records.
+var Prefixes = []string{prefixJob, prefixMap, member.PrefixSwitch}
+
+// Restore takes one record of the store; rest is its key without the prefix.
+func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
+	switch prefix {
+	case prefixJob:
+		var r jobRecord
+		if err := json.Unmarshal(raw, &r); err != nil {
+			return err
+		}
+		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, paths: r.Paths, found: r.Found}
+		c.jobs.all = append(c.jobs.all, j)
+		c.jobs.saved[r.Spec.Job] = string(raw)
+		return c.jobs.checkStored(j)
+	case prefixMap:
+		at, err := strconv.Atoi(rest)
+		if err != nil || at < 0 || at >= len(c.maps) {
+			return fmt.Errorf("no such pair of switches")
+		}
+		var r mapRecord
+		if err := json.Unmarshal(raw, &r); err != nil {
+			return err
+		}
+		c.maps[at], err = r.crossMap(c.fab.Pods)
+		return err
+	case member.PrefixSwitch:
+		id, err := strconv.ParseUint(rest, 10, 32)
+		if err != nil {
+			return err
+		}
+		d := c.table.Find(proto.NodeID(id))
+		if d == nil {
+			return fmt.Errorf("no such switch")
+		}
+		_, err = d.Restore(raw)
+		c.gen = max(c.gen, d.Want.Gen)
+		return err
+	}
+	return nil
+}
+
+// RestoreStage takes the head and the open stage.
+func (c *Circuits) RestoreStage(st journal.State) error {
+	if raw := st.Get(keyHead); raw != nil {
+		var h head
+		if err := json.Unmarshal(raw, &h); err != nil {
+			return fmt.Errorf("store: %s: %w", keyHead, err)
+		}
+		c.fresh, c.gen = false, max(c.gen, h.Generation)
+	}
+	raw := st.Get(keyStage)
+	if raw == nil {
+		return nil
+	}
+	var r stageRecord
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return fmt.Errorf("store: %s: %w", keyStage, err)
+	}
+	c.open = openStage{kind: r.Kind}
+	for _, s := range r.Switches {
+		if s < 0 || s >= len(c.switches) {
+			return fmt.Errorf("store: %s: no switch %d", keyStage, s)
+		}
+		c.open.sw = append(c.open.sw, s)
+	}
+	for at := range c.maps {
+		if d, ok := r.Back[strconv.Itoa(at)]; ok {
+			old, err := d.crossMap(c.fab.Pods)
+			if err != nil {
+				return fmt.Errorf("store: %s: map %d: %w", keyStage, at, err)
+			}
+			c.open.back = append(c.open.back, mapSet{at, old})
+		}
+	}
+	return nil
+}

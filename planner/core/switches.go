@@ -1,0 +1,193 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// switchView is what the circuits know of one switch.
+type switchView struct {
+	*member.Device
+	shownAt time.Duration // when it first reported its target
+	byHand  uint64        // changes at the board that it told of in a refusal
+	tells   int           // times in a row that it was told again as its report differed
+	tellAt  time.Duration // not again before
+}
+
+func (v *switchView) index() int { return int(v.ID - proto.FirstSwitch) }
+
+// quoted is how many changes at the board a plan knows of.
+func (v *switchView) quoted() uint64 {
+	if v.Report == nil {
+		return v.byHand
+	}
+	return max(v.byHand, v.Report.BypassSeq)
+}
+
+// able: it can take part in a stage, and holds what it should.
+func (v *switchView) able() bool { return able(v.Standing()) }
+
+func able(s member.Standing) bool { return s.Ready && !s.Pending && !s.Unassigned }
+
+func (v *switchView) whyUnable() string {
+	switch {
+	case v.WhyNot() != "":
+		return v.WhyNot()
+	case v.Pending() || v.Unassigned:
+		return "has not taken its last generation"
+	}
+	return ""
+}
+
+// tuning: some circuit of a switch that reports is on its way.
+func (v *switchView) tuning() bool {
+	return slices.ContainsFunc(v.Report.Circuits, func(r proto.CircuitReport) bool { return r.State == proto.Tuning })
+}
+
+// News follows up on one word of a switch.
+func (c *Circuits) News(n member.News) {
+	v := &c.switches[n.Device.ID-proto.FirstSwitch]
+	switch n.Kind {
+	case member.Birth:
+		if !n.Again {
+			c.born(v)
+		}
+		c.changed(v, n.Before)
+	case member.Gone:
+		// Its light stays: mirrors hold.
+		c.j.Note(journal.Info, "switch offline", journal.Note{Rule: "presence", Node: int64(v.ID), Text: n.Why + "; its circuits stay as they are"})
+		if part := c.txn.Part(v.Device); part != nil && !part.Absent {
+			c.abort(fmt.Sprintf("switch %d: went offline", v.index()))
+		}
+		c.changed(v, n.Before)
+	case member.Reported:
+		c.reported(v, n.Before)
+		c.changed(v, n.Before)
+	case member.Spoke:
+		if n.Ack.Phase == proto.PhasePrepare {
+			c.prepared(v, n.Ack)
+		}
+		if v.able() != able(n.Before) {
+			c.changed(v, n.Before)
+		}
+	case member.Told:
+		if m := n.Event; m.Kind == proto.EvSplitBrain {
+			c.j.Note(journal.Error, "another plan with the same number", journal.Note{Rule: "split_brain", Node: int64(v.ID), Gen: m.Generation, Text: m.Text})
+		}
+	}
+}
+
+// changed follows up on anything new about a switch.
+func (c *Circuits) changed(v *switchView, before member.Standing) {
+	c.judge(v)
+	if v.able() != able(before) || v.Unassigned {
+		c.replan(debounce)
+	}
+}
+
+// judge finds switches that no re-sending brings to what is wanted.
+func (c *Circuits) judge(v *switchView) {
+	if !c.heard || v.Unassigned || !v.Pending() || v.Report == nil {
+		return
+	}
+	if v.Want.Term != c.j.Term || v.Want.Payload == nil {
+		v.Unassigned = true
+	}
+}
+
+// Resendable: what is committed for a switch is still what it is to be told.
+func (c *Circuits) Resendable(d *member.Device) bool {
+	c.judge(&c.switches[d.ID-proto.FirstSwitch])
+	if d.Unassigned {
+		c.replan(0)
+	}
+	return !d.Unassigned
+}
+
+// born begins a new life: what did not come up in the old one is forgotten.
+func (c *Circuits) born(v *switchView) {
+	v.Refusals = 0
+	for s := range c.bad { // any order: each is judged by itself
+		if s.sw == v.index() {
+			delete(c.bad, s)
+			c.replan(debounce)
+		}
+	}
+	for s := range c.tried { // any order: each is judged by itself
+		if s.sw == v.index() {
+			delete(c.tried, s)
+		}
+	}
+	if ports := int(v.Birth.Ports); ports < c.fab.Pods {
+		v.Refusal = member.Refusal{Code: proto.Invalid, Until: journal.Never, Reason: fmt.Sprintf("%d ports for %d pods", ports, c.fab.Pods)}
+		c.j.Note(journal.Error, "switch is too small", journal.Note{Rule: "ports", Node: int64(v.ID), Text: v.Refusal.Reason})
+	}
+}
+
+// reported takes a report.
+func (c *Circuits) reported(v *switchView, before member.Standing) {
+	c.gen = max(c.gen, v.Report.Generation, v.Report.StagedGeneration)
+	c.dark = max(c.dark, v.Report.DarkMicros)
+	if before.Pending && !v.Pending() || v.shownAt == 0 { // 0: a former planner's switch may still be at it
+		v.shownAt = c.j.Now
+	}
+	if !before.Pending && v.Pending() {
+		// It lost what it had, to a loss of power of its board: tell it again.
+		c.table.Resend(v.Device)
+	}
+	if c.heard && v.Want.Gen == 0 && !v.Unassigned {
+		c.adoptSwitch(v)
+	}
+	c.readCircuits(v)
+}
+
+// readCircuits looks at the circuits of a switch that holds its target. One
+// that has failed, or is not what is wanted - after a loss of power, or by
+// somebody at the board - is told again once; if that does not help, its link
+// goes elsewhere if it can.
+func (c *Circuits) readCircuits(v *switchView) {
+	if !c.heard || v.Want.Gen == 0 || v.Pending() || v.Unassigned || !c.rests() || c.open.active() {
+		return
+	}
+	s := v.index()
+	at, _ := c.mapOf(s)
+	want := c.circuitsOf(s, c.maps[at])
+	again := len(want) != len(v.Report.Circuits)
+	var failed []slot // and not told again so far
+	for _, x := range want {
+		k := slot{s, x.A, x.B}
+		switch r := c.reportOf(s, x.A, x.B); {
+		case r == nil || r.Job != x.Job:
+			again = true
+		case r.State == proto.Tuned:
+			delete(c.bad, k)
+			delete(c.tried, k)
+		case r.State == proto.Failed && !c.bad[k] && (c.tried[k] == 0 || c.tried[k] == v.Want.Gen):
+			failed, again = append(failed, k), true
+		case r.State == proto.Failed && !c.bad[k]:
+			c.bad[k] = true
+			c.j.Note(journal.Warn, "circuit has failed", journal.Note{Rule: "circuit_failed", Node: int64(v.ID),
+				Text: fmt.Sprintf("port %d to %d, job %d", x.A, x.B, x.Job)})
+			c.replan(debounce)
+		}
+	}
+	switch {
+	case !again:
+		v.tells = 0
+	case c.j.Now < v.tellAt:
+		c.replan(v.tellAt - c.j.Now)
+	default:
+		v.tellAt = c.j.Now + member.Backoff(v.tells+1)
+		v.tells++
+		v.Unassigned = true
+		for _, k := range failed {
+			c.tried[k] = v.Want.Gen
+		}
+		c.j.Note(journal.Info, "switch is to be told again", journal.Note{Rule: "renew", Node: int64(v.ID), Gen: v.Want.Gen, Text: "it reports other circuits than it was told, or failed ones"})
+	}
+}

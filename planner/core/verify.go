@@ -1,0 +1,205 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// Proof by light. A stage is over when every switch of it reports its
+// generation and light on each circuit that it made.
+
+// openDue is when checkOpen has something to give up.
+func (c *Circuits) openDue() time.Duration {
+	next := journal.Never
+	for _, s := range c.open.sw {
+		v := &c.switches[s]
+		due := max(v.shownAt, c.open.since) + lightPatience
+		if v.Pending() || v.Unassigned || v.Report == nil {
+			due = c.open.since + stagePatience
+		}
+		if due > c.j.Now { // what is over has been looked at
+			next = min(next, due)
+		}
+	}
+	if c.dirty {
+		next = min(next, c.planAt)
+	}
+	return next
+}
+
+// checkOpen looks at the stage that waits for its proof.
+func (c *Circuits) checkOpen() {
+	if c.dirty && c.planAt <= c.j.Now {
+		// Something to be told, which may be a switch of this stage.
+		c.dirty, c.planAt = false, journal.Never
+		if c.tellSwitches() {
+			c.replan(0)
+			return
+		}
+		defer c.replan(debounce)
+	}
+	var missing, dark []int
+	waiting := false
+	for _, s := range c.open.sw {
+		v := &c.switches[s]
+		switch {
+		case v.Pending() || v.Unassigned || v.Report == nil:
+			// Who is away holds up only what is not decided for good.
+			missing = append(missing, s)
+			waiting = waiting || (c.open.kind == stageForward || v.Ready()) && c.j.Now < c.open.since+stagePatience
+		case c.open.kind == stageForward && len(c.unlit(s)) > 0:
+			dark = append(dark, s)
+			waiting = waiting || !c.givenUp(s) && c.j.Now < max(v.shownAt, c.open.since)+lightPatience
+		case c.open.kind != stageForward && v.tuning():
+			waiting = waiting || c.j.Now < max(v.shownAt, c.open.since)+lightPatience
+		}
+	}
+	switch {
+	case waiting:
+	case c.open.kind != stageForward:
+		c.closeStage("")
+	case len(missing) > 0:
+		c.rollBack(fmt.Sprintf("switch %d does not show it: %s", missing[0], c.switches[missing[0]].whyUnable()))
+	case len(dark) > 0:
+		c.darkStage(dark)
+	default:
+		c.closeStage("")
+	}
+}
+
+// unlit are the circuits that an open stage made on a switch and light does not
+// prove.
+func (c *Circuits) unlit(s int) []proto.Circuit {
+	at, _ := c.mapOf(s)
+	was := c.maps[at]
+	for _, b := range c.open.back {
+		if b.at == at {
+			was = b.crossMap
+		}
+	}
+	before := c.circuitsOf(s, was)
+	var out []proto.Circuit
+	for _, x := range c.circuitsOf(s, c.maps[at]) {
+		same := func(o proto.Circuit) bool { return o.A == x.A && o.B == x.B }
+		if !slices.ContainsFunc(before, same) && c.stateOf(s, x) != proto.Tuned {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// givenUp: the switch itself holds all its dark circuits to have failed.
+func (c *Circuits) givenUp(s int) bool {
+	return !slices.ContainsFunc(c.unlit(s), func(x proto.Circuit) bool { return c.stateOf(s, x) != proto.Failed })
+}
+
+// stateOf is what a switch reports of a circuit; Blocked: nothing.
+func (c *Circuits) stateOf(s int, x proto.Circuit) proto.PortState {
+	if r := c.reportOf(s, x.A, x.B); r != nil {
+		return r.State
+	}
+	return proto.Blocked
+}
+
+func (c *Circuits) reportOf(s int, a, b uint16) *proto.CircuitReport {
+	m := c.switches[s].Report
+	if m == nil {
+		return nil
+	}
+	at, ok := slices.BinarySearchFunc(m.Circuits, a, func(r proto.CircuitReport, a uint16) int { return int(r.A) - int(a) })
+	if !ok || m.Circuits[at].B != b {
+		return nil
+	}
+	return &m.Circuits[at]
+}
+
+// darkStage decides on a stage of which some circuits did not come up: where
+// one of them is of a link that was moved, the link has its old place again.
+// Others are told again first (readCircuits).
+func (c *Circuits) darkStage(dark []int) {
+	moved := false
+	for _, s := range dark {
+		for _, x := range c.unlit(s) {
+			if c.movedByStage(s, x) {
+				moved = true
+				c.bad[slot{s, x.A, x.B}] = true
+			}
+			c.j.Note(journal.Warn, "circuit did not come up", journal.Note{Rule: "circuit_dark", Node: int64(c.switches[s].ID), Gen: c.switches[s].Want.Gen,
+				Text: fmt.Sprintf("port %d to %d, job %d: %s", x.A, x.B, x.Job, c.stateOf(s, x))})
+		}
+	}
+	if moved {
+		c.rollBack("a moved link has no light")
+		return
+	}
+	c.stages = nil
+	c.closeStage(fmt.Sprintf("%d switches with dark circuits", len(dark)))
+}
+
+// movedByStage: the open stage took circuits of this job away somewhere.
+func (c *Circuits) movedByStage(s int, x proto.Circuit) bool {
+	if x.Job == 0 {
+		return false // a backup carries nothing
+	}
+	group := s / c.fab.SpinePorts
+	for _, b := range c.open.back {
+		if c.groupOf(b.at) != group {
+			continue
+		}
+		for i, j := range b.to {
+			if j >= 0 && b.job[i] == x.Job && c.maps[b.at].to[i] != j {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rollBack gives every map of the open stage its old content, in a new
+// generation. A switch that is away is told when it comes back.
+func (c *Circuits) rollBack(why string) {
+	c.stages = nil
+	c.j.Note(journal.Warn, "stage is rolled back", journal.Note{Rule: "roll_back", Node: -1, Gen: c.gen, Text: why})
+	back := c.open.back
+	if len(back) == 0 {
+		c.closeStage("")
+		return
+	}
+	c.prepareSets(stageBack, back)
+}
+
+// closeStage ends a stage and goes on.
+func (c *Circuits) closeStage(text string) {
+	gen, kind := proto.Generation(0), c.open.kind
+	for _, s := range c.open.sw {
+		gen = max(gen, c.switches[s].Want.Gen)
+	}
+	stored := len(c.open.back) > 0
+	c.open = openStage{}
+	c.become(Resting)
+	if stored {
+		c.j.Persist(journal.Record{Key: keyStage})
+	}
+	switch {
+	case text != "":
+		c.j.Note(journal.Warn, "stage is over", journal.Note{Rule: "stage", Node: -1, Gen: gen, Text: text})
+	case kind == stageForward:
+		c.j.Note(journal.Info, "stage proven by light", journal.Note{Rule: "stage", Node: -1, Gen: gen, Text: fmt.Sprintf("%d to go", len(c.stages))})
+	}
+	switch {
+	case kind == stageBack:
+		// What it failed by may do so again: longer pauses each time.
+		c.replan(member.Backoff(c.backs + 1))
+		c.backs++
+	case kind == stageForward && text == "":
+		c.backs = 0
+	}
+	if kind != stageBack {
+		c.replan(0)
+	}
+}

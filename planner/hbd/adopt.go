@@ -1,0 +1,138 @@
+package hbd
+
+import (
+	"fmt"
+	"slices"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// adopt takes what runs as what is wanted, when the store knows nothing: lost
+// state, or a first start. Light is never disturbed by it.
+func (h *Rings) adopt() {
+	h.fresh = false
+	members := map[proto.RingID][]proto.NodeID{}
+	latest := map[proto.RingID]member.Decided{}
+	for i := range h.nodes {
+		m := h.nodes[i].Report
+		if m == nil || m.Generation == 0 {
+			continue
+		}
+		for _, a := range m.Rings {
+			add := func(id proto.NodeID) {
+				if int(id) < len(h.nodes) && !slices.Contains(members[a.Ring], id) {
+					members[a.Ring] = append(members[a.Ring], id)
+				}
+			}
+			add(h.nodes[i].ID)
+			// A member that was not heard is known to its neighbours.
+			for _, c := range slices.Concat(a.Left, a.Right) {
+				add(c.Peer)
+			}
+			d := member.Decided{Term: m.Term, Gen: m.Generation, Plan: m.Plan}
+			if old := latest[a.Ring]; d.Term > old.Term || d.Term == old.Term && d.Gen > old.Gen {
+				latest[a.Ring] = d
+			}
+		}
+	}
+	ids := make([]proto.RingID, 0, len(members))
+	for id := range members { // any order: sorted below
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	var records []journal.Record
+	for _, id := range ids {
+		nodes := h.inOrder(members[id])
+		err := h.mayAdopt(nodes)
+		if err == nil {
+			err = h.mayClose(id, nodes)
+		}
+		if err != nil {
+			h.j.Note(journal.Warn, "reported ring not adopted", journal.Note{Rule: "adopt", Node: -1, Ring: id, Text: err.Error()})
+			continue
+		}
+		r := h.form(id, nodes, latest[id])
+		h.rings = append(h.rings, r)
+		h.nextRing, h.gen = max(h.nextRing, id+1), max(h.gen, r.Gen)
+		records = append(records, journal.Encode(ringKey(id), ringRecord{nodes, r.Term, r.Gen, r.Plan}))
+		for _, n := range nodes {
+			h.place(n, id)
+			h.nodes[n].Want = member.Target{Decided: r.Decided}
+		}
+	}
+	for i := range h.nodes {
+		n := &h.nodes[i]
+		switch m := n.Report; {
+		case n.Group != 0:
+			if m != nil {
+				n.readSides(h.j.Now)
+			}
+		case m != nil && m.Generation != 0 && len(m.Rings) == 0:
+			n.Adopt()
+		default:
+			if m != nil {
+				h.unassign(n)
+			}
+			continue
+		}
+		records = append(records, member.Record(n.ID, n.Group, n.Want, false))
+	}
+	if len(records) == 0 {
+		return // nothing runs; the first generation writes the first records
+	}
+	records = append(records, journal.Encode(keyHead, head{h.gen, h.nextRing}))
+	h.j.Persist(records...)
+	h.j.Note(journal.Info, "running rings adopted", journal.Note{Rule: "adopt", Node: -1, Gen: h.gen, Text: fmt.Sprintf("%d rings as their nodes report them", len(h.rings))})
+}
+
+// inOrder sorts members from the left end to the right; on a ring the left
+// end is behind the widest gap.
+func (p *placement) inOrder(nodes []proto.NodeID) []proto.NodeID {
+	slices.Sort(nodes)
+	if !p.order.Wrap {
+		return nodes
+	}
+	start, widest := 0, 0
+	for i := range nodes {
+		before := nodes[(i+len(nodes)-1)%len(nodes)]
+		if gap := p.order.Ahead(before, nodes[i]); gap > widest {
+			start, widest = i, gap
+		}
+	}
+	return append(slices.Clone(nodes[start:]), nodes[:start]...)
+}
+
+// mayClose refuses a ring that another planner has closed by light round the
+// whole fabric over straight fibres: it is two cycles of GPUs, however whole it
+// looks. Ours are lines, with loopback at both ends, and never are.
+func (p *placement) mayClose(id proto.RingID, nodes []proto.NodeID) error {
+	open := func(n proto.NodeID, s proto.Side) bool {
+		if m := p.nodes[n].Report; m != nil {
+			for i := range m.Rings {
+				if a := &m.Rings[i]; a.Ring == id {
+					return len([2][]proto.Candidate{a.Left, a.Right}[s]) == 0
+				}
+			}
+		}
+		return true
+	}
+	if open(nodes[0], proto.Left) && open(nodes[len(nodes)-1], proto.Right) || p.fab.SeamCrossed() {
+		return nil
+	}
+	return fmt.Errorf("it is closed from node %d to node %d over straight fibres, which makes it two rings; want an odd number of crossed links round it, or a line",
+		nodes[len(nodes)-1], nodes[0])
+}
+
+func (p *placement) mayAdopt(nodes []proto.NodeID) error {
+	for _, n := range nodes {
+		if p.nodes[n].Group != 0 {
+			return fmt.Errorf("node %d is in ring %d too", n, p.nodes[n].Group)
+		}
+	}
+	if len(nodes) > p.fab.GroupNodes() {
+		return fmt.Errorf("%d nodes, want at most %d", len(nodes), p.fab.GroupNodes())
+	}
+	return p.order.Check(nodes)
+}

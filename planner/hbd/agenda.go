@@ -1,0 +1,120 @@
+package hbd
+
+import (
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// One fault of a fabric with a quarter of a million nodes must not cost a look
+// at all of them. So whatever happens marks the rings that it may concern, and
+// the next look is at those alone: rings that lost something, and rings that
+// lack a node and have one within reach. What is left out so, if anything, the
+// look at everything finds that follows a while later.
+type agenda struct {
+	*placement
+	j *journal.Journal
+
+	marked     []proto.RingID // to be looked at
+	strays     []proto.NodeID // perhaps to be told where they stand
+	wantBetter bool           // something has changed since everything was looked at
+	dirty      bool           // the placement may have to change
+	planAt     time.Duration
+	betterAt   time.Duration // when rings may be placed better that are not hurt
+	lookAt     time.Duration // when that is looked into
+}
+
+// mark makes the next look be at a ring, too.
+func (a *agenda) mark(r *ringView) {
+	if r != nil && !r.marked {
+		r.marked = true
+		a.marked = append(a.marked, r.id)
+	}
+}
+
+// markNear marks the rings that lack a node and may reach this one.
+func (a *agenda) markNear(id proto.NodeID) {
+	reach, last := a.order.K*a.fab.GroupNodes(), proto.RingID(0)
+	for by := -reach; by <= reach; by++ {
+		x := int(id) + by
+		if a.order.Wrap {
+			x = ((x % len(a.nodes)) + len(a.nodes)) % len(a.nodes)
+		}
+		if x < 0 || x >= len(a.nodes) || a.nodes[x].Group == last {
+			continue
+		}
+		last = a.nodes[x].Group
+		if r := a.ring(last); r != nil && len(r.nodes) < a.fab.GroupNodes() {
+			a.mark(r)
+		}
+	}
+}
+
+// markNode marks what a change of a node may concern: its ring, or those that
+// could have it. Sooner or later everything is looked at for it.
+func (a *agenda) markNode(n *node) {
+	a.wantBetter = true
+	if r := a.ring(n.Group); r != nil {
+		a.mark(r)
+		return
+	}
+	a.markNear(n.ID)
+}
+
+// markAll makes the next look be at everything.
+func (a *agenda) markAll() {
+	a.wantBetter = true
+	for _, r := range a.rings {
+		a.mark(r)
+	}
+}
+
+// concerned takes the rings that were marked, by id. Those that wait for
+// something stay marked.
+func (a *agenda) concerned() []*ringView {
+	var out []*ringView
+	for _, id := range a.marked {
+		if r := a.ring(id); r != nil && r.marked {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *ringView) int { return int(int64(a.id) - int64(b.id)) })
+	a.marked = a.marked[:0]
+	for _, r := range out {
+		r.marked = false
+		r.abandonedAt = 0
+	}
+	return out
+}
+
+// unassign notes that a node is to be told where it stands.
+func (a *agenda) unassign(n *node) {
+	n.Unassigned = true
+	if !n.stray {
+		n.stray = true
+		a.strays = append(a.strays, n.ID)
+	}
+}
+
+// untold lists, in any order, the nodes that are to be told where they stand.
+func (a *agenda) untold() []proto.NodeID {
+	a.strays = slices.DeleteFunc(a.strays, func(id proto.NodeID) bool {
+		n := &a.nodes[id]
+		n.stray = n.Unassigned
+		return !n.stray
+	})
+	return a.strays
+}
+
+// replan asks for a look at the placement after a delay at most.
+func (a *agenda) replan(after time.Duration) {
+	if !a.dirty || a.j.Now+after < a.planAt {
+		a.planAt = a.j.Now + after
+	}
+	a.dirty = true
+}
+
+// rests: nothing is to be looked at.
+func (a *agenda) rests() bool { return a.lookAt == journal.Never && !a.dirty && !a.wantBetter }

@@ -1,0 +1,179 @@
+package hbd
+
+import (
+	"fmt"
+	"slices"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// Request makes the command that carries an operator's request for one side
+// to its agent; nil: r says why not, or what it would cost.
+func (h *Rings) Request(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
+	refuse := func(e *proto.Error) *proto.Command {
+		r.Refuse(e)
+		return nil
+	}
+	n := &h.nodes[q.Node]
+	if n.Report == nil || len(n.Report.Rings) == 0 {
+		return refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: "a node in a ring", Reason: fmt.Sprintf("node %d reports no ring", n.ID)})
+	}
+	c := proto.Command{Verb: proto.VerbRequest, Side: q.Side, Request: q.Request, Path: proto.Loopback}
+	list := n.Report.Rings[0].Left
+	if q.Side == proto.Right {
+		list = n.Report.Rings[0].Right
+	}
+	switch {
+	case q.Peer != nil:
+		k := slices.IndexFunc(list, func(x proto.Candidate) bool { return x.Peer == *q.Peer })
+		if k < 0 {
+			return refuse(&proto.Error{Code: proto.NotFound, Field: "peer", Limit: "a candidate: " + peers(list),
+				Reason: fmt.Sprintf("node %d is no candidate of the %s side of node %d", *q.Peer, q.Side, n.ID)})
+		}
+		c.Bundle, c.Path = list[k].Bundle, list[k].Path
+	case q.Request == proto.ManualSwitch:
+		return refuse(&proto.Error{Code: proto.Invalid, Field: "peer", Limit: "a candidate: " + peers(list), Reason: "a manual switch needs one"})
+	}
+	if q.DryRun {
+		cost := proto.Cost{Rings: []proto.RingID{n.Group}, Jobs: 1, Links: 2, Stages: 0}
+		if v := h.ring(n.Group); v != nil && v.allReady() {
+			e := h.envelope(v.nodes)
+			cost.DarkMicros = uint64(e.SwitchMaxMicros) + 2*uint64(e.DetectMaxMicros)
+		}
+		if q.Request == proto.NoRequest {
+			cost.Jobs, cost.Links = 0, 0
+		}
+		r.Cost = &cost
+		return nil
+	}
+	return &c
+}
+
+func peers(list []proto.Candidate) string {
+	s := "none"
+	for i := range list {
+		if i == 0 {
+			s = ""
+		} else {
+			s += ", "
+		}
+		s += fmt.Sprint(list[i].Peer)
+	}
+	return s
+}
+
+// Undrain makes the command that lets a drained node in again; nil: r says why
+// not. The placement then gives the node a ring that lacks one.
+func (h *Rings) Undrain(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
+	n := &h.nodes[q.Node]
+	if err := n.mayUndrain(); err != nil {
+		r.Refuse(err)
+		return nil
+	}
+	if q.DryRun {
+		cost := h.costWith(n)
+		r.Cost = &cost
+		return nil
+	}
+	return &proto.Command{Verb: proto.VerbUndrain}
+}
+
+// Answer answers an operator about rings and nodes; the node that q names
+// exists.
+func (h *Rings) Answer(q *proto.OpRequest, r *proto.OpReply) {
+	switch q.Noun {
+	case proto.NounNodes:
+		h.nodesPage(q, r)
+	case proto.NounNode:
+		s := h.nodes[q.Node].status()
+		s.Reported = h.nodes[q.Node].Report
+		r.Nodes = []proto.NodeStatus{s}
+	case proto.NounRings:
+		h.ringsPage(q, r)
+	case proto.NounRing:
+		v := h.ring(q.Ring)
+		if v == nil {
+			limit := "there are no rings"
+			if len(h.rings) > 0 {
+				limit = fmt.Sprintf("%d to %d", h.rings[0].id, h.rings[len(h.rings)-1].id)
+			}
+			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "ring", Limit: limit, Reason: fmt.Sprintf("no ring %d", q.Ring)})
+			return
+		}
+		r.Rings = []proto.RingStatus{v.status()}
+	}
+}
+
+// Drain begins to take a node out, or says why not. It reports whether the
+// answer comes later.
+func (h *Rings) Drain(client string, q *proto.OpRequest, r *proto.OpReply) bool {
+	return h.drains.begin(client, q, &h.nodes[q.Node], r)
+}
+
+// Subject is a node as the journal knows it.
+func (h *Rings) Subject(id proto.NodeID) journal.Subject {
+	n := &h.nodes[id]
+	return journal.Subject{Node: id, Ring: n.Group, Gen: n.Want.Gen}
+}
+
+func (h *Rings) nodesPage(q *proto.OpRequest, r *proto.OpReply) {
+	for i := min(q.Page, uint64(len(h.nodes))); i < uint64(len(h.nodes)); i++ {
+		if len(r.Nodes) == proto.MaxPage {
+			r.Next = i
+			return
+		}
+		r.Nodes = append(r.Nodes, h.nodes[i].status())
+	}
+}
+
+func (h *Rings) ringsPage(q *proto.OpRequest, r *proto.OpReply) {
+	for _, v := range h.rings {
+		if uint64(v.id) < q.Page {
+			continue
+		}
+		if len(r.Rings) == proto.MaxPage {
+			r.Next = uint64(v.id)
+			return
+		}
+		r.Rings = append(r.Rings, v.status())
+	}
+}
+
+// Totals are the figures of a shell's overview.
+type Totals struct {
+	Generation                 proto.Generation // committed last
+	Rings, InService, Degraded int
+	Online, Spares, Pending    int // nodes
+	LinksTotal, LinksConfirmed int
+}
+
+// Totals counts rings and nodes.
+func (h *Rings) Totals() Totals {
+	o := Totals{Rings: len(h.rings)}
+	for _, r := range h.rings {
+		o.Generation = max(o.Generation, r.Gen)
+		o.LinksTotal += len(r.nodes) - 1
+		o.LinksConfirmed += r.linksConfirmed()
+		switch r.stateNow() {
+		case proto.RingInService:
+			o.InService++
+		case proto.RingDegraded:
+			o.Degraded++
+		}
+	}
+	for i := range h.nodes {
+		n := &h.nodes[i]
+		if n.Online() {
+			o.Online++
+			if n.usable() && (n.Pending() || n.Unassigned) {
+				o.Pending++
+			}
+		}
+		if n.Group == 0 && n.Ready() && n.usable() {
+			o.Spares++
+		}
+		o.Generation = max(o.Generation, n.Want.Gen)
+	}
+	return o
+}

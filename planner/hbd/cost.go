@@ -1,0 +1,83 @@
+package hbd
+
+import (
+	"slices"
+
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// costWithout is what it costs to take a node out; costWith what it would
+// change to let it in.
+func (h *Rings) costWithout(n *node) proto.Cost {
+	return h.cost(func(id proto.NodeID) bool { return h.nodes[id].wanted() && id != n.ID },
+		func(id proto.NodeID) bool { return h.nodes[id].free() && id != n.ID })
+}
+
+func (h *Rings) costWith(n *node) proto.Cost {
+	return h.cost(func(id proto.NodeID) bool { return h.nodes[id].wanted() },
+		func(id proto.NodeID) bool { return id == n.ID || h.nodes[id].free() })
+}
+
+// cost compares the rings as they are with those that plans would make of
+// them: one for the rings that are concerned, then one that places better, as
+// far as whole rings may move.
+func (h *Rings) cost(usable, free func(proto.NodeID) bool) proto.Cost {
+	running := h.running(h.rings)
+	m := h.mending()
+	m.Usable, m.Free = usable, free
+	c := proto.Cost{Rings: []proto.RingID{}}
+	after := map[proto.RingID][]proto.NodeID{}
+	for _, near := range [2]bool{true, false} {
+		m.Near = near
+		res := m.Replace(running)
+		for _, at := range res.Touched {
+			if g := res.Groups[at]; g.ID != 0 {
+				after[g.ID] = g.Nodes
+			}
+		}
+		for _, id := range res.Gone {
+			after[id] = nil
+		}
+		if len(res.Touched)+len(res.Gone) > 0 {
+			c.Stages++
+		}
+		running = slices.DeleteFunc(res.Groups, func(g ring.Group) bool { return g.ID == 0 })
+	}
+	for _, r := range h.rings {
+		nodes, touched := after[r.id]
+		if !touched {
+			continue
+		}
+		c.Rings = append(c.Rings, r.id)
+		if s := r.stateNow(); s == proto.RingInService || s == proto.RingDegraded {
+			c.Jobs++
+		}
+		c.Links += uint32(differing(r.nodes, nodes) + differing(nodes, r.nodes))
+		if len(nodes) < len(r.nodes) {
+			c.GPUs += uint32((len(r.nodes) - len(nodes)) * h.fab.GPUsPerNode)
+		}
+		for _, id := range nodes {
+			if !slices.Contains(r.nodes, id) && len(c.Joins) < proto.MaxArray {
+				c.Joins = append(c.Joins, id)
+			}
+		}
+		if told := slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return h.nodes[id].Report == nil }); told < 0 {
+			e := h.envelope(r.nodes)
+			c.DarkMicros = max(c.DarkMicros, uint64(e.SwitchMaxMicros)+2*uint64(e.DetectMaxMicros)+uint64(commitSpread.Microseconds()))
+		}
+	}
+	c.Rings = c.Rings[:min(len(c.Rings), proto.MaxArray)]
+	return c
+}
+
+// differing counts the links of a that b has not.
+func differing(a, b []proto.NodeID) (count int) {
+	for i := 1; i < len(a); i++ {
+		at := slices.Index(b, a[i-1])
+		if at < 0 || at+1 == len(b) || b[at+1] != a[i] {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,244 @@
+package hbd
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// Taking a node out with as little dark as there can be: a generation forms
+// its ring without it, a spare in its place; when the ring has light on every
+// link, and not before, the node itself is drained. What goes wrong on the
+// way stops it, and the node stays what it then is: a spare.
+
+const (
+	// qualifyWait is how long a changed ring may take to have light on every
+	// link. chosen: a node's asks for a planned candidate end after 350 ms, a
+	// report is coalesced over 200 ms, and a lost one is sent again after 2 s.
+	qualifyWait = 5 * time.Second
+	// commitSpread stands for the time between the first and the last member
+	// that hears a decision, in estimates. chosen: seen with 64 agents.
+	commitSpread = 10 * time.Millisecond
+	// maxStage is how many running rings are told again by one generation.
+	// chosen: one in twenty of the rings of 10,000 nodes.
+	maxStage  = 32
+	maxDrains = 64 // under way; chosen: people are few
+	// stagePoll is how often a stage that has no light yet is looked at.
+	stagePoll = 100 * time.Millisecond
+)
+
+// draining is one drain under way.
+type draining struct {
+	node     proto.NodeID
+	ring     proto.RingID // that it leaves, 0 = none
+	client   string
+	corr     proto.Corr
+	cost     proto.Cost
+	ttl      time.Duration
+	sent     bool
+	again    time.Duration // when the agent is told again, Never: not told yet
+	deadline time.Duration
+	qualify  time.Duration // by when the ring must have light, Never: not committed yet
+}
+
+// drains are those under way.
+type drains struct {
+	h    *Rings
+	list []draining
+}
+
+// begin begins a drain, or says why not. It reports whether the answer
+// comes later.
+func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpReply) bool {
+	cost := ds.h.costWithout(n)
+	refuse := func(code proto.Code, limit, format string, args ...any) bool {
+		r.Refuse(&proto.Error{Code: code, Field: "node", Limit: limit, Reason: fmt.Sprintf(format, args...)})
+		return false
+	}
+	v := ds.h.ring(n.Group)
+	switch {
+	case q.DryRun:
+		r.Cost = &cost
+		return false
+	case n.said.out && n.said.mode == proto.ModeDrained:
+		return refuse(proto.Duplicate, "a node in service", "node %d is drained already", n.ID)
+	case !n.Online() || n.Session == 0 || n.Report == nil:
+		return refuse(proto.NotFound, "a node whose agent is online", "the agent of node %d is offline", n.ID)
+	case slices.ContainsFunc(ds.list, func(d draining) bool { return d.client == client && d.corr == q.Corr }):
+		return true // asked again: the answer is under way
+	case n.leaving:
+		return refuse(proto.Busy, "", "node %d is being drained", n.ID)
+	case ds.h.root.Busy() != "":
+		return refuse(proto.Busy, "", "the planner is %s", ds.h.root.Busy())
+	case len(ds.list) >= maxDrains:
+		return refuse(proto.Busy, fmt.Sprintf("%d at a time", maxDrains), "too many nodes are being drained")
+	}
+	if v != nil {
+		for _, id := range v.nodes {
+			if m := &ds.h.nodes[id]; m.usable() && !m.Ready() {
+				return refuse(proto.Busy, "a ring that can be changed", "ring %d cannot be changed: node %d: %s", v.id, id, m.whyNot())
+			}
+		}
+	}
+	wait := time.Duration(q.TTLMillis) * time.Millisecond
+	ds.list = append(ds.list, draining{node: n.ID, ring: n.Group, client: client, corr: q.Corr, cost: cost, ttl: wait, deadline: ds.h.j.Now + wait, qualify: journal.Never, again: journal.Never})
+	ds.keep(&ds.list[len(ds.list)-1])
+	n.leaving = true
+	ds.h.j.Note(journal.Info, "drain begins", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: n.Group, Cause: proto.CauseOperator,
+		Text: fmt.Sprintf("%d rings and %d links touched, %d GPUs fewer", len(cost.Rings), cost.Links, cost.GPUs)})
+	ds.h.markNode(n)
+	ds.h.replan(0)
+	return true
+}
+
+// check moves every drain on.
+func (ds *drains) check() {
+	if ds.h.root.Busy() != "" {
+		return // who has not been heard yet is neither offline nor drained
+	}
+	for i := 0; i < len(ds.list); {
+		if r, done := ds.run(&ds.list[i]); done {
+			d := &ds.list[i]
+			ds.h.nodes[d.node].leaving = false
+			r.Corr = d.corr
+			ds.drop(d)
+			ds.h.root.Reply(d.client, r)
+			ds.h.markNode(&ds.h.nodes[d.node])
+			ds.list = slices.Delete(ds.list, i, i+1)
+			ds.h.replan(debounce)
+			continue
+		}
+		i++
+	}
+}
+
+func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
+	n := &ds.h.nodes[d.node]
+	stop := func(code proto.Code, why string) (*proto.OpReply, bool) {
+		ds.h.j.Note(journal.Warn, "drain stopped", journal.Note{Rule: "drain_stop", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: why})
+		r := &proto.OpReply{}
+		r.Refuse(&proto.Error{Code: code, Field: "node", Reason: why})
+		return r, true
+	}
+	switch {
+	case n.said.out && n.said.mode == proto.ModeDrained:
+		ds.h.j.Note(journal.Info, "node is drained", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: "its ring has light without it"})
+		return &proto.OpReply{Cost: &d.cost}, true
+	case !n.usable():
+		return stop(proto.HardwareFailed, n.reason)
+	case !n.Online():
+		return stop(proto.NotFound, "the agent went offline")
+	case ds.h.j.Now >= d.deadline:
+		return stop(proto.Expired, "not done in time")
+	case d.sent && ds.h.j.Now < d.again:
+		return nil, false
+	case d.sent:
+		ds.tell(d, n)
+		return nil, false
+	case n.Group != 0 || n.Unassigned || n.Pending() || ds.h.txn.Phase() != member.Resting:
+		return nil, false
+	}
+	if v := ds.h.ring(d.ring); v != nil && !v.hasLight() {
+		if d.qualify == journal.Never {
+			d.qualify = ds.h.j.Now + qualifyWait
+		}
+		if ds.h.j.Now >= d.qualify {
+			return stop(proto.HardwareFailed, fmt.Sprintf("ring %d has light on %d of %d links %v after the switch", v.id, v.linksConfirmed(), len(v.nodes)-1, qualifyWait))
+		}
+		return nil, false
+	}
+	d.sent = true
+	ds.tell(d, n)
+	return nil, false
+}
+
+// tell takes the node out; the word may be lost, and is given again.
+func (ds *drains) tell(d *draining, n *node) {
+	d.qualify, d.again = journal.Never, ds.h.j.Now+member.ResendFirst
+	if ds.h.j.LinkUp {
+		ds.h.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbDrain})
+	}
+}
+
+// next is when a drain needs a look without news.
+func (ds *drains) next() time.Duration {
+	next := journal.Never
+	if ds.h.root.Busy() != "" {
+		return next
+	}
+	for i := range ds.list {
+		next = min(next, ds.list[i].deadline, ds.list[i].again)
+		if q := ds.list[i].qualify; q > ds.h.j.Now { // else something else is waited for
+			next = min(next, q)
+		}
+	}
+	return next
+}
+
+// A drain outlives its planner: the next one goes on where the store says it
+// stood, since half a drain is a node that nobody uses and nobody may touch.
+
+const prefixDrain = "drain/" // drainRecord, by the node's number
+
+// drainRecord is one drain under way. Whether the agent has been told is not
+// kept: it says so itself, and is told again else.
+type drainRecord struct {
+	Ring      proto.RingID `json:"ring"`
+	Client    string       `json:"client"`
+	Corr      string       `json:"corr"`
+	Cost      proto.Cost   `json:"cost"`
+	TTLMillis uint32       `json:"ttl_millis"`
+}
+
+func drainKey(id proto.NodeID) string { return journal.NumberedKey(prefixDrain, uint64(id)) }
+
+// keep writes a drain down.
+func (ds *drains) keep(d *draining) {
+	ds.h.j.Persist(journal.Encode(drainKey(d.node), drainRecord{Ring: d.ring, Client: d.client, Corr: hex.EncodeToString(d.corr[:]),
+		Cost: d.cost, TTLMillis: uint32(d.ttl.Milliseconds())}))
+}
+
+// drop forgets one that is over.
+func (ds *drains) drop(d *draining) { ds.h.j.Persist(journal.Record{Key: drainKey(d.node)}) }
+
+// restore takes up a drain of a former planner. Its time begins anew with
+// the first look round, since clocks of two lives have nothing in common.
+func (ds *drains) restore(key string, raw []byte) error {
+	n, err := ds.h.storedNode(key)
+	if err != nil {
+		return err
+	}
+	var r drainRecord
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return err
+	}
+	d := draining{node: n.ID, ring: r.Ring, client: r.Client, cost: r.Cost, ttl: time.Duration(r.TTLMillis) * time.Millisecond,
+		deadline: journal.Never, qualify: journal.Never, again: journal.Never}
+	corr, err := hex.DecodeString(r.Corr)
+	if err != nil || len(corr) != len(d.corr) {
+		return errors.New("corr: want 32 hexadecimal digits")
+	}
+	copy(d.corr[:], corr)
+	n.leaving = true
+	ds.list = append(ds.list, d)
+	return nil
+}
+
+// resume sets the time of the drains that a former planner began.
+func (ds *drains) resume() {
+	for i := range ds.list {
+		d := &ds.list[i]
+		if d.deadline != journal.Never {
+			continue
+		}
+		d.deadline = ds.h.j.Now + d.ttl
+		ds.h.j.Note(journal.Info, "drain goes on", journal.Note{Rule: "drain", Node: int64(d.node), Ring: d.ring, Cause: proto.CauseOperator, Text: "a former planner began it"})
+	}
+}

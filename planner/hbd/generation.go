@@ -1,0 +1,210 @@
+package hbd
+
+import (
+	"fmt"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// prepare sends the desired states of a new generation.
+func (h *Rings) prepare(q *proposal) {
+	h.gen++
+	h.proposal, h.text = q, q.explain()
+	h.txn.Prepare(h.gen, q.desired(h.j.Term, h.gen, h.broken), func(*member.Device) bool { return false })
+	h.markJoins()
+	h.j.Line(journal.Line{Level: journal.Info, Message: "generation prepares", Rule: "prepare", Node: -1, Generation: h.gen, Text: h.text})
+	h.txn.Resend()
+	if h.txn.Complete() {
+		h.decide() // only rings without a node left: nobody to ask
+	}
+}
+
+// markJoins finds the nodes that would join a running ring. They may be left
+// out where someone else is asked too.
+func (h *Rings) markJoins() {
+	h.joinAt = journal.Never
+	joins := 0
+	for _, r := range h.proposal.rings {
+		if h.ring(r.id) == nil {
+			continue
+		}
+		for _, id := range r.nodes {
+			if n := &h.nodes[id]; n.Group == 0 {
+				h.txn.Part(n.Device).Optional = true
+				joins++
+			}
+		}
+	}
+	if joins > 0 && joins < len(h.txn.Parts) {
+		h.joinAt = h.j.Now + joinWait
+	}
+}
+
+// leaveOut gives up on joining nodes that keep all others waiting. It reports
+// whether the generation is over.
+func (h *Rings) leaveOut() bool {
+	if h.j.Now < h.joinAt {
+		return false
+	}
+	needed := false
+	h.txn.Unanswered(func(part *member.Part) { needed = needed || !part.Optional })
+	if needed {
+		h.joinAt = h.j.Now + joinWait // it is not the joining ones who keep the others waiting
+		return false
+	}
+	h.silence("left_out", fmt.Sprintf("generation %d goes on without it after %v", h.txn.Gen, joinWait))
+	h.betterAt = max(h.betterAt, h.j.Now+slowWait)
+	h.abort("a node that would join did not answer")
+	return true
+}
+
+// silence leaves out who did not answer, until it speaks.
+func (h *Rings) silence(rule, text string) {
+	h.txn.Unanswered(func(part *member.Part) {
+		part.Device.Silence(journal.Never)
+		h.j.Note(journal.Warn, "node did not answer a prepare", journal.Note{Rule: rule, Node: int64(part.Device.ID), Gen: h.txn.Gen, Text: text})
+	})
+}
+
+func (h *Rings) checkPrepare() {
+	if !h.j.LinkUp || h.leaveOut() {
+		return
+	}
+	if !h.txn.Late() {
+		h.txn.Resend()
+		return
+	}
+	h.silence("presumed_abort", fmt.Sprintf("generation %d, %d s", h.txn.Gen, int(member.PrepareTimeout.Seconds())))
+	h.abort("not every node answered in time")
+}
+
+// participantLost ends a generation that waits for a node which is gone.
+func (h *Rings) participantLost(n *node, why string) {
+	if h.txn.Part(n.Device) != nil {
+		h.abort(fmt.Sprintf("node %d: %s", n.ID, why))
+	}
+}
+
+// abort gives the generation up; the next look is at what it was about.
+func (h *Rings) abort(why string) {
+	q := h.proposal
+	h.wantBetter = true
+	h.Drop()
+	for _, r := range q.rings {
+		h.mark(h.ring(r.id))
+	}
+	for _, id := range q.gone {
+		h.mark(h.ring(id))
+	}
+	h.j.Note(journal.Warn, "generation aborted", journal.Note{Rule: "presumed_abort", Node: -1, Gen: h.txn.Gen, Text: why})
+	h.replan(0)
+}
+
+// Drop forgets what is being prepared, without a word.
+func (h *Rings) Drop() {
+	if h.txn.Phase() == member.Preparing {
+		h.txn.Drop()
+		h.proposal = nil
+	}
+}
+
+// prepared takes a node's answer to a prepare.
+func (h *Rings) prepared(n *node, m *proto.Ack) {
+	switch h.txn.Answer(n.Device, m) {
+	case member.Lost:
+		h.renew(n, fmt.Sprintf("node %d refuses generation %d sent again: %s %s", n.ID, n.Want.Gen, m.Code, m.Reason))
+	case member.Refused:
+		h.refused(n, m)
+	case member.Complete:
+		h.decide()
+	}
+}
+
+// refused takes a node's no: the generation is given up, and the next goes
+// without the node until what it was about has changed, or some time is over.
+func (h *Rings) refused(n *node, m *proto.Ack) {
+	n.Refuse(m, h.j.Now)
+	h.refusing = append(h.refusing, n.ID)
+	quoted := h.txn.Part(n.Device).Bypass
+	n.Refusal.BypassSeq = quoted
+	if n.Report != nil {
+		n.Refusal.LastEvent = n.Report.LastEvent
+	}
+	switch m.Code {
+	case proto.Stale:
+		// It holds a higher generation of our own term than we knew of.
+		n.Refusal = member.Refusal{}
+		h.gen = max(h.gen, m.CurrentGeneration)
+	case proto.Conflict:
+		n.Refusal.Until = h.j.Now + settleWait
+		if m.BypassSeq > quoted && m.BypassSeq >= n.bypass && n.Refusals <= maxRecounts {
+			n.bypass, n.Refusal = m.BypassSeq, member.Refusal{} // it says itself what to quote
+		}
+	case proto.NotCalibrated:
+		n.Refusal.Calibs = calibrationsOf(n.Report)
+	}
+	h.j.Note(journal.Warn, "node refused a plan", journal.Note{Rule: "refused", Node: int64(n.ID), Gen: h.txn.Gen,
+		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
+	h.abort(fmt.Sprintf("node %d refused: %s", n.ID, m.Code))
+}
+
+func (h *Rings) decide() { h.txn.Decide(h.proposal.records(&h.txn)) }
+
+// Persisted takes the news that records are on disk. It reports whether they
+// were a decision of the rings.
+func (h *Rings) Persisted(id uint64) bool {
+	if !h.txn.Persisted(id) {
+		return false
+	}
+	q := h.proposal
+	h.proposal = nil
+	h.nextRing = q.next
+	for _, id := range q.gone {
+		for _, n := range h.ring(id).nodes {
+			h.leave(n)
+		}
+		h.dropRing(id)
+	}
+	// All leave before any enters: a node may go from one ring to another.
+	for _, r := range q.rings {
+		if old := h.ring(r.id); old != nil {
+			for _, n := range old.nodes {
+				h.leave(n)
+			}
+		}
+	}
+	for _, r := range q.rings {
+		h.enter(r, h.txn.Decided)
+		h.mark(h.ring(r.id))
+	}
+	h.txn.Commit()
+	for i := range h.txn.Parts {
+		h.nodes[h.txn.Parts[i].Device.ID].loss = [2]lossView{}
+	}
+	for _, id := range q.idle {
+		h.place(id, 0)
+		h.markNear(id)
+	}
+	h.j.Note(journal.Info, "generation committed", journal.Note{Rule: "commit", Node: -1, Gen: h.txn.Gen, Cause: proto.CausePlan, Text: h.text})
+	for _, r := range q.rings {
+		h.table.SendDecision(r.id, h.txn.Decided)
+	}
+	if len(q.idle) > 0 {
+		h.idleDecision = h.txn.Decided
+		h.table.SendDecision(0, h.txn.Decided)
+	}
+	if len(q.stage) > 0 {
+		h.stage, h.stageAt = q.stage, h.j.Now
+	}
+	h.replan(debounce)
+	return true
+}
+
+// leave takes a node out of its ring; whoever can be told is a participant
+// and gets its new place after this.
+func (h *Rings) leave(id proto.NodeID) {
+	h.place(id, 0)
+	h.unassign(&h.nodes[id])
+}

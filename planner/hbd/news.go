@@ -1,0 +1,187 @@
+package hbd
+
+import (
+	"fmt"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// News follows up on one word of a node.
+func (h *Rings) News(x member.News) {
+	n := &h.nodes[x.Device.ID]
+	before := flagsOf(n.usable(), x.Before)
+	switch x.Kind {
+	case member.Birth:
+		if !x.Again {
+			// Who speaks is not dead, and what was seen on its fibres is over.
+			h.revive(n, "a new birth")
+			n.probe.open = false
+			h.cuts.forget(h.order, n.ID)
+			h.unseen(n)
+		}
+		if n.probe.open {
+			n.probe.open = false
+			h.revive(n, "it answers")
+		}
+	case member.Gone:
+		h.j.Note(journal.Info, "agent offline", journal.Note{Rule: "presence", Node: int64(n.ID), Ring: n.Group, Text: x.Why + "; light is judged by its neighbours"})
+		h.participantLost(n, "went offline")
+	case member.Reported:
+		h.reported(n, x.First)
+	case member.Spoke:
+		// A sign that it lives now, not one that it sent before it was asked.
+		answered := n.probe.open && x.Ack.Corr == n.probe.corr
+		if answered {
+			n.probe.open = false
+			h.revive(n, "it answers")
+		}
+		if answered || x.Broke {
+			h.changed(n, before)
+		}
+		if x.Ack.Phase == proto.PhasePrepare {
+			h.prepared(n, x.Ack)
+		}
+		return
+	case member.Told:
+		if n.Report != nil && x.Event.Seq <= n.Report.LastEvent && x.Event.Session == n.Report.Session {
+			return // the report, which is newer, has told already
+		}
+		before = n.flags()
+		h.told(n, x.Event)
+	}
+	h.changed(n, before)
+}
+
+func (h *Rings) revive(n *node, why string) {
+	if n.dead {
+		n.dead, n.reason = false, ""
+		h.j.Note(journal.Info, "node is back", journal.Note{Rule: "presence", Node: int64(n.ID), Ring: n.Group, Text: why})
+	}
+}
+
+// reported takes a report; first: of this life.
+func (h *Rings) reported(n *node, first bool) {
+	m := n.Report
+	if first {
+		n.bypass = 0 // its journal may be lost
+	}
+	n.bypass = max(n.bypass, m.BypassSeq)
+	h.gen = max(h.gen, m.Generation, m.StagedGeneration)
+	if n.Refusal.Code != proto.OK && over(&n.Refusal, m) {
+		n.Refusal = member.Refusal{}
+	}
+	n.readSides(h.j.Now)
+	// What it says of itself, unless a later event told already.
+	out := m.Mode == proto.ModeHostDown || m.Mode == proto.ModeIsolated || m.Mode == proto.ModeDrained
+	if n.said.seq <= m.LastEvent && out != n.said.out {
+		h.say(n, out, m.Mode, 0)
+	}
+	if n.Want.Gen == 0 && !h.fresh {
+		h.unassign(n)
+	}
+}
+
+// told draws from an event what the placement needs before the next report.
+func (h *Rings) told(n *node, m *proto.Event) {
+	switch m.Kind {
+	case proto.EvLightLost, proto.EvSwitched, proto.EvClosed, proto.EvLightFound, proto.EvRestored:
+		n.moved(m)
+		n.readLoss(m, h.j.Now)
+	case proto.EvHostFault:
+		h.say(n, true, proto.ModeHostDown, m.Seq)
+	case proto.EvIsolated:
+		n.moved(m)
+		mode := proto.ModeIsolated
+		switch m.Cause {
+		case proto.CauseHostFault:
+			mode = proto.ModeHostDown
+		case proto.CauseOperator:
+			mode = proto.ModeDrained
+		}
+		if !n.said.out {
+			h.say(n, true, mode, m.Seq)
+		}
+		n.said.seq = m.Seq
+	case proto.EvReturned:
+		n.moved(m)
+		if n.said.out {
+			h.say(n, false, proto.ModeService, m.Seq)
+		}
+	case proto.EvSplitBrain:
+		h.j.Note(journal.Error, "another plan with the same number", journal.Note{Rule: "split_brain", Node: int64(n.ID), Gen: m.Generation, Text: m.Text})
+	}
+}
+
+// say changes what a node says of itself, and writes it down.
+func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
+	n.said = saidFault{out: out, seq: seq, mode: mode}
+	if out {
+		h.unseen(n)
+	}
+	rules := map[proto.Mode]string{proto.ModeHostDown: "host_fault", proto.ModeIsolated: "own_fault", proto.ModeDrained: "drained"}
+	if !out {
+		n.reason = ""
+		h.j.Note(journal.Info, "node is well again", journal.Note{Rule: "returned", Node: int64(n.ID), Ring: n.Group, Text: "it says so itself"})
+		return
+	}
+	n.reason = "it says so itself: " + mode.String()
+	h.j.Note(journal.Warn, "node is out of service", journal.Note{Rule: rules[mode], Node: int64(n.ID), Ring: n.Group, Text: n.reason})
+}
+
+// unseen forgets that a node's links had light: the node was away, and that
+// is reason enough for them to be dark.
+func (h *Rings) unseen(n *node) {
+	if r := h.ring(n.Group); r != nil {
+		r.unseen(n.ID)
+	}
+}
+
+// changed follows up on anything new about a node.
+func (h *Rings) changed(n *node, before flags) {
+	h.judge(n)
+	if n.flags() != before {
+		h.markNode(n)
+		h.replan(debounce)
+	}
+	if r := h.ring(n.Group); r != nil {
+		h.probes.doubt(r)
+		h.concludeDead(r)
+		h.watchRing(r)
+	}
+	if !n.usable() {
+		h.participantLost(n, n.reason)
+	}
+}
+
+// judge finds nodes that no re-sending brings to what is wanted of them: the
+// term has moved on, or ring 0's topic holds a later decision.
+func (h *Rings) judge(n *node) {
+	if h.root.Listening() || n.Unassigned || !n.Pending() || n.Report == nil {
+		return
+	}
+	// An adopted target has no bytes to send again.
+	if n.Want.Term != h.j.Term || n.Want.Payload == nil || n.Group == 0 && n.Want.Decided != h.idleDecision {
+		h.renew(n, fmt.Sprintf("node %d is not at generation %d, which is of another term or planner", n.ID, n.Want.Gen))
+	}
+}
+
+// Resendable: what is committed for a node is still what it is to be told.
+func (h *Rings) Resendable(d *member.Device) bool {
+	h.judge(&h.nodes[d.ID])
+	return !d.Unassigned && d.Want.Term == h.j.Term && d.Want.Payload != nil // else a new generation tells it
+}
+
+// renew asks for a generation that tells a node where it stands, its whole
+// ring with it.
+func (h *Rings) renew(n *node, why string) {
+	if r := h.ring(n.Group); r == nil {
+		h.unassign(n)
+	} else if !r.renew {
+		r.renew = true
+		h.mark(r)
+		h.j.Note(journal.Info, "ring is to be told again", journal.Note{Rule: "renew", Node: int64(n.ID), Ring: r.id, Text: why})
+	}
+	h.replan(debounce)
+}

@@ -1,0 +1,204 @@
+package hbd
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// node is what the rings know of one node; Group is its ring.
+type node struct {
+	*member.Device
+	leaving bool // is being drained
+	stray   bool // is on the list of those to be told where they stand
+
+	bypass uint64      // the highest bypass count that it told of
+	loss   [2]lossView // by side
+	said   saidFault
+	probe  probe
+	dead   bool   // concluded from its neighbours
+	reason string // why it is dead or out of service, for people
+}
+
+// lossView is whether a side is off its planned candidate and still looking
+// for another, whose light it has, the number of the event that said so, 0 for
+// a report, and when it came.
+type lossView struct {
+	lost   bool
+	moving bool
+	lit    bool // by peer's light
+	peer   proto.NodeID
+	seq    uint64
+	at     time.Duration
+}
+
+// saidFault is what a node says of itself.
+type saidFault struct {
+	out  bool // it is out of service
+	seq  uint64
+	mode proto.Mode
+}
+
+// usable: it may stay in its ring.
+func (n *node) usable() bool { return !n.dead && !n.said.out }
+
+// wanted: it may stay in its ring, and nobody takes it out.
+func (n *node) wanted() bool { return n.usable() && !n.leaving }
+
+// free: it may join a ring.
+func (n *node) free() bool { return n.Ready() && n.wanted() }
+
+// whyNot says why a node cannot carry a ring, "" when it can.
+func (n *node) whyNot() string {
+	if !n.usable() {
+		return n.reason
+	}
+	return n.WhyNot()
+}
+
+// fresh reports whether the node's bypass count is known as of the last event
+// that moves a side, so that a plan can quote it.
+func (n *node) fresh() bool {
+	return n.Report != nil && (n.Events.Counted || n.Report.LastEvent >= n.Events.Moved)
+}
+
+// flags are what a placement depends on; a change asks for a new look.
+type flags struct{ usable, ready, unassigned bool }
+
+func (n *node) flags() flags { return flagsOf(n.usable(), n.Standing()) }
+
+func flagsOf(usable bool, s member.Standing) flags { return flags{usable, s.Ready, s.Unassigned} }
+
+// over reports whether a new report takes away what was refused.
+func over(r *member.Refusal, m *proto.Reported) bool {
+	switch r.Code {
+	case proto.Conflict:
+		return m.BypassSeq > r.BypassSeq
+	case proto.NotCalibrated:
+		return calibrationsOf(m) != r.Calibs
+	case proto.HardwareFailed:
+		return m.Mode == proto.ModeService && m.LastEvent > r.LastEvent
+	}
+	return false
+}
+
+// calibrationsOf names the set of calibrations in a report.
+func calibrationsOf(m *proto.Reported) proto.Digest {
+	if m == nil {
+		return proto.Digest{}
+	}
+	var raw []byte
+	for i := range m.Bundles {
+		raw = append(raw, m.Bundles[i].Calibration[:]...)
+	}
+	return proto.DigestOf(raw)
+}
+
+// readSides takes the losses that a report tells. What a later event told
+// stays.
+func (n *node) readSides(now time.Duration) {
+	m := n.Report
+	if m.Generation != n.Want.Gen || m.Term != n.Want.Term {
+		return
+	}
+	for i := range m.Sides {
+		s := &m.Sides[i]
+		if s.Side > proto.Right || n.loss[s.Side].seq > m.LastEvent {
+			continue
+		}
+		lost := s.State != proto.SideEnd && (s.State != proto.SideWork || int(s.Current) != int(s.Working))
+		old := &n.loss[s.Side]
+		if lost != old.lost {
+			old.at = now
+		}
+		old.lost, old.seq = lost, 0
+		old.lit, old.peer = s.State == proto.SideWork && s.Current >= 0, s.Peer
+		old.moving = s.State == proto.SideSwitch || s.State == proto.SideListen || s.State == proto.SideClosing
+	}
+}
+
+// readLoss takes what an event tells of a side.
+func (n *node) readLoss(m *proto.Event, now time.Duration) {
+	if m.Side > proto.Right || m.Generation != n.Want.Gen || m.Ring != n.Group || m.Ring == 0 {
+		return
+	}
+	l := &n.loss[m.Side]
+	lost := m.Kind == proto.EvLightLost || m.Kind == proto.EvClosed || m.SideBypassed
+	if m.Kind != proto.EvSwitched || lost {
+		*l = lossView{lost: lost, moving: m.Kind == proto.EvLightLost, seq: m.Seq, at: now}
+	} else {
+		l.moving = false
+	}
+	l.lit, l.peer = m.Kind != proto.EvLightLost && m.Kind != proto.EvClosed, m.Peer
+}
+
+// moved takes the bypass count that came with a move.
+func (n *node) moved(m *proto.Event) {
+	n.Events.Moved, n.Events.Counted = m.Seq, m.BypassSeq > 0
+	if m.Session == n.Session {
+		n.bypass = max(n.bypass, m.BypassSeq)
+	}
+}
+
+// settled reports whether no side is on the move, as far as events and reports
+// tell, whichever is newer.
+func (n *node) settled() bool {
+	if n.Report == nil {
+		return false
+	}
+	if n.Events.Moved > n.Report.LastEvent {
+		return !n.loss[proto.Left].moving && !n.loss[proto.Right].moving
+	}
+	for i := range n.Report.Sides {
+		switch n.Report.Sides[i].State {
+		case proto.SideSwitch, proto.SideListen, proto.SideClosing:
+			return false
+		}
+	}
+	return true
+}
+
+// held: an operator's request, not its light, keeps a side of the node where
+// it is.
+func (n *node) held() bool {
+	return slices.ContainsFunc(n.Report.Sides, func(s proto.SideReport) bool {
+		return s.Request >= proto.ForcedSwitch || s.Request == proto.ManualSwitch && s.State == proto.SideWork
+	})
+}
+
+// suspect: offline, deaf to a probe, or already known to be out, so that its
+// own silence about its neighbours says nothing.
+func (n *node) suspect() bool {
+	return n.Heard() && (!n.Online() || n.deaf()) || !n.usable()
+}
+
+// mayUndrain says why a node must not be let in again, nil when it may: in
+// its own loopback it must show light on every bundle.
+func (n *node) mayUndrain() *proto.Error {
+	if n.Report == nil || n.Report.Mode != proto.ModeDrained {
+		return &proto.Error{Code: proto.Invalid, Field: "node", Limit: "a drained node", Reason: fmt.Sprintf("node %d is not drained", n.ID)}
+	}
+	for i := range n.Report.Bundles {
+		if b := &n.Report.Bundles[i]; b.State == proto.Failed || b.Path == proto.Loopback && b.State != proto.Tuned {
+			return &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Limit: "light on every bundle",
+				Reason: fmt.Sprintf("bundle %d of node %d is on %s, %s", b.Bundle, n.ID, b.Path, b.State)}
+		}
+	}
+	return nil
+}
+
+// status is the node as operators see it.
+func (n *node) status() proto.NodeStatus {
+	s := proto.NodeStatus{Node: n.ID, Online: n.Online(), Ring: n.Group, Want: n.Want.Gen, Reason: n.whyNot()}
+	s.Usable = n.usable() && n.Ready()
+	if n.Report != nil {
+		s.Mode, s.Generation = n.Report.Mode, n.Report.Generation
+	}
+	if n.said.out {
+		s.Mode = n.said.mode
+	}
+	return s
+}

@@ -1,0 +1,86 @@
+package hbd
+
+import (
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/member"
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// placement is what is committed: which nodes form which rings.
+type placement struct {
+	fab   *fabric.Fabric
+	order ring.Order
+	nodes []node
+	rings []*ringView // by id
+	taken []bool      // by node: it is in a ring
+}
+
+func newPlacement(fab *fabric.Fabric) *placement {
+	return &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), taken: make([]bool, fab.Nodes)}
+}
+
+// ring finds a ring by id, nil when there is none.
+func (p *placement) ring(id proto.RingID) *ringView {
+	i, ok := slices.BinarySearchFunc(p.rings, id, func(r *ringView, id proto.RingID) int { return int(int64(r.id) - int64(id)) })
+	if !ok {
+		return nil
+	}
+	return p.rings[i]
+}
+
+// form makes a view of a ring that is committed.
+func (p *placement) form(id proto.RingID, nodes []proto.NodeID, d member.Decided) *ringView {
+	return &ringView{pl: p, id: id, nodes: nodes, lit: make([]bool, max(0, len(nodes)-1)), Decided: d}
+}
+
+// place notes which ring a node is in.
+func (p *placement) place(id proto.NodeID, r proto.RingID) {
+	p.nodes[id].Group, p.taken[id] = r, r != 0
+}
+
+// enter puts a ring's new members in place of the old, who have left.
+func (p *placement) enter(r *ringView, d member.Decided) {
+	r.Decided, r.lit = d, make([]bool, len(r.nodes)-1)
+	old := p.ring(r.id)
+	if old != nil {
+		r.renewed, r.renewAt, r.marked = old.renewed, old.renewAt, old.marked
+		r.moved = old.state == proto.RingInService && !slices.Equal(old.nodes, r.nodes)
+	}
+	for _, n := range r.nodes {
+		p.place(n, r.id)
+	}
+	if old != nil {
+		*old = *r
+		return
+	}
+	p.rings = append(p.rings, r) // ring numbers only grow
+}
+
+func (p *placement) dropRing(id proto.RingID) {
+	for i, r := range p.rings {
+		if r.id == id {
+			p.rings = append(p.rings[:i], p.rings[i+1:]...)
+			return
+		}
+	}
+}
+
+// within calls f for the members up to K hops on one side of a member,
+// nearest first.
+func (p *placement) within(nodes []proto.NodeID, at, step int, f func(peer int)) {
+	hops := 0
+	for peer := at + step; peer >= 0 && peer < len(nodes); peer += step {
+		if step > 0 {
+			hops += p.order.Ahead(nodes[peer-1], nodes[peer])
+		} else {
+			hops += p.order.Ahead(nodes[peer], nodes[peer+1])
+		}
+		if hops > p.fab.K {
+			return
+		}
+		f(peer)
+	}
+}

@@ -1,0 +1,229 @@
+package hbd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// plan compares what should be with what is committed, and starts a
+// generation when they differ.
+func (h *Rings) plan() {
+	if q := h.look(); q != nil {
+		h.prepare(q)
+	}
+}
+
+// look finds what is to be changed, nil when that is nothing.
+func (h *Rings) look() *proposal {
+	h.dirty, h.planAt = false, journal.Never
+	if len(h.nodes) == 0 {
+		return nil // circuits only
+	}
+	rings := h.concerned()
+	for _, r := range rings {
+		h.concludeDead(r)
+		h.dueSplit(r)
+		if r.splitAt != 0 {
+			h.replan(max(r.splitAt+splitWait, r.renewAt) - h.j.Now)
+		}
+	}
+	h.retryRefused()
+	q := h.choose(rings)
+	for _, r := range rings {
+		if r.waits() {
+			h.mark(r)
+		}
+	}
+	return q
+}
+
+// choose mends what is hurt first, and alone: few nodes to ask, and none that
+// has light elsewhere. What could be better placed waits until that is over.
+func (h *Rings) choose(rings []*ringView) *proposal {
+	if len(h.rings) > 0 {
+		if q := h.propose(rings, true); !q.empty() {
+			h.betterAt, h.wantBetter = max(h.betterAt, h.j.Now+betterWait), true
+			return q
+		}
+		if !h.wantBetter {
+			return nil
+		}
+		if h.j.Now < h.betterAt {
+			h.lookAt = h.betterAt
+			return nil
+		}
+	}
+	h.wantBetter = false
+	if q := h.propose(h.rings, false); !q.empty() {
+		h.wantBetter = true
+		return q
+	}
+	return nil
+}
+
+// retryRefused asks nodes again that refused some time ago.
+func (h *Rings) retryRefused() {
+	h.refusing = slices.DeleteFunc(h.refusing, func(id proto.NodeID) bool {
+		n := &h.nodes[id]
+		switch {
+		case n.Refusal.Code == proto.OK:
+			return true
+		case n.Retry(h.j.Now):
+			h.markNode(n)
+			h.replan(0)
+			return true
+		}
+		h.replan(n.Refusal.Until - h.j.Now)
+		return false
+	})
+}
+
+// propose mends the committed rings. A ring stays exactly as it is while one
+// of its members cannot be told anything, or while its bypass is not yet
+// reported. near: no ring goes elsewhere, and none is formed.
+func (h *Rings) propose(rings []*ringView, near bool) *proposal {
+	running := h.running(rings)
+	for _, r := range rings {
+		if wait := r.hurtAt + settleWait - h.j.Now; r.hurtAt != 0 && wait > 0 {
+			h.replan(wait)
+		}
+	}
+	m := h.mending()
+	if m.Near = near; near {
+		m.Taken = h.taken
+	}
+	res, ok := h.first(m)
+	if !ok {
+		res = m.Replace(running)
+	}
+	q := &proposal{pl: h.placement, next: h.nextRing, gone: res.Gone}
+	h.take(q, &res)
+	h.renewals(q, rings, running)
+	slices.SortFunc(q.rings, func(a, b *ringView) int { return cmp.Compare(a.id, b.id) })
+	q.idle = h.toTell(q)
+	return q
+}
+
+// mending is the placement's task as things stand.
+func (h *Rings) mending() ring.Mend {
+	m := ring.Mend{
+		Order: h.order, Sizes: ring.DemandsOf(h.fab), Moves: ring.MovesOf(h.fab.Moves), Spread: h.fab.SpareLayout == fabric.Beside,
+		Usable: func(id proto.NodeID) bool { return h.nodes[id].wanted() },
+		Free:   func(id proto.NodeID) bool { return h.nodes[id].free() },
+	}
+	if h.cuts.at != journal.Never {
+		m.Broken = h.broken
+	}
+	return m
+}
+
+// take turns the groups that a placement touched into rings.
+func (h *Rings) take(q *proposal, res *ring.Result) {
+	for _, at := range res.Touched {
+		g := res.Groups[at]
+		if g.ID != 0 && len(g.Nodes) < h.fab.GroupNodes() && h.fab.OnLoss == fabric.Dissolve {
+			q.gone = append(q.gone, g.ID) // its nodes are told that they are spares
+			continue
+		}
+		if g.ID == 0 {
+			g.ID = q.next
+			q.next++
+		}
+		q.rings = append(q.rings, &ringView{pl: h.placement, id: g.ID, nodes: g.Nodes})
+	}
+}
+
+// renewals adds rings that are to be told again, some at a time: what is
+// wrong with a plan shows on the first ones, and the rest comes when those
+// have light. A split ring that is formed anew waits for nobody.
+func (h *Rings) renewals(q *proposal, rings []*ringView, running []ring.Group) {
+	told := func(r *ringView) bool { return r.renew && r.renewed == 0 }
+	clear := slices.ContainsFunc(rings, told) && h.stageClear()
+	for i, r := range rings {
+		if told(r) && (!clear || len(q.stage) == maxStage) {
+			continue
+		}
+		if r.renew && !running[i].Frozen && !slices.ContainsFunc(q.rings, func(x *ringView) bool { return x.id == r.id }) && !slices.Contains(q.gone, r.id) {
+			q.rings = append(q.rings, &ringView{pl: h.placement, id: r.id, nodes: slices.Clone(r.nodes)})
+			if told(r) {
+				q.stage = append(q.stage, r.id)
+			}
+		}
+	}
+}
+
+// running are committed rings as a placement sees them.
+func (h *Rings) running(rings []*ringView) []ring.Group {
+	out := make([]ring.Group, len(rings))
+	for i, r := range rings {
+		out[i] = ring.Group{ID: r.id, Nodes: r.nodes, Frozen: r.frozen(h.j.Now)}
+	}
+	return out
+}
+
+// stageClear reports whether the rings told again last have light, so that
+// the next ones may be told. A stage that gets none stops the rest.
+func (h *Rings) stageClear() bool {
+	for _, id := range h.stage {
+		r := h.ring(id)
+		if r == nil || r.hasLight() || !r.allReady() {
+			continue // gone, well, or hurt since: that is another matter
+		}
+		if h.j.Now < h.stageAt+qualifyWait {
+			h.replan(stagePoll)
+			return false
+		}
+		if !h.stageStopped {
+			h.stageStopped = true
+			h.j.Note(journal.Error, "roll-out stopped", journal.Note{Rule: "stop", Node: -1, Ring: id, Gen: r.Gen,
+				Text: fmt.Sprintf("ring %d has light on %d of %d links %v after it was told; the others are told in %v", id, r.linksConfirmed(), len(r.nodes)-1, qualifyWait, renewLast)})
+		}
+		if h.j.Now < h.stageAt+renewLast {
+			h.replan(h.stageAt + renewLast - h.j.Now)
+			return false
+		}
+	}
+	h.stage, h.stageStopped = nil, false
+	return true
+}
+
+// toTell lists the nodes that a proposal leaves without a ring, or that were
+// never told where they stand, and that can be told.
+func (h *Rings) toTell(q *proposal) []proto.NodeID {
+	placed := map[proto.NodeID]bool{}
+	for _, r := range q.rings {
+		for _, n := range r.nodes {
+			placed[n] = true
+		}
+	}
+	var idle []proto.NodeID
+	tell := func(id proto.NodeID) {
+		if n := &h.nodes[id]; !placed[id] && n.Ready() && n.usable() {
+			idle = append(idle, id)
+		}
+	}
+	for _, id := range h.untold() {
+		tell(id)
+	}
+	leave := func(id proto.RingID) {
+		if r := h.ring(id); r != nil {
+			for _, n := range r.nodes {
+				tell(n)
+			}
+		}
+	}
+	for _, id := range q.gone {
+		leave(id)
+	}
+	for _, r := range q.rings {
+		leave(r.id)
+	}
+	slices.Sort(idle)
+	return slices.Compact(idle)
+}

@@ -1,0 +1,141 @@
+package hbd
+
+import (
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// A node whose power is gone tells nobody, and the broker needs a keep-alive
+// and a half to notice. But whoever lives speaks when a neighbour leaves it:
+// its own light is gone then too. So a member that says nothing while its
+// neighbour has lost its light is probed, and one that does not answer either
+// is silent: with light lost on both sides of it, it is dead.
+
+const (
+	// probeWait is how long an answer may take. chosen: many times the way
+	// there and back on a management network. An answer that comes later
+	// takes the node in again, which had no light from either side anyway.
+	probeWait = 20 * time.Millisecond
+	// probeGrace is given once where the planner itself was late to look, since
+	// the answer may lie behind what kept it: its disk, for one.
+	probeGrace = 10 * time.Millisecond
+)
+
+// probe is a question to a node that is not answered yet when open.
+type probe struct {
+	open  bool
+	grace bool
+	corr  proto.Corr
+	at    time.Duration
+	due   time.Duration
+}
+
+// deaf: it was probed and has not answered in time.
+func (n *node) deaf() bool { return n.probe.open && n.probe.due == journal.Never }
+
+// probes are the questions under way.
+type probes struct {
+	j    *journal.Journal
+	open []*node
+	at   time.Duration // when the next of them is due
+}
+
+// ask probes a node, unless it has been since the loss that speaks against it.
+func (p *probes) ask(n *node, since time.Duration) {
+	if !n.Online() || !n.usable() || n.probe.open || n.probe.at >= since || !p.j.LinkUp || n.Session == 0 {
+		return
+	}
+	n.probe = probe{open: true, at: p.j.Now, due: p.j.Now + probeWait, corr: p.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbReannounce})}
+	p.open = append(p.open, n)
+	p.at = min(p.at, n.probe.due)
+}
+
+// due lists those that have not answered in time.
+func (p *probes) due() (deaf []*node) {
+	if p.j.Now < p.at || !p.j.LinkUp {
+		return nil
+	}
+	late := p.j.Now > p.at+probeGrace/2
+	p.at = journal.Never
+	p.open = slices.DeleteFunc(p.open, func(n *node) bool {
+		x := &n.probe
+		switch {
+		case !x.open:
+			return true
+		case p.j.Now >= x.due && late && !x.grace:
+			x.grace, x.due = true, p.j.Now+probeGrace
+		case p.j.Now >= x.due:
+			x.due = journal.Never
+			deaf = append(deaf, n)
+			return true
+		}
+		p.at = min(p.at, x.due)
+		return false
+	})
+	return deaf
+}
+
+// forget drops questions whose answers may be lost with a link.
+func (p *probes) forget() {
+	for _, n := range p.open {
+		n.probe.open = false
+	}
+	p.open, p.at = p.open[:0], journal.Never
+}
+
+// doubt probes the members of a ring that must have lost a neighbour's light
+// and do not say so.
+func (p *probes) doubt(r *ringView) {
+	for at := 0; at+1 < len(r.nodes); at++ {
+		if !r.lit[at] {
+			continue // it never had light, or one of the two was away: nobody owes a word
+		}
+		p.doubtEnd(r, at, at+1, proto.Left)
+		p.doubtEnd(r, at+1, at, proto.Right)
+		if r.lost(at, proto.Right) {
+			p.doubtRun(r, at)
+		}
+	}
+}
+
+// maxRun bounds the run of members that are probed at once. chosen: a rack's
+// power supply fails nodes in threes and fours.
+const maxRun = 4
+
+// doubtRun probes all of a short run of members between two that have left it:
+// those in the middle have no neighbour that could tell.
+func (p *probes) doubtRun(r *ringView, before int) {
+	for end := before + 1; end <= before+maxRun+1 && end < len(r.nodes); end++ {
+		if !r.lost(end, proto.Left) {
+			continue
+		}
+		since := max(r.at(before).loss[proto.Right].at, r.at(end).loss[proto.Left].at)
+		for at := before + 1; at < end; at++ {
+			if !r.lost(at, proto.Left) && !r.lost(at, proto.Right) {
+				p.ask(r.at(at), since)
+			}
+		}
+		return
+	}
+}
+
+// doubtEnd probes member "to" when member "by" has left it, and it has not
+// left by, with its side s.
+func (p *probes) doubtEnd(r *ringView, by, to int, s proto.Side) {
+	a, b := r.at(by), r.at(to)
+	since := a.loss[1-s].at
+	switch {
+	case a.deaf():
+		since = a.probe.at
+	case a.dead && a.probe.open:
+		since = a.probe.at
+	case !r.lost(by, 1-s):
+		return
+	}
+	if !r.lost(to, s) {
+		p.ask(b, since)
+	}
+}

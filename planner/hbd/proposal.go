@@ -1,0 +1,197 @@
+package hbd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// proposal is a placement that differs from the committed one.
+type proposal struct {
+	pl    *placement
+	rings []*ringView    // touched, with their new members; id 0 never
+	gone  []proto.RingID // without a member left
+	idle  []proto.NodeID // to be told that they are in no ring
+	stage []proto.RingID // of rings, those that are only told again
+	next  proto.RingID   // ring numbers given out so far
+}
+
+func (q *proposal) empty() bool { return len(q.rings) == 0 && len(q.gone) == 0 && len(q.idle) == 0 }
+
+// desired writes what each touched node is to do, in order of nodes.
+func (q *proposal) desired(term proto.Term, gen proto.Generation, broken func(a, b proto.NodeID) bool) []proto.Desired {
+	p := q.pl
+	var out []proto.Desired
+	policy := proto.PolicyBypass
+	if p.fab.Policy == fabric.Hold {
+		policy = proto.PolicyHold
+	}
+	for _, r := range q.rings {
+		env := p.envelope(r.nodes)
+		for at, id := range r.nodes {
+			out = append(out, proto.Desired{
+				Version: proto.Version, Node: id, Term: term, Generation: gen, Decisions: []proto.RingID{r.id},
+				BypassSeq: p.nodes[id].bypass,
+				Rings: []proto.RingAssignment{{
+					Ring: r.id, Generation: gen, Position: uint16(at), Size: uint16(len(r.nodes)), Policy: policy, Envelope: env,
+					HoldOffMicros: uint32(p.fab.HoldOffUS), WaitToRestoreMillis: uint32(p.fab.WaitToRestoreMS),
+					Left: p.candidates(r.nodes, at, -1, broken), Right: p.candidates(r.nodes, at, +1, broken),
+				}},
+			})
+		}
+	}
+	for _, id := range q.idle {
+		out = append(out, proto.Desired{
+			Version: proto.Version, Node: id, Term: term, Generation: gen, Decisions: []proto.RingID{0},
+			BypassSeq: p.nodes[id].bypass,
+		})
+	}
+	slices.SortFunc(out, func(a, b proto.Desired) int { return cmp.Compare(a.Node, b.Node) })
+	return out
+}
+
+// candidates is one side's protection list: the ring's members within K hops
+// on that side, nearest first.
+func (p *placement) candidates(nodes []proto.NodeID, at, step int, broken func(a, b proto.NodeID) bool) []proto.Candidate {
+	var out []proto.Candidate
+	p.within(nodes, at, step, func(peer int) {
+		link, ok := p.fab.Link(nodes[at], nodes[peer])
+		if !ok {
+			panic(fmt.Sprintf("planner: nodes %d and %d are within K hops and have no fibre", nodes[at], nodes[peer]))
+		}
+		if broken(nodes[at], nodes[peer]) {
+			return
+		}
+		others := 0
+		p.within(nodes, peer, -step, func(back int) {
+			if back != at {
+				others++
+			}
+		})
+		out = append(out, proto.Candidate{Bundle: link.Local.Bundle, Path: link.Local.Path, Peer: nodes[peer], Others: others > 0, Crossed: link.Crossed})
+	})
+	return out
+}
+
+// defaultEnvelope stands in for a node that has not measured its own.
+// docs/board.md's default board: D 150, d 40, S 250, s 75, W 500 us.
+var defaultEnvelope = proto.Envelope{DetectMaxMicros: 150, DetectMinMicros: 40, SwitchMaxMicros: 250, SwitchMinMicros: 75, SkewMicros: 500}
+
+// envelope is the envelope over a ring's members: the differences D-d and S-s
+// lie between the two ends of a link.
+func (p *placement) envelope(nodes []proto.NodeID) proto.Envelope {
+	var env proto.Envelope
+	for i, id := range nodes {
+		n := &p.nodes[id]
+		own := n.Report.Measured
+		if own == (proto.Envelope{}) {
+			own = n.Birth.Measured
+		}
+		if own == (proto.Envelope{}) {
+			own = defaultEnvelope
+		}
+		if i == 0 {
+			env = own
+			continue
+		}
+		env.DetectMaxMicros = max(env.DetectMaxMicros, own.DetectMaxMicros)
+		env.DetectMinMicros = min(env.DetectMinMicros, own.DetectMinMicros)
+		env.SwitchMaxMicros = max(env.SwitchMaxMicros, own.SwitchMaxMicros)
+		env.SwitchMinMicros = min(env.SwitchMinMicros, own.SwitchMinMicros)
+		env.SkewMicros = max(env.SkewMicros, own.SkewMicros)
+	}
+	return env
+}
+
+// maxNamed is how many new rings are named one by one. chosen: a line that
+// one can read.
+const maxNamed = 4
+
+// explain says in one line what a proposal changes.
+func (q *proposal) explain() string {
+	p := q.pl
+	text, formed := "", 0
+	for _, r := range q.rings {
+		if p.ring(r.id) == nil {
+			formed++
+		}
+	}
+	if formed > maxNamed {
+		text = fmt.Sprintf("%d rings formed of %d nodes each; ", formed, p.fab.GroupNodes())
+	}
+	for _, r := range q.rings {
+		old := p.ring(r.id)
+		if old == nil {
+			if formed > maxNamed {
+				continue
+			}
+			text += fmt.Sprintf("ring %d formed of %d nodes; ", r.id, len(r.nodes))
+			continue
+		}
+		named := false
+		for _, n := range old.nodes {
+			if !slices.Contains(r.nodes, n) {
+				text += fmt.Sprintf("node %d leaves ring %d; ", n, r.id)
+				named = true
+			}
+		}
+		for _, n := range r.nodes {
+			if !slices.Contains(old.nodes, n) {
+				text += fmt.Sprintf("node %d joins ring %d; ", n, r.id)
+				named = true
+			}
+		}
+		if !named {
+			text += fmt.Sprintf("ring %d told again; ", r.id)
+		}
+	}
+	for _, id := range q.gone {
+		text += fmt.Sprintf("ring %d has no node left; ", id)
+	}
+	if len(q.idle) > 0 {
+		text += fmt.Sprintf("%d nodes spare; ", len(q.idle))
+	}
+	return proto.Clip(text[:max(0, len(text)-2)])
+}
+
+// records is the decision on a proposal as the store keeps it.
+func (q *proposal) records(t *member.Txn) []journal.Record {
+	p := q.pl
+	out := []journal.Record{journal.Encode(keyHead, head{t.Gen, q.next})}
+	left := map[proto.NodeID]bool{} // members of committed rings that nobody tells
+	leavers := func(r *ringView) {
+		if r != nil {
+			for _, n := range r.nodes {
+				left[n] = true
+			}
+		}
+	}
+	for _, id := range q.gone {
+		out = append(out, journal.Record{Key: ringKey(id)})
+		leavers(p.ring(id))
+	}
+	ringOf := map[proto.NodeID]proto.RingID{}
+	for _, r := range q.rings {
+		out = append(out, journal.Encode(ringKey(r.id), ringRecord{r.nodes, t.Term, t.Gen, t.Plan}))
+		leavers(p.ring(r.id))
+		for _, n := range r.nodes {
+			ringOf[n] = r.id
+		}
+	}
+	for i := range t.Parts {
+		id := t.Parts[i].Device.ID
+		delete(left, id)
+		out = append(out, member.Record(id, ringOf[id], member.Target{Decided: t.Decided, Payload: t.Parts[i].Payload}, false))
+	}
+	for i := range p.nodes {
+		if n := &p.nodes[i]; left[n.ID] {
+			out = append(out, member.Record(n.ID, 0, member.Target{Decided: n.Want.Decided}, true))
+		}
+	}
+	return out
+}

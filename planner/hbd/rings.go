@@ -1,0 +1,176 @@
+package hbd
+
+import (
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// Root is what the rings need of the planner above them.
+type Root interface {
+	// Listening: the first look round is not over, so nobody is judged yet.
+	Listening() bool
+	// Busy names what keeps the planner from commanding agents, "" when nothing
+	// does.
+	Busy() string
+	// Reply answers an operator who had to wait.
+	Reply(client string, r *proto.OpReply)
+}
+
+// Rings is the planner of rings.
+type Rings struct {
+	agenda
+	root  Root
+	table *member.Table
+
+	gen          proto.Generation // given out last
+	nextRing     proto.RingID
+	fresh        bool           // the store held no generation: what runs is adopted
+	idleDecision member.Decided // the last one on ring 0's topic
+
+	txn      member.Txn
+	proposal *proposal     // of the generation in txn
+	text     string        // that explains it
+	joinAt   time.Duration // when those who would join and do not answer are left out
+	refusing []proto.NodeID
+
+	cuts   cuts
+	probes probes
+	drains drains
+
+	stage        []proto.RingID // told again by the last generation that told any
+	stageAt      time.Duration
+	stageStopped bool
+}
+
+// New makes the planner of a fabric's rings.
+func New(fab *fabric.Fabric, j *journal.Journal, root interface {
+	Root
+	member.Root
+}) *Rings {
+	h := &Rings{root: root, nextRing: 1, fresh: true, joinAt: journal.Never}
+	h.agenda = agenda{placement: newPlacement(fab), j: j, planAt: journal.Never, lookAt: journal.Never}
+	h.table = member.NewTable(0, fab.Nodes, j, root, h)
+	for i := range h.nodes {
+		h.nodes[i].Device = &h.table.Devices[i]
+	}
+	h.txn = member.NewTxn(h.table)
+	h.cuts = cuts{known: map[[2]proto.NodeID]*cut{}, at: journal.Never}
+	h.probes = probes{j: j, at: journal.Never}
+	h.drains.h = h
+	return h
+}
+
+// Table are the nodes as devices.
+func (h *Rings) Table() *member.Table { return h.table }
+
+// Fresh: the store knew nothing, and nothing has been adopted yet.
+func (h *Rings) Fresh() bool { return h.fresh }
+
+// Gathered ends the first look round: what is there and not known is adopted,
+// and everything is judged.
+func (h *Rings) Gathered() {
+	h.drains.resume()
+	if h.fresh {
+		h.adopt()
+	}
+	for i := range h.nodes {
+		h.judge(&h.nodes[i])
+	}
+	for _, r := range h.rings {
+		h.concludeDead(r)
+		h.watchRing(r)
+	}
+	h.table.SweepNow()
+	h.markAll()
+	h.replan(0)
+}
+
+// LinkUp: what was asked and sent without a broker did not arrive.
+func (h *Rings) LinkUp() {
+	h.probes.forget()
+	if h.txn.Phase() == member.Preparing {
+		h.markJoins()
+		h.txn.LinkUp()
+	}
+	h.markAll()
+	h.replan(0)
+}
+
+// Resend sends again what was not answered or taken.
+func (h *Rings) Resend() {
+	if h.txn.Phase() == member.Preparing {
+		h.checkPrepare()
+	}
+	h.table.Sweep(h.root.Busy() == "")
+}
+
+// Conclude draws what silence proves.
+func (h *Rings) Conclude() {
+	for _, n := range h.probes.due() {
+		if r := h.ring(n.Group); r != nil {
+			h.probes.doubt(r)
+			h.concludeDead(r)
+		}
+	}
+	h.checkCuts()
+}
+
+// Plan moves drains on, and looks at the placement when that is due.
+func (h *Rings) Plan() {
+	h.drains.check()
+	if h.lookAt <= h.j.Now {
+		h.lookAt = journal.Never
+		h.replan(0)
+	}
+	if h.rest() && h.j.LinkUp && h.dirty && h.planAt <= h.j.Now {
+		h.plan()
+	}
+}
+
+// rest: no generation is under way, and one may begin.
+func (h *Rings) rest() bool { return h.root.Busy() == "" && h.txn.Phase() == member.Resting }
+
+// Quiet: nothing is planned, prepared, or waited for.
+func (h *Rings) Quiet() bool { return h.rest() && h.agenda.rests() }
+
+// Deciding: a decision is on its way to the disk.
+func (h *Rings) Deciding() bool { return h.txn.Phase() == member.Deciding }
+
+// Next is when a look is wanted. Without a link only drains are looked at.
+func (h *Rings) Next() time.Duration {
+	next := h.drains.next()
+	if !h.j.LinkUp {
+		return next
+	}
+	next = min(next, h.table.NextSweep(), h.probes.at, h.cuts.at, h.lookAt, h.txn.Next())
+	if h.txn.Phase() == member.Preparing {
+		next = min(next, h.joinAt)
+	}
+	if h.rest() && h.dirty {
+		next = min(next, h.planAt)
+	}
+	return next
+}
+
+// Touched gives the members of a ring, and whether it was in service until the
+// last generation gave it others.
+func (h *Rings) Touched(id proto.RingID) (nodes []proto.NodeID, moved bool) {
+	r := h.ring(id)
+	if r == nil {
+		return nil, false
+	}
+	return r.nodes, r.moved
+}
+
+// Statuses are the rings as operators see them, by id.
+func (h *Rings) Statuses() []proto.RingStatus {
+	out := make([]proto.RingStatus, 0, len(h.rings))
+	for _, r := range h.rings {
+		out = append(out, r.status())
+	}
+	return out
+}

@@ -1,0 +1,255 @@
+package hbd
+
+import (
+	"slices"
+	"time"
+
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// ringView is one committed ring.
+type ringView struct {
+	pl    *placement
+	id    proto.RingID
+	nodes []proto.NodeID // left to right
+	member.Decided
+
+	state  proto.RingState
+	marked bool // it is on the list of those to be looked at
+	// abandonedAt is when a run of it is passed by that nobody speaks for, 0: none.
+	abandonedAt time.Duration
+	moved       bool          // it was in service when it got other members
+	lit         []bool        // by link: had light since the ring was formed and both its nodes were there
+	renew       bool          // to be touched with the same members
+	hurtAt      time.Duration // since when it waits to settle after a fault, 0: it does not
+	splitAt     time.Duration // since when it is split though all are well, 0: it is not
+	renewAt     time.Duration // not to be formed anew before
+	renewed     int           // attempts
+}
+
+// at gives the member at a place.
+func (r *ringView) at(at int) *node { return &r.pl.nodes[r.nodes[at]] }
+
+// side tells whether a member has light on its planned candidate of a side:
+// it must have applied the ring's generation, and its bundle must be tuned.
+func (r *ringView) side(at int, s proto.Side) bool {
+	n, peer := r.at(at), at-1
+	if s == proto.Right {
+		peer = at + 1
+	}
+	link, ok := r.pl.fab.Link(n.ID, r.nodes[peer])
+	if !ok || !n.At(r.Decided) {
+		return false
+	}
+	for i := range n.Report.Bundles {
+		if b := &n.Report.Bundles[i]; b.Bundle == link.Local.Bundle {
+			return b.Path == link.Local.Path && b.State == proto.Tuned && n.loss[s].seq <= n.Report.LastEvent
+		}
+	}
+	return false
+}
+
+// confirmed reports whether both ends of the link behind member at are tuned.
+func (r *ringView) confirmed(at int) bool {
+	return r.side(at, proto.Right) && r.side(at+1, proto.Left)
+}
+
+func (r *ringView) linksConfirmed() int {
+	count := 0
+	for at := 0; at+1 < len(r.nodes); at++ {
+		if r.confirmed(at) {
+			count++
+		}
+	}
+	return count
+}
+
+// stateNow is the planner's word on a ring: in service when all members report
+// the generation that last touched it with light confirmed; degraded when it
+// is closed with fewer GPUs; down when no two members hang together.
+func (r *ringView) stateNow() proto.RingState {
+	usable, told, settled := 0, true, true
+	for _, id := range r.nodes {
+		n := &r.pl.nodes[id]
+		if !n.usable() {
+			continue
+		}
+		usable++
+		told = told && n.At(r.Decided)
+		settled = settled && n.settled()
+	}
+	links := r.linksConfirmed()
+	switch {
+	case usable == 0:
+		return proto.RingDown
+	case usable < len(r.nodes):
+		if links == 0 && usable > 1 && told && !r.bypassed() {
+			return proto.RingDown
+		}
+		return proto.RingDegraded
+	case !told:
+		return proto.RingForming
+	case links == len(r.nodes)-1:
+		if len(r.nodes) < r.pl.fab.GroupNodes() {
+			return proto.RingDegraded
+		}
+		return proto.RingInService
+	case !settled:
+		return proto.RingForming
+	case links == 0 && !r.bypassed():
+		return proto.RingDown
+	}
+	return proto.RingDegraded
+}
+
+// bypassed reports whether some member works on another candidate than
+// planned.
+func (r *ringView) bypassed() bool {
+	for _, id := range r.nodes {
+		n := &r.pl.nodes[id]
+		if !n.At(r.Decided) {
+			continue
+		}
+		for i := range n.Report.Sides {
+			if s := &n.Report.Sides[i]; s.State == proto.SideWork && int(s.Current) != int(s.Working) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// seeLight counts the links that have light, and remembers which.
+func (r *ringView) seeLight() (count int) {
+	for at := range r.lit {
+		if r.confirmed(at) {
+			r.lit[at] = true
+			count++
+		}
+	}
+	return count
+}
+
+// allWell: every member is usable, here, told and at rest.
+func (r *ringView) allWell() bool {
+	for _, id := range r.nodes {
+		if n := &r.pl.nodes[id]; !n.usable() || !n.Ready() || !n.At(r.Decided) || !n.settled() || n.held() {
+			return false
+		}
+	}
+	return true
+}
+
+// hasLight: every member has been told and every link is confirmed.
+func (r *ringView) hasLight() bool { return r.linksConfirmed() == len(r.nodes)-1 }
+
+// allReady: every member is usable and can be told.
+func (r *ringView) allReady() bool {
+	for _, id := range r.nodes {
+		if n := &r.pl.nodes[id]; !n.usable() || !n.Ready() {
+			return false
+		}
+	}
+	return true
+}
+
+// lost: the member has applied the ring's generation and one of its sides is
+// off its planned candidate.
+func (r *ringView) lost(at int, s proto.Side) bool {
+	n := r.at(at)
+	return n.Want.Decided == r.Decided && n.loss[s].lost
+}
+
+// off: a member that is well has left the planned link on one side and has
+// settled elsewhere, in loopback or with another peer.
+func (r *ringView) off(at int, s proto.Side) bool {
+	n := r.at(at)
+	return r.lost(at, s) && !n.loss[s].moving && n.usable() && n.Ready() && n.At(r.Decided) && !n.held()
+}
+
+// unseen forgets that a member's links had light.
+func (r *ringView) unseen(id proto.NodeID) {
+	at := slices.Index(r.nodes, id)
+	if at > 0 {
+		r.lit[at-1] = false
+	}
+	if at >= 0 && at < len(r.lit) {
+		r.lit[at] = false
+	}
+}
+
+// doubted: suspect, and no other member stands on its light. A silent agent
+// whose light a neighbour has turned to has turned to that neighbour itself.
+func (r *ringView) doubted(at int) bool {
+	id := r.nodes[at]
+	if !r.pl.nodes[id].suspect() {
+		return false
+	}
+	if n := &r.pl.nodes[id]; !n.usable() {
+		return true
+	}
+	for other := max(0, at-r.pl.fab.K); other <= min(len(r.nodes)-1, at+r.pl.fab.K); other++ {
+		n := r.at(other)
+		if other == at || n.Want.Decided != r.Decided || n.suspect() {
+			continue
+		}
+		for _, l := range n.loss {
+			if l.lost && l.lit && l.peer == id {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// settling reports whether a ring with a fault still waits for the reports of
+// its bypass: a plan that quotes an old bypass count would be refused.
+func (r *ringView) settling(now time.Duration) bool {
+	hurt, waits := false, false
+	for at, id := range r.nodes {
+		n := &r.pl.nodes[id]
+		if !n.usable() {
+			hurt = true
+			continue
+		}
+		waits = waits || n.Online() && !n.fresh() || n.loss[proto.Left].moving || n.loss[proto.Right].moving ||
+			at > 0 && !r.at(at-1).usable() && !r.lost(at, proto.Left) ||
+			at+1 < len(r.nodes) && !r.at(at+1).usable() && !r.lost(at, proto.Right)
+	}
+	if !hurt || !waits {
+		r.hurtAt = 0
+		return false
+	}
+	if r.hurtAt == 0 {
+		r.hurtAt = max(1, now)
+	}
+	return now < r.hurtAt+settleWait
+}
+
+// frozen: some member that light says is well cannot be told anything.
+func (r *ringView) frozen(now time.Duration) bool {
+	for _, id := range r.nodes {
+		if n := &r.pl.nodes[id]; n.usable() && !n.Ready() {
+			return true
+		}
+	}
+	return r.settling(now)
+}
+
+// waits: a ring that must be looked at again though nothing else happens to it.
+func (r *ringView) waits() bool {
+	return r.hurtAt != 0 || r.splitAt != 0 || r.renew || r.abandonedAt != 0
+}
+
+// status is the ring as operators see it.
+func (r *ringView) status() proto.RingStatus {
+	s := proto.RingStatus{Ring: r.id, Nodes: slices.Clone(r.nodes), State: r.stateNow(), Generation: r.Gen,
+		Links: uint16(len(r.nodes) - 1), LinksConfirmed: uint16(r.linksConfirmed())}
+	for _, id := range r.nodes {
+		if r.pl.nodes[id].usable() {
+			s.GPUs += uint32(r.pl.fab.GPUsPerNode)
+		}
+	}
+	return s
+}

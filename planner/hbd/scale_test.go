@@ -1,0 +1,151 @@
+package hbd
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// nobody is a planner above that asks for nothing.
+type nobody struct{}
+
+func (nobody) SawTerm(proto.Term)                {}
+func (nobody) Answer(*member.Device, *proto.Ack) {}
+func (nobody) Listening() bool                   { return false }
+func (nobody) Busy() string                      { return "" }
+func (nobody) Reply(string, *proto.OpReply)      {}
+
+// standing is a planner whose rings are all in service, without agents.
+func standing(t testing.TB, nodes, spares int) *Rings {
+	t.Helper()
+	f, err := fabric.New(fabric.Params{Name: "f", Nodes: nodes, GPUsPerNode: 4, K: 3, TP: 64, Spares: spares})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := journal.New()
+	j.Term, j.LinkUp = 1, true
+	p := New(f, j, nobody{})
+	p.fresh, p.gen = false, 1
+	for i := range p.nodes {
+		d := p.nodes[i].Device
+		p.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true})
+		p.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1})
+		d.Unassigned = false
+	}
+	d := member.Decided{Term: 1, Gen: 1, Plan: proto.Digest{1}}
+	m := p.mending()
+	for _, g := range m.Replace(nil).Groups {
+		r := p.form(p.nextRing, g.Nodes, d)
+		p.nextRing++
+		p.enter(r, d)
+		for _, id := range g.Nodes {
+			p.nodes[id].Want = member.Target{Decided: d, Payload: []byte{1}}
+		}
+		shine(p, r)
+	}
+	p.markAll()
+	if q := p.look(); q != nil { // what stands is looked at once
+		t.Fatalf("nothing is wrong: %s", q.explain())
+	}
+	j.End()
+	return p
+}
+
+// shine lets the members of a ring report its generation, with light.
+func shine(p *Rings, r *ringView) {
+	for at, id := range r.nodes {
+		m := &proto.Reported{Node: id, Session: 1, Term: r.Term, Generation: r.Gen, Plan: r.Plan}
+		for _, other := range [2]int{at - 1, at + 1} {
+			if other >= 0 && other < len(r.nodes) {
+				if link, ok := p.fab.Link(id, r.nodes[other]); ok {
+					m.Bundles = append(m.Bundles, proto.BundleReport{Bundle: link.Local.Bundle, Path: link.Local.Path, State: proto.Tuned})
+				}
+			}
+		}
+		p.nodes[id].Report = m
+	}
+}
+
+// commit carries a proposal out, and lets its members say that they are there.
+func commit(p *Rings, q *proposal) {
+	p.prepare(q)
+	for _, part := range p.txn.Parts {
+		p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+	}
+	p.Persisted(p.j.Persist() - 1)
+	for _, r := range q.rings {
+		shine(p, p.ring(r.id))
+	}
+	for _, id := range q.idle {
+		p.nodes[id].Report = &proto.Reported{Node: id, Session: 1, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan}
+	}
+	p.j.End()
+}
+
+// Goal: looks at the rings that were marked leave nothing to mend that a look
+// at all rings would find. Method: thousands of random losses and returns.
+func TestLooksAtFewLeaveNothingToMend(t *testing.T) {
+	p := standing(t, 600, 24)
+	rng := rand.New(rand.NewPCG(3, 4))
+	mended := 0
+	for step := range 1500 {
+		n := &p.nodes[rng.IntN(len(p.nodes))]
+		before := n.flags()
+		if n.said.out {
+			p.say(n, false, proto.ModeService, 0)
+		} else if rng.IntN(3) == 0 {
+			p.say(n, true, proto.ModeHostDown, 0)
+		}
+		p.j.Now += time.Second
+		p.changed(n, before)
+		for looks, quiet := 0, 0; quiet < 3; looks++ { // a ring with a fault waits for its neighbours' words first
+			quiet++
+			p.j.Now += 2 * settleWait
+			p.wantBetter = false
+			if q := p.look(); q != nil {
+				mended, quiet = mended+1, 0
+				commit(p, q)
+			}
+			if looks == 20 {
+				t.Fatalf("step %d: no end of changes", step)
+			}
+		}
+		if q := p.propose(p.rings, true); !q.empty() {
+			t.Fatalf("step %d: a look at all finds more: %s", step, q.explain())
+		}
+	}
+	if mended < 250 {
+		t.Errorf("only %d changes", mended)
+	}
+}
+
+// One fault of a fabric of any size, from the evidence to the placement that
+// mends it: what the planner thinks, without the desired states it writes.
+func BenchmarkMendOneFault(b *testing.B) {
+	for _, nodes := range []int{2_000, 32_000, 250_000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			p := standing(b, nodes, nodes/64)
+			r := p.rings[len(p.rings)/2]
+			n := r.at(5)
+			r.at(4).loss[proto.Right].lost = true // they say so
+			r.at(6).loss[proto.Left].lost = true
+			for b.Loop() {
+				p.j.Now += time.Minute
+				p.say(n, true, proto.ModeHostDown, 0)
+				p.changed(n, flags{})
+				if q := p.look(); q == nil || len(q.rings) != 1 {
+					b.Fatalf("the fault is not mended: %+v", q)
+				}
+				p.say(n, false, proto.ModeService, 0)
+				p.changed(n, flags{})
+				p.j.End()
+			}
+		})
+	}
+}

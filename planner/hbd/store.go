@@ -1,0 +1,112 @@
+package hbd
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// What the rings leave in the store.
+const (
+	keyHead    = "head"  // head
+	prefixRing = "ring/" // ringRecord
+)
+
+// Prefixes are those of the rings' records.
+var Prefixes = []string{prefixRing, member.PrefixNode, prefixDrain}
+
+// head is the rings' own progress.
+type head struct {
+	Generation proto.Generation `json:"generation"`
+	NextRing   proto.RingID     `json:"next_ring"`
+}
+
+type ringRecord struct {
+	Nodes      []proto.NodeID   `json:"nodes"`
+	Term       proto.Term       `json:"term"`
+	Generation proto.Generation `json:"generation"`
+	Plan       proto.Digest     `json:"plan"`
+}
+
+func ringKey(id proto.RingID) string { return journal.NumberedKey(prefixRing, uint64(id)) }
+
+// RestoreHead takes the rings' progress from the store. Without it what runs
+// is adopted.
+func (h *Rings) RestoreHead(st journal.State) error {
+	raw := st.Get(keyHead)
+	if raw == nil {
+		return nil
+	}
+	var x head
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return fmt.Errorf("store: %s: %w", keyHead, err)
+	}
+	h.fresh, h.gen, h.nextRing = false, x.Generation, max(1, x.NextRing)
+	return nil
+}
+
+// Restore takes one record of the store; rest is its key without the prefix.
+func (h *Rings) Restore(prefix, rest string, raw []byte) error {
+	switch prefix {
+	case prefixRing:
+		return h.restoreRing(rest, raw)
+	case member.PrefixNode:
+		n, err := h.storedNode(rest)
+		if err != nil {
+			return err
+		}
+		ring, err := n.Restore(raw)
+		h.place(n.ID, ring)
+		if n.Unassigned {
+			h.unassign(n)
+		}
+		return err
+	case prefixDrain:
+		return h.drains.restore(rest, raw)
+	}
+	return nil
+}
+
+func (h *Rings) restoreRing(key string, raw []byte) error {
+	id, err := strconv.ParseUint(key, 10, 32)
+	if err != nil {
+		return err
+	}
+	var r ringRecord
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return err
+	}
+	h.rings = append(h.rings, h.form(proto.RingID(id), r.Nodes, member.Decided{Term: r.Term, Gen: r.Generation, Plan: r.Plan}))
+	h.gen, h.nextRing = max(h.gen, r.Generation), max(h.nextRing, proto.RingID(id)+1)
+	return nil
+}
+
+func (h *Rings) storedNode(key string) (*node, error) {
+	id, err := strconv.ParseUint(key, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	if id >= uint64(len(h.nodes)) {
+		return nil, fmt.Errorf("no such node in a fabric of %d", len(h.nodes))
+	}
+	return &h.nodes[id], nil
+}
+
+// CheckStored says what is wrong with the rings of a store, if anything.
+func (h *Rings) CheckStored() error {
+	for _, r := range h.rings {
+		if err := h.order.Check(r.nodes); err != nil {
+			return fmt.Errorf("store: ring %d: %w", r.id, err)
+		}
+		for _, n := range r.nodes {
+			if h.nodes[n].Group != r.id {
+				return fmt.Errorf("store: node %d is a member of ring %d and does not say so", n, r.id)
+			}
+		}
+	}
+	return nil
+}

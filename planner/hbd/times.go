@@ -1,0 +1,39 @@
+package hbd
+
+import "time"
+
+// Times and limits that we chose, with their reasons.
+const (
+	// debounce lets the evidence of one fault arrive before it is planned for.
+	// chosen: neighbours tell within a millisecond or two of each other.
+	debounce = 5 * time.Millisecond
+	// settleWait is how long a ring with a fault waits for the words of its
+	// neighbours, so that the plan quotes their bypass. chosen: several times
+	// the 12 ms in which they have settled.
+	settleWait = 60 * time.Millisecond
+	// maxRecounts is how often in a row a plan refused for an old bypass count
+	// is made again at once. chosen: a side that moves more often flaps.
+	maxRecounts = 3
+	// splitWait is how long a ring of sound members may stand split before it
+	// is formed anew. chosen: longer than any search of a side.
+	splitWait = 300 * time.Millisecond
+	// betterWait is how long after a repair, or a return, rings may be moved or
+	// formed. chosen: longer than a repair takes, so that what is hurt next need
+	// not wait for it.
+	betterWait = 100 * time.Millisecond
+	// slowWait is the same after a node was left out because it did not answer:
+	// no ring is moved for one that is only slow. chosen: an agent whose
+	// broker hung for a moment is back in less.
+	slowWait = time.Second
+	// joinWait is how long a repair waits for a node from outside the ring when
+	// all others have answered. chosen: it may be dead, and nobody has missed
+	// its light; it is one of several, or the ring does without it for now.
+	joinWait = 60 * time.Millisecond
+	// agentPatience is how long an agent may be away before the light that one
+	// neighbour lost counts against it. chosen: a supervisor restarts it
+	// within a second or two.
+	agentPatience = 5 * time.Second
+	renewFirst    = 2 * time.Second // between two attempts to join a split ring
+	renewLast     = 5 * time.Minute
+	renewsToCut   = 2 // attempts after which the fibre is held to be cut
+)

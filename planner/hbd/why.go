@@ -1,0 +1,180 @@
+package hbd
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// Facts are what holds now of a node, or of one of its bundles.
+func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
+	n := &h.nodes[id]
+	fact := func(b int16, rule, text string) proto.WhyLine {
+		return proto.WhyLine{AtMillis: h.j.Wall, Node: n.ID, Bundle: b, Rule: rule, Text: proto.Clip(text), Measured: proto.NoPower, Expected: proto.NoPower, Gen: n.Want.Gen}
+	}
+	var out []proto.WhyLine
+	switch r := h.ring(n.Group); {
+	case r != nil:
+		out = append(out, fact(-1, "placement", fmt.Sprintf("member %d of %d of ring %d, which is %s at generation %d",
+			slices.Index(r.nodes, n.ID)+1, len(r.nodes), r.id, r.stateNow(), r.Gen)))
+		if r.frozen(h.j.Now) {
+			for _, id := range r.nodes {
+				if m := &h.nodes[id]; m.usable() && !m.Ready() {
+					out = append(out, fact(-1, "frozen", fmt.Sprintf("ring %d cannot be changed: node %d: %s", r.id, id, m.whyNot())))
+				}
+			}
+		}
+	case n.Unassigned:
+		out = append(out, fact(-1, "placement", "in no ring; it is told so when it can be"))
+	default:
+		out = append(out, fact(-1, "placement", "in no ring: spare"))
+	}
+	if why := n.whyNot(); why != "" {
+		out = append(out, fact(-1, "usable", why))
+	}
+	for _, text := range h.waits(n) {
+		out = append(out, fact(-1, "timer", text))
+	}
+	if n.Report == nil {
+		return out
+	}
+	for i := range n.Report.Sides {
+		s := &n.Report.Sides[i]
+		if bundle >= 0 && n.sideBundle(s) != bundle && !n.bansOn(s, bundle) {
+			continue
+		}
+		for _, text := range n.sideFacts(s, h.j.Now) {
+			out = append(out, fact(-1, "side", text))
+		}
+	}
+	for i := range n.Report.Bundles {
+		b := &n.Report.Bundles[i]
+		if bundle >= 0 && int16(b.Bundle) != bundle {
+			continue
+		}
+		line := fact(int16(b.Bundle), "bundle", fmt.Sprintf("%s, %s, %d losses so far", b.Path, b.State, b.Flaps))
+		line.Cause, line.Measured, line.Expected = b.Cause, b.Measured, b.Expected
+		out = append(out, line)
+	}
+	for i := range n.Report.Alarms {
+		a := &n.Report.Alarms[i]
+		out = append(out, fact(int16(a.Bundle), "alarm", a.Kind.String()+", "+a.Severity.String()+": "+a.Text))
+	}
+	return out
+}
+
+// sideBundle is the bundle that a side uses, -1 when it uses none.
+func (n *node) sideBundle(s *proto.SideReport) int16 {
+	if len(n.Report.Rings) == 0 || s.Current < 0 {
+		return -1
+	}
+	list := n.Report.Rings[0].Left
+	if s.Side == proto.Right {
+		list = n.Report.Rings[0].Right
+	}
+	if int(s.Current) >= len(list) {
+		return -1
+	}
+	return int16(list[s.Current].Bundle)
+}
+
+// candidates are those of a side, as the node has applied them.
+func (n *node) candidates(side proto.Side) []proto.Candidate {
+	switch {
+	case len(n.Report.Rings) == 0:
+		return nil
+	case side == proto.Right:
+		return n.Report.Rings[0].Right
+	}
+	return n.Report.Rings[0].Left
+}
+
+// bansOn: some banned candidate of the side goes over the bundle.
+func (n *node) bansOn(s *proto.SideReport, bundle int16) bool {
+	for k, c := range n.candidates(s.Side) {
+		if s.Banned&(1<<k) != 0 && int16(c.Bundle) == bundle {
+			return true
+		}
+	}
+	return false
+}
+
+// sideFacts says where a side stands, what keeps it there, which candidates
+// it may not use, and what it waits for.
+func (n *node) sideFacts(s *proto.SideReport, now time.Duration) []string {
+	list := n.candidates(s.Side)
+	name := func(k int) string {
+		if k < 0 || k >= len(list) {
+			return "none"
+		}
+		return fmt.Sprintf("node %d over %d/%s", list[k].Peer, list[k].Bundle, list[k].Path)
+	}
+	text := fmt.Sprintf("%s side: %s, request %s", s.Side, s.State, s.Request)
+	switch {
+	case s.State == proto.SideEnd:
+	case int(s.Current) == int(s.Working):
+		text += ", on its planned candidate " + name(int(s.Current))
+	case s.Current < 0:
+		text += ", in loopback; planned is " + name(int(s.Working))
+	default:
+		text += ", bypass: on " + name(int(s.Current)) + " in place of " + name(int(s.Working))
+	}
+	out := []string{text}
+	if s.Timer != proto.TimerNone && s.Timer != proto.TimerBan {
+		out = append(out, fmt.Sprintf("%s side waits: %s%s", s.Side, s.Timer, n.left(s.UntilMicros, now)))
+	}
+	for k := range list {
+		if s.Banned&(1<<k) == 0 {
+			continue
+		}
+		wait := "; no steady light so far"
+		if s.Timer == proto.TimerBan {
+			wait = ", which it has had;" + n.left(s.UntilMicros, now) + " to go"
+		}
+		out = append(out, fmt.Sprintf("%s side: %s is banned after 8 losses within 10 s; a plan that names it lifts the ban, or 10 s of steady light%s", s.Side, name(k), wait))
+	}
+	return out
+}
+
+// left says how long a timer of the agent's clock still runs.
+func (n *node) left(untilMicros uint64, at time.Duration) string {
+	now := time.Duration(n.Report.UptimeMicros)*time.Microsecond + at - n.ReportAt
+	if rest := time.Duration(untilMicros)*time.Microsecond - now; rest > 0 {
+		return " " + rest.Round(time.Millisecond).String()
+	}
+	return " over by now"
+}
+
+// waits says what the planner itself waits for with a node and its ring.
+func (h *Rings) waits(n *node) []string {
+	var out []string
+	in := func(at time.Duration) string { return max(0, at-h.j.Now).Round(time.Millisecond).String() }
+	if n.Pending() {
+		text := fmt.Sprintf("generation %d is wanted and not reported", n.Want.Gen)
+		if n.ResendAt() != journal.Never {
+			text += "; sent again in " + in(n.ResendAt())
+		}
+		out = append(out, text)
+	}
+	if n.Refusal.Code != proto.OK {
+		out = append(out, fmt.Sprintf("the plan of generation %d, which knew %d of its bypasses, was refused: %s %s; asked again in %s, or when that has changed",
+			n.Refusal.Gen, n.Refusal.BypassSeq, n.Refusal.Code, n.Refusal.Reason, in(n.Refusal.Until)))
+	}
+	if n.leaving {
+		out = append(out, "it is being drained")
+	}
+	r := h.ring(n.Group)
+	if r == nil {
+		return out
+	}
+	if r.hurtAt != 0 && r.hurtAt+settleWait > h.j.Now {
+		out = append(out, fmt.Sprintf("ring %d: the reports of its bypass are awaited for %s", r.id, in(r.hurtAt+settleWait)))
+	}
+	if r.splitAt != 0 || r.renewed > 0 && !r.hasLight() {
+		out = append(out, fmt.Sprintf("ring %d is split though its members are well, formed anew %d times; next attempt in %s", r.id, r.renewed, in(max(r.splitAt+splitWait, r.renewAt))))
+	}
+	return out
+}

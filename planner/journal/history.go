@@ -1,0 +1,84 @@
+package journal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ringlight/proto"
+)
+
+// Subject is what a history is about: a node, its ring, and the generation
+// that it was told last.
+type Subject struct {
+	Node proto.NodeID
+	Ring proto.RingID
+	Gen  proto.Generation
+}
+
+// History lists what happened to a node, its ring and, where it names it as a
+// peer, its neighbours; earliest first. own are the events that the node itself
+// still has, of which some may not have come here. bundle -1: all of them.
+func (j *Journal) History(n Subject, bundle int16, own []proto.Event) []proto.WhyLine {
+	var out []proto.WhyLine
+	known := map[uint64]bool{}
+	for i := range j.entries {
+		e := j.At(i)
+		switch {
+		case e.Event != nil && e.Event.Node == n.Node:
+			known[e.Event.Seq] = true
+			if bundle < 0 || int16(e.Event.Bundle) == bundle {
+				out = append(out, whyEvent(e.Seq, e.Millis, e.Event))
+			}
+		case e.Event != nil && e.Event.Peer == n.Node && e.Event.Ring != 0 && aboutSide(e.Event.Kind) && bundle < 0:
+			out = append(out, whyEvent(e.Seq, e.Millis, e.Event))
+		case e.Note != nil && (e.Note.Node == int64(n.Node) || e.Note.Node < 0 && e.Note.Ring != 0 && e.Note.Ring == n.Ring || e.Note.Rule == "commit" && e.Note.Gen == n.Gen):
+			out = append(out, proto.WhyLine{Seq: e.Seq, AtMillis: e.Millis, Node: n.Node, Bundle: -1, Rule: e.Note.Rule, Cause: e.Note.Cause,
+				Text: e.Note.Text, Measured: proto.NoPower, Expected: proto.NoPower, Gen: e.Note.Gen})
+		}
+	}
+	slices.SortStableFunc(own, func(a, b proto.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	for i := range own {
+		if e := &own[i]; !known[e.Seq] && (bundle < 0 || int16(e.Bundle) == bundle) {
+			line := whyEvent(0, 0, e)
+			line.Text = proto.Clip("agent only: " + line.Text)
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func whyEvent(seq, millis uint64, e *proto.Event) proto.WhyLine {
+	text := e.Kind.String()
+	if e.Kind == proto.EvAlarm && e.Resolved {
+		text += " cleared"
+	}
+	if e.Path != e.FromPath && e.FromPath != proto.Dark {
+		text += fmt.Sprintf(", %s to %s", e.FromPath, e.Path)
+	} else {
+		text += ", " + e.Path.String()
+	}
+	if e.Ring != 0 && aboutSide(e.Kind) {
+		text += fmt.Sprintf(", %s side of ring %d, peer %d", e.Side, e.Ring, e.Peer)
+	}
+	if l := e.Ledger; l != nil {
+		text += fmt.Sprintf(", %d us (%s)", l.TotalMicros(), l.Text(e.LedgerMark))
+	}
+	if e.Count > 1 {
+		text += fmt.Sprintf(", %d times", e.Count)
+	}
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	return proto.WhyLine{Seq: seq, AtMillis: millis, Node: e.Node, Bundle: int16(e.Bundle), Rule: e.Kind.MessageID(), Cause: e.Cause,
+		Text: proto.Clip(text), Measured: e.Measured, Expected: e.Expected, Gen: e.Generation}
+}
+
+// aboutSide: the event's side and peer mean something.
+func aboutSide(k proto.EventKind) bool {
+	switch k {
+	case proto.EvLightLost, proto.EvLightFound, proto.EvSwitched, proto.EvRestored, proto.EvClosed, proto.EvBanned:
+		return true
+	}
+	return false
+}

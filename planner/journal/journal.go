@@ -1,0 +1,224 @@
+package journal
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"ringlight/proto"
+)
+
+const (
+	// flushDelay gathers events into one transaction of the store.
+	flushDelay = 20 * time.Millisecond
+	// MaxEntries is how many events and notes are kept.
+	MaxEntries = 100_000
+)
+
+// Prefixes of the store's keys.
+const (
+	PrefixSeen = "seen/" // the last event of a device and its session
+	PrefixLog  = "log/"  // an entry, by its number
+)
+
+// Note is one decision of the planner. Node -1: of no single node.
+type Note struct {
+	Rule  string           `json:"rule"`
+	Node  int64            `json:"node"`
+	Ring  proto.RingID     `json:"ring,omitempty"`
+	Gen   proto.Generation `json:"gen,omitempty"`
+	Cause proto.Cause      `json:"cause,omitempty"`
+	Text  string           `json:"text"`
+}
+
+// Entry is an event or a note with the planner's number for it.
+type Entry struct {
+	Seq    uint64
+	Millis uint64
+	Event  *proto.Event
+	Note   *Note
+}
+
+// Cursor is how far a device's events have been taken in order.
+type Cursor struct {
+	Node    proto.NodeID
+	Last    uint64        // number of the last one
+	Session proto.Session // that told it
+}
+
+// Taken is an event number that is on disk and may be acknowledged.
+type Taken struct {
+	Node proto.NodeID
+	Seq  uint64
+}
+
+// Journal keeps the last MaxEntries entries, and those not yet in the store.
+type Journal struct {
+	Outbox
+	entries []Entry // a ring buffer once full
+	first   int     // index of the oldest
+	last    uint64  // number of the newest
+	seen    uint64  // events taken, ever
+	behind  int     // entries that no Persist holds yet
+	flushAt time.Duration
+	flying  uint64    // the Persist under way, 0 = none
+	touched []*Cursor // with events since the last flush
+	taken   []Taken   // to be acknowledged when flying is on disk
+}
+
+// New makes an empty journal.
+func New() *Journal { return &Journal{flushAt: Never} }
+
+// Len is the number of entries kept.
+func (j *Journal) Len() int { return len(j.entries) }
+
+// At gives the i-th oldest entry.
+func (j *Journal) At(i int) *Entry { return &j.entries[(j.first+i)%len(j.entries)] }
+
+// Seen is the number of events taken, ever.
+func (j *Journal) Seen() uint64 { return j.seen }
+
+// Quiet: all that was told and decided is on disk.
+func (j *Journal) Quiet() bool { return j.flying == 0 && j.behind == 0 && len(j.touched) == 0 }
+
+// Next is when Flush wants to be called.
+func (j *Journal) Next() time.Duration {
+	if j.flying != 0 {
+		return Never
+	}
+	return j.flushAt
+}
+
+func (j *Journal) add(e Entry) {
+	j.last++
+	e.Seq, e.Millis = j.last, j.Wall
+	j.put(e)
+	j.behind = min(j.behind+1, len(j.entries))
+	j.flushAt = min(j.flushAt, j.Now+flushDelay)
+}
+
+func (j *Journal) put(e Entry) {
+	if len(j.entries) < MaxEntries {
+		j.entries = append(j.entries, e)
+		return
+	}
+	j.entries[j.first] = e
+	j.first = (j.first + 1) % MaxEntries
+}
+
+// Note writes down a decision, and tells the shell's log.
+func (j *Journal) Note(level Level, message string, n Note) {
+	n.Text = proto.Clip(n.Text)
+	j.add(Entry{Note: &n})
+	j.Line(Line{Level: level, Message: message, Rule: n.Rule, Node: n.Node, Ring: n.Ring, Generation: n.Gen, Text: n.Text})
+}
+
+// Take writes down an event that is the next of its device.
+func (j *Journal) Take(c *Cursor, m *proto.Event) {
+	c.Last, c.Session = m.Seq, m.Session
+	j.seen++
+	j.add(Entry{Event: m})
+	j.AckLater(c)
+}
+
+// AckLater acknowledges a device's events with the next flush.
+func (j *Journal) AckLater(c *Cursor) {
+	if !slices.Contains(j.touched, c) {
+		j.touched = append(j.touched, c)
+	}
+	j.flushAt = min(j.flushAt, j.Now+flushDelay)
+}
+
+// Flush puts what is new into the store, one transaction at a time.
+func (j *Journal) Flush() {
+	if j.flying != 0 || j.Now < j.flushAt {
+		return
+	}
+	j.flushAt = Never
+	if j.behind == 0 && len(j.touched) == 0 {
+		return
+	}
+	var records []Record
+	for i := len(j.entries) - j.behind; i < len(j.entries); i++ {
+		e := j.At(i)
+		records = append(records, Record{logKey(e.Seq), e.value()})
+		if e.Seq > MaxEntries {
+			records = append(records, Record{Key: logKey(e.Seq - MaxEntries)})
+		}
+	}
+	j.behind = 0
+	for _, c := range j.touched {
+		j.taken = append(j.taken, Taken{c.Node, c.Last})
+		records = append(records, Record{NumberedKey(PrefixSeen, uint64(c.Node)), fmt.Appendf(nil, "%d %d", c.Last, uint64(c.Session))})
+	}
+	j.touched = j.touched[:0]
+	j.flying = j.Persist(records...)
+}
+
+// Flushed takes the news that a Persist is on disk, and lists what may be
+// acknowledged now.
+func (j *Journal) Flushed(id uint64) []Taken {
+	if id != j.flying {
+		return nil
+	}
+	j.flying = 0
+	if j.behind > 0 || len(j.touched) > 0 {
+		j.flushAt = min(j.flushAt, j.Now+flushDelay)
+	}
+	taken := j.taken
+	j.taken = nil
+	return taken
+}
+
+func logKey(seq uint64) string { return fmt.Sprintf("%s%016x", PrefixLog, seq) }
+
+// value is an entry in the store: the wall clock's milliseconds in eight bytes,
+// then an encoded proto.Event, or a note as JSON.
+func (e *Entry) value() []byte {
+	out := binary.BigEndian.AppendUint64(nil, e.Millis)
+	if e.Event == nil {
+		return append(out, Encode("", e.Note).Value...)
+	}
+	out, err := proto.AppendEncode(out, e.Event)
+	if err != nil {
+		panic("planner: an event that was decoded does not encode: " + err.Error())
+	}
+	return out
+}
+
+// Restore takes one entry of the store; key is without its prefix.
+func (j *Journal) Restore(key string, raw []byte) error {
+	seq, err := strconv.ParseUint(key, 16, 64)
+	if err != nil {
+		return err
+	}
+	if len(raw) < 9 {
+		return fmt.Errorf("%d bytes, want 9 or more", len(raw))
+	}
+	e := Entry{Seq: seq, Millis: binary.BigEndian.Uint64(raw)}
+	if raw[8] == '{' {
+		e.Note = new(Note)
+		err = json.Unmarshal(raw[8:], e.Note)
+	} else {
+		e.Event = new(proto.Event)
+		_, err = proto.Decode(raw[8:], e.Event)
+	}
+	if err == nil {
+		j.last = seq
+		j.put(e)
+	}
+	return err
+}
+
+// Restore takes a cursor from the store.
+func (c *Cursor) Restore(raw []byte) error {
+	var session uint64
+	if _, err := fmt.Sscanf(string(raw), "%d %d", &c.Last, &session); err != nil {
+		return err
+	}
+	c.Session = proto.Session(session)
+	return nil
+}

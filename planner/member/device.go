@@ -1,0 +1,176 @@
+package member
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// Decided is a decision as it stands on a topic.
+type Decided struct {
+	Term proto.Term
+	Gen  proto.Generation
+	Plan proto.Digest
+}
+
+// Target is what a generation wants of one device: the very bytes that it
+// prepared, since it compares their digest. They are absent where the target
+// was adopted.
+type Target struct {
+	Decided
+	Payload []byte
+}
+
+// Refusal is a device's no to a plan. It holds until what it was about
+// changes, and is asked again at Until at the latest.
+type Refusal struct {
+	Code      proto.Code // OK: none
+	Gen       proto.Generation
+	Reason    string
+	Until     time.Duration
+	BypassSeq uint64       // that the refused plan quoted
+	Calibs    proto.Digest // of the report when it refused
+	LastEvent uint64       // of the report when it refused
+}
+
+// Device is all that is common to nodes and switches.
+type Device struct {
+	ID    proto.NodeID
+	Group proto.RingID // on whose topic its decisions stand; a node's is its ring, 0 = none
+
+	state    State
+	Session  proto.Session
+	Birth    proto.Presence  // the last one
+	Report   *proto.Reported // the last one, of the last session that sent any
+	ReportAt time.Duration
+	GoneAt   time.Duration   // when it went offline
+	early    *proto.Reported // of a session whose birth has not come yet
+	call     uint64          // the last roll call that it answered
+
+	Want Target // what was committed for it
+	// Unassigned: what was committed for it is void, or there never was
+	// anything. It is told when it can be.
+	Unassigned bool
+	resendAt   time.Duration
+	backoff    time.Duration
+
+	Refusal     Refusal
+	Refusals    int           // in a row; each is waited out longer than the one before
+	silentUntil time.Duration // asked again then, when Silent
+
+	Events Events
+}
+
+// Standing is what a plan depends on; a change asks for a new look.
+type Standing struct{ Ready, Unassigned, Pending bool }
+
+// Standing tells how it stands now.
+func (d *Device) Standing() Standing { return Standing{d.Ready(), d.Unassigned, d.Pending()} }
+
+// Heard: it has spoken for itself since the planner started.
+func (d *Device) Heard() bool { return d.state != Unheard && d.state != Announced }
+
+// Online: somebody speaks for it.
+func (d *Device) Online() bool { return d.state != Unheard && d.state != Offline }
+
+// Ready: it can take part in a generation.
+func (d *Device) Ready() bool { return d.state == Present && d.Refusal.Code == proto.OK }
+
+// Pending reports whether it is not yet where a generation wants it.
+func (d *Device) Pending() bool {
+	return d.Want.Gen > 0 && !d.Unassigned && !d.At(d.Want.Decided)
+}
+
+// At reports whether it has applied a decision.
+func (d *Device) At(x Decided) bool {
+	return d.Report != nil && d.Report.Generation == x.Gen && d.Report.Term == x.Term && d.Report.Plan == x.Plan
+}
+
+// WhyNot says why it cannot take part in a generation, "" when it can.
+func (d *Device) WhyNot() string {
+	switch {
+	case !d.Heard():
+		return "never heard since the planner started"
+	case d.state == Offline:
+		return "agent offline"
+	case d.state == Born:
+		return "no report since its birth"
+	case d.Refusal.Code != proto.OK:
+		return fmt.Sprintf("refused a plan: %s %s", d.Refusal.Code, d.Refusal.Reason)
+	case d.state == Silent:
+		return "did not answer a prepare"
+	}
+	return ""
+}
+
+// Refuse leaves it out for some time, longer each time in a row.
+func (d *Device) Refuse(m *proto.Ack, now time.Duration) {
+	d.Refusals++
+	d.Refusal = Refusal{Code: m.Code, Gen: m.Generation, Reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), Until: now + Backoff(d.Refusals)}
+}
+
+// Silence leaves it out until it speaks, or until it is asked again.
+func (d *Device) Silence(until time.Duration) {
+	if d.state == Present { // in a new life it has not been asked
+		d.become(Silent)
+		d.silentUntil = until
+	}
+}
+
+// RetryAt is when it is to be asked again, Never when nothing keeps it out that
+// time mends.
+func (d *Device) RetryAt() time.Duration {
+	at := journal.Never
+	if d.Refusal.Code != proto.OK {
+		at = d.Refusal.Until
+	}
+	if d.state == Silent {
+		at = min(at, d.silentUntil)
+	}
+	return at
+}
+
+// Retry lets it take part again when the time for that has come.
+func (d *Device) Retry(now time.Duration) bool {
+	refused, silent := d.Refusal.Code != proto.OK && now >= d.Refusal.Until, d.state == Silent && now >= d.silentUntil
+	if refused {
+		d.Refusal = Refusal{}
+	}
+	if silent {
+		d.become(Present)
+	}
+	return refused || silent
+}
+
+// Adopt takes what a device reports as what is wanted of it.
+func (d *Device) Adopt() {
+	d.Want = Target{Decided: Decided{d.Report.Term, d.Report.Generation, d.Report.Plan}}
+}
+
+// ResendAt is when what is wanted of it is sent again, Never when it is not.
+func (d *Device) ResendAt() time.Duration { return d.resendAt }
+
+// born begins a new life.
+func (d *Device) born(m *proto.Presence) {
+	d.Session, d.Birth, d.Refusal = m.Session, *m, Refusal{}
+	next := Born
+	if !d.Heard() {
+		next = Announced
+	}
+	if d.state != next {
+		d.become(next)
+	}
+	if d.Report != nil && d.Report.Session == d.Session {
+		d.become(Present)
+	}
+}
+
+// ring is the ring that a note about it names.
+func (d *Device) ring() proto.RingID {
+	if d.ID.IsSwitch() {
+		return 0
+	}
+	return d.Group
+}

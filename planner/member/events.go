@@ -1,0 +1,115 @@
+package member
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// Events is how far a device's events have come: each is taken once and in
+// order.
+type Events struct {
+	journal.Cursor
+	ahead    []*proto.Event
+	gapSince time.Duration // since when ahead waits
+
+	// The owner's, which begin anew when the numbers do: the last event that
+	// tells of a moved side, and whether it told the bypass count.
+	Moved   uint64
+	Counted bool
+}
+
+// restarted notices that a device's numbers begin anew: another board, or a
+// journal that is lost.
+func (t *Table) restarted(d *Device, m *proto.Reported) {
+	if m.Session != d.Events.Session && m.LastEvent < d.Events.Last {
+		d.Events = Events{Cursor: journal.Cursor{Node: d.ID}}
+	}
+}
+
+// Event takes an event once and in order. One that is ahead waits for those
+// before it; a former one is only acknowledged again.
+func (t *Table) Event(d *Device, m *proto.Event) {
+	c := &d.Events
+	if c.Session != 0 && c.Session != m.Session && m.Seq < c.Last && d.Online() && m.Session == d.Session && d.Report != nil && d.Report.Session == d.Session {
+		t.restarted(d, d.Report)
+	}
+	switch {
+	case m.Seq <= c.Last:
+		t.j.AckLater(&c.Cursor)
+	case m.Seq == c.Last+1:
+		t.take(d, m)
+		t.takeAhead(d)
+	default:
+		t.hold(d, m)
+	}
+}
+
+func (t *Table) take(d *Device, m *proto.Event) {
+	t.j.Take(&d.Events.Cursor, m)
+	t.owner.News(News{Kind: Told, Device: d, Event: m})
+}
+
+func (t *Table) hold(d *Device, m *proto.Event) {
+	c := &d.Events
+	at, found := slices.BinarySearchFunc(c.ahead, m.Seq, func(e *proto.Event, seq uint64) int { return int(int64(e.Seq - seq)) })
+	if found || len(c.ahead) >= maxAhead {
+		return // it comes again
+	}
+	if len(c.ahead) == 0 {
+		c.gapSince = t.j.Now
+		t.holding++
+	}
+	c.ahead = slices.Insert(c.ahead, at, m)
+	t.gapAt = min(t.gapAt, c.gapSince+gapPatience)
+}
+
+// takeAhead takes what waited for the event just taken.
+func (t *Table) takeAhead(d *Device) {
+	c := &d.Events
+	for len(c.ahead) > 0 && c.ahead[0].Seq <= c.Last+1 {
+		m := c.ahead[0]
+		c.ahead = slices.Delete(c.ahead, 0, 1)
+		if m.Seq == c.Last+1 {
+			t.take(d, m)
+		}
+		if len(c.ahead) == 0 {
+			t.holding--
+		}
+	}
+}
+
+// CheckGaps gives up events that did not come in several re-sends.
+func (t *Table) CheckGaps() {
+	if t.j.Now < t.gapAt {
+		return
+	}
+	t.gapAt = journal.Never
+	for i := 0; i < len(t.Devices) && t.holding > 0; i++ {
+		d := &t.Devices[i]
+		c := &d.Events
+		if len(c.ahead) == 0 {
+			continue
+		}
+		if t.j.Now < c.gapSince+gapPatience {
+			t.gapAt = min(t.gapAt, c.gapSince+gapPatience)
+			continue
+		}
+		// What a device that we know nothing of told before went to another
+		// planner; what it had not delivered yet has been sent again by now.
+		if c.Last != 0 || c.Session != 0 {
+			t.gaps += c.ahead[0].Seq - c.Last - 1
+			t.j.Note(journal.Error, "events are missing", journal.Note{Rule: "gap", Node: int64(d.ID), Ring: d.ring(),
+				Text: fmt.Sprintf("events %d to %d did not come in %d s", c.Last+1, c.ahead[0].Seq-1, int(gapPatience.Seconds()))})
+		}
+		c.Last = c.ahead[0].Seq - 1
+		c.gapSince = t.j.Now
+		t.takeAhead(d)
+		if len(c.ahead) > 0 {
+			t.gapAt = min(t.gapAt, t.j.Now+gapPatience)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package member
+
+import (
+	"encoding/json"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// Prefixes of the store's keys, before a device's number.
+const (
+	PrefixNode   = "node/"
+	PrefixSwitch = "switch/"
+)
+
+// record is a committed target. Desired are the bytes that the device
+// prepared; they are absent where the target was adopted.
+type record struct {
+	Ring       proto.RingID     `json:"ring"` // of a node
+	Term       proto.Term       `json:"term"`
+	Generation proto.Generation `json:"generation"`
+	Plan       proto.Digest     `json:"plan"`
+	Unassigned bool             `json:"unassigned,omitempty"`
+	Desired    []byte           `json:"desired,omitempty"`
+}
+
+// Record is a device's target as the store keeps it. ring is a node's.
+func Record(id proto.NodeID, ring proto.RingID, want Target, unassigned bool) journal.Record {
+	prefix := PrefixNode
+	if id.IsSwitch() {
+		prefix = PrefixSwitch
+	}
+	return journal.Encode(journal.NumberedKey(prefix, uint64(id)), record{ring, want.Term, want.Gen, want.Plan, unassigned, want.Payload})
+}
+
+// Restore takes a target from the store, and gives the ring that a node is in.
+func (d *Device) Restore(raw []byte) (ring proto.RingID, err error) {
+	var r record
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return 0, err
+	}
+	d.Want, d.Unassigned = Target{Decided{r.Term, r.Generation, r.Plan}, r.Desired}, r.Unassigned
+	return r.Ring, nil
+}

@@ -1,0 +1,312 @@
+package member
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// Root is what a table needs of the planner above it.
+type Root interface {
+	// SawTerm hears of a term that somebody knows.
+	SawTerm(proto.Term)
+	// Answer takes a device's answer to a command.
+	Answer(d *Device, m *proto.Ack)
+}
+
+// Owner draws the conclusions: the planner of the rings, or of the circuits.
+type Owner interface {
+	// News follows up on one word of a device.
+	News(n News)
+	// Resendable reports whether what is wanted of a device may be sent again
+	// as it is; else the owner tells it anew.
+	Resendable(d *Device) bool
+}
+
+// Kind says what a News tells.
+type Kind uint8
+
+const (
+	Birth    Kind = iota // a birth; Again: of the life that was online anyway
+	Gone                 // nobody speaks for it any more; Why
+	Away                 // a death note of one that was no longer online, or that came after Gone
+	Reported             // Device.Report is new; First: of this life
+	Spoke                // an answer: Ack; Broke: it ends a silence
+	Told                 // an event, the next in order
+)
+
+// News is one word of a device, which the table has taken already.
+type News struct {
+	Kind   Kind
+	Device *Device
+	Before Standing
+	Again  bool
+	First  bool
+	Broke  bool
+	Why    string
+	Ack    *proto.Ack
+	Event  *proto.Event
+}
+
+// Table is all nodes, or all switches. It hears them, calls them after the
+// broker was away, and sends again what they have not taken.
+type Table struct {
+	Devices []Device
+
+	j     *journal.Journal
+	root  Root
+	owner Owner
+
+	heard   int
+	heardAt time.Duration // when one was heard for the first time, the last time
+	calls   uint64        // roll calls so far
+	callAt  time.Duration // when those that missed it are taken for offline
+	sweepAt time.Duration
+	holding int // devices that wait for a missing event
+	gapAt   time.Duration
+	gaps    uint64 // events given up
+}
+
+// NewTable makes a table of n devices, the first of which has the number first.
+func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Owner) *Table {
+	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never}
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		d.ID, d.resendAt = first+proto.NodeID(i), journal.Never
+		d.Events.Node = d.ID
+	}
+	return t
+}
+
+// Find finds a device; a topic may name one that does not exist.
+func (t *Table) Find(id proto.NodeID) *Device {
+	if len(t.Devices) == 0 || id < t.Devices[0].ID || int(id-t.Devices[0].ID) >= len(t.Devices) {
+		return nil
+	}
+	return &t.Devices[id-t.Devices[0].ID]
+}
+
+// Heard is how many devices have spoken, and when the last of them first did.
+func (t *Table) Heard() (int, time.Duration) { return t.heard, t.heardAt }
+
+// Gaps is the number of events given up.
+func (t *Table) Gaps() uint64 { return t.gaps }
+
+// Quiet: no event is waited for.
+func (t *Table) Quiet() bool { return t.holding == 0 }
+
+// Next is when Roll or CheckGaps want to be called.
+func (t *Table) Next() time.Duration {
+	if !t.j.LinkUp {
+		return t.gapAt
+	}
+	return min(t.gapAt, t.callAt)
+}
+
+// NextSweep is when Sweep wants to be called.
+func (t *Table) NextSweep() time.Duration { return t.sweepAt }
+
+// LinkUp calls the devices after the broker was away: death notes of that time
+// are lost with it, and who does not come back is gone. Nothing sent without a
+// broker arrived.
+func (t *Table) LinkUp() {
+	t.calls++
+	t.callAt = journal.Never
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		if d.Online() {
+			t.callAt = t.j.Now + rollPatience
+		}
+		if d.Pending() {
+			t.Resend(d)
+		}
+	}
+}
+
+// Roll takes those for offline that have not been heard of.
+func (t *Table) Roll() {
+	if !t.j.LinkUp || t.j.Now < t.callAt {
+		return
+	}
+	t.callAt = journal.Never
+	for i := range t.Devices {
+		if d := &t.Devices[i]; d.Online() && d.call < t.calls {
+			t.gone(d, "it did not come back with the broker")
+		}
+	}
+}
+
+// Resend sends what is wanted of a device again with the next sweep.
+func (t *Table) Resend(d *Device) {
+	d.resendAt, d.backoff = t.j.Now, ResendFirst
+	t.sweepAt = t.j.Now
+}
+
+// SweepNow looks for what is to be sent again at once.
+func (t *Table) SweepNow() { t.sweepAt = t.j.Now }
+
+// Sweep sends again what devices have not reported: their desired state and
+// the decision, which the members of a ring share. Without leave it waits.
+func (t *Table) Sweep(may bool) {
+	if !t.j.LinkUp || t.j.Now < t.sweepAt {
+		return
+	}
+	t.sweepAt = journal.Never
+	if !may {
+		t.sweepAt = t.j.Now + sweepPeriod
+		return
+	}
+	var told []*Device // one for each decision
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		if !d.Pending() || !d.Online() || !t.owner.Resendable(d) {
+			continue
+		}
+		if d.resendAt <= t.j.Now {
+			t.j.SendRaw(t.j.Topics.Desired(d.ID), proto.TopicDesired, d.Want.Payload)
+			d.resendAt = t.j.Now + d.backoff
+			d.backoff = min(2*d.backoff, resendLast)
+			if d.ID.IsSwitch() {
+				t.SendDecision(d.Group, d.Want.Decided) // a group's switches are told at different times
+			} else if !slices.ContainsFunc(told, func(x *Device) bool { return x.Group == d.Group && x.Want.Decided == d.Want.Decided }) {
+				told = append(told, d)
+			}
+		}
+		t.sweepAt = t.j.Now + sweepPeriod
+	}
+	for _, d := range told {
+		t.SendDecision(d.Group, d.Want.Decided)
+	}
+}
+
+// SendDecision publishes a decision. Without a link the sweep after the next
+// LinkUp does.
+func (t *Table) SendDecision(group proto.RingID, x Decided) {
+	if !t.j.LinkUp {
+		return
+	}
+	t.j.Send(t.j.Topics.Decision(group), proto.TopicDecision, &proto.Decision{
+		Version: proto.Version, Ring: group, Term: x.Term, Generation: x.Gen, Plan: x.Plan, Verdict: proto.Commit,
+	})
+}
+
+func (t *Table) hear(was bool, d *Device) {
+	if !was && d.Heard() {
+		t.heard++
+		t.heardAt = t.j.Now
+	}
+}
+
+// Presence takes a birth or a death note. A death note of another session is
+// of a former life.
+func (t *Table) Presence(d *Device, m *proto.Presence) {
+	d.call = t.calls
+	before, heard := d.Standing(), d.Heard()
+	if !m.Online {
+		if d.Online() && m.Session != d.Session {
+			return
+		}
+		d.Session = m.Session
+		if d.state == Unheard {
+			d.become(Offline)
+		} else if d.Online() {
+			t.gone(d, "its death note came")
+		}
+		t.hear(heard, d)
+		if !t.takeEarly(d) {
+			t.owner.News(News{Kind: Away, Device: d, Before: before})
+		}
+		return
+	}
+	again := d.Online() && m.Session == d.Session
+	if again {
+		d.Birth = *m
+	} else {
+		d.born(m)
+		t.Resend(d)
+	}
+	t.hear(heard, d)
+	t.root.SawTerm(m.SeenTerm)
+	t.owner.News(News{Kind: Birth, Device: d, Before: before, Again: again})
+	t.takeEarly(d)
+}
+
+// gone notes that nobody speaks for a device any more; its light is another
+// matter.
+func (t *Table) gone(d *Device, why string) {
+	before, next := d.Standing(), Offline
+	if d.state == Announced && d.call < t.calls {
+		next = Unheard
+	}
+	d.become(next)
+	d.GoneAt = t.j.Now
+	t.owner.News(News{Kind: Gone, Device: d, Before: before, Why: why})
+}
+
+// takeEarly takes a report that came before its birth.
+func (t *Table) takeEarly(d *Device) bool {
+	early := d.early
+	if early == nil || early.Session != d.Session {
+		return false
+	}
+	d.early = nil
+	t.Reported(d, early)
+	return true
+}
+
+// Reported takes a report. One of a former life is dropped, one that is ahead
+// of its birth is kept for it.
+func (t *Table) Reported(d *Device, m *proto.Reported) {
+	t.root.SawTerm(m.SeenTerm)
+	if m.Session != d.Session {
+		d.early = m
+		return
+	}
+	first := d.Report == nil || d.Report.Session != m.Session
+	if !first && m.Seq < d.Report.Seq {
+		return
+	}
+	before, heard := d.Standing(), d.Heard()
+	t.restarted(d, m)
+	d.Report, d.ReportAt = m, t.j.Now
+	if d.Online() && d.state != Present {
+		d.become(Present)
+	}
+	t.hear(heard, d)
+	if before.Pending && !d.Pending() {
+		d.resendAt = journal.Never
+	}
+	t.owner.News(News{Kind: Reported, Device: d, Before: before, First: first})
+}
+
+// Ack takes a device's answer.
+func (t *Table) Ack(d *Device, m *proto.Ack) {
+	if d.Online() && m.Session != d.Session {
+		return // of a former life
+	}
+	t.root.SawTerm(m.CurrentTerm)
+	n := News{Kind: Spoke, Device: d, Before: d.Standing(), Ack: m, Broke: d.state == Silent}
+	if n.Broke {
+		d.become(Present)
+	}
+	t.owner.News(n)
+	switch m.Phase {
+	case proto.PhaseCommit:
+		if m.Code == proto.NotStaged && d.Pending() {
+			t.Resend(d)
+		}
+	case proto.PhaseCommand:
+		t.root.Answer(d, m)
+	case proto.PhaseProtocol:
+		what := "agent"
+		if d.ID.IsSwitch() {
+			what = "switch"
+		}
+		// Logged, not kept: a flood of them must not push the events out.
+		t.j.Line(journal.Line{Level: journal.Warn, Message: what + " refused a message", Rule: "protocol", Node: int64(d.ID), Ring: d.ring(), Generation: m.Generation,
+			Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
+	}
+}

@@ -1,0 +1,36 @@
+package member
+
+import "time"
+
+// Times and limits that we chose, with their reasons.
+const (
+	// rollPatience is how long after the broker came back a device may stay
+	// away. chosen: an agent's link pauses for 30 s at most between two tries;
+	// and everything must have converged within 90 s.
+	rollPatience = 40 * time.Second
+
+	// ResendFirst and resendLast bound the re-sending of what was not
+	// acknowledged. chosen: an answer takes milliseconds; doubling spares a
+	// device that is away.
+	ResendFirst = 2 * time.Second
+	resendLast  = 32 * time.Second
+	// sweepPeriod is how often re-sending looks for what is due.
+	sweepPeriod = 500 * time.Millisecond
+
+	// PrepareTimeout gives up a generation. chosen: two re-sends fit.
+	PrepareTimeout = 7 * time.Second
+
+	// retryLast bounds the wait after a refusal, which doubles from
+	// ResendFirst. chosen: what an operator mends is seen within minutes.
+	retryLast = 5 * time.Minute
+
+	// gapPatience is how long a missing event is waited for: after a while
+	// without a planner an agent sends again only every 16 s, while what is new
+	// goes out at once. chosen: two re-sends of an agent at their slowest.
+	gapPatience = 40 * time.Second
+	maxAhead    = 128 // events held while an earlier one is missing; chosen: twice an agent's window
+)
+
+// Backoff is the wait after the n-th failure in a row, doubling from
+// ResendFirst.
+func Backoff(n int) time.Duration { return min(ResendFirst<<min(n-1, 10), retryLast) }
