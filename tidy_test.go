@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"hal/linux":       {"hal", "periph.io/x/conn/v3/", "periph.io/x/host/v3/", "golang.org/x/sys/unix"},
 	"hal/socket":      {"hal"},
 	"hal/*":           {"hal"},
+	"hal/tl1/tl1test": {"hal/tl1"},
 	"mzi":             {"periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"mzi/detmath":     {},
 	"ocs/heater":      {"hal", "hal/ltc2688", "periph.io/x/conn/v3/physic"}, // but for sim's own, nobody else knows a DAC

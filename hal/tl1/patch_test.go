@@ -7,12 +7,13 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/tl1"
+	"ringlight/hal/tl1/tl1test"
 )
 
-func newPatchBox(in, out int) (*tl1.Client, *tl1.Server) {
+func newPatchBox(in, out int) (*tl1.Client, *tl1test.Server) {
 	names := tl1.PatchNames(in, out)
 	return tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Patch: true}),
-		&tl1.Server{Name: "box", User: "u", Password: "pw", Names: names, Powers: map[string][2]string{"1": {"-1.25", ""}, "4": {"", "-3.75"}}}
+		&tl1test.Server{Name: "box", User: "u", Password: "pw", Names: names, Powers: map[string][2]string{"1": {"-1.25", ""}, "4": {"", "-3.75"}}}
 }
 
 // Goal: a box of patches is told, read back and metered in its own words.

@@ -8,16 +8,17 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/tl1"
+	"ringlight/hal/tl1/tl1test"
 )
 
-func newServer(ports int) *tl1.Server {
-	return &tl1.Server{Name: "box", User: "u", Password: "pw", Names: tl1.DefaultNames(ports),
+func newServer(ports int) *tl1test.Server {
+	return &tl1test.Server{Name: "box", User: "u", Password: "pw", Names: tl1.DefaultNames(ports),
 		Powers: map[string][2]string{"1.1.1": {"-1.25", "-40.00"}, "1.1.2": {"-2.50", "-3.75"}}}
 }
 
 // talk lets a client and a server speak, the answers coming in pieces of so
 // many bytes, and returns what the client said.
-func talk(c *tl1.Client, s *tl1.Server, goal hal.BoxGoal, piece int) (said []string) {
+func talk(c *tl1.Client, s *tl1test.Server, goal hal.BoxGoal, piece int) (said []string) {
 	c.Begin(goal)
 	for range 500 {
 		line, ok := c.Next(nil)
@@ -65,7 +66,7 @@ func TestClientTranscript(t *testing.T) {
 // denials, half-made connections, another owner's circuits.
 func TestClientAgainstDifficultBox(t *testing.T) {
 	names := tl1.DefaultNames(16)
-	fresh := func() (*tl1.Client, *tl1.Server) {
+	fresh := func() (*tl1.Client, *tl1test.Server) {
 		return tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Group: "G"}), newServer(16)
 	}
 	goal := hal.BoxGoal{Create: []hal.PortPair{{In: 3, Out: 4}}}

@@ -1,9 +1,11 @@
-package tl1
+package tl1test
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"ringlight/hal/tl1"
 )
 
 // Server is a box that answers commands from its own state, a scripted one:
@@ -11,7 +13,7 @@ import (
 type Server struct {
 	Name           string
 	User, Password string
-	Names          Names
+	Names          tl1.Names
 	Powers         map[string][2]string // by port: in, out
 	// Deny is how many of the next changes are refused; Swallow how many are
 	// acknowledged and not done. Chatter goes out before each answer.
@@ -39,7 +41,7 @@ func (s *Server) Take(b, dst []byte) []byte {
 	for {
 		i := slices.Index(s.buf, ';')
 		if i < 0 {
-			if len(s.buf) > MaxMessage {
+			if len(s.buf) > tl1.MaxMessage {
 				s.buf = s.buf[:0]
 			}
 			return dst
@@ -128,8 +130,8 @@ func (s *Server) run(verb string, part []string) (text []string, code string) {
 }
 
 func (s *Server) port(name string) ([]string, string) {
-	_, in := index(s.Names.In, name)
-	_, out := index(s.Names.Out, name)
+	in := slices.Contains(s.Names.In, name)
+	out := slices.Contains(s.Names.Out, name)
 	if !in && !out {
 		return nil, codeRange
 	}
@@ -143,8 +145,8 @@ func (s *Server) port(name string) ([]string, string) {
 // change is one of the four commands that make and take away.
 func (s *Server) change(verb string, part []string) (code string) {
 	from, to, _ := strings.Cut(part[2], ",")
-	_, okIn := index(s.Names.In, from)
-	_, okOut := index(s.Names.Out, to)
+	okIn := slices.Contains(s.Names.In, from)
+	okOut := slices.Contains(s.Names.Out, to)
 	if !okIn || !okOut {
 		return codeRange
 	}
