@@ -37,27 +37,6 @@ type Cell struct {
 	Ohm    float64
 }
 
-// Bar is the share of the power that stays in its row at a phase, for a
-// leakage of floor (10**(-extinction/10)).
-// Source: hardware page, section C, "minimal honest model".
-func Bar(phase, floor float64) float64 {
-	s := detmath.Sin(phase / 2)
-	return floor + float64((1-float64(2*floor))*float64(s*s))
-}
-
-// PhaseOf is the inverse of Bar: the phase in [0, pi] at which the share bar
-// stays in its row. What the leakage makes unreachable is clamped.
-func PhaseOf(bar, floor float64) float64 {
-	x := (bar - floor) / (1 - float64(2*floor))
-	switch {
-	case !(x > 0):
-		return 0
-	case x >= 1:
-		return detmath.Pi
-	}
-	return 2 * detmath.Atan2(math.Sqrt(x), math.Sqrt(1-x))
-}
-
 // Wrap brings a phase into [-pi, pi).
 func Wrap(phase float64) float64 {
 	return phase - float64(twoPi*math.Floor(float64((phase+detmath.Pi)/twoPi)))

@@ -319,11 +319,7 @@ func TestCMISDumpInService(t *testing.T) {
 			t.Fatal(err)
 		}
 		for page := range uint8(3) {
-			p, err := cmis.PageOf(image, 0, page)
-			if err == nil {
-				err = cmis.CheckPage(page, p)
-			}
-			if err != nil {
+			if err := cmis.CheckPage(page, image[128*(int(page)+1):][:128]); err != nil {
 				t.Error(err)
 			}
 		}

@@ -7,12 +7,9 @@ import (
 
 // What an engineer's bench needs of a module of kind chips.
 
-// LaneLevel, SumLevel and TapLevel are the optical power that an ADC's 16-bit
-// code means on a lane diode, a half-sum and a Tx tap.
+// LaneLevel and TapLevel are the optical power that an ADC's 16-bit code means
+// on a lane diode and a Tx tap.
 func LaneLevel(code uint16) proto.MilliDBm { return level(code, hal.LaneFullScaleMilliDBm) }
-
-// SumLevel is of a half-sum.
-func SumLevel(code uint16) proto.MilliDBm { return level(code, hal.SumFullScaleMilliDBm) }
 
 // TapLevel is of a Tx tap.
 func TapLevel(code uint16) proto.MilliDBm { return level(code, hal.TapFullScaleMilliDBm) }

@@ -138,38 +138,3 @@ func documentedName(name string) string {
 	}
 	return strings.ToLower(b.String())
 }
-
-// FieldName is the documented name of the field with a key in a message or
-// map record, such as FieldName("Desired", 7) = "bypass_seq", or "" for none.
-func FieldName(message string, key uint64) string {
-	if s := findShape(message); s != nil {
-		for _, f := range s.fields {
-			if s.kind == shapeMap && f.key == key {
-				return f.name
-			}
-		}
-	}
-	return ""
-}
-
-var named = func() map[string]*shape {
-	m := map[string]*shape{}
-	var visit func(s *shape)
-	visit = func(s *shape) {
-		if s.elem != nil {
-			visit(s.elem)
-		}
-		if s.name != "" {
-			m[s.name] = s
-		}
-		for _, f := range s.fields {
-			visit(f.shape)
-		}
-	}
-	for _, s := range shapes { // any order: it fills a map
-		visit(s)
-	}
-	return m
-}()
-
-func findShape(message string) *shape { return named[message] }

@@ -107,13 +107,3 @@ func (c *adc) judge(ch int, code uint16) {
 		c.reg[ads7138.RegEventLow] |= bit
 	}
 }
-
-// alert is the level of the chip's ALERT pin, which the default board leaves
-// open: it is latched, and names neither channel nor direction.
-func (c *adc) alert() bool {
-	active := (c.reg[ads7138.RegEventHigh]|c.reg[ads7138.RegEventLow])&c.reg[ads7138.RegAlertSel] != 0
-	if c.reg[ads7138.RegAlertPin]&ads7138.AlertLogic&1 == ads7138.AlertLow {
-		return !active
-	}
-	return active
-}

@@ -12,11 +12,8 @@ import (
 func (r adcRig) watched(w ads7138.Window, alert byte) {
 	r.t.Helper()
 	for ch := range ads7138.Channels {
-		msg, err := ads7138.AppendWindow(nil, ch, w)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		r.write(laneAddr, msg...)
+		regs := windowRegs(w)
+		r.write(laneAddr, append([]byte{ads7138.OpWriteBlock, ads7138.WindowReg(ch)}, regs[:]...)...)
 	}
 	region := byte(0)
 	if w.Inside {
@@ -31,9 +28,8 @@ func (r adcRig) watched(w ads7138.Window, alert byte) {
 }
 
 func (r adcRig) clear() {
-	high, low := ads7138.AppendClearEvents(nil, 0xFF, 0xFF)
-	r.write(laneAddr, high...)
-	r.write(laneAddr, low...)
+	r.write(laneAddr, ads7138.OpWrite, ads7138.RegEventHigh, 0xFF)
+	r.write(laneAddr, ads7138.OpWrite, ads7138.RegEventLow, 0xFF)
 }
 
 func (r adcRig) flags() (all, high, low byte) {
@@ -41,11 +37,23 @@ func (r adcRig) flags() (all, high, low byte) {
 	return f[0], f[2], f[4]
 }
 
-// alert is the ALERT pin of the lanes' ADC.
+// windowRegs are the registers of a channel's window.
+func windowRegs(w ads7138.Window) [ads7138.WindowBytes]byte {
+	r := [ads7138.WindowBytes]byte{byte(w.High<<4) | byte(w.Hysteresis/ads7138.HysteresisStep), byte(w.High >> 4), byte(w.Low<<4) | byte(w.Count-1), byte(w.Low >> 4)}
+	if back := ads7138.ParseWindow(r, w.Inside); back != w {
+		panic("sim: the chip has no such window")
+	}
+	return r
+}
+
+// alert is the level of the ALERT pin of the lanes' ADC, which the default board
+// leaves open: it is latched, and names neither channel nor direction.
 func (r *adcRig) alert() bool {
 	m := r.w.module(r.id, 0, 0)
 	m.compare(laneADC)
-	return m.adc[laneADC].alert()
+	c := &m.adc[laneADC]
+	active := (c.reg[ads7138.RegEventHigh]|c.reg[ads7138.RegEventLow])&c.reg[ads7138.RegAlertSel] != 0
+	return active != (c.reg[ads7138.RegAlertPin]&ads7138.AlertLogic&1 == ads7138.AlertLow)
 }
 
 // Goal: light that goes is found by the window comparator, of the lane that went,
@@ -136,10 +144,7 @@ func TestComparatorRules(t *testing.T) {
 		var c adc
 		c.reset()
 		c.events = &comparing{}
-		regs, err := w.Registers()
-		if err != nil {
-			t.Fatal(err)
-		}
+		regs := windowRegs(w)
 		copy(c.reg[ads7138.WindowReg(0):], regs[:])
 		if w.Inside {
 			c.reg[ads7138.RegEventRegion] = 1

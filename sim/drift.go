@@ -47,11 +47,6 @@ func driftKnotAt(seed uint64, n int64) (a, b float64) {
 	return a, b
 }
 
-func driftAt(seed uint64, t time.Duration) float64 {
-	a, b := driftKnotAt(seed, int64(t/driftKnot))
-	return a + float64(driftPart(t)*(b-a))
-}
-
 // driftPart is how far a time is from its knot to the next.
 func driftPart(t time.Duration) float64 { return float64(t%driftKnot) / float64(driftKnot) }
 

@@ -162,6 +162,11 @@ func TestDACOnTheBus(t *testing.T) {
 	}
 }
 
+// dithering is the setting of a channel that dithers with a source's edges.
+func dithering(span, source, period, phase uint16) uint16 {
+	return span | source<<ltc2688.SourceShift | period<<ltc2688.PeriodShift | phase<<ltc2688.PhaseShift | ltc2688.SettingDither
+}
+
 // Goal: in dither mode the output is code A plus a sine of amplitude B that goes
 // on with each rising edge of its source, from its phase, over its period.
 // Method: a channel of the simulated chip by its frames; edges of the software
@@ -172,7 +177,7 @@ func TestDACDithers(t *testing.T) {
 		for phase := range uint16(4) {
 			for _, source := range []uint16{ltc2688.SourceSoftware, ltc2688.SourceTGP1} {
 				var c ltc
-				frames(&c, 0, write(ltc2688.CmdSetting+ch, ltc2688.Dither(ltc2688.Span10V, source, period, phase)),
+				frames(&c, 0, write(ltc2688.CmdSetting+ch, dithering(ltc2688.Span10V, source, period, phase)),
 					write(ltc2688.CmdCode+ch, a), write(ltc2688.CmdABSelect, 1<<ch), write(ltc2688.CmdCode+ch, amplitude),
 					write(ltc2688.CmdUpdateAll, 0))
 				if v := c.volts(ch, [2]bool{}); math.Abs(v-10.0*a/65536) > 1e-9 {
@@ -203,7 +208,7 @@ func TestDACDithers(t *testing.T) {
 // Method: the same channel toggling, and after a reset.
 func TestDACDitherNeedsItsMode(t *testing.T) {
 	var c ltc
-	frames(&c, 0, write(ltc2688.CmdSetting, ltc2688.Dither(ltc2688.Span10V, ltc2688.SourceSoftware, ltc2688.Period4, ltc2688.Phase90)),
+	frames(&c, 0, write(ltc2688.CmdSetting, dithering(ltc2688.Span10V, ltc2688.SourceSoftware, ltc2688.Period4, ltc2688.Phase90)),
 		write(ltc2688.CmdSetting+1, ltc2688.Setting(ltc2688.Span10V, ltc2688.SourceSoftware)), write(ltc2688.CmdToggleEnable, 3),
 		write(ltc2688.CmdCodeAll, 0x4000), write(ltc2688.CmdABSelect, 3), write(ltc2688.CmdCodeAll, 0x1000), write(ltc2688.CmdUpdateAll, 0))
 	if v, w := c.volts(0, [2]bool{}), c.volts(1, [2]bool{}); math.Abs(v-3.125) > 1e-9 || math.Abs(w-2.5) > 1e-9 {
@@ -236,7 +241,7 @@ func TestDitherIsSeenByTheDiodes(t *testing.T) {
 		r.must(r.id, hw.SPI, hal.Msg{Addr: hw.ChipSelects[0], Frame: ltc2688.FrameBytes, W: w})
 	}
 	quarter := uint16(math.Sqrt(float64(m.per.cells[0].ohm*m.per.cells[0].piPower/2000)) / 10 * 65536)
-	spi(write(ltc2688.CmdSetting, ltc2688.Dither(ltc2688.Span10V, ltc2688.SourceTGP2, ltc2688.Period8, ltc2688.Phase0)),
+	spi(write(ltc2688.CmdSetting, dithering(ltc2688.Span10V, ltc2688.SourceTGP2, ltc2688.Period8, ltc2688.Phase0)),
 		write(ltc2688.CmdToggleEnable, 0xFFFF), write(ltc2688.CmdABSelect, 0), write(ltc2688.CmdCode, quarter),
 		write(ltc2688.CmdABSelect, 0xFFFF), write(ltc2688.CmdCode, 0x0C00), write(ltc2688.CmdUpdateAll, 0))
 	var level [16]float64

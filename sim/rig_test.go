@@ -96,7 +96,7 @@ func (r *rig) latch(b BoardID, bundle int, bits byte) *hal.Completion {
 	r.t.Helper()
 	hw := &r.hw.Bundles[bundle]
 	la := r.hw.Latches[hw.Latch]
-	port, low := pca9535.Port(hw.Shift)
+	port, low := hw.Shift>>3&1, hw.Shift&7
 	keep := byte(r.w.boards[b].latches[hw.Latch].reg[pca9535.RegOutput+port])
 	v := keep&^(hal.LatchMask<<low) | bits<<low
 	return r.must(b, la.Bus, hal.Msg{Addr: la.Addr, W: pca9535.AppendWrite(nil, pca9535.RegOutput+port, v)})

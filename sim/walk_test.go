@@ -210,3 +210,9 @@ func TestSwapSlackIsSafe(t *testing.T) {
 		t.Errorf("only %d of 10000 corners far beyond the slack break the swap", broken)
 	}
 }
+
+// driftAt is the drift of a cell at a time, without what a module keeps of it.
+func driftAt(seed uint64, t time.Duration) float64 {
+	a, b := driftKnotAt(seed, int64(t/driftKnot))
+	return a + float64(driftPart(t)*(b-a))
+}

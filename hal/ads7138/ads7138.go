@@ -98,17 +98,6 @@ func CycleNanos(opmode byte) int64 {
 // AppendWrite appends the message that writes one register.
 func AppendWrite(dst []byte, reg, value byte) []byte { return append(dst, OpWrite, reg, value) }
 
-// AppendSetBits appends the message that sets bits of one register.
-func AppendSetBits(dst []byte, reg, bits byte) []byte { return append(dst, OpSetBits, reg, bits) }
-
-// AppendClearBits appends the message that clears bits of one register.
-func AppendClearBits(dst []byte, reg, bits byte) []byte { return append(dst, OpClearBits, reg, bits) }
-
-// AppendWriteBlock appends the message that writes consecutive registers.
-func AppendWriteBlock(dst []byte, first byte, values ...byte) []byte {
-	return append(append(dst, OpWriteBlock, first), values...)
-}
-
 // AppendRead appends what to write before reading one register.
 func AppendRead(dst []byte, reg byte) []byte { return append(dst, OpRead, reg) }
 

@@ -8,9 +8,6 @@ import (
 func TestMessages(t *testing.T) {
 	for _, tc := range []struct{ got, want []byte }{
 		{AppendWrite(nil, RegOversample, 4), []byte{0x08, 0x03, 0x04}},
-		{AppendSetBits(nil, RegGeneral, GeneralStats), []byte{0x18, 0x01, 0x20}},
-		{AppendClearBits(nil, RegSequence, SequenceStart), []byte{0x20, 0x10, 0x10}},
-		{AppendWriteBlock(nil, RegThresholds, 1, 2, 3, 4), []byte{0x28, 0x20, 1, 2, 3, 4}},
 		{AppendRead(nil, RegStatus), []byte{0x10, 0x00}},
 		{AppendReadBlock(nil, RegRecent), []byte{0x30, 0xA0}},
 	} {

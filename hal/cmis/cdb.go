@@ -2,9 +2,7 @@ package cmis
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"time"
 )
 
 // Offsets on page 9Fh, the command data block.
@@ -38,13 +36,6 @@ const (
 	CDBBadCheckCode = CDBFailed | 0x05
 )
 
-// Why a command fails.
-var (
-	ErrCDBFailed  = errors.New("command failed")
-	ErrCDBTimeout = errors.New("command not done within its advertised time")
-	ErrCDBReply   = errors.New("reply damaged")
-)
-
 // CheckReading is one of two ways to read the specification's check code.
 type CheckReading uint8
 
@@ -54,8 +45,7 @@ const (
 )
 
 // CheckCode is the check code over the bytes of a command or reply. The two
-// readings differ by one; a CDB takes the first, and on a module that refuses it
-// for its check code the second, and keeps what worked.
+// readings differ by one, and a module takes either.
 func CheckCode(b []byte, as CheckReading) byte {
 	sum := byte(0)
 	for _, v := range b {
@@ -65,150 +55,6 @@ func CheckCode(b []byte, as CheckReading) byte {
 		return -sum
 	}
 	return ^sum
-}
-
-// CDB runs commands through a port, one at a time, by requests: Next gives
-// one, Done takes its result.
-type CDB struct {
-	Reading CheckReading
-	// Patience is how long a command may take: Limits.CDB.
-	Patience time.Duration
-	// Bytes of one write, Advert.CDBBytes.
-	Bytes int
-
-	id      uint16
-	payload []byte
-	stage   cdbStage
-	retried bool
-	limit   time.Duration
-	due     time.Duration
-	header  [8]byte
-	status  [1]byte
-	reply   [2]byte
-	data    [CDBPayloadBytes]byte
-	err     error
-}
-
-type cdbStage uint8
-
-const (
-	cdbIdle cdbStage = iota
-	cdbPayload
-	cdbHeader
-	cdbTrigger
-	cdbPoll
-	cdbReplyHead
-	cdbReplyData
-)
-
-// cdbPollEvery is the time between two looks at the status. chosen: commands
-// take milliseconds.
-const cdbPollEvery = 5 * time.Millisecond
-
-// Start begins a command.
-func (c *CDB) Start(id uint16, payload []byte) error {
-	if len(payload) > CDBPayloadBytes {
-		return fmt.Errorf("%w: payload of %d bytes: at most %d", ErrRange, len(payload), CDBPayloadBytes)
-	}
-	c.id, c.payload, c.retried, c.err = id, payload, false, nil
-	c.begin()
-	return nil
-}
-
-func (c *CDB) begin() {
-	c.stage, c.due = cdbHeader, 0
-	if len(c.payload) > 0 {
-		c.stage = cdbPayload
-	}
-	h := c.header[:]
-	binary.BigEndian.PutUint16(h, c.id)
-	h[2], h[3], h[4], h[5], h[6], h[7] = 0, 0, byte(len(c.payload)), 0, 0, 0
-	sum := append(append([]byte(nil), h...), c.payload...)
-	h[5] = CheckCode(sum, c.Reading)
-}
-
-// Busy reports whether a command is under way.
-func (c *CDB) Busy() bool { return c.stage != cdbIdle }
-
-// Due is when Next may be asked.
-func (c *CDB) Due() time.Duration { return c.due }
-
-// Next is the request to run now. The command id is written last and alone: it
-// starts the command.
-func (c *CDB) Next() Request {
-	switch c.stage {
-	case cdbPayload:
-		return Request{Write: true, Page: PageCDB, Offset: CDBPayload, Data: c.payload}
-	case cdbHeader:
-		return Request{Write: true, Page: PageCDB, Offset: CDBEPLLength, Data: c.header[2:]}
-	case cdbTrigger:
-		return Request{Write: true, Page: PageCDB, Offset: CDBCommand, Data: c.header[:2], Patience: c.Patience}
-	case cdbPoll:
-		return Request{Offset: CDBStatus1, Data: c.status[:]}
-	case cdbReplyHead:
-		return Request{Page: PageCDB, Offset: CDBReplyLength, Data: c.reply[:]}
-	}
-	return Request{Page: PageCDB, Offset: CDBPayload, Data: c.data[:c.reply[0]]}
-}
-
-// Done takes the result of the request.
-func (c *CDB) Done(now time.Duration, err error) {
-	if err != nil {
-		c.end(err)
-		return
-	}
-	c.due = now
-	switch c.stage {
-	case cdbPayload, cdbHeader:
-		c.stage++
-	case cdbTrigger:
-		c.stage, c.limit = cdbPoll, now+c.Patience
-	case cdbPoll:
-		c.polled(now)
-	case cdbReplyHead:
-		switch n := c.reply[0]; {
-		case int(n) > len(c.data):
-			c.end(fmt.Errorf("%w: %d bytes", ErrCDBReply, n))
-		case n == 0:
-			c.end(nil)
-		default:
-			c.stage = cdbReplyData
-		}
-	case cdbReplyData:
-		if got, want := c.reply[1], CheckCode(c.data[:c.reply[0]], c.Reading); got != want {
-			c.end(fmt.Errorf("%w: check code %02x, want %02x", ErrCDBReply, got, want))
-			return
-		}
-		c.end(nil)
-	}
-}
-
-func (c *CDB) polled(now time.Duration) {
-	s := c.status[0]
-	switch {
-	case s&CDBBusy != 0 && now >= c.limit:
-		c.end(fmt.Errorf("%w: %v, status %02x", ErrCDBTimeout, c.Patience, s))
-	case s&CDBBusy != 0:
-		c.due = min(now+cdbPollEvery, c.limit)
-	case s == CDBBadCheckCode && !c.retried:
-		c.retried = true
-		c.Reading ^= 1
-		c.begin()
-	case s&CDBFailed != 0:
-		c.end(fmt.Errorf("%w: command %04xh, status %02x", ErrCDBFailed, c.id, s))
-	default:
-		c.stage = cdbReplyHead
-	}
-}
-
-func (c *CDB) end(err error) { c.stage, c.err = cdbIdle, err }
-
-// Result is the reply's payload; it is valid until the next Start.
-func (c *CDB) Result() ([]byte, error) {
-	if c.err != nil {
-		return nil, c.err
-	}
-	return c.data[:c.reply[0]], nil
 }
 
 // ParseCDBCommand reads a command as a module does: the 8 bytes of the header

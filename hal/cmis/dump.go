@@ -2,7 +2,6 @@ package cmis
 
 import (
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -35,21 +34,6 @@ func (m *Image) Bytes() []byte {
 		copy(out[(int(k.bank)*256+int(k.page)+1)*128:], p[:])
 	}
 	return out
-}
-
-// ErrImage is an image that is no module's memory.
-var ErrImage = errors.New("no linear module image")
-
-// PageOf is a page of a linear image.
-func PageOf(image []byte, bank, page uint8) ([]byte, error) {
-	if len(image) < 256 || len(image)%128 != 0 {
-		return nil, fmt.Errorf("%w: %d bytes", ErrImage, len(image))
-	}
-	at := (int(bank)*256 + int(page) + 1) * 128
-	if at+128 > len(image) {
-		return nil, fmt.Errorf("%w: bank %d page %02xh lies beyond %d bytes", ErrNoPage, bank, page, len(image))
-	}
-	return image[at : at+128], nil
 }
 
 // candidates are the pages that a dump asks for. CDB payload pages and the

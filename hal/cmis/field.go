@@ -1,7 +1,5 @@
 package cmis
 
-import "strconv"
-
 // Access tells what may be done with a field.
 type Access uint8
 
@@ -12,15 +10,6 @@ const (
 	WO                // write; reads back nothing
 	COR               // read; the read clears it
 )
-
-var accessNames = [...]string{"RO", "RW", "RW/NV", "WO/SC", "RO/COR"}
-
-func (a Access) String() string {
-	if int(a) < len(accessNames) {
-		return accessNames[a]
-	}
-	return "unknown(" + strconv.Itoa(int(a)) + ")"
-}
 
 // Writable reports whether a host may write it.
 func (a Access) Writable() bool { return a == RW || a == NV || a == WO }

@@ -37,10 +37,8 @@ func FuzzDecoders(f *testing.F) {
 				t.Error(err)
 			}
 		}
-		for bank := range uint8(2) {
-			if p, err := PageOf(b, bank, 1); err == nil {
-				_ = CheckPage(1, p)
-			}
+		if len(b) >= 128 {
+			_ = CheckPage(1, b[:128])
 		}
 	})
 }

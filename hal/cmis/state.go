@@ -99,11 +99,6 @@ const (
 	ConfigInProgress    ConfigStatus = 0x0C
 )
 
-var configNames = [...]string{"ConfigUndefined", "ConfigSuccess", "ConfigRejected", "ConfigRejectedInvalidAppSel", "ConfigRejectedInvalidDataPath",
-	"ConfigRejectedInvalidSI", "ConfigRejectedLaneInUse", "ConfigRejectedPartialDataPath", 0x0C: "ConfigInProgress"}
-
-func (s ConfigStatus) String() string { return nameOf(configNames[:], uint8(s)) }
-
 func nameOf(names []string, i uint8) string {
 	if int(i) < len(names) && names[i] != "" {
 		return names[i]

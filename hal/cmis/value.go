@@ -32,9 +32,6 @@ func PutMilliCelsius(b []byte, milli int32) {
 	binary.BigEndian.PutUint16(b, uint16(int16(v)))
 }
 
-// SupplyMillivolt is a supply field, 100 uV a bit.
-func SupplyMillivolt(b []byte) int32 { return int32(binary.BigEndian.Uint16(b)) / 10 }
-
 // Text is a field of ASCII padded with blanks.
 func Text(b []byte) string { return strings.TrimRight(string(b), " \x00") }
 

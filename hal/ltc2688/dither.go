@@ -1,10 +1,5 @@
 package ltc2688
 
-import (
-	"errors"
-	"fmt"
-)
-
 // In dither mode a channel's output is the code of register A plus a sine whose
 // amplitude is the code of register B, the low two bits left out, and whose phase
 // goes on with every rising edge of the channel's source. "Dither".
@@ -31,11 +26,6 @@ const (
 	PhaseMask = 3 << PhaseShift
 )
 
-// Dither is the setting of a channel that dithers with a source's edges.
-func Dither(span, source, period, phase uint16) uint16 {
-	return Setting(span, source) | period<<PeriodShift&PeriodMask | phase<<PhaseShift&PhaseMask | SettingDither
-}
-
 // Clocks is the period of a setting's dither in edges of its source; reserved
 // fields count as the longest.
 func Clocks(setting uint16) int { return 4 << min(setting&PeriodMask>>PeriodShift, Period64) }
@@ -45,27 +35,3 @@ func Quarter(setting uint16) int { return int(setting & PhaseMask >> PhaseShift)
 
 // Source of a setting's toggle or dither.
 func Source(setting uint16) int { return int(setting & SourceMask >> SourceShift) }
-
-// Why a frame is refused.
-var (
-	ErrFrame   = errors.New("not a frame of 24 bits")
-	ErrCommand = errors.New("no such command")
-)
-
-// Parse takes a sent frame apart. A frame of another length does nothing in the
-// chip, and commands that the table does not have are reserved.
-func Parse(frame []byte) (cmd byte, value uint16, read bool, err error) {
-	if len(frame) != FrameBytes {
-		return 0, 0, false, fmt.Errorf("ltc2688: %d bytes: %w", len(frame), ErrFrame)
-	}
-	cmd, value = frame[0], Value(frame)
-	if cmd == CmdNoop {
-		return cmd, value, false, nil
-	}
-	read = cmd&ReadFlag != 0
-	cmd &^= ReadFlag
-	if cmd > CmdUpdateAll || cmd == CmdThermal && !read {
-		return cmd, value, read, fmt.Errorf("ltc2688: command %#02x: %w", frame[0], ErrCommand)
-	}
-	return cmd, value, read, nil
-}

@@ -108,20 +108,6 @@ func FullScaleMicrovolt(setting uint16) int64 {
 	return fs
 }
 
-// Code is the code whose output lies nearest to microvolt within a unipolar
-// span; values outside are clamped.
-func Code(setting uint16, microvolt int64) uint16 {
-	fs := FullScaleMicrovolt(setting)
-	if fs == 0 || microvolt <= 0 {
-		return 0
-	}
-	code := (microvolt*65536 + fs/2) / fs
-	if code > 65535 {
-		code = 65535
-	}
-	return uint16(code)
-}
-
 // Microvolt is the ideal output of code within a unipolar span.
 func Microvolt(setting uint16, code uint16) int64 {
 	return (int64(code)*FullScaleMicrovolt(setting) + 32768) / 65536

@@ -21,9 +21,6 @@ const (
 // the other of the pair.
 func Next(reg byte) byte { return reg ^ 1 }
 
-// Port is the port and the bit of it on which a pin 0 to 15 lies.
-func Port(pin uint8) (port, bit uint8) { return pin >> 3 & 1, pin & 7 }
-
 // AppendWrite appends the message that writes one register.
 func AppendWrite(dst []byte, reg, value byte) []byte { return append(dst, reg, value) }
 

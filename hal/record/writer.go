@@ -27,9 +27,6 @@ func block(kind byte, body []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// Block is a block of entries with this body, for tests of readers.
-func Block(body []byte) []byte { return block(blockEntries, body) }
-
 // Head is the beginning of a recording whose head is json.
 func Head(json []byte) []byte { return append([]byte(Magic), block(blockHead, json)...) }
 
