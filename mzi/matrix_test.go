@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-
 	"periph.io/x/conn/v3/physic"
 )
 
