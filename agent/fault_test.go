@@ -56,45 +56,12 @@ func TestPathByHand(t *testing.T) {
 	// Goal: a person can put a bundle that carries nothing on a path and gets
 	// what it took; one that carries a ring is refused; a plan takes it back.
 	f := newFleet(t, 3, 1)
-	var answers []*Answer
-	ask := func(x *fleetNode, q Ask) *Answer {
+	ask := func(x *fleetNode, q Ask) (answer *Answer) {
 		t.Helper()
-		answers = nil
-		x.agent.Deliver(f.world.Now(), Input{Kind: InAsk, Ask: q})
-		for limit := f.world.Now() + 2*time.Second; f.world.Now() < limit; {
-			out, next := x.agent.Poll(f.world.Now(), nil)
-			x.next = next
-			for _, o := range out {
-				if o.Kind == OutAnswer {
-					answers = append(answers, o.Answer)
-				}
-				f.carryOut(x, o, false)
-			}
-			if len(answers) > 0 {
-				return answers[0]
-			}
-			if len(out) > 0 {
-				continue
-			}
-			at := min(x.next, limit)
-			if next, any := f.world.Next(); any && next <= at {
-				id, ev, ok := f.world.Step()
-				if y := f.nodes[id]; ok && y != x {
-					f.deliver(y, Input{Kind: InHardware, Hardware: ev}, false)
-				} else if ok {
-					x.agent.Deliver(f.world.Now(), Input{Kind: InHardware, Hardware: ev})
-				}
-			} else {
-				f.world.AdvanceTo(at)
-			}
-			for len(x.writes) > 0 {
-				w := x.writes[0]
-				x.writes = x.writes[1:]
-				x.agent.Deliver(f.world.Now(), Input{Kind: InPersisted, ID: w.out.ID})
-			}
-		}
-		t.Fatalf("no answer to %+v", q)
-		return nil
+		x.host.Ask(f.world.Now(), q, func(a *Answer) { answer = a })
+		f.poll(x)
+		f.must("answered", 2*time.Second, func() bool { return answer != nil })
+		return answer
 	}
 	for _, x := range f.nodes {
 		f.link(x, true)
@@ -108,8 +75,8 @@ func TestPathByHand(t *testing.T) {
 		return true
 	})
 	x := f.nodes[1]
-	for i, p := range []proto.Path{proto.External2, proto.Loopback, proto.External1, proto.Dark, proto.External1} {
-		a := ask(x, Ask{ID: uint64(i + 1), Verb: AskPath, Bundle: 1, Path: p})
+	for _, p := range []proto.Path{proto.External2, proto.Loopback, proto.External1, proto.Dark, proto.External1} {
+		a := ask(x, Ask{Verb: AskPath, Bundle: 1, Path: p})
 		if a.Err != nil || a.Status.Bundles[1].Path != p.String() || !a.Status.Bundles[1].HeldByHand {
 			t.Fatalf("%v: %+v %+v", p, a.Err, a.Status.Bundles)
 		}
@@ -124,11 +91,11 @@ func TestPathByHand(t *testing.T) {
 		ask  Ask
 		code proto.Code
 	}{
-		{Ask{ID: 20, Verb: AskPath, Bundle: 7, Path: proto.Dark}, proto.NotFound},
-		{Ask{ID: 21, Verb: AskPath, Bundle: 0, Path: 9}, proto.Invalid},
-		{Ask{ID: 22, Verb: 99}, proto.Unsupported},
+		{Ask{Verb: AskPath, Bundle: 7, Path: proto.Dark}, proto.NotFound},
+		{Ask{Verb: AskPath, Bundle: 0, Path: 9}, proto.Invalid},
+		{Ask{Verb: 99}, proto.Unsupported},
 	} {
-		if a := ask(x, q.ask); a.Err == nil || a.Err.Code != q.code || a.ID != q.ask.ID {
+		if a := ask(x, q.ask); a.Err == nil || a.Err.Code != q.code {
 			t.Errorf("%+v: %+v", q.ask, a)
 		}
 	}
@@ -136,7 +103,7 @@ func TestPathByHand(t *testing.T) {
 	f.commit(f.ring(0, 2))
 	f.must("the plan takes the bundle back", time.Second, func() bool { return f.linkedTo(0, 1) && f.linkedTo(1, 2) })
 	for _, verb := range []AskVerb{AskPath, AskCalibrate} {
-		if a := ask(x, Ask{ID: 30, Verb: verb, Bundle: 1, Path: proto.Loopback}); a.Err == nil || a.Err.Code != proto.Busy {
+		if a := ask(x, Ask{Verb: verb, Bundle: 1, Path: proto.Loopback}); a.Err == nil || a.Err.Code != proto.Busy {
 			t.Errorf("verb %d on a bundle that carries a ring: %+v", verb, a.Err)
 		}
 	}

@@ -15,7 +15,7 @@ func TestFourNodesBecomeOneRing(t *testing.T) {
 	f := newFleet(t, 4, 2)
 	f.run(100*time.Millisecond, nil)
 	for _, x := range f.nodes {
-		if mode := x.agent.Machine().Mode(); mode != proto.ModeDeaf {
+		if mode := x.host.View().Mode(); mode != proto.ModeDeaf {
 			t.Errorf("node %d is %v before any planner spoke", x.id, mode)
 		}
 		for b := range 2 {
@@ -189,7 +189,7 @@ func TestReturnedNodeListensAndTheTornTailRepeatsNothing(t *testing.T) {
 	if err := f.world.Cut(sim.Port{Board: 1, Bundle: 1, Path: hal.LOSExternal1}, sim.In); err != nil {
 		t.Fatal(err)
 	}
-	if !f.run(5*time.Millisecond, func() bool { return len(x.writes) > 0 }) {
+	if !f.run(5*time.Millisecond, func() bool { return x.disk.Busy() }) {
 		t.Fatal("nothing was to be persisted")
 	}
 	f.power(x, false)
@@ -228,7 +228,7 @@ func TestHostFaultGoesDarkAndComesBack(t *testing.T) {
 	// waits in loopback.
 	f := ringed(t, 4, 2)
 	x := f.nodes[1]
-	f.deliver(x, Input{Kind: InAsk, Ask: Ask{ID: 1, Verb: AskHostFault, Text: "xid 79"}}, false)
+	f.deliver(x, Input{Kind: InAsk, Ask: Ask{ID: 1, Verb: AskHostFault, Text: "xid 79"}})
 	f.must("bypass", 20*time.Millisecond, func() bool { return f.linkedTo(0, 2) })
 	for b := range 2 {
 		if s := x.agent.optics.(*nodeOptics).bundles[b].optics.Status(); s.Path != proto.Dark {
@@ -236,7 +236,7 @@ func TestHostFaultGoesDarkAndComesBack(t *testing.T) {
 		}
 	}
 	f.checkCycle(0, 2, 3)
-	f.deliver(x, Input{Kind: InAsk, Ask: Ask{ID: 2, Verb: AskHostOK}}, false)
+	f.deliver(x, Input{Kind: InAsk, Ask: Ask{ID: 2, Verb: AskHostOK}})
 	f.must("loopback", 20*time.Millisecond, func() bool {
 		return f.world.Lit(sim.Port{Board: 1, Bundle: 0, Path: hal.LOSLoopback}) && f.world.Lit(sim.Port{Board: 1, Bundle: 1, Path: hal.LOSLoopback})
 	})

@@ -14,13 +14,13 @@ import (
 // after its patience, and is then all protocol.
 type rig struct {
 	t    *testing.T
-	a    *Agent
+	host *Host
+	a    *Agent // inside it
 	now  time.Duration
 	sent []proto.Packet
 	// The disk: records wait here until sync.
-	records []Output
+	records []savedRecord
 	slow    bool
-	next    time.Duration
 }
 
 const testSession = 77
@@ -31,7 +31,9 @@ func newRig(t *testing.T, j Journal) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, now: time.Second, a: New(Config{Fabric: "f1", Node: 5, Board: &board, Session: testSession, HealthPeriod: -1}, j)}
+	r := &rig{t: t, now: time.Second}
+	r.host = NewHost(Config{Fabric: "f1", Node: 5, Board: &board, Session: testSession, HealthPeriod: -1}, j, r, nil)
+	r.a = r.host.agent
 	r.poll()
 	r.now += adoptPatience
 	r.poll()
@@ -41,42 +43,45 @@ func newRig(t *testing.T, j Journal) *rig {
 
 func (r *rig) poll() {
 	r.t.Helper()
-	for range 100 {
-		out, next := r.a.Poll(r.now, nil)
-		r.next = next
-		for _, o := range out {
-			switch {
-			case o.Kind == OutSend && o.Packet.Kind == proto.Publish:
-				r.sent = append(r.sent, o.Packet)
-			case o.Kind == OutPersist && r.slow:
-				r.records = append(r.records, o)
-			case o.Kind == OutPersist:
-				r.a.Deliver(r.now, Input{Kind: InPersisted, ID: o.ID})
-			}
-		}
-		if len(out) == 0 && next > r.now {
-			return
-		}
+	if err := r.host.Settle(r.now); err != nil {
+		r.t.Fatal(err)
 	}
-	r.t.Fatal("the agent polls without end")
+}
+
+func (r *rig) Submit(time.Duration, Work) error { return nil }
+
+func (r *rig) Send(_ time.Duration, p proto.Packet) error {
+	if p.Kind == proto.Publish {
+		r.sent = append(r.sent, p)
+	}
+	return nil
+}
+
+func (r *rig) Persist(now time.Duration, id uint64, record []byte) error {
+	if r.slow {
+		r.records = append(r.records, savedRecord{id, record})
+	} else {
+		r.host.Deliver(now, Input{Kind: InPersisted, ID: id})
+	}
+	return nil
 }
 
 // later lets time pass to when the agent wants it, up to d.
 func (r *rig) later(d time.Duration) {
 	for end := r.now + d; ; {
-		if r.next > end {
+		if r.host.Next() > end {
 			r.now = end
 			r.poll()
 			return
 		}
-		r.now = r.next
+		r.now = r.host.Next()
 		r.poll()
 	}
 }
 
 func (r *rig) in(p proto.Packet) {
 	r.t.Helper()
-	r.a.Deliver(r.now, Input{Kind: InPacket, Packet: p})
+	r.host.Deliver(r.now, Input{Kind: InPacket, Packet: p})
 	r.poll()
 }
 
@@ -199,16 +204,16 @@ func TestBadMessagesChangeNothing(t *testing.T) {
 			r.message(topics.Command(5), seen)
 			r.later(time.Second)
 			refused := take[proto.Reported](r, proto.TopicReported)
-			before := r.a.Machine().State()
+			before := r.host.View().State()
 
-			r.a.Deliver(r.now, Input{Kind: InPacket, Packet: proto.Packet{Topic: c.topic, Payload: c.payload}, At: r.now - c.waited})
+			r.host.Deliver(r.now, Input{Kind: InPacket, Packet: proto.Packet{Topic: c.topic, Payload: c.payload}, At: r.now - c.waited})
 			r.poll()
 			acks := take[proto.Ack](r, proto.TopicAck)
 			if len(acks) != 1 || acks[0].Code != c.code || !strings.HasPrefix(acks[0].Field, c.field) || acks[0].Reason == "" && acks[0].Limit == "" {
 				t.Fatalf("answers %+v, want one of code %v about %q", acks, c.code, c.field)
 			}
 			r.later(time.Second)
-			if after := r.a.Machine().State(); !reflect.DeepEqual(before, after) {
+			if after := r.host.View().State(); !reflect.DeepEqual(before, after) {
 				t.Errorf("state changed from %+v to %+v", before, after)
 			}
 			told := take[proto.Reported](r, proto.TopicReported)
@@ -240,7 +245,7 @@ func TestRepeatedCommandIsDoneOnce(t *testing.T) {
 	if len(acks) != 1 || acks[0].Code != proto.Duplicate || acks[0].Field != "corr" || acks[0].Corr != (proto.Corr{1}) {
 		t.Errorf("answer %+v, want duplicate", acks)
 	}
-	if mode := r.a.Machine().Mode(); mode == proto.ModeHostDown {
+	if mode := r.host.View().Mode(); mode == proto.ModeHostDown {
 		t.Error("the host fault was taken twice")
 	}
 	for i := range keptCommands {
@@ -248,7 +253,7 @@ func TestRepeatedCommandIsDoneOnce(t *testing.T) {
 	}
 	take[proto.Ack](r, proto.TopicAck)
 	r.message(topic, command(proto.VerbHostFault, 1))
-	if acks := take[proto.Ack](r, proto.TopicAck); len(acks) != 1 || acks[0].Code != proto.OK || r.a.Machine().Mode() != proto.ModeHostDown {
+	if acks := take[proto.Ack](r, proto.TopicAck); len(acks) != 1 || acks[0].Code != proto.OK || r.host.View().Mode() != proto.ModeHostDown {
 		t.Errorf("after %d others: %+v", keptCommands, acks)
 	}
 }
@@ -270,13 +275,13 @@ func TestAnswersWaitForTheDisk(t *testing.T) {
 		t.Fatalf("%d records", len(r.records))
 	}
 	var j Journal
-	if err := j.Apply(r.records[0].Record); err != nil || j.State == nil || j.State.Staged == nil || j.State.Staged.Desired.Generation != 4 {
-		t.Fatalf("record %s (%v)", r.records[0].Record, err)
+	if err := j.Apply(r.records[0].raw); err != nil || j.State == nil || j.State.Staged == nil || j.State.Staged.Desired.Generation != 4 {
+		t.Fatalf("record %s (%v)", r.records[0].raw, err)
 	}
 	for len(r.records) > 0 {
 		rec := r.records[0]
 		r.records = r.records[1:]
-		r.a.Deliver(r.now, Input{Kind: InPersisted, ID: rec.ID})
+		r.host.Deliver(r.now, Input{Kind: InPersisted, ID: rec.id})
 		r.poll()
 	}
 	acks := take[proto.Ack](r, proto.TopicAck)

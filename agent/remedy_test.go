@@ -20,7 +20,7 @@ func TestMendedOpticsAskToBeLetIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.must("isolated", 5*time.Second, func() bool { return x.agent.Machine().Mode() == proto.ModeIsolated })
+	f.must("isolated", 5*time.Second, func() bool { return x.host.View().Mode() == proto.ModeIsolated })
 	tries := func(resolved bool) (n int) {
 		for _, e := range x.events {
 			if e.Kind == proto.EvRemedy && e.Resolved == resolved {
@@ -30,15 +30,15 @@ func TestMendedOpticsAskToBeLetIn(t *testing.T) {
 		return n
 	}
 	f.must("second try", 10*time.Second, func() bool { return tries(false) == 2 })
-	if x.agent.Machine().Mode() != proto.ModeIsolated || tries(true) != 0 {
-		t.Errorf("mode %v, %d remedies with dead lasers", x.agent.Machine().Mode(), tries(true))
+	if x.host.View().Mode() != proto.ModeIsolated || tries(true) != 0 {
+		t.Errorf("mode %v, %d remedies with dead lasers", x.host.View().Mode(), tries(true))
 	}
 	for lane := range 8 {
 		if err := f.world.Repair(1, sim.Fault{Kind: sim.LaserDead, Bundle: 1, Module: 0, Index: lane}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f.must("back in service", 10*time.Minute, func() bool { return x.agent.Machine().Mode() == proto.ModeService })
+	f.must("back in service", 10*time.Minute, func() bool { return x.host.View().Mode() == proto.ModeService })
 	f.run(time.Second, nil)
 	if tries(true) != 1 || tries(false) > 5 {
 		t.Errorf("%d tries, %d helped", tries(false), tries(true))
@@ -58,7 +58,7 @@ func TestOverTemperatureIsolates(t *testing.T) {
 	if err := f.world.Inject(1, hot); err != nil {
 		t.Fatal(err)
 	}
-	mode := func() proto.Mode { return x.agent.Machine().Mode() }
+	mode := func() proto.Mode { return x.host.View().Mode() }
 	f.must("isolated", 5*time.Second, func() bool { return mode() == proto.ModeIsolated })
 	f.run(3*time.Minute, func() bool { return mode() == proto.ModeService })
 	if mode() != proto.ModeIsolated {
@@ -82,14 +82,14 @@ func TestOperatorsRequestMovesASide(t *testing.T) {
 	// be, and moves light.
 	f := ringed(t, 4, 1)
 	x := f.nodes[1]
-	side := func() proto.SideReport { return x.agent.Machine().Sides(nil)[proto.Right] }
+	side := func() proto.SideReport { return x.sides()[proto.Right] }
 	corr := byte(0)
 	command := func(c proto.Command) {
 		corr++
 		c.Version, c.Node, c.Term, c.Session, c.TTLMillis, c.Corr = proto.Version, x.id, f.term, x.agent.cfg.Session, 1000, proto.Corr{corr}
 		f.publish(proto.Topics{Fabric: "f1"}.Command(x.id), &c)
 	}
-	right := x.agent.Machine().State().Applied.Desired.Rings[0].Right
+	right := x.host.View().State().Applied.Desired.Rings[0].Right
 	if len(right) < 2 {
 		t.Fatalf("node 1 has %d candidates on its right", len(right))
 	}

@@ -58,7 +58,7 @@ func TestSwitchKilledAtAnyMomentEndsOldOrNew(t *testing.T) {
 			}
 		}
 		began := r.spi > 0
-		committed := r.disk.State.Applied.Desired.Generation == next.Generation
+		committed := r.disk.Journal.State.Applied.Desired.Generation == next.Generation
 		if began && r.spi > 0 && !committed && r.last.Generation != next.Generation && r.moved(old) {
 			t.Fatalf("cut %d: mirrors moved before the disk knew why", cut)
 		}

@@ -31,7 +31,7 @@ func newScriptRig(t *testing.T, handsFirst bool) *scriptRig {
 
 func (r *scriptRig) say(id uint64, line string) {
 	r.t.Helper()
-	r.agent.Deliver(r.world.Now(), Input{Kind: InLine, ID: id, Line: []byte(line + "\r\n")})
+	r.host.Deliver(r.world.Now(), Input{Kind: InLine, ID: id, Line: []byte(line + "\r\n")})
 	r.poll()
 }
 
@@ -124,7 +124,7 @@ func TestVisitorsAreLimited(t *testing.T) {
 	if !r.gone[99] || r.gone[1] {
 		t.Errorf("%+v", r.gone)
 	}
-	r.agent.Deliver(r.world.Now(), Input{Kind: InLine, ID: 3})
+	r.host.Deliver(r.world.Now(), Input{Kind: InLine, ID: 3})
 	r.poll()
 	if id := r.reply(100, "*IDN?"); id == "" {
 		t.Error("no room after one has left")

@@ -35,7 +35,7 @@ func TestSwitchMakesWhatIsCommitted(t *testing.T) {
 	for r.spi == 0 {
 		r.step(r.world.Now() + time.Second)
 	}
-	if s := r.disk.State; s == nil || s.Applied == nil || s.Applied.Desired.Generation != 1 || !s.Moving {
+	if s := r.disk.Journal.State; s == nil || s.Applied == nil || s.Applied.Desired.Generation != 1 || !s.Moving {
 		t.Errorf("a mirror moves, and the journal has %+v", s)
 	}
 	r.must("done", time.Second, func() bool { return r.done(d) })
@@ -54,8 +54,8 @@ func TestSwitchMakesWhatIsCommitted(t *testing.T) {
 	if e := r.eventsOf(proto.EvApplied); len(e) != 1 || e[0].Generation != 1 {
 		t.Errorf("events %+v", r.events)
 	}
-	if s := r.disk.State; s.Moving || len(r.disk.Circuits) != 6 {
-		t.Errorf("the journal has %d circuits, moving %v", len(r.disk.Circuits), s.Moving)
+	if s := r.disk.Journal.State; s.Moving || len(r.disk.Journal.Circuits) != 6 {
+		t.Errorf("the journal has %d circuits, moving %v", len(r.disk.Journal.Circuits), s.Moving)
 	}
 	// The same once more is answered, and moves nothing.
 	r.spi = 0

@@ -23,13 +23,12 @@ type switchRig struct {
 	factory *mems.Factory
 	ports   int
 
-	agent      *Agent // nil: the process is dead
+	host       *Host  // nil: the process is dead
+	agent      *Agent // inside it
 	life       int
-	next       time.Duration
-	disk       Journal
-	writes     []fleetWrite
+	disk       Disk
+	synced     time.Duration // when the record under way is on disk
 	linked     bool
-	flying     []*hal.Op // bus work of this life
 	watch      []string
 	acks       []proto.Ack
 	events     []proto.Event
@@ -55,7 +54,7 @@ func newSwitchRig(t testing.TB, ports int, faults ...sim.Fault) *switchRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &switchRig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: 7}), board: &hw, ports: ports, term: 1, next: Never}
+	r := &switchRig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: 7}), board: &hw, ports: ports, term: 1}
 	if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: 7, Powered: true, Faults: faults}); err != nil {
 		t.Fatal(err)
 	}
@@ -67,54 +66,44 @@ func newSwitchRig(t testing.TB, ports int, faults ...sim.Fault) *switchRig {
 // boot starts a new life of the agent from what is on its disk.
 func (r *switchRig) boot() {
 	r.t.Helper()
-	var disk Journal
-	raw, err := r.disk.Snapshot()
-	if err == nil {
-		err = disk.Apply(raw)
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	r.life++
-	r.writes, r.watch, r.linked, r.flying = nil, nil, false, nil
-	r.agent = New(Config{Fabric: "f1", Node: switchNode, Board: r.board, Factory: r.factory, Session: proto.Session(100 + r.life), HealthPeriod: time.Second, Thresholds: r.thresholds}, disk)
+	r.watch, r.linked = nil, false
+	r.host = NewHost(Config{Fabric: "f1", Node: switchNode, Board: r.board, Factory: r.factory, Session: proto.Session(100 + r.life),
+		HealthPeriod: time.Second, Thresholds: r.thresholds}, r.disk.Restore(), r, nil)
+	r.host.Line = func(id uint64, reply []byte) { r.lines(id, reply) }
+	r.agent = r.host.agent
 	r.poll()
 }
 
 // kill ends the agent; what was not on disk is lost.
-func (r *switchRig) kill() { r.agent, r.next, r.writes = nil, Never, nil }
+func (r *switchRig) kill() {
+	r.host, r.agent = nil, nil
+	r.disk.Lose()
+}
 
 func (r *switchRig) poll() {
 	r.t.Helper()
-	for range 1000 {
-		now := r.world.Now()
-		out, next := r.agent.Poll(now, nil)
-		r.next = next
-		for _, o := range out {
-			switch o.Kind {
-			case OutSubmit:
-				if r.board.Buses[o.Bus].Kind == hal.SPI {
-					r.spi++
-				}
-				r.flying = append(r.flying, o.Op)
-				if err := r.world.Submit(now, r.id, o.Bus, o.Op); err != nil {
-					r.t.Fatal(err)
-				}
-			case OutPersist:
-				r.writes = append(r.writes, fleetWrite{now + fleetDisk, o})
-			case OutSend:
-				r.packet(o.Packet)
-			case OutAnswer:
-				r.answer = o.Answer
-			case OutLine:
-				r.lines(o.ID, o.Record)
-			}
-		}
-		if len(out) == 0 && next > now {
-			return
-		}
+	if err := r.host.Settle(r.world.Now()); err != nil {
+		r.t.Fatal(err)
 	}
-	r.t.Fatalf("polls without end at %v", r.world.Now())
+}
+
+func (r *switchRig) Submit(now time.Duration, w Work) error {
+	if r.board.Buses[w.Bus].Kind == hal.SPI {
+		r.spi++
+	}
+	return r.world.Submit(now, r.id, w.Bus, w.Op)
+}
+
+func (r *switchRig) Send(_ time.Duration, p proto.Packet) error {
+	r.packet(p)
+	return nil
+}
+
+func (r *switchRig) Persist(now time.Duration, id uint64, record []byte) error {
+	r.synced = now + fleetDisk
+	_, err := r.disk.Begin(id, record)
+	return err
 }
 
 func (r *switchRig) packet(p proto.Packet) {
@@ -159,7 +148,7 @@ func (r *switchRig) packet(p proto.Packet) {
 
 func (r *switchRig) in(p proto.Packet) {
 	r.t.Helper()
-	r.agent.Deliver(r.world.Now(), Input{Kind: InPacket, Packet: p, At: r.world.Now()})
+	r.host.Deliver(r.world.Now(), Input{Kind: InPacket, Packet: p, At: r.world.Now()})
 	r.poll()
 }
 
@@ -185,7 +174,7 @@ func (r *switchRig) publish(topic string, msg any) {
 func (r *switchRig) ask(q Ask) *Answer {
 	r.t.Helper()
 	r.answer = nil
-	r.agent.Deliver(r.world.Now(), Input{Kind: InAsk, Ask: q})
+	r.host.Ask(r.world.Now(), q, func(a *Answer) { r.answer = a })
 	r.poll()
 	if r.answer == nil {
 		r.t.Fatal("no answer")
@@ -197,22 +186,17 @@ func (r *switchRig) ask(q Ask) *Answer {
 func (r *switchRig) step(limit time.Duration) bool {
 	r.t.Helper()
 	at, own := limit, false
-	if r.next < at {
-		at, own = r.next, true
+	if r.host != nil && r.host.Next() < at {
+		at, own = r.host.Next(), true
 	}
-	if len(r.writes) > 0 && r.writes[0].at <= at {
-		at, own = r.writes[0].at, true
+	if r.disk.Busy() && r.synced <= at {
+		at, own = r.synced, true
 	}
 	defer r.look()
 	if next, any := r.world.Next(); any && next <= at {
 		_, ev, ok := r.world.Step()
-		if ok && r.agent != nil && ev.Completion != nil {
-			at := slices.Index(r.flying, ev.Completion.Op)
-			if at < 0 {
-				return true // of a former life
-			}
-			r.flying = slices.Delete(r.flying, at, at+1)
-			r.agent.Deliver(r.world.Now(), Input{Kind: InHardware, Hardware: ev})
+		if ok && r.host != nil {
+			r.host.Deliver(r.world.Now(), Input{Kind: InHardware, Hardware: ev})
 			r.poll()
 		}
 		return true
@@ -221,13 +205,12 @@ func (r *switchRig) step(limit time.Duration) bool {
 	switch {
 	case !own:
 		return false
-	case len(r.writes) > 0 && r.writes[0].at <= at:
-		w := r.writes[0]
-		r.writes = r.writes[1:]
-		if err := r.disk.Apply(w.out.Record); err != nil {
+	case r.disk.Busy() && r.synced <= at:
+		id, err := r.disk.Commit()
+		if err != nil {
 			r.t.Fatal(err)
 		}
-		r.agent.Deliver(r.world.Now(), Input{Kind: InPersisted, ID: w.out.ID})
+		r.host.Deliver(r.world.Now(), Input{Kind: InPersisted, ID: id})
 		r.poll()
 	default:
 		r.poll()
@@ -283,7 +266,7 @@ func (r *switchRig) start() {
 func (r *switchRig) desired(circuits ...proto.Circuit) *proto.Desired {
 	r.gen++
 	return &proto.Desired{Version: proto.Version, Node: switchNode, Term: r.term, Generation: r.gen, Plan: proto.Digest{byte(r.gen)},
-		Decisions: []proto.RingID{proto.FirstGroup}, Circuits: circuits, BypassSeq: r.agent.Switch().State().BypassSeq}
+		Decisions: []proto.RingID{proto.FirstGroup}, Circuits: circuits, BypassSeq: r.host.View().State().BypassSeq}
 }
 
 var switchTopics = proto.Topics{Fabric: "f1"}

@@ -30,23 +30,20 @@ type fleet struct {
 }
 
 type fleetNode struct {
-	id     proto.NodeID
-	board  *hal.Board
-	agent  *Agent // nil: the process is dead
-	life   int
-	next   time.Duration
-	disk   Journal
-	writes []fleetWrite
-	watch  []string
-	linked bool
-	events []proto.Event
-	last   proto.Reported
-	submit int // ops of the switch class
-}
-
-type fleetWrite struct {
-	at  time.Duration
-	out Output
+	f        *fleet
+	id       proto.NodeID
+	board    *hal.Board
+	host     *Host // nil: the process is dead
+	agent    *Agent
+	life     int
+	disk     Disk
+	synced   time.Duration // when the record under way is on disk
+	thinking Thinking
+	watch    []string
+	linked   bool
+	events   []proto.Event
+	last     proto.Reported
+	submit   int // ops of the switch class
 }
 
 const (
@@ -74,7 +71,7 @@ func startFleet(f *fleet, n, modules int) *fleet {
 		if _, err := f.world.AddBoard(sim.BoardConfig{Board: board, Personalities: both, Seed: uint64(i), Powered: true}); err != nil {
 			t.Fatal(err)
 		}
-		f.nodes = append(f.nodes, &fleetNode{id: proto.NodeID(i), board: &board, next: Never})
+		f.nodes = append(f.nodes, &fleetNode{f: f, id: proto.NodeID(i), board: &board, thinking: Thinking{Takes: f.decide}})
 	}
 	for i := range n {
 		for hop := 1; hop <= 2 && i+hop < n; hop++ {
@@ -144,26 +141,24 @@ func microvolt(square float64) int64 {
 func (f *fleet) boot(x *fleetNode) {
 	f.t.Helper()
 	x.life++
-	var disk Journal
-	raw, err := x.disk.Snapshot()
-	if err == nil {
-		err = disk.Apply(raw)
+	x.watch, x.linked = nil, false
+	x.host = NewHost(Config{Fabric: "f1", Node: x.id, Board: x.board, Calibrations: f.cals, Session: proto.Session(1000*(int(x.id)+1) + x.life),
+		Seed: 3, HealthPeriod: -1, Decide: f.decide}, x.disk.Restore(), x, nil)
+	x.host.Log = func(_ uint8, text string) {
+		f.trace = append(f.trace, fmt.Sprintf("%v node %d: %s", f.world.Now(), x.id, text))
 	}
-	if err != nil {
+	x.agent = x.host.agent
+	if err := x.host.Levels(f.world.Now(), func(l hal.LineID) (bool, error) { return f.world.Level(sim.BoardID(x.id), l), nil }); err != nil {
 		f.t.Fatal(err)
 	}
-	x.writes, x.watch, x.linked = nil, nil, false
-	x.agent = New(Config{Fabric: "f1", Node: x.id, Board: x.board, Calibrations: f.cals, Session: proto.Session(1000*(int(x.id)+1) + x.life),
-		Seed: 3, HealthPeriod: -1, Decide: f.decide}, disk)
-	for l := range x.board.Lines {
-		x.agent.Deliver(f.world.Now(), Input{Kind: InHardware, Hardware: hal.Event{Edge: &hal.Edge{
-			Line: hal.LineID(l), High: f.world.Level(sim.BoardID(x.id), hal.LineID(l)), At: f.world.Now()}}})
-	}
-	f.poll(x, false)
+	f.poll(x)
 }
 
 // kill ends a node's agent; what was not on disk is lost.
-func (f *fleet) kill(x *fleetNode) { x.agent, x.next, x.writes = nil, Never, nil }
+func (f *fleet) kill(x *fleetNode) {
+	x.host, x.agent = nil, nil
+	x.disk.Lose()
+}
 
 // power takes the whole node away.
 func (f *fleet) power(x *fleetNode, on bool) {
@@ -175,44 +170,40 @@ func (f *fleet) power(x *fleetNode, on bool) {
 	}
 }
 
-func (f *fleet) poll(x *fleetNode, edge bool) {
+func (f *fleet) poll(x *fleetNode) {
 	f.t.Helper()
-	for range 1000 {
-		now := f.world.Now()
-		out, next := x.agent.Poll(now, nil)
-		x.next = next
-		for _, o := range out {
-			f.carryOut(x, o, edge)
-		}
-		if len(out) == 0 && next > now {
-			return
-		}
+	if err := x.host.Settle(f.world.Now()); err != nil {
+		f.t.Fatal(err)
 	}
-	f.t.Fatalf("node %d polls without end at %v", x.id, f.world.Now())
 }
 
-func (f *fleet) carryOut(x *fleetNode, o Output, edge bool) {
-	f.t.Helper()
-	now := f.world.Now()
-	switch o.Kind {
-	case OutSubmit:
-		at := now
-		if edge {
-			at += f.decide
-		}
-		if o.Op.Class == hal.ClassSwitch {
-			x.submit++
-		}
-		if err := f.world.Submit(at, sim.BoardID(x.id), o.Bus, o.Op); err != nil {
-			f.t.Fatal(err)
-		}
-	case OutPersist:
-		x.writes = append(x.writes, fleetWrite{now + fleetDisk, o})
-	case OutLog:
-		f.trace = append(f.trace, fmt.Sprintf("%v node %d: %s", now, x.id, o.Text))
-	case OutSend:
-		f.packet(x, o.Packet)
+func (x *fleetNode) Submit(now time.Duration, w Work) error {
+	if w.Op.Class == hal.ClassSwitch {
+		x.submit++
 	}
+	return x.f.world.Submit(x.thinking.Leaves(now, w.Decided), sim.BoardID(x.id), w.Bus, w.Op)
+}
+
+func (x *fleetNode) Send(_ time.Duration, p proto.Packet) error {
+	x.f.packet(x, p)
+	return nil
+}
+
+func (x *fleetNode) Persist(now time.Duration, id uint64, record []byte) error {
+	x.synced = now + fleetDisk
+	_, err := x.disk.Begin(id, record)
+	return err
+}
+
+// due is when a node has something to do of its own.
+func (x *fleetNode) due() time.Duration {
+	switch {
+	case x.host == nil:
+		return Never
+	case x.disk.Busy():
+		return min(x.host.Next(), x.synced)
+	}
+	return x.host.Next()
 }
 
 // packet is the broker and the planner's ear.
@@ -267,13 +258,13 @@ func (f *fleet) link(x *fleetNode, up bool) {
 	if up {
 		kind = proto.LinkUp
 	}
-	f.deliver(x, Input{Kind: InPacket, Packet: proto.Packet{Kind: kind}}, false)
+	f.deliver(x, Input{Kind: InPacket, Packet: proto.Packet{Kind: kind}})
 }
 
-func (f *fleet) deliver(x *fleetNode, in Input, edge bool) {
+func (f *fleet) deliver(x *fleetNode, in Input) {
 	f.t.Helper()
-	x.agent.Deliver(f.world.Now(), in)
-	f.poll(x, edge)
+	x.host.Deliver(f.world.Now(), in)
+	f.poll(x)
 }
 
 // publish gives a message to every linked node that asked for its topic.
@@ -285,7 +276,7 @@ func (f *fleet) publish(topic string, msg any) {
 	}
 	for _, x := range f.nodes {
 		if x.agent != nil && x.linked && slices.Contains(x.watch, topic) {
-			f.deliver(x, Input{Kind: InPacket, Packet: proto.Packet{Topic: topic, Payload: payload}}, false)
+			f.deliver(x, Input{Kind: InPacket, Packet: proto.Packet{Topic: topic, Payload: payload}})
 		}
 	}
 }
@@ -301,11 +292,7 @@ func (f *fleet) run(d time.Duration, done func() bool) bool {
 		at := limit
 		var first *fleetNode
 		for _, x := range f.nodes {
-			n := x.next
-			if len(x.writes) > 0 {
-				n = min(n, x.writes[0].at)
-			}
-			if n < at {
+			if n := x.due(); n < at {
 				at, first = n, x
 			}
 		}
@@ -315,7 +302,7 @@ func (f *fleet) run(d time.Duration, done func() bool) bool {
 				f.edge(ev.Edge)
 			}
 			if x := f.nodes[id]; ok && x.agent != nil {
-				f.deliver(x, Input{Kind: InHardware, Hardware: ev}, ev.Edge != nil)
+				f.deliver(x, Input{Kind: InHardware, Hardware: ev})
 			}
 			continue
 		}
@@ -325,15 +312,14 @@ func (f *fleet) run(d time.Duration, done func() bool) bool {
 		switch {
 		case first == nil:
 			return done != nil && done()
-		case len(first.writes) > 0 && first.writes[0].at <= at:
-			w := first.writes[0]
-			first.writes = first.writes[1:]
-			if err := first.disk.Apply(w.out.Record); err != nil {
+		case first.disk.Busy() && first.synced <= at:
+			id, err := first.disk.Commit()
+			if err != nil {
 				f.t.Fatal(err)
 			}
-			f.deliver(first, Input{Kind: InPersisted, ID: w.out.ID}, false)
+			f.deliver(first, Input{Kind: InPersisted, ID: id})
 		default:
-			f.poll(first, false)
+			f.poll(first)
 		}
 	}
 }
@@ -344,7 +330,7 @@ func (f *fleet) must(what string, d time.Duration, done func() bool) {
 	if !f.run(d, done) {
 		for _, x := range f.nodes {
 			if x.agent != nil {
-				f.t.Logf("node %d: %v %+v", x.id, x.agent.Machine().Mode(), x.agent.Machine().Sides(nil))
+				f.t.Logf("node %d: %v %+v", x.id, x.host.View().Mode(), x.sides())
 				for i := range x.agent.optics.(*nodeOptics).bundles {
 					s := x.agent.optics.(*nodeOptics).bundles[i].optics.Status()
 					f.t.Logf("  bundle %d: %v %v %v lit %04b ready %v %v", i, s.Machine, s.Path, s.State, x.agent.optics.(*nodeOptics).bundles[i].lit, s.Ready, s.Err)
@@ -386,7 +372,7 @@ func (f *fleet) ring(first, last int) map[proto.NodeID]*proto.Desired {
 		}
 		plan[proto.NodeID(i)] = &proto.Desired{Version: proto.Version, Node: proto.NodeID(i), Term: f.term, Generation: f.gen,
 			Plan: proto.Digest{byte(f.gen)}, Rings: []proto.RingAssignment{a}, Decisions: []proto.RingID{1},
-			BypassSeq: f.nodes[i].agent.Machine().State().BypassSeq}
+			BypassSeq: f.nodes[i].host.View().State().BypassSeq}
 	}
 	return plan
 }
@@ -418,9 +404,16 @@ func (f *fleet) heard() {
 	f.publish(proto.Topics{Fabric: "f1"}.Planner(), &proto.PlannerState{Version: proto.Version, Planner: 9, Online: true, Term: f.term, PeriodMillis: 1000})
 }
 
+// sides are how a node's machine reports its sides.
+func (x *fleetNode) sides() []proto.SideReport {
+	var r proto.Reported
+	x.host.View().Report(&r)
+	return r.Sides
+}
+
 // standing is the state of every side of the live nodes.
 func (f *fleet) standing(x *fleetNode, side proto.Side) (s proto.SideReport) {
-	for _, s := range x.agent.Machine().Sides(nil) {
+	for _, s := range x.sides() {
 		if s.Side == side {
 			return s
 		}
