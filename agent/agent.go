@@ -263,15 +263,9 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	return max(at, now)
 }
 
-// Machine lets checkers and the host read the node; they must not step it. It
-// is nil for a switch.
+// Machine lets checkers read the node; they must not step it. It is nil for a
+// switch.
 func (a *Agent) Machine() *node.Machine {
 	m, _ := a.machine.(*node.Machine)
 	return m
-}
-
-// Switch is Machine for a switch, nil for a node.
-func (a *Agent) Switch() *node.CrossConnect {
-	s, _ := a.machine.(*node.CrossConnect)
-	return s
 }
