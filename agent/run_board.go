@@ -62,7 +62,7 @@ func uses(m *hal.Module, d hal.Device) bool {
 	case d.Bus == m.ADC:
 		return d.Addr == m.Guard || d.Addr == m.LaneADC
 	}
-	return d.Bus == m.SPI && slices.Contains(m.ChipSelects[:], d.Addr)
+	return d.Bus == m.SPI && slices.Contains(m.ChipSelects, d.Addr)
 }
 
 // register is being read or written by hand.

@@ -38,8 +38,8 @@ type Latch struct {
 	Addr uint16
 }
 
-// The cells of one module, each with one heater: cell c hangs on channel c%16
-// of DAC c/16.
+// The cells of one module, each with one heater. They lie on the channels of its
+// DACs in order.
 const (
 	Lanes       = 8            // 0-3 upper half, 4-7 lower half
 	HalfLanes   = 4            //
@@ -48,7 +48,6 @@ const (
 	CellMatrix  = CellMZI2 + 8 // + 4*stage + row of the 8 x 8 Benes matrix
 	MatrixCells = 20
 	CellsPerMod = CellMatrix + MatrixCells
-	DACsPerMod  = 3
 )
 
 // Channels of the guard ADC of a module.
@@ -83,7 +82,7 @@ type Module struct {
 	// behind which port; without a mux the module is alone on its segment.
 	MCI         BusID
 	SPI         BusID
-	ChipSelects [DACsPerMod]uint16
+	ChipSelects []uint16 // of its DACs
 	ADC         BusID
 	Guard       uint16 // ADS7138, six half-sums and two Tx taps
 	LaneADC     uint16 // ADS7138, the 8 loopback lanes

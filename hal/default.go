@@ -19,6 +19,7 @@ const (
 	bundlesPerLatch    = 4
 	modulesPerSegment  = 4
 	segmentsPerBundle  = 2
+	dacsPerModule      = 3
 )
 
 // Limits of Default; the addresses above allow no more.
@@ -58,8 +59,8 @@ func Default(gpus, bundles, modules int) (Board, error) {
 				Slow: first + 1 + segmentsPerBundle, Mux: defaultMuxAddr, MuxChannel: uint8(m),
 				Temp: defaultTempAddr, EEPROM: defaultEEPROMAddr, Rail: defaultRailAddr, LaneEnable: defaultLaneEnable,
 			}
-			for d := range mod.ChipSelects {
-				mod.ChipSelects[d] = uint16(m*DACsPerMod + d)
+			for d := range dacsPerModule {
+				mod.ChipSelects = append(mod.ChipSelects, uint16(m*dacsPerModule+d))
 			}
 			bundle.Modules = append(bundle.Modules, mod)
 		}

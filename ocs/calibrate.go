@@ -7,7 +7,6 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
 	"ringlight/mzi"
-	"ringlight/ocs/heater"
 	"ringlight/proto"
 )
 
@@ -208,7 +207,7 @@ func (c *calibrating) stage(t *chipDrive, now time.Duration) {
 			c.fail(t, now, i, hal.ErrOutOfRange)
 			return
 		}
-		for _, op := range stageOps(&t.bundle.Modules[i], codes) {
+		for _, op := range stageOps(&t.bundle.Modules[i], t.dacs(i).Stage(codes)) {
 			c.latch.out++
 			op.Op.Token = t.token(taskCalibrate, i, calStageOp+i)
 			t.put(op.Bus, op.Op)
@@ -237,7 +236,7 @@ func (c *calibrating) fail(t *chipDrive, now time.Duration, module int, err erro
 	c.result = nil
 	for i := range t.bundle.Modules {
 		hw := &t.bundle.Modules[i]
-		t.put(hw.SPI, &hal.Op{Token: t.token(taskCalibrate, i, i), Class: hal.ClassHousekeeping, Msgs: heater.For(hw).Cold()})
+		t.put(hw.SPI, &hal.Op{Token: t.token(taskCalibrate, i, i), Class: hal.ClassHousekeeping, Msgs: t.dacs(i).Cold()})
 	}
 	c.latch.tries = 0
 	c.latch.write(t, now, dark)
@@ -306,12 +305,12 @@ func (l *latchAct) write(t *chipDrive, now time.Duration, bits uint16) {
 }
 
 // stageOps bring a module to its codes, let its ADCs scan and its lasers shine.
-func stageOps(m *hal.Module, codes *heater.Allowed) []BusOp {
+func stageOps(m *hal.Module, dacs []hal.Msg) []BusOp {
 	var ops []BusOp
 	add := func(bus hal.BusID, msgs ...hal.Msg) {
 		ops = append(ops, BusOp{Bus: bus, Op: &hal.Op{Class: hal.ClassSafety, Msgs: msgs}})
 	}
-	for _, msg := range heater.For(m).Stage(codes) {
+	for _, msg := range dacs {
 		add(m.SPI, msg)
 	}
 	for _, addr := range []uint16{m.Guard, m.LaneADC} {

@@ -5,6 +5,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/pca9535"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 )
 
@@ -19,11 +20,13 @@ type chipDrive struct {
 	pass     *passports   // nil: nobody is at the EEPROMs
 	lanes    laneSwitch
 	lock     lock
+	arm      arming
 }
 
 func newChipDrive(t *Transceiver) *chipDrive {
 	d := &chipDrive{Transceiver: t}
 	d.turn.init(d)
+	d.arm.both = heater.For(&t.bundle.Modules[0]).HoldsBoth()
 	return d
 }
 
@@ -33,6 +36,7 @@ func (t *chipDrive) start(time.Duration) {
 	t.lock.reset()
 	t.turn.reset()
 	t.readings = chipHealth{}
+	t.arm = arming{both: t.arm.both, took: t.arm.took}
 	t.readLatch()
 }
 
@@ -54,6 +58,7 @@ func (t *chipDrive) due(now time.Duration) (next time.Duration) {
 		t.pass.due(t, now)
 	}
 	t.lock.due(t, now)
+	t.arm.run(t, now)
 	next = min(t.sw.next(), t.lanes.next(), t.lock.next(t))
 	if t.cal != nil {
 		next = min(next, t.cal.next())
@@ -65,6 +70,9 @@ func (t *chipDrive) due(now time.Duration) (next time.Duration) {
 }
 
 func (t *chipDrive) completed(now time.Duration, c *hal.Completion, k task, module, n int) {
+	if t.isDACs(c.Bus) {
+		t.arm.out--
+	}
 	if c.Err != nil && !(k == taskPassport && t.pass.asks(c, n)) {
 		t.busErrors++
 	}
@@ -95,6 +103,8 @@ func (t *chipDrive) completed(now time.Duration, c *hal.Completion, k task, modu
 		t.passportDone(now, c, n)
 	case taskLanes:
 		t.lanes.completed(t, now, c, module, n)
+	case taskArm:
+		t.arm.completed(t, now, c, module)
 	case taskLock:
 		t.lock.completed(t, now, c, n)
 	}

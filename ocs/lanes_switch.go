@@ -74,13 +74,18 @@ func (t *chipDrive) compose(p mzi.Permutation) ([]*heater.Codes, error) {
 // stage writes codes to the input registers of all modules and reads them back.
 func (l *laneSwitch) stage(t *chipDrive, step laneStep, codes []*heater.Codes) {
 	l.step, l.out, l.tries = step, 0, 0
+	t.arm.due = true
 	for i := range t.bundle.Modules {
 		m, c := &t.bundle.Modules[i], &t.cfg.Calibration.Modules[i].Codes
 		if codes[i] != nil {
 			c = codes[i]
 		}
-		dacs := heater.For(m)
-		for d, msg := range dacs.ReadBack(dacs.Load(t.allowed(i, c))) {
+		dacs := t.dacs(i)
+		msgs := dacs.Load(t.allowed(i, c))
+		if t.arm.both { // else what is loaded cannot be read
+			msgs = dacs.ReadBack(msgs)
+		}
+		for d, msg := range msgs {
 			l.out++
 			t.put(m.SPI, &hal.Op{Token: t.token(taskLanes, i, d), Class: hal.ClassHousekeeping, Msgs: []hal.Msg{msg}})
 		}
@@ -90,15 +95,17 @@ func (l *laneSwitch) stage(t *chipDrive, step laneStep, codes []*heater.Codes) {
 // completed takes the end of a piece of bus work of the step.
 func (l *laneSwitch) completed(t *chipDrive, now time.Duration, c *hal.Completion, module, n int) {
 	err := c.Err
-	if err == nil && (l.step == laneStage || l.step == laneUndo) {
+	if err == nil && l.step != laneBreak {
 		codes := &t.cfg.Calibration.Modules[module].Codes
-		if l.step == laneStage && l.codes[module] != nil {
-			codes = l.codes[module]
-		} else if l.step == laneUndo {
+		if l.step == laneUndo {
 			codes = t.codes(module)
+		} else if l.codes[module] != nil {
+			codes = l.codes[module]
 		}
-		if !heater.For(&t.bundle.Modules[module]).Holds(n, c.Op.Msgs[0].R, codes) {
-			err = ErrCodeReadBack
+		for k, m := range c.Op.Msgs {
+			if m.R != nil && !t.dacs(module).Holds(n+k, m.R, codes) {
+				err = ErrCodeReadBack
+			}
 		}
 	}
 	if err != nil {
@@ -173,8 +180,12 @@ func (l *laneSwitch) fire(t *chipDrive) {
 	l.step, l.out, l.tries = laneFire, 0, 0
 	for i := range t.bundle.Modules {
 		m := &t.bundle.Modules[i]
+		msgs := t.dacs(i).Take()
+		if !t.arm.both {
+			msgs = t.dacs(i).ReadBack(msgs)
+		}
 		l.out++
-		t.put(m.SPI, &hal.Op{Token: t.token(taskLanes, i, 0), Class: hal.ClassSwitch, Msgs: heater.For(m).Take()})
+		t.put(m.SPI, &hal.Op{Token: t.token(taskLanes, i, 0), Class: hal.ClassSwitch, Msgs: msgs})
 	}
 }
 

@@ -53,6 +53,7 @@ type lockAct struct {
 	most    *[mzi.Cells]float64
 	volts   [mzi.Cells][2]physic.ElectricPotential // in force
 	limits  *heater.Limits
+	still   *heater.Allowed              // codes in force
 	up      [lockCells]float64           // phase that the step up adds
 	down    [lockCells]float64           // that the step down takes
 	code    [lockCells][2]heater.Setting // the step down and the step up
@@ -100,7 +101,7 @@ func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 	codes := t.codes(module)
 	a.volts = voltages(codes)
 	a.limits = cal.limits()
-	a.limits.AllowAll(codes)
+	a.still = a.limits.AllowAll(codes)
 	for k := range lockCells {
 		a.steps(k, codes)
 	}
@@ -154,7 +155,7 @@ func (l *lock) move(t *chipDrive) {
 		settings[k] = a.code[k][side]
 	}
 	m := &t.bundle.Modules[a.module]
-	l.submit(t, m.SPI, hal.ClassHousekeeping, heater.For(m).Move(settings[:]))
+	l.submit(t, m.SPI, hal.ClassHousekeeping, t.dacs(a.module).Move(settings[:], a.still))
 }
 
 // read asks for both taps.
@@ -292,7 +293,7 @@ func turned(m *ModuleCalibration, lit mzi.Lit, before, after *heater.Codes) (n u
 // scan as it was.
 func (l *lock) restore(t *chipDrive, module, gen int) {
 	m := &t.bundle.Modules[module]
-	msgs := heater.For(m).Change(t.allowed(module, t.codes(module)))
+	msgs := t.dacs(module).Change(t.allowed(module, t.codes(module)))
 	t.put(m.SPI, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassHousekeeping, Msgs: msgs}) // behind the steps
 	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassVerify, Msgs: []hal.Msg{
 		{Addr: m.Guard, W: ads7138.AppendWrite(nil, ads7138.RegOversample, 0)},

@@ -115,7 +115,7 @@ func (p *probe) begin(t *chipDrive) {
 // cold takes every heater to 0 V, whatever held it.
 func (p *probe) cold(t *chipDrive) {
 	p.step = probeCold
-	p.drives(t, heater.For(p.hw).Cold())
+	p.drives(t, t.dacs(p.module).Cold())
 }
 
 // scan lets both ADCs average.
@@ -184,7 +184,7 @@ func (p *probe) heat(t *chipDrive, now time.Duration) {
 	for _, h := range p.drive.Set { // in order of cells
 		p.settings = append(p.settings, p.limits.Allow(h.Cell, 0, heater.Code(h.Voltage)))
 	}
-	p.drives(t, heater.For(p.hw).Set(p.settings))
+	p.drives(t, t.dacs(p.module).Set(p.settings))
 }
 
 // drives puts the DACs' work out.

@@ -104,14 +104,14 @@ func (r *Register) named(name string) bool {
 		}
 		return false
 	}
-	switch r.chip {
-	case "dac0", "dac1", "dac2":
-		var ok bool
-		r.dac, ok = heater.For(r.hw).Register(int(r.chip[3]-'0'), name)
+	if dac, ok := strings.CutPrefix(r.chip, "dac"); ok && len(dac) == 1 {
+		r.dac, ok = heater.For(r.hw).Register(int(dac[0])-'0', name)
 		if r.Bits = 16; ok && r.dac.Cell >= 0 {
 			r.Settable = "a heater, within its limits"
 		}
 		return ok
+	}
+	switch r.chip {
 	case "guard", "lanes":
 		if n, ok := number("recent", ads7138.Channels-1); ok {
 			r.addr, r.Bits = ads7138.RegRecent+byte(2*n), 16

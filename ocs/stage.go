@@ -66,7 +66,8 @@ func (t *chipDrive) readModule() {
 	}
 	t.scan.wrong, t.scan.odd, t.scan.refused = false, false, nil
 	t.scan.waiting = 0
-	for d, msg := range heater.For(m).ReadBack(nil) {
+	t.scan.read = *t.codes(t.scan.module) // where a DAC cannot be read
+	for d, msg := range t.dacs(t.scan.module).ReadBack(nil) {
 		op(m.SPI, d, msg)
 	}
 	op(m.Slow, readSerial,
@@ -89,7 +90,7 @@ func (t *chipDrive) readModule() {
 func (t *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 	switch {
 	case n < readEnable:
-		dacs := heater.For(&t.bundle.Modules[module])
+		dacs := t.dacs(module)
 		t.scan.wrong = !dacs.Holds(n, op.Msgs[0].R, t.codes(module)) || t.scan.wrong
 		t.scan.odd = !dacs.Codes(n, op.Msgs[0].R, &t.scan.read) || t.scan.odd
 	case n == readEnable:
@@ -141,6 +142,7 @@ func (t *chipDrive) nextModule(now time.Duration) {
 		return
 	}
 	t.become(Idle)
+	t.arm.due = true
 	t.emit(Event{Kind: Ready, At: now, Path: t.path, Module: None, Cell: None, Lane: None})
 	if t.scan.differ {
 		t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: ErrCodeReadBack,
@@ -167,7 +169,7 @@ func (t *chipDrive) stageModule(now time.Duration) {
 		return
 	}
 	t.scan.waiting = 0
-	for _, op := range stageOps(m, codes) {
+	for _, op := range stageOps(m, t.dacs(module).Stage(codes)) {
 		t.scan.waiting++
 		op.Op.Token = t.token(taskStageModule, module, 0)
 		t.put(op.Bus, op.Op)

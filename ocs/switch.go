@@ -14,13 +14,15 @@ type switching struct {
 	want  bool // a write is to be put out
 	out   int  // writes on the bus
 	held  bool // the bundle is dark while its lanes change: writes wait
+	// The bundle is dark until its DACs are ready for the nets to toggle.
+	loading bool
 
 	settling         bool
 	settled          time.Duration
 	busStart, busEnd time.Duration
 }
 
-func (s *switching) busy() bool { return s.want || s.out > 0 || s.settling || s.held }
+func (s *switching) busy() bool { return s.want || s.out > 0 || s.settling || s.held || s.loading }
 
 func (s *switching) next() time.Duration {
 	if s.settling {
@@ -111,12 +113,11 @@ func (s *latchTurn) begin(t *chipDrive, asked time.Duration, how switchStep) {
 // release lets the light shine again, on the path that is wanted by now, that
 // was held while the way was changed.
 func (s *latchTurn) release(t *chipDrive, asked time.Duration) {
-	t.cfg.Latch.set(t.bundle, bitsOf(t.target, t.cfg.Latch.bits(t.bundle)))
 	if t.sw.want {
 		asked = t.sw.asked
 	}
 	t.sw.held = false
-	s.begin(t, asked, switchAtOnce)
+	s.point(t, asked, switchAtOnce)
 }
 
 // choose sets a path by the latch. Dark is always granted once it has been read.
@@ -136,10 +137,17 @@ func (t *chipDrive) choose(now time.Duration, p proto.Path, how switchStep) erro
 	}
 	t.lock.freeze(t)
 	t.aim(p)
+	t.turn.point(t, now, how)
+	return nil
+}
+
+// point sets the latch to the path that is wanted.
+func (s *latchTurn) point(t *chipDrive, asked time.Duration, how switchStep) {
 	l := t.cfg.Latch
 	before := l.bits(t.bundle)
-	bits := bitsOf(p, before)
-	if p == proto.Dark || (before^bits)&^dark == 0 {
+	bits := bitsOf(t.target, before)
+	toggles := (before^bits)&^dark != 0
+	if t.target == proto.Dark || !toggles {
 		how = switchAtOnce // the way is set already
 	}
 	if t.sw.held {
@@ -149,14 +157,22 @@ func (t *chipDrive) choose(now time.Duration, p proto.Path, how switchStep) erro
 	if how == switchBreak {
 		bits |= dark
 	}
+	if t.sw.loading = toggles && !t.armed(); t.sw.loading {
+		bits, how = before|dark, switchAtOnce
+	}
 	l.set(t.bundle, bits)
-	t.turn.begin(t, now, how)
-	return nil
+	s.begin(t, asked, how)
 }
 
 // due puts the write out and ends the settling.
 func (s *latchTurn) due(t *chipDrive, now time.Duration) {
 	w := &t.sw
+	if w.settling && now >= w.settled && w.loading {
+		w.settling = false // dark so far
+	}
+	if w.loading && !w.settling && !w.want && w.out == 0 && !w.held && t.armed() {
+		s.point(t, w.asked, switchBreak)
+	}
 	if w.settling && now >= w.settled && s.step == switchBreak {
 		w.settling, w.want, s.step = false, true, switchMake
 		t.cfg.Latch.set(t.bundle, bitsOf(t.target, 0))

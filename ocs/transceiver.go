@@ -58,6 +58,7 @@ const (
 	taskPassport
 	taskLanes
 	taskLock
+	taskArm
 )
 
 // A token's number is the module and a number within it.
@@ -304,7 +305,7 @@ func (t *Transceiver) Poll(now time.Duration, done []*hal.Completion, out []BusO
 // as it is: what to do about it is not for the optics to say.
 func (t *Transceiver) fault(now time.Duration, module int, err error) {
 	t.work.Abandon() // what is still under way is no longer waited for
-	t.sw.held = false
+	t.sw.held, t.sw.loading = false, false
 	t.err = err
 	t.become(Faulted)
 	named := uint8(None)

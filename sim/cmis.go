@@ -67,7 +67,7 @@ type mci struct {
 
 // controllerPower is what drives the heaters of a module of kind cmis: how it
 // does is its own affair, so there is no chip.
-type controllerPower [hal.DACsPerMod]controllerSupply
+type controllerPower [(hal.CellsPerMod + controllerChannels - 1) / controllerChannels]controllerSupply
 
 // controllerSupply holds codes of 10 V for both levels of the nets.
 type controllerSupply struct {

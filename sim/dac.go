@@ -28,15 +28,16 @@ type spiChip interface {
 
 // plugDACs makes what drives the heaters of a module, as after power-on.
 func (m *module) plugDACs() {
-	m.dac = make([]voltages, hal.DACsPerMod)
 	if m.mci != nil {
 		m.mci.power = new(controllerPower)
+		m.dac = make([]voltages, len(m.mci.power))
 		for d := range m.dac {
 			m.dac[d] = &m.mci.power[d]
 		}
 		return
 	}
-	chips := new([hal.DACsPerMod]ltc)
+	m.dac = make([]voltages, len(m.board.hw.Bundles[m.bundle.place].Modules[m.place].ChipSelects))
+	chips := make([]ltc, len(m.dac))
 	for d := range m.dac {
 		m.dac[d] = &chips[d]
 	}

@@ -34,6 +34,9 @@ const (
 	dacSettleMax   = 10 * time.Microsecond
 )
 
+// settleGroups: heaters of sixteen cells settle alike. chosen.
+const settleGroups = (hal.CellsPerMod + 15) / 16
+
 // Personality is what production made of one module: everything about its
 // optics that calibration has to find out. It is read-only and shared by any
 // number of boards.
@@ -49,7 +52,7 @@ type Personality struct {
 	txGain   [hal.Lanes]float64    // MZI2 to fibre
 	rxGain   [2][hal.Lanes]float64 // fibre to diode of external 1, 2
 	loopGain [hal.Lanes]float64    // matrix output to loopback diode, cells' loss included
-	settle   [hal.DACsPerMod]time.Duration
+	settle   [settleGroups]time.Duration
 	caseAdd  float64 // kelvin over the board's ambient
 }
 

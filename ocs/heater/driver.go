@@ -10,6 +10,7 @@ const (
 	actStage                 // from any state to the codes of all paths; outputs move at the end, at once
 	actLoad                  // codes to the input registers: nothing moves
 	actTake                  // input registers to the outputs
+	actArm                   // what the next toggle brings into force, for chips that cannot hold both codes of a cell
 	actSet                   // the settings, at once, for chips made cold
 	actMove                  // the settings to the input registers, and then to the outputs at once
 	actPoke                  // one setting by hand, in whatever the chip was doing
@@ -20,6 +21,7 @@ const (
 // order is an action and what it is about.
 type order struct {
 	action   action
+	nets     [2]bool // levels of the toggle nets
 	codes    *Codes
 	settings []Setting
 	pattern  [maxChannels]uint16
@@ -34,7 +36,7 @@ type chip interface {
 	// seen outside.
 	readBack(dst []byte) []byte
 	// state is what the reply to readBack says of the n-th.
-	state(n int, reply []byte) state
+	state(n int, nets [2]bool, reply []byte) state
 }
 
 // maxChannels of any chip.
@@ -47,26 +49,42 @@ type state struct {
 	toggles  uint16
 	settings [maxChannels]uint16
 	codes    [maxChannels][2]uint16
+	unknown  [2]bool // registers that cannot be read
 }
 
 // Driver makes the bus work of one module's heaters. Its messages go over
 // Module.SPI, one to a chip, in the order of the chips.
 type Driver struct {
 	hw       *hal.Module
+	nets     [2]bool
 	chip     chip
 	channels int
-	frame    uint8 // bytes
+	// registers of a channel that can be read, and poked: A and B, or A alone for
+	// what is in force.
+	registers int
+	frame     uint8 // bytes
 }
 
 // For is the driver of a module of kind chips.
 func For(m *hal.Module) Driver {
-	return Driver{hw: m, chip: ltc{}, channels: ltcChannels, frame: ltcFrame}
+	return Driver{hw: m, chip: ltc{}, channels: ltcChannels, registers: 2, frame: ltcFrame}
 }
+
+// At is the driver while the toggle nets have these levels. DACs that hold both
+// codes of a cell do not ask.
+func (d Driver) At(nets [2]bool) Driver {
+	d.nets = nets
+	return d
+}
+
+// HoldsBoth reports whether the DACs hold both codes of a cell, and can be read.
+func (d Driver) HoldsBoth() bool { return d.registers == 2 }
 
 // Chips is how many DACs the module has.
 func (d Driver) Chips() int { return len(d.hw.ChipSelects) }
 
 func (d Driver) messages(o *order) []hal.Msg {
+	o.nets = d.nets
 	msgs := make([]hal.Msg, 0, len(d.hw.ChipSelects))
 	for n, cs := range d.hw.ChipSelects {
 		if w := d.chip.frames(nil, n, o); len(w) > 0 {
@@ -93,11 +111,20 @@ func (d Driver) Load(codes *Allowed) []hal.Msg {
 // Take brings what was loaded to the heaters.
 func (d Driver) Take() []hal.Msg { return d.messages(&order{action: actTake}) }
 
-// Change is Load and Take in one.
+// Arm writes what the next edge of a toggle net is to bring into force. There is
+// nothing to do where the DACs hold both codes of a cell; elsewhere no net may
+// toggle between Load, or an edge, and the end of it.
+func (d Driver) Arm(codes *Allowed) []hal.Msg {
+	return d.messages(&order{action: actArm, codes: &codes.codes})
+}
+
+// Change is Load, Take and Arm in one.
 func (d Driver) Change(codes *Allowed) []hal.Msg {
 	msgs := d.Load(codes)
 	for n := range msgs {
-		msgs[n].W = d.chip.frames(msgs[n].W, n, &order{action: actTake})
+		for _, a := range []action{actTake, actArm} {
+			msgs[n].W = d.chip.frames(msgs[n].W, n, &order{action: a, nets: d.nets, codes: &codes.codes})
+		}
 	}
 	return msgs
 }
@@ -107,9 +134,10 @@ func (d Driver) Set(settings []Setting) []hal.Msg {
 	return d.messages(&order{action: actSet, settings: settings})
 }
 
-// Move changes codes in force, all of a chip at once, in the order of their cells.
-func (d Driver) Move(settings []Setting) []hal.Msg {
-	return d.messages(&order{action: actMove, settings: settings})
+// Move changes codes in force, all of a chip at once, in the order of their cells;
+// codes are what the other registers are to hold.
+func (d Driver) Move(settings []Setting, codes *Allowed) []hal.Msg {
+	return d.messages(&order{action: actMove, settings: settings, codes: &codes.codes})
 }
 
 // Poke writes one code by hand.
@@ -133,7 +161,7 @@ func (d Driver) ReadBack(msgs []hal.Msg) []hal.Msg {
 
 // state is what the reply to ReadBack says of chip n.
 func (d Driver) state(n int, reply []byte) state {
-	return d.chip.state(n, reply[len(reply)-len(d.chip.readBack(nil)):])
+	return d.chip.state(n, d.nets, reply[len(reply)-len(d.chip.readBack(nil)):])
 }
 
 // Holds reports whether the reply to ReadBack is what codes want of chip n.
@@ -141,19 +169,22 @@ func (d Driver) Holds(n int, reply []byte, codes *Codes) bool {
 	s := d.state(n, reply)
 	for ch := range d.channels {
 		for register, code := range s.codes[ch] {
-			s.ready = s.ready && code == codeOf(codes, n*d.channels+ch, register)
+			s.ready = s.ready && (s.unknown[register] || code == codeOf(codes, n*d.channels+ch, register))
 		}
 	}
 	return s.ready
 }
 
-// Codes takes the codes of chip n out of the reply to ReadBack, and reports whether
-// it is set up as its heaters need it.
+// Codes takes the codes of chip n out of the reply to ReadBack, but for those that
+// cannot be read, and reports whether it is set up as its heaters need it.
 func (d Driver) Codes(n int, reply []byte, codes *Codes) bool {
 	s := d.state(n, reply)
 	for ch := range d.channels {
-		if cell := n*d.channels + ch; cell < hal.CellsPerMod {
-			codes[cell] = s.codes[ch]
+		cell := n*d.channels + ch
+		for register, code := range s.codes[ch] {
+			if cell < hal.CellsPerMod && !s.unknown[register] {
+				codes[cell][register] = code
+			}
 		}
 	}
 	return s.ready

@@ -130,7 +130,7 @@ func TestSettingsTouchTheirCellsAlone(t *testing.T) {
 		codes[k][register] += 0x33
 		moves = append(moves, l.Allow(k, register, codes[k][register]))
 	}
-	d.do(d.dacs.Move(moves))
+	d.do(d.dacs.Move(moves, l.AllowAll(&codes)))
 	if !d.holds(&codes) {
 		t.Error("a move is not what is held")
 	}

@@ -29,7 +29,7 @@ const (
 
 // Register finds a register of a chip: toggles, settingN, codeNa or codeNb.
 func (d Driver) Register(chip int, name string) (r Register, ok bool) {
-	if chip >= d.Chips() {
+	if chip < 0 || chip >= d.Chips() {
 		return r, false
 	}
 	r = Register{chip: chip, Cell: -1, kind: registerToggles}
@@ -44,7 +44,7 @@ func (d Driver) Register(chip int, name string) (r Register, ok bool) {
 		number = number[:len(number)-1]
 	}
 	n, err := strconv.ParseUint(number, 10, 8)
-	if !ok || err != nil || n >= uint64(d.channels) || r.bank < 0 {
+	if !ok || err != nil || n >= uint64(d.channels) || r.bank < 0 || r.bank >= d.registers {
 		return r, false
 	}
 	r.channel = int(n)
@@ -65,7 +65,7 @@ func (d Driver) Peek() []hal.Msg {
 }
 
 func (d Driver) peeked(n int, m *hal.Msg) state {
-	return d.chip.state(n, m.R[:len(d.chip.readBack(nil))])
+	return d.chip.state(n, d.nets, m.R[:len(d.chip.readBack(nil))])
 }
 
 // Value of a register, of what Peek has read.

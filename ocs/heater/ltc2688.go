@@ -142,7 +142,7 @@ func (ltc) readBack(dst []byte) []byte {
 	return dst
 }
 
-func (c ltc) state(n int, reply []byte) (s state) {
+func (c ltc) state(n int, _ [2]bool, reply []byte) (s state) {
 	at := 0
 	next := func() uint16 { // each value comes with the second of its two frames
 		at += 2 * ltc2688.FrameBytes
