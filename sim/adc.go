@@ -230,66 +230,108 @@ func (p *probe) convert(ch int, t, cycle, n int64) uint16 {
 // to when they were cleared.
 const statWindow = 128
 
-// results fills the registers from reg on that hold results.
-func (m *module) results(which converter, reg byte, r []byte) {
-	c := &m.adc[which]
-	now := int64(m.board.now)
-	if c.events != nil {
-		m.compare(which)
+// inputs is what an ADC measures.
+type inputs interface {
+	// sample converts a channel once, now.
+	sample(c *adc, ch int) uint16
+	// result is the newest finished result of a channel in a bank, MAX, MIN or
+	// RECENT; 0: none.
+	result(c *adc, bank, ch int) uint16
+}
+
+// answer fills the bytes of a read; after says that a write came before it in
+// the same message. A read without an opcode is one conversion of the channel
+// that CHANNEL_SEL names, "Manual Mode".
+func (c *adc) answer(in inputs, r []byte, after bool) {
+	op := c.opcode
+	c.opcode = 0
+	switch {
+	case !after || op == 0:
+		repeat16(r, in.sample(c, int(c.reg[ads7138.RegChannelSel]&7)))
+	case op == ads7138.OpReadBlock:
+		c.registers(in, c.read, r)
+	default: // one register, however many bytes are clocked out
+		var one [1]byte
+		c.registers(in, c.read, one[:])
+		for i := range r {
+			r[i] = one[0]
+		}
 	}
-	var p probe
-	ready := false
-	for i := range r {
+}
+
+// registers fills what stands in the registers from reg on.
+func (c *adc) registers(in inputs, reg byte, r []byte) {
+	var v uint16
+	for i, pair := 0, -1; i < len(r); i++ {
 		at := int(reg) + i
-		r[i] = 0
-		if at < ads7138.RegMax {
-			if at < len(c.reg) {
-				r[i] = c.value(byte(at))
-			}
-			continue
-		}
 		bank, ch := (at-ads7138.RegMax)>>5, at>>1&15
-		if ch >= ads7138.Channels || bank > 2 {
+		switch {
+		case at < ads7138.RegMax:
+			r[i] = c.value(byte(at))
 			continue
-		}
-		from, cycle, n, round, ok := c.window(ch, now)
-		if !ok {
+		case ch >= ads7138.Channels || bank > 2:
+			r[i] = 0
 			continue
-		}
-		if !ready {
-			back := 2 * round
-			if bank != 2 {
-				back = round * (statWindow + 1)
-			}
-			m.probe(which, max(now-back, c.started)-tiaNanos, now-tiaNanos, &p)
-			ready = true
-		}
-		v := p.convert(ch, from-tiaNanos, cycle, n)
-		if bank != 2 {
-			for k := int64(1); k < statWindow && from-k*round >= max(c.started, c.stats); k++ {
-				x := p.convert(ch, from-k*round-tiaNanos, cycle, n)
-				if bank == 0 {
-					v = max(v, x)
-				} else {
-					v = min(v, x)
-				}
-			}
+		case at>>1 != pair:
+			pair = at >> 1
+			v = in.result(c, bank, ch)
 		}
 		r[i] = byte(v >> (8 * (at & 1)))
 	}
 }
 
-// manual is a read without an opcode: one conversion of the channel that
-// CHANNEL_SEL names, "Manual Mode".
-func (m *module) manual(which converter, r []byte) {
-	c := &m.adc[which]
-	now := int64(m.board.now) - tiaNanos
-	ch := int(c.reg[ads7138.RegChannelSel] & 7)
-	cycle, n := ads7138.CycleNanos(c.reg[ads7138.RegOpMode]), c.oversample()
-	var p probe
-	m.probe(which, now, now+cycle*n, &p)
-	v := p.convert(ch, now, cycle, n)
-	for i := range r {
-		r[i] = byte(v >> (8 * ((i + 1) & 1)))
+// moduleInputs is what an ADC of a module sees; its light is worked out once,
+// for the first result that somebody reads.
+type moduleInputs struct {
+	m     *module
+	which converter
+	p     probe
+	ready bool
+}
+
+// inputs are those of one ADC for one read.
+func (m *module) inputs(which converter) inputs {
+	m.compare(which)
+	m.board.seen = moduleInputs{m: m, which: which}
+	return &m.board.seen
+}
+
+func (m *module) results(which converter, reg byte, r []byte) {
+	m.adc[which].registers(m.inputs(which), reg, r)
+}
+
+func (in *moduleInputs) result(c *adc, bank, ch int) uint16 {
+	now := int64(in.m.board.now)
+	from, cycle, n, round, ok := c.window(ch, now)
+	if !ok {
+		return 0
 	}
+	if !in.ready {
+		back := 2 * round
+		if bank != 2 {
+			back = round * (statWindow + 1)
+		}
+		in.m.probe(in.which, max(now-back, c.started)-tiaNanos, now-tiaNanos, &in.p)
+		in.ready = true
+	}
+	v := in.p.convert(ch, from-tiaNanos, cycle, n)
+	if bank == 2 {
+		return v
+	}
+	for k := int64(1); k < statWindow && from-k*round >= max(c.started, c.stats); k++ {
+		x := in.p.convert(ch, from-k*round-tiaNanos, cycle, n)
+		if bank == 0 {
+			v = max(v, x)
+		} else {
+			v = min(v, x)
+		}
+	}
+	return v
+}
+
+func (in *moduleInputs) sample(c *adc, ch int) uint16 {
+	now := int64(in.m.board.now) - tiaNanos
+	cycle, n := ads7138.CycleNanos(c.reg[ads7138.RegOpMode]), c.oversample()
+	in.m.probe(in.which, now, now+cycle*n, &in.p)
+	return in.p.convert(ch, now, cycle, n)
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
 	"ringlight/hal/pca9535"
@@ -79,7 +78,7 @@ func (q *bus) say(c *chip, r []byte, after bool) {
 		}
 		return
 	case chipMonitor:
-		b.mems.say(int64(b.now), c.latch, b.carrier(), r, after)
+		b.mems.chips[c.latch].adc.answer(b.mems.monitor(c.latch, int64(b.now), b.carrier()), r, after)
 		return
 	case chipMirrorTemp:
 		b.mems.temp.read(r, b.carrier())
@@ -90,7 +89,7 @@ func (q *bus) say(c *chip, r []byte, after bool) {
 	case chipMCI:
 		m.mci.say(r)
 	case chipADC:
-		m.converted(c.adc, r, after)
+		m.adc[c.adc].answer(m.inputs(c.adc), r, after)
 	case chipTemp:
 		m.slowly().temp.read(r, m.caseMilli())
 	case chipEEPROM:
@@ -102,22 +101,11 @@ func (q *bus) say(c *chip, r []byte, after bool) {
 	}
 }
 
-// converted is a read from an ADC.
-func (m *module) converted(which converter, r []byte, after bool) {
-	a := &m.adc[which]
-	switch {
-	case !after || a.opcode == 0:
-		m.manual(which, r)
-	case a.opcode == ads7138.OpReadBlock:
-		m.results(which, a.read, r)
-	default: // one register, however many bytes are clocked out
-		var one [1]byte
-		m.results(which, a.read, one[:])
-		for i := range r {
-			r[i] = one[0]
-		}
+// repeat16 fills a read with a register of 16 bits, high byte first.
+func repeat16(r []byte, v uint16) {
+	for i := range r {
+		r[i] = byte(v >> (8 * ((i + 1) & 1)))
 	}
-	a.opcode = 0
 }
 
 // latch is one PCA9535.
@@ -218,9 +206,7 @@ func (t *tempChip) read(r []byte, milli int32) {
 	if t.at == tmp102.RegTemperature {
 		v = tmp102.Reading(milli)
 	}
-	for i := range r {
-		r[i] = byte(v >> (8 * ((i + 1) & 1)))
-	}
+	repeat16(r, v)
 }
 
 // eepromChip is one 24-series EEPROM. Pages that were never written hold the
@@ -336,9 +322,7 @@ func (c *railChip) read(m *module, r []byte) {
 	case ina219.RegBus:
 		v = railMillivolt/ina219.BusStepMillivolt<<3 | ina219.BusReady
 	}
-	for i := range r {
-		r[i] = byte(v >> (8 * ((i + 1) & 1)))
-	}
+	repeat16(r, v)
 }
 
 // enableChip is one TCA9534.

@@ -55,8 +55,8 @@ func TestFaultsMustFitTheBoard(t *testing.T) {
 			t.Errorf("%s accepted by a board of 2 bundles with 4 modules", s)
 		}
 	}
-	if r.w.Boards() != 0 {
-		t.Errorf("%d boards were added all the same", r.w.Boards())
+	if len(r.w.boards) != 0 {
+		t.Errorf("%d boards were added all the same", len(r.w.boards))
 	}
 }
 

@@ -142,53 +142,38 @@ func (l *layout) addMirrors(hw *hal.Mirrors) error {
 
 var monitorFull = detmath.FromDB(hal.MonitorFullScaleMilliDBm / 1000.0)
 
-// say fills the bytes of a read from a monitor chip.
-func (m *mems) say(now int64, place int, millicelsius int32, r []byte, after bool) {
-	c := &m.chips[place]
-	if !after || c.adc.opcode == 0 {
-		v := m.convert(now, place, int(c.adc.reg[ads7138.RegChannelSel]&7), now, millicelsius)
-		for i := range r {
-			r[i] = byte(v >> (8 * ((i + 1) & 1)))
-		}
-		return
+// monitorInputs is what a monitor chip sees at one time.
+type monitorInputs struct {
+	m            *mems
+	place        int
+	now          int64
+	millicelsius int32
+}
+
+func (m *mems) monitor(place int, now int64, millicelsius int32) monitorInputs {
+	return monitorInputs{m, place, now, millicelsius}
+}
+
+func (in monitorInputs) sample(c *adc, ch int) uint16 { return in.convert(c, ch, in.now) }
+
+func (in monitorInputs) result(c *adc, _, ch int) uint16 {
+	from, _, _, _, ok := c.window(ch, in.now)
+	if !ok {
+		return 0
 	}
-	block := c.adc.opcode == ads7138.OpReadBlock
-	c.adc.opcode = 0
-	var done [ads7138.Channels]bool
-	var codes [ads7138.Channels]uint16
-	for i := range r {
-		at := int(c.adc.read)
-		if block {
-			at += i
-		}
-		r[i] = 0
-		if at < ads7138.RegMax {
-			r[i] = c.adc.value(byte(at))
-			continue
-		}
-		bank, ch := (at-ads7138.RegMax)>>5, at>>1&15
-		if ch >= ads7138.Channels || bank > 2 {
-			continue
-		}
-		if from, _, _, _, ok := c.adc.window(ch, now); ok && !done[ch] {
-			done[ch], codes[ch] = true, m.convert(now, place, ch, from, millicelsius)
-		}
-		r[i] = byte(codes[ch] >> (8 * (at & 1)))
-	}
+	return in.convert(c, ch, from)
 }
 
 // convert is one averaged result of a channel sampled from from on.
-func (m *mems) convert(now int64, place, ch int, from int64, millicelsius int32) uint16 {
-	c := &m.chips[place]
-	port := c.port[ch]
-	p := probe{points: 1, noise: m.noise, seed: derive(derive(m.seed, seedMonitor), uint64(place))}
-	if port >= 0 {
-		light := m.lamps[port]
-		if c.side == hal.SideB {
-			light = m.leaves(now, port, millicelsius)
+func (in monitorInputs) convert(c *adc, ch int, from int64) uint16 {
+	chip := &in.m.chips[in.place]
+	p := probe{points: 1, noise: in.m.noise, seed: derive(derive(in.m.seed, seedMonitor), uint64(in.place))}
+	if port := chip.port[ch]; port >= 0 {
+		light := in.m.lamps[port]
+		if chip.side == hal.SideB {
+			light = in.m.leaves(in.now, port, in.millicelsius)
 		}
 		p.at[0][ch] = light * (ads7138.CodeFull / monitorFull)
 	}
-	cycle, n := ads7138.CycleNanos(c.adc.reg[ads7138.RegOpMode]), c.adc.oversample()
-	return p.convert(ch, from, cycle, n)
+	return p.convert(ch, from, ads7138.CycleNanos(c.reg[ads7138.RegOpMode]), c.oversample())
 }

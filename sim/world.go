@@ -24,6 +24,7 @@ type scratch struct {
 	transits []*transit // free
 	traces   [hal.MaxModules]trace
 	found    []crossing
+	seen     moduleInputs
 }
 
 // board is one node's optics.
@@ -88,9 +89,6 @@ func (w *World) board(id BoardID) (*board, error) {
 func (w *World) module(id BoardID, bundle, place int) *module {
 	return &w.boards[id].bundles[bundle].modules[place]
 }
-
-// Costs are what this world charges.
-func (w *World) Costs() Costs { return w.costs }
 
 // AddBoard puts a board into the world. It is dark: with power or without,
 // nobody has configured it.
@@ -171,9 +169,6 @@ func (b *board) plug(bundle, place int, cfg *BoardConfig) error {
 	}
 	return nil
 }
-
-// Boards is how many boards there are.
-func (w *World) Boards() int { return len(w.boards) }
 
 // Now is the virtual time.
 func (w *World) Now() time.Duration { return w.now }

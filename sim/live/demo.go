@@ -77,7 +77,7 @@ func Demo(ctx context.Context, cfg DemoConfig) (*Result, error) {
 type demo struct {
 	cfg    DemoConfig
 	trace  *trace.Trace
-	stage  *stage
+	nodes  *stepper
 	above  *central
 	screen screen
 	result *Result
@@ -92,7 +92,7 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	if err != nil {
 		return err
 	}
-	s := &stage{cfg: d.cfg, fabric: f, costs: sim.DefaultCosts(), inbox: make(chan arrival, inboxSize), watch: newWatch(), log: d.cfg.Log}
+	s := &stepper{cfg: d.cfg, fabric: f, costs: sim.DefaultCosts(), inbox: make(chan arrival, inboxSize), watch: newWatch(), log: d.cfg.Log}
 	s.world = sim.NewWorld(sim.WorldConfig{Seed: d.cfg.Seed, Costs: s.costs})
 	board, calibrations, err := bench.Build(s.world, f, d.cfg.Modules, d.cfg.Seed)
 	if err != nil {
@@ -105,7 +105,7 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	}
 	s.byBoard = s.stations
 	s.queue = append(s.queue, s.stations...)
-	d.stage = s
+	d.nodes = s
 	d.waste = waste{groupNodes: f.GroupNodes(), nodes: f.Nodes, since: epoch}
 
 	observe := func(p *planner.Planner) { s.watch.planner(p.Overview(), p.Rings) }
@@ -120,7 +120,7 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 func (d *demo) close(cancel context.CancelFunc) {
 	cancel()
 	var goodbyes sync.WaitGroup
-	for _, st := range d.stage.stations {
+	for _, st := range d.nodes.stations {
 		if st.link != nil {
 			goodbyes.Go(st.link.Close)
 		}
@@ -131,7 +131,7 @@ func (d *demo) close(cancel context.CancelFunc) {
 
 // bringUp powers every node and waits for the first generation.
 func (d *demo) bringUp(ctx context.Context) error {
-	s := d.stage
+	s := d.nodes
 	for _, st := range s.stations {
 		if err := s.powerOn(st); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (d *demo) bringUp(ctx context.Context) error {
 
 // settle waits until the planner is quiet, or ends with what stopped it.
 func (d *demo) settle(ctx context.Context, limit time.Duration) error {
-	err := d.stage.settle(ctx, limit)
+	err := d.nodes.settle(ctx, limit)
 	return errors.Join(d.above.gone(), err)
 }
 
@@ -166,13 +166,13 @@ func (d *demo) spares() fabricSpares {
 		}
 	}
 	var f fabricSpares
-	for _, st := range d.stage.stations {
-		if in[st.id] || st.suffer != trace.None {
+	for _, st := range d.nodes.stations {
+		if in[st.id] || st.effect != trace.None {
 			continue
 		}
 		f.spares++
 		for other := range in { // any order: it is enough to find one
-			if _, ok := d.stage.fabric.Link(st.id, other); ok {
+			if _, ok := d.nodes.fabric.Link(st.id, other); ok {
 				f.reach++
 				break
 			}
@@ -191,10 +191,10 @@ func (d *demo) replay(ctx context.Context) error {
 			return err
 		}
 		at = max(epoch+e.At, at+apart)
-		if err := d.stage.jump(ctx, at); err != nil {
+		if err := d.nodes.jump(ctx, at); err != nil {
 			return err
 		}
-		d.stage.world.Reseed(detmath.Hash(d.cfg.Seed, uint64(i)))
+		d.nodes.world.Reseed(detmath.Hash(d.cfg.Seed, uint64(i)))
 		if d.screen.w == nil {
 			days(int(e.At/trace.Day), d.cfg.Days)
 		}
@@ -205,7 +205,7 @@ func (d *demo) replay(ctx context.Context) error {
 	if err := d.outages(ctx, span); err != nil {
 		return err
 	}
-	if err := d.stage.jump(ctx, epoch+span); err != nil {
+	if err := d.nodes.jump(ctx, epoch+span); err != nil {
 		return err
 	}
 	d.account()
@@ -217,14 +217,14 @@ func (d *demo) replay(ctx context.Context) error {
 
 // account adds the time since the last event to the waste.
 func (d *demo) account() {
-	healthy, full := d.stage.groups()
-	d.waste.until(d.stage.now, healthy, full)
+	healthy, full := d.nodes.groups()
+	d.waste.until(d.nodes.now, healthy, full)
 }
 
 // event is one start or end of a fault.
 func (d *demo) event(ctx context.Context, e trace.NodeEvent) error {
 	d.account()
-	s := d.stage
+	s := d.nodes
 	if !e.Start {
 		return d.repair(ctx, e)
 	}
@@ -245,7 +245,7 @@ func (d *demo) event(ctx context.Context, e trace.NodeEvent) error {
 }
 
 func (d *demo) repair(ctx context.Context, e trace.NodeEvent) error {
-	s := d.stage
+	s := d.nodes
 	st := s.stations[e.Node]
 	if e.Before == trace.NodeDark && e.After != trace.NodeDark {
 		if err := s.jump(ctx, s.now+darkAtLeast); err != nil {
@@ -275,14 +275,14 @@ func (d *demo) ringOf(id proto.RingID) *proto.RingStatus {
 // broker there is none: the nodes' own timers alone run out.
 func (d *demo) follow(ctx context.Context) error {
 	if d.down {
-		return d.stage.jump(ctx, d.stage.now+horizon)
+		return d.nodes.jump(ctx, d.nodes.now+horizon)
 	}
 	start := time.Now()
 	if err := d.settle(ctx, settleLimit); err != nil {
 		return err
 	}
 	was := d.known
-	d.known = d.stage.watch.view()
+	d.known = d.nodes.watch.view()
 	if d.known.overview.Generation != was.overview.Generation {
 		d.screen.planned(changes(&was, &d.known, d.known.quietAt.Sub(start)))
 	}
@@ -298,8 +298,8 @@ func (d *demo) outages(ctx context.Context, t time.Duration) error {
 	}
 	from := time.Duration(o.Day) * trace.Day
 	to := from + time.Duration(o.Days)*trace.Day
-	if !d.down && t >= from && d.stage.now < epoch+from {
-		if err := d.stage.jump(ctx, epoch+from); err != nil {
+	if !d.down && t >= from && d.nodes.now < epoch+from {
+		if err := d.nodes.jump(ctx, epoch+from); err != nil {
 			return err
 		}
 		d.screen.line("day "+dayWidth+"  broker stopped", inDays(from))
@@ -316,7 +316,7 @@ func (d *demo) outages(ctx context.Context, t time.Duration) error {
 
 // reconnect starts the broker again and waits until everything has converged.
 func (d *demo) reconnect(ctx context.Context, to time.Duration) error {
-	if err := d.stage.jump(ctx, epoch+to); err != nil {
+	if err := d.nodes.jump(ctx, epoch+to); err != nil {
 		return err
 	}
 	d.account()
@@ -329,7 +329,7 @@ func (d *demo) reconnect(ctx context.Context, to time.Duration) error {
 		return err
 	}
 	was := d.known
-	d.known = d.stage.watch.view()
+	d.known = d.nodes.watch.view()
 	d.screen.line("day "+dayWidth+"  broker back: every node reported and every event delivered after %.1f s", inDays(to), time.Since(start).Seconds())
 	if d.known.overview.Generation != was.overview.Generation {
 		d.screen.planned(changes(&was, &d.known, d.known.quietAt.Sub(start)))
@@ -339,7 +339,7 @@ func (d *demo) reconnect(ctx context.Context, to time.Duration) error {
 
 // finish counts what is left to count.
 func (d *demo) finish(ctx context.Context) error {
-	s, r := d.stage, d.result
+	s, r := d.nodes, d.result
 	if d.down {
 		if err := d.reconnect(ctx, time.Duration(d.cfg.Days)*trace.Day); err != nil {
 			return err
@@ -366,19 +366,19 @@ func (d *demo) finish(ctx context.Context) error {
 // openMembers walks the light of all rings at a quiet moment.
 func (d *demo) openMembers() bool {
 	members := map[proto.NodeID]bool{}
-	for _, r := range d.stage.watch.view().rings {
+	for _, r := range d.nodes.watch.view().rings {
 		for _, n := range r.Nodes {
-			members[n] = d.stage.stations[n].suffer == trace.None
+			members[n] = d.nodes.stations[n].effect == trace.None
 		}
 	}
-	return !d.stage.closed(members)
+	return !d.nodes.closed(members)
 }
 
 // hold keeps everything running for whoever wants to look closer: from here
 // on virtual time goes with the wall.
 func (d *demo) hold(ctx context.Context) error {
-	d.screen.line("holding on %s until interrupted", d.stage.broker.Broker)
-	err := d.stage.realTime(ctx)
+	d.screen.line("holding on %s until interrupted", d.nodes.broker.Broker)
+	err := d.nodes.realTime(ctx)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

@@ -36,18 +36,18 @@ type struck struct {
 }
 
 // before looks at the ring that a node is about to leave.
-func (s *stage) before(st *station) *struck {
+func (s *stepper) before(st *station) *struck {
 	f := &struck{node: st, at: s.now, member: map[proto.NodeID]bool{}}
 	if st.host == nil {
 		return f
 	}
 	own := st.report()
-	if len(own.Rings) == 0 || st.suffer != trace.None {
+	if len(own.Rings) == 0 || st.effect != trace.None {
 		return f
 	}
 	f.ring = own.Rings[0].Ring
 	for _, other := range s.stations {
-		if other == st || other.host == nil || other.suffer != trace.None {
+		if other == st || other.host == nil || other.effect != trace.None {
 			continue
 		}
 		r := other.report()
@@ -85,7 +85,7 @@ func sidePort(ring *proto.RingAssignment, side proto.SideReport) (fabric.Port, b
 
 // strike lets a fault happen and runs the world, without the network, until
 // every piece must be closed; then it looks what became of it.
-func (s *stage) strike(e trace.NodeEvent) (*struck, FaultResult, error) {
+func (s *stepper) strike(e trace.NodeEvent) (*struck, FaultResult, error) {
 	st := s.stations[e.Node]
 	res := FaultResult{Day: inDays(e.At), Node: st.id, Kind: e.Fault.Class, Outcome: Idle, RingClosed: true}
 	f := s.before(st)
@@ -117,9 +117,9 @@ func (s *stage) strike(e trace.NodeEvent) (*struck, FaultResult, error) {
 }
 
 // apply brings a node from what it suffered to what it suffers now.
-func (s *stage) apply(st *station, e trace.NodeEvent) error {
-	was := st.suffer
-	st.suffer = e.After
+func (s *stepper) apply(st *station, e trace.NodeEvent) error {
+	was := st.effect
+	st.effect = e.After
 	switch {
 	case e.After == was:
 		return nil
@@ -142,8 +142,8 @@ func (s *stage) apply(st *station, e trace.NodeEvent) error {
 
 // closed walks the light GPU by GPU: do all GPUs of these nodes lie in closed
 // cycles?
-func (s *stage) closed(members map[proto.NodeID]bool) bool {
-	alive := func(b sim.BoardID) bool { return s.stations[b].suffer == trace.None }
+func (s *stepper) closed(members map[proto.NodeID]bool) bool {
+	alive := func(b sim.BoardID) bool { return s.stations[b].effect == trace.None }
 	for _, strand := range s.world.Walk(alive).Open {
 		for _, gpu := range strand {
 			if members[s.byBoard[gpu.Board].id] {
@@ -158,7 +158,7 @@ func (s *stage) closed(members map[proto.NodeID]bool) bool {
 // time counts from the last of the losses of light at them to the last side
 // that has its light again; the parts are those of that side, from the losses
 // on.
-func (s *stage) bypass(f *struck) (LedgerMicros, bool, error) {
+func (s *stepper) bypass(f *struck) (LedgerMicros, bool, error) {
 	var lost time.Duration // the last physical loss
 	for _, e := range f.ends {
 		at, lit := s.world.LastChange(simPort(e.port))
@@ -184,7 +184,7 @@ func (s *stage) bypass(f *struck) (LedgerMicros, bool, error) {
 
 // switched is the event by which a neighbour's side told that it works again,
 // nil when it does not.
-func (s *stage) switched(f *struck, e end) (*proto.Event, error) {
+func (s *stepper) switched(f *struck, e end) (*proto.Event, error) {
 	if e.station.host == nil {
 		return nil, fmt.Errorf("live: node %d has no power", e.station.id)
 	}
@@ -218,7 +218,7 @@ func (s *stage) switched(f *struck, e end) (*proto.Event, error) {
 // loss, which only the world knows, and checks that the two fit together: the
 // agent's parts must lead back from the confirmation to the moment at which
 // the world handed the edge in.
-func (s *stage) ledger(f *struck, e end, ev *proto.Event, lost time.Duration) (LedgerMicros, error) {
+func (s *stepper) ledger(f *struck, e end, ev *proto.Event, lost time.Duration) (LedgerMicros, error) {
 	micros := func(n uint32) time.Duration { return time.Duration(n) * time.Microsecond }
 	confirmed := time.Duration(ev.AtMicros) * time.Microsecond
 	a := ev.Ledger
@@ -253,7 +253,7 @@ func (s *stage) ledger(f *struck, e end, ev *proto.Event, lost time.Duration) (L
 }
 
 // edgeAt is when the neighbour's agent was handed the loss of its light.
-func (s *stage) edgeAt(f *struck, e end) (time.Duration, bool) {
+func (s *stepper) edgeAt(f *struck, e end) (time.Duration, bool) {
 	losLines := s.board.Bundles[e.port.Bundle].LOS
 	line := losLines[simPort(e.port).Path]
 	for _, seen := range e.station.edges {
@@ -266,10 +266,10 @@ func (s *stage) edgeAt(f *struck, e end) (time.Duration, bool) {
 
 // groups counts the healthy nodes and the full TP groups among them, by the
 // light: a full group is a closed cycle of exactly so many GPUs.
-func (s *stage) groups() (healthy, full int) {
-	alive := func(b sim.BoardID) bool { return s.stations[b].suffer == trace.None }
+func (s *stepper) groups() (healthy, full int) {
+	alive := func(b sim.BoardID) bool { return s.stations[b].effect == trace.None }
 	for _, st := range s.stations {
-		if st.suffer == trace.None {
+		if st.effect == trace.None {
 			healthy++
 		}
 	}
@@ -283,7 +283,7 @@ func (s *stage) groups() (healthy, full int) {
 
 // eventCounts are the events at their source and what the planner has of
 // them.
-func (s *stage) eventCounts() (queued, delivered uint64) {
+func (s *stepper) eventCounts() (queued, delivered uint64) {
 	for _, st := range s.stations {
 		j := &st.disk.Journal
 		queued += max(j.Last, j.Acked)

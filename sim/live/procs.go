@@ -49,7 +49,7 @@ const (
 
 type procs struct {
 	ProcsConfig
-	*house
+	*processes
 	f     *fabric.Fabric
 	url   string
 	res   ProcsResult
@@ -61,7 +61,7 @@ type procs struct {
 // a node's supply away. Boards are never killed: they are the hardware, and
 // their own record judges.
 func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
-	h, err := newHouse(cfg.Bin)
+	h, err := newProcesses(cfg.Bin)
 	if err != nil {
 		return res, err
 	}
@@ -71,7 +71,7 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 			err = fmt.Errorf("%w (logs are in %s)", err, h.dir)
 		}
 	}()
-	p := &procs{ProcsConfig: cfg, house: h}
+	p := &procs{ProcsConfig: cfg, processes: h}
 	if p.f, err = fabric.New(procsParams); err != nil {
 		return res, err
 	}

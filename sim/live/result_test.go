@@ -101,7 +101,7 @@ func TestChangesTellWhatHappened(t *testing.T) {
 // Goal: the heap gives the node that is due first, whatever changes.
 // Method: change due times by a fixed pattern and compare with a scan.
 func TestQueueGivesTheEarliest(t *testing.T) {
-	s := &stage{}
+	s := &stepper{}
 	for i := range 20 {
 		s.stations = append(s.stations, &station{id: proto.NodeID(i), slot: i, next: agent.Never, synced: agent.Never})
 	}

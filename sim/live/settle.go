@@ -35,7 +35,7 @@ const (
 // settle runs the nodes until the planner is quiet: it has every event, every
 // node is where the committed generation wants it and has said so, and the
 // planner's idea of who is well is right. It fails after a limit in wall time.
-func (s *stage) settle(ctx context.Context, limit time.Duration) error {
+func (s *stepper) settle(ctx context.Context, limit time.Duration) error {
 	start := time.Now()
 	last := start // when the last packet came
 	wall, virtual := start, s.now
@@ -86,7 +86,7 @@ func (s *stage) settle(ctx context.Context, limit time.Duration) error {
 }
 
 // gap is how long nothing must come before timers are let run.
-func (s *stage) gap() time.Duration {
+func (s *stepper) gap() time.Duration {
 	if s.watch.overview().Quiet {
 		return busyGap
 	}
@@ -94,7 +94,7 @@ func (s *stage) gap() time.Duration {
 }
 
 // drain hands in what has arrived, without waiting.
-func (s *stage) drain() (n int, err error) {
+func (s *stepper) drain() (n int, err error) {
 	for {
 		select {
 		case a := <-s.inbox:
@@ -113,14 +113,14 @@ func (s *stage) drain() (n int, err error) {
 const soon = 300 * time.Millisecond
 
 // unquiet says what is still under way, or nothing.
-func (s *stage) unquiet() string {
+func (s *stepper) unquiet() string {
 	well, on := 0, 0
 	for _, st := range s.stations {
 		if st.host == nil {
 			continue
 		}
 		on++
-		if st.suffer == trace.None {
+		if st.effect == trace.None {
 			well++
 		}
 	}
@@ -161,7 +161,7 @@ func (s *stage) unquiet() string {
 
 // jump lets virtual time go on to t without waiting for anybody: nothing but
 // health rounds is due. Packets that come in between are handed in.
-func (s *stage) jump(ctx context.Context, t time.Duration) error {
+func (s *stepper) jump(ctx context.Context, t time.Duration) error {
 	for s.now < t {
 		if _, err := s.drain(); err != nil {
 			return err
@@ -181,7 +181,7 @@ func (s *stage) jump(ctx context.Context, t time.Duration) error {
 }
 
 // realTime lets virtual time go with the wall until the context ends.
-func (s *stage) realTime(ctx context.Context) error {
+func (s *stepper) realTime(ctx context.Context) error {
 	wall, virtual := time.Now(), s.now
 	timer := time.NewTimer(0)
 	defer timer.Stop()

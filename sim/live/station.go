@@ -30,12 +30,12 @@ type station struct {
 	link     *mqtt.Link
 	life     int // counts the agents; what is meant for an earlier one is dropped
 	linkUp   bool
-	suffer   trace.Effect // what it suffers from now
+	effect   trace.Effect // what it suffers from now
 	disk     agent.Disk
 	synced   time.Duration // when the record on its way is on disk; never without one
 	next     time.Duration // when the agent wants to be polled; never without one
 	thinking agent.Thinking
-	slot     int // in the stage's heap
+	slot     int // in the stepper's heap
 
 	noted []proto.Event // events noted since they were last taken
 	edges []edgeSeen    // edges handed in since they were last taken
@@ -51,7 +51,7 @@ type edgeSeen struct {
 func (st *station) due() time.Duration { return min(st.next, st.synced) }
 
 // powerOn gives the node power and a fresh agent that knows only its journal.
-func (s *stage) powerOn(st *station) error {
+func (s *stepper) powerOn(st *station) error {
 	s.world.SetPower(st.board, true)
 	st.life++
 	session := proto.Session(detmath.Hash(s.cfg.Seed, uint64(st.id), uint64(st.life)))
@@ -81,7 +81,7 @@ func (s *stage) powerOn(st *station) error {
 // powerOff takes the power of the whole node: lasers fall, registers and all
 // that was not on disk are lost, and the broker notices by the broken
 // connection.
-func (s *stage) powerOff(st *station) {
+func (s *stepper) powerOff(st *station) {
 	s.world.SetPower(st.board, false)
 	st.link.Abandon()
 	st.disk.Lose()
@@ -91,13 +91,13 @@ func (s *stage) powerOff(st *station) {
 }
 
 // tell delivers an input to a node's agent and lets it act.
-func (s *stage) tell(st *station, in agent.Input) error {
+func (s *stepper) tell(st *station, in agent.Input) error {
 	st.host.Deliver(s.now, in)
 	return s.settled(st)
 }
 
 // settled lets a node's agent act now, after a delivery or when it is due.
-func (s *stage) settled(st *station) error {
+func (s *stepper) settled(st *station) error {
 	if err := st.host.Settle(s.now); err != nil {
 		return fmt.Errorf("live: node %d: %w", st.id, err)
 	}
@@ -107,7 +107,7 @@ func (s *stage) settled(st *station) error {
 }
 
 // hostSays passes the host's word on its GPUs to the agent.
-func (s *stage) hostSays(st *station, well bool, why string) error {
+func (s *stepper) hostSays(st *station, well bool, why string) error {
 	verb := agent.AskHostFault
 	if well {
 		verb = agent.AskHostOK
@@ -130,7 +130,7 @@ func (st *station) report() *proto.Reported {
 
 // ports are those of one node's agent.
 type ports struct {
-	s  *stage
+	s  *stepper
 	st *station
 }
 
@@ -160,7 +160,7 @@ func (p ports) Persist(now time.Duration, id uint64, record []byte) error {
 }
 
 // written acknowledges a record that is on disk by now.
-func (s *stage) written(st *station) error {
+func (s *stepper) written(st *station) error {
 	if st.synced > s.now {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (s *stage) written(st *station) error {
 }
 
 // receive hands a packet from the network to the agent.
-func (s *stage) receive(a arrival) error {
+func (s *stepper) receive(a arrival) error {
 	st := a.station
 	if a.life != st.life || st.host == nil {
 		return nil

@@ -15,26 +15,26 @@ import (
 	"time"
 )
 
-// A house is the processes of a small cluster on this machine, each started,
+// processes are those of a small cluster on this machine, each started,
 // killed and stopped by its name.
-type house struct {
+type processes struct {
 	dir  string
 	bin  string // folder of the commands
 	runs map[string]*exec.Cmd
 }
 
-func newHouse(bin string) (*house, error) {
+func newProcesses(bin string) (*processes, error) {
 	dir, err := os.MkdirTemp("", "ringlight-procs-")
 	if err != nil {
 		return nil, err
 	}
-	return &house{dir: dir, bin: bin, runs: map[string]*exec.Cmd{}}, nil
+	return &processes{dir: dir, bin: bin, runs: map[string]*exec.Cmd{}}, nil
 }
 
-func (h *house) path(name string) string { return filepath.Join(h.dir, name) }
+func (h *processes) path(name string) string { return filepath.Join(h.dir, name) }
 
 // start starts a process; what it prints goes to a file of its name.
-func (h *house) start(name, command string, args ...string) error {
+func (h *processes) start(name, command string, args ...string) error {
 	log, err := os.OpenFile(h.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (h *house) start(name, command string, args ...string) error {
 }
 
 // signal sends one to a process; after SIGKILL it is gone when signal returns.
-func (h *house) signal(name string, s syscall.Signal) {
+func (h *processes) signal(name string, s syscall.Signal) {
 	c := h.runs[name]
 	_ = c.Process.Signal(s)
 	if s == syscall.SIGKILL {
@@ -63,7 +63,7 @@ func (h *house) signal(name string, s syscall.Signal) {
 }
 
 // once runs a command to its end.
-func (h *house) once(ctx context.Context, command string, args ...string) ([]byte, error) {
+func (h *processes) once(ctx context.Context, command string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, filepath.Join(h.bin, command), args...)
 	out, err := c.Output()
 	var exit *exec.ExitError
@@ -74,7 +74,7 @@ func (h *house) once(ctx context.Context, command string, args ...string) ([]byt
 }
 
 // close kills all that runs. What was printed is kept when something failed.
-func (h *house) close(failed bool) {
+func (h *processes) close(failed bool) {
 	for name := range h.runs { // any order: all are killed
 		h.signal(name, syscall.SIGCONT)
 		h.signal(name, syscall.SIGKILL)
@@ -86,7 +86,7 @@ func (h *house) close(failed bool) {
 
 // tell sends a board's control socket one line and reads the record that
 // answers it.
-func (h *house) tell(board, line string) (BoardRecord, error) {
+func (h *processes) tell(board, line string) (BoardRecord, error) {
 	var r struct {
 		BoardRecord
 		controlError

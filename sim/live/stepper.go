@@ -12,9 +12,9 @@ import (
 	"ringlight/sim"
 )
 
-// stage is the world, the nodes in it and the one clock that they share. One
+// stepper is the world, the nodes in it and the one clock that they share. One
 // goroutine steps it; the links' receivers only fill its inbox.
-type stage struct {
+type stepper struct {
 	cfg      DemoConfig
 	fabric   *fabric.Fabric
 	world    *sim.World
@@ -43,14 +43,14 @@ const inboxSize = 4096
 
 // pump carries a link's packets to the goroutine that steps the agents. It
 // ends with the link.
-func (s *stage) pump(st *station, life int, link *mqtt.Link) {
+func (s *stepper) pump(st *station, life int, link *mqtt.Link) {
 	for p := range link.Recv() {
 		s.inbox <- arrival{st, life, p}
 	}
 }
 
 // runTo lets everything happen that is due up to t, and sets the clock to t.
-func (s *stage) runTo(t time.Duration) error {
+func (s *stepper) runTo(t time.Duration) error {
 	for {
 		at, ok := s.nextDue()
 		if !ok || at > t {
@@ -68,7 +68,7 @@ func (s *stage) runTo(t time.Duration) error {
 }
 
 // nextDue is when anything happens next.
-func (s *stage) nextDue() (time.Duration, bool) {
+func (s *stepper) nextDue() (time.Duration, bool) {
 	at := agent.Never
 	if len(s.queue) > 0 {
 		at = s.queue[0].due()
@@ -81,7 +81,7 @@ func (s *stage) nextDue() (time.Duration, bool) {
 
 // step does the one thing that is due at a time: what the world does goes
 // before what the agents do.
-func (s *stage) step(at time.Duration) error {
+func (s *stepper) step(at time.Duration) error {
 	if w, ok := s.world.Next(); ok && w <= at {
 		board, ev, visible := s.world.Step()
 		s.now = max(s.now, s.world.Now())
@@ -99,7 +99,7 @@ func (s *stage) step(at time.Duration) error {
 }
 
 // hardware hands an event of a board to its agent.
-func (s *stage) hardware(st *station, ev hal.Event) error {
+func (s *stepper) hardware(st *station, ev hal.Event) error {
 	if st.host == nil {
 		return nil // work of an agent that has lost its power
 	}
@@ -111,7 +111,7 @@ func (s *stage) hardware(st *station, ev hal.Event) error {
 
 // The nodes stand in a binary heap by the time when they are due.
 
-func (s *stage) sooner(i, j int) bool {
+func (s *stepper) sooner(i, j int) bool {
 	a, b := s.queue[i], s.queue[j]
 	if da, db := a.due(), b.due(); da != db {
 		return da < db
@@ -119,13 +119,13 @@ func (s *stage) sooner(i, j int) bool {
 	return a.id < b.id
 }
 
-func (s *stage) swap(i, j int) {
+func (s *stepper) swap(i, j int) {
 	s.queue[i], s.queue[j] = s.queue[j], s.queue[i]
 	s.queue[i].slot, s.queue[j].slot = i, j
 }
 
 // place puts a node where its due time belongs after that has changed.
-func (s *stage) place(st *station) {
+func (s *stepper) place(st *station) {
 	i := st.slot
 	for i > 0 && s.sooner(i, (i-1)/2) {
 		s.swap(i, (i-1)/2)
