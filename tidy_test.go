@@ -40,7 +40,8 @@ var mayImport = map[string][]string{
 	"mzi":             {"periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"mzi/detmath":     {},
 	"ocs/heater":      {"hal", "hal/ltc2688", "periph.io/x/conn/v3/physic"}, // but for sim's own, nobody else knows a DAC
-	"ocs":             {"ocs/heater", "ocs/stored", "ocs/work", "mzi", "mzi/detmath", "hal", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "proto", "periph.io/x/conn/v3/physic"},
+	"ocs":             {"ocs/heater", "ocs/mci", "ocs/stored", "ocs/work", "mzi", "mzi/detmath", "hal", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "proto", "periph.io/x/conn/v3/physic"},
+	"ocs/mci":         {"ocs/heater", "ocs/work", "hal", "hal/ads7138", "hal/cmis", "proto"},
 	"ocs/work":        {"hal"},
 	"ocs/stored":      {"github.com/fxamacker/cbor/v2"},
 	"ocs/circuit":     {"hal", "proto"},

@@ -2,119 +2,263 @@ package ocs
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/cmis"
+	"ringlight/ocs/heater"
+	"ringlight/ocs/mci"
+	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
 
-// mciDrive is what a Transceiver has instead of latch and chips when its
-// modules are of kind cmis: a port to each controller, and one trigger byte for
-// all.
-//
-// prepare: codes staged and applied, data paths initialised, by bring-up
-// arm:     every module on the service page, nothing written any more
-// fire:    the trigger byte, once to all modules of a segment
-// verify:  LOS pins; then each module's own account and its levels
-// A module that missed the byte, because it held off just then, is given it
-// alone.
+// ErrTriggerMissed is a module that never carried a trigger out.
+var ErrTriggerMissed = errors.New("module does not carry the trigger out")
+
+// mciDrive is the controllers of CMIS modules: a path is one trigger byte to all of
+// them, and the codes of all paths lie with each. A module that missed the byte,
+// because it held off just then, is given it alone.
 type mciDrive struct {
-	t    *Transceiver
-	mods []mciModule
-	segs []mciSegment
-	left int // modules that have not come to the end of the round
-
-	fireOut   int
-	fireAgain time.Duration // when segments that held off are asked again
-	fireLimit time.Duration
-	fired     byte          // the trigger
-	longest   time.Duration // of all work on the segments in service
-	latency   time.Duration // longest from byte to drive, of all modules
-	settle    time.Duration
-	staging   bool
-	differ    bool
-	trials    mciTrials
-	cal       *mciCalibration // a search under way
-	lanes     mciLanes
-	dump      *mciDump // under way
-	image     []byte   // of the last dump
-	imageErr  error
+	*Transceiver
+	set    *mci.Set
+	trials mciTrials
+	search *mciSearch // under way
+	lanes  mciLanes
 }
-
-// mciModule is one module's port and what it is being asked.
-type mciModule struct {
-	hw      *hal.Module
-	segment int
-	port    *cmis.Port
-	flags   *cmis.Flags
-	op      hal.Op
-	class   hal.Class
-	queue   []cmis.Request
-	at      int
-	started bool
-	wait    time.Duration
-	then    func(now time.Duration, err error)
-
-	advert  cmis.Advert
-	control cmis.Control
-	status  cmis.Status
-	limit   time.Duration // of what is being waited for
-	tries   int
-	staged  bool // by this life
-	doubts  int  // looks at a status that is not what was asked for
-	doubted byte // what it was
-	warm    [4]byte
-	lone    [1]byte // the trigger, for this module alone
-	head    [8]byte
-	raw     [cmis.StatusBytes]byte
-	service [ads7138.BlockBytes]byte
-	page    [128]byte
-	codes   [2][2 * hal.CellsPerMod]byte
-	reads   [2]cmis.Request // of a verification
-}
-
-// mciSegment is one I2C segment, with the fire made ready.
-type mciSegment struct {
-	bus   hal.BusID
-	op    hal.Op
-	msgs  [2]hal.Msg
-	sel   [1]byte
-	buf   [2]byte
-	want  bool // to be put out
-	held  bool // nobody on it answered
-	out   bool
-	try   int
-	pause time.Duration // until it is asked again
-	end   time.Duration // of the newest trigger on it
-}
-
-// Numbers of a CMIS bundle's tokens: segments count from here.
-const mciSegmentToken = 0x100
 
 func newMCIDrive(t *Transceiver) *mciDrive {
-	d := &mciDrive{t: t, fireAgain: Never}
-	d.mods = make([]mciModule, len(t.bundle.Modules))
-	for i := range d.mods {
-		m := &d.mods[i]
-		m.hw = &t.bundle.Modules[i]
-		m.port = cmis.NewPort(m.hw.Mux, m.hw.MuxChannel)
-		m.flags = cmis.NewFlags(m.port)
-		m.wait = Never
-		m.segment = d.addSegment(m.hw)
+	d := &mciDrive{Transceiver: t}
+	d.renew()
+	return d
+}
+
+// renew begins another life of the controllers' ports.
+func (d *mciDrive) renew() {
+	d.set = mci.New(d.bundle.Modules, d, &d.work, uint8(taskMCI), settleTime)
+	d.trials, d.search, d.lanes = mciTrials{}, nil, mciLanes{}
+}
+
+// start brings every module up, side by side, and adopts what is right.
+func (d *mciDrive) start(now time.Duration) {
+	d.renew()
+	if c := d.cfg.Calibration; c != nil && len(c.Modules) != len(d.set.Modules) {
+		d.fault(now, -1, stored.ErrMismatch)
+		return
 	}
-	for i := range d.segs {
-		s := &d.segs[i]
-		s.op = hal.Op{Class: hal.ClassSwitch}
-		s.buf[0] = cmis.Trigger
-		if s.sel[0] == 0 {
-			s.op.Msgs = s.msgs[1:]
-		} else {
-			s.op.Msgs = s.msgs[:]
+	if d.cfg.Calibration == nil || d.compose(now) {
+		d.set.BringUp(d.found, d.refused)
+	}
+}
+
+// compose makes the codes of the permutation that is to be.
+func (d *mciDrive) compose(now time.Duration) (ok bool) {
+	var err error
+	if d.force, err = composeCodes(d.cfg.Calibration.Modules, d.Lanes(), true); err != nil {
+		d.fault(now, -1, err)
+	}
+	return err == nil
+}
+
+func (d *mciDrive) fault(now time.Duration, module int, err error) {
+	d.set.Halt()
+	d.Transceiver.fault(now, module, err)
+}
+
+func (d *mciDrive) refused(now time.Duration, module int, err error) {
+	d.fault(now, module, &ModuleError{Module: module, Err: err})
+}
+
+// Known refuses a module that the calibration is not of.
+func (d *mciDrive) Known(module int, serial string) error {
+	if c := d.cfg.Calibration; c != nil && serial != c.Modules[module].Serial {
+		return fmt.Errorf("%w: it is %q, calibrated is %q", ErrCalibrationForeign, serial, c.Modules[module].Serial)
+	}
+	return nil
+}
+
+// Codes of a module, as the limits let them pass.
+func (d *mciDrive) Codes(module int) (codes *heater.Allowed, whole bool) {
+	if d.cfg.Calibration == nil {
+		return nil, false
+	}
+	codes, cuts := d.cfg.Calibration.Modules[module].allowed(d.codes(module))
+	return codes, cuts == 0
+}
+
+// Stage lets codes go to a module that none was cut of.
+func (d *mciDrive) Stage(module int) error {
+	before := d.limitErrors
+	if d.allowed(module, d.codes(module)); d.limitErrors > before {
+		return hal.ErrOutOfRange
+	}
+	if d.state == Reading {
+		d.become(Staging)
+	}
+	return nil
+}
+
+// found adopts the path that the modules are on.
+func (d *mciDrive) found(now time.Duration) {
+	if d.search != nil { // of what a search has found
+		d.trials = mciTrials{step: mciTrialRest, at: now}
+		return
+	}
+	path, agree, differ := d.set.Found()
+	d.path = path
+	d.target, d.since = path, now
+	d.port = proto.Blocked
+	if path != proto.Dark {
+		d.port = proto.Tuning
+		d.settleLight()
+	}
+	d.become(Idle)
+	e := Event{Kind: Ready, At: now, Path: path, Module: None, Cell: None, Lane: None}
+	if d.cfg.Calibration == nil {
+		e.Err = ErrNotCalibrated
+	}
+	d.emit(e)
+	if differ {
+		d.emit(Event{Kind: Degraded, At: now, Path: path, Module: None, Cell: None, Lane: None, Err: heater.ErrReadBack,
+			Text: "codes differ from the calibration; not touched while they carry light"})
+	}
+	if !agree {
+		d.emit(Event{Kind: Degraded, At: now, Path: path, Module: None, Cell: None, Lane: None, Err: mci.ErrState,
+			Text: "modules are on different paths"})
+	}
+	if path != proto.Dark {
+		d.startVerify(now)
+	}
+}
+
+// choose sets a path by one trigger byte; controllers see to their own order.
+func (d *mciDrive) choose(now time.Duration, p proto.Path, _ switchStep) error {
+	switch {
+	case d.state == Calibrating:
+		return ErrBusy
+	case d.state == Faulted && p != proto.Dark: // to go dark is always granted
+		return ErrOutOfService
+	case d.state != Idle && d.state != Faulted:
+		return ErrNotReady
+	case p != proto.Dark && d.cfg.Calibration == nil:
+		return ErrNotCalibrated
+	}
+	d.aim(p)
+	if d.lanes.step > laneStage {
+		d.lanes.want = true // with staged codes, no module lets light out
+		if p != proto.Dark {
+			return nil
 		}
 	}
-	return d
+	d.send(now, p)
+	return nil
+}
+
+// send asks for the trigger of a path to all modules.
+func (d *mciDrive) send(now time.Duration, p proto.Path) {
+	s := &d.sw
+	s.asked, s.want, s.settling = now, true, false
+	s.busStart, s.busEnd = 0, 0
+	d.set.Fire(now, d.set.Trigger(p))
+	d.verify.reset()
+}
+
+// due lets the requests of every module go on.
+func (d *mciDrive) due(now time.Duration) (next time.Duration) {
+	d.set.Again(now)
+	d.settled(now)
+	d.trials.due(d, now)
+	d.lanes.due(d, now)
+	d.set.Step(now)
+	d.sw.out, d.sw.want = d.set.PutFire()
+	return min(d.sw.next(), d.trials.next(), d.set.Next())
+}
+
+func (d *mciDrive) completed(now time.Duration, c *hal.Completion, _ task, module, n int) {
+	o := d.set.Completed(now, c, module, n)
+	if o.BusError {
+		d.busErrors++
+	}
+	s := &d.sw
+	s.out = d.set.Out()
+	_, s.busStart, s.busEnd = d.set.Fired()
+	if o.Failed != nil {
+		d.port = proto.Failed
+		d.emit(Event{Kind: PathFailed, At: now, Path: d.target, Module: None, Cell: None, Lane: None, Err: o.Failed, Text: "trigger"})
+	}
+	if !o.Over {
+		return
+	}
+	s.want = false
+	if s.busEnd == 0 {
+		return // no segment took it
+	}
+	s.settling, s.settled = true, s.busEnd+d.set.Settle()
+	d.trials.sent(now)
+}
+
+// settled ends the settling.
+func (d *mciDrive) settled(now time.Duration) {
+	s := &d.sw
+	if !s.settling || now < s.settled {
+		return
+	}
+	s.settling = false
+	if d.state == Calibrating || s.held && d.target != proto.Dark {
+		return // dark while the lanes change; the path wanted comes after
+	}
+	d.arrived(now)
+	if d.state == Idle && !s.held {
+		d.startVerify(now) // of darkness too: every module must have heard
+	}
+}
+
+// look asks every module what it did, and reads its own light.
+func (d *mciDrive) look() int {
+	for i := range d.set.Modules {
+		d.account(i)
+	}
+	return len(d.set.Modules)
+}
+
+// account is one module's part of a verification.
+func (d *mciDrive) account(i int) {
+	m := &d.set.Modules[i]
+	m.Account(d.verify.path, func(now time.Duration, missed bool, err error) {
+		if missed && !d.sw.busy() && d.state == Idle {
+			if m.Alone(func() { d.account(i) }) {
+				return
+			}
+			fired, _, _ := d.set.Fired()
+			err = fmt.Errorf("%w: %02xh, answers %v", ErrTriggerMissed, fired, m.Status().Answer)
+			d.port = proto.Failed
+			d.emit(Event{Kind: PathFailed, At: now, Path: d.target, Module: uint8(i), Cell: None, Lane: None, Err: &ModuleError{Module: i, Err: err}})
+		}
+		d.accounted(now, i, m.Block(), err)
+	})
+}
+
+// readHealth reads one module: temperature, flags, and the light of the path in use.
+func (d *mciDrive) readHealth(i int) bool {
+	m := &d.set.Modules[i]
+	if d.sw.busy() || d.verify.out > 0 || !m.Idle() {
+		return false
+	}
+	path := d.path
+	m.Health(func(now time.Duration, millicelsius int32, err error) {
+		if d.health.module == 0 {
+			d.routineVerify()
+		}
+		if err != nil {
+			d.busErrors++
+			return
+		}
+		d.warm(now, now, i, millicelsius)
+		if path == d.path && !d.sw.busy() && path != proto.Dark {
+			d.health.last[i].light(now, path, m.Block())
+		}
+	})
+	return true
 }
 
 // mci is the drive of a bundle of CMIS modules, nil of any other.
@@ -123,130 +267,41 @@ func (t *Transceiver) mci() *mciDrive {
 	return d
 }
 
-// addSegment notes the segment of a module: those behind one mux share it.
-func (d *mciDrive) addSegment(hw *hal.Module) int {
-	for i := range d.segs {
-		if s := &d.segs[i]; s.bus == hw.MCI && hw.Mux != 0 && s.msgs[0].Addr == hw.Mux {
-			s.sel[0] |= 1 << hw.MuxChannel
-			return i
-		}
+// Dump begins to read the memory of a CMIS module; DumpImage has it when it is
+// over. Modules of kind chips have no such memory: hal.ErrUnsupported.
+func (t *Transceiver) Dump(module int) error {
+	d := t.mci()
+	switch {
+	case d == nil:
+		return fmt.Errorf("ocs: bundle %d: dump: %w", t.cfg.Bundle, hal.ErrUnsupported)
+	case module < 0 || module >= len(d.set.Modules):
+		return fmt.Errorf("ocs: bundle %d: module %d: %w", t.cfg.Bundle, module, hal.ErrOutOfRange)
+	case t.state != Idle || !d.set.Dump(module):
+		return ErrNotReady
 	}
-	s := mciSegment{bus: hw.MCI}
-	s.msgs[1].Addr = hal.MCIAddr
-	if hw.Mux != 0 {
-		s.sel[0] = 1 << hw.MuxChannel
-		s.msgs[0].Addr = hw.Mux
-	}
-	d.segs = append(d.segs, s)
-	return len(d.segs) - 1
+	return nil
 }
 
-// run asks a module something, request by request.
-func (m *mciModule) run(class hal.Class, then func(time.Duration, error), queue ...cmis.Request) {
-	m.class, m.queue, m.at, m.started, m.wait, m.then = class, queue, 0, false, Never, then
+// DumpImage is the linear image of the last Dump; done is false while it runs.
+// err is why it failed.
+func (t *Transceiver) DumpImage() (image []byte, done bool, err error) {
+	d := t.mci()
+	switch {
+	case d == nil:
+		return nil, true, hal.ErrUnsupported
+	case d.set.Dumping():
+		return nil, false, nil
+	}
+	image, err = d.set.Image()
+	return image, true, err
 }
 
-// pause lets a module be until a time.
-func (m *mciModule) pause(until time.Duration, then func(time.Duration, error)) {
-	m.queue, m.at, m.started, m.wait, m.then = nil, 0, false, until, then
-}
-
-// idle reports whether a module is being asked nothing.
-func (m *mciModule) idle() bool { return m.then == nil }
-
-// advance lets a module's requests go on.
-func (m *mciModule) advance(now time.Duration) {
-	for m.then != nil && !m.port.Busy() {
-		if m.wait != Never {
-			if now < m.wait {
-				return
-			}
-			m.wait = Never
-		}
-		var err error
-		if m.started {
-			m.started, err = false, m.port.Err()
-		}
-		if err != nil || m.at == len(m.queue) {
-			then := m.then
-			m.then = nil
-			then(now, err)
-			continue
-		}
-		m.port.Start(now, m.queue[m.at])
-		m.at++
-		m.started = true
+// Flags is a new listener to a module's latched flags, which health rounds read;
+// nil for modules of kind chips.
+func (t *Transceiver) Flags(module int) *cmis.Subscription {
+	d := t.mci()
+	if d == nil || module < 0 || module >= len(d.set.Modules) {
+		return nil
 	}
-}
-
-func (m *mciModule) next() time.Duration {
-	if m.then == nil {
-		return Never
-	}
-	return min(m.wait, m.port.Next())
-}
-
-// due lets the requests of every module go on.
-func (d *mciDrive) due(now time.Duration) (next time.Duration) {
-	t := d.t
-	d.settled(t, now)
-	d.trials.due(t, now)
-	d.lanes.due(t, now)
-	for i := range d.mods {
-		if t.state == Faulted {
-			break // whatever they were being asked is of no use any more
-		}
-		m := &d.mods[i]
-		m.advance(now)
-		for d.dump != nil && d.dump.module == i && m.idle() {
-			d.dumps(t, now)
-			m.advance(now)
-		}
-		if msgs := m.port.Poll(now); msgs != nil {
-			m.op = hal.Op{Token: t.token(taskMCI, i, 0), Class: m.class, Msgs: msgs}
-			t.put(m.hw.MCI, &m.op)
-		}
-	}
-	d.fire(t)
-	next = min(t.sw.next(), d.fireAgain, d.trials.next())
-	for i := range d.mods {
-		if t.state != Faulted {
-			next = min(next, d.mods[i].next())
-		}
-	}
-	return next
-}
-
-func (d *mciDrive) completed(now time.Duration, c *hal.Completion, _ task, module, n int) {
-	t := d.t
-	if n >= mciSegmentToken {
-		d.fireDone(t, now, c, &d.segs[n-mciSegmentToken])
-		return
-	}
-	if c.Err != nil && !errors.Is(c.Err, hal.ErrAddressNACK) {
-		t.busErrors++
-	}
-	d.longest = max(d.longest, c.End-c.Start)
-	m := &d.mods[module]
-	m.port.Completed(now, c.Msg, c.Err)
-	m.advance(now)
-}
-
-// triggerOf is the trigger for a path; a dark bundle keeps the way set that it
-// has, for the next light to find.
-func triggerOf(p proto.Path, before byte) byte {
-	const lasers = cmis.TriggerUpper | cmis.TriggerLower
-	if p == proto.Dark {
-		return cmis.TriggerValid | before&cmis.TriggerPath
-	}
-	return cmis.TriggerValid | lasers | byte(p-proto.Loopback)
-}
-
-// pathOfTrigger is the inverse.
-func pathOfTrigger(b byte) proto.Path {
-	const lasers = cmis.TriggerUpper | cmis.TriggerLower
-	if !cmis.ValidTrigger(b) || b&lasers != lasers {
-		return proto.Dark // one half alone is of no use either
-	}
-	return proto.Loopback + proto.Path(b&cmis.TriggerPath)
+	return d.set.Modules[module].Flags()
 }

@@ -11,15 +11,17 @@ import (
 	"ringlight/hal/ina219"
 	"ringlight/mzi"
 	"ringlight/ocs/heater"
+	"ringlight/ocs/mci"
 
 	"periph.io/x/conn/v3/physic"
 )
 
-// mciCalibration finds every cell of every module of a dark bundle through the
+// mciSearch finds every cell of every module of a dark bundle through the
 // modules' own interface: page B4h drives heaters and lanes and measures, the
 // search is that of the chips. All modules are searched side by side; then the
 // codes found go the way of any codes, and the timing is measured with them.
-type mciCalibration struct {
+type mciSearch struct {
+	d       *mciDrive
 	started time.Duration
 	now     time.Duration
 	before  *Calibration
@@ -32,6 +34,7 @@ type mciCalibration struct {
 
 // mciProbe is one module's search.
 type mciProbe struct {
+	*mci.Module
 	probe
 	times cmis.Calibrating
 	tries int
@@ -39,38 +42,41 @@ type mciProbe struct {
 	state [cmis.CalibratingBytes]byte
 	heats []cmis.Request // of the drive
 	codes [2 * hal.CellsPerMod]byte
+	page  [128]byte
+	warm  [2]byte
 }
 
 // mciMeasureBytes are the bytes of page B4h with what is measured.
 const mciMeasureBytes = 256 - cmis.CalLanes
 
-// search begins a calibration from nothing.
-func (d *mciDrive) search(t *Transceiver, now time.Duration) error {
-	c := &mciCalibration{started: now, now: now, before: t.cfg.Calibration, module: None, cell: None, probes: make([]mciProbe, len(d.mods)), left: len(d.mods)}
+// begin begins a search from nothing.
+func (d *mciDrive) begin(now time.Duration) error {
+	n := len(d.set.Modules)
+	c := &mciSearch{d: d, started: now, now: now, before: d.cfg.Calibration, module: None, cell: None, probes: make([]mciProbe, n), left: n}
 	for i := range c.probes {
-		search, err := t.newSearch(i)
+		search, err := d.newSearch(i)
 		if err != nil {
 			return err
 		}
-		c.probes[i].probe = probe{module: i, hw: d.mods[i].hw, search: search}
+		c.probes[i].Module, c.probes[i].probe = &d.set.Modules[i], probe{module: i, hw: &d.bundle.Modules[i], search: search}
 	}
-	d.cal = c
-	t.become(Calibrating)
+	d.search = c
+	d.become(Calibrating)
 	for i := range c.probes {
-		c.enter(t, i)
+		c.enter(i)
 	}
 	return nil
 }
 
 // do asks a module requests that may be asked again.
-func (c *mciCalibration) do(t *Transceiver, i int, then func(now time.Duration) error, queue ...cmis.Request) {
-	m, p := &t.mci().mods[i], &c.probes[i]
-	m.run(hal.ClassHousekeeping, func(now time.Duration, err error) {
+func (c *mciSearch) do(i int, then func(now time.Duration) error, queue ...cmis.Request) {
+	p := &c.probes[i]
+	p.Ask(hal.ClassHousekeeping, func(now time.Duration, err error) {
 		c.now = now
 		if err != nil {
 			if p.tries++; p.tries < maxTries {
-				m.port.Forget()
-				c.do(t, i, then, queue...)
+				p.Forget()
+				c.do(i, then, queue...)
 				return
 			}
 		} else {
@@ -82,16 +88,16 @@ func (c *mciCalibration) do(t *Transceiver, i int, then func(now time.Duration) 
 		}
 		c.fail(i, err)
 		if p.over { // it cannot even be told to stop
-			c.ended(t, now)
+			c.ended(now)
 			return
 		}
 		p.tries = 0
-		c.leave(t, i)
+		c.leave(i)
 	}, queue...)
 }
 
 // fail notes the first reason.
-func (c *mciCalibration) fail(i int, err error) {
+func (c *mciSearch) fail(i int, err error) {
 	var named *ModuleError
 	if !errors.As(err, &named) {
 		err = &ModuleError{Module: i, Err: err}
@@ -108,41 +114,41 @@ func (c *mciCalibration) fail(i int, err error) {
 
 // enter makes a module cold and dark, its diodes averaged, and takes note of
 // the conditions.
-func (c *mciCalibration) enter(t *Transceiver, i int) {
-	m, p := &t.mci().mods[i], &c.probes[i]
+func (c *mciSearch) enter(i int) {
+	p := &c.probes[i]
 	p.result = &ModuleCalibration{}
-	c.do(t, i, func(now time.Duration) (err error) {
-		if err := cmis.CheckPage(cmis.PageAdmin, m.page[:]); err != nil {
+	c.do(i, func(now time.Duration) (err error) {
+		if err := cmis.CheckPage(cmis.PageAdmin, p.page[:]); err != nil {
 			return err
 		}
 		if p.times, err = cmis.ParseCalibrating(p.state[:]); err != nil {
 			return err
 		}
 		if !p.times.On || p.times.Answer != cmis.AnswerDone {
-			return fmt.Errorf("%w: calibration: %v", ErrModuleState, p.times.Answer)
+			return fmt.Errorf("%w: calibration: %v", mci.ErrState, p.times.Answer)
 		}
-		p.result.Serial = cmis.Text(m.page[166-128 : 182-128])
-		p.result.CaseMillicelsius = cmis.MilliCelsius(m.warm[:])
+		p.result.Serial = cmis.Text(p.page[166-128 : 182-128])
+		p.result.CaseMillicelsius = cmis.MilliCelsius(p.warm[:])
 		p.result.RailMillivolt = int32(binary.BigEndian.Uint16(p.r[:2]))
-		c.next(t, now, i)
+		c.next(now, i)
 		return nil
-	}, cmis.Request{Page: cmis.PageAdmin, Offset: 128, Data: m.page[:]},
-		cmis.Request{Offset: cmis.Temperature, Data: m.warm[:2]},
+	}, cmis.Request{Page: cmis.PageAdmin, Offset: 128, Data: p.page[:]},
+		cmis.Request{Offset: cmis.Temperature, Data: p.warm[:]},
 		cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: []byte{1}},
 		cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: p.state[:]},
 		cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalRail + 2, Data: p.r[:2]})
 }
 
 // next lets the search say what it wants next.
-func (c *mciCalibration) next(t *Transceiver, now time.Duration, i int) {
+func (c *mciSearch) next(now time.Duration, i int) {
 	p := &c.probes[i]
 	if c.failure != nil {
-		c.leave(t, i)
+		c.leave(i)
 		return
 	}
 	drive, settle, done := p.search.Next(&p.sample)
 	if done {
-		c.leave(t, i)
+		c.leave(i)
 		return
 	}
 	p.drive, p.settle = drive, settle
@@ -154,15 +160,15 @@ func (c *mciCalibration) next(t *Transceiver, now time.Duration, i int) {
 	}
 	p.drives()
 	if len(p.heats) == 0 {
-		c.settle(t, now, i)
+		c.settle(now, i)
 		return
 	}
 	p.heats = append(p.heats, cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalDriven, Data: p.state[:1]})
-	c.do(t, i, func(now time.Duration) error {
+	c.do(i, func(now time.Duration) error {
 		if a := cmis.Answer(p.state[0]); a != cmis.AnswerDone && len(p.drive.Set) > 0 {
-			return fmt.Errorf("%w: drive: %v", ErrModuleState, a)
+			return fmt.Errorf("%w: drive: %v", mci.ErrState, a)
 		}
-		c.settle(t, now, i)
+		c.settle(now, i)
 		return nil
 	}, p.heats...)
 }
@@ -183,16 +189,16 @@ func (p *mciProbe) drives() {
 }
 
 // settle waits until what is measured is of the drive alone.
-func (c *mciCalibration) settle(t *Transceiver, now time.Duration, i int) {
+func (c *mciSearch) settle(now time.Duration, i int) {
 	p := &c.probes[i]
 	after := p.times.Levels
 	if p.drive.Read == mzi.ReadRail {
 		after = p.times.Rail
 	}
-	t.mci().mods[i].pause(now+p.settle+after, func(time.Duration, error) { c.measure(t, i) })
+	p.Wait(now+p.settle+after, func(time.Duration) { c.measure(i) })
 }
 
-func (c *mciCalibration) measure(t *Transceiver, i int) {
+func (c *mciSearch) measure(i int) {
 	p := &c.probes[i]
 	at, n := uint8(cmis.CalLanes), 2*hal.Lanes
 	switch p.drive.Read {
@@ -203,9 +209,9 @@ func (c *mciCalibration) measure(t *Transceiver, i int) {
 	case mzi.ReadRail:
 		at, n = cmis.CalRail, 2
 	}
-	c.do(t, i, func(now time.Duration) error {
+	c.do(i, func(now time.Duration) error {
 		p.took()
-		c.next(t, now, i)
+		c.next(now, i)
 		return nil
 	}, cmis.Request{Page: cmis.PageCalibrate, Offset: at, Data: p.r[:n]})
 }
@@ -224,12 +230,12 @@ func (p *mciProbe) took() {
 }
 
 // leave ends a module's search: dark, and with the codes of before.
-func (c *mciCalibration) leave(t *Transceiver, i int) {
+func (c *mciSearch) leave(i int) {
 	p := &c.probes[i]
 	p.over = true
-	c.do(t, i, func(now time.Duration) error {
+	c.do(i, func(now time.Duration) error {
 		if p.state[0] != 0 {
-			return fmt.Errorf("%w: calibration does not end", ErrModuleState)
+			return fmt.Errorf("%w: calibration does not end", mci.ErrState)
 		}
 		if c.failure == nil {
 			if err := p.finish(); err != nil {
@@ -237,14 +243,14 @@ func (c *mciCalibration) leave(t *Transceiver, i int) {
 			}
 		}
 		p.result.BoardMillis = uint32((now - c.started) / time.Millisecond)
-		c.ended(t, now)
+		c.ended(now)
 		return nil
 	}, cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: []byte{0}},
 		cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: p.state[:1]})
 }
 
 // ended goes on when every module's search is over.
-func (c *mciCalibration) ended(t *Transceiver, now time.Duration) {
+func (c *mciSearch) ended(now time.Duration) {
 	if c.left--; c.left > 0 {
 		return
 	}
@@ -255,36 +261,29 @@ func (c *mciCalibration) ended(t *Transceiver, now time.Duration) {
 		}
 		m := c.probes[i].result
 		if _, cuts := m.allowed(&m.Codes); cuts > 0 {
-			t.limitErrors += cuts
+			c.d.limitErrors += cuts
 			c.fail(i, hal.ErrOutOfRange)
 		}
 		result.Modules = append(result.Modules, m)
 	}
-	d := t.mci()
+	d := c.d
 	if c.failure != nil {
-		d.cal = nil
-		t.become(Idle)
-		t.calibrationFailed(now, c.module, c.cell, c.failure)
-		for i := range d.mods {
-			d.mods[i].run(hal.ClassHousekeeping, func(time.Duration, error) {}, d.mods[i].reads[1]) // back to the service page
+		d.search = nil
+		d.become(Idle)
+		d.calibrationFailed(now, c.module, c.cell, c.failure)
+		for i := range c.probes {
+			c.probes[i].Home()
 		}
 		return
 	}
-	t.cfg.Calibration = result
-	var err error
-	if t.force, err = composeCodes(t.cfg.Calibration.Modules, t.Lanes(), true); err != nil {
-		t.fault(now, -1, err)
-		return
-	}
-	d.left = len(d.mods)
-	for i := range d.mods {
-		d.mods[i].staged, d.mods[i].tries = false, 0
-		d.retry(t, now, i, d.stage(t, i))
+	d.cfg.Calibration = result
+	if d.compose(now) {
+		d.set.Restage(now)
 	}
 }
 
 func (d *mciDrive) progress() (p Progress, running bool) {
-	c := d.cal
+	c := d.search
 	if c == nil {
 		return p, false
 	}
@@ -297,18 +296,4 @@ func (d *mciDrive) progress() (p Progress, running bool) {
 		}
 	}
 	return p, true
-}
-
-// leaveSearch ends the search of an earlier life, before anything else.
-func (d *mciDrive) leaveSearch(t *Transceiver, i int) {
-	m := &d.mods[i]
-	d.ask(t, i, func(time.Duration) error {
-		if m.head[0] == 0 {
-			d.powerUp(t, i)
-			return nil
-		}
-		d.ask(t, i, func(time.Duration) error { d.powerUp(t, i); return nil },
-			cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: []byte{0}})
-		return nil
-	}, cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: m.head[:1]})
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/cmis"
 	"ringlight/proto"
 )
 
@@ -56,23 +55,22 @@ func (r *mciTrials) next() time.Duration {
 // nobody search its module, the codes stay those of a calibration made
 // elsewhere, and what is found out is the timing.
 func (d *mciDrive) calibrate(now time.Duration) error {
-	t := d.t
 	if d.lanes.step != laneIdle {
 		return ErrNotReady
 	}
 	closed := None
-	for i := range d.mods {
-		if !d.mods[i].control.Calibration {
+	for i := range d.set.Modules {
+		if !d.set.Modules[i].Control().Calibration {
 			closed = i
 		}
 	}
 	switch {
 	case closed == None:
-		return d.search(t, now)
-	case t.cfg.Calibration == nil:
+		return d.begin(now)
+	case d.cfg.Calibration == nil:
 		return &ModuleError{Module: closed, Err: fmt.Errorf("%w, and it lets nobody do it: %w", ErrNotCalibrated, hal.ErrUnsupported)}
 	}
-	t.become(Calibrating)
+	d.become(Calibrating)
 	d.trials = mciTrials{step: mciTrialRest, at: now}
 	return nil
 }
@@ -84,68 +82,65 @@ func (r *mciTrials) sent(now time.Duration) {
 	}
 }
 
-func (r *mciTrials) due(t *Transceiver, now time.Duration) {
-	d := t.mci()
+func (r *mciTrials) due(d *mciDrive, now time.Duration) {
 	switch {
 	case r.step == mciTrialNone:
-	case r.step == mciTrialLight && !t.sw.want && t.sw.out == 0:
-		r.light(t, now)
+	case r.step == mciTrialLight && !d.sw.want && d.sw.out == 0:
+		r.light(d, now)
 	case now < r.at:
 	case r.step == mciTrialRest:
-		r.begin(t, now)
-	case r.step == mciTrialFinish && !t.sw.busy():
-		r.finish(t, now, d)
+		r.begin(d, now)
+	case r.step == mciTrialFinish && !d.sw.busy():
+		r.finish(d, now)
 	}
 }
 
-func (r *mciTrials) begin(t *Transceiver, now time.Duration) {
+func (r *mciTrials) begin(d *mciDrive, now time.Duration) {
 	if r.n == 2*mciDetectTrials {
 		r.step, r.at = mciTrialFinish, now
 		return
 	}
 	r.on = r.n%2 == 0
-	r.step, r.at = mciTrialLight, now+timingPatience+t.mci().latency
+	r.step, r.at = mciTrialLight, now+timingPatience+d.set.Latency()
 	p := proto.Dark
 	if r.on {
 		p = proto.Loopback
 	}
-	t.mci().send(t, now, triggerOf(p, t.mci().fired))
+	d.send(now, p)
 }
 
 // light waits for the LOS line to follow the lasers.
-func (r *mciTrials) light(t *Transceiver, now time.Duration) {
+func (r *mciTrials) light(d *mciDrive, now time.Duration) {
 	switch {
-	case t.lit[proto.Loopback] == r.on:
-		r.seen = now - t.sw.busEnd
-		r.step, r.at, r.left, r.slow, r.fast = mciTrialAsk, Never, len(t.mci().mods), -Never, Never
-		r.bus.add(t.sw.busEnd - t.sw.asked)
-		for i := range t.mci().mods {
-			r.ask(t, i)
+	case d.lit[proto.Loopback] == r.on:
+		r.seen = now - d.sw.busEnd
+		r.step, r.at, r.left, r.slow, r.fast = mciTrialAsk, Never, len(d.set.Modules), -Never, Never
+		r.bus.add(d.sw.busEnd - d.sw.asked)
+		for i := range d.set.Modules {
+			r.ask(d, i)
 		}
 	case now >= r.at:
-		r.err = fmt.Errorf("%w: LOS line is %v with lasers %v after %v", ErrNoOwnLight, t.lit[proto.Loopback], r.on, timingPatience)
+		r.err = fmt.Errorf("%w: LOS line is %v with lasers %v after %v", ErrNoOwnLight, d.lit[proto.Loopback], r.on, timingPatience)
 		r.step, r.at = mciTrialFinish, now
-		t.mci().send(t, now, triggerOf(proto.Dark, t.mci().fired))
+		d.send(now, proto.Dark)
 	}
 }
 
 // ask reads a module's own account.
-func (r *mciTrials) ask(t *Transceiver, i int) {
-	m := &t.mci().mods[i]
-	m.run(hal.ClassVerify, func(now time.Duration, err error) {
-		if err == nil {
-			m.status, err = cmis.ParseStatus(m.raw[:])
-		}
+func (r *mciTrials) ask(d *mciDrive, i int) {
+	m := &d.set.Modules[i]
+	m.Read(func(now time.Duration, err error) {
 		if err != nil && r.err == nil {
 			r.err = &ModuleError{Module: i, Err: err}
 		}
-		r.took.add(m.status.Took)
-		own := m.status.Took + t.mci().segs[m.segment].end - t.sw.busEnd
+		took := m.Status().Took
+		r.took.add(took)
+		own := took + m.Fired() - d.sw.busEnd
 		r.slow, r.fast = max(r.slow, own), min(r.fast, own)
 		if r.left--; r.left == 0 {
 			r.told(now)
 		}
-	}, m.reads[:]...)
+	})
 }
 
 // told ends a trial: light comes with the slowest module and goes with the
@@ -167,20 +162,20 @@ func (r *mciTrials) told(now time.Duration) {
 }
 
 // finish makes the bundle's timing of what was measured.
-func (r *mciTrials) finish(t *Transceiver, now time.Duration, d *mciDrive) {
+func (r *mciTrials) finish(d *mciDrive, now time.Duration) {
 	r.step = mciTrialNone
-	cal := d.cal
-	d.cal = nil
-	t.become(Idle)
+	found := d.search
+	d.search = nil
+	d.become(Idle)
 	if r.err != nil {
-		t.calibrationFailed(now, None, None, r.err)
-		if cal != nil { // codes that do not make light
-			t.cfg.Calibration = cal.before
-			t.Start(now)
+		d.calibrationFailed(now, None, None, r.err)
+		if found != nil { // codes that do not make light
+			d.cfg.Calibration = found.before
+			d.Start(now)
 		}
 		return
 	}
-	c := &Calibration{Modules: t.cfg.Calibration.Modules}
+	c := &Calibration{Modules: d.cfg.Calibration.Modules}
 	c.Timing.DetectMin, c.Timing.DetectMax = r.detect.beyond()
 	// Few dozen interrupts do not meet the latest one. chosen: half the spread.
 	c.Timing.DetectMax += (r.detect.most - r.detect.least) / 2
@@ -189,7 +184,7 @@ func (r *mciTrials) finish(t *Transceiver, now time.Duration, d *mciDrive) {
 	// A read of another module of the segment may be ahead of the trigger, once;
 	// what the controllers promise bounds what was not met.
 	c.Timing.SwitchMin = busLeast + tookLeast
-	c.Timing.SwitchMax = busMost + d.longest + d.latency + d.settle
-	t.cfg.Calibration = c
-	t.emit(Event{Kind: Calibrated, At: now, Path: t.path, Module: None, Cell: None, Lane: None})
+	c.Timing.SwitchMax = busMost + d.set.Longest + d.set.Settle()
+	d.cfg.Calibration = c
+	d.emit(Event{Kind: Calibrated, At: now, Path: d.path, Module: None, Cell: None, Lane: None})
 }

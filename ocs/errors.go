@@ -20,7 +20,6 @@ var (
 
 	// Of hardware that answers but not as it must.
 	ErrLatchReadBack = errors.New("latch does not keep what was written")
-	ErrCodeReadBack  = errors.New("DAC does not keep what was written")
 )
 
 // ModuleError names the module that an error is about.

@@ -104,7 +104,7 @@ func (l *laneSwitch) completed(t *chipDrive, now time.Duration, c *hal.Completio
 		}
 		for k, m := range c.Op.Msgs {
 			if m.R != nil && !t.dacs(module).Holds(n+k, m.R, codes) {
-				err = ErrCodeReadBack
+				err = heater.ErrReadBack
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"ringlight/hal"
 	"ringlight/mzi"
 	"ringlight/ocs"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -142,7 +143,7 @@ func TestRestartAdoptsLanes(t *testing.T) {
 		}
 		differs := false
 		for _, e := range r.events[0] {
-			differs = differs || errors.Is(e.Err, ocs.ErrCodeReadBack)
+			differs = differs || errors.Is(e.Err, heater.ErrReadBack)
 		}
 		if differs == told {
 			t.Errorf("told %v: codes differ %v", told, differs)

@@ -119,7 +119,7 @@ func (t *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 	case !t.scan.wrong:
 		t.nextModule(now)
 	case t.scan.staging:
-		t.fault(now, module, &ModuleError{Module: module, Err: ErrCodeReadBack})
+		t.fault(now, module, &ModuleError{Module: module, Err: heater.ErrReadBack})
 	case t.path != proto.Dark && !t.scan.odd && t.trimmedBefore(module):
 		t.nextModule(now)
 	case t.path != proto.Dark:
@@ -145,7 +145,7 @@ func (t *chipDrive) nextModule(now time.Duration) {
 	t.arm.due = true
 	t.emit(Event{Kind: Ready, At: now, Path: t.path, Module: None, Cell: None, Lane: None})
 	if t.scan.differ {
-		t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: ErrCodeReadBack,
+		t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: heater.ErrReadBack,
 			Text: "codes differ from the calibration; not touched while they carry light"})
 	}
 	if e := t.scan.nameless; e != nil {

@@ -1,6 +1,13 @@
 package heater
 
-import "ringlight/hal"
+import (
+	"errors"
+
+	"ringlight/hal"
+)
+
+// ErrReadBack is a module that has other codes than it was given.
+var ErrReadBack = errors.New("DAC does not keep what was written")
 
 // action is what a DAC is to do with codes.
 type action uint8

@@ -1,0 +1,309 @@
+package mci
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/cmis"
+	"ringlight/ocs/heater"
+	"ringlight/ocs/work"
+	"ringlight/proto"
+)
+
+// Errors of modules that answer but not as they must.
+var (
+	ErrState = errors.New("module does not reach the state asked for")
+	ErrKind  = errors.New("module is not what the board says")
+)
+
+// Patience with what a module does by itself. It advertises how long it takes;
+// Apply has no advertisement.
+const (
+	askAgain    = 5 * time.Millisecond   // between two looks at a state. chosen
+	applyAtMost = 500 * time.Millisecond // chosen: fifty times the longest write
+)
+
+// pages are both pages of codes, A and B.
+type pages [2][2 * hal.CellsPerMod]byte
+
+// put is the form of codes on their pages.
+func (p *pages) put(codes *heater.Allowed) {
+	for register := range p {
+		for k := range hal.CellsPerMod {
+			binary.BigEndian.PutUint16(p[register][2*k:], codes.Code(k, register))
+		}
+	}
+}
+
+// requests write the pages, or read them.
+func (p *pages) requests(write bool) [2]cmis.Request {
+	return [2]cmis.Request{{Write: write, Page: cmis.PageCodesA, Offset: 128, Data: p[0][:]}, {Write: write, Page: cmis.PageCodesB, Offset: 128, Data: p[1][:]}}
+}
+
+// BringUp brings every module up, side by side, and adopts what is right. up
+// follows when all are armed, down when one cannot be.
+func (s *Set) BringUp(up func(now time.Duration), down func(now time.Duration, module int, err error)) {
+	s.up, s.down = up, down
+	s.left = len(s.Modules)
+	for i := range s.Modules {
+		s.Modules[i].bringUp()
+	}
+}
+
+// Restage brings new codes to modules that are up; up and down follow as before.
+func (s *Set) Restage(now time.Duration) {
+	s.left = len(s.Modules)
+	for i := range s.Modules {
+		m := &s.Modules[i]
+		m.staged, m.tries = false, 0
+		m.retry(now, m.stage())
+	}
+}
+
+// step is one of a bring-up: requests, then what to do with them. What fails is
+// tried again from the beginning.
+func (m *Module) step(then func(now time.Duration) error, queue ...cmis.Request) {
+	m.Ask(hal.ClassSafety, func(now time.Duration, err error) {
+		if err == nil {
+			err = then(now)
+		}
+		m.retry(now, err)
+	}, queue...)
+}
+
+// refusal is an error that another try does not mend.
+type refusal struct{ error }
+
+func (e refusal) Unwrap() error { return e.error }
+
+func (m *Module) retry(now time.Duration, err error) {
+	if err == nil || m.set.halted {
+		return
+	}
+	var no refusal
+	final := errors.As(err, &no) || errors.Is(err, cmis.ErrNotOCSTrx) || errors.Is(err, hal.ErrOutOfRange)
+	if final {
+		m.set.down(now, m.index, err)
+	} else if m.tries++; m.tries < work.MaxTries {
+		m.port.Forget()
+		m.port.Cache.Clear()
+		m.bringUp()
+	} else {
+		m.set.down(now, m.index, err)
+	}
+}
+
+// bringUp identifies a module and powers it up.
+func (m *Module) bringUp() {
+	m.step(func(now time.Duration) error {
+		if m.head[0] != 0x18 && m.head[0] != 0x19 {
+			return fmt.Errorf("%w: identifier %02xh", ErrKind, m.head[0])
+		}
+		advert, err := cmis.ParseAdvert(m.page[:])
+		if err != nil {
+			return err
+		}
+		m.advert, m.port.Limits = advert, advert.Limits
+		// A trigger may have to wait for one read: none is longer than those that
+		// the timing was measured with.
+		m.port.Limits.Read = min(advert.Read, len(m.service))
+		m.identify()
+		return nil
+	}, cmis.Request{Offset: cmis.Identifier, Data: m.head[:4]}, cmis.Request{Page: cmis.PageAdvertise, Offset: 128, Data: m.page[:]})
+}
+
+func (m *Module) identify() {
+	control := make([]byte, 12)
+	m.step(func(now time.Duration) error {
+		if err := cmis.CheckPage(cmis.PageAdmin, m.page[:]); err != nil {
+			return err
+		}
+		var err error
+		if m.control, err = cmis.ParseControl(control); err != nil {
+			return err
+		}
+		if !m.control.Trigger || !m.control.Staging {
+			return fmt.Errorf("%w: it has no trigger or no staging", cmis.ErrNotOCSTrx)
+		}
+		if err := m.set.owner.Known(m.index, cmis.Text(m.page[166-128:182-128])); err != nil {
+			return refusal{err}
+		}
+		m.limit = 0
+		if m.control.Calibration {
+			m.leaveSearch()
+		} else {
+			m.powerUp()
+		}
+		return nil
+	}, cmis.Request{Page: cmis.PageAdmin, Offset: 128, Data: m.page[:]}, cmis.Request{Page: cmis.PageOCS, Offset: 128, Data: control})
+}
+
+// leaveSearch ends the search of an earlier life, before anything else.
+func (m *Module) leaveSearch() {
+	m.step(func(time.Duration) error {
+		if m.head[0] == 0 {
+			m.powerUp()
+			return nil
+		}
+		m.step(func(time.Duration) error { m.powerUp(); return nil },
+			cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: []byte{0}})
+		return nil
+	}, cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: m.head[:1]})
+}
+
+// patience is how a module is waited for that says how long it takes.
+func (m *Module) patience(now, takes time.Duration) {
+	if m.limit == 0 {
+		m.limit = now + takes + askAgain
+	}
+}
+
+// powerUp asks for ModuleReady and waits for it.
+func (m *Module) powerUp() {
+	m.step(func(now time.Duration) error {
+		fresh := m.limit == 0
+		switch s := cmis.ModuleStateOf(m.head[0]); {
+		case s == cmis.ModuleReady:
+			m.readCodes()
+		case !fresh && now >= m.limit:
+			return fmt.Errorf("%w: %v, not ModuleReady", ErrState, s)
+		case s == cmis.ModuleLowPwr && fresh:
+			m.patience(now, m.advert.PowerUp)
+			m.step(func(time.Duration) error { m.powerUp(); return nil },
+				cmis.Request{Write: true, Offset: cmis.ModuleControl, Data: []byte{cmis.LowPwrAllowHW}})
+		default:
+			m.patience(now, m.advert.PowerUp)
+			m.Wait(now+askAgain, func(time.Duration) { m.powerUp() })
+		}
+		return nil
+	}, cmis.Request{Offset: cmis.StateByte, Data: m.head[:1]})
+}
+
+// readCodes reads what the module does and what it would do.
+func (m *Module) readCodes() {
+	read := m.codes.requests(false)
+	m.step(func(now time.Duration) error {
+		var err error
+		if m.status, err = cmis.ParseStatus(m.raw[:]); err != nil {
+			return err
+		}
+		codes, whole := m.set.owner.Codes(m.index)
+		var want pages
+		if codes != nil {
+			want.put(codes)
+		}
+		switch {
+		case codes == nil, m.status.Applied && whole && m.codes == want:
+		case m.staged:
+			return heater.ErrReadBack
+		case pathOf(m.status.InForce) != proto.Dark:
+			m.set.differ = true // it carries light with other codes than ours: fail static
+		default:
+			return m.stage()
+		}
+		m.limit = 0
+		m.initPath()
+		return nil
+	}, cmis.Request{Offset: cmis.Trigger, Data: m.raw[:]}, read[0], read[1])
+}
+
+// stage writes the codes of all paths.
+func (m *Module) stage() error {
+	if err := m.set.owner.Stage(m.index); err != nil {
+		return err
+	}
+	codes, _ := m.set.owner.Codes(m.index)
+	m.codes.put(codes)
+	m.staged = true
+	m.limit = 0
+	write := m.codes.requests(true)
+	m.step(func(time.Duration) error { m.applied(); return nil }, write[0], write[1],
+		cmis.Request{Write: true, Page: cmis.PageOCS, Offset: cmis.Apply, Data: []byte{1}})
+	return nil
+}
+
+// applied waits for the codes to be in force, and reads them back.
+func (m *Module) applied() {
+	m.step(func(now time.Duration) error {
+		if m.limit == 0 {
+			m.limit = now + applyAtMost
+		}
+		switch a := cmis.Answer(m.head[0]); {
+		case a == cmis.AnswerDone:
+			m.readCodes()
+		case a == cmis.AnswerUnderWay && now < m.limit:
+			m.Wait(now+askAgain, func(time.Duration) { m.applied() })
+		default:
+			return fmt.Errorf("%w: codes: %v", ErrState, a)
+		}
+		return nil
+	}, cmis.Request{Page: cmis.PageOCS, Offset: cmis.ApplyAnswer, Data: m.head[:1]})
+}
+
+// initPath brings the data paths to where lasers may be turned on.
+func (m *Module) initPath() {
+	m.step(func(now time.Duration) error {
+		down, ready := byte(0), 0
+		for lane := range hal.Lanes {
+			switch cmis.DataPathState(cmis.Nibble(m.head[:4], lane)) {
+			case cmis.DPDeactivated:
+				down |= 1 << lane
+			case cmis.DPInitialized, cmis.DPActivated:
+				ready++
+			}
+		}
+		fresh := m.limit == 0
+		switch {
+		case ready == hal.Lanes:
+			m.arm()
+		case down != 0 && fresh:
+			m.patience(now, m.advert.DPInit)
+			m.step(func(time.Duration) error { m.initPath(); return nil },
+				cmis.Request{Write: true, Page: cmis.PageLaneControl, Offset: cmis.StagedSet, Data: []byte{0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10}},
+				cmis.Request{Write: true, Page: cmis.PageLaneControl, Offset: cmis.ApplyDPInit, Data: []byte{down}})
+		case !fresh && now >= m.limit:
+			return fmt.Errorf("%w: data paths % x", ErrState, m.head[:4])
+		default:
+			m.patience(now, m.advert.DPInit)
+			m.Wait(now+askAgain, func(time.Duration) { m.initPath() })
+		}
+		return nil
+	}, cmis.Request{Page: cmis.PageLaneStatus, Offset: cmis.DPStates, Data: m.head[:4]})
+}
+
+// arm leaves a module on the service page, where it stays.
+func (m *Module) arm() {
+	m.reads = [2]cmis.Request{{Offset: cmis.Trigger, Data: m.raw[:]}, m.levels(proto.External1)}
+	m.step(func(now time.Duration) error {
+		if m.set.left--; m.set.left == 0 {
+			m.set.armed()
+			m.set.up(now)
+		}
+		return nil
+	}, m.reads[1])
+}
+
+// armed takes what the first module does for what all do; who does something else
+// is given it by the look that follows.
+func (s *Set) armed() {
+	s.Longest, s.latency, s.settle = 0, 0, s.least
+	s.fired = s.Modules[0].status.InForce
+	for i := range s.Modules {
+		m := &s.Modules[i]
+		m.trigger[0], m.tries = s.fired, 0
+		s.latency, s.settle = max(s.latency, m.control.TriggerMax), max(s.settle, m.control.SettleMax)
+	}
+}
+
+// Found is the path that the modules are on; agree: all of them, differ: some
+// with other codes than they should.
+func (s *Set) Found() (p proto.Path, agree, differ bool) {
+	p, agree = pathOf(s.fired), true
+	for i := range s.Modules {
+		agree = agree && pathOf(s.Modules[i].status.InForce) == p
+	}
+	return p, agree, s.differ
+}
