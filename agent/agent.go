@@ -41,8 +41,8 @@ type executor interface {
 
 // operator takes what people and the planner want of this kind alone.
 type operator interface {
-	obey(now time.Duration, c *proto.Command, ack proto.Ack) (later bool, _ error)
-	serve(now time.Duration, q Ask)
+	execute(now time.Duration, c *proto.Command, ack proto.Ack) (later bool, _ error)
+	question(now time.Duration, q Ask)
 	release(now time.Duration) // a plan has come: what is held by hand is over
 }
 
@@ -53,15 +53,15 @@ type rounds interface {
 
 // memory is what the journal must know of the optics.
 type memory interface {
-	keep(r *record) bool // adds what the journal does not have yet
-	holds() bool         // a report has to wait for the disk
+	addRecord(r *record) bool // adds what the journal does not have yet
+	waitsForDisk() bool       // a report has to wait for the disk
 }
 
 // reporter tells how the optics stand, beyond what the machine knows.
 type reporter interface {
-	describe(now time.Duration, r *proto.Reported)
-	introduce(p *proto.Presence)
-	stand(s *Status)
+	addReport(now time.Duration, r *proto.Reported)
+	addPresence(p *proto.Presence)
+	addStatus(s *Status)
 }
 
 // scripts drive a switch by hand; a node has none.
@@ -144,12 +144,7 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 	case InSendFailed:
 		a.wire.lost(now)
 	case InAlarm:
-		e := proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Cause: proto.CauseOwnFault, Bundle: in.Alarm.Bundle,
-			Module: in.Alarm.Module, Text: proto.Clip(in.Alarm.Text)}
-		if in.Alarm.Resolved {
-			e.Severity, e.Resolved = proto.SeverityOK, true
-		}
-		a.note(now, own(now, e))
+		a.alarm(now, in.Alarm)
 	case InLine:
 		if a.scripts != nil {
 			a.scripts.line(in.ID, in.Line)
@@ -165,7 +160,7 @@ func (a *Agent) ask(now time.Duration, q Ask) {
 		a.reply(&Answer{ID: q.ID, Status: a.status(now)})
 		return
 	}
-	a.operator.serve(now, q)
+	a.operator.question(now, q)
 }
 
 func (a *Agent) reply(ans *Answer) { a.outs = append(a.outs, Output{Kind: OutAnswer, Answer: ans}) }

@@ -50,10 +50,10 @@ type Config struct {
 	Box      *box.Config
 	BoxPorts int
 	// Lines serves one client of a switch in the language of a box; nil: there
-	// are no clients. HandsFirst lets them change circuits while a planner's
+	// are no clients. ScriptsFirst lets them change circuits while a planner's
 	// generation is in force.
-	Lines      func(*circuit.Served) LineServer
-	HandsFirst bool
+	Lines        func(*circuit.Served) LineServer
+	ScriptsFirst bool
 }
 
 // DefaultHealthPeriod is chosen: a case warms up in minutes.
@@ -84,9 +84,10 @@ type Input struct {
 	Alarm    Alarm
 }
 
-// Alarm is what the runner finds beside the agent.
+// Alarm is a fault that somebody should know of.
 type Alarm struct {
 	Bundle   proto.BundleID
+	Path     proto.Path
 	Module   uint8 // 0 where it cannot be named
 	Text     string
 	Resolved bool

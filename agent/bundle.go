@@ -236,12 +236,11 @@ func (a *nodeOptics) faulted(now time.Duration, i int, ev *ocs.Event) {
 		return
 	}
 	b.alarmed = bad
-	e := own(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Bundle: proto.BundleID(i), Path: ev.Path,
-		Cause: proto.CauseOwnFault, Module: unit(ev.Module), Text: proto.Clip(text(ev))})
+	x := Alarm{Bundle: proto.BundleID(i), Path: ev.Path, Module: unit(ev.Module), Text: text(ev), Resolved: !bad}
 	if !bad {
-		e.Severity, e.Resolved, e.Text = proto.SeverityOK, true, "bus and chips answer again"
+		x.Text = "bus and chips answer again"
 	}
-	a.note(now, e)
+	a.alarm(now, x)
 }
 
 // setReady tells the machine whether a bundle can switch, when that changed.

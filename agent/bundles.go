@@ -177,8 +177,8 @@ func (a *nodeOptics) round(now time.Duration, out []Output) []Output {
 	return out
 }
 
-// keep adds the bundles' light to a record when the journal has it otherwise.
-func (a *nodeOptics) keep(r *record) bool {
+// addRecord adds the bundles' light to a record when the journal has it otherwise.
+func (a *nodeOptics) addRecord(r *record) bool {
 	if !a.lightChanged() {
 		return false
 	}
@@ -207,6 +207,6 @@ func (a *nodeOptics) lightChanged() bool {
 	return changed
 }
 
-// holds is false: protection never waits for the disk, nor do those who look
+// waitsForDisk is false: protection never waits for the disk, nor do those who look
 // on.
-func (a *nodeOptics) holds() bool { return false }
+func (a *nodeOptics) waitsForDisk() bool { return false }

@@ -83,7 +83,7 @@ func newCrossOptics(agent *Agent) {
 	}
 	a.kept, a.parked = agent.journal.Circuits, agent.journal.Parked
 	if a.cross, a.err = a.connect(); a.err == nil {
-		a.serveLines()
+		a.openScripts()
 	}
 }
 
@@ -176,9 +176,9 @@ func (a *crossOptics) work(now time.Duration, out []Output) []Output {
 		for i := range a.events {
 			a.event(now, &a.events[i])
 		}
-		a.rest(now)
+		a.finish(now)
 	}
-	a.attend(now)
+	a.serveClients(now)
 	return out
 }
 
@@ -231,8 +231,8 @@ func (a *crossOptics) change(now time.Duration, ch *node.Change) {
 	}
 }
 
-// rest finds the end of a change, and of tuning in service.
-func (a *crossOptics) rest(now time.Duration) {
+// finish finds the end of a change, and of tuning in service.
+func (a *crossOptics) finish(now time.Duration) {
 	was := a.busy
 	a.busy = a.cross.Busy()
 	if a.busy || a.faulty != "" {
@@ -356,14 +356,13 @@ func (a *crossOptics) fault(now time.Duration, why string) {
 		return
 	}
 	a.faulty = proto.Clip(why)
-	e := own(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Cause: proto.CauseOwnFault, Text: a.faulty})
 	if why == "" {
-		e.Severity, e.Resolved, e.Text = proto.SeverityOK, true, "the board answers again"
-	} else {
-		a.log(2, "out of service: "+why)
-		a.step(now, node.Event{Kind: node.Unready, Text: a.faulty})
+		a.alarm(now, Alarm{Text: "the board answers again", Resolved: true})
+		return
 	}
-	a.note(now, e)
+	a.log(2, "out of service: "+why)
+	a.step(now, node.Event{Kind: node.Unready, Text: a.faulty})
+	a.alarm(now, Alarm{Text: a.faulty})
 }
 
 // round looks at every circuit.
@@ -378,8 +377,8 @@ func (a *crossOptics) round(now time.Duration, out []Output) []Output {
 	return out
 }
 
-// keep adds to a record where the mirrors stand, once they stand.
-func (a *crossOptics) keep(r *record) bool {
+// addRecord adds where the mirrors stand, once they stand.
+func (a *crossOptics) addRecord(r *record) bool {
 	if a.cross == nil || a.faulty != "" || a.busy || a.changing {
 		return false
 	}
@@ -399,10 +398,10 @@ func (a *crossOptics) keep(r *record) bool {
 // release: there is nothing that a plan has to end.
 func (a *crossOptics) release(time.Duration) {}
 
-// holds keeps reports back until the disk has what they say.
-func (a *crossOptics) holds() bool { return !a.persist.settled() }
+// waitsForDisk keeps reports back until the disk has what they say.
+func (a *crossOptics) waitsForDisk() bool { return !a.persist.settled() }
 
-func (a *crossOptics) obey(_ time.Duration, c *proto.Command, _ proto.Ack) (later bool, _ error) {
+func (a *crossOptics) execute(_ time.Duration, c *proto.Command, _ proto.Ack) (later bool, _ error) {
 	switch c.Verb {
 	case proto.VerbHostFault, proto.VerbHostOK, proto.VerbDrain, proto.VerbUndrain, proto.VerbCalibrate, proto.VerbRequest:
 		return false, &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: c.Verb.String() + " is not for a switch"}
@@ -410,7 +409,7 @@ func (a *crossOptics) obey(_ time.Duration, c *proto.Command, _ proto.Ack) (late
 	return false, unknownVerb(c.Verb)
 }
 
-func (a *crossOptics) describe(_ time.Duration, r *proto.Reported) {
+func (a *crossOptics) addReport(_ time.Duration, r *proto.Reported) {
 	r.DarkMicros = uint32(min(max(a.dark, 0), maxPart*time.Microsecond) / time.Microsecond)
 	if a.faulty != "" {
 		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Text: a.faulty})
@@ -431,4 +430,4 @@ func (a *crossOptics) describe(_ time.Duration, r *proto.Reported) {
 	}
 }
 
-func (a *crossOptics) introduce(p *proto.Presence) { p.Ports = uint16(a.cfg.ports()) }
+func (a *crossOptics) addPresence(p *proto.Presence) { p.Ports = uint16(a.cfg.ports()) }

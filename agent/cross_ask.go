@@ -10,9 +10,9 @@ import (
 	"ringlight/proto"
 )
 
-// serve takes a question of someone on this host that only a switch
+// question takes a question of someone on this host that only a switch
 // understands.
-func (a *crossOptics) serve(now time.Duration, q Ask) {
+func (a *crossOptics) question(now time.Duration, q Ask) {
 	ans := &Answer{ID: q.ID}
 	switch q.Verb {
 	case AskHold:
@@ -50,8 +50,8 @@ func (a *crossOptics) holdPort(now time.Duration, q Ask) *proto.Error {
 	return nil
 }
 
-// stand says how the switch stands, in words.
-func (a *crossOptics) stand(s *Status) {
+// addStatus says how the switch stands, in words.
+func (a *crossOptics) addStatus(s *Status) {
 	w := &SwitchStatus{Ports: a.cfg.ports(), Busy: a.busy, Reason: a.faulty, DarkUS: a.dark.Microseconds(), Circuits: []CircuitStatus{}, Held: []string{}}
 	s.Switch = w
 	for _, h := range a.sw.State().Held {

@@ -37,11 +37,11 @@ var errPlanned = errors.New("a planner's generation is in force here")
 type handled struct{ a *crossOptics }
 
 // Apply makes a change by hand, if nobody plans for this switch or the
-// configuration lets hands come first.
+// configuration lets scripts come first.
 func (h handled) Apply(now time.Duration, ch circuit.Change) error {
 	a := h.a
 	switch {
-	case a.sw.Planned() && !a.cfg.HandsFirst:
+	case a.sw.Planned() && !a.cfg.ScriptsFirst:
 		return errPlanned
 	case !a.adopted || a.faulty != "":
 		return circuit.ErrNotReady
@@ -76,8 +76,8 @@ func (a *crossOptics) line(id uint64, text []byte) {
 	}
 }
 
-// attend lets the clients' servers answer what they can by now.
-func (a *crossOptics) attend(now time.Duration) {
+// serveClients lets the clients' servers answer what they can by now.
+func (a *crossOptics) serveClients(now time.Duration) {
 	for i := range a.clients {
 		v := &a.clients[i]
 		a.served.Now = now
@@ -87,8 +87,8 @@ func (a *crossOptics) attend(now time.Duration) {
 	}
 }
 
-// serveLines prepares what clients' servers drive.
-func (a *crossOptics) serveLines() {
+// openScripts prepares what clients' servers drive.
+func (a *crossOptics) openScripts() {
 	a.served = &circuit.Served{Switch: handled{a}, Ports: a.cfg.ports(), Power: a.cross.Power,
 		Identity: "Ringlight," + a.cfg.Software + "," + number(a.cfg.Node-proto.FirstSwitch) + ",1"}
 }

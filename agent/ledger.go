@@ -26,6 +26,16 @@ func (a *Agent) note(now time.Duration, e proto.Event) {
 	a.report(now)
 }
 
+// alarm notes a fault of our own, or that it is over.
+func (a *Agent) alarm(now time.Duration, x Alarm) {
+	e := proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Cause: proto.CauseOwnFault, Bundle: x.Bundle, Path: x.Path,
+		Module: x.Module, Text: proto.Clip(x.Text), Resolved: x.Resolved}
+	if x.Resolved {
+		e.Severity = proto.SeverityOK
+	}
+	a.note(now, own(now, e))
+}
+
 // noteSwitch is note with the ledger of a switch, when there was one.
 func (a *nodeOptics) noteSwitch(now time.Duration, e proto.Event, s node.Stamps) {
 	if s != (node.Stamps{}) {

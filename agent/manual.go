@@ -34,8 +34,8 @@ type manualOp struct {
 	held    bool // answered; the path stays until a plan comes
 }
 
-// serve takes a question of someone on this host.
-func (a *manual) serve(now time.Duration, q Ask) {
+// question takes a question of someone on this host.
+func (a *manual) question(now time.Duration, q Ask) {
 	switch q.Verb {
 	case AskHostFault:
 		a.release(now)
@@ -202,8 +202,7 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 	case ev.Kind == ocs.CalibrationFailed:
 		a.giveBack(now, id)
 		reason := proto.Clip(named(i, text(ev)))
-		a.note(now, own(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Bundle: id,
-			Cause: proto.CauseOwnFault, Module: unit(ev.Module), Text: reason}))
+		a.alarm(now, Alarm{Bundle: id, Module: unit(ev.Module), Text: reason})
 		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: reason})
 	}
 	if q.found && a.ops[i] == q && b.optics.Status().Ready {
@@ -265,8 +264,8 @@ func (a *manual) conclude(now time.Duration, q manualOp, err *proto.Error) {
 	a.reply(ans)
 }
 
-// obey does a planner's command that only a node understands.
-func (a *manual) obey(now time.Duration, c *proto.Command, ack proto.Ack) (later bool, _ error) {
+// execute does a planner's command that only a node understands.
+func (a *manual) execute(now time.Duration, c *proto.Command, ack proto.Ack) (later bool, _ error) {
 	switch c.Verb {
 	case proto.VerbHostFault:
 		a.release(now)

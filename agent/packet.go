@@ -219,7 +219,7 @@ func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
 	case proto.VerbAbort:
 		a.step(now, node.Event{Kind: node.DropStaged, Term: c.Term})
 	default:
-		later, refused := a.operator.obey(now, c, ack)
+		later, refused := a.operator.execute(now, c, ack)
 		if later {
 			return // answered when it is done
 		}

@@ -13,7 +13,7 @@ import (
 func (a *Agent) presence() *proto.Presence {
 	p := &proto.Presence{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Online: true,
 		Boot: a.cfg.Boot, Software: a.cfg.Software, UnsentEvents: uint32(len(a.outbox.queue))}
-	a.reporter.introduce(p)
+	a.reporter.addPresence(p)
 	var r proto.Reported
 	a.machine.Report(&r)
 	p.Mode, p.SeenTerm, p.Term, p.Generation, p.Plan = r.Mode, r.SeenTerm, r.Term, r.Generation, r.Plan
@@ -27,14 +27,14 @@ func (a *Agent) reported(now time.Duration) *proto.Reported {
 		UptimeMicros: uint64(now.Microseconds()), LastEvent: a.outbox.last,
 		Dropped: a.wire.dropped, RefusedMessages: a.wire.refused, UnknownKeys: a.wire.unknown}
 	a.machine.Report(r)
-	a.reporter.describe(now, r)
+	a.reporter.addReport(now, r)
 	return r
 }
 
 // status is how the agent stands, for people.
 func (a *Agent) status(now time.Duration) *Status {
 	s := &Status{Reported: *a.reported(now), Bundles: []BundleStatus{}, LinkUp: a.wire.up, Unacked: len(a.outbox.queue), UptimeUS: now.Microseconds()}
-	a.reporter.stand(s)
+	a.reporter.addStatus(s)
 	return s
 }
 
@@ -55,14 +55,14 @@ func (a *nodeOptics) describeBundle(r *proto.BundleReport) {
 	r.Calibration = b.digest
 }
 
-func (a *nodeOptics) describe(_ time.Duration, r *proto.Reported) {
+func (a *nodeOptics) addReport(_ time.Duration, r *proto.Reported) {
 	r.Measured = a.measured()
 	for i := range r.Bundles {
 		a.describeBundle(&r.Bundles[i])
 	}
 }
 
-func (a *nodeOptics) introduce(p *proto.Presence) {
+func (a *nodeOptics) addPresence(p *proto.Presence) {
 	p.GPUs, p.Bundles, p.Measured, p.TelemetryMask = uint8(a.cfg.Board.GPUs), uint8(len(a.bundles)), a.measured(), a.health.mask
 	if len(a.bundles) > 0 {
 		p.Modules = uint8(len(a.cfg.Board.Bundles[0].Modules))
@@ -81,7 +81,7 @@ func (a *nodeOptics) measured() proto.Envelope {
 	return t.Envelope(laserSkew)
 }
 
-func (a *nodeOptics) stand(s *Status) {
+func (a *nodeOptics) addStatus(s *Status) {
 	for i := range a.bundles {
 		b := &a.bundles[i]
 		o := b.optics.Status()

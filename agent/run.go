@@ -253,7 +253,7 @@ var errBoardLost = fmt.Errorf("agent: the board is out of reach: %w", hal.ErrNoD
 func (r *runner) deliver(ev hal.Event) {
 	now := r.hardware.Now()
 	for {
-		r.hears(now, ev)
+		r.boardEvent(now, ev)
 		select {
 		case ev = <-r.events:
 		default:

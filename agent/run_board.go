@@ -14,8 +14,8 @@ import (
 // What stands between the agent and its board: devices that fail again and
 // again are kept off their bus, and people read and write single registers.
 
-// hears takes an event of the board.
-func (r *runner) hears(now time.Duration, ev hal.Event) {
+// boardEvent takes an event of the board.
+func (r *runner) boardEvent(now time.Duration, ev hal.Event) {
 	if c := ev.Completion; c != nil {
 		latched, freed := r.quarantine.Done(now, c)
 		if latched != nil {

@@ -20,7 +20,7 @@ type scriptRig struct {
 func newScriptRig(t *testing.T, handsFirst bool) *scriptRig {
 	r := &scriptRig{switchRig: newSwitchRig(t, 8), said: map[uint64]string{}, gone: map[uint64]bool{}}
 	r.agent.cfg.Lines = func(b *circuit.Served) LineServer { return scpi.NewServer(b) }
-	r.agent.cfg.HandsFirst = handsFirst
+	r.agent.cfg.ScriptsFirst = handsFirst
 	r.lines = func(id uint64, reply []byte) {
 		r.said[id] += string(reply)
 		r.gone[id] = reply == nil

@@ -111,7 +111,7 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 		w.birth = false
 		out = a.send(out, a.topics.Presence(a.cfg.Node), proto.TopicPresence, a.presence())
 	}
-	if w.reportAt <= now && a.memory.holds() {
+	if w.reportAt <= now && a.memory.waitsForDisk() {
 		// What is told must be what a next life would say too.
 		w.reportAt, w.reportHeld = Never, true
 	}

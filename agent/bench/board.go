@@ -43,8 +43,8 @@ func (a alone) Advance(l time.Duration) (int, hal.Event, bool) {
 // the board is said to have lost it. chosen.
 const patience = time.Second
 
-// hands do one thing after the other on one board of a field.
-type hands struct {
+// direct does one thing after the other on one board of a field.
+type direct struct {
 	field Field
 	board int
 	token uint64
@@ -54,12 +54,12 @@ type hands struct {
 }
 
 // do carries out messages on a bus as one op and waits for its completion.
-func (h *hands) do(bus hal.BusID, deadline time.Duration, msgs ...hal.Msg) error {
+func (h *direct) do(bus hal.BusID, deadline time.Duration, msgs ...hal.Msg) error {
 	return h.op(bus, &hal.Op{Class: hal.ClassHousekeeping, Deadline: deadline, Msgs: msgs})
 }
 
 // op carries out an op.
-func (h *hands) op(bus hal.BusID, op *hal.Op) error {
+func (h *direct) op(bus hal.BusID, op *hal.Op) error {
 	h.token++
 	op.Token = h.token
 	if err := h.field.Submit(h.board, bus, op); err != nil {
@@ -86,12 +86,12 @@ func (h *hands) op(bus hal.BusID, op *hal.Op) error {
 }
 
 // completed carries out an op and is its completion, with whatever error.
-func (h *hands) completed(bus hal.BusID, op *hal.Op) *hal.Completion {
+func (h *direct) completed(bus hal.BusID, op *hal.Op) *hal.Completion {
 	return &hal.Completion{Bus: bus, Op: op, Err: h.op(bus, op)}
 }
 
 // wait lets time pass.
-func (h *hands) wait(d time.Duration) {
+func (h *direct) wait(d time.Duration) {
 	limit := h.field.Now() + d
 	for h.field.Now() < limit {
 		if board, ev, ok := h.field.Advance(limit); ok && h.other != nil {

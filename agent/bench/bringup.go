@@ -56,7 +56,7 @@ func (b BringUp) Run(field Field, stations []Station) (*Report, error) {
 			return nil, fmt.Errorf("node %d bundle %d is on %v: it %w; a bring-up would take it", stations[d.station].Node, d.bundle, p, ErrInService)
 		}
 	}
-	h := &hands{field: field, other: l.hear}
+	h := &direct{field: field, other: l.hear}
 	board := stations[0].Board
 	say("looking at every bus")
 	scan(h, board, r)

@@ -17,7 +17,7 @@ import (
 
 // lasers lets one lane shine after the other and looks for its light on every
 // diode of the module: without a calibration it may be anywhere.
-func (s *sheet) lasers(r *Report, where string, board *hal.Board, bundle int) {
+func (s *moduleTest) lasers(r *Report, where string, board *hal.Board, bundle int) {
 	lanes := func(mask byte) error {
 		return s.slowly(hal.Msg{Addr: s.hw.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegOutput, mask)},
 			hal.Msg{Addr: s.hw.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegConfig, 0)})
@@ -50,7 +50,7 @@ func (s *sheet) lasers(r *Report, where string, board *hal.Board, bundle int) {
 }
 
 // shine takes the squelch off a bundle, in loopback, or puts it back.
-func (s *sheet) shine(board *hal.Board, bundle int, on bool) error {
+func (s *moduleTest) shine(board *hal.Board, bundle int, on bool) error {
 	b := &board.Bundles[bundle]
 	latch := board.Latches[b.Latch]
 	regs := make([]byte, 2)
@@ -65,7 +65,7 @@ func (s *sheet) shine(board *hal.Board, bundle int, on bool) error {
 }
 
 // scanADCs lets both ADCs scan for ever, averaging.
-func (s *sheet) scanADCs() error {
+func (s *moduleTest) scanADCs() error {
 	var msgs []hal.Msg
 	for _, addr := range []uint16{s.hw.Guard, s.hw.LaneADC} {
 		for _, x := range [][2]byte{{ads7138.RegSequence, 0}, {ads7138.RegGeneral, ads7138.GeneralAnalog | ads7138.GeneralStats},
@@ -78,7 +78,7 @@ func (s *sheet) scanADCs() error {
 }
 
 // levels are the newest of the two Tx taps and of the loopback lanes.
-func (s *sheet) levels() (taps, loops []proto.MilliDBm, err error) {
+func (s *moduleTest) levels() (taps, loops []proto.MilliDBm, err error) {
 	guard, lane := make([]byte, ads7138.BlockBytes), make([]byte, ads7138.BlockBytes)
 	err = s.h.do(s.hw.ADC, 0, hal.Msg{Addr: s.hw.Guard, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: guard},
 		hal.Msg{Addr: s.hw.LaneADC, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: lane})
@@ -108,13 +108,13 @@ func loop(l *lab, d *driven, r *Report, where string) {
 	}
 	board := l.stations[d.station].Board
 	cal := d.optics.Status().Calibration
-	h := &hands{field: l.field, board: d.station, other: l.hear}
+	h := &direct{field: l.field, board: d.station, other: l.hear}
 	for m := range board.Bundles[d.bundle].Modules {
 		hw := &board.Bundles[d.bundle].Modules[m]
 		if hw.Kind == hal.KindCMIS || cal == nil {
 			continue
 		}
-		s := &sheet{h: h, hw: hw}
+		s := &moduleTest{h: h, hw: hw}
 		_, loops, err := s.levels()
 		rep := r.module(d.bundle, m)
 		rep.LoopLevel, rep.LoopExpected = loops, cal.Modules[m].LaneLoop[:]

@@ -40,7 +40,7 @@ const railSetting = 1<<ina219.GainShift | (8+3)<<ina219.ShuntADCShift | (8+0)<<i
 
 // scan asks every address of every I2C bus, and behind every channel of its
 // muxes, and compares with what the board says is there.
-func scan(h *hands, board *hal.Board, r *Report) {
+func scan(h *direct, board *hal.Board, r *Report) {
 	for i, bus := range board.Buses {
 		if bus.Kind != hal.I2C {
 			continue
@@ -100,7 +100,7 @@ func oneLine(err error) error {
 
 // answers are the addresses that acknowledge a read of one byte. Errors other
 // than silence are kept, one of each text.
-func answers(h *hands, bus hal.BusID, mux uint16, channel uint8, errs *[]error) []uint16 {
+func answers(h *direct, bus hal.BusID, mux uint16, channel uint8, errs *[]error) []uint16 {
 	var out []uint16
 	for a := uint16(firstAddr); a <= lastAddr; a++ {
 		msgs := []hal.Msg{{Addr: a, R: make([]byte, 1)}}
@@ -163,25 +163,25 @@ func expectedOn(board *hal.Board, id hal.BusID) (muxes []uint16, want []string) 
 	return muxes, want
 }
 
-// sheet is one module under test.
-type sheet struct {
-	h    *hands
+// moduleTest is one module under test.
+type moduleTest struct {
+	h    *direct
 	hw   *hal.Module
 	slow []hal.Msg // the mux first
 	rep  ModuleReport
 }
 
 // slowly does messages behind the module's mux.
-func (s *sheet) slowly(msgs ...hal.Msg) error {
+func (s *moduleTest) slowly(msgs ...hal.Msg) error {
 	return s.h.do(s.hw.Slow, 0, append([]hal.Msg{{Addr: s.hw.Mux, W: pca9548.AppendSelect(nil, s.hw.MuxChannel)}}, msgs...)...)
 }
 
 // electrical looks at one module without any calibration. It ends with every
 // heater cold and every lane on.
-func electrical(h *hands, board *hal.Board, bundle, module int, r *Report) {
+func electrical(h *direct, board *hal.Board, bundle, module int, r *Report) {
 	where := fmt.Sprintf("bundle %d module %d", bundle, module)
 	hw := &board.Bundles[bundle].Modules[module]
-	s := &sheet{h: h, hw: hw, rep: ModuleReport{Bundle: bundle, Module: module, Ohm: []int32{}, LaneBest: []proto.MilliDBm{},
+	s := &moduleTest{h: h, hw: hw, rep: ModuleReport{Bundle: bundle, Module: module, Ohm: []int32{}, LaneBest: []proto.MilliDBm{},
 		LoopLevel: []proto.MilliDBm{}, LoopExpected: []proto.MilliDBm{}}}
 	defer func() { r.Modules = append(r.Modules, s.rep) }()
 	if hw.Kind == hal.KindCMIS {
@@ -200,7 +200,7 @@ func electrical(h *hands, board *hal.Board, bundle, module int, r *Report) {
 }
 
 // memory reads identity and case temperature, and a page of the EEPROM twice.
-func (s *sheet) memory(r *Report, where string) {
+func (s *moduleTest) memory(r *Report, where string) {
 	id := make([]byte, hal.IdentityBytes)
 	again := make([]byte, hal.IdentityBytes)
 	temp := make([]byte, 2)
@@ -220,14 +220,14 @@ func (s *sheet) memory(r *Report, where string) {
 }
 
 // shunt is the current of the rail once it has averaged anew.
-func (s *sheet) shunt() (microampere int64, err error) {
+func (s *moduleTest) shunt() (microampere int64, err error) {
 	s.h.wait(2 * time.Duration(ina219.ConversionMicros(railSetting)) * time.Microsecond)
 	v := make([]byte, 2)
 	err = s.slowly(hal.Msg{Addr: s.hw.Rail, W: ina219.AppendRead(nil, ina219.RegShunt), R: v})
 	return ina219.ShuntMicrovolt(ina219.Value(v)) * 1000 / hal.RailShuntMilliohm, err
 }
 
-func (s *sheet) rails(r *Report, where string) {
+func (s *moduleTest) rails(r *Report, where string) {
 	v := make([]byte, 2)
 	err := s.slowly(hal.Msg{Addr: s.hw.Rail, W: ina219.AppendWrite(nil, ina219.RegConfig, railSetting)})
 	if err == nil {
@@ -242,7 +242,7 @@ func (s *sheet) rails(r *Report, where string) {
 
 // dacs writes two patterns into every input register and reads them back. No
 // output moves: nothing updates them, and every pattern passes the guard.
-func (s *sheet) dacs(r *Report, where string) {
+func (s *moduleTest) dacs(r *Report, where string) {
 	wrong, n := 0, 0
 	var first error
 	dacs := heater.For(s.hw)
@@ -272,7 +272,7 @@ func (s *sheet) dacs(r *Report, where string) {
 
 // heaters drives one heater after the other and reads the rail: DAC, heater
 // and ADC in one loop.
-func (s *sheet) heaters(r *Report, where string) {
+func (s *moduleTest) heaters(r *Report, where string) {
 	idle, err := s.shunt()
 	if err != nil {
 		r.add("heaters", where, Fail, "%v", err)
@@ -314,7 +314,7 @@ func (s *sheet) heaters(r *Report, where string) {
 
 // driven is the rail's current with one heater on; it is cold again
 // afterwards.
-func (s *sheet) driven(on, off heater.Setting) (microampere int64, err error) {
+func (s *moduleTest) driven(on, off heater.Setting) (microampere int64, err error) {
 	set := func(x heater.Setting) error { return s.h.do(s.hw.SPI, 0, heater.For(s.hw).Poke(x)...) }
 	if err = set(on); err == nil {
 		microampere, err = s.shunt()

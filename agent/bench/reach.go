@@ -11,7 +11,7 @@ import (
 // Reach reads a register, or writes value into it; it is what the register
 // then holds. A bundle that carries light is not written.
 func Reach(field Field, st Station, reg *ocs.Register, poke bool, value uint32) (uint32, error) {
-	h := &hands{field: field}
+	h := &direct{field: field}
 	work := reg.Peek()
 	if poke {
 		l, err := newLab(field, []Station{st})

@@ -98,7 +98,7 @@ func (s *Soak) deadline() time.Duration {
 // Learn asks every chip what it has to say, one after the other. An absent
 // chip must not answer; everything else must, twice the same.
 func (s *Soak) Learn(b Board) error {
-	h := &hands{field: Alone(b)}
+	h := &direct{field: Alone(b)}
 	var errs []error
 	for i := range s.Chips {
 		k := &s.Chips[i]
@@ -113,7 +113,7 @@ func (s *Soak) Learn(b Board) error {
 }
 
 // do carries out one message to the chip, the mux before it.
-func (k *Known) do(h *hands, m hal.Msg) error {
+func (k *Known) do(h *direct, m hal.Msg) error {
 	return h.do(k.Bus, k.deadline, k.msgs(m)...)
 }
 
@@ -125,7 +125,7 @@ func (k *Known) msgs(m hal.Msg) []hal.Msg {
 	return []hal.Msg{{Addr: k.Chip.Mux, W: pca9548.AppendSelect(nil, k.Chip.Channel)}, m}
 }
 
-func (k *Known) learn(h *hands) error {
+func (k *Known) learn(h *direct) error {
 	switch k.Chip.Kind {
 	case ChipEEPROM:
 		return k.learnEEPROM(h)
@@ -158,7 +158,7 @@ func (k *Known) learn(h *hands) error {
 	return nil
 }
 
-func (k *Known) learnEEPROM(h *hands) error {
+func (k *Known) learnEEPROM(h *direct) error {
 	k.image = make([]byte, 0, imageBytes)
 	for at := 0; at < imageBytes; at += imageChunk {
 		m := hal.Msg{W: at24.AppendRead(nil, uint16(at)), R: make([]byte, imageChunk)}
@@ -177,7 +177,7 @@ func (k *Known) learnEEPROM(h *hands) error {
 	return nil
 }
 
-func (k *Known) learnTemp(h *hands) error {
+func (k *Known) learnTemp(h *direct) error {
 	var regs [3][]byte
 	for i, reg := range []byte{tmp102.RegTemperature, tmp102.RegLow, tmp102.RegHigh} {
 		m := hal.Msg{W: tmp102.AppendRead(nil, reg), R: make([]byte, 2)}
@@ -198,7 +198,7 @@ func (k *Known) learnTemp(h *hands) error {
 // there. It reports how often it had to poll.
 func (s *Soak) TryWrite(b Board, chip int) (polls int, err error) {
 	k := &s.Chips[chip]
-	h := &hands{field: Alone(b)}
+	h := &direct{field: Alone(b)}
 	const from, n = imageBytes - at24.PageBytes - 4, 8 // over a page's end
 	was := bytes.Clone(k.image[from : from+n])
 	marked := bytes.Clone(was)
@@ -222,7 +222,7 @@ func (s *Soak) TryWrite(b Board, chip int) (polls int, err error) {
 	return polls, nil
 }
 
-func (k *Known) write(h *hands, addr uint16, data []byte) (polls int, err error) {
+func (k *Known) write(h *direct, addr uint16, data []byte) (polls int, err error) {
 	for len(data) > 0 {
 		w, n := at24.AppendWrite(nil, addr, data)
 		if err := k.do(h, hal.Msg{W: w}); err != nil {

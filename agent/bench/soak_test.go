@@ -62,7 +62,7 @@ func TestSoakKnowsWrongFromRight(t *testing.T) {
 			t.Errorf("%v: %d polls, %v", k.Chip, polls, err)
 		}
 	}
-	h := &hands{field: Alone(b)}
+	h := &direct{field: Alone(b)}
 	var dice detmath.Random
 	kinds := map[ChipKind]int{}
 	for range 300 {

@@ -92,7 +92,7 @@ func (c *Config) validateSCPI(bad func(key, format string, args ...any)) {
 // switchConfig adds what an agent of a switch must know.
 func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 	cfg.Lines = func(b *circuit.Served) agent.LineServer { return scpi.NewServer(b) }
-	cfg.HandsFirst = c.ByHand
+	cfg.ScriptsFirst = c.ByHand
 	if c.Board.Kind != "box" {
 		cfg.Thresholds = [hal.NumSides]circuit.Thresholds{c.Board.AlarmA.thresholds(), c.Board.AlarmB.thresholds()}
 		cfg.Factory, err = c.factory(cfg.Board)
