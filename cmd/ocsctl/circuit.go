@@ -6,7 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 	"strings"
 
 	"ringlight/proto"
@@ -32,19 +32,17 @@ instead of dp, or beside it; pods where it may be; collective "ring".
 
 func circuit(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	fs := flag.NewFlagSet("circuit", flag.ContinueOnError)
-	c.register(fs)
-	words, err := parse(fs, args)
+	words, err := c.read(flag.NewFlagSet("circuit", flag.ContinueOnError), args, out, circuitHelp)
 	if err != nil {
-		return help(out, fs, err, circuitHelp)
+		return err
 	}
 	switch {
 	case len(words) == 1 && words[0] == "list":
 		return circuitList(ctx, &c, out)
 	case len(words) == 2 && words[0] == "show":
-		id, err := strconv.ParseUint(words[1], 10, 32)
-		if err != nil || id == 0 {
-			return wrongUsage("job", "an integer from 1", "%q", words[1])
+		id, err := number("job", words[1], 1)
+		if err != nil {
+			return err
 		}
 		return circuitShow(ctx, &c, proto.JobID(id), out)
 	case len(words) == 2 && (words[0] == "apply" || words[0] == "plan"):
@@ -115,99 +113,92 @@ type changeJSON struct {
 	DarkMicros uint32        `json:"dark_us"`
 }
 
-func circuitsOf(list []proto.CircuitStatus) []circuitJSON {
-	out := make([]circuitJSON, len(list))
-	for i := range list {
-		x := &list[i]
-		out[i] = circuitJSON{int(x.Switch - proto.FirstSwitch), x.A, x.B, x.Job, x.State.String(), nil}
-		if x.Loss != proto.NoPower {
-			loss := int32(x.Loss)
-			out[i].Loss = &loss
-		}
+func circuitOf(x *proto.CircuitStatus) circuitJSON {
+	j := circuitJSON{int(x.Switch - proto.FirstSwitch), x.A, x.B, x.Job, x.State.String(), nil}
+	if x.Loss != proto.NoPower {
+		loss := int32(x.Loss)
+		j.Loss = &loss
 	}
-	return out
+	return j
 }
 
+func circuitsIn(r *proto.OpReply) []proto.CircuitStatus { return r.Circuits }
+
 func circuitList(ctx context.Context, c *clientFlags, out io.Writer) error {
-	cl, err := c.dial(ctx)
-	if err != nil {
+	var all struct {
+		Core     coreJSON        `json:"core"`
+		Jobs     []jobStatusJSON `json:"jobs"`
+		Circuits []circuitJSON   `json:"circuits"`
+	}
+	if err := c.with(ctx, func(cl *client) error {
+		r, err := cl.ask(ctx, proto.OpRequest{Noun: proto.NounCore})
+		if err != nil {
+			return err
+		}
+		if r.Core == nil {
+			return errors.New("the planner's answer has no core")
+		}
+		k := r.Core
+		all.Core = coreJSON{k.Generation, k.Switches, k.Online, k.Circuits, k.Tuned, k.Asked, k.Granted, k.Realised, k.DarkMicros, k.Quiet}
+		all.Jobs, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounJobs}, func(r *proto.OpReply) []proto.JobStatus { return r.Jobs }, jobOf)
+		if err != nil {
+			return err
+		}
+		all.Circuits, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounCircuits}, circuitsIn, circuitOf)
+		return err
+	}); err != nil {
 		return err
 	}
-	defer cl.close()
-	circuits, jobs := []circuitJSON{}, []jobStatusJSON{}
-	r, err := cl.ask(ctx, proto.OpRequest{Noun: proto.NounCore, Bundle: -1})
-	if err != nil {
-		return err
-	}
-	if r.Core == nil {
-		return errors.New("the planner's answer has no core")
-	}
-	k := r.Core
-	core := coreJSON{k.Generation, k.Switches, k.Online, k.Circuits, k.Tuned, k.Asked, k.Granted, k.Realised, k.DarkMicros, k.Quiet}
-	if err := cl.pages(ctx, proto.OpRequest{Noun: proto.NounJobs, Bundle: -1}, func(r *proto.OpReply) { jobs = append(jobs, jobsOf(r.Jobs)...) }); err != nil {
-		return err
-	}
-	err = cl.pages(ctx, proto.OpRequest{Noun: proto.NounCircuits, Bundle: -1}, func(r *proto.OpReply) { circuits = append(circuits, circuitsOf(r.Circuits)...) })
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return printJSON(out, struct {
-			Core     coreJSON        `json:"core"`
-			Jobs     []jobStatusJSON `json:"jobs"`
-			Circuits []circuitJSON   `json:"circuits"`
-		}{core, jobs, circuits})
-	}
-	fmt.Fprintf(out, "%d of %d switches online, %d of %d circuits lit, links realised %d, granted %d, asked %d\n\n",
-		core.Online, core.Switches, core.Tuned, core.Circuits, core.Realised, core.Granted, core.Asked)
-	if err := printJobs(out, jobs); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	return printCircuits(out, circuits)
+	return c.print(out, all, func() error {
+		core := &all.Core
+		fmt.Fprintf(out, "%d of %d switches online, %d of %d circuits lit, links realised %d, granted %d, asked %d\n\n",
+			core.Online, core.Switches, core.Tuned, core.Circuits, core.Realised, core.Granted, core.Asked)
+		if err := printJobs(out, all.Jobs); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+		return printCircuits(out, all.Circuits)
+	})
 }
 
 func circuitShow(ctx context.Context, c *clientFlags, id proto.JobID, out io.Writer) error {
-	cl, err := c.dial(ctx)
-	if err != nil {
-		return err
+	var one struct {
+		*jobStatusJSON
+		Circuits []circuitJSON `json:"circuits"`
 	}
-	defer cl.close()
-	var job []jobStatusJSON
-	circuits := []circuitJSON{}
-	err = cl.pages(ctx, proto.OpRequest{Noun: proto.NounJob, Job: id, Bundle: -1}, func(r *proto.OpReply) {
-		if job == nil {
-			job = jobsOf(r.Jobs)
-		}
-		circuits = append(circuits, circuitsOf(r.Circuits)...)
+	err := c.with(ctx, func(cl *client) (err error) {
+		one.Circuits, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounJob, Job: id}, func(r *proto.OpReply) []proto.CircuitStatus {
+			if one.jobStatusJSON == nil && len(r.Jobs) == 1 {
+				job := jobOf(&r.Jobs[0])
+				one.jobStatusJSON = &job
+			}
+			return r.Circuits
+		}, circuitOf)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	if len(job) != 1 {
+	if one.jobStatusJSON == nil {
 		return errors.New("the planner's answer has no job")
 	}
-	if c.json {
-		return printJSON(out, struct {
-			jobStatusJSON
-			Circuits []circuitJSON `json:"circuits"`
-		}{job[0], circuits})
-	}
-	if err := printJobs(out, job); err != nil {
-		return err
-	}
-	for _, s := range job[0].Servers {
-		fmt.Fprintf(out, "  pod %d leaf %d: %d servers\n", s.Pod, s.Leaf, s.Servers)
-	}
-	for n, row := range job[0].Domains {
-		fmt.Fprintf(out, "  stage %d: leaf of each replica %s\n", n, runs(row))
-	}
-	fmt.Fprintln(out)
-	return printCircuits(out, circuits)
+	return c.print(out, one, func() error {
+		if err := printJobs(out, []jobStatusJSON{*one.jobStatusJSON}); err != nil {
+			return err
+		}
+		for _, s := range one.Servers {
+			fmt.Fprintf(out, "  pod %d leaf %d: %d servers\n", s.Pod, s.Leaf, s.Servers)
+		}
+		for n, row := range one.Domains {
+			fmt.Fprintf(out, "  stage %d: leaf of each replica %s\n", n, runs(row))
+		}
+		fmt.Fprintln(out)
+		return printCircuits(out, one.Circuits)
+	})
 }
 
 func circuitApply(ctx context.Context, c *clientFlags, jobs []proto.JobSpec, dry bool, out io.Writer) error {
-	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: jobs, DryRun: dry, Bundle: -1})
+	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: jobs, DryRun: dry})
 	var refused *proto.Error
 	if errors.As(err, &refused) && refused.Code == proto.Invalid {
 		return wrongUsage(refused.Field, refused.Limit, "%s", refused.Reason)
@@ -221,9 +212,10 @@ func circuitApply(ctx context.Context, c *clientFlags, jobs []proto.JobSpec, dry
 	x := r.Change
 	ch := changeJSON{dry, x.Placed, append([]proto.JobID{}, x.Waiting...), x.Stages, x.Created, x.Removed, x.Moved, x.Kept,
 		x.Worst, x.WorstOf, x.Asked, x.Granted, x.Realised, x.DarkMicros}
-	if c.json {
-		return printJSON(out, ch)
-	}
+	return c.print(out, ch, func() error { return ch.print(out) })
+}
+
+func (ch *changeJSON) print(out io.Writer) error {
 	fmt.Fprintf(out, "%d jobs have servers, %d wait%s\n", ch.Placed, len(ch.Waiting), listed(ch.Waiting))
 	fmt.Fprintf(out, "%d circuits to make, %d to remove, in %d stages\n", ch.Created, ch.Removed, ch.Stages)
 	fmt.Fprintf(out, "links of jobs that stay: %d keep their circuits, %d move, at most %d of %d of a leaf at once\n", ch.Kept, ch.Moved, ch.WorstMoved, ch.WorstOf)
@@ -263,22 +255,15 @@ func listed(ids []proto.JobID) string {
 	return ": " + strings.Join(words, ", ")
 }
 
-func jobsOf(list []proto.JobStatus) []jobStatusJSON {
-	out := make([]jobStatusJSON, len(list))
-	for i := range list {
-		x := &list[i]
-		out[i] = jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil}
-		if n := int(x.Stages); n > 0 && len(x.Domains)%n == 0 {
-			for row := range n {
-				width := len(x.Domains) / n
-				out[i].Domains = append(out[i].Domains, x.Domains[row*width:(row+1)*width])
-			}
-		}
-		for _, s := range x.Servers {
-			out[i].Servers = append(out[i].Servers, shareJSON{s.Pod, s.Leaf, s.Servers})
-		}
+func jobOf(x *proto.JobStatus) jobStatusJSON {
+	j := jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil}
+	if n := int(x.Stages); n > 0 && len(x.Domains)%n == 0 {
+		j.Domains = slices.Collect(slices.Chunk(x.Domains, max(1, len(x.Domains)/n)))
 	}
-	return out
+	for _, s := range x.Servers {
+		j.Servers = append(j.Servers, shareJSON{s.Pod, s.Leaf, s.Servers})
+	}
+	return j
 }
 
 func printJobs(out io.Writer, jobs []jobStatusJSON) error {

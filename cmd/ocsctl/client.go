@@ -8,7 +8,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +43,25 @@ func (c *clientFlags) register(fs *flag.FlagSet) {
 	fs.BoolVar(&c.insecure, "insecure", false, "allow mqtt:// beyond loopback")
 	fs.BoolVar(&c.json, "json", false, "print JSON")
 	fs.DurationVar(&c.timeout, "timeout", 10*time.Second, "give up after this time")
+}
+
+// read takes a command's flags, its own and those of every command that asks,
+// and gives its words.
+func (c *clientFlags) read(fs *flag.FlagSet, args []string, out io.Writer, text string) ([]string, error) {
+	c.register(fs)
+	words, err := parse(fs, args)
+	if err != nil {
+		return nil, help(out, fs, err, text)
+	}
+	return words, nil
+}
+
+// print writes an answer as JSON, or for people.
+func (c *clientFlags) print(out io.Writer, v any, text func() error) error {
+	if c.json {
+		return printJSON(out, v)
+	}
+	return text()
 }
 
 // client is a connection to a broker and the fabric that is asked.
@@ -161,6 +182,9 @@ func (cl *client) findFabric(ctx context.Context, broker string) (string, error)
 // is an error.
 func (cl *client) ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
 	cl.corr++
+	if q.Noun != proto.NounWhy {
+		q.Bundle = -1 // of no bundle
+	}
 	q.Version, q.TTLMillis = proto.Version, uint32(min(cl.wait.Milliseconds(), proto.MaxTTLMillis))
 	q.TTLMillis = max(q.TTLMillis, 1)
 	copy(q.Corr[:8], cl.seed[:])
@@ -219,12 +243,101 @@ func (cl *client) pages(ctx context.Context, q proto.OpRequest, take func(*proto
 	}
 }
 
-// one dials, asks one question and closes.
-func (c *clientFlags) one(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
+// every asks for all pages of an answer and gives what it lists in our form.
+func every[S, J any](ctx context.Context, cl *client, q proto.OpRequest, of func(*proto.OpReply) []S, form func(*S) J) ([]J, error) {
+	out := []J{}
+	err := cl.pages(ctx, q, func(r *proto.OpReply) {
+		list := of(r)
+		for i := range list {
+			out = append(out, form(&list[i]))
+		}
+	})
+	return out, err
+}
+
+// with dials, asks and closes.
+func (c *clientFlags) with(ctx context.Context, ask func(*client) error) error {
 	cl, err := c.dial(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer cl.close()
-	return cl.ask(ctx, q)
+	return ask(cl)
+}
+
+// one asks one question.
+func (c *clientFlags) one(ctx context.Context, q proto.OpRequest) (r *proto.OpReply, err error) {
+	err = c.with(ctx, func(cl *client) error {
+		r, err = cl.ask(ctx, q)
+		return err
+	})
+	return r, err
+}
+
+// change asks for something to be done. What is done already, because it was
+// asked again after a lost answer or long ago, is done.
+func (c *clientFlags) change(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
+	r, err := c.one(ctx, q)
+	var refused *proto.Error
+	if errors.As(err, &refused) && refused.Code == proto.Duplicate {
+		return &proto.OpReply{}, nil
+	}
+	return r, err
+}
+
+// listing is a noun that has list and show: S is what the planner says of one,
+// J the form that scripts rely on.
+type listing[S, J any] struct {
+	noun, help string
+	least      uint64 // number
+	list       proto.Noun
+	show       func(id uint32) proto.OpRequest
+	of         func(*proto.OpReply) []S
+	form       func(*S) J
+	table      func(w io.Writer, all []J)
+	print      func(out io.Writer, one *J) error // nil: a table of one
+}
+
+func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	words, err := c.read(flag.NewFlagSet(l.noun, flag.ContinueOnError), args, out, l.help)
+	if err != nil {
+		return err
+	}
+	q, one := proto.OpRequest{Noun: l.list}, len(words) == 2 && words[0] == "show"
+	if one {
+		id, err := number(l.noun, words[1], l.least)
+		if err != nil {
+			return err
+		}
+		q = l.show(id)
+	} else if len(words) != 1 || words[0] != "list" {
+		return wrongUsage(l.noun, "list, or show "+strings.ToUpper(l.noun), "%q", strings.Join(words, " "))
+	}
+	var all []J
+	if err := c.with(ctx, func(cl *client) error {
+		all, err = every(ctx, cl, q, l.of, l.form)
+		return err
+	}); err != nil {
+		return err
+	}
+	rows := func() error { return table(out, func(w io.Writer) { l.table(w, all) }) }
+	switch {
+	case !one:
+		return c.print(out, map[string][]J{l.noun + "s": all}, rows)
+	case len(all) != 1:
+		return fmt.Errorf("the planner's answer has no %s", l.noun)
+	case l.print == nil:
+		return c.print(out, all[0], rows)
+	}
+	return c.print(out, all[0], func() error { return l.print(out, &all[0]) })
+}
+
+// number reads the number of a node, ring or job.
+func number(field, s string, least uint64) (uint32, error) {
+	id, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || id < least {
+		return 0, wrongUsage(field, fmt.Sprintf("an integer from %d", least), "%q", s)
+	}
+	return uint32(id), nil
 }

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"ringlight/proto"
@@ -76,40 +74,24 @@ func undrain(ctx context.Context, args []string, out io.Writer) error {
 func takeOut(ctx context.Context, args []string, out io.Writer, verb string, noun proto.Noun) error {
 	var c clientFlags
 	fs := flag.NewFlagSet(verb, flag.ContinueOnError)
-	c.register(fs)
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
-	words, err := parse(fs, args)
+	words, err := c.read(fs, args, out, drainHelp)
 	if err != nil {
-		return help(out, fs, err, drainHelp)
+		return err
 	}
 	if len(words) != 1 {
 		return wrongUsage("node", "one NODE", "%q", strings.Join(words, " "))
 	}
-	id, err := nodeNumber(words[0])
+	id, err := number("node", words[0], 0)
 	if err != nil {
 		return err
 	}
-	r, err := c.one(ctx, proto.OpRequest{Noun: noun, Node: id, Bundle: -1, DryRun: *dry})
-	var refused *proto.Error
-	if errors.As(err, &refused) && refused.Code == proto.Duplicate {
-		r, err = &proto.OpReply{}, nil // asked again after a lost answer, or done long ago
-	}
+	r, err := c.change(ctx, proto.OpRequest{Noun: noun, Node: proto.NodeID(id), DryRun: *dry})
 	if err != nil {
 		return err
 	}
-	j := costOf(id, verb, *dry, r.Cost)
-	if c.json {
-		return printJSON(out, j)
-	}
-	return printCost(out, &j)
-}
-
-func nodeNumber(s string) (proto.NodeID, error) {
-	id, err := strconv.ParseUint(s, 10, 32)
-	if err != nil {
-		return 0, wrongUsage("node", "an integer from 0", "%q", s)
-	}
-	return proto.NodeID(id), nil
+	j := costOf(proto.NodeID(id), verb, *dry, r.Cost)
+	return c.print(out, j, func() error { return printCost(out, &j) })
 }
 
 const switchHelp = `ocsctl switch lockout|forced|manual|clear NODE left|right [PEER|loopback] [-dry-run] [flags]
@@ -134,22 +116,17 @@ var requestNames = map[string]proto.Request{"lockout": proto.Lockout, "forced": 
 func switchSide(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := flag.NewFlagSet("switch", flag.ContinueOnError)
-	c.register(fs)
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
-	words, err := parse(fs, args)
+	words, err := c.read(fs, args, out, switchHelp)
 	if err != nil {
-		return help(out, fs, err, switchHelp)
+		return err
 	}
 	q, err := requestOf(words)
 	if err != nil {
 		return err
 	}
 	q.DryRun = *dry
-	r, err := c.one(ctx, q)
-	var refused *proto.Error
-	if errors.As(err, &refused) && refused.Code == proto.Duplicate {
-		r, err = &proto.OpReply{}, nil
-	}
+	r, err := c.change(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -167,7 +144,7 @@ func switchSide(ctx context.Context, args []string, out io.Writer) error {
 
 // requestOf reads the words of a switch command.
 func requestOf(words []string) (proto.OpRequest, error) {
-	q := proto.OpRequest{Noun: proto.NounRequest, Bundle: -1}
+	q := proto.OpRequest{Noun: proto.NounRequest}
 	if len(words) < 3 || len(words) > 4 {
 		return q, wrongUsage("switch", "lockout|forced|manual|clear NODE left|right [PEER|loopback]", "%q", strings.Join(words, " "))
 	}
@@ -175,10 +152,11 @@ func requestOf(words []string) (proto.OpRequest, error) {
 	if q.Request, known = requestNames[words[0]]; !known {
 		return q, wrongUsage("request", "lockout, forced, manual or clear", "%q", words[0])
 	}
-	var err error
-	if q.Node, err = nodeNumber(words[1]); err != nil {
+	id, err := number("node", words[1], 0)
+	if err != nil {
 		return q, err
 	}
+	q.Node = proto.NodeID(id)
 	switch words[2] {
 	case "left":
 	case "right":
@@ -193,9 +171,8 @@ func requestOf(words []string) (proto.OpRequest, error) {
 	if !named || words[3] == "loopback" && q.Request == proto.ForcedSwitch {
 		return q, nil
 	}
-	id, err := strconv.ParseUint(words[3], 10, 32)
-	if err != nil {
-		return q, wrongUsage("peer", "an integer from 0", "%q", words[3])
+	if id, err = number("peer", words[3], 0); err != nil {
+		return q, err
 	}
 	peer := proto.NodeID(id)
 	q.Peer = &peer

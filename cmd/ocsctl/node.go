@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"ringlight/proto"
 )
@@ -113,53 +111,14 @@ const nodeHelp = `ocsctl node list | show NODE [flags]
 `
 
 func node(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := flag.NewFlagSet("node", flag.ContinueOnError)
-	c.register(fs)
-	words, err := parse(fs, args)
-	if err != nil {
-		return help(out, fs, err, nodeHelp)
-	}
-	switch {
-	case len(words) == 1 && words[0] == "list":
-		return nodeList(ctx, &c, out)
-	case len(words) == 2 && words[0] == "show":
-		id, err := strconv.ParseUint(words[1], 10, 32)
-		if err != nil {
-			return wrongUsage("node", "an integer from 0", "%q", words[1])
-		}
-		r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounNode, Node: proto.NodeID(id), Bundle: -1})
-		if err != nil {
-			return err
-		}
-		n := nodeOf(&r.Nodes[0])
-		if c.json {
-			return printJSON(out, n)
-		}
-		return printNode(out, &n)
-	}
-	return wrongUsage("node", "list, or show NODE", "%q", strings.Join(words, " "))
-}
-
-func nodeList(ctx context.Context, c *clientFlags, out io.Writer) error {
-	cl, err := c.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer cl.close()
-	nodes := []nodeJSON{}
-	err = cl.pages(ctx, proto.OpRequest{Noun: proto.NounNodes, Bundle: -1}, func(r *proto.OpReply) {
-		for i := range r.Nodes {
-			nodes = append(nodes, nodeOf(&r.Nodes[i]))
-		}
-	})
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return printJSON(out, map[string][]nodeJSON{"nodes": nodes})
-	}
-	return table(out, func(w io.Writer) { nodeRows(w, nodes) })
+	return listing[proto.NodeStatus, nodeJSON]{
+		noun: "node", help: nodeHelp, list: proto.NounNodes,
+		show: func(id uint32) proto.OpRequest {
+			return proto.OpRequest{Noun: proto.NounNode, Node: proto.NodeID(id)}
+		},
+		of:   func(r *proto.OpReply) []proto.NodeStatus { return r.Nodes },
+		form: nodeOf, table: nodeRows, print: printNode,
+	}.run(ctx, args, out)
 }
 
 func nodeRows(w io.Writer, nodes []nodeJSON) {

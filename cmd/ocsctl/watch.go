@@ -62,11 +62,10 @@ again, with the same number.
 func watch(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := flag.NewFlagSet("watch", flag.ContinueOnError)
-	c.register(fs)
 	lines := fs.Int("n", 0, "stop after this many lines; 0: never")
-	words, err := parse(fs, args)
+	words, err := c.read(fs, args, out, watchHelp)
 	if err != nil {
-		return help(out, fs, err, watchHelp)
+		return err
 	}
 	if len(words) > 0 {
 		return wrongUsage("watch", "no further word", "%q", strings.Join(words, " "))

@@ -43,11 +43,9 @@ A * stands behind the parts of a switching time that were modelled, not measured
 
 func why(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	fs := flag.NewFlagSet("why", flag.ContinueOnError)
-	c.register(fs)
-	words, err := parse(fs, args)
+	words, err := c.read(flag.NewFlagSet("why", flag.ContinueOnError), args, out, whyHelp)
 	if err != nil {
-		return help(out, fs, err, whyHelp)
+		return err
 	}
 	if len(words) != 1 {
 		return wrongUsage("why", "NODE or NODE/BUNDLE", "%q", strings.Join(words, " "))
@@ -65,9 +63,10 @@ func why(ctx context.Context, args []string, out io.Writer) error {
 		l := &r.Why[i]
 		j.Lines = append(j.Lines, whyLineJSON{l.Seq, l.AtMillis, l.Node, place(l.Bundle), l.Rule, l.Cause.String(), l.Text, power(l.Measured), power(l.Expected), l.Gen})
 	}
-	if c.json {
-		return printJSON(out, j)
-	}
+	return c.print(out, j, func() error { return j.print(out) })
+}
+
+func (j *whyJSON) print(out io.Writer) error {
 	return table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "TIME\tNODE\tRULE\tCAUSE\tGEN\tWHAT")
 		for _, l := range j.Lines {
@@ -103,9 +102,9 @@ func place(bundle int16) *int16 {
 
 func parsePlace(s string) (proto.NodeID, int16, error) {
 	first, second, has := strings.Cut(s, "/")
-	id, err := strconv.ParseUint(first, 10, 32)
+	id, err := number("node", first, 0)
 	if err != nil {
-		return 0, 0, wrongUsage("node", "an integer from 0", "%q", first)
+		return 0, 0, err
 	}
 	if !has {
 		return proto.NodeID(id), -1, nil
