@@ -278,7 +278,7 @@ func (a *nodeOptics) tryAdopt(now time.Duration) {
 		b := &a.bundles[i]
 		s := b.optics.Status()
 		b.ready = s.Ready
-		lits[i] = node.BundleLight{Bundle: proto.BundleID(i), Path: s.Path, Lit: b.lit, Ready: s.Ready, Calibrated: s.Calibrated}
+		lits[i] = node.BundleLight{Bundle: proto.BundleID(i), Path: s.Path, Lit: b.lit, Ready: s.Ready}
 		dark = dark && s.Path == proto.Dark
 		if !s.Ready {
 			a.log(1, "bundle "+itoa(i)+" is not ready: "+reason(s.Err))

@@ -1,8 +1,6 @@
 package node
 
-import (
-	"ringlight/proto"
-)
+import "ringlight/proto"
 
 // Restore gives a new machine what its journal kept. It must come before
 // Adopt.
@@ -103,8 +101,8 @@ func (s *side) adopt() {
 		return
 	}
 	if s.node.Mode() == proto.ModeService {
-		for k, c := range s.list {
-			if s.node.bundles[c.Bundle].path == c.Path && (s.cur == none || s.lit(k) && !s.lit(s.cur)) {
+		for k := range s.list {
+			if s.list[k].on.path == s.list[k].Path && (s.cur == none || s.lit(k) && !s.lit(s.cur)) {
 				s.cur = k
 			}
 		}
@@ -113,7 +111,7 @@ func (s *side) adopt() {
 		s.become(proto.SideClosed)
 		return
 	}
-	s.node.bundles[s.list[s.cur].Bundle].owner = int8(s.id)
+	s.list[s.cur].on.owner = int8(s.id)
 	s.cause = proto.CauseAdopted
 	s.become(proto.SideWork)
 }

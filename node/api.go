@@ -41,19 +41,7 @@ const (
 	Circuit                     // of a cross-connect: how Circuits stand now (Expected, Text of the first)
 	Hold                        // of a cross-connect: an operator's Override of Port of Array
 	ByHand                      // of a cross-connect: somebody at the board changed it to Circuits, no longer what was planned
-	numEventKinds
 )
-
-var eventKindNames = [...]string{"tick", "adopt", "light", "switched", "path-failed", "path-ok",
-	"ready", "unready", "stage", "decide", "drop-staged", "heard-term", "host-fault", "host-ok",
-	"drain", "undrain", "degrade", "request", "circuit", "hold", "by-hand"}
-
-func (k EventKind) String() string {
-	if int(k) < len(eventKindNames) {
-		return eventKindNames[k]
-	}
-	return "unknown"
-}
 
 // Event is one thing that happened, at a time of the agent's monotonic clock.
 // The machine keeps no reference to Lits; it keeps Desired, which must not be
@@ -85,11 +73,10 @@ type Event struct {
 
 // BundleLight is one bundle as the hardware was found at start.
 type BundleLight struct {
-	Bundle     proto.BundleID
-	Path       proto.Path // the path it is on
-	Lit        uint8      // bit p: path p has light
-	Ready      bool       // it can switch now
-	Calibrated bool
+	Bundle proto.BundleID
+	Path   proto.Path // the path it is on
+	Lit    uint8      // bit p: path p has light
+	Ready  bool       // it can switch now
 }
 
 // ActionKind names what a Step asks for.
@@ -108,9 +95,11 @@ const (
 
 var actionKindNames = [...]string{"select", "note", "answer", "save", "watch", "unwatch", "remedy", "connect"}
 
-func (k ActionKind) String() string {
-	if int(k) < len(actionKindNames) {
-		return actionKindNames[k]
+func (k ActionKind) String() string { return nameOf(actionKindNames[:], uint8(k)) }
+
+func nameOf(names []string, code uint8) string {
+	if int(code) < len(names) {
+		return names[code]
 	}
 	return "unknown"
 }

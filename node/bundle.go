@@ -75,6 +75,15 @@ func (n *shared) drive(b int, p proto.Path, cause proto.Cause) {
 	n.out = append(n.out, Action{Kind: Select, Bundle: proto.BundleID(b), Path: p, Cause: cause})
 }
 
+// closeAll drives bundles into loopback.
+func (n *shared) closeAll(set uint16, cause proto.Cause) {
+	for b := range n.bundles {
+		if set&(1<<b) != 0 {
+			n.drive(b, proto.Loopback, cause)
+		}
+	}
+}
+
 // ringTimers takes what the ring of the plan in force says of times.
 func (n *shared) ringTimers() {
 	r := n.ring()

@@ -87,9 +87,6 @@ func (x *CrossConnect) Next() time.Duration {
 	return next
 }
 
-// Overridden is an operator's hold on a port of an array.
-func (x *CrossConnect) Overridden(array, port int) proto.Override { return x.held[array][port] }
-
 // Planned tells whether a planner's generation is in force.
 func (x *CrossConnect) Planned() bool { return x.applied != nil }
 

@@ -33,12 +33,7 @@ const (
 
 var crossStateNames = [...]string{"unread", "unfinished", "settled", "moving", "differs", "owed"}
 
-func (s crossState) String() string {
-	if int(s) < len(crossStateNames) {
-		return crossStateNames[s]
-	}
-	return "unknown"
-}
+func (s crossState) String() string { return nameOf(crossStateNames[:], uint8(s)) }
 
 // crossEdges[s] has a bit for each state that s may become.
 var crossEdges = [...]uint8{

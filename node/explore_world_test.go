@@ -91,6 +91,9 @@ func (m *Machine) clone() *Machine {
 	c.bundles, c.watched = slices.Clone(m.bundles), slices.Clone(m.watched)
 	for i := range c.sides {
 		c.sides[i].node, c.sides[i].list = &c.shared, slices.Clone(m.sides[i].list)
+		for k := range c.sides[i].list {
+			c.sides[i].list[k].on = &c.bundles[c.sides[i].list[k].Bundle]
+		}
 	}
 	return &c
 }
@@ -114,7 +117,7 @@ func (w *exWorld) adopt(i int) {
 	n := &w.nodes[i]
 	ev := Event{Kind: Adopt}
 	for b := range n.path {
-		l := BundleLight{Bundle: proto.BundleID(b), Path: n.path[b], Ready: true, Calibrated: true, Lit: 1 << proto.Loopback}
+		l := BundleLight{Bundle: proto.BundleID(b), Path: n.path[b], Ready: true, Lit: 1 << proto.Loopback}
 		if n.path[b] != proto.Loopback {
 			l.Lit = 0
 		}

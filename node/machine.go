@@ -149,15 +149,6 @@ func (m *Machine) pathFailed(ev *Event) {
 	m.become(m.reasons|ownFault, proto.CauseOwnFault)
 }
 
-func (m *Machine) anyFailed() bool {
-	for b := range m.bundles {
-		if m.bundles[b].failed {
-			return true
-		}
-	}
-	return false
-}
-
 // maxRounds bounds settle: each round moves a side on, and a search has only
 // so many steps before it has to wait for something.
 const maxRounds = 64

@@ -182,7 +182,7 @@ func (n *network) adopt(i int) {
 	nd := n.nodes[i]
 	var found []BundleLight
 	for b := range nd.bundles {
-		f := BundleLight{Bundle: proto.BundleID(b), Path: nd.bundles[b].path, Ready: true, Calibrated: true}
+		f := BundleLight{Bundle: proto.BundleID(b), Path: nd.bundles[b].path, Ready: true}
 		for p := range nd.ports[b] {
 			if nd.ports[b][p].found {
 				f.Lit |= 1 << p

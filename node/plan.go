@@ -154,7 +154,7 @@ func (s *side) relist() (lost bool) {
 		s.working = workingOf(r, int(s.id))
 		s.hold = r.Policy == proto.PolicyHold
 		for k, c := range [2][]proto.Candidate{r.Left, r.Right}[s.id] {
-			n := candidate{Candidate: c}
+			n := candidate{Candidate: c, on: &s.node.bundles[c.Bundle]}
 			for i := range old {
 				if old[i].Bundle != c.Bundle || old[i].Path != c.Path || old[i].Peer != c.Peer {
 					continue
@@ -173,13 +173,7 @@ func (s *side) relist() (lost bool) {
 	if s.asked.kind != proto.NoRequest && (len(s.list) == 0 || s.home() == none && s.asked.path != proto.Loopback) {
 		s.drop() // its candidate is not in the ring any more
 	}
-	s.closing = 0
-	for b := range s.node.bundles {
-		if s.node.bundles[b].owner == int8(s.id) && !s.uses(s.cur, b) {
-			s.node.bundles[b].owner = nobody
-			s.closing |= 1 << b
-		}
-	}
+	s.closing = s.disown(s.cur, none)
 	return lost
 }
 

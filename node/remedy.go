@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,12 +26,7 @@ const (
 
 var remedyNames = [...]string{"retry", "reset", "re-trim"}
 
-func (r Remedies) String() string {
-	if int(r) < len(remedyNames) {
-		return remedyNames[r]
-	}
-	return "unknown"
-}
+func (r Remedies) String() string { return nameOf(remedyNames[:], uint8(r)) }
 
 const (
 	// remedyFirst is the wait before the first try; each later one doubles.
@@ -93,7 +89,7 @@ func (m *Machine) pathOK(id proto.BundleID) {
 	}
 	b.failed, b.wellAt, b.remedyAt = false, m.now, Never
 	m.note(proto.Event{Kind: proto.EvRemedy, Resolved: true, Bundle: id, Path: b.path, Cause: proto.CauseRemedy, Text: "optics are well again"})
-	if !m.anyFailed() {
+	if !slices.ContainsFunc(m.bundles, func(b bundle) bool { return b.failed }) {
 		m.become(m.reasons&^ownFault, proto.CauseOwnFault)
 	}
 }

@@ -44,7 +44,7 @@ func (m *Machine) BundleReports(buf []proto.BundleReport) []proto.BundleReport {
 			r.State = proto.Failed
 		case x.path == proto.Dark:
 			r.State = proto.Blocked
-		case !x.busy && x.lit&(1<<x.path) != 0:
+		case !x.busy && x.hasLight(x.path):
 			r.State = proto.Tuned
 		}
 		buf = append(buf, r)
@@ -121,7 +121,7 @@ func (s *side) waits() (proto.SideTimer, time.Duration) {
 	}
 	for k := range s.list {
 		if s.list[k].banned && s.lit(k) {
-			return proto.TimerBan, s.litAt(k) + banClear
+			return proto.TimerBan, s.list[k].on.litAt[s.list[k].Path] + banClear
 		}
 	}
 	return proto.TimerNone, 0

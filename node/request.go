@@ -1,8 +1,6 @@
 package node
 
-import (
-	"ringlight/proto"
-)
+import "ringlight/proto"
 
 // Requests of operators and what else moves a side, in the words and the
 // order of ITU-T G.808.1: lockout > forced switch > signal fail > signal
@@ -95,9 +93,9 @@ func (m *Machine) Refuses(id proto.Side, kind proto.Request, b proto.BundleID, p
 	switch {
 	case k == none:
 		return bad(proto.NotFound, "path", "a candidate of the "+id.String()+" side", "bundle "+itoa(int(b))+" "+p.String())
-	case !m.bundles[s.list[k].Bundle].ready:
+	case !s.list[k].on.ready:
 		return bad(proto.NotCalibrated, "bundle", "a bundle that can switch", "bundle "+itoa(int(s.list[k].Bundle))+" cannot switch")
-	case m.bundles[s.list[k].Bundle].owner == int8(1-s.id):
+	case s.list[k].on.owner == int8(1-s.id):
 		return bad(proto.Busy, "bundle", "a free bundle", "the other side has it")
 	case kind != proto.ManualSwitch:
 	case s.state != proto.SideWork || s.lostAt != Never:
@@ -176,12 +174,6 @@ func (s *side) noteRequest(over bool) {
 	s.node.note(e)
 }
 
-// degraded tells whether candidate k has a signal degrade.
-func (s *side) degraded(k int) bool {
-	c := &s.list[k]
-	return s.node.bundles[c.Bundle].degraded&(1<<c.Path) != 0
-}
-
 // runDegraded leaves a degraded candidate for another that has light.
 func (s *side) runDegraded() bool {
 	if s.tied() || s.hold || !s.degraded(s.cur) {
@@ -205,7 +197,7 @@ func (s *side) runRestore() bool {
 		return false
 	}
 	k := s.working
-	if !s.lit(k) || !s.free(k) || s.degraded(k) || !s.node.due(s.litAt(k)+persist) {
+	if !s.free(k) || s.degraded(k) || !s.steady(k, persist) {
 		return false
 	}
 	s.back(k, proto.CauseRestore)

@@ -170,7 +170,7 @@ func (sc *scripted) adopt(args []string) string {
 		b, _ := strconv.Atoi(bs)
 		name, lit := strings.CutSuffix(path, "*")
 		p := pathOf(name)
-		l := BundleLight{Bundle: proto.BundleID(b), Path: p, Ready: true, Calibrated: true}
+		l := BundleLight{Bundle: proto.BundleID(b), Path: p, Ready: true}
 		if lit || p == proto.Loopback {
 			l.Lit = 1 << p
 		}
@@ -190,7 +190,7 @@ func (sc *scripted) ring(args []string) string {
 	s := State{SeenTerm: 1, Applied: &Held{Desired: sc.desired}, Bundles: make([]BundleRecord, bundles)}
 	found := make([]BundleLight, bundles)
 	for b := range found {
-		found[b] = BundleLight{Bundle: proto.BundleID(b), Path: proto.Loopback, Lit: 1 << proto.Loopback, Ready: true, Calibrated: true}
+		found[b] = BundleLight{Bundle: proto.BundleID(b), Path: proto.Loopback, Lit: 1 << proto.Loopback, Ready: true}
 	}
 	for i, list := range [2][]proto.Candidate{r.Left, r.Right} {
 		if len(list) > 0 {

@@ -98,18 +98,14 @@ func (s *side) takeProbe(k int) int {
 // goTo lights candidate k, and probe if any, for dwell. What the side leaves
 // goes dark at once and into loopback.
 func (s *side) goTo(k, probe int, dwell time.Duration, cause proto.Cause) {
-	for b := range s.node.bundles {
-		if !s.uses(k, b) && !s.uses(probe, b) {
-			s.release(b, cause)
-		}
-	}
+	s.node.closeAll(s.disown(k, probe), cause)
 	s.cur, s.probe, s.dwell, s.cause = k, probe, dwell, cause
 	s.stuckAt = s.node.now + s.node.timers.stuck
 	s.closing = 0
 	for _, k := range [2]int{k, probe} {
 		if k != none {
 			c := &s.list[k]
-			s.node.bundles[c.Bundle].owner = int8(s.id)
+			c.on.owner = int8(s.id)
 			s.node.drive(int(c.Bundle), c.Path, cause)
 		}
 	}
@@ -118,11 +114,7 @@ func (s *side) goTo(k, probe int, dwell time.Duration, cause proto.Cause) {
 
 // work settles on candidate k, whose light has come.
 func (s *side) work(k int, cause proto.Cause) {
-	for b := range s.node.bundles {
-		if !s.uses(k, b) {
-			s.release(b, cause)
-		}
-	}
+	s.node.closeAll(s.disown(k, none), cause)
 	s.cur, s.probe, s.cause = k, none, cause
 	s.become(proto.SideWork)
 	if s.asked.kind == proto.ManualSwitch && k != s.home() {
@@ -142,13 +134,8 @@ func (s *side) work(k int, cause proto.Cause) {
 
 // close gives up: loopback has the last word.
 func (s *side) close(cause proto.Cause) {
-	s.closing = 0
-	for b := range s.node.bundles {
-		if s.node.bundles[b].owner == int8(s.id) {
-			s.closing |= 1 << b
-			s.release(b, cause)
-		}
-	}
+	s.closing = s.disown(none, none)
+	s.node.closeAll(s.closing, cause)
 	if s.from == none {
 		s.from = s.cur
 	}
@@ -167,24 +154,22 @@ func (s *side) leave() {
 	default:
 		return
 	}
-	s.closing = 0
-	for b := range s.node.bundles {
-		if s.node.bundles[b].owner == int8(s.id) {
-			s.closing |= 1 << b
-			s.node.bundles[b].owner = nobody
-		}
-	}
+	s.closing = s.disown(none, none)
 	s.from, s.cur, s.probe = s.cur, none, none
 	s.stuckAt = s.node.now + s.node.timers.stuck
 	s.become(proto.SideClosing)
 }
 
-// release gives up a bundle that the side has outside, if it has it.
-func (s *side) release(b int, cause proto.Cause) {
-	if s.node.bundles[b].owner == int8(s.id) {
-		s.node.bundles[b].owner = nobody
-		s.node.drive(b, proto.Loopback, cause)
+// disown gives up what the side has outside but for candidates k and probe,
+// each or none, and says which bundles that was.
+func (s *side) disown(k, probe int) (given uint16) {
+	for b := range s.node.bundles {
+		if x := &s.node.bundles[b]; x.owner == int8(s.id) && !s.uses(k, b) && !s.uses(probe, b) {
+			x.owner = nobody
+			given |= 1 << b
+		}
 	}
+	return given
 }
 
 // uses tells whether candidate k, or none, goes over bundle b.

@@ -48,6 +48,7 @@ const none = -1
 // candidate is one way on, and how it has behaved.
 type candidate struct {
 	proto.Candidate
+	on     *bundle // that it goes over
 	banned bool
 	losses [banLosses]time.Duration // last ones, a ring
 	count  int
@@ -65,33 +66,30 @@ func (c *candidate) lose(now time.Duration) bool {
 }
 
 // lit is the filtered light of candidate k.
-func (s *side) lit(k int) bool {
-	c := &s.list[k]
-	return s.node.bundles[c.Bundle].hasLight(c.Path)
-}
+func (s *side) lit(k int) bool { return s.list[k].on.lit&s.list[k].bit() != 0 }
 
-// litAt is since when candidate k has had light.
-func (s *side) litAt(k int) time.Duration {
-	c := &s.list[k]
-	return s.node.bundles[c.Bundle].litAt[c.Path]
+// degraded tells whether candidate k has a signal degrade.
+func (s *side) degraded(k int) bool { return s.list[k].on.degraded&s.list[k].bit() != 0 }
+
+func (c *candidate) bit() uint8 { return 1 << c.Path }
+
+// steady tells whether candidate k has had light for so long.
+func (s *side) steady(k int, long time.Duration) bool {
+	return s.lit(k) && s.node.due(s.list[k].on.litAt[s.list[k].Path]+long)
 }
 
 // free tells whether the side may go to candidate k: a bundle belongs to the
 // side that took it first.
 func (s *side) free(k int) bool {
-	c := &s.list[k]
-	b := &s.node.bundles[c.Bundle]
-	return !c.banned && b.ready && (b.owner == nobody || b.owner == int8(s.id))
+	b := s.list[k].on
+	return !s.list[k].banned && b.ready && (b.owner == nobody || b.owner == int8(s.id))
 }
 
 // askedBy is the nearest free candidate but cur and probe whose light has
 // lasted, or none.
 func (s *side) askedBy() int {
 	for k := range s.list {
-		if k == s.cur || k == s.probe || (s.hold || s.tied()) && k != s.home() || !s.lit(k) || !s.free(k) {
-			continue
-		}
-		if s.node.due(s.litAt(k) + persist) {
+		if k != s.cur && k != s.probe && (!s.hold && !s.tied() || k == s.home()) && s.lit(k) && s.free(k) && s.steady(k, persist) {
 			return k
 		}
 	}
@@ -156,7 +154,7 @@ func (s *side) runFollow() bool {
 	if !s.follow || s.cur == s.working || s.home() != s.working || !s.free(s.working) {
 		return false
 	}
-	asked := s.lit(s.working) && s.node.due(s.litAt(s.working)+persist)
+	asked := s.steady(s.working, persist)
 	if !asked && (s.planAt == Never || !s.node.due(s.planAt)) {
 		return false
 	}
@@ -179,7 +177,7 @@ func (s *side) awaited() int {
 	switch s.state {
 	case proto.SideSwitch:
 		for _, k := range [2]int{s.cur, s.probe} {
-			if k != none && s.node.bundles[s.list[k].Bundle].busy {
+			if k != none && s.list[k].on.busy {
 				return int(s.list[k].Bundle)
 			}
 		}
@@ -263,7 +261,7 @@ func (s *side) lose() {
 	c := &s.list[s.cur]
 	s.lostAt, s.steadyAt = s.node.now, Never
 	s.stamps = Stamps{Lost: s.node.now, Decided: s.node.now}
-	s.node.bundles[c.Bundle].flaps++
+	c.on.flaps++
 	s.noteSide(proto.Event{Kind: proto.EvLightLost, Severity: proto.SeverityWarning, Cause: proto.CauseLightLost}, Stamps{})
 	if c.lose(s.node.now) {
 		s.noteSide(proto.Event{Kind: proto.EvBanned, Severity: proto.SeverityWarning, Cause: proto.CausePeerSilent}, Stamps{})
@@ -273,8 +271,7 @@ func (s *side) lose() {
 // lift ends bans after steady light.
 func (s *side) lift() {
 	for k := range s.list {
-		c := &s.list[k]
-		if c.banned && s.lit(k) && s.node.due(s.litAt(k)+banClear) {
+		if c := &s.list[k]; c.banned && s.steady(k, banClear) {
 			c.banned = false
 			s.node.note(proto.Event{Kind: proto.EvBanned, Resolved: true, Side: s.id, Bundle: c.Bundle, Path: c.Path, Peer: c.Peer})
 		}

@@ -1,8 +1,6 @@
 package node
 
-import (
-	"ringlight/proto"
-)
+import "ringlight/proto"
 
 // One side of a node in its ring. A letter's meaning is below.
 //
