@@ -6,7 +6,7 @@ import "ringlight/proto"
 // Adopt.
 func (m *Machine) Restore(s State) {
 	m.participant.restore(&s)
-	m.reasons |= reason(s.Reasons) &^ unheard
+	m.reasons |= reason(s.Reasons) &^ noPlanner
 	if m.ring() != nil {
 		m.ringTimers()
 	}
@@ -70,7 +70,7 @@ func (m *Machine) adopt(found []BundleLight) {
 		m.bypassSeq++ // the moves that led here may not be in the journal; one makes an older plan too old
 		m.unsaved = true
 	}
-	m.out = m.watch(m.out)
+	m.watch()
 	mode := m.Mode()
 	if mode == proto.ModeDeaf {
 		return
@@ -89,7 +89,7 @@ func (m *Machine) adopt(found []BundleLight) {
 	for b := range m.bundles {
 		x := &m.bundles[b]
 		if x.owner == nobody && (mode != proto.ModeService || x.path == proto.Dark || x.path.External() && !x.unowned()) {
-			m.drive(b, rest(mode), cause)
+			m.drive(b, idlePath(mode), cause)
 		}
 	}
 }

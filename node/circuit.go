@@ -75,9 +75,9 @@ func (x *CrossConnect) adopt(ev *Event) {
 	x.take(found)
 	lit := slices.ContainsFunc(found, func(r proto.CircuitReport) bool { return r.State != proto.Failed })
 	asPlanned := !ev.Lit || x.applied == nil
-	x.out = x.watch(x.out)
+	x.watch()
 	for _, r := range found {
-		if r.State != proto.Failed || !x.planned(r.A, r.B) {
+		if r.State != proto.Failed || x.planned(r.A, r.B) == nil {
 			continue
 		}
 		asPlanned = false
@@ -91,8 +91,16 @@ func (x *CrossConnect) adopt(ev *Event) {
 	}
 }
 
-func (x *CrossConnect) planned(a, b uint16) bool {
-	return x.applied != nil && slices.ContainsFunc(x.applied.Desired.Circuits, func(c proto.Circuit) bool { return c.A == a && c.B == b })
+// planned is the circuit of the plan in force that joins two ports, or nil.
+func (x *CrossConnect) planned(a, b uint16) *proto.Circuit {
+	if x.applied == nil {
+		return nil
+	}
+	list := x.applied.Desired.Circuits
+	if i := slices.IndexFunc(list, func(c proto.Circuit) bool { return c.A == a && c.B == b }); i >= 0 {
+		return &list[i]
+	}
+	return nil
 }
 
 // take replaces what is known of the circuits; their jobs are the plan's.
@@ -105,16 +113,12 @@ func (x *CrossConnect) take(found []proto.CircuitReport) {
 			continue
 		}
 		r.Job = 0
-		if was := &before[r.A]; was.used && was.r.B == r.B {
-			r.Job = was.r.Job
-		} else if x.applied != nil {
-			for _, c := range x.applied.Desired.Circuits {
-				if c.A == r.A && c.B == r.B {
-					r.Job = c.Job
-				}
-			}
-		}
 		was := before[r.A]
+		if was.used && was.r.B == r.B {
+			r.Job = was.r.Job
+		} else if c := x.planned(r.A, r.B); c != nil {
+			r.Job = c.Job
+		}
 		x.put(r)
 		if c := &x.circuits[r.A]; was.lost && was.r.B == r.B {
 			c.lost, c.kind, c.text = true, was.kind, was.text
@@ -144,7 +148,7 @@ func (x *CrossConnect) observe(r proto.CircuitReport, expected proto.MilliDBm, t
 	}
 	c.r.State, c.r.Loss = r.State, r.Loss
 	c.again = 0
-	if r.State == proto.Failed && x.planned(c.r.A, c.r.B) {
+	if r.State == proto.Failed && x.planned(c.r.A, c.r.B) != nil {
 		c.again = x.now + min(againFirst<<min(c.tries, 10), againLast)
 		c.tries++
 	}

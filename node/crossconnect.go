@@ -34,7 +34,7 @@ type CrossConnect struct {
 // NewCrossConnect returns one of so many ports on either side that has heard
 // nothing yet.
 func NewCrossConnect(id proto.NodeID, ports int) *CrossConnect {
-	x := &CrossConnect{participant: participant{fence: fence{id: id}, reasons: unheard}, ports: ports,
+	x := &CrossConnect{participant: participant{fence: fence{id: id}, reasons: noPlanner}, ports: ports,
 		circuits: make([]circuit, ports), owner: make([]int, ports)}
 	for i := range x.held {
 		x.held[i] = make([]proto.Override, ports)
@@ -92,7 +92,7 @@ func (x *CrossConnect) Planned() bool { return x.applied != nil }
 
 // Step takes one event and appends what is to be done about it, in order.
 func (x *CrossConnect) Step(ev Event, out []Action) []Action {
-	x.begin(&ev, out)
+	x.now, x.out = max(x.now, ev.At), out
 	x.handle(&ev)
 	if x.Next() <= x.now {
 		x.tryAgain()
@@ -100,7 +100,8 @@ func (x *CrossConnect) Step(ev Event, out []Action) []Action {
 	if x.unsaved {
 		x.save()
 	}
-	return x.end()
+	out, x.out = x.out, nil
+	return out
 }
 
 func (x *CrossConnect) handle(ev *Event) {
@@ -131,8 +132,8 @@ func (x *CrossConnect) handle(ev *Event) {
 	}
 }
 
-// heard: the first planner of all ends the silence.
-func (x *CrossConnect) heard() { x.reasons &^= unheard }
+// plannerSeen: the first planner of all ends the wait for one.
+func (x *CrossConnect) plannerSeen() { x.reasons &^= noPlanner }
 
 // validate checks a desired state as a whole against this cross-connect.
 func (x *CrossConnect) validate(d *proto.Desired) *proto.Error {

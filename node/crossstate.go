@@ -63,13 +63,12 @@ func (s crossState) inEffect() bool { return s != crossDiffers && s != crossOwed
 
 // found is the state after the hardware was read back.
 func (s crossState) found(asPlanned bool) crossState {
-	switch {
-	case s.changing() && asPlanned:
-		return crossMoving
-	case s.changing():
-		return crossOwed
-	case asPlanned:
-		return crossSettled
+	change, rest := crossMoving, crossSettled
+	if !asPlanned {
+		change, rest = crossOwed, crossDiffers
 	}
-	return crossDiffers
+	if s.changing() {
+		return change
+	}
+	return rest
 }

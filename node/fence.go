@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"ringlight/proto"
@@ -15,9 +14,7 @@ type fence struct {
 	id              proto.NodeID
 	seenTerm        proto.Term
 	applied, staged *Held
-	early           proto.Decision  // that came before its desired state
-	split           [2]proto.Digest // plans of the last conflict told
-	watched         []proto.RingID
+	early           proto.Decision // that came before its desired state
 }
 
 // order compares two plans by (term, generation).
@@ -153,41 +150,4 @@ func (f *fence) overdue() *proto.Decision {
 	e := f.early
 	f.early = proto.Decision{}
 	return &e
-}
-
-// splitBrain is the event of two planners with one term, told once for each
-// pair of plans, however often they repeat themselves.
-func (f *fence) splitBrain(ours, theirs proto.Digest) (e proto.Event, news bool) {
-	told := [2]proto.Digest{ours, theirs}
-	if f.split == told {
-		return e, false
-	}
-	f.split = told
-	return proto.Event{Kind: proto.EvSplitBrain, Severity: proto.SeverityCritical,
-		Text: fmt.Sprintf("plan %x is held here; another plan, content or verdict came with the same term and generation: plan %x", ours[:4], theirs[:4])}, true
-}
-
-// watch follows the decision topics of what is applied and staged, and leaves
-// the others.
-func (f *fence) watch(out []Action) []Action {
-	var want []proto.RingID
-	for _, h := range [2]*Held{f.applied, f.staged} {
-		if h != nil {
-			want = append(want, h.Desired.Decisions...)
-		}
-	}
-	slices.Sort(want)
-	want = slices.Compact(want)
-	for _, r := range want {
-		if !slices.Contains(f.watched, r) {
-			out = append(out, Action{Kind: Watch, Ring: r})
-		}
-	}
-	for _, r := range f.watched {
-		if !slices.Contains(want, r) {
-			out = append(out, Action{Kind: Unwatch, Ring: r})
-		}
-	}
-	f.watched = want
-	return out
 }

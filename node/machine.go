@@ -19,7 +19,7 @@ func New(cfg Config) *Machine {
 	if cfg.Bundles <= 0 || cfg.Bundles > proto.MaxBundles {
 		panic("node: a node has 1 to 16 bundles")
 	}
-	m := &Machine{shared: shared{participant: participant{fence: fence{id: cfg.ID}, reasons: unheard}, bundles: make([]bundle, cfg.Bundles), next: Never}}
+	m := &Machine{shared: shared{participant: participant{fence: fence{id: cfg.ID}, reasons: noPlanner}, bundles: make([]bundle, cfg.Bundles), next: Never}}
 	for b := range m.bundles {
 		m.bundles[b].owner = nobody
 	}
@@ -33,7 +33,7 @@ func New(cfg Config) *Machine {
 // Timers that are due at ev.At run after the event, so that light which comes
 // at the last moment counts.
 func (m *Machine) Step(ev Event, out []Action) []Action {
-	m.begin(&ev, out)
+	m.now, m.out = max(m.now, ev.At), out
 	m.handle(&ev)
 	if m.adopted {
 		m.settle()
@@ -41,7 +41,8 @@ func (m *Machine) Step(ev Event, out []Action) []Action {
 	if m.unsaved && m.quiet() {
 		m.save()
 	}
-	return m.end()
+	out, m.out = m.out, nil
+	return out
 }
 
 // Next is the time of the next due timer, or Never.
@@ -72,7 +73,7 @@ func (m *Machine) handle(ev *Event) {
 	case Ready:
 		want := b.path
 		if b.owner == nobody {
-			want = rest(m.Mode())
+			want = idlePath(m.Mode())
 		}
 		b.ready, b.busy, b.path = true, false, ev.Path
 		if m.adopted && m.Mode() != proto.ModeDeaf {
@@ -106,8 +107,8 @@ func (m *Machine) handle(ev *Event) {
 	}
 }
 
-// heard: the first planner of all ends the silence.
-func (m *Machine) heard() { m.become(m.reasons&^unheard, proto.CauseColdStart) }
+// plannerSeen: the first planner of all ends the wait for one.
+func (m *Machine) plannerSeen() { m.become(m.reasons&^noPlanner, proto.CauseColdStart) }
 
 // light takes in one change of filtered light. What no later note of a side
 // tells is told here, so that no change goes uncounted.

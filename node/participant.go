@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/proto"
@@ -18,6 +19,8 @@ type participant struct {
 	reasons   reason
 	bypassSeq uint64 // moves that no plan asked for
 	unsaved   bool
+	split     [2]proto.Digest // plans of the last conflict told
+	watched   []proto.RingID
 	out       []Action // of the Step under way
 }
 
@@ -28,8 +31,8 @@ type device interface {
 	// enact puts a plan into force and saves it; nil is the one in force, told
 	// once more. It says why the plan is not in effect, or nil.
 	enact(h *Held) *proto.Error
-	// heard is told of every sign of a planner's life.
-	heard()
+	// plannerSeen is told of every sign of a planner's life.
+	plannerSeen()
 }
 
 // tell takes what a planner says.
@@ -43,22 +46,22 @@ func (p *participant) tell(dev device, ev *Event) {
 		if ev.Term >= p.seenTerm && p.staged != nil {
 			p.staged = nil
 			p.save()
-			p.out = p.watch(p.out)
+			p.watch()
 		}
 	case HeardTerm:
-		p.hear(dev, ev.Term)
+		p.seeTerm(dev, ev.Term)
 	}
 }
 
-// hear takes note of a planner's term.
-func (p *participant) hear(dev device, t proto.Term) {
+// seeTerm takes note of a planner's term.
+func (p *participant) seeTerm(dev device, t proto.Term) {
 	if t == 0 || t < p.seenTerm {
 		return
 	}
 	if t > p.seenTerm {
 		p.seenTerm, p.unsaved = t, true
 	}
-	dev.heard()
+	dev.plannerSeen()
 }
 
 // stage takes a desired state: whole and valid, or not at all. It changes no
@@ -69,13 +72,13 @@ func (p *participant) stage(dev device, d *proto.Desired, digest proto.Digest) {
 	}
 	held, err := p.admit(dev, d, digest)
 	if p.adopted && d.Node == p.id {
-		p.hear(dev, d.Term)
+		p.seeTerm(dev, d.Term)
 	}
 	if err == nil && held == nil {
 		p.staged = &Held{Desired: *d, Digest: digest}
 		p.bypassSeq = max(p.bypassSeq, d.BypassSeq) // an unsaved tail may have been lost
 		p.save()
-		p.out = p.watch(p.out)
+		p.watch()
 	}
 	p.answer(proto.PhasePrepare, d.Term, d.Generation, d.Plan, err)
 	if err == nil {
@@ -112,10 +115,10 @@ func (p *participant) decide(dev device, d *proto.Decision) {
 	err := errBusy
 	if p.adopted {
 		var rival *Held
-		if rival, err = p.weigh(d); rival != nil {
+		if rival, err = p.weigh(d); err == errSplit {
 			p.contradict(rival, d.Plan)
 		}
-		p.hear(dev, d.Term)
+		p.seeTerm(dev, d.Term)
 	}
 	switch {
 	case err != nil:
@@ -127,18 +130,46 @@ func (p *participant) decide(dev device, d *proto.Decision) {
 		} else {
 			p.save()
 		}
-		p.out = p.watch(p.out)
+		p.watch()
 	default:
 		err = dev.enact(nil)
 	}
 	p.answer(proto.PhaseCommit, d.Term, d.Generation, d.Plan, err)
 }
 
-// contradict tells of two planners with one term.
-func (p *participant) contradict(ours *Held, theirs proto.Digest) {
-	if e, news := p.splitBrain(ours.Desired.Plan, theirs); news {
-		p.note(e)
+// contradict tells of two planners with one term, once for each pair of plans,
+// however often they repeat themselves.
+func (p *participant) contradict(held *Held, theirs proto.Digest) {
+	ours := held.Desired.Plan
+	if told := [2]proto.Digest{ours, theirs}; p.split != told {
+		p.split = told
+		p.note(proto.Event{Kind: proto.EvSplitBrain, Severity: proto.SeverityCritical,
+			Text: fmt.Sprintf("plan %x is held here; another plan, content or verdict came with the same term and generation: plan %x", ours[:4], theirs[:4])})
 	}
+}
+
+// watch follows the decision topics of what is applied and staged, and leaves
+// the others.
+func (p *participant) watch() {
+	var want []proto.RingID
+	for _, h := range [2]*Held{p.applied, p.staged} {
+		if h != nil {
+			want = append(want, h.Desired.Decisions...)
+		}
+	}
+	slices.Sort(want)
+	want = slices.Compact(want)
+	for _, r := range want {
+		if !slices.Contains(p.watched, r) {
+			p.out = append(p.out, Action{Kind: Watch, Ring: r})
+		}
+	}
+	for _, r := range p.watched {
+		if !slices.Contains(want, r) {
+			p.out = append(p.out, Action{Kind: Unwatch, Ring: r})
+		}
+	}
+	p.watched = want
 }
 
 func (p *participant) answer(phase proto.Phase, t proto.Term, g proto.Generation, plan proto.Digest, err *proto.Error) {
@@ -174,19 +205,6 @@ func (p *participant) save() {
 	p.out = append(p.out, Action{Kind: Save})
 }
 
-// begin takes up an event.
-func (p *participant) begin(ev *Event, out []Action) {
-	p.now = max(p.now, ev.At)
-	p.out = out
-}
-
-// end gives what is to be done about it.
-func (p *participant) end() []Action {
-	out := p.out
-	p.out = nil
-	return out
-}
-
 // Mode is the standing of the machine.
 func (p *participant) Mode() proto.Mode { return p.reasons.mode() }
 
@@ -194,7 +212,7 @@ func (p *participant) Mode() proto.Mode { return p.reasons.mode() }
 func (p *participant) restore(s *State) {
 	p.seenTerm, p.bypassSeq = s.SeenTerm, s.BypassSeq
 	p.applied, p.staged = s.Applied, s.Staged
-	p.reasons = unheard
+	p.reasons = noPlanner
 	if p.applied != nil {
 		p.reasons = 0
 	}

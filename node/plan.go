@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"ringlight/proto"
@@ -18,7 +19,7 @@ func (m *Machine) validate(d *proto.Desired) *proto.Error {
 		return invalid("rings", "at most 1", "%d rings", len(d.Rings))
 	case len(d.Rings) == 0:
 		return nil
-	case m.reasons&^unheard != 0:
+	case m.reasons&^noPlanner != 0:
 		return &proto.Error{Code: proto.HardwareFailed, Field: "rings", Limit: "none",
 			Reason: "the node is out of service: " + m.Mode().String()}
 	}
@@ -128,9 +129,7 @@ func (m *Machine) setTimers() {
 	m.ringTimers()
 	probes := false
 	for _, list := range [2][]proto.Candidate{r.Left, r.Right} {
-		for _, c := range list {
-			probes = probes || c.Bundle != list[0].Bundle
-		}
+		probes = probes || slices.ContainsFunc(list, func(c proto.Candidate) bool { return c.Bundle != list[0].Bundle })
 	}
 	if b := bound(envelopeOf(r.Envelope), m.timers, probes) + m.holdOff; b > recoveryTarget {
 		m.missed = b
@@ -202,22 +201,16 @@ func (s *side) replan(lost bool) {
 		s.follow = false
 		want = s.working
 	}
-	if s.cur == none {
+	if s.cur == none && !(s.follow && s.free(want)) {
+		s.planAt = s.node.now // where the other side still has the bundle: as soon as it is free
 		switch s.state {
 		case proto.SideEnd:
-			if !s.follow || !s.free(want) {
-				s.become(proto.SideClosed)
-			}
+			s.become(proto.SideClosed)
 		case proto.SideWork, proto.SideSwitch, proto.SideListen:
-			if !s.follow || !s.free(want) {
-				s.cause, s.stuckAt = proto.CausePlan, s.node.now+s.node.timers.stuck
-				s.become(proto.SideClosing)
-			}
+			s.cause, s.stuckAt = proto.CausePlan, s.node.now+s.node.timers.stuck
+			s.become(proto.SideClosing)
 		}
-		s.planAt = s.node.now // where the other side still has the bundle: as soon as it is free
-		if !s.follow || !s.free(want) {
-			return
-		}
+		return
 	}
 	s.begin()
 	s.from = none

@@ -77,7 +77,7 @@ func (n *shared) runRemedies() {
 		n.next = min(n.next, b.remedyAt)
 		n.note(proto.Event{Kind: proto.EvRemedy, Severity: proto.SeverityWarning, Bundle: proto.BundleID(i), Path: b.path, Cause: proto.CauseRemedy,
 			Text: step.String() + ", try " + itoa(b.tries)})
-		n.out = append(n.out, Action{Kind: Remedy, Bundle: proto.BundleID(i), Path: rest(n.Mode()), Cause: proto.CauseRemedy, Remedy: step})
+		n.out = append(n.out, Action{Kind: Remedy, Bundle: proto.BundleID(i), Path: idlePath(n.Mode()), Cause: proto.CauseRemedy, Remedy: step})
 	}
 }
 

@@ -137,32 +137,32 @@ func (s *side) bundleHome() proto.BundleID {
 
 // Alarms appends the standing conditions that the machine knows of.
 func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
-	if m.missed != 0 {
-		buf = append(buf, proto.Alarm{Kind: proto.EvBoundNotMet, Severity: proto.SeverityWarning, Text: "recovery takes up to " + micros(m.missed)})
+	add := func(kind proto.EventKind, severity proto.Severity, b proto.BundleID, since time.Duration, text string) {
+		buf = append(buf, proto.Alarm{Kind: kind, Severity: severity, Bundle: b, SinceMicros: uint64(since.Microseconds()), Text: text})
 	}
-	if mode := m.Mode(); m.reasons&^unheard != 0 {
-		buf = append(buf, proto.Alarm{Kind: proto.EvIsolated, Severity: severity(mode), Text: mode.String()})
+	if m.missed != 0 {
+		add(proto.EvBoundNotMet, proto.SeverityWarning, 0, 0, "recovery takes up to "+micros(m.missed))
+	}
+	if mode := m.Mode(); m.reasons&^noPlanner != 0 {
+		add(proto.EvIsolated, severity(mode), 0, 0, mode.String())
 	}
 	for b := range m.bundles {
-		if m.bundles[b].failed {
-			buf = append(buf, proto.Alarm{Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: proto.BundleID(b),
-				SinceMicros: uint64(m.bundles[b].since.Microseconds()), Text: m.bundles[b].outlook()})
+		if x := &m.bundles[b]; x.failed {
+			add(proto.EvPathFailed, proto.SeverityCritical, proto.BundleID(b), x.since, x.outlook())
 		}
 	}
 	for i := range m.sides {
 		s := &m.sides[i]
 		if s.asked.kind != proto.NoRequest {
-			buf = append(buf, proto.Alarm{Kind: proto.EvRequest, Severity: proto.SeverityWarning, Bundle: s.bundleHome(),
-				Text: s.id.String() + " side: " + s.asked.kind.String() + " of an operator"})
+			add(proto.EvRequest, proto.SeverityWarning, s.bundleHome(), 0, s.id.String()+" side: "+s.asked.kind.String()+" of an operator")
 		}
 		if s.state == proto.SideClosed && m.Mode() == proto.ModeService && m.ring() != nil {
-			buf = append(buf, proto.Alarm{Kind: proto.EvClosed, Severity: proto.SeverityWarning,
-				SinceMicros: uint64(s.since.Microseconds()), Text: s.id.String() + " side"})
+			add(proto.EvClosed, proto.SeverityWarning, 0, s.since, s.id.String()+" side")
 		}
 		for _, c := range s.list {
 			if c.banned {
-				buf = append(buf, proto.Alarm{Kind: proto.EvBanned, Severity: proto.SeverityWarning, Bundle: c.Bundle,
-					Text: s.id.String() + " side, " + c.Path.String() + " to node " + itoa(int(c.Peer)) + ": 8 losses within 10 s; 10 s of steady light or a plan that names it lift it"})
+				add(proto.EvBanned, proto.SeverityWarning, c.Bundle, 0, s.id.String()+" side, "+c.Path.String()+" to node "+itoa(int(c.Peer))+
+					": 8 losses within 10 s; 10 s of steady light or a plan that names it lift it")
 			}
 		}
 	}

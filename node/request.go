@@ -1,6 +1,10 @@
 package node
 
-import "ringlight/proto"
+import (
+	"slices"
+
+	"ringlight/proto"
+)
 
 // Requests of operators and what else moves a side, in the words and the
 // order of ITU-T G.808.1: lockout > forced switch > signal fail > signal
@@ -38,12 +42,7 @@ func (s *side) tied() bool { return s.asked.kind >= proto.ForcedSwitch }
 
 // find is the candidate on a bundle and path, or none.
 func (s *side) find(b proto.BundleID, p proto.Path) int {
-	for k := range s.list {
-		if s.list[k].Bundle == b && s.list[k].Path == p {
-			return k
-		}
-	}
-	return none
+	return slices.IndexFunc(s.list, func(c candidate) bool { return c.Bundle == b && c.Path == p })
 }
 
 // home is the candidate that the side belongs on, none for loopback: what an

@@ -47,10 +47,10 @@ func (s *side) become(next proto.SideState) {
 type reason uint8
 
 const (
-	unheard  reason = 1 << iota // started in the dark with no plan of its own, no planner heard since
-	drained                     // an operator took it out
-	ownFault                    // own optics failed
-	hostGone                    // the host's GPUs are gone
+	noPlanner reason = 1 << iota // started in the dark with no plan of its own, no planner heard since
+	drained                      // an operator took it out
+	ownFault                     // own optics failed
+	hostGone                     // the host's GPUs are gone
 )
 
 // mode is the standing that the reasons add up to.
@@ -62,7 +62,7 @@ func (r reason) mode() proto.Mode {
 		return proto.ModeIsolated
 	case r&drained != 0:
 		return proto.ModeDrained
-	case r&unheard != 0:
+	case r&noPlanner != 0:
 		return proto.ModeDeaf
 	}
 	return proto.ModeService
@@ -98,16 +98,16 @@ func (m *Machine) become(r reason, cause proto.Cause) {
 	}
 	for b := range m.bundles {
 		if mode != proto.ModeService || !m.bundles[b].unowned() {
-			m.drive(b, rest(mode), cause)
+			m.drive(b, idlePath(mode), cause)
 		}
 	}
 	if before == proto.ModeService {
-		m.note(proto.Event{Kind: proto.EvIsolated, Severity: severity(mode), Path: rest(mode), Cause: cause})
+		m.note(proto.Event{Kind: proto.EvIsolated, Severity: severity(mode), Path: idlePath(mode), Cause: cause})
 	}
 }
 
-// rest is the path of a bundle that no side has outside.
-func rest(mode proto.Mode) proto.Path {
+// idlePath is where a bundle is that no side has outside.
+func idlePath(mode proto.Mode) proto.Path {
 	if mode == proto.ModeHostDown {
 		return proto.Dark
 	}
