@@ -6,7 +6,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/pca9535"
 	"ringlight/ocs/heater"
-	"ringlight/proto"
+	"ringlight/ocs/mci"
 )
 
 // chipDrive is the latch and the chips of a bundle's modules: a path is a write to
@@ -39,6 +39,8 @@ func (t *chipDrive) start(time.Duration) {
 	t.arm = arming{both: t.arm.both, took: t.arm.took}
 	t.readLatch()
 }
+
+func (t *chipDrive) controllers() *mci.Set { return nil }
 
 // fault ends all that is under way with the bundle's service.
 func (t *chipDrive) fault(now time.Duration, module int, err error) {
@@ -144,13 +146,7 @@ func (t *chipDrive) latchRead(now time.Duration, op *hal.Op) {
 
 // found adopts the path that the latch holds and goes on to the modules.
 func (t *chipDrive) found(now time.Duration) {
-	t.path = pathOf(t.cfg.Latch.bits(t.bundle))
-	t.target, t.since = t.path, now
-	t.port = proto.Tuning
-	if t.path == proto.Dark {
-		t.port = proto.Blocked
-	}
-	t.settleLight()
+	t.adoptPath(now, pathOf(t.cfg.Latch.bits(t.bundle)))
 	if t.cfg.Calibration == nil {
 		t.lookForPassports()
 		return

@@ -27,6 +27,8 @@ type mciDrive struct {
 	lanes  mciLanes
 }
 
+func (d *mciDrive) controllers() *mci.Set { return d.set }
+
 func newMCIDrive(t *Transceiver) *mciDrive {
 	d := &mciDrive{Transceiver: t}
 	d.renew()
@@ -105,30 +107,12 @@ func (d *mciDrive) found(now time.Duration) {
 		return
 	}
 	path, agree, differ := d.set.Found()
-	d.path = path
-	d.target, d.since = path, now
-	d.port = proto.Blocked
-	if path != proto.Dark {
-		d.port = proto.Tuning
-		d.settleLight()
-	}
-	d.become(Idle)
-	e := Event{Kind: Ready, At: now, Path: path, Module: None, Cell: None, Lane: None}
-	if d.cfg.Calibration == nil {
-		e.Err = ErrNotCalibrated
-	}
-	d.emit(e)
-	if differ {
-		d.emit(Event{Kind: Degraded, At: now, Path: path, Module: None, Cell: None, Lane: None, Err: heater.ErrReadBack,
-			Text: "codes differ from the calibration; not touched while they carry light"})
-	}
+	d.adoptPath(now, path)
+	var odd error
 	if !agree {
-		d.emit(Event{Kind: Degraded, At: now, Path: path, Module: None, Cell: None, Lane: None, Err: mci.ErrState,
-			Text: "modules are on different paths"})
+		odd = mci.ErrState
 	}
-	if path != proto.Dark {
-		d.startVerify(now)
-	}
+	d.serve(now, differ, odd, "modules are on different paths")
 }
 
 // choose sets a path by one trigger byte; controllers see to their own order.
@@ -230,7 +214,7 @@ func (d *mciDrive) account(i int) {
 				return
 			}
 			fired, _, _ := d.set.Fired()
-			err = fmt.Errorf("%w: %02xh, answers %v", ErrTriggerMissed, fired, m.Status().Answer)
+			err = fmt.Errorf("%w: %02xh, answers %v", ErrTriggerMissed, fired, m.Status.Answer)
 			d.port = proto.Failed
 			d.emit(Event{Kind: PathFailed, At: now, Path: d.target, Module: uint8(i), Cell: None, Lane: None, Err: &ModuleError{Module: i, Err: err}})
 		}
@@ -261,22 +245,16 @@ func (d *mciDrive) readHealth(i int) bool {
 	return true
 }
 
-// mci is the drive of a bundle of CMIS modules, nil of any other.
-func (t *Transceiver) mci() *mciDrive {
-	d, _ := t.drive.(*mciDrive)
-	return d
-}
-
 // Dump begins to read the memory of a CMIS module; DumpImage has it when it is
 // over. Modules of kind chips have no such memory: hal.ErrUnsupported.
 func (t *Transceiver) Dump(module int) error {
-	d := t.mci()
+	set := t.drive.controllers()
 	switch {
-	case d == nil:
+	case set == nil:
 		return fmt.Errorf("ocs: bundle %d: dump: %w", t.cfg.Bundle, hal.ErrUnsupported)
-	case module < 0 || module >= len(d.set.Modules):
+	case module < 0 || module >= len(set.Modules):
 		return fmt.Errorf("ocs: bundle %d: module %d: %w", t.cfg.Bundle, module, hal.ErrOutOfRange)
-	case t.state != Idle || !d.set.Dump(module):
+	case t.state != Idle || !set.Dump(module):
 		return ErrNotReady
 	}
 	return nil
@@ -285,23 +263,23 @@ func (t *Transceiver) Dump(module int) error {
 // DumpImage is the linear image of the last Dump; done is false while it runs.
 // err is why it failed.
 func (t *Transceiver) DumpImage() (image []byte, done bool, err error) {
-	d := t.mci()
+	set := t.drive.controllers()
 	switch {
-	case d == nil:
+	case set == nil:
 		return nil, true, hal.ErrUnsupported
-	case d.set.Dumping():
+	case set.Dumping():
 		return nil, false, nil
 	}
-	image, err = d.set.Image()
+	image, err = set.Image()
 	return image, true, err
 }
 
 // Flags is a new listener to a module's latched flags, which health rounds read;
 // nil for modules of kind chips.
 func (t *Transceiver) Flags(module int) *cmis.Subscription {
-	d := t.mci()
-	if d == nil || module < 0 || module >= len(d.set.Modules) {
+	set := t.drive.controllers()
+	if set == nil || module < 0 || module >= len(set.Modules) {
 		return nil
 	}
-	return d.set.Modules[module].Flags()
+	return set.Modules[module].Flags()
 }

@@ -39,7 +39,7 @@ func (d *mciDrive) setLanes(now time.Duration, p mzi.Permutation) error {
 		return ErrNotReady
 	}
 	for i := range d.set.Modules {
-		if !d.set.Modules[i].Advert().LaneSwitch {
+		if !d.set.Modules[i].Advert.LaneSwitch {
 			return &ModuleError{Module: i, Err: fmt.Errorf("it does not redirect lanes: %w", hal.ErrUnsupported)}
 		}
 	}
@@ -123,10 +123,8 @@ func (l *mciLanes) done(d *mciDrive, now time.Duration) {
 		d.send(now, d.target)
 		d.sw.asked = asked
 	}
-	if undone {
-		d.emit(Event{Kind: Degraded, At: now, Path: d.path, Module: None, Cell: None, Lane: None, Err: err,
-			Measured: proto.NoPower, Expected: proto.NoPower, Text: "lanes are what they were: " + err.Error()})
-		return
+	if !undone {
+		err = nil
 	}
-	d.emit(Event{Kind: LanesSet, At: now, Path: d.path, Asked: asked, Module: None, Cell: None, Lane: None})
+	d.lanesSet(now, asked, err)
 }

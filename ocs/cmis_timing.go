@@ -60,7 +60,7 @@ func (d *mciDrive) calibrate(now time.Duration) error {
 	}
 	closed := None
 	for i := range d.set.Modules {
-		if !d.set.Modules[i].Control().Calibration {
+		if !d.set.Modules[i].Control.Calibration {
 			closed = i
 		}
 	}
@@ -133,7 +133,7 @@ func (r *mciTrials) ask(d *mciDrive, i int) {
 		if err != nil && r.err == nil {
 			r.err = &ModuleError{Module: i, Err: err}
 		}
-		took := m.Status().Took
+		took := m.Status.Took
 		r.took.add(took)
 		own := took + m.Fired() - d.sw.busEnd
 		r.slow, r.fast = max(r.slow, own), min(r.fast, own)

@@ -136,8 +136,7 @@ func (l *laneSwitch) advance(t *chipDrive, now time.Duration, c *hal.Completion)
 	case l.step == laneUndo && l.tries < maxTries:
 		err := l.err
 		l.finish()
-		t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: err,
-			Measured: proto.NoPower, Expected: proto.NoPower, Text: "lanes are what they were: " + err.Error()})
+		t.lanesSet(now, 0, err)
 	default:
 		// Nobody knows any more what the DACs would do next.
 		err := l.err
@@ -210,5 +209,5 @@ func (l *laneSwitch) due(t *chipDrive, now time.Duration) {
 	if t.sw.held {
 		t.turn.release(t, asked)
 	}
-	t.emit(Event{Kind: LanesSet, At: now, Path: t.path, Asked: asked, Module: None, Cell: None, Lane: None})
+	t.lanesSet(now, asked, nil)
 }

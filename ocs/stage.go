@@ -22,7 +22,7 @@ type scan struct {
 	wrong    bool // this module is not as it should be
 	staging  bool // reading back after staging
 	tries    int
-	nameless *ModuleError // the first whose identity cannot be read
+	nameless error        // the first whose identity cannot be read
 	refused  *ModuleError // why the calibration of an exchanged module is not its own
 	read     heater.Codes // codes that this module holds
 	odd      bool         // this module differs by more than codes and averaging
@@ -141,20 +141,8 @@ func (t *chipDrive) nextModule(now time.Duration) {
 		t.readModule()
 		return
 	}
-	t.become(Idle)
 	t.arm.due = true
-	t.emit(Event{Kind: Ready, At: now, Path: t.path, Module: None, Cell: None, Lane: None})
-	if t.scan.differ {
-		t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: heater.ErrReadBack,
-			Text: "codes differ from the calibration; not touched while they carry light"})
-	}
-	if e := t.scan.nameless; e != nil {
-		t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: uint8(e.Module), Cell: None, Lane: None, Err: e,
-			Text: "module does not say who it is; taken for the one that was calibrated"})
-	}
-	if t.path != proto.Dark {
-		t.startVerify(now)
-	}
+	t.serve(now, t.scan.differ, t.scan.nameless, "module does not say who it is; taken for the one that was calibrated")
 }
 
 // stageModule writes the codes of all paths, lets the ADCs scan and the lasers

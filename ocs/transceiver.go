@@ -7,6 +7,7 @@ import (
 	"ringlight/hal"
 	"ringlight/mzi"
 	"ringlight/ocs/heater"
+	"ringlight/ocs/mci"
 	"ringlight/ocs/work"
 	"ringlight/proto"
 )
@@ -99,6 +100,8 @@ type drive interface {
 	mover
 	looker
 	worker
+	// controllers of the modules, nil where they have none of their own.
+	controllers() *mci.Set
 }
 
 // mover begins what the bundle was asked for, or says why not.
@@ -255,6 +258,46 @@ func (t *Transceiver) allowed(module int, codes *heater.Codes) *heater.Allowed {
 	passed, cuts := t.cfg.Calibration.Modules[module].allowed(codes)
 	t.limitErrors += cuts
 	return passed
+}
+
+// adoptPath takes the path that the hardware is on for the one that was asked for.
+func (t *Transceiver) adoptPath(now time.Duration, p proto.Path) {
+	t.aim(p)
+	t.path, t.since = p, now
+	t.settleLight()
+}
+
+// serve goes into service with what was read back. differ: codes that carry light
+// are not those of the calibration; odd is what else somebody should know.
+func (t *Transceiver) serve(now time.Duration, differ bool, odd error, text string) {
+	t.become(Idle)
+	e := Event{Kind: Ready, At: now, Path: t.path, Module: None, Cell: None, Lane: None}
+	if t.cfg.Calibration == nil {
+		e.Err = ErrNotCalibrated
+	}
+	t.emit(e)
+	e.Kind = Degraded
+	if differ {
+		e.Err, e.Text = heater.ErrReadBack, "codes differ from the calibration; not touched while they carry light"
+		t.emit(e)
+	}
+	if odd != nil {
+		e.Err, e.Module, e.Text = odd, moduleOf(odd), text
+		t.emit(e)
+	}
+	if t.path != proto.Dark {
+		t.startVerify(now)
+	}
+}
+
+// lanesSet tells the end of a change of the lanes; err: they are what they were.
+func (t *Transceiver) lanesSet(now, asked time.Duration, err error) {
+	e := Event{Kind: LanesSet, At: now, Path: t.path, Asked: asked, Module: None, Cell: None, Lane: None}
+	if err != nil {
+		e = Event{Kind: Degraded, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: err,
+			Measured: proto.NoPower, Expected: proto.NoPower, Text: "lanes are what they were: " + err.Error()}
+	}
+	t.emit(e)
 }
 
 func (t *Transceiver) put(bus hal.BusID, op *hal.Op) { t.work.Put(bus, op) }

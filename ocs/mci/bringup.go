@@ -106,7 +106,7 @@ func (m *Module) bringUp() {
 		if err != nil {
 			return err
 		}
-		m.advert, m.port.Limits = advert, advert.Limits
+		m.Advert, m.port.Limits = advert, advert.Limits
 		// A trigger may have to wait for one read: none is longer than those that
 		// the timing was measured with.
 		m.port.Limits.Read = min(advert.Read, len(m.service))
@@ -122,17 +122,17 @@ func (m *Module) identify() {
 			return err
 		}
 		var err error
-		if m.control, err = cmis.ParseControl(control); err != nil {
+		if m.Control, err = cmis.ParseControl(control); err != nil {
 			return err
 		}
-		if !m.control.Trigger || !m.control.Staging {
+		if !m.Control.Trigger || !m.Control.Staging {
 			return fmt.Errorf("%w: it has no trigger or no staging", cmis.ErrNotOCSTrx)
 		}
 		if err := m.set.owner.Known(m.index, cmis.Text(m.page[166-128:182-128])); err != nil {
 			return refusal{err}
 		}
 		m.limit = 0
-		if m.control.Calibration {
+		if m.Control.Calibration {
 			m.leaveSearch()
 		} else {
 			m.powerUp()
@@ -154,29 +154,35 @@ func (m *Module) leaveSearch() {
 	}, cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: m.head[:1]})
 }
 
-// patience is how a module is waited for that says how long it takes.
+// patience begins the wait for what takes a module so long, if it has not begun.
 func (m *Module) patience(now, takes time.Duration) {
 	if m.limit == 0 {
-		m.limit = now + takes + askAgain
+		m.limit = now + takes
 	}
+}
+
+// later asks again soon, or ends the wait with the reason.
+func (m *Module) later(now time.Duration, again func(), why error) error {
+	if now >= m.limit {
+		return why
+	}
+	m.Wait(now+askAgain, func(time.Duration) { again() })
+	return nil
 }
 
 // powerUp asks for ModuleReady and waits for it.
 func (m *Module) powerUp() {
 	m.step(func(now time.Duration) error {
 		fresh := m.limit == 0
+		m.patience(now, m.Advert.PowerUp+askAgain)
 		switch s := cmis.ModuleStateOf(m.head[0]); {
 		case s == cmis.ModuleReady:
 			m.readCodes()
-		case !fresh && now >= m.limit:
-			return fmt.Errorf("%w: %v, not ModuleReady", ErrState, s)
 		case s == cmis.ModuleLowPwr && fresh:
-			m.patience(now, m.advert.PowerUp)
 			m.step(func(time.Duration) error { m.powerUp(); return nil },
 				cmis.Request{Write: true, Offset: cmis.ModuleControl, Data: []byte{cmis.LowPwrAllowHW}})
 		default:
-			m.patience(now, m.advert.PowerUp)
-			m.Wait(now+askAgain, func(time.Duration) { m.powerUp() })
+			return m.later(now, m.powerUp, fmt.Errorf("%w: %v, not ModuleReady", ErrState, s))
 		}
 		return nil
 	}, cmis.Request{Offset: cmis.StateByte, Data: m.head[:1]})
@@ -187,7 +193,7 @@ func (m *Module) readCodes() {
 	read := m.codes.requests(false)
 	m.step(func(now time.Duration) error {
 		var err error
-		if m.status, err = cmis.ParseStatus(m.raw[:]); err != nil {
+		if m.Status, err = cmis.ParseStatus(m.raw[:]); err != nil {
 			return err
 		}
 		codes, whole := m.set.owner.Codes(m.index)
@@ -196,10 +202,10 @@ func (m *Module) readCodes() {
 			want.put(codes)
 		}
 		switch {
-		case codes == nil, m.status.Applied && whole && m.codes == want:
+		case codes == nil, m.Status.Applied && whole && m.codes == want:
 		case m.staged:
 			return heater.ErrReadBack
-		case pathOf(m.status.InForce) != proto.Dark:
+		case pathOf(m.Status.InForce) != proto.Dark:
 			m.set.differ = true // it carries light with other codes than ours: fail static
 		default:
 			return m.stage()
@@ -228,18 +234,17 @@ func (m *Module) stage() error {
 // applied waits for the codes to be in force, and reads them back.
 func (m *Module) applied() {
 	m.step(func(now time.Duration) error {
-		if m.limit == 0 {
-			m.limit = now + applyAtMost
-		}
-		switch a := cmis.Answer(m.head[0]); {
-		case a == cmis.AnswerDone:
+		m.patience(now, applyAtMost)
+		a := cmis.Answer(m.head[0])
+		wrong := fmt.Errorf("%w: codes: %v", ErrState, a)
+		switch a {
+		case cmis.AnswerDone:
 			m.readCodes()
-		case a == cmis.AnswerUnderWay && now < m.limit:
-			m.Wait(now+askAgain, func(time.Duration) { m.applied() })
-		default:
-			return fmt.Errorf("%w: codes: %v", ErrState, a)
+			return nil
+		case cmis.AnswerUnderWay:
+			return m.later(now, m.applied, wrong)
 		}
-		return nil
+		return wrong
 	}, cmis.Request{Page: cmis.PageOCS, Offset: cmis.ApplyAnswer, Data: m.head[:1]})
 }
 
@@ -256,19 +261,16 @@ func (m *Module) initPath() {
 			}
 		}
 		fresh := m.limit == 0
+		m.patience(now, m.Advert.DPInit+askAgain)
 		switch {
 		case ready == hal.Lanes:
 			m.arm()
 		case down != 0 && fresh:
-			m.patience(now, m.advert.DPInit)
 			m.step(func(time.Duration) error { m.initPath(); return nil },
 				cmis.Request{Write: true, Page: cmis.PageLaneControl, Offset: cmis.StagedSet, Data: []byte{0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10}},
 				cmis.Request{Write: true, Page: cmis.PageLaneControl, Offset: cmis.ApplyDPInit, Data: []byte{down}})
-		case !fresh && now >= m.limit:
-			return fmt.Errorf("%w: data paths % x", ErrState, m.head[:4])
 		default:
-			m.patience(now, m.advert.DPInit)
-			m.Wait(now+askAgain, func(time.Duration) { m.initPath() })
+			return m.later(now, m.initPath, fmt.Errorf("%w: data paths % x", ErrState, m.head[:4]))
 		}
 		return nil
 	}, cmis.Request{Page: cmis.PageLaneStatus, Offset: cmis.DPStates, Data: m.head[:4]})
@@ -290,11 +292,11 @@ func (m *Module) arm() {
 // is given it by the look that follows.
 func (s *Set) armed() {
 	s.Longest, s.latency, s.settle = 0, 0, s.least
-	s.fired = s.Modules[0].status.InForce
+	s.fired = s.Modules[0].Status.InForce
 	for i := range s.Modules {
 		m := &s.Modules[i]
 		m.trigger[0], m.tries = s.fired, 0
-		s.latency, s.settle = max(s.latency, m.control.TriggerMax), max(s.settle, m.control.SettleMax)
+		s.latency, s.settle = max(s.latency, m.Control.TriggerMax), max(s.settle, m.Control.SettleMax)
 	}
 }
 
@@ -303,7 +305,7 @@ func (s *Set) armed() {
 func (s *Set) Found() (p proto.Path, agree, differ bool) {
 	p, agree = pathOf(s.fired), true
 	for i := range s.Modules {
-		agree = agree && pathOf(s.Modules[i].status.InForce) == p
+		agree = agree && pathOf(s.Modules[i].Status.InForce) == p
 	}
 	return p, agree, s.differ
 }

@@ -23,7 +23,6 @@ type redirection struct {
 	codes, back pages
 	result      [2 * hal.Lanes]byte
 	tries       int
-	limit       time.Duration
 	then        func(now time.Duration, err error)
 }
 
@@ -71,9 +70,7 @@ func (r *redirection) commit() {
 // look waits for the results, and reads codes and lanes back.
 func (r *redirection) look() {
 	r.do(func(now time.Duration) error {
-		if r.limit == 0 {
-			r.limit = now + applyAtMost
-		}
+		r.patience(now, applyAtMost)
 		pending := false
 		for lane := range r.to {
 			switch result := r.result[lane]; {
@@ -84,11 +81,8 @@ func (r *redirection) look() {
 			}
 		}
 		switch {
-		case pending && now >= r.limit:
-			return fmt.Errorf("%w: no result after %v", ErrState, applyAtMost)
 		case pending:
-			r.Wait(now+askAgain, func(time.Duration) { r.look() })
-			return nil
+			return r.later(now, r.look, fmt.Errorf("%w: no result after %v", ErrState, applyAtMost))
 		case [cmis.Lanes]uint8(r.result[hal.Lanes:]) != r.to:
 			return fmt.Errorf("%w: lanes % d", ErrState, r.result[hal.Lanes:])
 		}

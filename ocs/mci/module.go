@@ -28,9 +28,9 @@ type Module struct {
 	wait    time.Duration
 	then    func(now time.Duration, err error)
 
-	advert  cmis.Advert
-	control cmis.Control
-	status  cmis.Status
+	Advert  cmis.Advert
+	Control cmis.Control  // what it can do
+	Status  cmis.Status   // its newest account
 	limit   time.Duration // of what is being waited for
 	tries   int
 	staged  bool // by this life
@@ -96,15 +96,6 @@ func (m *Module) next() time.Duration {
 	return min(m.wait, m.port.Next())
 }
 
-// Control is what the module says that it can do.
-func (m *Module) Control() cmis.Control { return m.control }
-
-// Status is its newest account.
-func (m *Module) Status() cmis.Status { return m.status }
-
-// Advert is what it advertises.
-func (m *Module) Advert() cmis.Advert { return m.advert }
-
 // Flags of the module, which Health reads.
 func (m *Module) Flags() *cmis.Subscription { return m.flags.Subscribe() }
 
@@ -135,7 +126,7 @@ func (m *Module) Block() []byte {
 func (m *Module) Read(then func(now time.Duration, err error)) {
 	m.Ask(hal.ClassVerify, func(now time.Duration, err error) {
 		if err == nil {
-			m.status, err = cmis.ParseStatus(m.raw[:])
+			m.Status, err = cmis.ParseStatus(m.raw[:])
 		}
 		then(now, err)
 	}, m.reads[:]...)
@@ -148,10 +139,10 @@ func (m *Module) Account(p proto.Path, then func(now time.Duration, missed bool,
 	fired := m.set.fired
 	m.reads[1] = m.levels(p)
 	m.Read(func(now time.Duration, err error) {
-		missed := err == nil && m.status.InForce != fired
-		if missed && m.doubts < work.MaxTries && (m.doubts == 0 || m.doubted != m.status.InForce) {
+		missed := err == nil && m.Status.InForce != fired
+		if missed && m.doubts < work.MaxTries && (m.doubts == 0 || m.doubted != m.Status.InForce) {
 			// Nothing guards these bytes: believed is what two looks agree about.
-			m.doubts, m.doubted = m.doubts+1, m.status.InForce
+			m.doubts, m.doubted = m.doubts+1, m.Status.InForce
 			m.Account(p, then)
 			return
 		}
@@ -176,7 +167,7 @@ func (m *Module) Alone(then func()) bool {
 // Health reads the module's temperature, flags and levels. It writes nothing and
 // changes no page, so that no module is away when a trigger comes.
 func (m *Module) Health(then func(now time.Duration, millicelsius int32, err error)) {
-	counters := m.control.Counters
+	counters := m.Control.Counters
 	queue := []cmis.Request{{Offset: cmis.Temperature, Data: m.warm[:]}, m.levels(proto.External1)}
 	if counters {
 		queue = append(queue, m.flags.InService()...)

@@ -179,16 +179,7 @@ func (x *Crossbar) TakeEvents(buf []circuit.Event) []circuit.Event {
 
 // Status is how the board stands.
 func (x *Crossbar) Status() Status {
-	s := Status{State: x.state, Ports: x.ports, MilliCelsius: x.monitors.milliCelsius, BusErrors: x.busErrors, LimitErrors: x.mirrors.limited, Err: x.err}
-	s.Busy = x.state != Resting && x.state != Faulted
-	for c := range x.paths.all {
-		s.Circuits++
-		s.Busy = s.Busy || c.busy()
-		if c.State == proto.Failed {
-			s.Failed++
-		}
-	}
-	return s
+	return Status{State: x.state, Busy: x.Busy(), BusErrors: x.busErrors, LimitErrors: x.mirrors.limited, Err: x.err}
 }
 
 // Stray tells whether, at the start, light left at a port that is in no
@@ -197,7 +188,9 @@ func (x *Crossbar) Status() Status {
 func (x *Crossbar) Stray() bool { return x.stray }
 
 // Busy tells whether circuits are being made or mirrors moved.
-func (x *Crossbar) Busy() bool { return x.Status().Busy }
+func (x *Crossbar) Busy() bool {
+	return x.state != Resting && x.state != Faulted || x.paths.busy()
+}
 
 // Circuits appends all circuits in the order of their ports of side A.
 func (x *Crossbar) Circuits(buf []circuit.Circuit) []circuit.Circuit {

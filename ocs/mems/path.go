@@ -1,6 +1,7 @@
 package mems
 
 import (
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -212,6 +213,11 @@ func (t *paths) at(side, port int) *path {
 func (t *paths) add(c *path) { t.byA[c.Pair.A], t.ofB[c.Pair.B] = c, int(c.Pair.A) }
 
 func (t *paths) remove(p circuit.Pair) { t.byA[p.A], t.ofB[p.B] = nil, -1 }
+
+// busy reports whether the mirrors of any circuit are on their way.
+func (t *paths) busy() bool {
+	return slices.ContainsFunc(t.byA, func(c *path) bool { return c != nil && c.busy() })
+}
 
 // all circuits, in the order of their ports of side A.
 func (t *paths) all(yield func(*path) bool) {

@@ -43,15 +43,8 @@ func (x *Crossbar) begin() {
 	switch {
 	case x.mirrors.any():
 		x.move()
-	case x.round.health:
+	case x.round.health || x.paths.busy():
 		x.look()
-	default:
-		for c := range x.paths.all {
-			if c.busy() {
-				x.look()
-				return
-			}
-		}
 	}
 }
 

@@ -73,12 +73,9 @@ const (
 
 // Status is how the board stands.
 type Status struct {
-	State            State
-	Ports            int
-	Busy             bool // circuits are being made
-	MilliCelsius     int32
-	BusErrors        uint32
-	LimitErrors      uint32 // drives that the guard cut down
-	Circuits, Failed int
-	Err              error
+	State       State
+	Busy        bool // circuits are being made
+	BusErrors   uint32
+	LimitErrors uint32 // drives that the guard cut down
+	Err         error
 }
