@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"strconv"
 
@@ -35,12 +33,7 @@ func core(ctx context.Context, args []string) error {
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	verbose := fs.Bool("v", false, "log state changes too")
-	fail := func(err error) error {
-		if *asJSON && err != nil && err != flag.ErrHelp {
-			return failJSON(err)
-		}
-		return err
-	}
+	fail := failing(asJSON)
 	if err := parse(fs, args); err != nil {
 		return fail(err)
 	}
@@ -61,11 +54,7 @@ func core(ctx context.Context, args []string) error {
 	if cfg.Hold {
 		cfg.Listen = holdAddress
 	}
-	level := slog.LevelError
-	if *verbose {
-		level = slog.LevelInfo
-	}
-	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	cfg.Log = logger(*verbose)
 	if !*asJSON {
 		cfg.Screen = os.Stdout
 	}

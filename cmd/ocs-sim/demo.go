@@ -4,16 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"ringlight/sim/live"
-	"ringlight/sim/trace"
 )
 
 // traceVariable names a fault trace where -trace does not.
@@ -44,12 +41,7 @@ func demo(ctx context.Context, args []string) error {
 		cfg.BrokerDown = o
 		return err
 	})
-	fail := func(err error) error {
-		if *asJSON && err != nil && err != flag.ErrHelp {
-			return failJSON(err)
-		}
-		return err
-	}
+	fail := failing(asJSON)
 	if err := parse(fs, args); err != nil {
 		return fail(err)
 	}
@@ -57,18 +49,16 @@ func demo(ctx context.Context, args []string) error {
 		return fail(usageError{err})
 	}
 	if *file != "" {
-		if err := readTrace(&cfg, *file); err != nil {
+		t, err := readTrace(*file)
+		if err != nil {
 			return fail(usageError{err})
 		}
+		cfg.Trace, cfg.TraceName = t, filepath.Base(*file)
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
 	}
-	level := slog.LevelError // what goes wrong here is the story itself
-	if *verbose {
-		level = slog.LevelInfo
-	}
-	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	cfg.Log = logger(*verbose)
 	cfg.Progress = os.Stderr
 	if !*asJSON {
 		cfg.Screen = os.Stdout
@@ -82,19 +72,6 @@ func demo(ctx context.Context, args []string) error {
 		return fail(err)
 	}
 	return errors.Join(printed, res.Verdict())
-}
-
-func readTrace(cfg *live.DemoConfig, name string) error {
-	f, err := open(name)
-	if err != nil {
-		return fmt.Errorf("trace: %w", err)
-	}
-	defer f.Close()
-	if cfg.Trace, err = trace.Read(f); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	cfg.TraceName = filepath.Base(name)
-	return nil
 }
 
 func parseOutage(s string) (*live.Outage, error) {

@@ -6,10 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/trace"
 )
 
 // newFlags makes a flag set whose help ends with an example.
@@ -39,6 +41,26 @@ func parse(fs *flag.FlagSet, args []string) error {
 		return usagef("%s: unexpected %q", fs.Name(), fs.Arg(0))
 	}
 	return nil
+}
+
+// failing is how a command with -json ends: a failure is told on stdout as well.
+func failing(asJSON *bool) func(error) error {
+	return func(err error) error {
+		if *asJSON && err != nil && err != flag.ErrHelp {
+			return failJSON(err)
+		}
+		return err
+	}
+}
+
+// logger writes what goes wrong to stderr, with verbose state changes too: here
+// both are the story itself.
+func logger(verbose bool) *slog.Logger {
+	level := slog.LevelError
+	if verbose {
+		level = slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
 // failJSON tells a failure on stdout as well, for those who asked for JSON.
@@ -78,4 +100,18 @@ func open(name string) (io.ReadCloser, error) {
 		return io.NopCloser(os.Stdin), nil
 	}
 	return os.Open(name)
+}
+
+// readTrace reads a fault trace.
+func readTrace(name string) (*trace.Trace, error) {
+	f, err := open(name)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	defer f.Close()
+	t, err := trace.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return t, nil
 }

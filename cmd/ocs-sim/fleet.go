@@ -15,7 +15,6 @@ import (
 	"ringlight/proto"
 	"ringlight/sim/fleet"
 	"ringlight/sim/live"
-	"ringlight/sim/trace"
 )
 
 // The network of a fleet is not a perfect one, per million packets. chosen: a
@@ -42,12 +41,7 @@ func runFleet(ctx context.Context, args []string) error {
 	fs.Float64Var(&cfg.FaultRate, "fault-rate", 0.5, "random faults per node and day")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	out := fs.String("trace-out", "", "write faults and violations to this file")
-	fail := func(err error) error {
-		if *asJSON && err != nil && err != flag.ErrHelp {
-			return failJSON(err)
-		}
-		return err
-	}
+	fail := failing(asJSON)
 	if err := parse(fs, args); err != nil {
 		return fail(err)
 	}
@@ -110,19 +104,18 @@ func readFaults(cfg *live.FleetConfig, from string) error {
 	if from == "random" {
 		return nil
 	}
-	name, isTrace := strings.CutPrefix(from, "trace:")
-	f, err := open(name)
+	if name, isTrace := strings.CutPrefix(from, "trace:"); isTrace {
+		var err error
+		cfg.Trace, err = readTrace(name)
+		return err
+	}
+	f, err := open(from)
 	if err != nil {
 		return fmt.Errorf("faults: %w", err)
 	}
 	defer f.Close()
-	if isTrace {
-		cfg.Trace, err = trace.Read(f)
-	} else {
-		cfg.Script, err = fleet.ParseScript(f)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if cfg.Script, err = fleet.ParseScript(f); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
 	}
 	return nil
 }

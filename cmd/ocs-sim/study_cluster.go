@@ -12,7 +12,6 @@ import (
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim/study"
-	"ringlight/sim/trace"
 )
 
 // sized are the flags of a study of a cluster.
@@ -73,13 +72,8 @@ func (s *studyRun) cluster(t traced) (study.ClusterConfig, error) {
 	if *t.file == "" {
 		return cfg, nil
 	}
-	f, err := open(*t.file)
-	if err != nil {
-		return cfg, usageError{fmt.Errorf("trace: %w", err)}
-	}
-	defer f.Close()
-	if cfg.Trace, err = trace.Read(f); err != nil {
-		return cfg, usageError{fmt.Errorf("%s: %w", *t.file, err)}
+	if cfg.Trace, err = readTrace(*t.file); err != nil {
+		return cfg, usageError{err}
 	}
 	cfg.Name = filepath.Base(*t.file)
 	return cfg, nil
