@@ -142,12 +142,21 @@ func readConfig(file string) (Config, error) {
 	return c, nil
 }
 
+// complain notes what is wrong with a key.
+type complain func(key, format string, args ...any)
+
+func (bad complain) span(key string, v, low, high int64) {
+	if v < low || v > high {
+		bad(key, "%d: want %d to %d", v, low, high)
+	}
+}
+
 // Validate joins everything that is wrong, each with its key.
 func (c *Config) Validate() error {
 	var errs []error
-	bad := func(key, format string, args ...any) {
+	bad := complain(func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
-	}
+	})
 	if err := proto.CheckName("fabric", c.Fabric); err != nil {
 		bad("fabric", "%q: want 1 to 64 of a-z 0-9 -", c.Fabric)
 	}
@@ -165,12 +174,8 @@ func (c *Config) Validate() error {
 	if c.State == "" {
 		bad("state", "want a folder")
 	}
-	if c.HealthMS < 0 || c.HealthMS > int64(24*time.Hour/time.Millisecond) {
-		bad("health_ms", "%d: want 0 to 86400000", c.HealthMS)
-	}
-	if c.Recorder < 0 || c.Recorder > maxRecorder {
-		bad("recorder_kib", "%d: want 0 to %d", c.Recorder, maxRecorder)
-	}
+	bad.span("health_ms", c.HealthMS, 0, int64(24*time.Hour/time.Millisecond))
+	bad.span("recorder_kib", c.Recorder, 0, maxRecorder)
 	if _, ok := levels[c.LogLevel]; !ok {
 		bad("log_level", "%q: want debug, info, warn or error", c.LogLevel)
 	}
@@ -179,16 +184,10 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (b *BoardConfig) validate(bad func(key, format string, args ...any)) {
-	if b.GPUs < 2 || b.GPUs > 8 {
-		bad("board.gpus", "%d: want 2 to 8", b.GPUs)
-	}
-	if b.Bundles < 1 || b.Bundles > hal.MaxBundles {
-		bad("board.bundles", "%d: want 1 to %d", b.Bundles, hal.MaxBundles)
-	}
-	if b.Modules < 1 || b.Modules > hal.MaxModules {
-		bad("board.modules", "%d: want 1 to %d", b.Modules, hal.MaxModules)
-	}
+func (b *BoardConfig) validate(bad complain) {
+	bad.span("board.gpus", int64(b.GPUs), 2, 8)
+	bad.span("board.bundles", int64(b.Bundles), 1, hal.MaxBundles)
+	bad.span("board.modules", int64(b.Modules), 1, hal.MaxModules)
 	if b.ModuleKind != moduleChips && b.ModuleKind != moduleCMIS {
 		bad("board.module_kind", "%q: want chips or cmis", b.ModuleKind)
 	}

@@ -22,10 +22,8 @@ import (
 // isSwitch tells whether the board is a circuit switch and not a node's.
 func (b *BoardConfig) isSwitch() bool { return b.Ports > 0 }
 
-func (b *BoardConfig) validateMirrors(bad func(key, format string, args ...any)) {
-	if b.Ports < 0 || b.Ports > hal.MaxCrossbarPorts {
-		bad("board.ports", "%d: want 0 to %d", b.Ports, hal.MaxCrossbarPorts)
-	}
+func (b *BoardConfig) validateMirrors(bad complain) {
+	bad.span("board.ports", int64(b.Ports), 0, hal.MaxCrossbarPorts)
 	b.validateAlarms(bad)
 	switch {
 	case b.Factory != "" && !b.isSwitch():
@@ -41,7 +39,7 @@ func (a *AlarmConfig) thresholds() circuit.Thresholds {
 		ClearHoldOff: time.Duration(a.ClearMS) * time.Millisecond}
 }
 
-func (b *BoardConfig) validateAlarms(bad func(key, format string, args ...any)) {
+func (b *BoardConfig) validateAlarms(bad complain) {
 	for side, a := range [hal.NumSides]*AlarmConfig{&b.AlarmA, &b.AlarmB} {
 		key := "board.alarm_" + string("ab"[side])
 		switch {
@@ -50,8 +48,8 @@ func (b *BoardConfig) validateAlarms(bad func(key, format string, args ...any)) 
 			bad(key, "goes with a board of mirrors")
 		case a.Low > a.Degrade || a.Degrade > a.High:
 			bad(key, "%d, %d, %d: want low, degrade and high in this order", a.Low, a.Degrade, a.High)
-		case a.ClearMS < 0 || a.ClearMS > maxClearMS:
-			bad(key+".clear_ms", "%d: want 0 to %d", a.ClearMS, maxClearMS)
+		default:
+			bad.span(key+".clear_ms", a.ClearMS, 0, maxClearMS)
 		}
 	}
 }
@@ -59,7 +57,7 @@ func (b *BoardConfig) validateAlarms(bad func(key, format string, args ...any)) 
 // maxClearMS is chosen: an hour.
 const maxClearMS = 3_600_000
 
-func (b *BoardConfig) validateBox(bad func(key, format string, args ...any)) {
+func (b *BoardConfig) validateBox(bad complain) {
 	if !b.isSwitch() {
 		bad("board.ports", "kind box: want the ports of the switch, of each side")
 	}
@@ -73,7 +71,7 @@ func (b *BoardConfig) validateBox(bad func(key, format string, args ...any)) {
 
 // validateSCPI: the language knows no password, so that it stays on this
 // machine unless somebody says otherwise.
-func (c *Config) validateSCPI(bad func(key, format string, args ...any)) {
+func (c *Config) validateSCPI(bad complain) {
 	if c.SCPI == "" {
 		return
 	}

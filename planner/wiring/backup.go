@@ -82,26 +82,3 @@ func (f *filler) fill() {
 		}
 	}
 }
-
-// Merge adds two topologies of the same pods.
-func Merge(a, b Topology) Topology {
-	out := Topology{Pods: a.Pods, Links: make([]Link, 0, len(a.Links)+len(b.Links))}
-	i, j := 0, 0
-	for i < len(a.Links) || j < len(b.Links) {
-		switch {
-		case j == len(b.Links) || i < len(a.Links) && byPair(a.Links[i], b.Links[j]) < 0:
-			out.Links = append(out.Links, a.Links[i])
-			i++
-		case i == len(a.Links) || byPair(b.Links[j], a.Links[i]) < 0:
-			out.Links = append(out.Links, b.Links[j])
-			j++
-		default:
-			sum := a.Links[i]
-			sum.Count += b.Links[j].Count
-			out.Links = append(out.Links, sum)
-			i++
-			j++
-		}
-	}
-	return out
-}

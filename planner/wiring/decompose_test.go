@@ -59,7 +59,7 @@ func dense(d Demand) []int {
 func checkSorted(t *testing.T, d Demand) {
 	t.Helper()
 	for n, a := range d.Arcs {
-		if a.Count < 1 || n > 0 && !before(d.Arcs[n-1], a) {
+		if a.Count < 1 || n > 0 && byEnds(d.Arcs[n-1], a) >= 0 {
 			t.Fatalf("arcs not in order or without circuits: %v", d.Arcs)
 		}
 	}

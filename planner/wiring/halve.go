@@ -1,5 +1,7 @@
 package wiring
 
+import "cmp"
+
 // halveRounds bounds how often a halving is improved. chosen: the third
 // still gains a circuit or two in a thousand, further ones hardly any.
 const halveRounds = 4
@@ -150,7 +152,7 @@ func (h *halving) hadOnArcs(shares []Demand, ways Demand, at func(Arc) int) (had
 		left := append([]int32(nil), h.had[side]...)
 		n := 0
 		for _, a := range shares[side].Arcs {
-			for before(ways.Arcs[n], a) {
+			for byEnds(ways.Arcs[n], a) < 0 {
 				n++
 			}
 			link := at(a)
@@ -235,25 +237,12 @@ func (h *halving) parts(shares [][]int32) []Topology {
 
 // together adds two demands.
 func together(a, b Demand) Demand {
-	out := Demand{a.Rows, a.Cols, make([]Arc, 0, len(a.Arcs)+len(b.Arcs))}
-	i, j := 0, 0
-	for i < len(a.Arcs) || j < len(b.Arcs) {
-		switch {
-		case j == len(b.Arcs) || i < len(a.Arcs) && before(a.Arcs[i], b.Arcs[j]):
-			out.Arcs = append(out.Arcs, a.Arcs[i])
-			i++
-		case i == len(a.Arcs) || before(b.Arcs[j], a.Arcs[i]):
-			out.Arcs = append(out.Arcs, b.Arcs[j])
-			j++
-		default:
-			sum := a.Arcs[i]
-			sum.Count += b.Arcs[j].Count
-			out.Arcs = append(out.Arcs, sum)
-			i++
-			j++
-		}
-	}
-	return out
+	return Demand{a.Rows, a.Cols, merged(a.Arcs, b.Arcs, byEnds, func(to *Arc, x Arc) { to.Count += x.Count })}
 }
 
-func before(a, b Arc) bool { return a.From < b.From || a.From == b.From && a.To < b.To }
+func byEnds(a, b Arc) int {
+	if a.From != b.From {
+		return cmp.Compare(a.From, b.From)
+	}
+	return cmp.Compare(a.To, b.To)
+}

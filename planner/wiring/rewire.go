@@ -31,15 +31,18 @@ func (g Group) Validate() error {
 
 // UpperBound is the sum over pairs of min(C_ij, U_ij + U_ji): more circuits
 // than that of what is wanted were not there.
-func (g Group) UpperBound() int {
-	n, links := 0, g.Old.Links()
-	at := 0
-	for _, l := range g.Links {
-		for at < len(links) && byPair(links[at], l) < 0 {
+func (g Group) UpperBound() int { return InCommon(g.Links, g.Old.Links()) }
+
+// InCommon is the number of circuits that two sorted lists of links share:
+// over pairs the lesser of both.
+func InCommon(a, b []Link) int {
+	n, at := 0, 0
+	for _, l := range a {
+		for at < len(b) && byPair(b[at], l) < 0 {
 			at++
 		}
-		if at < len(links) && byPair(links[at], l) == 0 {
-			n += int(min(l.circuits(), links[at].circuits()))
+		if at < len(b) && byPair(b[at], l) == 0 {
+			n += int(min(l.circuits(), b[at].circuits()))
 		}
 	}
 	return n

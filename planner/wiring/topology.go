@@ -110,3 +110,29 @@ func (t Topology) CheckPorts(spinePorts int) error {
 	}
 	return nil
 }
+
+// Merge adds two topologies of the same pods.
+func Merge(a, b Topology) Topology {
+	return Topology{a.Pods, merged(a.Links, b.Links, byPair, func(to *Link, l Link) { to.Count += l.Count })}
+}
+
+// merged puts two sorted lists together; what is in both is added up.
+func merged[T any](a, b []T, order func(a, b T) int, add func(to *T, x T)) []T {
+	out := make([]T, 0, len(a)+len(b))
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		switch {
+		case j == len(b) || i < len(a) && order(a[i], b[j]) < 0:
+			out = append(out, a[i])
+			i++
+		case i == len(a) || order(b[j], a[i]) < 0:
+			out = append(out, b[j])
+			j++
+		default:
+			out = append(out, a[i])
+			add(&out[len(out)-1], b[j])
+			i++
+			j++
+		}
+	}
+	return out
+}

@@ -277,7 +277,7 @@ func (s *sequence) judge(m *rewireMethod, halves []wiring.Half, matchings []wiri
 		fit.Add(t, is)
 		before += count(was)
 		after += count(is)
-		m.UpperBound += common(t.Links, was)
+		m.UpperBound += wiring.InCommon(t.Links, was)
 	}
 	m.Asked += fit.Asked
 	m.Realised += fit.Realised
@@ -295,20 +295,6 @@ func count(links []wiring.Link) int {
 	n := 0
 	for _, l := range links {
 		n += int(l.Count)
-	}
-	return n
-}
-
-// common is the sum over pairs of the lesser count of both.
-func common(a, b []wiring.Link) int {
-	n, at := 0, 0
-	for _, l := range a {
-		for at < len(b) && (b[at].I < l.I || b[at].I == l.I && b[at].J < l.J) {
-			at++
-		}
-		if at < len(b) && b[at].I == l.I && b[at].J == l.J {
-			n += int(min(l.Count, b[at].Count))
-		}
 	}
 	return n
 }
