@@ -193,6 +193,13 @@ func (w *fleet) retain(pk proto.Packet) {
 	w.retained[pk.Topic] = pk
 }
 
+// forget drops what the broker retained of a node.
+func (w *fleet) forget(id proto.NodeID) {
+	delete(w.retained, w.topics.Presence(id))
+	delete(w.retained, w.topics.Reported(id))
+	w.order = slices.DeleteFunc(w.order, func(t string) bool { _, there := w.retained[t]; return !there })
+}
+
 // copies is how often the network delivers a packet.
 func (w *fleet) copies() int {
 	if w.chaos == 0 || w.rng.Float64() > w.chaos {

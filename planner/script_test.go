@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,9 +73,7 @@ func (s *nodeScript) do(args []string) string {
 		delete(s.w.cuts, pair(num(1), num(2)))
 		s.w.light()
 	case "forget": // what the broker retained of a node
-		delete(s.w.retained, s.w.topics.Presence(num(1)))
-		delete(s.w.retained, s.w.topics.Reported(num(1)))
-		s.w.order = slices.DeleteFunc(s.w.order, func(t string) bool { _, there := s.w.retained[t]; return !there })
+		s.w.forget(num(1))
 	case "offline":
 		s.w.offline(num(1))
 	case "online":

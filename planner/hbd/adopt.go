@@ -53,10 +53,10 @@ func (h *Rings) adopt() {
 			h.j.Note(journal.Warn, "reported ring not adopted", journal.Note{Rule: "adopt", Node: -1, Ring: id, Text: err.Error()})
 			continue
 		}
-		r := h.form(id, nodes, latest[id])
+		r := h.form(id, nodes, 0, latest[id])
 		h.rings = append(h.rings, r)
 		h.nextRing, h.gen = max(h.nextRing, id+1), max(h.gen, r.Gen)
-		records = append(records, journal.Encode(ringKey(id), ringRecord{nodes, r.Term, r.Gen, r.Plan}))
+		records = append(records, journal.Encode(ringKey(id), r.record(r.Decided)))
 		for _, n := range nodes {
 			h.place(n, id)
 			h.nodes[n].Want = member.Target{Decided: r.Decided}
@@ -131,8 +131,8 @@ func (p *placement) mayAdopt(nodes []proto.NodeID) error {
 			return fmt.Errorf("node %d is in ring %d too", n, p.nodes[n].Group)
 		}
 	}
-	if len(nodes) > p.fab.GroupNodes() {
-		return fmt.Errorf("%d nodes, want at most %d", len(nodes), p.fab.GroupNodes())
+	if len(nodes) > p.largest() {
+		return fmt.Errorf("%d nodes, want at most %d", len(nodes), p.largest())
 	}
 	return p.order.Check(nodes)
 }

@@ -36,7 +36,7 @@ func (a *agenda) mark(r *ringView) {
 
 // markNear marks the rings that lack a node and may reach this one.
 func (a *agenda) markNear(id proto.NodeID) {
-	reach, last := a.order.K*a.fab.GroupNodes(), proto.RingID(0)
+	reach, last := a.order.K*a.largest(), proto.RingID(0)
 	for by := -reach; by <= reach; by++ {
 		x := int(id) + by
 		if a.order.Wrap {
@@ -46,7 +46,7 @@ func (a *agenda) markNear(id proto.NodeID) {
 			continue
 		}
 		last = a.nodes[x].Group
-		if r := a.ring(last); r != nil && len(r.nodes) < a.fab.GroupNodes() {
+		if r := a.ring(last); r != nil && len(r.nodes) < r.size {
 			a.mark(r)
 		}
 	}

@@ -16,10 +16,16 @@ type placement struct {
 	nodes []node
 	rings []*ringView // by id
 	taken []bool      // by node: it is in a ring
+	sizes []int       // of rings, in nodes, ascending
 }
 
 func newPlacement(fab *fabric.Fabric) *placement {
-	return &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), taken: make([]bool, fab.Nodes)}
+	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), taken: make([]bool, fab.Nodes)}
+	for _, d := range ring.DemandsOf(fab) {
+		p.sizes = append(p.sizes, d.Size)
+	}
+	slices.Sort(p.sizes)
+	return p
 }
 
 // ring finds a ring by id, nil when there is none.
@@ -31,10 +37,17 @@ func (p *placement) ring(id proto.RingID) *ringView {
 	return p.rings[i]
 }
 
-// form makes a view of a ring that is committed.
-func (p *placement) form(id proto.RingID, nodes []proto.NodeID, d member.Decided) *ringView {
-	return &ringView{pl: p, id: id, nodes: nodes, lit: make([]bool, max(0, len(nodes)-1)), Decided: d}
+// form makes a view of a ring that is committed. A ring of which nobody knows
+// the size has the smallest that its members fit.
+func (p *placement) form(id proto.RingID, nodes []proto.NodeID, size int, d member.Decided) *ringView {
+	if at, _ := slices.BinarySearch(p.sizes, len(nodes)); size == 0 && at < len(p.sizes) {
+		size = p.sizes[at]
+	}
+	return &ringView{pl: p, id: id, nodes: nodes, size: size, lit: make([]bool, max(0, len(nodes)-1)), Decided: d}
 }
+
+// largest is the size of the largest rings.
+func (p *placement) largest() int { return p.sizes[len(p.sizes)-1] }
 
 // place notes which ring a node is in.
 func (p *placement) place(id proto.NodeID, r proto.RingID) {

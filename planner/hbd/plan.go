@@ -127,7 +127,7 @@ func (h *Rings) mending() ring.Mend {
 func (h *Rings) take(q *proposal, res *ring.Result) {
 	for _, at := range res.Touched {
 		g := res.Groups[at]
-		if g.ID != 0 && len(g.Nodes) < h.fab.GroupNodes() && h.fab.OnLoss == fabric.Dissolve {
+		if g.ID != 0 && len(g.Nodes) < g.Size && h.fab.OnLoss == fabric.Dissolve {
 			q.gone = append(q.gone, g.ID) // its nodes are told that they are spares
 			continue
 		}
@@ -135,7 +135,7 @@ func (h *Rings) take(q *proposal, res *ring.Result) {
 			g.ID = q.next
 			q.next++
 		}
-		q.rings = append(q.rings, &ringView{pl: h.placement, id: g.ID, nodes: g.Nodes})
+		q.rings = append(q.rings, &ringView{pl: h.placement, id: g.ID, nodes: g.Nodes, size: g.Size})
 	}
 }
 
@@ -150,7 +150,7 @@ func (h *Rings) renewals(q *proposal, rings []*ringView, running []ring.Group) {
 			continue
 		}
 		if r.renew && !running[i].Frozen && !slices.ContainsFunc(q.rings, func(x *ringView) bool { return x.id == r.id }) && !slices.Contains(q.gone, r.id) {
-			q.rings = append(q.rings, &ringView{pl: h.placement, id: r.id, nodes: slices.Clone(r.nodes)})
+			q.rings = append(q.rings, &ringView{pl: h.placement, id: r.id, nodes: slices.Clone(r.nodes), size: r.size})
 			if told(r) {
 				q.stage = append(q.stage, r.id)
 			}
@@ -162,7 +162,7 @@ func (h *Rings) renewals(q *proposal, rings []*ringView, running []ring.Group) {
 func (h *Rings) running(rings []*ringView) []ring.Group {
 	out := make([]ring.Group, len(rings))
 	for i, r := range rings {
-		out[i] = ring.Group{ID: r.id, Nodes: r.nodes, Frozen: r.frozen(h.j.Now)}
+		out[i] = ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size, Frozen: r.frozen(h.j.Now)}
 	}
 	return out
 }

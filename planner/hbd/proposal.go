@@ -115,14 +115,17 @@ const maxNamed = 4
 // explain says in one line what a proposal changes.
 func (q *proposal) explain() string {
 	p := q.pl
-	text, formed := "", 0
+	text, formed, of := "", 0, map[int]int{}
 	for _, r := range q.rings {
 		if p.ring(r.id) == nil {
 			formed++
+			of[r.size]++
 		}
 	}
-	if formed > maxNamed {
-		text = fmt.Sprintf("%d rings formed of %d nodes each; ", formed, p.fab.GroupNodes())
+	for _, size := range p.sizes {
+		if formed > maxNamed && of[size] > 0 {
+			text += fmt.Sprintf("%d rings formed of %d nodes each; ", of[size], size)
+		}
 	}
 	for _, r := range q.rings {
 		old := p.ring(r.id)
@@ -177,7 +180,7 @@ func (q *proposal) records(t *member.Txn) []journal.Record {
 	}
 	ringOf := map[proto.NodeID]proto.RingID{}
 	for _, r := range q.rings {
-		out = append(out, journal.Encode(ringKey(r.id), ringRecord{r.nodes, t.Term, t.Gen, t.Plan}))
+		out = append(out, journal.Encode(ringKey(r.id), r.record(t.Decided)))
 		leavers(p.ring(r.id))
 		for _, n := range r.nodes {
 			ringOf[n] = r.id

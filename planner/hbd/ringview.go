@@ -13,6 +13,7 @@ type ringView struct {
 	pl    *placement
 	id    proto.RingID
 	nodes []proto.NodeID // left to right
+	size  int            // nodes that it is to have
 	member.Decided
 
 	state  proto.RingState
@@ -91,7 +92,7 @@ func (r *ringView) stateNow() proto.RingState {
 	case !told:
 		return proto.RingForming
 	case links == len(r.nodes)-1:
-		if len(r.nodes) < r.pl.fab.GroupNodes() {
+		if len(r.nodes) < r.size {
 			return proto.RingDegraded
 		}
 		return proto.RingInService

@@ -41,7 +41,7 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 	d := member.Decided{Term: 1, Gen: 1, Plan: proto.Digest{1}}
 	m := p.mending()
 	for _, g := range m.Replace(nil).Groups {
-		r := p.form(p.nextRing, g.Nodes, d)
+		r := p.form(p.nextRing, g.Nodes, 0, d)
 		p.nextRing++
 		p.enter(r, d)
 		for _, id := range g.Nodes {

@@ -3,6 +3,7 @@ package hbd
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"ringlight/planner/journal"
@@ -30,6 +31,16 @@ type ringRecord struct {
 	Term       proto.Term       `json:"term"`
 	Generation proto.Generation `json:"generation"`
 	Plan       proto.Digest     `json:"plan"`
+	Size       int              `json:"size,omitempty"` // absent: as the fabric's TP
+}
+
+// record is a ring as the store keeps it, with the decision on it.
+func (r *ringView) record(d member.Decided) ringRecord {
+	rec := ringRecord{Nodes: r.nodes, Term: d.Term, Generation: d.Gen, Plan: d.Plan}
+	if r.size != r.pl.fab.GroupNodes() {
+		rec.Size = r.size
+	}
+	return rec
 }
 
 func ringKey(id proto.RingID) string { return journal.NumberedKey(prefixRing, uint64(id)) }
@@ -80,7 +91,10 @@ func (h *Rings) restoreRing(key string, raw []byte) error {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
-	h.rings = append(h.rings, h.form(proto.RingID(id), r.Nodes, member.Decided{Term: r.Term, Gen: r.Generation, Plan: r.Plan}))
+	if r.Size == 0 {
+		r.Size = h.fab.GroupNodes()
+	}
+	h.rings = append(h.rings, h.form(proto.RingID(id), r.Nodes, r.Size, member.Decided{Term: r.Term, Gen: r.Generation, Plan: r.Plan}))
 	h.gen, h.nextRing = max(h.gen, r.Generation), max(h.nextRing, proto.RingID(id)+1)
 	return nil
 }
@@ -101,6 +115,9 @@ func (h *Rings) CheckStored() error {
 	for _, r := range h.rings {
 		if err := h.order.Check(r.nodes); err != nil {
 			return fmt.Errorf("store: ring %d: %w", r.id, err)
+		}
+		if !slices.Contains(h.sizes, r.size) {
+			return fmt.Errorf("store: ring %d is of %d nodes, want one of %v", r.id, r.size, h.sizes)
 		}
 		for _, n := range r.nodes {
 			if h.nodes[n].Group != r.id {
