@@ -129,8 +129,8 @@ func TestNonsenseOfSwitchesIsJudged(t *testing.T) {
 		say(id, proto.TopicReported, w.topics.Reported(id), &proto.Reported{Version: proto.Version, Node: id, Session: 5, Seq: 1, Term: 1, Generation: 4, Circuits: odd})
 	}
 	w.run(10 * time.Second)
-	if w.p.Refused() != 2 {
-		t.Errorf("%d messages refused, want those of a switch that does not exist", w.p.Refused())
+	if w.p.Overview().Refused != 2 {
+		t.Errorf("%d messages refused, want those of a switch that does not exist", w.p.Overview().Refused)
 	}
 	if jobs := w.jobs(); len(jobs) != 1 || jobs[0].Job != 3 || jobs[0].State != proto.JobAdopted {
 		t.Errorf("job 3 is not adopted by its circuit: %s", w.show())

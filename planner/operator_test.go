@@ -226,7 +226,7 @@ func TestBadMessagesAreRefusedAndCounted(t *testing.T) {
 		{w.topics.Planner(), []byte("not cbor at al")}, //
 	} {
 		w.raw(bad.topic, bad.payload)
-		if got := w.p.Refused(); got != uint64(i)+1 {
+		if got := w.p.Overview().Refused; got != uint64(i)+1 {
 			t.Errorf("message %d on %s: %d refused", i, bad.topic, got)
 		}
 	}
@@ -313,5 +313,40 @@ func BenchmarkReplan(b *testing.B) {
 		w.setMode(100, proto.ModeService)
 		w.run(time.Second)
 		b.StartTimer()
+	}
+}
+
+// Goal: the last telemetry of a node is kept, bounded, for people who ask why.
+// Method: samples of two rounds, of a former life, and of what no node has.
+func TestHealthIsTold(t *testing.T) {
+	w := small(t, 4, 2, 16, 0)
+	say := func(session proto.Session, samples ...proto.Sample) {
+		t.Helper()
+		payload, err := proto.Encode(&proto.Health{Version: proto.Version, Node: 1, Session: session, Seq: 1, Samples: samples})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.raw(w.topics.Health(1), payload)
+	}
+	told := func() (out []string) {
+		for _, l := range w.p.rings.Facts(1, -1) {
+			if l.Rule == "health" {
+				out = append(out, fmt.Sprintf("%d: %s", l.Bundle, l.Text))
+			}
+		}
+		return out
+	}
+	now := w.nodes[1].session
+	say(now, proto.Sample{Module: 0, Sensor: proto.SensorCase, Value: 310_150}, proto.Sample{Module: 3, Sensor: proto.SensorCase, Value: 318_450, AgeMillis: 2000},
+		proto.Sample{Bundle: 1, Module: 2, Sensor: proto.SensorUpperPath, Value: -3200}, proto.Sample{Bundle: 1, Module: 5, Sensor: proto.SensorUpperPath, Value: -4100})
+	if got, want := told(), []string{"0: case 45.3 degrees C at module 3, 2s ago", "1: upper_path -4.10 dBm at module 5, 0s ago"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	w.run(10 * time.Second)
+	say(now, proto.Sample{Module: 1, Sensor: proto.SensorCase, Value: 300_150}, proto.Sample{Module: 1, Sensor: proto.SensorRail, Value: 2_100_000})
+	say(now-1, proto.Sample{Module: 1, Sensor: proto.SensorCase, Value: 400_000})
+	say(now, proto.Sample{Bundle: 200, Sensor: proto.SensorCase, Value: 1}, proto.Sample{Sensor: 99, Value: 1})
+	if got, want := told(), []string{"0: case 27.0 degrees C at module 1, 0s ago; rail 2100 mW at module 1, 0s ago", "1: upper_path -4.10 dBm at module 5, 10s ago"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -70,7 +70,7 @@ func Subscriptions(fabricName string) []string {
 	t := proto.Topics{Fabric: fabricName}
 	return []string{
 		t.EveryNode(proto.TopicAck), t.EveryNode(proto.TopicReported), t.EveryNode(proto.TopicPresence),
-		t.EveryNode(proto.TopicEvent), t.Planner(), t.EveryRequest(),
+		t.EveryNode(proto.TopicEvent), t.EveryNode(proto.TopicHealth), t.Planner(), t.EveryRequest(),
 	}
 }
 

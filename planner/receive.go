@@ -67,6 +67,11 @@ func (p *Planner) receiveDevice(topic proto.Topic, payload []byte) {
 		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
 			t.Ack(d, m)
 		}
+	case proto.TopicHealth:
+		m := new(proto.Health)
+		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) && !d.ID.IsSwitch() {
+			p.rings.Health(m)
+		}
 	}
 }
 
@@ -92,10 +97,3 @@ func (p *Planner) refuse(node int64, err error) {
 	p.counts.refused++
 	p.j.Line(Line{Level: Warn, Message: "message refused", Rule: "protocol", Node: node, Text: proto.Clip(err.Error())})
 }
-
-// Refused is the number of messages that were not acceptable, UnknownKeys
-// that of keys skipped in those that were.
-func (p *Planner) Refused() uint64 { return p.counts.refused }
-
-// UnknownKeys see Refused.
-func (p *Planner) UnknownKeys() uint64 { return p.counts.unknown }

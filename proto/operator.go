@@ -111,6 +111,8 @@ type FabricStatus struct {
 	EventGaps      uint64     `cbor:"11,keyasint"`
 	LinksTotal     uint32     `cbor:"12,keyasint"`
 	LinksConfirmed uint32     `cbor:"13,keyasint"`
+	Refused        uint64     `cbor:"14,keyasint,omitempty"` // messages to the planner that were not acceptable
+	UnknownKeys    uint64     `cbor:"15,keyasint,omitempty"` // skipped in those that were
 }
 
 // LoggedEvent is an event with the planner's number for it.

@@ -12,18 +12,23 @@ import (
 	"ringlight/planner/fabric"
 )
 
-const fabricHelp = `ocsctl fabric new [flags]
+const fabricHelp = `ocsctl fabric new | show [flags]
 
 Writes a fabric description with the default wiring, as ocs-planner run
 -fabric-file and ocs-sim agents -fabric-file read it. -pods adds optical
-switches between pods; without -nodes there are then no nodes.
+switches between pods; without -nodes there are then no nodes. show asks the
+planner what it runs, and how much of what it heard it had to refuse.
 
   ocsctl fabric new -nodes 128 -gpus 4 -k 3 -tp 64 -spares 8 -o fabric.json
   ocsctl fabric new -nodes 128 -tp 32 -ring-sizes 64:2,16:4
   ocsctl fabric new -pods 16 -leaves 8 -spines 8 -spine-ports 16 -o core.json
+  ocsctl fabric show -json
 `
 
-func fabricNoun(_ context.Context, args []string, out io.Writer) error {
+func fabricNoun(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 && args[0] == "show" {
+		return fabricShow(ctx, args[1:], out)
+	}
 	p := fabric.DefaultParams()
 	fs := flag.NewFlagSet("fabric", flag.ContinueOnError)
 	fs.StringVar(&p.Name, "name", p.Name, "fabric's name, a level of every topic")
@@ -49,7 +54,7 @@ func fabricNoun(_ context.Context, args []string, out io.Writer) error {
 		return help(out, fs, err, fabricHelp)
 	}
 	if len(words) != 1 || words[0] != "new" {
-		return wrongUsage("fabric", "new", "%q", strings.Join(words, " "))
+		return wrongUsage("fabric", "new, or show", "%q", strings.Join(words, " "))
 	}
 	p.Topology = fabric.Topology(*topology)
 	if p.RingSizes, err = ringSizes(*sizes); err != nil {

@@ -21,6 +21,7 @@ type node struct {
 	probe  probe
 	dead   bool   // concluded from its neighbours
 	reason string // why it is dead or out of service, for people
+	health []reading
 }
 
 // lossView is whether a side is off its planned candidate and still looking

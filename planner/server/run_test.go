@@ -250,7 +250,7 @@ func TestMalformedMessagesChangeNothing(t *testing.T) {
 		case <-refused:
 		default:
 		}
-		refused <- p.Refused()
+		refused <- p.Overview().Refused
 	}
 	inProcess(t, cfg)
 	before := op.rings("in service", allInService(2))

@@ -366,7 +366,7 @@ func (n *network) publish(from int32, p proto.Packet) {
 	case proto.TopicRequest:
 		n.toPlanner(p)
 	case proto.TopicReply: // the script's operators ask again anyway
-	case proto.TopicHealth: // nobody subscribes
+	case proto.TopicHealth: // the planner only keeps the last for people: not modelled
 	}
 }
 

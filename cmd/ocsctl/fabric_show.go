@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"ringlight/proto"
+)
+
+// fabricJSON is the form that scripts rely on.
+type fabricJSON struct {
+	Name           string           `json:"name"`
+	Term           proto.Term       `json:"term"`
+	Generation     proto.Generation `json:"generation"`
+	Nodes          uint32           `json:"nodes"`
+	Online         uint32           `json:"online"`
+	Pending        uint32           `json:"pending"`
+	GPUsPerNode    uint32           `json:"gpus_per_node"`
+	K              uint32           `json:"k"`
+	TP             uint32           `json:"tp"`
+	Links          uint32           `json:"links"`
+	LinksConfirmed uint32           `json:"links_confirmed"`
+	EventsSeen     uint64           `json:"events_seen"`
+	EventGaps      uint64           `json:"event_gaps"`
+	Refused        uint64           `json:"messages_refused"`
+	UnknownKeys    uint64           `json:"unknown_keys"`
+}
+
+// fabricShow asks the planner what it runs and what it refused.
+func fabricShow(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	fs := flag.NewFlagSet("fabric", flag.ContinueOnError)
+	c.register(fs)
+	words, err := parse(fs, args)
+	if err != nil {
+		return help(out, fs, err, fabricHelp)
+	}
+	if len(words) > 0 {
+		return wrongUsage("fabric", "show alone", "%q", strings.Join(words, " "))
+	}
+	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounFabric, Bundle: -1})
+	if err != nil {
+		return err
+	}
+	s := r.Fabric
+	f := fabricJSON{s.Name, s.Term, s.Generation, s.Nodes, s.Online, s.Pending, s.GPUsPerNode, s.K, s.TP,
+		s.LinksTotal, s.LinksConfirmed, s.EventsSeen, s.EventGaps, s.Refused, s.UnknownKeys}
+	if c.json {
+		return printJSON(out, f)
+	}
+	_, err = fmt.Fprintf(out, `fabric %s: %d of %d nodes online, %d not yet where they should be; %d of %d links have light
+term %d, generation %d; %d GPUs a node, K %d, TP %d
+%d events seen, %d missing; %d messages refused, %d unknown keys skipped
+`, f.Name, f.Online, f.Nodes, f.Pending, f.LinksConfirmed, f.Links, f.Term, f.Generation, f.GPUsPerNode, f.K, f.TP,
+		f.EventsSeen, f.EventGaps, f.Refused, f.UnknownKeys)
+	return err
+}
