@@ -106,7 +106,7 @@ func New(cfg Config, journal Journal) *Agent {
 	a := &Agent{cfg: cfg, topics: proto.Topics{Fabric: cfg.Fabric}, journal: journal, outbox: newOutbox(&journal)}
 	a.wire.refused = journal.Refused
 	a.wire.reportAt, a.wire.again = Never, Never
-	if cfg.Board.Mirrors != nil || cfg.Box != nil {
+	if cfg.isSwitch() {
 		newCrossOptics(a)
 	} else {
 		newNodeOptics(a)

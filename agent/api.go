@@ -15,45 +15,46 @@ import (
 // Never is the time of a timer that is not running.
 const Never = time.Duration(math.MaxInt64)
 
-// Config is what an agent is told at birth.
+// Config is what an agent is told at birth. What has a key goes into the head of
+// its recordings.
 type Config struct {
-	Fabric string
-	Node   proto.NodeID
-	Board  *hal.Board
+	Fabric string       `json:"fabric"`
+	Node   proto.NodeID `json:"node"`
+	Board  *hal.Board   `json:"board"`
 	// Calibrations by bundle; nil or missing: not calibrated. They are shared
 	// and never written.
-	Calibrations []*ocs.Calibration
-	Session      proto.Session // drawn at random at every start
-	Boot         uint64        // names the boot of the machine
-	Software     string
-	Seed         uint64 // of calibration searches
+	Calibrations []*ocs.Calibration `json:"-"`
+	Session      proto.Session      `json:"session"` // drawn at random at every start
+	Boot         uint64             `json:"boot"`    // names the boot of the machine
+	Software     string             `json:"software"`
+	Seed         uint64             `json:"seed"` // of calibration searches
 	// HealthPeriod is the time of one round over all modules; 0:
 	// DefaultHealthPeriod, negative: no rounds.
-	HealthPeriod time.Duration
+	HealthPeriod time.Duration `json:"health_ns"`
 	// Lock is how the cells of its bundles are held in service; zero: not.
-	Lock ocs.LockConfig
+	Lock ocs.LockConfig `json:"lock"`
 	// HealthModules is how many modules are read in a period, 0: all. The
 	// samples are told when every module has had its turn. Ten thousand nodes
 	// on one processor can afford one.
-	HealthModules int
+	HealthModules int `json:"health_modules"`
 	// Decide is the modelled time of one decision for ledgers on a virtual
 	// clock, where thinking takes none; whoever steps the agent submits its
 	// work that much later. 0: the clock is real, the ledger has what was
 	// measured.
-	Decide time.Duration
+	Decide time.Duration `json:"decide_ns"`
 	// Of a switch, a board with mirrors: what its maker measured.
-	Factory *mems.Factory
+	Factory *mems.Factory `json:"-"`
 	// Thresholds of the power at every port of a side; not set: no alarms.
-	Thresholds [hal.NumSides]circuit.Thresholds
+	Thresholds [hal.NumSides]circuit.Thresholds `json:"-"`
 	// Box is a commercial switch in place of a board, with so many ports on
 	// either side.
-	Box      *box.Config
-	BoxPorts int
+	Box      *box.Config `json:"-"`
+	BoxPorts int         `json:"-"`
 	// Lines serves one client of a switch in the language of a box; nil: there
 	// are no clients. ScriptsFirst lets them change circuits while a planner's
 	// generation is in force.
-	Lines        func(*circuit.Served) LineServer
-	ScriptsFirst bool
+	Lines        func(*circuit.Served) LineServer `json:"-"`
+	ScriptsFirst bool                             `json:"-"`
 }
 
 // DefaultHealthPeriod is chosen: a case warms up in minutes.

@@ -109,6 +109,9 @@ func (a *crossOptics) connect() (crossbar, error) {
 	return x, nil
 }
 
+// isSwitch: the agent is that of a circuit switch, not of a node.
+func (c *Config) isSwitch() bool { return c.Board.Mirrors != nil || c.Box != nil }
+
 // ports of either side.
 func (c *Config) ports() int {
 	if c.Box != nil {

@@ -8,32 +8,19 @@ import (
 	"ringlight/hal"
 	busrec "ringlight/hal/record"
 	"ringlight/ocs"
-	"ringlight/proto"
 )
 
 // recordHead is the head of a recording: what an agent was born with.
 type recordHead struct {
-	Fabric        string          `json:"fabric"`
-	Node          proto.NodeID    `json:"node"`
-	Session       proto.Session   `json:"session"`
-	Boot          uint64          `json:"boot"`
-	Software      string          `json:"software"`
-	Seed          uint64          `json:"seed"`
-	HealthPeriod  time.Duration   `json:"health_ns"`
-	Lock          ocs.LockConfig  `json:"lock"`
-	HealthModules int             `json:"health_modules"`
-	Decide        time.Duration   `json:"decide_ns"`
-	Board         *hal.Board      `json:"board"`
-	Calibrations  [][]byte        `json:"calibrations"` // by bundle, empty: none
-	Journal       json.RawMessage `json:"journal"`      // a snapshot
-	Switch        bool            `json:"switch"`       // a circuit switch: its factory data are not kept
+	Config
+	Calibrations [][]byte        `json:"calibrations"` // by bundle, empty: none
+	Journal      json.RawMessage `json:"journal"`      // a snapshot
+	Switch       bool            `json:"switch"`       // a circuit switch: its factory data are not kept
 }
 
 // headOf is the head of the recording of an agent.
 func headOf(cfg *Config, journal *Journal) ([]byte, error) {
-	h := recordHead{Fabric: cfg.Fabric, Node: cfg.Node, Session: cfg.Session, Boot: cfg.Boot, Software: cfg.Software, Seed: cfg.Seed,
-		HealthPeriod: cfg.HealthPeriod, Lock: cfg.Lock, HealthModules: cfg.HealthModules, Decide: cfg.Decide, Board: cfg.Board,
-		Switch: cfg.Board.Mirrors != nil || cfg.Box != nil}
+	h := recordHead{Config: *cfg, Switch: cfg.isSwitch()}
 	for _, c := range cfg.Calibrations {
 		var raw []byte
 		if c != nil {
@@ -50,8 +37,7 @@ func headOf(cfg *Config, journal *Journal) ([]byte, error) {
 
 // born is the configuration and the journal that a head describes.
 func (h *recordHead) born() (Config, Journal, error) {
-	cfg := Config{Fabric: h.Fabric, Node: h.Node, Session: h.Session, Boot: h.Boot, Software: h.Software, Seed: h.Seed,
-		HealthPeriod: h.HealthPeriod, Lock: h.Lock, HealthModules: h.HealthModules, Decide: h.Decide, Board: h.Board}
+	cfg := h.Config
 	var j Journal
 	for i, raw := range h.Calibrations {
 		var c *ocs.Calibration
