@@ -163,7 +163,7 @@ func (a *Agent) ask(now time.Duration, q Ask) {
 	a.operator.question(now, q)
 }
 
-func (a *Agent) reply(ans *Answer) { a.outs = append(a.outs, Output{Kind: OutAnswer, Answer: ans}) }
+func (a *Agent) reply(ans *Answer) { a.put(Output{Kind: OutAnswer, Answer: ans}) }
 
 // Poll appends what is to be done at now and says when to poll again if
 // nothing happens before.
@@ -237,7 +237,7 @@ func (a *Agent) adopt(now time.Duration, found node.Event, dark bool) {
 	}
 	a.note(now, own(now, proto.Event{Kind: proto.EvStarted, Cause: cause, Text: proto.Clip(a.cfg.Software)}))
 	a.adopted = true
-	a.persist.light = true
+	a.persist.saveLight()
 	a.persist.saveState()
 	a.wire.birth = true
 	found.Kind = node.Adopt

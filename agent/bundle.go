@@ -102,7 +102,7 @@ func (a *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) {
 	}
 	b.optics.Light(now, use.path, e.High)
 	b.due = true
-	a.persist.light = true
+	a.persist.saveLight()
 	if a.adopted {
 		a.step(now, node.Event{Kind: node.Light, Bundle: proto.BundleID(use.bundle), Path: use.path, Lit: e.High})
 		a.report(now)
@@ -125,7 +125,7 @@ func (a *nodeOptics) drive(now time.Duration, id proto.BundleID, p proto.Path, s
 	b.newest = (b.newest + 1) % keptSwitches
 	b.switches[b.newest] = switching{asked: now}
 	b.due = true
-	a.persist.light = true
+	a.persist.saveLight()
 	if err := sel(now, p); err != nil {
 		b.failure, b.refused = err, p
 	}
@@ -146,7 +146,7 @@ func (a *nodeOptics) optical(now time.Duration, i int, ev *ocs.Event) {
 	b := &a.bundles[i]
 	id := proto.BundleID(i)
 	a.report(now)
-	a.persist.light = true
+	a.persist.saveLight()
 	if ev.Kind == ocs.Switched {
 		s := &b.switches[b.newest]
 		s.onBus, s.wrote, s.filled = ev.BusStart, ev.BusEnd, true
@@ -174,7 +174,7 @@ func (a *nodeOptics) optical(now time.Duration, i int, ev *ocs.Event) {
 		}
 	case ocs.Adopted:
 		// The file is lost or of another module: keep what the EEPROMs say.
-		a.outs = append(a.outs, Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
+		a.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
 		a.log(1, named(i, text(ev)))
 	case ocs.Verified:
 		a.degrade(now, id, ev)

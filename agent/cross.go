@@ -158,7 +158,7 @@ func (a *crossOptics) work(now time.Duration, out []Output) []Output {
 		if a.adopted && a.machine.Next() <= now {
 			a.step(now, node.Event{Kind: node.Tick})
 		}
-		for len(a.waiting) > 0 && a.waiting[0].after <= a.persist.durable {
+		for len(a.waiting) > 0 && a.persist.has(a.waiting[0].after) {
 			ch := a.waiting[0].change
 			a.waiting = append(a.waiting[:0], a.waiting[1:]...)
 			a.change(now, ch)
@@ -242,11 +242,11 @@ func (a *crossOptics) finish(now time.Duration) {
 		return
 	}
 	if was {
-		a.persist.light = true
+		a.persist.saveLight()
 	}
 	if a.changing && len(a.waiting) == 0 {
 		a.changing = false
-		a.persist.light = true
+		a.persist.saveLight()
 		a.step(now, node.Event{Kind: node.Switched})
 	}
 }

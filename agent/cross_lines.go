@@ -66,7 +66,7 @@ func (a *crossOptics) line(id uint64, text []byte) {
 		a.clients = slices.Delete(a.clients, at, at+1)
 	case text == nil || a.cross == nil || a.cfg.Lines == nil:
 	case at < 0 && len(a.clients) >= maxClients:
-		a.outs = append(a.outs, Output{Kind: OutLine, ID: id}) // no more
+		a.put(Output{Kind: OutLine, ID: id}) // no more
 	default:
 		if at < 0 {
 			at = len(a.clients)
@@ -82,7 +82,7 @@ func (a *crossOptics) serveClients(now time.Duration) {
 		v := &a.clients[i]
 		a.served.Now = now
 		if reply := v.server.Poll(nil); len(reply) > 0 {
-			a.outs = append(a.outs, Output{Kind: OutLine, ID: v.id, Record: reply})
+			a.put(Output{Kind: OutLine, ID: v.id, Record: reply})
 		}
 	}
 }

@@ -197,7 +197,7 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 		return false
 	case ev.Kind == ocs.Calibrated:
 		q.found = true
-		a.outs = append(a.outs, Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
+		a.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
 		a.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator}))
 	case ev.Kind == ocs.CalibrationFailed:
 		a.giveBack(now, id)

@@ -27,8 +27,14 @@ func (p *persistence) saveState() {
 	p.stateIn = p.last + 1
 }
 
+// saveLight lets the next record have the light, as far as it has changed.
+func (p *persistence) saveLight() { p.light = true }
+
+// has tells that a record is on disk.
+func (p *persistence) has(number uint64) bool { return number <= p.durable }
+
 // settled tells that the newest state is on disk.
-func (p *persistence) settled() bool { return p.stateIn <= p.durable }
+func (p *persistence) settled() bool { return p.has(p.stateIn) }
 
 func (p *persistence) flying() bool { return p.last != p.durable }
 

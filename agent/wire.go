@@ -44,9 +44,12 @@ func (w *wire) lost(now time.Duration) {
 	}
 }
 
+// put keeps an output for the next Poll.
+func (a *Agent) put(o Output) { a.outs = append(a.outs, o) }
+
 // subscribe asks for a topic or drops it; the link keeps it over reconnects.
 func (a *Agent) subscribe(topic string, kind proto.PacketKind) {
-	a.outs = append(a.outs, Output{Kind: OutSend, Packet: proto.Packet{Kind: kind, Topic: topic, QoS: 1}})
+	a.put(Output{Kind: OutSend, Packet: proto.Packet{Kind: kind, Topic: topic, QoS: 1}})
 }
 
 // report makes the next report due.
@@ -80,7 +83,7 @@ func (a *Agent) link(now time.Duration, p proto.Packet) {
 }
 
 func (a *Agent) log(level uint8, text string) {
-	a.outs = append(a.outs, Output{Kind: OutLog, Level: level, Text: text})
+	a.put(Output{Kind: OutLog, Level: level, Text: text})
 }
 
 // housekeep does all that is not bus work.
@@ -137,7 +140,7 @@ func (a *Agent) send(out []Output, topic string, kind proto.TopicKind, msg any) 
 func (a *Agent) releaseAcks(out []Output) []Output {
 	w := &a.wire
 	n := 0
-	for n < len(w.acks) && w.acks[n].after <= a.persist.durable {
+	for n < len(w.acks) && a.persist.has(w.acks[n].after) {
 		out = a.send(out, a.topics.Ack(a.cfg.Node), proto.TopicAck, &w.acks[n].ack)
 		n++
 	}
