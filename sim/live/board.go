@@ -33,7 +33,7 @@ func Board(ctx context.Context, cfg solo.Config, l net.Listener, o Outside) erro
 	}
 	rec, bundles := &recorder{}, len(cfg.Board.Bundles)
 	server := socket.NewServer()
-	board, err := solo.OpenWatched(cfg, func(ev hal.Event) { server.Event(ev) }, func(b *solo.Board) time.Duration {
+	board, err := solo.OpenWatched(cfg, func(ev hal.Event) { server.Event(ev) }, func(b *solo.Board) { rec.watch(b, bundles) }, func(b *solo.Board) time.Duration {
 		rec.watch(b, bundles)
 		if fibres.conn == nil {
 			return time.Hour

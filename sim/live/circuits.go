@@ -6,13 +6,14 @@ import (
 	"ringlight/ocs/circuit"
 	"ringlight/sim"
 	"ringlight/sim/fleet"
+	"ringlight/sim/solo"
 )
 
 // circuitLight is the true light of a cluster's optical switches: what passes,
 // what had to pass and did not, and since when it does. What is below mirrors
 // is under the clock's lock.
 type circuitLight struct {
-	clock   *clockwork
+	clock   *solo.Wall
 	mirrors *fleet.Mirrors
 
 	guarded [][]circuit.Pair // by switch
@@ -28,29 +29,29 @@ type Drop struct {
 	B      uint16        `json:"b"`
 }
 
-func newCircuitLight(c *clockwork, m *fleet.Mirrors) *circuitLight {
+func newCircuitLight(c *solo.Wall, m *fleet.Mirrors) *circuitLight {
 	return &circuitLight{clock: c, mirrors: m, guarded: make([][]circuit.Pair, len(m.Factories))}
 }
 
 // Lit are the pairs of ports of a switch between which light really passes.
 func (l *circuitLight) Lit(i int) []circuit.Pair {
-	l.clock.mu.Lock()
-	defer l.clock.mu.Unlock()
-	return l.mirrors.Lit(l.clock.world, i)
+	l.clock.Lock()
+	defer l.clock.Unlock()
+	return l.mirrors.Lit(l.clock.World, i)
 }
 
 // Guard says which circuits of a switch must keep their light from now on.
 func (l *circuitLight) Guard(i int, circuits []circuit.Pair) {
-	l.clock.mu.Lock()
-	defer l.clock.mu.Unlock()
+	l.clock.Lock()
+	defer l.clock.Unlock()
 	l.guarded[i] = append([]circuit.Pair(nil), circuits...)
 }
 
 // Drops are the moments at which guarded circuits had no light; of a circuit
 // only the first since it was guarded.
 func (l *circuitLight) Drops() []Drop {
-	l.clock.mu.Lock()
-	defer l.clock.mu.Unlock()
+	l.clock.Lock()
+	defer l.clock.Unlock()
 	return append([]Drop(nil), l.drops...)
 }
 
@@ -67,11 +68,11 @@ func (l *circuitLight) look(id sim.BoardID) {
 	}
 	kept := l.guarded[i][:0]
 	for _, p := range l.guarded[i] {
-		if l.mirrors.Passes(l.clock.world, i, p.A, p.B) {
+		if l.mirrors.Passes(l.clock.World, i, p.A, p.B) {
 			kept = append(kept, p)
 			continue
 		}
-		l.drops = append(l.drops, Drop{At: l.clock.world.Now(), Switch: i, A: p.A, B: p.B})
+		l.drops = append(l.drops, Drop{At: l.clock.World.Now(), Switch: i, A: p.A, B: p.B})
 	}
 	l.guarded[i] = kept
 }
@@ -86,8 +87,8 @@ type litTimes struct {
 // Track has the boards note from now on when pairs of ports begin to pass
 // light between pods. It is looked at whenever something happens on a board.
 func (l *circuitLight) Track(pods int) {
-	l.clock.mu.Lock()
-	defer l.clock.mu.Unlock()
+	l.clock.Lock()
+	defer l.clock.Unlock()
 	t := &litTimes{pods: pods}
 	for i := range l.guarded {
 		t.lit = append(t.lit, make([]bool, pods*pods))
@@ -102,9 +103,9 @@ func (l *circuitLight) note(t *litTimes, i int) {
 	for a := range t.pods {
 		for b := range t.pods {
 			n := a*t.pods + b
-			passes := l.mirrors.Passes(l.clock.world, i, uint16(a), uint16(b))
+			passes := l.mirrors.Passes(l.clock.World, i, uint16(a), uint16(b))
 			if passes && !t.lit[i][n] {
-				t.at[i][n] = l.clock.world.Now()
+				t.at[i][n] = l.clock.World.Now()
 			}
 			t.lit[i][n] = passes
 		}
@@ -114,8 +115,8 @@ func (l *circuitLight) note(t *litTimes, i int) {
 // LitSince is when a pair of ports last began to pass light; false: it does
 // not, or nobody tracked it.
 func (l *circuitLight) LitSince(i int, p circuit.Pair) (time.Duration, bool) {
-	l.clock.mu.Lock()
-	defer l.clock.mu.Unlock()
+	l.clock.Lock()
+	defer l.clock.Unlock()
 	t := l.tracked
 	if t == nil || int(p.A) >= t.pods || int(p.B) >= t.pods || !t.lit[i][int(p.A)*t.pods+int(p.B)] {
 		return 0, false

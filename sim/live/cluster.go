@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ringlight/agent"
@@ -18,6 +19,7 @@ import (
 	"ringlight/proto/mqtt"
 	"ringlight/sim"
 	"ringlight/sim/fleet"
+	"ringlight/sim/solo"
 )
 
 // ClusterConfig says which simulated nodes and optical switches run against
@@ -54,9 +56,10 @@ type LightRecord struct {
 // agents, broker and planner.
 type Cluster struct {
 	cfg      ClusterConfig
-	clock    *clockwork
-	circuits *circuitLight // nil: the fabric has no switches
-	devices  []*device     // nodes, then switches; their boards in the same order
+	clock    solo.Wall
+	circuits *circuitLight                     // nil: the fabric has no switches
+	devices  []*device                         // nodes, then switches; their boards in the same order
+	sinks    []atomic.Pointer[func(hal.Event)] // by board
 	all      sync.WaitGroup
 
 	mu   sync.Mutex
@@ -109,16 +112,17 @@ func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	world := sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed})
-	c := &Cluster{cfg: cfg, clock: &clockwork{world: world, born: time.Now(), wake: make(chan struct{}, 1)}}
+	c := &Cluster{cfg: cfg}
+	c.clock.World, c.clock.Told = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed}), c.told
+	c.clock.Start()
 	if err := c.buildNodes(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.buildSwitches(); err != nil {
 		return nil, err
 	}
-	c.clock.sinks = make([]func(hal.Event), len(c.devices))
-	c.all.Go(func() { c.clock.run(ctx) })
+	c.sinks = make([]atomic.Pointer[func(hal.Event)], len(c.devices))
+	c.all.Go(func() { c.clock.Run(ctx) })
 	for _, d := range c.devices {
 		if err := c.Revive(ctx, d.agent.Node); err != nil {
 			return c, err
@@ -143,12 +147,12 @@ func (c *Cluster) buildNodes(ctx context.Context) error {
 		return err
 	}
 	c.cfg.Log.Info("optics calibrated", "modules", catalogueSize, "board_time_max", spread.max)
-	board, calibrations, err := b.Build(c.clock.world, c.cfg.Fabric, c.cfg.Modules, c.cfg.Seed)
+	board, calibrations, err := b.Build(c.clock.World, c.cfg.Fabric, c.cfg.Modules, c.cfg.Seed)
 	if err != nil {
 		return err
 	}
 	for n := range calibrations {
-		c.clock.world.SetPower(sim.BoardID(n), true)
+		c.clock.World.SetPower(sim.BoardID(n), true)
 		c.add(device{what: "node", n: n, board: sim.BoardID(n),
 			agent: agent.Config{Node: proto.NodeID(n), Board: board, Calibrations: calibrations[n]}})
 	}
@@ -160,12 +164,12 @@ func (c *Cluster) buildSwitches() error {
 	if c.cfg.Fabric.Core == nil {
 		return nil
 	}
-	m, err := fleet.BuildMirrors(c.clock.world, c.cfg.Fabric.Core, c.cfg.Seed)
+	m, err := fleet.BuildMirrors(c.clock.World, c.cfg.Fabric.Core, c.cfg.Seed)
 	if err != nil {
 		return err
 	}
-	c.circuits = newCircuitLight(c.clock, m)
-	c.clock.after = c.circuits.look
+	c.circuits = newCircuitLight(&c.clock, m)
+	c.clock.Stepped = c.circuits.look
 	for i := range m.Factories {
 		d := device{what: "switch", n: i, board: m.ID(i),
 			agent: agent.Config{Node: proto.FirstSwitch + proto.NodeID(i), Board: m.Board, Factory: m.Factories[i]}}
@@ -208,7 +212,8 @@ func (c *Cluster) Revive(ctx context.Context, id proto.NodeID) error {
 		err := agent.Run(ctx, agent.RunConfig{
 			Agent: cfg,
 			Open: func(events func(hal.Event)) (agent.Hardware, error) {
-				return c.clock.open(d.board, events), nil
+				c.sinks[d.board].Store(&events)
+				return wallBoard{c, d.board}, nil
 			},
 			Link: link, Journal: d.journal, Log: c.cfg.Log.With(d.what, d.n),
 			RecordBytes: -1, // many agents in one process
@@ -253,7 +258,7 @@ func (c *Cluster) Wait() error {
 // record reads the boards' light when all agents have ended.
 func (c *Cluster) record() LightRecord {
 	r := LightRecord{Nodes: c.cfg.Fabric.Nodes}
-	w, last := c.clock.world, time.Duration(0)
+	w, last := c.clock.World, time.Duration(0)
 	for n := range r.Nodes {
 		for b := range c.devices[n].agent.Board.Bundles {
 			for path := range hal.NumLOS {
@@ -270,7 +275,38 @@ func (c *Cluster) record() LightRecord {
 			r.CircuitsLit += len(c.circuits.Lit(i))
 		}
 	}
-	r.SinceChange = c.clock.now() - last
+	r.SinceChange = c.clock.Now() - last
 	r.SinceMillis = r.SinceChange.Milliseconds()
 	return r
+}
+
+// told hands an event of a board to its agent, if it lives.
+func (c *Cluster) told(board sim.BoardID, ev hal.Event) {
+	if sink := c.sinks[board].Load(); sink != nil {
+		(*sink)(ev)
+	}
+}
+
+// wallBoard is one board of a cluster: an agent's hardware.
+type wallBoard struct {
+	c  *Cluster
+	id sim.BoardID
+}
+
+func (b wallBoard) Submit(bus hal.BusID, op *hal.Op) error {
+	return b.c.clock.Do(func(at time.Duration) error { return b.c.clock.World.Submit(at, b.id, bus, op) })
+}
+
+func (b wallBoard) Level(line hal.LineID) (bool, error) {
+	b.c.clock.Lock()
+	defer b.c.clock.Unlock()
+	return b.c.clock.World.Level(b.id, line), nil
+}
+
+func (b wallBoard) Now() time.Duration { return b.c.clock.Now() }
+
+// Close takes the agent away and leaves the board as it is.
+func (b wallBoard) Close() error {
+	b.c.sinks[b.id].Store(nil)
+	return nil
 }
