@@ -12,7 +12,7 @@ func (m *Machine) Restore(s State) {
 	}
 	for i, r := range s.Requests {
 		if i < len(m.sides) {
-			m.sides[i].asked = request{kind: r.Kind, at: r.Bundle, path: r.Path}
+			m.sides[i].asked = r
 		}
 	}
 	for b := range m.bundles {
@@ -28,13 +28,12 @@ func (m *Machine) State() State {
 	s := m.journal()
 	s.Bundles = make([]BundleRecord, len(m.bundles))
 	for i := range m.sides {
-		if m.sides[i].asked.kind != proto.NoRequest && s.Requests == nil {
+		if m.sides[i].asked.Kind != proto.NoRequest && s.Requests == nil {
 			s.Requests = make([]RequestRecord, len(m.sides))
 		}
 	}
 	for i := range s.Requests {
-		r := m.sides[i].asked
-		s.Requests[i] = RequestRecord{Kind: r.kind, Bundle: r.at, Path: r.path}
+		s.Requests[i] = m.sides[i].asked
 	}
 	for b := range m.bundles {
 		s.Bundles[b] = BundleRecord{Path: m.bundles[b].path, Flaps: m.bundles[b].flaps}

@@ -24,7 +24,7 @@ func New(cfg Config) *Machine {
 		m.bundles[b].owner = nobody
 	}
 	for i := range m.sides {
-		m.sides[i] = side{node: &m.shared, id: proto.Side(i), cur: none, probe: none, from: none, lostAt: Never, steadyAt: Never, planAt: Never}
+		m.sides[i] = side{node: &m.shared, id: proto.Side(i), cur: none, probe: none, search: search{from: none}, lostAt: Never, steadyAt: Never, planAt: Never}
 	}
 	return m
 }

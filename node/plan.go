@@ -20,8 +20,7 @@ func (m *Machine) validate(d *proto.Desired) *proto.Error {
 	case len(d.Rings) == 0:
 		return nil
 	case m.reasons&^noPlanner != 0:
-		return &proto.Error{Code: proto.HardwareFailed, Field: "rings", Limit: "none",
-			Reason: "the node is out of service: " + m.Mode().String()}
+		return m.outOfService("rings", "none")
 	}
 	r := &d.Rings[0]
 	if r.Position >= r.Size {
@@ -94,7 +93,7 @@ func (m *Machine) enact(h *Held) *proto.Error {
 		m.save()
 	}
 	if m.ring() != nil && m.Mode() != proto.ModeService {
-		return &proto.Error{Code: proto.HardwareFailed, Reason: "the node is out of service: " + m.Mode().String()}
+		return m.outOfService("", "")
 	}
 	return nil
 }
@@ -169,7 +168,7 @@ func (s *side) relist() (lost bool) {
 			s.list = append(s.list, n)
 		}
 	}
-	if s.asked.kind != proto.NoRequest && (len(s.list) == 0 || s.home() == none && s.asked.path != proto.Loopback) {
+	if s.asked.Kind != proto.NoRequest && (len(s.list) == 0 || s.home() == none && s.asked.Path != proto.Loopback) {
 		s.drop() // its candidate is not in the ring any more
 	}
 	s.closing = s.disown(s.cur, none)

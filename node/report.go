@@ -84,17 +84,17 @@ func (s *side) requestOf() proto.Request {
 	case s.state == proto.SideEnd:
 		return proto.NoRequest
 	case s.tied():
-		return s.asked.kind
+		return s.asked.Kind
 	case s.cause == proto.CausePlan && (s.state == proto.SideSwitch || s.state == proto.SideListen):
 		return proto.ManualSwitch
-	case s.asked.kind == proto.ManualSwitch && s.state != proto.SideWork:
+	case s.asked.Kind == proto.ManualSwitch && s.state != proto.SideWork:
 		return proto.ManualSwitch
 	case s.state != proto.SideWork || s.lostAt != Never:
 		return proto.SignalFail
 	case s.degraded(s.cur):
 		return proto.SignalDegrade
-	case s.asked.kind != proto.NoRequest:
-		return s.asked.kind
+	case s.asked.Kind != proto.NoRequest:
+		return s.asked.Kind
 	case s.cur != s.working && s.node.restoreWait > 0:
 		return proto.WaitToRestore
 	case s.cur != s.working:
@@ -116,7 +116,7 @@ func (s *side) waits() (proto.SideTimer, time.Duration) {
 			return proto.TimerRestore, s.planAt
 		}
 		return proto.TimerPlan, s.planAt
-	case s.state == proto.SideWork && s.cur != s.working && s.node.restoreWait > 0 && s.asked.kind == proto.NoRequest:
+	case s.state == proto.SideWork && s.cur != s.working && s.node.restoreWait > 0 && s.asked.Kind == proto.NoRequest:
 		return proto.TimerRestore, s.since + s.node.restoreWait
 	}
 	for k := range s.list {
@@ -132,7 +132,7 @@ func (s *side) bundleHome() proto.BundleID {
 	if k := s.home(); k != none && len(s.list) > 0 {
 		return s.list[k].Bundle
 	}
-	return s.asked.at
+	return s.asked.Bundle
 }
 
 // Alarms appends the standing conditions that the machine knows of.
@@ -153,8 +153,8 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 	}
 	for i := range m.sides {
 		s := &m.sides[i]
-		if s.asked.kind != proto.NoRequest {
-			add(proto.EvRequest, proto.SeverityWarning, s.bundleHome(), 0, s.id.String()+" side: "+s.asked.kind.String()+" of an operator")
+		if s.asked.Kind != proto.NoRequest {
+			add(proto.EvRequest, proto.SeverityWarning, s.bundleHome(), 0, s.id.String()+" side: "+s.asked.Kind.String()+" of an operator")
 		}
 		if s.state == proto.SideClosed && m.Mode() == proto.ModeService && m.ring() != nil {
 			add(proto.EvClosed, proto.SeverityWarning, 0, s.since, s.id.String()+" side")

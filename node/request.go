@@ -21,24 +21,17 @@ import (
 //	wait-to-restore  in a revertive ring: back to the working candidate
 //	do-not-revert    in any other: the side stays where light took it
 
-// request is an operator's request for one side. Bundle and Path name the
-// candidate; Loopback closes the side.
-type request struct {
-	kind proto.Request // NoRequest, ManualSwitch, ForcedSwitch or Lockout
-	at   proto.BundleID
-	path proto.Path
-}
-
-// RequestRecord is a request as the journal keeps it.
+// RequestRecord is an operator's request for one side, as the journal keeps it
+// too. Bundle and Path name the candidate; Loopback closes the side.
 type RequestRecord struct {
-	_      struct{} `cbor:",toarray"`
-	Kind   proto.Request
+	_      struct{}      `cbor:",toarray"`
+	Kind   proto.Request // NoRequest, ManualSwitch, ForcedSwitch or Lockout
 	Bundle proto.BundleID
 	Path   proto.Path
 }
 
 // tied tells whether a request above signal fail holds the side.
-func (s *side) tied() bool { return s.asked.kind >= proto.ForcedSwitch }
+func (s *side) tied() bool { return s.asked.Kind >= proto.ForcedSwitch }
 
 // find is the candidate on a bundle and path, or none.
 func (s *side) find(b proto.BundleID, p proto.Path) int {
@@ -48,9 +41,9 @@ func (s *side) find(b proto.BundleID, p proto.Path) int {
 // home is the candidate that the side belongs on, none for loopback: what an
 // operator names comes before what the plan names.
 func (s *side) home() int {
-	switch s.asked.kind {
+	switch s.asked.Kind {
 	case proto.ForcedSwitch, proto.ManualSwitch:
-		return s.find(s.asked.at, s.asked.path)
+		return s.find(s.asked.Bundle, s.asked.Path)
 	}
 	return s.working
 }
@@ -76,11 +69,11 @@ func (m *Machine) Refuses(id proto.Side, kind proto.Request, b proto.BundleID, p
 	case !m.adopted:
 		return errBusy
 	case m.Mode() != proto.ModeService:
-		return bad(proto.HardwareFailed, "node", "in service", "the node is out of service: "+m.Mode().String())
+		return m.outOfService("node", "in service")
 	case len(s.list) == 0:
 		return bad(proto.NotFound, "side", "a side with candidates", "the "+id.String()+" side is an end of its ring or in none")
-	case kind < s.asked.kind:
-		return bad(proto.Conflict, "request", "at least "+s.asked.kind.String(), s.asked.kind.String()+" is in force")
+	case kind < s.asked.Kind:
+		return bad(proto.Conflict, "request", "at least "+s.asked.Kind.String(), s.asked.Kind.String()+" is in force")
 	}
 	k := s.working
 	if kind != proto.Lockout {
@@ -105,6 +98,11 @@ func (m *Machine) Refuses(id proto.Side, kind proto.Request, b proto.BundleID, p
 	return nil
 }
 
+// outOfService refuses what only a node in service can do.
+func (m *Machine) outOfService(field, limit string) *proto.Error {
+	return &proto.Error{Code: proto.HardwareFailed, Field: field, Limit: limit, Reason: "the node is out of service: " + m.Mode().String()}
+}
+
 // request takes a request that Refuses has nothing against.
 func (m *Machine) request(ev *Event) {
 	if m.Refuses(ev.Side, ev.Request, ev.Bundle, ev.Path) != nil {
@@ -115,9 +113,9 @@ func (m *Machine) request(ev *Event) {
 		s.clear()
 		return
 	}
-	next := request{kind: ev.Request, at: ev.Bundle, path: ev.Path}
-	if next.kind == proto.Lockout {
-		next.at, next.path = 0, proto.Dark
+	next := RequestRecord{Kind: ev.Request, Bundle: ev.Bundle, Path: ev.Path}
+	if next.Kind == proto.Lockout {
+		next.Bundle, next.Path = 0, proto.Dark
 	}
 	if next == s.asked {
 		return
@@ -153,19 +151,19 @@ func (s *side) drop() {
 // clear ends a request; the side stays where it is, and follows its plan
 // again when that wants it elsewhere.
 func (s *side) clear() {
-	if s.asked.kind == proto.NoRequest {
+	if s.asked.Kind == proto.NoRequest {
 		return
 	}
 	s.noteRequest(true)
-	s.asked, s.node.unsaved = request{}, true
+	s.asked, s.node.unsaved = RequestRecord{}, true
 	if len(s.list) > 0 && s.node.Mode() == proto.ModeService && s.cur != s.working {
 		s.follow, s.asks, s.planAt = true, maxAsks, s.node.now
 	}
 }
 
 func (s *side) noteRequest(over bool) {
-	text := s.asked.kind.String()
-	e := proto.Event{Kind: proto.EvRequest, Cause: proto.CauseOperator, Resolved: over, Side: s.id, Bundle: s.asked.at, Path: s.asked.path, Text: text}
+	text := s.asked.Kind.String()
+	e := proto.Event{Kind: proto.EvRequest, Cause: proto.CauseOperator, Resolved: over, Side: s.id, Bundle: s.asked.Bundle, Path: s.asked.Path, Text: text}
 	if k := s.home(); k != none && len(s.list) > 0 { // a plan may have left the side none
 		c := &s.list[k]
 		e.Bundle, e.Path, e.Peer = c.Bundle, c.Path, c.Peer
@@ -182,7 +180,7 @@ func (s *side) runDegraded() bool {
 	if k == none || s.degraded(k) {
 		return false
 	}
-	if s.asked.kind == proto.ManualSwitch {
+	if s.asked.Kind == proto.ManualSwitch {
 		s.drop()
 	}
 	s.back(k, proto.CauseDegraded)
@@ -192,7 +190,7 @@ func (s *side) runDegraded() bool {
 // runRestore takes a side of a revertive ring back to its working candidate:
 // when that one shows light, wait-to-restore after the side left it.
 func (s *side) runRestore() bool {
-	if s.node.restoreWait == 0 || s.cur == s.working || s.hold || s.asked.kind != proto.NoRequest || !s.node.due(s.since+s.node.restoreWait) {
+	if s.node.restoreWait == 0 || s.cur == s.working || s.hold || s.asked.Kind != proto.NoRequest || !s.node.due(s.since+s.node.restoreWait) {
 		return false
 	}
 	k := s.working

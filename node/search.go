@@ -6,31 +6,50 @@ import (
 	"ringlight/proto"
 )
 
+// search is a side's way to another candidate: where it began, and what is
+// left to try.
+type search struct {
+	from     int // candidate, or none
+	fromPath proto.Path
+	steps    [proto.MaxCandidates]uint8
+	left     int // steps not taken yet, at the end of steps[:total]
+	total    int
+	jumps    int // to a light, not counted as steps
+}
+
 // begin starts a search, or a planned move, from where the side is.
 func (s *side) begin() {
-	s.from, s.fromPath = s.cur, proto.Loopback
+	s.search = search{from: s.cur, fromPath: proto.Loopback}
 	if s.cur != none {
 		s.fromPath = s.list[s.cur].Path
 	}
-	s.total, s.left, s.jumps = 0, 0, 0
 	s.lostAt, s.steadyAt = Never, Never
 	s.stamps = Stamps{Lost: s.node.now, Decided: s.node.now}
 }
 
-// queue adds a step to the search.
-func (s *side) queue(k int) {
-	s.steps[s.total] = uint8(k)
-	s.total++
-	s.left++
+// queue adds a step.
+func (q *search) queue(k int) {
+	q.steps[q.total] = uint8(k)
+	q.total++
+	q.left++
 }
 
-// search looks for another way on after a loss: farther candidates first,
+// next takes the next step, or none.
+func (q *search) next() int {
+	if q.left == 0 {
+		return none
+	}
+	q.left--
+	return int(q.steps[q.total-q.left-1])
+}
+
+// protect looks for another way on after a loss: farther candidates first,
 // since the lost peer's own neighbour is most likely looking for this node,
 // then nearer ones, then the lost one again. With nothing else to try, one
 // end of the link keeps asking and the other closes, so that the two cannot
 // miss each other for ever. A planned link that never held was a peer's last
 // light before it gave up waiting: nobody is gone, ask it again.
-func (s *side) search() {
+func (s *side) protect() {
 	lost, others, lostAt := s.cur, false, s.lostAt
 	s.begin()
 	s.stamps.Lost = lostAt
@@ -58,9 +77,7 @@ func (s *side) search() {
 // step goes to the next free candidate of the search, together with a later
 // one that has a bundle of its own: the probe pair.
 func (s *side) step() {
-	for s.left > 0 {
-		k := int(s.steps[s.total-s.left])
-		s.left--
+	for k := s.next(); k != none; k = s.next() {
 		if !s.free(k) {
 			continue
 		}
@@ -117,7 +134,7 @@ func (s *side) work(k int, cause proto.Cause) {
 	s.node.closeAll(s.disown(k, none), cause)
 	s.cur, s.probe, s.cause = k, none, cause
 	s.become(proto.SideWork)
-	if s.asked.kind == proto.ManualSwitch && k != s.home() {
+	if s.asked.Kind == proto.ManualSwitch && k != s.home() {
 		s.drop() // nobody answered there
 	}
 	if k != s.working {

@@ -13,25 +13,18 @@ type side struct {
 	state proto.SideState // only become writes it
 	since time.Duration
 
-	list    []candidate // nearest first
-	hold    bool        // policy: act only when told
-	asked   request     // of an operator
-	working int         // as planned, index into list
-	follow  bool        // the planned candidate has not held since the plan was committed
-	cur     int         // in use or tried, none in loopback
-	probe   int         // lit beside cur during a step
+	list    []candidate   // nearest first
+	hold    bool          // policy: act only when told
+	asked   RequestRecord // of an operator
+	working int           // as planned, index into list
+	follow  bool          // the planned candidate has not held since the plan was committed
+	cur     int           // in use or tried, none in loopback
+	probe   int           // lit beside cur during a step
 
-	// The search: what was lost, what is left to try, how often it went to a
-	// light, and how long its present step may take.
-	from     int // candidate the search started from
-	fromPath proto.Path
-	steps    [proto.MaxCandidates]uint8
-	left     int // steps not taken yet, at the end of steps[:total]
-	total    int
-	jumps    int
-	dwell    time.Duration
-	cause    proto.Cause // of the present step
-	closing  uint16      // bundles on their way into loopback
+	search
+	dwell   time.Duration // of the present step
+	cause   proto.Cause   // of it
+	closing uint16        // bundles on their way into loopback
 
 	lostAt   time.Duration // light of cur lost and not searched for (hold)
 	dwellAt  time.Duration
@@ -123,10 +116,10 @@ func (s *side) runWork() bool {
 		if s.hold || s.tied() || !s.node.due(s.lostAt+s.node.holdOff) {
 			return false
 		}
-		if s.asked.kind == proto.ManualSwitch {
+		if s.asked.Kind == proto.ManualSwitch {
 			s.drop()
 		}
-		s.search()
+		s.protect()
 		return true
 	}
 	if s.lostAt != Never { // held, and the light is back
