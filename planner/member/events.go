@@ -26,6 +26,9 @@ type Events struct {
 // journal that is lost.
 func (t *Table) restarted(d *Device, m *proto.Reported) {
 	if m.Session != d.Events.Session && m.LastEvent < d.Events.Last {
+		if len(d.Events.ahead) > 0 {
+			t.holding--
+		}
 		d.Events = Events{Cursor: journal.Cursor{Node: d.ID}}
 	}
 }
