@@ -93,19 +93,17 @@ type CoreResult struct {
 
 // CoreRun is one run. Make it with NewCore, run it with Do.
 type CoreRun struct {
+	timeline
 	cfg      CoreConfig
 	core     *fabric.Core
-	world    *sim.World
 	mirrors  *Mirrors
 	switches []*coreSwitch
-	agenda   agenda
-	net      coreNet
+	net      *network
 	brain    coreBrain
 	disk     random
-	now      time.Duration
 	mends    []Strike // to be mended, by task number
 	mending  int
-	mended   time.Duration // the last of them, or of connections made
+	mended   time.Duration // the last of them
 	check    coreCheck
 	sum      hash.Hash
 	res      CoreResult
@@ -128,7 +126,12 @@ func NewCore(cfg CoreConfig) (*CoreRun, error) {
 		r.switches = append(r.switches, &coreSwitch{client: client{who: int32(s)}, id: proto.FirstSwitch + proto.NodeID(s), board: r.mirrors.ID(s), next: agent.Never})
 	}
 	r.brain = coreBrain{client: client{who: plannerID}, store: map[string][]byte{}}
-	r.net = coreNet{r: r, up: true, draw: random{seed: detmath.Hash(cfg.Seed, streamNetwork)}, kept: map[string]proto.Packet{}}
+	var devices []*client
+	for _, st := range r.switches {
+		devices = append(devices, &st.client)
+	}
+	r.net = newNetwork(&r.timeline, cfg.Seed, devices, 0, []*client{&r.brain.client})
+	r.net.rates = cfg.Rates
 	r.check = newCoreCheck(r, n)
 	r.res = CoreResult{Seed: cfg.Seed, Switches: n, Lists: len(cfg.Lists)}
 	return r, nil
@@ -183,7 +186,7 @@ func (r *CoreRun) applyList(list []proto.JobSpec) error {
 	if err != nil {
 		return err
 	}
-	r.net.publish(proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: r.cfg.Fabric.Name}.Request("script"), Payload: payload, QoS: 1})
+	r.net.publish(operatorID, proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: r.cfg.Fabric.Name}.Request("script"), Payload: payload, QoS: 1})
 	return r.runTo(r.now + time.Second)
 }
 
@@ -216,7 +219,7 @@ func (r *CoreRun) status() proto.CoreStatus {
 const tellWithin = 5 * time.Second
 
 func (r *CoreRun) quiet() bool {
-	if r.mending > 0 || r.brain.planner == nil || !r.brain.up || r.now < r.mended+tellWithin {
+	if r.mending > 0 || r.brain.planner == nil || !r.brain.up || r.now < max(r.mended, r.net.joined)+tellWithin {
 		return false
 	}
 	for _, st := range r.switches {
@@ -291,9 +294,7 @@ func (r *CoreRun) step(what int, at time.Duration, st *coreSwitch) error {
 func (r *CoreRun) do(t *task) error {
 	switch t.kind {
 	case taskUp:
-		if c := r.client(t.who); r.net.up && c.session == t.gen {
-			r.net.arrive(c, t.packet)
-		}
+		r.net.arrived(t)
 	case taskDown:
 		return r.receive(t)
 	case taskConnect:
@@ -306,8 +307,7 @@ func (r *CoreRun) do(t *task) error {
 		}
 	case taskWill:
 		if c := r.client(t.who); c.session == t.gen && r.net.up {
-			c.session = 0
-			r.net.publish(c.will)
+			r.net.bury(c)
 		}
 	case taskPersisted:
 		return r.persisted(t)
@@ -319,12 +319,7 @@ func (r *CoreRun) do(t *task) error {
 	return nil
 }
 
-func (r *CoreRun) client(who int32) *client {
-	if who < 0 {
-		return &r.brain.client
-	}
-	return &r.switches[who].client
-}
+func (r *CoreRun) client(who int32) *client { return r.net.client(who) }
 
 // committed is told of every commit that the planner publishes for the first
 // time, with the switches that it is for.
@@ -360,7 +355,9 @@ func (r *CoreRun) strike(f Strike, s int) error {
 	case PlannerKill:
 		r.killPlanner()
 	case BrokerDown:
-		r.net.die()
+		if r.net.up {
+			r.net.die()
+		}
 	default:
 		return fmt.Errorf("fleet: %v is no strike at a switch", f.Verb)
 	}
@@ -390,7 +387,7 @@ func (r *CoreRun) mend(f Strike, s int) error {
 	case PlannerKill:
 		return r.startPlanner()
 	case BrokerDown:
-		r.net.up = true
+		r.net.rise(0, r.now)
 	}
 	return nil
 }

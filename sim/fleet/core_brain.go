@@ -38,7 +38,7 @@ func (r *CoreRun) startPlanner() error {
 	}
 	slices.SortFunc(st, func(a, b planner.Record) int { return strings.Compare(a.Key, b.Key) })
 	b.life++
-	cfg, records, err := planner.Start(st, r.cfg.Fabric, detmath.Hash(r.cfg.Seed, streamSession)|1)
+	cfg, records, err := planner.Start(st, r.cfg.Fabric, detmath.Hash(r.cfg.Seed, streamSession, 0)|1)
 	if err != nil {
 		return fmt.Errorf("fleet: planner: %w", err)
 	}
@@ -68,10 +68,10 @@ func (r *CoreRun) killPlanner() {
 	if b.planner == nil {
 		return
 	}
-	if b.writing && detmath.Hash(r.cfg.Seed, streamCrash, uint64(b.life))&1 == 0 {
+	if b.writing && detmath.Hash(r.cfg.Seed, streamCrash, uint64(b.life), 0)&1 == 0 {
 		b.write(b.records)
 	}
-	r.net.hangUp(&b.client)
+	r.net.hangUp(&b.client, false)
 	b.planner, b.alive = nil, false
 	b.life++
 }

@@ -61,7 +61,7 @@ func (r *CoreRun) endAgent(st *coreSwitch) {
 	if st.record != nil && detmath.Hash(r.cfg.Seed, streamCrash, uint64(st.id), uint64(st.life))&1 == 0 {
 		r.written(st)
 	}
-	r.net.hangUp(&st.client)
+	r.net.hangUp(&st.client, false)
 	st.agent, st.alive, st.record, st.flying, st.next = nil, false, nil, nil, agent.Never
 }
 
