@@ -8,11 +8,30 @@ import (
 	"ringlight/sim"
 )
 
-// audit is what the checkers share: the list of violations, and how they look
-// at the fleet. They read the world's light and what is said about it, and
-// change nothing.
+// check is one invariant, or several that look at the same: what it wants to
+// be told of a run. What it does not name it is not told. A check reads the
+// world's light and what is said about it, and changes nothing.
+type check struct {
+	name    string
+	said    func(*station, proto.Topic, proto.Packet) // a device publishes
+	planned func(*process, proto.Topic, proto.Packet) // a planner does
+	heard   func(proto.Topic, proto.Packet)           // a planner is handed a publication
+	strand  func(st *station, strand []sim.GPU, closed bool, strands int)
+	quiet   func(*station) // a node that has power, when it has been quiet
+	swept   func(*station) // a node, now and then and at the end
+	stepped func(*station) // something has happened on a board
+	darkens func(*station) // a board loses its supply
+	dies    func(*station) // before a process does; nil: the broker or a planner
+	returns func(*station) // an agent starts beside a board that kept its light
+	stands  func()         // all is quiet and done
+	finish  func()         // everything must have been said
+}
+
+// audit is the list of checks and what they share: the violations, and how
+// they look at a fleet.
 type audit struct {
 	r          *Run
+	checks     []check
 	violations int
 	list       []string
 	on         bool // the fabric stands
@@ -22,40 +41,131 @@ type audit struct {
 	report     proto.Reported
 	sides      []proto.SideReport
 	looks      uint64
-	stillSince time.Duration
 	stills     []still
+	circuits   *circuits // nil: no switches
 }
 
 // maxViolations listed; all are counted.
 const maxViolations = 20
 
 func newAudit(r *Run) *audit {
-	return &audit{r: r, stamp: make([]uint32, r.cfg.Fabric.Nodes*r.cfg.Fabric.GPUsPerNode)}
+	a := &audit{r: r, stamp: make([]uint32, r.cfg.Fabric.Nodes*r.cfg.Fabric.GPUsPerNode)}
+	a.checks = []check{
+		{name: "closed rings", strand: a.rings},
+		{name: "no half switch", quiet: a.half},
+		{name: "no stranger's light", quiet: a.strangers},
+		{name: "fail static", dies: a.dying, returns: a.stillAgain},
+		{name: "monotone", said: a.monotone, planned: a.terms},
+		{name: "limits", swept: a.limits},
+		{name: "nothing lost", said: a.numbered, heard: a.handed, finish: a.delivered},
+	}
+	if r.mirrors != nil {
+		a.circuits = newCircuits(r)
+		a.checks = append(a.checks, a.circuits.check())
+	}
+	return a
 }
 
 // violate counts a broken invariant, with all that is needed to see it again.
 func (a *audit) violate(id proto.NodeID, invariant, text string) {
 	a.violations++
-	line := fmt.Sprintf("%s: node %d: %s (seed %d, at %v, %v after the fabric stood; again: %s)",
-		invariant, id, text, a.r.cfg.Seed, a.r.now, a.r.now-a.r.epoch, a.r.cfg.Replay)
-	a.r.traceText(line)
+	line := fmt.Sprintf("%s: %s: %s (seed %d, at %v, %v after the fabric stood; again: %s)",
+		invariant, deviceName(id), text, a.r.cfg.Seed, a.r.now, a.r.now-a.r.epoch, a.r.cfg.Replay)
+	a.r.tracer.text(line)
 	if len(a.list) < maxViolations {
 		a.list = append(a.list, line)
 	}
-	if a.r.cfg.TraceLine != nil {
-		a.r.cfg.TraceLine(line)
-	}
+	a.r.tracer.linef("%s", line)
 }
 
-// stand begins the checks: rings are formed.
+// stand begins the looks at nodes: rings are formed.
 func (a *audit) stand() {
 	a.on = true
 	a.sweep()
 }
 
-// reportOf is what a node's machine says, valid until the next call.
+func (a *audit) said(st *station, p proto.Packet) {
+	topic, err := proto.ParseTopic(p.Topic)
+	if err != nil {
+		a.violate(st.id, "protocol", "speaks on topic "+p.Topic)
+		return
+	}
+	for i := range a.checks {
+		if said := a.checks[i].said; said != nil {
+			said(st, topic, p)
+		}
+	}
+}
+
+func (a *audit) planned(b *process, p proto.Packet) {
+	topic, err := proto.ParseTopic(p.Topic)
+	for i := range a.checks {
+		if planned := a.checks[i].planned; planned != nil && err == nil {
+			planned(b, topic, p)
+		}
+	}
+}
+
+func (a *audit) heard(p proto.Packet) {
+	topic, err := proto.ParseTopic(p.Topic)
+	for i := range a.checks {
+		if heard := a.checks[i].heard; heard != nil && err == nil {
+			heard(topic, p)
+		}
+	}
+}
+
+func (a *audit) stepped(st *station) {
+	for i := range a.checks {
+		if stepped := a.checks[i].stepped; stepped != nil {
+			stepped(st)
+		}
+	}
+}
+
+// tell calls one hook of every check that has it.
+func (a *audit) tell(st *station, hook func(*check) func(*station)) {
+	for i := range a.checks {
+		if do := hook(&a.checks[i]); do != nil {
+			do(st)
+		}
+	}
+}
+
+func (a *audit) darkens(st *station) {
+	a.tell(st, func(c *check) func(*station) { return c.darkens })
+}
+func (a *audit) dies(st *station) { a.tell(st, func(c *check) func(*station) { return c.dies }) }
+func (a *audit) returns(st *station) {
+	a.tell(st, func(c *check) func(*station) { return c.returns })
+}
+
+// done looks when all is quiet; last: and everything must have been said.
+func (a *audit) done(last bool) {
+	for i := range a.checks {
+		if c := &a.checks[i]; c.stands != nil {
+			c.stands()
+		}
+	}
+	for i := range a.checks {
+		if c := &a.checks[i]; last && c.finish != nil {
+			c.finish()
+		}
+	}
+}
+
+// decode reads what a device says.
+func (a *audit) decode(st *station, p proto.Packet, m any) bool {
+	_, err := proto.Decode(p.Payload, m)
+	if err != nil {
+		a.violate(st.id, "protocol", "says what does not decode: "+err.Error())
+	}
+	return err == nil
+}
+
+// reportOf is what a device's machine says, valid until the next call.
 func (a *audit) reportOf(st *station) *proto.Reported {
-	st.agent.Machine().Report(&a.report)
+	st.host.View().Report(&a.report)
 	return &a.report
 }
 
@@ -73,7 +183,7 @@ const coldStart = time.Second
 func (a *audit) busyAround(id proto.NodeID) (until time.Duration, blind bool) {
 	a.r.neighbours(id, func(st *station) {
 		until = max(until, st.busy())
-		blind = blind || !st.dark && (st.agent == nil || st.lame(a.r.now) || a.tied(st))
+		blind = blind || !st.dark && (st.host == nil || st.lame(a.r.now) || a.tied(st))
 		if st.watch.born != 0 {
 			until = max(until, st.watch.born+coldStart)
 		}
@@ -94,27 +204,27 @@ func (st *station) lame(now time.Duration) bool {
 	return st.broken > 0 || st.watch.walked || st.watch.mended != 0 && now < st.watch.mended+remedies
 }
 
-// check looks at a node and its neighbours when it has been quiet.
-func (a *audit) check(st *station) {
+// look looks at a node and its neighbours when it has been quiet.
+func (a *audit) look(st *station) {
 	st.watch.checking = false
 	if !a.on {
 		return
 	}
 	if at := st.busy(); at > a.r.now && st.watch.openSince == 0 {
 		st.watch.checking = true
-		a.r.agenda.push(task{at: at, kind: taskCheck, who: int32(st.id)})
+		a.r.agenda.push(task{at: at, kind: taskCheck, who: st.who})
 		return
 	}
 	a.stamps++
 	a.r.neighbours(st.id, a.examine)
 }
 
-// sweep looks at everything.
+// sweep looks at every node.
 func (a *audit) sweep() {
 	a.stamps++
-	for _, st := range a.r.stations {
+	for _, st := range a.r.nodes {
 		a.examine(st)
-		a.limits(st)
+		a.tell(st, func(c *check) func(*station) { return c.swept })
 	}
 }
 
@@ -137,14 +247,14 @@ func (a *audit) examine(st *station) {
 		for _, at := range a.strand {
 			a.stamp[int(at.Board)*gpus+at.Index] = a.stamps
 		}
-		a.closed(st, a.strand, closed)
-		if closed && strands > 1 {
-			a.twice(st)
+		for i := range a.checks {
+			if strand := a.checks[i].strand; strand != nil {
+				strand(st, a.strand, closed, strands)
+			}
 		}
 		a.full(a.strand, closed)
 	}
-	a.half(st)
-	a.strangers(st)
+	a.tell(st, func(c *check) func(*station) { return c.quiet })
 }
 
 // full keeps which nodes lie in a whole group: a closed cycle of exactly so
@@ -157,4 +267,19 @@ func (a *audit) full(strand []sim.GPU, closed bool) {
 			a.r.measure.groups(whole)
 		}
 	}
+}
+
+// tied tells whether an operator's request holds a side of a node where it is,
+// with light or without: what is open there is open by order.
+func (a *audit) tied(st *station) bool {
+	if st.host == nil {
+		return false
+	}
+	a.sides = st.machine().Sides(a.sides[:0])
+	for _, s := range a.sides {
+		if s.Request >= proto.ForcedSwitch {
+			return true
+		}
+	}
+	return false
 }

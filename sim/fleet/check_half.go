@@ -12,7 +12,7 @@ import (
 // Invariant 8, no half switch: at a quiet moment the far end of every link
 // that a node is set to is set to it as well.
 func (a *audit) half(st *station) {
-	if st.agent == nil || st.lame(a.r.now) || st.hostBad || st.busy() > a.r.now || a.tied(st) {
+	if st.host == nil || st.lame(a.r.now) || st.hostBad || st.busy() > a.r.now || a.tied(st) {
 		return
 	}
 	for b := range a.r.cfg.Fabric.Bundles {
@@ -26,7 +26,7 @@ func (a *audit) half(st *station) {
 			continue
 		}
 		peer := a.r.stations[far.Board]
-		if !peer.dark && (peer.agent == nil || peer.lame(a.r.now) || peer.busy() > a.r.now || a.tied(peer)) {
+		if !peer.dark && (peer.host == nil || peer.lame(a.r.now) || peer.busy() > a.r.now || a.tied(peer)) {
 			continue
 		}
 		if set, shines := a.r.world.Selected(far.Board, far.Bundle); peer.dark || set != far.Path || !shines {

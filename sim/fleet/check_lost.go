@@ -63,32 +63,42 @@ func (d *delivery) say(m *proto.Event) (twice bool) {
 	return twice
 }
 
-// heard looks at a packet that the planner is handed.
-func (a *audit) heard(p proto.Packet) {
-	topic, err := proto.ParseTopic(p.Topic)
-	if err != nil || topic.Kind != proto.TopicEvent {
-		return
-	}
+// numbered looks at an event that a device says.
+func (a *audit) numbered(st *station, topic proto.Topic, p proto.Packet) {
 	var m proto.Event
-	if _, err := proto.Decode(p.Payload, &m); err == nil && int(m.Node) < len(a.r.stations) {
-		a.r.stations[m.Node].watch.events.hand(m.Seq)
+	if topic.Kind == proto.TopicEvent && a.decode(st, p, &m) && st.watch.events.say(&m) {
+		a.violate(st.id, "nothing lost", fmt.Sprintf("event %d has been another one", m.Seq))
 	}
 }
 
-// missing is how many events of a node's journal the planner was never handed.
-// Those of a node that is off are in its journal, not lost.
+// handed looks at an event that a planner is handed.
+func (a *audit) handed(topic proto.Topic, p proto.Packet) {
+	var m proto.Event
+	if topic.Kind != proto.TopicEvent {
+		return
+	}
+	if _, err := proto.Decode(p.Payload, &m); err != nil {
+		return
+	}
+	if st := a.r.station(m.Node); st != nil {
+		st.watch.events.hand(m.Seq)
+	}
+}
+
+// missing is how many events of a device's journal the planner was never handed.
+// Those of one that is off are in its journal, not lost.
 func (a *audit) missing(st *station) uint64 {
-	if st.dark || st.agent == nil {
+	if st.dark || st.host == nil {
 		return 0
 	}
-	last := max(st.journal.Last, st.journal.Acked)
+	last := max(st.disk.Journal.Last, st.disk.Journal.Acked)
 	return last - min(last, st.watch.events.upTo)
 }
 
 // allTold: every journal's events have arrived and are acknowledged.
 func (a *audit) allTold() bool {
 	for _, st := range a.r.stations {
-		if a.missing(st) > 0 || st.agent != nil && len(st.journal.Events) > 0 {
+		if a.missing(st) > 0 || st.host != nil && len(st.disk.Journal.Events) > 0 {
 			return false
 		}
 	}
@@ -102,13 +112,13 @@ func (a *audit) lost() (n uint64) {
 	return n
 }
 
-func (a *audit) finish() {
+func (a *audit) delivered() {
 	for _, st := range a.r.stations {
 		if n := a.missing(st); n > 0 {
-			a.violate(st.id, "nothing lost", fmt.Sprintf("%d of %d events never reached the planner", n, st.journal.Last))
+			a.violate(st.id, "nothing lost", fmt.Sprintf("%d of %d events never reached the planner", n, st.disk.Journal.Last))
 		}
-		if st.journal.Acked > st.watch.events.upTo {
-			a.violate(st.id, "nothing lost", fmt.Sprintf("event %d is acknowledged, the planner was handed %d", st.journal.Acked, st.watch.events.upTo))
+		if st.disk.Journal.Acked > st.watch.events.upTo {
+			a.violate(st.id, "nothing lost", fmt.Sprintf("event %d is acknowledged, the planner was handed %d", st.disk.Journal.Acked, st.watch.events.upTo))
 		}
 	}
 }

@@ -10,18 +10,16 @@ import (
 // reports in one life, not what it has acknowledged as committed over all its
 // lives, not what the planner plans.
 
-// said looks at a packet that a node sends.
-func (a *audit) said(st *station, p proto.Packet) {
-	topic, err := proto.ParseTopic(p.Topic)
-	if err != nil {
-		a.violate(st.id, "protocol", "speaks on topic "+p.Topic)
-		return
-	}
+// monotone looks at what a device says.
+func (a *audit) monotone(st *station, topic proto.Topic, p proto.Packet) {
 	switch topic.Kind {
 	case proto.TopicReported:
 		var m proto.Reported
 		if !a.decode(st, p, &m) {
 			return
+		}
+		if st.id.IsSwitch() && m.Generation == 0 {
+			return // it has lost its power, and waits to be told again
 		}
 		w := &st.watch
 		now := [3]uint64{uint64(m.Term), uint64(m.Generation), uint64(m.SeenTerm)}
@@ -42,29 +40,15 @@ func (a *audit) said(st *station, p proto.Packet) {
 				st.watch.applied = now
 			}
 		}
-	case proto.TopicEvent:
-		var m proto.Event
-		if a.decode(st, p, &m) && st.watch.events.say(&m) {
-			a.violate(st.id, "nothing lost", fmt.Sprintf("event %d has been another one", m.Seq))
-		}
 	}
-}
-
-func (a *audit) decode(st *station, p proto.Packet, m any) bool {
-	_, err := proto.Decode(p.Payload, m)
-	if err != nil {
-		a.violate(st.id, "protocol", "says what does not decode: "+err.Error())
-	}
-	return err == nil
 }
 
 // before compares term and generation.
 func before(a, b [3]uint64) bool { return a[0] < b[0] || a[0] == b[0] && a[1] < b[1] }
 
-// planned looks at a packet that the planner sends.
-func (a *audit) planned(b *process, p proto.Packet) {
-	topic, err := proto.ParseTopic(p.Topic)
-	if err != nil || topic.Kind != proto.TopicDecision {
+// terms looks at what a planner decides.
+func (a *audit) terms(b *process, topic proto.Topic, p proto.Packet) {
+	if topic.Kind != proto.TopicDecision {
 		return
 	}
 	var m proto.Decision
@@ -77,4 +61,11 @@ func (a *audit) planned(b *process, p proto.Packet) {
 	}
 	b.term = max(b.term, m.Term)
 	a.r.measure.decided(b, &m)
+}
+
+// gaveWay is told of a planner that does, which none does alone.
+func (a *audit) gaveWay(reason string) {
+	if a.r.planners[1].life == 0 {
+		a.violate(0, "one planner", "it gave way to nobody: "+reason)
+	}
 }

@@ -17,6 +17,13 @@ import (
 // the other some 100.
 const restless = time.Second
 
+func (a *audit) rings(st *station, strand []sim.GPU, closed bool, strands int) {
+	a.closed(st, strand, closed)
+	if closed && strands > 1 {
+		a.twice(st)
+	}
+}
+
 func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
 	w := &st.watch
 	if closed {
@@ -37,7 +44,7 @@ func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
 			w.openSince = 0 // who cannot act cannot close, and last lasers fall; the next start looks again
 			return
 		}
-		mode := other.agent.Machine().Mode()
+		mode := other.host.View().Mode()
 		serving = serving || mode == proto.ModeService
 		busy = max(busy, until)
 	}
@@ -72,7 +79,7 @@ func (a *audit) shines(st *station) bool {
 // ends both its arcs belong to one; a ring that is closed round all of its
 // nodes by straight links is two cycles of GPUs, however whole it looks.
 func (a *audit) twice(st *station) {
-	if st.agent == nil || st.hostBad || st.agent.Machine().Mode() != proto.ModeService {
+	if st.host == nil || st.hostBad || st.host.View().Mode() != proto.ModeService {
 		return
 	}
 	if until, blind := a.busyAround(st.id); blind || until > a.r.now || !a.shines(st) {

@@ -41,26 +41,25 @@ func (a *audit) settings(st *station) []setting {
 // calibrating, which makes and takes light; one with a fault on its board may
 // find it any time.
 func (a *audit) atRest(st *station) bool {
-	return !st.dark && st.agent != nil && st.busy() <= a.r.now && st.agent.Machine().Mode() != proto.ModeIsolated && !st.lame(a.r.now)
+	return !st.id.IsSwitch() && !st.dark && st.host != nil && st.busy() <= a.r.now && st.host.View().Mode() != proto.ModeIsolated && !st.lame(a.r.now)
 }
 
-// still is called before the broker or the planner dies.
-func (a *audit) still() {
-	for _, st := range a.r.stations {
+// dying is called before a node's agent dies, or nil, the broker or a planner.
+func (a *audit) dying(dead *station) {
+	if dead != nil {
+		if a.on && a.atRest(dead) {
+			dead.watch.death = &still{st: dead, at: a.r.now, due: a.r.now + stillFor, set: a.settings(dead)}
+			a.stills = append(a.stills, *dead.watch.death)
+			a.r.agenda.push(task{at: a.r.now + stillFor, kind: taskCompare})
+		}
+		return
+	}
+	for _, st := range a.r.nodes {
 		if a.atRest(st) {
 			a.stills = append(a.stills, still{st: st, at: a.r.now, due: a.r.now + stillFor, life: st.life, set: a.settings(st)})
 		}
 	}
 	a.r.agenda.push(task{at: a.r.now + stillFor, kind: taskCompare})
-}
-
-// stillNode is called before an agent dies.
-func (a *audit) stillNode(st *station) {
-	if a.on && a.atRest(st) {
-		st.watch.death = &still{st: st, at: a.r.now, due: a.r.now + stillFor, set: a.settings(st)}
-		a.stills = append(a.stills, *st.watch.death)
-		a.r.agenda.push(task{at: a.r.now + stillFor, kind: taskCompare})
-	}
 }
 
 // stillAgain is called when an agent starts beside a board that kept its

@@ -12,7 +12,7 @@ import (
 // receivers are set to a path with light that its applied plan does not list
 // for its ring, or to a node that has applied a plan for another ring.
 func (a *audit) strangers(st *station) {
-	if st.agent == nil || st.lame(a.r.now) || st.hostBad || st.busy() > a.r.now {
+	if st.host == nil || st.lame(a.r.now) || st.hostBad || st.busy() > a.r.now {
 		return
 	}
 	rep := a.reportOf(st)
@@ -33,14 +33,14 @@ func (a *audit) strangers(st *station) {
 // parted: a node that is at rest has applied a plan for another ring than the
 // one reported, and no decision is on its way to either.
 func (a *audit) parted(rep *proto.Reported, far *station) bool {
-	if far.agent == nil || far.lame(a.r.now) || far.busy() > a.r.now || len(rep.Rings) == 0 {
+	if far.host == nil || far.lame(a.r.now) || far.busy() > a.r.now || len(rep.Rings) == 0 {
 		return false
 	}
-	if far.agent.Machine().Ring() == rep.Rings[0].Ring || rep.StagedGeneration != 0 {
+	if far.machine().Ring() == rep.Rings[0].Ring || rep.StagedGeneration != 0 {
 		return false
 	}
 	var other proto.Reported
-	far.agent.Machine().Report(&other)
+	far.host.View().Report(&other)
 	return other.StagedGeneration == 0
 }
 

@@ -39,8 +39,8 @@ var defects = []struct {
 		return &mutant{born: darken}
 	}},
 	{"a half switch", []string{"no half switch", "closed rings"}, "1s node dark 5", func() *mutant {
-		return &mutant{undone: func(st *station, o *agent.Output) bool {
-			return st.id == 4 && st.watch.switched[proto.Right].at != 0 && o.Op.Class == hal.ClassSwitch
+		return &mutant{undone: func(st *station, op *hal.Op) bool {
+			return st.id == 4 && st.watch.switched[proto.Right].at != 0 && op.Class == hal.ClassSwitch
 		}}
 	}},
 	{"a loss that nobody heeds", []string{"closed rings", "no half switch"}, "1s node dark 5", func() *mutant {

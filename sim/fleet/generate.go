@@ -33,13 +33,62 @@ const (
 // there is one broker and one planner whatever the number of nodes. chosen.
 const whole = 200
 
-// Random draws the faults of a run: so many a node and day.
-func Random(f *fabric.Fabric, modules int, seed uint64, span time.Duration, perNodeDay float64) []Fault {
+// Random draws the faults of a run: so many a device and day.
+func Random(f *fabric.Fabric, modules int, seed uint64, span time.Duration, perDeviceDay float64) []Fault {
 	g := &generator{f: f, modules: modules, r: random{seed: detmath.Hash(seed, streamFaults)}, away: make([]time.Duration, f.Nodes)}
-	if perNodeDay <= 0 {
+	if perDeviceDay <= 0 {
 		return nil
 	}
-	mean := time.Duration(float64(trace.Day) / float64(perNodeDay*float64(f.Nodes)))
+	if f.Nodes > 0 {
+		g.ofNodes(span, meanTime(perDeviceDay, f.Nodes))
+	}
+	if f.Core != nil {
+		g.r = random{seed: detmath.Hash(seed, streamSwitches)}
+		g.ofSwitches(seed, span, meanTime(perDeviceDay, f.Core.Switches()))
+	}
+	order(g.out)
+	return g.out
+}
+
+// meanTime between two faults of all devices.
+func meanTime(perDeviceDay float64, devices int) time.Duration {
+	return time.Duration(float64(trace.Day) / float64(perDeviceDay*float64(devices)))
+}
+
+// jobsEvery is the time between two lists of jobs. chosen: long after the last
+// is done with all that happens to it, mostly.
+const jobsEvery = 10 * time.Minute
+
+// streamSwitches is the stream of the switches' faults, beside those of
+// station.go.
+const streamSwitches = 65
+
+// ofSwitches draws lists of jobs, and faults of the switches that run them.
+func (g *generator) ofSwitches(seed uint64, span, mean time.Duration) {
+	for n, list := range JobLists(g.f.Core, seed, int(span/jobsEvery)+1) {
+		g.add(Fault{At: time.Duration(n) * jobsEvery, Verb: JobsApply, Jobs: list})
+	}
+	for at := g.r.wait(mean); at < span; at += g.r.wait(mean) {
+		f := Fault{At: at, Node: proto.FirstSwitch + proto.NodeID(g.r.below(g.f.Core.Switches()))}
+		switch g.r.below(8) {
+		case 0:
+			f.Verb, f.For = NodeDark, g.r.between(time.Second, time.Minute)
+		case 1:
+			f.Verb, f.For = LinkCut, g.r.between(time.Second, 2*time.Minute)
+		case 2:
+			f.Verb, f.Span = Reboot, g.r.between(20*time.Second, 90*time.Second)
+		case 3:
+			f.Verb, f.For = MirrorStick, g.r.between(time.Second, time.Minute)
+			f.Mirror = Mirror{g.r.below(2), g.r.below(g.f.Core.Pods)}
+		default:
+			f.Verb, f.For = AgentCrash, g.r.between(10*time.Millisecond, 10*time.Second)
+		}
+		g.add(f)
+	}
+}
+
+// ofNodes draws the nodes' faults, and those of broker and planner.
+func (g *generator) ofNodes(span, mean time.Duration) {
 	for at := g.r.wait(mean); at < span; at += g.r.wait(mean) {
 		switch n := g.r.below(100); {
 		case n < singles:
@@ -52,8 +101,6 @@ func Random(f *fabric.Fabric, modules int, seed uint64, span time.Duration, perN
 			g.other(at)
 		}
 	}
-	order(g.out)
-	return g.out
 }
 
 type generator struct {

@@ -11,138 +11,189 @@ import (
 	"ringlight/sim"
 )
 
+// injector lets the faults of a script happen.
+type injector struct {
+	*Run
+	steps   []Fault // of faults that have several, and of those that end
+	pending int     // of steps
+	last    time.Duration
+	died    time.Duration // of the broker
+	cuts    []fabric.Port // of fibres that are not whole
+	commits int           // generations of the core's switches that were committed
+	struck  int           // faults in the middle of a stage
+	killed  int           // of them, agents that died
+}
+
 // later lets a fault happen after a while.
-func (r *Run) later(f Fault, after time.Duration) {
-	r.extra = append(r.extra, f)
-	r.agenda.push(task{at: r.now + after, kind: taskStep, n: len(r.extra) - 1})
+func (in *injector) later(f Fault, after time.Duration) {
+	in.steps = append(in.steps, f)
+	in.pending++
+	in.agenda.push(task{at: in.now + after, kind: taskStep, n: len(in.steps) - 1})
+}
+
+// step is a fault that later planned.
+func (in *injector) step(n int) error {
+	in.pending--
+	in.last = in.now
+	return in.apply(&in.steps[n])
+}
+
+// committed is told of every commit that a planner publishes for the first
+// time, with the switches that it is for: some faults wait for one.
+func (in *injector) committed(stage []proto.NodeID) {
+	in.commits++
+	for i := range in.cfg.Faults {
+		f := in.cfg.Faults[i]
+		if f.Commit != in.commits || len(stage) == 0 {
+			continue
+		}
+		if f.Stage > 0 {
+			f.Node = stage[(f.Stage-1)%len(stage)]
+			f.Stage = 0
+		}
+		in.later(f, f.At)
+	}
 }
 
 // apply lets a fault happen now. What cannot happen - a dark node that loses
 // its supply - does not.
-func (r *Run) apply(f *Fault) error {
+func (in *injector) apply(f *Fault) error {
 	line := f.String()
-	r.traceText(line)
-	if r.cfg.TraceLine != nil {
-		r.cfg.TraceLine(fmt.Sprintf("%v %s", r.now, line))
+	in.tracer.text(line)
+	in.tracer.linef("%v %s", in.now, line)
+	if f.Commit > 0 {
+		in.struck++
+		if f.Verb == AgentCrash && in.station(f.Node).host != nil {
+			in.killed++
+		}
+	}
+	if f.For > 0 {
+		undo := *f
+		undo.Verb, undo.At, undo.Commit, undo.For = forms[f.Verb].undo, 0, 0, 0
+		defer in.later(undo, f.For)
 	}
 	switch f.Verb {
-	case NodeDark, NodeOn, HostFault, HostOK, AgentCrash, AgentStart, Reboot, BoardBreak, BoardRepair, LinkCut, LinkMend:
-		return r.applyNode(f, r.stations[f.Node])
+	case NodeDark, NodeOn, HostFault, HostOK, AgentCrash, AgentStart, Reboot, BoardBreak, BoardRepair, LinkCut, LinkMend, MirrorStick, MirrorFree:
+		return in.device(f, in.station(f.Node))
 	case PartitionCut, PartitionMend:
 		for n := f.Node; n <= f.Last; n++ {
-			r.cutLink(&r.stations[n].client, f.Verb == PartitionCut)
+			in.cutLink(&in.stations[n].client, f.Verb == PartitionCut)
 		}
 	case AgentCalibrate:
-		return r.calibrate(f)
-	case Drain, Undrain, Switch:
-		r.operate(f)
+		return in.calibrate(f)
+	case Drain, Undrain, Switch, JobsApply:
+		in.operate(f)
 	case FibreCut, FibreMend, FibreGlitch, FibreFlap:
-		return r.applyFibre(f)
+		return in.fibre(f)
 	case BrokerDown:
-		if r.net.up {
-			r.died = r.now
-			r.audit.still()
-			r.net.die()
+		if in.net.up {
+			in.died = in.now
+			in.audit.dies(nil)
+			in.net.die()
 		}
 	case BrokerUp:
-		if !r.net.up {
-			r.net.rise(f.Span, r.died)
+		if !in.net.up {
+			in.net.rise(f.Span, in.died)
 		}
+	case Network:
+		in.net.rates = f.Rates
 	default:
-		return r.applyPlanner(f)
+		return in.process(f)
 	}
 	return nil
 }
 
-func (r *Run) applyPlanner(f *Fault) error {
-	b, rival := r.planners[0], r.planners[1]
+// process is a fault of a planner's process.
+func (in *injector) process(f *Fault) error {
+	p, rival := in.planners[0], in.planners[1]
 	switch f.Verb {
 	case PlannerKill:
-		r.audit.still()
-		b.kill()
+		in.audit.dies(nil)
+		p.kill()
 	case PlannerLose:
-		r.audit.still()
-		b.kill()
-		clear(b.store)
+		in.audit.dies(nil)
+		p.kill()
+		clear(p.store)
 	case PlannerStart:
-		return b.start()
+		return p.start()
 	case PlannerPause:
-		b.paused = b.host != nil
+		p.paused = p.host != nil
 	case PlannerResume:
-		b.paused = false
-		b.run()
+		p.paused = false
+		p.run()
 	case PlannerCut, PlannerMend:
-		r.cutLink(&b.client, f.Verb == PlannerCut)
+		in.cutLink(&p.client, f.Verb == PlannerCut)
 	case RivalStart:
 		return rival.start()
 	case RivalKill:
 		rival.kill()
-	case Network:
-		r.net.rates = f.Rates
 	}
 	return nil
 }
 
-func (r *Run) applyNode(f *Fault, st *station) error {
+func (in *injector) device(f *Fault, st *station) error {
 	switch f.Verb {
 	case NodeDark:
-		if st.dark {
-			return nil
+		if !st.dark {
+			in.measure.strike(f, st)
+			in.powerOff(st)
 		}
-		r.measure.strike(f, st)
-		r.powerOff(st)
 	case NodeOn:
-		return r.powerOn(st, bootTime)
-	case HostFault:
-		if st.hostBad {
-			return nil
-		}
-		r.measure.strike(f, st)
-		st.hostBad = true
-		r.measure.health()
-		r.touch(st)
-		return r.ask(st, agent.AskHostFault, "told by the script")
-	case HostOK:
-		if !st.hostBad {
-			return nil
-		}
-		st.hostBad = false
-		r.measure.health()
-		r.touch(st)
-		return r.ask(st, agent.AskHostOK, "told by the script")
+		in.powerOn(st, bootTime)
+	case HostFault, HostOK:
+		return in.graphics(f, st)
 	case AgentCrash:
-		r.audit.stillNode(st)
-		r.endAgent(st, false)
+		in.audit.dies(st)
+		st.end(false)
 	case AgentStart:
-		return r.startAgent(st)
+		return st.start()
 	case Reboot:
-		if st.agent == nil {
+		if st.host == nil {
 			return nil
 		}
-		r.audit.stillNode(st)
-		r.endAgent(st, true)
+		in.audit.dies(st)
+		st.end(true)
 		st.boot++
-		r.agenda.push(task{at: r.now + f.Span, kind: taskStart, who: int32(st.id), gen: st.life})
-		st.clock.base = r.now
-	case BoardBreak, BoardRepair:
-		r.touch(st)
-		if f.Verb == BoardBreak {
-			st.broken++
-			st.watch.walked = st.watch.walked || f.Board.Kind == sim.DriftWalk || f.Board.Kind == sim.CellWalk
-			st.watch.shorted = st.watch.shorted || f.Board.Kind == sim.HeaterShort
-			return r.world.Inject(st.board, f.Board)
-		}
+		in.agenda.push(task{at: in.now + f.Span, kind: taskStart, who: st.who, gen: st.life})
+		st.clock.base = in.now
+	case BoardBreak:
+		in.touch(st)
+		st.broken++
+		st.watch.walked = st.watch.walked || f.Board.Kind == sim.DriftWalk || f.Board.Kind == sim.CellWalk
+		st.watch.shorted = st.watch.shorted || f.Board.Kind == sim.HeaterShort
+		return in.world.Inject(st.board, f.Board)
+	case BoardRepair:
+		in.touch(st)
 		st.broken = max(0, st.broken-1)
-		st.watch.mended = r.now
-		return r.world.Repair(st.board, f.Board)
+		st.watch.mended = in.now
+		return in.world.Repair(st.board, f.Board)
 	case LinkCut, LinkMend:
-		r.cutLink(&st.client, f.Verb == LinkCut)
+		in.cutLink(&st.client, f.Verb == LinkCut)
+	case MirrorStick, MirrorFree:
+		in.world.StickMirror(st.board, f.Mirror.Side, f.Mirror.Port, f.Verb == MirrorStick)
 	}
 	return nil
+}
+
+// graphics is the host's word on a node's GPUs.
+func (in *injector) graphics(f *Fault, st *station) error {
+	bad := f.Verb == HostFault
+	if st.hostBad == bad {
+		return nil
+	}
+	verb := agent.AskHostOK
+	if bad {
+		in.measure.strike(f, st)
+		verb = agent.AskHostFault
+	}
+	st.hostBad = bad
+	in.measure.health()
+	in.touch(st)
+	return st.ask(agent.Ask{Verb: verb, Text: "told by the script"})
 }
 
 // cutLink cuts the network of a client, or mends it.
-func (r *Run) cutLink(c *client, cut bool) {
+func (in *injector) cutLink(c *client, cut bool) {
 	if was := c.cut; was || !cut {
 		c.cut = was && cut
 		return
@@ -150,103 +201,102 @@ func (r *Run) cutLink(c *client, cut bool) {
 	c.cut = true
 	c.cuts++
 	if c.up {
-		r.agenda.push(task{at: r.now + keepAlive + r.net.hop(), kind: taskLost, who: c.who, gen: c.conn, n: c.cuts})
-		r.agenda.push(task{at: r.now + graveAfter, kind: taskWill, who: c.who, gen: c.session, n: c.cuts})
+		in.agenda.push(task{at: in.now + keepAlive + in.net.hop(), kind: taskLost, who: c.who, gen: c.conn, n: c.cuts})
+		in.agenda.push(task{at: in.now + graveAfter, kind: taskWill, who: c.who, gen: c.session, n: c.cuts})
 	}
 }
 
-// powerOn gives a node its supply; its agent starts when the computer has
+// powerOn gives a device its supply; its agent starts when the computer has
 // booted.
-func (r *Run) powerOn(st *station, after time.Duration) error {
+func (in *injector) powerOn(st *station, after time.Duration) {
 	if !st.dark {
-		return nil
+		return
 	}
 	st.dark, st.cold = false, true
 	st.boot++
-	st.clock.base = r.now
-	r.world.SetPower(st.board, true)
-	r.touch(st)
-	r.measure.health()
-	r.agenda.push(task{at: r.now + after, kind: taskStart, who: int32(st.id), gen: st.life})
-	return nil
+	st.clock.base = in.now
+	in.world.SetPower(st.board, true)
+	in.touch(st)
+	in.measure.health()
+	in.agenda.push(task{at: in.now + after, kind: taskStart, who: st.who, gen: st.life})
 }
 
-// powerOff takes the supply of the whole node: lasers fall, registers and all
-// that was not on disk are lost, and nobody tells the broker.
-func (r *Run) powerOff(st *station) {
-	r.world.SetPower(st.board, false)
+// powerOff takes the supply of a whole device: lasers fall, mirrors fall back,
+// registers and all that was not on disk are lost, and nobody tells the broker.
+func (in *injector) powerOff(st *station) {
+	in.world.SetPower(st.board, false)
 	st.dark = true
 	st.watch.full, st.watch.death = false, nil
-	r.endAgent(st, true)
-	r.touch(st)
-	r.measure.health()
+	in.audit.darkens(st)
+	st.end(true)
+	in.touch(st)
+	in.measure.health()
 }
 
-func (r *Run) applyFibre(f *Fault) error {
+func (in *injector) fibre(f *Fault) error {
 	port := SimPort(f.Port)
-	far, _, ok := r.cfg.Fabric.At(f.Port)
+	far, _, ok := in.cfg.Fabric.At(f.Port)
 	if !ok {
 		return fmt.Errorf("fleet: port %v has no fibre", f.Port)
 	}
 	if f.Verb != FibreMend {
-		r.measure.shake(f.Port)
+		in.measure.shake(f.Port)
 	}
-	r.touch(r.stations[f.Port.Node])
-	r.touch(r.stations[far.Node])
+	in.touch(in.stations[f.Port.Node])
+	in.touch(in.stations[far.Node])
 	mend := Fault{Verb: FibreMend, Port: f.Port, Way: f.Way}
-	r.cut(f.Port, far, f.Verb != FibreMend)
+	in.cut(f.Port, far, f.Verb != FibreMend)
 	switch f.Verb {
 	case FibreMend:
-		return r.world.Mend(port, f.Way)
+		return in.world.Mend(port, f.Way)
 	case FibreGlitch:
-		r.later(mend, f.Span)
+		in.later(mend, f.Span)
 	case FibreFlap:
-		r.later(mend, f.Span)
+		in.later(mend, f.Span)
 		if f.Count > 1 {
 			again := *f
 			again.Count--
-			r.later(again, 2*f.Span)
+			in.later(again, 2*f.Span)
 		}
 	}
-	return r.world.Cut(port, f.Way)
+	return in.world.Cut(port, f.Way)
 }
 
 // cut keeps which fibres are not whole.
-func (r *Run) cut(a, b fabric.Port, cut bool) {
+func (in *injector) cut(a, b fabric.Port, cut bool) {
 	for _, p := range [2]fabric.Port{a, b} {
-		r.cuts = slices.DeleteFunc(r.cuts, func(o fabric.Port) bool { return o == p })
+		in.cuts = slices.DeleteFunc(in.cuts, func(o fabric.Port) bool { return o == p })
 		if cut {
-			r.cuts = append(r.cuts, p)
+			in.cuts = append(in.cuts, p)
 		}
 	}
 }
 
-// touch notes that something happened at a node: what follows from it has its
-// time, then the checkers look.
-func (r *Run) touch(st *station) {
-	st.watch.touched = r.now
-	r.look(st)
-}
-
-// closeBound is within what everything at a node must be closed again
-// (invariant 1 of package node).
-const closeBound = 12 * time.Millisecond
-
-func (r *Run) look(st *station) {
-	if r.epoch != 0 && !st.watch.checking {
-		st.watch.checking = true
-		r.agenda.push(task{at: r.now + closeBound, kind: taskCheck, who: int32(st.id)})
+// calibrate is what ocs-agent calibrate asks.
+func (in *injector) calibrate(f *Fault) error {
+	st := in.stations[f.Node]
+	if st.host == nil || f.Count >= in.cfg.Fabric.Bundles {
+		return nil
 	}
+	in.touch(st)
+	return st.ask(agent.Ask{Verb: agent.AskCalibrate, Bundle: proto.BundleID(f.Count)})
 }
 
-// neighbours calls do for a node and those within K hops of it.
-func (r *Run) neighbours(id proto.NodeID, do func(*station)) {
-	n, k := len(r.stations), r.cfg.Fabric.K
-	for d := -k; d <= k; d++ {
-		i := int(id) + d
-		if i < 0 || i >= n {
-			i = (i + n) % n // a line has no such neighbour; a look too many is harmless
+// heal brings broker, planner, network and agents back.
+func (in *injector) heal() error {
+	mend := []Fault{{Verb: BrokerUp}, {Verb: RivalKill}, {Verb: PlannerMend}, {Verb: PlannerStart}, {Verb: PlannerResume}, {Verb: Network}}
+	for _, st := range in.stations {
+		if st.cut {
+			mend = append(mend, Fault{Verb: LinkMend, Node: st.id})
 		}
-		do(r.stations[i])
+		if st.host == nil && !st.dark {
+			mend = append(mend, Fault{Verb: AgentStart, Node: st.id})
+		}
 	}
+	for i := range mend {
+		if err := in.apply(&mend[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

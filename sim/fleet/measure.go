@@ -68,6 +68,9 @@ const adjacentWithin = time.Millisecond
 // strike is called before a node is lost.
 func (m *measure) strike(f *Fault, st *station) {
 	r := m.r
+	if st.id.IsSwitch() {
+		return // no ring waits for it
+	}
 	if s := m.open[f.Group]; s != nil && f.Group != 0 && r.now-s.at <= adjacentWithin {
 		s.lose(st)
 		return
@@ -95,7 +98,7 @@ func (s *strike) lose(st *station) {
 // before looks at the ring that a node is about to leave.
 func (m *measure) before(s *strike, st *station) {
 	a := m.r.audit
-	if st.agent == nil || st.hostBad {
+	if st.host == nil || st.hostBad {
 		return
 	}
 	rep := a.reportOf(st)
@@ -112,7 +115,7 @@ func (m *measure) before(s *strike, st *station) {
 			continue
 		}
 		seen[o] = true
-		if o.agent == nil || o.lame(m.r.now) || o.hostBad || o.busy() > m.r.now || m.r.net.up && m.r.now-o.watch.touched < time.Second {
+		if o.host == nil || o.lame(m.r.now) || o.hostBad || o.busy() > m.r.now || m.r.net.up && m.r.now-o.watch.touched < time.Second {
 			s.clean = false
 		}
 		s.rest = append(s.rest, o)
@@ -205,12 +208,12 @@ func (m *measure) mustHold(s *strike) bool {
 // ready: the fibre between two nodes is whole, and both may use it.
 func (m *measure) ready(a, b proto.NodeID) bool {
 	link, ok := m.r.cfg.Fabric.Link(a, b)
-	if !ok || slices.Contains(m.r.cuts, link.Local) {
+	if !ok || slices.Contains(m.r.inject.cuts, link.Local) {
 		return false
 	}
 	for _, end := range [2]fabric.Port{link.Local, link.Remote} {
 		st := m.r.stations[end.Node]
-		if st.agent == nil {
+		if st.host == nil {
 			return false
 		}
 		rep := m.r.audit.reportOf(st)
@@ -227,7 +230,7 @@ func (m *measure) bypass(s *strike) (time.Duration, bool) {
 	var lost, done time.Duration
 	ends := 0
 	for _, o := range s.rest {
-		if o.agent == nil {
+		if o.host == nil {
 			return 0, false
 		}
 		rep := m.r.audit.reportOf(o)
@@ -278,7 +281,7 @@ const (
 // ring of its plan, or in none.
 func (m *measure) follow(n int, s *strike) {
 	for _, o := range s.rest {
-		if o.dark || o.agent == nil {
+		if o.dark || o.host == nil {
 			return // another fault: another story
 		}
 		rep := m.r.audit.reportOf(o)
@@ -300,9 +303,7 @@ func (m *measure) follow(n int, s *strike) {
 
 // tell adds a line to the trace, not to its hash: the light is there already.
 func (m *measure) tell(format string, args ...any) {
-	if m.r.cfg.TraceLine != nil {
-		m.r.cfg.TraceLine(fmt.Sprintf("%v ", m.r.now) + fmt.Sprintf(format, args...))
-	}
+	m.r.tracer.linef("%v "+format, append([]any{m.r.now}, args...)...)
 }
 
 func names(nodes []*station) string {

@@ -31,7 +31,7 @@ const (
 // decided is told of every decision that a planner publishes; a repeated one
 // counts once.
 func (m *measure) decided(b *process, d *proto.Decision) {
-	if !m.counting || b.host == nil || d.Ring == 0 || m.told[d.Ring] == d.Generation {
+	if !m.counting || b.host == nil || d.Ring == 0 || d.Ring >= proto.FirstGroup || m.told[d.Ring] == d.Generation {
 		return
 	}
 	m.told[d.Ring] = d.Generation
@@ -90,7 +90,7 @@ func (m *measure) shake(p fabric.Port) {
 
 // parted looks what became of a ring with a cut fibre.
 func (m *measure) parted(n int, s *strike) {
-	if len(s.rest) < 2 || slices.ContainsFunc(s.rest, func(o *station) bool { return o.watch.touched > s.at || o.agent == nil }) || m.one(s) {
+	if len(s.rest) < 2 || slices.ContainsFunc(s.rest, func(o *station) bool { return o.watch.touched > s.at || o.host == nil }) || m.one(s) {
 		return // something else happened to the ring, or nothing
 	}
 	m.splits++

@@ -14,7 +14,7 @@ import (
 type mutant struct {
 	swallow  func(*station, proto.Packet) bool     // what an agent never says
 	unheard  func(*station, *hal.Edge) bool        // what light it does not see
-	undone   func(*station, *agent.Output) bool    // bus work that does nothing and looks done
+	undone   func(*station, *hal.Op) bool          // bus work that does nothing and looks done
 	restored func(*station, *agent.Journal)        // what a new agent knows of its former life
 	born     func(*Run, *station)                  // after an agent's start
 	rewrite  func(*Run, proto.Packet) proto.Packet // what a planner says
@@ -37,6 +37,6 @@ func (m *mutant) misses(st *station, e *hal.Edge) bool {
 	return m != nil && m.unheard != nil && e != nil && m.unheard(st, e)
 }
 
-func (m *mutant) drops(st *station, o *agent.Output) bool {
-	return m != nil && m.undone != nil && m.undone(st, o)
+func (m *mutant) drops(st *station, op *hal.Op) bool {
+	return m != nil && m.undone != nil && m.undone(st, op)
 }

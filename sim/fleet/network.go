@@ -317,6 +317,34 @@ func (n *network) arrived(t *task) {
 	}
 }
 
+// do lets happen what is on its way in the network.
+func (n *network) do(t *task) {
+	switch c := n.client(t.who); t.kind {
+	case taskUp:
+		n.arrived(t)
+	case taskConnect:
+		if c.conn == t.gen {
+			n.connect(c)
+		}
+	case taskWill:
+		if c.session == t.gen && n.up && !c.mended(t.n) {
+			n.bury(c)
+		}
+	}
+}
+
+// breaks lets a client find its connection broken, if it is; it tries again.
+func (n *network) breaks(t *task) bool {
+	c := n.client(t.who)
+	if c.conn != t.gen || !c.up || c.mended(t.n) {
+		return false
+	}
+	c.up = false
+	c.conn++
+	n.retry(c)
+	return true
+}
+
 // hold sends a packet again that met a cut network.
 func (n *network) hold(t *task, last *time.Duration) {
 	t.at = n.now + resendAfter

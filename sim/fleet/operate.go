@@ -3,7 +3,6 @@ package fleet
 import (
 	"fmt"
 
-	"ringlight/agent"
 	"ringlight/proto"
 )
 
@@ -17,7 +16,8 @@ const operatorTTL = 10_000 // milliseconds
 // operatorID stands for whoever typed a request.
 const operatorID = -3
 
-func (r *Run) operate(f *Fault) {
+func (in *injector) operate(f *Fault) {
+	r := in.Run
 	if !r.net.up {
 		return
 	}
@@ -33,39 +33,19 @@ func (r *Run) operate(f *Fault) {
 		if peer := proto.NodeID(f.Peer); f.Peer >= 0 {
 			q.Peer = &peer
 		}
+	case JobsApply:
+		q.Noun = proto.NounApply
+		var err error
+		if q.Jobs, err = parseJobs(f.Jobs); err != nil {
+			panic("fleet: a checked fault has bad jobs: " + err.Error())
+		}
+		r.audit.circuits.lists[q.Corr] = true
 	}
 	payload, err := proto.Encode(&q)
 	if err != nil {
 		panic("fleet: an operator's request does not encode: " + err.Error())
 	}
 	p := proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: r.cfg.Fabric.Name}.Request("script"), Payload: payload, QoS: proto.TopicRequest.QoS()}
-	r.tracePacket(operatorID, p)
+	r.tracer.packet(operatorID, p)
 	r.net.publish(operatorID, p)
-}
-
-// calibrate is what ocs-agent calibrate asks.
-func (r *Run) calibrate(f *Fault) error {
-	st := r.stations[f.Node]
-	if st.agent == nil || f.Count >= r.cfg.Fabric.Bundles {
-		return nil
-	}
-	r.touch(st)
-	st.asked++
-	st.agent.Deliver(st.clock.local(r.now), agent.Input{Kind: agent.InAsk, Ask: agent.Ask{ID: st.asked, Verb: agent.AskCalibrate, Bundle: proto.BundleID(f.Count)}})
-	return r.poll(st, false)
-}
-
-// tied tells whether an operator's request holds a side of a node where it is,
-// with light or without: what is open there is open by order.
-func (a *audit) tied(st *station) bool {
-	if st.agent == nil {
-		return false
-	}
-	a.sides = st.agent.Machine().Sides(a.sides[:0])
-	for _, s := range a.sides {
-		if s.Request >= proto.ForcedSwitch {
-			return true
-		}
-	}
-	return false
 }

@@ -103,6 +103,17 @@ func (b *process) tick() {
 	b.settle()
 }
 
+// receive takes a packet from the network.
+func (b *process) receive(t *task) {
+	switch {
+	case b.host == nil || t.gen != b.conn:
+	case b.cut:
+		b.r.net.hold(t, &b.downAt)
+	default:
+		b.deliver(t.packet)
+	}
+}
+
 // deliver hands it what came over its link.
 func (b *process) deliver(p proto.Packet) {
 	if b.host != nil {
@@ -126,10 +137,11 @@ func (b *process) run() {
 
 // settle does what a step has left: the process ends, or something is stored.
 func (b *process) settle() {
-	if _, exited := b.host.Exited(); exited {
+	if reason, exited := b.host.Exited(); exited {
+		b.r.audit.gaveWay(reason)
 		b.kill()
 		if !b.rival {
-			b.r.later(Fault{Verb: PlannerStart}, restartAfter)
+			b.r.inject.later(Fault{Verb: PlannerStart}, restartAfter)
 		}
 		return
 	}
@@ -158,16 +170,13 @@ func (b *process) Now() (time.Duration, uint64) {
 // Send hands a packet to the broker.
 func (b *process) Send(p proto.Packet) {
 	p = b.r.cfg.mutant.rewrites(b.r, p)
-	b.r.tracePacket(b.who, p)
+	b.r.tracer.packet(b.who, p)
 	b.r.audit.planned(b, p)
 	b.r.net.send(&b.client, p)
 }
 
 // Log is for people who follow a run.
 func (b *process) Log(l *planner.Line) {
-	if b.r.cfg.TraceLine == nil {
-		return
-	}
 	s := fmt.Sprintf("%v planner: %s", b.r.now, l.Message)
 	if l.Node >= 0 {
 		s += fmt.Sprintf(" node=%d", l.Node)
@@ -181,5 +190,5 @@ func (b *process) Log(l *planner.Line) {
 	if l.Text != "" {
 		s += ": " + l.Text
 	}
-	b.r.cfg.TraceLine(s)
+	b.r.tracer.linef("%s", s)
 }

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"time"
@@ -40,6 +39,40 @@ type Waste struct {
 	Static float64 `json:"static"`
 }
 
+// CoreResult is what a run found at the circuit switches.
+type CoreResult struct {
+	Switches   int     `json:"switches"`
+	Commits    int     `json:"commits"`                     // generations that were committed
+	Killed     int     `json:"agents_killed_in_stages"`     // that died after a commit of theirs
+	Struck     int     `json:"strikes"`                     // faults after a commit, in all
+	Looks      int     `json:"looks_at_circuits_that_stay"` // at circuits that had to
+	Realised   uint32  `json:"links_realised"`
+	Granted    uint32  `json:"links_granted"`
+	DarkMicros int64   `json:"longest_tuning_us"` // of one switch in one stage
+	Virtual    float64 `json:"virtual_s"`
+}
+
+func (r *Run) coreResult() *CoreResult {
+	if r.audit.circuits == nil {
+		return nil
+	}
+	s := r.coreStatus()
+	return &CoreResult{Switches: len(r.switches), Commits: r.inject.commits, Killed: r.inject.killed, Struck: r.inject.struck,
+		Looks: r.audit.circuits.looks, Realised: s.Realised, Granted: s.Granted, DarkMicros: r.audit.circuits.dark.Microseconds(),
+		Virtual: r.now.Seconds()}
+}
+
+func (c *CoreResult) add(o *CoreResult) {
+	c.Commits += o.Commits
+	c.Killed += o.Killed
+	c.Struck += o.Struck
+	c.Looks += o.Looks
+	c.Realised += o.Realised
+	c.Granted += o.Granted
+	c.DarkMicros = max(c.DarkMicros, o.DarkMicros)
+	c.Virtual += o.Virtual
+}
+
 // Result is what a run found. Merge puts several together.
 type Result struct {
 	Nodes         int               `json:"nodes"`
@@ -71,6 +104,7 @@ type Result struct {
 	HealthModules int               `json:"health_modules"` // read by a node in each health period; 0: all
 	Modules       int               `json:"modules"`
 	TraceSHA256   string            `json:"trace_sha256"`
+	Core          *CoreResult       `json:"core,omitempty"`
 
 	bypasses map[int][]int64
 	repairs  []int64
@@ -83,14 +117,15 @@ func (r *Run) result() *Result {
 		Splits: r.measure.splits, Interruptions: r.measure.interrupted, DarkMicros: r.measure.dark.Microseconds(),
 		Moves: r.measure.moved, MovedMicros: r.measure.movedDark.Microseconds(),
 		Polls: r.polls, Looks: r.audit.looks, Steps: r.steps, HealthSeconds: r.cfg.Health.Seconds(), HealthModules: r.cfg.HealthModules, Modules: r.cfg.Modules,
-		TraceSHA256: hex.EncodeToString(r.sum.Sum(nil)), bypasses: r.measure.bypasses}
+		TraceSHA256: r.tracer.hash(), bypasses: r.measure.bypasses, Core: r.coreResult()}
 	for i := range r.cfg.Faults {
-		if r.cfg.Faults[i].At < r.cfg.Span {
+		if f := &r.cfg.Faults[i]; f.Commit == 0 && f.At < r.cfg.Span {
 			res.Faults++
 		}
 	}
+	res.Faults += r.inject.struck
 	for _, st := range r.stations {
-		res.EventsTotal += max(st.journal.Last, st.journal.Acked)
+		res.EventsTotal += max(st.disk.Journal.Last, st.disk.Journal.Acked)
 	}
 	for _, d := range r.measure.repairs {
 		res.repairs = append(res.repairs, int64(d/time.Millisecond))
@@ -131,6 +166,9 @@ func (res *Result) Merge(others ...*Result) {
 		res.Polls += o.Polls
 		res.Looks += o.Looks
 		res.Steps += o.Steps
+		if res.Core != nil {
+			res.Core.add(o.Core)
+		}
 		res.GPUWaste.Mean += o.GPUWaste.Mean
 		res.GPUWaste.Ideal += o.GPUWaste.Ideal
 		res.GPUWaste.Static += o.GPUWaste.Static

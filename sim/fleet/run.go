@@ -1,16 +1,14 @@
 package fleet
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"time"
 
 	"ringlight/agent"
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
-	"ringlight/planner"
+	"ringlight/ocs"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -18,17 +16,18 @@ import (
 
 // Config of one run.
 type Config struct {
-	Fabric  *fabric.Fabric
+	Fabric  *fabric.Fabric // of nodes, of circuit switches, or of both
 	Modules int
 	Seed    uint64
-	Span    time.Duration // of the faults, from when the fabric stands
+	Span    time.Duration // of the faults, from when the fabric stands; 0: the run ends with the job lists
 	Health  time.Duration
 	// HealthModules is how many modules a node reads in that time, 0: all.
 	HealthModules int
-	Optics        *Optics
-	Faults        []Fault // in order of time
-	Rates         Rates   // of the network from the beginning
-	Replay        string  // the command that runs it again
+	Optics        *Optics  // of nodes
+	Jobs          []string // lists of jobs for the core, each applied when all is quiet, before Span begins
+	Faults        []Fault  // in order of time
+	Rates         Rates    // of the network from the beginning
+	Replay        string   // the command that runs it again
 	// Progress, when not nil, is told now and then how far the run is. An
 	// error ends it.
 	Progress func(at, of time.Duration, r *Run) error
@@ -44,90 +43,126 @@ type Run struct {
 	timeline
 	cfg      Config
 	costs    sim.Costs
-	board    *hal.Board
-	lines    []place // by line
-	stations []*station
+	board    *hal.Board // of nodes
+	mirrors  *Mirrors   // of switches; nil: none
+	stations []*station // nodes, then switches; a station's place is its board's
+	nodes    []*station
+	switches []*station
 	queue    roster
 	net      *network
 	planners [2]*process
 	disk     random
 	epoch    time.Duration // when the faults begin
-	extra    []Fault       // steps of faults that have several
-	died     time.Duration // of the broker
-	cuts     []fabric.Port // of fibres that are not whole
 
+	inject  *injector
 	audit   *audit
 	measure measure
-	sum     hash.Hash
-	scratch []byte
+	tracer  *tracer
 	polls   uint64
-	steps   uint64
 	asked   uint64 // requests of operators
 }
 
-// place is what an input line tells of.
-type place struct{ bundle, path int }
-
 // New builds a fleet without power.
 func New(cfg Config) (*Run, error) {
-	r := &Run{cfg: cfg, costs: sim.DefaultCosts(), sum: sha256.New(), disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
 	for i := range cfg.Faults {
 		if err := cfg.Faults[i].check(cfg.Fabric); err != nil {
 			return nil, err
 		}
 	}
-	r.world = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: r.costs})
-	board, calibrations, err := cfg.Optics.Build(r.world, cfg.Fabric, cfg.Modules, cfg.Seed)
-	if err != nil {
-		return nil, err
-	}
-	r.board = board
-	r.lines = make([]place, len(board.Lines))
-	for b := range board.Bundles {
-		for path, line := range board.Bundles[b].LOS {
-			r.lines[line] = place{b, path}
+	for n, list := range cfg.Jobs {
+		if _, err := parseJobs(list); err != nil || cfg.Fabric.Core == nil {
+			return nil, fmt.Errorf("fleet: job list %d: %w", n, errors.Join(err, (&Fault{Verb: JobsApply}).check(cfg.Fabric)))
 		}
 	}
-	draw := random{seed: detmath.Hash(cfg.Seed, streamClock)}
-	for n := range cfg.Fabric.Nodes {
-		st := &station{client: client{who: int32(n)}, id: proto.NodeID(n), board: sim.BoardID(n), calibrations: calibrations[n],
-			slot: n, next: agent.Never, dark: true}
-		st.clock.drift = int64(draw.below(2*maxDrift+1)) - maxDrift
-		r.stations = append(r.stations, st)
+	r := &Run{cfg: cfg, costs: sim.DefaultCosts(), disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
+	r.world = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: r.costs})
+	r.tracer = newTracer(&r.timeline, cfg.TraceLine)
+	if err := r.build(); err != nil {
+		return nil, err
 	}
+	var devices, processes []*client
 	for _, st := range r.stations {
 		r.queue = append(r.queue, waiter{st.next, st})
+		devices = append(devices, &st.client)
 	}
 	for i := range r.planners {
 		r.planners[i] = newProcess(r, i)
+		processes = append(processes, &r.planners[i].client)
 	}
-	var devices, planners []*client
-	for _, st := range r.stations {
-		devices = append(devices, &st.client)
-	}
-	for _, b := range r.planners {
-		planners = append(planners, &b.client)
-	}
-	r.net = newNetwork(&r.timeline, cfg.Seed, devices, cfg.Fabric.Nodes, planners)
+	r.sources = []source{boards{r}, agents{r}, planners{r}, planned{r}}
+	r.net = newNetwork(&r.timeline, cfg.Seed, devices, len(r.nodes), processes)
 	r.net.rates = cfg.Rates
+	r.inject = &injector{Run: r}
 	r.audit = newAudit(r)
 	r.measure = newMeasure(r)
 	return r, nil
 }
 
+// build puts the boards into the world.
+func (r *Run) build() error {
+	f := r.cfg.Fabric
+	var calibrations [][]*ocs.Calibration
+	var err error
+	if f.Nodes > 0 {
+		if r.board, calibrations, err = r.cfg.Optics.Build(r.world, f, r.cfg.Modules, r.cfg.Seed); err != nil {
+			return err
+		}
+	}
+	draw := random{seed: detmath.Hash(r.cfg.Seed, streamClock)}
+	for n := range f.Nodes {
+		st := r.add(proto.NodeID(n))
+		st.dark, st.calibrations = true, calibrations[n]
+		st.clock.drift = int64(draw.below(2*maxDrift+1)) - maxDrift
+	}
+	r.nodes = r.stations
+	if f.Core == nil {
+		return nil
+	}
+	if r.mirrors, err = BuildMirrors(r.world, f.Core, r.cfg.Seed); err != nil {
+		return err
+	}
+	for s := range f.Core.Switches() {
+		r.add(proto.FirstSwitch + proto.NodeID(s)).boot = 1
+	}
+	r.switches = r.stations[f.Nodes:]
+	r.nodes = r.stations[:f.Nodes]
+	return nil
+}
+
+func (r *Run) add(id proto.NodeID) *station {
+	n := len(r.stations)
+	st := &station{client: client{who: int32(n)}, r: r, id: id, board: sim.BoardID(n), slot: n, next: agent.Never}
+	r.stations = append(r.stations, st)
+	return st
+}
+
+// station is the device of a number; nil: there is none.
+func (r *Run) station(id proto.NodeID) *station {
+	if n := r.net.device(id); int(n) < len(r.stations) && (id.IsSwitch() || int(id) < len(r.nodes)) {
+		return r.stations[n]
+	}
+	return nil
+}
+
 // Times of a run. chosen.
 const (
-	standWithin = 10 * time.Minute // the fabric must stand by then
+	standWithin = 10 * time.Minute // the rings must stand by then
+	listWithin  = 15 * time.Minute // and a job list, with all that happens meanwhile: the planner's longest patiences, several times
 	lookEvery   = 250 * time.Millisecond
+	coreEvery   = 100 * time.Millisecond
 	healAfter   = 3 * time.Minute // after the last fault everything must be quiet
-	sweepEvery  = time.Hour
-	tellEvery   = 1 << 16 // steps between two words on progress
+	// tellWithin is how long who came back may take to be heard: until then the
+	// planner goes by what it last knew.
+	tellWithin = 5 * time.Second
+	sweepEvery = time.Hour
+	tellEvery  = 1 << 16 // steps between two words on progress
 )
 
 var errNotStanding = errors.New("fleet: the fabric does not stand")
 
-// Do runs the fleet: powers it, waits until the planner has formed its rings,
-// lets the faults happen, mends the network and waits until all is told.
+// Do runs the fleet: powers it, waits until the planner has formed its rings
+// and heard its switches, applies the job lists, lets the faults happen, mends
+// the network and waits until all is told.
 func (r *Run) Do() (*Result, error) {
 	defer func() {
 		// A broken invariant of a machine: say how to see it again.
@@ -135,31 +170,87 @@ func (r *Run) Do() (*Result, error) {
 			panic(fmt.Sprintf("%v (at %v, seed %d; again: %s)", p, r.now, r.cfg.Seed, r.cfg.Replay))
 		}
 	}()
-	for _, st := range r.stations {
-		if err := r.powerOn(st, 0); err != nil {
+	if err := r.start(); err != nil {
+		return nil, err
+	}
+	if err := r.jobs(); err != nil {
+		return nil, err
+	}
+	if r.cfg.Span > 0 {
+		if err := r.script(); err != nil {
 			return nil, err
 		}
+	}
+	return r.result(), nil
+}
+
+// start powers everything and waits until it stands. Switches are never
+// without power for long: theirs is on.
+func (r *Run) start() error {
+	for _, st := range r.switches {
+		if err := st.start(); err != nil {
+			return err
+		}
+	}
+	for _, st := range r.nodes {
+		r.inject.powerOn(st, 0)
 	}
 	if err := r.planners[0].start(); err != nil {
-		return nil, err
+		return err
 	}
-	for !r.stands() {
-		if r.now > standWithin {
-			o := r.planners[0].host.Planner().Overview()
-			return nil, fmt.Errorf("%w after %v: %+v", errNotStanding, r.now, o)
+	if err := r.until("the rings", lookEvery, standWithin, r.ringsStand); err != nil {
+		return err
+	}
+	return r.until("the switches", coreEvery, listWithin, r.coreStands)
+}
+
+// until lets the run go on until something is reached.
+func (r *Run) until(what string, every, within time.Duration, reached func() bool) error {
+	for end := r.now + within; !reached(); {
+		if r.now > end {
+			status := ""
+			if h := r.planners[0].host; h != nil {
+				status = fmt.Sprintf(": %+v, core %+v", h.Planner().Overview(), h.Planner().CoreStatus())
+			}
+			return fmt.Errorf("%w: %s after %v%s (seed %d; again: %s)", errNotStanding, what, within, status, r.cfg.Seed, r.cfg.Replay)
 		}
-		if err := r.runTo(r.now + lookEvery); err != nil {
-			return nil, err
+		if err := r.runTo(r.now + every); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// jobs applies one list of jobs after the other.
+func (r *Run) jobs() error {
+	p := r.planners[0]
+	for n, list := range r.cfg.Jobs {
+		what := fmt.Sprintf("job list %d", n)
+		if err := r.until("a planner for "+what, time.Second, listWithin, func() bool { return p.host != nil && p.up }); err != nil {
+			return err
+		}
+		r.inject.operate(&Fault{Verb: JobsApply, Jobs: list})
+		if err := r.runTo(r.now + time.Second); err != nil {
+			return err
+		}
+		if err := r.until(what, coreEvery, listWithin, r.coreStands); err != nil {
+			return err
+		}
+		r.audit.done(false)
+	}
+	return nil
+}
+
+// script lets the faults happen that have a time.
+func (r *Run) script() error {
 	r.epoch = r.now.Truncate(time.Second) + 2*time.Second
 	if err := r.runTo(r.epoch); err != nil {
-		return nil, err
+		return err
 	}
 	r.audit.stand()
 	r.measure.stand()
 	for i := range r.cfg.Faults {
-		if f := &r.cfg.Faults[i]; f.At < r.cfg.Span {
+		if f := &r.cfg.Faults[i]; f.Commit == 0 && f.At < r.cfg.Span {
 			r.agenda.push(task{at: r.epoch + f.At, kind: taskFault, n: i})
 		}
 	}
@@ -170,35 +261,47 @@ func (r *Run) Do() (*Result, error) {
 		r.agenda.push(task{at: r.epoch + at, kind: taskSweep})
 	}
 	if err := r.runTo(r.epoch + r.cfg.Span); err != nil {
-		return nil, err
+		return err
 	}
 	r.measure.until(r.now)
-	if err := r.heal(); err != nil {
-		return nil, err
-	}
-	return r.result(), nil
+	return r.heal()
 }
 
-// stands: every ring is formed and told so.
-func (r *Run) stands() bool {
+// ringsStand: every ring is formed and told so.
+func (r *Run) ringsStand() bool {
+	if len(r.nodes) == 0 {
+		return true
+	}
 	if r.planners[0].host == nil {
 		return false
 	}
 	o := r.planners[0].host.Planner().Overview()
-	return o.Quiet && o.Pending == 0 && o.Online == r.cfg.Fabric.Nodes && o.Rings == r.cfg.Fabric.TargetRings() && o.LinksConfirmed == o.LinksTotal
+	return o.Quiet && o.Pending == 0 && o.Online == len(r.nodes) && o.Rings == r.cfg.Fabric.TargetRings() && o.LinksConfirmed == o.LinksTotal
 }
 
-// process is the planner's computer behind a client's number.
-func (r *Run) process(who int32) *process { return r.planners[plannerID-who] }
-
-// plannerDue is the one that wants a tick first, and when; nil: none.
-func (r *Run) plannerDue() (b *process, at time.Duration) {
-	for _, x := range r.planners {
-		if next := x.next(); next != planner.Never && (b == nil || next < at) {
-			b, at = x, next
+// coreStands: every switch is there, nothing is planned and nothing is broken.
+func (r *Run) coreStands() bool {
+	if len(r.switches) == 0 {
+		return true
+	}
+	if r.inject.pending > 0 || !r.planners[0].up || r.now < max(r.inject.last, r.net.joined)+tellWithin {
+		return false
+	}
+	for _, st := range r.switches {
+		if !st.up {
+			return false
 		}
 	}
-	return b, at
+	s := r.coreStatus()
+	return s.Quiet && int(s.Online) == len(r.switches) && s.Circuits == s.Tuned
+}
+
+// coreStatus is what the planner says of the circuits, when there is one.
+func (r *Run) coreStatus() proto.CoreStatus {
+	if r.planners[0].host == nil {
+		return proto.CoreStatus{}
+	}
+	return r.planners[0].host.Planner().CoreStatus()
 }
 
 // planning tells whether a planner is at work.
@@ -217,131 +320,67 @@ func (r *Run) planned() bool {
 // heal brings network and planner back and gives them time: what was queued
 // must arrive.
 func (r *Run) heal() error {
-	mend := []Fault{{Verb: BrokerUp}, {Verb: RivalKill}, {Verb: PlannerMend}, {Verb: PlannerStart}, {Verb: PlannerResume}, {Verb: Network}}
-	for _, st := range r.stations {
-		if st.cut {
-			mend = append(mend, Fault{Verb: LinkMend, Node: st.id})
-		}
-		if st.agent == nil && !st.dark {
-			mend = append(mend, Fault{Verb: AgentStart, Node: st.id})
-		}
+	if err := r.inject.heal(); err != nil {
+		return err
 	}
-	for i := range mend {
-		if err := r.apply(&mend[i]); err != nil {
-			return err
-		}
-	}
-	end := r.now + healAfter
-	for r.now < end {
+	for end := r.now + healAfter; r.now < end; {
 		if err := r.runTo(min(end, r.now+time.Second)); err != nil {
 			return err
 		}
-		if r.audit.allTold() && r.planned() && r.now > r.epoch+r.cfg.Span+5*time.Second {
+		if r.audit.allTold() && r.planned() && r.coreStands() && r.now > r.epoch+r.cfg.Span+5*time.Second {
 			break
 		}
 	}
 	r.audit.sweep()
-	r.audit.finish()
+	r.audit.done(true)
 	return nil
 }
 
 // runTo lets everything happen that is due up to t, and sets the clock to t.
 func (r *Run) runTo(t time.Duration) error {
-	for {
-		w, moves := r.world.Next()
-		at := r.queue[0].next
-		what := 1
-		if moves && w <= at {
-			at, what = w, 0
+	err := r.run(t, func() error {
+		if r.steps%tellEvery != 0 || r.cfg.Progress == nil {
+			return nil
 		}
-		b, due := r.plannerDue()
-		if b != nil && due < at {
-			at, what = due, 2
-		}
-		if len(r.agenda.list) > 0 && r.agenda.list[0].at < at {
-			at, what = r.agenda.list[0].at, 3
-		}
-		if at > t {
-			break
-		}
-		if r.steps++; r.steps%tellEvery == 0 && r.cfg.Progress != nil {
-			if err := r.cfg.Progress(r.now-r.epoch, r.cfg.Span, r); err != nil {
-				return err
-			}
-		}
-		if err := r.step(what, at, b); err != nil {
-			return fmt.Errorf("%w (at %v, seed %d; again: %s)", err, r.now, r.cfg.Seed, r.cfg.Replay)
-		}
-	}
-	if t > r.now {
-		r.world.AdvanceTo(t)
-		r.now = t
+		return r.cfg.Progress(r.now-r.epoch, r.cfg.Span, r)
+	})
+	if err != nil {
+		return fmt.Errorf("%w (at %v, seed %d; again: %s)", err, r.now, r.cfg.Seed, r.cfg.Replay)
 	}
 	return nil
 }
 
-func (r *Run) step(what int, at time.Duration, b *process) error {
-	if what == 0 {
-		board, ev, visible := r.world.Step()
-		r.now = max(r.now, r.world.Now())
-		if !visible {
-			return nil
-		}
-		return r.hardware(r.stations[board], ev)
-	}
-	if at > r.now {
-		// The world's clock follows, so that what is written now ends later.
-		r.now = at
-		r.world.AdvanceTo(at)
-	}
-	switch what {
-	case 1:
-		return r.poll(r.queue[0].st, false)
-	case 2:
-		b.tick()
-		return nil
-	}
-	t := r.agenda.pop()
-	return r.do(&t)
-}
-
+// do lets what is planned happen.
 func (r *Run) do(t *task) error {
 	switch t.kind {
-	case taskUp:
-		r.net.arrived(t)
+	case taskUp, taskConnect, taskWill:
+		r.net.do(t)
 	case taskDown:
 		if t.who >= 0 {
-			return r.receive(r.stations[t.who], t)
+			return r.stations[t.who].receive(t)
 		}
-		switch b := r.process(t.who); {
-		case b.host == nil || t.gen != b.conn:
-		case b.cut:
-			r.net.hold(t, &b.downAt)
-		default:
-			b.deliver(t.packet)
-		}
-	case taskConnect:
-		if c := r.net.client(t.who); c.conn == t.gen {
-			r.net.connect(c)
-		}
+		r.process(t.who).receive(t)
 	case taskLost:
-		return r.linkLost(t)
-	case taskWill:
-		if c := r.net.client(t.who); c.session == t.gen && r.net.up && !c.mended(t.n) {
-			r.net.bury(c)
+		if !r.net.breaks(t) {
+			return nil
 		}
+		if t.who < 0 {
+			r.process(t.who).deliver(proto.Packet{Kind: proto.LinkDown})
+			return nil
+		}
+		return r.stations[t.who].deliver(agent.Input{Kind: agent.InPacket, Packet: proto.Packet{Kind: proto.LinkDown}})
 	case taskPersisted:
 		return r.persisted(t)
 	case taskFault:
-		return r.apply(&r.cfg.Faults[t.n])
+		return r.inject.apply(&r.cfg.Faults[t.n])
 	case taskStep:
-		return r.apply(&r.extra[t.n])
+		return r.inject.step(t.n)
 	case taskStart:
 		if st := r.stations[t.who]; st.life == t.gen {
-			return r.startAgent(st)
+			return st.start()
 		}
 	case taskCheck:
-		r.audit.check(r.stations[t.who])
+		r.audit.look(r.stations[t.who])
 	case taskMove:
 		r.measure.watchMove(t.n)
 	case taskMeasure:
@@ -356,23 +395,6 @@ func (r *Run) do(t *task) error {
 	return nil
 }
 
-func (r *Run) linkLost(t *task) error {
-	c := r.net.client(t.who)
-	if c.conn != t.gen || !c.up || c.mended(t.n) {
-		return nil
-	}
-	c.up = false
-	c.conn++
-	r.net.retry(c)
-	if t.who < 0 {
-		r.process(t.who).deliver(proto.Packet{Kind: proto.LinkDown})
-		return nil
-	}
-	st := r.stations[t.who]
-	st.agent.Deliver(st.clock.local(r.now), agent.Input{Kind: agent.InPacket, Packet: proto.Packet{Kind: proto.LinkDown}})
-	return r.poll(st, false)
-}
-
 func (r *Run) persisted(t *task) error {
 	if t.who < 0 {
 		if b := r.process(t.who); t.gen == b.life {
@@ -380,11 +402,41 @@ func (r *Run) persisted(t *task) error {
 		}
 		return nil
 	}
-	st := r.stations[t.who]
-	if st.life != t.gen || st.record == nil {
-		return nil
+	if st := r.stations[t.who]; st.life == t.gen && st.disk.Busy() {
+		return st.persisted()
 	}
-	r.written(st)
-	st.agent.Deliver(st.clock.local(r.now), agent.Input{Kind: agent.InPersisted, ID: st.recordID})
-	return r.poll(st, false)
+	return nil
+}
+
+// process is the planner's computer behind a client's number.
+func (r *Run) process(who int32) *process { return r.planners[plannerID-who] }
+
+// touch notes that something happened at a node: what follows from it has its
+// time, then the checkers look.
+func (r *Run) touch(st *station) {
+	st.watch.touched = r.now
+	r.look(st)
+}
+
+// closeBound is within what everything at a node must be closed again
+// (invariant 1 of package node).
+const closeBound = 12 * time.Millisecond
+
+func (r *Run) look(st *station) {
+	if r.epoch != 0 && !st.watch.checking && !st.id.IsSwitch() {
+		st.watch.checking = true
+		r.agenda.push(task{at: r.now + closeBound, kind: taskCheck, who: st.who})
+	}
+}
+
+// neighbours calls do for a node and those within K hops of it.
+func (r *Run) neighbours(id proto.NodeID, do func(*station)) {
+	n, k := len(r.nodes), r.cfg.Fabric.K
+	for d := -k; d <= k; d++ {
+		i := int(id) + d
+		if i < 0 || i >= n {
+			i = (i + n) % n // a line has no such neighbour; a look too many is harmless
+		}
+		do(r.nodes[i])
+	}
 }

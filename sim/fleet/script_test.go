@@ -11,7 +11,7 @@ import (
 // Goal: what a run prints is what a script reads.
 // Method: every verb, drawn and by hand, there and back.
 func TestFaultsReadAsWritten(t *testing.T) {
-	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: 50, GPUsPerNode: 4, K: 3, TP: 32})
+	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: 50, GPUsPerNode: 4, K: 3, TP: 32, Core: fabric.DefaultCore(4)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,6 +19,9 @@ func TestFaultsReadAsWritten(t *testing.T) {
 	seen := map[Verb]bool{}
 	for _, x := range list {
 		seen[x.Verb] = true
+		if x.For > 0 {
+			seen[forms[x.Verb].undo] = true
+		}
 		got, err := ParseFault(x.String())
 		if err != nil || got != x {
 			t.Fatalf("%q read as %+v, %v; want %+v", x, got, err, x)
@@ -27,8 +30,11 @@ func TestFaultsReadAsWritten(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if x, err := ParseFault("3s network set 1 2 3"); err != nil || x.String() != "3s network set 1 2 3" {
-		t.Errorf("%v, %v", x, err)
+	for _, line := range []string{"3s network set 1 2 3", "commit:7+1.5ms switch crash stage:3 for 2s", "commit:1+0s planner kill for 5s",
+		"10s switch dark 12 for 1m0s", "10s switch stick 3 b 5", "1h0m0s jobs apply 1:4/8/1/2 12:2/4/1/1", "0s jobs apply none"} {
+		if x, err := ParseFault(line); err != nil || x.String() != line {
+			t.Errorf("%q is %v, %v", line, x, err)
+		}
 	}
 	for v := range numVerbs {
 		if !seen[v] && v != Network {
@@ -100,6 +106,16 @@ const everything = `
 525s  operator switch 4 right no_request loopback
 530s  operator switch 2 left lockout loopback
 535s  operator switch 2 left no_request loopback
+1s    jobs apply 1:4/4/1/1 2:4/4/1/1
+5s    switch crash 3 for 200ms
+60s   switch dark 2
+70s   switch on 2
+100s  switch stick 1 a 2
+120s  jobs apply 2:4/4/1/1 3:4/4/1/1
+180s  switch free 1 a 2
+200s  switch reboot 5 5s
+250s  switch cut 6 for 10s
+commit:5+20ms switch crash stage:1 for 3s
 540s  network set 5000 5000 5000
 `
 
@@ -118,9 +134,21 @@ func TestEveryLineOfTheScript(t *testing.T) {
 	}
 	for k, topology := range map[int]fabric.Topology{2: fabric.Ring, 3: fabric.Line, 4: fabric.Ring} { // any order
 		cfg := testConfig(t, 20, k, 32, topology)
+		cfg.Fabric = mixed(t, 20, k, 32, topology)
 		cfg.Span, cfg.Faults = 20*time.Minute, faults
 		clean(t, run(t, cfg))
 	}
+}
+
+// mixed is a fabric of nodes and of circuit switches.
+func mixed(t *testing.T, nodes, k, tp int, topology fabric.Topology) *fabric.Fabric {
+	t.Helper()
+	core := testCores[0]
+	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: nodes, GPUsPerNode: 4, K: k, TP: tp, Topology: topology, Core: &core})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 // Goal: a wrong line is refused, with what was wrong.
@@ -142,6 +170,16 @@ func TestWrongLinesAreRefused(t *testing.T) {
 		"1s network set 1 2":                 "missing",
 		"1s network set 1 2 2000000":         "1000000",
 		"1s node dark 3 group x":             "group",
+		"1s node dark 3 for 0s":              "duration over 0",
+		"1s network set 1 2 3 for 1s":        "nothing ends it",
+		"commit:0+1s planner kill":           "N from 1",
+		"commit:3 planner kill":              "duration",
+		"1s switch crash stage:2":            "SWITCH",
+		"commit:1+0s switch crash stage:0":   "1 and up",
+		"1s switch host 3":                   "switch host",
+		"1s switch stick 3 c 1":              "side",
+		"1s jobs apply":                      "missing",
+		"1s jobs apply 1:2/3":                "job",
 	} {
 		if _, err := ParseFault(line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", line, err, want)
@@ -151,7 +189,7 @@ func TestWrongLinesAreRefused(t *testing.T) {
 		t.Errorf("want an error that names line 4, got %v", err)
 	}
 	f := fabric.Default()
-	for _, line := range []string{"1s node dark 64", "1s fibre cut 0/0/external1 both"} {
+	for _, line := range []string{"1s node dark 64", "1s fibre cut 0/0/external1 both", "1s switch crash 0", "1s jobs apply none", "commit:1+0s planner kill"} {
 		x, err := ParseFault(line)
 		if err != nil {
 			t.Fatal(err)
@@ -163,7 +201,8 @@ func TestWrongLinesAreRefused(t *testing.T) {
 }
 
 func FuzzParseFault(f *testing.F) {
-	for _, s := range []string{"10s node dark 5", "1m fibre flap 3/1/external1 both 5ms 9", "1s board break 3 stuck:0/0/1", "0s broker up 1s", "1s network set 1 2 3", "1s node dark 1 group 2"} {
+	for _, s := range []string{"10s node dark 5", "1m fibre flap 3/1/external1 both 5ms 9", "1s board break 3 stuck:0/0/1", "0s broker up 1s", "1s network set 1 2 3", "1s node dark 1 group 2",
+		"commit:2+3ms switch crash stage:4 for 1s", "1s switch stick 3 b 5", "1s jobs apply 1:4/8/1/2 none"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

@@ -7,39 +7,36 @@ import (
 	"ringlight/agent"
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
+	"ringlight/node"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
 )
 
-// station is one node: its board in the world, its agent while it lives, its
-// journal, its clock and its place on the network.
+// station is one device, a node or a circuit switch: its board in the world,
+// its agent while it lives, its journal, its clock and its place on the
+// network. It is the ports of its agent's host.
 type station struct {
 	client
+	r            *Run
 	id           proto.NodeID
 	board        sim.BoardID
-	calibrations []*ocs.Calibration
+	calibrations []*ocs.Calibration // of a node
 
-	agent   *agent.Agent
-	life    uint32 // counts the agents
-	boot    uint64
-	clock   clock
+	host     *agent.Host // nil: no agent
+	life     uint32      // counts the agents
+	boot     uint64
+	clock    clock
+	thinking agent.Thinking
+	disk     agent.Disk
+	next     time.Duration
+	slot     int
+
 	dark    bool // has no supply
 	cold    bool // no agent has run since it has
 	hostBad bool
 	broken  int // faults on the board
-	next    time.Duration
-	slot    int
-	thinks  time.Duration // end of the modelled time of its last decision
-	flying  []*hal.Op     // bus work of this life
-
-	journal  agent.Journal // what is on disk
-	record   *agent.Record // on the way there
-	recordID uint64
-
-	asked uint64
-	out   []agent.Output
-	watch watched
+	watch   watched
 }
 
 // watched is what the checkers have seen of a node.
@@ -55,7 +52,6 @@ type watched struct {
 	checking  bool          // a look is planned
 	openSince time.Duration // first seen open, 0: is closed
 	told      bool          // of the open strand
-	high      [hal.MaxBundles][hal.NumLOS]time.Duration
 	switched  [2]moved      // by side
 	applied   [2]uint64     // term and generation, highest acknowledged as committed
 	reported  [3]uint64     // of this session: term, generation, seen term
@@ -80,120 +76,128 @@ const (
 	streamTrace
 )
 
-// Times of a node's computer. chosen.
+// Times of a device's computer. chosen.
 const (
 	persistLeast = 700 * time.Microsecond // append and sync to a flash chip
 	persistMean  = 500 * time.Microsecond
 	bootTime     = 2 * time.Second // from supply to agent
 )
 
-// startAgent makes a fresh agent that knows only its journal.
-func (r *Run) startAgent(st *station) error {
-	if st.agent != nil || st.dark {
+// local is the time on the device's own clock.
+func (st *station) local() time.Duration { return st.clock.local(st.r.now) }
+
+// machine is a node's; nil: a switch. Checkers read it.
+func (st *station) machine() *node.Machine {
+	m, _ := st.host.View().(*node.Machine)
+	return m
+}
+
+// config is what a new agent of this device is told.
+func (st *station) config() agent.Config {
+	r := st.r
+	cfg := agent.Config{
+		Fabric: r.cfg.Fabric.Name, Node: st.id, Boot: st.boot, Software: "ringlight fleet", Seed: r.cfg.Seed, HealthPeriod: r.cfg.Health,
+		Session: proto.Session(detmath.Hash(r.cfg.Seed, streamSession, uint64(st.id), uint64(st.life))),
+	}
+	if st.id.IsSwitch() {
+		cfg.Board, cfg.Factory = r.mirrors.Board, r.mirrors.Factories[st.id-proto.FirstSwitch]
+	} else {
+		cfg.Board, cfg.Calibrations, cfg.HealthModules, cfg.Decide = r.board, st.calibrations, r.cfg.HealthModules, r.costs.Decide
+	}
+	return cfg
+}
+
+// start makes a fresh agent that knows only its journal.
+func (st *station) start() error {
+	if st.host != nil || st.dark {
 		return nil
 	}
+	r := st.r
 	st.life++
-	st.flying, st.record, st.thinks = nil, nil, 0
-	session := proto.Session(detmath.Hash(r.cfg.Seed, streamSession, uint64(st.id), uint64(st.life)))
-	cfg := agent.Config{
-		Fabric: r.cfg.Fabric.Name, Node: st.id, Board: r.board, Calibrations: st.calibrations,
-		Session: session, Boot: st.boot, Software: "ringlight fleet", Seed: r.cfg.Seed,
-		HealthPeriod: r.cfg.Health, HealthModules: r.cfg.HealthModules, Decide: r.costs.Decide,
-	}
+	cfg := st.config()
 	will, err := cfg.Will()
 	if err != nil {
-		return fmt.Errorf("fleet: node %d: %w", st.id, err)
+		return fmt.Errorf("fleet: %s: %w", st.name(), err)
 	}
-	journal := st.journal
-	journal.Events = append([]proto.Event(nil), journal.Events...)
+	journal := st.disk.Restore()
 	mutant := r.cfg.mutant
 	if mutant != nil && mutant.restored != nil && st.life > 1 {
 		mutant.restored(st, &journal)
 	}
-	st.agent = agent.New(cfg, journal)
+	st.host, st.thinking = agent.NewHost(cfg, journal, st, nil), agent.Thinking{Takes: cfg.Decide}
+	st.host.Calibrated, st.host.Log = st.calibrated, st.log
 	st.will, st.rings, st.alive, st.tries = will, nil, true, 0
-	now := st.clock.local(r.now)
-	for l := range r.board.Lines {
-		line := hal.LineID(l)
-		edge := &hal.Edge{Line: line, High: r.world.Level(st.board, line), At: now}
-		st.agent.Deliver(now, agent.Input{Kind: agent.InHardware, Hardware: hal.Event{Edge: edge}})
+	if err := st.host.Levels(st.local(), func(line hal.LineID) (bool, error) { return r.world.Level(st.board, line), nil }); err != nil {
+		return err
 	}
 	if st.cold {
 		st.cold, st.watch.born = false, r.now
 	} else {
-		r.audit.stillAgain(st)
+		r.audit.returns(st)
 	}
 	if mutant != nil && mutant.born != nil && st.life > 1 {
 		mutant.born(r, st)
 	}
 	r.touch(st)
-	r.agenda.push(task{at: r.now + r.net.hop(), kind: taskConnect, who: int32(st.id), gen: st.conn})
+	r.agenda.push(task{at: r.now + r.net.hop(), kind: taskConnect, who: st.who, gen: st.conn})
 	if st.hostBad {
-		return r.ask(st, agent.AskHostFault, "told again after a start")
+		return st.ask(agent.Ask{Verb: agent.AskHostFault, Text: "told again after a start"})
 	}
-	return r.poll(st, false)
+	return st.settle()
 }
 
-// endAgent ends the process. The record under way is on disk, or it is not.
-func (r *Run) endAgent(st *station, quiet bool) {
-	if st.agent == nil {
+// name is the device's for people.
+func (st *station) name() string { return deviceName(st.id) }
+
+func deviceName(id proto.NodeID) string {
+	if id.IsSwitch() {
+		return fmt.Sprintf("switch %d", id-proto.FirstSwitch)
+	}
+	return fmt.Sprintf("node %d", id)
+}
+
+// end ends the process; quiet: nobody tells the broker. The record under way
+// is on disk, or it is not.
+func (st *station) end(quiet bool) {
+	if st.host == nil {
 		return
 	}
-	if st.record != nil && detmath.Hash(r.cfg.Seed, streamCrash, uint64(st.id), uint64(st.life))&1 == 0 {
-		r.written(st)
+	if st.disk.Busy() && detmath.Hash(st.r.cfg.Seed, streamCrash, uint64(st.id), uint64(st.life))&1 == 0 {
+		st.written()
 	}
-	r.net.hangUp(&st.client, quiet)
-	st.alive = false
-	st.agent, st.record, st.flying = nil, nil, nil
-	st.next = agent.Never
-	r.queue.place(st)
-	r.touch(st)
+	st.disk.Lose()
+	st.r.net.hangUp(&st.client, quiet)
+	st.alive, st.host, st.next = false, nil, agent.Never
+	st.r.queue.place(st)
+	st.r.touch(st)
 }
 
-// written applies the record under way to the journal.
-func (r *Run) written(st *station) {
-	if err := st.journal.Take(st.record); err != nil {
-		r.audit.violate(st.id, "nothing lost", "the journal refuses a record: "+err.Error())
+// written brings the record under way to the disk.
+func (st *station) written() uint64 {
+	id, err := st.disk.Commit()
+	if err != nil {
+		st.r.audit.violate(st.id, "nothing lost", "the journal refuses a record: "+err.Error())
 	}
-	st.record = nil
+	return id
 }
 
-// hardware hands an event of a board to its agent and lets it act.
-func (r *Run) hardware(st *station, ev hal.Event) error {
-	if st.agent == nil || r.cfg.mutant.misses(st, ev.Edge) {
+// persisted is told when the record under way is on disk.
+func (st *station) persisted() error {
+	return st.deliver(agent.Input{Kind: agent.InPersisted, ID: st.written()})
+}
+
+// hardware hands an event of the board to the agent, in its own time, and lets
+// it act.
+func (st *station) hardware(ev hal.Event) error {
+	r := st.r
+	if st.host == nil || r.cfg.mutant.misses(st, ev.Edge) {
 		return nil
 	}
-	edge := ev.Edge != nil
-	if err := r.deliver(st, ev); err != nil {
-		return err
-	}
-	return r.poll(st, edge)
-}
-
-// deliver hands an event of a board to its agent, in its own time.
-func (r *Run) deliver(st *station, ev hal.Event) error {
 	if c := ev.Completion; c != nil {
-		at := -1
-		for i, op := range st.flying {
-			if op == c.Op {
-				at = i
-				break
-			}
-		}
-		if at < 0 {
-			return nil // of an earlier life
-		}
-		last := len(st.flying) - 1
-		st.flying[at] = st.flying[last]
-		st.flying = st.flying[:last]
 		c.Start, c.End = st.clock.local(c.Start), st.clock.local(c.End)
 	}
 	if ev.Edge != nil {
-		r.trace(traceEdge, int32(st.id), uint64(ev.Edge.Line), ev.Edge.High)
-		if ev.Edge.High {
-			at := r.lines[ev.Edge.Line]
-			st.watch.high[at.bundle][at.path] = r.now
-		}
+		r.tracer.edge(st.who, ev.Edge)
 		e := *ev.Edge
 		e.At = st.clock.local(e.At)
 		if e.Origin != 0 {
@@ -201,106 +205,86 @@ func (r *Run) deliver(st *station, ev hal.Event) error {
 		}
 		ev.Edge = &e
 	}
-	st.agent.Deliver(st.clock.local(r.now), agent.Input{Kind: agent.InHardware, Hardware: ev})
-	return nil
+	return st.deliver(agent.Input{Kind: agent.InHardware, Hardware: ev})
 }
 
-func (r *Run) ask(st *station, verb agent.AskVerb, text string) error {
-	if st.agent == nil {
+func (st *station) ask(q agent.Ask) error {
+	if st.host == nil {
 		return nil
 	}
-	st.asked++
-	st.agent.Deliver(st.clock.local(r.now), agent.Input{Kind: agent.InAsk, Ask: agent.Ask{ID: st.asked, Verb: verb, Text: text}})
-	return r.poll(st, false)
+	st.host.Ask(st.local(), q, nil)
+	return st.settle()
 }
 
-// poll lets the agent act now, after a delivery or when it is due.
-func (r *Run) poll(st *station, edge bool) error {
-	now := st.clock.local(r.now)
-	mode := st.agent.Machine().Mode()
+func (st *station) deliver(in agent.Input) error {
+	st.host.Deliver(st.local(), in)
+	return st.settle()
+}
+
+// settle lets the agent act now, after a delivery or when it is due.
+func (st *station) settle() error {
+	r, now := st.r, st.local()
+	mode := st.host.View().Mode()
 	for range maxPolls {
-		var next time.Duration
-		st.out, next = st.agent.Poll(now, st.out[:0])
 		r.polls++
-		for i := range st.out {
-			if err := r.carryOut(st, &st.out[i], edge); err != nil {
-				return err
-			}
+		if _, err := st.host.Round(now); err != nil {
+			return fmt.Errorf("fleet: %s: %w", st.name(), err)
 		}
-		clear(st.out)
-		if next > now {
-			st.next = agent.Never
-			if next != agent.Never {
-				st.next = st.clock.world(next)
-			}
-			r.queue.place(st)
-			if st.agent.Machine().Mode() != mode {
-				r.touch(st)
-			}
-			return nil
+		if !st.host.Quiet(now) {
+			continue
 		}
+		st.next = agent.Never
+		if next := st.host.Next(); next != agent.Never {
+			st.next = st.clock.world(next)
+		}
+		r.queue.place(st)
+		if st.host.View().Mode() != mode {
+			r.touch(st)
+		}
+		return nil
 	}
-	return fmt.Errorf("fleet: node %d wants to be polled for ever at %v", st.id, r.now)
+	return fmt.Errorf("fleet: %s wants to be polled for ever at %v", st.name(), r.now)
 }
 
-func (r *Run) carryOut(st *station, o *agent.Output, edge bool) error {
-	switch o.Kind {
-	case agent.OutSubmit:
-		if edge {
-			st.thinks = r.now + r.costs.Decide
-		}
-		if o.Op.Class == hal.ClassSwitch {
-			st.watch.acted = r.now
-			r.look(st)
-		}
-		st.flying = append(st.flying, o.Op)
-		if r.cfg.mutant.drops(st, o) {
-			done := &hal.Completion{Bus: o.Bus, Op: o.Op, Start: r.now, End: r.now}
-			return r.deliver(st, hal.Event{Completion: done})
-		}
-		// What is asked for while an earlier decision is still being thought
-		// must not overtake its work.
-		if err := r.world.Submit(max(r.now, st.thinks), st.board, o.Bus, o.Op); err != nil {
-			return fmt.Errorf("fleet: node %d: %w", st.id, err)
-		}
-	case agent.OutSend:
-		if r.cfg.mutant.swallows(st, o.Packet) {
-			return nil
-		}
-		r.said(st, o.Packet)
-		r.net.send(&st.client, o.Packet)
-	case agent.OutCalibrate:
-		st.calibrations[o.Bundle] = o.Calibration
-		if st.broken == 0 {
-			st.watch.walked, st.watch.mended = false, r.now
-		}
-	case agent.OutPersist:
-		st.recordID = o.ID
-		r.noted(st, o.Record)
-		at := r.now + persistLeast + r.disk.wait(persistMean)
-		r.agenda.push(task{at: at, kind: taskPersisted, who: int32(st.id), gen: st.life})
+// Submit gives work to a bus of the board. What is asked for while an earlier
+// decision is still being thought must not overtake its work.
+func (st *station) Submit(now time.Duration, w agent.Work) error {
+	r := st.r
+	leaves := st.thinking.Leaves(r.now, w.Decided)
+	if w.Op.Class == hal.ClassSwitch {
+		st.watch.acted = r.now
+		r.look(st)
 	}
+	if r.cfg.mutant.drops(st, w.Op) {
+		done := &hal.Completion{Bus: w.Bus, Op: w.Op, Start: now, End: now}
+		st.host.Deliver(now, agent.Input{Kind: agent.InHardware, Hardware: hal.Event{Completion: done}})
+		return nil
+	}
+	return r.world.Submit(leaves, st.board, w.Bus, w.Op)
+}
+
+// Send gives a packet to the network, which loses some.
+func (st *station) Send(_ time.Duration, p proto.Packet) error {
+	r := st.r
+	if r.cfg.mutant.swallows(st, p) {
+		return nil
+	}
+	if p.Kind == proto.Publish {
+		r.tracer.packet(st.who, p)
+		r.audit.said(st, p)
+	}
+	r.net.send(&st.client, p)
 	return nil
 }
 
-// said looks at what a node says and traces it.
-func (r *Run) said(st *station, p proto.Packet) {
-	if p.Kind != proto.Publish {
-		return
-	}
-	r.tracePacket(int32(st.id), p)
-	r.audit.said(st, p)
-}
-
-// noted reads a record as the disk will hold it and takes the switches out of
-// it: a record is where every event is first.
-func (r *Run) noted(st *station, raw []byte) {
-	rec, err := agent.ReadRecord(raw)
+// Persist takes a record on its way to the disk, and the switches out of it: a
+// record is where every event is first.
+func (st *station) Persist(_ time.Duration, id uint64, record []byte) error {
+	r := st.r
+	rec, err := st.disk.Begin(id, record)
 	if err != nil {
-		r.audit.violate(st.id, "nothing lost", "the journal refuses a record: "+err.Error())
-		rec = new(agent.Record)
+		return err
 	}
-	st.record = rec
 	events := rec.Events()
 	for i := range events {
 		e := &events[i]
@@ -311,26 +295,39 @@ func (r *Run) noted(st *station, raw []byte) {
 			}
 		}
 	}
+	r.agenda.push(task{at: r.now + persistLeast + r.disk.wait(persistMean), kind: taskPersisted, who: st.who, gen: st.life})
+	return nil
+}
+
+func (st *station) calibrated(b proto.BundleID, c *ocs.Calibration) {
+	st.calibrations[b] = c
+	if st.broken == 0 {
+		st.watch.walked, st.watch.mended = false, st.r.now
+	}
+}
+
+// log is for people who follow a run.
+func (st *station) log(_ uint8, text string) {
+	st.r.tracer.linef("%v %s: %s", st.r.now, st.name(), text)
 }
 
 // receive hands a packet from the network to the agent.
-func (r *Run) receive(st *station, t *task) error {
-	if st.agent == nil || t.gen != st.conn {
+func (st *station) receive(t *task) error {
+	r := st.r
+	if st.host == nil || t.gen != st.conn {
 		return nil
 	}
 	if st.cut {
 		r.net.hold(t, &st.downAt)
 		return nil
 	}
-	p := t.packet
-	if p.Kind == proto.Publish {
-		if topic, err := proto.ParseTopic(p.Topic); err == nil && topic.Kind == proto.TopicDecision {
+	if t.packet.Kind == proto.Publish {
+		if topic, err := proto.ParseTopic(t.packet.Topic); err == nil && topic.Kind == proto.TopicDecision {
 			r.touch(st)
-			if !p.Retain {
+			if !t.packet.Retain {
 				st.watch.planned = r.now
 			}
 		}
 	}
-	st.agent.Deliver(st.clock.local(r.now), agent.Input{Kind: agent.InPacket, Packet: p})
-	return r.poll(st, false)
+	return st.deliver(agent.Input{Kind: agent.InPacket, Packet: t.packet})
 }

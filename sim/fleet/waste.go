@@ -15,7 +15,7 @@ func (m *measure) stand() {
 	m.counting = true
 	m.since = m.r.now
 	m.whole = 0
-	for _, st := range m.r.stations {
+	for _, st := range m.r.nodes {
 		if st.watch.full {
 			m.whole++
 		}
@@ -57,7 +57,7 @@ func (st *station) well() bool { return !st.dark && !st.hostBad }
 
 func (m *measure) count() {
 	m.well, m.whole = 0, 0
-	for _, st := range m.r.stations {
+	for _, st := range m.r.nodes {
 		if st.well() {
 			m.well++
 		}
@@ -82,7 +82,7 @@ func (m *measure) count() {
 // by arithmetic alone, and that of the static placement.
 func (m *measure) ratios() (mean, p99, ideal, static float64) {
 	total, sum := 0.0, 0.0
-	nodes := float64(len(m.r.stations))
+	nodes := float64(len(m.r.nodes))
 	for n, d := range m.wasted {
 		total += float64(d)
 		sum += float64(float64(d) * float64(n))

@@ -76,8 +76,7 @@ func TestWhyExplainsWhatHappened(t *testing.T) {
 	cfg.Faults = script(t, "1s planner kill", "2s fibre flap 9/1/external1 both 1ms 19", "3s planner start", "20s node dark 5")
 	calibrate := func(r *Run) {
 		st := r.stations[16]
-		st.agent.Deliver(st.clock.local(r.now), agent.Input{Kind: agent.InAsk, Ask: agent.Ask{ID: 1, Verb: agent.AskCalibrate, Bundle: 0}})
-		if err := r.poll(st, false); err != nil {
+		if err := st.ask(agent.Ask{Verb: agent.AskCalibrate}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -64,7 +64,7 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 		return nil, err
 	}
 	began := time.Now()
-	results := make([]*fleet.CoreResult, cfg.Runs)
+	results := make([]*fleet.Result, cfg.Runs)
 	var mu sync.Mutex // of TraceOut
 	err = inParallel(ctx, cfg.Runs, progressTo(cfg.Progress, "runs"), func(i int) (err error) {
 		results[i], err = cfg.one(f, cfg.Seed+uint64(i), &mu)
@@ -81,9 +81,9 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 	return sum, nil
 }
 
-func (cfg *CoreSeedsConfig) one(f *fabric.Fabric, seed uint64, mu *sync.Mutex) (*fleet.CoreResult, error) {
-	run := fleet.CoreConfig{Fabric: f, Seed: seed, Health: coreHealth, Lists: fleet.JobLists(cfg.Core, seed, cfg.Lists),
-		Strikes: fleet.Strikes(seed, strikesOf), Replay: cfg.Replay(seed)}
+func (cfg *CoreSeedsConfig) one(f *fabric.Fabric, seed uint64, mu *sync.Mutex) (*fleet.Result, error) {
+	run := fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: fleet.JobLists(cfg.Core, seed, cfg.Lists),
+		Faults: fleet.Strikes(seed, strikesOf), Replay: cfg.Replay(seed)}
 	if cfg.TraceOut != nil {
 		run.TraceLine = func(line string) {
 			mu.Lock()
@@ -91,24 +91,25 @@ func (cfg *CoreSeedsConfig) one(f *fabric.Fabric, seed uint64, mu *sync.Mutex) (
 			fmt.Fprintf(cfg.TraceOut, "seed %d: %s\n", seed, line)
 		}
 	}
-	r, err := fleet.NewCore(run)
+	r, err := fleet.New(run)
 	if err != nil {
 		return nil, err
 	}
 	return r.Do()
 }
 
-func (r *CoreSeedsResult) add(x *fleet.CoreResult) {
-	r.Commits += x.Commits
-	r.Killed += x.Killed
-	r.Struck += x.Struck
-	r.Looks += x.Guarded
-	r.Realised += x.Links
-	r.Granted += x.Granted
-	r.DarkMicros = max(r.DarkMicros, x.DarkMicros)
+func (r *CoreSeedsResult) add(x *fleet.Result) {
+	c := x.Core
+	r.Commits += c.Commits
+	r.Killed += c.Killed
+	r.Struck += c.Struck
+	r.Looks += c.Looks
+	r.Realised += c.Realised
+	r.Granted += c.Granted
+	r.DarkMicros = max(r.DarkMicros, c.DarkMicros)
 	r.Violations += x.Violations
-	r.List = append(r.List, x.List...)
-	r.VirtualS += x.Virtual
+	r.List = append(r.List, x.ViolationList...)
+	r.VirtualS += c.Virtual
 	r.Steps += x.Steps
-	r.SHA256 = append(r.SHA256, x.SHA256)
+	r.SHA256 = append(r.SHA256, x.TraceSHA256)
 }

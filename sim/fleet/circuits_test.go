@@ -18,14 +18,14 @@ var testCores = []fabric.Core{
 	{Pods: 4, LeavesPerPod: 3, SpinesPerPod: 1, SpinePorts: 7, SwitchPorts: 4, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Uniform, IotaMille: 1000},
 }
 
-func coreRun(t testing.TB, seed uint64, change func(*CoreConfig)) *CoreResult {
+func coreRun(t testing.TB, seed uint64, change func(*Config)) *Result {
 	t.Helper()
 	core := testCores[seed%uint64(len(testCores))]
 	f, err := fabric.New(fabric.Params{Name: "f", Core: &core})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := CoreConfig{Fabric: f, Seed: seed, Health: 10 * time.Second, Lists: JobLists(&core, seed, 8), Strikes: Strikes(seed, 60),
+	cfg := Config{Fabric: f, Seed: seed, Health: 10 * time.Second, Jobs: JobLists(&core, seed, 8), Faults: Strikes(seed, 60),
 		Replay: fmt.Sprintf("RINGLIGHT_CORE_SEED=%d go test ./sim/fleet -run TestSwitchAgents -v", seed)}
 	if change != nil {
 		change(&cfg)
@@ -33,13 +33,13 @@ func coreRun(t testing.TB, seed uint64, change func(*CoreConfig)) *CoreResult {
 	if os.Getenv("RINGLIGHT_CORE_SEED") != "" {
 		cfg.TraceLine = func(line string) { t.Log(line) }
 	}
-	r, err := NewCore(cfg)
+	r, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	res, err := r.Do()
 	if err != nil {
-		for _, v := range r.res.List {
+		for _, v := range r.audit.list {
 			t.Log(v)
 		}
 		t.Fatal(err)
@@ -63,34 +63,29 @@ func TestSwitchAgentsKilledInMidStage(t *testing.T) {
 		first, seeds = n, 1
 	}
 	var sum CoreResult
+	steps := uint64(0)
 	for seed := first; seed < first+seeds; seed++ {
 		res := coreRun(t, seed, nil)
-		for _, v := range res.List {
+		for _, v := range res.ViolationList {
 			t.Error(v)
 		}
 		if res.Violations > 0 {
 			t.Fatalf("%+v", res)
 		}
-		sum.Commits += res.Commits
-		sum.Killed += res.Killed
-		sum.Struck += res.Struck
-		sum.Guarded += res.Guarded
-		sum.Steps += res.Steps
-		sum.Dark = max(sum.Dark, res.Dark)
-		sum.Links += res.Links
-		sum.Granted += res.Granted
+		sum.add(res.Core)
+		steps += res.Steps
 	}
-	if sum.Killed < int(seeds)/2 || sum.Guarded == 0 || sum.Links == 0 {
+	if sum.Killed < int(seeds)/2 || sum.Looks == 0 || sum.Realised == 0 {
 		t.Errorf("this shows nothing: %+v", sum)
 	}
 	t.Logf("%d seeds: %d commits, %d agents killed after one, %d strikes in all, %d looks at circuits that had to stay, none dark; longest tuning %v; %d of %d links; %d steps",
-		seeds, sum.Commits, sum.Killed, sum.Struck, sum.Guarded, sum.Dark, sum.Links, sum.Granted, sum.Steps)
+		seeds, sum.Commits, sum.Killed, sum.Struck, sum.Looks, time.Duration(sum.DarkMicros)*time.Microsecond, sum.Realised, sum.Granted, steps)
 }
 
 // Goal: a run is the same each time, whatever the machine does.
 func TestCoreRunsRepeat(t *testing.T) {
 	a, b := coreRun(t, 2, nil), coreRun(t, 2, nil)
-	if a.SHA256 != b.SHA256 || a.Steps != b.Steps {
+	if a.TraceSHA256 != b.TraceSHA256 || a.Steps != b.Steps {
 		t.Errorf("%+v and then %+v", a, b)
 	}
 }
@@ -118,14 +113,15 @@ func TestCoreCheckersSeeDefects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := NewCore(CoreConfig{Fabric: f, Seed: seed, Health: 10 * time.Second, Lists: JobLists(&core, seed, 4), Strikes: Strikes(seed, 40), defect: defect})
+			r, err := New(Config{Fabric: f, Seed: seed, Health: 10 * time.Second, Jobs: JobLists(&core, seed, 4), Faults: Strikes(seed, 40),
+				mutant: &mutant{restored: func(_ *station, j *agent.Journal) { defect(j) }}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := r.Do(); err != nil {
 				seen++
 			}
-			seen += r.res.Violations
+			seen += r.audit.violations
 		}
 		if seen == 0 {
 			t.Errorf("an agent that %s passes", name)
@@ -137,17 +133,15 @@ func TestCoreCheckersSeeDefects(t *testing.T) {
 // lose their power, the end is the same; what lost its power is lit again.
 func TestCoreOverABadNetwork(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
-		res := coreRun(t, seed, func(c *CoreConfig) {
+		res := coreRun(t, seed, func(c *Config) {
 			c.Rates = Rates{Loss: 20_000, Repeat: 20_000, Reorder: 20_000}
-			for i := range c.Strikes {
-				if i%3 == 0 {
-					c.Strikes[i].Verb = NodeDark
+			for i := range c.Faults {
+				if f := &c.Faults[i]; i%3 == 0 && f.Verb == AgentCrash {
+					f.Verb = NodeDark
 				}
 			}
 		})
-		for _, v := range res.List {
-			t.Error(v)
-		}
+		clean(t, res)
 	}
 }
 
@@ -158,15 +152,14 @@ func TestCoreOverABadNetwork(t *testing.T) {
 // free again after some seconds; in half of the stages an agent dies too.
 func TestCoreWithStuckMirrors(t *testing.T) {
 	for seed := uint64(1); seed <= 6; seed++ {
-		res := coreRun(t, seed, func(c *CoreConfig) {
-			for i := range c.Strikes {
-				if i%2 == 0 {
-					c.Strikes[i].Verb, c.Strikes[i].After, c.Strikes[i].For = BoardBreak, 0, 3*c.Strikes[i].For
+		res := coreRun(t, seed, func(c *Config) {
+			for i := range c.Faults {
+				if f := &c.Faults[i]; i%2 == 0 && f.Verb == AgentCrash {
+					f.Verb, f.At, f.For = MirrorStick, 0, 3*f.For
+					f.Mirror = Mirror{Side: f.Stage & 1, Port: f.Stage >> 1 % c.Fabric.Core.Pods}
 				}
 			}
 		})
-		for _, v := range res.List {
-			t.Error(v)
-		}
+		clean(t, res)
 	}
 }

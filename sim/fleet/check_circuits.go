@@ -1,0 +1,215 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// circuits holds the circuit switches to this:
+//
+//  1. A circuit that a switch has told as tuned has light, and keeps it until
+//     the planner has published a commit without it, whoever dies meanwhile.
+//  2. A switch applies nothing that was not committed, and never goes back.
+//  3. When all is quiet, light passes in every switch exactly where the last
+//     commit for it says - no switch of a stage has the old circuits and
+//     another the new - and a link has both its ways.
+type circuits struct {
+	r        *Run
+	core     *fabric.Core
+	guarded  [][]proto.Circuit                          // by switch
+	desired  []map[proto.Generation][]proto.Circuit     // by switch: what the planner asked
+	last     []proto.Generation                         // by switch: highest commit for it
+	reported []proto.Generation                         // by switch: highest told as applied
+	commits  map[proto.RingID]map[proto.Generation]bool // by group
+	lists    map[proto.Corr]bool                        // job lists that were asked for
+	looks    int                                        // at circuits that had to stay
+	dark     time.Duration                              // longest of one switch in one stage
+}
+
+func newCircuits(r *Run) *circuits {
+	n := len(r.switches)
+	c := &circuits{r: r, core: r.cfg.Fabric.Core, guarded: make([][]proto.Circuit, n), last: make([]proto.Generation, n),
+		reported: make([]proto.Generation, n), commits: map[proto.RingID]map[proto.Generation]bool{}, lists: map[proto.Corr]bool{}}
+	for range n {
+		c.desired = append(c.desired, map[proto.Generation][]proto.Circuit{})
+	}
+	return c
+}
+
+func (c *circuits) check() check {
+	return check{name: "circuits", planned: c.planned, said: c.said, stepped: c.look, darkens: c.darken, stands: c.stand}
+}
+
+// number is that of a switch; false: it is a node.
+func (c *circuits) number(st *station) (s int, ok bool) {
+	return int(st.who) - len(c.r.nodes), st.id.IsSwitch()
+}
+
+func (c *circuits) violate(s int, invariant, text string) {
+	c.r.audit.violate(proto.FirstSwitch+proto.NodeID(s), invariant, text)
+}
+
+func (c *circuits) passes(s int, a, b uint16) bool { return c.r.mirrors.Passes(c.r.world, s, a, b) }
+
+// group is that of a switch.
+func (c *circuits) group(s int) proto.RingID { return c.core.GroupID(s / c.core.SpinePorts) }
+
+// has tells whether a circuit is among those wanted.
+func has(list []proto.Circuit, x *proto.Circuit) bool {
+	return slices.ContainsFunc(list, func(w proto.Circuit) bool { return w.A == x.A && w.B == x.B })
+}
+
+// planned looks at what a planner publishes.
+func (c *circuits) planned(_ *process, t proto.Topic, p proto.Packet) {
+	switch t.Kind {
+	case proto.TopicReply:
+		c.replied(p)
+	case proto.TopicDesired:
+		var d proto.Desired
+		if !t.Node.IsSwitch() {
+			return
+		}
+		if _, err := proto.Decode(p.Payload, &d); err == nil {
+			c.desired[d.Node-proto.FirstSwitch][d.Generation] = d.Circuits
+		}
+	case proto.TopicDecision:
+		var d proto.Decision
+		if t.Ring < proto.FirstGroup {
+			return
+		}
+		if _, err := proto.Decode(p.Payload, &d); err == nil && d.Verdict == proto.Commit {
+			c.committed(t.Ring, d.Generation)
+		}
+	}
+}
+
+// committed lets go of the circuits that a generation does without.
+func (c *circuits) committed(group proto.RingID, g proto.Generation) {
+	if c.commits[group] == nil {
+		c.commits[group] = map[proto.Generation]bool{}
+	}
+	first := !c.commits[group][g]
+	c.commits[group][g] = true
+	var stage []proto.NodeID
+	for s := range c.guarded {
+		want, part := c.desired[s][g]
+		if !part || c.group(s) != group {
+			continue
+		}
+		stage = append(stage, proto.FirstSwitch+proto.NodeID(s))
+		c.last[s] = max(c.last[s], g)
+		if g < c.last[s] {
+			continue // told again
+		}
+		c.guarded[s] = slices.DeleteFunc(c.guarded[s], func(x proto.Circuit) bool {
+			return !has(want, &x)
+		})
+	}
+	if first {
+		c.r.inject.committed(stage)
+	}
+}
+
+// darken forgets a switch that loses its power.
+func (c *circuits) darken(st *station) {
+	if s, ok := c.number(st); ok {
+		c.guarded[s] = nil
+	}
+}
+
+// replied looks at what a planner answers to a job list.
+func (c *circuits) replied(p proto.Packet) {
+	var m proto.OpReply
+	if _, err := proto.Decode(p.Payload, &m); err != nil {
+		c.r.audit.violate(0, "protocol", "the planner's reply does not decode: "+err.Error())
+	} else if c.lists[m.Corr] && m.Code != proto.OK && m.Code != proto.Busy {
+		c.r.audit.violate(0, "jobs taken", fmt.Sprintf("%v %s %s", m.Code, m.Field, m.Reason))
+	}
+}
+
+// said looks at what a switch's agent says.
+func (c *circuits) said(st *station, t proto.Topic, p proto.Packet) {
+	s, ok := c.number(st)
+	var m proto.Reported
+	if !ok || t.Kind != proto.TopicReported || !c.r.audit.decode(st, p, &m) {
+		return
+	}
+	if g := m.Generation; g != 0 {
+		if !c.commits[c.group(s)][g] {
+			c.violate(s, "nothing uncommitted", fmt.Sprintf("applied generation %d, which nobody committed", g))
+		}
+		if g < c.reported[s] {
+			c.violate(s, "never back", fmt.Sprintf("generation %d after %d", g, c.reported[s]))
+		}
+		c.reported[s] = max(c.reported[s], g)
+	}
+	c.dark = max(c.dark, time.Duration(m.DarkMicros)*time.Microsecond)
+	want, told := c.desired[s][c.last[s]]
+	for i := range m.Circuits {
+		switch x := &m.Circuits[i]; {
+		case x.State != proto.Tuned:
+		case !c.passes(s, x.A, x.B):
+			c.violate(s, "truth is light", fmt.Sprintf("%d to %d of job %d is told as tuned and passes no light", x.A, x.B, x.Job))
+		default:
+			g := proto.Circuit{A: x.A, B: x.B, Job: x.Job}
+			if stays := !told || has(want, &g); stays && !has(c.guarded[s], &g) {
+				c.guarded[s] = append(c.guarded[s], g)
+			}
+		}
+	}
+}
+
+// look looks at the circuits of a switch on which something has happened:
+// mirrors move only after a write, and are looked at while they do.
+func (c *circuits) look(st *station) {
+	s, ok := c.number(st)
+	if !ok {
+		return
+	}
+	c.looks += len(c.guarded[s])
+	c.guarded[s] = slices.DeleteFunc(c.guarded[s], func(x proto.Circuit) bool {
+		if c.passes(s, x.A, x.B) {
+			return false
+		}
+		c.violate(s, "no other job dark", fmt.Sprintf("%d to %d of job %d lost its light, and no commit was without it", x.A, x.B, x.Job))
+		return true
+	})
+}
+
+// stand looks at everything when all is quiet.
+func (c *circuits) stand() {
+	for s := range c.guarded {
+		if c.last[s] == 0 {
+			continue // mirrors at rest may pass light by chance; no plan has parked them
+		}
+		lit := c.r.mirrors.Lit(c.r.world, s)
+		want := c.desired[s][c.last[s]]
+		if len(lit) != len(want) {
+			c.violate(s, "old or new", fmt.Sprintf("light passes %d times, generation %d has %d circuits", len(lit), c.last[s], len(want)))
+		}
+		for _, x := range want {
+			if !c.passes(s, x.A, x.B) {
+				c.violate(s, "old or new", fmt.Sprintf("%d to %d of job %d of generation %d passes no light", x.A, x.B, x.Job, c.last[s]))
+			}
+		}
+		if c.reported[s] != c.last[s] {
+			c.violate(s, "old or new", fmt.Sprintf("applied generation %d, committed %d", c.reported[s], c.last[s]))
+		}
+		// The other way of a link is in the pair's other switch, or in the
+		// same one.
+		other := s
+		if c.core.Wiring == fabric.Interleaved {
+			other = s ^ 1
+		}
+		for _, x := range lit {
+			if !c.passes(other, x.B, x.A) {
+				c.violate(s, "both ways", fmt.Sprintf("light passes from pod %d to pod %d, and not back through switch %d", x.A, x.B, other))
+			}
+		}
+	}
+	c.r.tracer.linef("%v quiet: %+v", c.r.now, c.r.coreStatus())
+}
