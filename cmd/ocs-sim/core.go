@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strconv"
@@ -17,15 +18,7 @@ func core(ctx context.Context, args []string) error {
 	k := live.DemoCore(4)
 	cfg := live.CoreConfig{Changes: 6, Seed: 1, Listen: "127.0.0.1:0"}
 	fs := newFlags("core", "ocs-sim core -pods 6 -changes 10 -json")
-	fs.IntVar(&k.Pods, "pods", k.Pods, "pods")
-	fs.IntVar(&k.LeavesPerPod, "leaves", k.LeavesPerPod, "leaf switches of a pod")
-	fs.IntVar(&k.SpinesPerPod, "spines", k.SpinesPerPod, "spine switches of a pod, and groups of optical switches")
-	fs.IntVar(&k.SpinePorts, "spine-ports", 0, "ports of a spine, and optical switches of a group; 0: as many as leaves ask for")
-	fs.IntVar(&k.ServersPerLeaf, "servers", k.ServersPerLeaf, "servers under a leaf")
-	fs.IntVar(&k.GPUsPerServer, "gpus-per-server", k.GPUsPerServer, "GPUs of a server")
-	fs.IntVar(&k.IotaMille, "iota-mille", k.IotaMille, "thousandths of a leaf's links that may move at once")
-	wiring := fs.String("wiring", string(k.Wiring), "interleaved or uniform")
-	fs.BoolVar(&k.Backup, "backup", false, "join ports that no job needs to a mesh over all pods")
+	coreOf := coreFlags(fs, k)
 	fs.IntVar(&cfg.Changes, "changes", cfg.Changes, "changes of the job list after the first one")
 	fs.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of jobs and mirrors")
 	fs.BoolVar(&cfg.Hold, "hold", false, "keep everything running afterwards, broker on "+holdAddress)
@@ -37,11 +30,7 @@ func core(ctx context.Context, args []string) error {
 	if err := parse(fs, args); err != nil {
 		return fail(err)
 	}
-	k.Wiring, k.SwitchPorts = fabric.Wiring(*wiring), max(k.Pods, k.SwitchPorts)
-	if k.SpinePorts == 0 {
-		k.SpinePorts = k.LeavesPerPod * k.LeafLinks
-	}
-	cfg.Core = k
+	cfg.Core = coreOf()
 	if err := cfg.Validate(); err != nil {
 		return fail(usageError{err})
 	}
@@ -67,6 +56,30 @@ func core(ctx context.Context, args []string) error {
 		return fail(err)
 	}
 	return errors.Join(printed, res.Verdict())
+}
+
+// coreFlags describe a layer of optical switches; after they are parsed, the
+// result is what they say, nil without pods.
+func coreFlags(fs *flag.FlagSet, k *fabric.Core) func() *fabric.Core {
+	fs.IntVar(&k.Pods, "pods", k.Pods, "pods of a layer of optical switches")
+	fs.IntVar(&k.LeavesPerPod, "leaves", k.LeavesPerPod, "leaf switches of a pod")
+	fs.IntVar(&k.SpinesPerPod, "spines", k.SpinesPerPod, "spine switches of a pod, and groups of optical switches")
+	fs.IntVar(&k.SpinePorts, "spine-ports", 0, "ports of a spine, and optical switches of a group; 0: as many as leaves ask for")
+	fs.IntVar(&k.ServersPerLeaf, "servers", k.ServersPerLeaf, "servers under a leaf")
+	fs.IntVar(&k.GPUsPerServer, "gpus-per-server", k.GPUsPerServer, "GPUs of a server")
+	fs.IntVar(&k.IotaMille, "iota-mille", k.IotaMille, "thousandths of a leaf's links that may move at once")
+	wiring := fs.String("wiring", string(k.Wiring), "interleaved or uniform")
+	fs.BoolVar(&k.Backup, "backup", false, "join ports that no job needs to a mesh over all pods")
+	return func() *fabric.Core {
+		if k.Pods == 0 {
+			return nil
+		}
+		k.Wiring, k.SwitchPorts = fabric.Wiring(*wiring), max(k.Pods, k.SwitchPorts)
+		if k.SpinePorts == 0 {
+			k.SpinePorts = k.LeavesPerPod * k.LeafLinks
+		}
+		return k
+	}
 }
 
 // maxCoreRuns is chosen: an hour.

@@ -24,13 +24,14 @@ var fleetRates = fleet.Rates{Loss: 500, Repeat: 500, Reorder: 500}
 func runFleet(ctx context.Context, args []string) error {
 	cfg := live.FleetConfig{Params: fabric.DefaultParams(), Rates: fleetRates, Progress: os.Stderr}
 	p := &cfg.Params
-	fs := newFlags("fleet", "ocs-sim fleet -nodes 1000 -k 3 -tp 64 -hours 24 -faults random -json\nlines of a fault script:\n  "+strings.Join(fleet.Forms(), "\n  "))
+	fs := newFlags("fleet", "ocs-sim fleet -nodes 1000 -k 3 -tp 64 -hours 24 -faults random -json\nwith optical switches between pods: ocs-sim fleet -nodes 16 -k 3 -tp 64 -pods 4 -leaves 2 -servers 2 -hours 0.1 -faults FILE\nlines of a fault script, TIME from when the fabric stands, or commit:N+TIME from the Nth commit of circuits\n(then stage:K may stand for SWITCH: the Kth of that commit):\n  "+strings.Join(fleet.Forms(), "\n  "))
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
 	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
 	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
 	fs.IntVar(&cfg.Modules, "modules", hal.MaxModules, "modules of a bundle")
 	fs.IntVar(&cfg.Catalogue, "catalogue", fleet.CatalogueSize, "different modules that are made and calibrated; all others are like one of them")
+	coreOf := coreFlags(fs, noCore())
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8) or any")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of everything drawn")
@@ -38,13 +39,14 @@ func runFleet(ctx context.Context, args []string) error {
 	hours := fs.Float64("hours", 1, "virtual hours of faults")
 	fs.DurationVar(&cfg.Health, "health", time.Minute, "time of one health round over a node's modules, virtual")
 	faults := fs.String("faults", "random", "FILE with a script, - is stdin; random; or trace:FILE")
-	fs.Float64Var(&cfg.FaultRate, "fault-rate", 0.5, "random faults per node and day")
+	fs.Float64Var(&cfg.FaultRate, "fault-rate", 0.5, "random faults per node or optical switch and day")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	out := fs.String("trace-out", "", "write faults and violations to this file")
 	fail := failing(asJSON)
 	if err := parse(fs, args); err != nil {
 		return fail(err)
 	}
+	p.Core = coreOf()
 	p.Topology, p.Moves = fabric.Topology(*topology), fabric.Moves(*moves)
 	cfg.Span = time.Duration(*hours * float64(time.Hour))
 	if err := checkFleet(&cfg); err != nil {
@@ -78,6 +80,13 @@ func runFleet(ctx context.Context, args []string) error {
 		err = errors.Join(err, fmt.Errorf("%d violations", res.Violations))
 	}
 	return err
+}
+
+// noCore is a layer of optical switches that lacks only its pods.
+func noCore() *fabric.Core {
+	k := fabric.DefaultCore(0)
+	k.SpinePorts = 0
+	return k
 }
 
 func checkFleet(cfg *live.FleetConfig) error {
@@ -129,7 +138,11 @@ func replay(fs *flag.FlagSet, seed uint64) string {
 		case "seed", "runs", "json", "trace-out":
 			return
 		}
-		line += fmt.Sprintf(" -%s %s", f.Name, f.Value)
+		form := " -%s %s"
+		if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
+			form = " -%s=%s" // else the value would be read as no flag's
+		}
+		line += fmt.Sprintf(form, f.Name, f.Value)
 	})
 	return fmt.Sprintf("%s -seed %d", line, seed)
 }
@@ -145,6 +158,10 @@ func printFleet(r *fleet.Result) {
 	fmt.Printf("interruptions %d, dark %d us in all; of these moved by a plan %d, %d us; splits %d, joined in p50 %s, p99 %s, max %s ms\n",
 		r.Interruptions, r.DarkMicros, r.Moves, r.MovedMicros, r.Splits, number(r.SplitRepair.P50), number(r.SplitRepair.P99), number(r.SplitRepair.Max))
 	fmt.Printf("GPU waste mean %.4f, p99 %.4f, ideal %.4f, static %.4f\n", r.GPUWaste.Mean, r.GPUWaste.P99, r.GPUWaste.Ideal, r.GPUWaste.Static)
+	if c := r.Core; c != nil {
+		fmt.Printf("%d optical switches: %d generations committed, %d agents killed in the middle of one; %d of %d links; longest tuning %.1f ms; %d looks at circuits that had to stay\n",
+			c.Switches, c.Commits, c.Killed, c.Realised, c.Granted, float64(c.DarkMicros)/1000, c.Looks)
+	}
 	fmt.Printf("%d steps, %.0f a second, %d polls, %d MiB\ntrace %s\n", r.Steps, r.EventsPerS, r.Polls, r.RSSMiB, r.TraceSHA256)
 }
 

@@ -20,10 +20,11 @@ func TestReplayRunsOneSeed(t *testing.T) {
 		fs.String("faults", "random", "")
 		fs.String("trace-out", "", "")
 		fs.Bool("json", false, "")
+		fs.Bool("backup", false, "")
 		return fs
 	}
 	fs := flags()
-	if err := fs.Parse(strings.Fields("-nodes 400 -k 3 -seed 5 -runs 9 -hours 0.5 -health 90s -faults a.txt -json -trace-out t.txt")); err != nil {
+	if err := fs.Parse(strings.Fields("-nodes 400 -k 3 -seed 5 -runs 9 -hours 0.5 -backup -health 90s -faults a.txt -json -trace-out t.txt")); err != nil {
 		t.Fatal(err)
 	}
 	line := replay(fs, 8)
@@ -32,7 +33,7 @@ func TestReplayRunsOneSeed(t *testing.T) {
 	if err := again.Parse(strings.Fields(rest)); !ok || err != nil || again.NArg() > 0 {
 		t.Fatalf("%q: %v", line, err)
 	}
-	for name, want := range map[string]string{"nodes": "400", "k": "3", "seed": "8", "runs": "0", "hours": "0.5", "health": "1m30s", "faults": "a.txt", "json": "false", "trace-out": ""} { // any order
+	for name, want := range map[string]string{"nodes": "400", "k": "3", "seed": "8", "runs": "0", "hours": "0.5", "health": "1m30s", "faults": "a.txt", "json": "false", "backup": "true", "trace-out": ""} { // any order
 		if got := again.Lookup(name).Value.String(); got != want {
 			t.Errorf("%q: -%s %s, want %s", line, name, got, want)
 		}

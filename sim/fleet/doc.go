@@ -1,13 +1,16 @@
 // Package fleet runs many production agents and a production planner on
 // simulated boards, on one virtual clock: one event after the other, so that
-// the same seed gives the same run, bit for bit, on every machine.
+// the same seed gives the same run, bit for bit, on every machine. A device is
+// a node or a circuit switch; a fleet has those that its fabric describes, of
+// one kind or of both, under one planner.
 //
-// The boards are sim's, at register level; the messages are encoded CBOR and
-// travel through a model of a broker that delays, loses, repeats and reorders
-// them; journals lose what was not on disk; clocks drift. A fault is a line of
-// a small script, whoever wrote it. Checkers, one file for each invariant of a
-// node, look at the light itself and at what was said about it. They never
-// feed anything back.
+// The boards are sim's, at register level; agents and planner live in the hosts
+// that production has (agent.Host, planner.Host), whose ports are this
+// package's; the messages are encoded CBOR and travel through a model of a
+// broker that delays, loses, repeats and reorders them; journals lose what was
+// not on disk; clocks drift. A fault is a line of a small script, whoever wrote
+// it. Checks, an entry in a list for each invariant, look at the light itself
+// and at what was said about it. They never feed anything back.
 //
 // What it never does: share formulas with what it tests, look at a wall clock,
 // or run two things of one fleet at once.
@@ -18,6 +21,10 @@
 // they are about. # begins a comment; lines need not be in order. What cannot
 // happen - a dark node that loses its supply - does not. ParseFault says what
 // a wrong line lacks.
+//
+// TIME may be commit:N+TIME: so long after the Nth commit of circuits, counted
+// over the run; then SWITCH may be stage:K, the Kth of those that the commit is
+// for, counted round. "for SPAN" at the end of a line undoes it after a while.
 //
 //	TIME node dark N                  supply lost, lasers off one after the other; "group G" at
 //	                                  the end makes losses within 1 ms one fault of several nodes
@@ -42,6 +49,13 @@
 //	TIME operator drain|undrain N     as ocsctl asks: by way of the planner
 //	TIME operator switch N left|right lockout|forced_switch|manual_switch|no_request PEER|loopback
 //	TIME network set LOSS REPEAT REORDER   packets in a million
+//	TIME switch dark|on S             supply of a circuit switch
+//	TIME switch crash|start S         its agent alone: its mirrors stay as they are
+//	TIME switch reboot S SPAN         its management controller boots
+//	TIME switch cut|mend S            its management network
+//	TIME switch stick|free S a|b PORT a mirror no longer moves
+//	TIME jobs apply LIST|none         an operator's list of jobs for the switches, each
+//	                                  JOB:SERVERS/TP/EP/PP, in GPUs and stages
 //
 // After the last line network, broker and planner are mended, and everything
 // that was said must arrive.
