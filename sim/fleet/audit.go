@@ -12,7 +12,6 @@ import (
 // be told of a run. What it does not name it is not told. A check reads the
 // world's light and what is said about it, and changes nothing.
 type check struct {
-	name    string
 	said    func(*station, proto.Topic, proto.Packet) // a device publishes
 	planned func(*process, proto.Topic, proto.Packet) // a planner does
 	heard   func(proto.Topic, proto.Packet)           // a planner is handed a publication
@@ -41,7 +40,7 @@ type audit struct {
 	report     proto.Reported
 	sides      []proto.SideReport
 	looks      uint64
-	stills     []still
+	snapshots  []snapshot
 	circuits   *circuits // nil: no switches
 }
 
@@ -51,13 +50,13 @@ const maxViolations = 20
 func newAudit(r *Run) *audit {
 	a := &audit{r: r, stamp: make([]uint32, r.cfg.Fabric.Nodes*r.cfg.Fabric.GPUsPerNode)}
 	a.checks = []check{
-		{name: "closed rings", strand: a.rings},
-		{name: "no half switch", quiet: a.half},
-		{name: "no stranger's light", quiet: a.strangers},
-		{name: "fail static", dies: a.dying, returns: a.stillAgain},
-		{name: "monotone", said: a.monotone, planned: a.terms},
-		{name: "limits", swept: a.limits},
-		{name: "nothing lost", said: a.numbered, heard: a.handed, finish: a.delivered},
+		{strand: a.rings},                     // closed rings
+		{quiet: a.half},                       // no half switch
+		{quiet: a.strangers},                  // no stranger's light
+		{dies: a.dying, returns: a.restarted}, // fail static
+		{said: a.monotone, planned: a.terms},  // monotone
+		{swept: a.limits},                     // limits
+		{said: a.numbered, heard: a.handed, finish: a.delivered}, // nothing lost
 	}
 	if r.mirrors != nil {
 		a.circuits = newCircuits(r)
@@ -75,7 +74,9 @@ func (a *audit) violate(id proto.NodeID, invariant, text string) {
 	if len(a.list) < maxViolations {
 		a.list = append(a.list, line)
 	}
-	a.r.tracer.linef("%s", line)
+	if a.r.cfg.TraceLine != nil {
+		a.r.cfg.TraceLine(line)
+	}
 }
 
 // stand begins the looks at nodes: rings are formed.
@@ -115,14 +116,6 @@ func (a *audit) heard(p proto.Packet) {
 	}
 }
 
-func (a *audit) stepped(st *station) {
-	for i := range a.checks {
-		if stepped := a.checks[i].stepped; stepped != nil {
-			stepped(st)
-		}
-	}
-}
-
 // tell calls one hook of every check that has it.
 func (a *audit) tell(st *station, hook func(*check) func(*station)) {
 	for i := range a.checks {
@@ -132,13 +125,10 @@ func (a *audit) tell(st *station, hook func(*check) func(*station)) {
 	}
 }
 
-func (a *audit) darkens(st *station) {
-	a.tell(st, func(c *check) func(*station) { return c.darkens })
-}
-func (a *audit) dies(st *station) { a.tell(st, func(c *check) func(*station) { return c.dies }) }
-func (a *audit) returns(st *station) {
-	a.tell(st, func(c *check) func(*station) { return c.returns })
-}
+func (a *audit) stepped(st *station) { a.tell(st, func(c *check) func(*station) { return c.stepped }) }
+func (a *audit) darkens(st *station) { a.tell(st, func(c *check) func(*station) { return c.darkens }) }
+func (a *audit) dies(st *station)    { a.tell(st, func(c *check) func(*station) { return c.dies }) }
+func (a *audit) returns(st *station) { a.tell(st, func(c *check) func(*station) { return c.returns }) }
 
 // done looks when all is quiet; last: and everything must have been said.
 func (a *audit) done(last bool) {

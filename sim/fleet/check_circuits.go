@@ -41,7 +41,7 @@ func newCircuits(r *Run) *circuits {
 }
 
 func (c *circuits) check() check {
-	return check{name: "circuits", planned: c.planned, said: c.said, stepped: c.look, darkens: c.darken, stands: c.stand}
+	return check{planned: c.planned, said: c.said, stepped: c.look, darkens: c.darken, stands: c.stand}
 }
 
 // number is that of a switch; false: it is a node.
@@ -211,5 +211,5 @@ func (c *circuits) stand() {
 			}
 		}
 	}
-	c.r.tracer.linef("%v quiet: %+v", c.r.now, c.r.coreStatus())
+	c.r.tracer.linef("quiet: %+v", c.r.coreStatus())
 }

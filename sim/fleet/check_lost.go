@@ -95,8 +95,8 @@ func (a *audit) missing(st *station) uint64 {
 	return last - min(last, st.watch.events.upTo)
 }
 
-// allTold: every journal's events have arrived and are acknowledged.
-func (a *audit) allTold() bool {
+// allDelivered: every journal's events have arrived and are acknowledged.
+func (a *audit) allDelivered() bool {
 	for _, st := range a.r.stations {
 		if a.missing(st) > 0 || st.host != nil && len(st.disk.Journal.Events) > 0 {
 			return false

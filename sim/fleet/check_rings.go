@@ -27,7 +27,7 @@ func (a *audit) rings(st *station, strand []sim.GPU, closed bool, strands int) {
 func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
 	w := &st.watch
 	if closed {
-		w.openSince, w.told = 0, false
+		w.openSince, w.listed = 0, false
 		return
 	}
 	busy := time.Duration(0)
@@ -58,8 +58,8 @@ func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
 		a.r.look(st)
 		return
 	}
-	if !w.told {
-		w.told = true
+	if !w.listed {
+		w.listed = true
 		a.violate(st.id, "closed rings", fmt.Sprintf("%d GPUs from node %d to node %d lie in an open strand since %v",
 			len(strand), strand[0].Board, strand[len(strand)-1].Board, w.openSince))
 	}

@@ -12,11 +12,11 @@ import (
 // changes no light. What every bundle is set to is noted at the moment of the
 // death and compared later, at nodes where nothing else happened.
 
-// stillFor is when an agent that died without a fault around it has long come
+// compareAfter is when an agent that died without a fault around it has long come
 // to rest. chosen.
-const stillFor = 50 * time.Millisecond
+const compareAfter = 50 * time.Millisecond
 
-type still struct {
+type snapshot struct {
 	st   *station
 	at   time.Duration // the death
 	due  time.Duration
@@ -48,27 +48,27 @@ func (a *audit) atRest(st *station) bool {
 func (a *audit) dying(dead *station) {
 	if dead != nil {
 		if a.on && a.atRest(dead) {
-			dead.watch.death = &still{st: dead, at: a.r.now, due: a.r.now + stillFor, set: a.settings(dead)}
-			a.stills = append(a.stills, *dead.watch.death)
-			a.r.agenda.push(task{at: a.r.now + stillFor, kind: taskCompare})
+			dead.watch.death = &snapshot{st: dead, at: a.r.now, due: a.r.now + compareAfter, set: a.settings(dead)}
+			a.snapshots = append(a.snapshots, *dead.watch.death)
+			a.r.agenda.push(task{at: a.r.now + compareAfter, kind: taskCompare})
 		}
 		return
 	}
 	for _, st := range a.r.nodes {
 		if a.atRest(st) {
-			a.stills = append(a.stills, still{st: st, at: a.r.now, due: a.r.now + stillFor, life: st.life, set: a.settings(st)})
+			a.snapshots = append(a.snapshots, snapshot{st: st, at: a.r.now, due: a.r.now + compareAfter, life: st.life, set: a.settings(st)})
 		}
 	}
-	a.r.agenda.push(task{at: a.r.now + stillFor, kind: taskCompare})
+	a.r.agenda.push(task{at: a.r.now + compareAfter, kind: taskCompare})
 }
 
-// stillAgain is called when an agent starts beside a board that kept its
+// restarted is called when an agent starts beside a board that kept its
 // light: adopting it changes nothing either.
-func (a *audit) stillAgain(st *station) {
+func (a *audit) restarted(st *station) {
 	if s := st.watch.death; s != nil {
 		st.watch.death = nil
-		s.due = a.r.now + stillFor
-		a.stills = append(a.stills, *s)
+		s.due = a.r.now + compareAfter
+		a.snapshots = append(a.snapshots, *s)
 		a.r.agenda.push(task{at: s.due, kind: taskCompare})
 	}
 }
@@ -76,19 +76,19 @@ func (a *audit) stillAgain(st *station) {
 // compare looks at what was noted and is due.
 func (a *audit) compare() {
 	n := 0
-	for _, s := range a.stills {
+	for _, s := range a.snapshots {
 		if a.r.now < s.due {
-			a.stills[n] = s
+			a.snapshots[n] = s
 			n++
 			continue
 		}
 		a.compareOne(&s)
 	}
-	clear(a.stills[n:])
-	a.stills = a.stills[:n]
+	clear(a.snapshots[n:])
+	a.snapshots = a.snapshots[:n]
 }
 
-func (a *audit) compareOne(s *still) {
+func (a *audit) compareOne(s *snapshot) {
 	if s.st.dark || s.st.lame(a.r.now) {
 		return
 	}

@@ -60,7 +60,7 @@ func (in *injector) committed(stage []proto.NodeID) {
 func (in *injector) apply(f *Fault) error {
 	line := f.String()
 	in.tracer.text(line)
-	in.tracer.linef("%v %s", in.now, line)
+	in.tracer.linef("%s", line)
 	if f.Commit > 0 {
 		in.struck++
 		if f.Verb == AgentCrash && in.station(f.Node).host != nil {

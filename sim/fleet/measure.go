@@ -25,7 +25,7 @@ type measure struct {
 	moves       []move
 	moved       int
 	movedDark   time.Duration
-	told        map[proto.RingID]proto.Generation // last decision of each ring
+	latest      map[proto.RingID]proto.Generation // last decision of each ring
 
 	well, whole int // nodes that are well; nodes in whole groups
 	since       time.Duration
@@ -58,7 +58,7 @@ type end struct {
 }
 
 func newMeasure(r *Run) measure {
-	return measure{r: r, open: map[int]*strike{}, told: map[proto.RingID]proto.Generation{}, bypasses: map[int][]int64{}, wasted: make([]time.Duration, r.cfg.Fabric.Nodes+1)}
+	return measure{r: r, open: map[int]*strike{}, latest: map[proto.RingID]proto.Generation{}, bypasses: map[int][]int64{}, wasted: make([]time.Duration, r.cfg.Fabric.Nodes+1)}
 }
 
 // adjacentWithin is how long after the first the others of a group of losses
@@ -147,7 +147,7 @@ func (m *measure) after(n int) {
 			m.r.audit.violate(s.gone[0].id, "closed rings", fmt.Sprintf("ring %d is in pieces after the loss of %d", s.ring, len(s.gone)))
 		}
 		m.splits++
-		m.tell("ring %d is split since %v, without %s", s.ring, s.at, names(s.gone))
+		m.r.tracer.linef("ring %d is split since %v, without %s", s.ring, s.at, names(s.gone))
 		m.follow(n, s)
 		return
 	}
@@ -298,12 +298,7 @@ func (m *measure) follow(n int, s *strike) {
 	}
 	m.repairs = append(m.repairs, m.r.now-s.at)
 	m.dark += m.r.now - s.at
-	m.tell("ring %d is one again after %v", s.ring, m.r.now-s.at)
-}
-
-// tell adds a line to the trace, not to its hash: the light is there already.
-func (m *measure) tell(format string, args ...any) {
-	m.r.tracer.linef("%v "+format, append([]any{m.r.now}, args...)...)
+	m.r.tracer.linef("ring %d is one again after %v", s.ring, m.r.now-s.at)
 }
 
 func names(nodes []*station) string {

@@ -31,10 +31,10 @@ const (
 // decided is told of every decision that a planner publishes; a repeated one
 // counts once.
 func (m *measure) decided(b *process, d *proto.Decision) {
-	if !m.counting || b.host == nil || d.Ring == 0 || d.Ring >= proto.FirstGroup || m.told[d.Ring] == d.Generation {
+	if !m.counting || b.host == nil || d.Ring == 0 || d.Ring >= proto.FirstGroup || m.latest[d.Ring] == d.Generation {
 		return
 	}
-	m.told[d.Ring] = d.Generation
+	m.latest[d.Ring] = d.Generation
 	nodes, moved := b.host.Planner().Touched(d.Ring)
 	if !moved {
 		return
@@ -49,7 +49,7 @@ func (m *measure) decided(b *process, d *proto.Decision) {
 func (m *measure) watchMove(n int) {
 	v := &m.moves[n]
 	took := m.r.now - v.at
-	if m.told[v.ring] != v.gen {
+	if m.latest[v.ring] != v.gen {
 		return // moved once more: that one counts on
 	}
 	if !m.holds(v.nodes) && took < moveLimit {
@@ -94,6 +94,6 @@ func (m *measure) parted(n int, s *strike) {
 		return // something else happened to the ring, or nothing
 	}
 	m.splits++
-	m.tell("ring %d is split since %v, by a fibre", s.ring, s.at)
+	m.r.tracer.linef("ring %d is split since %v, by a fibre", s.ring, s.at)
 	m.follow(n, s)
 }

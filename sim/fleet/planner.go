@@ -177,7 +177,7 @@ func (b *process) Send(p proto.Packet) {
 
 // Log is for people who follow a run.
 func (b *process) Log(l *planner.Line) {
-	s := fmt.Sprintf("%v planner: %s", b.r.now, l.Message)
+	s := "planner: " + l.Message
 	if l.Node >= 0 {
 		s += fmt.Sprintf(" node=%d", l.Node)
 	}

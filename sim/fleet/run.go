@@ -32,7 +32,7 @@ type Config struct {
 	// error ends it.
 	Progress func(at, of time.Duration, r *Run) error
 	// TraceLine, when not nil, is given every fault and violation, every split
-	// and its repair, and the planner's log, as text.
+	// and its repair, and the logs of planner and agents, as text.
 	TraceLine func(line string)
 
 	mutant *mutant
@@ -327,7 +327,7 @@ func (r *Run) heal() error {
 		if err := r.runTo(min(end, r.now+time.Second)); err != nil {
 			return err
 		}
-		if r.audit.allTold() && r.planned() && r.coreStands() && r.now > r.epoch+r.cfg.Span+5*time.Second {
+		if r.audit.allDelivered() && r.planned() && r.coreStands() && r.now > r.epoch+r.cfg.Span+5*time.Second {
 			break
 		}
 	}

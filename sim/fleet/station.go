@@ -47,11 +47,11 @@ type watched struct {
 	mended    time.Duration // last repair of the board
 	walked    bool          // its optics have drifted, and nobody has calibrated them since
 	shorted   bool          // a heater was short
-	death     *still        // what an agent's death left
+	death     *snapshot     // what an agent's death left
 	born      time.Duration // start of the agent after the supply came
 	checking  bool          // a look is planned
 	openSince time.Duration // first seen open, 0: is closed
-	told      bool          // of the open strand
+	listed    bool          // the open strand is a violation already
 	switched  [2]moved      // by side
 	applied   [2]uint64     // term and generation, highest acknowledged as committed
 	reported  [3]uint64     // of this session: term, generation, seen term
@@ -308,7 +308,7 @@ func (st *station) calibrated(b proto.BundleID, c *ocs.Calibration) {
 
 // log is for people who follow a run.
 func (st *station) log(_ uint8, text string) {
-	st.r.tracer.linef("%v %s: %s", st.r.now, st.name(), text)
+	st.r.tracer.linef("%s: %s", st.name(), text)
 }
 
 // receive hands a packet from the network to the agent.

@@ -60,10 +60,10 @@ func (t *tracer) text(line string) {
 	t.sum.Write(t.scratch)
 }
 
-// linef tells people something that the hash has already, or need not have.
+// linef writes a line for people, with its time.
 func (t *tracer) linef(format string, args ...any) {
 	if t.line != nil {
-		t.line(fmt.Sprintf(format, args...))
+		t.line(t.now.String() + " " + fmt.Sprintf(format, args...))
 	}
 }
 
