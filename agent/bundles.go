@@ -27,7 +27,7 @@ type nodeOptics struct {
 	bundles  []bundle
 	lines    []lineUse // by hal.LineID
 	adoptBy  time.Duration
-	ops      []ocs.BusOp
+	ops      []hal.BusOp
 	opticals []ocs.Event
 	health   health
 	manual   *manual

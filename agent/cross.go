@@ -6,7 +6,6 @@ import (
 
 	"ringlight/hal"
 	"ringlight/node"
-	"ringlight/ocs"
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
 	"ringlight/ocs/mems"
@@ -44,7 +43,7 @@ type crossOptics struct {
 	parks    bool            // a change of this life has seen to that
 	clients  []client        // scripts
 	served   *circuit.Served
-	ops      []ocs.BusOp
+	ops      []hal.BusOp
 	events   []circuit.Event
 	circuits []circuit.Circuit
 }

@@ -5,6 +5,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/ocs/heater"
+	"ringlight/ocs/work"
 )
 
 // arming keeps in the DACs what the next edge of a toggle net is to bring into
@@ -73,7 +74,7 @@ func (a *arming) run(t *chipDrive, now time.Duration) {
 
 func (a *arming) completed(t *chipDrive, now time.Duration, c *hal.Completion, module int) {
 	if c.Err != nil {
-		if a.tries++; a.tries < maxTries {
+		if a.tries++; a.tries < work.MaxTries {
 			t.put(c.Bus, c.Op)
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
 	"ringlight/mzi"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 )
 
@@ -84,7 +85,7 @@ func (c *calibrating) due(t *chipDrive, now time.Duration) {
 }
 
 func (c *calibrating) next() time.Duration {
-	at := Never
+	at := hal.Never
 	switch c.step {
 	case calPrepare, calSearch:
 		for i := range c.probes {
@@ -122,7 +123,7 @@ func (c *calibrating) completed(t *chipDrive, now time.Duration, done *hal.Compl
 		if n >= calStageOp {
 			module = n - calStageOp
 		}
-		if c.latch.tries++; c.latch.tries < maxTries {
+		if c.latch.tries++; c.latch.tries < work.MaxTries {
 			t.put(done.Bus, done.Op)
 			return
 		}
@@ -305,10 +306,10 @@ func (l *latchAct) write(t *chipDrive, now time.Duration, bits uint16) {
 }
 
 // stageOps bring a module to its codes, let its ADCs scan and its lasers shine.
-func stageOps(m *hal.Module, dacs []hal.Msg) []BusOp {
-	var ops []BusOp
+func stageOps(m *hal.Module, dacs []hal.Msg) []hal.BusOp {
+	var ops []hal.BusOp
 	add := func(bus hal.BusID, msgs ...hal.Msg) {
-		ops = append(ops, BusOp{Bus: bus, Op: &hal.Op{Class: hal.ClassSafety, Msgs: msgs}})
+		ops = append(ops, hal.BusOp{Bus: bus, Op: &hal.Op{Class: hal.ClassSafety, Msgs: msgs}})
 	}
 	for _, msg := range dacs {
 		add(m.SPI, msg)

@@ -7,6 +7,7 @@ import (
 	"ringlight/hal/pca9535"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/mci"
+	"ringlight/ocs/work"
 )
 
 // chipDrive is the latch and the chips of a bundle's modules: a path is a write to
@@ -161,7 +162,7 @@ func (t *chipDrive) orRetry(now time.Duration, c *hal.Completion, module int, th
 		then()
 		return
 	}
-	if t.scan.tries++; t.scan.tries < maxTries {
+	if t.scan.tries++; t.scan.tries < work.MaxTries {
 		t.put(c.Bus, c.Op)
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"ringlight/mzi"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/mci"
+	"ringlight/ocs/work"
 
 	"periph.io/x/conn/v3/physic"
 )
@@ -74,7 +75,7 @@ func (c *mciSearch) do(i int, then func(now time.Duration) error, queue ...cmis.
 	p.Ask(hal.ClassHousekeeping, func(now time.Duration, err error) {
 		c.now = now
 		if err != nil {
-			if p.tries++; p.tries < maxTries {
+			if p.tries++; p.tries < work.MaxTries {
 				p.Forget()
 				c.do(i, then, queue...)
 				return

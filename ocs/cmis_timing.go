@@ -46,7 +46,7 @@ const (
 
 func (r *mciTrials) next() time.Duration {
 	if r.step == mciTrialNone {
-		return Never
+		return hal.Never
 	}
 	return r.at
 }
@@ -114,7 +114,7 @@ func (r *mciTrials) light(d *mciDrive, now time.Duration) {
 	switch {
 	case d.lit[proto.Loopback] == r.on:
 		r.seen = now - d.sw.busEnd
-		r.step, r.at, r.left, r.slow, r.fast = mciTrialAsk, Never, len(d.set.Modules), -Never, Never
+		r.step, r.at, r.left, r.slow, r.fast = mciTrialAsk, hal.Never, len(d.set.Modules), -hal.Never, hal.Never
 		r.bus.add(d.sw.busEnd - d.sw.asked)
 		for i := range d.set.Modules {
 			r.ask(d, i)

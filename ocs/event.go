@@ -1,7 +1,6 @@
 package ocs
 
 import (
-	"strconv"
 	"time"
 
 	"ringlight/proto"
@@ -24,12 +23,7 @@ const (
 
 var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted", "lanes_set"}
 
-func (k EventKind) String() string {
-	if int(k) < len(eventNames) {
-		return eventNames[k]
-	}
-	return "unknown(" + strconv.Itoa(int(k)) + ")"
-}
+func (k EventKind) String() string { return proto.NameOf(eventNames[:], uint8(k)) }
 
 // None is a module, cell or lane that an event cannot name.
 const None = 0xFF

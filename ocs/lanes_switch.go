@@ -7,6 +7,7 @@ import (
 	"ringlight/hal"
 	"ringlight/mzi"
 	"ringlight/ocs/heater"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 )
 
@@ -109,7 +110,7 @@ func (l *laneSwitch) completed(t *chipDrive, now time.Duration, c *hal.Completio
 		}
 	}
 	if err != nil {
-		if l.tries++; l.tries < maxTries {
+		if l.tries++; l.tries < work.MaxTries {
 			t.put(c.Bus, c.Op)
 			return
 		}
@@ -133,7 +134,7 @@ func (l *laneSwitch) advance(t *chipDrive, now time.Duration, c *hal.Completion)
 		l.fire(t)
 	case l.step == laneFire && l.err == nil:
 		l.step, l.at = laneSettle, c.End+laneSettling
-	case l.step == laneUndo && l.tries < maxTries:
+	case l.step == laneUndo && l.tries < work.MaxTries:
 		err := l.err
 		l.finish()
 		t.lanesSet(now, 0, err)
@@ -192,7 +193,7 @@ func (l *laneSwitch) next() time.Duration {
 	if l.step == laneSettle {
 		return l.at
 	}
-	return Never
+	return hal.Never
 }
 
 // due ends the change: the light comes back, on the path that is wanted by now.

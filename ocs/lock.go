@@ -224,15 +224,15 @@ func (l *lock) next(t *chipDrive) time.Duration {
 		return l.act.at
 	}
 	if l.step() != lockIdle || t.cfg.Lock.Mode == LockOff || !t.lockReady() {
-		return Never
+		return hal.Never
 	}
 	if l.modules == nil {
 		if t.cfg.Lock.Mode == LockAlways {
 			return 0
 		}
-		return Never
+		return hal.Never
 	}
-	at := Never
+	at := hal.Never
 	for i := range l.modules {
 		if m := &l.modules[i]; m.engaged && m.hold.Looks > 0 && m.favours != t.path {
 			return 0

@@ -9,6 +9,7 @@ import (
 	"ringlight/mzi"
 	"ringlight/mzi/detmath"
 	"ringlight/ocs/heater"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
@@ -175,7 +176,7 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 		return // of a look that was frozen
 	}
 	if c.Err != nil {
-		if a.tries++; a.tries < maxTries {
+		if a.tries++; a.tries < work.MaxTries {
 			t.put(c.Bus, c.Op)
 			return
 		}

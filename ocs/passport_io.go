@@ -68,7 +68,7 @@ type passportIO struct {
 }
 
 func (p *passportIO) begin(q *work.Queue) {
-	p.step, p.wake, p.from = ioHeads, Never, -1
+	p.step, p.wake, p.from = ioHeads, hal.Never, -1
 	p.buf = make([]byte, hal.IdentityBytes+passportSlots*passportHead)
 	rest := p.buf[hal.IdentityBytes:]
 	p.submit(q, hal.Msg{W: at24.AppendRead(nil, 0), R: p.buf[:hal.IdentityBytes]},
@@ -91,7 +91,7 @@ func (p *passportIO) submit(q *work.Queue, msgs ...hal.Msg) {
 // due asks again after a chip that was programming.
 func (p *passportIO) due(q *work.Queue, now time.Duration) {
 	if now >= p.wake {
-		p.wake = Never
+		p.wake = hal.Never
 		q.Put(p.hw.Slow, &p.op)
 	}
 }
@@ -109,7 +109,7 @@ func (p *passportIO) completed(q *work.Queue, now time.Duration, c *hal.Completi
 		case busy:
 			p.polls++
 			p.wake = now + programPoll
-		case p.tries+1 < maxTries:
+		case p.tries+1 < work.MaxTries:
 			p.tries++
 			q.Put(p.hw.Slow, &p.op)
 		default:
@@ -133,7 +133,7 @@ func (p *passportIO) completed(q *work.Queue, now time.Duration, c *hal.Completi
 	}
 }
 
-func (p *passportIO) end(err error) { p.step, p.err, p.wake = ioDone, err, Never }
+func (p *passportIO) end(err error) { p.step, p.err, p.wake = ioDone, err, hal.Never }
 
 func (p *passportIO) headsRead(q *work.Queue) {
 	// An identity that cannot be read does not make the passport beside it
@@ -202,10 +202,10 @@ func (p *passportIO) slotRead(q *work.Queue) {
 // judged goes on when it is known what the EEPROM holds.
 func (p *passportIO) judged(q *work.Queue) {
 	if p.write == nil {
-		p.step, p.wake = ioDone, Never
+		p.step, p.wake = ioDone, hal.Never
 		return
 	}
-	// Never over the only valid one.
+	// hal.Never over the only valid one.
 	p.slot = 0
 	if p.from == 0 {
 		p.slot = 1

@@ -43,7 +43,7 @@ func (p *passports) asks(c *hal.Completion, n int) bool {
 }
 
 func (p *passports) next() time.Duration {
-	at := Never
+	at := hal.Never
 	for i := range p.ios {
 		at = min(at, p.ios[i].wake)
 	}

@@ -13,6 +13,7 @@ import (
 	"ringlight/mzi"
 	"ringlight/mzi/detmath"
 	"ringlight/ocs/heater"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
@@ -205,7 +206,7 @@ func (p *probe) wake() time.Duration {
 	if p.step == probeWait {
 		return p.at
 	}
-	return Never
+	return hal.Never
 }
 
 // due measures when everything has settled.
@@ -263,7 +264,7 @@ func (p *probe) take() {
 // cannot be calibrated.
 func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) error {
 	if c.Err != nil {
-		if p.tries++; p.tries < maxTries {
+		if p.tries++; p.tries < work.MaxTries {
 			t.put(c.Bus, c.Op)
 			return nil
 		}

@@ -161,7 +161,7 @@ func TestSwitchAllocatesNothing(t *testing.T) {
 type switcher struct {
 	o    *ocs.Transceiver
 	now  time.Duration
-	ops  []ocs.BusOp
+	ops  []hal.BusOp
 	made [64]hal.Completion
 	done []*hal.Completion
 	seen []ocs.Event

@@ -1,6 +1,6 @@
 package ocs
 
-import "strconv"
+import "ringlight/proto"
 
 // State is where the machine of a bundle stands.
 //
@@ -33,12 +33,7 @@ const (
 
 var stateNames = [numStates]string{"off", "reading", "staging", "idle", "calibrating", "faulted"}
 
-func (s State) String() string {
-	if s < numStates {
-		return stateNames[s]
-	}
-	return "unknown(" + strconv.Itoa(int(s)) + ")"
-}
+func (s State) String() string { return proto.NameOf(stateNames[:], uint8(s)) }
 
 // edges are the legal changes: bit b of edges[a] is a -> b.
 var edges = [numStates]uint8{

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 )
 
@@ -28,7 +29,7 @@ func (s *switching) next() time.Duration {
 	if s.settling {
 		return s.settled
 	}
-	return Never
+	return hal.Never
 }
 
 // arrived ends a switch: the way is set.
@@ -209,7 +210,7 @@ func (s *latchTurn) completed(t *chipDrive, now time.Duration, c *hal.Completion
 		return // a newer one is under way, and decides
 	}
 	if c.Err != nil {
-		if s.tries++; s.tries < maxTries {
+		if s.tries++; s.tries < work.MaxTries {
 			w.want = true
 			return
 		}

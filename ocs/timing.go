@@ -7,6 +7,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 )
 
@@ -87,7 +88,7 @@ func (s *spread) beyond() (least, most time.Duration) {
 }
 
 func (m *timing) begin(t *chipDrive, c *calibrating, now time.Duration) {
-	*m = timing{at: Never}
+	*m = timing{at: hal.Never}
 	m.step = timingOn
 	c.latch.write(t, now, bitsOf(proto.Loopback, 0))
 }
@@ -119,18 +120,18 @@ func (m *timing) due(t *chipDrive, c *calibrating, now time.Duration) {
 		}
 	case timingRest:
 		if now >= m.at {
-			m.at = Never
+			m.at = hal.Never
 			m.next(t, c, now)
 		}
 	case timingAside:
 		if now >= m.at {
-			m.at = Never
+			m.at = hal.Never
 			m.step = timingBack
 			c.latch.write(t, now, upperAlone|bitsOf(proto.Loopback, 0))
 		}
 	case timingEarly, timingFull:
 		if now >= m.at {
-			m.at = Never
+			m.at = hal.Never
 			m.look(t)
 		}
 	}
@@ -145,7 +146,7 @@ func (m *timing) seen(t *chipDrive, c *calibrating, now time.Duration) {
 		m.step = timingRest
 		m.at = now + timingRestTime
 	case now >= m.at:
-		m.at = Never
+		m.at = hal.Never
 		c.fail(t, now, None, fmt.Errorf("%w: LOS line is %v with lasers %v after %v", ErrNoOwnLight, t.lit[proto.Loopback], on, timingPatience))
 	}
 }
@@ -180,7 +181,7 @@ func (m *timing) look(t *chipDrive) {
 // read takes a look's result.
 func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal.Completion) {
 	if done.Err != nil {
-		if c.latch.tries++; c.latch.tries < maxTries {
+		if c.latch.tries++; c.latch.tries < work.MaxTries {
 			m.look(t)
 			return
 		}

@@ -12,17 +12,10 @@ import (
 	"ringlight/proto"
 )
 
-// Never is the time of a deadline that is not running.
-const Never = hal.Never
-
 // settleTime is how long a switch is given to settle after the write that
 // caused it: the DAC's 10 us and the 57 us in which a falling heater brings
 // 20 dB. docs/board.md, Optics.
 const settleTime = 70 * time.Microsecond
-
-// maxTries bounds how often one piece of bus work is tried. chosen: three bad
-// answers in a row are no glitch.
-const maxTries = 3
 
 // Config is what a Transceiver is told at birth.
 type Config struct {
@@ -38,10 +31,6 @@ type Config struct {
 	Lanes mzi.Permutation
 	Lock  LockConfig
 }
-
-// BusOp is bus work to be submitted. Its Op's token has 56 bits of ours; the
-// top 8 are the caller's, who brings the completion back.
-type BusOp = hal.BusOp
 
 // task names what an Op is for, in its token.
 type task uint8
@@ -334,7 +323,7 @@ func (t *Transceiver) settleLight() {
 
 // Poll takes completions and puts out bus work. It returns when it wants to be
 // called again, at the latest.
-func (t *Transceiver) Poll(now time.Duration, done []*hal.Completion, out []BusOp) ([]BusOp, time.Duration) {
+func (t *Transceiver) Poll(now time.Duration, done []*hal.Completion, out []hal.BusOp) ([]hal.BusOp, time.Duration) {
 	for _, c := range done {
 		if k, n, mine := t.work.Mine(c.Op); mine {
 			t.drive.completed(now, c, task(k), n>>moduleShift, n&(1<<moduleShift-1))

@@ -310,7 +310,7 @@ func BenchmarkPollIdle(b *testing.B) {
 	r.ready()
 	o := r.optics[0]
 	now := r.world.Now()
-	var ops []ocs.BusOp
+	var ops []hal.BusOp
 	b.ReportAllocs()
 	for b.Loop() {
 		ops, _ = o.Poll(now, nil, ops[:0])

@@ -5,38 +5,38 @@ package proto
 
 var verdictNames = [...]string{"none", "commit", "abort"}
 
-func (v Verdict) String() string { return nameOf(verdictNames[:], uint8(v)) }
+func (v Verdict) String() string { return NameOf(verdictNames[:], uint8(v)) }
 
 var verbNames = [...]string{"none", "reannounce", "events", "abort", "host_fault", "host_ok",
 	"drain", "undrain", "calibrate", "ack_events", "request"}
 
-func (v Verb) String() string { return nameOf(verbNames[:], uint8(v)) }
+func (v Verb) String() string { return NameOf(verbNames[:], uint8(v)) }
 
 var phaseNames = [...]string{"none", "prepare", "commit", "command", "protocol"}
 
-func (p Phase) String() string { return nameOf(phaseNames[:], uint8(p)) }
+func (p Phase) String() string { return NameOf(phaseNames[:], uint8(p)) }
 
 var codeNames = [...]string{"ok", "stale", "conflict", "invalid", "not_staged", "expired",
 	"wrong_session", "not_calibrated", "busy", "unsupported", "malformed", "too_large",
 	"wrong_version", "wrong_node", "not_found", "hardware_failed", "duplicate"}
 
-func (c Code) String() string { return nameOf(codeNames[:], uint8(c)) }
+func (c Code) String() string { return NameOf(codeNames[:], uint8(c)) }
 
 var causeNames = [...]string{"none", "plan", "light_lost", "late_light", "go_to_light", "probe",
 	"retry", "no_candidate", "host_fault", "host_returned", "own_fault", "adopted", "operator",
 	"cold_start", "peer_silent", "restore", "degraded", "remedy"}
 
-func (c Cause) String() string { return nameOf(causeNames[:], uint8(c)) }
+func (c Cause) String() string { return NameOf(causeNames[:], uint8(c)) }
 
 var severityNames = [...]string{"OK", "Warning", "Critical"}
 
-func (s Severity) String() string { return nameOf(severityNames[:], uint8(s)) }
+func (s Severity) String() string { return NameOf(severityNames[:], uint8(s)) }
 
 var eventNames = [...]string{"None", "LightLost", "LightFound", "Switched", "Restored", "Closed",
 	"Banned", "Isolated", "Returned", "HostFault", "HostOK", "Adopted", "Applied", "",
 	"Alarm", "Calibrated", "PathFailed", "BoundNotMet", "SplitBrain", "Started", "LightUnselected", "Request", "Remedy"}
 
-func (k EventKind) String() string { return nameOf(eventNames[:], uint8(k)) }
+func (k EventKind) String() string { return NameOf(eventNames[:], uint8(k)) }
 
 // registry is the Redfish message registry of the events.
 const registry = "Ringlight.1.0."
@@ -46,13 +46,13 @@ func (k EventKind) MessageID() string { return registry + k.String() }
 
 var sensorNames = [...]string{"none", "case", "rail", "upper_path", "lower_path", "tx_tap"}
 
-func (s Sensor) String() string { return nameOf(sensorNames[:], uint8(s)) }
+func (s Sensor) String() string { return NameOf(sensorNames[:], uint8(s)) }
 
 var nounNames = [...]string{"none", "fabric", "nodes", "node", "rings", "ring", "why", "events",
 	"drain", "undrain", "host_fault", "host_ok", "request", "core", "circuits", "jobs", "job", "apply"}
 
-func (n Noun) String() string { return nameOf(nounNames[:], uint8(n)) }
+func (n Noun) String() string { return NameOf(nounNames[:], uint8(n)) }
 
 var packetNames = [...]string{"publish", "subscribe", "unsubscribe", "link_up", "link_down", "refused"}
 
-func (k PacketKind) String() string { return nameOf(packetNames[:], uint8(k)) }
+func (k PacketKind) String() string { return NameOf(packetNames[:], uint8(k)) }

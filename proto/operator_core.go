@@ -30,7 +30,7 @@ const (
 
 var jobStateNames = [...]string{"waiting", "placing", "realised", "adopted", "short"}
 
-func (s JobState) String() string { return nameOf(jobStateNames[:], uint8(s)) }
+func (s JobState) String() string { return NameOf(jobStateNames[:], uint8(s)) }
 
 // LeafServers is a number of servers at one leaf.
 type LeafServers struct {

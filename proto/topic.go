@@ -25,7 +25,7 @@ const (
 var topicNames = [...]string{"none", "planner/state", "desired", "cmd", "decision", "ack",
 	"reported", "presence", "health", "event", "req", "rep"}
 
-func (k TopicKind) String() string { return nameOf(topicNames[:], uint8(k)) }
+func (k TopicKind) String() string { return NameOf(topicNames[:], uint8(k)) }
 
 // Retain reports whether the broker keeps the last message of the topic for
 // those who come later. What it keeps is a cache, never the truth.

@@ -71,7 +71,7 @@ const NumPaths = int(numPaths)
 
 var pathNames = [...]string{"dark", "loopback", "external1", "external2"}
 
-func (p Path) String() string { return nameOf(pathNames[:], uint8(p)) }
+func (p Path) String() string { return NameOf(pathNames[:], uint8(p)) }
 
 // External reports whether the path leaves the node.
 func (p Path) External() bool { return p == External1 || p == External2 }
@@ -99,7 +99,7 @@ const (
 
 var portStateNames = [...]string{"blocked", "tuning", "tuned", "failed"}
 
-func (s PortState) String() string { return nameOf(portStateNames[:], uint8(s)) }
+func (s PortState) String() string { return NameOf(portStateNames[:], uint8(s)) }
 
 // Override is an operator's hold on a port, stronger than any plan.
 type Override uint8
@@ -112,7 +112,7 @@ const (
 
 var overrideNames = [...]string{"normal", "force_blocked", "powered_off"}
 
-func (o Override) String() string { return nameOf(overrideNames[:], uint8(o)) }
+func (o Override) String() string { return NameOf(overrideNames[:], uint8(o)) }
 
 // Side is one of the two ends at which a node hangs in its ring.
 type Side uint8
@@ -124,7 +124,7 @@ const (
 
 var sideNames = [...]string{"left", "right"}
 
-func (s Side) String() string { return nameOf(sideNames[:], uint8(s)) }
+func (s Side) String() string { return NameOf(sideNames[:], uint8(s)) }
 
 // Request is the reason that holds a side where it is, in rising precedence
 // (ITU-T G.808.1, G.873.1).
@@ -144,7 +144,7 @@ const (
 var requestNames = [...]string{"no_request", "do_not_revert", "wait_to_restore",
 	"manual_switch", "signal_degrade", "signal_fail", "forced_switch", "lockout"}
 
-func (r Request) String() string { return nameOf(requestNames[:], uint8(r)) }
+func (r Request) String() string { return NameOf(requestNames[:], uint8(r)) }
 
 // SideState is the state of one side of a node's protection machine.
 type SideState uint8
@@ -160,7 +160,7 @@ const (
 
 var sideStateNames = [...]string{"end", "work", "switch", "listen", "closing", "closed"}
 
-func (s SideState) String() string { return nameOf(sideStateNames[:], uint8(s)) }
+func (s SideState) String() string { return NameOf(sideStateNames[:], uint8(s)) }
 
 // SideTimer names what a side waits for.
 type SideTimer uint8
@@ -176,7 +176,7 @@ const (
 
 var sideTimerNames = [...]string{"none", "hold_off", "wait_to_restore", "planned_light", "steady_light", "ban"}
 
-func (t SideTimer) String() string { return nameOf(sideTimerNames[:], uint8(t)) }
+func (t SideTimer) String() string { return NameOf(sideTimerNames[:], uint8(t)) }
 
 // Mode is the standing of a whole node.
 type Mode uint8
@@ -191,7 +191,7 @@ const (
 
 var modeNames = [...]string{"deaf", "service", "isolated", "host_down", "drained"}
 
-func (m Mode) String() string { return nameOf(modeNames[:], uint8(m)) }
+func (m Mode) String() string { return NameOf(modeNames[:], uint8(m)) }
 
 // Policy says what a side does on a loss.
 type Policy uint8
@@ -203,7 +203,7 @@ const (
 
 var policyNames = [...]string{"bypass", "hold"}
 
-func (p Policy) String() string { return nameOf(policyNames[:], uint8(p)) }
+func (p Policy) String() string { return NameOf(policyNames[:], uint8(p)) }
 
 // RingState is the planner's word on a ring.
 type RingState uint8
@@ -217,11 +217,11 @@ const (
 
 var ringStateNames = [...]string{"forming", "in_service", "degraded", "down"}
 
-func (s RingState) String() string { return nameOf(ringStateNames[:], uint8(s)) }
+func (s RingState) String() string { return NameOf(ringStateNames[:], uint8(s)) }
 
-// nameOf keeps an unknown code, or one that has no name any more, readable
+// NameOf keeps an unknown code, or one that has no name any more, readable
 // instead of losing it.
-func nameOf(names []string, code uint8) string {
+func NameOf(names []string, code uint8) string {
 	if int(code) < len(names) && names[code] != "" {
 		return names[code]
 	}

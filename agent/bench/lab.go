@@ -54,7 +54,7 @@ func newLab(field Field, stations []Station) (*lab, error) {
 		latch := ocs.NewLatch(st.Board)
 		var row []*driven
 		for i := range st.Board.Bundles {
-			d := &driven{station: s, bundle: i, next: ocs.Never}
+			d := &driven{station: s, bundle: i, next: hal.Never}
 			var cal *ocs.Calibration
 			if i < len(st.Calibrations) {
 				cal = st.Calibrations[i]
@@ -169,7 +169,7 @@ func (l *lab) run(atMost time.Duration, done func() bool) error {
 func (l *lab) turn(d *driven) error {
 	d.due = false
 	now := l.field.Now()
-	var ops []ocs.BusOp
+	var ops []hal.BusOp
 	ops, d.next = d.optics.Poll(now, d.done, nil)
 	d.done = d.done[:0]
 	for _, op := range ops {

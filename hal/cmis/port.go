@@ -3,14 +3,10 @@ package cmis
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"ringlight/hal"
 )
-
-// Never is the time of a deadline that is not running.
-const Never = time.Duration(math.MaxInt64)
 
 // Why a request fails besides the bus's own errors.
 var (
@@ -91,7 +87,7 @@ type Port struct {
 // NewPort is the port of a module behind a channel of a mux, or without one
 // when mux is 0.
 func NewPort(mux uint16, channel uint8) *Port {
-	return &Port{mux: mux, channel: channel, Limits: DefaultLimits(), due: Never}
+	return &Port{mux: mux, channel: channel, Limits: DefaultLimits(), due: hal.Never}
 }
 
 // Start begins a request; the one before must be over.
@@ -133,7 +129,7 @@ func (p *Port) Start(now time.Duration, r Request) {
 }
 
 // finish ends the request.
-func (p *Port) finish(err error) { p.busy, p.out, p.due, p.err = false, false, Never, err }
+func (p *Port) finish(err error) { p.busy, p.out, p.due, p.err = false, false, hal.Never, err }
 
 // Busy reports whether a request is under way.
 func (p *Port) Busy() bool { return p.busy }
@@ -148,7 +144,7 @@ func (p *Port) Forget() { p.known = false }
 // Next is when Poll has bus work.
 func (p *Port) Next() time.Duration {
 	if !p.busy || p.out {
-		return Never
+		return hal.Never
 	}
 	return p.due
 }

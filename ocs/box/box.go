@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"ringlight/hal"
@@ -52,12 +51,7 @@ const (
 
 var linkNames = [numLinkStates]string{"off", "opening", "quiet", "talking", "silent"}
 
-func (s LinkState) String() string {
-	if s < numLinkStates {
-		return linkNames[s]
-	}
-	return "unknown(" + strconv.Itoa(int(s)) + ")"
-}
+func (s LinkState) String() string { return proto.NameOf(linkNames[:], uint8(s)) }
 
 var linkEdges = [numLinkStates]uint8{
 	LinkOff:     1 << LinkOpening,

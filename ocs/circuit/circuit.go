@@ -57,12 +57,7 @@ const (
 
 var eventNames = [...]string{"ready", "tuned", "failed", "drifted", "removed", "alarm_raised", "alarm_cleared", "unlit"}
 
-func (k EventKind) String() string {
-	if int(k) < len(eventNames) {
-		return eventNames[k]
-	}
-	return "unknown(" + strconv.Itoa(int(k)) + ")"
-}
+func (k EventKind) String() string { return proto.NameOf(eventNames[:], uint8(k)) }
 
 // Event is something that its owner wants to know.
 type Event struct {

@@ -2,7 +2,8 @@ package mems
 
 import (
 	"errors"
-	"strconv"
+
+	"ringlight/proto"
 )
 
 // State is where the machine of a crossbar stands. Its work goes in
@@ -33,12 +34,7 @@ const (
 
 var stateNames = [numStates]string{"off", "starting", "resting", "moving", "settling", "looking", "faulted"}
 
-func (s State) String() string {
-	if s < numStates {
-		return stateNames[s]
-	}
-	return "unknown(" + strconv.Itoa(int(s)) + ")"
-}
+func (s State) String() string { return proto.NameOf(stateNames[:], uint8(s)) }
 
 var edges = [numStates]uint8{
 	Off:      1 << Starting,

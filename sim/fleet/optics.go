@@ -127,7 +127,7 @@ type optician struct {
 	trx   *ocs.Transceiver
 	now   time.Duration
 	done  []*hal.Completion
-	ops   []ocs.BusOp
+	ops   []hal.BusOp
 	found []ocs.Event
 }
 
@@ -186,7 +186,7 @@ func (r *optician) poll() (next time.Duration, err error) {
 // advance moves to whatever comes next: the board or the optics' own timer.
 func (r *optician) advance(next time.Duration) error {
 	at, ok := r.world.Next()
-	if !ok && next == ocs.Never {
+	if !ok && next == hal.Never {
 		return errors.New("nothing is due and nothing is done")
 	}
 	if !ok || next < at {
