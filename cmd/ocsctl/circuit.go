@@ -131,7 +131,7 @@ func circuitList(ctx context.Context, c *clientFlags, out io.Writer) error {
 		Circuits []circuitJSON   `json:"circuits"`
 	}
 	if err := c.with(ctx, func(cl *client) error {
-		r, err := cl.ask(ctx, proto.OpRequest{Noun: proto.NounCore})
+		r, err := cl.Ask(ctx, proto.OpRequest{Noun: proto.NounCore})
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"flag"
@@ -20,8 +19,6 @@ import (
 
 const (
 	defaultBroker = "mqtt://127.0.0.1:18830"
-	// askAgain re-sends a question that was not answered; chosen: as agents do.
-	askAgain = 2 * time.Second
 	// lookRound is how long fabrics may show themselves; chosen: retained
 	// messages follow a subscription at once.
 	lookRound = 400 * time.Millisecond
@@ -65,14 +62,7 @@ func (c *clientFlags) print(out io.Writer, v any, text func() error) error {
 }
 
 // client is a connection to a broker and the fabric that is asked.
-type client struct {
-	link   *mqtt.Link
-	topics proto.Topics
-	name   string
-	wait   time.Duration
-	corr   uint64
-	seed   [8]byte
-}
+type client struct{ mqtt.Asker }
 
 // dial connects and finds the fabric. More filters are of topics to follow;
 // they may match every fabric.
@@ -85,13 +75,13 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 			return nil, wrongUsage("fabric", "1 to 64 of a-z 0-9 -", "%q", c.fabric)
 		}
 	}
-	cl := &client{wait: c.timeout}
-	if _, err := rand.Read(cl.seed[:]); err != nil {
+	cl := &client{mqtt.Asker{Wait: c.timeout}}
+	if _, err := rand.Read(cl.Seed[:]); err != nil {
 		return nil, err
 	}
-	cl.name = "ctl-" + hex.EncodeToString(cl.seed[:])
+	cl.Name = "ctl-" + hex.EncodeToString(cl.Seed[:])
 	every := proto.Topics{Fabric: proto.AnyFabric}
-	subs := append([]string{every.Reply(cl.name)}, follow...)
+	subs := append([]string{every.Reply(cl.Name)}, follow...)
 	if c.fabric == "" {
 		for _, s := range []string{every.Planner(), every.EveryNode(proto.TopicPresence)} {
 			if !slices.Contains(subs, s) {
@@ -99,7 +89,7 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 			}
 		}
 	}
-	link, err := mqtt.Dial(mqtt.Config{Broker: c.broker, ClientID: cl.name, Subscriptions: subs, CAFile: c.ca, CertFile: c.cert, KeyFile: c.key,
+	link, err := mqtt.Dial(mqtt.Config{Broker: c.broker, ClientID: cl.Name, Subscriptions: subs, CAFile: c.ca, CertFile: c.cert, KeyFile: c.key,
 		Insecure: c.insecure, Ordered: true, MinReconnect: 200 * time.Millisecond, MaxReconnect: time.Second})
 	if err != nil {
 		var e *proto.Error
@@ -108,8 +98,8 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 		}
 		return nil, wrongUsage("broker", "", "%v", err)
 	}
-	cl.link = link
-	if err := cl.connect(ctx, c.broker); err != nil {
+	cl.Link = link
+	if err := cl.Connect(ctx); err != nil {
 		link.Close()
 		return nil, err
 	}
@@ -120,41 +110,19 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 			return nil, err
 		}
 	}
-	cl.topics = proto.Topics{Fabric: name}
+	cl.Topics = proto.Topics{Fabric: name}
 	return cl, nil
 }
 
-func (cl *client) close() { cl.link.Close() }
-
-func (cl *client) connect(ctx context.Context, broker string) error {
-	timeout := time.After(cl.wait)
-	for {
-		select {
-		case p := <-cl.link.Recv():
-			switch p.Kind {
-			case proto.LinkUp:
-				return nil
-			case proto.Refused:
-				return &proto.Error{Code: proto.Unsupported, Field: "broker", Reason: "the broker refuses the subscription of " + p.Topic}
-			}
-		case <-timeout:
-			if why := cl.link.Err(); why != nil {
-				return fmt.Errorf("broker %s: %w", broker, why)
-			}
-			return fmt.Errorf("broker %s: no connection within %v", broker, cl.wait)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
+func (cl *client) close() { cl.Link.Close() }
 
 // findFabric takes the only fabric that shows itself.
 func (cl *client) findFabric(ctx context.Context, broker string) (string, error) {
 	var names []string
-	timeout, look := time.After(cl.wait), time.After(lookRound)
+	timeout, look := time.After(cl.Wait), time.After(lookRound)
 	for {
 		select {
-		case p := <-cl.link.Recv():
+		case p := <-cl.Link.Recv():
 			topic, err := proto.ParseTopic(p.Topic)
 			if p.Kind == proto.Publish && err == nil && len(p.Payload) > 0 && !slices.Contains(names, topic.Fabric) {
 				names = append(names, topic.Fabric)
@@ -162,7 +130,7 @@ func (cl *client) findFabric(ctx context.Context, broker string) (string, error)
 			continue
 		case <-look:
 		case <-timeout:
-			return "", fmt.Errorf("no fabric shows itself on %s within %v", broker, cl.wait)
+			return "", fmt.Errorf("no fabric shows itself on %s within %v", broker, cl.Wait)
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
@@ -178,75 +146,10 @@ func (cl *client) findFabric(ctx context.Context, broker string) (string, error)
 	}
 }
 
-// ask sends a question until it is answered and gives the answer. A refusal
-// is an error.
-func (cl *client) ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
-	cl.corr++
-	if q.Noun != proto.NounWhy {
-		q.Bundle = -1 // of no bundle
-	}
-	q.Version, q.TTLMillis = proto.Version, uint32(min(cl.wait.Milliseconds(), proto.MaxTTLMillis))
-	q.TTLMillis = max(q.TTLMillis, 1)
-	copy(q.Corr[:8], cl.seed[:])
-	binary.BigEndian.PutUint64(q.Corr[8:], cl.corr)
-	payload, err := proto.Encode(&q)
-	if err != nil {
-		return nil, err
-	}
-	request := proto.Packet{Kind: proto.Publish, Topic: cl.topics.Request(cl.name), Payload: payload, QoS: proto.TopicRequest.QoS()}
-	timeout, again := time.After(cl.wait), time.NewTicker(askAgain)
-	defer again.Stop()
-	// A link that is down takes nothing; the ticker asks again.
-	_ = cl.link.Send(request)
-	for {
-		select {
-		case p := <-cl.link.Recv():
-			if p.Kind == proto.LinkUp {
-				_ = cl.link.Send(request)
-			}
-			if p.Kind != proto.Publish || p.Topic != cl.topics.Reply(cl.name) {
-				continue
-			}
-			r := new(proto.OpReply)
-			if _, err := proto.Decode(p.Payload, r); err != nil {
-				return nil, fmt.Errorf("the planner's answer: %w", err)
-			}
-			if r.Corr != q.Corr {
-				continue
-			}
-			if r.Code != proto.OK {
-				return nil, &proto.Error{Code: r.Code, Field: r.Field, Limit: r.Limit, Reason: r.Reason}
-			}
-			return r, nil
-		case <-again.C:
-			_ = cl.link.Send(request)
-		case <-timeout:
-			return nil, &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answered on fabric %s within %v", cl.topics.Fabric, cl.wait)}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// pages asks for all pages of an answer.
-func (cl *client) pages(ctx context.Context, q proto.OpRequest, take func(*proto.OpReply)) error {
-	for {
-		r, err := cl.ask(ctx, q)
-		if err != nil {
-			return err
-		}
-		take(r)
-		if r.Next <= q.Page {
-			return nil
-		}
-		q.Page = r.Next
-	}
-}
-
 // every asks for all pages of an answer and gives what it lists in our form.
 func every[S, J any](ctx context.Context, cl *client, q proto.OpRequest, of func(*proto.OpReply) []S, form func(*S) J) ([]J, error) {
 	out := []J{}
-	err := cl.pages(ctx, q, func(r *proto.OpReply) {
+	err := cl.Pages(ctx, q, func(r *proto.OpReply) {
 		list := of(r)
 		for i := range list {
 			out = append(out, form(&list[i]))
@@ -268,7 +171,7 @@ func (c *clientFlags) with(ctx context.Context, ask func(*client) error) error {
 // one asks one question.
 func (c *clientFlags) one(ctx context.Context, q proto.OpRequest) (r *proto.OpReply, err error) {
 	err = c.with(ctx, func(cl *client) error {
-		r, err = cl.ask(ctx, q)
+		r, err = cl.Ask(ctx, q)
 		return err
 	})
 	return r, err

@@ -82,7 +82,7 @@ func watch(ctx context.Context, args []string, out io.Writer) error {
 	last := map[uint64]string{} // of each planner: beats are not news
 	for shown := 0; *lines == 0 || shown < *lines; {
 		select {
-		case p := <-cl.link.Recv():
+		case p := <-cl.Link.Recv():
 			line, ok := cl.news(p, last)
 			if !ok {
 				continue
@@ -101,7 +101,7 @@ func watch(ctx context.Context, args []string, out io.Writer) error {
 // news turns a packet into a line, when it is one.
 func (cl *client) news(p proto.Packet, last map[uint64]string) (watchJSON, bool) {
 	topic, err := proto.ParseTopic(p.Topic)
-	if p.Kind != proto.Publish || p.Retain || err != nil || topic.Fabric != cl.topics.Fabric {
+	if p.Kind != proto.Publish || p.Retain || err != nil || topic.Fabric != cl.Topics.Fabric {
 		return watchJSON{}, false
 	}
 	switch topic.Kind {

@@ -165,13 +165,13 @@ func (r *coreRun) reach(ctx context.Context, ok func(proto.CoreStatus) bool) err
 	defer limit.Stop()
 	var reports <-chan proto.Packet
 	if r.operator != nil {
-		reports = r.operator.link.Recv()
+		reports = r.operator.Link.Recv()
 	}
 	for !ok(r.now()) {
 		select {
 		case <-r.moved:
 		case p := <-reports:
-			r.operator.hear(p)
+			r.operator.Heard(p)
 		case <-limit.C:
 			return fmt.Errorf("live: not at rest within %v: %+v", restLimit, r.now())
 		case err := <-r.central.ran:
@@ -191,8 +191,8 @@ func (r *coreRun) quiet(ctx context.Context) error {
 
 func (r *coreRun) close(cancel context.CancelFunc) {
 	cancel()
-	if r.operator != nil && r.operator.link != nil {
-		r.operator.link.Close()
+	if r.operator != nil {
+		r.operator.Link.Close()
 	}
 	if r.cluster != nil {
 		if err := r.cluster.Wait(); err != nil {

@@ -67,7 +67,7 @@ func (r *coreRun) choose(ctx context.Context, chance *rand.Rand, list []proto.Jo
 		for range come {
 			wanted = append(wanted, r.draw(chance, &id))
 		}
-		reply, err := r.operator.ask(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: wanted, DryRun: true})
+		reply, err := r.operator.Ask(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: wanted, DryRun: true})
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (r *coreRun) change(ctx context.Context, list *[]proto.JobSpec, before []pr
 	}
 	r.guard(was)
 	drops, made, generation, begin := len(r.circuits.Drops()), len(r.made), r.now().Generation, time.Now()
-	reply, err := r.operator.ask(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: *list})
+	reply, err := r.operator.Ask(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: *list})
 	if err != nil {
 		return err
 	}
@@ -116,11 +116,11 @@ func (r *coreRun) change(ctx context.Context, list *[]proto.JobSpec, before []pr
 	}
 	c.Millis = time.Since(begin).Milliseconds()
 	if len(reply.Change.Waiting) > 0 { // what waits would be placed as soon as others end
-		if _, err := r.operator.ask(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: *list}); err != nil {
+		if _, err := r.operator.Ask(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: *list}); err != nil {
 			return err
 		}
 	}
-	if err := r.operator.listen(ctx, reportLag); err != nil {
+	if err := r.operator.Listen(ctx, reportLag); err != nil {
 		return err
 	}
 	if err := r.quiet(ctx); err != nil {
@@ -142,7 +142,7 @@ func (r *coreRun) killInStage(ctx context.Context, c *CoreChange, generation pro
 	r.cluster.Kill(proto.FirstSwitch + proto.NodeID(victim))
 	c.Killed = &victim
 	r.result.AgentsKilled++
-	if err := r.operator.listen(ctx, killedBack); err != nil {
+	if err := r.operator.Listen(ctx, killedBack); err != nil {
 		return err
 	}
 	return r.cluster.Revive(ctx, proto.FirstSwitch+proto.NodeID(victim))

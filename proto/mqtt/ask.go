@@ -1,0 +1,136 @@
+package mqtt
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"ringlight/proto"
+)
+
+// Asker asks a fabric's planner what operators ask. Its link subscribes to
+// the replies to Name and is ordered. It is for one goroutine.
+type Asker struct {
+	Link   *Link
+	Topics proto.Topics
+	Name   string
+	Wait   time.Duration
+	Seed   [8]byte            // tells its questions from those of another life of this name
+	Heard  func(proto.Packet) // is given all that comes on the link; nil: nobody
+	asked  uint64
+}
+
+// askAgain re-sends a question that was not answered; chosen: as agents do.
+const askAgain = 2 * time.Second
+
+// next is the next packet on the link, before the limit.
+func (a *Asker) next(ctx context.Context, limit <-chan time.Time) (p proto.Packet, late bool, err error) {
+	select {
+	case p = <-a.Link.Recv():
+		if a.Heard != nil {
+			a.Heard(p)
+		}
+		return p, false, nil
+	case <-limit:
+		return p, true, nil
+	case <-ctx.Done():
+		return p, false, ctx.Err()
+	}
+}
+
+// Listen hears what comes for some time.
+func (a *Asker) Listen(ctx context.Context, d time.Duration) error {
+	limit := time.After(d)
+	for {
+		if _, late, err := a.next(ctx, limit); late || err != nil {
+			return err
+		}
+	}
+}
+
+// Connect waits until the link is up.
+func (a *Asker) Connect(ctx context.Context) error {
+	limit := time.After(a.Wait)
+	for {
+		p, late, err := a.next(ctx, limit)
+		switch {
+		case err != nil:
+			return err
+		case late && a.Link.Err() != nil:
+			return fmt.Errorf("broker %s: %w", a.Link.cfg.Broker, a.Link.Err())
+		case late:
+			return fmt.Errorf("broker %s: no connection within %v", a.Link.cfg.Broker, a.Wait)
+		case p.Kind == proto.LinkUp:
+			return nil
+		case p.Kind == proto.Refused:
+			return &proto.Error{Code: proto.Unsupported, Field: "broker", Reason: "the broker refuses the subscription of " + p.Topic}
+		}
+	}
+}
+
+// Ask sends a question until it is answered and gives the answer. A refusal
+// is an error.
+func (a *Asker) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
+	a.asked++
+	if q.Noun != proto.NounWhy {
+		q.Bundle = -1 // of no bundle
+	}
+	q.Version, q.TTLMillis = proto.Version, uint32(max(1, min(a.Wait.Milliseconds(), proto.MaxTTLMillis)))
+	copy(q.Corr[:8], a.Seed[:])
+	binary.BigEndian.PutUint64(q.Corr[8:], a.asked)
+	payload, err := proto.Encode(&q)
+	if err != nil {
+		return nil, err
+	}
+	request := proto.Packet{Kind: proto.Publish, Topic: a.Topics.Request(a.Name), Payload: payload, QoS: proto.TopicRequest.QoS()}
+	for end := time.Now().Add(a.Wait); time.Now().Before(end); {
+		// A link that is down takes nothing; the question is asked again.
+		_ = a.Link.Send(request)
+		r, err := a.reply(ctx, q.Corr, time.After(min(askAgain, time.Until(end))))
+		switch {
+		case err != nil:
+			return nil, err
+		case r != nil && r.Code != proto.OK:
+			return nil, &proto.Error{Code: r.Code, Field: r.Field, Limit: r.Limit, Reason: r.Reason}
+		case r != nil:
+			return r, nil
+		}
+	}
+	return nil, &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answered on fabric %s within %v", a.Topics.Fabric, a.Wait)}
+}
+
+// reply waits for an answer; nil: it is time to ask again.
+func (a *Asker) reply(ctx context.Context, corr proto.Corr, limit <-chan time.Time) (*proto.OpReply, error) {
+	for {
+		p, late, err := a.next(ctx, limit)
+		if late || err != nil || p.Kind == proto.LinkUp {
+			return nil, err
+		}
+		if p.Kind != proto.Publish || p.Topic != a.Topics.Reply(a.Name) {
+			continue
+		}
+		r := new(proto.OpReply)
+		if _, err := proto.Decode(p.Payload, r); err != nil {
+			return nil, fmt.Errorf("the planner's answer: %w", err)
+		}
+		if r.Corr == corr {
+			return r, nil
+		}
+	}
+}
+
+// Pages asks for all pages of an answer.
+func (a *Asker) Pages(ctx context.Context, q proto.OpRequest, take func(*proto.OpReply)) error {
+	for {
+		r, err := a.Ask(ctx, q)
+		if err != nil {
+			return err
+		}
+		take(r)
+		if r.Next <= q.Page {
+			return nil
+		}
+		q.Page = r.Next
+	}
+}
