@@ -28,21 +28,9 @@ const maxJobList = 1 << 20
 // readJobs reads a job list strictly. What needs no planner to be known wrong
 // is refused here.
 func readJobs(name string) ([]proto.JobSpec, error) {
-	in := io.Reader(os.Stdin)
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, wrongUsage("file", "a readable job list", "%v", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	raw, err := io.ReadAll(io.LimitReader(in, maxJobList+1))
+	raw, err := readInput(os.Stdin, name, maxJobList)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(raw) > maxJobList {
-		return nil, wrongUsage("jobs", fmt.Sprintf("at most %d bytes", maxJobList), "the list is longer")
+		return nil, err
 	}
 	return parseJobs(raw)
 }

@@ -84,22 +84,40 @@ const maxPlanInput = 32 << 20
 
 // planInput reads a file, or stdin for "-" or no name.
 func planInput(in io.Reader, words []string, at int) ([]byte, error) {
-	if len(words) > at && words[at] != "-" {
-		f, err := os.Open(words[at])
+	if len(words) <= at {
+		return readInput(in, "-", maxPlanInput)
+	}
+	return readInput(in, words[at], maxPlanInput)
+}
+
+// readInput reads a file, or stdin for "-", of so many bytes at most.
+func readInput(stdin io.Reader, name string, most int) ([]byte, error) {
+	in := stdin
+	if name != "-" {
+		f, err := os.Open(name)
 		if err != nil {
 			return nil, wrongUsage("file", "a file that can be read", "%v", err)
 		}
 		defer f.Close()
 		in = f
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxPlanInput+1))
+	data, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 	if err != nil {
 		return nil, wrongUsage("file", "a file that can be read", "%v", err)
 	}
-	if len(data) > maxPlanInput {
-		return nil, wrongUsage("file", fmt.Sprintf("at most %d bytes", maxPlanInput), "more is there")
+	if len(data) > most {
+		return nil, wrongUsage("file", fmt.Sprintf("at most %d bytes", most), "more is there")
 	}
 	return data, nil
+}
+
+// planRead reads the input of a verb with one file.
+func planRead(stdin io.Reader, words []string, keys []planKey) error {
+	data, err := planInput(stdin, words, 0)
+	if err != nil {
+		return err
+	}
+	return decodePlan(data, keys)
 }
 
 // planKey is one key of an input.

@@ -66,12 +66,8 @@ type explainRing struct {
 }
 
 func planExplain(stdin io.Reader, words []string, out io.Writer) error {
-	data, err := planInput(stdin, words, 0)
-	if err != nil {
-		return err
-	}
 	var in orchestrateInput
-	if err := decodePlan(data, in.keys()); err != nil {
+	if err := planRead(stdin, words, in.keys()); err != nil {
 		return err
 	}
 	if in.NodesPerToR != 0 || in.NodesPerDomain != 0 || in.GPUsTotal != 0 || in.Method != "" {

@@ -108,12 +108,8 @@ func (in *orchestrateInput) fails(most int, out io.Writer) error {
 }
 
 func planOrchestrate(stdin io.Reader, words []string, out io.Writer) error {
-	data, err := planInput(stdin, words, 0)
-	if err != nil {
-		return err
-	}
 	var in orchestrateInput
-	if err := decodePlan(data, in.keys()); err != nil {
+	if err := planRead(stdin, words, in.keys()); err != nil {
 		return err
 	}
 	if err := in.check(); err != nil {

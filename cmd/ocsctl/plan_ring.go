@@ -208,12 +208,8 @@ type ringOutput struct {
 }
 
 func planRing(stdin io.Reader, words []string, out io.Writer) error {
-	data, err := planInput(stdin, words, 0)
-	if err != nil {
-		return err
-	}
 	var in ringInput
-	if err := decodePlan(data, append(in.keys(), planKey{"ring_sizes", &in.RingSizes, "an array of objects with tp and rings"})); err != nil {
+	if err := planRead(stdin, words, append(in.keys(), planKey{"ring_sizes", &in.RingSizes, "an array of objects with tp and rings"})); err != nil {
 		return err
 	}
 	if err := in.check(); err != nil {
