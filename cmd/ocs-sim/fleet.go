@@ -29,6 +29,7 @@ func runFleet(ctx context.Context, args []string) error {
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
 	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
 	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
+	sizes := fs.String("ring-sizes", "", "rings that are not of -tp, as GPUS:RINGS,..; those of -tp fill what is left")
 	fs.IntVar(&cfg.Modules, "modules", hal.MaxModules, "modules of a bundle")
 	fs.IntVar(&cfg.Catalogue, "catalogue", fleet.CatalogueSize, "different modules that are made and calibrated; all others are like one of them")
 	coreOf := coreFlags(fs, noCore())
@@ -48,6 +49,10 @@ func runFleet(ctx context.Context, args []string) error {
 	}
 	p.Core = coreOf()
 	p.Topology, p.Moves = fabric.Topology(*topology), fabric.Moves(*moves)
+	var err error
+	if p.RingSizes, err = fabric.ParseRingSizes(*sizes); err != nil {
+		return fail(usageError{err})
+	}
 	cfg.Span = time.Duration(*hours * float64(time.Hour))
 	if err := checkFleet(&cfg); err != nil {
 		return fail(usageError{err})

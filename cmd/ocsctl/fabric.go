@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 
 	"ringlight/planner/fabric"
@@ -57,7 +56,7 @@ func fabricNoun(ctx context.Context, args []string, out io.Writer) error {
 		return wrongUsage("fabric", "new, or show", "%q", strings.Join(words, " "))
 	}
 	p.Topology = fabric.Topology(*topology)
-	if p.RingSizes, err = ringSizes(*sizes); err != nil {
+	if p.RingSizes, err = fabric.ParseRingSizes(*sizes); err != nil {
 		return err
 	}
 	if p.Core, err = core.of(fs); err != nil {
@@ -92,22 +91,4 @@ func fabricNoun(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("fabric new: %w", err)
 	}
 	return nil
-}
-
-// ringSizes reads GPUS:RINGS,..
-func ringSizes(text string) ([]fabric.RingSize, error) {
-	var out []fabric.RingSize
-	for part := range strings.SplitSeq(text, ",") {
-		gpus, rings, ok := strings.Cut(part, ":")
-		tp, err := strconv.Atoi(gpus)
-		n, err2 := strconv.Atoi(rings)
-		switch {
-		case text == "":
-			return nil, nil
-		case !ok || err != nil || err2 != nil:
-			return nil, wrongUsage("ring-sizes", "GPUS:RINGS,..", "%q", clip(part))
-		}
-		out = append(out, fabric.RingSize{TP: tp, Rings: n})
-	}
-	return out, nil
 }

@@ -177,6 +177,29 @@ func (f *Fabric) Targets() []RingSize {
 	return append(slices.Clone(f.RingSizes), RingSize{f.TP, left / f.GroupNodes()})
 }
 
+// ParseRingSizes reads GPUS:RINGS,.. as flags have it; nothing is no size.
+func ParseRingSizes(text string) ([]RingSize, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var out []RingSize
+	for part := range strings.SplitSeq(text, ",") {
+		gpus, rings, ok := strings.Cut(part, ":")
+		tp, err := strconv.Atoi(gpus)
+		n, err2 := strconv.Atoi(rings)
+		if !ok || err != nil || err2 != nil {
+			return nil, wrong("ring-sizes", "GPUS:RINGS,..", "%.40q", part)
+		}
+		out = append(out, RingSize{TP: tp, Rings: n})
+	}
+	return out, nil
+}
+
+// WholeRing reports whether a ring of so many GPUs is whole, of whatever size.
+func (f *Fabric) WholeRing(gpus int) bool {
+	return gpus == f.TP || slices.ContainsFunc(f.RingSizes, func(s RingSize) bool { return s.TP == gpus })
+}
+
 // TargetRings is the number of rings, of any size, that the fabric carries
 // when every node is well.
 func (f *Fabric) TargetRings() int {

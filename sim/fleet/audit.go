@@ -247,10 +247,10 @@ func (a *audit) examine(st *station) {
 	a.tell(st, func(c *check) func(*station) { return c.quiet })
 }
 
-// full keeps which nodes lie in a whole group: a closed cycle of exactly so
-// many GPUs.
+// full keeps which nodes lie in a whole group: a closed cycle of exactly as
+// many GPUs as one of the fabric's sizes has.
 func (a *audit) full(strand []sim.GPU, closed bool) {
-	whole := closed && len(strand) == a.r.cfg.Fabric.TP
+	whole := closed && a.r.cfg.Fabric.WholeRing(len(strand))
 	for _, at := range strand {
 		if st := a.r.stations[at.Board]; st.watch.full != whole {
 			st.watch.full = whole

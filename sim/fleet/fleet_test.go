@@ -96,6 +96,28 @@ func TestRandomFaultsBreakNothing(t *testing.T) {
 	}
 }
 
+// Goal: rings of several sizes in one fabric are formed, mended and waste no
+// more than their sizes ask for.
+// Method: rings of 16, 8 and 4 nodes on 40; hosts that fail and come back; the
+// light judges.
+func TestRingsOfSeveralSizes(t *testing.T) {
+	cfg := testConfig(t, 40, 2, 32, fabric.Line)
+	p := fabric.DefaultParams()
+	p.Nodes, p.TP, p.RingSizes = 40, 32, []fabric.RingSize{{TP: 64, Rings: 1}, {TP: 16, Rings: 2}}
+	var err error
+	if cfg.Fabric, err = fabric.New(p); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Faults = script(t, "1m host fault 7", "6m host ok 7", "12m host fault 20", "17m host ok 20", "24m host fault 38", "29m host ok 38")
+	res := run(t, cfg)
+	clean(t, res)
+	// A node out of 40 for a twelfth of the hour, three times over: its ring's
+	// others are wasted at most.
+	if most := (15.0/40 + 7.0/40 + 3.0/40) / 12 * 1.2; res.GPUWaste.Mean > most || res.GPUWaste.Mean == 0 {
+		t.Errorf("waste %.4f, want at most %.4f", res.GPUWaste.Mean, most)
+	}
+}
+
 // Goal: the same seed gives the same run, another seed another one.
 // Method: the hash over every edge, packet and fault.
 func TestSameSeedSameRun(t *testing.T) {

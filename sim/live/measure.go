@@ -274,7 +274,7 @@ func (s *stepper) groups() (healthy, full int) {
 		}
 	}
 	for _, cycle := range s.world.Walk(alive).Closed {
-		if len(cycle) == s.fabric.TP {
+		if s.fabric.WholeRing(len(cycle)) {
 			full++
 		}
 	}
