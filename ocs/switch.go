@@ -61,6 +61,7 @@ type latchTurn struct {
 	ops   [2]latchOp // a newer Select need not wait for the older write
 	tries int
 	step  switchStep
+	edge  bool // a net is to toggle and has not yet
 }
 
 // switchStep is where a switch stands.
@@ -82,6 +83,7 @@ type latchOp struct {
 	msg  [1]hal.Msg
 	buf  [4]byte
 	busy bool
+	edge bool
 }
 
 func (s *latchTurn) init(t *chipDrive) {
@@ -101,7 +103,7 @@ func (s *latchTurn) reset() {
 			s.ops[i].op = hal.Op{Class: hal.ClassSwitch, Msgs: s.ops[i].msg[:]}
 		}
 	}
-	s.tries, s.step = 0, switchAtOnce
+	s.tries, s.step, s.edge = 0, switchAtOnce, false
 }
 
 // begin asks for the write.
@@ -160,6 +162,8 @@ func (s *latchTurn) point(t *chipDrive, asked time.Duration, how switchStep) {
 	}
 	if t.sw.loading = toggles && !t.armed(); t.sw.loading {
 		bits, how = before|dark, switchAtOnce
+	} else if toggles {
+		s.edge = true
 	}
 	l.set(t.bundle, bits)
 	s.begin(t, asked, how)
@@ -168,10 +172,7 @@ func (s *latchTurn) point(t *chipDrive, asked time.Duration, how switchStep) {
 // due puts the write out and ends the settling.
 func (s *latchTurn) due(t *chipDrive, now time.Duration) {
 	w := &t.sw
-	if w.settling && now >= w.settled && w.loading {
-		w.settling = false // dark so far
-	}
-	if w.loading && !w.settling && !w.want && w.out == 0 && !w.held && t.armed() {
+	if w.loading && !w.want && w.out == 0 && !w.held && t.armed() {
 		s.point(t, w.asked, switchBreak)
 	}
 	if w.settling && now >= w.settled && s.step == switchBreak {
@@ -182,7 +183,7 @@ func (s *latchTurn) due(t *chipDrive, now time.Duration) {
 		for i := range s.ops {
 			if o := &s.ops[i]; !o.busy {
 				bus, _ := t.latchBus()
-				o.busy = true
+				o.busy, o.edge = true, s.edge
 				o.op.Token = t.token(taskSwitch, 0, i)
 				o.msg[0].W = t.cfg.Latch.appendWrite(o.buf[:0], t.bundle)
 				w.want = false
@@ -204,6 +205,7 @@ func (s *latchTurn) due(t *chipDrive, now time.Duration) {
 func (s *latchTurn) completed(t *chipDrive, now time.Duration, c *hal.Completion) {
 	o := &s.ops[int(uint16(c.Op.Token))%len(s.ops)]
 	o.busy = false
+	s.edge = s.edge && !(o.edge && c.Err == nil)
 	w := &t.sw
 	w.out--
 	if w.want || w.out > 0 {
@@ -214,9 +216,13 @@ func (s *latchTurn) completed(t *chipDrive, now time.Duration, c *hal.Completion
 			w.want = true
 			return
 		}
+		s.edge = false
 		t.port = proto.Failed
 		t.emit(Event{Kind: PathFailed, At: now, Path: t.target, Module: None, Cell: None, Lane: None, Err: c.Err, Text: "latch write"})
 		return
+	}
+	if w.loading {
+		return // dark; the toggles follow as soon as they may
 	}
 	w.busEnd = c.End
 	w.settling, w.settled = true, c.End+settleTime

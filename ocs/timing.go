@@ -216,8 +216,8 @@ func (m *timing) finish(t *chipDrive, c *calibrating, now time.Duration) {
 	r.SwitchMin = least + soonest
 	// A bundle of the same latch may be ahead of us on the bus, once.
 	r.SwitchMax = most + (c.latch.end - c.latch.start) + max(m.rise.most, settleTime)
-	if !t.arm.both { // the switch before may have been a moment ago
-		r.SwitchMax += t.arm.took
+	if !t.arm.both { // the switch before may have been a moment ago, and its write is ahead
+		r.SwitchMax += most + t.arm.took
 	}
 	c.step = calDark
 	c.latch.write(t, now, dark)
