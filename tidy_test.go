@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"hal/tl1/tl1test": {"hal/tl1"},
 	"mzi":             {"periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"mzi/detmath":     {},
-	"ocs/heater":      {"hal", "hal/ltc2688", "periph.io/x/conn/v3/physic"}, // but for sim's own, nobody else knows a DAC
+	"ocs/heater":      {"hal", "hal/ad5676", "hal/ltc2688", "periph.io/x/conn/v3/physic"}, // but for sim's own, nobody else knows a DAC
 	"ocs":             {"ocs/heater", "ocs/mci", "ocs/stored", "ocs/work", "mzi", "mzi/detmath", "hal", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "proto", "periph.io/x/conn/v3/physic"},
 	"ocs/mci":         {"ocs/heater", "ocs/work", "hal", "hal/ads7138", "hal/cmis", "proto"},
 	"ocs/work":        {"hal"},

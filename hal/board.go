@@ -70,6 +70,22 @@ const (
 	KindCMIS                    // a controller of its own, at MCIAddr
 )
 
+// DAC is the part that drives a module's heaters.
+type DAC uint8
+
+const (
+	// LTC2688 is three of sixteen channels, each with two codes between which the
+	// toggle nets choose.
+	LTC2688 DAC = iota
+	// AD5676R is five of eight channels, GAIN high and every output doubled by
+	// AD5676RStageGain. An edge of toggle net 0, either way, pulses LDAC of the first,
+	// one of net 1 that of the second; on the others LDAC is high.
+	AD5676R
+)
+
+// dacChips is how many of a part a module needs.
+var dacChips = [...]int{LTC2688: 3, AD5676R: 5}
+
 // MCIAddr is where every CMIS module answers on its management interface.
 const MCIAddr = 0x50
 
@@ -82,6 +98,7 @@ type Module struct {
 	// behind which port; without a mux the module is alone on its segment.
 	MCI         BusID
 	SPI         BusID
+	DAC         DAC
 	ChipSelects []uint16 // of its DACs
 	ADC         BusID
 	Guard       uint16 // ADS7138, six half-sums and two Tx taps

@@ -19,7 +19,6 @@ const (
 	bundlesPerLatch    = 4
 	modulesPerSegment  = 4
 	segmentsPerBundle  = 2
-	dacsPerModule      = 3
 )
 
 // Limits of Default; the addresses above allow no more.
@@ -32,6 +31,11 @@ const (
 // latches alone, and for each bundle one SPI bus, two I2C segments for the
 // ADCs and one for everything slow, behind a mux.
 func Default(gpus, bundles, modules int) (Board, error) {
+	return DefaultOf(LTC2688, gpus, bundles, modules)
+}
+
+// DefaultOf is the default board with another DAC.
+func DefaultOf(dac DAC, gpus, bundles, modules int) (Board, error) {
 	if bundles < 1 || bundles > MaxBundles {
 		return Board{}, fmt.Errorf("hal: bundles %d: want 1 to %d", bundles, MaxBundles)
 	}
@@ -54,13 +58,13 @@ func Default(gpus, bundles, modules int) (Board, error) {
 		for m := range modules {
 			place := uint16(m % modulesPerSegment)
 			mod := Module{
-				SPI: first,
+				SPI: first, DAC: dac,
 				ADC: first + 1 + BusID(m/modulesPerSegment), Guard: defaultGuardAddr + 2*place, LaneADC: defaultLaneADCAddr + 2*place,
 				Slow: first + 1 + segmentsPerBundle, Mux: defaultMuxAddr, MuxChannel: uint8(m),
 				Temp: defaultTempAddr, EEPROM: defaultEEPROMAddr, Rail: defaultRailAddr, LaneEnable: defaultLaneEnable,
 			}
-			for d := range dacsPerModule {
-				mod.ChipSelects = append(mod.ChipSelects, uint16(m*dacsPerModule+d))
+			for d := range dacChips[dac] {
+				mod.ChipSelects = append(mod.ChipSelects, uint16(m*dacChips[dac]+d))
 			}
 			bundle.Modules = append(bundle.Modules, mod)
 		}

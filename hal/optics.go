@@ -34,6 +34,9 @@ const (
 	// Codes of heaters, in calibrations and on the pages of CMIS modules, are
 	// steps of this by 65536, whichever DAC makes the voltage.
 	HeaterFullScaleMicrovolt = 10_000_000
+
+	// What the board puts behind each output of an AD5676R.
+	AD5676RStageGain = 2
 )
 
 // HeaterCode is the code nearest to a voltage; what is outside is clamped.

@@ -16,7 +16,12 @@ import (
 // bare is a board that nobody has calibrated.
 func bare(t *testing.T, bundles, modules int, seed uint64, faults ...sim.Fault) *rig {
 	t.Helper()
-	hw, err := hal.Default(4, bundles, modules)
+	return bareOf(t, hal.LTC2688, bundles, modules, seed, faults...)
+}
+
+func bareOf(t *testing.T, dac hal.DAC, bundles, modules int, seed uint64, faults ...sim.Fault) *rig {
+	t.Helper()
+	hw, err := hal.DefaultOf(dac, 4, bundles, modules)
 	if err != nil {
 		t.Fatal(err)
 	}

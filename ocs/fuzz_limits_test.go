@@ -149,19 +149,30 @@ func FuzzLimits(f *testing.F) {
 	f.Add([]byte{12, 0, 6, 255, 9, 100, 6, 255, 0, 3, 6, 100})
 	f.Add([]byte{0, 2, 7, 4, 6, 255, 6, 255, 11, 255, 2, 0, 5, 9})
 	f.Add([]byte{14, 3, 5, 200, 0, 1, 6, 50, 15, 3, 0, 2, 5, 50, 8, 0, 14, 2, 6, 90})
-	f.Fuzz(func(t *testing.T, ops []byte) {
-		m := &misuse{rig: newRig(t, 1, 1), rng: rand.New(rand.NewPCG(uint64(len(ops)), 1))}
-		m.cal = m.optics[0].Status().Calibration
-		m.lock = ocs.LockConfig{Mode: ocs.LockAlways, Period: 20 * time.Millisecond, Rest: 20 * time.Millisecond}
-		m.boot([]*ocs.Calibration{m.cal})
-		for i := 0; i+1 < min(len(ops), 80); i += 2 {
-			m.step(ops[i], ops[i+1])
-			checkLimits(t, m.rig)
-			if t.Failed() {
-				t.Fatalf("after operation %d: %d with %d", i/2, ops[i]%limitOps, ops[i+1])
-			}
-		}
-		m.rig.run(20 * time.Millisecond)
+	f.Fuzz(func(t *testing.T, ops []byte) { abuse(t, hal.LTC2688, ops) })
+}
+
+// FuzzLimitsAD5676R is FuzzLimits for a board with another DAC.
+func FuzzLimitsAD5676R(f *testing.F) {
+	f.Add([]byte{0, 1, 5, 9, 2, 0, 3, 7, 5, 5, 0, 2, 0, 1, 0, 3, 6, 200})
+	f.Add([]byte{10, 255, 5, 100, 0, 1, 5, 50, 3, 200, 5, 10})
+	f.Add([]byte{12, 0, 6, 255, 9, 100, 6, 255, 0, 3, 6, 100})
+	f.Add([]byte{14, 3, 5, 200, 0, 1, 6, 50, 15, 1, 0, 2, 5, 50, 8, 0, 14, 2, 6, 90})
+	f.Fuzz(func(t *testing.T, ops []byte) { abuse(t, hal.AD5676R, ops) })
+}
+
+func abuse(t *testing.T, dac hal.DAC, ops []byte) {
+	m := &misuse{rig: newRigOf(t, dac, 1, 1), rng: rand.New(rand.NewPCG(uint64(len(ops)), 1))}
+	m.cal = m.optics[0].Status().Calibration
+	m.lock = ocs.LockConfig{Mode: ocs.LockAlways, Period: 20 * time.Millisecond, Rest: 20 * time.Millisecond}
+	m.boot([]*ocs.Calibration{m.cal})
+	for i := 0; i+1 < min(len(ops), 80); i += 2 {
+		m.step(ops[i], ops[i+1])
 		checkLimits(t, m.rig)
-	})
+		if t.Failed() {
+			t.Fatalf("after operation %d: %d with %d", i/2, ops[i]%limitOps, ops[i+1])
+		}
+	}
+	m.rig.run(20 * time.Millisecond)
+	checkLimits(t, m.rig)
 }

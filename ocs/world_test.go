@@ -36,7 +36,12 @@ const tokenShift = 56
 
 func newRig(t *testing.T, bundles, modules int, faults ...sim.Fault) *rig {
 	t.Helper()
-	hw, err := hal.Default(4, bundles, modules)
+	return newRigOf(t, hal.LTC2688, bundles, modules, faults...)
+}
+
+func newRigOf(t *testing.T, dac hal.DAC, bundles, modules int, faults ...sim.Fault) *rig {
+	t.Helper()
+	hw, err := hal.DefaultOf(dac, 4, bundles, modules)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // voltages is what drives heaters, as the heaters see it: a DAC, or the
-// controller of a module. LTC2688 and controllers are the ones there are.
+// controller of a module.
 type voltages interface {
 	// volts is the output of a channel for levels of the toggle nets.
 	volts(ch int, nets [2]bool) float64
@@ -36,10 +36,14 @@ func (m *module) plugDACs() {
 		}
 		return
 	}
-	m.dac = make([]voltages, len(m.board.hw.Bundles[m.bundle.place].Modules[m.place].ChipSelects))
-	chips := make([]ltc, len(m.dac))
+	hw := &m.board.hw.Bundles[m.bundle.place].Modules[m.place]
+	m.dac = make([]voltages, len(hw.ChipSelects))
 	for d := range m.dac {
-		m.dac[d] = &chips[d]
+		if hw.DAC == hal.AD5676R {
+			m.dac[d] = newAD(d, m.nets())
+		} else {
+			m.dac[d] = new(ltc)
+		}
 	}
 }
 

@@ -74,6 +74,9 @@ type Driver struct {
 
 // For is the driver of a module of kind chips.
 func For(m *hal.Module) Driver {
+	if m.DAC == hal.AD5676R {
+		return Driver{hw: m, chip: ad{}, channels: adChannels, registers: 1, frame: adFrame}
+	}
 	return Driver{hw: m, chip: ltc{}, channels: ltcChannels, registers: 2, frame: ltcFrame}
 }
 
