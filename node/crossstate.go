@@ -4,16 +4,16 @@ package node
 //
 //	          b              e               d
 //	UNREAD ───────► SETTLED ───────► MOVING ◄─────── UNFINISHED
-//	  │              ▲   │ ◄─────────  │  ▲               │
-//	  │ c          b │   │ c    f      │ d│               │
-//	  │              │   ▼             │  │               │
-//	  └───────────► DIFFERS ◄──── f ── OWED ◄─────────────┘
-//	                   │               ▲ ▲ │      c
-//	                   └────── e ──────┘ └─┘ c
+//	  │              ▲   │ ◄────────  │  ▲               │
+//	  │ c          b │   │ c   f    c │  │ d             │ c
+//	  │              │   ▼            ▼  │               │
+//	  └───────────► DIFFERS ◄─── f ── OWED ◄─────────────┘
+//	                   │               ▲
+//	                   └────── e ──────┘
 //
 //	a  the journal has a change that may not be over: UNREAD to UNFINISHED
 //	b  the hardware is read back, and carries the plan
-//	c  ... and carries something else, also MOVING to OWED
+//	c  ... and carries something else
 //	d  a change is completed: its board answers, or carries what it should
 //	e  a planner's commit
 //	f  every circuit of the change has come up or failed
