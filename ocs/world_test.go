@@ -113,17 +113,12 @@ func (r *rig) until(limit time.Duration, done func() bool) bool {
 		for _, n := range r.next {
 			at = min(at, n)
 		}
-		if next, any := r.world.Next(); any && next <= at {
-			id, ev, ok := r.world.Step()
-			if ok && id == r.id {
-				r.take(ev)
-			} else if ok && r.watch != nil && ev.Edge != nil {
-				r.watch(id, ev.Edge)
-			}
-			continue
-		}
-		r.world.AdvanceTo(max(at, r.world.Now()))
-		if at == limit {
+		switch id, ev, ok := r.world.Advance(at); {
+		case ok && id == r.id:
+			r.take(ev)
+		case ok && r.watch != nil && ev.Edge != nil:
+			r.watch(id, ev.Edge)
+		case !ok && at == limit:
 			r.poll()
 			return done()
 		}

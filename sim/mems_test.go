@@ -33,13 +33,9 @@ func newMirrorBench(t *testing.T, ports int, seed uint64) *mirrorBench {
 // wait lets the world go on for d.
 func (m *mirrorBench) wait(d time.Duration) {
 	limit := m.w.Now() + d
-	for {
-		if at, any := m.w.Next(); !any || at > limit {
-			break
-		}
-		m.w.Step()
+	for ok := true; ok; {
+		_, _, ok = m.w.Advance(limit)
 	}
-	m.w.AdvanceTo(limit)
 }
 
 // drive writes the two axes of a mirror in frames of so many bytes.

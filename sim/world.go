@@ -252,6 +252,20 @@ func (w *World) AdvanceTo(t time.Duration) {
 	w.now = t
 }
 
+// Advance moves time on to the next thing that a board has to tell, but not
+// beyond limit, and returns it. ok is false when limit came first.
+func (w *World) Advance(limit time.Duration) (id BoardID, ev hal.Event, ok bool) {
+	for {
+		if next, any := w.Next(); !any || next > limit {
+			w.AdvanceTo(max(limit, w.Now()))
+			return 0, hal.Event{}, false
+		}
+		if id, ev, ok := w.Step(); ok {
+			return id, ev, true
+		}
+	}
+}
+
 // draw is one latency of the board: as many below P50 as above, 1 in 100 over
 // P99, straight lines between, never under 0.6 P50 nor over 1.25 P99.
 func (b *board) draw(l Latency) time.Duration {

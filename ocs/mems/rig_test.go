@@ -83,18 +83,13 @@ func (r *rig) until(d time.Duration, done func() bool) bool {
 			return true
 		}
 		at := min(limit, r.next)
-		if next, any := r.world.Next(); any && next <= at {
-			if _, ev, ok := r.world.Step(); ok && ev.Completion != nil {
-				if c := ev.Completion; r.spoil > 0 && r.board.Buses[c.Bus].Kind == hal.SPI {
-					r.spoil--
-					c.Err = hal.ErrTimeout
-				}
-				r.done = append(r.done, ev.Completion)
+		if _, ev, ok := r.world.Advance(at); ok {
+			if c := ev.Completion; r.spoil > 0 && r.board.Buses[c.Bus].Kind == hal.SPI {
+				r.spoil--
+				c.Err = hal.ErrTimeout
 			}
-			continue
-		}
-		r.world.AdvanceTo(max(at, r.world.Now()))
-		if at == limit {
+			r.done = append(r.done, ev.Completion)
+		} else if at == limit {
 			r.poll()
 			return done()
 		}

@@ -129,18 +129,8 @@ func (b *Board) Level(line hal.LineID) (bool, error) {
 // Advance moves time on to the next thing that the board has to tell, but not
 // beyond limit, and returns it. ok is false when limit came first.
 func (b *Board) Advance(limit time.Duration) (ev hal.Event, ok bool) {
-	for {
-		next, any := b.world.Next()
-		if !any || next > limit {
-			if limit > b.world.Now() {
-				b.world.AdvanceTo(limit)
-			}
-			return hal.Event{}, false
-		}
-		if _, ev, ok := b.world.Step(); ok {
-			return ev, true
-		}
-	}
+	_, ev, ok = b.world.Advance(limit)
+	return ev, ok
 }
 
 // Close keeps the EEPROMs.
