@@ -81,22 +81,22 @@ func (h *Rings) Undrain(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 
 // Answer answers an operator about rings and nodes; the node that q names
 // exists.
-func (h *Rings) Answer(q *proto.OpRequest, r *proto.OpReply) {
+func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 	switch q.Noun {
 	case proto.NounNodes:
-		h.nodesPage(q, r)
+		p.nodesPage(q, r)
 	case proto.NounNode:
-		s := h.nodes[q.Node].status()
-		s.Reported = h.nodes[q.Node].Report
+		s := p.nodes[q.Node].status()
+		s.Reported = p.nodes[q.Node].Report
 		r.Nodes = []proto.NodeStatus{s}
 	case proto.NounRings:
-		h.ringsPage(q, r)
+		p.ringsPage(q, r)
 	case proto.NounRing:
-		v := h.ring(q.Ring)
+		v := p.ring(q.Ring)
 		if v == nil {
 			limit := "there are no rings"
-			if len(h.rings) > 0 {
-				limit = fmt.Sprintf("%d to %d", h.rings[0].id, h.rings[len(h.rings)-1].id)
+			if len(p.rings) > 0 {
+				limit = fmt.Sprintf("%d to %d", p.rings[0].id, p.rings[len(p.rings)-1].id)
 			}
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "ring", Limit: limit, Reason: fmt.Sprintf("no ring %d", q.Ring)})
 			return
@@ -112,23 +112,23 @@ func (h *Rings) Drain(client string, q *proto.OpRequest, r *proto.OpReply) bool 
 }
 
 // Subject is a node as the journal knows it.
-func (h *Rings) Subject(id proto.NodeID) journal.Subject {
-	n := &h.nodes[id]
+func (p *placement) Subject(id proto.NodeID) journal.Subject {
+	n := &p.nodes[id]
 	return journal.Subject{Node: id, Ring: n.Group, Gen: n.Want.Gen}
 }
 
-func (h *Rings) nodesPage(q *proto.OpRequest, r *proto.OpReply) {
-	for i := min(q.Page, uint64(len(h.nodes))); i < uint64(len(h.nodes)); i++ {
+func (p *placement) nodesPage(q *proto.OpRequest, r *proto.OpReply) {
+	for i := min(q.Page, uint64(len(p.nodes))); i < uint64(len(p.nodes)); i++ {
 		if len(r.Nodes) == proto.MaxPage {
 			r.Next = i
 			return
 		}
-		r.Nodes = append(r.Nodes, h.nodes[i].status())
+		r.Nodes = append(r.Nodes, p.nodes[i].status())
 	}
 }
 
-func (h *Rings) ringsPage(q *proto.OpRequest, r *proto.OpReply) {
-	for _, v := range h.rings {
+func (p *placement) ringsPage(q *proto.OpRequest, r *proto.OpReply) {
+	for _, v := range p.rings {
 		if uint64(v.id) < q.Page {
 			continue
 		}
@@ -149,9 +149,9 @@ type Totals struct {
 }
 
 // Totals counts rings and nodes.
-func (h *Rings) Totals() Totals {
-	o := Totals{Rings: len(h.rings)}
-	for _, r := range h.rings {
+func (p *placement) Totals() Totals {
+	o := Totals{Rings: len(p.rings)}
+	for _, r := range p.rings {
 		o.Generation = max(o.Generation, r.Gen)
 		o.LinksTotal += len(r.nodes) - 1
 		o.LinksConfirmed += r.linksConfirmed()
@@ -162,8 +162,8 @@ func (h *Rings) Totals() Totals {
 			o.Degraded++
 		}
 	}
-	for i := range h.nodes {
-		n := &h.nodes[i]
+	for i := range p.nodes {
+		n := &p.nodes[i]
 		if n.Online() {
 			o.Online++
 			if n.usable() && (n.Pending() || n.Unassigned) {
@@ -176,4 +176,23 @@ func (h *Rings) Totals() Totals {
 		o.Generation = max(o.Generation, n.Want.Gen)
 	}
 	return o
+}
+
+// Touched gives the members of a ring, and whether it was in service until the
+// last generation gave it others.
+func (p *placement) Touched(id proto.RingID) (nodes []proto.NodeID, moved bool) {
+	r := p.ring(id)
+	if r == nil {
+		return nil, false
+	}
+	return r.nodes, r.moved
+}
+
+// Statuses are the rings as operators see them, by id.
+func (p *placement) Statuses() []proto.RingStatus {
+	out := make([]proto.RingStatus, 0, len(p.rings))
+	for _, r := range p.rings {
+		out = append(out, r.status())
+	}
+	return out
 }

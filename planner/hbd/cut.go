@@ -91,32 +91,32 @@ func (c *cuts) doubtful(r *ringView) bool {
 	return false
 }
 
-func (h *Rings) broken(a, b proto.NodeID) bool { return h.cuts.broken(a, b, h.j.Now) }
+func (e *evidence) broken(a, b proto.NodeID) bool { return e.cuts.broken(a, b, e.j.Now) }
 
 // hold keeps rings off the fibre behind a member for a while.
-func (h *Rings) hold(r *ringView, at int, why string) {
+func (e *evidence) hold(r *ringView, at int, why string) {
 	a, b := r.nodes[at], r.nodes[at+1]
-	wait := h.cuts.hold(a, b, h.j.Now)
-	h.j.Note(journal.Error, "fibre is held to be cut", journal.Note{Rule: "cut", Node: int64(a), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost,
+	wait := e.cuts.hold(a, b, e.j.Now)
+	e.j.Note(journal.Error, "fibre is held to be cut", journal.Note{Rule: "cut", Node: int64(a), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost,
 		Text: fmt.Sprintf("%s between nodes %d and %d, both well; no ring uses it for %v", why, a, b, wait)})
 }
 
 // checkCuts gives fibres another chance that have waited.
-func (h *Rings) checkCuts() {
-	if h.j.Now < h.cuts.at {
+func (e *evidence) checkCuts() {
+	if e.j.Now < e.cuts.at {
 		return
 	}
-	h.cuts.due(h.j.Now, h.markNear)
-	h.wantBetter = true
-	h.replan(debounce)
+	e.cuts.due(e.j.Now, e.markNear)
+	e.wantBetter = true
+	e.replan(debounce)
 }
 
 // concludeParted goes through the links that both of their ends have left:
 // one that has had light is held to be cut. It reports whether some other is
 // only parted: both wait in loopback, and a plan brings them together.
-func (h *Rings) concludeParted(r *ringView) (apart bool) {
+func (e *evidence) concludeParted(r *ringView) (apart bool) {
 	for at := 0; at+1 < len(r.nodes); at++ {
-		if !r.off(at, proto.Right) || !r.off(at+1, proto.Left) || h.broken(r.nodes[at], r.nodes[at+1]) {
+		if !r.off(at, proto.Right) || !r.off(at+1, proto.Left) || e.broken(r.nodes[at], r.nodes[at+1]) {
 			continue
 		}
 		if !r.lit[at] {
@@ -124,19 +124,19 @@ func (h *Rings) concludeParted(r *ringView) (apart bool) {
 			continue
 		}
 		r.lit[at] = false
-		h.hold(r, at, "light lost at both ends")
-		h.mark(r)
-		h.replan(debounce)
+		e.hold(r, at, "light lost at both ends")
+		e.mark(r)
+		e.replan(debounce)
 	}
 	return apart
 }
 
 // concludeCut holds the dark links of a ring whose members are all well to be
 // cut: attempts to join them have failed.
-func (h *Rings) concludeCut(r *ringView) {
+func (e *evidence) concludeCut(r *ringView) {
 	for at := 0; at+1 < len(r.nodes); at++ {
-		if a, b := r.nodes[at], r.nodes[at+1]; !r.confirmed(at) && !h.broken(a, b) {
-			h.hold(r, at, fmt.Sprintf("no light in %d attempts", max(1, r.renewed)))
+		if a, b := r.nodes[at], r.nodes[at+1]; !r.confirmed(at) && !e.broken(a, b) {
+			e.hold(r, at, fmt.Sprintf("no light in %d attempts", max(1, r.renewed)))
 		}
 	}
 }

@@ -7,14 +7,37 @@ import (
 	"ringlight/proto"
 )
 
-// What the planner concludes, and from what. A node that says itself that it
-// is out is believed. An agent that is offline proves nothing about its
-// light: only when both neighbours have lost it is the node held to be dead,
-// or when one has and its agent stays away.
+// evidence is what the planner concludes, and from what. A node that says
+// itself that it is out is believed. An agent that is offline proves nothing
+// about its light: only when both neighbours have lost it is the node held to
+// be dead, or when one has and its agent stays away.
+type evidence struct {
+	agenda
+	root   Root
+	died   func(n *node, why string) // tells who may wait for a node that is dead
+	cuts   cuts
+	probes probes
+}
+
+// Conclude draws what silence proves.
+func (e *evidence) Conclude() {
+	for _, n := range e.probes.due() {
+		if r := e.ring(n.Group); r != nil {
+			e.watch(r)
+		}
+	}
+	e.checkCuts()
+}
+
+// watch asks and concludes who of a ring is dead.
+func (e *evidence) watch(r *ringView) {
+	e.probes.doubt(r)
+	e.concludeDead(r)
+}
 
 // concludeDead looks for runs of offline members between members that have
 // lost them.
-func (h *Rings) concludeDead(r *ringView) {
+func (e *evidence) concludeDead(r *ringView) {
 	for i := 0; i < len(r.nodes); {
 		if !r.doubted(i) {
 			i++
@@ -26,12 +49,12 @@ func (h *Rings) concludeDead(r *ringView) {
 		}
 		left := first == 0 || r.lost(first-1, proto.Right)
 		right := i == len(r.nodes) || r.lost(i, proto.Left)
-		if first == 0 && i == len(r.nodes) || (!left || !right) && !h.abandoned(r, first, i) {
+		if first == 0 && i == len(r.nodes) || (!left || !right) && !e.abandoned(r, first, i) {
 			continue
 		}
 		for _, id := range r.nodes[first:i] {
-			if n := &h.nodes[id]; !n.dead && n.usable() {
-				h.die(r, n, first, i)
+			if n := &e.nodes[id]; !n.dead && n.usable() {
+				e.die(r, n, first, i)
 			}
 		}
 	}
@@ -40,12 +63,12 @@ func (h *Rings) concludeDead(r *ringView) {
 // abandoned: nobody has spoken for a run of members for a while, and one
 // neighbour has lost its light. Their lasers may shine on, but nobody moves
 // them: a piece stays open until the other neighbour passes them by too.
-func (h *Rings) abandoned(r *ringView, first, end int) bool {
+func (e *evidence) abandoned(r *ringView, first, end int) bool {
 	if (first == 0 || !r.lost(first-1, proto.Right)) && (end == len(r.nodes) || !r.lost(end, proto.Left)) {
 		return false
 	}
 	for _, id := range r.nodes[first:end] {
-		n := &h.nodes[id]
+		n := &e.nodes[id]
 		if !n.usable() {
 			continue
 		}
@@ -53,17 +76,17 @@ func (h *Rings) abandoned(r *ringView, first, end int) bool {
 		if n.Online() {
 			gone = n.probe.at
 		}
-		if wait := gone + agentPatience - h.j.Now; wait > 0 {
-			r.abandonedAt = h.j.Now + wait
-			h.mark(r)
-			h.replan(wait)
+		if wait := gone + agentPatience - e.j.Now; wait > 0 {
+			r.abandonedAt = e.j.Now + wait
+			e.mark(r)
+			e.replan(wait)
 			return false
 		}
 	}
 	return true
 }
 
-func (h *Rings) die(r *ringView, n *node, first, end int) {
+func (e *evidence) die(r *ringView, n *node, first, end int) {
 	n.dead = true
 	var by string
 	switch {
@@ -79,15 +102,15 @@ func (h *Rings) die(r *ringView, n *node, first, end int) {
 		what = "does not answer"
 	}
 	n.reason = "dead: its agent " + what + " and " + by
-	h.j.Note(journal.Warn, "node is dead", journal.Note{Rule: "dead", Node: int64(n.ID), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost, Text: n.reason})
-	h.markNode(n)
-	h.replan(debounce)
-	h.participantLost(n, n.reason)
+	e.j.Note(journal.Warn, "node is dead", journal.Note{Rule: "dead", Node: int64(n.ID), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost, Text: n.reason})
+	e.markNode(n)
+	e.replan(debounce)
+	e.died(n, n.reason)
 }
 
 // watchRing follows a ring's state, and finds one that is split though every
 // member is well and has been told: it is formed anew, less and less often.
-func (h *Rings) watchRing(r *ringView) {
+func (e *evidence) watchRing(r *ringView) {
 	was := r.state
 	r.state = r.stateNow()
 	if r.state != was {
@@ -95,43 +118,43 @@ func (h *Rings) watchRing(r *ringView) {
 		if r.state == proto.RingDown || r.state == proto.RingDegraded {
 			level = journal.Warn
 		}
-		h.j.Line(journal.Line{Level: level, Message: "ring " + r.state.String(), Node: -1, Ring: r.id, Generation: r.Gen})
+		e.j.Line(journal.Line{Level: level, Message: "ring " + r.state.String(), Node: -1, Ring: r.id, Generation: r.Gen})
 	}
 	if r.seeLight() == len(r.nodes)-1 {
 		r.splitAt, r.renewed, r.renewAt = 0, 0, 0
 		return
 	}
-	if h.root.Listening() {
+	if e.root.Listening() {
 		return
 	}
-	apart := h.concludeParted(r)
+	apart := e.concludeParted(r)
 	if !r.allWell() || r.renew {
 		r.splitAt = 0
 		return
 	}
 	if r.splitAt == 0 {
-		r.splitAt = max(1, h.j.Now)
+		r.splitAt = max(1, e.j.Now)
 	}
 	if apart {
-		r.splitAt = max(1, min(r.splitAt, h.j.Now-splitWait)) // both ends say so: nothing to wait for
+		r.splitAt = max(1, min(r.splitAt, e.j.Now-splitWait)) // both ends say so: nothing to wait for
 	}
-	h.mark(r)
-	h.replan(max(r.splitAt+splitWait, r.renewAt) - h.j.Now)
+	e.mark(r)
+	e.replan(max(r.splitAt+splitWait, r.renewAt) - e.j.Now)
 }
 
 // dueSplit marks a split ring for a new attempt. After some attempts the
 // fibres that stayed dark are held to be cut, and the placement avoids them.
-func (h *Rings) dueSplit(r *ringView) {
-	if r.splitAt == 0 || h.j.Now < r.splitAt+splitWait || h.j.Now < r.renewAt {
+func (e *evidence) dueSplit(r *ringView) {
+	if r.splitAt == 0 || e.j.Now < r.splitAt+splitWait || e.j.Now < r.renewAt {
 		return
 	}
 	r.splitAt = 0
-	if r.renewed >= renewsToCut || h.cuts.doubtful(r) {
-		h.concludeCut(r)
+	if r.renewed >= renewsToCut || e.cuts.doubtful(r) {
+		e.concludeCut(r)
 	}
-	r.renewAt = h.j.Now + min(renewFirst<<min(r.renewed, 10), renewLast)
+	r.renewAt = e.j.Now + min(renewFirst<<min(r.renewed, 10), renewLast)
 	r.renewed++
 	r.renew = true
-	h.j.Note(journal.Warn, "ring is split though its members are well", journal.Note{Rule: "rejoin", Node: -1, Ring: r.id, Gen: r.Gen,
+	e.j.Note(journal.Warn, "ring is split though its members are well", journal.Note{Rule: "rejoin", Node: -1, Ring: r.id, Gen: r.Gen,
 		Text: "formed anew; nodes that returned are let in again"})
 }

@@ -146,8 +146,7 @@ func (h *Rings) changed(n *node, before flags) {
 		h.replan(debounce)
 	}
 	if r := h.ring(n.Group); r != nil {
-		h.probes.doubt(r)
-		h.concludeDead(r)
+		h.watch(r)
 		h.watchRing(r)
 	}
 	if !n.usable() {

@@ -11,15 +11,8 @@ import (
 	"ringlight/proto"
 )
 
-// plan compares what should be with what is committed, and starts a
-// generation when they differ.
-func (h *Rings) plan() {
-	if q := h.look(); q != nil {
-		h.prepare(q)
-	}
-}
-
-// look finds what is to be changed, nil when that is nothing.
+// look compares what should be with what is committed, and finds what is to be
+// changed: nil when that is nothing.
 func (h *Rings) look() *proposal {
 	h.dirty, h.planAt = false, journal.Never
 	if len(h.nodes) == 0 {

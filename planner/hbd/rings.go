@@ -22,8 +22,7 @@ type Root interface {
 
 // Rings is the planner of rings.
 type Rings struct {
-	agenda
-	root  Root
+	evidence
 	table *member.Table
 
 	gen          proto.Generation // given out last
@@ -37,8 +36,6 @@ type Rings struct {
 	joinAt   time.Duration // when those who would join and do not answer are left out
 	refusing []proto.NodeID
 
-	cuts   cuts
-	probes probes
 	drains drains
 
 	stage        []proto.RingID // told again by the last generation that told any
@@ -51,15 +48,14 @@ func New(fab *fabric.Fabric, j *journal.Journal, root interface {
 	Root
 	member.Root
 }) *Rings {
-	h := &Rings{root: root, nextRing: 1, fresh: true, joinAt: journal.Never}
-	h.agenda = agenda{placement: newPlacement(fab), j: j, planAt: journal.Never, lookAt: journal.Never}
+	h := &Rings{nextRing: 1, fresh: true, joinAt: journal.Never}
+	h.evidence = evidence{agenda: agenda{placement: newPlacement(fab), j: j, planAt: journal.Never, lookAt: journal.Never}, root: root, died: h.participantLost,
+		cuts: cuts{known: map[[2]proto.NodeID]*cut{}, at: journal.Never}, probes: probes{j: j, at: journal.Never}}
 	h.table = member.NewTable(0, fab.Nodes, j, root, h)
 	for i := range h.nodes {
 		h.nodes[i].Device = &h.table.Devices[i]
 	}
 	h.txn = member.NewTxn(h.table)
-	h.cuts = cuts{known: map[[2]proto.NodeID]*cut{}, at: journal.Never}
-	h.probes = probes{j: j, at: journal.Never}
 	h.drains.h = h
 	return h
 }
@@ -108,17 +104,6 @@ func (h *Rings) Resend() {
 	h.table.Sweep(h.root.Busy() == "")
 }
 
-// Conclude draws what silence proves.
-func (h *Rings) Conclude() {
-	for _, n := range h.probes.due() {
-		if r := h.ring(n.Group); r != nil {
-			h.probes.doubt(r)
-			h.concludeDead(r)
-		}
-	}
-	h.checkCuts()
-}
-
 // Plan moves drains on, and looks at the placement when that is due.
 func (h *Rings) Plan() {
 	h.drains.check()
@@ -127,7 +112,9 @@ func (h *Rings) Plan() {
 		h.replan(0)
 	}
 	if h.rest() && h.j.LinkUp && h.dirty && h.planAt <= h.j.Now {
-		h.plan()
+		if q := h.look(); q != nil {
+			h.prepare(q)
+		}
 	}
 }
 
@@ -154,23 +141,4 @@ func (h *Rings) Next() time.Duration {
 		next = min(next, h.planAt)
 	}
 	return next
-}
-
-// Touched gives the members of a ring, and whether it was in service until the
-// last generation gave it others.
-func (h *Rings) Touched(id proto.RingID) (nodes []proto.NodeID, moved bool) {
-	r := h.ring(id)
-	if r == nil {
-		return nil, false
-	}
-	return r.nodes, r.moved
-}
-
-// Statuses are the rings as operators see them, by id.
-func (h *Rings) Statuses() []proto.RingStatus {
-	out := make([]proto.RingStatus, 0, len(h.rings))
-	for _, r := range h.rings {
-		out = append(out, r.status())
-	}
-	return out
 }

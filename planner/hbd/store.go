@@ -99,28 +99,28 @@ func (h *Rings) restoreRing(key string, raw []byte) error {
 	return nil
 }
 
-func (h *Rings) storedNode(key string) (*node, error) {
+func (p *placement) storedNode(key string) (*node, error) {
 	id, err := strconv.ParseUint(key, 10, 32)
 	if err != nil {
 		return nil, err
 	}
-	if id >= uint64(len(h.nodes)) {
-		return nil, fmt.Errorf("no such node in a fabric of %d", len(h.nodes))
+	if id >= uint64(len(p.nodes)) {
+		return nil, fmt.Errorf("no such node in a fabric of %d", len(p.nodes))
 	}
-	return &h.nodes[id], nil
+	return &p.nodes[id], nil
 }
 
 // CheckStored says what is wrong with the rings of a store, if anything.
-func (h *Rings) CheckStored() error {
-	for _, r := range h.rings {
-		if err := h.order.Check(r.nodes); err != nil {
+func (p *placement) CheckStored() error {
+	for _, r := range p.rings {
+		if err := p.order.Check(r.nodes); err != nil {
 			return fmt.Errorf("store: ring %d: %w", r.id, err)
 		}
-		if !slices.Contains(h.sizes, r.size) {
-			return fmt.Errorf("store: ring %d is of %d nodes, want one of %v", r.id, r.size, h.sizes)
+		if !slices.Contains(p.sizes, r.size) {
+			return fmt.Errorf("store: ring %d is of %d nodes, want one of %v", r.id, r.size, p.sizes)
 		}
 		for _, n := range r.nodes {
-			if h.nodes[n].Group != r.id {
+			if p.nodes[n].Group != r.id {
 				return fmt.Errorf("store: node %d is a member of ring %d and does not say so", n, r.id)
 			}
 		}
