@@ -12,9 +12,7 @@ import (
 	"sync/atomic"
 
 	mochi "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/listeners"
-	"github.com/mochi-mqtt/server/v2/packets"
 
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
@@ -51,6 +49,7 @@ type Broker struct {
 	server  *mochi.Server
 	addr    string
 	scheme  string
+	limits  *limits
 	dropped atomic.Uint64
 	close   func() error
 }
@@ -77,16 +76,22 @@ func StartBrokerWith(cfg BrokerConfig) (*Broker, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	b.server = mochi.New(brokerOptions(log))
-	for _, hook := range []mochi.Hook{new(auth.AllowHook), &dropWatch{broker: b, log: log}} {
-		if err := b.server.AddHook(hook, nil); err != nil {
-			return nil, fmt.Errorf("server: broker: %w", err)
-		}
+	b.limits = newLimits(b, log)
+	if err := b.server.AddHook(b.limits, nil); err != nil {
+		return nil, fmt.Errorf("server: broker: %w", err)
 	}
-	l := listeners.NewTCP(listeners.Config{ID: "mqtt", Address: cfg.Listen, TLSConfig: tlsConfig})
-	if err := b.server.AddListener(l); err != nil {
+	l, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("server: broker: %w", err)
+	}
+	b.addr = l.Addr().String()
+	var in net.Listener = &gate{Listener: l, log: log, patience: connectPatience}
+	if tlsConfig != nil {
+		in = tls.NewListener(in, tlsConfig)
+	}
+	if err := b.server.AddListener(listeners.NewNet("mqtt", in)); err != nil {
 		return nil, fmt.Errorf("server: broker: listen on %s: %w", cfg.Listen, err)
 	}
-	b.addr = l.Address()
 	if err := b.server.Serve(); err != nil {
 		return nil, fmt.Errorf("server: broker: %w", err)
 	}
@@ -160,22 +165,6 @@ func (b *Broker) Dropped() uint64 { return b.dropped.Load() }
 
 // Close throws every client out and stops listening; again is nothing.
 func (b *Broker) Close() error { return b.close() }
-
-// dropWatch counts the messages that the broker gives up silently.
-type dropWatch struct {
-	mochi.HookBase
-	broker *Broker
-	log    *slog.Logger
-}
-
-func (h *dropWatch) ID() string           { return "drop-watch" }
-func (h *dropWatch) Provides(b byte) bool { return b == mochi.OnPublishDropped }
-
-func (h *dropWatch) OnPublishDropped(cl *mochi.Client, _ packets.Packet) {
-	if n := h.broker.dropped.Add(1); n&(n-1) == 0 { // at 1, 2, 4, 8 ...
-		h.log.Warn("broker dropped messages of a slow client", "client", cl.ID, "dropped", n)
-	}
-}
 
 // quiet lets only errors of the broker's own log through: every client that
 // leaves is a warning to it.
