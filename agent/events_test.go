@@ -133,9 +133,9 @@ func TestRecentEventsComeInPages(t *testing.T) {
 		long[i] = 'x'
 	}
 	for range eventPage {
-		e := proto.Event{Version: 1, Node: 1 << 31, Session: 1 << 63, Seq: 1 << 63, Kind: 255, AtMicros: 1 << 62, FirstMicros: 1 << 62,
+		e := proto.Event{Version: 1, Node: 1 << 31, Session: 1 << 63, Seq: proto.MaxCount, Kind: 255, AtMicros: proto.MaxCount, FirstMicros: proto.MaxCount,
 			Count: 1 << 31, Ledger: &proto.Ledger{DetectMicros: 1 << 29}, Measured: proto.NoPower, Expected: proto.NoPower,
-			Text: string(long), Generation: 1 << 60, Ring: 1 << 31, Peer: 1 << 31}
+			Text: string(long), Generation: proto.MaxCount, Ring: 1 << 31, Peer: 1 << 31}
 		ack.Events = append(ack.Events, e)
 	}
 	if _, err := proto.Encode(&ack); err != nil {

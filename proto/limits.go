@@ -16,6 +16,12 @@ const (
 	MaxText    = 512      // bytes of a text, where a field says no other
 	MaxName    = 64       // characters of a fabric's or client's name in a topic
 
+	// MaxCount is the highest term, generation, sequence number, count or time
+	// in microseconds. chosen: exact in every language's numbers; at a million
+	// a second it takes 285 years. Only what is drawn at random (session, boot,
+	// planner) uses all 64 bits.
+	MaxCount = 1<<53 - 1
+
 	MaxBundles    = 16         // of a node; a node has one a GPU at most, and 4 or 8 GPUs
 	MaxCandidates = 8          // of a side: SideReport.Banned has a bit for each
 	MaxRings      = 1          // that a node may be in

@@ -264,7 +264,7 @@ type Presence struct {
 	Node          NodeID     `cbor:"1,keyasint"`
 	Session       Session    `cbor:"2,keyasint"`
 	Online        bool       `cbor:"3,keyasint"`
-	Boot          uint64     `cbor:"4,keyasint"`
+	Boot          uint64     `cbor:"4,keyasint" max:"18446744073709551615"`
 	Software      string     `cbor:"5,keyasint,omitempty"`
 	Minor         uint8      `cbor:"6,keyasint"`
 	GPUs          uint8      `cbor:"7,keyasint"`
@@ -314,7 +314,7 @@ type Health struct {
 // PlannerState is the planner's sign of life. A retained one proves nothing.
 type PlannerState struct {
 	Version      uint8  `cbor:"0,keyasint"`
-	Planner      uint64 `cbor:"1,keyasint"` // id kept in its store
+	Planner      uint64 `cbor:"1,keyasint" max:"18446744073709551615"` // id kept in its store
 	Online       bool   `cbor:"2,keyasint"`
 	Term         Term   `cbor:"3,keyasint"`
 	Seq          uint64 `cbor:"4,keyasint"` // beat number

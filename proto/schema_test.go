@@ -36,7 +36,11 @@ func schemaType(t reflect.Type, name, max string) string {
 		return ruleName(t)
 	case t.Kind() == reflect.String:
 		return "short-text"
-	case t.Kind() >= reflect.Uint8 && t.Kind() <= reflect.Uint64:
+	case t.Kind() == reflect.Uint64 && max != "":
+		return "random"
+	case t.Kind() == reflect.Uint64:
+		return "count"
+	case t.Kind() >= reflect.Uint8 && t.Kind() <= reflect.Uint32:
 		return fmt.Sprintf("uint .size %d", t.Size())
 	}
 	return t.Name()
@@ -114,7 +118,7 @@ func readSchema(t *testing.T) map[string][]string {
 			rules[name] = []string{}
 		case line == "}" || line == "]":
 			name = ""
-		case name == "" || strings.HasPrefix(line, ";") || line == "* uint => any,":
+		case name == "" || strings.HasPrefix(line, ";") || line == "* uint => later,":
 		case mapLine.MatchString(line):
 			rules[name] = append(rules[name], mapLine.FindStringSubmatch(line)[1])
 		case arrayLine.MatchString(line):

@@ -71,8 +71,13 @@ func shapeOf(t reflect.Type, maxTag string) *shape {
 		return shapeOf(t.Elem(), maxTag)
 	case reflect.Bool:
 		return &shape{kind: shapeBool}
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return &shape{kind: shapeUint, max: limit(math.MaxUint64 >> (64 - t.Bits()))}
+	case reflect.Uint64:
+		if t == reflect.TypeFor[Session]() {
+			return &shape{kind: shapeUint, max: math.MaxUint64}
+		}
+		return &shape{kind: shapeUint, max: limit(MaxCount)}
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return &shape{kind: shapeUint, max: limit(1<<t.Bits() - 1)}
 	case reflect.Int8, reflect.Int16, reflect.Int32:
 		high := int64(1)<<(t.Bits()-1) - 1
 		return &shape{kind: shapeInt, max: limit(uint64(high)), min: -high - 1}

@@ -209,7 +209,14 @@ func twins(t *testing.T) []vector {
 		vector{"Event", "ledger mark wider than 8 bits", replace(marked, "181d1881", "181d190181"), Malformed, 0},
 		vector{"Event", "ledger mark as text", replace(marked, "181d1881", "181d6131"), Malformed, 0})
 	skipped := append(replace(decision, "a6", "a9"), unhex("1863 a1 6161 82 f6 f93c00  1864 40  190100 f5")...)
-	return append(list, vector{"Decision", "three keys of the future", skipped, OK, 3})
+	list = append(list, vector{"Decision", "three keys of the future", skipped, OK, 3})
+	most := func(name string, code Code, term string) vector {
+		return vector{"Decision", name, replace(decision, "0202", "02 1b "+term), code, 0}
+	}
+	return append(list,
+		most("the highest term", OK, "001fffffffffffff"),
+		most("a term one beyond it", Malformed, "0020000000000000"),
+		most("the term that has no successor", Malformed, "ffffffffffffffff"))
 }
 
 func mustEncode(t *testing.T, msg any) []byte {
