@@ -104,5 +104,9 @@ bench-hash: ## one fleet on amd64, GOAMD64=v3 and arm64: the same trace (HASH_AR
 bench-kernel: ## the agent on real I2C and SPI controllers: Debian kernels on an armv7 and an arm64 board in QEMU
 	@.ci/kernel.sh
 
+.PHONY: bench-hostile
+bench-hostile: build ## a stranger at the embedded broker of 64 nodes: forged, mutated, repeated messages, floods, held connections (SCALE, FLOOD, ONLY)
+	@.ci/hostile.sh
+
 clean: ## remove bin/
 	rm -rf bin

@@ -65,6 +65,7 @@ var mayImport = map[string][]string{
 	"sim/solo":        {"sim", "hal"},
 	"sim/trace":       {"mzi/detmath"},
 	"sim/fleet":       {"sim", "sim/trace", "agent", "ocs", "ocs/circuit", "ocs/mems", "node", "planner", "planner/fabric", "planner/ring", "hal", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
+	"sim/hostile":     {"mzi/detmath", "proto", "proto/mqtt"},
 	"sim/study":       {"planner", "mzi/detmath", "planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "sim/trace", "proto"},
 	"sim/live":        {"sim", "sim/", "mzi/detmath", "agent", "ocs", "ocs/circuit", "hal", "hal/socket", "planner", "planner/", "proto", "proto/mqtt"},
 	"cmd/ocs-agent":   {"*"},

@@ -35,6 +35,7 @@ var nouns = []struct {
 	{"board", "one simulated board behind a unix socket", board},
 	{"procs", "broker, planner, boards and agents, each a process; kills them and judges by the boards' record", procs},
 	{"core", "broker, planner and agents of simulated MEMS switches while jobs come and go", core},
+	{"hostile", "a stranger at the broker of a fabric: forged, mutated and repeated messages, floods, held connections", runHostile},
 	{"study", "the paper's large-scale experiments from running code", studyNoun},
 }
 

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"ringlight/sim/hostile"
+)
+
+// runHostile attacks a fabric of one's own.
+func runHostile(ctx context.Context, args []string) error {
+	cfg := hostile.Config{}
+	fs := newFlags("hostile", "ocs-sim hostile -broker mqtt://127.0.0.1:18830 -only numbers,flood")
+	fs.StringVar(&cfg.Broker, "broker", defaultBroker, "MQTT broker, on this machine only")
+	fs.StringVar(&cfg.Fabric, "fabric", "f1", "fabric")
+	fs.IntVar(&cfg.Nodes, "nodes", 64, "nodes of the fabric")
+	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of mutants and orders")
+	fs.Float64Var(&cfg.Scale, "scale", 1, "part of the full counts")
+	fs.DurationVar(&cfg.Flood, "flood", time.Minute, "length of the long attacks")
+	only := fs.String("only", "", "attacks, with commas between them; none: all")
+	asJSON := fs.Bool("json", false, "print a JSON object for each attack and nothing else")
+	if err := parse(fs, args); err != nil {
+		return err
+	}
+	if *only != "" {
+		cfg.Only = strings.Split(*only, ",")
+	}
+	fell := 0
+	cfg.Report = func(r hostile.Result) {
+		if r.Fell || !r.Planning {
+			fell++
+		}
+		if *asJSON {
+			json.NewEncoder(os.Stdout).Encode(r)
+			return
+		}
+		held := "held"
+		if r.Fell {
+			held = "FELL"
+		} else if !r.Planning {
+			held = "SILENT"
+		}
+		fmt.Printf("%-16s %7d  %-6s answers within %5d ms, rings as before after %5d ms  %s", r.Attack, r.Count, held, r.AnswerMax, r.Back, r.What)
+		if r.Note != "" {
+			fmt.Printf(" (%s)", r.Note)
+		}
+		fmt.Println()
+	}
+	if _, err := hostile.Run(ctx, cfg); err != nil {
+		return err
+	}
+	if fell > 0 {
+		return fmt.Errorf("%d attacks were not held", fell)
+	}
+	return nil
+}

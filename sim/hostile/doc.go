@@ -1,0 +1,12 @@
+// Package hostile is a stranger who has reached the broker and holds no
+// credentials: it forges, mutates, replays, floods and holds connections open,
+// an attack after the other, and asks the planner after each whether its rings
+// are still what they were. It knows the protocol from schema.cddl and shares
+// no code with agents and planner but the codec.
+//
+// What it cannot see, light and memory, whoever started it must look at: the
+// record of the boards and the processes.
+//
+// It is for fabrics of one's own, on this machine: a broker that is not on a
+// loopback address is refused.
+package hostile

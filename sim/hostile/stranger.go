@@ -1,0 +1,375 @@
+package hostile
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"ringlight/mzi/detmath"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+)
+
+// Config of a run.
+type Config struct {
+	Broker string // mqtt://, on a loopback address
+	Fabric string
+	Nodes  int
+	Seed   uint64
+	Scale  float64       // of the counts; 1: as the table says
+	Flood  time.Duration // of one flood
+	Only   []string      // names of attacks; none: all
+	Report func(Result)  // is told each result as it comes
+}
+
+// Result of one attack.
+type Result struct {
+	Attack string `json:"attack"`
+	What   string `json:"what"`
+	Count  int    `json:"count"`
+	// Planning says that the planner answered while the attack went on, and
+	// the longest that it took to.
+	Planning  bool  `json:"planning"`
+	AnswerMax int64 `json:"answer_ms_max"`
+	// Back is how long after it until all rings were what they had been.
+	Back  int64  `json:"back_ms"`
+	Fell  bool   `json:"fell"`
+	Note  string `json:"note,omitempty"`
+	Rings string `json:"-"`
+}
+
+// backPatience is how long the rings may take to be what they were.
+const backPatience = 90 * time.Second
+
+// attackPatience bounds an attack besides its flood: a broker that is gone must
+// not keep the stranger for ever.
+const attackPatience = 3 * time.Minute
+
+// stranger is the attacker while a run lasts.
+type stranger struct {
+	cfg    Config
+	topics proto.Topics
+	host   string // of the broker, host:port
+	random *detmath.Random
+	asker  *asker
+	birth  []proto.Presence // as the broker keeps them, by node
+	state  proto.PlannerState
+	heard  []proto.Packet // genuine traffic
+}
+
+// Run carries out the attacks. The fabric's rings must be in service when it
+// begins. An error says that it could not go on; what fell is in the results.
+func Run(ctx context.Context, cfg Config) ([]Result, error) {
+	u, err := url.Parse(cfg.Broker)
+	if err != nil || u.Scheme != "mqtt" || !mqtt.IsLoopback(u.Hostname()) {
+		return nil, &proto.Error{Code: proto.Invalid, Field: "broker", Limit: "mqtt:// on a loopback address", Reason: fmt.Sprintf("%q", cfg.Broker)}
+	}
+	list := attacks
+	if len(cfg.Only) > 0 {
+		list = nil
+		for _, name := range cfg.Only {
+			i := slices.IndexFunc(attacks, func(a attack) bool { return a.name == name })
+			if i < 0 {
+				return nil, &proto.Error{Code: proto.NotFound, Field: "attack", Reason: fmt.Sprintf("%q", name)}
+			}
+			list = append(list, attacks[i])
+		}
+	}
+	s := &stranger{cfg: cfg, topics: proto.Topics{Fabric: cfg.Fabric}, host: u.Host, random: detmath.Stream(cfg.Seed, 0)}
+	if s.asker, err = newAsker(cfg.Broker, s.topics); err != nil {
+		return nil, err
+	}
+	defer s.asker.close()
+	before, err := s.asker.settled(ctx, backPatience)
+	if err != nil {
+		return nil, fmt.Errorf("hostile: the fabric is not in service to begin with: %w", err)
+	}
+	if err := s.listen(ctx, 12*time.Second); err != nil {
+		return nil, err
+	}
+	var out []Result
+	for _, a := range list {
+		r := s.carryOut(ctx, a, before)
+		out = append(out, r)
+		if cfg.Report != nil {
+			cfg.Report(r)
+		}
+		if ctx.Err() != nil {
+			return out, ctx.Err()
+		}
+	}
+	return out, nil
+}
+
+func (s *stranger) carryOut(ctx context.Context, a attack, before string) Result {
+	r := Result{Attack: a.name, What: a.what}
+	watching, stop := context.WithCancel(ctx)
+	worst := make(chan time.Duration, 1)
+	go func() { worst <- s.asker.watch(watching) }()
+	running, done := context.WithTimeout(ctx, s.cfg.Flood+attackPatience)
+	n, err := a.run(running, s)
+	done()
+	r.Count = n
+	if err != nil {
+		r.Note = err.Error()
+	}
+	begin := time.Now()
+	after, err := s.asker.same(ctx, before, backPatience)
+	r.Back = time.Since(begin).Milliseconds()
+	stop()
+	longest := <-worst
+	r.AnswerMax = longest.Milliseconds()
+	r.Planning = longest < answerPatience
+	r.Rings = after
+	if err != nil {
+		r.Fell, r.Note = true, err.Error()
+	}
+	return r
+}
+
+// listen learns what anybody can: what the broker keeps and what passes.
+func (s *stranger) listen(ctx context.Context, long time.Duration) error {
+	l, err := s.link("listener", "ocs/v1/"+s.cfg.Fabric+"/#")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	s.birth = make([]proto.Presence, s.cfg.Nodes)
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		case p := <-l.Recv():
+			t, err := proto.ParseTopic(p.Topic)
+			if p.Kind != proto.Publish || err != nil {
+				continue
+			}
+			s.heard = append(s.heard, p)
+			switch t.Kind {
+			case proto.TopicPresence:
+				if int(t.Node) < len(s.birth) {
+					proto.Decode(p.Payload, &s.birth[t.Node])
+				}
+			case proto.TopicPlanner:
+				proto.Decode(p.Payload, &s.state)
+			}
+		}
+	}
+}
+
+func (s *stranger) link(id string, subs ...string) (*mqtt.Link, error) {
+	l, err := mqtt.Dial(mqtt.Config{Broker: s.cfg.Broker, ClientID: id, Subscriptions: subs, Ordered: true, Queue: 1 << 16,
+		MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second})
+	if err != nil {
+		return nil, err
+	}
+	for deadline := time.After(20 * time.Second); ; {
+		select {
+		case p := <-l.Recv():
+			if p.Kind == proto.LinkUp {
+				return l, nil
+			}
+		case <-deadline:
+			l.Close()
+			return nil, fmt.Errorf("hostile: the broker lets nobody in: %w", l.Err())
+		}
+	}
+}
+
+// speaker publishes and throws away what comes.
+type speaker struct {
+	*mqtt.Link
+	sent int
+}
+
+func (s *stranger) speaker() (*speaker, error) {
+	l, err := s.link(fmt.Sprintf("stranger-%d", s.random.Next()>>32))
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for range l.Recv() {
+		}
+	}()
+	return &speaker{Link: l}, nil
+}
+
+// say publishes; it waits while the link's queue is full.
+func (w *speaker) say(ctx context.Context, topic string, payload []byte, qos byte, retain bool) {
+	for ctx.Err() == nil {
+		err := w.Send(proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: qos, Retain: retain})
+		if err == nil {
+			w.sent++
+			return
+		}
+		if errors.Is(err, mqtt.ErrClosed) {
+			return
+		}
+		pause(ctx, 5*time.Millisecond)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (s *stranger) scaled(n int) int { return max(1, int(float64(n)*s.cfg.Scale)) }
+
+// asker asks the planner as ocsctl does.
+type asker struct {
+	broker string
+	topics proto.Topics
+	client string
+	link   *mqtt.Link
+	asked  atomic.Uint64
+	wanted chan question
+	quit   chan struct{}
+}
+
+type question struct {
+	noun   proto.Noun
+	answer chan proto.OpReply
+}
+
+// answerPatience is how long the planner may take to answer. An operator waits
+// no longer.
+const answerPatience = 10 * time.Second
+
+func newAsker(broker string, topics proto.Topics) (*asker, error) {
+	var raw [8]byte
+	rand.Read(raw[:])
+	a := &asker{broker: broker, topics: topics, client: fmt.Sprintf("watch-%x", raw), wanted: make(chan question), quit: make(chan struct{})}
+	l, err := mqtt.Dial(mqtt.Config{Broker: broker, ClientID: topics.Fabric + "-" + a.client, Ordered: true,
+		Subscriptions: []string{topics.Reply(a.client)}, MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second})
+	if err != nil {
+		return nil, err
+	}
+	a.link = l
+	go a.serve()
+	return a, nil
+}
+
+func (a *asker) close() { close(a.quit); a.link.Close() }
+
+func (a *asker) serve() {
+	waiting := map[proto.Corr]chan proto.OpReply{}
+	for {
+		select {
+		case <-a.quit:
+			return
+		case q := <-a.wanted:
+			var corr proto.Corr
+			binary.BigEndian.PutUint64(corr[:], a.asked.Add(1))
+			rand.Read(corr[8:])
+			waiting[corr] = q.answer
+			raw, err := proto.Encode(&proto.OpRequest{Version: proto.Version, Corr: corr, TTLMillis: 10_000, Noun: q.noun, Bundle: -1})
+			if err == nil {
+				a.link.Send(proto.Packet{Kind: proto.Publish, Topic: a.topics.Request(a.client), Payload: raw, QoS: 1})
+			}
+		case p, ok := <-a.link.Recv():
+			if !ok {
+				return
+			}
+			var r proto.OpReply
+			if p.Kind != proto.Publish {
+				continue
+			}
+			if _, err := proto.Decode(p.Payload, &r); err == nil && waiting[r.Corr] != nil {
+				waiting[r.Corr] <- r
+				delete(waiting, r.Corr)
+			}
+		}
+	}
+}
+
+var errSilent = errors.New("hostile: the planner does not answer")
+
+func (a *asker) ask(ctx context.Context, noun proto.Noun) (proto.OpReply, error) {
+	ch := make(chan proto.OpReply, 1)
+	timer := time.NewTimer(answerPatience)
+	defer timer.Stop()
+	select {
+	case a.wanted <- question{noun, ch}:
+	case <-ctx.Done():
+		return proto.OpReply{}, ctx.Err()
+	}
+	select {
+	case r := <-ch:
+		return r, nil
+	case <-timer.C:
+		return proto.OpReply{}, errSilent
+	case <-ctx.Done():
+		return proto.OpReply{}, ctx.Err()
+	}
+}
+
+// rings is who is in which ring, and whether all are in service with all light
+// confirmed.
+func (a *asker) rings(ctx context.Context) (members string, well bool, err error) {
+	r, err := a.ask(ctx, proto.NounRings)
+	if err != nil {
+		return "", false, err
+	}
+	well = len(r.Rings) > 0
+	for _, x := range r.Rings {
+		members += fmt.Sprintf("ring %d %v; ", x.Ring, x.Nodes)
+		well = well && x.State == proto.RingInService && x.Links == x.LinksConfirmed
+	}
+	return members, well, nil
+}
+
+func (a *asker) settled(ctx context.Context, patience time.Duration) (string, error) {
+	return a.until(ctx, patience, func(string) bool { return true })
+}
+
+func (a *asker) same(ctx context.Context, want string, patience time.Duration) (string, error) {
+	return a.until(ctx, patience, func(got string) bool { return got == want })
+}
+
+func (a *asker) until(ctx context.Context, patience time.Duration, ok func(string) bool) (string, error) {
+	last, why := "", errSilent
+	for end := time.Now().Add(patience); time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
+		got, well, err := a.rings(ctx)
+		switch {
+		case err != nil:
+			why = err
+		case !well:
+			last, why = got, fmt.Errorf("hostile: rings are not in service: %s", got)
+		case !ok(got):
+			last, why = got, fmt.Errorf("hostile: the rings are others: %s", got)
+		default:
+			return got, nil
+		}
+	}
+	return last, why
+}
+
+// watch asks on and on and returns the longest that an answer took.
+func (a *asker) watch(ctx context.Context) (longest time.Duration) {
+	for ctx.Err() == nil {
+		begin := time.Now()
+		_, err := a.ask(ctx, proto.NounFabric)
+		if ctx.Err() == nil || err == nil {
+			longest = max(longest, time.Since(begin))
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+	return longest
+}
+
+// dialRaw opens a bare connection to the broker.
+func (s *stranger) dialRaw() (net.Conn, error) { return net.DialTimeout("tcp", s.host, 5*time.Second) }
