@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"ringlight/planner/fabric"
@@ -64,12 +63,11 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 		return nil, err
 	}
 	began := time.Now()
-	results := make([]*fleet.Result, cfg.Runs)
-	var mu sync.Mutex // of TraceOut
-	err = inParallel(ctx, cfg.Runs, progressTo(cfg.Progress, "runs"), func(i int) (err error) {
-		results[i], err = cfg.one(f, cfg.Seed+uint64(i), &mu)
-		return err
-	})
+	runs := seeds{first: cfg.Seed, runs: cfg.Runs, trace: cfg.TraceOut, progress: progressTo(cfg.Progress, "runs"), of: func(seed uint64) fleet.Config {
+		return fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: fleet.JobLists(cfg.Core, seed, cfg.Lists),
+			Faults: fleet.Strikes(seed, strikesOf), Replay: cfg.Replay(seed)}
+	}}
+	results, err := runs.run(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,23 +77,6 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 	}
 	sum.WallS = time.Since(began).Seconds()
 	return sum, nil
-}
-
-func (cfg *CoreSeedsConfig) one(f *fabric.Fabric, seed uint64, mu *sync.Mutex) (*fleet.Result, error) {
-	run := fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: fleet.JobLists(cfg.Core, seed, cfg.Lists),
-		Faults: fleet.Strikes(seed, strikesOf), Replay: cfg.Replay(seed)}
-	if cfg.TraceOut != nil {
-		run.TraceLine = func(line string) {
-			mu.Lock()
-			defer mu.Unlock()
-			fmt.Fprintf(cfg.TraceOut, "seed %d: %s\n", seed, line)
-		}
-	}
-	r, err := fleet.New(run)
-	if err != nil {
-		return nil, err
-	}
-	return r.Do()
 }
 
 func (r *CoreSeedsResult) add(x *fleet.Result) {

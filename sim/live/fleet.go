@@ -63,12 +63,20 @@ func Fleet(ctx context.Context, cfg FleetConfig) (*fleet.Result, error) {
 		return nil, err
 	}
 	defer collectSeldom()()
-	pool := &fleetPool{cfg: cfg, fabric: f, optics: optics, progress: progress, start: time.Now()}
-	results, err := pool.run(ctx)
+	ticker := &fleetProgress{w: progress, start: time.Now(), runs: cfg.Runs}
+	runs := seeds{first: cfg.Seed, runs: cfg.Runs, trace: cfg.TraceOut, progress: ticker.finished, of: func(seed uint64) fleet.Config {
+		one := cfg.one(f, optics, seed)
+		one.Progress = func(at, of time.Duration, r *fleet.Run) error {
+			ticker.tell(seed, at, of, r)
+			return ctx.Err()
+		}
+		return one
+	}}
+	results, err := runs.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	took := time.Since(pool.start)
+	took := time.Since(ticker.start)
 	res := results[0]
 	if len(results) > 1 {
 		sum := sha256.New()
@@ -104,64 +112,40 @@ func collectSeldom() (restore func()) {
 	}
 }
 
-type fleetPool struct {
-	cfg      FleetConfig
-	fabric   *fabric.Fabric
-	optics   *fleet.Optics
-	progress io.Writer
-	start    time.Time
+// one is the run of a seed.
+func (c *FleetConfig) one(f *fabric.Fabric, optics *fleet.Optics, seed uint64) fleet.Config {
+	cfg := fleet.Config{Fabric: f, Modules: c.Modules, Seed: seed, Span: c.Span, Health: c.Health, HealthModules: 1,
+		Optics: optics, Rates: c.Rates, Replay: c.Replay(seed)}
+	switch {
+	case c.Trace != nil:
+		cfg.Faults = fleet.FromTrace(c.Trace, f, seed, c.Span)
+	case c.Script != nil:
+		cfg.Faults = c.Script
+	default:
+		cfg.Faults = fleet.Random(f, c.Modules, seed, c.Span, c.FaultRate)
+	}
+	return cfg
+}
 
-	mu   sync.Mutex // of the writers
+// fleetProgress tells how far the runs are.
+type fleetProgress struct {
+	start time.Time
+	runs  int
+
+	mu   sync.Mutex
+	w    io.Writer
 	last time.Time
 	done int
 }
 
-func (p *fleetPool) run(ctx context.Context) ([]*fleet.Result, error) {
-	results := make([]*fleet.Result, p.cfg.Runs)
-	err := inParallel(ctx, p.cfg.Runs, p.finished, func(i int) (err error) {
-		results[i], err = p.one(ctx, p.cfg.Seed+uint64(i))
-		return err
-	})
-	return results, err
-}
-
-func (p *fleetPool) finished(done, _ int) {
+func (p *fleetProgress) finished(done, _ int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done = done
 }
 
-func (p *fleetPool) one(ctx context.Context, seed uint64) (*fleet.Result, error) {
-	cfg := fleet.Config{Fabric: p.fabric, Modules: p.cfg.Modules, Seed: seed, Span: p.cfg.Span, Health: p.cfg.Health, HealthModules: 1,
-		Optics: p.optics, Rates: p.cfg.Rates, Replay: p.cfg.Replay(seed)}
-	switch {
-	case p.cfg.Trace != nil:
-		cfg.Faults = fleet.FromTrace(p.cfg.Trace, p.fabric, seed, p.cfg.Span)
-	case p.cfg.Script != nil:
-		cfg.Faults = p.cfg.Script
-	default:
-		cfg.Faults = fleet.Random(p.fabric, p.cfg.Modules, seed, p.cfg.Span, p.cfg.FaultRate)
-	}
-	cfg.Progress = func(at, of time.Duration, r *fleet.Run) error {
-		p.tell(seed, at, of, r)
-		return ctx.Err()
-	}
-	if p.cfg.TraceOut != nil {
-		cfg.TraceLine = func(line string) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			fmt.Fprintf(p.cfg.TraceOut, "seed %d: %s\n", seed, line)
-		}
-	}
-	r, err := fleet.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return r.Do()
-}
-
 // tell writes a line of progress now and then.
-func (p *fleetPool) tell(seed uint64, at, of time.Duration, r *fleet.Run) {
+func (p *fleetProgress) tell(seed uint64, at, of time.Duration, r *fleet.Run) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -169,8 +153,8 @@ func (p *fleetPool) tell(seed uint64, at, of time.Duration, r *fleet.Run) {
 		return
 	}
 	p.last = now
-	fmt.Fprintf(p.progress, "seed %d: %v of %v, %d steps, %d violations, %d of %d runs done, %v\n",
-		seed, at.Round(time.Second), of, r.Steps(), r.Violations(), p.done, p.cfg.Runs, now.Sub(p.start).Round(time.Second))
+	fmt.Fprintf(p.w, "seed %d: %v of %v, %d steps, %d violations, %d of %d runs done, %v\n",
+		seed, at.Round(time.Second), of, r.Steps(), r.Violations(), p.done, p.runs, now.Sub(p.start).Round(time.Second))
 }
 
 // peakMemory is the most memory this process has had, in MiB, where the
