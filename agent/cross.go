@@ -6,9 +6,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/node"
-	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
-	"ringlight/ocs/mems"
 	"ringlight/proto"
 )
 
@@ -54,22 +52,6 @@ type waitingChange struct {
 	after  uint64
 }
 
-// crossbar is a board of mirrors, or a commercial box.
-type crossbar interface {
-	circuit.Switch
-	Start(now time.Duration)
-	Poll(now time.Duration, done []*hal.Completion, out []hal.BusOp) ([]hal.BusOp, time.Duration)
-	Recall(saved []circuit.Saved, parked bool) // for the next Start
-	Busy() bool                                // makes circuits
-	Stray() bool                               // found light at its start where no circuit is
-	HealthRound(now time.Duration)
-	TakeEvents(buf []circuit.Event) []circuit.Event
-	// Save is what the journal must know to keep the circuits.
-	Save(buf []circuit.Saved) []circuit.Saved
-	Override(now time.Duration, side, port int, o proto.Override) error
-	Power(side, port int) (proto.MilliDBm, error)
-}
-
 // newCrossOptics makes an agent that of a switch.
 func newCrossOptics(agent *Agent) {
 	a := &crossOptics{Agent: agent, next: Never, adoptBy: Never, retry: Never, healthAt: Never}
@@ -84,28 +66,6 @@ func newCrossOptics(agent *Agent) {
 	if a.cross, a.err = a.connect(); a.err == nil {
 		a.openScripts()
 	}
-}
-
-// connect makes what switches the circuits.
-func (a *crossOptics) connect() (crossbar, error) {
-	cfg := &a.cfg
-	if cfg.Box != nil {
-		return box.New(*cfg.Box), nil
-	}
-	// A board that was never told of a plan may carry anything; nobody knows
-	// where its mirrors point, and they stay there.
-	x, err := mems.New(mems.Config{Board: cfg.Board, Factory: cfg.Factory, Startup: mems.Keep, Saved: a.kept, Parked: a.parked})
-	if err != nil {
-		return nil, err
-	}
-	for side, t := range cfg.Thresholds {
-		for port := range cfg.ports() {
-			if err := x.SetThresholds(side, port, t); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return x, nil
 }
 
 // isSwitch: the agent is that of a circuit switch, not of a node.

@@ -255,7 +255,7 @@ func TestRunOnARealClock(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", q, ans, err)
 		}
 	}
-	if conn, err := net.Dial("unix", first.socket); err == nil { // nonsense, and a visitor who says nothing
+	if conn, err := net.Dial("unix", first.socket); err == nil { // nonsense, and a client that says nothing
 		conn.Write([]byte("not json\n"))
 		defer conn.Close()
 		quiet, _ := net.Dial("unix", first.socket)

@@ -115,7 +115,7 @@ func TestScriptsAreRefusedUnderAPlan(t *testing.T) {
 	r.checkLight(d.Circuits...)
 }
 
-func TestVisitorsAreLimited(t *testing.T) {
+func TestClientsAreLimited(t *testing.T) {
 	r := newScriptRig(t, false)
 	for id := uint64(1); id <= maxClients; id++ {
 		r.reply(id, "*IDN?")
