@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -52,56 +53,36 @@ func (h *recordHead) born() (Config, Journal, error) {
 	return cfg, j, j.Apply(h.Journal)
 }
 
-// What an entry of kind busrec.Other is.
-const (
-	toldPacket uint8 = iota + 1
-	toldPersisted
-	toldAsk
-	toldSendFailed
-	toldLine
-	toldAlarm
-)
+// told is what an entry of kind busrec.Other is, from 1, by the input's kind.
+var told = []InputKind{InPacket, InPersisted, InAsk, InSendFailed, InLine, InAlarm}
 
 // entryOf is an input as an entry; ops are those under way by their number.
 func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry, error) {
-	e := busrec.Entry{Kind: busrec.Other, At: now}
-	var told any
-	switch in.Kind {
-	case InHardware:
+	if in.Kind == InHardware {
 		if edge := in.Hardware.Edge; edge != nil {
 			return busrec.Entry{Kind: busrec.Edge, At: now, Edge: *edge}, nil
 		}
 		c := in.Hardware.Completion
-		e = busrec.Entry{Kind: busrec.Completion, At: now, Seq: ops[c.Op], Bus: c.Bus, Start: c.Start, End: c.End, Msg: c.Msg, Err: c.Err}
+		e := busrec.Entry{Kind: busrec.Completion, At: now, Seq: ops[c.Op], Bus: c.Bus, Start: c.Start, End: c.End, Msg: c.Msg, Err: c.Err}
 		for i := range c.Op.Msgs {
 			e.R = append(e.R, c.Op.Msgs[i].R)
 		}
 		delete(ops, c.Op)
 		return e, nil
-	case InPacket:
-		e.What, told = toldPacket, in
-	case InPersisted:
-		e.What, told = toldPersisted, in
-	case InAsk:
-		e.What, told = toldAsk, in
-	case InSendFailed:
-		e.What, told = toldSendFailed, in
-	case InLine:
-		e.What, told = toldLine, in
-	case InAlarm:
-		e.What, told = toldAlarm, in
-	default:
+	}
+	e := busrec.Entry{Kind: busrec.Other, At: now, What: uint8(1 + slices.Index(told, in.Kind))}
+	if e.What == 0 {
 		return e, fmt.Errorf("agent: recording: input of kind %d", in.Kind)
 	}
-	raw, err := json.Marshal(told)
-	e.Blob = raw
+	var err error
+	e.Blob, err = json.Marshal(in)
 	return e, err
 }
 
 // inputOf is the input that an entry of kind Other tells.
 func inputOf(e *busrec.Entry) (Input, error) {
 	var in Input
-	if e.What < toldPacket || e.What > toldAlarm {
+	if e.What < 1 || int(e.What) > len(told) {
 		return in, fmt.Errorf("agent: recording: entry of what %d", e.What)
 	}
 	err := json.Unmarshal(e.Blob, &in)

@@ -181,8 +181,8 @@ func TestForgedRecordingsAreRefused(t *testing.T) {
 			t.Errorf("%s passed", head)
 		}
 	}
-	for _, e := range []busrec.Entry{{Kind: busrec.Completion, Seq: 99}, {Kind: busrec.Other, What: 77}, {Kind: busrec.Other, What: toldPersisted, Blob: []byte("{")},
-		{Kind: busrec.Other, What: toldPacket, Blob: []byte(`{"Kind":99}`)}} {
+	for _, e := range []busrec.Entry{{Kind: busrec.Completion, Seq: 99}, {Kind: busrec.Other, What: 77}, {Kind: busrec.Other, What: 2, Blob: []byte("{")},
+		{Kind: busrec.Other, What: 1, Blob: []byte(`{"Kind":99}`)}} {
 		forged := rewrite(t, raw, func(i int, at *busrec.Entry) bool {
 			if i == 40 {
 				e.At = at.At
