@@ -257,10 +257,3 @@ func (a *Agent) next(now time.Duration) time.Duration {
 	}
 	return max(at, now)
 }
-
-// Machine lets checkers read the node; they must not step it. It is nil for a
-// switch.
-func (a *Agent) Machine() *node.Machine {
-	m, _ := a.machine.(*node.Machine)
-	return m
-}

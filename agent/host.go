@@ -54,6 +54,7 @@ type Host struct {
 	Log        func(level uint8, text string)
 
 	agent    *Agent
+	view     View
 	ports    Ports
 	recorder *Recorder // nil: nothing is recorded
 	next     time.Duration
@@ -68,7 +69,8 @@ type Host struct {
 // NewHost makes a host with a new agent: see New. recorder may be nil; it must
 // be of the same configuration and journal.
 func NewHost(cfg Config, journal Journal, ports Ports, recorder *Recorder) *Host {
-	return &Host{agent: New(cfg, journal), ports: ports, recorder: recorder}
+	a := New(cfg, journal)
+	return &Host{agent: a, view: view{a.machine}, ports: ports, recorder: recorder}
 }
 
 // Levels tells the agent how the input lines of its board stand, as edges. It
@@ -226,7 +228,7 @@ func (h *Host) Next() time.Duration { return h.next }
 func (h *Host) Status(now time.Duration) *Status { return h.agent.status(now) }
 
 // View reads the machine inside, that of a node or of a switch.
-func (h *Host) View() View { return h.agent.machine }
+func (h *Host) View() View { return h.view }
 
 // View is a machine for whoever looks on: a checker, a test, a display.
 type View interface {
@@ -234,6 +236,13 @@ type View interface {
 	Report(*proto.Reported) // sides and bundles of a node, circuits of a switch
 	State() node.State
 }
+
+// view hides what steps a machine.
+type view struct{ m machine }
+
+func (v view) Mode() proto.Mode         { return v.m.Mode() }
+func (v view) Report(r *proto.Reported) { v.m.Report(r) }
+func (v view) State() node.State        { return v.m.State() }
 
 // Thinking is the time that decisions take, modelled for a virtual clock, on
 // which the agent itself takes none. The zero Thinking takes none either.

@@ -38,7 +38,7 @@ type audit struct {
 	stamps     uint32
 	strand     []sim.GPU
 	report     proto.Reported
-	sides      []proto.SideReport
+	other      proto.Reported
 	looks      uint64
 	snapshots  []snapshot
 	circuits   *circuits // nil: no switches
@@ -265,8 +265,8 @@ func (a *audit) tied(st *station) bool {
 	if st.host == nil {
 		return false
 	}
-	a.sides = st.machine().Sides(a.sides[:0])
-	for _, s := range a.sides {
+	st.host.View().Report(&a.other)
+	for _, s := range a.other.Sides {
 		if s.Request >= proto.ForcedSwitch {
 			return true
 		}

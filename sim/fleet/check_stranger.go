@@ -36,12 +36,11 @@ func (a *audit) parted(rep *proto.Reported, far *station) bool {
 	if far.host == nil || far.lame(a.r.now) || far.busy() > a.r.now || len(rep.Rings) == 0 {
 		return false
 	}
-	if far.machine().Ring() == rep.Rings[0].Ring || rep.StagedGeneration != 0 {
+	far.host.View().Report(&a.other)
+	if r := a.other.Rings; len(r) > 0 && r[0].Ring == rep.Rings[0].Ring {
 		return false
 	}
-	var other proto.Reported
-	far.host.View().Report(&other)
-	return other.StagedGeneration == 0
+	return rep.StagedGeneration == 0 && a.other.StagedGeneration == 0
 }
 
 // listed: the plan has a port for one of the node's sides.

@@ -7,7 +7,6 @@ import (
 	"ringlight/agent"
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
-	"ringlight/node"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -85,12 +84,6 @@ const (
 
 // local is the time on the device's own clock.
 func (st *station) local() time.Duration { return st.clock.local(st.r.now) }
-
-// machine is a node's; nil: a switch. Checkers read it.
-func (st *station) machine() *node.Machine {
-	m, _ := st.host.View().(*node.Machine)
-	return m
-}
 
 // config is what a new agent of this device is told.
 func (st *station) config() agent.Config {
