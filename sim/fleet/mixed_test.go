@@ -77,3 +77,21 @@ func TestMixedRunFindsDefectsOfBothKinds(t *testing.T) {
 		}
 	}
 }
+
+// Goal: no random mix of faults of nodes, switches, planner and broker breaks
+// an invariant of either.
+// Method: a small fleet of both, many faults, a bad network.
+func TestRandomFaultsOfBothKindsBreakNothing(t *testing.T) {
+	for seed := uint64(1); seed <= 3; seed++ {
+		cfg := testConfig(t, 24, 3, 32, fabric.Line)
+		cfg.Fabric = mixed(t, 24, 3, 32, fabric.Line)
+		cfg.Seed = seed
+		cfg.Rates = Rates{Loss: 2000, Repeat: 2000, Reorder: 2000}
+		cfg.Faults = Random(cfg.Fabric, cfg.Modules, seed, cfg.Span, 60)
+		res := run(t, cfg)
+		clean(t, res)
+		if res.Faults == 0 || res.Core.Commits == 0 || res.Core.Looks == 0 || res.Core.Realised != res.Core.Granted {
+			t.Errorf("seed %d: %+v, %+v", seed, res, res.Core)
+		}
+	}
+}

@@ -42,7 +42,6 @@ type client struct {
 	downAt  time.Duration
 	will    proto.Packet
 	rings   []proto.RingID // decision topics that it follows
-	heard   bool           // has had a live sign of the planner in this connection
 }
 
 // plannerID is the planner; a second one that somebody started beside it is
@@ -171,7 +170,7 @@ func (n *network) connect(c *client) {
 	}
 	c.tries = 0
 	c.conn++
-	c.session, c.up, c.heard = c.conn, true, false
+	c.session, c.up = c.conn, true
 	c.upAt, c.downAt, n.joined = n.now, n.now, n.now
 	n.down(c, proto.Packet{Kind: proto.LinkUp})
 	if c.who < 0 {
