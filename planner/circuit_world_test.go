@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -17,22 +16,8 @@ import (
 // the protocol and whose light follows what they applied, a store, and a
 // broker that retains. It shares no code with the planner but the wire.
 type coreWorld struct {
-	t        testing.TB
-	fab      *fabric.Fabric
-	p        *Planner
+	world
 	switches []fakeSwitch
-	store    map[string][]byte
-	now      time.Duration
-	up       []proto.Packet
-	down     []Action
-	retained map[string]proto.Packet
-	order    []string
-	topics   proto.Topics
-	trace    func(string)
-	replies  []proto.OpReply
-	asked    int
-	rng      *rand.Rand
-	holdDisk bool
 	away     bool // the broker
 
 	settled map[circuitAt]proto.JobID // what was lit at the last quiet moment
@@ -82,8 +67,7 @@ func newCoreWorld(t testing.TB, core *fabric.Core) *coreWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &coreWorld{t: t, fab: f, store: map[string][]byte{}, retained: map[string]proto.Packet{}, topics: proto.Topics{Fabric: "f"},
-		trace: func(string) {}, rng: rand.New(rand.NewPCG(1, 2)), settled: map[circuitAt]proto.JobID{}, staying: map[proto.JobID]bool{}}
+	w := &coreWorld{world: newWorld(t, f), settled: map[circuitAt]proto.JobID{}, staying: map[proto.JobID]bool{}}
 	for s := range core.Switches() {
 		w.switches = append(w.switches, fakeSwitch{id: proto.FirstSwitch + proto.NodeID(s), light: map[uint16]litCircuit{}, broken: map[[2]uint16]bool{}, dead: map[[2]uint16]bool{}, reportAt: Never})
 	}
@@ -92,44 +76,19 @@ func newCoreWorld(t testing.TB, core *fabric.Core) *coreWorld {
 
 // start makes a planner from the store and connects it.
 func (w *coreWorld) start() {
-	var st State
-	for k, v := range w.store { // any order: sorted below
-		st = append(st, Record{Key: k, Value: v})
-	}
-	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
-	cfg, records, err := Start(st, w.fab, 77)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.write(records)
-	w.p, w.down, w.up = New(cfg), nil, nil
+	w.boot()
 	w.step(Event{Kind: LinkUp})
-	for _, topic := range w.order {
-		pk := w.retained[topic]
-		pk.Retain = true
-		if x, err := proto.ParseTopic(topic); err == nil && (x.Kind == proto.TopicPresence || x.Kind == proto.TopicReported) {
-			w.up = append(w.up, pk)
-		}
-	}
-}
-
-func (w *coreWorld) write(records []Record) {
-	for _, r := range records {
-		if r.Value == nil {
-			delete(w.store, r.Key)
-		} else {
-			w.store[r.Key] = r.Value
-		}
-	}
+	w.replay()
+	w.up = slices.DeleteFunc(w.up, func(pk proto.Packet) bool {
+		x, err := proto.ParseTopic(pk.Topic)
+		return err != nil || x.Kind != proto.TopicPresence && x.Kind != proto.TopicReported
+	})
 }
 
 func (w *coreWorld) step(ev Event) {
-	ev.At, ev.WallMillis = w.now, 1_000_000+uint64(w.now.Milliseconds())
-	w.down = w.p.Step(ev, w.down)
+	w.hand(ev)
 	for len(w.down) > 0 {
-		a := w.down[0]
-		w.down = w.down[1:]
-		switch a.Kind {
+		switch a := w.pop(); a.Kind {
 		case Send:
 			if w.away {
 				continue
@@ -154,13 +113,6 @@ func (w *coreWorld) step(ev Event) {
 			w.t.Fatal("exit: " + a.Reason)
 		}
 	}
-}
-
-func (w *coreWorld) retain(pk proto.Packet) {
-	if _, ok := w.retained[pk.Topic]; !ok {
-		w.order = append(w.order, pk.Topic)
-	}
-	w.retained[pk.Topic] = pk
 }
 
 func (w *coreWorld) next() time.Duration {
@@ -333,11 +285,11 @@ func (w *coreWorld) toSwitches(pk proto.Packet) {
 	switch topic.Kind {
 	case proto.TopicDesired:
 		var d proto.Desired
-		w.decode(pk.Payload, &d)
+		w.decode(pk, &d)
 		w.prepare(&w.switches[topic.Node-proto.FirstSwitch], &d)
 	case proto.TopicDecision:
 		var d proto.Decision
-		w.decode(pk.Payload, &d)
+		w.decode(pk, &d)
 		for s := range w.switches {
 			if w.fab.Core.GroupID(s/w.fab.Core.SpinePorts) == topic.Ring {
 				w.decide(s, &d)
@@ -345,7 +297,7 @@ func (w *coreWorld) toSwitches(pk proto.Packet) {
 		}
 	case proto.TopicPlanner:
 		var m proto.PlannerState
-		w.decode(pk.Payload, &m)
+		w.decode(pk, &m)
 		for s := range w.switches {
 			if v := &w.switches[s]; v.up {
 				v.seen = max(v.seen, m.Term)
@@ -353,14 +305,8 @@ func (w *coreWorld) toSwitches(pk proto.Packet) {
 		}
 	case proto.TopicReply:
 		var r proto.OpReply
-		w.decode(pk.Payload, &r)
+		w.decode(pk, &r)
 		w.replies = append(w.replies, r)
-	}
-}
-
-func (w *coreWorld) decode(payload []byte, m any) {
-	if _, err := proto.Decode(payload, m); err != nil {
-		w.t.Fatalf("what the planner sent does not decode: %v", err)
 	}
 }
 

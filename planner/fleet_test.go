@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strconv"
@@ -19,30 +18,14 @@ import (
 // network that can lose, repeat and shuffle. It shares no code with the
 // planner but the wire.
 type fleet struct {
-	t      testing.TB
-	fab    *fabric.Fabric
-	p      *Planner
+	world
 	nodes  []fakeNode
-	store  map[string][]byte
-	now    time.Duration
-	up     []proto.Packet // to the planner
-	down   []Action       // of the planner, not yet carried out
 	linkUp bool
 	cuts   map[[2]proto.NodeID]bool
-	topics proto.Topics
-	trace  func(string)
-
-	retained map[string]proto.Packet
-	order    []string // of retained topics
-	rng      *rand.Rand
-	chaos    float64 // chance that a packet is lost, repeated or held back
-	holdDisk bool
-	onDisk   uint64 // the Persist asked for last
-	replies  []proto.OpReply
-	asked    int
-	exit     string
-	drop     proto.TopicKind // the network loses these
-	sent     map[string]int  // messages of the planner by kind
+	chaos  float64 // chance that a packet is lost, repeated or held back
+	exit   string
+	drop   proto.TopicKind // the network loses these
+	sent   map[string]int  // messages of the planner by kind
 
 	toSwitches []proto.Packet // what the planner said to switches
 }
@@ -79,8 +62,7 @@ type fakeNode struct {
 }
 
 func newFleet(t testing.TB, f *fabric.Fabric) *fleet {
-	w := &fleet{t: t, fab: f, store: map[string][]byte{}, cuts: map[[2]proto.NodeID]bool{}, topics: proto.Topics{Fabric: f.Name},
-		retained: map[string]proto.Packet{}, rng: rand.New(rand.NewPCG(1, 2)), trace: func(string) {}, sent: map[string]int{}}
+	w := &fleet{world: newWorld(t, f), cuts: map[[2]proto.NodeID]bool{}, sent: map[string]int{}}
 	for i := range f.Nodes {
 		w.nodes = append(w.nodes, fakeNode{id: proto.NodeID(i), current: [2]int{-2, -2}})
 	}
@@ -89,52 +71,26 @@ func newFleet(t testing.TB, f *fabric.Fabric) *fleet {
 
 // start makes a planner from the store and connects it.
 func (w *fleet) start() {
-	var st State
-	for k, v := range w.store {
-		st = append(st, Record{Key: k, Value: v})
-	}
-	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
-	cfg, records, err := Start(st, w.fab, 77)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.write(records)
-	w.p, w.down, w.up, w.exit = New(cfg), nil, nil, ""
+	w.boot()
+	w.exit = ""
 	w.connect()
 }
 
 func (w *fleet) connect() {
 	w.linkUp = true
 	w.step(Event{Kind: LinkUp})
-	for _, topic := range w.order {
-		pk := w.retained[topic]
-		pk.Retain = true
-		w.up = append(w.up, pk)
-	}
-}
-
-func (w *fleet) write(records []Record) {
-	for _, r := range records {
-		if r.Value == nil {
-			delete(w.store, r.Key)
-		} else {
-			w.store[r.Key] = r.Value
-		}
-	}
+	w.replay()
 }
 
 func (w *fleet) step(ev Event) {
-	ev.At, ev.WallMillis = w.now, 1_000_000+uint64(w.now.Milliseconds())
-	w.down = w.p.Step(ev, w.down)
+	w.hand(ev)
 	w.carry()
 }
 
 // carry does what the planner asked for.
 func (w *fleet) carry() {
 	for len(w.down) > 0 {
-		a := w.down[0]
-		w.down = w.down[1:]
-		switch a.Kind {
+		switch a := w.pop(); a.Kind {
 		case Send:
 			w.describe(a.Packet)
 			if !w.linkUp {
@@ -147,7 +103,6 @@ func (w *fleet) carry() {
 				w.toAgents(a.Packet)
 			}
 		case Persist:
-			w.onDisk = a.Persist
 			if w.holdDisk {
 				w.trace(fmt.Sprintf("held: persist %s", keys(a.Records)))
 				break
@@ -184,20 +139,6 @@ func keys(records []Record) string {
 		}
 	}
 	return strings.Join(kinds, " ")
-}
-
-func (w *fleet) retain(pk proto.Packet) {
-	if _, ok := w.retained[pk.Topic]; !ok {
-		w.order = append(w.order, pk.Topic)
-	}
-	w.retained[pk.Topic] = pk
-}
-
-// forget drops what the broker retained of a node.
-func (w *fleet) forget(id proto.NodeID) {
-	delete(w.retained, w.topics.Presence(id))
-	delete(w.retained, w.topics.Reported(id))
-	w.order = slices.DeleteFunc(w.order, func(t string) bool { _, there := w.retained[t]; return !there })
 }
 
 // copies is how often the network delivers a packet.
@@ -485,11 +426,7 @@ func (w *fleet) toAgents(pk proto.Packet) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	must := func(msg any) {
-		if _, err := proto.Decode(pk.Payload, msg); err != nil {
-			w.t.Fatalf("planner sent what does not decode on %s: %v", pk.Topic, err)
-		}
-	}
+	must := func(msg any) { w.decode(pk, msg) }
 	here := func(n *fakeNode) bool { return n.alive && !n.offline && !n.mute && !n.slow }
 	if topic.Kind == w.drop {
 		return
