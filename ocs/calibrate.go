@@ -1,7 +1,6 @@
 package ocs
 
 import (
-	"errors"
 	"time"
 
 	"ringlight/hal"
@@ -39,29 +38,25 @@ var calNames = [...]string{"prepare", "light", "search", "squelch", "stage", "ti
 // modules are searched at the same time: most of a measurement is waiting, and
 // the buses have room for the rest.
 type calibrating struct {
-	started time.Duration
-	now     time.Duration // of the last turn
-	step    calStep
-	probes  []probe
-	timing  timing
-	latch   latchAct
-	result  *Calibration
-	failure error
-	module  int // of failure
-	cell    int
+	searches
+	step   calStep
+	probes []probe
+	timing timing
+	latch  latchAct
+	result *Calibration
 
 	unwritten []*ModuleError // whose passport could not be written
 }
 
 // calibrate begins the search of every module.
 func (t *chipDrive) calibrate(now time.Duration) error {
-	c := &calibrating{started: now, now: now, module: None, cell: None, probes: make([]probe, len(t.bundle.Modules))}
+	s, err := t.newSearches(now)
+	if err != nil {
+		return err
+	}
+	c := &calibrating{searches: s, probes: make([]probe, len(s.list))}
 	for i := range c.probes {
-		search, err := t.newSearch(i)
-		if err != nil {
-			return err
-		}
-		c.probes[i] = probe{module: i, hw: &t.bundle.Modules[i], search: search}
+		c.probes[i] = probe{search: s.list[i], hw: &t.bundle.Modules[i]}
 	}
 	t.cal = c
 	t.become(Calibrating)
@@ -224,15 +219,7 @@ func (c *calibrating) fail(t *chipDrive, now time.Duration, module int, err erro
 		t.fault(now, module, err) // not even that works
 		return
 	}
-	var named *ModuleError
-	if module != None && !errors.As(err, &named) {
-		err = &ModuleError{Module: module, Err: err}
-	}
-	c.failure, c.module = err, module
-	var found *mzi.CellError
-	if errors.As(err, &found) {
-		c.cell = found.Cell
-	}
+	c.blame(module, err)
 	c.step = calDark
 	c.result = nil
 	for i := range t.bundle.Modules {
@@ -270,18 +257,7 @@ func (t *chipDrive) progress() (p Progress, running bool) {
 	if c == nil {
 		return p, false
 	}
-	p = Progress{Step: calNames[c.step], Elapsed: c.now - c.started, Of: len(c.probes)}
-	for i := range c.probes {
-		step, n := c.probes[i].search.Progress()
-		p.Measurements += uint32(n)
-		switch {
-		case c.probes[i].step == probeDone:
-			p.Done++
-		case c.step == calSearch:
-			p.Step = step // of the last that is still searching
-		}
-	}
-	return p, true
+	return c.searches.progress(calNames[c.step], c.step == calSearch, func(i int) bool { return c.probes[i].step == probeDone }), true
 }
 
 // latchAct is a calibration's write to the latch, and how many pieces of work

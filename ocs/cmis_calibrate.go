@@ -2,7 +2,6 @@ package ocs
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
@@ -22,21 +21,17 @@ import (
 // search is that of the chips. All modules are searched side by side; then the
 // codes found go the way of any codes, and the timing is measured with them.
 type mciSearch struct {
-	d       *mciDrive
-	started time.Duration
-	now     time.Duration
-	before  *Calibration
-	probes  []mciProbe
-	left    int // modules still being searched
-	failure error
-	module  int // of failure
-	cell    int
+	searches
+	d      *mciDrive
+	before *Calibration
+	probes []mciProbe
+	left   int // modules still being searched
 }
 
 // mciProbe is one module's search.
 type mciProbe struct {
 	*mci.Module
-	probe
+	*search
 	times cmis.Calibrating
 	tries int
 	over  bool
@@ -52,14 +47,13 @@ const mciMeasureBytes = 256 - cmis.CalLanes
 
 // begin begins a search from nothing.
 func (d *mciDrive) begin(now time.Duration) error {
-	n := len(d.set.Modules)
-	c := &mciSearch{d: d, started: now, now: now, before: d.cfg.Calibration, module: None, cell: None, probes: make([]mciProbe, n), left: n}
+	s, err := d.newSearches(now)
+	if err != nil {
+		return err
+	}
+	c := &mciSearch{searches: s, d: d, before: d.cfg.Calibration, probes: make([]mciProbe, len(s.list)), left: len(s.list)}
 	for i := range c.probes {
-		search, err := d.newSearch(i)
-		if err != nil {
-			return err
-		}
-		c.probes[i].Module, c.probes[i].probe = &d.set.Modules[i], probe{module: i, hw: &d.bundle.Modules[i], search: search}
+		c.probes[i].Module, c.probes[i].search = &d.set.Modules[i], s.list[i]
 	}
 	d.search = c
 	d.become(Calibrating)
@@ -87,7 +81,7 @@ func (c *mciSearch) do(i int, then func(now time.Duration) error, queue ...cmis.
 		if err == nil {
 			return
 		}
-		c.fail(i, err)
+		c.blame(i, err)
 		if p.over { // it cannot even be told to stop
 			c.ended(now)
 			return
@@ -95,22 +89,6 @@ func (c *mciSearch) do(i int, then func(now time.Duration) error, queue ...cmis.
 		p.tries = 0
 		c.leave(i)
 	}, queue...)
-}
-
-// fail notes the first reason.
-func (c *mciSearch) fail(i int, err error) {
-	var named *ModuleError
-	if !errors.As(err, &named) {
-		err = &ModuleError{Module: i, Err: err}
-	}
-	if c.failure != nil {
-		return
-	}
-	c.failure, c.module = err, i
-	var found *mzi.CellError
-	if errors.As(err, &found) {
-		c.cell = found.Cell
-	}
 }
 
 // enter makes a module cold and dark, its diodes averaged, and takes note of
@@ -147,17 +125,14 @@ func (c *mciSearch) next(now time.Duration, i int) {
 		c.leave(i)
 		return
 	}
-	drive, settle, done := p.search.Next(&p.sample)
+	done, lasers := p.next()
 	if done {
 		c.leave(i)
 		return
 	}
-	p.drive, p.settle = drive, settle
-	p.learnHeaters()
 	p.heats = p.heats[:0]
-	if drive.Lasers != p.lasers {
-		p.lasers = drive.Lasers
-		p.heats = append(p.heats, cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalLasers, Data: []byte{drive.Lasers}})
+	if lasers {
+		p.heats = append(p.heats, cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalLasers, Data: []byte{p.lasers}})
 	}
 	p.drives()
 	if len(p.heats) == 0 {
@@ -240,7 +215,7 @@ func (c *mciSearch) leave(i int) {
 		}
 		if c.failure == nil {
 			if err := p.finish(); err != nil {
-				c.fail(i, err)
+				c.blame(i, err)
 			}
 		}
 		p.result.BoardMillis = uint32((now - c.started) / time.Millisecond)
@@ -263,7 +238,7 @@ func (c *mciSearch) ended(now time.Duration) {
 		m := c.probes[i].result
 		if _, cuts := m.allowed(&m.Codes); cuts > 0 {
 			c.d.limitErrors += cuts
-			c.fail(i, hal.ErrOutOfRange)
+			c.blame(i, hal.ErrOutOfRange)
 		}
 		result.Modules = append(result.Modules, m)
 	}
@@ -288,13 +263,7 @@ func (d *mciDrive) progress() (p Progress, running bool) {
 	if c == nil {
 		return p, false
 	}
-	p = Progress{Step: "timing", Elapsed: c.now - c.started, Of: len(c.probes), Done: len(c.probes) - c.left}
-	for i := range c.probes {
-		step, n := c.probes[i].search.Progress()
-		p.Measurements += uint32(n)
-		if !c.probes[i].over {
-			p.Step = step
-		}
-	}
+	p = c.searches.progress("timing", true, func(i int) bool { return c.probes[i].over })
+	p.Done = len(c.probes) - c.left
 	return p, true
 }

@@ -11,10 +11,8 @@ import (
 	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
 	"ringlight/mzi"
-	"ringlight/mzi/detmath"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/work"
-	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
 )
@@ -48,26 +46,17 @@ const (
 
 // probe lets one module's search measure.
 type probe struct {
-	module int
-	hw     *hal.Module
-	search *mzi.Search
-	limits heater.Limits
-	step   probeStep
-	tries  int
+	*search
+	hw    *hal.Module
+	step  probeStep
+	tries int
 
-	op    hal.Op
-	msgs  [12]hal.Msg
-	w     []byte // of all messages of op
-	r     [hal.IdentityBytes + 8]byte
-	at    time.Duration // of probeWait
-	known int           // heaters whose resistance the limits know
+	op   hal.Op
+	msgs [12]hal.Msg
+	w    []byte        // of all messages of op
+	at   time.Duration // of probeWait
 
 	settings []heater.Setting
-	drive    *mzi.Drive
-	settle   time.Duration
-	lasers   uint8
-	sample   mzi.Sample
-	result   *ModuleCalibration
 }
 
 const (
@@ -141,18 +130,15 @@ func (p *probe) scan(t *chipDrive) {
 
 // ask lets the search say what it wants next.
 func (p *probe) ask(t *chipDrive, now time.Duration) {
-	drive, settle, done := p.search.Next(&p.sample)
+	done, lasers := p.next()
 	if done {
 		p.step = probeDone
 		return
 	}
-	p.drive, p.settle = drive, settle
-	p.learnHeaters()
-	if drive.Lasers != p.lasers {
+	if lasers {
 		p.step = probeLasers
-		p.lasers = drive.Lasers
 		m := p.hw
-		w := tca9534.AppendWrite(pca9548.AppendSelect(p.w[:0], m.MuxChannel), tca9534.RegOutput, drive.Lasers)
+		w := tca9534.AppendWrite(pca9548.AppendSelect(p.w[:0], m.MuxChannel), tca9534.RegOutput, p.lasers)
 		p.w = w
 		p.msgs[0] = hal.Msg{Addr: m.Mux, W: w[:1]}
 		p.msgs[1] = hal.Msg{Addr: m.LaneEnable, W: w[1:]}
@@ -160,18 +146,6 @@ func (p *probe) ask(t *chipDrive, now time.Duration) {
 		return
 	}
 	p.heat(t, now)
-}
-
-// learnHeaters tells the limits what the search knows of resistances.
-func (p *probe) learnHeaters() {
-	for p.known < hal.CellsPerMod {
-		ohm := p.search.Ohm(p.known)
-		if ohm == 0 {
-			return
-		}
-		p.limits.Know(p.known, uint32(ohm*1000))
-		p.known++
-	}
 }
 
 // heat sets the heaters that change.
@@ -236,30 +210,6 @@ func (p *probe) due(t *chipDrive, now time.Duration) {
 	}
 }
 
-var (
-	laneFullScale = physic.Power(detmath.FromDB(hal.LaneFullScaleMilliDBm/1000.0) * float64(physic.MilliWatt))
-	tapFullScale  = physic.Power(detmath.FromDB(hal.TapFullScaleMilliDBm/1000.0) * float64(physic.MilliWatt))
-)
-
-// take turns a reading into what the search reckons with.
-func (p *probe) take() {
-	light := func(i int, full physic.Power) physic.Power {
-		return physic.Power(ads7138.Code16(p.r[:], i)) * full / fullCode
-	}
-	switch p.drive.Read {
-	case mzi.ReadLane:
-		p.sample.Lane[p.drive.Lane] = light(0, laneFullScale)
-	case mzi.ReadLanes:
-		for i := range p.sample.Lane {
-			p.sample.Lane[i] = light(i, laneFullScale)
-		}
-	case mzi.ReadTaps:
-		p.sample.Tap = [2]physic.Power{light(0, tapFullScale), light(1, tapFullScale)}
-	case mzi.ReadRail:
-		p.sample.Current = physic.ElectricCurrent(ina219.ShuntMicrovolt(ina219.Value(p.r[:2]))) * microAmpere * 1000 / hal.RailShuntMilliohm
-	}
-}
-
 // completed goes on after one piece of bus work. The error is why the module
 // cannot be calibrated.
 func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) error {
@@ -300,42 +250,4 @@ func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) er
 		}
 	}
 	return nil
-}
-
-// finish takes the search's result.
-func (p *probe) finish() error {
-	found, err := p.search.Result()
-	if err != nil {
-		return &ModuleError{Module: p.module, Err: err}
-	}
-	r := p.result
-	r.Measurements = uint32(found.Measurements)
-	for k := range r.Cells {
-		cell := &found.Module.Cells[k]
-		c := &r.Cells[k]
-		c.OffsetMicrorad = int32(cell.Offset * 1e6)
-		c.PiMicrowatt = uint32(cell.PiPower() / physic.MicroWatt)
-		c.MilliOhm = uint32(cell.Ohm * 1000)
-		r.Extinction[k] = found.Extinction[k]
-		for i, x := range found.Module.Near[k] {
-			c.Near[i] = int32(x * 1e6)
-		}
-		for register, v := range found.Volts[k] {
-			r.Codes[k][register] = heater.Code(v)
-		}
-	}
-	for l := range r.LaneLoop {
-		r.LaneLoop[l] = milliDBm(found.LaneLoop[l])
-		for e := range r.LaneTap {
-			r.LaneTap[e][l] = milliDBm(found.LaneTap[e][l])
-		}
-	}
-	return nil
-}
-
-func milliDBm(p physic.Power) proto.MilliDBm {
-	if p <= 0 {
-		return hal.DarkMilliDBm
-	}
-	return proto.MilliDBm(detmath.DB(float64(p)/float64(physic.MilliWatt)) * 1000)
 }

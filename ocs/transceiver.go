@@ -1,7 +1,6 @@
 package ocs
 
 import (
-	"fmt"
 	"time"
 
 	"ringlight/hal"
@@ -181,28 +180,6 @@ func (t *Transceiver) Calibrate(now time.Duration) error {
 		return ErrCarriesLight
 	}
 	return t.drive.calibrate(now)
-}
-
-// newSearch is a search of a module from nothing.
-func (t *Transceiver) newSearch(module int) (*mzi.Search, error) {
-	search, err := mzi.NewSearch(mzi.Config{
-		Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(module), Step: heater.Step, Loopback: mzi.Halves,
-		MaxVoltage: hal.HeaterMaxMillivolt * milliVolt, MaxCurrent: hal.HeaterMaxMicroampere * microAmpere, MaxPower: hal.HeaterMaxMicrowatt * microWatt,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("ocs: bundle %d: %w", t.cfg.Bundle, err)
-	}
-	return search, nil
-}
-
-// calibrationFailed tells why, and names module and cell where one is to blame.
-func (t *Transceiver) calibrationFailed(now time.Duration, module, cell int, err error) {
-	e := Event{Kind: CalibrationFailed, At: now, Path: t.path, Module: uint8(module), Cell: uint8(cell), Lane: None, Err: err,
-		Text: fmt.Sprintf("bundle %d: %v", t.cfg.Bundle, err)}
-	if cell < hal.CellMatrix {
-		e.Lane = uint8(cell % hal.Lanes)
-	}
-	t.emit(e)
 }
 
 // SetLanes takes lane n of the loopback to lane p[n], in every module of the

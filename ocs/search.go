@@ -1,0 +1,186 @@
+package ocs
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/ina219"
+	"ringlight/mzi"
+	"ringlight/mzi/detmath"
+	"ringlight/ocs/heater"
+	"ringlight/proto"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+// search is that of one module from nothing: what is to be measured next, and what
+// has been found. How heaters and lasers get there, and how the light is read, is
+// for a drive.
+type search struct {
+	*mzi.Search
+	module int
+	limits heater.Limits
+	known  int // heaters whose resistance the limits know
+	drive  *mzi.Drive
+	settle time.Duration
+	lasers uint8
+	sample mzi.Sample
+	r      [hal.IdentityBytes + 8]byte // what was read
+	result *ModuleCalibration
+}
+
+// next lets the search say what it wants next; lasers: others than before.
+func (s *search) next() (done, lasers bool) {
+	drive, settle, done := s.Next(&s.sample)
+	if done {
+		return true, false
+	}
+	s.drive, s.settle = drive, settle
+	s.learnHeaters()
+	lasers = drive.Lasers != s.lasers
+	s.lasers = drive.Lasers
+	return false, lasers
+}
+
+// learnHeaters tells the limits what the search knows of resistances.
+func (s *search) learnHeaters() {
+	for s.known < hal.CellsPerMod {
+		ohm := s.Ohm(s.known)
+		if ohm == 0 {
+			return
+		}
+		s.limits.Know(s.known, uint32(ohm*1000))
+		s.known++
+	}
+}
+
+var (
+	laneFullScale = physic.Power(detmath.FromDB(hal.LaneFullScaleMilliDBm/1000.0) * float64(physic.MilliWatt))
+	tapFullScale  = physic.Power(detmath.FromDB(hal.TapFullScaleMilliDBm/1000.0) * float64(physic.MilliWatt))
+)
+
+// take turns a reading into what the search reckons with.
+func (s *search) take() {
+	light := func(i int, full physic.Power) physic.Power {
+		return physic.Power(ads7138.Code16(s.r[:], i)) * full / fullCode
+	}
+	switch s.drive.Read {
+	case mzi.ReadLane:
+		s.sample.Lane[s.drive.Lane] = light(0, laneFullScale)
+	case mzi.ReadLanes:
+		for i := range s.sample.Lane {
+			s.sample.Lane[i] = light(i, laneFullScale)
+		}
+	case mzi.ReadTaps:
+		s.sample.Tap = [2]physic.Power{light(0, tapFullScale), light(1, tapFullScale)}
+	case mzi.ReadRail:
+		s.sample.Current = physic.ElectricCurrent(ina219.ShuntMicrovolt(ina219.Value(s.r[:2]))) * microAmpere * 1000 / hal.RailShuntMilliohm
+	}
+}
+
+// finish takes the search's result.
+func (s *search) finish() error {
+	found, err := s.Result()
+	if err != nil {
+		return &ModuleError{Module: s.module, Err: err}
+	}
+	r := s.result
+	r.Measurements = uint32(found.Measurements)
+	for k := range r.Cells {
+		cell := &found.Module.Cells[k]
+		c := &r.Cells[k]
+		c.OffsetMicrorad = int32(cell.Offset * 1e6)
+		c.PiMicrowatt = uint32(cell.PiPower() / physic.MicroWatt)
+		c.MilliOhm = uint32(cell.Ohm * 1000)
+		r.Extinction[k] = found.Extinction[k]
+		for i, x := range found.Module.Near[k] {
+			c.Near[i] = int32(x * 1e6)
+		}
+		for register, v := range found.Volts[k] {
+			r.Codes[k][register] = heater.Code(v)
+		}
+	}
+	for l := range r.LaneLoop {
+		r.LaneLoop[l] = milliDBm(found.LaneLoop[l])
+		for e := range r.LaneTap {
+			r.LaneTap[e][l] = milliDBm(found.LaneTap[e][l])
+		}
+	}
+	return nil
+}
+
+func milliDBm(p physic.Power) proto.MilliDBm {
+	if p <= 0 {
+		return hal.DarkMilliDBm
+	}
+	return proto.MilliDBm(detmath.DB(float64(p)/float64(physic.MilliWatt)) * 1000)
+}
+
+// searches are those of a bundle's modules, side by side.
+type searches struct {
+	started time.Duration
+	now     time.Duration // of the last turn
+	list    []*search
+	failure error // the first
+	module  int   // of failure
+	cell    int
+}
+
+func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
+	s := searches{started: now, now: now, module: None, cell: None}
+	for i := range t.bundle.Modules {
+		one, err := mzi.NewSearch(mzi.Config{
+			Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(i), Step: heater.Step, Loopback: mzi.Halves,
+			MaxVoltage: hal.HeaterMaxMillivolt * milliVolt, MaxCurrent: hal.HeaterMaxMicroampere * microAmpere, MaxPower: hal.HeaterMaxMicrowatt * microWatt,
+		})
+		if err != nil {
+			return s, fmt.Errorf("ocs: bundle %d: %w", t.cfg.Bundle, err)
+		}
+		s.list = append(s.list, &search{module: i, Search: one})
+	}
+	return s, nil
+}
+
+// blame notes why all fail, and which module and cell are to blame.
+func (s *searches) blame(module int, err error) {
+	var named *ModuleError
+	if module != None && !errors.As(err, &named) {
+		err = &ModuleError{Module: module, Err: err}
+	}
+	if s.failure != nil {
+		return
+	}
+	s.failure, s.module = err, module
+	var found *mzi.CellError
+	if errors.As(err, &found) {
+		s.cell = found.Cell
+	}
+}
+
+// progress of the searches; under way, the last that is not over says its step.
+func (s *searches) progress(step string, underWay bool, over func(module int) bool) Progress {
+	p := Progress{Step: step, Elapsed: s.now - s.started, Of: len(s.list)}
+	for i, one := range s.list {
+		what, n := one.Progress()
+		p.Measurements += uint32(n)
+		if over(i) {
+			p.Done++
+		} else if underWay {
+			p.Step = what
+		}
+	}
+	return p
+}
+
+// calibrationFailed tells why, and names module and cell where one is to blame.
+func (t *Transceiver) calibrationFailed(now time.Duration, module, cell int, err error) {
+	e := Event{Kind: CalibrationFailed, At: now, Path: t.path, Module: uint8(module), Cell: uint8(cell), Lane: None, Err: err,
+		Text: fmt.Sprintf("bundle %d: %v", t.cfg.Bundle, err)}
+	if cell < hal.CellMatrix {
+		e.Lane = uint8(cell % hal.Lanes)
+	}
+	t.emit(e)
+}
