@@ -143,12 +143,9 @@ func (c *mci) refresh(page uint8, lower bool) {
 func (c *mci) monitor() {
 	m := c.m
 	m.refresh()
-	var phase [hal.CellsPerMod]float64
-	var lit light
-	d := decay{age: -1}
-	now := int64(c.m.board.now)
-	m.emit(now, &lit, &phase, &d)
-	loop := m.loopLanes(now, &lit, &phase, &d)
+	var lit instant
+	m.emit(int64(m.board.now), &lit)
+	loop := m.loopLanes(&lit)
 	p := c.pages[cmis.PageLaneStatus]
 	tenth := func(milliwatt float64) uint16 { return uint16(min(milliwatt*10_000, 65535)) }
 	for lane := range hal.Lanes {

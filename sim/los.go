@@ -104,13 +104,11 @@ func (m *module) look(tr *trace) {
 		}
 	}
 	until(1<<63 - 1)
-	var phase [hal.CellsPerMod]float64
-	var lit light
-	d := decay{age: -1}
+	var lit instant
 	for i := range tr.n {
-		m.emit(tr.at[i], &lit, &phase, &d)
+		m.emit(tr.at[i], &lit)
 		tr.ext[i] = lit.ext
-		tr.loop[i] = m.loop(tr.at[i], &lit, &phase, &d)
+		tr.loop[i] = m.loop(&lit)
 	}
 }
 

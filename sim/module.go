@@ -49,11 +49,16 @@ type laserHalf struct {
 
 func (l laserHalf) at(t int64) bool { return (t >= l.since) == l.on }
 
-// light is what a module gives at one instant, in milliwatts.
-type light struct {
+// instant is the light of a module at one time in milliwatts, with what
+// working it out takes.
+type instant struct {
+	t   int64                 // nanoseconds
 	ext [2][hal.Lanes]float64 // behind MZI2, where the taps are
 	in  [hal.Lanes]float64    // at the matrix input
 	any bool
+
+	phase [hal.CellsPerMod]float64 // as far as it was needed
+	decay decay
 }
 
 var (
@@ -76,16 +81,17 @@ func (m *module) lit(t int64) (mask uint8) {
 	return mask
 }
 
-// emit is the light of a module at t; phase takes the phases of the cells up
-// to and including stage 0 of the matrix.
-func (m *module) emit(t int64, out *light, phase *[hal.CellsPerMod]float64, d *decay) {
-	*out = light{}
+// emit is the light of a module at t, with the phases of the cells up to and
+// including stage 0 of the matrix.
+func (m *module) emit(t int64, out *instant) {
 	mask := m.lit(t)
-	if mask == 0 {
+	out.t, out.any = t, mask != 0
+	out.ext, out.in = [2][hal.Lanes]float64{}, [hal.Lanes]float64{}
+	if !out.any {
 		return
 	}
-	out.any = true
-	m.phases(t, 0, hal.CellMatrix+4, phase, d)
+	phase := &out.phase
+	m.phases(t, 0, hal.CellMatrix+4, phase, &out.decay)
 	for l := range hal.Lanes {
 		if mask>>l&1 == 0 {
 			continue
@@ -116,40 +122,41 @@ func (m *module) loopDiodes() [hal.Lanes]float64 {
 }
 
 // loop is the light on the loopback diodes of both halves.
-func (m *module) loop(t int64, lit *light, phase *[hal.CellsPerMod]float64, d *decay) [2]float64 {
-	if !lit.any {
+func (m *module) loop(x *instant) [2]float64 {
+	if !x.any {
 		return [2]float64{}
 	}
 	const behind = hal.CellMatrix + 4 // first cell of stage 1
 	if m.moving != nil && m.moving.hi+crosstalkBand > behind {
 		// Heaters in reach of the later stages are on their way.
-		var mat matrix
 		var g gram
-		m.phases(t, behind, hal.CellsPerMod, phase, d)
-		m.per.propagate(phase, portsOf(&lit.in), &mat)
-		diode := m.loopDiodes()
-		gramOf(&mat, &diode, &g)
-		return m.per.halves(&g, phase, &lit.in)
+		m.later(x, portsOf(&x.in), &g)
+		return m.per.halves(&g, &x.phase, &x.in)
 	}
 	if !m.gramOK {
-		var mat matrix
-		m.phases(t, behind, hal.CellsPerMod, phase, d)
-		m.per.propagate(phase, allPorts, &mat)
-		diode := m.loopDiodes()
-		gramOf(&mat, &diode, &m.gram)
+		m.later(x, allPorts, &m.gram)
 		m.gramOK = true
 	}
-	return m.per.halves(&m.gram, phase, &lit.in)
+	return m.per.halves(&m.gram, &x.phase, &x.in)
+}
+
+// later is what the stages of the matrix behind the first make of light.
+func (m *module) later(x *instant, ports uint8, g *gram) {
+	var mat matrix
+	m.phases(x.t, hal.CellMatrix+4, hal.CellsPerMod, &x.phase, &x.decay)
+	m.per.propagate(&x.phase, ports, &mat)
+	diode := m.loopDiodes()
+	gramOf(&mat, &diode, g)
 }
 
 // loopLanes is the light on each loopback diode.
-func (m *module) loopLanes(t int64, lit *light, phase *[hal.CellsPerMod]float64, d *decay) (sum [hal.Lanes]float64) {
-	if !lit.any {
+func (m *module) loopLanes(x *instant) (sum [hal.Lanes]float64) {
+	if !x.any {
 		return sum
 	}
-	h := m.matrixRoutes(t, portsOf(&lit.in), phase, d)
+	h := m.matrixRoutes(x, portsOf(&x.in))
 	diode := m.loopDiodes()
-	for i, p := range lit.in {
+	for i, p := range x.in {
 		if p == 0 {
 			continue
 		}
@@ -160,11 +167,11 @@ func (m *module) loopLanes(t int64, lit *light, phase *[hal.CellsPerMod]float64,
 	return sum
 }
 
-func (m *module) matrixRoutes(t int64, ports uint8, phase *[hal.CellsPerMod]float64, d *decay) [hal.Lanes][hal.Lanes]float64 {
+func (m *module) matrixRoutes(x *instant, ports uint8) [hal.Lanes][hal.Lanes]float64 {
 	var mat matrix
-	m.phases(t, hal.CellMatrix, hal.CellsPerMod, phase, d)
-	m.per.propagate(phase, ports, &mat)
-	return m.per.routes(&mat, phase)
+	m.phases(x.t, hal.CellMatrix, hal.CellsPerMod, &x.phase, &x.decay)
+	m.per.propagate(&x.phase, ports, &mat)
+	return m.per.routes(&mat, &x.phase)
 }
 
 // rxDiodes are the responses of the receive diodes of an external path, with

@@ -44,13 +44,11 @@ func (w *World) Sent(p Port, out *Light) error {
 	if e.outside != nil && e.outside.cut {
 		return nil
 	}
-	var phase [hal.CellsPerMod]float64
-	var lit light
+	var lit instant
 	for i := range bu.modules {
 		m := &bu.modules[i]
 		m.refresh()
-		d := decay{age: -1}
-		m.emit(int64(w.now), &lit, &phase, &d)
+		m.emit(int64(w.now), &lit)
 		for l, sent := range lit.ext[p.Path-hal.LOSExternal1] {
 			out[i][l] = uint32(float64(float64(sent*m.per.txGain[l]) * nanowatts))
 		}

@@ -169,12 +169,9 @@ func (r *rig) lanes(a, z BoardID, mod int) (dbm [hal.NumLOS][hal.Lanes]float64) 
 	src := &r.w.boards[a].bundles[0].modules[mod]
 	dst := r.w.boards[z].bundles[0].modules[mod]
 	src.refresh()
-	var phase [hal.CellsPerMod]float64
-	var lit light
-	d := decay{age: -1}
-	t := int64(r.w.Now())
-	src.emit(t, &lit, &phase, &d)
-	for l, p := range src.loopLanes(t, &lit, &phase, &d) {
+	var lit instant
+	src.emit(int64(r.w.Now()), &lit)
+	for l, p := range src.loopLanes(&lit) {
 		dbm[hal.LOSLoopback][l] = milliDBm(p)
 	}
 	for ext := range 2 {

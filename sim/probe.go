@@ -63,19 +63,15 @@ func (m *module) movedSince(t int64) bool {
 }
 
 func (m *module) laneInputs(t int64) [ads7138.Channels]float64 {
-	var phase [hal.CellsPerMod]float64
-	var lit light
-	d := decay{age: -1}
-	m.emit(t, &lit, &phase, &d)
-	return m.loopLanes(t, &lit, &phase, &d)
+	var lit instant
+	m.emit(t, &lit)
+	return m.loopLanes(&lit)
 }
 
 func (m *module) guardInputs(t int64) (in [ads7138.Channels]float64) {
-	var phase [hal.CellsPerMod]float64
-	var lit light
-	d := decay{age: -1}
-	m.emit(t, &lit, &phase, &d)
-	loop := m.loop(t, &lit, &phase, &d)
+	var lit instant
+	m.emit(t, &lit)
+	loop := m.loop(&lit)
 	in[hal.GuardLoopUpper], in[hal.GuardLoopLower] = loop[0], loop[1]
 	for l := range hal.Lanes {
 		in[hal.GuardTap1] += lit.ext[0][l]
@@ -92,7 +88,7 @@ func (m *module) guardInputs(t int64) (in [ads7138.Channels]float64) {
 			sum = e.take(&e.outside.lanes[m.place], &diode)
 		} else if src := e.sender(m.place); src != nil {
 			src.refresh()
-			src.emit(t, &lit, &phase, &d)
+			src.emit(t, &lit)
 			sum = e.receive(src, &lit.ext[e.ext], &diode)
 		}
 		in[hal.GuardExt1Upper+2*ext], in[hal.GuardExt1Lower+2*ext] = sum[0], sum[1]

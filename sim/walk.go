@@ -202,9 +202,7 @@ const strangerShare = 0.1
 // swaps reports whether the matrix swaps the halves at time t, and by how much
 // every phase may change before it might not.
 func (m *module) swaps(t int64) (slack float64, ok bool) {
-	var phase [hal.CellsPerMod]float64
-	d := decay{age: -1}
-	h := m.matrixRoutes(t, allPorts, &phase, &d)
+	h := m.matrixRoutes(&instant{t: t}, allPorts)
 	slack = pi
 	for o := range hal.Lanes {
 		same, other := 0.0, 0.0
