@@ -98,13 +98,13 @@ func (in *injector) apply(f *Fault) error {
 	case Network:
 		in.net.rates = f.Rates
 	default:
-		return in.process(f)
+		return in.planner(f)
 	}
 	return nil
 }
 
-// process is a fault of a planner's process.
-func (in *injector) process(f *Fault) error {
+// planner is a fault of a planner's process.
+func (in *injector) planner(f *Fault) error {
 	p, rival := in.planners[0], in.planners[1]
 	switch f.Verb {
 	case PlannerKill:
@@ -141,7 +141,7 @@ func (in *injector) device(f *Fault, st *station) error {
 	case NodeOn:
 		in.powerOn(st, bootTime)
 	case HostFault, HostOK:
-		return in.graphics(f, st)
+		return in.gpus(f, st)
 	case AgentCrash:
 		in.audit.dies(st)
 		st.end(false)
@@ -175,8 +175,8 @@ func (in *injector) device(f *Fault, st *station) error {
 	return nil
 }
 
-// graphics is the host's word on a node's GPUs.
-func (in *injector) graphics(f *Fault, st *station) error {
+// gpus is the host's word on those of a node.
+func (in *injector) gpus(f *Fault, st *station) error {
 	bad := f.Verb == HostFault
 	if st.hostBad == bad {
 		return nil

@@ -83,12 +83,12 @@ func (t *timeline) run(end time.Duration, each func() error) error {
 
 // The four sources of a fleet, in their order: what the boards do by
 // themselves, agents that want to be polled, planners that want a tick, and
-// what is planned - packets under way, faults, looks of the checkers.
+// what is scheduled - packets under way, faults, looks of the checkers.
 type (
-	boards   struct{ *Run }
-	agents   struct{ *Run }
-	planners struct{ *Run }
-	planned  struct{ *Run }
+	boards    struct{ *Run }
+	agents    struct{ *Run }
+	planners  struct{ *Run }
+	scheduled struct{ *Run }
 )
 
 func (s boards) next() time.Duration {
@@ -136,14 +136,14 @@ func (s planners) act(at time.Duration) error {
 	return nil
 }
 
-func (s planned) next() time.Duration {
+func (s scheduled) next() time.Duration {
 	if len(s.agenda.list) == 0 {
 		return never
 	}
 	return s.agenda.list[0].at
 }
 
-func (s planned) act(at time.Duration) error {
+func (s scheduled) act(at time.Duration) error {
 	s.advance(at)
 	t := s.agenda.pop()
 	return s.do(&t)

@@ -89,7 +89,7 @@ func New(cfg Config) (*Run, error) {
 		r.planners[i] = newProcess(r, i)
 		processes = append(processes, &r.planners[i].client)
 	}
-	r.sources = []source{boards{r}, agents{r}, planners{r}, planned{r}}
+	r.sources = []source{boards{r}, agents{r}, planners{r}, scheduled{r}}
 	r.net = newNetwork(&r.timeline, cfg.Seed, devices, len(r.nodes), processes)
 	r.net.rates = cfg.Rates
 	r.inject = &injector{Run: r}
@@ -307,8 +307,8 @@ func (r *Run) coreStatus() proto.CoreStatus {
 // planning tells whether a planner is at work.
 func (r *Run) planning() bool { return r.planners[0].host != nil || r.planners[1].host != nil }
 
-// planned: one is, and has nothing to do.
-func (r *Run) planned() bool {
+// idle: one is, and has nothing to do.
+func (r *Run) idle() bool {
 	for _, b := range r.planners {
 		if b.host != nil && !b.host.Planner().Overview().Quiet {
 			return false
@@ -327,7 +327,7 @@ func (r *Run) heal() error {
 		if err := r.runTo(min(end, r.now+time.Second)); err != nil {
 			return err
 		}
-		if r.audit.allDelivered() && r.planned() && r.coreStands() && r.now > r.epoch+r.cfg.Span+5*time.Second {
+		if r.audit.allDelivered() && r.idle() && r.coreStands() && r.now > r.epoch+r.cfg.Span+5*time.Second {
 			break
 		}
 	}
@@ -350,7 +350,7 @@ func (r *Run) runTo(t time.Duration) error {
 	return nil
 }
 
-// do lets what is planned happen.
+// do lets what is scheduled happen.
 func (r *Run) do(t *task) error {
 	switch t.kind {
 	case taskUp, taskConnect, taskWill:
