@@ -102,3 +102,43 @@ func TestAnyMovesMindBrokenLinks(t *testing.T) {
 		}
 	}
 }
+
+// Goal: with any number of moves the most groups are whole in every state that
+// faults and repairs lead to, not only after the first ones.
+// Method: random walks on small lines and rings, K from 1 to 4, with and
+// without the shared bundle, against placement from nothing.
+func TestAnyMovesStayAtTheMost(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for _, nodes := range []int{11, 16, 40} {
+		for _, o := range orders(nodes) {
+			for size := 2; size <= 5; size++ {
+				out := make([]bool, nodes)
+				well := func(n proto.NodeID) bool { return !out[n] }
+				m := Mend{Order: o, Sizes: []Demand{{size, nodes / size}}, Usable: well, Free: well, Spread: true, Moves: Any}
+				var running []Group
+				for step := range 60 {
+					r := m.Replace(running)
+					checkGroups(t, o, size, well, wholeOf(r, size))
+					if most := len(Place(Problem{Order: o, Size: size, Usable: well, Want: -1})); whole(r, size) != most {
+						t.Fatalf("%+v size %d step %d, out %v: %d whole groups, want %d: %+v", o, size, step, out, whole(r, size), most, r)
+					}
+					running = r.Groups
+					for i := range running {
+						running[i].ID = proto.RingID(i + 1)
+					}
+					n := rng.IntN(nodes)
+					out[n] = !out[n] && rng.IntN(4) > 0
+				}
+			}
+		}
+	}
+}
+
+func wholeOf(r Result, size int) (out [][]proto.NodeID) {
+	for _, g := range r.Groups {
+		if len(g.Nodes) == size {
+			out = append(out, g.Nodes)
+		}
+	}
+	return out
+}
