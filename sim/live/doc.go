@@ -1,8 +1,9 @@
 // Package live runs the product on simulated boards against real time: the
 // demo, simulated nodes for any broker, and a board in a process of its own.
 //
-// It also runs the switches of a core: production agents on simulated MEMS
-// boards in real time, and a run of jobs that come and go (Core).
+// A Cluster is nodes, optical switches or both with the production agents in
+// real time, against any broker; Core lets jobs come and go on the switches of
+// one.
 //
 // In the demo the broker, the planner and MQTT run in real time, while the
 // agents - the production Deliver and Poll - are stepped by one goroutine on
