@@ -40,8 +40,9 @@ var mayImport = map[string][]string{
 	"mzi":             {"periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"mzi/detmath":     {},
 	"ocs/heater":      {"hal", "hal/ad5676", "hal/ltc2688", "periph.io/x/conn/v3/physic"}, // but for sim's own, nobody else knows a DAC
-	"ocs":             {"ocs/heater", "ocs/mci", "ocs/stored", "ocs/work", "mzi", "mzi/detmath", "hal", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "proto", "periph.io/x/conn/v3/physic"},
-	"ocs/mci":         {"ocs/heater", "ocs/work", "hal", "hal/ads7138", "hal/cmis", "proto"},
+	"ocs":             {"ocs/diode", "ocs/heater", "ocs/mci", "ocs/stored", "ocs/work", "mzi", "mzi/detmath", "hal", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "proto", "periph.io/x/conn/v3/physic"},
+	"ocs/mci":         {"ocs/diode", "ocs/heater", "ocs/work", "hal", "hal/cmis", "proto"},
+	"ocs/diode":       {"hal", "hal/ads7138", "mzi/detmath", "proto"}, // of the transceivers, nobody else knows an ADC
 	"ocs/work":        {"hal"},
 	"ocs/stored":      {"github.com/fxamacker/cbor/v2"},
 	"ocs/circuit":     {"hal", "proto"},
@@ -49,7 +50,7 @@ var mayImport = map[string][]string{
 	"ocs/box":         {"ocs/circuit", "ocs/work", "hal", "proto"},
 	"node":            {"proto"},
 	"agent":           {"node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "hal", "hal/record", "proto"},
-	"agent/bench":     {"ocs", "ocs/heater", "hal", "hal/ads7138", "hal/at24", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
+	"agent/bench":     {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
 	"planner":         {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core"},
 	"planner/journal": {"proto"},
 	"planner/member":  {"proto", "planner/journal"},
@@ -106,7 +107,7 @@ var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt"
 
 // exactFloats are the packages whose floats must have the same bits on every
 // machine.
-var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/fleet", "sim/study", "ocs", "ocs/mems"}
+var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/fleet", "sim/study", "ocs", "ocs/diode", "ocs/mems"}
 
 var mathAllowed = map[string][]string{
 	"":            {"Sqrt", "Abs", "Floor", "FMA"},

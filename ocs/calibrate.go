@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/mzi"
+	"ringlight/ocs/diode"
 	"ringlight/ocs/work"
 	"ringlight/proto"
 )
@@ -291,7 +291,7 @@ func stageOps(m *hal.Module, dacs []hal.Msg) []hal.BusOp {
 		add(m.SPI, msg)
 	}
 	for _, addr := range []uint16{m.Guard, m.LaneADC} {
-		add(m.ADC, ads7138.ScanMessages(addr, make([]byte, 0, 32))...)
+		add(m.ADC, diode.Scan(addr, 0)...)
 	}
 	add(m.Slow, enableMessages(m)...)
 	return ops

@@ -4,10 +4,10 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/ina219"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tmp102"
+	"ringlight/ocs/diode"
 	"ringlight/proto"
 )
 
@@ -41,7 +41,7 @@ func (t *chipDrive) readHealth(i int) bool {
 			{W: pca9548.AppendNone(nil)},
 		}}
 		h.light = &hal.Op{Class: hal.ClassHousekeeping, Msgs: []hal.Msg{
-			{W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: make([]byte, ads7138.BlockBytes)},
+			diode.Read(0, 0, nil, make([]byte, diode.BlockBytes)),
 		}}
 	}
 	m := &t.bundle.Modules[i]
@@ -95,7 +95,7 @@ type ownLightOp struct {
 	op  hal.Op
 	msg [1]hal.Msg
 	w   [2]byte
-	r   [ads7138.BlockBytes]byte
+	r   [diode.BlockBytes]byte
 }
 
 // look reads every module's own light: the Tx tap of an external path, the lane
@@ -114,7 +114,7 @@ func (t *chipDrive) look() int {
 		if t.path == proto.Loopback {
 			addr = m.LaneADC
 		}
-		o.msg[0] = hal.Msg{Addr: addr, W: ads7138.AppendReadBlock(o.w[:0], ads7138.RegRecent), R: o.r[:]}
+		o.msg[0] = diode.Read(addr, 0, o.w[:], o.r[:])
 		o.op = hal.Op{Token: t.token(taskVerify, i, 0), Class: hal.ClassVerify, Msgs: o.msg[:]}
 		t.put(m.ADC, &o.op)
 	}

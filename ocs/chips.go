@@ -2,19 +2,12 @@ package ocs
 
 import (
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
 )
 
 // What the chips of a module but its DACs must hold to carry light, and the
 // messages that bring it there.
-
-// scanning reports whether two registers, OSR_CFG and OPMODE_CFG, and the
-// status say that the scan of ads7138.ScanMessages runs.
-func scanning(status, oversample, opmode byte) bool {
-	return status&ads7138.StatusRunning != 0 && oversample == 0 && opmode == ads7138.OpModeAutonomous
-}
 
 // enableMessages let every laser of a module shine: its pins float and the
 // board pulls them up.

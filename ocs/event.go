@@ -43,3 +43,16 @@ type Event struct {
 	Err                     error
 	Text                    string
 }
+
+// Named is the module and the cell that an event is about, -1 where it cannot
+// name one.
+func (e *Event) Named() (module, cell int) {
+	module, cell = -1, -1
+	if e.Module != None {
+		module = int(e.Module)
+	}
+	if e.Cell != None {
+		cell = int(e.Cell)
+	}
+	return module, cell
+}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
+	"ringlight/ocs/diode"
 	"ringlight/proto"
 )
 
@@ -69,9 +69,7 @@ type moduleHealth struct {
 
 // light takes a reading of the guard ADC's channels.
 func (s *moduleHealth) light(at time.Duration, path proto.Path, block []byte) {
-	on := func(channel int) proto.MilliDBm {
-		return level(ads7138.Code16(block, channel), guardFullScale(channel))
-	}
+	on := func(channel int) proto.MilliDBm { return diode.GuardLevel(block, channel) }
 	upper := hal.GuardLoopUpper + 2*int(path-proto.Loopback)
 	s.lightAt, s.path = at, path
 	s.upper, s.lower, s.tap = on(upper), on(upper+1), proto.NoPower

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/mzi"
 	"ringlight/mzi/detmath"
+	"ringlight/ocs/diode"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/work"
 	"ringlight/proto"
@@ -32,10 +32,10 @@ const (
 const (
 	lockSteps = 20 // patterns of a look: one more than a prime, and enough for sixteen cells
 	// 128 conversions, board page: "oversampling 16-128".
-	lockAverageLog2 = ads7138.MaxOversample
+	lockAverageLog2 = diode.MostAverage
 	// The newest result of every channel began at most a round ago; the one
 	// under way when the heat had settled does not count.
-	lockAverage = 2*ads7138.Channels*(1<<lockAverageLog2)*time.Microsecond + 10*time.Microsecond
+	lockAverage = 2*diode.Channels*(1<<lockAverageLog2)*diode.Conversion + 10*time.Microsecond
 	lockCells   = hal.CellMatrix
 )
 
@@ -62,7 +62,7 @@ type lockAct struct {
 
 	op  hal.Op
 	msg [1]hal.Msg
-	w   []byte
+	w   [2]byte
 	r   [4]byte
 }
 
@@ -107,7 +107,7 @@ func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 		a.steps(k, codes)
 	}
 	m := &t.bundle.Modules[module]
-	a.msg[0] = hal.Msg{Addr: m.Guard, W: ads7138.AppendWrite(nil, ads7138.RegOversample, lockAverageLog2)}
+	a.msg[0] = diode.Average(m.Guard, lockAverageLog2)
 	l.submit(t, m.ADC, hal.ClassVerify, a.msg[:])
 }
 
@@ -164,8 +164,7 @@ func (l *lock) read(t *chipDrive) {
 	a := l.act
 	a.step = lockRead
 	m := &t.bundle.Modules[a.module]
-	a.w = ads7138.AppendReadBlock(a.w[:0], ads7138.RegRecent+2*hal.GuardTap1)
-	a.msg[0] = hal.Msg{Addr: m.Guard, W: a.w, R: a.r[:]}
+	a.msg[0] = diode.Read(m.Guard, hal.GuardTap1, a.w[:], a.r[:])
 	l.submit(t, m.ADC, hal.ClassHousekeeping, a.msg[:])
 }
 
@@ -223,7 +222,7 @@ func (a *lockAct) take() {
 // matrix and the diodes behind it do is of no account.
 func (a *lockAct) findings(cal *ModuleCalibration) []lockFinding {
 	var found []lockFinding
-	step := fromMilliDBm(hal.TapFullScaleMilliDBm) / ads7138.CodeFull
+	step := fromMilliDBm(hal.TapFullScaleMilliDBm) / diode.Steps
 	noise := math.Sqrt(2.0/lockSteps) * lockNoise * step
 	add := func(k int, sign float64, level proto.MilliDBm) {
 		mid := (a.up[k] + a.down[k]) / 2
@@ -297,7 +296,7 @@ func (l *lock) restore(t *chipDrive, module, gen int) {
 	msgs := t.dacs(module).Change(t.allowed(module, t.codes(module)))
 	t.put(m.SPI, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassHousekeeping, Msgs: msgs}) // behind the steps
 	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassVerify, Msgs: []hal.Msg{
-		{Addr: m.Guard, W: ads7138.AppendWrite(nil, ads7138.RegOversample, 0)},
+		diode.Average(m.Guard, 0),
 	}})
 }
 
@@ -341,7 +340,7 @@ func (t *chipDrive) trimmedBefore(module int) bool {
 	t.force[module] = &codes
 	m := &t.bundle.Modules[module]
 	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, int(t.lock.gen)), Class: hal.ClassVerify, Msgs: []hal.Msg{
-		{Addr: m.Guard, W: ads7138.AppendWrite(nil, ads7138.RegOversample, 0)},
+		diode.Average(m.Guard, 0),
 	}})
 	return true
 }
@@ -354,7 +353,7 @@ func asin(x float64) float64 {
 
 // tapMilliwatt is the light on a tap in a read of both.
 func tapMilliwatt(taps []byte, tap int) float64 {
-	return float64(fromMilliDBm(hal.TapFullScaleMilliDBm)*float64(ads7138.Code16(taps, tap))) / fullCode
+	return float64(fromMilliDBm(hal.TapFullScaleMilliDBm)*float64(diode.Code(taps, tap))) / diode.FullCode
 }
 
 func fromMilliDBm(l int32) float64 { return detmath.FromDB(float64(l) / 1000) }

@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
 	"ringlight/mzi"
+	"ringlight/ocs/diode"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/work"
 
@@ -65,8 +65,8 @@ const (
 	averageLog2 = 5
 	// The newest result of a channel began at most a round of all channels and
 	// its own time ago; the diodes' amplifiers add 5 us.
-	oneResult   = (1 << averageLog2) * time.Microsecond
-	averageTime = (ads7138.Channels+1)*oneResult + 10*time.Microsecond
+	oneResult   = (1 << averageLog2) * diode.Conversion
+	averageTime = (diode.Channels+1)*oneResult + 10*time.Microsecond
 
 	// chosen: shunt only, 80 mV (160 mA, three times what is needed), eight
 	// conversions averaged.
@@ -113,17 +113,7 @@ func (p *probe) scan(t *chipDrive) {
 	p.step = probeScan
 	n := 0
 	for _, addr := range []uint16{p.hw.Guard, p.hw.LaneADC} {
-		for _, x := range [][2]byte{
-			{ads7138.RegSequence, 0},
-			{ads7138.RegGeneral, ads7138.GeneralAnalog | ads7138.GeneralStats},
-			{ads7138.RegOversample, averageLog2},
-			{ads7138.RegAutoSel, 0xFF},
-			{ads7138.RegOpMode, ads7138.OpModeAutonomous},
-			{ads7138.RegSequence, ads7138.SequenceAuto | ads7138.SequenceStart},
-		} {
-			p.msgs[n] = hal.Msg{Addr: addr, W: ads7138.AppendWrite(nil, x[0], x[1])}
-			n++
-		}
+		n += copy(p.msgs[n:], diode.Scan(addr, averageLog2))
 	}
 	p.submit(t, p.hw.ADC, n)
 }
@@ -191,8 +181,8 @@ func (p *probe) due(t *chipDrive, now time.Duration) {
 	p.step = probeRead
 	m := p.hw
 	block := func(addr uint16, first, n int) {
-		p.w = ads7138.AppendReadBlock(p.w[:0], ads7138.RegRecent+byte(2*first))
-		p.msgs[0] = hal.Msg{Addr: addr, W: p.w, R: p.r[:2*n]}
+		p.w = append(p.w[:0], 0, 0)
+		p.msgs[0] = diode.Read(addr, first, p.w, p.r[:2*n])
 		p.submit(t, m.ADC, 1)
 	}
 	switch p.drive.Read {

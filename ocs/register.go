@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
 	"ringlight/hal/pca9535"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
+	"ringlight/ocs/diode"
 	"ringlight/ocs/heater"
 )
 
@@ -32,6 +32,7 @@ type Register struct {
 	addr  byte // of the register
 	mem   uint16
 	dac   heater.Register
+	adc   diode.Register
 	max   uint32
 }
 
@@ -89,11 +90,6 @@ func FindRegister(b *hal.Board, text string) (*Register, error) {
 
 // named takes the register's own name and reports whether the chip has it.
 func (r *Register) named(name string) bool {
-	number := func(prefix string, most uint64) (int, bool) {
-		rest, ok := strings.CutPrefix(name, prefix)
-		n, err := strconv.ParseUint(rest, 10, 16)
-		return int(n), ok && err == nil && n <= most
-	}
 	pick := func(bits int, names ...string) bool {
 		r.Bits = bits
 		for i, n := range names {
@@ -113,16 +109,12 @@ func (r *Register) named(name string) bool {
 	}
 	switch r.chip {
 	case "guard", "lanes":
-		if n, ok := number("recent", ads7138.Channels-1); ok {
-			r.addr, r.Bits = ads7138.RegRecent+byte(2*n), 16
-			return true
-		}
-		n, err := strconv.ParseUint(name, 0, 8)
-		r.addr, r.Bits = byte(n), 8
-		if n >= ads7138.RegThresholds && n < ads7138.RegMax {
+		var ok bool
+		r.adc, ok = diode.FindRegister(name)
+		if r.Bits = r.adc.Bits; r.adc.Threshold {
 			r.Settable = "a threshold"
 		}
-		return err == nil
+		return ok
 	case "temp":
 		if ok := pick(16, "temperature", "config", "low", "high"); !ok {
 			return false
@@ -261,13 +253,10 @@ func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
 		if r.chip == "lanes" {
 			addr = hw.LaneADC
 		}
-		switch {
-		case write:
-			return hw.ADC, []hal.Msg{{Addr: addr, W: ads7138.AppendWrite(nil, r.addr, byte(v))}}
-		case r.Bits == 16:
-			return hw.ADC, []hal.Msg{{Addr: addr, W: ads7138.AppendReadBlock(nil, r.addr), R: reply}}
+		if write {
+			return hw.ADC, []hal.Msg{r.adc.Write(addr, byte(v))}
 		}
-		return hw.ADC, []hal.Msg{{Addr: addr, W: ads7138.AppendRead(nil, r.addr), R: reply}}
+		return hw.ADC, []hal.Msg{r.adc.Read(addr)}
 	case "temp":
 		if write {
 			return slow(hw.Temp, tmp102.AppendWrite(nil, r.addr, uint16(v)))

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/ina219"
 	"ringlight/mzi"
 	"ringlight/mzi/detmath"
+	"ringlight/ocs/diode"
 	"ringlight/ocs/heater"
 	"ringlight/proto"
 
@@ -65,7 +65,7 @@ var (
 // take turns a reading into what the search reckons with.
 func (s *search) take() {
 	light := func(i int, full physic.Power) physic.Power {
-		return physic.Power(ads7138.Code16(s.r[:], i)) * full / fullCode
+		return physic.Power(diode.Code(s.r[:], i)) * full / diode.FullCode
 	}
 	switch s.drive.Read {
 	case mzi.ReadLane:

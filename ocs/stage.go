@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/at24"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
+	"ringlight/ocs/diode"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/stored"
 	"ringlight/proto"
@@ -79,10 +79,7 @@ func (t *chipDrive) readModule() {
 		hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendRead(nil, tca9534.RegConfig), R: make([]byte, 1)},
 		hal.Msg{Addr: m.Mux, W: pca9548.AppendNone(nil)})
 	for i, addr := range []uint16{m.Guard, m.LaneADC} {
-		op(m.ADC, readGuard+i,
-			hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, ads7138.RegStatus), R: make([]byte, 1)},
-			hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, ads7138.RegOversample), R: make([]byte, 1)},
-			hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, ads7138.RegOpMode), R: make([]byte, 1)})
+		op(m.ADC, readGuard+i, diode.State(addr)...)
 	}
 }
 
@@ -108,7 +105,7 @@ func (t *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 			t.scan.nameless = &ModuleError{Module: module, Err: err}
 		}
 	default:
-		t.scan.wrong = !scanning(op.Msgs[0].R[0], op.Msgs[1].R[0], op.Msgs[2].R[0]) || t.scan.wrong
+		t.scan.wrong = !diode.Scanning(op.Msgs) || t.scan.wrong
 	}
 	if t.scan.waiting--; t.scan.waiting > 0 {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
+	"ringlight/ocs/diode"
 	"ringlight/ocs/work"
 	"ringlight/proto"
 )
@@ -173,7 +173,7 @@ func (m *timing) next(t *chipDrive, c *calibrating, now time.Duration) {
 // on the lower half.
 func (m *timing) look(t *chipDrive) {
 	hw := &t.bundle.Modules[m.trial%len(t.bundle.Modules)]
-	m.msg[0] = hal.Msg{Addr: hw.Guard, W: ads7138.AppendReadBlock(m.w[:0], ads7138.RegRecent+2*hal.GuardLoopLower), R: m.r[:]}
+	m.msg[0] = diode.Read(hw.Guard, hal.GuardLoopLower, m.w[:], m.r[:])
 	m.op = hal.Op{Token: t.token(taskCalibrate, 0, calReadOp), Class: hal.ClassSwitch, Msgs: m.msg[:]}
 	t.put(hw.ADC, &m.op)
 }
@@ -189,7 +189,7 @@ func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal
 		return
 	}
 	c.latch.tries = 0
-	code := int(ads7138.Code16(m.r[:], 0))
+	code := int(diode.Code(m.r[:], 0))
 	if m.step == timingEarly {
 		m.early, m.earlyAt = code, done.Start-c.latch.end
 		m.step = timingFull

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/mzi"
 	"ringlight/mzi/detmath"
+	"ringlight/ocs/diode"
 	"ringlight/proto"
 )
 
@@ -109,14 +109,28 @@ func (t *Transceiver) accounted(now time.Duration, module int, block []byte, err
 func (v *verification) judge(m *ModuleCalibration, module uint8, block []byte) {
 	if v.path == proto.Loopback {
 		for lane := range hal.Lanes {
-			v.compare(expectedLoop(m, v.lanes, lane), level(ads7138.Code16(block, lane), hal.LaneFullScaleMilliDBm), module, uint8(lane))
+			v.compare(expectedLoop(m, v.lanes, lane), diode.LaneLevel(block, lane), module, uint8(lane))
 		}
 		return
 	}
 	which := int(v.path - proto.External1)
-	got := level(ads7138.Code16(block, hal.GuardTap1+which), hal.TapFullScaleMilliDBm)
+	got := diode.GuardLevel(block, hal.GuardTap1+which)
 	want := sumLevel(m.LaneTap[which][:])
 	v.compare(want, got, module, missing(&m.LaneTap[which], want, got))
+}
+
+// sumLevel adds the powers of levels.
+func sumLevel(levels []proto.MilliDBm) proto.MilliDBm {
+	milliwatt := 0.0
+	for _, p := range levels {
+		if p != proto.NoPower {
+			milliwatt += detmath.FromDB(float64(p) / 1000)
+		}
+	}
+	if milliwatt <= 0 {
+		return hal.DarkMilliDBm
+	}
+	return proto.MilliDBm(math.Floor(float64(detmath.DB(milliwatt)*1000) + 0.5))
 }
 
 // missing is the lane whose share comes nearest to what a tap lacks; None when

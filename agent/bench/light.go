@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/pca9535"
 	"ringlight/hal/tca9534"
 	"ringlight/ocs"
+	"ringlight/ocs/diode"
 	"ringlight/proto"
 )
 
@@ -68,25 +68,21 @@ func (s *moduleTest) shine(board *hal.Board, bundle int, on bool) error {
 func (s *moduleTest) scanADCs() error {
 	var msgs []hal.Msg
 	for _, addr := range []uint16{s.hw.Guard, s.hw.LaneADC} {
-		for _, x := range [][2]byte{{ads7138.RegSequence, 0}, {ads7138.RegGeneral, ads7138.GeneralAnalog | ads7138.GeneralStats},
-			{ads7138.RegOversample, 5}, {ads7138.RegAutoSel, 0xFF}, {ads7138.RegOpMode, ads7138.OpModeAutonomous},
-			{ads7138.RegSequence, ads7138.SequenceAuto | ads7138.SequenceStart}} {
-			msgs = append(msgs, hal.Msg{Addr: addr, W: ads7138.AppendWrite(nil, x[0], x[1])})
-		}
+		msgs = append(msgs, diode.Scan(addr, 5)...)
 	}
 	return s.h.do(s.hw.ADC, 0, msgs...)
 }
 
 // levels are the newest of the two Tx taps and of the loopback lanes.
 func (s *moduleTest) levels() (taps, loops []proto.MilliDBm, err error) {
-	guard, lane := make([]byte, ads7138.BlockBytes), make([]byte, ads7138.BlockBytes)
-	err = s.h.do(s.hw.ADC, 0, hal.Msg{Addr: s.hw.Guard, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: guard},
-		hal.Msg{Addr: s.hw.LaneADC, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: lane})
+	guard, lane := make([]byte, diode.BlockBytes), make([]byte, diode.BlockBytes)
+	err = s.h.do(s.hw.ADC, 0, diode.Read(s.hw.Guard, 0, nil, guard),
+		diode.Read(s.hw.LaneADC, 0, nil, lane))
 	for _, ch := range []int{hal.GuardTap1, hal.GuardTap2} {
-		taps = append(taps, ocs.TapLevel(ads7138.Code16(guard, ch)))
+		taps = append(taps, diode.GuardLevel(guard, ch))
 	}
 	for ch := range hal.Lanes {
-		loops = append(loops, ocs.LaneLevel(ads7138.Code16(lane, ch)))
+		loops = append(loops, diode.LaneLevel(lane, ch))
 	}
 	return taps, loops, err
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
 	"ringlight/hal/cmis"
+	"ringlight/ocs/diode"
 	"ringlight/ocs/work"
 	"ringlight/proto"
 )
@@ -41,7 +41,7 @@ type Module struct {
 	trigger [1]byte // for this module alone
 	head    [8]byte
 	raw     [cmis.StatusBytes]byte
-	service [ads7138.BlockBytes]byte
+	service [diode.BlockBytes]byte
 	page    [128]byte
 	codes   pages
 	reads   [2]cmis.Request // of its account

@@ -68,7 +68,7 @@ func (m *monitors) scan(q *work.Queue) int {
 
 // scanMessages read the status and make a chip scan with averages.
 func scanMessages(addr uint16) []hal.Msg {
-	msgs := ads7138.ScanMessages(addr, nil)
+	msgs := ads7138.ScanMessages(addr, 0)
 	over := hal.Msg{Addr: addr, W: ads7138.AppendWrite(nil, ads7138.RegOversample, monitorOversample)}
 	msgs = slices.Insert(msgs, len(msgs)-1, over)
 	status := hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, ads7138.RegStatus), R: make([]byte, 1)}
