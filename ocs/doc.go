@@ -3,10 +3,12 @@
 // codes, switches a path by one write to a latch, verifies it by light, and
 // calibrates modules from nothing.
 //
-// What switches circuits, any port to any port, is in packages of its own:
+// Its drive gets it there: latch and chips of the board, whose heaters package
+// heater has alone, or the controllers of CMIS modules, which package mci asks.
+// What switches circuits, any port to any port, is apart from it: packages
 // circuit, mems and box.
 //
-// It is a machine that is stepped: Start, Select, Light and the like change
+// A Transceiver is a machine that is stepped: Start, Select, Light and the like change
 // what it wants, Poll takes the completions of bus work and puts out more of
 // it, and says when it wants to be called again. It never waits, has no clock
 // and no goroutine; all bus work is submitted and completed.
@@ -18,7 +20,7 @@
 //
 // A bundle of CMIS modules is driven by the same calls: its controllers hold the
 // codes, one trigger byte to all of them takes the latch's place, and the timing
-// is measured with the hold-offs that such controllers may take (cmis.go).
+// is measured with the hold-offs that such controllers may take (cmis_timing.go).
 //
 // A calibration lives in a file of the host and in each module's own EEPROM, its
 // passport: a module that comes from elsewhere brings its own, and the file's is
@@ -27,6 +29,6 @@
 // the permutation that the loopback makes (lanes_switch.go).
 //
 // Limits live below commands: codes become frames in package heater alone, and
-// only those that its limits have let pass, whoever asked for them. A restarted process adopts what it finds: what
-// is right already is not driven again.
+// only those that its limits have let pass, whoever asked for them. A restarted
+// process adopts what it finds: what is right already is not driven again.
 package ocs
