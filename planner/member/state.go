@@ -3,15 +3,11 @@ package member
 // State is where a device's connection stands.
 //
 //	UNHEARD ──a──► ANNOUNCED ──b──► PRESENT ──e──► SILENT
-//	  │  ▲             │  │         ▲ │  ▲           │ │
-//	  │  └──────d──────┘  │         b a  └─────f─────┘ │
-//	  │                   │         │ ▼                │
-//	  c                   c        BORN ◄──────a───────┤
-//	  │                   ▼         ▲ │                │
-//	  └──────────────► OFFLINE ──a──┘ │                │
-//	                      ▲ ▲         │                │
-//	                      │ └────c────┴───────c────────┘
-//	                      └──────c────── PRESENT
+//	 │   ▲             │ │          ▲ │ ▲            │
+//	 │   └──────d──────┘ │          b a └─────f──────┘
+//	 c                   c          │ ▼
+//	 │                   │         BORN ◄──a── OFFLINE, SILENT
+//	 └───► OFFLINE ◄─────┴───────c── PRESENT, BORN, SILENT
 //
 //	a  a birth: a new life, of which no report has come
 //	b  a report of this life
