@@ -10,8 +10,8 @@ import (
 
 // dump begins to read the memory of one CMIS module.
 func (a *nodeOptics) dump(q Ask) *proto.Error {
-	if int(q.Bundle) >= len(a.bundles) {
-		return &proto.Error{Code: proto.NotFound, Field: "bundle", Limit: "0 to " + itoa(len(a.bundles)-1), Reason: "no bundle " + itoa(int(q.Bundle))}
+	if err := a.noBundle(q.Bundle); err != nil {
+		return err
 	}
 	b := &a.bundles[q.Bundle]
 	if b.dump != 0 {

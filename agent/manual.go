@@ -61,10 +61,18 @@ func (a *manual) question(now time.Duration, q Ask) {
 	}
 }
 
+// noBundle refuses the number of a bundle that there is not.
+func (a *nodeOptics) noBundle(id proto.BundleID) *proto.Error {
+	if int(id) < len(a.bundles) {
+		return nil
+	}
+	return &proto.Error{Code: proto.NotFound, Field: "bundle", Limit: "0 to " + itoa(len(a.bundles)-1), Reason: "no bundle " + itoa(int(id))}
+}
+
 // take gives a bundle into the hands of whoever asks, if it carries nothing.
 func (a *manual) take(now time.Duration, id proto.BundleID, p manualOp) (*bundle, *proto.Error) {
-	if int(id) >= len(a.bundles) {
-		return nil, &proto.Error{Code: proto.NotFound, Field: "bundle", Limit: "0 to " + itoa(len(a.bundles)-1), Reason: "no bundle " + itoa(int(id))}
+	if err := a.noBundle(id); err != nil {
+		return nil, err
 	}
 	b := &a.bundles[id]
 	if a.busy(id) {
