@@ -109,7 +109,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 47 {
+	if len(keys()) != 48 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }
@@ -204,10 +204,25 @@ func TestBoardOfCMISModules(t *testing.T) {
 			t.Errorf("mux %s: calibrate: exit %d, %q, %q", mux, code, out, errs)
 		}
 	}
-	for _, board := range []string{`"module_kind":"cmos"`, `"mux":true`, `"slow_mci":true`} {
+	for _, board := range []string{`"module_kind":"cmos"`, `"mux":true`, `"slow_mci":true`, `"dac":"ltc2689"`, `"module_kind":"cmis","dac":"ad5676r"`} {
 		cfg := write(t, "bad.json", `{"board":{"kind":"sim",`+board+`}}`)
 		if code, _, errs := command(t, "config", "-config", cfg); code != 2 || !strings.Contains(errs, "board.") {
 			t.Errorf("%s: exit %d, %q", board, code, errs)
+		}
+	}
+}
+
+// Goal: a board with another DAC is one key of the configuration away: calibrated
+// from nothing, and its paths set by hand.
+// Method: the command line on the virtual clock.
+func TestBoardWithAnotherDAC(t *testing.T) {
+	cfg := write(t, "dac.json", `{"broker":"","state":"`+t.TempDir()+`","board":{"kind":"sim","dac":"ad5676r","bundles":1,"modules":1}}`)
+	if code, out, errs := command(t, "calibrate", "-config", cfg); code != 0 || !strings.Contains(out, "switch") {
+		t.Errorf("calibrate: exit %d, %q, %q", code, out, errs)
+	}
+	for _, path := range []string{"loopback", "external2", "dark"} {
+		if code, out, errs := command(t, "path", "set", "0", path, "-config", cfg); code != 0 || !strings.Contains(out, "bundle 0 is on "+path) {
+			t.Errorf("%s: exit %d, %q, %q", path, code, out, errs)
 		}
 	}
 }

@@ -48,6 +48,7 @@ type BoardConfig struct {
 	Modules int    `json:"modules" doc:"modules of a bundle, 1 to 8"`
 
 	ModuleKind string `json:"module_kind" doc:"chips: heaters, diodes and memory of each module hang on the board's buses; cmis: each module has a controller, at 0x50"`
+	DAC        string `json:"dac" doc:"module_kind chips: what drives the heaters, ltc2688 or ad5676r; empty: ltc2688"`
 	Mux        bool   `json:"mux" doc:"module_kind cmis: the modules of a bundle share one segment behind a mux; else each has its own"`
 
 	Ports   int    `json:"ports" doc:"over 0: a circuit switch with so many ports on either side, not a node; gpus, bundles and modules then mean nothing"`
@@ -191,6 +192,9 @@ func (b *BoardConfig) validate(bad complain) {
 	if b.ModuleKind != moduleChips && b.ModuleKind != moduleCMIS {
 		bad("board.module_kind", "%q: want chips or cmis", b.ModuleKind)
 	}
+	if _, known := dacs[b.DAC]; !known || b.DAC != "" && b.ModuleKind != moduleChips {
+		bad("board.dac", "%q: want ltc2688 or ad5676r, of module_kind chips", b.DAC)
+	}
 	if b.ModuleKind != moduleCMIS && (b.Mux || b.SlowMCI) {
 		bad("board.mux", "mux and slow_mci are of module_kind cmis")
 	}
@@ -250,8 +254,10 @@ func (b *BoardConfig) bare() (hal.Board, error) {
 	if b.ModuleKind == moduleCMIS {
 		return hal.DefaultCMIS(b.GPUs, b.Bundles, b.Modules, b.Mux)
 	}
-	return hal.Default(b.GPUs, b.Bundles, b.Modules)
+	return hal.DefaultOf(dacs[b.DAC], b.GPUs, b.Bundles, b.Modules)
 }
+
+var dacs = map[string]hal.DAC{"": hal.LTC2688, "ltc2688": hal.LTC2688, "ad5676r": hal.AD5676R}
 
 // layout is the board as data.
 func (b *BoardConfig) layout() (hal.Board, error) {

@@ -39,10 +39,6 @@ const ReferenceOff = 1 << 0
 // GAIN pin high, "Transfer Function".
 const FullScaleMicrovolt = 5_000_000
 
-// SettleMicros is the time of a step within a quarter of the span to settle, "AC
-// Characteristics".
-const SettleMicros = 5
-
 // AppendWrite appends one frame.
 func AppendWrite(dst []byte, cmd byte, value uint16) []byte {
 	return append(dst, cmd, byte(value>>8), byte(value))

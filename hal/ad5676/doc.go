@@ -13,7 +13,7 @@
 // Words in quotes are headings of the AD5672R/AD5676R datasheet, Rev. D, whose PDF
 // was not at hand: commands were checked against the vendor's published driver
 // and the datasheet of the AD5686R family, which has the same first ten. That
-// a readback brings the output register and not the input register, the bit of the
-// internal reference and the outputs' 5 us were not, and want a look at the datasheet
-// before real hardware.
+// a readback brings the output register and not the input register, and the bit of
+// the internal reference, were not, and want a look at the datasheet before real
+// hardware.
 package ad5676
