@@ -412,6 +412,27 @@ func TestFilesAndFunctionsAreReadable(t *testing.T) {
 	}
 }
 
+// maxMethods of one type: beyond it, it is several things.
+const maxMethods = 60
+
+func TestTypesAreOneThing(t *testing.T) {
+	for _, p := range load(t) {
+		methods := map[string]int{}
+		for _, f := range p.files { // any order: a sum
+			for _, d := range f.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
+					methods[strings.TrimPrefix(types.ExprString(fn.Recv.List[0].Type), "*")]++
+				}
+			}
+		}
+		for name, n := range methods {
+			if n > maxMethods {
+				t.Errorf("%s: %s has %d methods; what are its parts?", p.relative, name, n)
+			}
+		}
+	}
+}
+
 func TestTestsDoNotSleep(t *testing.T) {
 	for _, p := range load(t) {
 		fset := token.NewFileSet()
