@@ -15,6 +15,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 
 	"ringlight/proto"
+	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
 )
 
@@ -71,32 +72,34 @@ func StartBrokerWith(cfg BrokerConfig) (*Broker, error) {
 	if tlsConfig != nil {
 		b.scheme = "mqtts://"
 	}
-	log := cfg.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	b.server = mochi.New(brokerOptions(log))
-	b.limits = newLimits(b, log)
-	if err := b.server.AddHook(b.limits, nil); err != nil {
-		return nil, fmt.Errorf("server: broker: %w", err)
-	}
+	log := limit.Logger(cfg.Log)
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("server: broker: %w", err)
 	}
 	b.addr = l.Addr().String()
-	var in net.Listener = &gate{Listener: l, log: log, patience: connectPatience}
+	var in net.Listener = limit.Listen(l, limit.Connections{Max: maxConnections, First: connectPatience, Write: writePatience}, log)
 	if tlsConfig != nil {
 		in = tls.NewListener(in, tlsConfig)
 	}
-	if err := b.server.AddListener(listeners.NewNet("mqtt", in)); err != nil {
-		return nil, fmt.Errorf("server: broker: listen on %s: %w", cfg.Listen, err)
+	if err := b.serve(in, log); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("server: broker on %s: %w", cfg.Listen, err)
 	}
-	if err := b.server.Serve(); err != nil {
-		return nil, fmt.Errorf("server: broker: %w", err)
-	}
-	b.close = sync.OnceValue(b.server.Close)
 	return b, nil
+}
+
+func (b *Broker) serve(in net.Listener, log *slog.Logger) error {
+	b.server = mochi.New(brokerOptions(log))
+	b.close = sync.OnceValue(b.server.Close)
+	b.limits = newLimits(b, log)
+	if err := b.server.AddHook(b.limits, nil); err != nil {
+		return err
+	}
+	if err := b.server.AddListener(listeners.NewNet("mqtt", in)); err != nil {
+		return err
+	}
+	return b.server.Serve()
 }
 
 // Check reports what StartBrokerWith would refuse before it listens.

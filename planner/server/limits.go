@@ -1,11 +1,8 @@
 package server
 
 import (
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +10,8 @@ import (
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"ringlight/proto/limit"
 )
 
 // What one stranger can cost the embedded broker. Whoever goes beyond a limit
@@ -48,114 +47,30 @@ const (
 	// maxFilters bounds the subscriptions of one client. chosen: an agent has
 	// three and one for each of its rings.
 	maxFilters = 256
-	// packetRate is what one client may send in a second, after packetBurst at
-	// once; beyond it the broker reads it slower. chosen: a planner of 10,000
-	// nodes sends each a plan at once, an agent some tens of events.
-	packetRate  = 1000
-	packetBurst = 24_000
+	// maxRetainedBytes of their payloads. chosen: a presence and a report of
+	// each node of a cell, a plan of some.
+	maxRetainedBytes = 64 << 20
+	// retainedPerToken is how many kept messages a filter with wildcards may
+	// look through for the price of one packet. chosen: a planner with its
+	// seven on a cell of 10,000 nodes is within the burst.
+	retainedPerToken = 64
 )
 
-// gate is a listener that outlives a shortage of descriptors and does not let
-// a connection stay that says nothing.
-type gate struct {
-	net.Listener
-	log      *slog.Logger
-	patience time.Duration
-	open     atomic.Int64
-	short    logLimit
-}
-
-const (
-	shortestRest = 5 * time.Millisecond
-	longestRest  = time.Second
-)
-
-// Accept tries again, less and less often, until the listener is closed.
-func (g *gate) Accept() (net.Conn, error) {
-	rest := shortestRest
-	for {
-		conn, err := g.Listener.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return nil, err
-		case err != nil:
-			if n, ok := g.short.allow(time.Now()); ok {
-				g.log.Error("broker cannot accept a connection; it tries again", "error", err, "not_logged", n)
-			}
-			time.Sleep(rest)
-			rest = min(2*rest, longestRest)
-			continue
-		case g.open.Load() >= maxConnections:
-			conn.Close()
-			if n, ok := g.short.allow(time.Now()); ok {
-				g.log.Error("broker is full", "connections", maxConnections, "not_logged", n)
-			}
-			continue
-		}
-		g.open.Add(1)
-		conn.SetDeadline(time.Now().Add(g.patience))
-		return &gateConn{Conn: conn, gate: g}, nil
-	}
-}
-
-// gateConn ends with the first write that a client does not take.
-type gateConn struct {
-	net.Conn
-	gate *gate
-	once sync.Once
-}
-
-func (c *gateConn) Write(p []byte) (int, error) {
-	c.Conn.SetWriteDeadline(time.Now().Add(writePatience))
-	n, err := c.Conn.Write(p)
-	if err != nil {
-		c.reset()
-	}
-	return n, err
-}
-
-// reset closes without waiting for what the peer has not read: the kernel
-// would keep it for minutes.
-func (c *gateConn) reset() {
-	if t, ok := c.Conn.(*net.TCPConn); ok {
-		t.SetLinger(0)
-	}
-	c.Close()
-}
-
-func (c *gateConn) Close() error {
-	c.once.Do(func() { c.gate.open.Add(-1) })
-	return c.Conn.Close()
-}
-
-// logLimit lets a line through a second, and counts what it kept back.
-type logLimit struct {
-	mu   sync.Mutex
-	next time.Time
-	kept uint64
-}
-
-func (l *logLimit) allow(now time.Time) (kept uint64, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Before(l.next) {
-		l.kept++
-		return 0, false
-	}
-	kept, l.kept, l.next = l.kept, 0, now.Add(time.Second)
-	return kept, true
-}
+// packetRate is what one client may send; beyond it the broker reads it
+// slower. chosen: a planner of 10,000 nodes sends each a plan at once, an agent
+// some tens of events.
+var packetRate = limit.Rate{Interval: time.Millisecond, Burst: 24_000}
 
 // limits is the broker's hook that holds clients to them.
 type limits struct {
 	mochi.HookBase
 	broker *Broker
 	log    *slog.Logger
-	line   logLimit
 	queued atomic.Int64 // bytes, of all clients
 	sizes  sync.Map     // topic -> int64, of the message that is being handed out on it
 	mu     sync.Mutex
 	client map[*mochi.Client]*account
+	kept   retained
 }
 
 // account is what one client costs.
@@ -164,20 +79,19 @@ type account struct {
 	queued  int64            // bytes, of both kinds
 	count   int              // messages not yet written
 	unacked map[uint16]int64 // bytes by packet id
-	tokens  float64
-	refill  time.Time
+	packets limit.Bucket
 	ended   bool
 }
 
 func newLimits(b *Broker, log *slog.Logger) *limits {
-	return &limits{broker: b, log: log, client: map[*mochi.Client]*account{}}
+	return &limits{broker: b, log: log, client: map[*mochi.Client]*account{}, kept: retained{sizes: map[string]int{}}}
 }
 
 func (h *limits) ID() string { return "limits" }
 
 func (h *limits) Provides(b byte) bool {
 	switch b {
-	case mochi.OnConnectAuthenticate, mochi.OnConnect, mochi.OnDisconnect, mochi.OnPacketRead, mochi.OnPacketEncode, mochi.OnACLCheck,
+	case mochi.OnConnectAuthenticate, mochi.OnConnect, mochi.OnDisconnect, mochi.OnPacketRead, mochi.OnPacketEncode, mochi.OnACLCheck, mochi.OnSubscribe, mochi.OnWill,
 		mochi.OnPublish, mochi.OnPublished, mochi.OnPublishDropped, mochi.OnQosPublish, mochi.OnQosComplete, mochi.OnQosDropped:
 		return true
 	}
@@ -194,14 +108,23 @@ func (h *limits) of(cl *mochi.Client) *account {
 // OnConnectAuthenticate lets everybody in who came through the listener.
 func (h *limits) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { return true }
 
+// OnConnect takes a client in. What MQTT 5 could have kept for it is left out:
+// ours speak 3.1.1.
 func (h *limits) OnConnect(cl *mochi.Client, _ packets.Packet) error {
+	if will := cl.Properties.Will; will.Flag != 0 && !h.fits(cl, will.TopicName) {
+		return packets.ErrTopicNameInvalid
+	}
+	cl.Properties.Will.WillDelayInterval, cl.Properties.Will.User = 0, nil
 	if cl.State.Keepalive == 0 || cl.State.Keepalive > longestKeepalive {
 		cl.State.Keepalive = longestKeepalive
 	}
 	cl.Properties.Clean = true // nothing is kept for who is away
+	if c := limit.Of(cl.Net.Conn); c != nil {
+		c.Admit()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.client[cl] = &account{unacked: map[uint16]int64{}, tokens: packetBurst, refill: time.Now()}
+	h.client[cl] = &account{unacked: map[uint16]int64{}}
 	return nil
 }
 
@@ -221,29 +144,57 @@ func (h *limits) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
 }
 
 // OnPacketRead slows a client down that sends more than its share: it is read
-// later, and TCP tells it so.
+// later, and TCP tells it so. Acknowledgements that are waited for are free.
 func (h *limits) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	switch pk.FixedHeader.Type {
+	case packets.Puback, packets.Pubrec, packets.Pubcomp:
+		if _, waited := cl.State.Inflight.Get(pk.PacketID); waited {
+			return pk, nil
+		}
+	}
+	h.spend(cl, 1)
+	return pk, nil
+}
+
+// spend takes so many packets of a client's share, and waits for them.
+func (h *limits) spend(cl *mochi.Client, n int) {
 	a := h.of(cl)
 	if a == nil {
-		return pk, nil
+		return
 	}
-	now := time.Now()
 	a.mu.Lock()
-	a.tokens = min(packetBurst, a.tokens+now.Sub(a.refill).Seconds()*packetRate) - 1
-	a.refill = now
-	wait := time.Duration(-a.tokens / packetRate * float64(time.Second))
+	wait := a.packets.Spend(time.Now(), packetRate, n)
 	a.mu.Unlock()
 	if wait > 0 {
 		time.Sleep(wait)
 	}
-	return pk, nil
+}
+
+// OnSubscribe charges a client for the kept messages that a filter makes the
+// broker look through.
+func (h *limits) OnSubscribe(cl *mochi.Client, pk packets.Packet) packets.Packet {
+	price := h.broker.server.Topics.Retained.Len() / retainedPerToken
+	for i := range pk.Filters {
+		if strings.ContainsAny(pk.Filters[i].Filter, "+#") {
+			h.spend(cl, 1+price)
+		}
+	}
+	return pk
+}
+
+// fits refuses a topic that could not be one of ours.
+func (h *limits) fits(cl *mochi.Client, topic string) bool {
+	if len(topic) <= maxTopicLength && strings.Count(topic, "/") < maxTopicLevels {
+		return true
+	}
+	h.warn(cl, fmt.Sprintf("a topic of %d characters and %d levels", len(topic), strings.Count(topic, "/")+1))
+	return false
 }
 
 // OnACLCheck is asked for each topic that is published, each filter that is
 // subscribed, and each message before it is queued for a subscriber.
 func (h *limits) OnACLCheck(cl *mochi.Client, topic string, write bool) bool {
-	if len(topic) > maxTopicLength || strings.Count(topic, "/") >= maxTopicLevels {
-		h.warn(cl, fmt.Sprintf("a topic of %d characters and %d levels", len(topic), strings.Count(topic, "/")+1))
+	if !h.fits(cl, topic) {
 		return false
 	}
 	if write {
@@ -257,15 +208,51 @@ func (h *limits) OnACLCheck(cl *mochi.Client, topic string, write bool) bool {
 }
 
 func (h *limits) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
-	retained := h.broker.server.Topics.Retained
-	if pk.FixedHeader.Retain && len(pk.Payload) > 0 && retained.Len() >= maxRetained {
-		if _, known := retained.Get(pk.TopicName); !known {
-			h.warn(cl, fmt.Sprintf("more than %d retained topics", maxRetained))
-			return pk, packets.ErrRejectPacket
-		}
-	}
+	pk.Properties = packets.Properties{} // of MQTT 5: kept and queued they cost more than they weigh
+	pk.FixedHeader.Retain = pk.FixedHeader.Retain && h.retain(cl, pk.TopicName, len(pk.Payload))
 	h.sizes.Store(pk.TopicName, sizeOf(&pk))
 	return pk, nil
+}
+
+func (h *limits) OnWill(cl *mochi.Client, will mochi.Will) (mochi.Will, error) {
+	will.Retain = will.Retain && h.retain(cl, will.TopicName, len(will.Payload))
+	return will, nil
+}
+
+// retain reports whether a message can be kept. One that cannot is handed out
+// all the same: who is there hears it.
+func (h *limits) retain(cl *mochi.Client, topic string, size int) bool {
+	ok := h.kept.room(topic, size)
+	if !ok {
+		h.warn(cl, fmt.Sprintf("no room to retain its message beside %d topics and %d MiB", maxRetained, maxRetainedBytes>>20))
+	}
+	return ok
+}
+
+// retained is what the broker keeps for those who come later.
+type retained struct {
+	mu    sync.Mutex
+	sizes map[string]int // by topic
+	bytes int
+}
+
+// room makes room for a message, or says that there is none. An empty one
+// takes away what was kept.
+func (r *retained) room(topic string, size int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, known := r.sizes[topic]
+	if size == 0 {
+		delete(r.sizes, topic)
+		r.bytes -= was
+		return true
+	}
+	if !known && len(r.sizes) >= maxRetained || size > was && r.bytes+size-was > maxRetainedBytes {
+		return false
+	}
+	r.sizes[topic] = size
+	r.bytes += size - was
+	return true
 }
 
 func (h *limits) OnPublished(_ *mochi.Client, pk packets.Packet) { h.sizes.Delete(pk.TopicName) }
@@ -295,12 +282,8 @@ func (h *limits) queue(cl *mochi.Client, id uint16, size int64) bool {
 		return true
 	}
 	h.warn(cl, fmt.Sprintf("it does not read: %d KiB are queued for it", queued>>10))
-	conn := cl.Net.Conn
-	if t, ok := conn.(*tls.Conn); ok {
-		conn = t.NetConn()
-	}
-	if c, ok := conn.(*gateConn); ok {
-		c.reset()
+	if c := limit.Of(cl.Net.Conn); c != nil {
+		c.Reset()
 	}
 	cl.Stop(packets.ErrQuotaExceeded)
 	return false
@@ -359,9 +342,7 @@ func (h *limits) OnPublishDropped(cl *mochi.Client, pk packets.Packet) {
 }
 
 func (h *limits) warn(cl *mochi.Client, what string) {
-	if kept, ok := h.line.allow(time.Now()); ok {
-		h.log.Warn("broker holds a client to its limits", "client", clip(cl.ID), "remote", cl.Net.Remote, "what", what, "not_logged", kept)
-	}
+	h.log.Warn("broker holds a client to its limits", "client", clip(cl.ID), "remote", cl.Net.Remote, "what", what)
 }
 
 // clip keeps a name that a stranger chose fit for a log.

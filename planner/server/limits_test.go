@@ -3,89 +3,138 @@ package server
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
-	"log/slog"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+
 	"ringlight/proto"
+	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
 )
 
-// A broker that ran out of descriptors listens again.
-// A listener that fails three times and then has a connection.
-func TestGateOutlivesAShortageOfDescriptors(t *testing.T) {
-	here, there := net.Pipe()
-	defer there.Close()
-	var log bytes.Buffer
-	g := &gate{Listener: &shortListener{fails: 3, conn: here}, log: slog.New(slog.NewTextHandler(&log, nil)), patience: time.Minute}
-	conn, err := g.Accept()
+// Half a CONNECT holds no place that another needs.
+// More of them than there are places, and then a client.
+func TestHalfConnectsMakeRoom(t *testing.T) {
+	b := &Broker{}
+	in, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.open.Load() != 1 {
-		t.Errorf("%d connections open", g.open.Load())
-	}
-	conn.Close()
-	conn.Close()
-	if g.open.Load() != 0 {
-		t.Errorf("%d connections open after two calls of Close", g.open.Load())
-	}
-	if _, err := g.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("a closed listener: %v", err)
-	}
-	if n := bytes.Count(log.Bytes(), []byte("cannot accept")); n != 1 {
-		t.Errorf("%d log lines for three failures within a second", n)
-	}
-}
-
-type shortListener struct {
-	fails int
-	conn  net.Conn
-}
-
-func (l *shortListener) Accept() (net.Conn, error) {
-	if l.fails > 0 {
-		l.fails--
-		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
-	}
-	if c := l.conn; c != nil {
-		l.conn = nil
-		return c, nil
-	}
-	return nil, net.ErrClosed
-}
-func (l *shortListener) Close() error   { return nil }
-func (l *shortListener) Addr() net.Addr { return &net.TCPAddr{} }
-
-// Half a CONNECT is not kept; nobody else pays for it.
-// Four bytes of one, and a read until the broker ends it.
-func TestBrokerEndsHalfAConnect(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	b.addr = in.Addr().String()
+	if err := b.serve(limit.Listen(in, limit.Connections{Max: 20, First: time.Hour, Write: writePatience}, nil), limit.Logger(nil)); err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{Listener: l, log: slog.New(slog.DiscardHandler), patience: 50 * time.Millisecond}
-	defer g.Close()
-	done := make(chan error, 1)
-	go func() {
-		conn, err := g.Accept()
-		if err == nil {
-			_, err = io.ReadFull(conn, make([]byte, 8))
+	defer b.Close()
+	for range 50 {
+		c, err := net.Dial("tcp", b.addr)
+		if err != nil {
+			t.Fatal(err)
 		}
-		done <- err
-	}()
-	conn, err := net.Dial("tcp", l.Addr().String())
+		defer c.Close()
+		c.Write([]byte{0x10, 0x20, 0x00, 0x04})
+	}
+	l, err := mqtt.Dial(mqtt.Config{Broker: "mqtt://" + b.addr, ClientID: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	conn.Write([]byte{0x10, 0x20, 0x00, 0x04})
-	var timeout net.Error
-	if err := <-done; !errors.As(err, &timeout) || !timeout.Timeout() {
-		t.Errorf("half a CONNECT ends with %v", err)
+	defer l.Close()
+	if p := <-l.Recv(); p.Kind != proto.LinkUp {
+		t.Errorf("%v %s", p.Kind, p.Payload)
+	}
+}
+
+// A will is held to what a message is held to, and nothing of a stranger's is
+// kept without end.
+// Wills with long topics and delays; retained messages beyond the bound.
+func TestBrokerBoundsWhatIsKept(t *testing.T) {
+	h := startBroker(t, "127.0.0.1:0").limits
+	client := func(topic string) *mochi.Client {
+		cl := h.broker.server.NewClient(nil, "", "one", false)
+		cl.Properties.Will = mochi.Will{Flag: 1, TopicName: topic, Retain: true, WillDelayInterval: 1 << 31, Payload: make([]byte, 60_000)}
+		return cl
+	}
+	if err := h.OnConnect(client(strings.Repeat("a/", 2000)), packets.Packet{}); err == nil {
+		t.Error("a will with a topic of 2000 levels")
+	}
+	cl := client("t/will")
+	if err := h.OnConnect(cl, packets.Packet{}); err != nil || cl.Properties.Will.WillDelayInterval != 0 {
+		t.Error("a will that is kept for ever", err)
+	}
+	kept := 0
+	for i := range 2 * maxRetainedBytes / 60_000 {
+		pk, err := h.OnPublish(cl, packets.Packet{FixedHeader: packets.FixedHeader{Retain: true}, TopicName: fmt.Sprint("t/", i), Payload: make([]byte, 60_000),
+			Properties: packets.Properties{User: make([]packets.UserProperty, 10)}})
+		if err != nil || len(pk.Properties.User) != 0 {
+			t.Fatal(err, "properties that nobody pays for")
+		}
+		if pk.FixedHeader.Retain {
+			kept++
+		}
+	}
+	if kept != maxRetainedBytes/60_000 {
+		t.Errorf("%d messages of 60,000 bytes kept", kept)
+	}
+	if h.retain(cl, "t/new", 60_000) || !h.retain(cl, "t/0", 60_000) || !h.retain(cl, "t/1", 0) || !h.retain(cl, "t/new", 60_000) {
+		t.Error("what is kept is not counted rightly")
+	}
+	many := retained{sizes: map[string]int{}}
+	for i := range 2 * maxRetained {
+		many.room(fmt.Sprint(i), 1)
+	}
+	if n := len(many.sizes); n != maxRetained {
+		t.Errorf("%d topics", n)
+	}
+	if will, _ := h.OnWill(cl, cl.Properties.Will); will.Retain {
+		t.Error("a will is kept without room")
+	}
+}
+
+// Who makes the broker work waits for it: the share of a client is spent by
+// what a packet costs. An acknowledgement that is waited for costs nothing.
+func TestPacketsCostWhatTheyMakeTheBrokerDo(t *testing.T) {
+	h := startBroker(t, "127.0.0.1:0").limits
+	cl := h.broker.server.NewClient(nil, "", "one", false)
+	h.OnConnect(cl, packets.Packet{})
+	for i := range 6400 {
+		h.broker.server.Topics.Retained.Add(fmt.Sprint(i), packets.Packet{})
+	}
+	spent := func(do func()) int {
+		a := h.of(cl)
+		a.packets = limit.Bucket{}
+		do()
+		n := 0
+		for now := time.Now(); n <= packetRate.Burst && a.packets.Take(now, packetRate, 1); n++ {
+		}
+		return packetRate.Burst - n
+	}
+	cl.State.Inflight.Set(packets.Packet{PacketID: 7})
+	for _, c := range []struct {
+		what     string
+		pk       packets.Packet
+		from, to int // a millisecond may have passed
+	}{
+		{"publish", packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Publish}}, 0, 1},
+		{"earned ack", packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Puback}, PacketID: 7}, 0, 0},
+		{"plain filter", packets.Packet{Filters: packets.Subscriptions{{Filter: "t/x"}}}, 0, 0},
+		{"wildcards", packets.Packet{Filters: packets.Subscriptions{{Filter: "#"}, {Filter: "+/x"}}}, 150, 202},
+	} {
+		got := spent(func() {
+			if c.pk.Filters != nil {
+				h.OnSubscribe(cl, c.pk)
+			} else {
+				h.OnPacketRead(cl, c.pk)
+			}
+		})
+		if got < c.from || got > c.to {
+			t.Errorf("%s costs %d packets", c.what, got)
+		}
 	}
 }
 
@@ -140,7 +189,6 @@ func TestBrokerThrowsOutWhoDoesNotRead(t *testing.T) {
 func TestBrokerRefusesEndlessTopics(t *testing.T) {
 	b := startBroker(t, "127.0.0.1:0")
 	h := b.limits
-	h.line.allow(time.Now())
 	for topic, want := range map[string]bool{
 		"ocs/v1/f1/node/7/reported":                         true,
 		string(bytes.Repeat([]byte{'x'}, maxTopicLength)):   true,
