@@ -206,7 +206,7 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 	case ev.Kind == ocs.Calibrated:
 		q.found = true
 		a.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
-		a.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator}))
+		a.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator, Text: proto.Clip(ev.Text)}))
 	case ev.Kind == ocs.CalibrationFailed:
 		a.giveBack(now, id)
 		reason := proto.Clip(named(i, text(ev)))

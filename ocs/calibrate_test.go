@@ -2,6 +2,7 @@ package ocs_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -111,6 +112,46 @@ func TestCalibratesFromNothing(t *testing.T) {
 		if n := len(v); n > 0 {
 			t.Logf("%-10s extinction min %.1f p05 %.1f p50 %.1f dB", name, float64(v[0])/1000, float64(v[n/20])/1000, float64(v[n/2])/1000)
 		}
+	}
+}
+
+func TestCalibrationOnABusyHost(t *testing.T) {
+	// Goal: a calibration on a host that hears of every fiftieth thing milliseconds
+	// late makes bounds that a ring can be built with, and says how many trials it
+	// did not believe. They were 0 us to more than 3 ms.
+	rng, late := rand.New(rand.NewPCG(1, 2)), 0
+	for seed := range 4 {
+		r := bare(t, 1, 1, uint64(seed+1))
+		r.stall = func() time.Duration {
+			if rng.IntN(50) > 0 {
+				return 0
+			}
+			return time.Duration(1+rng.IntN(4)) * time.Millisecond
+		}
+		end, _ := r.ends()
+		c := r.optics[0].Status().Calibration
+		if end.Kind != ocs.Calibrated {
+			t.Fatalf("seed %d: %v", seed+1, end.Err)
+		}
+		e := c.Timing.Envelope(500 * time.Microsecond)
+		if err := e.Usable(); err != nil {
+			t.Errorf("seed %d: %v", seed+1, err)
+		}
+		if x := c.Timing; x.DetectMin <= 0 || x.DetectMax > 400*time.Microsecond || x.SwitchMin < 40*time.Microsecond || x.SwitchMax > 600*time.Microsecond {
+			t.Errorf("seed %d: %+v", seed+1, x)
+		}
+		late += int(c.Late)
+		if c.Doubt() != end.Text || (c.Late > 0) != (end.Text != "") {
+			t.Errorf("seed %d: %d of %d trials late, told %q", seed+1, c.Late, c.Trials, end.Text)
+		}
+		t.Logf("%+v %s", c.Timing, end.Text)
+		back, err := ocs.DecodeCalibration(c.Encode())
+		if err != nil || back.Late != c.Late || back.Trials != c.Trials {
+			t.Errorf("seed %d: %v, %d of %d come back as %d of %d", seed+1, err, c.Late, c.Trials, back.Late, back.Trials)
+		}
+	}
+	if late == 0 {
+		t.Error("no trial was late: this tests nothing")
 	}
 }
 

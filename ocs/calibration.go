@@ -52,6 +52,29 @@ type ModuleCalibration struct {
 type Calibration struct {
 	Modules []*ModuleCalibration
 	Timing  Timing
+	// Trials of the timing, and how many of them came too late, or too early, to
+	// be believed. Both 0 where none did.
+	Trials, Late uint16
+}
+
+// count adds up the trials of which some were not believed.
+func (c *Calibration) count(all ...*trials) {
+	for _, s := range all {
+		_, _, late := s.believed()
+		c.Trials += uint16(len(s.took))
+		c.Late += uint16(late)
+	}
+	if c.Late == 0 {
+		c.Trials = 0
+	}
+}
+
+// Doubt says how many trials of the timing were not believed, "" when all were.
+func (c *Calibration) Doubt() string {
+	if c.Late == 0 {
+		return ""
+	}
+	return fmt.Sprintf("timing: %d of %d trials were late and are not believed", c.Late, c.Trials)
 }
 
 // Join makes the calibration of a bundle out of those of parts of it, one after
@@ -76,7 +99,8 @@ func Join(parts []*Calibration) (*Calibration, error) {
 type document struct {
 	Version uint8                `cbor:"0,keyasint"`
 	Modules []*ModuleCalibration `cbor:"1,keyasint"`
-	Timing  [4]int64             `cbor:"2,keyasint"` // nanoseconds
+	Timing  [4]int64             `cbor:"2,keyasint"`          // nanoseconds
+	Doubt   [2]uint16            `cbor:"3,keyasint,omitzero"` // trials of the timing, and late ones
 }
 
 // maxStored bounds what Decode looks at: eight modules take about 12 kB.
@@ -86,7 +110,8 @@ const maxStored = 1 << 16
 func (c *Calibration) Encode() []byte {
 	t := c.Timing
 	return stored.Encode(document{Version: CalibrationVersion, Modules: c.Modules,
-		Timing: [4]int64{int64(t.DetectMax), int64(t.DetectMin), int64(t.SwitchMax), int64(t.SwitchMin)}})
+		Timing: [4]int64{int64(t.DetectMax), int64(t.DetectMin), int64(t.SwitchMax), int64(t.SwitchMin)},
+		Doubt:  [2]uint16{c.Trials, c.Late}})
 }
 
 // DecodeCalibration reads what Encode made. The error matches
@@ -96,7 +121,7 @@ func DecodeCalibration(b []byte) (*Calibration, error) {
 	if err := stored.Decode(b, CalibrationVersion, maxStored, &s); err != nil {
 		return nil, err
 	}
-	c := &Calibration{Modules: s.Modules}
+	c := &Calibration{Modules: s.Modules, Trials: s.Doubt[0], Late: s.Doubt[1]}
 	for i, d := range []*int64{(*int64)(&c.Timing.DetectMax), (*int64)(&c.Timing.DetectMin), (*int64)(&c.Timing.SwitchMax), (*int64)(&c.Timing.SwitchMin)} {
 		*d = s.Timing[i]
 	}

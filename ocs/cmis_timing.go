@@ -21,18 +21,34 @@ type mciTrials struct {
 	at   time.Duration
 	on   bool
 
-	seen         time.Duration // from the byte's end to the LOS line
-	left         int           // modules still asked
-	slow, fast   time.Duration // last and first drive, from the byte's end
-	bus          spread        // from asking to the byte's end
-	took, detect spread
-	err          error
+	seen        time.Duration // from the byte's end to the LOS line
+	left        int           // modules still asked
+	slow, fast  time.Duration // last and first drive, from the byte's end
+	bus, detect trials        // bus: from asking to the byte's end
+	took        spread        // a controller's own word
+	err         error
 }
 
 // mciDetectTrials is three times what chips take: what is between the byte and the
 // light is the controller's own word, and only the interrupt's tail is left to be
 // met, whose slowest hundredth is twice its middle (board page, Costs). chosen.
 const mciDetectTrials = 3 * detectTrials
+
+// spread is the largest and smallest of what was told.
+type spread struct {
+	least, most time.Duration
+	told        bool
+}
+
+func (s *spread) add(d time.Duration) {
+	if !s.told || d < s.least {
+		s.least = d
+	}
+	if !s.told || d > s.most {
+		s.most = d
+	}
+	s.told = true
+}
 
 type mciTrialStep uint8
 
@@ -96,7 +112,7 @@ func (r *mciTrials) due(d *mciDrive, now time.Duration) {
 }
 
 func (r *mciTrials) begin(d *mciDrive, now time.Duration) {
-	if r.n == 2*mciDetectTrials {
+	if r.n >= 2*mciDetectTrials && r.bus.enough(2*mciDetectTrials) && r.detect.enough(2*mciDetectTrials) {
 		r.step, r.at = mciTrialFinish, now
 		return
 	}
@@ -150,7 +166,7 @@ func (r *mciTrials) told(now time.Duration) {
 	if !r.on {
 		own = r.fast
 	}
-	r.detect.add(max(r.seen-own, 0))
+	r.detect.add(r.seen - own)
 	r.n++
 	r.step, r.at = mciTrialRest, now
 	if !r.on {
@@ -176,15 +192,17 @@ func (r *mciTrials) finish(d *mciDrive, now time.Duration) {
 		return
 	}
 	c := &Calibration{Modules: d.cfg.Calibration.Modules}
-	c.Timing.DetectMin, c.Timing.DetectMax = r.detect.beyond()
+	c.Timing.DetectMin, c.Timing.DetectMax = r.detect.bounds()
 	// Few dozen interrupts do not meet the latest one. chosen: half the spread.
-	c.Timing.DetectMax += (r.detect.most - r.detect.least) / 2
+	least, most, _ := r.detect.believed()
+	c.Timing.DetectMax += (most - least) / 2
 	busLeast, busMost := r.bus.beyond()
-	tookLeast, _ := r.took.beyond()
+	tookLeast := max(r.took.least-(r.took.most-r.took.least)/4, 0)
 	// A read of another module of the segment may be ahead of the trigger, once;
 	// what the controllers promise bounds what was not met.
 	c.Timing.SwitchMin = busLeast + tookLeast
 	c.Timing.SwitchMax = busMost + d.set.Longest + d.set.Settle()
+	c.count(&r.bus, &r.detect)
 	d.cfg.Calibration = c
-	d.emit(Event{Kind: Calibrated, At: now, Path: d.path, Module: None, Cell: None, Lane: None})
+	d.emit(Event{Kind: Calibrated, At: now, Path: d.path, Module: None, Cell: None, Lane: None, Text: c.Doubt()})
 }

@@ -14,11 +14,13 @@ type Timing struct {
 }
 
 // Envelope is t as the planner gets it; skew is the time between the first and
-// the last laser of a dying node.
+// the last laser of a dying node. A lower bound under a microsecond is told as
+// one: nothing happens in no time, and 0 stands for what nobody has measured.
 func (t Timing) Envelope(skew time.Duration) proto.Envelope {
+	least := func(d time.Duration) uint32 { return uint32(max(d/time.Microsecond, 1)) }
 	return proto.Envelope{
-		DetectMaxMicros: micros(t.DetectMax), DetectMinMicros: uint32(t.DetectMin / time.Microsecond),
-		SwitchMaxMicros: micros(t.SwitchMax), SwitchMinMicros: uint32(t.SwitchMin / time.Microsecond),
+		DetectMaxMicros: max(micros(t.DetectMax), 1), DetectMinMicros: least(t.DetectMin),
+		SwitchMaxMicros: max(micros(t.SwitchMax), 1), SwitchMinMicros: least(t.SwitchMin),
 		SkewMicros: micros(skew),
 	}
 }

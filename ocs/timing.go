@@ -32,9 +32,9 @@ type timing struct {
 	w   [2]byte
 	r   [2]byte
 
-	detect, bus, rise spread
-	early             int // diode's code at the early look
-	earlyAt           time.Duration
+	detect, bus, wire, rise trials
+	early                   int // diode's code at the early look
+	earlyAt                 time.Duration
 }
 
 type timingStep uint8
@@ -64,29 +64,6 @@ const (
 	upperAlone                       = hal.LatchTxOffLow
 )
 
-// spread is the largest and smallest of what was measured.
-type spread struct {
-	least, most time.Duration
-	n           int
-}
-
-func (s *spread) add(d time.Duration) {
-	if s.n == 0 || d < s.least {
-		s.least = d
-	}
-	if s.n == 0 || d > s.most {
-		s.most = d
-	}
-	s.n++
-}
-
-// beyond widens a spread by a quarter of itself at both ends: a few dozen
-// trials do not meet the worst. chosen.
-func (s *spread) beyond() (least, most time.Duration) {
-	more := (s.most - s.least) / 4
-	return max(s.least-more, 0), s.most + more
-}
-
 func (m *timing) begin(t *chipDrive, c *calibrating, now time.Duration) {
 	*m = timing{at: hal.Never}
 	m.step = timingOn
@@ -105,6 +82,7 @@ func (m *timing) written(t *chipDrive, c *calibrating, now time.Duration) {
 		m.at = now + timingRestTime
 	case timingBack:
 		m.bus.add(c.latch.end - c.latch.put)
+		m.wire.add(c.latch.end - c.latch.start)
 		m.step = timingEarly
 		m.at = now + time.Duration(m.trial%lookSteps)*lookStep
 		m.due(t, c, now)
@@ -154,14 +132,14 @@ func (m *timing) seen(t *chipDrive, c *calibrating, now time.Duration) {
 // next begins the next trial.
 func (m *timing) next(t *chipDrive, c *calibrating, now time.Duration) {
 	switch {
-	case m.detect.n < 2*detectTrials:
+	case !m.detect.enough(2 * detectTrials):
 		bits := uint16(dark)
 		m.step = timingOff
-		if m.detect.n%2 == 0 {
+		if len(m.detect.took)%2 == 0 {
 			m.step, bits = timingOn, bitsOf(proto.Loopback, 0)
 		}
 		c.latch.write(t, now, bits)
-	case m.trial < switchTrials:
+	case m.trial < switchTrials || !m.bus.enough(switchTrials) || !m.rise.enough(switchTrials):
 		m.step = timingAside
 		c.latch.write(t, now, upperAlone|bitsOf(proto.External1, 0))
 	default:
@@ -210,15 +188,18 @@ func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal
 // finish makes the bundle's timing of what was measured.
 func (m *timing) finish(t *chipDrive, c *calibrating, now time.Duration) {
 	r := &c.result.Timing
-	r.DetectMin, r.DetectMax = m.detect.beyond()
+	r.DetectMin, r.DetectMax = m.detect.bounds()
 	least, most := m.bus.beyond()
 	soonest, _ := m.rise.beyond()
 	r.SwitchMin = least + soonest
 	// A bundle of the same latch may be ahead of us on the bus, once.
-	r.SwitchMax = most + (c.latch.end - c.latch.start) + max(m.rise.most, settleTime)
+	wire, _, _ := m.wire.believed()
+	_, rise, _ := m.rise.believed()
+	r.SwitchMax = most + wire + max(rise, settleTime)
 	if !t.arm.both { // the switch before may have been a moment ago, and its write is ahead
 		r.SwitchMax += most + t.arm.took
 	}
+	c.result.count(&m.detect, &m.bus, &m.rise)
 	c.step = calDark
 	c.latch.write(t, now, dark)
 }

@@ -30,6 +30,9 @@ type rig struct {
 	lives  uint64                       // of the software: what an earlier one asked for is nobody's
 	lock   ocs.LockConfig
 	lanes  mzi.Permutation
+	stall  func() time.Duration // how late the host hears of what happens; nil: never
+	missed []hal.Event          // what it has not heard yet
+	awake  time.Duration        // when it does
 }
 
 const tokenShift = 56
@@ -113,15 +116,51 @@ func (r *rig) until(limit time.Duration, done func() bool) bool {
 		for _, n := range r.next {
 			at = min(at, n)
 		}
+		if len(r.missed) > 0 {
+			if r.world.Now() >= r.awake {
+				r.wakes()
+				continue
+			}
+			at = r.awake // it does nothing else either
+		}
 		switch id, ev, ok := r.world.Advance(at); {
 		case ok && id == r.id:
-			r.take(ev)
+			r.hear(ev)
 		case ok && r.watch != nil && ev.Edge != nil:
 			r.watch(id, ev.Edge)
 		case !ok && at == limit:
 			r.poll()
 			return done()
 		}
+	}
+}
+
+// hear takes an event, or holds it back while the host does something else.
+func (r *rig) hear(ev hal.Event) {
+	if r.stall != nil && len(r.missed) == 0 {
+		if d := r.stall(); d > 0 {
+			r.awake = r.world.Now() + d
+		} else {
+			r.take(ev)
+			return
+		}
+	}
+	if r.stall == nil {
+		r.take(ev)
+		return
+	}
+	r.missed = append(r.missed, ev)
+}
+
+// wakes gives the host all that it has missed; that a call is over it sees now.
+func (r *rig) wakes() {
+	held := r.missed
+	r.missed = nil
+	for _, ev := range held {
+		if ev.Completion != nil {
+			ev.Completion.End = r.world.Now()
+		}
+		r.take(ev)
 	}
 }
 
