@@ -258,3 +258,38 @@ func BenchmarkTickNothingDue(b *testing.B) {
 		out = m.Step(Event{At: at, Kind: Tick}, out[:0])
 	}
 }
+
+func TestUsableEnvelopesFitEachOther(t *testing.T) {
+	// Goal: whatever nodes a ring is made of, envelopes that each are usable keep
+	// the order of the timers together, so that a plan is never refused for them.
+	rng := rand.New(rand.NewPCG(1, 9))
+	draw := func(low, high uint32) uint32 {
+		switch rng.IntN(4) {
+		case 0:
+			return low
+		case 1:
+			return high
+		}
+		return low + rng.Uint32N(high-low+1)
+	}
+	for range 20_000 {
+		var all proto.Envelope
+		for i := range 2 + rng.IntN(4) {
+			e := proto.Envelope{DetectMaxMicros: draw(1, proto.MaxRingMicros), SwitchMaxMicros: draw(proto.MinSwitchMaxMicros, proto.MaxRingMicros),
+				SkewMicros: draw(0, proto.MaxRingMicros)}
+			e.DetectMinMicros, e.SwitchMinMicros = draw(1, e.DetectMaxMicros), draw(1, e.SwitchMaxMicros)
+			if err := e.Usable(); err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				all = e
+			}
+			all = proto.Envelope{DetectMaxMicros: max(all.DetectMaxMicros, e.DetectMaxMicros), DetectMinMicros: min(all.DetectMinMicros, e.DetectMinMicros),
+				SwitchMaxMicros: max(all.SwitchMaxMicros, e.SwitchMaxMicros), SwitchMinMicros: min(all.SwitchMinMicros, e.SwitchMinMicros),
+				SkewMicros: max(all.SkewMicros, e.SkewMicros)}
+		}
+		if err := check(envelopeOf(all), derive(envelopeOf(all))); err != nil {
+			t.Fatalf("%+v: %v", all, err)
+		}
+	}
+}

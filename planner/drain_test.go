@@ -284,6 +284,66 @@ func TestWhyExplains(t *testing.T) {
 	must(text(4, -1), "refused: conflict", "told to", "of its bypasses, was refused: conflict", "asked again in")
 }
 
+func TestUnusableTimesAreTheirNodesOwnFault(t *testing.T) {
+	// Goal: a node whose measured times no ring can be built with is left out by
+	// name within 5 s, why says so and what to do, nobody is asked to take its
+	// times, and rings form of the rest; from a member's new report on, its ring is
+	// mended without it; with better times it is back.
+	f, err := fabric.New(fabric.Params{Name: "f", Nodes: 20, GPUsPerNode: 4, K: 2, TP: 32, Spares: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newFleet(t, f)
+	bad := measured
+	bad.DetectMinMicros = 0
+	w.nodes[3].times = &bad
+	w.start()
+	for i := range w.nodes {
+		w.birth(proto.NodeID(i), true)
+	}
+	w.run(4 * time.Second)
+	service := func(without proto.NodeID) {
+		t.Helper()
+		rings := w.p.Rings()
+		for _, r := range rings {
+			if r.State != proto.RingInService || slices.Contains(r.Nodes, without) {
+				t.Errorf("ring %d of %v is %v", r.Ring, r.Nodes, r.State)
+			}
+		}
+		if len(rings) != 2 {
+			t.Errorf("%d rings", len(rings))
+		}
+		for i := range w.nodes {
+			if s := w.ask(proto.OpRequest{Noun: proto.NounNode, Node: proto.NodeID(i), Bundle: -1}).Nodes[0]; s.Usable != (s.Node != without) ||
+				(s.Reason == "") != s.Usable {
+				t.Errorf("node %d: usable %v, %q", i, s.Usable, s.Reason)
+			}
+		}
+	}
+	service(3)
+	why := w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 3, Bundle: -1}).Why
+	if !slices.ContainsFunc(why, func(l proto.WhyLine) bool {
+		return strings.Contains(l.Text, "detect_min_micros is 0, want 1 to 150; calibrate its bundles")
+	}) {
+		t.Errorf("why says %+v", why)
+	}
+	if w.nodes[3].applied == nil || len(w.nodes[3].applied.Rings) != 0 {
+		t.Error("it is not told that it has no ring")
+	}
+	w.nodes[3].times = nil
+	slow := measured
+	slow.DetectMaxMicros, slow.SwitchMaxMicros = 500_000, 600_000
+	w.nodes[8].times = &slow
+	for _, i := range []int{3, 8} {
+		w.report(&w.nodes[i])
+	}
+	w.run(20 * time.Second)
+	service(8)
+	if n := &w.nodes[8]; len(n.applied.Rings) != 0 {
+		t.Error("node 8 keeps its ring, and cannot be calibrated")
+	}
+}
+
 // noted: a decision by a rule is in the journal.
 func (w *fleet) noted(rule string) bool {
 	for i := range w.p.j.Len() {

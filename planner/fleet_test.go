@@ -58,7 +58,8 @@ type fakeNode struct {
 	held     []proto.Packet
 	noEvents bool
 	loseAcks int
-	asked    proto.Command // last VerbRequest
+	asked    proto.Command   // last VerbRequest
+	times    *proto.Envelope // that it measured; nil: as all
 }
 
 func newFleet(t testing.TB, f *fabric.Fabric) *fleet {
@@ -242,11 +243,18 @@ func (w *fleet) birth(id proto.NodeID, cold bool) {
 
 func (w *fleet) birthNote(n *fakeNode) {
 	b := &proto.Presence{Version: proto.Version, Node: n.id, Session: n.session, Online: true, GPUs: uint8(w.fab.GPUsPerNode),
-		Bundles: uint8(w.fab.Bundles), Modules: 8, Mode: n.mode, SeenTerm: n.seen, Measured: measured}
+		Bundles: uint8(w.fab.Bundles), Modules: 8, Mode: n.mode, SeenTerm: n.seen, Measured: n.envelope()}
 	if n.applied != nil {
 		b.Term, b.Generation, b.Plan = n.applied.Term, n.applied.Generation, n.applied.Plan
 	}
 	w.publish(n, w.topics.Presence(n.id), proto.TopicPresence, b)
+}
+
+func (n *fakeNode) envelope() proto.Envelope {
+	if n.times != nil {
+		return *n.times
+	}
+	return measured
 }
 
 // will publishes an agent's death note through the broker.
@@ -378,7 +386,7 @@ func (w *fleet) light() {
 // report sends what is new.
 func (w *fleet) report(n *fakeNode) {
 	r := &proto.Reported{Version: proto.Version, Node: n.id, Session: n.session, Mode: n.mode, SeenTerm: n.seen, BypassSeq: n.bypass,
-		Measured: measured, LastEvent: uint64(len(n.events))}
+		Measured: n.envelope(), LastEvent: uint64(len(n.events))}
 	if n.applied != nil {
 		r.Term, r.Generation, r.Plan, r.Rings = n.applied.Term, n.applied.Generation, n.applied.Plan, n.applied.Rings
 	}
@@ -499,6 +507,8 @@ func (w *fleet) stage(n *fakeNode, m *proto.Desired) {
 	switch {
 	case n.refuse != proto.OK:
 		a.Code, a.Reason = n.refuse, "told to"
+	case slices.ContainsFunc(m.Rings, func(r proto.RingAssignment) bool { return r.Envelope.DetectMinMicros == 0 }):
+		a.Code, a.Field, a.Limit = proto.Invalid, "rings[0].envelope.detect_min_micros", "over 0"
 	case m.Term < n.seen, old != nil && (m.Term < old.Term || m.Term == old.Term && m.Generation < old.Generation):
 		a.Code = proto.Stale
 	case old != nil && m.Term == old.Term && m.Generation == old.Generation:

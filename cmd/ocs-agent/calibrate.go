@@ -24,6 +24,7 @@ type calibratedBundle struct {
 	BoardMS      int64              `json:"board_ms"`
 	Measurements uint32             `json:"measurements"`
 	Timing       proto.Envelope     `json:"timing"`
+	Doubt        string             `json:"doubt,omitempty"` // trials that were late
 	Modules      []calibratedModule `json:"modules"`
 }
 
@@ -107,7 +108,7 @@ func (c *Config) found(a *asker, i int, ans *agent.Answer) (*calibratedBundle, e
 	if kept[i] == nil {
 		return nil, fmt.Errorf("bundle %d: calibrated, but nothing was kept in %s", i, c.State)
 	}
-	b := &calibratedBundle{Bundle: proto.BundleID(i), BoardMS: ans.Took.Milliseconds(), Timing: kept[i].Timing.Envelope(sim.LaserSkew)}
+	b := &calibratedBundle{Bundle: proto.BundleID(i), BoardMS: ans.Took.Milliseconds(), Timing: kept[i].Timing.Envelope(sim.LaserSkew), Doubt: kept[i].Doubt()}
 	for m, mod := range kept[i].Modules {
 		b.Measurements += mod.Measurements
 		b.Modules = append(b.Modules, describe(a, i, m, mod))
@@ -134,6 +135,9 @@ func printCalibrated(b *calibratedBundle) {
 	fmt.Printf("bundle %d  %v of board time, %d measurements; detect %d to %d us, switch %d to %d us\n", b.Bundle,
 		time.Duration(b.BoardMS)*time.Millisecond, b.Measurements, b.Timing.DetectMinMicros, b.Timing.DetectMaxMicros,
 		b.Timing.SwitchMinMicros, b.Timing.SwitchMaxMicros)
+	if b.Doubt != "" {
+		fmt.Println("  " + b.Doubt)
+	}
 	for m := range b.Modules {
 		mod := &b.Modules[m]
 		fmt.Printf("  module %d %s  %.1f s, %d measurements", m, mod.Serial, float64(mod.BoardMS)/1000, mod.Measurements)

@@ -132,7 +132,7 @@ func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
 		ds.h.j.Note(journal.Info, "node is drained", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: "its ring has light without it"})
 		return &proto.OpReply{Cost: &d.cost}, true
 	case !n.usable():
-		return stop(proto.HardwareFailed, n.reason)
+		return stop(proto.HardwareFailed, n.whyNot())
 	case !n.Online():
 		return stop(proto.NotFound, "the agent went offline")
 	case ds.h.j.Now >= d.deadline:

@@ -72,6 +72,9 @@ func (h *Rings) reported(n *node, first bool) {
 	if n.Refusal.Code != proto.OK && over(&n.Refusal, m) {
 		n.Refusal = member.Refusal{}
 	}
+	if n.measured() {
+		h.tellMeasured(n)
+	}
 	n.readSides(h.j.Now)
 	// What it says of itself, unless a later event told already.
 	out := m.Mode == proto.ModeHostDown || m.Mode == proto.ModeIsolated || m.Mode == proto.ModeDrained
@@ -130,6 +133,16 @@ func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 	h.j.Note(journal.Warn, "node is out of service", journal.Note{Rule: rules[mode], Node: int64(n.ID), Ring: n.Group, Text: n.reason})
 }
 
+// tellMeasured writes down that a node is left out for what it measured, or no longer.
+func (h *Rings) tellMeasured(n *node) {
+	if n.unmeasured == "" {
+		h.j.Note(journal.Info, "node is well again", journal.Note{Rule: "measured", Node: int64(n.ID), Ring: n.Group, Text: "rings can be built with its measured times"})
+		return
+	}
+	h.unseen(n)
+	h.j.Note(journal.Warn, "node is left out", journal.Note{Rule: "measured", Node: int64(n.ID), Ring: n.Group, Text: n.unmeasured})
+}
+
 // unseen forgets that a node's links had light: the node was away, and that
 // is reason enough for them to be dark.
 func (h *Rings) unseen(n *node) {
@@ -150,7 +163,7 @@ func (h *Rings) changed(n *node, before flags) {
 		h.watchRing(r)
 	}
 	if !n.usable() {
-		h.participantLost(n, n.reason)
+		h.participantLost(n, n.whyNot())
 	}
 }
 

@@ -21,7 +21,10 @@ type node struct {
 	probe  probe
 	dead   bool   // concluded from its neighbours
 	reason string // why it is dead or out of service, for people
-	health []reading
+	// Why no ring can be built with what it measured of its optics, "" when one
+	// can: all members would refuse the plan, and none of them is to blame.
+	unmeasured string
+	health     []reading
 }
 
 // lossView is whether a side is off its planned candidate and still looking
@@ -44,7 +47,10 @@ type saidFault struct {
 }
 
 // usable: it may stay in its ring.
-func (n *node) usable() bool { return !n.dead && !n.said.out }
+func (n *node) usable() bool { return n.able() && n.unmeasured == "" }
+
+// able: its light and its host are well, in a ring or without one.
+func (n *node) able() bool { return !n.dead && !n.said.out }
 
 // wanted: it may stay in its ring, and nobody takes it out.
 func (n *node) wanted() bool { return n.usable() && !n.leaving }
@@ -54,10 +60,35 @@ func (n *node) free() bool { return n.Ready() && n.wanted() }
 
 // whyNot says why a node cannot carry a ring, "" when it can.
 func (n *node) whyNot() string {
-	if !n.usable() {
+	switch {
+	case n.usable():
+		return n.WhyNot()
+	case !n.able():
 		return n.reason
 	}
-	return n.WhyNot()
+	return n.unmeasured
+}
+
+// envelope is what the node has measured, the default board's when it has not.
+func (n *node) envelope() proto.Envelope {
+	for _, m := range [2]proto.Envelope{n.Report.Measured, n.Birth.Measured} {
+		if m != (proto.Envelope{}) {
+			return m
+		}
+	}
+	return defaultEnvelope
+}
+
+// measured looks at what the node's last report says of its optics, and whether
+// that is news.
+func (n *node) measured() (news bool) {
+	was := n.unmeasured
+	n.unmeasured = ""
+	e := n.envelope()
+	if err := e.Usable(); err != nil {
+		n.unmeasured = fmt.Sprintf("no ring can be built with its measured times: %s is %s, want %s; calibrate its bundles", err.Field, err.Reason, err.Limit)
+	}
+	return n.unmeasured != was
 }
 
 // fresh reports whether the node's bypass count is known as of the last event

@@ -197,7 +197,7 @@ func (h *Rings) toTell(q *proposal) []proto.NodeID {
 	}
 	var idle []proto.NodeID
 	tell := func(id proto.NodeID) {
-		if n := &h.nodes[id]; !placed[id] && n.Ready() && n.usable() {
+		if n := &h.nodes[id]; !placed[id] && n.Ready() && n.able() {
 			idle = append(idle, id)
 		}
 	}

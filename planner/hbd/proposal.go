@@ -87,14 +87,7 @@ var defaultEnvelope = proto.Envelope{DetectMaxMicros: 150, DetectMinMicros: 40, 
 func (p *placement) envelope(nodes []proto.NodeID) proto.Envelope {
 	var env proto.Envelope
 	for i, id := range nodes {
-		n := &p.nodes[id]
-		own := n.Report.Measured
-		if own == (proto.Envelope{}) {
-			own = n.Birth.Measured
-		}
-		if own == (proto.Envelope{}) {
-			own = defaultEnvelope
-		}
+		own := p.nodes[id].envelope()
 		if i == 0 {
 			env = own
 			continue
