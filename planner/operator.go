@@ -291,6 +291,7 @@ func (p *Planner) Overview() Overview {
 	o.Quiet = p.j.LinkUp && p.rings.Quiet() && o.Pending == 0 && p.j.Quiet() && (p.core == nil || p.core.Quiet())
 	for _, t := range p.tables() {
 		o.EventGaps += t.Gaps()
+		o.Refused += t.Refused()
 		o.Quiet = o.Quiet && t.Quiet()
 	}
 	return o

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"errors"
+	"fmt"
 
 	"ringlight/planner/member"
 	"ringlight/proto"
@@ -24,7 +25,7 @@ func (p *Planner) receive(pk proto.Packet) {
 	switch topic.Kind {
 	case proto.TopicPlanner:
 		var m proto.PlannerState
-		if p.decode(-1, pk.Payload, &m) {
+		if p.decode(-1, pk.Payload, &m) && p.reachable(m.Term) {
 			p.onPlanner(&m, pk.Retain)
 		}
 	case proto.TopicRequest:
@@ -32,6 +33,17 @@ func (p *Planner) receive(pk proto.Packet) {
 	default:
 		p.receiveDevice(topic, pk.Payload)
 	}
+}
+
+// reachable refuses a planner's term that is too far above ours to be gone on
+// from.
+func (p *Planner) reachable(t proto.Term) bool {
+	limit := proto.Highest(uint64(p.j.Term))
+	if uint64(t) <= limit {
+		return true
+	}
+	p.refuse(-1, &proto.Error{Code: proto.Invalid, Field: "term", Limit: fmt.Sprintf("at most %d", limit), Reason: fmt.Sprintf("term %d of another planner", t)})
+	return false
 }
 
 var (

@@ -22,6 +22,15 @@ const (
 	// planner) uses all 64 bits.
 	MaxCount = 1<<53 - 1
 
+	// MaxJump is how far a term, a generation or a count may lie above what its
+	// reader knows; what is farther is refused by name, so that no message
+	// makes a number that leaves no room for the next ones. chosen: nobody
+	// misses a million starts or plans; to MaxCount it takes 2^33 such jumps.
+	MaxJump = 1 << 20
+	// MaxFirst is the same for a reader that knows nothing: its store is new or
+	// lost. chosen: one a second for 34,000 years.
+	MaxFirst = 1 << 40
+
 	MaxBundles    = 16         // of a node; a node has one a GPU at most, and 4 or 8 GPUs
 	MaxCandidates = 8          // of a side: SideReport.Banned has a bit for each
 	MaxRings      = 1          // that a node may be in
@@ -31,6 +40,15 @@ const (
 	MaxPeriod     = 300_000    // milliseconds between two signs of life of a planner
 	maxLedger     = 1<<32 - 1  // microseconds in all: TotalMicros must not wrap
 )
+
+// Highest is the highest number that a reader believes who knows of another;
+// 0: of none.
+func Highest(known uint64) uint64 {
+	if known == 0 {
+		return MaxFirst
+	}
+	return min(known+MaxJump, MaxCount-MaxJump)
+}
 
 // Clip shortens a text to MaxText bytes without tearing a character and
 // replaces what is not UTF-8, so that no reason keeps a message from leaving.

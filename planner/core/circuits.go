@@ -243,6 +243,9 @@ func (c *Circuits) nextStage() {
 	c.prepareSets(stageForward, sets)
 }
 
+// Generation is the highest that was given out or heard of.
+func (c *Circuits) Generation() proto.Generation { return c.gen }
+
 // Quiet: nothing is under way, told, or waiting to be told.
 func (c *Circuits) Quiet() bool {
 	if !c.heard || !c.rests() || c.dirty || len(c.stages) > 0 || c.open.active() {

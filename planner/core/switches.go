@@ -75,6 +75,8 @@ func (c *Circuits) News(n member.News) {
 		if v.able() != able(n.Before) {
 			c.changed(v, n.Before)
 		}
+	case member.Weighed:
+		c.changed(v, n.Before)
 	case member.Told:
 		if m := n.Event; m.Kind == proto.EvSplitBrain {
 			c.j.Note(journal.Error, "another plan with the same number", journal.Note{Rule: "split_brain", Node: int64(v.ID), Gen: m.Generation, Text: m.Text})

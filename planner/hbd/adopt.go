@@ -13,11 +13,12 @@ import (
 // state, or a first start. Light is never disturbed by it.
 func (h *Rings) adopt() {
 	h.fresh = false
+	h.gen = max(h.gen, h.foundGeneration())
 	members := map[proto.RingID][]proto.NodeID{}
 	latest := map[proto.RingID]member.Decided{}
 	for i := range h.nodes {
 		m := h.nodes[i].Report
-		if m == nil || m.Generation == 0 {
+		if m == nil || m.Generation == 0 || m.Generation > h.gen {
 			continue
 		}
 		for _, a := range m.Rings {
@@ -69,7 +70,7 @@ func (h *Rings) adopt() {
 			if m != nil {
 				n.readSides(h.j.Now)
 			}
-		case m != nil && m.Generation != 0 && len(m.Rings) == 0:
+		case m != nil && m.Generation != 0 && m.Generation <= h.gen && len(m.Rings) == 0:
 			n.Adopt()
 		default:
 			if m != nil {
@@ -85,6 +86,24 @@ func (h *Rings) adopt() {
 	records = append(records, journal.Encode(keyHead, head{h.gen, h.nextRing}))
 	h.j.Persist(records...)
 	h.j.Note(journal.Info, "running rings adopted", journal.Note{Rule: "adopt", Node: -1, Gen: h.gen, Text: fmt.Sprintf("%d rings as their nodes report them", len(h.rings))})
+}
+
+// foundGeneration is the highest that nodes report and that is within reach of
+// what most of them do: one of them alone may be wrong.
+func (h *Rings) foundGeneration() (highest proto.Generation) {
+	var all []proto.Generation
+	for i := range h.nodes {
+		if m := h.nodes[i].Report; m != nil && max(m.Generation, m.StagedGeneration) > 0 {
+			all = append(all, max(m.Generation, m.StagedGeneration))
+		}
+	}
+	slices.Sort(all)
+	for _, g := range all {
+		if uint64(g) <= proto.Highest(uint64(all[len(all)/2])) {
+			highest = g
+		}
+	}
+	return highest
 }
 
 // inOrder sorts members from the left end to the right; on a ring the left

@@ -68,7 +68,9 @@ func (h *Rings) reported(n *node, first bool) {
 		n.bypass = 0 // its journal may be lost
 	}
 	n.bypass = max(n.bypass, m.BypassSeq)
-	h.gen = max(h.gen, m.Generation, m.StagedGeneration)
+	if !h.fresh {
+		h.gen = max(h.gen, m.Generation, m.StagedGeneration) // else adopt looks at all of them
+	}
 	if n.Refusal.Code != proto.OK && over(&n.Refusal, m) {
 		n.Refusal = member.Refusal{}
 	}

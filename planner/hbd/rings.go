@@ -121,6 +121,9 @@ func (h *Rings) Plan() {
 // rest: no generation is under way, and one may begin.
 func (h *Rings) rest() bool { return h.root.Busy() == "" && h.txn.Phase() == member.Resting }
 
+// Generation is the highest that was given out or heard of.
+func (h *Rings) Generation() proto.Generation { return h.gen }
+
 // Quiet: nothing is planned, prepared, or waited for.
 func (h *Rings) Quiet() bool { return h.rest() && h.agenda.rests() }
 

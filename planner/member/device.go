@@ -56,6 +56,9 @@ type Device struct {
 	resendAt   time.Duration
 	backoff    time.Duration
 
+	odd   string        // what it said last is not believed, and why
+	oddAt time.Duration // when that was written down
+
 	Refusal     Refusal
 	Refusals    int           // in a row; each is waited out longer than the one before
 	silentUntil time.Duration // asked again then, when Silent
@@ -76,7 +79,7 @@ func (d *Device) Heard() bool { return d.state != Unheard && d.state != Announce
 func (d *Device) Online() bool { return d.state != Unheard && d.state != Offline }
 
 // Ready: it can take part in a generation.
-func (d *Device) Ready() bool { return d.state == Present && d.Refusal.Code == proto.OK }
+func (d *Device) Ready() bool { return d.state == Present && d.Refusal.Code == proto.OK && d.odd == "" }
 
 // Pending reports whether it is not yet where a generation wants it.
 func (d *Device) Pending() bool {
@@ -91,6 +94,8 @@ func (d *Device) At(x Decided) bool {
 // WhyNot says why it cannot take part in a generation, "" when it can.
 func (d *Device) WhyNot() string {
 	switch {
+	case d.odd != "":
+		return d.odd
 	case !d.Heard():
 		return "never heard since the planner started"
 	case d.state == Offline:

@@ -37,6 +37,9 @@ func (t *Table) restarted(d *Device, m *proto.Reported) {
 // before it; a former one is only acknowledged again.
 func (t *Table) Event(d *Device, m *proto.Event) {
 	c := &d.Events
+	if !t.believe(d, claim{"seq", c.Last, m.Seq}, claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq}) {
+		return
+	}
 	if c.Session != 0 && c.Session != m.Session && m.Seq < c.Last && d.Online() && m.Session == d.Session && d.Report != nil && d.Report.Session == d.Session {
 		t.restarted(d, d.Report)
 	}

@@ -83,8 +83,9 @@ func (w *world) SawTerm(t proto.Term) {
 }
 func (w *world) Answer(d *Device, m *proto.Ack) { fmt.Fprintf(&w.out, "answer of %d\n", d.ID) }
 func (w *world) Resendable(*Device) bool        { return !w.stuck }
+func (w *world) Generation() proto.Generation   { return 100 }
 
-var newsNames = [...]string{"birth", "gone", "away", "reported", "spoke", "told"}
+var newsNames = [...]string{"birth", "gone", "away", "reported", "spoke", "told", "weighed"}
 
 func (w *world) News(n News) {
 	d := n.Device

@@ -24,6 +24,8 @@ type Owner interface {
 	// Resendable reports whether what is wanted of a device may be sent again
 	// as it is; else the owner tells it anew.
 	Resendable(d *Device) bool
+	// Generation is the highest that it gave out or heard of, 0: none.
+	Generation() proto.Generation
 }
 
 // Kind says what a News tells.
@@ -36,6 +38,7 @@ const (
 	Reported             // Device.Report is new; First: of this life
 	Spoke                // an answer: Ack; Broke: it ends a silence
 	Told                 // an event, the next in order
+	Weighed              // its word is not believed any more, or again
 )
 
 // News is one word of a device, which the table has taken already.
@@ -68,6 +71,7 @@ type Table struct {
 	holding int // devices that wait for a missing event
 	gapAt   time.Duration
 	gaps    uint64 // events given up
+	refused uint64 // messages whose numbers are not believed
 }
 
 // NewTable makes a table of n devices, the first of which has the number first.
@@ -204,6 +208,9 @@ func (t *Table) hear(was bool, d *Device) {
 // of a former life.
 func (t *Table) Presence(d *Device, m *proto.Presence) {
 	d.call = t.calls
+	if m.Online && !t.believe(d, t.standing("", m.SeenTerm, m.Term, m.Generation)...) {
+		return
+	}
 	before, heard := d.Standing(), d.Heard()
 	if !m.Online {
 		if d.Online() && m.Session != d.Session {
@@ -260,6 +267,9 @@ func (t *Table) takeEarly(d *Device) bool {
 // Reported takes a report. One of a former life is dropped, one that is ahead
 // of its birth is kept for it.
 func (t *Table) Reported(d *Device, m *proto.Reported) {
+	if !t.believe(d, t.claimed(d, m)...) {
+		return
+	}
 	t.root.SawTerm(m.SeenTerm)
 	if m.Session != d.Session {
 		d.early = m
@@ -286,6 +296,9 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 func (t *Table) Ack(d *Device, m *proto.Ack) {
 	if d.Online() && m.Session != d.Session {
 		return // of a former life
+	}
+	if !t.believe(d, t.answered(d, m)...) {
+		return
 	}
 	t.root.SawTerm(m.CurrentTerm)
 	n := News{Kind: Spoke, Device: d, Before: d.Standing(), Ack: m, Broke: d.state == Silent}

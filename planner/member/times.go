@@ -24,6 +24,10 @@ const (
 	// ResendFirst. chosen: what an operator mends is seen within minutes.
 	retryLast = 5 * time.Minute
 
+	// sayAgain is how soon the same fault of a device is written down again.
+	// chosen: whoever provokes it must not push the events out.
+	sayAgain = time.Minute
+
 	// gapPatience is how long a missing event is waited for: after a while
 	// without a planner an agent sends again only every 16 s, while what is new
 	// goes out at once. chosen: two re-sends of an agent at their slowest.

@@ -1,0 +1,221 @@
+package planner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// hear gives the planner a message as it comes from the broker.
+func (w *fleet) hear(topic string, kind proto.TopicKind, msg any) {
+	payload, err := proto.Encode(msg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.step(Event{Kind: Packet, Packet: proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS()}})
+}
+
+// Goal: no number that a device says ends the planner or is gone on from, the
+// device is named with field and limit, and its next good word heals it.
+// Method: each number of each message at its highest, and just beyond a jump;
+// then a node fails, and its ring is repaired.
+func TestFarNumbersAreNotBelieved(t *testing.T) {
+	forge := map[string]func(w *fleet, n uint64) (string, proto.TopicKind, any){
+		"presence seen_term": func(w *fleet, n uint64) (string, proto.TopicKind, any) {
+			return w.topics.Presence(8), proto.TopicPresence, &proto.Presence{Version: 1, Node: 8, Session: w.nodes[8].session, Online: true, SeenTerm: proto.Term(n)}
+		},
+		"presence generation": func(w *fleet, n uint64) (string, proto.TopicKind, any) {
+			return w.topics.Presence(8), proto.TopicPresence, &proto.Presence{Version: 1, Node: 8, Session: w.nodes[8].session, Online: true, Generation: proto.Generation(n)}
+		},
+		"reported seen_term": func(w *fleet, n uint64) (string, proto.TopicKind, any) {
+			return w.topics.Reported(8), proto.TopicReported, &proto.Reported{Version: 1, Node: 8, Session: w.nodes[8].session, Seq: 50, SeenTerm: proto.Term(n)}
+		},
+		"reported generation": func(w *fleet, n uint64) (string, proto.TopicKind, any) {
+			return w.topics.Reported(8), proto.TopicReported, &proto.Reported{Version: 1, Node: 8, Session: w.nodes[8].session, Seq: 50, Generation: proto.Generation(n)}
+		},
+		"reported staged_generation": func(w *fleet, n uint64) (string, proto.TopicKind, any) {
+			return w.topics.Reported(8), proto.TopicReported, &proto.Reported{Version: 1, Node: 8, Session: w.nodes[8].session, Seq: 50, StagedGeneration: proto.Generation(n)}
+		},
+		"reported seq": func(w *fleet, n uint64) (string, proto.TopicKind, any) {
+			return w.topics.Reported(8), proto.TopicReported, &proto.Reported{Version: 1, Node: 8, Session: w.nodes[8].session, Seq: n}
+		},
+		"ack current_generation": func(w *fleet, n uint64) (string, proto.TopicKind, any) {
+			return w.topics.Ack(8), proto.TopicAck, &proto.Ack{Version: 1, Node: 8, Session: w.nodes[8].session, Phase: proto.PhasePrepare, Code: proto.Stale, Term: 1, Generation: 1, CurrentGeneration: proto.Generation(n)}
+		},
+		"ack current_term": func(w *fleet, n uint64) (string, proto.TopicKind, any) {
+			return w.topics.Ack(8), proto.TopicAck, &proto.Ack{Version: 1, Node: 8, Session: w.nodes[8].session, Phase: proto.PhaseCommand, CurrentTerm: proto.Term(n)}
+		},
+	}
+	for name, f := range forge { // any order: each is judged by itself
+		for _, n := range []uint64{proto.MaxCount, proto.MaxCount - 1, 100 + 1<<20} {
+			w := small(t, 9, 2, 32, 0)
+			log := ""
+			w.trace = func(line string) { log += line + "\n" }
+			topic, kind, msg := f(w, n)
+			w.hear(topic, kind, msg)
+			_, field, _ := strings.Cut(name, " ")
+			if why := w.p.rings.Facts(8, -1); !slices.ContainsFunc(why, func(l proto.WhyLine) bool {
+				return strings.Contains(l.Text, fmt.Sprintf("not believed: %s %d (limit ", field, n))
+			}) {
+				t.Errorf("%s %d: why says %+v", name, n, why)
+			}
+			if w.p.Overview().Refused != 1 || !strings.Contains(log, "not believed") {
+				t.Errorf("%s %d: %d refused\n%s", name, n, w.p.Overview().Refused, log)
+			}
+			w.nodes[8].lastSent = nil
+			w.light() // it says how it is
+			w.die(4)
+			w.run(2 * time.Second)
+			if o := w.p.Overview(); o.InService != 1 || o.Term != 1 || o.Generation > 9 || o.Spares != 0 {
+				t.Errorf("%s %d: %+v\n%s", name, n, o, log)
+			}
+		}
+	}
+}
+
+// Goal: with a lost store, one node that claims a far generation does not lead
+// the planner away from all others. Method: it claims it while all are
+// gathered; the rings are adopted as they are, and a repair is taken.
+func TestLostStoreGoesOnFromMostNodes(t *testing.T) {
+	w := small(t, 9, 2, 32, 0)
+	clear(w.store)
+	w.start()
+	w.hear(w.topics.Reported(8), proto.TopicReported, &proto.Reported{Version: 1, Node: 8, Session: w.nodes[8].session, Seq: 50, Generation: 1 << 39})
+	w.run(10 * time.Second)
+	if o := w.p.Overview(); o.InService != 1 || o.Generation > 9 {
+		t.Fatalf("%+v", o)
+	}
+}
+
+// filler makes any valid message: numbers at random, near zero, or at a limit.
+type filler struct{ *rand.Rand }
+
+func (f filler) number() uint64 {
+	switch f.IntN(6) {
+	case 0:
+		return proto.MaxCount - f.Uint64N(3)
+	case 1:
+		return f.Uint64N(proto.MaxCount)
+	case 2:
+		return 1<<20 + f.Uint64N(100)
+	}
+	return f.Uint64N(12)
+}
+
+func (f filler) fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if f.IntN(2) == 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			f.fill(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).Name != "_" {
+				f.fill(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), f.IntN(4), 4))
+		for i := range v.Len() {
+			f.fill(v.Index(i))
+		}
+	case reflect.Array:
+		v.Index(0).SetUint(f.Uint64N(3))
+	case reflect.Bool:
+		v.SetBool(f.IntN(2) == 0)
+	case reflect.String:
+		v.SetString([]string{"", "f", "text"}[f.IntN(3)])
+	case reflect.Int8, reflect.Int16, reflect.Int32:
+		v.SetInt(int64(f.number()) - 1)
+	default:
+		v.SetUint(f.number())
+	}
+}
+
+// Goal: nothing valid that comes from the broker ends the planner.
+// Method: messages of every kind filled at random between those of a living
+// fleet, with the sessions and nodes that there are more often than not;
+// FuzzMessages is more of the same.
+func TestRandomMessages(t *testing.T) {
+	for seed := range uint64(30) {
+		randomMessages(t, seed, 300)
+	}
+}
+
+func FuzzMessages(f *testing.F) {
+	f.Add(uint64(1000))
+	f.Fuzz(func(t *testing.T, seed uint64) { randomMessages(t, seed, 60) })
+}
+
+func randomMessages(t *testing.T, seed uint64, n int) {
+	fill := filler{rand.New(rand.NewPCG(seed, 0x706c616e))}
+	fab, err := fabric.New(fabric.Params{Name: "f", Nodes: 9, GPUsPerNode: 4, K: 2, TP: 16, Spares: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newFleet(t, fab)
+	w.start()
+	defer func() {
+		if r := recover(); r != nil {
+			t.Fatalf("seed %d: %v", seed, r)
+		}
+	}()
+	for i := range w.nodes {
+		w.birth(proto.NodeID(i), true)
+	}
+	if fill.IntN(2) == 0 {
+		w.run(time.Second)
+	}
+	for range n {
+		w.hearAny(fill)
+		if w.exit != "" {
+			w.start()
+		}
+		w.run(time.Duration(fill.IntN(1500)) * time.Millisecond)
+	}
+}
+
+// hearAny gives the planner one message of any kind.
+func (w *fleet) hearAny(fill filler) {
+	id := proto.NodeID(fill.IntN(10))
+	msg := []any{&proto.Presence{}, &proto.Reported{}, &proto.Ack{}, &proto.Event{}, &proto.Health{}, &proto.OpRequest{}, &proto.PlannerState{}}[fill.IntN(7)]
+	v := reflect.ValueOf(msg).Elem()
+	fill.fill(v)
+	v.FieldByName("Version").SetUint(proto.Version)
+	if s := v.FieldByName("Session"); s.IsValid() && id < 9 && fill.IntN(4) > 0 {
+		s.SetUint(uint64(w.nodes[id].session))
+	}
+	if s := v.FieldByName("Node"); s.IsValid() {
+		s.SetUint(uint64(id))
+	}
+	topic, retain := "", fill.IntN(4) == 0
+	switch msg.(type) {
+	case *proto.Presence:
+		topic = w.topics.Presence(id)
+	case *proto.Reported:
+		topic = w.topics.Reported(id)
+	case *proto.Ack:
+		topic = w.topics.Ack(id)
+	case *proto.Event:
+		topic = w.topics.Event(id)
+	case *proto.Health:
+		topic = w.topics.Health(id)
+	case *proto.OpRequest:
+		topic = w.topics.Request("a")
+	case *proto.PlannerState:
+		topic = w.topics.Planner()
+	}
+	payload, err := proto.Encode(msg)
+	if err != nil {
+		return // not valid: the decoder's, which has tests of its own
+	}
+	w.step(Event{Kind: Packet, Packet: proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: 1, Retain: retain}})
+}
