@@ -10,6 +10,7 @@ import (
 	"ringlight/hal"
 	"ringlight/ocs"
 	"ringlight/proto"
+	"ringlight/proto/limit"
 )
 
 // Hardware is an open board. Its events go to the function that was given
@@ -98,12 +99,9 @@ type savedRecord struct {
 // Run runs an agent until ctx ends. It changes no light when it starts or
 // ends.
 func Run(ctx context.Context, cfg RunConfig) error {
-	r := &runner{cfg: cfg, log: cfg.Log, quarantine: hal.NewQuarantine(cfg.Agent.Board), accesses: map[*hal.Op]register{},
+	r := &runner{cfg: cfg, log: limit.Logger(cfg.Log), quarantine: hal.NewQuarantine(cfg.Agent.Board), accesses: map[*hal.Op]register{},
 		events: make(chan hal.Event, maxEventsWaiting), calls: make(chan func(), maxCalls),
 		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords)}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -169,7 +167,7 @@ func (r *runner) begin(journal Journal) (err error) {
 	if r.recording != nil {
 		rec = r.recording.Recorder
 	}
-	r.scripts = &scriptServer{tell: func(ctx context.Context, in Input) { r.call(ctx, func() { r.tell(in) }) }, out: map[uint64]chan []byte{}}
+	r.scripts = &scriptServer{tell: func(ctx context.Context, in Input) { r.call(ctx, func() { r.tell(in) }) }, log: r.log, out: map[uint64]chan []byte{}}
 	r.host = NewHost(r.cfg.Agent, journal, r, rec)
 	r.host.Calibrated, r.host.Line, r.host.Log = r.calibrated, r.scripts.answer, r.say
 	return r.host.Levels(r.hardware.Now(), r.hardware.Level)

@@ -3,9 +3,12 @@ package agent
 import (
 	"bufio"
 	"context"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
+
+	"ringlight/proto/limit"
 )
 
 // Limits of a script's connection. chosen: the longest line of hal/scpi, a
@@ -13,13 +16,16 @@ import (
 const (
 	maxScriptLine = 16 << 10
 	scriptTimeout = time.Hour
-	writeTimeout  = 10 * time.Second
 	maxReplies    = 64
 )
+
+// scriptLimits: a person at a terminal takes a while until the first line.
+var scriptLimits = limit.Connections{Max: 32, First: time.Minute, Write: 10 * time.Second}
 
 // scriptServer takes TCP connections of scripts to a switch.
 type scriptServer struct {
 	tell func(context.Context, Input) // to the agent
+	log  *slog.Logger
 
 	mu   sync.Mutex
 	last uint64
@@ -53,12 +59,12 @@ func (v *scriptServer) listen(ctx context.Context, address string) (stop func(),
 	if err != nil {
 		return nil, err
 	}
-	return accept(ctx, l, v.serve), nil
+	return accept(ctx, limit.Listen(l, scriptLimits, v.log), v.serve), nil
 }
 
 // serve hands lines to the agent, and at last the end of the script; replies
 // go out meanwhile.
-func (v *scriptServer) serve(ctx context.Context, conn net.Conn) {
+func (v *scriptServer) serve(ctx context.Context, conn *limit.Conn) {
 	replies := make(chan []byte, maxReplies)
 	v.mu.Lock()
 	v.last++
@@ -69,7 +75,6 @@ func (v *scriptServer) serve(ctx context.Context, conn net.Conn) {
 	writer.Go(func() {
 		defer conn.Close()
 		for reply := range replies {
-			conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if _, err := conn.Write(reply); err != nil {
 				break
 			}
@@ -81,6 +86,11 @@ func (v *scriptServer) serve(ctx context.Context, conn net.Conn) {
 		if err != nil {
 			idle.Stop()
 			break // gone, or a line without an end
+		}
+		conn.Admit()
+		if ctx.Err() != nil { // admitted, it has lost the deadline that ctx gave it
+			idle.Stop()
+			break
 		}
 		v.tell(ctx, Input{Kind: InLine, ID: id, Line: append([]byte{}, line...)})
 	}

@@ -53,7 +53,7 @@ func (r *runner) calibrated(b proto.BundleID, c *ocs.Calibration) {
 }
 
 func (r *runner) say(level uint8, text string) {
-	r.log.Log(context.Background(), []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[min(level, 2)], text)
+	r.log.Log(context.Background(), []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[min(level, 2)], "agent", "text", text)
 }
 
 // diskRetry is how long a disk that refuses a record is left alone. chosen.

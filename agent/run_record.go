@@ -12,6 +12,7 @@ import (
 
 	busrec "ringlight/hal/record"
 	"ringlight/proto"
+	"ringlight/proto/limit"
 )
 
 const verbRecord = "record"
@@ -31,6 +32,9 @@ const (
 	// maxListenerBlocks is how far a listener may lag behind. chosen: a
 	// megabyte.
 	maxListenerBlocks = 256
+	// maxListeners at once. chosen: a person, a script, and one that was left
+	// behind; each is given a copy of what is kept.
+	maxListeners = 4
 	// flushEvery is how long a listener waits for a block that does not fill.
 	flushEvery = time.Second
 )
@@ -85,15 +89,19 @@ func (p *recording) flush(now time.Duration) {
 	}
 }
 
-// join adds a listener, who first gets what is kept.
+// join adds a listener, who first gets what is kept; one too many is let go.
 func (p *recording) join(l chan []byte) {
+	if len(p.listeners) >= maxListeners {
+		close(l)
+		return
+	}
 	l <- bytes.Join(p.So(), nil)
 	p.listeners[l] = true
 }
 
 // stream writes the recording to a connection until it ends, the agent does,
 // or the listener is too slow.
-func (r *runner) stream(ctx context.Context, conn net.Conn) error {
+func (r *runner) stream(ctx context.Context, conn *limit.Conn) error {
 	if r.recording == nil {
 		return &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: "the recorder is off"}
 	}
@@ -105,13 +113,15 @@ func (r *runner) stream(ctx context.Context, conn net.Conn) error {
 		defer close(hung)
 		_, _ = io.Copy(io.Discard, conn)
 	}()
-	for {
+	for begun := false; ; begun = true {
 		select {
 		case b, ok := <-blocks:
+			if !ok && !begun {
+				return &proto.Error{Code: proto.Busy, Field: "verb", Limit: fmt.Sprintf("%d listeners to the recording", maxListeners)}
+			}
 			if !ok {
 				return nil
 			}
-			conn.SetWriteDeadline(time.Now().Add(askTimeout))
 			if _, err := conn.Write(b); err != nil {
 				return nil
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/proto/limit"
 )
 
 // A question on the unix socket is one line of JSON, so is its answer; one
@@ -103,25 +104,29 @@ func (r *runner) listenQuestions(ctx context.Context, path string) (stop func(),
 		l.Close()
 		return nil, err
 	}
-	return accept(ctx, l, r.question), nil
+	return accept(ctx, limit.Listen(l, questionLimits, r.log), r.question), nil
 }
 
-// accept gives connections to serve, each in a goroutine of its own, and closes
-// them after it. Stop ends the context of all, and what they wait to read, and
-// waits for them; serve sets no deadline for reading.
-func accept(ctx context.Context, l net.Listener, serve func(context.Context, net.Conn)) (stop func()) {
+// questionLimits: people and scripts of this host. chosen: whoever connects
+// asks at once; one that does not costs a place for five seconds, and none
+// when another needs it.
+var questionLimits = limit.Connections{Max: 64, First: 5 * time.Second, Write: 10 * time.Second}
+
+// accept serves every connection of a listener in its own goroutine. stop ends
+// all and waits for them.
+func accept(ctx context.Context, l *limit.Listener, serve func(context.Context, *limit.Conn)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
-				return
+				return // closed
 			}
 			all.Go(func() {
 				defer conn.Close()
 				defer context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Now()) })()
-				serve(ctx, conn)
+				serve(ctx, limit.Of(conn))
 			})
 		}
 	})
@@ -129,17 +134,18 @@ func accept(ctx context.Context, l net.Listener, serve func(context.Context, net
 }
 
 // question answers the one question of a connection.
-func (r *runner) question(ctx context.Context, conn net.Conn) {
-	limit := time.AfterFunc(askTimeout, func() { conn.Close() })
-	defer limit.Stop()
+func (r *runner) question(ctx context.Context, conn *limit.Conn) {
 	line, err := bufio.NewReaderSize(conn, maxQuestion).ReadSlice('\n')
 	if err != nil {
 		return
 	}
+	conn.Admit()
+	late := time.AfterFunc(askTimeout, func() { conn.Close() })
+	defer late.Stop()
 	var q Question
 	var ans *Answer
 	if err = json.Unmarshal(line, &q); err == nil && q.Verb == verbRecord {
-		limit.Stop()
+		late.Stop()
 		if err = r.stream(ctx, conn); err == nil {
 			return
 		}

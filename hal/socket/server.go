@@ -2,12 +2,12 @@ package socket
 
 import (
 	"encoding/binary"
-	"errors"
 	"net"
 	"sync"
 	"time"
 
 	"ringlight/hal"
+	"ringlight/proto/limit"
 )
 
 // Board is what a Server serves.
@@ -38,6 +38,10 @@ type ticket struct {
 	id uint64
 }
 
+// connections: whoever does not greet is let go. A write takes long only when
+// the client has stopped.
+var connections = limit.Connections{Max: 8, First: 5 * time.Second, Write: 10 * time.Second}
+
 // NewServer makes a server without a client.
 func NewServer() *Server { return &Server{pending: map[*hal.Op]ticket{}} }
 
@@ -58,17 +62,14 @@ func (s *Server) Event(ev hal.Event) {
 }
 
 // Serve accepts clients until the listener is closed, which is no error.
-func (s *Server) Serve(l net.Listener, board Board) error {
+func (s *Server) Serve(in net.Listener, board Board) error {
 	defer s.take(nil)
-	for {
+	for l := limit.Listen(in, connections, nil); ; {
 		conn, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return nil // closed
 		}
-		c := &session{conn: conn, out: make(chan []byte, maxUnsent), over: make(chan struct{})}
+		c := &session{conn: limit.Of(conn), out: make(chan []byte, maxUnsent), over: make(chan struct{})}
 		go c.write()
 		go s.read(c, board)
 	}
@@ -108,6 +109,7 @@ func (s *Server) read(c *session, board Board) {
 		case kind == frameHello && len(body) == 1 && body[0] == version:
 			if !greeted {
 				greeted = true
+				c.conn.Admit()
 				s.take(c)
 			}
 			c.send(end(binary.BigEndian.AppendUint64(append(begin(nil, frameHello), version), uint64(board.Now()))))
@@ -155,7 +157,7 @@ func (s *Server) submit(c *session, board Board, body []byte) error {
 
 // session is one client's connection.
 type session struct {
-	conn net.Conn
+	conn *limit.Conn
 	out  chan []byte
 	once sync.Once
 	over chan struct{}

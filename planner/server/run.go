@@ -11,6 +11,7 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
 )
 
@@ -50,9 +51,7 @@ const maxBatch = 256
 // error is a *proto.Error or *fabric.Error when the configuration is at fault,
 // then nothing was attempted.
 func Run(ctx context.Context, cfg Config) (err error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = limit.Logger(cfg.Log)
 	if err := cfg.Check(); err != nil {
 		return err
 	}

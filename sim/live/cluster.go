@@ -16,6 +16,7 @@ import (
 	"ringlight/mzi/detmath"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
 	"ringlight/sim"
 	"ringlight/sim/fleet"
@@ -109,9 +110,7 @@ func Agents(ctx context.Context, cfg ClusterConfig) error {
 // StartCluster starts an agent for every node and every switch of a fabric;
 // they end with ctx. What has started when it fails is returned too.
 func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = limit.Logger(cfg.Log)
 	c := &Cluster{cfg: cfg}
 	c.clock.World, c.clock.Told = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed}), c.told
 	c.clock.Start()

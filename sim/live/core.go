@@ -11,6 +11,7 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/proto/limit"
 )
 
 // CoreConfig says what a core run is.
@@ -57,9 +58,7 @@ func Core(ctx context.Context, cfg CoreConfig) (*CoreResult, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = limit.Logger(cfg.Log)
 	f, err := fabric.New(fabric.Params{Name: "core", Core: cfg.Core})
 	if err != nil {
 		return nil, err

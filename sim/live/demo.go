@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/proto/limit"
 	"ringlight/sim"
 	"ringlight/sim/trace"
 )
@@ -37,9 +37,7 @@ func Demo(ctx context.Context, cfg DemoConfig) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = limit.Logger(cfg.Log)
 	f, err := fabric.New(cfg.params())
 	if err != nil {
 		return nil, err
