@@ -1,12 +1,17 @@
 package node
 
-import "ringlight/proto"
+import (
+	"slices"
+
+	"ringlight/proto"
+)
 
 // Restore gives a new machine what its journal kept. It must come before
 // Adopt.
 func (m *Machine) Restore(s State) {
 	m.participant.restore(&s)
-	m.reasons |= reason(s.Reasons) &^ noPlanner
+	m.recalled = reason(s.Reasons) &^ noPlanner
+	m.reasons |= m.recalled
 	if m.ring() != nil {
 		m.ringTimers()
 	}
@@ -48,6 +53,7 @@ func (m *Machine) State() State {
 // the node stays dark and deaf until a planner speaks.
 func (m *Machine) adopt(found []BundleLight) {
 	m.adopted = true
+	m.disbelieve(found)
 	cold, differs := true, false
 	for _, f := range found {
 		if int(f.Bundle) >= len(m.bundles) || int(f.Path) >= proto.NumPaths {
@@ -91,6 +97,21 @@ func (m *Machine) adopt(found []BundleLight) {
 			m.drive(b, idlePath(mode), cause)
 		}
 	}
+}
+
+// disbelieve drops a reason to be out of service that is the journal's alone and
+// that the light contradicts: none is written down before every bundle has been
+// taken to the idle path, and no bundle is there. So the journal is an older
+// one, and what has ended since does not take light. Who means it says it again.
+func (m *Machine) disbelieve(found []BundleLight) {
+	mode := m.Mode()
+	if m.recalled.mode() != mode || mode == proto.ModeService || mode == proto.ModeDeaf || len(found) == 0 ||
+		slices.ContainsFunc(found, func(f BundleLight) bool { return f.Path == idlePath(mode) || !f.Ready }) {
+		return
+	}
+	m.reasons, m.unsaved = m.reasons&^m.recalled, true
+	m.note(proto.Event{Kind: proto.EvAdopted, Severity: proto.SeverityCritical, Path: found[0].Path, FromPath: idlePath(mode), Cause: proto.CauseAdopted,
+		Text: "the journal has the node " + mode.String() + ", the light does not; the light is believed: say it again if it is so"})
 }
 
 // adopt finds the candidate that a side is on: with light if there is

@@ -239,7 +239,6 @@ func (w *exWorld) crash(i int) {
 	}
 	n.m = New(Config{ID: proto.NodeID(i), Bundles: 2})
 	n.m.Restore(n.durable)
-	n.gone = n.m.Mode() == proto.ModeHostDown
 	// What was not on the disk was never answered: it may be forgotten.
 	t, g, _ := n.m.applied.name()
 	w.applied[i] = exKey{t, g}
@@ -247,6 +246,7 @@ func (w *exWorld) crash(i int) {
 		w.bad = fmt.Sprintf("node %d forgot term %d, which it had answered with", i, w.seen[i])
 	}
 	w.adopt(i)
+	n.gone = n.m.Mode() == proto.ModeHostDown // unless its light said that the journal is older than the host's last word
 }
 
 // key names a state; times are left out, since timers have run out.

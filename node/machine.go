@@ -10,8 +10,9 @@ import (
 // reports are called by one goroutine.
 type Machine struct {
 	shared
-	sides  [2]side
-	missed time.Duration // recovery that the timers can promise, when over the target
+	sides    [2]side
+	recalled reason        // reasons that only the journal has told
+	missed   time.Duration // recovery that the timers can promise, when over the target
 }
 
 // New returns a node that has heard nothing yet.
@@ -84,6 +85,7 @@ func (m *Machine) handle(ev *Event) {
 	case Stage, Decide, DropStaged, HeardTerm:
 		m.tell(m, ev)
 	case HostFault:
+		m.recalled &^= hostGone
 		if m.reasons&hostGone == 0 {
 			m.note(proto.Event{Kind: proto.EvHostFault, Severity: proto.SeverityCritical, Cause: proto.CauseHostFault, Text: ev.Text})
 			m.become(m.reasons|hostGone, proto.CauseHostFault)
@@ -94,6 +96,7 @@ func (m *Machine) handle(ev *Event) {
 			m.become(m.reasons&^hostGone, proto.CauseHostReturned)
 		}
 	case Drain:
+		m.recalled &^= drained
 		m.become(m.reasons|drained, proto.CauseOperator)
 	case Undrain:
 		m.become(m.reasons&^drained, proto.CauseOperator)

@@ -159,6 +159,46 @@ func TestBeforeAdoption(t *testing.T) {
 	}
 }
 
+// Goal: a reason to be out of service out of an old journal takes no light; one
+// that the light shows, and one that somebody says again, still do.
+// Method: each reason restored over light that shows it nowhere, on one bundle,
+// on all, and with the word of the host before the adoption.
+func TestOldReasonTakesNoLight(t *testing.T) {
+	for _, c := range []struct {
+		reason reason
+		found  [2]proto.Path
+		again  bool
+		mode   proto.Mode
+		drives int
+	}{
+		{hostGone, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
+		{hostGone, [2]proto.Path{proto.Loopback, proto.External2}, false, proto.ModeDeaf, 0},
+		{hostGone, [2]proto.Path{proto.Dark, proto.External2}, false, proto.ModeHostDown, 1},
+		{hostGone, [2]proto.Path{proto.Dark, proto.Dark}, false, proto.ModeHostDown, 0},
+		{hostGone, [2]proto.Path{proto.External1, proto.External2}, true, proto.ModeHostDown, 2},
+		{drained, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
+		{drained, [2]proto.Path{proto.Loopback, proto.External2}, false, proto.ModeDrained, 1},
+		{ownFault, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
+		{hostGone | drained, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
+	} {
+		m := New(Config{ID: 5, Bundles: 2})
+		m.Restore(State{Reasons: uint8(c.reason)})
+		if c.again {
+			m.Step(Event{Kind: HostFault}, nil)
+		}
+		out := m.Step(Event{Kind: Adopt, Lits: []BundleLight{{Bundle: 0, Path: c.found[0], Lit: 1 << c.found[0], Ready: true},
+			{Bundle: 1, Path: c.found[1], Lit: 1 << c.found[1], Ready: true}}}, nil)
+		drives, told := 0, false
+		for _, a := range out {
+			drives += map[bool]int{true: 1}[a.Kind == Select]
+			told = told || a.Kind == Note && strings.Contains(a.Note.Text, "say it again")
+		}
+		if m.Mode() != c.mode || drives != c.drives || told != (c.mode == proto.ModeDeaf) {
+			t.Errorf("reasons %b on %v: mode %s, %d drives, told %v; want %s, %d", c.reason, c.found, m.Mode(), drives, told, c.mode, c.drives)
+		}
+	}
+}
+
 // Goal: what State gives, Restore takes.
 // Method: a machine with every part set, through a second one.
 func TestStateRoundTrip(t *testing.T) {
