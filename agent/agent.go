@@ -235,7 +235,11 @@ func (a *Agent) adopt(now time.Duration, found node.Event, dark bool) {
 	if dark {
 		cause = proto.CauseColdStart
 	}
-	a.note(now, own(now, proto.Event{Kind: proto.EvStarted, Cause: cause, Text: proto.Clip(a.cfg.Software)}))
+	began := proto.Event{Kind: proto.EvStarted, Cause: cause, Text: proto.Clip(a.cfg.Software)}
+	if told := a.journal.Told; told != "" {
+		began.Severity, began.Text = proto.SeverityWarning, proto.Clip(told+"; "+a.cfg.Software)
+	}
+	a.note(now, own(now, began))
 	a.adopted = true
 	a.persist.saveLight()
 	a.persist.saveState()

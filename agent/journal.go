@@ -24,6 +24,8 @@ type Journal struct {
 	// stood; Parked says that all other mirrors point at nothing.
 	Circuits []circuit.Saved
 	Parked   bool
+	// Told is what a planner must know of how the journal was read; "": nothing.
+	Told string
 }
 
 // BundleRecord is what was last known of one bundle's light.

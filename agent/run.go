@@ -109,10 +109,13 @@ func Run(ctx context.Context, cfg RunConfig) error {
 	var file *fileJournal
 	if cfg.Journal != "" {
 		var err error
-		if file, journal, err = openJournal(cfg.Journal); err != nil {
+		if file, journal, err = openJournal(cfg.Journal, cfg.Agent.lostEvent()); err != nil {
 			return err
 		}
 		defer file.close()
+		if err := r.tellOfJournal(file, &journal); err != nil {
+			return err
+		}
 	}
 	done := make(chan struct{})
 	hw, err := cfg.Open(func(ev hal.Event) {

@@ -1,56 +1,69 @@
 package agent
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"ringlight/proto"
 )
 
-// The journal on disk is a snapshot and a log that continues it:
+// The journal on disk is a snapshot, a log that continues it, and a mark:
 //
-//	journal.snapshot     one line, naming the log that follows it
-//	journal.log.N        a line per record
+//	journal.snapshot     one line: all that was known when its log began
+//	journal.log.N        a line per record, numbered from 1
+//	../journal.mark      how far the log has come to be on disk
+//	damaged/             what the last damaged journal consisted of
 //
-// A line is a checksum in hex, the log's number, and a record. The log's last
-// line may be torn by a crash; it was never acknowledged and is cut off. A
-// torn or unreadable line with good ones behind it is damage, and damage is
-// an error: to go on would be to repeat numbers.
+// A line is what it is, a checksum of itself, and its content. The mark lies
+// beside the folder and is written after each record, without a wait for the
+// disk: it never says more than was there, and after a loss of power it may say
+// less. So a log that ends before the mark has lost its end. A last record that
+// is not whole, and that the mark does not know, was being written by a life
+// that ended; nobody was told of it, and it is cut off.
+//
+// What cannot be noticed is a folder and a mark that were both replaced by older
+// ones; of those the machine believes only what the light does not contradict.
 const (
 	snapshotName = "journal.snapshot"
 	logName      = "journal.log."
 	lockName     = "journal.lock"
+	damagedName  = "damaged"
+	markSuffix   = ".mark"
 )
 
 // maxLog is the size at which a log is folded into a snapshot. chosen: a few
 // hundred records, read back in milliseconds.
 const maxLog = 256 << 10
 
-// maxLine bounds one record: a full queue of events with the longest texts.
-const maxLine = 4 << 20
-
 // fileJournal appends records to the journal in a directory.
 type fileJournal struct {
 	dir    string
 	lock   *os.File
 	log    *os.File
-	number uint64
+	mark   *os.File
+	number uint64 // of the log
+	seq    uint64 // of its last record
 	size   int64
 	limit  int64
 	fold   Journal // what the records so far amount to
+	cut    int     // bytes of a record that was not whole
+	// unmarked: whether records are missing at its end is not known.
+	unmarked bool
+	damage   error // why it was begun anew, of what could be read; nil: it was not
 }
 
 // openJournal reads the journal in dir, which it makes, and holds a lock on
-// it until it is closed. The Journal is a copy.
-func openJournal(dir string) (*fileJournal, Journal, error) {
+// it until it is closed. The Journal is a copy. lost is told in the place of
+// an event that could not be read.
+func openJournal(dir string, lost proto.Event) (*fileJournal, Journal, error) {
 	j := &fileJournal{dir: dir, limit: maxLog}
-	if err := j.open(); err != nil {
+	if err := j.open(lost); err != nil {
 		j.close()
 		return nil, Journal{}, fmt.Errorf("agent: journal in %s: %w", dir, err)
 	}
@@ -64,93 +77,82 @@ func openJournal(dir string) (*fileJournal, Journal, error) {
 		j.close()
 		return nil, Journal{}, err
 	}
+	switch {
+	case j.damage != nil:
+		own.Told = "journal damaged: light stays as found until a planner speaks; events may be missing"
+	case j.cut > 0:
+		own.Told = "the journal's last record was not whole"
+	}
 	return j, own, nil
 }
 
-func (j *fileJournal) open() error {
-	if err := os.MkdirAll(j.dir, 0o755); err != nil {
+func (j *fileJournal) open(lost proto.Event) error {
+	err := os.MkdirAll(j.dir, 0o700)
+	if err == nil {
+		err = os.Chmod(j.dir, 0o700)
+	}
+	if err != nil {
 		return err
 	}
-	var err error
-	if j.lock, err = os.OpenFile(filepath.Join(j.dir, lockName), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+	if j.lock, err = openPrivate(filepath.Join(j.dir, lockName), os.O_CREATE|os.O_RDWR); err != nil {
 		return err
 	}
 	if err := syscall.Flock(int(j.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("another agent has it: %w", err)
 	}
-	if err := j.readSnapshot(); err != nil {
+	if j.mark, err = openPrivate(filepath.Clean(j.dir)+markSuffix, os.O_CREATE|os.O_RDWR); err != nil {
 		return err
 	}
-	if err := j.readLog(); err != nil {
-		return err
-	}
-	return j.sweep()
-}
-
-func (j *fileJournal) readSnapshot() error {
-	raw, err := os.ReadFile(filepath.Join(j.dir, snapshotName))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
+	was, err := readHistory(j.dir)
 	if err != nil {
 		return err
 	}
-	number, rec, err := parseLine(bytes.TrimSuffix(raw, []byte("\n")))
-	if err != nil {
-		return fmt.Errorf("%s: %w", snapshotName, err)
-	}
-	j.number = number
-	return j.fold.Apply(rec)
-}
-
-func (j *fileJournal) readLog() error {
-	var err error
-	if j.log, err = os.OpenFile(j.path(), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
-		return err
-	}
-	if err := syncDir(j.dir); err != nil {
-		return err
-	}
-	r := bufio.NewReaderSize(j.log, 64<<10)
-	for {
-		line, err := r.ReadSlice('\n')
-		var long []byte
-		for errors.Is(err, bufio.ErrBufferFull) && len(long) < maxLine {
-			long = append(long, line...)
-			line, err = r.ReadSlice('\n')
-		}
-		if long != nil {
-			line = append(long, line...)
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
+	if j.damage = was.damage; j.damage != nil {
+		if err := j.keepDamaged(); err != nil {
 			return err
 		}
-		if len(line) == 0 {
-			break
-		}
-		number, rec, bad := parseLine(bytes.TrimSuffix(line, []byte("\n")))
-		if bad == nil && number != j.number {
-			bad = fmt.Errorf("record of log %d", number)
-		}
-		if bad != nil || err != nil { // torn, or damaged
-			if _, more := r.Peek(1); more == nil {
-				return fmt.Errorf("%s at byte %d: %w", filepath.Base(j.path()), j.size, bad)
-			}
-			break
-		}
-		if err := j.fold.Apply(rec); err != nil {
-			return fmt.Errorf("%s at byte %d: %w", filepath.Base(j.path()), j.size, err)
-		}
-		j.size += int64(len(line))
+		j.fold = was.salvage(lost)
+	} else {
+		j.fold, j.number, j.seq, j.size, j.cut = was.fold, was.number, was.seq, was.size, was.cut
+		j.unmarked = was.version == journalVersion && was.marked == mark{}
 	}
-	if err := j.log.Truncate(j.size); err != nil {
+	if was.damage != nil || was.version < journalVersion {
+		j.number = was.highest
+		err = j.foldUp()
+	} else {
+		err = j.openLog()
+	}
+	return errors.Join(err, j.sweep())
+}
+
+// openLog opens the log behind its last whole record.
+func (j *fileJournal) openLog() (err error) {
+	if j.log, err = openPrivate(j.path(), os.O_RDWR); err != nil {
 		return err
 	}
 	_, err = j.log.Seek(j.size, io.SeekStart)
+	return errors.Join(err, j.log.Truncate(j.size), j.remember(), j.mark.Sync())
+}
+
+// keepDamaged puts a copy of every file aside for whoever wants to look.
+func (j *fileJournal) keepDamaged() error {
+	aside := filepath.Join(j.dir, damagedName)
+	if err := errors.Join(os.RemoveAll(aside), os.Mkdir(aside, 0o700)); err != nil {
+		return err
+	}
+	names, err := filepath.Glob(filepath.Join(j.dir, "journal.*"))
+	for _, name := range append(names, j.mark.Name()) {
+		raw, rerr := readJournalFile(name)
+		err = errors.Join(err, rerr)
+		if rerr == nil && filepath.Base(name) != lockName {
+			err = errors.Join(err, os.WriteFile(filepath.Join(aside, filepath.Base(name)), raw, 0o600))
+		}
+	}
 	return err
 }
 
-// sweep removes what a crash left between two steps of fold-up.
+// sweep removes what a crash left between two steps of fold-up, and what a
+// damaged journal was.
 func (j *fileJournal) sweep() error {
 	entries, err := os.ReadDir(j.dir)
 	if err != nil {
@@ -167,8 +169,16 @@ func (j *fileJournal) sweep() error {
 	return nil
 }
 
-func (j *fileJournal) path() string {
-	return filepath.Join(j.dir, logName+strconv.FormatUint(j.number, 10))
+func (j *fileJournal) path() string { return logPath(j.dir, j.number) }
+
+func logPath(dir string, number uint64) string {
+	return filepath.Join(dir, logName+strconv.FormatUint(number, 10))
+}
+
+// remember brings the mark up to the log.
+func (j *fileJournal) remember() error {
+	_, err := j.mark.WriteAt(formatLine(markHead, fmt.Sprintf(markForm, j.number, j.seq, j.fold.Last)), 0)
+	return err
 }
 
 // append puts a record on disk.
@@ -176,7 +186,7 @@ func (j *fileJournal) append(rec []byte) error {
 	if err := j.fold.Apply(rec); err != nil {
 		return err
 	}
-	line := formatLine(j.number, rec)
+	line := formatLine(recordHeadOf(j.number, j.seq+1), string(rec))
 	_, err := j.log.Write(line)
 	if err == nil {
 		err = j.log.Sync()
@@ -186,9 +196,11 @@ func (j *fileJournal) append(rec []byte) error {
 		_, seek := j.log.Seek(j.size, io.SeekStart)
 		return fmt.Errorf("agent: journal: %w", errors.Join(err, j.log.Truncate(j.size), seek))
 	}
+	j.seq++
 	if j.size += int64(len(line)); j.size > j.limit {
 		return j.foldUp()
 	}
+	_ = j.remember() // one that is behind is believed
 	return nil
 }
 
@@ -199,28 +211,29 @@ func (j *fileJournal) foldUp() error {
 	if err != nil {
 		return err
 	}
-	next := *j
-	next.number++
-	log, err := os.OpenFile(next.path(), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
+	next := j.number + 1
+	log, err := openPrivate(logPath(j.dir, next), os.O_CREATE|os.O_TRUNC|os.O_RDWR)
 	if err != nil {
 		return fmt.Errorf("agent: journal: %w", err)
 	}
-	if err := errors.Join(log.Sync(), writeFile(filepath.Join(j.dir, snapshotName), formatLine(next.number, rec))); err != nil {
+	line := formatLine(snapshotHead, fmt.Sprintf("%d %s", next, rec))
+	if err := errors.Join(log.Sync(), writeFile(filepath.Join(j.dir, snapshotName), line)); err != nil {
 		log.Close()
 		return fmt.Errorf("agent: journal: %w", err)
 	}
-	old := j.path()
-	j.log.Close()
-	j.log, j.number, j.size = log, next.number, 0
+	if j.log != nil {
+		j.log.Close()
+	}
+	j.log, j.number, j.seq, j.size = log, next, 0, 0
 	// A large queue makes a large snapshot: let the log grow with it, so that
 	// the work of folding stays a small part.
 	j.limit = max(maxLog, int64(len(rec)))
-	return os.Remove(old)
+	return errors.Join(j.remember(), j.mark.Sync(), j.sweep())
 }
 
 func (j *fileJournal) close() error {
 	var errs []error
-	for _, f := range []*os.File{j.log, j.lock} {
+	for _, f := range []*os.File{j.log, j.mark, j.lock} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
@@ -228,28 +241,23 @@ func (j *fileJournal) close() error {
 	return errors.Join(errs...)
 }
 
-func formatLine(number uint64, rec []byte) []byte {
-	body := fmt.Appendf(nil, "%d %s", number, rec)
-	return fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(body), body)
-}
-
-func parseLine(line []byte) (number uint64, rec []byte, err error) {
-	sum, body, ok := bytes.Cut(line, []byte(" "))
-	want, bad := strconv.ParseUint(string(sum), 16, 32)
-	if !ok || bad != nil || len(sum) != 8 || crc32.ChecksumIEEE(body) != uint32(want) {
-		return 0, nil, errors.New("checksum wrong")
+// openPrivate opens a file that nobody else may read; one that others may is
+// narrowed.
+func openPrivate(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	head, rec, ok := bytes.Cut(body, []byte(" "))
-	number, bad = strconv.ParseUint(string(head), 10, 64)
-	if !ok || bad != nil {
-		return 0, nil, errors.New("no log number")
+	if err := f.Chmod(0o600); err != nil {
+		f.Close()
+		return nil, err
 	}
-	return number, rec, nil
+	return f, nil
 }
 
 // writeFile replaces a file as a whole.
 func writeFile(path string, content []byte) error {
-	f, err := os.OpenFile(path+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	f, err := openPrivate(path+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +53,7 @@ func folded(t *testing.T, recs [][]byte) string {
 
 func reopen(t *testing.T, dir string) string {
 	t.Helper()
-	f, j, err := openJournal(dir)
+	f, j, err := openJournal(dir, proto.Event{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,54 +65,96 @@ func reopen(t *testing.T, dir string) string {
 	return string(raw)
 }
 
-func TestJournalSurvivesAKillAtAnyByte(t *testing.T) {
-	// Goal: after a crash the journal is what had been synced, never less and
-	// never half a record more.
-	// Method: a log cut at every byte of its last record, then also with
-	// garbage after the cut; it must read back as the whole records before, and
-	// take new ones.
-	recs := lines(t, 9)
-	whole := t.TempDir()
-	f, _, err := openJournal(whole)
+// written is a journal of n records in a folder of its own, and where each line
+// of its log ends.
+func written(t *testing.T, recs [][]byte) (dir string, ends []int) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "j")
+	f, _, err := openJournal(dir, proto.Event{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ends []int
+	defer f.close()
 	for _, r := range recs {
 		if err := f.append(r); err != nil {
 			t.Fatal(err)
 		}
 		ends = append(ends, int(f.size))
 	}
-	f.close()
-	raw, err := os.ReadFile(filepath.Join(whole, logName+"0"))
+	return dir, ends
+}
+
+// files are those of a journal by their names, the mark's too.
+func files(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	names, err := filepath.Glob(filepath.Join(dir, "journal.*"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range append(names, dir+markSuffix) {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(name) != lockName {
+			out[filepath.Base(name)] = raw
+		}
+	}
+	return out
+}
+
+// laid puts such files into a folder.
+func laid(t *testing.T, dir string, content map[string][]byte) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+markSuffix), os.MkdirAll(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for name, raw := range content { // any order: each its own file
+		path := filepath.Join(dir, name)
+		if name == filepath.Base(dir)+markSuffix {
+			path = dir + markSuffix
+		}
+		if err := os.WriteFile(path, raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// marked is the content of a mark.
+func marked(number, seq, last uint64) []byte {
+	return formatLine(markHead, fmt.Sprintf(markForm, number, seq, last))
+}
+
+func TestJournalSurvivesAKillAtAnyByte(t *testing.T) {
+	// Goal: after a crash the journal is what had been synced, never less and
+	// never half a record more.
+	// Method: a log cut at every byte of what was written after the mark, then
+	// also with garbage after the cut; it must read back as the whole records
+	// before, and take new ones.
+	recs := lines(t, 9)
+	whole, ends := written(t, recs)
+	content := files(t, whole)
+	raw := content[logName+"1"]
 	dir := filepath.Join(t.TempDir(), "j")
 	for cut := ends[7]; cut <= len(raw); cut++ {
 		n := 0
 		for n < len(ends) && ends[n] <= cut {
 			n++
 		}
-		for _, tail := range []string{"", "\x00\x00\x00\x00", "deadbeef 0 {"} {
+		for _, tail := range []string{"", "\x00\x00\x00\x00", "1.9 deadbeef {"} {
 			if tail != "" && cut == ends[n-1] && n == len(ends) {
 				continue
 			}
-			os.RemoveAll(dir)
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, logName+"0"), append(raw[:cut:cut], tail...), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			content["j"+markSuffix], content[logName+"1"] = marked(1, 8, 8), append(raw[:cut:cut], tail...)
+			laid(t, dir, content)
 			if got, want := reopen(t, dir), folded(t, recs[:n]); got != want {
 				t.Fatalf("cut at %d, tail %q:\ngot  %s\nwant %s", cut, tail, got, want)
 			}
 			if cut%16 != 0 {
 				continue // the disk's syncs take their time
 			}
-			f, _, err := openJournal(dir)
+			f, _, err := openJournal(dir, proto.Event{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,46 +171,17 @@ func TestJournalSurvivesAKillAtAnyByte(t *testing.T) {
 	}
 }
 
-func TestJournalDamageIsNotATornTail(t *testing.T) {
-	// Goal: a flipped bit before the end is refused with its place, since to go
-	// on without those records would repeat sequence numbers.
-	dir := t.TempDir()
-	f, _, err := openJournal(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range lines(t, 3) {
-		if err := f.append(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f.close()
-	path := filepath.Join(dir, logName+"0")
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw[20] ^= 1
-	if err := os.WriteFile(path, raw, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := openJournal(dir); err == nil || !strings.Contains(err.Error(), "at byte 0") {
-		t.Errorf("open: %v, want damage at byte 0", err)
-	}
-}
-
 func TestJournalFoldsUp(t *testing.T) {
 	// Goal: the log stays small, and a crash between any two steps of folding
 	// loses and repeats nothing.
 	// Method: a tiny limit; then the leftovers of each possible crash are put
 	// back beside the good files.
 	recs := lines(t, 40)
-	dir := t.TempDir()
-	f, _, err := openJournal(dir)
+	dir := filepath.Join(t.TempDir(), "j")
+	f, _, err := openJournal(dir, proto.Event{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.limit = 100
 	for _, r := range recs {
 		f.limit = 100
 		if err := f.append(r); err != nil {
@@ -176,13 +191,13 @@ func TestJournalFoldsUp(t *testing.T) {
 	number := f.number
 	f.close()
 	want := folded(t, recs)
-	if number == 0 || reopen(t, dir) != want {
+	if number < 3 || reopen(t, dir) != want {
 		t.Fatalf("after %d folds: %s, want %s", number, reopen(t, dir), want)
 	}
 	for name, content := range map[string]string{ // any order: independent leftovers
 		snapshotName + ".tmp":                "half a snap",
 		fmt.Sprint(logName, number+1):        "",
-		fmt.Sprint(logName, number-1):        string(formatLine(number-1, recs[0])),
+		fmt.Sprint(logName, number-1):        string(formatLine(recordHeadOf(number-1, 1), string(recs[0]))),
 		fmt.Sprint(logName, number, ".junk"): "x",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
@@ -195,14 +210,86 @@ func TestJournalFoldsUp(t *testing.T) {
 			t.Errorf("%s was not swept up", name)
 		}
 	}
-	if a, _, err := openJournal(dir); err != nil {
+	if a, _, err := openJournal(dir, proto.Event{}); err != nil {
 		t.Fatal(err)
 	} else {
-		if _, _, err := openJournal(dir); err == nil {
+		if _, _, err := openJournal(dir, proto.Event{}); err == nil {
 			t.Error("two agents have one journal")
 		}
 		a.close()
 	}
+}
+
+func TestJournalOfVersionOneIsTakenOver(t *testing.T) {
+	// Goal: a journal of before is read once, and is then of this version; one
+	// of a later version is refused by name and left as it is.
+	// Method: files as they were written until now, with and without a
+	// snapshot, with a torn end; then a snapshot of version 3.
+	recs := lines(t, 6)
+	line1 := func(n uint64, rec []byte) []byte {
+		body := fmt.Appendf(nil, "%d %s", n, rec)
+		return fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(body), body)
+	}
+	var log []byte
+	for _, r := range recs[3:] {
+		log = append(log, line1(7, r)...)
+	}
+	for name, c := range map[string]struct { // any order: independent
+		content map[string][]byte
+		want    string
+	}{
+		"snapshot and log": {map[string][]byte{snapshotName: line1(7, []byte(folded(t, recs[:3]))), logName + "7": log}, folded(t, recs)},
+		"torn":             {map[string][]byte{snapshotName: line1(7, []byte(folded(t, recs[:3]))), logName + "7": log[:len(log)-3]}, folded(t, recs[:5])},
+		"never folded":     {map[string][]byte{logName + "0": append(line1(0, recs[0]), line1(0, recs[1])...)}, folded(t, recs[:2])},
+	} {
+		dir := filepath.Join(t.TempDir(), "j")
+		laid(t, dir, c.content)
+		for range 2 {
+			if got := reopen(t, dir); got != c.want {
+				t.Errorf("%s: %s, want %s", name, got, c.want)
+			}
+		}
+		if raw := files(t, dir)[snapshotName]; !bytes.HasPrefix(raw, []byte(snapshotHead+" ")) {
+			t.Errorf("%s: snapshot is %.40s", name, raw)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "j")
+	later := formatLine(formatHead+"3", "something else")
+	laid(t, dir, map[string][]byte{snapshotName: later})
+	if _, _, err := openJournal(dir, proto.Event{}); err == nil || !strings.Contains(err.Error(), "journal.snapshot is of version 3") {
+		t.Errorf("a later version: %v", err)
+	}
+	if raw, err := os.ReadFile(filepath.Join(dir, snapshotName)); err != nil || !bytes.Equal(raw, later) {
+		t.Errorf("its snapshot is now %q, %v", raw, err)
+	}
+}
+
+func TestJournalIsForNobodyElse(t *testing.T) {
+	// Goal: what a node remembers is for its own user; wider files of before
+	// are narrowed.
+	dir, _ := written(t, lines(t, 3))
+	check := func(when string) {
+		t.Helper()
+		for name := range files(t, dir) { // any order: each for itself
+			path := filepath.Join(dir, name)
+			if name == "j"+markSuffix {
+				path = dir + markSuffix
+			}
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %s is %v, %v", when, name, info.Mode(), err)
+			}
+		}
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: folder is %v, %v", when, info.Mode(), err)
+		}
+	}
+	check("new")
+	laid(t, dir, files(t, dir))
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	reopen(t, dir)
+	check("narrowed")
 }
 
 func FuzzJournalRecord(f *testing.F) {

@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/node"
 	"ringlight/ocs"
 	"ringlight/ocs/stored"
 	"ringlight/proto"
@@ -317,14 +319,43 @@ func TestRunNamesWhatKeepsItFromRunning(t *testing.T) {
 		t.Errorf("no board: %v", err)
 	}
 	cfg.Journal = filepath.Join(dir, "journal")
-	if err := os.MkdirAll(cfg.Journal, 0o755); err != nil {
+	laid(t, cfg.Journal, map[string][]byte{snapshotName: formatLine(formatHead+"9", "")})
+	if err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), snapshotName+" is of version 9") {
+		t.Errorf("snapshot of a later version: %v", err)
+	}
+	other, err := json.Marshal(record{State: &node.State{Applied: &node.Held{Desired: proto.Desired{Node: 7}}}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(cfg.Journal, snapshotName), []byte("rubbish\n"), 0o644); err != nil {
+	laid(t, cfg.Journal, map[string][]byte{snapshotName: formatLine(snapshotHead, "1 "+string(other)), logName + "1": nil})
+	if err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "it is of node 7, this is node 0") {
+		t.Errorf("journal of another node: %v", err)
+	}
+}
+
+func TestRunTellsOfADamagedJournal(t *testing.T) {
+	// Goal: whoever reads the log or the planner's events learns that a journal
+	// was damaged; what it consisted of is kept.
+	board, err := hal.Default(4, 1, 1)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), snapshotName) {
-		t.Errorf("damaged snapshot: %v", err)
+	dir := t.TempDir()
+	laid(t, filepath.Join(dir, "journal"), map[string][]byte{snapshotName: []byte("rubbish\n")})
+	r := startRun(t, dir, newKept(t, &board, 4), &board, nil, 9)
+	r.link.wait(t, "that it started from a damaged journal", func(p proto.Packet) bool {
+		var e proto.Event
+		if isEvent(proto.EvStarted)(p) {
+			proto.Decode(p.Payload, &e)
+		}
+		return strings.Contains(e.Text, "journal damaged") && e.Severity == proto.SeverityWarning
+	})
+	r.stop(t)
+	if log := r.log.String(); !strings.Contains(log, "journal damaged; begun anew") || !strings.Contains(log, "journal.snapshot: checksum wrong") {
+		t.Errorf("log:\n%s", log)
+	}
+	if raw, err := os.ReadFile(filepath.Join(dir, "journal", damagedName, snapshotName)); err != nil || string(raw) != "rubbish\n" {
+		t.Errorf("kept: %q, %v", raw, err)
 	}
 }
 

@@ -44,6 +44,7 @@ type fleetNode struct {
 	events   []proto.Event
 	last     proto.Reported
 	submit   int // ops of the switch class
+	written  func(record []byte)
 }
 
 const (
@@ -191,6 +192,9 @@ func (x *fleetNode) Send(_ time.Duration, p proto.Packet) error {
 
 func (x *fleetNode) Persist(now time.Duration, id uint64, record []byte) error {
 	x.synced = now + fleetDisk
+	if x.written != nil {
+		x.written(record)
+	}
 	_, err := x.disk.Begin(id, record)
 	return err
 }
