@@ -141,6 +141,11 @@ func (a *Agent) planner(now time.Duration, p proto.Packet) {
 	// What a broker kept proves nothing of a live planner.
 	if s.Online && !p.Retain {
 		a.step(now, node.Event{Kind: node.HeardTerm, Term: s.Term})
+		var r proto.Reported
+		if a.machine.Report(&r); s.Term > r.SeenTerm {
+			a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: s.Term}, &proto.Error{Code: proto.Invalid, Field: "term",
+				Limit: "near term " + strconv.FormatUint(uint64(r.SeenTerm), 10), Reason: "a planner's term far ahead is believed when it alone is alive for some beats"})
+		}
 	}
 }
 
@@ -188,6 +193,10 @@ func (a *Agent) admit(now time.Duration, topic proto.Topic, c *proto.Command, re
 	}
 	var r proto.Reported
 	a.machine.Report(&r)
+	if c.Term > r.SeenTerm+proto.MaxJump/2 {
+		return &proto.Error{Code: proto.Invalid, Field: "term", Limit: "at most " + strconv.FormatUint(uint64(r.SeenTerm+proto.MaxJump/2), 10),
+			Reason: "term " + strconv.FormatUint(uint64(c.Term), 10)}
+	}
 	if c.Term < r.SeenTerm {
 		return &proto.Error{Code: proto.Stale, Field: "term", Limit: "at least " + strconv.FormatUint(uint64(r.SeenTerm), 10),
 			Reason: "term " + strconv.FormatUint(uint64(c.Term), 10)}

@@ -13,6 +13,7 @@ import (
 type fence struct {
 	id              proto.NodeID
 	seenTerm        proto.Term
+	reach           reach
 	applied, staged *Held
 	early           proto.Decision // that came before its desired state
 }
@@ -99,6 +100,9 @@ func (f *fence) judge(d *proto.Desired, digest proto.Digest) (held *Held, err *p
 	if d.Node != f.id {
 		return nil, &proto.Error{Code: proto.WrongNode, Field: "node", Reason: fmt.Sprintf("this is node %d", f.id)}
 	}
+	if err := f.far(d.Term, d.Generation); err != nil {
+		return nil, err
+	}
 	if d.Term < f.seenTerm {
 		return nil, errStale
 	}
@@ -121,6 +125,9 @@ func (f *fence) judge(d *proto.Desired, digest proto.Digest) (held *Held, err *p
 func (f *fence) weigh(d *proto.Decision) (rival *Held, err *proto.Error) {
 	if d.Verdict != proto.Commit && d.Verdict != proto.Abort {
 		return nil, &proto.Error{Code: proto.Invalid, Field: "verdict", Limit: "commit or abort", Reason: d.Verdict.String()}
+	}
+	if err := f.far(d.Term, d.Generation); err != nil {
+		return nil, err
 	}
 	if f.applied.compare(d.Term, d.Generation) == 0 {
 		if f.applied.Desired.Plan == d.Plan && d.Verdict == proto.Commit {

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"ringlight/proto"
@@ -49,13 +50,14 @@ func (p *participant) tell(dev device, ev *Event) {
 			p.watch()
 		}
 	case HeardTerm:
+		p.reach.alive(ev.Term, p.now)
 		p.seeTerm(dev, ev.Term)
 	}
 }
 
 // seeTerm takes note of a planner's term.
 func (p *participant) seeTerm(dev device, t proto.Term) {
-	if t == 0 || t < p.seenTerm {
+	if t == 0 || t < p.seenTerm || t > p.reach.term() {
 		return
 	}
 	if t > p.seenTerm {
@@ -103,6 +105,9 @@ func (p *participant) admit(dev device, d *proto.Desired, digest proto.Digest) (
 	if d.BypassSeq < p.bypassSeq {
 		return nil, errMoved(p.bypassSeq)
 	}
+	if limit := proto.Highest(p.bypassSeq); d.BypassSeq > limit {
+		return nil, invalid("bypass_seq", "at most "+strconv.FormatUint(limit, 10), "%d; the node counts %d", d.BypassSeq, p.bypassSeq)
+	}
 	return nil, dev.validate(d)
 }
 
@@ -126,6 +131,7 @@ func (p *participant) decide(dev device, d *proto.Decision) {
 		held := p.staged
 		p.staged = nil
 		if d.Verdict == proto.Commit {
+			p.reach.settled = max(p.reach.settled, d.Term)
 			err = dev.enact(held)
 		} else {
 			p.save()
@@ -211,6 +217,7 @@ func (p *participant) Mode() proto.Mode { return p.reasons.mode() }
 // restore takes what every journal keeps; journal gives it.
 func (p *participant) restore(s *State) {
 	p.seenTerm, p.bypassSeq = s.SeenTerm, s.BypassSeq
+	p.reach.settled = s.SeenTerm
 	p.applied, p.staged = s.Applied, s.Staged
 	p.reasons = noPlanner
 	if p.applied != nil {
