@@ -41,6 +41,27 @@ func (w *commandWindow) keep(a proto.Ack) {
 	w.newest = (w.newest + 1) % keptCommands
 }
 
+// beat is a planner's last sign of life.
+type beat struct {
+	term   proto.Term
+	seq    uint64
+	at     time.Duration
+	period time.Duration
+}
+
+// since is how long ago, at the least, a command was sent that quotes a sign of
+// life: before the next one came.
+func (b *beat) since(c *proto.Command, now time.Duration) time.Duration {
+	if c.Beat == 0 || c.Term != b.term || b.seq <= c.Beat {
+		return 0
+	}
+	return now - b.at + time.Duration(min(b.seq-c.Beat-1, maxBeatsAgo))*b.period
+}
+
+// maxBeatsAgo bounds what is counted of a command's age. chosen: whatever is
+// that old is over, and the product stays a time.
+const maxBeatsAgo = 1000
+
 // packet takes one publication, or a word of the link.
 func (a *Agent) packet(now time.Duration, in Input) {
 	p := in.Packet
@@ -140,6 +161,7 @@ func (a *Agent) planner(now time.Duration, p proto.Packet) {
 	}
 	// What a broker kept proves nothing of a live planner.
 	if s.Online && !p.Retain {
+		a.wire.beat = beat{s.Term, s.Seq, now, time.Duration(s.PeriodMillis) * time.Millisecond}
 		a.step(now, node.Event{Kind: node.HeardTerm, Term: s.Term})
 		var r proto.Reported
 		if a.machine.Report(&r); s.Term > r.SeenTerm {
@@ -158,6 +180,10 @@ func (a *Agent) command(now time.Duration, topic proto.Topic, in Input) {
 	if err != nil {
 		ack.Phase = proto.PhaseProtocol
 		a.refuse(now, ack, err)
+		return
+	}
+	if in.Packet.Retain {
+		a.refuse(now, ack, &proto.Error{Code: proto.Expired, Field: "retain", Limit: "not retained", Reason: "the broker kept it; nobody knows since when"})
 		return
 	}
 	if err := a.admit(now, topic, c, in.At); err != nil {
@@ -186,10 +212,13 @@ func (a *Agent) admit(now time.Duration, topic proto.Topic, c *proto.Command, re
 		return &proto.Error{Code: proto.WrongSession, Field: "session", Limit: strconv.FormatUint(uint64(a.cfg.Session), 10),
 			Reason: "for another life of this agent"}
 	}
-	ttl := time.Duration(c.TTLMillis) * time.Millisecond
-	if received != 0 && now-received > ttl {
+	age := a.wire.beat.since(c, now)
+	if received != 0 {
+		age = max(age, now-received)
+	}
+	if age > time.Duration(c.TTLMillis)*time.Millisecond {
 		return &proto.Error{Code: proto.Expired, Field: "ttl_millis", Limit: strconv.FormatUint(uint64(c.TTLMillis), 10),
-			Reason: "waited " + (now - received).Round(time.Millisecond).String()}
+			Reason: "waited " + age.Round(time.Millisecond).String()}
 	}
 	var r proto.Reported
 	a.machine.Report(&r)

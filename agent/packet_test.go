@@ -380,3 +380,46 @@ func FuzzPacket(f *testing.F) {
 		r.later(10 * time.Second)
 	})
 }
+
+// Goal: a command has its place in time: one that a broker kept, or that comes
+// long after it was sent, does nothing, and says why.
+// Method: a host fault that lives for a second: retained; on time; quoting a
+// sign of life after which others came.
+func TestCommandHasAPlaceInTime(t *testing.T) {
+	beats := func(r *rig, seq uint64) {
+		r.message("ocs/v1/f1/planner/state", &proto.PlannerState{Version: proto.Version, Planner: 3, Online: true, Term: 9, Seq: seq, PeriodMillis: 2000, Fabric: "f1"})
+	}
+	for name, c := range map[string]struct {
+		retain bool
+		beat   uint64
+		heard  []uint64
+		wait   time.Duration
+		want   proto.Code
+	}{
+		"retained":           {retain: true, want: proto.Expired},
+		"without a beat":     {heard: []uint64{1, 2}, wait: 3 * time.Second},
+		"of the last beat":   {beat: 2, heard: []uint64{1, 2}, wait: 3 * time.Second},
+		"just before a beat": {beat: 1, heard: []uint64{1, 2}, wait: 500 * time.Millisecond},
+		"late":               {beat: 1, heard: []uint64{1, 2}, wait: 1500 * time.Millisecond, want: proto.Expired},
+		"long past":          {beat: 1, heard: []uint64{1, 2, 3}, want: proto.Expired},
+		"a far beat":         {beat: 1, heard: []uint64{proto.MaxCount}, want: proto.Expired},
+	} {
+		r := newRig(t, Journal{})
+		for _, seq := range c.heard {
+			beats(r, seq)
+		}
+		r.later(c.wait)
+		r.sent = nil
+		m := command(proto.VerbHostFault, 1)
+		m.Beat = c.beat
+		payload, err := proto.Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.in(proto.Packet{Topic: "ocs/v1/f1/n/5/cmd", Payload: payload, Retain: c.retain})
+		acks := take[proto.Ack](r, proto.TopicAck)
+		if len(acks) != 1 || acks[0].Code != c.want || c.want != proto.OK && acks[0].Field == "" {
+			t.Errorf("%s: %+v, want %s", name, acks, c.want)
+		}
+	}
+}

@@ -34,6 +34,7 @@ type wire struct {
 	unknown    uint64 // keys skipped
 	dropped    uint64 // telemetry
 	commands   commandWindow
+	beat       beat
 }
 
 // lost is told when the link could not carry what it had taken. Answers and

@@ -28,6 +28,7 @@ const established = beatsAlive
 
 func (p *Planner) sendBeat() {
 	p.beat++
+	p.j.Beat = p.beat
 	p.beatAt = p.j.Now + BeatPeriod
 	p.j.Send(p.j.Topics.Planner(), proto.TopicPlanner, &proto.PlannerState{
 		Version: proto.Version, Planner: p.j.Planner, Online: true, Term: p.j.Term, Seq: p.beat,

@@ -126,8 +126,10 @@ const (
 	VerbRequest   // Request of an operator for Side: to Bundle, Path; NoRequest clears it
 )
 
-// Command asks one life of one agent for one act, within a time to live
-// counted from receipt. It is never retained.
+// Command asks one life of one agent for one act, within a time to live that
+// counts from receipt, or from the planner's first sign of life after the one
+// that it quotes, whichever was earlier. It is never retained, and refused when
+// it is.
 type Command struct {
 	Version   uint8    `cbor:"0,keyasint"`
 	Node      NodeID   `cbor:"1,keyasint"`
@@ -142,6 +144,7 @@ type Command struct {
 	Side      Side     `cbor:"10,keyasint,omitempty"`
 	Request   Request  `cbor:"11,keyasint,omitempty"`
 	Path      Path     `cbor:"12,keyasint,omitempty"` // of VerbRequest: loopback closes the side
+	Beat      uint64   `cbor:"14,keyasint,omitempty"` // the planner's last sign of life before it, for its age
 }
 
 // Phase that an Ack answers.

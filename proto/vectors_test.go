@@ -86,6 +86,7 @@ func goldens() []struct {
 			Events: []LoggedEvent{{Seq: 1, AtMillis: 2, Event: testEvent()}}}},
 		{"not found", OpReply{Version: Version, Corr: testCorr, Code: NotFound, Field: "node", Limit: "0 to 63", Reason: "node 99"}},
 		{"an operator's request", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbRequest, Bundle: 1, Side: Right, Request: ForcedSwitch, Path: External2}},
+		{"a command with its place in time", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbHostFault, Beat: 70}},
 		{"what a drain would cost", OpReply{Version: Version, Corr: testCorr, Cost: &Cost{Rings: []RingID{3}, Jobs: 1, Links: 4, DarkMicros: 500, Joins: []NodeID{20}, Stages: 1}}},
 		{"conflict", Ack{Version: Version, Node: 19, Session: 5, Phase: PhasePrepare, Code: Conflict, Term: 2, Generation: 300, Field: "bypass_seq", Limit: "at least 12", BypassSeq: 12}},
 		{"a closed side", Event{Version: Version, Node: 19, Session: 5, Seq: 9, Kind: EvClosed, Severity: SeverityWarning, Count: 1, Bundle: 1, Path: Loopback, FromPath: External1, Side: Right, Ring: 3, Peer: 20, Cause: CauseNoCandidate, Measured: NoPower, Expected: NoPower, SideBypassed: true, BypassSeq: 8}},

@@ -64,6 +64,7 @@ type Outbox struct {
 	Topics  proto.Topics
 	Planner uint64
 	Term    proto.Term
+	Beat    uint64 // number of the planner's last sign of life
 	LinkUp  bool
 
 	out      []Action
@@ -119,6 +120,7 @@ func (o *Outbox) Command(id proto.NodeID, session proto.Session, c proto.Command
 	o.commands++
 	seed := fmt.Appendf(nil, "%d/%d/%d", o.Planner, o.Term, o.commands)
 	c.Version, c.Node, c.Term, c.Session = proto.Version, id, o.Term, session
+	c.Beat = o.Beat
 	c.Corr, c.TTLMillis = proto.Corr(proto.DigestOf(seed)), commandTTLMillis
 	o.Send(o.Topics.Command(id), proto.TopicCommand, &c)
 	return c.Corr
