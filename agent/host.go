@@ -101,7 +101,7 @@ func (h *Host) Deliver(now time.Duration, in Input) {
 	}
 	h.told = true
 	if h.recorder != nil {
-		h.recorder.Told(now, &in)
+		h.recorder.Told(now, in)
 	}
 	h.agent.Deliver(now, in)
 }

@@ -130,8 +130,8 @@ func (r *Recorder) Flush() {
 }
 
 // Told is an input, before it is delivered.
-func (r *Recorder) Told(now time.Duration, in *Input) {
-	e, err := entryOf(now, in, r.ops)
+func (r *Recorder) Told(now time.Duration, in Input) {
+	e, err := entryOf(now, &in, r.ops)
 	if err != nil {
 		r.err = err
 		return

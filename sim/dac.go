@@ -38,12 +38,15 @@ func (m *module) plugDACs() {
 	}
 	hw := &m.board.hw.Bundles[m.bundle.place].Modules[m.place]
 	m.dac = make([]voltages, len(hw.ChipSelects))
-	for d := range m.dac {
-		if hw.DAC == hal.AD5676R {
+	if hw.DAC == hal.AD5676R {
+		for d := range m.dac {
 			m.dac[d] = newAD(d, m.nets())
-		} else {
-			m.dac[d] = new(ltc)
 		}
+		return
+	}
+	chips := make([]ltc, len(m.dac))
+	for d := range m.dac {
+		m.dac[d] = &chips[d]
 	}
 }
 

@@ -34,9 +34,11 @@ func Average(addr uint16, average byte) hal.Msg {
 }
 
 // State asks how an ADC stands.
-func State(addr uint16) (msgs []hal.Msg) {
-	for _, reg := range [...]byte{ads7138.RegStatus, ads7138.RegOversample, ads7138.RegOpMode} {
-		msgs = append(msgs, hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, reg), R: make([]byte, 1)})
+func State(addr uint16) []hal.Msg {
+	regs := [...]byte{ads7138.RegStatus, ads7138.RegOversample, ads7138.RegOpMode}
+	msgs := make([]hal.Msg, len(regs))
+	for i, reg := range regs {
+		msgs[i] = hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, reg), R: make([]byte, 1)}
 	}
 	return msgs
 }

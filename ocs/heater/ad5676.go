@@ -15,6 +15,7 @@ type ad struct{}
 const (
 	adChannels = ad5676.Channels
 	adFrame    = ad5676.FrameBytes
+	adReads    = adFrame * 2 * adChannels // length of readBack
 )
 
 // A code is one of the chip's: its span, doubled by the board, is a heater's.

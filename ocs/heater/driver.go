@@ -2,6 +2,7 @@ package heater
 
 import (
 	"errors"
+	"slices"
 
 	"ringlight/hal"
 )
@@ -70,14 +71,15 @@ type Driver struct {
 	// what is in force.
 	registers int
 	frame     uint8 // bytes
+	reads     int   // bytes of readBack
 }
 
 // For is the driver of a module of kind chips.
 func For(m *hal.Module) Driver {
 	if m.DAC == hal.AD5676R {
-		return Driver{hw: m, chip: ad{}, channels: adChannels, registers: 1, frame: adFrame}
+		return Driver{hw: m, chip: ad{}, channels: adChannels, registers: 1, frame: adFrame, reads: adReads}
 	}
-	return Driver{hw: m, chip: ltc{}, channels: ltcChannels, registers: 2, frame: ltcFrame}
+	return Driver{hw: m, chip: ltc{}, channels: ltcChannels, registers: 2, frame: ltcFrame, reads: ltcReads}
 }
 
 // At is the driver while the toggle nets have these levels. DACs that hold both
@@ -158,12 +160,13 @@ func (d Driver) Poke(s Setting) []hal.Msg {
 // ReadBack reads what every chip holds, behind the messages given, if any.
 func (d Driver) ReadBack(msgs []hal.Msg) []hal.Msg {
 	if msgs == nil {
-		for _, cs := range d.hw.ChipSelects {
-			msgs = append(msgs, hal.Msg{Addr: cs, Frame: d.frame})
+		msgs = make([]hal.Msg, len(d.hw.ChipSelects))
+		for n, cs := range d.hw.ChipSelects {
+			msgs[n] = hal.Msg{Addr: cs, Frame: d.frame}
 		}
 	}
 	for n := range msgs {
-		msgs[n].W = d.chip.readBack(msgs[n].W)
+		msgs[n].W = d.chip.readBack(slices.Grow(msgs[n].W, d.reads))
 		msgs[n].R = make([]byte, len(msgs[n].W))
 	}
 	return msgs
@@ -171,7 +174,7 @@ func (d Driver) ReadBack(msgs []hal.Msg) []hal.Msg {
 
 // state is what the reply to ReadBack says of chip n.
 func (d Driver) state(n int, reply []byte) state {
-	return d.chip.state(n, d.nets, reply[len(reply)-len(d.chip.readBack(nil)):])
+	return d.chip.state(n, d.nets, reply[len(reply)-d.reads:])
 }
 
 // Holds reports whether the reply to ReadBack is what codes want of chip n.

@@ -65,7 +65,7 @@ func (d Driver) Peek() []hal.Msg {
 }
 
 func (d Driver) peeked(n int, m *hal.Msg) state {
-	return d.chip.state(n, d.nets, m.R[:len(d.chip.readBack(nil))])
+	return d.chip.state(n, d.nets, m.R[:d.reads])
 }
 
 // Value of a register, of what Peek has read.

@@ -1,6 +1,8 @@
 package heater
 
 import (
+	"slices"
+
 	"ringlight/hal"
 	"ringlight/hal/ltc2688"
 )
@@ -15,6 +17,10 @@ const ltcSpan = ltc2688.Span10V
 const (
 	ltcChannels = ltc2688.Channels
 	ltcFrame    = ltc2688.FrameBytes
+
+	// ltcReads is the length of readBack: of the toggles, the settings, and the
+	// codes behind each choice of a register.
+	ltcReads = ltcFrame * (2 + 2*ltcChannels + 2*(1+2*ltcChannels))
 
 	ltcBankA = 0x0000 // of CmdABSelect: every code write and read goes to A
 	ltcBankB = 0xFFFF
@@ -45,6 +51,7 @@ func (ltc) togglesOf(n int) uint16 {
 
 // appendCodes appends the frames that write the input registers, A and B.
 func (ltc) appendCodes(dst []byte, n int, codes *Codes) []byte {
+	dst = slices.Grow(dst, 2*(1+ltcChannels)*ltcFrame)
 	for register, sel := range [2]uint16{ltcBankA, ltcBankB} {
 		dst = ltc2688.AppendWrite(dst, ltc2688.CmdABSelect, sel)
 		for ch := range ltcChannels {
