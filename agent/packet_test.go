@@ -360,6 +360,19 @@ func TestReportsAreCoalesced(t *testing.T) {
 	}
 }
 
+// What the link did not deliver is told to the planner as refused.
+func TestWhatTheLinkShedsIsReported(t *testing.T) {
+	r := newRig(t, Journal{})
+	r.later(time.Second)
+	before := take[proto.Reported](r, proto.TopicReported)
+	r.in(proto.ShedPacket(90_000))
+	r.later(time.Second)
+	after := take[proto.Reported](r, proto.TopicReported)
+	if len(after) != 1 || after[0].RefusedMessages != before[len(before)-1].RefusedMessages+90_000 {
+		t.Errorf("%+v", after)
+	}
+}
+
 func FuzzPacket(f *testing.F) {
 	for _, m := range []any{desired(9, 4), command(proto.VerbHostFault, 1), &proto.Decision{Version: 1, Term: 9, Generation: 4, Verdict: 1},
 		&proto.PlannerState{Version: 1, Planner: 1, Online: true, Term: 3, PeriodMillis: 1000}} {

@@ -274,6 +274,8 @@ func (r *runner) packet(packets <-chan proto.Packet, p proto.Packet, ok bool) <-
 		r.log.Info("link up")
 	case proto.LinkDown:
 		r.log.Warn("link down; events queue")
+	case proto.Shed:
+		r.log.Warn("more messages came than a topic may carry", "not_read", p.ShedCount())
 	case proto.Refused:
 		r.log.Error("broker refuses a topic", "topic", p.Topic)
 	}

@@ -78,6 +78,9 @@ func (a *Agent) link(now time.Duration, p proto.Packet) {
 		w.up, w.reportAt, w.again = false, Never, Never
 		a.outbox.rewind()
 		a.outbox.resendAt = Never
+	case proto.Shed:
+		w.refused += p.ShedCount()
+		a.report(now)
 	case proto.Refused:
 		a.log(2, "broker refuses "+p.Topic)
 	}

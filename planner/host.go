@@ -64,7 +64,7 @@ func (h *Host) Step() (p proto.Packet, more bool) {
 		h.heard = nil
 	}
 	switch p.Kind {
-	case proto.Publish:
+	case proto.Publish, proto.Shed:
 		h.step(Event{Kind: Packet, Packet: p})
 	case proto.LinkUp:
 		h.step(Event{Kind: LinkUp})

@@ -260,7 +260,7 @@ func (p *Planner) fabricStatus() proto.FabricStatus {
 	return proto.FabricStatus{Name: p.fab.Name, Term: o.Term, Generation: o.Generation, Nodes: uint32(p.fab.Nodes),
 		GPUsPerNode: uint32(p.fab.GPUsPerNode), K: uint32(p.fab.K), TP: uint32(p.fab.TP), Online: uint32(o.Online), Pending: uint32(o.Pending),
 		EventsSeen: o.EventsSeen, EventGaps: o.EventGaps, LinksTotal: uint32(o.LinksTotal), LinksConfirmed: uint32(o.LinksConfirmed),
-		Refused: o.Refused, UnknownKeys: o.UnknownKeys}
+		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: p.counts.shed}
 }
 
 // Overview is what a shell shows or waits for.

@@ -230,6 +230,11 @@ func TestBadMessagesAreRefusedAndCounted(t *testing.T) {
 			t.Errorf("message %d on %s: %d refused", i, bad.topic, got)
 		}
 	}
+	w.step(Event{Kind: Packet, Packet: proto.ShedPacket(1 << 40)})
+	w.step(Event{Kind: Packet, Packet: proto.ShedPacket(1)})
+	if got := w.p.fabricStatus().Shed; got != 1<<40+1 {
+		t.Errorf("%d messages shed", got)
+	}
 	if after := w.show(); after != before {
 		t.Errorf("before\n%safter\n%s", before, after)
 	}

@@ -49,7 +49,7 @@ type EventKind uint8
 
 const (
 	Tick      EventKind = iota + 1 // Next has come
-	Packet                         // Packet.Kind Publish: a message came
+	Packet                         // Packet.Kind Publish: a message came; Shed: some did not
 	LinkUp                         // connected, every subscription granted
 	LinkDown                       // the broker is out of reach
 	Persisted                      // the records of action Persist are on disk
@@ -98,6 +98,7 @@ type Planner struct {
 type counters struct {
 	refused uint64 // messages that were not acceptable
 	unknown uint64 // keys skipped
+	shed    uint64 // messages that the link did not deliver
 }
 
 // New makes a planner that waits for its link. It panics when the store's

@@ -11,6 +11,10 @@ import (
 // receive decodes a packet and hands it on. What is not acceptable changes
 // nothing and is counted.
 func (p *Planner) receive(pk proto.Packet) {
+	if pk.Kind == proto.Shed {
+		p.counts.shed += pk.ShedCount()
+		return
+	}
 	if pk.Kind != proto.Publish || len(pk.Payload) == 0 {
 		return // an empty retained message is a deleted one
 	}

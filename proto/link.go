@@ -1,5 +1,7 @@
 package proto
 
+import "strconv"
+
 // PacketKind tells what a Packet asks of a link, or what a link tells.
 type PacketKind uint8
 
@@ -10,6 +12,7 @@ const (
 	LinkUp                        // from the link: connected, every subscription granted
 	LinkDown                      // from the link
 	Refused                       // from the link: the broker refused Topic
+	Shed                          // from the link: messages came faster than they may; see ShedPacket
 )
 
 // Packet is what a transport carries: one publication, or a word about the
@@ -20,4 +23,15 @@ type Packet struct {
 	Payload []byte
 	QoS     byte
 	Retain  bool
+}
+
+// ShedPacket tells that n messages came and were not delivered.
+func ShedPacket(n uint64) Packet {
+	return Packet{Kind: Shed, Payload: strconv.AppendUint(nil, n, 10)}
+}
+
+// ShedCount is the n of a ShedPacket.
+func (p *Packet) ShedCount() uint64 {
+	n, _ := strconv.ParseUint(string(p.Payload), 10, 64)
+	return n
 }

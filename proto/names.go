@@ -53,6 +53,6 @@ var nounNames = [...]string{"none", "fabric", "nodes", "node", "rings", "ring", 
 
 func (n Noun) String() string { return NameOf(nounNames[:], uint8(n)) }
 
-var packetNames = [...]string{"publish", "subscribe", "unsubscribe", "link_up", "link_down", "refused"}
+var packetNames = [...]string{"publish", "subscribe", "unsubscribe", "link_up", "link_down", "refused", "shed"}
 
 func (k PacketKind) String() string { return NameOf(packetNames[:], uint8(k)) }

@@ -113,6 +113,7 @@ type FabricStatus struct {
 	LinksConfirmed uint32     `cbor:"13,keyasint"`
 	Refused        uint64     `cbor:"14,keyasint,omitempty"` // messages to the planner that were not acceptable
 	UnknownKeys    uint64     `cbor:"15,keyasint,omitempty"` // skipped in those that were
+	Shed           uint64     `cbor:"16,keyasint,omitempty"` // messages to the planner that nobody read: too many came
 }
 
 // LoggedEvent is an event with the planner's number for it.

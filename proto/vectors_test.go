@@ -78,6 +78,7 @@ func goldens() []struct {
 		{"beat", PlannerState{Version: Version, Planner: 99, Online: true, Term: 2, Seq: 8, PeriodMillis: 5000, Fabric: "f1"}},
 		{"planner gone", PlannerState{Version: Version, Planner: 99}},
 		{"why", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounWhy, Node: 19, Bundle: -1}},
+		{"a fabric under a flood", OpReply{Version: Version, Corr: testCorr, Fabric: &FabricStatus{Name: "f1", Term: 2, Refused: 3, UnknownKeys: 4, Shed: 1 << 40}}},
 		{"one page of all", OpReply{Version: Version, Corr: testCorr, Next: 4,
 			Fabric: &FabricStatus{Name: "f1", Term: 2, Generation: 300, Nodes: 64, GPUsPerNode: 4, K: 2, TP: 32},
 			Nodes:  []NodeStatus{{Node: 19, Online: true, Mode: ModeService, Usable: true, Ring: 3, Want: 300, Generation: 300, Reported: &full}},

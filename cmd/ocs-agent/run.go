@@ -92,7 +92,7 @@ func (c *Config) run(ctx context.Context, recording string) error {
 			return err
 		}
 		link, err := mqtt.Dial(mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will,
-			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure})
+			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue})
 		if err != nil {
 			return usageError{err}
 		}
@@ -101,6 +101,9 @@ func (c *Config) run(ctx context.Context, recording string) error {
 	}
 	return agent.Run(ctx, rc)
 }
+
+// linkQueue bounds what waits for the agent. chosen: 4 MiB at most.
+const linkQueue = 1024
 
 // runConfig is how an agent of this configuration runs, alone.
 func (c *Config) runConfig(a agent.Config, log *slog.Logger) agent.RunConfig {

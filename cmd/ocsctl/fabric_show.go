@@ -27,6 +27,7 @@ type fabricJSON struct {
 	EventGaps      uint64           `json:"event_gaps"`
 	Refused        uint64           `json:"messages_refused"`
 	UnknownKeys    uint64           `json:"unknown_keys"`
+	Shed           uint64           `json:"messages_shed"`
 }
 
 // fabricShow asks the planner what it runs and what it refused.
@@ -47,14 +48,14 @@ func fabricShow(ctx context.Context, args []string, out io.Writer) error {
 	}
 	s := r.Fabric
 	f := fabricJSON{s.Name, s.Term, s.Generation, s.Nodes, s.Online, s.Pending, s.GPUsPerNode, s.K, s.TP,
-		s.LinksTotal, s.LinksConfirmed, s.EventsSeen, s.EventGaps, s.Refused, s.UnknownKeys}
+		s.LinksTotal, s.LinksConfirmed, s.EventsSeen, s.EventGaps, s.Refused, s.UnknownKeys, s.Shed}
 	if c.json {
 		return printJSON(out, f)
 	}
 	_, err = fmt.Fprintf(out, `fabric %s: %d of %d nodes online, %d not yet where they should be; %d of %d links have light
 term %d, generation %d; %d GPUs a node, K %d, TP %d
-%d events seen, %d missing; %d messages refused, %d unknown keys skipped
+%d events seen, %d missing; %d messages refused, %d unknown keys skipped, %d messages not read for there were too many
 `, f.Name, f.Online, f.Nodes, f.Pending, f.LinksConfirmed, f.Links, f.Term, f.Generation, f.GPUsPerNode, f.K, f.TP,
-		f.EventsSeen, f.EventGaps, f.Refused, f.UnknownKeys)
+		f.EventsSeen, f.EventGaps, f.Refused, f.UnknownKeys, f.Shed)
 	return err
 }

@@ -116,7 +116,7 @@ func (c *Config) link(broker string, start planner.Config) mqtt.Config {
 		longest = maxReconnect
 	}
 	return mqtt.Config{Broker: broker, ClientID: proto.Topics{Fabric: start.Fabric.Name}.PlannerClient(start.PlannerID),
-		Will: &will, Subscriptions: planner.Subscriptions(start.Fabric.Name), Ordered: true, Queue: linkQueue,
+		Will: &will, Subscriptions: planner.Subscriptions(start.Fabric.Name), Ordered: true, Queue: linkQueue, Intake: mqtt.DefaultIntake,
 		CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Insecure: c.Insecure,
 		MinReconnect: c.MinReconnect, MaxReconnect: longest}
 }
@@ -213,6 +213,8 @@ func (s *server) receive(p proto.Packet) {
 	case proto.Refused:
 		s.cfg.Log.Error("broker refused a subscription", "topic", p.Topic)
 		return
+	case proto.Shed:
+		s.cfg.Log.Warn("more messages came than a topic may carry", "not_read", p.ShedCount())
 	}
 	s.host.Deliver(p)
 	s.host.Step()

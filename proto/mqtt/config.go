@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/proto/limit"
 )
 
 // Config of a Link. Zero durations and sizes take the defaults below.
@@ -24,6 +25,7 @@ type Config struct {
 	Insecure      bool          // allow mqtt beyond loopback
 	Ordered       bool          // deliver in the order of arrival, else one goroutine a message takes part
 	Queue         int           // packets in each queue
+	Intake        limit.Rate    // of the messages on each topic; zero: any. A Shed packet counts what came beyond it
 	MinReconnect  time.Duration // first pause before another try
 	MaxReconnect  time.Duration // longest pause; each is jittered between 0 and its length
 	KeepAlive     time.Duration
@@ -45,11 +47,22 @@ const (
 	pingTimeout    = 5 * time.Second
 	goodbyeTime    = 250 * time.Millisecond // for a clean DISCONNECT to leave
 
-	inflight    = 1024            // chosen: unacknowledged publications; embedded brokers keep 8192
-	quickLoss   = 5 * time.Second // a connection that lives shorter counts as a failed one
-	maxDoubling = 16              // of the pause; far above MaxReconnect/MinReconnect
-	queueBytes  = 64 << 20        // payload bytes in each queue: 1,024 of the longest messages
+	inflight     = 1024            // chosen: unacknowledged publications; embedded brokers keep 8192
+	quickLoss    = 5 * time.Second // a connection that lives shorter counts as a failed one
+	maxDoubling  = 16              // of the pause; far above MaxReconnect/MinReconnect
+	queueBytes   = 32 << 20        // in each queue: 512 of the longest messages
+	queuedPacket = 4 << 10         // or so much for each packet, if that is less
+	packetBytes  = 128             // what a packet costs besides topic and payload
+
+	intakeTopics = 1 << 16     // chosen: the topics of a cell of 10,000 nodes; beyond, those not known share
+	intakeBytes  = 4 << 10     // a longer message counts as several
+	shedEvery    = time.Second // between two Shed packets
 )
+
+// DefaultIntake is for agents and planners. chosen: the busiest topics, a
+// node's events and answers, carry some tens of messages a second; a burst of
+// a thousand pages of an operator passes.
+var DefaultIntake = limit.Rate{Interval: 5 * time.Millisecond, Burst: 1024}
 
 func (c *Config) withDefaults() Config {
 	d := *c

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/proto/limit"
 )
 
 var (
@@ -31,6 +32,7 @@ type Stats struct {
 	Received         uint64 // publications
 	DroppedTelemetry uint64 // either way
 	Dropped          uint64 // other publications, either way; both ends send them again
+	Shed             uint64 // publications received and not delivered: beyond Config.Intake, or no room
 }
 
 // Link is a connection to a broker that renews itself.
@@ -38,6 +40,7 @@ type Link struct {
 	cfg      Config
 	endpoint endpoint
 	in, out  *queue
+	intake   intake
 	recv     chan proto.Packet
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -63,7 +66,7 @@ func Dial(cfg Config) (*Link, error) {
 	cfg = cfg.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &Link{cfg: cfg, endpoint: e, in: newQueue(cfg.Queue), out: newQueue(cfg.Queue),
-		recv: make(chan proto.Packet), ctx: ctx, cancel: cancel}
+		intake: intake{sources: limit.Sources{Rate: cfg.Intake, Max: intakeTopics}}, recv: make(chan proto.Packet), ctx: ctx, cancel: cancel}
 	for _, topic := range cfg.Subscriptions {
 		l.want(topic)
 	}
@@ -74,8 +77,8 @@ func Dial(cfg Config) (*Link, error) {
 }
 
 // Recv gives what arrives, the link's own words included: LinkUp and LinkDown
-// in turn, and Refused for a subscription. Payload of LinkDown and Refused is
-// the reason as text. It is closed after Close or Abandon.
+// in turn, Refused for a subscription, Shed for what was not delivered. Payload
+// of LinkDown and Refused is the reason as text. It is closed after Close or Abandon.
 func (l *Link) Recv() <-chan proto.Packet { return l.recv }
 
 // Up reports whether the link is connected with every subscription granted.
@@ -136,7 +139,7 @@ func (l *Link) end(abandon bool) {
 
 func (l *Link) Stats() Stats {
 	s := Stats{Connects: l.connects.Load(), Losses: l.losses.Load(), Attempts: l.attempts.Load(),
-		Refused: l.refused.Load(), Sent: l.sent.Load(), Received: l.got.Load()}
+		Refused: l.refused.Load(), Sent: l.sent.Load(), Received: l.got.Load(), Shed: l.intake.total.Load()}
 	for _, q := range []*queue{l.in, l.out} {
 		d := q.drops()
 		s.DroppedTelemetry += d[classTelemetry]

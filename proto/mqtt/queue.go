@@ -34,17 +34,20 @@ func classOf(p *proto.Packet) class {
 // queue is a bounded hand-over between goroutines that never blocks the one
 // that puts.
 type queue struct {
-	mu      sync.Mutex
-	ready   chan struct{} // has a token when there may be something to take
-	lists   [numClasses][]proto.Packet
-	count   int // without classLink
-	bytes   int
-	max     int
-	held    bool // only classLink may be taken
-	dropped [numClasses]uint64
+	mu       sync.Mutex
+	ready    chan struct{} // has a token when there may be something to take
+	lists    [numClasses][]proto.Packet
+	count    int // without classLink
+	bytes    int
+	max      int
+	maxBytes int
+	held     bool // only classLink may be taken
+	dropped  [numClasses]uint64
 }
 
-func newQueue(max int) *queue { return &queue{ready: make(chan struct{}, 1), max: max} }
+func newQueue(max int) *queue {
+	return &queue{ready: make(chan struct{}, 1), max: max, maxBytes: min(queueBytes, max*queuedPacket)}
+}
 
 func (q *queue) wake() {
 	select {
@@ -60,21 +63,23 @@ func (q *queue) put(p proto.Packet) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if c != classLink {
-		for (q.count >= q.max || q.bytes+len(p.Payload) > queueBytes) && len(q.lists[classTelemetry]) > 0 {
+		for (q.count >= q.max || q.bytes+weight(&p) > q.maxBytes) && len(q.lists[classTelemetry]) > 0 {
 			q.remove(classTelemetry)
 			q.dropped[classTelemetry]++
 		}
-		if q.count >= q.max || q.bytes+len(p.Payload) > queueBytes {
+		if q.count >= q.max || q.bytes+weight(&p) > q.maxBytes {
 			q.dropped[c]++
 			return false
 		}
 		q.count++
-		q.bytes += len(p.Payload)
+		q.bytes += weight(&p)
 	}
 	q.lists[c] = append(q.lists[c], p)
 	q.wake()
 	return true
 }
+
+func weight(p *proto.Packet) int { return len(p.Topic) + len(p.Payload) + packetBytes }
 
 func (q *queue) remove(c class) proto.Packet {
 	p := q.lists[c][0]
@@ -84,7 +89,7 @@ func (q *queue) remove(c class) proto.Packet {
 	}
 	if c != classLink {
 		q.count--
-		q.bytes -= len(p.Payload)
+		q.bytes -= weight(&p)
 	}
 	return p
 }

@@ -203,7 +203,7 @@ func (s *session) wait(token paho.Token, limit time.Duration) error {
 // received is the library's handler: it hands over and returns.
 func (s *session) received(_ paho.Client, m paho.Message) {
 	s.link.got.Add(1)
-	s.link.in.put(proto.Packet{Kind: proto.Publish, Topic: m.Topic(), Payload: m.Payload(), QoS: m.Qos(), Retain: m.Retained()})
+	s.link.arrived(proto.Packet{Kind: proto.Publish, Topic: m.Topic(), Payload: m.Payload(), QoS: m.Qos(), Retain: m.Retained()})
 }
 
 // write hands the queue to the library, at most inflight unacknowledged. What

@@ -17,6 +17,9 @@ const (
 	maxReconnect = 2 * time.Second
 )
 
+// nodeQueue bounds what waits for a node. chosen: 64 nodes in one process.
+const nodeQueue = 1024
+
 // dial gives a node its link, with its death note as the will.
 func dial(cfg mqtt.Config, fabric string, node proto.NodeID, session proto.Session) (*mqtt.Link, error) {
 	note, err := proto.Encode(&proto.Presence{Version: proto.Version, Node: node, Session: session})
@@ -26,7 +29,7 @@ func dial(cfg mqtt.Config, fabric string, node proto.NodeID, session proto.Sessi
 	cfg.ClientID = fabric + "-n" + strconv.FormatUint(uint64(node), 10)
 	cfg.Will = &proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: fabric}.Presence(node),
 		Payload: note, QoS: proto.TopicPresence.QoS(), Retain: proto.TopicPresence.Retain()}
-	cfg.Ordered = true
+	cfg.Ordered, cfg.Intake, cfg.Queue = true, mqtt.DefaultIntake, nodeQueue
 	return mqtt.Dial(cfg)
 }
 

@@ -1,0 +1,103 @@
+package mqtt
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"ringlight/proto"
+	"ringlight/proto/limit"
+)
+
+// intakeLink is a link without a broker.
+func intakeLink() *Link {
+	c := Config{Intake: DefaultIntake}
+	cfg := c.withDefaults()
+	return &Link{cfg: cfg, in: newQueue(cfg.Queue), intake: intake{sources: limit.Sources{Rate: cfg.Intake, Max: intakeTopics}}}
+}
+
+// A flood on one topic reaches nobody, and keeps nobody else's message out.
+// More than the queue holds on two topics of a node, then one message each of
+// others; before, the queue was full and they were lost.
+func TestFloodStaysOnItsTopic(t *testing.T) {
+	l := intakeLink()
+	topics := proto.Topics{Fabric: "f1"}
+	say := func(topic string, size int) {
+		l.arrived(proto.Packet{Topic: topic, Payload: make([]byte, size)})
+	}
+	const flood = 2 * DefaultQueue
+	for range flood {
+		say(topics.Reported(0), 64)
+		say(topics.Event(1), 60_000)
+		say("no/topic/of/ours", 1)
+	}
+	say(topics.Ack(0), 64)
+	say(topics.Reported(1), 64)
+	say(topics.Request("watch"), proto.MaxPayload)
+	say(topics.Request("watch"), proto.MaxPayload+1)
+	got := map[string]int{}
+	for p, ok := l.in.take(); ok; p, ok = l.in.take() {
+		got[p.Topic]++
+	}
+	for _, topic := range []string{topics.Ack(0), topics.Reported(1), topics.Request("watch")} {
+		if got[topic] != 1 {
+			t.Errorf("%s: %d delivered", topic, got[topic])
+		}
+	}
+	// What the flood took meanwhile is its share, in messages or in bytes.
+	most := func(begin time.Duration) int { return DefaultIntake.Burst + int(begin/DefaultIntake.Interval) }(10 * time.Second)
+	if n := got[topics.Reported(0)]; n < DefaultIntake.Burst || n > most {
+		t.Errorf("%d of the flood delivered", n)
+	}
+	if n := got[topics.Event(1)]; n > most/(1+60_000/intakeBytes) {
+		t.Errorf("%d long messages of the flood delivered", n)
+	}
+	if n := l.intake.total.Load(); n != l.intake.untold || n < 3*flood-3*uint64(most) {
+		t.Errorf("%d shed", n)
+	}
+}
+
+// Whoever reads a link is told what he was not given.
+// A burst through a broker; the delivered and the shed are all.
+func TestLinkTellsWhatItSheds(t *testing.T) {
+	onEveryBroker(t, func(t *testing.T, b testBroker) {
+		topic := proto.Topics{Fabric: "f1"}.Event(7)
+		l := up(t, Config{Broker: b.url(), ClientID: "reader", Subscriptions: []string{topic}, Intake: limit.Rate{Interval: time.Hour, Burst: 10}, Ordered: true})
+		w := up(t, Config{Broker: b.url(), ClientID: "writer"})
+		for range 100 {
+			send(t, w, topic, "e", false)
+		}
+		late := time.After(patience)
+		got, told := 0, uint64(0)
+		for told < 90 {
+			select {
+			case p := <-l.Recv():
+				if p.Kind == proto.Publish {
+					got++
+				} else if p.Kind == proto.Shed {
+					told += p.ShedCount()
+				}
+			case <-late:
+				t.Fatalf("%d delivered, %d told of, %+v", got, told, l.Stats())
+			}
+		}
+		if got != 10 || told != 90 || l.Stats().Shed != 90 {
+			t.Errorf("%d delivered, %d told of, %+v", got, told, l.Stats())
+		}
+	})
+}
+
+// BenchmarkIntakeUnderFlood is what one unwanted message costs a link, long
+// ones too: the light path shares the processor with it.
+func BenchmarkIntakeUnderFlood(b *testing.B) {
+	for name, payload := range map[string][]byte{"short": make([]byte, 64), "long": bytes.Repeat([]byte{0xa0}, 60_000)} {
+		b.Run(name, func(b *testing.B) {
+			l := intakeLink()
+			topic := proto.Topics{Fabric: "f1"}.Desired(63)
+			b.ReportAllocs()
+			for b.Loop() {
+				l.arrived(proto.Packet{Topic: topic, Payload: payload})
+			}
+		})
+	}
+}
