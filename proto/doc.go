@@ -2,10 +2,10 @@
 // messages with integer keys, topics, limits. It knows no broker and no
 // clock, and decides nothing.
 //
-// The page to implement the protocol from is schema.cddl: every message, key,
-// limit, code and topic. testdata/vectors.txt holds accepted encodings of
-// every message and refused ones with the reason. A test holds both to the
-// code. In short:
+// What to implement the protocol from is schema.cddl, every message, key, limit,
+// code and topic, and docs/protocol.md, the rules that a schema cannot say.
+// testdata/vectors.txt holds accepted encodings of every message and refused
+// ones with the reason. Tests hold all three to the code. In short:
 //
 // A message is one CBOR item in the core deterministic encoding, at most 64
 // KiB, and has exactly one form: a reader refuses long integers, unsorted or

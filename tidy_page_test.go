@@ -1,0 +1,100 @@
+package ringlight_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/constant"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// constants evaluates the constants of our packages, which depend on nothing
+// but each other and the time.
+type constants struct {
+	std  types.Importer
+	read map[string]*types.Package
+}
+
+func (c constants) Import(path string) (*types.Package, error) {
+	dir, ours := strings.CutPrefix(path, "ringlight/")
+	switch {
+	case path == "time":
+		return c.std.Import(path)
+	case !ours:
+		return nil, errors.New("not needed")
+	case c.read[dir] != nil:
+		return c.read[dir], nil
+	}
+	fset := token.NewFileSet()
+	names, err := filepath.Glob(dir + "/*.go")
+	if err != nil {
+		return nil, err
+	}
+	var files []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, name, nil, 0)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	cfg := types.Config{Importer: c, Error: func(error) {}, IgnoreFuncBodies: true}
+	pkg, _ := cfg.Check(path, fset, files, nil) // what is not needed is missing
+	pkg.MarkComplete()
+	c.read[dir] = pkg
+	return pkg, nil
+}
+
+var timesRow = regexp.MustCompile("(?m)^\\| .* \\| `([a-z/]+)\\.(\\w+)` \\| (.*) \\|$")
+
+// Goal: the numbers on the protocol's page are the code's.
+// Method: each row of its table of times and limits names a constant, whose
+// value is taken from the source: a time in Go's form with a space before the
+// unit, or a number with commas.
+func TestProtocolPageHasTheCodesNumbers(t *testing.T) {
+	page, err := os.ReadFile("docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := constants{importer.ForCompiler(token.NewFileSet(), "source", nil), map[string]*types.Package{}}
+	rows := timesRow.FindAllStringSubmatch(string(page), -1)
+	for _, row := range rows {
+		dir, name, said := row[1], row[2], row[3]
+		pkg, err := code.Import("ringlight/" + dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _ := pkg.Scope().Lookup(name).(*types.Const)
+		if c == nil || c.Val().Kind() == constant.Unknown {
+			t.Errorf("%s.%s is no constant that can be read", dir, name)
+			continue
+		}
+		have, exact := constant.Int64Val(constant.ToInt(c.Val()))
+		var want int64
+		if strings.HasSuffix(c.Type().String(), "time.Duration") {
+			var d time.Duration
+			d, err = time.ParseDuration(strings.ReplaceAll(strings.ReplaceAll(said, " min", "m"), " ", ""))
+			want = int64(d)
+		} else {
+			want, err = strconv.ParseInt(strings.ReplaceAll(said, ",", ""), 10, 64)
+		}
+		if err != nil || !exact || have != want {
+			t.Errorf("docs/protocol.md: %s.%s is %s there and %s in the code (%v)", dir, name, said, c.Val(), err)
+		}
+	}
+	if len(rows) < 40 {
+		t.Errorf("only %d rows read: does the test still see the table?", len(rows))
+	}
+}
