@@ -22,7 +22,7 @@ import (
 // Config is the whole of what an agent is configured with.
 type Config struct {
 	Fabric   string      `json:"fabric" doc:"name of the fabric, 1 to 64 of a-z 0-9 -"`
-	Node     uint32      `json:"node" doc:"number of this node in HBD order, or of this switch in the fabric, from 0"`
+	Node     int64       `json:"node" doc:"number of this node in HBD order, or of this switch in the fabric, from 0"`
 	Broker   string      `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://; empty: the agent reports to nobody"`
 	Insecure bool        `json:"insecure" doc:"allow mqtt:// beyond loopback"`
 	CA       string      `json:"ca" doc:"file with the broker's certificate authority, PEM"`
@@ -161,12 +161,20 @@ func (c *Config) Validate() error {
 	if err := proto.CheckName("fabric", c.Fabric); err != nil {
 		bad("fabric", "%q: want 1 to 64 of a-z 0-9 -", c.Fabric)
 	}
+	switch top := int64(proto.FirstSwitch) - 1; {
+	case c.Board.isSwitch(): // whose numbers may be given as a planner shows them
+		bad.span("node", c.Node, 0, 2*top+1)
+	default:
+		bad.span("node", c.Node, 0, top)
+	}
 	if _, ok := lockModes[c.Lock]; !ok {
 		bad("lock", "%q: want off, drift or always", c.Lock)
 	}
 	if c.Broker != "" {
-		if u, err := url.Parse(c.Broker); err != nil || u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Host == "" {
-			bad("broker", "%q: want mqtt://host:port or mqtts://host:port", c.Broker)
+		if u, err := url.Parse(c.Broker); err != nil { // whose text has a password, if there is one
+			bad("broker", "no URL: want mqtt://host:port or mqtts://host:port")
+		} else if u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Host == "" || u.User != nil {
+			bad("broker", "%q: want mqtt://host:port or mqtts://host:port", u.Redacted())
 		}
 	}
 	if (c.Cert == "") != (c.Key == "") {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/hal"
 	"ringlight/proto"
 )
 
@@ -35,8 +36,8 @@ func path(ctx context.Context, args []string) error {
 		return common.fail(usagef("want: path set BUNDLE PATH"))
 	}
 	b, err := strconv.ParseUint(free[0], 10, 8)
-	if err != nil {
-		return common.fail(usagef("bundle %q: want a number from 0", free[0]))
+	if err != nil || b >= hal.MaxBundles {
+		return common.fail(usagef("bundle: %q: want 0 to %d", free[0], hal.MaxBundles-1))
 	}
 	p, err := proto.ParsePath(free[1])
 	if err != nil {

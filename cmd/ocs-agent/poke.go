@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"strconv"
 
 	"ringlight/ocs"
@@ -21,7 +22,7 @@ func poke(_ context.Context, args []string) error {
 	}
 	v, err := strconv.ParseUint(words[1], 0, 32)
 	if err != nil {
-		return common.fail(usagef("value %q: want a number from 0", words[1]))
+		return common.fail(usagef("value: %q: want a number from 0 to %d", words[1], uint32(math.MaxUint32)))
 	}
 	cfg, err := common.load()
 	if err != nil {

@@ -34,7 +34,7 @@ const memoryLimit = 48 << 20
 func run(ctx context.Context, args []string) error {
 	fs, common := newFlags("run", "run the agent", "ocs-agent run -config node7.json")
 	broker := fs.String("broker", "", "`URL` of the MQTT broker; overrides the configuration; empty: none")
-	node := fs.Int64("node", -1, "`number` of the node; overrides the configuration")
+	node := fs.Int64("node", 0, "`number` of the node; overrides the configuration")
 	fabric := fs.String("fabric", "", "`name` of the fabric; overrides the configuration")
 	recording := fs.String("record", "", "write what happens on the buses to this `file`, from the start and without bound")
 	if err := parse(fs, args, 0); err != nil {
@@ -45,13 +45,13 @@ func run(ctx context.Context, args []string) error {
 		return common.fail(usageError{err})
 	}
 	fs.Visit(func(f *flag.Flag) {
-		if f.Name == "broker" { // also to none
+		switch f.Name {
+		case "broker": // also to none
 			cfg.Broker = *broker
+		case "node":
+			cfg.Node = *node
 		}
 	})
-	if *node >= 0 {
-		cfg.Node = uint32(*node)
-	}
 	if *fabric != "" {
 		cfg.Fabric = *fabric
 	}

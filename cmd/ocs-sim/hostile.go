@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"ringlight/planner/fabric"
 	"ringlight/sim/hostile"
 )
 
@@ -25,6 +26,9 @@ func runHostile(ctx context.Context, args []string) error {
 	asJSON := fs.Bool("json", false, "print a JSON object for each attack and nothing else")
 	if err := parse(fs, args); err != nil {
 		return err
+	}
+	if cfg.Nodes < 1 || cfg.Nodes > fabric.MaxNodes {
+		return usagef("nodes: %d: want 1 to %d", cfg.Nodes, fabric.MaxNodes)
 	}
 	if *only != "" {
 		cfg.Only = strings.Split(*only, ",")

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -240,7 +241,7 @@ func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) er
 func number(field, s string, least uint64) (uint32, error) {
 	id, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || id < least {
-		return 0, wrongUsage(field, fmt.Sprintf("an integer from %d", least), "%q", s)
+		return 0, wrongUsage(field, fmt.Sprintf("an integer from %d to %d", least, uint32(math.MaxUint32)), "%q", s)
 	}
 	return uint32(id), nil
 }
