@@ -65,7 +65,7 @@ func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry
 		c := in.Hardware.Completion
 		e := busrec.Entry{Kind: busrec.Completion, At: now, Seq: ops[c.Op], Bus: c.Bus, Start: c.Start, End: c.End, Msg: c.Msg, Err: c.Err}
 		for i := range c.Op.Msgs {
-			e.R = append(e.R, c.Op.Msgs[i].R)
+			e.R = append(e.R, c.Op.Msgs[i].Redact(c.Op.Msgs[i].R))
 		}
 		delete(ops, c.Op)
 		return e, nil

@@ -232,7 +232,7 @@ func sameOp(a, b *hal.Op) bool {
 	}
 	for i := range a.Msgs {
 		x, y := &a.Msgs[i], &b.Msgs[i]
-		if x.Addr != y.Addr || x.Frame != y.Frame || !bytes.Equal(x.W, y.W) || len(x.R) != len(y.R) || (x.R == nil) != (y.R == nil) {
+		if x.Addr != y.Addr || x.Frame != y.Frame || !bytes.Equal(x.Redact(x.W), y.W) || len(x.R) != len(y.R) || (x.R == nil) != (y.R == nil) {
 			return false
 		}
 	}
@@ -248,8 +248,8 @@ func work(bus hal.BusID, op *hal.Op) string {
 		}
 		m := &op.Msgs[i]
 		s += fmt.Sprintf(" [%#x", m.Addr)
-		if len(m.W) > 0 {
-			s += fmt.Sprintf(" w % x", m.W[:min(len(m.W), 24)])
+		if w := m.Redact(m.W); len(w) > 0 {
+			s += fmt.Sprintf(" w % x", w[:min(len(w), 24)])
 		}
 		if len(m.R) > 0 {
 			s += fmt.Sprintf(" r %d", len(m.R))

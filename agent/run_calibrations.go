@@ -61,7 +61,7 @@ func calibrationPath(dir string, b proto.BundleID) string {
 // SaveCalibration keeps a calibration in dir, and the previous one beside it. A
 // damaged one is no previous one.
 func SaveCalibration(dir string, b proto.BundleID, encoded []byte) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	path := calibrationPath(dir, b)

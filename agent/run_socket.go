@@ -90,7 +90,7 @@ func (a *Ask) parsePort(s string) error {
 // by an agent that died is taken over; the journal's lock keeps two living ones
 // apart.
 func (r *runner) listenQuestions(ctx context.Context, path string) (stop func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"bytes"
 	"math"
 	"time"
 )
@@ -39,6 +40,17 @@ type Msg struct {
 	Addr  uint16
 	Frame uint8
 	W, R  []byte
+	// Secret is a part of W, a password, that nobody but the other end is told;
+	// R may echo it.
+	Secret []byte
+}
+
+// Redact is b as it may be recorded or logged.
+func (m *Msg) Redact(b []byte) []byte {
+	if len(m.Secret) == 0 {
+		return b
+	}
+	return bytes.ReplaceAll(b, m.Secret, []byte("***"))
 }
 
 // Op is one piece of bus work: messages carried out back to back with nothing

@@ -79,7 +79,7 @@ func bringup(_ context.Context, args []string) error {
 }
 
 func writePage(file string, r *bench.Report) error {
-	f, err := os.Create(file)
+	f, err := createPrivate(file)
 	if err != nil {
 		return usageError{err}
 	}

@@ -43,7 +43,12 @@ func dumpModule(_ context.Context, args []string) error {
 		_, err := os.Stdout.Write(image)
 		return common.fail(err)
 	}
-	if err := os.WriteFile(*out, image, 0o644); err != nil {
+	f, err := createPrivate(*out)
+	if err != nil {
+		return common.fail(usageError{err})
+	}
+	_, err = f.Write(image)
+	if err := errors.Join(err, f.Close()); err != nil {
 		return common.fail(err)
 	}
 	if common.json {

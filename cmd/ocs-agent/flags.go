@@ -101,6 +101,22 @@ func (c *common) load() (Config, error) {
 	return cfg, nil
 }
 
+// createPrivate makes a file that nobody else may read; one that others may is
+// narrowed.
+func createPrivate(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // else a pipe, a terminal
+		if err := f.Chmod(0o600); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
 // fail prints an error on stdout too for who asked for JSON.
 func (c *common) fail(err error) error {
 	if err == nil || !c.json {

@@ -33,7 +33,7 @@ func recordCommand(ctx context.Context, args []string) error {
 	}
 	w := os.Stdout
 	if *out != "-" {
-		if w, err = os.Create(*out); err != nil {
+		if w, err = createPrivate(*out); err != nil {
 			return common.fail(usageError{err})
 		}
 		defer w.Close()

@@ -79,7 +79,7 @@ func (c *Config) run(ctx context.Context, recording string) error {
 	rc := c.runConfig(a, log)
 	rc.Lines = c.SCPI
 	if recording != "" {
-		f, err := os.Create(recording)
+		f, err := createPrivate(recording)
 		if err != nil {
 			return usageError{err}
 		}

@@ -23,6 +23,7 @@
 //	submit       bus, class, deadline in ns, number of messages; for each
 //	             message its address, frame, length of W + W, and 0 for no R
 //	             or 1 + its length. The op's number is that of the submit.
+//	             A secret in W or R is three asterisks.
 //	completion   number of the op; start and end in ns; failed message;
 //	             cause, 1 byte; its text; what each R holds now: length + bytes
 //	edge         line, level, at, origin

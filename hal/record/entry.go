@@ -89,7 +89,7 @@ func appendEntry(b []byte, e *Entry, last time.Duration) []byte {
 		for i := range e.Op.Msgs {
 			m := &e.Op.Msgs[i]
 			b = append(number(b, uint64(m.Addr)), m.Frame)
-			b = bytesOf(b, m.W)
+			b = bytesOf(b, m.Redact(m.W))
 			if m.R == nil {
 				b = number(b, 0)
 			} else {

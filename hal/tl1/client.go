@@ -74,6 +74,9 @@ func NewClient(cfg Config) *Client {
 // that matches one of hal's box errors.
 func (c *Client) Result() (hal.BoxState, error) { return c.state, c.err }
 
+// Secret is what no recording of the talk may hold.
+func (c *Client) Secret() []byte { return []byte(c.cfg.Password) }
+
 // Exchange takes what arrived, nil for nothing, and appends what to send.
 func (c *Client) Exchange(reply, dst []byte) ([]byte, hal.BoxStep) {
 	if reply != nil {
@@ -108,7 +111,21 @@ func (c *Client) Begin(goal hal.BoxGoal) {
 	}
 }
 
-func (c *Client) fail(err error) { c.step, c.err = stepDone, err }
+func (c *Client) fail(err error) {
+	if p := c.cfg.Password; p != "" && strings.Contains(err.Error(), p) { // a box may say what it was told
+		err = redacted{strings.ReplaceAll(err.Error(), p, "***"), err}
+	}
+	c.step, c.err = stepDone, err
+}
+
+// redacted is an error in whose text the password stood.
+type redacted struct {
+	text string
+	err  error
+}
+
+func (r redacted) Error() string { return r.text }
+func (r redacted) Unwrap() error { return r.err }
 
 // Next appends the command to send, once; ok is false when there is nothing to
 // say, be it that an answer is due still (Waiting) or that all is done.

@@ -127,9 +127,13 @@ func (x *Box) exchange(reply []byte) (done bool) {
 	if step == hal.BoxDone {
 		return true
 	}
+	var secret []byte
+	if d, ok := x.cfg.Dialect.(interface{ Secret() []byte }); ok {
+		secret = d.Secret()
+	}
 	x.work.Put(x.cfg.Bus, &hal.Op{
 		Token: x.work.Token(0, 0), Class: hal.ClassSwitch, Deadline: boxDeadline,
-		Msgs: []hal.Msg{{W: line, R: make([]byte, boxReply), Frame: x.cfg.End}},
+		Msgs: []hal.Msg{{W: line, R: make([]byte, boxReply), Frame: x.cfg.End, Secret: secret}},
 	})
 	return false
 }

@@ -101,11 +101,11 @@ func (c *Config) Check() error {
 func (c *Config) endpoint() (endpoint, error) {
 	u, err := url.Parse(c.Broker)
 	if err != nil {
-		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "%v", err)
+		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "no URL")
 	}
 	port := map[string]string{"mqtt": "1883", "mqtts": "8883"}[u.Scheme]
 	if port == "" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
-		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "%q", c.Broker)
+		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "%q", u.Redacted())
 	}
 	if u.Port() != "" {
 		port = u.Port()

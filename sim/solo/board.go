@@ -153,11 +153,11 @@ func (b *Board) Close() error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(b.cfg.State, 0o755); err != nil {
+	if err := os.MkdirAll(b.cfg.State, 0o700); err != nil {
 		return fmt.Errorf("solo: %w", err)
 	}
 	tmp := b.memoryFile() + ".tmp"
-	if err := os.WriteFile(tmp, raw, 0o644); err != nil {
+	if err := os.WriteFile(tmp, raw, 0o600); err != nil {
 		return fmt.Errorf("solo: %w", err)
 	}
 	return os.Rename(tmp, b.memoryFile())
