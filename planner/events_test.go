@@ -92,6 +92,8 @@ func TestEventGapIsCounted(t *testing.T) {
 	w := small(t, 4, 2, 16, 0)
 	var said []string
 	w.trace = func(s string) { said = append(said, s) }
+	w.nodes[0].events = make([]proto.Event, 6) // so many have been given out
+	w.report(&w.nodes[0])
 	w.feed(1, 4, 6)
 	w.run(39 * time.Second)
 	if w.p.Overview().EventGaps != 0 {

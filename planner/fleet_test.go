@@ -54,6 +54,7 @@ type fakeNode struct {
 	acked    uint64
 	refuse   proto.Code
 	mute     bool // answers nothing
+	quiet    bool // says nothing twice that it is not asked for
 	slow     bool // acts, and what it says and hears is held up
 	held     []proto.Packet
 	noEvents bool
@@ -199,7 +200,7 @@ func (w *fleet) resendEvents() {
 				w.publish(n, w.topics.Event(n.id), proto.TopicEvent, &n.events[j])
 			}
 		}
-		if n.lastSent != nil {
+		if n.lastSent != nil && !n.quiet {
 			w.publish(n, w.topics.Reported(n.id), proto.TopicReported, n.lastSent)
 		}
 	}
@@ -554,6 +555,10 @@ func (w *fleet) obey(n *fakeNode, m *proto.Command) {
 		if end < len(n.events) {
 			a.Next = uint32(end)
 		}
+	case proto.VerbReannounce:
+		w.birthNote(n)
+		n.lastSent = nil
+		w.report(n)
 	case proto.VerbHostFault:
 		w.setMode(n.id, proto.ModeHostDown)
 	case proto.VerbDrain:

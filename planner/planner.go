@@ -205,6 +205,7 @@ func (p *Planner) runTimers() {
 	p.rings.Resend()
 	for _, t := range p.tables() {
 		t.Roll()
+		t.Ask(above{p}.Busy() == "")
 	}
 	p.rings.Conclude()
 	for _, t := range p.tables() {

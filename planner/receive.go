@@ -85,8 +85,11 @@ func (p *Planner) receiveDevice(topic proto.Topic, payload []byte) {
 		}
 	case proto.TopicHealth:
 		m := new(proto.Health)
-		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) && !d.ID.IsSwitch() {
-			p.rings.Health(m)
+		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
+			t.Spoke(d, m.Session)
+			if !d.ID.IsSwitch() {
+				p.rings.Health(m)
+			}
 		}
 	}
 }

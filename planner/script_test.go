@@ -99,6 +99,8 @@ func (s *nodeScript) do(args []string) string {
 		s.w.nodes[num(1)].refuse = proto.Code(code)
 	case "mute":
 		s.w.nodes[num(1)].mute = args[2] == "on"
+	case "quiet":
+		s.w.nodes[num(1)].quiet = true
 	case "slow": // its connection hangs
 		n := &s.w.nodes[num(1)]
 		if n.slow = args[2] == "on"; !n.slow {

@@ -115,7 +115,7 @@ func (c *Circuits) checkPrepare() {
 	c.txn.Unanswered(func(part *member.Part) {
 		d := part.Device
 		d.Refusals++
-		d.Silence(c.j.Now + member.Backoff(d.Refusals))
+		c.table.Silence(d, c.j.Now+member.Backoff(d.Refusals))
 		c.j.Note(journal.Warn, "switch did not answer a prepare", journal.Note{Rule: "presumed_abort", Node: int64(d.ID), Gen: c.txn.Gen,
 			Text: fmt.Sprintf("circuits generation %d, %d s", c.txn.Gen, int(member.PrepareTimeout.Seconds()))})
 	})

@@ -63,7 +63,7 @@ func (h *Rings) leaveOut() bool {
 // silence leaves out who did not answer, until it speaks.
 func (h *Rings) silence(rule, text string) {
 	h.txn.Unanswered(func(part *member.Part) {
-		part.Device.Silence(journal.Never)
+		h.table.Silence(part.Device, journal.Never)
 		h.j.Note(journal.Warn, "node did not answer a prepare", journal.Note{Rule: rule, Node: int64(part.Device.ID), Gen: h.txn.Gen, Text: text})
 	})
 }

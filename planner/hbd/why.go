@@ -162,6 +162,9 @@ func (h *Rings) waits(n *node) []string {
 		}
 		out = append(out, text)
 	}
+	if at := n.AskAt(); at != journal.Never {
+		out = append(out, "it is asked to announce itself in "+in(at))
+	}
 	if n.Refusal.Code != proto.OK {
 		out = append(out, fmt.Sprintf("the plan of generation %d, which knew %d of its bypasses, was refused: %s %s; asked again in %s, or when that has changed",
 			n.Refusal.Gen, n.Refusal.BypassSeq, n.Refusal.Code, n.Refusal.Reason, in(n.Refusal.Until)))

@@ -28,7 +28,7 @@ func (t *Table) standing(prefix string, seen, term proto.Term, gen proto.Generat
 	return []claim{{prefix + "seen_term", ours, uint64(seen)}, {prefix + "term", ours, uint64(term)}, {prefix + "generation", known, uint64(gen)}}
 }
 
-func (t *Table) claimed(d *Device, m *proto.Reported) []claim {
+func (t *Table) inReport(d *Device, m *proto.Reported) []claim {
 	out := append(t.standing("", m.SeenTerm, m.Term, m.Generation), t.standing("staged_", 0, m.StagedTerm, m.StagedGeneration)...)
 	out = append(out, claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq}, claim{"last_event", d.Events.Last, m.LastEvent})
 	if d.Report != nil && d.Report.Session == m.Session {
@@ -37,7 +37,7 @@ func (t *Table) claimed(d *Device, m *proto.Reported) []claim {
 	return out
 }
 
-func (t *Table) answered(d *Device, m *proto.Ack) []claim {
+func (t *Table) inAck(d *Device, m *proto.Ack) []claim {
 	return append(t.standing("current_", 0, m.CurrentTerm, m.CurrentGeneration), claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq})
 }
 
@@ -67,6 +67,9 @@ func (t *Table) believe(d *Device, claims ...claim) bool {
 		if odd != "" && (d.oddAt == 0 || t.j.Now >= d.oddAt+sayAgain) {
 			d.oddAt = max(1, t.j.Now)
 			t.j.Note(journal.Error, "a device's numbers are not believed", journal.Note{Rule: "belief", Node: int64(d.ID), Ring: d.ring(), Text: odd})
+		}
+		if odd != "" {
+			t.ask(d, d.Session, askFirst, timesGone) // it may not have said so itself
 		}
 		t.owner.News(News{Kind: Weighed, Device: d, Before: before})
 	}

@@ -56,6 +56,19 @@ type Device struct {
 	resendAt   time.Duration
 	backoff    time.Duration
 
+	asks     asking
+	stranger stranger
+	silences int // in a row; each is waited out longer than the one before
+
+	former     [4]proto.Session // lives that others have followed
+	returns    int              // of such ones
+	returnedAt time.Duration
+	claim      string        // who claims its number, while Disputed
+	claimedAt  time.Duration // when another than before did
+
+	lower   uint64 // number of a report below the last one's
+	lowerAt time.Duration
+
 	odd   string        // what it said last is not believed, and why
 	oddAt time.Duration // when that was written down
 
@@ -94,6 +107,8 @@ func (d *Device) At(x Decided) bool {
 // WhyNot says why it cannot take part in a generation, "" when it can.
 func (d *Device) WhyNot() string {
 	switch {
+	case d.state == Disputed:
+		return d.claim
 	case d.odd != "":
 		return d.odd
 	case !d.Heard():
@@ -114,14 +129,6 @@ func (d *Device) WhyNot() string {
 func (d *Device) Refuse(m *proto.Ack, now time.Duration) {
 	d.Refusals++
 	d.Refusal = Refusal{Code: m.Code, Gen: m.Generation, Reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), Until: now + Backoff(d.Refusals)}
-}
-
-// Silence leaves it out until it speaks, or until it is asked again.
-func (d *Device) Silence(until time.Duration) {
-	if d.state == Present { // in a new life it has not been asked
-		d.become(Silent)
-		d.silentUntil = until
-	}
 }
 
 // RetryAt is when it is to be asked again, Never when nothing keeps it out that
@@ -159,7 +166,12 @@ func (d *Device) ResendAt() time.Duration { return d.resendAt }
 
 // born begins a new life.
 func (d *Device) born(m *proto.Presence) {
+	if d.Session != 0 && d.Session != m.Session {
+		copy(d.former[1:], d.former[:])
+		d.former[0] = d.Session
+	}
 	d.Session, d.Birth, d.Refusal = m.Session, *m, Refusal{}
+	d.asks.at = journal.Never
 	next := Born
 	if !d.Heard() {
 		next = Announced

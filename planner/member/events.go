@@ -37,7 +37,8 @@ func (t *Table) restarted(d *Device, m *proto.Reported) {
 // before it; a former one is only acknowledged again.
 func (t *Table) Event(d *Device, m *proto.Event) {
 	c := &d.Events
-	if !t.believe(d, claim{"seq", c.Last, m.Seq}, claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq}) {
+	t.Spoke(d, m.Session)
+	if d.state == Disputed || !t.believe(d, claim{"seq", c.Last, m.Seq}, claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq}) {
 		return
 	}
 	if c.Session != 0 && c.Session != m.Session && m.Seq < c.Last && d.Online() && m.Session == d.Session && d.Report != nil && d.Report.Session == d.Session {
@@ -88,6 +89,20 @@ func (t *Table) takeAhead(d *Device) {
 	}
 }
 
+// unsaid drops events that are waited for in vain: the device reports that it
+// has not given their numbers out. It tells whether none is left.
+func (t *Table) unsaid(d *Device) bool {
+	c, m := &d.Events, d.Report
+	if m != nil && m.Session == d.Session {
+		c.ahead = slices.DeleteFunc(c.ahead, func(e *proto.Event) bool { return e.Session == m.Session && e.Seq > m.LastEvent })
+	}
+	if len(c.ahead) > 0 {
+		return false
+	}
+	t.holding--
+	return true
+}
+
 // CheckGaps gives up events that did not come in several re-sends.
 func (t *Table) CheckGaps() {
 	if t.j.Now < t.gapAt {
@@ -102,6 +117,9 @@ func (t *Table) CheckGaps() {
 		}
 		if t.j.Now < c.gapSince+gapPatience {
 			t.gapAt = min(t.gapAt, c.gapSince+gapPatience)
+			continue
+		}
+		if t.unsaid(d) {
 			continue
 		}
 		// What a device that we know nothing of told before went to another

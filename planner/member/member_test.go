@@ -25,8 +25,8 @@ func TestIllegalEdgesPanic(t *testing.T) {
 		return ""
 	}
 	legal := 0
-	for from := range Silent + 1 {
-		for to := range Silent + 1 {
+	for from := range Disputed + 1 {
+		for to := range Disputed + 1 {
 			d := Device{state: from}
 			text := panics(func() { d.become(to) })
 			if text == "" {
@@ -47,8 +47,8 @@ func TestIllegalEdgesPanic(t *testing.T) {
 			}
 		}
 	}
-	if legal != 14 {
-		t.Errorf("%d edges, 14 are drawn", legal)
+	if legal != 18 {
+		t.Errorf("%d edges, 18 are drawn", legal)
 	}
 }
 
@@ -131,9 +131,11 @@ func (w *world) do(words []string) string {
 		w.t.Presence(device(), m)
 	case "death": // NODE SESSION
 		w.t.Presence(device(), &proto.Presence{Node: device().ID, Session: proto.Session(num(2))})
-	case "report": // NODE SESSION SEQ [applied]
+	case "report": // NODE SESSION SEQ [applied | the last event's number]
 		m := &proto.Reported{Session: proto.Session(num(2)), Seq: num(3)}
-		if len(words) > 4 {
+		if len(words) > 4 && words[4] != "applied" {
+			m.LastEvent = num(4)
+		} else if len(words) > 4 {
 			m.Term, m.Generation, m.Plan = w.x.Term, w.x.Gen, w.x.Plan
 		}
 		w.t.Reported(device(), m)
@@ -172,7 +174,7 @@ func (w *world) do(words []string) string {
 			w.j.Now = max(w.j.Now, next)
 			if w.x.Phase() == Preparing {
 				if w.x.Late() {
-					w.x.Unanswered(func(part *Part) { part.Device.Silence(w.j.Now + time.Minute) })
+					w.x.Unanswered(func(part *Part) { w.t.Silence(part.Device, w.j.Now+time.Minute) })
 					w.x.Drop()
 					w.out.WriteString("too late\n")
 				} else {
@@ -180,6 +182,7 @@ func (w *world) do(words []string) string {
 				}
 			}
 			w.t.Roll()
+			w.t.Ask(true)
 			w.t.Sweep(true)
 			w.t.CheckGaps()
 			w.say()
@@ -198,6 +201,8 @@ func (w *world) do(words []string) string {
 		w.stuck = words[1] == "on"
 	case "retry":
 		fmt.Fprintf(&w.out, "%v\n", device().Retry(w.j.Now))
+	case "clear":
+		fmt.Fprintf(&w.out, "cleared: %s\n", w.t.Clear(device()))
 	case "show":
 		for i := range w.t.Devices {
 			d := &w.t.Devices[i]

@@ -68,7 +68,8 @@ type Table struct {
 	calls   uint64        // roll calls so far
 	callAt  time.Duration // when those that missed it are taken for offline
 	sweepAt time.Duration
-	holding int // devices that wait for a missing event
+	askAt   time.Duration // when Ask wants to be called
+	holding int           // devices that wait for a missing event
 	gapAt   time.Duration
 	gaps    uint64 // events given up
 	refused uint64 // messages whose numbers are not believed
@@ -76,10 +77,10 @@ type Table struct {
 
 // NewTable makes a table of n devices, the first of which has the number first.
 func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Owner) *Table {
-	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never}
+	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never}
 	for i := range t.Devices {
 		d := &t.Devices[i]
-		d.ID, d.resendAt = first+proto.NodeID(i), journal.Never
+		d.ID, d.resendAt, d.asks.at = first+proto.NodeID(i), journal.Never, journal.Never
 		d.Events.Node = d.ID
 	}
 	return t
@@ -107,7 +108,7 @@ func (t *Table) Next() time.Duration {
 	if !t.j.LinkUp {
 		return t.gapAt
 	}
-	return min(t.gapAt, t.callAt)
+	return min(t.gapAt, t.callAt, t.askAt)
 }
 
 // NextSweep is when Sweep wants to be called.
@@ -166,7 +167,7 @@ func (t *Table) Sweep(may bool) {
 	var told []*Device // one for each decision
 	for i := range t.Devices {
 		d := &t.Devices[i]
-		if !d.Pending() || !d.Online() || !t.owner.Resendable(d) {
+		if !d.Pending() || !d.Online() || d.state == Disputed || !t.owner.Resendable(d) {
 			continue
 		}
 		if d.resendAt <= t.j.Now {
@@ -208,6 +209,12 @@ func (t *Table) hear(was bool, d *Device) {
 // of a former life.
 func (t *Table) Presence(d *Device, m *proto.Presence) {
 	d.call = t.calls
+	if d.state == Disputed {
+		if m.Online {
+			t.claims(d, m.Session)
+		}
+		return
+	}
 	if m.Online && !t.believe(d, t.standing("", m.SeenTerm, m.Term, m.Generation)...) {
 		return
 	}
@@ -221,6 +228,7 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 			d.become(Offline)
 		} else if d.Online() {
 			t.gone(d, "its death note came")
+			t.ask(d, d.Session, askFirst, timesGone)
 		}
 		t.hear(heard, d)
 		if !t.takeEarly(d) {
@@ -231,8 +239,14 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 	again := d.Online() && m.Session == d.Session
 	if again {
 		d.Birth = *m
+		d.answered()
 	} else {
+		disputed, other := t.returned(d, m.Session), d.Session
 		d.born(m)
+		if disputed {
+			t.dispute(d, before, other)
+			return
+		}
 		t.Resend(d)
 	}
 	t.hear(heard, d)
@@ -267,18 +281,21 @@ func (t *Table) takeEarly(d *Device) bool {
 // Reported takes a report. One of a former life is dropped, one that is ahead
 // of its birth is kept for it.
 func (t *Table) Reported(d *Device, m *proto.Reported) {
-	if !t.believe(d, t.claimed(d, m)...) {
+	if d.state == Disputed || !t.believe(d, t.inReport(d, m)...) {
 		return
 	}
 	t.root.SawTerm(m.SeenTerm)
 	if m.Session != d.Session {
 		d.early = m
+		t.Spoke(d, m.Session)
 		return
 	}
 	first := d.Report == nil || d.Report.Session != m.Session
-	if !first && m.Seq < d.Report.Seq {
+	if !first && m.Seq < d.Report.Seq && t.overtaken(d, m.Seq) {
 		return
 	}
+	d.lowerAt = 0
+	d.answered()
 	before, heard := d.Standing(), d.Heard()
 	t.restarted(d, m)
 	d.Report, d.ReportAt = m, t.j.Now
@@ -292,17 +309,28 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	t.owner.News(News{Kind: Reported, Device: d, Before: before, First: first})
 }
 
+// overtaken: a report is older than the last one. When such ones go on coming,
+// and rise, it is the last one whose number was false.
+func (t *Table) overtaken(d *Device, seq uint64) bool {
+	if d.lowerAt == 0 || seq <= d.lower {
+		d.lower, d.lowerAt = seq, max(1, t.j.Now)
+	}
+	return t.j.Now < d.lowerAt+strangerLate
+}
+
 // Ack takes a device's answer.
 func (t *Table) Ack(d *Device, m *proto.Ack) {
-	if d.Online() && m.Session != d.Session {
+	if d.state == Disputed || d.Online() && m.Session != d.Session {
+		t.Spoke(d, m.Session)
 		return // of a former life
 	}
-	if !t.believe(d, t.answered(d, m)...) {
+	if !t.believe(d, t.inAck(d, m)...) {
 		return
 	}
 	t.root.SawTerm(m.CurrentTerm)
 	n := News{Kind: Spoke, Device: d, Before: d.Standing(), Ack: m, Broke: d.state == Silent}
 	if n.Broke {
+		d.answered()
 		d.become(Present)
 	}
 	t.owner.News(n)

@@ -24,6 +24,27 @@ const (
 	// ResendFirst. chosen: what an operator mends is seen within minutes.
 	retryLast = 5 * time.Minute
 
+	// askFirst is the first wait of who is asked to announce itself again; it
+	// doubles up to resendLast. chosen: the broker brings an answer in
+	// milliseconds.
+	askFirst  = time.Second
+	askAnswer = 500 * time.Millisecond // a birth within this time answers
+	timesGone = 3                      // that one is asked whose death note came: it may be forged
+	always    = 1 << 30                // who is silent is asked until it speaks
+	// A word of another life than the one known may be late by strangerLate;
+	// another one after that contradicts the planner. chosen: a broker that
+	// delivers late does so within milliseconds of the new birth.
+	strangerLate      = time.Second
+	strangerForgotten = time.Minute
+
+	// Two lives that follow each other in turn are two agents. chosen: one old
+	// birth may come late or be forged; two agents show four in two seconds.
+	returnsDisputed = 2
+	returnsWithin   = time.Minute
+	// quarantine is how long one of them must be alone. chosen: four times the
+	// longest pause of an agent's link.
+	quarantine = 2 * time.Minute
+
 	// sayAgain is how soon the same fault of a device is written down again.
 	// chosen: whoever provokes it must not push the events out.
 	sayAgain = time.Minute

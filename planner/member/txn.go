@@ -188,7 +188,7 @@ func (x *Txn) Answer(d *Device, m *proto.Ack) Verdict {
 		return Refused
 	}
 	part.Prepared = true
-	d.Refusals = 0
+	d.Refusals, d.silences = 0, 0
 	if part.Absent {
 		return Prepared // it came back in time: nobody waits for it all the same
 	}

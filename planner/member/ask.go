@@ -1,0 +1,174 @@
+package member
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// What the planner holds of a device may be wrong: a death note that was
+// forged, a birth of long ago, an answer that was lost. So whoever is silent,
+// gone, or contradicted is asked to announce itself, less and less often; a
+// device that is well says so, and the view heals by its own word.
+
+// asking is a device that is asked to announce itself.
+type asking struct {
+	session proto.Session // who is asked
+	at      time.Duration // when next, Never: not
+	wait    time.Duration // after that
+	left    int           // so many times
+	last    time.Duration // when it was
+}
+
+// stranger is a life that speaks and is not the one that we know.
+type stranger struct {
+	session proto.Session
+	since   time.Duration
+}
+
+func (t *Table) ask(d *Device, s proto.Session, after time.Duration, times int) {
+	if s == 0 {
+		return
+	}
+	d.asks.session, d.asks.at, d.asks.wait, d.asks.left = s, t.j.Now+after, max(after, askFirst), times
+	t.askAt = min(t.askAt, d.asks.at)
+}
+
+// Ask asks those that are due, and ends quarantines that are over. Without
+// leave it waits.
+func (t *Table) Ask(may bool) {
+	if !t.j.LinkUp || t.j.Now < t.askAt {
+		return
+	}
+	if !may {
+		t.askAt = t.j.Now + sweepPeriod
+		return
+	}
+	t.askAt = journal.Never
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		if d.state == Disputed {
+			if t.j.Now >= d.claimedAt+quarantine {
+				t.settle(d, fmt.Sprintf("one agent alone for %v", quarantine))
+			} else {
+				t.askAt = min(t.askAt, d.claimedAt+quarantine)
+				continue
+			}
+		}
+		x := &d.asks
+		if x.at <= t.j.Now {
+			t.j.Command(d.ID, x.session, proto.Command{Verb: proto.VerbReannounce})
+			x.last, x.at = t.j.Now, t.j.Now+x.wait
+			x.wait = min(2*x.wait, resendLast)
+			if x.left--; x.left <= 0 {
+				x.at = journal.Never
+			}
+		}
+		t.askAt = min(t.askAt, x.at)
+	}
+}
+
+// answered: it has spoken, and need not be asked.
+func (d *Device) answered() {
+	if d.Online() {
+		d.asks.at = journal.Never
+	}
+}
+
+// AskAt is when the device is asked to announce itself, Never when it is not.
+func (d *Device) AskAt() time.Duration { return d.asks.at }
+
+// Silence leaves a device out that did not answer: until it speaks, for which
+// it is asked, or at the latest for a time.
+func (t *Table) Silence(d *Device, until time.Duration) {
+	if d.state != Present {
+		return // in a new life it has not been asked
+	}
+	d.become(Silent)
+	d.silentUntil = until
+	d.silences++
+	t.ask(d, d.Session, min(Backoff(d.silences), resendLast), always)
+}
+
+// Spoke hears that a life of a device says something. One that is not known to
+// be the present one is asked who it is, unless it was only late.
+func (t *Table) Spoke(d *Device, s proto.Session) {
+	x := &d.stranger
+	switch {
+	case s == d.Session && d.Online() || d.Session == 0 || d.state == Disputed:
+		return
+	case x.session != s || t.j.Now > x.since+strangerForgotten:
+		*x = stranger{s, t.j.Now}
+	case t.j.Now >= x.since+strangerLate:
+		x.since = t.j.Now
+		t.ask(d, s, 0, 1)
+	}
+}
+
+// returned counts births of lives that others had followed already, without
+// being asked: two agents have one number, and throw each other off the broker.
+func (t *Table) returned(d *Device, s proto.Session) bool {
+	for _, old := range d.former {
+		if old != s || s == d.asks.session && t.j.Now < d.asks.last+askAnswer {
+			continue
+		}
+		if t.j.Now > d.returnedAt+returnsWithin {
+			d.returns = 0
+		}
+		d.returnedAt = t.j.Now
+		d.returns++
+		return d.returns >= returnsDisputed
+	}
+	return false
+}
+
+// dispute takes no more word of a number that two agents claim. What is there
+// stays as it is.
+func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
+	d.become(Disputed)
+	d.claimedAt, d.asks.at = t.j.Now, journal.Never
+	t.askAt = min(t.askAt, d.claimedAt+quarantine)
+	d.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them", uint64(other), uint64(d.Session))
+	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
+		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared or one is alone for %v", quarantine)})
+	t.owner.News(News{Kind: Weighed, Device: d, Before: before})
+}
+
+// claims hears one of the two.
+func (t *Table) claims(d *Device, s proto.Session) {
+	d.call = t.calls
+	if d.Session != s {
+		d.Session, d.claimedAt = s, t.j.Now
+	}
+}
+
+// settle ends a quarantine: whoever is there is asked to announce itself.
+func (t *Table) settle(d *Device, why string) {
+	before := d.Standing()
+	d.become(Offline)
+	d.GoneAt, d.former, d.returns = t.j.Now, [len(d.former)]proto.Session{}, 0
+	t.ask(d, d.Session, 0, timesGone)
+	t.j.Note(journal.Info, "quarantine is over", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(), Text: why})
+	t.owner.News(News{Kind: Weighed, Device: d, Before: before})
+}
+
+// Clear forgets what keeps a device out - a quarantine, a refusal, numbers that
+// were not believed, an answer that did not come - and asks it to announce
+// itself. It says what that was, "" when nothing did.
+func (t *Table) Clear(d *Device) (was string) {
+	was = d.WhyNot()
+	if d.state == Disputed {
+		t.settle(d, "cleared by an operator")
+		return was
+	}
+	before := d.Standing()
+	d.Refusal, d.Refusals, d.silences, d.odd = Refusal{}, 0, 0, ""
+	if d.state == Silent {
+		d.become(Present)
+	}
+	t.ask(d, d.Session, 0, timesGone)
+	t.owner.News(News{Kind: Weighed, Device: d, Before: before})
+	return was
+}
