@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # A stranger without credentials at the embedded broker of 64 simulated nodes:
 # every attack of ocs-sim hostile, the planner a process with 512 descriptors.
-# Rings and answers are the planner's, the light is the boards' own record, the
-# memory the kernel's. SCALE (1) of the counts, FLOOD (60s) of the long ones.
+# and a production agent on its own, with 128. Rings and answers are the
+# planner's, the light is the boards' own record, the memory the kernel's, and
+# more than 256 MiB of it is a failure. SCALE (1) of the counts, FLOOD (60s) of the long ones.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
@@ -10,12 +11,19 @@ trap 'kill -9 $(jobs -p) 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "
 port=${PORT:-18947}; url=mqtt://127.0.0.1:$port
 ( ulimit -n 512; exec bin/ocs-planner run -listen 127.0.0.1:$port -state "$dir/planner.db" ) >"$dir/planner.log" 2>&1 & planner=$!
 bin/ocs-sim agents -broker "$url" -modules "${MODULES:-2}" >"$dir/agents.out" 2>"$dir/agents.log" & agents=$!
+echo '{"fabric":"alone","node":1,"state":"'"$dir"'/alone","socket":"'"$dir"'/alone.sock","board":{"kind":"sim","gpus":4,"bundles":2,"modules":1}}' >"$dir/alone.json"
+( ulimit -n 128; exec bin/ocs-agent run -config "$dir/alone.json" ) >"$dir/alone.log" 2>&1 & alone=$!
 peak() { sed -n 's/^VmHWM:[ \t]*\([0-9]*\) kB/\1/p' /proc/$1/status; }
 begin=$SECONDS
 rc=0
-bin/ocs-sim hostile -broker "$url" -scale "${SCALE:-1}" -flood "${FLOOD:-60s}" ${ONLY:+-only "$ONLY"} || rc=$?
-kill -0 $planner 2>/dev/null || { echo "planner: ended"; tail -5 "$dir/planner.log"; exit 1; }
-echo "planner: $(( $(peak $planner) / 1024 )) MiB at most, log $(( $(stat -c %s "$dir/planner.log") / 1024 )) KiB; agents: log $(( $(stat -c %s "$dir/agents.log") / 1024 )) KiB; $(( SECONDS - begin )) s"
+bin/ocs-sim hostile -broker "$url" -scale "${SCALE:-1}" -flood "${FLOOD:-60s}" -socket "$dir/alone.sock" ${ONLY:+-only "$ONLY"} || rc=$?
+for who in planner agents alone; do
+  kill -0 ${!who} 2>/dev/null || { echo "$who: ended"; tail -5 "$dir/$who.log"; exit 1; }
+  mib=$(( $(peak ${!who}) / 1024 ))
+  echo "$who: $mib MiB at most, log $(( $(stat -c %s "$dir/$who.log") / 1024 )) KiB"
+  [ $mib -lt 256 ] || rc=1
+done
+echo "$(( SECONDS - begin )) s"
 kill -TERM $agents; wait $agents || true
 echo "light: $(tail -1 "$dir/agents.out")"
 [ -z "${KEEP:-}" ] || cp "$dir"/*.log "$KEEP"

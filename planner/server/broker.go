@@ -78,7 +78,7 @@ func StartBrokerWith(cfg BrokerConfig) (*Broker, error) {
 		return nil, fmt.Errorf("server: broker: %w", err)
 	}
 	b.addr = l.Addr().String()
-	var in net.Listener = limit.Listen(l, limit.Connections{Max: maxConnections, First: connectPatience, Write: writePatience}, log)
+	var in net.Listener = limit.Listen(l, limit.Connections{Max: affordable(), First: connectPatience, Write: writePatience}, log)
 	if tlsConfig != nil {
 		in = tls.NewListener(in, tlsConfig)
 	}

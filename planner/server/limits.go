@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -27,9 +28,10 @@ const (
 	// writePatience is how long one write to a client may take. chosen: a
 	// client that reads nothing for so long has lost its will's keepalive too.
 	writePatience = 10 * time.Second
-	// maxConnections bounds the descriptors. chosen: a cell of 10,000 nodes,
-	// its switches and operators.
+	// maxConnections: a cell of 10,000 nodes, its switches and operators.
 	maxConnections = 12_288
+	// ownDescriptors are kept for the process's own files and links. chosen.
+	ownDescriptors = 32
 	// maxQueuedBytes of one client, not yet written or not yet acknowledged.
 	// chosen: 10,000 acknowledgements to the planner are 2 MB.
 	maxQueuedBytes = 8 << 20
@@ -60,6 +62,15 @@ const (
 // slower. chosen: a planner of 10,000 nodes sends each a plan at once, an agent
 // some tens of events.
 var packetRate = limit.Rate{Interval: time.Millisecond, Burst: 24_000}
+
+// affordable is how many connections the process has descriptors for.
+func affordable() int {
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil || r.Cur >= maxConnections+ownDescriptors {
+		return maxConnections
+	}
+	return max(1, int(r.Cur)-ownDescriptors)
+}
 
 // limits is the broker's hook that holds clients to them.
 type limits struct {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -18,23 +17,35 @@ import (
 type attack struct {
 	name, what string
 	run        func(ctx context.Context, s *stranger) (int, error)
+	// back is how long after it all may take to be as before; 0: backPatience.
+	back time.Duration
 }
 
+// backSoon is for floods and what holds connections. chosen: whoever was
+// thrown out comes back within two tries.
+const backSoon = 10 * time.Second
+
 var attacks = []attack{
-	{"numbers", "terms, generations and sequence numbers as high as they go, of nodes and of a planner", numbers},
-	{"mutants-planner", "mutants of genuine messages to the planner", mutantsToPlanner},
-	{"mutants-agents", "mutants of plans, decisions and commands to all agents", mutantsToAgents},
-	{"replay", "genuine messages again: in order, backwards, shuffled", replay},
-	{"stale", "old terms and generations, another plan under the same number, another node's", stale},
-	{"sign-of-life", "one message of a planner that is not there, with a higher term and beat", signOfLife},
-	{"duplicate", "a second agent with the number of one in service", duplicate},
-	{"views", "death notes, old births and far event numbers in the name of others", views},
-	{"retained", "commands that the broker keeps, and commands of a former life", retainedCommands},
-	{"operator", "operators' requests again", operatorReplay},
-	{"flood", "10,000 messages a second to the planner and to one agent", flood},
-	{"half-connects", "connections that begin a CONNECT and say no more", halfConnects},
-	{"never-read", "subscribers to everything that read nothing, and long messages", neverRead},
-	{"topics", "topics of thousands of levels", endlessTopics},
+	{"numbers", "terms, generations and sequence numbers as high as they go, of nodes and of a planner", numbers, 0},
+	{"mutants-planner", "mutants of genuine messages to the planner", mutantsToPlanner, 0},
+	{"mutants-agents", "mutants of plans, decisions and commands to all agents", mutantsToAgents, 0},
+	{"replay", "genuine messages again: in order, backwards, shuffled", replay, 0},
+	{"stale", "old terms and generations, another plan under the same number, another node's", stale, 0},
+	{"sign-of-life", "one message of a planner that is not there, with a higher term and beat", signOfLife, 0},
+	{"duplicate", "a second agent with the number of one in service", duplicate, 0},
+	{"views", "death notes, old births and far event numbers in the name of others", views, 0},
+	{"retained", "commands that the broker keeps, and commands of a former life", retainedCommands, 0},
+	{"operator", "operators' requests again", operatorReplay, 0},
+	{"plans", "plans that nobody decides on, and harmless commands, to all agents", plans, 0},
+	{"mqtt", "mutants of MQTT packets", mutantsOfMQTT, backSoon},
+	{"flood", "10,000 messages a second to the planner and to one agent", flood, backSoon},
+	{"half-connects", "connections that begin a CONNECT and say no more", halfConnects, backSoon},
+	{"descriptors", "as many clients as the broker has descriptors for", descriptors, backSoon},
+	{"never-read", "subscribers to everything that read nothing, and long messages", neverRead, backSoon},
+	{"topics", "topics of thousands of levels", endlessTopics, backSoon},
+	{"half-questions", "the agent's socket: connections that begin a question", halfQuestions, backSoon},
+	{"deaf-listeners", "the agent's socket: listeners to the recording that read nothing", deafListeners, backSoon},
+	{"deaf-askers", "the agent's socket: questions whose answers nobody reads", deafAskers, backSoon},
 }
 
 // session of a node as its birth told it, and the topics it speaks on.
@@ -157,6 +168,43 @@ func mutantsToAgents(ctx context.Context, s *stranger) (int, error) {
 		s.heard = append(s.heard, proto.Packet{Topic: s.topics.Command(id), Payload: raw(&c)})
 	}
 	return s.mutants(ctx, s.scaled(20_000), proto.TopicDesired, proto.TopicDecision, proto.TopicCommand)
+}
+
+// plans are those that agents hold with later numbers, staged and never decided
+// on, between commands that change nothing.
+func plans(ctx context.Context, s *stranger) (int, error) {
+	var held []proto.Desired
+	for _, p := range s.heard {
+		var d proto.Desired
+		if t, err := proto.ParseTopic(p.Topic); err != nil || t.Kind != proto.TopicDesired {
+			continue
+		}
+		if _, err := proto.Decode(p.Payload, &d); err == nil {
+			held = append(held, d)
+		}
+	}
+	if len(held) == 0 {
+		return 0, fmt.Errorf("hostile: heard no plan to begin with")
+	}
+	w, err := s.speaker()
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	verbs := []proto.Verb{proto.VerbReannounce, proto.VerbEvents, proto.VerbAbort}
+	for i := range s.scaled(50_000) {
+		if i%2 == 0 {
+			d := held[s.random.Below(len(held))]
+			d.Generation += proto.Generation(s.random.Below(4))
+			w.say(ctx, s.topics.Desired(d.Node), raw(&d), 1, false)
+			continue
+		}
+		id := proto.NodeID(s.random.Below(s.cfg.Nodes))
+		c := proto.Command{Version: proto.Version, Node: id, Term: max(1, s.state.Term), Session: max(1, s.session(int(id))), TTLMillis: 10_000,
+			Verb: verbs[s.random.Below(len(verbs))], Corr: proto.Corr{9, byte(i >> 16), byte(i >> 8), byte(i)}}
+		w.say(ctx, s.topics.Command(id), raw(&c), 1, false)
+	}
+	return w.sent, nil
 }
 
 func replay(ctx context.Context, s *stranger) (int, error) {
@@ -346,71 +394,6 @@ func flood(ctx context.Context, s *stranger) (int, error) {
 	}
 	all.Wait()
 	return sent, nil
-}
-
-func halfConnects(ctx context.Context, s *stranger) (int, error) {
-	var open []net.Conn
-	defer func() {
-		for _, c := range open {
-			c.Close()
-		}
-	}()
-	refused := 0
-	for range s.scaled(900) {
-		c, err := s.dialRaw()
-		if err != nil {
-			refused++
-			continue
-		}
-		c.Write([]byte{0x10, 0x20, 0x00, 0x04})
-		open = append(open, c)
-	}
-	pause(ctx, 15*time.Second)
-	still := 0
-	for _, c := range open {
-		c.SetReadDeadline(time.Now().Add(time.Millisecond))
-		if _, err := c.Read(make([]byte, 1)); err != nil {
-			if t, ok := err.(net.Error); ok && t.Timeout() {
-				still++
-			}
-		}
-	}
-	if still > 0 {
-		return len(open), fmt.Errorf("%d of %d half connections are still open after 15 s", still, len(open))
-	}
-	return len(open) + refused, nil
-}
-
-func neverRead(ctx context.Context, s *stranger) (int, error) {
-	filter := "ocs/v1/" + s.cfg.Fabric + "/#"
-	var open []net.Conn
-	defer func() {
-		for _, c := range open {
-			c.Close()
-		}
-	}()
-	for i := range 20 {
-		c, err := s.dialRaw()
-		if err != nil {
-			return len(open), err
-		}
-		open = append(open, c)
-		c.(*net.TCPConn).SetReadBuffer(4096)
-		name := fmt.Sprintf("deaf-%d", i)
-		c.Write(append([]byte{0x10, byte(12 + len(name)), 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, byte(len(name))}, name...))
-		c.Write(append(append([]byte{0x82, byte(5 + len(filter)), 0, 1, 0, byte(len(filter))}, filter...), 0))
-	}
-	w, err := s.speaker()
-	if err != nil {
-		return len(open), err
-	}
-	defer w.Close()
-	long := bytes.Repeat([]byte{0xa0}, 60_000)
-	for range s.scaled(3000) {
-		w.say(ctx, s.topics.Health(0), long, 0, false)
-	}
-	pause(ctx, 5*time.Second)
-	return len(open), nil
 }
 
 func endlessTopics(ctx context.Context, s *stranger) (int, error) {

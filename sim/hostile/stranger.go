@@ -25,6 +25,7 @@ type Config struct {
 	Seed   uint64
 	Scale  float64       // of the counts; 1: as the table says
 	Flood  time.Duration // of one flood
+	Socket string        // of an agent on this machine; "": none
 	Only   []string      // names of attacks; none: all
 	Report func(Result)  // is told each result as it comes
 }
@@ -118,10 +119,14 @@ func (s *stranger) carryOut(ctx context.Context, a attack, before string) Result
 	done()
 	r.Count = n
 	if err != nil {
-		r.Note = err.Error()
+		r.Note, r.Fell = err.Error(), errors.Is(err, errFell)
+	}
+	patience := a.back
+	if patience == 0 {
+		patience = backPatience
 	}
 	begin := time.Now()
-	after, err := s.asker.same(ctx, before, backPatience)
+	after, err := s.asker.same(ctx, before, patience)
 	r.Back = time.Since(begin).Milliseconds()
 	stop()
 	longest := <-worst
@@ -295,6 +300,9 @@ func (a *asker) serve() {
 		}
 	}
 }
+
+// errFell says that an attack succeeded, whatever became of the rings.
+var errFell = errors.New("fell")
 
 var errSilent = errors.New("hostile: the planner does not answer")
 
