@@ -67,6 +67,10 @@ func Start(st State, f *fabric.Fabric, freshID uint64) (Config, []Record, error)
 
 // restore takes what a former planner stored.
 func (p *Planner) restore(st State) error {
+	term, err := st.Number(keyTerm)
+	if err := errors.Join(err, journal.CheckCount(keyTerm, term)); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
 	if err := p.rings.RestoreHead(st); err != nil {
 		return err
 	}

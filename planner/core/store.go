@@ -173,6 +173,9 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 		if err := json.Unmarshal(raw, &h); err != nil {
 			return fmt.Errorf("store: %s: %w", keyHead, err)
 		}
+		if err := journal.CheckCount("generation", uint64(h.Generation)); err != nil {
+			return fmt.Errorf("store: %s: %w", keyHead, err)
+		}
 		c.fresh, c.gen = false, max(c.gen, h.Generation)
 	}
 	raw := st.Get(keyStage)

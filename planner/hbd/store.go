@@ -2,6 +2,7 @@ package hbd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -56,6 +57,12 @@ func (h *Rings) RestoreHead(st journal.State) error {
 	if err := json.Unmarshal(raw, &x); err != nil {
 		return fmt.Errorf("store: %s: %w", keyHead, err)
 	}
+	if err := journal.CheckCount("generation", uint64(x.Generation)); err != nil {
+		return fmt.Errorf("store: %s: %w", keyHead, err)
+	}
+	if x.NextRing >= proto.FirstGroup {
+		return fmt.Errorf("store: %s: next_ring: %d, want under %d", keyHead, x.NextRing, proto.FirstGroup)
+	}
 	h.fresh, h.gen, h.nextRing = false, x.Generation, max(1, x.NextRing)
 	return nil
 }
@@ -87,8 +94,14 @@ func (h *Rings) restoreRing(key string, raw []byte) error {
 	if err != nil {
 		return err
 	}
+	if id >= uint64(proto.FirstGroup) {
+		return fmt.Errorf("want a number under %d", proto.FirstGroup)
+	}
 	var r ringRecord
 	if err := json.Unmarshal(raw, &r); err != nil {
+		return err
+	}
+	if err := errors.Join(journal.CheckCount("term", uint64(r.Term)), journal.CheckCount("generation", uint64(r.Generation))); err != nil {
 		return err
 	}
 	if r.Size == 0 {

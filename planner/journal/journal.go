@@ -220,5 +220,5 @@ func (c *Cursor) Restore(raw []byte) error {
 		return err
 	}
 	c.Session = proto.Session(session)
-	return nil
+	return CheckCount("last event", c.Last)
 }

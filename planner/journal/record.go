@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ringlight/proto"
 )
 
 // Record is one small entry of the store. A nil Value deletes it.
@@ -37,6 +39,15 @@ func (s State) Number(key string) (uint64, error) {
 		return 0, fmt.Errorf("store: %s: %w", key, err)
 	}
 	return n, nil
+}
+
+// CheckCount says why a stored term, generation or sequence number is none that
+// a planner can go on from: it would soon not fit into a message.
+func CheckCount(field string, n uint64) error {
+	if most := proto.Highest(proto.MaxCount); n > most {
+		return fmt.Errorf("%s: %d, want at most %d", field, n, most)
+	}
+	return nil
 }
 
 // NumberedKey sorts by number.

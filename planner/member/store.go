@@ -2,6 +2,7 @@ package member
 
 import (
 	"encoding/json"
+	"errors"
 
 	"ringlight/planner/journal"
 	"ringlight/proto"
@@ -40,5 +41,5 @@ func (d *Device) Restore(raw []byte) (ring proto.RingID, err error) {
 		return 0, err
 	}
 	d.Want, d.Unassigned = Target{Decided{r.Term, r.Generation, r.Plan}, r.Desired}, r.Unassigned
-	return r.Ring, nil
+	return r.Ring, errors.Join(journal.CheckCount("term", uint64(r.Term)), journal.CheckCount("generation", uint64(r.Generation)))
 }
