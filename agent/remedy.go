@@ -23,7 +23,7 @@ func (a *nodeOptics) remedy(now time.Duration, act *node.Action) {
 		a.choose(now, act.Bundle, act.Path)
 	case node.RemedyReset:
 		b.retry, b.due = Never, true
-		b.optics.Start(now)
+		b.optics.Renew(now)
 	case node.RemedyTrim:
 		if b.optics.TooHot() {
 			a.failAgain(now, act.Bundle, "too warm to be calibrated: it would not hold")

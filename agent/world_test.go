@@ -25,6 +25,7 @@ type fleet struct {
 	acks  map[proto.NodeID]proto.Ack
 	trace []string
 
+	health time.Duration   // period of health rounds; 0: none
 	decide time.Duration   // modelled; 0: as on a real clock
 	edge   func(*hal.Edge) // what the board makes of an edge; nil: as it is
 }
@@ -141,10 +142,14 @@ func microvolt(square float64) int64 {
 // boot starts a new life of a node's agent from what is on its disk.
 func (f *fleet) boot(x *fleetNode) {
 	f.t.Helper()
+	health := f.health
+	if health == 0 {
+		health = -1
+	}
 	x.life++
 	x.watch, x.linked = nil, false
 	x.host = NewHost(Config{Fabric: "f1", Node: x.id, Board: x.board, Calibrations: f.cals, Session: proto.Session(1000*(int(x.id)+1) + x.life),
-		Seed: 3, HealthPeriod: -1, Decide: f.decide}, x.disk.Restore(), x, nil)
+		Seed: 3, HealthPeriod: health, Decide: f.decide}, x.disk.Restore(), x, nil)
 	x.host.Log = func(_ uint8, text string) {
 		f.trace = append(f.trace, fmt.Sprintf("%v node %d: %s", f.world.Now(), x.id, text))
 	}

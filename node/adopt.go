@@ -10,7 +10,15 @@ import (
 // Adopt.
 func (m *Machine) Restore(s State) {
 	m.participant.restore(&s)
-	m.recalled = reason(s.Reasons) &^ noPlanner
+	// Whether optics failed is a matter of the bundles that did, each of which is
+	// tried again; without any it is for the optics to say anew.
+	m.recalled = reason(s.Reasons) &^ (noPlanner | ownFault)
+	for b := range m.bundles {
+		if s.Failed&(1<<b) != 0 {
+			m.bundles[b].failed = true
+			m.recalled |= ownFault
+		}
+	}
 	m.reasons |= m.recalled
 	if m.ring() != nil {
 		m.ringTimers()
@@ -42,6 +50,9 @@ func (m *Machine) State() State {
 	}
 	for b := range m.bundles {
 		s.Bundles[b] = BundleRecord{Path: m.bundles[b].path, Flaps: m.bundles[b].flaps}
+		if m.bundles[b].failed {
+			s.Failed |= 1 << b
+		}
 	}
 	return s
 }
@@ -75,6 +86,11 @@ func (m *Machine) adopt(found []BundleLight) {
 		m.bypassSeq++ // the moves that led here may not be in the journal; one makes an older plan too old
 		m.unsaved = true
 	}
+	for b := range m.bundles {
+		if x := &m.bundles[b]; x.failed {
+			x.fail(m.now) // of the last life; it is tried again
+		}
+	}
 	m.watch()
 	mode := m.Mode()
 	if mode == proto.ModeDeaf {
@@ -101,13 +117,17 @@ func (m *Machine) adopt(found []BundleLight) {
 
 // disbelieve drops a reason to be out of service that is the journal's alone and
 // that the light contradicts: none is written down before every bundle has been
-// taken to the idle path, and no bundle is there. So the journal is an older
-// one, and what has ended since does not take light. Who means it says it again.
+// taken to the idle path, and no bundle is there, nor dark, as the loss of a
+// supply leaves it. So the journal is an older one, and what has ended since does
+// not take light. Who means it says it again.
 func (m *Machine) disbelieve(found []BundleLight) {
 	mode := m.Mode()
 	if m.recalled.mode() != mode || mode == proto.ModeService || mode == proto.ModeDeaf || len(found) == 0 ||
-		slices.ContainsFunc(found, func(f BundleLight) bool { return f.Path == idlePath(mode) || !f.Ready }) {
+		slices.ContainsFunc(found, func(f BundleLight) bool { return f.Path == idlePath(mode) || f.Path == proto.Dark || !f.Ready }) {
 		return
+	}
+	for b := range m.bundles {
+		m.bundles[b].failed = false
 	}
 	m.reasons, m.unsaved = m.reasons&^m.recalled, true
 	m.note(proto.Event{Kind: proto.EvAdopted, Severity: proto.SeverityCritical, Path: found[0].Path, FromPath: idlePath(mode), Cause: proto.CauseAdopted,

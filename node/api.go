@@ -148,6 +148,8 @@ type State struct {
 	Held []HeldPort `cbor:"8,keyasint,omitempty" json:",omitempty"`
 	// Moving says that a cross-connect may be in the middle of what it applied.
 	Moving bool `cbor:"9,keyasint,omitempty" json:",omitempty"`
+	// Failed are the bundles of a node whose own optics failed: bit b, bundle b.
+	Failed uint16 `cbor:"10,keyasint,omitempty" json:",omitempty"`
 }
 
 // HeldPort is a port of a cross-connect under an operator's override.

@@ -148,6 +148,7 @@ func (m *Machine) pathFailed(ev *Event) {
 	if again {
 		return
 	}
+	m.unsaved = true
 	m.note(proto.Event{Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: ev.Bundle, Path: ev.Path,
 		FromPath: b.path, Cause: proto.CauseOwnFault, Module: ev.Module, Lane: ev.Lane, Text: ev.Text})
 	m.become(m.reasons|ownFault, proto.CauseOwnFault)

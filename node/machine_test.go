@@ -178,11 +178,13 @@ func TestOldReasonTakesNoLight(t *testing.T) {
 		{hostGone, [2]proto.Path{proto.External1, proto.External2}, true, proto.ModeHostDown, 2},
 		{drained, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
 		{drained, [2]proto.Path{proto.Loopback, proto.External2}, false, proto.ModeDrained, 1},
+		{drained, [2]proto.Path{proto.Dark, proto.Dark}, false, proto.ModeDrained, 2}, // after a loss of supply
 		{ownFault, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
+		{ownFault, [2]proto.Path{proto.Dark, proto.Loopback}, false, proto.ModeIsolated, 1},
 		{hostGone | drained, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
 	} {
 		m := New(Config{ID: 5, Bundles: 2})
-		m.Restore(State{Reasons: uint8(c.reason)})
+		m.Restore(State{Reasons: uint8(c.reason), Failed: map[bool]uint16{true: 1}[c.reason&ownFault != 0]})
 		if c.again {
 			m.Step(Event{Kind: HostFault}, nil)
 		}

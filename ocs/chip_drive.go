@@ -8,6 +8,7 @@ import (
 	"ringlight/ocs/heater"
 	"ringlight/ocs/mci"
 	"ringlight/ocs/work"
+	"ringlight/proto"
 )
 
 // chipDrive is the latch and the chips of a bundle's modules: a path is a write to
@@ -153,6 +154,14 @@ func (t *chipDrive) found(now time.Duration) {
 		return
 	}
 	t.startScan(now, false)
+}
+
+// darken puts out what is lit, and adopts that.
+func (t *chipDrive) darken() {
+	l := t.cfg.Latch
+	l.set(t.bundle, bitsOf(proto.Dark, l.bits(t.bundle)))
+	bus, addr := t.latchBus()
+	t.put(bus, &hal.Op{Token: t.token(taskLatchClaim, 0, 0), Class: hal.ClassSafety, Msgs: []hal.Msg{{Addr: addr, W: l.appendWrite(nil, t.bundle)}}})
 }
 
 // orRetry goes on after work that must succeed, or tries it again.

@@ -79,9 +79,12 @@ func (l *Latch) driven(b *hal.Bundle) bool {
 
 // readBack takes in what output and configuration registers hold. Only the
 // first reading counts: from then on the shadow leads, because a write may be
-// under way that the reading did not see.
+// under way that the reading did not see. But pins that are meant to be outputs
+// and are not say that the chip has lost its supply, and with it all that was
+// ever written to any of its pins.
 func (l *Latch) readBack(b *hal.Bundle, output, config uint16) {
-	if c := &l.chips[b.Latch]; !c.known {
+	c := &l.chips[b.Latch]
+	if lost := c.outputs & config >> b.Shift & hal.LatchMask; !c.known || lost != 0 {
 		*c = latchChip{known: true, output: output, outputs: ^config}
 	}
 }

@@ -119,6 +119,8 @@ func (t *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 		t.fault(now, module, &ModuleError{Module: module, Err: heater.ErrReadBack})
 	case t.path != proto.Dark && !t.scan.odd && t.trimmedBefore(module):
 		t.nextModule(now)
+	case t.path != proto.Dark && t.renewing:
+		t.darken()
 	case t.path != proto.Dark:
 		// It carries light with other codes than ours. Fail static: the light
 		// is right until it proves otherwise.

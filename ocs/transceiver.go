@@ -65,6 +65,8 @@ type Transceiver struct {
 	drive  drive
 	state  State
 	err    error // why it is Faulted
+	// The life that has begun makes all anew; over when it serves.
+	renewing bool
 
 	path, target proto.Path
 	port         proto.PortState
@@ -134,6 +136,19 @@ func New(cfg Config) *Transceiver {
 // Start reads the hardware back and adopts it. It may be called again, to try
 // once more after a fault.
 func (t *Transceiver) Start(now time.Duration) {
+	t.renewing = false
+	t.begin(now)
+}
+
+// Renew is Start for a bundle that carries nothing. Where its chips do not hold
+// what they should it goes dark and they are written again, which Start leaves
+// alone while it shines: what was lost with a supply is made good then.
+func (t *Transceiver) Renew(now time.Duration) {
+	t.renewing = true
+	t.begin(now)
+}
+
+func (t *Transceiver) begin(now time.Duration) {
 	t.become(Reading)
 	t.work.Restart()
 	t.err = nil
@@ -236,6 +251,7 @@ func (t *Transceiver) adoptPath(now time.Duration, p proto.Path) {
 // serve goes into service with what was read back. differ: codes that carry light
 // are not those of the calibration; odd is what else somebody should know.
 func (t *Transceiver) serve(now time.Duration, differ bool, odd error, text string) {
+	t.renewing = false
 	t.become(Idle)
 	e := Event{Kind: Ready, At: now, Path: t.path, Module: None, Cell: None, Lane: None}
 	if t.cfg.Calibration == nil {

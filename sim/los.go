@@ -327,12 +327,16 @@ func (c *comparator) startFilter() {
 // filtered is the filter following its input.
 func (c *comparator) filtered() {
 	c.out = c.raw
-	b := c.bundle.board
-	if !b.powered {
-		return
+	if c.bundle.board.powered {
+		c.tell(c.out)
 	}
+}
+
+// tell lets the host's watcher wake for an edge of the line.
+func (c *comparator) tell(high bool) {
+	b := c.bundle.board
 	at := max(b.now+b.draw(b.costs.Interrupt), c.edge+1)
 	c.edge = at
 	line := b.hw.Bundles[c.bundle.place].LOS[c.path]
-	b.push(event{at: at, kind: evEdge, board: int32(b.id), place: uint16(line), high: c.out, gen: b.life})
+	b.push(event{at: at, kind: evEdge, board: int32(b.id), place: uint16(line), high: high, gen: b.life})
 }

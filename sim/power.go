@@ -56,21 +56,49 @@ func (l *laserHalf) turn(on bool, now, at int64) bool {
 	return true
 }
 
-// SetPower gives a board its supply or takes it away. Without it, the lasers
-// go out one after the other within LaserSkew, every register is lost, what
-// was on the buses never completes, and no address answers. With it, the board
-// is as after power-on: dark.
+// SetPower gives a board its supply or takes it away, its host with it. Without
+// it, what was on the buses never completes; the rest is as for SetSupply, but
+// for the edges, which nobody hears.
 func (w *World) SetPower(id BoardID, on bool) {
 	b := w.boards[id]
 	if b.powered == on {
 		return
 	}
-	b.powered = on
 	b.life++
 	for i := range b.buses {
 		q := &b.buses[i]
 		*q = bus{board: b, id: q.id, stuck: q.stuck, wire: q.wire}
 	}
+	b.supply(on)
+}
+
+// SetSupply gives the optics of a board their supply or takes it away, while the
+// host lives on. Without it, the lasers go out one after the other within
+// LaserSkew, every register is lost, the LOS lines fall, and no address answers
+// what is on the buses or comes to them. With it, the board is as after
+// power-on: dark.
+func (w *World) SetSupply(id BoardID, on bool) {
+	b := w.boards[id]
+	if b.powered == on {
+		return
+	}
+	for i := range b.buses {
+		b.buses[i].mux = [muxes]uint8{}
+	}
+	b.supply(on)
+	for i := range b.bundles {
+		for path := range b.bundles[i].los {
+			if c := &b.bundles[i].los[path]; c.out {
+				c.tell(on)
+			}
+		}
+	}
+}
+
+// supply comes or goes.
+func (b *board) supply(on bool) {
+	b.powered = on
+	b.outage++
 	if on {
 		b.clear()
 		return
@@ -79,7 +107,7 @@ func (w *World) SetPower(id BoardID, on bool) {
 		b.bundles[i].fade()
 	}
 	// The rails hold the heaters until the last laser is out.
-	b.push(event{at: b.now + LaserSkew, kind: evPower, board: int32(b.id), gen: b.life})
+	b.push(event{at: b.now + LaserSkew, kind: evPower, board: int32(b.id), gen: b.outage})
 }
 
 // fade is the loss of a bundle's supply. Those of the bundles fall far apart,

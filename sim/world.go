@@ -37,6 +37,7 @@ type board struct {
 	lay          *layout
 	seed         uint64
 	powered      bool
+	outage       uint32 // counts how often the supply of the optics went and came, as life does
 	life         uint32 // counts power cycles: what a former life put on the heap is void
 	draws        uint64 // latencies drawn
 	ambientMilli int32  // millicelsius
@@ -192,8 +193,10 @@ func (w *World) void(e *event) bool {
 		return b.comparatorAt(e.place).gen != e.gen
 	case evFilter:
 		return b.comparatorAt(e.place).filter != e.gen
-	case evBus, evSubmit, evEdge, evPower, evMCI:
+	case evBus, evSubmit, evEdge:
 		return b.life != e.gen
+	case evPower, evMCI:
+		return b.outage != e.gen
 	}
 	return false
 }

@@ -101,7 +101,7 @@ func obey(line string, board *solo.Live, rec *recorder, bundles int) (answer any
 		if arg != "on" && arg != "off" {
 			return controlError{fmt.Sprintf("power %q: want on or off", arg)}
 		}
-		do = func(b *solo.Board) error { b.World().SetPower(b.ID(), arg == "on"); return nil }
+		do = func(b *solo.Board) error { b.World().SetSupply(b.ID(), arg == "on"); return nil }
 	case "cut", "mend":
 		p, err := solo.ParsePort(arg)
 		if err != nil {
