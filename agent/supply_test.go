@@ -38,69 +38,131 @@ func (x *fleetNode) well() string {
 	return ""
 }
 
+// kinds of boards, and how many runs each takes.
+var supplied = []struct {
+	name string
+	make func(modules int) (hal.Board, error)
+	runs int
+}{
+	{"chips", func(modules int) (hal.Board, error) { return hal.Default(4, 2, modules) }, 200},
+	{"two-word DACs", func(modules int) (hal.Board, error) { return hal.DefaultOf(hal.AD5676R, 4, 2, modules) }, 40},
+	{"cmis", func(modules int) (hal.Board, error) { return hal.DefaultCMIS(4, 2, modules, false) }, 80},
+	{"cmis behind a mux", func(modules int) (hal.Board, error) { return hal.DefaultCMIS(4, 2, modules, true) }, 40},
+}
+
+// outage is one run: what happens when.
+type outage struct {
+	lost time.Duration
+	plan []happening
+}
+
+type happening struct {
+	at time.Duration
+	do func()
+}
+
+// drawOutage: no supply for a while, and up to three kills of the agent from
+// shortly before to well after, each with a boot up to a second later.
+func drawOutage(seed int, start time.Duration, supply func(on bool), kill, boot func()) outage {
+	rng := rand.New(rand.NewPCG(uint64(seed), 1))
+	o := outage{lost: outages[seed%len(outages)]}
+	o.plan = []happening{{start, func() { supply(false) }}, {start + o.lost, func() { supply(true) }}}
+	for range rng.IntN(4) {
+		at := start - 100*time.Millisecond + time.Duration(rng.Int64N(int64(o.lost+8*time.Second)))
+		o.plan = append(o.plan, happening{at, kill}, happening{at + time.Duration(rng.Int64N(int64(time.Second))), boot})
+	}
+	slices.SortFunc(o.plan, func(a, b happening) int { return int(a.at - b.at) })
+	return o
+}
+
 func TestSupplyOfOpticsComesBack(t *testing.T) {
 	// Goal: optics that lose their supply for a moment come back into service by
 	// themselves, whether their agent lives through it or is restarted at any
 	// moment; nobody deletes a journal.
-	// Method: node 1 of a ring, 0.2 to 10 s without supply, agents killed and
-	// booted up to three times at random moments, on the virtual clock.
-	runs := 200
-	if testing.Short() {
-		runs = 24
-	}
-	for seed := range runs {
-		rng := rand.New(rand.NewPCG(uint64(seed), 1))
-		lost := outages[seed%len(outages)]
-		f := startFleet(&fleet{t: t, decide: fleetDecide, health: 20 * time.Second}, 4, 1)
-		if seed%8 < 6 {
-			f.join()
-		} else {
-			f.run(time.Second, nil)
-			for _, x := range f.nodes {
-				f.link(x, true)
+	// Method: node 1 of a ring, or beside one, 0.2 to 10 s without supply, agents
+	// killed and booted up to three times at random moments, on the virtual clock.
+	for _, kind := range supplied {
+		t.Run(kind.name, func(t *testing.T) {
+			var slowest time.Duration
+			runs := kind.runs
+			if testing.Short() {
+				runs = 16
 			}
-			f.heard()
-		}
-		x := f.nodes[1]
-		start := f.world.Now() + 100*time.Millisecond
-		type happening struct {
-			at time.Duration
-			do func()
-		}
-		supply := func(on bool) func() { return func() { f.world.SetSupply(1, on) } }
-		plan := []happening{{start, supply(false)}, {start + lost, supply(true)}}
-		for range rng.IntN(4) {
-			at := start - 100*time.Millisecond + time.Duration(rng.Int64N(int64(lost+8*time.Second)))
-			down := time.Duration(rng.Int64N(int64(time.Second)))
-			plan = append(plan, happening{at, func() { f.kill(x) }}, happening{at + down, func() {
-				if x.agent == nil {
-					f.boot(x)
-					f.link(x, true)
+			for seed := range runs {
+				f := startFleet(&fleet{t: t, decide: fleetDecide, health: 20 * time.Second, make: kind.make}, 4, 1)
+				if seed%8 < 6 {
+					f.join()
+				} else {
+					f.run(time.Second, nil)
+					for _, x := range f.nodes {
+						f.link(x, true)
+					}
 					f.heard()
 				}
-			}})
+				x := f.nodes[1]
+				boot := func() {
+					if x.agent == nil {
+						f.boot(x)
+						f.link(x, true)
+						f.heard()
+					}
+				}
+				o := drawOutage(seed, f.world.Now()+200*time.Millisecond, func(on bool) { f.world.SetSupply(1, on) }, func() { f.kill(x) }, boot)
+				for _, h := range o.plan {
+					f.run(h.at-f.world.Now(), nil)
+					h.do()
+				}
+				boot()
+				back := f.world.Now()
+				if !f.run(3*time.Minute, func() bool { return x.well() == "" }) {
+					for _, line := range f.trace[max(0, len(f.trace)-60):] {
+						t.Log(line)
+					}
+					t.Fatalf("seed %d, %v without supply: %s", seed, o.lost, x.well())
+				}
+				slowest = max(slowest, f.world.Now()-back)
+			}
+			t.Logf("%d runs, back %v after the last happening at most", runs, slowest)
+		})
+	}
+}
+
+func TestSupplyOfMirrorsComesBack(t *testing.T) {
+	// Goal: the same for a switch: its board answers again by itself, it claims no
+	// circuit that its mirrors do not make, and the planner's repetition makes them.
+	runs := 60
+	if testing.Short() {
+		runs = 12
+	}
+	for seed := range runs {
+		r := newSwitchRig(t, 8)
+		r.start()
+		d := r.roll(shift(5, 8, 3)...)
+		boot := func() {
+			if r.agent == nil {
+				r.boot()
+				r.start()
+			}
 		}
-		slices.SortFunc(plan, func(a, b happening) int { return int(a.at - b.at) })
-		for _, h := range plan {
-			f.run(h.at-f.world.Now(), nil)
+		o := drawOutage(seed, r.world.Now()+200*time.Millisecond, func(on bool) { r.world.SetSupply(r.id, on) }, r.kill, boot)
+		for _, h := range o.plan {
+			r.run(h.at-r.world.Now(), nil)
 			h.do()
 		}
-		f.run(0, nil)
-		if x.agent == nil {
-			f.boot(x)
-			f.link(x, true)
+		boot()
+		r.must("back", time.Minute, func() bool { return r.last.Mode == proto.ModeService })
+		r.run(10*time.Second, nil)
+		if r.last.Mode != proto.ModeService {
+			t.Fatalf("seed %d, %v: %v", seed, o.lost, r.last.Mode)
 		}
-		back := f.world.Now()
-		if !f.run(3*time.Minute, func() bool { return x.well() == "" }) {
-			t.Errorf("seed %d, %v without supply, %d happenings: %s", seed, lost, len(plan), x.well())
-			if t.Failed() && seed < 4 {
-				for _, line := range f.trace {
-					t.Log(line)
-				}
-			}
-			continue
+		if !r.done(d) {
+			r.publish(switchTopics.Desired(switchNode), d)
+			r.decide(d, proto.Commit)
+			r.must("lit again", 5*time.Second, func() bool { return r.done(d) })
 		}
-		t.Logf("seed %d, %v: back after %v", seed, lost, f.world.Now()-back)
+		r.checkLight(d.Circuits...)
+		if t.Failed() {
+			t.Fatalf("seed %d, %v", seed, o.lost)
+		}
 	}
-	_ = hal.LOSLoopback
 }

@@ -25,9 +25,10 @@ type fleet struct {
 	acks  map[proto.NodeID]proto.Ack
 	trace []string
 
-	health time.Duration   // period of health rounds; 0: none
-	decide time.Duration   // modelled; 0: as on a real clock
-	edge   func(*hal.Edge) // what the board makes of an edge; nil: as it is
+	health time.Duration                        // period of health rounds; 0: none
+	make   func(modules int) (hal.Board, error) // nil: the default board
+	decide time.Duration                        // modelled; 0: as on a real clock
+	edge   func(*hal.Edge)                      // what the board makes of an edge; nil: as it is
 }
 
 type fleetNode struct {
@@ -66,7 +67,11 @@ func startFleet(f *fleet, n, modules int) *fleet {
 	both := [][]*sim.Personality{per[:modules], per[modules:]}
 	f.cals = []*ocs.Calibration{known(both[0]), known(both[1])}
 	for i := range n {
-		board, err := hal.Default(4, 2, modules)
+		kind := f.make
+		if kind == nil {
+			kind = func(modules int) (hal.Board, error) { return hal.Default(4, 2, modules) }
+		}
+		board, err := kind(modules)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,6 +74,10 @@ func (d *mciDrive) calibrate(now time.Duration) error {
 	if d.lanes.step != laneIdle {
 		return ErrNotReady
 	}
+	// A look at the darkness may be under way, in whose place the search asks.
+	d.set.Drop()
+	d.verify = verification{}
+	d.verify.reset()
 	closed := None
 	for i := range d.set.Modules {
 		if !d.set.Modules[i].Control.Calibration {

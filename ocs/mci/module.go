@@ -58,6 +58,13 @@ func (m *Module) Wait(until time.Duration, then func(time.Duration)) {
 	m.then = func(now time.Duration, _ error) { then(now) }
 }
 
+// Drop ends what modules are being asked; nobody hears of it.
+func (s *Set) Drop() {
+	for i := range s.Modules {
+		s.Modules[i].then = nil
+	}
+}
+
 // Idle reports whether a module is being asked nothing.
 func (m *Module) Idle() bool { return m.then == nil }
 
