@@ -45,9 +45,9 @@ var supplied = []struct {
 	runs int
 }{
 	{"chips", func(modules int) (hal.Board, error) { return hal.Default(4, 2, modules) }, 200},
-	{"two-word DACs", func(modules int) (hal.Board, error) { return hal.DefaultOf(hal.AD5676R, 4, 2, modules) }, 40},
-	{"cmis", func(modules int) (hal.Board, error) { return hal.DefaultCMIS(4, 2, modules, false) }, 80},
-	{"cmis behind a mux", func(modules int) (hal.Board, error) { return hal.DefaultCMIS(4, 2, modules, true) }, 40},
+	{"two-word DACs", func(modules int) (hal.Board, error) { return hal.DefaultOf(hal.AD5676R, 4, 2, modules) }, 20},
+	{"cmis", func(modules int) (hal.Board, error) { return hal.DefaultCMIS(4, 2, modules, false) }, 40},
+	{"cmis behind a mux", func(modules int) (hal.Board, error) { return hal.DefaultCMIS(4, 2, modules, true) }, 20},
 }
 
 // outage is one run: what happens when.

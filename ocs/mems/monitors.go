@@ -37,6 +37,8 @@ type chip struct {
 	power [ads7138.Channels]proto.MilliDBm
 	read  bool // in this look
 	brown bool // has been without power since a change last saw to the mirrors
+	dark  bool // every channel showed nothing, as when it does not scan
+	stops bool // it does not scan: it has lost its supply since it was told to
 	err   error
 }
 
@@ -78,7 +80,7 @@ func scanMessages(addr uint16) []hal.Msg {
 // scans takes the reply to scan.
 func (m *monitors) scans(i int, done *hal.Completion) {
 	c := &m.chips[i]
-	c.err = done.Err
+	c.err, c.dark, c.stops = done.Err, false, false
 	c.brown = c.err == nil && done.Op.Msgs[0].R[0]&ads7138.StatusBrownOut != 0
 }
 
@@ -116,9 +118,22 @@ func (m *monitors) begin(all bool) {
 // ask makes this look one at a port.
 func (m *monitors) ask(side, port int) { m.chips[m.of[side][port]].read = true }
 
-// look reads what was asked for, and how warm it is if all was. It returns how
-// many operations.
-func (m *monitors) look(q *work.Queue, all bool) (n int) {
+// darkened reports whether a chip shows nothing at all though light was to be
+// seen at one of its ports.
+func (m *monitors) darkened(lit func(side, port int) bool) bool {
+	return slices.ContainsFunc(m.chips, func(c chip) bool {
+		return c.read && c.err == nil && c.dark && slices.ContainsFunc(c.port[:], func(port int) bool { return port >= 0 && lit(c.side, port) })
+	})
+}
+
+// stopped reports whether a chip does not scan.
+func (m *monitors) stopped() bool {
+	return slices.ContainsFunc(m.chips, func(c chip) bool { return c.stops })
+}
+
+// look reads what was asked for, and how warm it is if all was; with doubt, also
+// whether the chips scan. It returns how many operations.
+func (m *monitors) look(q *work.Queue, all, doubt bool) (n int) {
 	if all {
 		q.Put(m.hw.Temp.Bus, &hal.Op{Token: q.Token(tempTask, len(m.chips)), Class: hal.ClassSafety, Msgs: []hal.Msg{
 			{Addr: m.hw.Temp.Addr, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)}}})
@@ -129,8 +144,11 @@ func (m *monitors) look(q *work.Queue, all bool) (n int) {
 		if !c.read {
 			continue
 		}
-		q.Put(c.bus, &hal.Op{Token: q.Token(lookTask, i), Class: hal.ClassVerify, Msgs: []hal.Msg{
-			{Addr: c.addr, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: make([]byte, ads7138.BlockBytes)}}})
+		msgs := []hal.Msg{{Addr: c.addr, W: ads7138.AppendReadBlock(nil, ads7138.RegRecent), R: make([]byte, ads7138.BlockBytes)}}
+		if doubt {
+			msgs = append(msgs, hal.Msg{Addr: c.addr, W: ads7138.AppendRead(nil, ads7138.RegStatus), R: make([]byte, 1)})
+		}
+		q.Put(c.bus, &hal.Op{Token: q.Token(lookTask, i), Class: hal.ClassVerify, Msgs: msgs})
 		n++
 	}
 	return n
@@ -142,8 +160,13 @@ func (m *monitors) looked(i int, done *hal.Completion) {
 	if c.err = done.Err; c.err != nil {
 		return
 	}
+	c.dark = true
 	for ch := range c.power {
-		c.power[ch] = monitorPower(ads7138.Code16(done.Op.Msgs[0].R, ch))
+		code := ads7138.Code16(done.Op.Msgs[0].R, ch)
+		c.power[ch], c.dark = monitorPower(code), c.dark && code == 0
+	}
+	if msgs := done.Op.Msgs; len(msgs) > 1 {
+		c.stops = msgs[1].R[0]&ads7138.StatusRunning == 0
 	}
 }
 

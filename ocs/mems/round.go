@@ -17,6 +17,7 @@ type round struct {
 	tries   []uint8 // of each, by its number
 	health  bool    // a look at everything is wanted
 	looking bool    // and under way
+	doubt   bool    // this look asks whether the monitors scan
 }
 
 // expect begins a step of n operations with numbers under limit.
@@ -106,7 +107,7 @@ func (x *Crossbar) settled() {
 func (x *Crossbar) look() {
 	all := x.round.health
 	x.monitors.begin(all)
-	x.round.looking = all
+	x.round.looking, x.round.doubt = all, false
 	asked := all
 	for c := range x.paths.all {
 		if c.looked = all || c.busy(); c.looked {
@@ -121,13 +122,33 @@ func (x *Crossbar) look() {
 	}
 	x.become(Looking)
 	x.round.health = false
-	x.round.expect(len(x.monitors.chips)+1, x.monitors.look(&x.work, all))
+	x.ask()
+}
+
+// ask reads what a look is at.
+func (x *Crossbar) ask() {
+	x.round.expect(len(x.monitors.chips)+1, x.monitors.look(&x.work, x.round.looking, x.round.doubt))
+}
+
+// lit: light was to be seen at a port when it was last looked at.
+func (x *Crossbar) lit(side, port int) bool {
+	c := x.paths.at(side, port)
+	return c != nil && (c.phase == held || c.phase == climbing) && c.Err == nil
 }
 
 // looked hands every circuit its sample.
 func (x *Crossbar) looked(now time.Duration) {
 	if silent, err := x.monitors.silent(); silent && x.round.looking {
 		x.faulted(now, err)
+		return
+	}
+	if x.monitors.stopped() { // and the mirrors are at rest, for all that one knows
+		x.faulted(now, ErrSupply)
+		return
+	}
+	if !x.round.doubt && x.monitors.darkened(x.lit) {
+		x.round.doubt = true
+		x.ask()
 		return
 	}
 	x.become(Resting)

@@ -17,8 +17,9 @@ import (
 //	              Faulted               Looking <------------------ Settling
 //
 // A round ends in Resting, or goes on to Moving when Looking found something
-// to move. A look at everything that nothing answers ends in Faulted too, and
-// that only by Start, which every state but Off allows as well.
+// to move. A look at everything that nothing answers ends in Faulted too, as does
+// one that finds monitors which do not scan any more; and that only by Start,
+// which every state but Off allows as well.
 type State uint8
 
 const (
@@ -56,6 +57,9 @@ func (x *Crossbar) become(s State) {
 
 // ErrNotAdopted is why a circuit that was saved is not one any more.
 var ErrNotAdopted = errors.New("light does not show the circuit that was saved")
+
+// ErrSupply is why a board is out of service until it is started again.
+var ErrSupply = errors.New("the board has lost its supply meanwhile")
 
 // Startup says what Start does with a board of which nothing can be read back
 // but the light.
