@@ -38,7 +38,7 @@ func (x *fleetNode) well() string {
 	return ""
 }
 
-// kinds of boards, and how many runs each takes.
+// supplied are kinds of boards, and how many runs each takes.
 var supplied = []struct {
 	name string
 	make func(modules int) (hal.Board, error)
