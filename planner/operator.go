@@ -260,7 +260,7 @@ func (p *Planner) fabricStatus() proto.FabricStatus {
 	return proto.FabricStatus{Name: p.fab.Name, Term: o.Term, Generation: o.Generation, Nodes: uint32(p.fab.Nodes),
 		GPUsPerNode: uint32(p.fab.GPUsPerNode), K: uint32(p.fab.K), TP: uint32(p.fab.TP), Online: uint32(o.Online), Pending: uint32(o.Pending),
 		EventsSeen: o.EventsSeen, EventGaps: o.EventGaps, LinksTotal: uint32(o.LinksTotal), LinksConfirmed: uint32(o.LinksConfirmed),
-		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: p.counts.shed}
+		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: o.Shed}
 }
 
 // Overview is what a shell shows or waits for.
@@ -280,6 +280,7 @@ type Overview struct {
 	EventGaps      uint64
 	Refused        uint64 // messages that were not acceptable
 	UnknownKeys    uint64 // skipped in those that were
+	Shed           uint64 // messages that the link let nobody read: too long, or too many
 }
 
 // Overview tells where the planner stands.
@@ -287,7 +288,7 @@ func (p *Planner) Overview() Overview {
 	h := p.rings.Totals()
 	o := Overview{Term: p.j.Term, Generation: h.Generation, Rings: h.Rings, InService: h.InService, Degraded: h.Degraded, Spares: h.Spares,
 		Online: h.Online, Pending: h.Pending, LinksTotal: h.LinksTotal, LinksConfirmed: h.LinksConfirmed, EventsSeen: p.j.Seen(),
-		Refused: p.counts.refused, UnknownKeys: p.counts.unknown}
+		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
 	o.Quiet = p.j.LinkUp && p.rings.Quiet() && o.Pending == 0 && p.j.Quiet() && (p.core == nil || p.core.Quiet())
 	for _, t := range p.tables() {
 		o.EventGaps += t.Gaps()

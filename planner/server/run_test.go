@@ -250,7 +250,8 @@ func TestMalformedMessagesChangeNothing(t *testing.T) {
 		case <-refused:
 		default:
 		}
-		refused <- p.Overview().Refused
+		o := p.Overview()
+		refused <- o.Refused + o.Shed
 	}
 	inProcess(t, cfg)
 	before := op.rings("in service", allInService(2))
