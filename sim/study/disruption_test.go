@@ -35,7 +35,7 @@ func walk(nodes, mean, events int, seed uint64) []outEvent {
 func TestMendingDisturbsLess(t *testing.T) {
 	for _, k := range []int{2, 3} {
 		var d disruption
-		d.replay(ring.Order{Nodes: 2448, K: k, Wrap: true, Shared: k == 3}, 8, ring.Any, walk(2448, 56, 1500, 4))
+		d.replay(ring.Order{Nodes: 2448, K: k, Wrap: true, Shared: k == 3}, 8, ring.Any, walk(2448, 56, 3000, 4))
 		if d.scratch != d.ours {
 			t.Errorf("K=%d: idle nodes %d and %d: not the same waste", k, d.ours, d.scratch)
 		}
@@ -53,7 +53,7 @@ func TestMendingDisturbsLess(t *testing.T) {
 // Method: the same walk with K = 3, at most eight whole groups moved for one.
 func TestFewMovesBuyQuiet(t *testing.T) {
 	var d disruption
-	d.replay(ring.Order{Nodes: 2448, K: 3, Wrap: true, Shared: true}, 8, ring.MovesOf(fabric.MoveFew), walk(2448, 56, 600, 4))
+	d.replay(ring.Order{Nodes: 2448, K: 3, Wrap: true, Shared: true}, 8, ring.MovesOf(fabric.MoveFew), walk(2448, 56, 3000, 4))
 	touched, n := d.faults.ours+d.repairs.ours, d.faults.events+d.repairs.events
 	extra := d.ours - d.scratch
 	t.Logf("%.2f groups touched an event, %.2f %% of the nodes idle more", float64(touched)/float64(n), 100*float64(extra)/float64(n)/2448)
