@@ -283,7 +283,8 @@ func (s *Search) fail(cell int, f Fault) {
 	s.err = &CellError{Cell: cell, Fault: f}
 }
 
-// random is uniform in [0, 1): a fixed sequence of the seed.
+// random is uniform in [0, 1): a fixed sequence of the seed. It is not
+// detmath.Random, since every calibration ever made from a seed would be another.
 func (s *Search) random() float64 {
 	s.rng = s.rng*6364136223846793005 + 1442695040888963407
 	x := s.rng

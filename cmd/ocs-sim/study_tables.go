@@ -16,7 +16,7 @@ func studyDisruption(ctx context.Context, s *studyRun) error {
 	fs := s.flags("-trace fault_trace.json -tp 32 -k 2,3")
 	t := s.traced(1)
 	hops := intList(fs, "k", []int{2, 3}, "hops that a fibre may span")
-	moves := fs.String("moves", string(fabric.MoveAny), "whole groups that may move to make one more whole: none, few (8) or any")
+	moves := fs.String("moves", string(fabric.MoveFew), "whole groups that may move to make one more whole: none, few (8) or any; few is a fabric's default too")
 	if err := parse(fs, s.args); err != nil {
 		return err
 	}
