@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"ringlight/hal"
+	"ringlight/proto"
+	"ringlight/sim/hostile"
 	"ringlight/sim/live"
 )
 
@@ -21,6 +23,7 @@ func procs(ctx context.Context, args []string) error {
 	fs.StringVar(&cfg.Broker, "broker", "mosquitto", "the broker's `command`; it takes -c FILE with a mosquitto configuration")
 	fs.StringVar(&cfg.Bin, "bin", "", "`folder` with ocs-agent, ocs-planner, ocs-sim and ocsctl; none: that of this command")
 	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
+	fs.IntVar(&cfg.Floods, "floods", 0, "how often a node dies quietly and then under a flood of 10,000 messages a second")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -44,6 +47,19 @@ func procs(ctx context.Context, args []string) error {
 	}
 	if *asJSON {
 		cfg.Out = io.Discard
+	}
+	cfg.Flood = func(ctx context.Context, broker, fabric string, nodes []int) int {
+		t := proto.Topics{Fabric: fabric}
+		topics := []string{t.Request("flood")}
+		for _, n := range nodes {
+			id := proto.NodeID(n)
+			topics = append(topics, t.Desired(id), t.Command(id), t.Event(id), t.Reported(id))
+		}
+		sent, err := hostile.Flood(ctx, broker, topics...)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return sent
 	}
 	res, err := live.Procs(ctx, cfg)
 	if *asJSON {

@@ -64,6 +64,10 @@ const (
 // a thousand pages of an operator passes.
 var DefaultIntake = limit.Rate{Interval: 5 * time.Millisecond, Burst: 1024}
 
+// allRequests of operators together. chosen: a planner of 10,000 nodes answers
+// a page in some 100 us, and has other things to do.
+var allRequests = limit.Rate{Interval: 2 * time.Millisecond, Burst: 4096}
+
 func (c *Config) withDefaults() Config {
 	d := *c
 	if d.Queue == 0 {

@@ -14,10 +14,11 @@ import (
 // decoded. A sender is not known to a receiver, its topic is; so a flood costs
 // those who share its topic, and nobody else.
 type intake struct {
-	mu      sync.Mutex // an old session's receiver may overlap the new one's
-	sources limit.Sources
-	untold  uint64 // not delivered, and no Shed packet says so yet
-	total   atomic.Uint64
+	mu       sync.Mutex // an old session's receiver may overlap the new one's
+	sources  limit.Sources
+	requests limit.Bucket // of all operators: their names cost nothing, their answers do
+	untold   uint64       // not delivered, and no Shed packet says so yet
+	total    atomic.Uint64
 }
 
 // arrived takes what the broker delivered.
@@ -32,12 +33,14 @@ func (in *intake) admit(p *proto.Packet) bool {
 	if len(p.Payload) > proto.MaxPayload {
 		return false
 	}
-	if _, err := proto.ParseTopic(source); err != nil {
+	topic, err := proto.ParseTopic(source)
+	if err != nil {
 		source = "" // all that is wrong counts as one
 	}
+	now, cost := time.Now(), 1+len(p.Payload)/intakeBytes
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.sources.Take(time.Now(), source, 1+len(p.Payload)/intakeBytes)
+	return in.sources.Take(now, source, cost) && (topic.Kind != proto.TopicRequest || in.requests.Take(now, allRequests, cost))
 }
 
 // shed counts a message that is not delivered, and has the reader told soon.

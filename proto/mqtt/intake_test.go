@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,6 +55,18 @@ func TestFloodStaysOnItsTopic(t *testing.T) {
 	}
 	if n := l.intake.total.Load(); n != l.intake.untold || n < 3*flood-3*uint64(most) {
 		t.Errorf("%d shed", n)
+	}
+}
+
+// Names that cost nothing do not buy the planner's time.
+// As many operators as messages.
+func TestOperatorsShareTheirIntake(t *testing.T) {
+	l := intakeLink()
+	for i := range 3 * allRequests.Burst {
+		l.arrived(proto.Packet{Topic: proto.Topics{Fabric: "f1"}.Request(fmt.Sprint("op-", i)), Payload: []byte{0xa0}})
+	}
+	if n := l.in.count; n < allRequests.Burst || n > 2*allRequests.Burst {
+		t.Errorf("%d of %d requests delivered", n, 3*allRequests.Burst)
 	}
 }
 

@@ -362,15 +362,22 @@ func operatorReplay(ctx context.Context, s *stranger) (int, error) {
 }
 
 func flood(ctx context.Context, s *stranger) (int, error) {
-	end := time.Now().Add(s.cfg.Flood)
-	sent := 0
+	ctx, stop := context.WithTimeout(ctx, s.cfg.Flood)
+	defer stop()
+	last := proto.NodeID(s.cfg.Nodes - 1)
+	return Flood(ctx, s.cfg.Broker, s.topics.Reported(0), s.topics.Event(1), s.topics.Request("flood"), s.topics.Desired(last), s.topics.Command(last))
+}
+
+// Flood sends 10,000 messages a second to topics in turn until ctx ends, every
+// hundredth of 60,000 bytes.
+func Flood(ctx context.Context, broker string, topics ...string) (sent int, err error) {
+	const speakers, each = 10, 1000 // messages a second
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	topics := []string{s.topics.Reported(0), s.topics.Event(1), s.topics.Request("flood"), s.topics.Desired(proto.NodeID(s.cfg.Nodes - 1)),
-		s.topics.Command(proto.NodeID(s.cfg.Nodes - 1))}
+	defer all.Wait()
 	long := bytes.Repeat([]byte{0xa0}, 60_000)
-	for k := range 10 {
-		w, err := s.speaker()
+	for k := range speakers {
+		w, err := speak(broker, fmt.Sprintf("flood-%d-%d", time.Now().UnixNano(), k))
 		if err != nil {
 			return sent, err
 		}
@@ -378,8 +385,8 @@ func flood(ctx context.Context, s *stranger) (int, error) {
 			defer w.Close()
 			tick := time.NewTicker(10 * time.Millisecond)
 			defer tick.Stop()
-			for i := 0; time.Now().Before(end) && ctx.Err() == nil; <-tick.C {
-				for range 10 { // a thousand a second each
+			for i := 0; ctx.Err() == nil; <-tick.C {
+				for range each / 100 {
 					payload := long[:64]
 					if i++; i%100 == 0 {
 						payload = long

@@ -173,8 +173,8 @@ func (s *stranger) listen(ctx context.Context, long time.Duration) error {
 	}
 }
 
-func (s *stranger) link(id string, subs ...string) (*mqtt.Link, error) {
-	l, err := mqtt.Dial(mqtt.Config{Broker: s.cfg.Broker, ClientID: id, Subscriptions: subs, Ordered: true, Queue: 1 << 16,
+func dial(broker, id string, subs ...string) (*mqtt.Link, error) {
+	l, err := mqtt.Dial(mqtt.Config{Broker: broker, ClientID: id, Subscriptions: subs, Ordered: true, Queue: 1 << 16,
 		MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second})
 	if err != nil {
 		return nil, err
@@ -192,14 +192,18 @@ func (s *stranger) link(id string, subs ...string) (*mqtt.Link, error) {
 	}
 }
 
+func (s *stranger) link(id string, subs ...string) (*mqtt.Link, error) {
+	return dial(s.cfg.Broker, id, subs...)
+}
+
 // speaker publishes and throws away what comes.
 type speaker struct {
 	*mqtt.Link
 	sent int
 }
 
-func (s *stranger) speaker() (*speaker, error) {
-	l, err := s.link(fmt.Sprintf("stranger-%d", s.random.Next()>>32))
+func speak(broker, id string) (*speaker, error) {
+	l, err := dial(broker, id)
 	if err != nil {
 		return nil, err
 	}
@@ -208,6 +212,10 @@ func (s *stranger) speaker() (*speaker, error) {
 		}
 	}()
 	return &speaker{Link: l}, nil
+}
+
+func (s *stranger) speaker() (*speaker, error) {
+	return speak(s.cfg.Broker, fmt.Sprintf("stranger-%d", s.random.Next()>>32))
 }
 
 // say publishes; it waits while the link's queue is full.

@@ -18,7 +18,11 @@ type ProcsConfig struct {
 	Bin     string // folder with ocs-agent, ocs-planner, ocs-sim and ocsctl
 	Broker  string // the broker's command, started with a mosquitto configuration
 	Modules int
-	Out     io.Writer
+	// Floods is how often a node dies quietly and then under a flood; Flood
+	// sends one to a fabric's planner and some nodes until ctx ends.
+	Floods int
+	Flood  func(ctx context.Context, broker, fabric string, nodes []int) (sent int)
+	Out    io.Writer
 }
 
 // ProcsResult is what a run of Procs saw.
@@ -77,7 +81,7 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	}
 	p.f.Moves = fabric.MoveNone // so that nothing but the broken ring may change
 	p.res.Nodes, p.res.Rings = p.f.Nodes, p.f.TargetRings()
-	for _, step := range []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack} {
+	for _, step := range []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack, p.dieUnderFlood} {
 		if err := step(ctx); err != nil {
 			return p.res, err
 		}

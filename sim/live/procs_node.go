@@ -14,75 +14,138 @@ import (
 	"ringlight/proto"
 )
 
-// dieUnheard cuts the broker off and takes a node's supply away: its
-// neighbours bypass it by themselves.
-func (p *procs) dieUnheard(ctx context.Context) error {
-	began := time.Now()
-	rings, err := p.rings(ctx)
-	if err != nil {
-		return err
-	}
-	ring := rings[len(rings)/2]
+// loss is a node without power and what became of it.
+type loss struct {
+	ring              procRing
+	left, dead, right int
+	before            []BoardRecord
+	took              time.Duration // of the bypass, from the light lost to the light found
+}
+
+// lose takes the supply of an inner node of a ring away: its neighbours bypass
+// it by themselves, and no other light changes.
+func (p *procs) lose(ctx context.Context, ring procRing) (x loss, err error) {
 	if len(ring.Nodes) < 3 {
-		return fmt.Errorf("ring %d has nodes %v: want an inner one", ring.Ring, ring.Nodes)
+		return x, fmt.Errorf("ring %d has nodes %v: want an inner one", ring.Ring, ring.Nodes)
 	}
-	left, dead, right := ring.Nodes[0], ring.Nodes[1], ring.Nodes[2]
-	over, ok := p.f.Link(proto.NodeID(left), proto.NodeID(right))
+	x = loss{ring: ring, left: ring.Nodes[0], dead: ring.Nodes[1], right: ring.Nodes[2]}
+	over, ok := p.f.Link(proto.NodeID(x.left), proto.NodeID(x.right))
 	if !ok {
-		return fmt.Errorf("no fibre from node %d to %d", left, right)
+		return x, fmt.Errorf("no fibre from node %d to %d", x.left, x.right)
 	}
-	before, err := p.records()
-	if err != nil {
-		return err
+	if x.before, err = p.records(); err != nil {
+		return x, err
 	}
-	p.signal("broker", syscall.SIGSTOP)
-	if _, err := p.tell(boardName(dead), "power off"); err != nil {
-		return err
+	if _, err := p.tell(boardName(x.dead), "power off"); err != nil {
+		return x, err
 	}
-	p.signal(agentName(dead), syscall.SIGKILL)
+	p.signal(agentName(x.dead), syscall.SIGKILL)
 	p.res.ProcsKilled++
-	var took time.Duration
-	if _, err := await(ctx, procsBypass, "bypass with the broker cut off", func() (bool, string) {
+	if _, err := await(ctx, procsBypass, "bypass", func() (bool, string) {
 		now := time.Now()
-		a, lostA, foundA, errA := p.bypassed(left, over.Local)
-		b, lostB, foundB, errB := p.bypassed(right, over.Remote)
+		a, lostA, foundA, errA := p.bypassed(x.left, over.Local)
+		b, lostB, foundB, errB := p.bypassed(x.right, over.Remote)
 		late := time.Since(now) // the second record is younger
-		took = max(lostA, lostB-late) - min(foundA, foundB-late)
-		return a && b, fmt.Sprintf("%d: %v, %d: %v, %v", left, a, right, b, errors.Join(errA, errB))
+		x.took = max(lostA, lostB-late) - min(foundA, foundB-late)
+		return a && b, fmt.Sprintf("%d: %v, %d: %v, %v", x.left, a, x.right, b, errors.Join(errA, errB))
 	}); err != nil {
-		return err
+		return x, err
 	}
-	if err := p.unchanged(before, "a node without power", map[int]bool{left: true, dead: true, right: true}); err != nil {
-		return err
-	}
-	p.done(began, fmt.Sprintf("broker stopped; node %d loses its power", dead),
-		"%d <-> %d bypassed in %.1f ms of wall time, no other light changed", left, right, float64(took.Microseconds())/1000)
-	p.signal("broker", syscall.SIGCONT)
-	began = time.Now()
-	spare := map[int]bool{left: true, dead: true, right: true}
+	return x, p.unchanged(x.before, "a node without power", x.touched())
+}
+
+func (x *loss) touched() map[int]bool { return map[int]bool{x.left: true, x.dead: true, x.right: true} }
+
+// repaired waits until a ring is in service without the node that it lost.
+func (p *procs) repaired(ctx context.Context, x loss) error {
+	may := x.touched()
 	if _, err := await(ctx, procsService, "the planner hears of it", func() (bool, string) {
 		rings, err := p.rings(ctx)
 		if err != nil {
 			return false, err.Error()
 		}
 		for _, r := range rings {
-			if r.Ring != ring.Ring {
+			if r.Ring != x.ring.Ring {
 				continue
 			}
 			for _, n := range r.Nodes {
-				spare[n] = true
+				may[n] = true
 			}
-			return r.State == "in_service" && !slices.Contains(r.Nodes, dead), fmt.Sprintf("ring %d is %s with %v", r.Ring, r.State, r.Nodes)
+			return r.State == "in_service" && !slices.Contains(r.Nodes, x.dead), fmt.Sprintf("ring %d is %s with %v", r.Ring, r.State, r.Nodes)
 		}
 		return false, "no such ring"
 	}); err != nil {
 		return err
 	}
-	if err := p.unchanged(before, "repair", spare); err != nil {
+	return p.unchanged(x.before, "repair", may)
+}
+
+// dieUnheard cuts the broker off and takes a node's supply away.
+func (p *procs) dieUnheard(ctx context.Context) error {
+	began := time.Now()
+	rings, err := p.rings(ctx)
+	if err != nil {
+		return err
+	}
+	p.signal("broker", syscall.SIGSTOP)
+	x, err := p.lose(ctx, rings[len(rings)/2])
+	if err != nil {
+		return err
+	}
+	p.done(began, fmt.Sprintf("broker stopped; node %d loses its power", x.dead),
+		"%d <-> %d bypassed in %.1f ms of wall time, no other light changed", x.left, x.right, milliseconds(x.took))
+	p.signal("broker", syscall.SIGCONT)
+	began = time.Now()
+	if err := p.repaired(ctx, x); err != nil {
 		return err
 	}
 	p.done(began, "broker goes on", "a spare took the place, in service; other rings untouched")
 	return nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// dieUnderFlood takes nodes' supplies away in turn, without and with a flood on
+// the topics of the planner and of the neighbours that bypass.
+func (p *procs) dieUnderFlood(ctx context.Context) error {
+	for i := range 2 * p.Floods {
+		began := time.Now()
+		rings, err := p.rings(ctx)
+		if err != nil {
+			return err
+		}
+		ring, what, stop := rings[i/2%len(rings)], "quiet", func() int { return 0 }
+		if i%2 == 1 {
+			what, stop = "under a flood", p.flood(ctx, ring.Nodes)
+		}
+		x, err := p.lose(ctx, ring)
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		p.done(began, fmt.Sprintf("%s: node %d loses its power", what, x.dead), "%d <-> %d bypassed in %.1f ms of wall time, no other light changed",
+			x.left, x.right, milliseconds(x.took))
+		began = time.Now()
+		if err := p.repaired(ctx, x); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		p.done(began, what, "repaired; %d messages of the flood", stop())
+		if err := p.comeBack(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flood begins one, and lets it bite.
+func (p *procs) flood(ctx context.Context, nodes []int) (stop func() int) {
+	ctx, cancel := context.WithCancel(ctx)
+	sent := make(chan int, 1)
+	go func() { sent <- p.Flood(ctx, p.url, p.f.Name, nodes) }()
+	select {
+	case <-ctx.Done():
+	case <-time.After(2 * time.Second):
+	}
+	return func() int { cancel(); return <-sent }
 }
 
 // comeBack gives every node without power its supply and agent back.
