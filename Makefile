@@ -84,8 +84,8 @@ bench-broker: build ## against a real broker: planner and broker killed with -9 
 	@.ci/broker.sh
 
 .PHONY: bench-procs
-bench-procs: build ## broker, planner, 16 boards and 16 agents, each a process, killed in turn (needs mosquitto)
-	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then bin/ocs-sim procs -broker $$(command -v mosquitto); \
+bench-procs: build ## broker, planner, 16 boards and 16 agents, each a process, killed in turn; bypasses quietly and under a flood (needs mosquitto; FLOODS)
+	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then bin/ocs-sim procs -broker $$(command -v mosquitto) -floods $${FLOODS:-3}; \
 	else echo "procs: skipped, no mosquitto"; fi
 
 bench-arm64: cross ## the arm64 agent under user-mode QEMU (needs qemu-user-static)

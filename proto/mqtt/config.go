@@ -59,14 +59,21 @@ const (
 	shedEvery    = time.Second // between two Shed packets
 )
 
-// DefaultIntake is for agents and planners. chosen: the busiest topics, a
-// node's events and answers, carry some tens of messages a second; a burst of
-// a thousand pages of an operator passes.
-var DefaultIntake = limit.Rate{Interval: 5 * time.Millisecond, Burst: 1024}
+// What agents and planners read. chosen: the busiest topics, a node's events
+// and answers, carry some tens of messages a second, and a burst of a thousand
+// pages of an operator passes; a planner of 10,000 nodes answers a page in some
+// 100 us, and has other things to do.
+const (
+	intakeInterval = 5 * time.Millisecond // of one topic
+	intakeBurst    = 1024
+	askInterval    = 2 * time.Millisecond // of all operators together
+	askBurst       = 4096
+)
 
-// allRequests of operators together. chosen: a planner of 10,000 nodes answers
-// a page in some 100 us, and has other things to do.
-var allRequests = limit.Rate{Interval: 2 * time.Millisecond, Burst: 4096}
+// DefaultIntake is for agents and planners.
+var DefaultIntake = limit.Rate{Interval: intakeInterval, Burst: intakeBurst}
+
+var allRequests = limit.Rate{Interval: askInterval, Burst: askBurst}
 
 func (c *Config) withDefaults() Config {
 	d := *c

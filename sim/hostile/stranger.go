@@ -105,6 +105,9 @@ func Run(ctx context.Context, cfg Config) ([]Result, error) {
 		if ctx.Err() != nil {
 			return out, ctx.Err()
 		}
+		if r.Fell && !r.Planning { // what comes after would only wait
+			return out, fmt.Errorf("hostile: %s: no planner answers any more", r.Attack)
+		}
 	}
 	return out, nil
 }
