@@ -338,7 +338,7 @@ func retainedCommands(ctx context.Context, s *stranger) (int, error) {
 	defer w.Close()
 	for n := range s.cfg.Nodes {
 		id := proto.NodeID(n)
-		c := proto.Command{Version: proto.Version, Node: id, Term: max(1, s.state.Term), Session: max(1, s.session(n)) - 1 | 1, TTLMillis: 600_000, Verb: proto.VerbHostFault}
+		c := proto.Command{Version: proto.Version, Node: id, Term: max(1, s.state.Term), Session: max(1, s.session(n)^2), TTLMillis: 600_000, Verb: proto.VerbHostFault}
 		w.say(ctx, s.topics.Command(id), raw(&c), 1, true)
 	}
 	pause(ctx, 2*time.Second)
