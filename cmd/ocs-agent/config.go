@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -117,30 +115,22 @@ func Default() Config {
 		Board: BoardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true}}
 }
 
+// maxConfig bounds a configuration. chosen: far above the widest board's.
+const maxConfig = 1 << 20
+
 // readConfig reads file over the defaults; "" is the defaults, "-" stdin.
 func readConfig(file string) (Config, error) {
 	c := Default()
 	if file == "" {
 		return c, nil
 	}
-	var r io.Reader = os.Stdin
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return c, err
+	raw, err := readLimited(file, maxConfig)
+	if err == nil {
+		if err = proto.DecodeFile(raw, &c); err != nil {
+			err = fmt.Errorf("%s: %w", file, err)
 		}
-		defer f.Close()
-		r = f
 	}
-	dec := json.NewDecoder(r)
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&c); err != nil {
-		return c, fmt.Errorf("%s: %w", file, err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return c, fmt.Errorf("%s: something follows the configuration", file)
-	}
-	return c, nil
+	return c, err
 }
 
 // complain notes what is wrong with a key.

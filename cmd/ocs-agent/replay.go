@@ -36,7 +36,7 @@ func replayCommand(_ context.Context, args []string) error {
 	if file == "" {
 		return common.fail(usagef("replay: want a file, - is stdin"))
 	}
-	raw, err := readLimited(file)
+	raw, err := readLimited(file, maxRecording)
 	if err != nil {
 		return common.fail(usageError{err})
 	}
@@ -60,7 +60,7 @@ func replayCommand(_ context.Context, args []string) error {
 	return nil
 }
 
-func readLimited(file string) ([]byte, error) {
+func readLimited(file string, most int64) ([]byte, error) {
 	r := io.Reader(os.Stdin)
 	if file != "-" {
 		f, err := os.Open(file)
@@ -70,9 +70,9 @@ func readLimited(file string) ([]byte, error) {
 		defer f.Close()
 		r = f
 	}
-	raw, err := io.ReadAll(io.LimitReader(r, maxRecording+1))
-	if err == nil && len(raw) > maxRecording {
-		err = fmt.Errorf("%s: more than %d bytes", file, maxRecording)
+	raw, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(raw)) > most {
+		err = fmt.Errorf("%s: more than %d bytes", file, most)
 	}
 	return raw, err
 }

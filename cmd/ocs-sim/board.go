@@ -1,9 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -123,21 +123,13 @@ func decodeBoard(data []byte, c *boardConfig) error {
 	var whole struct {
 		Board json.RawMessage `json:"board"`
 	}
-	if err := json.Unmarshal(data, &whole); err != nil {
-		return err
+	if json.Unmarshal(data, &whole) != nil {
+		return proto.DecodeFile(data, new(any)) // with the line
 	}
-	if whole.Board != nil {
-		data = whole.Board
+	if at := bytes.Index(data, whole.Board); len(whole.Board) > 0 {
+		data = append(bytes.Repeat([]byte("\n"), bytes.Count(data[:at], []byte("\n"))), whole.Board...)
 	}
-	dec := json.NewDecoder(strings.NewReader(string(data)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(c); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("something follows the board")
-	}
-	return nil
+	return proto.DecodeFile(data, c)
 }
 
 func (c *boardConfig) solo() (solo.Config, error) {

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 
 	"ringlight/proto"
@@ -39,13 +36,8 @@ func parseJobs(raw []byte) ([]proto.JobSpec, error) {
 	var list struct {
 		Jobs *[]jobJSON `json:"jobs"`
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&list); err != nil {
-		return nil, wrongUsage("jobs", "strict JSON of the documented keys", "%v", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, wrongUsage("jobs", "one JSON object", "something follows the list")
+	if err := proto.DecodeFile(raw, &list); err != nil {
+		return nil, wrongUsage("jobs", "one JSON object of the documented keys", "%v", err)
 	}
 	if list.Jobs == nil {
 		return nil, wrongUsage("jobs", "a list, empty to end all jobs", "there is none")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"ringlight/proto"
 )
@@ -39,13 +38,8 @@ func wrong(field, limit, format string, args ...any) error {
 // Parse reads a description strictly and validates it.
 func Parse(data []byte) (*Fabric, error) {
 	f := new(Fabric)
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(f); err != nil {
-		return nil, &Error{"fabric", "strict JSON of the documented keys", err.Error()}
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, &Error{"fabric", "one JSON object", "something follows the description"}
+	if err := proto.DecodeFile(data, f); err != nil {
+		return nil, &Error{"fabric", "one JSON object of the documented keys", err.Error()}
 	}
 	if f.SpareLayout == "" {
 		f.SpareLayout = Beside
