@@ -219,3 +219,84 @@ func (w *fleet) hearAny(fill filler) {
 	}
 	w.step(Event{Kind: Packet, Packet: proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: 1, Retain: retain}})
 }
+
+// Goal: an operator's act is done once, and only near the time at which it was
+// asked for. Method: a host fault for a node: retained, in time, again, and
+// quoting old signs of life; the node counts how often it is told.
+func TestActHasAPlaceInTime(t *testing.T) {
+	w := small(t, 9, 2, 32, 1)
+	w.run(time.Minute)
+	told := func(corr byte, retain bool, term proto.Term, beat uint64) (code proto.Code, times int) {
+		before := len(w.nodes[3].events)
+		w.replies = nil
+		payload, err := proto.Encode(&proto.OpRequest{Version: proto.Version, TTLMillis: 5000, Corr: proto.Corr{9, corr}, Noun: proto.NounHostFault, Node: 3, Bundle: -1, Term: term, Beat: beat})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.step(Event{Kind: Packet, Packet: proto.Packet{Kind: proto.Publish, Topic: w.topics.Request("ctl-1"), Payload: payload, Retain: retain}})
+		w.run(100 * time.Millisecond)
+		if len(w.replies) != 1 {
+			t.Fatalf("%d replies", len(w.replies))
+		}
+		return w.replies[0].Code, len(w.nodes[3].events) - before
+	}
+	for _, c := range []struct {
+		name  string
+		corr  byte
+		keep  bool
+		term  proto.Term
+		back  uint64 // signs of life ago
+		want  proto.Code
+		times int
+	}{
+		{name: "retained", corr: 1, keep: true, want: proto.Expired},
+		{name: "long past", corr: 2, term: 1, back: 16, want: proto.Expired},
+		{name: "of another term", corr: 3, term: 2, want: proto.Expired},
+		{name: "in time", corr: 4, term: 1, back: 10, times: 1},
+		{name: "again", corr: 4, term: 1, back: 10},
+		{name: "without a beat", corr: 5, times: 1},
+	} {
+		w.setMode(3, proto.ModeService)
+		w.run(time.Second)
+		beat := uint64(0)
+		if c.term > 0 {
+			beat = w.p.beat - c.back
+		}
+		if code, times := told(c.corr, c.keep, c.term, beat); code != c.want || times != c.times {
+			t.Errorf("%s: %s, told %d times, want %s, %d", c.name, code, times, c.want, c.times)
+		}
+	}
+}
+
+// Goal: two agents with one number are named within 5 s, no generation is made
+// for their flapping, the ring stays; one that is alone is taken again after a
+// while, or at once when an operator says so.
+// Method: births and death notes of two lives in turn, a second apart.
+func TestTwoAgentsWithOneNumber(t *testing.T) {
+	w := small(t, 9, 2, 32, 1)
+	mine, gen := w.nodes[3].session, w.p.Overview().Generation
+	flap := func(from, to proto.Session) {
+		w.nodes[3].session = from
+		w.will(3)
+		w.nodes[3].session = to
+		w.birthNote(&w.nodes[3])
+		w.nodes[3].lastSent = nil
+		w.light()
+		w.run(time.Second)
+	}
+	for i := range 60 {
+		flap(mine, mine+1)
+		flap(mine+1, mine)
+		if s := strings.Join(w.p.waits(), "; "); i == 1 && !strings.Contains(s, "two agents claim") {
+			t.Fatalf("after 4 s: %s", s)
+		}
+	}
+	if o := w.p.Overview(); o.Generation > gen+2 || o.InService != 1 {
+		t.Errorf("%+v, was at generation %d", o, gen)
+	}
+	r := w.ask(proto.OpRequest{Noun: proto.NounClear, Node: 3, Bundle: -1})
+	w.run(5 * time.Second)
+	if o := w.p.Overview(); r.Code != proto.OK || len(r.Why) != 1 || !strings.Contains(r.Why[0].Text, "two agents") || !o.Quiet || len(w.p.waits()) > 0 {
+		t.Errorf("%+v %+v %q", r, o, w.p.waits())
+	}
+}

@@ -28,7 +28,7 @@ type ask struct {
 	events   []proto.Event // pages so far
 }
 
-func (p *Planner) onRequest(client string, payload []byte) {
+func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 	var q proto.OpRequest
 	unknown, err := proto.Decode(payload, &q)
 	p.counts.unknown += uint64(unknown)
@@ -43,7 +43,20 @@ func (p *Planner) onRequest(client string, payload []byte) {
 		return
 	}
 	r := proto.OpReply{Corr: q.Corr}
+	if acts(&q) {
+		if err := p.untimely(&q, retained); err != nil {
+			p.refuse(-1, err)
+			r.Refuse(err)
+			p.reply(client, &r)
+			return
+		}
+		if p.repeated(client, &q) {
+			return
+		}
+	}
 	switch q.Noun {
+	case proto.NounClear:
+		p.clear(&q, &r)
 	case proto.NounFabric:
 		s := p.fabricStatus()
 		r.Fabric = &s
@@ -206,6 +219,9 @@ func (p *Planner) reply(client string, r *proto.OpReply) {
 	for {
 		payload, err := proto.Encode(r)
 		if err == nil {
+			if a := p.act(client, r.Corr); a != nil {
+				a.answer = payload
+			}
 			p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, payload)
 			return
 		}
@@ -260,7 +276,7 @@ func (p *Planner) fabricStatus() proto.FabricStatus {
 	return proto.FabricStatus{Name: p.fab.Name, Term: o.Term, Generation: o.Generation, Nodes: uint32(p.fab.Nodes),
 		GPUsPerNode: uint32(p.fab.GPUsPerNode), K: uint32(p.fab.K), TP: uint32(p.fab.TP), Online: uint32(o.Online), Pending: uint32(o.Pending),
 		EventsSeen: o.EventsSeen, EventGaps: o.EventGaps, LinksTotal: uint32(o.LinksTotal), LinksConfirmed: uint32(o.LinksConfirmed),
-		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: o.Shed}
+		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: o.Shed, Waiting: p.waits()}
 }
 
 // Overview is what a shell shows or waits for.

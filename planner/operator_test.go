@@ -14,7 +14,8 @@ import (
 func (w *fleet) ask(q proto.OpRequest) *proto.OpReply {
 	w.t.Helper()
 	w.replies = nil
-	q.Version, q.TTLMillis, q.Corr = proto.Version, 5000, proto.Corr{1, 2, 3}
+	w.asked++
+	q.Version, q.TTLMillis, q.Corr = proto.Version, 5000, proto.Corr{1, 2, 3, byte(w.asked)}
 	payload, err := proto.Encode(&q)
 	if err != nil {
 		w.t.Fatal(err)

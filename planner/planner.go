@@ -90,8 +90,12 @@ type Planner struct {
 	raise      uint64     // number of the Persist that raises the term
 	listenFrom time.Duration
 
-	asks   []ask
-	counts counters
+	asks []ask
+	acts []act // of the last minute
+
+	waitsAt      time.Duration // when it is looked at again what is waited for
+	waited, said string        // the last time, and in the log
+	counts       counters
 }
 
 // counters of what is not otherwise visible.
@@ -217,6 +221,7 @@ func (p *Planner) runTimers() {
 	if p.core != nil {
 		p.core.Run()
 	}
+	p.tellWaits()
 }
 
 // Next is the monotonic time at which the planner wants a Tick.

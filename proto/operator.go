@@ -26,6 +26,7 @@ const (
 	NounJobs
 	NounJob   // Job, with its circuits; Page pages those
 	NounApply // Jobs are all that should run
+	NounClear // forget what keeps Node, which may be a switch, out of plans
 )
 
 // OpRequest is an operator's question to the planner.
@@ -45,6 +46,10 @@ type OpRequest struct {
 	Peer    *NodeID   `cbor:"11,keyasint,omitempty"`            // of NounRequest: the candidate; none = loopback
 	Job     JobID     `cbor:"12,keyasint,omitempty"`            // of NounJob
 	Jobs    []JobSpec `cbor:"13,keyasint,omitempty" max:"1024"` // of NounApply
+	// Term and Beat are the planner's last sign of life that the client heard:
+	// an act that quotes one is refused 30 s later.
+	Term Term   `cbor:"14,keyasint,omitempty"`
+	Beat uint64 `cbor:"15,keyasint,omitempty"`
 }
 
 // Cost is what an operator's request would touch.
@@ -114,6 +119,7 @@ type FabricStatus struct {
 	Refused        uint64     `cbor:"14,keyasint,omitempty"` // messages to the planner that were not acceptable
 	UnknownKeys    uint64     `cbor:"15,keyasint,omitempty"` // skipped in those that were
 	Shed           uint64     `cbor:"16,keyasint,omitempty"` // messages to the planner that nobody read: too many came
+	Waiting        []string   `cbor:"20,keyasint,omitempty"` // what is waited for, and for whom
 }
 
 // LoggedEvent is an event with the planner's number for it.

@@ -83,11 +83,13 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 	cl.Name = "ctl-" + hex.EncodeToString(cl.Seed[:])
 	every := proto.Topics{Fabric: proto.AnyFabric}
 	subs := append([]string{every.Reply(cl.Name)}, follow...)
+	more := []string{every.Planner()}
 	if c.fabric == "" {
-		for _, s := range []string{every.Planner(), every.EveryNode(proto.TopicPresence)} {
-			if !slices.Contains(subs, s) {
-				subs = append(subs, s)
-			}
+		more = append(more, every.EveryNode(proto.TopicPresence))
+	}
+	for _, s := range more {
+		if !slices.Contains(subs, s) {
+			subs = append(subs, s)
 		}
 	}
 	link, err := mqtt.Dial(mqtt.Config{Broker: c.broker, ClientID: cl.Name, Subscriptions: subs, CAFile: c.ca, CertFile: c.cert, KeyFile: c.key,
@@ -124,6 +126,7 @@ func (cl *client) findFabric(ctx context.Context, broker string) (string, error)
 	for {
 		select {
 		case p := <-cl.Link.Recv():
+			cl.Note(p)
 			topic, err := proto.ParseTopic(p.Topic)
 			if p.Kind == proto.Publish && err == nil && len(p.Payload) > 0 && !slices.Contains(names, topic.Fabric) {
 				names = append(names, topic.Fabric)

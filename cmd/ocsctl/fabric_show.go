@@ -28,6 +28,7 @@ type fabricJSON struct {
 	Refused        uint64           `json:"messages_refused"`
 	UnknownKeys    uint64           `json:"unknown_keys"`
 	Shed           uint64           `json:"messages_shed"`
+	Waiting        []string         `json:"waiting"` // what the planner waits for, and for whom
 }
 
 // fabricShow asks the planner what it runs and what it refused.
@@ -48,7 +49,7 @@ func fabricShow(ctx context.Context, args []string, out io.Writer) error {
 	}
 	s := r.Fabric
 	f := fabricJSON{s.Name, s.Term, s.Generation, s.Nodes, s.Online, s.Pending, s.GPUsPerNode, s.K, s.TP,
-		s.LinksTotal, s.LinksConfirmed, s.EventsSeen, s.EventGaps, s.Refused, s.UnknownKeys, s.Shed}
+		s.LinksTotal, s.LinksConfirmed, s.EventsSeen, s.EventGaps, s.Refused, s.UnknownKeys, s.Shed, append([]string{}, s.Waiting...)}
 	if c.json {
 		return printJSON(out, f)
 	}
@@ -57,5 +58,8 @@ term %d, generation %d; %d GPUs a node, K %d, TP %d
 %d events seen, %d missing; %d messages refused, %d unknown keys skipped, %d messages not read for there were too many
 `, f.Name, f.Online, f.Nodes, f.Pending, f.LinksConfirmed, f.Links, f.Term, f.Generation, f.GPUsPerNode, f.K, f.TP,
 		f.EventsSeen, f.EventGaps, f.Refused, f.UnknownKeys, f.Shed)
+	for _, text := range f.Waiting {
+		_, err = fmt.Fprintf(out, "waits: %s\n", text)
+	}
 	return err
 }

@@ -21,6 +21,8 @@ const usage = `ocsctl asks the planner of a fabric, and prepares its input.
   ring list             every ring: members, state, links confirmed by light
   ring show RING        one ring
   why NODE[/BUNDLE]     what led to the state of a node or bundle, and what holds now
+  clear NODE            forget what keeps a node or switch out of plans: a quarantine,
+                        a refusal, an answer that did not come
   drain|undrain NODE    take a node out of its ring, or let it in again; -dry-run
   switch REQUEST NODE SIDE [PEER|loopback]
                         lockout, forced, manual or clear: hold or move a side
@@ -41,7 +43,7 @@ ocsctl COMMAND -h explains one. Exit: 0 done, 1 failed, 2 wrong usage.
 type command func(ctx context.Context, args []string, out io.Writer) error
 
 var nouns = map[string]command{
-	"node": node, "ring": ringNoun, "why": why, "watch": watch, "drain": drain, "undrain": undrain, "switch": switchSide, "circuit": circuit, "fabric": fabricNoun, "plan": plan,
+	"node": node, "ring": ringNoun, "why": why, "watch": watch, "clear": clearNode, "drain": drain, "undrain": undrain, "switch": switchSide, "circuit": circuit, "fabric": fabricNoun, "plan": plan,
 	"version": func(_ context.Context, _ []string, out io.Writer) error {
 		_, err := fmt.Fprintln(out, version)
 		return err

@@ -204,6 +204,17 @@ func (c *Circuits) whyShort() string {
 	return "no free ports without moving more of a leaf's links than iota_mille allows"
 }
 
+// Waits says whose answers the circuits wait for.
+func (c *Circuits) Waits() (out []string) {
+	if text := c.txn.Waits(); text != "" {
+		out = append(out, "circuits: "+text)
+	}
+	if c.open.active() {
+		out = append(out, fmt.Sprintf("circuits: a stage on %d switches waits for its light", len(c.open.sw)))
+	}
+	return out
+}
+
 // Status tells where the circuits stand.
 func (c *Circuits) Status() proto.CoreStatus {
 	s := proto.CoreStatus{Generation: c.gen, Switches: uint32(len(c.switches)), Jobs: uint32(len(c.jobs.all)), Quiet: c.Quiet(), DarkMicros: c.dark}

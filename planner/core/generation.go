@@ -86,7 +86,7 @@ func (c *Circuits) prepare(about purpose, want []switchWant) {
 	c.j.Line(journal.Line{Level: journal.Info, Message: "circuits prepare", Rule: "circuits_prepare", Node: -1, Generation: c.gen, Text: c.explain()})
 	c.txn.Resend()
 	if c.txn.Complete() {
-		c.decide()
+		c.txn.Decide(c.records())
 	}
 }
 
@@ -133,7 +133,7 @@ func (c *Circuits) abort(why string) {
 			}
 		})
 		if c.txn.Complete() {
-			c.decide()
+			c.txn.Decide(c.records())
 		}
 		return
 	}
@@ -160,7 +160,7 @@ func (c *Circuits) prepared(v *switchView, m *proto.Ack) {
 	case member.Refused:
 		c.refused(v, m)
 	case member.Complete:
-		c.decide()
+		c.txn.Decide(c.records())
 	}
 }
 
@@ -180,8 +180,6 @@ func (c *Circuits) refused(v *switchView, m *proto.Ack) {
 		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
 	c.abort(fmt.Sprintf("switch %d refused: %s", v.index(), m.Code))
 }
-
-func (c *Circuits) decide() { c.txn.Decide(c.records()) }
 
 // Persisted takes the news that records are on disk. It reports whether they
 // were a decision of the circuits.

@@ -90,10 +90,10 @@ func (h *Rings) adopt() {
 
 // foundGeneration is the highest that nodes report and that is within reach of
 // what most of them do: one of them alone may be wrong.
-func (h *Rings) foundGeneration() (highest proto.Generation) {
+func (p *placement) foundGeneration() (highest proto.Generation) {
 	var all []proto.Generation
-	for i := range h.nodes {
-		if m := h.nodes[i].Report; m != nil && max(m.Generation, m.StagedGeneration) > 0 {
+	for i := range p.nodes {
+		if m := p.nodes[i].Report; m != nil && max(m.Generation, m.StagedGeneration) > 0 {
 			all = append(all, max(m.Generation, m.StagedGeneration))
 		}
 	}

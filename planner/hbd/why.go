@@ -69,6 +69,34 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 	return out
 }
 
+// Waits says what the rings wait for: answers, a node for a place, and light.
+func (h *Rings) Waits() (out []string) {
+	if text := h.txn.Waits(); text != "" {
+		out = append(out, text)
+	}
+	for _, r := range h.rings {
+		untold := slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return h.nodes[id].usable() && !h.nodes[id].Ready() })
+		switch {
+		case untold >= 0:
+			out = append(out, fmt.Sprintf("ring %d cannot be changed: node %d: %s", r.id, r.nodes[untold], r.at(untold).whyNot()))
+		case len(r.nodes) < r.size:
+			out = append(out, fmt.Sprintf("ring %d has %d of %d nodes: no usable spare is within reach", r.id, len(r.nodes), r.size))
+		case !r.hasLight():
+			out = append(out, fmt.Sprintf("ring %d has light on %d of %d links", r.id, r.linksConfirmed(), len(r.nodes)-1))
+		}
+	}
+	free := 0
+	for i := range h.nodes {
+		if n := &h.nodes[i]; n.Group == 0 && n.free() {
+			free++
+		}
+	}
+	if len(h.rings) == 0 && len(h.nodes) > 0 && !h.root.Listening() {
+		out = append(out, fmt.Sprintf("no ring: %d usable nodes, the smallest ring has %d", free, h.sizes[0]))
+	}
+	return out
+}
+
 // sideBundle is the bundle that a side uses, -1 when it uses none.
 func (n *node) sideBundle(s *proto.SideReport) int16 {
 	if len(n.Report.Rings) == 0 || s.Current < 0 {

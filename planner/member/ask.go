@@ -130,7 +130,7 @@ func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
 	d.become(Disputed)
 	d.claimedAt, d.asks.at = t.j.Now, journal.Never
 	t.askAt = min(t.askAt, d.claimedAt+quarantine)
-	d.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them", uint64(other), uint64(d.Session))
+	d.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear'", uint64(other), uint64(d.Session))
 	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
 		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared or one is alone for %v", quarantine)})
 	t.owner.News(News{Kind: Weighed, Device: d, Before: before})

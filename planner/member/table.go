@@ -114,6 +114,21 @@ func (t *Table) Next() time.Duration {
 // NextSweep is when Sweep wants to be called.
 func (t *Table) NextSweep() time.Duration { return t.sweepAt }
 
+// Unable lists the devices that are there and take no part, and why.
+func (t *Table) Unable() (out []string) {
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		if why := d.WhyNot(); why != "" && d.Online() {
+			what, id := "node", d.ID
+			if d.ID.IsSwitch() {
+				what, id = "switch", d.ID-proto.FirstSwitch
+			}
+			out = append(out, fmt.Sprintf("%s %d: %s", what, id, why))
+		}
+	}
+	return out
+}
+
 // LinkUp calls the devices after the broker was away: death notes of that time
 // are lost with it, and who does not come back is gone. Nothing sent without a
 // broker arrived.

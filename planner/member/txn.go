@@ -1,6 +1,7 @@
 package member
 
 import (
+	"fmt"
 	"time"
 
 	"ringlight/planner/journal"
@@ -165,6 +166,16 @@ func (x *Txn) Unanswered(f func(*Part)) {
 			f(part)
 		}
 	}
+}
+
+// Waits says for whose answer it waits, "" when for nobody's.
+func (x *Txn) Waits() string {
+	if x.phase != Preparing {
+		return ""
+	}
+	text := ""
+	x.Unanswered(func(part *Part) { text += fmt.Sprintf(" %d", part.Device.ID) })
+	return proto.Clip(fmt.Sprintf("generation %d waits until these have prepared:%s", x.Gen, text))
 }
 
 // LeaveOut no longer waits for a device.

@@ -19,6 +19,7 @@ type Asker struct {
 	Seed   [8]byte            // tells its questions from those of another life of this name
 	Heard  func(proto.Packet) // is given all that comes on the link; nil: nobody
 	asked  uint64
+	beat   proto.PlannerState // the planner's last sign of life
 }
 
 // askAgain re-sends a question that was not answered; chosen: as agents do.
@@ -28,6 +29,7 @@ const askAgain = 2 * time.Second
 func (a *Asker) next(ctx context.Context, limit <-chan time.Time) (p proto.Packet, late bool, err error) {
 	select {
 	case p = <-a.Link.Recv():
+		a.Note(p)
 		if a.Heard != nil {
 			a.Heard(p)
 		}
@@ -36,6 +38,19 @@ func (a *Asker) next(ctx context.Context, limit <-chan time.Time) (p proto.Packe
 		return p, true, nil
 	case <-ctx.Done():
 		return p, false, ctx.Err()
+	}
+}
+
+// Note takes the planner's sign of life from what comes: a question quotes it,
+// so that it has no effect when a broker brings it much later.
+func (a *Asker) Note(p proto.Packet) {
+	topic, err := proto.ParseTopic(p.Topic)
+	if p.Kind != proto.Publish || err != nil || topic.Kind != proto.TopicPlanner || a.Topics.Fabric != "" && topic.Fabric != a.Topics.Fabric {
+		return
+	}
+	var m proto.PlannerState
+	if _, err := proto.Decode(p.Payload, &m); err == nil && m.Online {
+		a.beat = m
 	}
 }
 
@@ -77,6 +92,7 @@ func (a *Asker) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, err
 		q.Bundle = -1 // of no bundle
 	}
 	q.Version, q.TTLMillis = proto.Version, uint32(max(1, min(a.Wait.Milliseconds(), proto.MaxTTLMillis)))
+	q.Term, q.Beat = a.beat.Term, a.beat.Seq
 	copy(q.Corr[:8], a.Seed[:])
 	binary.BigEndian.PutUint64(q.Corr[8:], a.asked)
 	payload, err := proto.Encode(&q)

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+
+	"ringlight/proto"
+)
+
+type clearJSON struct {
+	Node proto.NodeID `json:"node"`
+	Was  string       `json:"was"` // what kept it out
+}
+
+const clearHelp = `ocsctl clear NODE [flags]
+
+Forgets what keeps a node or switch out of plans - two agents with its number,
+a refused plan, numbers that were not believed, an answer that did not come -
+and asks it to announce itself. What is still wrong keeps it out again. Its
+light is not touched. A switch's number is 1048576 and up.
+
+  ocsctl clear 17
+`
+
+func clearNode(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	words, err := c.read(flag.NewFlagSet("clear", flag.ContinueOnError), args, out, clearHelp)
+	if err != nil {
+		return err
+	}
+	if len(words) != 1 {
+		return wrongUsage("clear", "NODE", "%q", words)
+	}
+	id, _, err := parsePlace(words[0])
+	if err != nil {
+		return err
+	}
+	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounClear, Node: id, Bundle: -1})
+	if err != nil {
+		return err
+	}
+	j := clearJSON{Node: id}
+	for i := range r.Why {
+		j.Was = r.Why[i].Text
+	}
+	if c.json {
+		return printJSON(out, j)
+	}
+	_, err = fmt.Fprintf(out, "node %d cleared: %s\n", j.Node, j.Was)
+	return err
+}

@@ -1,0 +1,98 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// An operator's act has its place in time: it is done once, however often the
+// broker brings it, and not at all when it comes long after it was asked for.
+
+const (
+	// actMemory is how long an act is known by its client and number. chosen:
+	// many times what a client waits and asks again.
+	actMemory = time.Minute
+	maxActs   = 256 // chosen: people are few; beyond it the oldest is forgotten
+	// actBeats is how many signs of life ago an act may have been asked for that
+	// quotes one. chosen: 30 s.
+	actBeats = 15
+)
+
+// act is a request that changes something, and its answer once there is one.
+type act struct {
+	client string
+	corr   proto.Corr
+	at     time.Duration
+	answer []byte
+}
+
+// acts reports whether a request changes something.
+func acts(q *proto.OpRequest) bool {
+	switch q.Noun {
+	case proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounApply:
+		return !q.DryRun
+	case proto.NounHostFault, proto.NounHostOK, proto.NounClear:
+		return true
+	}
+	return false
+}
+
+// untimely says why an act comes at the wrong time, nil when it does not.
+func (p *Planner) untimely(q *proto.OpRequest, retained bool) *proto.Error {
+	switch {
+	case retained:
+		return &proto.Error{Code: proto.Expired, Field: "retain", Limit: "not retained", Reason: "the broker kept it; nobody knows since when"}
+	case q.Beat == 0:
+		return nil
+	case q.Term != p.j.Term || q.Beat > p.beat || p.beat-q.Beat > actBeats:
+		return &proto.Error{Code: proto.Expired, Field: "beat", Limit: fmt.Sprintf("term %d, the last %d of %d", p.j.Term, actBeats, p.beat),
+			Reason: fmt.Sprintf("term %d, beat %d", q.Term, q.Beat)}
+	}
+	return nil
+}
+
+// repeated answers an act that was done already as it was then; one that waits
+// is answered when it is done. Any other is remembered.
+func (p *Planner) repeated(client string, q *proto.OpRequest) bool {
+	p.acts = slices.DeleteFunc(p.acts, func(a act) bool { return p.j.Now > a.at+actMemory })
+	if a := p.act(client, q.Corr); a != nil {
+		if a.answer != nil {
+			p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, a.answer)
+		}
+		return true
+	}
+	if len(p.acts) == maxActs {
+		p.acts = slices.Delete(p.acts, 0, 1)
+	}
+	p.acts = append(p.acts, act{client: client, corr: q.Corr, at: p.j.Now})
+	return false
+}
+
+func (p *Planner) act(client string, corr proto.Corr) *act {
+	for i := range p.acts {
+		if a := &p.acts[i]; a.client == client && a.corr == corr {
+			return a
+		}
+	}
+	return nil
+}
+
+// clear forgets what keeps a node or a switch out.
+func (p *Planner) clear(q *proto.OpRequest, r *proto.OpReply) {
+	t, d := p.find(q.Node)
+	if d == nil {
+		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Reason: fmt.Sprintf("no node or switch %d", q.Node)})
+		return
+	}
+	was := t.Clear(d)
+	if was == "" {
+		was = "nothing kept it out"
+	}
+	r.Why = []proto.WhyLine{{AtMillis: p.j.Wall, Node: d.ID, Bundle: -1, Rule: "clear", Cause: proto.CauseOperator, Text: proto.Clip(was),
+		Measured: proto.NoPower, Expected: proto.NoPower}}
+	p.j.Note(Info, "operator's request", journal.Note{Rule: "clear", Node: int64(d.ID), Cause: proto.CauseOperator, Text: "cleared: " + was})
+}

@@ -1,0 +1,58 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+const (
+	// sayWaits is how long the planner may wait for something without a word.
+	sayWaits = 5 * time.Second
+	maxWaits = 32 // lines of what is waited for
+)
+
+// waits says what the planner waits for, and for whom; nothing when it does
+// not wait.
+func (p *Planner) waits() []string {
+	var out []string
+	switch heard, _ := p.heard(); {
+	case p.state == gathering && heard == 0:
+		out = append(out, "gathering: no node or switch has spoken yet")
+	case p.state == gathering:
+		out = append(out, fmt.Sprintf("gathering: %d nodes and switches have spoken; listens until nobody new has for %v", heard, gatherQuiet))
+	case p.state != serving:
+		out = append(out, p.state.String()+": nothing is planned or commanded; see the log for the other planner")
+	}
+	out = append(out, p.rings.Waits()...)
+	if p.core != nil {
+		out = append(out, p.core.Waits()...)
+	}
+	for _, t := range p.tables() {
+		out = append(out, t.Unable()...)
+	}
+	if more := len(out) - maxWaits; more > 0 {
+		out = append(out[:maxWaits], fmt.Sprintf("and %d more", more))
+	}
+	return out
+}
+
+// tellWaits logs what has been waited for too long, once.
+func (p *Planner) tellWaits() {
+	if p.j.Now < p.waitsAt {
+		return
+	}
+	p.waitsAt = p.j.Now + sayWaits
+	text := proto.Clip(strings.Join(p.waits(), "; "))
+	if was := p.waited; text != was {
+		p.waited = text
+		return // said when it is still so
+	}
+	if text != "" && text != p.said {
+		p.j.Line(Line{Level: journal.Warn, Message: "planner waits", Rule: "waits", Node: -1, Text: text})
+	}
+	p.said = text
+}
