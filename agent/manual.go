@@ -29,6 +29,7 @@ type manualOp struct {
 	ack     proto.Ack //
 	began   time.Duration
 	until   time.Duration
+	renews  bool // the optics are read anew first: they have failed
 	darkens bool // Calibrate comes when the bundle is dark
 	found   bool // calibrated; the codes are being staged
 	held    bool // answered; the path stays until a plan comes
@@ -96,12 +97,34 @@ func (a *manual) calibrate(now time.Duration, id proto.BundleID, p manualOp) *pr
 	if err != nil {
 		return err
 	}
-	if b.optics.Status().Path == proto.Dark {
+	if s := b.optics.Status(); s.Machine == ocs.Faulted || s.State == proto.Failed {
+		a.ops[id].renews, a.ops[id].until = true, now+adoptPatience
+		b.retry, b.due = Never, true
+		b.optics.Renew(now)
+		return nil
+	}
+	return a.darken(now, id)
+}
+
+// darken makes a bundle that is to be calibrated dark.
+func (a *manual) darken(now time.Duration, id proto.BundleID) *proto.Error {
+	if a.bundles[id].optics.Status().Path == proto.Dark {
 		return a.search(now, id)
 	}
 	a.ops[id].darkens, a.ops[id].until = true, now+askPatience
 	a.choose(now, id, proto.Dark)
 	return a.choiceRefused(now, id)
+}
+
+// renewed goes on with a calibration when the optics have been read anew.
+func (a *manual) renewed(now time.Duration, id proto.BundleID, ev *ocs.Event) *proto.Error {
+	a.ops[id].renews = false
+	a.faulted(now, int(id), ev)
+	if ev.Err != nil && !errors.Is(ev.Err, ocs.ErrNotCalibrated) {
+		a.giveBack(now, id)
+		return &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: proto.Clip(named(int(id), text(ev)))}
+	}
+	return a.darken(now, id)
 }
 
 func (a *manual) search(now time.Duration, id proto.BundleID) *proto.Error {
@@ -191,6 +214,10 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 		return ev.Kind == ocs.Switched || ev.Kind == ocs.Ready
 	}
 	switch {
+	case q.renews && ev.Kind == ocs.Ready:
+		if err := a.renewed(now, id, ev); err != nil {
+			a.conclude(now, *q, err)
+		}
 	case q.darkens && ev.Kind == ocs.Switched && ev.Path == proto.Dark:
 		if err := a.search(now, id); err != nil {
 			a.conclude(now, *q, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,4 +166,96 @@ func TestSupplyOfMirrorsComesBack(t *testing.T) {
 			t.Fatalf("seed %d, %v", seed, o.lost)
 		}
 	}
+}
+
+// alarms are what the node's machine tells of itself, as status and why print it.
+func (x *fleetNode) alarms() string {
+	var r proto.Reported
+	x.host.View().Report(&r)
+	text := ""
+	for _, a := range r.Alarms {
+		text += a.Text + "\n"
+	}
+	return text
+}
+
+func TestEveryReasonNamesItsWayOut(t *testing.T) {
+	// Goal: whatever keeps a node out of service says what ends it, and that does.
+	f := ringed(t, 4, 1)
+	x := f.nodes[1]
+	ask := func(q Ask) (answer *Answer) {
+		f.t.Helper()
+		x.host.Ask(f.world.Now(), q, func(a *Answer) { answer = a })
+		f.poll(x)
+		f.must("answer", 2*time.Minute, func() bool { return answer != nil })
+		return answer
+	}
+	out := func(mode proto.Mode, way string) {
+		t.Helper()
+		f.must(mode.String(), 10*time.Second, func() bool { return x.host.View().Mode() == mode })
+		if got := x.alarms(); !strings.Contains(got, way) {
+			t.Errorf("%v says %q, not %q", mode, got, way)
+		}
+	}
+	well := func() {
+		t.Helper()
+		f.must("in service: "+x.well(), 10*time.Second, func() bool { return x.well() == "" })
+	}
+
+	ask(Ask{Verb: AskHostFault, Text: "xid 79"})
+	out(proto.ModeHostDown, "ocs-agent host ok")
+	f.run(20*time.Millisecond, nil) // until the disk has it
+	f.kill(x)
+	f.boot(x)
+	out(proto.ModeHostDown, "ocs-agent host ok")
+	ask(Ask{Verb: AskHostOK})
+	well()
+
+	f.link(x, true)
+	f.heard()
+	command := func(verb proto.Verb, corr byte) {
+		f.publish(proto.Topics{Fabric: "f1"}.Command(x.id), &proto.Command{Version: proto.Version, Node: x.id, Term: f.term, Session: x.agent.cfg.Session,
+			TTLMillis: 1000, Corr: proto.Corr{corr}, Verb: verb})
+	}
+	command(proto.VerbDrain, 1)
+	out(proto.ModeDrained, "ocsctl undrain 1")
+	command(proto.VerbUndrain, 2)
+	well()
+
+	// Broken for long, and mended: nobody waits for the next try, an hour away.
+	lasers := func(do func(sim.BoardID, sim.Fault) error) {
+		for lane := range 8 {
+			if err := do(1, sim.Fault{Kind: sim.LaserDead, Bundle: 1, Module: 0, Index: lane}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	lasers(f.world.Inject)
+	ask(Ask{Verb: AskPath, Bundle: 1, Path: proto.Loopback}) // a look at it
+	out(proto.ModeIsolated, "ocs-agent calibrate")
+	f.run(30*time.Minute, nil)
+	out(proto.ModeIsolated, "a person is needed; ocs-agent calibrate 1 tries at once")
+	lasers(f.world.Repair)
+	if a := ask(Ask{Verb: AskCalibrate, Bundle: 1}); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	well()
+
+	// Without supply the command says so; with it, it does not wait for the next
+	// reading either.
+	f.world.SetSupply(1, false)
+	f.run(time.Minute, nil)
+	out(proto.ModeIsolated, "ocs-agent calibrate 0 tries at once")
+	for bundle := range proto.BundleID(2) {
+		if a := ask(Ask{Verb: AskCalibrate, Bundle: bundle}); a.Err == nil || a.Err.Code != proto.HardwareFailed {
+			t.Errorf("bundle %d: %v", bundle, a.Err)
+		}
+	}
+	f.world.SetSupply(1, true)
+	for bundle := range proto.BundleID(2) {
+		if a := ask(Ask{Verb: AskCalibrate, Bundle: bundle}); a.Err != nil {
+			t.Errorf("bundle %d: %v", bundle, a.Err)
+		}
+	}
+	well()
 }

@@ -94,15 +94,16 @@ func (m *Machine) pathOK(id proto.BundleID) {
 	}
 }
 
-// outlook says what failed optics may hope for.
-func (b *bundle) outlook() string {
+// outlook says what failed optics may hope for, and who can help them.
+func (b *bundle) outlook(id int) string {
+	by := "ocs-agent calibrate " + itoa(id) + " tries at once"
 	switch {
 	case b.tries >= maxRemedies:
-		return "no try of " + itoa(b.tries) + " helped: a person is needed"
+		return "no try of " + itoa(b.tries) + " helped: a person is needed; " + by
 	case b.tries > 0:
-		return "try " + itoa(b.tries)
+		return "try " + itoa(b.tries) + "; " + by
 	}
-	return ""
+	return "tried again in a moment; " + by
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"strings"
 	"time"
 
 	"ringlight/proto"
@@ -135,6 +136,24 @@ func (s *side) bundleHome() proto.BundleID {
 	return s.asked.Bundle
 }
 
+// waysOut says what ends each reason for which the node is out of service.
+func (m *Machine) waysOut() string {
+	var out []string
+	for _, w := range [...]struct {
+		reason reason
+		text   string
+	}{
+		{hostGone, "the host's GPUs are gone; ocs-agent host ok ends it"},
+		{ownFault, "own optics failed; they are tried again, and ocs-agent calibrate does so at once"},
+		{drained, "an operator took it out; ocsctl undrain " + itoa(int(m.id)) + " ends it"},
+	} {
+		if m.reasons&w.reason != 0 {
+			out = append(out, w.text)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
 // Alarms appends the standing conditions that the machine knows of.
 func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 	add := func(kind proto.EventKind, severity proto.Severity, b proto.BundleID, since time.Duration, text string) {
@@ -144,17 +163,17 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 		add(proto.EvBoundNotMet, proto.SeverityWarning, 0, 0, "recovery takes up to "+micros(m.missed))
 	}
 	if mode := m.Mode(); m.reasons&^noPlanner != 0 {
-		add(proto.EvIsolated, severity(mode), 0, 0, mode.String())
+		add(proto.EvIsolated, severity(mode), 0, 0, mode.String()+": "+m.waysOut())
 	}
 	for b := range m.bundles {
 		if x := &m.bundles[b]; x.failed {
-			add(proto.EvPathFailed, proto.SeverityCritical, proto.BundleID(b), x.since, x.outlook())
+			add(proto.EvPathFailed, proto.SeverityCritical, proto.BundleID(b), x.since, x.outlook(b))
 		}
 	}
 	for i := range m.sides {
 		s := &m.sides[i]
 		if s.asked.Kind != proto.NoRequest {
-			add(proto.EvRequest, proto.SeverityWarning, s.bundleHome(), 0, s.id.String()+" side: "+s.asked.Kind.String()+" of an operator")
+			add(proto.EvRequest, proto.SeverityWarning, s.bundleHome(), 0, s.id.String()+" side: "+s.asked.Kind.String()+" of an operator; ocsctl switch clear "+itoa(int(m.id))+" "+s.id.String()+" ends it")
 		}
 		if s.state == proto.SideClosed && m.Mode() == proto.ModeService && m.ring() != nil {
 			add(proto.EvClosed, proto.SeverityWarning, 0, s.since, s.id.String()+" side")

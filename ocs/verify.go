@@ -163,6 +163,10 @@ func (t *Transceiver) concluded(now time.Duration) {
 	v := &t.verify
 	e := Event{At: now, Path: v.path, Module: v.module, Cell: None, Lane: v.lane, Expected: v.expected, Measured: v.measured, Err: v.readErr}
 	switch {
+	case v.expected == proto.NoPower && v.path == proto.Loopback && !t.lit[v.path]: // there the light is our own
+		e.Kind, e.Text = PathFailed, "no light, and own light cannot be read"
+		e.Module, e.Lane = None, None
+		t.port = proto.Failed
 	case v.expected == proto.NoPower: // nothing could be read
 		e.Kind, e.Text = Degraded, "own light cannot be read"
 		e.Module, e.Lane = None, None
