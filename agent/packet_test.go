@@ -436,3 +436,26 @@ func TestCommandHasAPlaceInTime(t *testing.T) {
 		}
 	}
 }
+
+// Goal: an agent whose link another one takes again and again says so, once;
+// one whose broker restarts does not. Method: links that last 1 s, or 6 s.
+func TestStolenLinkIsNamed(t *testing.T) {
+	for lasts, want := range map[time.Duration]int{time.Second: 1, 6 * time.Second: 0} {
+		r := newRig(t, Journal{})
+		said := 0
+		for range 8 {
+			r.later(lasts)
+			r.a.packet(r.now, Input{Kind: InPacket, Packet: proto.Packet{Kind: proto.LinkDown}})
+			for _, o := range r.a.outs {
+				if o.Kind == OutLog && strings.Contains(o.Text, "node number 5") {
+					said++
+				}
+			}
+			r.poll()
+			r.in(proto.Packet{Kind: proto.LinkUp})
+		}
+		if said != want {
+			t.Errorf("links of %v: said %d times, want %d", lasts, said, want)
+		}
+	}
+}

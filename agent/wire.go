@@ -16,6 +16,11 @@ const (
 	// sendAgain is when retained messages are repeated after the link lost
 	// something. chosen.
 	sendAgain = time.Second
+	// A link that is lost stolenLosses times in a row within stolenWithin of its
+	// coming up is taken by another client of its name. chosen: a broker that
+	// restarts takes a link once or twice.
+	stolenLosses = 3
+	stolenWithin = 5 * time.Second
 )
 
 // wire is what the agent has to say and how far it has said it.
@@ -35,6 +40,8 @@ type wire struct {
 	dropped    uint64 // telemetry
 	commands   commandWindow
 	beat       beat
+	upAt       time.Duration
+	quick      int // losses in a row soon after the link was up
 }
 
 // lost is told when the link could not carry what it had taken. Answers and
@@ -69,12 +76,13 @@ func (a *Agent) link(now time.Duration, p proto.Packet) {
 	w := &a.wire
 	switch p.Kind {
 	case proto.LinkUp:
-		w.up, w.birth = true, true
+		w.up, w.birth, w.upAt = true, true, now
 		w.reportAt, w.reportHeld = Never, false
 		a.report(now)
 		a.outbox.rewind()
 		a.outbox.backoff = resendFirst
 	case proto.LinkDown:
+		a.stolen(now)
 		w.up, w.reportAt, w.again = false, Never, Never
 		a.outbox.rewind()
 		a.outbox.resendAt = Never
@@ -83,6 +91,20 @@ func (a *Agent) link(now time.Duration, p proto.Packet) {
 		a.report(now)
 	case proto.Refused:
 		a.log(2, "broker refuses "+p.Topic)
+	}
+}
+
+// stolen notices that the link is taken again and again, and says by whom it
+// may be. The link itself waits longer each time.
+func (a *Agent) stolen(now time.Duration) {
+	w := &a.wire
+	switch {
+	case w.up && now-w.upAt >= stolenWithin:
+		w.quick = 0
+	case w.up:
+		if w.quick++; w.quick == stolenLosses {
+			a.log(2, "the broker drops the link again and again; does another agent run with node number "+number(a.cfg.Node)+"? Stop one of them.")
+		}
 	}
 }
 
