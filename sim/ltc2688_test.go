@@ -125,7 +125,7 @@ func TestDACReset(t *testing.T) {
 		t.Errorf("output %v V after reset", v)
 	}
 	frames(&c, ltc2688.ResetMicros*1000-1, write(ltc2688.CmdSetting, 1))
-	if c.setting[0] != ltc2688.ResetSetting {
+	if c.setting[0] != ltc2688.Span5V {
 		t.Error("took a frame before it was ready")
 	}
 	frames(&c, ltc2688.ResetMicros*1000, write(ltc2688.CmdSetting, 1))

@@ -212,6 +212,18 @@ func TestBoardOfCMISModules(t *testing.T) {
 	}
 }
 
+// Goal: the configuration shown says which DAC is meant, and none where modules have
+// a controller or the board is a switch.
+// Method: boards with and without the key.
+func TestConfigNamesTheDAC(t *testing.T) {
+	for board, want := range map[string]string{`{}`: "ltc2688", `{"dac":"ad5676r"}`: "ad5676r", `{"module_kind":"cmis"}`: "", `{"ports":8}`: ""} { // any order: independent
+		code, out, errs := command(t, "config", "-config", write(t, "c.json", `{"board":`+board+`}`))
+		if code != 0 || !strings.Contains(out, `"dac": "`+want+`"`) {
+			t.Errorf("%s: exit %d, %s, %s", board, code, out, errs)
+		}
+	}
+}
+
 // Goal: a board with another DAC is one key of the configuration away: calibrated
 // from nothing, and its paths set by hand.
 // Method: the command line on the virtual clock.

@@ -122,6 +122,7 @@ const maxConfig = 1 << 20
 func readConfig(file string) (Config, error) {
 	c := Default()
 	if file == "" {
+		c.Board.settle()
 		return c, nil
 	}
 	raw, err := readLimited(file, maxConfig)
@@ -130,7 +131,15 @@ func readConfig(file string) (Config, error) {
 			err = fmt.Errorf("%s: %w", file, err)
 		}
 	}
+	c.Board.settle()
 	return c, err
+}
+
+// settle says what is meant by what was left out.
+func (b *BoardConfig) settle() {
+	if b.DAC == "" && b.ModuleKind == moduleChips && b.Kind != "box" && !b.isSwitch() {
+		b.DAC = "ltc2688"
+	}
 }
 
 // complain notes what is wrong with a key.

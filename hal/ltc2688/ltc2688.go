@@ -70,9 +70,6 @@ const (
 	SourceTGP2
 )
 
-// ResetSetting is a channel's setting after power-on or reset: 0 to 5 V.
-const ResetSetting = Span5V
-
 // Setting is the setting of a channel that toggles from source within span.
 func Setting(span, source uint16) uint16 {
 	return span&SpanMask | source<<SourceShift&SourceMask

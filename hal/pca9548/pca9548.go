@@ -3,10 +3,6 @@ package pca9548
 // Channels is the number of downstream segments.
 const Channels = 8
 
-// ResetControl is the control register after power-on: no channel connected,
-// "Power-on reset".
-const ResetControl = 0
-
 // Select is the control byte that connects one channel alone, "Control
 // register".
 func Select(channel uint8) byte { return 1 << (channel % Channels) }

@@ -24,10 +24,6 @@ const (
 	ConfigAlert    = 1 << 5 // read only
 )
 
-// ConversionMillis is the time between two conversions at the rate of the
-// reset configuration, 4 Hz, "Conversion Rate".
-const ConversionMillis = 250
-
 // AppendRead appends what to write before reading the two bytes of reg.
 func AppendRead(dst []byte, reg byte) []byte { return append(dst, reg&PointerMask) }
 
