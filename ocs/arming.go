@@ -25,8 +25,8 @@ type arming struct {
 }
 
 // dacs is the driver of a module's heaters as the toggle nets stand.
-func (t *chipDrive) dacs(module int) heater.Driver {
-	return heater.For(&t.bundle.Modules[module]).At(t.nets())
+func (t *chipDrive) dacs(module int) *heater.Driver {
+	return t.heaters[module].At(t.nets())
 }
 
 // nets are the levels of the toggle nets, as meant.
@@ -64,7 +64,7 @@ func (a *arming) run(t *chipDrive, now time.Duration) {
 		var codes *heater.Allowed
 		if t.cal != nil {
 			m := t.cal.result.Modules[i]
-			codes, _ = m.allowed(&m.Codes)
+			codes, _ = t.allow(i, m, &m.Codes)
 		} else {
 			codes = t.allowed(i, t.codes(i))
 		}

@@ -197,7 +197,7 @@ func (c *calibrating) stage(t *chipDrive, now time.Duration) {
 	c.latch.out = 0
 	for i := range t.bundle.Modules {
 		m := c.result.Modules[i]
-		codes, cuts := m.allowed(&m.Codes)
+		codes, cuts := t.allow(i, m, &m.Codes)
 		if cuts > 0 {
 			t.limitErrors += cuts
 			c.fail(t, now, i, hal.ErrOutOfRange)

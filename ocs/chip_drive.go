@@ -5,7 +5,6 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/pca9535"
-	"ringlight/ocs/heater"
 	"ringlight/ocs/mci"
 	"ringlight/ocs/work"
 	"ringlight/proto"
@@ -28,7 +27,7 @@ type chipDrive struct {
 func newChipDrive(t *Transceiver) *chipDrive {
 	d := &chipDrive{Transceiver: t}
 	d.turn.init(d)
-	d.arm.both = heater.For(&t.bundle.Modules[0]).HoldsBoth()
+	d.arm.both = t.heaters[0].HoldsBoth()
 	return d
 }
 

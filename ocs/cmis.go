@@ -84,7 +84,7 @@ func (d *mciDrive) Codes(module int) (codes *heater.Allowed, whole bool) {
 	if d.cfg.Calibration == nil {
 		return nil, false
 	}
-	codes, cuts := d.cfg.Calibration.Modules[module].allowed(d.codes(module))
+	codes, cuts := d.allow(module, d.cfg.Calibration.Modules[module], d.codes(module))
 	return codes, cuts == 0
 }
 

@@ -96,6 +96,7 @@ func (c *mciSearch) do(i int, then func(now time.Duration) error, queue ...cmis.
 func (c *mciSearch) enter(i int) {
 	p := &c.probes[i]
 	p.result = &ModuleCalibration{}
+	p.heater.Cold() // as its controller makes it
 	c.do(i, func(now time.Duration) (err error) {
 		if err := cmis.CheckPage(cmis.PageAdmin, p.page[:]); err != nil {
 			return err
@@ -154,7 +155,7 @@ func (c *mciSearch) next(now time.Duration, i int) {
 func (p *mciProbe) drives() {
 	for n, h := range p.drive.Set {
 		b := p.codes[2*h.Cell : 2*h.Cell+2]
-		binary.BigEndian.PutUint16(b, p.limits.Allow(h.Cell, 0, heater.Code(h.Voltage)).Code())
+		binary.BigEndian.PutUint16(b, p.heater.Allow(h.Cell, 0, heater.Code(h.Voltage)).Code())
 		if last := len(p.heats) - 1; n > 0 && p.drive.Set[n-1].Cell+1 == h.Cell {
 			q := &p.heats[last]
 			q.Data = p.codes[int(q.Offset-cmis.CalDrive) : 2*h.Cell+2]
@@ -236,7 +237,7 @@ func (c *mciSearch) ended(now time.Duration) {
 			break
 		}
 		m := c.probes[i].result
-		if _, cuts := m.allowed(&m.Codes); cuts > 0 {
+		if _, cuts := m.fit(&m.Codes); cuts > 0 {
 			c.d.limitErrors += cuts
 			c.blame(i, hal.ErrOutOfRange)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,8 +155,8 @@ func TestAnotherDACInService(t *testing.T) {
 	if _, err := ocs.FindRegister(r.board, "0/0/dac4/code3a"); err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"0/0/dac5/code0a", "0/0/dac0/code8a", "0/0/dac0/code0b"} {
-		if _, err := ocs.FindRegister(r.board, name); !errors.Is(err, ocs.ErrRegister) {
+	for _, name := range []string{"0/0/dac5/code0a", "0/0/dac0/code8a", "0/0/dac0/code0b", "0/0/dac0/toggles", "0/0/dac1/setting3"} {
+		if _, err := ocs.FindRegister(r.board, name); !errors.Is(err, ocs.ErrRegister) || !strings.Contains(err.Error(), "one of dac0..4/code0..7a, guard|") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

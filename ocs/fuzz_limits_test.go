@@ -9,6 +9,7 @@ import (
 	"ringlight/hal/at24"
 	"ringlight/mzi"
 	"ringlight/ocs"
+	"ringlight/ocs/heater"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -22,7 +23,7 @@ type misuse struct {
 }
 
 // limitOps is how many operations step knows.
-const limitOps = 16
+const limitOps = 17
 
 // step does one operation.
 func (m *misuse) step(op, arg byte) {
@@ -76,7 +77,49 @@ func (m *misuse) step(op, arg byte) {
 		if m.world.Inject(m.id, f) == nil {
 			m.faults = append(m.faults, f)
 		}
+	case 16:
+		m.bench(arg)
 	}
+}
+
+// bench does what a test of the module's electrics does, in the place of the service,
+// with patterns of any bits.
+func (m *misuse) bench(arg byte) {
+	hw := &m.board.Bundles[0].Modules[0]
+	if hw.Kind != hal.KindChips {
+		return
+	}
+	idle := func() { // what is on the buses comes to its end
+		for end := m.world.Now() + 5*time.Millisecond; m.world.Now() < end; {
+			m.world.Advance(end)
+		}
+	}
+	idle()
+	do := func(msgs []hal.Msg) {
+		if err := m.world.Submit(m.world.Now(), m.id, hw.SPI, &hal.Op{Msgs: msgs}); err != nil {
+			m.t.Fatal(err)
+		}
+		idle()
+	}
+	d := heater.For(hw)
+	if arg&1 != 0 {
+		do(d.Cold())
+	}
+	for _, pattern := range []uint16{uint16(m.rng.Uint32()), 0xFFFF, 0xAAAA << (arg >> 4 & 1), 0} {
+		msgs, _ := d.Pattern(pattern)
+		do(msgs)
+		if arg&2 != 0 {
+			do(d.Take())
+		}
+	}
+	do(d.Cold())
+	for cell := range hal.CellsPerMod {
+		do(d.Poke(d.Allow(cell, 0, uint16(m.rng.Uint32()))))
+		if arg&4 != 0 {
+			do(d.Poke(d.Allow(cell, 0, 0)))
+		}
+	}
+	m.boot([]*ocs.Calibration{m.cal})
 }
 
 func (m *misuse) permutation(arg byte) (p mzi.Permutation) {
@@ -149,6 +192,7 @@ func FuzzLimits(f *testing.F) {
 	f.Add([]byte{12, 0, 6, 255, 9, 100, 6, 255, 0, 3, 6, 100})
 	f.Add([]byte{0, 2, 7, 4, 6, 255, 6, 255, 11, 255, 2, 0, 5, 9})
 	f.Add([]byte{14, 3, 5, 200, 0, 1, 6, 50, 15, 3, 0, 2, 5, 50, 8, 0, 14, 2, 6, 90})
+	f.Add([]byte{0, 1, 5, 9, 16, 0, 16, 3, 5, 50, 0, 2, 5, 50, 16, 23, 12, 0, 16, 5, 5, 90})
 	f.Fuzz(func(t *testing.T, ops []byte) { abuse(t, hal.LTC2688, ops) })
 }
 
@@ -158,6 +202,7 @@ func FuzzLimitsAD5676R(f *testing.F) {
 	f.Add([]byte{10, 255, 5, 100, 0, 1, 5, 50, 3, 200, 5, 10})
 	f.Add([]byte{12, 0, 6, 255, 9, 100, 6, 255, 0, 3, 6, 100})
 	f.Add([]byte{14, 3, 5, 200, 0, 1, 6, 50, 15, 1, 0, 2, 5, 50, 8, 0, 14, 2, 6, 90})
+	f.Add([]byte{0, 1, 5, 9, 16, 0, 16, 3, 5, 50, 0, 2, 5, 50, 16, 23, 12, 0, 16, 5, 5, 90})
 	f.Fuzz(func(t *testing.T, ops []byte) { abuse(t, hal.AD5676R, ops) })
 }
 

@@ -11,7 +11,7 @@ import (
 	"periph.io/x/conn/v3/physic"
 )
 
-// heaterLimits are what codes are made within; heater.Limits clamp at the same.
+// heaterLimits are what codes are made within; a heater.Driver clamps at the same.
 var heaterLimits = mzi.Limits{Voltage: hal.HeaterMaxMillivolt * milliVolt, Current: hal.HeaterMaxMicroampere * microAmpere, Power: hal.HeaterMaxMicrowatt * microWatt}
 
 // model is the calibration as mzi reckons with it, and the most heat of each
@@ -88,19 +88,14 @@ func expectedLoop(m *ModuleCalibration, p mzi.Permutation, out int) proto.MilliD
 	return m.LaneLoop[out] + m.LaneTap[0][is] - m.LaneTap[0][was]
 }
 
-// limits of the module's heaters.
-func (m *ModuleCalibration) limits() *heater.Limits {
-	l := new(heater.Limits)
+// fit is what of codes heaters like the module's may have, and how many would be cut
+// down.
+func (m *ModuleCalibration) fit(codes *heater.Codes) (heater.Codes, uint32) {
+	var milliohm [hal.CellsPerMod]uint32
 	for k := range m.Cells {
-		l.Know(k, m.Cells[k].MilliOhm)
+		milliohm[k] = m.Cells[k].MilliOhm
 	}
-	return l
-}
-
-// allowed is what of codes the heaters may have, and how many were cut down.
-func (m *ModuleCalibration) allowed(codes *heater.Codes) (*heater.Allowed, uint32) {
-	l := m.limits()
-	return l.AllowAll(codes), l.Cuts()
+	return heater.Fit(&milliohm, codes)
 }
 
 // guardedCodes turns voltages into codes; what the limits would cut is refused.
@@ -111,11 +106,11 @@ func (m *ModuleCalibration) guardedCodes(volts *[mzi.Cells][2]physic.ElectricPot
 			codes[k][register] = heater.Code(v)
 		}
 	}
-	allowed, cuts := m.allowed(&codes)
+	codes, cuts := m.fit(&codes)
 	if cuts > 0 {
-		return allowed.Codes(), fmt.Errorf("ocs: %d codes beyond the limits of their heaters or of the module: %w", cuts, hal.ErrOutOfRange)
+		return codes, fmt.Errorf("ocs: %d codes beyond the limits of their heaters or of the module: %w", cuts, hal.ErrOutOfRange)
 	}
-	return allowed.Codes(), nil
+	return codes, nil
 }
 
 // composeCodes makes every module's codes for a permutation; nil entries are the

@@ -53,7 +53,7 @@ type lockAct struct {
 	model   *mzi.Module
 	most    *[mzi.Cells]float64
 	volts   [mzi.Cells][2]physic.ElectricPotential // in force
-	limits  *heater.Limits
+	heater  *heater.Driver
 	still   *heater.Allowed              // codes in force
 	up      [lockCells]float64           // phase that the step up adds
 	down    [lockCells]float64           // that the step down takes
@@ -101,8 +101,8 @@ func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 	a.model, a.most = cal.model()
 	codes := t.codes(module)
 	a.volts = voltages(codes)
-	a.limits = cal.limits()
-	a.still = a.limits.AllowAll(codes)
+	a.heater = t.heaters[module]
+	a.still, _ = t.allow(module, cal, codes)
 	for k := range lockCells {
 		a.steps(k, codes)
 	}
@@ -125,14 +125,14 @@ func (a *lockAct) steps(k int, codes *heater.Codes) {
 	reg := a.register(k)
 	u := mzi.Square(a.volts[k][reg])
 	slope := a.model.Cells[k].Slope
-	still := a.limits.Allow(k, reg, codes[k][reg])
+	still := a.heater.Allow(k, reg, codes[k][reg])
 	a.code[k] = [2]heater.Setting{still, still}
 	if k >= hal.CellMZI2 && a.lit == mzi.Loop {
 		return // no light to see it by
 	}
 	for side, sign := range [2]float64{-1, 1} {
 		x := min(max(u+float64(sign*lockDither/slope), 0), a.most[k])
-		code := a.limits.Allow(k, reg, heater.Code(mzi.Volts(x, heater.Step)))
+		code := a.heater.Allow(k, reg, heater.Code(mzi.Volts(x, heater.Step)))
 		a.code[k][side] = code
 		phase := float64(slope * (mzi.Square(heater.Volts(code.Code())) - u))
 		if side == 0 {

@@ -147,7 +147,7 @@ func (p *probe) heat(t *chipDrive, now time.Duration) {
 	}
 	p.settings = p.settings[:0]
 	for _, h := range p.drive.Set { // in order of cells
-		p.settings = append(p.settings, p.limits.Allow(h.Cell, 0, heater.Code(h.Voltage)))
+		p.settings = append(p.settings, p.heater.Allow(h.Cell, 0, heater.Code(h.Voltage)))
 	}
 	p.drives(t, t.dacs(p.module).Set(p.settings))
 }

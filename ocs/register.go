@@ -32,17 +32,20 @@ type Register struct {
 	addr  byte // of the register
 	mem   uint16
 	dac   heater.Register
+	dacs  *heater.Driver
 	adc   diode.Register
 	max   uint32
 }
 
-// RegisterForms says what a register is called.
-const RegisterForms = "dac0..2/code0..15a|b, dac/setting0..15, dac/toggles, guard|lanes/recent0..7, guard|lanes/0x00..0xff, " +
+// RegisterForms says what a register is called, whatever DACs the board has.
+var RegisterForms = heater.Forms() + ", " + otherForms
+
+const otherForms = "guard|lanes/recent0..7, guard|lanes/0x00..0xff, " +
 	"temp/temperature|config|low|high, rail/config|shunt|bus|power|current|calibration, laser/input|output|polarity|config, " +
 	"latch/input|output|polarity|config, eeprom/0x0000..0x1fff"
 
 // ErrRegister is a register that does not exist.
-var ErrRegister = errors.New("no such register; want BUNDLE/MODULE/CHIP/REGISTER with one of " + RegisterForms)
+var ErrRegister = errors.New("no such register")
 
 // ErrReadOnly is a register that may not be written by hand.
 var ErrReadOnly = errors.New("not to be written by hand")
@@ -57,7 +60,10 @@ const scratch = at24.Size - at24.PageBytes
 // FindRegister finds a register of a board.
 func FindRegister(b *hal.Board, text string) (*Register, error) {
 	parts := strings.Split(text, "/")
-	bad := func(why string) (*Register, error) { return nil, fmt.Errorf("%q: %s: %w", text, why, ErrRegister) }
+	forms := RegisterForms
+	bad := func(why string) (*Register, error) {
+		return nil, fmt.Errorf("%q: %s: %w; want BUNDLE/MODULE/CHIP/REGISTER with one of %s", text, why, ErrRegister, forms)
+	}
 	if len(parts) != 4 {
 		return bad("want four parts")
 	}
@@ -78,6 +84,8 @@ func FindRegister(b *hal.Board, text string) (*Register, error) {
 	if r.hw.Kind == hal.KindCMIS {
 		return nil, fmt.Errorf("%q: the chips of a CMIS module are behind its controller; dump-module reads its pages: %w", text, hal.ErrUnsupported)
 	}
+	r.dacs = heater.For(r.hw)
+	forms = r.dacs.Forms() + ", " + otherForms
 	if l := b.Bundles[r.Bundle].Latch; l < len(b.Latches) {
 		r.latch = b.Latches[l]
 	}
@@ -101,7 +109,7 @@ func (r *Register) named(name string) bool {
 		return false
 	}
 	if dac, ok := strings.CutPrefix(r.chip, "dac"); ok && len(dac) == 1 {
-		r.dac, ok = heater.For(r.hw).Register(int(dac[0])-'0', name)
+		r.dac, ok = r.dacs.Register(int(dac[0])-'0', name)
 		if r.Bits = 16; ok && r.dac.Cell >= 0 {
 			r.Settable = "a heater, within its limits"
 		}
@@ -286,12 +294,12 @@ func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
 // written, and read back again.
 func (a *Access) dac(done *hal.Completion) (hal.BusID, *hal.Op) {
 	r := a.reg
-	dacs := heater.For(r.hw)
+	dacs := r.dacs
 	switch {
 	case a.step == 1, a.step == 3 && a.poke:
 		return a.give(r.hw.SPI, dacs.Peek())
 	case a.step == 2 && a.poke:
-		s, err := dacs.Allow(r.dac, uint16(a.value), done.Op.Msgs)
+		s, err := dacs.AllowPoke(r.dac, uint16(a.value), done.Op.Msgs)
 		if err != nil {
 			a.err = fmt.Errorf("%s: %w", r.Name, err)
 			return 0, nil

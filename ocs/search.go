@@ -22,8 +22,8 @@ import (
 type search struct {
 	*mzi.Search
 	module int
-	limits heater.Limits
-	known  int // heaters whose resistance the limits know
+	heater *heater.Driver
+	known  int // heaters whose resistance it has been told
 	drive  *mzi.Drive
 	settle time.Duration
 	lasers uint8
@@ -45,14 +45,14 @@ func (s *search) next() (done, lasers bool) {
 	return false, lasers
 }
 
-// learnHeaters tells the limits what the search knows of resistances.
+// learnHeaters tells the heaters' driver what the search knows of resistances.
 func (s *search) learnHeaters() {
 	for s.known < hal.CellsPerMod {
 		ohm := s.Ohm(s.known)
 		if ohm == 0 {
 			return
 		}
-		s.limits.Know(s.known, uint32(ohm*1000))
+		s.heater.Know(s.known, uint32(ohm*1000))
 		s.known++
 	}
 }
@@ -139,7 +139,10 @@ func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
 		if err != nil {
 			return s, fmt.Errorf("ocs: bundle %d: %w", t.cfg.Bundle, err)
 		}
-		s.list = append(s.list, &search{module: i, Search: one})
+		for k := range hal.CellsPerMod {
+			t.heaters[i].Know(k, 0)
+		}
+		s.list = append(s.list, &search{module: i, Search: one, heater: t.heaters[i]})
 	}
 	return s, nil
 }

@@ -149,7 +149,7 @@ func (t *chipDrive) nextModule(now time.Duration) {
 func (t *chipDrive) stageModule(now time.Duration) {
 	module := t.scan.module
 	m := &t.bundle.Modules[module]
-	codes, cuts := t.cfg.Calibration.Modules[module].allowed(t.codes(module))
+	codes, cuts := t.allow(module, t.cfg.Calibration.Modules[module], t.codes(module))
 	if cuts > 0 { // a calibration of ours never asks for more
 		t.limitErrors += cuts
 		t.fault(now, module, &ModuleError{Module: module, Err: hal.ErrOutOfRange})

@@ -74,6 +74,7 @@ type Transceiver struct {
 	lit          [proto.NumPaths]bool
 	busErrors    uint32
 	limitErrors  uint32
+	heaters      []*heater.Driver // of the modules
 
 	sw     switching
 	verify verification
@@ -125,6 +126,9 @@ type worker interface {
 // New makes a Transceiver; it does nothing before Start.
 func New(cfg Config) *Transceiver {
 	t := &Transceiver{cfg: cfg, bundle: &cfg.Board.Bundles[cfg.Bundle]}
+	for i := range t.bundle.Modules {
+		t.heaters = append(t.heaters, heater.For(&t.bundle.Modules[i]))
+	}
 	if t.bundle.Modules[0].Kind == hal.KindCMIS {
 		t.drive = newMCIDrive(t)
 	} else {
@@ -236,9 +240,18 @@ func (t *Transceiver) codes(module int) *heater.Codes {
 
 // allowed is what of a module's codes the limits let pass.
 func (t *Transceiver) allowed(module int, codes *heater.Codes) *heater.Allowed {
-	passed, cuts := t.cfg.Calibration.Modules[module].allowed(codes)
+	passed, cuts := t.allow(module, t.cfg.Calibration.Modules[module], codes)
 	t.limitErrors += cuts
 	return passed
+}
+
+// allow is what of a module's codes its heaters may have when they are as a
+// calibration says, and how many were cut down.
+func (t *Transceiver) allow(module int, m *ModuleCalibration, codes *heater.Codes) (*heater.Allowed, uint32) {
+	for k := range m.Cells {
+		t.heaters[module].Know(k, m.Cells[k].MilliOhm)
+	}
+	return t.heaters[module].AllowAll(codes)
 }
 
 // adoptPath takes the path that the hardware is on for the one that was asked for.

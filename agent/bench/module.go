@@ -165,10 +165,11 @@ func expectedOn(board *hal.Board, id hal.BusID) (muxes []uint16, want []string) 
 
 // moduleTest is one module under test.
 type moduleTest struct {
-	h    *direct
-	hw   *hal.Module
-	slow []hal.Msg // the mux first
-	rep  ModuleReport
+	h       *direct
+	hw      *hal.Module
+	heating *heater.Driver
+	slow    []hal.Msg // the mux first
+	rep     ModuleReport
 }
 
 // slowly does messages behind the module's mux.
@@ -181,7 +182,7 @@ func (s *moduleTest) slowly(msgs ...hal.Msg) error {
 func electrical(h *direct, board *hal.Board, bundle, module int, r *Report) {
 	where := fmt.Sprintf("bundle %d module %d", bundle, module)
 	hw := &board.Bundles[bundle].Modules[module]
-	s := &moduleTest{h: h, hw: hw, rep: ModuleReport{Bundle: bundle, Module: module, Ohm: []int32{}, LaneBest: []proto.MilliDBm{},
+	s := &moduleTest{h: h, hw: hw, heating: heater.For(hw), rep: ModuleReport{Bundle: bundle, Module: module, Ohm: []int32{}, LaneBest: []proto.MilliDBm{},
 		LoopLevel: []proto.MilliDBm{}, LoopExpected: []proto.MilliDBm{}}}
 	defer func() { r.Modules = append(r.Modules, s.rep) }()
 	if hw.Kind == hal.KindCMIS {
@@ -190,7 +191,7 @@ func electrical(h *direct, board *hal.Board, bundle, module int, r *Report) {
 	}
 	s.memory(r, where)
 	s.rails(r, where)
-	if err := h.op(hw.SPI, &hal.Op{Class: hal.ClassHousekeeping, Msgs: heater.For(hw).Cold()}); err != nil {
+	if err := h.op(hw.SPI, &hal.Op{Class: hal.ClassHousekeeping, Msgs: s.heating.Cold()}); err != nil {
 		r.add("dac", where, Fail, "%v", err)
 		return
 	}
@@ -241,13 +242,14 @@ func (s *moduleTest) rails(r *Report, where string) {
 }
 
 // dacs writes two patterns into every input register and reads them back. No
-// output moves: nothing updates them, and every pattern passes the guard.
+// output moves: nothing updates them, and every pattern passes the limits.
 func (s *moduleTest) dacs(r *Report, where string) {
 	wrong, n := 0, 0
 	var first error
-	dacs := heater.For(s.hw)
+	dacs := s.heating
 	for _, pattern := range []uint16{0x5555, 0x2AAA, 0} {
-		for _, msg := range dacs.Pattern(pattern) {
+		msgs, codes := dacs.Pattern(pattern)
+		for _, msg := range msgs {
 			if err := s.h.do(s.hw.SPI, 0, msg); err != nil {
 				r.add("dac", where, Fail, "%v", err)
 				return
@@ -258,7 +260,7 @@ func (s *moduleTest) dacs(r *Report, where string) {
 			r.add("dac", where, Fail, "%v", err)
 			return
 		}
-		looked, bad, err := dacs.PatternHeld(pattern, op.Msgs)
+		looked, bad, err := dacs.PatternHeld(codes, op.Msgs)
 		n, wrong = n+looked, wrong+bad
 		if first == nil {
 			first = err
@@ -282,9 +284,8 @@ func (s *moduleTest) heaters(r *Report, where string) {
 	var bad []string
 	least, most := int32(1<<30), int32(0)
 	for cell := range hal.CellsPerMod {
-		var l heater.Limits // every other heater is cold
-		set := l.Allow(cell, 0, hal.HeaterCode(sweepMicrovolt))
-		i, err := s.driven(set, l.Allow(cell, 0, 0))
+		set := s.heating.Allow(cell, 0, hal.HeaterCode(sweepMicrovolt)) // every other heater is cold
+		i, err := s.driven(set, cell)
 		if err != nil {
 			r.add("heaters", where, Fail, "cell %d: %v", cell, err)
 			return
@@ -314,10 +315,10 @@ func (s *moduleTest) heaters(r *Report, where string) {
 
 // driven is the rail's current with one heater on; it is cold again
 // afterwards.
-func (s *moduleTest) driven(on, off heater.Setting) (microampere int64, err error) {
-	set := func(x heater.Setting) error { return s.h.do(s.hw.SPI, 0, heater.For(s.hw).Poke(x)...) }
+func (s *moduleTest) driven(on heater.Setting, cell int) (microampere int64, err error) {
+	set := func(x heater.Setting) error { return s.h.do(s.hw.SPI, 0, s.heating.Poke(x)...) }
 	if err = set(on); err == nil {
 		microampere, err = s.shunt()
 	}
-	return microampere, errors.Join(err, set(off))
+	return microampere, errors.Join(err, set(s.heating.Allow(cell, 0, 0)))
 }

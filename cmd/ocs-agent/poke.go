@@ -11,7 +11,7 @@ import (
 // poke writes one register of a chip.
 func poke(_ context.Context, args []string) error {
 	fs, common := newFlags("poke REGISTER VALUE", "write one register of a chip of a dark bundle, within its limits, and read it back:\n"+
-		"heater codes (through the guard), limits, thresholds, lanes, the last page of a memory\n  "+ocs.RegisterForms,
+		"heater codes, limits, thresholds, lanes, the last page of a memory\n  "+ocs.RegisterForms,
 		"ocs-agent poke 0/3/temp/high 0x4b00 -config node7.json")
 	words, err := wordsAndFlags(fs, args, 2)
 	if err != nil {

@@ -53,18 +53,18 @@ func (c ad) frames(dst []byte, n int, o *order) []byte {
 		put(ad5676.CmdReference, 0)
 		put(ad5676.CmdPower, 0)
 		put(ad5676.CmdMask, ad5676.AllChannels)
-		dst = c.appendInputs(dst, n, o.codes, now)
+		dst = c.appendInputs(dst, n, &o.codes.codes, now)
 		put(ad5676.CmdUpdate, ad5676.AllChannels)
-		dst = c.appendArm(dst, n, o.codes, now)
+		dst = c.appendArm(dst, n, &o.codes.codes, now)
 	case actLoad:
-		dst = c.appendInputs(dst, n, o.codes, now)
+		dst = c.appendInputs(dst, n, &o.codes.codes, now)
 	case actTake:
 		put(ad5676.CmdUpdate, ad5676.AllChannels)
 	case actArm:
-		dst = c.appendArm(dst, n, o.codes, now)
+		dst = c.appendArm(dst, n, &o.codes.codes, now)
 	case actPattern:
 		for ch := range adChannels {
-			put(ad5676.CmdBoth|byte(ch), o.pattern[ch])
+			put(ad5676.CmdBoth|byte(ch), o.codes.test(n, adChannels, ch))
 		}
 	default:
 		dst = c.settings(dst, n, o, now)
@@ -97,7 +97,7 @@ func (c ad) settings(dst []byte, n int, o *order, now int) []byte {
 	}
 	if moved != 0 {
 		dst = ad5676.AppendWrite(dst, ad5676.CmdUpdate, moved)
-		dst = c.appendArm(dst, n, o.codes, now)
+		dst = c.appendArm(dst, n, &o.codes.codes, now)
 	}
 	return dst
 }

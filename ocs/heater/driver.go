@@ -29,10 +29,9 @@ const (
 // order is an action and what it is about.
 type order struct {
 	action   action
-	nets     [2]bool // levels of the toggle nets
-	codes    *Codes
+	nets     [2]bool  // levels of the toggle nets
+	codes    *Allowed // nil where the action has none
 	settings []Setting
-	pattern  [maxChannels]uint16
 }
 
 // chip is a kind of DAC. The n-th of a module has the cells from n times its
@@ -60,8 +59,9 @@ type state struct {
 	unknown  [2]bool // registers that cannot be read
 }
 
-// Driver makes the bus work of one module's heaters. Its messages go over
-// Module.SPI, one to a chip, in the order of the chips.
+// Driver makes the bus work of one module's heaters, and has its limits. Its messages
+// go over Module.SPI, one to a chip, in the order of the chips. A module with a
+// controller has none to make, and limits all the same.
 type Driver struct {
 	hw       *hal.Module
 	nets     [2]bool
@@ -70,33 +70,43 @@ type Driver struct {
 	// registers of a channel that can be read, and poked: A and B, or A alone for
 	// what is in force.
 	registers int
+	plain     bool  // codes are all the registers there are
 	frame     uint8 // bytes
 	reads     int   // bytes of readBack
+	limits    limits
 }
 
-// For is the driver of a module of kind chips.
-func For(m *hal.Module) Driver {
-	if m.DAC == hal.AD5676R {
-		return Driver{hw: m, chip: ad{}, channels: adChannels, registers: 1, frame: adFrame, reads: adReads}
+// For makes the driver of a module, which knows nothing yet of what that holds.
+func For(m *hal.Module) *Driver {
+	d := of(m.DAC)
+	d.hw, d.limits.unknown = m, true
+	return &d
+}
+
+// of is a driver of a kind of DACs.
+func of(dac hal.DAC) Driver {
+	if dac == hal.AD5676R {
+		return Driver{chip: ad{}, channels: adChannels, registers: 1, plain: true, frame: adFrame, reads: adReads}
 	}
-	return Driver{hw: m, chip: ltc{}, channels: ltcChannels, registers: 2, frame: ltcFrame, reads: ltcReads}
+	return Driver{chip: ltc{}, channels: ltcChannels, registers: 2, frame: ltcFrame, reads: ltcReads}
 }
 
 // At is the driver while the toggle nets have these levels. DACs that hold both
 // codes of a cell do not ask.
-func (d Driver) At(nets [2]bool) Driver {
+func (d *Driver) At(nets [2]bool) *Driver {
 	d.nets = nets
 	return d
 }
 
 // HoldsBoth reports whether the DACs hold both codes of a cell, and can be read.
-func (d Driver) HoldsBoth() bool { return d.registers == 2 }
+func (d *Driver) HoldsBoth() bool { return d.registers == 2 }
 
 // Chips is how many DACs the module has.
-func (d Driver) Chips() int { return len(d.hw.ChipSelects) }
+func (d *Driver) Chips() int { return len(d.hw.ChipSelects) }
 
-func (d Driver) messages(o *order) []hal.Msg {
+func (d *Driver) messages(o *order) []hal.Msg {
 	o.nets = d.nets
+	d.check(o.codes, o.settings)
 	msgs := make([]hal.Msg, 0, len(d.hw.ChipSelects))
 	for n, cs := range d.hw.ChipSelects {
 		if w := d.chip.frames(nil, n, o); len(w) > 0 {
@@ -108,57 +118,60 @@ func (d Driver) messages(o *order) []hal.Msg {
 
 // Cold takes every heater to 0 V, whatever held it, and leaves the DACs ready for
 // Set.
-func (d Driver) Cold() []hal.Msg { return d.messages(&order{action: actCold}) }
+func (d *Driver) Cold() []hal.Msg {
+	d.limits.cold()
+	return d.messages(&order{action: actCold})
+}
 
 // Stage brings the DACs from any state to the codes of all paths.
-func (d Driver) Stage(codes *Allowed) []hal.Msg {
-	return d.messages(&order{action: actStage, codes: &codes.codes})
+func (d *Driver) Stage(codes *Allowed) []hal.Msg {
+	return d.messages(&order{action: actStage, codes: codes})
 }
 
 // Load writes codes where Take finds them; nothing moves.
-func (d Driver) Load(codes *Allowed) []hal.Msg {
-	return d.messages(&order{action: actLoad, codes: &codes.codes})
+func (d *Driver) Load(codes *Allowed) []hal.Msg {
+	return d.messages(&order{action: actLoad, codes: codes})
 }
 
 // Take brings what was loaded to the heaters.
-func (d Driver) Take() []hal.Msg { return d.messages(&order{action: actTake}) }
+func (d *Driver) Take() []hal.Msg { return d.messages(&order{action: actTake}) }
 
 // Arm writes what the next edge of a toggle net is to bring into force. There is
 // nothing to do where the DACs hold both codes of a cell; elsewhere no net may
 // toggle between Load, or an edge, and the end of it.
-func (d Driver) Arm(codes *Allowed) []hal.Msg {
-	return d.messages(&order{action: actArm, codes: &codes.codes})
+func (d *Driver) Arm(codes *Allowed) []hal.Msg {
+	return d.messages(&order{action: actArm, codes: codes})
 }
 
 // Change is Load, Take and Arm in one.
-func (d Driver) Change(codes *Allowed) []hal.Msg {
+func (d *Driver) Change(codes *Allowed) []hal.Msg {
 	msgs := d.Load(codes)
 	for n := range msgs {
 		for _, a := range []action{actTake, actArm} {
-			msgs[n].W = d.chip.frames(msgs[n].W, n, &order{action: a, nets: d.nets, codes: &codes.codes})
+			msgs[n].W = d.chip.frames(msgs[n].W, n, &order{action: a, nets: d.nets, codes: codes})
 		}
 	}
 	return msgs
 }
 
 // Set drives heaters of a module made cold, in the order of their cells.
-func (d Driver) Set(settings []Setting) []hal.Msg {
+func (d *Driver) Set(settings []Setting) []hal.Msg {
 	return d.messages(&order{action: actSet, settings: settings})
 }
 
 // Move changes codes in force, all of a chip at once, in the order of their cells;
 // codes are what the other registers are to hold.
-func (d Driver) Move(settings []Setting, codes *Allowed) []hal.Msg {
-	return d.messages(&order{action: actMove, settings: settings, codes: &codes.codes})
+func (d *Driver) Move(settings []Setting, codes *Allowed) []hal.Msg {
+	return d.messages(&order{action: actMove, settings: settings, codes: codes})
 }
 
 // Poke writes one code by hand.
-func (d Driver) Poke(s Setting) []hal.Msg {
+func (d *Driver) Poke(s Setting) []hal.Msg {
 	return d.messages(&order{action: actPoke, settings: []Setting{s}})
 }
 
 // ReadBack reads what every chip holds, behind the messages given, if any.
-func (d Driver) ReadBack(msgs []hal.Msg) []hal.Msg {
+func (d *Driver) ReadBack(msgs []hal.Msg) []hal.Msg {
 	if msgs == nil {
 		msgs = make([]hal.Msg, len(d.hw.ChipSelects))
 		for n, cs := range d.hw.ChipSelects {
@@ -173,12 +186,12 @@ func (d Driver) ReadBack(msgs []hal.Msg) []hal.Msg {
 }
 
 // state is what the reply to ReadBack says of chip n.
-func (d Driver) state(n int, reply []byte) state {
+func (d *Driver) state(n int, reply []byte) state {
 	return d.chip.state(n, d.nets, reply[len(reply)-d.reads:])
 }
 
 // Holds reports whether the reply to ReadBack is what codes want of chip n.
-func (d Driver) Holds(n int, reply []byte, codes *Codes) bool {
+func (d *Driver) Holds(n int, reply []byte, codes *Codes) bool {
 	s := d.state(n, reply)
 	for ch := range d.channels {
 		for register, code := range s.codes[ch] {
@@ -190,7 +203,7 @@ func (d Driver) Holds(n int, reply []byte, codes *Codes) bool {
 
 // Codes takes the codes of chip n out of the reply to ReadBack, but for those that
 // cannot be read, and reports whether it is set up as its heaters need it.
-func (d Driver) Codes(n int, reply []byte, codes *Codes) bool {
+func (d *Driver) Codes(n int, reply []byte, codes *Codes) bool {
 	s := d.state(n, reply)
 	for ch := range d.channels {
 		cell := n*d.channels + ch

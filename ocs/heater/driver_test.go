@@ -16,7 +16,7 @@ type desk struct {
 	t    *testing.T
 	w    *sim.World
 	hw   *hal.Module
-	dacs heater.Driver
+	dacs *heater.Driver
 }
 
 // onEvery runs a test with every DAC that a board may name.
@@ -65,6 +65,16 @@ func (d *desk) holds(codes *heater.Codes) bool {
 	return ok
 }
 
+// all is what codes become of which none may be cut down.
+func (d *desk) all(codes *heater.Codes) *heater.Allowed {
+	d.t.Helper()
+	allowed, cuts := d.dacs.AllowAll(codes)
+	if cuts > 0 {
+		d.t.Fatalf("%d cuts", cuts)
+	}
+	return allowed
+}
+
 // ladder are codes of which no two are the same, all within the limits.
 func ladder() (codes heater.Codes) {
 	for k := range codes {
@@ -84,15 +94,15 @@ func codesGetToTheDACs(d *desk) {
 	if d.holds(&codes) || d.dacs.HoldsBoth() && d.holds(&heater.Codes{}) {
 		t.Fatal("a DAC after power-on counts as set up")
 	}
-	var l heater.Limits
-	d.do(d.dacs.Stage(l.AllowAll(&codes)))
-	if !d.holds(&codes) || l.Cuts() != 0 {
-		t.Fatalf("staged codes are not held, %d cuts", l.Cuts())
+	allowed, cuts := d.dacs.AllowAll(&codes)
+	d.do(d.dacs.Stage(allowed))
+	if !d.holds(&codes) || cuts != 0 {
+		t.Fatalf("staged codes are not held, %d cuts", cuts)
 	}
 	before := d.w.Limits(0)
 	higher := codes
 	higher[7][0] = 0x9000
-	d.do(d.dacs.Load(l.AllowAll(&higher)))
+	d.do(d.dacs.Load(d.all(&higher)))
 	if d.w.Limits(0) != before {
 		t.Error("loading drove a heater")
 	}
@@ -128,13 +138,12 @@ func TestSettingsTouchTheirCellsAlone(t *testing.T) { onEvery(t, settingsTouchTh
 func settingsTouchTheirCellsAlone(d *desk) {
 	t := d.t
 	d.do(d.dacs.Cold())
-	var l heater.Limits
-	d.do(d.dacs.Set([]heater.Setting{l.Allow(2, 0, 0x2000), l.Allow(17, 0, 0x3000), l.Allow(35, 0, 0x4000)}))
+	d.do(d.dacs.Set([]heater.Setting{d.dacs.Allow(2, 0, 0x2000), d.dacs.Allow(17, 0, 0x3000), d.dacs.Allow(35, 0, 0x4000)}))
 	if got := d.w.Limits(0).Volt; got < 2499*physic.MilliVolt || got > 2501*physic.MilliVolt {
 		t.Errorf("set: at most %v", got)
 	}
 	codes := ladder()
-	d.do(d.dacs.Stage(l.AllowAll(&codes)))
+	d.do(d.dacs.Stage(d.all(&codes)))
 	var moves []heater.Setting
 	for k := range hal.CellMatrix {
 		register := 0 // in force
@@ -142,14 +151,14 @@ func settingsTouchTheirCellsAlone(d *desk) {
 			register = k / hal.CellMZI2
 		}
 		codes[k][register] += 0x33
-		moves = append(moves, l.Allow(k, register, codes[k][register]))
+		moves = append(moves, d.dacs.Allow(k, register, codes[k][register]))
 	}
-	d.do(d.dacs.Move(moves, l.AllowAll(&codes)))
+	d.do(d.dacs.Move(moves, d.all(&codes)))
 	if !d.holds(&codes) {
 		t.Error("a move is not what is held")
 	}
 	codes[20][0] = 0x2345
-	d.do(d.dacs.Poke(l.Allow(20, 0, 0x2345)))
+	d.do(d.dacs.Poke(d.dacs.Allow(20, 0, 0x2345)))
 	if !d.holds(&codes) {
 		t.Error("a poke is not what is held")
 	}
@@ -180,23 +189,23 @@ func handsStayWithinTheLimits(d *desk) {
 	} else if ok {
 		r = other
 	}
-	if _, err := d.dacs.Allow(r, 1, d.do(d.dacs.Peek())); !errors.Is(err, hal.ErrUnsupported) && d.dacs.HoldsBoth() {
+	if _, err := d.dacs.AllowPoke(r, 1, d.do(d.dacs.Peek())); !errors.Is(err, hal.ErrUnsupported) && d.dacs.HoldsBoth() {
 		t.Errorf("a DAC after power-on: %v", err)
 	}
-	var l heater.Limits
 	full := heater.Codes{}
 	for k := range full {
 		full[k] = [2]uint16{0xB800, 0xB800}
 	}
-	d.do(d.dacs.Stage(l.AllowAll(&full)))
-	if l.Cuts() == 0 {
+	allowed, cuts := d.dacs.AllowAll(&full)
+	d.do(d.dacs.Stage(allowed))
+	if cuts == 0 {
 		t.Fatal("a full module was not cut down")
 	}
 	for _, tc := range []struct {
 		code uint16
 		ok   bool
 	}{{0x1000, true}, {0xE000, false}} {
-		s, err := d.dacs.Allow(r, tc.code, d.do(d.dacs.Peek()))
+		s, err := d.dacs.AllowPoke(r, tc.code, d.do(d.dacs.Peek()))
 		if tc.ok != (err == nil) || !tc.ok && !errors.Is(err, hal.ErrOutOfRange) {
 			t.Errorf("%#x: %v", tc.code, err)
 		}
@@ -207,12 +216,134 @@ func handsStayWithinTheLimits(d *desk) {
 			}
 		}
 	}
-	d.do(d.dacs.Pattern(0x5555))
+	d.do(d.dacs.Cold())
+	msgs, codes := d.dacs.Pattern(0x5555)
+	d.do(msgs)
 	read := d.do(d.dacs.ReadBack(nil))
-	if n, wrong, err := d.dacs.PatternHeld(0x5555, read); n == 0 || wrong != 0 || err != nil {
+	if n, wrong, err := d.dacs.PatternHeld(codes, read); n == 0 || wrong != 0 || err != nil {
 		t.Errorf("%d of %d registers are wrong: %v", wrong, n, err)
 	}
-	if n, wrong, err := d.dacs.PatternHeld(0x2AAA, read); wrong != n || err == nil {
+	_, other := d.dacs.Pattern(0x2AAA)
+	if n, wrong, err := d.dacs.PatternHeld(other, read); wrong != n || err == nil {
 		t.Errorf("another pattern: %d of %d wrong, %v", wrong, n, err)
+	}
+}
+
+// Goal: a test pattern never leaves more in the registers of heaters than the limits
+// allow, whatever it is and whoever writes it first.
+// Method: patterns of many ones, read back from the chips; power reckoned here, for
+// the least plausible resistance. A driver that knows nothing of the module writes
+// nothing that heats.
+func TestPatternsStayWithinTheLimits(t *testing.T) { onEvery(t, patternsStayWithinTheLimits) }
+
+func patternsStayWithinTheLimits(d *desk) {
+	t := d.t
+	d.do(d.dacs.Cold())
+	for _, pattern := range []uint16{0xAAAA, 0xFFFF, 0xAAAA, 0x5555, 0xFFFF, 0} {
+		msgs, codes := d.dacs.Pattern(pattern)
+		d.do(msgs)
+		read := d.do(d.dacs.ReadBack(nil))
+		if n, wrong, err := d.dacs.PatternHeld(codes, read); wrong != 0 || n < hal.CellsPerMod {
+			t.Errorf("%#x: %d of %d wrong, %v", pattern, wrong, n, err)
+		}
+		if most, module := d.hottest(read, 900); most > 60 || module > 2000 {
+			t.Errorf("%#x: a heater has %.1f mW, the module %.1f mW", pattern, most, module)
+		} else if pattern == 0xFFFF && module < 1900 {
+			t.Errorf("%#x was cut down to %.1f mW", pattern, module)
+		}
+	}
+	stranger := newDesk(t, d.hw.DAC)
+	msgs, _ := stranger.dacs.Pattern(0xAAAA)
+	stranger.do(msgs)
+	if most, _ := stranger.hottest(stranger.do(stranger.dacs.ReadBack(nil)), 900); most != 0 {
+		t.Errorf("a driver that knows nothing of the module gave a heater %.1f mW", most)
+	}
+}
+
+// hottest is the power of the hottest heater and of the module, milliwatt, with what
+// the DACs hold.
+func (d *desk) hottest(read []hal.Msg, ohm float64) (most, module float64) {
+	var codes heater.Codes
+	for n, m := range read {
+		d.dacs.Codes(n, m.R, &codes)
+	}
+	for k := range codes {
+		volt := 10 * float64(max(codes[k][0], codes[k][1])) / 65536
+		most = max(most, 1000*volt*volt/ohm)
+		module += 1000 * volt * volt / ohm
+	}
+	return most, module
+}
+
+// Goal: nobody brings a module over its limits with limits that know less than all of
+// it, and what one driver allowed another never writes.
+// Method: a driver for each cell; settings and codes of one driver given to another of
+// the same module; settings allowed before a heater was known to be a hotter one, and
+// before others got the heat.
+func TestLimitsAreOfOneModule(t *testing.T) { onEvery(t, limitsAreOfOneModule) }
+
+func limitsAreOfOneModule(d *desk) {
+	t := d.t
+	refused := func(what string, write func()) {
+		t.Helper()
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s is written", what)
+			}
+		}()
+		write()
+	}
+	d.do(d.dacs.Cold())
+	for cell := range hal.CellsPerMod {
+		fresh := heater.For(d.hw)
+		fresh.Know(cell, 1_100_000)
+		d.do(fresh.Set([]heater.Setting{fresh.Allow(cell, 0, 0xFFFF)}))
+	}
+	if _, module := d.hottest(d.do(d.dacs.ReadBack(nil)), 900); module > 2000 {
+		t.Errorf("a driver for each cell: the module has %.1f mW", module)
+	}
+	other := heater.For(d.hw)
+	codes := ladder()
+	allowed, _ := other.AllowAll(&codes)
+	refused("another driver's setting", func() { d.dacs.Set([]heater.Setting{other.Allow(3, 0, 0x4000)}) })
+	refused("another driver's setting by hand", func() { d.dacs.Poke(other.Allow(3, 0, 0x4000)) })
+	for _, write := range []func(*heater.Allowed) []hal.Msg{d.dacs.Stage, d.dacs.Load, d.dacs.Arm, d.dacs.Change} {
+		refused("another driver's set of codes", func() { write(allowed) })
+	}
+	refused("another module's set of codes", func() { allowed.Code(new(hal.Module), 0, 0) })
+
+	d.dacs.Cold()
+	d.dacs.Know(5, 1_100_000)
+	hot := d.dacs.Allow(5, 0, 0xFFFF)
+	d.dacs.Poke(hot)
+	all, _ := d.dacs.AllowAll(&codes)
+	d.dacs.Know(5, 900_000)
+	refused("a setting for a heater that was another", func() { d.dacs.Poke(hot) })
+	refused("a set of codes for heaters that were others", func() { d.dacs.Load(all) })
+
+	d.dacs.Cold()
+	early := d.dacs.Allow(0, 0, 0xB000)
+	full := heater.Codes{}
+	for k := 1; k < hal.CellsPerMod; k++ {
+		full[k][0] = 0xB800
+	}
+	d.dacs.AllowAll(&full)
+	refused("a setting whose heat others have by now", func() { d.dacs.Poke(early) })
+}
+
+// Goal: the driver names the registers of its chips, and finds those alone.
+// Method: both chips' forms; toggles and settings, which one of them has.
+func TestRegistersAreTheChips(t *testing.T) {
+	forms := map[hal.DAC]string{hal.LTC2688: "dac0..2/code0..15a|b, dac0..2/setting0..15, dac0..2/toggles", hal.AD5676R: "dac0..4/code0..7a"}
+	for dac, want := range forms { // any order: independent
+		d := newDesk(t, dac).dacs
+		if got := d.Forms(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		for _, name := range []string{"toggles", "setting3"} {
+			if _, ok := d.Register(0, name); ok != (dac == hal.LTC2688) {
+				t.Errorf("DAC %d: %s found: %v", dac, name, ok)
+			}
+		}
 	}
 }

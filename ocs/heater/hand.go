@@ -27,14 +27,30 @@ const (
 	registerToggles
 )
 
-// Register finds a register of a chip: toggles, settingN, codeNa or codeNb.
-func (d Driver) Register(chip int, name string) (r Register, ok bool) {
+// Forms says what the registers of the module's DACs are called: of each channel the
+// codes A and B, or what is in force where that is all a chip tells.
+func (d *Driver) Forms() string {
+	chip := fmt.Sprintf("dac0..%d/", (hal.CellsPerMod-1)/d.channels)
+	if d.plain {
+		return fmt.Sprintf("%scode0..%da", chip, d.channels-1)
+	}
+	return fmt.Sprintf("%[1]scode0..%[2]da|b, %[1]ssetting0..%[2]d, %[1]stoggles", chip, d.channels-1)
+}
+
+// Forms are those of every kind of DACs.
+func Forms() string {
+	a, b := of(hal.LTC2688), of(hal.AD5676R)
+	return a.Forms() + " (LTC2688), " + b.Forms() + " (AD5676R)"
+}
+
+// Register finds a register of a chip by one of the names in Forms.
+func (d *Driver) Register(chip int, name string) (r Register, ok bool) {
 	if chip < 0 || chip >= d.Chips() {
 		return r, false
 	}
 	r = Register{chip: chip, Cell: -1, kind: registerToggles}
 	if name == "toggles" {
-		return r, true
+		return r, !d.plain
 	}
 	number, ok := strings.CutPrefix(name, "setting")
 	if ok {
@@ -44,7 +60,7 @@ func (d Driver) Register(chip int, name string) (r Register, ok bool) {
 		number = number[:len(number)-1]
 	}
 	n, err := strconv.ParseUint(number, 10, 8)
-	if !ok || err != nil || n >= uint64(d.channels) || r.bank < 0 || r.bank >= d.registers {
+	if !ok || err != nil || d.plain && r.kind != registerCode || n >= uint64(d.channels) || r.bank < 0 || r.bank >= d.registers {
 		return r, false
 	}
 	r.channel = int(n)
@@ -55,7 +71,7 @@ func (d Driver) Register(chip int, name string) (r Register, ok bool) {
 }
 
 // Peek reads what every chip holds, and leaves the chips as Set expects them.
-func (d Driver) Peek() []hal.Msg {
+func (d *Driver) Peek() []hal.Msg {
 	msgs := d.ReadBack(nil)
 	for n := range msgs {
 		msgs[n].W = d.chip.frames(msgs[n].W, n, &order{action: actRest})
@@ -64,12 +80,12 @@ func (d Driver) Peek() []hal.Msg {
 	return msgs
 }
 
-func (d Driver) peeked(n int, m *hal.Msg) state {
+func (d *Driver) peeked(n int, m *hal.Msg) state {
 	return d.chip.state(n, d.nets, m.R[:d.reads])
 }
 
 // Value of a register, of what Peek has read.
-func (d Driver) Value(r Register, read []hal.Msg) uint16 {
+func (d *Driver) Value(r Register, read []hal.Msg) uint16 {
 	s := d.peeked(r.chip, &read[r.chip])
 	switch r.kind {
 	case registerToggles:
@@ -80,64 +96,69 @@ func (d Driver) Value(r Register, read []hal.Msg) uint16 {
 	return s.codes[r.channel][r.bank]
 }
 
-// Allow is the setting of a heater's register, all others having what Peek has
+// AllowPoke is the setting of a heater's register, all others having what Peek has
 // read. What the limits would cut is refused.
-func (d Driver) Allow(r Register, code uint16, read []hal.Msg) (Setting, error) {
-	var l Limits
+func (d *Driver) AllowPoke(r Register, code uint16, read []hal.Msg) (Setting, error) {
+	d.limits.cold()
 	for cell := range hal.CellsPerMod {
 		n, ch := cell/d.channels, cell%d.channels
 		s := d.peeked(n, &read[n])
 		if s.ranges>>ch&1 == 0 {
+			d.limits.unknown = true
 			return Setting{}, fmt.Errorf("channel %d of DAC %d has another span than its heater's: %w", ch, n, hal.ErrUnsupported)
 		}
 		for register, code := range s.codes[ch] {
-			l.Holds(cell, register, code)
+			d.limits.hold(cell, register, code)
 		}
 	}
-	s := l.Allow(r.Cell, r.bank, code)
-	if s.code < code {
-		return s, fmt.Errorf("%#x: want 0 to %#x: at most %d mV, %d uA and %d uW a heater and %d uW a module: %w", code, s.code,
+	if most := d.limits.fit(r.Cell, code); most < code {
+		return Setting{}, fmt.Errorf("%#x: want 0 to %#x: at most %d mV, %d uA and %d uW a heater and %d uW a module: %w", code, most,
 			hal.HeaterMaxMillivolt, hal.HeaterMaxMicroampere, hal.HeaterMaxMicrowatt, hal.ModuleMaxMicrowatt, hal.ErrOutOfRange)
 	}
-	return s, nil
+	return d.Allow(r.Cell, r.bank, code), nil
 }
 
 // Pattern writes a test pattern that no two neighbouring channels share into every
-// input register, as the limits let it pass; nothing moves.
-func (d Driver) Pattern(pattern uint16) []hal.Msg {
-	var l Limits
-	msgs := make([]hal.Msg, d.Chips())
-	for n, cs := range d.hw.ChipSelects {
-		msgs[n] = hal.Msg{Addr: cs, Frame: d.frame, W: d.chip.frames(nil, n, &order{action: actPattern, pattern: d.pattern(&l, pattern, n)})}
+// register A, as the limits let it pass: codes. Where a chip has input registers that
+// can be read, nothing moves.
+func (d *Driver) Pattern(pattern uint16) (msgs []hal.Msg, codes *Allowed) {
+	unknown := d.limits.unknown
+	for cell := range hal.CellsPerMod {
+		d.Allow(cell, 0, patternOf(pattern, cell%d.channels))
 	}
-	return msgs
+	codes = d.allowed(pattern)
+	msgs = d.messages(&order{action: actPattern, codes: codes})
+	d.limits.unknown = unknown // register B is what it was
+	return msgs, codes
 }
 
-// pattern of a chip; channels without a heater take anything.
-func (d Driver) pattern(l *Limits, pattern uint16, n int) (codes [maxChannels]uint16) {
-	for ch := range d.channels {
-		codes[ch] = pattern
-		if pattern != 0 {
-			codes[ch] ^= uint16(ch) << 4
-		}
-		if cell := n*d.channels + ch; cell < hal.CellsPerMod {
-			codes[ch] = l.Allow(cell, 0, codes[ch]).code
-		}
+// patternOf a channel.
+func patternOf(pattern uint16, ch int) uint16 {
+	if pattern == 0 {
+		return 0
 	}
-	return codes
+	return pattern ^ uint16(ch)<<4
 }
 
-// PatternHeld compares what ReadBack has read with a test pattern: how many
-// registers were looked at, how many are wrong, and the first of those.
-func (d Driver) PatternHeld(pattern uint16, read []hal.Msg) (looked, wrong int, first error) {
-	var l Limits
+// test is what a channel of the n-th chip is to hold of a test pattern; one without
+// a heater takes anything.
+func (a *Allowed) test(n, channels, ch int) uint16 {
+	if cell := n*channels + ch; cell < hal.CellsPerMod {
+		return a.codes[cell][0]
+	}
+	return patternOf(a.spare, ch)
+}
+
+// PatternHeld compares what ReadBack has read with the codes of a test pattern: how
+// many registers were looked at, how many are wrong, and the first of those.
+func (d *Driver) PatternHeld(codes *Allowed, read []hal.Msg) (looked, wrong int, first error) {
 	for n := range read {
-		s, want := d.peeked(n, &read[n]), d.pattern(&l, pattern, n)
+		s := d.peeked(n, &read[n])
 		for ch := range d.channels {
 			looked++
-			if got := s.codes[ch][0]; got != want[ch] {
+			if want, got := codes.test(n, d.channels, ch), s.codes[ch][0]; got != want {
 				if wrong++; first == nil {
-					first = fmt.Errorf("DAC %d channel %d: wrote %#04x, read %#04x", n, ch, want[ch], got)
+					first = fmt.Errorf("DAC %d channel %d: wrote %#04x, read %#04x", n, ch, want, got)
 				}
 			}
 		}

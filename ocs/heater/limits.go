@@ -37,18 +37,21 @@ const (
 	mostMilliohm  = hal.HeaterNominalOhm * 1100
 )
 
-// Limits stand between every code of one module and its frame. Whoever asks, for
-// whatever reason, gets at most what voltage, current and power of the heater and
-// the module allow; what is cut down is counted. The zero value takes every
-// heater for cold and of the least plausible resistance.
-type Limits struct {
+// limits stand between every code of one module and its frame: there is one to a
+// Driver, and nobody else makes one. Whoever asks, for whatever reason, gets at most
+// what voltage, current and power of the heater and the module allow. What is
+// allowed counts as held from then on.
+type limits struct {
 	milliohm  [hal.CellsPerMod]uint32
-	microwatt [hal.CellsPerMod][2]uint32 // by code register, as last allowed
-	cuts      uint32
+	held      Codes
+	microwatt [hal.CellsPerMod][2]uint32 // of held
+	unknown   bool                       // what is held: each heater may be as hot as any
 }
 
-// Setting is one code that has passed the limits, for one register of a cell.
+// Setting is one code that has passed the limits of a driver, for one register of a
+// cell. It is for that driver alone.
 type Setting struct {
+	of             *Driver
 	cell, register int
 	code           uint16
 }
@@ -56,40 +59,66 @@ type Setting struct {
 // Code of a setting.
 func (s Setting) Code() uint16 { return s.code }
 
-// Allowed are the codes of a module that have passed the limits together.
-type Allowed struct{ codes Codes }
+// Allowed are the codes of a module that have passed the limits of its driver
+// together. They are for that driver alone, and for as long as it knows its heaters
+// as it did.
+type Allowed struct {
+	of       *Driver
+	milliohm [hal.CellsPerMod]uint32
+	codes    Codes
+	spare    uint16 // test pattern of channels without a heater
+}
 
 // Codes are the codes that passed.
 func (a *Allowed) Codes() Codes { return a.codes }
 
-// Code is what a register of a cell is to hold: a matrix cell has but one.
-func (a *Allowed) Code(cell, register int) uint16 { return codeOf(&a.codes, cell, register) }
+// Code is what a register of a cell of the module is to hold: a matrix cell has but
+// one.
+func (a *Allowed) Code(m *hal.Module, cell, register int) uint16 {
+	if a.of.hw != m {
+		panic("heater: codes allowed of another module")
+	}
+	return codeOf(&a.codes, cell, register)
+}
 
 // codeOf is what register A (0) or B (1) of a cell must hold; channels without a
 // heater, and register B of the matrix, hold 0.
 func codeOf(codes *Codes, cell, register int) uint16 {
-	if cell >= hal.CellsPerMod || register == 1 && cell >= hal.CellMatrix {
+	if cell >= hal.CellsPerMod || !heats(cell, register) {
 		return 0
 	}
 	return codes[cell][register]
 }
 
-// Know tells a heater's resistance as it was measured; it may be a per cent
-// less. More than the most plausible is believed as little as that.
-func (l *Limits) Know(cell int, milliohm uint32) {
+// Know tells a heater's resistance as it was measured, 0 that it is not known any
+// more; it may be a per cent less. More than the most plausible is believed as
+// little as that. What is held is judged anew.
+func (d *Driver) Know(cell int, milliohm uint32) {
+	l := &d.limits
 	milliohm = min(milliohm, mostMilliohm)
-	l.milliohm[cell] = milliohm - milliohm/100
+	if milliohm -= milliohm / 100; milliohm == l.milliohm[cell] {
+		return
+	}
+	l.milliohm[cell] = milliohm
+	for register, code := range l.held[cell] {
+		if heats(cell, register) {
+			l.hold(cell, register, code)
+		}
+	}
 }
 
-// Holds tells what a register holds already.
-func (l *Limits) Holds(cell, register int, code uint16) {
-	l.microwatt[cell][register] = l.power(cell, code)
+// hold takes a code for what a register holds.
+func (l *limits) hold(cell, register int, code uint16) {
+	l.held[cell][register], l.microwatt[cell][register] = code, l.power(cell, code)
 }
 
-// Cuts is how many codes were cut down.
-func (l *Limits) Cuts() uint32 { return l.cuts }
+// heats reports whether a register is ever in force: B of the matrix is not.
+func heats(cell, register int) bool { return register == 0 || cell < hal.CellMatrix }
 
-func (l *Limits) ohms(cell int) uint64 {
+// cold takes every heater for cold.
+func (l *limits) cold() { *l = limits{milliohm: l.milliohm} }
+
+func (l *limits) ohms(cell int) uint64 {
 	if l.milliohm[cell] == 0 {
 		return leastMilliohm
 	}
@@ -97,13 +126,13 @@ func (l *Limits) ohms(cell int) uint64 {
 }
 
 // power is what a code heats a cell with.
-func (l *Limits) power(cell int, code uint16) uint32 {
+func (l *limits) power(cell int, code uint16) uint32 {
 	mv := uint64(hal.HeaterMicrovolt(code)+999) / 1000
 	return uint32((mv*mv*1000 + l.ohms(cell) - 1) / l.ohms(cell))
 }
 
-// Allow is what may go to a cell's register in place of code.
-func (l *Limits) Allow(cell, register int, code uint16) Setting {
+// fit is the most of a code that a cell's register may have, all else as held.
+func (l *limits) fit(cell int, code uint16) uint16 {
 	mv := uint64(hal.HeaterMaxMillivolt)
 	mv = min(mv, uint64(hal.HeaterMaxMicroampere)*l.ohms(cell)/1_000_000)
 	budget := uint64(hal.HeaterMaxMicrowatt)
@@ -115,34 +144,85 @@ func (l *Limits) Allow(cell, register int, code uint16) Setting {
 			others += uint64(max(l.microwatt[k][0], l.microwatt[k][1]))
 		}
 	}
-	if others >= hal.ModuleMaxMicrowatt {
+	if l.unknown || others >= hal.ModuleMaxMicrowatt {
 		budget = 0
 	}
 	budget = min(budget, hal.ModuleMaxMicrowatt-min(others, hal.ModuleMaxMicrowatt))
 	mv = min(mv, root(budget*l.ohms(cell)/1000))
-	allowed := code
-	if most := hal.HeaterCode(int64(mv) * 1000); code > most {
-		allowed = most
-		for allowed > 0 && hal.HeaterMicrovolt(allowed) > int64(mv)*1000 {
-			allowed-- // the nearest code may lie above
-		}
-		l.cuts++
+	most := hal.HeaterCode(int64(mv) * 1000)
+	if code <= most {
+		return code
 	}
-	l.microwatt[cell][register] = l.power(cell, allowed)
-	return Setting{cell, register, allowed}
+	for most > 0 && hal.HeaterMicrovolt(most) > int64(mv)*1000 {
+		most-- // the nearest code may lie above
+	}
+	return most
 }
 
-// AllowAll is what may go to the registers of a module in place of codes.
-func (l *Limits) AllowAll(codes *Codes) *Allowed {
-	a := &Allowed{codes: *codes}
-	for k := range a.codes {
-		for register := range a.codes[k] {
-			if register == 0 || k < hal.CellMatrix {
-				a.codes[k][register] = l.Allow(k, register, codes[k][register]).code
+// fitAll takes codes for all that is held, as far as they may be, and counts those
+// that were cut down.
+func (l *limits) fitAll(codes *Codes) (cuts uint32) {
+	l.cold()
+	for k := range codes {
+		for register, code := range codes[k] {
+			if !heats(k, register) {
+				l.held[k][register] = code
+				continue
+			}
+			l.hold(k, register, l.fit(k, code))
+			if l.held[k][register] < code {
+				cuts++
 			}
 		}
 	}
-	return a
+	return cuts
+}
+
+// Fit is what codes of a module with these heaters would become; cuts: how many
+// were cut down. Nothing is allowed by it.
+func Fit(milliohm *[hal.CellsPerMod]uint32, codes *Codes) (fitting Codes, cuts uint32) {
+	var d Driver
+	for k, r := range milliohm {
+		d.Know(k, r)
+	}
+	cuts = d.limits.fitAll(codes)
+	return d.limits.held, cuts
+}
+
+// Allow is what may go to a cell's register in place of code. Before the driver has
+// made the module cold, or allowed codes for all of it, that is 0.
+func (d *Driver) Allow(cell, register int, code uint16) Setting {
+	d.limits.hold(cell, register, d.limits.fit(cell, code))
+	return Setting{d, cell, register, d.limits.held[cell][register]}
+}
+
+// AllowAll is what may go to the registers of a module in place of codes, of which
+// cuts were cut down. It takes the place of whatever was allowed before.
+func (d *Driver) AllowAll(codes *Codes) (allowed *Allowed, cuts uint32) {
+	cuts = d.limits.fitAll(codes)
+	return d.allowed(0), cuts
+}
+
+// allowed is all that is held.
+func (d *Driver) allowed(spare uint16) *Allowed {
+	return &Allowed{of: d, milliohm: d.limits.milliohm, codes: d.limits.held, spare: spare}
+}
+
+// check refuses what did not pass the limits of this driver, or would not by now:
+// no caller has any business with it.
+func (d *Driver) check(codes *Allowed, settings []Setting) {
+	if codes != nil {
+		if codes.of != d || codes.milliohm != d.limits.milliohm {
+			panic("heater: codes that these limits have not allowed")
+		}
+		d.limits.fitAll(&codes.codes) // they are held again, whatever has been allowed since
+	}
+	for _, s := range settings {
+		if s.of != d || s.code > d.limits.fit(s.cell, s.code) {
+			panic("heater: a setting that these limits have not allowed")
+		}
+		d.limits.hold(s.cell, s.register, s.code)
+	}
 }
 
 // root is the integer square root.

@@ -6,13 +6,20 @@ import (
 	"ringlight/hal"
 )
 
+// known is a driver of a module that is cold.
+func known() *Driver {
+	d := For(new(hal.Module))
+	d.Cold()
+	return d
+}
+
 // Goal: no code that the limits let pass takes a heater or a module beyond its
 // limits, whoever asks for what.
 // Method: the largest code on every register of heaters of every plausible
 // resistance; volts, current and power reckoned here from the code let through.
 func TestEveryLimitHolds(t *testing.T) {
 	for _, milliohm := range []uint32{0, 1, 900_000, 950_000, 1_000_000, 1_050_000, 2_000_000} {
-		var g Limits
+		g := known()
 		module := 0.0
 		for k := range hal.CellsPerMod {
 			if milliohm != 0 {
@@ -35,8 +42,12 @@ func TestEveryLimitHolds(t *testing.T) {
 		if module > 2000 {
 			t.Errorf("%d mOhm: the module gets %.1f mW", milliohm, module)
 		}
-		if g.Cuts() != 2*hal.CellsPerMod {
-			t.Errorf("%d mOhm: %d cuts counted, want every one", milliohm, g.Cuts())
+		most := Codes{}
+		for k := range most {
+			most[k] = [2]uint16{0xFFFF, 0xFFFF}
+		}
+		if _, cuts := g.AllowAll(&most); cuts != hal.CellsPerMod+hal.CellMatrix {
+			t.Errorf("%d mOhm: %d cuts counted, want every one", milliohm, cuts)
 		}
 	}
 }
@@ -46,7 +57,7 @@ func TestEveryLimitHolds(t *testing.T) {
 // Method: half the limit everywhere; then a full module, one heater cooled,
 // another warmed.
 func TestGoodCodesAreLeftAlone(t *testing.T) {
-	var g Limits
+	g := known()
 	code := hal.HeaterCode(5_000_000)
 	for k := range hal.CellsPerMod {
 		g.Know(k, 1_000_000)
@@ -55,9 +66,6 @@ func TestGoodCodesAreLeftAlone(t *testing.T) {
 				t.Errorf("cell %d: %#x became %#x", k, code, got)
 			}
 		}
-	}
-	if g.Cuts() != 0 {
-		t.Errorf("%d cuts", g.Cuts())
 	}
 	full := hal.HeaterCode(7_700_000)
 	for k := range hal.CellsPerMod {
@@ -74,5 +82,31 @@ func TestGoodCodesAreLeftAlone(t *testing.T) {
 	g.Allow(2, 1, 0)
 	if got := g.Allow(hal.CellsPerMod-1, 0, full).Code(); got != full {
 		t.Errorf("heat given back is not to be had: %#x of %#x", got, full)
+	}
+}
+
+// Goal: a heater that turns out to be another is judged anew, and so is what it leaves
+// to the rest.
+// Method: the last heater's share of a module that is full; then the others are known
+// to be of more resistance, and of unknown again.
+func TestWhatIsHeldIsJudgedAnew(t *testing.T) {
+	g := known()
+	full := hal.HeaterCode(7_300_000)
+	last := hal.CellsPerMod - 1
+	for k := range last {
+		g.Allow(k, 0, full)
+	}
+	before := g.Allow(last, 0, 0xFFFF).Code()
+	for k := range last {
+		g.Know(k, 1_100_000)
+	}
+	if after := g.Allow(last, 0, 0xFFFF).Code(); after <= before {
+		t.Errorf("others draw less, and it gets %#x after %#x", after, before)
+	}
+	for k := range last {
+		g.Know(k, 0)
+	}
+	if after := g.Allow(last, 0, 0xFFFF).Code(); after != before {
+		t.Errorf("others may draw more, and it gets %#x, want %#x", after, before)
 	}
 }

@@ -76,14 +76,14 @@ func (c ltc) frames(dst []byte, n int, o *order) []byte {
 		}
 	case actStage:
 		put(ltc2688.CmdPowerDown, 0)
-		dst = c.appendCodes(dst, n, o.codes)
+		dst = c.appendCodes(dst, n, &o.codes.codes)
 		for ch := range ltcChannels {
 			put(ltc2688.CmdSetting+byte(ch), c.settingOf(n, ch))
 		}
 		put(ltc2688.CmdToggleEnable, c.togglesOf(n))
 		put(ltc2688.CmdUpdateAll, 0)
 	case actLoad:
-		dst = c.appendCodes(dst, n, o.codes)
+		dst = c.appendCodes(dst, n, &o.codes.codes)
 	case actTake:
 		put(ltc2688.CmdUpdateAll, 0)
 	case actRest:
@@ -91,7 +91,7 @@ func (c ltc) frames(dst []byte, n int, o *order) []byte {
 	case actPattern:
 		put(ltc2688.CmdABSelect, ltcBankA)
 		for ch := range ltcChannels {
-			put(ltc2688.CmdCode+byte(ch), o.pattern[ch])
+			put(ltc2688.CmdCode+byte(ch), o.codes.test(n, ltcChannels, ch))
 		}
 	default:
 		dst = c.settings(dst, n, o)

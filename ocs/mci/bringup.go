@@ -29,11 +29,11 @@ const (
 // pages are both pages of codes, A and B.
 type pages [2][2 * hal.CellsPerMod]byte
 
-// put is the form of codes on their pages.
-func (p *pages) put(codes *heater.Allowed) {
+// put is the form of a module's codes on their pages.
+func (p *pages) put(hw *hal.Module, codes *heater.Allowed) {
 	for register := range p {
 		for k := range hal.CellsPerMod {
-			binary.BigEndian.PutUint16(p[register][2*k:], codes.Code(k, register))
+			binary.BigEndian.PutUint16(p[register][2*k:], codes.Code(hw, k, register))
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (m *Module) readCodes() {
 		codes, whole := m.set.owner.Codes(m.index)
 		var want pages
 		if codes != nil {
-			want.put(codes)
+			want.put(m.hw, codes)
 		}
 		switch {
 		case codes == nil, m.Status.Applied && whole && m.codes == want:
@@ -222,7 +222,7 @@ func (m *Module) stage() error {
 		return err
 	}
 	codes, _ := m.set.owner.Codes(m.index)
-	m.codes.put(codes)
+	m.codes.put(m.hw, codes)
 	m.staged = true
 	m.limit = 0
 	write := m.codes.requests(true)

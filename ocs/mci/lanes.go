@@ -29,7 +29,7 @@ type redirection struct {
 // Redirect commits a permutation with the codes for it, and reads both back.
 func (m *Module) Redirect(codes *heater.Allowed, to [cmis.Lanes]uint8, then func(now time.Duration, err error)) {
 	r := &redirection{Module: m, to: to, then: then}
-	r.codes.put(codes)
+	r.codes.put(m.hw, codes)
 	r.commit()
 }
 
