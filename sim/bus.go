@@ -63,7 +63,7 @@ func (w *World) Submit(at time.Duration, id BoardID, busID hal.BusID, op *hal.Op
 		q.enqueue(wk)
 		return nil
 	}
-	b.push(event{at: at, kind: evSubmit, board: int32(id), place: uint16(busID), gen: b.life, op: wk})
+	b.events.Push(at, event{kind: evSubmit, board: int32(id), place: uint16(busID), gen: b.life, op: wk})
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (q *bus) arrange(wk *work, from time.Duration) {
 
 func (q *bus) wake(at time.Duration) {
 	b := q.board
-	b.push(event{at: at, kind: evBus, board: int32(b.id), place: uint16(q.id), gen: b.life})
+	b.events.Push(at, event{kind: evBus, board: int32(b.id), place: uint16(q.id), gen: b.life})
 }
 
 // length is the time of a message on the wire: nine clocks a byte with start

@@ -174,7 +174,7 @@ func (c *mci) raise(byteIndex, bit int) {
 func (c *mci) later(after time.Duration, what mciWhat, arg byte) {
 	b, at := c.m.board, c.m.board.now+after
 	c.todo = append(c.todo, mciWork{int64(at), what, arg})
-	b.push(event{at: at, kind: evMCI, board: int32(b.id), place: uint16(c.m.bundle.place*hal.MaxModules + c.m.place), gen: b.outage})
+	b.events.Push(at, event{kind: evMCI, board: int32(b.id), place: uint16(c.m.bundle.place*hal.MaxModules + c.m.place), gen: b.outage})
 }
 
 // due does what the controller has come to.

@@ -149,7 +149,7 @@ const settleCheck = 3 * time.Millisecond
 
 func (bu *bundle) lookAgain() {
 	b := bu.board
-	b.push(event{at: b.now + settleCheck, kind: evSettle, board: int32(b.id), place: uint16(bu.place)})
+	b.events.Push(b.now+settleCheck, event{kind: evSettle, board: int32(b.id), place: uint16(bu.place)})
 }
 
 // settled forgets how the heaters of a bundle moved, when all have arrived.
@@ -297,7 +297,7 @@ func (c *comparator) settle() {
 	lit := c.lit
 	for _, x := range c.pending[c.next:] {
 		if lit = x.apply(lit); (lit == c.all) != c.raw {
-			b.push(event{at: time.Duration(x.at), kind: evCross, board: int32(b.id), place: c.place(), gen: c.gen})
+			b.events.Push(time.Duration(x.at), event{kind: evCross, board: int32(b.id), place: c.place(), gen: c.gen})
 			return
 		}
 	}
@@ -321,7 +321,7 @@ func (c *comparator) startFilter() {
 	phase := time.Duration(derive(b.seed, 1<<32|uint64(c.place())) % uint64(filterStep))
 	t := b.now + tiaNanos
 	wait := (phase - t%filterStep + filterStep) % filterStep
-	b.push(event{at: t + wait + (filterHits-1)*filterStep, kind: evFilter, board: int32(b.id), place: c.place(), gen: c.filter})
+	b.events.Push(t+wait+(filterHits-1)*filterStep, event{kind: evFilter, board: int32(b.id), place: c.place(), gen: c.filter})
 }
 
 // filtered is the filter following its input.
@@ -338,5 +338,5 @@ func (c *comparator) tell(high bool) {
 	at := max(b.now+b.draw(b.costs.Interrupt), c.edge+1)
 	c.edge = at
 	line := b.hw.Bundles[c.bundle.place].LOS[c.path]
-	b.push(event{at: at, kind: evEdge, board: int32(b.id), place: uint16(line), high: high, gen: b.life})
+	b.events.Push(at, event{kind: evEdge, board: int32(b.id), place: uint16(line), high: high, gen: b.life})
 }

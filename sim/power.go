@@ -107,7 +107,7 @@ func (b *board) supply(on bool) {
 		b.bundles[i].fade()
 	}
 	// The rails hold the heaters until the last laser is out.
-	b.push(event{at: b.now + LaserSkew, kind: evPower, board: int32(b.id), gen: b.outage})
+	b.events.Push(b.now+LaserSkew, event{kind: evPower, board: int32(b.id), gen: b.outage})
 }
 
 // fade is the loss of a bundle's supply. Those of the bundles fall far apart,

@@ -176,13 +176,14 @@ func (w *World) Now() time.Duration { return w.now }
 
 // Next is when Step will do something next.
 func (w *World) Next() (time.Duration, bool) {
-	for len(w.heap) > 0 && w.void(&w.heap[0]) {
-		w.pop()
+	for w.events.Len() > 0 {
+		at, e := w.events.First()
+		if !w.void(e) {
+			return at, true
+		}
+		w.events.Pop()
 	}
-	if len(w.heap) == 0 {
-		return 0, false
-	}
-	return w.heap[0].at, true
+	return 0, false
 }
 
 // void reports whether an event was overtaken.
@@ -207,8 +208,8 @@ func (w *World) Step() (id BoardID, ev hal.Event, ok bool) {
 	if _, any := w.Next(); !any {
 		return 0, ev, false
 	}
-	e := w.pop()
-	w.now = e.at
+	var e event
+	w.now, e = w.events.Pop()
 	b := w.boards[e.board]
 	switch e.kind {
 	case evSubmit:

@@ -202,7 +202,7 @@ func (a *audit) look(st *station) {
 	}
 	if at := st.busy(); at > a.r.now && st.watch.openSince == 0 {
 		st.watch.checking = true
-		a.r.agenda.push(task{at: at, kind: taskCheck, who: st.who})
+		a.r.agenda.Push(at, task{kind: taskCheck, who: st.who})
 		return
 	}
 	a.stamps++

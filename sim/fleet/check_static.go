@@ -50,7 +50,7 @@ func (a *audit) dying(dead *station) {
 		if a.on && a.atRest(dead) {
 			dead.watch.death = &snapshot{st: dead, at: a.r.now, due: a.r.now + compareAfter, set: a.settings(dead)}
 			a.snapshots = append(a.snapshots, *dead.watch.death)
-			a.r.agenda.push(task{at: a.r.now + compareAfter, kind: taskCompare})
+			a.r.agenda.Push(a.r.now+compareAfter, task{kind: taskCompare})
 		}
 		return
 	}
@@ -59,7 +59,7 @@ func (a *audit) dying(dead *station) {
 			a.snapshots = append(a.snapshots, snapshot{st: st, at: a.r.now, due: a.r.now + compareAfter, life: st.life, set: a.settings(st)})
 		}
 	}
-	a.r.agenda.push(task{at: a.r.now + compareAfter, kind: taskCompare})
+	a.r.agenda.Push(a.r.now+compareAfter, task{kind: taskCompare})
 }
 
 // restarted is called when an agent starts beside a board that kept its
@@ -69,7 +69,7 @@ func (a *audit) restarted(st *station) {
 		st.watch.death = nil
 		s.due = a.r.now + compareAfter
 		a.snapshots = append(a.snapshots, *s)
-		a.r.agenda.push(task{at: s.due, kind: taskCompare})
+		a.r.agenda.Push(s.due, task{kind: taskCompare})
 	}
 }
 

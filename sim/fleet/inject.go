@@ -28,7 +28,7 @@ type injector struct {
 func (in *injector) later(f Fault, after time.Duration) {
 	in.steps = append(in.steps, f)
 	in.pending++
-	in.agenda.push(task{at: in.now + after, kind: taskStep, n: len(in.steps) - 1})
+	in.agenda.Push(in.now+after, task{kind: taskStep, n: len(in.steps) - 1})
 }
 
 // step is a fault that later planned.
@@ -154,7 +154,7 @@ func (in *injector) device(f *Fault, st *station) error {
 		in.audit.dies(st)
 		st.end(true)
 		st.boot++
-		in.agenda.push(task{at: in.now + f.Span, kind: taskStart, who: st.who, gen: st.life})
+		in.agenda.Push(in.now+f.Span, task{kind: taskStart, who: st.who, gen: st.life})
 		st.clock.base = in.now
 	case BoardBreak:
 		in.touch(st)
@@ -201,8 +201,8 @@ func (in *injector) cutLink(c *client, cut bool) {
 	c.cut = true
 	c.cuts++
 	if c.up {
-		in.agenda.push(task{at: in.now + keepAlive + in.net.hop(), kind: taskLost, who: c.who, gen: c.conn, n: c.cuts})
-		in.agenda.push(task{at: in.now + graveAfter, kind: taskWill, who: c.who, gen: c.session, n: c.cuts})
+		in.agenda.Push(in.now+keepAlive+in.net.hop(), task{kind: taskLost, who: c.who, gen: c.conn, n: c.cuts})
+		in.agenda.Push(in.now+graveAfter, task{kind: taskWill, who: c.who, gen: c.session, n: c.cuts})
 	}
 }
 
@@ -218,7 +218,7 @@ func (in *injector) powerOn(st *station, after time.Duration) {
 	in.world.SetPower(st.board, true)
 	in.touch(st)
 	in.measure.health()
-	in.agenda.push(task{at: in.now + after, kind: taskStart, who: st.who, gen: st.life})
+	in.agenda.Push(in.now+after, task{kind: taskStart, who: st.who, gen: st.life})
 }
 
 // powerOff takes the supply of a whole device: lasers fall, mirrors fall back,

@@ -3,9 +3,9 @@ package fleet
 import (
 	"time"
 
-	"ringlight/agent"
 	"ringlight/proto"
 	"ringlight/sim"
+	"ringlight/sim/agenda"
 )
 
 type taskKind uint8
@@ -35,13 +35,13 @@ type source interface {
 }
 
 // never is when a source acts that has nothing.
-const never = agent.Never
+const never = agenda.Never
 
 // timeline is a run's clock and its one event loop.
 type timeline struct {
 	world   *sim.World
 	now     time.Duration
-	agenda  agenda
+	agenda  agenda.Queue[task]
 	sources []source // of two things that are due at one instant, that of the first source happens first
 	steps   uint64
 }
@@ -110,11 +110,15 @@ func (s boards) act(time.Duration) error {
 	return st.hardware(ev)
 }
 
-func (s agents) next() time.Duration { return s.queue[0].next }
+func (s agents) next() time.Duration {
+	at, _ := s.queue.First()
+	return at
+}
 
 func (s agents) act(at time.Duration) error {
 	s.advance(at)
-	return s.queue[0].st.settle()
+	_, who := s.queue.First()
+	return s.stations[who].settle()
 }
 
 func (s planners) next() time.Duration {
@@ -137,113 +141,24 @@ func (s planners) act(at time.Duration) error {
 }
 
 func (s scheduled) next() time.Duration {
-	if len(s.agenda.list) == 0 {
+	if s.agenda.Len() == 0 {
 		return never
 	}
-	return s.agenda.list[0].at
+	at, _ := s.agenda.First()
+	return at
 }
 
 func (s scheduled) act(at time.Duration) error {
 	s.advance(at)
-	t := s.agenda.pop()
+	_, t := s.agenda.Pop()
 	return s.do(&t)
 }
 
 // task is one thing that will happen. gen must still be that of its owner.
 type task struct {
-	at     time.Duration
-	seq    uint64
 	kind   taskKind
 	who    int32 // number of a client
 	gen    uint32
 	n      int
 	packet proto.Packet
-}
-
-// agenda is a heap by time, then by the order in which tasks were made.
-type agenda struct {
-	list []task
-	seq  uint64
-}
-
-func (a *agenda) less(i, j int) bool {
-	x, y := &a.list[i], &a.list[j]
-	return x.at < y.at || x.at == y.at && x.seq < y.seq
-}
-
-func (a *agenda) push(t task) {
-	a.seq++
-	t.seq = a.seq
-	a.list = append(a.list, t)
-	for i := len(a.list) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !a.less(i, up) {
-			break
-		}
-		a.list[i], a.list[up] = a.list[up], a.list[i]
-		i = up
-	}
-}
-
-func (a *agenda) pop() task {
-	top := a.list[0]
-	n := len(a.list) - 1
-	a.list[0] = a.list[n]
-	a.list[n] = task{}
-	a.list = a.list[:n]
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= n {
-			break
-		}
-		if c+1 < n && a.less(c+1, c) {
-			c++
-		}
-		if !a.less(c, i) {
-			break
-		}
-		a.list[i], a.list[c] = a.list[c], a.list[i]
-		i = c
-	}
-	return top
-}
-
-// roster is a heap of the devices by the time when their agents want to be
-// polled, then by number. Each knows its place in it. The time is kept in
-// the heap too: with ten thousand, to look at each is a miss of the cache.
-type roster []waiter
-
-type waiter struct {
-	next time.Duration
-	st   *station
-}
-
-func (a *waiter) before(b *waiter) bool {
-	return a.next < b.next || a.next == b.next && a.st.who < b.st.who
-}
-
-func (q roster) swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].st.slot, q[j].st.slot = i, j
-}
-
-// place puts a node where it belongs after its time has changed.
-func (q roster) place(st *station) {
-	i := st.slot
-	q[i].next = st.next
-	for i > 0 && q[i].before(&q[(i-1)/2]) {
-		q.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-	for {
-		c := 2*i + 1
-		if c+1 < len(q) && q[c+1].before(&q[c]) {
-			c++
-		}
-		if c >= len(q) || !q[c].before(&q[i]) {
-			return
-		}
-		q.swap(i, c)
-		i = c
-	}
 }

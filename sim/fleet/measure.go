@@ -86,7 +86,7 @@ func (m *measure) strike(f *Fault, st *station) {
 		m.open[f.Group] = s
 	}
 	m.strikes = append(m.strikes, s)
-	r.agenda.push(task{at: r.now + adjacentWithin + closeBound, kind: taskMeasure, n: len(m.strikes) - 1})
+	r.agenda.Push(r.now+adjacentWithin+closeBound, task{kind: taskMeasure, n: len(m.strikes) - 1})
 }
 
 // lose moves a node from the living to the lost.
@@ -291,7 +291,7 @@ func (m *measure) follow(n int, s *strike) {
 		strand, closed := m.r.world.Strand(sim.GPU{Board: o.board}, nil)
 		if !closed || len(strand) != int(rep.Rings[0].Size)*m.r.cfg.Fabric.GPUsPerNode {
 			if m.r.now-s.at < repairLimit && m.r.net.up && m.r.planning() {
-				m.r.agenda.push(task{at: m.r.now + repairWatch, kind: taskMeasure, n: n})
+				m.r.agenda.Push(m.r.now+repairWatch, task{kind: taskMeasure, n: n})
 			}
 			return
 		}

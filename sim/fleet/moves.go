@@ -42,7 +42,7 @@ func (m *measure) decided(b *process, d *proto.Decision) {
 	m.interrupted++
 	m.moved++
 	m.moves = append(m.moves, move{at: m.r.now, ring: d.Ring, gen: d.Generation, nodes: slices.Clone(nodes)})
-	m.r.agenda.push(task{at: m.r.now + moveWatch, kind: taskMove, n: len(m.moves) - 1})
+	m.r.agenda.Push(m.r.now+moveWatch, task{kind: taskMove, n: len(m.moves) - 1})
 }
 
 // watchMove looks whether a moved ring has its light.
@@ -53,7 +53,7 @@ func (m *measure) watchMove(n int) {
 		return // moved once more: that one counts on
 	}
 	if !m.holds(v.nodes) && took < moveLimit {
-		m.r.agenda.push(task{at: m.r.now + moveWatch, kind: taskMove, n: n})
+		m.r.agenda.Push(m.r.now+moveWatch, task{kind: taskMove, n: n})
 		return
 	}
 	m.dark += took
@@ -85,7 +85,7 @@ func (m *measure) shake(p fabric.Port) {
 		return
 	}
 	m.strikes = append(m.strikes, s)
-	m.r.agenda.push(task{at: m.r.now + adjacentWithin + closeBound, kind: taskMeasure, n: len(m.strikes) - 1})
+	m.r.agenda.Push(m.r.now+adjacentWithin+closeBound, task{kind: taskMeasure, n: len(m.strikes) - 1})
 }
 
 // parted looks what became of a ring with a cut fibre.

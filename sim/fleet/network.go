@@ -127,7 +127,7 @@ func (n *network) carry(kind taskKind, c *client, p proto.Packet, last *time.Dur
 			at = max(at, *last)
 			*last = at
 		}
-		n.agenda.push(task{at: at, kind: kind, who: c.who, gen: conn, packet: p})
+		n.agenda.Push(at, task{kind: kind, who: c.who, gen: conn, packet: p})
 	}
 }
 
@@ -194,7 +194,7 @@ func (n *network) connect(c *client) {
 func (n *network) retry(c *client) {
 	wait := min(retryFirst<<min(c.tries, 10), retryLast)
 	c.tries++
-	n.agenda.push(task{at: n.now + wait/2 + n.draw.between(0, wait/2), kind: taskConnect, who: c.who, gen: c.conn})
+	n.agenda.Push(n.now+wait/2+n.draw.between(0, wait/2), task{kind: taskConnect, who: c.who, gen: c.conn})
 }
 
 func (n *network) subscribe(c *client, ring proto.RingID) {
@@ -235,7 +235,7 @@ func (n *network) hangUp(c *client, quiet bool) {
 		if quiet {
 			at = n.now + graveAfter
 		}
-		n.agenda.push(task{at: at, kind: taskWill, who: c.who, gen: c.session})
+		n.agenda.Push(at, task{kind: taskWill, who: c.who, gen: c.session})
 	}
 	c.up = false
 	c.conn++
@@ -263,7 +263,7 @@ func (n *network) die() {
 				n.forget(c)
 			}
 			if c.up && !c.cut {
-				n.agenda.push(task{at: n.now + n.hop(), kind: taskLost, who: c.who, gen: c.conn})
+				n.agenda.Push(n.now+n.hop(), task{kind: taskLost, who: c.who, gen: c.conn})
 			}
 		}
 	}
@@ -346,9 +346,9 @@ func (n *network) breaks(t *task) bool {
 
 // hold sends a packet again that met a cut network.
 func (n *network) hold(t *task, last *time.Duration) {
-	t.at = n.now + resendAfter
-	*last = max(*last, t.at)
-	n.agenda.push(*t)
+	at := n.now + resendAfter
+	*last = max(*last, at)
+	n.agenda.Push(at, *t)
 }
 
 func (k *retained) keep(p proto.Packet, now time.Duration) {

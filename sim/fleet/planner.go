@@ -62,7 +62,7 @@ func (b *process) start() error {
 	b.host = planner.NewHost(cfg, b)
 	b.base, b.alive, b.tries, b.paused, b.busy = r.now, true, 0, false, false
 	b.will = b.host.Planner().Will()
-	r.agenda.push(task{at: r.now + r.net.hop(), kind: taskConnect, who: b.who, gen: b.conn})
+	r.agenda.Push(r.now+r.net.hop(), task{kind: taskConnect, who: b.who, gen: b.conn})
 	return nil
 }
 
@@ -146,7 +146,7 @@ func (b *process) settle() {
 		return
 	}
 	if b.writing, b.busy = b.host.Transaction(); b.busy {
-		b.r.agenda.push(task{at: b.r.now + storeLeast + b.r.disk.wait(storeMean), kind: taskPersisted, who: b.who, gen: b.life})
+		b.r.agenda.Push(b.r.now+storeLeast+b.r.disk.wait(storeMean), task{kind: taskPersisted, who: b.who, gen: b.life})
 	}
 }
 

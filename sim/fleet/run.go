@@ -12,6 +12,7 @@ import (
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
+	"ringlight/sim/agenda"
 )
 
 // Config of one run.
@@ -48,7 +49,7 @@ type Run struct {
 	stations []*station // nodes, then switches; a station's place is its board's
 	nodes    []*station
 	switches []*station
-	queue    roster
+	queue    agenda.Roster // of the stations' agents
 	net      *network
 	planners [2]*process
 	disk     random
@@ -80,9 +81,9 @@ func New(cfg Config) (*Run, error) {
 	if err := r.build(); err != nil {
 		return nil, err
 	}
+	r.queue = agenda.NewRoster(len(r.stations))
 	var devices, processes []*client
 	for _, st := range r.stations {
-		r.queue = append(r.queue, waiter{st.next, st})
 		devices = append(devices, &st.client)
 	}
 	for i := range r.planners {
@@ -131,7 +132,7 @@ func (r *Run) build() error {
 
 func (r *Run) add(id proto.NodeID) *station {
 	n := len(r.stations)
-	st := &station{client: client{who: int32(n)}, r: r, id: id, board: sim.BoardID(n), slot: n, next: agent.Never}
+	st := &station{client: client{who: int32(n)}, r: r, id: id, board: sim.BoardID(n)}
 	r.stations = append(r.stations, st)
 	return st
 }
@@ -251,14 +252,14 @@ func (r *Run) script() error {
 	r.measure.stand()
 	for i := range r.cfg.Faults {
 		if f := &r.cfg.Faults[i]; f.Commit == 0 && f.At < r.cfg.Span {
-			r.agenda.push(task{at: r.epoch + f.At, kind: taskFault, n: i})
+			r.agenda.Push(r.epoch+f.At, task{kind: taskFault, n: i})
 		}
 	}
 	if m := r.cfg.mutant; m != nil && m.act != nil {
-		r.agenda.push(task{at: r.epoch + m.at, kind: taskMutant})
+		r.agenda.Push(r.epoch+m.at, task{kind: taskMutant})
 	}
 	for at := sweepEvery; at < r.cfg.Span; at += sweepEvery {
-		r.agenda.push(task{at: r.epoch + at, kind: taskSweep})
+		r.agenda.Push(r.epoch+at, task{kind: taskSweep})
 	}
 	if err := r.runTo(r.epoch + r.cfg.Span); err != nil {
 		return err
@@ -425,7 +426,7 @@ const closeBound = 12 * time.Millisecond
 func (r *Run) look(st *station) {
 	if r.epoch != 0 && !st.watch.checking && !st.id.IsSwitch() {
 		st.watch.checking = true
-		r.agenda.push(task{at: r.now + closeBound, kind: taskCheck, who: st.who})
+		r.agenda.Push(r.now+closeBound, task{kind: taskCheck, who: st.who})
 	}
 }
 

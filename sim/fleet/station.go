@@ -28,8 +28,6 @@ type station struct {
 	clock    clock
 	thinking agent.Thinking
 	disk     agent.Disk
-	next     time.Duration
-	slot     int
 
 	dark    bool // has no supply
 	cold    bool // no agent has run since it has
@@ -132,7 +130,7 @@ func (st *station) start() error {
 		mutant.born(r, st)
 	}
 	r.touch(st)
-	r.agenda.push(task{at: r.now + r.net.hop(), kind: taskConnect, who: st.who, gen: st.conn})
+	r.agenda.Push(r.now+r.net.hop(), task{kind: taskConnect, who: st.who, gen: st.conn})
 	if st.hostBad {
 		return st.ask(agent.Ask{Verb: agent.AskHostFault, Text: "told again after a start"})
 	}
@@ -160,8 +158,8 @@ func (st *station) end(quiet bool) {
 	}
 	st.disk.Lose()
 	st.r.net.hangUp(&st.client, quiet)
-	st.alive, st.host, st.next = false, nil, agent.Never
-	st.r.queue.place(st)
+	st.alive, st.host = false, nil
+	st.r.queue.Place(int(st.who), never)
 	st.r.touch(st)
 }
 
@@ -226,11 +224,11 @@ func (st *station) settle() error {
 		if !st.host.Quiet(now) {
 			continue
 		}
-		st.next = agent.Never
-		if next := st.host.Next(); next != agent.Never {
-			st.next = st.clock.world(next)
+		next := st.host.Next()
+		if next != never {
+			next = st.clock.world(next)
 		}
-		r.queue.place(st)
+		r.queue.Place(int(st.who), next)
 		if st.host.View().Mode() != mode {
 			r.touch(st)
 		}
@@ -288,7 +286,7 @@ func (st *station) Persist(_ time.Duration, id uint64, record []byte) error {
 			}
 		}
 	}
-	r.agenda.push(task{at: r.now + persistLeast + r.disk.wait(persistMean), kind: taskPersisted, who: st.who, gen: st.life})
+	r.agenda.Push(r.now+persistLeast+r.disk.wait(persistMean), task{kind: taskPersisted, who: st.who, gen: st.life})
 	return nil
 }
 

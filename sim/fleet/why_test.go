@@ -42,7 +42,7 @@ func (c *curious) ask(r *Run) {
 	}
 	r.net.publish(operatorID, proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: r.cfg.Fabric.Name}.Request("test"), Payload: payload, QoS: 1})
 	if c.next++; c.next < len(c.asks) {
-		r.agenda.push(task{at: r.epoch + c.asks[c.next].at, kind: taskMutant})
+		r.agenda.Push(r.epoch+c.asks[c.next].at, task{kind: taskMutant})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"ringlight/proto"
 	"ringlight/proto/limit"
 	"ringlight/sim"
+	"ringlight/sim/agenda"
 	"ringlight/sim/trace"
 )
 
@@ -98,11 +99,11 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	}
 	s.board = board
 	for n := range f.Nodes {
-		st := &station{id: proto.NodeID(n), board: sim.BoardID(n), calibrations: calibrations[n], slot: n, next: agent.Never, synced: agent.Never}
+		st := &station{id: proto.NodeID(n), board: sim.BoardID(n), calibrations: calibrations[n], next: agent.Never, synced: agent.Never}
 		s.stations = append(s.stations, st)
 	}
 	s.byBoard = s.stations
-	s.queue = append(s.queue, s.stations...)
+	s.queue = agenda.NewRoster(f.Nodes)
 	d.nodes = s
 	d.waste = waste{groupNodes: f.GroupNodes(), nodes: f.Nodes, since: epoch}
 

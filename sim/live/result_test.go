@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"ringlight/agent"
-	"ringlight/mzi/detmath"
 	"ringlight/planner"
 	"ringlight/proto"
 )
@@ -95,34 +93,5 @@ func TestChangesTellWhatHappened(t *testing.T) {
 	want := "generation 2: node 5 joins ring 2, node 4 leaves ring 2, ring 4 formed, ring 3 dissolved, 3 rings touched, 1 degraded, in service after 44 ms"
 	if got := changes(was, now, 44*time.Millisecond); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
-// Goal: the heap gives the node that is due first, whatever changes.
-// Method: change due times by a fixed pattern and compare with a scan.
-func TestQueueGivesTheEarliest(t *testing.T) {
-	s := &stepper{}
-	for i := range 20 {
-		s.stations = append(s.stations, &station{id: proto.NodeID(i), slot: i, next: agent.Never, synced: agent.Never})
-	}
-	s.queue = append(s.queue, s.stations...)
-	for step := range 2000 {
-		st := s.stations[detmath.Hash(uint64(step))%20]
-		st.next = time.Duration(detmath.Hash(uint64(step), 1) % 50)
-		s.place(st)
-		first := s.stations[0]
-		for _, other := range s.stations {
-			if other.due() < first.due() {
-				first = other
-			}
-		}
-		if s.queue[0] != first && s.queue[0].due() != first.due() {
-			t.Fatalf("step %d: the queue gives node %d, due %v; node %d is due %v", step, s.queue[0].id, s.queue[0].due(), first.id, first.due())
-		}
-		for i, q := range s.queue {
-			if q.slot != i {
-				t.Fatalf("step %d: node %d thinks it is at %d, not %d", step, q.id, q.slot, i)
-			}
-		}
 	}
 }

@@ -35,7 +35,6 @@ type station struct {
 	synced   time.Duration // when the record on its way is on disk; never without one
 	next     time.Duration // when the agent wants to be polled; never without one
 	thinking agent.Thinking
-	slot     int // in the stepper's heap
 
 	noted []proto.Event // events noted since they were last taken
 	edges []edgeSeen    // edges handed in since they were last taken

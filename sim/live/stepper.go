@@ -10,6 +10,7 @@ import (
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
 	"ringlight/sim"
+	"ringlight/sim/agenda"
 )
 
 // stepper is the world, the nodes in it and the one clock that they share. One
@@ -22,7 +23,7 @@ type stepper struct {
 	board    *hal.Board // of every node
 	stations []*station
 	byBoard  []*station
-	queue    []*station // heap by due, then node
+	queue    agenda.Roster // of the stations
 	now      time.Duration
 	broker   mqtt.Config
 	inbox    chan arrival
@@ -69,10 +70,7 @@ func (s *stepper) runTo(t time.Duration) error {
 
 // nextDue is when anything happens next.
 func (s *stepper) nextDue() (time.Duration, bool) {
-	at := agent.Never
-	if len(s.queue) > 0 {
-		at = s.queue[0].due()
-	}
+	at, _ := s.queue.First()
 	if w, ok := s.world.Next(); ok && w <= at {
 		return w, true
 	}
@@ -90,7 +88,8 @@ func (s *stepper) step(at time.Duration) error {
 		}
 		return s.hardware(s.byBoard[board], ev)
 	}
-	st := s.queue[0]
+	_, who := s.queue.First()
+	st := s.stations[who]
 	s.now = max(s.now, at)
 	if err := s.written(st); err != nil {
 		return err
@@ -109,37 +108,5 @@ func (s *stepper) hardware(st *station, ev hal.Event) error {
 	return s.tell(st, agent.Input{Kind: agent.InHardware, Hardware: ev})
 }
 
-// The nodes stand in a binary heap by the time when they are due.
-
-func (s *stepper) sooner(i, j int) bool {
-	a, b := s.queue[i], s.queue[j]
-	if da, db := a.due(), b.due(); da != db {
-		return da < db
-	}
-	return a.id < b.id
-}
-
-func (s *stepper) swap(i, j int) {
-	s.queue[i], s.queue[j] = s.queue[j], s.queue[i]
-	s.queue[i].slot, s.queue[j].slot = i, j
-}
-
-// place puts a node where its due time belongs after that has changed.
-func (s *stepper) place(st *station) {
-	i := st.slot
-	for i > 0 && s.sooner(i, (i-1)/2) {
-		s.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-	for {
-		child := 2*i + 1
-		if child+1 < len(s.queue) && s.sooner(child+1, child) {
-			child++
-		}
-		if child >= len(s.queue) || !s.sooner(child, i) {
-			return
-		}
-		s.swap(i, child)
-		i = child
-	}
-}
+// place puts down when a node is due after that has changed.
+func (s *stepper) place(st *station) { s.queue.Place(int(st.id), st.due()) }
