@@ -34,10 +34,10 @@ const (
 	ownDescriptors = 32
 	// maxQueuedBytes of one client, not yet written or not yet acknowledged.
 	// chosen: 10,000 acknowledgements to the planner are 2 MB.
-	maxQueuedBytes = 8 << 20
+	maxQueuedBytes = 4 << 20
 	// maxQueuedTotal of all clients; beyond it those with more than
-	// fairQueuedBytes go. chosen: a quarter of what a planner may use.
-	maxQueuedTotal  = 64 << 20
+	// fairQueuedBytes go. chosen: an eighth of 256 MiB; the collector lets it be twice that.
+	maxQueuedTotal  = 32 << 20
 	fairQueuedBytes = 1 << 20
 	// maxTopicLength and maxTopicLevels: ours have at most 64 characters
 	// beside the fabric's name, and seven levels.
