@@ -60,7 +60,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	start, err := begin(store, cfg.Fabric)
+	start, err := begin(store, cfg.Fabric, cfg.State)
 	if err != nil {
 		return err
 	}
@@ -130,14 +130,14 @@ const maxReconnect = 5 * time.Second
 const linkQueue = 1 << 16
 
 // begin reads the store and stores the term of this life.
-func begin(store Store, f *fabric.Fabric) (planner.Config, error) {
+func begin(store Store, f *fabric.Fabric, path string) (planner.Config, error) {
 	state, err := store.Load()
 	if err != nil {
 		return planner.Config{}, err
 	}
 	start, records, err := planner.Start(state, f, rand.Uint64()|1)
 	if err != nil {
-		return planner.Config{}, err
+		return planner.Config{}, fmt.Errorf("server: state %s: %w", path, err)
 	}
 	return start, store.Commit(records)
 }
