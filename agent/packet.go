@@ -162,7 +162,7 @@ func (a *Agent) planner(now time.Duration, p proto.Packet) {
 	// What a broker kept proves nothing of a live planner.
 	if s.Online && !p.Retain {
 		a.wire.beat = beat{s.Term, s.Seq, now, time.Duration(s.PeriodMillis) * time.Millisecond}
-		a.step(now, node.Event{Kind: node.HeardTerm, Term: s.Term})
+		a.step(now, node.Event{Kind: node.HeardTerm, Term: s.Term, Life: s.Life})
 		var r proto.Reported
 		if a.machine.Report(&r); s.Term > r.SeenTerm {
 			a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: s.Term}, &proto.Error{Code: proto.Invalid, Field: "term",
@@ -230,11 +230,14 @@ func (a *Agent) admit(now time.Duration, topic proto.Topic, c *proto.Command, re
 		return &proto.Error{Code: proto.Stale, Field: "term", Limit: "at least " + strconv.FormatUint(uint64(r.SeenTerm), 10),
 			Reason: "term " + strconv.FormatUint(uint64(c.Term), 10)}
 	}
+	if c.Term == r.SeenTerm && c.Life != 0 && r.SeenLife != 0 && c.Life != r.SeenLife {
+		return &proto.Error{Code: proto.Stale, Field: "life", Reason: "the term belongs to another life of a planner"}
+	}
 	return nil
 }
 
 func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
-	a.step(now, node.Event{Kind: node.HeardTerm, Term: c.Term})
+	a.step(now, node.Event{Kind: node.HeardTerm, Term: c.Term, Life: c.Life})
 	var err error
 	switch c.Verb {
 	case proto.VerbAckEvents:

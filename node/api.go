@@ -57,6 +57,7 @@ type Event struct {
 	Digest   proto.Digest // of the raw bytes of Desired
 	Decision *proto.Decision
 	Term     proto.Term
+	Life     uint64 // of the planner that spoke in Term; 0: it does not say
 	Module   uint8
 	Lane     uint8
 	Text     string
@@ -150,6 +151,8 @@ type State struct {
 	Moving bool `cbor:"9,keyasint,omitempty" json:",omitempty"`
 	// Failed are the bundles of a node whose own optics failed: bit b, bundle b.
 	Failed uint16 `cbor:"10,keyasint,omitempty" json:",omitempty"`
+	// SeenLife is the life of the planner that SeenTerm is of.
+	SeenLife uint64 `cbor:"11,keyasint,omitempty" max:"18446744073709551615" json:",omitempty"`
 }
 
 // HeldPort is a port of a cross-connect under an operator's override.

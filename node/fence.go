@@ -14,6 +14,7 @@ type fence struct {
 	id              proto.NodeID
 	seenTerm        proto.Term
 	reach           reach
+	seenLife        uint64 // of the planner that seenTerm is of; 0: it does not say
 	applied, staged *Held
 	early           proto.Decision // that came before its desired state
 }
@@ -53,6 +54,12 @@ func (f *fence) ring() *proto.RingAssignment {
 	return &f.applied.Desired.Rings[0]
 }
 
+// usurped: the term was heard first from another life of a planner. Two that
+// started from copies of one store both count themselves up to it.
+func (f *fence) usurped(t proto.Term, life uint64) bool {
+	return t == f.seenTerm && life != 0 && f.seenLife != 0 && life != f.seenLife
+}
+
 // inForce is what a refusal names: the highest term heard and the highest
 // generation accepted.
 func (f *fence) inForce() (t proto.Term, g proto.Generation) {
@@ -85,6 +92,7 @@ var (
 	errStale     = &proto.Error{Code: proto.Stale, Reason: "a higher term or generation is in force"}
 	errBusy      = &proto.Error{Code: proto.Busy, Reason: "the hardware has not been read back yet"}
 	errSplit     = &proto.Error{Code: proto.Conflict, Field: "plan", Reason: "same term and generation, other plan, content or verdict"}
+	errLife      = &proto.Error{Code: proto.Stale, Field: "life", Reason: "the term belongs to another life of a planner"}
 	errNotStaged = &proto.Error{Code: proto.NotStaged, Reason: "never prepared here"}
 )
 
@@ -103,8 +111,11 @@ func (f *fence) judge(d *proto.Desired, digest proto.Digest) (held *Held, err *p
 	if err := f.far(d.Term, d.Generation); err != nil {
 		return nil, err
 	}
-	if d.Term < f.seenTerm {
+	switch {
+	case d.Term < f.seenTerm:
 		return nil, errStale
+	case f.usurped(d.Term, d.Life):
+		return nil, errLife
 	}
 	for _, h := range [2]*Held{f.applied, f.staged} {
 		switch c := h.compare(d.Term, d.Generation); {

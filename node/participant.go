@@ -51,17 +51,17 @@ func (p *participant) tell(dev device, ev *Event) {
 		}
 	case HeardTerm:
 		p.reach.alive(ev.Term, p.now)
-		p.seeTerm(dev, ev.Term)
+		p.seeTerm(dev, ev.Term, ev.Life)
 	}
 }
 
 // seeTerm takes note of a planner's term.
-func (p *participant) seeTerm(dev device, t proto.Term) {
-	if t == 0 || t < p.seenTerm || t > p.reach.term() {
+func (p *participant) seeTerm(dev device, t proto.Term, life uint64) {
+	if t == 0 || t < p.seenTerm || t > p.reach.term() || p.usurped(t, life) {
 		return
 	}
-	if t > p.seenTerm {
-		p.seenTerm, p.unsaved = t, true
+	if t > p.seenTerm || life != 0 && life != p.seenLife {
+		p.seenTerm, p.seenLife, p.unsaved = t, life, true
 	}
 	dev.plannerSeen()
 }
@@ -74,7 +74,7 @@ func (p *participant) stage(dev device, d *proto.Desired, digest proto.Digest) {
 	}
 	held, err := p.admit(dev, d, digest)
 	if p.adopted && d.Node == p.id {
-		p.seeTerm(dev, d.Term)
+		p.seeTerm(dev, d.Term, d.Life)
 	}
 	if err == nil && held == nil {
 		p.staged = &Held{Desired: *d, Digest: digest}
@@ -123,7 +123,7 @@ func (p *participant) decide(dev device, d *proto.Decision) {
 		if rival, err = p.weigh(d); err == errSplit {
 			p.contradict(rival, d.Plan)
 		}
-		p.seeTerm(dev, d.Term)
+		p.seeTerm(dev, d.Term, 0)
 	}
 	switch {
 	case err != nil:
@@ -216,7 +216,7 @@ func (p *participant) Mode() proto.Mode { return p.reasons.mode() }
 
 // restore takes what every journal keeps; journal gives it.
 func (p *participant) restore(s *State) {
-	p.seenTerm, p.bypassSeq = s.SeenTerm, s.BypassSeq
+	p.seenTerm, p.seenLife, p.bypassSeq = s.SeenTerm, s.SeenLife, s.BypassSeq
 	p.reach.settled = s.SeenTerm
 	p.applied, p.staged = s.Applied, s.Staged
 	p.reasons = noPlanner
@@ -226,16 +226,19 @@ func (p *participant) restore(s *State) {
 }
 
 func (p *participant) journal() State {
-	return State{SeenTerm: p.seenTerm, Applied: p.applied, Staged: p.staged, BypassSeq: p.bypassSeq, Reasons: uint8(p.reasons)}
+	return State{SeenTerm: p.seenTerm, SeenLife: p.seenLife, Applied: p.applied, Staged: p.staged, BypassSeq: p.bypassSeq, Reasons: uint8(p.reasons)}
 }
 
 // report fills in what every report has; a plan that is not in effect is not
 // named.
 func (p *participant) report(r *proto.Reported, inEffect bool) {
 	r.Version, r.Node = proto.Version, p.id
-	r.Mode, r.SeenTerm, r.BypassSeq = p.Mode(), p.seenTerm, p.bypassSeq
+	r.Mode, r.SeenTerm, r.SeenLife, r.BypassSeq = p.Mode(), p.seenTerm, p.seenLife, p.bypassSeq
 	if inEffect {
 		r.Term, r.Generation, r.Plan = p.applied.name()
+		if p.applied != nil {
+			r.Layout = p.applied.Desired.Layout
+		}
 	}
 	r.StagedTerm, r.StagedGeneration, r.StagedPlan = p.staged.name()
 }

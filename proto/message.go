@@ -70,6 +70,8 @@ type Desired struct {
 	BypassSeq  uint64           `cbor:"7,keyasint"`         // the node's bypass count that the plan knows of
 	// Circuits are all cross-connects of a switch; a node has none.
 	Circuits []Circuit `cbor:"8,keyasint,omitempty" max:"4096"`
+	Life     uint64    `cbor:"9,keyasint,omitempty" max:"18446744073709551615"`  // of the planner whose term it is
+	Layout   uint64    `cbor:"10,keyasint,omitempty" max:"18446744073709551615"` // fingerprint of the fabric's description
 }
 
 // Circuit joins a port of side A of a switch to a port of its side B.
@@ -144,6 +146,7 @@ type Command struct {
 	Side      Side     `cbor:"10,keyasint,omitempty"`
 	Request   Request  `cbor:"11,keyasint,omitempty"`
 	Path      Path     `cbor:"12,keyasint,omitempty"` // of VerbRequest: loopback closes the side
+	Life      uint64   `cbor:"13,keyasint,omitempty" max:"18446744073709551615"`
 	Beat      uint64   `cbor:"14,keyasint,omitempty"` // the planner's last sign of life before it, for its age
 }
 
@@ -251,13 +254,15 @@ type Reported struct {
 	Bundles          []BundleReport   `cbor:"15,keyasint" max:"16"`
 	Sides            []SideReport     `cbor:"16,keyasint"`
 	Alarms           []Alarm          `cbor:"17,keyasint"`
-	Measured         Envelope         `cbor:"18,keyasint"`                      // over the node's own bundles
-	LastEvent        uint64           `cbor:"19,keyasint"`                      // highest event sequence given out
-	Dropped          uint64           `cbor:"20,keyasint"`                      // telemetry dropped, events never
-	RefusedMessages  uint64           `cbor:"21,keyasint"`                      // messages refused
-	UnknownKeys      uint64           `cbor:"22,keyasint"`                      // keys skipped
-	Circuits         []CircuitReport  `cbor:"23,keyasint,omitempty" max:"4096"` // of a switch
-	DarkMicros       uint32           `cbor:"24,keyasint,omitempty"`            // of a switch: from the first mirror moved for the applied generation to the last circuit proven
+	Measured         Envelope         `cbor:"18,keyasint"`                                      // over the node's own bundles
+	LastEvent        uint64           `cbor:"19,keyasint"`                                      // highest event sequence given out
+	Dropped          uint64           `cbor:"20,keyasint"`                                      // telemetry dropped, events never
+	RefusedMessages  uint64           `cbor:"21,keyasint"`                                      // messages refused
+	UnknownKeys      uint64           `cbor:"22,keyasint"`                                      // keys skipped
+	Circuits         []CircuitReport  `cbor:"23,keyasint,omitempty" max:"4096"`                 // of a switch
+	DarkMicros       uint32           `cbor:"24,keyasint,omitempty"`                            // of a switch: from the first mirror moved for the applied generation to the last circuit proven
+	SeenLife         uint64           `cbor:"25,keyasint,omitempty" max:"18446744073709551615"` // of the planner that SeenTerm is of
+	Layout           uint64           `cbor:"26,keyasint,omitempty" max:"18446744073709551615"` // that the applied generation was made for
 }
 
 // Presence is an agent's birth, or its death note when Online is false: then
@@ -323,4 +328,8 @@ type PlannerState struct {
 	Seq          uint64 `cbor:"4,keyasint"` // beat number
 	PeriodMillis uint32 `cbor:"5,keyasint"`
 	Fabric       string `cbor:"6,keyasint,omitempty"`
+	Life         uint64 `cbor:"7,keyasint,omitempty" max:"18446744073709551615"` // drawn at each start: a copied store has another
+	Layout       uint64 `cbor:"8,keyasint,omitempty" max:"18446744073709551615"` // fingerprint of the fabric's description
+	Takeover     bool   `cbor:"9,keyasint,omitempty"`                            // it replaces whoever is in service
+	Standby      bool   `cbor:"10,keyasint,omitempty"`                           // with Online false: it is alive and waits
 }

@@ -119,7 +119,10 @@ type FabricStatus struct {
 	Refused        uint64     `cbor:"14,keyasint,omitempty"` // messages to the planner that were not acceptable
 	UnknownKeys    uint64     `cbor:"15,keyasint,omitempty"` // skipped in those that were
 	Shed           uint64     `cbor:"16,keyasint,omitempty"` // messages to the planner that nobody read: too many came
-	Waiting        []string   `cbor:"20,keyasint,omitempty"` // what is waited for, and for whom
+	Planner        uint64     `cbor:"17,keyasint,omitempty" max:"18446744073709551615"`
+	Life           uint64     `cbor:"18,keyasint,omitempty" max:"18446744073709551615"` // of the planner, since its start
+	Others         string     `cbor:"19,keyasint,omitempty"`                            // what is known of other planners
+	Waiting        []string   `cbor:"20,keyasint,omitempty"`                            // what is waited for, and for whom
 }
 
 // LoggedEvent is an event with the planner's number for it.
