@@ -161,11 +161,11 @@ func TestDamagedCircuitRecordsAreRefused(t *testing.T) {
 		"circuits":          `[]`,
 	} {
 		st := State{{Key: key, Value: []byte(value)}}
-		if _, _, err := Start(st, w.fab, 77); err == nil {
+		if _, err := Start(st, w.fab, 77); err == nil {
 			t.Errorf("%s %s: accepted", key, value)
 		}
 	}
-	if _, _, err := Start(State{{Key: "deck/000000", Value: []byte(`{"links":[]}`)}}, fabric.Default(), 77); err == nil {
+	if _, err := Start(State{{Key: "deck/000000", Value: []byte(`{"links":[]}`)}}, fabric.Default(), 77); err == nil {
 		t.Error("circuits in a fabric without a core: accepted")
 	}
 }

@@ -125,24 +125,16 @@ func lives(w *world, st State) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	cfg, records, err := Start(st, w.fab, 77)
+	cfg, err := Start(st, w.fab, 77)
 	if err != nil {
 		if !strings.Contains(err.Error(), "store") {
 			return fmt.Errorf("panic: the error names no record: %w", err)
 		}
 		return err
 	}
-	for _, r := range records { // as a store keeps them
-		i, found := slices.BinarySearchFunc(st, r.Key, func(a Record, k string) int { return strings.Compare(a.Key, k) })
-		if st = slices.Clone(st); found {
-			st[i] = r
-		} else {
-			st = slices.Insert(st, i, r)
-		}
-	}
-	cfg.Store = st
+	cfg.Alone = true
 	p := New(cfg)
-	p.Will()
+	cfg.Will()
 	now := time.Duration(0)
 	step := func(ev Event) {
 		ev.At, ev.WallMillis = now, uint64(now.Milliseconds())

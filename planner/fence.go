@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"time"
@@ -10,6 +11,11 @@ import (
 )
 
 // Terms, other planners, and the first look round.
+//
+// A planner listens before it says anything, and takes its term from what it
+// heard: one above all that somebody knows. So no two lives share a term, be
+// their stores copies of each other; and should they meet all the same, agents
+// keep to the life that they heard the term from first.
 
 const (
 	// BeatPeriod is the time between two signs of life. chosen: three of them
@@ -20,97 +26,245 @@ const (
 	// gatherQuiet ends the listening at start when some device stays unheard.
 	// chosen: longer than an agent's first retry to connect.
 	gatherQuiet = 6 * time.Second
+
+	// takeoverPatience is how long one that takes over waits for the other to
+	// give way. chosen: its evidence needs three beats; twice that.
+	takeoverPatience = 2 * beatsAlive * BeatPeriod
 )
 
-// established is the number of beats after which a planner no longer gives
-// way to one that was there before.
-const established = beatsAlive
+// sendSigns says that we are alive, when that is due.
+func (p *Planner) sendSigns() {
+	if !p.j.LinkUp || p.j.Now < p.beatAt {
+		return
+	}
+	switch p.state {
+	case gathering, serving:
+		p.sendBeat()
+	case standby:
+		p.sendStandby()
+	}
+}
 
+// sendBeat says that we are in service.
 func (p *Planner) sendBeat() {
 	p.beat++
 	p.j.Beat = p.beat
-	p.beatAt = p.j.Now + BeatPeriod
-	p.j.Send(p.j.Topics.Planner(), proto.TopicPlanner, &proto.PlannerState{
-		Version: proto.Version, Planner: p.j.Planner, Online: true, Term: p.j.Term, Seq: p.beat,
+	p.beatAt, p.beaten = p.j.Now+BeatPeriod, p.j.Now
+	p.j.Send(p.j.Topics.Planner(), proto.TopicPlanner, p.sign(true))
+}
+
+// sendStandby says that we are alive and wait. It is not kept by the broker,
+// which keeps the word of the one in service.
+func (p *Planner) sendStandby() {
+	p.beatAt = p.j.Now + beatsAlive*BeatPeriod
+	payload, err := proto.Encode(p.sign(false))
+	if err != nil {
+		panic("planner: own message is refused: " + err.Error())
+	}
+	p.j.SendPacket(proto.Packet{Kind: proto.Publish, Topic: p.j.Topics.Planner(), Payload: payload, QoS: proto.TopicPlanner.QoS()})
+}
+
+func (p *Planner) sign(online bool) *proto.PlannerState {
+	return &proto.PlannerState{
+		Version: proto.Version, Planner: p.j.Planner, Online: online, Term: p.j.Term, Seq: p.beat,
 		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: p.fab.Name,
-	})
+		Life: p.j.Life, Layout: p.j.Layout, Takeover: online && p.claiming, Standby: !online,
+	}
 }
 
 // Will is the planner's death note: the packet that its link registers.
-func (p *Planner) Will() proto.Packet {
-	return WillOf(p.fab.Name, p.j.Planner, p.j.Term)
-}
-
-// WillOf is the death note of a planner that is not made yet.
-func WillOf(fabricName string, planner uint64, term proto.Term) proto.Packet {
-	payload, err := proto.Encode(&proto.PlannerState{Version: proto.Version, Planner: planner, Term: term,
-		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: fabricName})
+func (c *Config) Will() proto.Packet {
+	payload, err := proto.Encode(&proto.PlannerState{Version: proto.Version, Planner: c.PlannerID, Term: c.Term,
+		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: c.Fabric.Name, Life: c.Life, Layout: layoutOf(c.Fabric)})
 	if err != nil {
 		panic("planner: own death note is refused: " + err.Error())
 	}
-	return proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: fabricName}.Planner(), Payload: payload,
+	return proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: c.Fabric.Name}.Planner(), Payload: payload,
 		QoS: proto.TopicPlanner.QoS(), Retain: proto.TopicPlanner.Retain()}
 }
 
-// onPlanner hears another planner. A retained message proves nothing. Of two
-// that are alive the newcomer goes, and of two that met after a partition the
-// one with the lower term.
+// onPlanner hears another planner. A retained message proves nothing of its
+// life, but tells what fabric was planned here last.
 func (p *Planner) onPlanner(m *proto.PlannerState, retained bool) {
-	if m.Planner == p.j.Planner || !m.Online || retained {
-		if m.Planner != p.j.Planner {
-			p.sawTerm(m.Term)
-		}
-		return
+	if m.Planner == p.j.Planner && m.Life == p.j.Life {
+		return // our own word, come back
 	}
-	var leave bool
 	switch {
-	case p.state == fenced || p.state == raising:
-		leave = true
-	case p.beat <= established:
-		leave = m.Seq > p.beat || m.Seq == p.beat && m.Planner < p.j.Planner
-	case m.Seq > established:
-		leave = m.Term > p.j.Term || m.Term == p.j.Term && m.Planner < p.j.Planner
+	case retained:
+		if m.Layout != 0 {
+			p.lastLayout = m.Layout
+		}
+		p.sawTerm(m.Term, 0)
+	case m.Online:
+		p.heardRival(m)
+	default:
+		p.others.ended(m, p.j.Now)
 	}
-	if !leave {
-		return
-	}
-	p.become(exited)
-	p.j.Exit(fmt.Sprintf("planner %d (term %d) is alive on fabric %s; this is planner %d (term %d)",
-		m.Planner, m.Term, p.fab.Name, p.j.Planner, p.j.Term))
 }
 
-// sawTerm notes a term that someone knows. A higher one than ours means that
-// another planner was here, or that our store was lost.
-func (p *Planner) sawTerm(t proto.Term) {
-	p.seenTerm = max(p.seenTerm, t)
-	if t <= p.j.Term || p.state == fenced || p.state == raising || p.state == exited {
+// heardRival weighs the word of one that says it is in service.
+func (p *Planner) heardRival(m *proto.PlannerState) {
+	r, first := p.others.heard(m, p.j.Now)
+	if r == nil {
 		return
 	}
+	if r.alive(p.j.Now) {
+		p.seenTerm = max(p.seenTerm, r.term)
+	}
+	if first {
+		p.j.Note(Warn, "another planner speaks", journal.Note{Rule: "fence", Node: -1, Text: r.String() + "; one message is no proof"})
+	}
+	switch p.state {
+	case listening:
+		p.listened()
+	case gathering, serving:
+		// It learns at once that we are here.
+		if p.beatAt = p.j.Now; p.beaten != 0 && p.j.Now < p.beaten+BeatPeriod/beatsAlive {
+			p.beatAt = p.beaten + BeatPeriod/beatsAlive
+		}
+		p.contest(r)
+	}
+}
+
+// contest decides which of two in service goes on. One that has just begun
+// steps back and listens; later it takes proof over three periods, and then
+// the one that takes over stays, else the higher term: agents follow that.
+func (p *Planner) contest(r *rival) {
+	senior := r.seq > p.beat || r.seq == p.beat && r.life < p.j.Life
+	above := r.term > p.j.Term || r.term == p.j.Term && r.life < p.j.Life
+	switch {
+	case p.rings.Deciding():
+		// The decision is on its way to the disk; the next word is weighed again.
+	case r.takeover && !p.claiming && r.alive(p.j.Now), above && r.takeover == p.claiming && r.alive(p.j.Now):
+		p.standBy(r, "it is in service now")
+	case p.beat <= beatsAlive && !p.claiming && !r.takeover && senior:
+		p.drop()
+		p.become(listening)
+	}
+}
+
+// listened looks at who was heard, and ends the listening: with a live planner
+// heard we wait behind it, replace it or leave; with nobody we begin.
+func (p *Planner) listened() {
+	if !p.j.LinkUp {
+		return
+	}
+	r := p.others.live(p.j.Now)
+	switch {
+	case r != nil && p.takeover && !p.served:
+		p.replaced, p.claiming, p.claimUntil = r.String(), true, p.j.Now+takeoverPatience
+	case r != nil && !p.served && r.layout != 0 && r.layout != p.j.Layout:
+		p.leave(r.String() + " plans it from another description")
+		return
+	case r != nil:
+		p.standBy(r, "it is in service")
+		return
+	case p.j.Now < p.listenEnd():
+		return
+	case p.otherLayout():
+		p.leave("its agents, or the planner before, hold plans made from another description")
+		return
+	}
+	p.become(raising)
+	p.raise = p.j.Persist(append([]Record{{Key: keyTerm, Value: strconv.AppendUint(nil, uint64(p.seenTerm+1), 10)},
+		{Key: keyLife, Value: strconv.AppendUint(nil, p.j.Life, 10)}}, p.first...)...)
+	p.first = nil
+}
+
+// listenEnd counts from the link too: what another planner said while we were
+// away we did not hear. Who was in service has listened all along, and does not
+// stop for the one message of nobody.
+func (p *Planner) listenEnd() time.Duration {
+	return max(p.linkSince, p.others.lastSign(p.served)) + beatsAlive*BeatPeriod
+}
+
+// standBy gives way, in this process: nothing more is said to agents until the
+// other one is silent.
+func (p *Planner) standBy(r *rival, why string) {
+	p.drop()
+	p.become(standby)
+	p.claiming = false
+	p.j.Note(Warn, "standing by for another planner", journal.Note{Rule: "fence", Node: -1, Text: fmt.Sprintf("%s: %s; this is planner %d, term %d", r, why, p.j.Planner, p.j.Term)})
+	p.sendStandby()
+}
+
+// standing looks after who waits.
+func (p *Planner) standing() {
+	if !p.j.LinkUp || p.j.Now < p.listenEnd() {
+		return
+	}
+	p.j.Note(Warn, "the other planner is silent", journal.Note{Rule: "fence", Node: -1, Text: "this one takes its place"})
+	p.become(listening)
+	p.listened()
+}
+
+// leave ends a start that a person has to look at. Nothing was said to anyone,
+// and the store does not keep the description.
+func (p *Planner) leave(why string) {
+	p.become(exited)
+	if p.new && p.first == nil {
+		p.j.Persist(Record{Key: keyFabric})
+	}
+	p.j.Exit(fmt.Sprintf("fabric %s: %s; this planner's differs. Start it with the right -fabric-file, or with -takeover to plan anew from this one", p.fab.Name, why))
+}
+
+// otherLayout: most of what runs was planned from another description. Where
+// agents say nothing of it, the last planner's word counts for a new store.
+func (p *Planner) otherLayout() bool {
+	if p.takeover || p.served {
+		return false
+	}
+	ours, others := 0, 0
+	for _, t := range p.tables() {
+		for i := range t.Devices {
+			if m := t.Devices[i].Report; m == nil || m.Layout == 0 {
+				continue
+			} else if m.Layout == p.j.Layout {
+				ours++
+			} else {
+				others++
+			}
+		}
+	}
+	if ours+others > 0 {
+		return others > ours
+	}
+	return p.first != nil && p.new && p.lastLayout != 0 && p.lastLayout != p.j.Layout
+}
+
+// sawTerm takes a term that somebody knows, and the life it was heard from. A
+// higher one than ours, or ours from another life, means that another planner
+// was here, or that our store was lost.
+func (p *Planner) sawTerm(t proto.Term, life uint64) {
+	p.seenTerm = max(p.seenTerm, t)
+	switch {
+	case t > p.j.Term:
+		p.overtaken(fmt.Sprintf("term %d is known, ours is %d", t, p.j.Term))
+	case t == p.j.Term && life != 0 && life != p.j.Life:
+		p.overtaken(fmt.Sprintf("term %d belongs to life %d of a planner, ours is %d", t, life, p.j.Life))
+	}
+}
+
+// overtaken goes back to listening, for a term of our own.
+func (p *Planner) overtaken(why string) {
+	if p.state != gathering && p.state != serving {
+		return
+	}
+	p.drop()
+	if p.rings.Deciding() {
+		return // the decision is on its way to the disk; the term is looked at again after it
+	}
+	p.become(listening)
+	p.j.Note(Warn, "a higher term is known; listening for another planner", journal.Note{Rule: "fence", Node: -1, Text: why})
+	p.listened()
+}
+
+// drop forgets what is being prepared.
+func (p *Planner) drop() {
 	p.rings.Drop()
 	if p.core != nil {
 		p.core.Drop()
 	}
-	if p.rings.Deciding() {
-		return // the decision is on its way to the disk; the term is looked at again after it
-	}
-	p.become(fenced)
-	p.j.Note(Warn, "a higher term is known; listening for another planner", journal.Note{Rule: "fence", Node: -1,
-		Text: fmt.Sprintf("term %d is known, ours is %d", t, p.j.Term)})
-}
-
-// checkFence raises the term when nobody else was heard for long enough.
-func (p *Planner) checkFence() {
-	if !p.j.LinkUp || p.j.Now < p.fenceEnd() {
-		return
-	}
-	p.become(raising)
-	p.raise = p.j.Persist(Record{Key: keyTerm, Value: strconv.AppendUint(nil, uint64(p.seenTerm+1), 10)})
-}
-
-// fenceEnd counts from the link too: what another planner said while we were
-// away we did not hear.
-func (p *Planner) fenceEnd() time.Duration {
-	return max(p.stateSince, p.linkSince) + beatsAlive*BeatPeriod
 }
 
 func (p *Planner) raised() {
@@ -118,6 +272,9 @@ func (p *Planner) raised() {
 	p.seenTerm = p.j.Term
 	p.become(gathering)
 	p.beatAt, p.listenFrom = p.j.Now, p.j.Now
+	if p.beat == 0 {
+		return
+	}
 	p.j.Note(Info, "term raised", journal.Note{Rule: "fence", Node: -1, Text: fmt.Sprintf("term %d", p.j.Term)})
 }
 
@@ -131,23 +288,49 @@ func (p *Planner) heard() (count int, since time.Duration) {
 	return count, since
 }
 
+// gatherEnd is when the look round is over, heard or not.
+func (p *Planner) gatherEnd() (at time.Duration, all bool) {
+	heard, since := p.heard()
+	for _, t := range p.tables() {
+		heard -= len(t.Devices)
+	}
+	at = since + gatherQuiet
+	if all = heard >= 0; all {
+		at = p.j.Now
+	}
+	if p.claiming && p.others.live(p.j.Now) != nil {
+		at = max(at, p.claimUntil) // it gives way by itself
+	}
+	return at, all
+}
+
 // gather waits until every device was heard, or until nothing new came for a
 // while. With an empty store it waits for the first one however long.
 func (p *Planner) gather() {
-	heard, since := p.heard()
-	if !p.j.LinkUp || heard == 0 && p.rings.Fresh() {
+	if count, _ := p.heard(); !p.j.LinkUp || count == 0 && p.rings.Fresh() {
 		return
 	}
-	all := 0
-	for _, t := range p.tables() {
-		all += len(t.Devices)
+	if at, _ := p.gatherEnd(); p.j.Now < at {
+		return
 	}
-	if heard < all && p.j.Now < since+gatherQuiet {
+	if p.otherLayout() {
+		p.leave("its agents hold plans made from another description")
 		return
 	}
 	p.become(serving)
+	p.served = true
+	if p.replaced != "" {
+		p.j.Note(Warn, "another planner was replaced", journal.Note{Rule: "takeover", Node: -1, Text: p.replaced})
+	}
+	p.claiming = false
 	p.rings.Gathered()
 	if p.core != nil {
 		p.core.Gathered()
 	}
+}
+
+// layoutOf is the fingerprint of a fabric's description, never 0.
+func layoutOf(f interface{ Encode() []byte }) uint64 {
+	d := proto.DigestOf(f.Encode())
+	return max(1, binary.BigEndian.Uint64(d[:8]))
 }

@@ -47,6 +47,7 @@ type fakeNode struct {
 	applied  *proto.Desired
 	staged   *proto.Desired
 	seen     proto.Term
+	life     uint64 // that it is of
 	bypass   uint64
 	current  [2]int // candidate in use by side, -1 closed, -2 end
 	darkened uint64 // times that a confirmed side lost its planned peer
@@ -386,7 +387,7 @@ func (w *fleet) light() {
 
 // report sends what is new.
 func (w *fleet) report(n *fakeNode) {
-	r := &proto.Reported{Version: proto.Version, Node: n.id, Session: n.session, Mode: n.mode, SeenTerm: n.seen, BypassSeq: n.bypass,
+	r := &proto.Reported{Version: proto.Version, Node: n.id, Session: n.session, Mode: n.mode, SeenTerm: n.seen, SeenLife: n.life, BypassSeq: n.bypass,
 		Measured: n.envelope(), LastEvent: uint64(len(n.events))}
 	if n.applied != nil {
 		r.Term, r.Generation, r.Plan, r.Rings = n.applied.Term, n.applied.Generation, n.applied.Plan, n.applied.Rings
@@ -452,7 +453,7 @@ func (w *fleet) toAgents(pk proto.Packet) {
 		for i := range w.nodes {
 			if n := &w.nodes[i]; here(n) {
 				news = news || n.seen < m.Term || n.mode == proto.ModeDeaf
-				n.seen = max(n.seen, m.Term)
+				n.see(m.Term, m.Life)
 				if n.mode == proto.ModeDeaf {
 					n.mode = proto.ModeService
 				}
@@ -502,6 +503,13 @@ func (w *fleet) answer(n *fakeNode, a proto.Ack) {
 	w.publish(n, w.topics.Ack(n.id), proto.TopicAck, &a)
 }
 
+// see takes a term, and the life of the planner that it is heard from first.
+func (n *fakeNode) see(t proto.Term, life uint64) {
+	if t > n.seen {
+		n.seen, n.life = t, life
+	}
+}
+
 func (w *fleet) stage(n *fakeNode, m *proto.Desired) {
 	a := proto.Ack{Phase: proto.PhasePrepare, Term: m.Term, Generation: m.Generation, Plan: m.Plan}
 	old := n.applied
@@ -510,7 +518,7 @@ func (w *fleet) stage(n *fakeNode, m *proto.Desired) {
 		a.Code, a.Reason = n.refuse, "told to"
 	case slices.ContainsFunc(m.Rings, func(r proto.RingAssignment) bool { return r.Envelope.DetectMinMicros == 0 }):
 		a.Code, a.Field, a.Limit = proto.Invalid, "rings[0].envelope.detect_min_micros", "over 0"
-	case m.Term < n.seen, old != nil && (m.Term < old.Term || m.Term == old.Term && m.Generation < old.Generation):
+	case m.Term < n.seen, m.Term == n.seen && m.Life != n.life && n.life != 0, old != nil && (m.Term < old.Term || m.Term == old.Term && m.Generation < old.Generation):
 		a.Code = proto.Stale
 	case old != nil && m.Term == old.Term && m.Generation == old.Generation:
 		if m.Plan != old.Plan {
@@ -522,7 +530,7 @@ func (w *fleet) stage(n *fakeNode, m *proto.Desired) {
 	default:
 		n.staged = m
 	}
-	n.seen = max(n.seen, m.Term)
+	n.see(m.Term, m.Life)
 	if n.mode == proto.ModeDeaf {
 		n.mode = proto.ModeService
 	}

@@ -17,7 +17,7 @@ func (p *ports) Log(*Line)                    {}
 
 func hosted(t *testing.T) (*Host, *ports) {
 	t.Helper()
-	cfg, _, err := Start(nil, nil, 7)
+	cfg, err := Start(nil, nil, 7)
 	if err != nil {
 		t.Fatal(err)
 	}

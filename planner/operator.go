@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"ringlight/planner/core"
@@ -29,6 +30,9 @@ type ask struct {
 }
 
 func (p *Planner) onRequest(client string, payload []byte, retained bool) {
+	if p.state == standby || p.beat == 0 {
+		return // another one answers, or we have not listened long enough to say anything
+	}
 	var q proto.OpRequest
 	unknown, err := proto.Decode(payload, &q)
 	p.counts.unknown += uint64(unknown)
@@ -140,7 +144,7 @@ func (p *Planner) askAgent(client string, q *proto.OpRequest, d *member.Device, 
 	switch {
 	case !d.Online():
 		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Reason: fmt.Sprintf("the agent of node %d is offline", d.ID)})
-	case p.state == fenced || p.state == raising:
+	case p.state == listening || p.state == raising:
 		r.Refuse(&proto.Error{Code: proto.Busy, Reason: "the planner is listening for another one"})
 	case len(p.asks) >= maxAsks:
 		r.Refuse(&proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d at a time", maxAsks), Reason: "too many requests wait for agents"})
@@ -276,7 +280,16 @@ func (p *Planner) fabricStatus() proto.FabricStatus {
 	return proto.FabricStatus{Name: p.fab.Name, Term: o.Term, Generation: o.Generation, Nodes: uint32(p.fab.Nodes),
 		GPUsPerNode: uint32(p.fab.GPUsPerNode), K: uint32(p.fab.K), TP: uint32(p.fab.TP), Online: uint32(o.Online), Pending: uint32(o.Pending),
 		EventsSeen: o.EventsSeen, EventGaps: o.EventGaps, LinksTotal: uint32(o.LinksTotal), LinksConfirmed: uint32(o.LinksConfirmed),
-		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: o.Shed, Waiting: p.waits()}
+		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: o.Shed, Waiting: p.waits(), Planner: p.j.Planner, Life: p.j.Life, Others: proto.Clip(p.aboutOthers())}
+}
+
+// aboutOthers says what is known of other planners, and who was replaced.
+func (p *Planner) aboutOthers() string {
+	s := p.others.about(p.j.Now)
+	if p.replaced != "" {
+		s = strings.TrimSuffix("replaced "+p.replaced+"; "+s, "; ")
+	}
+	return s
 }
 
 // Overview is what a shell shows or waits for.

@@ -262,11 +262,11 @@ func TestStartChecksTheStore(t *testing.T) {
 		st = append(st, Record{Key: k, Value: v})
 	}
 	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
-	cfg, records, err := Start(st, nil, 5)
-	if err != nil || cfg.Term != 2 || cfg.PlannerID != 77 || cfg.Fabric.Nodes != 4 || string(records[0].Value) != "2" {
-		t.Errorf("%+v %v", cfg, err)
+	cfg, err := Start(st, nil, 5)
+	if err != nil || cfg.Term != 1 || cfg.PlannerID != 77 || cfg.Life != 5 || cfg.Fabric.Nodes != 4 {
+		t.Errorf("term %d, planner %d, life %d: %v", cfg.Term, cfg.PlannerID, cfg.Life, err)
 	}
-	if _, _, err := Start(st, fabric.Default(), 5); err == nil || !strings.Contains(err.Error(), "differs") {
+	if _, err := Start(st, fabric.Default(), 5); err == nil || !strings.Contains(err.Error(), "differs") {
 		t.Errorf("another fabric: %v", err)
 	}
 	for _, key := range []string{keyTerm, "head", "ring/0000000001", "node/0000000002", "log/0000000000000001"} {
@@ -276,11 +276,11 @@ func TestStartChecksTheStore(t *testing.T) {
 			t.Fatalf("no record %s", key)
 		}
 		bad[i].Value = []byte("\x00rubbish\xff\xff")
-		if _, _, err := Start(bad, nil, 5); err == nil || !strings.Contains(err.Error(), key) {
+		if _, err := Start(bad, nil, 5); err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	if cfg, _, err := Start(nil, nil, 5); err != nil || cfg.Fabric.Name != "f1" || cfg.Term != 1 || cfg.PlannerID != 5 {
+	if cfg, err := Start(nil, nil, 5); err != nil || cfg.Fabric.Name != "f1" || cfg.Term != 0 || cfg.PlannerID != 5 {
 		t.Errorf("empty store: %+v %v", cfg, err)
 	}
 }

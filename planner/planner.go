@@ -39,9 +39,15 @@ const (
 // Config of a Planner; Start makes one from a store.
 type Config struct {
 	Fabric    *fabric.Fabric
-	Store     State      // what the store holds, Start's records included or not
-	Term      proto.Term // of this start, already in the store
+	Store     State      // what the store holds
+	Term      proto.Term // the highest that is known of; one above it and all heard of will be ours
 	PlannerID uint64     // kept in the store
+	Life      uint64     // drawn at each start, so that two that have one store are told apart
+	// First is what the store is given with the first term, if it is not there.
+	First []Record
+	// Alone: the broker has just begun and is ours, so that nobody else can be
+	// in service there. Takeover: whoever is, is replaced.
+	Alone, Takeover bool
 }
 
 // EventKind says what an Event tells the planner.
@@ -82,13 +88,24 @@ type Planner struct {
 	core  *core.Circuits // nil: a fabric without switches between pods
 
 	state      state
-	stateSince time.Duration
 	linkSince  time.Duration
 	beatAt     time.Duration
-	beat       uint64     // number of the last sign of life
-	seenTerm   proto.Term // highest heard of
-	raise      uint64     // number of the Persist that raises the term
+	beaten     time.Duration // when the last sign of life was given
+	beat       uint64        // its number
+	seenTerm   proto.Term    // highest heard of
+	raise      uint64        // number of the Persist that raises the term
 	listenFrom time.Duration
+
+	others     rivals
+	first      []Record // to be stored with the next term
+	lastLayout uint64   // of the fabric that was planned here last, as the broker keeps it
+	new        bool     // the store was empty
+	alone      bool     // nobody else can be heard yet
+	served     bool     // it has been in service
+	takeover   bool
+	claiming   bool // another one is being replaced
+	claimUntil time.Duration
+	replaced   string // who was
 
 	asks []ask
 	acts []act // of the last minute
@@ -108,8 +125,9 @@ type counters struct {
 // New makes a planner that waits for its link. It panics when the store's
 // records are not what a planner wrote: Start has checked them.
 func New(cfg Config) *Planner {
-	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never}
-	p.j.Topics, p.j.Planner, p.j.Term = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Term
+	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover}
+	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
+	p.j.Term = cfg.Term // not ours yet
 	p.rings = hbd.New(cfg.Fabric, p.j, above{p})
 	if cfg.Fabric.Core != nil {
 		p.core = core.New(cfg.Fabric.Core, p.j, above{p})
@@ -162,6 +180,9 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 func (p *Planner) onLinkUp() {
 	now := p.j.Now
 	p.j.LinkUp, p.linkSince, p.listenFrom, p.beatAt = true, now, now, now
+	if p.alone {
+		p.alone, p.linkSince = false, now-beatsAlive*BeatPeriod
+	}
 	for _, t := range p.tables() {
 		t.LinkUp()
 	}
@@ -174,7 +195,7 @@ func (p *Planner) onLinkUp() {
 func (p *Planner) onPersisted(id uint64) {
 	switch {
 	case p.core != nil && p.core.Persisted(id), p.rings.Persisted(id):
-		p.sawTerm(p.seenTerm) // it may have been heard of while the disk was busy
+		p.sawTerm(p.seenTerm, 0) // it may have been heard of while the disk was busy
 	case p.state == raising && id == p.raise:
 		p.raised()
 	default:
@@ -184,7 +205,7 @@ func (p *Planner) onPersisted(id uint64) {
 
 // ackEvents acknowledges events that are on disk.
 func (p *Planner) ackEvents(taken []journal.Taken) {
-	if !p.j.LinkUp || p.state == fenced || p.state == raising {
+	if !p.j.LinkUp || p.state != gathering && p.state != serving {
 		return
 	}
 	for _, x := range taken {
@@ -195,17 +216,18 @@ func (p *Planner) ackEvents(taken []journal.Taken) {
 }
 
 func (p *Planner) runTimers() {
-	if p.j.LinkUp && p.beatAt <= p.j.Now && p.state != fenced && p.state != raising && p.state != exited {
-		p.sendBeat()
-	}
 	switch p.state {
-	case exited:
-		return
 	case gathering:
 		p.gather()
-	case fenced:
-		p.checkFence()
+	case listening:
+		p.listened()
+	case standby:
+		p.standing()
 	}
+	if p.state == exited {
+		return
+	}
+	p.sendSigns()
 	p.rings.Resend()
 	for _, t := range p.tables() {
 		t.Roll()
@@ -243,13 +265,16 @@ func (p *Planner) Next() time.Duration {
 		next = min(next, p.core.Next())
 	}
 	switch p.state {
-	case fenced:
-		return min(next, p.fenceEnd())
+	case listening:
+		return min(next, p.listenEnd())
 	case raising:
 		return next
+	case standby:
+		next = min(next, p.listenEnd())
 	case gathering:
-		if heard, since := p.heard(); heard > 0 || !p.rings.Fresh() {
-			next = min(next, since+gatherQuiet)
+		if heard, _ := p.heard(); heard > 0 || !p.rings.Fresh() {
+			at, _ := p.gatherEnd()
+			next = min(next, at)
 		}
 	}
 	return min(next, p.beatAt)

@@ -46,7 +46,7 @@ func (p *Planner) reachable(t proto.Term) bool {
 	if uint64(t) <= limit {
 		return true
 	}
-	p.refuse(-1, &proto.Error{Code: proto.Invalid, Field: "term", Limit: fmt.Sprintf("at most %d", limit), Reason: fmt.Sprintf("term %d of another planner", t)})
+	p.refuse(-1, &proto.Error{Code: proto.Invalid, Field: "term", Limit: fmt.Sprintf("at most %d", limit), Reason: fmt.Sprintf("term %d of another planner; if that is so, start with -term-above %d", t, t)})
 	return false
 }
 

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,9 +22,10 @@ func TestScripts(t *testing.T) {
 }
 
 type nodeScript struct {
-	t   *testing.T
-	w   *fleet
-	out strings.Builder
+	t     *testing.T
+	w     *fleet
+	out   strings.Builder
+	beats uint64 // of another planner
 }
 
 func (s *nodeScript) do(args []string) string {
@@ -37,8 +40,13 @@ func (s *nodeScript) do(args []string) string {
 	switch args[0] {
 	case "fabric":
 		s.fabric(args[1:])
-	case "start", "restart":
+	case "start", "restart": // [listening] where others may be on the broker, [takeover]
+		s.w.listens, s.w.takeover = slices.Contains(args, "listening"), slices.Contains(args, "takeover")
 		s.w.start()
+	case "save-store": // a backup, or a copy
+		s.w.backup = maps.Clone(s.w.store)
+	case "old-store":
+		s.w.store = maps.Clone(s.w.backup)
 	case "lose-store":
 		clear(s.w.store)
 	case "birth", "cold":
@@ -180,7 +188,9 @@ func (s *nodeScript) fabric(args []string) {
 	}
 }
 
-// planner ID TERM SEQ [retained]: another planner speaks.
+// planner LIFE TERM BEATS [retained] [takeover] [other] [standby] [copy]: another
+// planner speaks, every two seconds. Its description is an other one, or ours;
+// a copy has our id.
 func (s *nodeScript) planner(args []string) {
 	var n [3]uint64
 	for i := range n {
@@ -190,9 +200,24 @@ func (s *nodeScript) planner(args []string) {
 		}
 		n[i] = v
 	}
-	payload, err := proto.Encode(&proto.PlannerState{Version: proto.Version, Planner: n[0], Online: true, Term: proto.Term(n[1]), Seq: n[2], PeriodMillis: 2000})
-	if err != nil {
-		s.t.Fatal(err)
+	is := func(word string) bool { return slices.Contains(args, word) }
+	for range n[2] {
+		s.beats++
+		m := proto.PlannerState{Version: proto.Version, Planner: n[0], Life: n[0], Online: !is("standby"), Standby: is("standby"), Term: proto.Term(n[1]),
+			Seq: 100 + s.beats, PeriodMillis: 2000, Takeover: is("takeover"), Layout: layoutOf(s.w.fab)}
+		if is("other") {
+			m.Layout++
+		}
+		if is("copy") {
+			m.Planner = 77
+		}
+		payload, err := proto.Encode(&m)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.w.up = append(s.w.up, proto.Packet{Kind: proto.Publish, Topic: s.w.topics.Planner(), Payload: payload, QoS: 1, Retain: is("retained")})
+		if n[2] > 1 {
+			s.w.run(2 * time.Second)
+		}
 	}
-	s.w.up = append(s.w.up, proto.Packet{Kind: proto.Publish, Topic: s.w.topics.Planner(), Payload: payload, QoS: 1, Retain: len(args) > 3})
 }

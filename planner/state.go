@@ -7,37 +7,41 @@ import (
 
 // state is where the planner stands as a whole.
 //
-//	GATHERING ──a──► SERVING
-//	    ▲               │
-//	    │  any of them ──b──► FENCED ──c──► RAISING
-//	    └────────────────────d───────────────┘
-//	       any of them ──e──► EXITED
+//	LISTENING ──a──► RAISING ──b──► GATHERING ──c──► SERVING
+//	  ▲ ▲  │                          │   │           │  │
+//	  │ │  └────d──► STANDBY ◄────────┼─d─┴────d──────┘  │
+//	  │ └─────e─────────┘             e                  e
+//	  └───────────────────────────────┴──────────────────┘
+//	LISTENING, GATHERING ──f──► EXITED
 //
-//	a  every device was heard, or nothing new for a while: adopt, restore
-//	b  someone knows a higher term than ours
-//	c  no other planner was heard for three beats
-//	d  a term above it is on disk
-//	e  another planner is alive
+//	a  no other planner was heard for three beats, or it is to be replaced
+//	b  a term above all that are known is on disk
+//	c  every device was heard, or nothing new for a while: adopt, restore
+//	d  another planner is in service
+//	e  someone knows a higher term than ours; the other planner is silent
+//	f  the fabric is planned from another description: a person has to look
 type state uint8
 
 const (
-	gathering state = iota
-	serving
-	fenced
+	listening state = iota
 	raising
+	gathering
+	serving
+	standby
 	exited
 )
 
-var stateNames = [...]string{"gathering", "serving", "fenced", "raising", "exited"}
+var stateNames = [...]string{"listening", "raising", "gathering", "serving", "standing by", "exited"}
 
 func (s state) String() string { return stateNames[s] }
 
 // edges[s] has a bit for each state that s may become.
 var edges = [...]uint8{
-	gathering: 1<<serving | 1<<fenced | 1<<exited,
-	serving:   1<<fenced | 1<<exited,
-	fenced:    1<<raising | 1<<exited,
-	raising:   1<<gathering | 1<<exited,
+	listening: 1<<raising | 1<<standby | 1<<exited,
+	raising:   1 << gathering,
+	gathering: 1<<serving | 1<<listening | 1<<standby | 1<<exited,
+	serving:   1<<listening | 1<<standby,
+	standby:   1 << listening,
 	exited:    0,
 }
 
@@ -47,20 +51,19 @@ func (p *Planner) become(s state) {
 		panic("planner: illegal edge " + p.state.String() + " to " + s.String())
 	}
 	p.state = s
-	p.stateSince = p.j.Now
 }
 
 // above is the planner as its rooms see it.
 type above struct{ p *Planner }
 
 // SawTerm hears of a term that somebody knows.
-func (a above) SawTerm(t proto.Term) { a.p.sawTerm(t) }
+func (a above) SawTerm(t proto.Term, life uint64) { a.p.sawTerm(t, life) }
 
 // Answer takes a device's answer to a command.
 func (a above) Answer(d *member.Device, m *proto.Ack) { a.p.onAnswer(d, m) }
 
 // Listening: the first look round is not over.
-func (a above) Listening() bool { return a.p.state == gathering }
+func (a above) Listening() bool { return a.p.state != serving }
 
 // Busy names what keeps the planner from commanding agents.
 func (a above) Busy() string {

@@ -19,32 +19,33 @@ const (
 	keyTerm    = "term"    // decimal
 	keyPlanner = "planner" // decimal
 	keyFabric  = "fabric"  // the description
+	keyLife    = "life"    // decimal: of the planner whose term it is
 )
 
-// Start makes a Config from what a store holds and raises the term. f is the
-// fabric asked for; nil takes the stored one, else the default. A store knows
-// one fabric: another is refused. The shell writes the returned records
-// before it makes the planner. freshID becomes the planner's id when the
-// store has none; it must not be 0.
-func Start(st State, f *fabric.Fabric, freshID uint64) (Config, []Record, error) {
+// Start makes a Config from what a store holds. f is the fabric asked for; nil
+// takes the stored one, else the default. A store knows one fabric: another is
+// refused. life is drawn at random at each start and must not be 0; it becomes
+// the planner's id when the store has none. Nothing is stored before the
+// planner has listened.
+func Start(st State, f *fabric.Fabric, life uint64) (Config, error) {
 	term, err := st.Number(keyTerm)
 	if err != nil {
-		return Config{}, nil, err
+		return Config{}, err
 	}
 	id, err := st.Number(keyPlanner)
 	if err != nil {
-		return Config{}, nil, err
+		return Config{}, err
 	}
 	if id == 0 {
-		id = freshID
+		id = life
 	}
 	if raw := st.Get(keyFabric); raw != nil {
 		stored, err := fabric.Parse(raw)
 		if err != nil {
-			return Config{}, nil, fmt.Errorf("store: fabric: %w", err)
+			return Config{}, fmt.Errorf("store: fabric: %w", err)
 		}
 		if f != nil && string(f.Encode()) != string(stored.Encode()) {
-			return Config{}, nil, &fabric.Error{Field: "fabric", Limit: "the stored fabric, or another store",
+			return Config{}, &fabric.Error{Field: "fabric", Limit: "the stored fabric, or another store",
 				Message: fmt.Sprintf("the store holds fabric %s (%d nodes, k %d, tp %d), which differs from the one given", stored.Name, stored.Nodes, stored.K, stored.TP)}
 		}
 		f = stored
@@ -52,17 +53,12 @@ func Start(st State, f *fabric.Fabric, freshID uint64) (Config, []Record, error)
 	if f == nil {
 		f = fabric.Default()
 	}
-	term++
-	cfg := Config{Fabric: f, Store: st, Term: proto.Term(term), PlannerID: id}
-	// What New would panic about is an error here.
-	if err := New(Config{Fabric: f, Term: 1, PlannerID: id}).restore(st); err != nil {
-		return Config{}, nil, err
-	}
-	return cfg, []Record{
-		{Key: keyTerm, Value: strconv.AppendUint(nil, term, 10)},
+	cfg := Config{Fabric: f, Store: st, Term: proto.Term(term), PlannerID: id, Life: life, First: []Record{
 		{Key: keyPlanner, Value: strconv.AppendUint(nil, id, 10)},
 		{Key: keyFabric, Value: f.Encode()},
-	}, nil
+	}}
+	// What New would panic about is an error here.
+	return cfg, New(Config{Fabric: f, PlannerID: id}).restore(st)
 }
 
 // restore takes what a former planner stored.

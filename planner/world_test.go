@@ -29,6 +29,10 @@ type world struct {
 	onDisk   uint64 // the Persist asked for last
 	replies  []proto.OpReply
 	asked    int
+	life     uint64 // of the planner
+	listens  bool   // the broker has been there before the planner
+	takeover bool
+	backup   map[string][]byte
 
 	retained map[string]proto.Packet
 	order    []string // of retained topics
@@ -46,11 +50,12 @@ func (w *world) boot() {
 		st = append(st, Record{Key: k, Value: v})
 	}
 	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
-	cfg, records, err := Start(st, w.fab, 77)
+	w.life++
+	cfg, err := Start(st, w.fab, 76+w.life)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.write(records)
+	cfg.Alone, cfg.Takeover = !w.listens, w.takeover
 	w.p, w.down, w.up = New(cfg), nil, nil
 }
 

@@ -37,6 +37,8 @@ func parseRun(args []string, t terminal) (*runFlags, error) {
 	fs.StringVar(&f.server.CertFile, "cert", "", "PEM file of the own certificate, for mqtts")
 	fs.StringVar(&f.server.KeyFile, "key", "", "PEM file of its key, for mqtts")
 	fs.BoolVar(&f.server.Insecure, "insecure", false, "allow mqtt, in the clear, beyond loopback")
+	fs.BoolVar(&f.server.Takeover, "takeover", false, "replace a planner that is in service, or rings planned from another description")
+	fs.Uint64Var((*uint64)(&f.server.TermAbove), "term-above", 0, "begin above this term: for agents that know one beyond what a planner believes (see ocsctl why)")
 	fs.BoolVar(&f.json, "json", false, "log and report errors as JSON, one object per line")
 	fs.Usage = func() {
 		out := fs.Output()
@@ -106,7 +108,7 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 		fmt.Fprintf(out, "core     %s: %d pods x %d leaves x %d servers x %d GPUs, %d groups of %d switches, %s\n", fab.Name, k.Pods, k.LeavesPerPod,
 			k.ServersPerLeaf, k.GPUsPerServer, k.Groups(), k.SpinePorts, k.Wiring)
 	}
-	fmt.Fprintf(out, "planner  %d term %d, state %s\nbroker   %s\n", start.PlannerID, start.Term, f.server.State, broker)
+	fmt.Fprintf(out, "planner  %d, last term %d, state %s\nbroker   %s\n", start.PlannerID, start.Term, f.server.State, broker)
 }
 
 func readFabric(name string, stdin io.Reader) (*fabric.Fabric, error) {

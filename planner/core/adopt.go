@@ -14,6 +14,9 @@ import (
 // and everything is judged.
 func (c *Circuits) Gathered() {
 	c.heard = true
+	if !c.fresh && c.table.Contradicted(c.decided) {
+		forget(c)
+	}
 	if c.fresh {
 		c.adopt()
 	}
@@ -53,6 +56,7 @@ func (c *Circuits) adopt() {
 	if len(records) == 0 {
 		return
 	}
+	c.decided = c.gen
 	records = append(records, journal.Encode(keyHead, head{c.gen}))
 	c.j.Persist(records...)
 	c.saveJobs()
@@ -130,4 +134,27 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 	}
 	v.Adopt()
 	c.j.Persist(member.Record(v.ID, 0, v.Want, false))
+}
+
+// forget drops all that the store said of circuits and jobs.
+func forget(c *Circuits) {
+	c.Drop()
+	records := []journal.Record{{Key: keyHead}, {Key: keyStage}}
+	for s := range c.switches {
+		v := &c.switches[s]
+		records = append(records, v.Forget())
+		if m := v.Report; m != nil {
+			c.gen = max(c.gen, m.Generation)
+		}
+	}
+	for at := range c.maps {
+		c.maps[at] = newMap(c.fab.Pods)
+		records = append(records, journal.Record{Key: mapKey(at)})
+	}
+	if c.state == Verifying {
+		c.become(Resting)
+	}
+	c.jobs.all, c.stages, c.open = nil, nil, openStage{}
+	c.fresh = true
+	c.j.Persist(append(records, c.jobs.unsaved()...)...)
 }

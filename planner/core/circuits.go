@@ -75,13 +75,14 @@ type Root interface {
 // Circuits is the planner of circuits.
 type Circuits struct {
 	layout
-	j     *journal.Journal
-	root  Root
-	table *member.Table
-	state State
-	gen   proto.Generation // given out last
-	fresh bool             // the store held no circuits: what is there is adopted
-	heard bool             // the first look round is over
+	j       *journal.Journal
+	root    Root
+	table   *member.Table
+	state   State
+	gen     proto.Generation // the highest that is known of
+	decided proto.Generation // the last that the store knows of
+	fresh   bool             // the store held no circuits: what is there is adopted
+	heard   bool             // the first look round is over
 
 	switches []switchView
 	maps     []crossMap // as committed

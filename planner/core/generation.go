@@ -197,6 +197,7 @@ func (c *Circuits) Persisted(id uint64) bool {
 	case !c.open.active():
 		c.open = openStage{kind: stageTell, since: c.j.Now}
 	}
+	c.decided = c.txn.Gen
 	c.txn.Commit()
 	told, absent := map[proto.RingID]bool{}, 0
 	for i := range c.txn.Parts {

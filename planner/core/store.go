@@ -160,7 +160,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 			return fmt.Errorf("no such switch")
 		}
 		_, err = d.Restore(raw)
-		c.gen = max(c.gen, d.Want.Gen)
+		c.gen, c.decided = max(c.gen, d.Want.Gen), max(c.decided, d.Want.Gen)
 		return err
 	}
 	return nil
@@ -176,7 +176,7 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 		if err := journal.CheckCount("generation", uint64(h.Generation)); err != nil {
 			return fmt.Errorf("store: %s: %w", keyHead, err)
 		}
-		c.fresh, c.gen = false, max(c.gen, h.Generation)
+		c.fresh, c.gen, c.decided = false, max(c.gen, h.Generation), max(c.decided, h.Generation)
 	}
 	raw := st.Get(keyStage)
 	if raw == nil {

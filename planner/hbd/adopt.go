@@ -72,6 +72,7 @@ func (h *Rings) adopt() {
 			}
 		case m != nil && m.Generation != 0 && m.Generation <= h.gen && len(m.Rings) == 0:
 			n.Adopt()
+			h.gen = max(h.gen, m.Generation)
 		default:
 			if m != nil {
 				h.unassign(n)
@@ -83,6 +84,7 @@ func (h *Rings) adopt() {
 	if len(records) == 0 {
 		return // nothing runs; the first generation writes the first records
 	}
+	h.decided = h.gen
 	records = append(records, journal.Encode(keyHead, head{h.gen, h.nextRing}))
 	h.j.Persist(records...)
 	h.j.Note(journal.Info, "running rings adopted", journal.Note{Rule: "adopt", Node: -1, Gen: h.gen, Text: fmt.Sprintf("%d rings as their nodes report them", len(h.rings))})
@@ -154,4 +156,31 @@ func (p *placement) mayAdopt(nodes []proto.NodeID) error {
 		return fmt.Errorf("%d nodes, want at most %d", len(nodes), p.largest())
 	}
 	return p.order.Check(nodes)
+}
+
+// forget drops all that the store said of rings and drains.
+func forget(h *Rings) {
+	h.Drop()
+	records := []journal.Record{{Key: keyHead}}
+	for _, r := range h.rings {
+		records = append(records, journal.Record{Key: ringKey(r.id)})
+		h.nextRing = max(h.nextRing, r.id+1)
+	}
+	for i := range h.drains.list {
+		d := &h.drains.list[i]
+		h.nodes[d.node].leaving = false
+		records = append(records, journal.Record{Key: drainKey(d.node)})
+	}
+	for i := range h.nodes {
+		n := &h.nodes[i]
+		records = append(records, n.Forget())
+		h.place(n.ID, 0)
+		n.loss, n.stray = [2]lossView{}, false
+		if m := n.Report; m != nil {
+			h.gen = max(h.gen, m.Generation)
+		}
+	}
+	h.rings, h.drains.list, h.marked, h.strays, h.stage = nil, nil, nil, nil, nil
+	h.fresh = true
+	h.j.Persist(records...)
 }

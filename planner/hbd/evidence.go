@@ -31,7 +31,9 @@ func (e *evidence) Conclude() {
 
 // watch asks and concludes who of a ring is dead.
 func (e *evidence) watch(r *ringView) {
-	e.probes.doubt(r)
+	if e.root.Busy() == "" {
+		e.probes.doubt(r)
+	}
 	e.concludeDead(r)
 }
 

@@ -160,7 +160,7 @@ func (h *Rings) Persisted(id uint64) bool {
 	}
 	q := h.proposal
 	h.proposal = nil
-	h.nextRing = q.next
+	h.nextRing, h.decided = q.next, h.txn.Gen
 	for _, id := range q.gone {
 		for _, n := range h.ring(id).nodes {
 			h.leave(n)

@@ -25,7 +25,8 @@ type Rings struct {
 	evidence
 	table *member.Table
 
-	gen          proto.Generation // given out last
+	gen          proto.Generation // the highest that is known of
+	decided      proto.Generation // the last that the store knows of
 	nextRing     proto.RingID
 	fresh        bool           // the store held no generation: what runs is adopted
 	idleDecision member.Decided // the last one on ring 0's topic
@@ -69,6 +70,9 @@ func (h *Rings) Fresh() bool { return h.fresh }
 // Gathered ends the first look round: what is there and not known is adopted,
 // and everything is judged.
 func (h *Rings) Gathered() {
+	if !h.fresh && h.table.Contradicted(h.decided) {
+		forget(h)
+	}
 	h.drains.resume()
 	if h.fresh {
 		h.adopt()

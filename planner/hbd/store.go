@@ -63,7 +63,7 @@ func (h *Rings) RestoreHead(st journal.State) error {
 	if x.NextRing >= proto.FirstGroup {
 		return fmt.Errorf("store: %s: next_ring: %d, want under %d", keyHead, x.NextRing, proto.FirstGroup)
 	}
-	h.fresh, h.gen, h.nextRing = false, x.Generation, max(1, x.NextRing)
+	h.fresh, h.gen, h.decided, h.nextRing = false, x.Generation, x.Generation, max(1, x.NextRing)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (h *Rings) restoreRing(key string, raw []byte) error {
 		r.Size = h.fab.GroupNodes()
 	}
 	h.rings = append(h.rings, h.form(proto.RingID(id), r.Nodes, r.Size, member.Decided{Term: r.Term, Gen: r.Generation, Plan: r.Plan}))
-	h.gen, h.nextRing = max(h.gen, r.Generation), max(h.nextRing, proto.RingID(id)+1)
+	h.gen, h.decided, h.nextRing = max(h.gen, r.Generation), max(h.decided, r.Generation), max(h.nextRing, proto.RingID(id)+1)
 	return nil
 }
 

@@ -63,6 +63,8 @@ type Outbox struct {
 	Wall    uint64        // of the step, milliseconds, for people
 	Topics  proto.Topics
 	Planner uint64
+	Life    uint64 // of the planner, drawn at its start
+	Layout  uint64 // fingerprint of the fabric's description
 	Term    proto.Term
 	Beat    uint64 // number of the planner's last sign of life
 	LinkUp  bool
@@ -110,16 +112,17 @@ func (o *Outbox) Send(topic string, kind proto.TopicKind, msg any) {
 
 // SendRaw publishes what is encoded already.
 func (o *Outbox) SendRaw(topic string, kind proto.TopicKind, payload []byte) {
-	o.out = append(o.out, Action{Kind: Send, Packet: proto.Packet{
-		Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS(), Retain: kind.Retain(),
-	}})
+	o.SendPacket(proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS(), Retain: kind.Retain()})
 }
+
+// SendPacket publishes a packet as it is.
+func (o *Outbox) SendPacket(p proto.Packet) { o.out = append(o.out, Action{Kind: Send, Packet: p}) }
 
 // Command sends a command to one life of an agent and returns its correlation.
 func (o *Outbox) Command(id proto.NodeID, session proto.Session, c proto.Command) proto.Corr {
 	o.commands++
-	seed := fmt.Appendf(nil, "%d/%d/%d", o.Planner, o.Term, o.commands)
-	c.Version, c.Node, c.Term, c.Session = proto.Version, id, o.Term, session
+	seed := fmt.Appendf(nil, "%d/%d/%d/%d", o.Planner, o.Life, o.Term, o.commands)
+	c.Version, c.Node, c.Term, c.Life, c.Session = proto.Version, id, o.Term, o.Life, session
 	c.Beat = o.Beat
 	c.Corr, c.TTLMillis = proto.Corr(proto.DigestOf(seed)), commandTTLMillis
 	o.Send(o.Topics.Command(id), proto.TopicCommand, &c)

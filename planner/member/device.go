@@ -94,6 +94,36 @@ func (d *Device) Online() bool { return d.state != Unheard && d.state != Offline
 // Ready: it can take part in a generation.
 func (d *Device) Ready() bool { return d.state == Present && d.Refusal.Code == proto.OK && d.odd == "" }
 
+// contradicts says in what a device's report shows that the store it was
+// restored from is not the latest, "" when in nothing: it holds a generation
+// above the last one given out, or another plan of the one that it was given.
+func (d *Device) contradicts(last proto.Generation) string {
+	m := d.Report
+	switch {
+	case m == nil || m.Generation == 0 || d.Want.Gen == 0:
+		return "" // the store never knew it
+	case m.Generation > last:
+		return fmt.Sprintf("%s holds generation %d, the store's last is %d", d.name(), m.Generation, last)
+	case m.Generation == d.Want.Gen && m.Term == d.Want.Term && m.Plan != d.Want.Plan:
+		return fmt.Sprintf("%s holds another plan of generation %d than the store", d.name(), m.Generation)
+	}
+	return ""
+}
+
+// name is the device in a sentence.
+func (d *Device) name() string {
+	if d.ID.IsSwitch() {
+		return fmt.Sprintf("switch %d", d.ID-proto.FirstSwitch)
+	}
+	return fmt.Sprintf("node %d", d.ID)
+}
+
+// Forget drops what was committed for it, and what that leaves of the store.
+func (d *Device) Forget() journal.Record {
+	d.Want, d.Unassigned, d.resendAt, d.Refusal = Target{}, false, journal.Never, Refusal{}
+	return journal.Record{Key: recordKey(d.ID)}
+}
+
 // Pending reports whether it is not yet where a generation wants it.
 func (d *Device) Pending() bool {
 	return d.Want.Gen > 0 && !d.Unassigned && !d.At(d.Want.Decided)

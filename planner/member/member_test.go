@@ -76,7 +76,7 @@ func newWorld() *world {
 	return w
 }
 
-func (w *world) SawTerm(t proto.Term) {
+func (w *world) SawTerm(t proto.Term, _ uint64) {
 	if t > 3 {
 		fmt.Fprintf(&w.out, "term %d\n", t)
 	}

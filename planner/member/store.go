@@ -25,13 +25,17 @@ type record struct {
 	Desired    []byte           `json:"desired,omitempty"`
 }
 
-// Record is a device's target as the store keeps it. ring is a node's.
-func Record(id proto.NodeID, ring proto.RingID, want Target, unassigned bool) journal.Record {
+func recordKey(id proto.NodeID) string {
 	prefix := PrefixNode
 	if id.IsSwitch() {
 		prefix = PrefixSwitch
 	}
-	return journal.Encode(journal.NumberedKey(prefix, uint64(id)), record{ring, want.Term, want.Gen, want.Plan, unassigned, want.Payload})
+	return journal.NumberedKey(prefix, uint64(id))
+}
+
+// Record is a device's target as the store keeps it. ring is a node's.
+func Record(id proto.NodeID, ring proto.RingID, want Target, unassigned bool) journal.Record {
+	return journal.Encode(recordKey(id), record{ring, want.Term, want.Gen, want.Plan, unassigned, want.Payload})
 }
 
 // Restore takes a target from the store, and gives the ring that a node is in.

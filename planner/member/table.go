@@ -11,8 +11,9 @@ import (
 
 // Root is what a table needs of the planner above it.
 type Root interface {
-	// SawTerm hears of a term that somebody knows.
-	SawTerm(proto.Term)
+	// SawTerm hears of a term that somebody knows, and of the life of the planner
+	// that it was heard from, 0 where that is not said.
+	SawTerm(t proto.Term, life uint64)
 	// Answer takes a device's answer to a command.
 	Answer(d *Device, m *proto.Ack)
 }
@@ -265,7 +266,7 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 		t.Resend(d)
 	}
 	t.hear(heard, d)
-	t.root.SawTerm(m.SeenTerm)
+	t.root.SawTerm(m.SeenTerm, 0)
 	t.owner.News(News{Kind: Birth, Device: d, Before: before, Again: again})
 	t.takeEarly(d)
 }
@@ -299,7 +300,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	if d.state == Disputed || !t.believe(d, t.inReport(d, m)...) {
 		return
 	}
-	t.root.SawTerm(m.SeenTerm)
+	t.root.SawTerm(m.SeenTerm, m.SeenLife)
 	if m.Session != d.Session {
 		d.early = m
 		t.Spoke(d, m.Session)
@@ -342,7 +343,7 @@ func (t *Table) Ack(d *Device, m *proto.Ack) {
 	if !t.believe(d, t.inAck(d, m)...) {
 		return
 	}
-	t.root.SawTerm(m.CurrentTerm)
+	t.root.SawTerm(m.CurrentTerm, 0)
 	n := News{Kind: Spoke, Device: d, Before: d.Standing(), Ack: m, Broke: d.state == Silent}
 	if n.Broke {
 		d.answered()
@@ -365,4 +366,18 @@ func (t *Table) Ack(d *Device, m *proto.Ack) {
 		t.j.Line(journal.Line{Level: journal.Warn, Message: what + " refused a message", Rule: "protocol", Node: int64(d.ID), Ring: d.ring(), Generation: m.Generation,
 			Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
 	}
+}
+
+// Contradicted reports whether the devices show that the store they were
+// restored from is not the latest - an older copy, or another planner was here -
+// and says in what; last is the last generation that it decided. What runs is
+// right then, and is adopted as it is.
+func (t *Table) Contradicted(last proto.Generation) bool {
+	for i := range t.Devices {
+		if why := t.Devices[i].contradicts(last); why != "" {
+			t.j.Note(journal.Warn, "the store does not know what runs; it counts as lost", journal.Note{Rule: "adopt", Node: int64(t.Devices[i].ID), Text: why})
+			return true
+		}
+	}
+	return false
 }

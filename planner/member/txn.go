@@ -92,6 +92,9 @@ func (x *Txn) Phase() Phase { return x.phase }
 // devices. Of those that absent names nobody expects an answer.
 func (x *Txn) Prepare(gen proto.Generation, desired []proto.Desired, absent func(*Device) bool) {
 	x.become(Preparing)
+	for i := range desired {
+		desired[i].Life, desired[i].Layout = x.t.j.Life, x.t.j.Layout
+	}
 	plan, err := proto.PlanDigest(desired)
 	if err != nil {
 		panic("planner: own plan is refused: " + err.Error())

@@ -28,6 +28,12 @@ type Config struct {
 	KeyFile  string
 	Insecure bool // allow mqtt beyond loopback
 
+	// Takeover replaces whoever is in service, and what was planned from another
+	// description. TermAbove begins above a term that agents know and that no
+	// planner would believe.
+	Takeover  bool
+	TermAbove proto.Term
+
 	MinReconnect, MaxReconnect time.Duration // of the link; 0: the link's own and 5 s
 
 	Log *slog.Logger
@@ -39,8 +45,8 @@ type Config struct {
 	Observe func(*planner.Planner)
 }
 
-// ErrGaveWay is what Run returns when the planner stops by itself: another
-// one is alive.
+// ErrGaveWay is what Run returns when the planner leaves by itself: the fabric
+// is planned from another description.
 var ErrGaveWay = errors.New("server: the planner gave way")
 
 // maxBatch bounds the events between two commits of the store. chosen: a
@@ -60,7 +66,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	start, err := begin(store, cfg.Fabric, cfg.State)
+	start, err := begin(store, &cfg)
 	if err != nil {
 		return err
 	}
@@ -80,11 +86,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	// Without a goodbye: the will tells everyone that the planner is gone.
 	defer link.Abandon()
 	cfg.Log.Info("planner started", "fabric", start.Fabric.Name, "nodes", start.Fabric.Nodes, "term", start.Term,
-		"planner", start.PlannerID, "broker", broker, "state", cfg.State)
+		"planner", start.PlannerID, "life", start.Life, "broker", broker, "state", cfg.State)
 	if cfg.Ready != nil {
 		cfg.Ready(broker, start)
 	}
-	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now()}
+	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now(), link: linkWatch{log: cfg.Log, broker: broker, err: link.Err}}
 	s.host = planner.NewHost(start, s)
 	return s.loop(ctx)
 }
@@ -101,7 +107,7 @@ func (c *Config) Check() error {
 	if c.Listen != "" {
 		return &proto.Error{Code: proto.Invalid, Field: "listen", Limit: "-listen or -broker", Reason: "both are given"}
 	}
-	l := c.link(c.Broker, planner.Config{Fabric: fabric.Default(), PlannerID: 1, Term: 1})
+	l := c.link(c.Broker, planner.Config{Fabric: fabric.Default(), PlannerID: 1, Life: 1})
 	return l.Check()
 }
 
@@ -110,12 +116,12 @@ func (c *Config) embedded() BrokerConfig {
 }
 
 func (c *Config) link(broker string, start planner.Config) mqtt.Config {
-	will := planner.WillOf(start.Fabric.Name, start.PlannerID, start.Term)
+	will := start.Will()
 	longest := c.MaxReconnect
 	if longest == 0 {
 		longest = maxReconnect
 	}
-	return mqtt.Config{Broker: broker, ClientID: proto.Topics{Fabric: start.Fabric.Name}.PlannerClient(start.PlannerID),
+	return mqtt.Config{Broker: broker, ClientID: proto.Topics{Fabric: start.Fabric.Name}.PlannerClient(start.Life),
 		Will: &will, Subscriptions: planner.Subscriptions(start.Fabric.Name), Ordered: true, Queue: linkQueue, Intake: mqtt.DefaultIntake,
 		CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Insecure: c.Insecure,
 		MinReconnect: c.MinReconnect, MaxReconnect: longest}
@@ -129,17 +135,22 @@ const maxReconnect = 5 * time.Second
 // of 10,000 nodes may all answer and report at once.
 const linkQueue = 1 << 16
 
-// begin reads the store and stores the term of this life.
-func begin(store Store, f *fabric.Fabric, path string) (planner.Config, error) {
+// begin reads the store. The planner gives out no term before it has listened.
+func begin(store Store, cfg *Config) (planner.Config, error) {
 	state, err := store.Load()
 	if err != nil {
 		return planner.Config{}, err
 	}
-	start, records, err := planner.Start(state, f, rand.Uint64()|1)
+	start, err := planner.Start(state, cfg.Fabric, rand.Uint64()|1)
 	if err != nil {
-		return planner.Config{}, fmt.Errorf("server: state %s: %w", path, err)
+		return planner.Config{}, fmt.Errorf("server: state %s: %w", cfg.State, err)
 	}
-	return start, store.Commit(records)
+	start.Alone, start.Takeover = cfg.Broker == "", cfg.Takeover
+	start.Term = max(start.Term, cfg.TermAbove)
+	if start.Alone {
+		err = store.Commit(start.First) // nobody is there whose fabric it could be
+	}
+	return start, err
 }
 
 // server is the planner's ports in real time: one goroutine, a link, a store.
@@ -150,6 +161,7 @@ type server struct {
 	sendOut func(proto.Packet) error
 	host    *planner.Host
 	began   time.Time
+	link    linkWatch
 	unsent  uint64 // the link would not take
 }
 
@@ -161,6 +173,7 @@ func (s *server) loop(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
+			s.link.look(time.Since(s.began))
 			s.host.Tick()
 			s.observe()
 		case p, ok := <-s.recv:
@@ -182,11 +195,8 @@ func (s *server) loop(ctx context.Context) error {
 
 // untilNext bounds the wait so that the timer's arithmetic cannot wrap.
 func (s *server) untilNext() time.Duration {
-	next := s.host.Next()
-	if next == planner.Never {
-		return time.Hour
-	}
-	return max(0, next-time.Since(s.began))
+	now := time.Since(s.began)
+	return max(0, min(s.host.Next(), s.link.next(now))-now)
 }
 
 // receiveMore takes what else has come, so that it shares a transaction.
@@ -206,15 +216,11 @@ func (s *server) receiveMore() {
 
 func (s *server) receive(p proto.Packet) {
 	switch p.Kind {
-	case proto.LinkUp:
-		s.cfg.Log.Info("broker connected")
-	case proto.LinkDown:
-		s.cfg.Log.Warn("broker lost", "reason", string(p.Payload))
-	case proto.Refused:
-		s.cfg.Log.Error("broker refused a subscription", "topic", p.Topic)
-		return
+	case proto.Publish:
 	case proto.Shed:
 		s.cfg.Log.Warn("more messages came than a topic may carry", "not_read", p.ShedCount())
+	default:
+		s.link.packet(&p, time.Since(s.began))
 	}
 	s.host.Deliver(p)
 	s.host.Step()

@@ -216,25 +216,44 @@ func TestStaleTermIsRaised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, _, err := planner.Start(st, nil, 1)
-	if err != nil || cfg.Term <= 51 {
-		t.Errorf("the next term is %d, %v", cfg.Term, err)
+	cfg, err := planner.Start(st, nil, 1)
+	if err != nil || cfg.Term <= 50 {
+		t.Errorf("the last term is %d, %v", cfg.Term, err)
 	}
 }
 
-// The second of two planners gives way and says to whom.
-func TestSecondPlannerGivesWay(t *testing.T) {
+// The second of two planners stands by in its process, its own broker with it,
+// and takes the first one's place; one with another description leaves, and
+// says which planner it met.
+func TestSecondPlannerStandsBy(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t, "127.0.0.1:0")
 	dir := t.TempDir()
 	op := startOperator(t, b.URL())
-	inProcess(t, testConfig(b.URL(), filepath.Join(dir, "one.db")))
+	stop := inProcess(t, testConfig(b.URL(), filepath.Join(dir, "one.db")))
 	one := op.state("settled", func(m *proto.PlannerState, _ bool) bool { return m.Online && m.Seq >= 2 })
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	err := Run(ctx, testConfig(b.URL(), filepath.Join(dir, "two.db")))
-	if !errors.Is(err, ErrGaveWay) || !strings.Contains(err.Error(), fmt.Sprint(one.Planner)) {
-		t.Errorf("%v, want to give way to %d", err, one.Planner)
+
+	wrong := testConfig(b.URL(), filepath.Join(dir, "wrong.db"))
+	var err error
+	if wrong.Fabric, err = fabric.New(fabric.Params{Name: "f1", Nodes: 8, GPUsPerNode: 4, K: 2, TP: 32}); err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan error, 1)
+	go func() { left <- Run(context.Background(), wrong) }()
+	inProcess(t, testConfig(b.URL(), filepath.Join(dir, "two.db")))
+	two := op.state("standing by", func(m *proto.PlannerState, _ bool) bool { return m.Standby })
+	if two.Life == one.Life || two.Layout != one.Layout {
+		t.Errorf("%+v stands by for %+v", two, one)
+	}
+	if err := <-left; !errors.Is(err, ErrGaveWay) || !strings.Contains(err.Error(), fmt.Sprint(one.Life)) || !strings.Contains(err.Error(), "-takeover") {
+		t.Errorf("%v, want to give way to life %d", err, one.Life)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	now := op.state("taken over", func(m *proto.PlannerState, retained bool) bool { return m.Online && m.Life == two.Life && !retained })
+	if now.Term == 0 {
+		t.Errorf("%+v", now)
 	}
 }
 
@@ -288,20 +307,25 @@ func TestMalformedMessagesChangeNothing(t *testing.T) {
 func TestStoredBeforeSaid(t *testing.T) {
 	for _, full := range []error{nil, errors.New("disk full")} {
 		var trace []string
-		store := &fakeStore{trace: &trace, err: full}
-		cfg, _, err := planner.Start(nil, testFabric(), 7)
+		store := &fakeStore{trace: new([]string)}
+		cfg, err := planner.Start(nil, testFabric(), 7)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &server{cfg: Config{Log: slog.New(slog.DiscardHandler)}, store: store, began: time.Now(),
+		s := &server{cfg: Config{Log: slog.New(slog.DiscardHandler)}, store: store, began: time.Now(), link: linkWatch{log: slog.New(slog.DiscardHandler)},
 			sendOut: func(p proto.Packet) error {
 				if topic, _ := proto.ParseTopic(p.Topic); topic.Kind == proto.TopicCommand {
 					trace = append(trace, "said")
 				}
 				return nil
 			}}
+		cfg.Alone = true
 		s.host = planner.NewHost(cfg, s)
 		s.receive(proto.Packet{Kind: proto.LinkUp})
+		if err := s.settle(); err != nil { // the term
+			t.Fatal(err)
+		}
+		store.trace, store.err = &trace, full
 		topics := proto.Topics{Fabric: cfg.Fabric.Name}
 		for topic, m := range map[string]any{ // any order: both have come before the store is asked
 			topics.Presence(1): &proto.Presence{Version: proto.Version, Node: 1, Session: 3, Online: true, Mode: proto.ModeService, Bundles: 2},

@@ -402,13 +402,16 @@ func (n *network) publish(from int32, p proto.Packet) {
 // thousand of them every two seconds are a load without a purpose: each
 // connection is handed the first and those that differ.
 func (n *network) publishBeat(p proto.Packet) {
-	n.beat.keep(p, n.now)
 	n.toPlanner(p)
 	var s proto.PlannerState
 	if _, err := proto.Decode(p.Payload, &s); err != nil {
 		panic("fleet: the planner's own state is refused: " + err.Error())
 	}
-	if key := fmt.Sprint(s.Planner, s.Term, s.Online); key != n.beatKey {
+	if s.Standby {
+		return // not retained, and nothing to an agent
+	}
+	n.beat.keep(p, n.now)
+	if key := fmt.Sprint(s.Life, s.Term, s.Online); key != n.beatKey {
 		n.beatKey = key
 		n.fresh = n.fresh[:0]
 		for i := range n.devices {

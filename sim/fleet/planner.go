@@ -54,14 +54,13 @@ func (b *process) start() error {
 	}
 	slices.SortFunc(st, func(a, b planner.Record) int { return strings.Compare(a.Key, b.Key) })
 	b.life++
-	cfg, records, err := planner.Start(st, r.cfg.Fabric, detmath.Hash(r.cfg.Seed, streamSession, b.number())|1)
+	cfg, err := planner.Start(st, r.cfg.Fabric, detmath.Hash(r.cfg.Seed, streamSession, b.number(), uint64(b.life))|1)
 	if err != nil {
 		return fmt.Errorf("fleet: planner: %w", err)
 	}
-	b.write(records)
 	b.host = planner.NewHost(cfg, b)
 	b.base, b.alive, b.tries, b.paused, b.busy = r.now, true, 0, false, false
-	b.will = b.host.Planner().Will()
+	b.will = cfg.Will()
 	r.agenda.Push(r.now+r.net.hop(), task{kind: taskConnect, who: b.who, gen: b.conn})
 	return nil
 }

@@ -81,7 +81,7 @@ func TestWhyExplainsWhatHappened(t *testing.T) {
 		}
 	}
 	c := &curious{asks: []question{
-		{3020 * time.Millisecond, 9, 1, nil},
+		{9050 * time.Millisecond, 9, 1, nil},
 		{19 * time.Second, 16, 0, calibrate},
 		{20*time.Second + 12*time.Millisecond, 4, -1, nil},
 		{20*time.Second + 100*time.Millisecond, 16, -1, nil},
@@ -92,8 +92,8 @@ func TestWhyExplainsWhatHappened(t *testing.T) {
 		t.Fatalf("%d answers: %q", len(c.told), c.told)
 	}
 	for i, wants := range [][]string{
-		{ // the ban, by the planner that has just started: what only the agent knows, too
-			"agent only: LightFound, external1, right side of ring 1, peer 10, ", "(detect ", "Banned, external1, right side of ring 1, peer 10",
+		{ // the ban, by the planner that has just listened: what the agent told it meanwhile
+			"LightFound, external1, right side of ring 1, peer 10, ", "(detect ", "Banned, external1, right side of ring 1, peer 10",
 			"right side: closed, request signal_fail, in loopback; planned is node 10 over 1/external1",
 			"right side: node 10 over 1/external1 is banned after 8 losses within 10 s; a plan that names it lifts the ban, or 10 s of steady light",
 			"bundle: loopback, tuned, 8 losses so far, cause no_candidate, measured -", "next attempt in ",
