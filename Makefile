@@ -108,5 +108,9 @@ bench-kernel: ## the agent on real I2C and SPI controllers: Debian kernels on an
 bench-hostile: build ## a stranger at the embedded broker of 64 nodes: forged, mutated, repeated messages, floods, held connections (SCALE, FLOOD, ONLY)
 	@.ci/hostile.sh
 
+.PHONY: bench-rivals
+bench-rivals: build ## a second planner by mistake: wrong fabric, empty, older, copied store; the boards' own record (mosquitto where there is one)
+	@.ci/rivals.sh
+
 clean: ## remove bin/
 	rm -rf bin
