@@ -103,6 +103,17 @@ func TestMessagesArrive(t *testing.T) {
 	})
 }
 
+// Whoever reads LinkUp may send: nothing lies between.
+func TestLinkUpIsTheTimeToSend(t *testing.T) {
+	b := &embedded{address: freeAddress(t)}
+	b.start(t)
+	for i := range 300 {
+		l := up(t, Config{Broker: b.url(), ClientID: "one", Seed: uint64(i + 1)})
+		send(t, l, "t/one", "first", false)
+		l.Close()
+	}
+}
+
 func TestSubscriptionsChange(t *testing.T) {
 	onEveryBroker(t, func(t *testing.T, b testBroker) {
 		l := up(t, Config{Broker: b.url(), ClientID: "one", Subscriptions: []string{"t/one"}, Ordered: true})

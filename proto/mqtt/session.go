@@ -44,9 +44,9 @@ func (l *Link) oneSession() time.Duration {
 	}
 	since := time.Now()
 	l.connects.Add(1)
+	l.up.Store(true) // before LinkUp can be read: its reader sends at once
 	l.in.put(proto.Packet{Kind: proto.LinkUp})
 	l.in.hold(false)
-	l.up.Store(true)
 	go s.write()
 	select {
 	case <-s.lost:
