@@ -34,7 +34,7 @@ func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
 		}
 		lit, _ := c.lit()
 		s := c.jobStatus(j, lit)
-		s.Domains, s.Stages = c.jobs.ranks(j)
+		c.designer.describe(j, &s)
 		r.Jobs = []proto.JobStatus{s}
 		c.circuitsPage(q.Page, q.Job, r)
 	case proto.NounApply:
@@ -51,7 +51,7 @@ func (l *jobList) limit() string {
 
 // applyJobs takes a job list, or says what it would do.
 func (c *Circuits) applyJobs(q *proto.OpRequest, r *proto.OpReply) {
-	if err := c.jobs.check(q.Jobs); err != nil {
+	if err := c.jobs.check(q.Jobs, c.designer); err != nil {
 		r.Refuse(err)
 		return
 	}
@@ -60,7 +60,7 @@ func (c *Circuits) applyJobs(q *proto.OpRequest, r *proto.OpReply) {
 		return
 	}
 	list := c.jobs.list(q.Jobs)
-	d := c.designer().design(c.jobs.admit(list))
+	d := c.design(list, true)
 	r.Change = &d.change
 	if q.DryRun {
 		return
@@ -170,25 +170,6 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 		s.State = proto.JobPlacing
 	}
 	return s
-}
-
-// ranks are the leaves of a job's domains in the order of its ranks. A job of
-// more than fit a message has none.
-func (l *jobList) ranks(j *job) (leaves []uint16, stages uint32) {
-	const most = 4096 // of JobStatus.Domains
-	if len(j.placed.Shares) == 0 || j.placed.PP*j.placed.DP > most {
-		return nil, 0
-	}
-	elements, err := l.sched.Elements(j.placed.Job, j.placed.Shares)
-	if err != nil {
-		return nil, 0
-	}
-	for _, row := range elements[0] {
-		for _, leaf := range row {
-			leaves = append(leaves, uint16(leaf))
-		}
-	}
-	return leaves, uint32(j.placed.PP)
 }
 
 // whyShort names the first switch that keeps links from being made.

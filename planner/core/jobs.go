@@ -44,26 +44,11 @@ func (j *job) granted() int {
 	return n
 }
 
-// jobList is the jobs that operators asked for, by id, and how many GPUs, leaves
-// and spines there are for them.
+// jobList is the jobs that operators asked for, by id.
 type jobList struct {
 	fab   *fabric.Core
-	sched sched.Core
 	all   []*job
 	saved map[proto.JobID]string // records as stored
-}
-
-func newJobList(fab *fabric.Core) jobList {
-	l := jobList{fab: fab, saved: map[proto.JobID]string{}}
-	l.sched.Leaves = wiring.Leaves{Pods: fab.Pods, Spines: fab.SpinesPerPod, Tau: fab.LeafLinks}
-	l.sched.GPUsPerServer = fab.GPUsPerServer
-	for p := range fab.Pods {
-		for range fab.LeavesPerPod {
-			l.sched.PodOf = append(l.sched.PodOf, int32(p))
-			l.sched.Servers = append(l.sched.Servers, fab.ServersPerLeaf)
-		}
-	}
-	return l
 }
 
 // find finds a job by its id.
@@ -86,7 +71,7 @@ func (l *jobList) domains(s *proto.JobSpec) sched.Job {
 }
 
 // check says what is wrong with a job list, if anything.
-func (l *jobList) check(list []proto.JobSpec) *proto.Error {
+func (l *jobList) check(list []proto.JobSpec, of designer) *proto.Error {
 	seen := map[proto.JobID]int{}
 	for i := range list {
 		s := &list[i]
@@ -99,11 +84,6 @@ func (l *jobList) check(list []proto.JobSpec) *proto.Error {
 		seen[s.Job] = i
 		if s.Job == 0 {
 			return bad("id", "1 and up", "0 stands for no job")
-		}
-		for _, p := range s.Pods {
-			if int(p) >= l.fab.Pods {
-				return bad("pods", fmt.Sprintf("pods 0 to %d", l.fab.Pods-1), "there is no pod %d", p)
-			}
 		}
 		if s.DP == 0 && s.Servers == 0 {
 			return bad("servers", "servers, or dp", "neither is given")
@@ -118,15 +98,15 @@ func (l *jobList) check(list []proto.JobSpec) *proto.Error {
 			errors.As(err, &e)
 			return bad(e.Field, e.Limit, "%s", e.Reason)
 		}
-		if gps := l.fab.GPUsPerServer; gps%j.TP != 0 && j.TP%gps != 0 {
-			return bad("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", gps), "%d", j.TP)
-		}
 		need := (j.GPUs() + l.fab.GPUsPerServer - 1) / l.fab.GPUsPerServer
 		if need > all {
 			return bad("dp", fmt.Sprintf("at most the %d servers there are", all), "tp %d, pp %d, dp %d take %d servers", j.TP, j.PP, j.DP, need)
 		}
 		if s.Servers != 0 && s.Servers != uint32(need) {
 			return bad("servers", fmt.Sprintf("%d, what tp %d, pp %d, dp %d take", need, j.TP, j.PP, j.DP), "%d", s.Servers)
+		}
+		if err := of.check(s, bad); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -188,53 +168,6 @@ func copyJobs(jobs []*job) []*job {
 		out[n] = &k
 	}
 	return out
-}
-
-// admit finds servers for the jobs that have none, in order of their ids.
-func (l *jobList) admit(jobs []*job) []*job {
-	out := copyJobs(jobs)
-	var running []sched.Placed
-	for _, j := range out {
-		if len(j.placed.Shares) > 0 {
-			running = append(running, j.placed)
-		}
-	}
-	for _, k := range out {
-		if k.runs() {
-			continue
-		}
-		placed, err := l.within(running, k.spec.Pods).Admit(running, k.placed.Job)
-		if err != nil {
-			k.why = err.Error()
-			continue
-		}
-		k.placed, k.why = placed, ""
-		running = append(running, placed)
-	}
-	return out
-}
-
-// within is the core as a job sees it that may be in some pods only: elsewhere
-// no server is idle.
-func (l *jobList) within(running []sched.Placed, pods []uint16) sched.Core {
-	if len(pods) == 0 {
-		return l.sched
-	}
-	s := l.sched
-	s.Servers = make([]int, len(l.sched.Servers))
-	for leaf, p := range s.PodOf {
-		if slices.Contains(pods, uint16(p)) {
-			s.Servers[leaf] = l.sched.Servers[leaf]
-		}
-	}
-	for _, r := range running {
-		for _, x := range r.Shares {
-			if !slices.Contains(pods, uint16(x.Pod)) {
-				s.Servers[x.Pod*l.fab.LeavesPerPod+x.Leaf] += x.Servers
-			}
-		}
-	}
-	return s
 }
 
 // between counts a job's links between two leaves.
