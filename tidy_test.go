@@ -67,6 +67,7 @@ var mayImport = map[string][]string{
 	"sim/script":      {},
 	"sim/solo":        {"sim", "hal"},
 	"sim/trace":       {"mzi/detmath"},
+	"sim/workload":    {"mzi/detmath", "proto"},
 	"sim/fleet":       {"sim", "sim/agenda", "sim/trace", "agent", "ocs", "ocs/circuit", "ocs/mems", "planner", "planner/fabric", "planner/ring", "hal", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
 	"sim/hostile":     {"mzi/detmath", "proto", "proto/mqtt"},
 	"sim/study":       {"mzi/detmath", "planner/fabric", "planner/ring", "planner/wiring", "sim/trace", "proto"},
@@ -93,7 +94,7 @@ var pure = []string{
 	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
 	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core",
 	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched",
-	"sim", "sim/agenda", "sim/trace", "sim/fleet", "sim/study",
+	"sim", "sim/agenda", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }
 
 // impureFiles are the files of a pure package that may touch the world.
@@ -109,7 +110,7 @@ var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt"
 
 // exactFloats are the packages whose floats must have the same bits on every
 // machine.
-var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/fleet", "sim/study", "ocs", "ocs/diode", "ocs/mems"}
+var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/workload", "sim/fleet", "sim/study", "ocs", "ocs/diode", "ocs/mems"}
 
 var mathAllowed = map[string][]string{
 	"":            {"Sqrt", "Abs", "Floor", "FMA"},
