@@ -64,13 +64,14 @@ var mayImport = map[string][]string{
 	"planner/sched":   {"planner/wiring"},
 	"sim":             {"hal", "hal/ad5535b", "hal/ad5676", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/ltc2688", "hal/pca9535", "hal/tca9534", "hal/tmp102", "periph.io/x/conn/v3/physic", "mzi/detmath", "sim/agenda"},
 	"sim/agenda":      {},
+	"sim/flow":        {"mzi/detmath"},
 	"sim/script":      {},
 	"sim/solo":        {"sim", "hal"},
 	"sim/trace":       {"mzi/detmath"},
 	"sim/workload":    {"mzi/detmath", "proto"},
 	"sim/fleet":       {"sim", "sim/agenda", "sim/trace", "agent", "ocs", "ocs/circuit", "ocs/mems", "planner", "planner/fabric", "planner/ring", "hal", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
 	"sim/hostile":     {"mzi/detmath", "proto", "proto/mqtt"},
-	"sim/study":       {"mzi/detmath", "planner/fabric", "planner/ring", "planner/wiring", "sim/trace", "proto"},
+	"sim/study":       {"mzi/detmath", "planner/fabric", "planner/ring", "planner/wiring", "sim/flow", "sim/trace", "proto"},
 	"sim/live":        {"sim", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "mzi/detmath", "agent", "ocs", "ocs/circuit", "hal", "hal/socket", "planner", "planner/fabric", "planner/server", "proto", "proto/limit", "proto/mqtt"},
 	"cmd/ocs-agent":   {"agent", "agent/bench", "hal", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/mqtt", "sim", "sim/solo"},
 	"cmd/ocs-planner": {"planner", "planner/fabric", "planner/server", "proto"},
@@ -94,7 +95,7 @@ var pure = []string{
 	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
 	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core",
 	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched",
-	"sim", "sim/agenda", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
+	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }
 
 // impureFiles are the files of a pure package that may touch the world.
