@@ -213,3 +213,31 @@ func TestRefused(t *testing.T) {
 		t.Error("a capacity out of its limits is taken")
 	}
 }
+
+// Goal: a job that communicates for a known share of its time on an idle
+// network does so, whatever its collective; what is hidden shortens it.
+// Method: alpha 1/4 of 1 ms; then half of it beside a longer backward.
+func TestSizedByItsShareOfTime(t *testing.T) {
+	n := small(t)
+	route := n.Source(func(_, port int) int { return port })
+	for _, e := range [][]Exchange{Ring(8, 8000), HalvingDoubling(6, 8000), AllToAll(8, 100), DoubleBinaryTree(8, 8000)} {
+		p := Placed{GPUs: []int{0, 1, 2, 3, 4, 5, 6, 7}, Route: route}
+		rounds, err := p.Rounds(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reduce, err := Phase{Rounds: rounds}.Sized(n.Capacities(), 250*time.Microsecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for hidden, want := range map[int64]time.Duration{0: 1000, 50: 875, 100: 750} {
+			got, err := Alone(n.Capacities(), Iteration(250*time.Microsecond, 500*time.Microsecond, nil, reduce, hidden, 100))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if off := got - want*time.Microsecond; off < 0 || off > 40 { // a byte rounded up in each round
+				t.Errorf("hidden %d %%: %v, want %v us", hidden, got, want)
+			}
+		}
+	}
+}
