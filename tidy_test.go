@@ -62,6 +62,7 @@ var mayImport = map[string][]string{
 	"planner/ring":    {"planner/fabric", "mzi/detmath", "proto"},
 	"planner/wiring":  {"mzi/detmath"},
 	"planner/sched":   {"planner/wiring"},
+	"planner/isolate": {"mzi/detmath"},
 	"sim":             {"hal", "hal/ad5535b", "hal/ad5676", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/ltc2688", "hal/pca9535", "hal/tca9534", "hal/tmp102", "periph.io/x/conn/v3/physic", "mzi/detmath", "sim/agenda"},
 	"sim/agenda":      {},
 	"sim/flow":        {"mzi/detmath"},
@@ -94,7 +95,7 @@ var testsOnly = []string{"sim/script"}
 var pure = []string{
 	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
 	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core",
-	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched",
+	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }
 
