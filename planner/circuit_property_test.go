@@ -166,6 +166,9 @@ func randomJob(r *rand.Rand, id int, core *fabric.Core) proto.JobSpec {
 	if r.IntN(2) == 0 { // one link between two pods, which is where links get in each other's way
 		j.TP, j.PP = 1, 1
 	}
+	if r.IntN(2) == 0 {
+		j.Collective = proto.Collective(r.IntN(int(proto.CollectiveAllToAll) + 1))
+	}
 	return j
 }
 

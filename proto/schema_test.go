@@ -168,6 +168,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 		{"event-kind", 1, uint8(len(eventNames) - 1), func(c uint8) string { return EventKind(c).String() }},
 		{"sensor", 1, uint8(len(sensorNames) - 1), func(c uint8) string { return Sensor(c).String() }},
 		{"job-state", 0, uint8(len(jobStateNames) - 1), func(c uint8) string { return JobState(c).String() }},
+		{"collective", 0, uint8(len(collectiveNames) - 1), func(c uint8) string { return Collective(c).String() }},
 		{"noun", 1, uint8(len(nounNames) - 1), func(c uint8) string { return Noun(c).String() }},
 	} {
 		var want []string

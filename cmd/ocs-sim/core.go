@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -22,6 +23,7 @@ func core(ctx context.Context, args []string) error {
 	fs.IntVar(&cfg.Changes, "changes", cfg.Changes, "changes of the job list after the first one")
 	fs.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of jobs and mirrors")
 	fs.BoolVar(&cfg.Hold, "hold", false, "keep everything running afterwards, broker on "+holdAddress)
+	mix := fs.String("collectives", proto.CollectiveRing.String(), "what jobs do, any of these: ring, halving-doubling, double-tree, all-to-all")
 	runs := fs.Int("runs", 0, "over 0: instead of in real time, so many seeds on a virtual clock, an agent killed in the middle of every stage")
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
@@ -31,6 +33,14 @@ func core(ctx context.Context, args []string) error {
 		return fail(err)
 	}
 	cfg.Core = coreOf()
+	for _, name := range strings.Split(*mix, ",") {
+		c, wrong := proto.ParseCollective(strings.TrimSpace(name))
+		if wrong != nil {
+			wrong.Field = "collectives"
+			return fail(usageError{wrong})
+		}
+		cfg.Mix = append(cfg.Mix, c)
+	}
 	if err := cfg.Validate(); err != nil {
 		return fail(usageError{err})
 	}
@@ -56,6 +66,14 @@ func core(ctx context.Context, args []string) error {
 		return fail(err)
 	}
 	return errors.Join(printed, res.Verdict())
+}
+
+func names(mix []proto.Collective) string {
+	var out []string
+	for _, c := range mix {
+		out = append(out, c.String())
+	}
+	return strings.Join(out, ",")
 }
 
 // coreFlags describe a layer of optical switches; after they are parsed, the
@@ -88,10 +106,10 @@ const maxCoreRuns = 100_000
 // coreSeeds runs a core on the virtual clock, once for each seed.
 func coreSeeds(ctx context.Context, cfg *live.CoreConfig, runs int, trace, asJSON bool) error {
 	k := cfg.Core
-	seeds := live.CoreSeedsConfig{Core: k, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1,
+	seeds := live.CoreSeedsConfig{Core: k, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix,
 		Replay: func(seed uint64) string {
-			return fmt.Sprintf("ocs-sim core -pods %d -leaves %d -spines %d -spine-ports %d -servers %d -gpus-per-server %d -iota-mille %d -wiring %s -backup=%v -changes %d -runs 1 -seed %d -trace",
-				k.Pods, k.LeavesPerPod, k.SpinesPerPod, k.SpinePorts, k.ServersPerLeaf, k.GPUsPerServer, k.IotaMille, k.Wiring, k.Backup, cfg.Changes, seed)
+			return fmt.Sprintf("ocs-sim core -pods %d -leaves %d -spines %d -spine-ports %d -servers %d -gpus-per-server %d -iota-mille %d -wiring %s -backup=%v -changes %d -collectives %s -runs 1 -seed %d -trace",
+				k.Pods, k.LeavesPerPod, k.SpinesPerPod, k.SpinePorts, k.ServersPerLeaf, k.GPUsPerServer, k.IotaMille, k.Wiring, k.Backup, cfg.Changes, names(cfg.Mix), seed)
 		}}
 	if trace {
 		seeds.TraceOut = os.Stderr

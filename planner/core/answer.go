@@ -150,7 +150,8 @@ func (c *Circuits) lit() (links map[proto.JobID]int, circuits int) {
 }
 
 func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
-	s := proto.JobStatus{Job: j.spec.Job, Asked: uint32(j.asked()), Granted: uint32(j.granted()), Reason: proto.Clip(j.why)}
+	s := proto.JobStatus{Job: j.spec.Job, Asked: uint32(j.asked()), Granted: uint32(j.granted()), Reason: proto.Clip(j.why),
+		Collective: j.spec.Collective}
 	for _, x := range j.placed.Shares {
 		s.Servers = append(s.Servers, proto.LeafServers{Pod: uint16(x.Pod), Leaf: uint16(x.Leaf), Servers: uint16(x.Servers)})
 	}

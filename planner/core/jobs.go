@@ -63,7 +63,7 @@ func (l *jobList) find(id proto.JobID) *job {
 // domains are a job's, the replicas counted from its servers where they are
 // not given.
 func (l *jobList) domains(s *proto.JobSpec) sched.Job {
-	j := sched.Job{TP: int(s.TP), EP: int(s.EP), PP: int(s.PP), DP: int(s.DP)}
+	j := sched.Job{TP: int(s.TP), EP: int(s.EP), PP: int(s.PP), DP: int(s.DP), Collective: sched.Collective(s.Collective)}
 	if s.DP == 0 && s.TP > 0 && s.PP > 0 {
 		j.DP = int(s.Servers) * l.fab.GPUsPerServer / (int(s.TP) * int(s.PP))
 	}
@@ -84,6 +84,9 @@ func (l *jobList) check(list []proto.JobSpec, of designer) *proto.Error {
 		seen[s.Job] = i
 		if s.Job == 0 {
 			return bad("id", "1 and up", "0 stands for no job")
+		}
+		if e := s.Collective.Check(); e != nil {
+			return bad(e.Field, e.Limit, "%s", e.Reason)
 		}
 		if s.DP == 0 && s.Servers == 0 {
 			return bad("servers", "servers, or dp", "neither is given")
@@ -119,6 +122,9 @@ func (l *jobList) checkStored(j *job) error {
 		if s.Pod < 0 || s.Pod >= l.fab.Pods || s.Leaf < 0 || s.Leaf >= l.fab.LeavesPerPod || s.Servers < 1 {
 			return fmt.Errorf("no such leaf: %+v", s)
 		}
+	}
+	if e := j.spec.Collective.Check(); e != nil {
+		return e
 	}
 	if len(j.placed.Wants) != len(j.placed.Links) {
 		return fmt.Errorf("%d wants, %d answers", len(j.placed.Wants), len(j.placed.Links))
@@ -156,7 +162,8 @@ func (l *jobList) list(specs []proto.JobSpec) []*job {
 func sameSpec(a, b *proto.JobSpec) bool {
 	x, y := *a, *b
 	x.Pods, y.Pods = nil, nil
-	return slices.Equal(a.Pods, b.Pods) && x.Job == y.Job && x.TP == y.TP && x.EP == y.EP && x.PP == y.PP && x.DP == y.DP && x.Servers == y.Servers
+	return slices.Equal(a.Pods, b.Pods) && x.Job == y.Job && x.TP == y.TP && x.EP == y.EP && x.PP == y.PP && x.DP == y.DP && x.Servers == y.Servers &&
+		x.Collective == y.Collective
 }
 
 // copyJobs are jobs that may be changed.

@@ -17,7 +17,8 @@ import (
 // CoreConfig says what a core run is.
 type CoreConfig struct {
 	Core    *fabric.Core
-	Changes int // of the job list, after the first one
+	Changes int                // of the job list, after the first one
+	Mix     []proto.Collective // of the jobs, any of them; none: rings
 	Seed    uint64
 	Listen  string
 	Hold    bool // keep everything running afterwards

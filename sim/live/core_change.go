@@ -51,6 +51,11 @@ func (r *coreRun) draw(chance *rand.Rand, next *int) proto.JobSpec {
 	servers := max(pod/4, 1) + chance.IntN(pod+pod/2)
 	servers = (servers + pp - 1) / pp * pp
 	s := proto.JobSpec{Job: proto.JobID(*next), TP: uint32(r.core.GPUsPerServer), EP: 1, PP: uint32(pp), Servers: uint32(servers)}
+	if len(r.cfg.Mix) > 1 {
+		s.Collective = r.cfg.Mix[chance.IntN(len(r.cfg.Mix))]
+	} else if len(r.cfg.Mix) == 1 {
+		s.Collective = r.cfg.Mix[0]
+	}
 	*next++
 	return s
 }
