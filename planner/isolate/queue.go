@@ -46,6 +46,9 @@ type Job struct {
 	DurationMS int64 // as declared; it may run shorter or longer
 	DeadlineMS int64 // on the clock of the caller; 0: none
 	MayPauseMS int64 // how long it may be dark to make room; 0: not at all
+	// Passed is how many jobs that came later have started before it: 0, or
+	// what Waiting gave for it to a former queue.
+	Passed int
 }
 
 // Start is a job that starts now, with what it gets.
@@ -67,7 +70,6 @@ type Blocked struct{ GPU, Network int }
 type waiter struct {
 	Job
 	came    uint64 // how many came before
-	passed  int    // by jobs that came later and started
 	counted bool   // in Blocked
 	failed  uint64 // it could not be placed in the state of this change; 0: never tried
 	why     Cause  // then
@@ -176,7 +178,7 @@ func (q *Queue) Submit(j Job) error {
 
 // before orders waiting jobs.
 func (q *Queue) before(a, b *waiter) int {
-	if x, y := a.passed >= Patience, b.passed >= Patience; x != y {
+	if x, y := a.Passed >= Patience, b.Passed >= Patience; x != y {
 		if x {
 			return -1
 		}
@@ -282,8 +284,8 @@ func (q *Queue) start(now int64, w *waiter, p Placement) Start {
 	aged := false
 	for _, other := range q.waiting {
 		if other.came < w.came {
-			other.passed++
-			aged = aged || other.passed == Patience
+			other.Passed++
+			aged = aged || other.Passed == Patience
 		}
 	}
 	if aged {

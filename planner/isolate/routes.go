@@ -8,11 +8,12 @@ type Tables struct {
 	VRFs   []VRF
 }
 
-// LeafTable is what one leaf does with the job's traffic to other leaves.
+// LeafTable is what one leaf does with the job's traffic to other leaves: that
+// of one virtual leaf there.
 type LeafTable struct {
-	Leaf int
-	// Sends is by source: what a port sends goes over this uplink, whatever
-	// its destination.
+	Virtual, Leaf int
+	// Sends is by source, in the order of ranks: what a port sends goes over
+	// this uplink, whatever its destination.
 	Sends []Route
 	// Reaches is by destination, for ports that have no route in Sends: the
 	// larger of two leaves that are joined directly.
@@ -22,15 +23,14 @@ type LeafTable struct {
 // Route joins a port to an uplink of the leaf.
 type Route struct {
 	Leaf, Port int // of a GPU: Port is server * GPUs of a server + GPU
-	Uplink     int // of the leaf the table is for; see State.Uplink and State.PortOf
+	Uplink     int // of the leaf the table is for; see State.Uplink
 }
 
-// VRF is one virtual spine: a routing table of its own at its spine, with a
-// port for each virtual leaf, by which the GPUs of that leaf are reached.
+// VRF is one virtual spine: a routing table of its own at its spine. What is
+// for a port in Sends of virtual leaf v leaves by Ports[v].
 type VRF struct {
 	Virtual, Spine int
-	Ports          []int   // of the spine, by virtual leaf; with optics see State.PortOf, without by leaf
-	Reaches        []Route // of GPUs: Uplink is the port of the spine
+	Ports          []int // of the spine, numbered as by State.PortOf, or where links are fixed by leaf
 }
 
 // Uplink numbers the uplinks of a leaf through, by spine, without optics.
@@ -62,59 +62,52 @@ func (s *State) rank(p Placement, r int) (leaf, port int) {
 
 // Tables gives the forwarding of a placement on this core.
 func (s *State) Tables(p Placement) Tables {
-	var t Tables
-	table := func(leaf int) *LeafTable {
-		for n := range t.Leaves {
-			if t.Leaves[n].Leaf == leaf {
-				return &t.Leaves[n]
-			}
-		}
-		t.Leaves = append(t.Leaves, LeafTable{Leaf: leaf})
-		return &t.Leaves[len(t.Leaves)-1]
-	}
 	if p.S == 0 {
-		for i, at := range p.Map { // two leaves joined directly
-			c := p.Circuits[at]
-			leaf, port := s.rank(p, i)
-			own := table(leaf)
-			own.Sends = append(own.Sends, Route{leaf, port, s.PortOf(c.Switch, c.A)})
-			far := table(c.B.Number)
-			far.Reaches = append(far.Reaches, Route{leaf, port, s.PortOf(c.Switch, c.B)})
-		}
-		return t
+		return s.joined(p)
 	}
-	t.VRFs = make([]VRF, p.S)
+	t := Tables{VRFs: make([]VRF, p.S)}
 	for v := range p.L {
+		leaf, _ := s.rank(p, v*p.S)
+		own := LeafTable{Virtual: v, Leaf: leaf}
 		for i, virtual := range p.Map {
-			leaf, port := s.rank(p, v*p.S+i)
-			at := v*p.S + virtual
-			l := p.Links[at]
-			up := 0
-			if s.core.Optics == nil {
-				up = s.Uplink(l)
-			} else {
-				up = s.PortOf(p.Circuits[at].Switch, p.Circuits[at].A)
-			}
-			own := table(leaf)
+			_, port := s.rank(p, v*p.S+i)
+			up, _ := s.ends(p, v*p.S+virtual)
 			own.Sends = append(own.Sends, Route{leaf, port, up})
 		}
+		t.Leaves = append(t.Leaves, own)
 		for virtual := range p.S {
 			at := v*p.S + virtual
-			l := p.Links[at]
-			down := 0
-			if s.core.Optics == nil {
-				down = s.downlink(l)
-			} else {
-				down = s.PortOf(p.Circuits[at].Switch, p.Circuits[at].B)
-			}
+			_, down := s.ends(p, at)
 			f := &t.VRFs[virtual]
-			f.Virtual, f.Spine = virtual, l.Spine
+			f.Virtual, f.Spine = virtual, p.Links[at].Spine
 			f.Ports = append(f.Ports, down)
-			for i := range p.S {
-				leaf, port := s.rank(p, v*p.S+i)
-				f.Reaches = append(f.Reaches, Route{leaf, port, down})
-			}
 		}
 	}
 	return t
+}
+
+// ends are the ports of a link at its leaf and its spine.
+func (s *State) ends(p Placement, link int) (up, down int) {
+	l := p.Links[link]
+	if s.core.Optics == nil {
+		return s.Uplink(l), s.downlink(l)
+	}
+	c := p.Circuits[link]
+	return s.PortOf(c.Switch, c.A), s.PortOf(c.Switch, c.B)
+}
+
+// joined is the forwarding of two leaves that are joined directly; within a
+// leaf there is none.
+func (s *State) joined(p Placement) Tables {
+	if len(p.Circuits) == 0 {
+		return Tables{}
+	}
+	own, far := LeafTable{Leaf: p.Circuits[0].A.Number}, LeafTable{Virtual: 1, Leaf: p.Circuits[0].B.Number}
+	for i, at := range p.Map {
+		c := p.Circuits[at]
+		leaf, port := s.rank(p, i)
+		own.Sends = append(own.Sends, Route{leaf, port, s.PortOf(c.Switch, c.A)})
+		far.Reaches = append(far.Reaches, Route{leaf, port, s.PortOf(c.Switch, c.B)})
+	}
+	return Tables{Leaves: []LeafTable{own, far}}
 }

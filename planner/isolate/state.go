@@ -212,6 +212,18 @@ func (s *State) Take(id JobID, p Placement) error {
 	return nil
 }
 
+// Withhold keeps a free port of a leaf or spine at a switch from all jobs to
+// come. It reports whether there is one.
+func (s *State) Withhold(at int, e End) bool {
+	p := s.side(e)
+	u := p.unit(e.Number, at, e.Port)
+	if u < 0 || p.taken[u] {
+		return false
+	}
+	p.set(e.Number, at, u, true)
+	return true
+}
+
 // Release frees what a job owns. Its circuits stay lit.
 func (s *State) Release(id JobID) bool {
 	p, ok := s.jobs[id]
