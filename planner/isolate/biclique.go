@@ -6,7 +6,10 @@ import (
 )
 
 // biclique.go is stage 2 without optics: of all virtual Clos that there are
-// free links for, one of least cost, exactly ([VCLOS] A.2 without its ILP).
+// free links for, those of fewest leaves, and of these one of least cost, exactly
+// ([VCLOS] Algorithm 3 and A.2 without its ILP). Cost does not choose the number
+// of leaves: it would take many leaves and few spines, after which no large job
+// finds spines in common.
 
 // maxVisits is how many leaves one decision tries; chosen: far more than any
 // core of 64 leaves and 32 spines needed in a million decisions, and 20 ms.
@@ -34,7 +37,9 @@ type bicliques struct {
 func (s *State) biclique(need int) (Placement, bool) {
 	b := s.bicliques()
 	for _, shape := range s.core.shapes(need * s.core.GPUsPerServer) {
-		b.search(shape)
+		if b.search(shape); b.best >= 0 {
+			break
+		}
 	}
 	if b.best < 0 {
 		return Placement{}, false
