@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -40,12 +41,15 @@ type Job int32
 // earlier, then Add, Remove, Stop, Resume and SetCapacity at Now. What he
 // changes at an instant comes after all that ends by itself at that instant.
 type Sim struct {
-	sharing  Sharing
-	capacity []int64
-	now      time.Duration
-	jobs     []*job // nil once gone
-	ended    []Job
-	count    Count
+	traffic
+	now   time.Duration
+	jobs  []*job // nil once gone
+	live  int
+	heap  events
+	dirty []*run // whose next event this instant may have changed
+	ended []Job
+	epoch uint32 // of the capacities
+	count Count
 }
 
 // Count is what a Sim has done.
@@ -59,13 +63,10 @@ type Count struct {
 // New is a Sim whose links have capacities in bit/s. A capacity of 0 is a
 // dark link: its flows wait.
 func New(capacity []int64, sharing Sharing) (*Sim, error) {
-	if sharing != Rounds && sharing != Isolated {
-		return nil, fmt.Errorf("flow: sharing %v is not there yet, one of rounds, isolated", sharing)
-	}
 	if len(capacity) > MaxLinks {
 		return nil, fmt.Errorf("flow: %d links, at most %d", len(capacity), MaxLinks)
 	}
-	s := &Sim{sharing: sharing, capacity: make([]int64, len(capacity))}
+	s := &Sim{traffic: traffic{sharing: sharing, links: make([]link, len(capacity))}}
 	for l, c := range capacity {
 		if err := s.SetCapacity(Link(l), c); err != nil {
 			return nil, err
@@ -74,24 +75,72 @@ func New(capacity []int64, sharing Sharing) (*Sim, error) {
 	return s, nil
 }
 
+// Unabridged has every flow of every round go through the solver by itself:
+// nothing is merged, folded or skipped. The times are the same; it is for
+// whoever measures what that saves. To be called before the first Add.
+func (s *Sim) Unabridged() { s.plain = true }
+
 // Now is the virtual time.
 func (s *Sim) Now() time.Duration { return s.now }
 
 // Count tells what was done so far.
 func (s *Sim) Count() Count { return s.count }
 
+// Live is how many jobs are in the Sim.
+func (s *Sim) Live() int { return s.live }
+
 // Capacity of a link in bit/s.
-func (s *Sim) Capacity(l Link) int64 { return s.capacity[l] }
+func (s *Sim) Capacity(l Link) int64 { return s.links[l].capacity }
+
+// Next is when something goes on next by itself, Never if nothing does; not
+// all of it need be the end of a job.
+func (s *Sim) Next() time.Duration {
+	s.flush()
+	return s.heap.next()
+}
+
+// Advance goes on to a time, or to the first instant before it at which jobs
+// end, and returns those, by number; they are gone from the Sim. What it
+// returns is good until the next Advance.
+func (s *Sim) Advance(to time.Duration) []Job {
+	s.ended = s.ended[:0]
+	for len(s.ended) == 0 {
+		at := s.Next()
+		if at > to {
+			s.now = max(s.now, to)
+			break
+		}
+		s.instant(at)
+	}
+	slices.Sort(s.ended)
+	return s.ended
+}
+
+// instant does all that goes on by itself at a time.
+func (s *Sim) instant(at time.Duration) {
+	s.now = at
+	s.count.Events++
+	for s.heap.next() == at {
+		s.due(s.heap.pop().run)
+	}
+	s.flush()
+}
 
 // SetCapacity changes a link from now on.
 func (s *Sim) SetCapacity(l Link, bitPerS int64) error {
-	if l < 0 || int(l) >= len(s.capacity) {
-		return fmt.Errorf("flow: link %d, 0 to %d", l, len(s.capacity)-1)
+	if l < 0 || int(l) >= len(s.links) {
+		return fmt.Errorf("flow: link %d, 0 to %d", l, len(s.links)-1)
 	}
 	if bitPerS < 0 || bitPerS > MaxCapacity {
 		return fmt.Errorf("flow: link %d: capacity is %d bit/s, 0 to %d", l, bitPerS, MaxCapacity)
 	}
-	s.capacity[l] = bitPerS
+	if k := &s.links[l]; k.capacity != bitPerS {
+		s.epoch++
+		if k.jobs > 0 {
+			s.change(l, bitPerS)
+		}
+		k.capacity, k.epoch = bitPerS, s.epoch
+	}
 	return nil
 }
 
@@ -105,16 +154,15 @@ type Progress struct {
 // Progress of a job that has not ended and was not removed.
 func (s *Sim) Progress(j Job) Progress {
 	jb := s.jobs[j]
-	return Progress{Iterations: jb.done, Last: jb.last, Stopped: jb.stopped}
-}
-
-// Live is how many jobs are in the Sim.
-func (s *Sim) Live() int {
-	n := 0
-	for _, j := range s.jobs {
-		if j != nil {
-			n++
-		}
+	p := Progress{Iterations: jb.done, Last: jb.last, Stopped: jb.stopped}
+	switch {
+	case jb.own != nil:
+		own := jb.own.Progress(0)
+		p.Iterations, p.Last = own.Iterations, jb.from+own.Last
+	case jb.coast.state == coasting:
+		k := (s.now - jb.from) / jb.period
+		p.Iterations += int64(k)
+		p.Last = jb.from + k*jb.period
 	}
-	return n
+	return p
 }

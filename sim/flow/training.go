@@ -75,7 +75,21 @@ func Alone(capacity []int64, stages []Stage) (time.Duration, error) {
 	if err := sc.check(len(capacity)); err != nil {
 		return 0, err
 	}
-	narrow, used := renumbered(capacity, stages)
+	t, err := takes(func(l Link) int64 { return capacity[l] }, stages)
+	if err == nil && t == Never {
+		err = fmt.Errorf("flow: the stages never end: a link of theirs is dark")
+	}
+	return t, err
+}
+
+// takes is Alone for stages that are known to be good; Never if a link of
+// theirs is dark.
+func takes(capacity func(Link) int64, stages []Stage) (time.Duration, error) {
+	narrow, links := renumbered(stages)
+	used := make([]int64, len(links))
+	for i, l := range links {
+		used[i] = capacity(l)
+	}
 	s, err := New(used, Rounds)
 	if err != nil {
 		return 0, err
@@ -86,38 +100,42 @@ func Alone(capacity []int64, stages []Stage) (time.Duration, error) {
 	for s.Live() > 0 {
 		next := s.Next()
 		if next == Never {
-			return 0, fmt.Errorf("flow: the stages never end: a link of theirs is dark")
+			return Never, nil
 		}
 		s.Advance(next)
 	}
 	return s.Now(), nil
 }
 
-// renumbered are the stages on the links that they use, and those.
-func renumbered(capacity []int64, stages []Stage) ([]Stage, []int64) {
+// renumbered are the stages with the links that they use numbered from 0, and
+// those links.
+func renumbered(stages []Stage) ([]Stage, []Link) {
 	number := map[Link]Link{}
-	var used []int64
+	var links []Link
 	out := make([]Stage, len(stages))
 	for i, stage := range stages {
 		out[i] = make(Stage, len(stage))
 		for j, p := range stage {
-			out[i][j] = p.Scale(1, 1)
-			for _, r := range out[i][j].Rounds {
-				for k := range r.Flows {
-					path := make([]Link, len(r.Flows[k].Path))
-					for x, l := range r.Flows[k].Path {
+			narrow := Phase{Compute: p.Compute, Rounds: make([]Round, len(p.Rounds))}
+			for x, r := range p.Rounds {
+				flows := make([]Flow, len(r.Flows))
+				for k, f := range r.Flows {
+					path := make([]Link, len(f.Path))
+					for y, l := range f.Path {
 						n, ok := number[l]
 						if !ok {
-							n = Link(len(used))
+							n = Link(len(links))
 							number[l] = n
-							used = append(used, capacity[l])
+							links = append(links, l)
 						}
-						path[x] = n
+						path[y] = n
 					}
-					r.Flows[k].Path = path
+					flows[k] = Flow{path, f.Bytes}
 				}
+				narrow.Rounds[x] = Round{flows, r.Times}
 			}
+			out[i][j] = narrow
 		}
 	}
-	return out, used
+	return out, links
 }

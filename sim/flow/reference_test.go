@@ -1,31 +1,47 @@
 package flow
 
 import (
+	"testing"
 	"time"
 )
 
-// job is a script under way.
-type job struct {
+// naive is the reference: every rate is given out anew at every event, from
+// all flows there are, and nothing is skipped, merged or kept.
+type naive struct {
+	sharing  Sharing
+	capacity []int64
+	now      time.Duration
+	jobs     []*naiveJob
+	ended    []Job
+}
+
+func newNaive(t *testing.T, capacity []int64, sharing Sharing) *naive {
+	t.Helper()
+	return &naive{sharing: sharing, capacity: append([]int64{}, capacity...)}
+}
+
+// naiveJob is a script under way.
+type naiveJob struct {
 	script  *Script
 	stage   int
-	phases  []run // of the stage
+	phases  []naiveRun // of the stage
 	done    int64
 	last    time.Duration
 	stopped bool
 }
 
-// run is a phase under way.
-type run struct {
+// naiveRun is a phase under way.
+type naiveRun struct {
 	phase *Phase
 	left  time.Duration // of compute
 	round int
 	times int // of the round, the one under way included
-	flows []live
+	flows []naiveFlow
 	over  bool
 }
 
-// live is a flow under way.
-type live struct {
+// naiveFlow is a flow under way.
+type naiveFlow struct {
 	*Flow
 	left amount
 	rate int64
@@ -33,29 +49,29 @@ type live struct {
 
 // Add starts a job now. The script must stay as it is until the job is gone;
 // several jobs may have one script.
-func (s *Sim) Add(sc *Script) (Job, error) {
+func (s *naive) Add(sc *Script) (Job, error) {
 	if err := sc.check(len(s.capacity)); err != nil {
 		return 0, err
 	}
-	j := &job{script: sc, stage: -1, last: s.now}
+	j := &naiveJob{script: sc, stage: -1, last: s.now}
 	s.jobs = append(s.jobs, j)
 	s.settle(j)
 	return Job(len(s.jobs) - 1), nil
 }
 
 // Remove takes a job out now, with its flows.
-func (s *Sim) Remove(j Job) { s.jobs[j] = nil }
+func (s *naive) Remove(j Job) { s.jobs[j] = nil }
 
 // Stop holds a job where it is: it computes nothing, its flows take nothing
 // of their links, until Resume.
-func (s *Sim) Stop(j Job) { s.jobs[j].stopped = true }
+func (s *naive) Stop(j Job) { s.jobs[j].stopped = true }
 
 // Resume lets a stopped job go on from where it was.
-func (s *Sim) Resume(j Job) { s.jobs[j].stopped = false }
+func (s *naive) Resume(j Job) { s.jobs[j].stopped = false }
 
 // Next is when something ends next by itself, Never if nothing does; not all
 // of it need be the end of a job.
-func (s *Sim) Next() time.Duration {
+func (s *naive) Next() time.Duration {
 	s.rates()
 	next := Never
 	for _, j := range s.jobs {
@@ -71,7 +87,9 @@ func (s *Sim) Next() time.Duration {
 				next = min(next, later(s.now, r.left))
 			}
 			for k := range r.flows {
-				next = min(next, later(s.now, r.flows[k].left.time(r.flows[k].rate)))
+				if f := &r.flows[k]; f.left != (amount{}) {
+					next = min(next, later(s.now, f.left.time(f.rate)))
+				}
 			}
 		}
 	}
@@ -80,7 +98,7 @@ func (s *Sim) Next() time.Duration {
 
 // Advance goes on to a time, or to the first instant before it at which jobs
 // end, and returns those, by number. They are gone from the Sim.
-func (s *Sim) Advance(to time.Duration) []Job {
+func (s *naive) Advance(to time.Duration) []Job {
 	s.ended = s.ended[:0]
 	for len(s.ended) == 0 {
 		next := s.Next() // which also gives the rates until then
@@ -92,7 +110,6 @@ func (s *Sim) Advance(to time.Duration) []Job {
 		if next > to {
 			break
 		}
-		s.count.Events++
 		for i, j := range s.jobs {
 			if j != nil && !j.stopped && s.settle(j) {
 				s.ended = append(s.ended, Job(i))
@@ -104,7 +121,7 @@ func (s *Sim) Advance(to time.Duration) []Job {
 }
 
 // pass lets time go by at the rates there are.
-func (s *Sim) pass(dt time.Duration) {
+func (s *naive) pass(dt time.Duration) {
 	for _, j := range s.jobs {
 		if j == nil || j.stopped {
 			continue
@@ -123,7 +140,7 @@ func (s *Sim) pass(dt time.Duration) {
 }
 
 // settle goes on with what has ended of a job; it tells whether all has.
-func (s *Sim) settle(j *job) bool {
+func (s *naive) settle(j *naiveJob) bool {
 	for {
 		all := true
 		for i := range j.phases {
@@ -142,13 +159,14 @@ func (s *Sim) settle(j *job) bool {
 }
 
 // settleRun goes on with a phase as far as it can go without time.
-func (s *Sim) settleRun(r *run) {
-	kept := r.flows[:0]
+func (s *naive) settleRun(r *naiveRun) {
+	kept, waits := r.flows[:0], false
 	for _, f := range r.flows {
-		if f.left != (amount{}) {
+		waits = waits || f.left != (amount{})
+	}
+	for _, f := range r.flows {
+		if f.left != (amount{}) || waits && s.sharing == Equal {
 			kept = append(kept, f)
-		} else {
-			s.count.Flows++
 		}
 	}
 	if r.flows = kept; len(kept) > 0 || r.left > 0 {
@@ -165,14 +183,14 @@ func (s *Sim) settleRun(r *run) {
 		flows := r.phase.Rounds[r.round].Flows
 		for i := range flows {
 			if flows[i].Bytes > 0 {
-				r.flows = append(r.flows, live{Flow: &flows[i], left: amountOf(flows[i].Bytes)})
+				r.flows = append(r.flows, naiveFlow{Flow: &flows[i], left: amountOf(flows[i].Bytes)})
 			}
 		}
 	}
 }
 
 // begin starts the next stage of a job.
-func (s *Sim) begin(j *job) {
+func (s *naive) begin(j *naiveJob) {
 	if j.stage++; j.stage == len(j.script.Stages) {
 		j.stage = 0
 		j.done++
@@ -181,7 +199,7 @@ func (s *Sim) begin(j *job) {
 	j.phases = j.phases[:0]
 	stage := j.script.Stages[j.stage]
 	for i := range stage {
-		j.phases = append(j.phases, run{phase: &stage[i], left: stage[i].Compute, round: -1})
+		j.phases = append(j.phases, naiveRun{phase: &stage[i], left: stage[i].Compute, round: -1})
 	}
 	for i := range j.phases {
 		s.settleRun(&j.phases[i])
@@ -189,13 +207,13 @@ func (s *Sim) begin(j *job) {
 }
 
 // rates gives each flow its rate.
-func (s *Sim) rates() {
-	var all []*live
+func (s *naive) rates() {
+	var all []*naiveFlow
 	for _, j := range s.jobs {
 		if j == nil || j.stopped {
 			continue
 		}
-		var own []*live
+		var own []*naiveFlow
 		for i := range j.phases {
 			for k := range j.phases[i].flows {
 				own = append(own, &j.phases[i].flows[k])
@@ -206,13 +224,27 @@ func (s *Sim) rates() {
 		}
 		all = append(all, own...)
 	}
-	if s.sharing != Isolated {
+	switch s.sharing {
+	case Rounds:
 		s.fill(all)
+	case Equal:
+		n := map[Link]int64{}
+		for _, f := range all {
+			for _, l := range f.Path {
+				n[l]++
+			}
+		}
+		for _, f := range all {
+			f.rate = MaxCapacity
+			for _, l := range f.Path {
+				f.rate = min(f.rate, s.capacity[l]/n[l])
+			}
+		}
 	}
 }
 
 // fill is water filling in levels, as the package says.
-func (s *Sim) fill(flows []*live) {
+func (s *naive) fill(flows []*naiveFlow) {
 	left := append([]int64{}, s.capacity...)
 	for _, f := range flows {
 		f.rate = -1
@@ -245,9 +277,6 @@ func (s *Sim) fill(flows []*live) {
 					f.rate = level
 				}
 			}
-			if f.rate == level {
-				s.count.Solved++
-			}
 		}
 		copy(left, s.capacity)
 		for _, f := range flows {
@@ -256,4 +285,13 @@ func (s *Sim) fill(flows []*live) {
 			}
 		}
 	}
+}
+
+func (s *naive) Now() time.Duration { return s.now }
+
+func (s *naive) alive(j Job) bool { return s.jobs[j] != nil }
+
+func (s *naive) SetCapacity(l Link, rate int64) error {
+	s.capacity[l] = rate
+	return nil
 }
