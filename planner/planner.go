@@ -108,7 +108,7 @@ type Planner struct {
 	replaced   string // who was
 
 	asks []ask
-	acts []act // of the last minute
+	acts actList
 
 	waitsAt      time.Duration // when it is looked at again what is waited for
 	waited, said string        // the last time, and in the log

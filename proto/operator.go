@@ -132,6 +132,10 @@ type LoggedEvent struct {
 	Event    Event  `cbor:"3,keyasint"`
 }
 
+// FieldPlanner is the field of a BUSY answer of a planner that is not in
+// service: the question may be asked again.
+const FieldPlanner = "planner"
+
 // OpReply answers an OpRequest, at most MaxPage items a page.
 type OpReply struct {
 	Version  uint8           `cbor:"0,keyasint"`
