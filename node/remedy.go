@@ -61,22 +61,37 @@ func (b *bundle) remedyWait() time.Duration {
 	return min(remedyFirst<<min(b.tries, 30), remedyLast)
 }
 
-// runRemedies tries failed optics again.
+// answers: bus and chips that were silent do answer. What the light failed for
+// may be over with it, so that it is tried at once, the mildest way.
+func (b *bundle) answers(now time.Duration) {
+	if b.failed && b.silent != "" {
+		b.remedyAt, b.back = now, true
+	}
+	b.silent = ""
+}
+
+// runRemedies tries failed optics again. Those that do not answer are read again
+// by who drives them until they do: tries would tell nothing of their light.
 func (n *shared) runRemedies() {
 	for i := range n.bundles {
 		b := &n.bundles[i]
-		if !b.failed || !n.due(b.remedyAt) {
+		if !b.failed || b.silent != "" || !n.due(b.remedyAt) {
 			continue
 		}
 		step := min(Remedies(b.tries), numRemedies-1)
 		if b.tries >= maxRemedies {
 			step = Remedies(b.tries-maxRemedies) % numRemedies
 		}
-		b.tries++
+		text := step.String() + ", try " + itoa(b.tries+1)
+		if b.back {
+			step, b.back, text = RemedyRetry, false, "retry: bus and chips answer again"
+		} else {
+			b.tries++
+		}
 		b.remedyAt = n.now + max(remedyPatience, b.remedyWait()) // should it say nothing
 		n.next = min(n.next, b.remedyAt)
 		n.note(proto.Event{Kind: proto.EvRemedy, Severity: proto.SeverityWarning, Bundle: proto.BundleID(i), Path: b.path, Cause: proto.CauseRemedy,
-			Text: step.String() + ", try " + itoa(b.tries)})
+			Text: text})
 		n.out = append(n.out, Action{Kind: Remedy, Bundle: proto.BundleID(i), Path: idlePath(n.Mode()), Cause: proto.CauseRemedy, Remedy: step})
 	}
 }
@@ -98,6 +113,8 @@ func (m *Machine) pathOK(id proto.BundleID) {
 func (b *bundle) outlook(id int) string {
 	by := "ocs-agent calibrate " + itoa(id) + " tries at once"
 	switch {
+	case b.silent != "":
+		return "its bus or chips do not answer: " + b.silent + "; they are read again each second, and light is tried when they do"
 	case b.tries >= maxRemedies:
 		return "no try of " + itoa(b.tries) + " helped: a person is needed; " + by
 	case b.tries > 0:
