@@ -170,6 +170,10 @@ func (a *nodeOptics) optical(now time.Duration, i int, ev *ocs.Event) {
 		a.remedied(now, id, ev)
 		if a.adopted {
 			a.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: ev.Path, Module: ev.Module, Lane: ev.Lane, Text: proto.Clip(text(ev))})
+			if hal.Silent(ev.Err) { // what has lost its supply says so, and does not know it
+				b.retry = now + restartAfter
+				a.setReady(now, i, ev.Err)
+			}
 		} else {
 			a.log(2, named(i, text(ev)))
 		}
@@ -250,7 +254,7 @@ func (a *nodeOptics) setReady(now time.Duration, i int, why error) {
 	b := &a.bundles[i]
 	s := b.optics.Status()
 	silent := ""
-	if s.Machine == ocs.Faulted {
+	if s.Machine == ocs.Faulted || hal.Silent(why) {
 		silent = proto.Clip(reason(why))
 	}
 	ready := why == nil

@@ -276,13 +276,17 @@ func TestEveryReasonNamesItsWayOut(t *testing.T) {
 	// reading either.
 	f.world.SetSupply(1, false)
 	f.run(time.Minute, nil)
-	out(proto.ModeIsolated, "its bus or chips do not answer: address not acknowledged; they are read again each second")
+	out(proto.ModeIsolated, "its bus or chips do not answer: ")
+	if got := x.alarms(); strings.Count(got, "they are read again each second, and light is tried when they do") != 2 {
+		t.Errorf("of both bundles: %q", got)
+	}
 	for bundle := range proto.BundleID(2) {
 		if a := ask(Ask{Verb: AskCalibrate, Bundle: bundle}); a.Err == nil || a.Err.Code != proto.HardwareFailed {
 			t.Errorf("bundle %d: %v", bundle, a.Err)
 		}
 	}
 	f.world.SetSupply(1, true)
+	f.run(1100*time.Millisecond, nil) // devices in quarantine are asked each second
 	for bundle := range proto.BundleID(2) {
 		if a := ask(Ask{Verb: AskCalibrate, Bundle: bundle}); a.Err != nil {
 			t.Errorf("bundle %d: %v", bundle, a.Err)

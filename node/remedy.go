@@ -62,10 +62,14 @@ func (b *bundle) remedyWait() time.Duration {
 }
 
 // answers: bus and chips that were silent do answer. What the light failed for
-// may be over with it, so that it is tried at once, the mildest way.
+// may be over with it, so that it is tried the mildest way, and the first time at
+// once: a supply that comes and goes disturbs a ring no oftener than others.
 func (b *bundle) answers(now time.Duration) {
 	if b.failed && b.silent != "" {
 		b.remedyAt, b.back = now, true
+		if b.tries > 0 {
+			b.remedyAt += b.remedyWait()
+		}
 	}
 	b.silent = ""
 }
@@ -82,16 +86,14 @@ func (n *shared) runRemedies() {
 		if b.tries >= maxRemedies {
 			step = Remedies(b.tries-maxRemedies) % numRemedies
 		}
-		text := step.String() + ", try " + itoa(b.tries+1)
 		if b.back {
-			step, b.back, text = RemedyRetry, false, "retry: bus and chips answer again"
-		} else {
-			b.tries++
+			step, b.back = RemedyRetry, false
 		}
+		b.tries++
 		b.remedyAt = n.now + max(remedyPatience, b.remedyWait()) // should it say nothing
 		n.next = min(n.next, b.remedyAt)
 		n.note(proto.Event{Kind: proto.EvRemedy, Severity: proto.SeverityWarning, Bundle: proto.BundleID(i), Path: b.path, Cause: proto.CauseRemedy,
-			Text: text})
+			Text: step.String() + ", try " + itoa(b.tries)})
 		n.out = append(n.out, Action{Kind: Remedy, Bundle: proto.BundleID(i), Path: idlePath(n.Mode()), Cause: proto.CauseRemedy, Remedy: step})
 	}
 }
