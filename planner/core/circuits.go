@@ -113,11 +113,11 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 	c.switches = make([]switchView, fab.Switches())
 	for s := range c.switches {
 		c.switches[s].Device = &c.table.Devices[s]
-		c.switches[s].Group = fab.GroupID(s / fab.SpinePorts)
+		c.switches[s].Group = fab.GroupID(s / fab.GroupSwitches())
 	}
 	c.maps = make([]crossMap, fab.Groups()*c.groupMaps())
 	for at := range c.maps {
-		c.maps[at] = newMap(fab.Pods)
+		c.maps[at] = newMap(fab.Ports())
 	}
 	c.jobs = jobList{fab: fab, saved: map[proto.JobID]string{}}
 	c.designer = newInterleaved(fab)

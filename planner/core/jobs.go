@@ -91,7 +91,7 @@ func (l *jobList) check(list []proto.JobSpec, of designer) *proto.Error {
 		if s.DP == 0 && s.Servers == 0 {
 			return bad("servers", "servers, or dp", "neither is given")
 		}
-		all := l.fab.Leaves() * l.fab.ServersPerLeaf
+		all := l.fab.Servers()
 		if int(s.Servers) > all {
 			return bad("servers", fmt.Sprintf("at most the %d there are", all), "%d", s.Servers)
 		}

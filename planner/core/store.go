@@ -57,12 +57,12 @@ func recordOf(d crossMap) mapRecord {
 	return r
 }
 
-func (r mapRecord) crossMap(pods int) (crossMap, error) {
-	d := newMap(pods)
-	in := make([]bool, pods)
+func (r mapRecord) crossMap(ports int) (crossMap, error) {
+	d := newMap(ports)
+	in := make([]bool, ports)
 	for _, l := range r.Links {
-		if int(l[0]) >= pods || int(l[1]) >= pods || d.to[l[0]] >= 0 || in[l[1]] {
-			return d, fmt.Errorf("link %d to %d: no such pod, or a port twice", l[0], l[1])
+		if int(l[0]) >= ports || int(l[1]) >= ports || d.to[l[0]] >= 0 || in[l[1]] {
+			return d, fmt.Errorf("link %d to %d: no such port, or a port twice", l[0], l[1])
 		}
 		d.to[l[0]], d.job[l[0]], in[l[1]] = int32(l[1]), proto.JobID(l[2]), true
 	}
@@ -148,7 +148,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		c.maps[at], err = r.crossMap(c.fab.Pods)
+		c.maps[at], err = r.crossMap(c.fab.Ports())
 		return err
 	case member.PrefixSwitch:
 		id, err := strconv.ParseUint(rest, 10, 32)
@@ -195,7 +195,7 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 	}
 	for at := range c.maps {
 		if d, ok := r.Back[strconv.Itoa(at)]; ok {
-			old, err := d.crossMap(c.fab.Pods)
+			old, err := d.crossMap(c.fab.Ports())
 			if err != nil {
 				return fmt.Errorf("store: %s: map %d: %w", keyStage, at, err)
 			}

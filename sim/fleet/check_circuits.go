@@ -56,7 +56,7 @@ func (c *circuits) violate(s int, invariant, text string) {
 func (c *circuits) passes(s int, a, b uint16) bool { return c.r.mirrors.Passes(c.r.world, s, a, b) }
 
 // group is that of a switch.
-func (c *circuits) group(s int) proto.RingID { return c.core.GroupID(s / c.core.SpinePorts) }
+func (c *circuits) group(s int) proto.RingID { return c.core.GroupID(s / c.core.GroupSwitches()) }
 
 // has tells whether a circuit is among those wanted.
 func has(list []proto.Circuit, x *proto.Circuit) bool {
@@ -202,12 +202,12 @@ func (c *circuits) stand() {
 		// The other way of a link is in the pair's other switch, or in the
 		// same one.
 		other := s
-		if c.core.Wiring == fabric.Interleaved {
+		if c.core.Paired() {
 			other = s ^ 1
 		}
 		for _, x := range lit {
 			if !c.passes(other, x.B, x.A) {
-				c.violate(s, "both ways", fmt.Sprintf("light passes from pod %d to pod %d, and not back through switch %d", x.A, x.B, other))
+				c.violate(s, "both ways", fmt.Sprintf("light passes from port %d to port %d, and not back through switch %d", x.A, x.B, other))
 			}
 		}
 	}

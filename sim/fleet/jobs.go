@@ -55,7 +55,7 @@ func JobLists(core *fabric.Core, seed uint64, lists int, mix ...proto.Collective
 		servers int
 	}
 	draw, kind := random{seed: detmath.Hash(seed, streamJobs)}, random{seed: detmath.Hash(seed, streamCollectives)}
-	servers := core.Leaves() * core.ServersPerLeaf
+	servers := core.Servers()
 	var out []string
 	var list []job
 	id := 0

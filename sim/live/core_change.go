@@ -29,7 +29,7 @@ func (r *coreRun) changes(ctx context.Context) error {
 		before := list
 		come := 1 + chance.IntN(3)
 		if n == 0 {
-			come = firstJobs * r.core.Pods
+			come = firstJobs * max(r.core.Pods, r.core.Leaves()/4)
 		}
 		wanted, err := r.choose(ctx, chance, list, come, &next)
 		if err != nil {
@@ -224,7 +224,7 @@ func (r *coreRun) darkness(c *CoreChange, was, is []proto.CircuitStatus, drops i
 		job   proto.JobID
 		a, b  uint16
 	}
-	group := func(sw proto.NodeID) int { return int(sw-proto.FirstSwitch) / r.core.SpinePorts }
+	group := func(sw proto.NodeID) int { return int(sw-proto.FirstSwitch) / r.core.GroupSwitches() }
 	same := func(list []proto.CircuitStatus, x proto.CircuitStatus) bool {
 		return slices.ContainsFunc(list, func(o proto.CircuitStatus) bool { return o.Switch == x.Switch && o.A == x.A && o.B == x.B })
 	}
