@@ -57,6 +57,10 @@ type JobSpec struct {
 	Pods    []uint16 `cbor:"7,keyasint,omitempty" max:"1024"` // where it may be; none: anywhere
 	// Collective is absent from what knows of rings alone.
 	Collective Collective `cbor:"8,keyasint,omitempty" json:",omitempty"`
+	// Of a leaf-spine core.
+	DurationMillis uint64 `cbor:"9,keyasint,omitempty" json:",omitempty"`  // as declared; 0: not known
+	DeadlineMillis uint64 `cbor:"10,keyasint,omitempty" json:",omitempty"` // to end so long after it came; 0: none
+	MayPauseMillis uint64 `cbor:"11,keyasint,omitempty" json:",omitempty"` // how long it may be dark to make room; 0: it is never moved
 }
 
 // JobState is how far a job is.
@@ -98,6 +102,9 @@ type JobStatus struct {
 	Stages  uint32   `cbor:"9,keyasint,omitempty"` // of the pipeline, with Domains
 	// Collective is that of the spec.
 	Collective Collective `cbor:"10,keyasint,omitempty"`
+	// Of a leaf-spine core.
+	Cause WaitCause `cbor:"11,keyasint,omitempty"`            // why it waits
+	Seats []Seat    `cbor:"12,keyasint,omitempty" max:"4096"` // in the order of ranks; only for a single job
 }
 
 // CircuitStatus is the planner's view of one circuit.
