@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"planner/journal": {"proto"},
 	"planner/member":  {"proto", "planner/journal"},
 	"planner/hbd":     {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/ring"},
-	"planner/core":    {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched"},
+	"planner/core":    {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched", "planner/isolate"},
 	"planner/server":  {"planner", "planner/fabric", "proto", "proto/limit", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/fabric":  {"proto"},
 	"planner/ring":    {"planner/fabric", "mzi/detmath", "proto"},

@@ -272,8 +272,8 @@ func (p *Planner) Next() time.Duration {
 	case standby:
 		next = min(next, p.listenEnd())
 	case gathering:
-		if heard, _ := p.heard(); heard > 0 || !p.rings.Fresh() {
-			at, _ := p.gatherEnd()
+		heard, _ := p.heard()
+		if at, all := p.gatherEnd(); heard > 0 || all || !p.rings.Fresh() {
 			next = min(next, at)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // Answers reports whether a noun is about jobs and circuits.
 func Answers(n proto.Noun) bool {
 	switch n {
-	case proto.NounCore, proto.NounCircuits, proto.NounJobs, proto.NounJob, proto.NounApply:
+	case proto.NounCore, proto.NounCircuits, proto.NounJobs, proto.NounJob, proto.NounApply, proto.NounTables:
 		return true
 	}
 	return false
@@ -37,6 +37,8 @@ func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
 		c.designer.describe(j, &s)
 		r.Jobs = []proto.JobStatus{s}
 		c.circuitsPage(q.Page, q.Job, r)
+	case proto.NounTables:
+		tablesPage(c, q, r)
 	case proto.NounApply:
 		c.applyJobs(q, r)
 	}
@@ -119,6 +121,9 @@ func Halve(r *proto.OpReply) bool {
 		x := r.Circuits[len(r.Circuits)/2]
 		r.Next = uint64(x.Switch-proto.FirstSwitch)<<16 | uint64(x.A)
 		r.Circuits = r.Circuits[:len(r.Circuits)/2]
+	case len(r.Tables) > 1:
+		r.Next = tablePage(&r.Tables[len(r.Tables)/2])
+		r.Tables = r.Tables[:len(r.Tables)/2]
 	case len(r.Jobs) > 1:
 		r.Next = uint64(r.Jobs[len(r.Jobs)/2].Job)
 		r.Jobs = r.Jobs[:len(r.Jobs)/2]
@@ -154,6 +159,10 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 		Collective: j.spec.Collective}
 	for _, x := range j.placed.Shares {
 		s.Servers = append(s.Servers, proto.LeafServers{Pod: uint16(x.Pod), Leaf: uint16(x.Leaf), Servers: uint16(x.Servers)})
+	}
+	s.Cause = j.turn.waiting
+	if j.own != nil {
+		s.Servers = j.own.leaves()
 	}
 	s.Realised = uint32(lit[j.spec.Job])
 	switch {

@@ -50,7 +50,7 @@ func (c *interleaved) fill(bare []crossMap, wanted, old []wiring.Half) []crossMa
 			continue
 		}
 		for i, j := range full[c.groupOf(at)].Row(at % c.groupMaps()) {
-			if j >= 0 && out[at].to[i] < 0 && !c.isBad(at, int32(i), j) {
+			if j >= 0 && out[at].to[i] < 0 && !c.failed(c.slots(at, int32(i), j)) {
 				c.put(out[at], int32(i), j, 0)
 			}
 		}

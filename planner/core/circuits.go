@@ -120,7 +120,9 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 		c.maps[at] = newMap(fab.Ports())
 	}
 	c.jobs = jobList{fab: fab, saved: map[proto.JobID]string{}}
-	c.designer = newInterleaved(fab)
+	if c.designer = newInterleaved(fab); fab.LeafSpine != nil {
+		c.designer = newIsolated(fab)
+	}
 	return c
 }
 

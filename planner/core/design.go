@@ -107,7 +107,7 @@ func (c *interleaved) planGroup(h int, lots []lot) groupPlan {
 		whole = whole && able[k]
 		g.stay[k] = newMap(c.fab.Pods)
 		c.links(d, func(i, j int32, id proto.JobID) {
-			if !(able[k] && c.isBad(first+k, i, j)) && take(left, id, i, j) {
+			if !(able[k] && c.failed(c.slots(first+k, i, j))) && take(left, id, i, j) {
 				c.put(g.stay[k], i, j, id)
 			}
 		})
@@ -126,12 +126,6 @@ func (c *interleaved) planGroup(h int, lots []lot) groupPlan {
 	}
 	g.wanted = g.pinned
 	return g
-}
-
-// isBad: a circuit of this link did not come up.
-func (c *interleaved) isBad(at int, i, j int32) bool {
-	s := c.slots(at, i, j)
-	return c.bad[s[0]] || c.bad[s[1]]
 }
 
 // anyBad: some circuit of a group did not come up. The search knows of no
@@ -175,7 +169,7 @@ func (c *interleaved) insertOne(first int, now, maps []crossMap, able []bool, l 
 	for try := range 3 {
 		for k := range maps {
 			for _, w := range ways {
-				same, bad := now[k].to[w[0]] == w[1], c.isBad(first+k, w[0], w[1])
+				same, bad := now[k].to[w[0]] == w[1], c.failed(c.slots(first+k, w[0], w[1]))
 				fits := try == 0 && same && !bad || try == 1 && !bad || try == 2 && same
 				if fits && able[k] && c.free(maps[k], w[0], w[1]) {
 					c.put(maps[k], w[0], w[1], l.job)

@@ -30,6 +30,7 @@ type standing struct {
 	bad   map[slot]bool // circuits that did not come up
 	able  []bool        // by map: its switches can be told
 	dark  uint32        // microseconds, the longest that a change took so far
+	nowMS int64         // wall clock: only for durations that operators declare
 }
 
 // design is what a job list comes to.
@@ -42,7 +43,7 @@ type design struct {
 
 // standingOf is where the circuits stand.
 func standingOf(c *Circuits) standing {
-	from := standing{known: &c.jobs, maps: c.maps, bad: c.bad, dark: c.dark}
+	from := standing{known: &c.jobs, maps: c.maps, bad: c.bad, dark: c.dark, nowMS: int64(c.j.Wall)}
 	for at := range c.maps {
 		from.able = append(from.able, !slices.ContainsFunc(c.switchesOf(at), func(s int) bool { return !c.switches[s].able() }))
 	}
@@ -53,3 +54,6 @@ func standingOf(c *Circuits) standing {
 func (c *Circuits) design(jobs []*job, list bool) design {
 	return c.designer.design(standingOf(c), copyJobs(jobs), list)
 }
+
+// failed: a circuit of a link did not come up.
+func (s *standing) failed(of [2]slot) bool { return s.bad[of[0]] || s.bad[of[1]] }

@@ -18,7 +18,9 @@ type job struct {
 	placed sched.Placed // no shares: it waits
 	paths  []path       // by spine and leaves
 	found  bool         // known by its circuits only
-	why    string       // why it waits
+	own    *seat        // of leaves and spines; nil: it waits
+	turn   turn
+	why    string // why it waits
 }
 
 // path is a number of links between two leaves over one spine of their pods.
@@ -26,10 +28,10 @@ type path struct {
 	Spine, A, B, Count int
 }
 
-func (j *job) runs() bool { return len(j.placed.Shares) > 0 || j.found }
+func (j *job) runs() bool { return len(j.placed.Shares) > 0 || j.found || j.own != nil }
 
 func (j *job) asked() int {
-	n := 0
+	n := j.circuits()
 	for _, w := range j.placed.Wants {
 		n += w.Links()
 	}
@@ -37,11 +39,19 @@ func (j *job) asked() int {
 }
 
 func (j *job) granted() int {
-	n := 0
+	n := j.circuits()
 	for _, l := range j.placed.Links {
 		n += l
 	}
 	return n
+}
+
+// circuits are those of a job of leaves and spines.
+func (j *job) circuits() int {
+	if j.own == nil {
+		return 0
+	}
+	return len(j.own.Circuits)
 }
 
 // jobList is the jobs that operators asked for, by id.
@@ -148,8 +158,11 @@ func (l *jobList) list(specs []proto.JobSpec) []*job {
 	var out []*job
 	for i := range specs {
 		s := specs[i]
-		if old := l.find(s.Job); old != nil && !old.found && sameSpec(&old.spec, &s) {
-			out = append(out, old)
+		if old := l.find(s.Job); old != nil && (l.fab.LeafSpine != nil && old.found || !old.found && sameSpec(&old.spec, &s)) {
+			again := *old
+			s.Pods = old.spec.Pods
+			again.spec = s // what it declares may have changed
+			out = append(out, &again)
 			continue
 		}
 		s.Pods = slices.Clone(s.Pods)

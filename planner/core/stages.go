@@ -260,6 +260,12 @@ func (c *interleaved) account(d *design, groups []groupPlan) {
 	if s.Moved > 0 {
 		s.DarkMicros = c.dark
 	}
+	c.accountJobs(d)
+}
+
+// accountJobs fills in what becomes of jobs and their links.
+func (c layout) accountJobs(d *design) {
+	s := &d.change
 	there := c.made(d.maps)
 	for _, j := range d.jobs {
 		switch {

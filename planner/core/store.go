@@ -43,6 +43,8 @@ type jobRecord struct {
 	Links  []int         `json:"links,omitempty"`
 	Paths  []path        `json:"paths,omitempty"`
 	Found  bool          `json:"found,omitempty"`
+	Own    *seat         `json:"own,omitempty"`
+	Turn   *turn         `json:"turn,omitempty"`
 }
 
 func mapKey(at int) string { return fmt.Sprintf("%s%06d", prefixMap, at) }
@@ -104,7 +106,7 @@ func (c *Circuits) saveJobs() {
 func (l *jobList) unsaved() []journal.Record {
 	var records []journal.Record
 	for _, j := range l.all {
-		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.paths, j.found})
+		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.paths, j.found, j.own, j.turn.stored()})
 		if l.saved[j.spec.Job] != string(r.Value) {
 			l.saved[j.spec.Job] = string(r.Value)
 			records = append(records, r)
@@ -135,7 +137,10 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, paths: r.Paths, found: r.Found}
+		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, paths: r.Paths, found: r.Found, own: r.Own}
+		if r.Turn != nil {
+			j.turn = *r.Turn
+		}
 		c.jobs.all = append(c.jobs.all, j)
 		c.jobs.saved[r.Spec.Job] = string(raw)
 		return c.jobs.checkStored(j)
@@ -168,6 +173,9 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 
 // RestoreStage takes the head and the open stage.
 func (c *Circuits) RestoreStage(st journal.State) error {
+	if err := c.jobs.checkOwners(); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
 	if raw := st.Get(keyHead); raw != nil {
 		var h head
 		if err := json.Unmarshal(raw, &h); err != nil {

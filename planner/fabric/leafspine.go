@@ -44,6 +44,9 @@ type LeafSpine struct {
 	Switches    int   `json:"switches"`             // optical ones; 0: fixed links
 	AnyToAny    bool  `json:"any_to_any,omitempty"` // a switch may also join two leaves
 	Queue       Queue `json:"queue,omitempty"`      // empty: fifo
+	// MoveMillis is how long a job is dark that is moved so that the head of the
+	// queue finds room; only a job that may pause so long is. 0: none is.
+	MoveMillis int `json:"move_ms,omitempty"`
 }
 
 // DefaultLeafSpine is the geometry of the public simulator of [VCLOS]: 16
@@ -111,6 +114,7 @@ const (
 	MaxLeafSpines  = 1024
 	MaxGPUsPerLeaf = 1024
 	MaxLeafGPUs    = 1 << 16
+	maxMoveMillis  = 24 * 3600 * 1000
 )
 
 func (c *Core) validateLeafSpine() error {
@@ -125,6 +129,7 @@ func (c *Core) validateLeafSpine() error {
 	}{
 		{"leaves", l.Leaves, 1, MaxLeaves}, {"spines", l.Spines, 1, MaxLeafSpines}, {"gpus_per_leaf", l.GPUsPerLeaf, 1, MaxGPUsPerLeaf},
 		{"switches", l.Switches, 0, MaxGPUsPerLeaf}, {"gpus_per_server", c.GPUsPerServer, 1, MaxGPUsPerServer},
+		{"move_ms", l.MoveMillis, 0, maxMoveMillis},
 	} {
 		if f.v < f.lo || f.v > f.hi {
 			errs = append(errs, wrong("core."+f.field, fmt.Sprintf("%d to %d", f.lo, f.hi), "%d", f.v))

@@ -18,7 +18,8 @@ const jobForm = "%d:%d/%d/%d/%d"
 const noJobs = "none"
 
 // parseJobs reads a list of jobs: JOB:SERVERS/TP/EP/PP or
-// JOB:SERVERS/TP/EP/PP/COLLECTIVE, one after the other.
+// JOB:SERVERS/TP/EP/PP/COLLECTIVE, one after the other, or of a leaf-spine core
+// as parseAlone has them.
 func parseJobs(text string) ([]proto.JobSpec, error) {
 	list := []proto.JobSpec{}
 	if text == noJobs {
@@ -27,6 +28,12 @@ func parseJobs(text string) ([]proto.JobSpec, error) {
 	for word := range strings.FieldsSeq(text) {
 		var s proto.JobSpec
 		var more string
+		if alone, ok, err := parseAlone(word); err != nil {
+			return nil, err
+		} else if ok {
+			list = append(list, alone)
+			continue
+		}
 		form := strings.SplitN(word, "/", 5)
 		if len(form) == 5 {
 			var wrong *proto.Error
@@ -50,6 +57,9 @@ func parseJobs(text string) ([]proto.JobSpec, error) {
 // them: in each some jobs have ended, some go on and some are new. Each new one
 // does one of the collectives; where none are given, all have rings.
 func JobLists(core *fabric.Core, seed uint64, lists int, mix ...proto.Collective) []string {
+	if core.LeafSpine != nil {
+		return aloneLists(core, seed, lists)
+	}
 	type job struct {
 		text    string
 		servers int

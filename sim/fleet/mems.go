@@ -29,6 +29,9 @@ func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error
 		return nil, &proto.Error{Code: proto.Invalid, Field: "core.switch_ports", Limit: fmt.Sprintf("at most %d in the simulator", hal.MaxCrossbarPorts),
 			Reason: fmt.Sprintf("%d ports", core.SwitchSize())}
 	}
+	if core.Switches() == 0 {
+		return new(Mirrors), nil
+	}
 	board, err := hal.DefaultMEMS(core.SwitchSize())
 	if err != nil {
 		return nil, err

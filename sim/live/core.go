@@ -204,7 +204,9 @@ func (r *coreRun) reach(ctx context.Context, ok func(proto.CoreStatus) bool) err
 
 // quiet waits until every switch is there and nothing is under way.
 func (r *coreRun) quiet(ctx context.Context) error {
-	return r.reach(ctx, func(s proto.CoreStatus) bool { return s.Quiet && s.Online == s.Switches && s.Switches > 0 })
+	return r.reach(ctx, func(s proto.CoreStatus) bool {
+		return s.Quiet && s.Online == s.Switches && int(s.Switches) == r.core.Switches()
+	})
 }
 
 func (r *coreRun) close(cancel context.CancelFunc) {

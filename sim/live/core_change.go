@@ -9,6 +9,7 @@ import (
 
 	"ringlight/ocs/circuit"
 	"ringlight/proto"
+	"ringlight/sim/fleet"
 )
 
 // Jobs that come are drawn at random. Most changes find free ports for all of
@@ -44,8 +45,14 @@ func (r *coreRun) changes(ctx context.Context) error {
 	return nil
 }
 
-// draw makes a job of a quarter of a pod to nearly two.
+// draw makes a job of a quarter of a pod to nearly two, or of a leaf-spine core
+// one of up to half of it.
 func (r *coreRun) draw(chance *rand.Rand, next *int) proto.JobSpec {
+	if r.core.LeafSpine != nil {
+		sizes := fleet.AloneSizes(r.core)
+		*next++
+		return proto.JobSpec{Job: proto.JobID(*next - 1), TP: 1, EP: 1, PP: 1, DP: uint32(sizes[chance.IntN(len(sizes))])}
+	}
 	pod := r.core.LeavesPerPod * r.core.ServersPerLeaf
 	pp := 1 << chance.IntN(3)
 	servers := max(pod/4, 1) + chance.IntN(pod+pod/2)

@@ -65,9 +65,13 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 		return nil, err
 	}
 	began := time.Now()
+	strikes := strikesOf
+	if cfg.Core.Switches() == 0 {
+		strikes = 0 // nothing is committed
+	}
 	runs := seeds{first: cfg.Seed, runs: cfg.Runs, trace: cfg.TraceOut, progress: progressTo(cfg.Progress, "runs"), of: func(seed uint64) fleet.Config {
 		return fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: fleet.JobLists(cfg.Core, seed, cfg.Lists, cfg.Mix...),
-			Faults: fleet.Strikes(seed, strikesOf), Replay: cfg.Replay(seed)}
+			Faults: fleet.Strikes(seed, strikes), Replay: cfg.Replay(seed)}
 	}}
 	results, err := runs.run(ctx)
 	if err != nil {
