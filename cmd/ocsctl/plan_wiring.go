@@ -142,14 +142,10 @@ func (in *wiringInput) group(at string, raw []byte) (g wiring.Group, err error) 
 // terms; at is the group, with a dot.
 func wiringUsage(at string, err error) error {
 	var refused *wiring.Error
-	var usage *usageError
-	switch {
-	case errors.As(err, &refused):
+	if errors.As(err, &refused) {
 		return wrongUsage(at+refused.Field, refused.Limit, "%s", refused.Reason)
-	case errors.As(err, &usage):
-		return wrongUsage(at+usage.Field, usage.Limit, "%s", usage.Message)
 	}
-	return err
+	return usageAt(at, err)
 }
 
 type wiringGroup struct {

@@ -6,11 +6,11 @@ import (
 )
 
 // byEnd gives the running jobs by the time they are declared to end. One that
-// is late may end at any moment: it counts as ending next.
+// is late counts as ending now.
 func (q *Queue) byEnd(now int64) []runner {
 	out := make([]runner, 0, len(q.running))
 	for _, r := range q.running { // any order: sorted below
-		r.ends = max(r.ends, now+1)
+		r.ends = max(r.ends, now)
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b runner) int { return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.ID, b.ID)) })

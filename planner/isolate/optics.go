@@ -1,58 +1,52 @@
 package isolate
 
-import "slices"
+import (
+	"slices"
+
+	"ringlight/mzi/detmath"
+)
 
 // optics.go is stages 2 and 3 with optics: which leaves hold how many virtual
 // leaves, which spines how many virtual spines, and then a weave of circuits
 // ([VCLOS] A.3 without its ILP, and with any number of virtual leaves on a
 // leaf and any s that T divides).
 
+// maxSteps bounds the work of one decision; a step is a circuit tried or a
+// deal looked at. chosen: about 10 ms; what a decision of the default core
+// needs is a tenth of it.
+const maxSteps = 30_000
+
+// optical is one decision.
+type optical struct {
+	*State
+	need int    // servers
+	w    weaver // has the steps, of all that was tried
+}
+
 // overOptics tries two leaves joined directly, then one spine, then several.
 func (s *State) overOptics(need int) (Placement, bool) {
 	if p, ok := s.direct(need); ok {
 		return p, true
 	}
-	o := s.newOptical(need)
+	o := &optical{State: s, need: need}
 	if p, ok := o.oneSpine(); ok {
+		p.Stage = 2
 		return p, true
 	}
-	for _, shape := range s.core.shapes(need * s.core.GPUsPerServer) {
-		for _, leaves := range o.leafOrders() {
-			at := o.dealLeaves(shape, leaves)
-			if at == nil {
-				continue
-			}
-			for way := range 4 {
-				on := o.dealSpines(shape, way&1 != 0, way&2 != 0)
-				if on == nil {
-					continue
-				}
-				if p, ok := o.weave(shape, at, on); ok {
-					p.Stage = 3
-					return p, true
-				}
-			}
-		}
-	}
-	return Placement{}, false
+	p, ok := o.severalSpines()
+	p.Stage = 3
+	return p, ok
 }
-
-type optical struct {
-	*State
-	need int // servers
-}
-
-func (s *State) newOptical(need int) *optical { return &optical{s, need} }
 
 // share is how many virtual leaves or spines one leaf or spine holds.
 type share struct{ at, of int }
 
-// leafOrders are the orders in which leaves are tried: fewest idle servers,
+// leafOrders are the orders in which leaves are filled: fewest idle servers,
 // most idle servers, most free ports first.
 func (o *optical) leafOrders() [][]int32 {
 	var leaves []int32
 	for n, idle := range o.idle {
-		if idle > 0 {
+		if idle > 0 && o.leaf.row[n] > 0 {
 			leaves = append(leaves, int32(n))
 		}
 	}
@@ -63,13 +57,30 @@ func (o *optical) leafOrders() [][]int32 {
 	return [][]int32{few, many, ports}
 }
 
+// spineOrders are the orders in which spines are filled: the fullest and the
+// emptiest first.
+func (o *optical) spineOrders() [][]int32 {
+	full := make([]int32, o.core.Spines())
+	for m := range full {
+		full[m] = int32(m)
+	}
+	empty := slices.Clone(full)
+	byLeast(full, func(m int32) int32 { return o.spine.row[m] })
+	byLeast(empty, func(m int32) int32 { return -o.spine.row[m] })
+	return [][]int32{full, empty}
+}
+
+// leavesAt is how many virtual leaves of s GPUs a leaf has room for.
+func (o *optical) leavesAt(n, s int) int {
+	return min(int(o.idle[n])*o.core.GPUsPerServer, int(o.leaf.row[n])) / s
+}
+
 // dealLeaves fills leaves in order; nil: there is not room enough.
 func (o *optical) dealLeaves(want shape, order []int32) []share {
 	var out []share
 	left := want.l
 	for _, n := range order {
-		most := min(int(o.idle[n])*o.core.GPUsPerServer, int(o.leaf.row[n])) / want.s
-		if take := min(most, left); take > 0 {
+		if take := min(o.leavesAt(int(n), want.s), left); take > 0 {
 			out = append(out, share{int(n), take})
 			left -= take
 		}
@@ -80,26 +91,15 @@ func (o *optical) dealLeaves(want shape, order []int32) []share {
 	return out
 }
 
-// dealSpines gives virtual spines to spines, the emptiest or the fullest
-// first, filled one after the other or all by turns.
-func (o *optical) dealSpines(want shape, fullest, packed bool) []share {
-	order := make([]int32, o.core.Spines())
-	for m := range order {
-		order[m] = int32(m)
-	}
-	sign := int32(-1)
-	if fullest {
-		sign = 1
-	}
-	byLeast(order, func(m int32) int32 { return sign * o.spine.row[m] })
+// dealSpines gives virtual spines to spines in order, filled one after the
+// other or all by turns.
+func (o *optical) dealSpines(want shape, order []int32, byTurns bool) []share {
 	of := make([]int, len(order))
-	left := want.s
-	for left > 0 {
+	for left := want.s; left > 0; {
 		before := left
 		for i, m := range order {
-			most := int(o.spine.row[m])/want.l - of[i]
-			take := min(most, left)
-			if !packed {
+			take := min(int(o.spine.row[m])/want.l-of[i], left)
+			if byTurns {
 				take = min(take, 1)
 			}
 			of[i] += take
@@ -118,57 +118,102 @@ func (o *optical) dealSpines(want shape, fullest, packed bool) []share {
 	return out
 }
 
-// oneSpine is a Clos over the fullest spine that has ports for all GPUs.
+// oneSpine is a Clos over the fullest spine that will do.
 func (o *optical) oneSpine() (Placement, bool) {
 	t := o.core.GPUsPerServer
 	want := shape{o.need, t}
-	spine := -1
-	for m, free := range o.spine.row {
-		if int(free) >= o.need*t && (spine < 0 || free < o.spine.row[spine]) {
-			spine = m
+	orders := o.leafOrders()
+	for _, m := range o.spineOrders()[0] {
+		if int(o.spine.row[m]) < o.need*t {
+			continue
 		}
-	}
-	if spine < 0 {
-		return Placement{}, false
-	}
-	for _, leaves := range o.leafOrders() {
-		if at := o.dealLeaves(want, leaves); at != nil {
-			if p, ok := o.weave(want, at, []share{{spine, t}}); ok {
-				p.Stage = 2
-				return p, true
+		for _, leaves := range orders {
+			if at := o.dealLeaves(want, leaves); at != nil {
+				if p, ok := o.weave(want, at, []share{{int(m), t}}); ok {
+					return p, true
+				}
 			}
 		}
 	}
 	return Placement{}, false
 }
 
+// severalSpines tries the few deals that mostly do in every shape, then orders
+// of chance, then all deals that there are.
+func (o *optical) severalSpines() (Placement, bool) {
+	shapes := o.core.shapes(o.need * o.core.GPUsPerServer)
+	leaves, spines := o.leafOrders(), o.spineOrders()
+	for _, want := range shapes {
+		var seen [][]share
+		for _, order := range leaves {
+			at := o.dealLeaves(want, order)
+			if at == nil || slices.ContainsFunc(seen, func(other []share) bool { return slices.Equal(at, other) }) {
+				continue
+			}
+			seen = append(seen, at)
+			for way := range 4 {
+				if p, ok := o.weave(want, at, o.dealSpines(want, spines[way&1], way >= 2)); ok {
+					return p, true
+				}
+			}
+		}
+	}
+	r := detmath.Random(1)
+	for range triesByChance {
+		for _, want := range shapes {
+			order, by := leaves[0], spines[0]
+			r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+			r.Shuffle(len(by), func(i, j int) { by[i], by[j] = by[j], by[i] })
+			at := o.dealLeaves(want, order)
+			if at == nil {
+				continue
+			}
+			if p, ok := o.weave(want, at, o.dealSpines(want, by, r.Below(2) == 0)); ok {
+				return p, true
+			}
+		}
+	}
+	return o.everyDeal(shapes)
+}
+
+// triesByChance in every shape; chosen: of random jobs on random cores that
+// had a place at all, more than that found hardly another.
+const triesByChance = 8
+
 // weave finds the circuits for shares of leaves and spines.
 func (o *optical) weave(want shape, at, on []share) (Placement, bool) {
-	colours := o.leaf.columns
-	var a, b, pairs []int32
+	if on == nil || o.w.steps > maxSteps || !o.lay(at, on) || !o.w.run() {
+		return Placement{}, false
+	}
+	return o.placement(want, at, on), true
+}
+
+// lay sets out the colouring of the circuits between shares; false: there is
+// none at first sight.
+func (o *optical) lay(at, on []share) bool {
+	colours, w := o.leaf.columns, &o.w
+	w.a, w.b, w.pairs = w.a[:0], w.b[:0], w.pairs[:0]
 	for _, n := range at {
-		a = append(a, o.leaf.free[n.at*colours:(n.at+1)*colours]...)
+		w.a = append(w.a, o.leaf.free[n.at*colours:(n.at+1)*colours]...)
 		for _, m := range on {
-			pairs = append(pairs, int32(n.of*m.of))
+			w.pairs = append(w.pairs, int32(n.of*m.of))
 		}
 	}
 	for _, m := range on {
-		b = append(b, o.spine.free[m.at*colours:(m.at+1)*colours]...)
+		w.b = append(w.b, o.spine.free[m.at*colours:(m.at+1)*colours]...)
 	}
-	w := newWeaver(colours, a, b, pairs)
-	if !w.run() {
-		return Placement{}, false
-	}
-	return o.placement(want, at, on, w), true
+	w.reset(colours)
+	w.steps += 1 + len(w.pairs)*colours/64 + w.edges/8 // what this costs
+	return w.mayFit()
 }
 
 // placement gives every pair of a virtual leaf and a virtual spine one of the
 // circuits between their leaf and spine.
-func (o *optical) placement(want shape, at, on []share, w *weaver) Placement {
+func (o *optical) placement(want shape, at, on []share) Placement {
 	p := Placement{L: want.l, S: want.s, Map: identity(want.s)}
 	colours := make([][]int, len(at)*len(on)) // of a pair: the switches of its circuits
-	for e, k := range w.colour {
-		pair := int(w.leaf[e])*len(on) + int(w.spine[e])
+	for e, k := range o.w.colour {
+		pair := int(o.w.leaf[e])*len(on) + int(o.w.spine[e])
 		colours[pair] = append(colours[pair], int(k))
 	}
 	var wishes []wish

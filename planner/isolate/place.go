@@ -36,17 +36,20 @@ func (s *State) Place(gpus int) (Placement, Cause) {
 	return p, Fits
 }
 
-// withinServer is stage 0: the server with fewest free GPUs that suffice.
+// withinServer is stage 0: the server with fewest free GPUs that suffice. Of
+// several the one that is in use for longest, else the first. So which servers
+// small jobs fill depends on the jobs alone, not on where the others are.
 func (s *State) withinServer(gpus int) (Placement, Cause) {
-	best, at := int32(s.core.GPUsPerServer+1), Server{GPUs: gpus}
+	best, at := int32(-1), Server{GPUs: gpus}
 	for n := range s.idle {
 		for i, g := range s.gpus[s.first[n]:s.first[n+1]] {
-			if g >= int32(gpus) && g < best {
-				best, at.Leaf, at.Server = g, n, i
+			server := s.first[n] + int32(i)
+			if g >= int32(gpus) && (best < 0 || g < s.gpus[best] || g == s.gpus[best] && s.opened[server] < s.opened[best]) {
+				best, at.Leaf, at.Server = server, n, i
 			}
 		}
 	}
-	if at.GPUs > int(best) || best > int32(s.core.GPUsPerServer) {
+	if best < 0 {
 		return Placement{}, ByGPU
 	}
 	return Placement{GPUs: gpus, Servers: []Server{at}, L: 1}, Fits

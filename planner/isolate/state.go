@@ -76,6 +76,8 @@ type State struct {
 	core    Core    // never changed
 	first   []int32 // of a leaf: its first server; one more than leaves; never changed
 	gpus    []int32 // free, of a server
+	opened  []int32 // of a server that is in use: how many were before it; 0: unknown
+	opens   int32
 	idle    []int32 // servers of a leaf
 	servers int32   // idle ones in all
 	links   pool    // without optics: by leaf and spine
@@ -109,7 +111,7 @@ func (c Core) With(free [][]int) (*State, error) {
 	for _, servers := range c.Servers {
 		s.first = append(s.first, s.first[len(s.first)-1]+int32(servers))
 	}
-	s.gpus = make([]int32, s.first[c.Leaves()])
+	s.gpus, s.opened = make([]int32, s.first[c.Leaves()]), make([]int32, s.first[c.Leaves()])
 	for n, servers := range c.Servers {
 		if free != nil && len(free[n]) != servers {
 			return nil, wrong(fmt.Sprintf("free_gpus[%d]", n), fmt.Sprintf("%d servers", servers), "%d servers", len(free[n]))
@@ -152,7 +154,7 @@ func (s *State) Clone() *State {
 // probe is a copy that does not know whose what is.
 func (s *State) probe() *State {
 	c := *s
-	c.gpus, c.idle, c.lit, c.jobs = slices.Clone(s.gpus), slices.Clone(s.idle), slices.Clone(s.lit), nil
+	c.gpus, c.opened, c.idle, c.lit, c.jobs = slices.Clone(s.gpus), slices.Clone(s.opened), slices.Clone(s.idle), slices.Clone(s.lit), nil
 	c.links, c.leaf, c.spine = s.links.clone(), s.leaf.clone(), s.spine.clone()
 	return &c
 }
@@ -186,16 +188,20 @@ func (s *State) Of(id JobID) (Placement, bool) {
 }
 
 func (s *State) addGPUs(leaf, server, by int) {
-	g := &s.gpus[int(s.first[leaf])+server]
+	at := int(s.first[leaf]) + server
 	t := int32(s.core.GPUsPerServer)
-	was := *g == t
-	if *g += int32(by); was != (*g == t) {
-		change := int32(1)
-		if was {
-			change = -1
-		}
-		s.idle[leaf] += change
-		s.servers += change
+	was := s.gpus[at]
+	s.gpus[at] += int32(by)
+	switch {
+	case was < t && s.gpus[at] == t:
+		s.idle[leaf]++
+		s.servers++
+		s.opened[at] = 0
+	case was == t && by < 0:
+		s.idle[leaf]--
+		s.servers--
+		s.opens++
+		s.opened[at] = s.opens
 	}
 }
 

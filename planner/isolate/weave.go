@@ -10,113 +10,184 @@ import "ringlight/mzi/detmath"
 // one other at each end, which then looks for another place and may not come
 // back for a few steps.
 
-// The weaver's constants, chosen by runs of random jobs on the default core.
+// The weaver's constants, chosen by runs of random jobs on the default core
+// and on 64 leaves, 32 spines and 32 switches.
 const (
-	stepsAnEdge = 12 // of a weave, and extraSteps
-	extraSteps  = 400
+	stepsAnEdge = 4 // of a weave, and extraSteps; most need little more than one
+	extraSteps  = 200
 	pushPrice   = 1000 // what pushing one circuit out costs
+	portPrice   = 16   // what one free port more at a switch is worth
+	chancePrice = 8    // below what is drawn on top
 	holdFirst   = 3    // steps for which a circuit that was pushed out stays away
 	holdSpan    = 8
-	portPrice   = 16 // what a free port less at a switch costs
-	chancePrice = 8  // below what is drawn on top
 )
 
+// weaver is one colouring after the other in the same memory.
 type weaver struct {
-	colours  int
-	a, b     []int32 // free ports by leaf or spine and colour, of the chosen
-	leaf     []int32 // of an edge
-	spine    []int32
-	colour   []int32 // -1: missing
-	on       [][]int32
-	held     []int32 // of an edge and colour: not before this step
-	missing  []int32
-	steps    int
-	rng      detmath.Random
-	lastStep int
+	colours      int
+	a, b         []int32 // free ports by leaf or spine and colour, of the chosen
+	pairs        []int32 // edges by leaf and spine
+	leaf, spine  []int32 // of an edge
+	colour       []int32 // -1: missing
+	first        []int32 // edge by leaf and colour, then by spine and colour; -1: none
+	next         []int32 // edge with the same leaf and colour as this one, then spine and colour
+	held         []int32 // colour that an edge may not have
+	until        []int32 // this step
+	missing      []int32
+	sumA, sumB   []int32 // of colours
+	edges, steps int
+	rng          detmath.Random
 }
 
-// newWeaver takes free ports by leaf and colour and by spine and colour, and
-// how many circuits each pair wants.
-func newWeaver(colours int, a, b []int32, want []int32) *weaver {
-	w := &weaver{colours: colours, a: append([]int32(nil), a...), b: append([]int32(nil), b...), rng: 1}
-	spines := len(b) / colours
-	w.on = make([][]int32, len(a)+len(b))
-	for pair, n := range want {
+// reset takes free ports by leaf and colour and by spine and colour, and how
+// many circuits each pair wants. The caller has filled them.
+func (w *weaver) reset(colours int) {
+	w.colours, w.rng, w.edges = colours, 1, 0
+	spines := len(w.b) / colours
+	w.leaf, w.spine = w.leaf[:0], w.spine[:0]
+	for pair, n := range w.pairs {
 		for range n {
 			w.leaf = append(w.leaf, int32(pair/spines))
 			w.spine = append(w.spine, int32(pair%spines))
-			w.colour = append(w.colour, -1)
 		}
 	}
-	w.held = make([]int32, len(w.leaf)*colours)
-	for e := range w.leaf {
-		w.missing = append(w.missing, int32(len(w.leaf)-1-e))
+	w.edges = len(w.leaf)
+	w.missing, w.colour = w.missing[:0], w.colour[:0]
+	w.held, w.until = w.held[:0], w.until[:0]
+	for e := range w.edges {
+		w.missing = append(w.missing, int32(w.edges-1-e))
+		w.colour = append(w.colour, -1)
+		w.held, w.until = append(w.held, -1), append(w.until, 0)
 	}
-	w.lastStep = stepsAnEdge*len(w.leaf) + extraSteps
-	return w
+	w.next = append(append(w.next[:0], w.held...), w.held...)
+	w.first = w.first[:0]
+	for range len(w.a) + len(w.b) {
+		w.first = append(w.first, -1)
+	}
 }
 
-// run colours all edges, or says that it could not.
-func (w *weaver) run() bool {
-	for len(w.missing) > 0 {
-		if w.steps++; w.steps > w.lastStep {
+// common is how many ports two lists have in common.
+func common(x, y []int32) (n int) {
+	for k := range x {
+		n += int(min(x[k], y[k]))
+	}
+	return n
+}
+
+// mayFit says whether all, each leaf, each spine and each pair alone would
+// find ports enough at switches where the other side has some.
+func (w *weaver) mayFit() bool {
+	leaves, spines := len(w.a)/w.colours, len(w.b)/w.colours
+	w.sumA, w.sumB = append(w.sumA[:0], w.a[:w.colours]...), append(w.sumB[:0], w.b[:w.colours]...)
+	for i, n := range w.a[w.colours:] {
+		w.sumA[i%w.colours] += n
+	}
+	for i, n := range w.b[w.colours:] {
+		w.sumB[i%w.colours] += n
+	}
+	if common(w.sumA, w.sumB) < w.edges {
+		return false
+	}
+	at := func(x []int32, n int) []int32 { return x[n*w.colours : (n+1)*w.colours] }
+	for n := range leaves {
+		want := 0
+		for m := range spines {
+			pair := int(w.pairs[n*spines+m])
+			if pair > common(at(w.a, n), at(w.b, m)) {
+				return false
+			}
+			want += pair
+		}
+		if want > common(at(w.a, n), w.sumB) {
 			return false
 		}
-		at := len(w.missing) - 1
-		if w.steps%4 == 0 {
-			at = w.rng.Below(len(w.missing))
+	}
+	for m := range spines {
+		want := 0
+		for n := range leaves {
+			want += int(w.pairs[n*spines+m])
 		}
-		e := w.missing[at]
-		w.missing[at] = w.missing[len(w.missing)-1]
-		w.missing = w.missing[:len(w.missing)-1]
-		if !w.insert(e) {
-			w.missing = append(w.missing, e)
-			w.missing[0], w.missing[len(w.missing)-1] = w.missing[len(w.missing)-1], w.missing[0]
+		if want > common(at(w.b, m), w.sumA) {
+			return false
 		}
 	}
 	return true
 }
 
+// run colours all edges, or says that it could not.
+func (w *weaver) run() bool {
+	for last := w.steps + stepsAnEdge*w.edges + extraSteps; len(w.missing) > 0; {
+		if w.steps++; w.steps > last {
+			return false
+		}
+		end := len(w.missing) - 1
+		at := end
+		if w.steps%4 == 0 {
+			at = w.rng.Below(end + 1)
+		}
+		e := w.missing[at]
+		w.missing[at] = w.missing[end]
+		w.missing = w.missing[:end]
+		if !w.insert(e) { // another first
+			w.missing = append(w.missing, e)
+			w.missing[0], w.missing[end] = e, w.missing[0]
+		}
+	}
+	return true
+}
+
+// insert gives an edge the cheapest colour; false: it may have none now.
 func (w *weaver) insert(e int32) bool {
-	n, m := int(w.leaf[e])*w.colours, int(w.spine[e])*w.colours
+	n, m := w.ends(e, 0)
+	a, b := w.a[n:n+w.colours], w.b[m:m+w.colours]
+	mineA := w.first[n : n+w.colours]
+	mineB := w.first[len(w.a)+m : len(w.a)+m+w.colours]
 	best, at := int32(1<<30), -1
-	for k := range w.colours {
-		a, b := w.a[n+k], w.b[m+k]
-		cost := -portPrice*(a+b) + int32(w.rng.Below(chancePrice))
-		if a == 0 {
-			if len(w.on[n+k]) == 0 {
+	held := int32(-1)
+	if int(w.until[e]) > w.steps {
+		held = w.held[e]
+	}
+	chance := uint64(0)
+	for k := range a {
+		if k&15 == 0 {
+			chance = w.rng.Next()
+		}
+		cost := -portPrice*(a[k]+b[k]) + int32(chance%chancePrice)
+		chance >>= 4
+		if a[k] == 0 {
+			if cost += pushPrice; mineA[k] < 0 {
 				continue
 			}
-			cost += pushPrice
 		}
-		if b == 0 {
-			if len(w.on[len(w.a)+m+k]) == 0 {
+		if b[k] == 0 {
+			if cost += pushPrice; mineB[k] < 0 {
 				continue
 			}
-			cost += pushPrice
 		}
-		if cost < best && (a > 0 && b > 0 || int(w.held[int(e)*w.colours+k]) <= w.steps) {
+		if cost < best && (int32(k) != held || cost < pushPrice/2) {
 			best, at = cost, k
 		}
 	}
 	if at < 0 {
 		return false
 	}
-	if w.a[n+at] == 0 {
-		w.push(w.on[n+at])
+	if a[at] == 0 {
+		w.push(mineA[at], 0)
 	}
-	if w.b[m+at] == 0 {
-		w.push(w.on[len(w.a)+m+at])
+	if b[at] == 0 {
+		w.push(mineB[at], w.edges)
 	}
 	w.put(e, int32(at))
 	return true
 }
 
-func (w *weaver) push(among []int32) {
-	e := among[w.rng.Below(len(among))]
-	k := w.colour[e]
+// push takes one edge of a list out.
+func (w *weaver) push(e int32, side int) {
+	for w.next[side+int(e)] >= 0 && w.rng.Below(2) == 0 {
+		e = w.next[side+int(e)]
+	}
+	w.held[e], w.until[e] = w.colour[e], int32(w.steps+holdFirst+w.rng.Below(holdSpan))
 	w.drop(e)
-	w.held[int(e)*w.colours+int(k)] = int32(w.steps + holdFirst + w.rng.Below(holdSpan))
 	w.missing = append(w.missing, e)
 }
 
@@ -125,8 +196,8 @@ func (w *weaver) put(e, k int32) {
 	w.colour[e] = k
 	w.a[n]--
 	w.b[m]--
-	w.on[n] = append(w.on[n], e)
-	w.on[len(w.a)+m] = append(w.on[len(w.a)+m], e)
+	w.next[e], w.first[n] = w.first[n], e
+	w.next[w.edges+int(e)], w.first[len(w.a)+m] = w.first[len(w.a)+m], e
 }
 
 func (w *weaver) drop(e int32) {
@@ -134,18 +205,51 @@ func (w *weaver) drop(e int32) {
 	w.colour[e] = -1
 	w.a[n]++
 	w.b[m]++
-	for _, at := range [...]int{n, len(w.a) + m} {
-		list := w.on[at]
-		for i, other := range list {
-			if other == e {
-				list[i] = list[len(list)-1]
-				w.on[at] = list[:len(list)-1]
-				break
-			}
-		}
-	}
+	w.unlink(&w.first[n], 0, e)
+	w.unlink(&w.first[len(w.a)+m], w.edges, e)
 }
 
+func (w *weaver) unlink(at *int32, side int, e int32) {
+	for *at != e {
+		at = &w.next[side+int(*at)]
+	}
+	*at = w.next[side+int(e)]
+}
+
+// ends are where an edge of a colour counts.
 func (w *weaver) ends(e, k int32) (n, m int) {
 	return int(w.leaf[e])*w.colours + int(k), int(w.spine[e])*w.colours + int(k)
+}
+
+// exact colours all edges by trying everything, within so many steps. Edges of
+// one pair take their colours in order.
+func (w *weaver) exact(steps int) (found, complete bool) {
+	last := w.steps + steps
+	var try func(e int) bool
+	try = func(e int) bool {
+		if e == w.edges {
+			return true
+		}
+		from := int32(0)
+		if e > 0 && w.leaf[e] == w.leaf[e-1] && w.spine[e] == w.spine[e-1] {
+			from = w.colour[e-1]
+		}
+		for k := from; k < int32(w.colours) && w.steps <= last; k++ {
+			n, m := w.ends(int32(e), k)
+			if w.a[n] == 0 || w.b[m] == 0 {
+				continue
+			}
+			w.steps++
+			w.a[n]--
+			w.b[m]--
+			if w.colour[e] = k; try(e + 1) {
+				return true
+			}
+			w.a[n]++
+			w.b[m]++
+		}
+		return false
+	}
+	found = try(0)
+	return found, found || w.steps <= last
 }
