@@ -17,7 +17,7 @@ type clos struct {
 	f    [][]int
 }
 
-// equal has the same map on every leaf, unequal one of chance for each.
+// equalMaps has the same map on every leaf.
 func equalMaps(r *detmath.Random, l, s int) clos {
 	c := clos{l: l, s: s}
 	f := identity(s)
@@ -28,6 +28,7 @@ func equalMaps(r *detmath.Random, l, s int) clos {
 	return c
 }
 
+// unequalMaps has one of chance on each leaf.
 func unequalMaps(r *detmath.Random, l, s int) clos {
 	c := clos{l: l, s: s}
 	for range l {
