@@ -42,7 +42,7 @@ func (s *State) direct(need int) (Placement, bool) {
 	p := Placement{Stage: 2, L: 2, Map: identity(t * part), Cost: best - t*part}
 	p.Servers = s.idleServers(s.idleServers(nil, small, part), large, need-part)
 	want := make([]wish, 0, t*part)
-	for _, k := range s.between(small, large) {
+	for _, k := range s.between() {
 		for range min(s.leaf.free[small*columns+k], s.leaf.free[large*columns+k]) {
 			if len(want) < t*part {
 				want = append(want, wish{k, small, End{Number: large}})
@@ -53,15 +53,16 @@ func (s *State) direct(need int) (Placement, bool) {
 	return p, true
 }
 
-// between gives the switches, those first in which two leaves have most ports.
-func (s *State) between(a, b int) []int {
+// between gives the switches, those first in which leaves have most ports: a
+// later job may need some of every switch.
+func (s *State) between() []int {
 	columns := s.leaf.columns
 	order := make([]int32, columns)
 	for k := range order {
 		order[k] = int32(k)
 	}
 	byLeast(order, func(k int32) int32 {
-		return -min(s.leaf.free[a*columns+int(k)], s.leaf.free[b*columns+int(k)])
+		return -s.leaf.column[k]
 	})
 	out := make([]int, columns)
 	for i, k := range order {

@@ -202,6 +202,10 @@ func (o *optical) lay(at, on []share) bool {
 	for _, m := range on {
 		w.b = append(w.b, o.spine.free[m.at*colours:(m.at+1)*colours]...)
 	}
+	w.price = w.price[:0]
+	for k := range colours {
+		w.price = append(w.price, -columnPrice*o.leaf.column[k])
+	}
 	w.reset(colours)
 	w.steps += 1 + len(w.pairs)*colours/64 + w.edges/8 // what this costs
 	return w.mayFit()
