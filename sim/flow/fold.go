@@ -168,7 +168,7 @@ func (s *Sim) unfold(r *run) []amount {
 			}
 			out[i] = has.after(rate, s.now-r.base)
 		default:
-			f := &s.flows[r.flows[g]]
+			f := &s.flows[r.first+g]
 			out[i] = f.left
 			if !f.on {
 				out[i] = amount{}

@@ -184,6 +184,7 @@ func (s *Sim) change(l Link, bitPerS int64) {
 		s.refold(r, left[i])
 	}
 	s.seeds = append(s.seeds, l)
+	s.least = 0
 }
 
 // Stop holds a job where it is: it computes nothing, its flows take nothing
@@ -318,8 +319,10 @@ func (s *Sim) land(j *job) {
 // byItself runs one job, which shares no link, on a clock of its own: f starts
 // it, and it goes on until a time or until f's second result says so.
 func (s *Sim) byItself(from, to time.Duration, start func(), until func() bool) {
-	now, heap, seeds, dirty := s.now, s.heap, s.seeds, s.dirty
-	s.now, s.heap, s.seeds, s.dirty = from, nil, nil, nil
+	now, heap, dirty := s.now, s.heap, s.dirty
+	seeds, begun, least := s.seeds, s.begun, s.least
+	s.now, s.heap, s.dirty = from, nil, nil
+	s.seeds, s.begun, s.least = nil, nil, Unlimited
 	start()
 	s.flush()
 	for !until() {
@@ -334,7 +337,8 @@ func (s *Sim) byItself(from, to time.Duration, start func(), until func() bool) 
 			heap.push(e)
 		}
 	}
-	s.now, s.heap, s.seeds, s.dirty = now, heap, seeds, dirty
+	s.now, s.heap, s.dirty = now, heap, dirty
+	s.seeds, s.begun, s.least = seeds, begun, least
 }
 
 // measure finds how long an iteration of a job takes that shares no link.

@@ -15,8 +15,9 @@ type LeafSpine struct {
 	GPUsPerServer     int
 	Uplinks           int // of a leaf
 	BitPerS           int64
-	ServerBitPerS     int64 // of a GPU inside its server
-	spineOf           []int // of leaf*Uplinks+uplink, -1: dark
+	ServerBitPerS     int64     // of a GPU inside its server
+	spineOf           []int     // of leaf*Uplinks+uplink, -1: dark
+	byLeaf            [][][]int // per leaf and spine the uplinks between them; nil: to be found anew
 	gpus, firstUplink int
 }
 
@@ -38,7 +39,8 @@ func NewLeafSpine(leaves, spines, gpusPerLeaf, gpusPerServer, uplinks int, bitPe
 	if gpusPerLeaf%gpusPerServer != 0 {
 		return nil, fmt.Errorf("flow: gpus_per_leaf is %d, a multiple of gpus_per_server, %d", gpusPerLeaf, gpusPerServer)
 	}
-	for l := 0; l < leaves; l++ {
+	n.byLeaf = make([][][]int, leaves)
+	for range leaves {
 		for u := range uplinks {
 			n.spineOf = append(n.spineOf, u%spines)
 		}
@@ -71,7 +73,10 @@ func (n *LeafSpine) Down(leaf, uplink int) Link {
 
 // Attach joins an uplink to another spine from now on, -1 to none. Paths that
 // were given out stay as they are.
-func (n *LeafSpine) Attach(leaf, uplink, spine int) { n.spineOf[leaf*n.Uplinks+uplink] = spine }
+func (n *LeafSpine) Attach(leaf, uplink, spine int) {
+	n.spineOf[leaf*n.Uplinks+uplink] = spine
+	n.byLeaf[leaf] = nil
+}
 
 // Spine is the spine of an uplink, -1 for none.
 func (n *LeafSpine) Spine(leaf, uplink int) int { return n.spineOf[leaf*n.Uplinks+uplink] }
@@ -142,13 +147,20 @@ func (n *LeafSpine) ECMP(seed uint64, sourcePort int) Route {
 		if p := n.near(from, to); p != nil {
 			return p, nil
 		}
-		ways := n.ways(n.Leaf(from), n.Leaf(to), nil)
-		if len(ways) == 0 {
+		up, down := n.uplinks(n.Leaf(from)), n.uplinks(n.Leaf(to))
+		ways := uint64(0)
+		for s := range up {
+			ways += uint64(len(up[s]) * len(down[s]))
+		}
+		if ways == 0 {
 			return nil, n.noWay(from, to)
 		}
-		h := detmath.Hash(seed, uint64(from), uint64(to), uint64(sourcePort), 4791, 17)
-		w := ways[h%uint64(len(ways))]
-		return n.over(from, w.up, to, w.down)
+		h := detmath.Hash(seed, uint64(from), uint64(to), uint64(sourcePort), 4791, 17) % ways
+		s := 0
+		for ; h >= uint64(len(up[s])*len(down[s])); s++ {
+			h -= uint64(len(up[s]) * len(down[s]))
+		}
+		return n.over(from, up[s][h/uint64(len(down[s]))], to, down[s][h%uint64(len(down[s]))])
 	}
 }
 
@@ -156,22 +168,17 @@ func (n *LeafSpine) noWay(from, to int) error {
 	return fmt.Errorf("flow: leaf %d and leaf %d have no spine in common", n.Leaf(from), n.Leaf(to))
 }
 
-type way struct{ up, down int }
-
-// ways are all pairs of uplinks that lead to a common spine.
-func (n *LeafSpine) ways(a, b int, out []way) []way {
-	for up := range n.Uplinks {
-		s := n.Spine(a, up)
-		if s < 0 {
-			continue
-		}
-		for down := range n.Uplinks {
-			if n.Spine(b, down) == s {
-				out = append(out, way{up, down})
+// uplinks of a leaf, per spine.
+func (n *LeafSpine) uplinks(leaf int) [][]int {
+	if n.byLeaf[leaf] == nil {
+		n.byLeaf[leaf] = make([][]int, n.Spines)
+		for u := range n.Uplinks {
+			if s := n.Spine(leaf, u); s >= 0 {
+				n.byLeaf[leaf][s] = append(n.byLeaf[leaf][s], u)
 			}
 		}
 	}
-	return out
+	return n.byLeaf[leaf]
 }
 
 // Balanced knows how many connections each uplink carries and gives a new one
@@ -194,20 +201,35 @@ func (b *Balanced) Route(from, to int) ([]Link, error) {
 		return p, nil
 	}
 	x, y := n.Leaf(from), n.Leaf(to)
-	best, found := way{}, false
-	for _, w := range n.ways(x, y, nil) {
-		u, d := b.load[n.Up(x, w.up)], b.load[n.Down(y, w.down)]
-		bu, bd := b.load[n.Up(x, best.up)], b.load[n.Down(y, best.down)]
-		if !found || u < bu || u == bu && d < bd {
-			best, found = w, true
+	up, down := n.uplinks(x), n.uplinks(y)
+	bestUp, bestDown, found := 0, 0, false
+	for s := range up {
+		if len(up[s]) == 0 || len(down[s]) == 0 {
+			continue
+		}
+		u, d := up[s][0], down[s][0]
+		for _, v := range up[s] {
+			if b.load[n.Up(x, v)] < b.load[n.Up(x, u)] {
+				u = v
+			}
+		}
+		for _, v := range down[s] {
+			if b.load[n.Down(y, v)] < b.load[n.Down(y, d)] {
+				d = v
+			}
+		}
+		lu, ld := b.load[n.Up(x, u)], b.load[n.Down(y, d)]
+		bu, bd := b.load[n.Up(x, bestUp)], b.load[n.Down(y, bestDown)]
+		if !found || lu < bu || lu == bu && ld < bd {
+			bestUp, bestDown, found = u, d, true
 		}
 	}
 	if !found {
 		return nil, n.noWay(from, to)
 	}
-	b.load[n.Up(x, best.up)]++
-	b.load[n.Down(y, best.down)]++
-	return n.over(from, best.up, to, best.down)
+	b.load[n.Up(x, bestUp)]++
+	b.load[n.Down(y, bestDown)]++
+	return n.over(from, bestUp, to, bestDown)
 }
 
 // Release takes the load of a path back.
@@ -226,13 +248,13 @@ type Placed struct {
 	Route Route
 	Paths [][]Link // in the order in which they were asked for
 
-	known map[[2]int]int
+	known []map[int]int32 // per sender, by receiver: which path
 }
 
 // Rounds are the exchanges on the network.
 func (p *Placed) Rounds(exchanges []Exchange) ([]Round, error) {
 	if p.known == nil {
-		p.known = map[[2]int]int{}
+		p.known = make([]map[int]int32, len(p.GPUs))
 	}
 	out := make([]Round, 0, len(exchanges))
 	for _, e := range exchanges {
@@ -244,15 +266,17 @@ func (p *Placed) Rounds(exchanges []Exchange) ([]Round, error) {
 			if t.From == t.To || t.Bytes == 0 {
 				continue
 			}
-			pair := [2]int{t.From, t.To}
-			k, ok := p.known[pair]
+			k, ok := p.known[t.From][t.To]
 			if !ok {
+				if p.known[t.From] == nil {
+					p.known[t.From] = map[int]int32{}
+				}
 				path, err := p.Route(p.GPUs[t.From], p.GPUs[t.To])
 				if err != nil {
 					return nil, err
 				}
-				k = len(p.Paths)
-				p.known[pair] = k
+				k = int32(len(p.Paths))
+				p.known[t.From][t.To] = k
 				p.Paths = append(p.Paths, path)
 			}
 			r.Flows = append(r.Flows, Flow{p.Paths[k], t.Bytes})

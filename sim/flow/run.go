@@ -15,9 +15,14 @@ type run struct {
 	round, times int // which, and how often still, the one under way included
 	start        time.Duration
 	cur          *folded
-	base         time.Duration // since when cur holds; start unless it was folded anew in mid-round
-	flows        []int32       // live flows, one for each of cur
-	steady       time.Duration // if not 0: every round until the last takes so long
+	base         time.Duration   // since when cur holds; start unless it was folded anew in mid-round
+	first        int32           // live flow of cur's first group, the others follow
+	ends         []time.Duration // of these, where others notice; Never where not
+	soonest      time.Duration   // of ends
+	latest       time.Duration   // of ends before Never, -1 without
+	stale        bool            // soonest and latest are to be found anew
+	last         bool            // the next event is the end of the round
+	steady       time.Duration   // if not 0: every round until the last takes so long
 
 	// Of a stopped job: what was left.
 	heldFor  time.Duration
@@ -35,7 +40,7 @@ const (
 
 // startRun starts phase i of the stage; it tells whether that takes time.
 func (s *Sim) startRun(j *job, r *run, p *phase) bool {
-	*r = run{job: j, phase: p, version: r.version + 1, next: Never, flows: r.flows[:0]}
+	*r = run{job: j, phase: p, version: r.version + 1, next: Never, ends: r.ends[:0]}
 	if c := p.script.Compute; c > 0 {
 		r.state = computing
 		s.schedule(r, later(s.now, c))
@@ -68,12 +73,15 @@ func (s *Sim) nextRound(r *run) bool {
 
 // put lets the flows of a folded round run from now on.
 func (s *Sim) put(r *run, f *folded, now time.Duration) {
-	r.cur, r.base, r.steady = f, now, 0
+	r.cur, r.base, r.steady, r.stale = f, now, 0, true
+	if len(f.groups) > 0 {
+		r.first = s.block(len(f.groups))
+	}
 	for i := range f.groups {
 		g := &f.groups[i]
-		id := s.newFlow()
-		s.flows[id] = live{left: g.left, rate: -1, since: now, end: Never, cap: g.cap, slots: f.slots[g.first:g.after], run: r}
-		r.flows = append(r.flows, id)
+		id := r.first + int32(i)
+		s.flows[id] = live{left: g.left, rate: -1, since: now, end: Never, cap: g.cap, slots: f.slots[g.first:g.after], run: r, at: int32(i)}
+		r.ends = append(r.ends, Never)
 		s.putOn(id)
 	}
 	s.touch(r)
@@ -81,14 +89,15 @@ func (s *Sim) put(r *run, f *folded, now time.Duration) {
 
 // takeOff ends what is left of a round's flows.
 func (s *Sim) takeOff(r *run) {
-	for _, id := range r.flows {
-		if s.flows[id].on {
+	for i := range r.ends {
+		if id := r.first + int32(i); s.flows[id].on {
 			s.takeOffLinks(id)
 		}
-		s.flows[id].slots, s.flows[id].run = nil, nil
-		s.free = append(s.free, id)
 	}
-	r.flows = r.flows[:0]
+	if len(r.ends) > 0 {
+		s.freeBlock(r.first, len(r.ends))
+	}
+	r.ends = r.ends[:0]
 }
 
 // touch has the next event of a run found anew when rates are.
@@ -127,18 +136,15 @@ func (s *Sim) dueRounds(r *run) bool {
 		r.times = 1
 		return !s.nextRound(r)
 	}
-	whole := later(r.base, r.cur.own) <= s.now // in the model Equal always
-	for _, id := range r.flows {
-		f := &s.flows[id]
-		whole = whole && (!f.on || f.end <= s.now)
-	}
 	switch {
-	case !whole:
-		for _, id := range r.flows {
-			if f := &s.flows[id]; f.on && f.end <= s.now {
-				s.takeOffLinks(id)
+	case !r.last:
+		for i, end := range r.ends {
+			if end <= s.now {
+				r.ends[i] = Never
+				s.takeOffLinks(r.first + int32(i))
 			}
 		}
+		r.stale = true
 		s.touch(r)
 		return false
 	case r.times > 1 && s.regular(r):
@@ -155,14 +161,15 @@ func (s *Sim) dueRounds(r *run) bool {
 // ends now has not left its links, so that nobody else notices.
 func (s *Sim) again(r *run) {
 	r.start, r.base, r.steady = s.now, s.now, 0
-	for i, id := range r.flows {
-		f := &s.flows[id]
+	for i := range r.ends {
+		f := &s.flows[r.first+int32(i)]
 		f.left, f.since = r.cur.groups[i].left, s.now
 		if f.on {
-			f.end = later(s.now, f.left.time(f.rate))
+			f.endAt(later(s.now, f.left.time(f.rate)))
 		} else {
-			f.rate, f.end = -1, Never
-			s.putOn(id)
+			f.rate = -1
+			f.endAt(Never)
+			s.putOn(r.first + int32(i))
 		}
 	}
 	s.touch(r)
@@ -187,10 +194,10 @@ func (s *Sim) catchUp(r *run) {
 		r.times -= k
 		r.start += time.Duration(k) * r.steady
 		r.base = r.start
-		for i, id := range r.flows {
-			f := &s.flows[id]
+		for i := range r.ends {
+			f := &s.flows[r.first+int32(i)]
 			f.left, f.since = r.cur.groups[i].left, r.start
-			f.end = later(r.start, f.left.time(f.rate))
+			f.endAt(later(r.start, f.left.time(f.rate)))
 		}
 	}
 	r.steady = 0
@@ -205,23 +212,36 @@ func (s *Sim) reschedule(r *run) {
 	if r.state != exchanging || r.job.stopped {
 		return
 	}
-	end, first, fresh := later(r.base, r.cur.own), Never, r.base == r.start
-	for _, id := range r.flows {
-		f := &s.flows[id]
+	r.steady, r.last = 0, false
+	if r.stale {
+		r.stale, r.soonest, r.latest = false, Never, -1
+		for _, end := range r.ends {
+			r.soonest = min(r.soonest, end)
+			if end < Never {
+				r.latest = max(r.latest, end)
+			}
+		}
+	}
+	if r.soonest < r.latest {
+		s.schedule(r, r.soonest)
+		return
+	}
+	end, fresh := later(r.base, r.cur.own), r.base == r.start
+	for i := range r.ends {
+		f := &s.flows[r.first+int32(i)]
 		if !f.on { // it has ended in this round
 			fresh = false
 			continue
 		}
 		end = max(end, f.end)
 		fresh = fresh && f.since == r.start
-		if f.coupled { // never in the model Equal
-			first = min(first, f.end)
-		}
 	}
-	r.steady = 0
+	if r.soonest < end {
+		s.schedule(r, r.soonest)
+		return
+	}
+	r.last = true
 	switch {
-	case first < end:
-		s.schedule(r, first)
 	case fresh && end < Never && r.times > 1 && !s.plain && s.regular(r):
 		r.steady = end - r.start
 		if int64(r.times) > int64(Never-r.start)/int64(r.steady) {

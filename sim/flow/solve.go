@@ -1,10 +1,13 @@
 package flow
 
+import "time"
+
 // flush gives rates to all that what happened at this instant may have
 // changed, and finds what happens next.
 func (s *Sim) flush() {
 	if len(s.seeds) > 0 {
 		s.mark++
+		s.bound()
 		for i := 0; i < len(s.seeds); i++ { // dropped flows may add to them
 			if l := s.seeds[i]; s.links[l].mark != s.mark {
 				if s.sharing == Equal {
@@ -15,7 +18,16 @@ func (s *Sim) flush() {
 				s.solve()
 			}
 		}
-		s.seeds = s.seeds[:0]
+		for _, id := range s.woken {
+			f := &s.flows[id]
+			if f.run.steady > 0 {
+				s.catchUp(f.run)
+			}
+			f.coupled = true
+			f.endAt(f.end)
+			s.touch(f.run)
+		}
+		s.seeds, s.begun, s.woken, s.least = s.seeds[:0], s.begun[:0], s.woken[:0], Unlimited
 	}
 	for _, r := range s.dirty {
 		s.reschedule(r)
@@ -23,37 +35,80 @@ func (s *Sim) flush() {
 	s.dirty = s.dirty[:0]
 }
 
-// gather finds the links and flows that hang together with a link.
+// bound lowers the least rate that may change to what the flows that begin
+// have at least: a link never gives less than all its capacity by all flows.
+func (t *traffic) bound() {
+	for _, id := range t.begun {
+		f := &t.flows[id]
+		if !f.on || f.rate >= 0 {
+			continue
+		}
+		t.least = min(t.least, f.cap)
+		for i := range f.slots {
+			l := &t.links[f.slots[i].link]
+			t.least = min(t.least, l.capacity<<weightBits/l.load)
+		}
+	}
+}
+
+// gather finds the links and flows whose rates may change and that hang
+// together with a link. A flow slower than all that ended or began does not
+// change: what it shares with them holds it back less than another link does.
 func (s *Sim) gather(from Link) {
-	s.partLinks, s.partFlows = append(s.partLinks[:0], from), s.partFlows[:0]
-	s.links[from].mark = s.mark
+	s.partLinks, s.partFlows = s.partLinks[:0], s.partFlows[:0]
+	s.visit(from)
 	for i := 0; i < len(s.partLinks); i++ {
 		l := &s.links[s.partLinks[i]]
 		for k := 0; k < len(l.flows); {
-			id := l.flows[k].flow
-			f := &s.flows[id]
-			if f.mark == s.mark {
-				k++
+			e := l.flows[k]
+			f := &s.flows[e.flow]
+			switch {
+			case f.mark == s.mark:
+			case f.run.over(f, s.now):
+				if f.run.steady > 0 {
+					s.catchUp(f.run)
+				}
+				least := s.least
+				s.takeOffLinks(e.flow)
+				s.least = least // nobody waits for what it had
+				for x := range f.slots {
+					s.links[f.slots[x].link].waiting -= f.slots[x].weight // of those visited, the others do not mind
+				}
 				continue
-			}
-			if f.run.steady > 0 {
-				s.catchUp(f.run)
-			}
-			if f.end <= s.now {
-				s.takeOffLinks(id) // ended, and nobody had to know
-				continue
-			}
-			f.mark = s.mark
-			s.partFlows = append(s.partFlows, id)
-			for x := range f.slots {
-				if m := &s.links[f.slots[x].link]; m.mark != s.mark {
-					m.mark = s.mark
-					s.partLinks = append(s.partLinks, f.slots[x].link)
+			case f.rate >= 0 && f.rate < s.least:
+				w := f.slots[e.slot].weight
+				l.waiting -= w
+				l.left -= w * f.rate
+			default:
+				if f.run.steady > 0 {
+					s.catchUp(f.run)
+				}
+				f.mark = s.mark
+				s.partFlows = append(s.partFlows, e.flow)
+				for x := range f.slots {
+					if m := f.slots[x].link; s.links[m].mark != s.mark {
+						s.visit(m)
+					}
 				}
 			}
 			k++
 		}
 	}
+}
+
+func (t *traffic) visit(l Link) {
+	k := &t.links[l]
+	k.mark = t.mark
+	k.left, k.waiting, k.level = k.capacity<<weightBits, k.load, -1
+	t.partLinks = append(t.partLinks, l)
+}
+
+// over is whether a flow has ended that nobody had to notice.
+func (r *run) over(f *live, now time.Duration) bool {
+	if r.steady > 0 {
+		return f.end-f.since <= (now-r.start)%r.steady
+	}
+	return f.end <= now
 }
 
 // solve gives the gathered flows their rates.
@@ -62,16 +117,27 @@ func (s *Sim) solve() {
 		return
 	}
 	s.fill()
-	coupled := len(s.partFlows) > 1
 	for _, id := range s.partFlows {
 		f := &s.flows[id]
-		if f.coupled != coupled {
-			f.coupled = coupled
-			s.touch(f.run)
+		coupled := s.noticed(f)
+		if f.rate == f.wanted && f.coupled == coupled {
+			continue
 		}
+		f.coupled = coupled
 		s.setRate(f, f.wanted)
 	}
 	s.count.Solved += int64(len(s.partFlows))
+}
+
+// noticed is whether the end of a flow may change the rate of others: if one
+// of its links holds others back.
+func (t *traffic) noticed(f *live) bool {
+	for i := range f.slots {
+		if l := &t.links[f.slots[i].link]; l.level >= 0 && (l.held > 1 || f.wanted < l.level) {
+			return true
+		}
+	}
+	return false
 }
 
 // divide gives the flows on a link their rates in the model Equal: each has
@@ -95,15 +161,37 @@ func (s *Sim) divide(from Link) {
 }
 
 func (s *Sim) setRate(f *live, rate int64) {
-	if f.rate == rate {
+	if f.rate != rate {
+		if f.rate > 0 && f.since < s.now {
+			f.left = f.left.after(f.rate, s.now-f.since)
+		}
+		f.rate, f.since = rate, s.now
+		f.end = later(s.now, f.left.time(rate))
+	}
+	f.endAt(f.end)
+	s.touch(f.run)
+}
+
+// endAt sets when a flow ends, and for its run when others notice.
+func (f *live) endAt(end time.Duration) {
+	f.end = end
+	if !f.coupled {
+		end = Never
+	}
+	r := f.run
+	old := r.ends[f.at]
+	if old == end {
 		return
 	}
-	if f.rate > 0 && f.since < s.now {
-		f.left = f.left.after(f.rate, s.now-f.since)
+	r.ends[f.at] = end
+	if old == r.soonest || old == r.latest {
+		r.stale = true
+		return
 	}
-	f.rate, f.since = rate, s.now
-	f.end = later(s.now, f.left.time(rate))
-	s.touch(f.run)
+	r.soonest = min(r.soonest, end)
+	if end < Never {
+		r.latest = max(r.latest, end)
+	}
 }
 
 // level is a link, or the own limit of a flow (^id), in the order of filling.
@@ -119,10 +207,8 @@ type level struct {
 func (t *traffic) fill() {
 	t.levels = t.levels[:0]
 	for _, l := range t.partLinks {
-		k := &t.links[l]
-		if k.load > 0 {
-			k.left, k.waiting = k.capacity<<weightBits, k.load
-			t.levels = append(t.levels, level{k.left / k.load, int32(l)})
+		if k := &t.links[l]; k.waiting > 0 {
+			t.levels = append(t.levels, level{k.left / k.waiting, int32(l)})
 		}
 	}
 	for _, id := range t.partFlows {
@@ -158,6 +244,7 @@ func (t *traffic) fill() {
 				continue
 			}
 			if waits {
+				t.hold(h[0].of, share)
 				t.lowest = append(t.lowest, h[0].of)
 			}
 			h = h.drop()
@@ -170,6 +257,26 @@ func (t *traffic) fill() {
 			for _, e := range t.links[of].flows {
 				t.give(e.flow, share)
 			}
+		}
+	}
+}
+
+// hold notes how many flows a link holds back at a level.
+func (t *traffic) hold(of int32, share int64) {
+	if of < 0 {
+		return
+	}
+	l := &t.links[of]
+	l.level, l.held = share, 0
+	for _, e := range l.flows {
+		f := &t.flows[e.flow]
+		switch {
+		case f.mark != t.mark: // it stays as it is
+			if !f.coupled {
+				t.woken = append(t.woken, e.flow)
+			}
+		case f.wanted < 0:
+			l.held++
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package flow
 
-import "time"
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
 
 // traffic is links and the flows on them.
 type traffic struct {
@@ -8,10 +12,13 @@ type traffic struct {
 	plain   bool
 	links   []link
 	flows   []live
-	free    []int32 // of flows
+	free    [32][]int32 // blocks of 2^i flows that nobody has
 
 	// What an instant has changed, and scratch of solving.
 	seeds     []Link
+	begun     []int32 // flows that have no rate yet
+	least     int64   // rate of the slowest flow that ended; slower ones than that and begun stay as they are
+	woken     []int32 // flows that others have begun to notice
 	mark      uint32
 	partLinks []Link
 	partFlows []int32
@@ -27,9 +34,10 @@ type live struct {
 	cap        int64 // what the links give it that it shares with nobody
 	slots      []slot
 	run        *run
+	at         int32 // of the run's flows
 	mark       uint32
 	on         bool // in the lists of its links
-	coupled    bool // its end changes the rate of others
+	coupled    bool // its end may change the rate of others
 	wanted     int64
 }
 
@@ -63,16 +71,27 @@ type link struct {
 	chain    int32
 	left     int64 // scratch of filling
 	waiting  int64 // weights of flows that have no rate yet
+	level    int64 // share at which it held flows back, -1: none
+	held     int32 // how many
 }
 
-func (t *traffic) newFlow() int32 {
-	if n := len(t.free); n > 0 {
-		id := t.free[n-1]
-		t.free = t.free[:n-1]
-		return id
+// block is n flows side by side.
+func (t *traffic) block(n int) int32 {
+	c := bits.Len(uint(n - 1))
+	if k := len(t.free[c]); k > 0 {
+		first := t.free[c][k-1]
+		t.free[c] = t.free[c][:k-1]
+		return first
 	}
-	t.flows = append(t.flows, live{})
-	return int32(len(t.flows) - 1)
+	first := int32(len(t.flows))
+	t.flows = slices.Grow(t.flows, 1<<c)[:int(first)+1<<c]
+	return first
+}
+
+func (t *traffic) freeBlock(first int32, n int) {
+	clear(t.flows[first : int(first)+n])
+	c := bits.Len(uint(n - 1))
+	t.free[c] = append(t.free[c], first)
 }
 
 func (t *traffic) putOn(id int32) {
@@ -86,6 +105,7 @@ func (t *traffic) putOn(id int32) {
 		t.seeds = append(t.seeds, sl.link)
 	}
 	f.on = true
+	t.begun = append(t.begun, id)
 }
 
 func (t *traffic) takeOffLinks(id int32) {
@@ -101,4 +121,5 @@ func (t *traffic) takeOffLinks(id int32) {
 		t.seeds = append(t.seeds, sl.link)
 	}
 	f.on = false
+	t.least = min(t.least, f.rate)
 }
