@@ -299,7 +299,7 @@ func (w *fleet) online(id proto.NodeID) {
 func (w *fleet) setMode(id proto.NodeID, m proto.Mode) {
 	n := &w.nodes[id]
 	was := n.mode
-	n.mode = m
+	n.mode, n.drained = m, n.drained && m == proto.ModeHostDown
 	switch {
 	case m == proto.ModeHostDown, m == proto.ModeDrained:
 		n.bypass++
