@@ -53,9 +53,13 @@ func (d *domain) phase(c Collective, n int) bool {
 // one way round and odd ones the other (eq. 43).
 func (d *domain) ring() bool {
 	for _, row := range d.rows {
-		ring := ringOrder(row, d.podOf)
-		for i, a := range ring {
-			b := ring[(i+1)%len(ring)]
+		pods := make([]int32, len(row))
+		for n, leaf := range row {
+			pods[n] = d.podOf[leaf]
+		}
+		ring := RingOrder(pods)
+		for i := range ring {
+			a, b := row[ring[i]], row[ring[(i+1)%len(ring)]]
 			d.add(a, b, (d.rails+1)/2)
 			d.add(b, a, d.rails/2)
 		}

@@ -117,18 +117,17 @@ func checkNeed(leafOf [][]int, podOf []int32, rails int) error {
 	return nil
 }
 
-// ringOrder is the order of a ring through leaves: out through the pods, in
-// the order they come in, with the first half of what lies in each, and back
-// with the second.
-func ringOrder(row []int, podOf []int32) []int {
+// RingOrder is the order of a ring through members, given the pod of each: out
+// through the pods, in the order they come in, with the first half of what lies
+// in each, and back with the second ([LUMOS] eq. 42).
+func RingOrder(podOf []int32) []int {
 	var pods []int32
 	in := map[int32][]int{}
-	for _, leaf := range row {
-		p := podOf[leaf]
+	for n, p := range podOf {
 		if in[p] == nil {
 			pods = append(pods, p)
 		}
-		in[p] = append(in[p], leaf)
+		in[p] = append(in[p], n)
 	}
 	var out, back []int
 	for _, p := range pods {

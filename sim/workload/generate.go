@@ -49,10 +49,13 @@ var kinds = []kind{
 	// Helios (Hu et al., SC'21): the sample tilted to its mean of 3.716 GPUs.
 	{name: "helios", duration: heliosDuration, gpus: powers(tilted(heliosSizes, heliosTilt), 256), ends: [2]float64{0.624, 0.845}},
 	// Philly (Jeon et al., ATC'19), the 82,247 jobs of the public list.
-	{name: "philly", duration: phillyDuration, gpus: phillyGPUs},
+	{name: "philly", duration: byKnots(phillyKnots), gpus: phillyGPUs},
 	// Sizes as in Google's cluster of TPUv4, which [VCLOS] Table 7 takes, cut
 	// to 512; durations as in w1.
 	{name: "tpuv4", duration: clipped, gpus: tpuv4GPUs},
+	// The jobs that [LUMOS] sec 6.2 calls Helios': durations of Helios, sizes
+	// of TPUv4. Drawn apart: its load of .655 is the product of the two means.
+	{name: "lumos", duration: byKnots(lumosKnots), gpus: lumosGPUs},
 }
 
 // Kinds are the names of the generators.

@@ -95,6 +95,24 @@ func TestPhilly(t *testing.T) {
 	within(t, "5 to 8 GPUs, GPU time", d.eightTime, 0.48)
 }
 
+// The jobs of the large simulations: sizes of TPUv4 from 32 on, durations of
+// which a tenth has most of the time, and with the published mean gap of
+// 1,923 s a load of .655 on 4,096 GPUs.
+// Reference: [LUMOS] sec 6.2, eq. 9, its public simulator and logs
+func TestLumosJobs(t *testing.T) {
+	d := measure(t, Config{Kind: "lumos", Jobs: 400_000, Gap: 1923 * time.Second, Seed: 1})
+	within(t, "mean duration, s", d.seconds, 21679)
+	within(t, "median, s", d.quantile(0.5), 2109)
+	within(t, "p99, s", d.quantile(0.99), 442_528)
+	within(t, "load", d.gpus*d.seconds/d.span/4096, 0.655)
+	within(t, "share of 512 GPUs", float64(d.sizes[512])/400_000, 0.226)
+	for size := range d.sizes {
+		if size < 32 || size > 2048 || size&(size-1) != 0 {
+			t.Errorf("a job of %d GPUs", size)
+		}
+	}
+}
+
 // The two workloads of the isolated core: hundreds of seconds between 1,000
 // and 100,000 with a mean of an hour, sizes in the weights of the sample.
 // Reference: [VCLOS] sec 9.2 and its public simulator

@@ -47,15 +47,18 @@ type knot struct{ share, seconds float64 }
 // of the duration is linear.
 var phillyKnots = []knot{{0, 5}, {0.25, 115}, {0.5, 1144}, {0.75, 2932}, {0.9, 11266}, {0.99, 254_884}, {1, 748_456}}
 
-func phillyDuration(g *Generator) time.Duration {
-	g.u = uniform(g.length)
-	i := 1
-	for g.u > phillyKnots[i].share {
-		i++
+// byKnots draws durations from such a distribution.
+func byKnots(knots []knot) func(*Generator) time.Duration {
+	return func(g *Generator) time.Duration {
+		g.u = uniform(g.length)
+		i := 1
+		for g.u > knots[i].share {
+			i++
+		}
+		a, b := knots[i-1], knots[i]
+		along := (g.u - a.share) / (b.share - a.share)
+		return wholeSeconds(float64(a.seconds*detmath.Exp(float64(along*detmath.Log(b.seconds/a.seconds)))), 1)
 	}
-	a, b := phillyKnots[i-1], phillyKnots[i]
-	along := (g.u - a.share) / (b.share - a.share)
-	return wholeSeconds(float64(a.seconds*detmath.Exp(float64(along*detmath.Log(b.seconds/a.seconds)))), 1)
 }
 
 // Philly: 5 to 8 GPUs are 2.0 % of the jobs and 48 % of the GPU time, so they
@@ -90,3 +93,16 @@ var (
 )
 
 func tpuv4GPUs(g *Generator) int { return tpuv4Sizes[tpuv4(uniform(g.size))] }
+
+// lumosKnots are the running times that the public logs of [LUMOS] have for its
+// 1,000 jobs on an ideal network: Helios jobs of 10 minutes and more, mean
+// 21,679 s. A tenth of them is longer than 12 hours and has 80 % of the time.
+var lumosKnots = []knot{{0, 414}, {0.05, 694}, {0.1, 770}, {0.2, 924}, {0.3, 1181}, {0.4, 1785}, {0.5, 2109}, {0.55, 2257}, {0.6, 3360},
+	{0.65, 5508}, {0.7, 7571}, {0.8, 12590}, {0.85, 16652}, {0.87, 27117}, {0.88, 32763}, {0.89, 36843}, {0.9, 44147}, {0.92, 71227},
+	{0.94, 99943}, {0.95, 120373}, {0.96, 144176}, {0.97, 158892}, {0.98, 196386}, {0.99, 436300}, {1, 679649}}
+
+// lumosSizes are those of its public simulator: the TPUv4 cluster's, from 32
+// on, cut to powers of two.
+var lumosSizes = chooser([]float64{29, 14, 18.2, 11.8, 22.6, 3.9, 0.5})
+
+func lumosGPUs(g *Generator) int { return 32 << lumosSizes(uniform(g.size)) }
