@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"ringlight/proto"
@@ -31,7 +28,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.Steps, "steps", cfg.Steps, "steps of compute and collectives that a job is cut into")
 	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")
 	clock := fs.Bool("clock", true, "time decisions; without, the same command prints the same bytes")
-	parallel := fs.Int("parallel", runtime.NumCPU(), "simulations side by side")
+	parallel := parallelFlag(fs)
 	if err := parse(fs, s.args); err != nil {
 		return err
 	}
@@ -41,9 +38,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	}
 	cfg.Seed, cfg.Strategies, cfg.Queues = *s.seed, splitList(*strategies), splitList(*queues)
 	cfg.Workload.EstimateError = int(*wrong*1000 + 0.5)
-	if cfg.Gaps = nil; *parallel < 1 || *parallel > maxParallel {
-		return &proto.Error{Code: proto.Invalid, Field: "parallel", Limit: fmt.Sprintf("1 to %d", maxParallel), Reason: fmt.Sprintf("%d is out of range", *parallel)}
-	}
+	cfg.Gaps = nil
 	for _, l := range *lambda {
 		cfg.Gaps = append(cfg.Gaps, time.Duration(min(max(l, 0), maxLambda))*time.Second)
 	}
@@ -65,7 +60,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	runs, err := compute(ctx, func() ([]study.JCTRun, error) { return jctRuns(cfg, *parallel, s.onTerminal()) })
+	runs, err := compute(ctx, func() ([]study.JCTRun, error) { return sideBySide(cfg.Cells(), cfg.Run, *parallel, s.onTerminal()) })
 	if err != nil {
 		return err
 	}
@@ -73,47 +68,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	return s.emit(fmt.Sprintf("Completion of jobs, %d GPUs", res.GPUsTotal), res, res.Charts())
 }
 
-const (
-	maxParallel = 1024
-	maxLambda   = 1 << 30 // s; the study says what it takes
-)
-
-// jctRuns runs the cells side by side; the result has their order whoever
-// ends first.
-func jctRuns(cfg study.JCTConfig, parallel int, progress study.Progress) ([]study.JCTRun, error) {
-	cells := cfg.Cells()
-	runs, errs := make([]study.JCTRun, len(cells)), make([]error, len(cells))
-	var (
-		lock       sync.Mutex
-		next, done int
-		failed     bool
-		wait       sync.WaitGroup
-	)
-	take := func() int {
-		lock.Lock()
-		defer lock.Unlock()
-		if next++; failed || next > len(cells) {
-			return -1
-		}
-		return next - 1
-	}
-	for range min(parallel, len(cells)) {
-		wait.Go(func() {
-			for i := take(); i >= 0; i = take() {
-				runs[i], errs[i] = cfg.Run(cells[i])
-				lock.Lock()
-				failed = failed || errs[i] != nil
-				done++
-				if progress != nil {
-					progress(done, len(cells))
-				}
-				lock.Unlock()
-			}
-		})
-	}
-	wait.Wait()
-	return runs, errors.Join(errs...)
-}
+const maxLambda = 1 << 30 // s; the study says what it takes
 
 func jctCluster(name string) (study.JCTCluster, error) {
 	switch name {

@@ -169,6 +169,44 @@ func TestStudyJCT(t *testing.T) {
 	}
 }
 
+// Goal: the same bytes whatever runs side by side, from a generator and from a
+// list of one's own; what is out of range is refused by field, before anything
+// runs.
+func TestStudyLumos(t *testing.T) {
+	list := faultFile(t, "arrival_ms,gpus,duration_ms\n0,64,500000\n10,2048,600000\n20,8,100000\n")
+	for what, cases := range map[string]int{"-jobs 30 -runs 2": 12, "-workload " + list: 9, "-jobs 30 -vary=false -routing ecmp": 1} { // any order: independent
+		var first string
+		for _, n := range []string{"1", "5"} {
+			code, text := printed(t, append([]string{"study", "lumos-jct", "-json", "-parallel", n}, strings.Fields(what)...)...)
+			if first == "" {
+				first = text
+			}
+			if code != exitDone || text != first {
+				t.Fatalf("%s, %s side by side: exit %d: %s", what, n, code, text)
+			}
+		}
+		var out struct{ Gains, Runs []map[string]any }
+		if err := json.Unmarshal([]byte(first), &out); err != nil || len(out.Gains) != cases {
+			t.Fatalf("%s: %d cases, %v", what, len(out.Gains), err)
+		}
+		for _, key := range []string{"case", "jrt_saved_ratio", "jct_saved_ratio", "paths_moved_ratio"} {
+			if _, ok := out.Gains[0][key]; !ok {
+				t.Errorf("%s: no %s in %v", what, key, out.Gains[0])
+			}
+		}
+	}
+	for args, field := range map[string]string{ // any order: independent
+		"-gpus-total 4095": "gpus-total", "-gpus-total 65536": "gpus-total", "-load 1.5": "load", "-load -1": "load", "-communication 3": "communication", "-ep 48": "ep",
+		"-setup-ms -1": "setup-ms", "-routing best": "routing", "-workload nowhere": "", "-workload " + list + " -jobs 5": "jobs", "-runs 0": "runs", "-steps 0": "steps", "-parallel 0": "parallel",
+	} {
+		code, text := printed(t, append([]string{"study", "lumos-jct", "-json"}, strings.Fields(args)...)...)
+		var refused struct{ Error struct{ Field, Limit string } }
+		if err := json.Unmarshal([]byte(text), &refused); code != exitUsage || err != nil || refused.Error.Field != field {
+			t.Errorf("%s: exit %d, %v: %s", args, code, err, text)
+		}
+	}
+}
+
 // Goal: the best strategy for a number of GPUs in one flat object; nothing
 // that fits is exit code 1.
 func TestStudyBestStrategy(t *testing.T) {
