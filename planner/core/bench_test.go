@@ -87,3 +87,38 @@ func BenchmarkLookAtCircuits(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkTurnOfJobs is what a change of the list costs the planner on 2,048
+// GPUs of 64 leaves, 32 spines and 32 switches, well used: a tenth of the jobs
+// ends, others come, and some wait.
+func BenchmarkTurnOfJobs(b *testing.B) {
+	k := fabric.DefaultLeafSpine()
+	k.LeafSpine.Leaves, k.Spines = 64, 32
+	c := New(k, journal.New(), nobody{})
+	for s := range c.switches {
+		d := c.switches[s].Device
+		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.Ports())})
+		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1})
+	}
+	r := rand.New(rand.NewPCG(1, 3))
+	alone := func(id int) proto.JobSpec {
+		return proto.JobSpec{Job: proto.JobID(id), TP: 1, EP: 1, PP: 1, DP: uint32(1 << r.IntN(8))}
+	}
+	var list []proto.JobSpec
+	for id := 1; id < 150; id++ {
+		list = append(list, alone(id))
+	}
+	d := c.design(c.jobs.list(list), true)
+	c.jobs.all, c.maps = d.jobs, d.maps
+	list = slices.DeleteFunc(list, func(s proto.JobSpec) bool { return slices.Contains(d.change.Waiting, s.Job) })
+	next := slices.Clone(list[len(list)/10:])
+	for id := range 40 {
+		next = append(next, alone(1000+id))
+	}
+	for b.Loop() {
+		d = c.design(c.jobs.list(next), true)
+	}
+	b.ReportMetric(float64(d.change.Placed), "placed")
+	b.ReportMetric(float64(len(d.change.Waiting)), "waiting")
+	b.ReportMetric(float64(d.change.Kept), "links_kept")
+}

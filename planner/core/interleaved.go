@@ -39,6 +39,14 @@ func (c interleaved) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 			return bad("pods", fmt.Sprintf("pods 0 to %d", c.fab.Pods-1), "there is no pod %d", p)
 		}
 	}
+	for _, f := range []struct {
+		field string
+		n     uint64
+	}{{"duration_ms", s.DurationMillis}, {"deadline_ms", s.DeadlineMillis}, {"may_pause_ms", s.MayPauseMillis}} {
+		if f.n > 0 {
+			return bad(f.field, "a leaf-spine core", "%d, and this one has pods", f.n)
+		}
+	}
 	if gps, tp := c.fab.GPUsPerServer, int(s.TP); gps%tp != 0 && tp%gps != 0 {
 		return bad("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", gps), "%d", tp)
 	}

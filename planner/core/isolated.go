@@ -349,8 +349,9 @@ func (c *isolated) sayWhy(jobs []*job, q *isolate.Queue) {
 }
 
 // carry is what maps are to hold: the circuits of jobs that run, and of others
-// those whose ports are free, as nobody's. A switch that cannot be told keeps
-// what it has.
+// those whose ports are free, as nobody's. One that did not come up is not made
+// again: what was made with it would be rolled back for its sake. A switch that
+// cannot be told keeps what it has.
 func (c *isolated) carry(jobs []*job) []crossMap {
 	out := cloneMaps(c.maps)
 	for at := range out {
@@ -363,8 +364,9 @@ func (c *isolated) carry(jobs []*job) []crossMap {
 			continue
 		}
 		for _, x := range j.own.Circuits {
-			if c.able[x.Switch] {
-				c.put(out[x.Switch], c.port(x.A), c.port(x.B), j.spec.Job)
+			a, b := c.port(x.A), c.port(x.B)
+			if c.able[x.Switch] && (!c.failed(c.slots(x.Switch, a, b)) || c.maps[x.Switch].to[a] == b) {
+				c.put(out[x.Switch], a, b, j.spec.Job)
 			}
 		}
 	}
