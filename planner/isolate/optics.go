@@ -21,6 +21,7 @@ type optical struct {
 	*State
 	need int    // servers
 	w    weaver // has the steps, of all that was tried
+	fill filler
 }
 
 // overOptics tries two leaves joined directly, then one spine, then several.
@@ -75,22 +76,6 @@ func (o *optical) leavesAt(n, s int) int {
 	return min(int(o.idle[n])*o.core.GPUsPerServer, int(o.leaf.row[n])) / s
 }
 
-// dealLeaves fills leaves in order; nil: there is not room enough.
-func (o *optical) dealLeaves(want shape, order []int32) []share {
-	var out []share
-	left := want.l
-	for _, n := range order {
-		if take := min(o.leavesAt(int(n), want.s), left); take > 0 {
-			out = append(out, share{int(n), take})
-			left -= take
-		}
-	}
-	if left > 0 {
-		return nil
-	}
-	return out
-}
-
 // dealSpines gives virtual spines to spines in order, filled one after the
 // other or all by turns.
 func (o *optical) dealSpines(want shape, order []int32, byTurns bool) []share {
@@ -128,10 +113,8 @@ func (o *optical) oneSpine() (Placement, bool) {
 			continue
 		}
 		for _, leaves := range orders {
-			if at := o.dealLeaves(want, leaves); at != nil {
-				if p, ok := o.weave(want, at, []share{{int(m), t}}); ok {
-					return p, true
-				}
+			if p, ok := o.weave(want, leaves, []share{{int(m), t}}); ok {
+				return p, true
 			}
 		}
 	}
@@ -144,15 +127,10 @@ func (o *optical) severalSpines() (Placement, bool) {
 	shapes := o.core.shapes(o.need * o.core.GPUsPerServer)
 	leaves, spines := o.leafOrders(), o.spineOrders()
 	for _, want := range shapes {
-		var seen [][]share
-		for _, order := range leaves {
-			at := o.dealLeaves(want, order)
-			if at == nil || slices.ContainsFunc(seen, func(other []share) bool { return slices.Equal(at, other) }) {
-				continue
-			}
-			seen = append(seen, at)
-			for way := range 4 {
-				if p, ok := o.weave(want, at, o.dealSpines(want, spines[way&1], way >= 2)); ok {
+		for way := range 4 {
+			on := o.dealSpines(want, spines[way&1], way >= 2)
+			for _, order := range leaves {
+				if p, ok := o.weave(want, order, on); ok {
 					return p, true
 				}
 			}
@@ -164,11 +142,7 @@ func (o *optical) severalSpines() (Placement, bool) {
 			order, by := leaves[0], spines[0]
 			r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 			r.Shuffle(len(by), func(i, j int) { by[i], by[j] = by[j], by[i] })
-			at := o.dealLeaves(want, order)
-			if at == nil {
-				continue
-			}
-			if p, ok := o.weave(want, at, o.dealSpines(want, by, r.Below(2) == 0)); ok {
+			if p, ok := o.weave(want, order, o.dealSpines(want, by, r.Below(2) == 0)); ok {
 				return p, true
 			}
 		}
@@ -180,9 +154,13 @@ func (o *optical) severalSpines() (Placement, bool) {
 // had a place at all, more than that found hardly another.
 const triesByChance = 8
 
-// weave finds the circuits for shares of leaves and spines.
-func (o *optical) weave(want shape, at, on []share) (Placement, bool) {
-	if on == nil || o.w.steps > maxSteps || !o.lay(at, on) || !o.w.run() {
+// weave finds leaves in this order and the circuits to these spines.
+func (o *optical) weave(want shape, leaves []int32, on []share) (Placement, bool) {
+	if on == nil || o.w.steps > maxSteps {
+		return Placement{}, false
+	}
+	at := o.dealLeaves(want, leaves, on)
+	if at == nil || !o.lay(at, on) || !o.w.run() {
 		return Placement{}, false
 	}
 	return o.placement(want, at, on), true
