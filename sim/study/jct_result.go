@@ -25,6 +25,7 @@ type JCTMean struct {
 	Network     float64  `json:"blocked_network"`
 	WorstBlock  int      `json:"blocked_network_most"` // of the runs
 	OverCore    float64  `json:"over_core_ratio"`
+	Stretch     float64  `json:"over_core_stretch"`
 	Utilisation float64  `json:"utilisation_ratio"`
 	DecideP99   int64    `json:"decide_us_p99,omitempty"` // the worst run's
 	DecideMax   int64    `json:"decide_us_max,omitempty"`
@@ -84,6 +85,7 @@ func meanOf(runs []JCTRun) JCTMean {
 		m.GPU += float64(r.Blocked.GPU) / float64(n)
 		m.Network += float64(r.Blocked.Network) / float64(n)
 		m.WorstBlock = max(m.WorstBlock, r.Blocked.Network)
+		m.Stretch += r.Stretch / float64(n)
 		m.OverCore += share(r.OverCore, r.Jobs) / float64(n)
 		m.Utilisation += r.Utilisation / float64(n)
 		if r.Decide != nil {
@@ -109,7 +111,7 @@ func seconds(ms int64) string { return decimals(float64(ms)/1000, 1) }
 // Table is a row a strategy, queue and lambda: means of the runs, in seconds.
 func (r *JCTResult) Table() Table {
 	t := Table{Columns: []string{"queue", "lambda_s", "strategy", "runs", "jrt_s", "jwt_s", "jct_s", "jct_least_s", "jct_most_s", "jct_p50_s", "jct_p90_s", "jct_p99_s",
-		"jct_of_best", "jct_of_fifo", "blocked_gpu", "blocked_network", "over_core", "stability_s", "utilisation", "decide_p99_us", "decide_max_us", "paper_jct_s"}}
+		"jct_of_best", "jct_of_fifo", "blocked_gpu", "blocked_network", "over_core", "over_core_stretch", "stability_s", "utilisation", "decide_p99_us", "decide_max_us", "paper_jct_s"}}
 	optional := func(v *float64) string {
 		if v == nil {
 			return ""
@@ -129,7 +131,7 @@ func (r *JCTResult) Table() Table {
 		}
 		t.add(m.Queue, lambda, m.Strategy, m.Runs, seconds(m.JRT), seconds(m.JWT), seconds(m.JCT), seconds(m.Least), seconds(m.Most),
 			seconds(m.P50), seconds(m.P90), seconds(m.P99), optional(m.OfBest), optional(m.OfFIFO), decimals(m.GPU, 1), decimals(m.Network, 1),
-			percent(m.OverCore, 1), seconds(m.Stability), ratio(m.Utilisation), p99, most, paper)
+			percent(m.OverCore, 1), decimals(m.Stretch, 4), seconds(m.Stability), ratio(m.Utilisation), p99, most, paper)
 	}
 	return t
 }
@@ -221,7 +223,7 @@ func (r *JCTResult) describe(c JCTConfig) {
 	}
 	r.note("best, vclos, ocs: a job runs for its duration, since no other touches its links; sr, balanced, ecmp: placed in the emptiest leaves, its flows share links by the model %s, in %d step(s) of compute and then collectives", r.Sharing, r.Steps)
 	r.note("times are means in seconds: JRT from start to end, JWT from arrival to start, JCT both; least and most are of the runs; stability is the standard deviation of JCT, mean over models and sizes")
-	r.note("blocked: heads of the queue that could not be placed when they first were tried, by what was missing, mean of the runs; over_core: jobs on more than one leaf")
+	r.note("blocked: heads of the queue that could not be placed when they first were tried, by what was missing, mean of the runs; over_core: jobs on more than one leaf, and how much longer these ran than alone")
 	if len(r.Means) > 0 && r.Means[0].DecideMax > 0 {
 		r.note("decide: one look at the queue, all that starts then; wall time, the worst run's")
 	}

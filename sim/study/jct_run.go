@@ -48,7 +48,8 @@ type JCTRun struct {
 	JCT         JCTSpread  `json:"jct_ms"`
 	Stability   int64      `json:"stability_ms"`
 	Blocked     JCTBlocked `json:"blocked"`
-	OverCore    int        `json:"over_core"` // jobs on more than one leaf
+	OverCore    int        `json:"over_core"`         // jobs on more than one leaf
+	Stretch     float64    `json:"over_core_stretch"` // of them: time that they ran, of what they would alone
 	Utilisation float64    `json:"utilisation_ratio"`
 	Makespan    int64      `json:"makespan_ms"`
 	Decide      *JCTDecide `json:"decide_us,omitempty"`
@@ -65,7 +66,7 @@ type jctRun struct {
 	started []time.Duration
 	ended   []time.Duration
 	took    []time.Duration
-	over    int // jobs on more than one leaf
+	over    []int // jobs on more than one leaf
 }
 
 // Run simulates a cell.
@@ -178,7 +179,7 @@ func (r *jctRun) start(job int, p isolate.Placement) error {
 	r.started[job] = r.now
 	j := r.jobs[job]
 	if p.L > 1 {
-		r.over++
+		r.over = append(r.over, job)
 	}
 	if r.traffic != nil && p.L > 1 && j.Pattern != workload.Alone && j.AllReduce()+j.AllToAll() > 0 {
 		return r.traffic.add(job, j, p)
@@ -205,7 +206,14 @@ func (r *jctRun) result(c JCTConfig, cell JCTCell) JCTRun {
 	}
 	b := r.queue.Blocked()
 	out.JRT, out.JWT, out.Makespan = jrt/n, jwt/n, last
-	out.Blocked, out.OverCore = JCTBlocked{b.GPU, b.Network}, r.over
+	out.Blocked, out.OverCore, out.Stretch = JCTBlocked{b.GPU, b.Network}, len(r.over), 1
+	var ran, alone time.Duration
+	for _, i := range r.over {
+		ran, alone = ran+r.ended[i]-r.started[i], alone+r.jobs[i].Duration
+	}
+	if alone > 0 {
+		out.Stretch = float64(ran) / float64(alone)
+	}
 	out.Utilisation = share(int(busy), int(last/1000)*c.Cluster.GPUsTotal())
 	out.Stability = stability(r.jobs, jct)
 	slices.Sort(jct)

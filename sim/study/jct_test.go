@@ -46,7 +46,7 @@ func TestJobsByHand(t *testing.T) {
 	fifo := runJCT(t, c, StrategyBest, "fifo")
 	// Starts 0, 100, 100; ends 100, 150, 130.
 	want := JCTRun{Strategy: "best", Queue: "fifo", Seed: c.Seed, Jobs: 3, JRT: 60_000, JWT: 56_666, JCT: JCTSpread{116_666, 110_000, 140_000, 140_000},
-		Blocked: JCTBlocked{GPU: 1}, OverCore: 1, Utilisation: (600. + 200 + 60) / (150 * 8), Makespan: 150_000}
+		Blocked: JCTBlocked{GPU: 1}, OverCore: 1, Stretch: 1, Utilisation: (600. + 200 + 60) / (150 * 8), Makespan: 150_000}
 	if fifo != want {
 		t.Errorf("fifo: %+v, want %+v", fifo, want)
 	}
