@@ -181,17 +181,19 @@ func (n *LeafSpine) uplinks(leaf int) [][]int {
 	return n.byLeaf[leaf]
 }
 
-// Balanced knows how many connections each uplink carries and gives a new one
-// the way whose uplink has fewest, then whose downlink has fewest, then the
-// first.
+// Balanced is switches that know how many connections each of their own ports
+// carries: a leaf gives a new one any of its uplinks with fewest, by a seeded
+// hash, a spine its port to the leaf with fewest. How full a spine's ports are
+// no leaf knows ([VCLOS] sec 9.3).
 type Balanced struct {
 	net  *LeafSpine
+	seed uint64
 	load []int32
 }
 
 // NewBalanced is a router without load.
-func (n *LeafSpine) NewBalanced() *Balanced {
-	return &Balanced{n, make([]int32, n.firstUplink+2*n.Leaves*n.Uplinks)}
+func (n *LeafSpine) NewBalanced(seed uint64) *Balanced {
+	return &Balanced{n, seed, make([]int32, n.firstUplink+2*n.Leaves*n.Uplinks)}
 }
 
 // Route is a Route that loads the way it gives.
@@ -202,7 +204,7 @@ func (b *Balanced) Route(from, to int) ([]Link, error) {
 	}
 	x, y := n.Leaf(from), n.Leaf(to)
 	up, down := n.uplinks(x), n.uplinks(y)
-	bestUp, bestDown, found := 0, 0, false
+	bestUp, bestDown, bestDraw, found := 0, 0, uint64(0), false
 	for s := range up {
 		if len(up[s]) == 0 || len(down[s]) == 0 {
 			continue
@@ -218,10 +220,10 @@ func (b *Balanced) Route(from, to int) ([]Link, error) {
 				d = v
 			}
 		}
-		lu, ld := b.load[n.Up(x, u)], b.load[n.Down(y, d)]
-		bu, bd := b.load[n.Up(x, bestUp)], b.load[n.Down(y, bestDown)]
-		if !found || lu < bu || lu == bu && ld < bd {
-			bestUp, bestDown, found = u, d, true
+		load, least := b.load[n.Up(x, u)], b.load[n.Up(x, bestUp)]
+		draw := detmath.Hash(b.seed, uint64(from), uint64(to), uint64(u))
+		if !found || load < least || load == least && draw < bestDraw {
+			bestUp, bestDown, bestDraw, found = u, d, draw, true
 		}
 	}
 	if !found {

@@ -48,7 +48,7 @@ func newJCTTraffic(c JCTCluster, cell JCTCell, name string, steps int) (*jctTraf
 	if err != nil {
 		return nil, err
 	}
-	return &jctTraffic{cluster: c, cell: cell, steps: steps, net: net, sim: sim, balanced: net.NewBalanced(), live: map[flow.Job]talker{}}, nil
+	return &jctTraffic{cluster: c, cell: cell, steps: steps, net: net, sim: sim, balanced: net.NewBalanced(cell.Seed), live: map[flow.Job]talker{}}, nil
 }
 
 // advance goes on to an instant, or to the first before it at which jobs end;
