@@ -183,8 +183,7 @@ func (w *fleet) checkHealed(lostStore bool) {
 		} else if len(n.applied.Rings) > 0 {
 			ring = n.applied.Rings[0].Ring
 		}
-		// Who was taken out while it was down is told when it is let in again.
-		if ring != member[n.id] && n.mode != proto.ModeDrained {
+		if ring != member[n.id] {
 			w.t.Errorf("node %d stands in ring %d, the planner has it in %d", n.id, ring, member[n.id])
 		}
 	}

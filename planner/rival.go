@@ -119,32 +119,21 @@ func (x *rivals) lastSign(proof bool) time.Duration {
 	return at
 }
 
-// latest is the one in service that was heard last, on more than one message;
-// nil: none.
-func (x *rivals) latest() (r *rival) {
-	for i := range x.list {
-		if o := &x.list[i]; o.beats > 1 && (r == nil || o.last > r.last) {
-			r = o
-		}
-	}
-	return r
-}
-
 // about says what is known of others.
 func (x *rivals) about(now time.Duration) string {
 	s := ""
 	for i := range x.list {
 		r := &x.list[i]
-		what := "said one word, ignored"
+		what := "was heard once, ignored"
 		switch {
 		case r.standby:
 			what = "stands by"
 		case r.alive(now):
 			what = "is in service"
 		case r.beats > 1:
-			what = "was in service"
+			what = "was heard"
 		}
-		s += fmt.Sprintf("; %s %s, last heard %d s ago", r, what, int((now - r.last).Seconds()))
+		s += fmt.Sprintf("; %s %s %d s ago", r, what, int((now - r.last).Seconds()))
 	}
 	if s == "" {
 		return s

@@ -138,17 +138,30 @@ func (in *ringInput) running() [][]proto.NodeID {
 	return out
 }
 
-// place is the plan and what it makes of the running groups.
+// place is the plan, left to right, and what it makes of the running groups.
 func (in *ringInput) place() (groups [][]proto.NodeID, moved int) {
 	running := in.running()
-	switch {
-	case len(in.RingSizes) > 0:
-		groups = in.placeSizes()
-	case len(running) == 0:
-		groups = ring.Place(in.problem())
-	default:
-		groups = ring.Rearrange(in.problem(), running)
+	if len(running) == 0 && len(in.RingSizes) == 0 {
+		return ring.Place(in.problem()), 0
 	}
+	p := in.problem()
+	m := ring.Mend{Order: p.Order, Sizes: in.demands(), Usable: p.Usable, Free: p.Usable, Moves: ring.Any}
+	if len(in.RingSizes) > 0 {
+		m.Moves = ring.MovesOf(fabric.MoveFew)
+	}
+	was := make([]ring.Group, len(running))
+	for i, nodes := range running {
+		was[i] = ring.Group{ID: proto.RingID(i + 1), Nodes: nodes}
+		if len(in.RingSizes) > 0 {
+			was[i].Size = len(nodes)
+		}
+	}
+	for _, g := range m.Replace(was).Groups {
+		if len(g.Nodes) == g.Size {
+			groups = append(groups, g.Nodes)
+		}
+	}
+	slices.SortFunc(groups, func(a, b []proto.NodeID) int { return int(a[0]) - int(b[0]) })
 	return groups, ring.Moved(running, groups)
 }
 
@@ -180,24 +193,6 @@ func (in *ringInput) checkSizes() error {
 		}
 	}
 	return nil
-}
-
-// placeSizes is the plan for groups of several sizes, left to right.
-func (in *ringInput) placeSizes() [][]proto.NodeID {
-	p := in.problem()
-	m := ring.Mend{Order: p.Order, Sizes: in.demands(), Usable: p.Usable, Free: p.Usable, Moves: ring.MovesOf(fabric.MoveFew)}
-	var running []ring.Group
-	for i, nodes := range in.running() {
-		running = append(running, ring.Group{ID: proto.RingID(i + 1), Nodes: nodes, Size: len(nodes)})
-	}
-	var out [][]proto.NodeID
-	for _, g := range m.Replace(running).Groups {
-		if len(g.Nodes) == g.Size {
-			out = append(out, g.Nodes)
-		}
-	}
-	slices.SortFunc(out, func(a, b []proto.NodeID) int { return int(a[0]) - int(b[0]) })
-	return out
 }
 
 type ringOutput struct {

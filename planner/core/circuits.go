@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"ringlight/planner/fabric"
@@ -74,15 +75,14 @@ type Root interface {
 // Circuits is the planner of circuits.
 type Circuits struct {
 	layout
-	designer designer
-	j        *journal.Journal
-	root     Root
-	table    *member.Table
-	state    State
-	gen      proto.Generation // the highest that is known of
-	decided  proto.Generation // the last that the store knows of
-	fresh    bool             // the store held no circuits: what is there is adopted
-	heard    bool             // the first look round is over
+	j       *journal.Journal
+	root    Root
+	table   *member.Table
+	state   State
+	gen     proto.Generation // the highest that is known of
+	decided proto.Generation // the last that the store knows of
+	fresh   bool             // the store held no circuits: what is there is adopted
+	heard   bool             // the first look round is over
 
 	switches []switchView
 	maps     []crossMap // as committed
@@ -113,16 +113,13 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 	c.switches = make([]switchView, fab.Switches())
 	for s := range c.switches {
 		c.switches[s].Device = &c.table.Devices[s]
-		c.switches[s].Group = fab.GroupID(s / fab.GroupSwitches())
+		c.switches[s].Group = fab.GroupID(s / fab.SpinePorts)
 	}
 	c.maps = make([]crossMap, fab.Groups()*c.groupMaps())
 	for at := range c.maps {
-		c.maps[at] = newMap(fab.Ports())
+		c.maps[at] = newMap(fab.Pods)
 	}
-	c.jobs = jobList{fab: fab, saved: map[proto.JobID]string{}}
-	if c.designer = newInterleaved(fab); fab.LeafSpine != nil {
-		c.designer = newIsolated(fab)
-	}
+	c.jobs = newJobList(fab)
 	return c
 }
 
@@ -214,12 +211,20 @@ func (c *Circuits) plan() {
 		c.nextStage()
 		return
 	}
-	d := c.design(c.jobs.all, false)
+	d := c.designer().design(copyJobs(c.jobs.all))
 	c.jobs.all, c.change, c.stages = d.jobs, d.change, d.stages
 	c.saveJobs()
 	if len(c.stages) > 0 {
 		c.nextStage()
 	}
+}
+
+func (c *Circuits) designer() *designer {
+	d := &designer{layout: c.layout, sched: c.jobs.sched, known: &c.jobs, maps: c.maps, bad: c.bad, dark: c.dark}
+	for at := range c.maps {
+		d.able = append(d.able, !slices.ContainsFunc(c.switchesOf(at), func(s int) bool { return !c.switches[s].able() }))
+	}
+	return d
 }
 
 // nextStage begins the first of the stages to do, if its switches can take it;

@@ -36,19 +36,8 @@ func (a *agenda) mark(r *ringView) {
 
 // markNear marks the rings that lack a node and may reach this one.
 func (a *agenda) markNear(id proto.NodeID) {
-	reach, last := a.order.K*a.largest(), proto.RingID(0)
-	for by := -reach; by <= reach; by++ {
-		x := int(id) + by
-		if a.order.Wrap {
-			x = ((x % len(a.nodes)) + len(a.nodes)) % len(a.nodes)
-		}
-		if x < 0 || x >= len(a.nodes) || a.nodes[x].Group == last {
-			continue
-		}
-		last = a.nodes[x].Group
-		if r := a.ring(last); r != nil && len(r.nodes) < r.size {
-			a.mark(r)
-		}
+	if a.index != nil { // else everything is marked when all have been heard
+		a.index.Short(id, func(r proto.RingID) { a.mark(a.ring(r)) })
 	}
 }
 
@@ -56,6 +45,7 @@ func (a *agenda) markNear(id proto.NodeID) {
 // could have it. Sooner or later everything is looked at for it.
 func (a *agenda) markNode(n *node) {
 	a.wantBetter = true
+	a.reads(n.ID)
 	if r := a.ring(n.Group); r != nil {
 		a.mark(r)
 		return

@@ -1,6 +1,7 @@
 package hbd
 
 import (
+	"cmp"
 	"slices"
 
 	"ringlight/planner/ring"
@@ -10,27 +11,30 @@ import (
 // costWithout is what it costs to take a node out; costWith what it would
 // change to let it in.
 func (h *Rings) costWithout(n *node) proto.Cost {
-	return h.cost(func(id proto.NodeID) bool { return h.nodes[id].wanted() && id != n.ID },
+	return h.cost(n, func(id proto.NodeID) bool { return h.nodes[id].wanted() && id != n.ID },
 		func(id proto.NodeID) bool { return h.nodes[id].free() && id != n.ID })
 }
 
 func (h *Rings) costWith(n *node) proto.Cost {
-	return h.cost(func(id proto.NodeID) bool { return h.nodes[id].wanted() },
+	return h.cost(n, func(id proto.NodeID) bool { return h.nodes[id].wanted() },
 		func(id proto.NodeID) bool { return id == n.ID || h.nodes[id].free() })
 }
 
 // cost compares the rings as they are with those that plans would make of
 // them: one for the rings that are concerned, then one that places better, as
 // far as whole rings may move.
-func (h *Rings) cost(usable, free func(proto.NodeID) bool) proto.Cost {
-	running := h.running(h.rings)
-	m := h.mending()
-	m.Usable, m.Free = usable, free
+func (h *Rings) cost(n *node, usable, free func(proto.NodeID) bool) proto.Cost {
 	c := proto.Cost{Rings: []proto.RingID{}}
 	after := map[proto.RingID][]proto.NodeID{}
+	if h.index == nil {
+		h.reindex() // asked before all have been heard
+	}
+	is := h.index.Mend
+	h.index.Usable, h.index.Free = usable, free
+	h.reads(n.ID)
+	ids := h.index.Concerned(n.ID)
 	for _, near := range [2]bool{true, false} {
-		m.Near = near
-		res := m.Replace(running)
+		res := h.index.Look(ids, near)
 		for _, at := range res.Touched {
 			if g := res.Groups[at]; g.ID != 0 {
 				after[g.ID] = g.Nodes
@@ -42,8 +46,17 @@ func (h *Rings) cost(usable, free func(proto.NodeID) bool) proto.Cost {
 		if len(res.Touched)+len(res.Gone) > 0 {
 			c.Stages++
 		}
-		running = slices.DeleteFunc(res.Groups, func(g ring.Group) bool { return g.ID == 0 })
+		h.index.Carry(res)
 	}
+	back := ring.Result{}
+	for id := range after { // any order: sorted below
+		r := h.ring(id)
+		back.Groups = append(back.Groups, ring.Group{ID: id, Nodes: r.nodes, Size: r.size})
+	}
+	slices.SortFunc(back.Groups, func(a, b ring.Group) int { return cmp.Compare(a.ID, b.ID) })
+	h.index.Mend = is
+	h.index.Carry(back)
+	h.reads(n.ID)
 	for _, r := range h.rings {
 		nodes, touched := after[r.id]
 		if !touched {

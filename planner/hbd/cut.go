@@ -54,16 +54,16 @@ func (c *cuts) hold(a, b proto.NodeID, now time.Duration) (wait time.Duration) {
 	return wait
 }
 
-// due gives fibres another chance that have waited: f is called with a node of
-// each.
-func (c *cuts) due(now time.Duration, f func(proto.NodeID)) {
+// due gives fibres another chance that have waited: f is called with the nodes
+// of each.
+func (c *cuts) due(now time.Duration, f func(a, b proto.NodeID)) {
 	c.at = journal.Never
 	for at, x := range c.known { // any order: the earliest is wanted, and what is marked is sorted
 		if x.until > now {
 			c.at = min(c.at, x.until)
 			continue
 		}
-		f(at[0])
+		f(at[0], at[1])
 	}
 }
 
@@ -97,6 +97,8 @@ func (e *evidence) broken(a, b proto.NodeID) bool { return e.cuts.broken(a, b, e
 func (e *evidence) hold(r *ringView, at int, why string) {
 	a, b := r.nodes[at], r.nodes[at+1]
 	wait := e.cuts.hold(a, b, e.j.Now)
+	e.reads(a)
+	e.reads(b)
 	e.j.Note(journal.Error, "fibre is held to be cut", journal.Note{Rule: "cut", Node: int64(a), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost,
 		Text: fmt.Sprintf("%s between nodes %d and %d, both well; no ring uses it for %v", why, a, b, wait)})
 }
@@ -106,7 +108,11 @@ func (e *evidence) checkCuts() {
 	if e.j.Now < e.cuts.at {
 		return
 	}
-	e.cuts.due(e.j.Now, e.markNear)
+	e.cuts.due(e.j.Now, func(a, b proto.NodeID) {
+		e.reads(a)
+		e.reads(b)
+		e.markNear(a)
+	})
 	e.wantBetter = true
 	e.replan(debounce)
 }

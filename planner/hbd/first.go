@@ -3,6 +3,7 @@ package hbd
 import (
 	"slices"
 
+	"ringlight/planner/journal"
 	"ringlight/planner/ring"
 	"ringlight/proto"
 )
@@ -13,7 +14,7 @@ import (
 // program of ring.Orchestrate); else, and as soon as rings run, moving few of
 // them counts for more, and Mend decides.
 func (h *Rings) first(m ring.Mend) (ring.Result, bool) {
-	if len(h.rings) > 0 || h.fab.NodesPerToR == 0 || m.Broken != nil {
+	if len(h.rings) > 0 || h.fab.NodesPerToR == 0 || h.cuts.at != journal.Never {
 		return ring.Result{}, false
 	}
 	job := ring.Job{

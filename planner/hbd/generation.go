@@ -5,6 +5,7 @@ import (
 
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
+	"ringlight/planner/ring"
 	"ringlight/proto"
 )
 
@@ -173,6 +174,7 @@ func (h *Rings) Persisted(id uint64) bool {
 			for _, n := range old.nodes {
 				h.leave(n)
 			}
+			h.index.Put(ring.Group{ID: r.id, Size: r.size})
 		}
 	}
 	for _, r := range q.rings {

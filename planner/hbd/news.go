@@ -19,6 +19,7 @@ func (h *Rings) News(x member.News) {
 			h.revive(n, "a new birth")
 			n.probe.open = false
 			h.cuts.forget(h.order, n.ID)
+			h.reads(n.ID)
 			h.unseen(n)
 		}
 		if n.probe.open {
@@ -80,12 +81,8 @@ func (h *Rings) reported(n *node, first bool) {
 	n.readSides(h.j.Now)
 	// What it says of itself, unless a later event told already.
 	out := m.Mode == proto.ModeHostDown || m.Mode == proto.ModeIsolated || m.Mode == proto.ModeDrained
-	switch {
-	case n.said.seq > m.LastEvent:
-	case out != n.said.out:
+	if n.said.seq <= m.LastEvent && out != n.said.out {
 		h.say(n, out, m.Mode, 0)
-	case out: // for another reason, it may be
-		n.said.mode, n.reason = m.Mode, outReason(m.Mode)
 	}
 	if n.Want.Gen == 0 && !h.fresh {
 		h.unassign(n)
@@ -123,9 +120,6 @@ func (h *Rings) told(n *node, m *proto.Event) {
 	}
 }
 
-// outReason is why a node is out of service, for people.
-func outReason(mode proto.Mode) string { return "it says so itself: " + mode.String() }
-
 // say changes what a node says of itself, and writes it down.
 func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 	n.said = saidFault{out: out, seq: seq, mode: mode}
@@ -138,7 +132,7 @@ func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 		h.j.Note(journal.Info, "node is well again", journal.Note{Rule: "returned", Node: int64(n.ID), Ring: n.Group, Text: "it says so itself"})
 		return
 	}
-	n.reason = outReason(mode)
+	n.reason = "it says so itself: " + mode.String()
 	h.j.Note(journal.Warn, "node is out of service", journal.Note{Rule: rules[mode], Node: int64(n.ID), Ring: n.Group, Text: n.reason})
 }
 

@@ -14,13 +14,13 @@ type placement struct {
 	fab   *fabric.Fabric
 	order ring.Order
 	nodes []node
-	rings []*ringView // by id
-	taken []bool      // by node: it is in a ring
-	sizes []int       // of rings, in nodes, ascending
+	rings []*ringView   // by id
+	sizes []int         // of rings, in nodes, ascending
+	index *ring.Tracker // of the same, nil until all have been heard
 }
 
 func newPlacement(fab *fabric.Fabric) *placement {
-	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), taken: make([]bool, fab.Nodes)}
+	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes)}
 	for _, d := range ring.DemandsOf(fab) {
 		p.sizes = append(p.sizes, d.Size)
 	}
@@ -51,7 +51,14 @@ func (p *placement) largest() int { return p.sizes[len(p.sizes)-1] }
 
 // place notes which ring a node is in.
 func (p *placement) place(id proto.NodeID, r proto.RingID) {
-	p.nodes[id].Group, p.taken[id] = r, r != 0
+	p.nodes[id].Group = r
+}
+
+// reads makes the index read again what may be done with a node.
+func (p *placement) reads(id proto.NodeID) {
+	if p.index != nil {
+		p.index.Refresh(id)
+	}
 }
 
 // enter puts a ring's new members in place of the old, who have left.
@@ -65,6 +72,9 @@ func (p *placement) enter(r *ringView, d member.Decided) {
 	for _, n := range r.nodes {
 		p.place(n, r.id)
 	}
+	if p.index != nil {
+		p.index.Put(ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size})
+	}
 	if old != nil {
 		*old = *r
 		return
@@ -76,6 +86,9 @@ func (p *placement) dropRing(id proto.RingID) {
 	for i, r := range p.rings {
 		if r.id == id {
 			p.rings = append(p.rings[:i], p.rings[i+1:]...)
+			if p.index != nil {
+				p.index.Drop(id)
+			}
 			return
 		}
 	}

@@ -53,7 +53,7 @@ func (h *Rings) choose(rings []*ringView) *proposal {
 		}
 	}
 	h.wantBetter = false
-	if q := h.propose(h.rings, false); !q.empty() {
+	if q := h.propose(rings, false); !q.empty() {
 		h.wantBetter = true
 		return q
 	}
@@ -81,23 +81,22 @@ func (h *Rings) retryRefused() {
 // of its members cannot be told anything, or while its bypass is not yet
 // reported. near: no ring goes elsewhere, and none is formed.
 func (h *Rings) propose(rings []*ringView, near bool) *proposal {
-	running := h.running(rings)
 	for _, r := range rings {
 		if wait := r.hurtAt + settleWait - h.j.Now; r.hurtAt != 0 && wait > 0 {
 			h.replan(wait)
 		}
 	}
-	m := h.mending()
-	if m.Near = near; near {
-		m.Taken = h.taken
-	}
-	res, ok := h.first(m)
+	res, ok := h.first(h.index.Mend)
 	if !ok {
-		res = m.Replace(running)
+		ids := make([]proto.RingID, len(rings))
+		for i, r := range rings {
+			ids[i] = r.id
+		}
+		res = h.index.Look(ids, near)
 	}
 	q := &proposal{pl: h.placement, next: h.nextRing, gone: res.Gone}
 	h.take(q, &res)
-	h.renewals(q, rings, running)
+	h.renewals(q, rings)
 	slices.SortFunc(q.rings, func(a, b *ringView) int { return cmp.Compare(a.id, b.id) })
 	q.idle = h.toTell(q)
 	return q
@@ -105,15 +104,22 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 
 // mending is the placement's task as things stand.
 func (h *Rings) mending() ring.Mend {
-	m := ring.Mend{
+	return ring.Mend{
 		Order: h.order, Sizes: ring.DemandsOf(h.fab), Moves: ring.MovesOf(h.fab.Moves), Spread: h.fab.SpareLayout == fabric.Beside,
 		Usable: func(id proto.NodeID) bool { return h.nodes[id].wanted() },
 		Free:   func(id proto.NodeID) bool { return h.nodes[id].free() },
+		Broken: h.broken,
+		Frozen: func(id proto.RingID) bool { return h.ring(id).frozen(h.j.Now) },
 	}
-	if h.cuts.at != journal.Never {
-		m.Broken = h.broken
+}
+
+// reindex makes the index of what is committed anew.
+func (h *Rings) reindex() {
+	running := make([]ring.Group, len(h.rings))
+	for i, r := range h.rings {
+		running[i] = ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size}
 	}
-	return m
+	h.index = ring.NewTracker(h.mending(), running...)
 }
 
 // take turns the groups that a placement touched into rings.
@@ -135,29 +141,20 @@ func (h *Rings) take(q *proposal, res *ring.Result) {
 // renewals adds rings that are to be told again, some at a time: what is
 // wrong with a plan shows on the first ones, and the rest comes when those
 // have light. A split ring that is formed anew waits for nobody.
-func (h *Rings) renewals(q *proposal, rings []*ringView, running []ring.Group) {
+func (h *Rings) renewals(q *proposal, rings []*ringView) {
 	told := func(r *ringView) bool { return r.renew && r.renewed == 0 }
 	clear := slices.ContainsFunc(rings, told) && h.stageClear()
-	for i, r := range rings {
+	for _, r := range rings {
 		if told(r) && (!clear || len(q.stage) == maxStage) {
 			continue
 		}
-		if r.renew && !running[i].Frozen && !slices.ContainsFunc(q.rings, func(x *ringView) bool { return x.id == r.id }) && !slices.Contains(q.gone, r.id) {
+		if r.renew && !r.frozen(h.j.Now) && !slices.ContainsFunc(q.rings, func(x *ringView) bool { return x.id == r.id }) && !slices.Contains(q.gone, r.id) {
 			q.rings = append(q.rings, &ringView{pl: h.placement, id: r.id, nodes: slices.Clone(r.nodes), size: r.size})
 			if told(r) {
 				q.stage = append(q.stage, r.id)
 			}
 		}
 	}
-}
-
-// running are committed rings as a placement sees them.
-func (h *Rings) running(rings []*ringView) []ring.Group {
-	out := make([]ring.Group, len(rings))
-	for i, r := range rings {
-		out[i] = ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size, Frozen: r.frozen(h.j.Now)}
-	}
-	return out
 }
 
 // stageClear reports whether the rings told again last have light, so that

@@ -3,6 +3,7 @@ package hbd
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"ringlight/planner/fabric"
@@ -184,10 +185,8 @@ func (q *proposal) records(t *member.Txn) []journal.Record {
 		delete(left, id)
 		out = append(out, member.Record(id, ringOf[id], member.Target{Decided: t.Decided, Payload: t.Parts[i].Payload}, false))
 	}
-	for i := range p.nodes {
-		if n := &p.nodes[i]; left[n.ID] {
-			out = append(out, member.Record(n.ID, 0, member.Target{Decided: n.Want.Decided}, true))
-		}
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		out = append(out, member.Record(id, 0, member.Target{Decided: p.nodes[id].Want.Decided}, true))
 	}
 	return out
 }

@@ -85,6 +85,7 @@ func (h *Rings) Gathered() {
 		h.watchRing(r)
 	}
 	h.table.SweepNow()
+	h.reindex()
 	h.markAll()
 	h.replan(0)
 }

@@ -295,14 +295,13 @@ func (t *Table) takeEarly(d *Device) bool {
 }
 
 // Reported takes a report. One of a former life is dropped, one that is ahead
-// of its birth is kept for it. In a dispute the incumbent's counts.
+// of its birth is kept for it.
 func (t *Table) Reported(d *Device, m *proto.Reported) {
-	disputed := d.state == Disputed
-	if disputed && m.Session != d.incumbent.session || !t.believe(d, t.inReport(d, m)...) {
+	if d.state == Disputed || !t.believe(d, t.inReport(d, m)...) {
 		return
 	}
 	t.root.SawTerm(m.SeenTerm, m.SeenLife)
-	if m.Session != d.Session && !disputed {
+	if m.Session != d.Session {
 		d.early = m
 		t.Spoke(d, m.Session)
 		return
@@ -316,7 +315,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	before, heard := d.Standing(), d.Heard()
 	t.restarted(d, m)
 	d.Report, d.ReportAt = m, t.j.Now
-	if d.Online() && d.state != Present && !disputed {
+	if d.Online() && d.state != Present {
 		d.become(Present)
 	}
 	t.hear(heard, d)

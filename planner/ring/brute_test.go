@@ -179,7 +179,7 @@ func TestReplaceIsMinimal(t *testing.T) {
 			best := packing(o, size)
 			for mask := uint32(0); mask < 1<<nodes; mask++ {
 				cases++
-				interleaved += checkMend(t, o, size, maxWindow, running, used, mask, best)
+				interleaved += checkMend(t, o, size, maxMoves, running, used, mask, best)
 				if size == 3 {
 					cases++
 					interleaved += checkMend(t, o, size, Any, running, used, mask, best)
@@ -285,67 +285,4 @@ func checkShort(t *testing.T, m Mend, running []Group, r Result, free, mask uint
 	if gotKept != kept || gotNodes != n {
 		t.Fatalf("%+v size %d mask %b: group %v became %+v (%d kept of %d nodes), want %d of %d", m.Order, m.Sizes[0].Size, mask, running[hurt].Nodes, r, gotKept, gotNodes, kept, n)
 	}
-}
-
-// arc is a group with all that lies between its ends.
-type arc struct{ nodes, all uint32 }
-
-// arcs lists every group of a size in every way it can lie.
-func arcs(o Order, size int) []arc {
-	var out []arc
-	for _, l := range lines(o, size) {
-		nodes := members(l)
-		for turn := range nodes {
-			g := append(slices.Clone(nodes[turn:]), nodes[:turn]...)
-			if turn > 0 && !o.Wrap || o.Check(g) != nil {
-				continue
-			}
-			out = append(out, arcOf(o, g))
-		}
-	}
-	return out
-}
-
-func arcOf(o Order, g []proto.NodeID) arc {
-	a := arc{nodes: maskOf(g)}
-	for n := g[0]; ; n = (n + 1) % proto.NodeID(o.Nodes) {
-		if a.all |= 1 << n; n == g[len(g)-1] {
-			return a
-		}
-	}
-}
-
-// mostKept is the largest number of groups in a mask that lie one behind the
-// other and, among such placements, the most that are old.
-func mostKept(all []arc, usable uint32, old []arc) (groups, kept int) {
-	type key struct{ open, taken uint32 }
-	memo := map[key][2]int{}
-	var best func(k key) [2]int
-	best = func(k key) [2]int {
-		if k.open == 0 {
-			return [2]int{}
-		}
-		if b, ok := memo[k]; ok {
-			return b
-		}
-		low := k.open & -k.open
-		b := best(key{k.open &^ low, k.taken})
-		for _, a := range all {
-			if a.nodes&low == 0 || a.nodes&^k.open != 0 || a.all&k.taken != 0 {
-				continue
-			}
-			rest := best(key{k.open &^ a.all, k.taken | a.all})
-			rest[0]++
-			if slices.Contains(old, a) {
-				rest[1]++
-			}
-			if rest[0] > b[0] || rest[0] == b[0] && rest[1] > b[1] {
-				b = rest
-			}
-		}
-		memo[k] = b
-		return b
-	}
-	b := best(key{usable, 0})
-	return b[0], b[1]
 }

@@ -3,6 +3,7 @@ package ring
 import (
 	"slices"
 
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
 
@@ -17,7 +18,7 @@ type Group struct {
 // whole: it has all its nodes.
 func (g Group) whole() bool { return len(g.Nodes) == g.Size }
 
-// Mend is one re-placement.
+// Mend is what a re-placement is to reach, and with what.
 type Mend struct {
 	Order
 	Sizes  []Demand                // groups wanted in all, running ones included
@@ -25,18 +26,37 @@ type Mend struct {
 	Free   func(proto.NodeID) bool // a node in no group that may join one
 	Spread bool
 	Broken func(a, b proto.NodeID) bool // links that hold no group together; nil: none
+	Frozen func(proto.RingID) bool      // groups that must stay exactly as they are; nil: as they were put
 
 	// Moves is how many whole groups may move aside to make one more whole:
-	// none, a few (at most 8 help), or, where all groups are of one size, Any.
+	// none, a few (at most 8 help), or Any.
 	Moves int
+}
 
-	// Near leaves every group where it is: short ones keep what they can and
-	// take free nodes within their reach, and no group is made.
-	Near bool
+// Any lets as many whole groups move aside for one as it takes.
+const Any = -1
 
-	// Taken, with Near, says by node which are in a group, so that only the
-	// groups that are concerned need be given. It is put back as it was.
-	Taken []bool
+// maxMoves is how many whole groups move for one where few may. chosen: beyond
+// that, more jobs are disturbed than one is worth.
+const maxMoves = 8
+
+// MovesOf is how many whole groups a fabric lets move aside for one.
+func MovesOf(m fabric.Moves) int {
+	switch m {
+	case fabric.MoveNone:
+		return 0
+	case fabric.MoveAny:
+		return Any
+	}
+	return maxMoves
+}
+
+// limit is how many whole groups may move for one.
+func (m Mend) limit() int {
+	if m.Moves < 0 {
+		return far - 1
+	}
+	return m.Moves
 }
 
 // Result of a re-placement.
@@ -44,95 +64,152 @@ type Result struct {
 	Groups  []Group // running ones in their order, then new ones with ID 0
 	Touched []int   // indices into Groups that differ from before or are new
 	Gone    []proto.RingID
-	Joined  []proto.NodeID // nodes that joined a running group, from another one too
-	Freed   []proto.NodeID // usable members that lost their group
 }
 
-// Replace mends running groups. A group with every member usable and no place
-// to fill is not touched. A group that lost members keeps as many of the rest
-// as can stay one line, then takes free nodes that reach it by fibre, up to
-// its size; the groups that lack fewest come first, so that most become whole.
-// One that stays short is made whole with its neighbours' help where that can
-// be (regroup.go). New groups come from what is still free, up to what Sizes
-// wants.
+// Replace mends running groups, all of them. A group with every member usable
+// and no place to fill is not touched but to make another whole, and as few are
+// as that takes. A group that lost members keeps as many of the rest as can
+// stay one line, then takes free nodes that reach it by fibre, up to its size;
+// the groups that lack fewest come first, so that most become whole. One that
+// stays short is made whole where a row allows it (rows.go), and new groups are
+// made up to what Sizes wants.
 func (m Mend) Replace(running []Group) Result {
-	var r Result
-	taken := m.Taken
-	if taken == nil {
-		taken = make([]bool, m.Nodes)
-	}
-	lost := make([]int, len(running)) // members not usable any more
+	t := NewTracker(m, running...)
+	slots := make([]int32, len(running))
 	for i, g := range running {
-		for _, n := range g.Nodes {
-			taken[n] = true
-			if !g.Frozen && !m.Usable(n) {
-				lost[i]++
-			}
-		}
-		g.Nodes = slices.Clone(g.Nodes)
-		if g.Size == 0 {
-			g.Size = m.Sizes[len(m.Sizes)-1].Size
-		}
-		r.Groups = append(r.Groups, g)
+		slots[i] = t.slotOf[g.ID]
 	}
-	m.mendAll(&r, taken, lost)
-	if !m.Near {
-		if m.Moves >= 0 || !m.resettle(&r, running, taken) {
-			m.regroup(&r, taken)
-			m.addGroups(&r, taken)
-		}
-	}
-	r.Groups = slices.DeleteFunc(r.Groups, func(g Group) bool {
-		if len(g.Nodes) == 0 {
+	t.begin()
+	t.mendAll(slots)
+	t.improve(slots)
+	var r Result
+	for i, g := range running {
+		now := t.slots[slots[i]].Group
+		if now.Frozen = g.Frozen; len(now.Nodes) == 0 {
 			r.Gone = append(r.Gone, g.ID)
+			continue
 		}
-		return len(g.Nodes) == 0
-	})
-	m.account(&r, running, taken)
-	if m.Taken != nil {
-		for _, g := range r.Groups {
-			for _, n := range g.Nodes {
-				taken[n] = false
-			}
+		if !slices.Equal(now.Nodes, g.Nodes) {
+			r.Touched = append(r.Touched, len(r.Groups))
 		}
-		for _, g := range running {
-			for _, n := range g.Nodes {
-				taken[n] = true
-			}
+		r.Groups = append(r.Groups, now)
+	}
+	for _, b := range t.trial {
+		if s := &t.slots[b.slot]; s.ID == 0 && len(s.Nodes) > 0 {
+			r.Touched = append(r.Touched, len(r.Groups))
+			r.Groups = append(r.Groups, s.Group)
 		}
 	}
 	return r
 }
 
-// mendAll brings every group that is short as near to Size as it gets. A
-// second round lets a group take what another had to give up in the first.
-func (m Mend) mendAll(r *Result, taken []bool, lost []int) {
-	var short []int
-	for i, g := range r.Groups {
-		if !g.Frozen && (lost[i] > 0 || len(g.Nodes) < g.Size || m.torn(g.Nodes)) {
-			short = append(short, i)
+// Look says what should be done about some groups that may have lost nodes, or
+// that lack some. near: they take free nodes within their reach, no other is
+// touched, and none is made; else what can be made whole anywhere is. Only
+// groups that change are in the result.
+func (t *Tracker) Look(ids []proto.RingID, near bool) Result {
+	t.thaw()
+	var slots []int32
+	for _, id := range ids {
+		if at, ok := t.slotOf[id]; ok {
+			t.trust(at)
+			slots = append(slots, at)
 		}
 	}
-	lacks := func(i int) int { return r.Groups[i].Size - len(r.Groups[i].Nodes) + lost[i] }
-	slices.SortStableFunc(short, func(a, b int) int { return lacks(a) - lacks(b) })
-	for round := 0; round < 2; round++ {
-		freed := false
-		for _, i := range short {
-			g := &r.Groups[i]
-			if len(g.Nodes) == 0 {
-				continue
-			}
-			line := m.mend(*g, taken)
-			for _, n := range g.Nodes {
-				if !slices.Contains(line, n) {
-					taken[n] = false
-					freed = freed || m.Usable(n)
+	t.begin()
+	t.mendAll(slots)
+	if !near {
+		t.improve(slots)
+	}
+	var r Result
+	for _, at := range slots {
+		if s := &t.slots[at]; len(s.Nodes) == 0 && !t.tried[at] {
+			r.Gone = append(r.Gone, s.ID) // it never had any
+		}
+	}
+	for _, b := range t.trial {
+		s := &t.slots[b.slot]
+		switch {
+		case slices.Equal(s.Nodes, b.nodes):
+		case len(s.Nodes) == 0:
+			r.Gone = append(r.Gone, s.ID)
+		default:
+			r.Touched = append(r.Touched, len(r.Groups))
+			r.Groups = append(r.Groups, s.Group)
+		}
+	}
+	t.undo()
+	return r
+}
+
+// Carry makes a result what is committed, but for groups without a number.
+func (t *Tracker) Carry(r Result) {
+	for _, id := range r.Gone {
+		t.Drop(id)
+	}
+	var groups []int32
+	var nodes [][]proto.NodeID
+	for _, g := range r.Groups {
+		if g.ID == 0 {
+			continue
+		}
+		at, ok := t.slotOf[g.ID]
+		if !ok {
+			at = t.open(g)
+		}
+		groups, nodes = append(groups, at), append(nodes, g.Nodes)
+	}
+	t.layAll(groups, nodes)
+}
+
+// begin begins to remember what changes.
+func (t *Tracker) begin() { t.trial, t.tried = t.trial[:0], map[int32]bool{} }
+
+// undo puts everything back as it was when the look began.
+func (t *Tracker) undo() {
+	t.tried = nil
+	groups, nodes := make([]int32, len(t.trial)), make([][]proto.NodeID, len(t.trial))
+	for i, b := range t.trial {
+		groups[i], nodes[i] = b.slot, b.nodes
+	}
+	t.layAll(groups, nodes)
+	for _, at := range groups {
+		if s := &t.slots[at]; s.ID == 0 {
+			t.close(at)
+		}
+	}
+}
+
+// mendAll brings groups that are short as near to their size as they get. A
+// second round lets a group take what another had to give up in the first.
+func (t *Tracker) mendAll(groups []int32) {
+	var short []int32
+	lack := map[int32]int{}
+	for _, at := range groups {
+		if s := &t.slots[at]; s.standing == lacks {
+			short = append(short, at)
+			lack[at] = s.Size
+			for _, n := range s.Nodes {
+				if t.Usable(n) {
+					lack[at]--
 				}
 			}
-			for _, n := range line {
-				taken[n] = true
+		}
+	}
+	slices.SortStableFunc(short, func(a, b int32) int { return lack[a] - lack[b] })
+	for range 2 {
+		freed := false
+		for _, at := range short {
+			s := &t.slots[at]
+			if len(s.Nodes) == 0 {
+				continue
 			}
-			g.Nodes = line
+			line := t.mend(s.Group, t.owner)
+			if slices.Equal(line, s.Nodes) {
+				continue
+			}
+			freed = freed || slices.ContainsFunc(s.Nodes, func(n proto.NodeID) bool { return t.Usable(n) && !slices.Contains(line, n) })
+			t.lay(at, line)
 		}
 		if !freed {
 			return
@@ -140,222 +217,199 @@ func (m Mend) mendAll(r *Result, taken []bool, lost []int) {
 	}
 }
 
-// account says what has become of the running groups.
-func (m Mend) account(r *Result, running []Group, taken []bool) {
-	at := 0
-	for _, was := range running {
-		var nodes []proto.NodeID
-		if at < len(r.Groups) && r.Groups[at].ID == was.ID {
-			nodes = r.Groups[at].Nodes
-			if !slices.Equal(nodes, was.Nodes) {
-				r.Touched = append(r.Touched, at)
-			}
-			at++
-		}
-		for _, n := range nodes {
-			if !slices.Contains(was.Nodes, n) {
-				r.Joined = append(r.Joined, n)
-			}
-		}
-		for _, n := range was.Nodes {
-			if !taken[n] && m.Usable(n) {
-				r.Freed = append(r.Freed, n)
-			}
-		}
+// improve makes more groups whole, wherever in the fabric, and moves the
+// fewest for it.
+func (t *Tracker) improve(concerned []int32) {
+	t.fresh()
+	one := len(t.Sizes) == 1
+	plan := one && t.Sizes[0].Want < 0 // on paper: it may take as long as it takes
+	for !plan && t.untangle(t.useRows(concerned)) {
 	}
-	for ; at < len(r.Groups); at++ {
-		r.Touched = append(r.Touched, at) // new
+	if plan || one && t.Nodes <= exactNodes {
+		t.rethink(concerned)
 	}
 }
 
-// torn reports whether a group hangs on a broken link.
-func (m Mend) torn(nodes []proto.NodeID) bool {
-	for i := 1; m.Broken != nil && i < len(nodes); i++ {
-		if m.Broken(nodes[i-1], nodes[i]) {
+// useRows makes groups whole as long as some row does it. It returns the first
+// nodes of rows that would have done but for a link or a bundle.
+func (t *Tracker) useRows(concerned []int32) (rejected []int) {
+	for d := range t.Sizes {
+		for t.lacking(d) > 0 {
+			near, from := t.shortest(d, concerned, nil), 0
+			if near != 0 {
+				from = int(t.slots[near].Nodes[0])
+			}
+			left, right, groups := t.rows.best(d, from)
+			if groups > t.limit() {
+				break
+			}
+			first := t.nearer(d, from, near, left, right)
+			if !t.use(d, first, near) && t.rows.bad[d][first] {
+				rejected = append(rejected, first)
+			}
+		}
+	}
+	return rejected
+}
+
+// untangle looks exactly where a row did not do. It reports whether a group
+// more is whole.
+func (t *Tracker) untangle(rejected []int) bool {
+	if len(t.Sizes) > 1 {
+		return false
+	}
+	for _, first := range rejected {
+		last := t.rows.last(0, first)
+		if last < 0 || t.lacking(0) == 0 {
+			continue
+		}
+		from, length := 0, t.Nodes
+		if start := t.gap.before(first + 1); t.Moves < 0 && start >= 0 {
+			from, length = start, t.hops(start, t.gap.after(start))
+			if length == far {
+				length = t.Nodes - start
+			}
+		} else if margin := 2 * t.K * t.Sizes[0].Size; t.Moves >= 0 && t.hops(first, last)+2*margin < t.Nodes {
+			from, length = first-margin, t.hops(first, last)+2*margin
+			if !t.Wrap {
+				length = min(t.Nodes, from+length)
+				from = max(0, from)
+				length -= from
+			}
+		}
+		moved, more, cut := t.exact(from, length, t.lacking(0), t.limit())
+		if more > 0 {
+			t.layAnew(cut, length, moved, more)
 			return true
 		}
 	}
 	return false
 }
 
-// addGroups brings the number of groups up to what Sizes wants: from free
-// nodes alone, then with the help of groups beside them.
-func (m Mend) addGroups(r *Result, taken []bool) {
-	missing, some := m.missing(r)
-	if !some {
+// rethink looks at all nodes exactly, and does that instead when it makes more
+// groups whole, or touches fewer sound ones for as many.
+func (t *Tracker) rethink(concerned []int32) {
+	gain, touched := 0, 0
+	var groups []int32
+	var nodes, old [][]proto.NodeID
+	for _, b := range t.trial {
+		s := &t.slots[b.slot]
+		if b.standing == stands {
+			gain--
+			if !slices.Equal(s.Nodes, b.nodes) {
+				touched++
+			}
+		}
+		if s.standing == stands {
+			gain++
+		}
+		groups, nodes, old = append(groups, b.slot), append(nodes, s.Nodes), append(old, b.nodes)
+	}
+	if touched == 0 && t.lacking(0) == 0 {
 		return
 	}
-	fresh := PlaceSizes(Problem{Order: m.Order, Spread: m.Spread, Broken: m.Broken,
-		Usable: func(n proto.NodeID) bool { return !taken[n] && m.Free(n) }}, missing)
-	for i, groups := range fresh {
+	t.layAll(groups, old)
+	t.begin()
+	want := min(t.lacking(0), far)
+	moved, more, cut := t.exact(0, t.Nodes, want, min(far, t.limit()*min(want, t.Nodes)))
+	if more < gain || more == gain && len(moved) >= touched || t.Moves >= 0 && len(moved) > t.Moves*more {
+		t.layAll(groups, nodes)
+		return
+	}
+	for _, at := range groups {
+		if t.slots[at].ID == 0 {
+			t.close(at)
+		}
+	}
+	t.layAnew(cut, t.Nodes, moved, more)
+	t.mendAll(concerned)
+}
+
+// thaw looks again at groups that had to stay as they were.
+func (t *Tracker) thaw() {
+	var groups []int32
+	for at := range t.frozen { // any order: sorted below
+		groups = append(groups, at)
+	}
+	slices.Sort(groups)
+	for _, at := range groups {
+		t.trust(at)
+	}
+}
+
+// manyMissing groups are placed as if from nothing. chosen: few more are not
+// worth a look at every node.
+const manyMissing = 8
+
+// fresh places groups that do not run on free nodes, where many are missing.
+func (t *Tracker) fresh() {
+	missing, running, absent := slices.Clone(t.Sizes), 0, 0
+	for d := range t.Sizes {
+		missing[d].Want = t.absent(d)
+		absent += min(far, missing[d].Want)
+		running += t.tally[d].groups
+	}
+	if absent == 0 || running > 0 && absent < manyMissing {
+		return
+	}
+	placed := PlaceSizes(Problem{Order: t.Order, Spread: t.Spread, Broken: t.Broken,
+		Usable: func(n proto.NodeID) bool { return t.owner[n] == 0 && t.Free(n) }}, missing)
+	for d, groups := range placed {
 		for _, nodes := range groups {
-			r.Groups = append(r.Groups, Group{Nodes: nodes, Size: missing[i].Size})
-			for _, n := range nodes {
-				taken[n] = true
-			}
-			missing[i].Want--
-		}
-	}
-	for _, d := range missing {
-		for whole := 1; d.Want > 0 && whole <= m.window(); {
-			nodes := m.extend(r, Group{Size: d.Size}, whole, taken)
-			if nodes == nil {
-				whole++
-				continue
-			}
-			r.Groups = append(r.Groups, Group{Nodes: nodes, Size: d.Size})
-			d.Want--
+			t.lay(t.open(Group{Size: t.Sizes[d].Size}), nodes)
 		}
 	}
 }
 
-// missing is how many groups of each size are wanted and not there.
-func (m Mend) missing(r *Result) (missing []Demand, some bool) {
-	missing = slices.Clone(m.Sizes)
-	for i := range missing {
-		for _, g := range r.Groups {
-			if len(g.Nodes) > 0 && g.Size == missing[i].Size {
-				missing[i].Want--
-			}
-		}
-		missing[i].Want = max(0, missing[i].Want)
-		some = some || missing[i].Want > 0
+// shortest is the short group of a demand that is to be made whole next: of
+// those that the look is about the first, else the one that lacks the fewest;
+// 0: there is none but some.
+func (t *Tracker) shortest(demand int, concerned []int32, but map[int32]bool) int32 {
+	is := func(at int32) bool {
+		return !but[at] && t.slots[at].standing == lacks && t.demand(t.slots[at].Size) == demand
 	}
-	return missing, some
-}
-
-// place is one node that a mended group may hold, at its position relative to
-// the group's first member.
-type place struct {
-	at     int
-	node   proto.NodeID
-	member bool
-}
-
-// score orders lines: most members kept, then most nodes, then the shortest
-// line, then new nodes to the right, where a spread placement puts a group's
-// own spare.
-type score struct{ kept, nodes, span, right int }
-
-func (s score) less(t score) bool {
-	if s.kept != t.kept {
-		return s.kept < t.kept
-	}
-	if s.nodes != t.nodes {
-		return s.nodes < t.nodes
-	}
-	if s.span != t.span {
-		return s.span > t.span
-	}
-	return s.right < t.right
-}
-
-// cell is the best line that ends at a place with so many nodes and with its
-// last gap being K or not.
-type cell struct {
-	score
-	from     int  // place before, -1: the line starts here
-	fromWide bool // which of that place's two cells
-	valid    bool
-}
-
-// mend finds the best line of usable members and free nodes within reach: a
-// dynamic program over place, number of nodes and whether the last gap was K.
-func (m Mend) mend(g Group, taken []bool) []proto.NodeID {
-	places := m.places(g, taken)
-	if len(places) == 0 {
-		return nil
-	}
-	cells := make([]cell, len(places)*g.Size*2)
-	at := func(place, count, wide int) *cell { return &cells[(place*g.Size+count-1)*2+wide] }
-	best, bestAt, bestCount := cell{}, -1, 0
-	bestWide := 0
-	for i, p := range places {
-		own := score{nodes: 1, right: p.at}
-		if p.member {
-			own.kept, own.right = 1, 0
-		}
-		*at(i, 1, 0) = cell{score: own, from: -1, valid: true}
-		for j := i - 1; j >= 0 && p.at-places[j].at <= m.K; j-- {
-			if m.Broken != nil && m.Broken(places[j].node, p.node) {
-				continue
-			}
-			gap := p.at - places[j].at
-			wide := 0
-			if gap == m.K {
-				wide = 1
-			}
-			for count := 1; count < g.Size; count++ {
-				for before := range 2 {
-					from := at(j, count, before)
-					if !from.valid || m.Shared && before == 1 && wide == 1 {
-						continue
-					}
-					s := score{from.kept + own.kept, from.nodes + 1, from.span + gap, from.right + own.right}
-					if to := at(i, count+1, wide); !to.valid || to.less(s) {
-						*to = cell{s, j, before == 1, true}
-					}
-				}
-			}
-		}
-		for count := 1; count <= g.Size; count++ {
-			for wide := range 2 {
-				if c := at(i, count, wide); c.valid && c.kept > 0 && (bestAt < 0 || best.less(c.score)) {
-					best, bestAt, bestCount, bestWide = *c, i, count, wide
-				}
-			}
+	for _, at := range concerned {
+		if is(at) {
+			return at
 		}
 	}
-	if bestAt < 0 {
-		return nil
-	}
-	line := make([]proto.NodeID, bestCount)
-	for i, count, wide := bestAt, bestCount, bestWide; count > 0; count-- {
-		c := at(i, count, wide)
-		line[count-1] = places[i].node
-		i, wide = c.from, 0
-		if c.fromWide {
-			wide = 1
-		}
-	}
-	return line
-}
-
-// places lists what a group may hold: its usable members, and free nodes
-// between them and within reach of its ends, in HBD order.
-func (m Mend) places(g Group, taken []bool) []place {
-	span, members := 0, map[proto.NodeID]bool{}
-	for i, n := range g.Nodes {
-		if i > 0 {
-			span += m.Ahead(g.Nodes[i-1], n)
-		}
-		members[n] = m.Usable(n)
-	}
-	reach := m.K * g.Size // no line of Size nodes goes further beyond an end
-	left, right := reach, reach
-	if m.Wrap {
-		// Never see a node twice: the window is at most once round.
-		room := m.Nodes - 1 - span
-		left, right = min(left, room/2), min(right, room-room/2)
-	}
-	var out []place
-	first := int(g.Nodes[0])
-	for at := -left; at <= span+right; at++ {
-		pos := first + at
-		if m.Wrap {
-			pos = ((pos % m.Nodes) + m.Nodes) % m.Nodes
-		}
-		if pos < 0 || pos >= m.Nodes {
+	best := int32(0)
+	for at := range t.short { // any order: the one that is found does not depend on it
+		if !is(at) {
 			continue
 		}
-		n := proto.NodeID(pos)
-		usable, member := members[n]
-		switch {
-		case member && usable:
-			out = append(out, place{at, n, true})
-		case !member && !taken[n] && m.Free(n):
-			out = append(out, place{at, n, false})
+		a, b := &t.slots[at], &t.slots[best]
+		if best == 0 || len(a.Nodes) > len(b.Nodes) || len(a.Nodes) == len(b.Nodes) && a.Nodes[0] < b.Nodes[0] {
+			best = at
 		}
 	}
-	return out
+	return best
 }
+
+// nearer chooses between rows on both sides of a group: the one with more of
+// its nodes, else the nearer.
+func (t *Tracker) nearer(demand, from int, near int32, left, right int) int {
+	if left < 0 || right < 0 {
+		return max(left, right)
+	}
+	own := func(first int) (count int) {
+		for i, at := 0, first; i < t.Sizes[demand].Size; i, at = i+1, t.idle.after(at) {
+			if near != 0 && t.owner[at] == near {
+				count++
+			}
+		}
+		return count
+	}
+	if a, b := own(left), own(right); a != b {
+		if a > b {
+			return left
+		}
+		return right
+	}
+	if abs(from-left) <= abs(right-from) {
+		return left
+	}
+	return right
+}
+
+func abs(x int) int { return max(x, -x) }

@@ -63,10 +63,10 @@ func TestOddKNeverUsesOneBundleTwice(t *testing.T) {
 func TestSpareJoinsTheRingBesideIt(t *testing.T) {
 	o := Order{Nodes: 64, K: 2}
 	running := runningGroups(Place(Problem{Order: o, Size: 8, Usable: all, Want: 7, Spread: true}))
-	m := Mend{Order: o, Sizes: []Demand{{8, 7}}, Usable: but(20), Free: but(20), Spread: true, Moves: maxWindow}
+	m := Mend{Order: o, Sizes: []Demand{{8, 7}}, Usable: but(20), Free: but(20), Spread: true, Moves: maxMoves}
 	r := m.Replace(running)
-	if fmt.Sprint(r.Touched) != "[2]" || fmt.Sprint(r.Joined) != "[26]" || len(r.Freed) != 0 {
-		t.Errorf("touched %v joined %v freed %v", r.Touched, r.Joined, r.Freed)
+	if fmt.Sprint(r.Touched) != "[2]" {
+		t.Errorf("touched %v", r.Touched)
 	}
 	if got := fmt.Sprint(r.Groups[2].Nodes); got != "[18 19 21 22 23 24 25 26]" {
 		t.Errorf("ring %s", got)
@@ -78,16 +78,16 @@ func TestSpareJoinsTheRingBesideIt(t *testing.T) {
 func TestSpareOutOfReachStays(t *testing.T) {
 	o := Order{Nodes: 8, K: 2}
 	running := []Group{{ID: 1, Nodes: []proto.NodeID{0, 1, 2, 3}}}
-	m := Mend{Order: o, Sizes: []Demand{{4, 1}}, Usable: but(2, 3, 4), Free: but(2, 3, 4), Moves: maxWindow}
+	m := Mend{Order: o, Sizes: []Demand{{4, 1}}, Usable: but(2, 3, 4), Free: but(2, 3, 4), Moves: maxMoves}
 	r := m.Replace(running)
-	if got := fmt.Sprint(r.Groups[0].Nodes, r.Joined); got != "[0 1] []" {
+	if got := fmt.Sprint(r.Groups[0].Nodes); got != "[0 1]" {
 		t.Errorf("got %s", got)
 	}
 }
 
 // A frozen group keeps even its faulty members.
 func TestFrozenGroupStays(t *testing.T) {
-	m := Mend{Order: Order{Nodes: 10, K: 2}, Sizes: []Demand{{4, 1}}, Usable: but(2), Free: but(2), Moves: maxWindow}
+	m := Mend{Order: Order{Nodes: 10, K: 2}, Sizes: []Demand{{4, 1}}, Usable: but(2), Free: but(2), Moves: maxMoves}
 	r := m.Replace([]Group{{ID: 1, Nodes: []proto.NodeID{0, 1, 2, 3}, Frozen: true}})
 	if len(r.Touched) != 0 || fmt.Sprint(r.Groups[0].Nodes) != "[0 1 2 3]" {
 		t.Errorf("got %+v", r)
@@ -99,7 +99,7 @@ func TestFrozenGroupStays(t *testing.T) {
 func TestPiecesAreReused(t *testing.T) {
 	o := Order{Nodes: 12, K: 1}
 	running := []Group{{ID: 1, Nodes: []proto.NodeID{0, 1, 2, 3, 4}}, {ID: 2, Nodes: []proto.NodeID{5, 6, 7, 8, 9}}, {ID: 3, Nodes: []proto.NodeID{11}}}
-	m := Mend{Order: o, Sizes: []Demand{{5, 3}}, Usable: but(3, 8, 9, 11), Free: but(3, 8, 9, 11), Moves: maxWindow}
+	m := Mend{Order: o, Sizes: []Demand{{5, 3}}, Usable: but(3, 8, 9, 11), Free: but(3, 8, 9, 11), Moves: maxMoves}
 	r := m.Replace(running)
 	if got := fmt.Sprint(r.Groups[0].Nodes, r.Groups[1].Nodes, r.Gone); got != "[0 1 2] [4 5 6 7] [3]" {
 		t.Errorf("got %s", got)
@@ -108,7 +108,7 @@ func TestPiecesAreReused(t *testing.T) {
 
 // With more wanted than runs, free nodes form new groups.
 func TestNewGroupsUpToWhatIsWanted(t *testing.T) {
-	m := Mend{Order: Order{Nodes: 12, K: 2}, Sizes: []Demand{{4, 2}}, Usable: all, Free: all, Moves: maxWindow}
+	m := Mend{Order: Order{Nodes: 12, K: 2}, Sizes: []Demand{{4, 2}}, Usable: all, Free: all, Moves: maxMoves}
 	r := m.Replace([]Group{{ID: 4, Nodes: []proto.NodeID{4, 5, 6, 7}}})
 	if len(r.Groups) != 2 || r.Groups[1].ID != 0 || fmt.Sprint(r.Groups[1].Nodes) != "[0 1 2 3]" || fmt.Sprint(r.Touched) != "[1]" {
 		t.Errorf("got %+v", r)
@@ -134,7 +134,7 @@ func BenchmarkPlace(b *testing.B) {
 func BenchmarkReplaceOneFault(b *testing.B) {
 	o := Order{Nodes: 250_000, K: 3, Shared: true}
 	running := runningGroups(Place(Problem{Order: o, Size: 16, Usable: all, Want: 15_000, Spread: true}))
-	m := Mend{Order: o, Sizes: []Demand{{16, 15_000}}, Usable: but(100_000), Free: but(100_000), Moves: maxWindow}
+	m := Mend{Order: o, Sizes: []Demand{{16, 15_000}}, Usable: but(100_000), Free: but(100_000), Moves: maxMoves}
 	for b.Loop() {
 		m.Replace(running)
 	}
@@ -143,9 +143,9 @@ func BenchmarkReplaceOneFault(b *testing.B) {
 // A cut fibre costs one of its two nodes, not the ring.
 func TestBrokenLinkIsSteppedOver(t *testing.T) {
 	broken := func(a, b proto.NodeID) bool { return min(a, b) == 2 && max(a, b) == 3 }
-	m := Mend{Order: Order{Nodes: 8, K: 2}, Sizes: []Demand{{6, 1}}, Usable: all, Free: all, Broken: broken, Moves: maxWindow}
+	m := Mend{Order: Order{Nodes: 8, K: 2}, Sizes: []Demand{{6, 1}}, Usable: all, Free: all, Broken: broken, Moves: maxMoves}
 	r := m.Replace([]Group{{ID: 1, Nodes: []proto.NodeID{0, 1, 2, 3, 4, 5}}})
-	if got := fmt.Sprint(r.Groups[0].Nodes, r.Joined, r.Freed); got != "[0 1 3 4 5 6] [6] [2]" && got != "[0 1 2 4 5 6] [6] [3]" {
+	if got := fmt.Sprint(r.Groups[0].Nodes); got != "[0 1 3 4 5 6]" && got != "[0 1 2 4 5 6]" {
 		t.Errorf("got %s", got)
 	}
 	groups := Place(Problem{Order: m.Order, Size: 3, Usable: all, Want: -1, Broken: broken})

@@ -127,7 +127,7 @@ func TestEachRingKeepsItsSize(t *testing.T) {
 		sizes := []Demand{{Size: 16, Want: 2}, {Size: 4, Want: 3}, {Size: 8, Want: 8}}
 		out := make([]bool, o.Nodes)
 		well := func(n proto.NodeID) bool { return !out[n] }
-		m := Mend{Order: o, Sizes: sizes, Usable: well, Free: well, Spread: true, Moves: maxWindow}
+		m := Mend{Order: o, Sizes: sizes, Usable: well, Free: well, Spread: true, Moves: maxMoves}
 		running := m.Replace(nil).Groups
 		for i := range running {
 			running[i].ID = proto.RingID(i + 1)

@@ -4,11 +4,10 @@ import "slices"
 
 // phase is what a block does next. Only become assigns it.
 //
-//	             +----------------- next round -----------------+
-//	             v                                              |
-//	keeping -> descending -> polishing -> pricing --------------'
-//	   |  '        |   '--- given up -->  ^  |
-//	   |  '--------|-------------|--------'  |
+//	             +------------------- next round ------------------+
+//	             v                                                 |
+//	keeping -> descending -> polishing -> pricing -> descending    |
+//	   |  '------------------------------>   |'--------------------'
 //	   '-----------+-------------+-----------+---> settled
 //
 // A block whose ports are nearly all in use skips the descent without prices
@@ -29,7 +28,7 @@ func (p phase) String() string {
 
 var follows = [...][]phase{
 	keeping:    {descending, pricing, settled},
-	descending: {polishing, pricing, settled},
+	descending: {polishing, settled},
 	polishing:  {pricing, settled},
 	pricing:    {descending, settled},
 	settled:    {},

@@ -39,7 +39,7 @@ func (in *injector) operate(f *Fault) {
 		if q.Jobs, err = parseJobs(f.Jobs); err != nil {
 			panic("fleet: a checked fault has bad jobs: " + err.Error())
 		}
-		r.audit.circuits.lists[q.Corr] = q.Jobs
+		r.audit.circuits.lists[q.Corr] = true
 	}
 	payload, err := proto.Encode(&q)
 	if err != nil {

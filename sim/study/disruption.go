@@ -109,45 +109,45 @@ type toll struct{ events, scratch, ours int }
 func (d *disruption) replay(o ring.Order, size, moves int, events []outEvent) {
 	down := make([]bool, o.Nodes)
 	usable := func(n proto.NodeID) bool { return !down[n] }
-	m := ring.Mend{Order: o, Sizes: []ring.Demand{{Size: size, Want: o.Nodes / size}}, Moves: moves, Usable: usable, Free: usable, Spread: true}
+	t := ring.NewTracker(ring.Mend{Order: o, Sizes: []ring.Demand{{Size: size, Want: o.Nodes / size}}, Moves: moves, Usable: usable, Free: usable, Spread: true})
 	anew := ring.Problem{Order: o, Size: size, Usable: usable, Want: -1}
-	running, next := []ring.Group(nil), proto.RingID(1)
-	mend := func() (touched, whole int) {
-		r := m.Replace(running)
+	next, whole := proto.RingID(1), map[proto.RingID]bool{}
+	mend := func(ids ...proto.RingID) (touched int) {
+		r := t.Look(ids, false)
 		touched = len(r.Gone)
-		for _, i := range r.Touched {
-			if r.Groups[i].ID != 0 {
-				touched++
-			}
+		for _, id := range r.Gone {
+			delete(whole, id)
 		}
-		running = r.Groups
-		for i := range running {
-			g := &running[i]
-			if g.ID == 0 {
+		for i := range r.Groups {
+			g := &r.Groups[i]
+			if touched++; g.ID == 0 {
 				g.ID = next
 				next++
+				touched--
 			}
-			if len(g.Nodes) == size {
-				whole++
+			if delete(whole, g.ID); len(g.Nodes) == size {
+				whole[g.ID] = true
 			}
 		}
-		return touched, whole
+		t.Carry(r)
+		return touched
 	}
 	mend()
 	placed, well := ring.Place(anew), o.Nodes
 	for _, e := range events {
-		t := &d.faults
+		of := &d.faults
 		if down[e.node] = !e.back; e.back {
-			t = &d.repairs
+			of = &d.repairs
 			well++
 		} else {
 			well--
 		}
-		touched, whole := mend()
+		t.Refresh(e.node)
+		touched := mend(t.Concerned(e.node)...)
 		now := ring.Place(anew)
-		t.events, t.ours, t.scratch = t.events+1, t.ours+touched, t.scratch+notIn(placed, now)
+		of.events, of.ours, of.scratch = of.events+1, of.ours+touched, of.scratch+notIn(placed, now)
 		placed = now
-		d.ours, d.scratch = d.ours+well-size*whole, d.scratch+well-size*len(now)
+		d.ours, d.scratch = d.ours+well-size*len(whole), d.scratch+well-size*len(now)
 	}
 }
 
