@@ -64,7 +64,6 @@ bench-rings: ## RINGLIGHT_RUNS (a million) seeded faults on small rings, lines, 
 .PHONY: bench-core
 bench-core: build ## switch agents killed in the middle of every stage, RUNS (200) seeds on a virtual clock
 	bin/ocs-sim core -runs $(or $(RUNS),200)
-	bin/ocs-sim core -runs $(or $(RUNS),200) -collectives ring,halving-doubling,double-tree,all-to-all
 
 .PHONY: bench-lock
 bench-lock: ## the unbounded walk of docs/board.md held for a simulated day: least extinction, error trimmed
@@ -100,6 +99,14 @@ bench-fleet: build ## a day of 10,000 nodes under random faults on one virtual c
 .PHONY: bench-hash
 bench-hash: ## one fleet on amd64, GOAMD64=v3 and arm64: the same trace (HASH_ARGS names another; needs qemu-user-static)
 	@.ci/hash.sh
+
+.PHONY: bench-growth
+bench-growth: ## what a fault costs the planner at 10,000 to 1,000,000 nodes, all looks together (RINGLIGHT_GROWTH, the most nodes)
+	RINGLIGHT_GROWTH=$(or $(RINGLIGHT_GROWTH),1000000) $(GO) test -count 1 -v -timeout 30m -run 'OneFaultCosts|PlacementGrows' ./planner/hbd ./planner/ring
+
+.PHONY: bench-states
+bench-states: ## placements after random faults and repairs against exhaustion (RINGLIGHT_STATES, 60,000)
+	RINGLIGHT_STATES=$(or $(RINGLIGHT_STATES),60000) $(GO) test -count 1 -v -run NoStateIsLeftWorse ./planner/ring
 
 .PHONY: bench-kernel
 bench-kernel: ## the agent on real I2C and SPI controllers: Debian kernels on an armv7 and an arm64 board in QEMU

@@ -3,11 +3,14 @@
 // A group is a line of nodes in HBD order, each at most K hops from the next;
 // its ends are closed by loopback, so it never needs the fabric's seam to be
 // crossed, even where it passes over it. Place finds as many groups as there
-// can be, PlaceSizes groups of several sizes; Mend.Replace mends running groups
-// after a fault or a repair and touches as few of them as it can, which no
-// paper has.
+// can be, PlaceSizes groups of several sizes. Both place from nothing.
 //
-// Rearrange does the same for a plan on paper, whatever has to move.
+// A Tracker mends what runs after a fault or a repair and touches as few groups
+// as it can, which no paper has; Mend.Replace is the same for a plan on paper.
+// It keeps an index over runs and rows, so that a fault costs what it touches
+// (tracker.go, rows.go, shift.go), and an exact program finds what no row gives
+// (exact.go, lay.go).
+//
 // Orchestrate places one job so that ranks that talk over the data centre
 // network meet under the same ToR ([IHBD] Alg. 3-5 and an exact method).
 //
