@@ -64,6 +64,7 @@ bench-rings: ## RINGLIGHT_RUNS (a million) seeded faults on small rings, lines, 
 .PHONY: bench-core
 bench-core: build ## switch agents killed in the middle of every stage, RUNS (200) seeds on a virtual clock
 	bin/ocs-sim core -runs $(or $(RUNS),200)
+	bin/ocs-sim core -runs $(or $(RUNS),200) -collectives ring,halving-doubling,double-tree,all-to-all
 
 .PHONY: bench-lock
 bench-lock: ## the unbounded walk of docs/board.md held for a simulated day: least extinction, error trimmed

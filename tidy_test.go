@@ -56,25 +56,28 @@ var mayImport = map[string][]string{
 	"planner/journal": {"proto"},
 	"planner/member":  {"proto", "planner/journal"},
 	"planner/hbd":     {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/ring"},
-	"planner/core":    {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched"},
+	"planner/core":    {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched", "planner/isolate"},
 	"planner/server":  {"planner", "planner/fabric", "proto", "proto/limit", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/fabric":  {"proto"},
 	"planner/ring":    {"planner/fabric", "mzi/detmath", "proto"},
 	"planner/wiring":  {"mzi/detmath"},
 	"planner/sched":   {"planner/wiring"},
+	"planner/isolate": {"mzi/detmath"},
 	"sim":             {"hal", "hal/ad5535b", "hal/ad5676", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/ltc2688", "hal/pca9535", "hal/tca9534", "hal/tmp102", "periph.io/x/conn/v3/physic", "mzi/detmath", "sim/agenda"},
 	"sim/agenda":      {},
+	"sim/flow":        {"mzi/detmath"},
 	"sim/script":      {},
 	"sim/solo":        {"sim", "hal"},
 	"sim/trace":       {"mzi/detmath"},
+	"sim/workload":    {"mzi/detmath", "proto"},
 	"sim/fleet":       {"sim", "sim/agenda", "sim/trace", "agent", "ocs", "ocs/circuit", "ocs/mems", "planner", "planner/fabric", "planner/ring", "hal", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
 	"sim/hostile":     {"mzi/detmath", "proto", "proto/mqtt"},
-	"sim/study":       {"mzi/detmath", "planner/fabric", "planner/ring", "planner/wiring", "sim/trace", "proto"},
+	"sim/study":       {"mzi/detmath", "planner/fabric", "planner/isolate", "planner/ring", "planner/sched", "planner/wiring", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "proto"},
 	"sim/live":        {"sim", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "mzi/detmath", "agent", "ocs", "ocs/circuit", "hal", "hal/socket", "planner", "planner/fabric", "planner/server", "proto", "proto/limit", "proto/mqtt"},
 	"cmd/ocs-agent":   {"agent", "agent/bench", "hal", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/mqtt", "sim", "sim/solo"},
 	"cmd/ocs-planner": {"planner", "planner/fabric", "planner/server", "proto"},
 	"cmd/ocs-sim":     {"hal", "planner/fabric", "proto", "sim", "sim/"},
-	"cmd/ocsctl":      {"planner/fabric", "planner/ring", "planner/wiring", "proto", "proto/mqtt"},
+	"cmd/ocsctl":      {"planner/fabric", "planner/isolate", "planner/ring", "planner/wiring", "proto", "proto/mqtt"},
 }
 
 // neverImport overrides the column: physics is never shared, and a simulator
@@ -92,8 +95,8 @@ var testsOnly = []string{"sim/script"}
 var pure = []string{
 	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
 	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core",
-	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched",
-	"sim", "sim/agenda", "sim/trace", "sim/fleet", "sim/study",
+	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate",
+	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }
 
 // impureFiles are the files of a pure package that may touch the world.
@@ -109,7 +112,7 @@ var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt"
 
 // exactFloats are the packages whose floats must have the same bits on every
 // machine.
-var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/fleet", "sim/study", "ocs", "ocs/diode", "ocs/mems"}
+var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/workload", "sim/fleet", "sim/study", "ocs", "ocs/diode", "ocs/mems"}
 
 var mathAllowed = map[string][]string{
 	"":            {"Sqrt", "Abs", "Floor", "FMA"},

@@ -43,6 +43,7 @@ type bundle struct {
 	retry    time.Duration // when a bundle whose bus or chips failed is read again
 	alarmed  bool          // that was told
 	ready    bool          // as the machine knows it
+	silent   string        // why it is Faulted, as the machine knows it
 	switches [keptSwitches]switching
 	newest   int
 	settled  time.Duration // last Switched
@@ -169,6 +170,10 @@ func (a *nodeOptics) optical(now time.Duration, i int, ev *ocs.Event) {
 		a.remedied(now, id, ev)
 		if a.adopted {
 			a.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: ev.Path, Module: ev.Module, Lane: ev.Lane, Text: proto.Clip(text(ev))})
+			if hal.Silent(ev.Err) { // what has lost its supply says so, and does not know it
+				b.retry = now + restartAfter
+				a.setReady(now, i, ev.Err)
+			}
 		} else {
 			a.log(2, named(i, text(ev)))
 		}
@@ -220,8 +225,9 @@ func unit(n uint8) uint8 {
 }
 
 // restartAfter is when a bundle that failed for its bus or chips is read
-// again. chosen: long enough not to load a bus that others use.
-const restartAfter = 5 * time.Second
+// again. chosen: nobody waits longer for a supply that is back, and reading takes
+// some milliseconds of a bus that others use.
+const restartAfter = time.Second
 
 // faulted tells that the bus or the chips of a bundle fail, or work again, and
 // makes sure that it is tried again.
@@ -246,19 +252,24 @@ func (a *nodeOptics) faulted(now time.Duration, i int, ev *ocs.Event) {
 // setReady tells the machine whether a bundle can switch, when that changed.
 func (a *nodeOptics) setReady(now time.Duration, i int, why error) {
 	b := &a.bundles[i]
+	s := b.optics.Status()
+	silent := ""
+	if s.Machine == ocs.Faulted || hal.Silent(why) {
+		silent = proto.Clip(reason(why))
+	}
 	ready := why == nil
-	if !a.adopted || b.ready == ready && why == nil {
+	if !a.adopted || b.ready == ready && b.silent == silent {
 		b.ready = ready
 		return
 	}
-	b.ready = ready
+	b.ready, b.silent = ready, silent
 	kind := node.Unready
 	if ready {
 		kind = node.Ready
 	} else {
-		a.log(1, "bundle "+itoa(i)+" is not ready: "+why.Error())
+		a.log(1, "bundle "+itoa(i)+" is not ready: "+reason(why))
 	}
-	a.step(now, node.Event{Kind: kind, Bundle: proto.BundleID(i), Path: b.optics.Status().Path})
+	a.step(now, node.Event{Kind: kind, Bundle: proto.BundleID(i), Path: s.Path, Text: silent})
 }
 
 // tryAdopt takes the hardware as it was found, once every bundle has been
@@ -280,12 +291,17 @@ func (a *nodeOptics) tryAdopt(now time.Duration) {
 		b.ready = s.Ready
 		lits[i] = node.BundleLight{Bundle: proto.BundleID(i), Path: s.Path, Lit: b.lit, Ready: s.Ready}
 		dark = dark && s.Path == proto.Dark
-		if !s.Ready {
+		if !s.Ready && s.Machine != ocs.Faulted {
 			a.log(1, "bundle "+itoa(i)+" is not ready: "+reason(s.Err))
 		}
 	}
 	a.compareLight(now)
 	a.adopt(now, node.Event{Lits: lits}, dark)
+	for i := range a.bundles {
+		if s := a.bundles[i].optics.Status(); s.Machine == ocs.Faulted {
+			a.setReady(now, i, s.Err)
+		}
+	}
 	a.health.start(a, now)
 }
 

@@ -111,3 +111,32 @@ func TestPathByHand(t *testing.T) {
 		t.Error("a refused question moved light")
 	}
 }
+
+func TestADrainIsToldBesidesAFault(t *testing.T) {
+	// Goal: what an operator said of a node reaches the planner, though something
+	// worse keeps it out of service as well; either order, each ended alone.
+	f := ringed(t, 4, 1)
+	x := f.nodes[1]
+	corr := byte(0)
+	command := func(verb proto.Verb) {
+		corr++
+		f.publish(proto.Topics{Fabric: "f1"}.Command(x.id), &proto.Command{Version: proto.Version, Node: x.id, Term: f.term, Session: x.agent.cfg.Session,
+			TTLMillis: 1000, Corr: proto.Corr{corr}, Verb: verb})
+	}
+	told := func(mode proto.Mode, drained bool) {
+		t.Helper()
+		f.must(mode.String(), time.Second, func() bool { return x.last.Mode == mode && x.last.Drained == drained })
+	}
+	command(proto.VerbHostFault)
+	told(proto.ModeHostDown, false)
+	command(proto.VerbDrain)
+	told(proto.ModeHostDown, true)
+	command(proto.VerbHostOK)
+	told(proto.ModeDrained, false) // the mode says it
+	command(proto.VerbHostFault)
+	told(proto.ModeHostDown, true)
+	command(proto.VerbUndrain)
+	told(proto.ModeHostDown, false)
+	command(proto.VerbHostOK)
+	told(proto.ModeService, false)
+}

@@ -26,6 +26,7 @@ type switchRig struct {
 	host       *Host  // nil: the process is dead
 	agent      *Agent // inside it
 	life       int
+	quarantine *hal.Quarantine
 	disk       Disk
 	synced     time.Duration // when the record under way is on disk
 	linked     bool
@@ -67,7 +68,7 @@ func newSwitchRig(t testing.TB, ports int, faults ...sim.Fault) *switchRig {
 func (r *switchRig) boot() {
 	r.t.Helper()
 	r.life++
-	r.watch, r.linked = nil, false
+	r.watch, r.linked, r.quarantine = nil, false, hal.NewQuarantine(r.board)
 	r.host = NewHost(Config{Fabric: "f1", Node: switchNode, Board: r.board, Factory: r.factory, Session: proto.Session(100 + r.life),
 		HealthPeriod: time.Second, Thresholds: r.thresholds}, r.disk.Restore(), r, nil)
 	r.host.Line = func(id uint64, reply []byte) { r.lines(id, reply) }
@@ -91,6 +92,9 @@ func (r *switchRig) poll() {
 func (r *switchRig) Submit(now time.Duration, w Work) error {
 	if r.board.Buses[w.Bus].Kind == hal.SPI {
 		r.spi++
+	}
+	if err := r.quarantine.Refuse(now, w.Bus, w.Op); err != nil {
+		return err
 	}
 	return r.world.Submit(now, r.id, w.Bus, w.Op)
 }
@@ -196,6 +200,9 @@ func (r *switchRig) step(limit time.Duration) bool {
 	if next, any := r.world.Next(); any && next <= at {
 		_, ev, ok := r.world.Step()
 		if ok && r.host != nil {
+			if ev.Completion != nil {
+				r.quarantine.Done(r.world.Now(), ev.Completion)
+			}
 			r.host.Deliver(r.world.Now(), Input{Kind: InHardware, Hardware: ev})
 			r.poll()
 		}

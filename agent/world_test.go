@@ -32,21 +32,22 @@ type fleet struct {
 }
 
 type fleetNode struct {
-	f        *fleet
-	id       proto.NodeID
-	board    *hal.Board
-	host     *Host // nil: the process is dead
-	agent    *Agent
-	life     int
-	disk     Disk
-	synced   time.Duration // when the record under way is on disk
-	thinking Thinking
-	watch    []string
-	linked   bool
-	events   []proto.Event
-	last     proto.Reported
-	submit   int // ops of the switch class
-	written  func(record []byte)
+	f          *fleet
+	id         proto.NodeID
+	board      *hal.Board
+	host       *Host // nil: the process is dead
+	agent      *Agent
+	life       int
+	quarantine *hal.Quarantine
+	disk       Disk
+	synced     time.Duration // when the record under way is on disk
+	thinking   Thinking
+	watch      []string
+	linked     bool
+	events     []proto.Event
+	last       proto.Reported
+	submit     int // ops of the switch class
+	written    func(record []byte)
 }
 
 const (
@@ -152,7 +153,7 @@ func (f *fleet) boot(x *fleetNode) {
 		health = -1
 	}
 	x.life++
-	x.watch, x.linked = nil, false
+	x.watch, x.linked, x.quarantine = nil, false, hal.NewQuarantine(x.board)
 	x.host = NewHost(Config{Fabric: "f1", Node: x.id, Board: x.board, Calibrations: f.cals, Session: proto.Session(1000*(int(x.id)+1) + x.life),
 		Seed: 3, HealthPeriod: health, Decide: f.decide}, x.disk.Restore(), x, nil)
 	x.host.Log = func(_ uint8, text string) {
@@ -191,6 +192,9 @@ func (f *fleet) poll(x *fleetNode) {
 func (x *fleetNode) Submit(now time.Duration, w Work) error {
 	if w.Op.Class == hal.ClassSwitch {
 		x.submit++
+	}
+	if err := x.quarantine.Refuse(now, w.Bus, w.Op); err != nil {
+		return err
 	}
 	return x.f.world.Submit(x.thinking.Leaves(now, w.Decided), sim.BoardID(x.id), w.Bus, w.Op)
 }
@@ -316,6 +320,9 @@ func (f *fleet) run(d time.Duration, done func() bool) bool {
 				f.edge(ev.Edge)
 			}
 			if x := f.nodes[id]; ok && x.agent != nil {
+				if ev.Completion != nil {
+					x.quarantine.Done(f.world.Now(), ev.Completion)
+				}
 				f.deliver(x, Input{Kind: InHardware, Hardware: ev})
 			}
 			continue

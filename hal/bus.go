@@ -101,13 +101,6 @@ type Event struct {
 	Edge       *Edge
 }
 
-// Submitter takes bus work; it never blocks. The completion comes as an Event
-// to the function given when the board was opened, never from inside Submit.
-// It fails only when the bus does not exist or its queue is full.
-type Submitter interface {
-	Submit(bus BusID, op *Op) error
-}
-
 // Lines reads input lines as they are now. It is for start-up, before the
 // first edge; afterwards edges tell.
 type Lines interface {

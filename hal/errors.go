@@ -1,6 +1,9 @@
 package hal
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // One error per cause. A Completion's Err matches exactly one of them with
 // errors.Is.
@@ -19,3 +22,12 @@ var (
 	ErrQuarantined     = errors.New("quarantined after repeated errors")
 	ErrClosed          = errors.New("board closed")
 )
+
+// silences are causes that say nothing of what a device was asked.
+var silences = []error{ErrAddressNACK, ErrByteNACK, ErrClockStretch, ErrTimeout, ErrBusStuck, ErrArbitrationLost, ErrCRC, ErrQuarantined}
+
+// Silent reports whether err is that of a bus or chip that does not answer, as
+// after the loss of its supply.
+func Silent(err error) bool {
+	return slices.ContainsFunc(silences, func(cause error) bool { return errors.Is(err, cause) })
+}

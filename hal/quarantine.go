@@ -40,6 +40,10 @@ const (
 	// quarantineTrial is how often a device in quarantine is asked whether it
 	// has come back. chosen: seldom enough not to load a bus that others use.
 	quarantineTrial = 5 * time.Second
+	// absentTrial is the same for one that does not acknowledge its address,
+	// which takes a bus some ten bits. chosen: a supply that is back is seen
+	// within a second.
+	absentTrial = time.Second
 )
 
 // Quarantine keeps devices that fail again and again off their bus, so that
@@ -49,7 +53,8 @@ const (
 //	free -------------------------> latched ---- absent, then present ---> free
 //	     <-- any success (counting)
 //
-// A latched device is left alone but for one op every five seconds. That op
+// A latched device is left alone but for one op every five seconds, one that is
+// absent every second. That op
 // tells a reinsertion: the device did not acknowledge its address, and now
 // does. A device that was always there and merely works again stays latched
 // until a person says so; but where several devices of a bus timed out, one of
@@ -131,17 +136,24 @@ func (q *Quarantine) Refuse(now time.Duration, bus BusID, op *Op) error {
 		return nil
 	}
 	for n := range op.Msgs {
-		r := q.find(q.device(bus, op, n))
-		if r == nil || !r.latched {
-			continue
+		if r := q.find(q.device(bus, op, n)); r != nil && r.latched && r.trial > now {
+			return fmt.Errorf("device %v: %w, last: %w", r.device, ErrQuarantined, r.cause)
 		}
-		if r.trial <= now {
-			r.trial = now + quarantineTrial
-			continue
+	}
+	for n := range op.Msgs { // it goes, with all of its messages
+		if r := q.find(q.device(bus, op, n)); r != nil && r.latched {
+			r.trial = now + r.patience()
 		}
-		return fmt.Errorf("device %v: %w, last: %w", r.device, ErrQuarantined, r.cause)
 	}
 	return nil
+}
+
+// patience is how long a latched device is left alone.
+func (r *record) patience() time.Duration {
+	if errors.Is(r.cause, ErrAddressNACK) {
+		return absentTrial
+	}
+	return quarantineTrial
 }
 
 // blames reports whether an error is the device's own doing.
@@ -198,7 +210,7 @@ func (q *Quarantine) Done(now time.Duration, c *Completion) (latched, freed *Dev
 		span = controllerSpan
 	}
 	if !r.latched && r.errors >= quarantineAfter && now-r.first >= span {
-		r.latched, r.since, r.trial = true, now, now+quarantineTrial
+		r.latched, r.since, r.trial = true, now, now+r.patience()
 		return &d, freed
 	}
 	return nil, freed

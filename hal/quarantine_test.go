@@ -68,19 +68,21 @@ func TestThreeErrorsInARowLatch(t *testing.T) {
 func TestReinsertionOrCommandClears(t *testing.T) {
 	// Goal: a device that was gone and answers again is let out by the next
 	// trial; one that was always there waits for a command.
-	// Method: latch by NACK and by CRC, then trials every five seconds.
+	// Method: latch by NACK and by CRC, then trials every five seconds, of what is
+	// absent every second.
 	for _, tc := range []struct {
 		cause error
 		out   bool
-	}{{ErrAddressNACK, true}, {ErrCRC, false}, {ErrTimeout, false}} {
+		trial int
+	}{{ErrAddressNACK, true, 1200}, {ErrCRC, false, 5200}, {ErrTimeout, false, 5200}} {
 		q, m, try := quarantineRig(t)
 		for i := range 3 {
 			try(100*i, ClassHousekeeping, m.Temp, tc.cause)
 		}
-		if err := try(5199, ClassHousekeeping, m.Temp, nil); !errors.Is(err, ErrQuarantined) {
+		if err := try(tc.trial-1, ClassHousekeeping, m.Temp, nil); !errors.Is(err, ErrQuarantined) {
 			t.Errorf("%v: before the trial: %v", tc.cause, err)
 		}
-		if err := try(5201, ClassHousekeeping, m.Temp, nil); err != nil {
+		if err := try(tc.trial, ClassHousekeeping, m.Temp, nil); err != nil {
 			t.Errorf("%v: the trial was refused: %v", tc.cause, err)
 		}
 		if out := len(q.Held()) == 0; out != tc.out {
@@ -91,10 +93,37 @@ func TestReinsertionOrCommandClears(t *testing.T) {
 			if other := (Device{Bus: 9}); q.Clear(&other) != 0 || q.Clear(&d) != 1 || q.Clear(nil) != 0 {
 				t.Errorf("%v: cleared wrongly", tc.cause)
 			}
-			if err := try(5202, ClassHousekeeping, m.Temp, nil); err != nil {
+			if err := try(tc.trial+1, ClassHousekeeping, m.Temp, nil); err != nil {
 				t.Errorf("%v: after the command: %v", tc.cause, err)
 			}
 		}
+	}
+}
+
+func TestATrialIsAWholeOp(t *testing.T) {
+	// Goal: the op that asks whether a device is back goes with all of its messages.
+	// Only one of a single message to it ever did: a latch that lost its supply for
+	// 10 s was left alone for ever.
+	q, m, _ := quarantineRig(t)
+	op := &Op{Class: ClassHousekeeping, Msgs: []Msg{{Addr: m.Guard, W: []byte{2}}, {Addr: m.Guard, W: []byte{6}}}}
+	at := func(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
+	for i := range 3 {
+		q.Done(at(100*i), &Completion{Bus: m.ADC, Op: op, Err: ErrAddressNACK})
+	}
+	for ms := 300; ms < 10_000; ms += 100 { // absent
+		if q.Refuse(at(ms), m.ADC, op) == nil {
+			q.Done(at(ms), &Completion{Bus: m.ADC, Op: op, Err: ErrAddressNACK})
+		}
+	}
+	let := 0
+	for ms := 10_000; ms < 11_000; ms += 100 { // back
+		if q.Refuse(at(ms), m.ADC, op) == nil {
+			let++
+			q.Done(at(ms), &Completion{Bus: m.ADC, Op: op})
+		}
+	}
+	if let == 0 || len(q.Held()) > 0 {
+		t.Errorf("%d ops within a second, held %v", let, q.Held())
 	}
 }
 

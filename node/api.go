@@ -27,7 +27,7 @@ const (
 	PathFailed                  // own optics of Bundle did not do Path, or are too hot (Module, Lane, Text)
 	PathOK                      // own optics of Bundle are well again: remediated
 	Ready                       // Bundle can switch: calibrated, codes staged
-	Unready                     // Bundle cannot switch for now: being calibrated
+	Unready                     // Bundle cannot switch for now: being calibrated, or its bus or chips do not answer (Text)
 	Stage                       // a desired state (Desired, Digest)
 	Decide                      // a decision (Decision)
 	DropStaged                  // forget the staged generation; Term is the sender's

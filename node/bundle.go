@@ -19,6 +19,8 @@ type bundle struct {
 	cause  proto.Cause
 	flaps  uint32 // losses of the selected light
 
+	silent   string        // why its bus or chips do not answer; "": they do
+	back     bool          // they do again, and its light has not been tried since
 	degraded uint8         // bit p: path p has a signal degrade
 	tries    int           // remedies so far
 	remedyAt time.Duration // of the next one

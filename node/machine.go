@@ -77,11 +77,12 @@ func (m *Machine) handle(ev *Event) {
 			want = idlePath(m.Mode())
 		}
 		b.ready, b.busy, b.path = true, false, ev.Path
+		b.answers(m.now)
 		if m.adopted && m.Mode() != proto.ModeDeaf {
 			m.drive(int(ev.Bundle), want, proto.CauseColdStart)
 		}
 	case Unready:
-		b.ready = false
+		b.ready, b.silent = false, ev.Text
 	case Stage, Decide, DropStaged, HeardTerm:
 		m.tell(m, ev)
 	case HostFault:

@@ -61,16 +61,33 @@ func (b *bundle) remedyWait() time.Duration {
 	return min(remedyFirst<<min(b.tries, 30), remedyLast)
 }
 
-// runRemedies tries failed optics again.
+// answers: bus and chips that were silent do answer. What the light failed for
+// may be over with it, so that it is tried the mildest way, and the first time at
+// once: a supply that comes and goes disturbs a ring no oftener than others.
+func (b *bundle) answers(now time.Duration) {
+	if b.failed && b.silent != "" {
+		b.remedyAt, b.back = now, true
+		if b.tries > 0 {
+			b.remedyAt += b.remedyWait()
+		}
+	}
+	b.silent = ""
+}
+
+// runRemedies tries failed optics again. Those that do not answer are read again
+// by who drives them until they do: tries would tell nothing of their light.
 func (n *shared) runRemedies() {
 	for i := range n.bundles {
 		b := &n.bundles[i]
-		if !b.failed || !n.due(b.remedyAt) {
+		if !b.failed || b.silent != "" || !n.due(b.remedyAt) {
 			continue
 		}
 		step := min(Remedies(b.tries), numRemedies-1)
 		if b.tries >= maxRemedies {
 			step = Remedies(b.tries-maxRemedies) % numRemedies
+		}
+		if b.back {
+			step, b.back = RemedyRetry, false
 		}
 		b.tries++
 		b.remedyAt = n.now + max(remedyPatience, b.remedyWait()) // should it say nothing
@@ -98,6 +115,8 @@ func (m *Machine) pathOK(id proto.BundleID) {
 func (b *bundle) outlook(id int) string {
 	by := "ocs-agent calibrate " + itoa(id) + " tries at once"
 	switch {
+	case b.silent != "":
+		return "its bus or chips do not answer: " + b.silent + "; they are read again each second, and light is tried when they do"
 	case b.tries >= maxRemedies:
 		return "no try of " + itoa(b.tries) + " helped: a person is needed; " + by
 	case b.tries > 0:

@@ -25,6 +25,7 @@ func (m *Machine) Carries(b proto.BundleID) bool {
 // calibrations and everything about the agent itself are the agent's.
 func (m *Machine) Report(r *proto.Reported) {
 	m.report(r, true)
+	r.Drained = m.reasons&drained != 0 && r.Mode != proto.ModeDrained
 	r.Rings = r.Rings[:0]
 	if m.ring() != nil {
 		r.Rings = append(r.Rings, *m.ring())

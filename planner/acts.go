@@ -41,15 +41,16 @@ func acts(q *proto.OpRequest) bool {
 	return false
 }
 
-// untimely says why an act comes at the wrong time, nil when it does not.
-func (p *Planner) untimely(q *proto.OpRequest, retained bool) *proto.Error {
+// untimely says why an act comes at the wrong time, nil when it does not; the
+// last sign of life was the beat of the term.
+func untimely(q *proto.OpRequest, retained bool, term proto.Term, beat uint64) *proto.Error {
 	switch {
 	case retained:
 		return &proto.Error{Code: proto.Expired, Field: "retain", Limit: "not retained", Reason: "the broker kept it; nobody knows since when"}
 	case q.Beat == 0:
 		return nil
-	case q.Term != p.j.Term || q.Beat > p.beat || p.beat-q.Beat > actBeats:
-		return &proto.Error{Code: proto.Expired, Field: "beat", Limit: fmt.Sprintf("term %d, the last %d of %d", p.j.Term, actBeats, p.beat),
+	case q.Term != term || q.Beat > beat || beat-q.Beat > actBeats:
+		return &proto.Error{Code: proto.Expired, Field: "beat", Limit: fmt.Sprintf("term %d, the last %d of %d", term, actBeats, beat),
 			Reason: fmt.Sprintf("term %d, beat %d", q.Term, q.Beat)}
 	}
 	return nil
@@ -59,7 +60,7 @@ func (p *Planner) untimely(q *proto.OpRequest, retained bool) *proto.Error {
 // is answered when it is done. Any other is remembered.
 func (p *Planner) repeated(client string, q *proto.OpRequest) bool {
 	p.acts = slices.DeleteFunc(p.acts, func(a act) bool { return p.j.Now > a.at+actMemory })
-	if a := p.act(client, q.Corr); a != nil {
+	if a := p.acts.find(client, q.Corr); a != nil {
 		if a.answer != nil {
 			p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, a.answer)
 		}
@@ -72,9 +73,12 @@ func (p *Planner) repeated(client string, q *proto.OpRequest) bool {
 	return false
 }
 
-func (p *Planner) act(client string, corr proto.Corr) *act {
-	for i := range p.acts {
-		if a := &p.acts[i]; a.client == client && a.corr == corr {
+// actList are the acts of the last minute.
+type actList []act
+
+func (l actList) find(client string, corr proto.Corr) *act {
+	for i := range l {
+		if a := &l[i]; a.client == client && a.corr == corr {
 			return a
 		}
 	}

@@ -166,6 +166,9 @@ func randomJob(r *rand.Rand, id int, core *fabric.Core) proto.JobSpec {
 	if r.IntN(2) == 0 { // one link between two pods, which is where links get in each other's way
 		j.TP, j.PP = 1, 1
 	}
+	if r.IntN(2) == 0 {
+		j.Collective = proto.Collective(r.IntN(int(proto.CollectiveAllToAll) + 1))
+	}
 	return j
 }
 
@@ -303,7 +306,7 @@ func (w *coreWorld) strike(r *rand.Rand, sum *churn) {
 		case 5:
 			v.mute = true
 		case 6:
-			a, b := uint16(r.IntN(w.fab.Core.Pods)), uint16(r.IntN(w.fab.Core.Pods))
+			a, b := uint16(r.IntN(w.fab.Core.Ports())), uint16(r.IntN(w.fab.Core.Ports()))
 			if _, lit := v.light[a]; !lit {
 				v.broken[[2]uint16{a, b}] = true
 			}
@@ -313,7 +316,7 @@ func (w *coreWorld) strike(r *rand.Rand, sum *churn) {
 			}
 			w.die(int(v.id - proto.FirstSwitch))
 		case 8: // somebody at the board
-			for a := range uint16(w.fab.Core.Pods) {
+			for a := range uint16(w.fab.Core.Ports()) {
 				if _, lit := v.light[a]; lit {
 					delete(v.light, a)
 					break

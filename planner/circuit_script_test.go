@@ -84,7 +84,7 @@ func (s *circuitScript) do(args []string) string {
 		s.out.WriteString(s.w.show())
 	case "circuits": // of switch N, as lit
 		v := &s.w.switches[s.num(args, 1)]
-		for a := range uint16(s.w.fab.Core.SwitchPorts) {
+		for a := range uint16(s.w.fab.Core.SwitchSize()) {
 			if x, lit := v.light[a]; lit {
 				fmt.Fprintf(&s.out, "%d>%d job %d\n", a, x.b, x.job)
 			}

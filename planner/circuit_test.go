@@ -155,6 +155,7 @@ func TestDamagedCircuitRecordsAreRefused(t *testing.T) {
 		"job/0000000001":    `{"spec":{"Job":1},"paths":[{"Spine":9,"A":0,"B":1,"Count":1}]}`,
 		"job/0000000002":    `{"spec":{"Job":2},"shares":[{"Pod":9,"Leaf":0,"Servers":1}]}`,
 		"job/0000000003":    `{`,
+		"job/0000000004":    `{"spec":{"Job":4,"Collective":9}}`,
 		"switch/0000000001": `{}`,
 		"switch/0001048999": `{}`,
 		"stage":             `{"switches":[99]}`,

@@ -231,7 +231,7 @@ func (w *coreWorld) birth(s int) {
 }
 
 func (w *coreWorld) birthNote(v *fakeSwitch) {
-	b := &proto.Presence{Version: proto.Version, Node: v.id, Session: v.session, Online: true, Mode: proto.ModeService, SeenTerm: v.seen, Ports: uint16(w.fab.Core.SwitchPorts)}
+	b := &proto.Presence{Version: proto.Version, Node: v.id, Session: v.session, Online: true, Mode: proto.ModeService, SeenTerm: v.seen, Ports: uint16(w.fab.Core.SwitchSize())}
 	if v.applied != nil {
 		b.Term, b.Generation, b.Plan = v.applied.Term, v.applied.Generation, v.applied.Plan
 	}
@@ -258,7 +258,7 @@ func (w *coreWorld) report(v *fakeSwitch) {
 	if v.staged != nil {
 		m.StagedTerm, m.StagedGeneration, m.StagedPlan = v.staged.Term, v.staged.Generation, v.staged.Plan
 	}
-	for a := range uint16(w.fab.Core.SwitchPorts) {
+	for a := range uint16(w.fab.Core.SwitchSize()) {
 		x, ok := v.light[a]
 		if !ok {
 			continue
@@ -291,7 +291,7 @@ func (w *coreWorld) toSwitches(pk proto.Packet) {
 		var d proto.Decision
 		w.decode(pk, &d)
 		for s := range w.switches {
-			if w.fab.Core.GroupID(s/w.fab.Core.SpinePorts) == topic.Ring {
+			if w.fab.Core.GroupID(s/w.fab.Core.GroupSwitches()) == topic.Ring {
 				w.decide(s, &d)
 			}
 		}
@@ -388,7 +388,7 @@ func (w *coreWorld) move(s int) {
 			takenA[c.A], takenB[c.B] = true, true
 		}
 	}
-	for a := range uint16(w.fab.Core.SwitchPorts) {
+	for a := range uint16(w.fab.Core.SwitchSize()) {
 		x, ok := v.light[a]
 		if c, stays := want[a]; ok && (!stays || c.B != x.b) {
 			job, was := w.settled[circuitAt{s, a, x.b}]
@@ -421,7 +421,7 @@ func (w *coreWorld) move(s int) {
 
 // wayBackBroken: the other direction of a link does not come up.
 func (w *coreWorld) wayBackBroken(s int, a, b uint16) bool {
-	if w.fab.Core.Wiring != fabric.Uniform {
+	if w.fab.Core.Paired() {
 		s ^= 1
 	}
 	return w.switches[s].broken[[2]uint16{b, a}]

@@ -353,3 +353,49 @@ func (w *fleet) noted(rule string) bool {
 	}
 	return false
 }
+
+// Goal: a node that is drained and has a fault besides is drained, for who asks
+// and for who ends it; one that is out already can be drained, so that it does
+// not come back in the middle of a repair. It was "not drained", and could not be.
+// Method: a fault before the drain and after it, each ended before and after the
+// drain is.
+func TestDrainedAndOutBesides(t *testing.T) {
+	const n = proto.NodeID(3)
+	fault, ok := proto.OpRequest{Noun: proto.NounHostFault, Node: n, Bundle: -1}, proto.OpRequest{Noun: proto.NounHostOK, Node: n, Bundle: -1}
+	drain, undrain := proto.OpRequest{Noun: proto.NounDrain, Node: n, Bundle: -1}, proto.OpRequest{Noun: proto.NounUndrain, Node: n, Bundle: -1}
+	for _, begin := range [][]proto.OpRequest{{drain, fault}, {fault, drain}} {
+		for _, end := range [][]proto.OpRequest{{undrain, ok}, {ok, undrain}} {
+			w := small(t, 9, 2, 32, 1)
+			do := func(q proto.OpRequest) {
+				t.Helper()
+				w.later(q)
+				w.run(3 * time.Second)
+				if len(w.replies) != 1 || w.replies[0].Code != proto.OK {
+					t.Fatalf("%v: replies %+v", q.Noun, w.replies)
+				}
+			}
+			do(begin[0])
+			do(begin[1])
+			if r := w.ask(drain); r.Code != proto.Duplicate {
+				t.Errorf("drained again: %+v", r)
+			}
+			if w.nodes[n].mode != proto.ModeHostDown {
+				t.Errorf("it is %v", w.nodes[n].mode)
+			}
+			do(end[0])
+			if r := w.p.Rings(); slices.Contains(r[0].Nodes, n) || w.nodes[n].mode == proto.ModeService {
+				t.Errorf("%v alone lets it in: %+v", end[0].Noun, r)
+			}
+			if r := w.ask(undrain); end[0].Noun == proto.NounUndrain && r.Code != proto.Invalid {
+				t.Errorf("undrained again: %+v", r)
+			}
+			if end[0].Noun == proto.NounUndrain {
+				do(end[1])
+			}
+			w.run(3 * time.Second)
+			if w.nodes[n].mode != proto.ModeService {
+				t.Errorf("it is %v", w.nodes[n].mode)
+			}
+		}
+	}
+}

@@ -305,12 +305,12 @@ func (p *Planner) gatherEnd() (at time.Duration, all bool) {
 }
 
 // gather waits until every device was heard, or until nothing new came for a
-// while. With an empty store it waits for the first one however long.
+// while. With an empty store it waits for the first one however long, where
+// there is any.
 func (p *Planner) gather() {
-	if count, _ := p.heard(); !p.j.LinkUp || count == 0 && p.rings.Fresh() {
-		return
-	}
-	if at, _ := p.gatherEnd(); p.j.Now < at {
+	count, _ := p.heard()
+	at, all := p.gatherEnd()
+	if !p.j.LinkUp || count == 0 && !all && p.rings.Fresh() || p.j.Now < at {
 		return
 	}
 	if p.otherLayout() {

@@ -41,6 +41,7 @@ type fakeNode struct {
 	alive    bool // lasers on, agent running
 	offline  bool // agent cut off, lasers on
 	mode     proto.Mode
+	drained  bool // besides
 	session  proto.Session
 	repSeq   uint64
 	lastSent *proto.Reported
@@ -298,7 +299,7 @@ func (w *fleet) online(id proto.NodeID) {
 func (w *fleet) setMode(id proto.NodeID, m proto.Mode) {
 	n := &w.nodes[id]
 	was := n.mode
-	n.mode = m
+	n.mode, n.drained = m, n.drained && m == proto.ModeHostDown
 	switch {
 	case m == proto.ModeHostDown, m == proto.ModeDrained:
 		n.bypass++
@@ -387,7 +388,7 @@ func (w *fleet) light() {
 
 // report sends what is new.
 func (w *fleet) report(n *fakeNode) {
-	r := &proto.Reported{Version: proto.Version, Node: n.id, Session: n.session, Mode: n.mode, SeenTerm: n.seen, SeenLife: n.life, BypassSeq: n.bypass,
+	r := &proto.Reported{Version: proto.Version, Node: n.id, Session: n.session, Mode: n.mode, Drained: n.drained, SeenTerm: n.seen, SeenLife: n.life, BypassSeq: n.bypass,
 		Measured: n.envelope(), LastEvent: uint64(len(n.events))}
 	if n.applied != nil {
 		r.Term, r.Generation, r.Plan, r.Rings = n.applied.Term, n.applied.Generation, n.applied.Plan, n.applied.Rings
@@ -568,14 +569,28 @@ func (w *fleet) obey(n *fakeNode, m *proto.Command) {
 		n.lastSent = nil
 		w.report(n)
 	case proto.VerbHostFault:
+		n.drained = n.mode == proto.ModeDrained
 		w.setMode(n.id, proto.ModeHostDown)
 	case proto.VerbDrain:
-		w.setMode(n.id, proto.ModeDrained)
+		if n.drained = n.mode == proto.ModeHostDown; !n.drained {
+			w.setMode(n.id, proto.ModeDrained)
+		}
+		w.report(n)
 	case proto.VerbRequest:
 		n.asked = *m
 		w.report(n)
 	case proto.VerbUndrain, proto.VerbHostOK:
-		w.setMode(n.id, proto.ModeService)
+		mode := proto.ModeService
+		switch {
+		case m.Verb == proto.VerbHostOK && n.drained:
+			mode = proto.ModeDrained
+		case m.Verb == proto.VerbUndrain && n.mode == proto.ModeHostDown:
+			mode = n.mode
+		}
+		if n.drained = false; mode != n.mode {
+			w.setMode(n.id, mode)
+		}
+		w.report(n)
 	}
 	w.answer(n, a)
 }

@@ -300,3 +300,55 @@ func TestTwoAgentsWithOneNumber(t *testing.T) {
 		t.Errorf("%+v %+v %q", r, o, w.p.waits())
 	}
 }
+
+// Goal: the ring of a disputed number stays in service, whoever of the two spoke
+// last: the other one knows nothing of the ring, and its light is not the ring's.
+// Method: between the births of the one that is there, others are born that hold
+// no plan and report so; then the light next to it goes, which its ring shows.
+func TestDisputedNodeKeepsItsRing(t *testing.T) {
+	w := small(t, 9, 2, 32, 1)
+	n := &w.nodes[3]
+	mine, gen := n.session, w.p.Overview().Generation
+	for i := range 3 {
+		w.will(3)
+		other := mine + 100 + proto.Session(i)
+		w.hear(w.topics.Presence(3), proto.TopicPresence, &proto.Presence{Version: 1, Node: 3, Session: other, Online: true})
+		w.hear(w.topics.Reported(3), proto.TopicReported, &proto.Reported{Version: 1, Node: 3, Session: other, Seq: 1})
+		w.birthNote(n)
+		w.run(500 * time.Millisecond)
+		n.lastSent = nil
+		w.light()
+	}
+	w.hear(w.topics.Presence(3), proto.TopicPresence, &proto.Presence{Version: 1, Node: 3, Session: mine + 110, Online: true})
+	w.hear(w.topics.Reported(3), proto.TopicReported, &proto.Reported{Version: 1, Node: 3, Session: mine + 110, Seq: 1})
+	if s := strings.Join(w.p.waits(), "; "); !strings.Contains(s, "two agents claim") {
+		t.Fatalf("not disputed: %s", s)
+	}
+	for range 30 {
+		w.run(time.Second)
+		if o := w.p.Overview(); o.InService != 1 || o.LinksConfirmed != o.LinksTotal || o.Generation > gen+1 {
+			t.Fatalf("%+v", o)
+		}
+	}
+	w.die(4)
+	w.run(2 * time.Second)
+	if o := w.p.Overview(); o.InService != 0 {
+		t.Errorf("a neighbour died: %+v", o)
+	}
+}
+
+// Goal: one word of a life that is not there makes no dispute of an agent whose
+// link is poor. Method: one stray birth, then the agent's own losses.
+func TestPoorLinkIsNoDispute(t *testing.T) {
+	w := small(t, 9, 2, 32, 1)
+	n := &w.nodes[3]
+	w.hear(w.topics.Presence(3), proto.TopicPresence, &proto.Presence{Version: 1, Node: 3, Session: n.session + 100, Online: true})
+	for range 5 {
+		w.will(3)
+		w.birthNote(n)
+		w.run(time.Second)
+	}
+	if s := w.p.waits(); len(s) > 0 || w.p.Overview().InService != 1 {
+		t.Errorf("%q %+v", s, w.p.Overview())
+	}
+}

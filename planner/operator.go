@@ -31,7 +31,8 @@ type ask struct {
 
 func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 	if p.state == standby || p.beat == 0 {
-		return // another one answers, or we have not listened long enough to say anything
+		p.answerIdle(client, payload)
+		return
 	}
 	var q proto.OpRequest
 	unknown, err := proto.Decode(payload, &q)
@@ -48,7 +49,7 @@ func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 	}
 	r := proto.OpReply{Corr: q.Corr}
 	if acts(&q) {
-		if err := p.untimely(&q, retained); err != nil {
+		if err := untimely(&q, retained, p.j.Term, p.beat); err != nil {
 			p.refuse(-1, err)
 			r.Refuse(err)
 			p.reply(client, &r)
@@ -74,6 +75,26 @@ func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 		}
 	default:
 		p.onCircuits(&q, &r)
+	}
+	p.reply(client, &r)
+}
+
+// answerIdle is the word of a planner that is not in service: one that is
+// answers by itself, and only when none was heard for a period do we say so.
+func (p *Planner) answerIdle(client string, payload []byte) {
+	var q proto.OpRequest
+	if p.j.Now < max(p.linkSince, p.others.lastSign(true))+BeatPeriod+slack {
+		return
+	}
+	if _, err := proto.Decode(payload, &q); err != nil {
+		return // it comes again, or its sender has to look
+	}
+	r := proto.OpReply{Corr: q.Corr}
+	if q.Noun == proto.NounFabric {
+		s := p.fabricStatus()
+		r.Fabric = &s
+	} else {
+		r.Refuse(&proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: proto.Clip(p.idle())})
 	}
 	p.reply(client, &r)
 }
@@ -223,7 +244,7 @@ func (p *Planner) reply(client string, r *proto.OpReply) {
 	for {
 		payload, err := proto.Encode(r)
 		if err == nil {
-			if a := p.act(client, r.Corr); a != nil {
+			if a := p.acts.find(client, r.Corr); a != nil {
 				a.answer = payload
 			}
 			p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, payload)

@@ -108,7 +108,7 @@ type Planner struct {
 	replaced   string // who was
 
 	asks []ask
-	acts []act // of the last minute
+	acts actList
 
 	waitsAt      time.Duration // when it is looked at again what is waited for
 	waited, said string        // the last time, and in the log
@@ -272,8 +272,8 @@ func (p *Planner) Next() time.Duration {
 	case standby:
 		next = min(next, p.listenEnd())
 	case gathering:
-		if heard, _ := p.heard(); heard > 0 || !p.rings.Fresh() {
-			at, _ := p.gatherEnd()
+		heard, _ := p.heard()
+		if at, all := p.gatherEnd(); heard > 0 || all || !p.rings.Fresh() {
 			next = min(next, at)
 		}
 	}

@@ -119,21 +119,32 @@ func (x *rivals) lastSign(proof bool) time.Duration {
 	return at
 }
 
+// latest is the one in service that was heard last, on more than one message;
+// nil: none.
+func (x *rivals) latest() (r *rival) {
+	for i := range x.list {
+		if o := &x.list[i]; o.beats > 1 && (r == nil || o.last > r.last) {
+			r = o
+		}
+	}
+	return r
+}
+
 // about says what is known of others.
 func (x *rivals) about(now time.Duration) string {
 	s := ""
 	for i := range x.list {
 		r := &x.list[i]
-		what := "was heard once, ignored"
+		what := "said one word, ignored"
 		switch {
 		case r.standby:
 			what = "stands by"
 		case r.alive(now):
 			what = "is in service"
 		case r.beats > 1:
-			what = "was heard"
+			what = "was in service"
 		}
-		s += fmt.Sprintf("; %s %s %d s ago", r, what, int((now - r.last).Seconds()))
+		s += fmt.Sprintf("; %s %s, last heard %d s ago", r, what, int((now - r.last).Seconds()))
 	}
 	if s == "" {
 		return s

@@ -57,6 +57,8 @@ func (s *nodeScript) do(args []string) string {
 			break
 		}
 		s.w.birth(num(1), args[0] == "cold")
+	case "ask": // fabric | rings: as an operator
+		s.ask(map[string]proto.Noun{"fabric": proto.NounFabric, "rings": proto.NounRings}[args[1]])
 	case "run":
 		d, err := time.ParseDuration(args[1])
 		if err != nil {
@@ -185,6 +187,25 @@ func (s *nodeScript) fabric(args []string) {
 		if verbose || strings.HasPrefix(line, "log") || strings.HasPrefix(line, "exit") {
 			s.out.WriteString(line + "\n")
 		}
+	}
+}
+
+func (s *nodeScript) ask(noun proto.Noun) {
+	payload, err := proto.Encode(&proto.OpRequest{Version: proto.Version, TTLMillis: 5000, Corr: proto.Corr{5}, Noun: noun, Bundle: -1})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.w.replies = nil
+	s.w.raw(s.w.topics.Request("ctl-1"), payload)
+	for i := range s.w.replies {
+		r := &s.w.replies[i]
+		fmt.Fprintf(&s.out, "answer %s %s\n", r.Code, r.Reason)
+		if r.Fabric != nil {
+			fmt.Fprintf(&s.out, "others: %s\nwaits: %s\n", r.Fabric.Others, strings.Join(r.Fabric.Waiting, "; "))
+		}
+	}
+	if len(s.w.replies) == 0 {
+		s.out.WriteString("no answer\n")
 	}
 }
 

@@ -25,7 +25,7 @@ func (p *Planner) waits() []string {
 	case p.state == gathering:
 		out = append(out, fmt.Sprintf("gathering: %d nodes and switches have spoken; listens until nobody new has for %v", heard, gatherQuiet))
 	case p.state != serving:
-		out = append(out, p.state.String()+": nothing is planned or commanded; see the log for the other planner")
+		out = append(out, p.idle())
 	}
 	out = append(out, p.rings.Waits()...)
 	if p.core != nil {
@@ -55,4 +55,17 @@ func (p *Planner) tellWaits() {
 		p.j.Line(Line{Level: journal.Warn, Message: "planner waits", Rule: "waits", Node: -1, Text: text})
 	}
 	p.said = text
+}
+
+// idle says why nothing is planned or commanded, and what ends that.
+func (p *Planner) idle() string {
+	switch r := p.others.latest(); {
+	case p.state == raising:
+		return "raising the term: nothing is planned or commanded until that is on disk"
+	case !p.j.LinkUp:
+		return p.state.String() + ": nothing is planned or commanded; no connection to the broker"
+	case p.state == standby && r != nil:
+		return fmt.Sprintf("standing by: nothing is planned or commanded; %s is in service, and this one takes its place when that was silent for %v", r, beatsAlive*BeatPeriod)
+	}
+	return fmt.Sprintf("%s: nothing is planned or commanded until no other planner was heard for %v", p.state, beatsAlive*BeatPeriod)
 }

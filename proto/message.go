@@ -263,6 +263,7 @@ type Reported struct {
 	DarkMicros       uint32           `cbor:"24,keyasint,omitempty"`                            // of a switch: from the first mirror moved for the applied generation to the last circuit proven
 	SeenLife         uint64           `cbor:"25,keyasint,omitempty" max:"18446744073709551615"` // of the planner that SeenTerm is of
 	Layout           uint64           `cbor:"26,keyasint,omitempty" max:"18446744073709551615"` // that the applied generation was made for
+	Drained          bool             `cbor:"27,keyasint,omitempty"`                            // an operator took the node out besides what Mode says
 }
 
 // Presence is an agent's birth, or its death note when Online is false: then

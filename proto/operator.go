@@ -24,9 +24,10 @@ const (
 	NounCore    // the layer of optical switches
 	NounCircuits
 	NounJobs
-	NounJob   // Job, with its circuits; Page pages those
-	NounApply // Jobs are all that should run
-	NounClear // forget what keeps Node, which may be a switch, out of plans
+	NounJob    // Job, with its circuits; Page pages those
+	NounApply  // Jobs are all that should run
+	NounClear  // forget what keeps Node, which may be a switch, out of plans
+	NounTables // of Job, or of all jobs
 )
 
 // OpRequest is an operator's question to the planner.
@@ -44,7 +45,7 @@ type OpRequest struct {
 	Side    Side      `cbor:"9,keyasint,omitempty"`             // of NounRequest
 	Request Request   `cbor:"10,keyasint,omitempty"`            // of NounRequest
 	Peer    *NodeID   `cbor:"11,keyasint,omitempty"`            // of NounRequest: the candidate; none = loopback
-	Job     JobID     `cbor:"12,keyasint,omitempty"`            // of NounJob
+	Job     JobID     `cbor:"12,keyasint,omitempty"`            // of NounJob and NounTables
 	Jobs    []JobSpec `cbor:"13,keyasint,omitempty" max:"1024"` // of NounApply
 	// Term and Beat are the planner's last sign of life that the client heard:
 	// an act that quotes one is refused 30 s later.
@@ -132,6 +133,10 @@ type LoggedEvent struct {
 	Event    Event  `cbor:"3,keyasint"`
 }
 
+// FieldPlanner is the field of a BUSY answer of a planner that is not in
+// service: the question may be asked again.
+const FieldPlanner = "planner"
+
 // OpReply answers an OpRequest, at most MaxPage items a page.
 type OpReply struct {
 	Version  uint8           `cbor:"0,keyasint"`
@@ -151,4 +156,5 @@ type OpReply struct {
 	Jobs     []JobStatus     `cbor:"14,keyasint,omitempty"`
 	Circuits []CircuitStatus `cbor:"15,keyasint,omitempty"`
 	Change   *ChangeStatus   `cbor:"16,keyasint,omitempty"`
+	Tables   []RoutingTable  `cbor:"17,keyasint,omitempty"`
 }

@@ -1,10 +1,50 @@
 package proto
 
+import (
+	"slices"
+	"strings"
+)
+
 // What operators ask and are told of jobs and circuits.
 
 // MaxJobs is how many jobs one list may have. chosen: each takes some 20
 // bytes, and more jobs than that share no core.
 const MaxJobs = 1024
+
+// Collective is how the replicas of a job exchange what each has; its circuits
+// follow from it.
+type Collective uint8
+
+const (
+	CollectiveRing Collective = iota
+	CollectiveHalvingDoubling
+	CollectiveDoubleTree
+	CollectiveAllToAll
+)
+
+var collectiveNames = [...]string{"ring", "halving-doubling", "double-tree", "all-to-all"}
+
+func (c Collective) String() string { return NameOf(collectiveNames[:], uint8(c)) }
+
+// ParseCollective reads a name; none is a ring.
+func ParseCollective(name string) (Collective, *Error) {
+	if name == "" {
+		return CollectiveRing, nil
+	}
+	n := slices.Index(collectiveNames[:], name)
+	if n < 0 {
+		return 0, invalid("collective", strings.Join(collectiveNames[:], ", "), "%q", name)
+	}
+	return Collective(n), nil
+}
+
+// Check names the collective where it is none of those that there are.
+func (c Collective) Check() *Error {
+	if int(c) >= len(collectiveNames) {
+		return invalid("collective", strings.Join(collectiveNames[:], ", "), "%s", c)
+	}
+	return nil
+}
 
 // JobSpec is a job as an operator asks for it.
 type JobSpec struct {
@@ -15,6 +55,12 @@ type JobSpec struct {
 	DP      uint32   `cbor:"5,keyasint"`                      // replicas; 0: as many as Servers hold
 	Servers uint32   `cbor:"6,keyasint"`                      // wanted; 0: as many as the domains need
 	Pods    []uint16 `cbor:"7,keyasint,omitempty" max:"1024"` // where it may be; none: anywhere
+	// Collective is absent from what knows of rings alone.
+	Collective Collective `cbor:"8,keyasint,omitempty" json:",omitempty"`
+	// Of a leaf-spine core.
+	DurationMillis uint64 `cbor:"9,keyasint,omitempty" json:",omitempty"`  // as declared; 0: not known
+	DeadlineMillis uint64 `cbor:"10,keyasint,omitempty" json:",omitempty"` // to end so long after it came; 0: none
+	MayPauseMillis uint64 `cbor:"11,keyasint,omitempty" json:",omitempty"` // how long it may be dark to make room; 0: it is never moved
 }
 
 // JobState is how far a job is.
@@ -54,6 +100,11 @@ type JobStatus struct {
 	// of ranks. Only for a single job.
 	Domains []uint16 `cbor:"8,keyasint,omitempty" max:"4096"`
 	Stages  uint32   `cbor:"9,keyasint,omitempty"` // of the pipeline, with Domains
+	// Collective is that of the spec.
+	Collective Collective `cbor:"10,keyasint,omitempty"`
+	// Of a leaf-spine core.
+	Cause WaitCause `cbor:"11,keyasint,omitempty"`            // why it waits
+	Seats []Seat    `cbor:"12,keyasint,omitempty" max:"4096"` // in the order of ranks; only for a single job
 }
 
 // CircuitStatus is the planner's view of one circuit.

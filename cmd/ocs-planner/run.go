@@ -105,8 +105,7 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 		fmt.Fprintf(out, "fabric   %s: %d nodes x %d GPUs, K=%d, TP-%d, %d spares, %s\n", fab.Name, fab.Nodes, fab.GPUsPerNode, fab.K, fab.TP, fab.Spares, fab.Topology)
 	}
 	if k := fab.Core; k != nil {
-		fmt.Fprintf(out, "core     %s: %d pods x %d leaves x %d servers x %d GPUs, %d groups of %d switches, %s\n", fab.Name, k.Pods, k.LeavesPerPod,
-			k.ServersPerLeaf, k.GPUsPerServer, k.Groups(), k.SpinePorts, k.Wiring)
+		fmt.Fprintf(out, "core     %s: %s\n", fab.Name, k)
 	}
 	fmt.Fprintf(out, "planner  %d, last term %d, state %s\nbroker   %s\n", start.PlannerID, start.Term, f.server.State, broker)
 }

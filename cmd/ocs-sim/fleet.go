@@ -32,7 +32,7 @@ func runFleet(ctx context.Context, args []string) error {
 	sizes := fs.String("ring-sizes", "", "rings that are not of -tp, as GPUS:RINGS,..; those of -tp fill what is left")
 	fs.IntVar(&cfg.Modules, "modules", hal.MaxModules, "modules of a bundle")
 	fs.IntVar(&cfg.Catalogue, "catalogue", fleet.CatalogueSize, "different modules that are made and calibrated; all others are like one of them")
-	coreOf := coreFlags(fs, noCore())
+	coreOf := coreFlags(fs, noCore(), live.DemoLeafSpine())
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8) or any")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of everything drawn")
@@ -47,9 +47,11 @@ func runFleet(ctx context.Context, args []string) error {
 	if err := parse(fs, args); err != nil {
 		return fail(err)
 	}
-	p.Core = coreOf()
 	p.Topology, p.Moves = fabric.Topology(*topology), fabric.Moves(*moves)
 	var err error
+	if p.Core, err = coreOf(); err != nil {
+		return fail(usageError{err})
+	}
 	if p.RingSizes, err = fabric.ParseRingSizes(*sizes); err != nil {
 		return fail(usageError{err})
 	}
@@ -60,7 +62,7 @@ func runFleet(ctx context.Context, args []string) error {
 	if err := readFaults(&cfg, *faults); err != nil {
 		return fail(usageError{err})
 	}
-	cfg.Replay = func(seed uint64) string { return replay(fs, seed) }
+	cfg.Replay = func(seed uint64) string { return replay(fs, "fleet", seed) }
 	if *out != "" {
 		f, err := os.Create(*out)
 		if err != nil {
@@ -136,11 +138,11 @@ func readFaults(cfg *live.FleetConfig, from string) error {
 
 // replay is the command that runs one seed again, with every flag that was
 // given.
-func replay(fs *flag.FlagSet, seed uint64) string {
-	line := "ocs-sim fleet"
+func replay(fs *flag.FlagSet, command string, seed uint64) string {
+	line := "ocs-sim " + command
 	fs.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "seed", "runs", "json", "trace-out":
+		case "seed", "runs", "json", "trace", "trace-out":
 			return
 		}
 		form := " -%s %s"

@@ -23,6 +23,7 @@ func runHostile(ctx context.Context, args []string) error {
 	fs.Float64Var(&cfg.Scale, "scale", 1, "part of the full counts")
 	fs.DurationVar(&cfg.Flood, "flood", time.Minute, "length of the long attacks")
 	fs.StringVar(&cfg.Socket, "socket", "", "unix socket of an agent of one's own; none: its attacks are not tried")
+	fs.StringVar(&cfg.Core, "core", "", "fabric of circuits on the same broker, its first jobs are this command's; none: its attacks are not tried")
 	only := fs.String("only", "", "attacks, with commas between them; none: all")
 	asJSON := fs.Bool("json", false, "print a JSON object for each attack and nothing else")
 	if err := parse(fs, args); err != nil {

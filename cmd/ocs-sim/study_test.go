@@ -96,6 +96,7 @@ func TestStudies(t *testing.T) {
 		{"cost -nodes 100 -runs 2", "-gpu-cost 0", "gpu-cost"},
 		{"bounds -runs 3", "-gpus-total 7", "gpus-total"},
 		{"mfu", "-model llama405b-mha", "model"},
+		{"jct -jobs 60 -lambda 60,120 -strategies best,vclos,ocs,sr -queue fifo,easy -runs 2", "-runs 0", "runs"},
 		{"rewire -pods 8 -groups 1 -spine-ports 4 -length 1", "-spine-ports 3", "spine-ports"},
 	} {
 		csv, svg := filepath.Join(dir, "out.csv"), filepath.Join(dir, "out.svg")
@@ -121,6 +122,87 @@ func TestStudies(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(text), &refused); code != exitUsage || err != nil || refused.Error.Field != c.field || refused.Error.Limit == "" {
 			t.Errorf("%s %s: exit %d, %v: %s", c.args, c.bad, code, err, text)
+		}
+	}
+}
+
+// Goal: the same bytes whatever runs side by side, from generators and from a
+// list of one's own; a list or cluster that is none is refused with its line
+// or field.
+func TestStudyJCT(t *testing.T) {
+	list := faultFile(t, "arrival_ms,gpus,duration_ms,model\n0,64,50000,moe\n10,40,60000,vgg16-4\n20,8,1000,none\n")
+	for _, what := range []string{"-jobs 80 -lambda 60 -runs 3", "-workload " + list, "-workload philly -cluster 2048 -jobs 50 -estimate-error 0.2 -queue easy"} {
+		var first string
+		for _, n := range []string{"1", "2", "7"} {
+			args := append([]string{"study", "jct", "-json", "-clock=false", "-strategies", "best,ocs,ecmp", "-parallel", n}, strings.Fields(what)...)
+			code, text := printed(t, args...)
+			if first == "" {
+				first = text
+			}
+			if code != exitDone || text != first || strings.Contains(text, "decide_us") {
+				t.Fatalf("%s, %s side by side: exit %d: %s", what, n, code, text)
+			}
+		}
+		var out struct{ Runs []map[string]any }
+		if err := json.Unmarshal([]byte(first), &out); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out.Runs {
+			for _, key := range []string{"strategy", "queue", "jrt_ms", "jwt_ms", "jct_ms", "stability_ms", "blocked", "utilisation_ratio"} {
+				if _, ok := r[key]; !ok {
+					t.Errorf("%s: no %s in %v", what, key, r)
+				}
+			}
+		}
+	}
+	cut, large := faultFile(t, "arrival_ms,gpus,duration_ms\n0,8,1000\n9,8,10"), faultFile(t, "arrival_ms,gpus,duration_ms\n0,8,1000\n0,513,5\n")
+	none, cluster := faultFile(t, "arrival_ms,gpus,duration_ms\n0,8,0\n"), faultFile(t, `{"leaves":16,"uplink":32}`)
+	for args, want := range map[string]string{
+		"-workload " + cut: "line 3", "-workload " + large: "line 3", "-workload " + none: "line 2", "-cluster " + cluster: "cluster", "-workload " + list + " -lambda 5": "lambda",
+		"-cluster nowhere": "cluster", "-workload nowhere": "workload", "-strategies best,slow": "slow", "-queue lifo": "lifo", "-parallel 0": "parallel", "-sharing much": "much",
+		"-estimate-error 2": "estimate-error", "-lambda 0": "lambda", "-jobs 0": "jobs",
+	} {
+		code, text := printed(t, append([]string{"study", "jct", "-json"}, strings.Fields(args)...)...)
+		if code != exitUsage || !strings.Contains(text, want) {
+			t.Errorf("%s: exit %d: %s", args, code, text)
+		}
+	}
+}
+
+// Goal: the same bytes whatever runs side by side, from a generator and from a
+// list of one's own; what is out of range is refused by field, before anything
+// runs.
+func TestStudyLumos(t *testing.T) {
+	list := faultFile(t, "arrival_ms,gpus,duration_ms\n0,64,500000\n10,2048,600000\n20,8,100000\n")
+	for what, cases := range map[string]int{"-jobs 30 -runs 2": 12, "-workload " + list: 9, "-jobs 30 -vary=false -routing ecmp": 1} { // any order: independent
+		var first string
+		for _, n := range []string{"1", "5"} {
+			code, text := printed(t, append([]string{"study", "lumos-jct", "-json", "-parallel", n}, strings.Fields(what)...)...)
+			if first == "" {
+				first = text
+			}
+			if code != exitDone || text != first {
+				t.Fatalf("%s, %s side by side: exit %d: %s", what, n, code, text)
+			}
+		}
+		var out struct{ Gains, Runs []map[string]any }
+		if err := json.Unmarshal([]byte(first), &out); err != nil || len(out.Gains) != cases {
+			t.Fatalf("%s: %d cases, %v", what, len(out.Gains), err)
+		}
+		for _, key := range []string{"case", "jrt_saved_ratio", "jct_saved_ratio", "paths_moved_ratio"} {
+			if _, ok := out.Gains[0][key]; !ok {
+				t.Errorf("%s: no %s in %v", what, key, out.Gains[0])
+			}
+		}
+	}
+	for args, field := range map[string]string{ // any order: independent
+		"-gpus-total 4095": "gpus-total", "-gpus-total 65536": "gpus-total", "-load 1.5": "load", "-load -1": "load", "-communication 3": "communication", "-ep 48": "ep",
+		"-setup-ms -1": "setup-ms", "-routing best": "routing", "-workload nowhere": "", "-workload " + list + " -jobs 5": "jobs", "-runs 0": "runs", "-steps 0": "steps", "-parallel 0": "parallel",
+	} {
+		code, text := printed(t, append([]string{"study", "lumos-jct", "-json"}, strings.Fields(args)...)...)
+		var refused struct{ Error struct{ Field, Limit string } }
+		if err := json.Unmarshal([]byte(text), &refused); code != exitUsage || err != nil || refused.Error.Field != field {
+			t.Errorf("%s: exit %d, %v: %s", args, code, err, text)
 		}
 	}
 }

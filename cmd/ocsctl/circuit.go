@@ -22,9 +22,12 @@ more: circuits made and removed, links that move, stages, links realised.
 
 FILE is JSON, "-" is stdin:
   {"jobs": [{"id": 1, "tp": 4, "pp": 2, "dp": 10},
-            {"id": 2, "tp": 8, "servers": 6, "pods": [0, 3]}]}
+            {"id": 2, "tp": 8, "servers": 6, "pods": [0, 3],
+             "collective": "halving-doubling"}]}
 id from 1; tp, ep, pp, dp the GPUs of a domain, 1 where absent; servers wanted
-instead of dp, or beside it; pods where it may be; collective "ring".
+instead of dp, or beside it; pods where it may be; collective of the replicas:
+"ring", where absent, "halving-doubling", "double-tree" or "all-to-all". A job
+has the circuits of all phases of it, as long as it runs.
 
   ocsctl circuit plan jobs.json
   ocsctl circuit apply jobs.json && ocsctl circuit list
@@ -81,6 +84,8 @@ type jobStatusJSON struct {
 	Granted  uint32      `json:"links_granted"`
 	Realised uint32      `json:"links_realised"`
 	Domains  [][]uint16  `json:"domains,omitempty"` // leaf of each by stage and replica; only of one job
+	// Collective is a ring's of a job that was found by its circuits, too.
+	Collective string `json:"collective"`
 }
 
 type coreJSON struct {
@@ -256,7 +261,7 @@ func listed(ids []proto.JobID) string {
 }
 
 func jobOf(x *proto.JobStatus) jobStatusJSON {
-	j := jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil}
+	j := jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil, x.Collective.String()}
 	if n := int(x.Stages); n > 0 && len(x.Domains)%n == 0 {
 		j.Domains = slices.Collect(slices.Chunk(x.Domains, max(1, len(x.Domains)/n)))
 	}
@@ -268,13 +273,13 @@ func jobOf(x *proto.JobStatus) jobStatusJSON {
 
 func printJobs(out io.Writer, jobs []jobStatusJSON) error {
 	return table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "JOB\tSTATE\tSERVERS\tLINKS\tASKED\tREASON")
+		fmt.Fprintln(w, "JOB\tSTATE\tSERVERS\tCOLLECTIVE\tLINKS\tASKED\tREASON")
 		for _, j := range jobs {
 			n := 0
 			for _, s := range j.Servers {
 				n += int(s.Servers)
 			}
-			fmt.Fprintf(w, "%d\t%s\t%d\t%d/%d\t%d\t%s\n", j.Job, j.State, n, j.Realised, j.Granted, j.Asked, j.Reason)
+			fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%d/%d\t%d\t%s\n", j.Job, j.State, n, j.Collective, j.Realised, j.Granted, j.Asked, j.Reason)
 		}
 	})
 }

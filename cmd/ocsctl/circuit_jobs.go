@@ -56,10 +56,11 @@ func parseJobs(raw []byte) ([]proto.JobSpec, error) {
 		if j.ID == 0 {
 			return nil, wrongUsage(field("id"), "1 and up", "absent or 0")
 		}
-		if j.Collective != "" && j.Collective != "ring" {
-			return nil, wrongUsage(field("collective"), `"ring"`, "%q", j.Collective)
+		collective, wrong := proto.ParseCollective(j.Collective)
+		if wrong != nil {
+			return nil, wrongUsage(field(wrong.Field), wrong.Limit, "%s", wrong.Reason)
 		}
-		s := proto.JobSpec{Job: proto.JobID(j.ID), TP: 1, EP: 1, PP: 1, DP: j.DP, Servers: j.Servers, Pods: j.Pods}
+		s := proto.JobSpec{Job: proto.JobID(j.ID), TP: 1, EP: 1, PP: 1, DP: j.DP, Servers: j.Servers, Pods: j.Pods, Collective: collective}
 		for _, d := range []struct {
 			name string
 			from *uint32

@@ -44,8 +44,9 @@ func TestBadJobListsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want field %s", name, err, c.field)
 		}
 	}
-	jobs, err := parseJobs([]byte(`{"jobs":[{"id":2,"tp":8,"servers":6,"pods":[0,3],"collective":"ring"},{"id":1,"pp":2,"dp":3}]}`))
-	if err != nil || len(jobs) != 2 || jobs[0].TP != 8 || jobs[0].EP != 1 || jobs[1].PP != 2 || jobs[1].DP != 3 || len(jobs[0].Pods) != 2 {
+	jobs, err := parseJobs([]byte(`{"jobs":[{"id":2,"tp":8,"servers":6,"pods":[0,3],"collective":"ring"},{"id":1,"pp":2,"dp":3,"collective":"double-tree"}]}`))
+	if err != nil || len(jobs) != 2 || jobs[0].TP != 8 || jobs[0].EP != 1 || jobs[1].PP != 2 || jobs[1].DP != 3 || len(jobs[0].Pods) != 2 ||
+		jobs[0].Collective != proto.CollectiveRing || jobs[1].Collective != proto.CollectiveDoubleTree {
 		t.Errorf("%+v, %v", jobs, err)
 	}
 	if jobs, err := parseJobs([]byte(`{"jobs":[]}`)); err != nil || len(jobs) != 0 {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,7 +77,7 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 			return nil, wrongUsage("fabric", "1 to 64 of a-z 0-9 -", "%q", c.fabric)
 		}
 	}
-	cl := &client{mqtt.Asker{Wait: c.timeout}}
+	cl := &client{mqtt.Asker{Wait: c.timeout, Waits: tellOnce(os.Stderr)}}
 	if _, err := rand.Read(cl.Seed[:]); err != nil {
 		return nil, err
 	}
@@ -118,6 +119,17 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 }
 
 func (cl *client) close() { cl.Link.Close() }
+
+// tellOnce tells what is waited for, and again when that changes.
+func tellOnce(out io.Writer) func(why string) {
+	said := ""
+	return func(why string) {
+		if why != said {
+			said = why
+			fmt.Fprintln(out, "ocsctl: waits:", why)
+		}
+	}
+}
 
 // findFabric takes the only fabric that shows itself.
 func (cl *client) findFabric(ctx context.Context, broker string) (string, error) {

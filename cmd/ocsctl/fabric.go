@@ -15,12 +15,14 @@ const fabricHelp = `ocsctl fabric new | show [flags]
 
 Writes a fabric description with the default wiring, as ocs-planner run
 -fabric-file and ocs-sim agents -fabric-file read it. -pods adds optical
-switches between pods; without -nodes there are then no nodes. show asks the
+switches between pods, -core leaf-spine a core of leaves and spines on which
+each job is alone; without -nodes there are then no nodes. show asks the
 planner what it runs, and how much of what it heard it had to refuse.
 
   ocsctl fabric new -nodes 128 -gpus 4 -k 3 -tp 64 -spares 8 -o fabric.json
   ocsctl fabric new -nodes 128 -tp 32 -ring-sizes 64:2,16:4
   ocsctl fabric new -pods 16 -leaves 8 -spines 8 -spine-ports 16 -o core.json
+  ocsctl fabric new -core leaf-spine -leaves 16 -spines 8 -queue easy -o core.json
   ocsctl fabric show -json
 `
 

@@ -2,67 +2,119 @@ package main
 
 import (
 	"flag"
+	"slices"
 
 	"ringlight/planner/fabric"
 )
 
-// coreSize is what the flags of fabric new say about the core; 0 stands for
-// what DefaultCore has.
+// coreSize is what the flags of fabric new say about the core; what is not
+// given is as DefaultCore or DefaultLeafSpine has it.
 type coreSize struct {
-	fabric.Core
-	wiring string
+	kind, wiring, queue string
+	pods                fabric.Core
+	leaves              fabric.LeafSpine
 }
+
+// Flags of a core, by the kinds of it.
+var (
+	podFlags  = []string{"spine-ports", "switch-ports", "leaf-links", "servers", "wiring", "iota-mille", "backup"}
+	leafFlags = []string{"gpus-per-leaf", "switches", "any-to-any", "queue"}
+	bothFlags = []string{"leaves", "spines", "gpus-per-server"}
+)
 
 func coreFlags(fs *flag.FlagSet) *coreSize {
 	c := new(coreSize)
-	fs.IntVar(&c.Pods, "pods", 0, "pods joined by optical switches; 0: no such switches")
-	fs.IntVar(&c.LeavesPerPod, "leaves", 0, "leaf switches of a pod, with -pods (default 4)")
-	fs.IntVar(&c.SpinesPerPod, "spines", 0, "spine switches of a pod, and groups of optical switches, with -pods (default 2)")
-	fs.IntVar(&c.SpinePorts, "spine-ports", 0, "ports of a spine to optical switches, and switches of a group, with -pods (default leaves * leaf-links)")
-	fs.IntVar(&c.SwitchPorts, "switch-ports", 0, "ports on each side of an optical switch, with -pods (default pods, at least 8)")
-	fs.IntVar(&c.LeafLinks, "leaf-links", 0, "links from each leaf to each spine, 1 or 2, with -pods (default 2)")
-	fs.IntVar(&c.ServersPerLeaf, "servers", 0, "servers under a leaf, with -pods (default 4)")
-	fs.IntVar(&c.GPUsPerServer, "gpus-per-server", 0, "GPUs of such a server, with -pods (default 4)")
+	p, l := &c.pods, &c.leaves
+	fs.StringVar(&c.kind, "core", "", "kind of core: pods, as with -pods, or leaf-spine, where each job is alone on its links")
+	fs.IntVar(&p.Pods, "pods", 0, "pods joined by optical switches; 0: no such switches")
+	fs.IntVar(&p.LeavesPerPod, "leaves", 0, "leaf switches of a pod, with -pods (default 4), or of a leaf-spine core (default 16)")
+	fs.IntVar(&p.SpinesPerPod, "spines", 0, "spine switches of a pod, and groups of optical switches, with -pods (default 2), or of a leaf-spine core (default 8)")
+	fs.IntVar(&p.SpinePorts, "spine-ports", 0, "ports of a spine to optical switches, and switches of a group, with -pods (default leaves * leaf-links)")
+	fs.IntVar(&p.SwitchPorts, "switch-ports", 0, "ports on each side of an optical switch, with -pods (default pods, at least 8)")
+	fs.IntVar(&p.LeafLinks, "leaf-links", 0, "links from each leaf to each spine, 1 or 2, with -pods (default 2)")
+	fs.IntVar(&p.ServersPerLeaf, "servers", 0, "servers under a leaf, with -pods (default 4)")
+	fs.IntVar(&p.GPUsPerServer, "gpus-per-server", 0, "GPUs of such a server (default 4)")
 	fs.StringVar(&c.wiring, "wiring", string(fabric.Interleaved), "interleaved or uniform, with -pods")
-	fs.IntVar(&c.IotaMille, "iota-mille", 0, "thousandths of a leaf's links that may move at once, with -pods (default 250)")
-	fs.BoolVar(&c.Backup, "backup", false, "join ports that no job needs to a mesh over all pods, with -pods")
+	fs.IntVar(&p.IotaMille, "iota-mille", 0, "thousandths of a leaf's links that may move at once, with -pods (default 250)")
+	fs.BoolVar(&p.Backup, "backup", false, "join ports that no job needs to a mesh over all pods, with -pods")
+	fs.IntVar(&l.GPUsPerLeaf, "gpus-per-leaf", 0, "GPUs under a leaf, and its uplinks, with -core leaf-spine (default 32)")
+	fs.IntVar(&l.Switches, "switches", 0, "optical switches, each with ports of every leaf and spine, with -core leaf-spine (default 32); 0: fixed links")
+	fs.BoolVar(&l.AnyToAny, "any-to-any", true, "such a switch may also join two leaves, with -core leaf-spine")
+	fs.StringVar(&c.queue, "queue", string(fabric.FIFO), "which waiting job is next: fifo, fewest, edf, easy or conservative, with -core leaf-spine")
 	return c
 }
 
 // of is the core that the flags describe; nil: none. A flag of a core without
-// -pods is an error.
+// its kind is an error.
 func (c *coreSize) of(fs *flag.FlagSet) (*fabric.Core, error) {
-	if !given(fs, "pods") {
-		for _, name := range []string{"leaves", "spines", "spine-ports", "switch-ports", "leaf-links", "servers", "gpus-per-server", "wiring", "iota-mille", "backup"} {
-			if given(fs, name) {
-				return nil, wrongUsage(name, "with -pods", "-%s describes what is between pods", name)
-			}
-		}
-		return nil, nil
+	kind := fabric.Kind(c.kind)
+	wrong := slices.Concat(podFlags, leafFlags, bothFlags)
+	with := "with -pods or -core leaf-spine"
+	switch {
+	case kind == fabric.KindLeafSpine:
+		wrong, with = append(podFlags, "pods"), "with -core pods"
+	case kind != "" && kind != fabric.KindPods:
+		return nil, wrongUsage("core", "pods or leaf-spine", "%q", c.kind)
+	case given(fs, "pods"):
+		kind, wrong, with = fabric.KindPods, leafFlags, "with -core leaf-spine"
+	case kind == fabric.KindPods:
+		return nil, wrongUsage("pods", "2 and up, with -core pods", "absent")
 	}
-	out := fabric.DefaultCore(c.Pods)
-	out.Wiring, out.Backup = fabric.Wiring(c.wiring), c.Backup
-	for _, f := range []struct {
-		name     string
-		from, to *int
-	}{
-		{"leaves", &c.LeavesPerPod, &out.LeavesPerPod}, {"spines", &c.SpinesPerPod, &out.SpinesPerPod},
-		{"switch-ports", &c.SwitchPorts, &out.SwitchPorts}, {"leaf-links", &c.LeafLinks, &out.LeafLinks},
-		{"servers", &c.ServersPerLeaf, &out.ServersPerLeaf}, {"gpus-per-server", &c.GPUsPerServer, &out.GPUsPerServer},
-		{"iota-mille", &c.IotaMille, &out.IotaMille},
-	} {
+	for _, name := range wrong {
+		if given(fs, name) {
+			return nil, wrongUsage(name, with, "-%s describes another core", name)
+		}
+	}
+	switch kind {
+	case fabric.KindPods:
+		return c.ofPods(fs), nil
+	case fabric.KindLeafSpine:
+		return c.ofLeaves(fs), nil
+	}
+	return nil, nil
+}
+
+// set is a size and the flag that overrides it.
+type set struct {
+	name     string
+	from, to *int
+}
+
+func override(fs *flag.FlagSet, sizes []set) {
+	for _, f := range sizes {
 		if given(fs, f.name) {
 			*f.to = *f.from
 		}
 	}
+}
+
+func (c *coreSize) ofPods(fs *flag.FlagSet) *fabric.Core {
+	p, out := &c.pods, fabric.DefaultCore(c.pods.Pods)
+	out.Wiring, out.Backup = fabric.Wiring(c.wiring), p.Backup
+	override(fs, []set{
+		{"leaves", &p.LeavesPerPod, &out.LeavesPerPod}, {"spines", &p.SpinesPerPod, &out.SpinesPerPod},
+		{"switch-ports", &p.SwitchPorts, &out.SwitchPorts}, {"leaf-links", &p.LeafLinks, &out.LeafLinks},
+		{"servers", &p.ServersPerLeaf, &out.ServersPerLeaf}, {"gpus-per-server", &p.GPUsPerServer, &out.GPUsPerServer},
+		{"iota-mille", &p.IotaMille, &out.IotaMille},
+	})
 	out.SpinePorts = out.LeavesPerPod * out.LeafLinks
 	if out.Wiring == fabric.Interleaved {
 		out.SpinePorts += out.SpinePorts % 2
 	}
-	if given(fs, "spine-ports") {
-		out.SpinePorts = c.SpinePorts
-	}
-	return out, nil
+	override(fs, []set{{"spine-ports", &p.SpinePorts, &out.SpinePorts}})
+	return out
+}
+
+func (c *coreSize) ofLeaves(fs *flag.FlagSet) *fabric.Core {
+	out := fabric.DefaultLeafSpine()
+	override(fs, []set{
+		{"leaves", &c.pods.LeavesPerPod, &out.LeafSpine.Leaves}, {"spines", &c.pods.SpinesPerPod, &out.Spines},
+		{"gpus-per-server", &c.pods.GPUsPerServer, &out.GPUsPerServer}, {"gpus-per-leaf", &c.leaves.GPUsPerLeaf, &out.GPUsPerLeaf},
+		{"switches", &c.leaves.Switches, &out.LeafSpine.Switches},
+	})
+	out.Queue = fabric.Queue(c.queue)
+	out.AnyToAny = c.leaves.AnyToAny && (out.LeafSpine.Switches > 0 || given(fs, "any-to-any"))
+	return out
 }
 
 // given reports whether a flag stands on the command line.

@@ -28,7 +28,10 @@ type fabricJSON struct {
 	Refused        uint64           `json:"messages_refused"`
 	UnknownKeys    uint64           `json:"unknown_keys"`
 	Shed           uint64           `json:"messages_shed"`
-	Waiting        []string         `json:"waiting"` // what the planner waits for, and for whom
+	Planner        uint64           `json:"planner"`          // its id, as its store has it
+	Life           uint64           `json:"life"`             // drawn at its start
+	Others         string           `json:"others,omitempty"` // what is known of other planners
+	Waiting        []string         `json:"waiting"`          // what the planner waits for, and for whom
 }
 
 // fabricShow asks the planner what it runs and what it refused.
@@ -49,15 +52,19 @@ func fabricShow(ctx context.Context, args []string, out io.Writer) error {
 	}
 	s := r.Fabric
 	f := fabricJSON{s.Name, s.Term, s.Generation, s.Nodes, s.Online, s.Pending, s.GPUsPerNode, s.K, s.TP,
-		s.LinksTotal, s.LinksConfirmed, s.EventsSeen, s.EventGaps, s.Refused, s.UnknownKeys, s.Shed, append([]string{}, s.Waiting...)}
+		s.LinksTotal, s.LinksConfirmed, s.EventsSeen, s.EventGaps, s.Refused, s.UnknownKeys, s.Shed,
+		s.Planner, s.Life, s.Others, append([]string{}, s.Waiting...)}
 	if c.json {
 		return printJSON(out, f)
 	}
 	_, err = fmt.Fprintf(out, `fabric %s: %d of %d nodes online, %d not yet where they should be; %d of %d links have light
-term %d, generation %d; %d GPUs a node, K %d, TP %d
+planner %d, life %d, term %d, generation %d; %d GPUs a node, K %d, TP %d
 %d events seen, %d missing; %d messages refused, %d unknown keys skipped, %d messages not read for there were too many
-`, f.Name, f.Online, f.Nodes, f.Pending, f.LinksConfirmed, f.Links, f.Term, f.Generation, f.GPUsPerNode, f.K, f.TP,
+`, f.Name, f.Online, f.Nodes, f.Pending, f.LinksConfirmed, f.Links, f.Planner, f.Life, f.Term, f.Generation, f.GPUsPerNode, f.K, f.TP,
 		f.EventsSeen, f.EventGaps, f.Refused, f.UnknownKeys, f.Shed)
+	if f.Others != "" {
+		_, err = fmt.Fprintf(out, "other planners: %s\n", f.Others)
+	}
 	for _, text := range f.Waiting {
 		_, err = fmt.Fprintf(out, "waits: %s\n", text)
 	}

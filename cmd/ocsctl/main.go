@@ -30,7 +30,8 @@ const usage = `ocsctl asks the planner of a fabric, and prepares its input.
                         jobs between pods and the circuits that carry them
   watch                 events, births and deaths as they happen
   fabric new            write a fabric description with the default wiring
-  plan VERB             plan offline: ring, orchestrate, wiring, diff, explain
+  plan VERB             plan offline: ring, orchestrate, wiring, isolate,
+                        diff, explain
   version               print the version
 
 Every command takes -json; those that ask take -broker, -fabric and -timeout.

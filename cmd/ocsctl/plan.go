@@ -22,6 +22,7 @@ JSON. Exit 1: no solution exists; exit 2: the input is not acceptable.
   plan ring         TP groups on a K-hop line or ring
   plan orchestrate  the same with ranks that meet under the same ToR switches
   plan wiring       cross-connects of optical switches for the links that pods want
+  plan isolate      servers and links of a leaf-spine core for one job alone
   plan diff A B     what changes between two plans
   plan explain      which rule decided about each group and idle node
 
@@ -43,6 +44,7 @@ var planVerbs = map[string]struct {
 	"diff":        {planDiff, 2, planDiffHelp},
 	"explain":     {planExplain, 1, planExplainHelp},
 	"wiring":      {planWiring, 1, planWiringHelp},
+	"isolate":     {planIsolate, 1, planIsolateHelp},
 }
 
 func plan(_ context.Context, args []string, out io.Writer) error {
@@ -182,6 +184,14 @@ func decodeKey(dec *json.Decoder, k planKey) error {
 		return wrongUsage(k.name, k.want, "%v", err)
 	}
 	return nil
+}
+
+// usageAt puts what holds a key before the name of what is wrong in there.
+func usageAt(at string, err error) error {
+	if usage := new(usageError); errors.As(err, &usage) {
+		return wrongUsage(at+usage.Field, usage.Limit, "%s", usage.Message)
+	}
+	return err
 }
 
 // clip keeps what a stranger wrote readable.

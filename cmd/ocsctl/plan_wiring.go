@@ -24,13 +24,13 @@ want, and leaves as many circuits in place as it can. Input, one JSON object:
     links      [[i,j,count],..]: links between pods i <= j; [i,i,count] counts ports and is even
     old_even   what is configured: for each even switch the pod that each pod's light
                goes to, or -1; optional: nothing is. Switch 2k+1 is the transpose of 2k
-  deadline_ms  for the whole input; 0: split, no search. Optional: 1000
+  deadline_ms  for all groups, from when the input is read; 0: split, no search. Optional: 1000
   steps        instead of deadline_ms: the same steps and seed give the same answer
   seed         optional: 0
   method       "search", "published" ([CROSS]) or "split" (by Euler walks, blind); optional: search
 
 Output: groups (even: as old_even; kept_even: circuits left in place there;
-upper_bound: none can leave more), ms, steps (give them back to get the answer
+upper_bound: none can leave more, proved), ms (without reading the input), steps (give them back to get the answer
 again).
 
   echo '{"pods":3,"spine_ports":2,"groups":[{"links":[[0,1,1],[0,2,1],[1,2,1]]}],"steps":0}' | ocsctl plan wiring
@@ -42,7 +42,7 @@ const (
 	maxSteps        = min(int64(1)<<50, math.MaxInt) // chosen: years of one core
 	// halvingCost is what cutting a group of many switches into blocks takes a
 	// circuit, generously; where a deadline is shorter, the answer is split.
-	halvingCost = 6 * time.Microsecond
+	halvingCost = 3 * time.Microsecond
 	// maxWiringPorts bounds memory, which a short text could ask for without
 	// end; chosen: sixty times the largest core of the literature.
 	maxWiringPorts = 1 << 24
@@ -142,14 +142,10 @@ func (in *wiringInput) group(at string, raw []byte) (g wiring.Group, err error) 
 // terms; at is the group, with a dot.
 func wiringUsage(at string, err error) error {
 	var refused *wiring.Error
-	var usage *usageError
-	switch {
-	case errors.As(err, &refused):
+	if errors.As(err, &refused) {
 		return wrongUsage(at+refused.Field, refused.Limit, "%s", refused.Reason)
-	case errors.As(err, &usage):
-		return wrongUsage(at+usage.Field, usage.Limit, "%s", usage.Message)
 	}
-	return err
+	return usageAt(at, err)
 }
 
 type wiringGroup struct {
@@ -169,18 +165,18 @@ func planWiring(stdin io.Reader, words []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	start := time.Now()
 	in, err := readWiring(data)
 	if err != nil {
 		return err
 	}
-	halves, steps, err := in.configure(start)
+	start := time.Now()
+	halves, bounds, steps, err := in.configure(start)
 	if err != nil {
 		return err
 	}
 	o := wiringOutput{Groups: make([]wiringGroup, len(halves)), Steps: steps}
 	for n, h := range halves {
-		o.Groups[n] = wiringGroup{make([][]int32, h.Switches), h.Kept(in.groups[n].Old), in.groups[n].UpperBound()}
+		o.Groups[n] = wiringGroup{make([][]int32, h.Switches), h.Kept(in.groups[n].Old), bounds[n]}
 		for k := range h.Switches {
 			o.Groups[n].Even[k] = h.Row(k)
 		}
@@ -189,24 +185,29 @@ func planWiring(stdin io.Reader, words []string, out io.Writer) error {
 	return printJSON(out, o)
 }
 
-// configure runs the method over all groups.
-func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, steps int64, err error) {
+// configure runs the method over all groups; bounds are of the circuits that
+// can stay in each.
+func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, bounds []int, steps int64, err error) {
+	bounds = make([]int, len(in.groups))
+	for n, g := range in.groups {
+		bounds[n] = g.UpperBound()
+	}
 	blind := in.Method == "split" || in.Steps != nil && *in.Steps == 0 || in.Steps == nil && in.deadline() <= in.halving()
 	switch {
 	case in.Method == "published":
 		halves, err = in.each(wiring.CrossRewire)
-		return halves, 0, err
+		return halves, bounds, 0, err
 	case blind:
 		halves, err = in.each(wiring.Group.Split)
-		return halves, 0, err
+		return halves, bounds, 0, err
 	}
 	rewirings := make([]*wiring.Rewiring, len(in.groups))
 	errs := make([]error, len(in.groups))
 	sideBySide(len(in.groups), func(n int) {
-		rewirings[n], errs[n] = wiring.NewRewiring(in.groups[n], wiring.Seed(in.Seed, n))
+		rewirings[n], errs[n] = wiring.NewRewiring(in.groups[n], wiring.Seed(in.Seed, n), sideBySide)
 	})
 	if err := errors.Join(errs...); err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	var blocks []*wiring.Block
 	for _, r := range rewirings {
@@ -217,11 +218,11 @@ func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, steps i
 		sideBySide(len(blocks), func(n int) { blocks[n].Run(wiring.Share(int(steps), len(blocks), n)) })
 	} else if steps = in.until(start, blocks); steps == 0 {
 		halves, err = in.each(wiring.Group.Split)
-		return halves, 0, err
+		return halves, bounds, 0, err
 	}
 	halves = make([]wiring.Half, len(rewirings))
-	sideBySide(len(rewirings), func(n int) { halves[n] = rewirings[n].Half() })
-	return halves, steps, nil
+	sideBySide(len(rewirings), func(n int) { halves[n], bounds[n] = rewirings[n].Half(), rewirings[n].UpperBound() })
+	return halves, bounds, steps, nil
 }
 
 // until turns the deadline into steps: every block gets the same number,
@@ -265,7 +266,7 @@ func (in *wiringInput) deadline() time.Duration {
 func (in *wiringInput) halving() time.Duration {
 	circuits := 0
 	for _, g := range in.groups {
-		if g.Old.Switches > wiring.MaxBlock {
+		if g.Halves() {
 			circuits += g.Circuits()
 		}
 	}

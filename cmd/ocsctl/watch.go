@@ -35,6 +35,7 @@ type watchJSON struct {
 	PortB      *uint16          `json:"port_b,omitempty"`
 	Job        proto.JobID      `json:"job,omitempty"`
 	Planner    uint64           `json:"planner,omitempty"`
+	Life       uint64           `json:"life,omitempty"` // of the planner; two may have one id
 	Term       proto.Term       `json:"term,omitempty"`
 }
 
@@ -79,7 +80,7 @@ func watch(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer cl.close()
-	last := map[uint64]string{} // of each planner: beats are not news
+	last := map[speaker]string{} // beats are not news
 	for shown := 0; *lines == 0 || shown < *lines; {
 		select {
 		case p := <-cl.Link.Recv():
@@ -98,8 +99,11 @@ func watch(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
+// speaker is one life of a planner: a copy of its store has its id.
+type speaker struct{ id, life uint64 }
+
 // news turns a packet into a line, when it is one.
-func (cl *client) news(p proto.Packet, last map[uint64]string) (watchJSON, bool) {
+func (cl *client) news(p proto.Packet, last map[speaker]string) (watchJSON, bool) {
 	topic, err := proto.ParseTopic(p.Topic)
 	if p.Kind != proto.Publish || p.Retain || err != nil || topic.Fabric != cl.Topics.Fabric {
 		return watchJSON{}, false
@@ -123,12 +127,17 @@ func (cl *client) news(p proto.Packet, last map[uint64]string) (watchJSON, bool)
 		var m proto.PlannerState
 		if _, err := proto.Decode(p.Payload, &m); err == nil {
 			text := fmt.Sprintf("online, term %d", m.Term)
-			if !m.Online {
+			switch {
+			case m.Standby:
+				text = "standing by"
+			case !m.Online:
 				text = "offline"
+			case m.Takeover:
+				text += ", taking over"
 			}
-			if last[m.Planner] != text {
-				last[m.Planner] = text
-				return watchJSON{Kind: "planner", Planner: m.Planner, Term: m.Term, Text: text}, true
+			if who := (speaker{m.Planner, m.Life}); last[who] != text {
+				last[who] = text
+				return watchJSON{Kind: "planner", Planner: m.Planner, Life: m.Life, Term: m.Term, Text: text}, true
 			}
 		}
 	}
@@ -200,7 +209,7 @@ func show(out io.Writer, l *watchJSON, asJSON bool) error {
 		}
 		_, err = fmt.Fprintln(out, text)
 	case "planner":
-		_, err = fmt.Fprintf(out, "planner %d  %s\n", l.Planner, l.Text)
+		_, err = fmt.Fprintf(out, "planner %d (life %d)  %s\n", l.Planner, l.Life, l.Text)
 	default:
 		_, err = fmt.Fprintf(out, "%s  agent %s  %s\n", l.who(), l.Kind, l.Text)
 	}

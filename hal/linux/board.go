@@ -105,7 +105,9 @@ func (o *Board) give(ev hal.Event) {
 // Now is the time since the board was opened; completions and edges carry it.
 func (o *Board) Now() time.Duration { return time.Since(o.born) }
 
-// Submit queues op for its bus.
+// Submit queues op for its bus and never blocks: the completion comes as an
+// event, never from inside Submit. It fails only when the bus does not exist or
+// its queue is full.
 func (o *Board) Submit(bus hal.BusID, op *hal.Op) error {
 	if int(bus) >= len(o.owners) {
 		return fmt.Errorf("linux: bus %d: %w", bus, hal.ErrNoDevice)

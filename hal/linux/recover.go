@@ -98,14 +98,3 @@ func (r *recovery) free() (clocks int, err error) {
 	r.done++
 	return clocks, nil
 }
-
-// Recoveries is how often a bus was freed by hand since the board was opened.
-func (o *Board) Recoveries(bus hal.BusID) int {
-	if int(bus) >= len(o.owners) || o.owners[bus].recovery == nil {
-		return 0
-	}
-	r := o.owners[bus].recovery
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.done
-}

@@ -67,15 +67,15 @@ func (c *Circuits) adopt() {
 // the pods and, under uniform wiring, circuits without a way back are not
 // ours.
 func (c *Circuits) mapFrom(v *switchView) crossMap {
-	d := newMap(c.fab.Pods)
+	d := newMap(c.fab.Ports())
 	_, odd := c.mapOf(v.index())
-	in := make([]bool, c.fab.Pods)
+	in := make([]bool, c.fab.Ports())
 	for _, r := range v.Report.Circuits {
 		a, b := int(r.A), int(r.B)
 		if odd {
 			a, b = b, a
 		}
-		if a >= c.fab.Pods || b >= c.fab.Pods || d.to[a] >= 0 || in[b] {
+		if a >= c.fab.Ports() || b >= c.fab.Ports() || d.to[a] >= 0 || in[b] {
 			continue
 		}
 		if c.uniform() && c.reportOf(v.index(), r.B, r.A) == nil {
@@ -122,7 +122,7 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 	for _, o := range c.switchesOf(at) {
 		alone = alone && (o == s || c.switches[o].Want.Gen == 0 && c.switches[o].Report == nil)
 	}
-	if alone && c.maps[at].equal(newMap(c.fab.Pods)) && len(m.Circuits) > 0 {
+	if alone && c.maps[at].equal(newMap(c.fab.Ports())) && len(m.Circuits) > 0 {
 		c.maps[at] = c.mapFrom(v)
 		c.findJobs(c.maps[at])
 		c.j.Persist(journal.Encode(mapKey(at), recordOf(c.maps[at])))
@@ -148,7 +148,7 @@ func forget(c *Circuits) {
 		}
 	}
 	for at := range c.maps {
-		c.maps[at] = newMap(c.fab.Pods)
+		c.maps[at] = newMap(c.fab.Ports())
 		records = append(records, journal.Record{Key: mapKey(at)})
 	}
 	if c.state == Verifying {

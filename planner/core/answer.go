@@ -10,7 +10,7 @@ import (
 // Answers reports whether a noun is about jobs and circuits.
 func Answers(n proto.Noun) bool {
 	switch n {
-	case proto.NounCore, proto.NounCircuits, proto.NounJobs, proto.NounJob, proto.NounApply:
+	case proto.NounCore, proto.NounCircuits, proto.NounJobs, proto.NounJob, proto.NounApply, proto.NounTables:
 		return true
 	}
 	return false
@@ -34,9 +34,11 @@ func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
 		}
 		lit, _ := c.lit()
 		s := c.jobStatus(j, lit)
-		s.Domains, s.Stages = c.jobs.ranks(j)
+		c.designer.describe(j, &s)
 		r.Jobs = []proto.JobStatus{s}
 		c.circuitsPage(q.Page, q.Job, r)
+	case proto.NounTables:
+		tablesPage(c, q, r)
 	case proto.NounApply:
 		c.applyJobs(q, r)
 	}
@@ -51,7 +53,7 @@ func (l *jobList) limit() string {
 
 // applyJobs takes a job list, or says what it would do.
 func (c *Circuits) applyJobs(q *proto.OpRequest, r *proto.OpReply) {
-	if err := c.jobs.check(q.Jobs); err != nil {
+	if err := c.jobs.check(q.Jobs, c.designer); err != nil {
 		r.Refuse(err)
 		return
 	}
@@ -60,7 +62,7 @@ func (c *Circuits) applyJobs(q *proto.OpRequest, r *proto.OpReply) {
 		return
 	}
 	list := c.jobs.list(q.Jobs)
-	d := c.designer().design(c.jobs.admit(list))
+	d := c.design(list, true)
 	r.Change = &d.change
 	if q.DryRun {
 		return
@@ -119,6 +121,9 @@ func Halve(r *proto.OpReply) bool {
 		x := r.Circuits[len(r.Circuits)/2]
 		r.Next = uint64(x.Switch-proto.FirstSwitch)<<16 | uint64(x.A)
 		r.Circuits = r.Circuits[:len(r.Circuits)/2]
+	case len(r.Tables) > 1:
+		r.Next = tablePage(&r.Tables[len(r.Tables)/2])
+		r.Tables = r.Tables[:len(r.Tables)/2]
 	case len(r.Jobs) > 1:
 		r.Next = uint64(r.Jobs[len(r.Jobs)/2].Job)
 		r.Jobs = r.Jobs[:len(r.Jobs)/2]
@@ -150,9 +155,14 @@ func (c *Circuits) lit() (links map[proto.JobID]int, circuits int) {
 }
 
 func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
-	s := proto.JobStatus{Job: j.spec.Job, Asked: uint32(j.asked()), Granted: uint32(j.granted()), Reason: proto.Clip(j.why)}
+	s := proto.JobStatus{Job: j.spec.Job, Asked: uint32(j.asked()), Granted: uint32(j.granted()), Reason: proto.Clip(j.why),
+		Collective: j.spec.Collective}
 	for _, x := range j.placed.Shares {
 		s.Servers = append(s.Servers, proto.LeafServers{Pod: uint16(x.Pod), Leaf: uint16(x.Leaf), Servers: uint16(x.Servers)})
+	}
+	s.Cause = j.turn.waiting
+	if j.own != nil {
+		s.Servers = j.own.leaves()
 	}
 	s.Realised = uint32(lit[j.spec.Job])
 	switch {
@@ -170,25 +180,6 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 		s.State = proto.JobPlacing
 	}
 	return s
-}
-
-// ranks are the leaves of a job's domains in the order of its ranks. A job of
-// more than fit a message has none.
-func (l *jobList) ranks(j *job) (leaves []uint16, stages uint32) {
-	const most = 4096 // of JobStatus.Domains
-	if len(j.placed.Shares) == 0 || j.placed.PP*j.placed.DP > most {
-		return nil, 0
-	}
-	elements, err := l.sched.Elements(j.placed.Job, j.placed.Shares)
-	if err != nil {
-		return nil, 0
-	}
-	for _, row := range elements[0] {
-		for _, leaf := range row {
-			leaves = append(leaves, uint16(leaf))
-		}
-	}
-	return leaves, uint32(j.placed.PP)
 }
 
 // whyShort names the first switch that keeps links from being made.

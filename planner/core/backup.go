@@ -9,7 +9,7 @@ import "ringlight/planner/wiring"
 // a backup, its links in the ports that are left. Those that are there stay
 // where they can, unless links laid anew would join more pairs of pods. What
 // did not come up, and who cannot be told, is left alone.
-func (c *designer) filled(groups []groupPlan) []crossMap {
+func (c *interleaved) filled(groups []groupPlan) []crossMap {
 	wanted, old, none := make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups))
 	var bare []crossMap
 	for h := range groups {
@@ -39,7 +39,7 @@ func (c *designer) filled(groups []groupPlan) []crossMap {
 	return kept
 }
 
-func (c *designer) fill(bare []crossMap, wanted, old []wiring.Half) []crossMap {
+func (c *interleaved) fill(bare []crossMap, wanted, old []wiring.Half) []crossMap {
 	full, err := wiring.FillIdle(wanted, old)
 	if err != nil {
 		panic("planner: invariant: halves of one size: " + err.Error())
@@ -50,7 +50,7 @@ func (c *designer) fill(bare []crossMap, wanted, old []wiring.Half) []crossMap {
 			continue
 		}
 		for i, j := range full[c.groupOf(at)].Row(at % c.groupMaps()) {
-			if j >= 0 && out[at].to[i] < 0 && !c.isBad(at, int32(i), j) {
+			if j >= 0 && out[at].to[i] < 0 && !c.failed(c.slots(at, int32(i), j)) {
 				c.put(out[at], int32(i), j, 0)
 			}
 		}
@@ -59,7 +59,7 @@ func (c *designer) fill(bare []crossMap, wanted, old []wiring.Half) []crossMap {
 }
 
 // backupPairs counts the pairs of pods that a backup joins.
-func (c *designer) backupPairs(maps []crossMap) int {
+func (c *interleaved) backupPairs(maps []crossMap) int {
 	joined := map[[2]int32]bool{}
 	for _, d := range maps {
 		for i, j := range d.to {

@@ -39,7 +39,7 @@ func largeCircuits(b *testing.B) (*Circuits, []proto.JobSpec) {
 		pp := 2 << r.IntN(3)
 		list = append(list, spec(id, (8+r.IntN(56)+pp-1)/pp*pp, 8, pp))
 	}
-	d := c.designer().design(c.jobs.admit(c.jobs.list(list)))
+	d := c.design(c.jobs.list(list), true)
 	c.jobs.all, c.maps = d.jobs, d.maps
 	list = slices.DeleteFunc(list, func(s proto.JobSpec) bool { return slices.Contains(d.change.Waiting, s.Job) })
 	return c, list
@@ -55,7 +55,7 @@ func BenchmarkChangeOfJobs(b *testing.B) {
 	}
 	var d design
 	for b.Loop() {
-		d = c.designer().design(c.jobs.admit(c.jobs.list(next)))
+		d = c.design(c.jobs.list(next), true)
 	}
 	b.ReportMetric(float64(d.change.Moved), "links_moved")
 	b.ReportMetric(float64(d.change.Kept), "links_kept")
@@ -65,11 +65,13 @@ func BenchmarkChangeOfJobs(b *testing.B) {
 // which a change needs where free ports do not do.
 func BenchmarkSearchOfAGroup(b *testing.B) {
 	c, list := largeCircuits(b)
-	d := c.designer().design(c.jobs.admit(c.jobs.list(list[len(list)/10:])))
-	lots := c.designer().lots(0, d.jobs)
-	g := c.designer().planGroup(0, lots)
+	d := c.design(c.jobs.list(list[len(list)/10:]), true)
+	of := c.designer.(interleaved)
+	of.standing = standingOf(c)
+	lots := of.lots(0, d.jobs)
+	g := of.planGroup(0, lots)
 	for b.Loop() {
-		if _, ok := c.designer().rewire(0, c.maps[:c.groupMaps()], g.stay, lots); !ok {
+		if _, ok := of.rewire(0, c.maps[:c.groupMaps()], g.stay, lots); !ok {
 			b.Fatal("the links do not fit")
 		}
 	}
@@ -80,8 +82,43 @@ func BenchmarkSearchOfAGroup(b *testing.B) {
 func BenchmarkLookAtCircuits(b *testing.B) {
 	c, _ := largeCircuits(b)
 	for b.Loop() {
-		if d := c.designer().design(copyJobs(c.jobs.all)); len(d.stages) > 0 {
+		if d := c.design(c.jobs.all, false); len(d.stages) > 0 {
 			b.Fatal("there is something to do")
 		}
 	}
+}
+
+// BenchmarkTurnOfJobs is what a change of the list costs the planner on 2,048
+// GPUs of 64 leaves, 32 spines and 32 switches, well used: a tenth of the jobs
+// ends, others come, and some wait.
+func BenchmarkTurnOfJobs(b *testing.B) {
+	k := fabric.DefaultLeafSpine()
+	k.LeafSpine.Leaves, k.Spines = 64, 32
+	c := New(k, journal.New(), nobody{})
+	for s := range c.switches {
+		d := c.switches[s].Device
+		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.Ports())})
+		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1})
+	}
+	r := rand.New(rand.NewPCG(1, 3))
+	alone := func(id int) proto.JobSpec {
+		return proto.JobSpec{Job: proto.JobID(id), TP: 1, EP: 1, PP: 1, DP: uint32(1 << r.IntN(8))}
+	}
+	var list []proto.JobSpec
+	for id := 1; id < 150; id++ {
+		list = append(list, alone(id))
+	}
+	d := c.design(c.jobs.list(list), true)
+	c.jobs.all, c.maps = d.jobs, d.maps
+	list = slices.DeleteFunc(list, func(s proto.JobSpec) bool { return slices.Contains(d.change.Waiting, s.Job) })
+	next := slices.Clone(list[len(list)/10:])
+	for id := range 40 {
+		next = append(next, alone(1000+id))
+	}
+	for b.Loop() {
+		d = c.design(c.jobs.list(next), true)
+	}
+	b.ReportMetric(float64(d.change.Placed), "placed")
+	b.ReportMetric(float64(len(d.change.Waiting)), "waiting")
+	b.ReportMetric(float64(d.change.Kept), "links_kept")
 }

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"time"
 
 	"ringlight/planner/fabric"
@@ -75,14 +74,15 @@ type Root interface {
 // Circuits is the planner of circuits.
 type Circuits struct {
 	layout
-	j       *journal.Journal
-	root    Root
-	table   *member.Table
-	state   State
-	gen     proto.Generation // the highest that is known of
-	decided proto.Generation // the last that the store knows of
-	fresh   bool             // the store held no circuits: what is there is adopted
-	heard   bool             // the first look round is over
+	designer designer
+	j        *journal.Journal
+	root     Root
+	table    *member.Table
+	state    State
+	gen      proto.Generation // the highest that is known of
+	decided  proto.Generation // the last that the store knows of
+	fresh    bool             // the store held no circuits: what is there is adopted
+	heard    bool             // the first look round is over
 
 	switches []switchView
 	maps     []crossMap // as committed
@@ -113,13 +113,16 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 	c.switches = make([]switchView, fab.Switches())
 	for s := range c.switches {
 		c.switches[s].Device = &c.table.Devices[s]
-		c.switches[s].Group = fab.GroupID(s / fab.SpinePorts)
+		c.switches[s].Group = fab.GroupID(s / fab.GroupSwitches())
 	}
 	c.maps = make([]crossMap, fab.Groups()*c.groupMaps())
 	for at := range c.maps {
-		c.maps[at] = newMap(fab.Pods)
+		c.maps[at] = newMap(fab.Ports())
 	}
-	c.jobs = newJobList(fab)
+	c.jobs = jobList{fab: fab, saved: map[proto.JobID]string{}}
+	if c.designer = newInterleaved(fab); fab.LeafSpine != nil {
+		c.designer = newIsolated(fab)
+	}
 	return c
 }
 
@@ -211,20 +214,12 @@ func (c *Circuits) plan() {
 		c.nextStage()
 		return
 	}
-	d := c.designer().design(copyJobs(c.jobs.all))
+	d := c.design(c.jobs.all, false)
 	c.jobs.all, c.change, c.stages = d.jobs, d.change, d.stages
 	c.saveJobs()
 	if len(c.stages) > 0 {
 		c.nextStage()
 	}
-}
-
-func (c *Circuits) designer() *designer {
-	d := &designer{layout: c.layout, sched: c.jobs.sched, known: &c.jobs, maps: c.maps, bad: c.bad, dark: c.dark}
-	for at := range c.maps {
-		d.able = append(d.able, !slices.ContainsFunc(c.switchesOf(at), func(s int) bool { return !c.switches[s].able() }))
-	}
-	return d
 }
 
 // nextStage begins the first of the stages to do, if its switches can take it;

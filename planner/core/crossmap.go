@@ -22,8 +22,8 @@ type mapSet struct {
 	crossMap
 }
 
-func newMap(pods int) crossMap {
-	d := crossMap{make([]int32, pods), make([]proto.JobID, pods)}
+func newMap(ports int) crossMap {
+	d := crossMap{make([]int32, ports), make([]proto.JobID, ports)}
 	for i := range d.to {
 		d.to[i] = -1
 	}
@@ -53,14 +53,14 @@ type slot struct {
 	a, b uint16
 }
 
-func (c layout) uniform() bool { return c.fab.Wiring == fabric.Uniform }
+func (c layout) uniform() bool { return !c.fab.Paired() }
 
 // groupMaps is the number of maps of a group.
 func (c layout) groupMaps() int {
 	if c.uniform() {
-		return c.fab.SpinePorts
+		return c.fab.GroupSwitches()
 	}
-	return c.fab.SpinePorts / 2
+	return c.fab.GroupSwitches() / 2
 }
 
 // switchesOf are the switches of a map, the even one first.

@@ -12,7 +12,7 @@ import (
 
 // deal gives every granted link a spine. Links that have one keep it; where
 // the rest finds no room beside them, it goes without.
-func (c *designer) deal(jobs []*job) {
+func (c *interleaved) deal(jobs []*job) {
 	old := c.spreadOf(jobs)
 	var running []sched.Placed
 	adopted := false
@@ -32,7 +32,7 @@ func (c *designer) deal(jobs []*job) {
 }
 
 // spreadOf is the spread of the jobs' paths.
-func (c *designer) spreadOf(jobs []*job) wiring.Spread {
+func (c *interleaved) spreadOf(jobs []*job) wiring.Spread {
 	s := wiring.Spread{Leaves: c.sched.Leaves, Spine: make([]wiring.Topology, c.fab.SpinesPerPod)}
 	for h := range s.Spine {
 		s.Spine[h].Pods = c.fab.Leaves()
@@ -49,7 +49,7 @@ func (c *designer) spreadOf(jobs []*job) wiring.Spread {
 // dealt takes a spread that leaves every path where it was, and gives what is
 // new to the jobs that lack it. It reports false, and does nothing, where the
 // spread moves a path.
-func (c *designer) dealt(jobs []*job, old, next wiring.Spread) bool {
+func (c *interleaved) dealt(jobs []*job, old, next wiring.Spread) bool {
 	var fresh []path
 	for h := range next.Spine {
 		was := map[[2]int32]int32{}
@@ -91,7 +91,7 @@ func (c *designer) dealt(jobs []*job, old, next wiring.Spread) bool {
 
 // dealGreedy gives each link the spine where its leaves have fewest, moving
 // nothing.
-func (c *designer) dealGreedy(jobs []*job, old wiring.Spread) {
+func (c *interleaved) dealGreedy(jobs []*job, old wiring.Spread) {
 	spines := c.fab.SpinesPerPod
 	leaf, pod := make([]int, c.fab.Leaves()*spines), make([]int, c.fab.Pods*spines)
 	for h, t := range old.Spine {
@@ -132,7 +132,7 @@ func (c *designer) dealGreedy(jobs []*job, old wiring.Spread) {
 }
 
 // eachFound calls f for every link of a job that is known by its circuits.
-func (c *designer) eachFound(jobs []*job, f func(h int, i, j int32)) {
+func (c *interleaved) eachFound(jobs []*job, f func(h int, i, j int32)) {
 	for at, d := range c.maps {
 		c.links(d, func(i, j int32, id proto.JobID) {
 			if slices.ContainsFunc(jobs, func(x *job) bool { return x.found && x.spec.Job == id }) {

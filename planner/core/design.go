@@ -4,24 +4,15 @@ import (
 	"cmp"
 	"slices"
 
-	"ringlight/planner/sched"
 	"ringlight/planner/wiring"
 	"ringlight/proto"
 )
 
-// From jobs to maps. A link that is there and still wanted stays; a new one
+// Between pods: from jobs to maps. A link that is there and still wanted stays; a new one
 // takes ports that are free. Only where those do not do, links of jobs that
 // stay are moved, and then by the search of planner/wiring and in stages; where
 // even one piece of that would move more of a leaf than the core allows, the
 // group stays as it is and the new links that find no port are missing.
-
-// design is what a job list comes to.
-type design struct {
-	jobs   []*job
-	maps   []crossMap
-	stages [][]mapSet
-	change proto.ChangeStatus
-}
 
 // lot is what a job wants between two pods in one group.
 type lot struct {
@@ -38,21 +29,13 @@ type groupPlan struct {
 	moves  bool
 }
 
-// designer turns jobs into maps from what is committed. It changes none of it.
-type designer struct {
-	layout
-	sched sched.Core
-	known *jobList      // as committed
-	maps  []crossMap    // as committed
-	bad   map[slot]bool // circuits that did not come up
-	able  []bool        // by map: its switches can be told
-	dark  uint32        // microseconds, the longest that a change took so far
-}
-
-// design finds out what a list of jobs comes to from what is committed. It
-// changes nothing. Servers become free only with a new list, so only then are
-// jobs admitted.
-func (c *designer) design(jobs []*job) design {
+// design: servers become free only with a new list, so only then are jobs
+// admitted.
+func (c interleaved) design(from standing, jobs []*job, list bool) design {
+	c.standing = from
+	if list {
+		c.admit(jobs)
+	}
 	d := design{jobs: jobs}
 	c.deal(d.jobs)
 	groups := make([]groupPlan, c.fab.Groups())
@@ -65,7 +48,7 @@ func (c *designer) design(jobs []*job) design {
 }
 
 // lots are what all jobs want in a group, in order of jobs and pods.
-func (c *designer) lots(h int, jobs []*job) []lot {
+func (c *interleaved) lots(h int, jobs []*job) []lot {
 	var out []lot
 	add := func(id proto.JobID, i, j int32, n int) {
 		i, j = min(i, j), max(i, j)
@@ -91,7 +74,7 @@ func byLot(a, b lot) int {
 	return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j))
 }
 
-func (c *designer) eachFoundIn(h int, jobs []*job, add func(id proto.JobID, i, j int32, n int)) {
+func (c *interleaved) eachFoundIn(h int, jobs []*job, add func(id proto.JobID, i, j int32, n int)) {
 	for k := range c.groupMaps() {
 		c.links(c.maps[h*c.groupMaps()+k], func(i, j int32, id proto.JobID) {
 			if slices.ContainsFunc(jobs, func(x *job) bool { return x.found && x.spec.Job == id }) {
@@ -112,7 +95,7 @@ func take(lots []lot, id proto.JobID, i, j int32) bool {
 }
 
 // planGroup finds the maps of one group.
-func (c *designer) planGroup(h int, lots []lot) groupPlan {
+func (c *interleaved) planGroup(h int, lots []lot) groupPlan {
 	first := h * c.groupMaps()
 	now := c.maps[first : first+c.groupMaps()]
 	left := slices.Clone(lots)
@@ -124,7 +107,7 @@ func (c *designer) planGroup(h int, lots []lot) groupPlan {
 		whole = whole && able[k]
 		g.stay[k] = newMap(c.fab.Pods)
 		c.links(d, func(i, j int32, id proto.JobID) {
-			if !(able[k] && c.isBad(first+k, i, j)) && take(left, id, i, j) {
+			if !(able[k] && c.failed(c.slots(first+k, i, j))) && take(left, id, i, j) {
 				c.put(g.stay[k], i, j, id)
 			}
 		})
@@ -145,15 +128,9 @@ func (c *designer) planGroup(h int, lots []lot) groupPlan {
 	return g
 }
 
-// isBad: a circuit of this link did not come up.
-func (c *designer) isBad(at int, i, j int32) bool {
-	s := c.slots(at, i, j)
-	return c.bad[s[0]] || c.bad[s[1]]
-}
-
 // anyBad: some circuit of a group did not come up. The search knows of no
 // place to avoid and would choose it again.
-func (c *designer) anyBad(h int) bool {
+func (c *interleaved) anyBad(h int) bool {
 	for s := range c.bad { // any order: whether there is one
 		if s.sw/c.fab.SpinePorts == h {
 			return true
@@ -163,13 +140,13 @@ func (c *designer) anyBad(h int) bool {
 }
 
 // anyFound: a link whose leaves nobody knows must not be moved.
-func (c *designer) anyFound(lots []lot) bool {
+func (c *interleaved) anyFound(lots []lot) bool {
 	return slices.ContainsFunc(lots, func(l lot) bool { j := c.known.find(l.job); return j != nil && j.found })
 }
 
 // insert puts the links that are left into free ports, where the same link was
 // if it can, and returns how many found none.
-func (c *designer) insert(first int, now, maps []crossMap, able []bool, left []lot) int {
+func (c *interleaved) insert(first int, now, maps []crossMap, able []bool, left []lot) int {
 	missing := 0
 	for n := range left {
 		l := &left[n]
@@ -183,7 +160,7 @@ func (c *designer) insert(first int, now, maps []crossMap, able []bool, left []l
 	return missing
 }
 
-func (c *designer) insertOne(first int, now, maps []crossMap, able []bool, l lot) bool {
+func (c *interleaved) insertOne(first int, now, maps []crossMap, able []bool, l lot) bool {
 	ways := [][2]int32{{l.i, l.j}, {l.j, l.i}}
 	if c.uniform() {
 		ways = ways[:1]
@@ -192,7 +169,7 @@ func (c *designer) insertOne(first int, now, maps []crossMap, able []bool, l lot
 	for try := range 3 {
 		for k := range maps {
 			for _, w := range ways {
-				same, bad := now[k].to[w[0]] == w[1], c.isBad(first+k, w[0], w[1])
+				same, bad := now[k].to[w[0]] == w[1], c.failed(c.slots(first+k, w[0], w[1]))
 				fits := try == 0 && same && !bad || try == 1 && !bad || try == 2 && same
 				if fits && able[k] && c.free(maps[k], w[0], w[1]) {
 					c.put(maps[k], w[0], w[1], l.job)
@@ -205,7 +182,7 @@ func (c *designer) insertOne(first int, now, maps []crossMap, able []bool, l lot
 }
 
 // rewire searches maps that have all links, with as few moved as it can.
-func (c *designer) rewire(h int, now, stay []crossMap, lots []lot) ([]crossMap, bool) {
+func (c *interleaved) rewire(h int, now, stay []crossMap, lots []lot) ([]crossMap, bool) {
 	top := wiring.Topology{Pods: c.fab.Pods}
 	for _, l := range lots {
 		top = wiring.Merge(top, wiring.Topology{Pods: c.fab.Pods, Links: []wiring.Link{{I: l.i, J: l.j, Count: int32(l.n)}}})
@@ -244,7 +221,7 @@ func (c *designer) rewire(h int, now, stay []crossMap, lots []lot) ([]crossMap, 
 	return out, true
 }
 
-func (c *designer) halfOf(maps []crossMap) wiring.Half {
+func (c *interleaved) halfOf(maps []crossMap) wiring.Half {
 	h := wiring.NewHalf(c.fab.Pods, len(maps))
 	for k, d := range maps {
 		copy(h.Row(k), d.to)
@@ -255,7 +232,7 @@ func (c *designer) halfOf(maps []crossMap) wiring.Half {
 // settle puts links back where they were, when the ports there are free in the
 // new maps after all: first those that stay, then those of jobs that end, so
 // that a new link moves no mirror.
-func (c *designer) settle(now, stay, out []crossMap) {
+func (c *interleaved) settle(now, stay, out []crossMap) {
 	for _, old := range [2][]crossMap{stay, now} {
 		for k, d := range old {
 			for i, j := range d.to {

@@ -18,7 +18,9 @@ type job struct {
 	placed sched.Placed // no shares: it waits
 	paths  []path       // by spine and leaves
 	found  bool         // known by its circuits only
-	why    string       // why it waits
+	own    *seat        // of leaves and spines; nil: it waits
+	turn   turn
+	why    string // why it waits
 }
 
 // path is a number of links between two leaves over one spine of their pods.
@@ -26,10 +28,10 @@ type path struct {
 	Spine, A, B, Count int
 }
 
-func (j *job) runs() bool { return len(j.placed.Shares) > 0 || j.found }
+func (j *job) runs() bool { return len(j.placed.Shares) > 0 || j.found || j.own != nil }
 
 func (j *job) asked() int {
-	n := 0
+	n := j.circuits()
 	for _, w := range j.placed.Wants {
 		n += w.Links()
 	}
@@ -37,33 +39,26 @@ func (j *job) asked() int {
 }
 
 func (j *job) granted() int {
-	n := 0
+	n := j.circuits()
 	for _, l := range j.placed.Links {
 		n += l
 	}
 	return n
 }
 
-// jobList is the jobs that operators asked for, by id, and how many GPUs, leaves
-// and spines there are for them.
-type jobList struct {
-	fab   *fabric.Core
-	sched sched.Core
-	all   []*job
-	saved map[proto.JobID]string // records as stored
+// circuits are those of a job of leaves and spines.
+func (j *job) circuits() int {
+	if j.own == nil {
+		return 0
+	}
+	return len(j.own.Circuits)
 }
 
-func newJobList(fab *fabric.Core) jobList {
-	l := jobList{fab: fab, saved: map[proto.JobID]string{}}
-	l.sched.Leaves = wiring.Leaves{Pods: fab.Pods, Spines: fab.SpinesPerPod, Tau: fab.LeafLinks}
-	l.sched.GPUsPerServer = fab.GPUsPerServer
-	for p := range fab.Pods {
-		for range fab.LeavesPerPod {
-			l.sched.PodOf = append(l.sched.PodOf, int32(p))
-			l.sched.Servers = append(l.sched.Servers, fab.ServersPerLeaf)
-		}
-	}
-	return l
+// jobList is the jobs that operators asked for, by id.
+type jobList struct {
+	fab   *fabric.Core
+	all   []*job
+	saved map[proto.JobID]string // records as stored
 }
 
 // find finds a job by its id.
@@ -78,7 +73,7 @@ func (l *jobList) find(id proto.JobID) *job {
 // domains are a job's, the replicas counted from its servers where they are
 // not given.
 func (l *jobList) domains(s *proto.JobSpec) sched.Job {
-	j := sched.Job{TP: int(s.TP), EP: int(s.EP), PP: int(s.PP), DP: int(s.DP)}
+	j := sched.Job{TP: int(s.TP), EP: int(s.EP), PP: int(s.PP), DP: int(s.DP), Collective: sched.Collective(s.Collective)}
 	if s.DP == 0 && s.TP > 0 && s.PP > 0 {
 		j.DP = int(s.Servers) * l.fab.GPUsPerServer / (int(s.TP) * int(s.PP))
 	}
@@ -86,7 +81,7 @@ func (l *jobList) domains(s *proto.JobSpec) sched.Job {
 }
 
 // check says what is wrong with a job list, if anything.
-func (l *jobList) check(list []proto.JobSpec) *proto.Error {
+func (l *jobList) check(list []proto.JobSpec, of designer) *proto.Error {
 	seen := map[proto.JobID]int{}
 	for i := range list {
 		s := &list[i]
@@ -100,15 +95,13 @@ func (l *jobList) check(list []proto.JobSpec) *proto.Error {
 		if s.Job == 0 {
 			return bad("id", "1 and up", "0 stands for no job")
 		}
-		for _, p := range s.Pods {
-			if int(p) >= l.fab.Pods {
-				return bad("pods", fmt.Sprintf("pods 0 to %d", l.fab.Pods-1), "there is no pod %d", p)
-			}
+		if e := s.Collective.Check(); e != nil {
+			return bad(e.Field, e.Limit, "%s", e.Reason)
 		}
 		if s.DP == 0 && s.Servers == 0 {
 			return bad("servers", "servers, or dp", "neither is given")
 		}
-		all := l.fab.Leaves() * l.fab.ServersPerLeaf
+		all := l.fab.Servers()
 		if int(s.Servers) > all {
 			return bad("servers", fmt.Sprintf("at most the %d there are", all), "%d", s.Servers)
 		}
@@ -118,15 +111,15 @@ func (l *jobList) check(list []proto.JobSpec) *proto.Error {
 			errors.As(err, &e)
 			return bad(e.Field, e.Limit, "%s", e.Reason)
 		}
-		if gps := l.fab.GPUsPerServer; gps%j.TP != 0 && j.TP%gps != 0 {
-			return bad("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", gps), "%d", j.TP)
-		}
 		need := (j.GPUs() + l.fab.GPUsPerServer - 1) / l.fab.GPUsPerServer
 		if need > all {
 			return bad("dp", fmt.Sprintf("at most the %d servers there are", all), "tp %d, pp %d, dp %d take %d servers", j.TP, j.PP, j.DP, need)
 		}
 		if s.Servers != 0 && s.Servers != uint32(need) {
 			return bad("servers", fmt.Sprintf("%d, what tp %d, pp %d, dp %d take", need, j.TP, j.PP, j.DP), "%d", s.Servers)
+		}
+		if err := of.check(s, bad); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -139,6 +132,9 @@ func (l *jobList) checkStored(j *job) error {
 		if s.Pod < 0 || s.Pod >= l.fab.Pods || s.Leaf < 0 || s.Leaf >= l.fab.LeavesPerPod || s.Servers < 1 {
 			return fmt.Errorf("no such leaf: %+v", s)
 		}
+	}
+	if e := j.spec.Collective.Check(); e != nil {
+		return e
 	}
 	if len(j.placed.Wants) != len(j.placed.Links) {
 		return fmt.Errorf("%d wants, %d answers", len(j.placed.Wants), len(j.placed.Links))
@@ -162,8 +158,11 @@ func (l *jobList) list(specs []proto.JobSpec) []*job {
 	var out []*job
 	for i := range specs {
 		s := specs[i]
-		if old := l.find(s.Job); old != nil && !old.found && sameSpec(&old.spec, &s) {
-			out = append(out, old)
+		if old := l.find(s.Job); old != nil && (l.fab.LeafSpine != nil && old.found || !old.found && sameSpec(&old.spec, &s)) {
+			again := *old
+			s.Pods = old.spec.Pods
+			again.spec = s // what it declares may have changed
+			out = append(out, &again)
 			continue
 		}
 		s.Pods = slices.Clone(s.Pods)
@@ -176,7 +175,8 @@ func (l *jobList) list(specs []proto.JobSpec) []*job {
 func sameSpec(a, b *proto.JobSpec) bool {
 	x, y := *a, *b
 	x.Pods, y.Pods = nil, nil
-	return slices.Equal(a.Pods, b.Pods) && x.Job == y.Job && x.TP == y.TP && x.EP == y.EP && x.PP == y.PP && x.DP == y.DP && x.Servers == y.Servers
+	return slices.Equal(a.Pods, b.Pods) && x.Job == y.Job && x.TP == y.TP && x.EP == y.EP && x.PP == y.PP && x.DP == y.DP && x.Servers == y.Servers &&
+		x.Collective == y.Collective
 }
 
 // copyJobs are jobs that may be changed.
@@ -188,53 +188,6 @@ func copyJobs(jobs []*job) []*job {
 		out[n] = &k
 	}
 	return out
-}
-
-// admit finds servers for the jobs that have none, in order of their ids.
-func (l *jobList) admit(jobs []*job) []*job {
-	out := copyJobs(jobs)
-	var running []sched.Placed
-	for _, j := range out {
-		if len(j.placed.Shares) > 0 {
-			running = append(running, j.placed)
-		}
-	}
-	for _, k := range out {
-		if k.runs() {
-			continue
-		}
-		placed, err := l.within(running, k.spec.Pods).Admit(running, k.placed.Job)
-		if err != nil {
-			k.why = err.Error()
-			continue
-		}
-		k.placed, k.why = placed, ""
-		running = append(running, placed)
-	}
-	return out
-}
-
-// within is the core as a job sees it that may be in some pods only: elsewhere
-// no server is idle.
-func (l *jobList) within(running []sched.Placed, pods []uint16) sched.Core {
-	if len(pods) == 0 {
-		return l.sched
-	}
-	s := l.sched
-	s.Servers = make([]int, len(l.sched.Servers))
-	for leaf, p := range s.PodOf {
-		if slices.Contains(pods, uint16(p)) {
-			s.Servers[leaf] = l.sched.Servers[leaf]
-		}
-	}
-	for _, r := range running {
-		for _, x := range r.Shares {
-			if !slices.Contains(pods, uint16(x.Pod)) {
-				s.Servers[x.Pod*l.fab.LeavesPerPod+x.Leaf] += x.Servers
-			}
-		}
-	}
-	return s
 }
 
 // between counts a job's links between two leaves.

@@ -10,7 +10,7 @@ import (
 // stagesOf cuts what the groups have to do into stages, and says which share
 // of a leaf's links moves at most at once. A group in which one move alone
 // would take too much goes back to pinned.
-func (c *designer) stagesOf(jobs []*job, groups []groupPlan) (end []crossMap, stages [][]mapSet, worst, worstOf uint32) {
+func (c *interleaved) stagesOf(jobs []*job, groups []groupPlan) (end []crossMap, stages [][]mapSet, worst, worstOf uint32) {
 	ends, links := c.carried(jobs, groups)
 	moves := c.moves(ends, links, groups)
 	changes := make([]wiring.Change, len(moves))
@@ -55,7 +55,7 @@ type leafPair struct {
 // carried says which path each staying link carries, by map and sending pod,
 // and how many links each leaf has so. A job's links between the same pods over
 // the same spine serve its paths in order.
-func (c *designer) carried(jobs []*job, groups []groupPlan) (ends [][]leafPair, links []int) {
+func (c *interleaved) carried(jobs []*job, groups []groupPlan) (ends [][]leafPair, links []int) {
 	links = make([]int, c.fab.Leaves())
 	left := map[proto.JobID][]path{}
 	for _, j := range jobs {
@@ -93,7 +93,7 @@ type move struct {
 }
 
 // moves are what the groups that move links have to do, divided.
-func (c *designer) moves(ends [][]leafPair, links []int, groups []groupPlan) []move {
+func (c *interleaved) moves(ends [][]leafPair, links []int, groups []groupPlan) []move {
 	if c.uniform() {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (c *designer) moves(ends [][]leafPair, links []int, groups []groupPlan) []m
 }
 
 // pieces are the parts of a switch's change that share no port.
-func (c *designer) pieces(groups []groupPlan) []wiring.Piece {
+func (c *interleaved) pieces(groups []groupPlan) []wiring.Piece {
 	old, wanted := make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups))
 	for h, g := range groups {
 		old[h] = c.halfOf(g.stay)
@@ -141,7 +141,7 @@ func (c *designer) pieces(groups []groupPlan) []wiring.Piece {
 
 // bundle joins pieces that take links of a job away with those that make links
 // of the same job between the same pods.
-func (c *designer) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
+func (c *interleaved) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
 	type key struct {
 		group int
 		job   proto.JobID
@@ -198,7 +198,7 @@ func (c *designer) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
 // base is what maps hold when all that moves nothing is done: links of jobs
 // that ended are gone, new ones of groups that move nothing are there, and
 // links that only change their job have done so.
-func (c *designer) base(groups []groupPlan, end []crossMap) []crossMap {
+func (c *interleaved) base(groups []groupPlan, end []crossMap) []crossMap {
 	out := cloneMaps(c.maps)
 	for h, g := range groups {
 		for k := range g.wanted {
@@ -223,7 +223,7 @@ func (c *designer) base(groups []groupPlan, end []crossMap) []crossMap {
 }
 
 // apply does a piece to the maps.
-func (c *designer) apply(maps []crossMap, groups []groupPlan, p *wiring.Piece) {
+func (c *interleaved) apply(maps []crossMap, groups []groupPlan, p *wiring.Piece) {
 	d := maps[p.Group*c.groupMaps()+p.Even]
 	for _, s := range p.Steps {
 		if !s.Create {
@@ -238,7 +238,7 @@ func (c *designer) apply(maps []crossMap, groups []groupPlan, p *wiring.Piece) {
 }
 
 // account fills in the figures of a design.
-func (c *designer) account(d *design, groups []groupPlan) {
+func (c *interleaved) account(d *design, groups []groupPlan) {
 	s := &d.change
 	s.Stages = uint32(len(d.stages))
 	for at := range d.maps {
@@ -260,6 +260,12 @@ func (c *designer) account(d *design, groups []groupPlan) {
 	if s.Moved > 0 {
 		s.DarkMicros = c.dark
 	}
+	c.accountJobs(d)
+}
+
+// accountJobs fills in what becomes of jobs and their links.
+func (c layout) accountJobs(d *design) {
+	s := &d.change
 	there := c.made(d.maps)
 	for _, j := range d.jobs {
 		switch {

@@ -43,6 +43,8 @@ type jobRecord struct {
 	Links  []int         `json:"links,omitempty"`
 	Paths  []path        `json:"paths,omitempty"`
 	Found  bool          `json:"found,omitempty"`
+	Own    *seat         `json:"own,omitempty"`
+	Turn   *turn         `json:"turn,omitempty"`
 }
 
 func mapKey(at int) string { return fmt.Sprintf("%s%06d", prefixMap, at) }
@@ -57,12 +59,12 @@ func recordOf(d crossMap) mapRecord {
 	return r
 }
 
-func (r mapRecord) crossMap(pods int) (crossMap, error) {
-	d := newMap(pods)
-	in := make([]bool, pods)
+func (r mapRecord) crossMap(ports int) (crossMap, error) {
+	d := newMap(ports)
+	in := make([]bool, ports)
 	for _, l := range r.Links {
-		if int(l[0]) >= pods || int(l[1]) >= pods || d.to[l[0]] >= 0 || in[l[1]] {
-			return d, fmt.Errorf("link %d to %d: no such pod, or a port twice", l[0], l[1])
+		if int(l[0]) >= ports || int(l[1]) >= ports || d.to[l[0]] >= 0 || in[l[1]] {
+			return d, fmt.Errorf("link %d to %d: no such port, or a port twice", l[0], l[1])
 		}
 		d.to[l[0]], d.job[l[0]], in[l[1]] = int32(l[1]), proto.JobID(l[2]), true
 	}
@@ -104,7 +106,7 @@ func (c *Circuits) saveJobs() {
 func (l *jobList) unsaved() []journal.Record {
 	var records []journal.Record
 	for _, j := range l.all {
-		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.paths, j.found})
+		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.paths, j.found, j.own, j.turn.stored()})
 		if l.saved[j.spec.Job] != string(r.Value) {
 			l.saved[j.spec.Job] = string(r.Value)
 			records = append(records, r)
@@ -135,7 +137,10 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, paths: r.Paths, found: r.Found}
+		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, paths: r.Paths, found: r.Found, own: r.Own}
+		if r.Turn != nil {
+			j.turn = *r.Turn
+		}
 		c.jobs.all = append(c.jobs.all, j)
 		c.jobs.saved[r.Spec.Job] = string(raw)
 		return c.jobs.checkStored(j)
@@ -148,7 +153,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		c.maps[at], err = r.crossMap(c.fab.Pods)
+		c.maps[at], err = r.crossMap(c.fab.Ports())
 		return err
 	case member.PrefixSwitch:
 		id, err := strconv.ParseUint(rest, 10, 32)
@@ -168,6 +173,9 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 
 // RestoreStage takes the head and the open stage.
 func (c *Circuits) RestoreStage(st journal.State) error {
+	if err := c.jobs.checkOwners(); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
 	if raw := st.Get(keyHead); raw != nil {
 		var h head
 		if err := json.Unmarshal(raw, &h); err != nil {
@@ -195,7 +203,7 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 	}
 	for at := range c.maps {
 		if d, ok := r.Back[strconv.Itoa(at)]; ok {
-			old, err := d.crossMap(c.fab.Pods)
+			old, err := d.crossMap(c.fab.Ports())
 			if err != nil {
 				return fmt.Errorf("store: %s: map %d: %w", keyStage, at, err)
 			}

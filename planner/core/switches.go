@@ -125,8 +125,8 @@ func (c *Circuits) born(v *switchView) {
 			delete(c.tried, s)
 		}
 	}
-	if ports := int(v.Birth.Ports); ports < c.fab.Pods {
-		v.Refusal = member.Refusal{Code: proto.Invalid, Until: journal.Never, Reason: fmt.Sprintf("%d ports for %d pods", ports, c.fab.Pods)}
+	if ports := int(v.Birth.Ports); ports < c.fab.Ports() {
+		v.Refusal = member.Refusal{Code: proto.Invalid, Until: journal.Never, Reason: fmt.Sprintf("%d ports, and %d have fibres", ports, c.fab.Ports())}
 		c.j.Note(journal.Error, "switch is too small", journal.Note{Rule: "ports", Node: int64(v.ID), Text: v.Refusal.Reason})
 	}
 }

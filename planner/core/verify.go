@@ -146,7 +146,7 @@ func (c *Circuits) movedByStage(s int, x proto.Circuit) bool {
 	if x.Job == 0 {
 		return false // a backup carries nothing
 	}
-	group := s / c.fab.SpinePorts
+	group := s / c.fab.GroupSwitches()
 	for _, b := range c.open.back {
 		if c.groupOf(b.at) != group {
 			continue

@@ -15,24 +15,31 @@ const (
 	Uniform     Wiring = "uniform"     // both fibres of a port on one switch
 )
 
-// Core is the optical layer between pods. The h-th spines of all pods hang on
+// Core is the network above the servers, of one of two kinds.
+//
+// Of pods: optical switches join pods. The h-th spines of all pods hang on
 // group h; a group has one switch for each port of a spine. Port p of a
 // switch's side A is where pod p sends in, port p of side B where pod p
 // receives; see planner/wiring for which port of the spine that is.
+//
+// Of leaves and spines: see LeafSpine.
 type Core struct {
-	Pods           int    `json:"pods"`
-	LeavesPerPod   int    `json:"leaves_per_pod"`
-	SpinesPerPod   int    `json:"spines_per_pod"` // and groups
-	SpinePorts     int    `json:"spine_ports"`    // to switches, and switches of a group
-	SwitchPorts    int    `json:"switch_ports"`   // of each side of a switch
-	LeafLinks      int    `json:"leaf_links"`     // from each leaf to each spine of its pod
-	ServersPerLeaf int    `json:"servers_per_leaf"`
+	Kind           Kind   `json:"kind,omitempty"` // empty: pods
+	Pods           int    `json:"pods,omitempty"`
+	LeavesPerPod   int    `json:"leaves_per_pod,omitempty"`
+	SpinesPerPod   int    `json:"spines_per_pod,omitempty"` // and groups
+	SpinePorts     int    `json:"spine_ports,omitempty"`    // to switches, and switches of a group
+	SwitchPorts    int    `json:"switch_ports,omitempty"`   // of each side of a switch
+	LeafLinks      int    `json:"leaf_links,omitempty"`     // from each leaf to each spine of its pod
+	ServersPerLeaf int    `json:"servers_per_leaf,omitempty"`
 	GPUsPerServer  int    `json:"gpus_per_server"`
-	Wiring         Wiring `json:"wiring"`
-	IotaMille      int    `json:"iota_mille"` // of a leaf's links, at most so many thousandths move at once
+	Wiring         Wiring `json:"wiring,omitempty"`
+	IotaMille      int    `json:"iota_mille,omitempty"` // of a leaf's links, at most so many thousandths move at once
 	// Backup joins ports that no job needs to a mesh over all pods ([LUMOS] Fig.
 	// 10). It gives way to any job.
 	Backup bool `json:"backup,omitempty"`
+
+	*LeafSpine // nil: of pods
 }
 
 // Limits of a core.
@@ -53,20 +60,74 @@ func DefaultCore(pods int) *Core {
 		ServersPerLeaf: 4, GPUsPerServer: 4, Wiring: Interleaved, IotaMille: 250}
 }
 
+// String is the core in a line.
+func (c *Core) String() string {
+	if l := c.LeafSpine; l != nil {
+		between := fmt.Sprintf("%d switches", l.Switches)
+		if l.Switches == 0 {
+			between = fmt.Sprintf("%d fixed links a pair", l.FixedLinks())
+		}
+		return fmt.Sprintf("%d leaves x %d servers x %d GPUs, %d spines, %s, queue %s", l.Leaves, l.GPUsPerLeaf/c.GPUsPerServer, c.GPUsPerServer, l.Spines, between, c.Policy())
+	}
+	return fmt.Sprintf("%d pods x %d leaves x %d servers x %d GPUs, %d groups of %d switches, %s", c.Pods, c.LeavesPerPod,
+		c.ServersPerLeaf, c.GPUsPerServer, c.Groups(), c.SpinePorts, c.Wiring)
+}
+
 // Groups is the number of groups of switches.
-func (c *Core) Groups() int { return c.SpinesPerPod }
+func (c *Core) Groups() int {
+	if c.LeafSpine != nil {
+		return min(1, c.LeafSpine.Switches)
+	}
+	return c.SpinesPerPod
+}
+
+// GroupSwitches is the number of switches of a group.
+func (c *Core) GroupSwitches() int {
+	if c.LeafSpine != nil {
+		return c.LeafSpine.Switches
+	}
+	return c.SpinePorts
+}
 
 // Switches is the number of switches of all groups. Switch s is switch
-// s % SpinePorts of group s / SpinePorts.
-func (c *Core) Switches() int { return c.SpinesPerPod * c.SpinePorts }
+// s % GroupSwitches of group s / GroupSwitches.
+func (c *Core) Switches() int { return c.Groups() * c.GroupSwitches() }
+
+// Paired: switches share a cross-connect map two by two, the odd one the other
+// way round. Else each has both ways of its links.
+func (c *Core) Paired() bool { return c.Wiring == Interleaved }
+
+// Ports is how many ports of each side of a switch have fibres.
+func (c *Core) Ports() int {
+	if c.LeafSpine != nil {
+		return c.LeafSpine.ports()
+	}
+	return c.Pods
+}
+
+// SwitchSize is how many ports each side of a switch has.
+func (c *Core) SwitchSize() int { return max(c.SwitchPorts, c.Ports()) }
 
 // Leaves is the number of leaves of all pods. Leaf l is in pod
 // l / LeavesPerPod.
-func (c *Core) Leaves() int { return c.Pods * c.LeavesPerPod }
+func (c *Core) Leaves() int {
+	if c.LeafSpine != nil {
+		return c.LeafSpine.Leaves
+	}
+	return c.Pods * c.LeavesPerPod
+}
+
+// Servers is the number of servers under all leaves.
+func (c *Core) Servers() int {
+	if c.LeafSpine != nil {
+		return c.LeafSpine.Leaves * c.GPUsPerLeaf / c.GPUsPerServer
+	}
+	return c.Leaves() * c.ServersPerLeaf
+}
 
 // SwitchID is the number under which a switch's agent speaks.
 func (c *Core) SwitchID(group, k int) proto.NodeID {
-	return proto.FirstSwitch + proto.NodeID(group*c.SpinePorts+k)
+	return proto.FirstSwitch + proto.NodeID(group*c.GroupSwitches()+k)
 }
 
 // GroupID is the ring number on whose topic the decisions of a group come.
@@ -78,11 +139,20 @@ func (c *Core) SwitchOf(id proto.NodeID) (group, k int, ok bool) {
 		return 0, 0, false
 	}
 	s := int(id - proto.FirstSwitch)
-	return s / c.SpinePorts, s % c.SpinePorts, true
+	return s / c.GroupSwitches(), s % c.GroupSwitches(), true
 }
 
 // Validate joins everything that is wrong; each error is an *Error.
 func (c *Core) Validate() error {
+	if c.Kind != "" && c.Kind != KindPods && c.Kind != KindLeafSpine {
+		return wrong("core.kind", "pods or leaf-spine", "%q", c.Kind)
+	}
+	if c.Kind == KindLeafSpine {
+		return c.validateLeafSpine()
+	}
+	if c.LeafSpine != nil {
+		return wrong("core.kind", "leaf-spine with leaves, spines, gpus_per_leaf, switches, any_to_any or queue", "%q", c.Kind)
+	}
 	var errs []error
 	ok := true
 	span := func(field string, v, lo, hi int) {

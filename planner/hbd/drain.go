@@ -67,7 +67,7 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 	case q.DryRun:
 		r.Cost = &cost
 		return false
-	case n.said.out && n.said.mode == proto.ModeDrained:
+	case n.drained():
 		return refuse(proto.Duplicate, "a node in service", "node %d is drained already", n.ID)
 	case !n.Online() || n.Session == 0 || n.Report == nil:
 		return refuse(proto.NotFound, "a node whose agent is online", "the agent of node %d is offline", n.ID)
@@ -80,7 +80,7 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 	case len(ds.list) >= maxDrains:
 		return refuse(proto.Busy, fmt.Sprintf("%d at a time", maxDrains), "too many nodes are being drained")
 	}
-	if v != nil {
+	if v != nil && !n.said.out {
 		for _, id := range v.nodes {
 			if m := &ds.h.nodes[id]; m.usable() && !m.Ready() {
 				return refuse(proto.Busy, "a ring that can be changed", "ring %d cannot be changed: node %d: %s", v.id, id, m.whyNot())
@@ -128,10 +128,10 @@ func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
 		return r, true
 	}
 	switch {
-	case n.said.out && n.said.mode == proto.ModeDrained:
+	case n.drained():
 		ds.h.j.Note(journal.Info, "node is drained", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: "its ring has light without it"})
 		return &proto.OpReply{Cost: &d.cost}, true
-	case !n.usable():
+	case !n.usable() && !n.said.out:
 		return stop(proto.HardwareFailed, n.whyNot())
 	case !n.Online():
 		return stop(proto.NotFound, "the agent went offline")
@@ -140,6 +140,10 @@ func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
 	case d.sent && ds.h.j.Now < d.again:
 		return nil, false
 	case d.sent:
+		ds.tell(d, n)
+		return nil, false
+	case n.said.out: // it left its ring by itself, and shall not come back by itself
+		d.sent = true
 		ds.tell(d, n)
 		return nil, false
 	case n.Group != 0 || n.Unassigned || n.Pending() || ds.h.txn.Phase() != member.Resting:

@@ -81,8 +81,12 @@ func (h *Rings) reported(n *node, first bool) {
 	n.readSides(h.j.Now)
 	// What it says of itself, unless a later event told already.
 	out := m.Mode == proto.ModeHostDown || m.Mode == proto.ModeIsolated || m.Mode == proto.ModeDrained
-	if n.said.seq <= m.LastEvent && out != n.said.out {
+	switch {
+	case n.said.seq > m.LastEvent:
+	case out != n.said.out:
 		h.say(n, out, m.Mode, 0)
+	case out: // for another reason, it may be
+		n.said.mode, n.reason = m.Mode, outReason(m.Mode)
 	}
 	if n.Want.Gen == 0 && !h.fresh {
 		h.unassign(n)
@@ -120,6 +124,9 @@ func (h *Rings) told(n *node, m *proto.Event) {
 	}
 }
 
+// outReason is why a node is out of service, for people.
+func outReason(mode proto.Mode) string { return "it says so itself: " + mode.String() }
+
 // say changes what a node says of itself, and writes it down.
 func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 	n.said = saidFault{out: out, seq: seq, mode: mode}
@@ -132,7 +139,7 @@ func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 		h.j.Note(journal.Info, "node is well again", journal.Note{Rule: "returned", Node: int64(n.ID), Ring: n.Group, Text: "it says so itself"})
 		return
 	}
-	n.reason = "it says so itself: " + mode.String()
+	n.reason = outReason(mode)
 	h.j.Note(journal.Warn, "node is out of service", journal.Note{Rule: rules[mode], Node: int64(n.ID), Ring: n.Group, Text: n.reason})
 }
 

@@ -63,6 +63,8 @@ func (n *node) whyNot() string {
 	switch {
 	case n.usable():
 		return n.WhyNot()
+	case n.drained() && n.said.mode != proto.ModeDrained:
+		return n.reason + "; an operator took it out besides"
 	case !n.able():
 		return n.reason
 	}
@@ -207,10 +209,15 @@ func (n *node) suspect() bool {
 	return n.Heard() && (!n.Online() || n.deaf()) || !n.usable()
 }
 
+// drained: an operator took it out, whatever else keeps it out.
+func (n *node) drained() bool {
+	return n.said.out && (n.said.mode == proto.ModeDrained || n.Report != nil && n.Report.Drained)
+}
+
 // mayUndrain says why a node must not be let in again, nil when it may: in
 // its own loopback it must show light on every bundle.
 func (n *node) mayUndrain() *proto.Error {
-	if n.Report == nil || n.Report.Mode != proto.ModeDrained {
+	if !n.drained() {
 		return &proto.Error{Code: proto.Invalid, Field: "node", Limit: "a drained node", Reason: fmt.Sprintf("node %d is not drained", n.ID)}
 	}
 	for i := range n.Report.Bundles {

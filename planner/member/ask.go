@@ -107,15 +107,45 @@ func (t *Table) Spoke(d *Device, s proto.Session) {
 	}
 }
 
+// life is one life of a device: what it said last, and how far its events came.
+type life struct {
+	session proto.Session
+	report  *proto.Reported // nil: it never reported
+	events  Events
+}
+
+// followed remembers the present life: another one takes its place.
+func (d *Device) followed() {
+	l, at := life{session: d.Session}, len(d.former)-1
+	for i := range d.former {
+		if d.former[i].session == d.Session {
+			l, at = d.former[i], i
+			break
+		}
+	}
+	if d.Report != nil && d.Report.Session == d.Session {
+		l.report, l.events = d.Report, d.Events
+		l.events.ahead = nil // they come again
+	}
+	copy(d.former[1:at+1], d.former[:at])
+	d.former[0] = l
+}
+
 // returned counts births of lives that others had followed already, without
 // being asked: two agents have one number, and throw each other off the broker.
 func (t *Table) returned(d *Device, s proto.Session) bool {
-	for _, old := range d.former {
-		if old != s || s == d.asks.session && t.j.Now < d.asks.last+askAnswer {
+	if s == d.Session {
+		return false // it lost its connection, and nobody else was there
+	}
+	for i := range d.former {
+		if d.former[i].session != s || s == d.asks.session && t.j.Now < d.asks.last+askAnswer {
 			continue
 		}
 		if t.j.Now > d.returnedAt+returnsWithin {
 			d.returns = 0
+		}
+		if d.returns == 0 {
+			d.incumbent = d.former[i]
 		}
 		d.returnedAt = t.j.Now
 		d.returns++
@@ -124,8 +154,9 @@ func (t *Table) returned(d *Device, s proto.Session) bool {
 	return false
 }
 
-// dispute takes no more word of a number that two agents claim. What is there
-// stays as it is.
+// dispute takes no more orders from a number that two agents claim, and gives
+// it none. What is there stays as it is: the one that was there first goes on
+// telling of its light, and the other's word in between is forgotten.
 func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
 	d.become(Disputed)
 	d.claimedAt, d.asks.at = t.j.Now, journal.Never
@@ -133,7 +164,13 @@ func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
 	d.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear'", uint64(other), uint64(d.Session))
 	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
 		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared or one is alone for %v", quarantine)})
-	t.owner.News(News{Kind: Weighed, Device: d, Before: before})
+	n := News{Kind: Weighed, Device: d, Before: before}
+	if l := &d.incumbent; l.report != nil {
+		t.setEvents(d, l.events)
+		d.Report, d.ReportAt = l.report, t.j.Now
+		n.Kind, n.First = Reported, true
+	}
+	t.owner.News(n)
 }
 
 // claims hears one of the two.
@@ -148,7 +185,7 @@ func (t *Table) claims(d *Device, s proto.Session) {
 func (t *Table) settle(d *Device, why string) {
 	before := d.Standing()
 	d.become(Offline)
-	d.GoneAt, d.former, d.returns = t.j.Now, [len(d.former)]proto.Session{}, 0
+	d.GoneAt, d.former, d.incumbent, d.returns = t.j.Now, [len(d.former)]life{}, life{}, 0
 	t.ask(d, d.Session, 0, timesGone)
 	t.j.Note(journal.Info, "quarantine is over", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(), Text: why})
 	t.owner.News(News{Kind: Weighed, Device: d, Before: before})

@@ -60,9 +60,10 @@ type Device struct {
 	stranger stranger
 	silences int // in a row; each is waited out longer than the one before
 
-	former     [4]proto.Session // lives that others have followed
-	returns    int              // of such ones
+	former     [4]life // lives that others have followed, the last one first
+	returns    int     // of such ones
 	returnedAt time.Duration
+	incumbent  life          // the one that returned first: it was there before the other
 	claim      string        // who claims its number, while Disputed
 	claimedAt  time.Duration // when another than before did
 
@@ -197,8 +198,7 @@ func (d *Device) ResendAt() time.Duration { return d.resendAt }
 // born begins a new life.
 func (d *Device) born(m *proto.Presence) {
 	if d.Session != 0 && d.Session != m.Session {
-		copy(d.former[1:], d.former[:])
-		d.former[0] = d.Session
+		d.followed()
 	}
 	d.Session, d.Birth, d.Refusal = m.Session, *m, Refusal{}
 	d.asks.at = journal.Never

@@ -26,11 +26,15 @@ type Events struct {
 // journal that is lost.
 func (t *Table) restarted(d *Device, m *proto.Reported) {
 	if m.Session != d.Events.Session && m.LastEvent < d.Events.Last {
-		if len(d.Events.ahead) > 0 {
-			t.holding--
-		}
-		d.Events = Events{Cursor: journal.Cursor{Node: d.ID}}
+		t.setEvents(d, Events{Cursor: journal.Cursor{Node: d.ID}})
 	}
+}
+
+func (t *Table) setEvents(d *Device, e Events) {
+	if len(d.Events.ahead) > 0 {
+		t.holding--
+	}
+	d.Events = e
 }
 
 // Event takes an event once and in order. One that is ahead waits for those

@@ -295,13 +295,14 @@ func (t *Table) takeEarly(d *Device) bool {
 }
 
 // Reported takes a report. One of a former life is dropped, one that is ahead
-// of its birth is kept for it.
+// of its birth is kept for it. In a dispute the incumbent's counts.
 func (t *Table) Reported(d *Device, m *proto.Reported) {
-	if d.state == Disputed || !t.believe(d, t.inReport(d, m)...) {
+	disputed := d.state == Disputed
+	if disputed && m.Session != d.incumbent.session || !t.believe(d, t.inReport(d, m)...) {
 		return
 	}
 	t.root.SawTerm(m.SeenTerm, m.SeenLife)
-	if m.Session != d.Session {
+	if m.Session != d.Session && !disputed {
 		d.early = m
 		t.Spoke(d, m.Session)
 		return
@@ -315,7 +316,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	before, heard := d.Standing(), d.Heard()
 	t.restarted(d, m)
 	d.Report, d.ReportAt = m, t.j.Now
-	if d.Online() && d.state != Present {
+	if d.Online() && d.state != Present && !disputed {
 		d.become(Present)
 	}
 	t.hear(heard, d)

@@ -1,19 +1,17 @@
 package sched
 
-import "math/bits"
-
-// The collectives of [LUMOS] A.5 and A.7, as paper_test.go judges them. A job
-// that runs has rings alone (need.go).
+// The collectives of [LUMOS] A.5 and A.7 GPU by GPU, as paper_test.go judges
+// them and what jobs get by them.
 
 // Flow is a stream from one GPU to another; GPU n of pod p has the number
 // p*N + n where pods have N GPUs.
 type Flow struct{ From, To int }
 
-// Ring is the rank of every GPU in a ring through pods of n GPUs each
+// ringRanks is the rank of every GPU in a ring through pods of n GPUs each
 // ([LUMOS] eq. 42): the first half of each pod on the way there, the second
 // on the way back. Every link between pods then carries one flow each way,
 // and none is needed from the last pod to the first. n must be even.
-func Ring(pods, n int) ([]int, error) {
+func ringRanks(pods, n int) ([]int, error) {
 	if err := checkPods(pods, n); err != nil {
 		return nil, err
 	}
@@ -121,94 +119,13 @@ func PodFlows(flows []Flow, pods, n int) []int {
 	return count
 }
 
-// HalvingDoubling is what the GPUs send between pods in each phase of a
-// hierarchical halving-doubling AllReduce ([LUMOS] A.5.4): the like-numbered
-// GPUs of all pods exchange with the pod that differs in one bit, a bit a
-// phase. pods must be a power of two.
-//
-// The publication refers to a figure for the order. Here GPU g begins with bit
-// g and goes on round, so each phase uses the links of all bits at once and
-// every phase the same ones. With as many GPUs as a multiple of the bits, a
-// pod needs one link a GPU in all; where all begin with bit 0 it needs that
-// for every bit anew.
-func HalvingDoubling(pods, n int) ([][]Flow, error) {
-	if err := checkPods(pods, n); err != nil {
-		return nil, err
-	}
-	if pods&(pods-1) != 0 {
-		return nil, wrong("pods", "a power of two", "%d", pods)
-	}
-	phases := make([][]Flow, bits.TrailingZeros(uint(pods)))
-	for t := range phases {
-		for p := range pods {
-			for g := range n {
-				bit := (t + g) % len(phases)
-				phases[t] = append(phases[t], Flow{p*n + g, (p^1<<bit)*n + g})
-			}
-		}
-	}
-	return phases, nil
-}
-
-// DoubleTree is two binary trees over n ranks ([LUMOS] A.5.3): the parent of
-// each rank in either, -1 for the root. No rank has children in both, so each
-// carries half of the data at full rate, and no rank has more than four
-// neighbours in all.
-//
-// The first is the tree of a sorted sequence: with ranks numbered from 1 the
-// odd ones are leaves, and the height of a rank is the number of zeros its
-// number ends in. The second is the same over the numbers in reverse, or, for
-// odd n, moved on by one, so that odd and even change places.
-func DoubleTree(n int) (parents [2][]int, err error) {
-	if n < 1 || n > maxDomain {
-		return parents, wrong("ranks", "at least one", "%d", n)
-	}
-	number := func(tree, rank int) int {
-		switch {
-		case tree == 0:
-			return rank + 1
-		case n%2 == 0:
-			return n - rank
-		}
-		return (rank+1)%n + 1
-	}
-	for tree := range parents {
-		rankOf := make([]int, n+1)
-		for rank := range n {
-			rankOf[number(tree, rank)] = rank
-		}
-		parents[tree] = make([]int, n)
-		for rank := range n {
-			parents[tree][rank] = -1
-			if up := above(number(tree, rank), n); up > 0 {
-				parents[tree][rank] = rankOf[up]
-			}
-		}
-	}
-	return parents, nil
-}
-
-// above is the parent of a number in the tree of 1..n: the parent in the
-// endless tree, or the first further up that is not beyond n. 0: the root.
-func above(i, n int) int {
-	if i&(i-1) == 0 && 2*i > n {
-		return 0
-	}
-	for {
-		low := i & -i
-		if i = i&^low | low<<1; i <= n {
-			return i
-		}
-	}
-}
-
-// AllToAll is where GPU g of pod p sends in step t of an all-to-all among pods
+// allToAllStep is where GPU g of pod p sends in step t of an all-to-all among pods
 // of n GPUs, t from 1 to pods*n ([LUMOS] A.7). Every step is a permutation,
 // every pair meets once, and no pod sends more than ceil(n/pods) flows to
 // another in a step.
 //
 // Unlike eq. 44 as printed, which is a permutation only for n = pods.
-func AllToAll(pods, n, p, g, t int) (pod, gpu int) {
+func allToAllStep(pods, n, p, g, t int) (pod, gpu int) {
 	a, b := (t-1)/n, (t-1)%n
 	return (p + g + a) % pods, (g + b) % n
 }

@@ -122,7 +122,7 @@ func (c Core) Wants(j Job, shares []Share) ([]Want, error) {
 	if err != nil {
 		return nil, err
 	}
-	return needOf(leafOf, c.PodOf, min(j.TP, c.GPUsPerServer))
+	return needOf(j.Collective, leafOf, c.PodOf, min(j.TP, c.GPUsPerServer))
 }
 
 // Elements arranges a job's tensor parallel domains at these servers ([LUMOS]

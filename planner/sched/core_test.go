@@ -234,7 +234,7 @@ func TestAdmitAvoidsFullLeaves(t *testing.T) {
 	var e *wiring.Error
 	bad := c
 	bad.Servers = bad.Servers[:2]
-	if _, err := bad.Admit(nil, Job{1, 1, 1, 1}); !errors.As(err, &e) || e.Field != "servers" {
+	if _, err := bad.Admit(nil, Job{1, 1, 1, 1, Ring}); !errors.As(err, &e) || e.Field != "servers" {
 		t.Errorf("servers missing: %v", err)
 	}
 	if _, err := c.Admit(nil, Job{}); !errors.As(err, &e) || e.Field != "tp" {

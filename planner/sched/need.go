@@ -18,44 +18,43 @@ func (w Want) Links() int { return max(w.DP, w.PP) }
 // adds up. podOf gives a leaf's pod; rails is the number of flows between two
 // parts, one for each GPU of a tensor parallel domain there.
 //
-// Replicas of a stage form a ring that goes out through the pods and comes
-// back ([LUMOS] eq. 42), even rails one way round and odd ones the other (eq.
-// 43). Stages do this one after the other, so a pair of leaves wants the most
-// of any stage; their pipelines run all the time, so those of all replicas
-// add up.
-func needOf(parts [][][]int, podOf []int32, rails int) ([]Want, error) {
+// The replicas of a stage do their collective, phase after phase, and stages do
+// it one after the other, so a pair of leaves wants the most of any phase of
+// any stage; their pipelines run all the time, so those of all replicas add up.
+func needOf(c Collective, parts [][][]int, podOf []int32, rails int) ([]Want, error) {
 	for _, leafOf := range parts {
 		if err := checkNeed(leafOf, podOf, rails); err != nil {
 			return nil, err
 		}
 	}
-	n := len(podOf)
-	wants := make([]Want, n*n) // dense: leaves of one job's cluster
+	parts, leaves := renumber(parts, len(podOf))
+	n := len(leaves)
+	d := domain{rows: make([][]int, len(parts)), podOf: make([]int32, n), rails: rails, flows: make([]int, n*n)}
+	for a, leaf := range leaves {
+		d.podOf[a] = podOf[leaf]
+	}
+	wants := make([]Want, n*n) // dense: leaves of one job
 	pair := func(a, b int) *Want { return &wants[min(a, b)*n+max(a, b)] }
-	flows := make([]int, n*n)
 	for r := range parts[0] {
-		clear(flows)
-		for _, leafOf := range parts {
-			ring := ringOrder(leafOf[r], podOf)
-			for i, a := range ring {
-				b := ring[(i+1)%len(ring)]
-				flows[a*n+b] += (rails + 1) / 2
-				flows[b*n+a] += rails / 2
-			}
+		for k := range parts {
+			d.rows[k] = parts[k][r]
 		}
-		for a := range n {
-			for b := a + 1; b < n; b++ {
-				if f := max(flows[a*n+b], flows[b*n+a]); f > 0 && podOf[a] != podOf[b] {
-					w := pair(a, b)
-					w.DP = max(w.DP, f)
+		for phase := 0; d.phase(c, phase); phase++ {
+			for a := range n {
+				for b := a + 1; b < n; b++ {
+					if f := max(d.flows[a*n+b], d.flows[b*n+a]); f > 0 && d.podOf[a] != d.podOf[b] {
+						w := pair(a, b)
+						w.DP = max(w.DP, f)
+					}
 				}
 			}
+			clear(d.flows)
 		}
 	}
 	for _, leafOf := range parts {
 		for r := 1; r < len(leafOf); r++ {
 			for c, a := range leafOf[r-1] {
-				if b := leafOf[r][c]; podOf[a] != podOf[b] {
+				if b := leafOf[r][c]; d.podOf[a] != d.podOf[b] {
 					pair(a, b).PP += rails
 				}
 			}
@@ -64,11 +63,41 @@ func needOf(parts [][][]int, podOf []int32, rails int) ([]Want, error) {
 	var out []Want
 	for i, w := range wants {
 		if w.Links() > 0 {
-			w.A, w.B = i/n, i%n
+			w.A, w.B = leaves[i/n], leaves[i%n]
 			out = append(out, w)
 		}
 	}
 	return out, nil
+}
+
+// renumber numbers the leaves that a job is at from 0, in their order.
+func renumber(parts [][][]int, all int) (out [][][]int, leaves []int) {
+	at := make([]int, all)
+	for _, rows := range parts {
+		for _, row := range rows {
+			for _, leaf := range row {
+				at[leaf] = 1
+			}
+		}
+	}
+	for leaf, used := range at {
+		if used > 0 {
+			at[leaf] = len(leaves)
+			leaves = append(leaves, leaf)
+		}
+	}
+	for _, rows := range parts {
+		var part [][]int
+		for _, row := range rows {
+			to := make([]int, len(row))
+			for i, leaf := range row {
+				to[i] = at[leaf]
+			}
+			part = append(part, to)
+		}
+		out = append(out, part)
+	}
+	return out, leaves
 }
 
 func checkNeed(leafOf [][]int, podOf []int32, rails int) error {
@@ -88,18 +117,17 @@ func checkNeed(leafOf [][]int, podOf []int32, rails int) error {
 	return nil
 }
 
-// ringOrder is the order of a ring through leaves: out through the pods, in
-// the order they come in, with the first half of what lies in each, and back
-// with the second.
-func ringOrder(row []int, podOf []int32) []int {
+// RingOrder is the order of a ring through members, given the pod of each: out
+// through the pods, in the order they come in, with the first half of what lies
+// in each, and back with the second ([LUMOS] eq. 42).
+func RingOrder(podOf []int32) []int {
 	var pods []int32
 	in := map[int32][]int{}
-	for _, leaf := range row {
-		p := podOf[leaf]
+	for n, p := range podOf {
 		if in[p] == nil {
 			pods = append(pods, p)
 		}
-		in[p] = append(in[p], leaf)
+		in[p] = append(in[p], n)
 	}
 	var out, back []int
 	for _, p := range pods {

@@ -15,14 +15,14 @@ import (
 func TestNeedOfTwoPods(t *testing.T) {
 	// Rows are stages: one row split, four columns that cross once each.
 	leafOf := [][]int{{0, 0, 0, 0}, {0, 0, 1, 1}, {1, 1, 1, 1}}
-	wants, err := needOf([][][]int{leafOf}, []int32{0, 1}, 8)
+	wants, err := needOf(Ring, [][][]int{leafOf}, []int32{0, 1}, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []Want{{0, 1, 8, 4 * 8}}; !slices.Equal(wants, want) {
 		t.Errorf("%v, want %v", wants, want)
 	}
-	same, err := needOf([][][]int{leafOf}, []int32{0, 0}, 8)
+	same, err := needOf(Ring, [][][]int{leafOf}, []int32{0, 0}, 8)
 	if err != nil || len(same) != 0 {
 		t.Errorf("within one pod: %v, %v", same, err)
 	}
@@ -34,7 +34,7 @@ func TestNeedOfTwoPods(t *testing.T) {
 // Reference: [LUMOS] A.5.1, A.12
 func TestNeedOfRings(t *testing.T) {
 	podOf := []int32{0, 0, 1, 1, 2, 2}
-	wants, err := needOf([][][]int{{{0, 1, 2, 3, 4, 5}}}, podOf, 1)
+	wants, err := needOf(Ring, [][][]int{{{0, 1, 2, 3, 4, 5}}}, podOf, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +43,11 @@ func TestNeedOfRings(t *testing.T) {
 		t.Errorf("%v, want %v", wants, want)
 	}
 	for _, bad := range [][][]int{{{0, 9}}, {{0, -1}}, {{0}, {0, 1}}, {{}}} {
-		if _, err := needOf([][][]int{bad}, podOf, 1); err == nil {
+		if _, err := needOf(Ring, [][][]int{bad}, podOf, 1); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
 	}
-	if _, err := needOf([][][]int{{{0}}}, podOf, 0); err == nil {
+	if _, err := needOf(Ring, [][][]int{{{0}}}, podOf, 0); err == nil {
 		t.Error("no rails were accepted")
 	}
 }
@@ -141,14 +141,15 @@ func TestBadJobsAreRefused(t *testing.T) {
 		job     Job
 		field   string
 	}{
-		"no tp":       {good, Job{0, 1, 1, 1}, "tp"},
-		"no ep":       {good, Job{1, 0, 1, 1}, "ep"},
-		"no pp":       {good, Job{1, 1, 0, 1}, "pp"},
-		"no dp":       {good, Job{1, 1, 1, 0}, "dp"},
-		"too large":   {good, Job{1 << 10, 1, 1 << 10, 2}, "dp"},
-		"no gpus":     {Cluster{0, nil}, Job{1, 1, 1, 1}, "gpus_per_server"},
-		"below none":  {Cluster{8, [][]int{{1, -1}}}, Job{1, 1, 1, 1}, "idle[0][1]"},
-		"beyond most": {Cluster{8, [][]int{{maxServers, 1}}}, Job{1, 1, 1, 1}, "idle[0][1]"},
+		"no tp":       {good, Job{0, 1, 1, 1, Ring}, "tp"},
+		"no ep":       {good, Job{1, 0, 1, 1, Ring}, "ep"},
+		"no pp":       {good, Job{1, 1, 0, 1, Ring}, "pp"},
+		"no dp":       {good, Job{1, 1, 1, 0, Ring}, "dp"},
+		"too large":   {good, Job{1 << 10, 1, 1 << 10, 2, Ring}, "dp"},
+		"no such":     {good, Job{1, 1, 1, 1, collectives}, "collective"},
+		"no gpus":     {Cluster{0, nil}, Job{1, 1, 1, 1, Ring}, "gpus_per_server"},
+		"below none":  {Cluster{8, [][]int{{1, -1}}}, Job{1, 1, 1, 1, Ring}, "idle[0][1]"},
+		"beyond most": {Cluster{8, [][]int{{maxServers, 1}}}, Job{1, 1, 1, 1, Ring}, "idle[0][1]"},
 	} {
 		_, err := Place(c.cluster, c.job)
 		var e *wiring.Error
@@ -157,9 +158,8 @@ func TestBadJobsAreRefused(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{ // any order: each is judged by itself
-		"ring":          second(Ring(0, 2)),
+		"ring":          second(ringRanks(0, 2)),
 		"hierarchical":  second(HierarchicalRing(1, 0)),
-		"tree":          treeError(0),
 		"arrange":       second(Arrange([]int{1}, 1, 2)),
 		"arrange none":  second(Arrange([]int{1}, 0, 2)),
 		"arrange below": second(Arrange([]int{-1, 3}, 1, 2)),
@@ -171,8 +171,3 @@ func TestBadJobsAreRefused(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
-
-func treeError(n int) error {
-	_, err := DoubleTree(n)
-	return err
-}

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"errors"
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -134,7 +135,7 @@ func TestLocalityFirst(t *testing.T) {
 func TestRingReusesLinks(t *testing.T) {
 	for pods := 1; pods <= 9; pods++ {
 		for n := 2; n <= 10; n += 2 {
-			rank, err := Ring(pods, n)
+			rank, err := ringRanks(pods, n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +165,7 @@ func TestRingReusesLinks(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Ring(3, 5); err == nil {
+	if _, err := ringRanks(3, 5); err == nil {
 		t.Error("an odd number of GPUs was accepted")
 	}
 }
@@ -227,47 +228,60 @@ func perPod(links []int, pods int) int {
 
 // Over all phases of a halving-doubling a pod needs one link a GPU when GPUs
 // begin with different bits, and one for every bit when they do not; the
-// phases are an AllReduce.
+// phases are an AllReduce, among any number of pods.
 // Method: flows counted over all phases; sums carried through the exchange.
 // Reference: [LUMOS] A.5.4, Fig. 15
 func TestHalvingDoublingReusesLinks(t *testing.T) {
-	for bits := 1; bits <= 5; bits++ {
-		pods := 1 << bits
-		for n := 1; n <= 3*bits; n++ {
-			phases, err := HalvingDoubling(pods, n)
-			if err != nil {
-				t.Fatal(err)
+	for pods := 1; pods <= 32; pods++ {
+		all := bits.Len(uint(pods)) - 1
+		for n := 1; n <= 3*max(all, 1); n++ {
+			var phases [][]Flow
+			for at := 0; ; at++ {
+				exchanges, ok := halvings(pods, n, at)
+				if !ok {
+					break
+				}
+				var flows []Flow
+				for _, x := range exchanges {
+					flows = append(flows, Flow{x.from*n + x.gpu, x.to*n + x.gpu})
+				}
+				phases = append(phases, flows)
 			}
-			if len(phases) != bits {
-				t.Fatalf("%d phases, want %d", len(phases), bits)
+			joins := 0
+			if pods&(pods-1) != 0 {
+				joins = 1
 			}
-			got := perPod(PodLinks(phases, pods, n), pods)
-			if want := bits * ((n + bits - 1) / bits); got != want {
+			if len(phases) != all+joins {
+				t.Fatalf("%d pods: %d phases, want %d", pods, len(phases), all+joins)
+			}
+			got := perPod(PodLinks(phases[joins:], pods, n), pods)
+			if want := all * ((n + max(all, 1) - 1) / max(all, 1)); got != want {
 				t.Errorf("%d pods of %d: %d links a pod, want %d", pods, n, got, want)
 			}
-			if n%bits == 0 && got != n {
-				t.Errorf("%d pods of %d: %d links a pod, want %d", pods, n, got, n)
-			}
-			seen := make([]uint32, pods*n) // whose data a GPU has: bit by pod
-			for g := range seen {
-				seen[g] = 1 << (g / n)
-			}
-			for _, flows := range phases {
-				next := slices.Clone(seen)
-				for _, f := range flows {
-					next[f.To] |= seen[f.From]
-				}
-				seen = next
-			}
-			for g, s := range seen {
-				if s != uint32(1<<pods-1) {
-					t.Fatalf("%d pods of %d: GPU %d has data of %b", pods, n, g, s)
-				}
-			}
+			checkAllReduce(t, phases, pods, n, joins)
 		}
 	}
-	if _, err := HalvingDoubling(6, 4); err == nil {
-		t.Error("six pods were accepted")
+}
+
+// checkAllReduce: after all phases, and the joining one back again, every GPU
+// has the data of its like in all pods.
+func checkAllReduce(t *testing.T, phases [][]Flow, pods, n, joins int) {
+	t.Helper()
+	seen := make([]uint32, pods*n) // whose data a GPU has: bit by pod
+	for g := range seen {
+		seen[g] = 1 << (g / n)
+	}
+	for _, flows := range append(slices.Clone(phases), phases[:joins]...) {
+		next := slices.Clone(seen)
+		for _, f := range flows {
+			next[f.To] |= seen[f.From]
+		}
+		seen = next
+	}
+	for g, s := range seen {
+		if s != uint32(1<<pods-1) {
+			t.Fatalf("%d pods of %d: GPU %d has data of %b", pods, n, g, s)
+		}
 	}
 }
 
@@ -278,10 +292,7 @@ func TestHalvingDoublingReusesLinks(t *testing.T) {
 // Reference: [LUMOS] A.5.3
 func TestDoubleBinaryTree(t *testing.T) {
 	for n := 1; n <= 300; n++ {
-		parents, err := DoubleTree(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parents := trees(n)
 		inner := make([]int, n)
 		degree := make([]int, n)
 		for _, parent := range parents {
@@ -320,7 +331,7 @@ func TestDoubleBinaryTree(t *testing.T) {
 			}
 		}
 	}
-	parents, _ := DoubleTree(33)
+	parents := trees(33)
 	count := map[[2]int32]int32{}
 	for _, parent := range parents {
 		for rank, up := range parent {
@@ -415,7 +426,7 @@ func TestAllToAll(t *testing.T) {
 				var flows []Flow
 				for p := range pods {
 					for g := range n {
-						q, h := AllToAll(pods, n, p, g, step)
+						q, h := allToAllStep(pods, n, p, g, step)
 						to = append(to, q*n+h)
 						flows = append(flows, Flow{p*n + g, q*n + h})
 						met[(p*n+g)*pods*n+q*n+h] = true

@@ -20,8 +20,11 @@ const (
 )
 
 // Job is the parallelism of a training job: GPUs in a tensor, expert,
-// pipeline and data parallel domain.
-type Job struct{ TP, EP, PP, DP int }
+// pipeline and data parallel domain, and what the last of these does.
+type Job struct {
+	TP, EP, PP, DP int
+	Collective     Collective
+}
 
 // GPUs is the size of the job. Unlike [LUMOS] eq. 37, which leaves TP out.
 func (j Job) GPUs() int { return j.TP * j.PP * j.DP }
@@ -38,6 +41,9 @@ func (j Job) Validate() error {
 	}
 	if j.PP > maxDomain/j.TP || j.DP > maxDomain/(j.TP*j.PP) {
 		return wrong("dp", fmt.Sprintf("tp * pp * dp of at most %d", maxDomain), "more than that")
+	}
+	if j.Collective >= collectives {
+		return wrong("collective", fmt.Sprintf("0..%d", collectives-1), "%d", j.Collective)
 	}
 	return nil
 }

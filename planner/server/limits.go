@@ -25,6 +25,9 @@ const (
 	// longestKeepalive replaces a longer one, or none. chosen: a peer that is
 	// gone without a word is let go within seven minutes; ours ask for 10 s.
 	longestKeepalive = 300
+	// successionPatience is how long a client waits for the end of a former
+	// connection of its name. chosen: ends take milliseconds, seconds under load.
+	successionPatience = 5 * time.Second
 	// writePatience is how long one write to a client may take. chosen: a
 	// client that reads nothing for so long has lost its will's keepalive too.
 	writePatience = 10 * time.Second
@@ -133,10 +136,31 @@ func (h *limits) OnConnect(cl *mochi.Client, _ packets.Packet) error {
 	if c := limit.Of(cl.Net.Conn); c != nil {
 		c.Admit()
 	}
+	h.succeed(cl)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.client[cl] = &account{unacked: map[uint16]int64{}}
 	return nil
+}
+
+// succeed ends the connection that had a client's name before, and waits until
+// the broker has done with it: a queue that is thrown away takes a while, and
+// who comes back within it would lose place and subscriptions to that.
+func (h *limits) succeed(cl *mochi.Client) {
+	for end := time.Now().Add(successionPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		former, ok := h.broker.server.Clients.Get(cl.ID)
+		if !ok {
+			return
+		}
+		former.Stop(packets.ErrSessionTakenOver)
+	}
+}
+
+// lost: the broker has given a client's place away, and would bring it nothing
+// any more. It has to come again.
+func (h *limits) lost(cl *mochi.Client) bool {
+	now, ok := h.broker.server.Clients.Get(cl.ID)
+	return (!ok || now != cl) && h.of(cl) != nil
 }
 
 func (h *limits) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
@@ -157,6 +181,9 @@ func (h *limits) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
 // OnPacketRead slows a client down that sends more than its share: it is read
 // later, and TCP tells it so. Acknowledgements that are waited for are free.
 func (h *limits) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	if h.lost(cl) {
+		return pk, packets.ErrSessionTakenOver
+	}
 	switch pk.FixedHeader.Type {
 	case packets.Puback, packets.Pubrec, packets.Pubcomp:
 		if _, waited := cl.State.Inflight.Get(pk.PacketID); waited {

@@ -200,3 +200,47 @@ func TestBrokerRefusesEndlessTopics(t *testing.T) {
 		}
 	}
 }
+
+// Goal: whoever comes back under its name before the broker has done with its
+// last connection is served like any other.
+// Method: a subscriber leaves thousands of messages unacknowledged and comes
+// back at once, again and again; a message must reach it each time.
+func TestBrokerServesWhoComesBackAtOnce(t *testing.T) {
+	b := startBroker(t, "127.0.0.1:0")
+	writer, err := mqtt.Dial(mqtt.Config{Broker: b.URL(), ClientID: "writer", Queue: 1 << 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if p := <-writer.Recv(); p.Kind != proto.LinkUp {
+		t.Fatal(p.Kind)
+	}
+	say := func(topic string) {
+		if err := writer.Send(proto.Packet{Topic: topic, Payload: []byte("x"), QoS: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 10 {
+		c, err := net.Dial("tcp", b.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		c.Write([]byte{0x10, 15, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, 3, 'o', 'n', 'e'})
+		c.Write([]byte{0x82, 8, 0, 1, 0, 3, 't', '/', '#', 1})
+		got := make([]byte, 9)
+		if _, err := io.ReadFull(c, got); err != nil { // CONNACK, SUBACK
+			t.Fatal(err)
+		}
+		for range 2000 {
+			say("t/x")
+		}
+		if _, err := io.ReadFull(c, got[:8]); err != nil || got[0] != 0x32 {
+			t.Fatalf("round %d: %x, %v", round, got, err)
+		}
+		if round%2 == 1 {
+			c.Close() // else it is taken over
+		}
+	}
+}

@@ -95,12 +95,35 @@ func BenchmarkRewire(b *testing.B) {
 	}
 }
 
+// BenchmarkRewireLarge is one group of many pods with all ports in use, a tenth
+// of the links taken and their ports joined anew, by steps a link.
+func BenchmarkRewireLarge(b *testing.B) {
+	for _, s := range []struct{ pods, ports int }{{512, 32}, {1024, 32}, {128, 256}} {
+		g := groupsOf(b, 1, s.pods, s.ports, s.ports, 100)[0]
+		for _, steps := range []int{30, 100, 300, 1000, 3000} {
+			b.Run(fmt.Sprintf("pods=%d/ports=%d/steps=%d", s.pods, s.ports, steps), func(b *testing.B) {
+				kept := 0
+				start := busy(b)
+				for b.Loop() {
+					h, err := Rewire(g, 1, steps*g.Circuits())
+					if err != nil {
+						b.Fatal(err)
+					}
+					kept = h.Kept(g.Old)
+				}
+				b.ReportMetric(float64(kept)/float64(g.Old.circuits()), "kept")
+				b.ReportMetric(milliseconds((busy(b)-start)/time.Duration(b.N)), "cpu-ms")
+			})
+		}
+	}
+}
+
 // BenchmarkHalve is the min-cost flow halving of one group of 256 switches
-// down to blocks of 16 even ones.
+// down to blocks of 32 even ones.
 func BenchmarkHalve(b *testing.B) {
 	g := groupsOf(b, 1, 128, 256, 256, 100)[0]
 	for b.Loop() {
-		if _, err := NewRewiring(g, 1); err != nil {
+		if _, err := NewRewiring(g, 1, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,21 +1,43 @@
 package wiring
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
-// halveRounds bounds how often a halving is improved. chosen: the third
-// still gains a circuit or two in a thousand, further ones hardly any.
-const halveRounds = 4
+// halveRounds bounds how often a halving is improved. chosen: the second
+// gains a circuit or two in a hundred, the search makes up for further ones.
+const halveRounds = 2
 
-// blocks cuts a group into pieces of at most MaxBlock even switches. first is
-// the group's first even switch in the whole.
-func (g Group) blocks(first int, emit func(first int, g Group)) {
-	if g.Old.Switches <= MaxBlock {
-		emit(first, g)
-		return
+// Halves says whether a group is searched in parts.
+func (g Group) Halves() bool {
+	return g.Old.Switches > MaxBlock || g.Old.Switches > fewBlock && g.Pods < fewPods
+}
+
+// blocks cuts a group into pieces that are searched as one, in order of
+// switches. Pieces of one size are cut side by side.
+func (g Group) blocks(sideBySide func(n int, do func(int))) []Group {
+	parts := []Group{g}
+	for {
+		var cut []int
+		for n, part := range parts {
+			if part.Halves() {
+				cut = append(cut, n)
+			}
+		}
+		if len(cut) == 0 {
+			return parts
+		}
+		halves := make([][]Group, len(parts))
+		for n, part := range parts {
+			halves[n] = []Group{part}
+		}
+		sideBySide(len(cut), func(n int) {
+			a, b := parts[cut[n]].halve()
+			halves[cut[n]] = []Group{a, b}
+		})
+		parts = slices.Concat(halves...)
 	}
-	a, b := g.halve()
-	a.blocks(first, emit)
-	b.blocks(first+a.Old.Switches, emit)
 }
 
 // halve deals the links of a group to the two halves of its even switches so

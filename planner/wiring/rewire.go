@@ -72,17 +72,40 @@ type Rewiring struct {
 }
 
 // NewRewiring cuts a group into blocks. Blocks differ by seed, and groups
-// should: see Seed.
-func NewRewiring(g Group, seed uint64) (*Rewiring, error) {
+// should: see Seed. Whoever has several cores gives a function that calls do
+// for 0 to n-1 on them, in any order; nil: one after the other.
+func NewRewiring(g Group, seed uint64, sideBySide func(n int, do func(int))) (*Rewiring, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
+	if sideBySide == nil {
+		sideBySide = inTurn
+	}
 	r := &Rewiring{Group: g}
-	g.blocks(0, func(first int, part Group) {
+	parts := g.blocks(sideBySide)
+	r.Blocks = make([]*Block, len(parts))
+	first := 0
+	for _, part := range parts {
 		r.first = append(r.first, first)
-		r.Blocks = append(r.Blocks, newBlock(part.Topology, part.Old, Seed(seed, len(r.Blocks))))
-	})
+		first += part.Old.Switches
+	}
+	sideBySide(len(parts), func(n int) { r.Blocks[n] = newBlock(parts[n].Topology, parts[n].Old, Seed(seed, n)) })
 	return r, nil
+}
+
+func inTurn(n int, do func(int)) {
+	for i := range n {
+		do(i)
+	}
+}
+
+// UpperBound is as the group's, or what the search has proved where the group
+// is one block: a dual solution of its linear programme.
+func (r *Rewiring) UpperBound() int {
+	if len(r.Blocks) > 1 {
+		return r.Group.UpperBound()
+	}
+	return min(r.Group.UpperBound(), r.Blocks[0].prices.bound)
 }
 
 // Seed derives the seed of the n-th part of something.
@@ -124,7 +147,7 @@ func Rewire(g Group, seed uint64, steps int) (Half, error) {
 	if steps <= 0 {
 		return g.Split()
 	}
-	r, err := NewRewiring(g, seed)
+	r, err := NewRewiring(g, seed, nil)
 	if err != nil {
 		return Half{}, err
 	}

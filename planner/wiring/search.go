@@ -39,13 +39,15 @@ const (
 	tryLength, tryLoss, tryMissing = 100, 6, 10
 )
 
-// holdShare is how many links may be missing before a hold grows with them,
-// by quarters of a descent's planned length, round and round, from its half
-// on. With many missing each has its turn seldom, and a hold of a few steps
-// means nothing; in the first half a longer one keeps links from good places,
-// and for the last few it keeps a descent from closing. chosen: between, and
-// not always the same, as descents of hundreds of pods get stuck on one.
-var holdShare = [...]int{10, 8, 7, 6}
+// holdShare is how many links may be missing before a hold grows with them, by
+// quarters of a descent's planned length, round and round. With many missing
+// each has its turn seldom, and a hold of a few steps means nothing; a longer
+// one closes a descent, and keeps links from good places: while hundreds are
+// missing it melts what was kept. So in the first round, which is to close
+// soon, it grows from half the plan on, and later only from its end on.
+// chosen: not always the same, as descents of hundreds of pods get stuck on
+// one.
+var holdShare = [2][4]int{{8, 4, 2, 1}, {10, 8, 7, 6}}
 
 // Block is one independent piece of a rewiring: at most MaxBlock even
 // switches of one group. Its result depends on its input, its seed and the
@@ -61,7 +63,7 @@ type Block struct {
 
 	allowed, steps  int
 	began, started  int     // steps when the phase and when the descent began
-	round           int     // planned length of a descent and the polish after it
+	round, rounds   int     // planned length of a descent and the polish after it; rounds ended
 	look            int     // links missing at which to look what insertion gives
 	priced, toPrice int     // subgradient rounds of this phase, made and planned
 	hold            []int32 // of a link and place: no pushing before this step of the round
@@ -127,7 +129,7 @@ func (b *Block) keepOld() {
 func (b *Block) stay() {
 	for e := range int32(len(b.place)) {
 		for places := b.old[e]; places != 0; places &= places - 1 {
-			place := bits.TrailingZeros32(places)
+			place := bits.TrailingZeros64(places)
 			out, in := b.ports(e, place)
 			if b.out[out] < 0 && b.in[in] < 0 {
 				b.put(e, place)
@@ -159,10 +161,15 @@ func (b *Block) startDescent() {
 func (b *Block) planned() int { return b.round*2/3 + 1 }
 
 // descend places one missing link. Two thirds of a round are planned for a
-// descent; it ends when nothing is missing.
+// descent; it ends when nothing is missing, and is given up when, past its
+// plan, it keeps no more than the best: it would keep less and less.
 func (b *Block) descend() {
 	planned := b.planned()
 	spent := b.steps - b.started
+	if spent > planned && b.kept+len(b.missing) <= b.top {
+		b.nextRound()
+		return
+	}
 	if spent > overrun*planned {
 		b.insertAll()
 	}
@@ -218,6 +225,12 @@ func (b *Block) improvePrices() {
 	}
 	b.clear()
 	b.startDescent()
+}
+
+func (b *Block) nextRound() {
+	b.rounds++
+	b.round = min(b.round*growth, longestRound*len(b.place))
+	b.become(pricing)
 }
 
 // repair places one missing link, drawn at random, where that costs least:
@@ -290,8 +303,12 @@ func (b *Block) force(e int32, place int) {
 func (b *Block) push(e int32) {
 	spent := b.steps - b.started
 	hold := holdFirst + b.rng.Below(holdSpan)
-	if quarter := 4 * spent / b.planned(); quarter >= 2 {
-		share := holdShare[quarter%len(holdShare)]
+	from, shares := 4, &holdShare[0]
+	if b.rounds == 0 {
+		from, shares = 2, &holdShare[1]
+	}
+	if quarter := 4 * spent / b.planned(); quarter >= from {
+		share := shares[quarter%len(shares)]
 		hold = hold * max(share, len(b.missing)) / share
 	}
 	b.hold[int(e)*2*b.switches+int(b.place[e])] = int32(spent + hold)
@@ -302,8 +319,7 @@ func (b *Block) push(e int32) {
 // broke. It is kept unless it loses.
 func (b *Block) polish() {
 	if b.steps-b.started >= b.round && b.steps-b.began >= b.round/3 {
-		b.round = min(b.round*growth, longestRound*len(b.place))
-		b.become(pricing)
+		b.nextRound()
 		return
 	}
 	b.steps++
@@ -338,10 +354,10 @@ func (b *Block) lost() (e int32, place int) {
 			continue
 		}
 		places := b.old[e]
-		for range b.rng.Below(bits.OnesCount32(places)) {
+		for range b.rng.Below(bits.OnesCount64(places)) {
 			places &= places - 1
 		}
-		place := bits.TrailingZeros32(places)
+		place := bits.TrailingZeros64(places)
 		if out, in := b.ports(e, place); b.out[out] < 0 || b.out[out] != b.in[in] {
 			return e, place // not taken by another link of the pair
 		}

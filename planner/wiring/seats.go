@@ -1,9 +1,10 @@
 package wiring
 
 // MaxBlock is the largest number of even switches that is searched as one; a
-// link then has at most 32 places, one bit each. Larger groups are halved
-// first (halve.go).
-const MaxBlock = 16
+// link then has at most 64 places, one bit each. Larger groups are halved
+// first (halve.go), those of few pods already beyond fewBlock: a descent of
+// theirs closes late on more.
+const MaxBlock, fewBlock, fewPods = 32, 16, 64 // chosen, by runs against a solver and with up to 512 pods
 
 // seats is where the links of a block are: every wanted link is one item, in
 // a place or missing. Place 2k is even switch k from the link's lower pod to
@@ -14,7 +15,7 @@ const MaxBlock = 16
 type seats struct {
 	pods, switches int
 	low, high      []int32  // of a link: the first port of each end
-	old            []uint32 // of a link: the places where its pair had a circuit
+	old            []uint64 // of a link: the places where its pair had a circuit
 	toll           []int32  // of a link and place: see prices
 
 	place   []int8     // of a link; -1 missing
@@ -38,14 +39,14 @@ func newSeats(t Topology, old Half) *seats {
 	links, ports := t.Circuits(), t.Pods*old.Switches
 	s := &seats{
 		pods: t.Pods, switches: old.Switches,
-		low: make([]int32, 0, links), high: make([]int32, 0, links), old: make([]uint32, 0, links),
+		low: make([]int32, 0, links), high: make([]int32, 0, links), old: make([]uint64, 0, links),
 		toll:  make([]int32, links*2*old.Switches),
 		place: make([]int8, links), where: make([]int32, links), missing: make([]int32, 0, links),
 		out: make([]int32, ports), in: make([]int32, ports),
 		paid: [2][]int32{make([]int32, ports), make([]int32, ports)},
 	}
 	for _, l := range t.Links {
-		places := uint32(0)
+		places := uint64(0)
 		for k := range old.Switches {
 			row := old.Row(k)
 			if row[l.I] == l.J {

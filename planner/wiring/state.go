@@ -4,10 +4,11 @@ import "slices"
 
 // phase is what a block does next. Only become assigns it.
 //
-//	             +------------------- next round ------------------+
-//	             v                                                 |
-//	keeping -> descending -> polishing -> pricing -> descending    |
-//	   |  '------------------------------>   |'--------------------'
+//	             +----------------- next round -----------------+
+//	             v                                              |
+//	keeping -> descending -> polishing -> pricing --------------'
+//	   |  '        |   '--- given up -->  ^  |
+//	   |  '--------|-------------|--------'  |
 //	   '-----------+-------------+-----------+---> settled
 //
 // A block whose ports are nearly all in use skips the descent without prices
@@ -28,7 +29,7 @@ func (p phase) String() string {
 
 var follows = [...][]phase{
 	keeping:    {descending, pricing, settled},
-	descending: {polishing, settled},
+	descending: {polishing, pricing, settled},
 	polishing:  {pricing, settled},
 	pricing:    {descending, settled},
 	settled:    {},

@@ -18,6 +18,7 @@ type Asker struct {
 	Wait   time.Duration
 	Seed   [8]byte            // tells its questions from those of another life of this name
 	Heard  func(proto.Packet) // is given all that comes on the link; nil: nobody
+	Waits  func(why string)   // is told what is waited for, when a planner says so; nil: nobody
 	asked  uint64
 	beat   proto.PlannerState // the planner's last sign of life
 }
@@ -85,7 +86,8 @@ func (a *Asker) Connect(ctx context.Context) error {
 }
 
 // Ask sends a question until it is answered and gives the answer. A refusal
-// is an error.
+// is an error; that of a planner which is not in service counts when no other
+// answer comes.
 func (a *Asker) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
 	a.asked++
 	if q.Noun != proto.NounWhy {
@@ -100,10 +102,11 @@ func (a *Asker) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, err
 		return nil, err
 	}
 	request := proto.Packet{Kind: proto.Publish, Topic: a.Topics.Request(a.Name), Payload: payload, QoS: proto.TopicRequest.QoS()}
+	idle := &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answered on fabric %s within %v", a.Topics.Fabric, a.Wait)}
 	for end := time.Now().Add(a.Wait); time.Now().Before(end); {
 		// A link that is down takes nothing; the question is asked again.
 		_ = a.Link.Send(request)
-		r, err := a.reply(ctx, q.Corr, time.After(min(askAgain, time.Until(end))))
+		r, err := a.reply(ctx, q.Corr, time.After(min(askAgain, time.Until(end))), idle)
 		switch {
 		case err != nil:
 			return nil, err
@@ -113,11 +116,12 @@ func (a *Asker) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, err
 			return r, nil
 		}
 	}
-	return nil, &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answered on fabric %s within %v", a.Topics.Fabric, a.Wait)}
+	return nil, idle
 }
 
-// reply waits for an answer; nil: it is time to ask again.
-func (a *Asker) reply(ctx context.Context, corr proto.Corr, limit <-chan time.Time) (*proto.OpReply, error) {
+// reply waits for an answer; nil: it is time to ask again. A planner that is not
+// in service says so in idle, and another may answer yet.
+func (a *Asker) reply(ctx context.Context, corr proto.Corr, limit <-chan time.Time, idle *proto.Error) (*proto.OpReply, error) {
 	for {
 		p, late, err := a.next(ctx, limit)
 		if late || err != nil || p.Kind == proto.LinkUp {
@@ -130,7 +134,14 @@ func (a *Asker) reply(ctx context.Context, corr proto.Corr, limit <-chan time.Ti
 		if _, err := proto.Decode(p.Payload, r); err != nil {
 			return nil, fmt.Errorf("the planner's answer: %w", err)
 		}
-		if r.Corr == corr {
+		switch {
+		case r.Corr != corr:
+		case r.Code == proto.Busy && r.Field == proto.FieldPlanner:
+			*idle = proto.Error{Code: r.Code, Field: r.Field, Limit: r.Limit, Reason: r.Reason}
+			if a.Waits != nil {
+				a.Waits(r.Reason)
+			}
+		default:
 			return r, nil
 		}
 	}

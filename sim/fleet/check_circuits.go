@@ -14,7 +14,9 @@ import (
 //  1. A circuit that a switch has told as tuned has light, and keeps it until
 //     the planner has published a commit without it, whoever dies meanwhile.
 //  2. A switch applies nothing that was not committed, and never goes back.
-//  3. When all is quiet, light passes in every switch exactly where the last
+//  3. A job of a leaf-spine core whose circuits all had light keeps every one
+//     of them until a list without it, but where it may pause.
+//  4. When all is quiet, light passes in every switch exactly where the last
 //     commit for it says - no switch of a stage has the old circuits and
 //     another the new - and a link has both its ways.
 type circuits struct {
@@ -25,7 +27,8 @@ type circuits struct {
 	last     []proto.Generation                         // by switch: highest commit for it
 	reported []proto.Generation                         // by switch: highest told as applied
 	commits  map[proto.RingID]map[proto.Generation]bool // by group
-	lists    map[proto.Corr]bool                        // job lists that were asked for
+	lists    map[proto.Corr][]proto.JobSpec             // job lists that were asked for
+	alone    map[proto.JobID]bool                       // jobs that nothing may touch, by whether all their circuits had light
 	looks    int                                        // at circuits that had to stay
 	dark     time.Duration                              // longest of one switch in one stage
 }
@@ -33,7 +36,7 @@ type circuits struct {
 func newCircuits(r *Run) *circuits {
 	n := len(r.switches)
 	c := &circuits{r: r, core: r.cfg.Fabric.Core, guarded: make([][]proto.Circuit, n), last: make([]proto.Generation, n),
-		reported: make([]proto.Generation, n), commits: map[proto.RingID]map[proto.Generation]bool{}, lists: map[proto.Corr]bool{}}
+		reported: make([]proto.Generation, n), commits: map[proto.RingID]map[proto.Generation]bool{}, lists: map[proto.Corr][]proto.JobSpec{}, alone: map[proto.JobID]bool{}}
 	for range n {
 		c.desired = append(c.desired, map[proto.Generation][]proto.Circuit{})
 	}
@@ -56,7 +59,7 @@ func (c *circuits) violate(s int, invariant, text string) {
 func (c *circuits) passes(s int, a, b uint16) bool { return c.r.mirrors.Passes(c.r.world, s, a, b) }
 
 // group is that of a switch.
-func (c *circuits) group(s int) proto.RingID { return c.core.GroupID(s / c.core.SpinePorts) }
+func (c *circuits) group(s int) proto.RingID { return c.core.GroupID(s / c.core.GroupSwitches()) }
 
 // has tells whether a circuit is among those wanted.
 func has(list []proto.Circuit, x *proto.Circuit) bool {
@@ -106,7 +109,13 @@ func (c *circuits) committed(group proto.RingID, g proto.Generation) {
 			continue // told again
 		}
 		c.guarded[s] = slices.DeleteFunc(c.guarded[s], func(x proto.Circuit) bool {
-			return !has(want, &x)
+			if gone := !has(want, &x); !gone {
+				return false
+			}
+			if c.alone[x.Job] {
+				c.violate(s, "jobs stay where they are", fmt.Sprintf("generation %d is without %d to %d of job %d, which runs", g, x.A, x.B, x.Job))
+			}
+			return true
 		})
 	}
 	if first {
@@ -126,8 +135,24 @@ func (c *circuits) replied(p proto.Packet) {
 	var m proto.OpReply
 	if _, err := proto.Decode(p.Payload, &m); err != nil {
 		c.r.audit.violate(0, "protocol", "the planner's reply does not decode: "+err.Error())
-	} else if c.lists[m.Corr] && m.Code != proto.OK && m.Code != proto.Busy {
+	} else if list, asked := c.lists[m.Corr]; asked && m.Code == proto.OK {
+		c.taken(list)
+	} else if asked && m.Code != proto.Busy {
 		c.r.audit.violate(0, "jobs taken", fmt.Sprintf("%v %s %s", m.Code, m.Field, m.Reason))
+	}
+}
+
+// taken lets go of the jobs that a list is without.
+func (c *circuits) taken(list []proto.JobSpec) {
+	if c.core.LeafSpine == nil {
+		return // between pods links move
+	}
+	was := c.alone
+	c.alone = map[proto.JobID]bool{}
+	for i := range list {
+		if s := &list[i]; s.MayPauseMillis == 0 {
+			c.alone[s.Job] = was[s.Job]
+		}
 	}
 }
 
@@ -202,12 +227,19 @@ func (c *circuits) stand() {
 		// The other way of a link is in the pair's other switch, or in the
 		// same one.
 		other := s
-		if c.core.Wiring == fabric.Interleaved {
+		if c.core.Paired() {
 			other = s ^ 1
 		}
 		for _, x := range lit {
 			if !c.passes(other, x.B, x.A) {
-				c.violate(s, "both ways", fmt.Sprintf("light passes from pod %d to pod %d, and not back through switch %d", x.A, x.B, other))
+				c.violate(s, "both ways", fmt.Sprintf("light passes from port %d to port %d, and not back through switch %d", x.A, x.B, other))
+			}
+		}
+	}
+	for s := range c.guarded {
+		for _, x := range c.guarded[s] {
+			if _, listed := c.alone[x.Job]; listed {
+				c.alone[x.Job] = true
 			}
 		}
 	}

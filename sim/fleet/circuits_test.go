@@ -9,6 +9,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/planner/fabric"
+	"ringlight/proto"
 )
 
 // testCores are small, of both wirings.
@@ -17,6 +18,8 @@ var testCores = []fabric.Core{
 	{Pods: 6, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 500},
 	{Pods: 4, LeavesPerPod: 3, SpinesPerPod: 1, SpinePorts: 7, SwitchPorts: 4, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Uniform, IotaMille: 1000},
 }
+
+var everyCollective = []proto.Collective{proto.CollectiveRing, proto.CollectiveHalvingDoubling, proto.CollectiveDoubleTree, proto.CollectiveAllToAll}
 
 func coreRun(t testing.TB, seed uint64, change func(*Config)) *Result {
 	t.Helper()
@@ -52,7 +55,8 @@ func coreRun(t testing.TB, seed uint64, change func(*Config)) *Result {
 // took, and in the end light passes everywhere exactly as the last commits
 // say: all switches of a stage have the old circuits or all the new ones.
 // Method: production agents and planner on simulated mirrors; eight job lists a
-// seed, an agent killed after every commit of them. RINGLIGHT_CORE_SEEDS sets
+// seed, in every second seed of all collectives, an agent killed after every
+// commit of them. RINGLIGHT_CORE_SEEDS sets
 // the number of seeds, RINGLIGHT_CORE_SEED names one to run again.
 func TestSwitchAgentsKilledInMidStage(t *testing.T) {
 	first, seeds := uint64(1), uint64(10)
@@ -65,7 +69,11 @@ func TestSwitchAgentsKilledInMidStage(t *testing.T) {
 	var sum CoreResult
 	steps := uint64(0)
 	for seed := first; seed < first+seeds; seed++ {
-		res := coreRun(t, seed, nil)
+		res := coreRun(t, seed, func(c *Config) {
+			if seed%2 == 0 {
+				c.Jobs = JobLists(c.Fabric.Core, seed, 8, everyCollective...)
+			}
+		})
 		for _, v := range res.ViolationList {
 			t.Error(v)
 		}

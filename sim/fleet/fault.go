@@ -231,8 +231,8 @@ func (f *Fault) checkCore(core *fabric.Core) error {
 	if s := int(f.Node) - int(proto.FirstSwitch); s >= core.Switches() {
 		return fmt.Errorf("switch %d: the fabric has %d", s, core.Switches())
 	}
-	if f.Mirror.Port >= core.SwitchPorts {
-		return fmt.Errorf("port %d: a switch has %d", f.Mirror.Port, core.SwitchPorts)
+	if f.Mirror.Port >= core.SwitchSize() {
+		return fmt.Errorf("port %d: a switch has %d", f.Mirror.Port, core.SwitchSize())
 	}
 	return nil
 }

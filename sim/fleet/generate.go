@@ -79,7 +79,7 @@ func (g *generator) ofSwitches(seed uint64, span, mean time.Duration) {
 			f.Verb, f.Span = Reboot, g.r.between(20*time.Second, 90*time.Second)
 		case 3:
 			f.Verb, f.For = MirrorStick, g.r.between(time.Second, time.Minute)
-			f.Mirror = Mirror{g.r.below(2), g.r.below(g.f.Core.Pods)}
+			f.Mirror = Mirror{g.r.below(2), g.r.below(g.f.Core.Ports())}
 		default:
 			f.Verb, f.For = AgentCrash, g.r.between(10*time.Millisecond, 10*time.Second)
 		}

@@ -11,13 +11,15 @@ import (
 )
 
 // jobForm is a job in a list of them: servers, and GPUs or stages of its
-// domains.
+// domains. A collective that is no ring follows after another stroke.
 const jobForm = "%d:%d/%d/%d/%d"
 
 // noJobs is an empty list.
 const noJobs = "none"
 
-// parseJobs reads a list of jobs: JOB:SERVERS/TP/EP/PP, one after the other.
+// parseJobs reads a list of jobs: JOB:SERVERS/TP/EP/PP or
+// JOB:SERVERS/TP/EP/PP/COLLECTIVE, one after the other, or of a leaf-spine core
+// as parseAlone has them.
 func parseJobs(text string) ([]proto.JobSpec, error) {
 	list := []proto.JobSpec{}
 	if text == noJobs {
@@ -26,6 +28,20 @@ func parseJobs(text string) ([]proto.JobSpec, error) {
 	for word := range strings.FieldsSeq(text) {
 		var s proto.JobSpec
 		var more string
+		if alone, ok, err := parseAlone(word); err != nil {
+			return nil, err
+		} else if ok {
+			list = append(list, alone)
+			continue
+		}
+		form := strings.SplitN(word, "/", 5)
+		if len(form) == 5 {
+			var wrong *proto.Error
+			if s.Collective, wrong = proto.ParseCollective(form[4]); wrong != nil {
+				return nil, fmt.Errorf("job %q: %w", word, wrong)
+			}
+			word = strings.Join(form[:4], "/")
+		}
 		if n, _ := fmt.Sscanf(word+" .", jobForm+"%s", &s.Job, &s.Servers, &s.TP, &s.EP, &s.PP, &more); n != 6 || more != "." {
 			return nil, fmt.Errorf("job %q", word)
 		}
@@ -38,14 +54,18 @@ func parseJobs(text string) ([]proto.JobSpec, error) {
 }
 
 // JobLists draws job lists for a core that follow one another, as a script has
-// them: in each some jobs have ended, some go on and some are new.
-func JobLists(core *fabric.Core, seed uint64, lists int) []string {
+// them: in each some jobs have ended, some go on and some are new. Each new one
+// does one of the collectives; where none are given, all have rings.
+func JobLists(core *fabric.Core, seed uint64, lists int, mix ...proto.Collective) []string {
+	if core.LeafSpine != nil {
+		return aloneLists(core, seed, lists)
+	}
 	type job struct {
 		text    string
 		servers int
 	}
-	draw := random{seed: detmath.Hash(seed, streamJobs)}
-	servers := core.Leaves() * core.ServersPerLeaf
+	draw, kind := random{seed: detmath.Hash(seed, streamJobs)}, random{seed: detmath.Hash(seed, streamCollectives)}
+	servers := core.Servers()
 	var out []string
 	var list []job
 	id := 0
@@ -67,7 +87,13 @@ func JobLists(core *fabric.Core, seed uint64, lists int) []string {
 				continue
 			}
 			id++
-			list = append(list, job{fmt.Sprintf(jobForm, id, n, tp*core.GPUsPerServer, 1, pp), n})
+			text := fmt.Sprintf(jobForm, id, n, tp*core.GPUsPerServer, 1, pp)
+			if len(mix) > 0 {
+				if c := mix[kind.below(len(mix))]; c != proto.CollectiveRing {
+					text += "/" + c.String()
+				}
+			}
+			list = append(list, job{text, n})
 			used += n
 		}
 		text := noJobs
@@ -85,6 +111,9 @@ func JobLists(core *fabric.Core, seed uint64, lists int) []string {
 
 // streamJobs is the stream of job lists, beside those of station.go.
 const streamJobs = 64
+
+// streamCollectives is that of what jobs do.
+const streamCollectives = 66
 
 // Strikes draws one fault in each of the first commits of a run, and one more
 // in some: an agent dies in the middle of every stage, the planner or the

@@ -19,21 +19,24 @@ type Mirrors struct {
 	Board     *hal.Board
 	First     sim.BoardID
 	Factories []*mems.Factory
-	pods      int
+	ports     int // with fibres
 }
 
-// BuildMirrors puts a board for every switch of a core into a world. The pods'
-// lasers shine into the first ports of side A; the others have no fibre.
+// BuildMirrors puts a board for every switch of a core into a world. What
+// they join shines into the first ports of side A; the others have no fibre.
 func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error) {
-	if core.SwitchPorts > hal.MaxCrossbarPorts {
+	if core.SwitchSize() > hal.MaxCrossbarPorts {
 		return nil, &proto.Error{Code: proto.Invalid, Field: "core.switch_ports", Limit: fmt.Sprintf("at most %d in the simulator", hal.MaxCrossbarPorts),
-			Reason: fmt.Sprintf("%d ports", core.SwitchPorts)}
+			Reason: fmt.Sprintf("%d ports", core.SwitchSize())}
 	}
-	board, err := hal.DefaultMEMS(core.SwitchPorts)
+	if core.Switches() == 0 {
+		return new(Mirrors), nil
+	}
+	board, err := hal.DefaultMEMS(core.SwitchSize())
 	if err != nil {
 		return nil, err
 	}
-	m := &Mirrors{Board: &board, pods: core.Pods}
+	m := &Mirrors{Board: &board, ports: core.Ports()}
 	for s := range core.Switches() {
 		id, err := w.AddBoard(sim.BoardConfig{Board: board, Seed: detmath.Hash(seed, uint64(proto.FirstSwitch)+uint64(s)), Powered: true})
 		if err != nil {
@@ -42,10 +45,10 @@ func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error
 		if s == 0 {
 			m.First = id
 		}
-		for p := core.Pods; p < core.SwitchPorts; p++ {
+		for p := core.Ports(); p < core.SwitchSize(); p++ {
 			w.SetMirrorInput(id, p, sim.InputLight{})
 		}
-		m.Factories = append(m.Factories, mems.Measure(w.Maker(id), core.SwitchPorts))
+		m.Factories = append(m.Factories, mems.Measure(w.Maker(id), core.SwitchSize()))
 	}
 	return m, nil
 }
@@ -60,13 +63,13 @@ const passes = 8_000
 // Passes tells whether light really passes from a port of side A to one of
 // side B of switch s, whatever anybody says.
 func (m *Mirrors) Passes(w *sim.World, s int, a, b uint16) bool {
-	return int(a) < m.pods && w.MirrorLoss(m.ID(s), int(a), int(b)) < passes
+	return int(a) < m.ports && w.MirrorLoss(m.ID(s), int(a), int(b)) < passes
 }
 
 // Lit are all pairs of ports of switch s between which light passes.
 func (m *Mirrors) Lit(w *sim.World, s int) []circuit.Pair {
 	var lit []circuit.Pair
-	for a := range uint16(m.pods) {
+	for a := range uint16(m.ports) {
 		for b := range uint16(m.Board.Mirrors.Ports) {
 			if m.Passes(w, s, a, b) {
 				lit = append(lit, circuit.Pair{A: a, B: b})

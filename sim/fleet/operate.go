@@ -39,7 +39,7 @@ func (in *injector) operate(f *Fault) {
 		if q.Jobs, err = parseJobs(f.Jobs); err != nil {
 			panic("fleet: a checked fault has bad jobs: " + err.Error())
 		}
-		r.audit.circuits.lists[q.Corr] = true
+		r.audit.circuits.lists[q.Corr] = q.Jobs
 	}
 	payload, err := proto.Encode(&q)
 	if err != nil {

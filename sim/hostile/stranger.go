@@ -3,13 +3,11 @@ package hostile
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"ringlight/mzi/detmath"
@@ -25,6 +23,7 @@ type Config struct {
 	Seed   uint64
 	Scale  float64       // of the counts; 1: as the table says
 	Flood  time.Duration // of one flood
+	Core   string        // name of a fabric of circuits on the same broker; "": none
 	Socket string        // of an agent on this machine; "": none
 	Only   []string      // names of attacks; none: all
 	Report func(Result)  // is told each result as it comes
@@ -59,7 +58,8 @@ type stranger struct {
 	topics proto.Topics
 	host   string // of the broker, host:port
 	random *detmath.Random
-	asker  *asker
+	asker  *asker           // of the rings
+	watch  *asker           // of whether anybody answers
 	birth  []proto.Presence // as the broker keeps them, by node
 	state  proto.PlannerState
 	heard  []proto.Packet // genuine traffic
@@ -87,7 +87,11 @@ func Run(ctx context.Context, cfg Config) ([]Result, error) {
 	if s.asker, err = newAsker(cfg.Broker, s.topics); err != nil {
 		return nil, err
 	}
-	defer s.asker.close()
+	defer s.asker.Link.Close()
+	if s.watch, err = newAsker(cfg.Broker, s.topics); err != nil {
+		return nil, err
+	}
+	defer s.watch.Link.Close()
 	before, err := s.asker.settled(ctx, backPatience)
 	if err != nil {
 		return nil, fmt.Errorf("hostile: the fabric is not in service to begin with: %w", err)
@@ -116,7 +120,7 @@ func (s *stranger) carryOut(ctx context.Context, a attack, before string) Result
 	r := Result{Attack: a.name, What: a.what}
 	watching, stop := context.WithCancel(ctx)
 	worst := make(chan time.Duration, 1)
-	go func() { worst <- s.asker.watch(watching) }()
+	go func() { worst <- s.watch.longest(watching) }()
 	running, done := context.WithTimeout(ctx, s.cfg.Flood+attackPatience)
 	n, err := a.run(running, s)
 	done()
@@ -144,12 +148,17 @@ func (s *stranger) carryOut(ctx context.Context, a attack, before string) Result
 
 // listen learns what anybody can: what the broker keeps and what passes.
 func (s *stranger) listen(ctx context.Context, long time.Duration) error {
-	l, err := s.link("listener", "ocs/v1/"+s.cfg.Fabric+"/#")
+	s.birth = make([]proto.Presence, s.cfg.Nodes)
+	return s.hear(ctx, long)
+}
+
+// hear takes what the broker keeps, and what passes for some time.
+func (s *stranger) hear(ctx context.Context, long time.Duration) error {
+	l, err := s.link(fmt.Sprintf("listener-%d", s.random.Next()>>32), "ocs/v1/"+s.cfg.Fabric+"/#")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	s.birth = make([]proto.Presence, s.cfg.Nodes)
 	timer := time.NewTimer(long)
 	defer timer.Stop()
 	for {
@@ -245,95 +254,28 @@ func pause(ctx context.Context, d time.Duration) {
 
 func (s *stranger) scaled(n int) int { return max(1, int(float64(n)*s.cfg.Scale)) }
 
-// asker asks the planner as ocsctl does.
-type asker struct {
-	broker string
-	topics proto.Topics
-	client string
-	link   *mqtt.Link
-	asked  atomic.Uint64
-	wanted chan question
-	quit   chan struct{}
-}
-
-type question struct {
-	noun   proto.Noun
-	answer chan proto.OpReply
-}
+// errFell says that an attack succeeded, whatever became of the rings.
+var errFell = errors.New("fell")
 
 // answerPatience is how long the planner may take to answer. An operator waits
 // no longer.
 const answerPatience = 10 * time.Second
 
+// asker asks the planner as ocsctl does. It is for one goroutine.
+type asker struct{ mqtt.Asker }
+
 func newAsker(broker string, topics proto.Topics) (*asker, error) {
-	var raw [8]byte
-	rand.Read(raw[:])
-	a := &asker{broker: broker, topics: topics, client: fmt.Sprintf("watch-%x", raw), wanted: make(chan question), quit: make(chan struct{})}
-	l, err := mqtt.Dial(mqtt.Config{Broker: broker, ClientID: topics.Fabric + "-" + a.client, Ordered: true,
-		Subscriptions: []string{topics.Reply(a.client)}, MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second})
-	if err != nil {
-		return nil, err
-	}
-	a.link = l
-	go a.serve()
-	return a, nil
+	a := &asker{mqtt.Asker{Topics: topics, Wait: answerPatience}}
+	rand.Read(a.Seed[:])
+	a.Name = fmt.Sprintf("watch-%x", a.Seed)
+	l, err := mqtt.Dial(mqtt.Config{Broker: broker, ClientID: topics.Fabric + "-" + a.Name, Ordered: true,
+		Subscriptions: []string{topics.Reply(a.Name)}, MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second})
+	a.Link = l
+	return a, err
 }
 
-func (a *asker) close() { close(a.quit); a.link.Close() }
-
-func (a *asker) serve() {
-	waiting := map[proto.Corr]chan proto.OpReply{}
-	for {
-		select {
-		case <-a.quit:
-			return
-		case q := <-a.wanted:
-			var corr proto.Corr
-			binary.BigEndian.PutUint64(corr[:], a.asked.Add(1))
-			rand.Read(corr[8:])
-			waiting[corr] = q.answer
-			raw, err := proto.Encode(&proto.OpRequest{Version: proto.Version, Corr: corr, TTLMillis: 10_000, Noun: q.noun, Bundle: -1})
-			if err == nil {
-				a.link.Send(proto.Packet{Kind: proto.Publish, Topic: a.topics.Request(a.client), Payload: raw, QoS: 1})
-			}
-		case p, ok := <-a.link.Recv():
-			if !ok {
-				return
-			}
-			var r proto.OpReply
-			if p.Kind != proto.Publish {
-				continue
-			}
-			if _, err := proto.Decode(p.Payload, &r); err == nil && waiting[r.Corr] != nil {
-				waiting[r.Corr] <- r
-				delete(waiting, r.Corr)
-			}
-		}
-	}
-}
-
-// errFell says that an attack succeeded, whatever became of the rings.
-var errFell = errors.New("fell")
-
-var errSilent = errors.New("hostile: the planner does not answer")
-
-func (a *asker) ask(ctx context.Context, noun proto.Noun) (proto.OpReply, error) {
-	ch := make(chan proto.OpReply, 1)
-	timer := time.NewTimer(answerPatience)
-	defer timer.Stop()
-	select {
-	case a.wanted <- question{noun, ch}:
-	case <-ctx.Done():
-		return proto.OpReply{}, ctx.Err()
-	}
-	select {
-	case r := <-ch:
-		return r, nil
-	case <-timer.C:
-		return proto.OpReply{}, errSilent
-	case <-ctx.Done():
-		return proto.OpReply{}, ctx.Err()
-	}
+func (a *asker) ask(ctx context.Context, noun proto.Noun) (*proto.OpReply, error) {
+	return a.Ask(ctx, proto.OpRequest{Noun: noun})
 }
 
 // rings is who is in which ring, and whether all are in service with all light
@@ -360,7 +302,7 @@ func (a *asker) same(ctx context.Context, want string, patience time.Duration) (
 }
 
 func (a *asker) until(ctx context.Context, patience time.Duration, ok func(string) bool) (string, error) {
-	last, why := "", errSilent
+	last, why := "", error(nil)
 	for end := time.Now().Add(patience); time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
 		got, well, err := a.rings(ctx)
 		switch {
@@ -377,8 +319,8 @@ func (a *asker) until(ctx context.Context, patience time.Duration, ok func(strin
 	return last, why
 }
 
-// watch asks on and on and returns the longest that an answer took.
-func (a *asker) watch(ctx context.Context) (longest time.Duration) {
+// longest asks on and on, and gives the longest that an answer took.
+func (a *asker) longest(ctx context.Context) (longest time.Duration) {
 	for ctx.Err() == nil {
 		begin := time.Now()
 		_, err := a.ask(ctx, proto.NounFabric)

@@ -17,7 +17,8 @@ import (
 // CoreConfig says what a core run is.
 type CoreConfig struct {
 	Core    *fabric.Core
-	Changes int // of the job list, after the first one
+	Changes int                // of the job list, after the first one
+	Mix     []proto.Collective // of the jobs, any of them; none: rings
 	Seed    uint64
 	Listen  string
 	Hold    bool // keep everything running afterwards
@@ -35,6 +36,21 @@ func DemoCore(pods int) *fabric.Core {
 	return c
 }
 
+// DemoLeafSpine is the leaf-spine core that a run has without other flags:
+// eight switches with one port of each of four leaves and four spines.
+func DemoLeafSpine() *fabric.Core {
+	c := fabric.DefaultLeafSpine()
+	*c.LeafSpine = fabric.LeafSpine{Leaves: 4, Spines: 4, GPUsPerLeaf: 8, Switches: 8, AnyToAny: true, Queue: fabric.FIFO}
+	c.GPUsPerServer = 2
+	return c
+}
+
+// maxCoreSwitches and maxCoreGPUs are chosen as maxCorePods.
+const (
+	maxCoreSwitches = 128
+	maxCoreGPUs     = 4096
+)
+
 // maxCorePods is chosen: every switch has a real connection with some ten
 // goroutines, and all share one process.
 const maxCorePods = 32
@@ -43,6 +59,9 @@ const maxCorePods = 32
 func (c *CoreConfig) Validate() error {
 	if c.Core.Pods > maxCorePods {
 		return &proto.Error{Code: proto.Invalid, Field: "pods", Limit: fmt.Sprintf("2 to %d", maxCorePods), Reason: fmt.Sprintf("%d is out of range", c.Core.Pods)}
+	}
+	if ls := c.Core.LeafSpine; ls != nil && (ls.Switches > maxCoreSwitches || ls.Leaves*ls.GPUsPerLeaf > maxCoreGPUs) {
+		return &proto.Error{Code: proto.Invalid, Field: "switches", Limit: fmt.Sprintf("at most %d, and %d GPUs", maxCoreSwitches, maxCoreGPUs), Reason: fmt.Sprintf("%d, and %d", ls.Switches, ls.Leaves*ls.GPUsPerLeaf)}
 	}
 	if c.Changes < 0 || c.Changes > maxCoreChanges {
 		return &proto.Error{Code: proto.Invalid, Field: "changes", Limit: fmt.Sprintf("0 to %d", maxCoreChanges), Reason: fmt.Sprintf("%d is out of range", c.Changes)}
@@ -116,7 +135,7 @@ func (r *coreRun) start(ctx context.Context, f *fabric.Fabric) error {
 		return err
 	}
 	r.circuits = r.cluster.circuits
-	r.circuits.Track(r.core.Pods)
+	r.circuits.Track(r.core.Ports())
 	if r.operator, err = newOperator(ctx, to, f.Name, r.hear); err != nil {
 		return err
 	}
@@ -185,7 +204,9 @@ func (r *coreRun) reach(ctx context.Context, ok func(proto.CoreStatus) bool) err
 
 // quiet waits until every switch is there and nothing is under way.
 func (r *coreRun) quiet(ctx context.Context) error {
-	return r.reach(ctx, func(s proto.CoreStatus) bool { return s.Quiet && s.Online == s.Switches && s.Switches > 0 })
+	return r.reach(ctx, func(s proto.CoreStatus) bool {
+		return s.Quiet && s.Online == s.Switches && int(s.Switches) == r.core.Switches()
+	})
 }
 
 func (r *coreRun) close(cancel context.CancelFunc) {

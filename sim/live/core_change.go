@@ -9,6 +9,7 @@ import (
 
 	"ringlight/ocs/circuit"
 	"ringlight/proto"
+	"ringlight/sim/fleet"
 )
 
 // Jobs that come are drawn at random. Most changes find free ports for all of
@@ -29,7 +30,7 @@ func (r *coreRun) changes(ctx context.Context) error {
 		before := list
 		come := 1 + chance.IntN(3)
 		if n == 0 {
-			come = firstJobs * r.core.Pods
+			come = firstJobs * max(r.core.Pods, r.core.Leaves()/4)
 		}
 		wanted, err := r.choose(ctx, chance, list, come, &next)
 		if err != nil {
@@ -44,13 +45,24 @@ func (r *coreRun) changes(ctx context.Context) error {
 	return nil
 }
 
-// draw makes a job of a quarter of a pod to nearly two.
+// draw makes a job of a quarter of a pod to nearly two, or of a leaf-spine core
+// one of up to half of it.
 func (r *coreRun) draw(chance *rand.Rand, next *int) proto.JobSpec {
+	if r.core.LeafSpine != nil {
+		sizes := fleet.AloneSizes(r.core)
+		*next++
+		return proto.JobSpec{Job: proto.JobID(*next - 1), TP: 1, EP: 1, PP: 1, DP: uint32(sizes[chance.IntN(len(sizes))])}
+	}
 	pod := r.core.LeavesPerPod * r.core.ServersPerLeaf
 	pp := 1 << chance.IntN(3)
 	servers := max(pod/4, 1) + chance.IntN(pod+pod/2)
 	servers = (servers + pp - 1) / pp * pp
 	s := proto.JobSpec{Job: proto.JobID(*next), TP: uint32(r.core.GPUsPerServer), EP: 1, PP: uint32(pp), Servers: uint32(servers)}
+	if len(r.cfg.Mix) > 1 {
+		s.Collective = r.cfg.Mix[chance.IntN(len(r.cfg.Mix))]
+	} else if len(r.cfg.Mix) == 1 {
+		s.Collective = r.cfg.Mix[0]
+	}
 	*next++
 	return s
 }
@@ -219,7 +231,7 @@ func (r *coreRun) darkness(c *CoreChange, was, is []proto.CircuitStatus, drops i
 		job   proto.JobID
 		a, b  uint16
 	}
-	group := func(sw proto.NodeID) int { return int(sw-proto.FirstSwitch) / r.core.SpinePorts }
+	group := func(sw proto.NodeID) int { return int(sw-proto.FirstSwitch) / r.core.GroupSwitches() }
 	same := func(list []proto.CircuitStatus, x proto.CircuitStatus) bool {
 		return slices.ContainsFunc(list, func(o proto.CircuitStatus) bool { return o.Switch == x.Switch && o.A == x.A && o.B == x.B })
 	}

@@ -49,9 +49,11 @@ type Spread struct {
 
 // CoreResult is what a core run found.
 type CoreResult struct {
-	Pods            int          `json:"pods"`
+	Kind            fabric.Kind  `json:"kind"`
+	Pods            int          `json:"pods"` // 0: of a leaf-spine core
 	LeavesPerPod    int          `json:"leaves_per_pod"`
 	SpinesPerPod    int          `json:"spines_per_pod"`
+	Leaves          int          `json:"leaves"` // in all
 	Groups          int          `json:"groups"`
 	Switches        int          `json:"switches"`
 	SwitchPorts     int          `json:"switch_ports"`
@@ -81,9 +83,13 @@ type CoreResult struct {
 }
 
 func newCoreResult(c *fabric.Core) *CoreResult {
-	servers := c.Leaves() * c.ServersPerLeaf
-	return &CoreResult{Pods: c.Pods, LeavesPerPod: c.LeavesPerPod, SpinesPerPod: c.SpinesPerPod, Groups: c.Groups(), Switches: c.Switches(),
-		SwitchPorts: c.SwitchPorts, Servers: servers, GPUsTotal: servers * c.GPUsPerServer, Wiring: string(c.Wiring), Iota: float64(c.IotaMille) / 1000}
+	servers := c.Servers()
+	kind := c.Kind
+	if kind == "" {
+		kind = fabric.KindPods
+	}
+	return &CoreResult{Kind: kind, Leaves: c.Leaves(), Pods: c.Pods, LeavesPerPod: c.LeavesPerPod, SpinesPerPod: c.SpinesPerPod, Groups: c.Groups(), Switches: c.Switches(),
+		SwitchPorts: c.SwitchSize(), Servers: servers, GPUsTotal: servers * c.GPUsPerServer, Wiring: string(c.Wiring), Iota: float64(c.IotaMille) / 1000}
 }
 
 // finish sums up.
@@ -148,8 +154,7 @@ func (x *CoreResult) Verdict() error {
 }
 
 func (s *screen) coreHead(c *fabric.Core) {
-	s.line("core     %d pods x %d leaves x %d servers x %d GPUs, %d spines a pod, %s: %d groups of %d MEMS switches with %d ports (simulated boards, register level)",
-		c.Pods, c.LeavesPerPod, c.ServersPerLeaf, c.GPUsPerServer, c.SpinesPerPod, c.Wiring, c.Groups(), c.SpinePorts, c.SwitchPorts)
+	s.line("core     %s; MEMS switches with %d ports (simulated boards, register level)", c, c.SwitchSize())
 }
 
 func (s *screen) coreChange(k *fabric.Core, c *CoreChange) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/proto"
 	"ringlight/sim/fleet"
 )
 
@@ -16,7 +17,8 @@ type CoreSeedsConfig struct {
 	Core     *fabric.Core
 	Seed     uint64
 	Runs     int
-	Lists    int // job lists of a run
+	Lists    int                // job lists of a run
+	Mix      []proto.Collective // of the jobs, any of them
 	Replay   func(seed uint64) string
 	Progress io.Writer // nil: none
 	TraceOut io.Writer // strikes, violations and the planner's log of all seeds; nil: none
@@ -63,9 +65,13 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 		return nil, err
 	}
 	began := time.Now()
+	strikes := strikesOf
+	if cfg.Core.Switches() == 0 {
+		strikes = 0 // nothing is committed
+	}
 	runs := seeds{first: cfg.Seed, runs: cfg.Runs, trace: cfg.TraceOut, progress: progressTo(cfg.Progress, "runs"), of: func(seed uint64) fleet.Config {
-		return fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: fleet.JobLists(cfg.Core, seed, cfg.Lists),
-			Faults: fleet.Strikes(seed, strikesOf), Replay: cfg.Replay(seed)}
+		return fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: fleet.JobLists(cfg.Core, seed, cfg.Lists, cfg.Mix...),
+			Faults: fleet.Strikes(seed, strikes), Replay: cfg.Replay(seed)}
 	}}
 	results, err := runs.run(ctx)
 	if err != nil {

@@ -45,7 +45,7 @@ func Run(t *testing.T, pattern string, begin fresh) {
 func play(t *testing.T, text string, begin fresh) (right string, wrong []string) {
 	var out strings.Builder
 	do, title := begin(t), ""
-	for _, block := range strings.Split(strings.TrimSpace(text), "\n\n") {
+	for _, block := range strings.Split(strings.Trim(text, "\n"), "\n\n") {
 		commands, want, found := strings.Cut(block, "\n----")
 		if !found {
 			do, title = begin(t), block

@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"html"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,6 +22,8 @@ type Series struct {
 	Name string
 	X, Y []float64
 	Step bool // a value holds until the next
+	// Marks: points without a line, such as those that a paper prints.
+	Marks bool
 }
 
 // look is how a series is drawn: the same architecture looks the same in
@@ -39,6 +42,9 @@ var palette = []look{
 }
 
 func lookOf(name string, i int) look {
+	if at := slices.Index(Strategies, strings.TrimSuffix(name, paperMark)); at >= 0 {
+		return palette[at]
+	}
 	switch Model(name) {
 	case BigSwitch:
 		return look{"#000000", "2 3", 1.5}
@@ -118,7 +124,11 @@ func drawLegend(panels []Chart, width int) (string, int) {
 			}
 			l := lookOf(s.Name, i)
 			y := titleHeight + row*legendLine
-			fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="%s" stroke-dasharray="%s"/>`+"\n", x, y, x+24, y, l.colour, px(max(l.width, 2)+1), l.dash)
+			if s.Marks {
+				fmt.Fprintf(&b, `<circle cx="%d" cy="%d" r="4" fill="#ffffff" stroke="%s" stroke-width="2"/>`+"\n", x+12, y, l.colour)
+			} else {
+				fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="%s" stroke-dasharray="%s"/>`+"\n", x, y, x+24, y, l.colour, px(max(l.width, 2)+1), l.dash)
+			}
 			text(&b, float64(x+30), float64(y+4), "start", 12, "#333333", s.Name)
 			x += wide
 		}
@@ -234,6 +244,12 @@ func (c Chart) draw(b *strings.Builder) {
 
 func (s Series) line(b *strings.Builder, x, y axis, l look) {
 	if len(s.X) == 0 {
+		return
+	}
+	if s.Marks {
+		for i := range s.X {
+			fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="4" fill="#ffffff" stroke="%s" stroke-width="2"/>`+"\n", px(x.at(s.X[i])), px(y.at(s.Y[i])), l.colour)
+		}
 		return
 	}
 	fmt.Fprintf(b, `<path fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round"`, l.colour, px(l.width))

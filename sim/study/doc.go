@@ -6,7 +6,8 @@
 // Fig. 13d), the bound of App. C (Table 7) and the training MFU of an
 // analytic model (Tables 2, 4, 5); and, which the paper lacks, how many
 // running groups a fault touches. Of [CROSS] it has sec 6.2: sequences of
-// logical topologies, what is realised and what stays (Fig. 5-7).
+// logical topologies, what is realised and what stays (Fig. 5-7), and of
+// [LUMOS] sec 6: what circuits between pods save of the time of jobs.
 //
 // A study returns data. How the data become text, CSV or an SVG chart is here
 // too, as pure functions of them; files, flags and progress bars are the

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/proto"
+	"ringlight/sim/study"
+	"ringlight/sim/workload"
+)
+
+func studyJCT(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultJCT()
+	fs := s.flags("-workload w1 -lambda 100,120,140 -strategies best,vclos,ocs -queue fifo,easy -runs 5 -svg jct.svg")
+	cluster := fs.String("cluster", "512", "512, 2048 (leaves of 32 GPUs, [VCLOS] sec 9.2) or a JSON `FILE`")
+	jobs := fs.String("workload", cfg.Workload.Kind, "generator "+strings.Join(workload.Kinds(), ", ")+", or a CSV `FILE` of "+workload.Heading+"[,model]")
+	fs.IntVar(&cfg.Workload.Jobs, "jobs", cfg.Workload.Jobs, "jobs that the generator draws")
+	lambda := intList(fs, "lambda", []int{120}, "mean seconds between arrivals of a generator")
+	wrong := fs.Float64("estimate-error", 0, "share of its duration by which what a drawn job declares may be off")
+	strategies := fs.String("strategies", strings.Join(cfg.Strategies, ","), "which, separated by commas")
+	queues := fs.String("queue", "fifo", "orders of the queue: "+strings.Join(study.QueueOrders(), ","))
+	fs.StringVar(&cfg.Sharing, "sharing", cfg.Sharing, "how flows share links of a shared core: equal, rounds, phases or isolated")
+	fs.IntVar(&cfg.Steps, "steps", cfg.Steps, "steps of compute and collectives that a job is cut into")
+	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")
+	clock := fs.Bool("clock", true, "time decisions; without, the same command prints the same bytes")
+	parallel := parallelFlag(fs)
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	var err error
+	if cfg.Cluster, err = jctCluster(*cluster); err != nil {
+		return err
+	}
+	cfg.Seed, cfg.Strategies, cfg.Queues = *s.seed, splitList(*strategies), splitList(*queues)
+	cfg.Workload.EstimateError = int(*wrong*1000 + 0.5)
+	cfg.Gaps = nil
+	for _, l := range *lambda {
+		cfg.Gaps = append(cfg.Gaps, time.Duration(min(max(l, 0), maxLambda))*time.Second)
+	}
+	if cfg.Workload.Kind = *jobs; !slices.Contains(workload.Kinds(), *jobs) {
+		given := false
+		fs.Visit(func(f *flag.Flag) { given = given || f.Name == "lambda" || f.Name == "jobs" || f.Name == "runs" })
+		if given {
+			return &proto.Error{Code: proto.Invalid, Field: "lambda", Limit: "only with a generator", Reason: "a list has its own arrivals and jobs"}
+		}
+		if cfg.List, err = readJobs(*jobs, cfg.Cluster.GPUsTotal(), cfg.Seed); err != nil {
+			return err
+		}
+		cfg.Name, cfg.Gaps = *jobs, []time.Duration{0}
+	}
+	if *clock {
+		start := time.Now()
+		cfg.Clock = func() time.Duration { return time.Since(start) }
+	}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	runs, err := compute(ctx, func() ([]study.JCTRun, error) { return sideBySide(cfg.Cells(), cfg.Run, *parallel, s.onTerminal()) })
+	if err != nil {
+		return err
+	}
+	res := cfg.Result(runs)
+	return s.emit(fmt.Sprintf("Completion of jobs, %d GPUs", res.GPUsTotal), res, res.Charts())
+}
+
+const maxLambda = 1 << 30 // s; the study says what it takes
+
+func jctCluster(name string) (study.JCTCluster, error) {
+	switch name {
+	case "512":
+		return study.DefaultJCTCluster(16), nil
+	case "2048":
+		return study.DefaultJCTCluster(64), nil
+	}
+	f, err := open(name)
+	if err != nil {
+		return study.JCTCluster{}, usagef("cluster: %w: want 512, 2048 or a file", err)
+	}
+	defer f.Close()
+	return study.ReadJCTCluster(f)
+}
+
+func readJobs(name string, gpus int, seed uint64) ([]workload.Job, error) {
+	f, err := open(name)
+	if err != nil {
+		return nil, usagef("workload: %w: want a generator or a file", err)
+	}
+	defer f.Close()
+	return workload.All(workload.NewReader(f, gpus, seed))
+}
+
+func splitList(text string) []string {
+	var out []string
+	for _, part := range strings.Split(text, ",") {
+		out = append(out, strings.TrimSpace(part))
+	}
+	return out
+}
+
+// onTerminal is progress where somebody watches, and nobody elsewhere.
+func (s *studyRun) onTerminal() study.Progress {
+	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		return s.progress()
+	}
+	return nil
+}

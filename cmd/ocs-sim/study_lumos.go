@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ringlight/proto"
+	"ringlight/sim/study"
+	"ringlight/sim/workload"
+)
+
+func studyLumos(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultLumos()
+	in := &cfg.Cases[0].LumosInputs
+	fs := s.flags("-runs 5 -svg lumos.svg")
+	fs.IntVar(&in.GPUs, "gpus-total", in.GPUs, "GPUs of the cluster")
+	fs.StringVar(&in.Workload, "workload", in.Workload, "generator "+strings.Join(workload.Kinds(), ", ")+", or a CSV `FILE` of "+workload.Heading+"[,model]")
+	fs.IntVar(&cfg.Jobs, "jobs", cfg.Jobs, "jobs that the generator draws")
+	load := fs.Float64("load", float64(in.Load)/1000, "share of the GPUs that the drawn jobs ask for ([LUMOS] eq. 9)")
+	talk := fs.Float64("communication", float64(in.Share)/1000, "times what the models send")
+	fs.IntVar(&in.EP, "ep", in.EP, "most GPUs of an expert parallel domain")
+	fs.IntVar(&in.Setup, "setup-ms", in.Setup, "milliseconds until circuits and routes of a new job between pods are there")
+	fs.StringVar(&in.Routing, "routing", in.Routing, "of the Clos: balanced, ecmp or ideal")
+	fs.IntVar(&cfg.Steps, "steps", cfg.Steps, "iterations of a job")
+	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")
+	vary := fs.Bool("vary", true, "also vary each input by itself")
+	parallel := parallelFlag(fs)
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	cfg.Seed = *s.seed
+	in.Load, in.Share = thousandths(*load), thousandths(*talk)
+	if !slices.Contains(workload.Kinds(), in.Workload) {
+		given := ""
+		fs.Visit(func(f *flag.Flag) {
+			if f.Name == "load" || f.Name == "jobs" {
+				given = f.Name
+			}
+		})
+		if given != "" {
+			return &proto.Error{Code: proto.Invalid, Field: given, Limit: "only with a generator", Reason: "a list has its own arrivals and jobs"}
+		}
+		var err error
+		if cfg.List, err = readJobs(in.Workload, in.GPUs, cfg.Seed); err != nil {
+			return err
+		}
+	}
+	if *vary {
+		cfg.Vary()
+	}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	runs, err := compute(ctx, func() ([]study.LumosRun, error) {
+		return sideBySide(cfg.Cells(), cfg.Run, *parallel, s.onTerminal())
+	})
+	if err != nil {
+		return err
+	}
+	res := cfg.Result(runs)
+	return s.emit(fmt.Sprintf("LumosCore against a Clos, %d jobs", res.Jobs), res, res.Charts())
+}
+
+// thousandths of a share, rounded; far beyond any limit stays so.
+func thousandths(v float64) int { return int(max(-1, min(v, 1e6))*1000 + 0.5) }

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"ringlight/planner/isolate"
+)
+
+const planIsolateHelp = `ocsctl plan isolate [FILE]
+
+Finds servers and links for one job of a leaf-spine core that no other job
+touches. Input, one JSON object:
+
+  uplinks          of a leaf; it has as many GPUs
+  gpus_per_server
+  free_gpus        [[free GPUs of each server],..], a list for each leaf
+  gpus_total       GPUs of the job
+  free_links       [[free links to each spine],..], a list for each leaf; or instead
+  ocs              {"any_to_any":bool, "leaf":[[free ports at each switch],..], "spine":[[..],..]}:
+                   optical switches; any_to_any: they also join two leaves
+
+Output: stage (0 in a server, 1 under a leaf, 2 and 3 a virtual Clos), servers
+([leaf, server, gpus], in the order of ranks), l and s (virtual leaves of s
+GPUs, and virtual spines; 1 and 0 under a leaf, 2 and 0 where two leaves are
+joined without a spine), links ([leaf, spine]), circuits ([switch, "leaf", n,
+"spine", m]), map, cost (objective (6) of [VCLOS]). Port i of virtual leaf v,
+which is rank v*s+i, sends over number v*s+map[i] of the links, which with
+optics is the circuit of that number. Without a spine, rank i of the first
+leaf sends and receives by circuit map[i].
+
+Impossible now: exit 1 with {"cause":"gpu"}, too few idle servers, or
+{"cause":"network"}, no virtual Clos. Exit 2: no l x s makes such a job.
+
+  echo '{"uplinks":4,"gpus_per_server":2,"free_gpus":[[2,0],[0,2]],"gpus_total":4,"free_links":[[1,1],[1,2]]}' | ocsctl plan isolate
+`
+
+type isolateInput struct {
+	Uplinks, GPUsPerServer, GPUsTotal int
+	FreeGPUs, FreeLinks               intLists
+	OCS                               json.RawMessage
+}
+
+func readIsolate(data []byte) (*isolateInput, *isolate.State, error) {
+	in := new(isolateInput)
+	if err := decodePlan(data, []planKey{
+		{"uplinks", &in.Uplinks, "an integer"}, {"gpus_per_server", &in.GPUsPerServer, "an integer"},
+		{"free_gpus", &in.FreeGPUs, "[[gpus,..],..]"}, {"gpus_total", &in.GPUsTotal, "an integer"},
+		{"free_links", &in.FreeLinks, "[[links,..],..]"}, {"ocs", &in.OCS, "an object"},
+	}); err != nil {
+		return nil, nil, err
+	}
+	free, err := in.FreeGPUs.matrix("free_gpus")
+	if err != nil {
+		return nil, nil, err
+	}
+	core := isolate.Core{GPUsPerServer: in.GPUsPerServer, Servers: make([]int, len(free))}
+	for n, servers := range free {
+		core.Servers[n] = len(servers)
+	}
+	if (in.OCS == nil) != in.FreeLinks.there {
+		return nil, nil, wrongUsage("free_links", "either free_links or ocs", "both or neither")
+	}
+	rows, field := in.FreeLinks.lists, "free_links"
+	if in.OCS == nil {
+		if core.Links, err = in.FreeLinks.matrix(field); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		if core.Optics, err = readOCS(in.OCS); err != nil {
+			return nil, nil, err
+		}
+		rows, field = core.Optics.Leaf, "ocs.leaf"
+	}
+	s, err := core.With(free)
+	if err != nil {
+		return nil, nil, isolateUsage(err)
+	}
+	return in, s, in.check(core, rows, field)
+}
+
+// check holds the leaves against their uplinks, and the job against the core.
+func (in *isolateInput) check(core isolate.Core, rows [][]int, field string) error {
+	if in.Uplinks < 1 {
+		return wrongUsage("uplinks", "1 or more", "%d", in.Uplinks)
+	}
+	for n, row := range rows {
+		sum := 0
+		for _, links := range row {
+			sum += links
+		}
+		if sum > in.Uplinks {
+			return wrongUsage(fmt.Sprintf("%s[%d]", field, n), fmt.Sprintf("at most uplinks, %d", in.Uplinks), "%d in all", sum)
+		}
+		if gpus := core.Servers[n] * core.GPUsPerServer; gpus > in.Uplinks {
+			return wrongUsage(fmt.Sprintf("free_gpus[%d]", n), fmt.Sprintf("at most uplinks, %d GPUs", in.Uplinks), "servers of %d", gpus)
+		}
+	}
+	return isolateUsage(core.Check(in.GPUsTotal))
+}
+
+func readOCS(data []byte) (*isolate.Optics, error) {
+	var o isolate.Optics
+	var leaf, spine intLists
+	err := decodePlan(data, []planKey{{"any_to_any", &o.AnyToAny, "true or false"}, {"leaf", &leaf, "[[ports,..],..]"}, {"spine", &spine, "[[ports,..],..]"}})
+	if err == nil {
+		if o.Leaf, err = leaf.matrix("leaf"); err == nil {
+			o.Spine, err = spine.matrix("spine")
+		}
+	}
+	if err != nil {
+		return nil, usageAt("ocs.", err)
+	}
+	return &o, nil
+}
+
+// matrix gives the lists, or what is wrong with them.
+func (l *intLists) matrix(field string) ([][]int, error) {
+	if !l.there {
+		return nil, wrongUsage(field, "an array of arrays of integers", "there is none")
+	}
+	if l.wrong != "" {
+		return nil, wrongUsage(field+l.wrong, "an array of integers, at most nine digits each", "something else")
+	}
+	return l.lists, nil
+}
+
+// isolateUsage puts what the planner's mathematics refuses into this command's
+// terms.
+func isolateUsage(err error) error {
+	var refused *isolate.Error
+	if errors.As(err, &refused) {
+		return wrongUsage(strings.Replace(refused.Field, "servers", "free_gpus", 1), refused.Limit, "%s", refused.Reason)
+	}
+	return err
+}
+
+type isolateOutput struct {
+	Stage    int      `json:"stage"`
+	Servers  [][3]int `json:"servers"`
+	L        int      `json:"l"`
+	S        int      `json:"s"`
+	Links    [][2]int `json:"links"`
+	Circuits [][]any  `json:"circuits"`
+	Map      []int    `json:"map"`
+	Cost     int      `json:"cost"`
+}
+
+func planIsolate(stdin io.Reader, words []string, out io.Writer) error {
+	data, err := planInput(stdin, words, 0)
+	if err != nil {
+		return err
+	}
+	in, state, err := readIsolate(data)
+	if err != nil {
+		return err
+	}
+	p, why := state.Place(in.GPUsTotal)
+	if why != isolate.Fits {
+		if err := printJSON(out, map[string]string{"cause": why.String()}); err != nil {
+			return err
+		}
+		return &noSolution{fmt.Sprintf("gpus_total: %d GPUs cannot be placed now: %s", in.GPUsTotal, map[isolate.Cause]string{
+			isolate.ByGPU: "too few idle servers", isolate.ByNetwork: "servers enough, no virtual Clos"}[why])}
+	}
+	o := isolateOutput{Stage: p.Stage, L: p.L, S: p.S, Cost: p.Cost, Servers: [][3]int{}, Links: [][2]int{}, Circuits: [][]any{}, Map: append([]int{}, p.Map...)}
+	for _, w := range p.Servers {
+		o.Servers = append(o.Servers, [3]int{w.Leaf, w.Server, w.GPUs})
+	}
+	for _, l := range p.Links {
+		o.Links = append(o.Links, [2]int{l.Leaf, l.Spine})
+	}
+	for _, c := range p.Circuits {
+		o.Circuits = append(o.Circuits, []any{c.Switch, side(c.A), c.A.Number, side(c.B), c.B.Number})
+	}
+	return printJSON(out, o)
+}
+
+func side(e isolate.End) string {
+	if e.Spine {
+		return "spine"
+	}
+	return "leaf"
+}

@@ -1,0 +1,59 @@
+package core
+
+import (
+	"slices"
+
+	"ringlight/proto"
+)
+
+// designer is what differs between kinds of core: which jobs there can be,
+// where they go and which circuits that takes. All that is done with circuits
+// afterwards is the same.
+type designer interface {
+	// check says what is wrong with a job whose numbers are right, if anything.
+	check(s *proto.JobSpec, bad wrongJob) *proto.Error
+	// design finds out what jobs come to from what is committed, and changes
+	// nothing. The jobs are its own; list says that they are a new list.
+	design(from standing, jobs []*job, list bool) design
+	// describe fills in what an operator who asks for this one job sees beyond
+	// its state.
+	describe(j *job, s *proto.JobStatus)
+}
+
+// wrongJob makes the error about a field of a job of a list.
+type wrongJob func(field, limit, format string, args ...any) *proto.Error
+
+// standing is what a design starts from.
+type standing struct {
+	known *jobList      // as committed
+	maps  []crossMap    // as committed
+	bad   map[slot]bool // circuits that did not come up
+	able  []bool        // by map: its switches can be told
+	dark  uint32        // microseconds, the longest that a change took so far
+	nowMS int64         // wall clock: only for durations that operators declare
+}
+
+// design is what a job list comes to.
+type design struct {
+	jobs   []*job
+	maps   []crossMap
+	stages [][]mapSet
+	change proto.ChangeStatus
+}
+
+// standingOf is where the circuits stand.
+func standingOf(c *Circuits) standing {
+	from := standing{known: &c.jobs, maps: c.maps, bad: c.bad, dark: c.dark, nowMS: int64(c.j.Wall)}
+	for at := range c.maps {
+		from.able = append(from.able, !slices.ContainsFunc(c.switchesOf(at), func(s int) bool { return !c.switches[s].able() }))
+	}
+	return from
+}
+
+// design is what jobs come to from there.
+func (c *Circuits) design(jobs []*job, list bool) design {
+	return c.designer.design(standingOf(c), copyJobs(jobs), list)
+}
+
+// failed: a circuit of a link did not come up.
+func (s *standing) failed(of [2]slot) bool { return s.bad[of[0]] || s.bad[of[1]] }

@@ -1,0 +1,118 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/sched"
+	"ringlight/planner/wiring"
+	"ringlight/proto"
+)
+
+// Between pods: which servers a job gets.
+
+// interleaved designs pods whose spines hang on groups of switches, under
+// interleaved wiring and uniform one.
+type interleaved struct {
+	layout
+	sched sched.Core
+	standing
+}
+
+func newInterleaved(fab *fabric.Core) interleaved {
+	c := interleaved{layout: layout{fab}}
+	c.sched.Leaves = wiring.Leaves{Pods: fab.Pods, Spines: fab.SpinesPerPod, Tau: fab.LeafLinks}
+	c.sched.GPUsPerServer = fab.GPUsPerServer
+	for p := range fab.Pods {
+		for range fab.LeavesPerPod {
+			c.sched.PodOf = append(c.sched.PodOf, int32(p))
+			c.sched.Servers = append(c.sched.Servers, fab.ServersPerLeaf)
+		}
+	}
+	return c
+}
+
+func (c interleaved) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
+	for _, p := range s.Pods {
+		if int(p) >= c.fab.Pods {
+			return bad("pods", fmt.Sprintf("pods 0 to %d", c.fab.Pods-1), "there is no pod %d", p)
+		}
+	}
+	for _, f := range []struct {
+		field string
+		n     uint64
+	}{{"duration_ms", s.DurationMillis}, {"deadline_ms", s.DeadlineMillis}, {"may_pause_ms", s.MayPauseMillis}} {
+		if f.n > 0 {
+			return bad(f.field, "a leaf-spine core", "%d, and this one has pods", f.n)
+		}
+	}
+	if gps, tp := c.fab.GPUsPerServer, int(s.TP); gps%tp != 0 && tp%gps != 0 {
+		return bad("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", gps), "%d", tp)
+	}
+	return nil
+}
+
+// admit finds servers for the jobs that have none, in order of their ids.
+func (c *interleaved) admit(jobs []*job) {
+	var running []sched.Placed
+	for _, j := range jobs {
+		if len(j.placed.Shares) > 0 {
+			running = append(running, j.placed)
+		}
+	}
+	for _, k := range jobs {
+		if k.runs() {
+			continue
+		}
+		placed, err := c.within(running, k.spec.Pods).Admit(running, k.placed.Job)
+		if err != nil {
+			k.why = err.Error()
+			continue
+		}
+		k.placed, k.why = placed, ""
+		running = append(running, placed)
+	}
+}
+
+// within is the core as a job sees it that may be in some pods only: elsewhere
+// no server is idle.
+func (c *interleaved) within(running []sched.Placed, pods []uint16) sched.Core {
+	if len(pods) == 0 {
+		return c.sched
+	}
+	s := c.sched
+	s.Servers = make([]int, len(c.sched.Servers))
+	for leaf, p := range s.PodOf {
+		if slices.Contains(pods, uint16(p)) {
+			s.Servers[leaf] = c.sched.Servers[leaf]
+		}
+	}
+	for _, r := range running {
+		for _, x := range r.Shares {
+			if !slices.Contains(pods, uint16(x.Pod)) {
+				s.Servers[x.Pod*c.fab.LeavesPerPod+x.Leaf] += x.Servers
+			}
+		}
+	}
+	return s
+}
+
+// describe adds the leaves of a job's domains in the order of its ranks. A job
+// of more than fit a message has none.
+func (c interleaved) describe(j *job, s *proto.JobStatus) {
+	const most = 4096 // of JobStatus.Domains
+	if len(j.placed.Shares) == 0 || j.placed.PP*j.placed.DP > most {
+		return
+	}
+	elements, err := c.sched.Elements(j.placed.Job, j.placed.Shares)
+	if err != nil {
+		return
+	}
+	for _, row := range elements[0] {
+		for _, leaf := range row {
+			s.Domains = append(s.Domains, uint16(leaf))
+		}
+	}
+	s.Stages = uint32(j.placed.PP)
+}

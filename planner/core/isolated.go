@@ -1,0 +1,448 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/isolate"
+	"ringlight/proto"
+)
+
+// Leaves and spines: each job alone on what it has. Which servers, links and
+// ports a job gets and whose turn it is are decided by planner/isolate; here
+// that becomes maps.
+
+// isolated designs a core of leaves and spines.
+type isolated struct {
+	layout
+	shape isolate.Core
+	rules isolate.Rules
+	empty *isolate.Queue // before the empty core: what it has room for
+	standing
+}
+
+// seat is what a job owns, and since when.
+type seat struct {
+	isolate.Placement
+	SinceMS int64
+}
+
+// turn is a job's place in the queue.
+type turn struct {
+	Came    uint64 // how many came before it, and it; 0: not of this kind
+	AtMS    int64  // when it came
+	Passed  int    // by jobs that came later
+	waiting proto.WaitCause
+}
+
+// undeclared is how long a job is taken to run that does not say. chosen: no
+// job waits for its end.
+const undeclared = int64(1) << 50
+
+func newIsolated(fab *fabric.Core) isolated {
+	l := fab.LeafSpine
+	c := isolated{layout: layout{fab}, rules: isolate.Rules{MoveMS: int64(l.MoveMillis)}}
+	if l.Switches > 0 {
+		c.shape = isolate.Optical(l.Leaves, l.GPUsPerLeaf, fab.GPUsPerServer, l.Spines, l.Switches)
+		c.shape.Optics.AnyToAny = l.AnyToAny
+	} else {
+		c.shape = isolate.Clos(l.Leaves, l.GPUsPerLeaf, fab.GPUsPerServer, l.Spines)
+	}
+	order, ok := isolate.OrderOf(string(l.Policy()))
+	if !ok {
+		panic("core: invariant: a fabric's queue is one of isolate's: " + string(l.Policy()))
+	}
+	c.rules.Order = order
+	c.empty = isolate.NewQueue(c.shape.Empty(), c.rules)
+	return c
+}
+
+// asQueued is a job as the queue knows it.
+func asQueued(j *job) isolate.Job {
+	q := isolate.Job{ID: isolate.JobID(j.spec.Job), GPUs: j.placed.GPUs(), DurationMS: int64(j.spec.DurationMillis), MayPauseMS: int64(j.spec.MayPauseMillis), Passed: j.turn.Passed}
+	if q.DurationMS == 0 {
+		q.DurationMS = undeclared
+	}
+	if d := int64(j.spec.DeadlineMillis); d > 0 {
+		q.DeadlineMS = j.turn.AtMS + d
+	}
+	return q
+}
+
+func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
+	if len(s.Pods) > 0 {
+		return bad("pods", "none: there are leaves and spines", "%d pods", len(s.Pods))
+	}
+	one := jobList{fab: c.fab}
+	j := job{spec: *s}
+	j.placed.Job = one.domains(s)
+	var wrong *isolate.Error
+	switch err := c.empty.Check(asQueued(&j)); {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field != "gpus_total":
+		return bad(wrong.Field, wrong.Limit, "%s", wrong.Reason)
+	case s.DP == 0:
+		return bad("servers", wrong.Limit, "%s", wrong.Reason)
+	}
+	return bad("dp", wrong.Limit, "%s", wrong.Reason)
+}
+
+// design lets jobs start whose turn it is, and wants the circuits of those that
+// run. What else is lit stays until its ports are needed, as nobody's. Nothing
+// that runs is moved, but where it allows it, and circuits that carry nothing:
+// those that did not come up.
+func (c isolated) design(from standing, jobs []*job, list bool) design {
+	c.standing = from
+	if list {
+		c.arrive(jobs)
+	}
+	c.mend(jobs)
+	q := c.queue(jobs)
+	for _, s := range q.Start(c.nowMS) {
+		byID(jobs, proto.JobID(s.Job.ID)).own = &seat{s.Placement, c.nowMS}
+		for _, m := range s.Moves {
+			j := byID(jobs, proto.JobID(m.Job))
+			j.own = &seat{m.To, j.own.SinceMS}
+		}
+	}
+	c.sayWhy(jobs, q)
+	d := design{jobs: jobs, maps: c.carry(jobs)}
+	if sets := changedMaps(c.maps, d.maps); len(sets) > 0 {
+		d.stages = [][]mapSet{sets}
+	}
+	c.account(&d)
+	return d
+}
+
+func byID(jobs []*job, id proto.JobID) *job {
+	at, _ := slices.BinarySearchFunc(jobs, id, func(j *job, id proto.JobID) int { return cmp.Compare(j.spec.Job, id) })
+	return jobs[at]
+}
+
+// arrive numbers the jobs that are new, in order of their ids.
+func (c *isolated) arrive(jobs []*job) {
+	last := uint64(0)
+	for _, j := range jobs {
+		last = max(last, j.turn.Came)
+	}
+	for _, j := range jobs {
+		if j.turn.Came == 0 {
+			last++
+			j.turn = turn{Came: last, AtMS: c.nowMS}
+		}
+	}
+}
+
+// queue is who owns what, and who waits. Ports that nobody can be given - of
+// switches that cannot be told, of circuits that did not come up, of jobs that
+// are known by their circuits only - are withheld, and with the last the servers
+// of their leaves, of which nobody knows which are theirs.
+func (c *isolated) queue(jobs []*job) *isolate.Queue {
+	s := c.shape.Empty()
+	for at, m := range c.maps {
+		var left isolate.Placement
+		c.links(m, func(i, j int32, _ proto.JobID) { left.Circuits = append(left.Circuits, c.circuit(at, i, j)) })
+		if err := s.Take(0, left); err != nil {
+			panic("core: invariant: a map has each port once: " + err.Error())
+		}
+		s.Release(0) // they stay lit
+	}
+	q := isolate.NewQueue(s, c.rules)
+	adopt := func(j isolate.Job, p isolate.Placement, ends int64) {
+		if err := q.Adopt(j, p, ends); err != nil {
+			panic("core: invariant: what jobs own is checked: " + err.Error())
+		}
+	}
+	for _, j := range jobs {
+		if j.own != nil {
+			w := asQueued(j)
+			adopt(w, j.own.Placement, j.own.SinceMS+w.DurationMS)
+		}
+	}
+	for at, m := range c.maps {
+		for port := range m.to {
+			if !c.able[at] || c.isFound(m, port, jobs) || m.to[port] >= 0 && c.failed(c.slots(at, int32(port), m.to[port])) {
+				s.Withhold(at, c.end(int32(port)))
+			}
+		}
+	}
+	for b := range c.bad { // any order: each is a port, withheld or not
+		s.Withhold(b.sw, c.end(int32(b.a)))
+		s.Withhold(b.sw, c.end(int32(b.b)))
+	}
+	c.adoptFound(jobs, adopt)
+	var waiting []*job
+	for _, j := range jobs {
+		if !j.runs() {
+			waiting = append(waiting, j)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b *job) int { return cmp.Compare(a.turn.Came, b.turn.Came) })
+	for _, j := range waiting {
+		if err := q.Submit(asQueued(j)); err != nil {
+			panic("core: invariant: a list is checked: " + err.Error())
+		}
+	}
+	return q
+}
+
+// isFound: a port carries a job that is known by its circuits only.
+func (c *isolated) isFound(m crossMap, port int, jobs []*job) bool {
+	return m.to[port] >= 0 && slices.ContainsFunc(jobs, func(j *job) bool { return j.found && j.spec.Job == m.job[port] })
+}
+
+// adoptFound lets jobs that are known by their circuits only have all that is
+// left of the servers of their leaves.
+func (c *isolated) adoptFound(jobs []*job, adopt func(isolate.Job, isolate.Placement, int64)) {
+	free := map[[2]int]int{} // of a leaf's server: GPUs taken
+	for _, j := range jobs {
+		if j.own != nil {
+			for _, s := range j.own.Servers {
+				free[[2]int{s.Leaf, s.Server}] += s.GPUs
+			}
+		}
+	}
+	for _, j := range jobs {
+		if !j.found {
+			continue
+		}
+		leaves := map[int]bool{}
+		for _, m := range c.maps {
+			for port, to := range m.to {
+				if e := c.end(int32(port)); to >= 0 && m.job[port] == j.spec.Job && !e.Spine {
+					leaves[e.Number] = true
+				}
+			}
+		}
+		var p isolate.Placement
+		for n, servers := range c.shape.Servers {
+			for i := range servers {
+				if left := c.shape.GPUsPerServer - free[[2]int{n, i}]; leaves[n] && left > 0 {
+					p.Servers = append(p.Servers, isolate.Server{Leaf: n, Server: i, GPUs: left})
+					free[[2]int{n, i}] = c.shape.GPUsPerServer
+				}
+			}
+		}
+		adopt(isolate.Job{ID: isolate.JobID(j.spec.Job), DurationMS: undeclared}, p, c.nowMS+undeclared)
+	}
+}
+
+// end is whose a port is.
+func (c *isolated) end(port int32) isolate.End {
+	leaf, spine, i := c.fab.EndAt(int(port))
+	if leaf < 0 {
+		return isolate.End{Spine: true, Number: spine, Port: i}
+	}
+	return isolate.End{Number: leaf, Port: i}
+}
+
+func (c *isolated) circuit(at int, i, j int32) isolate.Circuit {
+	return isolate.Circuit{Switch: at, A: c.end(i), B: c.end(j)}
+}
+
+func (c *isolated) port(e isolate.End) int32 {
+	if e.Spine {
+		return int32(c.fab.SpinePort(e.Number, e.Port))
+	}
+	return int32(c.fab.LeafPort(e.Number, e.Port))
+}
+
+// mend finds other ports for circuits of jobs that carry nothing: they did not
+// come up, or their switch could not be told so far and cannot now.
+func (c *isolated) mend(jobs []*job) {
+	owned := make([][]bool, len(c.maps))
+	for at, m := range c.maps {
+		owned[at] = make([]bool, len(m.to))
+		for port := range m.to {
+			owned[at][port] = c.isFound(m, port, jobs)
+		}
+	}
+	for _, j := range jobs {
+		if j.own == nil {
+			continue
+		}
+		for _, x := range j.own.Circuits {
+			owned[x.Switch][c.port(x.A)], owned[x.Switch][c.port(x.B)] = true, true
+		}
+	}
+	for _, j := range jobs {
+		if j.own == nil {
+			continue
+		}
+		for n, x := range j.own.Circuits {
+			a, b := c.port(x.A), c.port(x.B)
+			lit := c.maps[x.Switch].to[a] == b && c.maps[x.Switch].job[a] == j.spec.Job
+			if !c.failed(c.slots(x.Switch, a, b)) && (lit || c.able[x.Switch]) {
+				continue
+			}
+			if y, ok := c.elsewhere(x, owned); ok {
+				p := *j.own
+				p.Circuits = slices.Clone(p.Circuits)
+				p.Circuits[n] = y
+				j.own = &p
+				owned[x.Switch][a], owned[x.Switch][b] = false, false
+				owned[y.Switch][c.port(y.A)], owned[y.Switch][c.port(y.B)] = true, true
+			}
+		}
+	}
+}
+
+// elsewhere is the same link over ports of another switch.
+func (c *isolated) elsewhere(x isolate.Circuit, owned [][]bool) (isolate.Circuit, bool) {
+	ports := func(e isolate.End) int {
+		if e.Spine {
+			return c.fab.SpinePortsPerSwitch()
+		}
+		return c.fab.LeafPorts()
+	}
+	for at := range c.maps {
+		if at == x.Switch || !c.able[at] {
+			continue
+		}
+		for i := range ports(x.A) {
+			for k := range ports(x.B) {
+				y := isolate.Circuit{Switch: at, A: isolate.End{Spine: x.A.Spine, Number: x.A.Number, Port: i}, B: isolate.End{Spine: x.B.Spine, Number: x.B.Number, Port: k}}
+				if a, b := c.port(y.A), c.port(y.B); !owned[at][a] && !owned[at][b] && !c.failed(c.slots(at, a, b)) {
+					return y, true
+				}
+			}
+		}
+	}
+	return x, false
+}
+
+// sayWhy tells jobs that wait what they wait for.
+func (c *isolated) sayWhy(jobs []*job, q *isolate.Queue) {
+	away := 0
+	for _, able := range c.able {
+		if !able {
+			away++
+		}
+	}
+	line := q.Waiting()
+	for n, w := range line {
+		j := byID(jobs, proto.JobID(w.ID))
+		j.turn.Passed = w.Passed
+		switch q.Why(w.ID) {
+		case isolate.ByGPU:
+			j.turn.waiting = proto.WaitGPU
+			j.why = fmt.Sprintf("gpu: wants %d GPUs, %d are free, %d whole servers", w.GPUs, q.State().FreeGPUs(), q.State().IdleServers())
+		case isolate.ByNetwork:
+			j.turn.waiting = proto.WaitNetwork
+			j.why = fmt.Sprintf("network: %d whole servers are idle, and no links join enough of them for %d GPUs", q.State().IdleServers(), w.GPUs)
+			if away > 0 {
+				j.why += fmt.Sprintf("; %d switches cannot be told", away)
+			}
+		default:
+			j.turn.waiting, j.why = proto.WaitTurn, fmt.Sprintf("turn: %d before it, job %d first", n, line[0].ID)
+		}
+	}
+	for _, j := range jobs {
+		if j.runs() {
+			j.turn.waiting, j.why = proto.WaitUnknown, ""
+		}
+	}
+}
+
+// carry is what maps are to hold: the circuits of jobs that run, and of others
+// those whose ports are free, as nobody's. One that did not come up is not made
+// again: what was made with it would be rolled back for its sake. A switch that
+// cannot be told keeps what it has.
+func (c *isolated) carry(jobs []*job) []crossMap {
+	out := cloneMaps(c.maps)
+	for at := range out {
+		if c.able[at] {
+			out[at] = newMap(c.fab.Ports())
+		}
+	}
+	for _, j := range jobs {
+		if j.own == nil {
+			continue
+		}
+		for _, x := range j.own.Circuits {
+			a, b := c.port(x.A), c.port(x.B)
+			if c.able[x.Switch] && (!c.failed(c.slots(x.Switch, a, b)) || c.maps[x.Switch].to[a] == b) {
+				c.put(out[x.Switch], a, b, j.spec.Job)
+			}
+		}
+	}
+	for at, m := range c.maps {
+		c.links(m, func(i, j int32, id proto.JobID) {
+			if !c.able[at] || c.failed(c.slots(at, i, j)) || !c.free(out[at], i, j) {
+				return
+			}
+			if !c.isFound(m, int(i), jobs) {
+				id = 0
+			}
+			c.put(out[at], i, j, id)
+		})
+	}
+	return out
+}
+
+// account fills in the figures of a design.
+func (c *isolated) account(d *design) {
+	s := &d.change
+	s.Stages = uint32(len(d.stages))
+	for at, m := range d.maps {
+		made, gone := c.difference(c.maps[at], m)
+		s.Created += uint32(made)
+		s.Removed += uint32(gone)
+		c.links(c.maps[at], func(i, j int32, id proto.JobID) {
+			switch k := slices.IndexFunc(d.jobs, func(x *job) bool { return x.spec.Job == id && x.runs() }); {
+			case k < 0:
+			case m.to[i] == j && m.job[i] == id:
+				s.Kept++
+			default:
+				s.Moved++
+			}
+		})
+	}
+	if s.Moved > 0 {
+		s.DarkMicros = c.dark
+	}
+	c.accountJobs(d)
+}
+
+// describe adds what a job has of each server, in the order of its ranks. A job
+// of more than fit a message has none.
+func (c isolated) describe(j *job, s *proto.JobStatus) {
+	const most = 4096 // of JobStatus.Seats
+	if j.own == nil || len(j.own.Servers) > most {
+		return
+	}
+	for _, w := range j.own.Servers {
+		s.Seats = append(s.Seats, proto.Seat{Leaf: uint16(w.Leaf), Server: uint16(w.Server), GPUs: uint16(w.GPUs)})
+	}
+}
+
+// routes are a job's tables, those of leaves first.
+func (c isolated) routes(j *job) []proto.RoutingTable {
+	if j.own == nil {
+		return nil
+	}
+	var out []proto.RoutingTable
+	t := c.shape.Empty().Tables(j.own.Placement)
+	for _, l := range t.Leaves {
+		x := proto.RoutingTable{Job: j.spec.Job, Number: uint16(l.Leaf), Virtual: uint32(l.Virtual)}
+		for _, r := range l.Sends {
+			x.Sends = append(x.Sends, proto.PortRoute{Port: uint16(r.Port), Uplink: uint16(r.Uplink)})
+		}
+		for _, r := range l.Reaches {
+			x.Reaches = append(x.Reaches, proto.Reach{Leaf: uint16(r.Leaf), Port: uint16(r.Port), Uplink: uint16(r.Uplink)})
+		}
+		out = append(out, x)
+	}
+	for _, v := range t.VRFs {
+		x := proto.RoutingTable{Job: j.spec.Job, Spine: true, Number: uint16(v.Spine), Virtual: uint32(v.Virtual)}
+		for _, p := range v.Ports {
+			x.Ports = append(x.Ports, uint16(p))
+		}
+		out = append(out, x)
+	}
+	return out
+}

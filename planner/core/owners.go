@@ -1,0 +1,103 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ringlight/planner/isolate"
+	"ringlight/proto"
+)
+
+// stored is a turn as it is stored; nil: of another kind of core.
+func (t turn) stored() *turn {
+	if t.Came == 0 {
+		return nil
+	}
+	return &t
+}
+
+// checkOwners keeps damaged records from giving two jobs the same: what jobs
+// own together must be there.
+func (l *jobList) checkOwners() error {
+	if l.fab.LeafSpine == nil {
+		for _, j := range l.all {
+			if j.own != nil || j.turn.Came != 0 {
+				return fmt.Errorf("%s: of a leaf-spine core", jobKey(j.spec.Job))
+			}
+		}
+		return nil
+	}
+	s := newIsolated(l.fab).shape.Empty()
+	for _, j := range l.all {
+		switch p := j.own; {
+		case len(j.placed.Shares) > 0 || len(j.paths) > 0:
+			return fmt.Errorf("%s: of a core of pods", jobKey(j.spec.Job))
+		case j.turn.Came == 0 && !j.found:
+			return fmt.Errorf("%s: it never came", jobKey(j.spec.Job))
+		case p == nil:
+		case p.L*p.S != len(p.Links), p.S == 0 && len(p.Map) != len(p.Circuits), len(p.Circuits) > 0 && p.S > 0 && len(p.Circuits) != len(p.Links), p.S > 0 && len(p.Map) != p.S:
+			return fmt.Errorf("%s: %d x %d, %d links, %d circuits", jobKey(j.spec.Job), p.L, p.S, len(p.Links), len(p.Circuits))
+		default:
+			if err := s.Take(isolate.JobID(j.spec.Job), p.Placement); err != nil {
+				return fmt.Errorf("%s: %w", jobKey(j.spec.Job), err)
+			}
+		}
+	}
+	return nil
+}
+
+// tablesPage gives the routing tables of a job, or of all.
+func tablesPage(c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
+	of, ok := c.designer.(isolated)
+	if !ok {
+		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a leaf-spine core", Reason: "between pods jobs share links, and have no routes of their own"})
+		return
+	}
+	if q.Job != 0 && c.jobs.find(q.Job) == nil {
+		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "job", Limit: c.jobs.limit(), Reason: fmt.Sprintf("no job %d", q.Job)})
+		return
+	}
+	for _, j := range c.jobs.all {
+		if q.Job != 0 && j.spec.Job != q.Job || uint64(j.spec.Job) < q.Page>>tableBits {
+			continue
+		}
+		for _, t := range of.routes(j) {
+			page := tablePage(&t)
+			if page < q.Page {
+				continue
+			}
+			if len(r.Tables) == proto.MaxPage {
+				r.Next = page
+				return
+			}
+			r.Tables = append(r.Tables, t)
+		}
+	}
+}
+
+// Pages of tables go by job, leaves before spines, and virtual leaf or spine.
+const (
+	tableBits = 20 // with the job's they stay below proto.MaxCount
+	spineBit  = 1 << (tableBits - 1)
+)
+
+func tablePage(t *proto.RoutingTable) uint64 {
+	page := uint64(t.Job)<<tableBits | uint64(t.Virtual)
+	if t.Spine {
+		page |= spineBit
+	}
+	return page
+}
+
+// leaves are the servers of a job by leaf; a part of one counts.
+func (s *seat) leaves() (out []proto.LeafServers) {
+	for _, w := range s.Servers {
+		at, ok := slices.BinarySearchFunc(out, uint16(w.Leaf), func(x proto.LeafServers, leaf uint16) int { return cmp.Compare(x.Leaf, leaf) })
+		if !ok {
+			out = slices.Insert(out, at, proto.LeafServers{Leaf: uint16(w.Leaf)})
+		}
+		out[at].Servers++
+	}
+	return out
+}

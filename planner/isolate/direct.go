@@ -1,0 +1,134 @@
+package isolate
+
+// direct.go is the first half of stage 2 with optics: two leaves joined
+// without a spine ([VCLOS] sec 7.2).
+
+// direct looks for two leaves that hold the job and have the switches in
+// common for a circuit for each GPU of the smaller part; of those, for the two
+// with fewest idle servers, and the smallest smaller part.
+func (s *State) direct(need int) (Placement, bool) {
+	if !s.core.Optics.AnyToAny {
+		return Placement{}, false
+	}
+	t, columns := s.core.GPUsPerServer, s.leaf.columns
+	best, small, large, part := 0, -1, -1, 0
+	for a, idleA := range s.idle {
+		for b := a + 1; b < len(s.idle); b++ {
+			idleB := s.idle[b]
+			if int(idleA+idleB) < need {
+				continue
+			}
+			x, from, to := need-int(idleB), a, b
+			if y := need - int(idleA); y < x {
+				x, from, to = y, b, a
+			}
+			x = max(x, 1)
+			cost := t*int(idleA+idleB) + t*x
+			if small >= 0 && cost >= best {
+				continue
+			}
+			joint := int32(0)
+			for k := range columns {
+				joint += min(s.leaf.free[a*columns+k], s.leaf.free[b*columns+k])
+			}
+			if int(joint) >= t*x {
+				best, small, large, part = cost, from, to, x
+			}
+		}
+	}
+	if small < 0 {
+		return Placement{}, false
+	}
+	p := Placement{Stage: 2, L: 2, Map: identity(t * part), Cost: best - t*part}
+	p.Servers = s.idleServers(s.idleServers(nil, small, part), large, need-part)
+	want := make([]wish, 0, t*part)
+	for _, k := range s.between() {
+		for range min(s.leaf.free[small*columns+k], s.leaf.free[large*columns+k]) {
+			if len(want) < t*part {
+				want = append(want, wish{k, small, End{Number: large}})
+			}
+		}
+	}
+	p.Circuits = s.ports(want)
+	return p, true
+}
+
+// between gives the switches, those first in which leaves have most ports: a
+// later job may need some of every switch.
+func (s *State) between() []int {
+	columns := s.leaf.columns
+	order := make([]int32, columns)
+	for k := range order {
+		order[k] = int32(k)
+	}
+	byLeast(order, func(k int32) int32 {
+		return -s.leaf.column[k]
+	})
+	out := make([]int, columns)
+	for i, k := range order {
+		out[i] = int(k)
+	}
+	return out
+}
+
+// wish is a circuit whose ports are not chosen yet: B.Port is not used.
+type wish struct {
+	at   int // switch
+	leaf int
+	b    End
+}
+
+// ports chooses free ports for circuits: those that are lit that way already,
+// else dark ones, else whatever is free.
+func (s *State) ports(want []wish) []Circuit {
+	out := make([]Circuit, len(want))
+	mine := map[int32]bool{}
+	free := func(p *pool, from int32, row, at int, visit func(u int32, nth int) bool) {
+		cell := row*p.columns + at
+		for u := p.start[cell]; u < p.start[cell+1]; u++ {
+			if !p.taken[u] && !mine[from+u] && visit(from+u, int(u-p.start[cell])) {
+				return
+			}
+		}
+	}
+	leaves := int32(len(s.leaf.taken))
+	far := func(w wish) (*pool, int32) {
+		if w.b.Spine {
+			return &s.spine, leaves
+		}
+		return &s.leaf, 0
+	}
+	found := make([]bool, len(want))
+	for n, w := range want {
+		pool, from := far(w)
+		free(&s.leaf, 0, w.leaf, w.at, func(u int32, nth int) bool {
+			free(pool, from, w.b.Number, w.at, func(v int32, other int) bool {
+				if s.lit[u] == v {
+					out[n] = Circuit{w.at, End{Number: w.leaf, Port: nth}, End{w.b.Spine, w.b.Number, other}}
+					found[n], mine[u], mine[v] = true, true, true
+				}
+				return found[n]
+			})
+			return found[n]
+		})
+	}
+	pick := func(p *pool, from int32, row, at int) int {
+		best, port := int32(-1), -1
+		free(p, from, row, at, func(u int32, nth int) bool {
+			if port < 0 || s.lit[u] < 0 && s.lit[best] >= 0 {
+				best, port = u, nth
+			}
+			return false
+		})
+		mine[best] = true
+		return port
+	}
+	for n, w := range want {
+		if !found[n] {
+			pool, from := far(w)
+			a := pick(&s.leaf, 0, w.leaf, w.at)
+			out[n] = Circuit{w.at, End{Number: w.leaf, Port: a}, End{w.b.Spine, w.b.Number, pick(pool, from, w.b.Number, w.at)}}
+		}
+	}
+	return out
+}

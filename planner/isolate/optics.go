@@ -1,0 +1,223 @@
+package isolate
+
+import (
+	"slices"
+
+	"ringlight/mzi/detmath"
+)
+
+// optics.go is stages 2 and 3 with optics: which leaves hold how many virtual
+// leaves, which spines how many virtual spines, and then a weave of circuits
+// ([VCLOS] A.3 without its ILP, and with any number of virtual leaves on a
+// leaf and any s that T divides).
+
+// maxSteps bounds the work of one decision; a step is a circuit tried or a
+// deal looked at. chosen: about 10 ms; what a decision of the default core
+// needs is a tenth of it.
+const maxSteps = 30_000
+
+// optical is one decision.
+type optical struct {
+	*State
+	need int    // servers
+	w    weaver // has the steps, of all that was tried
+	fill filler
+}
+
+// overOptics tries two leaves joined directly, then one spine, then several.
+func (s *State) overOptics(need int) (Placement, bool) {
+	if p, ok := s.direct(need); ok {
+		return p, true
+	}
+	o := &optical{State: s, need: need}
+	if p, ok := o.oneSpine(); ok {
+		p.Stage = 2
+		return p, true
+	}
+	p, ok := o.severalSpines()
+	p.Stage = 3
+	return p, ok
+}
+
+// share is how many virtual leaves or spines one leaf or spine holds.
+type share struct{ at, of int }
+
+// leafOrders are the orders in which leaves are filled: fewest idle servers,
+// most idle servers, most free ports first.
+func (o *optical) leafOrders() [][]int32 {
+	var leaves []int32
+	for n, idle := range o.idle {
+		if idle > 0 && o.leaf.row[n] > 0 {
+			leaves = append(leaves, int32(n))
+		}
+	}
+	few, many, ports := leaves, slices.Clone(leaves), slices.Clone(leaves)
+	byLeast(few, func(n int32) int32 { return o.idle[n] })
+	byLeast(many, func(n int32) int32 { return -o.idle[n] })
+	byLeast(ports, func(n int32) int32 { return -o.leaf.row[n] })
+	return [][]int32{few, many, ports}
+}
+
+// spineOrders are the orders in which spines are filled: the fullest and the
+// emptiest first.
+func (o *optical) spineOrders() [][]int32 {
+	full := make([]int32, o.core.Spines())
+	for m := range full {
+		full[m] = int32(m)
+	}
+	empty := slices.Clone(full)
+	byLeast(full, func(m int32) int32 { return o.spine.row[m] })
+	byLeast(empty, func(m int32) int32 { return -o.spine.row[m] })
+	return [][]int32{full, empty}
+}
+
+// leavesAt is how many virtual leaves of s GPUs a leaf has room for.
+func (o *optical) leavesAt(n, s int) int {
+	return min(int(o.idle[n])*o.core.GPUsPerServer, int(o.leaf.row[n])) / s
+}
+
+// dealSpines gives virtual spines to spines in order, filled one after the
+// other or all by turns.
+func (o *optical) dealSpines(want shape, order []int32, byTurns bool) []share {
+	of := make([]int, len(order))
+	for left := want.s; left > 0; {
+		before := left
+		for i, m := range order {
+			take := min(int(o.spine.row[m])/want.l-of[i], left)
+			if byTurns {
+				take = min(take, 1)
+			}
+			of[i] += take
+			left -= take
+		}
+		if left == before {
+			return nil
+		}
+	}
+	var out []share
+	for i, m := range order {
+		if of[i] > 0 {
+			out = append(out, share{int(m), of[i]})
+		}
+	}
+	return out
+}
+
+// oneSpine is a Clos over the fullest spine that will do.
+func (o *optical) oneSpine() (Placement, bool) {
+	t := o.core.GPUsPerServer
+	want := shape{o.need, t}
+	orders := o.leafOrders()
+	for _, m := range o.spineOrders()[0] {
+		if int(o.spine.row[m]) < o.need*t {
+			continue
+		}
+		for _, leaves := range orders {
+			if p, ok := o.weave(want, leaves, []share{{int(m), t}}); ok {
+				return p, true
+			}
+		}
+	}
+	return Placement{}, false
+}
+
+// severalSpines tries the few deals that mostly do in every shape, then orders
+// of chance, then all deals that there are.
+func (o *optical) severalSpines() (Placement, bool) {
+	shapes := o.core.shapes(o.need * o.core.GPUsPerServer)
+	leaves, spines := o.leafOrders(), o.spineOrders()
+	for _, want := range shapes {
+		for way := range 4 {
+			on := o.dealSpines(want, spines[way&1], way >= 2)
+			for _, order := range leaves {
+				if p, ok := o.weave(want, order, on); ok {
+					return p, true
+				}
+			}
+		}
+	}
+	r := detmath.Random(1)
+	for range triesByChance {
+		for _, want := range shapes {
+			order, by := leaves[0], spines[0]
+			r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+			r.Shuffle(len(by), func(i, j int) { by[i], by[j] = by[j], by[i] })
+			if p, ok := o.weave(want, order, o.dealSpines(want, by, r.Below(2) == 0)); ok {
+				return p, true
+			}
+		}
+	}
+	return o.everyDeal(shapes)
+}
+
+// triesByChance in every shape; chosen: of random jobs on random cores that
+// had a place at all, more than that found hardly another.
+const triesByChance = 8
+
+// weave finds leaves in this order and the circuits to these spines.
+func (o *optical) weave(want shape, leaves []int32, on []share) (Placement, bool) {
+	if on == nil || o.w.steps > maxSteps {
+		return Placement{}, false
+	}
+	at := o.dealLeaves(want, leaves, on)
+	if at == nil || !o.lay(at, on) || !o.w.run() {
+		return Placement{}, false
+	}
+	return o.placement(want, at, on), true
+}
+
+// lay sets out the colouring of the circuits between shares; false: there is
+// none at first sight.
+func (o *optical) lay(at, on []share) bool {
+	colours, w := o.leaf.columns, &o.w
+	w.a, w.b, w.pairs = w.a[:0], w.b[:0], w.pairs[:0]
+	for _, n := range at {
+		w.a = append(w.a, o.leaf.free[n.at*colours:(n.at+1)*colours]...)
+		for _, m := range on {
+			w.pairs = append(w.pairs, int32(n.of*m.of))
+		}
+	}
+	for _, m := range on {
+		w.b = append(w.b, o.spine.free[m.at*colours:(m.at+1)*colours]...)
+	}
+	w.price = w.price[:0]
+	for k := range colours {
+		w.price = append(w.price, -columnPrice*o.leaf.column[k])
+	}
+	w.reset(colours)
+	w.steps += 1 + len(w.pairs)*colours/64 + w.edges/8 // what this costs
+	return w.mayFit()
+}
+
+// placement gives every pair of a virtual leaf and a virtual spine one of the
+// circuits between their leaf and spine.
+func (o *optical) placement(want shape, at, on []share) Placement {
+	p := Placement{L: want.l, S: want.s, Map: identity(want.s)}
+	colours := make([][]int, len(at)*len(on)) // of a pair: the switches of its circuits
+	for e, k := range o.w.colour {
+		pair := int(o.w.leaf[e])*len(on) + int(o.w.spine[e])
+		colours[pair] = append(colours[pair], int(k))
+	}
+	var wishes []wish
+	for i, n := range at {
+		p.Servers = o.idleServers(p.Servers, n.at, n.of*want.s/o.core.GPUsPerServer)
+		p.Cost += n.of * o.core.GPUsPerServer * int(o.idle[n.at])
+		for range n.of {
+			for j, m := range on {
+				pair := i*len(on) + j
+				for range m.of {
+					wishes = append(wishes, wish{colours[pair][0], n.at, End{Spine: true, Number: m.at}})
+					colours[pair] = colours[pair][1:]
+				}
+			}
+		}
+	}
+	for _, m := range on {
+		p.Cost += m.of * int(o.spine.row[m.at])
+	}
+	p.Circuits = o.ports(wishes)
+	for n, c := range p.Circuits {
+		p.Links = append(p.Links, Link{c.A.Number, c.B.Number, n})
+	}
+	return p
+}

@@ -1,0 +1,34 @@
+// Package flow runs the traffic of training jobs over links of given
+// capacity, flow by flow, on a virtual clock: what a placement, a wiring or a
+// strategy of routing is worth in time of iterations.
+//
+// A job is a cyclic Script. Its stages follow one another, the phases of a
+// stage run together (that is how communication hides behind compute), and a
+// phase is either compute or rounds of flows with a barrier after each. How
+// flows share links is the Sharing of the Sim:
+//
+//   - Rounds: each flow has its own max-min rate until it ends; exact.
+//   - Phases: weighted max-min over whole phases, no rounds.
+//   - Equal: a link divides itself by the flows on it and nothing that one of
+//     them leaves is given to another ([VCLOS]'s simulator).
+//   - Isolated: each job is alone on the network.
+//
+// A Sim is incremental: whoever schedules jobs adds and removes them, changes
+// capacities (a circuit that is dark for a while, a repair) and advances to
+// the next instant at which jobs end. Collectives give what ranks send each
+// other in rounds; a network (LeafSpine) gives the links that a
+// transfer takes, once per job.
+//
+// Everything is an integer, so that a run has the same bits on every machine:
+// bytes, nanoseconds, bits per second. A share is rounded down, an end up. The
+// max-min rates are those of water filling in levels: the level is the
+// smallest share, rounded down, of all links that still have flows without a
+// rate; all flows of all links with that share get it at once. So the rates
+// depend on no order, and solving a part that shares no link with the rest
+// gives what solving all would give. What a flow has left is kept in bits per
+// second times nanoseconds and never rounded: looking at it changes nothing.
+//
+// It never decides who runs where, keeps no queue of jobs, draws no chance but
+// a hash that it is given the seed of, and knows nothing of packets, loss or
+// latency.
+package flow

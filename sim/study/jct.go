@@ -1,0 +1,228 @@
+package study
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/planner/isolate"
+	"ringlight/sim/flow"
+	"ringlight/sim/workload"
+)
+
+// Strategies of [VCLOS] sec 9.3, as in results.
+const (
+	StrategyBest     = "best"     // one switch with a port for everybody: no job slows another
+	StrategyVClos    = "vclos"    // isolated jobs on fixed links
+	StrategyOCS      = "ocs"      // isolated jobs on circuits
+	StrategySR       = "sr"       // a shared core, source routing
+	StrategyBalanced = "balanced" // a shared core, the uplink with fewest connections
+	StrategyECMP     = "ecmp"     // a shared core, by hash
+)
+
+// Strategies is the order of rows.
+var Strategies = []string{StrategyBest, StrategyVClos, StrategyOCS, StrategySR, StrategyBalanced, StrategyECMP}
+
+// JCTCluster is a leaf-spine core, as fixed links and as circuits.
+type JCTCluster struct {
+	Leaves        int `json:"leaves"`
+	Uplinks       int `json:"uplinks"` // of a leaf, and GPUs below it
+	GPUsPerServer int `json:"gpus_per_server"`
+	Spines        int `json:"spines"` // without optical switches
+	Gbps          int `json:"gbps"`   // of a link
+	OCS           struct {
+		Spines   int  `json:"spines"`
+		Switches int  `json:"switches"`
+		AnyToAny bool `json:"any_to_any"` // a switch may join two leaves
+	} `json:"ocs"`
+}
+
+// DefaultJCTCluster is the core of [VCLOS] sec 9.2: leaves of 32 GPUs in
+// servers of 4 at 100 Gb/s. The optical side is that of its public simulator:
+// a switch has one port of each leaf; for 16 leaves there are 8 spines of 64
+// ports.
+func DefaultJCTCluster(leaves int) JCTCluster {
+	c := JCTCluster{Leaves: leaves, Uplinks: 32, GPUsPerServer: 4, Spines: 32, Gbps: 100}
+	c.OCS.Spines, c.OCS.Switches, c.OCS.AnyToAny = leaves/2, 32, true
+	return c
+}
+
+// ReadJCTCluster reads a cluster; what a file leaves out is as in the default.
+func ReadJCTCluster(r io.Reader) (JCTCluster, error) {
+	c := DefaultJCTCluster(16)
+	text, err := io.ReadAll(io.LimitReader(r, 1<<16))
+	if err != nil {
+		return c, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&c); err != nil {
+		return c, invalid("cluster", "a JSON object of leaves, uplinks, gpus_per_server, spines, gbps and ocs", "%v", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return c, invalid("cluster", "one JSON object", "something follows it")
+	}
+	return c, c.Validate()
+}
+
+// GPUsTotal of the cluster.
+func (c JCTCluster) GPUsTotal() int { return c.Leaves * c.Uplinks }
+
+// Validate names the field that is not acceptable and what would be.
+func (c JCTCluster) Validate() error {
+	for _, f := range []struct {
+		name        string
+		value, most int
+	}{
+		{"leaves", c.Leaves, isolate.MaxLeaves}, {"uplinks", c.Uplinks, 256}, {"gpus_per_server", c.GPUsPerServer, c.Uplinks},
+		{"spines", c.Spines, c.Uplinks}, {"gbps", c.Gbps, 10_000}, {"ocs.spines", c.OCS.Spines, isolate.MaxSpines}, {"ocs.switches", c.OCS.Switches, c.Uplinks},
+	} {
+		if f.value < 1 || f.value > f.most {
+			return invalid("cluster."+f.name, fmt.Sprintf("1 to %d", f.most), "%d is out of range", f.value)
+		}
+	}
+	for _, f := range []struct {
+		name, limit string
+		value, of   int
+	}{
+		{"uplinks", "a multiple of gpus_per_server", c.Uplinks, c.GPUsPerServer},
+		{"uplinks", "a multiple of spines", c.Uplinks, c.Spines},
+		{"uplinks", "a multiple of ocs.switches", c.Uplinks, c.OCS.Switches},
+		{"leaves", "leaves x uplinks a multiple of ocs.spines x ocs.switches", c.GPUsTotal(), c.OCS.Spines * c.OCS.Switches},
+	} {
+		if f.value%f.of != 0 {
+			return invalid("cluster."+f.name, f.limit, "%d is no multiple of %d", f.value, f.of)
+		}
+	}
+	for _, core := range []isolate.Core{c.fixed(), c.optical()} {
+		if err := core.Validate(); err != nil {
+			return invalid("cluster", "a core that can be built", "%v", err)
+		}
+	}
+	return nil
+}
+
+func (c JCTCluster) fixed() isolate.Core {
+	return isolate.Clos(c.Leaves, c.Uplinks, c.GPUsPerServer, c.Spines)
+}
+
+func (c JCTCluster) optical() isolate.Core {
+	core := isolate.Optical(c.Leaves, c.Uplinks, c.GPUsPerServer, c.OCS.Spines, c.OCS.Switches)
+	core.Optics.AnyToAny = c.OCS.AnyToAny
+	return core
+}
+
+// JCTConfig is jobs on a cluster by strategy, queue and mean gap.
+type JCTConfig struct {
+	Cluster    JCTCluster
+	Workload   workload.Config // its Gap and Seed are those of Gaps and Runs
+	List       []workload.Job  // of one's own, instead of the workload; arrivals as they are
+	Name       string          // of the list
+	Gaps       []time.Duration // mean between arrivals
+	Strategies []string
+	Queues     []string // isolate.Order by name
+	Sharing    string   // of a shared core, flow.Sharing by name
+	Steps      int      // in which a job computes and talks
+	Runs       int      // with following seeds
+	Seed       uint64
+	Clock      func() time.Duration // tells how long a decision takes; nil: nobody asks
+}
+
+// Limits of the study; chosen: ten times the paper's.
+const (
+	maxJCTRuns  = 1000
+	maxJCTSteps = 1000
+)
+
+// QueueOrders are the names of the orders of a queue.
+func QueueOrders() []string {
+	var out []string
+	for o := isolate.FIFO; o <= isolate.Conservative; o++ {
+		out = append(out, o.String())
+	}
+	return out
+}
+
+// DefaultJCT is the paper's first row at a lambda of 120 s.
+func DefaultJCT() JCTConfig {
+	return JCTConfig{Cluster: DefaultJCTCluster(16), Workload: workload.Config{Kind: "w1", Jobs: 5000},
+		Gaps: []time.Duration{120 * time.Second}, Strategies: Strategies, Queues: []string{isolate.FIFO.String()},
+		Sharing: flow.Rounds.String(), Steps: 1, Runs: 1}
+}
+
+// Validate names the flag that is not acceptable and what would be.
+func (c JCTConfig) Validate() error {
+	if err := c.Cluster.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case c.Runs < 1 || c.Runs > maxJCTRuns:
+		return invalid("runs", fmt.Sprintf("1 to %d", maxJCTRuns), "%d is out of range", c.Runs)
+	case c.Steps < 1 || c.Steps > maxJCTSteps:
+		return invalid("steps", fmt.Sprintf("1 to %d", maxJCTSteps), "%d is out of range", c.Steps)
+	case len(c.Strategies) == 0 || len(c.Queues) == 0 || len(c.Gaps) == 0:
+		return invalid("strategies", "at least one strategy, queue and lambda", "none given")
+	}
+	for i, s := range c.Strategies {
+		if !slices.Contains(Strategies, s) || slices.Contains(c.Strategies[:i], s) {
+			return invalid("strategies", "each of "+strings.Join(Strategies, ",")+" at most once", "%q is not", s)
+		}
+	}
+	for i, q := range c.Queues {
+		if _, ok := isolate.OrderOf(q); !ok || slices.Contains(c.Queues[:i], q) {
+			return invalid("queue", "each of "+strings.Join(QueueOrders(), ",")+" at most once", "%q is not", q)
+		}
+	}
+	if _, err := flow.ParseSharing(c.Sharing); err != nil {
+		return invalid("sharing", "one of rounds, phases, equal, isolated", "%q is not", c.Sharing)
+	}
+	for _, gap := range c.Gaps {
+		if c.List != nil {
+			break
+		}
+		w := c.Workload
+		w.Gap = gap
+		if err := w.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JCTCell is one simulation of the study.
+type JCTCell struct {
+	Strategy string
+	Queue    string
+	Gap      time.Duration
+	Seed     uint64
+}
+
+// Cells are all simulations, in the order of the result. They share nothing,
+// so that they may run side by side.
+func (c JCTConfig) Cells() []JCTCell {
+	var out []JCTCell
+	for _, q := range c.Queues {
+		for _, gap := range c.Gaps {
+			for _, s := range c.Strategies {
+				for run := range c.Runs {
+					out = append(out, JCTCell{s, q, gap, c.Seed + uint64(run)})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// jobs of a cell: the same for every strategy and queue.
+func (c JCTConfig) jobs(cell JCTCell) ([]workload.Job, error) {
+	if c.List != nil {
+		return c.List, nil
+	}
+	w := c.Workload
+	w.Gap, w.Seed = cell.Gap, cell.Seed
+	return workload.All(workload.Generate(w))
+}

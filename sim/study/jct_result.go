@@ -1,0 +1,231 @@
+package study
+
+import (
+	"fmt"
+	"strings"
+
+	"ringlight/planner/isolate"
+)
+
+// JCTMean is the mean of the runs of one strategy, queue and lambda.
+type JCTMean struct {
+	Strategy    string   `json:"strategy"`
+	Queue       string   `json:"queue"`
+	LambdaMS    int64    `json:"lambda_ms,omitempty"`
+	Runs        int      `json:"runs"`
+	JRT         int64    `json:"jrt_ms"`
+	JWT         int64    `json:"jwt_ms"`
+	JCT         int64    `json:"jct_ms"`
+	Least       int64    `json:"jct_ms_least"` // of the runs
+	Most        int64    `json:"jct_ms_most"`
+	OfBest      *float64 `json:"jct_of_best_ratio,omitempty"` // same jobs, best
+	OfFIFO      *float64 `json:"jct_of_fifo_ratio,omitempty"` // same jobs, fifo
+	Stability   int64    `json:"stability_ms"`
+	GPU         float64  `json:"blocked_gpu"`
+	Network     float64  `json:"blocked_network"`
+	WorstBlock  int      `json:"blocked_network_most"` // of the runs
+	OverCore    float64  `json:"over_core_ratio"`
+	Stretch     float64  `json:"over_core_stretch"`
+	Utilisation float64  `json:"utilisation_ratio"`
+	DecideP99   int64    `json:"decide_us_p99,omitempty"` // the worst run's
+	DecideMax   int64    `json:"decide_us_max,omitempty"`
+	P50         int64    `json:"jct_ms_p50"`
+	P90         int64    `json:"jct_ms_p90"`
+	P99         int64    `json:"jct_ms_p99"`
+}
+
+// JCTResult is the study.
+type JCTResult struct {
+	Study     string     `json:"study"`
+	Workload  string     `json:"workload"`
+	Jobs      int        `json:"jobs"`
+	GPUsTotal int        `json:"gpus_total"`
+	Cluster   JCTCluster `json:"cluster"`
+	Sharing   string     `json:"sharing"`
+	Steps     int        `json:"steps"`
+	Seed      uint64     `json:"seed"`
+	Runs      []JCTRun   `json:"runs"`
+	Means     []JCTMean  `json:"means"`
+	Report
+}
+
+// Result puts the runs of all cells, in their order, together.
+func (c JCTConfig) Result(runs []JCTRun) *JCTResult {
+	r := &JCTResult{Study: "jct", Workload: c.Workload.Kind, Jobs: c.Workload.Jobs, GPUsTotal: c.Cluster.GPUsTotal(), Cluster: c.Cluster,
+		Sharing: c.Sharing, Steps: c.Steps, Seed: c.Seed, Runs: runs}
+	if c.List != nil {
+		r.Workload, r.Jobs = c.Name, len(c.List)
+	}
+	for i := 0; i < len(runs); i += c.Runs {
+		r.Means = append(r.Means, meanOf(runs[i:i+c.Runs]))
+	}
+	for i := range r.Means {
+		m := &r.Means[i]
+		if best := r.mean(StrategyBest, m.Queue, m.LambdaMS); best != nil {
+			v := share(int(m.JCT), max(1, int(best.JCT)))
+			m.OfBest = &v
+		}
+		if fifo := r.mean(m.Strategy, isolate.FIFO.String(), m.LambdaMS); fifo != nil {
+			v := share(int(m.JCT), max(1, int(fifo.JCT)))
+			m.OfFIFO = &v
+		}
+	}
+	r.describe(c)
+	return r
+}
+
+func meanOf(runs []JCTRun) JCTMean {
+	first, n := runs[0], int64(len(runs))
+	m := JCTMean{Strategy: first.Strategy, Queue: first.Queue, LambdaMS: first.LambdaMS, Runs: len(runs), Least: first.JCT.Mean}
+	for _, r := range runs {
+		m.JRT, m.JWT, m.JCT = m.JRT+r.JRT, m.JWT+r.JWT, m.JCT+r.JCT.Mean
+		m.P50, m.P90, m.P99 = m.P50+r.JCT.P50, m.P90+r.JCT.P90, m.P99+r.JCT.P99
+		m.Least, m.Most = min(m.Least, r.JCT.Mean), max(m.Most, r.JCT.Mean)
+		m.Stability += r.Stability
+		m.GPU += float64(r.Blocked.GPU) / float64(n)
+		m.Network += float64(r.Blocked.Network) / float64(n)
+		m.WorstBlock = max(m.WorstBlock, r.Blocked.Network)
+		m.Stretch += r.Stretch / float64(n)
+		m.OverCore += share(r.OverCore, r.Jobs) / float64(n)
+		m.Utilisation += r.Utilisation / float64(n)
+		if r.Decide != nil {
+			m.DecideP99, m.DecideMax = max(m.DecideP99, r.Decide.P99), max(m.DecideMax, r.Decide.Max)
+		}
+	}
+	m.JRT, m.JWT, m.JCT, m.Stability = m.JRT/n, m.JWT/n, m.JCT/n, m.Stability/n
+	m.P50, m.P90, m.P99 = m.P50/n, m.P90/n, m.P99/n
+	return m
+}
+
+func (r *JCTResult) mean(strategy, queue string, lambda int64) *JCTMean {
+	for i := range r.Means {
+		if m := &r.Means[i]; m.Strategy == strategy && m.Queue == queue && m.LambdaMS == lambda {
+			return m
+		}
+	}
+	return nil
+}
+
+func seconds(ms int64) string { return decimals(float64(ms)/1000, 1) }
+
+// Table is a row a strategy, queue and lambda: means of the runs, in seconds.
+func (r *JCTResult) Table() Table {
+	t := Table{Columns: []string{"queue", "lambda_s", "strategy", "runs", "jrt_s", "jwt_s", "jct_s", "jct_least_s", "jct_most_s", "jct_p50_s", "jct_p90_s", "jct_p99_s",
+		"jct_of_best", "jct_of_fifo", "blocked_gpu", "blocked_network", "over_core", "over_core_stretch", "stability_s", "utilisation", "decide_p99_us", "decide_max_us", "paper_jct_s"}}
+	optional := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return decimals(*v, 4)
+	}
+	for _, m := range r.Means {
+		lambda, p99, most, paper := "", "", "", ""
+		if m.LambdaMS > 0 {
+			lambda = decimals(float64(m.LambdaMS)/1000, -1)
+		}
+		if m.DecideMax > 0 {
+			p99, most = fmt.Sprint(m.DecideP99), fmt.Sprint(m.DecideMax)
+		}
+		if v := r.paperJCT(m); v > 0 {
+			paper = decimals(v, 1)
+		}
+		t.add(m.Queue, lambda, m.Strategy, m.Runs, seconds(m.JRT), seconds(m.JWT), seconds(m.JCT), seconds(m.Least), seconds(m.Most),
+			seconds(m.P50), seconds(m.P90), seconds(m.P99), optional(m.OfBest), optional(m.OfFIFO), decimals(m.GPU, 1), decimals(m.Network, 1),
+			percent(m.OverCore, 1), decimals(m.Stretch, 4), seconds(m.Stability), ratio(m.Utilisation), p99, most, paper)
+	}
+	return t
+}
+
+// Charts are, for each queue, completion times over lambda with the paper's
+// points beside, and the same as a ratio to Best; for one lambda bars of
+// running and waiting.
+func (r *JCTResult) Charts() []Chart {
+	var out []Chart
+	lambdas := map[int64]bool{}
+	for _, m := range r.Means {
+		lambdas[m.LambdaMS] = true
+	}
+	if len(lambdas) < 2 {
+		return r.bars()
+	}
+	const label = "mean gap between jobs, lambda, s"
+	both := func(title, ylabel string, of func(m JCTMean) (ours, paper float64)) {
+		for _, m := range r.Means {
+			c := panelOf(&out, title+", "+m.Queue, Chart{XLabel: label, YLabel: ylabel})
+			ours, paper := of(m)
+			if ours >= 0 {
+				c.point(m.Strategy, float64(m.LambdaMS)/1000, ours)
+			}
+			if paper > 0 {
+				c.mark(m.Strategy+paperMark, float64(m.LambdaMS)/1000, paper)
+			}
+		}
+	}
+	both("completion", "JCT, s", func(m JCTMean) (float64, float64) { return float64(m.JCT) / 1000, r.paperJCT(m) })
+	both("against Best", "JCT of Best's", func(m JCTMean) (float64, float64) {
+		best := r.mean(StrategyBest, m.Queue, m.LambdaMS)
+		if best == nil || m.Strategy == StrategyBest || m.Strategy == StrategyECMP {
+			return -1, 0 // ECMP would flatten all others
+		}
+		paper := 0.0
+		if p := r.paperJCT(*best); p > 0 {
+			paper = r.paperJCT(m) / p
+		}
+		return *m.OfBest, paper
+	})
+	both("blocked by the network", "heads of the queue", func(m JCTMean) (float64, float64) {
+		if m.Strategy != StrategyVClos && m.Strategy != StrategyOCS {
+			return -1, 0
+		}
+		_, network := r.paperBlocked(m)
+		return m.Network, float64(network)
+	})
+	return out
+}
+
+func (r *JCTResult) bars() []Chart {
+	var out []Chart
+	for _, m := range r.Means {
+		c := panelOf(&out, "running and waiting, "+m.Queue, Chart{YLabel: "s"})
+		c.Categories = append(c.Categories, m.Strategy)
+		c.point("JRT", 0, float64(m.JRT)/1000)
+		c.point("JWT", 0, float64(m.JWT)/1000)
+		c.point("JCT", 0, float64(m.JCT)/1000)
+		if p := r.paperJCT(m); p > 0 {
+			c.point("JCT"+paperMark, 0, p)
+		}
+	}
+	return out
+}
+
+// mark is a point without a line.
+func (c *Chart) mark(name string, x, y float64) {
+	c.point(name, x, y)
+	for i := range c.Series {
+		if c.Series[i].Name == name {
+			c.Series[i].Marks = true
+		}
+	}
+}
+
+func (r *JCTResult) describe(c JCTConfig) {
+	gaps := make([]string, 0, len(c.Gaps))
+	for _, g := range c.Gaps {
+		gaps = append(gaps, g.String())
+	}
+	k := c.Cluster
+	r.note("%d GPUs: %d leaves of %d in servers of %d, %d Gb/s a GPU and uplink; vclos, sr, balanced and ecmp over %d spines with %d link(s) a pair; ocs over %d spines and %d optical switches with %d port(s) of each leaf and %d of each spine, leaf to leaf %v",
+		r.GPUsTotal, k.Leaves, k.Uplinks, k.GPUsPerServer, k.Gbps, k.Spines, k.Uplinks/k.Spines, k.OCS.Spines, k.OCS.Switches, k.Uplinks/k.OCS.Switches, k.GPUsTotal()/(k.OCS.Spines*k.OCS.Switches), k.OCS.AnyToAny)
+	if c.List != nil {
+		r.note("%d jobs of %s, as they stand there", r.Jobs, c.Name)
+	} else {
+		r.note("%d jobs of generator %s, Poisson arrivals, mean gaps %s; the same jobs for every strategy and queue; seeds %d to %d", r.Jobs, r.Workload, strings.Join(gaps, ", "), c.Seed, c.Seed+uint64(c.Runs)-1)
+	}
+	r.note("best, vclos, ocs: a job runs for its duration, since no other touches its links; sr, balanced, ecmp: placed in the emptiest leaves, its flows share links by the model %s, in %d step(s) of compute and then collectives", r.Sharing, r.Steps)
+	r.note("times are means in seconds: JRT from start to end, JWT from arrival to start, JCT both; least and most are of the runs; stability is the standard deviation of JCT, mean over models and sizes")
+	r.note("blocked: heads of the queue that could not be placed when they first were tried, by what was missing, mean of the runs; over_core: jobs on more than one leaf, and how much longer these ran than alone")
+	if len(r.Means) > 0 && r.Means[0].DecideMax > 0 {
+		r.note("decide: one look at the queue, all that starts then; wall time, the worst run's")
+	}
+	r.compareWithPaper()
+}

@@ -1,0 +1,257 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"ringlight/planner/isolate"
+	"ringlight/sim/agenda"
+	"ringlight/sim/flow"
+	"ringlight/sim/workload"
+)
+
+// JCTSpread is how the completion times of a run lie.
+type JCTSpread struct {
+	Mean int64 `json:"mean"`
+	P50  int64 `json:"p50"`
+	P90  int64 `json:"p90"`
+	P99  int64 `json:"p99"`
+}
+
+// JCTBlocked is heads of the queue that failed at first, by what was missing.
+type JCTBlocked struct {
+	GPU     int `json:"gpu"`
+	Network int `json:"network"`
+}
+
+// JCTDecide is how long a look at the queue took, in microseconds: all that
+// starts then, and in a backfilling queue every reservation.
+type JCTDecide struct {
+	P50 int64 `json:"p50"`
+	P99 int64 `json:"p99"`
+	Max int64 `json:"max"`
+	N   int   `json:"n"`
+}
+
+// JCTRun is one simulation: times from start to end (JRT), from arrival to
+// start (JWT) and from arrival to end (JCT).
+type JCTRun struct {
+	Strategy    string     `json:"strategy"`
+	Queue       string     `json:"queue"`
+	LambdaMS    int64      `json:"lambda_ms,omitempty"`
+	Seed        uint64     `json:"seed"`
+	Jobs        int        `json:"jobs"`
+	JRT         int64      `json:"jrt_ms"`
+	JWT         int64      `json:"jwt_ms"`
+	JCT         JCTSpread  `json:"jct_ms"`
+	Stability   int64      `json:"stability_ms"`
+	Blocked     JCTBlocked `json:"blocked"`
+	OverCore    int        `json:"over_core"`         // jobs on more than one leaf
+	Stretch     float64    `json:"over_core_stretch"` // of them: time that they ran, of what they would alone
+	Utilisation float64    `json:"utilisation_ratio"`
+	Makespan    int64      `json:"makespan_ms"`
+	Decide      *JCTDecide `json:"decide_us,omitempty"`
+}
+
+// jctRun is a simulation under way.
+type jctRun struct {
+	jobs    []workload.Job
+	queue   *isolate.Queue
+	alone   agenda.Queue[int] // ends of jobs that share no link with another
+	traffic *jctTraffic       // of the others; nil: there are none
+	clock   func() time.Duration
+	now     time.Duration
+	started []time.Duration
+	ended   []time.Duration
+	took    []time.Duration
+	over    []int // jobs on more than one leaf
+}
+
+// Run simulates a cell.
+func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
+	jobs, err := c.jobs(cell)
+	if err != nil {
+		return JCTRun{}, err
+	}
+	core := c.Cluster.fixed()
+	switch cell.Strategy {
+	case StrategyOCS:
+		core = c.Cluster.optical()
+	case StrategyVClos:
+	default:
+		core.Links = nil // nobody owns one
+	}
+	order, _ := isolate.OrderOf(cell.Queue)
+	r := &jctRun{jobs: jobs, queue: isolate.NewQueue(core.Empty(), isolate.Rules{Order: order}), clock: c.Clock,
+		started: make([]time.Duration, len(jobs)), ended: make([]time.Duration, len(jobs))}
+	if core.Links == nil && core.Optics == nil && cell.Strategy != StrategyBest && c.Sharing != flow.Isolated.String() {
+		if r.traffic, err = newJCTTraffic(c.Cluster, cell, c.Sharing, c.Steps); err != nil {
+			return JCTRun{}, err
+		}
+	}
+	if err := r.check(cell.Strategy); err != nil {
+		return JCTRun{}, err
+	}
+	if err := r.run(); err != nil {
+		return JCTRun{}, err
+	}
+	return r.result(c, cell), nil
+}
+
+// check refuses jobs that the empty cluster has no place for.
+func (r *jctRun) check(strategy string) error {
+	seen := map[int32]bool{}
+	for i, j := range r.jobs {
+		if seen[j.GPUs] {
+			continue
+		}
+		seen[j.GPUs] = true
+		if err := r.queue.Check(isolateJob(i, j)); err != nil {
+			return invalid("gpus", "what the empty cluster has room for under "+strategy, "job %d asks for %d: %v", i+1, j.GPUs, err)
+		}
+	}
+	return nil
+}
+
+func isolateJob(i int, j workload.Job) isolate.Job {
+	return isolate.Job{ID: isolate.JobID(i), GPUs: int(j.GPUs), DurationMS: j.Declared().Milliseconds(), DeadlineMS: j.Deadline().Milliseconds()}
+}
+
+// run goes from instant to instant at which a job comes or ends. What ends
+// frees its place before what comes asks for one.
+func (r *jctRun) run() error {
+	for next, running := 0, 0; next < len(r.jobs) || running > 0; {
+		at := flow.Never
+		if next < len(r.jobs) {
+			at = r.jobs[next].Arrival
+		}
+		if r.alone.Len() > 0 {
+			first, _ := r.alone.First()
+			at = min(at, first)
+		}
+		finished := r.traffic.advance(&at)
+		if at == flow.Never {
+			return fmt.Errorf("study: %d jobs neither end nor start at %v", running, r.now)
+		}
+		r.now = at
+		for r.alone.Len() > 0 {
+			if first, _ := r.alone.First(); first > at {
+				break
+			}
+			_, job := r.alone.Pop()
+			finished = append(finished, job)
+		}
+		for _, job := range finished {
+			r.ended[job] = at
+			r.queue.Finished(isolate.JobID(job))
+			running--
+		}
+		for ; next < len(r.jobs) && r.jobs[next].Arrival <= at; next++ {
+			if err := r.queue.Submit(isolateJob(next, r.jobs[next])); err != nil {
+				return err
+			}
+		}
+		starts := r.decide()
+		running += len(starts)
+		for _, s := range starts {
+			if err := r.start(int(s.Job.ID), s.Placement); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// decide asks the queue and notes how long it takes.
+func (r *jctRun) decide() []isolate.Start {
+	if r.clock == nil {
+		return r.queue.Start(r.now.Milliseconds())
+	}
+	before := r.clock()
+	starts := r.queue.Start(r.now.Milliseconds())
+	r.took = append(r.took, r.clock()-before)
+	return starts
+}
+
+func (r *jctRun) start(job int, p isolate.Placement) error {
+	r.started[job] = r.now
+	j := r.jobs[job]
+	if p.L > 1 {
+		r.over = append(r.over, job)
+	}
+	if r.traffic != nil && p.L > 1 && j.Pattern != workload.Alone && j.AllReduce()+j.AllToAll() > 0 {
+		return r.traffic.add(job, j, p)
+	}
+	r.alone.Push(r.now+j.Duration, job)
+	return nil
+}
+
+// quantile of sorted values, the nearest from above.
+func quantile[T any](sorted []T, thousandths int) T {
+	return sorted[min(len(sorted)-1, (len(sorted)*thousandths)/1000)]
+}
+
+func (r *jctRun) result(c JCTConfig, cell JCTCell) JCTRun {
+	out := JCTRun{Strategy: cell.Strategy, Queue: cell.Queue, LambdaMS: cell.Gap.Milliseconds(), Seed: cell.Seed, Jobs: len(r.jobs)}
+	n := int64(len(r.jobs))
+	var jrt, jwt, busy, last int64
+	jct := make([]int64, len(r.jobs))
+	for i, j := range r.jobs {
+		run, wait := (r.ended[i] - r.started[i]).Milliseconds(), (r.started[i] - j.Arrival).Milliseconds()
+		jrt, jwt, jct[i] = jrt+run, jwt+wait, run+wait
+		busy += run / 1000 * int64(j.GPUs)
+		last = max(last, r.ended[i].Milliseconds())
+	}
+	b := r.queue.Blocked()
+	out.JRT, out.JWT, out.Makespan = jrt/n, jwt/n, last
+	out.Blocked, out.OverCore, out.Stretch = JCTBlocked{b.GPU, b.Network}, len(r.over), 1
+	var ran, alone time.Duration
+	for _, i := range r.over {
+		ran, alone = ran+r.ended[i]-r.started[i], alone+r.jobs[i].Duration
+	}
+	if alone > 0 {
+		out.Stretch = float64(ran) / float64(alone)
+	}
+	out.Utilisation = share(int(busy), int(last/1000)*c.Cluster.GPUsTotal())
+	out.Stability = stability(r.jobs, jct)
+	slices.Sort(jct)
+	out.JCT = JCTSpread{(jrt + jwt) / n, quantile(jct, 500), quantile(jct, 900), quantile(jct, 990)}
+	if len(r.took) > 0 {
+		slices.Sort(r.took)
+		out.Decide = &JCTDecide{quantile(r.took, 500).Microseconds(), quantile(r.took, 990).Microseconds(), r.took[len(r.took)-1].Microseconds(), len(r.took)}
+	}
+	return out
+}
+
+// stability is the mean, over all models and sizes with two jobs or more, of
+// the standard deviation of completion times ([VCLOS] sec 9.3).
+func stability(jobs []workload.Job, jctMS []int64) int64 {
+	type sort struct {
+		model uint8
+		gpus  int32
+	}
+	type sums struct{ n, sum, squares float64 }
+	groups := map[sort]*sums{}
+	var order []*sums
+	for i, j := range jobs {
+		g := groups[sort{j.Model, j.GPUs}]
+		if g == nil {
+			g = &sums{}
+			groups[sort{j.Model, j.GPUs}] = g
+			order = append(order, g)
+		}
+		v := float64(jctMS[i])
+		g.n, g.sum, g.squares = g.n+1, g.sum+v, g.squares+float64(v*v)
+	}
+	total, counted := 0.0, 0
+	for _, g := range order {
+		if g.n > 1 {
+			mean := g.sum / g.n
+			total += math.Sqrt(max(0, g.squares/g.n-float64(mean*mean)))
+			counted++
+		}
+	}
+	return int64(total / float64(max(1, counted)))
+}

@@ -1,0 +1,184 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/sim/workload"
+)
+
+// The networks of [LUMOS] sec 6.2, as in results. All have chips of 25.6 Tb/s.
+const (
+	LumosCore = "lumoscore" // pods of two tiers at 1.6 Tb/s, circuits between them, tau 1
+	LumosClos = "clos"      // three tiers of electrical switches, ports as fast as reach everybody
+	LumosBest = "best"      // one ideal switch at 1.6 Tb/s
+)
+
+// LumosNetworks is the order of rows.
+var LumosNetworks = []string{LumosBest, LumosCore, LumosClos}
+
+// Ways through a Clos.
+const (
+	RouteBalanced = "balanced" // the way whose fullest link has fewest connections: probing
+	RouteECMP     = "ecmp"     // by hash
+	RouteIdeal    = "ideal"    // no two meet: only the rate of the ports is left
+)
+
+// LumosInputs is what a comparison depends on.
+type LumosInputs struct {
+	GPUs     int    `json:"gpus_total"`
+	Workload string `json:"workload"`
+	Load     int    `json:"load_mille"`
+	Share    int    `json:"communication_mille"` // of what the models send
+	EP       int    `json:"ep_max"`              // most GPUs of an expert parallel domain
+	Setup    int    `json:"setup_ms"`            // circuits and routes of a new job between pods
+	Routing  string `json:"routing,omitempty"`   // of the Clos
+	Gbps     int    `json:"clos_gbps,omitempty"` // of the ports of the Clos; 0: what its chips allow
+}
+
+// LumosCase is a comparison; all but the first differ from it in one input.
+type LumosCase struct {
+	Name string `json:"case"`
+	LumosInputs
+}
+
+// LumosConfig is jobs on networks of [LUMOS], case by case.
+type LumosConfig struct {
+	Cases []LumosCase
+	Jobs  int            // of a run
+	List  []workload.Job // of one's own, instead of a workload and its load
+	Steps int            // iterations of a job
+	Runs  int            // with following seeds
+	Seed  uint64
+}
+
+// Limits of the study; chosen: some times the paper's.
+const (
+	maxLumosGPUs  = 32768 // the most that circuit switches of 512 ports join
+	maxLumosRuns  = 1000
+	maxLumosSteps = 1000
+)
+
+// DefaultLumosInputs are those of [LUMOS] sec 6.2 on 4,096 GPUs. Setup is what
+// its Table 3 has for routes to converge; mirrors add a tenth of a second.
+func DefaultLumosInputs() LumosInputs {
+	return LumosInputs{GPUs: 4096, Workload: "lumos", Load: 655, Share: 1000, EP: 64, Setup: 2400, Routing: RouteBalanced}
+}
+
+// DefaultLumos is the paper's comparison; ten iterations are those of its
+// public simulator.
+func DefaultLumos() LumosConfig {
+	return LumosConfig{Cases: []LumosCase{{"base", DefaultLumosInputs()}}, Jobs: 1000, Steps: 10, Runs: 3}
+}
+
+// Vary adds cases that differ from the first in one input each; a list of
+// one's own has its load.
+func (c *LumosConfig) Vary() {
+	base := c.Cases[0].LumosInputs
+	add := func(name string, change func(*LumosInputs)) {
+		in := base
+		if change(&in); in != base {
+			c.Cases = append(c.Cases, LumosCase{name, in})
+		}
+	}
+	add("16384 GPUs", func(in *LumosInputs) { in.GPUs = 16384 })
+	if c.List == nil {
+		add("load .755", func(in *LumosInputs) { in.Load = 755 })
+		add("load .555", func(in *LumosInputs) { in.Load = 555 })
+		add("Helios sizes", func(in *LumosInputs) { in.Workload = "helios" })
+	}
+	add("0.4 traffic", func(in *LumosInputs) { in.Share = in.Share * 2 / 5 })
+	add("EP in a server", func(in *LumosInputs) { in.EP = gpusPerServer })
+	add("EP to 32", func(in *LumosInputs) { in.EP = 32 })
+	add("Clos by ECMP", func(in *LumosInputs) { in.Routing = RouteECMP })
+	add("Clos ideal", func(in *LumosInputs) { in.Routing = RouteIdeal })
+	add("Clos at 1.6T", func(in *LumosInputs) { in.Gbps = fastGbps })
+	add("no setup", func(in *LumosInputs) { in.Setup = 0 })
+}
+
+// Validate names the flag that is not acceptable and what would be.
+func (c LumosConfig) Validate() error {
+	switch {
+	case c.Runs < 1 || c.Runs > maxLumosRuns:
+		return invalid("runs", fmt.Sprintf("1 to %d", maxLumosRuns), "%d is out of range", c.Runs)
+	case c.Steps < 1 || c.Steps > maxLumosSteps:
+		return invalid("steps", fmt.Sprintf("1 to %d", maxLumosSteps), "%d is out of range", c.Steps)
+	case len(c.Cases) == 0:
+		return invalid("cases", "at least one", "none given")
+	}
+	for _, k := range c.Cases {
+		if err := k.validate(); err != nil {
+			return err
+		}
+		if c.List != nil {
+			continue
+		}
+		w := workload.Config{Kind: k.Workload, Jobs: c.Jobs, Gap: time.Second}
+		if err := w.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in LumosInputs) validate() error {
+	pod := lumosShape(LumosCore, in).podGPUs()
+	big := lumosShape(LumosClos, in).podGPUs()
+	switch {
+	case in.GPUs < 2*big || in.GPUs > maxLumosGPUs || in.GPUs%pod != 0 || in.GPUs%big != 0:
+		return invalid("gpus-total", fmt.Sprintf("%d to %d, a multiple of the %d and %d GPUs of a pod", 2*big, maxLumosGPUs, pod, big), "%d is not", in.GPUs)
+	case in.Load < 1 || in.Load > 990:
+		return invalid("load", "0.001 to 0.99", "%d thousandths are out of range", in.Load)
+	case in.Share < 0 || in.Share > 2000:
+		return invalid("communication", "0 to 2", "%d thousandths are out of range", in.Share)
+	case in.EP < gpusPerServer || in.EP > pod || in.EP&(in.EP-1) != 0:
+		return invalid("ep", fmt.Sprintf("a power of two from %d to %d, what a pod has", gpusPerServer, pod), "%d is not", in.EP)
+	case in.Setup < 0 || in.Setup > 600_000:
+		return invalid("setup-ms", "0 s to 10 minutes", "%d ms are out of range", in.Setup)
+	case !slices.Contains([]string{RouteBalanced, RouteECMP, RouteIdeal}, in.Routing):
+		return invalid("routing", strings.Join([]string{RouteBalanced, RouteECMP, RouteIdeal}, ", "), "%q is not", in.Routing)
+	}
+	return nil
+}
+
+// LumosCell is one simulation of the study.
+type LumosCell struct {
+	LumosInputs
+	Network string
+	Seed    uint64
+}
+
+// Cells are all simulations that differ. They share nothing, so that they may
+// run side by side.
+func (c LumosConfig) Cells() []LumosCell {
+	var out []LumosCell
+	seen := map[LumosCell]bool{}
+	for _, k := range c.Cases {
+		for _, network := range LumosNetworks {
+			for run := range c.Runs {
+				cell := k.cell(network, c.Seed+uint64(run))
+				if !seen[cell] {
+					seen[cell] = true
+					out = append(out, cell)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// cell forgets inputs that a network does not have.
+func (in LumosInputs) cell(network string, seed uint64) LumosCell {
+	if network != LumosClos {
+		in.Routing, in.Gbps = "", 0
+	}
+	if network != LumosCore {
+		in.Setup = 0
+	}
+	if network == LumosBest { // by definition a job takes as long as it says
+		in.Share = 1000
+	}
+	return LumosCell{in, network, seed}
+}

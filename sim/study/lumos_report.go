@@ -1,0 +1,184 @@
+package study
+
+import (
+	"fmt"
+	"strings"
+)
+
+// What [LUMOS] prints: gains of LumosCore (25.6T, tau 1) over a Clos of three
+// tiers of the same chips, as shares of the Clos's times (sec 6.4); what its
+// public logs have for one of its runs (mean gap 2,000 s, s); links that a
+// change moves (Table 6).
+var (
+	lumosPaperJRT = map[int]float64{4096: 0.0506}
+	lumosPaperJCT = map[int]float64{4096: 0.161, 16384: 0.341}
+	lumosMoved    = map[int]string{4096: "0.282 %", 16384: "0.445 %"}
+	lumosLogs     = map[string][3]float64{LumosBest: {21679, 11609, 33288}, LumosCore: {21793, 12064, 33857}, LumosClos: {23364, 25266, 48630}}
+)
+
+// LumosGain is what LumosCore saves of the Clos's mean times, over all seeds.
+type LumosGain struct {
+	Case string `json:"case"`
+	LumosInputs
+	ClosGbps int      `json:"clos_port_gbps"`
+	JRT      float64  `json:"jrt_saved_ratio"`
+	JCT      float64  `json:"jct_saved_ratio"`
+	JCTLeast float64  `json:"jct_saved_ratio_min"` // of one seed
+	JCTMost  float64  `json:"jct_saved_ratio_max"`
+	Excess   float64  `json:"jrt_excess_ratio"` // of LumosCore over the ideal network
+	Granted  float64  `json:"links_granted_ratio"`
+	Moved    float64  `json:"paths_moved_ratio"` // of those in use, by a change
+	PaperJRT *float64 `json:"paper_jrt_saved_ratio,omitempty"`
+	PaperJCT *float64 `json:"paper_jct_saved_ratio,omitempty"`
+}
+
+// LumosResult is the comparison, case by case.
+type LumosResult struct {
+	Study string      `json:"study"`
+	Jobs  int         `json:"jobs"`
+	Seeds int         `json:"seeds"`
+	Gains []LumosGain `json:"gains"`
+	Runs  []LumosRun  `json:"runs"`
+	Report
+}
+
+// Result puts runs, in the order of Cells, together.
+func (c LumosConfig) Result(runs []LumosRun) *LumosResult {
+	of := map[LumosCell]LumosRun{}
+	for i, cell := range c.Cells() {
+		of[cell] = runs[i]
+	}
+	res := &LumosResult{Study: "lumos-jct", Jobs: runs[0].Jobs, Seeds: c.Runs}
+	for i, k := range c.Cases {
+		sums := map[string]LumosRun{}
+		g := LumosGain{Case: k.Name, LumosInputs: k.LumosInputs, JCTLeast: 1, JCTMost: -1}
+		for n := range c.Runs {
+			for _, network := range LumosNetworks {
+				r := of[k.cell(network, c.Seed+uint64(n))]
+				r.Case = k.Name
+				res.Runs = append(res.Runs, r)
+				sums[network] = sums[network].plus(r)
+			}
+			one := res.Runs[len(res.Runs)-len(LumosNetworks):]
+			jct := saved(one[1].JCT, one[2].JCT)
+			g.JCTLeast, g.JCTMost = min(g.JCTLeast, jct), max(g.JCTMost, jct)
+		}
+		best, core, clos := sums[LumosBest], sums[LumosCore], sums[LumosClos]
+		g.ClosGbps = clos.Gbps
+		g.JRT, g.JCT, g.Excess = saved(core.JRT, clos.JRT), saved(core.JCT, clos.JCT), -saved(core.JRT, best.JRT)
+		g.Granted, g.Moved = share(core.Granted, max(1, core.Asked)), share(core.Moved, max(1, core.Moved+core.Kept))
+		if v, ok := lumosPaperJRT[k.GPUs]; ok && i == 0 {
+			g.PaperJRT = &v
+		}
+		if v, ok := lumosPaperJCT[k.GPUs]; ok && (i == 0 || k.GPUs != c.Cases[0].GPUs) {
+			g.PaperJCT = &v
+		}
+		res.Gains = append(res.Gains, g)
+	}
+	res.describe(c)
+	return res
+}
+
+// saved is the share of b that a saves.
+func saved(a, b int64) float64 { return 1 - float64(a)/float64(max(1, b)) }
+
+func (r LumosRun) plus(o LumosRun) LumosRun {
+	o.JRT, o.JWT, o.JCT = o.JRT+r.JRT, o.JWT+r.JWT, o.JCT+r.JCT
+	o.Asked, o.Granted, o.Kept, o.Moved = o.Asked+r.Asked, o.Granted+r.Granted, o.Kept+r.Kept, o.Moved+r.Moved
+	return o
+}
+
+func (r *LumosResult) describe(c LumosConfig) {
+	base := c.Cases[0]
+	r.note("%d jobs a run, %d seeds, FIFO; tensor parallel in a server of %d, experts in a pod, by planner/sched; %d iterations a job, each computes, exchanges between experts, forwards between stages and reduces by rings, nothing hidden; flows with max-min rates and a barrier after each of these", r.Jobs, r.Seeds, gpusPerServer, c.Steps)
+	r.note("chips of %d Gb/s: LumosCore of ports of %d, pods of %d GPUs, a server a leaf, tau 1, its links granted and spread as the planner does; the Clos has the fastest ports that reach everybody in three tiers", chipGbps, fastGbps, lumosShape(LumosCore, base.LumosInputs).podGPUs())
+	r.note("what a job sends is the share of its time on the ideal network of five models that the paper's public simulator has; workload lumos has the running times of its public logs and sizes of its simulator (Helios times, TPUv4 sizes)")
+	r.note("a path of a job that runs and moves to another spine counts as moved; its flows stay where they were")
+	r.note("each case but the first differs from it in one input; saved is 1 - LumosCore / Clos of the means over all seeds; a tenth of the jobs has four fifths of the time, so seeds differ: see jct_saved_ratio_min and max")
+	first := r.Gains[0]
+	why := r.effects()
+	if first.PaperJRT != nil {
+		r.compare(fmt.Sprintf("JRT saved, %d GPUs", first.GPUs), percent(first.JRT, 2), percent(*first.PaperJRT, 2), why+"; the paper's own public logs have 6.7 % at a gap of 2,000 s")
+	}
+	for _, g := range r.Gains {
+		if g.PaperJCT == nil {
+			continue
+		}
+		text := fmt.Sprintf("JRT saves %s of it, the queue the rest; one seed has %s to %s", percent(g.JRT, 1), percent(g.JCTLeast, 1), percent(g.JCTMost, 1))
+		if g.GPUs == 4096 {
+			text += "; the paper's own public logs have 30.4 %"
+		} else {
+			text += fmt.Sprintf("; the ports of the Clos have %d Gb/s here", g.ClosGbps)
+		}
+		r.compare(fmt.Sprintf("JCT saved, %d GPUs", g.GPUs), percent(g.JCT, 1), percent(*g.PaperJCT, 1), text)
+	}
+	if text := lumosMoved[first.GPUs]; text != "" {
+		r.compare("paths that a change moves", percent(first.Moved, 3), text, "the paper counts links of its circuit switches, this paths on spines; both keep all they can")
+	}
+	if base.LumosInputs == DefaultLumosInputs() && c.List == nil {
+		for _, network := range LumosNetworks {
+			sum := LumosRun{}
+			for _, run := range r.Runs {
+				if run.Case == base.Name && run.Network == network {
+					sum = sum.plus(run)
+				}
+			}
+			n, log := float64(r.Seeds)*1000, lumosLogs[network]
+			r.compare("JRT / JWT / JCT of "+network+", s", fmt.Sprintf("%.0f / %.0f / %.0f", float64(sum.JRT)/n, float64(sum.JWT)/n, float64(sum.JCT)/n),
+				fmt.Sprintf("%.0f / %.0f / %.0f", log[0], log[1], log[2]), "its public logs, one draw of the jobs; ours the mean of the seeds")
+		}
+	}
+}
+
+// effects says which inputs change what is saved of the JRT, by half a
+// hundredth of it at least, and to what.
+func (r *LumosResult) effects() string {
+	var parts []string
+	for _, g := range r.Gains[1:] {
+		if d := g.JRT - r.Gains[0].JRT; max(d, -d) < 0.005 {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s: JRT %s, JCT %s", g.Case, percent(g.JRT, 1), percent(g.JCT, 1)))
+	}
+	if len(parts) == 0 {
+		return "no input was varied"
+	}
+	return "of the inputs, each by itself, these change it: " + strings.Join(parts, "; ")
+}
+
+// Table is a row a case.
+func (r *LumosResult) Table() Table {
+	t := Table{Columns: []string{"case", "gpus", "workload", "load_mille", "communication_mille", "ep_max", "setup_ms", "routing", "clos_gbps",
+		"jrt_saved", "jrt_paper", "jct_saved", "jct_paper", "jct_saved_min", "jct_saved_max", "jrt_excess", "links_granted", "paths_moved"}}
+	paper := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return ratio(*v)
+	}
+	for _, g := range r.Gains {
+		t.add(g.Case, g.GPUs, g.Workload, g.Load, g.Share, g.EP, g.Setup, g.Routing, g.ClosGbps, ratio(g.JRT), paper(g.PaperJRT),
+			ratio(g.JCT), paper(g.PaperJCT), ratio(g.JCTLeast), ratio(g.JCTMost), ratio(g.Excess), ratio(g.Granted), ratio(g.Moved))
+	}
+	return t
+}
+
+// Charts are what is saved, the paper's beside ours, four cases a panel.
+func (r *LumosResult) Charts() []Chart {
+	var out []Chart
+	for i, g := range r.Gains {
+		c := panelOf(&out, fmt.Sprintf("saved of the Clos's times, cases %d to %d", i/4*4+1, min(i/4*4+4, len(r.Gains))), Chart{YPercent: true})
+		c.Categories = append(c.Categories, g.Case)
+		for _, s := range []struct {
+			name  string
+			value *float64
+		}{{"JRT", &g.JRT}, {"JRT, paper", g.PaperJRT}, {"JCT", &g.JCT}, {"JCT, paper", g.PaperJCT}} {
+			v := 0.0
+			if s.value != nil {
+				v = max(0, *s.value)
+			}
+			c.point(s.name, float64(i), v)
+		}
+	}
+	return out
+}

@@ -1,0 +1,199 @@
+package study
+
+import (
+	"time"
+
+	"ringlight/planner/sched"
+	"ringlight/planner/wiring"
+	"ringlight/sim/flow"
+)
+
+// What a job does on a network: rounds of flows between its GPUs.
+
+// seat is where a job is: the server of each element of its domains.
+type seat struct {
+	placed  sched.Placed
+	servers []int   // of the cluster, by leaf
+	of      [][]int // of the servers: by stage and replica
+	circuit map[[2]int][]lane
+	next    map[[2]int]int // flows from leaf to leaf so far
+	paths   [][]flow.Link
+}
+
+// lane is one link between two leaves of different pods: through which spine,
+// and the circuit of its direction.
+type lane struct {
+	spine   int
+	circuit flow.Link
+}
+
+// elements gives each element of a job a server at its leaf.
+func (n *net) elements(s *seat, j *lumosJob) error {
+	leaves, err := n.core.Elements(s.placed.Job, s.placed.Shares)
+	if err != nil {
+		return err
+	}
+	at := map[int][]int{}
+	for _, server := range s.servers {
+		leaf := server / n.leafServer
+		at[leaf] = append(at[leaf], server)
+	}
+	s.of = make([][]int, j.pp)
+	for stage, row := range leaves[0] {
+		for _, leaf := range row {
+			s.of[stage] = append(s.of[stage], at[leaf][0])
+			at[leaf] = at[leaf][1:]
+		}
+	}
+	return nil
+}
+
+// path is the links of a connection of a job.
+func (n *net) path(s *seat, job, from, to int) []flow.Link {
+	var path []flow.Link
+	switch a, b := n.leaf(from), n.leaf(to); {
+	case n.network != LumosCore:
+		path = n.clos(from, to, job)
+	case a == b:
+		path = n.near(from, to)
+	case a/n.leaves == b/n.leaves: // GPU g by spine g: nobody else's
+		path = n.within(from, from%gpusPerServer%n.spines, to)
+	default:
+		lanes := s.circuit[[2]int{a, b}]
+		l := lanes[s.next[[2]int{a, b}]%len(lanes)]
+		s.next[[2]int{a, b}]++
+		path = []flow.Link{flow.Link(from), n.up(a, l.spine), l.circuit, n.down(b, l.spine), flow.Link(n.gpus + to)}
+	}
+	s.paths = append(s.paths, path)
+	return path
+}
+
+// rails is what the like-numbered GPUs of two servers send, those that want to.
+func (n *net) rails(out []flow.Flow, s *seat, job, from, to int, bytes int64, want func(gpu int) bool) []flow.Flow {
+	for g := range gpusPerServer {
+		if want(g) {
+			out = append(out, flow.Flow{Path: n.path(s, job, from*gpusPerServer+g, to*gpusPerServer+g), Bytes: bytes})
+		}
+	}
+	return out
+}
+
+func all(int) bool { return true }
+
+// script is what a job does: it computes, exchanges between experts, forwards
+// between stages and reduces gradients, none hidden behind another, in so many
+// iterations. On the ideal network it takes as long as it says.
+func (n *net) script(s *seat, job int, j *lumosJob, steps int) *flow.Script {
+	each := j.Duration / time.Duration(steps)
+	talk := time.Duration(j.reduce+j.exchange+j.forward) * (each / 10_000)
+	// Of a GPU at the fast rate: nanoseconds times bits of a nanosecond.
+	bytes := func(share int64) int64 {
+		return share * int64(each/10_000) * fastGbps / (8 * int64(time.Second) / unit)
+	}
+	var stages []flow.Stage
+	stage := func(p flow.Phase) { stages = append(stages, flow.Stage{p}) }
+	stage(flow.Phase{Compute: each - talk})
+	for _, part := range []struct {
+		share int64
+		flows func(bytes int64) []flow.Flow
+	}{
+		{j.exchange, func(b int64) []flow.Flow { return n.exchange(s, job, j, b) }},
+		{j.forward, func(b int64) []flow.Flow { return n.forward(s, job, b) }},
+		{j.reduce, func(b int64) []flow.Flow { return n.reduce(s, job, b) }},
+	} {
+		if part.share > 0 {
+			stage(flow.Phase{Rounds: []flow.Round{{Flows: part.flows(bytes(part.share)), Times: 1}}})
+		}
+	}
+	return &flow.Script{Stages: stages, Iterations: int64(steps)}
+}
+
+// exchange is an all-to-all in domains of servers of one pod: the round in which
+// each sends to the one half a domain away, for all of them.
+func (n *net) exchange(s *seat, job int, j *lumosJob, bytes int64) (out []flow.Flow) {
+	byPod := make([][]int, n.pods)
+	for _, row := range s.of {
+		for _, server := range row {
+			p := server / n.leafServer / n.leaves
+			byPod[p] = append(byPod[p], server)
+		}
+	}
+	for _, servers := range byPod {
+		for at := 0; at < len(servers); at += j.ep {
+			domain := servers[at:min(at+j.ep, len(servers))]
+			if len(domain) < 2 {
+				continue
+			}
+			for i, from := range domain {
+				out = n.rails(out, s, job, from, domain[(i+len(domain)/2)%len(domain)], bytes, all)
+			}
+		}
+	}
+	return out
+}
+
+// forward is what stages send to the next.
+func (n *net) forward(s *seat, job int, bytes int64) (out []flow.Flow) {
+	for stage := 1; stage < len(s.of); stage++ {
+		for replica, from := range s.of[stage-1] {
+			out = n.rails(out, s, job, from, s.of[stage][replica], bytes, all)
+		}
+	}
+	return out
+}
+
+// reduce is the rings of replicas, even rails one way round and odd ones the
+// other, as the links were counted for.
+func (n *net) reduce(s *seat, job int, bytes int64) (out []flow.Flow) {
+	for _, row := range s.of {
+		pods := make([]int32, len(row))
+		for i, server := range row {
+			pods[i] = int32(server / n.leafServer / n.leaves)
+		}
+		ring := sched.RingOrder(pods)
+		for i := range ring {
+			a, b := row[ring[i]], row[ring[(i+1)%len(ring)]]
+			out = n.rails(out, s, job, a, b, bytes, func(g int) bool { return g%2 == 0 })
+			out = n.rails(out, s, job, b, a, bytes, func(g int) bool { return g%2 == 1 })
+		}
+	}
+	return out
+}
+
+// lay gives the links of a new job spines and circuits, by a spread that has
+// them; it takes none of another job.
+func (n *net) lay(s *seat, spread wiring.Spread) {
+	s.circuit, s.next = map[[2]int][]lane{}, map[[2]int]int{}
+	wanted := map[[2]int]bool{}
+	for _, w := range s.placed.Wants {
+		wanted[[2]int{w.A, w.B}] = true
+	}
+	take := func() flow.Link {
+		l := n.free[len(n.free)-1]
+		n.free = n.free[:len(n.free)-1]
+		return l
+	}
+	for h, t := range spread.Spine {
+		for _, link := range t.Links {
+			pair := [2]int{int(link.I), int(link.J)}
+			for range link.Count {
+				if wanted[pair] {
+					back := [2]int{pair[1], pair[0]}
+					s.circuit[pair] = append(s.circuit[pair], lane{h, take()})
+					s.circuit[back] = append(s.circuit[back], lane{h, take()})
+				}
+			}
+		}
+	}
+}
+
+// lift gives a job's circuits back.
+func (n *net) lift(s *seat) {
+	for _, w := range s.placed.Wants {
+		for _, pair := range [][2]int{{w.A, w.B}, {w.B, w.A}} {
+			for _, l := range s.circuit[pair] {
+				n.free = append(n.free, l.circuit)
+			}
+		}
+	}
+}
