@@ -156,7 +156,7 @@ func (a *Agent) decision(now time.Duration, topic proto.Topic, payload []byte) {
 func (a *Agent) planner(now time.Duration, p proto.Packet) {
 	var s proto.PlannerState
 	if err := a.decode(p.Payload, &s); err != nil {
-		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: s.Term}, err)
+		a.wire.refused++ // all agents hear it: an answer of each is a flood that one message makes
 		return
 	}
 	// What a broker kept proves nothing of a live planner.

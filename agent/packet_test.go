@@ -459,3 +459,22 @@ func TestStolenLinkIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// Goal: one message that all agents hear is not answered by each of them.
+// Method: signs of life that cannot be read; they are counted.
+func TestUnreadableSignOfLifeIsNotAnswered(t *testing.T) {
+	r := newRig(t, Journal{})
+	r.sent = nil
+	for range 100 {
+		r.in(proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: "f1"}.Planner(), Payload: []byte("hello")})
+		r.later(time.Second)
+	}
+	for _, p := range r.sent {
+		if topic, _ := proto.ParseTopic(p.Topic); topic.Kind == proto.TopicAck {
+			t.Fatalf("answered: %s", p.Topic)
+		}
+	}
+	if n := r.a.wire.refused; n != 100 {
+		t.Errorf("%d counted", n)
+	}
+}
