@@ -29,9 +29,12 @@ const (
 	brokerPending = 8192
 	// Its default is no limit. chosen: the longest message and its topic.
 	brokerPacketSize = proto.MaxPayload + 1024
-	brokerInflight   = 8192
-	// Sessions of lost clients are not kept: ours start clean.
-	brokerSessionExpiry = 0
+	brokerInflight   = 32_768
+	// Seconds after which a client that is gone is forgotten by the clock. At 0
+	// one whose end takes longer than a second frees its name too early, and
+	// ends the next one's subscriptions with its own. chosen: no end takes so
+	// long; sessions are not kept, for which see OnConnect.
+	brokerSessionExpiry = 60
 )
 
 // BrokerConfig of an embedded broker.

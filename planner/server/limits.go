@@ -133,6 +133,7 @@ func (h *limits) OnConnect(cl *mochi.Client, _ packets.Packet) error {
 		cl.State.Keepalive = longestKeepalive
 	}
 	cl.Properties.Clean = true // nothing is kept for who is away
+	cl.Properties.Props.SessionExpiryInterval, cl.Properties.Props.SessionExpiryIntervalFlag = 0, false
 	if c := limit.Of(cl.Net.Conn); c != nil {
 		c.Admit()
 	}
@@ -182,7 +183,9 @@ func (h *limits) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
 // later, and TCP tells it so. Acknowledgements that are waited for are free.
 func (h *limits) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if h.lost(cl) {
-		return pk, packets.ErrSessionTakenOver
+		h.warn(cl, "the broker has lost its subscriptions, it has to come again")
+		cl.Stop(packets.ErrServerUnavailable)
+		return pk, packets.ErrRejectPacket
 	}
 	switch pk.FixedHeader.Type {
 	case packets.Puback, packets.Pubrec, packets.Pubcomp:
@@ -313,13 +316,13 @@ func (h *limits) queue(cl *mochi.Client, id uint16, size int64) bool {
 		size = 0
 	}
 	a.queued += size
-	queued := a.queued
+	queued, unacked := a.queued, len(a.unacked)
 	total := h.queued.Add(size)
 	a.mu.Unlock()
-	if queued <= maxQueuedBytes && (total <= maxQueuedTotal || queued <= fairQueuedBytes) {
+	if queued <= maxQueuedBytes && (total <= maxQueuedTotal || queued <= fairQueuedBytes) && unacked < brokerInflight {
 		return true
 	}
-	h.warn(cl, fmt.Sprintf("it does not read: %d KiB are queued for it", queued>>10))
+	h.warn(cl, fmt.Sprintf("it does not read: %d KiB are queued for it, %d messages not acknowledged", queued>>10, unacked))
 	if c := limit.Of(cl.Net.Conn); c != nil {
 		c.Reset()
 	}

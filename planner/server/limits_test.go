@@ -244,3 +244,47 @@ func TestBrokerServesWhoComesBackAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Goal: however many messages a client left unacknowledged for a while, it is
+// brought the next ones.
+// Method: rounds of more messages than may wait, acknowledged only when all that
+// come have come; each has to bring every one of them.
+func TestBrokerBringsWhatComesAfterABacklog(t *testing.T) {
+	b := startBroker(t, "127.0.0.1:0")
+	c, err := net.Dial("tcp", b.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Write([]byte{0x10, 15, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, 3, 'o', 'n', 'e'})
+	c.Write([]byte{0x82, 8, 0, 1, 0, 3, 't', '/', '#', 1})
+	if _, err := io.ReadFull(c, make([]byte, 9)); err != nil { // CONNACK, SUBACK
+		t.Fatal(err)
+	}
+	writer, err := mqtt.Dial(mqtt.Config{Broker: b.URL(), ClientID: "writer", Queue: 1 << 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if p := <-writer.Recv(); p.Kind != proto.LinkUp {
+		t.Fatal(p.Kind)
+	}
+	for round := range 2 {
+		const messages = 9000
+		var acks []byte
+		for range messages {
+			if err := writer.Send(proto.Packet{Topic: "t/x", Payload: []byte("x"), QoS: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range messages {
+			p := make([]byte, 10)
+			c.SetReadDeadline(time.Now().Add(10 * time.Second))
+			if _, err := io.ReadFull(c, p); err != nil || p[0] != 0x32 {
+				t.Fatalf("round %d: message %d: %x, %v", round, i, p, err)
+			}
+			acks = append(acks, 0x40, 2, p[7], p[8])
+		}
+		c.Write(acks)
+	}
+}
