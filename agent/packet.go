@@ -222,8 +222,8 @@ func (a *Agent) admit(now time.Duration, topic proto.Topic, c *proto.Command, re
 	}
 	var r proto.Reported
 	a.machine.Report(&r)
-	if c.Term > r.SeenTerm+proto.MaxJump/2 {
-		return &proto.Error{Code: proto.Invalid, Field: "term", Limit: "at most " + strconv.FormatUint(uint64(r.SeenTerm+proto.MaxJump/2), 10),
+	if c.Term > r.SeenTerm+proto.MaxTermJump {
+		return &proto.Error{Code: proto.Invalid, Field: "term", Limit: "at most " + strconv.FormatUint(uint64(r.SeenTerm+proto.MaxTermJump), 10),
 			Reason: "term " + strconv.FormatUint(uint64(c.Term), 10)}
 	}
 	if c.Term < r.SeenTerm {

@@ -14,10 +14,7 @@ import (
 // that it is there, a generation when it is in force.
 
 const (
-	// maxTermJump is half of what a planner believes of a device's term, so that
-	// none is ever heard here that the planner could not go on from.
-	maxTermJump = proto.MaxJump / 2
-	// A term that is farther is believed of a planner that is alive, and alone:
+	// A term that is farther than MaxTermJump is believed of a planner that is alive, and alone:
 	// signsOfLife in a row for at least signsSpan, and none of another term.
 	// chosen: three signs, as a planner waits for another one.
 	signsOfLife = 3
@@ -42,7 +39,7 @@ func (r *reach) alive(t proto.Term, now time.Duration) {
 	}
 }
 
-func (r *reach) term() proto.Term { return r.settled + maxTermJump }
+func (r *reach) term() proto.Term { return r.settled + proto.MaxTermJump }
 
 // far refuses a term or generation that is too far above what is known.
 func (f *fence) far(t proto.Term, g proto.Generation) *proto.Error {

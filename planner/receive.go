@@ -42,8 +42,11 @@ func (p *Planner) receive(pk proto.Packet) {
 // reachable refuses a planner's term that is too far above ours to be gone on
 // from.
 func (p *Planner) reachable(t proto.Term) bool {
-	limit := proto.Highest(uint64(p.j.Term))
-	if uint64(t) <= limit {
+	limit := p.j.Term + proto.MaxTermJump
+	if p.j.Term == 0 {
+		limit = proto.MaxFirst
+	}
+	if t <= limit {
 		return true
 	}
 	p.refuse(-1, &proto.Error{Code: proto.Invalid, Field: "term", Limit: fmt.Sprintf("at most %d", limit), Reason: fmt.Sprintf("term %d of another planner; if that is so, start with -term-above %d", t, t)})

@@ -27,6 +27,10 @@ const (
 	// makes a number that leaves no room for the next ones. chosen: nobody
 	// misses a million starts or plans; to MaxCount it takes 2^33 such jumps.
 	MaxJump = 1 << 20
+	// MaxTermJump is the same of a term that a planner says of itself, to agents
+	// and to other planners. It is half, so that no term is ever heard by an agent
+	// that a planner with a store a little older could not go on from.
+	MaxTermJump = MaxJump / 2
 	// MaxFirst is the same for a reader that knows nothing: its store is new or
 	// lost. chosen: one a second for 34,000 years.
 	MaxFirst = 1 << 40

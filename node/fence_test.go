@@ -1,0 +1,100 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"ringlight/proto"
+)
+
+// Goal: a term belongs to the life of a planner that it was heard from first: a
+// copy of that planner's store, which counts itself up to the same term, stages
+// nothing and takes no term over, not after a restart of the agent either, until
+// it has a term of its own. One that does not say its life is taken as before.
+// Method: plans of two lives, one word at a time.
+func TestTermBelongsToOneLife(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		start := func(s *State) *Machine {
+			m := New(Config{ID: 1, Bundles: 1})
+			if s != nil {
+				m.Restore(*s)
+			}
+			m.Step(Event{Kind: Adopt, Lits: []BundleLight{{Path: proto.Loopback, Ready: true}}}, nil)
+			return m
+		}
+		h, now := start(nil), time.Second
+		step := func(ev Event) (acks []proto.Ack) {
+			now += time.Second
+			ev.At = now
+			for _, a := range h.Step(ev, nil) {
+				if a.Kind == Answer {
+					acks = append(acks, a.Ack)
+				}
+			}
+			return acks
+		}
+		gen := proto.Generation(0)
+		stage := func(term proto.Term, life uint64, want proto.Code, field string) {
+			t.Helper()
+			gen++
+			d := &proto.Desired{Version: proto.Version, Node: 1, Term: term, Generation: gen, Plan: proto.Digest{byte(gen)}, Decisions: []proto.RingID{0}, Life: life}
+			acks := step(Event{Kind: Stage, Desired: d, Digest: proto.Digest{byte(gen)}})
+			if len(acks) != 1 || acks[0].Code != want || acks[0].Field != field {
+				t.Errorf("restart %v: term %d of life %d: %+v, want %s %s", restart, term, life, acks, want, field)
+			}
+		}
+		seen := func(term proto.Term, life uint64) {
+			t.Helper()
+			var r proto.Reported
+			if h.Report(&r); r.SeenTerm != term || r.SeenLife != life {
+				t.Errorf("restart %v: term %d of life %d, want %d of %d", restart, r.SeenTerm, r.SeenLife, term, life)
+			}
+		}
+		step(Event{Kind: HeardTerm, Term: 3, Life: 7})
+		seen(3, 7)
+		stage(3, 8, proto.Stale, "life")
+		step(Event{Kind: HeardTerm, Term: 3, Life: 8})
+		seen(3, 7)
+		stage(3, 7, proto.OK, "")
+		stage(3, 0, proto.OK, "")
+		seen(3, 7)
+		if restart {
+			s := h.State()
+			h = start(&s)
+		}
+		seen(3, 7)
+		stage(3, 8, proto.Stale, "life")
+		stage(4, 8, proto.OK, "")
+		seen(4, 8)
+		stage(4, 7, proto.Stale, "life")
+		stage(3, 7, proto.Stale, "term")
+	}
+}
+
+// Goal: a term of one message reaches as far as both ends agree on, and no
+// farther; a planner that is there and alone is followed wherever it is.
+// Method: signs of life at the limit and beyond; then three in a row.
+func TestFarTermNeedsALivingPlanner(t *testing.T) {
+	m := New(Config{ID: 1, Bundles: 1})
+	m.Step(Event{Kind: Adopt, Lits: []BundleLight{{Path: proto.Loopback, Ready: true}}}, nil)
+	now := time.Second
+	heard := func(term proto.Term) proto.Term {
+		now += 2 * time.Second
+		m.Step(Event{Kind: HeardTerm, At: now, Term: term, Life: 7}, nil)
+		var r proto.Reported
+		m.Report(&r)
+		return r.SeenTerm
+	}
+	if got := heard(proto.MaxTermJump + 1); got != 0 {
+		t.Errorf("term %d is believed of one message", got)
+	}
+	if got := heard(proto.MaxTermJump); got != proto.MaxTermJump {
+		t.Errorf("term %d, want the limit", got)
+	}
+	const far = proto.MaxFirst + 5
+	for i, want := range []proto.Term{proto.MaxTermJump, proto.MaxTermJump, far} {
+		if got := heard(far); got != want {
+			t.Errorf("sign of life %d: term %d, want %d", i+1, got, want)
+		}
+	}
+}
