@@ -34,7 +34,7 @@ func forgedPlanner(ctx context.Context, s *stranger) (int, error) {
 		term proto.Term
 		life uint64
 	}{{"same term, another life", 0, 1}, {"same term and life", 0, 0}, {"next term", 1, 1}} {
-		if err := s.hear(ctx, time.Second); err != nil {
+		if err := s.hear(ctx, 3*time.Second); err != nil {
 			return w.sent, err
 		}
 		d, ok := s.plan(s.cfg.Nodes/2 + 3*i)

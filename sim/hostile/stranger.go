@@ -175,11 +175,15 @@ func (s *stranger) hear(ctx context.Context, long time.Duration) error {
 			s.heard = append(s.heard, p)
 			switch t.Kind {
 			case proto.TopicPresence:
-				if int(t.Node) < len(s.birth) {
-					proto.Decode(p.Payload, &s.birth[t.Node])
+				var m proto.Presence
+				if _, err := proto.Decode(p.Payload, &m); err == nil && m.Online && int(t.Node) < len(s.birth) {
+					s.birth[t.Node] = m
 				}
 			case proto.TopicPlanner:
-				proto.Decode(p.Payload, &s.state)
+				var m proto.PlannerState
+				if _, err := proto.Decode(p.Payload, &m); err == nil && m.Online {
+					s.state = m
+				}
 			}
 		}
 	}
