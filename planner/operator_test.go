@@ -356,3 +356,37 @@ func TestHealthIsTold(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// Goal: a planner that cannot place a node says which and why within 5 s, in its
+// log and to operators. Method: a node refuses, one never answers, one has times
+// that no ring can be built with, while their ring is formed.
+func TestWhoCannotBePlacedIsSaidInFiveSeconds(t *testing.T) {
+	for what, spoil := range map[string]func(n *fakeNode){ // any order: each is judged by itself
+		"node 3 refused: not_calibrated": func(n *fakeNode) { n.refuse = proto.NotCalibrated },
+		"until these have prepared: 3":   func(n *fakeNode) { n.mute = true },
+		"calibrate its bundles": func(n *fakeNode) {
+			bad := measured
+			bad.DetectMinMicros = 0
+			n.times = &bad
+		},
+	} {
+		f, err := fabric.New(fabric.Params{Name: "f", Nodes: 8, GPUsPerNode: 4, K: 2, TP: 32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, log := newFleet(t, f), ""
+		w.trace = func(line string) { log += line + "\n" }
+		spoil(&w.nodes[3])
+		w.start()
+		for i := range w.nodes {
+			w.birth(proto.NodeID(i), true)
+		}
+		w.run(5 * time.Second)
+		if !strings.Contains(log, what) {
+			t.Errorf("%s: the log says\n%s", what, log)
+		}
+		if r := w.ask(proto.OpRequest{Noun: proto.NounFabric, Bundle: -1}); len(r.Fabric.Waiting) == 0 {
+			t.Errorf("%s: the status says nothing", what)
+		}
+	}
+}

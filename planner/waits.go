@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// sayWaits is how long the planner may wait for something without a word.
-	sayWaits = 5 * time.Second
+	// sayWaits is how often it is looked at what is waited for; what is so twice is
+	// said. chosen: below the 5 s after which silence is a defect.
+	sayWaits = 2 * time.Second
 	maxWaits = 32 // lines of what is waited for
 )
 
