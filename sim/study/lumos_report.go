@@ -7,12 +7,14 @@ import (
 
 // What [LUMOS] prints: gains of LumosCore (25.6T, tau 1) over a Clos of three
 // tiers of the same chips, as shares of the Clos's times (sec 6.4); what its
-// public logs have for one of its runs (mean gap 2,000 s, s); links that a
-// change moves (Table 6).
+// public logs have for one of its runs (mean gap 2,000 s): JRT, JWT, JCT in
+// seconds, and how much longer jobs take than on the ideal network; links that
+// a change moves (Table 6).
 var (
 	lumosPaperJRT = map[int]float64{4096: 0.0506}
 	lumosPaperJCT = map[int]float64{4096: 0.161, 16384: 0.341}
 	lumosMoved    = map[int]string{4096: "0.282 %", 16384: "0.445 %"}
+	lumosSlow     = map[string]LumosSlow{LumosCore: {0, 0.0046, 0.0509}, LumosClos: {0.0103, 0.0921, 0.3547}}
 	lumosLogs     = map[string][3]float64{LumosBest: {21679, 11609, 33288}, LumosCore: {21793, 12064, 33857}, LumosClos: {23364, 25266, 48630}}
 )
 
@@ -79,6 +81,10 @@ func (c LumosConfig) Result(runs []LumosRun) *LumosResult {
 	return res
 }
 
+func (s LumosSlow) String() string {
+	return percent(s.P50, 1) + " / " + percent(s.P90, 1) + " / " + percent(s.P99, 1)
+}
+
 // saved is the share of b that a saves.
 func saved(a, b int64) float64 { return 1 - float64(a)/float64(max(1, b)) }
 
@@ -117,15 +123,20 @@ func (r *LumosResult) describe(c LumosConfig) {
 	}
 	if base.LumosInputs == DefaultLumosInputs() && c.List == nil {
 		for _, network := range LumosNetworks {
-			sum := LumosRun{}
+			sum, slow, runs := LumosRun{}, LumosSlow{}, float64(r.Seeds)
 			for _, run := range r.Runs {
 				if run.Case == base.Name && run.Network == network {
 					sum = sum.plus(run)
+					slow.P50, slow.P90, slow.P99 = slow.P50+run.Slow.P50/runs, slow.P90+run.Slow.P90/runs, slow.P99+run.Slow.P99/runs
 				}
 			}
 			n, log := float64(r.Seeds)*1000, lumosLogs[network]
 			r.compare("JRT / JWT / JCT of "+network+", s", fmt.Sprintf("%.0f / %.0f / %.0f", float64(sum.JRT)/n, float64(sum.JWT)/n, float64(sum.JCT)/n),
 				fmt.Sprintf("%.0f / %.0f / %.0f", log[0], log[1], log[2]), "its public logs, one draw of the jobs; ours the mean of the seeds")
+			if paper, ok := lumosSlow[network]; ok {
+				r.compare("slow-down of JRT on "+network+", p50 / p90 / p99", slow.String(), paper.String(), map[string]string{LumosCore: "its public logs; here a job's own flows share links where the ports of its leaves do not do",
+					LumosClos: "its public logs: those that send most agree, half of its jobs send hardly anything, of what its models' shares say"}[network])
+			}
 		}
 	}
 }

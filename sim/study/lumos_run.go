@@ -31,6 +31,16 @@ type LumosRun struct {
 	Granted int    `json:"links_granted"`
 	Kept    int    `json:"paths_kept"` // of jobs that ran, over all changes
 	Moved   int    `json:"paths_moved"`
+	// Slow is by how much of itself the running time of a job exceeds that on the
+	// ideal network ([LUMOS] Fig. 8a).
+	Slow LumosSlow `json:"jrt_slowdown_ratio"`
+}
+
+// LumosSlow is how slow-downs lie.
+type LumosSlow struct {
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
 }
 
 // lumosRun is a simulation under way.
@@ -336,15 +346,19 @@ func (r *lumosRun) leave(job int, now time.Duration) {
 
 func (r *lumosRun) sum() LumosRun {
 	var jct []int64
+	var slow []float64
 	var run, wait int64
 	for i := range r.jobs {
 		run += (r.ended[i] - r.started[i]).Milliseconds()
 		wait += (r.started[i] - r.jobs[i].Arrival).Milliseconds()
 		jct = append(jct, (r.ended[i] - r.jobs[i].Arrival).Milliseconds())
+		slow = append(slow, float64(r.ended[i]-r.started[i]-r.jobs[i].Duration)/float64(r.jobs[i].Duration))
 	}
 	n := int64(len(r.jobs))
 	slices.Sort(jct)
+	slices.Sort(slow)
 	out := r.LumosRun
-	out.JRT, out.JWT, out.JCT, out.JCTP99 = run/n, wait/n, (run+wait)/n, jct[len(jct)*99/100]
+	out.JRT, out.JWT, out.JCT, out.JCTP99 = run/n, wait/n, (run+wait)/n, quantile(jct, 990)
+	out.Slow = LumosSlow{quantile(slow, 500), quantile(slow, 900), quantile(slow, 990)}
 	return out
 }
