@@ -17,6 +17,7 @@ import (
 	"ringlight/hal"
 	"ringlight/node"
 	"ringlight/proto"
+	"ringlight/sim/damage"
 )
 
 // memoryDir is a folder that costs no waits for a disk, where there is one.
@@ -50,63 +51,6 @@ func lived(t *testing.T, dir string, recs [][]byte) []map[string][]byte {
 		out = append(out, files(t, dir))
 	}
 	return out
-}
-
-// damaged is one of the ways in which files go wrong; what names it. Older files
-// are those of some moment before.
-func damaged(rnd *rand.Rand, i int, history []map[string][]byte) (content map[string][]byte, what string) {
-	content = maps.Clone(history[len(history)-1])
-	names := slices.Sorted(maps.Keys(content))
-	name := names[rnd.IntN(len(names))]
-	raw := slices.Clone(content[name])
-	at := 0
-	if len(raw) > 0 {
-		at = rnd.IntN(len(raw))
-	}
-	switch i % 10 {
-	case 0, 1, 2:
-		raw[at] ^= 1 << rnd.IntN(8)
-		what = fmt.Sprintf("%s: a bit flipped at %d", name, at)
-	case 3:
-		raw, what = raw[:at], fmt.Sprintf("%s: cut at %d", name, at)
-	case 4: // cut at an end of a line
-		ends := []int{0}
-		for k, b := range raw {
-			if b == '\n' {
-				ends = append(ends, k+1)
-			}
-		}
-		at = ends[rnd.IntN(max(1, len(ends)-1))]
-		raw, what = raw[:at], fmt.Sprintf("%s: cut at the end of a line, %d", name, at)
-	case 5:
-		clear(raw[at:min(len(raw), at+1+rnd.IntN(600))])
-		what = fmt.Sprintf("%s: zeroed from %d", name, at)
-	case 6:
-		clear(raw)
-		what = name + ": all zero"
-	case 7:
-		raw, what = nil, name+": empty"
-	case 8: // one file or all but the mark are of before
-		older := history[rnd.IntN(len(history)-1)]
-		what = name + " as of before"
-		for k, v := range older { // any order: each its own file
-			if k == name || rnd.IntN(3) == 0 && !strings.HasSuffix(k+name, markSuffix) && !strings.HasSuffix(k, markSuffix) {
-				content[k] = v
-			}
-		}
-		raw = slices.Clone(content[name])
-	case 9: // the last line, one bit
-		if n := strings.LastIndexByte(strings.TrimSuffix(string(raw), "\n"), '\n') + 1; len(raw) > 0 {
-			at = n + rnd.IntN(len(raw)-n)
-			raw[at] ^= 1 << rnd.IntN(8)
-		}
-		what = fmt.Sprintf("%s: last line, a bit flipped at %d", name, at)
-	}
-	if content[name] = raw; i%40 == 6 {
-		delete(content, name)
-		what = name + " deleted"
-	}
-	return content, what
 }
 
 // Goal: a kill in mid-write leaves the record whole or not at all, wherever the
@@ -239,7 +183,7 @@ func TestDamagedJournalMovesNoLight(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 5))
 	found, refused, silent := 0, 0, 0
 	for i := range 520 {
-		content, what := damaged(rnd, i, history)
+		content, what := damage.Spoil(rnd, i%damage.Ways, history, filepath.Base(dir)+markSuffix)
 		laid(t, dir, content)
 		file, j, err := openJournal(dir, (&Config{Node: 1, Session: 7}).lostEvent())
 		if err != nil {

@@ -24,6 +24,9 @@ func procs(ctx context.Context, args []string) error {
 	fs.StringVar(&cfg.Bin, "bin", "", "`folder` with ocs-agent, ocs-planner, ocs-sim and ocsctl; none: that of this command")
 	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
 	fs.IntVar(&cfg.Floods, "floods", 0, "how often a node dies quietly and then under a flood of 10,000 messages a second")
+	fs.IntVar(&cfg.Damage, "damage", 0, "how many journals, and how many stores, are damaged, in place of all that")
+	fs.IntVar(&cfg.Kills, "kills", 0, "how often a process is killed while it writes, in place of all that")
+	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage and -kills")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if err := parse(fs, args); err != nil {
 		return err

@@ -22,10 +22,13 @@ type Events struct {
 	Counted bool
 }
 
-// restarted notices that a device's numbers begin anew: another board, or a
-// journal that is lost.
+// restarted notices that a device's numbers begin anew, and says so: it is another
+// board, its journal is lost, or is an older one as a whole, which the device
+// itself cannot tell.
 func (t *Table) restarted(d *Device, m *proto.Reported) {
 	if m.Session != d.Events.Session && m.LastEvent < d.Events.Last {
+		t.j.Note(journal.Warn, "a device's numbers went back", journal.Note{Rule: "journal", Node: int64(d.ID), Ring: d.ring(),
+			Text: fmt.Sprintf("its last event was %d and is %d: its journal was lost, or an older one put in its place; its light is believed", d.Events.Last, m.LastEvent)})
 		t.setEvents(d, Events{Cursor: journal.Cursor{Node: d.ID}})
 	}
 }

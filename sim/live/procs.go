@@ -23,6 +23,10 @@ type ProcsConfig struct {
 	Floods int
 	Flood  func(ctx context.Context, broker, fabric string, nodes []int) (sent int)
 	Out    io.Writer
+	// Damage is how many journals of agents, and as many stores of the planner, are
+	// damaged in place of all that; Kills how often a writer is killed.
+	Damage, Kills int
+	Seed          uint64 // of Damage
 }
 
 // ProcsResult is what a run of Procs saw.
@@ -32,6 +36,8 @@ type ProcsResult struct {
 	Steps       []ProcStep `json:"steps"`
 	LightLost   int        `json:"light_lost"` // selected paths whose light changed where nothing may
 	ProcsKilled int        `json:"processes_killed"`
+
+	Damage *DamageResult `json:"damage,omitempty"`
 }
 
 // ProcStep is one thing that was done to the cluster.
@@ -81,7 +87,11 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	}
 	p.f.Moves = fabric.MoveNone // so that nothing but the broken ring may change
 	p.res.Nodes, p.res.Rings = p.f.Nodes, p.f.TargetRings()
-	for _, step := range []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack, p.dieUnderFlood} {
+	steps := []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack, p.dieUnderFlood}
+	if cfg.Damage > 0 || cfg.Kills > 0 {
+		steps = []func(context.Context) error{p.build, p.spoil}
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return p.res, err
 		}

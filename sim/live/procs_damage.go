@@ -1,0 +1,346 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"ringlight/agent"
+	"ringlight/sim/damage"
+)
+
+// spoiling damages what agents and planner keep, and kills them while they write.
+type spoiling struct {
+	*procs
+	rnd      *rand.Rand
+	before   []BoardRecord
+	journals [][]damage.Files // by node, the last one as it is now
+	stores   []damage.Files
+	tally    DamageResult
+}
+
+// DamageResult counts what became of damaged files and killed writers.
+type DamageResult struct {
+	Journals      int `json:"journals"`      // damaged
+	JournalsTold  int `json:"journals_told"` // of them: said to be, in the log
+	JournalsRefus int `json:"journals_refused"`
+	JournalsWhole int `json:"journals_whole"` // of them: all as of before, mark and all
+	NumbersBack   int `json:"numbers_back"`   // told by the planner
+	Stores        int `json:"stores"`
+	StoresRefused int `json:"stores_refused"`
+	StoresWhole   int `json:"stores_whole"`
+	Kills         int `json:"kills"`
+	PlannerKills  int `json:"planner_kills"`
+	Panics        int `json:"panics"`
+	WrongLights   int `json:"wrong_lights"`
+}
+
+// storeLives is how many damaged stores that are not refused it takes until one
+// of their planners is let go on until all is in service, which takes it ten
+// seconds. chosen.
+const storeLives = 30
+
+// spoil is the run that damages files: a history first, then rounds.
+func (p *procs) spoil(ctx context.Context) error {
+	s := &spoiling{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 3)), journals: make([][]damage.Files, p.f.Nodes)}
+	p.res.Damage = &s.tally
+	for _, step := range []func(context.Context) error{p.killAgents, s.remember, p.killPlanner, p.dieUnheard, p.comeBack, s.remember, s.damageJournals, s.killWriters, s.damageStores} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *procs) journal(n int) string {
+	return p.path(filepath.Join(fmt.Sprintf("node%d", n), "journal"))
+}
+
+// kept reads a journal, which is a folder and the mark beside it, or a store.
+func kept(patterns ...string) (damage.Files, error) {
+	out := damage.Files{}
+	for _, pattern := range patterns {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, ".lock") {
+				continue
+			}
+			if out[name], err = os.ReadFile(name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// lay puts files in the place of those that are there.
+func lay(there, content damage.Files) error {
+	for name := range there { // any order: each its own file
+		if _, ok := content[name]; !ok {
+			if err := os.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	for name, raw := range content { // any order: each its own file
+		if err := os.WriteFile(name, raw, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *spoiling) readJournal(n int) (damage.Files, error) {
+	return kept(filepath.Join(s.journal(n), "journal.*"), s.journal(n)+".mark")
+}
+
+func (s *spoiling) readStore() (damage.Files, error) { return kept(s.path("planner.db")) }
+
+// remember keeps journals and store as they are, for later damage to go back to.
+func (s *spoiling) remember(context.Context) error {
+	for n := range s.f.Nodes {
+		files, err := s.readJournal(n)
+		if err != nil {
+			return err
+		}
+		s.journals[n] = append(s.journals[n], files)
+	}
+	files, err := s.readStore()
+	s.stores = append(s.stores, files)
+	return err
+}
+
+// log is what a process has printed since a place in its log.
+func (s *spoiling) log(name string, from int) string {
+	raw, _ := os.ReadFile(s.path(name + ".log"))
+	if bytes.Contains(raw, []byte("panic:")) || bytes.Contains(raw, []byte("fatal error:")) || bytes.Contains(raw, []byte("SIGSEGV")) {
+		s.tally.Panics++
+	}
+	return string(raw[min(from, len(raw)):])
+}
+
+// ended tells whether a process has ended by itself, and forgets it then.
+func (s *spoiling) ended(name string) bool {
+	c := s.runs[name]
+	var status syscall.WaitStatus
+	pid, err := syscall.Wait4(c.Process.Pid, &status, syscall.WNOHANG, nil)
+	if err != nil || pid == 0 {
+		return false
+	}
+	_ = c.Process.Release()
+	delete(s.runs, name)
+	return true
+}
+
+// damageJournals kills all agents, damages the journal of each and starts them,
+// again and again. What an agent will not go on from is taken away, as it asks.
+func (s *spoiling) damageJournals(ctx context.Context) (err error) {
+	began := time.Now()
+	if s.before, err = s.records(); err != nil {
+		return err
+	}
+	for round := 0; s.tally.Journals < s.Damage; round++ {
+		if err := s.damageRound(ctx, round); err != nil {
+			return err
+		}
+		if round%4 != 3 && s.tally.Journals < s.Damage {
+			continue
+		}
+		if err := s.serving(ctx); err != nil {
+			return err
+		}
+		if err := s.lights("damaged journals"); err != nil {
+			return err
+		}
+	}
+	t := &s.tally
+	t.NumbersBack = strings.Count(s.log("planner", 0), "a device's numbers went back")
+	s.done(began, fmt.Sprintf("%d damaged journals under ocs-agent run", t.Journals),
+		"%d told by their agents, %d refused by name, %d as of before as a whole, %d times the planner said that numbers went back; %d panics, %d wrong lights",
+		t.JournalsTold, t.JournalsRefus, t.JournalsWhole, t.NumbersBack, t.Panics, t.WrongLights)
+	return nil
+}
+
+func (s *spoiling) damageRound(ctx context.Context, round int) error {
+	what, from := make([]string, s.f.Nodes), make([]int, s.f.Nodes)
+	for n := range s.f.Nodes {
+		s.signal(agentName(n), syscall.SIGKILL)
+		now, err := s.readJournal(n)
+		if err != nil {
+			return err
+		}
+		way := (round + n) % (damage.Ways + 1)
+		if way == damage.Whole {
+			s.tally.JournalsWhole++
+		}
+		content, w := damage.Spoil(s.rnd, way, append(s.journals[n][:len(s.journals[n]):len(s.journals[n])], now), s.journal(n)+".mark")
+		if err := lay(now, content); err != nil {
+			return err
+		}
+		what[n], from[n] = w, len(s.log(agentName(n), 0))
+		if err := s.startAgent(n); err != nil {
+			return err
+		}
+		s.tally.Journals++
+	}
+	for n := range s.f.Nodes {
+		if err := s.started(ctx, n, what[n], from[n]); err != nil {
+			return err
+		}
+	}
+	return s.lights("damaged journals")
+}
+
+// started waits until an agent speaks, or has refused its journal by name.
+func (s *spoiling) started(ctx context.Context, n int, what string, from int) error {
+	refused := false
+	_, err := await(ctx, procsBypass, agentName(n)+": "+what, func() (bool, string) {
+		if s.ended(agentName(n)) {
+			refused = true
+			return true, ""
+		}
+		_, err := agent.AskSocket(s.path(filepath.Join(fmt.Sprintf("node%d", n), "agent.sock")), agent.Question{Verb: "status"})
+		return err == nil, fmt.Sprint(err)
+	})
+	said := s.log(agentName(n), from)
+	switch {
+	case err != nil:
+		return err
+	case refused && !strings.Contains(said, s.journal(n)):
+		return fmt.Errorf("agent %d: %s: ended without naming its journal: %s", n, what, said)
+	case refused:
+		s.tally.JournalsRefus++
+		if err := errors.Join(os.RemoveAll(s.journal(n)), os.RemoveAll(s.journal(n)+".mark")); err != nil {
+			return err
+		}
+		return s.startAgent(n)
+	case strings.Contains(said, "journal damaged") || strings.Contains(said, "no readable mark") || strings.Contains(said, "was not whole"):
+		s.tally.JournalsTold++
+	}
+	return nil
+}
+
+// lights holds the boards' own records to those of before.
+func (s *spoiling) lights(what string) error {
+	lost := s.res.LightLost
+	err := s.unchanged(s.before, what, nil)
+	s.tally.WrongLights += s.res.LightLost - lost
+	return err
+}
+
+// killWriters kills agents shortly after their start, when they write what they
+// found, and the planner among them.
+func (s *spoiling) killWriters(ctx context.Context) error {
+	began := time.Now()
+	for s.tally.Kills+s.tally.PlannerKills < s.Kills {
+		name, start := agentName(s.rnd.IntN(s.f.Nodes)), func() error { return nil }
+		if s.rnd.IntN(10) == 0 {
+			name, start = "planner", s.startPlanner
+			s.tally.PlannerKills++
+		} else {
+			s.tally.Kills++
+			n := 0
+			if _, err := fmt.Sscanf(name, "agent%d", &n); err != nil {
+				return err
+			}
+			start = func() error { return s.startAgent(n) }
+		}
+		s.signal(name, syscall.SIGKILL)
+		if err := start(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(s.rnd.IntN(40)) * time.Millisecond):
+		}
+	}
+	if err := s.lights("killed writers"); err != nil {
+		return err
+	}
+	if err := s.serving(ctx); err != nil {
+		return err
+	}
+	for n := range s.f.Nodes {
+		if said := s.log(agentName(n), 0); strings.Count(said, "journal damaged") > s.tally.JournalsTold {
+			return fmt.Errorf("agent %d: a kill left a damaged journal", n)
+		}
+	}
+	s.done(began, fmt.Sprintf("%d kills -9 within 40 ms of a start, %d of the planner", s.tally.Kills+s.tally.PlannerKills, s.tally.PlannerKills),
+		"all back in service; %d panics, %d wrong lights", s.tally.Panics, s.tally.WrongLights)
+	return s.lights("killed writers")
+}
+
+// damageStores kills the planner and damages its store, again and again. One that
+// is refused by name is taken away, as the planner asks.
+func (s *spoiling) damageStores(ctx context.Context) error {
+	began, lives := time.Now(), 0
+	good, err := s.readStore()
+	if err != nil {
+		return err
+	}
+	s.stores = append(s.stores, good)
+	for ; s.tally.Stores < s.Damage; s.tally.Stores++ {
+		s.signal("planner", syscall.SIGKILL)
+		now, err := s.readStore()
+		if err != nil {
+			return err
+		}
+		way := s.tally.Stores % (damage.Ways + 1)
+		if way == damage.Whole || way == 8 { // one file: that is all of it
+			s.tally.StoresWhole++
+		}
+		content, what := damage.Spoil(s.rnd, way, s.stores)
+		if err := lay(now, content); err != nil {
+			return err
+		}
+		from, refused := len(s.log("planner", 0)), false
+		if err := s.startPlanner(); err != nil {
+			return err
+		}
+		if _, err := await(ctx, procsBypass, what, func() (bool, string) {
+			refused = s.ended("planner")
+			return refused || strings.Contains(s.log("planner", from), "planner started"), "says nothing"
+		}); err != nil {
+			return err
+		}
+		if refused {
+			if said := s.log("planner", from); !strings.Contains(said, s.path("planner.db")) {
+				return fmt.Errorf("%s: the planner ended without naming its store: %s", what, said)
+			}
+			s.tally.StoresRefused++
+			if err := lay(content, good); err != nil {
+				return err
+			}
+			if err := s.startPlanner(); err != nil {
+				return err
+			}
+		} else if lives++; lives%storeLives == 1 {
+			if err := s.serving(ctx); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+		}
+		if s.tally.Stores%16 == 0 {
+			if err := s.lights(what); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.serving(ctx); err != nil {
+		return err
+	}
+	t := &s.tally
+	s.done(began, fmt.Sprintf("%d damaged stores under ocs-planner run", t.Stores),
+		"%d refused by name, %d as of before as a whole; %d panics, %d wrong lights", t.StoresRefused, t.StoresWhole, t.Panics, t.WrongLights)
+	return s.lights("damaged stores")
+}
