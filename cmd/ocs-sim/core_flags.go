@@ -12,7 +12,7 @@ import (
 // Flags that describe a core of one kind only.
 var (
 	podFlags  = []string{"pods", "spine-ports", "servers", "iota-mille", "wiring", "backup"}
-	leafFlags = []string{"gpus-per-leaf", "switches", "any-to-any", "queue"}
+	leafFlags = []string{"gpus-per-leaf", "switches", "any-to-any", "queue", "move-ms"}
 )
 
 // coreFlags describe a layer of optical switches; after they are parsed, the
@@ -33,6 +33,7 @@ func coreFlags(fs *flag.FlagSet, k, ls *fabric.Core) func() (*fabric.Core, error
 	fs.IntVar(&ls.LeafSpine.Switches, "switches", ls.LeafSpine.Switches, "optical switches between leaves and spines, each with ports of all of them; 0: fixed links")
 	fs.BoolVar(&ls.AnyToAny, "any-to-any", ls.AnyToAny, "a switch may also join two leaves; of a leaf-spine core")
 	queue := fs.String("queue", string(ls.Queue), "which waiting job is next: fifo, fewest, edf, easy or conservative; of a leaf-spine core")
+	fs.IntVar(&ls.MoveMillis, "move-ms", 0, "how long a job is dark that is moved so that another finds room; of a leaf-spine core; 0: none is moved")
 	return func() (*fabric.Core, error) {
 		leafSpine := *kind == string(fabric.KindLeafSpine)
 		if !leafSpine && *kind != string(fabric.KindPods) {

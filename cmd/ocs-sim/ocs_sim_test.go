@@ -28,7 +28,8 @@ func TestUnacceptableCommandLines(t *testing.T) {
 		{"agents", "-fabric-file", bad}, {"agents", "-fabric-file", filepath.Join(dir, "none.json")},
 		{"board"}, {"board", "-listen", "tcp:1"}, {"board", "-listen", "unix:" + filepath.Join(dir, "b.sock"), "-config", bad},
 		{"core", "-pods", "1"}, {"core", "-pods", "33"}, {"core", "-spine-ports", "9"}, {"core", "-wiring", "x"}, {"core", "-iota-mille", "0"},
-		{"core", "-changes", "-1"}, {"core", "extra"},
+		{"core", "-changes", "-1"}, {"core", "extra"}, {"core", "-kind", "clos"}, {"core", "-kind", "leaf-spine", "-pods", "4"}, {"core", "-queue", "fifo"},
+		{"core", "-kind", "leaf-spine", "-switches", "5"}, {"core", "-kind", "leaf-spine", "-queue", "lifo"}, {"core", "-kind", "leaf-spine", "-leaves", "2000"},
 	} {
 		if code := run(context.Background(), args); code != exitUsage {
 			t.Errorf("%q: exit code %d, want %d", args, code, exitUsage)

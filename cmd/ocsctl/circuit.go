@@ -12,10 +12,13 @@ import (
 	"ringlight/proto"
 )
 
-const circuitHelp = `ocsctl circuit list | show JOB | apply FILE | plan FILE [flags]
+const circuitHelp = `ocsctl circuit list | show JOB | tables [JOB] | apply FILE | plan FILE [flags]
 
-Jobs between pods, and the circuits of optical switches that carry them.
-list: every circuit with its switch, ports, job, state and loss. show: one job.
+Jobs between pods, or on leaves and spines, and the circuits of optical switches
+that carry them. list: every circuit with its switch, ports, job, state and loss,
+and what jobs wait for. show: one job. tables, of leaves and spines: for each leaf
+of a job which uplink a port sends to, for each spine a VRF; of all jobs without
+JOB.
 apply: FILE has all jobs that should run; those in it as they were before stay
 where they are, those no longer in it end. plan: what apply would do, and no
 more: circuits made and removed, links that move, stages, links realised.
@@ -23,11 +26,15 @@ more: circuits made and removed, links that move, stages, links realised.
 FILE is JSON, "-" is stdin:
   {"jobs": [{"id": 1, "tp": 4, "pp": 2, "dp": 10},
             {"id": 2, "tp": 8, "servers": 6, "pods": [0, 3],
-             "collective": "halving-doubling"}]}
+             "collective": "halving-doubling"},
+            {"id": 3, "gpus_total": 48, "duration_ms": 3600000}]}
 id from 1; tp, ep, pp, dp the GPUs of a domain, 1 where absent; servers wanted
 instead of dp, or beside it; pods where it may be; collective of the replicas:
 "ring", where absent, "halving-doubling", "double-tree" or "all-to-all". A job
-has the circuits of all phases of it, as long as it runs.
+has the circuits of all phases of it, as long as it runs. gpus_total instead of
+all of these. On leaves and spines also what the queue goes by: duration_ms, as
+declared; deadline_ms, after the job came; may_pause_ms, for how long it may be
+dark to make room, never where absent.
 
   ocsctl circuit plan jobs.json
   ocsctl circuit apply jobs.json && ocsctl circuit list
@@ -48,6 +55,14 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		return circuitShow(ctx, &c, proto.JobID(id), out)
+	case len(words) > 0 && len(words) <= 2 && words[0] == "tables":
+		id := uint32(0)
+		if len(words) == 2 {
+			if id, err = number("job", words[1], 1); err != nil {
+				return err
+			}
+		}
+		return circuitTables(ctx, &c, proto.JobID(id), out)
 	case len(words) == 2 && (words[0] == "apply" || words[0] == "plan"):
 		jobs, err := readJobs(words[1])
 		if err != nil {
@@ -55,7 +70,7 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return circuitApply(ctx, &c, jobs, words[0] == "plan", out)
 	}
-	return wrongUsage("circuit", "list, show JOB, apply FILE or plan FILE", "%q", strings.Join(words, " "))
+	return wrongUsage("circuit", "list, show JOB, tables [JOB], apply FILE or plan FILE", "%q", strings.Join(words, " "))
 }
 
 // circuitJSON, jobStatusJSON, coreJSON and changeJSON are the forms that
@@ -85,7 +100,9 @@ type jobStatusJSON struct {
 	Realised uint32      `json:"links_realised"`
 	Domains  [][]uint16  `json:"domains,omitempty"` // leaf of each by stage and replica; only of one job
 	// Collective is a ring's of a job that was found by its circuits, too.
-	Collective string `json:"collective"`
+	Collective string      `json:"collective"`
+	Cause      string      `json:"cause,omitempty"` // of a job that waits: gpu, network or turn
+	Seats      [][3]uint16 `json:"seats,omitempty"` // leaf, server, GPUs, in the order of ranks; only of one job
 }
 
 type coreJSON struct {
@@ -197,16 +214,19 @@ func circuitShow(ctx context.Context, c *clientFlags, id proto.JobID, out io.Wri
 		for n, row := range one.Domains {
 			fmt.Fprintf(out, "  stage %d: leaf of each replica %s\n", n, runs(row))
 		}
+		for _, s := range one.Seats {
+			fmt.Fprintf(out, "  leaf %d server %d: %d GPUs\n", s[0], s[1], s[2])
+		}
 		fmt.Fprintln(out)
 		return printCircuits(out, one.Circuits)
 	})
 }
 
-func circuitApply(ctx context.Context, c *clientFlags, jobs []proto.JobSpec, dry bool, out io.Writer) error {
-	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: jobs, DryRun: dry})
+func circuitApply(ctx context.Context, c *clientFlags, jobs *jobFile, dry bool, out io.Writer) error {
+	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: jobs.specs, DryRun: dry})
 	var refused *proto.Error
 	if errors.As(err, &refused) && refused.Code == proto.Invalid {
-		return wrongUsage(refused.Field, refused.Limit, "%s", refused.Reason)
+		return wrongUsage(jobs.field(refused.Field), refused.Limit, "%s", refused.Reason)
 	}
 	if err != nil {
 		return err
@@ -261,7 +281,13 @@ func listed(ids []proto.JobID) string {
 }
 
 func jobOf(x *proto.JobStatus) jobStatusJSON {
-	j := jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil, x.Collective.String()}
+	j := jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil, x.Collective.String(), "", nil}
+	if x.Cause != proto.WaitUnknown {
+		j.Cause = x.Cause.String()
+	}
+	for _, s := range x.Seats {
+		j.Seats = append(j.Seats, [3]uint16{s.Leaf, s.Server, s.GPUs})
+	}
 	if n := int(x.Stages); n > 0 && len(x.Domains)%n == 0 {
 		j.Domains = slices.Collect(slices.Chunk(x.Domains, max(1, len(x.Domains)/n)))
 	}

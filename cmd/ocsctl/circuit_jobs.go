@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"ringlight/proto"
 )
@@ -17,6 +18,25 @@ type jobJSON struct {
 	Servers    uint32   `json:"servers"`
 	Collective string   `json:"collective"`
 	Pods       []uint16 `json:"pods"`
+	GPUsTotal  *uint32  `json:"gpus_total"` // for tp 1 and so many replicas
+	Duration   uint64   `json:"duration_ms"`
+	Deadline   uint64   `json:"deadline_ms"`
+	MayPause   uint64   `json:"may_pause_ms"`
+}
+
+// jobFile is a job list as read.
+type jobFile struct {
+	specs []proto.JobSpec
+	total []bool // by job: its size was given as gpus_total
+}
+
+// field is what the writer of a list calls a field of it.
+func (f *jobFile) field(name string) string {
+	var i int
+	if n, _ := fmt.Sscanf(name, "jobs[%d]", &i); n == 1 && strings.HasSuffix(name, ".dp") && i < len(f.total) && f.total[i] {
+		return fmt.Sprintf("jobs[%d].gpus_total", i)
+	}
+	return name
 }
 
 // maxJobList bounds what is read. chosen: the longest list with long numbers.
@@ -24,7 +44,7 @@ const maxJobList = 1 << 20
 
 // readJobs reads a job list strictly. What needs no planner to be known wrong
 // is refused here.
-func readJobs(name string) ([]proto.JobSpec, error) {
+func readJobs(name string) (*jobFile, error) {
 	raw, err := readInput(os.Stdin, name, maxJobList)
 	if err != nil {
 		return nil, err
@@ -32,7 +52,7 @@ func readJobs(name string) ([]proto.JobSpec, error) {
 	return parseJobs(raw)
 }
 
-func parseJobs(raw []byte) ([]proto.JobSpec, error) {
+func parseJobs(raw []byte) (*jobFile, error) {
 	var list struct {
 		Jobs *[]jobJSON `json:"jobs"`
 	}
@@ -46,7 +66,7 @@ func parseJobs(raw []byte) ([]proto.JobSpec, error) {
 		return nil, wrongUsage("jobs", fmt.Sprintf("at most %d", proto.MaxJobs), "%d", len(*list.Jobs))
 	}
 	seen := map[uint32]int{}
-	out := []proto.JobSpec{}
+	out := &jobFile{specs: []proto.JobSpec{}}
 	for i, j := range *list.Jobs {
 		field := func(name string) string { return fmt.Sprintf("jobs[%d].%s", i, name) }
 		if before, twice := seen[j.ID]; twice {
@@ -74,10 +94,29 @@ func parseJobs(raw []byte) ([]proto.JobSpec, error) {
 			}
 			*d.to = *d.from
 		}
-		if s.DP == 0 && s.Servers == 0 {
-			return nil, wrongUsage(field("servers"), "servers, or dp", "neither is given")
+		if j.GPUsTotal != nil {
+			if j.TP != nil || j.PP != nil || j.DP != 0 || j.Servers != 0 {
+				return nil, wrongUsage(field("gpus_total"), "alone, without tp, pp, dp and servers", "%d beside them", *j.GPUsTotal)
+			}
+			if *j.GPUsTotal == 0 {
+				return nil, wrongUsage(field("gpus_total"), "1 and up", "0")
+			}
+			s.DP = *j.GPUsTotal
 		}
-		out = append(out, s)
+		if s.DP == 0 && s.Servers == 0 {
+			return nil, wrongUsage(field("servers"), "servers, dp, or gpus_total", "neither is given")
+		}
+		for _, d := range []struct {
+			name string
+			n    uint64
+			to   *uint64
+		}{{"duration_ms", j.Duration, &s.DurationMillis}, {"deadline_ms", j.Deadline, &s.DeadlineMillis}, {"may_pause_ms", j.MayPause, &s.MayPauseMillis}} {
+			if d.n > proto.MaxCount {
+				return nil, wrongUsage(field(d.name), fmt.Sprintf("at most %d", uint64(proto.MaxCount)), "%d", d.n)
+			}
+			*d.to = d.n
+		}
+		out.specs, out.total = append(out.specs, s), append(out.total, j.GPUsTotal != nil)
 	}
 	return out, nil
 }

@@ -36,6 +36,9 @@ func TestBadJobListsAreRefused(t *testing.T) {
 		"negative":          {`{"jobs":[{"id":1,"servers":-1}]}`, "jobs"},
 		"a fraction":        {`{"jobs":[{"id":1,"servers":1.5}]}`, "jobs"},
 		"collective":        {`{"jobs":[{"id":1,"servers":1,"collective":"tree"}]}`, "jobs[0].collective"},
+		"gpus_total 0":      {`{"jobs":[{"id":1,"gpus_total":0}]}`, "jobs[0].gpus_total"},
+		"two sizes":         {`{"jobs":[{"id":1,"gpus_total":4,"servers":1}]}`, "jobs[0].gpus_total"},
+		"duration":          {`{"jobs":[{"id":1,"servers":1,"duration_ms":9007199254740992}]}`, "jobs[0].duration_ms"},
 		"too many":          {`{"jobs":[` + strings.Repeat(`{"id":1},`, 1024) + `{"id":2}]}`, "jobs"},
 	} {
 		_, err := parseJobs([]byte(c.list))
@@ -45,11 +48,18 @@ func TestBadJobListsAreRefused(t *testing.T) {
 		}
 	}
 	jobs, err := parseJobs([]byte(`{"jobs":[{"id":2,"tp":8,"servers":6,"pods":[0,3],"collective":"ring"},{"id":1,"pp":2,"dp":3,"collective":"double-tree"}]}`))
-	if err != nil || len(jobs) != 2 || jobs[0].TP != 8 || jobs[0].EP != 1 || jobs[1].PP != 2 || jobs[1].DP != 3 || len(jobs[0].Pods) != 2 ||
-		jobs[0].Collective != proto.CollectiveRing || jobs[1].Collective != proto.CollectiveDoubleTree {
+	if err != nil || len(jobs.specs) != 2 {
+		t.Fatalf("%+v, %v", jobs, err)
+	}
+	if a, b := jobs.specs[0], jobs.specs[1]; a.TP != 8 || a.EP != 1 || b.PP != 2 || b.DP != 3 || len(a.Pods) != 2 ||
+		a.Collective != proto.CollectiveRing || b.Collective != proto.CollectiveDoubleTree {
+		t.Errorf("%+v", jobs)
+	}
+	jobs, err = parseJobs([]byte(`{"jobs":[{"id":2,"gpus_total":48,"duration_ms":1000,"deadline_ms":2000,"may_pause_ms":30}]}`))
+	if err != nil || jobs.specs[0].DP != 48 || jobs.specs[0].TP != 1 || jobs.specs[0].DurationMillis != 1000 || jobs.specs[0].DeadlineMillis != 2000 || jobs.specs[0].MayPauseMillis != 30 {
 		t.Errorf("%+v, %v", jobs, err)
 	}
-	if jobs, err := parseJobs([]byte(`{"jobs":[]}`)); err != nil || len(jobs) != 0 {
+	if jobs, err := parseJobs([]byte(`{"jobs":[]}`)); err != nil || len(jobs.specs) != 0 {
 		t.Errorf("an empty list ends all jobs: %v, %v", jobs, err)
 	}
 }
@@ -86,7 +96,9 @@ func TestCircuitUsage(t *testing.T) {
 // Method: apply, list, show, plan and apply again over an embedded broker; and
 // lists that only the planner can refuse, which are exit 2 too.
 func TestCircuitsAgainstARunningCore(t *testing.T) {
-	broker, file := coreRig(t), filepath.Join(t.TempDir(), "jobs.json")
+	core := fabric.DefaultCore(4)
+	core.LeavesPerPod, core.SpinePorts = 2, 4
+	broker, file := coreRig(t, core), filepath.Join(t.TempDir(), "jobs.json")
 	write := func(list string) {
 		t.Helper()
 		if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
@@ -163,6 +175,86 @@ func TestCircuitsAgainstARunningCore(t *testing.T) {
 	}
 }
 
+// The same for leaves and spines: what runs, what waits and for what, and the
+// routes of a job, as lists and for people.
+// Method: a job over spines, one in a server, one that waits; over an embedded
+// broker with production agents on MEMS switches.
+func TestJobsAloneAgainstARunningCore(t *testing.T) {
+	core := fabric.DefaultLeafSpine()
+	*core.LeafSpine = fabric.LeafSpine{Leaves: 4, Spines: 4, GPUsPerLeaf: 8, Switches: 4}
+	core.GPUsPerServer = 2
+	broker, file := coreRig(t, core), filepath.Join(t.TempDir(), "jobs.json")
+	run := func(v any, args ...string) (code int, out string) {
+		t.Helper()
+		code, out, errs := ctl(t, append(append([]string{"circuit"}, args...), "-broker", broker, "-fabric", "f1", "-json")...)
+		if v != nil && code == 0 {
+			if err := json.Unmarshal([]byte(out), v); err != nil {
+				t.Fatalf("%v: %v\n%s", args, err, out)
+			}
+		}
+		return code, out + errs
+	}
+	for bad, field := range map[string]string{ // any order: each is judged by itself
+		`{"jobs":[{"id":3,"gpus_total":33}]}`:             "jobs[0].gpus_total",
+		`{"jobs":[{"id":3,"dp":33}]}`:                     "jobs[0].dp",
+		`{"jobs":[{"id":3,"gpus_total":8,"pods":[0]}]}`:   "jobs[0].pods",
+		`{"jobs":[{"id":1,"servers":1},{"id":3,"tp":0}]}`: "jobs[1].tp",
+	} {
+		if err := os.WriteFile(file, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, out := run(nil, "apply", file); code != 2 || !strings.Contains(out, `"field":"`+field+`"`) {
+			t.Errorf("%s: %d %s", bad, code, out)
+		}
+	}
+	if err := os.WriteFile(file, []byte(`{"jobs":[{"id":1,"gpus_total":12},{"id":2,"gpus_total":1},{"id":3,"gpus_total":32},{"id":4,"servers":1}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var applied changeJSON
+	if code, out := run(&applied, "apply", file); code != 0 || applied.Placed != 2 || len(applied.Waiting) != 2 || applied.Created != 2*applied.Granted {
+		t.Fatalf("apply: %d %s", code, out)
+	}
+	var list struct {
+		Core coreJSON
+		Jobs []jobStatusJSON
+	}
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); { // a bound on a hang
+		if code, out := run(&list, "list"); code != 0 {
+			t.Fatalf("list: %d %s", code, out)
+		}
+		if list.Core.Quiet && list.Core.Realised == applied.Granted {
+			break
+		}
+	}
+	if j := list.Jobs; len(j) != 4 || j[0].State != "realised" || j[1].State != "realised" || j[2].Cause != "gpu" || j[3].Cause != "turn" || !strings.Contains(j[3].Reason, "job 3") {
+		t.Errorf("%+v", j)
+	}
+	var one struct{ jobStatusJSON }
+	if code, out := run(&one, "show", "1"); code != 0 || len(one.Seats) != 6 {
+		t.Errorf("show: %d %s", code, out)
+	}
+	var tables struct{ Tables []tableJSON }
+	sends, vrfs := 0, 0
+	if code, out := run(&tables, "tables", "1"); code != 0 {
+		t.Fatalf("tables: %d %s", code, out)
+	}
+	for _, x := range tables.Tables {
+		sends += len(x.Sends)
+		if x.Switch == "spine" {
+			vrfs++
+		}
+	}
+	if sends != 12 || vrfs == 0 {
+		t.Errorf("%d routes, %d VRFs: %+v", sends, vrfs, tables)
+	}
+	if code, out, _ := ctl(t, "circuit", "tables", "-broker", broker); code != 0 || !strings.Contains(out, "spine") || !strings.Contains(out, ">") {
+		t.Errorf("tables for people: %d %s", code, out)
+	}
+	if code, out := run(nil, "tables", "9"); code != 1 || !strings.Contains(out, `"not_found"`) {
+		t.Errorf("tables of no job: %d %s", code, out)
+	}
+}
+
 // Ranks in a row on one leaf are written once.
 func TestRuns(t *testing.T) {
 	if s := runs([]uint16{4, 4, 4, 7, 4}); s != "4x3 7 4" || runs(nil) != "" {
@@ -194,10 +286,8 @@ func TestWatchNamesSwitches(t *testing.T) {
 }
 
 // coreRig starts a broker, a planner and the agents of a small core.
-func coreRig(t *testing.T) (broker string) {
+func coreRig(t *testing.T, core *fabric.Core) (broker string) {
 	t.Helper()
-	core := fabric.DefaultCore(4)
-	core.LeavesPerPod, core.SpinePorts = 2, 4
 	f, err := fabric.New(fabric.Params{Name: "f1", Core: core})
 	if err != nil {
 		t.Fatal(err)

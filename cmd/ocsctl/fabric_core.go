@@ -18,7 +18,7 @@ type coreSize struct {
 // Flags of a core, by the kinds of it.
 var (
 	podFlags  = []string{"spine-ports", "switch-ports", "leaf-links", "servers", "wiring", "iota-mille", "backup"}
-	leafFlags = []string{"gpus-per-leaf", "switches", "any-to-any", "queue"}
+	leafFlags = []string{"gpus-per-leaf", "switches", "any-to-any", "queue", "move-ms"}
 	bothFlags = []string{"leaves", "spines", "gpus-per-server"}
 )
 
@@ -41,6 +41,7 @@ func coreFlags(fs *flag.FlagSet) *coreSize {
 	fs.IntVar(&l.Switches, "switches", 0, "optical switches, each with ports of every leaf and spine, with -core leaf-spine (default 32); 0: fixed links")
 	fs.BoolVar(&l.AnyToAny, "any-to-any", true, "such a switch may also join two leaves, with -core leaf-spine")
 	fs.StringVar(&c.queue, "queue", string(fabric.FIFO), "which waiting job is next: fifo, fewest, edf, easy or conservative, with -core leaf-spine")
+	fs.IntVar(&l.MoveMillis, "move-ms", 0, "how long a job is dark that is moved so that another finds room, with -core leaf-spine; 0: none is moved")
 	return c
 }
 
@@ -110,7 +111,7 @@ func (c *coreSize) ofLeaves(fs *flag.FlagSet) *fabric.Core {
 	override(fs, []set{
 		{"leaves", &c.pods.LeavesPerPod, &out.LeafSpine.Leaves}, {"spines", &c.pods.SpinesPerPod, &out.Spines},
 		{"gpus-per-server", &c.pods.GPUsPerServer, &out.GPUsPerServer}, {"gpus-per-leaf", &c.leaves.GPUsPerLeaf, &out.GPUsPerLeaf},
-		{"switches", &c.leaves.Switches, &out.LeafSpine.Switches},
+		{"switches", &c.leaves.Switches, &out.LeafSpine.Switches}, {"move-ms", &c.leaves.MoveMillis, &out.MoveMillis},
 	})
 	out.Queue = fabric.Queue(c.queue)
 	out.AnyToAny = c.leaves.AnyToAny && (out.LeafSpine.Switches > 0 || given(fs, "any-to-any"))

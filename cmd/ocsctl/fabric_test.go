@@ -51,6 +51,17 @@ func TestFabricNewWithACore(t *testing.T) {
 			t.Errorf("%s: %s", args, out)
 		}
 	}
+	for args, want := range map[string]fabric.LeafSpine{ // any order: each is judged by itself
+		"-core leaf-spine":                       *fabric.DefaultLeafSpine().LeafSpine,
+		"-core leaf-spine -switches 0 -spines 4": {Leaves: 16, Spines: 4, GPUsPerLeaf: 32, Queue: fabric.FIFO},
+		"-core leaf-spine -leaves 64 -spines 32 -gpus-per-leaf 64 -any-to-any=false -queue easy -move-ms 9": {Leaves: 64, Spines: 32, GPUsPerLeaf: 64, Switches: 32, Queue: fabric.EASY, MoveMillis: 9},
+	} {
+		code, out, errs := ctl(t, append([]string{"fabric", "new"}, strings.Fields(args)...)...)
+		f, err := fabric.Parse([]byte(out))
+		if code != 0 || err != nil || f.Nodes != 0 || f.Core.LeafSpine == nil || *f.Core.LeafSpine != want {
+			t.Errorf("%s: %d %s %v %s", args, code, errs, err, out)
+		}
+	}
 	for args, field := range map[string]string{ // any order: each is judged by itself
 		"-leaves 4":                       "leaves",
 		"-pods 1":                         "core.pods",
@@ -59,6 +70,13 @@ func TestFabricNewWithACore(t *testing.T) {
 		"-backup":                         "backup",
 		"-pods 4 -backup -wiring uniform": "core.backup",
 		"-pods 4 -switch-ports 3":         "core.switch_ports",
+		"-pods 4 -queue fifo":             "queue",
+		"-queue fifo":                     "queue",
+		"-core clos":                      "core",
+		"-core pods":                      "pods",
+		"-core leaf-spine -pods 4":        "pods",
+		"-core leaf-spine -switches 5":    "core.switches",
+		"-core leaf-spine -queue lifo":    "core.queue",
 	} {
 		code, out, _ := ctl(t, append([]string{"fabric", "new", "-json"}, strings.Fields(args)...)...)
 		if code != 2 || !strings.Contains(out, `"field":"`+field+`"`) {

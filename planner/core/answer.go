@@ -67,10 +67,12 @@ func (c *Circuits) applyJobs(q *proto.OpRequest, r *proto.OpReply) {
 	if q.DryRun {
 		return
 	}
+	was := c.jobs.all
 	c.jobs.all, c.change, c.stages = d.jobs, d.change, nil
 	c.saveJobs()
 	c.j.Note(journal.Info, "job list taken", journal.Note{Rule: "apply", Node: -1, Cause: proto.CauseOperator,
 		Text: fmt.Sprintf("%d jobs, %d wait, %d stages", len(list), len(d.change.Waiting), len(d.stages))})
+	noteStarts(c, was)
 	if c.rests() && !c.open.active() {
 		c.stages = d.stages
 	}

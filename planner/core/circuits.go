@@ -215,8 +215,10 @@ func (c *Circuits) plan() {
 		return
 	}
 	d := c.design(c.jobs.all, false)
+	was := c.jobs.all
 	c.jobs.all, c.change, c.stages = d.jobs, d.change, d.stages
 	c.saveJobs()
+	noteStarts(c, was)
 	if len(c.stages) > 0 {
 		c.nextStage()
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ringlight/planner/isolate"
+	"ringlight/planner/journal"
 	"ringlight/proto"
 )
 
@@ -88,6 +89,26 @@ func tablePage(t *proto.RoutingTable) uint64 {
 		page |= spineBit
 	}
 	return page
+}
+
+// noteStarts writes down which jobs of leaves and spines start or move, after
+// what there was.
+func noteStarts(c *Circuits, before []*job) {
+	old := jobList{all: before}
+	for _, j := range c.jobs.all {
+		if j.own == nil {
+			continue
+		}
+		message := "job starts"
+		if was := old.find(j.spec.Job); was != nil && was.own != nil {
+			if slices.Equal(was.own.Servers, j.own.Servers) {
+				continue
+			}
+			message = "job moves to make room"
+		}
+		c.j.Note(journal.Info, message, journal.Note{Rule: "queue", Node: -1, Cause: proto.CausePlan,
+			Text: fmt.Sprintf("job %d: %d servers of %d leaves, %d circuits, stage %d; passed by %d", j.spec.Job, len(j.own.Servers), len(j.own.leaves()), len(j.own.Circuits), j.own.Stage, j.turn.Passed)})
+	}
 }
 
 // leaves are the servers of a job by leaf; a part of one counts.

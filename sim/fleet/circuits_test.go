@@ -19,11 +19,18 @@ var testCores = []fabric.Core{
 	{Pods: 4, LeavesPerPod: 3, SpinesPerPod: 1, SpinePorts: 7, SwitchPorts: 4, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Uniform, IotaMille: 1000},
 }
 
+// aloneCores are of leaves and spines.
+var aloneCores = []fabric.Core{
+	{Kind: fabric.KindLeafSpine, GPUsPerServer: 2, LeafSpine: &fabric.LeafSpine{Leaves: 4, Spines: 4, GPUsPerLeaf: 8, Switches: 8, AnyToAny: true}},
+	{Kind: fabric.KindLeafSpine, GPUsPerServer: 1, LeafSpine: &fabric.LeafSpine{Leaves: 6, Spines: 3, GPUsPerLeaf: 4, Switches: 2, Queue: fabric.EASY}},
+	{Kind: fabric.KindLeafSpine, GPUsPerServer: 4, LeafSpine: &fabric.LeafSpine{Leaves: 3, Spines: 4, GPUsPerLeaf: 8, Switches: 2, AnyToAny: true, Queue: fabric.Conservative}},
+}
+
 var everyCollective = []proto.Collective{proto.CollectiveRing, proto.CollectiveHalvingDoubling, proto.CollectiveDoubleTree, proto.CollectiveAllToAll}
 
-func coreRun(t testing.TB, seed uint64, change func(*Config)) *Result {
+func coreRun(t testing.TB, cores []fabric.Core, seed uint64, change func(*Config)) *Result {
 	t.Helper()
-	core := testCores[seed%uint64(len(testCores))]
+	core := cores[seed%uint64(len(cores))]
 	f, err := fabric.New(fabric.Params{Name: "f", Core: &core})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +76,7 @@ func TestSwitchAgentsKilledInMidStage(t *testing.T) {
 	var sum CoreResult
 	steps := uint64(0)
 	for seed := first; seed < first+seeds; seed++ {
-		res := coreRun(t, seed, func(c *Config) {
+		res := coreRun(t, testCores, seed, func(c *Config) {
 			if seed%2 == 0 {
 				c.Jobs = JobLists(c.Fabric.Core, seed, 8, everyCollective...)
 			}
@@ -90,9 +97,64 @@ func TestSwitchAgentsKilledInMidStage(t *testing.T) {
 		seeds, sum.Commits, sum.Killed, sum.Struck, sum.Looks, time.Duration(sum.DarkMicros)*time.Microsecond, sum.Realised, sum.Granted, steps)
 }
 
+// Goal: the same of leaves and spines, and a job whose circuits all had light
+// keeps every one of them until a list without it.
+// Method: as above, with jobs that wait for their turn.
+func TestJobsStayWhereTheyAreWhileAgentsDie(t *testing.T) {
+	seeds := uint64(9)
+	if n, err := strconv.ParseUint(os.Getenv("RINGLIGHT_CORE_SEEDS"), 10, 32); err == nil {
+		seeds = n
+	}
+	var sum CoreResult
+	for seed := uint64(1); seed <= seeds; seed++ {
+		res := coreRun(t, aloneCores, seed, nil)
+		if res.Violations > 0 {
+			t.Fatalf("seed %d: %v", seed, res.ViolationList)
+		}
+		sum.add(res.Core)
+	}
+	if sum.Killed < int(seeds)/2 || sum.Looks == 0 || sum.Realised == 0 {
+		t.Errorf("this shows nothing: %+v", sum)
+	}
+	t.Logf("%d seeds: %+v", seeds, sum)
+}
+
+// Goal: the checker sees a job that is moved, and one that has ended, or may
+// pause, may lose its circuits.
+// Method: a commit without a guarded circuit, after lists with the job, with it
+// and a pause, and without.
+func TestCoreCheckerSeesMovedJobs(t *testing.T) {
+	for _, c := range []struct {
+		list  string
+		moved bool
+	}{{"5:3g/1h", true}, {"5:3g/1h/1s", false}, {"6:3g", false}} {
+		f, err := fabric.New(fabric.Params{Name: "f", Core: &aloneCores[0]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := New(Config{Fabric: f, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := parseJobs(c.list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := r.audit.circuits
+		check.guarded[3] = []proto.Circuit{{A: 1, B: 5, Job: 5}}
+		check.alone[5] = true
+		check.taken(list)
+		check.desired[3][2] = nil
+		check.committed(check.group(3), 2)
+		if got := len(r.audit.list) > 0; got != c.moved {
+			t.Errorf("%s: %v", c.list, r.audit.list)
+		}
+	}
+}
+
 // Goal: a run is the same each time, whatever the machine does.
 func TestCoreRunsRepeat(t *testing.T) {
-	a, b := coreRun(t, 2, nil), coreRun(t, 2, nil)
+	a, b := coreRun(t, testCores, 2, nil), coreRun(t, testCores, 2, nil)
 	if a.TraceSHA256 != b.TraceSHA256 || a.Steps != b.Steps {
 		t.Errorf("%+v and then %+v", a, b)
 	}
@@ -141,7 +203,7 @@ func TestCoreCheckersSeeDefects(t *testing.T) {
 // lose their power, the end is the same; what lost its power is lit again.
 func TestCoreOverABadNetwork(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
-		res := coreRun(t, seed, func(c *Config) {
+		res := coreRun(t, testCores, seed, func(c *Config) {
 			c.Rates = Rates{Loss: 20_000, Repeat: 20_000, Reorder: 20_000}
 			for i := range c.Faults {
 				if f := &c.Faults[i]; i%3 == 0 && f.Verb == AgentCrash {
@@ -160,7 +222,7 @@ func TestCoreOverABadNetwork(t *testing.T) {
 // free again after some seconds; in half of the stages an agent dies too.
 func TestCoreWithStuckMirrors(t *testing.T) {
 	for seed := uint64(1); seed <= 6; seed++ {
-		res := coreRun(t, seed, func(c *Config) {
+		res := coreRun(t, testCores, seed, func(c *Config) {
 			for i := range c.Faults {
 				if f := &c.Faults[i]; i%2 == 0 && f.Verb == AgentCrash {
 					f.Verb, f.At, f.For = MirrorStick, 0, 3*f.For

@@ -53,7 +53,11 @@ func aloneLists(core *fabric.Core, seed uint64, lists int) []string {
 			used += j.gpus
 		}
 		for tries := 0; used < all && tries < 6; tries++ {
-			if n := sizes[draw.below(len(sizes))]; used+n <= all*3/2 {
+			n := sizes[draw.below(len(sizes))]
+			for again := 0; n <= core.GPUsPerLeaf && again < 2; again++ { // most go beyond a leaf
+				n = sizes[draw.below(len(sizes))]
+			}
+			if used+n <= all*3/2 {
 				id++
 				list = append(list, job{id, n})
 				used += n
