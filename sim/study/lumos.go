@@ -94,9 +94,12 @@ func (c *LumosConfig) Vary() {
 	add("EP to 32", func(in *LumosInputs) { in.EP = 32 })
 	add("Clos by ECMP", func(in *LumosInputs) { in.Routing = RouteECMP })
 	add("Clos ideal", func(in *LumosInputs) { in.Routing = RouteIdeal })
-	add("Clos at 1.6T", func(in *LumosInputs) { in.Gbps = fastGbps })
+	add(caseSameRate, func(in *LumosInputs) { in.Gbps = fastGbps })
 	add("no setup", func(in *LumosInputs) { in.Setup = 0 })
 }
+
+// caseSameRate leaves the ways of the Clos as the only difference.
+const caseSameRate = "Clos at 1.6T"
 
 // Validate names the flag that is not acceptable and what would be.
 func (c LumosConfig) Validate() error {

@@ -118,6 +118,12 @@ func (r *LumosResult) describe(c LumosConfig) {
 		}
 		r.compare(fmt.Sprintf("JCT saved, %d GPUs", g.GPUs), percent(g.JCT, 1), percent(*g.PaperJCT, 1), text)
 	}
+	for _, g := range r.Gains {
+		if g.Case == caseSameRate && g.GPUs == 4096 {
+			r.compare("JRT and JCT saved of a Clos with ports of 1.6 Tb/s", percent(g.JRT, 1)+", "+percent(g.JCT, 1), "3.7 %, 12.8 %",
+				"its public logs of 4 tiers, which chips of 25.6 Tb/s need for that; probing finds ways on which nobody meets here, and the paper's jobs meet")
+		}
+	}
 	if text := lumosMoved[first.GPUs]; text != "" {
 		r.compare("paths that a change moves", percent(first.Moved, 3), text, "the paper counts links of its circuit switches, this paths on spines; both keep all they can")
 	}
@@ -134,7 +140,7 @@ func (r *LumosResult) describe(c LumosConfig) {
 			r.compare("JRT / JWT / JCT of "+network+", s", fmt.Sprintf("%.0f / %.0f / %.0f", float64(sum.JRT)/n, float64(sum.JWT)/n, float64(sum.JCT)/n),
 				fmt.Sprintf("%.0f / %.0f / %.0f", log[0], log[1], log[2]), "its public logs, one draw of the jobs; ours the mean of the seeds")
 			if paper, ok := lumosSlow[network]; ok {
-				r.compare("slow-down of JRT on "+network+", p50 / p90 / p99", slow.String(), paper.String(), map[string]string{LumosCore: "its public logs; here a job's own flows share links where the ports of its leaves do not do",
+				r.compare("slow-down of JRT on "+network+", p50 / p90 / p99", slow.String(), paper.String(), map[string]string{LumosCore: "its public logs; here a job's pipelines share links where the ports of its leaves do not do, and with tau 1 two paths of a leaf a spine",
 					LumosClos: "its public logs: those that send most agree, half of its jobs send hardly anything, of what its models' shares say"}[network])
 			}
 		}

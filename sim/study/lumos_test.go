@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/sim/flow"
 	"ringlight/sim/workload"
 )
 
@@ -66,6 +67,63 @@ func TestLumosJobsTakeWhatTheySend(t *testing.T) {
 	}
 	if core.JRT < best.JRT || clos.JRT < slower/n-1 || core.JCT > clos.JCT || core.Across == 0 || core.Granted == 0 || core.Granted > core.Asked {
 		t.Errorf("best %+v\ncore %+v\nclos %+v", best, core, clos)
+	}
+}
+
+// No two flows of a job's rings meet on a circuit: where ports are short it is
+// the pipelines that share.
+// Method: jobs one after the other in a core that is full, flows of a circuit
+// counted.
+// Reference: [LUMOS] sec 2.4, 4.2, A.12
+func TestLumosRingsHaveTheirLinks(t *testing.T) {
+	c := DefaultLumos()
+	c.Jobs = 300
+	r, err := c.newRun(c.Cases[0].cell(LumosCore, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, cut, oldest := 0, 0, 0
+	for job := range r.jobs {
+		j := &r.jobs[job]
+		s, err := r.place(j)
+		for ; err != nil && oldest < job; oldest++ {
+			r.leave(oldest, 0)
+			s, err = r.place(j)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.seats[job] = s
+		if err := r.elements(s, j); err != nil {
+			t.Fatal(err)
+		}
+		met := map[flow.Link]int{}
+		for _, f := range r.reduce(s, job, 1) {
+			for _, l := range f.Path {
+				met[l]++
+			}
+		}
+		for n, w := range s.placed.Wants {
+			links := s.placed.Links[n]
+			for _, pair := range [][2]int{{w.A, w.B}, {w.B, w.A}} {
+				if len(s.circuit[pair]) != links {
+					t.Fatalf("job %d: %d circuits from %d to %d, granted %d", job, len(s.circuit[pair]), pair[0], pair[1], links)
+				}
+				for _, l := range s.circuit[pair] {
+					if met[l.circuit] > 1 {
+						t.Errorf("job %d: %d flows of rings on a circuit from %d to %d", job, met[l.circuit], pair[0], pair[1])
+					}
+				}
+			}
+			if links == w.Links() {
+				whole++
+			} else {
+				cut++
+			}
+		}
+	}
+	if whole == 0 || cut == 0 {
+		t.Errorf("%d pairs have their links, %d do not: this shows little", whole, cut)
 	}
 }
 
