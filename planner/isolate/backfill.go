@@ -19,55 +19,91 @@ func (q *Queue) byEnd(now int64) []runner {
 
 // reserve is the earliest time at which a job can be placed by declared
 // durations, and what is owned then, of those that run now and of the job.
-// With beside, so much more is owned at all times. nil: never.
-func (q *Queue) reserve(now int64, w *waiter, beside *Placement) (int64, *State) {
+// nil: never.
+func (q *Queue) reserve(now int64, w *waiter) (int64, *State) {
 	then := q.state.probe()
-	if beside != nil {
-		if err := then.take(*beside); err != nil {
-			panic("isolate: invariant: what Place gives is free: " + err.Error())
-		}
-	}
 	ends := q.byEnd(now)
 	for n, r := range ends {
-		p, _ := q.state.Of(r.ID)
-		then.give(p, len(p.Servers), len(p.Links), 2*len(p.Circuits))
+		q.giveBack(then, r)
 		if n+1 < len(ends) && ends[n+1].ends == r.ends {
 			continue
 		}
-		if p, why := then.Place(w.GPUs); why == Fits {
-			if err := then.take(p); err != nil {
-				panic("isolate: invariant: what Place gives is free: " + err.Error())
-			}
+		if settle(then, w) {
 			return r.ends, then
 		}
 	}
 	return 0, nil
 }
 
+// beside is what is owned at the turn of the head when another job starts now
+// and still runs then; nil: the head has no place beside it.
+func (q *Queue) beside(now, turn int64, head *waiter, other Placement) *State {
+	then := q.state.probe()
+	if err := then.take(other); err != nil {
+		panic("isolate: invariant: what Place gives is free: " + err.Error())
+	}
+	for _, r := range q.byEnd(now) {
+		if r.ends <= turn {
+			q.giveBack(then, r)
+		}
+	}
+	if !settle(then, head) {
+		return nil
+	}
+	return then
+}
+
+func (q *Queue) giveBack(then *State, r runner) {
+	p, _ := q.state.Of(r.ID)
+	then.give(p, len(p.Servers), len(p.Links), 2*len(p.Circuits))
+}
+
+// settle takes a place for a waiting job.
+func settle(then *State, w *waiter) bool {
+	p, why := then.Place(w.GPUs)
+	if why != Fits {
+		return false
+	}
+	if err := then.take(p); err != nil {
+		panic("isolate: invariant: what Place gives is free: " + err.Error())
+	}
+	return true
+}
+
 // passHead starts what does not delay the head: what ends before the head's
-// turn, and what fits beside it.
+// turn, and what fits beside it. Jobs of one size have one place, so that each
+// size is looked at once in each state.
 func (q *Queue) passHead(now int64) []Start {
 	var out []Start
-	turn, then := q.reserve(now, q.waiting[0], nil)
 	head := q.waiting[0]
+	turn, then := q.reserve(now, head)
+	full, crowd := map[int]bool{}, map[int]bool{} // sizes: no place; none beside the head
 	for n := 1; n < len(q.waiting); n++ {
 		w := q.waiting[n]
-		p, ok := q.place(w)
-		if !ok {
+		stays := then != nil && now+w.DurationMS > turn // at the head's turn
+		if full[w.GPUs] || stays && crowd[w.GPUs] {
 			continue
 		}
-		if then != nil && now+w.DurationMS > turn && then.take(p) != nil {
+		p, ok := q.place(w)
+		if !ok {
+			full[w.GPUs] = true
+			continue
+		}
+		if stays && then.take(p) != nil {
 			// Not beside the head's place; perhaps the head has another.
-			other, beside := q.reserve(now, head, &p)
-			if beside == nil || other > turn {
+			other := q.beside(now, turn, head, p)
+			if other == nil {
+				crowd[w.GPUs] = true
 				continue
 			}
-			turn, then = other, beside
+			then = other
 		}
 		out = append(out, q.start(now, w, p))
 		if q.waiting[0] != head {
 			break
 		}
+		clear(full)
+		clear(crowd)
 		n--
 	}
 	return out
