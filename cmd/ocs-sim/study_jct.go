@@ -25,6 +25,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	strategies := fs.String("strategies", strings.Join(cfg.Strategies, ","), "which, separated by commas")
 	queues := fs.String("queue", "fifo", "orders of the queue: "+strings.Join(study.QueueOrders(), ","))
 	fs.StringVar(&cfg.Sharing, "sharing", cfg.Sharing, "how flows share links of a shared core: equal, rounds, phases or isolated")
+	fs.IntVar(&cfg.Patience, "patience", cfg.Patience, "times that a job is passed by later ones before it becomes the head; 0: no end")
 	fs.IntVar(&cfg.Steps, "steps", cfg.Steps, "steps of compute and collectives that a job is cut into")
 	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")
 	clock := fs.Bool("clock", true, "time decisions; without, the same command prints the same bytes")

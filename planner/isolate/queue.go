@@ -28,12 +28,13 @@ func OrderOf(name string) (Order, bool) {
 }
 
 // Patience is how often a job is passed by jobs that came later before it
-// becomes the head. chosen.
+// becomes the head, unless Rules say otherwise. chosen.
 const Patience = 20
 
 // Rules are how a queue decides.
 type Rules struct {
-	Order Order
+	Order    Order
+	Patience int // instead of the constant; 0: the constant, below 0: no end of it
 	// MoveMS is how long a job is dark that is moved to other servers or
 	// circuits; 0: no job is moved. See Job.MayPauseMS.
 	MoveMS int64
@@ -176,9 +177,18 @@ func (q *Queue) Submit(j Job) error {
 	return nil
 }
 
+// aged says whether a job has been passed often enough.
+func (q *Queue) aged(w *waiter) bool {
+	patience := q.rules.Patience
+	if patience == 0 {
+		patience = Patience
+	}
+	return patience > 0 && w.Passed >= patience
+}
+
 // before orders waiting jobs.
 func (q *Queue) before(a, b *waiter) int {
-	if x, y := a.Passed >= Patience, b.Passed >= Patience; x != y {
+	if x, y := q.aged(a), q.aged(b); x != y {
 		if x {
 			return -1
 		}
@@ -285,7 +295,7 @@ func (q *Queue) start(now int64, w *waiter, p Placement) Start {
 	for _, other := range q.waiting {
 		if other.came < w.came {
 			other.Passed++
-			aged = aged || other.Passed == Patience
+			aged = aged || q.aged(other)
 		}
 	}
 	if aged {

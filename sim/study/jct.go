@@ -125,6 +125,7 @@ type JCTConfig struct {
 	Gaps       []time.Duration // mean between arrivals
 	Strategies []string
 	Queues     []string // isolate.Order by name
+	Patience   int      // times that a job is passed before it becomes the head; 0: no end of it
 	Sharing    string   // of a shared core, flow.Sharing by name
 	Steps      int      // in which a job computes and talks
 	Runs       int      // with following seeds
@@ -134,8 +135,9 @@ type JCTConfig struct {
 
 // Limits of the study; chosen: ten times the paper's.
 const (
-	maxJCTRuns  = 1000
-	maxJCTSteps = 1000
+	maxJCTRuns     = 1000
+	maxJCTSteps    = 1000
+	maxJCTPatience = 1 << 30
 )
 
 // QueueOrders are the names of the orders of a queue.
@@ -150,7 +152,7 @@ func QueueOrders() []string {
 // DefaultJCT is the paper's first row at a lambda of 120 s.
 func DefaultJCT() JCTConfig {
 	return JCTConfig{Cluster: DefaultJCTCluster(16), Workload: workload.Config{Kind: "w1", Jobs: 5000},
-		Gaps: []time.Duration{120 * time.Second}, Strategies: Strategies, Queues: []string{isolate.FIFO.String()},
+		Gaps: []time.Duration{120 * time.Second}, Strategies: Strategies, Queues: []string{isolate.FIFO.String()}, Patience: isolate.Patience,
 		Sharing: flow.Rounds.String(), Steps: 1, Runs: 1}
 }
 
@@ -162,6 +164,8 @@ func (c JCTConfig) Validate() error {
 	switch {
 	case c.Runs < 1 || c.Runs > maxJCTRuns:
 		return invalid("runs", fmt.Sprintf("1 to %d", maxJCTRuns), "%d is out of range", c.Runs)
+	case c.Patience < 0 || c.Patience > maxJCTPatience:
+		return invalid("patience", fmt.Sprintf("0 (no end) to %d", maxJCTPatience), "%d is out of range", c.Patience)
 	case c.Steps < 1 || c.Steps > maxJCTSteps:
 		return invalid("steps", fmt.Sprintf("1 to %d", maxJCTSteps), "%d is out of range", c.Steps)
 	case len(c.Strategies) == 0 || len(c.Queues) == 0 || len(c.Gaps) == 0:

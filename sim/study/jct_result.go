@@ -221,6 +221,11 @@ func (r *JCTResult) describe(c JCTConfig) {
 	} else {
 		r.note("%d jobs of generator %s, Poisson arrivals, mean gaps %s; the same jobs for every strategy and queue; seeds %d to %d", r.Jobs, r.Workload, strings.Join(gaps, ", "), c.Seed, c.Seed+uint64(c.Runs)-1)
 	}
+	if c.Patience > 0 {
+		r.note("a job that was passed %d times by jobs that came later becomes the head of any queue", c.Patience)
+	} else {
+		r.note("a job may be passed without end by jobs that came later")
+	}
 	r.note("best, vclos, ocs: a job runs for its duration, since no other touches its links; sr, balanced, ecmp: placed in the emptiest leaves, its flows share links by the model %s, in %d step(s) of compute and then collectives", r.Sharing, r.Steps)
 	r.note("times are means in seconds: JRT from start to end, JWT from arrival to start, JCT both; least and most are of the runs; stability is the standard deviation of JCT, mean over models and sizes")
 	r.note("blocked: heads of the queue that could not be placed when they first were tried, by what was missing, mean of the runs; over_core: jobs on more than one leaf, and how much longer these ran than alone")

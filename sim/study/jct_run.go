@@ -83,8 +83,11 @@ func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
 	default:
 		core.Links = nil // nobody owns one
 	}
-	order, _ := isolate.OrderOf(cell.Queue)
-	r := &jctRun{jobs: jobs, queue: isolate.NewQueue(core.Empty(), isolate.Rules{Order: order}), clock: c.Clock,
+	rules := isolate.Rules{Patience: c.Patience}
+	if rules.Order, _ = isolate.OrderOf(cell.Queue); c.Patience == 0 {
+		rules.Patience = -1
+	}
+	r := &jctRun{jobs: jobs, queue: isolate.NewQueue(core.Empty(), rules), clock: c.Clock,
 		started: make([]time.Duration, len(jobs)), ended: make([]time.Duration, len(jobs))}
 	if core.Links == nil && core.Optics == nil && cell.Strategy != StrategyBest && c.Sharing != flow.Isolated.String() {
 		if r.traffic, err = newJCTTraffic(c.Cluster, cell, c.Sharing, c.Steps); err != nil {

@@ -55,6 +55,24 @@ func TestJobsByHand(t *testing.T) {
 	}
 }
 
+// Goal: a large job is passed as often as patience says, and no more.
+// Method: 8 GPUs; a job of 8 waits behind one of 4, and jobs of 4 keep coming
+// so that it never finds 8 free unless it becomes the head.
+func TestPatienceMakesAHead(t *testing.T) {
+	jobs := []workload.Job{asked(0, 4, 100), asked(1, 8, 10)}
+	for i := range 40 {
+		jobs = append(jobs, asked(2+50*i, 4, 100))
+	}
+	longest := func(patience int) int64 {
+		c := smallJCT(jobs...)
+		c.Patience = patience
+		return runJCT(t, c, StrategyBest, "fewest").JCT.P99 // of 42: the longest
+	}
+	if some, none := longest(3), longest(0); some > 400_000 || none < 2_000_000 {
+		t.Errorf("the large job ends after %d ms with patience 3, %d ms without", some, none)
+	}
+}
+
 // Goal: a job that no virtual Clos holds is refused before anything runs.
 // Method: 6 GPUs in servers of 2 are 3 x 2 or one leaf, of 2 leaves with 4.
 func TestJobsThatNoVirtualClosHolds(t *testing.T) {
@@ -206,6 +224,7 @@ func TestEveryStrategyAndQueue(t *testing.T) {
 func TestRefusedJCT(t *testing.T) {
 	for field, change := range map[string]func(*JCTConfig){
 		"runs":                    func(c *JCTConfig) { c.Runs = 0 },
+		"patience":                func(c *JCTConfig) { c.Patience = -1 },
 		"steps":                   func(c *JCTConfig) { c.Steps = 0 },
 		"strategies":              func(c *JCTConfig) { c.Strategies = []string{"best", "best"} },
 		"queue":                   func(c *JCTConfig) { c.Queues = []string{"lifo"} },
