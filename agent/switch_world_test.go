@@ -23,6 +23,7 @@ type switchRig struct {
 	factory *mems.Factory
 	ports   int
 
+	written    func(record []byte)
 	host       *Host  // nil: the process is dead
 	agent      *Agent // inside it
 	life       int
@@ -106,6 +107,9 @@ func (r *switchRig) Send(_ time.Duration, p proto.Packet) error {
 
 func (r *switchRig) Persist(now time.Duration, id uint64, record []byte) error {
 	r.synced = now + fleetDisk
+	if r.written != nil {
+		r.written(record)
+	}
 	_, err := r.disk.Begin(id, record)
 	return err
 }
