@@ -1,6 +1,10 @@
 package live
 
-import "os"
+import (
+	"fmt"
+	"os"
+	"strings"
+)
 
 // readSelf is what Linux says of this process; empty elsewhere.
 func readSelf() string {
@@ -9,4 +13,16 @@ func readSelf() string {
 		return ""
 	}
 	return string(raw)
+}
+
+// peakKiB is the most memory that a process has had resident, 0 where that cannot
+// be told.
+func peakKiB(pid int) (kib int) {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			_, _ = fmt.Sscan(rest, &kib)
+		}
+	}
+	return kib
 }

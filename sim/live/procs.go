@@ -37,6 +37,7 @@ type ProcsResult struct {
 	LightLost   int        `json:"light_lost"` // selected paths whose light changed where nothing may
 	ProcsKilled int        `json:"processes_killed"`
 
+	Flood  *FloodResult  `json:"flood,omitempty"`
 	Damage *DamageResult `json:"damage,omitempty"`
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -110,6 +111,11 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 // dieUnderFlood takes nodes' supplies away in turn, without and with a flood on
 // the topics of the planner and of the neighbours that bypass.
 func (p *procs) dieUnderFlood(ctx context.Context) error {
+	if p.Floods == 0 {
+		return nil
+	}
+	began, f := time.Now(), &FloodResult{}
+	var took [2][]time.Duration // quietly, and under a flood
 	for i := range 2 * p.Floods {
 		began := time.Now()
 		rings, err := p.rings(ctx)
@@ -126,18 +132,53 @@ func (p *procs) dieUnderFlood(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
+		took[i%2] = append(took[i%2], x.took)
 		p.done(began, fmt.Sprintf("%s: node %d loses its power", what, x.dead), "%d <-> %d bypassed in %.1f ms of wall time, no other light changed",
 			x.left, x.right, milliseconds(x.took))
 		began = time.Now()
 		if err := p.repaired(ctx, x); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		p.done(began, what, "repaired; %d messages of the flood", stop())
+		sent := stop()
+		p.done(began, what, "repaired; %d messages of the flood", sent)
+		f.Messages += sent
+		f.peaks(p.processes)
 		if err := p.comeBack(ctx); err != nil {
 			return err
 		}
 	}
+	quiet, under := median(took[0]), median(took[1])
+	f.QuietMicros, f.FloodMicros = quiet.Microseconds(), under.Microseconds()
+	p.res.Flood = f
+	p.done(began, fmt.Sprintf("side by side, medians of %d", p.Floods), "%.1f ms quietly, %.1f ms under a flood: %.1f times; peak memory: planner %.1f MiB, an agent %.1f MiB",
+		milliseconds(quiet), milliseconds(under), float64(under)/float64(max(quiet, 1)), float64(f.PlannerKiB)/1024, float64(f.AgentKiB)/1024)
 	return nil
+}
+
+// FloodResult is bypasses without and with a flood, and what the flood cost.
+type FloodResult struct {
+	QuietMicros int64 `json:"quiet_us"` // median
+	FloodMicros int64 `json:"flood_us"`
+	Messages    int   `json:"messages"`
+	PlannerKiB  int   `json:"planner_kib"` // resident, at most
+	AgentKiB    int   `json:"agent_kib"`   // of the largest agent
+}
+
+// peaks takes the most memory that planner and agents had.
+func (f *FloodResult) peaks(h *processes) {
+	for name, c := range h.runs { // any order: the largest counts
+		kib := peakKiB(c.Process.Pid)
+		switch {
+		case name == "planner":
+			f.PlannerKiB = max(f.PlannerKiB, kib)
+		case strings.HasPrefix(name, "agent"):
+			f.AgentKiB = max(f.AgentKiB, kib)
+		}
+	}
+}
+
+func median(list []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(list))[len(list)/2]
 }
 
 // flood begins one, and lets it bite.
