@@ -11,10 +11,10 @@ import (
 // of leaves: it would take many leaves and few spines, after which no large job
 // finds spines in common.
 
-// maxVisits is how many leaves one decision tries; chosen: far more than any
-// core of 64 leaves and 32 spines needed in a million decisions, and 20 ms.
-// What was found by then is taken.
-const maxVisits = 200_000
+// maxVisits is how many sets of leaves one decision looks at; chosen: ten times
+// what any job needed on 64 leaves and 32 spines that jobs came to and left, and
+// about 2 ms where links are torn at random. What was found by then is taken.
+const maxVisits = 1000
 
 type bicliques struct {
 	spines  []int32  // by free links, fewest first
@@ -31,7 +31,10 @@ type bicliques struct {
 	at      []int32  // the leaves of the best
 	on      []uint64 // and their spines in common
 	chosen  []int32
-	commons []uint64 // by depth
+	commons []uint64 // by depth: spines that all chosen leaves reach
+	order   []int32  // by depth: leaves that may follow
+	reach   []uint64
+	many    []uint64
 }
 
 func (s *State) biclique(need int) (Placement, bool) {
@@ -41,6 +44,7 @@ func (s *State) biclique(need int) (Placement, bool) {
 			break
 		}
 	}
+	s.steps = b.visits
 	if b.best < 0 {
 		return Placement{}, false
 	}
@@ -79,7 +83,9 @@ func (s *State) bicliques() *bicliques {
 	return b
 }
 
-func (b *bicliques) of(i int) []uint64 { return b.free[i*b.words : (i+1)*b.words] }
+func (b *bicliques) of(i int32) []uint64 {
+	return b.free[int(i)*b.words : (int(i)+1)*b.words]
+}
 
 func count(set []uint64) int {
 	n := 0
@@ -105,21 +111,34 @@ func (b *bicliques) cheapest(set []uint64, spines int) int {
 func (b *bicliques) search(want shape) {
 	b.shape = want
 	b.chosen = b.chosen[:0]
-	b.commons = slices.Grow(b.commons[:0], (want.l+1)*b.words)[:(want.l+1)*b.words]
-	clear(b.commons[:b.words])
+	b.commons = zeroedSet(b.commons, (want.l+1)*b.words)
+	b.order = slices.Grow(b.order[:0], (want.l+1)*len(b.leaves))[:(want.l+1)*len(b.leaves)]
 	for at := range b.spines {
 		b.commons[at/64] |= 1 << (at % 64)
 	}
-	b.visit(0, 0)
+	all := b.order[:0]
+	for i := range b.leaves {
+		if b.gpus*int(b.idle[i]) >= want.s {
+			all = append(all, int32(i))
+		}
+	}
+	b.visit(all, 0)
 }
 
-// visit chooses one leaf more, from the i-th on. Leaves go by idle servers, so
-// the next ones are the cheapest that can follow, and spines in common only
-// get fewer and dearer.
-func (b *bicliques) visit(i, cost int) {
+func zeroedSet(set []uint64, n int) []uint64 {
+	set = slices.Grow(set[:0], n)[:n]
+	clear(set)
+	return set
+}
+
+// visit chooses one leaf more of some. Leaves go by idle servers, so the next
+// ones are the cheapest that can follow, and spines in common only get fewer
+// and dearer.
+func (b *bicliques) visit(some []int32, cost int) {
 	depth, s := len(b.chosen), b.shape.s
 	common := b.commons[depth*b.words : (depth+1)*b.words]
-	if depth == b.shape.l {
+	left := b.shape.l - depth
+	if left == 0 {
 		if all := cost + b.cheapest(common, s); b.best < 0 || all < b.best {
 			b.best, b.found = all, b.shape
 			b.at = append(b.at[:0], b.chosen...)
@@ -127,37 +146,84 @@ func (b *bicliques) visit(i, cost int) {
 		}
 		return
 	}
+	if b.visits++; b.visits > maxVisits {
+		return
+	}
+	mine := b.order[depth*len(b.leaves) : depth*len(b.leaves) : (depth+1)*len(b.leaves)]
+	if some = b.narrow(append(mine, some...), common, left); some == nil {
+		return
+	}
 	next := b.commons[(depth+1)*b.words : (depth+2)*b.words]
-	left := b.shape.l - depth
-	for ; i+left <= len(b.leaves); i++ {
-		if b.best >= 0 && cost+b.cheapest(common, s)+b.gpus*int(b.idle[i])*left >= b.best {
+	spines := b.cheapest(common, s)
+	for c := 0; c+left <= len(some); c++ {
+		ahead := 0
+		for _, i := range some[c : c+left] {
+			ahead += b.gpus * int(b.idle[i])
+		}
+		if b.best >= 0 && cost+spines+ahead >= b.best {
 			return
 		}
-		if b.gpus*int(b.idle[i]) < s || b.likeRefused(i, depth) {
+		if b.refused(some[:c], some[c], common) {
 			continue
 		}
-		if b.visits++; b.visits > maxVisits {
-			return
-		}
-		for at, w := range b.of(i) {
+		for at, w := range b.of(some[c]) {
 			next[at] = common[at] & w
 		}
-		if count(next) < s {
-			continue
-		}
-		b.chosen = append(b.chosen, int32(i))
-		b.visit(i+1, cost+b.gpus*int(b.idle[i]))
+		b.chosen = append(b.chosen, some[c])
+		b.visit(some[c+1:], cost+b.gpus*int(b.idle[some[c]]))
 		b.chosen = b.chosen[:depth]
 	}
 }
 
-// likeRefused says that leaf i is as the one before it, which was not chosen:
-// what it could give was looked at.
-func (b *bicliques) likeRefused(i, depth int) bool {
-	if i == 0 || b.idle[i] != b.idle[i-1] || depth > 0 && int(b.chosen[depth-1]) == i-1 {
-		return false
+// narrow leaves of the spines those that so many leaves reach, and of the
+// leaves those that reach enough such spines; nil: too few.
+func (b *bicliques) narrow(some []int32, common []uint64, left int) []int32 {
+	for {
+		reach, many, kept := zeroedSet(b.reach, b.words), zeroedSet(b.many, b.words*(left+1)), some[:0]
+		for _, i := range some {
+			n := 0
+			for at, w := range b.of(i) {
+				reach[at] = common[at] & w
+				n += bits.OnesCount64(reach[at])
+			}
+			if n < b.shape.s {
+				continue
+			}
+			kept = append(kept, i)
+			// many[k] is the spines that more than k leaves reach
+			for at, w := range reach {
+				for k := 0; k < left && w != 0; k++ {
+					m := &many[k*b.words+at]
+					*m, w = *m|w, *m&w
+				}
+			}
+		}
+		b.reach, b.many = reach, many
+		spines := many[(left-1)*b.words : left*b.words]
+		if len(kept) < left || count(spines) < b.shape.s {
+			return nil
+		}
+		done := len(kept) == len(some) && slices.Equal(spines, common)
+		some = kept
+		if copy(common, spines); done {
+			return some
+		}
 	}
-	return slices.Equal(b.of(i), b.of(i-1))
+}
+
+// refused says that a leaf is not better than one that was not chosen: what it
+// could give was looked at.
+func (b *bicliques) refused(before []int32, i int32, common []uint64) bool {
+	for _, other := range before {
+		more := false
+		for at, w := range b.of(i) {
+			more = more || w&common[at]&^b.of(other)[at] != 0
+		}
+		if !more {
+			return true
+		}
+	}
+	return false
 }
 
 // virtualClos makes the placement of the best biclique.

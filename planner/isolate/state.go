@@ -93,6 +93,8 @@ type State struct {
 	// spines; -1: to none.
 	lit  []int32
 	jobs map[JobID]Placement
+	// steps is the work of the last Place, as it bounds itself.
+	steps int
 }
 
 // Empty is the core with nothing running and nothing lit.
