@@ -69,18 +69,25 @@ func TestCollectivesBecomeLight(t *testing.T) {
 	}
 }
 
-// A collective that this planner does not know is refused by field, and
-// nothing is done.
-// Method: a number beyond the last.
-func TestUnknownCollectiveIsRefused(t *testing.T) {
-	w := startedWorld(t, smallCore())
-	bad := spec(2, 8, 4, 1)
-	bad.Collective = 9
-	r := w.apply(spec(1, 8, 4, 1), bad)
-	if r.Code != proto.Invalid || r.Field != "jobs[1].collective" || r.Limit == "" {
-		t.Errorf("%+v", r)
-	}
-	if len(w.jobs()) != 0 {
-		t.Errorf("%+v", w.jobs())
+// A collective that this planner does not know, and one that a core of leaves
+// and spines does not need, are refused by field, and nothing is done.
+// Method: a number beyond the last; another than a ring.
+func TestWrongCollectiveIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		core *fabric.Core
+		job  proto.JobSpec
+		of   proto.Collective
+	}{{smallCore(), spec(2, 8, 4, 1), 9}, {leafSpine(4, 4, 8, 2, 4), alone(2, 8), proto.CollectiveAllToAll}} {
+		w := startedWorld(t, c.core)
+		first := c.job
+		first.Job = 1
+		c.job.Collective = c.of
+		r := w.apply(first, c.job)
+		if r.Code != proto.Invalid || r.Field != "jobs[1].collective" || r.Limit == "" {
+			t.Errorf("%+v", r)
+		}
+		if len(w.jobs()) != 0 {
+			t.Errorf("%+v", w.jobs())
+		}
 	}
 }

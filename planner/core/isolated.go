@@ -76,9 +76,11 @@ func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 	if len(s.Pods) > 0 {
 		return bad("pods", "none: there are leaves and spines", "%d pods", len(s.Pods))
 	}
-	one := jobList{fab: c.fab}
+	if s.Collective != proto.CollectiveRing {
+		return bad("collective", "none: what a job owns carries any", "%s", s.Collective)
+	}
 	j := job{spec: *s}
-	j.placed.Job = one.domains(s)
+	j.placed.Job = (&jobList{fab: c.fab}).domains(s)
 	var wrong *isolate.Error
 	switch err := c.empty.Check(asQueued(&j)); {
 	case err == nil:

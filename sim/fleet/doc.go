@@ -55,8 +55,9 @@
 //	TIME switch cut|mend S            its management network
 //	TIME switch stick|free S a|b PORT a mirror no longer moves
 //	TIME jobs apply LIST|none         an operator's list of jobs for the switches, each
-//	                                  JOB:SERVERS/TP/EP/PP, in GPUs and stages, or of a
-//	                                  leaf-spine core JOB:GPUSg[/DURATION[/PAUSE]]
+//	                                  JOB:SERVERS/TP/EP/PP, in GPUs and stages, and where
+//	                                  it is no ring /COLLECTIVE, or of a leaf-spine core
+//	                                  JOB:GPUSg[/DURATION[/PAUSE]]
 //
 // After the last line network, broker and planner are mended, and everything
 // that was said must arrive.

@@ -85,7 +85,7 @@ var forms = [numVerbs]struct {
 	JobsApply: {"jobs apply", "J", "", 0},
 }
 
-var argNames = map[byte]string{'N': "NODE", 'K': "NODE", 'X': "a|b PORT", 'J': "JOB:SERVERS/TP/EP/PP ...|none", 'P': "NODE/BUNDLE/external1|external2", 'D': "both|out|in", 'B': "FAULT",
+var argNames = map[byte]string{'N': "NODE", 'K': "NODE", 'X': "a|b PORT", 'J': "JOB:SERVERS/TP/EP/PP[/COLLECTIVE] ...|none", 'P': "NODE/BUNDLE/external1|external2", 'D': "both|out|in", 'B': "FAULT",
 	'S': "DURATION", 'C': "COUNT", 'M': "LOSS REPEAT REORDER", 'L': "LASTNODE",
 	'E': "left|right", 'Q': "lockout|forced_switch|manual_switch|no_request", 'W': "PEER|loopback", 'U': "BUNDLE"}
 

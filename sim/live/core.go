@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,6 +63,9 @@ func (c *CoreConfig) Validate() error {
 	}
 	if ls := c.Core.LeafSpine; ls != nil && (ls.Switches > maxCoreSwitches || ls.Leaves*ls.GPUsPerLeaf > maxCoreGPUs) {
 		return &proto.Error{Code: proto.Invalid, Field: "switches", Limit: fmt.Sprintf("at most %d, and %d GPUs", maxCoreSwitches, maxCoreGPUs), Reason: fmt.Sprintf("%d, and %d", ls.Switches, ls.Leaves*ls.GPUsPerLeaf)}
+	}
+	if c.Core.LeafSpine != nil && slices.ContainsFunc(c.Mix, func(x proto.Collective) bool { return x != proto.CollectiveRing }) {
+		return &proto.Error{Code: proto.Invalid, Field: "collectives", Limit: "ring on a leaf-spine core, where what a job owns carries any", Reason: fmt.Sprint(c.Mix)}
 	}
 	if c.Changes < 0 || c.Changes > maxCoreChanges {
 		return &proto.Error{Code: proto.Invalid, Field: "changes", Limit: fmt.Sprintf("0 to %d", maxCoreChanges), Reason: fmt.Sprintf("%d is out of range", c.Changes)}
