@@ -24,7 +24,7 @@ Places as many TP groups as there can be. Input, one JSON object:
   shared_bundle  false: -k and +k are not on one bundle; optional: with odd k >= 3 they are
   ring_sizes     [{"tp":GPUs,"rings":n},..]: so many groups of other sizes come first, and
                  groups of tp fill what is left; optional. Sizes divide one another. Running
-                 groups then have the size that they have nodes, at most 8 of them move for one
+                 groups then have the size that they have nodes
 
 Output: groups (nodes left to right), idle, moved (nodes of running groups that
 are not in the same group any more, faulty ones included), lost_to_wiring
@@ -146,9 +146,6 @@ func (in *ringInput) place() (groups [][]proto.NodeID, moved int) {
 	}
 	p := in.problem()
 	m := ring.Mend{Order: p.Order, Sizes: in.demands(), Usable: p.Usable, Free: p.Usable, Moves: ring.Any}
-	if len(in.RingSizes) > 0 {
-		m.Moves = ring.MovesOf(fabric.MoveFew)
-	}
 	was := make([]ring.Group, len(running))
 	for i, nodes := range running {
 		was[i] = ring.Group{ID: proto.RingID(i + 1), Nodes: nodes}

@@ -196,9 +196,6 @@ func (f *Fabric) validateRingSizes() []error {
 		}
 		room -= s.Rings * s.TP / f.GPUsPerNode
 	}
-	if len(f.RingSizes) > 0 && f.Moves == MoveAny {
-		errs = append(errs, wrong("moves", "none or few with several ring_sizes", "%q", f.Moves))
-	}
 	if len(f.RingSizes) > 0 && f.NodesPerToR > 0 {
 		errs = append(errs, wrong("nodes_per_tor", "absent with several ring_sizes", "%d", f.NodesPerToR))
 	}

@@ -11,8 +11,8 @@ import (
 // One fault of a fabric with a quarter of a million nodes must not cost a look
 // at all of them. So whatever happens marks the rings that it may concern, and
 // the next look is at those alone: rings that lost something, and rings that
-// lack a node and have one within reach. What is left out so, if anything, the
-// look at everything finds that follows a while later.
+// lack a node and have one within reach. What could be placed better anywhere
+// the index knows (ring.Tracker), a while later.
 type agenda struct {
 	*placement
 	j *journal.Journal

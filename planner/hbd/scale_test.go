@@ -1,6 +1,7 @@
 package hbd
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -115,6 +116,9 @@ func TestLooksAtFewLeaveNothingToMend(t *testing.T) {
 				t.Fatalf("step %d: no end of changes", step)
 			}
 		}
+		if step%25 == 0 {
+			p.sameIndex(t, step)
+		}
 		if q := p.propose(p.rings, true); !q.empty() {
 			t.Fatalf("step %d: a look at all finds more: %s", step, q.explain())
 		}
@@ -122,4 +126,19 @@ func TestLooksAtFewLeaveNothingToMend(t *testing.T) {
 	if mended < 250 {
 		t.Errorf("only %d changes", mended)
 	}
+}
+
+// sameIndex compares what is found with an index that was kept and with one
+// that is made anew.
+func (h *Rings) sameIndex(t *testing.T, step int) {
+	var ids []proto.RingID
+	for _, r := range h.rings {
+		ids = append(ids, r.id)
+	}
+	kept := h.index
+	h.reindex()
+	if a, b := kept.Look(ids, false), h.index.Look(ids, false); fmt.Sprint(a) != fmt.Sprint(b) {
+		t.Fatalf("step %d: the index that was kept says %+v, one made anew %+v", step, a, b)
+	}
+	h.index = kept
 }

@@ -53,6 +53,7 @@ type Device struct {
 	// Unassigned: what was committed for it is void, or there never was
 	// anything. It is told when it can be.
 	Unassigned bool
+	queued     bool // is on the table's list of those that may be pending
 	resendAt   time.Duration
 	backoff    time.Duration
 

@@ -69,6 +69,8 @@ type Table struct {
 	calls   uint64        // roll calls so far
 	callAt  time.Duration // when those that missed it are taken for offline
 	sweepAt time.Duration
+	pending []*Device     // all that are, and some that were
+	unknown bool          // which are is not known: all are looked at
 	askAt   time.Duration // when Ask wants to be called
 	holding int           // devices that wait for a missing event
 	gapAt   time.Duration
@@ -78,7 +80,7 @@ type Table struct {
 
 // NewTable makes a table of n devices, the first of which has the number first.
 func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Owner) *Table {
-	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never}
+	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, unknown: true, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never}
 	for i := range t.Devices {
 		d := &t.Devices[i]
 		d.ID, d.resendAt, d.asks.at = first+proto.NodeID(i), journal.Never, journal.Never
@@ -164,10 +166,19 @@ func (t *Table) Roll() {
 func (t *Table) Resend(d *Device) {
 	d.resendAt, d.backoff = t.j.Now, ResendFirst
 	t.sweepAt = t.j.Now
+	t.queue(d)
+}
+
+// queue notes that a device may be pending.
+func (t *Table) queue(d *Device) {
+	if !d.queued {
+		d.queued = true
+		t.pending = append(t.pending, d)
+	}
 }
 
 // SweepNow looks for what is to be sent again at once.
-func (t *Table) SweepNow() { t.sweepAt = t.j.Now }
+func (t *Table) SweepNow() { t.sweepAt, t.unknown = t.j.Now, true }
 
 // Sweep sends again what devices have not reported: their desired state and
 // the decision, which the members of a ring share. Without leave it waits.
@@ -180,9 +191,21 @@ func (t *Table) Sweep(may bool) {
 		t.sweepAt = t.j.Now + sweepPeriod
 		return
 	}
+	if t.unknown {
+		t.unknown = false
+		for i := range t.Devices {
+			if t.Devices[i].Pending() {
+				t.queue(&t.Devices[i])
+			}
+		}
+	}
+	t.pending = slices.DeleteFunc(t.pending, func(d *Device) bool {
+		d.queued = d.Pending()
+		return !d.queued
+	})
+	slices.SortFunc(t.pending, func(a, b *Device) int { return int(a.ID) - int(b.ID) })
 	var told []*Device // one for each decision
-	for i := range t.Devices {
-		d := &t.Devices[i]
+	for _, d := range t.pending {
 		if !d.Pending() || !d.Online() || d.state == Disputed || !t.owner.Resendable(d) {
 			continue
 		}
@@ -322,6 +345,8 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	t.hear(heard, d)
 	if before.Pending && !d.Pending() {
 		d.resendAt = journal.Never
+	} else if d.Pending() {
+		t.queue(d)
 	}
 	t.owner.News(News{Kind: Reported, Device: d, Before: before, First: first})
 }

@@ -237,6 +237,7 @@ func (x *Txn) Commit() {
 		d.Want = Target{x.Decided, x.Parts[i].Payload}
 		d.Unassigned = false
 		d.resendAt, d.backoff = now+ResendFirst, ResendFirst
+		x.t.queue(d)
 	}
 	x.t.sweepAt = now + sweepPeriod
 }
