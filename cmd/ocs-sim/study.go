@@ -29,6 +29,7 @@ var studies = []struct {
 	{"bounds", "bound of the waste by K ([IHBD] Table 7)", studyBounds},
 	{"mfu", "training MFU of an analytic model ([IHBD] Tables 2, 4, 5)", studyMFU},
 	{"rewire", "circuits kept while a core changes, by method ([CROSS] Fig. 5-7)", studyRewire},
+	{"flows", "the flow simulator: speed, memory, models of sharing", studyFlows},
 	{"jct", "completion of jobs on a leaf-spine core, by strategy and queue ([VCLOS] Tables 2, 5-7)", studyJCT},
 	{"lumos-jct", "completion of jobs on circuits between pods and on a Clos ([LUMOS] 6)", studyLumos},
 }

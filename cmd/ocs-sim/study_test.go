@@ -273,3 +273,29 @@ func TestProgressBar(t *testing.T) {
 		}
 	}
 }
+
+// Goal: the study of flows refuses what is out of its limits by the flag and
+// the limit, and prints rows, models and no memory that nobody asked for.
+func TestStudyFlows(t *testing.T) {
+	for flag, value := range map[string]string{"leaves": "1", "max-gpus": "12", "gpus-per-leaf": "33", "spines": "40", "patterns": "ring,star", "iterations": "0", "live": "99999999", "min-gpus": "0", "compute-us": "0"} {
+		code, text := printed(t, "study", "flows", "-json", "-"+flag, value)
+		var out struct{ Error struct{ Field, Limit string } }
+		if err := json.Unmarshal([]byte(text), &out); err != nil || code != exitUsage || out.Error.Field != flag || out.Error.Limit == "" {
+			t.Errorf("-%s %s: exit %d: %s", flag, value, code, text)
+		}
+	}
+	code, text := printed(t, "study", "flows", "-json", "-leaves", "4", "-spines", "4", "-gpus-per-leaf", "8", "-max-gpus", "16", "-jobs", "3", "-all-to-all-jobs", "2", "-sets", "1", "-live", "0")
+	var out struct {
+		Rows []struct {
+			Pattern string  `json:"pattern"`
+			Flows   int64   `json:"flows"`
+			Hash    string  `json:"trace_sha256"`
+			CPU     float64 `json:"cpu_ms"`
+		} `json:"rows"`
+		Models []struct{ Sharing string } `json:"models"`
+		Memory *struct{}                  `json:"memory"`
+	}
+	if err := json.Unmarshal([]byte(text), &out); err != nil || code != exitDone || len(out.Rows) != 4 || len(out.Models) != 8 || out.Memory != nil {
+		t.Errorf("exit %d, %v: %s", code, err, text)
+	}
+}

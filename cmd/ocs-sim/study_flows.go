@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"ringlight/sim/study"
+)
+
+func studyFlows(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultFlows()
+	fs := s.flags("-patterns ring,all-to-all -jobs 300")
+	fs.IntVar(&cfg.Leaves, "leaves", cfg.Leaves, "leaves of the network")
+	fs.IntVar(&cfg.Spines, "spines", cfg.Spines, "spines of the network")
+	fs.IntVar(&cfg.GPUsPerLeaf, "gpus-per-leaf", cfg.GPUsPerLeaf, "GPUs below a leaf, and its uplinks")
+	fs.IntVar(&cfg.GPUsPerServer, "gpus-per-server", cfg.GPUsPerServer, "GPUs of a server, which reach each other by links of their own")
+	fs.IntVar(&cfg.Gbps, "gbps", cfg.Gbps, "Gb/s of a GPU's port and of an uplink")
+	fs.IntVar(&cfg.Jobs, "jobs", cfg.Jobs, "jobs of a pattern that reduces")
+	fs.IntVar(&cfg.AllToAllJobs, "all-to-all-jobs", cfg.AllToAllJobs, "jobs of the pattern all-to-all")
+	fs.IntVar(&cfg.MinGPUs, "min-gpus", cfg.MinGPUs, "GPUs of the smallest job")
+	fs.IntVar(&cfg.MaxGPUs, "max-gpus", cfg.MaxGPUs, "GPUs of the largest job")
+	fs.IntVar(&cfg.Iterations, "iterations", cfg.Iterations, "iterations of a job")
+	fs.IntVar(&cfg.Megabytes, "megabytes", cfg.Megabytes, "MB that a rank reduces in an iteration, or sends to all others together")
+	fs.IntVar(&cfg.Sets, "sets", cfg.Sets, "sets of jobs, a pattern, on which models of sharing are compared; 0: none")
+	fs.IntVar(&cfg.Live, "live", cfg.Live, "flows under way at once whose memory is measured; 0: none")
+	fs.BoolVar(&cfg.Packed, "packed", cfg.Packed, "a job takes the first free servers, not any")
+	micros := fs.Int("compute-us", int(cfg.Compute.Microseconds()), "compute of an iteration, times 0.5 to 1.5 by job")
+	patterns := fs.String("patterns", strings.Join(cfg.Patterns, ","), "traffic of the jobs, a `LIST` of "+strings.Join(study.FlowPatterns, ", "))
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	cfg.Patterns = strings.Split(*patterns, ",")
+	cfg.Compute, cfg.Seed, cfg.Progress = time.Duration(*micros)*time.Microsecond, *s.seed, s.progress()
+	cfg.Clock, cfg.Memory = processorTime, memoryInUse
+	res, err := compute(ctx, func() (*study.FlowsResult, error) { return study.Flows(cfg) })
+	if err != nil {
+		return err
+	}
+	return s.emit(fmt.Sprintf("Flow simulator, %d leaves, %d spines, %d GPUs", cfg.Leaves, cfg.Spines, cfg.Leaves*cfg.GPUsPerLeaf), res, res.Charts())
+}
+
+// processorTime is what this process has had of the processor in its own code.
+func processorTime() time.Duration {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		return 0
+	}
+	return time.Duration(use.Utime.Nano())
+}
+
+// memoryInUse counts what is left after a collection.
+func memoryInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

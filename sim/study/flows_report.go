@@ -1,0 +1,199 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"ringlight/sim/flow"
+)
+
+// FlowsRow is one run of jobs of one pattern. Flows are counted as the jobs'
+// scripts have them: each flow of each repeat of a round, whether it went
+// through the solver, ran on links of its own or was skipped with others.
+type FlowsRow struct {
+	Pattern   string   `json:"pattern"`
+	Sharing   string   `json:"sharing"`
+	Abridged  bool     `json:"abridged"`
+	Jobs      int      `json:"jobs"`
+	Flows     int64    `json:"flows"`
+	Rounds    int64    `json:"rounds"`
+	Events    int64    `json:"events"`
+	Solved    int64    `json:"rates_solved"`
+	JCTMeanUS int64    `json:"jct_mean_us"`
+	Hash      string   `json:"trace_sha256"`
+	CPUMS     *float64 `json:"cpu_ms"`         // without routing; null: not measured
+	RoutingMS *float64 `json:"cpu_routing_ms"` // scripts and their routes
+	FlowsPerS *int64   `json:"flows_per_s"`
+}
+
+func (r *FlowsRow) took(d, routing time.Duration) {
+	ms, way := float64(d.Microseconds())/1000, float64(routing.Microseconds())/1000
+	rate := int64(float64(r.Flows) / max(d, time.Microsecond).Seconds())
+	r.CPUMS, r.RoutingMS, r.FlowsPerS = &ms, &way, &rate
+}
+
+// FlowsMemory is what flows take that are under way at once.
+type FlowsMemory struct {
+	Flows  int   `json:"live_flows"`
+	Script int64 `json:"script_bytes"` // flows and paths of the script
+	Sim    int64 `json:"sim_bytes"`    // what the simulator adds
+}
+
+// FlowsModel compares a model of sharing with rounds on sets of jobs.
+type FlowsModel struct {
+	Pattern string  `json:"pattern"`
+	Sharing string  `json:"sharing"`
+	Sets    int     `json:"sets"`
+	Within2 int     `json:"sets_within_2_percent"`
+	Mean    float64 `json:"jct_mean_excess_ratio"`  // of the mean JCT over that of rounds, signed
+	Worst   float64 `json:"jct_worst_excess_ratio"` // the one farthest from 0
+}
+
+// FlowsResult is the study of the flow simulator.
+type FlowsResult struct {
+	Rows   []*FlowsRow  `json:"rows"`
+	Models []FlowsModel `json:"models"`
+	Memory *FlowsMemory `json:"memory"` // null: not measured
+	Report
+}
+
+// Flows runs the flow simulator on jobs that meet on a leaf-spine network: how
+// fast it is, what it needs, and how far its models of sharing lie apart.
+func Flows(c FlowsConfig) (*FlowsResult, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	out := &FlowsResult{Models: []FlowsModel{}}
+	of, done := 2*len(c.Patterns)+2, 0
+	step := func() { done++; c.report(done, of) }
+	for _, p := range c.Patterns {
+		jobs := c.Jobs
+		if p == PatternAllToAll {
+			jobs = c.AllToAllJobs
+		}
+		for _, abridged := range []bool{true, false} {
+			row, err := c.run(p, flow.Rounds, jobs, abridged)
+			if err != nil {
+				return nil, err
+			}
+			out.Rows = append(out.Rows, row)
+			step()
+		}
+	}
+	if err := out.models(c); err != nil {
+		return nil, err
+	}
+	step()
+	if c.Memory != nil && c.Live > 0 {
+		var err error
+		if out.Memory, err = c.live(); err != nil {
+			return nil, err
+		}
+	}
+	step()
+	out.describe(c)
+	return out, nil
+}
+
+// modelSet is a set of jobs that are all there from the start, so that their
+// JCT is their running time: four jobs of 8 to 32 GPUs, spread over 8 leaves.
+func modelSet(seed uint64) FlowsConfig {
+	return FlowsConfig{Leaves: 8, Spines: 8, GPUsPerLeaf: 16, GPUsPerServer: 1, Gbps: 100, MinGPUs: 8, MaxGPUs: 32,
+		Iterations: 5, Megabytes: 50, Compute: 5 * time.Millisecond, Seed: seed}
+}
+
+func (r *FlowsResult) models(c FlowsConfig) error {
+	if c.Sets == 0 {
+		return nil
+	}
+	for _, p := range FlowPatterns {
+		phases := FlowsModel{Pattern: p, Sharing: flow.Phases.String(), Sets: c.Sets}
+		equal := FlowsModel{Pattern: p, Sharing: flow.Equal.String(), Sets: c.Sets}
+		for k := range c.Sets {
+			set := modelSet(c.Seed + uint64(k))
+			exact, err := set.run(p, flow.Rounds, 4, true)
+			if err != nil {
+				return err
+			}
+			for sharing, m := range map[flow.Sharing]*FlowsModel{flow.Phases: &phases, flow.Equal: &equal} { // any order: each has its own sum
+				row, err := set.run(p, sharing, 4, true)
+				if err != nil {
+					return err
+				}
+				off := float64(row.JCTMeanUS)/float64(exact.JCTMeanUS) - 1
+				m.Mean += off / float64(c.Sets)
+				if math.Abs(off) > math.Abs(m.Worst) {
+					m.Worst = off
+				}
+				if math.Abs(off) <= 0.02 {
+					m.Within2++
+				}
+			}
+		}
+		r.Models = append(r.Models, phases, equal)
+	}
+	return nil
+}
+
+func (r *FlowsResult) describe(c FlowsConfig) {
+	place := "any free servers"
+	if c.Packed {
+		place = "the first free servers"
+	}
+	r.note("%d leaves of %d GPUs in servers of %d, %d spines, ports and uplinks of %d Gb/s; jobs of %d to %d GPUs on %s, first come first served, all there at 0; routes by ECMP, one a pair of ranks; %d MB a rank and iteration, %d iterations; seed %d",
+		c.Leaves, c.GPUsPerLeaf, c.GPUsPerServer, c.Spines, c.Gbps, c.MinGPUs, c.MaxGPUs, place, c.Megabytes, c.Iterations, c.Seed)
+	r.note("flows are those of the scripts, each repeat of a round for itself; abridged: those that share a way are one, those on links of their own never enter the solver, and rounds and iterations that nobody disturbs are one event; unabridged: every flow of every round is on its links by itself, and its rate is solved anew when anything near it changes. Both give the same times to the nanosecond (trace_sha256)")
+	r.note("rates_solved: rates given out, one a flow and solution; cpu: of this process, garbage collection included, routing apart")
+	r.note("models: %d sets a pattern of four jobs of 8 to 32 GPUs on 8 leaves x 16 GPUs, servers of one GPU; the mean JCT against that of rounds. Phases knows no barriers but a phase's own pace alone: where rounds of a phase use different links (halving-doubling, all-to-all) a collision holds up the whole round, which phases spreads over the phase", c.Sets)
+	for _, row := range r.Rows {
+		if row.FlowsPerS == nil || row.Abridged {
+			continue
+		}
+		switch row.Pattern {
+		case PatternRing:
+			r.compare("rings, flows a second and core, unabridged", fmt.Sprintf("%.1f M", float64(*row.FlowsPerS)/1e6), "0.148 M", "RapidNetSim, which [VCLOS] uses, on another machine: flows are Python objects there")
+		}
+	}
+}
+
+// Table is a row a run.
+func (r *FlowsResult) Table() Table {
+	t := Table{Columns: []string{"pattern", "sharing", "abridged", "jobs", "flows", "rounds", "events", "rates_solved", "jct_mean_ms", "cpu_ms", "routing_ms", "Mflows_per_s", "trace_sha256"}}
+	for _, row := range r.Rows {
+		cpu, way, rate := "", "", ""
+		if row.CPUMS != nil {
+			cpu, way, rate = decimals(*row.CPUMS, 1), decimals(*row.RoutingMS, 1), decimals(float64(*row.FlowsPerS)/1e6, 2)
+		}
+		t.add(row.Pattern, row.Sharing, row.Abridged, row.Jobs, row.Flows, row.Rounds, row.Events, row.Solved,
+			decimals(float64(row.JCTMeanUS)/1000, 3), cpu, way, rate, row.Hash[:16])
+	}
+	for _, m := range r.Models {
+		t.add(m.Pattern, m.Sharing, "", "", "", "", "", "", fmt.Sprintf("mean %s, worst %s against rounds, %d of %d sets within 2 %%", percent(m.Mean, 2), percent(m.Worst, 2), m.Within2, m.Sets))
+	}
+	if m := r.Memory; m != nil {
+		t.add("memory", "rounds", false, "", m.Flows, "", "", "", fmt.Sprintf("script %d B a flow, simulator %d B a flow, %d MiB together", m.Script/int64(m.Flows), m.Sim/int64(m.Flows), (m.Script+m.Sim)>>20))
+	}
+	return t
+}
+
+// Charts are flows a second by pattern.
+func (r *FlowsResult) Charts() []Chart {
+	c := Chart{Title: "flows a second of one core", YLabel: "millions", Categories: []string{}}
+	full, short := Series{Name: "unabridged"}, Series{Name: "abridged"}
+	for _, row := range r.Rows {
+		if row.FlowsPerS == nil {
+			continue
+		}
+		at, s := float64(len(c.Categories)), &full
+		if row.Abridged {
+			c.Categories = append(c.Categories, row.Pattern)
+			s = &short
+		} else {
+			at--
+		}
+		s.X, s.Y = append(s.X, at), append(s.Y, float64(*row.FlowsPerS)/1e6)
+	}
+	c.Series = []Series{short, full}
+	return []Chart{c}
+}
