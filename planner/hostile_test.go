@@ -352,3 +352,25 @@ func TestPoorLinkIsNoDispute(t *testing.T) {
 		t.Errorf("%q %+v", s, w.p.Overview())
 	}
 }
+
+// Goal: a plan that somebody else had a node commit, in the planner's own name
+// and with a later generation, is noticed by the node's report and planned over at
+// once. Method: a member of a ring is out of it by such a plan; a spare is in it.
+func TestForgedPlanIsPlannedOver(t *testing.T) {
+	for _, id := range []proto.NodeID{3, 8} {
+		w := small(t, 9, 2, 32, 1)
+		before := fmt.Sprint(w.p.Rings()[0].Nodes)
+		d := &proto.Desired{Version: proto.Version, Node: id, Term: 1, Generation: 101, Decisions: []proto.RingID{0}, Life: w.p.j.Life}
+		if id == 8 {
+			d.Rings = w.nodes[3].applied.Rings
+		}
+		d.Plan = proto.DigestOf([]byte("forged"))
+		w.nodes[id].applied = d
+		w.nodes[id].lastSent = nil
+		w.light()
+		w.run(2 * time.Second)
+		if o := w.p.Overview(); o.InService != 1 || o.Pending != 0 || o.Generation <= 101 || fmt.Sprint(w.p.Rings()[0].Nodes) != before {
+			t.Errorf("node %d: %+v %v", id, o, w.p.Rings())
+		}
+	}
+}

@@ -97,7 +97,7 @@ func (c *Circuits) judge(v *switchView) {
 	if !c.heard || v.Unassigned || !v.Pending() || v.Report == nil {
 		return
 	}
-	if v.Want.Term != c.j.Term || v.Want.Payload == nil {
+	if v.Want.Term != c.j.Term || v.Want.Payload == nil || v.Beyond() {
 		v.Unassigned = true
 	}
 }

@@ -178,13 +178,14 @@ func (h *Rings) changed(n *node, before flags) {
 }
 
 // judge finds nodes that no re-sending brings to what is wanted of them: the
-// term has moved on, or ring 0's topic holds a later decision.
+// term has moved on, ring 0's topic holds a later decision, or the node holds
+// a later plan, which we did not make.
 func (h *Rings) judge(n *node) {
 	if h.root.Listening() || n.Unassigned || !n.Pending() || n.Report == nil {
 		return
 	}
 	// An adopted target has no bytes to send again.
-	if n.Want.Term != h.j.Term || n.Want.Payload == nil || n.Group == 0 && n.Want.Decided != h.idleDecision {
+	if n.Want.Term != h.j.Term || n.Want.Payload == nil || n.Beyond() || n.Group == 0 && n.Want.Decided != h.idleDecision {
 		h.renew(n, fmt.Sprintf("node %d is not at generation %d, which is of another term or planner", n.ID, n.Want.Gen))
 	}
 }
@@ -192,7 +193,7 @@ func (h *Rings) judge(n *node) {
 // Resendable: what is committed for a node is still what it is to be told.
 func (h *Rings) Resendable(d *member.Device) bool {
 	h.judge(&h.nodes[d.ID])
-	return !d.Unassigned && d.Want.Term == h.j.Term && d.Want.Payload != nil // else a new generation tells it
+	return !d.Unassigned && d.Want.Term == h.j.Term && d.Want.Payload != nil && !d.Beyond() // else a new generation tells it
 }
 
 // renew asks for a generation that tells a node where it stands, its whole

@@ -131,6 +131,14 @@ func (d *Device) Pending() bool {
 	return d.Want.Gen > 0 && !d.Unassigned && !d.At(d.Want.Decided)
 }
 
+// Beyond reports whether it has applied something that is not wanted of it and
+// that nothing wanted so far comes after: another planner's plan, or a forged one.
+// It takes only what is newer.
+func (d *Device) Beyond() bool {
+	m := d.Report
+	return m != nil && !d.At(d.Want.Decided) && (m.Term > d.Want.Term || m.Term == d.Want.Term && m.Generation >= d.Want.Gen)
+}
+
 // At reports whether it has applied a decision.
 func (d *Device) At(x Decided) bool {
 	return d.Report != nil && d.Report.Generation == x.Gen && d.Report.Term == x.Term && d.Report.Plan == x.Plan
