@@ -16,8 +16,8 @@
 // A Sim is incremental: whoever schedules jobs adds and removes them, changes
 // capacities (a circuit that is dark for a while, a repair) and advances to
 // the next instant at which jobs end. Collectives give what ranks send each
-// other in rounds; a network (LeafSpine) gives the links that a
-// transfer takes, once per job.
+// other in rounds; a network (LeafSpine, Rings) gives the links that
+// a transfer takes, once per job.
 //
 // Everything is an integer, so that a run has the same bits on every machine:
 // bytes, nanoseconds, bits per second. A share is rounded down, an end up. The
@@ -27,6 +27,18 @@
 // depend on no order, and solving a part that shares no link with the rest
 // gives what solving all would give. What a flow has left is kept in bits per
 // second times nanoseconds and never rounded: looking at it changes nothing.
+//
+// Speed comes from what is not done. Rates are solved anew only for flows
+// that hang together with what changed and are not slower than it; the end of a
+// flow is an event only where a link of its holds others back; flows that share
+// a way are one, and a link that one flow uses alone is a limit of it; while
+// nobody disturbs it a phase of equal rounds is one event, and all iterations of
+// a job that shares no link are one. What comes in between brings everything to
+// where it is then. Unabridged does without, with the same times.
+//
+// The model Phases is near Rounds where the rounds of a phase are alike (rings).
+// Where they use different links it is too fast: a collision holds up a whole
+// round, Phases spreads it over the phase. ocs-sim study flows says how far.
 //
 // It never decides who runs where, keeps no queue of jobs, draws no chance but
 // a hash that it is given the seed of, and knows nothing of packets, loss or
