@@ -77,7 +77,7 @@ var mayImport = map[string][]string{
 	"sim/live":        {"sim", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "sim/damage", "mzi/detmath", "agent", "ocs", "ocs/circuit", "hal", "hal/socket", "planner", "planner/fabric", "planner/server", "proto", "proto/limit", "proto/mqtt"},
 	"cmd/ocs-agent":   {"agent", "agent/bench", "hal", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/mqtt", "sim", "sim/solo"},
 	"cmd/ocs-planner": {"planner", "planner/fabric", "planner/server", "proto"},
-	"cmd/ocs-sim":     {"hal", "planner/fabric", "proto", "sim", "sim/"},
+	"cmd/ocs-sim":     {"golang.org/x/sys/unix", "hal", "planner/fabric", "proto", "sim", "sim/"},
 	"cmd/ocsctl":      {"planner/fabric", "planner/isolate", "planner/ring", "planner/wiring", "proto", "proto/mqtt"},
 }
 

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"ringlight/sim/study"
 )
 
@@ -63,6 +65,16 @@ func processorTime() time.Duration {
 		return 0
 	}
 	return time.Duration(use.Utime.Nano())
+}
+
+// threadTime is what the thread that asks, which must be locked, has had of
+// the processor, finer than a tick of the kernel.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
 
 // memoryInUse counts what is left after a collection.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.Patience, "patience", cfg.Patience, "times that a job is passed by later ones before it becomes the head; 0: no end")
 	fs.IntVar(&cfg.Steps, "steps", cfg.Steps, "steps of compute and collectives that a job is cut into")
 	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")
-	clock := fs.Bool("clock", true, "time decisions; without, the same command prints the same bytes")
+	clock := fs.Bool("clock", true, "time decisions, by the processor; without, the same command prints the same bytes")
 	parallel := parallelFlag(fs)
 	if err := parse(fs, s.args); err != nil {
 		return err
@@ -55,13 +56,17 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 		cfg.Name, cfg.Gaps = *jobs, []time.Duration{0}
 	}
 	if *clock {
-		start := time.Now()
-		cfg.Clock = func() time.Duration { return time.Since(start) }
+		cfg.Clock = threadTime
 	}
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	runs, err := compute(ctx, func() ([]study.JCTRun, error) { return sideBySide(cfg.Cells(), cfg.Run, *parallel, s.onTerminal()) })
+	run := func(cell study.JCTCell) (study.JCTRun, error) {
+		runtime.LockOSThread() // so that the thread's time is this run's
+		defer runtime.UnlockOSThread()
+		return cfg.Run(cell)
+	}
+	runs, err := compute(ctx, func() ([]study.JCTRun, error) { return sideBySide(cfg.Cells(), run, *parallel, s.onTerminal()) })
 	if err != nil {
 		return err
 	}

@@ -230,7 +230,7 @@ func (r *JCTResult) describe(c JCTConfig) {
 	r.note("times are means in seconds: JRT from start to end, JWT from arrival to start, JCT both; least and most are of the runs; stability is the standard deviation of JCT, mean over models and sizes")
 	r.note("blocked: heads of the queue that could not be placed when they first were tried, by what was missing, mean of the runs; over_core: jobs on more than one leaf, and how much longer these ran than alone")
 	if len(r.Means) > 0 && r.Means[0].DecideMax > 0 {
-		r.note("decide: one look at the queue, all that starts then; wall time, the worst run's")
+		r.note("decide: one look at the queue, all that starts then; processor time, the worst run's")
 	}
 	r.compareWithPaper()
 }
