@@ -81,7 +81,7 @@ func (a *nodeOptics) open(now time.Duration) {
 		b := &a.bundles[i]
 		b.optics.Start(now)
 		for p := range proto.NumPaths {
-			b.optics.Light(now, proto.Path(p), b.lit&(1<<p) != 0)
+			b.optics.Light(now, now, proto.Path(p), b.lit&(1<<p) != 0)
 		}
 		b.due = true
 	}
@@ -101,7 +101,7 @@ func (a *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) {
 	if !a.started {
 		return
 	}
-	b.optics.Light(now, use.path, e.High)
+	b.optics.Light(now, e.At, use.path, e.High)
 	b.due = true
 	a.persist.saveLight()
 	if a.adopted {

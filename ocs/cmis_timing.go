@@ -21,11 +21,13 @@ type mciTrials struct {
 	at   time.Duration
 	on   bool
 
-	seen        time.Duration // from the byte's end to the LOS line
+	seen, noted time.Duration // from the byte's end to the LOS line: acted on, and noted by the host
+	wrote       time.Duration // the byte
 	left        int           // modules still asked
 	slow, fast  time.Duration // last and first drive, from the byte's end
-	bus, detect trials        // bus: from asking to the byte's end
-	took        spread        // a controller's own word
+	bus         trials        // from asking to the byte's end
+	detect      detection
+	took        spread // a controller's own word
 	err         error
 }
 
@@ -116,7 +118,7 @@ func (r *mciTrials) due(d *mciDrive, now time.Duration) {
 }
 
 func (r *mciTrials) begin(d *mciDrive, now time.Duration) {
-	if r.n >= 2*mciDetectTrials && r.bus.enough(2*mciDetectTrials) && r.detect.enough(2*mciDetectTrials) {
+	if r.n >= 2*mciDetectTrials && r.bus.enough(2*mciDetectTrials) && r.detect.seen.enough(2*mciDetectTrials) {
 		r.step, r.at = mciTrialFinish, now
 		return
 	}
@@ -133,7 +135,7 @@ func (r *mciTrials) begin(d *mciDrive, now time.Duration) {
 func (r *mciTrials) light(d *mciDrive, now time.Duration) {
 	switch {
 	case d.lit[proto.Loopback] == r.on:
-		r.seen = now - d.sw.busEnd
+		r.seen, r.noted, r.wrote = now-d.sw.busEnd, d.noted[proto.Loopback]-d.sw.busEnd, d.sw.busEnd-d.sw.busStart
 		r.step, r.at, r.left, r.slow, r.fast = mciTrialAsk, hal.Never, len(d.set.Modules), -hal.Never, hal.Never
 		r.bus.add(d.sw.busEnd - d.sw.asked)
 		for i := range d.set.Modules {
@@ -170,7 +172,7 @@ func (r *mciTrials) told(now time.Duration) {
 	if !r.on {
 		own = r.fast
 	}
-	r.detect.add(r.seen - own)
+	r.detect.add(r.noted-own, r.seen-own, r.wrote)
 	r.n++
 	r.step, r.at = mciTrialRest, now
 	if !r.on {
@@ -198,7 +200,7 @@ func (r *mciTrials) finish(d *mciDrive, now time.Duration) {
 	c := &Calibration{Modules: d.cfg.Calibration.Modules}
 	c.Timing.DetectMin, c.Timing.DetectMax = r.detect.bounds()
 	// Few dozen interrupts do not meet the latest one. chosen: half the spread.
-	least, most, _ := r.detect.believed()
+	least, most, _ := r.detect.seen.believed()
 	c.Timing.DetectMax += (most - least) / 2
 	busLeast, busMost := r.bus.beyond()
 	tookLeast := max(r.took.least-(r.took.most-r.took.least)/4, 0)
@@ -206,7 +208,7 @@ func (r *mciTrials) finish(d *mciDrive, now time.Duration) {
 	// what the controllers promise bounds what was not met.
 	c.Timing.SwitchMin = busLeast + tookLeast
 	c.Timing.SwitchMax = busMost + d.set.Longest + d.set.Settle()
-	c.count(&r.bus, &r.detect)
+	c.count(&r.bus, &r.detect.seen)
 	d.cfg.Calibration = c
 	d.emit(Event{Kind: Calibrated, At: now, Path: d.path, Module: None, Cell: None, Lane: None, Text: c.Doubt()})
 }

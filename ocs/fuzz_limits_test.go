@@ -68,7 +68,7 @@ func (m *misuse) step(op, arg byte) {
 	case 12:
 		_ = o.Calibrate(now)
 	case 13:
-		o.Light(now, path, arg&0x80 != 0)
+		o.Light(now, now, path, arg&0x80 != 0)
 	case 14:
 		m.exchange(arg)
 	case 15:

@@ -32,9 +32,11 @@ type timing struct {
 	w   [2]byte
 	r   [2]byte
 
-	detect, bus, wire, rise trials
-	early                   int // diode's code at the early look
-	earlyAt                 time.Duration
+	detect          detection
+	bus, wire, rise trials
+	looks           []glance
+	early           int // diode's code at the early look
+	earlyAt         time.Duration
 }
 
 type timingStep uint8
@@ -120,7 +122,7 @@ func (m *timing) seen(t *chipDrive, c *calibrating, now time.Duration) {
 	on := m.step == timingOn
 	switch {
 	case t.lit[proto.Loopback] == on:
-		m.detect.add(now - c.latch.end)
+		m.detect.add(t.noted[proto.Loopback]-c.latch.end, now-c.latch.end, c.latch.end-c.latch.start)
 		m.step = timingRest
 		m.at = now + timingRestTime
 	case now >= m.at:
@@ -132,10 +134,10 @@ func (m *timing) seen(t *chipDrive, c *calibrating, now time.Duration) {
 // next begins the next trial.
 func (m *timing) next(t *chipDrive, c *calibrating, now time.Duration) {
 	switch {
-	case !m.detect.enough(2 * detectTrials):
+	case !m.detect.seen.enough(2 * detectTrials):
 		bits := uint16(dark)
 		m.step = timingOff
-		if len(m.detect.took)%2 == 0 {
+		if len(m.detect.seen.took)%2 == 0 {
 			m.step, bits = timingOn, bitsOf(proto.Loopback, 0)
 		}
 		c.latch.write(t, now, bits)
@@ -174,7 +176,9 @@ func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal
 		m.at = now + timingRestTime
 		return
 	}
-	if m.early*oneDBDenominator >= code*oneDBNumerator {
+	lit := m.early*oneDBDenominator >= code*oneDBNumerator
+	m.looks = append(m.looks, glance{m.trial % len(t.bundle.Modules), m.earlyAt, lit})
+	if lit {
 		m.rise.add(m.earlyAt) // there already
 	} else {
 		// Not yet: it comes after the look, within the time that heaters take.
@@ -190,8 +194,7 @@ func (m *timing) finish(t *chipDrive, c *calibrating, now time.Duration) {
 	r := &c.result.Timing
 	r.DetectMin, r.DetectMax = m.detect.bounds()
 	least, most := m.bus.beyond()
-	soonest, _ := m.rise.beyond()
-	r.SwitchMin = least + soonest
+	r.SwitchMin = least + soonest(m.looks)
 	// A bundle of the same latch may be ahead of us on the bus, once.
 	wire, _, _ := m.wire.believed()
 	_, rise, _ := m.rise.believed()
@@ -199,7 +202,7 @@ func (m *timing) finish(t *chipDrive, c *calibrating, now time.Duration) {
 	if !t.arm.both { // the switch before may have been a moment ago, and its write is ahead
 		r.SwitchMax += most + t.arm.took
 	}
-	c.result.count(&m.detect, &m.bus, &m.rise)
+	c.result.count(&m.detect.seen, &m.bus, &m.rise)
 	c.step = calDark
 	c.latch.write(t, now, dark)
 }

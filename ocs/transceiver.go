@@ -72,6 +72,7 @@ type Transceiver struct {
 	port         proto.PortState
 	since        time.Duration
 	lit          [proto.NumPaths]bool
+	noted        [proto.NumPaths]time.Duration // when its last change was
 	busErrors    uint32
 	limitErrors  uint32
 	heaters      []*heater.Driver // of the modules
@@ -302,12 +303,13 @@ func (t *Transceiver) emit(e Event) {
 	t.events = append(t.events, e)
 }
 
-// Light tells the filtered light of a path: how its LOS line stands.
-func (t *Transceiver) Light(now time.Duration, p proto.Path, lit bool) {
+// Light tells the filtered light of a path: how its LOS line stands, and when
+// the host noted that, which is now where it was looked at.
+func (t *Transceiver) Light(now, noted time.Duration, p proto.Path, lit bool) {
 	if int(p) >= proto.NumPaths || t.lit[p] == lit {
 		return
 	}
-	t.lit[p] = lit
+	t.lit[p], t.noted[p] = lit, min(noted, now)
 	if p == t.path {
 		t.settleLight()
 		if !lit && t.state == Idle && !t.sw.busy() {

@@ -80,7 +80,7 @@ func (r *rig) boot(cals []*ocs.Calibration) {
 	for b, o := range r.optics {
 		o.Start(r.world.Now())
 		for p := range hal.NumLOS {
-			o.Light(r.world.Now(), proto.Loopback+proto.Path(p), r.world.Level(r.id, r.board.Bundles[b].LOS[p]))
+			o.Light(r.world.Now(), r.world.Now(), proto.Loopback+proto.Path(p), r.world.Level(r.id, r.board.Bundles[b].LOS[p]))
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (r *rig) take(ev hal.Event) {
 	for b := range r.board.Bundles {
 		for p, line := range r.board.Bundles[b].LOS {
 			if line == ev.Edge.Line {
-				r.optics[b].Light(r.world.Now(), proto.Loopback+proto.Path(p), ev.Edge.High)
+				r.optics[b].Light(r.world.Now(), ev.Edge.At, proto.Loopback+proto.Path(p), ev.Edge.High)
 			}
 		}
 	}

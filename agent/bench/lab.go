@@ -86,7 +86,7 @@ func (l *lab) start() error {
 			if err != nil {
 				return fmt.Errorf("node %d bundle %d: line %d: %w", l.stations[d.station].Node, d.bundle, line, err)
 			}
-			d.optics.Light(l.field.Now(), proto.Loopback+proto.Path(p), high)
+			d.optics.Light(l.field.Now(), l.field.Now(), proto.Loopback+proto.Path(p), high)
 		}
 		d.due = true
 	}
@@ -125,7 +125,7 @@ func (l *lab) hear(board int, ev hal.Event) {
 			for p, line := range l.stations[board].Board.Bundles[i].LOS {
 				if line == e.Line {
 					d := l.bundles[board][i]
-					d.optics.Light(l.field.Now(), proto.Loopback+proto.Path(p), e.High)
+					d.optics.Light(l.field.Now(), e.At, proto.Loopback+proto.Path(p), e.High)
 					d.due = true
 				}
 			}

@@ -202,7 +202,7 @@ func (r *optician) advance(next time.Duration) error {
 	if visible && ev.Edge != nil {
 		for path, line := range r.board.Bundles[0].LOS {
 			if line == ev.Edge.Line {
-				r.trx.Light(r.now, proto.Loopback+proto.Path(path), ev.Edge.High)
+				r.trx.Light(r.now, ev.Edge.At, proto.Loopback+proto.Path(path), ev.Edge.High)
 			}
 		}
 	}
