@@ -88,7 +88,7 @@ func (h *health) tell(a *nodeOptics, now time.Duration, out []Output) []Output {
 		}
 		h.seq++
 		out = a.send(out, a.topics.Health(a.cfg.Node), proto.TopicHealth, &proto.Health{Version: proto.Version,
-			Node: a.cfg.Node, Session: a.cfg.Session, Seq: h.seq, Samples: part})
+			Node: a.cfg.Node, Session: a.cfg.Session, Seq: h.seq, Samples: part, Reported: a.wire.told})
 	}
 	return out
 }

@@ -35,6 +35,7 @@ type wire struct {
 	sentAt     time.Duration
 	sentOnce   bool
 	seq        uint64 // of reported
+	told       uint64 // of the last one that was sent
 	refused    uint64 // messages refused, over all lives
 	unknown    uint64 // keys skipped
 	dropped    uint64 // telemetry
@@ -147,6 +148,7 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 	if w.reportAt <= now {
 		w.reportAt, w.sentAt, w.sentOnce = Never, now, true
 		out = a.send(out, a.topics.Reported(a.cfg.Node), proto.TopicReported, a.reported(now))
+		w.told = w.seq
 	}
 	return a.sendEvents(now, out)
 }

@@ -386,8 +386,8 @@ func (w *fleet) light() {
 	}
 }
 
-// report sends what is new.
-func (w *fleet) report(n *fakeNode) {
+// reportOf is the node as it is now, without a number.
+func (w *fleet) reportOf(n *fakeNode) *proto.Reported {
 	r := &proto.Reported{Version: proto.Version, Node: n.id, Session: n.session, Mode: n.mode, Drained: n.drained, SeenTerm: n.seen, SeenLife: n.life, BypassSeq: n.bypass,
 		Measured: n.envelope(), LastEvent: uint64(len(n.events))}
 	if n.applied != nil {
@@ -417,6 +417,12 @@ func (w *fleet) report(n *fakeNode) {
 		}
 		r.Sides = append(r.Sides, rep)
 	}
+	return r
+}
+
+// report sends what is new.
+func (w *fleet) report(n *fakeNode) {
+	r := w.reportOf(n)
 	if n.lastSent != nil {
 		r.Seq = n.lastSent.Seq
 		if reflect.DeepEqual(r, n.lastSent) {

@@ -89,7 +89,7 @@ func (p *Planner) receiveDevice(topic proto.Topic, payload []byte) {
 	case proto.TopicHealth:
 		m := new(proto.Health)
 		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
-			t.Spoke(d, m.Session)
+			t.Health(d, m)
 			if !d.ID.IsSwitch() {
 				p.rings.Health(m)
 			}

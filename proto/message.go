@@ -318,6 +318,8 @@ type Health struct {
 	Session Session  `cbor:"2,keyasint"`
 	Seq     uint64   `cbor:"3,keyasint"`
 	Samples []Sample `cbor:"4,keyasint"`
+	// Reported is the number of the last report that was sent, 0: none was.
+	Reported uint64 `cbor:"5,keyasint,omitempty"`
 }
 
 // PlannerState is the planner's sign of life. A retained one proves nothing.

@@ -107,6 +107,22 @@ func (t *Table) Spoke(d *Device, s proto.Session) {
 	}
 }
 
+// Health hears which report was the device's last. When another one is held, and
+// still is with later telemetry, that was lost or the held one is not its own.
+func (t *Table) Health(d *Device, m *proto.Health) {
+	t.Spoke(d, m.Session)
+	switch {
+	case m.Session != d.Session || !d.Online() || d.state == Disputed || m.Reported == 0:
+	case d.Report != nil && d.Report.Session == m.Session && d.Report.Seq == m.Reported:
+		d.missed = 0
+	case d.missed != m.Reported:
+		d.missed, d.missedAt = m.Reported, t.j.Now
+	case t.j.Now >= d.missedAt+strangerLate:
+		d.missedAt = t.j.Now
+		t.ask(d, d.Session, 0, 1)
+	}
+}
+
 // life is one life of a device: what it said last, and how far its events came.
 type life struct {
 	session proto.Session

@@ -71,6 +71,9 @@ type Device struct {
 	lower   uint64 // number of a report below the last one's
 	lowerAt time.Duration
 
+	missed   uint64 // number of a report that it says it sent, and that we do not hold
+	missedAt time.Duration
+
 	odd   string        // what it said last is not believed, and why
 	oddAt time.Duration // when that was written down
 
