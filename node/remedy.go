@@ -118,9 +118,9 @@ func (b *bundle) outlook(id int) string {
 	case b.silent != "":
 		return "its bus or chips do not answer: " + b.silent + "; they are read again each second, and light is tried when they do"
 	case b.tries >= maxRemedies:
-		return "no try of " + itoa(b.tries) + " helped: a person is needed; " + by
+		return "no try of " + itoa(b.tries) + " helped: a person is needed; " + by + ", else the next comes " + b.remedyWait().String() + " after it"
 	case b.tries > 0:
-		return "try " + itoa(b.tries) + "; " + by
+		return "try " + itoa(b.tries) + ", the next comes " + b.remedyWait().String() + " after it; " + by
 	}
 	return "tried again in a moment; " + by
 }
