@@ -117,7 +117,7 @@ func TestAnyMovesStayAtTheMost(t *testing.T) {
 				well := func(n proto.NodeID) bool { return !out[n] }
 				m := Mend{Order: o, Sizes: []Demand{{size, nodes / size}}, Usable: well, Free: well, Spread: true, Moves: Any}
 				var running []Group
-				for step := range 200 {
+				for step := range 80 {
 					r := m.Replace(running)
 					checkGroups(t, o, size, well, wholeOf(r, size))
 					if most := len(Place(Problem{Order: o, Size: size, Usable: well, Want: -1})); whole(r, size) != most {
