@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"strings"
 
 	"ringlight/planner/journal"
 	"ringlight/proto"
@@ -19,10 +20,11 @@ type claim struct {
 }
 
 // standing are the terms and the generation of a device. Who knows no
-// generation has lost its store, or has a new one, and knows no term either.
+// generation has lost its store, or has a new one, and knows no term either,
+// unless it was told to begin above a far one.
 func (t *Table) standing(prefix string, seen, term proto.Term, gen proto.Generation) []claim {
 	known, ours := uint64(t.owner.Generation()), uint64(0)
-	if known > 0 {
+	if known > 0 || t.j.Term > proto.MaxFirst-proto.MaxJump {
 		ours = uint64(t.j.Term)
 	}
 	return []claim{{prefix + "seen_term", ours, uint64(seen)}, {prefix + "term", ours, uint64(term)}, {prefix + "generation", known, uint64(gen)}}
@@ -56,6 +58,9 @@ func (t *Table) believe(d *Device, claims ...claim) bool {
 	for _, c := range claims {
 		if limit := proto.Highest(c.known); c.said > limit {
 			odd = fmt.Sprintf("not believed: %s %d (limit %d); its next good word or 'ocsctl clear' ends this", c.field, c.said, limit)
+			if strings.HasSuffix(c.field, "term") {
+				odd += fmt.Sprintf(", or if that is so, a planner started with -term-above %d", c.said)
+			}
 			break
 		}
 	}
