@@ -109,9 +109,9 @@ func (r *JCTResult) compareWithPaper() {
 	}
 	for _, m := range r.Means {
 		if gpu, network := r.paperBlocked(m); gpu > 0 {
-			why := "ours: the exact search of the paper's stage 2; the paper's jobs are another sample, and its heads meet a fuller core"
+			why := fmt.Sprintf("of the blocked heads the network has %s here and %s there", percent(m.Network/(m.GPU+m.Network), 1), percent(share(network, gpu+network), 1))
 			if m.Strategy == StrategyOCS {
-				why = fmt.Sprintf("ours may hold several virtual leaves in a leaf and takes any s of any spines; the worst run has %d", m.WorstBlock)
+				why += fmt.Sprintf(": a leaf may hold several virtual leaves here, s may be any; the worst run has %d", m.WorstBlock)
 			}
 			r.compare(fmt.Sprintf("Table 2, lambda %s, %s: heads blocked by gpu / network", decimals(float64(m.LambdaMS)/1000, -1), m.Strategy),
 				decimals(m.GPU, 1)+" / "+decimals(m.Network, 1), fmt.Sprintf("%d / %d", gpu, network), why)

@@ -74,7 +74,7 @@ func (r *Reader) text() (string, error) {
 	case err == bufio.ErrBufferFull || len(b) > maxLine:
 		return "", r.refuse("line", fmt.Sprintf("%d bytes", maxLine), "it is longer")
 	case err == io.EOF:
-		return "", r.refuse("line", "every line ends with a newline", "the file ends in its middle, after %q", b)
+		return "", r.refuse("line", "every line ends with a newline", "the file ends in the middle of it, after %q", b)
 	case err != nil:
 		return "", fmt.Errorf("workload, line %d: %w", r.line, err)
 	}
