@@ -65,6 +65,7 @@ bench-rings: ## RINGLIGHT_RUNS (a million) seeded faults on small rings, lines, 
 bench-core: build ## switch agents killed in the middle of every stage, RUNS (200) seeds on a virtual clock
 	bin/ocs-sim core -runs $(or $(RUNS),200)
 	bin/ocs-sim core -runs $(or $(RUNS),200) -collectives ring,halving-doubling,double-tree,all-to-all
+	bin/ocs-sim core -kind leaf-spine -changes 12 -runs $(or $(RUNS),200)
 
 .PHONY: bench-lock
 bench-lock: ## the unbounded walk of docs/board.md held for a simulated day: least extinction, error trimmed

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -191,6 +192,93 @@ func TestOneSeatForTwoJobsIsRefused(t *testing.T) {
 	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
 	if _, err := Start(st, w.fab, 7); err == nil || !strings.Contains(err.Error(), "job/0000000002") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A seat whose numbers are spoilt is refused, or does no harm: nothing panics.
+// Method: every number of the record of a job, over spines, joined directly and
+// in a server, becomes -1, 3 and a large one; who starts is
+// asked for tables and given a list.
+func TestSpoiltSeatsAreRefusedOrDoNoHarm(t *testing.T) {
+	number := regexp.MustCompile(`-?\d+`)
+	refused, lived := 0, 0
+	for _, direct := range []bool{true, false} {
+		core := leafSpine(4, 4, 8, 2, 8)
+		core.AnyToAny = direct
+		w := startedWorld(t, core)
+		w.apply(alone(1, 12), alone(2, 1))
+		if !w.quiet(10 * time.Second) {
+			t.Fatal(w.show())
+		}
+		for _, key := range []string{"job/0000000001", "job/0000000002"} {
+			was := string(w.store[key])
+			for _, at := range number.FindAllStringIndex(was, -1) {
+				for _, put := range []string{"-1", "3", "99999999"} {
+					w.store[key] = []byte(was[:at[0]] + put + was[at[1]:])
+					st := State{}
+					for k, v := range w.store { // any order: sorted below
+						st = append(st, Record{Key: k, Value: v})
+					}
+					slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
+					if _, err := Start(st, w.fab, 7); err != nil {
+						refused++
+						continue
+					}
+					lived++
+					other := startedStore(t, core, w.store)
+					other.tell(proto.OpRequest{Noun: proto.NounTables})
+					other.tell(proto.OpRequest{Noun: proto.NounJob, Job: 1})
+					other.apply(alone(1, 12), alone(2, 1), alone(3, 8))
+					other.run(time.Second)
+				}
+			}
+			w.store[key] = []byte(was)
+		}
+	}
+	if refused < 100 || lived == 0 {
+		t.Errorf("%d refused, %d lived with", refused, lived)
+	}
+}
+
+// startedStore is a planner that has looked round with this store, and no
+// switch.
+func startedStore(t testing.TB, core *fabric.Core, store map[string][]byte) *coreWorld {
+	w := newCoreWorld(t, core)
+	for k, v := range store { // any order: into a map
+		w.store[k] = v
+	}
+	w.start()
+	w.run(30 * time.Second)
+	return w
+}
+
+// Tables that fill no message come in several pages, each once.
+// Method: a job of 16,384 GPUs, over the wire.
+func TestTablesComeInPages(t *testing.T) {
+	w := startedWorld(t, leafSpine(16, 1024, 1024, 4, 0))
+	if r := w.apply(alone(1, 16384)); r.Code != proto.OK || r.Change.Placed != 1 {
+		t.Fatalf("%+v", r)
+	}
+	var got []proto.RoutingTable
+	pages := 0
+	for q := (proto.OpRequest{Noun: proto.NounTables}); ; pages++ {
+		r := w.ask(q)
+		if r.Code != proto.OK {
+			t.Fatalf("%+v", r)
+		}
+		got = append(got, r.Tables...)
+		if q.Page = r.Next; q.Page == 0 {
+			break
+		}
+	}
+	want := w.tables(1)
+	if len(got) != len(want) || len(want) != 16+1024 || pages < len(want)/proto.MaxPage+1 {
+		t.Fatalf("%d tables of %d in %d pages", len(got), len(want), pages+1)
+	}
+	for n := range want {
+		if got[n].Job != want[n].Job || got[n].Spine != want[n].Spine || got[n].Virtual != want[n].Virtual {
+			t.Fatalf("table %d is %+v, want %+v", n, got[n], want[n])
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/isolate"
 	"ringlight/planner/journal"
 	"ringlight/proto"
@@ -36,9 +37,11 @@ func (l *jobList) checkOwners() error {
 			return fmt.Errorf("%s: of a core of pods", jobKey(j.spec.Job))
 		case j.turn.Came == 0 && !j.found:
 			return fmt.Errorf("%s: it never came", jobKey(j.spec.Job))
+		case j.turn.AtMS < 0 || j.turn.AtMS > proto.MaxCount || j.turn.Passed < 0 || j.turn.Passed > proto.MaxJump:
+			return fmt.Errorf("%s: came at %d, passed by %d", jobKey(j.spec.Job), j.turn.AtMS, j.turn.Passed)
 		case p == nil:
-		case p.L*p.S != len(p.Links), p.S == 0 && len(p.Map) != len(p.Circuits), len(p.Circuits) > 0 && p.S > 0 && len(p.Circuits) != len(p.Links), p.S > 0 && len(p.Map) != p.S:
-			return fmt.Errorf("%s: %d x %d, %d links, %d circuits", jobKey(j.spec.Job), p.L, p.S, len(p.Links), len(p.Circuits))
+		case !p.whole(l.fab):
+			return fmt.Errorf("%s: %d x %d, %d servers, %d links, %d circuits, map of %d, since %d", jobKey(j.spec.Job), p.L, p.S, len(p.Servers), len(p.Links), len(p.Circuits), len(p.Map), p.SinceMS)
 		default:
 			if err := s.Take(isolate.JobID(j.spec.Job), p.Placement); err != nil {
 				return fmt.Errorf("%s: %w", jobKey(j.spec.Job), err)
@@ -46,6 +49,34 @@ func (l *jobList) checkOwners() error {
 		}
 	}
 	return nil
+}
+
+// whole: the parts of a seat fit each other, so that its tables can be written.
+// That they are there is for isolate to say.
+func (s *seat) whole(fab *fabric.Core) bool {
+	ranks, ends := len(s.Servers)*fab.GPUsPerServer, len(s.Map)
+	switch {
+	case s.SinceMS < 0 || s.SinceMS > proto.MaxCount || len(s.Servers) == 0:
+		return false
+	case s.S == 0 && (len(s.Links) > 0 || len(s.Map) != len(s.Circuits) || len(s.Map) > ranks):
+		return false
+	case s.S == 0:
+	case s.S < 0 || s.L < 1 || s.S > ranks || s.L > ranks || s.L*s.S != ranks || len(s.Links) != ranks || len(s.Map) != s.S:
+		return false
+	case len(s.Circuits) != len(s.Links) && (fab.LeafSpine.Switches > 0 || len(s.Circuits) > 0):
+		return false
+	}
+	for _, at := range s.Map {
+		if at < 0 || at >= ends {
+			return false
+		}
+	}
+	for n, x := range s.Circuits { // those of a leaf begin at it
+		if x.A.Spine || s.S > 0 && (!x.B.Spine || x.A.Number != s.Links[n].Leaf || x.B.Number != s.Links[n].Spine) {
+			return false
+		}
+	}
+	return true
 }
 
 // tablesPage gives the routing tables of a job, or of all.
