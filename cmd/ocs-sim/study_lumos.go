@@ -23,6 +23,7 @@ func studyLumos(ctx context.Context, s *studyRun) error {
 	talk := fs.Float64("communication", float64(in.Share)/1000, "times what the models send")
 	fs.IntVar(&in.EP, "ep", in.EP, "most GPUs of an expert parallel domain")
 	fs.IntVar(&in.Setup, "setup-ms", in.Setup, "milliseconds until circuits and routes of a new job between pods are there")
+	fs.StringVar(&in.Reduce, "collective", in.Reduce, "of the replicas of a stage: ring, halving-doubling, double-tree or all-to-all")
 	fs.StringVar(&in.Routing, "routing", in.Routing, "of the Clos: balanced, ecmp or ideal")
 	fs.IntVar(&cfg.Steps, "steps", cfg.Steps, "iterations of a job")
 	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")

@@ -17,6 +17,28 @@ const (
 	collectives
 )
 
+// Send is a flow between the like-numbered GPUs of two members of a data
+// parallel domain.
+type Send struct{ From, To, GPU int }
+
+// Phases is what members of so many GPUs each, in these pods, send each other.
+// Of all but a ring it is what crosses pods; phases that send the same, and
+// those that send what an earlier one did the other way, are one.
+func (c Collective) Phases(podOf []int32, gpus int) (out [][]Send) {
+	n := len(podOf)
+	d := domain{rows: [][]int{make([]int, n)}, podOf: podOf, rails: gpus, flows: make([]int, n*n)}
+	for i := range n {
+		d.rows[0][i] = i
+	}
+	var sends []Send
+	d.each = func(from, to, gpu int) { sends = append(sends, Send{from, to, gpu}) }
+	for phase := 0; d.phase(c, phase); phase++ {
+		out = append(out, sends)
+		sends = nil
+	}
+	return out
+}
+
 // domain is a data parallel domain: the replicas of one stage, and what they
 // send to each other.
 type domain struct {
@@ -24,19 +46,19 @@ type domain struct {
 	podOf []int32 // of a leaf
 	rails int     // GPUs of a part
 	flows []int   // from leaf to leaf, of the phase under way
+	each  func(from, to, rail int)
 }
 
-func (d *domain) add(from, to, flows int) { d.flows[from*len(d.podOf)+to] += flows }
-
-// both adds flows there and back.
-func (d *domain) both(a, b, flows int) {
-	d.add(a, b, flows)
-	d.add(b, a, flows)
+// add is a flow; whoever wants to is told of each.
+func (d *domain) add(from, to, rail int) {
+	d.flows[from*len(d.podOf)+to]++
+	if d.each != nil {
+		d.each(from, to, rail)
+	}
 }
 
 // phase adds up what a phase sends at the same time. It reports false, and
-// adds nothing, where the collective has no such phase. Phases that send the
-// same, and those that send what an earlier one did the other way, are one.
+// adds nothing, where the collective has no such phase.
 func (d *domain) phase(c Collective, n int) bool {
 	switch c {
 	case HalvingDoubling:
@@ -57,11 +79,16 @@ func (d *domain) ring() bool {
 		for n, leaf := range row {
 			pods[n] = d.podOf[leaf]
 		}
-		ring := RingOrder(pods)
+		ring := ringOrder(pods)
 		for i := range ring {
 			a, b := row[ring[i]], row[ring[(i+1)%len(ring)]]
-			d.add(a, b, (d.rails+1)/2)
-			d.add(b, a, d.rails/2)
+			for g := range d.rails {
+				if g%2 == 0 {
+					d.add(a, b, g)
+				} else {
+					d.add(b, a, g)
+				}
+			}
 		}
 	}
 	return true
@@ -97,7 +124,7 @@ func (d *domain) halvingDoubling(n int) bool {
 	for _, x := range exchanges {
 		rank, of := x.gpu/d.rails, len(d.rows)
 		row, shard := d.rows[rank%of], rank/of
-		d.add(row[pods[x.from][shard*len(pods[x.from])/shards]], row[pods[x.to][shard*len(pods[x.to])/shards]], 1)
+		d.add(row[pods[x.from][shard*len(pods[x.from])/shards]], row[pods[x.to][shard*len(pods[x.to])/shards]], x.gpu%d.rails)
 	}
 	return ok
 }
@@ -164,7 +191,10 @@ func (d *domain) doubleTree() bool {
 			}
 			child, parent := next(p), next(up)
 			for _, row := range d.rows {
-				d.both(row[child], row[parent], d.rails)
+				for g := range d.rails {
+					d.add(row[child], row[parent], g)
+					d.add(row[parent], row[child], g)
+				}
 			}
 		}
 	}
@@ -225,11 +255,11 @@ func above(i, n int) int {
 // the same share. For pods of one size eq. 44, corrected, arranges them.
 //
 // Which leaves of two pods meet changes from step to step, and every link
-// between the pods serves all of them. A link counts against the leaves that
-// have fewest in proportion to their GPUs.
+// between the pods serves all of them. Links count against leaves in proportion
+// to their GPUs, one leaf after the other, so that each has few to reach.
 func (d *domain) allToAll() bool {
 	pods := d.pods()
-	gpus, dealt := make([]int, len(d.podOf)), make([]int, len(d.podOf)) // of a leaf
+	gpus, quota := make([]int, len(d.podOf)), make([]int, len(d.podOf)) // of a leaf
 	leaves, size, all := make([][]int, len(pods)), make([]int, len(pods)), 0
 	for p, replicas := range pods {
 		for _, replica := range replicas {
@@ -244,22 +274,40 @@ func (d *domain) allToAll() bool {
 			}
 		}
 	}
-	next := func(p int) int {
-		best := leaves[p][0]
-		for _, leaf := range leaves[p] {
-			if (dealt[leaf]+1)*gpus[best] < (dealt[best]+1)*gpus[leaf] {
-				best = leaf
+	links := func(p, q int) int { return (size[p]*size[q] + all - 1) / all }
+	for p := range pods {
+		for q := range pods {
+			for n := 0; p != q && n < links(p, q); n++ {
+				quota[fewest(leaves[p], quota, gpus)]++
 			}
 		}
-		dealt[best]++
-		return best
+	}
+	next := func(p int) int {
+		for quota[leaves[p][0]] == 0 {
+			leaves[p] = leaves[p][1:]
+		}
+		quota[leaves[p][0]]--
+		return leaves[p][0]
 	}
 	for p := range pods {
 		for q := range p {
-			for range (size[p]*size[q] + all - 1) / all {
-				d.both(next(q), next(p), 1)
+			for range links(p, q) {
+				a, b := next(q), next(p)
+				d.add(a, b, quota[a]%d.rails)
+				d.add(b, a, quota[b]%d.rails)
 			}
 		}
 	}
 	return true
+}
+
+// fewest is the leaf that has fewest links in proportion to its GPUs.
+func fewest(of, links, gpus []int) int {
+	best := of[0]
+	for _, leaf := range of {
+		if (links[leaf]+1)*gpus[best] < (links[best]+1)*gpus[leaf] {
+			best = leaf
+		}
+	}
+	return best
 }

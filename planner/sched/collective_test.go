@@ -3,6 +3,8 @@ package sched
 import (
 	"slices"
 	"testing"
+
+	"ringlight/planner/wiring"
 )
 
 // stage is one stage of a job, its replicas in pods of these sizes, so many to
@@ -260,6 +262,31 @@ func TestPartsAddUp(t *testing.T) {
 		}
 		if !slices.Equal(far, one) {
 			t.Errorf("collective %d: %v, far up %v", c, one, far)
+		}
+	}
+}
+
+// A job that fills half of an empty core of leaves with a server each has its
+// links, whatever its collective: no leaf has more leaves to reach than ports.
+// Method: 2,048 GPUs in all divisions into stages and replicas, on 4,096.
+// Reference: [LUMOS] A.12
+func TestLargeJobsHaveTheirLinks(t *testing.T) {
+	c := Core{Leaves: wiring.Leaves{Pods: 64, Spines: 8, Tau: 1}, GPUsPerServer: 8}
+	for leaf := range 512 {
+		c.PodOf = append(c.PodOf, int32(leaf/8))
+		c.Servers = append(c.Servers, 1)
+	}
+	for of := range collectives {
+		for pp := 1; pp <= 32; pp *= 2 {
+			placed, err := c.Admit(nil, Job{TP: 8, EP: 8, PP: pp, DP: 256 / pp, Collective: of})
+			if err != nil {
+				t.Errorf("collective %d, %d stages: %v", of, pp, err)
+			}
+			for n, w := range placed.Wants {
+				if placed.Links[n] < w.DP && of == Ring {
+					t.Errorf("%d stages: a ring has %d of %d links", pp, placed.Links[n], w.DP)
+				}
+			}
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"ringlight/planner/sched"
+	"ringlight/proto"
 	"ringlight/sim/workload"
 )
 
@@ -34,6 +36,7 @@ type LumosInputs struct {
 	Share    int    `json:"communication_mille"` // of what the models send
 	EP       int    `json:"ep_max"`              // most GPUs of an expert parallel domain
 	Setup    int    `json:"setup_ms"`            // circuits and routes of a new job between pods
+	Reduce   string `json:"collective"`          // of replicas
 	Routing  string `json:"routing,omitempty"`   // of the Clos
 	Gbps     int    `json:"clos_gbps,omitempty"` // of the ports of the Clos; 0: what its chips allow
 }
@@ -64,7 +67,7 @@ const (
 // DefaultLumosInputs are those of [LUMOS] sec 6.2 on 4,096 GPUs. Setup is what
 // its Table 3 has for routes to converge; mirrors add a tenth of a second.
 func DefaultLumosInputs() LumosInputs {
-	return LumosInputs{GPUs: 4096, Workload: "lumos", Load: 655, Share: 1000, EP: 64, Setup: 2400, Routing: RouteBalanced}
+	return LumosInputs{GPUs: 4096, Workload: "lumos", Load: 655, Share: 1000, EP: 64, Setup: 2400, Reduce: proto.CollectiveRing.String(), Routing: RouteBalanced}
 }
 
 // DefaultLumos is the paper's comparison; ten iterations are those of its
@@ -92,6 +95,9 @@ func (c *LumosConfig) Vary() {
 	add("0.4 traffic", func(in *LumosInputs) { in.Share = in.Share * 2 / 5 })
 	add("EP in a server", func(in *LumosInputs) { in.EP = gpusPerServer })
 	add("EP to 32", func(in *LumosInputs) { in.EP = 32 })
+	for _, of := range []proto.Collective{proto.CollectiveRing, proto.CollectiveHalvingDoubling, proto.CollectiveDoubleTree, proto.CollectiveAllToAll} {
+		add(of.String(), func(in *LumosInputs) { in.Reduce = of.String() })
+	}
 	add("Clos by ECMP", func(in *LumosInputs) { in.Routing = RouteECMP })
 	add("Clos ideal", func(in *LumosInputs) { in.Routing = RouteIdeal })
 	add(caseSameRate, func(in *LumosInputs) { in.Gbps = fastGbps })
@@ -129,6 +135,9 @@ func (c LumosConfig) Validate() error {
 func (in LumosInputs) validate() error {
 	pod := lumosShape(LumosCore, in).podGPUs()
 	big := lumosShape(LumosClos, in).podGPUs()
+	if _, wrong := proto.ParseCollective(in.Reduce); wrong != nil {
+		return wrong
+	}
 	switch {
 	case in.GPUs < 2*big || in.GPUs > maxLumosGPUs || in.GPUs%pod != 0 || in.GPUs%big != 0:
 		return invalid("gpus-total", fmt.Sprintf("%d to %d, a multiple of the %d and %d GPUs of a pod", 2*big, maxLumosGPUs, pod, big), "%d is not", in.GPUs)
@@ -144,6 +153,12 @@ func (in LumosInputs) validate() error {
 		return invalid("routing", strings.Join([]string{RouteBalanced, RouteECMP, RouteIdeal}, ", "), "%q is not", in.Routing)
 	}
 	return nil
+}
+
+// collective is what the valid name says; the numbers are those of the wire.
+func (in LumosInputs) collective() sched.Collective {
+	c, _ := proto.ParseCollective(in.Reduce)
+	return sched.Collective(c)
 }
 
 // LumosCell is one simulation of the study.
@@ -181,7 +196,7 @@ func (in LumosInputs) cell(network string, seed uint64) LumosCell {
 		in.Setup = 0
 	}
 	if network == LumosBest { // by definition a job takes as long as it says
-		in.Share = 1000
+		in.Share, in.Reduce = 1000, proto.CollectiveRing.String()
 	}
 	return LumosCell{in, network, seed}
 }

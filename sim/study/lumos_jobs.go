@@ -33,10 +33,11 @@ type lumosJob struct {
 	servers                   int // 0: a part of one
 	pp, dp, ep                int // ep in servers
 	reduce, exchange, forward int64
+	collective                sched.Collective // of the replicas
 }
 
 func (j *lumosJob) sched() sched.Job {
-	return sched.Job{TP: gpusPerServer, EP: j.ep * gpusPerServer, PP: j.pp, DP: j.dp}
+	return sched.Job{TP: gpusPerServer, EP: j.ep * gpusPerServer, PP: j.pp, DP: j.dp, Collective: j.collective}
 }
 
 // drawLumos draws how each job is divided ([LUMOS]'s public simulator): a
@@ -50,7 +51,7 @@ func drawLumos(jobs []workload.Job, in LumosInputs, seed uint64) []lumosJob {
 	for i, j := range jobs {
 		model, pp, ep := llms[r.Below(len(llms))], 4<<r.Below(4), 1<<r.Below(4)
 		times := func(share int64) int64 { return share * int64(800+r.Below(401)) * int64(in.Share) / 1_000_000 }
-		k := lumosJob{Job: j, reduce: times(model.reduce), exchange: times(model.exchange), forward: times(model.forward)}
+		k := lumosJob{Job: j, reduce: times(model.reduce), exchange: times(model.exchange), forward: times(model.forward), collective: in.collective()}
 		out[i] = k
 		if j.GPUs < gpusPerServer {
 			out[i].reduce, out[i].exchange, out[i].forward = 0, 0, 0

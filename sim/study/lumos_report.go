@@ -96,7 +96,7 @@ func (r LumosRun) plus(o LumosRun) LumosRun {
 
 func (r *LumosResult) describe(c LumosConfig) {
 	base := c.Cases[0]
-	r.note("%d jobs a run, %d seeds, FIFO; tensor parallel in a server of %d, experts in a pod, by planner/sched; %d iterations a job, each computes, exchanges between experts, forwards between stages and reduces by rings, nothing hidden; flows with max-min rates and a barrier after each of these", r.Jobs, r.Seeds, gpusPerServer, c.Steps)
+	r.note("%d jobs a run, %d seeds, FIFO; tensor parallel in a server of %d, experts in a pod, by planner/sched; %d iterations a job, each computes, exchanges between experts, forwards between stages and reduces by its collective, nothing hidden; flows with max-min rates and a barrier after each of these", r.Jobs, r.Seeds, gpusPerServer, c.Steps)
 	r.note("chips of %d Gb/s: LumosCore of ports of %d, pods of %d GPUs, a server a leaf, tau 1, its links granted and spread as the planner does; the Clos has the fastest ports that reach everybody in three tiers", chipGbps, fastGbps, lumosShape(LumosCore, base.LumosInputs).podGPUs())
 	r.note("what a job sends is the share of its time on the ideal network of five models that the paper's public simulator has; workload lumos has the running times of its public logs and sizes of its simulator (Helios times, TPUv4 sizes)")
 	r.note("a path of a job that runs and moves to another spine counts as moved; its flows stay where they were")
@@ -165,7 +165,7 @@ func (r *LumosResult) effects() string {
 
 // Table is a row a case.
 func (r *LumosResult) Table() Table {
-	t := Table{Columns: []string{"case", "gpus", "workload", "load_mille", "communication_mille", "ep_max", "setup_ms", "routing", "clos_gbps",
+	t := Table{Columns: []string{"case", "gpus", "workload", "load_mille", "communication_mille", "ep_max", "setup_ms", "collective", "routing", "clos_gbps",
 		"jrt_saved", "jrt_paper", "jct_saved", "jct_paper", "jct_saved_min", "jct_saved_max", "jrt_excess", "links_granted", "paths_moved"}}
 	paper := func(v *float64) string {
 		if v == nil {
@@ -174,7 +174,7 @@ func (r *LumosResult) Table() Table {
 		return ratio(*v)
 	}
 	for _, g := range r.Gains {
-		t.add(g.Case, g.GPUs, g.Workload, g.Load, g.Share, g.EP, g.Setup, g.Routing, g.ClosGbps, ratio(g.JRT), paper(g.PaperJRT),
+		t.add(g.Case, g.GPUs, g.Workload, g.Load, g.Share, g.EP, g.Setup, g.Reduce, g.Routing, g.ClosGbps, ratio(g.JRT), paper(g.PaperJRT),
 			ratio(g.JCT), paper(g.PaperJCT), ratio(g.JCTLeast), ratio(g.JCTMost), ratio(g.Excess), ratio(g.Granted), ratio(g.Moved))
 	}
 	return t

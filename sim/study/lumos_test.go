@@ -98,7 +98,7 @@ func TestLumosRingsHaveTheirLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		met := map[flow.Link]int{}
-		for _, f := range r.reduce(s, job, 1) {
+		for _, f := range reduced(r, s, job) {
 			for _, l := range f.Path {
 				met[l]++
 			}
@@ -125,6 +125,14 @@ func TestLumosRingsHaveTheirLinks(t *testing.T) {
 	if whole == 0 || cut == 0 {
 		t.Errorf("%d pairs have their links, %d do not: this shows little", whole, cut)
 	}
+}
+
+// reduced are the flows of all phases of a job's collective.
+func reduced(r *lumosRun, s *seat, job int) (out []flow.Flow) {
+	for _, round := range r.reduce(s, job, r.jobs[job].collective, 1000) {
+		out = append(out, round.Flows...)
+	}
+	return out
 }
 
 // A run gives back all it took: servers, circuits, connections.
@@ -191,7 +199,7 @@ func TestLumosResult(t *testing.T) {
 	}
 	for _, g := range a.Gains {
 		differ := 0
-		for _, d := range []bool{g.GPUs != 4096, g.Workload != "lumos", g.Load != 655, g.Share != 1000, g.EP != 64, g.Setup != 2400, g.Routing != RouteBalanced, g.LumosInputs.Gbps != 0} {
+		for _, d := range []bool{g.GPUs != 4096, g.Workload != "lumos", g.Load != 655, g.Share != 1000, g.EP != 64, g.Reduce != "ring", g.Setup != 2400, g.Routing != RouteBalanced, g.LumosInputs.Gbps != 0} {
 			if d {
 				differ++
 			}
@@ -213,6 +221,7 @@ func TestLumosBadInput(t *testing.T) {
 		"ep":            func(c *LumosConfig) { c.Cases[0].EP = 128 },
 		"setup-ms":      func(c *LumosConfig) { c.Cases[0].Setup = -1 },
 		"routing":       func(c *LumosConfig) { c.Cases[0].Routing = "best" },
+		"collective":    func(c *LumosConfig) { c.Cases[0].Reduce = "tree" },
 		"workload":      func(c *LumosConfig) { c.Cases[0].Workload = "none" },
 		"jobs":          func(c *LumosConfig) { c.Jobs = 0 },
 		"runs":          func(c *LumosConfig) { c.Runs = 0 },

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"slices"
 	"time"
 
 	"ringlight/planner/sched"
@@ -68,17 +69,13 @@ func (n *net) path(s *seat, job, from, to int) []flow.Link {
 	return path
 }
 
-// rails is what the like-numbered GPUs of two servers send, those that want to.
-func (n *net) rails(out []flow.Flow, s *seat, job, from, to int, bytes int64, want func(gpu int) bool) []flow.Flow {
+// rails is what the like-numbered GPUs of two servers send.
+func (n *net) rails(out []flow.Flow, s *seat, job, from, to int, bytes int64) []flow.Flow {
 	for g := range gpusPerServer {
-		if want(g) {
-			out = append(out, flow.Flow{Path: n.path(s, job, from*gpusPerServer+g, to*gpusPerServer+g), Bytes: bytes})
-		}
+		out = append(out, flow.Flow{Path: n.path(s, job, from*gpusPerServer+g, to*gpusPerServer+g), Bytes: bytes})
 	}
 	return out
 }
-
-func all(int) bool { return true }
 
 // script is what a job does: it computes, exchanges between experts, forwards
 // between stages and reduces gradients, none hidden behind another, in so many
@@ -94,15 +91,15 @@ func (n *net) script(s *seat, job int, j *lumosJob, steps int) *flow.Script {
 	stage := func(p flow.Phase) { stages = append(stages, flow.Stage{p}) }
 	stage(flow.Phase{Compute: each - talk})
 	for _, part := range []struct {
-		share int64
-		flows func(bytes int64) []flow.Flow
+		share  int64
+		rounds func(bytes int64) []flow.Round
 	}{
-		{j.exchange, func(b int64) []flow.Flow { return n.exchange(s, job, j, b) }},
-		{j.forward, func(b int64) []flow.Flow { return n.forward(s, job, b) }},
-		{j.reduce, func(b int64) []flow.Flow { return n.reduce(s, job, b) }},
+		{j.exchange, func(b int64) []flow.Round { return []flow.Round{{Flows: n.exchange(s, job, j, b), Times: 1}} }},
+		{j.forward, func(b int64) []flow.Round { return []flow.Round{{Flows: n.forward(s, job, b), Times: 1}} }},
+		{j.reduce, func(b int64) []flow.Round { return n.reduce(s, job, j.collective, b) }},
 	} {
 		if part.share > 0 {
-			stage(flow.Phase{Rounds: []flow.Round{{Flows: part.flows(bytes(part.share)), Times: 1}}})
+			stage(flow.Phase{Rounds: part.rounds(bytes(part.share))})
 		}
 	}
 	return &flow.Script{Stages: stages, Iterations: int64(steps)}
@@ -125,7 +122,7 @@ func (n *net) exchange(s *seat, job int, j *lumosJob, bytes int64) (out []flow.F
 				continue
 			}
 			for i, from := range domain {
-				out = n.rails(out, s, job, from, domain[(i+len(domain)/2)%len(domain)], bytes, all)
+				out = n.rails(out, s, job, from, domain[(i+len(domain)/2)%len(domain)], bytes)
 			}
 		}
 	}
@@ -136,28 +133,46 @@ func (n *net) exchange(s *seat, job int, j *lumosJob, bytes int64) (out []flow.F
 func (n *net) forward(s *seat, job int, bytes int64) (out []flow.Flow) {
 	for stage := 1; stage < len(s.of); stage++ {
 		for replica, from := range s.of[stage-1] {
-			out = n.rails(out, s, job, from, s.of[stage][replica], bytes, all)
+			out = n.rails(out, s, job, from, s.of[stage][replica], bytes)
 		}
 	}
 	return out
 }
 
-// reduce is the rings of replicas, even rails one way round and odd ones the
-// other, as the links were counted for.
-func (n *net) reduce(s *seat, job int, bytes int64) (out []flow.Flow) {
+// reduce is the collective of the replicas of each stage, all stages at once.
+// A phase of a halving sends half of what the one before does; what the busiest
+// GPU sends or gets is a share of the bytes, so that the ideal network takes as
+// long for each collective. Where all replicas are in one pod they form a ring.
+func (n *net) reduce(s *seat, job int, of sched.Collective, bytes int64) (rounds []flow.Round) {
 	for _, row := range s.of {
 		pods := make([]int32, len(row))
 		for i, server := range row {
 			pods[i] = int32(server / n.leafServer / n.leaves)
 		}
-		ring := sched.RingOrder(pods)
-		for i := range ring {
-			a, b := row[ring[i]], row[ring[(i+1)%len(ring)]]
-			out = n.rails(out, s, job, a, b, bytes, func(g int) bool { return g%2 == 0 })
-			out = n.rails(out, s, job, b, a, bytes, func(g int) bool { return g%2 == 1 })
+		phases := of.Phases(pods, gpusPerServer)
+		if slices.Min(pods) == slices.Max(pods) {
+			phases = sched.Ring.Phases(pods, gpusPerServer)
+		}
+		left := int64(1)<<len(phases) - 1
+		for at, sends := range phases {
+			if at == len(rounds) {
+				rounds = append(rounds, flow.Round{Times: 1})
+			}
+			gpus := len(row) * gpusPerServer
+			load := make([]int64, 2*gpus) // of a GPU: what it sends, and what it gets
+			for _, x := range sends {
+				load[x.From*gpusPerServer+x.GPU]++
+				load[gpus+x.To*gpusPerServer+x.GPU]++
+			}
+			part := bytes * (left + 1) / 2 / (int64(1)<<len(phases) - 1) / max(1, slices.Max(load))
+			left /= 2
+			for _, x := range sends {
+				path := n.path(s, job, row[x.From]*gpusPerServer+x.GPU, row[x.To]*gpusPerServer+x.GPU)
+				rounds[at].Flows = append(rounds[at].Flows, flow.Flow{Path: path, Bytes: part})
+			}
 		}
 	}
-	return out
+	return rounds
 }
 
 // lay gives the links of a new job spines and circuits, by a spread that has
