@@ -80,7 +80,7 @@ sizes: cross ## size of the static binaries, resident memory of an idle agent
 study-jct: build ## jobs on a leaf-spine core, [VCLOS] Tables 2, 5, 6, 7 beside ours: the figures of docs/isolated.md (RUNS: 5)
 	@for a in "-lambda 100,110,120,130,140" "-lambda 120 -queue edf,fewest" "-lambda 120 -queue edf,fewest -patience 0" \
 	  "-lambda 100 -queue fifo,easy -strategies best,vclos,ocs" "-lambda 100 -queue fifo,easy -strategies best,vclos,ocs -workload w2" \
-	  "-lambda 100,120,140 -strategies best,vclos,ocs -workload w2" "-lambda 6000 -workload tpuv4" \
+	  "-lambda 100,120,140 -strategies best,vclos,ocs -workload w2" "-lambda 6000 -workload tpuv4 -runs 1" \
 	  "-lambda 120 -sharing equal -strategies best,sr,balanced,ecmp" "-lambda 120 -sharing phases -strategies best,sr,balanced,ecmp" \
 	  "-cluster 2048 -lambda 15,25 -queue fifo,easy -strategies vclos,ocs -parallel 1"; do \
 	  echo "== ocs-sim study jct -runs $(or $(RUNS),5) $$a"; bin/ocs-sim study jct -runs $(or $(RUNS),5) $$a || exit 1; done
