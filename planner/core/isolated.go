@@ -22,6 +22,7 @@ type isolated struct {
 	rules isolate.Rules
 	empty *isolate.Queue // before the empty core: what it has room for
 	standing
+	found map[proto.JobID]bool // known by their circuits only
 }
 
 // seat is what a job owns, and since when.
@@ -98,7 +99,12 @@ func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 // that runs is moved, but where it allows it, and circuits that carry nothing:
 // those that did not come up.
 func (c isolated) design(from standing, jobs []*job, list bool) design {
-	c.standing = from
+	c.standing, c.found = from, map[proto.JobID]bool{}
+	for _, j := range jobs {
+		if j.found {
+			c.found[j.spec.Job] = true
+		}
+	}
 	if list {
 		c.arrive(jobs)
 	}
@@ -167,7 +173,7 @@ func (c *isolated) queue(jobs []*job) *isolate.Queue {
 	}
 	for at, m := range c.maps {
 		for port := range m.to {
-			if !c.able[at] || c.isFound(m, port, jobs) || m.to[port] >= 0 && c.failed(c.slots(at, int32(port), m.to[port])) {
+			if !c.able[at] || c.isFound(m, port) || m.to[port] >= 0 && c.failed(c.slots(at, int32(port), m.to[port])) {
 				s.Withhold(at, c.end(int32(port)))
 			}
 		}
@@ -193,8 +199,8 @@ func (c *isolated) queue(jobs []*job) *isolate.Queue {
 }
 
 // isFound: a port carries a job that is known by its circuits only.
-func (c *isolated) isFound(m crossMap, port int, jobs []*job) bool {
-	return m.to[port] >= 0 && slices.ContainsFunc(jobs, func(j *job) bool { return j.found && j.spec.Job == m.job[port] })
+func (c *isolated) isFound(m crossMap, port int) bool {
+	return m.to[port] >= 0 && c.found[m.job[port]]
 }
 
 // adoptFound lets jobs that are known by their circuits only have all that is
@@ -260,7 +266,7 @@ func (c *isolated) mend(jobs []*job) {
 	for at, m := range c.maps {
 		owned[at] = make([]bool, len(m.to))
 		for port := range m.to {
-			owned[at][port] = c.isFound(m, port, jobs)
+			owned[at][port] = c.isFound(m, port)
 		}
 	}
 	for _, j := range jobs {
@@ -377,7 +383,7 @@ func (c *isolated) carry(jobs []*job) []crossMap {
 			if !c.able[at] || c.failed(c.slots(at, i, j)) || !c.free(out[at], i, j) {
 				return
 			}
-			if !c.isFound(m, int(i), jobs) {
+			if !c.isFound(m, int(i)) {
 				id = 0
 			}
 			c.put(out[at], i, j, id)
@@ -390,13 +396,17 @@ func (c *isolated) carry(jobs []*job) []crossMap {
 func (c *isolated) account(d *design) {
 	s := &d.change
 	s.Stages = uint32(len(d.stages))
+	runs := map[proto.JobID]bool{}
+	for _, j := range d.jobs {
+		runs[j.spec.Job] = j.runs()
+	}
 	for at, m := range d.maps {
 		made, gone := c.difference(c.maps[at], m)
 		s.Created += uint32(made)
 		s.Removed += uint32(gone)
 		c.links(c.maps[at], func(i, j int32, id proto.JobID) {
-			switch k := slices.IndexFunc(d.jobs, func(x *job) bool { return x.spec.Job == id && x.runs() }); {
-			case k < 0:
+			switch {
+			case !runs[id]:
 			case m.to[i] == j && m.job[i] == id:
 				s.Kept++
 			default:
@@ -408,43 +418,4 @@ func (c *isolated) account(d *design) {
 		s.DarkMicros = c.dark
 	}
 	c.accountJobs(d)
-}
-
-// describe adds what a job has of each server, in the order of its ranks. A job
-// of more than fit a message has none.
-func (c isolated) describe(j *job, s *proto.JobStatus) {
-	const most = 4096 // of JobStatus.Seats
-	if j.own == nil || len(j.own.Servers) > most {
-		return
-	}
-	for _, w := range j.own.Servers {
-		s.Seats = append(s.Seats, proto.Seat{Leaf: uint16(w.Leaf), Server: uint16(w.Server), GPUs: uint16(w.GPUs)})
-	}
-}
-
-// routes are a job's tables, those of leaves first.
-func (c isolated) routes(j *job) []proto.RoutingTable {
-	if j.own == nil {
-		return nil
-	}
-	var out []proto.RoutingTable
-	t := c.shape.Empty().Tables(j.own.Placement)
-	for _, l := range t.Leaves {
-		x := proto.RoutingTable{Job: j.spec.Job, Number: uint16(l.Leaf), Virtual: uint32(l.Virtual)}
-		for _, r := range l.Sends {
-			x.Sends = append(x.Sends, proto.PortRoute{Port: uint16(r.Port), Uplink: uint16(r.Uplink)})
-		}
-		for _, r := range l.Reaches {
-			x.Reaches = append(x.Reaches, proto.Reach{Leaf: uint16(r.Leaf), Port: uint16(r.Port), Uplink: uint16(r.Uplink)})
-		}
-		out = append(out, x)
-	}
-	for _, v := range t.VRFs {
-		x := proto.RoutingTable{Job: j.spec.Job, Spine: true, Number: uint16(v.Spine), Virtual: uint32(v.Virtual)}
-		for _, p := range v.Ports {
-			x.Ports = append(x.Ports, uint16(p))
-		}
-		out = append(out, x)
-	}
-	return out
 }

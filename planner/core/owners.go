@@ -79,6 +79,45 @@ func (s *seat) whole(fab *fabric.Core) bool {
 	return true
 }
 
+// describe adds what a job has of each server, in the order of its ranks. A job
+// of more than fit a message has none.
+func (c isolated) describe(j *job, s *proto.JobStatus) {
+	const most = 4096 // of JobStatus.Seats
+	if j.own == nil || len(j.own.Servers) > most {
+		return
+	}
+	for _, w := range j.own.Servers {
+		s.Seats = append(s.Seats, proto.Seat{Leaf: uint16(w.Leaf), Server: uint16(w.Server), GPUs: uint16(w.GPUs)})
+	}
+}
+
+// routes are a job's tables, those of leaves first.
+func (c isolated) routes(j *job) []proto.RoutingTable {
+	if j.own == nil {
+		return nil
+	}
+	var out []proto.RoutingTable
+	t := c.shape.Empty().Tables(j.own.Placement)
+	for _, l := range t.Leaves {
+		x := proto.RoutingTable{Job: j.spec.Job, Number: uint16(l.Leaf), Virtual: uint32(l.Virtual)}
+		for _, r := range l.Sends {
+			x.Sends = append(x.Sends, proto.PortRoute{Port: uint16(r.Port), Uplink: uint16(r.Uplink)})
+		}
+		for _, r := range l.Reaches {
+			x.Reaches = append(x.Reaches, proto.Reach{Leaf: uint16(r.Leaf), Port: uint16(r.Port), Uplink: uint16(r.Uplink)})
+		}
+		out = append(out, x)
+	}
+	for _, v := range t.VRFs {
+		x := proto.RoutingTable{Job: j.spec.Job, Spine: true, Number: uint16(v.Spine), Virtual: uint32(v.Virtual)}
+		for _, p := range v.Ports {
+			x.Ports = append(x.Ports, uint16(p))
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
 // tablesPage gives the routing tables of a job, or of all.
 func tablesPage(c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
 	of, ok := c.designer.(isolated)
