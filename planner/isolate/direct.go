@@ -53,17 +53,19 @@ func (s *State) direct(need int) (Placement, bool) {
 	return p, true
 }
 
-// between gives the switches, those first in which leaves have most ports: a
-// later job may need some of every switch.
+// between gives the switches, those first at which leaves have most free ports:
+// a later job over whole spines has the same number of circuits at every switch.
 func (s *State) between() []int {
 	columns := s.leaf.columns
+	free := make([]int32, columns)
+	for cell, n := range s.leaf.free {
+		free[cell%columns] += n
+	}
 	order := make([]int32, columns)
 	for k := range order {
 		order[k] = int32(k)
 	}
-	byLeast(order, func(k int32) int32 {
-		return -s.leaf.column[k]
-	})
+	byLeast(order, func(k int32) int32 { return -free[k] })
 	out := make([]int, columns)
 	for i, k := range order {
 		out[i] = int(k)

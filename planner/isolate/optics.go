@@ -12,9 +12,9 @@ import (
 // leaf and any s that T divides).
 
 // maxSteps bounds the work of one decision; a step is a circuit tried or a
-// deal looked at. chosen: about 3 ms; one decision in a hundred on 2,048 GPUs
-// takes more than a third of it.
-const maxSteps = 15_000
+// deal looked at. chosen: about 10 ms; one decision in a hundred on 2,048 GPUs
+// takes more than a tenth of it.
+const maxSteps = 100_000
 
 // optical is one decision.
 type optical struct {
@@ -103,16 +103,25 @@ func (o *optical) dealSpines(want shape, order []int32, byTurns bool) []share {
 	return out
 }
 
-// oneSpine is a Clos over the fullest spine that will do.
+// oneSpine is a Clos over the fullest spine that will do, of which much is
+// tried: the next one may be one that no job has.
 func (o *optical) oneSpine() (Placement, bool) {
 	t := o.core.GPUsPerServer
 	want := shape{o.need, t}
 	orders := o.leafOrders()
+	r := detmath.Random(1)
+	order := slices.Clone(orders[0])
 	for _, m := range o.spineOrders()[0] {
 		if int(o.spine.row[m]) < o.need*t {
 			continue
 		}
-		for _, leaves := range orders {
+		for try := range len(orders) + triesByChance {
+			leaves := order
+			if try < len(orders) {
+				leaves = orders[try]
+			} else {
+				shuffle(&r, order)
+			}
 			if p, ok := o.weave(want, leaves, []share{{int(m), t}}); ok {
 				return p, true
 			}
@@ -121,38 +130,47 @@ func (o *optical) oneSpine() (Placement, bool) {
 	return Placement{}, false
 }
 
-// severalSpines tries the few deals that mostly do in every shape, then orders
-// of chance, then all deals that there are.
+// severalSpines tries the few deals that mostly do in every shape, and then
+// orders of chance: first with as few spines as will do, as one that no job
+// has is all that the largest jobs can use, then with many. At last all deals
+// that there are.
 func (o *optical) severalSpines() (Placement, bool) {
 	shapes := o.core.shapes(o.need * o.core.GPUsPerServer)
 	leaves, spines := o.leafOrders(), o.spineOrders()
-	for _, want := range shapes {
-		for way := range 4 {
-			on := o.dealSpines(want, spines[way&1], way >= 2)
-			for _, order := range leaves {
-				if p, ok := o.weave(want, order, on); ok {
-					return p, true
+	r := detmath.Random(1)
+	order, by := slices.Clone(leaves[0]), slices.Clone(spines[0])
+	for _, byTurns := range []bool{false, true} {
+		for _, want := range shapes {
+			for _, spines := range spines {
+				on := o.dealSpines(want, spines, byTurns)
+				for _, leaves := range leaves {
+					if p, ok := o.weave(want, leaves, on); ok {
+						return p, true
+					}
 				}
 			}
 		}
-	}
-	r := detmath.Random(1)
-	for range triesByChance {
-		for _, want := range shapes {
-			order, by := leaves[0], spines[0]
-			r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-			r.Shuffle(len(by), func(i, j int) { by[i], by[j] = by[j], by[i] })
-			if p, ok := o.weave(want, order, o.dealSpines(want, by, r.Below(2) == 0)); ok {
-				return p, true
+		for try := range triesByChance {
+			for _, want := range shapes {
+				shuffle(&r, order)
+				if try > 0 {
+					shuffle(&r, by)
+				}
+				if p, ok := o.weave(want, order, o.dealSpines(want, by, byTurns)); ok {
+					return p, true
+				}
 			}
 		}
 	}
 	return o.everyDeal(shapes)
 }
 
-// triesByChance in every shape; chosen: of random jobs on random cores that
-// had a place at all, more than that found hardly another.
-const triesByChance = 8
+func shuffle(r *detmath.Random, list []int32) {
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+}
+
+// triesByChance of each spine or shape; chosen: more of them find hardly more.
+const triesByChance = 10
 
 // weave finds leaves in this order and the circuits to these spines.
 func (o *optical) weave(want shape, leaves []int32, on []share) (Placement, bool) {
@@ -179,10 +197,6 @@ func (o *optical) lay(at, on []share) bool {
 	}
 	for _, m := range on {
 		w.b = append(w.b, o.spine.free[m.at*colours:(m.at+1)*colours]...)
-	}
-	w.price = w.price[:0]
-	for k := range colours {
-		w.price = append(w.price, -columnPrice*o.leaf.column[k])
 	}
 	w.reset(colours)
 	w.steps += 1 + len(w.pairs)*colours/64 + w.edges/8 // what this costs

@@ -16,7 +16,6 @@ type pool struct {
 	taken   []bool  // of a unit
 	free    []int32 // units of a cell
 	row     []int32 // free units of a row
-	column  []int32 // and of a column
 }
 
 func newPool(m [][]int) pool {
@@ -32,16 +31,12 @@ func newPool(m [][]int) pool {
 		}
 		p.row = append(p.row, in)
 	}
-	p.column = make([]int32, p.columns)
-	for cell, n := range p.free {
-		p.column[cell%p.columns] += n
-	}
 	p.taken = make([]bool, p.start[len(p.start)-1])
 	return p
 }
 
 func (p pool) clone() pool {
-	p.taken, p.free, p.row, p.column = slices.Clone(p.taken), slices.Clone(p.free), slices.Clone(p.row), slices.Clone(p.column)
+	p.taken, p.free, p.row = slices.Clone(p.taken), slices.Clone(p.free), slices.Clone(p.row)
 	return p
 }
 
@@ -73,7 +68,6 @@ func (p *pool) set(row, column int, u int32, taken bool) {
 	p.taken[u] = taken
 	p.free[row*p.columns+column] += by
 	p.row[row] += by
-	p.column[column] += by
 }
 
 // State is who owns what of a core. It is not safe for concurrent use; Clone

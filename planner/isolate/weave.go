@@ -18,7 +18,6 @@ const (
 	pushPrice   = 1000 // what pushing one circuit out costs
 	portPrice   = 16   // what one free port more at a switch is worth
 	chancePrice = 8    // below what is drawn on top
-	columnPrice = 4    // what a free port more of any leaf at a switch is worth
 	holdFirst   = 3    // steps for which a circuit that was pushed out stays away
 	holdSpan    = 8
 )
@@ -36,7 +35,6 @@ type weaver struct {
 	until        []int32 // this step
 	missing      []int32
 	sumA, sumB   []int32 // of colours
-	price        []int32 // of a colour
 	edges, steps int
 	rng          detmath.Random
 }
@@ -154,7 +152,7 @@ func (w *weaver) insert(e int32) bool {
 		if k&15 == 0 {
 			chance = w.rng.Next()
 		}
-		cost := w.price[k] - portPrice*(a[k]+b[k]) + int32(chance%chancePrice)
+		cost := -portPrice*(a[k]+b[k]) + int32(chance%chancePrice)
 		chance >>= 4
 		if a[k] == 0 {
 			if cost += pushPrice; mineA[k] < 0 {
