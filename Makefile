@@ -61,6 +61,12 @@ RINGLIGHT_RUNS ?= 1000000
 bench-rings: ## RINGLIGHT_RUNS (a million) seeded faults on small rings, lines, gaps and wraps: open pieces, splits, recovery
 	$(GO) test ./node -count 1 -timeout 0 -v -run 'TestRingsHeal$$' -runs $(RINGLIGHT_RUNS)
 
+.PHONY: bench-isolate
+bench-isolate: ## jobs alone on leaves and spines: proofs and exhaustion at length, processor time and steps of a decision on 2,048 GPUs
+	@echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"
+	RINGLIGHT_ISOLATE=$(or $(RUNS),100) $(GO) test ./planner/isolate -count 1 -timeout 0 -v -run '$(or $(ONLY),.)'
+	$(GO) test ./planner/isolate -run '^$$' -bench Decision -benchtime 20x
+
 .PHONY: bench-core
 bench-core: build ## switch agents killed in the middle of every stage, RUNS (200) seeds on a virtual clock
 	bin/ocs-sim core -runs $(or $(RUNS),200)
