@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"math/big"
 	"testing"
 	"time"
 )
@@ -43,7 +44,7 @@ type naiveRun struct {
 // naiveFlow is a flow under way.
 type naiveFlow struct {
 	*Flow
-	left amount
+	left *big.Int // 1e-9 bits
 	rate int64
 }
 
@@ -87,8 +88,12 @@ func (s *naive) Next() time.Duration {
 				next = min(next, later(s.now, r.left))
 			}
 			for k := range r.flows {
-				if f := &r.flows[k]; f.left != (amount{}) {
-					next = min(next, later(s.now, f.left.time(f.rate)))
+				if f := &r.flows[k]; f.left.Sign() > 0 && f.rate > 0 {
+					rate := big.NewInt(f.rate)
+					up := new(big.Int).Add(f.left, new(big.Int).Sub(rate, big.NewInt(1)))
+					if t := up.Div(up, rate); t.IsInt64() && t.Int64() < int64(Never-s.now) {
+						next = min(next, s.now+time.Duration(t.Int64()))
+					}
 				}
 			}
 		}
@@ -132,7 +137,8 @@ func (s *naive) pass(dt time.Duration) {
 				r.left -= dt
 			}
 			for k := range r.flows {
-				r.flows[k].left = r.flows[k].left.after(r.flows[k].rate, dt)
+				f := &r.flows[k]
+				f.left.Sub(f.left, new(big.Int).Mul(big.NewInt(max(f.rate, 0)), big.NewInt(int64(dt))))
 			}
 		}
 	}
@@ -162,10 +168,10 @@ func (s *naive) settle(j *naiveJob) bool {
 func (s *naive) settleRun(r *naiveRun) {
 	kept, waits := r.flows[:0], false
 	for _, f := range r.flows {
-		waits = waits || f.left != (amount{})
+		waits = waits || f.left.Sign() > 0
 	}
 	for _, f := range r.flows {
-		if f.left != (amount{}) || waits && s.sharing == Equal {
+		if f.left.Sign() > 0 || waits && s.sharing == Equal {
 			kept = append(kept, f)
 		}
 	}
@@ -183,7 +189,7 @@ func (s *naive) settleRun(r *naiveRun) {
 		flows := r.phase.Rounds[r.round].Flows
 		for i := range flows {
 			if flows[i].Bytes > 0 {
-				r.flows = append(r.flows, naiveFlow{Flow: &flows[i], left: amountOf(flows[i].Bytes)})
+				r.flows = append(r.flows, naiveFlow{Flow: &flows[i], left: new(big.Int).Mul(big.NewInt(flows[i].Bytes), big.NewInt(8e9))})
 			}
 		}
 	}
