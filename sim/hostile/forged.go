@@ -86,8 +86,9 @@ func (s *stranger) plan(n int) (d proto.Desired, ok bool) {
 	return d, false
 }
 
-// firstJobs is what runs on the circuits before and after.
-var firstJobs = []proto.JobSpec{{Job: 1, TP: 4, EP: 1, PP: 2, Servers: 4}, {Job: 2, TP: 4, EP: 1, PP: 2, Servers: 4}, {Job: 3, TP: 4, EP: 1, PP: 4, Servers: 8}}
+// firstJobs is what runs on the circuits before and after: each is larger than
+// a pod of eight servers.
+var firstJobs = []proto.JobSpec{{Job: 1, TP: 4, EP: 1, PP: 4, Servers: 12}, {Job: 2, TP: 4, EP: 1, PP: 2, Servers: 12}}
 
 // jobLists asks a fabric of circuits for lists of jobs, and for mutants of
 // them: none stops the planner, and the first list is had again at the end.
@@ -103,7 +104,7 @@ func jobLists(ctx context.Context, s *stranger) (int, error) {
 	defer a.Link.Close()
 	before, err := a.placed(ctx, firstJobs)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%w: %w", errFell, err)
 	}
 	w, err := s.speaker()
 	if err != nil {
