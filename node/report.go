@@ -167,7 +167,7 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 		add(proto.EvIsolated, severity(mode), 0, 0, mode.String()+": "+m.waysOut())
 	}
 	for b := range m.bundles {
-		if x := &m.bundles[b]; x.failed {
+		if x := &m.bundles[b]; x.failed || x.silent != "" {
 			add(proto.EvPathFailed, proto.SeverityCritical, proto.BundleID(b), x.since, x.outlook(b))
 		}
 	}

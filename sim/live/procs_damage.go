@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"ringlight/agent"
 	"ringlight/sim/damage"
 )
 
@@ -209,7 +208,7 @@ func (s *spoiling) started(ctx context.Context, n int, what string, from int) er
 			refused = true
 			return true, ""
 		}
-		_, err := agent.AskSocket(s.path(filepath.Join(fmt.Sprintf("node%d", n), "agent.sock")), agent.Question{Verb: "status"})
+		_, err := s.status(n)
 		return err == nil, fmt.Sprint(err)
 	})
 	said := s.log(agentName(n), from)
