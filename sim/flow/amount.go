@@ -14,8 +14,8 @@ const (
 	MaxLinks    = 1 << 28
 )
 
-// Unlimited is faster than every rate.
-const Unlimited = int64(math.MaxInt64)
+// unlimited is faster than every rate.
+const unlimited = int64(math.MaxInt64)
 
 // Never is later than everything.
 const Never = time.Duration(math.MaxInt64)

@@ -322,7 +322,7 @@ func (s *Sim) byItself(from, to time.Duration, start func(), until func() bool) 
 	now, heap, dirty := s.now, s.heap, s.dirty
 	seeds, begun, least := s.seeds, s.begun, s.least
 	s.now, s.heap, s.dirty = from, nil, nil
-	s.seeds, s.begun, s.least = nil, nil, Unlimited
+	s.seeds, s.begun, s.least = nil, nil, unlimited
 	start()
 	s.flush()
 	for !until() {

@@ -66,7 +66,7 @@ func New(capacity []int64, sharing Sharing) (*Sim, error) {
 	if len(capacity) > MaxLinks {
 		return nil, fmt.Errorf("flow: %d links, at most %d", len(capacity), MaxLinks)
 	}
-	s := &Sim{traffic: traffic{sharing: sharing, links: make([]link, len(capacity)), least: Unlimited}}
+	s := &Sim{traffic: traffic{sharing: sharing, links: make([]link, len(capacity)), least: unlimited}}
 	for l, c := range capacity {
 		if err := s.SetCapacity(Link(l), c); err != nil {
 			return nil, err

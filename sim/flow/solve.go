@@ -27,7 +27,7 @@ func (s *Sim) flush() {
 			f.endAt(f.end)
 			s.touch(f.run)
 		}
-		s.seeds, s.begun, s.woken, s.least = s.seeds[:0], s.begun[:0], s.woken[:0], Unlimited
+		s.seeds, s.begun, s.woken, s.least = s.seeds[:0], s.begun[:0], s.woken[:0], unlimited
 	}
 	for _, r := range s.dirty {
 		s.reschedule(r)
