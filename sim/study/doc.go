@@ -8,7 +8,8 @@
 // running groups a fault touches. Of [CROSS] it has sec 6.2: sequences of
 // logical topologies, what is realised and what stays (Fig. 5-7), and of
 // [LUMOS] sec 6: what circuits between pods save of the time of jobs.
-// The study of flows measures sim/flow itself.
+// Of [VCLOS] it has sec 9: jobs on a leaf-spine core, isolated or sharing it,
+// by strategy and queue (Tables 2, 5-7). The study of flows measures sim/flow itself.
 //
 // A study returns data. How the data become text, CSV or an SVG chart is here
 // too, as pure functions of them; files, flags and progress bars are the
