@@ -47,7 +47,9 @@ func drive(t *testing.T, q *Queue, jobs []workload.Job) int64 {
 // Goal: with optics the network blocks hardly a head, and jobs fare as on one
 // switch for all servers, in every order of the queue.
 // Method: w1 and w2 of the studies at their highest load, with durations as
-// declared; more seeds and jobs with RINGLIGHT_ISOLATE.
+// declared; more seeds and jobs with RINGLIGHT_ISOLATE. In long streams the one
+// job that meets a full network changes who runs beside whom ever after, so the
+// mean is held to a tenth there.
 func TestStreamsFareAsOnOneSwitch(t *testing.T) {
 	one := DefaultCore()
 	one.Optics = nil
@@ -67,7 +69,7 @@ func TestStreamsFareAsOnOneSwitch(t *testing.T) {
 				all += len(jobs)
 			}
 			t.Logf("%s %-12v %d jobs: %.3f of one switch, %d of %d heads blocked by the network", kind, order, all, float64(optics)/float64(best), network, all)
-			if network > 1+all/5000 || optics*100 > best*102 {
+			if within := 1000 + 20*int64(min(scale(1), 5)); network > 1+all/5000 || optics*1000 > best*within {
 				t.Errorf("%s %v: %d ms, on one switch %d ms; %d blocked by the network", kind, order, optics, best, network)
 			}
 		}
