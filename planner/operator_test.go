@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -388,5 +389,31 @@ func TestWhoCannotBePlacedIsSaidInFiveSeconds(t *testing.T) {
 		if r := w.ask(proto.OpRequest{Noun: proto.NounFabric, Bundle: -1}); len(r.Fabric.Waiting) == 0 {
 			t.Errorf("%s: the status says nothing", what)
 		}
+	}
+}
+
+// A fabric file that is not the store's is refused with the first key that
+// differs, what both have, and the ways on.
+// Method: one key changed at a time, one of them absent in the default.
+func TestStoreOfAnotherFabric(t *testing.T) {
+	st := State{{Key: keyFabric, Value: fabric.Default().Encode()}}
+	for _, c := range []struct {
+		change func(f *fabric.Fabric)
+		want   string
+	}{
+		{func(f *fabric.Fabric) { f.TP = 16 }, "tp 32, not 16"},
+		{func(f *fabric.Fabric) { f.Name = "f2" }, `"f1", not "f2"`},
+		{func(f *fabric.Fabric) { f.Spares = 8 }, "not 8"},
+	} {
+		other := fabric.Default()
+		c.change(other)
+		_, err := Start(st, other, 5)
+		var refused *fabric.Error
+		if !errors.As(err, &refused) || !strings.Contains(refused.Message, c.want) || !strings.Contains(refused.Limit, "used where none is given") {
+			t.Errorf("want %q: %v", c.want, err)
+		}
+	}
+	if _, err := Start(st, fabric.Default(), 5); err != nil {
+		t.Error(err)
 	}
 }

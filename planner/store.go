@@ -45,8 +45,9 @@ func Start(st State, f *fabric.Fabric, life uint64) (Config, error) {
 			return Config{}, fmt.Errorf("store: fabric: %w", err)
 		}
 		if f != nil && string(f.Encode()) != string(stored.Encode()) {
-			return Config{}, &fabric.Error{Field: "fabric", Limit: "the stored fabric, or another store",
-				Message: fmt.Sprintf("the store holds fabric %s (%d nodes, k %d, tp %d), which differs from the one given", stored.Name, stored.Nodes, stored.K, stored.TP)}
+			const limit = "the stored one, which is used where none is given, or a store of its own for the other"
+			return Config{}, &fabric.Error{Field: "fabric", Limit: limit,
+				Message: fmt.Sprintf("the store's fabric %s differs: %s: want %s", stored.Name, stored.Differs(f), limit)}
 		}
 		f = stored
 	}

@@ -20,8 +20,9 @@ and what jobs wait for. show: one job. tables, of leaves and spines: for each le
 of a job which uplink a port sends to, for each spine a VRF; of all jobs without
 JOB.
 apply: FILE has all jobs that should run; those in it as they were before stay
-where they are, those no longer in it end. plan: what apply would do, and no
-more: circuits made and removed, links that move, stages, links realised.
+where they are. Where jobs that run or wait are no longer in it, apply names them
+and does nothing; with -prune they end. plan: what apply would do, and no more:
+jobs that end, circuits made and removed, links that move, stages, links realised.
 
 FILE is JSON, "-" is stdin:
   {"jobs": [{"id": 1, "tp": 4, "pp": 2, "dp": 10},
@@ -42,7 +43,9 @@ dark to make room, never where absent.
 
 func circuit(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	words, err := c.read(flag.NewFlagSet("circuit", flag.ContinueOnError), args, out, circuitHelp)
+	fs := flag.NewFlagSet("circuit", flag.ContinueOnError)
+	prune := fs.Bool("prune", false, "apply: jobs that are not in FILE end")
+	words, err := c.read(fs, args, out, circuitHelp)
 	if err != nil {
 		return err
 	}
@@ -68,7 +71,8 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		return circuitApply(ctx, &c, jobs, words[0] == "plan", out)
+		dry := words[0] == "plan"
+		return circuitApply(ctx, &c, jobs, dry, dry || *prune, out)
 	}
 	return wrongUsage("circuit", "list, show JOB, tables [JOB], apply FILE or plan FILE", "%q", strings.Join(words, " "))
 }
@@ -122,6 +126,7 @@ type changeJSON struct {
 	DryRun     bool          `json:"dry_run"`
 	Placed     uint32        `json:"jobs_placed"`
 	Waiting    []proto.JobID `json:"jobs_waiting"`
+	Ended      []proto.JobID `json:"jobs_ended"`
 	Stages     uint32        `json:"stages"`
 	Created    uint32        `json:"circuits_created"`
 	Removed    uint32        `json:"circuits_removed"`
@@ -222,8 +227,26 @@ func circuitShow(ctx context.Context, c *clientFlags, id proto.JobID, out io.Wri
 	})
 }
 
-func circuitApply(ctx context.Context, c *clientFlags, jobs *jobFile, dry bool, out io.Writer) error {
-	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: jobs.specs, DryRun: dry})
+// circuitApply has the planner do a job list, or say what it would do. Jobs
+// end by it only where that may be.
+func circuitApply(ctx context.Context, c *clientFlags, jobs *jobFile, dry, end bool, out io.Writer) error {
+	ended := []proto.JobID{}
+	var r *proto.OpReply
+	err := c.with(ctx, func(cl *client) (err error) {
+		if ended, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounJobs}, func(r *proto.OpReply) []proto.JobStatus { return r.Jobs },
+			func(x *proto.JobStatus) proto.JobID { return x.Job }); err != nil {
+			return err
+		}
+		ended = slices.DeleteFunc(ended, func(id proto.JobID) bool {
+			return slices.ContainsFunc(jobs.specs, func(s proto.JobSpec) bool { return s.Job == id })
+		})
+		stop := len(ended) > 0 && !end // what is wrong with the list is said first
+		r, err = cl.Ask(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: jobs.specs, DryRun: dry || stop})
+		if err == nil && stop {
+			err = wrongUsage("jobs", "all jobs that run or wait, or -prune to end the others", "not in the list%s", listed(ended))
+		}
+		return err
+	})
 	var refused *proto.Error
 	if errors.As(err, &refused) && refused.Code == proto.Invalid {
 		return wrongUsage(jobs.field(refused.Field), refused.Limit, "%s", refused.Reason)
@@ -235,13 +258,16 @@ func circuitApply(ctx context.Context, c *clientFlags, jobs *jobFile, dry bool, 
 		return errors.New("the planner's answer has no change")
 	}
 	x := r.Change
-	ch := changeJSON{dry, x.Placed, append([]proto.JobID{}, x.Waiting...), x.Stages, x.Created, x.Removed, x.Moved, x.Kept,
+	ch := changeJSON{dry, x.Placed, append([]proto.JobID{}, x.Waiting...), ended, x.Stages, x.Created, x.Removed, x.Moved, x.Kept,
 		x.Worst, x.WorstOf, x.Asked, x.Granted, x.Realised, x.DarkMicros}
 	return c.print(out, ch, func() error { return ch.print(out) })
 }
 
 func (ch *changeJSON) print(out io.Writer) error {
 	fmt.Fprintf(out, "%d jobs have servers, %d wait%s\n", ch.Placed, len(ch.Waiting), listed(ch.Waiting))
+	if len(ch.Ended) > 0 {
+		fmt.Fprintf(out, "%d jobs end%s\n", len(ch.Ended), listed(ch.Ended))
+	}
 	fmt.Fprintf(out, "%d circuits to make, %d to remove, in %d stages\n", ch.Created, ch.Removed, ch.Stages)
 	fmt.Fprintf(out, "links of jobs that stay: %d keep their circuits, %d move, at most %d of %d of a leaf at once\n", ch.Kept, ch.Moved, ch.WorstMoved, ch.WorstOf)
 	if ch.Moved > 0 && ch.DarkMicros > 0 {

@@ -170,7 +170,13 @@ func TestCircuitsAgainstARunningCore(t *testing.T) {
 		t.Errorf("list for people: %d %s", code, out)
 	}
 	write(`{"jobs":[]}`)
-	if code, out := run(&applied, "apply", file); code != 0 || applied.Removed != planned.Created {
+	if code, out := run(nil, "apply", file); code != 2 || !strings.Contains(out, `"field":"jobs"`) || !strings.Contains(out, "1, 2") {
+		t.Errorf("jobs left out by mistake: %d %s", code, out)
+	}
+	if code, out := run(&planned, "plan", file); code != 0 || len(planned.Ended) != 2 || planned.Removed != applied.Created {
+		t.Errorf("plan of the end of all jobs: %d %s", code, out)
+	}
+	if code, out := run(&applied, "apply", file, "-prune"); code != 0 || applied.Removed != planned.Removed || len(applied.Ended) != 2 {
 		t.Errorf("end of all jobs: %d %s", code, out)
 	}
 }
