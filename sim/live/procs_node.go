@@ -19,50 +19,59 @@ import (
 type loss struct {
 	ring              procRing
 	left, dead, right int
+	over              fabric.Link // from left to right
 	before            []BoardRecord
 	took              time.Duration // of the bypass, from the light lost to the light found
 }
 
-// lose takes the supply of an inner node of a ring away: its neighbours bypass
-// it by themselves, and no other light changes.
-func (p *procs) lose(ctx context.Context, ring procRing) (x loss, err error) {
-	x.ring = ring
-	var over fabric.Link
-	ok := false
-	for i := 1; i < len(ring.Nodes)-1 && !ok; i++ {
-		x.left, x.dead, x.right = ring.Nodes[i-1], ring.Nodes[i], ring.Nodes[i+1]
-		over, ok = p.f.Link(proto.NodeID(x.left), proto.NodeID(x.right))
+// loser finds what can be lost, from the n-th ring on: the first inner node with
+// a fibre past it. A ring that has stepped over nodes may have none.
+func (p *procs) loser(rings []procRing, n int) (x loss, err error) {
+	for k := range rings {
+		x.ring = rings[(n+k)%len(rings)]
+		for i := 1; i < len(x.ring.Nodes)-1; i++ {
+			ok := false
+			x.left, x.dead, x.right = x.ring.Nodes[i-1], x.ring.Nodes[i], x.ring.Nodes[i+1]
+			if x.over, ok = p.f.Link(proto.NodeID(x.left), proto.NodeID(x.right)); ok {
+				return x, nil
+			}
+		}
 	}
-	if !ok {
-		return x, fmt.Errorf("ring %d has nodes %v: want an inner one with a fibre past it", ring.Ring, ring.Nodes)
-	}
+	return x, fmt.Errorf("rings %v: want one with an inner node that has a fibre past it", rings)
+}
+
+// lose takes a node's supply away: its neighbours bypass it by themselves, and
+// no other light changes.
+func (p *procs) lose(ctx context.Context, x *loss) (err error) {
 	if x.before, err = p.records(); err != nil {
-		return x, err
+		return err
 	}
 	if _, err := p.tell(boardName(x.dead), "power off"); err != nil {
-		return x, err
+		return err
 	}
 	p.signal(agentName(x.dead), syscall.SIGKILL)
 	p.res.ProcsKilled++
 	if _, err := await(ctx, procsBypass, "bypass", func() (bool, string) {
 		now := time.Now()
-		a, lostA, foundA, errA := p.bypassed(x.left, over.Local)
-		b, lostB, foundB, errB := p.bypassed(x.right, over.Remote)
+		a, lostA, foundA, errA := p.bypassed(x.left, x.over.Local)
+		b, lostB, foundB, errB := p.bypassed(x.right, x.over.Remote)
 		late := time.Since(now) // the second record is younger
 		x.took = max(lostA, lostB-late) - min(foundA, foundB-late)
 		return a && b, fmt.Sprintf("%d: %v, %d: %v, %v", x.left, a, x.right, b, errors.Join(errA, errB))
 	}); err != nil {
-		return x, err
+		return err
 	}
-	return x, p.unchanged(x.before, "a node without power", x.touched())
+	return p.unchanged(x.before, "a node without power", x.touched())
 }
 
 func (x *loss) touched() map[int]bool { return map[int]bool{x.left: true, x.dead: true, x.right: true} }
 
-// repaired waits until a ring is in service without the node that it lost.
-func (p *procs) repaired(ctx context.Context, x loss) error {
-	may := x.touched()
+// repaired waits until a ring is in service without the node that it lost, and
+// tells at each look how long it has waited.
+func (p *procs) repaired(ctx context.Context, x loss, waited func(time.Duration)) error {
+	may, began := x.touched(), time.Now()
 	if _, err := await(ctx, procsService, "the planner hears of it", func() (bool, string) {
+		waited(time.Since(began))
 		rings, err := p.rings(ctx)
 		if err != nil {
 			return false, err.Error()
@@ -90,16 +99,19 @@ func (p *procs) dieUnheard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.signal("broker", syscall.SIGSTOP)
-	x, err := p.lose(ctx, rings[len(rings)/2])
+	x, err := p.loser(rings, len(rings)/2)
 	if err != nil {
+		return err
+	}
+	p.signal("broker", syscall.SIGSTOP)
+	if err := p.lose(ctx, &x); err != nil {
 		return err
 	}
 	p.done(began, fmt.Sprintf("broker stopped; node %d loses its power", x.dead),
 		"%d <-> %d bypassed in %.1f ms of wall time, no other light changed", x.left, x.right, milliseconds(x.took))
 	p.signal("broker", syscall.SIGCONT)
 	began = time.Now()
-	if err := p.repaired(ctx, x); err != nil {
+	if err := p.repaired(ctx, x, func(time.Duration) {}); err != nil {
 		return err
 	}
 	p.done(began, "broker goes on", "a spare took the place, in service; other rings untouched")
@@ -107,6 +119,11 @@ func (p *procs) dieUnheard(ctx context.Context) error {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// floodLasts is how long a flood goes on while a repair waits. It comes on the
+// topics of the very nodes that are asked, so what they say is shed in the
+// same share; a repair then takes as long as chance has it.
+const floodLasts = 20 * time.Second
 
 // dieUnderFlood takes nodes' supplies away in turn, without and with a flood on
 // the topics of the planner and of the neighbours that bypass.
@@ -122,12 +139,16 @@ func (p *procs) dieUnderFlood(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ring, what, stop := rings[i/2%len(rings)], "quiet", func() int { return 0 }
+		x, err := p.loser(rings, i/2)
+		if err != nil {
+			return err
+		}
+		what, stop := "quiet", func() int { return 0 }
 		if i%2 == 1 {
-			what, stop = "under a flood", p.flood(ctx, ring.Nodes)
+			what, stop = "under a flood", p.flood(ctx, x.ring.Nodes)
 		}
 		p.signal("planner", syscall.SIGSTOP) // its repair would hide the bypass
-		x, err := p.lose(ctx, ring)
+		err = p.lose(ctx, &x)
 		p.signal("planner", syscall.SIGCONT)
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
@@ -136,11 +157,21 @@ func (p *procs) dieUnderFlood(ctx context.Context) error {
 		p.done(began, fmt.Sprintf("%s: node %d loses its power", what, x.dead), "%d <-> %d bypassed in %.1f ms of wall time, no other light changed",
 			x.left, x.right, milliseconds(x.took))
 		began = time.Now()
-		if err := p.repaired(ctx, x); err != nil {
+		sent, ended := 0, time.Duration(0)
+		if err := p.repaired(ctx, x, func(waited time.Duration) {
+			if waited > floodLasts && ended == 0 {
+				sent, ended = stop(), waited
+			}
+		}); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		sent := stop()
-		p.done(began, what, "repaired; %d messages of the flood", sent)
+		when := fmt.Sprintf("after %.1f s", time.Since(began).Seconds())
+		if ended == 0 {
+			sent = stop()
+		} else {
+			when = fmt.Sprintf("%.1f s after the flood's end, %.1f s in all", (time.Since(began) - ended).Seconds(), time.Since(began).Seconds())
+		}
+		p.done(began, what, "repaired %s; %d messages of the flood", when, sent)
 		f.Messages += sent
 		f.peaks(p.processes)
 		if err := p.comeBack(ctx); err != nil {
