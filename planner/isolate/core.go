@@ -64,11 +64,6 @@ func Optical(leaves, gpusPerLeaf, gpusPerServer, spines, switches int) Core {
 	return c
 }
 
-// DefaultCore is the geometry of the public simulator of [VCLOS]: 16 leaves of
-// 32 GPUs in servers of 4, 8 spines of 64 ports, 32 optical switches with one
-// port of each leaf and two of each spine.
-func DefaultCore() Core { return Optical(16, 32, 4, 8, 32) }
-
 func regular(leaves, gpusPerLeaf, gpusPerServer int) Core {
 	c := Core{GPUsPerServer: gpusPerServer, Servers: make([]int, leaves)}
 	for n := range c.Servers {

@@ -13,7 +13,7 @@
 //
 // Who uses what:
 //
-//	Core       the shape: Clos, Optical and DefaultCore make regular ones, the
+//	Core       the shape: Clos and Optical make regular ones, the
 //	           fields any other, also one that has only what is free
 //	State      who owns what: Core.Empty, or Core.With(free GPUs)
 //	Place      where a job of n GPUs would go, or by what it is blocked; it

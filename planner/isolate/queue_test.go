@@ -259,7 +259,7 @@ func TestMovesMakeRoom(t *testing.T) {
 // them there.
 func TestAdoptedQueueGoesOn(t *testing.T) {
 	r := detmath.Stream(31, 0)
-	a := NewQueue(DefaultCore().Empty(), Rules{Order: EASY})
+	a := NewQueue(defaultCore().Empty(), Rules{Order: EASY})
 	ends := map[JobID]int64{}
 	jobs := map[JobID]Job{}
 	for id := JobID(1); id <= 120; id++ {
@@ -272,7 +272,7 @@ func TestAdoptedQueueGoesOn(t *testing.T) {
 			ends[s.Job.ID] = int64(id) + s.Job.DurationMS
 		}
 	}
-	b := NewQueue(DefaultCore().Empty(), Rules{Order: EASY})
+	b := NewQueue(defaultCore().Empty(), Rules{Order: EASY})
 	for _, id := range a.State().Jobs() {
 		p, _ := a.State().Of(id)
 		if err := b.Adopt(jobs[id], p, ends[id]); err != nil {

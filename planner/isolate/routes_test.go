@@ -10,7 +10,7 @@ import (
 // Method: follow each port up and down over the placement's own links; an
 // uplink or downlink that is used twice in the core shows.
 func TestTablesAreTheSameMapOnEveryLeaf(t *testing.T) {
-	overSpines := DefaultCore()
+	overSpines := defaultCore()
 	overSpines.Optics.AnyToAny = false
 	for _, core := range []Core{overSpines, Clos(8, 8, 2, 8)} {
 		s := core.Empty()

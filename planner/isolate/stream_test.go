@@ -51,7 +51,7 @@ func drive(t *testing.T, q *Queue, jobs []workload.Job) int64 {
 // job that meets a full network changes who runs beside whom ever after, so the
 // mean is held to a tenth there.
 func TestStreamsFareAsOnOneSwitch(t *testing.T) {
-	one := DefaultCore()
+	one := defaultCore()
 	one.Optics = nil
 	for _, kind := range []string{"w1", "w2"} {
 		for order := FIFO; order <= Conservative; order++ {
@@ -63,7 +63,7 @@ func TestStreamsFareAsOnOneSwitch(t *testing.T) {
 					t.Fatal(err)
 				}
 				best += drive(t, NewQueue(one.Empty(), Rules{Order: order}), jobs)
-				q := NewQueue(DefaultCore().Empty(), Rules{Order: order})
+				q := NewQueue(defaultCore().Empty(), Rules{Order: order})
 				optics += drive(t, q, jobs)
 				network += q.Blocked().Network
 				all += len(jobs)
@@ -75,3 +75,8 @@ func TestStreamsFareAsOnOneSwitch(t *testing.T) {
 		}
 	}
 }
+
+// defaultCore is the geometry of the public simulator of [VCLOS]: 16 leaves of
+// 32 GPUs in servers of 4, 8 spines of 64 ports, 32 optical switches with one
+// port of each leaf and two of each spine.
+func defaultCore() Core { return Optical(16, 32, 4, 8, 32) }

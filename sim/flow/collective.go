@@ -128,11 +128,3 @@ func AllToAll(n int, bytes int64) []Exchange {
 	}
 	return out
 }
-
-// Sends is transfers that run together, as those between stages of a pipeline.
-func Sends(t ...Transfer) []Exchange {
-	if len(t) == 0 {
-		return nil
-	}
-	return []Exchange{{t, 1}}
-}
