@@ -63,6 +63,7 @@ var mayImport = map[string][]string{
 	"planner/wiring":  {"mzi/detmath"},
 	"planner/sched":   {"planner/wiring"},
 	"planner/isolate": {"mzi/detmath"},
+	"planner/topo":    {"mzi/detmath"},
 	"sim":             {"hal", "hal/ad5535b", "hal/ad5676", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/ltc2688", "hal/pca9535", "hal/tca9534", "hal/tmp102", "periph.io/x/conn/v3/physic", "mzi/detmath", "sim/agenda"},
 	"sim/agenda":      {},
 	"sim/damage":      {},
@@ -96,7 +97,7 @@ var testsOnly = []string{"sim/script"}
 var pure = []string{
 	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
 	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core",
-	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate",
+	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }
 

@@ -1,0 +1,57 @@
+package topo
+
+// Ring is an order in which a group reduces: each sends to the next, the last
+// to the first, over direct links.
+type Ring struct {
+	Group  int   // of the request; -1: no group's, it holds the job together
+	Order  []int // servers
+	Layers []int // of its links: one, or two when bidirectional
+}
+
+// Layer is what one optical layer carries: To[s] is the server whose interface
+// of this layer hears that of server s, -1 where it stays dark. Who hears is
+// heard by one server at most.
+//
+// Rings of groups that share no server may lie on one layer.
+type Layer struct{ To []int }
+
+// Paired says whether both fibres of this server's interface end at one peer.
+func (l Layer) Paired(server int) bool {
+	to := l.To[server]
+	return to >= 0 && l.To[to] == server
+}
+
+// Link is so many links from A to B; bidirectional ones are there once, A < B.
+type Link struct{ A, B, Count int }
+
+// Hops is the distance of all ordered pairs of servers.
+type Hops struct {
+	Sum   int64
+	Pairs int64
+	Max   int
+}
+
+// Topology is what Find gives.
+type Topology struct {
+	Servers       int
+	Bidirectional bool
+	Method        Method
+	Reduce        int // interfaces for AllReduce, d_A
+	Rings         []Ring
+	Layers        []Layer
+	Hops          Hops
+}
+
+// Links are the links of all layers, in order.
+func (t *Topology) Links() []Link {
+	g := newGraph(t.Servers, t.Layers)
+	out := []Link{}
+	for a := range t.Servers {
+		for k := g.first[a]; k < g.first[a+1]; k++ {
+			if b := int(g.to[k]); !t.Bidirectional || a < b {
+				out = append(out, Link{a, b, int(g.wide[k])})
+			}
+		}
+	}
+	return out
+}
