@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"mzi/detmath":     {},
 	"ocs/heater":      {"hal", "hal/ad5676", "hal/ltc2688", "periph.io/x/conn/v3/physic"}, // but for sim's own, nobody else knows a DAC
 	"ocs":             {"ocs/diode", "ocs/heater", "ocs/mci", "ocs/stored", "ocs/work", "mzi", "mzi/detmath", "hal", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca9535", "hal/pca9548", "hal/tca9534", "hal/tmp102", "proto", "periph.io/x/conn/v3/physic"},
-	"ocs/mci":         {"ocs/diode", "ocs/heater", "ocs/work", "hal", "hal/cmis", "proto"},
+	"ocs/mci":         {"ocs/diode", "ocs/heater", "ocs/work", "hal", "hal/cmis", "proto", "periph.io/x/conn/v3/physic"},
 	"ocs/diode":       {"hal", "hal/ads7138", "mzi/detmath", "proto"}, // of the transceivers, nobody else knows an ADC
 	"ocs/work":        {"hal"},
 	"ocs/stored":      {"github.com/fxamacker/cbor/v2"},

@@ -2,14 +2,18 @@ package ocs_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"ringlight/hal"
 	"ringlight/hal/cmis"
 	"ringlight/ocs"
+	"ringlight/ocs/mci"
 	"ringlight/proto"
 	"ringlight/sim"
+
+	"periph.io/x/conn/v3/physic"
 )
 
 // newCMISRig is newRig with modules of kind cmis.
@@ -121,6 +125,46 @@ func TestCMISAdopts(t *testing.T) {
 	}
 	if at, lit := r.world.LastChange(port); at != changed || !lit {
 		t.Errorf("light changed at %v (was %v), lit %v", at, changed, lit)
+	}
+}
+
+// Goal: whatever another host has left of a module's data paths is set right when
+// it is brought up; what cannot be is refused with its cause.
+// Method: the controls of page 10h as a switch's own software writes them, then
+// another life; its light in loopback tells.
+func TestCMISDataPathsOfAnotherHost(t *testing.T) {
+	type bytes = []byte
+	for name, writes := range map[string][]bytes{ // any order: independent
+		"outputs disabled":       {{cmis.OutputDisableTx, 0x0F}},
+		"all down":               {{cmis.DPDeinit, 0xFF}},
+		"nothing provisioned":    {{cmis.DPDeinit, 0xFF}, {cmis.StagedSet, 0, 0, 0, 0}, {cmis.StagedSet + 4, 0, 0, 0, 0}, {cmis.ApplyDPInit, 0xFF}},
+		"four of one lane alone": {{cmis.DPDeinit, 0xFF}, {cmis.StagedSet, 0x20, 0x22, 0x24, 0x26}, {cmis.ApplyDPInit, 0x0F}, {cmis.DPDeinit, 0xF0}},
+	} {
+		r := newCMISRig(t, 1, false, sim.DefaultMCITiming())
+		r.readyCMIS()
+		m := r.board.Bundles[0].Modules[0]
+		for _, w := range append([]bytes{{cmis.BankSelect, 0, cmis.PageLaneControl}}, writes...) {
+			if err := r.world.Submit(r.world.Now(), r.id, m.MCI, &hal.Op{Msgs: []hal.Msg{{Addr: hal.MCIAddr, W: w}}}); err != nil {
+				t.Fatal(err)
+			}
+			r.run(20 * time.Millisecond)
+		}
+		r.boot([]*ocs.Calibration{r.optics[0].Status().Calibration})
+		r.readyCMIS()
+		if err := r.optics[0].Select(r.world.Now(), proto.Loopback); err != nil {
+			t.Fatal(err)
+		}
+		r.run(50 * time.Millisecond)
+		if s := r.optics[0].Status(); s.State != proto.Tuned {
+			t.Errorf("%s: %+v, %+v", name, s, r.events[0])
+		}
+	}
+	r := newCMISRig(t, 1, false, sim.DefaultMCITiming())
+	r.board.Buses[0].Speed = 3 * physic.MegaHertz
+	r.boot([]*ocs.Calibration{r.optics[0].Status().Calibration})
+	r.run(2 * time.Second)
+	if s := r.optics[0].Status(); s.Machine != ocs.Faulted || !errors.Is(s.Err, mci.ErrKind) || !strings.Contains(s.Err.Error(), "1MHz at most, its bus runs at 3MHz") {
+		t.Errorf("too fast a bus: %+v", s)
 	}
 }
 

@@ -204,14 +204,15 @@ func (c *mci) do(t mciWork) {
 		if c.state() == cmis.ModulePwrUp {
 			c.become(cmis.ModuleReady)
 			m.scan(0)
+			c.walk()
 		}
 	case mciInitialized:
 		for lane := range hal.Lanes {
 			if t.arg>>lane&1 != 0 && c.path(lane) == cmis.DPInit {
 				c.pathBecome(lane, cmis.DPInitialized)
-				cmis.PutNibble(c.pages[cmis.PageLaneStatus][cmis.ConfigStatuses-128:], lane, uint8(cmis.ConfigSuccess))
 			}
 		}
+		c.walk()
 	case mciCommit:
 		p := c.pages[cmis.PageLaneSwitch]
 		for lane := range hal.Lanes {
@@ -265,47 +266,81 @@ func (c *mci) fire(trigger byte) {
 	m.changed()
 }
 
-// lanes lets those lanes shine whose half has its lasers on, whose output is
-// not disabled, and whose data path is initialised.
-func (c *mci) lanes() {
-	m := c.m
-	m.enable = 0
-	off := c.pages[cmis.PageLaneControl][cmis.OutputDisableTx-128]
+// walk brings every data path to where the host's controls let it be, and its
+// lanes' light with it. A data path is the lanes whose active set names it.
+func (c *mci) walk() {
+	control, status := c.pages[cmis.PageLaneControl], c.pages[cmis.PageLaneStatus]
+	down := control[cmis.DPDeinit-128]
+	if c.state() != cmis.ModuleReady || c.lowPower() {
+		down = 0xFF
+	}
+	begun := byte(0)
 	for lane := range hal.Lanes {
-		bit := byte(cmis.TriggerUpper)
-		if lane >= hal.HalfLanes {
-			bit = cmis.TriggerLower
+		active := status[cmis.ActiveSet-128 : cmis.ActiveSet-128+hal.Lanes]
+		path := byte(0)
+		for other := range hal.Lanes {
+			path |= byte(boolToInt(active[other] == active[lane])) << other
 		}
-		on := off>>lane&1 == 0
-		if s := c.path(lane); on && (s == cmis.DPInitialized || s == cmis.DPActivated) {
-			m.enable |= 1 << lane
+		deinit := path&down != 0 || active[lane]>>4 == 0
+		disabled := deinit || path&control[cmis.OutputDisableTx-128] != 0
+		switch s := c.path(lane); {
+		case s == cmis.DPActivated && disabled:
+			c.pathBecome(lane, cmis.DPTxTurnOff)
+			c.pathBecome(lane, cmis.DPInitialized)
+		case s == cmis.DPInitialized && !disabled:
+			c.pathBecome(lane, cmis.DPTxTurnOn)
+			c.pathBecome(lane, cmis.DPActivated)
+		case s == cmis.DPDeactivated && !deinit:
+			status[cmis.DPInitPending-128] &^= 1 << lane
+			c.pathBecome(lane, cmis.DPInit)
+			begun |= 1 << lane
 		}
-		c.light(lane, on && c.lower[cmis.InForce]&bit != 0)
+		if s := c.path(lane); deinit && (s == cmis.DPInit || s == cmis.DPInitialized) {
+			c.pathBecome(lane, cmis.DPDeinitState)
+			c.pathBecome(lane, cmis.DPDeactivated)
+		}
 	}
+	if begun != 0 {
+		c.later(c.timing.DPInit, mciInitialized, begun)
+	}
+	if c.search {
+		c.shine()
+		return
+	}
+	c.lanes()
+	c.m.changed()
 }
 
-// down takes a lane's data path out of service.
-func (c *mci) down(lane int) {
-	c.light(lane, false)
-	if s := c.path(lane); s == cmis.DPInit || s == cmis.DPInitialized {
-		c.pathBecome(lane, cmis.DPDeinitState)
-		c.pathBecome(lane, cmis.DPDeactivated)
+// ready are the lanes that may shine: their data path is up and their output is
+// not disabled.
+func (c *mci) ready() (lanes uint8) {
+	for lane := range hal.Lanes {
+		if s := c.path(lane); s == cmis.DPInitialized || s == cmis.DPActivated {
+			lanes |= 1 << lane
+		}
 	}
+	return lanes &^ c.pages[cmis.PageLaneControl][cmis.OutputDisableTx-128]
 }
 
-// light brings a lane's data path to where its laser is.
-func (c *mci) light(lane int, on bool) {
-	out := &c.pages[cmis.PageLaneStatus][cmis.OutputStatusTx-128]
-	switch s := c.path(lane); {
-	case on && s == cmis.DPInitialized:
-		c.pathBecome(lane, cmis.DPTxTurnOn)
-		c.pathBecome(lane, cmis.DPActivated)
-		*out |= 1 << lane
-	case !on && s == cmis.DPActivated:
-		c.pathBecome(lane, cmis.DPTxTurnOff)
-		c.pathBecome(lane, cmis.DPInitialized)
-		*out &^= 1 << lane
+// lanes lets those lanes shine that may and whose half has its lasers on. Lasers
+// that the trigger leaves off are a squelch of the module's own: the data path
+// stays as it is, and the output is not valid.
+func (c *mci) lanes() {
+	c.m.enable = c.ready()
+	lit := uint8(0)
+	for half, bit := range []byte{cmis.TriggerUpper, cmis.TriggerLower} {
+		if c.lower[cmis.InForce]&bit != 0 {
+			lit |= (1<<hal.HalfLanes - 1) << (half * hal.HalfLanes)
+		}
 	}
+	c.pages[cmis.PageLaneStatus][cmis.OutputStatusTx-128] = c.m.enable & lit
+}
+
+// lowPower reports whether the module is asked to stay in low power: by the host,
+// or by the LPMode line, which the simulated board pulls up and a host may have
+// the module ignore.
+func (c *mci) lowPower() bool {
+	return c.lower[cmis.ModuleControl]&(cmis.LowPwrRequest|cmis.LowPwrAllowHW) != 0
 }
 
 // agree tells the rest of the simulator what path the bundle takes, when its

@@ -93,17 +93,7 @@ func (c *mci) put(at, v byte) {
 	case c.page == cmis.PageLaneControl && at == cmis.ApplyImmediate:
 	case c.page == cmis.PageLaneControl && (at == cmis.DPDeinit || at == cmis.OutputDisableTx):
 		p[at-128] = v
-		for lane := range hal.Lanes {
-			if at == cmis.DPDeinit && v>>lane&1 != 0 {
-				c.down(lane)
-			}
-		}
-		if c.search {
-			c.shine()
-			return
-		}
-		c.lanes()
-		c.m.changed()
+		c.walk()
 	case c.page == cmis.PageLaneSwitch && at == cmis.CommitRedirection:
 		c.redirect(v)
 	case c.page == cmis.PageOCS && at == cmis.Apply:
@@ -133,16 +123,14 @@ func (c *mci) control(v byte) {
 		return
 	}
 	c.lower[cmis.ModuleControl] = v
-	if v&cmis.LowPwrRequest != 0 && c.state() == cmis.ModuleReady {
-		c.become(cmis.ModulePwrDn)
+	switch low := c.lowPower(); {
+	case low && c.state() == cmis.ModuleReady:
 		c.endSearch()
-		for lane := range hal.Lanes {
-			c.down(lane)
-		}
+		c.walk()
+		c.become(cmis.ModulePwrDn)
 		c.fire(c.lower[cmis.InForce] & cmis.TriggerPath)
 		c.later(c.timing.PowerUp, mciLow, 0)
-	}
-	if v&cmis.LowPwrRequest == 0 && c.state() == cmis.ModuleLowPwr {
+	case !low && c.state() == cmis.ModuleLowPwr:
 		c.become(cmis.ModulePwrUp)
 		c.later(c.timing.PowerUp, mciPowered, 0)
 	}
@@ -174,33 +162,35 @@ func (c *mci) triggered(v byte) {
 	c.later(after, mciTrigger, v)
 }
 
-// initialize takes lanes to DPInitialized; lanes without an application selected
-// are refused.
+// initialize provisions lanes with what is staged for them, or says why not. The
+// data paths follow where the host lets them.
 func (c *mci) initialize(mask byte) {
-	status := c.pages[cmis.PageLaneStatus]
+	control, status := c.pages[cmis.PageLaneControl], c.pages[cmis.PageLaneStatus]
 	for lane := range hal.Lanes {
 		if mask>>lane&1 == 0 {
 			continue
 		}
-		set := c.pages[cmis.PageLaneControl][cmis.StagedSet-128+lane]
-		result := cmis.ConfigInProgress
+		set := control[cmis.StagedSet-128+lane]
+		result := cmis.ConfigSuccess
 		switch {
 		case c.state() != cmis.ModuleReady:
 			result = cmis.ConfigRejected
-		case set>>4 != 1:
+		case c.path(lane) != cmis.DPDeactivated:
+			result = cmis.ConfigLaneInUse // 00h:2 says: only step by step
+		case set>>4 > mciApplications:
 			result = cmis.ConfigInvalidAppSel
-		case c.path(lane) != cmis.DPDeactivated || c.pages[cmis.PageLaneControl][cmis.DPDeinit-128]>>lane&1 != 0:
-			result = cmis.ConfigLaneInUse
+		case set>>4 == mciApplicationOfAll && mask != 0xFF:
+			result = cmis.ConfigPartialPath
+		case set>>4 == mciApplicationOfAll && set>>1&7 != 0, set>>4 == mciApplicationOfOne && set>>1&7 != byte(lane):
+			result = cmis.ConfigInvalidPath
 		}
 		cmis.PutNibble(status[cmis.ConfigStatuses-128:], lane, uint8(result))
-		if result == cmis.ConfigInProgress {
+		if result == cmis.ConfigSuccess {
 			status[cmis.ActiveSet-128+lane] = set
-			c.pathBecome(lane, cmis.DPInit)
-		} else {
-			mask &^= 1 << lane
+			status[cmis.DPInitPending-128] |= 1 << lane
 		}
 	}
-	c.later(c.timing.DPInit, mciInitialized, mask)
+	c.walk()
 }
 
 // redirect is a commit of page 1Dh.

@@ -97,13 +97,8 @@ func (c *mci) endSearch() {
 // shine lets the lanes of CalLasers shine.
 func (c *mci) shine() {
 	m, now := c.m, c.m.board.now
-	want := c.pages[cmis.PageCalibrate][cmis.CalLasers-128] &^ c.pages[cmis.PageLaneControl][cmis.OutputDisableTx-128]
-	m.enable = 0
-	for lane := range hal.Lanes {
-		if s := c.path(lane); want>>lane&1 != 0 && (s == cmis.DPInitialized || s == cmis.DPActivated) {
-			m.enable |= 1 << lane
-		}
-	}
+	m.enable = c.pages[cmis.PageCalibrate][cmis.CalLasers-128] & c.ready()
+	c.pages[cmis.PageLaneStatus][cmis.OutputStatusTx-128] = m.enable
 	for half := range m.tx {
 		m.tx[half].turn(m.enable>>(half*hal.HalfLanes)&(1<<hal.HalfLanes-1) != 0, int64(now), int64(now+laserDelay))
 	}

@@ -16,8 +16,6 @@ func TestMCICalibration(t *testing.T) {
 	r.up(0)
 	r.write(0, cmis.PageCodesA, 128, 0x20, 0x00)
 	r.write(0, cmis.PageOCS, cmis.Apply, 1)
-	r.write(0, cmis.PageLaneControl, cmis.StagedSet, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10)
-	r.write(0, cmis.PageLaneControl, cmis.ApplyDPInit, 0xFF)
 	r.run(10 * time.Millisecond)
 	read := func(offset uint8, n int) []byte { return r.read(0, cmis.PageCalibrate, offset, n) }
 	m := &r.w.boards[r.id].bundles[0].modules[0]

@@ -17,15 +17,25 @@ const (
 	mciHotMilli      = 75_000
 )
 
+// Applications of the module, by AppSel: all lanes as one data path, and each
+// lane as one of its own.
+const (
+	mciApplicationOfAll = 1
+	mciApplicationOfOne = 2
+	mciApplications     = 2
+)
+
 // memory fills every page as after power-on: a warm module in ModuleLowPwr.
 func (c *mci) memory() {
 	l := &c.lower
 	l[cmis.Identifier], l[cmis.Revision] = 0x18, mciRevision
-	l[cmis.StateByte] = byte(cmis.ModuleLowPwr)<<1 | 1
-	l[cmis.ModuleControl] = cmis.LowPwrAllowHW | cmis.LowPwrRequest
+	l[cmis.Management] = cmis.SteppedConfig | cmis.MaxSpeed1MHz
+	l[cmis.StateByte] = byte(cmis.ModuleLowPwr)<<1 | cmis.InterruptDeasserted
+	l[cmis.ModuleControl] = cmis.LowPwrAllowHW
 	l[cmis.ActiveFirmware], l[cmis.ActiveFirmware+1] = 1, 0
 	l[cmis.MediaType] = 0x02 // single-mode fibre
-	copy(l[cmis.Applications:], []byte{0x52, 0xC0, 0x88, 0x01, 0xFF})
+	// 800GAUI-8 L C2M and 100GAUI-1-L C2M, on a medium of the maker's own.
+	copy(l[cmis.Applications:], []byte{0x52, 0xC0, 0x88, 0x01, 0x4C, 0xC0, 0x11, 0xFF, 0xFF})
 	binary.BigEndian.PutUint16(l[cmis.Supply:], mciSupplyTenthMV)
 
 	for _, page := range []uint8{cmis.PageAdmin, cmis.PageAdvertise, cmis.PageThresholds, cmis.PageLaneControl, cmis.PageLaneStatus,
@@ -35,6 +45,8 @@ func (c *mci) memory() {
 	c.factory()
 	for lane := range hal.Lanes {
 		cmis.PutNibble(c.pages[cmis.PageLaneStatus][cmis.DPStates-128:], lane, uint8(cmis.DPDeactivated))
+		c.pages[cmis.PageLaneControl][cmis.StagedSet-128+lane] = mciApplicationOfAll << 4
+		c.pages[cmis.PageLaneStatus][cmis.ActiveSet-128+lane] = mciApplicationOfAll << 4
 		c.pages[cmis.PageLaneSwitch][cmis.Redirection-128+lane] = uint8(lane)
 		c.pages[cmis.PageLaneSwitch][cmis.CommittedRedirection-128+lane] = uint8(lane)
 	}
@@ -61,6 +73,7 @@ func (c *mci) factory() {
 	p := c.pages[cmis.PageAdmin]
 	p[0] = 0x18
 	text(p, 129, 16, "RINGLIGHT")
+	copy(p[145-128:], []byte{0x02, 'R', 'L'}) // locally administered: nobody has registered it
 	text(p, 148, 16, "OCSTRX-8")
 	text(p, 164, 2, "1A")
 	text(p, 166, 16, c.m.per.serial)
@@ -69,10 +82,11 @@ func (c *mci) factory() {
 	p[212-128] = 0x04                                   // DFB laser, 1310 nm
 
 	p = c.pages[cmis.PageAdvertise]
-	p[142-128] = 1 << 2    // pages 00h-02h, 10h, 11h; one bank
-	put16(p, 138, 1310*20) // wavelength in 0.05 nm
-	put16(p, 140, 6500/5)  // and how far off, in 0.005 nm
-	p[151-128] = 1 << 4    // receive power is an average
+	p[142-128] = 0                      // none of the optional pages; one bank
+	put16(p, 138, 1310*20)              // wavelength in 0.05 nm
+	put16(p, 140, 6500/5)               // and how far off, in 0.005 nm
+	p[151-128] = 1 << 4                 // receive power is an average
+	p[176-128], p[177-128] = 0x01, 0xFF // media lanes where a data path may begin
 	p[144-128] = cmis.DurationCode(c.timing.DPInit) | cmis.DurationCode(c.timing.DPInit)<<4
 	p[155-128], p[156-128] = 1<<1, 0
 	p[157-128], p[158-128] = 1<<0, 1<<1
@@ -112,6 +126,7 @@ func (c *mci) refresh(page uint8, lower bool) {
 		if c.hot { // an alarm that stands is latched again
 			c.lower[cmis.ModuleFlags+1] |= cmis.FlagTempHigh
 		}
+		c.summarize()
 		c.lower[cmis.Applied] = 0
 		if c.applied {
 			c.lower[cmis.Applied] = 1
@@ -135,6 +150,25 @@ func (c *mci) refresh(page uint8, lower bool) {
 		c.monitor()
 	case cmis.PageCalibrate:
 		c.measure()
+	}
+}
+
+// summarize fills in what lower memory says of all flags: on which pages some
+// stand, masked or not, and whether one that is not masked asks for attention.
+func (c *mci) summarize() {
+	stand, attention := byte(0), false
+	for i := range cmis.ModuleFlagBytes {
+		attention = attention || c.lower[cmis.ModuleFlags+i]&^c.lower[cmis.ModuleMasks+i] != 0
+	}
+	for i := range cmis.LaneFlagBytes {
+		flags := c.pages[cmis.PageLaneStatus][cmis.LaneFlags-128+i]
+		stand |= flags
+		attention = attention || flags&^c.pages[cmis.PageLaneControl][cmis.LaneMasks-128+i] != 0
+	}
+	c.lower[cmis.FlagSummary] = byte(boolToInt(stand != 0)) * cmis.SummaryLaneStatus
+	c.lower[cmis.StateByte] &^= cmis.InterruptDeasserted
+	if !attention {
+		c.lower[cmis.StateByte] |= cmis.InterruptDeasserted
 	}
 }
 

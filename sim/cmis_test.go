@@ -68,7 +68,7 @@ func (r *mciRig) write(module int, page, offset uint8, b ...byte) {
 // up brings a module to ModuleReady.
 func (r *mciRig) up(module int) {
 	r.t.Helper()
-	r.write(module, 0, cmis.ModuleControl, cmis.LowPwrAllowHW)
+	r.write(module, 0, cmis.ModuleControl, 0)
 	r.run(time.Second)
 	if s := cmis.ModuleStateOf(r.read(module, 0, cmis.StateByte, 1)[0]); s != cmis.ModuleReady {
 		r.t.Fatalf("module is in %v", s)
@@ -325,32 +325,96 @@ func TestMCIStates(t *testing.T) {
 			t.Errorf("%s: lanes %08b shine, want %08b", step, got, shining)
 		}
 	}
+	provision := func(step string, mask byte, result cmis.ConfigStatus, sets ...byte) {
+		t.Helper()
+		for lane := range cmis.Lanes {
+			r.write(0, cmis.PageLaneControl, cmis.StagedSet+uint8(lane), sets[lane%len(sets)])
+		}
+		r.write(0, cmis.PageLaneControl, cmis.ApplyDPInit, mask)
+		b := r.read(0, cmis.PageLaneStatus, cmis.ConfigStatuses, 4)
+		for lane := range cmis.Lanes {
+			if got := cmis.ConfigStatus(cmis.Nibble(b, lane)); mask>>lane&1 != 0 && got != result {
+				t.Errorf("%s: lane %d: configuration %v, want %v", step, lane, got, result)
+			}
+		}
+	}
+	r.write(0, 0, cmis.ModuleControl, cmis.LowPwrAllowHW)
+	r.run(time.Second)
+	if s := cmis.ModuleStateOf(r.read(0, 0, cmis.StateByte, 1)[0]); s != cmis.ModuleLowPwr {
+		t.Errorf("the LPMode line is up and heard, yet: %v", s)
+	}
 	r.up(0)
+	want("powered up by itself", 0, cmis.DPActivated)
 	r.write(0, cmis.PageOCS, cmis.Apply, 1)
 	r.run(time.Millisecond)
 	r.write(0, 0, cmis.Trigger, 0xB0)
-	want("lasers without data paths", 0, cmis.DPDeactivated)
-	r.write(0, cmis.PageLaneControl, cmis.ApplyDPInit, 0xFF)
-	if b := r.read(0, cmis.PageLaneStatus, cmis.ConfigStatuses, 1)[0]; cmis.ConfigStatus(b&15) != cmis.ConfigInvalidAppSel {
-		t.Errorf("no application: %v", cmis.ConfigStatus(b&15))
-	}
-	r.write(0, cmis.PageLaneControl, cmis.StagedSet, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10)
-	r.write(0, cmis.PageLaneControl, cmis.ApplyDPInit, 0xFF)
-	want("initialised", 0, cmis.DPInitialized)
-	r.write(0, 0, cmis.Trigger, 0xB0)
 	want("lit", 0xFF, cmis.DPActivated)
 	r.write(0, cmis.PageLaneControl, cmis.OutputDisableTx, 0x55)
+	want("one data path, every other output disabled", 0xAA, cmis.DPInitialized)
+	r.write(0, cmis.PageLaneControl, cmis.OutputDisableTx, 0)
+	want("enabled again", 0xFF, cmis.DPActivated)
+	provision("step by step only", 0xFF, cmis.ConfigLaneInUse, 0x10)
+	r.write(0, cmis.PageLaneControl, cmis.DPDeinit, 0x02)
+	want("one lane down is the data path down", 0, cmis.DPDeactivated)
+	provision("no such application", 0xFF, cmis.ConfigInvalidAppSel, 0x30)
+	provision("eight lanes of four", 0x0F, cmis.ConfigPartialPath, 0x10)
+	provision("data paths that begin elsewhere", 0xFF, cmis.ConfigInvalidPath, 0x16)
+	provision("a data path a lane", 0xFF, cmis.ConfigSuccess, 0x20, 0x22, 0x24, 0x26, 0x28, 0x2A, 0x2C, 0x2E)
+	if b := r.read(0, cmis.PageLaneStatus, cmis.DPInitPending, 1)[0]; b != 0x02 {
+		t.Errorf("held down, pending %08b", b)
+	}
+	r.write(0, cmis.PageLaneControl, cmis.OutputDisableTx, 0x55)
+	r.write(0, cmis.PageLaneControl, cmis.DPDeinit, 0)
 	want("every other output disabled", 0xAA, cmis.DPInitialized, cmis.DPActivated)
+	if b := r.read(0, cmis.PageLaneStatus, cmis.DPInitPending, 1)[0]; b != 0 {
+		t.Errorf("up, pending %08b", b)
+	}
 	r.write(0, cmis.PageLaneControl, cmis.OutputDisableTx, 0)
 	r.write(0, cmis.PageLaneControl, cmis.DPDeinit, 0xAA)
 	want("every other path down", 0x55, cmis.DPActivated, cmis.DPDeactivated)
-	r.write(0, 0, cmis.ModuleControl, cmis.LowPwrAllowHW|cmis.LowPwrRequest)
+	r.write(0, 0, cmis.Trigger, 0x80)
+	want("no lasers: squelched, not down", 0, cmis.DPActivated, cmis.DPDeactivated)
+	r.write(0, 0, cmis.ModuleControl, cmis.LowPwrRequest)
 	want("going down", 0, cmis.DPDeactivated)
 	r.run(time.Second)
 	if s := cmis.ModuleStateOf(r.read(0, 0, cmis.StateByte, 1)[0]); s != cmis.ModuleLowPwr {
 		t.Errorf("low power: %v", s)
 	}
+	r.write(0, cmis.PageLaneControl, cmis.DPDeinit, 0)
+	provision("in low power", 0xFF, cmis.ConfigRejected, 0x10)
 	r.up(0)
+}
+
+// Goal: lower memory says where flags stand, whatever masks say, and asks for
+// attention for those that are not masked.
+func TestMCISummary(t *testing.T) {
+	r := newMCIRig(t, 1, false, MCITiming{})
+	r.up(0)
+	bus := r.hw.Bundles[0].Modules[0].MCI
+	bytes := func(offset, n int) []byte {
+		msg := hal.Msg{Addr: hal.MCIAddr, W: []byte{byte(offset)}, R: make([]byte, n)}
+		return r.must(r.id, bus, msg).Op.Msgs[0].R
+	}
+	want := func(step string, summary byte, asks bool) {
+		t.Helper()
+		r.run(20 * time.Millisecond)
+		if b := bytes(cmis.StateByte, 2); b[1] != summary || (b[0]&cmis.InterruptDeasserted == 0) != asks {
+			t.Errorf("%s: state %02x, summary %02x", step, b[0], b[1])
+		}
+	}
+	want("up", cmis.SummaryLaneStatus, true)
+	r.write(0, cmis.PageLaneControl, cmis.LaneMasks, 0xFF)
+	want("lanes masked", cmis.SummaryLaneStatus, true)
+	r.write(0, 0, cmis.ModuleMasks, cmis.FlagStateChange)
+	want("the module too", cmis.SummaryLaneStatus, false)
+	r.read(0, cmis.PageLaneStatus, cmis.DPStates, 1)
+	bytes(cmis.LaneFlags, cmis.LaneFlagBytes)
+	want("lane flags read", 0, false)
+	r.w.SetAmbient(r.id, 90_000)
+	want("an alarm", 0, true)
+	r.w.SetAmbient(r.id, 30_000)
+	bytes(cmis.ModuleFlags, cmis.ModuleFlagBytes)
+	want("gone and read", 0, false)
 }
 
 // Goal: no host, however wild, makes the controller take an illegal edge, drive

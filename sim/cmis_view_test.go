@@ -23,8 +23,6 @@ func TestMCIDumpInOtherHands(t *testing.T) {
 	}
 	r := newMCIRig(t, 1, false, MCITiming{})
 	r.up(0)
-	r.write(0, cmis.PageLaneControl, cmis.StagedSet, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10)
-	r.write(0, cmis.PageLaneControl, cmis.ApplyDPInit, 0xFF)
 	r.run(10 * time.Millisecond)
 	r.write(0, cmis.PageOCS, cmis.Apply, 1)
 	r.run(time.Millisecond)
@@ -72,11 +70,8 @@ func TestMCIDumpInOtherHands(t *testing.T) {
 		}
 	}
 	for lane := range v.Lanes {
-		state, on := "DPInitialized", lane < 4
-		if on {
-			state = "DPActivated"
-		}
-		if v.Lanes[lane] != state || v.TxOutput[lane] != on || v.Redirection[lane] != lane {
+		on := lane < 4
+		if v.Lanes[lane] != "DPActivated" || v.TxOutput[lane] != on || v.Redirection[lane] != lane {
 			t.Errorf("lane %d: %s, output %v, redirected to %d", lane, v.Lanes[lane], v.TxOutput[lane], v.Redirection[lane])
 		}
 		if v.TxPowerMilliwatt[lane] > 0 && !on || v.TxPowerMilliwatt[lane] > 2 {

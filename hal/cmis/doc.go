@@ -84,7 +84,8 @@
 // Multi-byte numbers are big-endian, as everywhere in CMIS.
 //
 // What is not known for certain: the OIF text was not at hand. Offsets were
-// cross-checked against public implementations; the command check code is
-// read in two ways by them, see CheckCode; the coding of MciMaxSpeed is not
-// relied on.
+// cross-checked against public implementations and register tables of revisions
+// 5.0 to 5.4; the command check code is read in two ways by them, see CheckCode;
+// whether a summary of flags leaves out masked ones is not said by any (here it
+// does not).
 package cmis

@@ -30,7 +30,7 @@ const (
 	Identifier      = 0
 	Revision        = 1
 	Management      = 2
-	StateByte       = 3
+	StateByte       = 3 // GlobalStatus
 	FlagSummary     = 4
 	ModuleFlags     = 8
 	Temperature     = 14
@@ -51,9 +51,14 @@ const (
 	SoftwareReset   = 1 << 3
 	FlatMemory      = 1 << 7 // of Management
 	SteppedConfig   = 1 << 6
+	MaxSpeed1MHz    = 1 << 2 // of Management; MaxHertz reads it
 	FlagStateChange = 1 << 0 // of ModuleFlags
+	ModuleFlagBytes = 6
 	FlagCDBComplete = 1 << 6
-	FlagTempHigh    = 1 << 0 // of ModuleFlags+1
+	// InterruptDeasserted, of StateByte: no flag stands that is not masked.
+	InterruptDeasserted = 1 << 0
+	SummaryLaneStatus   = 1 << 0 // of FlagSummary: flags stand on page 11h
+	FlagTempHigh        = 1 << 0 // of ModuleFlags+1
 )
 
 // Fields is the memory map as far as this package uses it, in order of page
@@ -64,12 +69,12 @@ var Fields = []Field{
 	{"ManagementCharacteristics", 0, false, Management, 1, RO, 0x30},
 	{"GlobalStatus", 0, false, StateByte, 1, RO, 0x30},
 	{"FlagsSummary", 0, false, FlagSummary, 4, RO, 0x30},
-	{"ModuleFlags", 0, false, ModuleFlags, 6, COR, 0x30},
+	{"ModuleFlags", 0, false, ModuleFlags, ModuleFlagBytes, COR, 0x30},
 	{"TempMonValue", 0, false, Temperature, 2, RO, 0x30},
 	{"VccMonValue", 0, false, Supply, 2, RO, 0x30},
 	{"AuxMonValues", 0, false, 18, 8, RO, 0x30},
 	{"ModuleGlobalControls", 0, false, ModuleControl, 1, RW, 0x30},
-	{"ModuleFlagMasks", 0, false, ModuleMasks, 6, RW, 0x30},
+	{"ModuleFlagMasks", 0, false, ModuleMasks, ModuleFlagBytes, RW, 0x30},
 	{"CdbStatus", 0, false, CDBStatus1, 2, RO, 0x40},
 	{"ActiveFirmware", 0, false, ActiveFirmware, 2, RO, 0x40},
 	{"ModuleFaultCause", 0, false, FaultCause, 1, RO, 0x40},
@@ -94,12 +99,12 @@ var Fields = []Field{
 	{"LaneControls", PageLaneControl, true, 129, 14, RW, 0x40},
 	{"ApplyDPInit", PageLaneControl, true, ApplyDPInit, 1, WO, 0x40},
 	{"ApplyImmediate", PageLaneControl, true, ApplyImmediate, 1, WO, 0x40},
-	{"StagedControlSet0", PageLaneControl, true, StagedSet, 35, RW, 0x40},
-	{"LaneMasks", PageLaneControl, true, 213, 20, RW, 0x40},
+	{"StagedControlSet0", PageLaneControl, true, StagedSet, 33, RW, 0x40},
+	{"LaneMasks", PageLaneControl, true, LaneMasks, LaneFlagBytes, RW, 0x40},
 
 	{"DPState", PageLaneStatus, true, DPStates, 4, RO, 0x40},
 	{"OutputStatus", PageLaneStatus, true, OutputStatusRx, 2, RO, 0x40},
-	{"LaneFlags", PageLaneStatus, true, LaneFlags, 20, COR, 0x40},
+	{"LaneFlags", PageLaneStatus, true, LaneFlags, LaneFlagBytes, COR, 0x40},
 	{"OpticalPowerTx", PageLaneStatus, true, TxPower, 16, RO, 0x40},
 	{"LaserBiasTx", PageLaneStatus, true, TxBias, 16, RO, 0x40},
 	{"OpticalPowerRx", PageLaneStatus, true, RxPower, 16, RO, 0x40},
@@ -156,6 +161,8 @@ const (
 	ApplyDPInit     = 143
 	ApplyImmediate  = 144
 	StagedSet       = 145
+	LaneMasks       = 213 // of the flags from LaneFlags on
+	LaneFlagBytes   = 20
 )
 
 // Offsets on PageLaneStatus.

@@ -99,6 +99,11 @@ const (
 	ConfigInProgress    ConfigStatus = 0x0C
 )
 
+var configNames = [...]string{0: "undefined", 1: "success", 2: "rejected", 3: "rejected: no such application", 4: "rejected: no such data path",
+	5: "rejected: signal integrity settings", 6: "rejected: lanes in use", 7: "rejected: part of a data path", 12: "in progress"}
+
+func (s ConfigStatus) String() string { return nameOf(configNames[:], uint8(s)) }
+
 func nameOf(names []string, i uint8) string {
 	if int(i) < len(names) && names[i] != "" {
 		return names[i]

@@ -89,6 +89,18 @@ func CheckPage(page uint8, content []byte) error {
 	return nil
 }
 
+// MaxHertz is how fast a module's I2C may be clocked, by its management
+// characteristics; a reserved code means the slowest.
+func MaxHertz(management byte) int64 {
+	switch management >> 2 & 0x0F {
+	case 1:
+		return 1_000_000
+	case 2:
+		return 3_400_000
+	}
+	return 400_000
+}
+
 // Limits of a host against a module: how much at once, and how long it may
 // hold off.
 type Limits struct {

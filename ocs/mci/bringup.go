@@ -11,6 +11,8 @@ import (
 	"ringlight/ocs/heater"
 	"ringlight/ocs/work"
 	"ringlight/proto"
+
+	"periph.io/x/conn/v3/physic"
 )
 
 // Errors of modules that answer but not as they must.
@@ -102,6 +104,9 @@ func (m *Module) bringUp() {
 		if m.head[0] != 0x18 && m.head[0] != 0x19 {
 			return fmt.Errorf("%w: identifier %02xh", ErrKind, m.head[0])
 		}
+		if most := physic.Frequency(cmis.MaxHertz(m.head[cmis.Management])) * physic.Hertz; m.clock > most {
+			return refusal{fmt.Errorf("%w: it takes %v at most, its bus runs at %v", ErrKind, most, m.clock)}
+		}
 		advert, err := cmis.ParseAdvert(m.page[:])
 		if err != nil {
 			return err
@@ -180,7 +185,7 @@ func (m *Module) powerUp() {
 			m.readCodes()
 		case s == cmis.ModuleLowPwr && fresh:
 			m.step(func(time.Duration) error { m.powerUp(); return nil },
-				cmis.Request{Write: true, Offset: cmis.ModuleControl, Data: []byte{cmis.LowPwrAllowHW}})
+				cmis.Request{Write: true, Offset: cmis.ModuleControl, Data: []byte{0}}) // whatever the board's LPMode line says
 		default:
 			return m.later(now, m.powerUp, fmt.Errorf("%w: %v, not ModuleReady", ErrState, s))
 		}
@@ -210,7 +215,7 @@ func (m *Module) readCodes() {
 		default:
 			return m.stage()
 		}
-		m.limit = 0
+		m.limit, m.asked = 0, 0
 		m.initPath()
 		return nil
 	}, cmis.Request{Offset: cmis.Trigger, Data: m.raw[:]}, read[0], read[1])
@@ -248,32 +253,86 @@ func (m *Module) applied() {
 	}, cmis.Request{Page: cmis.PageOCS, Offset: cmis.ApplyAnswer, Data: m.head[:1]})
 }
 
-// initPath brings the data paths to where lasers may be turned on.
+// ask is what a life has asked of a module's data paths: each at most once.
+type ask uint8
+
+const (
+	askDown ask = 1 << iota // all lanes down, because only some are
+	askUp                   // an application on all lanes, and their outputs
+)
+
+// once reports whether something has not been asked yet, and takes it as asked;
+// the wait begins anew.
+func (m *Module) once(a ask) bool {
+	if m.asked&a != 0 {
+		return false
+	}
+	m.asked |= a
+	m.limit = 0
+	return true
+}
+
+// initPath waits for every lane's data path to be activated, from where lasers
+// may be turned on. A module that comes up does so by itself; what another host
+// has left otherwise is set right.
 func (m *Module) initPath() {
 	m.step(func(now time.Duration) error {
-		down, ready := byte(0), 0
+		down, up, moving := 0, 0, 0
 		for lane := range hal.Lanes {
 			switch cmis.DataPathState(cmis.Nibble(m.head[:4], lane)) {
 			case cmis.DPDeactivated:
-				down |= 1 << lane
-			case cmis.DPInitialized, cmis.DPActivated:
-				ready++
+				down++
+			case cmis.DPActivated:
+				up++
+			case cmis.DPInitialized: // its output is disabled
+			default:
+				moving++
 			}
 		}
-		fresh := m.limit == 0
-		m.patience(now, m.Advert.DPInit+askAgain)
+		m.patience(now, m.Advert.DPInit+m.Advert.DPDeinit+m.Advert.TurnOn+askAgain)
+		again := func(time.Duration) error { m.initPath(); return nil }
+		control := func(offset uint8, v ...byte) cmis.Request {
+			return cmis.Request{Write: true, Page: cmis.PageLaneControl, Offset: offset, Data: v}
+		}
 		switch {
-		case ready == hal.Lanes:
+		case up == hal.Lanes:
 			m.arm()
-		case down != 0 && fresh:
-			m.step(func(time.Duration) error { m.initPath(); return nil },
-				cmis.Request{Write: true, Page: cmis.PageLaneControl, Offset: cmis.StagedSet, Data: []byte{0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10}},
-				cmis.Request{Write: true, Page: cmis.PageLaneControl, Offset: cmis.ApplyDPInit, Data: []byte{down}})
+		case moving == 0 && down == hal.Lanes && m.once(askUp):
+			// Provisioned while they are held down, as a host's order of things is.
+			all := byte(1 << 4) // the first application, one data path of all lanes
+			m.step(func(time.Duration) error { m.provisioned(); return nil }, control(cmis.DPDeinit, 0xFF),
+				control(cmis.StagedSet, all, all, all, all, all, all, all, all), control(cmis.ApplyDPInit, 0xFF))
+		case moving == 0 && down > 0 && m.once(askDown):
+			m.step(again, control(cmis.DPDeinit, 0xFF))
+		case moving == 0 && down == 0 && m.once(askUp):
+			m.step(again, control(cmis.OutputDisableTx, 0))
 		default:
 			return m.later(now, m.initPath, fmt.Errorf("%w: data paths % x", ErrState, m.head[:4]))
 		}
 		return nil
 	}, cmis.Request{Page: cmis.PageLaneStatus, Offset: cmis.DPStates, Data: m.head[:4]})
+}
+
+// provisioned looks at what came of an application for all lanes, and lets their
+// data paths come up.
+func (m *Module) provisioned() {
+	m.step(func(now time.Duration) error {
+		m.patience(now, applyAtMost)
+		for lane := range hal.Lanes {
+			switch s := cmis.ConfigStatus(cmis.Nibble(m.head[:4], lane)); s {
+			case cmis.ConfigSuccess:
+			case cmis.ConfigInProgress:
+				return m.later(now, m.provisioned, fmt.Errorf("%w: lane %d: configuration: %v", ErrState, lane, s))
+			default:
+				return fmt.Errorf("%w: lane %d: configuration: %v", ErrState, lane, s)
+			}
+		}
+		m.limit = 0
+		m.step(func(time.Duration) error { m.initPath(); return nil },
+			cmis.Request{Write: true, Page: cmis.PageLaneControl, Offset: cmis.OutputDisableTx, Data: []byte{0}},
+			cmis.Request{Write: true, Page: cmis.PageLaneControl, Offset: cmis.DPDeinit, Data: []byte{0}})
+		return nil
+	}, cmis.Request{Page: cmis.PageLaneStatus, Offset: cmis.ConfigStatuses, Data: m.head[:4]})
 }
 
 // arm leaves a module on the service page, where it stays.

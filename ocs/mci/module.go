@@ -9,6 +9,8 @@ import (
 	"ringlight/ocs/diode"
 	"ringlight/ocs/work"
 	"ringlight/proto"
+
+	"periph.io/x/conn/v3/physic"
 )
 
 // Module is one module's controller and what it is being asked.
@@ -17,6 +19,7 @@ type Module struct {
 	index   int
 	hw      *hal.Module
 	segment *segment
+	clock   physic.Frequency // of its bus
 	port    *cmis.Port
 	flags   *cmis.Flags
 
@@ -34,6 +37,7 @@ type Module struct {
 	limit   time.Duration // of what is being waited for
 	tries   int
 	staged  bool // by this life
+	asked   ask  // of its data paths, by this life
 	doubts  int  // looks at a status that is not what was asked for
 	doubted byte // what it was
 

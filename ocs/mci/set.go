@@ -79,16 +79,16 @@ const (
 	segmentToken = 0x100
 )
 
-// New makes a Set that puts its work into q, as one task; settle is what heaters
-// take at least.
-func New(hw []hal.Module, owner Owner, q *work.Queue, task uint8, settle time.Duration) *Set {
+// New makes a Set of modules on some of buses that puts its work into q, as one
+// task; settle is what heaters take at least.
+func New(buses []hal.Bus, hw []hal.Module, owner Owner, q *work.Queue, task uint8, settle time.Duration) *Set {
 	s := &Set{owner: owner, queue: q, task: task, least: settle, fireAgain: hal.Never, Modules: make([]Module, len(hw))}
 	for i := range s.Modules {
 		m := &s.Modules[i]
 		m.set, m.index, m.hw, m.wait = s, i, &hw[i], hal.Never
 		m.port = cmis.NewPort(m.hw.Mux, m.hw.MuxChannel)
 		m.flags = cmis.NewFlags(m.port)
-		m.segment = s.segmentOf(m.hw)
+		m.segment, m.clock = s.segmentOf(m.hw), buses[m.hw.MCI].Speed
 	}
 	for _, g := range s.segments {
 		g.op = hal.Op{Class: hal.ClassSwitch}
