@@ -188,7 +188,8 @@ type probe struct {
 	at       [probePoints][ads7138.Channels]float64
 	full     *[ads7138.Channels]float64
 	seed     uint64
-	noise    float64 // codes, rms; 0: adcNoiseCodes
+	noise    float64 // codes, rms
+	rin      float64 // of the light, rms
 }
 
 // probePoints are where the light is worked out while it moves; between them
@@ -210,12 +211,13 @@ func (p *probe) codes(ch int, t int64) float64 {
 func (p *probe) convert(ch int, t, cycle, n int64) uint16 {
 	seed := derive(p.seed, uint64(ch))
 	sum := int64(0)
-	noise := p.noise
-	if noise == 0 {
-		noise = adcNoiseCodes
-	}
 	for range n {
-		x := p.codes(ch, t) + float64(noise*normal(detmath.Mix(seed^uint64(t)*detmath.Golden))) + 0.5
+		x := p.codes(ch, t)
+		if p.rin > 0 {
+			x *= 1 + float64(p.rin*normal(derive(seed, uint64(t))))
+		}
+		x += float64(p.noise * normal(detmath.Mix(seed^uint64(t)*detmath.Golden)))
+		x += 0.5
 		code := int64(x)
 		if x < 0 {
 			code = 0

@@ -52,7 +52,8 @@ type BoardConfig struct {
 	// Personalities are the optics of [bundle][module]; nil: drawn from Seed,
 	// each module its own.
 	Personalities [][]*Personality
-	Seed          uint64 // of noise, drift and latencies
+	Physics       *Physics // of its calls, and of the optics when they are drawn; nil: DefaultPhysics
+	Seed          uint64   // of noise, drift and latencies
 	Faults        []Fault
 	Powered       bool
 	MCI           MCITiming // of modules of kind cmis; zero: DefaultMCITiming

@@ -101,7 +101,7 @@ func (q *bus) startNext() {
 	if deadline == 0 {
 		deadline = hal.DefaultDeadline
 	}
-	wk.start = b.now + b.draw(call)
+	wk.start = b.now + b.drawCall(call)
 	wk.limit = wk.start + deadline
 	if q.stuck && kind == hal.I2C {
 		wk.done, wk.err = true, hal.ErrBusStuck

@@ -91,10 +91,8 @@ func (m *module) drive(d int, mask uint16) (moved bool) {
 		if mask>>ch&1 == 0 || k >= hal.CellsPerMod {
 			continue
 		}
-		v := m.dac[d].volts(ch, nets)
-		c := &m.per.cells[k]
-		milliamp := 1000 * v / c.ohm
-		milliwatt := v * milliamp
+		v := m.per.phys.bowed(m.dac[d].volts(ch, nets))
+		milliamp, milliwatt := m.per.heat(k, v)
 		if m.planted != nil {
 			switch {
 			case m.planted.open>>k&1 != 0:
@@ -105,7 +103,7 @@ func (m *module) drive(d int, mask uint16) (moved bool) {
 		}
 		b.limits.note(v, milliamp, milliwatt)
 		m.milliamp[k] = float32(milliamp)
-		if m.setLevel(k, milliwatt/c.piPower) {
+		if m.setLevel(k, milliwatt/m.per.cells[k].piPower) {
 			moved = true
 		}
 	}

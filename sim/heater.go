@@ -28,36 +28,36 @@ type transit struct {
 	last   int64 // when the last segment began
 }
 
-// calm is the time after which a heater counts as settled: exp(-12) of its
-// step is left, less than a code of its DAC.
-const calm = 12 * fallNanos
+// calmTaus is after how many time constants a heater counts as settled: exp(-12)
+// of its step is left, less than a code of its DAC.
+const calmTaus = 12
 
 // decay remembers the exponentials of one age: heaters that started together
 // share them.
 type decay struct {
-	age        int64
+	age, tau   int64   // of a heater that cools
 	rise, fall float64 // 0 = not computed
 }
 
-func (d *decay) of(age int64, falling bool) float64 {
-	if age != d.age {
-		*d = decay{age: age}
+func (d *decay) of(age int64, falling bool, p *Personality) float64 {
+	if age != d.age || p.fall != d.tau {
+		*d = decay{age: age, tau: p.fall}
 	}
 	if falling {
 		if d.fall == 0 {
-			d.fall = detmath.Exp(-float64(age) / fallNanos)
+			d.fall = detmath.Exp(-float64(age) / float64(p.fall))
 		}
 		return d.fall
 	}
 	if d.rise == 0 {
-		d.rise = detmath.Exp(-float64(age) / riseNanos)
+		d.rise = detmath.Exp(-float64(age) / float64(p.rise))
 	}
 	return d.rise
 }
 
 // at is the warmth at time t. Before its beginning a segment has the warmth
 // with which it began.
-func (s *segment) at(t int64, d *decay) float64 {
+func (s *segment) at(t int64, d *decay, p *Personality) float64 {
 	if s.p0 == s.p1 {
 		return s.p1
 	}
@@ -65,10 +65,10 @@ func (s *segment) at(t int64, d *decay) float64 {
 	if age <= 0 {
 		return s.p0
 	}
-	if age >= calm {
+	if age >= p.calm {
 		return s.p1
 	}
-	return s.p1 + float64((s.p0-s.p1)*d.of(age, s.p1 < s.p0))
+	return s.p1 + float64((s.p0-s.p1)*d.of(age, s.p1 < s.p0, p))
 }
 
 // warmth of heater k at time t.
@@ -78,9 +78,9 @@ func (m *module) warmth(k int, t int64, d *decay) float64 {
 	}
 	s := &m.moving.seg[k]
 	if t >= s[1].t0 {
-		return s[1].at(t, d)
+		return s[1].at(t, d, m.per)
 	}
-	return s[0].at(t, d)
+	return s[0].at(t, d, m.per)
 }
 
 // setLevel sends heater k to a new warmth, from when the DAC has settled, and
@@ -108,15 +108,15 @@ func (m *module) setLevel(k int, level float64) bool {
 	}
 	start := now + int64(m.per.settle[k/16])
 	var d decay
-	s[1] = segment{t0: start, p0: s[0].at(start, &d), p1: level}
+	s[1] = segment{t0: start, p0: s[0].at(start, &d, m.per), p1: level}
 	m.level[k] = level
 	if start > tr.last {
 		tr.last = start
 	}
-	if k >= hal.CellMatrix {
+	if k >= hal.CellMatrix+4-m.per.reach {
 		m.gramOK = false
 	}
-	if k >= hal.CellMatrix-crosstalkBand {
+	if k >= hal.CellMatrix-m.per.reach {
 		m.routed = 0
 	}
 	return true
@@ -132,7 +132,7 @@ func (m *module) settleDown() bool {
 	if m.moving == nil {
 		return true
 	}
-	if int64(m.board.now) < m.moving.last+calm {
+	if int64(m.board.now) < m.moving.last+m.per.calm {
 		return false
 	}
 	m.board.freeTransit(m.moving)
@@ -152,10 +152,13 @@ func (s *scratch) takeTransit() *transit {
 
 func (s *scratch) freeTransit(tr *transit) { s.transits = append(s.transits, tr) }
 
+// padded is the warmth of all cells, with room for the band on either side.
+type padded [hal.CellsPerMod + 2*crosstalkBand]float64
+
 // phases puts the phases of the cells lo <= k < hi at time t into phase, with the crosstalk of all heaters in reach.
 func (m *module) phases(t int64, lo, hi int, phase *[hal.CellsPerMod]float64, d *decay) {
-	var warm [hal.CellsPerMod + 2*crosstalkBand]float64
-	first, end := max(lo-crosstalkBand, 0), min(hi+crosstalkBand, hal.CellsPerMod)
+	var warm padded
+	first, end := max(lo-m.per.reach, 0), min(hi+m.per.reach, hal.CellsPerMod)
 	if m.moving == nil {
 		copy(warm[first+crosstalkBand:end+crosstalkBand], m.level[first:end])
 	} else {
@@ -163,6 +166,11 @@ func (m *module) phases(t int64, lo, hi int, phase *[hal.CellsPerMod]float64, d 
 			warm[k+crosstalkBand] = m.warmth(k, t, d)
 		}
 	}
+	m.standing(&warm, lo, hi, phase)
+}
+
+// standing are the phases of the cells lo <= k < hi with heaters at their warmth.
+func (m *module) standing(warm *padded, lo, hi int, phase *[hal.CellsPerMod]float64) {
 	for k := lo; k < hi; k++ {
 		x := &m.per.crosstalk[k]
 		near := (*[2*crosstalkBand + 1]float64)(warm[k:])
@@ -170,6 +178,15 @@ func (m *module) phases(t int64, lo, hi int, phase *[hal.CellsPerMod]float64, d 
 		for j := range x {
 			sum += float64(x[j] * near[j])
 		}
+		if m.per.reach > crosstalkBand {
+			sum += m.per.apart(k, warm)
+		}
 		phase[k] = m.base[k] + float64(pi*sum)
+	}
+	if m.per.phys.CommonK > 0 {
+		add := m.per.common(warm)
+		for k := lo; k < hi; k++ {
+			phase[k] += add
+		}
 	}
 }

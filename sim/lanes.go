@@ -12,14 +12,12 @@ import (
 func (w *World) LaneTruth(id BoardID, bundle, mod int, codes *[hal.CellsPerMod]uint16) (out [hal.Lanes][hal.Lanes]int32) {
 	m := w.module(id, bundle, mod)
 	m.refresh()
-	var warm [hal.CellsPerMod]float64
+	var warm padded
 	for k, code := range codes {
-		v := float64(heaterMicrovolt(code)) / 1e6
-		c := &m.per.cells[k]
-		warm[k] = 1000 * float64(v*v) / c.ohm / c.piPower
+		warm[k+crosstalkBand] = m.per.warmthOf(k, float64(heaterMicrovolt(code))/1e6)
 	}
 	var phase [hal.CellsPerMod]float64
-	m.standing(&warm, &phase)
+	m.standing(&warm, 0, hal.CellsPerMod, &phase)
 	var mat matrix
 	m.per.propagate(&phase, allPorts, &mat)
 	routes := m.per.routes(&mat, &phase)

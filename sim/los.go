@@ -59,11 +59,14 @@ type trace struct {
 }
 
 // grid is where a module's light is looked at after the last of its heaters
-// began to move, in microseconds: steps of at most a third of a heater's time
-// constant while it matters.
+// began to move, in twentieths of a heater's time constant: steps of at most a
+// third of it while it matters.
 var grid = [...]int64{0, 2, 4, 6, 8, 11, 14, 17, 20, 23, 26, 30, 34, 38, 43, 48, 54, 62, 72, 84, 100, 120, 150, 190, 240}
 
-const gridMax = len(grid) + 6
+const (
+	gridTau = 20
+	gridMax = len(grid) + 6
+)
 
 // look fills the trace of a module from now on.
 func (m *module) look(tr *trace) {
@@ -97,7 +100,7 @@ func (m *module) look(tr *trace) {
 	}
 	if m.moving != nil && (n > 0 || m.lit(now) != 0) {
 		for _, g := range grid {
-			t := m.moving.last + g*1000
+			t := m.moving.last + g*m.per.fall/gridTau
 			if until(t); t > tr.at[tr.n-1] {
 				add(t)
 			}
@@ -143,13 +146,16 @@ func (bu *bundle) changed(mask uint32) {
 	}
 }
 
-// settleCheck is when a bundle's heaters are looked at again, to forget the
-// way they took: beyond calm and the longest ADC window.
-const settleCheck = 3 * time.Millisecond
+// settleCheck is how long after they are calm a bundle's heaters are looked at
+// again, to forget the way they took: beyond the longest ADC window.
+const settleCheck = 2760 * time.Microsecond
 
 func (bu *bundle) lookAgain() {
-	b := bu.board
-	b.events.Push(b.now+settleCheck, event{kind: evSettle, board: int32(b.id), place: uint16(bu.place)})
+	b, calm := bu.board, int64(0)
+	for i := range bu.modules {
+		calm = max(calm, bu.modules[i].per.calm)
+	}
+	b.events.Push(b.now+time.Duration(calm)+settleCheck, event{kind: evSettle, board: int32(b.id), place: uint16(bu.place)})
 }
 
 // settled forgets how the heaters of a bundle moved, when all have arrived.

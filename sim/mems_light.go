@@ -168,6 +168,9 @@ func (in monitorInputs) result(c *adc, _, ch int) uint16 {
 func (in monitorInputs) convert(c *adc, ch int, from int64) uint16 {
 	chip := &in.m.chips[in.place]
 	p := probe{points: 1, noise: in.m.noise, seed: derive(derive(in.m.seed, seedMonitor), uint64(in.place))}
+	if p.noise == 0 {
+		p.noise = adcNoiseCodes
+	}
 	if port := chip.port[ch]; port >= 0 {
 		light := in.m.lamps[port]
 		if chip.side == hal.SideB {

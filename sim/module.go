@@ -100,6 +100,9 @@ func (m *module) emit(t int64, out *instant) {
 		// is external 1.
 		bar := m.per.cells[hal.CellMZI1+l].bar(phase[hal.CellMZI1+l])
 		p := float64(m.per.laser[l] * cellGain)
+		if ph := m.per.phys; ph.LaserWander > 0 {
+			p *= 1 + ph.wander(derive(m.seed, seedLaser+uint64(l)), t)
+		}
 		out.in[l] = float64(p * (1 - bar))
 		p = float64(float64(p*bar) * cellGain)
 		bar = m.per.cells[hal.CellMZI2+l].bar(phase[hal.CellMZI2+l])
@@ -127,7 +130,7 @@ func (m *module) loop(x *instant) [2]float64 {
 		return [2]float64{}
 	}
 	const behind = hal.CellMatrix + 4 // first cell of stage 1
-	if m.moving != nil && m.moving.hi+crosstalkBand > behind {
+	if m.moving != nil && m.moving.hi+m.per.reach > behind {
 		// Heaters in reach of the later stages are on their way.
 		var g gram
 		m.later(x, portsOf(&x.in), &g)

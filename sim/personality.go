@@ -11,9 +11,6 @@ import (
 // Figures of the optics. chosen: docs/board.md, which tells what they rest on.
 const (
 	pi              = 3.14159265358979323846264338327950288
-	piPowerMilli    = 25.0 // heater power for a phase of pi, milliwatt
-	piPowerSpread   = 0.10
-	heaterOhm       = float64(hal.HeaterNominalOhm)
 	heaterOhmSpread = 0.05
 	extinctionDB    = 28.0
 	cellLossDB      = 0.3
@@ -22,14 +19,12 @@ const (
 	// The light that a loopback diode misses: makes docs/board.md's -2.3 dBm out
 	// of six cells.
 	loopCouplingDB = 0.5
-	crosstalkNext  = 0.02 // of a heater's phase on the neighbour's
 	crosstalkFall  = 0.25 // per further pitch
 	crosstalkBand  = 4    // pitches; beyond it is under a milliradian
 	crosstalkTol   = 0.2
 	caseRadPerK    = 0.02
 	caseNominal    = 25.0
-	riseNanos      = 15_000
-	fallNanos      = 20_000
+	riseRatio      = 0.75 // of the time constant of a heater that cools
 	dacSettleMin   = 4 * time.Microsecond
 	dacSettleMax   = 10 * time.Microsecond
 )
@@ -42,11 +37,17 @@ const settleGroups = (hal.CellsPerMod + 15) / 16
 // number of boards.
 type Personality struct {
 	serial   string
+	phys     *Physics
 	identity [hal.IdentityBytes]byte
 	cells    [hal.CellsPerMod]cell
 	// crosstalk[k][j] is the share of the phase of heater k-band+j that cell k
 	// sees; its own is 1.
-	crosstalk [hal.CellsPerMod][2*crosstalkBand + 1]float64
+	crosstalk  [hal.CellsPerMod][2*crosstalkBand + 1]float64
+	row        [hal.CellsPerMod][2]float64 // of the heaters rowPitch before and behind
+	reach      int                         // pitches that a heater is felt
+	rise, fall int64                       // time constants, nanoseconds
+	calm       int64                       // see calmTaus
+	adc        *[numADCs][8]adcError       // nil: none is off
 	// Powers are in milliwatt, gains are ratios.
 	laser    [hal.Lanes]float64
 	txGain   [hal.Lanes]float64    // MZI2 to fibre
@@ -85,10 +86,13 @@ func (p *Personality) Cell(k int) CellTruth {
 
 // Catalogue draws n personalities; the first of a longer catalogue of the
 // same seed are the same.
-func Catalogue(seed uint64, n int) []*Personality {
+func Catalogue(seed uint64, n int) []*Personality { return CatalogueOf(nil, seed, n) }
+
+// CatalogueOf does it for other physics; nil: DefaultPhysics.
+func CatalogueOf(ph *Physics, seed uint64, n int) []*Personality {
 	list := make([]*Personality, n)
 	for i := range list {
-		list[i] = newPersonality(derive(seed, uint64(i)))
+		list[i] = newPersonality(orDefault(ph), derive(seed, uint64(i)))
 	}
 	return list
 }
@@ -108,26 +112,33 @@ const (
 	drawSettle
 	drawCase
 	drawSerial
+	drawRow
+	drawADC
 )
 
-func newPersonality(seed uint64) *Personality {
-	p := &Personality{serial: fmt.Sprintf("RL%010d", derive(seed, drawSerial)%10_000_000_000)}
+func newPersonality(ph *Physics, seed uint64) *Personality {
+	p := &Personality{serial: fmt.Sprintf("RL%010d", derive(seed, drawSerial)%10_000_000_000), phys: ph}
 	draw := func(part, i int) uint64 { return derive(seed, uint64(part)<<16|uint64(i)) }
 	loss := func(db float64) float64 { return detmath.FromDB(-db) }
 	for k := range p.cells {
 		c := &p.cells[k]
 		c.offset = between(draw(drawOffset, k), -pi, pi)
-		c.piPower = piPowerMilli * between(draw(drawPiPower, k), 1-piPowerSpread, 1+piPowerSpread)
-		c.ohm = heaterOhm * between(draw(drawOhm, k), 1-heaterOhmSpread, 1+heaterOhmSpread)
+		c.piPower = ph.PPi * between(draw(drawPiPower, k), 1-ph.PPiSpread, 1+ph.PPiSpread)
+		c.ohm = ph.HeaterOhm * between(draw(drawOhm, k), 1-heaterOhmSpread, 1+heaterOhmSpread)
 		c.couplers(draw(drawCoupler, k))
 		for j := range p.crosstalk[k] {
-			p.crosstalk[k][j] = crosstalkShare(j-crosstalkBand, draw(drawCrosstalk, k<<4|j))
+			p.crosstalk[k][j] = crosstalkShare(ph.Crosstalk, j-crosstalkBand, draw(drawCrosstalk, k<<4|j))
+		}
+		for j := range p.row[k] {
+			p.row[k][j] = crosstalkShare(ph.CrosstalkRow, 1, draw(drawRow, k<<1|j))
 		}
 	}
+	p.thermal()
+	p.adc = ph.converterErrors(derive(seed, drawADC))
 	for l := range hal.Lanes {
 		// Ends that give docs/board.md's worst and best levels; the modes give its
 		// nominal ones.
-		p.laser[l] = detmath.FromDB(bump(draw(drawLaser, l), -2.5, 0, 2.0))
+		p.laser[l] = detmath.FromDB(bump(draw(drawLaser, l), -2.5, 0, 2.0) - ph.LaserAgeing)
 		p.txGain[l] = loss(bump(draw(drawTxFacet, l), facetLossDB-0.4, facetLossDB, facetLossDB+0.6))
 		for e := range 2 {
 			p.rxGain[e][l] = loss(bump(draw(drawRxFacet, l<<1|e), facetLossDB-0.4, facetLossDB, facetLossDB+0.6) +
@@ -163,14 +174,29 @@ func (c *cell) couplers(h uint64) {
 	c.barSwing = 2 * float64(c.cc*c.ss)
 }
 
-func crosstalkShare(pitch int, h uint64) float64 {
+// thermal works out how far and how long a heater is felt.
+func (p *Personality) thermal() {
+	p.fall = int64(p.phys.TauUS * 1000)
+	p.rise = int64(riseRatio * float64(p.fall))
+	p.calm = calmTaus * p.fall
+	switch {
+	case p.phys.CommonK > 0:
+		p.reach = hal.CellsPerMod
+	case p.phys.CrosstalkRow > 0:
+		p.reach = rowPitch
+	default:
+		p.reach = crosstalkBand
+	}
+}
+
+func crosstalkShare(next float64, pitch int, h uint64) float64 {
 	if pitch == 0 {
 		return 1
 	}
 	if pitch < 0 {
 		pitch = -pitch
 	}
-	x := crosstalkNext
+	x := next
 	for range pitch - 1 {
 		x *= crosstalkFall
 	}

@@ -27,7 +27,7 @@ func TestSettlingTimes(t *testing.T) {
 		when := func(reached func(on, off float64) bool) int {
 			for us := range 400 {
 				d := decay{age: -1}
-				bar := c.bar(pi * s.at(int64(us)*1000, &d))
+				bar := c.bar(pi * s.at(int64(us)*1000, &d, p))
 				on, off := bar, 1-bar
 				if tc.to == 0 {
 					on, off = 1-bar, bar

@@ -14,8 +14,8 @@ func (m *module) probe(which converter, from, to int64, p *probe) {
 	} else {
 		p.full, p.seed = &guardFulls, derive(m.seed, seedGuard)
 	}
-	p.noise = 0
-	if m.planted != nil {
+	p.noise, p.rin = float64(adcNoiseCodes*m.per.phys.ADCNoise), m.per.phys.LaserRIN
+	if m.planted != nil && m.planted.noise > 0 {
 		p.noise = float64(m.planted.noise)
 	}
 	p.points = 1
@@ -36,6 +36,11 @@ func (m *module) probe(which converter, from, to int64, p *probe) {
 		}
 		for ch := range in {
 			in[ch] *= ads7138.CodeFull / p.full[ch]
+		}
+		if m.per.adc != nil {
+			for ch, e := range m.per.adc[which] {
+				in[ch] = float64(in[ch]*e.gain) + e.offset
+			}
 		}
 	}
 }
@@ -59,13 +64,17 @@ func (m *module) seenMoving(since int64) bool {
 }
 
 func (m *module) movedSince(t int64) bool {
-	return m.moving != nil && m.moving.last+calm > t || m.tx[0].since > t || m.tx[1].since > t
+	return m.moving != nil && m.moving.last+m.per.calm > t || m.tx[0].since > t || m.tx[1].since > t
 }
 
 func (m *module) laneInputs(t int64) [ads7138.Channels]float64 {
 	var lit instant
 	m.emit(t, &lit)
-	return m.loopLanes(&lit)
+	in := m.loopLanes(&lit)
+	for l := range in {
+		in[l] = m.per.phys.saturated(in[l], 1)
+	}
+	return in
 }
 
 func (m *module) guardInputs(t int64) (in [ads7138.Channels]float64) {
@@ -92,6 +101,9 @@ func (m *module) guardInputs(t int64) (in [ads7138.Channels]float64) {
 			sum = e.receive(src, &lit.ext[e.ext], &diode)
 		}
 		in[hal.GuardExt1Upper+2*ext], in[hal.GuardExt1Lower+2*ext] = sum[0], sum[1]
+	}
+	for ch := range hal.GuardTap1 { // a tap takes too little light
+		in[ch] = m.per.phys.saturated(in[ch], hal.HalfLanes)
 	}
 	return in
 }

@@ -51,27 +51,13 @@ func (w *World) PathExtinctions(id BoardID, bundle, mod, path int) (out [hal.Cel
 // settledPhases are the phases that the staged codes lead to for given levels
 // of the toggle nets.
 func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
-	var warm [hal.CellsPerMod]float64
-	for k := range warm {
-		v := m.cellVolts(k, nets)
+	var warm padded
+	for k := range hal.CellsPerMod {
 		if m.planted == nil || (m.planted.open|m.planted.short)>>k&1 == 0 {
-			warm[k] = 1000 * v * v / m.per.cells[k].ohm / m.per.cells[k].piPower
+			warm[k+crosstalkBand] = m.per.warmthOf(k, m.cellVolts(k, nets))
 		}
 	}
-	m.standing(&warm, phase)
-}
-
-// standing are the phases of heaters that have settled at their warmth.
-func (m *module) standing(warm, phase *[hal.CellsPerMod]float64) {
-	for k := range phase {
-		sum := 0.0
-		for j := -crosstalkBand; j <= crosstalkBand; j++ {
-			if n := k + j; n >= 0 && n < len(warm) {
-				sum += float64(m.per.crosstalk[k][j+crosstalkBand] * warm[n])
-			}
-		}
-		phase[k] = m.base[k] + float64(pi*sum)
-	}
+	m.standing(&warm, 0, hal.CellsPerMod, phase)
 }
 
 // Personality is the optics of one module; for reports and tests, not for

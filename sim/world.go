@@ -32,6 +32,7 @@ type board struct {
 	*clock
 	*scratch
 	costs        *Costs
+	physics      *Physics
 	id           BoardID
 	hw           hal.Board
 	lay          *layout
@@ -68,6 +69,7 @@ const (
 	seedGuard = 1000 + iota
 	seedLanes
 	seedRail
+	seedLaser // and the lanes
 )
 
 // NewWorld makes an empty world at time 0.
@@ -101,7 +103,7 @@ func (w *World) AddBoard(cfg BoardConfig) (BoardID, error) {
 	if cfg.Personalities != nil && len(cfg.Personalities) != len(cfg.Board.Bundles) {
 		return 0, fmt.Errorf("sim: personalities of %d bundles for a board of %d", len(cfg.Personalities), len(cfg.Board.Bundles))
 	}
-	b := &board{clock: w.clock, scratch: &w.scratch, costs: &w.costs,
+	b := &board{clock: w.clock, scratch: &w.scratch, costs: &w.costs, physics: orDefault(cfg.Physics),
 		id: BoardID(len(w.boards)), hw: cfg.Board, lay: lay, seed: derive(w.seed, cfg.Seed), ambientMilli: defaultAmbientMilli}
 	if err := b.build(&cfg); err != nil {
 		return 0, err
@@ -160,7 +162,7 @@ func (b *board) plug(bundle, place int, cfg *BoardConfig) error {
 	if cfg.Personalities != nil {
 		m.per = cfg.Personalities[bundle][place]
 	} else {
-		m.per = newPersonality(derive(cfg.Seed, part))
+		m.per = newPersonality(b.physics, derive(cfg.Seed, part))
 	}
 	if m.per == nil {
 		return fmt.Errorf("sim: bundle %d module %d: no personality", bundle, place)
@@ -288,6 +290,11 @@ func (b *board) draw(l Latency) time.Duration {
 		t = high + float64((top-high)*((u-0.99)/0.01))
 	}
 	return time.Duration(t)
+}
+
+// drawCall is the latency of one call to a bus.
+func (b *board) drawCall(l Latency) time.Duration {
+	return b.draw(l) + b.physics.late(derive(^b.seed, b.draws))
 }
 
 // Reseed makes the latencies drawn from now on a matter of salt alone, not of

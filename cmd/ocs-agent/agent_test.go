@@ -75,6 +75,10 @@ func TestConfigurationErrorsNameTheirKeys(t *testing.T) {
 		"linux": {`{"board":{"kind":"linux","buses":[{"device":""}],"lines":[{"chip":"","offset":1}]}}`,
 			[]string{"board.buses:", "board.buses[0].device", "board.lines:", "board.lines[0]"}},
 		"socket": {`{"board":{"kind":"socket"}}`, []string{"board.path:"}},
+		"physics": {`{"board":{"physics":{"p_pi_mw":4,"tau_us":501,"late_call_ratio":-0.1}}}`,
+			[]string{"board.physics.p_pi_mw: 4: want 5 to 100", "board.physics.tau_us:", "board.physics.late_call_ratio:"}},
+		"physics of no simulated board": {`{"board":{"kind":"linux","physics":{"tau_us":40}}}`, []string{"board.physics:"}},
+		"physics of another world":      {`{"board":{"physics":{"gravity":2}}}`, []string{"gravity"}},
 	} {
 		code, out, errs := command(t, "config", "-json", "-config", write(t, "c.json", c.text))
 		if code != 2 {
@@ -109,7 +113,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 48 {
+	if len(keys()) != 67 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }

@@ -66,7 +66,7 @@ func bootID() uint64 {
 
 // simulated is the board of kind sim.
 func (c *Config) simulated(board *hal.Board) (solo.Config, error) {
-	s := solo.Config{Board: board, Seed: c.Board.Seed, State: c.State}
+	s := solo.Config{Board: board, Seed: c.Board.Seed, State: c.State, Physics: &c.Board.Physics}
 	if c.Board.SlowMCI {
 		s.MCI = sim.SlowMCITiming()
 	}

@@ -62,11 +62,12 @@ type BoardConfig struct {
 
 	Path string `json:"path" doc:"kind socket: the board's unix socket"`
 
-	Seed       uint64   `json:"seed" doc:"kind sim: the board's optics and noise"`
-	Calibrated bool     `json:"calibrated" doc:"kind sim: a bundle without a stored calibration is calibrated at start"`
-	SlowMCI    bool     `json:"slow_mci" doc:"kind sim, module_kind cmis: controllers take every hold-off that the specification leaves them"`
-	Faults     []string `json:"faults" doc:"kind sim: what is broken, such as stuck:bundle/module/cell"`
-	Fibres     []string `json:"fibres" doc:"kind sim: fibres between the board's own ports, such as 0/external1-1/external1"`
+	Seed       uint64      `json:"seed" doc:"kind sim: the board's optics and noise"`
+	Calibrated bool        `json:"calibrated" doc:"kind sim: a bundle without a stored calibration is calibrated at start"`
+	SlowMCI    bool        `json:"slow_mci" doc:"kind sim, module_kind cmis: controllers take every hold-off that the specification leaves them"`
+	Faults     []string    `json:"faults" doc:"kind sim: what is broken, such as stuck:bundle/module/cell"`
+	Physics    sim.Physics `json:"physics"`
+	Fibres     []string    `json:"fibres" doc:"kind sim: fibres between the board's own ports, such as 0/external1-1/external1"`
 }
 
 // BoxConfig says which commercial switch, and where it is.
@@ -112,7 +113,7 @@ type LineConfig struct {
 // Default is a simulated board that reports to a broker on this machine.
 func Default() Config {
 	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info",
-		Board: BoardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true}}
+		Board: BoardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true, Physics: sim.DefaultPhysics()}}
 }
 
 // maxConfig bounds a configuration. chosen: far above the widest board's.
@@ -206,6 +207,12 @@ func (b *BoardConfig) validate(bad complain) {
 		bad("board.mux", "mux and slow_mci are of module_kind cmis")
 	}
 	b.validateMirrors(bad)
+	b.Physics.Validate(func(key string, value float64, low, high string) {
+		bad("board.physics."+key, "%v: want %s to %s", value, low, high)
+	})
+	if b.Kind != "sim" && b.Physics != sim.DefaultPhysics() {
+		bad("board.physics", "is of kind sim")
+	}
 	layout, err := b.bare()
 	switch b.Kind {
 	case "linux":

@@ -19,24 +19,26 @@ import (
 
 // boardConfig is the `board` object of an agent's configuration with kind sim.
 type boardConfig struct {
-	Kind       string   `json:"kind"`
-	GPUs       int      `json:"gpus"`
-	Bundles    int      `json:"bundles"`
-	Modules    int      `json:"modules"`
-	ModuleKind string   `json:"module_kind"`
-	Mux        bool     `json:"mux"`
-	SlowMCI    bool     `json:"slow_mci"`
-	Seed       uint64   `json:"seed"`
-	Calibrated bool     `json:"calibrated"` // the agent's to see to; a board is never born calibrated
-	Faults     []string `json:"faults"`
-	Fibres     []string `json:"fibres"`
-	Leads      []string `json:"leads"` // fibres to boards of other processes
+	Kind       string      `json:"kind"`
+	GPUs       int         `json:"gpus"`
+	Bundles    int         `json:"bundles"`
+	Modules    int         `json:"modules"`
+	ModuleKind string      `json:"module_kind"`
+	Mux        bool        `json:"mux"`
+	SlowMCI    bool        `json:"slow_mci"`
+	Seed       uint64      `json:"seed"`
+	Physics    sim.Physics `json:"physics"`
+	Calibrated bool        `json:"calibrated"` // the agent's to see to; a board is never born calibrated
+	Faults     []string    `json:"faults"`
+	Fibres     []string    `json:"fibres"`
+	Leads      []string    `json:"leads"` // fibres to boards of other processes
 }
 
 func board(ctx context.Context, args []string) error {
 	fs := newFlags("board", "ocs-sim board -config board.json -listen unix:/run/board.sock")
 	file := fs.String("config", "", "the board as JSON: the `board` object of an agent's configuration, or all of it; - is stdin; none: the default board")
 	listen := fs.String("listen", "", "where to serve it, unix:`PATH`")
+	physics := physicsFlag(fs)
 	fibres := fs.String("fibres", "", "`host:port` that the light of board.leads comes to, over UDP")
 	control := fs.String("control", "", "where to read its record and switch its supply, unix:`PATH`; a line a connection: record, power on, power off, cut PORT, mend PORT")
 	state := fs.String("state", "", "folder that keeps the EEPROMs; none: they are forgotten")
@@ -46,6 +48,11 @@ func board(ctx context.Context, args []string) error {
 	cfg, leads, err := readBoard(*file)
 	if err != nil {
 		return usageError{err}
+	}
+	if *physics != "" {
+		if cfg.Physics, err = readPhysics(*physics); err != nil {
+			return usageError{err}
+		}
 	}
 	cfg.State = *state
 	if len(leads) > 0 && *fibres == "" {
@@ -87,7 +94,7 @@ func serveAt(field, at string) (net.Listener, error) {
 }
 
 func readBoard(file string) (solo.Config, []live.Lead, error) {
-	c := boardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, Seed: 1}
+	c := boardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, Seed: 1, Physics: sim.DefaultPhysics()}
 	if file != "" {
 		r, err := open(file)
 		if err != nil {
@@ -147,7 +154,10 @@ func (c *boardConfig) solo() (solo.Config, error) {
 	if err != nil {
 		return solo.Config{}, err
 	}
-	cfg := solo.Config{Board: &b, Seed: c.Seed}
+	if err := checkPhysics("board.physics.", &c.Physics); err != nil {
+		return solo.Config{}, err
+	}
+	cfg := solo.Config{Board: &b, Seed: c.Seed, Physics: &c.Physics}
 	if c.SlowMCI {
 		cfg.MCI = sim.SlowMCITiming()
 	}

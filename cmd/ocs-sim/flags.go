@@ -11,6 +11,7 @@ import (
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim"
 	"ringlight/sim/trace"
 )
 
@@ -114,4 +115,38 @@ func readTrace(name string) (*trace.Trace, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return t, nil
+}
+
+func physicsFlag(fs *flag.FlagSet) *string {
+	return fs.String("physics", "", "`FILE` with what the boards' optics, converters and calls are like: the object board.physics of an agent's configuration; none: the default board")
+}
+
+// readPhysics reads what is simulated; nil: as always.
+func readPhysics(name string) (*sim.Physics, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := open(name)
+	if err != nil {
+		return nil, fmt.Errorf("physics: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("physics: %w", err)
+	}
+	ph := sim.DefaultPhysics()
+	if err := proto.DecodeFile(data, &ph); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &ph, checkPhysics("physics.", &ph)
+}
+
+// checkPhysics joins what is out of its span.
+func checkPhysics(prefix string, ph *sim.Physics) error {
+	var errs []error
+	ph.Validate(func(key string, value float64, low, high string) {
+		errs = append(errs, invalid(prefix+key, low+" to "+high, "%v is out of range", value))
+	})
+	return errors.Join(errs...)
 }

@@ -32,6 +32,7 @@ func runFleet(ctx context.Context, args []string) error {
 	sizes := fs.String("ring-sizes", "", "rings that are not of -tp, as GPUS:RINGS,..; those of -tp fill what is left")
 	fs.IntVar(&cfg.Modules, "modules", hal.MaxModules, "modules of a bundle")
 	fs.IntVar(&cfg.Catalogue, "catalogue", fleet.CatalogueSize, "different modules that are made and calibrated; all others are like one of them")
+	physics := physicsFlag(fs)
 	coreOf := coreFlags(fs, noCore(), live.DemoLeafSpine())
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8) or any")
@@ -57,6 +58,9 @@ func runFleet(ctx context.Context, args []string) error {
 	}
 	cfg.Span = time.Duration(*hours * float64(time.Hour))
 	if err := checkFleet(&cfg); err != nil {
+		return fail(usageError{err})
+	}
+	if cfg.Physics, err = readPhysics(*physics); err != nil {
 		return fail(usageError{err})
 	}
 	if err := readFaults(&cfg, *faults); err != nil {

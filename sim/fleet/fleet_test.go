@@ -18,7 +18,7 @@ import (
 var catalogue = sync.OnceValues(func() (*Optics, error) {
 	o := &Optics{Personalities: sim.Catalogue(1, 2)}
 	for i, p := range o.Personalities {
-		c, _, err := Calibrate(p, detmath.Hash(1, uint64(i)), nil)
+		c, _, err := o.Calibrate(p, detmath.Hash(1, uint64(i)), nil)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 type Optics struct {
 	Personalities []*sim.Personality
 	Calibrated    []*ocs.Calibration // one module each
+	Physics       *sim.Physics       // of the boards' calls, and of the personalities; nil: sim.DefaultPhysics
 }
 
 // CatalogueSize is the number of personalities that large fleets draw from.
@@ -45,7 +46,7 @@ func (o *Optics) Build(w *sim.World, f *fabric.Fabric, modules int, seed uint64)
 	}
 	calibrations := make([][]*ocs.Calibration, f.Nodes)
 	for n := range f.Nodes {
-		cfg := sim.BoardConfig{Board: board, Seed: detmath.Hash(seed, uint64(n))}
+		cfg := sim.BoardConfig{Board: board, Physics: o.Physics, Seed: detmath.Hash(seed, uint64(n))}
 		for j := range f.Bundles {
 			var optics []*sim.Personality
 			var parts []*ocs.Calibration
@@ -92,13 +93,13 @@ const calibrateLimit = 5 * time.Minute
 // Calibrate lets the production code calibrate a module from nothing, on the
 // virtual clock of a world that holds nothing else, and says how long that
 // took on the board's clock. stop, asked now and then, ends it early.
-func Calibrate(p *sim.Personality, seed uint64, stop func() error) (*ocs.Calibration, time.Duration, error) {
+func (o *Optics) Calibrate(p *sim.Personality, seed uint64, stop func() error) (*ocs.Calibration, time.Duration, error) {
 	board, err := hal.Default(1, 1, 1)
 	if err != nil {
 		return nil, 0, err
 	}
 	w := sim.NewWorld(sim.WorldConfig{Seed: seed})
-	id, err := w.AddBoard(sim.BoardConfig{Board: board, Personalities: [][]*sim.Personality{{p}}, Powered: true})
+	id, err := w.AddBoard(sim.BoardConfig{Board: board, Personalities: [][]*sim.Personality{{p}}, Physics: o.Physics, Powered: true})
 	if err != nil {
 		return nil, 0, err
 	}

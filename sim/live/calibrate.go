@@ -23,12 +23,12 @@ type boardTime struct{ min, max time.Duration }
 // calibrate draws the catalogue and lets the production code calibrate every
 // module of it from nothing, each on a board of its own, as many at a time as
 // there are processors.
-func calibrate(ctx context.Context, seed uint64, size int, progress func(done, of int)) (*fleet.Optics, boardTime, error) {
-	b := &fleet.Optics{Personalities: sim.Catalogue(seed, size)}
+func calibrate(ctx context.Context, ph *sim.Physics, seed uint64, size int, progress func(done, of int)) (*fleet.Optics, boardTime, error) {
+	b := &fleet.Optics{Personalities: sim.CatalogueOf(ph, seed, size), Physics: ph}
 	b.Calibrated = make([]*ocs.Calibration, size)
 	took := make([]time.Duration, size)
 	err := inParallel(ctx, size, progress, func(i int) (err error) {
-		b.Calibrated[i], took[i], err = fleet.Calibrate(b.Personalities[i], detmath.Hash(seed, uint64(i)), ctx.Err)
+		b.Calibrated[i], took[i], err = b.Calibrate(b.Personalities[i], detmath.Hash(seed, uint64(i)), ctx.Err)
 		if err != nil {
 			return fmt.Errorf("live: module %s: %w", b.Personalities[i].Serial(), err)
 		}

@@ -141,7 +141,7 @@ func (c *Cluster) buildNodes(ctx context.Context) error {
 	if c.cfg.Fabric.Nodes == 0 {
 		return nil
 	}
-	b, spread, err := calibrate(ctx, c.cfg.Seed, catalogueSize, progressTo(c.cfg.Progress, "modules calibrated"))
+	b, spread, err := calibrate(ctx, nil, c.cfg.Seed, catalogueSize, progressTo(c.cfg.Progress, "modules calibrated"))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"ringlight/hal"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim"
 	"ringlight/sim/trace"
 )
 
@@ -24,6 +25,7 @@ type DemoConfig struct {
 	Days    int
 	Seed    uint64
 	Health  time.Duration // of one round over all modules of a node
+	Physics *sim.Physics  // of every board; nil: sim.DefaultPhysics
 	// Trace to replay; nil is the built-in generator. TraceName is what the
 	// first line calls it.
 	Trace     *trace.Trace

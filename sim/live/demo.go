@@ -87,7 +87,7 @@ type demo struct {
 
 // prepare builds the world and starts broker and planner.
 func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
-	bench, spread, err := calibrate(ctx, d.cfg.Seed, catalogueSize, progressTo(d.cfg.Progress, "modules calibrated"))
+	bench, spread, err := calibrate(ctx, d.cfg.Physics, d.cfg.Seed, catalogueSize, progressTo(d.cfg.Progress, "modules calibrated"))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/sim"
 	"ringlight/sim/fleet"
 	"ringlight/sim/trace"
 )
@@ -30,6 +31,7 @@ type FleetConfig struct {
 	Script    []fleet.Fault // in their place, when not nil
 	Trace     *trace.Trace  // in their place, when not nil
 	Catalogue int           // personalities; 0: fleet.CatalogueSize
+	Physics   *sim.Physics  // of every board; nil: sim.DefaultPhysics
 	Rates     fleet.Rates
 	Replay    func(seed uint64) string // the command that runs one seed again
 	Progress  io.Writer                // nil: none
@@ -58,7 +60,7 @@ func Fleet(ctx context.Context, cfg FleetConfig) (*fleet.Result, error) {
 		progress = io.Discard
 	}
 	// One catalogue for all seeds, so that each can be run again alone.
-	optics, _, err := calibrate(ctx, catalogueSeed, size, progressTo(progress, "modules calibrated"))
+	optics, _, err := calibrate(ctx, cfg.Physics, catalogueSeed, size, progressTo(progress, "modules calibrated"))
 	if err != nil {
 		return nil, err
 	}

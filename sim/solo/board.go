@@ -61,13 +61,14 @@ func parsePort(s string) (sim.Port, error) {
 
 // Config makes a board.
 type Config struct {
-	Board  *hal.Board
-	Seed   uint64
-	Faults []sim.Fault
-	Fibres []Fibre
-	Leads  []Lead        // fibres to boards in other processes
-	Costs  sim.Costs     // zero: sim.DefaultCosts
-	MCI    sim.MCITiming // of modules of kind cmis; zero: sim.DefaultMCITiming
+	Board   *hal.Board
+	Seed    uint64
+	Physics *sim.Physics // nil: sim.DefaultPhysics
+	Faults  []sim.Fault
+	Fibres  []Fibre
+	Leads   []Lead        // fibres to boards in other processes
+	Costs   sim.Costs     // zero: sim.DefaultCosts
+	MCI     sim.MCITiming // of modules of kind cmis; zero: sim.DefaultMCITiming
 	// State is the folder that keeps the EEPROMs; "": they are forgotten.
 	State string
 }
@@ -83,7 +84,7 @@ type Board struct {
 func New(cfg Config) (*Board, error) {
 	b := &Board{cfg: cfg, world: sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: cfg.Costs})}
 	var err error
-	if b.id, err = b.world.AddBoard(sim.BoardConfig{Board: *cfg.Board, Seed: cfg.Seed, Faults: cfg.Faults, Powered: true, MCI: cfg.MCI}); err != nil {
+	if b.id, err = b.world.AddBoard(sim.BoardConfig{Board: *cfg.Board, Seed: cfg.Seed, Physics: cfg.Physics, Faults: cfg.Faults, Powered: true, MCI: cfg.MCI}); err != nil {
 		return nil, err
 	}
 	for _, f := range cfg.Fibres {
