@@ -62,7 +62,9 @@ func newCrossOptics(agent *Agent) {
 	if agent.journal.State != nil {
 		a.sw.Restore(*agent.journal.State)
 	}
-	a.kept, a.parked = agent.journal.Circuits, agent.journal.Parked
+	// Of a change that may not be over nobody knows which mirrors it has moved.
+	a.kept = slices.DeleteFunc(slices.Clone(agent.journal.Circuits), func(s circuit.Saved) bool { return !a.sw.Untouched(s.Pair.A, s.Pair.B) })
+	a.parked = agent.journal.Parked && a.sw.Vouched()
 	if a.cross, a.err = a.connect(); a.err == nil {
 		a.openScripts()
 	}

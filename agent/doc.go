@@ -19,12 +19,11 @@
 //
 // A switch protects nothing and can wait for its disk: a commit is there before
 // the first mirror moves, and where the mirrors stand is there before a circuit
-// is told as tuned. Whenever its agent dies, the next life has all of the old
-// circuits, where the commit was not on disk, or completes the new ones, where
-// it was; it never moves a mirror of a circuit that somebody relies on. After a
-// loss of power, which the monitors' brown-out flags tell, nothing is lit out of
-// the journal: the switch reports no generation until the planner repeats its
-// decision.
+// is told as tuned. Whenever its agent dies, the next life moves nothing by
+// itself. Where the commit was not on disk, it has all of the old circuits; else
+// it holds what light it finds and reports no generation until the planner repeats
+// its decision. After a loss of power, which the monitors' brown-out flags tell,
+// it does the same.
 //
 // Every message is refused or taken as a whole. What is refused changes
 // nothing, is answered with a reason, and is counted.

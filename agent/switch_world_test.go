@@ -327,6 +327,18 @@ func (r *switchRig) lit(c proto.Circuit) bool {
 	return r.world.MirrorLoss(r.id, int(c.A), int(c.B)) < 4000
 }
 
+// light are all pairs of ports between which light passes.
+func (r *switchRig) light() (out []circuit.Pair) {
+	for a := range uint16(r.ports) {
+		for b := range uint16(r.ports) {
+			if r.lit(proto.Circuit{A: a, B: b}) {
+				out = append(out, circuit.Pair{A: a, B: b})
+			}
+		}
+	}
+	return out
+}
+
 // checkLight wants exactly these circuits, by light.
 func (r *switchRig) checkLight(want ...proto.Circuit) {
 	r.t.Helper()

@@ -147,7 +147,8 @@ type State struct {
 	Requests []RequestRecord `cbor:"7,keyasint,omitempty"`
 	// Held are the ports of a cross-connect that an operator holds off.
 	Held []HeldPort `cbor:"8,keyasint,omitempty" json:",omitempty"`
-	// Moving says that a cross-connect may be in the middle of what it applied.
+	// Moving says that a cross-connect is not known to carry what it applied: it
+	// may be in the middle of that, or has lost it.
 	Moving bool `cbor:"9,keyasint,omitempty" json:",omitempty"`
 	// Failed are the bundles of a node whose own optics failed: bit b, bundle b.
 	Failed uint16 `cbor:"10,keyasint,omitempty" json:",omitempty"`

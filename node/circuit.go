@@ -62,9 +62,9 @@ func (x *CrossConnect) drop(a uint16) {
 }
 
 // adopt takes the circuits as the hardware was found to carry them. What has
-// light stays as it is, whatever the journal says; a change that the journal
-// knows to have begun is completed. A board that could not be read (Text) is
-// taken to do what it did, until it is Ready.
+// light stays as it is, whatever the journal says; a change that this life was
+// told to make is completed. A board that could not be read (Text) is taken to
+// do what it did, until it is Ready.
 func (x *CrossConnect) adopt(ev *Event) {
 	found := ev.Circuits
 	x.adopted = true
@@ -85,11 +85,25 @@ func (x *CrossConnect) adopt(ev *Event) {
 			x.lose(&x.circuits[r.A], proto.EvAdopted, proto.SeverityCritical, proto.NoPower, "light does not show the circuit that the journal has")
 		}
 	}
-	x.become(x.state.found(asPlanned))
+	was := x.state
+	x.become(was.found(ev.Text == "", asPlanned))
+	if was == crossUnfinished && x.state == crossDiffers {
+		x.note(proto.Event{Kind: proto.EvAdopted, Severity: proto.SeverityWarning, Cause: proto.CauseAdopted,
+			Text: "the journal is of the middle of a change: what light there is stays, until a planner commits to this plan again or to another"})
+	}
 	if x.state.changing() {
 		x.connect()
 	}
 }
+
+// Vouched tells whether the plan in force is known to be what the hardware
+// carries.
+func (x *CrossConnect) Vouched() bool { return x.state == crossUnread || x.state == crossSettled }
+
+// Untouched tells whether a circuit that the journal's light has is there for all
+// the journal knows: a change that may have begun does without all others, and
+// light at a port does not tell where it comes from.
+func (x *CrossConnect) Untouched(a, b uint16) bool { return x.Vouched() || x.planned(a, b) != nil }
 
 // planned is the circuit of the plan in force that joins two ports, or nil.
 func (x *CrossConnect) planned(a, b uint16) *proto.Circuit {
@@ -200,7 +214,7 @@ func (x *CrossConnect) Report(r *proto.Reported) {
 			r.Circuits = append(r.Circuits, c.r)
 			if c.fresh && c.r.State == proto.Tuned {
 				// Until it is on disk how its mirrors stand, a next life would
-				// move them.
+				// not know them, and move them when it is told again.
 				r.Circuits[len(r.Circuits)-1].State = proto.Tuning
 			}
 			if c.lost && len(r.Alarms) < maxCircuitAlarms {

@@ -14,9 +14,11 @@ import (
 //
 // A cross-connect protects nothing by itself, so it can afford what a node
 // cannot: a committed change is on disk before the first mirror moves (Connect
-// after Save). A life that ends before that leaves the old circuits, one that
-// ends later is followed by one that completes the new ones; never half of
-// each.
+// after Save). A life that ends before that leaves the old circuits and says so.
+// One that ends later may leave some of each: the next one holds what it finds,
+// says that no plan is in effect, and completes the change or makes another as
+// the planner of the term in force has it. It never completes a change out of
+// the journal, which may be an old one.
 //
 // Circuits of both the old and the new plan are never touched, nor are those
 // that the hardware carries at a start. What a loss of power has taken is not
@@ -59,7 +61,7 @@ func (x *CrossConnect) Restore(st State) {
 // which never changes them.
 func (x *CrossConnect) State() State {
 	st := x.journal()
-	st.Moving = x.state.changing()
+	st.Moving = !x.Vouched()
 	for side := range x.held {
 		for p, o := range x.held[side] {
 			if o != proto.Normal {

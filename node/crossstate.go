@@ -2,29 +2,34 @@ package node
 
 // Where the circuits of a cross-connect stand to the plan in force.
 //
-//	          b              e               d
-//	UNREAD ───────► SETTLED ───────► MOVING ◄─────── UNFINISHED
-//	  │              ▲   │ ◄────────  │  ▲               │
-//	  │ c          b │   │ c   f    c │  │ d             │ c
-//	  │              │   ▼            ▼  │               │
-//	  └───────────► DIFFERS ◄─── f ── OWED ◄─────────────┘
-//	                   │               ▲
-//	                   └────── e ──────┘
+//	          b              d                c
+//	UNREAD ───────► SETTLED ───────► MOVING ─────┐
+//	  │  │           ▲   │ ◄───── e ── │  ▲      │
+//	  │  │ c       b │   │ c             │ f    │
+//	  │  │           │   ▼               │      │
+//	  │  └───────► DIFFERS ◄──── e ───── OWED ◄──┘
+//	  │ a            ▲   └────── d ─────► ▲
+//	  ▼              │                    │
+//	UNFINISHED ── g ─┘                    │
+//	  └───────────── d ───────────────────┘
 //
-//	a  the journal has a change that may not be over: UNREAD to UNFINISHED
+//	a  the journal does not vouch for the light: a change may not be over, or was
+//	   lost, or the journal is an old one of the middle of a change
 //	b  the hardware is read back, and carries the plan
 //	c  ... and carries something else
-//	d  a change is completed: its board answers, or carries what it should
-//	e  a planner's commit
-//	f  every circuit of the change has come up or failed
+//	d  a planner's commit
+//	e  every circuit of the change has come up or failed
+//	f  a change is completed: its board answers
+//	g  the hardware is read back, whatever it carries
 //
 // All but UNREAD and UNFINISHED may be read back again, and a change that is
-// under way be followed by the next.
+// under way be followed by the next. A change is finished only in the life that
+// a planner has told it to.
 type crossState uint8
 
 const (
 	crossUnread     crossState = iota // the hardware has not been read back yet
-	crossUnfinished                   // nor then, and a committed change may not be over
+	crossUnfinished                   // nor then, and the journal does not vouch for the light
 	crossSettled                      // the plan is in effect, as far as mirrors do it
 	crossMoving                       // a committed change is under way, or waits for a silent board
 	crossDiffers                      // the light is not the plan's: a planner has to say it again
@@ -38,7 +43,7 @@ func (s crossState) String() string { return nameOf(crossStateNames[:], uint8(s)
 // crossEdges[s] has a bit for each state that s may become.
 var crossEdges = [...]uint8{
 	crossUnread:     1<<crossUnfinished | 1<<crossSettled | 1<<crossDiffers,
-	crossUnfinished: 1<<crossMoving | 1<<crossOwed,
+	crossUnfinished: 1<<crossUnfinished | 1<<crossDiffers | 1<<crossOwed,
 	crossSettled:    1<<crossSettled | 1<<crossMoving | 1<<crossDiffers,
 	crossMoving:     1<<crossMoving | 1<<crossSettled | 1<<crossOwed,
 	crossDiffers:    1<<crossDiffers | 1<<crossSettled | 1<<crossOwed,
@@ -54,21 +59,24 @@ func (x *CrossConnect) become(next crossState) {
 }
 
 // changing tells whether a committed change is not known to be over.
-func (s crossState) changing() bool {
-	return s == crossUnfinished || s == crossMoving || s == crossOwed
-}
+func (s crossState) changing() bool { return s == crossMoving || s == crossOwed }
 
 // inEffect tells whether the plan in force may be told as what is there.
-func (s crossState) inEffect() bool { return s != crossDiffers && s != crossOwed }
+func (s crossState) inEffect() bool {
+	return s == crossUnread || s == crossSettled || s == crossMoving
+}
 
-// found is the state after the hardware was read back.
-func (s crossState) found(asPlanned bool) crossState {
-	change, rest := crossMoving, crossSettled
-	if !asPlanned {
-		change, rest = crossOwed, crossDiffers
+// found is the state after the hardware was read back, or was not.
+func (s crossState) found(read, asPlanned bool) crossState {
+	switch {
+	case s == crossUnfinished && !read:
+		return crossUnfinished
+	case s == crossUnfinished || !s.changing() && !asPlanned:
+		return crossDiffers
+	case !s.changing():
+		return crossSettled
+	case asPlanned:
+		return crossMoving
 	}
-	if s.changing() {
-		return change
-	}
-	return rest
+	return crossOwed
 }
