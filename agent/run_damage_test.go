@@ -234,41 +234,48 @@ func TestDamagedJournalMovesNoLight(t *testing.T) {
 }
 
 // Goal: a folder of before, mark and all, which nothing on disk tells from the
-// real one, takes no light with what it has of a host's fault.
-// Method: the journal as it was at every record of the history above.
+// real one, takes no light with what it has of a host's fault or of a drain; also
+// where the node has a bundle in loopback anyway, as the end of its ring.
+// Method: the journal as it was at every record of such a history, in the middle
+// of a ring and at its end.
 func TestOlderJournalAsAWholeMovesNoLight(t *testing.T) {
-	f := newFleet(t, 3, 2)
-	x := f.nodes[1]
-	var older []Journal
-	x.written = func([]byte) { older = append(older, x.disk.Restore()) }
-	f.join()
-	for _, kind := range []AskVerb{AskHostFault, AskHostOK} {
-		f.deliver(x, Input{Kind: InAsk, Ask: Ask{Verb: kind, ID: 1}})
-		f.run(100*time.Millisecond, nil)
-	}
-	f.commit(f.ring(0, 2))
-	f.must("the ring again", time.Second, func() bool { return f.linkedTo(0, 1) && f.linkedTo(1, 2) })
-	f.run(2*time.Second, nil)
-	f.checkCycle(0, 1, 2)
-	x.written = nil
-	changes, faults := 0, 0
-	f.edge = func(*hal.Edge) { changes++ }
-	for i, j := range older {
-		if j.State == nil {
-			continue
+	for first := range 2 {
+		f := newFleet(t, 3, 2)
+		x := f.nodes[1]
+		var older []Journal
+		x.written = func([]byte) { older = append(older, x.disk.Restore()) }
+		f.join()
+		for _, kind := range []AskVerb{AskHostFault, AskHostOK} {
+			f.deliver(x, Input{Kind: InAsk, Ask: Ask{Verb: kind, ID: 1}})
+			f.run(100*time.Millisecond, nil)
 		}
-		m := node.New(node.Config{ID: 1, Bundles: 2})
-		if m.Restore(*j.State); m.Mode() == proto.ModeHostDown {
-			faults++
+		for i, verb := range []proto.Verb{proto.VerbDrain, proto.VerbUndrain} {
+			f.publish(proto.Topics{Fabric: "f1"}.Command(x.id), &proto.Command{Version: proto.Version, Node: x.id, Term: f.term, Session: x.agent.cfg.Session,
+				TTLMillis: 1000, Corr: proto.Corr{byte(i + 1)}, Verb: verb})
+			f.run(100*time.Millisecond, nil)
 		}
-		f.kill(x)
-		x.disk, x.events, x.submit = Disk{Journal: j}, nil, 0
-		f.boot(x)
-		if f.run(100*time.Millisecond, nil); changes != 0 || x.submit != 0 {
-			t.Fatalf("journal as after record %d: %d changes of light, %d ops that switch", i, changes, x.submit)
+		f.commit(f.ring(first, 2))
+		f.must("the ring again", time.Second, func() bool { return (first == 1 || f.linkedTo(0, 1)) && f.linkedTo(1, 2) })
+		f.run(2*time.Second, nil)
+		x.written = nil
+		changes, modes := 0, map[proto.Mode]int{}
+		f.edge = func(*hal.Edge) { changes++ }
+		for i, j := range older {
+			if j.State == nil {
+				continue
+			}
+			m := node.New(node.Config{ID: 1, Bundles: 2})
+			m.Restore(*j.State)
+			modes[m.Mode()]++
+			f.kill(x)
+			x.disk, x.events, x.submit = Disk{Journal: j}, nil, 0
+			f.boot(x)
+			if f.run(100*time.Millisecond, nil); changes != 0 || x.submit != 0 {
+				t.Fatalf("ring from node %d, journal as after record %d, %v: %d changes of light, %d ops that switch", first, i, m.Mode(), changes, x.submit)
+			}
 		}
-	}
-	if faults == 0 {
-		t.Errorf("none of %d had the fault", len(older))
+		if modes[proto.ModeHostDown] == 0 || modes[proto.ModeDrained] == 0 {
+			t.Errorf("none of %d had the fault or the drain: %v", len(older), modes)
+		}
 	}
 }

@@ -116,21 +116,29 @@ func (m *Machine) adopt(found []BundleLight) {
 }
 
 // disbelieve drops a reason to be out of service that is the journal's alone and
-// that the light contradicts: none is written down before every bundle has been
-// taken to the idle path, and no bundle is there, nor dark, as the loss of a
-// supply leaves it. So the journal is an older one, and what has ended since does
-// not take light. Who means it says it again.
+// that light contradicts: none is written down before every bundle has been taken
+// to the idle path, and one that is well shines outside, while none is dark, as
+// with a dead host or a lost supply. So the journal is an older one, and what has
+// ended since does not take light; that another bundle is in loopback says nothing,
+// the end of a ring has one. Who means it says it again.
 func (m *Machine) disbelieve(found []BundleLight) {
 	mode := m.Mode()
-	if m.recalled.mode() != mode || mode == proto.ModeService || mode == proto.ModeDeaf || len(found) == 0 ||
-		slices.ContainsFunc(found, func(f BundleLight) bool { return f.Path == idlePath(mode) || f.Path == proto.Dark || !f.Ready }) {
+	if m.recalled.mode() != mode || mode == proto.ModeService || mode == proto.ModeDeaf ||
+		slices.ContainsFunc(found, func(f BundleLight) bool { return f.Path == proto.Dark }) {
+		return
+	}
+	shines := slices.IndexFunc(found, func(f BundleLight) bool {
+		return int(f.Bundle) < len(m.bundles) && f.Ready && f.Path.External() && f.Lit&(1<<f.Path) != 0 &&
+			!m.bundles[f.Bundle].path.External() && !m.bundles[f.Bundle].failed
+	})
+	if shines < 0 {
 		return
 	}
 	for b := range m.bundles {
 		m.bundles[b].failed = false
 	}
 	m.reasons, m.unsaved = m.reasons&^m.recalled, true
-	m.note(proto.Event{Kind: proto.EvAdopted, Severity: proto.SeverityCritical, Path: found[0].Path, FromPath: idlePath(mode), Cause: proto.CauseAdopted,
+	m.note(proto.Event{Kind: proto.EvAdopted, Severity: proto.SeverityCritical, Bundle: found[shines].Bundle, Path: found[shines].Path, FromPath: idlePath(mode), Cause: proto.CauseAdopted,
 		Text: "the journal has the node " + mode.String() + ", the light does not; the light is believed: say it again if it is so"})
 }
 

@@ -177,7 +177,9 @@ func TestOldReasonTakesNoLight(t *testing.T) {
 		{hostGone, [2]proto.Path{proto.Dark, proto.Dark}, false, proto.ModeHostDown, 0},
 		{hostGone, [2]proto.Path{proto.External1, proto.External2}, true, proto.ModeHostDown, 2},
 		{drained, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
-		{drained, [2]proto.Path{proto.Loopback, proto.External2}, false, proto.ModeDrained, 1},
+		{drained, [2]proto.Path{proto.Loopback, proto.External2}, false, proto.ModeDeaf, 0}, // the end of a ring
+		{drained, [2]proto.Path{proto.Dark, proto.External2}, false, proto.ModeDrained, 2},
+		{drained, [2]proto.Path{proto.Loopback, proto.Loopback}, false, proto.ModeDrained, 0},
 		{drained, [2]proto.Path{proto.Dark, proto.Dark}, false, proto.ModeDrained, 2}, // after a loss of supply
 		{ownFault, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
 		{ownFault, [2]proto.Path{proto.Dark, proto.Loopback}, false, proto.ModeIsolated, 1},
