@@ -134,6 +134,11 @@ bench-states: ## placements after random faults and repairs against exhaustion (
 bench-kernel: ## the agent on real I2C and SPI controllers: Debian kernels on an armv7 and an arm64 board in QEMU
 	@.ci/kernel.sh
 
+.PHONY: bench-cmis
+bench-cmis: ## a simulated module brought up by a switch's own software (SONIC: a checkout of sonic-net/sonic-platform-common)
+	@if [ -d "$(SONIC)/sonic_platform_base" ]; then RINGLIGHT_SONIC=$(abspath $(SONIC)) $(GO) test -count 1 -v -run SONiC ./sim; \
+	else echo "cmis: skipped, SONIC names no checkout of sonic-net/sonic-platform-common"; fi
+
 .PHONY: bench-hostile
 bench-hostile: build ## a stranger at the embedded broker of 64 nodes: forged, mutated, repeated messages, floods, held connections (SCALE, FLOOD, ONLY)
 	@.ci/hostile.sh

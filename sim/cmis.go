@@ -58,7 +58,7 @@ type mci struct {
 	applied bool                       // what is staged is what the heaters have
 	todo    []mciWork
 	draws   uint64
-	hot     bool // temperature alarm stands
+	warm    uint8 // temperature flags that stand
 	raises  [cmis.NumFlags]uint16
 	search  bool     // being calibrated: page B4h drives heaters and lasers
 	rail    railChip // behind the controller
@@ -300,6 +300,7 @@ func (c *mci) walk() {
 			c.pathBecome(lane, cmis.DPDeactivated)
 		}
 	}
+	status[cmis.OutputStatusRx-128] = c.up()
 	if begun != 0 {
 		c.later(c.timing.DPInit, mciInitialized, begun)
 	}
@@ -311,15 +312,19 @@ func (c *mci) walk() {
 	c.m.changed()
 }
 
-// ready are the lanes that may shine: their data path is up and their output is
-// not disabled.
-func (c *mci) ready() (lanes uint8) {
+// up are the lanes whose data path is initialised or activated.
+func (c *mci) up() (lanes uint8) {
 	for lane := range hal.Lanes {
 		if s := c.path(lane); s == cmis.DPInitialized || s == cmis.DPActivated {
 			lanes |= 1 << lane
 		}
 	}
-	return lanes &^ c.pages[cmis.PageLaneControl][cmis.OutputDisableTx-128]
+	return lanes
+}
+
+// ready are those of them whose output is not disabled: they may shine.
+func (c *mci) ready() uint8 {
+	return c.up() &^ c.pages[cmis.PageLaneControl][cmis.OutputDisableTx-128]
 }
 
 // lanes lets those lanes shine that may and whose half has its lasers on. Lasers
@@ -367,13 +372,18 @@ func (c *mci) drive() {
 	c.m.changed()
 }
 
-// warmed raises the temperature alarm when the module gets too hot.
+// warmed raises the flags of the temperature's thresholds that are passed.
 func (c *mci) warmed() {
-	hot := c.m.caseMilli() > mciHotMilli
-	if hot && !c.hot {
-		c.raise(1, 0)
+	stand := uint8(0)
+	for i, limit := range mciThresholds {
+		if t := c.m.caseMilli(); i&1 == 0 && t > limit || i&1 != 0 && t < limit {
+			stand |= 1 << i
+			if c.warm>>i&1 == 0 {
+				c.raise(1, i)
+			}
+		}
 	}
-	c.hot = hot
+	c.warm = stand
 }
 
 // put16 writes a number into a page.

@@ -14,8 +14,11 @@ import (
 const (
 	mciRevision      = 0x53
 	mciSupplyTenthMV = 33_000
-	mciHotMilli      = 75_000
 )
+
+// mciThresholds of the temperature, in the order of their flags: high and low
+// alarm, high and low warning.
+var mciThresholds = [...]int32{75_000, -5000, 70_000, 0}
 
 // Applications of the module, by AppSel: all lanes as one data path, and each
 // lane as one of its own.
@@ -34,8 +37,8 @@ func (c *mci) memory() {
 	l[cmis.ModuleControl] = cmis.LowPwrAllowHW
 	l[cmis.ActiveFirmware], l[cmis.ActiveFirmware+1] = 1, 0
 	l[cmis.MediaType] = 0x02 // single-mode fibre
-	// 800GAUI-8 L C2M and 100GAUI-1-L C2M, on a medium of the maker's own.
-	copy(l[cmis.Applications:], []byte{0x52, 0xC0, 0x88, 0x01, 0x4C, 0xC0, 0x11, 0xFF, 0xFF})
+	// 800GAUI-8 L C2M as 800GBASE-DR8, and 100GAUI-1-L C2M as 100GBASE-DR.
+	copy(l[cmis.Applications:], []byte{0x52, 0x56, 0x88, 0x01, 0x4C, 0x14, 0x11, 0xFF, 0xFF})
 	binary.BigEndian.PutUint16(l[cmis.Supply:], mciSupplyTenthMV)
 
 	for _, page := range []uint8{cmis.PageAdmin, cmis.PageAdvertise, cmis.PageThresholds, cmis.PageLaneControl, cmis.PageLaneStatus,
@@ -90,7 +93,7 @@ func (c *mci) factory() {
 	p[144-128] = cmis.DurationCode(c.timing.DPInit) | cmis.DurationCode(c.timing.DPInit)<<4
 	p[155-128], p[156-128] = 1<<1, 0
 	p[157-128], p[158-128] = 1<<0, 1<<1
-	p[159-128], p[160-128] = 3, 1<<1|1<<2
+	p[159-128], p[160-128] = 3, 1<<0|1<<1|1<<2
 	p[163-128], p[164-128] = 1<<6, 15 // one instance, foreground; 128 bytes at once
 	p[165-128], p[166-128] = byte((c.timing.Command+159*time.Millisecond)/(160*time.Millisecond)), 0x80
 	p[167-128] = cmis.DurationCode(c.timing.PowerUp) | cmis.DurationCode(c.timing.PowerUp)<<4
@@ -103,7 +106,7 @@ func (c *mci) factory() {
 	p[252-128] = 1 << 7
 
 	p = c.pages[cmis.PageThresholds]
-	for i, milli := range []int32{mciHotMilli, -5000, 70_000, 0} {
+	for i, milli := range mciThresholds {
 		cmis.PutMilliCelsius(p[2*i:], milli)
 	}
 	for i, tenth := range []uint16{34_650, 31_350, 34_300, 31_700} {
@@ -123,9 +126,7 @@ func (c *mci) factory() {
 func (c *mci) refresh(page uint8, lower bool) {
 	if lower {
 		cmis.PutMilliCelsius(c.lower[cmis.Temperature:], c.m.caseMilli())
-		if c.hot { // an alarm that stands is latched again
-			c.lower[cmis.ModuleFlags+1] |= cmis.FlagTempHigh
-		}
+		c.lower[cmis.ModuleFlags+1] |= c.warm // what stands is latched again
 		c.summarize()
 		c.lower[cmis.Applied] = 0
 		if c.applied {

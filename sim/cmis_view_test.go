@@ -48,6 +48,10 @@ func TestMCIDumpInOtherHands(t *testing.T) {
 		TxPowerMilliwatt                []float64
 		LaneSwitching, Flat             bool
 		Redirection                     []int
+		ClockKilohertz                  int
+		Optional, FlagsOnPages          []int
+		Interrupt                       bool
+		Applications                    [][]int
 	}
 	if err := json.Unmarshal(out, &v); err != nil {
 		t.Fatal(err)
@@ -62,6 +66,15 @@ func TestMCIDumpInOtherHands(t *testing.T) {
 	}
 	if !slices.Equal(v.Checksums, []bool{true, true, true}) {
 		t.Errorf("checksums %v", v.Checksums)
+	}
+	for _, page := range v.Optional {
+		if r.w.boards[r.id].bundles[0].modules[0].mci.pages[uint8(page)] == nil {
+			t.Errorf("page %02xh is advertised and not there", page)
+		}
+	}
+	if v.ClockKilohertz != 1000 || !slices.Equal(v.FlagsOnPages, []int{cmis.PageLaneStatus}) || !v.Interrupt ||
+		!slices.EqualFunc(v.Applications, [][]int{{0x52, 0x56, 8, 8, 0x01}, {0x4C, 0x14, 1, 1, 0xFF}}, slices.Equal) {
+		t.Errorf("clock %d kHz, flags on %x, interrupt %v, applications %v", v.ClockKilohertz, v.FlagsOnPages, v.Interrupt, v.Applications)
 	}
 	for name, want := range map[string]float64{"temperatureHighAlarm": 75, "temperatureLowAlarm": -5, "temperatureHighWarning": 70, "supplyHighAlarm": 3.465,
 		"supplyLowWarning": 3.17, "txPowerHighAlarm": 2, "txPowerLowAlarm": 0.1, "rxPowerHighAlarm": 0.5} { // any order: independent

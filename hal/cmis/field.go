@@ -58,7 +58,6 @@ const (
 	// InterruptDeasserted, of StateByte: no flag stands that is not masked.
 	InterruptDeasserted = 1 << 0
 	SummaryLaneStatus   = 1 << 0 // of FlagSummary: flags stand on page 11h
-	FlagTempHigh        = 1 << 0 // of ModuleFlags+1
 )
 
 // Fields is the memory map as far as this package uses it, in order of page

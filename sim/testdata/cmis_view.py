@@ -11,6 +11,13 @@ MODULE = {1: "ModuleLowPwr", 2: "ModulePwrUp", 3: "ModuleReady", 4: "ModulePwrDn
 PATH = {1: "DPDeactivated", 2: "DPInit", 3: "DPDeinit", 4: "DPActivated", 5: "DPTxTurnOn", 6: "DPTxTurnOff", 7: "DPInitialized"}
 
 
+def applications(descriptors):
+    """Host and media interface, lanes of each, and where they may begin."""
+    rows = [descriptors[i:i + 4] for i in range(0, 32, 4)]
+    end = next((i for i, r in enumerate(rows) if r[0] in (0, 255)), len(rows))
+    return [[r[0], r[1], r[2] >> 4, r[2] & 15, r[3]] for r in rows[:end]]
+
+
 def view(image):
     def at(page, offset, bank=0):
         return offset if offset < 128 else (bank * 256 + page) * 128 + offset
@@ -44,6 +51,11 @@ def view(image):
         "part": text(148, 16),
         "serial": text(166, 16),
         "maxPower": number(0, 201, "B") / 4,
+        "clockKilohertz": {0: 400, 1: 1000, 2: 3400}.get(image[2] >> 2 & 15),
+        "optional": [p for bit, p in ((2, 0x03), (3, 0x05), (5, 0x13), (6, 0x20), (7, 0x16)) if number(1, 142, "B") >> bit & 1],
+        "flagsOnPages": [p for bit, p in enumerate((0x11, 0x12, 0x14, 0x2C)) if image[4] >> bit & 1],
+        "interrupt": not image[3] & 1,
+        "applications": applications(image[86:118]),
         "checksums": [checked(0, 128, 221), checked(1, 130, 254), checked(2, 128, 254)],
         "thresholds": thresholds,
         "lanes": [PATH.get(states[i // 2] >> 4 * (i % 2) & 15) for i in range(8)],
