@@ -23,6 +23,7 @@ JSON. Exit 1: no solution exists; exit 2: the input is not acceptable.
   plan orchestrate  the same with ranks that meet under the same ToR switches
   plan wiring       cross-connects of optical switches for the links that pods want
   plan isolate      servers and links of a leaf-spine core for one job alone
+  plan topology     direct links between the servers of one job
   plan diff A B     what changes between two plans
   plan explain      which rule decided about each group and idle node
 
@@ -45,6 +46,7 @@ var planVerbs = map[string]struct {
 	"explain":     {planExplain, 1, planExplainHelp},
 	"wiring":      {planWiring, 1, planWiringHelp},
 	"isolate":     {planIsolate, 1, planIsolateHelp},
+	"topology":    {planTopology, 1, planTopologyHelp},
 }
 
 func plan(_ context.Context, args []string, out io.Writer) error {

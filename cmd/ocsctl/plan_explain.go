@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -28,6 +29,13 @@ Output of an orchestrated plan:
   domains     [{domain, tors, faulty_tors, groups, aligned, unaligned}], by a group's first node
   groups      [{group, nodes, tors, set, rule, text}], set = index into inner_sets or null
               rule: aligned, unaligned
+
+Output of a topology:
+
+  method, degree_allreduce, text, fullest_link_allreduce_bytes, fullest_link_mp_bytes
+  rings       [{ring, group, layers, text}], group = index into allreduce or null
+  layers      [[server,..],..]: by interface, whom each server's fibre out leads to, or -1
+  mp_paths    [[server,..],..]: the way of each entry of mp
 
   ocsctl plan explain job.json
 `
@@ -66,8 +74,16 @@ type explainRing struct {
 }
 
 func planExplain(stdin io.Reader, words []string, out io.Writer) error {
+	data, err := planInput(stdin, words, 0)
+	if err != nil {
+		return err
+	}
+	var kind struct{ Degree json.RawMessage }
+	if json.Unmarshal(data, &kind) == nil && kind.Degree != nil {
+		return explainTopology(data, out)
+	}
 	var in orchestrateInput
-	if err := planRead(stdin, words, in.keys()); err != nil {
+	if err := decodePlan(data, in.keys()); err != nil {
 		return err
 	}
 	if in.NodesPerToR != 0 || in.NodesPerDomain != 0 || in.GPUsTotal != 0 || in.Method != "" {

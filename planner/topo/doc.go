@@ -17,7 +17,7 @@
 // Who uses what:
 //
 //	Request   servers, degree, what groups reduce, what is sent besides
-//	Find      the Topology: rings, layers, links, hops; it checks first
+//	Find      the Topology: rings, layers, links, routes, loads; it checks first
 //	Totient   TotientPerms and SelectPermutations, CoinChangeMod: regular rings
 //	          and their routes, as the paper has them
 //

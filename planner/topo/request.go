@@ -20,8 +20,7 @@ const (
 	MaxServers = 4096    // ten times the paper's largest shared cluster
 	MaxDegree  = 64      // ports of a server: eight GPUs with eight each
 	MaxDemands = 1 << 24 // all pairs of MaxServers
-	MaxBytes   = 1 << 50 // of one group or pair, and MaxTotal of all
-	MaxTotal   = 1 << 56 // so that sums of loads fit
+	MaxBytes   = 1 << 50 // in all, so that bytes times hops fit
 	MaxMembers = 1 << 22 // of all groups
 )
 
@@ -105,8 +104,8 @@ func (r *Request) checkGroups() error {
 		if group.Bytes < 1 || group.Bytes > MaxBytes {
 			return wrong(field+".bytes", fmt.Sprintf("1 to %d", int64(MaxBytes)), "%d", group.Bytes)
 		}
-		if total += group.Bytes; total > MaxTotal {
-			return wrong(field+".bytes", fmt.Sprintf("at most %d in all", int64(MaxTotal)), "%d", total)
+		if total += group.Bytes; total > MaxBytes {
+			return wrong(field+".bytes", fmt.Sprintf("at most %d in all", int64(MaxBytes)), "%d", total)
 		}
 	}
 	return nil
@@ -130,8 +129,8 @@ func (r *Request) checkDemands() error {
 		if d.Bytes < 1 || d.Bytes > MaxBytes {
 			return wrong(field+"[2]", fmt.Sprintf("1 to %d bytes", int64(MaxBytes)), "%d", d.Bytes)
 		}
-		if total += d.Bytes; total > MaxTotal {
-			return wrong(field+"[2]", fmt.Sprintf("at most %d bytes in all", int64(MaxTotal)), "%d", total)
+		if total += d.Bytes; total > MaxBytes {
+			return wrong(field+"[2]", fmt.Sprintf("at most %d bytes in all", int64(MaxBytes)), "%d", total)
 		}
 	}
 	return nil

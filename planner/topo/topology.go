@@ -40,6 +40,15 @@ type Topology struct {
 	Rings         []Ring
 	Layers        []Layer
 	Hops          Hops
+	Routes        *Routes // of model-parallel traffic, and of groups without rings
+
+	// Bytes of one iteration. A link that is both directions counts each for
+	// itself.
+	Asked         int64 // what the job sends
+	Carried       int64 // the same, once for each link: Carried/Asked is the bandwidth tax
+	Fullest       int64 // on the fullest link in all,
+	FullestReduce int64 // by AllReduce alone
+	FullestSend   int64 // and by the rest alone
 }
 
 // Links are the links of all layers, in order.
