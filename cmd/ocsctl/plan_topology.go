@@ -165,6 +165,8 @@ type explainTopologyOutput struct {
 	Method  topo.Method     `json:"method"`
 	Degree  int             `json:"degree_allreduce"`
 	Text    string          `json:"text"`
+	Jumps   []int           `json:"jumps"`
+	First   []int           `json:"first_jump"`
 	Reduce  int64           `json:"fullest_link_allreduce_bytes"`
 	Send    int64           `json:"fullest_link_mp_bytes"`
 	Rings   []explainedRing `json:"rings"`
@@ -180,7 +182,10 @@ func explainTopology(data []byte, out io.Writer) error {
 	}
 	o := explainTopologyOutput{Method: t.Method, Degree: t.Reduce, Reduce: t.FullestReduce, Send: t.FullestSend,
 		Text:  fmt.Sprintf("%d of %d interfaces are for rings, the others for matchings of servers that send each other most", t.Reduce, in.Degree),
-		Rings: []explainedRing{}, Layers: [][]int{}, Relayed: [][]int{}}
+		Rings: []explainedRing{}, Layers: [][]int{}, Relayed: [][]int{}, Jumps: append([]int{}, t.Jumps...), First: []int{}}
+	if len(t.Jumps) > 0 {
+		o.First = topo.CoinChangeMod(t.Servers, t.Jumps, t.Bidirectional).Jump
+	}
 	for i, r := range t.Rings {
 		e := explainedRing{Ring: i, Layers: r.Layers}
 		if r.Group >= 0 {
@@ -189,7 +194,7 @@ func explainTopology(data []byte, out io.Writer) error {
 		switch {
 		case !t.Bidirectional:
 			e.Text = "each server's fibre out leads to the next, its fibre in comes from the one before"
-		case len(r.Order)%2 == 0:
+		case t.Layers[r.Layers[0]].Paired(r.Order[0]):
 			e.Text = "two matchings: both fibres of an interface end at one peer"
 		default:
 			e.Text = "an odd ring is no two matchings: the first layer carries it forward, the second backward"

@@ -55,6 +55,7 @@ type build struct {
 	width  int // layers of a ring
 	layers []Layer
 	rings  []Ring
+	jumps  []int
 }
 
 func newBuild(r *Request, reduce int) *build {
@@ -101,7 +102,7 @@ func (b *build) group(k int, members []int, rings int) {
 	if len(free) == 0 {
 		return
 	}
-	for i, order := range b.orders(len(members), len(free)) {
+	for i, order := range b.orders(members, len(free)) {
 		ring := Ring{Group: k, Order: make([]int, len(order)), Layers: free[i]}
 		for j, m := range order {
 			ring.Order[j] = members[m]
@@ -110,13 +111,18 @@ func (b *build) group(k int, members []int, rings int) {
 	}
 }
 
-// orders are rings over n members by the request's method.
-func (b *build) orders(n, rings int) [][]int {
+// orders are rings over members, by their place, as the request's method has them.
+func (b *build) orders(members []int, rings int) [][]int {
+	n := len(members)
 	if b.r.method() == Random {
 		return randomRings(n, rings, b.r.Bidirectional, b.r.Seed)
 	}
+	jumps := SelectPermutations(n, rings, TotientPerms(n, b.r.Bidirectional))
+	if n == b.r.Servers && slices.IsSorted(members) {
+		b.jumps = append(b.jumps, jumps...)
+	}
 	var out [][]int
-	for _, p := range SelectPermutations(n, rings, TotientPerms(n, b.r.Bidirectional)) {
+	for _, p := range jumps {
 		order := make([]int, n)
 		for j := range order {
 			order[j] = j * p % n
@@ -274,7 +280,7 @@ func (b *build) backbone() {
 
 func (b *build) topology() *Topology {
 	r := b.r
-	t := &Topology{Servers: r.Servers, Bidirectional: r.Bidirectional, Method: r.method(), Reduce: b.reduce, Rings: b.rings, Layers: b.layers}
+	t := &Topology{Servers: r.Servers, Bidirectional: r.Bidirectional, Method: r.method(), Reduce: b.reduce, Rings: b.rings, Jumps: b.jumps, Layers: b.layers}
 	g := newGraph(t.Servers, t.Layers)
 	arcs, degree := g.flat()
 	t.Hops, _ = newReach(t.Servers).hops(arcs, degree)

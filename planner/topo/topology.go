@@ -38,6 +38,7 @@ type Topology struct {
 	Method        Method
 	Reduce        int // interfaces for AllReduce, d_A
 	Rings         []Ring
+	Jumps         []int // of Totient's rings over all servers, for CoinChangeMod
 	Layers        []Layer
 	Hops          Hops
 	Routes        *Routes // of model-parallel traffic, and of groups without rings
