@@ -1,7 +1,6 @@
 package member
 
 import (
-	"fmt"
 	"time"
 
 	"ringlight/planner/journal"
@@ -49,14 +48,7 @@ func (t *Table) Ask(may bool) {
 	t.askAt = journal.Never
 	for i := range t.Devices {
 		d := &t.Devices[i]
-		if d.state == Disputed {
-			if t.j.Now >= d.claimedAt+quarantine {
-				t.settle(d, fmt.Sprintf("one agent alone for %v", quarantine))
-			} else {
-				t.askAt = min(t.askAt, d.claimedAt+quarantine)
-				continue
-			}
-		}
+		t.askAt = min(t.askAt, t.weigh(d))
 		x := &d.asks
 		if x.at <= t.j.Now {
 			t.j.Command(d.ID, x.session, proto.Command{Verb: proto.VerbReannounce})
@@ -145,66 +137,6 @@ func (d *Device) followed() {
 	}
 	copy(d.former[1:at+1], d.former[:at])
 	d.former[0] = l
-}
-
-// returned counts births of lives that others had followed already, without
-// being asked: two agents have one number, and throw each other off the broker.
-func (t *Table) returned(d *Device, s proto.Session) bool {
-	if s == d.Session {
-		return false // it lost its connection, and nobody else was there
-	}
-	for i := range d.former {
-		if d.former[i].session != s || s == d.asks.session && t.j.Now < d.asks.last+askAnswer {
-			continue
-		}
-		if t.j.Now > d.returnedAt+returnsWithin {
-			d.returns = 0
-		}
-		if d.returns == 0 {
-			d.incumbent = d.former[i]
-		}
-		d.returnedAt = t.j.Now
-		d.returns++
-		return d.returns >= returnsDisputed
-	}
-	return false
-}
-
-// dispute takes no more orders from a number that two agents claim, and gives
-// it none. What is there stays as it is: the one that was there first goes on
-// telling of its light, and the other's word in between is forgotten.
-func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
-	d.become(Disputed)
-	d.claimedAt, d.asks.at = t.j.Now, journal.Never
-	t.askAt = min(t.askAt, d.claimedAt+quarantine)
-	d.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear'", uint64(other), uint64(d.Session))
-	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
-		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared or one is alone for %v", quarantine)})
-	n := News{Kind: Weighed, Device: d, Before: before}
-	if l := &d.incumbent; l.report != nil {
-		t.setEvents(d, l.events)
-		d.Report, d.ReportAt = l.report, t.j.Now
-		n.Kind, n.First = Reported, true
-	}
-	t.owner.News(n)
-}
-
-// claims hears one of the two.
-func (t *Table) claims(d *Device, s proto.Session) {
-	d.call = t.calls
-	if d.Session != s {
-		d.Session, d.claimedAt = s, t.j.Now
-	}
-}
-
-// settle ends a quarantine: whoever is there is asked to announce itself.
-func (t *Table) settle(d *Device, why string) {
-	before := d.Standing()
-	d.become(Offline)
-	d.GoneAt, d.former, d.incumbent, d.returns = t.j.Now, [len(d.former)]life{}, life{}, 0
-	t.ask(d, d.Session, 0, timesGone)
-	t.j.Note(journal.Info, "quarantine is over", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(), Text: why})
-	t.owner.News(News{Kind: Weighed, Device: d, Before: before})
 }
 
 // Clear forgets what keeps a device out - a quarantine, a refusal, numbers that

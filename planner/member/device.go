@@ -64,9 +64,8 @@ type Device struct {
 	former     [4]life // lives that others have followed, the last one first
 	returns    int     // of such ones
 	returnedAt time.Duration
-	incumbent  life          // the one that returned first: it was there before the other
-	claim      string        // who claims its number, while Disputed
-	claimedAt  time.Duration // when another than before did
+	doubt      *doubt // of whether it is one agent, after the first of them
+	claim      string // who claims its number, while Disputed
 
 	lower   uint64 // number of a report below the last one's
 	lowerAt time.Duration

@@ -65,7 +65,8 @@ type world struct {
 	t     *Table
 	x     Txn
 	out   strings.Builder
-	stuck bool // the owner tells anew what the sweep would send again
+	stuck bool       // the owner tells anew what the sweep would send again
+	corr  proto.Corr // of the last command
 }
 
 func newWorld() *world {
@@ -141,7 +142,7 @@ func (w *world) do(words []string) string {
 		w.t.Reported(device(), m)
 	case "event": // NODE SESSION SEQ
 		w.t.Event(device(), &proto.Event{Node: device().ID, Session: proto.Session(num(2)), Seq: num(3)})
-	case "ack": // NODE SESSION prepare|not-staged|command|protocol [CODE]
+	case "ack": // NODE SESSION prepare|not-staged|command|protocol|answer [CODE]; the last is to the last command
 		m := &proto.Ack{Session: proto.Session(num(2)), Term: w.x.Term, Generation: w.x.Gen, Plan: w.x.Plan}
 		switch words[3] {
 		case "prepare":
@@ -153,6 +154,8 @@ func (w *world) do(words []string) string {
 			m.Phase, m.Code = proto.PhaseCommit, proto.NotStaged
 		case "command":
 			m.Phase = proto.PhaseCommand
+		case "answer":
+			m.Phase, m.Corr = proto.PhaseCommand, w.corr
 		case "protocol":
 			m.Phase, m.Code = proto.PhaseProtocol, proto.Malformed
 		}
@@ -222,6 +225,13 @@ func (w *world) say() {
 	for _, a := range w.j.End() {
 		switch a.Kind {
 		case journal.Send:
+			var c proto.Command
+			if strings.HasSuffix(a.Packet.Topic, "/cmd") {
+				if _, err := proto.Decode(a.Packet.Payload, &c); err != nil {
+					panic(err)
+				}
+				w.corr = c.Corr
+			}
 			fmt.Fprintf(&w.out, "%v send %s\n", w.j.Now, strings.TrimPrefix(a.Packet.Topic, "ocs/v1/f/"))
 		case journal.Persist:
 			w.out.WriteString("persist\n")

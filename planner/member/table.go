@@ -286,6 +286,9 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 			t.dispute(d, before, other)
 			return
 		}
+		if d.doubt != nil && t.j.Now <= d.returnedAt+returnsWithin {
+			t.spoken(d, m.Session)
+		}
 		t.Resend(d)
 	}
 	t.hear(heard, d)
@@ -321,7 +324,7 @@ func (t *Table) takeEarly(d *Device) bool {
 // of its birth is kept for it. In a dispute the incumbent's counts.
 func (t *Table) Reported(d *Device, m *proto.Reported) {
 	disputed := d.state == Disputed
-	if disputed && m.Session != d.incumbent.session || !t.believe(d, t.inReport(d, m)...) {
+	if disputed && m.Session != d.doubt.incumbent.session || !t.believe(d, t.inReport(d, m)...) {
 		return
 	}
 	t.root.SawTerm(m.SeenTerm, m.SeenLife)
@@ -362,6 +365,7 @@ func (t *Table) overtaken(d *Device, seq uint64) bool {
 
 // Ack takes a device's answer.
 func (t *Table) Ack(d *Device, m *proto.Ack) {
+	t.answers(d, m)
 	if d.state == Disputed || d.Online() && m.Session != d.Session {
 		t.Spoke(d, m.Session)
 		return // of a former life

@@ -1,0 +1,193 @@
+package member
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// doubt is what is known of a number that may be two agents'. Births alone are
+// hearsay: whoever reaches the broker can say them. A life that is there answers
+// a command, whichever life that is for, and quotes its correlation; one that is
+// only spoken of does not.
+type doubt struct {
+	asked     [4]proto.Corr // of the last commands
+	askedAt   time.Duration
+	askAt     time.Duration // of the next one, Never: none
+	wait      time.Duration // after that
+	alive     [2]proto.Session
+	aliveAt   time.Duration // when the first of them last answered
+	spokenAt  time.Duration // when another than that was last said to be born
+	incumbent life          // the one that counts: it answered first, or returned first
+	since     time.Duration // when another than before was born
+}
+
+// alone: one life has answered since anything was said of another, and no other
+// ever did.
+func (x *doubt) alone() bool { return x.alive[0] != 0 && x.alive[1] == 0 && x.aliveAt > x.spokenAt }
+
+// knows: the life has answered.
+func (x *doubt) knows(s proto.Session) bool { return s != 0 && slices.Contains(x.alive[:], s) }
+
+// spoken hears of a birth while a number is in doubt: whoever was born is asked.
+func (t *Table) spoken(d *Device, s proto.Session) {
+	x := d.doubt
+	if s != x.alive[0] {
+		x.spokenAt = t.j.Now
+	}
+	if !x.alone() && x.alive[1] == 0 {
+		x.askAt, x.wait = max(t.j.Now, x.askedAt+askAnswer), askFirst
+		t.askAt = min(t.askAt, x.askAt)
+	}
+}
+
+// weigh asks who is there, ends a quarantine that is over, and says when it
+// wants to be called again.
+func (t *Table) weigh(d *Device) time.Duration {
+	x, ends := d.doubt, journal.Never
+	if x == nil {
+		return journal.Never
+	}
+	if d.state == Disputed {
+		ends = x.since + quarantine
+		if x.alone() {
+			ends = min(ends, x.spokenAt+hearsay)
+		}
+		if t.j.Now >= ends {
+			why := fmt.Sprintf("one agent alone for %v", quarantine)
+			if x.alone() {
+				d.Session, why = x.alive[0], "one agent answers, the other was only spoken of"
+			}
+			t.settle(d, why)
+			return journal.Never
+		}
+	}
+	if t.j.Now >= x.askAt {
+		copy(x.asked[1:], x.asked[:])
+		x.asked[0] = t.j.Command(d.ID, d.Session, proto.Command{Verb: proto.VerbReannounce})
+		x.askedAt, x.askAt = t.j.Now, t.j.Now+x.wait
+		x.wait = min(2*x.wait, resendLast)
+		if d.state != Disputed {
+			x.askAt = journal.Never
+		}
+	}
+	return min(ends, x.askAt)
+}
+
+// answers hears whether an answer shows a life that is there. In a dispute the
+// only one that is counts, whoever was there first by what was said.
+func (t *Table) answers(d *Device, m *proto.Ack) {
+	x := d.doubt
+	if x == nil || m.Phase != proto.PhaseCommand || m.Session == 0 || m.Corr == (proto.Corr{}) || !slices.Contains(x.asked[:], m.Corr) {
+		return
+	}
+	switch {
+	case x.alive[0] == 0:
+		x.alive[0], x.aliveAt = m.Session, t.j.Now
+		if d.state == Disputed {
+			t.count(d, m.Session)
+		}
+	case x.alive[0] == m.Session:
+		x.aliveAt = t.j.Now
+	default:
+		x.alive[1] = m.Session
+	}
+	if x.alone() || x.alive[1] != 0 {
+		x.askAt = journal.Never
+	}
+	t.askAt = t.j.Now
+}
+
+// count makes a life the one whose word on its light counts in a dispute.
+func (t *Table) count(d *Device, s proto.Session) {
+	x := d.doubt
+	if d.Session != s { // it has refused a command for another life: it is to announce itself
+		d.Session = s
+		t.j.Command(d.ID, s, proto.Command{Verb: proto.VerbReannounce})
+	}
+	if x.incumbent.session == s {
+		return
+	}
+	before := d.Standing()
+	x.incumbent = d.life(s)
+	t.believed(d, before)
+}
+
+// life is what is remembered of one.
+func (d *Device) life(s proto.Session) life {
+	for i := range d.former {
+		if d.former[i].session == s {
+			return d.former[i]
+		}
+	}
+	return life{session: s}
+}
+
+// believed takes the incumbent's report again for the device's.
+func (t *Table) believed(d *Device, before Standing) {
+	n := News{Kind: Weighed, Device: d, Before: before}
+	if l := &d.doubt.incumbent; l.report != nil {
+		t.setEvents(d, l.events)
+		d.Report, d.ReportAt = l.report, t.j.Now
+		n.Kind, n.First = Reported, true
+	}
+	t.owner.News(n)
+}
+
+// returned counts births of lives that others had followed already, without
+// being asked: two agents have one number, and throw each other off the broker.
+func (t *Table) returned(d *Device, s proto.Session) bool {
+	if s == d.Session {
+		return false // it lost its connection, and nobody else was there
+	}
+	for i := range d.former {
+		if d.former[i].session != s || s == d.asks.session && t.j.Now < d.asks.last+askAnswer {
+			continue
+		}
+		if t.j.Now > d.returnedAt+returnsWithin {
+			d.returns = 0
+		}
+		if d.returns == 0 {
+			d.doubt = &doubt{askAt: journal.Never, askedAt: -askAnswer, spokenAt: -1, incumbent: d.former[i]}
+		}
+		d.returnedAt = t.j.Now
+		d.returns++
+		return d.returns >= returnsDisputed
+	}
+	return false
+}
+
+// dispute takes no more orders from a number that two agents claim, and gives
+// it none. What is there stays as it is: the one that was there first goes on
+// telling of its light, and the other's word in between is forgotten.
+func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
+	d.become(Disputed)
+	d.asks.at, d.doubt.since = journal.Never, t.j.Now
+	d.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear'", uint64(other), uint64(d.Session))
+	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
+		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared, one is alone for %v, or only one answers for %v", quarantine, hearsay)})
+	t.spoken(d, d.Session)
+	t.believed(d, before)
+}
+
+// claims hears one of the two.
+func (t *Table) claims(d *Device, s proto.Session) {
+	d.call = t.calls
+	if d.Session != s {
+		d.Session, d.doubt.since = s, t.j.Now
+	}
+	t.spoken(d, s)
+}
+
+// settle ends a quarantine: whoever is there is asked to announce itself.
+func (t *Table) settle(d *Device, why string) {
+	before := d.Standing()
+	d.become(Offline)
+	d.GoneAt, d.former, d.doubt, d.returns = t.j.Now, [len(d.former)]life{}, nil, 0
+	t.ask(d, d.Session, 0, timesGone)
+	t.j.Note(journal.Info, "quarantine is over", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(), Text: why})
+	t.owner.News(News{Kind: Weighed, Device: d, Before: before})
+}
