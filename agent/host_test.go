@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/proto"
 )
 
@@ -37,7 +38,7 @@ func (p *testPorts) Persist(_ time.Duration, id uint64, _ []byte) error {
 
 func hostOn(t *testing.T, p Ports) *Host {
 	t.Helper()
-	board, err := hal.Default(4, 2, 1)
+	board, err := boardfile.Default(4, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestWhatPortsAnswer(t *testing.T) {
 // A simulation gives an agent its inputs and lets it settle; Next says when it
 // wants to be called without one.
 func ExampleHost() {
-	board, _ := hal.Default(4, 2, 1)
+	board, _ := boardfile.Default(4, 2, 1)
 	ports := new(testPorts) // the board, the link and the disk
 	host := NewHost(Config{Fabric: "f1", Node: 5, Board: &board, Session: 1}, Journal{}, ports, nil)
 	now := time.Second

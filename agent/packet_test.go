@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/proto"
 )
 
@@ -27,7 +27,7 @@ const testSession = 77
 
 func newRig(t *testing.T, j Journal) *rig {
 	t.Helper()
-	board, err := hal.Default(4, 2, 1)
+	board, err := boardfile.Default(4, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

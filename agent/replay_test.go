@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	busrec "ringlight/hal/record"
 	"ringlight/ocs"
 	"ringlight/proto"
@@ -21,7 +22,7 @@ import (
 // reads its modules' health, is asked for two paths and sees a chip go.
 func recordedLife(t *testing.T) []byte {
 	t.Helper()
-	hw, err := hal.Default(4, 1, 2)
+	hw, err := boardfile.Default(4, 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/proto"
 	"ringlight/sim"
 	"ringlight/sim/solo"
@@ -42,7 +43,7 @@ func (c *counted) count() int {
 // runOn starts an agent on a board of its own, with short health rounds.
 func runOn(t *testing.T, change func(*RunConfig)) (c *counted, board *hal.Board, socket string, stop func() error) {
 	t.Helper()
-	hw, err := hal.Default(4, 2, 1)
+	hw, err := boardfile.Default(4, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func TestModuleMemoryThroughTheAgent(t *testing.T) {
 	// Goal: the agent reads the memory of a CMIS module beside its other work,
 	// and refuses a module that is not there.
 	_, _, socket, _ := runOn(t, func(cfg *RunConfig) {
-		hw, err := hal.DefaultCMIS(4, 2, 2, false)
+		hw, err := boardfile.DefaultCMIS(4, 2, 2, false)
 		if err != nil {
 			t.Fatal(err)
 		}

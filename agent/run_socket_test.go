@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	busrec "ringlight/hal/record"
 	"ringlight/proto"
 	"ringlight/proto/limit"
@@ -77,7 +77,7 @@ func TestSocketOutlivesWhoSaysNothing(t *testing.T) {
 // one too many.
 func TestStuckListenersAreLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		board, err := hal.Default(4, 2, 1)
+		board, err := boardfile.Default(4, 2, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

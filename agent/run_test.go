@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/node"
 	"ringlight/ocs"
 	"ringlight/ocs/stored"
@@ -212,7 +213,7 @@ func TestRunOnARealClock(t *testing.T) {
 	// follows a planner, answers on its socket, and its next life finds the
 	// light as it was and moves none of it.
 	// Method: a simulated board on the real clock that outlives two agents.
-	board, err := hal.Default(4, 2, 1)
+	board, err := boardfile.Default(4, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func TestRunOnARealClock(t *testing.T) {
 }
 
 func TestRunNamesWhatKeepsItFromRunning(t *testing.T) {
-	board, err := hal.Default(4, 1, 1)
+	board, err := boardfile.Default(4, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +337,7 @@ func TestRunNamesWhatKeepsItFromRunning(t *testing.T) {
 func TestRunTellsOfADamagedJournal(t *testing.T) {
 	// Goal: whoever reads the log or the planner's events learns that a journal
 	// was damaged; what it consisted of is kept.
-	board, err := hal.Default(4, 1, 1)
+	board, err := boardfile.Default(4, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -45,10 +46,10 @@ var supplied = []struct {
 	make func(modules int) (hal.Board, error)
 	runs int
 }{
-	{"chips", func(modules int) (hal.Board, error) { return hal.Default(4, 2, modules) }, 200},
-	{"two-word DACs", func(modules int) (hal.Board, error) { return hal.DefaultOf(hal.AD5676R, 4, 2, modules) }, 20},
-	{"cmis", func(modules int) (hal.Board, error) { return hal.DefaultCMIS(4, 2, modules, false) }, 40},
-	{"cmis behind a mux", func(modules int) (hal.Board, error) { return hal.DefaultCMIS(4, 2, modules, true) }, 20},
+	{"chips", func(modules int) (hal.Board, error) { return boardfile.Default(4, 2, modules) }, 200},
+	{"two-word DACs", func(modules int) (hal.Board, error) { return boardfile.DefaultOf(hal.AD5676R, 4, 2, modules) }, 20},
+	{"cmis", func(modules int) (hal.Board, error) { return boardfile.DefaultCMIS(4, 2, modules, false) }, 40},
+	{"cmis behind a mux", func(modules int) (hal.Board, error) { return boardfile.DefaultCMIS(4, 2, modules, true) }, 20},
 }
 
 // outage is one run: what happens when.

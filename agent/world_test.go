@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/node"
 	"ringlight/ocs"
 	"ringlight/proto"
@@ -70,7 +71,7 @@ func startFleet(f *fleet, n, modules int) *fleet {
 	for i := range n {
 		kind := f.make
 		if kind == nil {
-			kind = func(modules int) (hal.Board, error) { return hal.Default(4, 2, modules) }
+			kind = func(modules int) (hal.Board, error) { return boardfile.Default(4, 2, modules) }
 		}
 		board, err := kind(modules)
 		if err != nil {

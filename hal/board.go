@@ -1,6 +1,10 @@
 package hal
 
-import "periph.io/x/conn/v3/physic"
+import (
+	"fmt"
+
+	"periph.io/x/conn/v3/physic"
+)
 
 // BusKind tells what a bus speaks.
 type BusKind uint8
@@ -13,6 +17,7 @@ const (
 
 // Bus is one bus of a board.
 type Bus struct {
+	Name string // in board files and errors; may be empty
 	Kind BusKind
 	// Device names it on a real board: "/dev/i2c-3", or "/dev/spidev1." to
 	// which the chip select is appended.
@@ -22,13 +27,27 @@ type Bus struct {
 	// both or neither: by them the agent frees a bus that a chip holds. An
 	// adapter whose driver does that itself needs none.
 	SCL, SDA *Line
+	// Adapter says that the kernel's mux driver makes this bus: it is a channel of
+	// a mux on bus Root, shares that bus's wires and clock, and its Mux is out of
+	// our reach.
+	Adapter bool
+	Root    BusID
 }
 
-// Line is one input line.
+// Line is one input line, by its name or by chip and offset.
 type Line struct {
+	Name      string // as the device tree names it; "": by Chip and Offset
 	Chip      string // "gpiochip0"
 	Offset    int
 	ActiveLow bool
+}
+
+// String is what an operator calls the line.
+func (l Line) String() string {
+	if l.Name != "" {
+		return l.Name
+	}
+	return fmt.Sprintf("%s line %d", l.Chip, l.Offset)
 }
 
 // Latch is an output expander whose levels outlive the process that wrote
@@ -36,6 +55,7 @@ type Line struct {
 type Latch struct {
 	Bus  BusID
 	Addr uint16
+	Part Part
 }
 
 // The cells of one module, each with one heater. They lie on the channels of its
@@ -70,21 +90,11 @@ const (
 	KindCMIS                    // a controller of its own, at MCIAddr
 )
 
-// DAC is the part that drives a module's heaters.
-type DAC uint8
-
+// Most bundles of a board, and modules of a bundle.
 const (
-	// LTC2688 is three of sixteen channels, each with two codes between which the
-	// toggle nets choose.
-	LTC2688 DAC = iota
-	// AD5676R is five of eight channels, GAIN high and every output doubled by
-	// AD5676RStageGain. An edge of toggle net 0, either way, pulses LDAC of the first,
-	// one of net 1 that of the second; on the others LDAC is high.
-	AD5676R
+	MaxBundles = 8
+	MaxModules = 8
 )
-
-// dacChips is how many of a part a module needs.
-var dacChips = [...]int{LTC2688: 3, AD5676R: 5}
 
 // MCIAddr is where every CMIS module answers on its management interface.
 const MCIAddr = 0x50
@@ -98,19 +108,26 @@ type Module struct {
 	// behind which port; without a mux the module is alone on its segment.
 	MCI         BusID
 	SPI         BusID
-	DAC         DAC
+	DAC         Part
 	ChipSelects []uint16 // of its DACs
 	ADC         BusID
-	Guard       uint16 // ADS7138, six half-sums and two Tx taps
-	LaneADC     uint16 // ADS7138, the 8 loopback lanes
-	// The slow chips hang behind a mux.
+	Diodes      Part   // its two ADCs
+	Guard       uint16 // six half-sums and two Tx taps
+	LaneADC     uint16 // the 8 loopback lanes
+	// The slow chips hang behind a mux, or on a bus that the kernel's mux driver
+	// makes: then Mux is 0.
 	Slow       BusID
 	Mux        uint16
+	MuxPart    Part
 	MuxChannel uint8
 	Temp       uint16 // TMP102
 	EEPROM     uint16 // 24-series
+	Memory     Part   // of the EEPROM
 	Rail       uint16 // INA219 on the heater rail
 	LaneEnable uint16 // TCA9534: bit n high lets lane n's laser shine
+	// Type is the index of its Optics in Board.Types; see Link.
+	Type   uint8
+	optics *Optics
 }
 
 // Bundle is the modules that switch together, with what they share.
@@ -150,6 +167,7 @@ type Board struct {
 	Lines   []Line
 	Latches []Latch
 	Bundles []Bundle
+	Types   []Optics
 	// Mirrors is set on a MEMS board, which has no bundles.
 	Mirrors *Mirrors
 }

@@ -99,7 +99,7 @@ func DefaultMEMS(ports int) (Board, error) {
 	var b Board
 	m := &Mirrors{Ports: ports}
 	b.Buses = append(b.Buses, Bus{Kind: I2C, Device: "/dev/i2c-0", Speed: 400 * physic.KiloHertz})
-	m.Temp = MirrorTemp{Bus: 0, Addr: defaultTempAddr}
+	m.Temp = MirrorTemp{Bus: 0, Addr: 0x48}
 	dacs := (NumSides*ports*NumElectrodes + MirrorDACChannels - 1) / MirrorDACChannels
 	for d := range dacs {
 		if d%mirrorDACsPerBus == 0 {
@@ -122,7 +122,7 @@ func DefaultMEMS(ports int) (Board, error) {
 				b.Buses = append(b.Buses, Bus{Kind: I2C, Device: fmt.Sprintf("/dev/i2c-%d", segments), Speed: physic.MegaHertz})
 			}
 			m.Monitors[side] = append(m.Monitors[side], Monitor{
-				Bus: BusID(len(b.Buses) - 1), Addr: defaultGuardAddr + uint16(place/monitorsPerChip%chipsPerSegment), Channel: uint8(place % monitorsPerChip),
+				Bus: BusID(len(b.Buses) - 1), Addr: 0x10 + uint16(place/monitorsPerChip%chipsPerSegment), Channel: uint8(place % monitorsPerChip),
 			})
 			place++
 		}

@@ -1,43 +1,129 @@
 package hal
 
-// What a driver of the default board (`kind: chips`) must know of its
-// analogue part. chosen: see the board page; none is a datasheet figure.
-const (
-	// An ADC code of full scale means this optical power, in thousandths of a
-	// dBm. A lane diode sees one lane; a half-sum adds four lanes' receive
-	// diodes; a tap adds the eight lanes' light in the waveguide of its path,
-	// the tap's own ratio allowed for.
-	LaneFullScaleMilliDBm = 3000
-	SumFullScaleMilliDBm  = 9000
-	TapFullScaleMilliDBm  = 9000
+import "time"
 
-	// DarkMilliDBm is what a code of zero means: less than half a step of twelve
-	// bits below any full scale in use.
-	DarkMilliDBm = -40_000
+// DarkMilliDBm is what a code of zero means: less than half a step of twelve
+// bits below any full scale in use.
+const DarkMilliDBm = -40_000
+
+// Codes of heaters, in calibrations and on the pages of CMIS modules, are
+// steps of this by 65536, whichever DAC makes the voltage.
+const HeaterFullScaleMicrovolt = 10_000_000
+
+// AD5676RStageGain is what the board puts behind each output of an AD5676R.
+const AD5676RStageGain = 2
+
+// Output is a channel of one of a module's DACs.
+type Output struct{ Chip, Channel uint8 }
+
+// Sense is a channel of an ADC, and the optical power, in thousandths of a dBm,
+// that a code of full scale means on it.
+type Sense struct {
+	Channel           uint8
+	FullScaleMilliDBm int32
+}
+
+// Optics is what is known of a kind of module before it is calibrated: what hangs
+// on which channel, its scale, and what its maker states. A controller knows its own
+// channels; of a CMIS module only the limits count.
+type Optics struct {
+	Name    string
+	Heaters [CellsPerMod]Output // of ChipSelects, by cell
+	Guard   [8]Sense            // of the guard ADC, by GuardLoopUpper and following
+	Lanes   [Lanes]Sense        // of the lane ADC
+
+	// The heater rail's shunt, in front of all DACs of a module; the
+	// chips themselves draw a constant current besides the heaters'.
+	RailShuntMilliohm int64
 
 	// LOS comparators, per lane: a half-sum is compared with four times this.
-	LOSAssertMilliDBm = -16000
-	LOSClearMilliDBm  = -14000
+	LOSAssertMilliDBm, LOSClearMilliDBm int32
 
-	// The heater rail's shunt, in front of all three DACs of a module; the
-	// chips themselves draw a constant current besides the heaters'.
-	RailShuntMilliohm = 500
+	Heater HeaterLimits
 
-	// What a heater and a module may take. The guard of the driver clamps
-	// here, and a correct driver is never stopped by anything else.
-	HeaterMaxMillivolt   = 8500
-	HeaterMaxMicroampere = 10_000
-	HeaterMaxMicrowatt   = 60_000
-	ModuleMaxMicrowatt   = 2_000_000
-	HeaterNominalOhm     = 1000
+	// Settle is what a switch is given to settle after the write that causes it.
+	Settle time.Duration
 
-	// Codes of heaters, in calibrations and on the pages of CMIS modules, are
-	// steps of this by 65536, whichever DAC makes the voltage.
-	HeaterFullScaleMicrovolt = 10_000_000
+	cells [maxChips][maxChannels]uint8 // one more than the cell on a channel, 0: none
+}
 
-	// What the board puts behind each output of an AD5676R.
-	AD5676RStageGain = 2
+// Most DACs of a module, and channels of one.
+const (
+	maxChips    = 5
+	maxChannels = 16
 )
+
+// CellAt is the cell on a channel of a DAC, -1 where none is.
+func (o *Optics) CellAt(chip, channel int) int { return int(o.cells[chip][channel]) - 1 }
+
+// index fills in what CellAt looks up.
+func (o *Optics) index() {
+	for k, out := range o.Heaters {
+		o.cells[out.Chip][out.Channel] = uint8(k + 1)
+	}
+}
+
+// HeaterLimits are what a heater and a module may take. The guard of the driver
+// clamps here, and a correct driver is never stopped by anything else.
+type HeaterLimits struct {
+	MaxMillivolt, MaxMicroampere, MaxMicrowatt, ModuleMicrowatt int64
+	// LeastOhm and MostOhm are between which a heater's resistance lies, as its
+	// maker states: one that is not known yet is taken for the least, and none is
+	// believed over the most.
+	LeastOhm, MostOhm int64
+}
+
+// standard is the module of the default board, and of a board whose data say
+// nothing. chosen: see docs/board.md; none is a datasheet figure.
+var standard = linked(Optics{
+	Name: "ocstrx", Heaters: OutputsInOrder(LTC2688), RailShuntMilliohm: 500, LOSAssertMilliDBm: -16000, LOSClearMilliDBm: -14000, Settle: 70 * time.Microsecond,
+	Heater: HeaterLimits{MaxMillivolt: 8500, MaxMicroampere: 10_000, MaxMicrowatt: 60_000, ModuleMicrowatt: 2_000_000, LeastOhm: 900, MostOhm: 1100},
+	// A lane diode sees one lane; a half-sum adds four lanes' receive diodes; a tap
+	// adds the eight lanes' light in the waveguide of its path, the tap's own ratio
+	// allowed for.
+	Guard: [8]Sense{{0, 9000}, {1, 9000}, {2, 9000}, {3, 9000}, {4, 9000}, {5, 9000}, {6, 9000}, {7, 9000}},
+	Lanes: [Lanes]Sense{{0, 3000}, {1, 3000}, {2, 3000}, {3, 3000}, {4, 3000}, {5, 3000}, {6, 3000}, {7, 3000}},
+})
+
+func linked(o Optics) Optics {
+	o.index()
+	return o
+}
+
+// OutputsInOrder is cell after cell on the channels of one chip after the other.
+func OutputsInOrder(dac Part) (out [CellsPerMod]Output) {
+	n := dac.Data().Channels
+	for k := range out {
+		out[k] = Output{uint8(k / n), uint8(k % n)}
+	}
+	return out
+}
+
+// Standard is the optics of the default board's modules.
+func Standard() Optics { return standard }
+
+// Optics of a module.
+func (m *Module) Optics() *Optics {
+	if m.optics == nil {
+		return &standard
+	}
+	return m.optics
+}
+
+// Link makes every module know the optics of its type. Whoever fills in a board's
+// data calls it.
+func (b *Board) Link() {
+	for i := range b.Types {
+		b.Types[i].index()
+	}
+	for i := range b.Bundles {
+		for j := range b.Bundles[i].Modules {
+			if m := &b.Bundles[i].Modules[j]; int(m.Type) < len(b.Types) {
+				m.optics = &b.Types[m.Type]
+			}
+		}
+	}
+}
 
 // HeaterCode is the code nearest to a voltage; what is outside is clamped.
 func HeaterCode(microvolt int64) uint16 {

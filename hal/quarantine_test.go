@@ -9,11 +9,11 @@ import (
 
 func quarantineRig(t *testing.T) (*Quarantine, Module, func(ms int, class Class, addr uint16, err error) error) {
 	t.Helper()
-	b, err := Default(4, 1, 2)
-	if err != nil {
-		t.Fatal(err)
+	b := Board{Buses: []Bus{{Kind: I2C}}}
+	for channel := range uint8(2) {
+		b.Bundles = append(b.Bundles, Bundle{Modules: []Module{{Mux: 0x70, MuxPart: PCA9548, MuxChannel: channel, Temp: 0x48, EEPROM: 0x50, Rail: 0x40, LaneEnable: 0x38}}})
 	}
-	q, m := NewQuarantine(&b), b.Bundles[0].Modules[1]
+	q, m := NewQuarantine(&b), b.Bundles[1].Modules[0]
 	// try carries out one op to a chip behind the module's mux.
 	try := func(ms int, class Class, addr uint16, fail error) error {
 		now := time.Duration(ms) * time.Millisecond
@@ -172,11 +172,8 @@ func TestHeldBusLetsOutWhatAnswersAgain(t *testing.T) {
 func TestControllersMayHoldOffForLong(t *testing.T) {
 	// Goal: a CMIS module that does not acknowledge for 4.96 s is at work; one
 	// that does not for longer is latched.
-	b, err := DefaultCMIS(4, 1, 2, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, m := NewQuarantine(&b), b.Bundles[0].Modules[1]
+	b := Board{Buses: []Bus{{Kind: I2C}}, Bundles: []Bundle{{Modules: []Module{{Kind: KindCMIS, Mux: 0x70, MuxPart: PCA9848, MuxChannel: 1}}}}}
+	q, m := NewQuarantine(&b), b.Bundles[0].Modules[0]
 	try := func(ms int, fail error) {
 		op := &Op{Class: ClassHousekeeping, Msgs: []Msg{{Addr: m.Mux, W: []byte{1 << m.MuxChannel}}, {Addr: MCIAddr, W: []byte{0}}}}
 		q.Done(time.Duration(ms)*time.Millisecond, &Completion{Bus: m.MCI, Op: op, Err: fail, Msg: 1})

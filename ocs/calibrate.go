@@ -290,8 +290,8 @@ func stageOps(m *hal.Module, dacs []hal.Msg) []hal.BusOp {
 	for _, msg := range dacs {
 		add(m.SPI, msg)
 	}
-	for _, addr := range []uint16{m.Guard, m.LaneADC} {
-		add(m.ADC, diode.Scan(addr, 0)...)
+	for adc := range diode.Both {
+		add(m.ADC, diode.Of(m).Scan(adc, 0)...)
 	}
 	add(m.Slow, enableMessages(m)...)
 	return ops

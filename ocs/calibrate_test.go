@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/mzi"
 	"ringlight/ocs"
 	"ringlight/proto"
@@ -20,9 +21,9 @@ func bare(t *testing.T, bundles, modules int, seed uint64, faults ...sim.Fault) 
 	return bareOf(t, hal.LTC2688, bundles, modules, seed, faults...)
 }
 
-func bareOf(t *testing.T, dac hal.DAC, bundles, modules int, seed uint64, faults ...sim.Fault) *rig {
+func bareOf(t *testing.T, dac hal.Part, bundles, modules int, seed uint64, faults ...sim.Fault) *rig {
 	t.Helper()
-	hw, err := hal.DefaultOf(dac, 4, bundles, modules)
+	hw, err := boardfile.DefaultOf(dac, 4, bundles, modules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,8 +160,8 @@ func TestCalibrationOnABusyHost(t *testing.T) {
 func checkLimits(t *testing.T, r *rig) {
 	t.Helper()
 	l := r.world.Limits(r.id)
-	if l.Volt > hal.HeaterMaxMillivolt*1_000_000 || l.Current > hal.HeaterMaxMicroampere*1000 ||
-		l.Heater > hal.HeaterMaxMicrowatt*1000 || l.Module > hal.ModuleMaxMicrowatt*1000 {
+	if int64(l.Volt) > hal.Standard().Heater.MaxMillivolt*1_000_000 || int64(l.Current) > hal.Standard().Heater.MaxMicroampere*1000 ||
+		int64(l.Heater) > hal.Standard().Heater.MaxMicrowatt*1000 || int64(l.Module) > hal.Standard().Heater.ModuleMicrowatt*1000 {
 		t.Errorf("limits left: %+v", l)
 	}
 }
@@ -316,7 +317,7 @@ func TestCalibrationDisturbsNoPeer(t *testing.T) {
 // the cause, not with a guess.
 // Method: each chip's address of module 1 gone.
 func TestCalibrationNamesTheSilentModule(t *testing.T) {
-	hw, err := hal.Default(4, 1, 2)
+	hw, err := boardfile.Default(4, 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/pca9535"
+	"ringlight/hal/pca953x"
 	"ringlight/ocs/mci"
 	"ringlight/ocs/work"
 	"ringlight/proto"
@@ -95,7 +95,7 @@ func (t *chipDrive) completed(now time.Duration, c *hal.Completion, k task, modu
 	case taskStageModule:
 		t.orRetry(now, c, module, func() { t.moduleStaged(now) })
 	case taskVerify:
-		t.accounted(now, module, c.Op.Msgs[0].R, c.Err)
+		t.accounted(now, module, t.readings.own[module].own.Block(), c.Err)
 	case taskHealth:
 		t.healthDone(now, c, module, n)
 	case taskCalibrate:
@@ -122,15 +122,17 @@ func (t *chipDrive) latchBus() (hal.BusID, uint16) {
 // whole node shares.
 func (t *chipDrive) readLatch() {
 	bus, addr := t.latchBus()
+	part := t.cfg.Latch.chips[t.bundle.Latch].part
 	t.put(bus, &hal.Op{Token: t.token(taskLatchRead, 0, 0), Class: hal.ClassSafety, Msgs: []hal.Msg{
-		{Addr: addr, W: pca9535.AppendRead(nil, pca9535.RegOutput), R: make([]byte, 2)},
-		{Addr: addr, W: pca9535.AppendRead(nil, pca9535.RegConfig), R: make([]byte, 2)},
+		{Addr: addr, W: part.AppendRead(nil, pca953x.Output), R: make([]byte, part.Ports)},
+		{Addr: addr, W: part.AppendRead(nil, pca953x.Config), R: make([]byte, part.Ports)},
 	}})
 }
 
 func (t *chipDrive) latchRead(now time.Duration, op *hal.Op) {
 	l := t.cfg.Latch
-	l.readBack(t.bundle, pca9535.Pair(op.Msgs[0].R), pca9535.Pair(op.Msgs[1].R))
+	part := l.chips[t.bundle.Latch].part
+	l.readBack(t.bundle, part.Value(op.Msgs[0].R), part.Value(op.Msgs[1].R))
 	if l.driven(t.bundle) {
 		t.found(now)
 		return

@@ -18,6 +18,7 @@ type chipHealth struct {
 	path  proto.Path
 	slow  *hal.Op // kept for the next round
 	light *hal.Op
+	seen  diode.Reading
 	own   []ownLightOp
 }
 
@@ -40,16 +41,14 @@ func (t *chipDrive) readHealth(i int) bool {
 			{W: ina219.AppendRead(nil, ina219.RegBus), R: make([]byte, 2)},
 			{W: pca9548.AppendNone(nil)},
 		}}
-		h.light = &hal.Op{Class: hal.ClassHousekeeping, Msgs: []hal.Msg{
-			diode.Read(0, 0, nil, make([]byte, diode.BlockBytes)),
-		}}
+		h.light = &hal.Op{Class: hal.ClassHousekeeping, Msgs: make([]hal.Msg, 1)}
 	}
 	m := &t.bundle.Modules[i]
 	s := h.slow.Msgs
 	s[0].Addr, s[1].Addr, s[2].Addr, s[3].Addr, s[4].Addr = m.Mux, m.Temp, m.Rail, m.Rail, m.Mux
 	s[0].W[0] = pca9548.Select(m.MuxChannel)
 	h.slow.Token = t.token(taskHealth, i, healthSlow)
-	h.light.Msgs[0].Addr = m.Guard
+	h.light.Msgs[0] = h.seen.Ask(diode.Of(m), diode.Guard, 0, diode.Channels)
 	h.light.Token = t.token(taskHealth, i, healthLight)
 	h.busy, h.out, h.path = true, 1, t.path
 	t.put(m.Slow, h.slow)
@@ -74,28 +73,28 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 	s := &t.health.last[module]
 	if n == healthSlow {
 		t.warm(now, c.Start, module, tmp102.Millicelsius(c.Op.Msgs[1].R))
-		s.railMicrowatt = railMicrowatt(ina219.Value(c.Op.Msgs[2].R), ina219.Value(c.Op.Msgs[3].R))
+		s.railMicrowatt = railMicrowatt(t.bundle.Modules[module].Optics(), ina219.Value(c.Op.Msgs[2].R), ina219.Value(c.Op.Msgs[3].R))
 		return
 	}
 	if h.path != t.path || t.sw.busy() {
 		return // of neither path
 	}
-	t.lock.watch(t, now, module, h.path, c.Op.Msgs[0].R)
-	s.light(c.Start, h.path, c.Op.Msgs[0].R)
+	block := h.seen.Block()
+	t.lock.watch(t, now, module, h.path, block)
+	s.light(c.Start, h.path, t.bundle.Modules[module].Optics(), block)
 }
 
 // railMicrowatt is the power on the heater rail for the readings of shunt and
 // bus voltage.
-func railMicrowatt(shunt, bus uint16) int32 {
-	microamp := ina219.ShuntMicrovolt(shunt) * 1000 / hal.RailShuntMilliohm
+func railMicrowatt(o *hal.Optics, shunt, bus uint16) int32 {
+	microamp := ina219.ShuntMicrovolt(shunt) * 1000 / o.RailShuntMilliohm
 	return int32(microamp * ina219.BusMillivolt(bus) / 1000)
 }
 
 type ownLightOp struct {
 	op  hal.Op
 	msg [1]hal.Msg
-	w   [2]byte
-	r   [diode.BlockBytes]byte
+	own diode.Reading
 }
 
 // look reads every module's own light: the Tx tap of an external path, the lane
@@ -110,11 +109,11 @@ func (t *chipDrive) look() int {
 	}
 	for i := range h.own {
 		o, m := &h.own[i], &t.bundle.Modules[i]
-		addr := m.Guard
+		adc := diode.Guard
 		if t.path == proto.Loopback {
-			addr = m.LaneADC
+			adc = diode.Lane
 		}
-		o.msg[0] = diode.Read(addr, 0, o.w[:], o.r[:])
+		o.msg[0] = o.own.Ask(diode.Of(m), adc, 0, diode.Channels)
 		o.op = hal.Op{Token: t.token(taskVerify, i, 0), Class: hal.ClassVerify, Msgs: o.msg[:]}
 		t.put(m.ADC, &o.op)
 	}

@@ -37,7 +37,7 @@ func newMCIDrive(t *Transceiver) *mciDrive {
 
 // renew begins another life of the controllers' ports.
 func (d *mciDrive) renew() {
-	d.set = mci.New(d.cfg.Board.Buses, d.bundle.Modules, d, &d.work, uint8(taskMCI), settleTime)
+	d.set = mci.New(d.cfg.Board.Buses, d.bundle.Modules, d, &d.work, uint8(taskMCI), d.settleTime())
 	d.trials, d.search, d.lanes = mciTrials{}, nil, mciLanes{}
 }
 
@@ -56,7 +56,7 @@ func (d *mciDrive) start(now time.Duration) {
 // compose makes the codes of the permutation that is to be.
 func (d *mciDrive) compose(now time.Duration) (ok bool) {
 	var err error
-	if d.force, err = composeCodes(d.cfg.Calibration.Modules, d.Lanes(), true); err != nil {
+	if d.force, err = composeCodes(d.bundle.Modules, d.cfg.Calibration.Modules, d.Lanes(), true); err != nil {
 		d.fault(now, -1, err)
 	}
 	return err == nil
@@ -239,7 +239,7 @@ func (d *mciDrive) readHealth(i int) bool {
 		}
 		d.warm(now, now, i, millicelsius)
 		if path == d.path && !d.sw.busy() && path != proto.Dark {
-			d.health.last[i].light(now, path, m.Block())
+			d.health.last[i].light(now, path, d.bundle.Modules[i].Optics(), m.Block())
 		}
 	})
 	return true

@@ -203,6 +203,7 @@ func (p *mciProbe) took() {
 	for k := 0; k < 2*hal.Lanes; k += 2 {
 		p.r[k], p.r[k+1] = p.r[k+1], p.r[k]
 	}
+	p.block = p.r[:2*hal.Lanes]
 	p.take()
 }
 
@@ -237,7 +238,7 @@ func (c *mciSearch) ended(now time.Duration) {
 			break
 		}
 		m := c.probes[i].result
-		if _, cuts := m.fit(&m.Codes); cuts > 0 {
+		if _, cuts := m.fit(c.d.bears(i), &m.Codes); cuts > 0 {
 			c.d.limitErrors += cuts
 			c.blame(i, hal.ErrOutOfRange)
 		}

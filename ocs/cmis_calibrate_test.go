@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/hal/cmis"
 	"ringlight/mzi"
 	"ringlight/ocs"
@@ -16,7 +17,7 @@ import (
 // bareCMIS is a board of CMIS modules that nobody has calibrated.
 func bareCMIS(t *testing.T, modules int, mux bool, seed uint64, timing sim.MCITiming, faults ...sim.Fault) *rig {
 	t.Helper()
-	hw, err := hal.DefaultCMIS(4, 1, modules, mux)
+	hw, err := boardfile.DefaultCMIS(4, 1, modules, mux)
 	if err != nil {
 		t.Fatal(err)
 	}

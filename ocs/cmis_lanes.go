@@ -43,7 +43,7 @@ func (d *mciDrive) setLanes(now time.Duration, p mzi.Permutation) error {
 			return &ModuleError{Module: i, Err: fmt.Errorf("it does not redirect lanes: %w", hal.ErrUnsupported)}
 		}
 	}
-	codes, err := composeCodes(d.cfg.Calibration.Modules, p, true)
+	codes, err := composeCodes(d.bundle.Modules, d.cfg.Calibration.Modules, p, true)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/hal/cmis"
 	"ringlight/ocs"
 	"ringlight/ocs/mci"
@@ -24,7 +25,7 @@ func newCMISRig(t *testing.T, modules int, mux bool, timing sim.MCITiming) *rig 
 
 func newCMISRigOf(t *testing.T, bundles, modules int, mux bool, timing sim.MCITiming) *rig {
 	t.Helper()
-	hw, err := hal.DefaultCMIS(4, bundles, modules, mux)
+	hw, err := boardfile.DefaultCMIS(4, bundles, modules, mux)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +397,7 @@ func TestCMISTakesCodesOfChips(t *testing.T) {
 	found := calibrated(t, 1, proto.Dark)
 	cal := found.optics[0].Status().Calibration
 	per := [][]*sim.Personality{{found.world.Personality(found.id, 0, 0)}}
-	hw, err := hal.DefaultCMIS(4, 1, 1, true)
+	hw, err := boardfile.DefaultCMIS(4, 1, 1, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func TestAnotherDACCalibrates(t *testing.T) {
 // DAC; the light that leaves by the simulator's truth, and the time from the second
 // Select to its path.
 func TestSecondSelectWaitsForTheDACs(t *testing.T) {
-	for _, dac := range []hal.DAC{hal.LTC2688, hal.AD5676R} {
+	for _, dac := range []hal.Part{hal.LTC2688, hal.AD5676R} {
 		r := newRigOf(t, dac, 1, 8)
 		r.ready()
 		second := r.secondSelects(400)

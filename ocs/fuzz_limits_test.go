@@ -206,7 +206,7 @@ func FuzzLimitsAD5676R(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) { abuse(t, hal.AD5676R, ops) })
 }
 
-func abuse(t *testing.T, dac hal.DAC, ops []byte) {
+func abuse(t *testing.T, dac hal.Part, ops []byte) {
 	m := &misuse{rig: newRigOf(t, dac, 1, 1), rng: rand.New(rand.NewPCG(uint64(len(ops)), 1))}
 	m.cal = m.optics[0].Status().Calibration
 	m.lock = ocs.LockConfig{Mode: ocs.LockAlways, Period: 20 * time.Millisecond, Rest: 20 * time.Millisecond}

@@ -68,8 +68,8 @@ type moduleHealth struct {
 }
 
 // light takes a reading of the guard ADC's channels.
-func (s *moduleHealth) light(at time.Duration, path proto.Path, block []byte) {
-	on := func(channel int) proto.MilliDBm { return diode.GuardLevel(block, channel) }
+func (s *moduleHealth) light(at time.Duration, path proto.Path, o *hal.Optics, block []byte) {
+	on := func(channel int) proto.MilliDBm { return diode.GuardLevel(o, block, channel) }
 	upper := hal.GuardLoopUpper + 2*int(path-proto.Loopback)
 	s.lightAt, s.path = at, path
 	s.upper, s.lower, s.tap = on(upper), on(upper+1), proto.NoPower

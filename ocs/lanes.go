@@ -12,11 +12,15 @@ import (
 )
 
 // heaterLimits are what codes are made within; a heater.Driver clamps at the same.
-var heaterLimits = mzi.Limits{Voltage: hal.HeaterMaxMillivolt * milliVolt, Current: hal.HeaterMaxMicroampere * microAmpere, Power: hal.HeaterMaxMicrowatt * microWatt}
+func heaterLimits(h *hal.HeaterLimits) mzi.Limits {
+	return mzi.Limits{Voltage: physic.ElectricPotential(h.MaxMillivolt) * milliVolt, Current: physic.ElectricCurrent(h.MaxMicroampere) * microAmpere,
+		Power: physic.Power(h.MaxMicrowatt) * microWatt}
+}
 
 // model is the calibration as mzi reckons with it, and the most heat of each
-// heater.
-func (m *ModuleCalibration) model() (model *mzi.Module, most *[mzi.Cells]float64) {
+// heater, of what they bear.
+func (m *ModuleCalibration) model(bears *hal.HeaterLimits) (model *mzi.Module, most *[mzi.Cells]float64) {
+	limits := heaterLimits(bears)
 	model, most = new(mzi.Module), new([mzi.Cells]float64)
 	for k := range m.Cells {
 		c := &m.Cells[k]
@@ -27,7 +31,7 @@ func (m *ModuleCalibration) model() (model *mzi.Module, most *[mzi.Cells]float64
 		for i, x := range c.Near {
 			model.Near[k][i] = float64(x) / 1e6
 		}
-		most[k] = heaterLimits.MostHeat(cell.Ohm)
+		most[k] = limits.MostHeat(cell.Ohm)
 	}
 	return model, most
 }
@@ -36,28 +40,28 @@ func (m *ModuleCalibration) model() (model *mzi.Module, most *[mzi.Cells]float64
 // module's loopback takes lane n to lane p[n]: routed by the looping algorithm,
 // with the crosstalk of all heaters compensated for every path, and as the limits
 // lets them pass. The codes of a calibration are those of mzi.Halves.
-func (m *ModuleCalibration) LaneCodes(p mzi.Permutation) (codes heater.Codes, err error) {
+func (m *ModuleCalibration) LaneCodes(bears *hal.HeaterLimits, p mzi.Permutation) (codes heater.Codes, err error) {
 	setting, err := mzi.Route(p)
 	if err != nil {
 		return codes, err
 	}
-	model, most := m.model()
+	model, most := m.model(bears)
 	volts := model.Compose(setting, mzi.Loop, most, heater.Step)
-	return m.guardedCodes(&volts)
+	return m.guardedCodes(bears, &volts)
 }
 
 // trimmedCodes are the codes next to those in force that the calibration, which
 // has moved, asks for. They favour one external path over the other, for MZI1 has
 // but one code for both.
-func (m *ModuleCalibration) trimmedCodes(p mzi.Permutation, favour mzi.Lit, inForce *heater.Codes) (codes heater.Codes, err error) {
+func (m *ModuleCalibration) trimmedCodes(bears *hal.HeaterLimits, p mzi.Permutation, favour mzi.Lit, inForce *heater.Codes) (codes heater.Codes, err error) {
 	setting, err := mzi.Route(p)
 	if err != nil {
 		return codes, err
 	}
-	model, most := m.model()
+	model, most := m.model(bears)
 	from := voltages(inForce)
 	volts := model.Recompose(setting, favour, &from, most, heater.Step)
-	return m.guardedCodes(&volts)
+	return m.guardedCodes(bears, &volts)
 }
 
 // voltages that codes stand for; the matrix has one.
@@ -90,23 +94,23 @@ func expectedLoop(m *ModuleCalibration, p mzi.Permutation, out int) proto.MilliD
 
 // fit is what of codes heaters like the module's may have, and how many would be cut
 // down.
-func (m *ModuleCalibration) fit(codes *heater.Codes) (heater.Codes, uint32) {
+func (m *ModuleCalibration) fit(bears *hal.HeaterLimits, codes *heater.Codes) (heater.Codes, uint32) {
 	var milliohm [hal.CellsPerMod]uint32
 	for k := range m.Cells {
 		milliohm[k] = m.Cells[k].MilliOhm
 	}
-	return heater.Fit(&milliohm, codes)
+	return heater.Fit(bears, &milliohm, codes)
 }
 
 // guardedCodes turns voltages into codes; what the limits would cut is refused.
-func (m *ModuleCalibration) guardedCodes(volts *[mzi.Cells][2]physic.ElectricPotential) (heater.Codes, error) {
+func (m *ModuleCalibration) guardedCodes(bears *hal.HeaterLimits, volts *[mzi.Cells][2]physic.ElectricPotential) (heater.Codes, error) {
 	var codes heater.Codes
 	for k := range volts {
 		for register, v := range volts[k] {
 			codes[k][register] = heater.Code(v)
 		}
 	}
-	codes, cuts := m.fit(&codes)
+	codes, cuts := m.fit(bears, &codes)
 	if cuts > 0 {
 		return codes, fmt.Errorf("ocs: %d codes beyond the limits of their heaters or of the module: %w", cuts, hal.ErrOutOfRange)
 	}
@@ -115,7 +119,7 @@ func (m *ModuleCalibration) guardedCodes(volts *[mzi.Cells][2]physic.ElectricPot
 
 // composeCodes makes every module's codes for a permutation; nil entries are the
 // calibration's own, where those are for it.
-func composeCodes(modules []*ModuleCalibration, p mzi.Permutation, own bool) ([]*heater.Codes, error) {
+func composeCodes(hw []hal.Module, modules []*ModuleCalibration, p mzi.Permutation, own bool) ([]*heater.Codes, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -124,7 +128,7 @@ func composeCodes(modules []*ModuleCalibration, p mzi.Permutation, own bool) ([]
 		return codes, nil
 	}
 	for i, m := range modules {
-		c, err := m.LaneCodes(p)
+		c, err := m.LaneCodes(&hw[i].Optics().Heater, p)
 		if err != nil {
 			return nil, &ModuleError{Module: i, Err: err}
 		}

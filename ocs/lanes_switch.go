@@ -69,7 +69,7 @@ func (t *chipDrive) compose(p mzi.Permutation) ([]*heater.Codes, error) {
 			modules[i] = t.lock.calibrated(t, i)
 		}
 	}
-	return composeCodes(modules, p, !t.lock.trimmed())
+	return composeCodes(t.bundle.Modules, modules, p, !t.lock.trimmed())
 }
 
 // stage writes codes to the input registers of all modules and reads them back.

@@ -2,7 +2,7 @@ package ocs
 
 import (
 	"ringlight/hal"
-	"ringlight/hal/pca9535"
+	"ringlight/hal/pca953x"
 	"ringlight/proto"
 )
 
@@ -17,9 +17,10 @@ type Latch struct {
 
 // latchChip is the shadow of one chip.
 type latchChip struct {
+	part    pca953x.Chip
 	known   bool   // read back since the start
-	output  uint16 // as meant
-	outputs uint16 // pins that are outputs; the rest float at the board's pulls
+	output  uint32 // as meant
+	outputs uint32 // pins that are outputs; the rest float at the board's pulls
 }
 
 // dark is a bundle's bits when it is squelched; the toggles stay where the
@@ -28,7 +29,11 @@ const dark = hal.LatchTxOffHigh | hal.LatchTxOffLow
 
 // NewLatch is the latches of a board, not yet read.
 func NewLatch(board *hal.Board) *Latch {
-	return &Latch{board: board, chips: make([]latchChip, len(board.Latches))}
+	l := &Latch{board: board, chips: make([]latchChip, len(board.Latches))}
+	for i := range l.chips {
+		l.chips[i].part = pca953x.Of(board.Latches[i].Part)
+	}
+	return l
 }
 
 // bitsOf is what a path means to a bundle's bits; toggles of a dark bundle
@@ -64,12 +69,12 @@ func (l *Latch) bits(b *hal.Bundle) uint16 {
 	if c.outputs>>b.Shift&hal.LatchMask != hal.LatchMask {
 		return dark
 	}
-	return c.output >> b.Shift & hal.LatchMask
+	return uint16(c.output >> b.Shift & hal.LatchMask)
 }
 
 func (l *Latch) set(b *hal.Bundle, bits uint16) {
 	c := &l.chips[b.Latch]
-	c.output = c.output&^(hal.LatchMask<<b.Shift) | bits<<b.Shift
+	c.output = c.output&^(hal.LatchMask<<b.Shift) | uint32(bits)<<b.Shift
 }
 
 // driven reports whether the bundle's pins are outputs.
@@ -82,10 +87,10 @@ func (l *Latch) driven(b *hal.Bundle) bool {
 // under way that the reading did not see. But pins that are meant to be outputs
 // and are not say that the chip has lost its supply, and with it all that was
 // ever written to any of its pins.
-func (l *Latch) readBack(b *hal.Bundle, output, config uint16) {
+func (l *Latch) readBack(b *hal.Bundle, output, config uint32) {
 	c := &l.chips[b.Latch]
 	if lost := c.outputs & config >> b.Shift & hal.LatchMask; !c.known || lost != 0 {
-		*c = latchChip{known: true, output: output, outputs: ^config}
+		*c = latchChip{part: c.part, known: true, output: output, outputs: ^config}
 	}
 }
 
@@ -96,15 +101,17 @@ func (l *Latch) claim(b *hal.Bundle) {
 	l.chips[b.Latch].outputs |= hal.LatchMask << b.Shift
 }
 
-// port is which half of the chip a bundle's bits lie in.
+// port is which part of the chip a bundle's bits lie in.
 func port(b *hal.Bundle) byte { return b.Shift >> 3 }
 
 // appendWrite appends the message that brings a bundle's byte to the outputs.
 func (l *Latch) appendWrite(dst []byte, b *hal.Bundle) []byte {
-	return pca9535.AppendWrite(dst, pca9535.RegOutput+port(b), byte(l.chips[b.Latch].output>>(8*port(b))))
+	c := &l.chips[b.Latch]
+	return c.part.AppendWrite(dst, pca953x.Output, port(b), byte(c.output>>(8*port(b))))
 }
 
 // appendConfig appends the message that makes the claimed pins outputs.
 func (l *Latch) appendConfig(dst []byte, b *hal.Bundle) []byte {
-	return pca9535.AppendWrite(dst, pca9535.RegConfig+port(b), ^byte(l.chips[b.Latch].outputs>>(8*port(b))))
+	c := &l.chips[b.Latch]
+	return c.part.AppendWrite(dst, pca953x.Config, port(b), ^byte(c.outputs>>(8*port(b))))
 }

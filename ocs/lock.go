@@ -193,7 +193,8 @@ func (l *lock) watch(t *chipDrive, now time.Duration, module int, path proto.Pat
 	if t.cfg.Lock.Mode != LockOnDrift || path == proto.Dark {
 		return
 	}
-	tap := [2]float64{tapMilliwatt(block[2*hal.GuardTap1:], 0), tapMilliwatt(block[2*hal.GuardTap1:], 1)}
+	o := t.bundle.Modules[module].Optics()
+	tap := [2]float64{tapMilliwatt(o, block[2*hal.GuardTap1:], 0), tapMilliwatt(o, block[2*hal.GuardTap1:], 1)}
 	right, wrong := 0.0, 0.0
 	switch path {
 	case proto.External1:

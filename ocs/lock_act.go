@@ -60,10 +60,9 @@ type lockAct struct {
 	code    [lockCells][2]heater.Setting // the step down and the step up
 	sum     [lockCells]float64           // over the patterns, milliwatt: both taps together for MZI1, their difference for MZI2
 
-	op  hal.Op
-	msg [1]hal.Msg
-	w   [2]byte
-	r   [4]byte
+	op   hal.Op
+	msg  [1]hal.Msg
+	taps diode.Reading
 }
 
 // residues are the squares modulo 19.
@@ -98,7 +97,7 @@ func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 	l.gen++
 	l.act = &lockAct{step: lockOpen, module: module, path: t.path, lit: litOf(t.path), setting: setting}
 	a := l.act
-	a.model, a.most = cal.model()
+	a.model, a.most = cal.model(t.bears(module))
 	codes := t.codes(module)
 	a.volts = voltages(codes)
 	a.heater = t.heaters[module]
@@ -107,7 +106,7 @@ func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 		a.steps(k, codes)
 	}
 	m := &t.bundle.Modules[module]
-	a.msg[0] = diode.Average(m.Guard, lockAverageLog2)
+	a.msg[0] = diode.Of(m).Average(diode.Guard, lockAverageLog2)
 	l.submit(t, m.ADC, hal.ClassVerify, a.msg[:])
 }
 
@@ -164,7 +163,7 @@ func (l *lock) read(t *chipDrive) {
 	a := l.act
 	a.step = lockRead
 	m := &t.bundle.Modules[a.module]
-	a.msg[0] = diode.Read(m.Guard, hal.GuardTap1, a.w[:], a.r[:])
+	a.msg[0] = a.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2)
 	l.submit(t, m.ADC, hal.ClassHousekeeping, a.msg[:])
 }
 
@@ -189,7 +188,7 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 	case lockMove:
 		a.step, a.at = lockWait, c.End+laneSettling+lockAverage
 	case lockRead:
-		a.take()
+		a.take(t.bundle.Modules[a.module].Optics())
 		if a.n++; a.n < lockSteps {
 			l.move(t)
 			return
@@ -203,8 +202,8 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 }
 
 // take adds one reading to the sums of the patterns.
-func (a *lockAct) take() {
-	one, two := tapMilliwatt(a.r[:], 0), tapMilliwatt(a.r[:], 1)
+func (a *lockAct) take(o *hal.Optics) {
+	one, two := tapMilliwatt(o, a.taps.Block(), 0), tapMilliwatt(o, a.taps.Block(), 1)
 	for k := range lockCells {
 		x := one + two
 		if k >= hal.CellMZI2 {
@@ -220,9 +219,9 @@ func (a *lockAct) take() {
 // to and fro by d it moves by sin(e)*sin(d)/2 either way. MZI1 takes that from both
 // taps together, or adds it in loopback; MZI2 moves it from tap to tap. What the
 // matrix and the diodes behind it do is of no account.
-func (a *lockAct) findings(cal *ModuleCalibration) []lockFinding {
+func (a *lockAct) findings(o *hal.Optics, cal *ModuleCalibration) []lockFinding {
 	var found []lockFinding
-	step := fromMilliDBm(hal.TapFullScaleMilliDBm) / diode.Steps
+	step := fromMilliDBm(o.Guard[hal.GuardTap1].FullScaleMilliDBm) / diode.Steps
 	noise := math.Sqrt(2.0/lockSteps) * lockNoise * step
 	add := func(k int, sign float64, level proto.MilliDBm) {
 		mid := (a.up[k] + a.down[k]) / 2
@@ -252,7 +251,7 @@ func (a *lockAct) findings(cal *ModuleCalibration) []lockFinding {
 // close trims the module: codes of all paths are composed anew.
 func (l *lock) close(t *chipDrive, now time.Duration) {
 	a := l.act
-	l.modules[a.module].learn(t, now, a.findings(t.cfg.Calibration.Modules[a.module]))
+	l.modules[a.module].learn(t, now, a.findings(t.bundle.Modules[a.module].Optics(), t.cfg.Calibration.Modules[a.module]))
 	l.compose(t)
 }
 
@@ -265,7 +264,7 @@ func (l *lock) compose(t *chipDrive) {
 	if !m.engaged {
 		favour = mzi.Loop
 	}
-	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.Lanes(), favour, t.codes(a.module)); err == nil {
+	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.bears(a.module), t.Lanes(), favour, t.codes(a.module)); err == nil {
 		m.hold.Turns += turned(t.cfg.Calibration.Modules[a.module], a.lit, t.codes(a.module), &codes)
 		if t.force == nil {
 			t.force = make([]*heater.Codes, len(t.bundle.Modules))
@@ -296,7 +295,7 @@ func (l *lock) restore(t *chipDrive, module, gen int) {
 	msgs := t.dacs(module).Change(t.allowed(module, t.codes(module)))
 	t.put(m.SPI, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassHousekeeping, Msgs: msgs}) // behind the steps
 	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassVerify, Msgs: []hal.Msg{
-		diode.Average(m.Guard, 0),
+		diode.Of(m).Average(diode.Guard, 0),
 	}})
 }
 
@@ -321,7 +320,7 @@ const lockAdopts = 0.5
 // trimmedBefore adopts the codes of a module that carries light with them, where
 // a lock of an earlier life may have left them: near the calibration's.
 func (t *chipDrive) trimmedBefore(module int) bool {
-	model, most := t.cfg.Calibration.Modules[module].model()
+	model, most := t.cfg.Calibration.Modules[module].model(t.bears(module))
 	codes := t.scan.read
 	want := t.codes(module)
 	for k := range codes {
@@ -340,7 +339,7 @@ func (t *chipDrive) trimmedBefore(module int) bool {
 	t.force[module] = &codes
 	m := &t.bundle.Modules[module]
 	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, int(t.lock.gen)), Class: hal.ClassVerify, Msgs: []hal.Msg{
-		diode.Average(m.Guard, 0),
+		diode.Of(m).Average(diode.Guard, 0),
 	}})
 	return true
 }
@@ -352,8 +351,8 @@ func asin(x float64) float64 {
 }
 
 // tapMilliwatt is the light on a tap in a read of both.
-func tapMilliwatt(taps []byte, tap int) float64 {
-	return float64(fromMilliDBm(hal.TapFullScaleMilliDBm)*float64(diode.Code(taps, tap))) / diode.FullCode
+func tapMilliwatt(o *hal.Optics, taps []byte, tap int) float64 {
+	return float64(fromMilliDBm(o.Guard[hal.GuardTap1+tap].FullScaleMilliDBm)*float64(diode.Code(taps, tap))) / diode.FullCode
 }
 
 func fromMilliDBm(l int32) float64 { return detmath.FromDB(float64(l) / 1000) }

@@ -51,10 +51,11 @@ type probe struct {
 	step  probeStep
 	tries int
 
-	op   hal.Op
-	msgs [12]hal.Msg
-	w    []byte        // of all messages of op
-	at   time.Duration // of probeWait
+	op      hal.Op
+	msgs    [12]hal.Msg
+	reading diode.Reading
+	w       []byte        // of all messages of op
+	at      time.Duration // of probeWait
 
 	settings []heater.Setting
 }
@@ -112,8 +113,8 @@ func (p *probe) cold(t *chipDrive) {
 func (p *probe) scan(t *chipDrive) {
 	p.step = probeScan
 	n := 0
-	for _, addr := range []uint16{p.hw.Guard, p.hw.LaneADC} {
-		n += copy(p.msgs[n:], diode.Scan(addr, averageLog2))
+	for adc := range diode.Both {
+		n += copy(p.msgs[n:], diode.Of(p.hw).Scan(adc, averageLog2))
 	}
 	p.submit(t, p.hw.ADC, n)
 }
@@ -180,18 +181,17 @@ func (p *probe) due(t *chipDrive, now time.Duration) {
 	}
 	p.step = probeRead
 	m := p.hw
-	block := func(addr uint16, first, n int) {
-		p.w = append(p.w[:0], 0, 0)
-		p.msgs[0] = diode.Read(addr, first, p.w, p.r[:2*n])
+	block := func(adc diode.Which, first, n int) {
+		p.msgs[0] = p.reading.Ask(diode.Of(m), adc, first, n)
 		p.submit(t, m.ADC, 1)
 	}
 	switch p.drive.Read {
 	case mzi.ReadLane:
-		block(m.LaneADC, p.drive.Lane, 1)
+		block(diode.Lane, p.drive.Lane, 1)
 	case mzi.ReadLanes:
-		block(m.LaneADC, 0, hal.Lanes)
+		block(diode.Lane, 0, hal.Lanes)
 	case mzi.ReadTaps:
-		block(m.Guard, hal.GuardTap1, 2)
+		block(diode.Guard, hal.GuardTap1, 2)
 	case mzi.ReadRail:
 		p.w = ina219.AppendRead(pca9548.AppendSelect(p.w[:0], m.MuxChannel), ina219.RegShunt)
 		p.msgs[0] = hal.Msg{Addr: m.Mux, W: p.w[:1]}
@@ -233,6 +233,7 @@ func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) er
 	case probeHeat:
 		p.wait(c.End)
 	case probeRead:
+		p.block = p.reading.Block()
 		p.take()
 		p.ask(t, now)
 		if p.step == probeDone {

@@ -9,7 +9,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
-	"ringlight/hal/pca9535"
+	"ringlight/hal/pca953x"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
@@ -144,9 +144,7 @@ func (r *Register) named(name string) bool {
 		}
 		return ok
 	case "latch":
-		ok := pick(16, "input", "output", "polarity", "config")
-		r.addr *= 2
-		return ok
+		return pick(8*int(pca953x.Of(r.latch.Part).Ports), "input", "output", "polarity", "config")
 	case "eeprom":
 		n, err := strconv.ParseUint(name, 0, 16)
 		r.mem, r.Bits = uint16(n), 8
@@ -224,10 +222,12 @@ func (a *Access) take(reply []byte) {
 		v = v<<8 | uint32(b)
 	}
 	switch a.reg.chip {
-	case "guard", "lanes", "latch": // low byte first
+	case "guard", "lanes": // low byte first
 		if a.reg.Bits == 16 {
 			v = uint32(reply[0]) | uint32(reply[1])<<8
 		}
+	case "latch":
+		v = pca953x.Of(a.reg.latch.Part).Value(reply)
 	}
 	a.settle(v)
 }
@@ -281,7 +281,7 @@ func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
 		}
 		return slow(hw.LaneEnable, tca9534.AppendRead(nil, r.addr))
 	case "latch":
-		return r.latch.Bus, []hal.Msg{{Addr: r.latch.Addr, W: pca9535.AppendRead(nil, r.addr), R: reply}}
+		return r.latch.Bus, []hal.Msg{{Addr: r.latch.Addr, W: pca953x.Of(r.latch.Part).AppendRead(nil, r.addr), R: reply}}
 	}
 	if write {
 		w, _ := at24.AppendWrite(nil, r.mem, []byte{byte(v)})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/ocs"
 	"ringlight/ocs/heater"
 	"ringlight/sim"
@@ -21,7 +22,7 @@ type hand struct {
 
 func newHand(t *testing.T) *hand {
 	t.Helper()
-	hw, err := hal.Default(4, 1, 2)
+	hw, err := boardfile.Default(4, 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestRegistersAreFoundByName(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	cmis, err := hal.DefaultCMIS(4, 1, 1, false)
+	cmis, err := boardfile.DefaultCMIS(4, 1, 1, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestPokesStayWithinTheirLimits(t *testing.T) {
 	if refused == 0 || refused == hal.CellsPerMod {
 		t.Errorf("%d of %d refused: the module's budget lies between", refused, hal.CellsPerMod)
 	}
-	if l.Module > hal.ModuleMaxMicrowatt*1000*11/10 || l.Heater > hal.HeaterMaxMicrowatt*1000*11/10 {
+	if int64(l.Module) > hal.Standard().Heater.ModuleMicrowatt*1000*11/10 || int64(l.Heater) > hal.Standard().Heater.MaxMicrowatt*1000*11/10 {
 		t.Errorf("limits %+v", l)
 	}
 	// A channel whose span is not its heater's is left alone.

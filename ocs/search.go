@@ -28,7 +28,9 @@ type search struct {
 	settle time.Duration
 	lasers uint8
 	sample mzi.Sample
+	optics *hal.Optics
 	r      [hal.IdentityBytes + 8]byte // what was read
+	block  []byte                      // of lights
 	result *ModuleCalibration
 }
 
@@ -57,27 +59,23 @@ func (s *search) learnHeaters() {
 	}
 }
 
-var (
-	laneFullScale = physic.Power(detmath.FromDB(hal.LaneFullScaleMilliDBm/1000.0) * float64(physic.MilliWatt))
-	tapFullScale  = physic.Power(detmath.FromDB(hal.TapFullScaleMilliDBm/1000.0) * float64(physic.MilliWatt))
-)
-
 // take turns a reading into what the search reckons with.
 func (s *search) take() {
-	light := func(i int, full physic.Power) physic.Power {
-		return physic.Power(diode.Code(s.r[:], i)) * full / diode.FullCode
+	light := func(i int, x hal.Sense) physic.Power {
+		full := physic.Power(detmath.FromDB(float64(x.FullScaleMilliDBm)/1000) * float64(physic.MilliWatt))
+		return physic.Power(diode.Code(s.block, i)) * full / diode.FullCode
 	}
 	switch s.drive.Read {
 	case mzi.ReadLane:
-		s.sample.Lane[s.drive.Lane] = light(0, laneFullScale)
+		s.sample.Lane[s.drive.Lane] = light(0, s.optics.Lanes[s.drive.Lane])
 	case mzi.ReadLanes:
 		for i := range s.sample.Lane {
-			s.sample.Lane[i] = light(i, laneFullScale)
+			s.sample.Lane[i] = light(i, s.optics.Lanes[i])
 		}
 	case mzi.ReadTaps:
-		s.sample.Tap = [2]physic.Power{light(0, tapFullScale), light(1, tapFullScale)}
+		s.sample.Tap = [2]physic.Power{light(0, s.optics.Guard[hal.GuardTap1]), light(1, s.optics.Guard[hal.GuardTap2])}
 	case mzi.ReadRail:
-		s.sample.Current = physic.ElectricCurrent(ina219.ShuntMicrovolt(ina219.Value(s.r[:2]))) * microAmpere * 1000 / hal.RailShuntMilliohm
+		s.sample.Current = physic.ElectricCurrent(ina219.ShuntMicrovolt(ina219.Value(s.r[:2]))) * microAmpere * 1000 / physic.ElectricCurrent(s.optics.RailShuntMilliohm)
 	}
 }
 
@@ -132,9 +130,11 @@ type searches struct {
 func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
 	s := searches{started: now, now: now, module: None, cell: None}
 	for i := range t.bundle.Modules {
+		o := t.bundle.Modules[i].Optics()
+		limits := heaterLimits(&o.Heater)
 		one, err := mzi.NewSearch(mzi.Config{
 			Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(i), Step: heater.Step, Loopback: mzi.Halves,
-			MaxVoltage: hal.HeaterMaxMillivolt * milliVolt, MaxCurrent: hal.HeaterMaxMicroampere * microAmpere, MaxPower: hal.HeaterMaxMicrowatt * microWatt,
+			MaxVoltage: limits.Voltage, MaxCurrent: limits.Current, MaxPower: limits.Power,
 		})
 		if err != nil {
 			return s, fmt.Errorf("ocs: bundle %d: %w", t.cfg.Bundle, err)
@@ -142,7 +142,7 @@ func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
 		for k := range hal.CellsPerMod {
 			t.heaters[i].Know(k, 0)
 		}
-		s.list = append(s.list, &search{module: i, Search: one, heater: t.heaters[i]})
+		s.list = append(s.list, &search{module: i, Search: one, heater: t.heaters[i], optics: o})
 	}
 	return s, nil
 }

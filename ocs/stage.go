@@ -78,8 +78,8 @@ func (t *chipDrive) readModule() {
 		hal.Msg{Addr: m.Mux, W: pca9548.AppendSelect(nil, m.MuxChannel)},
 		hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendRead(nil, tca9534.RegConfig), R: make([]byte, 1)},
 		hal.Msg{Addr: m.Mux, W: pca9548.AppendNone(nil)})
-	for i, addr := range []uint16{m.Guard, m.LaneADC} {
-		op(m.ADC, readGuard+i, diode.State(addr)...)
+	for adc := range diode.Both {
+		op(m.ADC, readGuard+int(adc), diode.Of(m).State(adc)...)
 	}
 }
 
@@ -105,7 +105,7 @@ func (t *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 			t.scan.nameless = &ModuleError{Module: module, Err: err}
 		}
 	default:
-		t.scan.wrong = !diode.Scanning(op.Msgs) || t.scan.wrong
+		t.scan.wrong = !diode.Of(&t.bundle.Modules[module]).Scanning(op.Msgs) || t.scan.wrong
 	}
 	if t.scan.waiting--; t.scan.waiting > 0 {
 		return

@@ -27,10 +27,9 @@ type timing struct {
 	trial int
 	at    time.Duration // of what is waited for
 
-	op  hal.Op
-	msg [1]hal.Msg
-	w   [2]byte
-	r   [2]byte
+	op     hal.Op
+	msg    [1]hal.Msg
+	seeing diode.Reading
 
 	detect          detection
 	bus, wire, rise trials
@@ -153,7 +152,7 @@ func (m *timing) next(t *chipDrive, c *calibrating, now time.Duration) {
 // on the lower half.
 func (m *timing) look(t *chipDrive) {
 	hw := &t.bundle.Modules[m.trial%len(t.bundle.Modules)]
-	m.msg[0] = diode.Read(hw.Guard, hal.GuardLoopLower, m.w[:], m.r[:])
+	m.msg[0] = m.seeing.Ask(diode.Of(hw), diode.Guard, hal.GuardLoopLower, 1)
 	m.op = hal.Op{Token: t.token(taskCalibrate, 0, calReadOp), Class: hal.ClassSwitch, Msgs: m.msg[:]}
 	t.put(hw.ADC, &m.op)
 }
@@ -169,7 +168,7 @@ func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal
 		return
 	}
 	c.latch.tries = 0
-	code := int(diode.Code(m.r[:], 0))
+	code := int(diode.Code(m.seeing.Block(), 0))
 	if m.step == timingEarly {
 		m.early, m.earlyAt = code, done.Start-c.latch.end
 		m.step = timingFull
@@ -182,7 +181,7 @@ func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal
 		m.rise.add(m.earlyAt) // there already
 	} else {
 		// Not yet: it comes after the look, within the time that heaters take.
-		m.rise.add(max(settleTime, m.earlyAt))
+		m.rise.add(max(t.settleTime(), m.earlyAt))
 	}
 	m.trial++
 	m.step = timingRest
@@ -194,11 +193,11 @@ func (m *timing) finish(t *chipDrive, c *calibrating, now time.Duration) {
 	r := &c.result.Timing
 	r.DetectMin, r.DetectMax = m.detect.bounds()
 	least, most := m.bus.beyond()
-	r.SwitchMin = least + soonest(m.looks)
+	r.SwitchMin = least + soonest(m.looks, t.settleTime())
 	// A bundle of the same latch may be ahead of us on the bus, once.
 	wire, _, _ := m.wire.believed()
 	_, rise, _ := m.rise.believed()
-	r.SwitchMax = most + wire + max(rise, settleTime)
+	r.SwitchMax = most + wire + max(rise, t.settleTime())
 	if !t.arm.both { // the switch before may have been a moment ago, and its write is ahead
 		r.SwitchMax += most + t.arm.took
 	}

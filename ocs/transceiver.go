@@ -12,9 +12,18 @@ import (
 )
 
 // settleTime is how long a switch is given to settle after the write that
-// caused it: the DAC's 10 us and the 57 us in which a falling heater brings
-// 20 dB. docs/board.md, Optics.
-const settleTime = 70 * time.Microsecond
+// caused it, as the slowest module's maker states.
+func (t *Transceiver) settleTime() (most time.Duration) {
+	for i := range t.bundle.Modules {
+		most = max(most, t.bundle.Modules[i].Optics().Settle)
+	}
+	return most
+}
+
+// bears is what the heaters of a module bear.
+func (t *Transceiver) bears(module int) *hal.HeaterLimits {
+	return &t.bundle.Modules[module].Optics().Heater
+}
 
 // Config is what a Transceiver is told at birth.
 type Config struct {

@@ -124,7 +124,7 @@ type glance struct {
 // soonest is the latest time at which no module had light yet: of each the
 // latest look in the dark that came before all that found light. 0 where nobody
 // looked in time: a light that is found late may have come at once.
-func soonest(looks []glance) time.Duration {
+func soonest(looks []glance, settle time.Duration) time.Duration {
 	first := make(map[int]time.Duration)
 	for _, g := range looks {
 		if at, ok := first[g.module]; g.lit && (!ok || g.at < at) {
@@ -137,7 +137,7 @@ func soonest(looks []glance) time.Duration {
 			dark[g.module] = max(dark[g.module], g.at)
 		}
 	}
-	least := settleTime
+	least := settle
 	for _, g := range looks {
 		least = min(least, dark[g.module])
 	}

@@ -119,10 +119,10 @@ func TestLightThatIsFoundLateMayHaveComeAtOnce(t *testing.T) {
 		{"the quicker", []glance{{0, us(35), false}, {0, us(45), true}, {1, us(20), false}, {1, us(30), true}}, us(20)},
 		{"never looked in the dark", []glance{{0, us(35), false}, {0, us(45), true}, {1, us(30), true}}, 0},
 		{"one that came late once", []glance{{0, us(20), false}, {0, us(30), true}, {0, us(55), false}}, us(20)},
-		{"in the dark for longer than settling", []glance{{0, us(90), false}}, settleTime},
+		{"in the dark for longer than settling", []glance{{0, us(90), false}}, 70 * time.Microsecond},
 		{"before the write's end", []glance{{0, us(-5), false}, {0, us(5), true}}, 0},
 	} {
-		if got := soonest(c.looks); got != c.want {
+		if got := soonest(c.looks, 70*time.Microsecond); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -90,7 +90,7 @@ func (t *Transceiver) accounted(now time.Duration, module int, block []byte, err
 		v.readErr = &ModuleError{Module: module, Err: err}
 	}
 	if err == nil && !v.stale && v.path != proto.Dark && t.cfg.Calibration != nil {
-		v.judge(t.cfg.Calibration.Modules[module], uint8(module), block)
+		v.judge(t.bundle.Modules[module].Optics(), t.cfg.Calibration.Modules[module], uint8(module), block)
 	}
 	if v.out > 0 {
 		return
@@ -106,15 +106,15 @@ func (t *Transceiver) accounted(now time.Duration, module int, block []byte, err
 	}
 }
 
-func (v *verification) judge(m *ModuleCalibration, module uint8, block []byte) {
+func (v *verification) judge(o *hal.Optics, m *ModuleCalibration, module uint8, block []byte) {
 	if v.path == proto.Loopback {
 		for lane := range hal.Lanes {
-			v.compare(expectedLoop(m, v.lanes, lane), diode.LaneLevel(block, lane), module, uint8(lane))
+			v.compare(expectedLoop(m, v.lanes, lane), diode.LaneLevel(o, block, lane), module, uint8(lane))
 		}
 		return
 	}
 	which := int(v.path - proto.External1)
-	got := diode.GuardLevel(block, hal.GuardTap1+which)
+	got := diode.GuardLevel(o, block, hal.GuardTap1+which)
 	want := sumLevel(m.LaneTap[which][:])
 	v.compare(want, got, module, missing(&m.LaneTap[which], want, got))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/mzi"
 	"ringlight/ocs"
 	"ringlight/proto"
@@ -42,9 +43,9 @@ func newRig(t *testing.T, bundles, modules int, faults ...sim.Fault) *rig {
 	return newRigOf(t, hal.LTC2688, bundles, modules, faults...)
 }
 
-func newRigOf(t *testing.T, dac hal.DAC, bundles, modules int, faults ...sim.Fault) *rig {
+func newRigOf(t *testing.T, dac hal.Part, bundles, modules int, faults ...sim.Fault) *rig {
 	t.Helper()
-	hw, err := hal.DefaultOf(dac, 4, bundles, modules)
+	hw, err := boardfile.DefaultOf(dac, 4, bundles, modules)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"ringlight/hal"
 	"ringlight/hal/ads7138"
 	"ringlight/mzi/detmath"
 )
@@ -171,15 +170,6 @@ func (c *adc) window(ch int, now int64) (from, cycle, n, round int64, ok bool) {
 	from = c.started + done/round*round + place*one
 	return from, cycle, n, round, from+one > c.stats
 }
-
-// Full scale of each channel in milliwatts.
-var (
-	laneFull   = detmath.FromDB(hal.LaneFullScaleMilliDBm / 1000.0)
-	sumFull    = detmath.FromDB(hal.SumFullScaleMilliDBm / 1000.0)
-	tapFull    = detmath.FromDB(hal.TapFullScaleMilliDBm / 1000.0)
-	guardFulls = [ads7138.Channels]float64{sumFull, sumFull, sumFull, sumFull, sumFull, sumFull, tapFull, tapFull}
-	laneFulls  = [ads7138.Channels]float64{laneFull, laneFull, laneFull, laneFull, laneFull, laneFull, laneFull, laneFull}
-)
 
 // probe is what a chip's eight inputs see between two instants.
 type probe struct {

@@ -125,7 +125,7 @@ func TestADCMeasuresLight(t *testing.T) {
 		r.run(3 * time.Millisecond)
 		block := r.read(laneAddr, ads7138.BlockBytes, ads7138.OpReadBlock, ads7138.RegRecent)
 		for l := range hal.Lanes {
-			got, want := float64(ads7138.Code16(block, l))/16, truth[l]*ads7138.CodeFull/laneFull
+			got, want := float64(ads7138.Code16(block, l))/16, truth[l]*ads7138.CodeFull/m.wired.full[laneADC][0]
 			if math.Abs(got-want) > tc.codes {
 				t.Errorf("osr %d lane %d: %.2f codes, want %.2f +-%.1f", tc.osr, l, got, want, tc.codes)
 			}

@@ -4,7 +4,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
-	"ringlight/hal/pca9535"
+	"ringlight/hal/pca953x"
 	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
 )
@@ -108,50 +108,56 @@ func repeat16(r []byte, v uint16) {
 	}
 }
 
-// latch is one PCA9535.
+// latch is one expander of the PCA953x family.
 type latch struct {
-	reg [pca9535.NumRegs]byte
-	at  byte // command byte: the register addressed
+	part pca953x.Chip
+	reg  [pca953x.MostRegs]byte
+	at   byte // command byte: the register addressed
 }
 
 func (l *latch) reset() {
-	*l = latch{}
-	for port := range byte(2) {
-		l.reg[pca9535.RegOutput+port] = pca9535.ResetOutput
-		l.reg[pca9535.RegConfig+port] = pca9535.ResetConfig
+	*l = latch{part: l.part}
+	for port := range l.part.Ports {
+		l.reg[l.part.Reg(pca953x.Output, port)] = pca953x.ResetOutput
+		l.reg[l.part.Reg(pca953x.Config, port)] = pca953x.ResetConfig
 	}
 }
 
 func (l *latch) write(in []byte) (changed bool) {
-	l.at = in[0] % pca9535.NumRegs
+	l.at = in[0]
 	for _, v := range in[1:] {
-		if l.at >= pca9535.RegOutput { // the inputs cannot be written
-			changed = changed || l.reg[l.at] != v
-			l.reg[l.at] = v
+		function, port := l.part.At(l.at)
+		if function != pca953x.Input && port < l.part.Ports { // the inputs cannot be written
+			reg := l.part.Reg(function, port)
+			changed = changed || l.reg[reg] != v
+			l.reg[reg] = v
 		}
-		l.at = pca9535.Next(l.at)
+		l.at = l.part.Next(l.at)
 	}
 	return changed
 }
 
 // latchPulls are the levels of pins that nothing drives: the board pulls
 // toggles down and Tx-disables up.
-const latchPulls = (hal.LatchTxOffHigh | hal.LatchTxOffLow) * 0x1111
+const latchPulls = (hal.LatchTxOffHigh | hal.LatchTxOffLow) * 0x111111
 
-func (l *latch) pins() uint16 {
-	out := pca9535.Pair(l.reg[pca9535.RegOutput:])
-	in := pca9535.Pair(l.reg[pca9535.RegConfig:])
+// all ports of a function.
+func (l *latch) all(function byte) uint32 { return l.part.Value(l.reg[l.part.Reg(function, 0):]) }
+
+func (l *latch) pins() uint32 {
+	out, in := l.all(pca953x.Output), l.all(pca953x.Config)
 	return out&^in | latchPulls&in
 }
 
 func (l *latch) read(r []byte) {
-	pins := l.pins() ^ pca9535.Pair(l.reg[pca9535.RegPolarity:])
+	pins := l.pins() ^ l.all(pca953x.Polarity)
 	for i := range r {
-		r[i] = l.reg[l.at]
-		if l.at < pca9535.RegOutput {
-			r[i] = byte(pins >> (8 * l.at))
+		function, port := l.part.At(l.at)
+		r[i] = l.reg[l.part.Reg(function, port)]
+		if function == pca953x.Input {
+			r[i] = byte(pins >> (8 * port))
 		}
-		l.at = pca9535.Next(l.at)
+		l.at = l.part.Next(l.at)
 	}
 }
 
@@ -308,7 +314,7 @@ func (c *railChip) read(m *module, r []byte) {
 		// The newest conversion averages the current over its time.
 		length := ina219.ConversionMicros(config) * 1000
 		end := int64(m.board.now) / length * length
-		uv := float64(m.railOver(end-length, end)*hal.RailShuntMilliohm) + float64(railNoiseMicrovolt*normal(derive(derive(m.seed, seedRail), uint64(end))))
+		uv := float64(m.railOver(end-length, end)*float64(m.wired.RailShuntMilliohm)) + float64(railNoiseMicrovolt*normal(derive(derive(m.seed, seedRail), uint64(end))))
 		full := float64(ina219.FullScaleMicrovolt(config))
 		shunt := int64(min(max(uv, -full), full)) / ina219.ShuntStepMicrovolt
 		v = uint16(int16(shunt))

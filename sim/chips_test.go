@@ -10,42 +10,53 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
-	"ringlight/hal/pca9535"
+	"ringlight/hal/pca953x"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
 )
 
 // A latch after power-on must drive nothing, hold the toggles low and the
-// lasers off, and keep pairs of registers together.
+// lasers off, and keep bytes of a message to their function: in turn with two ports,
+// at one port with three unless it is asked to go on.
 func TestLatch(t *testing.T) {
-	var l latch
-	l.reset()
-	if got := l.pins(); got != 0xCCCC {
-		t.Errorf("pins %#04x after power-on, want 0xCCCC: toggles down, Tx-disables up", got)
-	}
-	l.write(pca9535.AppendWritePair(nil, pca9535.RegOutput, 0xA5F0))
-	if got := l.pins(); got != 0xCCCC {
-		t.Errorf("pins %#04x driven by inputs", got)
-	}
-	l.write(pca9535.AppendWritePair(nil, pca9535.RegConfig, 0))
-	if got := l.pins(); got != 0xA5F0 {
-		t.Errorf("pins %#04x, want 0xA5F0", got)
-	}
-	l.write([]byte{pca9535.RegInput, 0xFF, 0xFF})
-	r := make([]byte, 3)
-	l.write([]byte{pca9535.RegInput})
-	if l.read(r); !bytes.Equal(r, []byte{0xF0, 0xA5, 0xF0}) {
-		t.Errorf("inputs % x, want f0 a5 f0", r)
-	}
-	l.write([]byte{pca9535.RegPolarity, 0xFF})
-	l.write([]byte{pca9535.RegInput})
-	if l.read(r[:1]); r[0] != 0x0F {
-		t.Errorf("inverted input %#02x, want 0x0F", r[0])
-	}
-	l.write([]byte{pca9535.RegOutput + 1, 0x11, 0x22, 0x33})
-	if l.reg[pca9535.RegOutput] != 0x22 || l.reg[pca9535.RegOutput+1] != 0x33 {
-		t.Errorf("bytes did not go to the pair in turn: % x", l.reg)
+	for _, tc := range []struct {
+		part           hal.Part
+		pulls, put     uint32
+		inputs, behind []byte
+	}{
+		{hal.PCA9535, 0xCCCC, 0xA5F0, []byte{0xF0, 0xA5, 0xF0}, []byte{0x22, 0x33}},
+		{hal.PCAL6524, 0xCCCCCC, 0x3CA5F0, []byte{0xF0, 0xA5, 0x3C}, []byte{0xF0, 0x33}},
+	} {
+		c := pca953x.Of(tc.part)
+		l := latch{part: c}
+		l.reset()
+		if got := l.pins(); got != tc.pulls {
+			t.Errorf("%v: pins %#x after power-on, want %#x: toggles down, Tx-disables up", tc.part, got, tc.pulls)
+		}
+		l.write(c.AppendWriteAll(nil, pca953x.Output, tc.put))
+		if got := l.pins(); got != tc.pulls {
+			t.Errorf("%v: pins %#x driven by inputs", tc.part, got)
+		}
+		l.write(c.AppendWriteAll(nil, pca953x.Config, 0))
+		if got := l.pins(); got != tc.put {
+			t.Errorf("%v: pins %#x, want %#x", tc.part, got, tc.put)
+		}
+		l.write(c.AppendWriteAll(nil, pca953x.Input, 0xFFFFFF))
+		r := make([]byte, 3)
+		l.write(c.AppendRead(nil, pca953x.Input))
+		if l.read(r); !bytes.Equal(r, tc.inputs) {
+			t.Errorf("%v: inputs % x, want % x", tc.part, r, tc.inputs)
+		}
+		l.write(c.AppendWrite(nil, pca953x.Polarity, 0, 0xFF))
+		l.write([]byte{c.Reg(pca953x.Input, 0)})
+		if l.read(r[:1]); r[0] != 0x0F {
+			t.Errorf("%v: inverted input %#02x, want 0x0F", tc.part, r[0])
+		}
+		l.write([]byte{c.Reg(pca953x.Output, 1), 0x11, 0x22, 0x33})
+		if l.reg[c.Reg(pca953x.Output, 0)] != tc.behind[0] || l.reg[c.Reg(pca953x.Output, 1)] != tc.behind[1] {
+			t.Errorf("%v: bytes did not go where they belong: % x", tc.part, l.reg)
+		}
 	}
 }
 
@@ -180,7 +191,7 @@ func TestRailCurrent(t *testing.T) {
 	shunt := func() float64 {
 		s.run(140 * time.Millisecond) // two conversions of 128 samples
 		v := ina219.Value(s.read(s.hw.Rail, 2, ina219.RegShunt))
-		return float64(ina219.ShuntMicrovolt(v)) / hal.RailShuntMilliohm // milliamperes
+		return float64(ina219.ShuntMicrovolt(v)) / float64(hal.Standard().RailShuntMilliohm) // milliamperes
 	}
 	s.write(s.hw.Rail, ina219.AppendWrite(nil, ina219.RegConfig, 2<<ina219.GainShift|15<<ina219.ShuntADCShift|ina219.ModeBoth)...)
 	idle := shunt()

@@ -230,7 +230,7 @@ func (c *mci) apply(v byte) {
 func (c *mci) within() bool {
 	for register := range c.staged {
 		for _, code := range c.staged[register] {
-			if !mciAllowed(code) {
+			if !c.allows(code) {
 				return false
 			}
 		}

@@ -36,7 +36,7 @@ func (c *mci) calibrate(at, v byte) {
 			return // the code is whole with its second byte
 		}
 		code := binary.BigEndian.Uint16(p[cmis.CalDrive-128+2*cell:])
-		if !mciAllowed(code) {
+		if !c.allows(code) {
 			p[cmis.CalDriven-128] = byte(cmis.AnswerBadValue)
 			return
 		}
@@ -123,7 +123,7 @@ func (c *mci) measure() {
 	put16(p, cmis.CalRail+2, railMillivolt)
 }
 
-// mciAllowed reports whether a heater may have a code.
-func mciAllowed(code uint16) bool {
-	return heaterMicrovolt(code) <= hal.HeaterMaxMillivolt*1000
+// allows reports whether a heater may have a code.
+func (c *mci) allows(code uint16) bool {
+	return heaterMicrovolt(code) <= c.m.wired.Heater.MaxMillivolt*1000
 }

@@ -45,7 +45,7 @@ func TestMCICalibration(t *testing.T) {
 	if a := cmis.Answer(read(cmis.CalDriven, 1)[0]); a != cmis.AnswerBadValue || volts(1) != 0 {
 		t.Errorf("10 V: %v, %v V", a, volts(1))
 	}
-	if l := r.w.Limits(r.id); l.Volt > hal.HeaterMaxMillivolt*1_000_000 {
+	if l := r.w.Limits(r.id); int64(l.Volt) > hal.Standard().Heater.MaxMillivolt*1_000_000 {
 		t.Errorf("limits: %+v", l)
 	}
 	r.write(0, cmis.PageLaneControl, cmis.OutputDisableTx, 0x02)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/hal/cmis"
 )
 
@@ -18,7 +19,7 @@ type mciRig struct {
 
 func newMCIRig(t testing.TB, modules int, mux bool, timing MCITiming) *mciRig {
 	t.Helper()
-	hw, err := hal.DefaultCMIS(4, 1, modules, mux)
+	hw, err := boardfile.DefaultCMIS(4, 1, modules, mux)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,7 +438,7 @@ func FuzzMCI(f *testing.F) {
 		if c := r.do(r.id, 0, hal.Msg{Addr: hal.MCIAddr, W: []byte{0}, R: make([]byte, 1)}); c.Err != nil || c.Op.Msgs[0].R[0] != 0x18 {
 			t.Errorf("afterwards: % x, %v", c.Op.Msgs[0].R, c.Err)
 		}
-		if mv := r.w.Limits(r.id).Volt; mv > hal.HeaterMaxMillivolt*1_000_000 {
+		if mv := r.w.Limits(r.id).Volt; int64(mv) > hal.Standard().Heater.MaxMillivolt*1_000_000 {
 			t.Errorf("%v on a heater", mv)
 		}
 	})

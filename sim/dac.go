@@ -13,7 +13,7 @@ type voltages interface {
 	volts(ch int, nets [2]bool) float64
 	// pins takes new levels of the nets and says which channels follow them.
 	pins(nets [2]bool) (follow uint16)
-	// channels is how many it has: cell k hangs on channel k%n of DAC k/n.
+	// channels is how many it has.
 	channels() int
 }
 
@@ -52,8 +52,12 @@ func (m *module) plugDACs() {
 
 // cellVolts is the voltage on heater k for levels of the toggle nets.
 func (m *module) cellVolts(k int, nets [2]bool) float64 {
-	n := m.dac[0].channels()
-	return m.dac[k/n].volts(k%n, nets)
+	if m.mci != nil {
+		n := m.dac[0].channels()
+		return m.dac[k/n].volts(k%n, nets)
+	}
+	at := m.wired.Heaters[k]
+	return m.dac[at.Chip].volts(int(at.Channel), nets)
 }
 
 // allChannels of a DAC.
@@ -87,8 +91,11 @@ func (m *module) drive(d int, mask uint16) (moved bool) {
 	m.dac[d].pins(nets)
 	n := m.dac[d].channels()
 	for ch := range n {
-		k := d*n + ch
-		if mask>>ch&1 == 0 || k >= hal.CellsPerMod {
+		k := d*n + ch // of a controller's own
+		if m.mci == nil {
+			k = m.wired.CellAt(d, ch)
+		}
+		if mask>>ch&1 == 0 || k < 0 || k >= hal.CellsPerMod {
 			continue
 		}
 		v := m.per.phys.bowed(m.dac[d].volts(ch, nets))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 )
 
 // Goal: every figure of the physics has a key, a span that holds its default,
@@ -90,7 +91,7 @@ func TestHeatGoesByPlace(t *testing.T) {
 	ph := DefaultPhysics()
 	ph.Crosstalk, ph.CrosstalkRow, ph.CommonK, ph.TauUS = 0.06, 0.03, 8, 50
 	w := NewWorld(WorldConfig{Seed: 1})
-	hw, _ := hal.Default(4, 1, 1)
+	hw, _ := boardfile.Default(4, 1, 1)
 	id, err := w.AddBoard(BoardConfig{Board: hw, Seed: 2, Physics: &ph, Powered: true})
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +210,7 @@ func TestConvertersAreOff(t *testing.T) {
 func TestShareOfCallsIsLate(t *testing.T) {
 	ph := DefaultPhysics()
 	ph.LateCall = 0.01
-	hw, _ := hal.Default(4, 1, 1)
+	hw, _ := boardfile.Default(4, 1, 1)
 	var boards [2]*board
 	for i, physics := range []*Physics{nil, &ph} {
 		w := NewWorld(WorldConfig{Seed: 1})

@@ -59,6 +59,7 @@ type layout struct {
 	byAddr  [][addresses][]uint16 // indices of chips, by bus and address
 	selects [][]spiSelect
 	lines   []lineAt
+	wired   [][]*wired // by bundle and module
 }
 
 // sameBoard reports whether two boards are the same data, by where it lies.
@@ -91,6 +92,7 @@ func (w *World) layoutOf(hw *hal.Board) (*layout, error) {
 			return nil, fmt.Errorf("bundle %d: %w", i, err)
 		}
 	}
+	l.wire()
 	if hw.Mirrors != nil {
 		if err := l.addMirrors(hw.Mirrors); err != nil {
 			return nil, err
@@ -98,6 +100,22 @@ func (w *World) layoutOf(hw *hal.Board) (*layout, error) {
 	}
 	w.layouts = append(w.layouts, l)
 	return l, nil
+}
+
+// wire takes in the data of the types of modules, once each.
+func (l *layout) wire() {
+	known := map[*hal.Optics]*wired{}
+	for i := range l.of.Bundles {
+		var row []*wired
+		for j := range l.of.Bundles[i].Modules {
+			o := l.of.Bundles[i].Modules[j].Optics()
+			if known[o] == nil {
+				known[o] = wire(o)
+			}
+			row = append(row, known[o])
+		}
+		l.wired = append(l.wired, row)
+	}
 }
 
 func (l *layout) addBundle(i int) error {

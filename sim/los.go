@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/mzi/detmath"
 )
 
 // A LOS line says that every module of a bundle has light on both halves of
@@ -14,12 +13,6 @@ import (
 // follows the heaters to where they settle, finds the instants at which each
 // half crosses its thresholds, and puts the first instant at which the line
 // itself changes on the heap.
-
-// Thresholds of a half-sum in milliwatts: four lanes.
-var (
-	losAssert = hal.HalfLanes * detmath.FromDB(hal.LOSAssertMilliDBm/1000.0)
-	losClear  = hal.HalfLanes * detmath.FromDB(hal.LOSClearMilliDBm/1000.0)
-)
 
 // The comparators sample every filterStep and follow after filterHits equal
 // samples: the scan of eight channels at a microsecond each, 4 hits.
@@ -237,11 +230,12 @@ func (c *comparator) followTraces(end *fibreEnd, mask uint32) {
 // cross appends the crossings of one half of one module.
 func (c *comparator) cross(found []crossing, bit uint8, at []int64, value *[gridMax][2]float64, half int) []crossing {
 	lit := c.lit>>bit&1 != 0
+	limits := c.bundle.modules[bit/2].wired
 	for i, t := range at {
 		v := value[i][half]
-		limit := losClear
+		limit := limits.clear
 		if lit {
-			limit = losAssert
+			limit = limits.assert
 		}
 		if lit == (v >= limit) {
 			continue

@@ -58,7 +58,7 @@ func (w *World) Exchange(id BoardID, bundle, mod int, per *Personality, pages []
 	if m.moving != nil {
 		m.board.freeTransit(m.moving)
 	}
-	*m = module{board: m.board, bundle: m.bundle, place: m.place, per: per, seed: derive(m.seed, detmath.Golden), tx: m.tx}
+	*m = module{board: m.board, bundle: m.bundle, place: m.place, per: per, wired: m.wired, seed: derive(m.seed, detmath.Golden), tx: m.tx}
 	m.remember(pages)
 	m.powerOn()
 	m.changed()

@@ -14,6 +14,7 @@ type module struct {
 	bundle  *bundle
 	place   int // in its bundle
 	per     *Personality
+	wired   *wired
 	seed    uint64
 	planted *planted // faults, nil for none
 

@@ -36,7 +36,7 @@ type Physics struct {
 
 // DefaultPhysics is that of the default board.
 func DefaultPhysics() Physics {
-	return Physics{LaserWanderS: 10, ADCNoise: 1, HeaterOhm: hal.HeaterNominalOhm, PPi: 25, PPiSpread: 0.10, TauUS: 20,
+	return Physics{LaserWanderS: 10, ADCNoise: 1, HeaterOhm: 1000, PPi: 25, PPiSpread: 0.10, TauUS: 20,
 		Crosstalk: 0.02, LateCallUS: 3000}
 }
 
@@ -96,7 +96,7 @@ func (ph *Physics) bowed(v float64) float64 {
 const dacSpanVolt = hal.HeaterFullScaleMicrovolt / 1e6
 
 // fullDriveMilliwatt is where heater_tcr_ratio is told.
-const fullDriveMilliwatt = hal.HeaterMaxMicrowatt / 1000.0
+const fullDriveMilliwatt = 60.0
 
 // heat is what heater k takes at a voltage. Its resistance rises with its
 // power, R = ohm*(1 + tcr*P/full), and P*R is the voltage squared; what the

@@ -16,7 +16,7 @@ func (b *board) latched(latch int) {
 	for i := range b.bundles {
 		hw := &b.hw.Bundles[i]
 		if hw.Latch == latch && hw.Modules[0].Kind != hal.KindCMIS {
-			b.bundles[i].latched(pins >> hw.Shift & hal.LatchMask)
+			b.bundles[i].latched(uint16(pins >> hw.Shift & hal.LatchMask))
 		}
 	}
 }

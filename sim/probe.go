@@ -10,10 +10,11 @@ import (
 func (m *module) probe(which converter, from, to int64, p *probe) {
 	p.from, p.to = from, max(to, from+probePoints-1)
 	if which == laneADC {
-		p.full, p.seed = &laneFulls, derive(m.seed, seedLanes)
+		p.seed = derive(m.seed, seedLanes)
 	} else {
-		p.full, p.seed = &guardFulls, derive(m.seed, seedGuard)
+		p.seed = derive(m.seed, seedGuard)
 	}
+	p.full = &m.wired.full[which]
 	p.noise, p.rin = float64(adcNoiseCodes*m.per.phys.ADCNoise), m.per.phys.LaserRIN
 	if m.planted != nil && m.planted.noise > 0 {
 		p.noise = float64(m.planted.noise)
@@ -34,6 +35,7 @@ func (m *module) probe(which converter, from, to int64, p *probe) {
 		} else {
 			*in = m.guardInputs(t)
 		}
+		m.wired.onChannels(which, in)
 		for ch := range in {
 			in[ch] *= ads7138.CodeFull / p.full[ch]
 		}

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/pca9535"
+	"ringlight/hal/boardfile"
+	"ringlight/hal/pca953x"
 )
 
 // rig drives boards as a host would, with codes worked out from the modules'
@@ -25,7 +26,7 @@ type edgeSeen struct {
 
 func newRig(t testing.TB, bundles, modules int) *rig {
 	t.Helper()
-	hw, err := hal.Default(4, bundles, modules)
+	hw, err := boardfile.Default(4, bundles, modules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,10 +97,11 @@ func (r *rig) latch(b BoardID, bundle int, bits byte) *hal.Completion {
 	r.t.Helper()
 	hw := &r.hw.Bundles[bundle]
 	la := r.hw.Latches[hw.Latch]
-	port, low := hw.Shift>>3&1, hw.Shift&7
-	keep := byte(r.w.boards[b].latches[hw.Latch].reg[pca9535.RegOutput+port])
+	port, low := hw.Shift>>3, hw.Shift&7
+	part := pca953x.Of(la.Part)
+	keep := byte(r.w.boards[b].latches[hw.Latch].reg[part.Reg(pca953x.Output, port)])
 	v := keep&^(hal.LatchMask<<low) | bits<<low
-	return r.must(b, la.Bus, hal.Msg{Addr: la.Addr, W: pca9535.AppendWrite(nil, pca9535.RegOutput+port, v)})
+	return r.must(b, la.Bus, hal.Msg{Addr: la.Addr, W: part.AppendWrite(nil, pca953x.Output, port, v)})
 }
 
 // Latch bits of the three lit paths.
@@ -200,8 +202,8 @@ func (r *rig) codes(m *module, external, second bool) (code [hal.CellsPerMod]uin
 func (r *rig) on(id BoardID) {
 	r.t.Helper()
 	for _, la := range r.hw.Latches {
-		r.must(id, la.Bus, hal.Msg{Addr: la.Addr, W: pca9535.AppendWritePair(nil, pca9535.RegOutput, 0xCCCC)})
-		r.must(id, la.Bus, hal.Msg{Addr: la.Addr, W: pca9535.AppendWritePair(nil, pca9535.RegConfig, 0)})
+		r.must(id, la.Bus, hal.Msg{Addr: la.Addr, W: pca953x.Of(la.Part).AppendWriteAll(nil, pca953x.Output, 0xCCCCCC)})
+		r.must(id, la.Bus, hal.Msg{Addr: la.Addr, W: pca953x.Of(la.Part).AppendWriteAll(nil, pca953x.Config, 0)})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/pca953x"
 	"ringlight/mzi/detmath"
 )
 
@@ -127,6 +128,9 @@ func (b *board) build(cfg *BoardConfig) (err error) {
 		b.buses[i].board, b.buses[i].id = b, hal.BusID(i)
 	}
 	b.latches = make([]latch, len(b.hw.Latches))
+	for i := range b.latches {
+		b.latches[i].part = pca953x.Of(b.hw.Latches[i].Part)
+	}
 	b.bundles = make([]bundle, len(b.hw.Bundles))
 	if b.hw.Mirrors != nil {
 		if b.mems, err = newMems(&b.hw, derive(cfg.Seed, seedMirror)); err != nil {
@@ -164,6 +168,7 @@ func (b *board) plug(bundle, place int, cfg *BoardConfig) error {
 	} else {
 		m.per = newPersonality(b.physics, derive(cfg.Seed, part))
 	}
+	m.wired = b.lay.wired[bundle][place]
 	if m.per == nil {
 		return fmt.Errorf("sim: bundle %d module %d: no personality", bundle, place)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
-	"ringlight/hal/pca9535"
+	"ringlight/hal/pca953x"
 )
 
 // A node that loses its power goes dark within W, every register is lost, and
@@ -74,6 +74,9 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
+// latchOutput is the first output register of the default board's latch.
+var latchOutput = pca953x.Of(hal.PCA9535).Reg(pca953x.Output, 0)
+
 // Work of a better class goes first, one operation at a time, and each takes
 // the bits that it has.
 func TestBusOrderAndTime(t *testing.T) {
@@ -81,7 +84,7 @@ func TestBusOrderAndTime(t *testing.T) {
 	id := r.board(1)
 	var got []uint64
 	for i, class := range []hal.Class{hal.ClassHousekeeping, hal.ClassHousekeeping, hal.ClassSafety, hal.ClassVerify, hal.ClassSwitch, hal.ClassSwitch} {
-		op := &hal.Op{Token: uint64(i), Class: class, Msgs: []hal.Msg{{Addr: 0x20, W: []byte{pca9535.RegOutput, 0xCC}}}}
+		op := &hal.Op{Token: uint64(i), Class: class, Msgs: []hal.Msg{{Addr: 0x20, W: []byte{latchOutput, 0xCC}}}}
 		if err := r.w.Submit(r.w.Now(), id, 0, op); err != nil {
 			t.Fatal(err)
 		}
@@ -115,17 +118,17 @@ func TestBusOrderAndTime(t *testing.T) {
 func TestBusErrors(t *testing.T) {
 	r := newRig(t, 1, 1)
 	id := r.board(1)
-	op := &hal.Op{Msgs: []hal.Msg{{Addr: 0x20, W: []byte{2, 0xCC}}}}
+	op := &hal.Op{Msgs: []hal.Msg{{Addr: 0x20, W: []byte{latchOutput, 0xCC}}}}
 	if err := r.w.Submit(r.w.Now(), id, 99, op); !errors.Is(err, hal.ErrNoDevice) {
 		t.Errorf("bus 99: %v", err)
 	}
 	if c := r.do(id, 0, hal.Msg{Addr: 0x21, W: []byte{2}}); !errors.Is(c.Err, hal.ErrAddressNACK) {
 		t.Errorf("no chip: %v", c.Err)
 	}
-	if c := r.do(id, 0, hal.Msg{Addr: 0x20, W: []byte{2, 0xCC}}, hal.Msg{Addr: 0x21, W: []byte{2}}, hal.Msg{Addr: 0x20, W: []byte{2, 0}}); !errors.Is(c.Err, hal.ErrAddressNACK) || c.Msg != 1 {
+	if c := r.do(id, 0, hal.Msg{Addr: 0x20, W: []byte{latchOutput, 0xCC}}, hal.Msg{Addr: 0x21, W: []byte{2}}, hal.Msg{Addr: 0x20, W: []byte{latchOutput, 0}}); !errors.Is(c.Err, hal.ErrAddressNACK) || c.Msg != 1 {
 		t.Errorf("second message of three: %v at %d, want address NACK at 1", c.Err, c.Msg)
 	}
-	if v := r.w.boards[id].latches[0].reg[pca9535.RegOutput]; v != 0xCC {
+	if v := r.w.boards[id].latches[0].reg[latchOutput]; v != 0xCC {
 		t.Errorf("output %#02x: the message after the failed one was carried out", v)
 	}
 	gone := Fault{Kind: ChipGone, Bus: 0, Addr: 0x20}

@@ -10,6 +10,7 @@ import (
 	"periph.io/x/conn/v3/physic"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -47,7 +48,7 @@ func newWorld(t *testing.T, boards int, faults ...sim.Fault) *world {
 	t.Helper()
 	w := &world{World: sim.NewWorld(sim.WorldConfig{Seed: 11})}
 	for i := range boards {
-		hw, err := hal.Default(4, 2, 1)
+		hw, err := boardfile.Default(4, 2, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,8 +128,8 @@ func TestBringUpOfABoard(t *testing.T) {
 	if f := r.Fibres; f == nil || len(f.Found) != 1 || f.Found[0] != fibre(t, "0/external1-1/external2") || len(f.Dark) != 2 || len(f.Steps) != 0 {
 		t.Errorf("fibres %+v", r.Fibres)
 	}
-	if lim := w.Limits(0); lim.Volt > (hal.HeaterMaxMillivolt+20)*physic.MilliVolt || lim.Heater > (hal.HeaterMaxMicrowatt+1000)*physic.MicroWatt ||
-		lim.Module > (hal.ModuleMaxMicrowatt+20_000)*physic.MicroWatt {
+	if lim := w.Limits(0); lim.Volt > physic.ElectricPotential(hal.Standard().Heater.MaxMillivolt+20)*physic.MilliVolt || lim.Heater > physic.Power(hal.Standard().Heater.MaxMicrowatt+1000)*physic.MicroWatt ||
+		lim.Module > physic.Power(hal.Standard().Heater.ModuleMicrowatt+20_000)*physic.MicroWatt {
 		t.Errorf("limits %+v", lim)
 	}
 	var page, table strings.Builder

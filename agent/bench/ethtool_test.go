@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim/solo"
@@ -65,7 +66,7 @@ func ethtool(t *testing.T, image []byte) map[string]string {
 // sim/testdata/cmis_view.py.
 func TestEthtoolReadsTheDump(t *testing.T) {
 	// Its maker has calibrated the module with its chips at hand.
-	chips, err := hal.Default(4, 1, 1)
+	chips, err := boardfile.Default(4, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestEthtoolReadsTheDump(t *testing.T) {
 		[]Station{{Board: &chips, Seed: 8}}); err != nil || len(cals) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	hw, err := hal.DefaultCMIS(4, 1, 1, false)
+	hw, err := boardfile.DefaultCMIS(4, 1, 1, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/pca9535"
+	"ringlight/hal/pca953x"
 	"ringlight/hal/tca9534"
 	"ringlight/ocs"
 	"ringlight/ocs/diode"
@@ -53,36 +53,38 @@ func (s *moduleTest) lasers(r *Report, where string, board *hal.Board, bundle in
 func (s *moduleTest) shine(board *hal.Board, bundle int, on bool) error {
 	b := &board.Bundles[bundle]
 	latch := board.Latches[b.Latch]
-	regs := make([]byte, 2)
-	if err := s.h.do(latch.Bus, 0, hal.Msg{Addr: latch.Addr, W: pca9535.AppendRead(nil, pca9535.RegOutput), R: regs}); err != nil {
+	part := pca953x.Of(latch.Part)
+	regs := make([]byte, part.Ports)
+	if err := s.h.do(latch.Bus, 0, hal.Msg{Addr: latch.Addr, W: part.AppendRead(nil, pca953x.Output), R: regs}); err != nil {
 		return err
 	}
-	out := pca9535.Pair(regs) &^ (hal.LatchMask << b.Shift)
+	out := part.Value(regs) &^ (hal.LatchMask << b.Shift)
 	if !on {
 		out |= (hal.LatchTxOffHigh | hal.LatchTxOffLow) << b.Shift
 	}
-	return s.h.do(latch.Bus, 0, hal.Msg{Addr: latch.Addr, W: pca9535.AppendWritePair(nil, pca9535.RegOutput, out)})
+	return s.h.do(latch.Bus, 0, hal.Msg{Addr: latch.Addr, W: part.AppendWriteAll(nil, pca953x.Output, out)})
 }
 
 // scanADCs lets both ADCs scan for ever, averaging.
 func (s *moduleTest) scanADCs() error {
 	var msgs []hal.Msg
-	for _, addr := range []uint16{s.hw.Guard, s.hw.LaneADC} {
-		msgs = append(msgs, diode.Scan(addr, 5)...)
+	for adc := range diode.Both {
+		msgs = append(msgs, diode.Of(s.hw).Scan(adc, 5)...)
 	}
 	return s.h.do(s.hw.ADC, 0, msgs...)
 }
 
 // levels are the newest of the two Tx taps and of the loopback lanes.
 func (s *moduleTest) levels() (taps, loops []proto.MilliDBm, err error) {
-	guard, lane := make([]byte, diode.BlockBytes), make([]byte, diode.BlockBytes)
-	err = s.h.do(s.hw.ADC, 0, diode.Read(s.hw.Guard, 0, nil, guard),
-		diode.Read(s.hw.LaneADC, 0, nil, lane))
+	var guard, lane diode.Reading
+	err = s.h.do(s.hw.ADC, 0, guard.Ask(diode.Of(s.hw), diode.Guard, 0, diode.Channels),
+		lane.Ask(diode.Of(s.hw), diode.Lane, 0, hal.Lanes))
+	o := s.hw.Optics()
 	for _, ch := range []int{hal.GuardTap1, hal.GuardTap2} {
-		taps = append(taps, diode.GuardLevel(guard, ch))
+		taps = append(taps, diode.GuardLevel(o, guard.Block(), ch))
 	}
 	for ch := range hal.Lanes {
-		loops = append(loops, diode.LaneLevel(lane, ch))
+		loops = append(loops, diode.LaneLevel(o, lane.Block(), ch))
 	}
 	return taps, loops, err
 }

@@ -225,7 +225,7 @@ func (s *moduleTest) shunt() (microampere int64, err error) {
 	s.h.wait(2 * time.Duration(ina219.ConversionMicros(railSetting)) * time.Microsecond)
 	v := make([]byte, 2)
 	err = s.slowly(hal.Msg{Addr: s.hw.Rail, W: ina219.AppendRead(nil, ina219.RegShunt), R: v})
-	return ina219.ShuntMicrovolt(ina219.Value(v)) * 1000 / hal.RailShuntMilliohm, err
+	return ina219.ShuntMicrovolt(ina219.Value(v)) * 1000 / s.hw.Optics().RailShuntMilliohm, err
 }
 
 func (s *moduleTest) rails(r *Report, where string) {

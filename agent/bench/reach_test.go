@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/ocs"
 	"ringlight/sim/solo"
 )
@@ -37,7 +38,7 @@ func TestReachOfABoardOfOnesOwn(t *testing.T) {
 func TestDumpOfAModule(t *testing.T) {
 	// Goal: a dump of a simulated CMIS module has its identity where public
 	// tools look for it, and its pages' check sums are right.
-	hw, err := hal.DefaultCMIS(4, 1, 2, true)
+	hw, err := boardfile.DefaultCMIS(4, 1, 2, true)
 	if err != nil {
 		t.Fatal(err)
 	}

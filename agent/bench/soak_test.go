@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/mzi/detmath"
 	"ringlight/sim"
 	"ringlight/sim/solo"
@@ -14,7 +15,7 @@ import (
 
 func soloBoard(t *testing.T, faults ...sim.Fault) (*hal.Board, *solo.Board) {
 	t.Helper()
-	hw, err := hal.Default(4, 1, 2)
+	hw, err := boardfile.Default(4, 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/hal/record"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -266,12 +267,12 @@ func (b *BoardConfig) bare() (hal.Board, error) {
 		return hal.DefaultMEMS(b.Ports)
 	}
 	if b.ModuleKind == moduleCMIS {
-		return hal.DefaultCMIS(b.GPUs, b.Bundles, b.Modules, b.Mux)
+		return boardfile.DefaultCMIS(b.GPUs, b.Bundles, b.Modules, b.Mux)
 	}
-	return hal.DefaultOf(dacs[b.DAC], b.GPUs, b.Bundles, b.Modules)
+	return boardfile.DefaultOf(dacs[b.DAC], b.GPUs, b.Bundles, b.Modules)
 }
 
-var dacs = map[string]hal.DAC{"": hal.LTC2688, "ltc2688": hal.LTC2688, "ad5676r": hal.AD5676R}
+var dacs = map[string]hal.Part{"": hal.LTC2688, "ltc2688": hal.LTC2688, "ad5676r": hal.AD5676R}
 
 // layout is the board as data.
 func (b *BoardConfig) layout() (hal.Board, error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/proto"
 	"ringlight/sim"
 	"ringlight/sim/live"
@@ -143,11 +144,11 @@ func (c *boardConfig) solo() (solo.Config, error) {
 	if c.Kind != "sim" {
 		return solo.Config{}, invalid("board.kind", "sim", "%q", c.Kind)
 	}
-	b, err := hal.Default(c.GPUs, c.Bundles, c.Modules)
+	b, err := boardfile.Default(c.GPUs, c.Bundles, c.Modules)
 	switch c.ModuleKind {
 	case "", "chips":
 	case "cmis":
-		b, err = hal.DefaultCMIS(c.GPUs, c.Bundles, c.Modules, c.Mux)
+		b, err = boardfile.DefaultCMIS(c.GPUs, c.Bundles, c.Modules, c.Mux)
 	default:
 		return solo.Config{}, invalid("board.module_kind", "chips or cmis", "%q", c.ModuleKind)
 	}

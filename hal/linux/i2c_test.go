@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 )
 
 // kernel is a fake i2c-dev: an EEPROM with one-byte addresses at 0x50, an
@@ -167,7 +168,7 @@ func deep(n int) byte {
 }
 
 func TestOpenNamesEverythingThatIsMissing(t *testing.T) {
-	board, err := hal.Default(4, 1, 1)
+	board, err := boardfile.Default(4, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"ringlight/proto"
 )
 
-// Shape of an ADC.
+// Shape of an ADC's results as everybody here reckons with them.
 const (
 	Channels   = ads7138.Channels
 	BlockBytes = ads7138.BlockBytes // of all channels
@@ -24,50 +24,114 @@ const (
 	Conversion  = time.Microsecond // of one channel
 )
 
+// Which is one of a module's two ADCs.
+type Which uint8
+
+const (
+	Guard Which = iota // half-sums and taps
+	Lane               // the loopback lanes
+	Both
+)
+
+// Meter reads the diodes of one module.
+type Meter struct{ hw *hal.Module }
+
+// Of is a module's meter.
+func Of(m *hal.Module) Meter { return Meter{m} }
+
+func (m Meter) addr(adc Which) uint16 {
+	if adc == Lane {
+		return m.hw.LaneADC
+	}
+	return m.hw.Guard
+}
+
+// sense is where the n-th light of an ADC is.
+func (m Meter) sense(adc Which, n int) *hal.Sense {
+	if adc == Lane {
+		return &m.hw.Optics().Lanes[n]
+	}
+	return &m.hw.Optics().Guard[n]
+}
+
 // Scan makes an ADC convert all its channels for ever, 1<<average conversions a
 // result.
-func Scan(addr uint16, average byte) []hal.Msg { return ads7138.ScanMessages(addr, average) }
+func (m Meter) Scan(adc Which, average byte) []hal.Msg {
+	return ads7138.ScanMessages(m.addr(adc), average)
+}
 
 // Average changes that of a scan.
-func Average(addr uint16, average byte) hal.Msg {
-	return hal.Msg{Addr: addr, W: ads7138.AppendWrite(nil, ads7138.RegOversample, average)}
+func (m Meter) Average(adc Which, average byte) hal.Msg {
+	return hal.Msg{Addr: m.addr(adc), W: ads7138.AppendWrite(nil, ads7138.RegOversample, average)}
 }
 
 // State asks how an ADC stands.
-func State(addr uint16) []hal.Msg {
+func (m Meter) State(adc Which) []hal.Msg {
 	regs := [...]byte{ads7138.RegStatus, ads7138.RegOversample, ads7138.RegOpMode}
 	msgs := make([]hal.Msg, len(regs))
 	for i, reg := range regs {
-		msgs[i] = hal.Msg{Addr: addr, W: ads7138.AppendRead(nil, reg), R: make([]byte, 1)}
+		msgs[i] = hal.Msg{Addr: m.addr(adc), W: ads7138.AppendRead(nil, reg), R: make([]byte, 1)}
 	}
 	return msgs
 }
 
 // Scanning reports whether the answers to State are of a scan without averages.
-func Scanning(state []hal.Msg) bool {
+func (m Meter) Scanning(state []hal.Msg) bool {
 	return state[0].R[0]&ads7138.StatusRunning != 0 && state[1].R[0] == 0 && state[2].R[0] == ads7138.OpModeAutonomous
 }
 
-// Read asks for the newest results from a channel on, as many as fit into r. The
-// question is put into w.
-func Read(addr uint16, first int, w, r []byte) hal.Msg {
-	return hal.Msg{Addr: addr, W: ads7138.AppendReadBlock(w[:0], ads7138.RegRecent+byte(2*first)), R: r}
+// Reading is a read of n lights of an ADC from the first on. Its buffers are kept from
+// one to the next.
+type Reading struct {
+	meter    Meter
+	adc      Which
+	first, n int
+	whole    bool // of all channels, which do not lie in order
+	w, r     []byte
+	block    [BlockBytes]byte
 }
 
-// Code of the n-th channel of a block.
+// Ask is the message of a reading, of conversions averaged as the scan averages.
+func (x *Reading) Ask(m Meter, adc Which, first, n int) hal.Msg {
+	x.meter, x.adc, x.first, x.n, x.whole = m, adc, first, n, false
+	from := m.sense(adc, first).Channel
+	for i := range n {
+		x.whole = x.whole || m.sense(adc, first+i).Channel != from+uint8(i)
+	}
+	if x.whole {
+		from, n = 0, Channels
+	}
+	if cap(x.r) < 2*n {
+		x.r = make([]byte, 2*n)
+	}
+	x.r = x.r[:2*n]
+	x.w = ads7138.AppendReadBlock(x.w[:0], ads7138.RegRecent+2*from)
+	return hal.Msg{Addr: m.addr(adc), W: x.w, R: x.r}
+}
+
+// Block is the codes that were read, light after light from the first on, low byte
+// first.
+func (x *Reading) Block() []byte {
+	if !x.whole {
+		return x.r
+	}
+	for i := range x.n {
+		copy(x.block[2*i:], x.r[2*x.meter.sense(x.adc, x.first+i).Channel:][:2])
+	}
+	return x.block[:2*x.n]
+}
+
+// Code of the n-th light of a block.
 func Code(block []byte, n int) uint16 { return ads7138.Code16(block, n) }
 
 // LaneLevel is the light on a lane's diode, of a whole block.
-func LaneLevel(block []byte, lane int) proto.MilliDBm {
-	return level(Code(block, lane), hal.LaneFullScaleMilliDBm)
+func LaneLevel(o *hal.Optics, block []byte, lane int) proto.MilliDBm {
+	return level(Code(block, lane), o.Lanes[lane].FullScaleMilliDBm)
 }
 
-// GuardLevel is the light on a channel of the guard ADC, of a whole block.
-func GuardLevel(block []byte, channel int) proto.MilliDBm {
-	if channel >= hal.GuardTap1 {
-		return level(Code(block, channel), hal.TapFullScaleMilliDBm)
-	}
-	return level(Code(block, channel), hal.SumFullScaleMilliDBm)
+// GuardLevel is a light of the guard ADC, of a whole block.
+func GuardLevel(o *hal.Optics, block []byte, n int) proto.MilliDBm {
+	return level(Code(block, n), o.Guard[n].FullScaleMilliDBm)
 }
 
 // level is the optical power that a code means on a channel whose full scale is

@@ -10,7 +10,7 @@ import (
 // is not in force, A or B, and is written anew after every edge. The cells that
 // follow a net fill one chip each; the matrix stands still, behind the mask of
 // LDAC. Only output registers can be read.
-type ad struct{}
+type ad struct{ wired *hal.Optics }
 
 const (
 	adChannels = ad5676.Channels
@@ -22,7 +22,7 @@ const (
 var _ = [1]struct{}{}[ad5676.FullScaleMicrovolt*hal.AD5676RStageGain-hal.HeaterFullScaleMicrovolt]
 
 // follows is the net whose edges the n-th chip of a module follows, if any.
-func (ad) follows(n int) (net int, ok bool) { return n, n*adChannels < hal.CellMatrix }
+func (ad) follows(n int) (net int, ok bool) { return n, n < 2 }
 
 // inForce is the register of a cell that the n-th chip has on its outputs.
 func (c ad) inForce(n int, nets [2]bool) int {
@@ -33,9 +33,9 @@ func (c ad) inForce(n int, nets [2]bool) int {
 }
 
 // appendInputs writes a register's codes into the input registers.
-func (ad) appendInputs(dst []byte, n int, codes *Codes, register int) []byte {
+func (c ad) appendInputs(dst []byte, n int, codes *Codes, register int) []byte {
 	for ch := range adChannels {
-		dst = ad5676.AppendWrite(dst, ad5676.CmdInput|byte(ch), codeOf(codes, n*adChannels+ch, register))
+		dst = ad5676.AppendWrite(dst, ad5676.CmdInput|byte(ch), codeOf(codes, c.wired.CellAt(n, ch), register))
 	}
 	return dst
 }
@@ -64,7 +64,7 @@ func (c ad) frames(dst []byte, n int, o *order) []byte {
 		dst = c.appendArm(dst, n, &o.codes.codes, now)
 	case actPattern:
 		for ch := range adChannels {
-			put(ad5676.CmdBoth|byte(ch), o.codes.test(n, adChannels, ch))
+			put(ad5676.CmdBoth|byte(ch), o.codes.test(c.wired.CellAt(n, ch), ch))
 		}
 	default:
 		dst = c.settings(dst, n, o, now)
@@ -85,10 +85,11 @@ func (c ad) appendArm(dst []byte, n int, codes *Codes, now int) []byte {
 func (c ad) settings(dst []byte, n int, o *order, now int) []byte {
 	moved := uint16(0)
 	for _, s := range o.settings {
-		if s.cell/adChannels != n {
+		at := c.wired.Heaters[s.cell]
+		if int(at.Chip) != n {
 			continue
 		}
-		ch, cmd := byte(s.cell%adChannels), byte(ad5676.CmdBoth)
+		ch, cmd := at.Channel, byte(ad5676.CmdBoth)
 		if o.action == actMove {
 			cmd = ad5676.CmdInput
 			moved |= 1 << ch

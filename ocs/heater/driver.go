@@ -34,8 +34,7 @@ type order struct {
 	settings []Setting
 }
 
-// chip is a kind of DAC. The n-th of a module has the cells from n times its
-// number of channels on.
+// chip is a kind of DAC; the module's optics say which cell is on which channel.
 type chip interface {
 	// frames appends the frames of an order, none where it has nothing to do.
 	frames(dst []byte, n int, o *order) []byte
@@ -64,6 +63,7 @@ type state struct {
 // controller has none to make, and limits all the same.
 type Driver struct {
 	hw       *hal.Module
+	wired    *hal.Optics
 	nets     [2]bool
 	chip     chip
 	channels int
@@ -78,17 +78,19 @@ type Driver struct {
 
 // For makes the driver of a module, which knows nothing yet of what that holds.
 func For(m *hal.Module) *Driver {
-	d := of(m.DAC)
+	d := of(m.DAC, m.Optics())
 	d.hw, d.limits.unknown = m, true
 	return &d
 }
 
 // of is a driver of a kind of DACs.
-func of(dac hal.DAC) Driver {
+func of(dac hal.Part, wired *hal.Optics) Driver {
+	d := Driver{chip: ltc{wired}, channels: ltcChannels, registers: 2, frame: ltcFrame, reads: ltcReads}
 	if dac == hal.AD5676R {
-		return Driver{chip: ad{}, channels: adChannels, registers: 1, plain: true, frame: adFrame, reads: adReads}
+		d = Driver{chip: ad{wired}, channels: adChannels, registers: 1, plain: true, frame: adFrame, reads: adReads}
 	}
-	return Driver{chip: ltc{}, channels: ltcChannels, registers: 2, frame: ltcFrame, reads: ltcReads}
+	d.wired, d.limits.bears = wired, &wired.Heater
+	return d
 }
 
 // At is the driver while the toggle nets have these levels. DACs that hold both
@@ -195,7 +197,7 @@ func (d *Driver) Holds(n int, reply []byte, codes *Codes) bool {
 	s := d.state(n, reply)
 	for ch := range d.channels {
 		for register, code := range s.codes[ch] {
-			s.ready = s.ready && (s.unknown[register] || code == codeOf(codes, n*d.channels+ch, register))
+			s.ready = s.ready && (s.unknown[register] || code == codeOf(codes, d.wired.CellAt(n, ch), register))
 		}
 	}
 	return s.ready
@@ -206,9 +208,9 @@ func (d *Driver) Holds(n int, reply []byte, codes *Codes) bool {
 func (d *Driver) Codes(n int, reply []byte, codes *Codes) bool {
 	s := d.state(n, reply)
 	for ch := range d.channels {
-		cell := n*d.channels + ch
+		cell := d.wired.CellAt(n, ch)
 		for register, code := range s.codes[ch] {
-			if cell < hal.CellsPerMod && !s.unknown[register] {
+			if cell >= 0 && !s.unknown[register] {
 				codes[cell][register] = code
 			}
 		}

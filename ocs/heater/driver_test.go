@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/ocs/heater"
 	"ringlight/sim"
 
@@ -21,14 +22,14 @@ type desk struct {
 
 // onEvery runs a test with every DAC that a board may name.
 func onEvery(t *testing.T, test func(d *desk)) {
-	for name, dac := range map[string]hal.DAC{"LTC2688": hal.LTC2688, "AD5676R": hal.AD5676R} { // any order: independent
+	for name, dac := range map[string]hal.Part{"LTC2688": hal.LTC2688, "AD5676R": hal.AD5676R} { // any order: independent
 		t.Run(name, func(t *testing.T) { test(newDesk(t, dac)) })
 	}
 }
 
-func newDesk(t *testing.T, dac hal.DAC) *desk {
+func newDesk(t *testing.T, dac hal.Part) *desk {
 	t.Helper()
-	board, err := hal.DefaultOf(dac, 1, 1, 1)
+	board, err := boardfile.DefaultOf(dac, 1, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +335,7 @@ func limitsAreOfOneModule(d *desk) {
 // Goal: the driver names the registers of its chips, and finds those alone.
 // Method: both chips' forms; toggles and settings, which one of them has.
 func TestRegistersAreTheChips(t *testing.T) {
-	forms := map[hal.DAC]string{hal.LTC2688: "dac0..2/code0..15a|b, dac0..2/setting0..15, dac0..2/toggles", hal.AD5676R: "dac0..4/code0..7a"}
+	forms := map[hal.Part]string{hal.LTC2688: "dac0..2/code0..15a|b, dac0..2/setting0..15, dac0..2/toggles", hal.AD5676R: "dac0..4/code0..7a"}
 	for dac, want := range forms { // any order: independent
 		d := newDesk(t, dac).dacs
 		if got := d.Forms(); got != want {

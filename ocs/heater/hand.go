@@ -39,7 +39,8 @@ func (d *Driver) Forms() string {
 
 // Forms are those of every kind of DACs.
 func Forms() string {
-	a, b := of(hal.LTC2688), of(hal.AD5676R)
+	wired := hal.Standard()
+	a, b := of(hal.LTC2688, &wired), of(hal.AD5676R, &wired)
 	return a.Forms() + " (LTC2688), " + b.Forms() + " (AD5676R)"
 }
 
@@ -64,8 +65,8 @@ func (d *Driver) Register(chip int, name string) (r Register, ok bool) {
 		return r, false
 	}
 	r.channel = int(n)
-	if cell := chip*d.channels + r.channel; r.kind == registerCode && cell < hal.CellsPerMod {
-		r.Cell = cell
+	if r.kind == registerCode {
+		r.Cell = d.wired.CellAt(chip, r.channel)
 	}
 	return r, true
 }
@@ -101,7 +102,7 @@ func (d *Driver) Value(r Register, read []hal.Msg) uint16 {
 func (d *Driver) AllowPoke(r Register, code uint16, read []hal.Msg) (Setting, error) {
 	d.limits.cold()
 	for cell := range hal.CellsPerMod {
-		n, ch := cell/d.channels, cell%d.channels
+		n, ch := int(d.wired.Heaters[cell].Chip), d.wired.Heaters[cell].Channel
 		s := d.peeked(n, &read[n])
 		if s.ranges>>ch&1 == 0 {
 			d.limits.unknown = true
@@ -113,7 +114,7 @@ func (d *Driver) AllowPoke(r Register, code uint16, read []hal.Msg) (Setting, er
 	}
 	if most := d.limits.fit(r.Cell, code); most < code {
 		return Setting{}, fmt.Errorf("%#x: want 0 to %#x: at most %d mV, %d uA and %d uW a heater and %d uW a module: %w", code, most,
-			hal.HeaterMaxMillivolt, hal.HeaterMaxMicroampere, hal.HeaterMaxMicrowatt, hal.ModuleMaxMicrowatt, hal.ErrOutOfRange)
+			d.limits.bears.MaxMillivolt, d.limits.bears.MaxMicroampere, d.limits.bears.MaxMicrowatt, d.limits.bears.ModuleMicrowatt, hal.ErrOutOfRange)
 	}
 	return d.Allow(r.Cell, r.bank, code), nil
 }
@@ -124,7 +125,7 @@ func (d *Driver) AllowPoke(r Register, code uint16, read []hal.Msg) (Setting, er
 func (d *Driver) Pattern(pattern uint16) (msgs []hal.Msg, codes *Allowed) {
 	unknown := d.limits.unknown
 	for cell := range hal.CellsPerMod {
-		d.Allow(cell, 0, patternOf(pattern, cell%d.channels))
+		d.Allow(cell, 0, patternOf(pattern, int(d.wired.Heaters[cell].Channel)))
 	}
 	codes = d.allowed(pattern)
 	msgs = d.messages(&order{action: actPattern, codes: codes})
@@ -140,10 +141,10 @@ func patternOf(pattern uint16, ch int) uint16 {
 	return pattern ^ uint16(ch)<<4
 }
 
-// test is what a channel of the n-th chip is to hold of a test pattern; one without
-// a heater takes anything.
-func (a *Allowed) test(n, channels, ch int) uint16 {
-	if cell := n*channels + ch; cell < hal.CellsPerMod {
+// test is what a channel is to hold of a test pattern; one without a heater, cell
+// -1, takes anything.
+func (a *Allowed) test(cell, ch int) uint16 {
+	if cell >= 0 {
 		return a.codes[cell][0]
 	}
 	return patternOf(a.spare, ch)
@@ -156,7 +157,7 @@ func (d *Driver) PatternHeld(codes *Allowed, read []hal.Msg) (looked, wrong int,
 		s := d.peeked(n, &read[n])
 		for ch := range d.channels {
 			looked++
-			if want, got := codes.test(n, d.channels, ch), s.codes[ch][0]; got != want {
+			if want, got := codes.test(d.wired.CellAt(n, ch), ch), s.codes[ch][0]; got != want {
 				if wrong++; first == nil {
 					first = fmt.Errorf("DAC %d channel %d: wrote %#04x, read %#04x", n, ch, want, got)
 				}

@@ -30,18 +30,12 @@ func Microwatt(code uint16, milliohm uint32) int32 {
 	return int32(mv * mv * 1000 / uint64(milliohm))
 }
 
-// A heater whose resistance is not known yet is taken for the smallest that
-// the process makes. chosen: the nominal 1 kOhm less 10 %, twice its spread.
-const (
-	leastMilliohm = hal.HeaterNominalOhm * 900
-	mostMilliohm  = hal.HeaterNominalOhm * 1100
-)
-
 // limits stand between every code of one module and its frame: there is one to a
 // Driver, and nobody else makes one. Whoever asks, for whatever reason, gets at most
 // what voltage, current and power of the heater and the module allow. What is
 // allowed counts as held from then on.
 type limits struct {
+	bears     *hal.HeaterLimits
 	milliohm  [hal.CellsPerMod]uint32
 	held      Codes
 	microwatt [hal.CellsPerMod][2]uint32 // of held
@@ -84,7 +78,7 @@ func (a *Allowed) Code(m *hal.Module, cell, register int) uint16 {
 // codeOf is what register A (0) or B (1) of a cell must hold; channels without a
 // heater, and register B of the matrix, hold 0.
 func codeOf(codes *Codes, cell, register int) uint16 {
-	if cell >= hal.CellsPerMod || !heats(cell, register) {
+	if cell < 0 || !heats(cell, register) {
 		return 0
 	}
 	return codes[cell][register]
@@ -95,7 +89,7 @@ func codeOf(codes *Codes, cell, register int) uint16 {
 // little as that. What is held is judged anew.
 func (d *Driver) Know(cell int, milliohm uint32) {
 	l := &d.limits
-	milliohm = min(milliohm, mostMilliohm)
+	milliohm = min(milliohm, uint32(l.bears.MostOhm*1000))
 	if milliohm -= milliohm / 100; milliohm == l.milliohm[cell] {
 		return
 	}
@@ -116,11 +110,11 @@ func (l *limits) hold(cell, register int, code uint16) {
 func heats(cell, register int) bool { return register == 0 || cell < hal.CellMatrix }
 
 // cold takes every heater for cold.
-func (l *limits) cold() { *l = limits{milliohm: l.milliohm} }
+func (l *limits) cold() { *l = limits{bears: l.bears, milliohm: l.milliohm} }
 
 func (l *limits) ohms(cell int) uint64 {
 	if l.milliohm[cell] == 0 {
-		return leastMilliohm
+		return uint64(l.bears.LeastOhm) * 1000
 	}
 	return uint64(l.milliohm[cell])
 }
@@ -133,9 +127,9 @@ func (l *limits) power(cell int, code uint16) uint32 {
 
 // fit is the most of a code that a cell's register may have, all else as held.
 func (l *limits) fit(cell int, code uint16) uint16 {
-	mv := uint64(hal.HeaterMaxMillivolt)
-	mv = min(mv, uint64(hal.HeaterMaxMicroampere)*l.ohms(cell)/1_000_000)
-	budget := uint64(hal.HeaterMaxMicrowatt)
+	mv := uint64(l.bears.MaxMillivolt)
+	mv = min(mv, uint64(l.bears.MaxMicroampere)*l.ohms(cell)/1_000_000)
+	budget := uint64(l.bears.MaxMicrowatt)
 	// The module's budget counts the worse register of every other cell: the
 	// nets may toggle at any time.
 	others := uint64(0)
@@ -144,19 +138,20 @@ func (l *limits) fit(cell int, code uint16) uint16 {
 			others += uint64(max(l.microwatt[k][0], l.microwatt[k][1]))
 		}
 	}
-	if l.unknown || others >= hal.ModuleMaxMicrowatt {
+	most := uint64(l.bears.ModuleMicrowatt)
+	if l.unknown || others >= most {
 		budget = 0
 	}
-	budget = min(budget, hal.ModuleMaxMicrowatt-min(others, hal.ModuleMaxMicrowatt))
+	budget = min(budget, most-min(others, most))
 	mv = min(mv, root(budget*l.ohms(cell)/1000))
-	most := hal.HeaterCode(int64(mv) * 1000)
-	if code <= most {
+	top := hal.HeaterCode(int64(mv) * 1000)
+	if code <= top {
 		return code
 	}
-	for most > 0 && hal.HeaterMicrovolt(most) > int64(mv)*1000 {
-		most-- // the nearest code may lie above
+	for top > 0 && hal.HeaterMicrovolt(top) > int64(mv)*1000 {
+		top-- // the nearest code may lie above
 	}
-	return most
+	return top
 }
 
 // fitAll takes codes for all that is held, as far as they may be, and counts those
@@ -178,10 +173,10 @@ func (l *limits) fitAll(codes *Codes) (cuts uint32) {
 	return cuts
 }
 
-// Fit is what codes of a module with these heaters would become; cuts: how many
+// Fit is what codes of a module with these heaters, which bear so much, would become; cuts: how many
 // were cut down. Nothing is allowed by it.
-func Fit(milliohm *[hal.CellsPerMod]uint32, codes *Codes) (fitting Codes, cuts uint32) {
-	var d Driver
+func Fit(bears *hal.HeaterLimits, milliohm *[hal.CellsPerMod]uint32, codes *Codes) (fitting Codes, cuts uint32) {
+	d := Driver{limits: limits{bears: bears}}
 	for k, r := range milliohm {
 		d.Know(k, r)
 	}

@@ -9,7 +9,7 @@ import (
 
 // ltc is the LTC2688: registers A and B are its own, and its toggle pins are the
 // toggle nets.
-type ltc struct{}
+type ltc struct{ wired *hal.Optics }
 
 // ltcSpan of every heater; a code of ours is a code of this span.
 const ltcSpan = ltc2688.Span10V
@@ -28,8 +28,9 @@ const (
 
 // settingOf is a channel's setting: MZI1 follows toggle net 0, MZI2 net 1, the
 // matrix stands still.
-func (ltc) settingOf(n, channel int) uint16 {
-	switch cell := n*ltcChannels + channel; {
+func (c ltc) settingOf(n, channel int) uint16 {
+	switch cell := c.wired.CellAt(n, channel); {
+	case cell < 0:
 	case cell < hal.CellMZI2:
 		return ltc2688.Setting(ltcSpan, ltc2688.SourceTGP0)
 	case cell < hal.CellMatrix:
@@ -39,10 +40,10 @@ func (ltc) settingOf(n, channel int) uint16 {
 }
 
 // togglesOf is the toggle-enable register.
-func (ltc) togglesOf(n int) uint16 {
+func (c ltc) togglesOf(n int) uint16 {
 	mask := uint16(0)
 	for ch := range ltcChannels {
-		if n*ltcChannels+ch < hal.CellMatrix {
+		if cell := c.wired.CellAt(n, ch); cell >= 0 && cell < hal.CellMatrix {
 			mask |= 1 << ch
 		}
 	}
@@ -50,12 +51,12 @@ func (ltc) togglesOf(n int) uint16 {
 }
 
 // appendCodes appends the frames that write the input registers, A and B.
-func (ltc) appendCodes(dst []byte, n int, codes *Codes) []byte {
+func (c ltc) appendCodes(dst []byte, n int, codes *Codes) []byte {
 	dst = slices.Grow(dst, 2*(1+ltcChannels)*ltcFrame)
 	for register, sel := range [2]uint16{ltcBankA, ltcBankB} {
 		dst = ltc2688.AppendWrite(dst, ltc2688.CmdABSelect, sel)
 		for ch := range ltcChannels {
-			dst = ltc2688.AppendWrite(dst, ltc2688.CmdCode+byte(ch), codeOf(codes, n*ltcChannels+ch, register))
+			dst = ltc2688.AppendWrite(dst, ltc2688.CmdCode+byte(ch), codeOf(codes, c.wired.CellAt(n, ch), register))
 		}
 	}
 	return dst
@@ -91,7 +92,7 @@ func (c ltc) frames(dst []byte, n int, o *order) []byte {
 	case actPattern:
 		put(ltc2688.CmdABSelect, ltcBankA)
 		for ch := range ltcChannels {
-			put(ltc2688.CmdCode+byte(ch), o.codes.test(n, ltcChannels, ch))
+			put(ltc2688.CmdCode+byte(ch), o.codes.test(c.wired.CellAt(n, ch), ch))
 		}
 	default:
 		dst = c.settings(dst, n, o)
@@ -100,19 +101,20 @@ func (c ltc) frames(dst []byte, n int, o *order) []byte {
 }
 
 // settings appends the frames of orders about single heaters.
-func (ltc) settings(dst []byte, n int, o *order) []byte {
+func (c ltc) settings(dst []byte, n int, o *order) []byte {
 	put := func(cmd byte, v uint16) { dst = ltc2688.AppendWrite(dst, cmd, v) }
 	from, sel := len(dst), uint16(0)
 	for _, s := range o.settings {
-		if s.cell/ltcChannels == n {
-			sel |= uint16(s.register) << (s.cell % ltcChannels)
+		if at := c.wired.Heaters[s.cell]; int(at.Chip) == n {
+			sel |= uint16(s.register) << at.Channel
 		}
 	}
 	for _, s := range o.settings {
-		if s.cell/ltcChannels != n {
+		at := c.wired.Heaters[s.cell]
+		if int(at.Chip) != n {
 			continue
 		}
-		ch := byte(s.cell % ltcChannels)
+		ch := at.Channel
 		switch {
 		case o.action == actSet:
 			put(ltc2688.CmdCodeUpdate+ch, s.code)

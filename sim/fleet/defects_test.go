@@ -8,7 +8,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
-	"ringlight/hal/pca9535"
+	"ringlight/hal/pca953x"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
@@ -88,7 +88,7 @@ func submit(r *Run, st *station, bus hal.BusID, op *hal.Op) {
 // outputs low, every bundle in loopback.
 func darken(r *Run, st *station) {
 	for _, l := range r.board.Latches {
-		submit(r, st, l.Bus, &hal.Op{Msgs: []hal.Msg{{Addr: l.Addr, W: pca9535.AppendWritePair(nil, pca9535.RegOutput, 0)}}})
+		submit(r, st, l.Bus, &hal.Op{Msgs: []hal.Msg{{Addr: l.Addr, W: pca953x.Of(l.Part).AppendWriteAll(nil, pca953x.Output, 0)}}})
 	}
 }
 

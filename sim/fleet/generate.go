@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/mzi/detmath"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -244,7 +245,7 @@ func (g *generator) request(at time.Duration, n proto.NodeID) {
 
 // slowBus is an I2C bus of a bundle.
 func (g *generator) slowBus(bundle int) hal.BusID {
-	b, err := hal.Default(g.f.GPUsPerNode, g.f.Bundles, g.modules)
+	b, err := boardfile.Default(g.f.GPUsPerNode, g.f.Bundles, g.modules)
 	if err != nil {
 		return 0
 	}

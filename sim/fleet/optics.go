@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/mzi/detmath"
 	"ringlight/ocs"
 	"ringlight/planner/fabric"
@@ -40,7 +41,7 @@ const fibreLoss = 200 // thousandths of a dB
 // Build puts a board for every node of a fabric into a world and joins them by
 // the fabric's fibres. Board n is node n.
 func (o *Optics) Build(w *sim.World, f *fabric.Fabric, modules int, seed uint64) (*hal.Board, [][]*ocs.Calibration, error) {
-	board, err := hal.Default(f.GPUsPerNode, f.Bundles, modules)
+	board, err := boardfile.Default(f.GPUsPerNode, f.Bundles, modules)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +95,7 @@ const calibrateLimit = 5 * time.Minute
 // virtual clock of a world that holds nothing else, and says how long that
 // took on the board's clock. stop, asked now and then, ends it early.
 func (o *Optics) Calibrate(p *sim.Personality, seed uint64, stop func() error) (*ocs.Calibration, time.Duration, error) {
-	board, err := hal.Default(1, 1, 1)
+	board, err := boardfile.Default(1, 1, 1)
 	if err != nil {
 		return nil, 0, err
 	}

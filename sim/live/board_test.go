@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/pca9535"
+	"ringlight/hal/boardfile"
+	"ringlight/hal/pca953x"
 	"ringlight/hal/socket"
 	"ringlight/sim/solo"
 )
@@ -17,7 +18,7 @@ import (
 // goes, which is what a killed agent looks like.
 // Method: a client writes a latch register and leaves; the next one reads it.
 func TestBoardOutlivesItsClient(t *testing.T) {
-	layout, err := hal.Default(4, 2, 1)
+	layout, err := boardfile.Default(4, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,9 +59,10 @@ func TestBoardOutlivesItsClient(t *testing.T) {
 			t.Fatal("no completion")
 		}
 	}
-	transfer(pca9535.AppendWrite(nil, pca9535.RegOutput, 0x35), nil)
+	part := pca953x.Of(layout.Latches[0].Part)
+	transfer(part.AppendWrite(nil, pca953x.Output, 0, 0x35), nil)
 	got := make([]byte, 1)
-	transfer([]byte{pca9535.RegOutput}, got)
+	transfer([]byte{part.Reg(pca953x.Output, 0)}, got)
 	if got[0] != 0x35 {
 		t.Errorf("the register holds %#x, want 0x35", got[0])
 	}

@@ -7,13 +7,14 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/at24"
+	"ringlight/hal/boardfile"
 	"ringlight/hal/pca9548"
 	"ringlight/sim"
 )
 
 func board(t *testing.T) *hal.Board {
 	t.Helper()
-	b, err := hal.Default(4, 2, 2)
+	b, err := boardfile.Default(4, 2, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,312 @@
+package boardfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/proto"
+
+	"periph.io/x/conn/v3/physic"
+)
+
+// MaxBytes bounds a file. chosen: ten times the default board.
+const MaxBytes = 1 << 18
+
+// Parse reads a file, strictly, and makes the board of it.
+func Parse(data []byte) (*File, hal.Board, error) {
+	f := new(File)
+	if len(data) > MaxBytes {
+		return nil, hal.Board{}, fmt.Errorf("%d bytes: want at most %d", len(data), MaxBytes)
+	}
+	if err := proto.DecodeFile(data, f); err != nil {
+		return nil, hal.Board{}, err
+	}
+	b, err := f.Board()
+	return f, b, err
+}
+
+// maker is a board being made.
+type maker struct {
+	f     *File
+	b     hal.Board
+	errs  []error
+	buses map[string]int
+	muxes map[string]int
+	latch map[string]int
+	types map[string]int
+}
+
+func (m *maker) bad(field, limit, format string, args ...any) {
+	m.errs = append(m.errs, &hal.Problem{Field: field, Limit: limit, Text: fmt.Sprintf(format, args...)})
+}
+
+func (m *maker) span(field string, v, low, high int64) {
+	if v < low || v > high {
+		m.bad(field, fmt.Sprintf("%d to %d", low, high), "%d", v)
+	}
+}
+
+// Board is the board that the file describes, or all that is wrong with it.
+func (f *File) Board() (hal.Board, error) {
+	m := &maker{f: f, b: hal.Board{GPUs: f.GPUs}}
+	if f.Format != Format {
+		m.bad("format", fmt.Sprint(Format), "%d", f.Format)
+		return hal.Board{}, errors.Join(m.errs...)
+	}
+	if f.Name == "" {
+		m.bad("name", "a name", "there is none")
+	}
+	m.span("gpus", int64(f.GPUs), 2, 8)
+	m.buses = m.names("buses", len(f.Buses), func(i int) string { return f.Buses[i].Name })
+	m.muxes = m.names("muxes", len(f.Muxes), func(i int) string { return f.Muxes[i].Name })
+	m.latch = m.names("latches", len(f.Latches), func(i int) string { return f.Latches[i].Name })
+	m.types = m.names("types", len(f.Types), func(i int) string { return f.Types[i].Name })
+	m.span("buses", int64(len(f.Buses)), 1, maxBuses)
+	m.span("types", int64(len(f.Types)), 1, maxTypes)
+	m.span("bundles", int64(len(f.Bundles)), 1, hal.MaxBundles)
+	for i := range f.Buses {
+		m.bus(i)
+	}
+	for i := range f.Muxes {
+		m.mux(i)
+	}
+	m.wires()
+	for i := range f.Latches {
+		l := &f.Latches[i]
+		at := fmt.Sprintf("latches[%d].", i)
+		m.b.Latches = append(m.b.Latches, hal.Latch{Bus: m.onBus(at+"bus", l.Bus, "i2c"), Addr: uint16(l.Addr), Part: m.part(at+"part", l.Part, hal.RoleLatch)})
+	}
+	for i := range f.Types {
+		m.kind(i)
+	}
+	if len(m.errs) > 0 { // what follows would only say it again
+		return hal.Board{}, errors.Join(m.errs...)
+	}
+	for i := range f.Bundles {
+		m.bundle(i)
+	}
+	m.lines()
+	if len(m.errs) > 0 {
+		return hal.Board{}, errors.Join(m.errs...)
+	}
+	m.b.Link()
+	m.bound()
+	return m.b, errors.Join(append(m.errs, m.b.Check())...)
+}
+
+// bound refuses chips at the address of a mux that the kernel drives, on its wires or
+// behind it.
+func (m *maker) bound() {
+	for i, x := range m.f.Muxes {
+		root := hal.BusID(m.buses[x.Bus])
+		for c := range m.b.Chips() {
+			on := c.Bus == root || m.b.Buses[c.Bus].Adapter && m.b.Buses[c.Bus].Root == root
+			if x.Kernel && on && c.Addr == uint16(x.Addr) && c.Part.Data().Bus == hal.I2C {
+				m.bad(c.Field, "an address of its own", "muxes[%d] answers at %#02x of bus %q too", i, c.Addr, x.Bus)
+			}
+		}
+	}
+}
+
+// Bounds of a file. chosen: eight bundles with a bus for every module's every use.
+const (
+	maxBuses = 200
+	maxTypes = 8
+)
+
+// names maps the names of a list to its places.
+func (m *maker) names(list string, n int, name func(int) string) map[string]int {
+	at := make(map[string]int, n)
+	for i := range n {
+		field := fmt.Sprintf("%s[%d].name", list, i)
+		if name(i) == "" {
+			m.bad(field, "a name", "there is none")
+		} else if first, twice := at[name(i)]; twice {
+			m.bad(field, "a name of its own", "%q is %s[%d]", name(i), list, first)
+		} else {
+			at[name(i)] = i
+		}
+	}
+	return at
+}
+
+// known finds a name in a list.
+func (m *maker) known(field, list string, in map[string]int, name string) (int, bool) {
+	i, ok := in[name]
+	switch {
+	case name == "":
+		m.bad(field, "one of "+list, "there is none")
+	case !ok:
+		m.bad(field, "one of "+list, "%q is none", name)
+	}
+	return i, ok
+}
+
+// onBus finds a bus of a kind by its name.
+func (m *maker) onBus(field, name, kind string) hal.BusID {
+	i, ok := m.known(field, "buses", m.buses, name)
+	if ok && m.f.Buses[i].Kind != kind {
+		m.bad(field, "a bus of kind "+kind, "%q is of kind %s", name, m.f.Buses[i].Kind)
+	}
+	return hal.BusID(i)
+}
+
+// part finds a part in a role by its name.
+func (m *maker) part(field, name string, role hal.Role) hal.Part {
+	p := hal.PartOf(name)
+	if p == hal.NoPart || p.Data().Role != role {
+		var names []string
+		for _, p := range hal.Parts() {
+			if p.Data().Role == role {
+				names = append(names, p.String())
+			}
+		}
+		m.bad(field, strings.Join(names, " or "), "%q", name)
+		return hal.NoPart
+	}
+	return p
+}
+
+var kinds = map[string]hal.BusKind{"i2c": hal.I2C, "spi": hal.SPI}
+
+func (m *maker) bus(i int) {
+	b := &m.f.Buses[i]
+	at := fmt.Sprintf("buses[%d].", i)
+	kind, ok := kinds[b.Kind]
+	if !ok {
+		m.bad(at+"kind", "i2c or spi", "%q", b.Kind)
+	}
+	digits, isI2C := strings.CutPrefix(b.Device, "/dev/i2c-")
+	if kind == hal.SPI {
+		digits, isI2C = strings.CutPrefix(b.Device, "/dev/spidev")
+		if body, dot := strings.CutSuffix(digits, "."); dot {
+			digits = body
+		} else {
+			isI2C = false
+		}
+	}
+	if ok && (!isI2C || digits == "" || strings.Trim(digits, "0123456789") != "") {
+		m.bad(at+"device", map[hal.BusKind]string{hal.I2C: "/dev/i2c-N", hal.SPI: "/dev/spidevN."}[kind], "%q", b.Device)
+	}
+	if j := slices.IndexFunc(m.f.Buses[:i], func(o Bus) bool { return o.Device == b.Device }); j >= 0 {
+		m.bad(at+"device", "a device of its own", "%s is that of buses[%d]", b.Device, j)
+	}
+	out := hal.Bus{Name: b.Name, Kind: kind, Device: b.Device, Speed: physic.Frequency(b.Hz) * physic.Hertz}
+	if b.Mux == "" {
+		m.span(at+"hz", b.Hz, minHz, maxHz)
+	} else if b.Hz != 0 {
+		m.bad(at+"hz", "none", "the clock is that of the wires of mux %q", b.Mux)
+	}
+	if b.Mux == "" && b.Channel != 0 {
+		m.bad(at+"channel", "none", "channel %d of no mux", b.Channel)
+	}
+	if r := b.Recovery; r != nil {
+		if kind != hal.I2C || b.Mux != "" {
+			m.bad(at+"recovery", "an I2C bus that is no channel of a mux", "nothing to free")
+		}
+		scl, sda := m.line(at+"recovery.scl", &r.SCL), m.line(at+"recovery.sda", &r.SDA)
+		out.SCL, out.SDA = &scl, &sda
+	}
+	m.b.Buses = append(m.b.Buses, out)
+}
+
+// Clocks that are believed: SMBus's least, and beyond the fastest part.
+const (
+	minHz = 10_000
+	maxHz = 100_000_000
+)
+
+func (m *maker) mux(i int) {
+	x := &m.f.Muxes[i]
+	at := fmt.Sprintf("muxes[%d].", i)
+	m.part(at+"part", x.Part, hal.RoleMux)
+	bus := m.onBus(at+"bus", x.Bus, "i2c")
+	if j, ok := m.buses[x.Bus]; ok && m.f.Buses[j].Mux != "" {
+		m.bad(at+"bus", "a bus with wires of its own", "%q is a channel of mux %q", x.Bus, m.f.Buses[j].Mux)
+	}
+	if p := hal.PartOf(x.Part); p != hal.NoPart && p.Data().Role == hal.RoleMux {
+		data := p.Data()
+		if a := uint16(x.Addr); a < data.FirstAddr || a > data.LastAddr {
+			m.bad(at+"addr", fmt.Sprintf("%#02x to %#02x", data.FirstAddr, data.LastAddr), "%#02x is no address of %s", a, x.Part)
+		}
+		if int(bus) < len(m.b.Buses) && m.b.Buses[bus].Speed > data.MaxClock {
+			m.bad(fmt.Sprintf("buses[%d].hz", bus), "at most "+data.MaxClock.String(), "%q runs at %s, too fast for %s muxes[%d]", x.Bus, m.b.Buses[bus].Speed, x.Part, i)
+		}
+	}
+	for j, o := range m.f.Muxes[:i] {
+		if o.Bus == x.Bus && o.Addr == x.Addr {
+			m.bad(at+"addr", "an address of its own", "muxes[%d] answers at %#02x of bus %q too", j, uint16(x.Addr), x.Bus)
+		}
+	}
+}
+
+// wires gives buses that the kernel makes of a mux the clock of its wires.
+func (m *maker) wires() {
+	for i := range m.f.Buses {
+		b := &m.f.Buses[i]
+		if b.Mux == "" {
+			continue
+		}
+		at := fmt.Sprintf("buses[%d].", i)
+		j, ok := m.known(at+"mux", "muxes", m.muxes, b.Mux)
+		if !ok {
+			continue
+		}
+		if !m.f.Muxes[j].Kernel {
+			m.bad(at+"mux", "a mux that the kernel drives", "%q is the agent's own", b.Mux)
+		}
+		m.span(at+"channel", int64(b.Channel), 0, 7)
+		for k, o := range m.f.Buses[:i] {
+			if o.Mux == b.Mux && o.Channel == b.Channel {
+				m.bad(at+"channel", "a channel of its own", "channel %d of %q is buses[%d]", b.Channel, b.Mux, k)
+			}
+		}
+		if root, ok := m.buses[m.f.Muxes[j].Bus]; ok {
+			m.b.Buses[i].Adapter, m.b.Buses[i].Root, m.b.Buses[i].Speed = true, hal.BusID(root), m.b.Buses[root].Speed
+		}
+	}
+}
+
+func (m *maker) line(field string, l *Line) hal.Line {
+	switch {
+	case l.Line == "" && l.Chip == "":
+		m.bad(field, "line, or chip and offset", "there is none")
+	case l.Line != "" && (l.Chip != "" || l.Offset != 0):
+		m.bad(field, "line, or chip and offset", "%q and %s both", l.Line, l.Chip)
+	case l.Offset < 0:
+		m.bad(field+".offset", "0 and up", "%d", l.Offset)
+	}
+	return hal.Line{Name: l.Line, Chip: l.Chip, Offset: l.Offset, ActiveLow: l.ActiveLow}
+}
+
+// lines refuses a line that is used twice.
+func (m *maker) lines() {
+	seen := map[hal.Line]string{}
+	use := func(field string, l hal.Line) {
+		l.ActiveLow = false
+		if first, twice := seen[l]; twice {
+			m.bad(field, "a line of its own", "%s is that of %s", l, first)
+			return
+		}
+		seen[l] = field
+	}
+	for i := range m.b.Buses {
+		if b := &m.b.Buses[i]; b.SCL != nil {
+			use(fmt.Sprintf("buses[%d].recovery.scl", i), *b.SCL)
+			use(fmt.Sprintf("buses[%d].recovery.sda", i), *b.SDA)
+		}
+	}
+	for i := range m.b.Bundles {
+		for p, id := range m.b.Bundles[i].LOS {
+			use(fmt.Sprintf("bundles[%d].los.%s", i, losNames[p]), m.b.Lines[id])
+		}
+	}
+}
+
+var losNames = [hal.NumLOS]string{"loopback", "external1", "external2"}
+
+func settle(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

@@ -1,0 +1,118 @@
+package hal
+
+import "periph.io/x/conn/v3/physic"
+
+// Part is a chip as catalogues name it.
+type Part uint8
+
+const (
+	NoPart Part = iota
+	// LTC2688 is three of sixteen channels a module, each with two codes between
+	// which the toggle nets choose.
+	LTC2688
+	// AD5676R is five of eight channels, GAIN high and every output doubled by
+	// AD5676RStageGain. An edge of toggle net 0, either way, pulses LDAC of the first,
+	// one of net 1 that of the second; on the others LDAC is high.
+	AD5676R
+	AD5535B
+	ADS7138
+	PCA9535
+	PCAL6524
+	TCA9534
+	PCA9548
+	TMP102
+	INA219
+	PCA9848
+	AT24C64
+	CMIS // a module with a controller of its own
+	numParts
+)
+
+// Role is what a part is on a board.
+type Role uint8
+
+const (
+	RoleDAC Role = iota + 1
+	RoleMirrorDAC
+	RoleADC
+	RoleLatch
+	RoleLaneEnable
+	RoleMux
+	RoleTemperature
+	RoleRail
+	RoleMemory
+	RoleModule
+)
+
+// PartData is what a board must keep to with a part.
+type PartData struct {
+	Name string // as board files have it
+	Role Role
+	Bus  BusKind
+	// MaxClock is the fastest that it is clocked, reads included.
+	MaxClock physic.Frequency
+	// SPIMode of a part on SPI: CPOL and CPHA.
+	SPIMode             uint8
+	FirstAddr, LastAddr uint16 // of a part on I2C
+	Channels            int    // of a converter, ports of eight pins of an expander
+	PerModule           int    // how many drive the heaters of a module
+	MemoryBytes         int
+	// ByNet says that an edge of a toggle net acts on all channels of a chip: the
+	// first then has the cells of net 0, the second those of net 1.
+	ByNet bool
+}
+
+// parts by number. Clocks are those of the vendors' product pages and of the
+// bindings of the Linux kernel.
+//
+// SPI modes: the kernel's drivers of LTC2688 and AD5676R leave the mode to
+// the board's description; the LTC2688's family samples at the rising edge
+// (mode 0), the AD5676R at the falling one of a clock that rests low (mode 1), and
+// so does the AD5535B.
+var parts = [numParts]PartData{
+	LTC2688: {Name: "ltc2688", Role: RoleDAC, Bus: SPI, MaxClock: 50 * physic.MegaHertz, SPIMode: 0, Channels: 16, PerModule: 3},
+	// 50 MHz to write, 25 MHz with a readback.
+	AD5676R: {Name: "ad5676r", Role: RoleDAC, Bus: SPI, MaxClock: 25 * physic.MegaHertz, SPIMode: 1, Channels: 8, PerModule: 5, ByNet: true},
+	AD5535B: {Name: "ad5535b", Role: RoleMirrorDAC, Bus: SPI, MaxClock: 30 * physic.MegaHertz, SPIMode: 1, Channels: MirrorDACChannels},
+	// 3.4 MHz needs the master's high-speed mode, which i2c-dev has not.
+	ADS7138: {Name: "ads7138", Role: RoleADC, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x10, LastAddr: 0x17, Channels: 8},
+	PCA9535: {Name: "pca9535", Role: RoleLatch, Bus: I2C, MaxClock: 1000 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x27, Channels: 2},
+	// Fast-mode Plus.
+	PCAL6524: {Name: "pcal6524", Role: RoleLatch, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x20, LastAddr: 0x23, Channels: 3},
+	TCA9534:  {Name: "tca9534", Role: RoleLaneEnable, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x3f, Channels: 1},
+	PCA9548:  {Name: "pca9548", Role: RoleMux, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
+	PCA9848:  {Name: "pca9848", Role: RoleMux, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
+	TMP102:   {Name: "tmp102", Role: RoleTemperature, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x48, LastAddr: 0x4b},
+	INA219:   {Name: "ina219", Role: RoleRail, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x40, LastAddr: 0x4f},
+	AT24C64:  {Name: "24c64", Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57, MemoryBytes: 8192},
+	CMIS:     {Name: "cmis", Role: RoleModule, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: MCIAddr, LastAddr: MCIAddr},
+}
+
+// Data of a part.
+func (p Part) Data() *PartData { return &parts[p] }
+
+func (p Part) String() string { return parts[p].Name }
+
+// PartOf finds a part by its name; NoPart: there is none.
+func PartOf(name string) Part {
+	for p := range parts {
+		if name != "" && parts[p].Name == name {
+			return Part(p)
+		}
+	}
+	return NoPart
+}
+
+// Parts are all that a board may have.
+func Parts() []Part {
+	out := make([]Part, 0, numParts-1)
+	for p := NoPart + 1; p < numParts; p++ {
+		out = append(out, p)
+	}
+	return out
+}
+
+var roles = [...]string{RoleDAC: "dac", RoleMirrorDAC: "mirror dac", RoleADC: "adc", RoleLatch: "latch", RoleLaneEnable: "lane_enable",
+	RoleMux: "mux", RoleTemperature: "temperature", RoleRail: "rail", RoleMemory: "memory", RoleModule: "module"}
+
+func (r Role) String() string { return roles[r] }

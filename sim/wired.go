@@ -1,0 +1,42 @@
+package sim
+
+import (
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/mzi/detmath"
+)
+
+// wired is a board's data of one type of modules as this package reckons with them.
+type wired struct {
+	*hal.Optics
+	full     [numADCs][ads7138.Channels]float64 // milliwatt of a full code, by channel
+	sees     [numADCs][ads7138.Channels]uint8   // which light is on a channel
+	assert   float64                            // LOS of a half-sum, milliwatt
+	clear    float64
+	straight bool // light n is on channel n of both ADCs
+}
+
+func wire(o *hal.Optics) *wired {
+	w := &wired{Optics: o, straight: true,
+		assert: hal.HalfLanes * detmath.FromDB(float64(o.LOSAssertMilliDBm)/1000),
+		clear:  hal.HalfLanes * detmath.FromDB(float64(o.LOSClearMilliDBm)/1000)}
+	for adc, senses := range [numADCs][]hal.Sense{guardADC: o.Guard[:], laneADC: o.Lanes[:]} {
+		for n, s := range senses {
+			w.full[adc][s.Channel] = detmath.FromDB(float64(s.FullScaleMilliDBm) / 1000)
+			w.sees[adc][s.Channel] = uint8(n)
+			w.straight = w.straight && int(s.Channel) == n
+		}
+	}
+	return w
+}
+
+// onChannels puts lights where their channels are.
+func (w *wired) onChannels(adc converter, lights *[ads7138.Channels]float64) {
+	if w.straight {
+		return
+	}
+	by := *lights
+	for ch, n := range w.sees[adc] {
+		lights[ch] = by[n]
+	}
+}
