@@ -65,6 +65,7 @@ var mayImport = map[string][]string{
 	"planner/sched":   {"planner/wiring"},
 	"planner/isolate": {"mzi/detmath"},
 	"planner/topo":    {"mzi/detmath"},
+	"planner/model":   {"mzi/detmath", "planner/topo"},
 	"sim":             {"hal", "hal/ad5535b", "hal/ad5676", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/ltc2688", "hal/pca953x", "hal/tca9534", "hal/tmp102", "periph.io/x/conn/v3/physic", "mzi/detmath", "sim/agenda"},
 	"sim/agenda":      {},
 	"sim/damage":      {},
@@ -98,7 +99,7 @@ var testsOnly = []string{"sim/script"}
 var pure = []string{
 	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
 	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core",
-	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo",
+	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo", "planner/model",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }
 

@@ -190,3 +190,25 @@ func (r *router) walk(s int) {
 		}
 	}
 }
+
+// Ways lays a way between any two servers, level for even traffic.
+func (t *Topology) Ways() *Routes {
+	var all []Demand
+	for a := range t.Servers {
+		for b := range t.Servers {
+			if a != b {
+				all = append(all, Demand{a, b, 1})
+			}
+		}
+	}
+	return newGraph(t.Servers, t.Layers).route(all)
+}
+
+// Walk calls f with the links of a way, the last first.
+func (r *Routes) Walk(from, to int, f func(a, b int)) {
+	for to != from {
+		k := r.via[from][to]
+		f(int(r.tail[k]), to)
+		to = int(r.tail[k])
+	}
+}
