@@ -131,7 +131,7 @@ bench-states: ## placements after random faults and repairs against exhaustion (
 	RINGLIGHT_STATES=$(or $(RINGLIGHT_STATES),60000) $(GO) test -count 1 -v -run NoStateIsLeftWorse ./planner/ring
 
 .PHONY: bench-kernel
-bench-kernel: ## the agent on real I2C and SPI controllers: Debian kernels on an armv7 and an arm64 board in QEMU
+bench-kernel: ## the agent on real I2C and SPI controllers (armv7, arm64), the kernel's chip drivers on our register models: Debian kernels in QEMU
 	@.ci/kernel.sh
 
 .PHONY: bench-cmis

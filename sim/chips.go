@@ -210,7 +210,7 @@ func (t *tempChip) write(in []byte) {
 func (t *tempChip) read(r []byte, milli int32) {
 	v := t.reg[t.at]
 	if t.at == tmp102.RegTemperature {
-		v = tmp102.Reading(milli)
+		v = tmp102.Reading(milli, t.reg[tmp102.RegConfig])
 	}
 	repeat16(r, v)
 }
