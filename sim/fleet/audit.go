@@ -159,9 +159,28 @@ func (a *audit) reportOf(st *station) *proto.Reported {
 	return &a.report
 }
 
+// closeBound is within what everything at a node must be closed again
+// (invariant 1 of package node) where calls are prompt.
+const closeBound = 12 * time.Millisecond
+
+// lateCalls is how many late calls may come on the way there: an agent that
+// starts reads its board in some hundred. chosen: of calls that are late one
+// time in a hundred more than these are met once in a million starts.
+const lateCalls = 8
+
+// closeWithin is closeBound with the late calls of the boards.
+func closeWithin(o *Optics) time.Duration {
+	if o == nil || o.Physics == nil || o.Physics.LateCall == 0 {
+		return closeBound
+	}
+	return closeBound + lateCalls*time.Duration(o.Physics.LateCallUS*float64(time.Microsecond))
+}
+
 // busy is the time until which things at a node may still follow from what
 // happened there.
-func (st *station) busy() time.Duration { return max(st.watch.touched, st.watch.acted) + closeBound }
+func (st *station) busy() time.Duration {
+	return max(st.watch.touched, st.watch.acted) + st.r.closeBound
+}
 
 // coldStart is how long a node may take from its agent's start after power-on
 // until its optics have been read, staged and set. chosen: an SPI bus writes

@@ -9,6 +9,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
+	"ringlight/ocs"
 	"ringlight/planner/fabric"
 	"ringlight/sim"
 )
@@ -92,6 +93,38 @@ func TestRandomFaultsBreakNothing(t *testing.T) {
 					t.Errorf("nothing happened: %+v", res)
 				}
 			})
+		}
+	}
+}
+
+// Goal: a fabric whose boards' calls are late, one in a hundred and nearly one in
+// three, starts and serves; an agent that starts on such a board may take longer
+// to close what changed while it was away, and is not blamed for that.
+// Method: the optics are calibrated with the same late calls; random faults, and
+// an agent that is dead while its neighbour loses power, again and again.
+func TestLateCallsBreakNothing(t *testing.T) {
+	for _, ratio := range []float64{0.01, 0.3} {
+		ph := sim.DefaultPhysics()
+		ph.LateCall = ratio
+		cfg := testConfig(t, 9, 2, 32, fabric.Line)
+		cfg.Optics = &Optics{Personalities: sim.CatalogueOf(&ph, 1, 1), Physics: &ph}
+		c, _, err := cfg.Optics.Calibrate(cfg.Optics.Personalities[0], 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Optics.Calibrated = []*ocs.Calibration{c}
+		if e := c.Timing.Envelope(0); e.Usable() != nil {
+			t.Errorf("%v: %v", ratio, e.Usable())
+		}
+		for i := range 12 {
+			at := 4 * i
+			cfg.Faults = append(cfg.Faults, script(t, fmt.Sprintf("%dm agent crash 5", at+1), fmt.Sprintf("%dm1s node dark 6", at+1),
+				fmt.Sprintf("%dm agent start 5", at+2), fmt.Sprintf("%dm node on 6", at+3))...)
+		}
+		res := run(t, cfg)
+		clean(t, res)
+		if res.Faults != 48 || res.GPUWaste.Mean > 0.3 {
+			t.Errorf("%v: %d faults, waste %.2f", ratio, res.Faults, res.GPUWaste.Mean)
 		}
 	}
 }

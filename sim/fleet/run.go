@@ -61,6 +61,8 @@ type Run struct {
 	tracer  *tracer
 	polls   uint64
 	asked   uint64 // requests of operators
+
+	closeBound time.Duration // of this run's boards
 }
 
 // New builds a fleet without power.
@@ -75,7 +77,7 @@ func New(cfg Config) (*Run, error) {
 			return nil, fmt.Errorf("fleet: job list %d: %w", n, errors.Join(err, (&Fault{Verb: JobsApply}).check(cfg.Fabric)))
 		}
 	}
-	r := &Run{cfg: cfg, costs: sim.DefaultCosts(), disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
+	r := &Run{cfg: cfg, costs: sim.DefaultCosts(), closeBound: closeWithin(cfg.Optics), disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
 	r.world = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: r.costs})
 	r.tracer = newTracer(&r.timeline, cfg.TraceLine)
 	if err := r.build(); err != nil {
@@ -419,14 +421,10 @@ func (r *Run) touch(st *station) {
 	r.look(st)
 }
 
-// closeBound is within what everything at a node must be closed again
-// (invariant 1 of package node).
-const closeBound = 12 * time.Millisecond
-
 func (r *Run) look(st *station) {
 	if r.epoch != 0 && !st.watch.checking && !st.id.IsSwitch() {
 		st.watch.checking = true
-		r.agenda.Push(r.now+closeBound, task{kind: taskCheck, who: st.who})
+		r.agenda.Push(r.now+r.closeBound, task{kind: taskCheck, who: st.who})
 	}
 }
 
