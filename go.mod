@@ -9,7 +9,6 @@ require (
 	go.etcd.io/bbolt v1.5.0
 	golang.org/x/sys v0.49.0
 	periph.io/x/conn/v3 v3.7.2
-	periph.io/x/host/v3 v3.8.5
 )
 
 require (

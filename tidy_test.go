@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"proto/limit":     {}, // shared by all shells
 	"proto/mqtt":      {"proto", "proto/limit", "github.com/eclipse/paho.mqtt.golang"},
 	"hal":             {"periph.io/x/conn/v3/"},
-	"hal/linux":       {"hal", "periph.io/x/conn/v3/", "periph.io/x/host/v3/", "golang.org/x/sys/unix"},
+	"hal/linux":       {"hal", "periph.io/x/conn/v3/physic", "golang.org/x/sys/unix"},
 	"hal/socket":      {"hal", "proto/limit"},
 	"hal/*":           {"hal"},
 	"hal/boardfile":   {"hal", "proto", "periph.io/x/conn/v3/physic"},
@@ -88,7 +88,6 @@ var mayImport = map[string][]string{
 // that uses the driver's own formulas proves nothing.
 var neverImport = map[string][]string{
 	"sim":        {"mzi", "ocs", "node"},
-	"hal/linux":  {"periph.io/x/host/v3"}, // the umbrella package drags in every driver
 	"hal/socket": {"proto"},
 }
 

@@ -42,6 +42,9 @@ type Config struct {
 	// work that much later. 0: the clock is real, the ledger has what was
 	// measured.
 	Decide time.Duration `json:"decide_ns"`
+	// Prompt is how soon the thread that answers edges runs, where that is not
+	// for the simulator to say: it widens the node's envelope.
+	Prompt *hal.Prompt `json:"prompt,omitempty"`
 	// Of a switch, a board with mirrors: what its maker measured.
 	Factory *mems.Factory `json:"-"`
 	// Thresholds of the power at every port of a side; not set: no alarms.
@@ -180,6 +183,14 @@ type Status struct {
 	// Of a running agent.
 	Quarantine []QuarantineStatus `json:"quarantine,omitempty"`
 	Recorder   *RecorderStatus    `json:"recorder,omitempty"`
+	Prompt     *PromptStatus      `json:"prompt,omitempty"` // on real hardware
+}
+
+// PromptStatus is how soon the thread that answers edges runs.
+type PromptStatus struct {
+	proto.Prompt
+	LostEdges uint64   `json:"lost_edges"`
+	Missing   []string `json:"missing,omitempty"` // what the machine refused, and why
 }
 
 // QuarantineStatus is a device that is kept off its bus.

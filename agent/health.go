@@ -87,8 +87,13 @@ func (h *health) tell(a *nodeOptics, now time.Duration, out []Output) []Output {
 			continue
 		}
 		h.seq++
+		var prompt *proto.Prompt
+		if p := a.cfg.Prompt; p != nil {
+			told := promptOf(p)
+			prompt = &told
+		}
 		out = a.send(out, a.topics.Health(a.cfg.Node), proto.TopicHealth, &proto.Health{Version: proto.Version,
-			Node: a.cfg.Node, Session: a.cfg.Session, Seq: h.seq, Samples: part, Reported: a.wire.told})
+			Node: a.cfg.Node, Session: a.cfg.Session, Seq: h.seq, Samples: part, Reported: a.wire.told, Prompt: prompt})
 	}
 	return out
 }

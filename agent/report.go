@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"ringlight/hal"
 	"ringlight/ocs"
 	"ringlight/proto"
 )
@@ -78,7 +79,31 @@ func (a *nodeOptics) measured() proto.Envelope {
 	if t == (ocs.Timing{}) {
 		return proto.Envelope{}
 	}
+	if p := a.cfg.Prompt; p != nil {
+		t.DetectMax += wakeBound(p.WakeP99)
+	}
 	return t.Envelope(laserSkew)
+}
+
+// wakeStep is the least wake-up that an envelope allows for. chosen: what a
+// thread takes on a machine that is idle.
+const wakeStep = 50 * time.Microsecond
+
+// wakeBound is the late wake-up that an envelope allows for: calibration may
+// have met none. It doubles from wakeStep on, so that a machine has the same
+// envelope after every start.
+func wakeBound(p99 time.Duration) time.Duration {
+	bound := wakeStep
+	for bound < p99 {
+		bound *= 2
+	}
+	return bound
+}
+
+// promptOf is how soon our thread runs, as it is told.
+func promptOf(p *hal.Prompt) proto.Prompt {
+	return proto.Prompt{Priority: uint8(p.Priority), Locked: p.Locked, WakeP50Micros: uint32(micros(p.WakeP50)),
+		WakeP99Micros: uint32(micros(p.WakeP99)), WakeMaxMicros: uint32(micros(p.WakeMax))}
 }
 
 func (a *nodeOptics) addStatus(s *Status) {

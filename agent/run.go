@@ -2,9 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
+	"runtime/debug"
 	"time"
 
 	"ringlight/hal"
@@ -44,10 +45,6 @@ type RunConfig struct {
 	// Calibrated keeps a new calibration; nil: it is lost with the process.
 	Calibrated func(proto.BundleID, *ocs.Calibration) error
 	Log        *slog.Logger // nil: silence
-	// RealTime is set on real hardware: the switching goroutine keeps its
-	// thread, and waits under a millisecond are not left to the runtime's
-	// timers, which are a millisecond coarse.
-	RealTime bool
 	// RecordBytes is the memory of the bus recorder; 0: record.DefaultRing,
 	// negative: none, what happens is known to Record alone.
 	RecordBytes int
@@ -79,10 +76,20 @@ type runner struct {
 	log        *slog.Logger
 	host       *Host
 	hardware   Hardware
+	thread     threaded // the hardware, where it is; else nil
 	quarantine *hal.Quarantine
 	recording  *recording           // nil: off
 	accesses   map[*hal.Op]register // being read or written by hand
 	scripts    *scriptServer
+
+	packets <-chan proto.Packet // of the link; nil: none, or it has ended
+
+	// Of the thread.
+	ended     chan error // of the loop that has relieved Run's
+	heard     []hal.Event
+	submitted bool // since the last Wait
+	lostEdges uint64
+	collector collector
 
 	events  chan hal.Event
 	calls   chan func() // of other goroutines: to be done by the agent's own
@@ -100,7 +107,7 @@ type savedRecord struct {
 // ends.
 func Run(ctx context.Context, cfg RunConfig) error {
 	r := &runner{cfg: cfg, log: limit.Logger(cfg.Log), quarantine: hal.NewQuarantine(cfg.Agent.Board), accesses: map[*hal.Op]register{},
-		events: make(chan hal.Event, maxEventsWaiting), calls: make(chan func(), maxCalls),
+		ended: make(chan error, 1), events: make(chan hal.Event, maxEventsWaiting), calls: make(chan func(), maxCalls),
 		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -133,6 +140,11 @@ func Run(ctx context.Context, cfg RunConfig) error {
 	if h, ok := hw.(interface{ Lost() <-chan struct{} }); ok {
 		r.lost = h.Lost()
 	}
+	r.thread, _ = hw.(threaded)
+	if r.thread != nil {
+		r.attach(ctx)
+		defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collections are ours to begin: see collect
+	}
 	if err := r.begin(journal); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
@@ -141,6 +153,10 @@ func Run(ctx context.Context, cfg RunConfig) error {
 	defer func() { cancel(); <-finished }()
 	if cfg.Link != nil {
 		go r.transmit(ctx)
+		r.packets = r.receive(ctx)
+	}
+	if r.thread != nil {
+		defer context.AfterFunc(ctx, r.thread.Wake)()
 	}
 	if cfg.Socket != "" {
 		stop, err := r.listenQuestions(ctx, cfg.Socket)
@@ -158,7 +174,10 @@ func Run(ctx context.Context, cfg RunConfig) error {
 	}
 	r.log.Info("agent runs", "fabric", cfg.Agent.Fabric, "node", cfg.Agent.Node, "session", cfg.Agent.Session,
 		"bundles", len(cfg.Agent.Board.Bundles), "events_queued", len(journal.Events), "software", cfg.Agent.Software)
-	return r.loop(ctx)
+	if err = r.loop(ctx); errors.Is(err, hal.ErrRelieved) {
+		return <-r.ended
+	}
+	return err
 }
 
 // begin makes the agent, and its recorder.
@@ -180,7 +199,15 @@ func (r *runner) begin(journal Journal) (err error) {
 func (r *runner) call(ctx context.Context, do func()) {
 	select {
 	case r.calls <- do:
+		r.wake()
 	case <-ctx.Done():
+	}
+}
+
+// wake tells the agent's own thread that a queue is not empty.
+func (r *runner) wake() {
+	if r.thread != nil {
+		r.thread.Wake()
 	}
 }
 
@@ -188,14 +215,6 @@ func (r *runner) tell(in Input) { r.host.Deliver(r.hardware.Now(), in) }
 
 // loop is the agent's own goroutine.
 func (r *runner) loop(ctx context.Context) error {
-	if r.cfg.RealTime {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-	}
-	var packets <-chan proto.Packet
-	if r.cfg.Link != nil {
-		packets = r.cfg.Link.Recv()
-	}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	over := make(chan time.Time) // a wait that is over
@@ -205,15 +224,15 @@ func (r *runner) loop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		wait := time.Hour
-		if next != Never {
-			wait = min(wait, next-r.hardware.Now())
-		}
-		if r.cfg.RealTime && wait < shortWait {
-			if wait > 0 && len(r.events) == 0 {
-				shortSleep(wait)
+		due := (<-chan time.Time)(over)
+		if r.thread != nil {
+			if err := r.listen(ctx, next); err != nil {
+				return err
 			}
-			wait = 0
+			r.collect()
+		} else if wait := next - r.hardware.Now(); wait > 0 {
+			timer.Reset(min(wait, time.Hour))
+			due = timer.C
 		}
 		// Events of the board first: they may be light.
 		select {
@@ -222,18 +241,13 @@ func (r *runner) loop(ctx context.Context) error {
 			continue
 		default:
 		}
-		due := (<-chan time.Time)(over)
-		if wait > 0 {
-			timer.Reset(wait)
-			due = timer.C
-		}
 		select {
 		case ev := <-r.events:
 			r.deliver(ev)
 		case do := <-r.calls:
 			do()
-		case p, ok := <-packets:
-			packets = r.packet(packets, p, ok)
+		case p, ok := <-r.packets:
+			r.packet(p, ok)
 		case <-due:
 		case <-r.lost:
 			return errBoardLost
@@ -263,9 +277,10 @@ func (r *runner) deliver(ev hal.Event) {
 	}
 }
 
-func (r *runner) packet(packets <-chan proto.Packet, p proto.Packet, ok bool) <-chan proto.Packet {
+func (r *runner) packet(p proto.Packet, ok bool) {
 	if !ok {
-		return nil // the link has ended; the node works on
+		r.packets = nil // the link has ended; the node works on
+		return
 	}
 	now := r.hardware.Now()
 	r.host.Deliver(now, Input{Kind: InPacket, Packet: p, At: now})
@@ -279,7 +294,6 @@ func (r *runner) packet(packets <-chan proto.Packet, p proto.Packet, ok bool) <-
 	case proto.Refused:
 		r.log.Error("broker refuses a topic", "topic", p.Topic)
 	}
-	return packets
 }
 
 // poll polls the agent until it is quiet, or the board has something to say.
@@ -292,6 +306,10 @@ func (r *runner) poll() (next time.Duration, err error) {
 		asked, err := r.host.Round(now)
 		if err != nil || !asked || r.host.Quiet(now) || len(r.events) > 0 { // light first
 			return r.host.Next(), err
+		}
+		if r.thread != nil && r.submitted { // a write may wait for this thread
+			r.submitted = false
+			return now, nil
 		}
 	}
 }

@@ -18,6 +18,7 @@ func (r *runner) Submit(now time.Duration, w Work) error {
 	if err := r.quarantine.Refuse(now, w.Bus, w.Op); err != nil {
 		return err
 	}
+	r.submitted = true
 	return r.hardware.Submit(w.Bus, w.Op)
 }
 

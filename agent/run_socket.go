@@ -208,6 +208,9 @@ func (r *runner) addsTo(st *Status) {
 		st.Quarantine = append(st.Quarantine, QuarantineStatus{Device: h.Device.String(), SinceUS: h.Since.Microseconds(),
 			Absent: h.Absent, Cause: h.Cause.Error()})
 	}
+	if p := r.cfg.Agent.Prompt; p != nil {
+		st.Prompt = &PromptStatus{Prompt: promptOf(p), LostEdges: r.lostEdges, Missing: p.Missing}
+	}
 	if p := r.recording; p != nil {
 		st.Recorder = &RecorderStatus{Bytes: p.ring.Bytes(), Entries: p.w.Entries(), Whole: p.ring.Lost() == 0, Listeners: len(p.listeners)}
 	}

@@ -168,7 +168,7 @@ func startRun(t *testing.T, dir string, k *kept, board *hal.Board, cals []*ocs.C
 	r := &running{link: newWireLink(), cancel: cancel, ended: make(chan error, 1), socket: filepath.Join(dir, "agent.sock"), log: &syncBuffer{}}
 	go func() {
 		r.ended <- Run(ctx, RunConfig{Agent: Config{Fabric: "f1", Node: 3, Board: board, Calibrations: cals, Session: session, Software: "test"},
-			Open: k.open, Link: r.link, Journal: filepath.Join(dir, "journal"), Socket: r.socket, RealTime: true,
+			Open: k.open, Link: r.link, Journal: filepath.Join(dir, "journal"), Socket: r.socket,
 			Log: slog.New(slog.NewTextHandler(r.log, nil))})
 	}()
 	r.link.in <- proto.Packet{Kind: proto.LinkUp}

@@ -37,7 +37,7 @@ type Bus struct {
 // Line is one input line, by its name or by chip and offset.
 type Line struct {
 	Name      string // as the device tree names it; "": by Chip and Offset
-	Chip      string // "gpiochip0"
+	Chip      string // "gpiochip0", or a chip's label
 	Offset    int
 	ActiveLow bool
 }

@@ -87,8 +87,8 @@ type Completion struct {
 type Edge struct {
 	Line LineID
 	High bool
-	// At is when the host noted it, on the board's clock: on Linux when the
-	// thread that waits for the line woke up, before the edge was queued.
+	// At is when the host noted it, on the board's clock: on Linux the kernel's
+	// stamp of the interrupt, however late the thread that waits for it woke up.
 	At time.Duration
 	// Origin is when the light itself changed, where the board can tell, as a
 	// simulated one can; 0: unknown. It is for ledgers, never for decisions.

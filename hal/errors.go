@@ -21,6 +21,8 @@ var (
 	ErrQueueFull       = errors.New("bus queue full")
 	ErrQuarantined     = errors.New("quarantined after repeated errors")
 	ErrClosed          = errors.New("board closed")
+	ErrRelieved        = errors.New("another thread has taken over")
+	ErrInUse           = errors.New("in use by another driver")
 )
 
 // silences are causes that say nothing of what a device was asked.

@@ -320,6 +320,20 @@ type Health struct {
 	Samples []Sample `cbor:"4,keyasint"`
 	// Reported is the number of the last report that was sent, 0: none was.
 	Reported uint64 `cbor:"5,keyasint,omitempty"`
+	// Prompt is absent of a node whose board is not on a machine of its own.
+	Prompt *Prompt `cbor:"6,keyasint,omitempty"`
+}
+
+// Prompt is how soon the thread of an agent runs that answers edges: its
+// real-time priority, 0 for none, whether its memory stays in the machine's, and
+// how late timed wake-ups came when the agent started.
+type Prompt struct {
+	_             struct{} `cbor:",toarray"`
+	Priority      uint8    `json:"priority"`
+	Locked        bool     `json:"memory_locked"`
+	WakeP50Micros uint32   `json:"wake_p50_micros"`
+	WakeP99Micros uint32   `json:"wake_p99_micros"`
+	WakeMaxMicros uint32   `json:"wake_max_micros"`
 }
 
 // PlannerState is the planner's sign of life. A retained one proves nothing.

@@ -76,6 +76,7 @@ func goldens() []struct {
 		{"samples", Health{Version: Version, Node: 19, Session: 5, Seq: 1, Samples: []Sample{{Bundle: 1, Module: 2, Sensor: SensorCase, Value: 318150, AgeMillis: 12}}}},
 		{"nothing measured", Health{Version: Version, Session: 5}},
 		{"health and the last report", Health{Version: Version, Session: 5, Seq: 2, Reported: 7}},
+		{"health of a prompt machine", Health{Version: Version, Session: 5, Seq: 3, Prompt: &Prompt{Priority: 40, Locked: true, WakeP50Micros: 41, WakeP99Micros: 147, WakeMaxMicros: 5000}}},
 		{"beat", PlannerState{Version: Version, Planner: 99, Online: true, Term: 2, Seq: 8, PeriodMillis: 5000, Fabric: "f1"}},
 		{"planner gone", PlannerState{Version: Version, Planner: 99}},
 		{"why", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounWhy, Node: 19, Bundle: -1}},

@@ -108,7 +108,7 @@ const linkQueue = 1024
 // runConfig is how an agent of this configuration runs, alone.
 func (c *Config) runConfig(a agent.Config, log *slog.Logger) agent.RunConfig {
 	return agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"), Socket: c.socketPath(),
-		Calibrated: c.keepCalibration, Log: log, RealTime: c.Board.Kind == "linux", RecordBytes: c.recordBytes()}
+		Calibrated: c.keepCalibration, Log: log, RecordBytes: c.recordBytes()}
 }
 
 // calibrateSimulated gives a simulated board that is to be calibrated the

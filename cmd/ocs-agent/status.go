@@ -70,6 +70,13 @@ func (c *Config) status(ctx context.Context, asJSON bool) error {
 		}
 		fmt.Printf("quarantine  device %s since %v, %s: %s\n", q.Device, (time.Duration(q.SinceUS) * time.Microsecond).Round(time.Millisecond), how, q.Cause)
 	}
+	if p := s.Prompt; p != nil {
+		fmt.Printf("thread  priority %d, memory locked %v, wake-ups late by p50 %d us, p99 %d us, max %d us, %d edges lost\n",
+			p.Priority, p.Locked, p.WakeP50Micros, p.WakeP99Micros, p.WakeMaxMicros, p.LostEdges)
+		for _, m := range p.Missing {
+			fmt.Println("thread ", m)
+		}
+	}
 	if x := s.Recorder; x != nil {
 		kept := "from the start"
 		if !x.Whole {

@@ -6,43 +6,59 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"ringlight/hal"
 )
 
-// Board is an open board.
+// Board is an open board. Its lines, and the writes that answer them, are the
+// work of one thread, which Attach makes out of the caller's; without one the
+// lines say nothing but their Level.
 type Board struct {
-	born   time.Time
-	owners []*owner
-	lines  []*watcher
+	born    time.Time
+	epoch   time.Duration // the kernel's monotonic clock at born
+	owners  []*owner
+	lines   []*lines
+	latches []hal.BusID
+	thread  *thread
+	prompt  *hal.Prompt // nil: no thread is attached
 
 	post   sync.Mutex // events are given out one at a time
 	events func(hal.Event)
 }
 
-// Open opens every bus and line of a board; events are called one after the
-// other, from several goroutines. On an error nothing stays open, and the
+// Open opens every bus and line of a board; completions are given to events
+// one after the other, from several goroutines. On an error nothing stays open, and the
 // error names every bus and line that could not be had.
 func Open(board *hal.Board, events func(hal.Event)) (*Board, error) {
-	return open(board, events, openWire, findPin)
+	return open(board, events, func(i hal.BusID) (wire, error) { return openWire(board, i) }, realGPIO())
 }
 
-func openWire(b hal.Bus) (wire, error) {
+func openWire(board *hal.Board, i hal.BusID) (wire, error) {
+	b := board.Buses[i]
 	switch b.Kind {
 	case hal.I2C:
 		return openI2C(b.Device)
 	case hal.SPI:
-		return openSPI(b.Device, b.Speed)
+		return openSPI(b, func(sel uint16) uint8 { return board.SPIMode(i, sel) })
 	case hal.TextLine:
 		return openText(b.Device)
 	}
 	return nil, fmt.Errorf("%w: kind %d", hal.ErrUnsupported, b.Kind)
 }
 
-func open(board *hal.Board, events func(hal.Event), wires func(hal.Bus) (wire, error), pins func(hal.Line) (edgePin, error)) (*Board, error) {
-	o := &Board{born: time.Now(), events: events}
+func open(board *hal.Board, events func(hal.Event), wires func(hal.BusID) (wire, error), pins *gpio) (*Board, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return nil, fmt.Errorf("linux: clock: %w", err)
+	}
+	o := &Board{born: time.Now(), epoch: time.Duration(ts.Nano()), events: events}
+	for _, l := range board.Latches {
+		o.latches = append(o.latches, l.Bus)
+	}
 	var errs []error
 	for i, bus := range board.Buses {
-		w, err := wires(bus)
+		w, err := wires(hal.BusID(i))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("linux: bus %d %s: %w", i, bus.Device, err))
 			continue
@@ -53,18 +69,12 @@ func open(board *hal.Board, events func(hal.Event), wires func(hal.Bus) (wire, e
 			errs = append(errs, fmt.Errorf("linux: bus %d %s: %w", i, bus.Device, err))
 		}
 	}
-	for i, l := range board.Lines {
-		pin, err := pins(l)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("linux: line %d: %w", i, err))
-			continue
-		}
-		w, err := newWatcher(hal.LineID(i), l, pin, o.Now, o.give)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("linux: line %d: %w", i, err))
-			continue
-		}
-		o.lines = append(o.lines, w)
+	var err error
+	if o.lines, err = pins.watch(board.Lines, o.Now); err != nil {
+		errs = append(errs, err)
+	}
+	if o.thread, err = newThread(o); err != nil {
+		errs = append(errs, err)
 	}
 	if len(errs) > 0 {
 		o.Close()
@@ -74,7 +84,7 @@ func open(board *hal.Board, events func(hal.Event), wires func(hal.Bus) (wire, e
 }
 
 // recoveryOf is nil for a bus without lines of its own.
-func recoveryOf(bus hal.Bus, pins func(hal.Line) (edgePin, error)) (*recovery, error) {
+func recoveryOf(bus hal.Bus, pins *gpio) (*recovery, error) {
 	if bus.SCL == nil && bus.SDA == nil {
 		return nil, nil
 	}
@@ -83,23 +93,22 @@ func recoveryOf(bus hal.Bus, pins func(hal.Line) (edgePin, error)) (*recovery, e
 	}
 	var wires [2]wirePin
 	for i, l := range []*hal.Line{bus.SCL, bus.SDA} {
-		pin, err := pins(*l)
-		if err != nil {
-			return nil, err
+		var err error
+		if wires[i], err = pins.wire(*l); err != nil {
+			if i > 0 {
+				_ = wires[0].close()
+			}
+			return nil, fmt.Errorf("%s: %w", [...]string{"scl", "sda"}[i], err)
 		}
-		w, ok := pin.(wirePin)
-		if !ok {
-			return nil, fmt.Errorf("%w: %s line %d cannot be driven", hal.ErrUnsupported, l.Chip, l.Offset)
-		}
-		wires[i] = w
 	}
-	return newRecovery(wires[0], wires[1])
+	return &recovery{scl: wires[0], sda: wires[1]}, nil
 }
 
 func (o *Board) give(ev hal.Event) {
 	o.post.Lock()
 	defer o.post.Unlock()
 	o.events(ev)
+	o.Wake()
 }
 
 // Now is the time since the board was opened; completions and edges carry it.
@@ -115,22 +124,39 @@ func (o *Board) Submit(bus hal.BusID, op *hal.Op) error {
 	return o.owners[bus].submit(op)
 }
 
-// Level is the level that the edges of a line have led to.
+// Level is the level that the edges of a line have led to; it is for the
+// thread that waits for them.
 func (o *Board) Level(line hal.LineID) (bool, error) {
-	if int(line) >= len(o.lines) {
-		return false, fmt.Errorf("linux: line %d: %w", line, hal.ErrNoDevice)
+	for _, w := range o.lines {
+		for i := range w.inputs {
+			if w.inputs[i].id == line {
+				return w.inputs[i].high, nil
+			}
+		}
 	}
-	return o.lines[line].level(), nil
+	return false, fmt.Errorf("linux: line %d: %w", line, hal.ErrNoDevice)
+}
+
+// LostEdges is how many edges the kernel had no room for; it is for the thread
+// that waits for them.
+func (o *Board) LostEdges() (n uint64) {
+	for _, w := range o.lines {
+		n += w.lost
+	}
+	return n
 }
 
 // Close lets go of the devices and leaves every level as it is.
 func (o *Board) Close() error {
 	var errs []error
 	for _, w := range o.lines {
-		w.shut()
+		w.close()
 	}
 	for _, w := range o.owners {
 		errs = append(errs, w.shut())
+	}
+	if o.thread != nil {
+		o.thread.close()
 	}
 	return errors.Join(errs...)
 }

@@ -2,13 +2,12 @@ package linux
 
 import (
 	"fmt"
-	"strings"
 	"syscall"
 
 	"ringlight/hal"
 )
 
-// causeOf says what an errno of i2c-dev or spidev means. The kernel's
+// causeOf says what an errno of i2c-dev, spidev or a GPIO chip means. The kernel's
 // Documentation/i2c/fault-codes.rst gives the meanings; drivers keep to them
 // more or less: on i.MX an absent device shows as a timeout.
 func causeOf(e syscall.Errno) error {
@@ -42,23 +41,4 @@ func wrapErrno(e syscall.Errno) error {
 		return nil
 	}
 	return fmt.Errorf("%w (%v)", causeOf(e), e)
-}
-
-// texts are the errnos that errorFromText looks for.
-var texts = []syscall.Errno{syscall.ENXIO, syscall.EREMOTEIO, syscall.EIO, syscall.EPROTO, syscall.ETIMEDOUT,
-	syscall.EAGAIN, syscall.EBUSY, syscall.EBADMSG, syscall.EINVAL, syscall.EOVERFLOW, syscall.EMSGSIZE,
-	syscall.EOPNOTSUPP, syscall.ENOTTY, syscall.ESHUTDOWN, syscall.ENODEV, syscall.ENOENT, syscall.EACCES}
-
-// errorFromText finds the cause of an error of periph, which keeps only the
-// errno's words.
-func errorFromText(err error) error {
-	if err == nil {
-		return nil
-	}
-	for _, e := range texts {
-		if strings.HasSuffix(err.Error(), e.Error()) {
-			return fmt.Errorf("%w (%v)", causeOf(e), err)
-		}
-	}
-	return fmt.Errorf("%w (%v)", hal.ErrNoDevice, err)
 }

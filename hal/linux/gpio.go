@@ -1,129 +1,198 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
-	"sync"
-	"time"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+	"unsafe"
 
-	"periph.io/x/conn/v3/driver/driverreg"
-	"periph.io/x/conn/v3/gpio"
-	"periph.io/x/host/v3/gpioioctl"
+	"golang.org/x/sys/unix"
 
 	"ringlight/hal"
 )
 
-// settleWait is how long a line whose level contradicts the edges counted so
-// far may still owe us one. chosen: far more than an interrupt takes.
-const settleWait = 5 * time.Millisecond
+// From the kernel's uapi/linux/gpio.h, version 2 of the interface, where
+// package unix has the structures and not the names.
+const (
+	gpioSetConfig = 0xc110b40d
+	lineUsed      = 1 << 0
+	lineInput     = 1 << 2
+	lineOutput    = 1 << 3
+	lineRising    = 1 << 4
+	lineFalling   = 1 << 5
+	// maxRequest is how many lines of a chip one request holds.
+	maxRequest = 64
+)
 
-// edgePin is what we use of periph's gpio.PinIn.
-type edgePin interface {
-	In(pull gpio.Pull, edge gpio.Edge) error
-	Read() gpio.Level
-	WaitForEdge(timeout time.Duration) bool
-	Halt() error
+// consumer is what others see as the owner of our lines.
+const consumer = "ocs-agent"
+
+// gpio is the machine's GPIO chips. Its fields are seams for tests.
+type gpio struct {
+	paths func() []string
+	open  func(path string) (fd uintptr, close func() error, err error)
+	call  ioctl
 }
 
-// findPin asks periph for a line of a GPIO chip.
-func findPin(l hal.Line) (edgePin, error) {
-	if _, err := driverreg.Init(); err != nil {
-		return nil, fmt.Errorf("%w (%v)", hal.ErrNoDevice, err)
-	}
-	for _, chip := range gpioioctl.Chips {
-		if chip.Name() == l.Chip {
-			if l.Offset < 0 || l.Offset >= chip.LineCount() {
-				return nil, fmt.Errorf("%w: %s has %d lines", hal.ErrOutOfRange, l.Chip, chip.LineCount())
-			}
-			return chip.ByNumber(l.Offset), nil
+func realGPIO() *gpio {
+	return &gpio{paths: func() []string {
+		paths, _ := filepath.Glob("/dev/gpiochip*") // the pattern is good
+		sort.Slice(paths, func(i, k int) bool {
+			return len(paths[i]) < len(paths[k]) || len(paths[i]) == len(paths[k]) && paths[i] < paths[k]
+		})
+		return paths
+	}, open: openFile, call: realIoctl}
+}
+
+// place is where a line is.
+type place struct {
+	path   string
+	offset uint32
+	name   string // as people know it
+}
+
+// find looks for a line by its name, or by its chip and offset.
+func (g *gpio) find(l hal.Line) (place, error) {
+	var found []place
+	chip := false
+	for _, path := range g.paths() {
+		p, lines, err := g.onChip(path, l)
+		if err != nil {
+			return place{}, err
+		}
+		chip = chip || lines > 0
+		found = append(found, p...)
+		if lines > 0 && l.Name == "" && len(p) == 0 {
+			return place{}, fmt.Errorf("%w: %s has %d lines, no line %d", hal.ErrOutOfRange, l.Chip, lines, l.Offset)
 		}
 	}
-	return nil, fmt.Errorf("%w: no GPIO chip %q", hal.ErrNoDevice, l.Chip)
-}
-
-// watcher turns one line's edges into events.
-type watcher struct {
-	id     hal.LineID
-	invert bool
-	pin    edgePin
-	clock  func() time.Duration
-	post   func(hal.Event)
-
-	mu    sync.Mutex // orders Level against the first edge
-	high  bool
-	stop  chan struct{}
-	ended chan struct{}
-}
-
-func newWatcher(id hal.LineID, l hal.Line, pin edgePin, clock func() time.Duration, post func(hal.Event)) (*watcher, error) {
-	if err := pin.In(gpio.PullNoChange, gpio.BothEdges); err != nil {
-		return nil, fmt.Errorf("%s line %d: %w", l.Chip, l.Offset, errorFromText(err))
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return place{}, fmt.Errorf("%w: %d GPIO lines are called %q: want a chip, too", hal.ErrOutOfRange, len(found), l.Name)
+	case !chip:
+		return place{}, fmt.Errorf("%w: no GPIO chip %q", hal.ErrNoDevice, l.Chip)
 	}
-	w := &watcher{id: id, invert: l.ActiveLow, pin: pin, clock: clock, post: post,
-		stop: make(chan struct{}), ended: make(chan struct{})}
-	w.high = w.read()
-	go w.run()
-	return w, nil
+	return place{}, fmt.Errorf("%w: no GPIO line is called %q", hal.ErrNoDevice, l.Name)
 }
 
-func (w *watcher) read() bool { return bool(w.pin.Read()) != w.invert }
-
-func (w *watcher) run() {
-	defer close(w.ended)
-	for {
-		// 0 is forever here; -1 returns at once (periph/host #78).
-		ok := w.pin.WaitForEdge(0)
-		at := w.clock()
-		select {
-		case <-w.stop:
-			return
-		default:
+// onChip looks for a line on one chip; lines is 0 where it is not the line's.
+func (g *gpio) onChip(path string, l hal.Line) (found []place, lines int, err error) {
+	fd, closer, err := g.open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer closer()
+	info := new(unix.GPIOChipInfo)
+	if e := g.call(fd, unix.GPIO_GET_CHIPINFO_IOCTL, unsafe.Pointer(info)); e != 0 {
+		return nil, 0, fmt.Errorf("%s: %w", path, wrapErrno(e))
+	}
+	if name := text(info.Name[:]); l.Chip != "" && l.Chip != name && l.Chip != text(info.Label[:]) {
+		return nil, 0, nil
+	}
+	if l.Name == "" {
+		if l.Offset < 0 || l.Offset >= int(info.Lines) {
+			return nil, int(info.Lines), nil
 		}
-		if !ok {
-			// Not halted and no edge: the line is gone. The last level stands.
-			return
-		}
-		// periph counts edges but does not tell their direction; they
-		// alternate. A short glitch is thus two edges, as it should be, and
-		// not none.
-		w.edge(at)
-		for w.read() != w.level() {
-			if w.pin.WaitForEdge(settleWait) {
-				w.edge(w.clock())
-				continue
-			}
-			if w.read() != w.level() { // the kernel dropped one
-				w.edge(w.clock())
-			}
+		return []place{{path, uint32(l.Offset), fmt.Sprintf("%s line %d", l.Chip, l.Offset)}}, int(info.Lines), nil
+	}
+	for i := range info.Lines {
+		if line, err := g.info(fd, i); err != nil {
+			return nil, 0, fmt.Errorf("%s line %d: %w", path, i, err)
+		} else if text(line.Name[:]) == l.Name {
+			found = append(found, place{path, i, l.Name})
 		}
 	}
+	return found, int(info.Lines), nil
 }
 
-func (w *watcher) level() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.high
+func (g *gpio) info(fd uintptr, offset uint32) (*unix.GPIOV2LineInfo, error) {
+	line := &unix.GPIOV2LineInfo{Offset: offset}
+	return line, wrapErrno(g.call(fd, unix.GPIO_V2_GET_LINEINFO_IOCTL, unsafe.Pointer(line)))
 }
 
-func (w *watcher) edge(at time.Duration) {
-	w.mu.Lock()
-	w.high = !w.high
-	high := w.high
-	w.mu.Unlock()
-	w.post(hal.Event{Edge: &hal.Edge{Line: w.id, High: high, At: at}})
-}
-
-func (w *watcher) shut() {
-	close(w.stop)
-	// Halt does nothing before the first WaitForEdge has set the line up, so
-	// ask until the watcher is gone.
-	for {
-		_ = w.pin.Halt()
-		t := time.NewTimer(settleWait)
-		select {
-		case <-w.ended:
-			t.Stop()
-			return
-		case <-t.C:
+// request takes lines of one chip. Who holds one that cannot be had is said.
+func (g *gpio) request(path string, flags uint64, lines ...place) (fd uintptr, err error) {
+	chip, closer, err := g.open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer closer()
+	r := &unix.GPIOV2LineRequest{Num_lines: uint32(len(lines))}
+	r.Config.Flags = flags
+	copy(r.Consumer[:], consumer)
+	for i, l := range lines {
+		r.Offsets[i] = l.offset
+		info, err := g.info(chip, l.offset)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", l.name, err)
+		}
+		if info.Flags&lineUsed != 0 {
+			return 0, fmt.Errorf("%s: %w", l.name, heldBy(text(info.Consumer[:])))
 		}
 	}
+	if e := g.call(chip, unix.GPIO_V2_GET_LINE_IOCTL, unsafe.Pointer(r)); e != 0 {
+		err := wrapErrno(e)
+		if e == syscall.EBUSY {
+			err = heldBy("")
+		}
+		return 0, fmt.Errorf("%s: %w", lines[0].name, err)
+	}
+	return uintptr(r.Fd), nil
 }
+
+func heldBy(who string) error {
+	if who == "" {
+		who = "another function of its pin"
+	}
+	return fmt.Errorf("%w: held by %s", hal.ErrInUse, who)
+}
+
+// values are the levels of the lines of a request, by bit.
+func (g *gpio) values(fd uintptr, lines int, v *unix.GPIOV2LineValues) error {
+	*v = unix.GPIOV2LineValues{Mask: 1<<lines - 1}
+	return wrapErrno(g.call(fd, unix.GPIO_V2_LINE_GET_VALUES_IOCTL, unsafe.Pointer(v)))
+}
+
+func text(b []byte) string { s, _, _ := strings.Cut(string(b), "\x00"); return s }
+
+// wireLine is a line of a bus that is pulled low or let go.
+type wireLine struct {
+	gpio *gpio
+	fd   uintptr
+}
+
+// wire takes a line to free a bus by, let go.
+func (g *gpio) wire(l hal.Line) (wirePin, error) {
+	at, err := g.find(l)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := g.request(at.path, lineInput, at)
+	if errors.Is(err, hal.ErrInUse) || errors.Is(err, hal.ErrOutOfRange) { // a strict pin controller says EINVAL
+		err = fmt.Errorf("%w; a controller frees a bus by its own pins itself: leave scl and sda out, or name two other lines that are wired to the bus", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &wireLine{g, fd}, nil
+}
+
+func (w *wireLine) config(flags uint64) error {
+	c := &unix.GPIOV2LineConfig{Flags: flags} // an output starts low
+	return wrapErrno(w.gpio.call(w.fd, gpioSetConfig, unsafe.Pointer(c)))
+}
+
+func (w *wireLine) pull() error    { return w.config(lineOutput) }
+func (w *wireLine) release() error { return w.config(lineInput) }
+
+func (w *wireLine) high() bool {
+	v := new(unix.GPIOV2LineValues)
+	return w.gpio.values(w.fd, 1, v) != nil || v.Bits&1 != 0 // a line that cannot be read holds nothing
+}
+
+func (w *wireLine) close() error { return syscall.Close(int(w.fd)) }

@@ -2,10 +2,8 @@ package linux
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"ringlight/hal"
@@ -13,23 +11,11 @@ import (
 
 // From the kernel's uapi/linux/i2c-dev.h and i2c.h.
 const (
-	ioctlRetries = 0x0701
-	ioctlTimeout = 0x0702 // in 10 ms
-	ioctlRDWR    = 0x0707
-	flagRead     = 0x0001
-	flagTen      = 0x0010
-	maxTransfer  = 8192 // bytes of one message
+	ioctlRDWR   = 0x0707
+	flagRead    = 0x0001
+	flagTen     = 0x0010
+	maxTransfer = 8192 // bytes of one message
 )
-
-// timeoutUnit is what ioctlTimeout counts in.
-const timeoutUnit = 10 * time.Millisecond
-
-// timeoutOf bounds a transfer in the adapter driver, where the driver honours
-// it: the shortest that the interface can say above an op's deadline, so that
-// the driver gives up by itself soon after we do, and never before.
-func timeoutOf(deadline time.Duration) uintptr {
-	return uintptr(deadline/timeoutUnit) + 1
-}
 
 // i2cMsg is struct i2c_msg: the kernel's layout on 32 and 64 bits, since the
 // compiler pads the pointer as C does.
@@ -55,37 +41,23 @@ func realIoctl(fd, request uintptr, arg unsafe.Pointer) syscall.Errno {
 // i2cBus is one /dev/i2c-N. Everything that the kernel sees is part of it or
 // hangs on it by real pointers, so it lives on the heap and stays put.
 type i2cBus struct {
-	file *os.File
+	shut func() error
 	fd   uintptr
 	call ioctl
-	// set is an ioctl that takes a number; nil: there is none.
-	set  func(request, value uintptr)
-	wait uintptr // as last set
 	msgs [2]i2cMsg
 	data i2cRDWR
 	w, r []byte
 }
 
+// openI2C leaves the adapter's own timeout and retries as they are: they are
+// its own, not the file's, can be written and not read, and so could not be
+// given back to its other users.
 func openI2C(device string) (*i2cBus, error) {
-	f, err := os.OpenFile(device, os.O_RDWR|syscall.O_CLOEXEC, 0)
+	fd, closer, err := openFile(device)
 	if err != nil {
-		return nil, fmt.Errorf("%w (%v)", hal.ErrNoDevice, err)
+		return nil, err
 	}
-	b := &i2cBus{file: f, fd: f.Fd(), call: realIoctl}
-	// An adapter that retries or waits on its own makes our deadline untrue;
-	// one that does not know these requests keeps its habits.
-	b.set = func(request, value uintptr) { _, _, _ = syscall.Syscall(syscall.SYS_IOCTL, b.fd, request, value) }
-	b.set(ioctlRetries, 0)
-	b.within(hal.DefaultDeadline)
-	return b, nil
-}
-
-// within tells the adapter how long the transfers of an op may take.
-func (b *i2cBus) within(deadline time.Duration) {
-	if w := timeoutOf(deadline); b.set != nil && w != b.wait {
-		b.set(ioctlTimeout, w)
-		b.wait = w
-	}
+	return &i2cBus{fd: fd, shut: closer, call: realIoctl}, nil
 }
 
 func (b *i2cBus) transfer(m *hal.Msg) error {
@@ -119,4 +91,4 @@ func (b *i2cBus) transfer(m *hal.Msg) error {
 // read is what the last transfer read.
 func (b *i2cBus) read() []byte { return b.r }
 
-func (b *i2cBus) close() error { return b.file.Close() }
+func (b *i2cBus) close() error { return b.shut() }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"ringlight/hal"
 )
 
@@ -21,11 +23,6 @@ type wire interface {
 	close() error
 }
 
-// patient is a wire whose driver has a time limit of its own.
-type patient interface {
-	within(deadline time.Duration)
-}
-
 // deadlineOf is how long an op may take.
 func deadlineOf(op *hal.Op) time.Duration {
 	if op.Deadline <= 0 {
@@ -34,7 +31,8 @@ func deadlineOf(op *hal.Op) time.Duration {
 	return op.Deadline
 }
 
-// owner is the one goroutine that uses a bus.
+// owner is who uses a bus: one goroutine, or the board's own thread when it
+// writes what answers an edge.
 type owner struct {
 	id   hal.BusID
 	name string
@@ -43,6 +41,9 @@ type owner struct {
 	recovery *recovery
 	clock    func() time.Duration
 	post     func(hal.Event)
+	// thread takes a switch on an idle bus at once; nil: there is none, or the
+	// bus is not one of latches.
+	thread *thread
 
 	mu      sync.Mutex
 	work    *sync.Cond
@@ -52,16 +53,18 @@ type owner struct {
 	// Set while the kernel sits on a transfer whose op has been given up.
 	stuck   bool
 	current *hal.Op
+	direct  bool // current is the thread's
 	started time.Duration
 	message int
 	allowed time.Duration // for current; the owner's own
 
 	watchdog *time.Timer
+	tid      chan int // of the goroutine's thread, once
 	ended    chan struct{}
 }
 
 func newOwner(id hal.BusID, name string, w wire, clock func() time.Duration, post func(hal.Event)) *owner {
-	o := &owner{id: id, name: name, wire: w, clock: clock, post: post, ended: make(chan struct{})}
+	o := &owner{id: id, name: name, wire: w, clock: clock, post: post, tid: make(chan int, 1), ended: make(chan struct{})}
 	o.work = sync.NewCond(&o.mu)
 	o.watchdog = time.AfterFunc(time.Hour, o.overdue)
 	o.watchdog.Stop()
@@ -81,6 +84,11 @@ func (o *owner) submit(op *hal.Op) error {
 	case o.waiting >= maxQueue:
 		return fmt.Errorf("%s: %w", o.name, hal.ErrQueueFull)
 	}
+	if o.thread != nil && op.Class == hal.ClassSwitch && o.current == nil && o.waiting == 0 && !o.stuck {
+		o.current, o.direct = op, true
+		o.thread.ready = append(o.thread.ready, ready{o, op})
+		return nil
+	}
 	o.queue[op.Class] = append(o.queue[op.Class], op)
 	o.waiting++
 	o.work.Signal()
@@ -92,21 +100,29 @@ func (o *owner) submit(op *hal.Op) error {
 	return nil
 }
 
+// begin makes op the one under way.
+func (o *owner) begin(op *hal.Op, direct bool) {
+	o.current, o.started, o.message, o.direct = op, o.clock(), 0, direct
+	o.allowed = deadlineOf(op)
+	o.watchdog.Reset(o.allowed)
+}
+
 // take returns the next op by class, nil when the bus is closed.
 func (o *owner) take() *hal.Op {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for {
 		for c := range o.queue {
+			if o.current != nil || o.stuck {
+				break // the thread is at it
+			}
 			if q := o.queue[c]; len(q) > 0 {
 				op := q[0]
 				copy(q, q[1:])
 				q[len(q)-1] = nil
 				o.queue[c] = q[:len(q)-1]
 				o.waiting--
-				o.current, o.started, o.message = op, o.clock(), 0
-				o.allowed = deadlineOf(op)
-				o.watchdog.Reset(o.allowed)
+				o.begin(op, false)
 				return op
 			}
 		}
@@ -123,24 +139,25 @@ func (o *owner) run() {
 	// transfer starts without the scheduler's help.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	o.tid <- unix.Gettid()
 	for op := o.take(); op != nil; op = o.take() {
-		o.carryOut(op)
+		if done := o.carryOut(op); done != nil {
+			o.post(hal.Event{Completion: done})
+		}
 	}
 }
 
-func (o *owner) carryOut(op *hal.Op) {
-	if p, ok := o.wire.(patient); ok {
-		p.within(o.allowed)
-	}
+// carryOut does op on the calling thread. nil: the watchdog gave it up.
+func (o *owner) carryOut(op *hal.Op) *hal.Completion {
 	for i := range op.Msgs {
 		m := &op.Msgs[i]
 		addr := m.Addr
 		err := o.wire.transfer(m)
 		o.mu.Lock()
 		if o.current != op { // the watchdog gave it up, and op is no longer ours
-			o.stuck = false
+			o.release()
 			o.mu.Unlock()
-			return
+			return nil
 		}
 		if err == nil {
 			copy(m.R, o.wire.read())
@@ -148,11 +165,16 @@ func (o *owner) carryOut(op *hal.Op) {
 		}
 		o.mu.Unlock()
 		if err != nil {
-			o.finish(op, i, fmt.Errorf("%s: %#x: %w", o.name, addr, o.heal(err)))
-			return
+			return o.finish(op, i, fmt.Errorf("%s: %#x: %w", o.name, addr, o.heal(err)))
 		}
 	}
-	o.finish(op, 0, nil)
+	return o.finish(op, 0, nil)
+}
+
+// release is called when the kernel has let go of what was given up.
+func (o *owner) release() {
+	o.stuck = false
+	o.work.Broadcast() // where the thread was in the kernel, work waits for the owner
 }
 
 // heal frees a bus that an op has left hanging and says what held it.
@@ -171,19 +193,21 @@ func (o *owner) heal(err error) error {
 	return fmt.Errorf("%w; freed by %d clocks (%v)", held, clocks, err)
 }
 
-// finish posts the completion of the current op, unless the watchdog did.
-func (o *owner) finish(op *hal.Op, message int, err error) {
+// finish is the completion of the current op, unless the watchdog gave it up.
+func (o *owner) finish(op *hal.Op, message int, err error) *hal.Completion {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.current != op {
-		o.stuck = false
-		o.mu.Unlock()
-		return
+		o.release()
+		return nil
 	}
 	start, end := o.started, o.clock()
 	o.current = nil
 	o.watchdog.Stop()
-	o.mu.Unlock()
-	o.post(hal.Event{Completion: &hal.Completion{Bus: o.id, Op: op, Start: start, End: end, Msg: message, Err: err}})
+	if o.waiting > 0 {
+		o.work.Signal()
+	}
+	return &hal.Completion{Bus: o.id, Op: op, Start: start, End: end, Msg: message, Err: err}
 }
 
 // overdue is called when an op has not ended by its deadline: the op and
@@ -202,6 +226,7 @@ func (o *owner) overdue() {
 		return
 	}
 	o.current, o.stuck = nil, true
+	direct := o.direct
 	message = min(message, len(op.Msgs)-1)
 	addr := op.Msgs[message].Addr
 	o.mu.Unlock()
@@ -212,6 +237,9 @@ func (o *owner) overdue() {
 		}
 	}
 	err := fmt.Errorf("%s: %#x: after %v: %w", o.name, addr, now-start, cause)
+	if direct {
+		o.thread.relieve()
+	}
 	o.post(hal.Event{Completion: &hal.Completion{Bus: o.id, Op: op, Start: start, End: now, Msg: message, Err: err}})
 	o.flush(hal.ErrBusStuck)
 	if o.recovery != nil { // then the kernel may let go, too
@@ -251,5 +279,8 @@ func (o *owner) shut() error {
 		return fmt.Errorf("%s: %w", o.name, hal.ErrBusStuck)
 	}
 	<-o.ended
+	if o.recovery != nil {
+		o.recovery.close()
+	}
 	return o.wire.close()
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	"periph.io/x/conn/v3/gpio"
-
 	"ringlight/hal"
 )
 
@@ -13,12 +11,12 @@ import (
 // waits for the rest of a byte and its acknowledgement. [UM10204] 3.1.16.
 const clearClocks = 9
 
-// wirePin is what we use of periph's gpio.PinIO. A line of the bus is open
-// drain: pulled low by Out(Low), let go by In.
+// wirePin is a line of the bus: open drain, pulled low or let go.
 type wirePin interface {
-	In(pull gpio.Pull, edge gpio.Edge) error
-	Out(l gpio.Level) error
-	Read() gpio.Level
+	pull() error
+	release() error
+	high() bool
+	close() error
 }
 
 // recovery frees an I2C bus by hand, through two GPIO lines that are wired to
@@ -30,26 +28,12 @@ type recovery struct {
 	done     int // recoveries that freed the bus
 }
 
-func newRecovery(scl, sda wirePin) (*recovery, error) {
-	r := &recovery{scl: scl, sda: sda}
-	for _, p := range []wirePin{scl, sda} {
-		if err := release(p); err != nil {
-			return nil, errorFromText(err)
-		}
-	}
-	return r, nil
-}
-
-func release(p wirePin) error { return p.In(gpio.PullNoChange, gpio.NoEdge) }
-
-func pull(p wirePin) error { return p.Out(gpio.Low) }
-
 // cause says what holds the bus: the clock, the data line, or nothing.
 func (r *recovery) cause() error {
 	switch {
-	case !bool(r.scl.Read()):
+	case !r.scl.high():
 		return hal.ErrClockStretch
-	case !bool(r.sda.Read()):
+	case !r.sda.high():
 		return hal.ErrBusStuck
 	}
 	return nil
@@ -69,32 +53,33 @@ func (r *recovery) free() (clocks int, err error) {
 		return 0, fmt.Errorf("%w: nobody else can drive a clock that a chip holds low", held)
 	}
 	defer func() { // whatever happened, nobody pulls
-		_ = release(r.scl)
-		_ = release(r.sda)
+		_ = r.scl.release()
+		_ = r.sda.release()
 	}()
-	for clocks < clearClocks && !bool(r.sda.Read()) {
-		if err := pull(r.scl); err != nil {
-			return clocks, errorFromText(err)
+	for clocks < clearClocks && !r.sda.high() {
+		if err := r.scl.pull(); err != nil {
+			return clocks, err
 		}
-		if err := release(r.scl); err != nil {
-			return clocks, errorFromText(err)
+		if err := r.scl.release(); err != nil {
+			return clocks, err
 		}
 		clocks++
-		if !bool(r.scl.Read()) {
+		if !r.scl.high() {
 			return clocks, fmt.Errorf("%w: after %d clocks", hal.ErrClockStretch, clocks)
 		}
 	}
-	if !bool(r.sda.Read()) {
+	if !r.sda.high() {
 		return clocks, fmt.Errorf("%w: after %d clocks", hal.ErrBusStuck, clocks)
 	}
 	// A stop: data rises while the clock is high.
-	for _, step := range []func() error{
-		func() error { return pull(r.scl) }, func() error { return pull(r.sda) },
-		func() error { return release(r.scl) }, func() error { return release(r.sda) }} {
+	for _, step := range []func() error{r.scl.pull, r.sda.pull, r.scl.release, r.sda.release} {
 		if err := step(); err != nil {
-			return clocks, errorFromText(err)
+			return clocks, err
 		}
 	}
 	r.done++
 	return clocks, nil
 }
+
+// close lets go of the lines.
+func (r *recovery) close() { _, _ = r.scl.close(), r.sda.close() }

@@ -2,10 +2,10 @@ package linux
 
 import (
 	"errors"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
-
-	"periph.io/x/conn/v3/gpio"
 
 	"ringlight/hal"
 )
@@ -47,23 +47,17 @@ func (l line) set(pulled bool) error {
 	}
 	return nil
 }
-func (l line) In(gpio.Pull, gpio.Edge) error { return l.set(false) }
-func (l line) Out(v gpio.Level) error        { return l.set(!bool(v)) }
-func (l line) Read() gpio.Level {
+func (l line) release() error { return l.set(false) }
+func (l line) pull() error    { return l.set(true) }
+func (l line) close() error   { return nil }
+func (l line) high() bool {
 	if l.clock {
-		return gpio.Level(l.bus.clock())
+		return l.bus.clock()
 	}
-	return gpio.Level(l.bus.data())
+	return l.bus.data()
 }
 
-func recoveryOn(t *testing.T, s *sticky) *recovery {
-	t.Helper()
-	r, err := newRecovery(line{s, true}, line{s, false})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
+func recoveryOn(s *sticky) *recovery { return &recovery{scl: line{s, true}, sda: line{s, false}} }
 
 func TestNineClocksFreeABus(t *testing.T) {
 	// Goal: a chip that is in the middle of a byte lets go after the clocks that
@@ -83,7 +77,7 @@ func TestNineClocksFreeABus(t *testing.T) {
 		{bus: sticky{need: 3, stretches: true}, err: hal.ErrClockStretch},
 	} {
 		s := tc.bus
-		n, err := recoveryOn(t, &s).free()
+		n, err := recoveryOn(&s).free()
 		if n != tc.clocks || !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) || s.stops != tc.stops {
 			t.Errorf("%+v: %d clocks, %d stops, %v; want %d, %d, %v", tc.bus, n, s.stops, err, tc.clocks, tc.stops, tc.err)
 		}
@@ -101,7 +95,7 @@ func TestStuckBusIsFreedAndNamed(t *testing.T) {
 	g := &gate{entered: make(chan uint16), open: make(chan error)}
 	events := make(chan hal.Event, 8)
 	o := newOwner(3, "gate", g, sinceStart(), func(ev hal.Event) { events <- ev })
-	o.recovery = recoveryOn(t, s)
+	o.recovery = recoveryOn(s)
 	submit(t, o, op(hal.ClassHousekeeping, 5))
 	<-g.entered
 	g.open <- hal.ErrTimeout
@@ -129,7 +123,7 @@ func TestHungKernelIsFreedByItsWatchdog(t *testing.T) {
 	g := &gate{entered: make(chan uint16), open: make(chan error)}
 	events := make(chan hal.Event, 8)
 	o := newOwner(3, "gate", g, sinceStart(), func(ev hal.Event) { events <- ev })
-	o.recovery = recoveryOn(t, s)
+	o.recovery = recoveryOn(s)
 	hung := op(hal.ClassVerify, 5)
 	hung.Deadline = time.Millisecond
 	submit(t, o, hung)
@@ -151,14 +145,60 @@ func TestHungKernelIsFreedByItsWatchdog(t *testing.T) {
 func TestLinesOfABusComeInPairs(t *testing.T) {
 	// Goal: a board that names one line of a bus, or lines of an SPI bus, is
 	// refused.
-	l := &hal.Line{Chip: "gpiochip0"}
-	pins := func(hal.Line) (edgePin, error) { return nil, hal.ErrNoDevice }
-	for _, b := range []hal.Bus{{Kind: hal.I2C, SCL: l}, {Kind: hal.I2C, SDA: l}, {Kind: hal.SPI, SCL: l, SDA: l}, {Kind: hal.I2C, SCL: l, SDA: l}} {
-		if r, err := recoveryOf(b, pins); err == nil || r != nil {
+	g := newFakeGPIO()
+	l, other := &hal.Line{Chip: "gpiochip0", Offset: 1}, &hal.Line{Chip: "gpiochip0", Offset: 2}
+	for _, b := range []hal.Bus{{Kind: hal.I2C, SCL: l}, {Kind: hal.I2C, SDA: l}, {Kind: hal.SPI, SCL: l, SDA: other}} {
+		if r, err := recoveryOf(b, g.gpio()); !errors.Is(err, hal.ErrOutOfRange) || r != nil {
 			t.Errorf("%+v: %v", b, err)
 		}
 	}
-	if r, err := recoveryOf(hal.Bus{Kind: hal.I2C}, pins); r != nil || err != nil {
+	if r, err := recoveryOf(hal.Bus{Kind: hal.I2C}, g.gpio()); r != nil || err != nil {
 		t.Errorf("none: %v", err)
+	}
+	r, err := recoveryOf(hal.Bus{Kind: hal.I2C, SCL: l, SDA: other}, g.gpio())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pulled := range []bool{true, false} { // open drain: driven low, or an input
+		do, flags := r.scl.release, uint64(lineInput)
+		if pulled {
+			do, flags = r.scl.pull, lineOutput
+		}
+		if err := do(); err != nil || g.config != flags {
+			t.Errorf("pulled %v: flags %#x, %v", pulled, g.config, err)
+		}
+	}
+	if g.levels = 1; !r.scl.high() || r.cause() != nil {
+		t.Error("a high line reads low")
+	}
+	r.close()
+}
+
+func TestLinesOfTheControllerAreNamed(t *testing.T) {
+	// Goal: recovery lines that the bus's own controller holds are an error that
+	// says so and what to do, whether the kernel names a holder, says only that
+	// the line is in use, or its pin controller refuses with EINVAL.
+	for _, tc := range []struct {
+		holder string
+		used   bool
+		errno  syscall.Errno
+		want   string
+	}{
+		{holder: "1e78a080.i2c-bus", used: true, want: "held by 1e78a080.i2c-bus"},
+		{used: true, want: "held by another function of its pin"},
+		{errno: syscall.EINVAL, want: "invalid argument"},
+		{errno: syscall.EBUSY, want: "held by another function of its pin"},
+	} {
+		g := newFakeGPIO()
+		g.used[1], g.holder, g.refuse = tc.used, tc.holder, tc.errno
+		_, err := recoveryOf(hal.Bus{Kind: hal.I2C, SCL: &hal.Line{Name: "I2C0_SCL"}, SDA: &hal.Line{Chip: "gpiochip0", Offset: 2}}, g.gpio())
+		if err == nil {
+			t.Fatalf("%+v: taken", tc)
+		}
+		for _, want := range []string{"scl: I2C0_SCL: ", tc.want, "leave scl and sda out"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v: no %q", tc, err, want)
+			}
+		}
 	}
 }
