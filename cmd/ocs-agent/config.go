@@ -42,6 +42,7 @@ type Config struct {
 // BoardConfig says which board and where it is.
 type BoardConfig struct {
 	Kind    string `json:"kind" doc:"linux: buses and lines of this machine; sim: simulated in this process; socket: in a process of its own; box: a commercial switch on the network"`
+	File    string `json:"file" doc:"board file, docs/board-file.md; empty: a default board. gpus, bundles, modules, module_kind, dac and mux are then the file's"`
 	GPUs    int    `json:"gpus" doc:"GPUs of the node"`
 	Bundles int    `json:"bundles" doc:"OCSTrx bundles of the node, 1 to 8"`
 	Modules int    `json:"modules" doc:"modules of a bundle, 1 to 8"`
@@ -69,6 +70,8 @@ type BoardConfig struct {
 	Faults     []string    `json:"faults" doc:"kind sim: what is broken, such as stuck:bundle/module/cell"`
 	Physics    sim.Physics `json:"physics"`
 	Fibres     []string    `json:"fibres" doc:"kind sim: fibres between the board's own ports, such as 0/external1-1/external1"`
+
+	read *hal.Board // of File
 }
 
 // BoxConfig says which commercial switch, and where it is.
@@ -139,7 +142,7 @@ func readConfig(file string) (Config, error) {
 
 // settle says what is meant by what was left out.
 func (b *BoardConfig) settle() {
-	if b.DAC == "" && b.ModuleKind == moduleChips && b.Kind != "box" && !b.isSwitch() {
+	if b.DAC == "" && b.File == "" && b.ModuleKind == moduleChips && b.Kind != "box" && !b.isSwitch() {
 		b.DAC = "ltc2688"
 	}
 }
@@ -208,6 +211,7 @@ func (b *BoardConfig) validate(bad complain) {
 		bad("board.mux", "mux and slow_mci are of module_kind cmis")
 	}
 	b.validateMirrors(bad)
+	b.validateFile(bad)
 	b.Physics.Validate(func(key string, value float64, low, high string) {
 		bad("board.physics."+key, "%v: want %s to %s", value, low, high)
 	})
@@ -265,6 +269,9 @@ func (b *BoardConfig) bare() (hal.Board, error) {
 	}
 	if b.isSwitch() {
 		return hal.DefaultMEMS(b.Ports)
+	}
+	if b.read != nil {
+		return *b.read, nil
 	}
 	if b.ModuleKind == moduleCMIS {
 		return boardfile.DefaultCMIS(b.GPUs, b.Bundles, b.Modules, b.Mux)
@@ -341,6 +348,9 @@ func keysOf(prefix string, v reflect.Value) []key {
 	var out []key
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
+		if !f.IsExported() {
+			continue
+		}
 		name := prefix + f.Tag.Get("json")
 		if f.Type.Kind() == reflect.Struct {
 			out = append(out, keysOf(name+".", v.Field(i))...)

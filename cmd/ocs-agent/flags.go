@@ -26,6 +26,7 @@ type common struct {
 	fs     *flag.FlagSet
 	config string
 	state  string
+	board  string
 	json   bool
 }
 
@@ -35,6 +36,7 @@ func newFlags(verb, what, example string) (*flag.FlagSet, *common) {
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&c.config, "config", "", "configuration `file`, JSON; - is stdin; none: a simulated board")
 	fs.StringVar(&c.state, "state", "", "`folder` of journal, calibrations and socket; overrides the configuration")
+	fs.StringVar(&c.board, "board", "", "board `file`; overrides board.file of the configuration")
 	fs.BoolVar(&c.json, "json", false, "print JSON")
 	fs.Usage = func() {
 		fmt.Fprintf(fs.Output(), "ocs-agent %s: %s\n", verb, what)
@@ -86,16 +88,29 @@ func wordsAndFlags(fs *flag.FlagSet, args []string, most int) (words []string, e
 	}
 }
 
-// load is the effective configuration.
-func (c *common) load() (Config, error) {
+// read is the configuration with what the flags say in its place, not yet looked
+// through.
+func (c *common) read() (Config, error) {
 	cfg, err := readConfig(c.config)
 	if err != nil {
-		return cfg, c.fail(usageError{err})
+		return cfg, err
 	}
 	if c.state != "" {
 		cfg.State = c.state
 	}
-	if err := cfg.Validate(); err != nil {
+	if c.board != "" {
+		cfg.Board.File = c.board
+	}
+	return cfg, cfg.Board.readBoard()
+}
+
+// load is the effective configuration.
+func (c *common) load() (Config, error) {
+	cfg, err := c.read()
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
 		return cfg, c.fail(usageError{err})
 	}
 	return cfg, nil

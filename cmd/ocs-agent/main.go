@@ -25,6 +25,7 @@ const usage = `ocs-agent drives the optics of one node.
   host        tell the agent that the host's GPUs are gone, or well again
   selftest    calibrate and switch a simulated board, print the ledger; -bus-soak loads a real one
   bringup     look at every chip, heater, laser and fibre of a board; -html writes a page
+  board       check a board file, or show what it says
   peek, poke  read or write one register of a chip, within its limits
   dump-module write the memory of a CMIS module to a file that public tools read
   record      write what happens on the buses to a file
@@ -45,6 +46,7 @@ var verbs = map[string]func(ctx context.Context, args []string) error{
 	"port":        port,
 	"selftest":    selftest,
 	"bringup":     bringup,
+	"board":       boardCommand,
 	"peek":        peek,
 	"poke":        poke,
 	"dump-module": dumpModule,

@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string) error {
 	if err := parse(fs, args, 0); err != nil {
 		return err
 	}
-	cfg, err := readConfig(common.config)
+	cfg, err := common.read()
 	if err != nil {
 		return common.fail(usageError{err})
 	}
@@ -54,9 +54,6 @@ func run(ctx context.Context, args []string) error {
 	})
 	if *fabric != "" {
 		cfg.Fabric = *fabric
-	}
-	if common.state != "" {
-		cfg.State = common.state
 	}
 	if err := cfg.Validate(); err != nil {
 		return common.fail(usageError{err})
@@ -125,6 +122,15 @@ func (c *Config) calibrateSimulated(log *slog.Logger) error {
 	// Codes of modules with a controller come from their maker's bench: the same
 	// optics, their chips within reach.
 	maker := *c
+	if maker.Board.ModuleKind == moduleCMIS {
+		layout, err := c.Board.layout()
+		if err != nil {
+			return err
+		}
+		if maker.Board.read, err = benchOf(&layout); err != nil {
+			return err
+		}
+	}
 	maker.Board.ModuleKind, maker.Board.Mux, maker.Board.SlowMCI = moduleChips, false, false
 	var b *simBench
 	for i, cal := range known {

@@ -21,6 +21,7 @@ import (
 // boardConfig is the `board` object of an agent's configuration with kind sim.
 type boardConfig struct {
 	Kind       string      `json:"kind"`
+	File       string      `json:"file"` // board file; the five below are then its own
 	GPUs       int         `json:"gpus"`
 	Bundles    int         `json:"bundles"`
 	Modules    int         `json:"modules"`
@@ -140,18 +141,30 @@ func decodeBoard(data []byte, c *boardConfig) error {
 	return proto.DecodeFile(data, c)
 }
 
+// layout is the board as data.
+func (c *boardConfig) layout() (hal.Board, error) {
+	if c.File != "" {
+		raw, err := os.ReadFile(c.File)
+		if err != nil {
+			return hal.Board{}, invalid("board.file", "a board file", "%v", err)
+		}
+		_, b, err := boardfile.Parse(raw)
+		return b, err
+	}
+	switch c.ModuleKind {
+	case "", "chips":
+		return boardfile.Default(c.GPUs, c.Bundles, c.Modules)
+	case "cmis":
+		return boardfile.DefaultCMIS(c.GPUs, c.Bundles, c.Modules, c.Mux)
+	}
+	return hal.Board{}, invalid("board.module_kind", "chips or cmis", "%q", c.ModuleKind)
+}
+
 func (c *boardConfig) solo() (solo.Config, error) {
 	if c.Kind != "sim" {
 		return solo.Config{}, invalid("board.kind", "sim", "%q", c.Kind)
 	}
-	b, err := boardfile.Default(c.GPUs, c.Bundles, c.Modules)
-	switch c.ModuleKind {
-	case "", "chips":
-	case "cmis":
-		b, err = boardfile.DefaultCMIS(c.GPUs, c.Bundles, c.Modules, c.Mux)
-	default:
-		return solo.Config{}, invalid("board.module_kind", "chips or cmis", "%q", c.ModuleKind)
-	}
+	b, err := c.layout()
 	if err != nil {
 		return solo.Config{}, err
 	}

@@ -12,13 +12,16 @@ type Addr uint16
 // MarshalText writes it.
 func (a Addr) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "0x%02x", uint16(a)), nil }
 
-// UnmarshalText reads it; seven bits at most.
+// noAddr is what no part has.
+const noAddr = 0xffff
+
+// UnmarshalText reads it. What is none becomes one that no part has: a decoder cannot
+// say in which field it stood, the check of the board can.
 func (a *Addr) UnmarshalText(text []byte) error {
 	digits, ok := strings.CutPrefix(string(text), "0x")
 	n, err := strconv.ParseUint(digits, 16, 7)
-	if !ok || err != nil {
-		return fmt.Errorf("address %q: want \"0x00\" to \"0x7f\"", text)
+	if *a = Addr(n); !ok || err != nil {
+		*a = noAddr
 	}
-	*a = Addr(n)
 	return nil
 }

@@ -233,7 +233,7 @@ func (m *maker) mux(i int) {
 		if a := uint16(x.Addr); a < data.FirstAddr || a > data.LastAddr {
 			m.bad(at+"addr", fmt.Sprintf("%#02x to %#02x", data.FirstAddr, data.LastAddr), "%#02x is no address of %s", a, x.Part)
 		}
-		if int(bus) < len(m.b.Buses) && m.b.Buses[bus].Speed > data.MaxClock {
+		if _, known := m.buses[x.Bus]; known && m.b.Buses[bus].Speed > data.MaxClock {
 			m.bad(fmt.Sprintf("buses[%d].hz", bus), "at most "+data.MaxClock.String(), "%q runs at %s, too fast for %s muxes[%d]", x.Bus, m.b.Buses[bus].Speed, x.Part, i)
 		}
 	}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ringlight/hal"
+	"ringlight/hal/boardfile"
+	"ringlight/proto"
+)
+
+// readBoard takes the board in from its file, where there is one. What a file says
+// is not said again by the keys of the default boards.
+func (b *BoardConfig) readBoard() error {
+	if b.File == "" {
+		return nil
+	}
+	raw, err := readLimited(b.File, boardfile.MaxBytes)
+	if err != nil {
+		return &proto.Error{Code: proto.Invalid, Field: "board.file", Reason: err.Error()}
+	}
+	_, board, err := boardfile.Parse(raw)
+	if err != nil {
+		return fmt.Errorf("board.file: %s: %w", b.File, err)
+	}
+	b.read = &board
+	b.GPUs, b.Bundles, b.Modules, b.ModuleKind, b.DAC, b.Mux = board.GPUs, len(board.Bundles), 1, moduleChips, "", false
+	for i := range board.Bundles {
+		b.Modules = max(b.Modules, len(board.Bundles[i].Modules))
+		if board.Bundles[i].Modules[0].Kind == hal.KindCMIS {
+			b.ModuleKind = moduleCMIS
+		}
+	}
+	return nil
+}
+
+// validateFile refuses what has no meaning beside a file.
+func (b *BoardConfig) validateFile(bad complain) {
+	if b.File == "" {
+		return
+	}
+	if b.Kind == "box" || b.isSwitch() {
+		bad("board.file", "of a node with bundles of modules, not of a circuit switch")
+	}
+	if len(b.Buses) > 0 || len(b.Lines) > 0 {
+		bad("board.buses", "buses and lines are in board.file")
+	}
+}
+
+// benchOf is a board on which the maker of CMIS modules calibrates them: the same
+// modules, their chips within reach.
+func benchOf(cmis *hal.Board) (*hal.Board, error) {
+	most := 1
+	for i := range cmis.Bundles {
+		most = max(most, len(cmis.Bundles[i].Modules))
+	}
+	b, err := boardfile.Default(cmis.GPUs, len(cmis.Bundles), most)
+	if err != nil {
+		return nil, err
+	}
+	usual := b.Types[0]
+	b.Types = nil
+	for _, o := range cmis.Types {
+		its := usual
+		its.Heater, its.Settle = o.Heater, o.Settle
+		b.Types = append(b.Types, its)
+	}
+	for i := range b.Bundles {
+		b.Bundles[i].Modules = b.Bundles[i].Modules[:len(cmis.Bundles[i].Modules)]
+		for j := range b.Bundles[i].Modules {
+			b.Bundles[i].Modules[j].Type = cmis.Bundles[i].Modules[j].Type
+		}
+	}
+	b.Link()
+	return &b, nil
+}
+
+// boardCommand checks and shows board files.
+func boardCommand(_ context.Context, args []string) error {
+	fs, common := newFlags("board check|show", "look at a board file; show default is the default board", "ocs-agent board check board.json")
+	words, err := wordsAndFlags(fs, args, 2)
+	if err != nil {
+		return err
+	}
+	if len(words) != 2 || words[0] != "check" && words[0] != "show" {
+		return usagef("board: want check FILE or show FILE; -h explains")
+	}
+	var f *boardfile.File
+	var b hal.Board
+	if name := words[1]; words[0] == "show" && name == "default" {
+		if f, err = boardfile.DefaultFile(); err == nil {
+			b, err = f.Board()
+		}
+	} else {
+		var raw []byte
+		if raw, err = readLimited(name, boardfile.MaxBytes); err != nil {
+			return common.fail(usageError{err})
+		}
+		f, b, err = boardfile.Parse(raw)
+	}
+	if err != nil {
+		return common.boardFault(words[1], err)
+	}
+	if words[0] == "check" {
+		modules := 0
+		for i := range b.Bundles {
+			modules += len(b.Bundles[i].Modules)
+		}
+		if common.json {
+			return printJSON(map[string]any{"name": f.Name, "buses": len(b.Buses), "bundles": len(b.Bundles), "modules": modules, "problems": []string{}})
+		}
+		fmt.Printf("%s: %d buses, %d bundles, %d modules: good\n", f.Name, len(b.Buses), len(b.Bundles), modules)
+		return nil
+	}
+	if common.json {
+		return printJSON(f)
+	}
+	showBoard(f, &b)
+	return nil
+}
+
+// boardFault tells all that is wrong with a file, each by its field.
+func (c *common) boardFault(file string, err error) error {
+	type problem struct {
+		Field   string `json:"field"`
+		Limit   string `json:"limit"`
+		Message string `json:"message"`
+	}
+	problems := []problem{}
+	for _, one := range flatten(err) {
+		var p *hal.Problem
+		if errors.As(one, &p) {
+			problems = append(problems, problem{p.Field, p.Limit, p.Text})
+		} else {
+			problems = append(problems, problem{Message: one.Error()})
+		}
+	}
+	if c.json {
+		if err := printJSON(map[string]any{"problems": problems}); err != nil {
+			return err
+		}
+	}
+	return usageError{fmt.Errorf("%s: %d problems:\n%w", file, len(problems), err)}
+}
+
+// flatten is the errors that were joined.
+func flatten(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, flatten(e)...)
+	}
+	return out
+}
+
+// showBoard prints what is on every bus.
+func showBoard(f *boardfile.File, b *hal.Board) {
+	fmt.Printf("%s: %d GPUs, %d bundles\n", f.Name, b.GPUs, len(b.Bundles))
+	for i := range b.Buses {
+		bus := &b.Buses[i]
+		of := ""
+		if bus.Adapter {
+			of = ", a channel of a mux on " + b.Buses[bus.Root].Name
+		}
+		fmt.Printf("bus %d %s: %s at %v%s\n", i, bus.Name, bus.Device, bus.Speed, of)
+		for c := range b.Chips() {
+			if int(c.Bus) != i {
+				continue
+			}
+			at := fmt.Sprintf("%#02x", c.Addr)
+			if c.Part.Data().Bus == hal.SPI {
+				at = fmt.Sprintf("select %d, mode %d", c.Addr, c.Part.Data().SPIMode)
+			} else if c.Mux != 0 {
+				at += fmt.Sprintf(" behind %#02x.%d", c.Mux, c.Channel)
+			}
+			fmt.Printf("  %-9s %-22s %s\n", c.Part, at, c.Field)
+		}
+	}
+	for i := range b.Bundles {
+		var los []string
+		for _, l := range b.Bundles[i].LOS {
+			los = append(los, b.Lines[l].String())
+		}
+		fmt.Printf("bundle %d: light by %s\n", i, strings.Join(los, ", "))
+	}
+}
