@@ -207,7 +207,7 @@ func (a *Agent) step(now time.Duration, ev node.Event) {
 func (a *Agent) act(now time.Duration, act *node.Action) {
 	switch act.Kind {
 	case node.Answer:
-		a.answer(act.Ack)
+		a.answer(now, act.Ack)
 	case node.Save:
 		a.persist.saveState()
 	case node.Watch:

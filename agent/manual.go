@@ -286,7 +286,7 @@ func (a *manual) conclude(now time.Duration, q manualOp, err *proto.Error) {
 		if err != nil {
 			q.ack.Refuse(err)
 		}
-		a.finishCommand(q.ack)
+		a.finishCommand(now, q.ack)
 		return
 	}
 	ans := &Answer{ID: q.ask.ID, Err: err, Status: a.status(now), Took: now - q.began}

@@ -100,7 +100,7 @@ func (a *Agent) refuse(now time.Duration, ack proto.Ack, err error) {
 	var r proto.Reported
 	a.machine.Report(&r)
 	ack.CurrentTerm, ack.CurrentGeneration = r.Term, r.Generation
-	a.answer(ack)
+	a.answer(now, ack)
 	a.report(now)
 }
 
@@ -196,7 +196,7 @@ func (a *Agent) command(now time.Duration, topic proto.Topic, in Input) {
 			if again.Code == proto.OK {
 				again.Code, again.Field, again.Reason = proto.Duplicate, "corr", "already done"
 			}
-			a.answer(again)
+			a.answer(now, again)
 			a.report(now)
 			return
 		}
@@ -252,7 +252,7 @@ func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
 		return // an acknowledgement is not acknowledged
 	case proto.VerbEvents:
 		ack.Events, ack.Next = a.outbox.page(c.Next)
-		a.answer(ack)
+		a.answer(now, ack)
 		return
 	case proto.VerbReannounce:
 		a.wire.birth = true
@@ -270,7 +270,7 @@ func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
 		a.refuse(now, ack, err)
 		return
 	}
-	a.finishCommand(ack)
+	a.finishCommand(now, ack)
 }
 
 func unknownVerb(v proto.Verb) error {
@@ -278,10 +278,10 @@ func unknownVerb(v proto.Verb) error {
 }
 
 // finishCommand answers a command and keeps the answer for its repetition.
-func (a *Agent) finishCommand(ack proto.Ack) {
+func (a *Agent) finishCommand(now time.Duration, ack proto.Ack) {
 	var r proto.Reported
 	a.machine.Report(&r)
 	ack.CurrentTerm, ack.CurrentGeneration = r.Term, r.Generation
 	a.wire.commands.keep(ack)
-	a.answer(ack)
+	a.answer(now, ack)
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -476,5 +477,30 @@ func TestUnreadableSignOfLifeIsNotAnswered(t *testing.T) {
 	}
 	if n := r.a.wire.refused; n != 100 {
 		t.Errorf("%d counted", n)
+	}
+}
+
+// A flood of what is refused is not answered with one of answers: a few, then
+// one in a while that says how many there were; what is well is answered always.
+func TestRefusalsAreFew(t *testing.T) {
+	r := newRig(t, Journal{})
+	r.sent = nil
+	topic := proto.Topics{Fabric: "f1"}.Desired(r.a.cfg.Node)
+	const seconds, each = 10, 200
+	for range seconds * each {
+		r.in(proto.Packet{Kind: proto.Publish, Topic: topic, Payload: []byte("hello")})
+		r.later(time.Second / each)
+	}
+	acks := take[proto.Ack](r, proto.TopicAck)
+	said := len(acks)
+	for _, a := range acks {
+		var n int
+		if _, err := fmt.Sscanf(a.Reason, "and %d more", &n); err == nil {
+			said += n
+		}
+	}
+	most := refusalBurst + seconds*int(time.Second/refusalInterval) + 1
+	if len(acks) > most || len(acks) < refusalBurst || said < seconds*each-each || r.a.wire.refused != seconds*each {
+		t.Errorf("%d answers of %d messages, at most %d; they tell of %d, %d counted", len(acks), seconds*each, most, said, r.a.wire.refused)
 	}
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 
 	"ringlight/proto"
@@ -94,11 +95,21 @@ type heldAck struct {
 	after uint64
 }
 
-// answer queues an acknowledgement behind the newest state.
-func (a *Agent) answer(ack proto.Ack) {
+// answer queues an acknowledgement behind the newest state. Refusals beyond their
+// rate are counted, and the next one says how many there were: an answer to each
+// message of a flood would keep the others from the planner.
+func (a *Agent) answer(now time.Duration, ack proto.Ack) {
 	ack.Version, ack.Node, ack.Session = proto.Version, a.cfg.Node, a.cfg.Session
-	if refusal(ack.Code) {
-		a.wire.refused++
+	if w := &a.wire; refusal(ack.Code) {
+		w.refused++
+		if !w.refusals.Take(time.Time{}.Add(now), refusalRate, 1) {
+			w.unsaid++
+			return
+		}
+		if w.unsaid > 0 {
+			ack.Reason = proto.Clip("and " + strconv.FormatUint(w.unsaid, 10) + " more that were not answered; " + ack.Reason)
+			w.unsaid = 0
+		}
 	}
 	after := uint64(0)
 	if !a.persist.settled() {

@@ -4,12 +4,18 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/proto/limit"
 )
 
 const (
 	// maxAcks bounds the answers that wait for the disk. chosen: a planner
 	// has one generation and a few commands under way with one node.
 	maxAcks = 128
+	// Refusals. chosen: planners and operators are refused a few messages now and
+	// then, after a change of theirs one for each node; a tenth of what a planner
+	// reads of one agent's answers.
+	refusalInterval = 50 * time.Millisecond
+	refusalBurst    = 64
 	// coalesce is the least time between two reports. chosen: a burst is
 	// one report, and an operator sees no delay.
 	coalesce = 200 * time.Millisecond
@@ -22,6 +28,8 @@ const (
 	stolenLosses = 3
 	stolenWithin = 5 * time.Second
 )
+
+var refusalRate = limit.Rate{Interval: refusalInterval, Burst: refusalBurst}
 
 // wire is what the agent has to say and how far it has said it.
 type wire struct {
@@ -37,6 +45,8 @@ type wire struct {
 	seq        uint64 // of reported
 	told       uint64 // of the last one that was sent
 	refused    uint64 // messages refused, over all lives
+	refusals   limit.Bucket
+	unsaid     uint64 // of those, not answered since the last one that was
 	unknown    uint64 // keys skipped
 	dropped    uint64 // telemetry
 	commands   commandWindow

@@ -103,6 +103,24 @@ func Decode(payload []byte, msg any) (unknown int, err error) {
 	return unknown, msg.(Message).Validate()
 }
 
+// Fits tells whether a payload has the form of a message of such a topic, at the
+// price of walking over it.
+func (k TopicKind) Fits(payload []byte) bool {
+	if k == 0 || int(k) >= len(topicShapes) {
+		return false
+	}
+	_, err := check(payload, topicShapes[k])
+	return err == nil
+}
+
+var topicShapes = func() (s [TopicReply + 1]*shape) {
+	for k, msg := range [...]any{TopicPlanner: PlannerState{}, TopicDesired: Desired{}, TopicCommand: Command{}, TopicDecision: Decision{}, TopicAck: Ack{},
+		TopicReported: Reported{}, TopicPresence: Presence{}, TopicHealth: Health{}, TopicEvent: Event{}, TopicRequest: OpRequest{}, TopicReply: OpReply{}} {
+		s[k] = shapes[reflect.TypeOf(msg)]
+	}
+	return s
+}()
+
 // check holds a payload against its shape without decoding it.
 func check(payload []byte, s *shape) (unknown int, err error) {
 	if len(payload) > MaxPayload {

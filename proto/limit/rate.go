@@ -16,12 +16,16 @@ type Bucket struct {
 
 // Take takes n if there are so many.
 func (b *Bucket) Take(now time.Time, r Rate, n int) bool {
-	full := b.after(now, r, n)
-	if full.Sub(now) > time.Duration(r.Burst)*r.Interval {
-		return false
+	has := b.Has(now, r, n)
+	if has {
+		b.full = b.after(now, r, n)
 	}
-	b.full = full
-	return true
+	return has
+}
+
+// Has tells whether there are n.
+func (b *Bucket) Has(now time.Time, r Rate, n int) bool {
+	return b.after(now, r, n).Sub(now) <= time.Duration(r.Burst)*r.Interval
 }
 
 // Spend takes n even if there are less, and says how long to wait until there
@@ -53,21 +57,26 @@ type Sources struct {
 
 // Take takes n of a source's share if there are so many.
 func (s *Sources) Take(now time.Time, source string, n int) bool {
+	return s.Of(now, source).Take(now, s.Rate, n)
+}
+
+// Of is the bucket of a source, until the next call.
+func (s *Sources) Of(now time.Time, source string) *Bucket {
 	b := s.buckets[source]
 	if b == nil {
 		if len(s.buckets) >= s.Max {
 			s.sweep(now)
 		}
-		if b = new(Bucket); len(s.buckets) >= s.Max {
-			b = &s.others
-		} else {
-			if s.buckets == nil {
-				s.buckets = map[string]*Bucket{}
-			}
-			s.buckets[source] = b
+		if len(s.buckets) >= s.Max {
+			return &s.others
 		}
+		if s.buckets == nil {
+			s.buckets = map[string]*Bucket{}
+		}
+		b = new(Bucket)
+		s.buckets[source] = b
 	}
-	return b.Take(now, s.Rate, n)
+	return b
 }
 
 // sweep forgets who has its whole burst again: a new bucket is the same. A

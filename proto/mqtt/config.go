@@ -68,12 +68,17 @@ const (
 	intakeBurst    = 1024
 	askInterval    = 2 * time.Millisecond // of all operators together
 	askBurst       = 4096
+	wrongInterval  = 50 * time.Millisecond // of all that does not fit its topic; chosen: enough to be told what is wrong
+	wrongBurst     = 256
 )
 
 // DefaultIntake is for agents and planners.
 var DefaultIntake = limit.Rate{Interval: intakeInterval, Burst: intakeBurst}
 
-var allRequests = limit.Rate{Interval: askInterval, Burst: askBurst}
+var (
+	allRequests = limit.Rate{Interval: askInterval, Burst: askBurst}
+	allWrong    = limit.Rate{Interval: wrongInterval, Burst: wrongBurst}
+)
 
 func (c *Config) withDefaults() Config {
 	d := *c

@@ -12,11 +12,14 @@ import (
 // intake keeps a flood on one topic from whoever reads the link: what comes
 // beyond the topic's share is counted and goes no further, before anything is
 // decoded. A sender is not known to a receiver, its topic is; so a flood costs
-// those who share its topic, and nobody else.
+// those who share its topic, and nobody else. What no sender of ours would say has
+// a share of its own, and a small one: it costs not even them, and is answered
+// seldom.
 type intake struct {
 	mu       sync.Mutex // an old session's receiver may overlap the new one's
 	sources  limit.Sources
 	requests limit.Bucket // of all operators: their names cost nothing, their answers do
+	wrong    limit.Bucket // of all that is no message of its topic
 	untold   uint64       // not delivered, and no Shed packet says so yet
 	total    atomic.Uint64
 }
@@ -29,18 +32,25 @@ func (l *Link) arrived(p proto.Packet) {
 }
 
 func (in *intake) admit(p *proto.Packet) bool {
-	source := p.Topic
 	if len(p.Payload) > proto.MaxPayload {
 		return false
 	}
-	topic, err := proto.ParseTopic(source)
-	if err != nil {
-		source = "" // all that is wrong counts as one
-	}
+	topic, err := proto.ParseTopic(p.Topic)
 	now, cost := time.Now(), 1+len(p.Payload)/intakeBytes
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.sources.Take(now, source, cost) && (topic.Kind != proto.TopicRequest || in.requests.Take(now, allRequests, cost))
+	if err != nil {
+		return in.wrong.Take(now, allWrong, cost)
+	}
+	// What is beyond the share anyway is not looked at.
+	share, asks := in.sources.Of(now, p.Topic), topic.Kind == proto.TopicRequest
+	if !share.Has(now, in.sources.Rate, cost) || asks && !in.requests.Has(now, allRequests, cost) {
+		return false
+	}
+	if !topic.Kind.Fits(p.Payload) {
+		return in.wrong.Take(now, allWrong, cost)
+	}
+	return share.Take(now, in.sources.Rate, cost) && (!asks || in.requests.Take(now, allRequests, cost))
 }
 
 // shed counts a message that is not delivered, and has the reader told soon.

@@ -17,6 +17,32 @@ func intakeLink() *Link {
 	return &Link{cfg: cfg, in: newQueue(cfg.Queue), intake: intake{sources: limit.Sources{Rate: cfg.Intake, Max: intakeTopics}}}
 }
 
+// message is one of a topic that its reader takes, with so many bytes in a key
+// that it skips.
+func message(t testing.TB, topic string, bytes int) []byte {
+	t.Helper()
+	k, err := proto.ParseTopic(topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := proto.Encode(map[proto.TopicKind]any{
+		proto.TopicReported: &proto.Reported{Version: proto.Version, Node: k.Node, Session: 1, Seq: 1},
+		proto.TopicAck:      &proto.Ack{Version: proto.Version, Node: k.Node, Session: 1, Phase: proto.PhaseProtocol, Code: proto.Malformed},
+		proto.TopicEvent:    &proto.Event{Version: proto.Version, Node: k.Node, Session: 1, Seq: 1, Kind: proto.EvStarted, Count: 1},
+		proto.TopicRequest:  &proto.OpRequest{Version: proto.Version, Corr: proto.Corr{1}, TTLMillis: 1, Noun: proto.NounFabric, Bundle: -1},
+		proto.TopicDesired:  &proto.Desired{Version: proto.Version, Node: k.Node, Term: 1, Generation: 1, Decisions: []proto.RingID{1}},
+	}[k.Kind])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes > 0 {
+		raw[0]++ // one pair more
+		raw = append(raw, 0x19, 0x03, 0xe7, 0x59, byte(bytes>>8), byte(bytes))
+		raw = append(raw, make([]byte, bytes)...)
+	}
+	return raw
+}
+
 // A flood on one topic reaches nobody, and keeps nobody else's message out.
 // More than the queue holds on two topics of a node, then one message each of
 // others; before, the queue was full and they were lost.
@@ -25,18 +51,18 @@ func TestFloodStaysOnItsTopic(t *testing.T) {
 	l.intake.sources.Rate.Interval = time.Hour // the burst alone, however slow the machine
 	topics := proto.Topics{Fabric: "f1"}
 	say := func(topic string, size int) {
-		l.arrived(proto.Packet{Topic: topic, Payload: make([]byte, size)})
+		l.arrived(proto.Packet{Topic: topic, Payload: message(t, topic, size)})
 	}
 	const flood = 2 * DefaultQueue
 	for range flood {
-		say(topics.Reported(0), 64)
+		say(topics.Reported(0), 0)
 		say(topics.Event(1), 60_000)
-		say("no/topic/of/ours", 1)
+		l.arrived(proto.Packet{Topic: "no/topic/of/ours", Payload: []byte{0}})
 	}
-	say(topics.Ack(0), 64)
-	say(topics.Reported(1), 64)
-	say(topics.Request("watch"), proto.MaxPayload)
-	say(topics.Request("watch"), proto.MaxPayload+1)
+	say(topics.Ack(0), 0)
+	say(topics.Reported(1), 0)
+	say(topics.Request("watch"), 60_000)
+	l.arrived(proto.Packet{Topic: topics.Request("watch"), Payload: make([]byte, proto.MaxPayload+1)})
 	got, told := map[string]int{}, uint64(0)
 	taken := func() {
 		for p, ok := l.in.take(); ok; p, ok = l.in.take() {
@@ -74,12 +100,33 @@ func TestFloodStaysOnItsTopic(t *testing.T) {
 	}
 }
 
+// What is no message at all costs not even those who share its topic, and what is
+// answered of it is little. Garbage beyond any share on the topic of a plan, then
+// the plan; before, the share was used up and the plan shed.
+func TestGarbageCostsNobody(t *testing.T) {
+	l := intakeLink()
+	l.intake.sources.Rate.Interval = time.Hour
+	topic := proto.Topics{Fabric: "f1"}.Desired(7)
+	plan := message(t, topic, 0)
+	for n := range 10 * DefaultIntake.Burst {
+		l.arrived(proto.Packet{Topic: topic, Payload: [][]byte{bytes.Repeat([]byte{0xa0}, 64), plan[:len(plan)-1], nil, message(t, proto.Topics{Fabric: "f1"}.Event(7), 0)}[n%4]})
+	}
+	garbage := l.in.count
+	for range DefaultIntake.Burst + 1 {
+		l.arrived(proto.Packet{Topic: topic, Payload: plan})
+	}
+	if garbage < allWrong.Burst || garbage > 2*allWrong.Burst || l.in.count != garbage+DefaultIntake.Burst {
+		t.Errorf("%d of the garbage delivered, and %d plans of %d", garbage, l.in.count-garbage, DefaultIntake.Burst)
+	}
+}
+
 // Names that cost nothing do not buy the planner's time.
 // As many operators as messages.
 func TestOperatorsShareTheirIntake(t *testing.T) {
 	l := intakeLink()
+	ask := message(t, proto.Topics{Fabric: "f1"}.Request("op"), 0)
 	for i := range 3 * allRequests.Burst {
-		l.arrived(proto.Packet{Topic: proto.Topics{Fabric: "f1"}.Request(fmt.Sprint("op-", i)), Payload: []byte{0xa0}})
+		l.arrived(proto.Packet{Topic: proto.Topics{Fabric: "f1"}.Request(fmt.Sprint("op-", i)), Payload: ask})
 	}
 	if n := l.in.count; n < allRequests.Burst || n > 2*allRequests.Burst {
 		t.Errorf("%d of %d requests delivered", n, 3*allRequests.Burst)
@@ -94,7 +141,7 @@ func TestLinkTellsWhatItSheds(t *testing.T) {
 		l := up(t, Config{Broker: b.url(), ClientID: "reader", Subscriptions: []string{topic}, Intake: limit.Rate{Interval: time.Hour, Burst: 10}, Ordered: true})
 		w := up(t, Config{Broker: b.url(), ClientID: "writer"})
 		for range 100 {
-			send(t, w, topic, "e", false)
+			send(t, w, topic, string(message(t, topic, 0)), false)
 		}
 		late := time.After(patience)
 		got, told := 0, uint64(0)
@@ -119,10 +166,10 @@ func TestLinkTellsWhatItSheds(t *testing.T) {
 // BenchmarkIntakeUnderFlood is what one unwanted message costs a link, long
 // ones too: the light path shares the processor with it.
 func BenchmarkIntakeUnderFlood(b *testing.B) {
-	for name, payload := range map[string][]byte{"short": make([]byte, 64), "long": bytes.Repeat([]byte{0xa0}, 60_000)} {
+	topic := proto.Topics{Fabric: "f1"}.Desired(63)
+	for name, payload := range map[string][]byte{"short": make([]byte, 64), "long": bytes.Repeat([]byte{0xa0}, 60_000), "plan": message(b, topic, 0), "long plan": message(b, topic, 60_000)} {
 		b.Run(name, func(b *testing.B) {
 			l := intakeLink()
-			topic := proto.Topics{Fabric: "f1"}.Desired(63)
 			b.ReportAllocs()
 			for b.Loop() {
 				l.arrived(proto.Packet{Topic: topic, Payload: payload})

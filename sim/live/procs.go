@@ -88,7 +88,7 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	}
 	p.f.Moves = fabric.MoveNone // so that nothing but the broken ring may change
 	p.res.Nodes, p.res.Rings = p.f.Nodes, p.f.TargetRings()
-	steps := []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack, p.loseSupply, p.dieUnderFlood}
+	steps := []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack, p.dieUnderFlood, p.loseSupply}
 	if cfg.Damage > 0 || cfg.Kills > 0 {
 		steps = []func(context.Context) error{p.build, p.spoil}
 	}

@@ -66,12 +66,10 @@ func (p *procs) lose(ctx context.Context, x *loss) (err error) {
 
 func (x *loss) touched() map[int]bool { return map[int]bool{x.left: true, x.dead: true, x.right: true} }
 
-// repaired waits until a ring is in service without the node that it lost, and
-// tells at each look how long it has waited.
-func (p *procs) repaired(ctx context.Context, x loss, waited func(time.Duration)) error {
-	may, began := x.touched(), time.Now()
+// repaired waits until a ring is in service without the node that it lost.
+func (p *procs) repaired(ctx context.Context, x loss) error {
+	may := x.touched()
 	if _, err := await(ctx, procsService, "the planner hears of it", func() (bool, string) {
-		waited(time.Since(began))
 		rings, err := p.rings(ctx)
 		if err != nil {
 			return false, err.Error()
@@ -111,7 +109,7 @@ func (p *procs) dieUnheard(ctx context.Context) error {
 		"%d <-> %d bypassed in %.1f ms of wall time, no other light changed", x.left, x.right, milliseconds(x.took))
 	p.signal("broker", syscall.SIGCONT)
 	began = time.Now()
-	if err := p.repaired(ctx, x, func(time.Duration) {}); err != nil {
+	if err := p.repaired(ctx, x); err != nil {
 		return err
 	}
 	p.done(began, "broker goes on", "a spare took the place, in service; other rings untouched")
@@ -119,11 +117,6 @@ func (p *procs) dieUnheard(ctx context.Context) error {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// floodLasts is how long a flood goes on while a repair waits. It comes on the
-// topics of the very nodes that are asked, so what they say is shed in the
-// same share; a repair then takes as long as chance has it.
-const floodLasts = 20 * time.Second
 
 // dieUnderFlood takes nodes' supplies away in turn, without and with a flood on
 // the topics of the planner and of the neighbours that bypass.
@@ -157,21 +150,13 @@ func (p *procs) dieUnderFlood(ctx context.Context) error {
 		p.done(began, fmt.Sprintf("%s: node %d loses its power", what, x.dead), "%d <-> %d bypassed in %.1f ms of wall time, no other light changed",
 			x.left, x.right, milliseconds(x.took))
 		began = time.Now()
-		sent, ended := 0, time.Duration(0)
-		if err := p.repaired(ctx, x, func(waited time.Duration) {
-			if waited > floodLasts && ended == 0 {
-				sent, ended = stop(), waited
-			}
-		}); err != nil {
+		if err := p.repaired(ctx, x); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		when := fmt.Sprintf("after %.1f s", time.Since(began).Seconds())
-		if ended == 0 {
-			sent = stop()
-		} else {
-			when = fmt.Sprintf("%.1f s after the flood's end, %.1f s in all", (time.Since(began) - ended).Seconds(), time.Since(began).Seconds())
-		}
-		p.done(began, what, "repaired %s; %d messages of the flood", when, sent)
+		repaired := time.Since(began)
+		f.RepairMillis[i%2] = max(f.RepairMillis[i%2], repaired.Milliseconds())
+		sent := stop()
+		p.done(began, what, "repaired after %.1f s; %d messages of the flood", repaired.Seconds(), sent)
 		f.Messages += sent
 		f.peaks(p.processes)
 		if err := p.comeBack(ctx); err != nil {
@@ -188,11 +173,12 @@ func (p *procs) dieUnderFlood(ctx context.Context) error {
 
 // FloodResult is bypasses without and with a flood, and what the flood cost.
 type FloodResult struct {
-	QuietMicros int64 `json:"quiet_us"` // median
-	FloodMicros int64 `json:"flood_us"`
-	Messages    int   `json:"messages"`
-	PlannerKiB  int   `json:"planner_kib"` // resident, at most
-	AgentKiB    int   `json:"agent_kib"`   // of the largest agent
+	QuietMicros  int64    `json:"quiet_us"` // median
+	FloodMicros  int64    `json:"flood_us"`
+	RepairMillis [2]int64 `json:"repair_ms"` // the longest, quietly and under a flood
+	Messages     int      `json:"messages"`
+	PlannerKiB   int      `json:"planner_kib"` // resident, at most
+	AgentKiB     int      `json:"agent_kib"`   // of the largest agent
 }
 
 // peaks takes the most memory that planner and agents had.
