@@ -31,6 +31,7 @@ var studies = []struct {
 	{"rewire", "circuits kept while a core changes, by method ([CROSS] Fig. 5-7)", studyRewire},
 	{"flows", "the flow simulator: speed, memory, models of sharing", studyFlows},
 	{"jct", "completion of jobs on a leaf-spine core, by strategy and queue ([VCLOS] Tables 2, 5-7)", studyJCT},
+	{"topology", "direct links of a job: hops, tax, iterations, cost ([TOPO] sec 5)", studyTopology},
 	{"lumos-jct", "completion of jobs on circuits between pods and on a Clos ([LUMOS] 6)", studyLumos},
 }
 

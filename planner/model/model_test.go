@@ -67,7 +67,7 @@ func TestBadModelsNameFieldAndLimit(t *testing.T) {
 func strategies(j *job, rnd *detmath.Random, n int) []Strategy {
 	var out []Strategy
 	for len(out) < n {
-		s := j.m.DataParallel(j.Servers)
+		s := j.m.dataParallel(j.Servers)
 		if len(j.size) == 0 {
 			s.Stages = 1 << rnd.Below(3)
 		}
@@ -144,7 +144,7 @@ func TestSearchFindsTheBestPlacement(t *testing.T) {
 	c := Cluster{Servers: 4, GPUsPerServer: 2}
 	best := int64(1) << 60
 	for a := range 125 {
-		s := m.DataParallel(4)
+		s := m.dataParallel(4)
 		s.Table = []int{a%5 - 1, a/5%5 - 1, a/25 - 1}
 		got, err := Evaluate(m, c, s, Switch{4}, 1e11)
 		if err != nil {

@@ -8,7 +8,7 @@ import "testing"
 // Reference: [TOPO] sec 2.1, appendix D.
 func TestTrafficOfOneTableIsThePapers(t *testing.T) {
 	m := &Model{Name: "one", BatchPerGPU: 8192, BytesPerValue: 8, Layers: []Layer{{Kind: Dense, Count: 1, Inputs: 1, Outputs: 1}}, Embeddings: []Embedding{{1, 10_000_000, 512}}}
-	s := m.DataParallel(16)
+	s := m.dataParallel(16)
 	_, demands, err := m.Traffic(Cluster{Servers: 16, GPUsPerServer: 1}, s)
 	if err != nil {
 		t.Fatal(err)

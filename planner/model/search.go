@@ -193,10 +193,12 @@ func Search(m *Model, c Cluster, net Network, bitsPerSecond int64, seed uint64) 
 	return s, t, nil
 }
 
-// start is the data-parallel strategy, with experts dealt out where they do not
-// fit otherwise.
+// Start is how a model is divided by hand: data parallel, tables dealt out
+// evenly, experts too where they do not fit otherwise.
+func Start(m *Model, c Cluster) (Strategy, error) { return newJob(m, c).start() }
+
 func (j *job) start() (Strategy, error) {
-	s := j.m.DataParallel(j.Servers)
+	s := j.m.dataParallel(j.Servers)
 	for t := 1; j.check(s) != nil && t <= j.Servers; t *= 2 {
 		for u, x := range j.units {
 			if x.experts > 0 && x.shares(t) && j.Servers%t == 0 {
@@ -248,7 +250,14 @@ func (j *job) wire(s Strategy, w Wiring) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Plan{Strategy: s, Topology: t, Time: Time{j.compute(s), transfer(t.FullestReduce, w.Bits), transfer(t.FullestSend, w.Bits)}}, nil
+	p := &Plan{Strategy: s, Topology: t, Time: Time{Compute: j.compute(s)}}
+	p.Time = p.At(w.Bits)
+	return p, nil
+}
+
+// At is the plan's time with links of another rate.
+func (p *Plan) At(bitsPerSecond int64) Time {
+	return Time{p.Time.Compute, transfer(p.Topology.FullestReduce, bitsPerSecond), transfer(p.Topology.FullestSend, bitsPerSecond)}
 }
 
 // alternations at most ([TOPO] sec 4.1 leaves the number open); chosen.

@@ -30,9 +30,9 @@ type Strategy struct {
 	Table  []int // by table: its server, or Everywhere
 }
 
-// DataParallel gives every server all layers and deals the tables out, evenly
-// over all servers: what is done by hand.
-func (m *Model) DataParallel(servers int) Strategy {
+// dataParallel gives every server all layers and deals the tables out, evenly
+// over all servers.
+func (m *Model) dataParallel(servers int) Strategy {
 	s := Strategy{Stages: 1, Share: slices.Repeat([]int{1}, len(m.units()))}
 	size, _ := m.tables()
 	for k := range size {

@@ -212,3 +212,14 @@ func (r *Routes) Walk(from, to int, f func(a, b int)) {
 		to = int(r.tail[k])
 	}
 }
+
+// LeastSent is what the emptiest link carries of demands that were asked for.
+func (t *Topology) LeastSent(demands []Demand) int64 {
+	load := make([]int64, len(t.Routes.g.to))
+	t.Routes.put(demands, load)
+	least := int64(MaxBytes)
+	for k, l := range load {
+		least = min(least, l/t.Routes.g.wide[k])
+	}
+	return least
+}

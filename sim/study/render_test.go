@@ -55,7 +55,11 @@ func everything(t *testing.T) map[string]rendered {
 	must(err)
 	rewire, err := Rewire(smallRewire(1))
 	must(err)
-	return map[string]rendered{"rewire": rewire, "waste": waste, "iid": iid, "jobscale": job, "wait": wait, "disruption": disruption, "crosstor": tor, "cost": cost, "bounds": bounds, "mfu": mfu}
+	direct := DefaultTopology()
+	direct.Servers, direct.Models, direct.Gbps, direct.Batches, direct.Shared = 16, direct.Models[2:4], []int{40, 100}, []int{128}, 0
+	topology, err := Topology(direct)
+	must(err)
+	return map[string]rendered{"topology": topology, "rewire": rewire, "waste": waste, "iid": iid, "jobscale": job, "wait": wait, "disruption": disruption, "crosstor": tor, "cost": cost, "bounds": bounds, "mfu": mfu}
 }
 
 // Goal: every study has a table, charts and notes that stand for themselves.

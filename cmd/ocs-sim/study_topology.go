@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"ringlight/planner/model"
+	"ringlight/proto"
+	"ringlight/sim/study"
+)
+
+func studyTopology(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultTopology()
+	fs := s.flags("-models dlrm,bert -degree 4 -gbps 100 -svg topology.svg")
+	fs.IntVar(&cfg.Servers, "servers", cfg.Servers, "servers of a job")
+	fs.IntVar(&cfg.GPUsPerServer, "gpus", cfg.GPUsPerServer, "GPUs of a server")
+	degrees := intList(fs, "degree", cfg.Degrees, "interfaces of a server")
+	gbps := intList(fs, "gbps", cfg.Gbps, "bandwidth of an interface, Gb/s")
+	batches := intList(fs, "batch", cfg.Batches, "batches of the all-to-all sweep")
+	models := fs.String("models", "all", "which, separated by commas: "+strings.Join(model.Names(), ", ")+" or JSON files")
+	fs.IntVar(&cfg.Shared, "shared", cfg.Shared, "times that jobs are drawn on 432 shared servers; 0: not run")
+	fs.BoolVar(&cfg.ShareLayers, "share-layers", false, "searches may share dense layers among servers")
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	cfg.Degrees, cfg.Gbps, cfg.Batches, cfg.Seed, cfg.Progress = *degrees, *gbps, *batches, *s.seed, s.progress()
+	if *models != "all" {
+		cfg.Models = nil
+		for _, name := range splitList(*models) {
+			m, err := readModel(name)
+			if err != nil {
+				return err
+			}
+			cfg.Models = append(cfg.Models, m)
+		}
+	}
+	res, err := compute(ctx, func() (*study.TopologyResult, error) { return study.Topology(cfg) })
+	var refused *model.Error
+	if errors.As(err, &refused) {
+		return &proto.Error{Code: proto.Invalid, Field: refused.Field, Limit: refused.Limit, Reason: err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	return s.emit(fmt.Sprintf("Direct links, %d servers", cfg.Servers), res, res.Charts())
+}
+
+// maxModel is the size of a model's file; chosen: a layer a line of the deepest
+// network there is.
+const maxModel = 1 << 20
+
+func readModel(name string) (*model.Model, error) {
+	if m := model.Named(name); m != nil {
+		return m, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usagef("models: %w: want %s or a file", err, strings.Join(model.Names(), ", "))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxModel+1))
+	if err != nil || len(data) > maxModel {
+		return nil, usagef("models: %s: want a file of at most %d bytes (%v)", name, maxModel, err)
+	}
+	m, err := model.Read(data)
+	var refused *model.Error
+	if errors.As(err, &refused) {
+		return nil, &proto.Error{Code: proto.Invalid, Field: refused.Field, Limit: refused.Limit, Reason: name + ": " + refused.Reason}
+	}
+	return m, err
+}

@@ -1,0 +1,287 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+
+	"ringlight/planner/model"
+	"ringlight/planner/topo"
+	"ringlight/proto"
+)
+
+// TopologyConfig is the experiments of [TOPO] sec 5.
+type TopologyConfig struct {
+	Servers       int
+	GPUsPerServer int
+	Degrees       []int
+	Gbps          []int // of an interface
+	Models        []*model.Model
+	Batches       []int // of the all-to-all sweep
+	Shared        int   // times that jobs are drawn on the shared cluster; 0: not run
+	ShareLayers   bool  // searches may share dense layers among servers
+	Seed          uint64
+	Progress      Progress
+}
+
+// DefaultTopology is the paper's: 128 servers of four GPUs.
+func DefaultTopology() TopologyConfig {
+	c := TopologyConfig{Servers: 128, GPUsPerServer: 4, Degrees: []int{4, 8}, Gbps: topoGbps(), Batches: []int{64, 128, 256, 512, 1024, 2048}, Shared: 5, Seed: 1}
+	for _, name := range []string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50", "gpt-moe"} {
+		c.Models = append(c.Models, model.Named(name))
+	}
+	return c
+}
+
+// Validate checks the sizes.
+func (c TopologyConfig) Validate() error {
+	bad := func(field, limit string, v any) error {
+		return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprint(v)}
+	}
+	switch {
+	case c.Servers < 4 || c.Servers > 512:
+		return bad("servers", "4 to 512", c.Servers)
+	case c.GPUsPerServer < 1 || c.GPUsPerServer > 64:
+		return bad("gpus_per_server", "1 to 64", c.GPUsPerServer)
+	case len(c.Degrees) == 0 || len(c.Gbps) == 0:
+		return bad("degree", "one degree and one bandwidth or more", "none")
+	case c.Shared < 0 || c.Shared > 100:
+		return bad("shared", "0 to 100", c.Shared)
+	}
+	for _, d := range c.Degrees {
+		if d < 2 || d > topo.MaxDegree || d%2 != 0 {
+			return bad("degree", fmt.Sprintf("2 to %d, even: links are bidirectional", topo.MaxDegree), d)
+		}
+	}
+	for _, g := range c.Gbps {
+		if !slices.Contains(topoGbps(), g) {
+			return bad("gbps", fmt.Sprintf("speeds with a price, %v", topoGbps()), g)
+		}
+	}
+	for _, b := range c.Batches {
+		if b < 1 || b > 1<<16 {
+			return bad("batch", "1 to 65536", b)
+		}
+	}
+	return nil
+}
+
+// serverMemory is what weights of a server may take: four A100 of 40 GB.
+const serverMemory = 160 << 30
+
+func (c TopologyConfig) cluster() model.Cluster {
+	return model.Cluster{Servers: c.Servers, GPUsPerServer: c.GPUsPerServer, ServerBytes: serverMemory, ShareLayers: c.ShareLayers}
+}
+
+// TopologyHops is the distance of servers, and what all-to-all traffic beside
+// AllReduce costs.
+type TopologyHops struct {
+	Degree     int           `json:"degree"`
+	Method     topo.Method   `json:"method"`
+	Mean       float64       `json:"hops_mean"`
+	Max        int           `json:"hops_max"`
+	Tax        []TopologyTax `json:"tax"`
+	LeastBelow float64       `json:"least_link_below_fullest_ratio"` // of all-to-all alone
+	Slowdown   float64       `json:"slowdown_ratio"`                 // of all-to-all against links without hops: alpha of eq. 1
+}
+
+// TopologyTax is the bandwidth tax at a ratio of all-to-all to AllReduce.
+type TopologyTax struct {
+	Ratio float64 `json:"mp_to_allreduce_ratio"`
+	Tax   float64 `json:"tax_ratio"`
+}
+
+// topoRatios are the paper's axis, in percent.
+var topoRatios = []int64{3, 5, 10, 20, 40, 80}
+
+func (c TopologyConfig) everyServer() []int {
+	out := make([]int, c.Servers)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+func (c TopologyConfig) hops(degree int, method topo.Method) (*TopologyHops, error) {
+	const each = 1 << 20 // bytes of a pair for each percent
+	pairs := int64(c.Servers) * int64(c.Servers-1)
+	out := &TopologyHops{Degree: degree, Method: method, Tax: []TopologyTax{}}
+	for _, percent := range topoRatios {
+		r := topo.Request{Servers: c.Servers, Degree: degree, Bidirectional: true, Method: method, Seed: c.Seed,
+			AllReduce: []topo.Group{{Servers: c.everyServer(), Bytes: 100 * each * pairs}}}
+		for a := range c.Servers {
+			for b := range c.Servers {
+				if a != b {
+					r.MP = append(r.MP, topo.Demand{From: a, To: b, Bytes: percent * each})
+				}
+			}
+		}
+		t, err := topo.Find(r)
+		if err != nil {
+			return nil, err
+		}
+		out.Tax = append(out.Tax, TopologyTax{float64(percent) / 100, float64(t.Carried) / float64(t.Asked)})
+		if percent > topoRatios[0] {
+			continue
+		}
+		// With few bytes besides, all interfaces are for rings.
+		least := t.LeastSent(r.MP)
+		out.Mean, out.Max = float64(t.Hops.Sum)/float64(t.Hops.Pairs), t.Hops.Max
+		out.LeastBelow = 1 - float64(least)/float64(t.FullestSend)
+		out.Slowdown = float64(t.FullestSend) * float64(degree) / float64(percent*each*int64(c.Servers-1))
+	}
+	return out, nil
+}
+
+// TopologyTimes are those of one iteration, in milliseconds.
+type TopologyTimes struct {
+	FatTree float64 `json:"fat_tree_ms"` // of equal cost
+	Totient float64 `json:"totient_ms"`
+	Random  float64 `json:"random_ms"`
+	Ideal   float64 `json:"ideal_ms"`
+}
+
+// direct is the better of the two methods.
+func (t TopologyTimes) direct() float64 { return min(t.Totient, t.Random) }
+
+// TopologyJob is one model alone on a cluster.
+type TopologyJob struct {
+	Model       string  `json:"model"`
+	Division    string  `json:"division"` // by hand (data parallel, tables dealt out) or searched
+	Degree      int     `json:"degree"`
+	Gbps        int     `json:"gbps"`
+	FatTreeGbps float64 `json:"fat_tree_gbps"` // of a host
+	ComputeMS   float64 `json:"compute_ms"`
+	ReduceMS    float64 `json:"allreduce_ms"` // on direct links by random rings
+	SendMS      float64 `json:"mp_ms"`
+	TopologyTimes
+	Gain      float64 `json:"fat_tree_to_direct_ratio"`
+	OverIdeal float64 `json:"direct_to_ideal_ratio"`
+}
+
+// The two ways to divide a model.
+const (
+	ByHand   = "by hand"
+	Searched = "searched"
+)
+
+func msOf(t model.Time) float64 { return float64(t.Total()) / 1e6 }
+
+// wired is a model divided by hand on direct links of either method.
+type wired struct{ totient, random *model.Plan }
+
+func (c TopologyConfig) byHand(m *model.Model, degree int) (model.Strategy, wired, error) {
+	s, err := model.Start(m, c.cluster())
+	if err != nil {
+		return s, wired{}, err
+	}
+	var out wired
+	if out.totient, err = model.Wire(m, c.cluster(), s, c.wiring(degree, 100, topo.Totient)); err != nil {
+		return s, out, err
+	}
+	out.random, err = model.Wire(m, c.cluster(), s, c.wiring(degree, 100, topo.Random))
+	return s, out, err
+}
+
+func (c TopologyConfig) wiring(degree, gbps int, method topo.Method) model.Wiring {
+	return model.Wiring{Degree: degree, Bidirectional: true, Method: method, Bits: int64(gbps) * 1e9, Seed: c.Seed}
+}
+
+// at is the time of a plan with other links.
+func at(p *model.Plan, gbps int) model.Time { return p.At(int64(gbps) * 1e9) }
+
+// job times one model at every bandwidth, divided by hand and searched.
+func (c TopologyConfig) job(m *model.Model, degree int) ([]*TopologyJob, error) {
+	s, hand, err := c.byHand(m, degree)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	net := model.Switch{Servers: c.Servers}
+	var out []*TopologyJob
+	for _, gbps := range c.Gbps {
+		fat := int64(fatTreeMbps(directCost(degree, gbps, false))) * 1e6
+		ideal := int64(degree*gbps) * 1e9
+		for _, division := range []string{ByHand, Searched} {
+			j := &TopologyJob{Model: m.Name, Division: division, Degree: degree, Gbps: gbps, FatTreeGbps: float64(fat) / 1e9}
+			var times [4]model.Time
+			if division == ByHand {
+				times[1], times[2] = at(hand.totient, gbps), at(hand.random, gbps)
+				if times[0], err = model.Evaluate(m, c.cluster(), s, net, fat); err == nil {
+					times[3], err = model.Evaluate(m, c.cluster(), s, net, ideal)
+				}
+			} else {
+				times, err = c.searched(m, degree, gbps, fat, ideal)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", m.Name, err)
+			}
+			j.FatTree, j.Totient, j.Random, j.Ideal = msOf(times[0]), msOf(times[1]), msOf(times[2]), msOf(times[3])
+			j.ComputeMS, j.ReduceMS, j.SendMS = float64(times[2].Compute)/1e6, float64(times[2].Reduce)/1e6, float64(times[2].Send)/1e6
+			j.Gain, j.OverIdeal = j.FatTree/j.direct(), j.direct()/j.Ideal
+			out = append(out, j)
+		}
+	}
+	return out, nil
+}
+
+// searched divides for each network by itself.
+func (c TopologyConfig) searched(m *model.Model, degree, gbps int, fat, ideal int64) (t [4]model.Time, err error) {
+	net := model.Switch{Servers: c.Servers}
+	if _, t[0], err = model.Search(m, c.cluster(), net, fat, c.Seed); err != nil {
+		return t, err
+	}
+	if _, t[3], err = model.Search(m, c.cluster(), net, ideal, c.Seed); err != nil {
+		return t, err
+	}
+	for i, method := range []topo.Method{topo.Totient, topo.Random} {
+		p, err := model.Alternate(m, c.cluster(), c.wiring(degree, gbps, method))
+		if err != nil {
+			return t, err
+		}
+		t[1+i] = p.Time
+	}
+	return t, nil
+}
+
+// TopologyBatch is one point of the all-to-all sweep: DLRM with a table on each
+// server.
+type TopologyBatch struct {
+	Degree int     `json:"degree"`
+	Batch  int     `json:"batch_per_gpu"`
+	Ratio  float64 `json:"mp_to_allreduce_ratio"`
+	TopologyTimes
+}
+
+// sweepGbps is the bandwidth of [TOPO] Fig. 12.
+const sweepGbps = 100
+
+func (c TopologyConfig) batch(degree, batch int) (*TopologyBatch, error) {
+	m := *model.Named("dlrm")
+	m.BatchPerGPU = batch
+	m.Embeddings = []model.Embedding{{Count: c.Servers, Rows: 10_000_000, Dimension: 128}}
+	s, hand, err := c.byHand(&m, degree)
+	if err != nil {
+		return nil, err
+	}
+	groups, demands, err := m.Traffic(c.cluster(), s)
+	if err != nil {
+		return nil, err
+	}
+	sent, reduced := int64(0), int64(0)
+	for _, g := range groups {
+		reduced += g.Bytes
+	}
+	for _, d := range demands {
+		sent += d.Bytes
+	}
+	net := model.Switch{Servers: c.Servers}
+	fat, err := model.Evaluate(&m, c.cluster(), s, net, int64(fatTreeMbps(directCost(degree, sweepGbps, false)))*1e6)
+	if err != nil {
+		return nil, err
+	}
+	ideal, err := model.Evaluate(&m, c.cluster(), s, net, int64(degree*sweepGbps)*1e9)
+	if err != nil {
+		return nil, err
+	}
+	return &TopologyBatch{degree, batch, float64(sent) / float64(reduced),
+		TopologyTimes{msOf(fat), msOf(at(hand.totient, sweepGbps)), msOf(at(hand.random, sweepGbps)), msOf(ideal)}}, nil
+}
