@@ -234,6 +234,7 @@ func (q *bus) spi(msg *hal.Msg) {
 	}
 	if b.mems != nil {
 		b.mems.spi(int64(b.now), q.id, msg)
+		b.mems.moved(b)
 	}
 	for _, s := range b.lay.selects[q.id] {
 		if s.cs != msg.Addr {

@@ -9,14 +9,15 @@ import (
 type eventKind uint8
 
 const (
-	evSubmit eventKind = iota // an operation reaches its bus
-	evBus                     // the bus is at its next step
-	evCross                   // light crosses a comparator
-	evFilter                  // a comparator's filter follows
-	evEdge                    // the host's watcher of a line wakes
-	evSettle                  // a bundle's heaters have arrived
-	evPower                   // the rails of a board without power are down
-	evMCI                     // the controller of a module has done something
+	evSubmit  eventKind = iota // an operation reaches its bus
+	evBus                      // the bus is at its next step
+	evCross                    // light crosses a comparator
+	evFilter                   // a comparator's filter follows
+	evEdge                     // the host's watcher of a line wakes
+	evSettle                   // a bundle's heaters have arrived
+	evPower                    // the rails of a board without power are down
+	evMCI                      // the controller of a module has done something
+	evMirrors                  // what mirrors join is looked at again
 )
 
 // event is one thing that will happen. gen must still be that of its owner,

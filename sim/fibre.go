@@ -9,8 +9,11 @@ import (
 
 // fibreEnd is what arrives at one external path of a bundle.
 type fibreEnd struct {
-	peer    *bundle // nil: nothing connected
+	peer    *bundle // whose light comes here; nil: nobody's
 	ext     int     // the peer's: 0 external 1, 1 external 2
+	to      *bundle // where the light from here comes to: the peer, but through mirrors
+	toExt   int
+	mirror  bool // the fibre ends at mirrors, which say what is joined
 	crossed bool
 	cut     bool // of the direction towards this end
 	gain    float64
@@ -61,7 +64,7 @@ func (w *World) end(p Port) (*bundle, *fibreEnd, error) {
 // free checks that a fibre may be laid from a port.
 func (e *fibreEnd) free(p Port, f Fibre) error {
 	switch {
-	case e.peer != nil || e.outside != nil:
+	case e.peer != nil || e.outside != nil || e.mirror:
 		return fmt.Errorf("sim: port %v already has a fibre", p)
 	case f.LossMilliDB < 0:
 		return fmt.Errorf("sim: fibre loss %d mdB: a fibre does not amplify", f.LossMilliDB)
@@ -90,8 +93,9 @@ func (w *World) Connect(a, z Port, f Fibre) error {
 	if err := ze.free(z, f); err != nil {
 		return err
 	}
-	*ae = fibreEnd{peer: zb, ext: z.Path - hal.LOSExternal1, crossed: f.Crossed, gain: f.gain()}
-	*ze = fibreEnd{peer: ab, ext: a.Path - hal.LOSExternal1, crossed: f.Crossed, gain: f.gain()}
+	aExt, zExt := a.Path-hal.LOSExternal1, z.Path-hal.LOSExternal1
+	*ae = fibreEnd{peer: zb, ext: zExt, to: zb, toExt: zExt, crossed: f.Crossed, gain: f.gain()}
+	*ze = fibreEnd{peer: ab, ext: aExt, to: ab, toExt: aExt, crossed: f.Crossed, gain: f.gain()}
 	ab.los[a.Path].follow()
 	zb.los[z.Path].follow()
 	return nil
@@ -108,7 +112,7 @@ func (w *World) setCut(p Port, d Direction, cut bool) error {
 	if err != nil {
 		return err
 	}
-	if e.peer == nil && e.outside == nil {
+	if e.peer == nil && e.outside == nil && !e.mirror {
 		return fmt.Errorf("sim: port %v has no fibre", p)
 	}
 	if d == Both || d == In {
@@ -122,9 +126,9 @@ func (w *World) setCut(p Port, d Direction, cut bool) error {
 		}
 		return nil
 	}
-	if d == Both || d == Out {
-		e.peer.ends[e.ext].cut = cut
-		e.peer.los[hal.LOSExternal1+e.ext].follow()
+	if (d == Both || d == Out) && e.to != nil {
+		e.to.ends[e.toExt].cut = cut
+		e.to.los[hal.LOSExternal1+e.toExt].follow()
 	}
 	return nil
 }

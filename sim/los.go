@@ -133,8 +133,8 @@ func (bu *bundle) changed(mask uint32) {
 	}
 	bu.los[hal.LOSLoopback].followTraces(nil, mask)
 	for ext := range bu.ends {
-		if e := &bu.ends[ext]; e.peer != nil {
-			e.peer.los[hal.LOSExternal1+e.ext].followTraces(&e.peer.ends[e.ext], mask)
+		if e := &bu.ends[ext]; e.to != nil {
+			e.to.los[hal.LOSExternal1+e.toExt].followTraces(&e.to.ends[e.toExt], mask)
 		}
 	}
 }

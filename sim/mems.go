@@ -24,6 +24,7 @@ type mems struct {
 	chips  []monitorChip
 	temp   tempChip
 	noise  float64 // of the monitors, codes rms; 0: as it is
+	links  links   // of fibres to transceivers
 }
 
 // mirrorDAC is one AD5535B: nothing of it can be read.

@@ -136,6 +136,7 @@ func (b *board) clear() {
 	}
 	if b.mems != nil {
 		b.mems.clear(int64(b.now))
+		b.mems.moved(b)
 	}
 	for i := range b.bundles {
 		bu := &b.bundles[i]

@@ -237,6 +237,8 @@ func (w *World) Step() (id BoardID, ev hal.Event, ok bool) {
 		b.clear()
 	case evMCI:
 		b.bundles[int(e.place)/hal.MaxModules].modules[int(e.place)%hal.MaxModules].mci.due()
+	case evMirrors:
+		b.mems.lookAtLinks(b)
 	}
 	return b.id, ev, false
 }
