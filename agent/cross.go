@@ -19,6 +19,7 @@ type crossOptics struct {
 	*Agent
 	sw    *node.CrossConnect
 	cross crossbar
+	lit   lit   // the crossbar, where it has pins; nil: it has none
 	err   error // why there is no crossbar
 
 	done    []*hal.Completion
@@ -71,12 +72,17 @@ func newCrossOptics(agent *Agent) {
 }
 
 // isSwitch: the agent is that of a circuit switch, not of a node.
-func (c *Config) isSwitch() bool { return c.Board.Mirrors != nil || c.Box != nil }
+func (c *Config) isSwitch() bool {
+	return c.Board.Mirrors != nil || c.Box != nil || c.Node.IsSwitch()
+}
 
 // ports of either side.
 func (c *Config) ports() int {
-	if c.Box != nil {
+	switch {
+	case c.Box != nil:
 		return c.BoxPorts
+	case c.Board.Mirrors == nil:
+		return 2 * len(c.Board.Bundles) // two fibres each
 	}
 	return c.Board.Mirrors.Ports
 }
@@ -102,9 +108,13 @@ func (a *crossOptics) hold(now time.Duration, h node.HeldPort) {
 	a.turn = true
 }
 
-func (a *crossOptics) heard(_ time.Duration, ev hal.Event) {
+func (a *crossOptics) heard(now time.Duration, ev hal.Event) {
 	if ev.Completion != nil {
 		a.done = append(a.done, ev.Completion)
+	}
+	if ev.Edge != nil && a.lit != nil {
+		a.lit.Edge(now, ev.Edge)
+		a.turn = true
 	}
 }
 
@@ -158,7 +168,11 @@ func (a *crossOptics) do(now time.Duration, act *node.Action) {
 	case node.Note:
 		a.note(now, act.Note)
 	case node.Connect:
-		a.waiting = append(a.waiting, waitingChange{act.Change, a.persist.stateIn})
+		after := a.persist.stateIn
+		if a.lit != nil {
+			after = 0 // what it does can be read back
+		}
+		a.waiting = append(a.waiting, waitingChange{act.Change, after})
 		a.turn = true
 	default:
 		panic("agent: a switch asks for " + act.Kind.String())
@@ -234,6 +248,9 @@ func (a *crossOptics) event(now time.Duration, ev *circuit.Event) {
 		r.State = proto.Tuned
 		if slices.Contains(a.fresh, ev.Pair) {
 			a.dark = max(a.dark, now-a.began)
+		}
+		if ev.Moves.BusEnd > 0 {
+			a.noteMoves(now, ev)
 		}
 		a.tell(now, r, ev.Factory, "")
 	case circuit.Failed:

@@ -7,6 +7,7 @@ import (
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
 	"ringlight/ocs/mems"
+	"ringlight/ocs/selector"
 	"ringlight/proto"
 )
 
@@ -45,11 +46,22 @@ type portKeeper interface {
 	Power(side, port int) (proto.MilliDBm, error)
 }
 
+// lit is a crossbar with pins that tell its light. It can be read back: nothing
+// of it has to be on disk before it moves.
+type lit interface {
+	Edge(now time.Duration, e *hal.Edge)
+}
+
 // connect makes what switches the circuits.
 func (a *crossOptics) connect() (crossbar, error) {
 	cfg := &a.cfg
-	if cfg.Box != nil {
+	switch {
+	case cfg.Box != nil:
 		return box.New(*cfg.Box), nil
+	case cfg.Board.Mirrors == nil:
+		b := selector.New(selector.Config{Board: cfg.Board, Calibrations: cfg.Calibrations, Seed: cfg.Seed})
+		a.lit = b
+		return b, nil
 	}
 	// A board that was never told of a plan may carry anything; nobody knows
 	// where its mirrors point, and they stay there.

@@ -70,6 +70,13 @@ type Event struct {
 	Loss    proto.MilliDBm // of an alarm: the power
 	Factory proto.MilliDBm // of an alarm: the threshold
 	Err     error
+	Moves   Moves // of Tuned, where a transceiver was switched
+}
+
+// Moves are the moments of a transceiver's switch; the event's own is when
+// light was there. All zero where mirrors moved, or nothing did.
+type Moves struct {
+	Asked, BusStart, BusEnd, Settled time.Duration
 }
 
 // CheckPort refuses a port that a switch of so many on either side has not.
