@@ -28,6 +28,7 @@ const (
 	NounApply  // Jobs are all that should run
 	NounClear  // forget what keeps Node, which may be a switch, out of plans
 	NounTables // of Job, or of all jobs
+	NounFlip   // Job, which stands by, starts; those that have its servers end
 )
 
 // OpRequest is an operator's question to the planner.

@@ -61,6 +61,59 @@ type JobSpec struct {
 	DurationMillis uint64 `cbor:"9,keyasint,omitempty" json:",omitempty"`  // as declared; 0: not known
 	DeadlineMillis uint64 `cbor:"10,keyasint,omitempty" json:",omitempty"` // to end so long after it came; 0: none
 	MayPauseMillis uint64 `cbor:"11,keyasint,omitempty" json:",omitempty"` // how long it may be dark to make room; 0: it is never moved
+	// Of a direct core.
+	Topology *JobTopology `cbor:"12,keyasint,omitempty" json:",omitempty"` // nil: one AllReduce of all servers, over all interfaces
+	Next     JobID        `cbor:"13,keyasint,omitempty" json:",omitempty"` // it gets the servers of this job when that ends, and is provisioned meanwhile
+}
+
+// JobTopology is what a job sends in one iteration, and over what. Servers are
+// numbered by rank.
+type JobTopology struct {
+	Degree        uint32   `cbor:"1,keyasint"` // interfaces of each server
+	Bidirectional bool     `cbor:"2,keyasint,omitempty" json:",omitempty"`
+	AllReduce     []Reduce `cbor:"3,keyasint,omitempty" max:"256" json:",omitempty"`
+	MP            []Demand `cbor:"4,keyasint,omitempty" max:"4096" json:",omitempty"`
+	Method        Method   `cbor:"5,keyasint,omitempty" json:",omitempty"`
+	Seed          uint64   `cbor:"6,keyasint,omitempty" json:",omitempty"`
+}
+
+// Reduce is a group that reduces among itself, and what that sends in all.
+type Reduce struct {
+	_       struct{} `cbor:",toarray"`
+	Servers []uint16 `max:"4096"`
+	Bytes   uint64
+}
+
+// Demand is what one server sends another.
+type Demand struct {
+	_        struct{} `cbor:",toarray"`
+	From, To uint16
+	Bytes    uint64
+}
+
+// Method is how the rings of a topology are drawn.
+type Method uint8
+
+const (
+	MethodAuto Method = iota // random where there is traffic besides AllReduce
+	MethodRandom
+	MethodTotient
+)
+
+var methodNames = [...]string{"auto", "random", "totient"}
+
+func (m Method) String() string { return NameOf(methodNames[:], uint8(m)) }
+
+// ParseMethod reads a name; none is MethodAuto.
+func ParseMethod(name string) (Method, *Error) {
+	if name == "" {
+		return MethodAuto, nil
+	}
+	n := slices.Index(methodNames[:], name)
+	if n < 0 {
+		return 0, invalid("method", "auto, random or totient", "%q", name)
+	}
+	return Method(n), nil
 }
 
 // JobState is how far a job is.
@@ -72,9 +125,10 @@ const (
 	JobRealised                 // every link it was granted is there by light
 	JobAdopted                  // found by its circuits; nobody said what it is
 	JobShort                    // at rest, with fewer links than it was granted
+	JobStandby                  // provisioned beside the job that has its servers
 )
 
-var jobStateNames = [...]string{"waiting", "placing", "realised", "adopted", "short"}
+var jobStateNames = [...]string{"waiting", "placing", "realised", "adopted", "short", "standby"}
 
 func (s JobState) String() string { return NameOf(jobStateNames[:], uint8(s)) }
 
@@ -105,6 +159,17 @@ type JobStatus struct {
 	// Of a leaf-spine core.
 	Cause WaitCause `cbor:"11,keyasint,omitempty"`            // why it waits
 	Seats []Seat    `cbor:"12,keyasint,omitempty" max:"4096"` // in the order of ranks; only for a single job
+	// Of a direct core, where seats have no leaf.
+	Next  JobID  `cbor:"13,keyasint,omitempty"`          // whose servers it gets
+	Rings []Ring `cbor:"14,keyasint,omitempty" max:"64"` // only for a single job
+}
+
+// Ring is an order in which servers of a job reduce over direct links.
+type Ring struct {
+	_       struct{} `cbor:",toarray"`
+	Group   int16    // of the job's AllReduce; -1: no group's
+	Servers []uint16 `max:"4096"`
+	Layers  []uint16 `max:"64"` // of its links: one, or two of a bidirectional one
 }
 
 // CircuitStatus is the planner's view of one circuit.

@@ -169,6 +169,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 		{"sensor", 1, uint8(len(sensorNames) - 1), func(c uint8) string { return Sensor(c).String() }},
 		{"job-state", 0, uint8(len(jobStateNames) - 1), func(c uint8) string { return JobState(c).String() }},
 		{"collective", 0, uint8(len(collectiveNames) - 1), func(c uint8) string { return Collective(c).String() }},
+		{"method", 0, uint8(len(methodNames) - 1), func(c uint8) string { return Method(c).String() }},
 		{"wait-cause", 0, uint8(len(waitCauseNames) - 1), func(c uint8) string { return WaitCause(c).String() }},
 		{"noun", 1, uint8(len(nounNames) - 1), func(c uint8) string { return Noun(c).String() }},
 	} {
@@ -194,7 +195,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 // Every constant must have a name: a constant added without one would show.
 func TestEveryConstantHasAName(t *testing.T) {
 	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbRequest, PhaseProtocol,
-		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounTables, WaitTurn, JobShort, Refused, TopicReply, Abort}
+		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounFlip, WaitTurn, MethodTotient, JobStandby, Refused, TopicReply, Abort}
 	for _, code := range last {
 		if strings.HasPrefix(code.String(), "unknown(") {
 			t.Errorf("%T has a code without a name: %v", code, code)
