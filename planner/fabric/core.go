@@ -15,14 +15,14 @@ const (
 	Uniform     Wiring = "uniform"     // both fibres of a port on one switch
 )
 
-// Core is the network above the servers, of one of two kinds.
+// Core is the network above the servers, of one of three kinds.
 //
 // Of pods: optical switches join pods. The h-th spines of all pods hang on
 // group h; a group has one switch for each port of a spine. Port p of a
 // switch's side A is where pod p sends in, port p of side B where pod p
 // receives; see planner/wiring for which port of the spine that is.
 //
-// Of leaves and spines: see LeafSpine.
+// Of leaves and spines: see LeafSpine. Of servers joined directly: see Direct.
 type Core struct {
 	Kind           Kind   `json:"kind,omitempty"` // empty: pods
 	Pods           int    `json:"pods,omitempty"`
@@ -39,7 +39,8 @@ type Core struct {
 	// 10). It gives way to any job.
 	Backup bool `json:"backup,omitempty"`
 
-	*LeafSpine // nil: of pods
+	*LeafSpine // nil: of another kind
+	*Direct    // nil: of another kind
 }
 
 // Limits of a core.
@@ -62,6 +63,9 @@ func DefaultCore(pods int) *Core {
 
 // String is the core in a line.
 func (c *Core) String() string {
+	if d := c.Direct; d != nil {
+		return fmt.Sprintf("%d servers x %d GPUs, %d interfaces each, %d layers", d.Servers, c.GPUsPerServer, d.Degree, d.Degree)
+	}
 	if l := c.LeafSpine; l != nil {
 		between := fmt.Sprintf("%d switches", l.Switches)
 		if l.Switches == 0 {
@@ -75,6 +79,9 @@ func (c *Core) String() string {
 
 // Groups is the number of groups of switches.
 func (c *Core) Groups() int {
+	if c.Direct != nil {
+		return 1
+	}
 	if c.LeafSpine != nil {
 		return min(1, c.LeafSpine.Switches)
 	}
@@ -83,6 +90,9 @@ func (c *Core) Groups() int {
 
 // GroupSwitches is the number of switches of a group.
 func (c *Core) GroupSwitches() int {
+	if c.Direct != nil {
+		return c.Direct.Degree + c.Direct.Servers
+	}
 	if c.LeafSpine != nil {
 		return c.LeafSpine.Switches
 	}
@@ -94,11 +104,15 @@ func (c *Core) GroupSwitches() int {
 func (c *Core) Switches() int { return c.Groups() * c.GroupSwitches() }
 
 // Paired: switches share a cross-connect map two by two, the odd one the other
-// way round. Else each has both ways of its links.
+// way round. Else each has both ways of its links, or, where servers are joined
+// directly, each circuit is one way.
 func (c *Core) Paired() bool { return c.Wiring == Interleaved }
 
 // Ports is how many ports of each side of a switch have fibres.
 func (c *Core) Ports() int {
+	if c.Direct != nil {
+		return 2 * c.Direct.Servers
+	}
 	if c.LeafSpine != nil {
 		return c.LeafSpine.ports()
 	}
@@ -119,6 +133,9 @@ func (c *Core) Leaves() int {
 
 // Servers is the number of servers under all leaves.
 func (c *Core) Servers() int {
+	if c.Direct != nil {
+		return c.Direct.Servers
+	}
 	if c.LeafSpine != nil {
 		return c.LeafSpine.Leaves * c.GPUsPerLeaf / c.GPUsPerServer
 	}
@@ -144,8 +161,17 @@ func (c *Core) SwitchOf(id proto.NodeID) (group, k int, ok bool) {
 
 // Validate joins everything that is wrong; each error is an *Error.
 func (c *Core) Validate() error {
-	if c.Kind != "" && c.Kind != KindPods && c.Kind != KindLeafSpine {
-		return wrong("core.kind", "pods or leaf-spine", "%q", c.Kind)
+	if c.Kind != "" && c.Kind != KindPods && c.Kind != KindLeafSpine && c.Kind != KindDirect {
+		return wrong("core.kind", "pods, leaf-spine or direct", "%q", c.Kind)
+	}
+	if c.Direct != nil && c.Kind != KindDirect {
+		return wrong("core.kind", "direct with servers or degree", "%q", c.Kind)
+	}
+	if c.LeafSpine != nil && c.Kind == KindDirect {
+		return wrong("core.kind", "leaf-spine with leaves, spines, gpus_per_leaf, switches, any_to_any or queue", "%q", c.Kind)
+	}
+	if c.Kind == KindDirect {
+		return c.validateDirect()
 	}
 	if c.Kind == KindLeafSpine {
 		return c.validateLeafSpine()

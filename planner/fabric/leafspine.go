@@ -135,6 +135,18 @@ func (c *Core) validateLeafSpine() error {
 			errs = append(errs, wrong("core."+f.field, fmt.Sprintf("%d to %d", f.lo, f.hi), "%d", f.v))
 		}
 	}
+	errs = append(errs, c.onlyOfPods()...)
+	if l.Queue != "" && !slices.Contains(queues, l.Queue) {
+		errs = append(errs, wrong("core.queue", "fifo, fewest, edf, easy or conservative", "%q", l.Queue))
+	}
+	if len(errs) == 0 {
+		errs = c.validateUplinks()
+	}
+	return errors.Join(errs...)
+}
+
+// onlyOfPods refuses what describes a core of pods in one of another kind.
+func (c *Core) onlyOfPods() (errs []error) {
 	for _, f := range []struct {
 		field string
 		v     bool
@@ -147,13 +159,7 @@ func (c *Core) validateLeafSpine() error {
 			errs = append(errs, wrong("core."+f.field, "only of kind pods", "given"))
 		}
 	}
-	if l.Queue != "" && !slices.Contains(queues, l.Queue) {
-		errs = append(errs, wrong("core.queue", "fifo, fewest, edf, easy or conservative", "%q", l.Queue))
-	}
-	if len(errs) == 0 {
-		errs = c.validateUplinks()
-	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // validateUplinks checks what one size of leaves and spines asks of another.
