@@ -33,7 +33,7 @@ type act struct {
 // acts reports whether a request changes something.
 func acts(q *proto.OpRequest) bool {
 	switch q.Noun {
-	case proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounApply:
+	case proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounApply, proto.NounFlip:
 		return !q.DryRun
 	case proto.NounHostFault, proto.NounHostOK, proto.NounClear:
 		return true

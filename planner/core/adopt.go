@@ -50,7 +50,7 @@ func (c *Circuits) adopt() {
 			continue
 		}
 		c.maps[at] = c.mapFrom(from)
-		links += c.findJobs(c.maps[at])
+		links += c.findJobs(at)
 		records = append(records, journal.Encode(mapKey(at), recordOf(c.maps[at])))
 	}
 	if len(records) == 0 {
@@ -67,15 +67,16 @@ func (c *Circuits) adopt() {
 // the pods and, under uniform wiring, circuits without a way back are not
 // ours.
 func (c *Circuits) mapFrom(v *switchView) crossMap {
-	d := newMap(c.fab.Ports())
-	_, odd := c.mapOf(v.index())
-	in := make([]bool, c.fab.Ports())
+	at, odd := c.mapOf(v.index())
+	d := c.bare(at)
+	ports := len(d.to)
+	in := make([]bool, ports)
 	for _, r := range v.Report.Circuits {
 		a, b := int(r.A), int(r.B)
 		if odd {
 			a, b = b, a
 		}
-		if a >= c.fab.Ports() || b >= c.fab.Ports() || d.to[a] >= 0 || in[b] {
+		if a >= ports || b >= ports || d.to[a] >= 0 || in[b] {
 			continue
 		}
 		if c.uniform() && c.reportOf(v.index(), r.B, r.A) == nil {
@@ -88,9 +89,9 @@ func (c *Circuits) mapFrom(v *switchView) crossMap {
 
 // findJobs makes jobs of those that a map names and nobody knows. It returns
 // the map's links.
-func (c *Circuits) findJobs(d crossMap) int {
+func (c *Circuits) findJobs(at int) int {
 	links := 0
-	c.links(d, func(_, _ int32, id proto.JobID) {
+	c.links(at, c.maps[at], func(_, _ int32, id proto.JobID) {
 		links++
 		if id == 0 || c.jobs.find(id) != nil {
 			return
@@ -122,9 +123,9 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 	for _, o := range c.switchesOf(at) {
 		alone = alone && (o == s || c.switches[o].Want.Gen == 0 && c.switches[o].Report == nil)
 	}
-	if alone && c.maps[at].equal(newMap(c.fab.Ports())) && len(m.Circuits) > 0 {
+	if alone && c.maps[at].equal(c.bare(at)) && len(m.Circuits) > 0 {
 		c.maps[at] = c.mapFrom(v)
-		c.findJobs(c.maps[at])
+		c.findJobs(at)
 		c.j.Persist(journal.Encode(mapKey(at), recordOf(c.maps[at])))
 		c.saveJobs()
 	}
@@ -148,7 +149,7 @@ func forget(c *Circuits) {
 		}
 	}
 	for at := range c.maps {
-		c.maps[at] = newMap(c.fab.Ports())
+		c.maps[at] = c.bare(at)
 		records = append(records, journal.Record{Key: mapKey(at)})
 	}
 	if c.state == Verifying {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"ringlight/planner/journal"
 	"ringlight/proto"
@@ -10,7 +11,7 @@ import (
 // Answers reports whether a noun is about jobs and circuits.
 func Answers(n proto.Noun) bool {
 	switch n {
-	case proto.NounCore, proto.NounCircuits, proto.NounJobs, proto.NounJob, proto.NounApply, proto.NounTables:
+	case proto.NounCore, proto.NounCircuits, proto.NounJobs, proto.NounJob, proto.NounApply, proto.NounTables, proto.NounFlip:
 		return true
 	}
 	return false
@@ -41,6 +42,8 @@ func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
 		tablesPage(c, q, r)
 	case proto.NounApply:
 		c.applyJobs(q, r)
+	case proto.NounFlip:
+		flip(c, q, r)
 	}
 }
 
@@ -57,11 +60,15 @@ func (c *Circuits) applyJobs(q *proto.OpRequest, r *proto.OpReply) {
 		r.Refuse(err)
 		return
 	}
+	takeJobs(c, c.jobs.list(q.Jobs), q, r)
+}
+
+// takeJobs makes a list what is wanted, or says what that would do.
+func takeJobs(c *Circuits, list []*job, q *proto.OpRequest, r *proto.OpReply) {
 	if !c.heard || c.root.Busy() != "" {
 		r.Refuse(&proto.Error{Code: proto.Busy, Reason: "the planner is looking round first"})
 		return
 	}
-	list := c.jobs.list(q.Jobs)
 	d := c.design(list, true)
 	r.Change = &d.change
 	if q.DryRun {
@@ -136,22 +143,27 @@ func Halve(r *proto.OpReply) bool {
 }
 
 // lit counts each job's links that light proves both ways, and all circuits
-// that it proves.
+// that it proves. Of a job that stands by it is the mirrors' light.
 func (c *Circuits) lit() (links map[proto.JobID]int, circuits int) {
 	links = map[proto.JobID]int{}
+	tuned := func(s slot) bool { return c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}) == proto.Tuned }
 	for at, d := range c.maps {
-		c.links(d, func(i, j int32, id proto.JobID) {
-			good := 0
-			for _, s := range c.slots(at, i, j) {
-				if c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}) == proto.Tuned {
-					good++
-				}
+		c.links(at, d, func(i, j int32, id proto.JobID) {
+			way := c.slots(at, i, j)
+			if x := c.jobs.find(id); x != nil && x.standsBy() {
+				way = way[:1]
 			}
-			circuits += good
-			if good == 2 {
+			if !slices.ContainsFunc(way, func(s slot) bool { return !tuned(s) }) {
 				links[id]++
 			}
 		})
+		for _, s := range c.switchesOf(at) {
+			for _, x := range c.circuitsOf(s, d) {
+				if tuned(slot{s, x.A, x.B}) {
+					circuits++
+				}
+			}
+		}
 	}
 	return links, circuits
 }
@@ -166,6 +178,9 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 	if j.own != nil {
 		s.Servers = j.own.leaves()
 	}
+	if s.Next = j.spec.Next; j.shard != nil {
+		s.Servers = []proto.LeafServers{{Servers: uint16(len(j.shard.Servers))}}
+	}
 	s.Realised = uint32(lit[j.spec.Job])
 	switch {
 	case j.found:
@@ -174,6 +189,8 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 		s.Granted = s.Asked
 	case !j.runs():
 		s.State = proto.JobWaiting
+	case j.standsBy():
+		s.State = proto.JobStandby
 	case s.Realised >= s.Granted:
 		s.State = proto.JobRealised
 	case c.Quiet():

@@ -117,11 +117,16 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 	}
 	c.maps = make([]crossMap, fab.Groups()*c.groupMaps())
 	for at := range c.maps {
-		c.maps[at] = newMap(fab.Ports())
+		c.maps[at] = c.bare(at)
 	}
 	c.jobs = jobList{fab: fab, saved: map[proto.JobID]string{}}
-	if c.designer = newInterleaved(fab); fab.LeafSpine != nil {
+	switch {
+	case fab.LeafSpine != nil:
 		c.designer = newIsolated(fab)
+	case fab.Direct != nil:
+		c.designer = direct{layout: layout{fab}}
+	default:
+		c.designer = newInterleaved(fab)
 	}
 	return c
 }

@@ -10,7 +10,8 @@ import (
 // crossMap is the cross-connect map of a pair of switches: what the even one
 // carries, and with it the odd one, which has the same circuits the other way
 // round. Under uniform wiring it is one switch, which has both ways, so to is
-// symmetric.
+// symmetric. Where servers are joined directly it is one switch too, and each
+// circuit by itself.
 type crossMap struct {
 	to  []int32 // of a sending pod: the receiving one, -1 = none
 	job []proto.JobID
@@ -53,11 +54,12 @@ type slot struct {
 	a, b uint16
 }
 
-func (c layout) uniform() bool { return !c.fab.Paired() }
+// uniform: a link is in one switch, both ways.
+func (c layout) uniform() bool { return !c.fab.Paired() && c.fab.Direct == nil }
 
 // groupMaps is the number of maps of a group.
 func (c layout) groupMaps() int {
-	if c.uniform() {
+	if !c.fab.Paired() {
 		return c.fab.GroupSwitches()
 	}
 	return c.fab.GroupSwitches() / 2
@@ -65,7 +67,7 @@ func (c layout) groupMaps() int {
 
 // switchesOf are the switches of a map, the even one first.
 func (c layout) switchesOf(at int) []int {
-	if c.uniform() {
+	if !c.fab.Paired() {
 		return []int{at}
 	}
 	return []int{2 * at, 2*at + 1} // groups have an even number of switches
@@ -73,7 +75,7 @@ func (c layout) switchesOf(at int) []int {
 
 // mapOf is the map of a switch, and whether the switch is its odd one.
 func (c layout) mapOf(sw int) (at int, odd bool) {
-	if c.uniform() {
+	if !c.fab.Paired() {
 		return sw, false
 	}
 	return sw / 2, sw%2 == 1
@@ -81,6 +83,9 @@ func (c layout) mapOf(sw int) (at int, odd bool) {
 
 // groupOf is the group of a map.
 func (c layout) groupOf(at int) int { return at / c.groupMaps() }
+
+// bare is a map without circuits.
+func (c layout) bare(at int) crossMap { return newMap(c.fab.PortsOf(c.switchesOf(at)[0])) }
 
 // circuitsOf is what a switch carries when its map holds d, by port of side A.
 func (c layout) circuitsOf(sw int, d crossMap) []proto.Circuit {
@@ -100,8 +105,12 @@ func (c layout) circuitsOf(sw int, d crossMap) []proto.Circuit {
 }
 
 // links calls f for every link of a map once, by its sending pod; under
-// uniform wiring that is the lower one.
-func (c layout) links(d crossMap, f func(i, j int32, job proto.JobID)) {
+// uniform wiring that is the lower one. What a server's transceivers do is a
+// part of links that layers have.
+func (c layout) links(at int, d crossMap, f func(i, j int32, job proto.JobID)) {
+	if _, server := c.fab.ServerOf(at); server {
+		return
+	}
 	for i, j := range d.to {
 		if j >= 0 && (!c.uniform() || int32(i) < j) {
 			f(int32(i), j, d.job[i])
@@ -135,11 +144,21 @@ func (c layout) drop(d crossMap, i int32) {
 	}
 }
 
-// slots are the cross-connects of a link of a map.
-func (c layout) slots(at int, i, j int32) [2]slot {
-	s := c.switchesOf(at)
+// slots are the cross-connects of a link of a map: of servers joined directly,
+// the one of its layer and those of the transceivers at both ends.
+func (c layout) slots(at int, i, j int32) []slot {
 	a, b := uint16(i), uint16(j)
-	return [2]slot{{s[0], a, b}, {s[len(s)-1], b, a}}
+	if c.fab.Direct != nil {
+		return []slot{{at, a, b}, c.pathSlot(at, i), c.pathSlot(at, j)}
+	}
+	s := c.switchesOf(at)
+	return []slot{{s[0], a, b}, {s[len(s)-1], b, a}}
+}
+
+// pathSlot is the circuit of the transceiver whose fibre ends at a port of a layer.
+func (c layout) pathSlot(layer int, port int32) slot {
+	server, path := c.fab.PortEnd(int(port))
+	return slot{c.fab.ServerSwitch(server), uint16(layer), uint16(c.fab.PathPort(layer, path))}
 }
 
 // changedMaps lists the maps in which two states differ.
@@ -167,7 +186,7 @@ func (c layout) difference(was, is crossMap) (made, gone int) {
 			gone++
 		}
 	}
-	if !c.uniform() {
+	if c.fab.Paired() {
 		made, gone = 2*made, 2*gone
 	}
 	return made, gone
@@ -176,8 +195,8 @@ func (c layout) difference(was, is crossMap) (made, gone int) {
 // made counts each job's links in maps.
 func (c layout) made(maps []crossMap) map[proto.JobID]int {
 	out := map[proto.JobID]int{}
-	for _, d := range maps {
-		c.links(d, func(_, _ int32, id proto.JobID) { out[id]++ })
+	for at, d := range maps {
+		c.links(at, d, func(_, _ int32, id proto.JobID) { out[id]++ })
 	}
 	return out
 }

@@ -134,7 +134,7 @@ func (c *interleaved) dealGreedy(jobs []*job, old wiring.Spread) {
 // eachFound calls f for every link of a job that is known by its circuits.
 func (c *interleaved) eachFound(jobs []*job, f func(h int, i, j int32)) {
 	for at, d := range c.maps {
-		c.links(d, func(i, j int32, id proto.JobID) {
+		c.links(at, d, func(i, j int32, id proto.JobID) {
 			if slices.ContainsFunc(jobs, func(x *job) bool { return x.found && x.spec.Job == id }) {
 				f(c.groupOf(at), i, j)
 			}

@@ -76,7 +76,8 @@ func byLot(a, b lot) int {
 
 func (c *interleaved) eachFoundIn(h int, jobs []*job, add func(id proto.JobID, i, j int32, n int)) {
 	for k := range c.groupMaps() {
-		c.links(c.maps[h*c.groupMaps()+k], func(i, j int32, id proto.JobID) {
+		at := h*c.groupMaps() + k
+		c.links(at, c.maps[at], func(i, j int32, id proto.JobID) {
 			if slices.ContainsFunc(jobs, func(x *job) bool { return x.found && x.spec.Job == id }) {
 				add(id, i, j, 1)
 			}
@@ -106,7 +107,7 @@ func (c *interleaved) planGroup(h int, lots []lot) groupPlan {
 		able[k] = c.able[first+k]
 		whole = whole && able[k]
 		g.stay[k] = newMap(c.fab.Pods)
-		c.links(d, func(i, j int32, id proto.JobID) {
+		c.links(first+k, d, func(i, j int32, id proto.JobID) {
 			if !(able[k] && c.failed(c.slots(first+k, i, j))) && take(left, id, i, j) {
 				c.put(g.stay[k], i, j, id)
 			}

@@ -56,4 +56,45 @@ func (c *Circuits) design(jobs []*job, list bool) design {
 }
 
 // failed: a circuit of a link did not come up.
-func (s *standing) failed(of [2]slot) bool { return s.bad[of[0]] || s.bad[of[1]] }
+func (s *standing) failed(of []slot) bool {
+	return slices.ContainsFunc(of, func(x slot) bool { return s.bad[x] })
+}
+
+// notDirect refuses what is only of servers joined directly.
+func notDirect(s *proto.JobSpec, bad wrongJob) *proto.Error {
+	switch {
+	case s.Topology != nil:
+		return bad("topology", "a direct core", "given, and this one has leaves")
+	case s.Next != 0:
+		return bad("next", "a direct core", "%d, and this one has leaves", s.Next)
+	}
+	return nil
+}
+
+// accountAlone fills in the figures of a design in which jobs share no link.
+func (c layout) accountAlone(from *standing, d *design) {
+	s := &d.change
+	s.Stages = uint32(len(d.stages))
+	runs := map[proto.JobID]bool{}
+	for _, j := range d.jobs {
+		runs[j.spec.Job] = j.runs()
+	}
+	for at, m := range d.maps {
+		made, gone := c.difference(from.maps[at], m)
+		s.Created += uint32(made)
+		s.Removed += uint32(gone)
+		c.links(at, from.maps[at], func(i, j int32, id proto.JobID) {
+			switch {
+			case !runs[id]:
+			case m.to[i] == j && m.job[i] == id:
+				s.Kept++
+			default:
+				s.Moved++
+			}
+		})
+	}
+	if s.Moved > 0 {
+		s.DarkMicros = from.dark
+	}
+	c.accountJobs(d)
+}

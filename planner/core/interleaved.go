@@ -47,6 +47,9 @@ func (c interleaved) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 			return bad(f.field, "a leaf-spine core", "%d, and this one has pods", f.n)
 		}
 	}
+	if err := notDirect(s, bad); err != nil {
+		return err
+	}
 	if gps, tp := c.fab.GPUsPerServer, int(s.TP); gps%tp != 0 && tp%gps != 0 {
 		return bad("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", gps), "%d", tp)
 	}

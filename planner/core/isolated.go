@@ -80,6 +80,9 @@ func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 	if s.Collective != proto.CollectiveRing {
 		return bad("collective", "none: what a job owns carries any", "%s", s.Collective)
 	}
+	if err := notDirect(s, bad); err != nil {
+		return err
+	}
 	j := job{spec: *s}
 	j.placed.Job = (&jobList{fab: c.fab}).domains(s)
 	var wrong *isolate.Error
@@ -106,7 +109,7 @@ func (c isolated) design(from standing, jobs []*job, list bool) design {
 		}
 	}
 	if list {
-		c.arrive(jobs)
+		arrive(jobs, c.nowMS)
 	}
 	c.mend(jobs)
 	q := c.queue(jobs)
@@ -122,7 +125,7 @@ func (c isolated) design(from standing, jobs []*job, list bool) design {
 	if sets := changedMaps(c.maps, d.maps); len(sets) > 0 {
 		d.stages = [][]mapSet{sets}
 	}
-	c.account(&d)
+	c.accountAlone(&c.standing, &d)
 	return d
 }
 
@@ -132,7 +135,7 @@ func byID(jobs []*job, id proto.JobID) *job {
 }
 
 // arrive numbers the jobs that are new, in order of their ids.
-func (c *isolated) arrive(jobs []*job) {
+func arrive(jobs []*job, nowMS int64) {
 	last := uint64(0)
 	for _, j := range jobs {
 		last = max(last, j.turn.Came)
@@ -140,7 +143,7 @@ func (c *isolated) arrive(jobs []*job) {
 	for _, j := range jobs {
 		if j.turn.Came == 0 {
 			last++
-			j.turn = turn{Came: last, AtMS: c.nowMS}
+			j.turn = turn{Came: last, AtMS: nowMS}
 		}
 	}
 }
@@ -153,7 +156,7 @@ func (c *isolated) queue(jobs []*job) *isolate.Queue {
 	s := c.shape.Empty()
 	for at, m := range c.maps {
 		var left isolate.Placement
-		c.links(m, func(i, j int32, _ proto.JobID) { left.Circuits = append(left.Circuits, c.circuit(at, i, j)) })
+		c.links(at, m, func(i, j int32, _ proto.JobID) { left.Circuits = append(left.Circuits, c.circuit(at, i, j)) })
 		if err := s.Take(0, left); err != nil {
 			panic("core: invariant: a map has each port once: " + err.Error())
 		}
@@ -364,7 +367,7 @@ func (c *isolated) carry(jobs []*job) []crossMap {
 	out := cloneMaps(c.maps)
 	for at := range out {
 		if c.able[at] {
-			out[at] = newMap(c.fab.Ports())
+			out[at] = c.bare(at)
 		}
 	}
 	for _, j := range jobs {
@@ -379,7 +382,7 @@ func (c *isolated) carry(jobs []*job) []crossMap {
 		}
 	}
 	for at, m := range c.maps {
-		c.links(m, func(i, j int32, id proto.JobID) {
+		c.links(at, m, func(i, j int32, id proto.JobID) {
 			if !c.able[at] || c.failed(c.slots(at, i, j)) || !c.free(out[at], i, j) {
 				return
 			}
@@ -390,32 +393,4 @@ func (c *isolated) carry(jobs []*job) []crossMap {
 		})
 	}
 	return out
-}
-
-// account fills in the figures of a design.
-func (c *isolated) account(d *design) {
-	s := &d.change
-	s.Stages = uint32(len(d.stages))
-	runs := map[proto.JobID]bool{}
-	for _, j := range d.jobs {
-		runs[j.spec.Job] = j.runs()
-	}
-	for at, m := range d.maps {
-		made, gone := c.difference(c.maps[at], m)
-		s.Created += uint32(made)
-		s.Removed += uint32(gone)
-		c.links(c.maps[at], func(i, j int32, id proto.JobID) {
-			switch {
-			case !runs[id]:
-			case m.to[i] == j && m.job[i] == id:
-				s.Kept++
-			default:
-				s.Moved++
-			}
-		})
-	}
-	if s.Moved > 0 {
-		s.DarkMicros = c.dark
-	}
-	c.accountJobs(d)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"ringlight/planner/fabric"
@@ -19,6 +20,7 @@ type job struct {
 	paths  []path       // by spine and leaves
 	found  bool         // known by its circuits only
 	own    *seat        // of leaves and spines; nil: it waits
+	shard  *shard       // of servers joined directly; nil: it waits
 	turn   turn
 	why    string // why it waits
 }
@@ -28,7 +30,9 @@ type path struct {
 	Spine, A, B, Count int
 }
 
-func (j *job) runs() bool { return len(j.placed.Shares) > 0 || j.found || j.own != nil }
+func (j *job) runs() bool {
+	return len(j.placed.Shares) > 0 || j.found || j.own != nil || j.shard != nil
+}
 
 func (j *job) asked() int {
 	n := j.circuits()
@@ -46,12 +50,15 @@ func (j *job) granted() int {
 	return n
 }
 
-// circuits are those of a job of leaves and spines.
+// circuits are those of a job that is alone.
 func (j *job) circuits() int {
-	if j.own == nil {
-		return 0
+	switch {
+	case j.own != nil:
+		return len(j.own.Circuits)
+	case j.shard != nil:
+		return j.shard.links()
 	}
-	return len(j.own.Circuits)
+	return 0
 }
 
 // jobList is the jobs that operators asked for, by id.
@@ -158,7 +165,7 @@ func (l *jobList) list(specs []proto.JobSpec) []*job {
 	var out []*job
 	for i := range specs {
 		s := specs[i]
-		if old := l.find(s.Job); old != nil && (l.fab.LeafSpine != nil && old.found || !old.found && sameSpec(&old.spec, &s)) {
+		if old := l.find(s.Job); old != nil && (l.fab.Alone() && old.found || !old.found && sameSpec(&old.spec, &s)) {
 			again := *old
 			s.Pods = old.spec.Pods
 			again.spec = s // what it declares may have changed
@@ -176,7 +183,7 @@ func sameSpec(a, b *proto.JobSpec) bool {
 	x, y := *a, *b
 	x.Pods, y.Pods = nil, nil
 	return slices.Equal(a.Pods, b.Pods) && x.Job == y.Job && x.TP == y.TP && x.EP == y.EP && x.PP == y.PP && x.DP == y.DP && x.Servers == y.Servers &&
-		x.Collective == y.Collective
+		x.Collective == y.Collective && reflect.DeepEqual(x.Topology, y.Topology)
 }
 
 // copyJobs are jobs that may be changed.

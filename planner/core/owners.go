@@ -22,12 +22,20 @@ func (t turn) stored() *turn {
 // checkOwners keeps damaged records from giving two jobs the same: what jobs
 // own together must be there.
 func (l *jobList) checkOwners() error {
-	if l.fab.LeafSpine == nil {
-		for _, j := range l.all {
-			if j.own != nil || j.turn.Came != 0 {
-				return fmt.Errorf("%s: of a leaf-spine core", jobKey(j.spec.Job))
-			}
+	for _, j := range l.all {
+		switch {
+		case j.own != nil && l.fab.LeafSpine == nil:
+			return fmt.Errorf("%s: of a leaf-spine core", jobKey(j.spec.Job))
+		case j.shard != nil && l.fab.Direct == nil:
+			return fmt.Errorf("%s: of a direct core", jobKey(j.spec.Job))
+		case j.turn.Came != 0 && !l.fab.Alone():
+			return fmt.Errorf("%s: of a core with a queue", jobKey(j.spec.Job))
 		}
+	}
+	switch {
+	case l.fab.Direct != nil:
+		return l.checkShards()
+	case l.fab.LeafSpine == nil:
 		return nil
 	}
 	s := newIsolated(l.fab).shape.Empty()
@@ -122,7 +130,7 @@ func (c isolated) routes(j *job) []proto.RoutingTable {
 func tablesPage(c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
 	of, ok := c.designer.(isolated)
 	if !ok {
-		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a leaf-spine core", Reason: "between pods jobs share links, and have no routes of their own"})
+		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a leaf-spine core", Reason: "elsewhere no leaf or spine has routes of one job"})
 		return
 	}
 	if q.Job != 0 && c.jobs.find(q.Job) == nil {
@@ -161,23 +169,35 @@ func tablePage(t *proto.RoutingTable) uint64 {
 	return page
 }
 
-// noteStarts writes down which jobs of leaves and spines start or move, after
-// what there was.
+// noteStarts writes down which jobs that are alone start or move, after what
+// there was.
 func noteStarts(c *Circuits, before []*job) {
 	old := jobList{all: before}
 	for _, j := range c.jobs.all {
-		if j.own == nil {
+		was := old.find(j.spec.Job)
+		message, text := "job starts", ""
+		switch {
+		case j.shard != nil && was != nil && was.shard != nil && was.shard.Active == j.shard.Active:
 			continue
-		}
-		message := "job starts"
-		if was := old.find(j.spec.Job); was != nil && was.own != nil {
-			if slices.Equal(was.own.Servers, j.own.Servers) {
-				continue
+		case j.shard != nil:
+			if !j.shard.Active {
+				message = "job is provisioned"
+			} else if was != nil && was.shard != nil {
+				message = "job starts by a flip"
 			}
-			message = "job moves to make room"
+			text = fmt.Sprintf("%d servers, %d circuits, %d rings", len(j.shard.Servers), j.shard.links(), len(j.shard.Rings))
+		case j.own == nil:
+			continue
+		default:
+			if was != nil && was.own != nil {
+				if slices.Equal(was.own.Servers, j.own.Servers) {
+					continue
+				}
+				message = "job moves to make room"
+			}
+			text = fmt.Sprintf("%d servers of %d leaves, %d circuits, stage %d; passed by %d", len(j.own.Servers), len(j.own.leaves()), len(j.own.Circuits), j.own.Stage, j.turn.Passed)
 		}
-		c.j.Note(journal.Info, message, journal.Note{Rule: "queue", Node: -1, Cause: proto.CausePlan,
-			Text: fmt.Sprintf("job %d: %d servers of %d leaves, %d circuits, stage %d; passed by %d", j.spec.Job, len(j.own.Servers), len(j.own.leaves()), len(j.own.Circuits), j.own.Stage, j.turn.Passed)})
+		c.j.Note(journal.Info, message, journal.Note{Rule: "queue", Node: -1, Cause: proto.CausePlan, Text: fmt.Sprintf("job %d: %s", j.spec.Job, text)})
 	}
 }
 

@@ -62,9 +62,9 @@ func (c *interleaved) carried(jobs []*job, groups []groupPlan) (ends [][]leafPai
 		left[j.spec.Job] = slices.Clone(j.paths)
 	}
 	for h := range groups {
-		for _, d := range groups[h].stay {
+		for k, d := range groups[h].stay {
 			of := make([]leafPair, c.fab.Pods)
-			c.links(d, func(i, j int32, id proto.JobID) {
+			c.links(h*c.groupMaps()+k, d, func(i, j int32, id proto.JobID) {
 				for n := range left[id] {
 					x := &left[id][n]
 					p, q := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
@@ -246,9 +246,9 @@ func (c *interleaved) account(d *design, groups []groupPlan) {
 		s.Created += uint32(made)
 		s.Removed += uint32(gone)
 	}
-	for _, g := range groups {
+	for h, g := range groups {
 		for k := range g.stay {
-			c.links(g.stay[k], func(i, j int32, _ proto.JobID) {
+			c.links(h*c.groupMaps()+k, g.stay[k], func(i, j int32, _ proto.JobID) {
 				if g.wanted[k].to[i] == j {
 					s.Kept++
 				} else {

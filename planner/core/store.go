@@ -44,6 +44,7 @@ type jobRecord struct {
 	Paths  []path        `json:"paths,omitempty"`
 	Found  bool          `json:"found,omitempty"`
 	Own    *seat         `json:"own,omitempty"`
+	Shard  *shard        `json:"shard,omitempty"`
 	Turn   *turn         `json:"turn,omitempty"`
 }
 
@@ -106,7 +107,7 @@ func (c *Circuits) saveJobs() {
 func (l *jobList) unsaved() []journal.Record {
 	var records []journal.Record
 	for _, j := range l.all {
-		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.paths, j.found, j.own, j.turn.stored()})
+		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.paths, j.found, j.own, j.shard, j.turn.stored()})
 		if l.saved[j.spec.Job] != string(r.Value) {
 			l.saved[j.spec.Job] = string(r.Value)
 			records = append(records, r)
@@ -137,7 +138,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, paths: r.Paths, found: r.Found, own: r.Own}
+		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, paths: r.Paths, found: r.Found, own: r.Own, shard: r.Shard}
 		if r.Turn != nil {
 			j.turn = *r.Turn
 		}
@@ -153,7 +154,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		c.maps[at], err = r.crossMap(c.fab.Ports())
+		c.maps[at], err = r.crossMap(len(c.maps[at].to))
 		return err
 	case member.PrefixSwitch:
 		id, err := strconv.ParseUint(rest, 10, 32)
@@ -203,7 +204,7 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 	}
 	for at := range c.maps {
 		if d, ok := r.Back[strconv.Itoa(at)]; ok {
-			old, err := d.crossMap(c.fab.Ports())
+			old, err := d.crossMap(len(c.maps[at].to))
 			if err != nil {
 				return fmt.Errorf("store: %s: map %d: %w", keyStage, at, err)
 			}

@@ -125,8 +125,8 @@ func (c *Circuits) born(v *switchView) {
 			delete(c.tried, s)
 		}
 	}
-	if ports := int(v.Birth.Ports); ports < c.fab.Ports() {
-		v.Refusal = member.Refusal{Code: proto.Invalid, Until: journal.Never, Reason: fmt.Sprintf("%d ports, and %d have fibres", ports, c.fab.Ports())}
+	if ports, need := int(v.Birth.Ports), c.fab.PortsOf(v.index()); ports < need {
+		v.Refusal = member.Refusal{Code: proto.Invalid, Until: journal.Never, Reason: fmt.Sprintf("%d ports, and %d have fibres", ports, need)}
 		c.j.Note(journal.Error, "switch is too small", journal.Note{Rule: "ports", Node: int64(v.ID), Text: v.Refusal.Reason})
 	}
 }

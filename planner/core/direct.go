@@ -1,0 +1,351 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ringlight/planner/topo"
+	"ringlight/proto"
+)
+
+// Servers joined directly: a job gets whole servers, and circuits between them
+// on every layer, as planner/topo finds them. A job that is next to another is
+// provisioned on the other fibre of the same servers while that one runs, and
+// starts with a flip of their transceivers.
+
+// direct designs a core of servers joined directly.
+type direct struct {
+	layout
+	standing
+}
+
+// shard is what a job owns, and since when. Servers are numbered by rank in
+// rings and layers.
+type shard struct {
+	Servers []int   // by rank
+	Path    []uint8 // by rank: the fibre that its interfaces use, 0 or 1
+	Layers  [][]int // by layer and rank: the rank that it is joined to, -1: none
+	Rings   []topo.Ring
+	Active  bool // false: it stands by
+	SinceMS int64
+}
+
+// standsBy: provisioned beside the job that has its servers.
+func (j *job) standsBy() bool { return j.shard != nil && !j.shard.Active }
+
+// links are the circuits of the layers.
+func (s *shard) links() (n int) {
+	for l := range s.Layers {
+		for range s.joined(l) {
+			n++
+		}
+	}
+	return n
+}
+
+// joined are the ranks that a layer joins: from and to.
+func (s *shard) joined(layer int) func(func(a, b int) bool) {
+	return func(yield func(a, b int) bool) {
+		for a, b := range s.Layers[layer] {
+			if b >= 0 && !yield(a, b) {
+				return
+			}
+		}
+	}
+}
+
+// request is a job's traffic as planner/topo asks for it.
+func (c direct) request(s *proto.JobSpec, servers int) topo.Request {
+	t := s.Topology
+	if t == nil {
+		t = &proto.JobTopology{Degree: uint32(c.fab.Degree), Bidirectional: c.fab.Degree%2 == 0}
+	}
+	r := topo.Request{Servers: servers, Degree: int(t.Degree), Bidirectional: t.Bidirectional, Seed: t.Seed,
+		Method: [...]topo.Method{topo.Auto, topo.Random, topo.Totient}[min(t.Method, proto.MethodTotient)]}
+	for _, g := range t.AllReduce {
+		group := topo.Group{Bytes: int64(g.Bytes)}
+		for _, x := range g.Servers {
+			group.Servers = append(group.Servers, int(x))
+		}
+		r.AllReduce = append(r.AllReduce, group)
+	}
+	for _, d := range t.MP {
+		r.MP = append(r.MP, topo.Demand{From: int(d.From), To: int(d.To), Bytes: int64(d.Bytes)})
+	}
+	if len(r.AllReduce)+len(r.MP) == 0 {
+		all := topo.Group{Bytes: 1}
+		for x := range servers {
+			all.Servers = append(all.Servers, x)
+		}
+		r.AllReduce = []topo.Group{all}
+	}
+	return r
+}
+
+// servers is how many a job takes.
+func (c direct) servers(j *job) int {
+	return (j.placed.GPUs() + c.fab.GPUsPerServer - 1) / c.fab.GPUsPerServer
+}
+
+func (c direct) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
+	switch {
+	case len(s.Pods) > 0:
+		return bad("pods", "none: servers are joined directly", "%d pods", len(s.Pods))
+	case s.Collective != proto.CollectiveRing:
+		return bad("collective", "ring: other traffic is topology.mp", "%s", s.Collective)
+	case s.Next == s.Job:
+		return bad("next", "another job", "%d", s.Next)
+	case s.DurationMillis > 0 || s.DeadlineMillis > 0 || s.MayPauseMillis > 0:
+		return bad("duration_ms", "a leaf-spine core, as deadline_ms and may_pause_ms", "given, and this one is direct")
+	}
+	if t := s.Topology; t != nil {
+		if most := c.fab.Degree; int(t.Degree) > most {
+			return bad("topology.degree", fmt.Sprintf("1 to %d, the interfaces of a server", most), "%d", t.Degree)
+		}
+		if t.Method > proto.MethodTotient {
+			return bad("topology.method", "auto, random or totient", "%s", t.Method)
+		}
+	}
+	j := job{spec: *s}
+	j.placed.Job = (&jobList{fab: c.fab}).domains(s)
+	n := c.servers(&j)
+	if n < 2 && s.Topology == nil {
+		return nil // it needs no link
+	}
+	r := c.request(s, n)
+	var wrong *topo.Error
+	switch err := r.Check(); {
+	case err == nil:
+		return nil
+	case !errors.As(err, &wrong):
+		return bad("topology", "", "%v", err)
+	case wrong.Field == "servers":
+		return bad("servers", wrong.Limit, "%s", wrong.Reason)
+	}
+	return bad("topology."+wrong.Field, wrong.Limit, "%s", wrong.Reason)
+}
+
+// design lets jobs start whose servers are idle, and those that stand by when
+// they are. Nothing of one that runs is touched.
+func (c direct) design(from standing, jobs []*job, list bool) design {
+	c.standing = from
+	if list {
+		arrive(jobs, c.nowMS)
+	}
+	c.place(jobs)
+	d := design{jobs: jobs, maps: c.carry(jobs)}
+	d.stages = c.inOrder(d.maps)
+	c.accountAlone(&c.standing, &d)
+	return d
+}
+
+// inOrder is a stage of flips, if there are any, before all that mirrors have to
+// do: a job that starts waits for nothing else.
+func (c *direct) inOrder(maps []crossMap) (stages [][]mapSet) {
+	var flips, rest []mapSet
+	for _, set := range changedMaps(c.maps, maps) {
+		if c.flipsOnly(set) {
+			flips = append(flips, set)
+		} else {
+			rest = append(rest, set)
+		}
+	}
+	for _, sets := range [][]mapSet{flips, rest} {
+		if len(sets) > 0 {
+			stages = append(stages, sets)
+		}
+	}
+	return stages
+}
+
+// flipsOnly: a server takes other fibres whose circuits the layers have.
+func (c *direct) flipsOnly(set mapSet) bool {
+	server, ok := c.fab.ServerOf(set.at)
+	if !ok {
+		return false
+	}
+	any := false
+	for face := range c.fab.Degree {
+		to := set.to[face]
+		if to < 0 {
+			continue
+		}
+		port := c.fab.Port(server, int(to)/c.fab.Degree)
+		if m := c.maps[face]; m.to[port] < 0 || m.job[port] != set.job[face] {
+			return false
+		}
+		any = true
+	}
+	return any
+}
+
+// carry is what maps are to hold: the circuits of jobs, those that nobody knows
+// more of than that they are there, and on layers what ended jobs left where
+// nobody needs the ports. Transceivers of no job take their light inside. What
+// cannot be told keeps what it has; what did not come up is not made again.
+func (c *direct) carry(jobs []*job) []crossMap {
+	out := cloneMaps(c.maps)
+	for at := range out {
+		if c.able[at] {
+			out[at] = c.bare(at)
+		}
+	}
+	put := func(s slot, id proto.JobID) {
+		if c.able[s.sw] && (!c.bad[s] || c.maps[s.sw].to[s.a] == int32(s.b)) {
+			c.put(out[s.sw], int32(s.a), int32(s.b), id)
+		}
+	}
+	found := map[proto.JobID]bool{}
+	for _, j := range jobs {
+		found[j.spec.Job] = j.found
+		if j.shard == nil {
+			continue
+		}
+		for layer := range j.shard.Layers {
+			for a, b := range j.shard.joined(layer) {
+				way := c.slots(layer, c.end(j.shard, a), c.end(j.shard, b))
+				put(way[0], j.spec.Job)
+				if j.shard.Active {
+					put(way[1], j.spec.Job)
+				}
+			}
+		}
+	}
+	for at, m := range c.maps {
+		_, server := c.fab.ServerOf(at)
+		for i, j := range m.to {
+			id := m.job[i]
+			if j < 0 || !c.able[at] || server && !found[id] || c.bad[slot{at, uint16(i), uint16(j)}] || !c.free(out[at], int32(i), j) {
+				continue
+			}
+			if !found[id] {
+				id = 0
+			}
+			c.put(out[at], int32(i), j, id)
+		}
+	}
+	return out
+}
+
+// end is the port of a layer at which a rank's fibre ends.
+func (c direct) end(s *shard, rank int) int32 {
+	return int32(c.fab.Port(s.Servers[rank], int(s.Path[rank])))
+}
+
+// describe adds servers and rings in the order of ranks. A job of more than fit
+// a message has none.
+func (c direct) describe(j *job, s *proto.JobStatus) {
+	const most = 4096 // of JobStatus.Seats, and members of all rings
+	if j.shard == nil || len(j.shard.Servers)*(1+len(j.shard.Rings)) > most {
+		return
+	}
+	for _, x := range j.shard.Servers {
+		s.Seats = append(s.Seats, proto.Seat{Server: uint16(x), GPUs: uint16(c.fab.GPUsPerServer)})
+	}
+	for _, r := range j.shard.Rings {
+		ring := proto.Ring{Group: int16(r.Group)}
+		for _, x := range r.Order {
+			ring.Servers = append(ring.Servers, uint16(j.shard.Servers[x]))
+		}
+		for _, l := range r.Layers {
+			ring.Layers = append(ring.Layers, uint16(l))
+		}
+		s.Rings = append(s.Rings, ring)
+	}
+}
+
+// flip lets a job start that stands by: those that have its servers end.
+func flip(c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
+	j := c.jobs.find(q.Job)
+	switch {
+	case c.fab.Direct == nil:
+		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a direct core", Reason: "elsewhere no job stands by"})
+		return
+	case j == nil:
+		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "job", Limit: c.jobs.limit(), Reason: fmt.Sprintf("no job %d", q.Job)})
+		return
+	case !j.standsBy():
+		r.Refuse(&proto.Error{Code: proto.Invalid, Field: "job", Limit: "one that stands by", Reason: fmt.Sprintf("job %d does not", q.Job)})
+		return
+	}
+	list := slices.DeleteFunc(copyJobs(c.jobs.all), func(x *job) bool {
+		return x.shard != nil && x.shard.Active && slices.ContainsFunc(x.shard.Servers, func(s int) bool { return slices.Contains(j.shard.Servers, s) })
+	})
+	takeJobs(c, list, q, r)
+}
+
+// checkShards keeps damaged records from giving two jobs the same.
+func (l *jobList) checkShards() error {
+	type fibre struct {
+		server int
+		path   uint8
+	}
+	fibres, active := map[fibre]bool{}, map[int]bool{}
+	for _, j := range l.all {
+		s := j.shard
+		switch {
+		case len(j.placed.Shares) > 0 || len(j.paths) > 0:
+			return fmt.Errorf("%s: of a core of pods", jobKey(j.spec.Job))
+		case j.turn.Came == 0 && !j.found:
+			return fmt.Errorf("%s: it never came", jobKey(j.spec.Job))
+		case j.turn.AtMS < 0 || j.turn.AtMS > proto.MaxCount:
+			return fmt.Errorf("%s: came at %d", jobKey(j.spec.Job), j.turn.AtMS)
+		case s == nil:
+			continue
+		case !s.whole(l.fab.Direct.Servers, l.fab.Degree):
+			return fmt.Errorf("%s: %d servers, %d paths, %d layers, %d rings, since %d", jobKey(j.spec.Job), len(s.Servers), len(s.Path), len(s.Layers), len(s.Rings), s.SinceMS)
+		}
+		for rank, x := range s.Servers {
+			if f := (fibre{x, s.Path[rank]}); fibres[f] || s.Active && active[x] {
+				return fmt.Errorf("%s: server %d is another job's", jobKey(j.spec.Job), x)
+			} else {
+				fibres[f] = true
+			}
+			active[x] = active[x] || s.Active
+		}
+	}
+	return nil
+}
+
+// whole: a shard's parts fit each other and the fabric.
+func (s *shard) whole(servers, degree int) bool {
+	n := len(s.Servers)
+	if n == 0 || len(s.Path) != n || len(s.Layers) > degree || s.SinceMS < 0 || s.SinceMS > proto.MaxCount {
+		return false
+	}
+	for rank, x := range s.Servers {
+		if x < 0 || x >= servers || s.Path[rank] > 1 || slices.Contains(s.Servers[:rank], x) {
+			return false
+		}
+	}
+	for _, to := range s.Layers {
+		in := make([]bool, n)
+		for a, b := range to {
+			if b == a || b >= n || b < -1 || b >= 0 && in[b] {
+				return false
+			}
+			if b >= 0 {
+				in[b] = true
+			}
+		}
+		if len(to) != n || slices.ContainsFunc(to, func(b int) bool { return b >= 0 && to[b] < 0 }) {
+			return false // who hears is heard: an interface is both fibres
+		}
+	}
+	for _, r := range s.Rings {
+		if r.Group < -1 || r.Group > proto.MaxCircuits || slices.ContainsFunc(r.Order, func(x int) bool { return x < 0 || x >= n }) ||
+			slices.ContainsFunc(r.Layers, func(x int) bool { return x < 0 || x >= degree }) {
+			return false
+		}
+	}
+	return true
+}
+
+// byCame are jobs in the order in which they came.
+func byCame(jobs []*job) []*job {
+	out := slices.Clone(jobs)
+	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.turn.Came, b.turn.Came) })
+	return out
+}

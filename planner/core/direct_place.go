@@ -1,0 +1,165 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"ringlight/planner/topo"
+	"ringlight/proto"
+)
+
+// Which servers a job gets, and when one that stands by starts.
+
+// floor is who has which server.
+type floor struct {
+	active, look []*job // by server
+	closed       []bool // by server: nobody can be given it
+}
+
+func (f *floor) idle(server int) bool {
+	return f.active[server] == nil && f.look[server] == nil && !f.closed[server]
+}
+
+// floor is who has what. Servers of jobs that are known by their circuits only,
+// and those that cannot be told, are given to nobody.
+func (c *direct) floor(jobs []*job) *floor {
+	n := c.fab.Direct.Servers
+	f := &floor{make([]*job, n), make([]*job, n), make([]bool, n)}
+	found := map[proto.JobID]bool{}
+	for _, j := range jobs {
+		found[j.spec.Job] = j.found
+		if j.shard != nil {
+			f.take(j)
+		}
+	}
+	for s := range n {
+		f.closed[s] = !c.able[c.fab.ServerSwitch(s)]
+	}
+	for at, m := range c.maps {
+		server, ok := c.fab.ServerOf(at)
+		for i, to := range m.to {
+			if to < 0 || !found[m.job[i]] {
+				continue
+			}
+			if !ok {
+				server, _ = c.fab.PortEnd(i)
+			}
+			f.closed[server] = true
+		}
+	}
+	return f
+}
+
+func (f *floor) take(j *job) {
+	for _, s := range j.shard.Servers {
+		if j.shard.Active {
+			f.active[s], f.look[s] = j, nil
+		} else {
+			f.look[s] = j
+		}
+	}
+}
+
+// away names what of a job's way cannot be told; "": all can.
+func (c *direct) away(s *shard) string {
+	for l := range s.Layers {
+		if !c.able[l] {
+			return fmt.Sprintf("the switch of layer %d cannot be told", l)
+		}
+	}
+	for _, x := range s.Servers {
+		if s.Active && !c.able[c.fab.ServerSwitch(x)] {
+			return fmt.Sprintf("server %d cannot be told", x)
+		}
+	}
+	return ""
+}
+
+// place lets jobs that stand by start when nobody has their servers any more,
+// and then those that wait, in the order in which they came: one that finds too
+// few servers keeps those behind it waiting, but who is next to a job.
+func (c *direct) place(jobs []*job) {
+	f := c.floor(jobs)
+	for _, j := range byCame(jobs) {
+		if !j.standsBy() || slices.ContainsFunc(j.shard.Servers, func(s int) bool { return f.active[s] != nil }) {
+			continue
+		}
+		next := *j.shard
+		next.Active, next.SinceMS = true, c.nowMS
+		if j.why = c.away(&next); j.why == "" {
+			j.shard = &next
+			f.take(j)
+		}
+	}
+	var head *job
+	for _, j := range byCame(jobs) {
+		if j.runs() {
+			j.turn.waiting = proto.WaitUnknown
+			if !j.standsBy() {
+				j.why = ""
+			}
+			continue
+		}
+		before := (&jobList{all: jobs}).find(j.spec.Next)
+		if before != nil && !(before.shard != nil && before.shard.Active) {
+			j.turn.waiting, j.why = proto.WaitTurn, fmt.Sprintf("turn: next to job %d, which does not run", j.spec.Next)
+			continue
+		}
+		if before == nil && head != nil {
+			j.turn.waiting, j.why = proto.WaitTurn, fmt.Sprintf("turn: job %d is first", head.spec.Job)
+			continue
+		}
+		if c.seat(f, j, before); j.shard == nil && before == nil {
+			head = j
+		}
+	}
+}
+
+// seat finds servers for a job: those of the job before it, then idle ones.
+func (c *direct) seat(f *floor, j, before *job) {
+	need := c.servers(j)
+	s := &shard{Active: before == nil, SinceMS: c.nowMS}
+	add := func(server int) {
+		path := uint8(0)
+		if of := f.active[server]; of != nil {
+			path = 1 - of.shard.Path[slices.Index(of.shard.Servers, server)]
+		}
+		s.Servers, s.Path = append(s.Servers, server), append(s.Path, path)
+	}
+	if before != nil {
+		for _, x := range before.shard.Servers {
+			if f.look[x] == nil && len(s.Servers) < need {
+				add(x)
+			}
+		}
+	}
+	idle := 0
+	for x := range f.active {
+		if !f.idle(x) {
+			continue
+		}
+		if idle++; len(s.Servers) < need {
+			add(x)
+		}
+	}
+	if len(s.Servers) < need {
+		j.turn.waiting, j.why = proto.WaitGPU, fmt.Sprintf("gpu: wants %d servers, %d are free for it", need, len(s.Servers))
+		return
+	}
+	if need > 1 {
+		t, err := topo.Find(c.request(&j.spec, need))
+		if err != nil {
+			panic("core: invariant: a list is checked: " + err.Error())
+		}
+		s.Rings = t.Rings
+		for _, l := range t.Layers {
+			s.Layers = append(s.Layers, l.To)
+		}
+	}
+	if why := c.away(s); why != "" {
+		j.turn.waiting, j.why = proto.WaitNetwork, "network: "+why
+		return
+	}
+	j.shard, j.why, j.turn.waiting = s, "", proto.WaitUnknown
+	f.take(j)
+}
