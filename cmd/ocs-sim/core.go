@@ -16,13 +16,15 @@ import (
 
 func core(ctx context.Context, args []string) error {
 	cfg := live.CoreConfig{Changes: 6, Seed: 1, Listen: "127.0.0.1:0"}
-	fs := newFlags("core", "ocs-sim core -pods 6 -changes 10 -json\n         ocs-sim core -kind leaf-spine -leaves 8 -changes 10")
+	fs := newFlags("core", "ocs-sim core -pods 6 -changes 10 -json\n         ocs-sim core -kind leaf-spine -leaves 8 -changes 10\n         ocs-sim core -kind direct -servers 32 -degree 4 -runs 50")
 	coreOf := coreFlags(fs, live.DemoCore(4), live.DemoLeafSpine())
 	fs.IntVar(&cfg.Changes, "changes", cfg.Changes, "changes of the job list after the first one")
 	fs.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of jobs and mirrors")
 	fs.BoolVar(&cfg.Hold, "hold", false, "keep everything running afterwards, broker on "+holdAddress)
 	mix := fs.String("collectives", proto.CollectiveRing.String(), "what jobs do, any of these: ring, halving-doubling, double-tree, all-to-all")
 	runs := fs.Int("runs", 0, "over 0: instead of in real time, so many seeds on a virtual clock, an agent killed in the middle of every stage")
+	ahead := fs.Bool("look-ahead", true, "with -runs, of a direct core: provision jobs beside those whose servers they get, and flip")
+	kill := fs.Bool("kill", true, "with -runs: an agent dies in the middle of every stage, planner or broker in some")
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	verbose := fs.Bool("v", false, "log state changes too")
@@ -49,7 +51,7 @@ func core(ctx context.Context, args []string) error {
 		return fail(usageError{&proto.Error{Code: proto.Invalid, Field: "runs", Limit: fmt.Sprintf("0 to %d", maxCoreRuns), Reason: strconv.Itoa(*runs)}})
 	}
 	if *runs > 0 {
-		return fail(coreSeeds(ctx, fs, &cfg, *runs, *trace, *asJSON))
+		return fail(coreSeeds(ctx, fs, &cfg, *runs, *ahead, *kill, *trace, *asJSON))
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
@@ -73,8 +75,8 @@ func core(ctx context.Context, args []string) error {
 const maxCoreRuns = 100_000
 
 // coreSeeds runs a core on the virtual clock, once for each seed.
-func coreSeeds(ctx context.Context, fs *flag.FlagSet, cfg *live.CoreConfig, runs int, trace, asJSON bool) error {
-	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix,
+func coreSeeds(ctx context.Context, fs *flag.FlagSet, cfg *live.CoreConfig, runs int, ahead, kill, trace, asJSON bool) error {
+	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Calm: !kill,
 		Replay: func(seed uint64) string { return replay(fs, "core", seed) + " -runs 1 -trace" }}
 	if trace {
 		seeds.TraceOut = os.Stderr
@@ -90,6 +92,9 @@ func coreSeeds(ctx context.Context, fs *flag.FlagSet, cfg *live.CoreConfig, runs
 	}
 	fmt.Printf("%d runs of %d switches: %d generations committed, %d agents killed in the middle of one, %d strikes in all\n", r.Runs, r.Switches, r.Commits, r.Killed, r.Struck)
 	fmt.Printf("%d looks at circuits that had to stay, %d violations; %d of %d links; longest tuning %.1f ms\n", r.Looks, r.Violations, r.Realised, r.Granted, float64(r.DarkMicros)/1000)
+	if r.Dark != nil {
+		fmt.Print(r.Dark)
+	}
 	fmt.Printf("%.0f s of virtual time in %.1f s\n", r.VirtualS, r.WallS)
 	for _, line := range r.List {
 		fmt.Fprintln(os.Stderr, line)

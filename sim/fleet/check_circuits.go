@@ -14,11 +14,12 @@ import (
 //  1. A circuit that a switch has told as tuned has light, and keeps it until
 //     the planner has published a commit without it, whoever dies meanwhile.
 //  2. A switch applies nothing that was not committed, and never goes back.
-//  3. A job of a leaf-spine core whose circuits all had light keeps every one
-//     of them until a list without it, but where it may pause.
+//  3. A job of a leaf-spine or direct core whose circuits all had light keeps
+//     every one of them until a list without it, but where it may pause.
 //  4. When all is quiet, light passes in every switch exactly where the last
 //     commit for it says - no switch of a stage has the old circuits and
-//     another the new - and a link has both its ways.
+//     another the new - and a link has both its ways. Of servers that are
+//     joined directly each interface listens to whom the layers' circuits say.
 type circuits struct {
 	r        *Run
 	core     *fabric.Core
@@ -29,6 +30,7 @@ type circuits struct {
 	commits  map[proto.RingID]map[proto.Generation]bool // by group
 	lists    map[proto.Corr][]proto.JobSpec             // job lists that were asked for
 	alone    map[proto.JobID]bool                       // jobs that nothing may touch, by whether all their circuits had light
+	shines   *shines                                    // of servers that are joined directly; nil: there are none
 	looks    int                                        // at circuits that had to stay
 	dark     time.Duration                              // longest of one switch in one stage
 }
@@ -39,6 +41,9 @@ func newCircuits(r *Run) *circuits {
 		reported: make([]proto.Generation, n), commits: map[proto.RingID]map[proto.Generation]bool{}, lists: map[proto.Corr][]proto.JobSpec{}, alone: map[proto.JobID]bool{}}
 	for range n {
 		c.desired = append(c.desired, map[proto.Generation][]proto.Circuit{})
+	}
+	if d := c.core.Direct; d != nil {
+		c.shines = newShines(r, d)
 	}
 	return c
 }
@@ -104,6 +109,9 @@ func (c *circuits) committed(group proto.RingID, g proto.Generation) {
 			continue
 		}
 		stage = append(stage, proto.FirstSwitch+proto.NodeID(s))
+		if g > c.last[s] {
+			c.aim(s, c.desired[s][c.last[s]], want)
+		}
 		c.last[s] = max(c.last[s], g)
 		if g < c.last[s] {
 			continue // told again
@@ -144,7 +152,7 @@ func (c *circuits) replied(p proto.Packet) {
 
 // taken lets go of the jobs that a list is without.
 func (c *circuits) taken(list []proto.JobSpec) {
-	if c.core.LeafSpine == nil {
+	if !c.core.Alone() {
 		return // between pods links move
 	}
 	was := c.alone
@@ -154,6 +162,19 @@ func (c *circuits) taken(list []proto.JobSpec) {
 			c.alone[s.Job] = was[s.Job]
 		}
 	}
+	if d := c.core.Direct; d != nil {
+		for s := d.Degree; s < len(c.guarded); s++ {
+			c.guarded[s] = slices.DeleteFunc(c.guarded[s], func(x proto.Circuit) bool { return c.ended(s, x.Job) })
+		}
+	}
+}
+
+// ended: a server has this circuit for a job that runs no more; who sends may
+// have gone elsewhere.
+func (c *circuits) ended(s int, id proto.JobID) bool {
+	_, server := c.core.ServerOf(s)
+	_, runs := c.alone[id]
+	return server && !runs
 }
 
 // said looks at what a switch's agent says.
@@ -177,11 +198,11 @@ func (c *circuits) said(st *station, t proto.Topic, p proto.Packet) {
 	for i := range m.Circuits {
 		switch x := &m.Circuits[i]; {
 		case x.State != proto.Tuned:
-		case !c.passes(s, x.A, x.B):
+		case !c.passes(s, x.A, x.B) && !c.shines.justWent(s, x.A, x.B):
 			c.violate(s, "truth is light", fmt.Sprintf("%d to %d of job %d is told as tuned and passes no light", x.A, x.B, x.Job))
 		default:
 			g := proto.Circuit{A: x.A, B: x.B, Job: x.Job}
-			if stays := !told || has(want, &g); stays && !has(c.guarded[s], &g) {
+			if stays := !told || has(want, &g); stays && !has(c.guarded[s], &g) && !c.ended(s, x.Job) && c.passes(s, x.A, x.B) {
 				c.guarded[s] = append(c.guarded[s], g)
 			}
 		}
@@ -195,10 +216,14 @@ func (c *circuits) look(st *station) {
 	if !ok {
 		return
 	}
+	c.shines.look(s)
 	c.looks += len(c.guarded[s])
 	c.guarded[s] = slices.DeleteFunc(c.guarded[s], func(x proto.Circuit) bool {
 		if c.passes(s, x.A, x.B) {
 			return false
+		}
+		if c.unfinished(s, &x) {
+			return true
 		}
 		c.violate(s, "no other job dark", fmt.Sprintf("%d to %d of job %d lost its light, and no commit was without it", x.A, x.B, x.Job))
 		return true
@@ -227,8 +252,11 @@ func (c *circuits) stand() {
 		// The other way of a link is in the pair's other switch, or in the
 		// same one.
 		other := s
-		if c.core.Paired() {
+		switch {
+		case c.core.Paired():
 			other = s ^ 1
+		case c.core.Direct != nil:
+			lit = nil // each circuit is one way
 		}
 		for _, x := range lit {
 			if !c.passes(other, x.B, x.A) {
@@ -242,6 +270,9 @@ func (c *circuits) stand() {
 				c.alone[x.Job] = true
 			}
 		}
+	}
+	if c.shines != nil {
+		c.heardAsPlanned()
 	}
 	c.r.tracer.linef("quiet: %+v", c.r.coreStatus())
 }

@@ -18,8 +18,8 @@ const jobForm = "%d:%d/%d/%d/%d"
 const noJobs = "none"
 
 // parseJobs reads a list of jobs: JOB:SERVERS/TP/EP/PP or
-// JOB:SERVERS/TP/EP/PP/COLLECTIVE, one after the other, or of a leaf-spine core
-// as parseAlone has them.
+// JOB:SERVERS/TP/EP/PP/COLLECTIVE, one after the other, or of a leaf-spine or
+// direct core as parseAlone and parseDirect have them.
 func parseJobs(text string) ([]proto.JobSpec, error) {
 	list := []proto.JobSpec{}
 	if text == noJobs {
@@ -28,7 +28,11 @@ func parseJobs(text string) ([]proto.JobSpec, error) {
 	for word := range strings.FieldsSeq(text) {
 		var s proto.JobSpec
 		var more string
-		if alone, ok, err := parseAlone(word); err != nil {
+		alone, ok, err := parseAlone(word)
+		if !ok && err == nil {
+			alone, ok, err = parseDirect(word)
+		}
+		if err != nil {
 			return nil, err
 		} else if ok {
 			list = append(list, alone)

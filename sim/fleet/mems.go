@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 
+	"ringlight/agent"
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
 	"ringlight/ocs/circuit"
@@ -14,12 +15,14 @@ import (
 
 // Mirrors are the boards of a fabric's optical switches in a world: one
 // layout, each with mirrors and factory data of its own. Switch s is board
-// First + s.
+// First + s. Behind those of mirrors come the servers' that are joined directly.
 type Mirrors struct {
 	Board     *hal.Board
 	First     sim.BoardID
 	Factories []*mems.Factory
-	ports     int // with fibres
+	Servers   *Servers // nil: none are joined directly
+	ports     int      // with fibres
+	plug      func(layer, port int) int
 }
 
 // BuildMirrors puts a board for every switch of a core into a world. What
@@ -37,7 +40,7 @@ func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error
 		return nil, err
 	}
 	m := &Mirrors{Board: &board, ports: core.Ports()}
-	for s := range core.Switches() {
+	for s := range core.Mirrors() {
 		id, err := w.AddBoard(sim.BoardConfig{Board: board, Seed: detmath.Hash(seed, uint64(proto.FirstSwitch)+uint64(s)), Powered: true})
 		if err != nil {
 			return nil, fmt.Errorf("fleet: switch %d: %w", s, err)
@@ -56,6 +59,24 @@ func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error
 // ID is the board of switch s.
 func (m *Mirrors) ID(s int) sim.BoardID { return m.First + sim.BoardID(s) }
 
+// Switches is how many there are, servers' transceivers included.
+func (m *Mirrors) Switches() int {
+	n := len(m.Factories)
+	if m.Servers != nil {
+		n += len(m.Servers.Calibrations)
+	}
+	return n
+}
+
+// Agent fills in what the agent of switch s is told of its board.
+func (m *Mirrors) Agent(s int, cfg *agent.Config) {
+	if s < len(m.Factories) {
+		cfg.Board, cfg.Factory = m.Board, m.Factories[s]
+		return
+	}
+	cfg.Board, cfg.Calibrations = m.Servers.Board, m.Servers.Calibrations[s-len(m.Factories)]
+}
+
 // passes is the loss under which light counts as passing. chosen: 6 dB over
 // what the best paths lose, as a switch's agent sees it.
 const passes = 8_000
@@ -63,12 +84,26 @@ const passes = 8_000
 // Passes tells whether light really passes from a port of side A to one of
 // side B of switch s, whatever anybody says.
 func (m *Mirrors) Passes(w *sim.World, s int, a, b uint16) bool {
+	if s >= len(m.Factories) {
+		return m.hears(w, s, a, b)
+	}
 	return int(a) < m.ports && w.MirrorLoss(m.ID(s), int(a), int(b)) < passes
 }
 
 // Lit are all pairs of ports of switch s between which light passes.
 func (m *Mirrors) Lit(w *sim.World, s int) []circuit.Pair {
 	var lit []circuit.Pair
+	if s >= len(m.Factories) {
+		n := uint16(len(m.Servers.Board.Bundles))
+		for a := range n {
+			for b := a; b < 2*n; b += n {
+				if m.hears(w, s, a, b) {
+					lit = append(lit, circuit.Pair{A: a, B: b})
+				}
+			}
+		}
+		return lit
+	}
 	for a := range uint16(m.ports) {
 		for b := range uint16(m.Board.Mirrors.Ports) {
 			if m.Passes(w, s, a, b) {

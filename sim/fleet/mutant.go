@@ -18,6 +18,7 @@ type mutant struct {
 	restored func(*station, *agent.Journal)        // what a new agent knows of its former life
 	born     func(*Run, *station)                  // after an agent's start
 	rewrite  func(*Run, proto.Packet) proto.Packet // what a planner says
+	plug     func(layer, port int) int             // where a server's fibre really ends
 	at       time.Duration                         // when act acts
 	act      func(*Run)
 }

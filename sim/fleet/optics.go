@@ -47,23 +47,8 @@ func (o *Optics) Build(w *sim.World, f *fabric.Fabric, modules int, seed uint64)
 	}
 	calibrations := make([][]*ocs.Calibration, f.Nodes)
 	for n := range f.Nodes {
-		cfg := sim.BoardConfig{Board: board, Physics: o.Physics, Seed: detmath.Hash(seed, uint64(n))}
-		for j := range f.Bundles {
-			var optics []*sim.Personality
-			var parts []*ocs.Calibration
-			for _, i := range o.pick(seed, n, j, modules) {
-				optics = append(optics, o.Personalities[i])
-				parts = append(parts, o.Calibrated[i])
-			}
-			cfg.Personalities = append(cfg.Personalities, optics)
-			whole, err := ocs.Join(parts)
-			if err != nil {
-				return nil, nil, fmt.Errorf("fleet: node %d: bundle %d: %w", n, j, err)
-			}
-			calibrations[n] = append(calibrations[n], whole)
-		}
-		id, err := w.AddBoard(cfg)
-		if err != nil {
+		var id sim.BoardID
+		if id, calibrations[n], err = o.add(w, &board, n, modules, seed); err != nil {
 			return nil, nil, fmt.Errorf("fleet: node %d: %w", n, err)
 		}
 		if int(id) != n {
@@ -76,6 +61,29 @@ func (o *Optics) Build(w *sim.World, f *fabric.Fabric, modules int, seed uint64)
 		}
 	}
 	return &board, calibrations, nil
+}
+
+// add puts a board with modules of the catalogue into a world, dark; who is its
+// number among those of a seed.
+func (o *Optics) add(w *sim.World, board *hal.Board, who, modules int, seed uint64) (sim.BoardID, []*ocs.Calibration, error) {
+	cfg := sim.BoardConfig{Board: *board, Physics: o.Physics, Seed: detmath.Hash(seed, uint64(who))}
+	var calibrations []*ocs.Calibration
+	for j := range board.Bundles {
+		var optics []*sim.Personality
+		var parts []*ocs.Calibration
+		for _, i := range o.pick(seed, who, j, modules) {
+			optics = append(optics, o.Personalities[i])
+			parts = append(parts, o.Calibrated[i])
+		}
+		cfg.Personalities = append(cfg.Personalities, optics)
+		whole, err := ocs.Join(parts)
+		if err != nil {
+			return 0, nil, fmt.Errorf("bundle %d: %w", j, err)
+		}
+		calibrations = append(calibrations, whole)
+	}
+	id, err := w.AddBoard(cfg)
+	return id, calibrations, err
 }
 
 // SimPort is a fabric's port as the world knows it.

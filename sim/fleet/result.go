@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -50,6 +52,41 @@ type CoreResult struct {
 	Granted    uint32  `json:"links_granted"`
 	DarkMicros int64   `json:"longest_tuning_us"` // of one switch in one stage
 	Virtual    float64 `json:"virtual_s"`
+	// Dark interfaces of servers that are joined directly; nil: there are none.
+	Dark *DarkTimes `json:"dark,omitempty"`
+}
+
+// DarkTimes is for how long interfaces were dark, in microseconds.
+type DarkTimes struct {
+	Flip    Spread `json:"flip_us"`    // from one job's light to the next's, whose mirrors stood ready
+	Mirrors Spread `json:"mirrors_us"` // the same where mirrors had to move
+	Board   Spread `json:"board_us"`   // of switches of transceivers, what their own board takes: decide, bus, settle
+	Ledger  Spread `json:"ledger_us"`  // the whole ledger, until the far side's light is known
+
+	flips, boards, ledgers, mirrors []int64
+}
+
+// String is the times in lines.
+func (d *DarkTimes) String() string {
+	var b strings.Builder
+	for _, x := range []struct {
+		what string
+		s    Spread
+	}{{"dark, flips alone", d.Flip}, {"dark, mirrors moved", d.Mirrors}, {"a switch on its board", d.Board}, {"  to the far light", d.Ledger}} {
+		if x.s.P99 != nil {
+			fmt.Fprintf(&b, "%-22s p50 %6d us, p99 %6d us, max %6d us, %d interfaces\n", x.what, *x.s.P50, *x.s.P99, *x.s.Max, x.s.N)
+		} else {
+			fmt.Fprintf(&b, "%-22s %d interfaces\n", x.what, x.s.N)
+		}
+	}
+	return b.String()
+}
+
+// Add takes the times of another run.
+func (d *DarkTimes) Add(o *DarkTimes) {
+	d.flips, d.boards = append(d.flips, o.flips...), append(d.boards, o.boards...)
+	d.ledgers, d.mirrors = append(d.ledgers, o.ledgers...), append(d.mirrors, o.mirrors...)
+	d.Flip, d.Board, d.Ledger, d.Mirrors = spreadOf(d.flips), spreadOf(d.boards), spreadOf(d.ledgers), spreadOf(d.mirrors)
 }
 
 func (r *Run) coreResult() *CoreResult {
@@ -57,7 +94,12 @@ func (r *Run) coreResult() *CoreResult {
 		return nil
 	}
 	s := r.coreStatus()
-	return &CoreResult{Switches: len(r.switches), Commits: r.inject.commits, Killed: r.inject.killed, Struck: r.inject.struck,
+	var dark *DarkTimes
+	if x := r.audit.circuits.shines; x != nil {
+		dark = new(DarkTimes)
+		dark.Add(&DarkTimes{flips: x.flips, boards: x.boards, ledgers: x.ledgers, mirrors: x.mirrors})
+	}
+	return &CoreResult{Dark: dark, Switches: len(r.switches), Commits: r.inject.commits, Killed: r.inject.killed, Struck: r.inject.struck,
 		Looks: r.audit.circuits.looks, Realised: s.Realised, Granted: s.Granted, DarkMicros: r.audit.circuits.dark.Microseconds(),
 		Virtual: r.now.Seconds()}
 }

@@ -24,7 +24,7 @@ type Config struct {
 	Health  time.Duration
 	// HealthModules is how many modules a node reads in that time, 0: all.
 	HealthModules int
-	Optics        *Optics  // of nodes
+	Optics        *Optics  // of nodes and servers
 	Jobs          []string // lists of jobs for the core, each applied when all is quiet, before Span begins
 	Faults        []Fault  // in order of time
 	Rates         Rates    // of the network from the beginning
@@ -122,6 +122,12 @@ func (r *Run) build() error {
 		return nil
 	}
 	if r.mirrors, err = BuildMirrors(r.world, f.Core, r.cfg.Seed); err != nil {
+		return err
+	}
+	if m := r.cfg.mutant; m != nil {
+		r.mirrors.plug = m.plug
+	}
+	if err := r.mirrors.AddServers(r.world, f.Core, r.cfg.Optics, r.cfg.Modules, r.cfg.Seed); err != nil {
 		return err
 	}
 	for s := range f.Core.Switches() {

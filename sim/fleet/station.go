@@ -91,7 +91,10 @@ func (st *station) config() agent.Config {
 		Session: proto.Session(detmath.Hash(r.cfg.Seed, streamSession, uint64(st.id), uint64(st.life))),
 	}
 	if st.id.IsSwitch() {
-		cfg.Board, cfg.Factory = r.mirrors.Board, r.mirrors.Factories[st.id-proto.FirstSwitch]
+		r.mirrors.Agent(int(st.id-proto.FirstSwitch), &cfg)
+		if cfg.Factory == nil {
+			cfg.Decide = r.costs.Decide
+		}
 	} else {
 		cfg.Board, cfg.Calibrations, cfg.HealthModules, cfg.Decide = r.board, st.calibrations, r.cfg.HealthModules, r.costs.Decide
 	}
@@ -279,6 +282,9 @@ func (st *station) Persist(_ time.Duration, id uint64, record []byte) error {
 	events := rec.Events()
 	for i := range events {
 		e := &events[i]
+		if r.audit.circuits != nil {
+			r.audit.circuits.shines.told(st, e)
+		}
 		if (e.Kind == proto.EvSwitched || e.Kind == proto.EvLightFound) && e.Ledger != nil && int(e.Side) < len(st.watch.switched) {
 			at := st.clock.world(time.Duration(e.AtMicros) * time.Microsecond)
 			if w := &st.watch.switched[e.Side]; at > w.at {

@@ -19,6 +19,8 @@ type CoreSeedsConfig struct {
 	Runs     int
 	Lists    int                // job lists of a run
 	Mix      []proto.Collective // of the jobs, any of them
+	Alone    bool               // of a direct core: no job is provisioned beside another
+	Calm     bool               // nobody dies
 	Replay   func(seed uint64) string
 	Progress io.Writer // nil: none
 	TraceOut io.Writer // strikes, violations and the planner's log of all seeds; nil: none
@@ -39,8 +41,10 @@ type CoreSeedsResult struct {
 	List       []string `json:"violation_list"`
 	VirtualS   float64  `json:"virtual_s"`
 	WallS      float64  `json:"wall_s"`
-	Steps      uint64   `json:"steps"`
-	SHA256     []string `json:"trace_sha256"` // by seed
+	// Dark interfaces of servers that are joined directly; nil: there are none.
+	Dark   *fleet.DarkTimes `json:"dark,omitempty"`
+	Steps  uint64           `json:"steps"`
+	SHA256 []string         `json:"trace_sha256"` // by seed
 }
 
 // Verdict is an error when an invariant broke.
@@ -58,6 +62,13 @@ const coreHealth = 10 * time.Second
 // there are. chosen.
 const strikesOf = 1000
 
+// Transceivers of servers that are joined directly. chosen: what a flip takes
+// does not depend on how many modules flip together.
+const (
+	directCatalogue = 8
+	directModules   = 1
+)
+
 // CoreSeeds runs them, as many at a time as there are processors.
 func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, error) {
 	f, err := fabric.New(fabric.Params{Name: "core", Core: cfg.Core})
@@ -66,11 +77,23 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 	}
 	began := time.Now()
 	strikes := strikesOf
-	if cfg.Core.Switches() == 0 {
+	if cfg.Core.Switches() == 0 || cfg.Calm {
 		strikes = 0 // nothing is committed
 	}
+	var optics *fleet.Optics
+	if cfg.Core.Direct != nil {
+		if optics, _, err = calibrate(ctx, nil, catalogueSeed, directCatalogue, progressTo(cfg.Progress, "modules calibrated")); err != nil {
+			return nil, err
+		}
+	}
+	lists := func(seed uint64) []string {
+		if cfg.Core.Direct != nil {
+			return fleet.DirectLists(cfg.Core, seed, cfg.Lists, !cfg.Alone)
+		}
+		return fleet.JobLists(cfg.Core, seed, cfg.Lists, cfg.Mix...)
+	}
 	runs := seeds{first: cfg.Seed, runs: cfg.Runs, trace: cfg.TraceOut, progress: progressTo(cfg.Progress, "runs"), of: func(seed uint64) fleet.Config {
-		return fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: fleet.JobLists(cfg.Core, seed, cfg.Lists, cfg.Mix...),
+		return fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: lists(seed), Optics: optics, Modules: directModules,
 			Faults: fleet.Strikes(seed, strikes), Replay: cfg.Replay(seed)}
 	}}
 	results, err := runs.run(ctx)
@@ -94,6 +117,12 @@ func (r *CoreSeedsResult) add(x *fleet.Result) {
 	r.Realised += c.Realised
 	r.Granted += c.Granted
 	r.DarkMicros = max(r.DarkMicros, c.DarkMicros)
+	if c.Dark != nil {
+		if r.Dark == nil {
+			r.Dark = new(fleet.DarkTimes)
+		}
+		r.Dark.Add(c.Dark)
+	}
 	r.Violations += x.Violations
 	r.List = append(r.List, x.ViolationList...)
 	r.VirtualS += c.Virtual
