@@ -346,7 +346,7 @@ func (a *crossOptics) fault(now time.Duration, why string) {
 	a.alarm(now, Alarm{Text: a.faulty})
 }
 
-// round looks at every circuit.
+// round looks at every circuit, and tells the planner which report was the last.
 func (a *crossOptics) round(now time.Duration, out []Output) []Output {
 	if a.healthAt <= now {
 		a.healthAt = now + a.cfg.HealthPeriod
@@ -354,6 +354,7 @@ func (a *crossOptics) round(now time.Duration, out []Output) []Output {
 			a.cross.HealthRound(now)
 			a.turn = true
 		}
+		out = a.telemetry(out, nil)
 	}
 	return out
 }

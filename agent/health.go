@@ -20,7 +20,6 @@ type health struct {
 	next    time.Duration
 	bundle  int // module that is next, in the order of the board
 	module  int
-	seq     uint64
 	samples []proto.Sample
 	mask    uint32 // sensors ever read, by bit
 }
@@ -69,31 +68,42 @@ func (h *health) modules(a *nodeOptics) int {
 	return n
 }
 
-// tell sends the samples, or drops them when nobody listens: telemetry never
-// queues.
+// tell sends the samples.
 func (h *health) tell(a *nodeOptics, now time.Duration, out []Output) []Output {
 	h.samples = h.samples[:0]
 	for i := range a.bundles {
 		h.samples = a.bundles[i].optics.Samples(now, h.samples)
 	}
-	for rest := h.samples; len(rest) > 0; {
-		part := rest[:min(len(rest), proto.MaxArray)]
-		rest = rest[len(part):]
-		for i := range part {
-			h.mask |= 1 << part[i].Sensor
-		}
-		if !a.wire.up {
-			a.wire.dropped++
-			continue
-		}
-		h.seq++
-		var prompt *proto.Prompt
-		if p := a.cfg.Prompt; p != nil {
-			told := promptOf(p)
-			prompt = &told
-		}
-		out = a.send(out, a.topics.Health(a.cfg.Node), proto.TopicHealth, &proto.Health{Version: proto.Version,
-			Node: a.cfg.Node, Session: a.cfg.Session, Seq: h.seq, Samples: part, Reported: a.wire.told, Prompt: prompt})
+	for i := range h.samples {
+		h.mask |= 1 << h.samples[i].Sensor
 	}
-	return out
+	if len(h.samples) == 0 {
+		return out
+	}
+	return a.telemetry(out, h.samples)
+}
+
+// telemetry sends samples, or drops them when nobody listens: telemetry never
+// queues. Without any it still says which report was the last: a planner that
+// holds another one asks.
+func (a *Agent) telemetry(out []Output, samples []proto.Sample) []Output {
+	var prompt *proto.Prompt
+	if p := a.cfg.Prompt; p != nil {
+		told := promptOf(p)
+		prompt = &told
+	}
+	for {
+		part := samples[:min(len(samples), proto.MaxArray)]
+		samples = samples[len(part):]
+		if a.wire.up {
+			a.wire.health++
+			out = a.send(out, a.topics.Health(a.cfg.Node), proto.TopicHealth, &proto.Health{Version: proto.Version,
+				Node: a.cfg.Node, Session: a.cfg.Session, Seq: a.wire.health, Samples: part, Reported: a.wire.told, Prompt: prompt})
+		} else {
+			a.wire.dropped++
+		}
+		if len(samples) == 0 {
+			return out
+		}
+	}
 }

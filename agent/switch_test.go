@@ -312,3 +312,17 @@ func TestPowerAlarmNamesItsPort(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+func TestSwitchTellsItsLastReport(t *testing.T) {
+	// Goal: what a planner holds of a switch that has nothing to say can be found
+	// wrong: each round says which report was the last one.
+	r := newSwitchRig(t, 8)
+	r.start()
+	r.roll(shift(3, 8, 1)...)
+	r.run(3*time.Second, nil)
+	before := r.health.Seq
+	r.run(3*time.Second, nil)
+	if h := r.health; h.Reported != r.last.Seq || h.Session != r.last.Session || h.Seq < before+2 {
+		t.Errorf("%+v, was %d; the last report is %d", h, before, r.last.Seq)
+	}
+}

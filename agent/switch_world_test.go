@@ -35,6 +35,7 @@ type switchRig struct {
 	acks       []proto.Ack
 	events     []proto.Event
 	last       proto.Reported
+	health     proto.Health
 	birth      proto.Presence
 	told       int // reports
 	spi        int // operations that moved mirrors
@@ -142,6 +143,9 @@ func (r *switchRig) packet(p proto.Packet) {
 		r.last = proto.Reported{}
 		decode(&r.last)
 		r.told++
+	case proto.TopicHealth:
+		r.health = proto.Health{}
+		decode(&r.health)
 	case proto.TopicPresence:
 		r.birth = proto.Presence{}
 		decode(&r.birth)

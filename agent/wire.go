@@ -48,6 +48,7 @@ type wire struct {
 	refusals   limit.Bucket
 	unsaid     uint64 // of those, not answered since the last one that was
 	unknown    uint64 // keys skipped
+	health     uint64 // number of the last telemetry
 	dropped    uint64 // telemetry
 	commands   commandWindow
 	beat       beat

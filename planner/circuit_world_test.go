@@ -295,6 +295,13 @@ func (w *coreWorld) toSwitches(pk proto.Packet) {
 				w.decide(s, &d)
 			}
 		}
+	case proto.TopicCommand:
+		var c proto.Command
+		w.decode(pk, &c)
+		if v := &w.switches[topic.Node-proto.FirstSwitch]; v.up && c.Session == v.session && c.Verb == proto.VerbReannounce {
+			w.birthNote(v)
+			w.report(v)
+		}
 	case proto.TopicPlanner:
 		var m proto.PlannerState
 		w.decode(pk, &m)

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +68,56 @@ func TestEveryViewHeals(t *testing.T) {
 			}
 			if r := w.p.Rings(); r[0].State != proto.RingInService || len(r[0].Nodes) != 8 {
 				t.Errorf("ring %+v", r[0])
+			}
+		})
+	}
+}
+
+// Goal: the same of a circuit switch: it says every 10 s which report was its
+// last, and without that a report that was lost or forged stood until its next
+// change. Method: as above; the light is that of the job list, in the planner's
+// view too.
+func TestEveryViewOfASwitchHeals(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(w *coreWorld, v *fakeSwitch)
+	}{
+		{"forged death note", func(w *coreWorld, v *fakeSwitch) {
+			w.publish(v, w.topics.Presence(v.id), proto.TopicPresence, &proto.Presence{Version: proto.Version, Node: v.id, Session: v.session})
+		}},
+		{"forged birth", func(w *coreWorld, v *fakeSwitch) {
+			w.publish(v, w.topics.Presence(v.id), proto.TopicPresence, &proto.Presence{Version: proto.Version, Node: v.id, Session: 77, Online: true, Ports: 1})
+		}},
+		{"lost report", func(w *coreWorld, v *fakeSwitch) {
+			v.byHand++
+			v.seq++ // sent, and lost
+		}},
+		{"forged report", func(w *coreWorld, v *fakeSwitch) {
+			w.publish(v, w.topics.Reported(v.id), proto.TopicReported, &proto.Reported{Version: proto.Version, Node: v.id, Session: v.session, Seq: v.seq + 1000, Mode: proto.ModeIsolated})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := startedWorld(t, smallCore())
+			if r := w.apply(spec(1, 20, 4, 2)); r.Code != proto.OK || !w.quiet(10*time.Second) {
+				t.Fatalf("%+v: %s", r, w.show())
+			}
+			v := &w.switches[slices.IndexFunc(w.switches, func(v fakeSwitch) bool { return len(v.light) > 0 })]
+			_, d := w.p.find(v.id)
+			moves := w.applies
+			c.spoil(w, v)
+			for range 6 {
+				w.run(10 * time.Second)
+				w.publish(v, w.topics.Health(v.id), proto.TopicHealth, &proto.Health{Version: proto.Version, Node: v.id, Session: v.session, Seq: 1, Reported: v.seq})
+			}
+			w.run(time.Second)
+			if !d.Ready() || d.Session != v.session || d.Report.Seq != v.seq || d.Report.BypassSeq != v.byHand || d.Report.Mode != proto.ModeService || len(d.Report.Circuits) != len(v.light) {
+				t.Errorf("held: session %d, %q, report %+v; it is session %d, report %d", d.Session, d.WhyNot(), d.Report, v.session, v.seq)
+			}
+			if s := w.p.CoreStatus(); s.Realised != s.Granted || s.Tuned != s.Circuits || !s.Quiet {
+				t.Errorf("%+v", s)
+			}
+			if c.name != "forged report" && w.applies != moves { // that one is told again what it has
+				t.Errorf("%d switches made circuits", w.applies-moves)
 			}
 		})
 	}
