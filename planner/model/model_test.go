@@ -183,3 +183,23 @@ func TestAlternatingGainsOrStays(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a search finds the number of stages.
+// Method: BERT on slow links against each number of stages by itself.
+func TestSearchFindsThePipeline(t *testing.T) {
+	m := Named("bert")
+	best := int64(1) << 60
+	for _, stages := range []int{1, 2, 4, 8} {
+		s := m.dataParallel(16)
+		s.Stages = stages
+		got, err := Evaluate(m, testCluster, s, Switch{16}, 1e10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best = min(best, got.Total())
+	}
+	_, got, err := Search(m, testCluster, Switch{16}, 1e10, 1)
+	if err != nil || got.Total() > best {
+		t.Errorf("%d, possible %d (%v)", got.Total(), best, err)
+	}
+}

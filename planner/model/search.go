@@ -2,6 +2,7 @@ package model
 
 import (
 	"math/bits"
+	"slices"
 
 	"ringlight/mzi/detmath"
 	"ringlight/planner/topo"
@@ -141,9 +142,12 @@ func (st *state) anneal(seed uint64) (Strategy, Time) {
 	for k := range proposals {
 		// From 3 % of the time down to a hundredth of that.
 		heat := now * int64(proposals-k) * int64(proposals-k) / (proposals * proposals) * 3 / 100
-		if k%(proposals/8) == 0 && len(st.size) == 0 {
-			st.restage(rnd)
-			now = st.time().Total()
+		if k%(proposals/16) == proposals/32 && st.staged() {
+			st.restage(1 << rnd.Below(5))
+			t := st.time()
+			if now = t.Total(); now < least.Total() {
+				best, least = st.s.clone(), t
+			}
 		}
 		u, to, was := st.propose(rnd)
 		if to == was || !st.allowed(u, to) {
@@ -163,9 +167,13 @@ func (st *state) anneal(seed uint64) (Strategy, Time) {
 	return best, least
 }
 
-// restage begins again with another number of stages.
-func (st *state) restage(rnd *detmath.Random) {
-	stages := 1 << rnd.Below(5)
+// staged says whether a pipeline is looked for: of transformers without tables.
+func (j *job) staged() bool {
+	return len(j.size) == 0 && slices.ContainsFunc(j.units, func(u unit) bool { return u.kind == Block || u.kind == Experts })
+}
+
+// restage goes on with another number of stages.
+func (st *state) restage(stages int) {
 	if st.Servers%stages != 0 || stages > len(st.units) {
 		return
 	}
@@ -193,17 +201,15 @@ func Search(m *Model, c Cluster, net Network, bitsPerSecond int64, seed uint64) 
 	return s, t, nil
 }
 
-// Start is how a model is divided by hand: data parallel, tables dealt out
-// evenly, experts too where they do not fit otherwise.
+// Start is how a model is divided by hand: data parallel, with tables dealt out
+// evenly and experts among as many servers as there are of them.
 func Start(m *Model, c Cluster) (Strategy, error) { return newJob(m, c).start() }
 
 func (j *job) start() (Strategy, error) {
 	s := j.m.dataParallel(j.Servers)
-	for t := 1; j.check(s) != nil && t <= j.Servers; t *= 2 {
-		for u, x := range j.units {
-			if x.experts > 0 && x.shares(t) && j.Servers%t == 0 {
-				s.Share[u] = t
-			}
+	for u, x := range j.units {
+		for t := 1; x.experts > 0 && x.shares(t) && j.Servers%t == 0; t *= 2 {
+			s.Share[u] = t
 		}
 	}
 	return s, j.check(s)
@@ -264,7 +270,9 @@ func (p *Plan) At(bitsPerSecond int64) Time {
 const alternations = 10
 
 // Alternate searches a strategy for the topology there is and a topology for
-// the strategy found, in turn, until nothing is gained.
+// the strategy found, in turn, until two rounds in a row gain nothing. A round
+// begins from the topology last found, better or not, as a search that begins
+// where the last one did finds the same.
 func Alternate(m *Model, c Cluster, w Wiring) (*Plan, error) {
 	j := newJob(m, c)
 	s, err := j.start()
@@ -275,15 +283,16 @@ func Alternate(m *Model, c Cluster, w Wiring) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for round := 1; round <= alternations; round++ {
-		s, _ := j.on(NewDirect(best.Topology), w.Bits, best.Strategy).anneal(w.Seed + uint64(round))
-		next, err := j.wire(s, w)
-		if err != nil || next.Time.Total() >= best.Time.Total() {
-			best.Rounds = round
-			return best, nil
+	now, idle := best, 0
+	for round := 1; round <= alternations && idle < 2; round++ {
+		s, _ := j.on(NewDirect(now.Topology), w.Bits, now.Strategy).anneal(w.Seed + uint64(round))
+		if now, err = j.wire(s, w); err != nil {
+			return nil, err
 		}
-		best = next
+		if idle++; now.Time.Total() < best.Time.Total() {
+			best, idle = now, 0
+		}
+		best.Rounds = round
 	}
-	best.Rounds = alternations
 	return best, nil
 }

@@ -209,41 +209,50 @@ func (r *TopologyResult) describeCosts() {
 // describeJobs says for each figure which input would make it the paper's.
 func (r *TopologyResult) describeJobs(c TopologyConfig) {
 	for _, p := range topoGains {
-		for _, division := range []string{ByHand, Searched} {
-			var gain, ideal, n float64
-			var at100 *TopologyJob
-			for _, j := range r.Jobs {
-				if j.Model == p.model && j.Degree == 4 && j.Division == division {
-					gain, ideal, n = gain+j.Gain, ideal+j.OverIdeal, n+1
-					if j.Gbps == 100 {
-						at100 = j
-					}
-				}
-			}
-			if at100 == nil {
+		var gain, ideal, n float64
+		at100 := map[string]*TopologyJob{}
+		for _, j := range r.Jobs {
+			if j.Model != p.model || j.Degree != 4 {
 				continue
 			}
-			ratio := 4 * 100 / at100.FatTreeGbps
-			network := at100.ReduceMS + at100.SendMS
-			why := fmt.Sprintf("at 100 Gb/s a host's bandwidth is %s of the Fat-tree's and compute %s of %s ms", decimals(ratio, 2), decimals(at100.ComputeMS, 0), decimals(at100.direct(), 0))
-			if p.gain < ratio {
-				// gain = (compute + ratio*network)/(compute + network)
-				why += fmt.Sprintf("; the paper's figure is that of %s ms of compute", decimals(network*(ratio-p.gain)/(p.gain-1), 0))
-			} else {
-				why += "; the paper's figure needs a narrower Fat-tree than equal cost gives"
+			if j.Division == ByHand {
+				gain, ideal, n = gain+j.Gain, ideal+j.OverIdeal, n+1
 			}
-			if n > 1 {
-				why += "; at 10 Gb/s optics cost more than a Fat-tree's whole network, which the mean counts"
-			}
-			r.compare(fmt.Sprintf("%s, Fat-tree / direct, %s", p.model, division), fmt.Sprintf("%s at 100 Gb/s, mean %s", decimals(at100.Gain, 2), decimals(gain/n, 2)), decimals(p.gain, 1), why)
-			if p.ideal > 0 {
-				r.compare(fmt.Sprintf("%s, direct / Ideal, %s", p.model, division), fmt.Sprintf("%s at 100 Gb/s, mean %s", decimals(at100.OverIdeal, 2), decimals(ideal/n, 2)), decimals(p.ideal, 1), at100.moreTables(p.ideal))
+			if j.Gbps == 100 {
+				at100[j.Division] = j
 			}
 		}
+		hand, searched := at100[ByHand], at100[Searched]
+		if hand == nil {
+			continue
+		}
+		ours := func(of func(*TopologyJob) float64, mean float64) string {
+			return fmt.Sprintf("%s at 100 Gb/s (searched %s), mean %s", decimals(of(hand), 2), decimals(of(searched), 2), decimals(mean/n, 2))
+		}
+		r.compare(p.model+", Fat-tree / direct", ours(func(j *TopologyJob) float64 { return j.Gain }, gain), decimals(p.gain, 1), hand.otherInputs(p.gain))
+		if p.ideal > 0 {
+			r.compare(p.model+", direct / Ideal", ours(func(j *TopologyJob) float64 { return j.OverIdeal }, ideal), decimals(p.ideal, 1), hand.moreTables(p.ideal))
+		}
+	}
+	if len(r.Jobs) > 0 && slices.Contains(c.Gbps, 10) {
+		r.note("means are over all bandwidths: at 10 Gb/s patch panels cost more than a Fat-tree of 40 Gb/s a host, so that the Fat-tree of equal cost is the wider of the two")
 	}
 	if c.ShareLayers {
 		r.note("searches share dense layers among up to 4 servers, which a Fat-tree gains from more than links of degree 4")
 	}
+}
+
+// otherInputs says with which compute, or which Fat-tree, direct links would
+// be faster by a ratio: gain = (compute + wider*network) / (compute + network).
+func (j *TopologyJob) otherInputs(gain float64) string {
+	wider := float64(j.Degree*j.Gbps) / j.FatTreeGbps
+	network := j.direct() - j.ComputeMS
+	text := fmt.Sprintf("bandwidth of %s to 1, compute of %s in %s ms; the paper's figure is that of ", decimals(wider, 2), decimals(j.ComputeMS, 0), decimals(j.direct(), 0))
+	if gain < wider {
+		text += decimals(network*(wider-gain)/(gain-1), 0) + " ms of compute, or "
+	}
+	needs := (float64(gain*j.direct()) - j.ComputeMS) / network
+	return text + fmt.Sprintf("a Fat-tree of %s Gb/s a host where equal cost gives %s", decimals(float64(j.Degree*j.Gbps)/needs, 0), decimals(j.FatTreeGbps, 0))
 }
 
 // moreTables says with how many times the bytes of tables direct links would be
