@@ -38,6 +38,9 @@ func openWire(board *hal.Board, i hal.BusID) (wire, error) {
 	b := board.Buses[i]
 	switch b.Kind {
 	case hal.I2C:
+		if err := checkAdapter(sysDevices, &b); err != nil {
+			return nil, err
+		}
 		return openI2C(b.Device)
 	case hal.SPI:
 		return openSPI(b, func(sel uint16) uint8 { return board.SPIMode(i, sel) })
