@@ -17,6 +17,7 @@ type chipHealth struct {
 	out   int
 	path  proto.Path
 	slow  *hal.Op // kept for the next round
+	msgs  []hal.Msg
 	light *hal.Op
 	seen  diode.Reading
 	own   []ownLightOp
@@ -34,19 +35,23 @@ func (t *chipDrive) readHealth(i int) bool {
 		return false
 	}
 	if h.slow == nil {
-		h.slow = &hal.Op{Class: hal.ClassHousekeeping, Msgs: []hal.Msg{
+		h.slow = &hal.Op{Class: hal.ClassHousekeeping}
+		h.msgs = []hal.Msg{
 			{W: make([]byte, 1)},
 			{W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
 			{W: ina219.AppendRead(nil, ina219.RegShunt), R: make([]byte, 2)},
 			{W: ina219.AppendRead(nil, ina219.RegBus), R: make([]byte, 2)},
 			{W: pca9548.AppendNone(nil)},
-		}}
+		}
 		h.light = &hal.Op{Class: hal.ClassHousekeeping, Msgs: make([]hal.Msg, 1)}
 	}
 	m := &t.bundle.Modules[i]
-	s := h.slow.Msgs
+	s := h.msgs
 	s[0].Addr, s[1].Addr, s[2].Addr, s[3].Addr, s[4].Addr = m.Mux, m.Temp, m.Rail, m.Rail, m.Mux
 	s[0].W[0] = pca9548.Select(m.MuxChannel)
+	if h.slow.Msgs = s; m.Mux == 0 {
+		h.slow.Msgs = s[1:4]
+	}
 	h.slow.Token = t.token(taskHealth, i, healthSlow)
 	h.light.Msgs[0] = h.seen.Ask(diode.Of(m), diode.Guard, 0, diode.Channels)
 	h.light.Token = t.token(taskHealth, i, healthLight)
@@ -72,8 +77,8 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 	}
 	s := &t.health.last[module]
 	if n == healthSlow {
-		t.warm(now, c.Start, module, tmp102.Millicelsius(c.Op.Msgs[1].R))
-		s.railMicrowatt = railMicrowatt(t.bundle.Modules[module].Optics(), ina219.Value(c.Op.Msgs[2].R), ina219.Value(c.Op.Msgs[3].R))
+		t.warm(now, c.Start, module, tmp102.Millicelsius(h.msgs[1].R))
+		s.railMicrowatt = railMicrowatt(t.bundle.Modules[module].Optics(), ina219.Value(h.msgs[2].R), ina219.Value(h.msgs[3].R))
 		return
 	}
 	if h.path != t.path || t.sw.busy() {

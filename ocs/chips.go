@@ -12,9 +12,5 @@ import (
 // enableMessages let every laser of a module shine: its pins float and the
 // board pulls them up.
 func enableMessages(m *hal.Module) []hal.Msg {
-	return []hal.Msg{
-		{Addr: m.Mux, W: pca9548.AppendSelect(nil, m.MuxChannel)},
-		{Addr: m.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegConfig, tca9534.ResetConfig)},
-		{Addr: m.Mux, W: pca9548.AppendNone(nil)},
-	}
+	return pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegConfig, tca9534.ResetConfig)})
 }

@@ -62,9 +62,10 @@ type passportIO struct {
 	from   int // slot of found
 	err    error
 
-	op   hal.Op
-	msgs [5]hal.Msg
-	w    []byte
+	op    hal.Op
+	first int // message of op that is the EEPROM's
+	msgs  [5]hal.Msg
+	w     []byte
 }
 
 func (p *passportIO) begin(q *work.Queue) {
@@ -85,6 +86,9 @@ func (p *passportIO) submit(q *work.Queue, msgs ...hal.Msg) {
 	}
 	p.msgs[1+len(msgs)] = hal.Msg{Addr: p.hw.Mux, W: pca9548.AppendNone(nil)}
 	p.op = hal.Op{Token: p.token, Class: hal.ClassHousekeeping, Msgs: p.msgs[:2+len(msgs)]}
+	if p.first = 1; p.hw.Mux == 0 {
+		p.op.Msgs, p.first = p.msgs[1:1+len(msgs)], 0
+	}
 	q.Put(p.hw.Slow, &p.op)
 }
 
@@ -98,7 +102,7 @@ func (p *passportIO) due(q *work.Queue, now time.Duration) {
 
 // asks reports whether a completion is the answer of a chip that programs.
 func (p *passportIO) asks(c *hal.Completion) bool {
-	return p.step >= ioWrite && p.polls < programPolls && c.Msg == 1 && errors.Is(c.Err, hal.ErrAddressNACK)
+	return p.step >= ioWrite && p.polls < programPolls && c.Msg == p.first && errors.Is(c.Err, hal.ErrAddressNACK)
 }
 
 // completed takes the end of one piece of bus work.

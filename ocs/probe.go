@@ -54,7 +54,7 @@ type probe struct {
 	op      hal.Op
 	msgs    [12]hal.Msg
 	reading diode.Reading
-	w       []byte        // of all messages of op
+	w       [4]byte       // of what goes behind the mux
 	at      time.Duration // of probeWait
 
 	settings []heater.Setting
@@ -90,17 +90,14 @@ func (p *probe) begin(t *chipDrive) {
 	m := p.hw
 	identity := p.r[:hal.IdentityBytes]
 	rest := p.r[hal.IdentityBytes:]
-	p.msgs = [12]hal.Msg{
-		{Addr: m.Mux, W: pca9548.AppendSelect(nil, m.MuxChannel)},
-		{Addr: m.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegOutput, 0)},
-		{Addr: m.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegConfig, 0)},
-		{Addr: m.Rail, W: ina219.AppendWrite(nil, ina219.RegConfig, railConfig)},
-		{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegBus), R: rest[:2]},
-		{Addr: m.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: rest[2:4]},
-		{Addr: m.EEPROM, W: at24.AppendRead(nil, 0), R: identity},
-		{Addr: m.Mux, W: pca9548.AppendNone(nil)},
-	}
-	p.submit(t, m.Slow, 8)
+	n := copy(p.msgs[:], pca9548.Behind(m.Mux, m.MuxChannel,
+		hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegOutput, 0)},
+		hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegConfig, 0)},
+		hal.Msg{Addr: m.Rail, W: ina219.AppendWrite(nil, ina219.RegConfig, railConfig)},
+		hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegBus), R: rest[:2]},
+		hal.Msg{Addr: m.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: rest[2:4]},
+		hal.Msg{Addr: m.EEPROM, W: at24.AppendRead(nil, 0), R: identity}))
+	p.submit(t, m.Slow, n)
 }
 
 // cold takes every heater to 0 V, whatever held it.
@@ -129,11 +126,7 @@ func (p *probe) ask(t *chipDrive, now time.Duration) {
 	if lasers {
 		p.step = probeLasers
 		m := p.hw
-		w := tca9534.AppendWrite(pca9548.AppendSelect(p.w[:0], m.MuxChannel), tca9534.RegOutput, p.lasers)
-		p.w = w
-		p.msgs[0] = hal.Msg{Addr: m.Mux, W: w[:1]}
-		p.msgs[1] = hal.Msg{Addr: m.LaneEnable, W: w[1:]}
-		p.submit(t, m.Slow, 2)
+		p.slowly(t, hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendWrite(p.w[:1], tca9534.RegOutput, p.lasers)[1:]})
 		return
 	}
 	p.heat(t, now)
@@ -193,11 +186,20 @@ func (p *probe) due(t *chipDrive, now time.Duration) {
 	case mzi.ReadTaps:
 		block(diode.Guard, hal.GuardTap1, 2)
 	case mzi.ReadRail:
-		p.w = ina219.AppendRead(pca9548.AppendSelect(p.w[:0], m.MuxChannel), ina219.RegShunt)
-		p.msgs[0] = hal.Msg{Addr: m.Mux, W: p.w[:1]}
-		p.msgs[1] = hal.Msg{Addr: m.Rail, W: p.w[1:], R: p.r[:2]}
-		p.submit(t, m.Slow, 2)
+		p.slowly(t, hal.Msg{Addr: m.Rail, W: ina219.AppendRead(p.w[:1], ina219.RegShunt)[1:], R: p.r[:2]})
 	}
+}
+
+// slowly puts a message out behind the module's mux, which stays at its channel: what
+// asks next is the same module's. Its bytes lie in p.w from 1 on.
+func (p *probe) slowly(t *chipDrive, msg hal.Msg) {
+	n := 0
+	if p.hw.Mux != 0 {
+		p.w[0] = pca9548.Select(p.hw.MuxChannel)
+		p.msgs[0], n = hal.Msg{Addr: p.hw.Mux, W: p.w[:1]}, 1
+	}
+	p.msgs[n] = msg
+	p.submit(t, p.hw.Slow, n+1)
 }
 
 // completed goes on after one piece of bus work. The error is why the module

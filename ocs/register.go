@@ -253,6 +253,9 @@ func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
 		if write {
 			m.R = nil
 		}
+		if hw.Mux == 0 {
+			return hw.Slow, []hal.Msg{m}
+		}
 		return hw.Slow, []hal.Msg{{Addr: hw.Mux, W: pca9548.AppendSelect(nil, hw.MuxChannel)}, m}
 	}
 	switch r.chip {

@@ -70,14 +70,8 @@ func (t *chipDrive) readModule() {
 	for d, msg := range t.dacs(t.scan.module).ReadBack(nil) {
 		op(m.SPI, d, msg)
 	}
-	op(m.Slow, readSerial,
-		hal.Msg{Addr: m.Mux, W: pca9548.AppendSelect(nil, m.MuxChannel)},
-		hal.Msg{Addr: m.EEPROM, W: at24.AppendRead(nil, 0), R: make([]byte, hal.IdentityBytes)},
-		hal.Msg{Addr: m.Mux, W: pca9548.AppendNone(nil)})
-	op(m.Slow, readEnable,
-		hal.Msg{Addr: m.Mux, W: pca9548.AppendSelect(nil, m.MuxChannel)},
-		hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendRead(nil, tca9534.RegConfig), R: make([]byte, 1)},
-		hal.Msg{Addr: m.Mux, W: pca9548.AppendNone(nil)})
+	op(m.Slow, readSerial, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.EEPROM, W: at24.AppendRead(nil, 0), R: make([]byte, hal.IdentityBytes)})...)
+	op(m.Slow, readEnable, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendRead(nil, tca9534.RegConfig), R: make([]byte, 1)})...)
 	for adc := range diode.Both {
 		op(m.ADC, readGuard+int(adc), diode.Of(m).State(adc)...)
 	}
@@ -91,13 +85,13 @@ func (t *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 		t.scan.wrong = !dacs.Holds(n, op.Msgs[0].R, t.codes(module)) || t.scan.wrong
 		t.scan.odd = !dacs.Codes(n, op.Msgs[0].R, &t.scan.read) || t.scan.odd
 	case n == readEnable:
-		t.scan.odd = op.Msgs[1].R[0] != tca9534.ResetConfig || t.scan.odd
+		t.scan.odd = pca9548.Inner(t.bundle.Modules[module].Mux, op.Msgs)[0].R[0] != tca9534.ResetConfig || t.scan.odd
 		t.scan.wrong = t.scan.odd || t.scan.wrong
 	case n == readSerial:
 		// Codes of another module would drive this one anywhere. One that
 		// cannot say who it is is taken for the one that was calibrated: an
 		// EEPROM must not cost a path.
-		serial, err := hal.ParseIdentity(op.Msgs[1].R)
+		serial, err := hal.ParseIdentity(pca9548.Inner(t.bundle.Modules[module].Mux, op.Msgs)[0].R)
 		if want := t.cfg.Calibration.Modules[module].Serial; err == nil && serial != want {
 			t.scan.refused = &ModuleError{Module: module, Err: fmt.Errorf("%w: it is %q, calibrated is %q", ErrCalibrationForeign, serial, want)}
 		}

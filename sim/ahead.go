@@ -20,7 +20,7 @@ import (
 // it may be. It returns the error that the message ends with.
 func (q *bus) ahead(msg *hal.Msg, at time.Duration) (ok bool, err error) {
 	b := q.board
-	if !b.powered || b.mems != nil || len(b.gone) > 0 || len(q.wire) > 0 {
+	if !b.powered || b.mems != nil || len(b.gone) > 0 || len(b.buses[q.on].wire) > 0 {
 		return false, nil
 	}
 	isSPI := q.hw().Kind == hal.SPI
@@ -59,8 +59,8 @@ func (q *bus) inertSPI(msg *hal.Msg) bool {
 // that only this bus can change.
 func (q *bus) inertI2C(msg *hal.Msg) bool {
 	b := q.board
-	for _, i := range b.lay.at(q.id, msg.Addr) {
-		c := &b.lay.chips[q.id][i]
+	for _, i := range b.lay.at(q.on, msg.Addr) {
+		c := &b.lay.chips[q.on][i]
 		if !q.reaches(c) {
 			continue
 		}

@@ -23,7 +23,9 @@ const maxQueue = 256
 type bus struct {
 	board   *board
 	id      hal.BusID
-	waiting []*work // in order of class, then of arrival
+	on      hal.BusID // of the work on the wire: q.id, or a bus that the kernel makes of a mux here
+	channel hal.BusID // of those, the one last chosen
+	waiting []*work   // in order of class, then of arrival
 	current *work
 	stuck   bool
 	wire    []wireFault
@@ -33,6 +35,7 @@ type bus struct {
 // work is one operation on its way.
 type work struct {
 	op    *hal.Op
+	bus   hal.BusID
 	start time.Duration
 	limit time.Duration
 	msg   int // next message
@@ -52,18 +55,21 @@ func (w *World) Submit(at time.Duration, id BoardID, busID hal.BusID, op *hal.Op
 		return fmt.Errorf("%w: bus %d of %d", hal.ErrNoDevice, busID, len(b.buses))
 	}
 	q := &b.buses[busID]
+	if hw := q.hw(); hw.Adapter { // the wires are one
+		q = &b.buses[hw.Root]
+	}
 	if len(q.waiting) >= maxQueue {
 		return fmt.Errorf("%w: bus %d", hal.ErrQueueFull, busID)
 	}
 	if at < w.now {
 		panic(fmt.Sprintf("sim: submit at %v, now %v", at, w.now))
 	}
-	wk := &work{op: op}
+	wk := &work{op: op, bus: busID}
 	if at == w.now {
 		q.enqueue(wk)
 		return nil
 	}
-	b.events.Push(at, event{kind: evSubmit, board: int32(id), place: uint16(busID), gen: b.life, op: wk})
+	b.events.Push(at, event{kind: evSubmit, board: int32(id), place: uint16(q.id), gen: b.life, op: wk})
 	return nil
 }
 
@@ -91,7 +97,7 @@ func (q *bus) startNext() {
 	copy(q.waiting, q.waiting[1:])
 	q.waiting[len(q.waiting)-1] = nil
 	q.waiting = q.waiting[:len(q.waiting)-1]
-	q.current = wk
+	q.current, q.on = wk, wk.bus
 	b, kind := q.board, q.hw().Kind
 	call := b.costs.I2CCall
 	if kind == hal.SPI {
@@ -103,13 +109,21 @@ func (q *bus) startNext() {
 	}
 	wk.start = b.now + b.drawCall(call)
 	wk.limit = wk.start + deadline
-	if q.stuck && kind == hal.I2C {
+	if (q.stuck || b.buses[q.on].stuck) && kind == hal.I2C {
 		wk.done, wk.err = true, hal.ErrBusStuck
 		q.wake(wk.limit)
 		return
 	}
-	q.arrange(wk, wk.start)
+	from := wk.start
+	if q.on != q.id && q.on != q.channel { // the kernel chooses the channel: a message of one byte
+		q.channel = q.on
+		from += clocks(muxClocks, q.hw().Speed)
+	}
+	q.arrange(wk, from)
 }
+
+// muxClocks are those of a write of one byte.
+const muxClocks = 2 + 9*2
 
 // arrange carries an operation on from when the bus is free: it runs ahead
 // over what may be, and puts the next message on the heap. A read samples at
@@ -218,7 +232,7 @@ func (q *bus) step() *hal.Completion {
 		wk.err = err
 	}
 	q.current = nil
-	done := &hal.Completion{Bus: q.id, Op: wk.op, Start: wk.start, End: q.board.now, Msg: wk.msg, Err: wk.err}
+	done := &hal.Completion{Bus: wk.bus, Op: wk.op, Start: wk.start, End: q.board.now, Msg: wk.msg, Err: wk.err}
 	q.startNext()
 	return done
 }
@@ -261,12 +275,12 @@ func (q *bus) i2c(msg *hal.Msg) error {
 	b, found := q.board, false
 	if b.powered {
 		for _, f := range b.gone {
-			if f.bus == q.id && f.addr == msg.Addr {
+			if f.bus == q.on && f.addr == msg.Addr {
 				return hal.ErrAddressNACK
 			}
 		}
-		for _, i := range b.lay.at(q.id, msg.Addr) {
-			c := &b.lay.chips[q.id][i]
+		for _, i := range b.lay.at(q.on, msg.Addr) {
+			c := &b.lay.chips[q.on][i]
 			if !q.reaches(c) || b.away(c) {
 				continue
 			}
@@ -290,7 +304,7 @@ func (q *bus) i2c(msg *hal.Msg) error {
 // talk is one message with one chip. Bytes that chips send at once, behind
 // two open channels of a switch, meet as a wired and.
 func (q *bus) talk(c *chip, msg *hal.Msg) error {
-	wire := q.wireOf(msg.Addr)
+	wire := q.board.buses[q.on].wireOf(msg.Addr)
 	if wire != nil && wire.deaf && len(msg.W) > 0 {
 		return hal.ErrByteNACK
 	}

@@ -174,7 +174,10 @@ type moduleTest struct {
 
 // slowly does messages behind the module's mux.
 func (s *moduleTest) slowly(msgs ...hal.Msg) error {
-	return s.h.do(s.hw.Slow, 0, append([]hal.Msg{{Addr: s.hw.Mux, W: pca9548.AppendSelect(nil, s.hw.MuxChannel)}}, msgs...)...)
+	if s.hw.Mux != 0 {
+		msgs = append([]hal.Msg{{Addr: s.hw.Mux, W: pca9548.AppendSelect(nil, s.hw.MuxChannel)}}, msgs...)
+	}
+	return s.h.do(s.hw.Slow, 0, msgs...)
 }
 
 // electrical looks at one module without any calibration. It ends with every

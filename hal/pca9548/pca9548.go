@@ -1,5 +1,7 @@
 package pca9548
 
+import "ringlight/hal"
+
 // Channels is the number of downstream segments.
 const Channels = 8
 
@@ -12,3 +14,23 @@ func AppendSelect(dst []byte, channel uint8) []byte { return append(dst, Select(
 
 // AppendNone appends the message that connects none.
 func AppendNone(dst []byte) []byte { return append(dst, 0) }
+
+// Behind puts messages behind a channel of a mux, and lets go of it after them. At
+// address 0 there is no mux: the kernel drives it, or the chips have a bus of their
+// own.
+func Behind(mux uint16, channel uint8, msgs ...hal.Msg) []hal.Msg {
+	if mux == 0 {
+		return msgs
+	}
+	out := make([]hal.Msg, 0, len(msgs)+2)
+	out = append(out, hal.Msg{Addr: mux, W: AppendSelect(nil, channel)})
+	return append(append(out, msgs...), hal.Msg{Addr: mux, W: AppendNone(nil)})
+}
+
+// Inner are the messages that Behind was given.
+func Inner(mux uint16, msgs []hal.Msg) []hal.Msg {
+	if mux == 0 {
+		return msgs
+	}
+	return msgs[1 : len(msgs)-1]
+}
