@@ -16,6 +16,7 @@ const (
 	AD5676R
 	AD5535B
 	ADS7138
+	AD7998
 	PCA9535
 	PCAL6524
 	TCA9534
@@ -76,6 +77,8 @@ var parts = [numParts]PartData{
 	AD5535B: {Name: "ad5535b", Role: RoleMirrorDAC, Bus: SPI, MaxClock: 30 * physic.MegaHertz, SPIMode: 1, Channels: MirrorDACChannels},
 	// 3.4 MHz needs the master's high-speed mode, which i2c-dev has not.
 	ADS7138: {Name: "ads7138", Role: RoleADC, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x10, LastAddr: 0x17, Channels: 8},
+	// Its high-speed variant likewise.
+	AD7998:  {Name: "ad7998", Role: RoleADC, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x24, Channels: 8},
 	PCA9535: {Name: "pca9535", Role: RoleLatch, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x27, Channels: 2},
 	// Fast-mode Plus.
 	PCAL6524: {Name: "pcal6524", Role: RoleLatch, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x20, LastAddr: 0x23, Channels: 3},

@@ -53,7 +53,7 @@ func (t *chipDrive) readHealth(i int) bool {
 		h.slow.Msgs = s[1:4]
 	}
 	h.slow.Token = t.token(taskHealth, i, healthSlow)
-	h.light.Msgs[0] = h.seen.Ask(diode.Of(m), diode.Guard, 0, diode.Channels)
+	h.light.Msgs[0] = h.seen.Ask(diode.Of(m), diode.Guard, 0, diode.Channels, 0)
 	h.light.Token = t.token(taskHealth, i, healthLight)
 	h.busy, h.out, h.path = true, 1, t.path
 	t.put(m.Slow, h.slow)
@@ -118,7 +118,7 @@ func (t *chipDrive) look() int {
 		if t.path == proto.Loopback {
 			adc = diode.Lane
 		}
-		o.msg[0] = o.own.Ask(diode.Of(m), adc, 0, diode.Channels)
+		o.msg[0] = o.own.Ask(diode.Of(m), adc, 0, diode.Channels, 0)
 		o.op = hal.Op{Token: t.token(taskVerify, i, 0), Class: hal.ClassVerify, Msgs: o.msg[:]}
 		t.put(m.ADC, &o.op)
 	}

@@ -163,7 +163,7 @@ func (l *lock) read(t *chipDrive) {
 	a := l.act
 	a.step = lockRead
 	m := &t.bundle.Modules[a.module]
-	a.msg[0] = a.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2)
+	a.msg[0] = a.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2, lockAverageLog2)
 	l.submit(t, m.ADC, hal.ClassHousekeeping, a.msg[:])
 }
 

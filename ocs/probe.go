@@ -175,7 +175,7 @@ func (p *probe) due(t *chipDrive, now time.Duration) {
 	p.step = probeRead
 	m := p.hw
 	block := func(adc diode.Which, first, n int) {
-		p.msgs[0] = p.reading.Ask(diode.Of(m), adc, first, n)
+		p.msgs[0] = p.reading.Ask(diode.Of(m), adc, first, n, averageLog2)
 		p.submit(t, m.ADC, 1)
 	}
 	switch p.drive.Read {
@@ -235,7 +235,9 @@ func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) er
 	case probeHeat:
 		p.wait(c.End)
 	case probeRead:
-		p.block = p.reading.Block()
+		if p.drive.Read != mzi.ReadRail {
+			p.block = p.reading.Block()
+		}
 		p.take()
 		p.ask(t, now)
 		if p.step == probeDone {

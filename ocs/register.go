@@ -40,7 +40,7 @@ type Register struct {
 // RegisterForms says what a register is called, whatever DACs the board has.
 var RegisterForms = heater.Forms() + ", " + otherForms
 
-const otherForms = "guard|lanes/recent0..7, guard|lanes/0x00..0xff, " +
+const otherForms = diode.Forms + ", " +
 	"temp/temperature|config|low|high, rail/config|shunt|bus|power|current|calibration, laser/input|output|polarity|config, " +
 	"latch/input|output|polarity|config, eeprom/0x0000..0x1fff"
 
@@ -118,7 +118,7 @@ func (r *Register) named(name string) bool {
 	switch r.chip {
 	case "guard", "lanes":
 		var ok bool
-		r.adc, ok = diode.FindRegister(name)
+		r.adc, ok = diode.Of(r.hw).FindRegister(name)
 		if r.Bits = r.adc.Bits; r.adc.Threshold {
 			r.Settable = "a threshold"
 		}
@@ -222,10 +222,8 @@ func (a *Access) take(reply []byte) {
 		v = v<<8 | uint32(b)
 	}
 	switch a.reg.chip {
-	case "guard", "lanes": // low byte first
-		if a.reg.Bits == 16 {
-			v = uint32(reply[0]) | uint32(reply[1])<<8
-		}
+	case "guard", "lanes":
+		v = a.reg.adc.Value(reply)
 	case "latch":
 		v = pca953x.Of(a.reg.latch.Part).Value(reply)
 	}

@@ -152,7 +152,7 @@ func (m *timing) next(t *chipDrive, c *calibrating, now time.Duration) {
 // on the lower half.
 func (m *timing) look(t *chipDrive) {
 	hw := &t.bundle.Modules[m.trial%len(t.bundle.Modules)]
-	m.msg[0] = m.seeing.Ask(diode.Of(hw), diode.Guard, hal.GuardLoopLower, 1)
+	m.msg[0] = m.seeing.Ask(diode.Of(hw), diode.Guard, hal.GuardLoopLower, 1, 0)
 	m.op = hal.Op{Token: t.token(taskCalibrate, 0, calReadOp), Class: hal.ClassSwitch, Msgs: m.msg[:]}
 	t.put(hw.ADC, &m.op)
 }

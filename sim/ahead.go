@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/ad7998"
 	"ringlight/hal/ads7138"
 	"ringlight/hal/ina219"
 )
@@ -79,6 +80,12 @@ func (q *bus) inertI2C(msg *hal.Msg) bool {
 				return false
 			}
 		case chipADC:
+			if b.moduleOf(c).sar != nil {
+				if len(msg.R) > 0 && (len(msg.W) != 1 || msg.W[0] != ad7998.RegConfig) {
+					return false // a result
+				}
+				continue
+			}
 			if len(msg.R) > 0 && (len(msg.W) != 2 || msg.W[0] != ads7138.OpRead && msg.W[0] != ads7138.OpReadBlock ||
 				int(msg.W[1])+len(msg.R) > ads7138.RegMax) {
 				return false // a result

@@ -48,6 +48,9 @@ func (q *bus) listen(c *chip, in []byte) int {
 	case chipMCI:
 		return m.mci.hear(in)
 	case chipADC:
+		if m.sar != nil {
+			return m.sar[c.adc].write(in)
+		}
 		return m.adc[c.adc].write(now, in)
 	case chipTemp:
 		m.slowly().temp.write(in)
@@ -89,6 +92,11 @@ func (q *bus) say(c *chip, r []byte, after bool) {
 	case chipMCI:
 		m.mci.say(r)
 	case chipADC:
+		if m.sar != nil {
+			b.seen = moduleInputs{m: m, which: c.adc}
+			m.sar[c.adc].answer(&b.seen, r, after, int64(clocks(2*9, q.hw().Speed)))
+			return
+		}
 		m.adc[c.adc].answer(m.inputs(c.adc), r, after)
 	case chipTemp:
 		m.slowly().temp.read(r, m.caseMilli())

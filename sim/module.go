@@ -20,8 +20,9 @@ type module struct {
 
 	dac  []voltages
 	adc  [numADCs]adc
-	slow *slowChips // nil: as after power-on
-	mci  *mci       // the controller in front of all this; nil: of kind chips
+	sar  *[numADCs]sar // in their place, where the board has it
+	slow *slowChips    // nil: as after power-on
+	mci  *mci          // the controller in front of all this; nil: of kind chips
 
 	level            [hal.CellsPerMod]float64 // warmth that each heater goes to
 	base             [hal.CellsPerMod]float64 // offset, drift, case temperature

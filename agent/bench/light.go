@@ -77,8 +77,8 @@ func (s *moduleTest) scanADCs() error {
 // levels are the newest of the two Tx taps and of the loopback lanes.
 func (s *moduleTest) levels() (taps, loops []proto.MilliDBm, err error) {
 	var guard, lane diode.Reading
-	err = s.h.do(s.hw.ADC, 0, guard.Ask(diode.Of(s.hw), diode.Guard, 0, diode.Channels),
-		lane.Ask(diode.Of(s.hw), diode.Lane, 0, hal.Lanes))
+	err = s.h.do(s.hw.ADC, 0, guard.Ask(diode.Of(s.hw), diode.Guard, 0, diode.Channels, 5),
+		lane.Ask(diode.Of(s.hw), diode.Lane, 0, hal.Lanes, 5))
 	o := s.hw.Optics()
 	for _, ch := range []int{hal.GuardTap1, hal.GuardTap2} {
 		taps = append(taps, diode.GuardLevel(o, guard.Block(), ch))

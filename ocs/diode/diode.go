@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/ad7998"
 	"ringlight/hal/ads7138"
 	"ringlight/mzi/detmath"
 	"ringlight/proto"
@@ -57,16 +58,25 @@ func (m Meter) sense(adc Which, n int) *hal.Sense {
 // Scan makes an ADC convert all its channels for ever, 1<<average conversions a
 // result.
 func (m Meter) Scan(adc Which, average byte) []hal.Msg {
+	if m.isSAR() {
+		return []hal.Msg{m.sarConfig(adc)}
+	}
 	return ads7138.ScanMessages(m.addr(adc), average)
 }
 
 // Average changes that of a scan.
 func (m Meter) Average(adc Which, average byte) hal.Msg {
+	if m.isSAR() {
+		return m.sarConfig(adc) // each reading says how many
+	}
 	return hal.Msg{Addr: m.addr(adc), W: ads7138.AppendWrite(nil, ads7138.RegOversample, average)}
 }
 
 // State asks how an ADC stands.
 func (m Meter) State(adc Which) []hal.Msg {
+	if m.isSAR() {
+		return m.sarState(adc)
+	}
 	regs := [...]byte{ads7138.RegStatus, ads7138.RegOversample, ads7138.RegOpMode}
 	msgs := make([]hal.Msg, len(regs))
 	for i, reg := range regs {
@@ -77,6 +87,9 @@ func (m Meter) State(adc Which) []hal.Msg {
 
 // Scanning reports whether the answers to State are of a scan without averages.
 func (m Meter) Scanning(state []hal.Msg) bool {
+	if m.isSAR() {
+		return sarReady(state)
+	}
 	return state[0].R[0]&ads7138.StatusRunning != 0 && state[1].R[0] == 0 && state[2].R[0] == ads7138.OpModeAutonomous
 }
 
@@ -91,9 +104,14 @@ type Reading struct {
 	block    [BlockBytes]byte
 }
 
-// Ask is the message of a reading, of conversions averaged as the scan averages.
-func (x *Reading) Ask(m Meter, adc Which, first, n int) hal.Msg {
+// Ask is the message of a reading, of 1<<average conversions averaged: as the scan
+// averages, where the ADC scans.
+func (x *Reading) Ask(m Meter, adc Which, first, n int, average byte) hal.Msg {
 	x.meter, x.adc, x.first, x.n, x.whole = m, adc, first, n, false
+	if m.isSAR() {
+		x.askSAR(n, average)
+		return hal.Msg{Addr: m.addr(adc), W: x.w, R: x.r}
+	}
 	from := m.sense(adc, first).Channel
 	for i := range n {
 		x.whole = x.whole || m.sense(adc, first+i).Channel != from+uint8(i)
@@ -101,17 +119,25 @@ func (x *Reading) Ask(m Meter, adc Which, first, n int) hal.Msg {
 	if x.whole {
 		from, n = 0, Channels
 	}
-	if cap(x.r) < 2*n {
-		x.r = make([]byte, 2*n)
-	}
-	x.r = x.r[:2*n]
+	x.room(2 * n)
 	x.w = ads7138.AppendReadBlock(x.w[:0], ads7138.RegRecent+2*from)
 	return hal.Msg{Addr: m.addr(adc), W: x.w, R: x.r}
+}
+
+// room makes the buffer so long.
+func (x *Reading) room(n int) {
+	if cap(x.r) < n {
+		x.r = make([]byte, n)
+	}
+	x.r = x.r[:n]
 }
 
 // Block is the codes that were read, light after light from the first on, low byte
 // first.
 func (x *Reading) Block() []byte {
+	if x.meter.isSAR() {
+		return x.sarBlock()
+	}
 	if !x.whole {
 		return x.r
 	}
@@ -149,10 +175,24 @@ type Register struct {
 	Bits      int
 	Threshold bool // of the window comparator; no other is to be written
 	addr      byte
+	sar       bool
 }
 
-// FindRegister finds recent0 to recent7, or a number.
-func FindRegister(name string) (r Register, ok bool) {
+// Forms says what registers are called.
+const Forms = "guard|lanes/recent0..7, guard|lanes/0x00..0xff (ADS7138), guard|lanes/config (AD7998)"
+
+// FindRegister finds a register of the module's ADCs.
+func (m Meter) FindRegister(name string) (r Register, ok bool) {
+	if m.isSAR() {
+		r = Register{Bits: 16, sar: true}
+		if rest, recent := strings.CutPrefix(name, "recent"); recent {
+			n, err := strconv.ParseUint(rest, 10, 8)
+			r.addr = ad7998.AppendReadOne(nil, uint8(n))[0]
+			return r, err == nil && n < Channels
+		}
+		r.addr = ad7998.RegConfig
+		return r, name == "config"
+	}
 	if rest, recent := strings.CutPrefix(name, "recent"); recent {
 		n, err := strconv.ParseUint(rest, 10, 16)
 		return Register{Bits: 16, addr: ads7138.RegRecent + byte(2*n)}, err == nil && n < Channels
@@ -161,8 +201,25 @@ func FindRegister(name string) (r Register, ok bool) {
 	return Register{Bits: 8, addr: byte(n), Threshold: n >= ads7138.RegThresholds && n < ads7138.RegMax}, err == nil
 }
 
+// Value of a register in the reply to Read.
+func (r Register) Value(reply []byte) uint32 {
+	switch {
+	case r.sar && r.addr != ad7998.RegConfig:
+		code, _ := ad7998.Result(reply)
+		return uint32(code)
+	case r.sar:
+		return uint32(reply[0])<<8 | uint32(reply[1])
+	case r.Bits == 16:
+		return uint32(reply[0]) | uint32(reply[1])<<8
+	}
+	return uint32(reply[0])
+}
+
 // Read asks for a register.
 func (r Register) Read(addr uint16) hal.Msg {
+	if r.sar {
+		return hal.Msg{Addr: addr, W: []byte{r.addr}, R: make([]byte, 2)}
+	}
 	if r.Bits == 16 {
 		return hal.Msg{Addr: addr, W: ads7138.AppendReadBlock(nil, r.addr), R: make([]byte, 2)}
 	}
