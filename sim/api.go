@@ -10,32 +10,6 @@ import (
 // BoardID numbers the boards of a World from 0.
 type BoardID int
 
-// Latency is what a call into the operating system costs, by two points of
-// its distribution.
-type Latency struct{ P50, P99 time.Duration }
-
-// Costs are what the virtual clock is charged. chosen: docs/board.md.
-type Costs struct {
-	Interrupt Latency       // from an input line's edge to user space
-	I2CCall   Latency       // before the bits of an I2C operation
-	SPICall   Latency       // before the bits of an SPI operation
-	SPIFrame  time.Duration // chip select between two frames
-	// Decide is what a decision costs an agent that an edge woke: who steps
-	// the agent submits the work that it puts out this much later.
-	Decide time.Duration
-}
-
-// DefaultCosts are those of the default board.
-func DefaultCosts() Costs {
-	return Costs{
-		Interrupt: Latency{25 * time.Microsecond, 60 * time.Microsecond},
-		I2CCall:   Latency{18 * time.Microsecond, 45 * time.Microsecond},
-		SPICall:   Latency{20 * time.Microsecond, 50 * time.Microsecond},
-		SPIFrame:  100 * time.Nanosecond,
-		Decide:    8 * time.Microsecond,
-	}
-}
-
 // LaserSkew bounds the time between the first and the last laser of a node
 // that loses its power (W of the protection timers).
 const LaserSkew = 500 * time.Microsecond
@@ -43,7 +17,7 @@ const LaserSkew = 500 * time.Microsecond
 // WorldConfig makes a world.
 type WorldConfig struct {
 	Seed  uint64
-	Costs Costs // zero: DefaultCosts
+	Costs Costs // without a source: DefaultCosts
 }
 
 // BoardConfig makes a board of a world.

@@ -99,9 +99,9 @@ func (q *bus) startNext() {
 	q.waiting = q.waiting[:len(q.waiting)-1]
 	q.current, q.on = wk, wk.bus
 	b, kind := q.board, q.hw().Kind
-	call := b.costs.I2CCall
+	call := &b.costs.I2CCall
 	if kind == hal.SPI {
-		call = b.costs.SPICall
+		call = &b.costs.SPICall
 	}
 	deadline := wk.op.Deadline
 	if deadline == 0 {

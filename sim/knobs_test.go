@@ -223,7 +223,7 @@ func TestShareOfCallsIsLate(t *testing.T) {
 	late := 0
 	const n = 50_000
 	for range n {
-		switch d := boards[1].drawCall(boards[1].costs.I2CCall) - boards[0].drawCall(boards[0].costs.I2CCall); d {
+		switch d := boards[1].drawCall(&boards[1].costs.I2CCall) - boards[0].drawCall(&boards[0].costs.I2CCall); d {
 		case 0:
 		case 3 * time.Millisecond:
 			late++
@@ -233,5 +233,48 @@ func TestShareOfCallsIsLate(t *testing.T) {
 	}
 	if late < 430 || late > 570 {
 		t.Errorf("%d of %d calls are late", late, n)
+	}
+}
+
+// Goal: a measured table is drawn from as it is, tail and all, and a wrong one is
+// refused with the key.
+// Method: shares of many draws at each of its quantiles, between them and at the
+// end; tables with one thing wrong.
+func TestMeasuredLatenciesHaveTheirTail(t *testing.T) {
+	table := CostTable{Source: "here", Interrupt: [][2]float64{{0, 20}, {0.5, 40}, {0.99, 150}, {0.999, 900}, {1, 5000}}}
+	c := table.Costs(func(key, have, want string) { t.Errorf("%s: %s: want %s", key, have, want) })
+	b := &board{seed: 5}
+	const n = 200_000
+	over := map[float64]int{}
+	for range n {
+		d := float64(b.draw(&c.Interrupt)) / 1000
+		for _, us := range []float64{40, 95, 150, 900, 2950, 5000} {
+			if d > us {
+				over[us]++
+			}
+		}
+	}
+	for us, share := range map[float64]float64{40: 0.5, 95: 0.255, 150: 0.01, 900: 0.001, 2950: 0.0005, 5000: 0} {
+		if got, tol := float64(over[us])/n, 4*math.Sqrt(share*(1-share)/n)+1e-9; math.Abs(got-share) > tol {
+			t.Errorf("%.5f of all take over %v us, want %.5f", got, us, share)
+		}
+	}
+	if c.I2CCall.P50 != DefaultCosts().I2CCall.P50 || c.Source != "here" {
+		t.Errorf("what was left out is %+v of %q", c.I2CCall, c.Source)
+	}
+	negative := -1.0
+	for want, bad := range map[string]CostTable{
+		"source":          {},
+		"interrupt_us[0]": {Source: "x", Interrupt: [][2]float64{{0.1, 1}, {1, 2}}},
+		"i2c_call_us[1]":  {Source: "x", I2CCall: [][2]float64{{0, 1}, {0.9, 2}}},
+		"spi_call_us[1]":  {Source: "x", SPICall: [][2]float64{{0, 3}, {0.5, 2}, {1, 4}}},
+		"spi_call_us[2]":  {Source: "x", SPICall: [][2]float64{{0, 3}, {0.5, 4}, {1, 2e7}}},
+		"decide_us":       {Source: "x", Decide: &negative},
+	} {
+		found := ""
+		bad.Costs(func(key, _, _ string) { found += key })
+		if found != want {
+			t.Errorf("want %s refused, got %q", want, found)
+		}
 	}
 }

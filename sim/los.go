@@ -335,7 +335,7 @@ func (c *comparator) filtered() {
 // tell lets the host's watcher wake for an edge of the line.
 func (c *comparator) tell(high bool) {
 	b := c.bundle.board
-	at := max(b.now+b.draw(b.costs.Interrupt), c.edge+1)
+	at := max(b.now+b.draw(&b.costs.Interrupt), c.edge+1)
 	c.edge = at
 	line := b.hw.Bundles[c.bundle.place].LOS[c.path]
 	b.events.Push(at, event{kind: evEdge, board: int32(b.id), place: uint16(line), high: high, gen: b.life})

@@ -79,7 +79,7 @@ func (ph *Physics) wander(seed uint64, t int64) float64 {
 // late is by how much a call is late, given a hash of which one it is.
 func (ph *Physics) late(h uint64) time.Duration {
 	if ph.LateCall > 0 && unit(h) < ph.LateCall {
-		return time.Duration(ph.LateCallUS * float64(time.Microsecond))
+		return micros(ph.LateCallUS)
 	}
 	return 0
 }

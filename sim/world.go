@@ -75,7 +75,7 @@ const (
 
 // NewWorld makes an empty world at time 0.
 func NewWorld(cfg WorldConfig) *World {
-	if cfg.Costs == (Costs{}) {
+	if cfg.Costs.Source == "" {
 		cfg.Costs = DefaultCosts()
 	}
 	return &World{clock: new(clock), seed: cfg.Seed, costs: cfg.Costs}
@@ -178,6 +178,9 @@ func (b *board) plug(bundle, place int, cfg *BoardConfig) error {
 	return nil
 }
 
+// Costs are what its clock is charged.
+func (w *World) Costs() Costs { return w.costs }
+
 // Now is the virtual time.
 func (w *World) Now() time.Duration { return w.now }
 
@@ -279,28 +282,14 @@ func (w *World) Advance(limit time.Duration) (id BoardID, ev hal.Event, ok bool)
 	}
 }
 
-// draw is one latency of the board: as many below P50 as above, 1 in 100 over
-// P99, straight lines between, never under 0.6 P50 nor over 1.25 P99.
-func (b *board) draw(l Latency) time.Duration {
+// draw is one latency of the board.
+func (b *board) draw(l *Latency) time.Duration {
 	b.draws++
-	u := unit(derive(b.seed^detmath.Golden, b.draws))
-	lo, mid, high, top := 0.6*float64(l.P50), float64(l.P50), float64(l.P99), 1.25*float64(l.P99)
-	var t float64
-	switch {
-	case u < 0.5:
-		t = lo + float64((mid-lo)*(u/0.5))
-	case u < 0.99:
-		// Bent, so that most of the upper half stays near the middle.
-		x := (u - 0.5) / 0.49
-		t = mid + float64((high-mid)*float64(float64(x*x)*x))
-	default:
-		t = high + float64((top-high)*((u-0.99)/0.01))
-	}
-	return time.Duration(t)
+	return l.at(unit(derive(b.seed^detmath.Golden, b.draws)))
 }
 
 // drawCall is the latency of one call to a bus.
-func (b *board) drawCall(l Latency) time.Duration {
+func (b *board) drawCall(l *Latency) time.Duration {
 	return b.draw(l) + b.physics.late(derive(^b.seed, b.draws))
 }
 

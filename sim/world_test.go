@@ -176,7 +176,7 @@ func TestLatencies(t *testing.T) {
 	l := DefaultCosts().I2CCall
 	below, over, n := 0, 0, 20000
 	for range n {
-		d := b.draw(l)
+		d := b.draw(&l)
 		if d < l.P50 {
 			below++
 		}

@@ -29,7 +29,7 @@ func demo(ctx context.Context, args []string) error {
 	fs.IntVar(&cfg.TP, "tp", cfg.TP, "GPUs of a ring")
 	fs.IntVar(&cfg.Spares, "spares", cfg.Spares, "nodes kept free")
 	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
-	physics := physicsFlag(fs)
+	physics, costs := physicsFlag(fs), costsFlag(fs)
 	file := fs.String("trace", os.Getenv(traceVariable), "fault trace to replay; none: the built-in generator (also "+traceVariable+")")
 	fs.IntVar(&cfg.Days, "days", cfg.Days, "days of the trace")
 	fs.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of everything drawn")
@@ -51,6 +51,9 @@ func demo(ctx context.Context, args []string) error {
 	}
 	var err error
 	if cfg.Physics, err = readPhysics(*physics); err != nil {
+		return fail(usageError{err})
+	}
+	if cfg.Costs, err = readCosts(*costs); err != nil {
 		return fail(usageError{err})
 	}
 	if *file != "" {

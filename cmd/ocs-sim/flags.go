@@ -126,20 +126,46 @@ func readPhysics(name string) (*sim.Physics, error) {
 	if name == "" {
 		return nil, nil
 	}
+	ph := sim.DefaultPhysics()
+	if err := readFile("physics", name, &ph); err != nil {
+		return nil, err
+	}
+	return &ph, checkPhysics("physics.", &ph)
+}
+
+func costsFlag(fs *flag.FlagSet) *string {
+	return fs.String("costs", "", "`FILE` with measured latencies of the boards' computers, quantile by quantile; none: those of docs/board.md")
+}
+
+// readCosts reads what calls cost; without a file those of the default board.
+func readCosts(name string) (c sim.Costs, err error) {
+	if name == "" {
+		return sim.DefaultCosts(), nil
+	}
+	var t sim.CostTable
+	if err := readFile("costs", name, &t); err != nil {
+		return c, err
+	}
+	var errs []error
+	c = t.Costs(func(key, have, want string) { errs = append(errs, invalid("costs."+key, want, "%s", have)) })
+	return c, errors.Join(errs...)
+}
+
+// readFile reads a file that a person has written.
+func readFile(what, name string, v any) error {
 	f, err := open(name)
 	if err != nil {
-		return nil, fmt.Errorf("physics: %w", err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(f)
 	if err != nil {
-		return nil, fmt.Errorf("physics: %w", err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	ph := sim.DefaultPhysics()
-	if err := proto.DecodeFile(data, &ph); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := proto.DecodeFile(data, v); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	return &ph, checkPhysics("physics.", &ph)
+	return nil
 }
 
 // checkPhysics joins what is out of its span.

@@ -32,7 +32,7 @@ func runFleet(ctx context.Context, args []string) error {
 	sizes := fs.String("ring-sizes", "", "rings that are not of -tp, as GPUS:RINGS,..; those of -tp fill what is left")
 	fs.IntVar(&cfg.Modules, "modules", hal.MaxModules, "modules of a bundle")
 	fs.IntVar(&cfg.Catalogue, "catalogue", fleet.CatalogueSize, "different modules that are made and calibrated; all others are like one of them")
-	physics := physicsFlag(fs)
+	physics, costs := physicsFlag(fs), costsFlag(fs)
 	coreOf := coreFlags(fs, noCore(), live.DemoLeafSpine())
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8) or any")
@@ -62,6 +62,11 @@ func runFleet(ctx context.Context, args []string) error {
 	}
 	if cfg.Physics, err = readPhysics(*physics); err != nil {
 		return fail(usageError{err})
+	}
+	if *costs != "" {
+		if cfg.Costs, err = readCosts(*costs); err != nil {
+			return fail(usageError{err})
+		}
 	}
 	if err := readFaults(&cfg, *faults); err != nil {
 		return fail(usageError{err})
@@ -161,6 +166,9 @@ func replay(fs *flag.FlagSet, command string, seed uint64) string {
 func printFleet(r *fleet.Result) {
 	fmt.Printf("%d nodes x %d GPUs, K=%d, TP-%d, %d modules a bundle, %d runs of %.1f h, health round %.0f s\n",
 		r.Nodes, r.GPUsPerNode, r.K, r.TP, r.Modules, r.Runs, r.Hours, r.HealthSeconds)
+	if r.Costs != "" {
+		fmt.Printf("latencies: %s\n", r.Costs)
+	}
 	fmt.Printf("%d faults, %d violations, %d of %d events lost\n", r.Faults, r.Violations, r.EventsLost, r.EventsTotal)
 	for _, n := range []string{"1", "2", "3"} {
 		s := r.BypassMicros[n]

@@ -30,6 +30,8 @@ func TestUnacceptableCommandLines(t *testing.T) {
 		{"core", "-pods", "1"}, {"core", "-pods", "33"}, {"core", "-spine-ports", "9"}, {"core", "-wiring", "x"}, {"core", "-iota-mille", "0"},
 		{"core", "-changes", "-1"}, {"core", "extra"}, {"core", "-kind", "clos"}, {"core", "-kind", "leaf-spine", "-pods", "4"}, {"core", "-queue", "fifo"},
 		{"core", "-kind", "leaf-spine", "-switches", "5"}, {"core", "-kind", "leaf-spine", "-queue", "lifo"}, {"core", "-kind", "leaf-spine", "-leaves", "2000"},
+		{"demo", "-physics", bad}, {"fleet", "-physics", bad}, {"demo", "-costs", bad}, {"fleet", "-costs", bad}, {"fleet", "-physics", filepath.Join(dir, "none.json")},
+		{"board", "-listen", "unix:" + filepath.Join(dir, "b.sock"), "-physics", bad},
 	} {
 		if code := run(context.Background(), args); code != exitUsage {
 			t.Errorf("%q: exit code %d, want %d", args, code, exitUsage)
@@ -55,6 +57,19 @@ func TestRefusalNamesTheField(t *testing.T) {
 	if !errors.As(err, &f) || f.Field != "tp" {
 		t.Errorf("got %v", err)
 	}
+	for flags, field := range map[[2]string]string{
+		{"-physics", `{"tau_us":0}`}: "physics.tau_us", {"-costs", `{"source":"x","interrupt_us":[[0,1],[1,0]]}`}: "costs.interrupt_us[1]",
+	} {
+		name := filepath.Join(t.TempDir(), "f.json")
+		if err := os.WriteFile(name, []byte(flags[1]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []func(context.Context, []string) error{demo, runFleet} {
+			if err := command(context.Background(), []string{flags[0], name}); !errors.As(err, &p) || p.Field != field || p.Limit == "" {
+				t.Errorf("%v: %v", flags, err)
+			}
+		}
+	}
 }
 
 // Goal: a board is read from its own object or from an agent's whole
@@ -71,6 +86,8 @@ func TestBoardConfiguration(t *testing.T) {
 		{`{"kind":"linux"}`, 0, false},
 		{`{"modules":9}`, 0, false},
 		{`{"moduls":2}`, 0, false},
+		{`{"modules":1,"physics":{"tau_us":40}}`, 1, true},
+		{`{"physics":{"tau_us":501}}`, 0, false},
 		{`{"faults":["stuck"]}`, 0, false},
 		{`{"fibres":["0/loopback-1/external1"]}`, 0, false},
 		{`{} {}`, 0, false},

@@ -147,6 +147,7 @@ type Result struct {
 	Modules       int               `json:"modules"`
 	TraceSHA256   string            `json:"trace_sha256"`
 	Core          *CoreResult       `json:"core,omitempty"`
+	Costs         string            `json:"costs,omitempty"` // where the latencies of calls come from; "": docs/board.md
 
 	bypasses map[int][]int64
 	repairs  []int64
@@ -159,7 +160,7 @@ func (r *Run) result() *Result {
 		Splits: r.measure.splits, Interruptions: r.measure.interrupted, DarkMicros: r.measure.dark.Microseconds(),
 		Moves: r.measure.moved, MovedMicros: r.measure.movedDark.Microseconds(),
 		Polls: r.polls, Looks: r.audit.looks, Steps: r.steps, HealthSeconds: r.cfg.Health.Seconds(), HealthModules: r.cfg.HealthModules, Modules: r.cfg.Modules,
-		TraceSHA256: r.tracer.hash(), bypasses: r.measure.bypasses, Core: r.coreResult()}
+		TraceSHA256: r.tracer.hash(), bypasses: r.measure.bypasses, Core: r.coreResult(), Costs: r.cfg.Costs.Source}
 	for i := range r.cfg.Faults {
 		if f := &r.cfg.Faults[i]; f.Commit == 0 && f.At < r.cfg.Span {
 			res.Faults++

@@ -24,11 +24,12 @@ type Config struct {
 	Health  time.Duration
 	// HealthModules is how many modules a node reads in that time, 0: all.
 	HealthModules int
-	Optics        *Optics  // of nodes and servers
-	Jobs          []string // lists of jobs for the core, each applied when all is quiet, before Span begins
-	Faults        []Fault  // in order of time
-	Rates         Rates    // of the network from the beginning
-	Replay        string   // the command that runs it again
+	Optics        *Optics   // of nodes and servers
+	Costs         sim.Costs // of all boards' computers; without a source: sim.DefaultCosts
+	Jobs          []string  // lists of jobs for the core, each applied when all is quiet, before Span begins
+	Faults        []Fault   // in order of time
+	Rates         Rates     // of the network from the beginning
+	Replay        string    // the command that runs it again
 	// Progress, when not nil, is told now and then how far the run is. An
 	// error ends it.
 	Progress func(at, of time.Duration, r *Run) error
@@ -77,8 +78,9 @@ func New(cfg Config) (*Run, error) {
 			return nil, fmt.Errorf("fleet: job list %d: %w", n, errors.Join(err, (&Fault{Verb: JobsApply}).check(cfg.Fabric)))
 		}
 	}
-	r := &Run{cfg: cfg, costs: sim.DefaultCosts(), closeBound: closeWithin(cfg.Optics), disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
-	r.world = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: r.costs})
+	r := &Run{cfg: cfg, closeBound: closeWithin(cfg.Optics), disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
+	r.world = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: cfg.Costs})
+	r.costs = r.world.Costs()
 	r.tracer = newTracer(&r.timeline, cfg.TraceLine)
 	if err := r.build(); err != nil {
 		return nil, err

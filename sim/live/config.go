@@ -26,6 +26,7 @@ type DemoConfig struct {
 	Seed    uint64
 	Health  time.Duration // of one round over all modules of a node
 	Physics *sim.Physics  // of every board; nil: sim.DefaultPhysics
+	Costs   sim.Costs     // of every board's computer
 	// Trace to replay; nil is the built-in generator. TraceName is what the
 	// first line calls it.
 	Trace     *trace.Trace
@@ -53,7 +54,7 @@ type Outage struct{ Day, Days int }
 // DefaultDemo is what the command runs without flags.
 func DefaultDemo() DemoConfig {
 	return DemoConfig{Nodes: 64, GPUs: 4, K: 2, TP: 32, Spares: 8, Modules: 8, Days: 348, Seed: 1,
-		Health: 24 * time.Hour, Listen: "127.0.0.1:0"}
+		Health: 24 * time.Hour, Costs: sim.DefaultCosts(), Listen: "127.0.0.1:0"}
 }
 
 // maxDemoNodes is chosen: each node has a real connection with some ten

@@ -44,6 +44,9 @@ func Demo(ctx context.Context, cfg DemoConfig) (*Result, error) {
 		return nil, err
 	}
 	d := &demo{cfg: cfg, screen: screen{w: cfg.Screen, gpusPerNode: cfg.GPUs}, result: &Result{}}
+	if cfg.Costs.Source != sim.DefaultCosts().Source {
+		d.result.Costs = cfg.Costs.Source
+	}
 	if d.trace = cfg.Trace; d.trace == nil {
 		d.trace = trace.Generate(cfg.Seed)
 		d.cfg.TraceName = fmt.Sprintf("built-in generator, seed %d", cfg.Seed)
@@ -91,7 +94,7 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	if err != nil {
 		return err
 	}
-	s := &stepper{cfg: d.cfg, fabric: f, costs: sim.DefaultCosts(), inbox: make(chan arrival, inboxSize), watch: newWatch(), log: d.cfg.Log}
+	s := &stepper{cfg: d.cfg, fabric: f, costs: d.cfg.Costs, inbox: make(chan arrival, inboxSize), watch: newWatch(), log: d.cfg.Log}
 	s.world = sim.NewWorld(sim.WorldConfig{Seed: d.cfg.Seed, Costs: s.costs})
 	board, calibrations, err := bench.Build(s.world, f, d.cfg.Modules, d.cfg.Seed)
 	if err != nil {

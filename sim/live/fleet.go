@@ -32,6 +32,7 @@ type FleetConfig struct {
 	Trace     *trace.Trace  // in their place, when not nil
 	Catalogue int           // personalities; 0: fleet.CatalogueSize
 	Physics   *sim.Physics  // of every board; nil: sim.DefaultPhysics
+	Costs     sim.Costs     // of every board's computer; without a source: sim.DefaultCosts
 	Rates     fleet.Rates
 	Replay    func(seed uint64) string // the command that runs one seed again
 	Progress  io.Writer                // nil: none
@@ -117,7 +118,7 @@ func collectSeldom() (restore func()) {
 // one is the run of a seed.
 func (c *FleetConfig) one(f *fabric.Fabric, optics *fleet.Optics, seed uint64) fleet.Config {
 	cfg := fleet.Config{Fabric: f, Modules: c.Modules, Seed: seed, Span: c.Span, Health: c.Health, HealthModules: 1,
-		Optics: optics, Rates: c.Rates, Replay: c.Replay(seed)}
+		Optics: optics, Costs: c.Costs, Rates: c.Rates, Replay: c.Replay(seed)}
 	switch {
 	case c.Trace != nil:
 		cfg.Faults = fleet.FromTrace(c.Trace, f, seed, c.Span)

@@ -47,6 +47,7 @@ type Result struct {
 	GPUWasteRatio   float64       `json:"gpu_waste_ratio"`
 	GPUWasteIdeal   float64       `json:"gpu_waste_ideal"`
 	CommitMillis    int64         `json:"commit_ms"`
+	Costs           string        `json:"costs,omitempty"` // where the latencies of calls come from; "": docs/board.md
 }
 
 // FaultResult is one fault and what became of it.

@@ -29,6 +29,11 @@ func (s *screen) line(format string, args ...any) {
 func (s *screen) fabric(c *DemoConfig, bundles int, traceName string) {
 	s.line("fabric   %d nodes x %d GPUs, K=%d, %d bundles of %d modules (simulated boards, register level)      trace: %s",
 		c.Nodes, c.GPUs, c.K, bundles, c.Modules, traceName)
+	late := ""
+	if ph := c.Physics; ph != nil && ph.LateCall > 0 {
+		late = fmt.Sprintf("; %g %% of bus calls %g us late", 100*ph.LateCall, ph.LateCallUS)
+	}
+	s.line("calls    latencies %s%s", c.Costs.Source, late)
 }
 
 func (s *screen) broker(url string, spread boardTime, n int) {
