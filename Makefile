@@ -134,6 +134,10 @@ bench-growth: ## what a fault costs the planner at 10,000 to 1,000,000 nodes, al
 bench-states: ## placements after random faults and repairs against exhaustion (RINGLIGHT_STATES, 60,000)
 	RINGLIGHT_STATES=$(or $(RINGLIGHT_STATES),60000) $(GO) test -count 1 -v -run NoStateIsLeftWorse ./planner/ring
 
+.PHONY: bench-latency
+bench-latency: ## wall clock from a line's edge to the write that answers it: idle, garbage, busy machine, with and without real time (RUNS: 300)
+	@.ci/latency.sh
+
 .PHONY: bench-kernel
 bench-kernel: ## the agent on real I2C and SPI controllers (armv7, arm64), the kernel's chip drivers on our register models: Debian kernels in QEMU
 	@.ci/kernel.sh

@@ -24,6 +24,7 @@ type threaded interface {
 	Wait(until time.Duration, out []hal.Event) ([]hal.Event, error)
 	Wake()             // makes Wait return, from any goroutine
 	LostEdges() uint64 // since the board was opened
+	Shared() []string  // chips that a driver of the kernel reads, too
 }
 
 // attach makes the calling goroutine the board's thread, for good: the thread
@@ -35,9 +36,13 @@ func (r *runner) attach(ctx context.Context) {
 		return
 	}
 	r.cfg.Agent.Prompt = &p
-	// One processor of the runtime more than of the machine: a thread that comes
-	// back from the kernel finds one free while all others work.
-	runtime.GOMAXPROCS(runtime.NumCPU() + 1)
+	// More processors of the runtime than of the machine: a thread that comes
+	// back from the kernel finds one free while all others work. chosen: one for
+	// it and one for a bus.
+	runtime.GOMAXPROCS(runtime.NumCPU() + 2)
+	for _, c := range r.thread.Shared() {
+		r.log.Info("a chip is shared with the kernel", "chip", c)
+	}
 	for _, m := range p.Missing {
 		r.log.Warn("the machine does not give what a prompt answer wants", "missing", m)
 	}

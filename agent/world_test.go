@@ -30,6 +30,11 @@ type fleet struct {
 	make   func(modules int) (hal.Board, error) // nil: the default board
 	decide time.Duration                        // modelled; 0: as on a real clock
 	edge   func(*hal.Edge)                      // what the board makes of an edge; nil: as it is
+	// before is called when something is about to be told to a node, and when
+	// its time has come (a zero event); asked when it submits, and may keep the
+	// work for later; nil: nobody is.
+	before func(x *fleetNode, ev hal.Event)
+	asked  func(x *fleetNode, w Work) (kept bool)
 }
 
 type fleetNode struct {
@@ -194,6 +199,9 @@ func (x *fleetNode) Submit(now time.Duration, w Work) error {
 	if w.Op.Class == hal.ClassSwitch {
 		x.submit++
 	}
+	if x.f.asked != nil && x.f.asked(x, w) {
+		return nil
+	}
 	if err := x.quarantine.Refuse(now, w.Bus, w.Op); err != nil {
 		return err
 	}
@@ -324,6 +332,9 @@ func (f *fleet) run(d time.Duration, done func() bool) bool {
 				if ev.Completion != nil {
 					x.quarantine.Done(f.world.Now(), ev.Completion)
 				}
+				if f.before != nil {
+					f.before(x, ev)
+				}
 				f.deliver(x, Input{Kind: InHardware, Hardware: ev})
 			}
 			continue
@@ -341,6 +352,9 @@ func (f *fleet) run(d time.Duration, done func() bool) bool {
 			}
 			f.deliver(first, Input{Kind: InPersisted, ID: id})
 		default:
+			if f.before != nil {
+				f.before(first, hal.Event{})
+			}
 			f.poll(first)
 		}
 	}

@@ -77,6 +77,11 @@ func TestBenchVerbsRefuseWhatTheyCannot(t *testing.T) {
 		{"bringup -expect 0/external3", "two ports"},
 		{"selftest -bus-soak -1", "want 1 to"},
 		{"selftest -write", "-bus-soak too"},
+		{"selftest -edges -1", "want 1 to"},
+		{"selftest -line LOS0", "-edges too"},
+		{"selftest -edges 1 -line gpiochip0:x -latch pca9535=/dev/i2c-0@0x20", "gpiochip0:12"},
+		{"selftest -edges 1 -line LOS0 -latch tmp102=/dev/i2c-0@0x48", "PART=DEVICE"},
+		{"selftest -edges 1 -line LOS0 -latch pca9535=/dev/i2c-0@0x99", "0x77"},
 		{"selftest -bus-soak 1 -chip clock=/dev/i2c-0@0x50", "KIND"},
 	} {
 		args := strings.Fields(tc.args)

@@ -20,7 +20,8 @@ const maxSoak = 1_000_000_000
 func selftest(_ context.Context, args []string) error {
 	fs, common := newFlags("selftest", "calibrate and switch a simulated board, print the ledger; or load the buses of a real one",
 		"ocs-agent selftest -seed 7\n         ocs-agent selftest -bus-soak 5000 -config node7.json\n"+
-			"         ocs-agent selftest -bus-soak 5000 -chip eeprom=/dev/i2c-0@0x50 -chip temp=/dev/i2c-1@0x48/0x70.2 -chip absent=/dev/i2c-0@0x33")
+			"         ocs-agent selftest -bus-soak 5000 -chip eeprom=/dev/i2c-0@0x50 -chip temp=/dev/i2c-1@0x48/0x70.2 -chip absent=/dev/i2c-0@0x33\n"+
+			"         ocs-agent selftest -edges 1000 -line gpiochip0:0 -latch pcal6524=/dev/i2c-0@0x20")
 	seed := fs.Uint64("seed", 1, "`seed` of the board's optics")
 	soak := fs.Int("bus-soak", 0, "read known chips of the configured board in `N` transactions from many goroutines, while memory is\n"+
 		"collected and stacks move; nothing is written, no light changes")
@@ -32,8 +33,21 @@ func selftest(_ context.Context, args []string) error {
 		chips = append(chips, s)
 		return nil
 	})
+	count := fs.Int("edges", 0, "answer `N` edges of -line by writes to -latch that move nothing, as a switch would, and say how long\n"+
+		"that took from the kernel's stamp of an edge on")
+	line := fs.String("line", "", "with -edges: the GPIO `line`, by name or as gpiochip0:12")
+	latch := fs.String("latch", "", "with -edges: the `latch`, as in pcal6524=/dev/i2c-0@0x20")
 	if err := parse(fs, args, 0); err != nil {
 		return err
+	}
+	if *count < 0 || *count > maxSoak {
+		return common.fail(usagef("edges: %d: want 1 to %d", *count, maxSoak))
+	}
+	if *count == 0 && (*line != "" || *latch != "") {
+		return common.fail(usagef("line, latch: want -edges too"))
+	}
+	if *count > 0 {
+		return common.fail(edges(*count, *line, *latch, common.json))
 	}
 	if *soak < 0 || *soak > maxSoak {
 		return common.fail(usagef("bus-soak: %d: want 1 to %d", *soak, maxSoak))

@@ -132,9 +132,17 @@ func (c *Config) soakBoard(texts []string) (*bench.Soak, func(func(hal.Event)) (
 		if err != nil {
 			return nil, nil, usageError{err}
 		}
+		if driver := linux.Driver(chip.Device, chip.Addr); driver != "" && chip.Kind == bench.ChipMux {
+			return nil, nil, linux.Held(chip.Device, chip.Addr, driver)
+		} else if driver != "" {
+			fmt.Fprintf(os.Stderr, "%v: %s of the kernel reads it, too\n", chip, driver)
+		}
 		chips = append(chips, chip)
 	}
 	s := bench.NewSoak(chips)
+	for i := range s.Board.Buses {
+		s.Board.Buses[i].Adapter = linux.Channel(s.Board.Buses[i].Device)
+	}
 	return s, func(events func(hal.Event)) (agent.Hardware, error) { return linux.Open(&s.Board, events) }, nil
 }
 

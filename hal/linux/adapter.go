@@ -29,11 +29,19 @@ func checkAdapter(sys string, b *hal.Bus) error {
 	if _, err := os.Stat(at); err != nil {
 		return nil // not a kernel that says
 	}
-	switch _, err := os.Stat(filepath.Join(at, "mux_device")); {
-	case err == nil && !b.Adapter:
+	switch channel := isChannel(sys, b.Device); {
+	case channel && !b.Adapter:
 		return fmt.Errorf("%w: it is a channel of a mux that the kernel drives, and the board has it for a bus of its own", hal.ErrOutOfRange)
-	case err != nil && b.Adapter:
+	case !channel && b.Adapter:
 		return fmt.Errorf("%w: the board has it for a channel of a mux that the kernel drives, and it is none", hal.ErrOutOfRange)
 	}
 	return nil
+}
+
+// Channel reports whether /dev/i2c-N is a channel of a mux that the kernel drives.
+func Channel(device string) bool { return isChannel(sysDevices, device) }
+
+func isChannel(sys, device string) bool {
+	_, err := os.Stat(filepath.Join(sys, filepath.Base(device), "mux_device"))
+	return err == nil
 }

@@ -20,6 +20,7 @@ type Board struct {
 	owners  []*owner
 	lines   []*lines
 	latches []hal.BusID
+	shared  []string
 	thread  *thread
 	prompt  *hal.Prompt // nil: no thread is attached
 
@@ -60,6 +61,10 @@ func open(board *hal.Board, events func(hal.Event), wires func(hal.BusID) (wire,
 		o.latches = append(o.latches, l.Bus)
 	}
 	var errs []error
+	var err error
+	if o.shared, err = bound(sysDevices, board); err != nil {
+		errs = append(errs, err)
+	}
 	for i, bus := range board.Buses {
 		w, err := wires(hal.BusID(i))
 		if err != nil {
@@ -72,7 +77,6 @@ func open(board *hal.Board, events func(hal.Event), wires func(hal.BusID) (wire,
 			errs = append(errs, fmt.Errorf("linux: bus %d %s: %w", i, bus.Device, err))
 		}
 	}
-	var err error
 	if o.lines, err = pins.watch(board.Lines, o.Now); err != nil {
 		errs = append(errs, err)
 	}
@@ -148,6 +152,9 @@ func (o *Board) LostEdges() (n uint64) {
 	}
 	return n
 }
+
+// Shared names the chips that a driver of the kernel reads beside us.
+func (o *Board) Shared() []string { return o.shared }
 
 // Close lets go of the devices and leaves every level as it is.
 func (o *Board) Close() error {

@@ -1,0 +1,181 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/linux"
+	"ringlight/sim"
+)
+
+// bypasses has node 1 of a ring of three die and come back, runs times. lost is
+// called when node 0 is about to hear of its light, due when its time has come
+// after that, and wrote when it submits what answers it.
+func bypasses(t *testing.T, runs int, lost, due func(now time.Duration), wrote func()) {
+	t.Helper()
+	f := newFleet(t, 3, 1)
+	f.decide = 0 // the real one
+	f.join()
+	for range runs {
+		armed, waits := true, false
+		kept := make([]Work, 0, 16) // the simulated bus allocates
+		f.before = func(x *fleetNode, ev hal.Event) {
+			switch {
+			case x.id != 0 || !armed:
+			case ev.Edge != nil && !ev.Edge.High && !waits:
+				waits = true
+				lost(f.world.Now())
+			case waits && ev == hal.Event{}:
+				due(f.world.Now())
+			}
+		}
+		f.asked = func(x *fleetNode, w Work) bool {
+			if x.id != 0 || !waits || !armed {
+				return false
+			}
+			if kept = append(kept, w); w.Op.Class != hal.ClassSwitch {
+				return true
+			}
+			armed = false
+			wrote()
+			for _, w := range kept {
+				if err := f.world.Submit(f.world.Now(), sim.BoardID(x.id), w.Bus, w.Op); err != nil {
+					t.Error(err)
+				}
+			}
+			return true
+		}
+		f.power(f.nodes[1], false)
+		f.must("bypass of node 1", 20*time.Millisecond, func() bool { return f.linkedTo(0, 2) })
+		if armed {
+			t.Fatal("node 0 wrote nothing")
+		}
+		f.before, f.asked = nil, nil
+		f.run(100*time.Millisecond, nil)
+		x := f.nodes[1]
+		f.power(x, true)
+		f.link(x, true)
+		f.must("node 1 ready", 5*time.Second, func() bool {
+			o := x.agent.optics.(*nodeOptics)
+			return x.agent.adopted && o.bundles[0].ready && o.bundles[1].ready
+		})
+		f.heard()
+		f.run(100*time.Millisecond, nil)
+		f.commit(f.ring(0, 2))
+		f.must("ring", time.Second, func() bool { return f.linkedTo(0, 1) && f.linkedTo(1, 2) })
+		f.run(100*time.Millisecond, nil)
+	}
+}
+
+func TestAnAnswerToALostLightAllocatesNothing(t *testing.T) {
+	// Goal: between the edge that tells of lost light and the write that answers
+	// it the agent allocates nothing: no collection begins there, and none has to
+	// be helped along.
+	// Method: the count of the allocator when an agent in a ring hears the edge,
+	// and when it submits the write; the least of some runs, since the runtime
+	// itself allocates now and then.
+	var before, after runtime.MemStats
+	least := uint64(1 << 32)
+	bypasses(t, 5, func(time.Duration) { runtime.ReadMemStats(&before) }, func(time.Duration) {}, func() {
+		runtime.ReadMemStats(&after)
+		least = min(least, after.Mallocs-before.Mallocs)
+	})
+	if least > 0 {
+		t.Errorf("%d allocations", least)
+	}
+}
+
+// TestLatencyOfAnAnswer is `make bench-latency`: RINGLIGHT_LATENCY runs, under
+// RINGLIGHT_LOAD (idle, alloc).
+func TestLatencyOfAnAnswer(t *testing.T) {
+	// Goal: the wall clock from a line's edge, in another thread, to the write
+	// that answers it, on this machine, with what it gives of promptness.
+	// Method: the agent and its optics on their virtual clock, but for what lies
+	// between: the thread waits in the kernel for the edge and for the agent's own
+	// deadline, and the agent thinks as long as it does. The machine's 100 us of
+	// persistence, which it waits on purpose, are taken out.
+	runs, err := strconv.Atoi(os.Getenv("RINGLIGHT_LATENCY"))
+	if err != nil {
+		t.Skip("RINGLIGHT_LATENCY: number of runs")
+	}
+	board, err := linux.Open(&hal.Board{}, func(hal.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer board.Close()
+	runtime.LockOSThread()
+	runtime.GOMAXPROCS(runtime.NumCPU() + 2)
+	p := board.Attach(func() {})
+	// As Run has it: collections begin between switches. Garbage as quickly as it
+	// can be made is another matter.
+	if os.Getenv("RINGLIGHT_LOAD") != "alloc" {
+		defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	} else {
+		var stop atomic.Bool
+		defer stop.Store(true)
+		for range 2 {
+			go allocate(&stop)
+		}
+	}
+	arm, edges := make(chan time.Duration), make(chan time.Duration, 1)
+	go func() { // another thread, as an interrupt is
+		runtime.LockOSThread()
+		for after := range arm {
+			<-time.After(after)
+			edges <- board.Now()
+			board.Wake()
+		}
+	}()
+	var edge, heard, virtual, wait time.Duration
+	var wakes, totals []time.Duration
+	until := func(at time.Duration) {
+		for board.Now() < at && len(edges) == 0 {
+			if _, err := board.Wait(at, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	bypasses(t, runs, func(now time.Duration) {
+		virtual, wait = now, 0
+		if len(totals)%16 == 15 {
+			runtime.GC()
+		}
+		arm <- time.Duration(2+len(totals)%7) * time.Millisecond
+		until(board.Now() + time.Minute)
+		heard, edge = board.Now(), <-edges
+		wakes = append(wakes, heard-edge)
+	}, func(now time.Duration) {
+		wait = now - virtual
+		until(heard + wait)
+	}, func() {
+		total := board.Now() - edge - wait
+		totals = append(totals, total)
+	})
+	fmt.Printf("latency: priority %d, locked %v, load %s, %d runs: wake-up %s; edge to write entered %s\n",
+		p.Priority, p.Locked, os.Getenv("RINGLIGHT_LOAD"), runs, quantiles(wakes), quantiles(totals))
+}
+
+func quantiles(d []time.Duration) string {
+	slices.Sort(d)
+	us := func(share int) int64 { return d[min(len(d)*share/100, len(d)-1)].Microseconds() }
+	return fmt.Sprintf("p50 %d p99 %d max %d us", us(50), us(99), us(100))
+}
+
+// allocate makes garbage as quickly as it can.
+func allocate(stop *atomic.Bool) {
+	var keep [256][]byte
+	for i := 0; !stop.Load(); i++ {
+		keep[i%len(keep)] = make([]byte, 4096)
+		if i%64 == 0 {
+			runtime.Gosched()
+		}
+	}
+}
