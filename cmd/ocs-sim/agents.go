@@ -61,7 +61,10 @@ func agents(ctx context.Context, args []string) error {
 	cfg.Ready = func() {
 		switches := ""
 		if cfg.Fabric.Core != nil {
-			switches = fmt.Sprintf(" and %d switches", cfg.Fabric.Core.Switches())
+			switches = fmt.Sprintf(" and %d switches", cfg.Fabric.Core.Mirrors())
+			if d := cfg.Fabric.Core.Direct; d != nil {
+				switches += fmt.Sprintf(", and the transceivers of %d servers,", d.Servers)
+			}
 		}
 		fmt.Printf("%d simulated nodes%s of fabric %s run against %s\n", cfg.Fabric.Nodes, switches, cfg.Fabric.Name, cfg.Broker.Broker)
 	}

@@ -50,6 +50,9 @@ func core(ctx context.Context, args []string) error {
 	if *runs < 0 || *runs > maxCoreRuns {
 		return fail(usageError{&proto.Error{Code: proto.Invalid, Field: "runs", Limit: fmt.Sprintf("0 to %d", maxCoreRuns), Reason: strconv.Itoa(*runs)}})
 	}
+	if cfg.Core.Direct != nil && *runs == 0 {
+		return fail(usageError{&proto.Error{Code: proto.Invalid, Field: "runs", Limit: "1 and up on a direct core", Reason: "0"}})
+	}
 	if *runs > 0 {
 		return fail(coreSeeds(ctx, fs, &cfg, *runs, *ahead, *kill, *trace, *asJSON))
 	}

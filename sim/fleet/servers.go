@@ -60,7 +60,7 @@ func (m *Mirrors) at(s int, a, b uint16) sim.Port {
 // hears tells whether an interface of a server listens to a fibre, sends into
 // it, and has light from there.
 func (m *Mirrors) hears(w *sim.World, s int, a, b uint16) bool {
-	if int(b)%m.Servers.direct.Degree != int(a) {
+	if n := m.Servers.direct.Degree; int(b) >= 2*n || int(b)%n != int(a) {
 		return false
 	}
 	at := m.at(s, a, b)

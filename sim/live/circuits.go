@@ -30,7 +30,7 @@ type Drop struct {
 }
 
 func newCircuitLight(c *solo.Wall, m *fleet.Mirrors) *circuitLight {
-	return &circuitLight{clock: c, mirrors: m, guarded: make([][]circuit.Pair, len(m.Factories))}
+	return &circuitLight{clock: c, mirrors: m, guarded: make([][]circuit.Pair, m.Switches())}
 }
 
 // Lit are the pairs of ports of a switch between which light really passes.

@@ -117,7 +117,7 @@ func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	if err := c.buildNodes(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.buildSwitches(); err != nil {
+	if err := c.buildSwitches(ctx); err != nil {
 		return nil, err
 	}
 	c.sinks = make([]atomic.Pointer[func(hal.Event)], len(c.devices))
@@ -136,16 +136,24 @@ func (c *Cluster) add(d device) {
 	c.devices = append(c.devices, &d)
 }
 
+// optics draws and calibrates the modules that boards are made of.
+func (c *Cluster) optics(ctx context.Context) (*fleet.Optics, error) {
+	b, spread, err := calibrate(ctx, nil, c.cfg.Seed, catalogueSize, progressTo(c.cfg.Progress, "modules calibrated"))
+	if err == nil {
+		c.cfg.Log.Info("optics calibrated", "modules", catalogueSize, "board_time_max", spread.max)
+	}
+	return b, err
+}
+
 // buildNodes puts the nodes' boards into the world, calibrated.
 func (c *Cluster) buildNodes(ctx context.Context) error {
 	if c.cfg.Fabric.Nodes == 0 {
 		return nil
 	}
-	b, spread, err := calibrate(ctx, nil, c.cfg.Seed, catalogueSize, progressTo(c.cfg.Progress, "modules calibrated"))
+	b, err := c.optics(ctx)
 	if err != nil {
 		return err
 	}
-	c.cfg.Log.Info("optics calibrated", "modules", catalogueSize, "board_time_max", spread.max)
 	board, calibrations, err := b.Build(c.clock.World, c.cfg.Fabric, c.cfg.Modules, c.cfg.Seed)
 	if err != nil {
 		return err
@@ -159,7 +167,7 @@ func (c *Cluster) buildNodes(ctx context.Context) error {
 }
 
 // buildSwitches puts the switches' boards into the world.
-func (c *Cluster) buildSwitches() error {
+func (c *Cluster) buildSwitches(ctx context.Context) error {
 	if c.cfg.Fabric.Core == nil {
 		return nil
 	}
@@ -167,11 +175,20 @@ func (c *Cluster) buildSwitches() error {
 	if err != nil {
 		return err
 	}
+	if c.cfg.Fabric.Core.Direct != nil {
+		b, err := c.optics(ctx)
+		if err != nil {
+			return err
+		}
+		if err := m.AddServers(c.clock.World, c.cfg.Fabric.Core, b, c.cfg.Modules, c.cfg.Seed); err != nil {
+			return err
+		}
+	}
 	c.circuits = newCircuitLight(&c.clock, m)
 	c.clock.Stepped = c.circuits.look
-	for i := range m.Factories {
-		d := device{what: "switch", n: i, board: m.ID(i),
-			agent: agent.Config{Node: proto.FirstSwitch + proto.NodeID(i), Board: m.Board, Factory: m.Factories[i]}}
+	for i := range m.Switches() {
+		d := device{what: "switch", n: i, board: m.ID(i), agent: agent.Config{Node: proto.FirstSwitch + proto.NodeID(i)}}
+		m.Agent(i, &d.agent)
 		if c.cfg.State != "" {
 			d.journal = filepath.Join(c.cfg.State, fmt.Sprintf("switch-%d", i))
 		}
