@@ -82,7 +82,7 @@ var mayImport = map[string][]string{
 	"cmd/ocs-agent":   {"agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/mqtt", "sim", "sim/solo"},
 	"cmd/ocs-planner": {"planner", "planner/fabric", "planner/server", "proto"},
 	"cmd/ocs-sim":     {"golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "sim", "sim/"},
-	"cmd/ocsctl":      {"planner/fabric", "planner/isolate", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/mqtt"},
+	"cmd/ocsctl":      {"planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/mqtt"},
 }
 
 // neverImport overrides the column: physics is never shared, and a simulator

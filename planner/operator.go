@@ -146,6 +146,12 @@ func (p *Planner) onCircuits(q *proto.OpRequest, r *proto.OpReply) {
 // askedNode finds the node of a request, or refuses it.
 func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device {
 	d := p.rings.Table().Find(q.Node)
+	if q.Noun == proto.NounWhy && q.Node.IsSwitch() && p.core != nil {
+		if d = p.core.Table().Find(q.Node); d == nil {
+			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "switch", Limit: fmt.Sprintf("0 to %d", p.fab.Core.Switches()-1), Reason: fmt.Sprintf("no switch %d", q.Node-proto.FirstSwitch)})
+		}
+		return d
+	}
 	switch {
 	case d == nil:
 		limit := "there are no nodes"
@@ -230,8 +236,13 @@ func (p *Planner) whyPage(q *proto.OpRequest, r *proto.OpReply, own []proto.Even
 	if r.Code != proto.OK {
 		return
 	}
-	lines := p.j.History(p.rings.Subject(q.Node), q.Bundle, own)
-	facts := p.rings.Facts(q.Node, q.Bundle)
+	var lines, facts []proto.WhyLine
+	if q.Node.IsSwitch() {
+		subject := journal.Subject{Node: q.Node, Gen: p.core.Table().Find(q.Node).Want.Gen}
+		lines, facts = p.j.History(subject, q.Bundle, own), core.Facts(p.core, q.Node, q.Bundle)
+	} else {
+		lines, facts = p.j.History(p.rings.Subject(q.Node), q.Bundle, own), p.rings.Facts(q.Node, q.Bundle)
+	}
 	if room := proto.MaxPage - len(facts); len(lines) > room {
 		lines = lines[len(lines)-room:]
 	}

@@ -12,10 +12,10 @@ import (
 	"ringlight/proto"
 )
 
-const circuitHelp = `ocsctl circuit list | show JOB | tables [JOB] | apply FILE | plan FILE [flags]
+const circuitHelp = `ocsctl circuit list | show JOB | tables [JOB] | apply FILE | plan FILE | flip JOB [flags]
 
-Jobs between pods, or on leaves and spines, and the circuits of optical switches
-that carry them. list: every circuit with its switch, ports, job, state and loss,
+Jobs between pods, on leaves and spines, or on servers joined directly, and the
+circuits of optical switches that carry them. list: every circuit with its switch, ports, job, state and loss,
 and what jobs wait for. show: one job. tables, of leaves and spines: for each leaf
 of a job which uplink a port sends to, for each spine a VRF; of all jobs without
 JOB.
@@ -23,19 +23,26 @@ apply: FILE has all jobs that should run; those in it as they were before stay
 where they are. Where jobs that run or wait are no longer in it, apply names them
 and does nothing; with -prune they end. plan: what apply would do, and no more:
 jobs that end, circuits made and removed, links that move, stages, links realised.
+flip: JOB, which stands by, starts; who has its servers ends. With -dry-run it
+only says so.
 
 FILE is JSON, "-" is stdin:
   {"jobs": [{"id": 1, "tp": 4, "pp": 2, "dp": 10},
             {"id": 2, "tp": 8, "servers": 6, "pods": [0, 3],
              "collective": "halving-doubling"},
-            {"id": 3, "gpus_total": 48, "duration_ms": 3600000}]}
+            {"id": 3, "gpus_total": 48, "duration_ms": 3600000},
+            {"id": 4, "servers": 8, "next": 1, "topology": {"degree": 4,
+             "bidirectional": true, "allreduce": [{"group": 8, "bytes": 900000}]}}]}
 id from 1; tp, ep, pp, dp the GPUs of a domain, 1 where absent; servers wanted
 instead of dp, or beside it; pods where it may be; collective of the replicas:
 "ring", where absent, "halving-doubling", "double-tree" or "all-to-all". A job
 has the circuits of all phases of it, as long as it runs. gpus_total instead of
 all of these. On leaves and spines also what the queue goes by: duration_ms, as
 declared; deadline_ms, after the job came; may_pause_ms, for how long it may be
-dark to make room, never where absent.
+dark to make room, never where absent. On servers joined directly: topology, as
+of ocsctl plan topology without servers, or with "model", a name or a model as
+a file has it, in place of allreduce and mp; absent, one AllReduce of all. next:
+it gets the servers of that job when that ends, and is provisioned meanwhile.
 
   ocsctl circuit plan jobs.json
   ocsctl circuit apply jobs.json && ocsctl circuit list
@@ -44,6 +51,7 @@ dark to make room, never where absent.
 func circuit(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := flag.NewFlagSet("circuit", flag.ContinueOnError)
+	dryRun := fs.Bool("dry-run", false, "flip: only say what it would do")
 	prune := fs.Bool("prune", false, "apply: jobs that are not in FILE end")
 	words, err := c.read(fs, args, out, circuitHelp)
 	if err != nil {
@@ -58,6 +66,12 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		return circuitShow(ctx, &c, proto.JobID(id), out)
+	case len(words) == 2 && words[0] == "flip":
+		id, err := number("job", words[1], 1)
+		if err != nil {
+			return err
+		}
+		return circuitFlip(ctx, &c, proto.JobID(id), *dryRun, out)
 	case len(words) > 0 && len(words) <= 2 && words[0] == "tables":
 		id := uint32(0)
 		if len(words) == 2 {
@@ -74,7 +88,7 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 		dry := words[0] == "plan"
 		return circuitApply(ctx, &c, jobs, dry, dry || *prune, out)
 	}
-	return wrongUsage("circuit", "list, show JOB, tables [JOB], apply FILE or plan FILE", "%q", strings.Join(words, " "))
+	return wrongUsage("circuit", "list, show JOB, tables [JOB], apply FILE, plan FILE or flip JOB", "%q", strings.Join(words, " "))
 }
 
 // circuitJSON, jobStatusJSON, coreJSON and changeJSON are the forms that
@@ -107,6 +121,8 @@ type jobStatusJSON struct {
 	Collective string      `json:"collective"`
 	Cause      string      `json:"cause,omitempty"` // of a job that waits: gpu, network or turn
 	Seats      [][3]uint16 `json:"seats,omitempty"` // leaf, server, GPUs, in the order of ranks; only of one job
+	Next       proto.JobID `json:"next,omitempty"`  // of servers joined directly: whose servers it gets
+	Rings      []orderJSON `json:"rings,omitempty"` // only of one job
 }
 
 type coreJSON struct {
@@ -222,6 +238,7 @@ func circuitShow(ctx context.Context, c *clientFlags, id proto.JobID, out io.Wri
 		for _, s := range one.Seats {
 			fmt.Fprintf(out, "  leaf %d server %d: %d GPUs\n", s[0], s[1], s[2])
 		}
+		printRings(out, one.Rings)
 		fmt.Fprintln(out)
 		return printCircuits(out, one.Circuits)
 	})
@@ -254,6 +271,10 @@ func circuitApply(ctx context.Context, c *clientFlags, jobs *jobFile, dry, end b
 	if err != nil {
 		return err
 	}
+	return printChange(c, r, dry, ended, out)
+}
+
+func printChange(c *clientFlags, r *proto.OpReply, dry bool, ended []proto.JobID, out io.Writer) error {
 	if r.Change == nil {
 		return errors.New("the planner's answer has no change")
 	}
@@ -307,7 +328,7 @@ func listed(ids []proto.JobID) string {
 }
 
 func jobOf(x *proto.JobStatus) jobStatusJSON {
-	j := jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil, x.Collective.String(), "", nil}
+	j := jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil, x.Collective.String(), "", nil, x.Next, ringsOf(x)}
 	if x.Cause != proto.WaitUnknown {
 		j.Cause = x.Cause.String()
 	}

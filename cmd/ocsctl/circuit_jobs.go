@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -22,6 +24,9 @@ type jobJSON struct {
 	Duration   uint64   `json:"duration_ms"`
 	Deadline   uint64   `json:"deadline_ms"`
 	MayPause   uint64   `json:"may_pause_ms"`
+	// Of servers joined directly.
+	Topology json.RawMessage `json:"topology"`
+	Next     uint32          `json:"next"`
 }
 
 // jobFile is a job list as read.
@@ -50,6 +55,18 @@ func readJobs(name string) (*jobFile, error) {
 		return nil, err
 	}
 	return parseJobs(raw)
+}
+
+// defaultGPUs of a server by which a model is divided: as fabric new has it.
+const defaultGPUs = 4
+
+// inJob names the field of an error as one of a job.
+func inJob(i int, err error) error {
+	var bad *usageError
+	if errors.As(err, &bad) {
+		return wrongUsage(fmt.Sprintf("jobs[%d].%s", i, bad.Field), bad.Limit, "%s", bad.Message)
+	}
+	return err
 }
 
 func parseJobs(raw []byte) (*jobFile, error) {
@@ -116,6 +133,14 @@ func parseJobs(raw []byte) (*jobFile, error) {
 			}
 			*d.to = d.n
 		}
+		if j.Topology != nil && s.Servers == 0 {
+			return nil, wrongUsage(field("servers"), "servers, with topology", "absent")
+		}
+		t, err := readJobTopology(j.Topology, int(s.Servers), defaultGPUs)
+		if err != nil {
+			return nil, inJob(i, err)
+		}
+		s.Topology, s.Next = t, proto.JobID(j.Next)
 		out.specs, out.total = append(out.specs, s), append(out.total, j.GPUsTotal != nil)
 	}
 	return out, nil

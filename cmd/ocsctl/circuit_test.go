@@ -309,7 +309,7 @@ func coreRig(t *testing.T, core *fabric.Core) (broker string) {
 	case err := <-ran:
 		t.Fatal(err)
 	}
-	s, err := live.StartCluster(ctx, live.ClusterConfig{Fabric: f, Seed: 1, Health: time.Second,
+	s, err := live.StartCluster(ctx, live.ClusterConfig{Fabric: f, Modules: 1, Seed: 1, Health: time.Second,
 		Broker: mqtt.Config{Broker: broker, MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second}})
 	if err != nil {
 		t.Fatal(err)

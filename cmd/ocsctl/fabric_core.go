@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"slices"
+	"strings"
 
 	"ringlight/planner/fabric"
 )
@@ -13,26 +14,38 @@ type coreSize struct {
 	kind, wiring, queue string
 	pods                fabric.Core
 	leaves              fabric.LeafSpine
+	direct              fabric.Direct
 }
 
 // Flags of a core, by the kinds of it.
 var (
-	podFlags  = []string{"spine-ports", "switch-ports", "leaf-links", "servers", "wiring", "iota-mille", "backup"}
-	leafFlags = []string{"gpus-per-leaf", "switches", "any-to-any", "queue", "move-ms"}
-	bothFlags = []string{"leaves", "spines", "gpus-per-server"}
+	podFlags    = []string{"spine-ports", "switch-ports", "leaf-links", "wiring", "iota-mille", "backup"}
+	leafFlags   = []string{"gpus-per-leaf", "switches", "any-to-any", "queue", "move-ms"}
+	directFlags = []string{"degree"}
+	packetFlags = []string{"leaves", "spines"} // of pods, and of leaves and spines
+	serverFlags = []string{"servers"}          // of pods, and of servers joined directly
 )
+
+// otherFlags are those that a kind has not.
+var otherFlags = map[fabric.Kind][]string{
+	"":                   slices.Concat(podFlags, leafFlags, directFlags, packetFlags, serverFlags, []string{"gpus-per-server"}),
+	fabric.KindPods:      slices.Concat(leafFlags, directFlags),
+	fabric.KindLeafSpine: slices.Concat(podFlags, directFlags, serverFlags, []string{"pods"}),
+	fabric.KindDirect:    slices.Concat(podFlags, leafFlags, packetFlags, []string{"pods"}),
+}
 
 func coreFlags(fs *flag.FlagSet) *coreSize {
 	c := new(coreSize)
 	p, l := &c.pods, &c.leaves
-	fs.StringVar(&c.kind, "core", "", "kind of core: pods, as with -pods, or leaf-spine, where each job is alone on its links")
+	fs.StringVar(&c.kind, "core", "", "kind of core: pods, as with -pods; leaf-spine, where each job is alone on its links; or direct, servers joined without packet switches")
 	fs.IntVar(&p.Pods, "pods", 0, "pods joined by optical switches; 0: no such switches")
 	fs.IntVar(&p.LeavesPerPod, "leaves", 0, "leaf switches of a pod, with -pods (default 4), or of a leaf-spine core (default 16)")
 	fs.IntVar(&p.SpinesPerPod, "spines", 0, "spine switches of a pod, and groups of optical switches, with -pods (default 2), or of a leaf-spine core (default 8)")
 	fs.IntVar(&p.SpinePorts, "spine-ports", 0, "ports of a spine to optical switches, and switches of a group, with -pods (default leaves * leaf-links)")
 	fs.IntVar(&p.SwitchPorts, "switch-ports", 0, "ports on each side of an optical switch, with -pods (default pods, at least 8)")
 	fs.IntVar(&p.LeafLinks, "leaf-links", 0, "links from each leaf to each spine, 1 or 2, with -pods (default 2)")
-	fs.IntVar(&p.ServersPerLeaf, "servers", 0, "servers under a leaf, with -pods (default 4)")
+	fs.IntVar(&p.ServersPerLeaf, "servers", 0, "servers under a leaf, with -pods (default 4), or all with -core direct (default 32)")
+	fs.IntVar(&c.direct.Degree, "degree", 0, "interfaces of a server, each on an optical switch of its own, with -core direct (default 4)")
 	fs.IntVar(&p.GPUsPerServer, "gpus-per-server", 0, "GPUs of such a server (default 4)")
 	fs.StringVar(&c.wiring, "wiring", string(fabric.Interleaved), "interleaved or uniform, with -pods")
 	fs.IntVar(&p.IotaMille, "iota-mille", 0, "thousandths of a leaf's links that may move at once, with -pods (default 250)")
@@ -49,21 +62,18 @@ func coreFlags(fs *flag.FlagSet) *coreSize {
 // its kind is an error.
 func (c *coreSize) of(fs *flag.FlagSet) (*fabric.Core, error) {
 	kind := fabric.Kind(c.kind)
-	wrong := slices.Concat(podFlags, leafFlags, bothFlags)
-	with := "with -pods or -core leaf-spine"
-	switch {
-	case kind == fabric.KindLeafSpine:
-		wrong, with = append(podFlags, "pods"), "with -core pods"
-	case kind != "" && kind != fabric.KindPods:
-		return nil, wrongUsage("core", "pods or leaf-spine", "%q", c.kind)
-	case given(fs, "pods"):
-		kind, wrong, with = fabric.KindPods, leafFlags, "with -core leaf-spine"
-	case kind == fabric.KindPods:
+	if otherFlags[kind] == nil {
+		return nil, wrongUsage("core", "pods, leaf-spine or direct", "%q", c.kind)
+	}
+	if kind == "" && given(fs, "pods") {
+		kind = fabric.KindPods
+	}
+	if kind == fabric.KindPods && !given(fs, "pods") {
 		return nil, wrongUsage("pods", "2 and up, with -core pods", "absent")
 	}
-	for _, name := range wrong {
+	for _, name := range otherFlags[kind] {
 		if given(fs, name) {
-			return nil, wrongUsage(name, with, "-%s describes another core", name)
+			return nil, wrongUsage(name, "with "+kindsOf(name), "-%s describes another core", name)
 		}
 	}
 	switch kind {
@@ -71,8 +81,24 @@ func (c *coreSize) of(fs *flag.FlagSet) (*fabric.Core, error) {
 		return c.ofPods(fs), nil
 	case fabric.KindLeafSpine:
 		return c.ofLeaves(fs), nil
+	case fabric.KindDirect:
+		out := fabric.DefaultDirect()
+		override(fs, []set{{"servers", &c.pods.ServersPerLeaf, &out.Direct.Servers}, {"degree", &c.direct.Degree, &out.Degree},
+			{"gpus-per-server", &c.pods.GPUsPerServer, &out.GPUsPerServer}})
+		return out, nil
 	}
 	return nil, nil
+}
+
+// kindsOf are the flags of the kinds of core that have a flag.
+func kindsOf(name string) string {
+	var out []string
+	for _, k := range []fabric.Kind{fabric.KindPods, fabric.KindLeafSpine, fabric.KindDirect} {
+		if !slices.Contains(otherFlags[k], name) {
+			out = append(out, "-core "+string(k))
+		}
+	}
+	return strings.Join(out, " or ")
 }
 
 // set is a size and the flag that overrides it.

@@ -13,9 +13,10 @@ import (
 )
 
 type whyJSON struct {
-	Node   proto.NodeID  `json:"node"`
-	Bundle *int16        `json:"bundle"` // null: the whole node
-	Lines  []whyLineJSON `json:"lines"`  // earliest first; what holds now comes last
+	Node   *proto.NodeID `json:"node"`             // null: of a switch
+	Switch *int          `json:"switch,omitempty"` // from 0
+	Bundle *int16        `json:"bundle"`           // null: the whole node
+	Lines  []whyLineJSON `json:"lines"`            // earliest first; what holds now comes last
 }
 
 type whyLineJSON struct {
@@ -31,14 +32,16 @@ type whyLineJSON struct {
 	Generation proto.Generation `json:"generation"`
 }
 
-const whyHelp = `ocsctl why NODE[/BUNDLE] [flags]
+const whyHelp = `ocsctl why NODE[/BUNDLE] | switch-N[/PORT] [flags]
 
-Lists what led to the state of a node or bundle, from the planner's log and
-the agent's last events, then what holds now; each with the rule that decided.
+Lists what led to the state of a node or bundle, or of an optical switch or one
+of its circuits, from the planner's log and the agent's last events, then what
+holds now; each with the rule that decided.
 A * stands behind the parts of a switching time that were modelled, not measured.
 
   ocsctl why 20
   ocsctl why 20/1 -json
+  ocsctl why switch-4/1
 `
 
 func why(ctx context.Context, args []string, out io.Writer) error {
@@ -48,7 +51,7 @@ func why(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if len(words) != 1 {
-		return wrongUsage("why", "NODE or NODE/BUNDLE", "%q", strings.Join(words, " "))
+		return wrongUsage("why", "NODE, NODE/BUNDLE, switch-N or switch-N/PORT", "%q", strings.Join(words, " "))
 	}
 	id, bundle, err := parsePlace(words[0])
 	if err != nil {
@@ -58,7 +61,10 @@ func why(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	j := whyJSON{Node: id, Bundle: place(bundle), Lines: []whyLineJSON{}}
+	j := whyJSON{Switch: switchOf(id), Bundle: place(bundle), Lines: []whyLineJSON{}}
+	if j.Switch == nil {
+		j.Node = &id
+	}
 	for i := range r.Why {
 		l := &r.Why[i]
 		j.Lines = append(j.Lines, whyLineJSON{l.Seq, l.AtMillis, l.Node, place(l.Bundle), l.Rule, l.Cause.String(), l.Text, power(l.Measured), power(l.Expected), l.Gen})
@@ -71,6 +77,9 @@ func (j *whyJSON) print(out io.Writer) error {
 		fmt.Fprintln(w, "TIME\tNODE\tRULE\tCAUSE\tGEN\tWHAT")
 		for _, l := range j.Lines {
 			where := strconv.FormatUint(uint64(l.Node), 10)
+			if n := switchOf(l.Node); n != nil {
+				where = fmt.Sprintf("switch-%d", *n)
+			}
 			if l.Bundle != nil {
 				where += "/" + strconv.Itoa(int(*l.Bundle))
 			}
@@ -102,9 +111,16 @@ func place(bundle int16) *int16 {
 
 func parsePlace(s string) (proto.NodeID, int16, error) {
 	first, second, has := strings.Cut(s, "/")
-	id, err := number("node", first, 0)
+	field, base := "node", uint32(0)
+	if n, of := strings.CutPrefix(first, "switch-"); of {
+		first, field, base = n, "switch", uint32(proto.FirstSwitch)
+	}
+	id, err := number(field, first, 0)
 	if err != nil {
 		return 0, 0, err
+	}
+	if id += base; id < base {
+		return 0, 0, wrongUsage(field, "a switch of the fabric", "%q", first)
 	}
 	if !has {
 		return proto.NodeID(id), -1, nil

@@ -255,3 +255,23 @@ func (c *Circuits) Status() proto.CoreStatus {
 
 // Change is what the job list taken last came to.
 func (c *Circuits) Change() proto.ChangeStatus { return c.change }
+
+// Facts is what holds now at a switch, of all its circuits or of one port of
+// side A.
+func Facts(c *Circuits, id proto.NodeID, port int16) (out []proto.WhyLine) {
+	s := int(id - proto.FirstSwitch)
+	v := &c.switches[s]
+	fact := func(b int16, rule, text string) {
+		out = append(out, proto.WhyLine{AtMillis: c.j.Wall, Node: id, Bundle: b, Rule: rule, Text: proto.Clip(text), Measured: proto.NoPower, Expected: proto.NoPower, Gen: v.Want.Gen})
+	}
+	at, _ := c.mapOf(s)
+	for _, x := range c.circuitsOf(s, c.maps[at]) {
+		if (port < 0 || int(x.A) == int(port)) && len(out) < proto.MaxPage/2 {
+			fact(port, "circuit", fmt.Sprintf("port %d to %d, job %d: %s", x.A, x.B, x.Job, c.stateOf(s, x)))
+		}
+	}
+	if why := v.whyUnable(); why != "" {
+		fact(-1, "unable", why)
+	}
+	return out
+}

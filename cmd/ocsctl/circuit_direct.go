@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"ringlight/planner/model"
+	"ringlight/planner/topo"
+	"ringlight/proto"
+)
+
+// Jobs of servers that are joined directly.
+
+// modelBits is the rate of an interface by which a model is divided. chosen:
+// [TOPO] sec 5.
+const modelBits = 100_000_000_000
+
+// readJobTopology reads what a job of so many servers sends, and over what; nil:
+// it does not say. Errors name the field within the job.
+func readJobTopology(raw json.RawMessage, servers, gpusPerServer int) (*proto.JobTopology, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	in := &topologyInput{Request: topo.Request{Servers: servers}}
+	var of json.RawMessage
+	keys := slices.DeleteFunc(in.keys(), func(k planKey) bool { return k.name == "servers" })
+	err := decodePlan(raw, append(keys, planKey{"model", &of, "a name or a model"}))
+	for i := 0; i < len(in.groups) && err == nil; i++ {
+		err = in.addGroup(fmt.Sprintf("allreduce[%d].group", i), in.groups[i])
+	}
+	for _, d := range in.mp {
+		in.MP = append(in.MP, topo.Demand(d))
+	}
+	if err == nil && of != nil {
+		err = in.divide(of, gpusPerServer)
+	}
+	if err == nil && len(in.AllReduce)+len(in.MP) > 0 {
+		err = in.Check()
+	}
+	method, wrong := proto.ParseMethod(string(in.Method))
+	if err == nil && wrong != nil {
+		err = wrong
+	}
+	if err != nil {
+		return nil, inTopology(err)
+	}
+	t := &proto.JobTopology{Degree: uint32(max(0, in.Degree)), Bidirectional: in.Bidirectional, Method: method, Seed: in.Seed}
+	for _, g := range in.AllReduce {
+		r := proto.Reduce{Bytes: uint64(g.Bytes)}
+		for _, s := range g.Servers {
+			r.Servers = append(r.Servers, uint16(s))
+		}
+		t.AllReduce = append(t.AllReduce, r)
+	}
+	for _, d := range in.MP {
+		t.MP = append(t.MP, proto.Demand{From: uint16(d.From), To: uint16(d.To), Bytes: uint64(d.Bytes)})
+	}
+	return t, nil
+}
+
+// inTopology names the field of an error as one of the topology.
+func inTopology(err error) error {
+	var bad *topo.Error
+	var model *model.Error
+	var wire *proto.Error
+	var usage *usageError
+	switch {
+	case errors.As(err, &bad) && bad.Field == "servers":
+		return wrongUsage("servers", bad.Limit, "%s", bad.Reason)
+	case errors.As(err, &bad):
+		return wrongUsage("topology."+bad.Field, bad.Limit, "%s", bad.Reason)
+	case errors.As(err, &model):
+		return wrongUsage("topology.model."+model.Field, model.Limit, "%s", model.Reason)
+	case errors.As(err, &wire):
+		return wrongUsage("topology."+wire.Field, wire.Limit, "%s", wire.Reason)
+	}
+	if errors.As(err, &usage) {
+		return wrongUsage("topology."+usage.Field, usage.Limit, "%s", usage.Message)
+	}
+	return err
+}
+
+// divide finds what a model sends on so many servers, and with which topology
+// it is fastest.
+func (in *topologyInput) divide(of json.RawMessage, gpusPerServer int) error {
+	if len(in.AllReduce)+len(in.MP) > 0 {
+		return wrongUsage("model", "without allreduce and mp", "given beside them")
+	}
+	var m *model.Model
+	var name string
+	var err error
+	switch {
+	case json.Unmarshal(of, &name) != nil:
+		if m, err = model.Read(of); err != nil {
+			return err
+		}
+	default:
+		if m = model.Named(name); m == nil {
+			return wrongUsage("model", "one of "+strings.Join(model.Names(), ", ")+", or a model itself", "%q", name)
+		}
+	}
+	c := model.Cluster{Servers: in.Servers, GPUsPerServer: gpusPerServer}
+	p, err := model.Alternate(m, c, model.Wiring{Degree: in.Degree, Bidirectional: in.Bidirectional, Method: in.Method, Bits: modelBits, Seed: in.Seed})
+	if err != nil {
+		return err
+	}
+	in.AllReduce, in.MP, err = m.Traffic(c, p.Strategy)
+	return err
+}
+
+// orderJSON is an order of servers in which a group reduces; the ranks are those
+// of the job, server by server, as NCCL numbers its channels' rings.
+type orderJSON struct {
+	Group   int16    `json:"group"`
+	Servers []uint16 `json:"servers"`
+	Ranks   []int    `json:"ranks"`
+	Layers  []uint16 `json:"layers"`
+}
+
+// ringsOf are a job's rings, with ranks where its servers are known.
+func ringsOf(x *proto.JobStatus) (out []orderJSON) {
+	for _, r := range x.Rings {
+		ring := orderJSON{r.Group, r.Servers, []int{}, r.Layers}
+		for _, s := range r.Servers {
+			first := 0
+			for _, seat := range x.Seats {
+				if seat.Server == s {
+					for g := range int(seat.GPUs) {
+						ring.Ranks = append(ring.Ranks, first+g)
+					}
+				}
+				first += int(seat.GPUs)
+			}
+		}
+		out = append(out, ring)
+	}
+	return out
+}
+
+func printRings(out io.Writer, rings []orderJSON) {
+	for n, r := range rings {
+		var b bytes.Buffer
+		for _, s := range r.Servers {
+			fmt.Fprintf(&b, " %d", s)
+		}
+		fmt.Fprintf(out, "  ring %d of group %d, layers %v: servers%s\n", n, r.Group, r.Layers, b.String())
+	}
+}
+
+// circuitFlip lets a job start that stands by.
+func circuitFlip(ctx context.Context, c *clientFlags, id proto.JobID, dry bool, out io.Writer) error {
+	ids := func(cl *client) ([]proto.JobID, error) {
+		return every(ctx, cl, proto.OpRequest{Noun: proto.NounJobs}, func(r *proto.OpReply) []proto.JobStatus { return r.Jobs },
+			func(x *proto.JobStatus) proto.JobID { return x.Job })
+	}
+	ended := []proto.JobID{}
+	var r *proto.OpReply
+	err := c.with(ctx, func(cl *client) error {
+		before, err := ids(cl)
+		if err != nil {
+			return err
+		}
+		if r, err = cl.Ask(ctx, proto.OpRequest{Noun: proto.NounFlip, Job: id, DryRun: dry}); err != nil {
+			return err
+		}
+		after, err := ids(cl)
+		ended = append(ended, slices.DeleteFunc(before, func(x proto.JobID) bool { return slices.Contains(after, x) })...)
+		return err
+	})
+	var refused *proto.Error
+	if errors.As(err, &refused) && (refused.Code == proto.Invalid || refused.Code == proto.NotFound) {
+		return wrongUsage(refused.Field, refused.Limit, "%s", refused.Reason)
+	}
+	if err != nil {
+		return err
+	}
+	return printChange(c, r, dry, ended, out)
+}
