@@ -70,6 +70,9 @@ func (m *Module) chips() (out []Chip) {
 	}
 	if m.Kind == KindCMIS {
 		behind(CMIS, MCIAddr, "mci")
+		if m.EEPROM != 0 { // of its cage
+			behind(m.Memory, m.EEPROM, "eeprom")
+		}
 		return out
 	}
 	for d, cs := range m.ChipSelects {

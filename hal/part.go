@@ -25,6 +25,7 @@ const (
 	INA219
 	PCA9848
 	AT24C64
+	AT24C02
 	CMIS // a module with a controller of its own
 	numParts
 )
@@ -57,7 +58,6 @@ type PartData struct {
 	FirstAddr, LastAddr uint16 // of a part on I2C
 	Channels            int    // of a converter, ports of eight pins of an expander
 	PerModule           int    // how many drive the heaters of a module
-	MemoryBytes         int
 	// ByNet says that an edge of a toggle net acts on all channels of a chip: the
 	// first then has the cells of net 0, the second those of net 1.
 	ByNet bool
@@ -87,7 +87,8 @@ var parts = [numParts]PartData{
 	PCA9848:  {Name: "pca9848", Role: RoleMux, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
 	TMP102:   {Name: "tmp102", Role: RoleTemperature, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x48, LastAddr: 0x4b},
 	INA219:   {Name: "ina219", Role: RoleRail, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x40, LastAddr: 0x4f},
-	AT24C64:  {Name: "24c64", Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57, MemoryBytes: 8192},
+	AT24C64:  {Name: "24c64", Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
+	AT24C02:  {Name: "24c02", Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
 	CMIS:     {Name: "cmis", Role: RoleModule, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: MCIAddr, LastAddr: MCIAddr},
 }
 

@@ -165,7 +165,7 @@ func (m *misuse) exchange(arg byte) {
 	if arg&1 != 0 {
 		for n := range uint16(40) {
 			p := sim.Page{Number: 32 + n}
-			for i := range at24.PageBytes {
+			for i := range at24.Of(hal.AT24C64).PageBytes {
 				p.Data[i] = byte(m.rng.Uint32())
 			}
 			pages = append(pages, p)

@@ -53,11 +53,12 @@ const (
 
 var passportMagic = [4]byte{'R', 'L', 'C', 'P'}
 
-// The slots lie within the chip, and a passport within its slot.
-var (
-	_ [at24.Size - passportFirst - passportSlots*passportSlot]struct{}
-	_ [passportSlot - passportBytes]struct{}
-)
+// A passport lies within its slot.
+var _ [passportSlot - passportBytes]struct{}
+
+// hasRoom reports whether a memory holds both slots; one that does not holds an
+// identity alone.
+func hasRoom(c at24.Chip) bool { return c.Size >= passportFirst+passportSlots*passportSlot }
 
 // ErrNoPassport is an EEPROM without a calibration.
 var ErrNoPassport = errors.New("no passport in the EEPROM")

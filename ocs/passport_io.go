@@ -41,6 +41,7 @@ var errPassportReadBack = errors.New("EEPROM does not keep what was written")
 // passportIO reads the passport of one module, and writes a new one behind it.
 type passportIO struct {
 	hw    *hal.Module
+	chip  at24.Chip
 	token uint64
 	bus   hal.BusID
 	write *passport // nil: only read
@@ -72,9 +73,15 @@ func (p *passportIO) begin(q *work.Queue) {
 	p.step, p.wake, p.from = ioHeads, hal.Never, -1
 	p.buf = make([]byte, hal.IdentityBytes+passportSlots*passportHead)
 	rest := p.buf[hal.IdentityBytes:]
-	p.submit(q, hal.Msg{W: at24.AppendRead(nil, 0), R: p.buf[:hal.IdentityBytes]},
-		hal.Msg{W: at24.AppendRead(nil, slotAddr(0)), R: rest[:passportHead]},
-		hal.Msg{W: at24.AppendRead(nil, slotAddr(1)), R: rest[passportHead:]})
+	p.chip = at24.Of(p.hw.Memory)
+	identity := hal.Msg{W: p.chip.AppendRead(nil, 0), R: p.buf[:hal.IdentityBytes]}
+	if !hasRoom(p.chip) {
+		p.submit(q, identity)
+		return
+	}
+	p.submit(q, identity,
+		hal.Msg{W: p.chip.AppendRead(nil, slotAddr(0)), R: rest[:passportHead]},
+		hal.Msg{W: p.chip.AppendRead(nil, slotAddr(1)), R: rest[passportHead:]})
 }
 
 // submit puts messages for the EEPROM out, behind the choice of its channel.
@@ -150,6 +157,10 @@ func (p *passportIO) headsRead(q *work.Queue) {
 		p.order = [passportSlots]int{1, 0}
 	}
 	p.buf = nil
+	if !hasRoom(p.chip) && p.write != nil {
+		p.end(nil) // there is nowhere to write it
+		return
+	}
 	if !ok0 && !ok1 {
 		p.err = ErrNoPassport
 		p.judged(q)
@@ -171,7 +182,7 @@ func (p *passportIO) read(q *work.Queue, slot int) {
 }
 
 func (p *passportIO) readChunk(q *work.Queue) {
-	p.w = at24.AppendRead(p.w[:0], slotAddr(p.slot)+uint16(p.at))
+	p.w = p.chip.AppendRead(p.w[:0], slotAddr(p.slot)+uint16(p.at))
 	p.submit(q, hal.Msg{W: p.w, R: p.buf[p.at:min(p.at+passportChunk, passportBytes)]})
 }
 
@@ -224,7 +235,7 @@ func (p *passportIO) judged(q *work.Queue) {
 	}
 	p.image = image
 	// The head goes last: until then the slot is what it was, or nothing.
-	for at := at24.PageBytes; at < len(image); at += at24.PageBytes {
+	for at := p.chip.PageBytes; at < len(image); at += p.chip.PageBytes {
 		p.pages = append(p.pages, at)
 	}
 	p.pages = append(p.pages, 0)
@@ -239,6 +250,6 @@ func (p *passportIO) writePage(q *work.Queue) {
 		return
 	}
 	at := p.pages[0]
-	p.w, _ = at24.AppendWrite(p.w[:0], slotAddr(p.slot)+uint16(at), p.image[at:])
+	p.w, _ = p.chip.AppendWrite(p.w[:0], slotAddr(p.slot)+uint16(at), p.image[at:])
 	p.submit(q, hal.Msg{W: p.w})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/hal"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -117,5 +118,35 @@ func TestPowerLostAmidAPassport(t *testing.T) {
 	r.powerCycle(nil)
 	if s := o.Status(); !r.optics[0].Status().Ready || r.adopted() == nil {
 		t.Errorf("%+v", s)
+	}
+}
+
+// Goal: a memory too small for a passport holds the identity alone: the bundle is
+// calibrated without a complaint, serves of its file, and without one is not
+// calibrated.
+// Method: modules with a 24C02, of one address byte and pages of eight.
+func TestSmallMemoryHoldsTheIdentityAlone(t *testing.T) {
+	r := bare(t, 1, 2, 77)
+	for i := range r.board.Bundles[0].Modules {
+		r.board.Bundles[0].Modules[i].Memory = hal.AT24C02
+	}
+	end, _ := r.ends()
+	if end.Kind != ocs.Calibrated || end.Text != "" {
+		t.Fatalf("%+v", end)
+	}
+	cal := r.optics[0].Status().Calibration
+	if cal.Modules[0].Serial == "" || cal.Modules[0].Serial == cal.Modules[1].Serial {
+		t.Errorf("serial numbers %q and %q", cal.Modules[0].Serial, cal.Modules[1].Serial)
+	}
+	if n := len(r.world.Memory(r.id, 0, 0)); n != 0 {
+		t.Errorf("%d pages written", n)
+	}
+	r.powerCycle(cal)
+	if s := r.optics[0].Status(); !s.Ready {
+		t.Errorf("with its file: %+v", s)
+	}
+	r.powerCycle(nil)
+	if s := r.optics[0].Status(); s.Ready || !errors.Is(s.Err, ocs.ErrNotCalibrated) {
+		t.Errorf("without: %+v", s)
 	}
 }

@@ -96,7 +96,7 @@ func (p *probe) begin(t *chipDrive) {
 		hal.Msg{Addr: m.Rail, W: ina219.AppendWrite(nil, ina219.RegConfig, railConfig)},
 		hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegBus), R: rest[:2]},
 		hal.Msg{Addr: m.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: rest[2:4]},
-		hal.Msg{Addr: m.EEPROM, W: at24.AppendRead(nil, 0), R: identity}))
+		hal.Msg{Addr: m.EEPROM, W: at24.Of(m.Memory).AppendRead(nil, 0), R: identity}))
 	p.submit(t, m.Slow, n)
 }
 

@@ -54,8 +54,11 @@ var ErrReadOnly = errors.New("not to be written by hand")
 // at 1 MHz, several times over.
 const ackTries = 1000
 
-// scratch is the part of the EEPROM that nobody keeps anything in.
-const scratch = at24.Size - at24.PageBytes
+// scratch is where the part of the EEPROM begins that nobody keeps anything in.
+func (r *Register) scratch() uint64 {
+	c := at24.Of(r.hw.Memory)
+	return uint64(c.Size - c.PageBytes)
+}
 
 // FindRegister finds a register of a board.
 func FindRegister(b *hal.Board, text string) (*Register, error) {
@@ -81,7 +84,7 @@ func FindRegister(b *hal.Board, text string) (*Register, error) {
 		return bad(fmt.Sprintf("module: want 0 to %d", n-1))
 	}
 	r.hw = &b.Bundles[r.Bundle].Modules[r.Module]
-	if r.hw.Kind == hal.KindCMIS {
+	if r.hw.Kind == hal.KindCMIS && (r.chip != "eeprom" || r.hw.EEPROM == 0) {
 		return nil, fmt.Errorf("%q: the chips of a CMIS module are behind its controller; dump-module reads its pages: %w", text, hal.ErrUnsupported)
 	}
 	r.dacs = heater.For(r.hw)
@@ -148,10 +151,10 @@ func (r *Register) named(name string) bool {
 	case "eeprom":
 		n, err := strconv.ParseUint(name, 0, 16)
 		r.mem, r.Bits = uint16(n), 8
-		if n >= scratch {
+		if n >= r.scratch() {
 			r.Settable = "scratch"
 		}
-		return err == nil && n < at24.Size
+		return err == nil && n < uint64(at24.Of(r.hw.Memory).Size)
 	}
 	return false
 }
@@ -246,15 +249,19 @@ func (a *Access) give(bus hal.BusID, msgs []hal.Msg) (hal.BusID, *hal.Op) {
 func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
 	hw := r.hw
 	reply := make([]byte, r.Bits/8)
+	bus := hw.Slow
+	if hw.Kind == hal.KindCMIS {
+		bus = hw.MCI
+	}
 	slow := func(addr uint16, w []byte) (hal.BusID, []hal.Msg) {
 		m := hal.Msg{Addr: addr, W: w, R: reply}
 		if write {
 			m.R = nil
 		}
 		if hw.Mux == 0 {
-			return hw.Slow, []hal.Msg{m}
+			return bus, []hal.Msg{m}
 		}
-		return hw.Slow, []hal.Msg{{Addr: hw.Mux, W: pca9548.AppendSelect(nil, hw.MuxChannel)}, m}
+		return bus, []hal.Msg{{Addr: hw.Mux, W: pca9548.AppendSelect(nil, hw.MuxChannel)}, m}
 	}
 	switch r.chip {
 	case "guard", "lanes":
@@ -285,10 +292,10 @@ func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
 		return r.latch.Bus, []hal.Msg{{Addr: r.latch.Addr, W: pca953x.Of(r.latch.Part).AppendRead(nil, r.addr), R: reply}}
 	}
 	if write {
-		w, _ := at24.AppendWrite(nil, r.mem, []byte{byte(v)})
+		w, _ := at24.Of(hw.Memory).AppendWrite(nil, r.mem, []byte{byte(v)})
 		return slow(hw.EEPROM, w)
 	}
-	return slow(hw.EEPROM, at24.AppendRead(nil, r.mem))
+	return slow(hw.EEPROM, at24.Of(hw.Memory).AppendRead(nil, r.mem))
 }
 
 // dac reads all DACs of the module back; a poke then passes the limits, is

@@ -70,7 +70,7 @@ func (t *chipDrive) readModule() {
 	for d, msg := range t.dacs(t.scan.module).ReadBack(nil) {
 		op(m.SPI, d, msg)
 	}
-	op(m.Slow, readSerial, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.EEPROM, W: at24.AppendRead(nil, 0), R: make([]byte, hal.IdentityBytes)})...)
+	op(m.Slow, readSerial, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.EEPROM, W: at24.Of(m.Memory).AppendRead(nil, 0), R: make([]byte, hal.IdentityBytes)})...)
 	op(m.Slow, readEnable, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendRead(nil, tca9534.RegConfig), R: make([]byte, 1)})...)
 	for adc := range diode.Both {
 		op(m.ADC, readGuard+int(adc), diode.Of(m).State(adc)...)

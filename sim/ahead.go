@@ -68,7 +68,7 @@ func (q *bus) inertI2C(msg *hal.Msg) bool {
 		switch c.kind {
 		case chipMux, chipTemp:
 		case chipEEPROM:
-			if len(msg.W) > 2 {
+			if _, data, _ := b.moduleOf(c).memory().Parse(msg.W); len(data) > 0 {
 				return false // programs a page
 			}
 		case chipEnable:

@@ -55,7 +55,7 @@ func (q *bus) listen(c *chip, in []byte) int {
 	case chipTemp:
 		m.slowly().temp.write(in)
 	case chipEEPROM:
-		m.slowly().eeprom.write(now, in)
+		m.slowly().eeprom.write(now, m.memory(), in)
 	case chipRail:
 		m.slowly().rail.write(in)
 	case chipEnable:
@@ -101,7 +101,7 @@ func (q *bus) say(c *chip, r []byte, after bool) {
 	case chipTemp:
 		m.slowly().temp.read(r, m.caseMilli())
 	case chipEEPROM:
-		m.slowly().eeprom.read(m.per, r)
+		m.slowly().eeprom.read(m.memory(), m.per, r)
 	case chipRail:
 		m.slowly().rail.read(m, r)
 	case chipEnable:
@@ -186,6 +186,11 @@ func (m *module) slowly() *slowChips {
 	return m.slow
 }
 
+// memory is what the module's EEPROM is.
+func (m *module) memory() at24.Chip {
+	return at24.Of(m.board.hw.Bundles[m.bundle.place].Modules[m.place].Memory)
+}
+
 func (s *slowChips) programming(now int64) bool { return now < s.eeprom.busy }
 
 // reset is a loss of power; what the EEPROM holds stays.
@@ -223,63 +228,71 @@ func (t *tempChip) read(r []byte, milli int32) {
 	repeat16(r, v)
 }
 
-// eepromChip is one 24-series EEPROM. Pages that were never written hold the
-// module's identity or nothing.
+// eepromChip is one 24-series EEPROM. What was never written holds the module's
+// identity or nothing.
 type eepromChip struct {
-	pages map[uint16]*[at24.PageBytes]byte
+	pages map[uint16]*[StorePage]byte
 	at    uint16
 	busy  int64
 
-	before [at24.PageBytes]byte // the page being programmed, as it was
-	torn   uint16               // which
+	before [StorePage]byte // as it was before what is being programmed
+	torn   uint16          // which
+	from   uint16          // the chip's own page in it
 }
 
-func (e *eepromChip) write(now int64, in []byte) {
-	if len(in) < 2 {
+// StorePage is how much of a memory is kept together: a whole number of pages of every
+// part.
+const StorePage = 32
+
+func (e *eepromChip) write(now int64, c at24.Chip, in []byte) {
+	addr, data, ok := c.Parse(in)
+	if !ok {
 		return
 	}
-	e.at = at24.Address(in)
-	if len(in) == 2 {
+	e.at = addr
+	if len(data) == 0 {
 		return
 	}
-	page := e.at / at24.PageBytes
+	page, size := e.at/StorePage, uint16(c.PageBytes)
 	if e.pages == nil {
-		e.pages = map[uint16]*[at24.PageBytes]byte{}
+		e.pages = map[uint16]*[StorePage]byte{}
 	}
 	p := e.pages[page]
 	if p == nil {
-		p = new([at24.PageBytes]byte)
+		p = new([StorePage]byte)
 		for i := range p {
 			p[i] = 0xFF
 		}
 		e.pages[page] = p
 	}
-	e.before, e.torn = *p, page
-	for _, v := range in[2:] {
-		p[e.at%at24.PageBytes] = v
-		e.at = page*at24.PageBytes + (e.at+1)%at24.PageBytes // wraps inside the page
+	from := e.at / size * size
+	e.before, e.torn, e.from = *p, page, from%StorePage
+	for _, v := range data {
+		p[e.at%StorePage] = v
+		e.at = from + (e.at+1)%size // wraps inside the page
 	}
 	e.busy = now + at24.ProgramMicros*1000
 }
 
 // cut is a loss of power: of a page that was being programmed the second half
 // is what it was.
-func (e *eepromChip) cut(now int64) {
+func (e *eepromChip) cut(now int64, c at24.Chip) {
 	if p := e.pages[e.torn]; p != nil && now < e.busy {
-		copy(p[at24.PageBytes/2:], e.before[at24.PageBytes/2:])
+		half := int(e.from) + c.PageBytes/2
+		copy(p[half:int(e.from)+c.PageBytes], e.before[half:])
 	}
 }
 
-func (e *eepromChip) read(per *Personality, r []byte) {
+func (e *eepromChip) read(c at24.Chip, per *Personality, r []byte) {
 	for i := range r {
-		page, at := e.at/at24.PageBytes, e.at%at24.PageBytes
+		page, at := e.at/StorePage, e.at%StorePage
 		r[i] = 0xFF
 		if p := e.pages[page]; p != nil {
 			r[i] = p[at]
 		} else if page == 0 {
 			r[i] = per.identity[at]
 		}
-		e.at = (e.at + 1) % at24.Size
+		e.at = (e.at + 1) % uint16(c.Size)
 	}
 }
 

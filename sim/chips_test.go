@@ -139,7 +139,7 @@ func TestTemperature(t *testing.T) {
 func TestEEPROM(t *testing.T) {
 	s := newSlowRig(t)
 	m := &s.w.boards[s.id].bundles[0].modules[1]
-	id := s.read(s.hw.EEPROM, hal.IdentityBytes, at24.AppendRead(nil, 0)...)
+	id := s.read(s.hw.EEPROM, hal.IdentityBytes, at24.Of(hal.AT24C64).AppendRead(nil, 0)...)
 	if serial, err := hal.ParseIdentity(id); err != nil || serial != m.per.Serial() {
 		t.Errorf("identity % x: %q, %v; want %q", id, serial, err, m.per.Serial())
 	}
@@ -147,10 +147,10 @@ func TestEEPROM(t *testing.T) {
 	if _, err := hal.ParseIdentity(id); !errors.Is(err, hal.ErrCRC) {
 		t.Errorf("identity with a flipped bit: %v, want a wrong check sum", err)
 	}
-	if got := s.read(s.hw.EEPROM, 2, at24.AppendRead(nil, 0x1FFF)...); got[0] != 0xFF || got[1] != 'O' {
+	if got := s.read(s.hw.EEPROM, 2, at24.Of(hal.AT24C64).AppendRead(nil, 0x1FFF)...); got[0] != 0xFF || got[1] != 'O' {
 		t.Errorf("read over the end: % x, want ff 4f", got)
 	}
-	w, n := at24.AppendWrite(nil, 0x0130, bytes.Repeat([]byte{0xAB}, 40))
+	w, n := at24.Of(hal.AT24C64).AppendWrite(nil, 0x0130, bytes.Repeat([]byte{0xAB}, 40))
 	if n != 16 {
 		t.Errorf("%d bytes fit from 0x130, want 16", n)
 	}

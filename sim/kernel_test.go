@@ -60,7 +60,7 @@ func TestKernelDriversDriveTheModels(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, p := range r.w.Memory(id, 0, 1) {
-			first := int(p.Number) * at24.PageBytes
+			first := int(p.Number) * at24.Of(hal.AT24C64).PageBytes
 			for i, b := range p.Data {
 				if k := first + i - at; k >= 0 && k < len(text) && b != text[k] {
 					t.Fatalf("byte %d: the model has %02x, written was %02x", first+i, b, text[k])

@@ -177,6 +177,11 @@ func (l *layout) addMCI(i, j int, m *hal.Module) error {
 	if err := l.add(m.MCI, chip{kind: chipMCI, addr: hal.MCIAddr, bundle: i, module: j, mux: m.Mux, channel: m.MuxChannel}); err != nil {
 		return err
 	}
+	if m.EEPROM != 0 {
+		if err := l.add(m.MCI, chip{kind: chipEEPROM, addr: m.EEPROM, bundle: i, module: j, mux: m.Mux, channel: m.MuxChannel}); err != nil {
+			return err
+		}
+	}
 	if m.Mux != 0 && !l.hasMux(m.MCI, m.Mux) {
 		return l.add(m.MCI, chip{kind: chipMux, addr: m.Mux})
 	}

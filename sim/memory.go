@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	"ringlight/hal/at24"
 	"ringlight/mzi/detmath"
 )
 
 // Page is one page of a module's EEPROM that was written.
 type Page struct {
 	Number uint16
-	Data   [at24.PageBytes]byte
+	Data   [StorePage]byte
 }
 
 // Memory is what has been written to the EEPROM of a module, by page: what
@@ -36,7 +35,7 @@ func (w *World) Remember(id BoardID, bundle, mod int, pages []Page) {
 }
 
 func (m *module) remember(pages []Page) {
-	kept := map[uint16]*[at24.PageBytes]byte{}
+	kept := map[uint16]*[StorePage]byte{}
 	for _, p := range pages {
 		data := p.Data
 		kept[p.Number] = &data

@@ -149,7 +149,7 @@ func (b *board) clear() {
 			m.powerOn()
 			m.dim()
 			if m.slow != nil {
-				m.slow.eeprom.cut(int64(b.now))
+				m.slow.eeprom.cut(int64(b.now), m.memory())
 				m.slow.reset()
 			}
 		}

@@ -37,6 +37,7 @@ type Chip struct {
 	Addr    uint16
 	Mux     uint16 // behind this mux, noMux: none
 	Channel uint8
+	Part    hal.Part // of an EEPROM; none: a 24C64
 }
 
 // ErrChip is a chip that cannot be understood.
@@ -146,8 +147,10 @@ func ChipsOf(b *hal.Board) []Chip {
 				continue
 			}
 			device := b.Buses[m.Slow].Device
-			add(Chip{Kind: ChipMux, Device: device, Addr: m.Mux})
-			add(Chip{Kind: ChipEEPROM, Device: device, Addr: m.EEPROM, Mux: m.Mux, Channel: m.MuxChannel})
+			if m.Mux != noMux {
+				add(Chip{Kind: ChipMux, Device: device, Addr: m.Mux})
+			}
+			add(Chip{Kind: ChipEEPROM, Device: device, Addr: m.EEPROM, Mux: m.Mux, Channel: m.MuxChannel, Part: m.Memory})
 			add(Chip{Kind: ChipTemp, Device: device, Addr: m.Temp, Mux: m.Mux, Channel: m.MuxChannel})
 		}
 	}

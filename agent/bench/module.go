@@ -140,6 +140,9 @@ func expectedOn(board *hal.Board, id hal.BusID) (muxes []uint16, want []string) 
 			slow, behind := m.Slow, []uint16{m.Temp, m.EEPROM, m.Rail, m.LaneEnable}
 			if m.Kind == hal.KindCMIS {
 				slow, behind = m.MCI, []uint16{hal.MCIAddr}
+				if m.EEPROM != 0 {
+					behind = append(behind, m.EEPROM)
+				}
 			} else if m.ADC == id {
 				add(fmt.Sprintf("%#x", m.Guard))
 				add(fmt.Sprintf("%#x", m.LaneADC))
@@ -177,7 +180,11 @@ func (s *moduleTest) slowly(msgs ...hal.Msg) error {
 	if s.hw.Mux != 0 {
 		msgs = append([]hal.Msg{{Addr: s.hw.Mux, W: pca9548.AppendSelect(nil, s.hw.MuxChannel)}}, msgs...)
 	}
-	return s.h.do(s.hw.Slow, 0, msgs...)
+	bus := s.hw.Slow
+	if s.hw.Kind == hal.KindCMIS {
+		bus = s.hw.MCI
+	}
+	return s.h.do(bus, 0, msgs...)
 }
 
 // electrical looks at one module without any calibration. It ends with every
@@ -189,10 +196,14 @@ func electrical(h *direct, board *hal.Board, bundle, module int, r *Report) {
 		LoopLevel: []proto.MilliDBm{}, LoopExpected: []proto.MilliDBm{}}}
 	defer func() { r.Modules = append(r.Modules, s.rep) }()
 	if hw.Kind == hal.KindCMIS {
+		if hw.EEPROM != 0 {
+			s.identity(r, where)
+		}
 		r.add("inventory", where, Skip, "its chips are behind its own controller; dump-module reads it")
 		return
 	}
-	s.memory(r, where)
+	s.identity(r, where)
+	s.inventory(r, where)
 	s.rails(r, where)
 	if err := h.op(hw.SPI, &hal.Op{Class: hal.ClassHousekeeping, Msgs: s.heating.Cold()}); err != nil {
 		r.add("dac", where, Fail, "%v", err)
@@ -203,12 +214,12 @@ func electrical(h *direct, board *hal.Board, bundle, module int, r *Report) {
 	s.lasers(r, where, board, bundle)
 }
 
-// memory reads identity and case temperature, and a page of the EEPROM twice.
-func (s *moduleTest) memory(r *Report, where string) {
+// identity reads the identity in the EEPROM twice.
+func (s *moduleTest) identity(r *Report, where string) {
 	id := make([]byte, hal.IdentityBytes)
 	again := make([]byte, hal.IdentityBytes)
-	temp := make([]byte, 2)
-	err := s.slowly(hal.Msg{Addr: s.hw.EEPROM, W: at24.AppendRead(nil, 0), R: id}, hal.Msg{Addr: s.hw.EEPROM, W: at24.AppendRead(nil, 0), R: again})
+	memory := at24.Of(s.hw.Memory)
+	err := s.slowly(hal.Msg{Addr: s.hw.EEPROM, W: memory.AppendRead(nil, 0), R: id}, hal.Msg{Addr: s.hw.EEPROM, W: memory.AppendRead(nil, 0), R: again})
 	if err == nil && !slices.Equal(id, again) {
 		err = errors.New("two readings of the identity differ")
 	}
@@ -216,7 +227,12 @@ func (s *moduleTest) memory(r *Report, where string) {
 		s.rep.Serial, err = hal.ParseIdentity(id)
 	}
 	r.verdict("eeprom", where, err, "identity of %s, check sum right, twice the same", s.rep.Serial)
-	err = s.slowly(hal.Msg{Addr: s.hw.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: temp})
+}
+
+// inventory reads the case temperature.
+func (s *moduleTest) inventory(r *Report, where string) {
+	temp := make([]byte, 2)
+	err := s.slowly(hal.Msg{Addr: s.hw.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: temp})
 	if s.rep.CaseMillicelsius = tmp102.Millicelsius(temp); err == nil && (s.rep.CaseMillicelsius < caseLeast || s.rep.CaseMillicelsius > caseMost) {
 		err = fmt.Errorf("case at %.1f C: want %d to %d", float64(s.rep.CaseMillicelsius)/1000, caseLeast/1000, caseMost/1000)
 	}

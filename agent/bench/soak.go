@@ -158,17 +158,22 @@ func (k *Known) learn(h *direct) error {
 	return nil
 }
 
+// memory is what an EEPROM is.
+func (k *Known) memory() at24.Chip { return at24.Of(k.Chip.Part) }
+
+func (k *Known) imageBytes() int { return min(imageBytes, k.memory().Size) }
+
 func (k *Known) learnEEPROM(h *direct) error {
-	k.image = make([]byte, 0, imageBytes)
-	for at := 0; at < imageBytes; at += imageChunk {
-		m := hal.Msg{W: at24.AppendRead(nil, uint16(at)), R: make([]byte, imageChunk)}
+	k.image = make([]byte, 0, k.imageBytes())
+	for at := 0; at < k.imageBytes(); at += imageChunk {
+		m := hal.Msg{W: k.memory().AppendRead(nil, uint16(at)), R: make([]byte, imageChunk)}
 		if err := k.do(h, m); err != nil {
 			return err
 		}
 		k.image = append(k.image, m.R...)
 	}
 	sum := sha256.Sum256(k.image)
-	k.Text = fmt.Sprintf("sha256 of the first %d bytes %s", imageBytes, hex.EncodeToString(sum[:8]))
+	k.Text = fmt.Sprintf("sha256 of the first %d bytes %s", k.imageBytes(), hex.EncodeToString(sum[:8]))
 	if serial, err := hal.ParseIdentity(k.image); err == nil {
 		k.Text += ", serial number " + serial
 	} else {
@@ -199,8 +204,9 @@ func (k *Known) learnTemp(h *direct) error {
 func (s *Soak) TryWrite(b Board, chip int) (polls int, err error) {
 	k := &s.Chips[chip]
 	h := &direct{field: Alone(b)}
-	const from, n = imageBytes - at24.PageBytes - 4, 8 // over a page's end
-	was := bytes.Clone(k.image[from : from+n])
+	const n = 8
+	from := uint16(k.imageBytes() - k.memory().PageBytes - n/2) // over a page's end
+	was := bytes.Clone(k.image[from:][:n])
 	marked := bytes.Clone(was)
 	for i := range marked {
 		marked[i] ^= 0xA5
@@ -211,7 +217,7 @@ func (s *Soak) TryWrite(b Board, chip int) (polls int, err error) {
 		if err != nil {
 			return polls, err
 		}
-		m := hal.Msg{W: at24.AppendRead(nil, from), R: make([]byte, n)}
+		m := hal.Msg{W: k.memory().AppendRead(nil, from), R: make([]byte, n)}
 		if err := k.do(h, m); err != nil {
 			return polls, err
 		}
@@ -224,13 +230,13 @@ func (s *Soak) TryWrite(b Board, chip int) (polls int, err error) {
 
 func (k *Known) write(h *direct, addr uint16, data []byte) (polls int, err error) {
 	for len(data) > 0 {
-		w, n := at24.AppendWrite(nil, addr, data)
+		w, n := k.memory().AppendWrite(nil, addr, data)
 		if err := k.do(h, hal.Msg{W: w}); err != nil {
 			return polls, err
 		}
 		addr, data = addr+uint16(n), data[n:]
 		for done := false; !done; polls++ {
-			err := k.do(h, hal.Msg{W: at24.AppendRead(nil, addr)})
+			err := k.do(h, hal.Msg{W: k.memory().AppendRead(nil, addr)})
 			switch {
 			case err == nil:
 				done = true
@@ -274,9 +280,9 @@ func (t *Trial) message(rng *detmath.Random) hal.Msg {
 	switch k.Chip.Kind {
 	case ChipEEPROM:
 		n := 1 + rng.Modulo(longestRead)
-		at := rng.Modulo(imageBytes - n)
+		at := rng.Modulo(k.imageBytes() - n)
 		t.want = k.image[at : at+n]
-		return hal.Msg{W: at24.AppendRead(nil, uint16(at)), R: make([]byte, n)}
+		return hal.Msg{W: k.memory().AppendRead(nil, uint16(at)), R: make([]byte, n)}
 	case ChipTemp:
 		reg := []byte{tmp102.RegTemperature, tmp102.RegLow, tmp102.RegHigh}[rng.Modulo(3)]
 		if reg != tmp102.RegTemperature {

@@ -88,4 +88,4 @@ func TestForeignBoardsRunOfTheirFiles(t *testing.T) {
 	}
 }
 
-var foreign = []string{"riser"}
+var foreign = []string{"riser", "cage"}

@@ -66,7 +66,7 @@ type Type struct {
 
 	DAC         string `json:"dac,omitempty" doc:"chips: what drives the heaters, role dac"`
 	ADC         string `json:"adc,omitempty" doc:"chips: what reads the diodes, role adc; two a module"`
-	Memory      string `json:"memory,omitempty" doc:"chips: role memory; one too small for a passport holds the identity alone"`
+	Memory      string `json:"memory,omitempty" doc:"chips: role memory; one too small for a passport holds the identity alone. cmis: the memory beside the controller, in the cage, if there is one"`
 	Temperature string `json:"temperature,omitempty" doc:"chips: role temperature"`
 	Rail        string `json:"rail,omitempty" doc:"chips: current of the heater rail, role rail"`
 	LaneEnable  string `json:"lane_enable,omitempty" doc:"chips: bit n lets laser n shine, role lane_enable"`
@@ -127,7 +127,7 @@ type Module struct {
 	Mux         string `json:"mux,omitempty" doc:"a mux of the agent's own on that bus, with"`
 	Channel     int    `json:"channel,omitempty" doc:"the channel that the module is behind"`
 	Temperature Addr   `json:"temperature,omitempty" doc:"chips"`
-	EEPROM      Addr   `json:"eeprom,omitempty" doc:"chips"`
+	EEPROM      Addr   `json:"eeprom,omitempty" doc:"where the type has a memory"`
 	Rail        Addr   `json:"rail,omitempty" doc:"chips"`
 	LaneEnable  Addr   `json:"lane_enable,omitempty" doc:"chips"`
 }

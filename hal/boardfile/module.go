@@ -77,12 +77,15 @@ func (m *maker) kind(i int) {
 			field string
 			set   bool
 		}{
-			{"dac", t.DAC != ""}, {"adc", t.ADC != ""}, {"memory", t.Memory != ""}, {"temperature", t.Temperature != ""}, {"rail", t.Rail != ""},
+			{"dac", t.DAC != ""}, {"adc", t.ADC != ""}, {"temperature", t.Temperature != ""}, {"rail", t.Rail != ""},
 			{"lane_enable", t.LaneEnable != ""}, {"heaters", t.Heaters != nil}, {"guard", t.Guard != nil}, {"lanes", t.Lanes != nil}, {"rail_shunt_milliohm", t.Shunt != 0},
 		} {
 			if x.set {
 				m.bad(at+x.field, "none", "of control cmis, whose controller has it")
 			}
+		}
+		if t.Memory != "" {
+			m.part(at+"memory", t.Memory, hal.RoleMemory)
 		}
 		usual := hal.Standard()
 		o.Heaters, o.Guard, o.Lanes, o.RailShuntMilliohm = usual.Heaters, usual.Guard, usual.Lanes, usual.RailShuntMilliohm
@@ -212,7 +215,7 @@ func (m *maker) module(at string, mod *Module) (out hal.Module, control string) 
 	}{
 		{"spi", mod.SPI != "", chips}, {"selects", mod.Selects != nil, chips}, {"adc", mod.ADC != "", chips}, {"slow", mod.Slow != "", chips}, {"mci", mod.MCI != "", !chips},
 		{"guard", mod.Guard != 0, chips}, {"lanes", mod.Lanes != 0, chips}, {"temperature", mod.Temperature != 0, chips},
-		{"eeprom", mod.EEPROM != 0, chips}, {"rail", mod.Rail != 0, chips}, {"lane_enable", mod.LaneEnable != 0, chips},
+		{"eeprom", mod.EEPROM != 0, t.Memory != ""}, {"rail", mod.Rail != 0, chips}, {"lane_enable", mod.LaneEnable != 0, chips},
 	} {
 		if x.set != x.want {
 			m.bad(at+x.field, map[bool]string{true: "a value", false: "none"}[x.want], "of control %s", t.Control)
@@ -229,6 +232,7 @@ func (m *maker) module(at string, mod *Module) (out hal.Module, control string) 
 	m.behind(at, mod, slow, &out)
 	if !chips {
 		out.Kind, out.MCI, out.Slow = hal.KindCMIS, out.Slow, 0
+		out.Memory, out.EEPROM = hal.PartOf(t.Memory), uint16(mod.EEPROM)
 		return out, t.Control
 	}
 	out.SPI, out.ADC = m.onBus(at+"spi", mod.SPI, "spi"), m.onBus(at+"adc", mod.ADC, "i2c")

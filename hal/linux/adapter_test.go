@@ -46,9 +46,9 @@ func TestAdaptersAreWhatTheBoardSays(t *testing.T) {
 		{hal.Bus{Device: "/dev/i2c-0"}, ""},
 		{hal.Bus{Device: "/dev/i2c-1", Speed: 400 * physic.KiloHertz}, ""},
 		{hal.Bus{Device: "/dev/i2c-1", Speed: 400 * physic.KiloHertz, Adapter: true}, "it is none"},
-		{hal.Bus{Device: "/dev/i2c-2", Adapter: true}, ""},
-		{hal.Bus{Device: "/dev/i2c-2"}, "for a bus of its own"},
-		{hal.Bus{Device: "/dev/i2c-9", Adapter: true}, ""},
+		{hal.Bus{Device: "/dev/i2c-2", Speed: 400 * physic.KiloHertz, Adapter: true}, ""},
+		{hal.Bus{Device: "/dev/i2c-2", Speed: 400 * physic.KiloHertz}, "for a bus of its own"},
+		{hal.Bus{Device: "/dev/i2c-9", Speed: 400 * physic.KiloHertz, Adapter: true}, ""},
 	} {
 		err := checkAdapter(sys, &c.bus)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, hal.ErrOutOfRange) || !strings.Contains(err.Error(), c.want)) {

@@ -41,7 +41,7 @@ func TestEEPROMOutlivesTheProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, n := at24.AppendWrite(nil, 5*at24.PageBytes, []byte("calibrated on a monday"))
+	page, n := at24.Of(hal.AT24C64).AppendWrite(nil, 160, []byte("calibrated on a monday"))
 	if n != 22 {
 		t.Fatal(n)
 	}
@@ -68,10 +68,10 @@ func TestEEPROMOutlivesTheProcess(t *testing.T) {
 	if b, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	if got := do(b, 1, 0, at24.AppendRead(nil, 5*at24.PageBytes), 22); !bytes.Equal(got, page[2:]) {
+	if got := do(b, 1, 0, at24.Of(hal.AT24C64).AppendRead(nil, 160), 22); !bytes.Equal(got, page[2:]) {
 		t.Errorf("module 1/0 holds %q", got)
 	}
-	if got := do(b, 1, 1, at24.AppendRead(nil, 5*at24.PageBytes), 22); bytes.Equal(got, page[2:]) {
+	if got := do(b, 1, 1, at24.Of(hal.AT24C64).AppendRead(nil, 160), 22); bytes.Equal(got, page[2:]) {
 		t.Error("module 1/1 holds it too")
 	}
 }
@@ -86,7 +86,7 @@ func TestLiveBoardKeepsRealTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		bus, op := eeprom(hw, 0, 0, at24.AppendRead(nil, uint16(i)), 4)
+		bus, op := eeprom(hw, 0, 0, at24.Of(hal.AT24C64).AppendRead(nil, uint16(i)), 4)
 		asked := l.Now()
 		if err := l.Submit(bus, op); err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestLiveBoardKeepsRealTime(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	bus, op := eeprom(hw, 0, 0, at24.AppendRead(nil, 0), 4)
+	bus, op := eeprom(hw, 0, 0, at24.Of(hal.AT24C64).AppendRead(nil, 0), 4)
 	if err := l.Submit(bus, op); err == nil {
 		t.Error("a closed board took work")
 	}
