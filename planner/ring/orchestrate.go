@@ -27,6 +27,7 @@ type Orchestration struct {
 	Sets      [][]int          // inner sets: PerToR indices into Groups each
 	CrossToR  int              // inner flows between different ToRs
 	Inner     int              // inner flows: one for each rank of each group in a set
+	Least     int              // no placement within domains, groups one behind the other, has fewer cross-ToR flows; -1: not known
 	Unaligned int              // groups that were not placed ToR by ToR with PerToR-1 others
 	Crossing  int              // groups that reach into two domains or sub-lines
 	Most      int              // groups that the HBD holds at most, in domains or not
@@ -47,6 +48,9 @@ const (
 func (o Orchestration) Text() string {
 	switch o.Rule {
 	case RuleWithinDomains:
+		if o.Least >= 0 {
+			return fmt.Sprintf("the job fits when every group stays in its domain; fewest flows between ToRs (%d, no placement has under %d)", o.CrossToR, o.Least)
+		}
 		return "the job fits when every group stays in its domain; fewest groups unaligned"
 	case RuleDomainEnds:
 		return "the domains for themselves hold too few groups: some reach over the end of one, as few constraints broken as can be"
@@ -113,7 +117,8 @@ func (j Job) usable() []bool {
 	return out
 }
 
-// Orchestrate places the job with the fewest unaligned groups. Within each
+// Orchestrate places the job with the fewest flows between ToRs where two nodes
+// are under each (see pairUp), else with the fewest unaligned groups. Within each
 // domain an exact dynamic program cuts the ToR line into aligned segments,
 // where only ToRs without a fault count and every sub-line is cut at the same
 // ToRs, and free ones, where each sub-line is cut for itself; a knapsack
@@ -150,6 +155,17 @@ func Orchestrate(j Job) Orchestration {
 	}
 	o := j.finish(groups, most)
 	o.Rule = rule
+	if rule == RuleWithinDomains && o.CrossToR == 0 {
+		o.Least = 0
+	} else if rule == RuleWithinDomains && j.PerToR == 2 {
+		if pairs, least := j.pairUp(j.domainLines(ok, j.domainToRs()), j.Want); pairs != nil {
+			if better := j.count(pairs, most); better.CrossToR < o.CrossToR {
+				better.Rule = rule
+				o = better
+			}
+			o.Least = least
+		}
+	}
 	return o
 }
 

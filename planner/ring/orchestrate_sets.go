@@ -32,7 +32,7 @@ func (j Job) finish(groups []placed, most int) Orchestration {
 
 // count makes sets of the groups as they come and counts flows.
 func (j Job) count(groups []placed, most int) Orchestration {
-	o := Orchestration{Most: most, Groups: make([][]proto.NodeID, len(groups)), Aligned: make([]bool, len(groups))}
+	o := Orchestration{Most: most, Least: -1, Groups: make([][]proto.NodeID, len(groups)), Aligned: make([]bool, len(groups))}
 	for i := range groups {
 		g := &groups[i]
 		nodes := make([]proto.NodeID, len(g.at))

@@ -82,7 +82,7 @@ func TestPaperSearchKeepsTheBest(t *testing.T) {
 // meanM is a tenth of the mean share of inner flows between ToRs, over seeds.
 func meanM(t *testing.T, domain, groups int, ppm uint64, method func(Job) Orchestration) float64 {
 	t.Helper()
-	const seeds = 12
+	const seeds = 6
 	sum := 0.0
 	for seed := range uint64(seeds) {
 		o := method(cluster(domain, 3, groups, draw(2048, ppm, 7919*seed+ppm)))

@@ -13,7 +13,7 @@ import (
 type Method string
 
 const (
-	Exact    Method = "exact"    // dynamic program for each domain and a knapsack over them
+	Exact    Method = "exact"    // fewest flows between ToRs, within each domain and over all
 	Paper    Method = "paper"    // [IHBD] Alg. 1 and 5
 	Baseline Method = "baseline" // [IHBD] sec 6.4: groups in random order
 )
@@ -180,7 +180,7 @@ func (c CrossTorConfig) job(p point, domain int, seed uint64) ring.Job {
 	}
 	return ring.Job{
 		Deployment: ring.Deployment{Nodes: nodes, PerToR: c.PerToR}, PerDomain: domain, K: c.K, Shared: c.K%2 == 1 && c.K > 1,
-		Size: c.TP / c.GPUsPerNode, Want: int(float64(p.scale*float64(p.gpus))) / c.TP,
+		Size: c.TP / c.GPUsPerNode, Want: (int(float64(p.scale*float64(p.gpus))+0.5) + c.TP - 1) / c.TP, // the fewest groups that hold the job, as plan orchestrate has it
 		Faulty: func(n proto.NodeID) bool { return down[n] },
 	}
 }
@@ -215,7 +215,7 @@ func (r *CrossTorResult) describe(cfg CrossTorConfig) {
 					continue
 				}
 				why := map[Method]string{
-					Exact:    "better: cuts each domain's ToR line exactly; the paper's method aligns a whole domain or nothing",
+					Exact:    "better: the fewest flows that groups in their domains can have; the paper's method aligns a whole domain or nothing",
 					Paper:    "Algorithm 5 as printed, with the best placement kept; the paper's claim is reached by the exact method only",
 					Baseline: "groups in random order meet under one ToR by chance only, faults or not",
 				}[m]
