@@ -5,11 +5,11 @@ import "ringlight/mzi/detmath"
 const (
 	draws = 30 // unions of random rings of which the best is taken; chosen: more gain nothing that swaps do not
 	// patience is how many swaps in a row may gain nothing; chosen: at n = 128
-	// the last hop in a hundred comes well before.
+	// the last hop in a hundred comes before.
 	patience = 1500
-	// swapWork bounds the words that swaps touch, whatever n is; chosen: about
-	// a second at n = 2,000.
-	swapWork = 1 << 30
+	// swapWork bounds the words that swaps touch, whatever n is; chosen: a
+	// quarter of a second, all of it at n = 2,000.
+	swapWork = 1 << 29
 )
 
 // circles is rings over the same n, to be improved together.
