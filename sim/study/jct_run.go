@@ -1,13 +1,11 @@
 package study
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"ringlight/planner/isolate"
-	"ringlight/sim/agenda"
 	"ringlight/sim/flow"
 	"ringlight/sim/workload"
 )
@@ -55,18 +53,16 @@ type JCTRun struct {
 	Decide      *JCTDecide `json:"decide_us,omitempty"`
 }
 
-// jctRun is a simulation under way.
+// jctRun is a simulation under way: the queue of isolated scheduling.
 type jctRun struct {
+	*timeline
 	jobs    []workload.Job
 	queue   *isolate.Queue
-	alone   agenda.Queue[int] // ends of jobs that share no link with another
-	traffic *jctTraffic       // of the others; nil: there are none
+	traffic *jctTraffic // of jobs that meet others; nil: there are none
 	clock   func() time.Duration
-	now     time.Duration
-	started []time.Duration
-	ended   []time.Duration
 	took    []time.Duration
 	over    []int // jobs on more than one leaf
+	steps   int
 }
 
 // Run simulates a cell.
@@ -87,13 +83,15 @@ func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
 	if rules.Order, _ = isolate.OrderOf(cell.Queue); c.Patience == 0 {
 		rules.Patience = -1
 	}
-	r := &jctRun{jobs: jobs, queue: isolate.NewQueue(core.Empty(), rules), clock: c.Clock,
-		started: make([]time.Duration, len(jobs)), ended: make([]time.Duration, len(jobs))}
+	r := &jctRun{jobs: jobs, queue: isolate.NewQueue(core.Empty(), rules), clock: c.Clock, steps: c.Steps}
+	var sim *flow.Sim
 	if core.Links == nil && core.Optics == nil && cell.Strategy != StrategyBest && c.Sharing != flow.Isolated.String() {
-		if r.traffic, err = newJCTTraffic(c.Cluster, cell, c.Sharing, c.Steps); err != nil {
+		if r.traffic, err = newJCTTraffic(c.Cluster, cell.Strategy, cell.Seed, c.Sharing); err != nil {
 			return JCTRun{}, err
 		}
+		sim = r.traffic.sim
 	}
+	r.timeline = newTimeline(r, arrivalsOf(jobs), sim)
 	if err := r.check(cell.Strategy); err != nil {
 		return JCTRun{}, err
 	}
@@ -101,6 +99,14 @@ func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
 		return JCTRun{}, err
 	}
 	return r.result(c, cell), nil
+}
+
+func arrivalsOf(jobs []workload.Job) []time.Duration {
+	out := make([]time.Duration, len(jobs))
+	for i, j := range jobs {
+		out[i] = j.Arrival
+	}
+	return out
 }
 
 // check refuses jobs that the empty cluster has no place for.
@@ -122,73 +128,44 @@ func isolateJob(i int, j workload.Job) isolate.Job {
 	return isolate.Job{ID: isolate.JobID(i), GPUs: int(j.GPUs), DurationMS: j.Declared().Milliseconds(), DeadlineMS: j.Deadline().Milliseconds()}
 }
 
-// run goes from instant to instant at which a job comes or ends. What ends
-// frees its place before what comes asks for one.
-func (r *jctRun) run() error {
-	for next, running := 0, 0; next < len(r.jobs) || running > 0; {
-		at := flow.Never
-		if next < len(r.jobs) {
-			at = r.jobs[next].Arrival
-		}
-		if r.alone.Len() > 0 {
-			first, _ := r.alone.First()
-			at = min(at, first)
-		}
-		finished := r.traffic.advance(&at)
-		if at == flow.Never {
-			return fmt.Errorf("study: %d jobs neither end nor start at %v", running, r.now)
-		}
-		r.now = at
-		for r.alone.Len() > 0 {
-			if first, _ := r.alone.First(); first > at {
-				break
-			}
-			_, job := r.alone.Pop()
-			finished = append(finished, job)
-		}
-		for _, job := range finished {
-			r.ended[job] = at
-			r.queue.Finished(isolate.JobID(job))
-			running--
-		}
-		for ; next < len(r.jobs) && r.jobs[next].Arrival <= at; next++ {
-			if err := r.queue.Submit(isolateJob(next, r.jobs[next])); err != nil {
-				return err
-			}
-		}
-		starts := r.decide()
-		running += len(starts)
-		for _, s := range starts {
-			if err := r.start(int(s.Job.ID), s.Placement); err != nil {
-				return err
-			}
-		}
+func (r *jctRun) come(job int) error { return r.queue.Submit(isolateJob(job, r.jobs[job])) }
+
+func (r *jctRun) leave(job int) {
+	if r.traffic != nil {
+		r.traffic.release(job)
 	}
-	return nil
+	r.queue.Finished(isolate.JobID(job))
 }
 
-// decide asks the queue and notes how long it takes.
-func (r *jctRun) decide() []isolate.Start {
-	if r.clock == nil {
-		return r.queue.Start(r.now.Milliseconds())
+// seat asks the queue and notes how long it takes.
+func (r *jctRun) seat(now time.Duration) (out []seated, err error) {
+	var before time.Duration
+	if r.clock != nil {
+		before = r.clock()
 	}
-	before := r.clock()
-	starts := r.queue.Start(r.now.Milliseconds())
-	r.took = append(r.took, r.clock()-before)
-	return starts
+	starts := r.queue.Start(now.Milliseconds())
+	if r.clock != nil {
+		r.took = append(r.took, r.clock()-before)
+	}
+	for _, s := range starts {
+		job, p := int(s.Job.ID), s.Placement
+		if p.L > 1 {
+			r.over = append(r.over, job)
+		}
+		out = append(out, seated{job: job, work: func() (*work, error) { return r.work(job, p) }})
+	}
+	return out, nil
 }
 
-func (r *jctRun) start(job int, p isolate.Placement) error {
-	r.started[job] = r.now
+func (r *jctRun) work(job int, p isolate.Placement) (*work, error) {
 	j := r.jobs[job]
-	if p.L > 1 {
-		r.over = append(r.over, job)
+	if r.traffic == nil || p.L <= 1 || j.Pattern == workload.Alone || j.AllReduce()+j.AllToAll() == 0 {
+		return &work{step: j.Duration, steps: 1}, nil
 	}
-	if r.traffic != nil && p.L > 1 && j.Pattern != workload.Alone && j.AllReduce()+j.AllToAll() > 0 {
-		return r.traffic.add(job, j, p)
-	}
-	r.alone.Push(r.now+j.Duration, job)
-	return nil
+	placed := r.traffic.placed(job, int(j.GPUs), p)
+	script, err := r.traffic.script(j, placed, r.steps)
+	r.traffic.keep(job, placed)
+	return &work{script: script}, err
 }
 
 // quantile of sorted values, the nearest from above.
@@ -202,17 +179,17 @@ func (r *jctRun) result(c JCTConfig, cell JCTCell) JCTRun {
 	var jrt, jwt, busy, last int64
 	jct := make([]int64, len(r.jobs))
 	for i, j := range r.jobs {
-		run, wait := (r.ended[i] - r.started[i]).Milliseconds(), (r.started[i] - j.Arrival).Milliseconds()
+		run, wait := r.ran(i).Milliseconds(), r.waited(i).Milliseconds()
 		jrt, jwt, jct[i] = jrt+run, jwt+wait, run+wait
 		busy += run / 1000 * int64(j.GPUs)
-		last = max(last, r.ended[i].Milliseconds())
+		last = max(last, r.lives[i].ended.Milliseconds())
 	}
 	b := r.queue.Blocked()
 	out.JRT, out.JWT, out.Makespan = jrt/n, jwt/n, last
 	out.Blocked, out.OverCore, out.Stretch = JCTBlocked{b.GPU, b.Network}, len(r.over), 1
 	var ran, alone time.Duration
 	for _, i := range r.over {
-		ran, alone = ran+r.ended[i]-r.started[i], alone+r.jobs[i].Duration
+		ran, alone = ran+r.ran(i), alone+r.jobs[i].Duration
 	}
 	if alone > 0 {
 		out.Stretch = float64(ran) / float64(alone)

@@ -1,7 +1,6 @@
 package study
 
 import (
-	"fmt"
 	"math/bits"
 	"time"
 
@@ -18,23 +17,18 @@ const serverFaster = 10
 // scaled; chosen: large enough that rounding does not show.
 const probeBytes = 1 << 30
 
-// jctTraffic is the jobs of a shared core that talk over it.
+// jctTraffic is the way of jobs through a shared core.
 type jctTraffic struct {
 	cluster  JCTCluster
-	cell     JCTCell
-	steps    int
+	strategy string
+	seed     uint64
 	net      *flow.LeafSpine
 	sim      *flow.Sim
 	balanced *flow.Balanced
-	live     map[flow.Job]talker
+	paths    map[int][][]flow.Link // of jobs that run
 }
 
-type talker struct {
-	job   int
-	paths [][]flow.Link
-}
-
-func newJCTTraffic(c JCTCluster, cell JCTCell, name string, steps int) (*jctTraffic, error) {
+func newJCTTraffic(c JCTCluster, strategy string, seed uint64, name string) (*jctTraffic, error) {
 	sharing, err := flow.ParseSharing(name)
 	if err != nil {
 		return nil, err
@@ -48,45 +42,24 @@ func newJCTTraffic(c JCTCluster, cell JCTCell, name string, steps int) (*jctTraf
 	if err != nil {
 		return nil, err
 	}
-	return &jctTraffic{cluster: c, cell: cell, steps: steps, net: net, sim: sim, balanced: net.NewBalanced(cell.Seed), live: map[flow.Job]talker{}}, nil
+	return &jctTraffic{cluster: c, strategy: strategy, seed: seed, net: net, sim: sim, balanced: net.NewBalanced(seed), paths: map[int][][]flow.Link{}}, nil
 }
 
-// advance goes on to an instant, or to the first before it at which jobs end;
-// it gives those and the instant.
-func (t *jctTraffic) advance(at *time.Duration) []int {
-	if t == nil {
-		return nil
-	}
-	var out []int
-	for _, j := range t.sim.Advance(*at) {
-		k := t.live[j]
-		delete(t.live, j)
-		if t.cell.Strategy == StrategyBalanced {
-			for _, p := range k.paths {
-				t.balanced.Release(p)
-			}
+// placed is a job where it is, for the routes of its transfers.
+func (t *jctTraffic) placed(job, gpus int, p isolate.Placement) *flow.Placed {
+	return &flow.Placed{GPUs: t.gpus(gpus, p), Route: t.route(job)}
+}
+
+// keep notes the ways that a job has got, until it is released.
+func (t *jctTraffic) keep(job int, placed *flow.Placed) { t.paths[job] = placed.Paths }
+
+func (t *jctTraffic) release(job int) {
+	if t.strategy == StrategyBalanced {
+		for _, p := range t.paths[job] {
+			t.balanced.Release(p)
 		}
-		out = append(out, k.job)
 	}
-	if len(out) > 0 {
-		*at = t.sim.Now()
-	}
-	return out
-}
-
-// add starts a job where it was placed.
-func (t *jctTraffic) add(job int, j workload.Job, p isolate.Placement) error {
-	placed := &flow.Placed{GPUs: t.gpus(int(j.GPUs), p), Route: t.route(job)}
-	script, err := t.script(j, placed)
-	if err != nil {
-		return fmt.Errorf("study: job %d: %w", job+1, err)
-	}
-	id, err := t.sim.Add(script)
-	if err != nil {
-		return fmt.Errorf("study: job %d: %w", job+1, err)
-	}
-	t.live[id] = talker{job, placed.Paths}
-	return nil
+	delete(t.paths, job)
 }
 
 // gpus of a placement in the order of ranks; a job uses as many as it asked
@@ -102,20 +75,20 @@ func (t *jctTraffic) gpus(n int, p isolate.Placement) []int {
 }
 
 func (t *jctTraffic) route(job int) flow.Route {
-	switch t.cell.Strategy {
+	switch t.strategy {
 	case StrategySR:
 		return t.net.Source(func(_, port int) int { return port })
 	case StrategyBalanced:
 		return t.balanced.Route
 	}
-	return t.net.ECMP(t.cell.Seed, job)
+	return t.net.ECMP(t.seed, job)
 }
 
 // script is a job that computes, meets for its experts and then for its
 // gradients, in so many steps, and takes its duration when no link of it is
 // shared.
-func (t *jctTraffic) script(j workload.Job, placed *flow.Placed) (*flow.Script, error) {
-	n, steps := int(j.GPUs), time.Duration(t.steps)
+func (t *jctTraffic) script(j workload.Job, placed *flow.Placed, times int) (*flow.Script, error) {
+	n, steps := int(j.GPUs), time.Duration(times)
 	step := j.Duration / steps
 	reduce := func(bytes int64) []flow.Exchange { return flow.HalvingDoubling(n, bytes) }
 	if j.Pattern == workload.Ring || n&(n-1) != 0 {
@@ -126,7 +99,7 @@ func (t *jctTraffic) script(j workload.Job, placed *flow.Placed) (*flow.Script, 
 			}
 		}
 	}
-	sc := &flow.Script{Iterations: int64(t.steps), Stages: []flow.Stage{{{}}}}
+	sc := &flow.Script{Iterations: int64(times), Stages: []flow.Stage{{{}}}}
 	var talks time.Duration
 	for _, c := range []struct {
 		share int

@@ -8,7 +8,6 @@ import (
 
 	"ringlight/planner/sched"
 	"ringlight/planner/wiring"
-	"ringlight/sim/agenda"
 	"ringlight/sim/flow"
 )
 
@@ -46,22 +45,18 @@ type LumosSlow struct {
 // lumosRun is a simulation under way.
 type lumosRun struct {
 	*net
+	*timeline
 	LumosRun
 	jobs    []lumosJob
 	steps   int
 	setup   time.Duration
-	sim     *flow.Sim
 	waiting []int // FIFO
 	failed  int   // head that was counted, or -1
 	seats   map[int]*seat
-	number  map[flow.Job]int
-	begins  agenda.Queue[int] // jobs that wait for circuits
 	spread  wiring.Spread
 	idle    []int       // servers of a leaf
 	slots   [][]int     // of a leaf: idle servers
 	shared  map[int]int // server with small jobs: GPUs left
-	started []time.Duration
-	ended   []time.Duration
 }
 
 // Run simulates a cell.
@@ -87,8 +82,7 @@ func (c LumosConfig) newRun(cell LumosCell) (*lumosRun, error) {
 		}
 	}
 	r := &lumosRun{net: newNet(cell), jobs: jobs, steps: c.Steps, setup: time.Duration(cell.Setup) * time.Millisecond, failed: -1,
-		seats: map[int]*seat{}, number: map[flow.Job]int{}, shared: map[int]int{},
-		started: make([]time.Duration, len(jobs)), ended: make([]time.Duration, len(jobs))}
+		seats: map[int]*seat{}, shared: map[int]int{}}
 	r.Network, r.Seed, r.Gbps, r.Jobs = cell.Network, cell.Seed, r.gbps, len(jobs)
 	r.spread = wiring.Spread{Leaves: r.core.Leaves, Spine: make([]wiring.Topology, r.spines)}
 	for h := range r.spread.Spine {
@@ -102,54 +96,22 @@ func (c LumosConfig) newRun(cell LumosCell) (*lumosRun, error) {
 		}
 		r.slots = append(r.slots, slots)
 	}
-	r.sim, err = flow.New(r.capacity, flow.Rounds)
+	sim, err := flow.New(r.capacity, flow.Rounds)
+	var arrivals []time.Duration
+	for _, j := range jobs {
+		arrivals = append(arrivals, j.Arrival)
+	}
+	r.timeline = newTimeline(r, arrivals, sim)
 	return r, err
 }
 
-// run goes from instant to instant at which a job comes, begins or ends. What
-// ends frees its place before what comes asks for one.
-func (r *lumosRun) run() error {
-	for next := 0; next < len(r.jobs) || r.sim.Live() > 0 || r.begins.Len() > 0 || len(r.waiting) > 0; {
-		at := flow.Never
-		if next < len(r.jobs) {
-			at = r.jobs[next].Arrival
-		}
-		if r.begins.Len() > 0 {
-			first, _ := r.begins.First()
-			at = min(at, first)
-		}
-		if at == flow.Never {
-			if at = r.sim.Next(); at == flow.Never {
-				return fmt.Errorf("%d jobs wait for nothing at %v", len(r.waiting), r.sim.Now())
-			}
-		}
-		ended := r.sim.Advance(at)
-		now := r.sim.Now()
-		for _, j := range ended {
-			r.leave(r.number[j], now)
-			delete(r.number, j)
-		}
-		for r.begins.Len() > 0 {
-			if first, _ := r.begins.First(); first > now {
-				break
-			}
-			_, job := r.begins.Pop()
-			if err := r.begin(job); err != nil {
-				return err
-			}
-		}
-		for ; next < len(r.jobs) && r.jobs[next].Arrival <= now; next++ {
-			r.waiting = append(r.waiting, next)
-		}
-		if err := r.admit(now); err != nil {
-			return err
-		}
-	}
+func (r *lumosRun) come(job int) error {
+	r.waiting = append(r.waiting, job)
 	return nil
 }
 
-// admit starts jobs from the head of the queue as long as there is room.
-func (r *lumosRun) admit(now time.Duration) error {
+// seat starts jobs from the head of the queue as long as there is room.
+func (r *lumosRun) seat(time.Duration) (out []seated, err error) {
 	for len(r.waiting) > 0 {
 		job := r.waiting[0]
 		s, why := r.place(&r.jobs[job])
@@ -163,34 +125,31 @@ func (r *lumosRun) admit(now time.Duration) error {
 				}
 			}
 			if !errors.Is(why, sched.ErrNoRoom) && !errors.Is(why, errNoPorts) {
-				return why
+				return nil, why
 			}
-			return nil
+			return out, nil
 		}
 		r.waiting = r.waiting[1:]
-		r.seats[job], r.started[job] = s, now
-		if len(s.placed.Wants) > 0 && r.setup > 0 {
-			r.begins.Push(now+r.setup, job)
-		} else if err := r.begin(job); err != nil {
-			return err
+		r.seats[job] = s
+		start := seated{job: job, work: func() (*work, error) { return r.work(job) }}
+		if len(s.placed.Wants) > 0 {
+			start.setup = r.setup
 		}
+		out = append(out, start)
 	}
-	return nil
+	return out, nil
 }
 
-// begin lets a job that has its place run.
-func (r *lumosRun) begin(job int) error {
+// work is what a job does that has its place.
+func (r *lumosRun) work(job int) (*work, error) {
 	s, j := r.seats[job], &r.jobs[job]
-	script := &flow.Script{Stages: []flow.Stage{{{Compute: j.Duration}}}, Iterations: 1}
-	if j.servers > 0 {
-		if err := r.elements(s, j); err != nil {
-			return err
-		}
-		script = r.script(s, job, j, r.steps)
+	if j.servers == 0 {
+		return &work{step: j.Duration, steps: 1}, nil
 	}
-	id, err := r.sim.Add(script)
-	r.number[id] = job
-	return err
+	if err := r.elements(s, j); err != nil {
+		return nil, err
+	}
+	return &work{script: r.script(s, job, j, r.steps)}, nil
 }
 
 // errNoPorts: servers are idle, and their links find no way.
@@ -324,9 +283,8 @@ func (r *lumosRun) part(gpus int) (*seat, error) {
 }
 
 // leave frees what a job has.
-func (r *lumosRun) leave(job int, now time.Duration) {
+func (r *lumosRun) leave(job int) {
 	s, j := r.seats[job], &r.jobs[job]
-	r.ended[job] = now
 	delete(r.seats, job)
 	if j.servers == 0 {
 		server := s.servers[0]
@@ -349,10 +307,10 @@ func (r *lumosRun) sum() LumosRun {
 	var slow []float64
 	var run, wait int64
 	for i := range r.jobs {
-		run += (r.ended[i] - r.started[i]).Milliseconds()
-		wait += (r.started[i] - r.jobs[i].Arrival).Milliseconds()
-		jct = append(jct, (r.ended[i] - r.jobs[i].Arrival).Milliseconds())
-		slow = append(slow, float64(r.ended[i]-r.started[i]-r.jobs[i].Duration)/float64(r.jobs[i].Duration))
+		run += r.ran(i).Milliseconds()
+		wait += r.waited(i).Milliseconds()
+		jct = append(jct, (r.ran(i) + r.waited(i)).Milliseconds())
+		slow = append(slow, float64(r.ran(i)-r.jobs[i].Duration)/float64(r.jobs[i].Duration))
 	}
 	n := int64(len(r.jobs))
 	slices.Sort(jct)

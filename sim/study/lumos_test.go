@@ -87,7 +87,7 @@ func TestLumosRingsHaveTheirLinks(t *testing.T) {
 		j := &r.jobs[job]
 		s, err := r.place(j)
 		for ; err != nil && oldest < job; oldest++ {
-			r.leave(oldest, 0)
+			r.leave(oldest)
 			s, err = r.place(j)
 		}
 		if err != nil {
