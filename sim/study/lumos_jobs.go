@@ -36,8 +36,8 @@ type lumosJob struct {
 	collective                sched.Collective // of the replicas
 }
 
-func (j *lumosJob) sched() sched.Job {
-	return sched.Job{TP: gpusPerServer, EP: j.ep * gpusPerServer, PP: j.pp, DP: j.dp, Collective: j.collective}
+func (j *lumosJob) sched(perServer int) sched.Job {
+	return sched.Job{TP: perServer, EP: j.ep * perServer, PP: j.pp, DP: j.dp, Collective: j.collective}
 }
 
 // drawLumos draws how each job is divided ([LUMOS]'s public simulator): a

@@ -20,15 +20,17 @@ type shape struct {
 	network                          string
 	gbps                             int // of a port
 	pods, leaves, spines, leafServer int // leaves and spines of a pod, servers of a leaf
+	perServer                        int // GPUs
 }
 
-func (s shape) podGPUs() int { return s.leaves * s.leafServer * gpusPerServer }
+func (s shape) leafGPUs() int { return s.leafServer * s.perServer }
+func (s shape) podGPUs() int  { return s.leaves * s.leafGPUs() }
 
 // lumosShape builds a network for so many GPUs. [LUMOS] sec 2.1: three tiers
 // of chips with 2h ports reach 2h^3 GPUs, so more GPUs have slower ports.
 func lumosShape(network string, in LumosInputs) shape {
 	if network == LumosBest {
-		return shape{network, fastGbps, 1, 1, 1, in.GPUs / gpusPerServer}
+		return shape{network, fastGbps, 1, 1, 1, in.GPUs / gpusPerServer, gpusPerServer}
 	}
 	gbps := fastGbps
 	if network == LumosClos {
@@ -37,7 +39,7 @@ func lumosShape(network string, in LumosInputs) shape {
 		}
 	}
 	half := chipGbps / gbps / 2
-	s := shape{network, gbps, in.GPUs / (half * half), half, half, half / gpusPerServer}
+	s := shape{network, gbps, in.GPUs / (half * half), half, half, half / gpusPerServer, gpusPerServer}
 	if network == LumosClos && in.Gbps > 0 {
 		s.gbps = in.Gbps // of other chips
 	}
@@ -52,6 +54,7 @@ type net struct {
 	gpus     int
 	ecmp     bool
 	ideal    bool
+	counts   bool // how many connections a link has is of use
 	seed     uint64
 	firstUp  int     // of leaves; then their downlinks
 	firstTop int     // between spines and what is above: circuits, or links to a core switch
@@ -60,9 +63,16 @@ type net struct {
 }
 
 func newNet(cell LumosCell) *net {
-	s := lumosShape(cell.Network, cell.LumosInputs)
-	n := &net{shape: s, gpus: cell.GPUs, seed: cell.Seed, ecmp: cell.Routing == RouteECMP, ideal: cell.Routing == RouteIdeal || cell.Network == LumosBest}
-	n.core = sched.Core{Leaves: wiring.Leaves{Pods: s.pods, Spines: s.spines, Tau: 1}, GPUsPerServer: gpusPerServer}
+	n := lumosShape(cell.Network, cell.LumosInputs).net(cell.Seed)
+	n.ecmp, n.ideal = cell.Routing == RouteECMP, cell.Routing == RouteIdeal || cell.Network == LumosBest
+	n.counts = cell.Network == LumosClos && !n.ecmp && !n.ideal
+	return n
+}
+
+// net is a network of this shape.
+func (s shape) net(seed uint64) *net {
+	n := &net{shape: s, gpus: s.pods * s.podGPUs(), seed: seed}
+	n.core = sched.Core{Leaves: wiring.Leaves{Pods: s.pods, Spines: s.spines, Tau: 1}, GPUsPerServer: s.perServer}
 	for p := range s.pods {
 		for range s.leaves {
 			n.core.PodOf = append(n.core.PodOf, int32(p))
@@ -87,7 +97,7 @@ func newNet(cell LumosCell) *net {
 }
 
 // leaf is that of a GPU.
-func (n *net) leaf(gpu int) int { return gpu / gpusPerServer / n.leafServer }
+func (n *net) leaf(gpu int) int { return gpu / n.leafGPUs() }
 
 func (n *net) up(leaf, spine int) flow.Link { return flow.Link(n.firstUp + leaf*n.spines + spine) }
 
@@ -162,12 +172,32 @@ func (n *net) clos(from, to, job int) []flow.Link {
 
 // release takes the connections of a job off their links.
 func (n *net) release(paths [][]flow.Link) {
-	if n.network != LumosClos || n.ecmp || n.ideal {
-		return
+	if n.counts {
+		n.count(paths, -1)
 	}
+}
+
+func (n *net) count(paths [][]flow.Link, by int32) {
 	for _, path := range paths {
 		for _, l := range path[1 : len(path)-1] { // near paths have none
-			n.load[l]--
+			n.load[l] += by
 		}
 	}
+}
+
+// local is the spine that a leaf sends a connection to within its pod. With a
+// server a leaf GPU g has spine g, nobody else's; else it is the one to which
+// the leaf has fewest connections, as in a Clos with balanced ECMP.
+func (n *net) local(from, to int) int {
+	if !n.counts {
+		return from % n.leafGPUs() % n.spines
+	}
+	best, least := 0, uint64(0)
+	for s := range n.spines {
+		key := uint64(n.load[n.up(n.leaf(from), s)])<<32 | detmath.Hash(n.seed, uint64(from), uint64(to), uint64(s))>>32
+		if s == 0 || key < least {
+			best, least = s, key
+		}
+	}
+	return best
 }

@@ -85,16 +85,15 @@ func TestLumosRingsHaveTheirLinks(t *testing.T) {
 	whole, cut, oldest := 0, 0, 0
 	for job := range r.jobs {
 		j := &r.jobs[job]
-		s, err := r.place(j)
+		s, err := r.place(job, j)
 		for ; err != nil && oldest < job; oldest++ {
 			r.leave(oldest)
-			s, err = r.place(j)
+			s, err = r.place(job, j)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.seats[job] = s
-		if err := r.elements(s, j); err != nil {
+		if err := r.elements(s); err != nil {
 			t.Fatal(err)
 		}
 		met := map[flow.Link]int{}

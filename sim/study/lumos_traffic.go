@@ -14,6 +14,7 @@ import (
 // seat is where a job is: the server of each element of its domains.
 type seat struct {
 	placed  sched.Placed
+	part    int     // GPUs, of one server; 0: whole servers
 	servers []int   // of the cluster, by leaf
 	of      [][]int // of the servers: by stage and replica
 	circuit map[[2]int][]lane
@@ -29,7 +30,7 @@ type lane struct {
 }
 
 // elements gives each element of a job a server at its leaf.
-func (n *net) elements(s *seat, j *lumosJob) error {
+func (n *net) elements(s *seat) error {
 	leaves, err := n.core.Elements(s.placed.Job, s.placed.Shares)
 	if err != nil {
 		return err
@@ -39,7 +40,7 @@ func (n *net) elements(s *seat, j *lumosJob) error {
 		leaf := server / n.leafServer
 		at[leaf] = append(at[leaf], server)
 	}
-	s.of = make([][]int, j.pp)
+	s.of = make([][]int, s.placed.PP)
 	for stage, row := range leaves[0] {
 		for _, leaf := range row {
 			s.of[stage] = append(s.of[stage], at[leaf][0])
@@ -57,22 +58,46 @@ func (n *net) path(s *seat, job, from, to int) []flow.Link {
 		path = n.clos(from, to, job)
 	case a == b:
 		path = n.near(from, to)
-	case a/n.leaves == b/n.leaves: // GPU g by spine g: nobody else's
-		path = n.within(from, from%gpusPerServer%n.spines, to)
+	case a/n.leaves == b/n.leaves:
+		path = n.within(from, n.local(from, to), to)
 	default:
-		lanes := s.circuit[[2]int{a, b}]
-		l := lanes[s.next[[2]int{a, b}]%len(lanes)]
-		s.next[[2]int{a, b}]++
+		l := s.lane(a, b, n.leaves)
 		path = []flow.Link{flow.Link(from), n.up(a, l.spine), l.circuit, n.down(b, l.spine), flow.Link(n.gpus + to)}
+	}
+	if n.counts && n.network == LumosCore {
+		n.count([][]flow.Link{path}, 1)
 	}
 	s.paths = append(s.paths, path)
 	return path
 }
 
+// lane is the next of a job's links from leaf to leaf. Leaves that have none
+// take those of others of their pods: a circuit joins spines.
+func (s *seat) lane(a, b, leavesPerPod int) lane {
+	lanes := s.circuit[[2]int{a, b}]
+	if len(lanes) == 0 {
+		pods := [2]int{-1 - a/leavesPerPod, -1 - b/leavesPerPod}
+		if lanes = s.circuit[pods]; lanes == nil {
+			for _, w := range s.placed.Wants {
+				for _, x := range [][2]int{{w.A, w.B}, {w.B, w.A}} {
+					if -1-x[0]/leavesPerPod == pods[0] && -1-x[1]/leavesPerPod == pods[1] {
+						lanes = append(lanes, s.circuit[x]...)
+					}
+				}
+			}
+			s.circuit[pods] = lanes
+		}
+		a, b = pods[0], pods[1]
+	}
+	l := lanes[s.next[[2]int{a, b}]%len(lanes)]
+	s.next[[2]int{a, b}]++
+	return l
+}
+
 // rails is what the like-numbered GPUs of two servers send.
 func (n *net) rails(out []flow.Flow, s *seat, job, from, to int, bytes int64) []flow.Flow {
-	for g := range gpusPerServer {
-		out = append(out, flow.Flow{Path: n.path(s, job, from*gpusPerServer+g, to*gpusPerServer+g), Bytes: bytes})
+	for g := range n.perServer {
+		out = append(out, flow.Flow{Path: n.path(s, job, from*n.perServer+g, to*n.perServer+g), Bytes: bytes})
 	}
 	return out
 }
@@ -149,25 +174,25 @@ func (n *net) reduce(s *seat, job int, of sched.Collective, bytes int64) (rounds
 		for i, server := range row {
 			pods[i] = int32(server / n.leafServer / n.leaves)
 		}
-		phases := of.Phases(pods, gpusPerServer)
+		phases := of.Phases(pods, n.perServer)
 		if slices.Min(pods) == slices.Max(pods) {
-			phases = sched.Ring.Phases(pods, gpusPerServer)
+			phases = sched.Ring.Phases(pods, n.perServer)
 		}
 		left := int64(1)<<len(phases) - 1
 		for at, sends := range phases {
 			if at == len(rounds) {
 				rounds = append(rounds, flow.Round{Times: 1})
 			}
-			gpus := len(row) * gpusPerServer
+			gpus := len(row) * n.perServer
 			load := make([]int64, 2*gpus) // of a GPU: what it sends, and what it gets
 			for _, x := range sends {
-				load[x.From*gpusPerServer+x.GPU]++
-				load[gpus+x.To*gpusPerServer+x.GPU]++
+				load[x.From*n.perServer+x.GPU]++
+				load[gpus+x.To*n.perServer+x.GPU]++
 			}
 			part := bytes * (left + 1) / 2 / (int64(1)<<len(phases) - 1) / max(1, slices.Max(load))
 			left /= 2
 			for _, x := range sends {
-				path := n.path(s, job, row[x.From]*gpusPerServer+x.GPU, row[x.To]*gpusPerServer+x.GPU)
+				path := n.path(s, job, row[x.From]*n.perServer+x.GPU, row[x.To]*n.perServer+x.GPU)
 				rounds[at].Flows = append(rounds[at].Flows, flow.Flow{Path: path, Bytes: part})
 			}
 		}
