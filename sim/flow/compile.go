@@ -15,7 +15,7 @@ func (s *Sim) compile(j *job) {
 			if len(links) > 0 {
 				here = append(here, links)
 			}
-			if s.sharing == Phases {
+			if s.sharing.whole() {
 				p.rounds = s.volumes(p.script, links)
 				p.epoch = s.epoch
 				continue
@@ -127,8 +127,11 @@ func (s *Sim) volumes(p *Phase, links []Link) []round {
 }
 
 // paceAlone is the rate at which a phase would carry its unit alone: its
-// barriers hold it back however much its links give it.
+// barriers, if it has any, hold it back however much its links give it.
 func (s *Sim) paceAlone(p *Phase, unit int64) int64 {
+	if s.sharing == Fullest {
+		return MaxCapacity
+	}
 	t, err := takes(func(l Link) int64 { return s.links[l].capacity }, []Stage{{*p}})
 	if err != nil || t == Never {
 		return 0

@@ -9,6 +9,8 @@
 //
 //   - Rounds: each flow has its own max-min rate until it ends; exact.
 //   - Phases: weighted max-min over whole phases, no rounds.
+//   - Fullest: the same without barriers: alone, a phase takes as long as its
+//     fullest link ([TOPO] eq. 1).
 //   - Equal: a link divides itself by the flows on it and nothing that one of
 //     them leaves is given to another ([VCLOS]'s simulator).
 //   - Isolated: each job is alone on the network.

@@ -54,7 +54,7 @@ const maxChain = 8
 // nobody came or left since.
 func (s *Sim) foldRound(r *run) *folded {
 	rd := &r.phase.rounds[r.round]
-	if s.sharing == Phases {
+	if s.sharing.whole() {
 		s.limitPhase(r.phase)
 	}
 	if rd.folded == nil || rd.folded.version != r.job.version {
@@ -183,7 +183,7 @@ func (s *Sim) unfold(r *run) []amount {
 // refold folds the round under way anew, with what its flows have left.
 func (s *Sim) refold(r *run, left []amount) {
 	s.takeOff(r)
-	if s.sharing == Phases {
+	if s.sharing.whole() {
 		s.limitPhase(r.phase)
 	}
 	s.put(r, s.fold(r.job, &r.phase.rounds[r.round], left), s.now)

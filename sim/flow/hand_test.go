@@ -264,3 +264,25 @@ func TestModelsOfSharing(t *testing.T) {
 		}
 	}
 }
+
+// Goal: without barriers a phase takes as long as its fullest link, alone, and
+// two that meet there as long as both together.
+// Method: two rounds of which each fills another link first: 3,000 and 1,000
+// bytes on links 0 and 1, then 1,000 and 3,000, at 8 bit a ns: with barriers
+// 6,000 ns, without 4,000 and one that rounding up takes.
+func TestFullestLinkIsThePhase(t *testing.T) {
+	rounds := []Round{{[]Flow{{[]Link{0}, 3000}, {[]Link{1}, 1000}}, 1}, {[]Flow{{[]Link{0}, 1000}, {[]Link{1}, 3000}}, 1}}
+	sc := &Script{Stages: []Stage{{{Rounds: rounds}}}, Iterations: 3}
+	for sharing, want := range map[Sharing]time.Duration{Rounds: 18000, Phases: 18000, Fullest: 12003} {
+		s := mustSim(t, sharing, 8*gbit, 8*gbit)
+		j := add(t, s, sc)
+		if got := ends(t, s); got[j] != want {
+			t.Errorf("%v: alone it ends at %d, want %d", sharing, got[j], want)
+		}
+	}
+	s := mustSim(t, Fullest, 8*gbit, 8*gbit)
+	a, b := add(t, s, sc), add(t, s, sc)
+	if got := ends(t, s); got[a] != 24003 || got[b] != 24003 {
+		t.Errorf("two end at %d and %d, want 24003", got[a], got[b])
+	}
+}

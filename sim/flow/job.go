@@ -171,9 +171,9 @@ func (s *Sim) change(l Link, bitPerS int64) {
 		return
 	}
 	k := &s.links[l]
-	var runs []*run // in the model Phases, whose own pace may have changed
+	var runs []*run // of whole phases, whose own pace may have changed
 	var left [][]amount
-	if s.sharing == Phases {
+	if s.sharing.whole() {
 		for _, e := range k.flows {
 			runs = append(runs, s.flows[e.flow].run)
 			left = append(left, s.unfold(runs[len(runs)-1]))

@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -15,11 +16,18 @@ const (
 	Phases
 	Equal
 	Isolated
+	Fullest
 )
 
-var sharings = []string{"rounds", "phases", "equal", "isolated"}
+var sharings = []string{"rounds", "phases", "equal", "isolated", "fullest"}
 
 func (s Sharing) String() string { return sharings[s] }
+
+// whole says whether phases are one flow each.
+func (s Sharing) whole() bool { return s == Phases || s == Fullest }
+
+// Sharings are the names of the models.
+func Sharings() []string { return slices.Clone(sharings) }
 
 // ParseSharing reads the name of a model of sharing.
 func ParseSharing(name string) (Sharing, error) {
@@ -28,7 +36,7 @@ func ParseSharing(name string) (Sharing, error) {
 			return Sharing(i), nil
 		}
 	}
-	return 0, fmt.Errorf("sharing %q, one of rounds, phases, equal, isolated", name)
+	return 0, fmt.Errorf("sharing %q, one of %s", name, strings.Join(Sharings(), ", "))
 }
 
 // Job is the number of a job of a Sim, from 0 in the order of Add; never used
