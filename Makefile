@@ -123,7 +123,7 @@ bench-fleet: build ## a day of 10,000 nodes under random faults on one virtual c
 	@bin/ocs-sim fleet -nodes 2000 -gpus 4 -k 4 -tp 64 -modules 1 -hours 18 -fault-rate 5 -seed 1
 
 .PHONY: bench-hash
-bench-hash: ## one fleet and one set of flows on amd64, GOAMD64=v3 and arm64: the same trace (HASH_ARGS, FLOW_ARGS name others; needs qemu-user-static)
+bench-hash: ## one fleet, one set of flows, one comparison on amd64, GOAMD64=v3 and arm64: the same trace (HASH_ARGS, FLOW_ARGS, COMPARE_ARGS name others; needs qemu-user-static)
 	@.ci/hash.sh
 
 .PHONY: bench-growth

@@ -32,6 +32,7 @@ var studies = []struct {
 	{"flows", "the flow simulator: speed, memory, models of sharing", studyFlows},
 	{"jct", "completion of jobs on a leaf-spine core, by strategy and queue ([VCLOS] Tables 2, 5-7)", studyJCT},
 	{"topology", "direct links of a job: hops, tax, iterations, cost ([TOPO] sec 5)", studyTopology},
+	{"compare", "every system on one workload, one budget, one fault trace: what to choose", studyCompare},
 	{"lumos-jct", "completion of jobs on circuits between pods and on a Clos ([LUMOS] 6)", studyLumos},
 }
 
@@ -85,6 +86,22 @@ func (s *studyRun) flags(example string) *flag.FlagSet {
 	s.svg = s.fs.String("svg", "", "write the charts to `FILE` as SVG")
 	s.seed = s.fs.Uint64("seed", 1, "seed of everything drawn; further runs take the next ones")
 	return s.fs
+}
+
+// traceFlag is where the faults of a study come from.
+func (s *studyRun) traceFlag() *string {
+	return s.fs.String("trace", os.Getenv(traceVariable), "fault trace; none: the built-in generator (also "+traceVariable+")")
+}
+
+func (s *studyRun) clusterFlag() *string {
+	return s.fs.String("cluster", "512", "512, 2048 (leaves of 32 GPUs, [VCLOS] sec 9.2) or a JSON `FILE`")
+}
+
+// given says which flags the command line has.
+func (s *studyRun) given() map[string]bool {
+	out := map[string]bool{}
+	s.fs.Visit(func(f *flag.Flag) { out[f.Name] = true })
+	return out
 }
 
 // result is what a study returns.

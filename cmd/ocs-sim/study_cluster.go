@@ -51,7 +51,7 @@ type traced struct {
 func (s *studyRun) traced(runs int) traced {
 	return traced{
 		sized:    s.sized(study.DefaultSize(), runs),
-		file:     s.fs.String("trace", os.Getenv(traceVariable), "fault trace; none: the built-in generator (also "+traceVariable+")"),
+		file:     s.traceFlag(),
 		siblings: s.fs.String("siblings", "apart", "4-GPU halves of a server in HBD order: apart or adjacent"),
 	}
 }

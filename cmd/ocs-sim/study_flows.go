@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"syscall"
@@ -34,7 +33,7 @@ func studyFlows(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.Faults.Spares, "spares", cfg.Faults.Spares, "spare nodes on the rings")
 	bypass := fs.Int("bypass-us", int(cfg.Faults.Bypass.Microseconds()), "for which a ring is dark that goes around a lost node")
 	reload := fs.Int("reload-s", int(cfg.Faults.Reload.Seconds()), "from when a job has all its nodes again until it goes on")
-	file := fs.String("trace", os.Getenv(traceVariable), "fault trace; none: the built-in generator (also "+traceVariable+")")
+	file := s.traceFlag()
 	fs.BoolVar(&cfg.Packed, "packed", cfg.Packed, "a job takes the first free servers, not any")
 	micros := fs.Int("compute-us", int(cfg.Compute.Microseconds()), "compute of an iteration, times 0.5 to 1.5 by job")
 	patterns := fs.String("patterns", strings.Join(cfg.Patterns, ","), "traffic of the jobs, a `LIST` of "+strings.Join(study.FlowPatterns, ", "))

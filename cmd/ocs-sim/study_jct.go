@@ -2,30 +2,27 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
-	"ringlight/proto"
+	"ringlight/sim/flow"
 	"ringlight/sim/study"
-	"ringlight/sim/workload"
 )
 
 func studyJCT(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultJCT()
 	fs := s.flags("-workload w1 -lambda 100,120,140 -strategies best,vclos,ocs -queue fifo,easy -runs 5 -svg jct.svg")
-	cluster := fs.String("cluster", "512", "512, 2048 (leaves of 32 GPUs, [VCLOS] sec 9.2) or a JSON `FILE`")
-	jobs := fs.String("workload", cfg.Workload.Kind, "generator "+strings.Join(workload.Kinds(), ", ")+", or a CSV `FILE` of "+workload.Heading+"[,model]")
-	fs.IntVar(&cfg.Workload.Jobs, "jobs", cfg.Workload.Jobs, "jobs that the generator draws")
+	cluster := s.clusterFlag()
+	jobs := fs.String("workload", cfg.Workload.Kind, workloadUsage())
+	fs.IntVar(&cfg.Workload.Jobs, "jobs", cfg.Workload.Jobs, jobsUsage)
 	lambda := intList(fs, "lambda", []int{120}, "mean seconds between arrivals of a generator")
 	wrong := fs.Float64("estimate-error", 0, "share of its duration by which what a drawn job declares may be off")
 	strategies := fs.String("strategies", strings.Join(cfg.Strategies, ","), "which, separated by commas")
 	queues := fs.String("queue", "fifo", "orders of the queue: "+strings.Join(study.QueueOrders(), ","))
-	fs.StringVar(&cfg.Sharing, "sharing", cfg.Sharing, "how flows share links of a shared core: equal, rounds, phases or isolated")
+	fs.StringVar(&cfg.Sharing, "sharing", cfg.Sharing, "how flows share links of a shared core: "+strings.Join(flow.Sharings(), ", "))
 	fs.IntVar(&cfg.Patience, "patience", cfg.Patience, "times that a job is passed by later ones before it becomes the head; 0: no end")
 	fs.IntVar(&cfg.Steps, "steps", cfg.Steps, "steps of compute and collectives that a job is cut into")
 	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")
@@ -44,15 +41,11 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	for _, l := range *lambda {
 		cfg.Gaps = append(cfg.Gaps, time.Duration(min(max(l, 0), maxLambda))*time.Second)
 	}
-	if cfg.Workload.Kind = *jobs; !slices.Contains(workload.Kinds(), *jobs) {
-		given := false
-		fs.Visit(func(f *flag.Flag) { given = given || f.Name == "lambda" || f.Name == "jobs" || f.Name == "runs" })
-		if given {
-			return &proto.Error{Code: proto.Invalid, Field: "lambda", Limit: "only with a generator", Reason: "a list has its own arrivals and jobs"}
-		}
-		if cfg.List, err = readJobs(*jobs, cfg.Cluster.GPUsTotal(), cfg.Seed); err != nil {
-			return err
-		}
+	cfg.Workload.Kind = *jobs
+	if cfg.List, err = s.jobList(*jobs, cfg.Cluster.GPUsTotal(), "lambda", "jobs", "runs"); err != nil {
+		return err
+	}
+	if cfg.List != nil {
 		cfg.Name, cfg.Gaps = *jobs, []time.Duration{0}
 	}
 	if *clock {
@@ -89,15 +82,6 @@ func jctCluster(name string) (study.JCTCluster, error) {
 	}
 	defer f.Close()
 	return study.ReadJCTCluster(f)
-}
-
-func readJobs(name string, gpus int, seed uint64) ([]workload.Job, error) {
-	f, err := open(name)
-	if err != nil {
-		return nil, usagef("workload: %w: want a generator or a file", err)
-	}
-	defer f.Close()
-	return workload.All(workload.NewReader(f, gpus, seed))
 }
 
 func splitList(text string) []string {

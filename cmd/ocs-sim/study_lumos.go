@@ -2,14 +2,9 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"slices"
-	"strings"
 
-	"ringlight/proto"
 	"ringlight/sim/study"
-	"ringlight/sim/workload"
 )
 
 func studyLumos(ctx context.Context, s *studyRun) error {
@@ -17,8 +12,8 @@ func studyLumos(ctx context.Context, s *studyRun) error {
 	in := &cfg.Cases[0].LumosInputs
 	fs := s.flags("-runs 5 -svg lumos.svg")
 	fs.IntVar(&in.GPUs, "gpus-total", in.GPUs, "GPUs of the cluster")
-	fs.StringVar(&in.Workload, "workload", in.Workload, "generator "+strings.Join(workload.Kinds(), ", ")+", or a CSV `FILE` of "+workload.Heading+"[,model]")
-	fs.IntVar(&cfg.Jobs, "jobs", cfg.Jobs, "jobs that the generator draws")
+	fs.StringVar(&in.Workload, "workload", in.Workload, workloadUsage())
+	fs.IntVar(&cfg.Jobs, "jobs", cfg.Jobs, jobsUsage)
 	load := fs.Float64("load", float64(in.Load)/1000, "share of the GPUs that the drawn jobs ask for ([LUMOS] eq. 9)")
 	talk := fs.Float64("communication", float64(in.Share)/1000, "times what the models send")
 	fs.IntVar(&in.EP, "ep", in.EP, "most GPUs of an expert parallel domain")
@@ -34,20 +29,9 @@ func studyLumos(ctx context.Context, s *studyRun) error {
 	}
 	cfg.Seed = *s.seed
 	in.Load, in.Share = thousandths(*load), thousandths(*talk)
-	if !slices.Contains(workload.Kinds(), in.Workload) {
-		given := ""
-		fs.Visit(func(f *flag.Flag) {
-			if f.Name == "load" || f.Name == "jobs" {
-				given = f.Name
-			}
-		})
-		if given != "" {
-			return &proto.Error{Code: proto.Invalid, Field: given, Limit: "only with a generator", Reason: "a list has its own arrivals and jobs"}
-		}
-		var err error
-		if cfg.List, err = readJobs(in.Workload, in.GPUs, cfg.Seed); err != nil {
-			return err
-		}
+	var err error
+	if cfg.List, err = s.jobList(in.Workload, in.GPUs, "load", "jobs"); err != nil {
+		return err
 	}
 	if *vary {
 		cfg.Vary()

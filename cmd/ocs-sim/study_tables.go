@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 
@@ -98,8 +97,7 @@ func studyMFU(ctx context.Context, s *studyRun) error {
 	if err := parse(fs, s.args); err != nil {
 		return err
 	}
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	given := s.given()
 	if given["gpus-total"] {
 		return s.bestStrategy(*gpus, *name, *tpMax)
 	}

@@ -97,6 +97,7 @@ func TestStudies(t *testing.T) {
 		{"bounds -runs 3", "-gpus-total 7", "gpus-total"},
 		{"mfu", "-model llama405b-mha", "model"},
 		{"jct -jobs 60 -lambda 60,120 -strategies best,vclos,ocs,sr -queue fifo,easy -runs 2", "-runs 0", "runs"},
+		{"compare -jobs 40 -runs 1 -loads 0.5,0.7 -fault-rates 0,2", "-ring 30", "ring"},
 		{"rewire -pods 8 -groups 1 -spine-ports 4 -length 1", "-spine-ports 3", "spine-ports"},
 	} {
 		csv, svg := filepath.Join(dir, "out.csv"), filepath.Join(dir, "out.svg")
@@ -122,6 +123,55 @@ func TestStudies(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(text), &refused); code != exitUsage || err != nil || refused.Error.Field != c.field || refused.Error.Limit == "" {
 			t.Errorf("%s %s: exit %d, %v: %s", c.args, c.bad, code, err, text)
+		}
+	}
+}
+
+// Goal: a comparison has every system of one list at each load and fault rate,
+// the same bytes whatever runs side by side; a budget is what all may cost.
+func TestStudyCompare(t *testing.T) {
+	t.Setenv(traceVariable, "")
+	list := faultFile(t, "arrival_ms,gpus,duration_ms,model\n0,64,50000,moe\n10,40,60000000,vgg16-4\n20,8,1000,none\n")
+	var first string
+	for _, n := range []string{"1", "3"} {
+		code, text := printed(t, "study", "compare", "-workload", list, "-json", "-runs", "2", "-parallel", n, "-budget", "cost", "-dollars", "2000", "-loads", "0.6", "-fault-rates", "4")
+		if first == "" {
+			first = text
+		}
+		if code != exitDone || text != first {
+			t.Fatalf("%s side by side: exit %d: %s", n, code, text)
+		}
+	}
+	var out struct {
+		Rows []struct {
+			System string
+			Gbps   int
+			Cents  int   `json:"cents_per_gpu"`
+			JCT    int64 `json:"jct_ms"`
+		}
+		Runs []any
+	}
+	if err := json.Unmarshal([]byte(first), &out); err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Rows) != 8*4 || len(out.Runs) != 8*4*2 {
+		t.Fatalf("%d rows of %d runs", len(out.Rows), len(out.Runs))
+	}
+	for _, r := range out.Rows {
+		if r.Cents > 200_000 || r.JCT == 0 || r.Cents > 0 && r.Gbps <= 100 {
+			t.Errorf("%+v", r)
+		}
+	}
+	for field, args := range map[string][]string{
+		"jobs": {"-workload", list, "-jobs", "5"}, "dollars": {"-budget", "cost", "-dollars", "50"}, "load": {"-load", "1.5"},
+		"gpus": {"-workload", faultFile(t, "arrival_ms,gpus,duration_ms\n0,513,5\n")}, "systems": {"-systems", "best"},
+	} {
+		code, text := printed(t, append([]string{"study", "compare", "-json"}, args...)...)
+		var refused struct {
+			Error struct{ Code, Field, Limit, Message string }
+		}
+		if err := json.Unmarshal([]byte(text), &refused); code != exitUsage || err != nil || refused.Error.Field != field || refused.Error.Limit == "" {
+			t.Errorf("%v: exit %d, %v: %s", args, code, err, text)
 		}
 	}
 }

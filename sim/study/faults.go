@@ -16,6 +16,7 @@ const (
 	streamCrossTor
 	streamBounds
 	streamRewire
+	streamOutages
 )
 
 // halfFails is the probability that one 4-GPU half of an 8-GPU server is

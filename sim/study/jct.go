@@ -72,6 +72,10 @@ func ReadJCTCluster(r io.Reader) (JCTCluster, error) {
 // GPUsTotal of the cluster.
 func (c JCTCluster) GPUsTotal() int { return c.Leaves * c.Uplinks }
 
+func (c JCTCluster) rates() rates {
+	return rates{c.GPUsPerServer, serverFaster * int64(c.Gbps) * 1e9, int64(c.Gbps) * 1e9}
+}
+
 // Validate names the field that is not acceptable and what would be.
 func (c JCTCluster) Validate() error {
 	for _, f := range []struct {
@@ -182,7 +186,7 @@ func (c JCTConfig) Validate() error {
 		}
 	}
 	if _, err := flow.ParseSharing(c.Sharing); err != nil {
-		return invalid("sharing", "one of rounds, phases, equal, isolated", "%q is not", c.Sharing)
+		return invalid("sharing", "one of "+strings.Join(flow.Sharings(), ", "), "%q is not", c.Sharing)
 	}
 	for _, gap := range c.Gaps {
 		if c.List != nil {

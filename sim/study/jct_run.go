@@ -86,7 +86,7 @@ func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
 	r := &jctRun{jobs: jobs, queue: isolate.NewQueue(core.Empty(), rules), clock: c.Clock, steps: c.Steps}
 	var sim *flow.Sim
 	if core.Links == nil && core.Optics == nil && cell.Strategy != StrategyBest && c.Sharing != flow.Isolated.String() {
-		if r.traffic, err = newJCTTraffic(c.Cluster, cell.Strategy, cell.Seed, c.Sharing); err != nil {
+		if r.traffic, err = newJCTTraffic(c.Cluster, c.Cluster.rates(), cell.Strategy, cell.Seed, c.Sharing); err != nil {
 			return JCTRun{}, err
 		}
 		sim = r.traffic.sim

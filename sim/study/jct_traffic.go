@@ -19,6 +19,7 @@ const probeBytes = 1 << 30
 
 // jctTraffic is the way of jobs through a shared core.
 type jctTraffic struct {
+	rates
 	cluster  JCTCluster
 	strategy string
 	seed     uint64
@@ -28,13 +29,12 @@ type jctTraffic struct {
 	paths    map[int][][]flow.Link // of jobs that run
 }
 
-func newJCTTraffic(c JCTCluster, strategy string, seed uint64, name string) (*jctTraffic, error) {
+func newJCTTraffic(c JCTCluster, r rates, strategy string, seed uint64, name string) (*jctTraffic, error) {
 	sharing, err := flow.ParseSharing(name)
 	if err != nil {
 		return nil, err
 	}
-	rate := int64(c.Gbps) * 1e9
-	net, err := flow.NewLeafSpine(c.Leaves, c.Spines, c.Uplinks, c.GPUsPerServer, c.Uplinks, rate, serverFaster*rate)
+	net, err := flow.NewLeafSpine(c.Leaves, c.Spines, c.Uplinks, c.GPUsPerServer, c.Uplinks, r.far, r.near)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func newJCTTraffic(c JCTCluster, strategy string, seed uint64, name string) (*jc
 	if err != nil {
 		return nil, err
 	}
-	return &jctTraffic{cluster: c, strategy: strategy, seed: seed, net: net, sim: sim, balanced: net.NewBalanced(seed), paths: map[int][][]flow.Link{}}, nil
+	return &jctTraffic{rates: r, cluster: c, strategy: strategy, seed: seed, net: net, sim: sim, balanced: net.NewBalanced(seed), paths: map[int][][]flow.Link{}}, nil
 }
 
 // placed is a job where it is, for the routes of its transfers.
@@ -88,28 +88,16 @@ func (t *jctTraffic) route(job int) flow.Route {
 // gradients, in so many steps, and takes its duration when no link of it is
 // shared.
 func (t *jctTraffic) script(j workload.Job, placed *flow.Placed, times int) (*flow.Script, error) {
-	n, steps := int(j.GPUs), time.Duration(times)
+	steps := time.Duration(times)
 	step := j.Duration / steps
-	reduce := func(bytes int64) []flow.Exchange { return flow.HalvingDoubling(n, bytes) }
-	if j.Pattern == workload.Ring || n&(n-1) != 0 {
-		reduce = func(bytes int64) []flow.Exchange { return flow.Ring(n, bytes) }
-		if n%t.cluster.GPUsPerServer == 0 {
-			reduce = func(bytes int64) []flow.Exchange {
-				return flow.HierarchicalRing(n, t.cluster.GPUsPerServer, bytes)
-			}
-		}
-	}
 	sc := &flow.Script{Iterations: int64(times), Stages: []flow.Stage{{{}}}}
 	var talks time.Duration
-	for _, c := range []struct {
-		share int
-		of    func(bytes int64) []flow.Exchange
-	}{{j.AllToAll(), func(bytes int64) []flow.Exchange { return flow.AllToAll(n, bytes) }}, {j.AllReduce(), reduce}} {
+	for _, c := range collectives(j, t.perServer) {
 		target := step / workload.Shares * time.Duration(c.share)
 		if target == 0 {
 			continue
 		}
-		exchanges := c.of(scaled(probeBytes, target, t.idle(placed.GPUs, c.of(probeBytes))))
+		exchanges := c.of(t.sized(placed.GPUs, c.of, target))
 		rounds, err := placed.Rounds(exchanges)
 		if err != nil {
 			return nil, err
@@ -121,30 +109,64 @@ func (t *jctTraffic) script(j workload.Job, placed *flow.Placed, times int) (*fl
 	return sc, nil
 }
 
-// scaled is bytes x want / took, at least one.
-func scaled(bytes int64, want, took time.Duration) int64 {
-	hi, lo := bits.Mul64(uint64(bytes), uint64(want))
-	q, _ := bits.Div64(hi, lo, uint64(max(took, 1)))
-	return max(1, int64(q))
+// collective is what a share of a job's time goes to.
+type collective struct {
+	share int // of workload.Shares
+	of    func(bytes int64) []flow.Exchange
+}
+
+// collectives of a job: between experts, each GPU so many bytes to each other,
+// then of gradients, of which each GPU has so many bytes.
+func collectives(j workload.Job, perServer int) [2]collective {
+	n := int(j.GPUs)
+	reduce := func(bytes int64) []flow.Exchange { return flow.HalvingDoubling(n, bytes) }
+	if j.Pattern == workload.Ring || n&(n-1) != 0 {
+		reduce = func(bytes int64) []flow.Exchange { return flow.Ring(n, bytes) }
+		if n%perServer == 0 {
+			reduce = func(bytes int64) []flow.Exchange { return flow.HierarchicalRing(n, perServer, bytes) }
+		}
+	}
+	return [2]collective{{j.AllToAll(), func(bytes int64) []flow.Exchange { return flow.AllToAll(n, bytes) }}, {j.AllReduce(), reduce}}
+}
+
+// rates are of a GPU: to others of its server, and over the network.
+type rates struct {
+	perServer int
+	near, far int64
+}
+
+// sized is the bytes with which exchanges take a time on idle links.
+func (r rates) sized(gpus []int, of func(bytes int64) []flow.Exchange, want time.Duration) int64 {
+	return max(1, scaled(probeBytes, int64(want), max(1, int64(r.idle(gpus, of(probeBytes))))))
+}
+
+// scaled is a x b / by, rounded down.
+func scaled(a, b, by int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	q, _ := bits.Div64(hi, lo, uint64(by))
+	return int64(q)
 }
 
 // idle is how long exchanges take when every transfer has its links to itself.
-func (t *jctTraffic) idle(gpus []int, exchanges []flow.Exchange) time.Duration {
-	server := int64(t.cluster.GPUsPerServer)
-	rate := int64(t.cluster.Gbps) * 1e9
+func (r rates) idle(gpus []int, exchanges []flow.Exchange) time.Duration {
 	var total time.Duration
 	for _, e := range exchanges {
-		var far, near int64 // most bytes of one transfer
-		for _, x := range e.Transfers {
-			if int64(gpus[x.From])/server == int64(gpus[x.To])/server {
-				near = max(near, x.Bytes)
-			} else {
-				far = max(far, x.Bytes)
-			}
-		}
-		total += time.Duration(e.Times) * max(transferTime(far, rate), transferTime(near, serverFaster*rate))
+		near, far := r.most(gpus, e)
+		total += time.Duration(e.Times) * max(transferTime(far, r.far), transferTime(near, r.near))
 	}
 	return total
+}
+
+// most is the bytes of the largest transfer within a server and beyond.
+func (r rates) most(gpus []int, e flow.Exchange) (near, far int64) {
+	for _, x := range e.Transfers {
+		if gpus[x.From]/r.perServer == gpus[x.To]/r.perServer {
+			near = max(near, x.Bytes)
+		} else {
+			far = max(far, x.Bytes)
+		}
+	}
+	return near, far
 }
 
 // transferTime is rounded up, as the flow simulator does.

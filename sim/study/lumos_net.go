@@ -164,40 +164,22 @@ func (n *net) clos(from, to, job int) []flow.Link {
 		}
 	}
 	way := path(best[0], best[1])
-	for _, l := range way[1 : len(way)-1] {
-		n.load[l]++
-	}
+	n.count(way, 1)
 	return way
 }
 
 // release takes the connections of a job off their links.
 func (n *net) release(paths [][]flow.Link) {
-	if n.counts {
-		n.count(paths, -1)
-	}
-}
-
-func (n *net) count(paths [][]flow.Link, by int32) {
-	for _, path := range paths {
-		for _, l := range path[1 : len(path)-1] { // near paths have none
-			n.load[l] += by
-		}
-	}
-}
-
-// local is the spine that a leaf sends a connection to within its pod. With a
-// server a leaf GPU g has spine g, nobody else's; else it is the one to which
-// the leaf has fewest connections, as in a Clos with balanced ECMP.
-func (n *net) local(from, to int) int {
 	if !n.counts {
-		return from % n.leafGPUs() % n.spines
+		return
 	}
-	best, least := 0, uint64(0)
-	for s := range n.spines {
-		key := uint64(n.load[n.up(n.leaf(from), s)])<<32 | detmath.Hash(n.seed, uint64(from), uint64(to), uint64(s))>>32
-		if s == 0 || key < least {
-			best, least = s, key
-		}
+	for _, path := range paths {
+		n.count(path, -1)
 	}
-	return best
+}
+
+func (n *net) count(path []flow.Link, by int32) {
+	for _, l := range path[1 : len(path)-1] { // near paths have none
+		n.load[l] += by
+	}
 }

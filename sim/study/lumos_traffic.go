@@ -58,39 +58,43 @@ func (n *net) path(s *seat, job, from, to int) []flow.Link {
 		path = n.clos(from, to, job)
 	case a == b:
 		path = n.near(from, to)
-	case a/n.leaves == b/n.leaves:
-		path = n.within(from, n.local(from, to), to)
+	case a/n.leaves == b/n.leaves && n.counts: // several servers a leaf
+		path = n.clos(from, to, job)
+	case a/n.leaves == b/n.leaves: // GPU g by spine g: nobody else's
+		path = n.within(from, from%n.perServer%n.spines, to)
 	default:
-		l := s.lane(a, b, n.leaves)
+		l := n.lane(s, a, b)
 		path = []flow.Link{flow.Link(from), n.up(a, l.spine), l.circuit, n.down(b, l.spine), flow.Link(n.gpus + to)}
-	}
-	if n.counts && n.network == LumosCore {
-		n.count([][]flow.Link{path}, 1)
+		if n.counts {
+			n.count(path, 1)
+		}
 	}
 	s.paths = append(s.paths, path)
 	return path
 }
 
 // lane is the next of a job's links from leaf to leaf. Leaves that have none
-// take those of others of their pods: a circuit joins spines.
-func (s *seat) lane(a, b, leavesPerPod int) lane {
-	lanes := s.circuit[[2]int{a, b}]
-	if len(lanes) == 0 {
-		pods := [2]int{-1 - a/leavesPerPod, -1 - b/leavesPerPod}
-		if lanes = s.circuit[pods]; lanes == nil {
+// take those of others of their pods: a circuit joins spines. Where a leaf has
+// several servers so does an all-to-all, whose links serve all leaves of two
+// pods.
+func (n *net) lane(s *seat, a, b int) lane {
+	key := [2]int{a, b}
+	if n.counts && s.placed.Collective == sched.AllToAll || len(s.circuit[key]) == 0 {
+		from, to := a/n.leaves, b/n.leaves
+		key = [2]int{-1 - from, -1 - to}
+		if s.circuit[key] == nil {
 			for _, w := range s.placed.Wants {
 				for _, x := range [][2]int{{w.A, w.B}, {w.B, w.A}} {
-					if -1-x[0]/leavesPerPod == pods[0] && -1-x[1]/leavesPerPod == pods[1] {
-						lanes = append(lanes, s.circuit[x]...)
+					if x[0]/n.leaves == from && x[1]/n.leaves == to {
+						s.circuit[key] = append(s.circuit[key], s.circuit[x]...)
 					}
 				}
 			}
-			s.circuit[pods] = lanes
 		}
-		a, b = pods[0], pods[1]
 	}
-	l := lanes[s.next[[2]int{a, b}]%len(lanes)]
-	s.next[[2]int{a, b}]++
+	lanes := s.circuit[key]
+	l := lanes[s.next[key]%len(lanes)]
+	s.next[key]++
 	return l
 }
 
@@ -201,27 +205,53 @@ func (n *net) reduce(s *seat, job int, of sched.Collective, bytes int64) (rounds
 }
 
 // lay gives the links of a new job spines and circuits, by a spread that has
-// them; it takes none of another job.
-func (n *net) lay(s *seat, spread wiring.Spread) {
+// them; it takes none of another job, which stays on the spines that it has.
+func (r *pods) lay(s *seat, spread wiring.Spread) {
 	s.circuit, s.next = map[[2]int][]lane{}, map[[2]int]int{}
-	wanted := map[[2]int]bool{}
-	for _, w := range s.placed.Wants {
-		wanted[[2]int{w.A, w.B}] = true
+	granted, others := map[[2]int]int{}, map[[2]int][]int{}
+	for n, w := range s.placed.Wants {
+		pair := [2]int{w.A, w.B}
+		granted[pair], others[pair] = s.placed.Links[n], make([]int, r.spines)
+		for _, o := range r.seats { // any order: a sum
+			for _, l := range o.circuit[pair] {
+				others[pair][l.spine]++
+			}
+		}
 	}
 	take := func() flow.Link {
-		l := n.free[len(n.free)-1]
-		n.free = n.free[:len(n.free)-1]
+		l := r.free[len(r.free)-1]
+		r.free = r.free[:len(r.free)-1]
 		return l
 	}
 	for h, t := range spread.Spine {
 		for _, link := range t.Links {
 			pair := [2]int{int(link.I), int(link.J)}
 			for range link.Count {
-				if wanted[pair] {
-					back := [2]int{pair[1], pair[0]}
-					s.circuit[pair] = append(s.circuit[pair], lane{h, take()})
-					s.circuit[back] = append(s.circuit[back], lane{h, take()})
+				if granted[pair] == 0 {
+					continue
 				}
+				if others[pair][h] > 0 {
+					others[pair][h]--
+					continue
+				}
+				granted[pair]--
+				back := [2]int{pair[1], pair[0]}
+				s.circuit[pair] = append(s.circuit[pair], lane{h, take()})
+				s.circuit[back] = append(s.circuit[back], lane{h, take()})
+			}
+		}
+	}
+	r.reserve(s, 1)
+}
+
+// reserve counts the links of a job between pods as connections of their
+// leaves, so that what stays in a pod goes around them.
+func (n *net) reserve(s *seat, by int32) {
+	for pair, lanes := range s.circuit { // any order: sums
+		for _, l := range lanes {
+			if pair[0] >= 0 {
+				n.load[n.up(pair[0], l.spine)] += by
+				n.load[n.down(pair[1], l.spine)] += by
 			}
 		}
 	}
@@ -229,6 +259,7 @@ func (n *net) lay(s *seat, spread wiring.Spread) {
 
 // lift gives a job's circuits back.
 func (n *net) lift(s *seat) {
+	n.reserve(s, -1)
 	for _, w := range s.placed.Wants {
 		for _, pair := range [][2]int{{w.A, w.B}, {w.B, w.A}} {
 			for _, l := range s.circuit[pair] {

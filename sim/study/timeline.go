@@ -190,23 +190,25 @@ func (t *timeline) end(job int) {
 	t.site.leave(job)
 }
 
-// stop takes a job from its place. It gives the steps that it has ended there;
-// of the one under way nothing is left.
-func (t *timeline) stop(job int) (steps int64) {
+// stop takes a job from its place. It gives the steps that it has ended there,
+// and the time there that ended none.
+func (t *timeline) stop(job int) (steps int64, lost time.Duration) {
 	l := &t.lives[job]
 	l.held += t.now - l.since
 	switch {
 	case l.work == nil:
+		lost = t.now - l.since
 	case l.work.script == nil:
-		steps = int64((t.now - l.began) / l.work.step)
+		steps, lost = int64((t.now-l.began)/l.work.step), (t.now-l.began)%l.work.step
 	default:
-		steps = t.sim.Progress(l.id).Iterations
+		p := t.sim.Progress(l.id)
+		steps, lost = p.Iterations, t.now-p.Last
 		t.sim.Remove(l.id)
 		delete(t.number, l.id)
 	}
 	l.place, l.work = l.place+1, nil
 	t.site.leave(job)
-	return steps
+	return steps, lost
 }
 
 // ran is how long a job had a place, and waited how long it had none.

@@ -10,9 +10,6 @@ const (
 	ocsPort   = 520
 	oneByTwo  = 25
 	fibre     = 150 // 30 cents a metre, 500 m in the mean ([TOPO] appendix G)
-	// A full-bisection Fat-tree of three tiers has five switch ports a host, and
-	// as many transceivers beside the NIC's, on three links.
-	fatTreePorts, fatTreeLinks = 5, 3
 )
 
 // topoGbps are the speeds that have prices.
@@ -24,42 +21,59 @@ func topoGbps() []int {
 	return out
 }
 
+// topoPrice is in cents, on straight lines between the speeds of the table, and
+// beyond its ends on its first and last.
 func topoPrice(gbps int) linkPrice {
-	for _, p := range topoPrices {
-		if p.gbps == gbps {
-			return p
-		}
+	i := 1
+	for i < len(topoPrices)-1 && topoPrices[i].gbps < gbps {
+		i++
 	}
-	panic("study: a speed without a price")
+	a, b := topoPrices[i-1], topoPrices[i]
+	line := func(x, y int) int { return 100*x + 100*(y-x)*(gbps-a.gbps)/(b.gbps-a.gbps) }
+	return linkPrice{gbps, line(a.transceiver, b.transceiver), line(a.nic, b.nic), line(a.port, b.port)}
+}
+
+// links is what a bill costs without a network card, in cents, with a
+// transceiver at each end of copper too.
+func (b bill) links(gbps int) int {
+	p := topoPrice(gbps)
+	return b.ports*p.port + (b.modules+2*b.cables)*p.transceiver + 100*((b.fibres+b.cables)*fibre+b.circuit*ocsPort+b.panel*panelPort+b.flips*oneByTwo)
+}
+
+// table2 is the whole bill in cents, one NIC price for two interfaces; 0: the
+// table has no price for rings.
+func (b bill) table2(gbps int) int {
+	if b.rings > 0 {
+		return 0
+	}
+	return b.links(gbps) + topoPrice(gbps).nic/2
 }
 
 // directCost is a server's share of direct links over patch panels, active and
-// look-ahead, or over OCSes alone. One NIC price is for two interfaces.
+// look-ahead, or over OCSes alone.
 func directCost(degree, gbps int, ocs bool) int {
-	p := topoPrice(gbps)
-	each := p.transceiver + fibre
+	b := bills[SystemTopoOpt]
 	if ocs {
-		each += ocsPort
-	} else {
-		each += 2*panelPort + oneByTwo
+		b = bill{modules: 1, fibres: 1, circuit: 1}
 	}
-	return degree*p.nic/2 + degree*each
+	return degree * b.table2(gbps) / 100
 }
+
+// fatTree is a host of a full-bisection Fat-tree of three tiers: five ports, and
+// as many transceivers beside the NIC's, on three links.
+var fatTree = bill{ports: 5, modules: 6, fibres: 3}
 
 // idealCost is a server's share of a Fat-tree with its whole bandwidth: degree
 // links side by side behind one NIC.
 func idealCost(degree, gbps int) int {
-	p := topoPrice(gbps)
-	return p.nic + degree*(fatTreePorts*p.port+(fatTreePorts+1)*p.transceiver+fatTreeLinks*fibre)
+	return (degree*fatTree.links(gbps) + topoPrice(gbps).nic) / 100
 }
 
 // fatTreeMbps is the bandwidth of a host in a full-bisection Fat-tree of equal
 // cost, with prices on straight lines between those of the table and beyond the
 // last.
 func fatTreeMbps(dollars int) int {
-	cost := func(p linkPrice) int {
-		return p.nic + fatTreePorts*p.port + (fatTreePorts+1)*p.transceiver + fatTreeLinks*fibre
-	}
+	cost := func(p linkPrice) int { return idealCost(1, p.gbps) }
 	at := 1
 	for at < len(topoPrices)-1 && cost(topoPrices[at]) < dollars {
 		at++

@@ -1,0 +1,205 @@
+package study
+
+import (
+	"cmp"
+	"slices"
+)
+
+// CompareRow is the mean of the runs of a system at a load and a fault rate.
+type CompareRow struct {
+	Price
+	Load        int      `json:"load_mille"` // 0: as the list stands
+	Faults      int      `json:"fault_rate"`
+	Runs        int      `json:"runs"`
+	JRT         int64    `json:"jrt_ms"`
+	JWT         int64    `json:"jwt_ms"`
+	JCT         int64    `json:"jct_ms"`
+	Least       int64    `json:"jct_ms_least"` // of the runs
+	Most        int64    `json:"jct_ms_most"`
+	P50         int64    `json:"jct_ms_p50"`
+	P99         int64    `json:"jct_ms_p99"`
+	OfSwitch    *float64 `json:"jct_of_switch_ratio,omitempty"` // same jobs and faults
+	FaultCost   *float64 `json:"jct_added_by_faults_ratio,omitempty"`
+	Stretch     float64  `json:"stretch"`
+	Utilisation float64  `json:"utilisation_ratio"`
+	Computing   float64  `json:"computing_ratio"`
+	GPU         float64  `json:"blocked_gpu"`
+	Network     float64  `json:"blocked_network"`
+	Restarts    float64  `json:"restarts"`
+	Lost        float64  `json:"lost_gpu_hours"`
+}
+
+// CompareResult is the comparison: the rows of the table, which are without
+// faults and with them, then those of the curves.
+type CompareResult struct {
+	Study     string       `json:"study"`
+	Workload  string       `json:"workload"`
+	Jobs      int          `json:"jobs"`
+	GPUsTotal int          `json:"gpus_total"`
+	Cluster   JCTCluster   `json:"cluster"`
+	Budget    string       `json:"budget"`
+	Trace     string       `json:"faults"`
+	Load      int          `json:"load_mille"`
+	FaultRate int          `json:"fault_rate"`
+	Seed      uint64       `json:"seed"`
+	Rows      []CompareRow `json:"rows"`
+	Runs      []CompareRun `json:"runs"`
+	Report
+}
+
+// Result puts the runs of all cells, in their order, together.
+func (c CompareConfig) Result(runs []CompareRun) (*CompareResult, error) {
+	r := &CompareResult{Study: "compare", Workload: c.Workload.Kind, Jobs: runs[0].Jobs, GPUsTotal: c.Cluster.GPUsTotal(), Cluster: c.Cluster,
+		Budget: c.Budget, Trace: c.Source.Name, Load: c.Load, FaultRate: c.FaultRate, Seed: c.Seed, Runs: runs}
+	if c.List != nil {
+		r.Workload = c.Name
+	}
+	if c.Trace == nil {
+		r.Trace = "generator"
+	}
+	for i := 0; i < len(runs); i += c.Runs {
+		price, err := c.priced(runs[i].System)
+		if err != nil {
+			return nil, err
+		}
+		r.Rows = append(r.Rows, rowOf(price, runs[i:i+c.Runs]))
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if s := r.row(SystemSwitch, row.Load, row.Faults); s != nil {
+			v := share(int(row.JCT), max(1, int(s.JCT)))
+			row.OfSwitch = &v
+		}
+		if s := r.row(row.System, row.Load, 0); s != nil && row.Faults > 0 {
+			v := share(int(row.JCT), max(1, int(s.JCT))) - 1
+			row.FaultCost = &v
+		}
+	}
+	r.describe(c)
+	return r, nil
+}
+
+func rowOf(p Price, runs []CompareRun) CompareRow {
+	n := int64(len(runs))
+	row := CompareRow{Price: p, Load: runs[0].Load, Faults: runs[0].Faults, Runs: len(runs), Least: runs[0].JCT.Mean}
+	for _, r := range runs {
+		row.JRT, row.JWT, row.JCT = row.JRT+r.JRT, row.JWT+r.JWT, row.JCT+r.JCT.Mean
+		row.P50, row.P99 = row.P50+r.JCT.P50, row.P99+r.JCT.P99
+		row.Least, row.Most = min(row.Least, r.JCT.Mean), max(row.Most, r.JCT.Mean)
+		row.Stretch += r.Stretch / float64(n)
+		row.Utilisation += r.Utilisation / float64(n)
+		row.Computing += r.Computing / float64(n)
+		row.GPU += float64(r.Blocked.GPU) / float64(n)
+		row.Network += float64(r.Blocked.Network) / float64(n)
+		row.Restarts += float64(r.Restarts) / float64(n)
+		row.Lost += float64(r.Lost) / float64(n)
+	}
+	row.JRT, row.JWT, row.JCT, row.P50, row.P99 = row.JRT/n, row.JWT/n, row.JCT/n, row.P50/n, row.P99/n
+	return row
+}
+
+func (r *CompareResult) row(system string, load, faults int) *CompareRow {
+	for i := range r.Rows {
+		if x := &r.Rows[i]; x.System == system && x.Load == load && x.Faults == faults {
+			return x
+		}
+	}
+	return nil
+}
+
+// Table is a row a system, load and fault rate: means of the runs, in seconds.
+func (r *CompareResult) Table() Table {
+	t := Table{Columns: []string{"load", "faults", "system", "gbps", "dollars_gpu", "watts_gpu", "topoopt_dollars", "jrt_s", "jwt_s", "jct_s", "jct_p99_s", "jct_of_switch", "jct_least_s", "jct_most_s",
+		"faults_add", "restarts", "lost_gpu_h", "stretch", "utilisation", "computing", "blocked_gpu", "blocked_network"}}
+	for _, x := range r.Rows {
+		load, dollars, watts, table2, ofSwitch, added := "", "", "", "", "", ""
+		if x.Load > 0 {
+			load = decimals(float64(x.Load)/1000, 3)
+		}
+		if x.Built {
+			dollars, watts = quotient(x.Cents, 100), quotient(x.MW, 1000)
+		}
+		if x.Table2 > 0 {
+			table2 = quotient(x.Table2, 100)
+		}
+		if x.OfSwitch != nil {
+			ofSwitch = decimals(*x.OfSwitch, 4)
+		}
+		if x.FaultCost != nil {
+			added = percent(*x.FaultCost, 1)
+		}
+		t.add(load, x.Faults, x.System, x.Gbps, dollars, watts, table2, seconds(x.JRT), seconds(x.JWT), seconds(x.JCT), seconds(x.P99), ofSwitch, seconds(x.Least), seconds(x.Most),
+			added, decimals(x.Restarts, 1), decimals(x.Lost, 0), decimals(x.Stretch, 4), percent(x.Utilisation, 1), percent(x.Computing, 1), decimals(x.GPU, 1), decimals(x.Network, 1))
+	}
+	return t
+}
+
+// Charts are completion and waiting by system, what faults add by their rate,
+// completion by load, and prices.
+func (r *CompareResult) Charts() []Chart {
+	bars := Chart{Title: "running and waiting, with faults", YLabel: "s"}
+	prices := Chart{Title: "price of a GPU's network", YLabel: "dollars"}
+	byFaults := Chart{Title: "completion by fault rate", XLabel: "traces over each other", YLabel: "JCT, s"}
+	ofFaults := Chart{Title: "the same, of the switch's", XLabel: "traces over each other", YLabel: "JCT of the switch's"}
+	byLoad := Chart{Title: "completion by load", XLabel: "load", YLabel: "JCT, s"}
+	ofLoad := Chart{Title: "the same, of the switch's", XLabel: "load", YLabel: "JCT of the switch's"}
+	rows := slices.Clone(r.Rows)
+	slices.SortStableFunc(rows, func(a, b CompareRow) int { return cmp.Or(cmp.Compare(a.Load, b.Load), cmp.Compare(a.Faults, b.Faults)) })
+	for _, x := range rows {
+		jct := float64(x.JCT) / 1000
+		if x.Load == r.Load {
+			byFaults.point(x.System, float64(x.Faults), jct)
+			if x.OfSwitch != nil {
+				ofFaults.point(x.System, float64(x.Faults), *x.OfSwitch)
+			}
+		}
+		if x.Faults == r.FaultRate && x.Load > 0 {
+			byLoad.point(x.System, float64(x.Load)/1000, jct)
+			if x.OfSwitch != nil {
+				ofLoad.point(x.System, float64(x.Load)/1000, *x.OfSwitch)
+			}
+		}
+		if x.Load != r.Load || x.Faults != r.FaultRate {
+			continue
+		}
+		bars.Categories = append(bars.Categories, x.System)
+		bars.point("JRT", 0, float64(x.JRT)/1000)
+		bars.point("JWT", 0, float64(x.JWT)/1000)
+		if x.Built {
+			prices.Categories = append(prices.Categories, x.System)
+			prices.point("[IHBD] Table 8", 0, float64(x.Cents)/100)
+			prices.point("[TOPO] Table 2", 0, float64(x.Table2)/100)
+		}
+	}
+	return []Chart{bars, prices, byFaults, ofFaults, byLoad, ofLoad}
+}
+
+func (r *CompareResult) describe(c CompareConfig) {
+	k := c.Cluster
+	r.note("%d GPUs in servers of %d, leaves of %d; every system has the same GPUs: %d Gb/s to others of the server, and a port to the network; budget: %s", r.GPUsTotal, k.GPUsPerServer, k.Uplinks, c.ScaleUp, c.Budget)
+	if c.Budget == BudgetCost {
+		r.note("every system that is built may cost %d dollars a GPU by [IHBD] Table 8, and its port (and ring) is as fast as that buys", c.budget()/100)
+	}
+	r.note("jobs, arrivals, what each sends and faults are the same for every system; first come first served, the head blocks; %d run(s), seeds %d to %d", c.Runs, c.Seed, c.Seed+uint64(c.Runs)-1)
+	r.note("a job is steps of %v at most: it computes, each GPU sends each other one so many bytes (experts), and gradients are reduced, nothing hidden; on an idle switch of %d Gb/s, for which the models' shares were measured, it takes its duration; a job in one server takes it everywhere", c.Checkpoint, referenceGbps)
+	for _, s := range c.Systems {
+		if text := carries[s]; text != "" {
+			r.note("%s: %s", s, text)
+		}
+	}
+	r.note("faults: servers of %s from a drawn day on, fault_rate traces over each other; a job that loses a server leaves all it has, goes back to its place in the queue and to its last step, and reloads for %v; circuits of a job take %v before it runs; the trace has no faults of switches or fibres between them", r.Trace, c.Reload, c.Setup)
+	r.note("prices a GPU, without what is in the server: parts of [IHBD] Table 8, those of packet switches, transceivers and copper by rate, circuit ports and fibres by number; topoopt_dollars by [TOPO] Table 2 with half a card an interface, which has no rings")
+	r.note("stretch: running time of jobs on several servers, without what faults took, of that on the switch; utilisation: GPU time at places of all until the last end; computing: of that, what was computed and kept")
+}
+
+// carries is what of a job's traffic goes which way.
+var carries = map[string]string{
+	SystemIdeal:       "all traffic at the rate within a server; nobody can build it, nothing is faster",
+	SystemSwitch:      "all that leaves a server by the ports of one switch; nothing that has only these ports is faster",
+	SystemInfiniteHBD: "gradients and experts among the GPUs of a ring go around it, at the rate within a server, half each way; between rings of one job by ports and a Clos with balanced ECMP; a job has rings of equal size, as long as it may and finds now",
+	SystemLumosCore:   "all that leaves a server by ports: within a pod by the spine whose links have fewest connections, between pods over circuits that the job's collective asked for",
+	SystemVClos:       "all that leaves a server by ports, over leaves, spines and circuits that no other job has",
+	SystemTopoOpt:     "all that leaves a server by its interfaces, one a GPU, joined directly: gradients by rings, experts over several hops that servers forward at no cost; of each the fullest link counts",
+	SystemBalanced:    "all that leaves a server by ports, over the uplink and downlink with fewest connections",
+	SystemECMP:        "the same, by hash",
+}

@@ -1,0 +1,237 @@
+package study
+
+import (
+	"time"
+
+	"ringlight/planner/isolate"
+	"ringlight/sim/flow"
+)
+
+// ringHouse is InfiniteHBD: servers in the order of their fibres, each of which
+// reaches K servers on, whatever these are: in use by others or out of order.
+// A job is rings of equally many servers; what goes between GPUs of a ring goes
+// around it, the rest over a Clos with balanced ECMP.
+type ringHouse struct {
+	leaves
+	traffic *jctTraffic
+	order   []int // servers, along the fibres
+	hops    int
+	most    int // servers of a ring
+	left    []int
+	rings   map[int][][]int // of a job that has whole servers
+	server  map[int]int     // of a job that has a part of one
+}
+
+func newRingHouse(c CompareConfig, base leaves, seed uint64) (house, *flow.Sim, error) {
+	traffic, err := newJCTTraffic(c.Cluster, base.rates, StrategyBalanced, seed, flow.Fullest.String())
+	if err != nil {
+		return nil, nil, err
+	}
+	n := c.Cluster.GPUsTotal() / base.perServer
+	h := &ringHouse{leaves: base, traffic: traffic, order: make([]int, n), hops: c.Hops, most: c.Ring / base.perServer,
+		left: make([]int, n), rings: map[int][][]int{}, server: map[int]int{}}
+	for s := range n {
+		h.order[s], h.left[s] = s, base.perServer
+	}
+	// The halves of a server of the trace are not side by side, see Layout.
+	if at := (Layout{}).places(Size{Nodes: n, GPUsPerNode: base.perServer}); at != nil {
+		for s, place := range at {
+			h.order[place] = s
+		}
+	}
+	return h, traffic.sim, nil
+}
+
+func (h *ringHouse) place(job int) ([]int, isolate.Cause, error) {
+	if gpus := h.talks[job].gpus; gpus <= h.perServer {
+		s := h.part(gpus)
+		if s < 0 {
+			return nil, isolate.ByGPU, nil
+		}
+		h.left[s] -= gpus
+		h.server[job] = s
+		return []int{s}, isolate.Fits, nil
+	}
+	servers := (h.talks[job].gpus + h.perServer - 1) / h.perServer
+	if h.idle() < servers {
+		return nil, isolate.ByGPU, nil
+	}
+	// Rather than wait for long rings, shorter ones now: a Clos is there.
+	for size := min(servers, h.most); size > 0; size-- {
+		if servers%size != 0 {
+			continue
+		}
+		rings, all := h.lay(servers/size, size)
+		if rings != nil {
+			h.rings[job] = rings
+			return all, isolate.Fits, nil
+		}
+	}
+	return nil, isolate.ByNetwork, nil
+}
+
+// lay takes servers for so many rings of one size; nil: it finds too few side by
+// side, and takes none.
+func (h *ringHouse) lay(count, size int) (rings [][]int, all []int) {
+	for range count {
+		ring := h.find(size)
+		if ring == nil {
+			h.give(all)
+			return nil, nil
+		}
+		for _, s := range ring {
+			h.left[s] = 0
+		}
+		rings, all = append(rings, ring), append(all, ring...)
+	}
+	return rings, all
+}
+
+func (h *ringHouse) give(servers []int) {
+	for _, s := range servers {
+		h.left[s] = h.perServer
+	}
+}
+
+func (h *ringHouse) idle() (n int) {
+	for _, left := range h.left {
+		if left == h.perServer {
+			n++
+		}
+	}
+	return n
+}
+
+// runs are the idle servers in pieces whose neighbours a fibre joins, by their
+// places along the fibres; around the end where that is one piece.
+func (h *ringHouse) runs() (out [][]int) {
+	n := len(h.order)
+	for place, s := range h.order {
+		if h.left[s] < h.perServer {
+			continue
+		}
+		if k := len(out) - 1; k >= 0 && place-out[k][len(out[k])-1] <= h.hops {
+			out[k] = append(out[k], place)
+		} else {
+			out = append(out, []int{place})
+		}
+	}
+	if k := len(out) - 1; k > 0 && out[0][0]+n-out[k][len(out[k])-1] <= h.hops {
+		for _, place := range out[0] {
+			out[k] = append(out[k], place+n)
+		}
+		out = out[1:]
+	}
+	return out
+}
+
+// find is so many idle servers one after the other: those with fewest others
+// between them, of the shortest piece, so that little is cut.
+func (h *ringHouse) find(size int) []int {
+	var best []int
+	least := [2]int{}
+	for _, run := range h.runs() {
+		for i := 0; i+size <= len(run); i++ {
+			key := [2]int{run[i+size-1] - run[i], len(run)}
+			if best == nil || key[0] < least[0] || key[0] == least[0] && key[1] < least[1] {
+				best, least = run[i:i+size], key
+			}
+		}
+	}
+	var out []int
+	for _, place := range best {
+		out = append(out, h.order[place%len(h.order)])
+	}
+	return out
+}
+
+// part is the server with fewest free GPUs that suffice; of idle ones, one of
+// the shortest piece.
+func (h *ringHouse) part(gpus int) int {
+	best := -1
+	for s, left := range h.left {
+		if left >= gpus && left < h.perServer && (best < 0 || left < h.left[best]) {
+			best = s
+		}
+	}
+	if best >= 0 {
+		return best
+	}
+	if one := h.find(1); one != nil {
+		return one[0]
+	}
+	return -1
+}
+
+func (h *ringHouse) free(job int) {
+	if s, ok := h.server[job]; ok {
+		h.left[s] += h.talks[job].gpus
+		delete(h.server, job)
+		return
+	}
+	h.traffic.release(job)
+	for _, ring := range h.rings[job] {
+		h.give(ring)
+	}
+	delete(h.rings, job)
+}
+
+func (h *ringHouse) withhold(server int, out bool) {
+	h.left[server] = 0
+	if !out {
+		h.left[server] = h.perServer
+	}
+}
+
+// circuits: a ring is made by transceivers of its servers, in less than a
+// millisecond.
+func (h *ringHouse) circuits(int) bool { return false }
+
+func (h *ringHouse) work(job int, steps int64) (*work, error) {
+	t, rings := &h.talks[job], h.rings[job]
+	if t.silent() {
+		return fixedWork(t, 0, steps), nil
+	}
+	n := len(rings[0]) * h.perServer // GPUs of a ring
+	scatter := h.around(t.reduce*int64(n-1), n)
+	meet := h.around(t.exchange*int64(n)*int64((n*n-n%2)/4), n) // mean distance times others, both ways
+	if len(rings) == 1 {
+		return fixedWork(t, meet+2*scatter, steps), nil
+	}
+	placed := &flow.Placed{Route: h.traffic.route(job)}
+	for _, ring := range rings {
+		for _, s := range ring {
+			for g := range h.perServer {
+				placed.GPUs = append(placed.GPUs, s*h.perServer+g)
+			}
+		}
+	}
+	sc := &flow.Script{Iterations: steps, Stages: []flow.Stage{{{Compute: t.compute}}}}
+	all := len(placed.GPUs)
+	if t.exchange > 0 {
+		rounds, err := placed.Rounds(beyond(flow.AllToAll(all, t.exchange), n))
+		if err != nil {
+			return nil, err
+		}
+		sc.Stages = append(sc.Stages, flow.Stage{{Compute: meet}, {Rounds: rounds}})
+	}
+	if t.reduce > 0 {
+		between := flow.HierarchicalRing(all, n, t.reduce)
+		if n > 1 {
+			between = between[1:2]
+		}
+		rounds, err := placed.Rounds(between)
+		if err != nil {
+			return nil, err
+		}
+		sc.Stages = append(sc.Stages, flow.Stage{{Compute: scatter}}, flow.Stage{{Rounds: rounds}}, flow.Stage{{Compute: scatter}})
+	}
+	h.traffic.keep(job, placed)
+	return &work{script: sc}, nil
+}
+
+// around is how long a ring of n GPUs takes in which so many bytes, divided by
+// n, pass out of each GPU, half of them each way.
+func (h *ringHouse) around(bytesTimesN int64, n int) time.Duration {
+	return transferTime((bytesTimesN+int64(n)-1)/int64(n), h.near)
+}
