@@ -71,13 +71,18 @@ type HeaterLimits struct {
 	// maker states: one that is not known yet is taken for the least, and none is
 	// believed over the most.
 	LeastOhm, MostOhm int64
+	// The same of what a phase of pi takes.
+	LeastPiMicrowatt, MostPiMicrowatt int64
+	// MostSettle is the longest until heat stands still, the DAC's own time with it.
+	MostSettle time.Duration
 }
 
 // standard is the module of the default board, and of a board whose data say
 // nothing. chosen: see docs/board.md; none is a datasheet figure.
 var standard = linked(Optics{
 	Name: "ocstrx", Heaters: OutputsInOrder(LTC2688), RailShuntMilliohm: 500, LOSAssertMilliDBm: -16000, LOSClearMilliDBm: -14000, Settle: 70 * time.Microsecond,
-	Heater: HeaterLimits{MaxMillivolt: 8500, MaxMicroampere: 10_000, MaxMicrowatt: 60_000, ModuleMicrowatt: 2_000_000, LeastOhm: 900, MostOhm: 1100},
+	Heater: HeaterLimits{MaxMillivolt: 8500, MaxMicroampere: 10_000, MaxMicrowatt: 60_000, ModuleMicrowatt: 2_000_000, LeastOhm: 450, MostOhm: 2200,
+		LeastPiMicrowatt: 10_000, MostPiMicrowatt: 60_000, MostSettle: 1200 * time.Microsecond},
 	// A lane diode sees one lane; a half-sum adds four lanes' receive diodes; a tap
 	// adds the eight lanes' light in the waveguide of its path, the tap's own ratio
 	// allowed for.

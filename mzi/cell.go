@@ -18,9 +18,6 @@ const (
 	Cells       = CellMatrix + MatrixCells
 )
 
-// Reach is how many heaters to either side a cell's crosstalk is known for.
-const Reach = 3
-
 // Phases at which a cell sends all light one way.
 const (
 	PhaseCross = 0          // matrix: crossed; MZI1: internal; MZI2: external 1
@@ -67,17 +64,16 @@ func (c *Cell) PiPower() physic.Power {
 // neighbours.
 type Module struct {
 	Cells [Cells]Cell
-	// Near is the share of a heater's own phase that cell k sees: of heater
-	// k-Reach+i in Near[k][i]. Its own is 1.
-	Near [Cells][2*Reach + 1]float64
+	// Cross is the share of heater j's own phase that cell k sees, in Cross[k][j].
+	// Which cells lie next to which only a measurement tells.
+	Cross [Cells][Cells]float64
 }
 
 // Background is the phase that the other heaters add to cell k.
 func (m *Module) Background(k int, u *[Cells]float64) float64 {
 	sum := 0.0
-	for i, x := range m.Near[k] {
-		j := k - Reach + i
-		if i == Reach || j < 0 || j >= Cells || x == 0 {
+	for j, x := range m.Cross[k] {
+		if j == k || x == 0 {
 			continue
 		}
 		sum += float64(x * float64(m.Cells[j].Slope*u[j]))
@@ -90,6 +86,13 @@ func (m *Module) Phase(k int, u *[Cells]float64) float64 {
 	c := &m.Cells[k]
 	return c.Offset + float64(c.Slope*u[k]) + m.Background(k, u)
 }
+
+// edge is how far in radian a cell should stand from the end of its heat, so that
+// it can be moved to either side of its state. chosen.
+const edge = 0.25
+
+// least is where to begin to look for the least heat that is a little from nought.
+func (m *Module) least(k int) float64 { return (edge + PhaseBar) / m.Cells[k].Slope }
 
 // heat is a heat in [0, max] that brings cell k to a phase modulo 2 pi, the
 // other heaters being as they are: of those possible the nearest to from. Where
@@ -133,14 +136,15 @@ const solveRounds = 8
 
 // Solve finds the heat of the cells in which, in this order, for their phases
 // in want; the others stay at what u says. max is the most that each may take.
-// The first round takes the least heat; the later ones stay on its turn where
-// they can, so that two neighbours do not push each other to and fro.
+// The first round takes the least heat that is a little from nought; the later ones
+// stay on its turn where they can, so that two neighbours do not push each other to
+// and fro.
 func (m *Module) Solve(which []int, want *[Cells]float64, u, max *[Cells]float64) {
 	for round := range solveRounds {
 		for _, k := range which {
 			from := u[k]
 			if round == 0 {
-				from = 0
+				from = m.least(k)
 			}
 			u[k] = m.heat(k, want[k], u, from, max[k])
 		}

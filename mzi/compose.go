@@ -31,6 +31,9 @@ func register(k int, lit Lit) int {
 // its turn, for a neighbour's turn is a tenth of a radian in crosstalk.
 func (m *Module) Compose(setting Setting, favour Lit, max *[Cells]float64, step physic.ElectricPotential) (volts [Cells][2]physic.ElectricPotential) {
 	var r registers
+	for k := range r {
+		r[k] = [2]float64{m.least(k), m.least(k)}
+	}
 	return m.compose(setting, favour, &r, 0, max, step)
 }
 

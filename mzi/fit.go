@@ -23,18 +23,19 @@ func (f *Fringe) Contrast() float64 {
 	return f.Swing / f.Mean
 }
 
-// leastLeak bounds what an extinction is believed: noise may well make a fringe
-// swing by more than its mean. chosen: 40 dB, beyond what any cell has.
+// leastLeak bounds what an extinction is believed: noise may well make the dark
+// look darker than it is. chosen: 40 dB, beyond what any cell has.
 const leastLeak = 1e-4
 
-// extinction of a cell in thousandths of a dB, for the light and the swing of its
-// fringe: with a leakage of l at both ends the swing is 1-2l of the light.
-func extinction(light, swing float64) int32 {
-	if !(light > 0) {
-		return 0
-	}
-	leak := min(max((1-float64(swing/light))/2, leastLeak), 0.5)
+// extinction in thousandths of a dB for the share of light that goes the wrong way.
+func extinction(leak float64) int32 {
+	leak = clamp(leak, leastLeak, 0.5)
 	return int32(math.Floor(float64(1000*detmath.DB((1-leak)/leak)) + 0.5))
+}
+
+// loss in thousandths of a dB for the share of light that arrives.
+func loss(share float64) int32 {
+	return int32(math.Floor(float64(-1000*detmath.DB(max(share, leastLeak))) + 0.5))
 }
 
 // boundShare is how near to a bound of the slope, as a share of the slope, a
@@ -100,19 +101,25 @@ func (p *points) linear(slope float64) (mean, c, s, left float64) {
 }
 
 const (
-	fitGrid   = 16 // slopes tried before the refinement
+	// chosen: from one slope that is tried to the next the sweep's end moves by a
+	// fifth of a radian, which no minimum is narrower than.
+	fitGrid   = 0.2
 	fitRefine = 12 // golden sections: leaves a 300th of a grid step
+	// A light is never less than none. chosen: what converters may be off.
+	mostContrast = 1.1
 )
 
 // fit finds the fringe with a slope between lo and hi. A fixed slope fails: the
 // power for pi is known to some ten per cent only, which a sweep of a whole
 // period turns into more than half a radian at its end.
 func (p *points) fit(lo, hi float64) Fringe {
-	step := (hi - lo) / fitGrid
+	n := int(math.Floor(float64(float64((hi-lo)*(p.u[p.n-1]-p.u[0]))/fitGrid))) + 2
+	step := (hi - lo) / float64(n)
 	best, bestLeft := lo, math.MaxFloat64
-	for i := range fitGrid + 1 {
+	for i := range n + 1 {
 		x := lo + float64(float64(i)*step)
-		if _, _, _, left := p.linear(x); left < bestLeft {
+		mean, c, s, left := p.linear(x)
+		if left < bestLeft && float64(c*c)+float64(s*s) <= float64(mostContrast*mostContrast*float64(mean*mean)) {
 			best, bestLeft = x, left
 		}
 	}
@@ -133,6 +140,12 @@ func (p *points) fit(lo, hi float64) Fringe {
 		}
 	}
 	return p.at((a + b) / 2)
+}
+
+// off is by how much the points lie off a fringe, rms.
+func (p *points) off(f *Fringe) float64 {
+	_, _, _, left := p.linear(f.Slope)
+	return math.Sqrt(max(left, 0) / float64(max(p.n-4, 1)))
 }
 
 // at is the fringe of a known slope.

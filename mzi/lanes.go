@@ -1,6 +1,10 @@
 package mzi
 
-import "periph.io/x/conn/v3/physic"
+import (
+	"fmt"
+
+	"periph.io/x/conn/v3/physic"
+)
 
 const (
 	// chosen: 16 points over a period and a tenth, when the slope is unknown.
@@ -19,35 +23,29 @@ const (
 // loopback diodes: whatever the matrix does, it does it to all that goes
 // inside.
 func (s *Search) stepMZI1() bool {
-	if s.step > 0 && !s.foundLane(CellMZI1+s.step-1, PhaseCross) {
+	switch {
+	case s.step == 0:
+		s.step++
+		return s.once(seeDark, ReadAll, 0)
+	case s.step == 1:
+		s.dark = s.sweep.sample
+	case !s.foundLane(CellMZI1+s.step-2, PhaseCross):
 		return false
 	}
-	if s.step == Lanes {
+	if s.step == Lanes+1 {
 		return false
 	}
 	s.step++
-	return s.scan(CellMZI1+s.step-1, firstPoints, seeLoop, s.step-1, 0)
+	return s.scan(CellMZI1+s.step-2, firstPoints, seeLoop, s.step-2, 0)
 }
 
 // stepMZI2 sweeps MZI2 of each lane on the Tx taps, MZI1 being external.
 func (s *Search) stepMZI2() bool {
 	if s.step > 0 {
 		lane := s.step - 1
-		f := &s.sweep.fringe
-		k := CellMZI2 + lane
-		// The difference of the taps swings about nought; what says whether the
-		// cell works is its swing against the light that there is.
-		light := float64(s.sweep.sample.Tap[0]+s.sweep.sample.Tap[1]) / float64(physic.Watt)
-		switch {
-		case light < darkest:
-			s.fail(k, NoLight)
-			return false
-		case f.Swing < float64(goodContrast*light):
-			s.fail(k, NoResponse)
+		if !s.foundLane(CellMZI2+lane, PhaseCross) {
 			return false
 		}
-		s.learn(k, f, PhaseCross)
-		s.heat(k, 0)
 		s.heat(CellMZI1+lane, 0)
 	}
 	if s.step == Lanes {
@@ -56,22 +54,29 @@ func (s *Search) stepMZI2() bool {
 	lane := s.step
 	s.aim(CellMZI1+lane, PhaseBar)
 	s.step++
-	return s.scan(CellMZI2+lane, firstPoints, seeTaps, lane, 0)
+	return s.scan(CellMZI2+lane, firstPoints, seeSplit, lane, 0)
 }
 
 // foundLane judges the sweep of a cell that has a lane's light to itself, and
 // lets the heater cool again.
 func (s *Search) foundLane(k int, top float64) bool {
 	f := &s.sweep.fringe
+	light := f.Mean
+	if k >= CellMZI2 { // its fringe is a share
+		light = s.sweep.sample.seen(seeTaps, 0, &s.dark)
+		s.taps[k-CellMZI2] = light
+	}
 	switch {
-	case f.Mean < darkest:
-		s.fail(k, NoLight)
+	case light < darkest:
+		s.fail(k, NoLight, fmt.Sprintf("%.1f uW", 1e6*light))
 		return false
 	case f.Contrast() < goodContrast:
-		s.fail(k, NoResponse)
+		s.fail(k, NoResponse, fmt.Sprintf("contrast %.2f", f.Contrast()))
 		return false
 	}
 	s.learn(k, f, top)
+	s.quiet = max(s.quiet, s.sweep.pts.off(f)/f.Swing)
+	ok := s.reach(k, PhaseCross) && s.reach(k, PhaseBar)
 	s.heat(k, 0)
-	return true
+	return ok
 }

@@ -3,6 +3,7 @@ package mzi
 import (
 	"math"
 	"math/rand/v2"
+	"time"
 
 	"periph.io/x/conn/v3/physic"
 )
@@ -27,18 +28,49 @@ type model struct {
 	walk     int // moves by 5 mrad/sqrt(s)
 	maxPower float64
 	maxVolt  float64
+
+	odd     oddness
+	warm    [Cells]float64 // watt in each heater now
+	bias    [10]float64    // codes, of each diode's channel
+	scale   [10]float64
+	seconds float64
+	knots   [Lanes][]float64 // of each laser's wander, one in ten seconds
 }
 
 const chipAmpere = 0.021
 
-func newModel(seed uint64) *model {
+// oddness is what makes a module other than the search may have in mind. Zero is
+// none of it.
+type oddness struct {
+	piMilliwatt, piSpread float64
+	ohm, tcr              float64 // more resistance at 60 mW
+	next, row, common     float64 // crosstalk: of neighbours, of cells 8 apart, radian a watt of all
+	fall                  float64 // how much less per pitch
+	tau                   float64 // seconds
+	noise, offset, gain   float64
+	rin, wander           float64
+	saturation            float64 // watt
+}
+
+func newModel(seed uint64) *model { return newOddModel(seed, oddness{}) }
+
+func newOddModel(seed uint64, odd oddness) *model {
 	m := &model{rng: rand.New(rand.NewPCG(seed, 1)), open: -1, short: -1, cold: -1, dead: -1, walk: -1}
 	u := func(lo, hi float64) float64 { return lo + (hi-lo)*m.rng.Float64() }
+	for _, d := range []struct {
+		x     *float64
+		usual float64
+	}{{&odd.piMilliwatt, 25}, {&odd.piSpread, 0.1}, {&odd.ohm, 1000}, {&odd.next, 0.02}, {&odd.fall, 0.25}, {&odd.noise, 1}} {
+		if *d.x == 0 {
+			*d.x = d.usual
+		}
+	}
+	m.odd = odd
 	leak := math.Asin(math.Pow(10, -28.0/20))
 	for k := range Cells {
 		m.offset[k] = u(-math.Pi, math.Pi)
-		m.piPower[k] = 25e-3 * u(0.9, 1.1)
-		m.ohm[k] = 1000 * u(0.95, 1.05)
+		m.piPower[k] = odd.piMilliwatt / 1000 * u(1-odd.piSpread, 1+odd.piSpread)
+		m.ohm[k] = odd.ohm * u(0.95, 1.05)
 		// Both outputs' nulls 28 dB down: angles a and b with a+b and a-b off a
 		// right angle and off nought by leak.
 		a, b := leak, leak
@@ -54,7 +86,9 @@ func newModel(seed uint64) *model {
 			case d == 0:
 				m.near[k][j] = 1
 			case d <= 4:
-				m.near[k][j] = 0.02 * math.Pow(0.25, float64(d-1)) * u(0.8, 1.2)
+				m.near[k][j] = odd.next * math.Pow(odd.fall, float64(d-1)) * u(0.8, 1.2)
+			case d == 8:
+				m.near[k][j] = odd.row * u(0.8, 1.2)
 			}
 		}
 	}
@@ -62,7 +96,45 @@ func newModel(seed uint64) *model {
 		m.laser[l] = 1e-3 * math.Pow(10, u(-0.25, 0.2))
 		m.diode[l] = math.Pow(10, -0.2+u(-0.06, 0.03))
 	}
+	for ch := range m.bias {
+		m.bias[ch], m.scale[ch] = odd.offset*u(-1, 1), 1+odd.gain*u(-1, 1)
+	}
+	for l := range m.knots {
+		for range 200 {
+			m.knots[l] = append(m.knots[l], u(-1, 1))
+		}
+	}
 	return m
+}
+
+// watt is what heater k takes at a voltage, at rest.
+func (m *model) watt(k int, v float64) float64 {
+	p := v * v / m.ohm[k]
+	if x := m.odd.tcr / 60e-3; x > 0 {
+		p = (math.Sqrt(1+4*x*p) - 1) / (2 * x)
+	}
+	return p
+}
+
+// settle lets the heaters go on for some seconds.
+func (m *model) settle(seconds float64) {
+	left := 0.0
+	if m.odd.tau > 0 {
+		left = math.Exp(-seconds / m.odd.tau)
+	}
+	for k := range m.warm {
+		goal := m.watt(k, m.volt[k])
+		m.warm[k] = goal + (m.warm[k]-goal)*left
+	}
+	m.seconds += seconds
+}
+
+// power is that of a lane's laser now.
+func (m *model) power(l int) float64 {
+	n := int(m.seconds / 10)
+	x := m.seconds/10 - float64(n)
+	a, b := m.knots[l][n], m.knots[l][n+1]
+	return m.laser[l] * (1 + m.odd.wander*(a+x*x*(3-2*x)*(b-a)))
 }
 
 func (m *model) phase(k int) float64 {
@@ -71,7 +143,7 @@ func (m *model) phase(k int) float64 {
 		if j == m.open || j == m.short || j == m.cold {
 			continue
 		}
-		sum += m.near[k][j] * math.Pi * m.volt[j] * m.volt[j] / m.ohm[j] / m.piPower[j]
+		sum += m.near[k][j]*math.Pi*m.warm[j]/m.piPower[j] + m.odd.common*m.warm[j]
 	}
 	return sum
 }
@@ -104,7 +176,7 @@ func (m *model) lanes(lasers uint8) (loop [Lanes]float64, tap [2]float64) {
 		if lasers>>l&1 == 0 || l == m.dead {
 			continue
 		}
-		p := m.laser[l]
+		p := m.power(l)
 		one, two := cells[CellMZI1+l], cells[CellMZI2+l]
 		tap[0] += p * power(one[0][0]) * power(two[0][1])
 		tap[1] += p * power(one[0][0]) * power(two[0][0])
@@ -133,22 +205,26 @@ func (m *model) lanes(lasers uint8) (loop [Lanes]float64, tap [2]float64) {
 }
 
 // convert is what 32 averaged conversions of 12 bits make of a power.
-func (m *model) convert(p, full float64) physic.Power {
-	code := p / full * 4096
+func (m *model) convert(ch int, p, full float64) physic.Power {
+	if m.odd.saturation > 0 {
+		p /= 1 + p/m.odd.saturation
+	}
 	sum := 0.0
 	for range 32 {
-		sum += math.Min(math.Max(math.Floor(code+0.6*m.rng.NormFloat64()+0.5), 0), 4095)
+		code := p * (1 + m.odd.rin*m.rng.NormFloat64()) / full * 4096 * m.scale[ch]
+		sum += math.Min(math.Max(math.Floor(code+m.bias[ch]+m.odd.noise*0.6*m.rng.NormFloat64()+0.5), 0), 4095)
 	}
 	return physic.Power(sum / 32 / 4096 * full * float64(physic.Watt))
 }
 
-func (m *model) measure(d *Drive) (s Sample) {
+func (m *model) measure(d *Drive, settling time.Duration) (s Sample) {
 	for _, h := range d.Set {
 		m.volt[h.Cell] = float64(h.Voltage) / float64(physic.Volt)
-		p := m.volt[h.Cell] * m.volt[h.Cell] / m.ohm[h.Cell]
+		p := m.watt(h.Cell, m.volt[h.Cell])
 		m.maxPower = math.Max(m.maxPower, p)
 		m.maxVolt = math.Max(m.maxVolt, m.volt[h.Cell])
 	}
+	m.settle(settling.Seconds() + 42e-6 + 250e-6*m.rng.Float64())
 	if d.Read == ReadRail {
 		amp := chipAmpere
 		for k, v := range m.volt {
@@ -157,7 +233,7 @@ func (m *model) measure(d *Drive) (s Sample) {
 			case k == m.short && v > 0:
 				amp += 0.02
 			default:
-				amp += v / m.ohm[k]
+				amp += m.watt(k, v) / math.Max(v, 1e-9)
 			}
 		}
 		s.Current = physic.ElectricCurrent(math.Round(amp/20e-6)) * 20 * physic.MicroAmpere
@@ -165,10 +241,10 @@ func (m *model) measure(d *Drive) (s Sample) {
 	}
 	loop, tap := m.lanes(d.Lasers)
 	for l := range loop {
-		s.Lane[l] = m.convert(loop[l], 2e-3)
+		s.Lane[l] = m.convert(l, loop[l], 2e-3)
 	}
 	for i := range tap {
-		s.Tap[i] = m.convert(tap[i], 8e-3)
+		s.Tap[i] = m.convert(Lanes+i, tap[i], 8e-3)
 	}
 	return s
 }
@@ -184,7 +260,7 @@ func (m *model) run(s *Search) {
 		if m.walk >= 0 {
 			m.offset[m.walk] += 0.005 * math.Sqrt(settling.Seconds()) * m.rng.NormFloat64()
 		}
-		sample = m.measure(d)
+		sample = m.measure(d, settling)
 	}
 }
 
@@ -200,6 +276,7 @@ func (m *model) put(r *Result, net0, net1 int) {
 		}
 		m.volt[k] = float64(r.Volts[k][reg]) / float64(physic.Volt)
 	}
+	m.settle(1)
 }
 
 // extinction of a cell in dB that must be barred (or crossed): what goes the
@@ -238,5 +315,6 @@ func testConfig(seed uint64) Config {
 	return Config{
 		Seed: seed, Step: 10 * physic.Volt / 65536, Loopback: Halves,
 		MaxVoltage: 8500 * physic.MilliVolt, MaxCurrent: 10 * physic.MilliAmpere, MaxPower: 60 * physic.MilliWatt,
+		LeastOhm: 450, MostOhm: 2200, LeastPi: 10 * physic.MilliWatt, MostPi: 60 * physic.MilliWatt, MostSettle: 1200 * time.Microsecond,
 	}
 }

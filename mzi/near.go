@@ -1,70 +1,248 @@
 package mzi
 
-// nearness is the state of the crosstalk stage: each cell is swept with its
-// neighbours as they are, and then with one of them much warmer or cooler.
+import (
+	"math"
+
+	"ringlight/mzi/detmath"
+)
+
+// nearness is the state of the crosstalk stage: each cell is looked at on both
+// sides of its fringe with all others as they are, and then on one side with one of
+// them much warmer or cooler. Which cells are neighbours is not asked: every pair is measured.
 type nearness struct {
 	cell, next int
-	base       float64 // phase of the fringe without
-	aggressor  int     // that is moved, -1: none
-	back       float64 // its heat before
-	sum        [nearMeasured + 1]float64
-	count      [nearMeasured + 1]float64
-	known      [Cells][2*Reach + 1]bool
+	late       bool // the pairs whose light the other cells of the line bend
+	view       view
+	views      [2]view // from which the cell was seen with all as they are
+	base       [2]float64
+	full       [2]float64 // light at its brightest, halved
+	based      [2]bool
+	aggressor  int // that is moved, -1: none
+	before     [Cells]float64
+	heats, at  [2]float64 // of both sides, and the phases that the model has there
 }
 
-const (
-	// nearMeasured pitches are measured; the one beyond is taken as a quarter
-	// of the last ("a quarter per further pitch", board page), which is below
-	// eight milliradian.
-	nearMeasured = 2
-	nearFall     = 0.25
-	nearPoints   = 8
-)
+// view is how a cell is looked at.
+type view struct {
+	see         see
+	laser, lane int
+	top         float64 // phase at which it is brightest
+}
 
 func (s *Search) stepNear() bool {
 	n := &s.near
 	if s.step == 0 {
-		n.next = -nearMeasured
-		n.aggressor = -1
-		s.expose(n.cell)
-		s.step++
-		return s.watch(n.cell, nearPoints, aggressors(n.cell))
+		*n = nearness{aggressor: -1}
+		s.expose(0)
+	} else {
+		s.shifted()
 	}
 	s.step++
-	phase := s.phaseAtKnownSlope()
-	if n.aggressor < 0 {
-		n.base = phase
-	} else {
-		j := n.aggressor
-		moved := float64(s.m.Cells[j].Slope * (s.u[j] - n.back))
-		x := Wrap(phase-n.base) / moved
-		at := j - n.cell + Reach
-		s.m.Near[n.cell][at] = x
-		n.known[n.cell][at] = true
-		pitch := max(j-n.cell, n.cell-j)
-		n.sum[pitch] += x
-		n.count[pitch]++
-		s.heat(j, n.back)
-		n.aggressor = -1
-	}
-	for ; n.next <= nearMeasured; n.next++ {
-		j := n.cell + n.next
-		if n.next == 0 || j < 0 || j >= Cells || s.inTheWay(j) {
-			continue
+	for {
+		if n.aggressor < 0 && n.next < Cells {
+			j := n.next
+			if j == n.cell || n.late != bent(n.cell, j) {
+				n.next++
+				continue
+			}
+			v := s.viewOf(n.cell, j)
+			if !n.based[v] {
+				n.view = n.views[v]
+				return s.sides()
+			}
+			n.aggressor, n.view = j, n.views[v]
+			s.stir(j)
+			return s.sides()
 		}
-		n.next++
-		n.aggressor, n.back = j, s.u[j]
-		s.heat(j, s.farthest(j))
-		return s.watch(n.cell, nearPoints, aggressors(n.cell))
+		s.settleOffset()
+		n.next = 0
+		n.based = [2]bool{}
+		s.cover(n.cell)
+		if n.cell++; n.cell == Cells {
+			if n.late {
+				s.m.reciprocate(&s.u)
+				return false
+			}
+			n.late, n.cell = true, 0
+		}
+		s.expose(n.cell)
 	}
-	s.cover(n.cell)
-	if n.cell++; n.cell == Cells {
-		s.fillNear()
+}
+
+// viewOf chooses how the swept cell is seen when another one is moved, of two.
+func (s *Search) viewOf(k, j int) int {
+	n := &s.near
+	switch {
+	case k >= CellMatrix:
+		lines := linesThrough(cleanSetting, k-CellMatrix)
+		for i, l := range lines {
+			n.views[i] = view{seeLane, l.In, l.Out, s.topPhase(k)}
+		}
+		if j == lines[0].In || lines[0].has(j-CellMatrix) { // its way is to stay lit
+			return 1
+		}
+		return 0
+	case k >= CellMZI2:
+		n.views[0] = view{seeSplit, k - CellMZI2, 0, PhaseCross}
+		return 0
+	}
+	// What the matrix does is nothing to the taps, and MZI2 nothing to the lanes.
+	n.views = [2]view{{seeLoop, k, 0, PhaseCross}, {seeTaps, k, 0, PhaseBar}}
+	if j >= CellMatrix {
+		return 1
+	}
+	return 0
+}
+
+// bent says whether moving cell j throws light back onto the line on which cell k
+// is seen, so that the line's other cells must be kept right meanwhile: it lies
+// behind k, on its other line.
+func bent(k, j int) bool {
+	if k < CellMatrix || j < CellMatrix || (j-CellMatrix)/Rows <= (k-CellMatrix)/Rows {
 		return false
 	}
-	n.next = -nearMeasured
-	s.expose(n.cell)
-	return s.watch(n.cell, nearPoints, aggressors(n.cell))
+	lines := linesThrough(cleanSetting, k-CellMatrix)
+	return lines[0].has(j-CellMatrix) || lines[1].has(j-CellMatrix)
+}
+
+// stir moves a cell as far as it goes; the MZI1 that leads to the cell looked at
+// but half as far, for its light is needed.
+func (s *Search) stir(j int) {
+	n := &s.near
+	to := s.max[j]
+	if s.u[j] > s.max[j]/2 {
+		to = 0
+	}
+	if n.cell >= CellMZI2 && n.cell < CellMatrix && j == n.cell-CellMZI2 {
+		half := detmath.Pi / 2 / s.m.Cells[j].Slope
+		if to = s.u[j] + half; to > s.max[j] {
+			to = s.u[j] - half
+		}
+	}
+	s.heat(j, to)
+	if !n.late {
+		return
+	}
+	line := cleanSetting.Trace(n.view.laser)
+	for _, c := range line.Cells {
+		if k := CellMatrix + c; k != n.cell {
+			s.heat(k, s.m.heat(k, s.workPhase(k), &s.u, s.u[k], s.max[k]))
+		}
+	}
+}
+
+// sides looks at the cell on both sides of its fringe.
+func (s *Search) sides() bool {
+	n := &s.near
+	k := n.cell
+	if n.based == [2]bool{} {
+		for i, side := range [2]float64{-detmath.Pi / 2, detmath.Pi / 2} {
+			n.heats[i] = Square(Volts(s.m.heat(k, s.topPhase(k)+side, &s.u, s.m.least(k), s.max[k]), s.cfg.Step))
+			n.at[i] = s.m.Cells[k].Offset + float64(s.m.Cells[k].Slope*n.heats[i]) + s.m.Background(k, &s.u)
+		}
+		n.before = s.u
+	}
+	if n.aggressor >= 0 {
+		return s.look(k, n.view.see, n.view.laser, n.view.lane, n.heats[0])
+	}
+	return s.look(k, n.view.see, n.view.laser, n.view.lane, n.heats[0], n.heats[1])
+}
+
+// settleOffset parts what the cell's own offset is from what the others add, now
+// that that is known.
+func (s *Search) settleOffset() {
+	n := &s.near
+	for v := range n.based {
+		if n.based[v] {
+			c := &s.m.Cells[n.cell]
+			c.Offset = Wrap(n.at[0] + n.base[v] - float64(c.Slope*n.heats[0]) - s.m.Background(n.cell, &n.before))
+			return
+		}
+	}
+}
+
+// shifted takes what was seen on both sides.
+func (s *Search) shifted() {
+	n := &s.near
+	k, j := n.cell, n.aggressor
+	y := s.sweep.pts.y
+	v := 0
+	if n.view == n.views[1] {
+		v = 1
+	}
+	at := n.at[0] - n.view.top
+	if j < 0 {
+		e := ahead(y[0], y[1], at, n.at[1]-n.view.top)
+		n.base[v], n.based[v] = e, true
+		n.full[v] = y[0] / (1 + detmath.Cos(at+e))
+		return
+	}
+	// The same side of the fringe, by what is seen there now.
+	x := clamp(y[0]/n.full[v]-1, -1, 1)
+	phase := detmath.Atan2(math.Sqrt(1-float64(x*x)), x)
+	if Wrap(at+n.base[v]) < 0 {
+		phase = -phase
+	}
+	moved := float64(s.m.Cells[j].Slope * (s.u[j] - n.before[j]))
+	s.m.Cross[k][j] = 0
+	known := s.m.Background(k, &s.u) - s.m.Background(k, &n.before) // what else was moved
+	s.m.Cross[k][j] = (Wrap(phase-at-n.base[v]) - known) / moved
+	for c := range Cells {
+		s.heat(c, n.before[c])
+	}
+	n.aggressor = -1
+	n.next++
+}
+
+// Heat that goes from one heater to another goes back as well. Where the two of a
+// pair differ by more than their powers for pi may, light that leaked elsewhere
+// and came back to the line bent the larger one. chosen.
+const (
+	unlike      = 0.003
+	unlikeShare = 0.5
+)
+
+// reciprocate takes the smaller one there, and leaves the phases that cells have.
+func (m *Module) reciprocate(u *[Cells]float64) {
+	fix := func(k, j int, x float64) {
+		c := &m.Cells[k]
+		c.Offset = Wrap(c.Offset + float64((m.Cross[k][j]-x)*float64(m.Cells[j].Slope*u[j])))
+		m.Cross[k][j] = x
+	}
+	for k := CellMatrix; k < Cells; k++ {
+		for j := CellMatrix; j < k; j++ {
+			a, b := m.Cross[k][j], m.Cross[j][k]
+			switch {
+			case math.Abs(a-b) <= unlike+float64(unlikeShare*min(math.Abs(a), math.Abs(b))):
+			case math.Abs(a) > math.Abs(b):
+				fix(k, j, b)
+			default:
+				fix(j, k, a)
+			}
+		}
+	}
+}
+
+// ahead is by how much a phase is ahead of what was aimed at, for the light that
+// was seen at two phases: y is proportional to 1 + cos(at + ahead). Of the two that
+// there are it is the smaller.
+func ahead(y1, y2, at1, at2 float64) float64 {
+	s1, c1 := detmath.Sincos(at1)
+	s2, c2 := detmath.Sincos(at2)
+	// y1*(1+cos(at2+e)) = y2*(1+cos(at1+e)), as a + r*cos(e-turn) = 0
+	b := float64(y1*c2) - float64(y2*c1)
+	c := float64(y2*s1) - float64(y1*s2)
+	r := math.Sqrt(float64(b*b) + float64(c*c))
+	if r == 0 {
+		return 0
+	}
+	x := clamp((y2-y1)/r, -1, 1)
+	turn, wide := detmath.Atan2(c, b), detmath.Atan2(math.Sqrt(1-float64(x*x)), x)
+	one, two := Wrap(turn+wide), Wrap(turn-wide)
+	if math.Abs(one) < math.Abs(two) {
+		return one
+	}
+	return two
 }
 
 // expose makes MZI2 of a lane visible: its MZI1 goes external.
@@ -80,70 +258,4 @@ func (s *Search) cover(k int) {
 		s.aim(k-CellMZI2+CellMZI1, PhaseCross)
 	}
 	s.aim(k, s.workPhase(k))
-}
-
-// aggressors are the cells whose heat is measured on cell k.
-func aggressors(k int) []int {
-	list := make([]int, 0, 2*nearMeasured)
-	for d := -nearMeasured; d <= nearMeasured; d++ {
-		if j := k + d; d != 0 && j >= 0 && j < Cells {
-			list = append(list, j)
-		}
-	}
-	return list
-}
-
-// inTheWay says whether cell j lies on the line by which the swept cell is
-// seen: moving it would change the light by more than its heat.
-func (s *Search) inTheWay(j int) bool {
-	k := s.sweep.cell
-	if k < CellMatrix || j < CellMatrix {
-		return false
-	}
-	line := s.lineThrough(k-CellMatrix, aggressors(k))
-	return line.has(j - CellMatrix)
-}
-
-// farthest is the end of a heater's range that is farther from where it is.
-func (s *Search) farthest(j int) float64 {
-	if s.u[j] > s.max[j]/2 {
-		return 0
-	}
-	return s.max[j]
-}
-
-// phaseAtKnownSlope fits the last sweep with the slope that is known already:
-// it has not changed, and a free one would only add its own error.
-func (s *Search) phaseAtKnownSlope() float64 {
-	f := s.sweep.pts.at(s.m.Cells[s.sweep.cell].Slope)
-	return f.Phase
-}
-
-// fillNear takes the mean of its pitch for what could not be measured, and the
-// fall of the board page for what was not.
-func (s *Search) fillNear() {
-	n := &s.near
-	for k := range s.m.Near {
-		for i := range s.m.Near[k] {
-			j := k - Reach + i
-			pitch := max(j-k, k-j)
-			if j < 0 || j >= Cells || pitch == 0 || pitch > nearMeasured || n.known[k][i] {
-				continue
-			}
-			if n.count[pitch] > 0 {
-				s.m.Near[k][i] = n.sum[pitch] / n.count[pitch]
-			}
-		}
-		for _, i := range [2]int{0, 2 * Reach} {
-			if j := k - Reach + i; j >= 0 && j < Cells {
-				inner := i + 1
-				if i > Reach {
-					inner = i - 1
-				}
-				s.m.Near[k][i] = float64(nearFall * s.m.Near[k][inner])
-			}
-		}
-		// The offset was learned with the crosstalk in it; now that it is known
-		// the last touch parts the two.
-	}
 }

@@ -1,37 +1,39 @@
 package mzi
 
-import "periph.io/x/conn/v3/physic"
+import (
+	"fmt"
+
+	"periph.io/x/conn/v3/physic"
+)
 
 // rail is the state of the resistance sweep: first the current of the chips
 // alone, then each heater at a low voltage, at which a short does no harm, and
 // at a high one, which measures.
 type rail struct {
 	base physic.ElectricCurrent
-	high bool
+	high float64 // volt
 }
 
 const (
-	// chosen: 0.5 mA through a good heater, at most 10 mA through one of 50 ohm.
+	// chosen: 0.5 mA through a heater of 1 kOhm, at most 10 mA through one of 50 ohm.
 	railLow = 500 * physic.MilliVolt
-	// chosen: 36 mW at 1 kOhm; the sensor's step of 20 uA is a third of a per
-	// cent there.
-	railHigh = 6 * physic.Volt
-
-	// A good heater has 1 kOhm within five per cent. chosen: half and double
-	// are beyond any good one and far from open or short.
-	ohmMin = 500
-	ohmMax = 2000
+	// chosen: what a heater is measured at, of the most that it may take; the first
+	// look may be off by a tenth.
+	railShare = 0.6
+	// chosen: so many times over what its maker states a heater counts as open, and
+	// so many times under it as a short.
+	brokenTimes = 4
 	// chosen: distance from the limits of a heater, for the error of its
 	// resistance.
 	margin = 0.975
 )
 
 func (s *Search) stepRail() bool {
-	k := (s.step - 1) / 2
+	low := float64(railLow) / float64(physic.Volt)
 	switch {
 	case s.step == 0:
 		for i := range s.max {
-			s.max[i] = Square(railHigh)
+			s.max[i] = Square(railLow)
 		}
 		s.step++
 		return s.once(seeRail, ReadRail, 0)
@@ -41,39 +43,45 @@ func (s *Search) stepRail() bool {
 		s.step++
 		return s.once(seeRail, ReadRail, 0)
 	}
-	k = (s.step - 2) / 2
+	k := (s.step - 2) / 2
 	ampere := float64(s.sweep.sample.Current-s.rail.base) / float64(physic.Ampere)
 	if s.step&1 == 0 {
-		// The low voltage: more than twice too little or too much.
-		volt := float64(railLow) / float64(physic.Volt)
-		switch {
-		case ampere < volt/ohmMax:
-			s.fail(k, Open)
-		case ampere > volt/ohmMin:
-			s.fail(k, Short)
+		if s.broken(k, low, ampere) {
+			return false
 		}
-		s.heat(k, Square(railHigh))
+		s.limit(k, clamp(low/ampere, s.cfg.LeastOhm, s.cfg.MostOhm))
+		s.heat(k, float64(railShare*s.max[k]))
+		s.rail.high = float64(s.where[k]) / float64(physic.Volt)
 	} else {
-		volt := float64(railHigh) / float64(physic.Volt)
-		switch {
-		case ampere < volt/ohmMax:
-			s.fail(k, Open)
-		case ampere > volt/ohmMin:
-			s.fail(k, Short)
-		default:
-			s.limit(k, volt/ampere)
+		if s.broken(k, s.rail.high, ampere) {
+			return false
+		}
+		ohm := s.rail.high / ampere
+		if ohm < s.cfg.LeastOhm || ohm > s.cfg.MostOhm {
+			s.fail(k, OddHeater, fmt.Sprintf("%.0f ohm, its maker states %.0f to %.0f", ohm, s.cfg.LeastOhm, s.cfg.MostOhm))
+			return false
 		}
 		s.heat(k, 0)
+		s.limit(k, ohm)
 		if k+1 == Cells {
 			return false
 		}
 		s.heat(k+1, Square(railLow))
 	}
-	if s.err != nil {
-		return false
-	}
 	s.step++
 	return s.once(seeRail, ReadRail, 0)
+}
+
+// broken fails a heater that takes hardly any current, or far too much.
+func (s *Search) broken(k int, volt, ampere float64) bool {
+	figure := fmt.Sprintf("%.2f mA at %.1f V", 1000*ampere, volt)
+	switch {
+	case ampere < volt/(brokenTimes*s.cfg.MostOhm):
+		s.fail(k, Open, figure)
+	case ampere > volt*brokenTimes/s.cfg.LeastOhm:
+		s.fail(k, Short, figure)
+	}
+	return s.err != nil
 }
 
 // limit notes a heater's resistance and with it the most heat that it may

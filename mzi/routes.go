@@ -1,6 +1,9 @@
 package mzi
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // The matrix is found by four paths of five cells that have no cell in common.
 // On each, the cells are moved one after the other to where the path's output
@@ -127,7 +130,7 @@ func (s *Search) blame(line *Line) {
 	if s.route.best[worst] < goodContrast/2 {
 		fault = NoResponse
 	}
-	s.fail(CellMatrix+line.Cells[worst], fault)
+	s.fail(CellMatrix+line.Cells[worst], fault, fmt.Sprintf("contrast %.2f at best", s.route.best[worst]))
 }
 
 // brightest is the least heat at which the fringe has its maximum; where none
@@ -143,14 +146,14 @@ func (f *Fringe) brightest(max float64) float64 {
 // cleanSetting is a setting in which no two lines have more than one cell in
 // common: what leaks out of a line never comes back to it, so that a cell shows
 // its own phase however wrong the others still are. (With the loopback's own
-// setting, two wrong cells of a pair of lines hide each other.) Besides, through
-// every cell there is a line that has none of its neighbours within two pitches.
-// Found by trying all; the test checks it.
+// setting, two wrong cells of a pair of lines hide each other.) Found by trying all; the test
+// checks it.
 const cleanSetting Setting = 0x530
 
-// cleanPasses is chosen: the first finds what the routes left, the second is
-// exact.
-const cleanPasses = 2
+// cleanPasses is chosen: the first finds what the routes left; the others look on
+// either side of each cell's state alone, which no heat that its own brings along
+// can bend, and are exact once all cells stand right.
+const cleanPasses = 3
 
 // stepClean sweeps every cell of the matrix again, all others standing near
 // their states.
@@ -159,23 +162,31 @@ func (s *Search) stepClean() bool {
 		for c := range MatrixCells {
 			s.aim(CellMatrix+c, cleanSetting.Phase(c))
 		}
+	} else if k := s.sweep.cell; s.step <= MatrixCells {
+		if s.sweep.fringe.Swing < darkest {
+			s.fail(k, NoLight, "a blind diode")
+			return false
+		}
+		s.learn(k, &s.sweep.fringe, s.topPhase(k))
+		if !s.reach(k, s.workPhase(k)) {
+			return false
+		}
+		s.aim(k, s.workPhase(k))
 	} else {
-		s.seen(s.sweep.cell)
+		e, _ := s.sweep.pts.null(s.m.Cells[k].Slope)
+		s.m.Cells[k].Offset = Wrap(s.m.Cells[k].Offset + s.workPhase(k) + e - s.m.Phase(k, &s.u))
+		s.aim(k, s.workPhase(k))
 	}
 	if s.step == cleanPasses*MatrixCells {
 		return false
 	}
 	c := s.step % MatrixCells
 	s.step++
-	return s.watch(CellMatrix+c, laterPoints, nil)
-}
-
-// seen takes the sweep of a cell in the working setting and brings the cell
-// back to its state there.
-func (s *Search) seen(k int) {
-	phase := s.topPhase(k)
-	s.learn(k, &s.sweep.fringe, phase)
-	s.aim(k, s.workPhase(k))
+	lines := linesThrough(cleanSetting, c)
+	if s.step <= MatrixCells {
+		return s.scan(CellMatrix+c, laterPoints, seeLane, lines[0].In, lines[0].Out)
+	}
+	return s.around(CellMatrix+c, seeLane, lines[0].In, lines[1].Out)
 }
 
 // topPhase is the phase at which what watch looks at is brightest.
@@ -186,55 +197,25 @@ func (s *Search) topPhase(k int) float64 {
 	return PhaseCross
 }
 
-// workPhase is the phase of a cell under way: that of touch.lit, with the
-// matrix in cleanSetting.
+// workPhase is the phase of a cell while the search goes on: inside, external 1,
+// and the matrix in cleanSetting.
 func (s *Search) workPhase(k int) float64 {
-	switch {
-	case k >= CellMatrix:
+	if k >= CellMatrix {
 		return cleanSetting.Phase(k - CellMatrix)
-	case k >= CellMZI2:
-		if s.touch.lit == Ext2 {
-			return PhaseBar
-		}
-	case s.touch.lit != Loop:
-		return PhaseBar
 	}
 	return PhaseCross
 }
 
-// watch begins a sweep of a cell with what shows it best. A matrix cell is
-// seen on the line through it that has the fewest cells of avoid.
-func (s *Search) watch(k, n int, avoid []int) bool {
-	switch {
-	case k >= CellMatrix:
-		line := s.lineThrough(k-CellMatrix, avoid)
-		return s.scan(k, n, seeLane, line.In, line.Out)
-	case k >= CellMZI2:
-		return s.scan(k, n, seeTaps, k-CellMZI2, 0)
-	}
-	return s.scan(k, n, seeLoop, k-CellMZI1, 0)
-}
-
-// lineThrough is the better of the two lines through a matrix cell.
-func (s *Search) lineThrough(c int, avoid []int) Line {
-	var best Line
-	least := -1
+// linesThrough are the two lines through a matrix cell.
+func linesThrough(setting Setting, c int) (two [2]Line) {
+	n := 0
 	for in := range Lanes {
-		line := cleanSetting.Trace(in)
-		if line.Cells[c/Rows] != c {
-			continue
-		}
-		n := 0
-		for _, a := range avoid {
-			if line.has(a - CellMatrix) {
-				n++
-			}
-		}
-		if least < 0 || n < least {
-			best, least = line, n
+		if line := setting.Trace(in); line.has(c) {
+			two[n] = line
+			n++
 		}
 	}
-	return best
+	return two
 }
 
 // has says whether a line passes a matrix cell.

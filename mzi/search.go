@@ -2,7 +2,6 @@ package mzi
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"periph.io/x/conn/v3/physic"
@@ -16,6 +15,7 @@ const (
 	ReadLane                 // one loopback lane diode
 	ReadLanes                // all of them
 	ReadTaps                 // the two Tx taps
+	ReadAll                  // all of them and the taps
 )
 
 // Heater is one heater's new voltage.
@@ -48,6 +48,10 @@ type Config struct {
 	MaxCurrent physic.ElectricCurrent
 	MaxPower   physic.Power
 	Loopback   Permutation
+	// What the maker states of any heater.
+	LeastOhm, MostOhm float64
+	LeastPi, MostPi   physic.Power  // for a phase of pi
+	MostSettle        time.Duration // until heat stands still, the DAC's own time with it
 }
 
 // Fault says what is wrong with a cell.
@@ -60,9 +64,15 @@ const (
 	NoLight                     // no light to see it by
 	NoRoute                     // no start brought the light through it
 	Drifting                    // it does not stand still
+	OddHeater                   // its resistance is none that the maker states
+	OutOfReach                  // no heat that its heater may have brings its phase
+	TooSlow                     // its heat settles later than the maker states
+	Leaks                       // too little extinction with the codes found
+	Strays                      // its lane's light comes out elsewhere
 )
 
-var faultNames = [...]string{"none", "heater open", "heater short", "light does not follow the heater", "no light", "no way found through it", "phase does not stand still"}
+var faultNames = [...]string{"none", "heater open", "heater short", "light does not follow the heater", "no light", "no way found through it", "phase does not stand still",
+	"heater's resistance is none that is stated", "its phase is beyond its heater's limits", "its heat does not settle in time", "too little extinction", "light comes out elsewhere"}
 
 func (f Fault) String() string {
 	if int(f) < len(faultNames) {
@@ -73,12 +83,17 @@ func (f Fault) String() string {
 
 // CellError names the cell that ends a search.
 type CellError struct {
-	Cell  int
-	Fault Fault
+	Cell   int
+	Fault  Fault
+	Figure string // what was found and what was wanted; "": nothing to measure
 }
 
 func (e *CellError) Error() string {
-	return fmt.Sprintf("cell %d (%s): %v", e.Cell, CellName(e.Cell), e.Fault)
+	s := fmt.Sprintf("cell %d (%s): %v", e.Cell, CellName(e.Cell), e.Fault)
+	if e.Figure != "" {
+		s += ": " + e.Figure
+	}
+	return s
 }
 
 // CellName says what a cell does.
@@ -112,8 +127,11 @@ type Result struct {
 	// and external by B, MZI2 external 1 by A and 2 by B; matrix cells stand
 	// still.
 	Volts [Cells][2]physic.ElectricPotential
-	// Extinction of every cell in thousandths of a dB, as its last sweep saw it.
+	// Extinction of every cell in thousandths of a dB, the worst over the settings
+	// in which light passes it, as the diodes behind it saw it with these.
 	Extinction [Cells]int32
+	Settle     time.Duration // after which heat stands still
+	Own        Own
 	// What the module's own diodes saw with these: each lane alone.
 	LaneLoop     [Lanes]physic.Power
 	LaneTap      [2][Lanes]physic.Power
@@ -126,6 +144,7 @@ const (
 	stageRail   stage = iota // resistance of every heater
 	stageMZI1                // on the summed loopback diodes
 	stageMZI2                // on the Tx taps
+	stagePace                // how fast heat settles
 	stageRoute               // the matrix, four cell-disjoint paths of five cells
 	stageClean               // the matrix again, with every cell near its state
 	stageNear                // crosstalk
@@ -135,13 +154,9 @@ const (
 	stageDone
 )
 
-var stageNames = [...]string{"resistance", "mzi1", "mzi2", "matrix routes", "matrix", "crosstalk", "drift", "last touch", "levels", "done"}
+var stageNames = [...]string{"resistance", "mzi1", "mzi2", "settling", "matrix routes", "matrix", "crosstalk", "drift", "last touch", "levels", "done"}
 
 func (s stage) String() string { return stageNames[s] }
-
-// The heaters settle in a time constant of up to 20 us behind a DAC that takes
-// up to 10 us. chosen: ten time constants leave a 20,000th of a step.
-const settle = 210 * time.Microsecond
 
 // Search finds every cell of a module from nothing.
 type Search struct {
@@ -154,9 +169,13 @@ type Search struct {
 	step  int
 	rng   uint64
 
-	u     [Cells]float64 // heat now
-	max   [Cells]float64 // most heat
-	swing [Cells]float64 // watt, of each cell's last fringe
+	u     [Cells]float64             // heat now
+	max   [Cells]float64             // most heat
+	swing [Cells]float64             // of each cell's last fringe, as its sweep counts
+	dark  Sample                     // what the diodes show with no laser on
+	taps  [Lanes]float64             // light of each lane's laser on the taps, watt
+	stray [Lanes][Lanes]physic.Power // light of a lane on each loopback diode, at the end
+	quiet float64                    // rms that a sweep of one cell alone was off its fringe, of its swing
 	drive Drive
 	set   [Cells]Heater
 	moved [Cells]bool
@@ -165,6 +184,7 @@ type Search struct {
 	sweep sweep
 	rail  rail
 	route routing
+	pace  pacing
 	near  nearness
 	still stillness
 	touch touching
@@ -178,15 +198,16 @@ func NewSearch(cfg Config) (*Search, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.LeastOhm <= 0 || cfg.MostOhm < cfg.LeastOhm || cfg.LeastPi <= 0 || cfg.MostPi < cfg.LeastPi || cfg.MostSettle <= 0 {
+		return nil, fmt.Errorf("mzi: search needs to know of heaters %v to %v ohm, %v to %v for pi, %v to settle", cfg.LeastOhm, cfg.MostOhm, cfg.LeastPi, cfg.MostPi, cfg.MostSettle)
+	}
 	if cfg.Step <= 0 || cfg.MaxVoltage <= 0 || cfg.MaxCurrent <= 0 || cfg.MaxPower <= 0 {
 		return nil, fmt.Errorf("mzi: search needs a DAC step and limits, has %v, %v, %v, %v", cfg.Step, cfg.MaxVoltage, cfg.MaxCurrent, cfg.MaxPower)
 	}
 	s := &Search{cfg: cfg, rng: cfg.Seed}
 	s.m = &s.result.Module
 	s.result.Setting = setting
-	for k := range s.m.Near {
-		s.m.Near[k][Reach] = 1
-	}
+	s.result.Settle = cfg.MostSettle
 	return s, nil
 }
 
@@ -217,7 +238,7 @@ func (s *Search) Next(sample *Sample) (drive *Drive, settling time.Duration, don
 		}
 	}
 	s.result.Measurements++
-	settling = settle + s.pause
+	settling = s.result.Settle + s.pause
 	s.pause = 0
 	return &s.drive, settling, false
 }
@@ -251,6 +272,8 @@ func (s *Search) advance() bool {
 		return s.stepMZI1()
 	case stageMZI2:
 		return s.stepMZI2()
+	case stagePace:
+		return s.stepPace()
 	case stageRoute:
 		return s.stepRoute()
 	case stageClean:
@@ -279,8 +302,8 @@ func (s *Search) heat(k int, u float64) {
 }
 
 // fail ends the search.
-func (s *Search) fail(cell int, f Fault) {
-	s.err = &CellError{Cell: cell, Fault: f}
+func (s *Search) fail(cell int, f Fault, figure string) {
+	s.err = &CellError{Cell: cell, Fault: f, Figure: figure}
 }
 
 // random is uniform in [0, 1): a fixed sequence of the seed. It is not
@@ -292,149 +315,4 @@ func (s *Search) random() float64 {
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33
 	return float64(x>>11) / (1 << 53)
-}
-
-// see is what a sweep looks at.
-type see uint8
-
-const (
-	seeNone  see = iota
-	seeRail      // no sweep: one reading of the rail
-	seeLoop      // sum of the loopback lanes
-	seeLane      // one loopback lane
-	seeTaps      // difference of the Tx taps over their sum, as a power
-	seeStill     // no sweep: one reading at the steepest of a fringe
-	seeLevel     // no sweep: one reading for the result
-)
-
-// sweep is the measurement under way: one cell's heat over several points.
-type sweep struct {
-	see    see
-	cell   int
-	lane   int // of seeLane
-	at     int // point being measured
-	pts    points
-	sample Sample // the last
-	fringe Fringe
-}
-
-// measuring says whether a measurement is begun and not taken.
-func (s *Search) measuring() bool { return s.sweep.see != seeNone }
-
-// once asks for a single reading.
-func (s *Search) once(what see, read Reading, lasers uint8) bool {
-	s.sweep.see = what
-	s.sweep.pts.n, s.sweep.at = 1, 0
-	s.drive.Read, s.drive.Lasers = read, lasers
-	return true
-}
-
-// scan begins a sweep of a cell over its whole heat, seen with one lane's laser
-// alone.
-func (s *Search) scan(cell, n int, what see, laser, lane int) bool {
-	w := &s.sweep
-	w.see, w.cell, w.lane, w.at = what, cell, lane, 0
-	w.pts.n = n
-	s.drive.Lasers, s.drive.Lane = 1<<laser, lane
-	switch what {
-	case seeLoop:
-		s.drive.Read = ReadLanes
-	case seeLane:
-		s.drive.Read = ReadLane
-	case seeTaps:
-		s.drive.Read = ReadTaps
-	}
-	s.point()
-	return true
-}
-
-func (s *Search) point() {
-	w := &s.sweep
-	s.heat(w.cell, float64(s.max[w.cell]*float64(w.at)/float64(w.pts.n-1)))
-}
-
-// take notes a sample and, at the end of a sweep, fits it.
-func (s *Search) take(sample *Sample) {
-	w := &s.sweep
-	w.sample = *sample
-	if w.see == seeRail || w.see == seeLevel || w.see == seeStill {
-		w.see = seeNone
-		return
-	}
-	w.pts.u[w.at] = s.u[w.cell]
-	w.pts.y[w.at] = w.sample.watts(w.see, w.lane)
-	if w.at++; w.at < w.pts.n {
-		s.point()
-		return
-	}
-	lo, hi := s.slopes(w.cell)
-	w.fringe = w.pts.fit(lo, hi)
-	if s.m.Cells[w.cell].Slope != 0 && w.fringe.against(lo, hi) {
-		// What is known of the slope is wrong: a route's last sweep can be
-		// bent by the cells that its heat reaches. Begin again.
-		lo, hi = s.anySlope(w.cell)
-		w.fringe = w.pts.fit(lo, hi)
-	}
-	w.see = seeNone
-}
-
-// watts is what a sweep looks at in a sample, in watts.
-func (x *Sample) watts(what see, lane int) float64 {
-	p := physic.Power(0)
-	switch what {
-	case seeLoop:
-		for _, lane := range x.Lane {
-			p += lane
-		}
-	case seeLane:
-		p = x.Lane[lane]
-	case seeTaps:
-		p = x.Tap[0] - x.Tap[1]
-	}
-	return float64(p) / float64(physic.Watt)
-}
-
-// slopes bounds the slope of a cell: widely before it is known.
-func (s *Search) slopes(k int) (lo, hi float64) {
-	c := &s.m.Cells[k]
-	if c.Slope != 0 {
-		return c.Slope * (1 - slopeKnown), c.Slope * (1 + slopeKnown)
-	}
-	return s.anySlope(k)
-}
-
-// anySlope bounds the slope of a cell of which only the resistance is known.
-func (s *Search) anySlope(k int) (lo, hi float64) {
-	mid := slopePerOhm / s.m.Cells[k].Ohm
-	return mid * (1 - slopeSpread), mid * (1 + slopeSpread)
-}
-
-const (
-	// A phase of pi takes 25 mW within ten per cent (board page); the search
-	// allows for twice that.
-	slopePerOhm = math.Pi / 25e-3
-	slopeSpread = 0.2
-	// chosen: five times what a first sweep leaves open, so that a later one
-	// may still correct it.
-	slopeKnown = 0.03
-)
-
-// learn takes a fringe of cell k, whose maximum is at phase top, into the
-// model.
-func (s *Search) learn(k int, f *Fringe, top float64) {
-	c := &s.m.Cells[k]
-	s.swing[k] = f.Swing
-	light := f.Mean
-	if k >= CellMZI2 && k < CellMatrix {
-		// The taps' difference swings about nought; their sum is the light.
-		light = float64(s.sweep.sample.Tap[0]+s.sweep.sample.Tap[1]) / float64(physic.Watt)
-	}
-	s.result.Extinction[k] = extinction(light, f.Swing)
-	c.Slope = f.Slope
-	c.Offset = Wrap(f.Phase + top - s.m.Background(k, &s.u))
-}
-
-// aim sets a cell to a phase, as far as the model knows, with the least heat.
-func (s *Search) aim(k int, phase float64) {
-	s.heat(k, s.m.heat(k, phase, &s.u, 0, s.max[k]))
 }

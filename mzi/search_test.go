@@ -148,11 +148,11 @@ func BenchmarkNext(b *testing.B) {
 	var samples []Sample
 	var sample Sample
 	for {
-		d, _, done := s.Next(&sample)
+		d, settling, done := s.Next(&sample)
 		if done {
 			break
 		}
-		sample = m.measure(d)
+		sample = m.measure(d, settling)
 		samples = append(samples, sample)
 	}
 	b.ReportMetric(float64(len(samples)), "measurements/search")

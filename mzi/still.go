@@ -1,25 +1,39 @@
 package mzi
 
-import "time"
+import (
+	"fmt"
+	"math"
+	"time"
+)
 
 // stillness is the state of the drift stage: every cell is read at the steepest
 // of its fringe, where a change of its phase is a change of light at first
-// order, again and again, with a rest between two rounds.
+// order, again and again, with a rest between two rounds. What is read is a share of
+// all light, so that a laser may wander.
 type stillness struct {
 	round, cell int
 	home, steep [Cells]float64 // heat: where the cells stand, and are looked at
-	last        [Cells]float64 // watt
+	last        [Cells]float64
+	off         [Cells]float64 // square of how sure the last was, radian
 	sum         [Cells]float64 // squares of the steps between rounds, radian
+	noise       [Cells]float64 // of which the readings' own
 }
 
 const (
 	// chosen: a second between two looks and twelve steps. A cell that walks by
 	// 5 mrad/sqrt(s), the planted fault of the board page, makes 300 mrad^2 of
-	// squares in that; one that stands makes 2 to 10 out of the converter's noise.
-	// One walking cell in 4,000 makes less than a seventh of its mean.
+	// squares in that; one that stands makes what its readings are off. One walking
+	// cell in 4,000 makes less than a seventh of its mean.
 	stillRounds = 13
 	stillRest   = time.Second
 	stillMost   = 40e-6 // radian^2
+	stillWalk   = 28e-6 // of it without the readings' own
+	// chosen: one cell in 10,000 that stands makes more than four times the mean of
+	// its readings' own.
+	stillNoise = 4
+	// chosen: twelve steps of readings that sure make 6 mrad^2.
+	stillSure     = 0.0005
+	stillReadings = 12
 )
 
 // stepStill looks at one cell after the other. It runs behind the crosstalk
@@ -41,10 +55,6 @@ func (s *Search) stepStill() bool {
 		s.pause = stillRest
 	}
 	k := l.cell
-	if s.swing[k] < darkest {
-		s.fail(k, NoLight) // a blind diode
-		return false
-	}
 	if l.round == 0 {
 		// Every round goes through the same heats, or the aim's own steps would
 		// be taken for drift.
@@ -52,40 +62,33 @@ func (s *Search) stepStill() bool {
 			l.home = s.u
 		}
 		s.expose(k)
-		s.aim(k, s.topPhase(k)+PhaseBar/2)
-		l.steep[k] = s.u[k]
+		l.steep[k] = Square(Volts(s.steep(k), s.cfg.Step))
 	} else {
 		s.expose(k)
-		s.heat(k, l.steep[k])
 	}
 	switch {
 	case k >= CellMatrix:
-		line := s.lineThrough(k-CellMatrix, nil)
-		s.drive.Lane = line.Out
-		s.sweep.lane = line.Out
-		return s.once(seeStill, ReadLane, 1<<line.In)
+		line := linesThrough(cleanSetting, k-CellMatrix)[0]
+		s.look(k, seePart, line.In, line.Out, l.steep[k])
 	case k >= CellMZI2:
-		return s.once(seeStill, ReadTaps, 1<<(k-CellMZI2))
+		s.look(k, seeSplit, k-CellMZI2, 0, l.steep[k])
+	default:
+		s.look(k, seeIn, k-CellMZI1, 0, l.steep[k])
 	}
-	// All that goes inside ends on one diode: the others would only add noise.
-	s.sweep.lane = cleanSetting.Trace(k - CellMZI1).Out
-	s.drive.Lane = s.sweep.lane
-	return s.once(seeStill, ReadLane, 1<<(k-CellMZI1))
+	return s.until(stillSure/2, stillReadings) // a share moves by half of what its phase does
 }
 
 // lookedAt takes the reading of a cell and brings the cell back.
 func (s *Search) lookedAt(k int) {
 	l, w := &s.still, &s.sweep
-	look := seeLane
-	if k >= CellMZI2 && k < CellMatrix {
-		look = seeTaps
-	}
-	watt := w.sample.watts(look, w.lane)
+	y := w.pts.y[0]
+	off := 2 * w.off()
 	if l.round > 0 {
-		step := (watt - l.last[k]) / s.swing[k]
+		step := 2 * (y - l.last[k])
 		l.sum[k] += float64(step * step)
+		l.noise[k] += float64(off*off) + l.off[k]
 	}
-	l.last[k] = watt
+	l.last[k], l.off[k] = y, float64(off*off)
 	s.heat(k, l.home[k])
 	if k >= CellMZI2 && k < CellMatrix {
 		s.heat(k-CellMZI2+CellMZI1, l.home[k-CellMZI2+CellMZI1])
@@ -94,14 +97,14 @@ func (s *Search) lookedAt(k int) {
 
 // stoodStill ends the stage. Of several cells that did not, the worst is named.
 func (s *Search) stoodStill() bool {
-	worst := 0
+	worst, most := -1, 0.0
 	for k, x := range s.still.sum {
-		if x > s.still.sum[worst] {
-			worst = k
+		if over := x / max(stillMost, stillWalk+float64(stillNoise*s.still.noise[k])); over > max(most, 1) {
+			worst, most = k, over
 		}
 	}
-	if s.still.sum[worst] > stillMost {
-		s.fail(worst, Drifting)
+	if worst >= 0 {
+		s.fail(worst, Drifting, fmt.Sprintf("%.1f mrad a root second", 1000*math.Sqrt(s.still.sum[worst]/(stillRounds-1))))
 	}
 	return false
 }

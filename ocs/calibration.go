@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"ringlight/hal"
-	"ringlight/mzi"
 	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
@@ -21,9 +20,20 @@ type CellCalibration struct {
 	PiMicrowatt    uint32 // heater power for a phase of pi
 	MilliOhm       uint32
 	// Near is the share, in millionths, of the phase of each heater within
-	// mzi.Reach cells that this cell sees; its own, in the middle, is a
+	// Reach cells that this cell sees; its own, in the middle, is a
 	// million.
-	Near [2*mzi.Reach + 1]int32
+	Near [2*Reach + 1]int32
+}
+
+// Reach is how many heaters to either side of a cell CellCalibration.Near has.
+const Reach = 3
+
+// FarCalibration is the share, in millionths, of the phase of a heater further away
+// that a cell sees, where that differs from what all see of all.
+type FarCalibration struct {
+	_          struct{} `cbor:",toarray"`
+	Cell, From uint8
+	Share      int32
 }
 
 // ModuleCalibration is what was found out about one module. It is read-only
@@ -42,9 +52,17 @@ type ModuleCalibration struct {
 	// What it took.
 	Measurements uint32 `cbor:"8,keyasint"`
 	BoardMillis  uint32 `cbor:"9,keyasint"`
-	// Extinction of every cell, in thousandths of a dB, as its last sweep saw
-	// it; 0 from software that did not note it.
+	// Extinction of every cell with these codes, in thousandths of a dB, as the
+	// diodes behind it saw it; 0 from software that did not note it.
 	Extinction [hal.CellsPerMod]int32 `cbor:"10,keyasint"`
+	// After which heat stands still; 0 from software that did not measure it.
+	SettleMicros uint32 `cbor:"11,keyasint,omitempty"`
+	// What heaters beyond Reach do: Common each of them, and Far some.
+	Common int32            `cbor:"12,keyasint,omitempty"`
+	Far    []FarCalibration `cbor:"13,keyasint,omitempty"`
+	// Of loopback, in thousandths of a dB: light of a lane over what of it comes out
+	// at any other, and what of it does not arrive, the worst of all lanes.
+	Paths [2]int32 `cbor:"14,keyasint,omitzero"`
 }
 
 // Calibration of a bundle: its modules' and what was measured of the bundle as
@@ -149,6 +167,14 @@ func (c *Calibration) check() error {
 		for k := range m.Cells {
 			if x := &m.Cells[k]; x.PiMicrowatt == 0 || x.MilliOhm == 0 {
 				errs = append(errs, fmt.Errorf("module %d: cell %d: no heater", i, k))
+			}
+		}
+		if len(m.Far) > maxFar {
+			errs = append(errs, fmt.Errorf("module %d: crosstalk of %d heaters further away: want %d at most", i, len(m.Far), maxFar))
+		}
+		for _, f := range m.Far {
+			if f.Cell >= hal.CellsPerMod || f.From >= hal.CellsPerMod {
+				errs = append(errs, fmt.Errorf("module %d: crosstalk of heater %d on cell %d: want 0 to %d", i, f.From, f.Cell, hal.CellsPerMod-1))
 			}
 		}
 	}

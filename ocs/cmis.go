@@ -37,7 +37,7 @@ func newMCIDrive(t *Transceiver) *mciDrive {
 
 // renew begins another life of the controllers' ports.
 func (d *mciDrive) renew() {
-	d.set = mci.New(d.cfg.Board.Buses, d.bundle.Modules, d, &d.work, uint8(taskMCI), d.settleTime())
+	d.set = mci.New(d.cfg.Board.Buses, d.bundle.Modules, d, &d.work, uint8(taskMCI), d.settleTime(d.cfg.Calibration))
 	d.trials, d.search, d.lanes = mciTrials{}, nil, mciLanes{}
 }
 

@@ -183,6 +183,8 @@ func (c *mciSearch) measure(i int) {
 		at, n = at+uint8(2*p.drive.Lane), 2
 	case mzi.ReadTaps:
 		at, n = cmis.CalTaps, 4
+	case mzi.ReadAll:
+		n += 4 // the taps come behind the lanes
 	case mzi.ReadRail:
 		at, n = cmis.CalRail, 2
 	}
@@ -200,10 +202,10 @@ func (p *mciProbe) took() {
 		p.sample.Current = physic.ElectricCurrent(ina219.Value(p.r[:2])) * cmis.CalRailStepMicroampere * microAmpere
 		return
 	}
-	for k := 0; k < 2*hal.Lanes; k += 2 {
+	for k := 0; k < 2*hal.Lanes+4; k += 2 {
 		p.r[k], p.r[k+1] = p.r[k+1], p.r[k]
 	}
-	p.block = p.r[:2*hal.Lanes]
+	p.block = p.r[:2*hal.Lanes+4]
 	p.take()
 }
 

@@ -2,6 +2,8 @@ package ocs
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"ringlight/hal"
 	"ringlight/mzi"
@@ -28,12 +30,81 @@ func (m *ModuleCalibration) model(bears *hal.HeaterLimits) (model *mzi.Module, m
 		cell.Ohm = float64(c.MilliOhm) / 1000
 		cell.Offset = float64(c.OffsetMicrorad) / 1e6
 		cell.Slope = mzi.PhaseBar / (float64(c.PiMicrowatt) / 1e6 * cell.Ohm)
+		for j := range model.Cross[k] {
+			model.Cross[k][j] = float64(m.Common) / 1e6
+		}
 		for i, x := range c.Near {
-			model.Near[k][i] = float64(x) / 1e6
+			if j := k - Reach + i; j >= 0 && j < mzi.Cells {
+				model.Cross[k][j] = float64(x) / 1e6
+			}
 		}
 		most[k] = limits.MostHeat(cell.Ohm)
 	}
+	for _, f := range m.Far {
+		model.Cross[f.Cell][f.From] = float64(f.Share) / 1e6
+	}
 	return model, most
+}
+
+// maxFar bounds what of a module's crosstalk is kept beyond each cell's
+// neighbours: chosen: three for each cell, and the passport has room for it.
+const maxFar = 3 * hal.CellsPerMod
+
+// What heaters do to each other is kept in steps of so many millionths, and to as
+// much. chosen: a whole turn times a step is a twentieth of a milliradian.
+const (
+	shareStep = 10
+	mostShare = 0.32
+)
+
+// cross takes the crosstalk that was measured: of the heaters near each cell all, of
+// the others what they have in common and the largest that differ from it.
+func (m *ModuleCalibration) cross(found *mzi.Module) {
+	var far []int32
+	for k := range m.Cells {
+		for j, x := range found.Cross[k] {
+			share := int32(math.Floor(float64(min(max(x, -mostShare), mostShare)*1e6/shareStep)+0.5)) * shareStep
+			if d := j - k + Reach; d >= 0 && d <= 2*Reach {
+				m.Cells[k].Near[d] = share
+				continue
+			}
+			far = append(far, share)
+			m.Far = append(m.Far, FarCalibration{Cell: uint8(k), From: uint8(j), Share: share})
+		}
+		m.Cells[k].Near[Reach] = 1_000_000
+	}
+	slices.Sort(far)
+	m.Common = far[len(far)/2]
+	off := func(f FarCalibration) int32 { return max(f.Share-m.Common, m.Common-f.Share) }
+	slices.SortStableFunc(m.Far, func(a, b FarCalibration) int { return int(off(b) - off(a)) })
+	m.Far = slices.Clone(m.Far[:maxFar])
+}
+
+// keepPhases makes up for what is not kept of a module's crosstalk: with the codes
+// found its cells have the phases that they were found with.
+func (m *ModuleCalibration) keepPhases(found *mzi.Result, bears *hal.HeaterLimits) {
+	kept, _ := m.model(bears)
+	lost := func(k int, lit mzi.Lit) float64 {
+		return found.Module.Error(k, lit, found.Setting, &found.Volts) - kept.Error(k, lit, found.Setting, &found.Volts)
+	}
+	for k := range m.Cells {
+		c, cell := &m.Cells[k], &kept.Cells[k]
+		a, b := lost(k, mzi.Loop), 0.0
+		switch {
+		case k < hal.CellMZI2:
+			b = (lost(k, mzi.Ext1) + lost(k, mzi.Ext2)) / 2
+		case k < hal.CellMatrix:
+			a, b = lost(k, mzi.Ext1), lost(k, mzi.Ext2)
+		}
+		ua := mzi.Square(found.Volts[k][0])
+		if d := mzi.Square(found.Volts[k][1]) - ua; d != 0 {
+			slope := cell.Slope
+			c.PiMicrowatt = uint32(math.Floor(float64(mzi.PhaseBar/((slope+(b-a)/d)*cell.Ohm)*1e6) + 0.5))
+			cell.Slope = mzi.PhaseBar / (float64(c.PiMicrowatt) / 1e6 * cell.Ohm)
+			a -= float64((cell.Slope - slope) * ua)
+		}
+		c.OffsetMicrorad = int32(math.Floor(float64(mzi.Wrap(cell.Offset+a)*1e6) + 0.5))
+	}
 }
 
 // LaneCodes are the codes of every heater, register A and B, with which the

@@ -133,7 +133,7 @@ func (l *laneSwitch) advance(t *chipDrive, now time.Duration, c *hal.Completion)
 	case l.step == laneStage, l.step == laneBreak && l.err == nil:
 		l.fire(t)
 	case l.step == laneFire && l.err == nil:
-		l.step, l.at = laneSettle, c.End+laneSettling
+		l.step, l.at = laneSettle, c.End+max(laneSettling, t.cfg.Calibration.standTime())
 	case l.step == laneUndo && l.tries < work.MaxTries:
 		err := l.err
 		l.finish()

@@ -186,7 +186,7 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 	case lockOpen:
 		l.move(t)
 	case lockMove:
-		a.step, a.at = lockWait, c.End+laneSettling+lockAverage
+		a.step, a.at = lockWait, c.End+max(laneSettling, t.cfg.Calibration.standTime())+lockAverage
 	case lockRead:
 		a.take(t.bundle.Modules[a.module].Optics())
 		if a.n++; a.n < lockSteps {

@@ -229,7 +229,7 @@ func TestBundleIsHeld(t *testing.T) {
 		}
 	}
 	for m, h := range r.optics[0].Holds() {
-		if h.Looks < 6 {
+		if h.Looks < 5 {
 			t.Errorf("module %d was looked at %d times", m, h.Looks)
 		}
 	}

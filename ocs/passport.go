@@ -10,7 +10,6 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/at24"
-	"ringlight/mzi"
 	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
@@ -22,7 +21,7 @@ import (
 // A slot begins with a head of passportHead bytes:
 //
 //	0  "RLCP"
-//	4  version, 1
+//	4  version, 2; 1 is read too, whose body ends with the cells
 //	5  0
 //	6  length of the body, two bytes, high byte first as everywhere
 //	8  number, four bytes: the valid slot of the higher number counts
@@ -33,16 +32,23 @@ import (
 // millivolts (two), measurements (four), board time in milliseconds (four), lane
 // levels in thousandths of a dBm (24 of two), and of each cell offset (four), power
 // for pi in microwatts (two), milliohms (three), extinction in thousandths of a dB
-// (two), codes A and B (two each), and of each neighbour within mzi.Reach its share
-// in millionths (two).
+// (two), codes A and B (two each), and of each neighbour within Reach its share
+// in hundred-thousandths (two; version 1: in millionths). Behind the cells come the time in which heat settles in
+// microseconds (four), the light of loopback's paths in thousandths of a dB (two of
+// four), what heaters beyond Reach have in common in millionths (four), and then of
+// some of them the cell that feels it, the heater's own (one each) and its share as
+// above, to the end of the body.
 const (
-	passportVersion = 1
+	passportVersion = 2
+	passportBefore  = 1
 	passportHead    = 12
 	passportSerial  = 24
 	passportLevels  = 3 * hal.Lanes
-	passportCell    = 4 + 2 + 3 + 2 + 2*2 + 2*2*mzi.Reach
+	passportCell    = 4 + 2 + 3 + 2 + 2*2 + 2*2*Reach
 	passportBody    = 1 + passportSerial + 4*4 + 4 + 2 + 4 + 4 + 2*passportLevels + hal.CellsPerMod*passportCell
-	passportBytes   = passportHead + passportBody + 4
+	passportMore    = 4 + 2*4 + 4
+	passportFar     = 1 + 1 + 2
+	passportMost    = passportHead + passportBody + passportMore + maxFar*passportFar + 4
 
 	// The slots. chosen: behind the first KiB, which identity and users may
 	// have; whole pages.
@@ -54,7 +60,7 @@ const (
 var passportMagic = [4]byte{'R', 'L', 'C', 'P'}
 
 // A passport lies within its slot.
-var _ [passportSlot - passportBytes]struct{}
+var _ [passportSlot - passportMost]struct{}
 
 // hasRoom reports whether a memory holds both slots; one that does not holds an
 // identity alone.
@@ -84,7 +90,7 @@ func appendPassport(dst []byte, p *passport) ([]byte, error) {
 	w.b = append(w.b, passportMagic[:]...)
 	w.put("version", passportVersion, 1)
 	w.put("reserved", 0, 1)
-	w.put("length", passportBody, 2)
+	w.put("length", int64(passportBody+passportMore+len(m.Far)*passportFar), 2)
 	w.put("number", int64(p.number), 4)
 	w.put("serial", int64(len(m.Serial)), 1)
 	w.b = append(w.b, m.Serial...)
@@ -111,10 +117,23 @@ func appendPassport(dst []byte, p *passport) ([]byte, error) {
 			w.put("code", int64(code), 2)
 		}
 		for i, x := range c.Near {
-			if i != mzi.Reach {
-				w.putSigned("crosstalk", int64(x), 2)
+			if i != Reach {
+				w.putSigned("crosstalk", int64(x/shareStep), 2)
 			}
 		}
+	}
+	w.put("settling", int64(m.SettleMicros), 4)
+	for _, x := range m.Paths {
+		w.putSigned("path", int64(x), 4)
+	}
+	w.putSigned("crosstalk", int64(m.Common), 4)
+	if len(m.Far) > maxFar {
+		w.refuse("crosstalk of", int64(len(m.Far)), maxFar*passportFar)
+	}
+	for _, f := range m.Far {
+		w.put("cell", int64(f.Cell), 1)
+		w.put("cell", int64(f.From), 1)
+		w.putSigned("crosstalk", int64(f.Share/shareStep), 2)
 	}
 	if w.err != nil {
 		return dst, w.err
@@ -168,17 +187,20 @@ func passportNumber(head []byte) (number uint32, ok bool) {
 // stored.ErrDamaged, stored.ErrVersion or stored.ErrMismatch.
 func parsePassport(b []byte) (*passport, error) {
 	number, ok := passportNumber(b)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, ErrNoPassport
-	case b[4] != passportVersion:
-		return nil, fmt.Errorf("passport: version %d, want %d: %w", b[4], passportVersion, stored.ErrVersion)
-	case binary.BigEndian.Uint16(b[6:]) != passportBody || len(b) < passportBytes:
+	}
+	if b[4] != passportVersion && b[4] != passportBefore {
+		return nil, fmt.Errorf("passport: version %d, want %d or %d: %w", b[4], passportBefore, passportVersion, stored.ErrVersion)
+	}
+	more, end := passportRoom(b)
+	switch {
+	case more < 0 || len(b) < end:
 		return nil, fmt.Errorf("passport: %d bytes: %w", len(b), stored.ErrMismatch)
-	case crc32.ChecksumIEEE(b[:passportBytes-4]) != binary.BigEndian.Uint32(b[passportBytes-4:]):
+	case crc32.ChecksumIEEE(b[:end-4]) != binary.BigEndian.Uint32(b[end-4:]):
 		return nil, fmt.Errorf("passport: %w", stored.ErrDamaged)
 	}
-	r := passportReader{b: b[passportHead : passportBytes-4]}
+	r := passportReader{b: b[passportHead : end-4]}
 	p := &passport{number: number, module: new(ModuleCalibration)}
 	m := p.module
 	n := min(int(r.take(1)), passportSerial)
@@ -198,6 +220,10 @@ func parsePassport(b []byte) (*passport, error) {
 			}
 		}
 	}
+	step := int32(1)
+	if more > 0 {
+		step = shareStep
+	}
 	for k := range m.Cells {
 		c := &m.Cells[k]
 		c.OffsetMicrorad = int32(r.takeSigned(4))
@@ -208,9 +234,19 @@ func parsePassport(b []byte) (*passport, error) {
 		}
 		for i := range c.Near {
 			c.Near[i] = 1_000_000
-			if i != mzi.Reach {
-				c.Near[i] = int32(r.takeSigned(2))
+			if i != Reach {
+				c.Near[i] = int32(r.takeSigned(2)) * step
 			}
+		}
+	}
+	if more > 0 {
+		m.SettleMicros = uint32(r.take(4))
+		for i := range m.Paths {
+			m.Paths[i] = int32(r.takeSigned(4))
+		}
+		m.Common = int32(r.takeSigned(4))
+		for len(r.b) > 0 {
+			m.Far = append(m.Far, FarCalibration{Cell: uint8(r.take(1)), From: uint8(r.take(1)), Share: int32(r.takeSigned(2)) * step})
 		}
 	}
 	if m.Serial == "" {
@@ -220,6 +256,18 @@ func parsePassport(b []byte) (*passport, error) {
 		return nil, fmt.Errorf("passport: %w: %w", stored.ErrMismatch, err)
 	}
 	return p, nil
+}
+
+// passportRoom is how many bytes a body has behind its cells, -1 where no body is
+// like that, and where the slot's CRC ends.
+func passportRoom(b []byte) (more, end int) {
+	length := int(binary.BigEndian.Uint16(b[6:]))
+	more, end = length-passportBody, passportHead+length+4
+	far := more - passportMore
+	if b[4] == passportBefore && more != 0 || b[4] == passportVersion && (far < 0 || far%passportFar != 0 || far > maxFar*passportFar) {
+		return -1, end
+	}
+	return more, end
 }
 
 // passportReader takes fields off a body whose length was checked.

@@ -133,7 +133,7 @@ func (p *passportIO) completed(q *work.Queue, now time.Duration, c *hal.Completi
 	case ioHeads:
 		p.headsRead(q)
 	case ioSlot, ioCheck:
-		if p.at += passportChunk; p.at < passportBytes {
+		if p.at += passportChunk; p.at < passportMost {
 			p.readChunk(q)
 		} else {
 			p.slotRead(q)
@@ -173,7 +173,7 @@ func (p *passportIO) headsRead(q *work.Queue) {
 func (p *passportIO) read(q *work.Queue, slot int) {
 	p.slot, p.at = slot, 0
 	if p.buf == nil {
-		p.buf = make([]byte, passportBytes)
+		p.buf = make([]byte, passportMost)
 	}
 	if p.step != ioCheck {
 		p.step = ioSlot
@@ -183,14 +183,14 @@ func (p *passportIO) read(q *work.Queue, slot int) {
 
 func (p *passportIO) readChunk(q *work.Queue) {
 	p.w = p.chip.AppendRead(p.w[:0], slotAddr(p.slot)+uint16(p.at))
-	p.submit(q, hal.Msg{W: p.w, R: p.buf[p.at:min(p.at+passportChunk, passportBytes)]})
+	p.submit(q, hal.Msg{W: p.w, R: p.buf[p.at:min(p.at+passportChunk, passportMost)]})
 }
 
 // slotRead judges a slot that was read.
 func (p *passportIO) slotRead(q *work.Queue) {
 	if p.step == ioCheck {
 		p.end(nil)
-		if !bytes.Equal(p.buf, p.image) {
+		if !bytes.Equal(p.buf[:len(p.image)], p.image) {
 			p.err = errPassportReadBack
 		}
 		return

@@ -54,6 +54,8 @@ type probe struct {
 	op      hal.Op
 	msgs    [12]hal.Msg
 	reading diode.Reading
+	taps    diode.Reading // of mzi.ReadAll, besides
+	all     [2*hal.Lanes + 4]byte
 	w       [4]byte       // of what goes behind the mux
 	at      time.Duration // of probeWait
 
@@ -185,6 +187,10 @@ func (p *probe) due(t *chipDrive, now time.Duration) {
 		block(diode.Lane, 0, hal.Lanes)
 	case mzi.ReadTaps:
 		block(diode.Guard, hal.GuardTap1, 2)
+	case mzi.ReadAll:
+		p.msgs[0] = p.reading.Ask(diode.Of(m), diode.Lane, 0, hal.Lanes, averageLog2)
+		p.msgs[1] = p.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2, averageLog2)
+		p.submit(t, m.ADC, 2)
 	case mzi.ReadRail:
 		p.slowly(t, hal.Msg{Addr: m.Rail, W: ina219.AppendRead(p.w[:1], ina219.RegShunt)[1:], R: p.r[:2]})
 	}
@@ -237,6 +243,10 @@ func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) er
 	case probeRead:
 		if p.drive.Read != mzi.ReadRail {
 			p.block = p.reading.Block()
+		}
+		if p.drive.Read == mzi.ReadAll {
+			p.block = append(p.all[:0], p.block...)
+			p.block = append(p.block, p.taps.Block()...)
 		}
 		p.take()
 		p.ask(t, now)

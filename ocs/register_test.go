@@ -138,16 +138,20 @@ func TestPokesStayWithinTheirLimits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// 8.5 V is 0xd99a; the module's budget ends long before all cells have it.
+	// 8.5 V is 0xd99a. A heater that nobody has measured may be the least that its
+	// maker states: 10 mA are 4.5 V.
 	if err := h.poke("0/0/dac0/code6a", 0xE000); !errors.Is(err, hal.ErrOutOfRange) || !strings.Contains(err.Error(), "8500 mV") {
 		t.Errorf("beyond 8.5 V: %v", err)
 	}
 	if got, _ := h.peek("0/0/dac0/code6a"); got != 0 {
 		t.Errorf("a refused poke wrote %#x", got)
 	}
+	if err := h.poke("0/0/dac0/code6a", 0x7400); !errors.Is(err, hal.ErrOutOfRange) {
+		t.Errorf("beyond 4.5 V: %v", err)
+	}
 	refused := 0
 	for cell := range hal.CellsPerMod {
-		err := h.poke(fmt.Sprintf("0/0/dac%d/code%da", cell/16, cell%16), 0xBC00)
+		err := h.poke(fmt.Sprintf("0/0/dac%d/code%da", cell/16, cell%16), 0x7000)
 		if errors.Is(err, hal.ErrOutOfRange) {
 			refused++
 		} else if err != nil {
@@ -155,8 +159,8 @@ func TestPokesStayWithinTheirLimits(t *testing.T) {
 		}
 	}
 	l := h.w.Limits(0)
-	if refused == 0 || refused == hal.CellsPerMod {
-		t.Errorf("%d of %d refused: the module's budget lies between", refused, hal.CellsPerMod)
+	if refused != 0 {
+		t.Errorf("%d of %d refused: what any heater may have", refused, hal.CellsPerMod)
 	}
 	if int64(l.Module) > hal.Standard().Heater.ModuleMicrowatt*1000*11/10 || int64(l.Heater) > hal.Standard().Heater.MaxMicrowatt*1000*11/10 {
 		t.Errorf("limits %+v", l)

@@ -23,7 +23,7 @@ type search struct {
 	*mzi.Search
 	module int
 	heater *heater.Driver
-	known  int // heaters whose resistance it has been told
+	known  [hal.CellsPerMod]uint32 // milliohm of the heaters, as its driver has been told
 	drive  *mzi.Drive
 	settle time.Duration
 	lasers uint8
@@ -49,13 +49,11 @@ func (s *search) next() (done, lasers bool) {
 
 // learnHeaters tells the heaters' driver what the search knows of resistances.
 func (s *search) learnHeaters() {
-	for s.known < hal.CellsPerMod {
-		ohm := s.Ohm(s.known)
-		if ohm == 0 {
-			return
+	for k := range s.known {
+		if milliohm := uint32(s.Ohm(k) * 1000); milliohm != s.known[k] {
+			s.heater.Know(k, milliohm)
+			s.known[k] = milliohm
 		}
-		s.heater.Know(s.known, uint32(ohm*1000))
-		s.known++
 	}
 }
 
@@ -74,6 +72,13 @@ func (s *search) take() {
 		}
 	case mzi.ReadTaps:
 		s.sample.Tap = [2]physic.Power{light(0, s.optics.Guard[hal.GuardTap1]), light(1, s.optics.Guard[hal.GuardTap2])}
+	case mzi.ReadAll:
+		for i := range s.sample.Lane {
+			s.sample.Lane[i] = light(i, s.optics.Lanes[i])
+		}
+		for i := range s.sample.Tap {
+			s.sample.Tap[i] = light(hal.Lanes+i, s.optics.Guard[hal.GuardTap1+i])
+		}
 	case mzi.ReadRail:
 		s.sample.Current = physic.ElectricCurrent(ina219.ShuntMicrovolt(ina219.Value(s.r[:2]))) * microAmpere * 1000 / physic.ElectricCurrent(s.optics.RailShuntMilliohm)
 	}
@@ -87,6 +92,9 @@ func (s *search) finish() error {
 	}
 	r := s.result
 	r.Measurements = uint32(found.Measurements)
+	r.SettleMicros = uint32(found.Settle / time.Microsecond)
+	r.Paths = [2]int32{found.Own.Path, found.Own.PathLoss}
+	r.cross(&found.Module)
 	for k := range r.Cells {
 		cell := &found.Module.Cells[k]
 		c := &r.Cells[k]
@@ -94,13 +102,11 @@ func (s *search) finish() error {
 		c.PiMicrowatt = uint32(cell.PiPower() / physic.MicroWatt)
 		c.MilliOhm = uint32(cell.Ohm * 1000)
 		r.Extinction[k] = found.Extinction[k]
-		for i, x := range found.Module.Near[k] {
-			c.Near[i] = int32(x * 1e6)
-		}
 		for register, v := range found.Volts[k] {
 			r.Codes[k][register] = heater.Code(v)
 		}
 	}
+	r.keepPhases(found, &s.optics.Heater)
 	for l := range r.LaneLoop {
 		r.LaneLoop[l] = milliDBm(found.LaneLoop[l])
 		for e := range r.LaneTap {
@@ -134,6 +140,8 @@ func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
 		limits := heaterLimits(&o.Heater)
 		one, err := mzi.NewSearch(mzi.Config{
 			Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(i), Step: heater.Step, Loopback: mzi.Halves,
+			LeastOhm: float64(o.Heater.LeastOhm), MostOhm: float64(o.Heater.MostOhm), MostSettle: o.Heater.MostSettle,
+			LeastPi: physic.Power(o.Heater.LeastPiMicrowatt) * microWatt, MostPi: physic.Power(o.Heater.MostPiMicrowatt) * microWatt,
 			MaxVoltage: limits.Voltage, MaxCurrent: limits.Current, MaxPower: limits.Power,
 		})
 		if err != nil {

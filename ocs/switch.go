@@ -225,7 +225,7 @@ func (s *latchTurn) completed(t *chipDrive, now time.Duration, c *hal.Completion
 		return // dark; the toggles follow as soon as they may
 	}
 	w.busEnd = c.End
-	w.settling, w.settled = true, c.End+t.settleTime()
+	w.settling, w.settled = true, c.End+t.settleTime(t.cfg.Calibration)
 	if s.step == switchMake {
 		w.settled = c.End + laserTime
 	} else {

@@ -181,7 +181,7 @@ func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal
 		m.rise.add(m.earlyAt) // there already
 	} else {
 		// Not yet: it comes after the look, within the time that heaters take.
-		m.rise.add(max(t.settleTime(), m.earlyAt))
+		m.rise.add(max(t.settleTime(c.result), m.earlyAt))
 	}
 	m.trial++
 	m.step = timingRest
@@ -193,11 +193,11 @@ func (m *timing) finish(t *chipDrive, c *calibrating, now time.Duration) {
 	r := &c.result.Timing
 	r.DetectMin, r.DetectMax = m.detect.bounds()
 	least, most := m.bus.beyond()
-	r.SwitchMin = least + soonest(m.looks, t.settleTime())
+	r.SwitchMin = least + soonest(m.looks, t.settleTime(c.result))
 	// A bundle of the same latch may be ahead of us on the bus, once.
 	wire, _, _ := m.wire.believed()
 	_, rise, _ := m.rise.believed()
-	r.SwitchMax = most + wire + max(rise, t.settleTime())
+	r.SwitchMax = most + wire + max(rise, t.settleTime(c.result))
 	if !t.arm.both { // the switch before may have been a moment ago, and its write is ahead
 		r.SwitchMax += most + t.arm.took
 	}

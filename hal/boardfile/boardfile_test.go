@@ -114,7 +114,7 @@ var wrong = []struct {
 	{"types[0].los_clear_mdbm", 0, []string{`"los_clear_mdbm": -14000`, `"los_clear_mdbm": -16000`}},
 	{"types[0].settle_us", 0, []string{`"settle_us": 70`, `"settle_us": 0`}},
 	{"types[0].heater.max_mv", 0, []string{`"max_mv": 8500`, `"max_mv": 10001`}},
-	{"types[0].heater.most_ohm", 0, []string{`"most_ohm": 1100`, `"most_ohm": 899`}},
+	{"types[0].heater.most_ohm", 0, []string{`"most_ohm": 2200`, `"most_ohm": 449`}},
 	{"bundles[0].latch", 0, []string{`{"latch": "latch0", "first_pin": 0`, `{"latch": "latch9", "first_pin": 0`}},
 	{"bundles[0].first_pin", 0, []string{`"first_pin": 0`, `"first_pin": 22`}},
 	{"bundles[1].first_pin", 0, []string{`"first_pin": 4`, `"first_pin": 0`}},

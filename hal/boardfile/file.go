@@ -96,6 +96,9 @@ type HeaterLimits struct {
 	ModuleUW int64 `json:"module_uw" unit:"uW" doc:"at most in all heaters of a module"`
 	LeastOhm int64 `json:"least_ohm" unit:"Ohm" doc:"least resistance that the maker states; what is not measured is taken for it"`
 	MostOhm  int64 `json:"most_ohm" unit:"Ohm" doc:"most that the maker states"`
+	LeastPi  int64 `json:"least_pi_uw,omitempty" unit:"uW" doc:"least power for a phase of pi that the maker states; 0: 10,000"`
+	MostPi   int64 `json:"most_pi_uw,omitempty" unit:"uW" doc:"most that the maker states; 0: 60,000"`
+	HeatUS   int64 `json:"heat_us,omitempty" unit:"us" doc:"longest until heat stands still, the DAC's own time with it; 0: 1,200"`
 }
 
 // Bundle is modules that switch together.

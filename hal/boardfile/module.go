@@ -1,7 +1,9 @@
 package boardfile
 
 import (
+	"cmp"
 	"fmt"
+	"time"
 
 	"ringlight/hal"
 )
@@ -67,7 +69,14 @@ func (m *maker) kind(i int) {
 		m.span(at+"heater.module_uw", h.ModuleUW, h.MaxUW, maxModuleUW)
 		m.span(at+"heater.least_ohm", h.LeastOhm, 1, maxOhm)
 		m.span(at+"heater.most_ohm", h.MostOhm, h.LeastOhm, maxOhm)
-		o.Heater = hal.HeaterLimits{MaxMillivolt: h.MaxMV, MaxMicroampere: h.MaxUA, MaxMicrowatt: h.MaxUW, ModuleMicrowatt: h.ModuleUW, LeastOhm: h.LeastOhm, MostOhm: h.MostOhm}
+		usual := hal.Standard().Heater
+		h.LeastPi, h.MostPi = cmp.Or(h.LeastPi, usual.LeastPiMicrowatt), cmp.Or(h.MostPi, usual.MostPiMicrowatt)
+		h.HeatUS = cmp.Or(h.HeatUS, usual.MostSettle.Microseconds())
+		m.span(at+"heater.least_pi_uw", h.LeastPi, 1, maxUW)
+		m.span(at+"heater.most_pi_uw", h.MostPi, h.LeastPi, maxUW)
+		m.span(at+"heater.heat_us", h.HeatUS, 1, maxSettleUS)
+		o.Heater = hal.HeaterLimits{LeastPiMicrowatt: h.LeastPi, MostPiMicrowatt: h.MostPi, MostSettle: time.Duration(h.HeatUS) * time.Microsecond,
+			MaxMillivolt: h.MaxMV, MaxMicroampere: h.MaxUA, MaxMicrowatt: h.MaxUW, ModuleMicrowatt: h.ModuleUW, LeastOhm: h.LeastOhm, MostOhm: h.MostOhm}
 	}
 	switch t.Control {
 	case "chips":

@@ -30,7 +30,7 @@ func TestEveryLimitHolds(t *testing.T) {
 				code := g.Allow(k, register, 0xFFFF).Code()
 				volt := 10 * float64(code) / 65536
 				// Unknown, and implausibly small: the least plausible.
-				ohm := max(float64(milliohm), 900_000) / 1000
+				ohm := max(float64(milliohm), 450_000) / 1000
 				milliwatt := 1000 * volt * volt / ohm
 				if volt > 8.5 || volt/ohm > 10e-3 || milliwatt > 60 {
 					t.Errorf("%d mOhm: cell %d gets %.3f V, %.2f mA, %.2f mW", milliohm, k, volt, 1000*volt/ohm, milliwatt)
@@ -88,12 +88,13 @@ func TestGoodCodesAreLeftAlone(t *testing.T) {
 // Goal: a heater that turns out to be another is judged anew, and so is what it leaves
 // to the rest.
 // Method: the last heater's share of a module that is full; then the others are known
-// to be of more resistance, and of unknown again.
+// to be of more resistance, and of less again.
 func TestWhatIsHeldIsJudgedAnew(t *testing.T) {
 	g := known()
 	full := hal.HeaterCode(7_300_000)
 	last := hal.CellsPerMod - 1
 	for k := range last {
+		g.Know(k, 900_000)
 		g.Allow(k, 0, full)
 	}
 	before := g.Allow(last, 0, 0xFFFF).Code()
@@ -104,7 +105,7 @@ func TestWhatIsHeldIsJudgedAnew(t *testing.T) {
 		t.Errorf("others draw less, and it gets %#x after %#x", after, before)
 	}
 	for k := range last {
-		g.Know(k, 0)
+		g.Know(k, 900_000)
 	}
 	if after := g.Allow(last, 0, 0xFFFF).Code(); after != before {
 		t.Errorf("others may draw more, and it gets %#x, want %#x", after, before)

@@ -20,7 +20,7 @@ var (
 	encMode = mustMode(cbor.CoreDetEncOptions().EncMode())
 	decMode = mustMode(cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden,
-		MaxArrayElements: 64, MaxMapPairs: 32, MaxNestedLevels: 8,
+		MaxArrayElements: 128, MaxMapPairs: 32, MaxNestedLevels: 8,
 	}.DecMode())
 )
 
