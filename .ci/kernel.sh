@@ -5,6 +5,9 @@
 #
 #   ast2600-evb  armv7, a board controller: EEPROM and temperature on one bus,
 #                a mux with a chip behind three of its ports on another
+#   pins         the same board: edges of a pin answered by writes on a real bus,
+#                each judged by the emulator's memory; lines that a controller
+#                owns; a memory and a mux that drivers of the kernel have
 #   imx8mp-evk   arm64: EEPROM and temperature on I2C, a flash on SPI
 #   models       arm64: the kernel's own chip drivers on the simulator's register
 #                models, which this kernel sees as USB adapters of I2C
@@ -16,7 +19,7 @@
 #   .ci/kernel.sh [ast2600|imx8mp|models ...]      SOAK=6000 WORK=bin/kernel
 set -euo pipefail
 cd "$(dirname "$0")/.."
-SOAK=${SOAK:-6000}
+SOAK=${SOAK:-6000} EDGES=${EDGES:-1000}
 mkdir -p "${WORK:=bin/kernel}"
 W=$(realpath "$WORK")
 
@@ -154,6 +157,61 @@ ast2600() {
     "0x33: address not acknowledged" "restored" "linux/arm go"
 }
 
+# toggle MONITOR LOG IMAGE N: the pin goes up and down N times, each time after
+# the memory has what the agent wrote of the last; who does not answer is told.
+toggle() {
+  local n level want
+  until grep -q "answering" "$2"; do sleep 0.2; done
+  for ((n = 1; n <= $4; n++)); do
+    want=$((n % 2)); level=false; [ $want = 1 ] && level=true
+    echo "qom-set /machine/soc/gpio gpioA0 $level"
+    SECONDS=0
+    until [ "$(od -An -tu1 -j4 -N1 "$3" | tr -d ' ')" = $want ]; do
+      [ $SECONDS -lt 20 ] || { echo "edge $n: no answer within 20 s" >> "$2.host"; return; }
+    done
+  done
+  echo "$4 edges, each with its own level in the memory" >> "$2.host"
+}
+
+pins() {
+  local K=$W/armhf L=$W/pins.log M=$W/pins.mon D=$W/pins.dtb bus=/sys/bus/i2c/devices
+  GOOS=linux GOARCH=arm GOARM=7 CGO_ENABLED=0 ${GO:-go} build -trimpath -ldflags '-s -w' -o "$W/ocs-agent-armhf" ./cmd/ocs-agent || return 1
+  memory "$W/ee0.img" first; memory "$W/ee1.img" other; head -c 512 /dev/zero > "$W/latch.img"
+  cp "$(find "$K" -name aspeed-ast2600-evb.dtb)" "$D"
+  tool fdtput -t s "$D" /ahb/apb/gpio@1e780000 gpio-line-names LOS_LOOP0 || return 1
+  cat > "$W/pins.sh" <<X
+mount -t debugfs d /sys/kernel/debug
+echo 24c64 0x50 > $bus/i2c-0/new_device; echo pca9548 0x70 > $bus/i2c-1/new_device
+pin=\$(sed -n 's/^pin \([0-9]*\) .*: device 1e78a680.i2c-bus .*/\1/p' /sys/kernel/debug/pinctrl/*/pinmux-pins | tr '\n' ' ')
+set -- \$pin
+echo "pins of an I2C controller: \$1 \$2"
+echo '{"board":{"kind":"linux","bundles":1,"modules":1,"buses":[{"device":"/dev/i2c-3","scl":{"chip":"gpiochip0","offset":'\$1'},"sda":{"chip":"gpiochip0","offset":'\$2'}},{"device":"/dev/spidev0."},{"device":"/dev/i2c-4"},{"device":"/dev/i2c-5"},{"device":"/dev/i2c-6"}]}}' > c.json
+ocs-agent status -config c.json; echo "recovery lines: exit \$?"
+ocs-agent selftest -bus-soak 10 -chip mux=/dev/i2c-1@0x70; echo "mux of the kernel: exit \$?"
+ch() { basename \$(readlink $bus/1-0070/channel-\$1); }
+(while [ ! -f over ]; do cat $bus/0-0050/eeprom | sha256sum | cut -c1-16; done | sort | uniq -c > kernel.txt; touch told) &
+ocs-agent selftest -bus-soak $((SOAK/12)) -deadline 30s -chip eeprom=/dev/i2c-0@0x50 -chip temp=/dev/\$(ch 0)@0x4c -chip temp=/dev/\$(ch 2)@0x4c -chip eeprom=/dev/\$(ch 3)@0x51
+echo "soak beside drivers: exit \$?"
+touch over; while [ ! -f told ]; do usleep 100000; done
+echo "read by the kernel's at24 meanwhile: \$(wc -l < kernel.txt) contents, times and sum \$(cat kernel.txt | tr -s ' ')"
+ocs-agent selftest -edges $EDGES -line LOS_LOOP0 -latch pca9535=/dev/i2c-2@0x20
+X
+  initrd armhf "$W/pins.gz" "gpio-aspeed i2c-aspeed i2c-dev i2c-mux i2c-mux-pca954x at24" "$(cat "$W/pins.sh")" "/dev/i2c-1" || return 1
+  rm -f "$M".* "$L.host"; mkfifo "$M.in" "$M.out"; : > "$L"
+  { echo "qom-set /machine/peripheral/t1 temperature -5500"; echo "qom-set /machine/peripheral/t2 temperature 33000"; toggle "$M" "$L" "$W/latch.img" "$EDGES"; sleep 600; } > "$M.in" & local host=$!
+  emulate qemu-system-arm "${SHARE[@]}" -M ast2600-evb -display none -serial stdio -no-reboot -chardev "pipe,id=mon,path=$M" -mon chardev=mon,mode=readline \
+    -kernel "$(ls "$K"/boot/vmlinuz-*)" -dtb "$D" -initrd "$W/pins.gz" -append "console=ttyS4,115200n8 rdinit=/init panic=1 quiet" \
+    -drive "if=none,id=e0,format=raw,file=$W/ee0.img" -device at24c-eeprom,bus=aspeed.i2c.bus.0,address=0x50,rom-size=8192,drive=e0 \
+    -drive "if=none,id=e2,format=raw,file=$W/latch.img" -device at24c-eeprom,bus=aspeed.i2c.bus.2,address=0x20,rom-size=512,address-size=1,drive=e2 \
+    -device pca9548,id=mux,bus=aspeed.i2c.bus.1,address=0x70 -device tmp105,id=t1,bus=i2c.0,address=0x4c -device tmp105,id=t2,bus=i2c.2,address=0x4c \
+    -drive "if=none,id=e1,format=raw,file=$W/ee1.img" -device at24c-eeprom,bus=i2c.3,address=0x51,rom-size=8192,drive=e1 > "$L" </dev/null || true
+  kill $host 2>/dev/null || true
+  cat "$L.host" >> "$L" 2>/dev/null || true
+  judge pins "$L" "recovery lines: exit 1" "leave scl and sda out" "mux of the kernel: exit 1" "held by pca954x" "soak beside drivers: exit 0" \
+    "at24 of the kernel reads it, too" "meanwhile: 1 contents" "$(sha256sum < "$W/ee0.img" | cut -c1-16)" \
+    "$EDGES answered, 0 lost, 0 wrong" "$EDGES edges, each with its own level in the memory"
+}
+
 imx8mp() {
   local K=$W/arm64 L=$W/imx8mp.log M=$W/imx8mp.mon D=$W/imx8mp.dtb S=/soc@0/bus@30800000/spi@30840000 sum
   GOOS=linux GOARCH=arm64 CGO_ENABLED=0 ${GO:-go} build -trimpath -ldflags '-s -w' -o "$W/ocs-agent-arm64" ./cmd/ocs-agent || return 1
@@ -191,9 +249,9 @@ models() {
 }
 
 bad=0
-[ $# -gt 0 ] || set -- ast2600 imx8mp models
+[ $# -gt 0 ] || set -- ast2600 pins imx8mp models
 for b in "$@"; do
-  case $b in ast2600|imx8mp|models) ;; *) echo "kernel.sh: board $b: want ast2600, imx8mp or models" >&2; exit 2;; esac
+  case $b in ast2600|pins|imx8mp|models) ;; *) echo "kernel.sh: board $b: want ast2600, pins, imx8mp or models" >&2; exit 2;; esac
   echo "== $b"; began=$SECONDS
   $b || bad=1
   echo "bench-kernel: $b $([ $bad = 0 ] && echo passed || echo FAILED), $((SECONDS-began)) s"

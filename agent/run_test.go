@@ -164,11 +164,16 @@ func (s *syncBuffer) String() string {
 
 func startRun(t *testing.T, dir string, k *kept, board *hal.Board, cals []*ocs.Calibration, session proto.Session) *running {
 	t.Helper()
+	return startRunOn(t, dir, k.open, board, cals, session)
+}
+
+func startRunOn(t *testing.T, dir string, open func(func(hal.Event)) (Hardware, error), board *hal.Board, cals []*ocs.Calibration, session proto.Session) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{link: newWireLink(), cancel: cancel, ended: make(chan error, 1), socket: filepath.Join(dir, "agent.sock"), log: &syncBuffer{}}
 	go func() {
 		r.ended <- Run(ctx, RunConfig{Agent: Config{Fabric: "f1", Node: 3, Board: board, Calibrations: cals, Session: session, Software: "test"},
-			Open: k.open, Link: r.link, Journal: filepath.Join(dir, "journal"), Socket: r.socket,
+			Open: open, Link: r.link, Journal: filepath.Join(dir, "journal"), Socket: r.socket,
 			Log: slog.New(slog.NewTextHandler(r.log, nil))})
 	}()
 	r.link.in <- proto.Packet{Kind: proto.LinkUp}

@@ -22,7 +22,7 @@ type Answer struct {
 	read  hal.Op
 	msgs  [2]hal.Msg
 	reply [3]byte
-	cmd   [2]byte
+	cmd   [4]byte
 	ask   [1]byte
 }
 
@@ -52,7 +52,7 @@ func NewAnswer(line, latch string) (*Answer, error) {
 	a := &Answer{chip: pca953x.Of(part)}
 	a.Board = hal.Board{Buses: []hal.Bus{{Kind: hal.I2C, Device: device, Speed: 400 * physic.KiloHertz}},
 		Lines: []hal.Line{l}, Latches: []hal.Latch{{Part: part, Bus: 0, Addr: addr}}}
-	a.msgs[0] = hal.Msg{Addr: addr, W: a.cmd[:]}
+	a.msgs[0] = hal.Msg{Addr: addr, W: a.cmd[:1+a.chip.Ports]}
 	a.msgs[1] = hal.Msg{Addr: addr, W: a.ask[:], R: a.reply[:a.chip.Ports]}
 	a.write = hal.Op{Class: hal.ClassSwitch, Msgs: a.msgs[:1]}
 	a.read = hal.Op{Class: hal.ClassVerify, Msgs: a.msgs[1:]}
@@ -62,11 +62,11 @@ func NewAnswer(line, latch string) (*Answer, error) {
 
 // Write is the op that answers a level. It is one and the same each time.
 func (a *Answer) Write(high bool) *hal.Op {
-	v := byte(0)
+	v := uint32(0)
 	if high {
 		v = 1
 	}
-	a.chip.AppendWrite(a.cmd[:0], pca953x.Polarity, 0, v)
+	a.chip.AppendWriteAll(a.cmd[:0], pca953x.Polarity, v)
 	return &a.write
 }
 
