@@ -55,7 +55,7 @@ for broker in mosquitto embedded; do
     where=(-listen "127.0.0.1:$port"); b=
   fi
   rm -f "$dir"/*.db
-  first() { bin/ocs-planner run "${where[@]}" -fabric-file "$dir/right.json" -state "$dir/one.db" >>"$dir/one.log" 2>&1 & one=$!; }
+  first() { bin/ocs-planner run "${where[@]}" -fabric-file "$dir/right.json" -state "$dir/one.db" "$@" >>"$dir/one.log" 2>&1 & one=$!; }
   first
   bin/ocs-sim agents -broker "$url" -fabric-file "$dir/right.json" -modules 2 >"$dir/agents.out" 2>"$dir/agents.log" & agents=$!
   await 90; sleep 3; early=$(rings)
@@ -84,6 +84,17 @@ for broker in mosquitto embedded; do
       [ "$(members <<<"$before")" = "$(rings | members)" ] || { echo "rivals: restarted with $kind store: rings changed"; exit 1; }
       echo "rivals: mosquitto: restarted with ${kind/none/no} store: rings as they were"
     done
+    # A term beyond what a planner without a store believes: begun above one, lost
+    # with its store, named by the next, and begun above that.
+    far=$(( 1 << 45 )); again() { kill -9 $one; wait $one 2>/dev/null || true; rm -f "$dir/one.db" "$dir/one.log"; first "$@"; }
+    again -term-above $far; await 60
+    again
+    for i in $(seq 60); do grep -q "started with -term-above $(( far + 1 ))" "$dir/one.log" && break; sleep 0.5; done
+    grep -q "started with -term-above $(( far + 1 ))" "$dir/one.log" || { echo "rivals: a far term is not named with its way out"; tail -5 "$dir/one.log"; exit 1; }
+    again -term-above $(( far + 1 )); await 60; sleep 3
+    [ "$(members <<<"$before")" = "$(rings | members)" ] || { echo "rivals: begun above a far term: rings changed"; exit 1; }
+    [[ $(waits) == *'"term":'$(( far + 2 ))* ]] || { echo "rivals: not in the term above"; waits; exit 1; }
+    echo "rivals: mosquitto: a far term, its store lost: named with -term-above $(( far + 1 )), and begun above it rings as they were"
   fi
   duplicate
   watched=$(( SECONDS - quiet ))

@@ -7,21 +7,43 @@ import (
 	"ringlight/proto"
 )
 
+// fenced is a machine of either kind.
+type fenced interface {
+	Restore(State)
+	State() State
+	Step(Event, []Action) []Action
+	Report(*proto.Reported)
+}
+
+// eachKind calls f with what makes a machine of each kind, of a journal if there
+// is one, that has read its hardware back.
+func eachKind(t *testing.T, f func(t *testing.T, start func(*State) fenced)) {
+	for name, of := range map[string]func() fenced{ // any order: each by itself
+		"node":   func() fenced { return New(Config{ID: 1, Bundles: 1}) },
+		"switch": func() fenced { return NewCrossConnect(1, 4) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f(t, func(s *State) fenced {
+				m := of()
+				if s != nil {
+					m.Restore(*s)
+				}
+				m.Step(Event{Kind: Adopt, Lits: []BundleLight{{Path: proto.Loopback, Ready: true}}}, nil)
+				return m
+			})
+		})
+	}
+}
+
 // Goal: a term belongs to the life of a planner that it was heard from first: a
 // copy of that planner's store, which counts itself up to the same term, stages
 // nothing and takes no term over, not after a restart of the agent either, until
 // it has a term of its own. One that does not say its life is taken as before.
-// Method: plans of two lives, one word at a time.
-func TestTermBelongsToOneLife(t *testing.T) {
+// Method: plans of two lives, one word at a time, to a node and to a switch.
+func TestTermBelongsToOneLife(t *testing.T) { eachKind(t, termBelongsToOneLife) }
+
+func termBelongsToOneLife(t *testing.T, start func(*State) fenced) {
 	for _, restart := range []bool{false, true} {
-		start := func(s *State) *Machine {
-			m := New(Config{ID: 1, Bundles: 1})
-			if s != nil {
-				m.Restore(*s)
-			}
-			m.Step(Event{Kind: Adopt, Lits: []BundleLight{{Path: proto.Loopback, Ready: true}}}, nil)
-			return m
-		}
 		h, now := start(nil), time.Second
 		step := func(ev Event) (acks []proto.Ack) {
 			now += time.Second
@@ -74,9 +96,10 @@ func TestTermBelongsToOneLife(t *testing.T) {
 // Goal: a term of one message reaches as far as both ends agree on, and no
 // farther; a planner that is there and alone is followed wherever it is.
 // Method: signs of life at the limit and beyond; then three in a row.
-func TestFarTermNeedsALivingPlanner(t *testing.T) {
-	m := New(Config{ID: 1, Bundles: 1})
-	m.Step(Event{Kind: Adopt, Lits: []BundleLight{{Path: proto.Loopback, Ready: true}}}, nil)
+func TestFarTermNeedsALivingPlanner(t *testing.T) { eachKind(t, farTermNeedsALivingPlanner) }
+
+func farTermNeedsALivingPlanner(t *testing.T, start func(*State) fenced) {
+	m := start(nil)
 	now := time.Second
 	heard := func(term proto.Term) proto.Term {
 		now += 2 * time.Second

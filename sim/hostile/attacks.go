@@ -27,12 +27,12 @@ const backSoon = 10 * time.Second
 
 var attacks = []attack{
 	{"numbers", "terms, generations and sequence numbers as high as they go, of nodes and of a planner", numbers, 0},
-	{"forged", "plans and commits of a planner that is none, with the same and a higher term", forgedPlanner, 0},
 	{"mutants-planner", "mutants of genuine messages to the planner", mutantsToPlanner, 0},
 	{"mutants-agents", "mutants of plans, decisions and commands to all agents", mutantsToAgents, 0},
 	{"replay", "genuine messages again: in order, backwards, shuffled", replay, 0},
 	{"stale", "old terms and generations, another plan under the same number, another node's", stale, 0},
 	{"sign-of-life", "one message of a planner that is not there, with a higher term and beat", signOfLife, 0},
+	{"forged", "plans and commits of a planner that is none, with the same and a higher term", forgedPlanner, 0},
 	{"duplicate", "a second agent with the number of one in service", duplicate, 0},
 	{"views", "death notes, old births and far event numbers in the name of others", views, 0},
 	{"retained", "commands that the broker keeps, and commands of a former life", retainedCommands, 0},
