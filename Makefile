@@ -110,7 +110,7 @@ bench-procs: build ## broker, planner, 16 boards and 16 agents, each a process, 
 	else echo "procs: skipped, no mosquitto"; fi
 
 .PHONY: bench-damage
-bench-damage: build ## journals and stores of running agents and planner damaged, writers killed with -9, the boards' own record judges (DAMAGE, KILLS, SEED; needs mosquitto)
+bench-damage: build ## journals and stores of running agents, of switches too, and planner damaged, writers killed with -9, the boards' own record judges (DAMAGE, KILLS, SEED; needs mosquitto)
 	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then bin/ocs-sim procs -broker $$(command -v mosquitto) -damage $${DAMAGE:-500} -kills $${KILLS:-1000} -seed $${SEED:-1}; \
 	else echo "damage: skipped, no mosquitto"; fi
 

@@ -78,7 +78,7 @@ var mayImport = map[string][]string{
 	"sim/fleet":       {"sim", "sim/agenda", "sim/trace", "agent", "ocs", "ocs/circuit", "ocs/mems", "planner", "planner/fabric", "planner/ring", "hal", "hal/boardfile", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
 	"sim/hostile":     {"mzi/detmath", "proto", "proto/mqtt"},
 	"sim/study":       {"mzi/detmath", "planner/fabric", "planner/isolate", "planner/model", "planner/topo", "planner/ring", "planner/sched", "planner/wiring", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "proto"},
-	"sim/live":        {"sim", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "sim/damage", "mzi/detmath", "agent", "ocs", "ocs/circuit", "hal", "hal/socket", "planner", "planner/fabric", "planner/server", "proto", "proto/limit", "proto/mqtt"},
+	"sim/live":        {"sim", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "sim/damage", "mzi/detmath", "agent", "ocs", "ocs/circuit", "ocs/mems", "hal", "hal/socket", "planner", "planner/fabric", "planner/server", "proto", "proto/limit", "proto/mqtt"},
 	"cmd/ocs-agent":   {"agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/mqtt", "sim", "sim/solo"},
 	"cmd/ocs-planner": {"planner", "planner/fabric", "planner/server", "proto"},
 	"cmd/ocs-sim":     {"golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "sim", "sim/"},

@@ -24,6 +24,7 @@ type boardConfig struct {
 	File       string      `json:"file"` // board file; the five below are then its own
 	GPUs       int         `json:"gpus"`
 	Bundles    int         `json:"bundles"`
+	Ports      int         `json:"ports"` // of a board of mirrors, on either side; 0: it is a node's
 	Modules    int         `json:"modules"`
 	ModuleKind string      `json:"module_kind"`
 	Mux        bool        `json:"mux"`
@@ -43,6 +44,7 @@ func board(ctx context.Context, args []string) error {
 	physics := physicsFlag(fs)
 	fibres := fs.String("fibres", "", "`host:port` that the light of board.leads comes to, over UDP")
 	control := fs.String("control", "", "where to read its record and switch its supply, unix:`PATH`; a line a connection: record, power on, power off, cut PORT, mend PORT")
+	factory := fs.String("factory", "", "`file` for what the maker of a board of mirrors measured, board.factory of its agent")
 	state := fs.String("state", "", "folder that keeps the EEPROMs; none: they are forgotten")
 	if err := parse(fs, args); err != nil {
 		return err
@@ -60,18 +62,25 @@ func board(ctx context.Context, args []string) error {
 	if len(leads) > 0 && *fibres == "" {
 		return usageError{invalid("fibres", "host:port", "the board has %d fibres that lead outside", len(leads))}
 	}
+	if *factory != "" && cfg.Board.Mirrors == nil {
+		return usageError{invalid("factory", "a board with ports", "the board has no mirrors")}
+	}
 	l, err := serveAt("listen", *listen)
 	if err != nil {
 		return err
 	}
-	o := live.Outside{Fibres: *fibres, Leads: leads}
+	o := live.Outside{Fibres: *fibres, Leads: leads, Factory: *factory}
 	if *control != "" {
 		if o.Control, err = serveAt("control", *control); err != nil {
 			_ = l.Close()
 			return err
 		}
 	}
-	fmt.Printf("board with %d bundles of %d modules on %s\n", len(cfg.Board.Bundles), len(cfg.Board.Bundles[0].Modules), *listen)
+	if m := cfg.Board.Mirrors; m != nil {
+		fmt.Printf("board with mirrors of %d ports on %s\n", m.Ports, *listen)
+	} else {
+		fmt.Printf("board with %d bundles of %d modules on %s\n", len(cfg.Board.Bundles), len(cfg.Board.Bundles[0].Modules), *listen)
+	}
 	return live.Board(ctx, cfg, l, o)
 }
 
@@ -143,6 +152,12 @@ func decodeBoard(data []byte, c *boardConfig) error {
 
 // layout is the board as data.
 func (c *boardConfig) layout() (hal.Board, error) {
+	if c.Ports < 0 || c.Ports > hal.MaxCrossbarPorts {
+		return hal.Board{}, invalid("board.ports", fmt.Sprintf("0 to %d", hal.MaxCrossbarPorts), "%d", c.Ports)
+	}
+	if c.Ports > 0 {
+		return hal.DefaultMEMS(c.Ports)
+	}
 	if c.File != "" {
 		raw, err := os.ReadFile(c.File)
 		if err != nil {

@@ -87,8 +87,11 @@ func (m *Mirrors) Passes(w *sim.World, s int, a, b uint16) bool {
 	if s >= len(m.Factories) {
 		return m.hears(w, s, a, b)
 	}
-	return int(a) < m.ports && w.MirrorLoss(m.ID(s), int(a), int(b)) < passes
+	return int(a) < m.ports && Passes(w, m.ID(s), int(a), int(b))
 }
+
+// Passes is the same of one board.
+func Passes(w *sim.World, id sim.BoardID, a, b int) bool { return w.MirrorLoss(id, a, b) < passes }
 
 // Lit are all pairs of ports of switch s between which light passes.
 func (m *Mirrors) Lit(w *sim.World, s int) []circuit.Pair {

@@ -2,11 +2,14 @@ package live
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
 	"time"
 
 	"ringlight/hal"
 	"ringlight/hal/socket"
+	"ringlight/ocs/mems"
 	"ringlight/sim/solo"
 )
 
@@ -15,6 +18,7 @@ type Outside struct {
 	Fibres  string       // host:port that light comes to over UDP; "": Leads are none
 	Leads   []Lead       // fibres to boards in other processes
 	Control net.Listener // where its record is read and its supply switched; nil: nowhere
+	Factory string       // file for what the maker of a board of mirrors measured; "": none
 }
 
 // Board serves one simulated board on the real clock to whoever dials the
@@ -32,6 +36,9 @@ func Board(ctx context.Context, cfg solo.Config, l net.Listener, o Outside) erro
 		cfg.Leads = fibres.leads()
 	}
 	rec, bundles := &recorder{}, len(cfg.Board.Bundles)
+	if cfg.Board.Mirrors != nil {
+		rec.ports = cfg.Board.Mirrors.Ports
+	}
 	server := socket.NewServer()
 	board, err := solo.OpenWatched(cfg, func(ev hal.Event) { server.Event(ev) }, func(b *solo.Board) { rec.watch(b, bundles) }, func(b *solo.Board) time.Duration {
 		rec.watch(b, bundles)
@@ -43,6 +50,15 @@ func Board(ctx context.Context, cfg solo.Config, l net.Listener, o Outside) erro
 	if err != nil {
 		_ = l.Close()
 		return err
+	}
+	if o.Factory != "" {
+		board.With(func(b *solo.Board) {
+			err = os.WriteFile(o.Factory, mems.Measure(b.World().Maker(b.ID()), rec.ports).Encode(), 0o600)
+		})
+		if err != nil {
+			_ = l.Close()
+			return errors.Join(err, board.Close())
+		}
 	}
 	if fibres.conn != nil {
 		go fibres.receive(board)

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"ringlight/hal"
 	"ringlight/sim"
+	"ringlight/sim/fleet"
 	"ringlight/sim/solo"
 )
 
@@ -18,6 +20,16 @@ import (
 type BoardRecord struct {
 	Powered bool         `json:"powered"`
 	Paths   []PathRecord `json:"paths"` // by bundle: loopback, external1, external2
+	// Of a board of mirrors: where light passes, and how often a circuit that had
+	// been seen lit lost it.
+	Circuits []PortPair `json:"circuits,omitempty"`
+	Darkened int        `json:"darkened,omitempty"`
+}
+
+// PortPair is a port of side A and one of side B.
+type PortPair struct {
+	A int `json:"a"`
+	B int `json:"b"`
 }
 
 // PathRecord is the light that comes to one path's receivers.
@@ -35,6 +47,10 @@ type recorder struct {
 	mu   sync.Mutex
 	last [hal.MaxBundles][hal.NumLOS]time.Duration
 	n    [hal.MaxBundles][hal.NumLOS]int
+
+	ports    int // of a side of a board of mirrors
+	lit      []PortPair
+	darkened int
 }
 
 func (r *recorder) watch(b *solo.Board, bundles int) {
@@ -48,6 +64,29 @@ func (r *recorder) watch(b *solo.Board, bundles int) {
 			}
 		}
 	}
+	r.lit = slices.DeleteFunc(r.lit, func(p PortPair) bool {
+		dark := !passes(b, p)
+		if dark {
+			r.darkened++
+		}
+		return dark
+	})
+}
+
+func passes(b *solo.Board, p PortPair) bool { return fleet.Passes(b.World(), b.ID(), p.A, p.B) }
+
+// circuits looks at every pair of ports, and follows those that have light from
+// now on.
+func (r *recorder) circuits(b *solo.Board) []PortPair {
+	r.lit = r.lit[:0]
+	for a := range r.ports {
+		for to := range r.ports {
+			if p := (PortPair{a, to}); passes(b, p) {
+				r.lit = append(r.lit, p)
+			}
+		}
+	}
+	return slices.Clone(r.lit)
 }
 
 var pathNames = [hal.NumLOS]string{"loopback", "external1", "external2"}
@@ -55,7 +94,10 @@ var pathNames = [hal.NumLOS]string{"loopback", "external1", "external2"}
 func (r *recorder) record(b *solo.Board, bundles int) BoardRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := BoardRecord{Powered: b.World().Powered(b.ID())}
+	out := BoardRecord{Powered: b.World().Powered(b.ID()), Darkened: r.darkened}
+	if r.ports > 0 {
+		out.Circuits = r.circuits(b)
+	}
 	for i := range bundles {
 		selected, shining := b.World().Selected(b.ID(), i)
 		for path := range hal.NumLOS {

@@ -83,13 +83,17 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 		}
 	}()
 	p := &procs{ProcsConfig: cfg, processes: h}
-	if p.f, err = fabric.New(procsParams); err != nil {
+	params, spoils := procsParams, cfg.Damage > 0 || cfg.Kills > 0
+	if spoils {
+		params.Core = &procsCore
+	}
+	if p.f, err = fabric.New(params); err != nil {
 		return res, err
 	}
 	p.f.Moves = fabric.MoveNone // so that nothing but the broken ring may change
 	p.res.Nodes, p.res.Rings = p.f.Nodes, p.f.TargetRings()
 	steps := []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack, p.dieUnderFlood, p.loseSupply}
-	if cfg.Damage > 0 || cfg.Kills > 0 {
+	if spoils {
 		steps = []func(context.Context) error{p.build, p.spoil}
 	}
 	for _, step := range steps {
@@ -169,10 +173,15 @@ func (p *procs) build(ctx context.Context) error {
 			return err
 		}
 	}
+	for n := range p.switches() {
+		if err := p.buildSwitch(ctx, n); err != nil {
+			return err
+		}
+	}
 	if err := p.serving(ctx); err != nil {
 		return err
 	}
-	p.done(began, "broker, planner, 16 boards, 16 agents started", "%d rings in service", p.res.Rings)
+	p.done(began, "broker, planner, 16 boards, 16 agents started", "%d rings in service, %d circuit switches", p.res.Rings, p.switches())
 	return nil
 }
 
@@ -182,14 +191,7 @@ func (p *procs) configure(ctx context.Context, n int) error {
 	agentOf := func(board map[string]any) map[string]any {
 		return map[string]any{"fabric": p.f.Name, "node": n, "broker": p.url, "state": p.path(fmt.Sprintf("node%d", n)), "board": board}
 	}
-	write := func(name string, v any) error {
-		raw, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(p.path(name), raw, 0o644)
-	}
-	if err := write("calibrate.json", agentOf(layout)); err != nil {
+	if err := p.write("calibrate.json", agentOf(layout)); err != nil {
 		return err
 	}
 	if _, err := p.once(ctx, "ocs-agent", "calibrate", "-config", p.path("calibrate.json")); err != nil {
@@ -210,11 +212,20 @@ func (p *procs) configure(ctx context.Context, n int) error {
 		}
 	}
 	socket := map[string]any{"kind": "socket", "path": p.path(boardName(n) + ".sock"), "gpus": p.f.GPUsPerNode, "bundles": p.f.Bundles, "modules": p.Modules}
-	if err := write(agentName(n)+".json", agentOf(socket)); err != nil {
+	if err := p.write(agentName(n)+".json", agentOf(socket)); err != nil {
 		return err
 	}
 	layout["leads"] = leads
-	return write(boardName(n)+".json", layout)
+	return p.write(boardName(n)+".json", layout)
+}
+
+// write writes a configuration.
+func (p *procs) write(name string, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(p.path(name), raw, 0o644)
 }
 
 // procRing is a ring as ocsctl tells of it.

@@ -20,9 +20,22 @@ type spoiling struct {
 	*procs
 	rnd      *rand.Rand
 	before   []BoardRecord
-	journals [][]damage.Files // by node, the last one as it is now
+	keepers  []keeper         // nodes' agents, then switches'
+	journals [][]damage.Files // by keeper, the last one as it is now
 	stores   []damage.Files
 	tally    DamageResult
+}
+
+// keeper is an agent that keeps a journal.
+type keeper struct {
+	name, folder string
+	start        func() error
+}
+
+func (k *keeper) journal() string { return filepath.Join(k.folder, "journal") }
+
+func (k *keeper) readJournal() (damage.Files, error) {
+	return kept(filepath.Join(k.journal(), "journal.*"), k.journal()+".mark")
 }
 
 // DamageResult counts what became of damaged files and killed writers.
@@ -35,6 +48,7 @@ type DamageResult struct {
 	Stores        int `json:"stores"`
 	StoresRefused int `json:"stores_refused"`
 	StoresWhole   int `json:"stores_whole"`
+	Remade        int `json:"circuits_remade"` // by a planner's word to a switch that did not know them any more
 	Kills         int `json:"kills"`
 	PlannerKills  int `json:"planner_kills"`
 	Panics        int `json:"panics"`
@@ -48,18 +62,22 @@ const storeLives = 30
 
 // spoil is the run that damages files: a history first, then rounds.
 func (p *procs) spoil(ctx context.Context) error {
-	s := &spoiling{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 3)), journals: make([][]damage.Files, p.f.Nodes)}
+	s := &spoiling{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 3))}
+	for n := range p.f.Nodes {
+		s.keepers = append(s.keepers, keeper{agentName(n), p.path(fmt.Sprintf("node%d", n)), func() error { return p.startAgent(n) }})
+	}
+	for n := range p.switches() {
+		s.keepers = append(s.keepers, keeper{switchName(n), p.path(switchName(n)), func() error { return p.startSwitch(n) }})
+	}
+	s.journals = make([][]damage.Files, len(s.keepers))
 	p.res.Damage = &s.tally
-	for _, step := range []func(context.Context) error{p.killAgents, s.remember, p.killPlanner, p.dieUnheard, p.comeBack, s.remember, s.damageJournals, s.killWriters, s.damageStores} {
+	for _, step := range []func(context.Context) error{p.killAgents, s.remember, p.killPlanner, p.dieUnheard, p.comeBack, s.remember, s.moveCircuits,
+		s.damageJournals, s.damageSwitches, s.killWriters, s.damageStores} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (p *procs) journal(n int) string {
-	return p.path(filepath.Join(fmt.Sprintf("node%d", n), "journal"))
 }
 
 // kept reads a journal, which is a folder and the mark beside it, or a store.
@@ -99,20 +117,16 @@ func lay(there, content damage.Files) error {
 	return nil
 }
 
-func (s *spoiling) readJournal(n int) (damage.Files, error) {
-	return kept(filepath.Join(s.journal(n), "journal.*"), s.journal(n)+".mark")
-}
-
 func (s *spoiling) readStore() (damage.Files, error) { return kept(s.path("planner.db")) }
 
 // remember keeps journals and store as they are, for later damage to go back to.
 func (s *spoiling) remember(context.Context) error {
-	for n := range s.f.Nodes {
-		files, err := s.readJournal(n)
+	for k := range s.f.Nodes {
+		files, err := s.keepers[k].readJournal()
 		if err != nil {
 			return err
 		}
-		s.journals[n] = append(s.journals[n], files)
+		s.journals[k] = append(s.journals[k], files)
 	}
 	files, err := s.readStore()
 	s.stores = append(s.stores, files)
@@ -173,24 +187,10 @@ func (s *spoiling) damageJournals(ctx context.Context) (err error) {
 func (s *spoiling) damageRound(ctx context.Context, round int) error {
 	what, from := make([]string, s.f.Nodes), make([]int, s.f.Nodes)
 	for n := range s.f.Nodes {
-		s.signal(agentName(n), syscall.SIGKILL)
-		now, err := s.readJournal(n)
-		if err != nil {
+		var err error
+		if what[n], from[n], err = s.damageOne(n, round+n); err != nil {
 			return err
 		}
-		way := (round + n) % (damage.Ways + 1)
-		if way == damage.Whole {
-			s.tally.JournalsWhole++
-		}
-		content, w := damage.Spoil(s.rnd, way, append(s.journals[n][:len(s.journals[n]):len(s.journals[n])], now), s.journal(n)+".mark")
-		if err := lay(now, content); err != nil {
-			return err
-		}
-		what[n], from[n] = w, len(s.log(agentName(n), 0))
-		if err := s.startAgent(n); err != nil {
-			return err
-		}
-		s.tally.Journals++
 	}
 	for n := range s.f.Nodes {
 		if err := s.started(ctx, n, what[n], from[n]); err != nil {
@@ -200,29 +200,50 @@ func (s *spoiling) damageRound(ctx context.Context, round int) error {
 	return s.lights("damaged journals")
 }
 
+// damageOne kills an agent, damages its journal, one way after the other, and
+// starts it. It gives what was done and where its log goes on.
+func (s *spoiling) damageOne(n, turn int) (what string, from int, err error) {
+	k := &s.keepers[n]
+	s.signal(k.name, syscall.SIGKILL)
+	now, err := k.readJournal()
+	if err != nil {
+		return "", 0, err
+	}
+	way := turn % (damage.Ways + 1)
+	if way == damage.Whole {
+		s.tally.JournalsWhole++
+	}
+	content, what := damage.Spoil(s.rnd, way, append(s.journals[n][:len(s.journals[n]):len(s.journals[n])], now), k.journal()+".mark")
+	if err := lay(now, content); err != nil {
+		return what, 0, err
+	}
+	s.tally.Journals++
+	return what, len(s.log(k.name, 0)), k.start()
+}
+
 // started waits until an agent speaks, or has refused its journal by name.
 func (s *spoiling) started(ctx context.Context, n int, what string, from int) error {
-	refused := false
-	_, err := await(ctx, procsBypass, agentName(n)+": "+what, func() (bool, string) {
-		if s.ended(agentName(n)) {
+	k, refused := &s.keepers[n], false
+	_, err := await(ctx, procsBypass, k.name+": "+what, func() (bool, string) {
+		if s.ended(k.name) {
 			refused = true
 			return true, ""
 		}
-		_, err := s.status(n)
+		_, err := statusIn(k.folder)
 		return err == nil, fmt.Sprint(err)
 	})
-	said := s.log(agentName(n), from)
+	said := s.log(k.name, from)
 	switch {
 	case err != nil:
 		return err
-	case refused && !strings.Contains(said, s.journal(n)):
-		return fmt.Errorf("agent %d: %s: ended without naming its journal: %s", n, what, said)
+	case refused && !strings.Contains(said, k.journal()):
+		return fmt.Errorf("%s: %s: ended without naming its journal: %s", k.name, what, said)
 	case refused:
 		s.tally.JournalsRefus++
-		if err := errors.Join(os.RemoveAll(s.journal(n)), os.RemoveAll(s.journal(n)+".mark")); err != nil {
+		if err := errors.Join(os.RemoveAll(k.journal()), os.RemoveAll(k.journal()+".mark")); err != nil {
 			return err
 		}
-		return s.startAgent(n)
+		return k.start()
 	case strings.Contains(said, "journal damaged") || strings.Contains(said, "no readable mark") || strings.Contains(said, "was not whole"):
 		s.tally.JournalsTold++
 	}
@@ -242,17 +263,13 @@ func (s *spoiling) lights(what string) error {
 func (s *spoiling) killWriters(ctx context.Context) error {
 	began := time.Now()
 	for s.tally.Kills+s.tally.PlannerKills < s.Kills {
-		name, start := agentName(s.rnd.IntN(s.f.Nodes)), func() error { return nil }
+		k := &s.keepers[s.rnd.IntN(s.f.Nodes)]
+		name, start := k.name, k.start
 		if s.rnd.IntN(10) == 0 {
 			name, start = "planner", s.startPlanner
 			s.tally.PlannerKills++
 		} else {
 			s.tally.Kills++
-			n := 0
-			if _, err := fmt.Sscanf(name, "agent%d", &n); err != nil {
-				return err
-			}
-			start = func() error { return s.startAgent(n) }
 		}
 		s.signal(name, syscall.SIGKILL)
 		if err := start(); err != nil {

@@ -66,14 +66,18 @@ func (p *procs) loseSupply(ctx context.Context) error {
 	return nil
 }
 
-// status asks an agent at its socket.
+// status asks a node's agent at its socket.
 func (p *procs) status(n int) (*agent.Status, error) {
-	a, err := agent.AskSocket(p.path(filepath.Join(fmt.Sprintf("node%d", n), "agent.sock")), agent.Question{Verb: "status"})
+	return statusIn(p.path(fmt.Sprintf("node%d", n)))
+}
+
+func statusIn(folder string) (*agent.Status, error) {
+	a, err := agent.AskSocket(filepath.Join(folder, "agent.sock"), agent.Question{Verb: "status"})
 	switch {
 	case err != nil:
 		return nil, err
 	case a.Status == nil:
-		return nil, fmt.Errorf("agent %d tells no status: %v", n, a.Err)
+		return nil, fmt.Errorf("the agent of %s tells no status: %v", folder, a.Err)
 	}
 	return a.Status, nil
 }
