@@ -30,7 +30,8 @@ type BoardConfig struct {
 	Seed          uint64   // of noise, drift and latencies
 	Faults        []Fault
 	Powered       bool
-	MCI           MCITiming // of modules of kind cmis; zero: DefaultMCITiming
+	MCI           MCITiming     // of modules of kind cmis; zero: DefaultMCITiming
+	Mirrors       MirrorPhysics // of a MEMS board
 }
 
 // Port is one end of a fibre pair: a path of a bundle of a board.

@@ -24,7 +24,8 @@ type mems struct {
 	chips  []monitorChip
 	temp   tempChip
 	noise  float64 // of the monitors, codes rms; 0: as it is
-	links  links   // of fibres to transceivers
+	ph     MirrorPhysics
+	links  links // of fibres to transceivers
 }
 
 // mirrorDAC is one AD5535B: nothing of it can be read.
@@ -69,8 +70,16 @@ const (
 	seedCarrier
 )
 
-func newMems(hw *hal.Board, seed uint64) (*mems, error) {
-	m := &mems{hw: hw.Mirrors, seed: seed}
+// MirrorPhysics is what mirrors of another make are like; zero is the default
+// board's.
+type MirrorPhysics struct {
+	Quartic float64 // loss that pointing errors add besides, of the square of the usual one, per dB
+	Ageing  float64 // times what mirrors have moved since the factory; 0: once
+	Damping float64 // of every mirror; 0: each its own
+}
+
+func newMems(hw *hal.Board, seed uint64, ph MirrorPhysics) (*mems, error) {
+	m := &mems{hw: hw.Mirrors, seed: seed, ph: ph}
 	if m.hw.Ports < 1 || len(m.hw.Arrays[hal.SideA]) != m.hw.Ports || len(m.hw.Arrays[hal.SideB]) != m.hw.Ports {
 		return nil, fmt.Errorf("sim: %d ports with %d and %d mirrors", m.hw.Ports, len(m.hw.Arrays[hal.SideA]), len(m.hw.Arrays[hal.SideB]))
 	}
@@ -89,7 +98,7 @@ func newMems(hw *hal.Board, seed uint64) (*mems, error) {
 		for port := range m.arrays[side] {
 			mi := &m.arrays[side][port]
 			for i := range mi.axes {
-				mi.axes[i].draw(derive(derive(seed, seedMirror), uint64(side)<<20|uint64(port)<<2|uint64(i)))
+				mi.axes[i].draw(derive(derive(seed, seedMirror), uint64(side)<<20|uint64(port)<<2|uint64(i)), &ph)
 			}
 			for e, at := range m.hw.Arrays[side][port].Electrodes {
 				d, ch := int(at)/hal.MirrorDACChannels, at%hal.MirrorDACChannels

@@ -53,13 +53,19 @@ const (
 
 const neverPulled = math.MaxInt64
 
-func (x *axis) draw(seed uint64) {
+func (x *axis) draw(seed uint64, ph *MirrorPhysics) {
 	u := func(i uint64, lo, hi float64) float64 { return between(derive(seed, i), lo, hi) }
 	x.omega = 2 * pi * u(0, mirrorLowHertz, mirrorHighHertz)
 	x.zeta = u(1, mirrorLowZeta, mirrorHighZeta)
 	x.gain = mirrorGain * (1 + u(2, -mirrorGainSpread, mirrorGainSpread))
 	x.mount = u(3, -mirrorMount, mirrorMount)
 	x.aged = u(4, -mirrorAged, mirrorAged)
+	if ph.Damping > 0 {
+		x.zeta = ph.Damping
+	}
+	if ph.Ageing > 0 {
+		x.aged *= ph.Ageing
+	}
 	x.pullAt = neverPulled
 }
 

@@ -68,7 +68,8 @@ func (m *mems) coupling(now int64, a, b int, millicelsius int32) float64 {
 		sum += float64(ua*ua) + float64(ub*ub)
 		sum += float64(2 * memsCoupled * float64(ua*ub))
 	}
-	return 8.68 * sum
+	loss := 8.68 * sum
+	return loss + float64(m.ph.Quartic*float64(loss*loss))
 }
 
 func (m *mems) loss(now int64, a, b int, millicelsius int32) float64 {

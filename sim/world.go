@@ -133,7 +133,7 @@ func (b *board) build(cfg *BoardConfig) (err error) {
 	}
 	b.bundles = make([]bundle, len(b.hw.Bundles))
 	if b.hw.Mirrors != nil {
-		if b.mems, err = newMems(&b.hw, derive(cfg.Seed, seedMirror)); err != nil {
+		if b.mems, err = newMems(&b.hw, derive(cfg.Seed, seedMirror), cfg.Mirrors); err != nil {
 			return err
 		}
 	}

@@ -39,6 +39,43 @@ type path struct {
 	asked  time.Duration
 	climb  climb
 	looked bool // in the look under way
+	rest   rest
+}
+
+// rest tells from the looks at a circuit since its last move whether its mirrors
+// have come to rest: those of a make with little damping swing longer than they
+// are given, and what a look finds then is not so a moment later.
+type rest struct {
+	looks, calm int // in all, and in a row that found what the one before did
+	last, sum   proto.MilliDBm
+}
+
+// Looks before a result is believed. chosen: two may meet a swing at the same point;
+// after 20, some 50 ms, nothing swings that tunes at all, and what differs is
+// noise, whose mean counts.
+const (
+	calmLooks = 2
+	mostLooks = 20
+)
+
+// look takes what a look found, and gives what is to be made of it.
+func (r *rest) look(loss proto.MilliDBm) proto.MilliDBm {
+	if d := loss - r.last; r.looks > 0 && -restWithin <= d && d <= restWithin {
+		r.calm++
+	} else {
+		r.calm = 0
+	}
+	r.looks++
+	r.last, r.sum = loss, r.sum+loss
+	if r.looks >= mostLooks {
+		return r.sum / proto.MilliDBm(r.looks)
+	}
+	return loss
+}
+
+// over: the mirrors are at rest.
+func (r *rest) over() bool {
+	return r.looks >= mostLooks || r.calm > 0 && (r.calm >= calmLooks || r.looks == 2)
 }
 
 // reading is what a look found of a path.
@@ -62,6 +99,7 @@ const (
 	tunedWithin = 500  // milli-dB above the factory's
 	climbUntil  = 250  // and no further climbing under this: half of it is for drift
 	adoptWithin = 6000 // a saved circuit that is this near is the same circuit
+	restWithin  = 60   // between two looks at mirrors at rest: three times the noise of both monitors
 )
 
 // MaxTuneTime bounds one tuning. docs/board.md, MEMS board.
@@ -96,13 +134,20 @@ func (c *path) look(now time.Duration, r reading) finding {
 			f.doubt = true
 			return f
 		}
-		return c.opened(now)
+		if c.near(tunedWithin) { // what is right is not moved to make it better
+			c.OpenLoop, c.Opened = c.Loss, now-c.asked
+			return c.tuned(now)
+		}
+		c.phase = opening
 	case unlit:
-		c.asked = now
-		return c.opened(now)
-	case opening:
-		return c.opened(now)
-	case climbing:
+		c.phase, c.asked = opening, now
+	}
+	switch c.phase {
+	case opening, climbing:
+		c.Loss = c.rest.look(c.Loss)
+		if c.phase == opening {
+			return c.opened(now)
+		}
 		return c.climbed(now)
 	case held:
 		return c.watched(now)
@@ -112,11 +157,16 @@ func (c *path) look(now time.Duration, r reading) finding {
 
 // opened: the mirrors are where the table sent them.
 func (c *path) opened(now time.Duration) finding {
-	c.OpenLoop, c.Opened, c.Moves, c.Err = c.Loss, now-c.asked, 0, nil
-	if c.near(climbUntil) {
-		return c.tuned(now)
+	if c.rest.looks == 1 {
+		c.OpenLoop, c.Opened, c.Moves, c.Err = c.Loss, now-c.asked, 0, nil
 	}
-	return c.startClimb()
+	switch near := c.near(climbUntil); {
+	case !near:
+		return c.startClimb()
+	case !c.rest.over():
+		return finding{} // and looks again
+	}
+	return c.tuned(now)
 }
 
 // startClimb goes on from where the mirrors are: what light it has stays.
@@ -126,6 +176,9 @@ func (c *path) startClimb() finding {
 }
 
 func (c *path) climbed(now time.Duration) finding {
+	if c.climb.leg == climbCheck && !c.rest.over() {
+		return finding{} // and looks again
+	}
 	drive, checked := c.climb.next(c.Loss)
 	c.Moves = c.climb.moves
 	var f finding

@@ -30,12 +30,17 @@ type rig struct {
 
 func newRig(t testing.TB, ports int, seed uint64, faults ...sim.Fault) *rig {
 	t.Helper()
+	return newRigOf(t, ports, seed, sim.MirrorPhysics{}, faults...)
+}
+
+func newRigOf(t testing.TB, ports int, seed uint64, ph sim.MirrorPhysics, faults ...sim.Fault) *rig {
+	t.Helper()
 	hw, err := hal.DefaultMEMS(ports)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: seed}), board: &hw}
-	if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: seed, Powered: true, Faults: faults}); err != nil {
+	if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: seed, Powered: true, Faults: faults, Mirrors: ph}); err != nil {
 		t.Fatal(err)
 	}
 	r.factory = mems.Measure(r.world.Maker(r.id), ports)

@@ -210,4 +210,7 @@ func (x *Crossbar) follow(now time.Duration, c *path, f finding) {
 }
 
 // aim sends both mirrors of a circuit to a drive.
-func (x *Crossbar) aim(c *path, drive [4]int16) { c.drive = x.mirrors.aim(c.Pair, drive) }
+func (x *Crossbar) aim(c *path, drive [4]int16) {
+	c.rest = rest{}
+	c.drive = x.mirrors.aim(c.Pair, drive)
+}
