@@ -170,6 +170,14 @@ type Answer struct {
 	Value    uint32        `json:"value,omitempty"`           // of AskPeek and AskPoke
 	Bits     int           `json:"bits,omitempty"`            // of the register
 	Image    []byte        `json:"image,omitempty"`           // of AskDump
+	Failing  *Failing      `json:"failing,omitempty"`         // of AskCalibrate that failed on a module
+}
+
+// Failing is what a calibration failed on.
+type Failing struct {
+	Module uint8  `json:"module"`
+	Cell   *uint8 `json:"cell"` // nil: no cell of it
+	Cause  string `json:"cause"`
 }
 
 // Status is what an agent says of itself on the host.

@@ -33,6 +33,7 @@ type manualOp struct {
 	darkens bool // Calibrate comes when the bundle is dark
 	found   bool // calibrated; the codes are being staged
 	held    bool // answered; the path stays until a plan comes
+	failing *Failing
 }
 
 // question takes a question of someone on this host.
@@ -238,6 +239,12 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 		a.giveBack(now, id)
 		reason := proto.Clip(named(i, text(ev)))
 		a.alarm(now, Alarm{Bundle: id, Module: unit(ev.Module), Text: reason})
+		if ev.Module != ocs.None {
+			q.failing = &Failing{Module: ev.Module, Cause: reason}
+			if cell := ev.Cell; cell != ocs.None {
+				q.failing.Cell = &cell
+			}
+		}
 		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: reason})
 	}
 	if q.found && a.ops[i] == q && b.optics.Status().Ready {
@@ -289,7 +296,7 @@ func (a *manual) conclude(now time.Duration, q manualOp, err *proto.Error) {
 		a.finishCommand(now, q.ack)
 		return
 	}
-	ans := &Answer{ID: q.ask.ID, Err: err, Status: a.status(now), Took: now - q.began}
+	ans := &Answer{ID: q.ask.ID, Err: err, Status: a.status(now), Took: now - q.began, Failing: q.failing}
 	b := &a.bundles[q.ask.Bundle]
 	if q.ask.Verb == AskPath && err == nil {
 		w := b.switches[b.newest]

@@ -89,7 +89,7 @@ func (s *Search) pathsAccepted() bool {
 			return false
 		}
 		if o.PathLoss = max(o.PathLoss, lost); lost > MostPathLoss {
-			s.fail(CellMZI1+lane, Strays, fmt.Sprintf("%.1f dB of it, at most %d wanted", float64(lost)/1000, MostPathLoss/1000))
+			s.fail(CellMZI1+lane, Strays, fmt.Sprintf("%.2f dB of it, at most %.1f wanted", float64(lost)/1000, MostPathLoss/1000.0))
 			return false
 		}
 	}

@@ -195,7 +195,7 @@ func (s *Search) compose() {
 const (
 	LeastExtinction = 25_000 // thousandths of a dB
 	LeastPath       = 20_000
-	MostPathLoss    = 1_000
+	MostPathLoss    = 500
 )
 
 var litNames = [numLits]string{"loopback", "external 1", "external 2"}

@@ -5,6 +5,9 @@ import (
 	"ringlight/mzi/detmath"
 )
 
+// MatrixLossMilliDB is what the five cells of a way through the matrix take.
+const MatrixLossMilliDB = hal.MatrixStages * cellLossDB * 1000
+
 // LaneTruth tells what the matrix of a module would do to each lane if its DACs
 // held these codes, of a span of 10 V, and all heaters had settled: by lane and
 // output the light that comes out for what goes in, in thousandths of a dB, with

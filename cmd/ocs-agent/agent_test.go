@@ -147,13 +147,23 @@ func TestUncalibratedBoardRefusesPathsUntilCalibrated(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("calibrate: exit %d, %s", code, errs)
 	}
-	var done struct{ Bundles []calibratedBundle }
-	if err := json.Unmarshal([]byte(out), &done); err != nil || len(done.Bundles) != 1 {
+	var done struct {
+		Bundles []calibratedBundle
+		Modules []calibratedModule
+	}
+	if err := json.Unmarshal([]byte(out), &done); err != nil || len(done.Bundles) != 1 || len(done.Modules) != 1 {
 		t.Fatalf("%s (%v)", out, err)
 	}
 	b := done.Bundles[0]
-	if b.BoardMS < 100 || b.Measurements < 1000 || len(b.Modules) != 1 || len(b.Modules[0].ExtinctionMB) != 36 || b.Modules[0].WorstMB < leastExtinction {
-		t.Errorf("calibrated %+v", b)
+	m := done.Modules[0]
+	if b.BoardMS < 100 || b.Measurements < 1000 || len(m.ExtinctionMB) != 36 || m.Result != resultCalibrated || m.Cell != nil {
+		t.Errorf("calibrated %+v, %+v", b, m)
+	}
+	for _, f := range []*opticsFigures{m.Own, m.Truth} {
+		if f == nil || f.MZI < 25 || f.Matrix < 25 || f.PathLoss > 0.5 {
+			t.Errorf("own %+v, truth %+v", m.Own, m.Truth)
+			break
+		}
 	}
 	for _, p := range []string{"external1", "loopback", "dark"} {
 		code, out, errs = command(t, args("path", "set", "0", p)...)

@@ -5,39 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"ringlight/agent"
 	"ringlight/hal"
+	"ringlight/mzi"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
 )
 
-// What is asked of a calibrated cell, in thousandths of a dB. docs/board.md: modelled
-// over 200 seeds all cells are beyond 20 dB.
-const leastExtinction = 20_000
-
 // calibratedBundle is what calibrate prints of one bundle.
 type calibratedBundle struct {
-	Bundle       proto.BundleID     `json:"bundle"`
-	BoardMS      int64              `json:"board_ms"`
-	Measurements uint32             `json:"measurements"`
-	Timing       proto.Envelope     `json:"timing"`
-	Doubt        string             `json:"doubt,omitempty"` // trials that were late
-	Modules      []calibratedModule `json:"modules"`
+	Bundle       proto.BundleID `json:"bundle"`
+	BoardMS      int64          `json:"board_ms"`
+	Measurements uint32         `json:"measurements"`
+	Timing       proto.Envelope `json:"timing"`
+	Doubt        string         `json:"doubt,omitempty"` // trials that were late
 }
 
-// calibratedModule is one module. Extinctions are the simulator's truth: a
-// real board cannot look inside itself.
+// calibratedModule is one module. Own figures come from its diodes alone; a real
+// board has no other.
 type calibratedModule struct {
-	Serial       string  `json:"serial"`
-	BoardMS      uint32  `json:"board_ms"`
-	Measurements uint32  `json:"measurements"`
-	ExtinctionMB []int32 `json:"extinction_mdb,omitempty"` // by cell
-	WorstCell    int     `json:"worst_cell"`
-	WorstMB      int32   `json:"worst_mdb"`
+	Bundle       proto.BundleID `json:"bundle"`
+	Module       int            `json:"module"`
+	Result       string         `json:"result"` // calibrated or failed
+	Cause        string         `json:"cause"`
+	Cell         *uint8         `json:"cell"`
+	Own          *opticsFigures `json:"own"`
+	Truth        *opticsFigures `json:"truth"`
+	Serial       string         `json:"serial,omitempty"`
+	BoardMS      uint32         `json:"board_ms,omitempty"`
+	Measurements uint32         `json:"measurements,omitempty"`
+	ExtinctionMB []int32        `json:"extinction_mdb,omitempty"` // by cell, its own
 }
+
+// opticsFigures are the worst of a module's cells and of loopback's paths.
+type opticsFigures struct {
+	MZI      float64 `json:"worst_mzi_db"`
+	Matrix   float64 `json:"worst_matrix_db"`
+	PathLoss float64 `json:"worst_path_loss_db"`
+}
+
+const (
+	resultCalibrated = "calibrated"
+	resultFailed     = "failed"
+)
 
 // calibrate calibrates one bundle or all of them.
 func calibrate(ctx context.Context, args []string) error {
@@ -57,15 +71,19 @@ func calibrate(ctx context.Context, args []string) error {
 	if *diff {
 		return common.fail(cfg.calibrateDiff(*only, common.json))
 	}
-	return common.fail(cfg.calibrate(ctx, *only, common.json))
+	told, err := cfg.calibrate(ctx, *only, common.json)
+	if told {
+		return err // with what was found, on stdout
+	}
+	return common.fail(err)
 }
 
-func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) error {
+func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) (told bool, _ error) {
 	a, err := c.asker(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	var done []calibratedBundle
+	done, modules := []calibratedBundle{}, []calibratedModule{}
 	var failed []error
 	for i := range c.Board.Bundles {
 		if only >= 0 && i != only {
@@ -75,81 +93,104 @@ func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) error {
 		ans, err := answered(a.ask(agent.Question{Verb: "calibrate", Bundle: proto.BundleID(i)}))
 		if err != nil {
 			failed = append(failed, err)
+			if ans != nil && ans.Failing != nil {
+				modules = append(modules, c.lost(i, ans.Failing)...)
+			}
 			continue
 		}
-		b, err := c.found(a, i, ans)
+		b, found, err := c.found(a, i, ans)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		done = append(done, *b)
+		done, modules = append(done, *b), append(modules, found...)
 		if !asJSON {
-			printCalibrated(b)
+			printCalibrated(b, found)
 		}
 	}
 	if err := a.close(); err != nil {
 		failed = append(failed, err)
 	}
-	if len(failed) > 0 {
-		return errors.Join(failed...)
+	told = asJSON && (len(failed) == 0 || len(modules) > 0)
+	if told {
+		if err := printJSON(map[string]any{"bundles": done, "modules": modules}); err != nil {
+			failed = append(failed, err)
+		}
 	}
-	if asJSON {
-		return printJSON(map[string]any{"bundles": done})
+	return told, errors.Join(failed...)
+}
+
+// lost are the modules of a bundle of which one could not be calibrated: what was
+// found of the others is not kept.
+func (c *Config) lost(bundle int, why *agent.Failing) (list []calibratedModule) {
+	for m := range c.Board.Modules {
+		one := calibratedModule{Bundle: proto.BundleID(bundle), Module: m, Result: resultFailed, Cause: fmt.Sprintf("given up for module %d", why.Module)}
+		if m == int(why.Module) {
+			one.Cause, one.Cell = why.Cause, why.Cell
+		}
+		list = append(list, one)
 	}
-	return nil
+	return list
 }
 
 // found reads back what was kept, and asks the simulator for the truth.
-func (c *Config) found(a *asker, i int, ans *agent.Answer) (*calibratedBundle, error) {
+func (c *Config) found(a *asker, i int, ans *agent.Answer) (*calibratedBundle, []calibratedModule, error) {
 	kept, _, err := agent.LoadCalibrations(c.State, c.Board.Bundles)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if kept[i] == nil {
-		return nil, fmt.Errorf("bundle %d: calibrated, but nothing was kept in %s", i, c.State)
+		return nil, nil, fmt.Errorf("bundle %d: calibrated, but nothing was kept in %s", i, c.State)
 	}
 	b := &calibratedBundle{Bundle: proto.BundleID(i), BoardMS: ans.Took.Milliseconds(), Timing: kept[i].Timing.Envelope(sim.LaserSkew), Doubt: kept[i].Doubt()}
+	var modules []calibratedModule
 	for m, mod := range kept[i].Modules {
 		b.Measurements += mod.Measurements
-		b.Modules = append(b.Modules, describe(a, i, m, mod))
+		modules = append(modules, describe(a, i, m, mod))
 	}
-	return b, nil
+	return b, modules, nil
 }
 
 func describe(a *asker, bundle, m int, mod *ocs.ModuleCalibration) calibratedModule {
-	out := calibratedModule{Serial: mod.Serial, BoardMS: mod.BoardMillis, Measurements: mod.Measurements, WorstCell: -1}
+	out := calibratedModule{Bundle: proto.BundleID(bundle), Module: m, Result: resultCalibrated, Serial: mod.Serial, BoardMS: mod.BoardMillis, Measurements: mod.Measurements,
+		ExtinctionMB: mod.Extinction[:], Own: worstOf(&mod.Extinction, mod.Paths[1])}
 	if a.bench == nil {
 		return out
 	}
-	truth := a.bench.board.World().Extinctions(a.bench.board.ID(), bundle, m)
-	for k, e := range truth {
-		out.ExtinctionMB = append(out.ExtinctionMB, e)
-		if out.WorstCell < 0 || e < out.WorstMB {
-			out.WorstCell, out.WorstMB = k, e
-		}
+	w, id := a.bench.board.World(), a.bench.board.ID()
+	truth := w.Extinctions(id, bundle, m)
+	var codes [hal.CellsPerMod]uint16
+	for k := range codes {
+		codes[k] = mod.Codes[k][0]
 	}
+	loss := int32(0)
+	for lane, outs := range w.LaneTruth(id, bundle, m, &codes) {
+		loss = max(loss, -outs[mzi.Halves[lane]]-sim.MatrixLossMilliDB)
+	}
+	out.Truth = worstOf(&truth, loss)
 	return out
 }
 
-func printCalibrated(b *calibratedBundle) {
+func worstOf(extinction *[hal.CellsPerMod]int32, lossMilliDB int32) *opticsFigures {
+	db := func(milli int32) float64 { return float64(milli) / 1000 }
+	return &opticsFigures{db(slices.Min(extinction[:hal.CellMatrix])), db(slices.Min(extinction[hal.CellMatrix:])), db(lossMilliDB)}
+}
+
+func printCalibrated(b *calibratedBundle, modules []calibratedModule) {
 	fmt.Printf("bundle %d  %v of board time, %d measurements; detect %d to %d us, switch %d to %d us\n", b.Bundle,
 		time.Duration(b.BoardMS)*time.Millisecond, b.Measurements, b.Timing.DetectMinMicros, b.Timing.DetectMaxMicros,
 		b.Timing.SwitchMinMicros, b.Timing.SwitchMaxMicros)
 	if b.Doubt != "" {
 		fmt.Println("  " + b.Doubt)
 	}
-	for m := range b.Modules {
-		mod := &b.Modules[m]
-		fmt.Printf("  module %d %s  %.1f s, %d measurements", m, mod.Serial, float64(mod.BoardMS)/1000, mod.Measurements)
-		if mod.ExtinctionMB == nil {
-			fmt.Println()
-			continue
+	for m := range modules {
+		mod := &modules[m]
+		fmt.Printf("  module %d %s  %.1f s, %d measurements; by its own diodes MZI %.1f dB, matrix %.1f dB, path loss %.2f dB", mod.Module, mod.Serial,
+			float64(mod.BoardMS)/1000, mod.Measurements, mod.Own.MZI, mod.Own.Matrix, mod.Own.PathLoss)
+		if mod.Truth != nil {
+			fmt.Printf("; in truth %.1f, %.1f and %.2f", mod.Truth.MZI, mod.Truth.Matrix, mod.Truth.PathLoss)
 		}
-		verdict := "all cells beyond 20 dB"
-		if mod.WorstMB < leastExtinction {
-			verdict = "TOO LITTLE"
-		}
-		fmt.Printf("; true extinction, worst cell %d %.1f dB: %s\n", mod.WorstCell, float64(mod.WorstMB)/1000, verdict)
+		fmt.Println()
 		for first := 0; first < hal.CellsPerMod; first += 12 {
 			fmt.Printf("    cells %2d-%2d dB", first, min(first+12, hal.CellsPerMod)-1)
 			for _, e := range mod.ExtinctionMB[first:min(first+12, hal.CellsPerMod)] {

@@ -54,3 +54,28 @@ func TestCalibrationsAreComparedAndComeBackFromTheModules(t *testing.T) {
 		t.Errorf("what the EEPROMs hold was not kept: %v", err)
 	}
 }
+
+func TestCalibrateTellsOfEachModule(t *testing.T) {
+	// Goal: who calibrates by a script learns of each module what its own diodes say,
+	// or on which cell and for what it failed, and the exit is 1 when any did.
+	// Method: two bundles of two modules, one with an open heater.
+	board := write(t, "c.json", `{"board":{"kind":"sim","seed":5,"calibrated":false,"bundles":2,"modules":2,"faults":["stuck:0/1/29"]}}`)
+	code, out, errs := command(t, "calibrate", "-json", "-config", board, "-state", t.TempDir())
+	var got struct{ Modules []calibratedModule }
+	if err := json.Unmarshal([]byte(out), &got); code != 1 || err != nil || len(got.Modules) != 4 {
+		t.Fatalf("exit %d, %v, %s\n%s", code, err, errs, out)
+	}
+	for i, m := range got.Modules {
+		bad := i == 1
+		switch {
+		case int(m.Bundle) != i/2 || m.Module != i%2 || (m.Result == resultFailed) != (i < 2):
+			t.Errorf("%d: %+v", i, m)
+		case bad && (m.Cell == nil || *m.Cell != 29 || !strings.Contains(m.Cause, "heater open")):
+			t.Errorf("%d: %+v", i, m)
+		case i == 0 && (m.Cell != nil || m.Cause == "" || m.Own != nil):
+			t.Errorf("%d: %+v", i, m)
+		case i >= 2 && (m.Own == nil || m.Truth == nil || m.Own.MZI < 25 || m.Own.Matrix < 25 || m.Cause != "" || m.Truth.Matrix-m.Own.Matrix > 1.5 || m.Own.Matrix-m.Truth.Matrix > 1.5):
+			t.Errorf("%d: own %+v, truth %+v", i, m.Own, m.Truth)
+		}
+	}
+}
