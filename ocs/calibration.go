@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ringlight/hal"
+	"ringlight/mzi"
 	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
@@ -24,6 +25,10 @@ type CellCalibration struct {
 	// million.
 	Near [2*Reach + 1]int32
 }
+
+// LeastExtinction is what every cell of a module that counts as calibrated has at
+// least, in thousandths of a dB.
+const LeastExtinction = mzi.LeastExtinction
 
 // Reach is how many heaters to either side of a cell CellCalibration.Near has.
 const Reach = 3

@@ -10,7 +10,6 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
-	"ringlight/mzi"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -164,8 +163,8 @@ func describe(a *asker, bundle, m int, mod *ocs.ModuleCalibration) calibratedMod
 		codes[k] = mod.Codes[k][0]
 	}
 	loss := int32(0)
-	for lane, outs := range w.LaneTruth(id, bundle, m, &codes) {
-		loss = max(loss, -outs[mzi.Halves[lane]]-sim.MatrixLossMilliDB)
+	for _, outs := range w.LaneTruth(id, bundle, m, &codes) {
+		loss = max(loss, -slices.Max(outs[:])-sim.MatrixLossMilliDB)
 	}
 	out.Truth = worstOf(&truth, loss)
 	return out

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"ringlight/agent"
-	"ringlight/mzi"
+	"ringlight/ocs"
 	"ringlight/proto"
 )
 
@@ -119,8 +119,8 @@ func (c *Config) selftest(asJSON bool) error {
 		if worst.Truth != nil {
 			least = min(worst.Truth.MZI, worst.Truth.Matrix)
 		}
-		if least < mzi.LeastExtinction/1000 {
-			return fmt.Errorf("bundle %d: extinction %.1f dB, want %d", i, least, mzi.LeastExtinction/1000)
+		if least < ocs.LeastExtinction/1000 {
+			return fmt.Errorf("bundle %d: extinction %.1f dB, want %d", i, least, ocs.LeastExtinction/1000)
 		}
 		if !asJSON {
 			fmt.Printf("bundle %d calibrated from nothing in %.1f s of board time, %d measurements, worst cell %.1f dB\n", i,
