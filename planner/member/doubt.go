@@ -29,9 +29,6 @@ type doubt struct {
 // ever did.
 func (x *doubt) alone() bool { return x.alive[0] != 0 && x.alive[1] == 0 && x.aliveAt > x.spokenAt }
 
-// knows: the life has answered.
-func (x *doubt) knows(s proto.Session) bool { return s != 0 && slices.Contains(x.alive[:], s) }
-
 // spoken hears of a birth while a number is in doubt: whoever was born is asked.
 func (t *Table) spoken(d *Device, s proto.Session) {
 	x := d.doubt
