@@ -33,6 +33,7 @@ var studies = []struct {
 	{"jct", "completion of jobs on a leaf-spine core, by strategy and queue ([VCLOS] Tables 2, 5-7)", studyJCT},
 	{"topology", "direct links of a job: hops, tax, iterations, cost ([TOPO] sec 5)", studyTopology},
 	{"compare", "every system on one workload, one budget, one fault trace: what to choose", studyCompare},
+	{"reconfig", "one topology of a job against links that follow its traffic ([TOPO] App. E.4)", studyReconfig},
 	{"lumos-jct", "completion of jobs on circuits between pods and on a Clos ([LUMOS] 6)", studyLumos},
 }
 

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"ringlight/planner/model"
+	"ringlight/sim/study"
+)
+
+func studyReconfig(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultReconfig()
+	fs := s.flags("-servers 128 -degree 4 -models dlrm,vgg")
+	fs.IntVar(&cfg.Servers, "servers", cfg.Servers, "servers of a job")
+	fs.IntVar(&cfg.GPUsPerServer, "gpus", cfg.GPUsPerServer, "GPUs of a server")
+	fs.IntVar(&cfg.Degree, "degree", cfg.Degree, "interfaces of a server")
+	fs.IntVar(&cfg.Gbps, "gbps", cfg.Gbps, "bandwidth of an interface, Gb/s")
+	fs.IntVar(&cfg.Iterations, "iterations", cfg.Iterations, "of a job")
+	fs.DurationVar(&cfg.Period, "period", cfg.Period, "between two looks at what is unsent")
+	fs.DurationVar(&cfg.Dark, "dark", cfg.Dark, "while links are made")
+	models := fs.String("models", "all", "which, separated by commas: names of study topology or JSON files")
+	if err := parse(fs, s.args); err != nil {
+		return err
+	}
+	cfg.Seed, cfg.Progress = *s.seed, s.progress()
+	if *models != "all" {
+		cfg.Models = []*model.Model{}
+		for _, name := range splitList(*models) {
+			m, err := readModel(name)
+			if err != nil {
+				return err
+			}
+			cfg.Models = append(cfg.Models, m)
+		}
+	}
+	res, err := compute(ctx, func() (*study.ReconfigResult, error) { return study.Reconfig(cfg) })
+	if err != nil {
+		return err
+	}
+	return s.emit(fmt.Sprintf("One topology and one that follows traffic, %d servers, degree %d, %d Gb/s", cfg.Servers, cfg.Degree, cfg.Gbps), res, res.Charts())
+}

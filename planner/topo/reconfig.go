@@ -1,0 +1,149 @@
+package topo
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// Reconfigure gives the links for what is still to be sent, one way each, as a
+// network that is reconfigured while a job runs does ([TOPO] Alg. 5): the pair
+// with most unsent gets a link and counts half afterwards, until nobody has an
+// interface left; then two links at a time exchange their ends until all servers
+// hang together. Every server sends and hears over all its interfaces.
+func Reconfigure(servers, degree int, unsent []Demand) []Link {
+	f := &reconfig{out: slices.Repeat([]int{degree}, servers), in: slices.Repeat([]int{degree}, servers)}
+	for _, d := range unsent {
+		f.most = append(f.most, d)
+	}
+	heap.Init(&f.most)
+	for len(f.most) > 0 {
+		d := &f.most[0]
+		if f.out[d.From] == 0 || f.in[d.To] == 0 {
+			heap.Pop(&f.most)
+			continue
+		}
+		f.join(d.From, d.To, d.Bytes)
+		d.Bytes /= 2
+		heap.Fix(&f.most, 0)
+	}
+	// What asks for nothing more has no order in the paper; chosen: the next
+	// servers in turn.
+	for range degree {
+		for s := range servers {
+			for k := 1; k < servers && f.out[s] > 0; k++ {
+				if to := (s + k) % servers; f.in[to] > 0 {
+					f.join(s, to, 0)
+					break
+				}
+			}
+		}
+	}
+	f.fill()
+	f.connect(servers)
+	return f.links()
+}
+
+// fill gives a server that is left alone with its interfaces a place in links of
+// others, those of least worth first.
+func (f *reconfig) fill() {
+	slices.SortStableFunc(f.arcs, func(a, b Demand) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	for s := range f.out {
+		for k := 0; k < len(f.arcs) && f.out[s] > 0 && f.in[s] > 0; k++ {
+			if a := f.arcs[k]; a.From != s && a.To != s {
+				f.arcs[k].To = s
+				f.in[s]--
+				f.out[s]--
+				f.arcs = append(f.arcs, Demand{s, a.To, a.Bytes})
+			}
+		}
+	}
+}
+
+// reconfig is a topology under way.
+type reconfig struct {
+	out, in []int // interfaces left
+	most    unsent
+	arcs    []Demand // links one by one, with what their pair had unsent
+}
+
+func (f *reconfig) join(from, to int, worth int64) {
+	f.out[from]--
+	f.in[to]--
+	f.arcs = append(f.arcs, Demand{from, to, worth})
+}
+
+// connect exchanges the ends of the two links of least worth of two parts until
+// there is one. Each arc lies on a cycle, so that no part falls apart by it.
+func (f *reconfig) connect(servers int) {
+	for {
+		p := newParts(servers)
+		for _, a := range f.arcs {
+			p.join(a.From, a.To)
+		}
+		other := -1
+		for k := range f.arcs {
+			if p.of(f.arcs[k].From) != p.of(f.arcs[0].From) {
+				other = k
+				break
+			}
+		}
+		if other < 0 {
+			return
+		}
+		a, b := &f.arcs[0], &f.arcs[other]
+		a.To, b.To = b.To, a.To
+	}
+}
+
+// links counts those that are parallel.
+func (f *reconfig) links() []Link {
+	slices.SortFunc(f.arcs, func(a, b Demand) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	var out []Link
+	for _, a := range f.arcs {
+		if n := len(out); n > 0 && out[n-1].A == a.From && out[n-1].B == a.To {
+			out[n-1].Count++
+			continue
+		}
+		out = append(out, Link{a.From, a.To, 1})
+	}
+	return out
+}
+
+// unsent is a heap of demands, the largest first.
+type unsent []Demand
+
+func (u unsent) Len() int { return len(u) }
+func (u unsent) Less(i, j int) bool {
+	a, b := u[i], u[j]
+	return cmp.Or(-cmp.Compare(a.Bytes, b.Bytes), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) < 0
+}
+func (u unsent) Swap(i, j int) { u[i], u[j] = u[j], u[i] }
+func (u *unsent) Push(x any)   { *u = append(*u, x.(Demand)) }
+func (u *unsent) Pop() any {
+	last := len(*u) - 1
+	x := (*u)[last]
+	*u = (*u)[:last]
+	return x
+}
+
+// Forward is what the fullest of such links carries of demands whose servers pass
+// on for each other, each over fewest hops; -1: some cannot be reached.
+func Forward(servers int, links []Link, demands []Demand) int64 {
+	g := &graph{n: servers, first: make([]int32, servers+1)}
+	for s, k := 0, 0; s < servers; s++ {
+		for ; k < len(links) && links[k].A == s; k++ {
+			g.to, g.wide = append(g.to, int32(links[k].B)), append(g.wide, int64(links[k].Count))
+		}
+		g.first[s+1] = int32(len(g.to))
+	}
+	load := make([]int64, len(g.to))
+	ways := g.route(demands)
+	for _, d := range demands {
+		if ways.via[d.From][d.To] < 0 {
+			return -1
+		}
+	}
+	ways.put(demands, load)
+	return g.fullest(load)
+}

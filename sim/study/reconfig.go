@@ -1,0 +1,251 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/model"
+	"ringlight/planner/topo"
+	"ringlight/proto"
+)
+
+// One topology for a job against one that follows its traffic while it runs:
+// OCS-reconfig of [TOPO] sec 5 and App. E.4. What is unsent is looked at every
+// period; where that wants other links, all is dark for as long as mirrors move.
+
+// ReconfigConfig is the comparison.
+type ReconfigConfig struct {
+	Servers       int
+	GPUsPerServer int
+	Degree        int
+	Gbps          int // of an interface
+	Models        []*model.Model
+	Period, Dark  time.Duration
+	Iterations    int
+	Seed          uint64
+	Progress      Progress
+}
+
+// DefaultReconfig is the paper's: every 50 ms, 10 ms dark.
+func DefaultReconfig() ReconfigConfig {
+	c := ReconfigConfig{Servers: 128, GPUsPerServer: 4, Degree: 4, Gbps: 100, Period: 50 * time.Millisecond, Dark: 10 * time.Millisecond, Iterations: 20, Seed: 1}
+	for _, name := range []string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50"} {
+		c.Models = append(c.Models, model.Named(name))
+	}
+	return c
+}
+
+// Validate checks the sizes.
+func (c ReconfigConfig) Validate() error {
+	for _, f := range []struct {
+		field     string
+		v, lo, hi int64
+	}{{"servers", int64(c.Servers), 4, 256}, {"gpus", int64(c.GPUsPerServer), 1, 64}, {"degree", int64(c.Degree), 2, topo.MaxDegree}, {"gbps", int64(c.Gbps), 1, 10_000},
+		{"iterations", int64(c.Iterations), 1, 1000}, {"period", c.Period.Milliseconds(), 1, 10_000}, {"dark", c.Dark.Milliseconds(), 0, 1000}} {
+		if f.v < f.lo || f.v > f.hi {
+			return &proto.Error{Code: proto.Invalid, Field: f.field, Limit: fmt.Sprintf("%d to %d", f.lo, f.hi), Reason: fmt.Sprint(f.v)}
+		}
+	}
+	switch {
+	case c.Degree%2 != 0:
+		return &proto.Error{Code: proto.Invalid, Field: "degree", Limit: "even: links of the one topology are bidirectional", Reason: fmt.Sprint(c.Degree)}
+	case c.Dark >= c.Period:
+		return &proto.Error{Code: proto.Invalid, Field: "dark", Limit: "less than period", Reason: fmt.Sprint(c.Dark.Milliseconds())}
+	}
+	return nil
+}
+
+// ReconfigJob is one model, milliseconds of an iteration.
+type ReconfigJob struct {
+	Model     string  `json:"model"`
+	ComputeMS float64 `json:"compute_ms"`
+	OneMS     float64 `json:"one_topology_ms"` // found once, the better of the two methods
+	ForwardMS float64 `json:"reconfig_forward_ms"`
+	DirectMS  float64 `json:"reconfig_direct_ms"` // servers pass nothing on
+	IdealMS   float64 `json:"ideal_ms"`
+	Changes   float64 `json:"changes_per_iteration"` // of ForwardMS
+	Gain      float64 `json:"reconfig_to_one_ratio"` // the better of both
+}
+
+// ReconfigResult is all of them.
+type ReconfigResult struct {
+	Servers int            `json:"servers"`
+	Degree  int            `json:"degree"`
+	Gbps    int            `json:"gbps"`
+	Jobs    []*ReconfigJob `json:"jobs"`
+	Report
+}
+
+// Reconfig compares, model by model.
+func Reconfig(c ReconfigConfig) (*ReconfigResult, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	out := &ReconfigResult{Servers: c.Servers, Degree: c.Degree, Gbps: c.Gbps}
+	t := TopologyConfig{Servers: c.Servers, GPUsPerServer: c.GPUsPerServer, Seed: c.Seed}
+	for n, m := range c.Models {
+		s, hand, err := t.byHand(m, c.Degree)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		ideal, err := model.Evaluate(m, t.cluster(), s, model.Switch{Servers: c.Servers}, int64(c.Degree*c.Gbps)*1e9)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		groups, demands, err := m.Traffic(t.cluster(), s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		j := &ReconfigJob{Model: m.Name, ComputeMS: float64(ideal.Compute) / 1e6, IdealMS: msOf(ideal), OneMS: min(msOf(at(hand.totient, c.Gbps)), msOf(at(hand.random, c.Gbps)))}
+		for _, forward := range []bool{true, false} {
+			r := &reconfigRun{c: c, forward: forward}
+			for range c.Iterations {
+				r.now += ideal.Compute
+				r.send(onRings(groups))
+				r.send(demands)
+			}
+			mean := float64(r.now) / float64(c.Iterations) / 1e6
+			if j.DirectMS = mean; forward {
+				j.ForwardMS, j.Changes = mean, float64(r.changes)/float64(c.Iterations)
+			}
+		}
+		j.Gain = min(j.ForwardMS, j.DirectMS) / j.OneMS
+		out.Jobs = append(out.Jobs, j)
+		if c.Progress != nil {
+			c.Progress(n+1, len(c.Models))
+		}
+	}
+	out.Notes = append(out.Notes,
+		fmt.Sprintf("Every %v what is unsent is looked at; where that wants other links, all is dark for %v. Models are divided by hand, as study topology does, and no traffic is hidden by compute.", c.Period, c.Dark),
+		"Passed on: pairs without a link go over others by fewest hops, all advance alike, as the fullest link lets them. Direct: they wait for the next look. AllReduce is a ring through its group as it is; ratio: the better of both.")
+	return out, nil
+}
+
+// Charts draws the iterations.
+func (r *ReconfigResult) Charts() []Chart {
+	c := Chart{Title: fmt.Sprintf("%d servers, degree %d, %d Gb/s", r.Servers, r.Degree, r.Gbps), YLabel: "iteration, ms",
+		Series: []Series{{Name: "one topology"}, {Name: "reconfig, passed on"}, {Name: "reconfig, direct"}, {Name: "Ideal"}}}
+	for _, j := range r.Jobs {
+		c.Categories = append(c.Categories, j.Model)
+		for k, v := range []float64{j.OneMS, j.ForwardMS, j.DirectMS, j.IdealMS} {
+			c.Series[k].Y = append(c.Series[k].Y, v)
+		}
+	}
+	return []Chart{c}
+}
+
+// onRings is what AllReduce sends on a ring through each group as it is.
+func onRings(groups []topo.Group) (out []topo.Demand) {
+	for _, g := range groups {
+		for i, s := range g.Servers {
+			out = append(out, topo.Demand{From: s, To: g.Servers[(i+1)%len(g.Servers)], Bytes: g.Bytes / int64(len(g.Servers))})
+		}
+	}
+	return out
+}
+
+// reconfigRun is a job over time, in nanoseconds.
+type reconfigRun struct {
+	c       ReconfigConfig
+	forward bool
+	now     int64
+	next    int64 // look at what is unsent
+	links   []topo.Link
+	changes int
+}
+
+// send lets time pass until everything is sent.
+func (r *reconfigRun) send(demands []topo.Demand) {
+	unsent := slices.DeleteFunc(slices.Clone(demands), func(d topo.Demand) bool { return d.Bytes <= 0 })
+	period := int64(r.c.Period)
+	if r.next < r.now { // looks that nobody had anything to say at
+		r.next = (r.now + period - 1) / period * period
+	}
+	for len(unsent) > 0 {
+		if r.now == r.next {
+			r.look(unsent)
+		}
+		if r.forward {
+			r.passOn(unsent)
+		} else {
+			r.direct(unsent)
+		}
+		unsent = slices.DeleteFunc(unsent, func(d topo.Demand) bool { return d.Bytes <= 0 })
+	}
+}
+
+// look makes the links that what is unsent wants, and is dark for it.
+func (r *reconfigRun) look(unsent []topo.Demand) {
+	r.next += int64(r.c.Period)
+	if links := topo.Reconfigure(r.c.Servers, r.c.Degree, unsent); !slices.Equal(links, r.links) {
+		r.links = links
+		r.changes++
+		r.now += int64(r.c.Dark)
+	}
+}
+
+// nanos is how long a link takes for some bytes.
+func (r *reconfigRun) nanos(bytes int64) int64 {
+	return (8*bytes + int64(r.c.Gbps) - 1) / int64(r.c.Gbps)
+}
+
+// passOn sends until all is sent or the next look: all pairs advance alike, as
+// the fullest link allows, which is how the time of one topology is counted.
+func (r *reconfigRun) passOn(unsent []topo.Demand) {
+	fullest := topo.Forward(r.c.Servers, r.links, unsent)
+	if fullest < 0 {
+		r.now = r.next // no links yet, or not to everybody
+		return
+	}
+	whole, left := r.nanos(fullest), r.next-r.now
+	if whole <= left {
+		r.now += whole
+		for i := range unsent {
+			unsent[i].Bytes = 0
+		}
+		return
+	}
+	for i := range unsent {
+		d := &unsent[i]
+		d.Bytes -= min(d.Bytes, max(1, int64(float64(d.Bytes)*float64(left)/float64(whole))))
+	}
+	r.now = r.next
+}
+
+// direct sends what has links of its own; the rest waits for the next look.
+func (r *reconfigRun) direct(unsent []topo.Demand) {
+	wide := map[[2]int]int64{}
+	for _, l := range r.links {
+		wide[[2]int{l.A, l.B}] = int64(l.Count)
+	}
+	left, longest, waits := r.next-r.now, int64(0), false
+	for i := range unsent {
+		d := &unsent[i]
+		n := wide[[2]int{d.From, d.To}]
+		took := int64(-1)
+		if n > 0 {
+			took = r.nanos((d.Bytes + n - 1) / n)
+		}
+		if took >= 0 && took <= left {
+			d.Bytes, longest = 0, max(longest, took)
+			continue
+		}
+		waits = true
+		if n > 0 {
+			d.Bytes -= min(d.Bytes, left*int64(r.c.Gbps)/8*n)
+		}
+	}
+	if r.now += longest; waits {
+		r.now = r.next
+	}
+}
+
+// Table is a row a model.
+func (r *ReconfigResult) Table() Table {
+	t := Table{Columns: []string{"model", "compute, ms", "one topology", "reconfig, passed on", "reconfig, direct", "Ideal", "changes an iteration", "reconfig/one"}}
+	for _, j := range r.Jobs {
+		t.add(j.Model, decimals(j.ComputeMS, 1), decimals(j.OneMS, 1), decimals(j.ForwardMS, 1), decimals(j.DirectMS, 1), decimals(j.IdealMS, 1), decimals(j.Changes, 2), decimals(j.Gain, 2))
+	}
+	return t
+}
