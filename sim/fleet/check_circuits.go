@@ -194,6 +194,7 @@ func (c *circuits) said(st *station, t proto.Topic, p proto.Packet) {
 		c.reported[s] = max(c.reported[s], g)
 	}
 	c.dark = max(c.dark, time.Duration(m.DarkMicros)*time.Microsecond)
+	c.shines.tuned(s, m.Generation, m.DarkMicros)
 	want, told := c.desired[s][c.last[s]]
 	for i := range m.Circuits {
 		switch x := &m.Circuits[i]; {

@@ -21,7 +21,9 @@ type shines struct {
 	// stood ready, and where they had to move; and what a switch took of its own
 	// board, and with the wait for the far side's light, as agents say.
 	flips, mirrors, boards, ledgers []int64
-	seen                            []uint64 // by server: number of its last event
+	tunings                         []int64            // what mirrors took until all circuits of a change were tuned
+	tunedAt                         []proto.Generation // by layer: the last that is among them
+	seen                            []uint64           // by server: number of its last event
 }
 
 // shine is one interface.
@@ -38,7 +40,7 @@ type shine struct {
 const detected = time.Millisecond
 
 func newShines(r *Run, d *fabric.Direct) *shines {
-	x := &shines{r: r, direct: d, seen: make([]uint64, d.Servers)}
+	x := &shines{r: r, direct: d, seen: make([]uint64, d.Servers), tunedAt: make([]proto.Generation, d.Degree)}
 	for range d.Servers {
 		x.faces = append(x.faces, make([]shine, d.Degree))
 	}
@@ -103,6 +105,14 @@ func (x *shines) rest() {
 		for face := range x.faces[s] {
 			x.over(&x.faces[s][face])
 		}
+	}
+}
+
+// tuned takes what a layer says that its last change took.
+func (x *shines) tuned(s int, g proto.Generation, micros uint32) {
+	if x != nil && s < x.direct.Degree && micros > 0 && g > x.tunedAt[s] {
+		x.tunedAt[s] = g
+		x.tunings = append(x.tunings, int64(micros))
 	}
 }
 

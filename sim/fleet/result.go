@@ -60,10 +60,11 @@ type CoreResult struct {
 type DarkTimes struct {
 	Flip    Spread `json:"flip_us"`    // from one job's light to the next's, whose mirrors stood ready
 	Mirrors Spread `json:"mirrors_us"` // the same where mirrors had to move
+	Tuned   Spread `json:"tuned_us"`   // what mirrors of a layer took until all circuits of a change were tuned
 	Board   Spread `json:"board_us"`   // of switches of transceivers, what their own board takes: decide, bus, settle
 	Ledger  Spread `json:"ledger_us"`  // the whole ledger, until the far side's light is known
 
-	flips, boards, ledgers, mirrors []int64
+	flips, boards, ledgers, mirrors, tunings []int64
 }
 
 // String is the times in lines.
@@ -72,11 +73,11 @@ func (d *DarkTimes) String() string {
 	for _, x := range []struct {
 		what string
 		s    Spread
-	}{{"dark, flips alone", d.Flip}, {"dark, mirrors moved", d.Mirrors}, {"a switch on its board", d.Board}, {"  to the far light", d.Ledger}} {
+	}{{"dark, no mirror moved", d.Flip}, {"dark, mirrors moved", d.Mirrors}, {"  and a layer is tuned", d.Tuned}, {"a flip on its board", d.Board}, {"  to the far light", d.Ledger}} {
 		if x.s.P99 != nil {
-			fmt.Fprintf(&b, "%-22s p50 %6d us, p99 %6d us, max %6d us, %d interfaces\n", x.what, *x.s.P50, *x.s.P99, *x.s.Max, x.s.N)
+			fmt.Fprintf(&b, "%-22s p50 %6d us, p99 %6d us, max %6d us, %d\n", x.what, *x.s.P50, *x.s.P99, *x.s.Max, x.s.N)
 		} else {
-			fmt.Fprintf(&b, "%-22s %d interfaces\n", x.what, x.s.N)
+			fmt.Fprintf(&b, "%-22s %d\n", x.what, x.s.N)
 		}
 	}
 	return b.String()
@@ -85,7 +86,8 @@ func (d *DarkTimes) String() string {
 // Add takes the times of another run.
 func (d *DarkTimes) Add(o *DarkTimes) {
 	d.flips, d.boards = append(d.flips, o.flips...), append(d.boards, o.boards...)
-	d.ledgers, d.mirrors = append(d.ledgers, o.ledgers...), append(d.mirrors, o.mirrors...)
+	d.ledgers, d.mirrors, d.tunings = append(d.ledgers, o.ledgers...), append(d.mirrors, o.mirrors...), append(d.tunings, o.tunings...)
+	d.Tuned = spreadOf(d.tunings)
 	d.Flip, d.Board, d.Ledger, d.Mirrors = spreadOf(d.flips), spreadOf(d.boards), spreadOf(d.ledgers), spreadOf(d.mirrors)
 }
 
@@ -97,7 +99,7 @@ func (r *Run) coreResult() *CoreResult {
 	var dark *DarkTimes
 	if x := r.audit.circuits.shines; x != nil {
 		dark = new(DarkTimes)
-		dark.Add(&DarkTimes{flips: x.flips, boards: x.boards, ledgers: x.ledgers, mirrors: x.mirrors})
+		dark.Add(&DarkTimes{flips: x.flips, boards: x.boards, ledgers: x.ledgers, mirrors: x.mirrors, tunings: x.tunings})
 	}
 	return &CoreResult{Dark: dark, Switches: len(r.switches), Commits: r.inject.commits, Killed: r.inject.killed, Struck: r.inject.struck,
 		Looks: r.audit.circuits.looks, Realised: s.Realised, Granted: s.Granted, DarkMicros: r.audit.circuits.dark.Microseconds(),
