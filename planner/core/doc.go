@@ -7,9 +7,10 @@
 // stay keep their ports unless nothing else fits, and what must move is within
 // the core's bound for each leaf. On leaves and spines (isolated) jobs wait
 // their turn and are alone on what they have, and nothing of one that runs
-// moves. What changes is rolled out in stages, each prepared by all its
-// switches, committed, and proven by light before the next, or rolled back: the
-// same for both.
+// moves. On servers joined directly (direct) the next job is provisioned beside
+// the one that runs, and starts with a flip of transceivers. What changes is
+// rolled out in stages, each prepared by all its switches, committed, and proven
+// by light before the next, or rolled back: the same for all.
 //
 // Circuits share term, link and journal with the planner of rings and have
 // generations of their own, so that a slow stage never delays a ring. The

@@ -3,7 +3,8 @@
 // read, edit and check. The default wiring of [IHBD] sec 4.2 is only one way
 // to fill it in.
 //
-// Core describes the optical switches between pods, alone or beside nodes.
+// Core describes optical switches, alone or beside nodes: between pods, between
+// leaves and spines, or between servers joined directly.
 //
 // It holds no algorithm that chooses anything, and it reads no file.
 package fabric
