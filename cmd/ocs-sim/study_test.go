@@ -98,6 +98,7 @@ func TestStudies(t *testing.T) {
 		{"mfu", "-model llama405b-mha", "model"},
 		{"jct -jobs 60 -lambda 60,120 -strategies best,vclos,ocs,sr -queue fifo,easy -runs 2", "-runs 0", "runs"},
 		{"compare -jobs 40 -runs 1 -loads 0.5,0.7 -fault-rates 0,2", "-ring 30", "ring"},
+		{"topology -servers 16 -degree 4 -gbps 100 -models bert,dlrm -batch 128 -shared 0", "-degree 3", "degree"},
 		{"rewire -pods 8 -groups 1 -spine-ports 4 -length 1", "-spine-ports 3", "spine-ports"},
 	} {
 		csv, svg := filepath.Join(dir, "out.csv"), filepath.Join(dir, "out.svg")
@@ -123,6 +124,35 @@ func TestStudies(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(text), &refused); code != exitUsage || err != nil || refused.Error.Field != c.field || refused.Error.Limit == "" {
 			t.Errorf("%s %s: exit %d, %v: %s", c.args, c.bad, code, err, text)
+		}
+	}
+}
+
+// Goal: a model is a file of one's own; one without layers, or none, is refused
+// by the field.
+// Method: both files, on eight servers.
+func TestTopologyStudyReadsModels(t *testing.T) {
+	for _, c := range []struct {
+		layers, field string
+		code          int
+	}{{`[{"kind":"dense","count":2,"inputs":64,"outputs":64}]`, "", exitDone}, {`[]`, "layers", exitUsage}} {
+		name := filepath.Join(t.TempDir(), "mine.json")
+		if err := os.WriteFile(name, []byte(`{"name":"mine","batch_per_gpu":8,"bytes_per_value":4,"layers":`+c.layers+`}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for file, field := range map[string]string{name: c.field, name + ".no": "models"} { // any order: independent
+			code, text := printed(t, "study", "topology", "-json", "-servers", "8", "-degree", "4", "-gbps", "100", "-batch", "128", "-shared", "0", "-models", file)
+			var out struct {
+				Models []struct{ Model string }
+				Error  struct{ Field, Limit string }
+			}
+			err := json.Unmarshal([]byte(text), &out)
+			if field == "" && (err != nil || code != c.code || len(out.Models) != 2 || out.Models[0].Model != "mine") {
+				t.Errorf("%s: exit %d, %v: %.200s", file, code, err, text)
+			}
+			if field != "" && (err != nil || code != exitUsage || out.Error.Field != field || out.Error.Limit == "") {
+				t.Errorf("%s: exit %d, %v: %s", file, code, err, text)
+			}
 		}
 	}
 }

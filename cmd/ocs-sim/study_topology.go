@@ -59,12 +59,12 @@ func readModel(name string) (*model.Model, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, usagef("models: %w: want %s or a file", err, strings.Join(model.Names(), ", "))
+		return nil, refusedModel(err.Error())
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxModel+1))
 	if err != nil || len(data) > maxModel {
-		return nil, usagef("models: %s: want a file of at most %d bytes (%v)", name, maxModel, err)
+		return nil, refusedModel(fmt.Sprintf("%s: cannot be read, or is over %d bytes (%v)", name, maxModel, err))
 	}
 	m, err := model.Read(data)
 	var refused *model.Error
@@ -72,4 +72,8 @@ func readModel(name string) (*model.Model, error) {
 		return nil, &proto.Error{Code: proto.Invalid, Field: refused.Field, Limit: refused.Limit, Reason: name + ": " + refused.Reason}
 	}
 	return m, err
+}
+
+func refusedModel(reason string) error {
+	return &proto.Error{Code: proto.Invalid, Field: "models", Limit: strings.Join(model.Names(), ", ") + " or a file", Reason: reason}
 }

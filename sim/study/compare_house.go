@@ -82,10 +82,10 @@ func (h *leaves) free(job int) {
 }
 
 // outOfOrder numbers what keeps a server from jobs.
-const outOfOrder = 1 << 31
+const outOfOrder isolate.JobID = 1 << 31
 
 func (h *leaves) withhold(server int, out bool) {
-	id := isolate.JobID(outOfOrder + server)
+	id := outOfOrder + isolate.JobID(server)
 	if !out {
 		h.state.Release(id)
 		return

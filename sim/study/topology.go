@@ -41,7 +41,7 @@ func (c TopologyConfig) Validate() error {
 	case c.Servers < 4 || c.Servers > 512:
 		return bad("servers", "4 to 512", c.Servers)
 	case c.GPUsPerServer < 1 || c.GPUsPerServer > 64:
-		return bad("gpus_per_server", "1 to 64", c.GPUsPerServer)
+		return bad("gpus", "1 to 64", c.GPUsPerServer)
 	case len(c.Degrees) == 0 || len(c.Gbps) == 0:
 		return bad("degree", "one degree and one bandwidth or more", "none")
 	case c.Shared < 0 || c.Shared > 100:

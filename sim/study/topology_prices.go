@@ -79,5 +79,5 @@ func fatTreeMbps(dollars int) int {
 		at++
 	}
 	a, b := topoPrices[at-1], topoPrices[at]
-	return 1000*a.gbps + 1000*(b.gbps-a.gbps)*(dollars-cost(a))/(cost(b)-cost(a))
+	return 1000*a.gbps + int(1000*int64(b.gbps-a.gbps)*int64(dollars-cost(a))/int64(cost(b)-cost(a)))
 }

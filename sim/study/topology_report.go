@@ -20,6 +20,7 @@ type TopologyCost struct {
 
 // TopologyResult is the experiments.
 type TopologyResult struct {
+	Study  string            `json:"study"`
 	Hops   []*TopologyHops   `json:"hops"`
 	Costs  []TopologyCost    `json:"costs"`
 	Jobs   []*TopologyJob    `json:"models"`
@@ -33,7 +34,7 @@ func Topology(c TopologyConfig) (*TopologyResult, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	out := &TopologyResult{Hops: []*TopologyHops{}, Costs: []TopologyCost{}, Jobs: []*TopologyJob{}, Sweep: []*TopologyBatch{}, Shared: []*TopologyShared{}}
+	out := &TopologyResult{Study: "topology", Hops: []*TopologyHops{}, Costs: []TopologyCost{}, Jobs: []*TopologyJob{}, Sweep: []*TopologyBatch{}, Shared: []*TopologyShared{}}
 	of, done := len(c.Degrees)*(2+len(c.Models)+len(c.Batches)), 0
 	if c.Shared > 0 {
 		of += len(sharedJobs)

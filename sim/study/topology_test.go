@@ -98,7 +98,7 @@ func TestTopologyConfigIsChecked(t *testing.T) {
 	for field, spoil := range map[string]func(*TopologyConfig){ // any order
 		"servers": func(c *TopologyConfig) { c.Servers = 3 }, "degree": func(c *TopologyConfig) { c.Degrees = []int{3} },
 		"gbps": func(c *TopologyConfig) { c.Gbps = []int{50} }, "batch": func(c *TopologyConfig) { c.Batches = []int{0} },
-		"shared": func(c *TopologyConfig) { c.Shared = -1 }, "gpus_per_server": func(c *TopologyConfig) { c.GPUsPerServer = 0 },
+		"shared": func(c *TopologyConfig) { c.Shared = -1 }, "gpus": func(c *TopologyConfig) { c.GPUsPerServer = 0 },
 	} {
 		c := DefaultTopology()
 		spoil(&c)
