@@ -32,6 +32,9 @@ type BoardConfig struct {
 	Powered       bool
 	MCI           MCITiming     // of modules of kind cmis; zero: DefaultMCITiming
 	Mirrors       MirrorPhysics // of a MEMS board
+	// TogglesHold makes the toggle pins of LTC2688s choose between codes that an
+	// update has brought over; else their edges load the input registers.
+	TogglesHold bool
 }
 
 // Port is one end of a fibre pair: a path of a bundle of a board.

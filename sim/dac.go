@@ -46,6 +46,7 @@ func (m *module) plugDACs() {
 	}
 	chips := make([]ltc, len(m.dac))
 	for d := range m.dac {
+		chips[d].holds = m.board.togglesHold
 		m.dac[d] = &chips[d]
 	}
 }

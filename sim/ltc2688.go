@@ -20,6 +20,8 @@ type ltc struct {
 	reply        uint16 // of the last read command, sent with the next frame
 	readyAt      int64  // nanoseconds; a reset takes its time
 	dither       *dither
+	nets         [2]bool // as last seen
+	holds        bool    // edges choose between what updates have brought, and load nothing
 }
 
 // frame is one transfer with the chip select low. The chip takes 24 bits or
@@ -110,7 +112,7 @@ func (c *ltc) write(now int64, cmd byte, value uint16) (changed uint16) {
 	switch cmd {
 	case ltc2688.CmdConfig:
 		if value&ltc2688.ConfigReset != 0 {
-			*c = ltc{readyAt: now + ltc2688.ResetMicros*1000}
+			*c = ltc{readyAt: now + ltc2688.ResetMicros*1000, holds: c.holds, nets: c.nets}
 			return 0xFFFF
 		}
 		c.config = value
@@ -123,6 +125,8 @@ func (c *ltc) write(now int64, cmd byte, value uint16) (changed uint16) {
 		if c.dither != nil {
 			c.dither.softened(c.soft, value)
 		}
+		c.load(ltc2688.SourceSoftware, c.soft&^value, false)
+		c.load(ltc2688.SourceSoftware, value&^c.soft, true)
 		c.soft = value
 		return 0xFFFF
 	case ltc2688.CmdToggleEnable:
@@ -230,7 +234,29 @@ func (c *ltc) pins(nets [2]bool) (follow uint16) {
 	if c.dither != nil {
 		c.dither.see(nets)
 	}
+	for i := range nets {
+		if nets[i] != c.nets[i] {
+			c.load(ltc2688.SourceTGP0+uint16(i), 0xFFFF, nets[i])
+		}
+	}
+	c.nets = nets
 	return c.toggle
+}
+
+// load is an edge of a toggle source: the output takes the input register of the level
+// that it went to. The kernel's driver says so where it writes the code of a channel
+// that toggles without an update: the DAC is to be updated by the toggle. A chip that
+// holds waits for an update instead.
+func (c *ltc) load(source, channels uint16, high bool) {
+	if c.holds {
+		return
+	}
+	for ch, setting := range c.setting {
+		if c.toggle&channels>>ch&1 != 0 && setting&ltc2688.SettingDither == 0 && uint16(ltc2688.Source(setting)) == source {
+			level := boolToInt(high)
+			c.out[ch][level] = c.in[ch][level]
+		}
+	}
 }
 
 func (c *ltc) channels() int { return ltc2688.Channels }

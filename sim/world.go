@@ -48,7 +48,8 @@ type board struct {
 	bundles      []bundle
 	gone         []chipFault
 	limits       LimitRecord
-	mems         *mems  // of a MEMS board
+	mems         *mems // of a MEMS board
+	togglesHold  bool
 	changes      uint64 // of the light that its bundles send
 }
 
@@ -105,7 +106,7 @@ func (w *World) AddBoard(cfg BoardConfig) (BoardID, error) {
 		return 0, fmt.Errorf("sim: personalities of %d bundles for a board of %d", len(cfg.Personalities), len(cfg.Board.Bundles))
 	}
 	b := &board{clock: w.clock, scratch: &w.scratch, costs: &w.costs, physics: orDefault(cfg.Physics),
-		id: BoardID(len(w.boards)), hw: cfg.Board, lay: lay, seed: derive(w.seed, cfg.Seed), ambientMilli: defaultAmbientMilli}
+		id: BoardID(len(w.boards)), hw: cfg.Board, lay: lay, seed: derive(w.seed, cfg.Seed), ambientMilli: defaultAmbientMilli, togglesHold: cfg.TogglesHold}
 	if err := b.build(&cfg); err != nil {
 		return 0, err
 	}

@@ -8,7 +8,9 @@
 //
 // Words in quotes are headings and register names of the LTC2688 datasheet,
 // whose PDF was not at hand: commands and bits were checked against the Linux
-// driver (drivers/iio/dac/ltc2688.c), what an update does to the two codes, the
+// driver (drivers/iio/dac/ltc2688.c). That driver leaves the update of a channel that
+// toggles to the toggle signal, so an edge loads the input register that it goes to;
+// whether an update brings both over at once, the
 // units of the fine adjustments and the scale of the dither's amplitude were not,
 // and want a look at the datasheet before real hardware.
 package ltc2688
