@@ -33,7 +33,8 @@ Output of an orchestrated plan:
 Output of a topology:
 
   method, degree_allreduce, text, fullest_link_allreduce_bytes, fullest_link_mp_bytes
-  rings       [{ring, group, layers, text}], group = index into allreduce or null
+  rings       [{ring, group, layers, text}], group = index into allreduce, or
+              null: it holds all servers together
   jumps       of totient rings over all servers, else []; first_jump: of the way to
               the server so many further, one table for all
   layers      [[server,..],..]: by interface, whom each server's fibre out leads to, or -1

@@ -146,7 +146,9 @@ func planTopology(stdin io.Reader, words []string, out io.Writer) error {
 	o := topologyOutput{Rings: [][]int{}, Links: [][3]int{}, Fullest: t.Fullest,
 		Hops: topologyHops{float64(t.Hops.Sum) / float64(t.Hops.Pairs), t.Hops.Max}, Tax: float64(t.Carried) / float64(t.Asked)}
 	for _, r := range t.Rings {
-		o.Rings = append(o.Rings, r.Order)
+		if r.Group >= 0 {
+			o.Rings = append(o.Rings, r.Order)
+		}
 	}
 	for _, l := range t.Links() {
 		o.Links = append(o.Links, [3]int{l.A, l.B, l.Count})

@@ -15,6 +15,9 @@ func TestPlanTopology(t *testing.T) {
 		{"topology", topologyIn, `{"rings":[[0,1,2,3,4]],"links":[[0,1,1],[0,4,1],[1,2,1],[2,3,1],[3,4,1]],"hops":{"mean":1.5,"max":2},"tax_ratio":1.2307692307692308,"fullest_link_bytes":400}`},
 		{"topology", swapped(t, swapped(t, topologyIn, `"degree":2,"bidirectional":true`, `"degree":1`), `[0,1,2,3,4]`, `5`),
 			`{"rings":[[0,1,2,3,4]],"links":[[0,1,1],[1,2,1],[2,3,1],[3,4,1],[4,0,1]],"hops":{"mean":2.5,"max":4},"tax_ratio":1.2307692307692308,"fullest_link_bytes":500}`},
+		// Two groups on one interface: a ring over all carries both, and is nobody's own.
+		{"topology", `{"servers":4,"degree":1,"allreduce":[{"group":2,"bytes":10}],"mp":[[0,3,5]]}`,
+			`{"rings":[],"links":[[0,1,1],[1,2,1],[2,3,1],[3,0,1]],"hops":{"mean":2,"max":3},"tax_ratio":2.2,"fullest_link_bytes":15}`},
 		{"explain", topologyIn, `{"method":"totient","degree_allreduce":2,"text":"2 of 2 interfaces are for rings, the others for matchings of servers that send each other most","jumps":[1],"first_jump":[0,1,1,4,4],
 			"fullest_link_allreduce_bytes":100,"fullest_link_mp_bytes":300,
 			"rings":[{"ring":0,"group":0,"layers":[0,1],"text":"an odd ring is no two matchings: the first layer carries it forward, the second backward"}],
