@@ -51,6 +51,8 @@ type BoardConfig struct {
 	DAC        string `json:"dac" doc:"module_kind chips: what drives the heaters, ltc2688 or ad5676r; empty: ltc2688"`
 	Mux        bool   `json:"mux" doc:"module_kind cmis: the modules of a bundle share one segment behind a mux; else each has its own"`
 
+	Direct bool `json:"direct" doc:"the bundles are the interfaces of a server that is joined directly: node is the number of its switch, as circuit list has it; calibrate it without first"`
+
 	Ports   int    `json:"ports" doc:"over 0: a circuit switch with so many ports on either side, not a node; gpus, bundles and modules then mean nothing"`
 	Factory string `json:"factory" doc:"of a circuit switch: file with what its maker measured; kind sim needs none"`
 

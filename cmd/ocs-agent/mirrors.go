@@ -26,6 +26,8 @@ func (b *BoardConfig) validateMirrors(bad complain) {
 	bad.span("board.ports", int64(b.Ports), 0, hal.MaxCrossbarPorts)
 	b.validateAlarms(bad)
 	switch {
+	case b.Direct && b.isSwitch():
+		bad("board.direct", "true: want false for a board with ports")
 	case b.Factory != "" && !b.isSwitch():
 		bad("board.factory", "goes with board.ports")
 	case b.Factory == "" && b.isSwitch() && b.Kind != "sim" && b.Kind != "box":
@@ -121,7 +123,7 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 // may be given from 0, as in the fabric description.
 func (c *Config) id() proto.NodeID {
 	n := proto.NodeID(c.Node)
-	if c.Board.isSwitch() && !n.IsSwitch() {
+	if (c.Board.isSwitch() || c.Board.Direct) && !n.IsSwitch() {
 		n += proto.FirstSwitch
 	}
 	return n

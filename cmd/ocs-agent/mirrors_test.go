@@ -5,11 +5,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"ringlight/proto"
 )
 
 // freeAddress is one that nobody listens at.
@@ -156,5 +159,34 @@ func (s *script) session() {
 		if got := s.say(x[0]); got != x[1] {
 			s.t.Errorf("%s: %q, want %q", x[0], got, x[1])
 		}
+	}
+}
+
+// The agent of a server that is joined directly is that of its switch, by the
+// number that a planner shows; a board of mirrors is no server.
+// Method: configurations, read and refused.
+func TestServerIsASwitch(t *testing.T) {
+	read := func(text string) (Config, error) {
+		file := filepath.Join(t.TempDir(), "config.json")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return readConfig(file)
+	}
+	for text, want := range map[string]proto.NodeID{ // any order: each by itself
+		`{"node":6,"board":{"direct":true}}`: proto.FirstSwitch + 6,
+		`{"node":6}`:                         6,
+	} {
+		c, err := read(text)
+		if err == nil {
+			err = c.Validate()
+		}
+		if err != nil || c.id() != want {
+			t.Errorf("%s: %v, node %d", text, err, c.id())
+		}
+	}
+	c, err := read(`{"node":6,"board":{"direct":true,"ports":16}}`)
+	if err != nil || c.Validate() == nil || !strings.Contains(c.Validate().Error(), "board.direct") {
+		t.Errorf("%v, %v", err, c.Validate())
 	}
 }

@@ -122,6 +122,7 @@ func (c *Config) calibrateSimulated(log *slog.Logger) error {
 	// Codes of modules with a controller come from their maker's bench: the same
 	// optics, their chips within reach.
 	maker := *c
+	maker.Board.Direct = false // whose agent is a switch's, and calibrates nothing
 	if maker.Board.ModuleKind == moduleCMIS {
 		layout, err := c.Board.layout()
 		if err != nil {

@@ -23,6 +23,35 @@ func directFabric(t testing.TB, servers, degree int) *fabric.Fabric {
 	return f
 }
 
+// Goal: four jobs with topologies of degree 4 on 32 servers are lit as planned:
+// each interface hears whom the layers' circuits say. Method: production agents
+// on boards of mirrors and transceivers; light followed back to its laser.
+func TestFourJobsOn32ServersByLight(t *testing.T) {
+	optics, err := catalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(Config{Fabric: directFabric(t, 32, 4), Seed: 1, Health: 10 * time.Second, Optics: optics, Modules: 1,
+		Jobs: []string{"1:8s/4 2:12s/4mp 3:5s/4mp 4:7s/4"}, Replay: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := res.Core; res.Violations > 0 || c.Realised != c.Granted || c.Granted < 8*4+12*2+5*2+7*4 {
+		t.Errorf("%+v %v", c, res.ViolationList)
+	}
+	heard := 0
+	for s := 4; s < 36; s++ {
+		heard += len(r.mirrors.Lit(r.world, s))
+	}
+	if heard != int(res.Core.Granted) {
+		t.Errorf("%d interfaces have light, %d links were granted", heard, res.Core.Granted)
+	}
+}
+
 func runDirect(t *testing.T, seed uint64, jobs []string, strikes int, m *mutant) *Result {
 	t.Helper()
 	res, err := tryDirect(t, seed, jobs, strikes, m, nil)
