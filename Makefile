@@ -103,6 +103,12 @@ study-jct: build ## jobs on a leaf-spine core, [VCLOS] Tables 2, 5, 6, 7 beside 
 	  "-cluster 2048 -lambda 15,25 -queue fifo,easy -strategies vclos,ocs -parallel 1"; do \
 	  echo "== ocs-sim study jct -runs $(or $(RUNS),5) $$a"; bin/ocs-sim study jct -runs $(or $(RUNS),5) $$a || exit 1; done
 
+.PHONY: study-compare
+study-compare: build ## every system on one workload: the figures of docs/compare.md (TRACE=FILE replays a trace)
+	@for a in "" "-workload philly -jobs 40000 -runs 2" "-workload w2 -jobs 2500 -runs 2 -loads 0.75 -fault-rates 1" "-gbps 400 -scale-up-gbps 4000 -loads 0.75 -fault-rates 1" \
+	  "-gbps 400 -scale-up-gbps 4000 -budget cost -dollars 1149 -systems switch,infinitehbd,lumoscore,topoopt,clos-balanced,clos-ecmp -loads 0.75 -fault-rates 1"; do \
+	  echo "== ocs-sim study compare $$a"; bin/ocs-sim study compare $(if $(TRACE),-trace $(TRACE)) $$a || exit 1; done
+
 lint: ## gofmt, vet, module file, the rules of the house
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "lint: gofmt"; exit 1; }
 	$(GO) vet ./...

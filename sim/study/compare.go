@@ -91,7 +91,7 @@ func (c CompareConfig) Validate() error {
 	}{
 		{"cluster.leaves", c.Cluster.Leaves, 2, maxCompareGPUs / leaf}, {"pod-leaves", c.PodLeaves, 1, c.Cluster.Leaves / 2}, {"ring", c.Ring, server, c.Cluster.GPUsTotal()},
 		{"k", c.Hops, 2, 3}, {"scale-up-gbps", c.ScaleUp, c.Cluster.Gbps, 100_000}, {"runs", c.Runs, 1, maxCompareRuns}, {"dollars", c.Dollars, 0, maxCompareDollar},
-		{"fault-rate", c.FaultRate, 0, maxFaultRate}, {"checkpoint-s", int(c.Checkpoint.Seconds()), 1, 7 * 86400},
+		{"fault-rate", c.FaultRate, 0, maxFaultRate}, {"checkpoint-s", int(c.Checkpoint.Seconds()), 1, 86400},
 		{"reload-s", int(c.Reload.Seconds()), 0, 86400}, {"setup-ms", int(c.Setup.Milliseconds()), 0, 600_000},
 	} {
 		if f.value < f.lo || f.value > f.hi {

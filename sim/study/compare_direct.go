@@ -15,8 +15,8 @@ type direct struct {
 	known map[directKey]directTime
 }
 
-// directKey is a topology: servers, and bytes to each other GPU per probeBytes
-// that are reduced, with directDigits digits.
+// directKey is a topology: servers, and what is reduced and what goes to each
+// other GPU, the larger of them directUnit, with directDigits digits.
 type directKey struct {
 	servers          int
 	reduce, exchange int64
@@ -25,8 +25,11 @@ type directKey struct {
 // directTime is what the fullest link has of it.
 type directTime struct{ reduce, exchange int64 }
 
-// directDigits of the ratio of traffic for which a topology is found.
-const directDigits = 8
+// Of the traffic for which a topology is found; chosen: finer ones give the same.
+const (
+	directUnit   = 1 << 20
+	directDigits = 8
+)
 
 func (h *direct) circuits(job int) bool { return len(h.placed[job].Servers) > 1 }
 
@@ -38,7 +41,7 @@ func (h *direct) work(job int, steps int64) (*work, error) {
 	key := directKey{n, t.reduce, t.exchange}
 	whole := max(t.reduce, t.exchange)
 	for _, v := range []*int64{&key.reduce, &key.exchange} {
-		*v = scaled(*v, probeBytes, whole)
+		*v = scaled(*v, directUnit, whole)
 		if digits := bits.Len64(uint64(*v)); digits > directDigits {
 			*v = *v >> (digits - directDigits) << (digits - directDigits)
 		}

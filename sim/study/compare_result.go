@@ -190,6 +190,7 @@ func (r *CompareResult) describe(c CompareConfig) {
 	r.note("faults: servers of %s from a drawn day on, fault_rate traces over each other; a job that loses a server leaves all it has, goes back to its place in the queue and to its last step, and reloads for %v; circuits of a job take %v before it runs; the trace has no faults of switches or fibres between them", r.Trace, c.Reload, c.Setup)
 	r.note("prices a GPU, without what is in the server: parts of [IHBD] Table 8, those of packet switches, transceivers and copper by rate, circuit ports and fibres by number; topoopt_dollars by [TOPO] Table 2 with half a card an interface, which has no rings")
 	r.note("stretch: running time of jobs on several servers, without what faults took, of that on the switch; utilisation: GPU time at places of all until the last end; computing: of that, what was computed and kept")
+	r.compareWithPapers(c)
 }
 
 // carries is what of a job's traffic goes which way.

@@ -1,8 +1,6 @@
 package study
 
 import (
-	"time"
-
 	"ringlight/planner/isolate"
 	"ringlight/sim/flow"
 )
@@ -193,8 +191,8 @@ func (h *ringHouse) work(job int, steps int64) (*work, error) {
 		return fixedWork(t, 0, steps), nil
 	}
 	n := len(rings[0]) * h.perServer // GPUs of a ring
-	scatter := h.around(t.reduce*int64(n-1), n)
-	meet := h.around(t.exchange*int64(n)*int64((n*n-n%2)/4), n) // mean distance times others, both ways
+	scatter := transferTime(scaled(t.reduce, int64(n-1), int64(n)), h.near)
+	meet := transferTime(t.exchange*int64((n*n-n%2)/4), h.near) // distances of all others, both ways
 	if len(rings) == 1 {
 		return fixedWork(t, meet+2*scatter, steps), nil
 	}
@@ -228,10 +226,4 @@ func (h *ringHouse) work(job int, steps int64) (*work, error) {
 	}
 	h.traffic.keep(job, placed)
 	return &work{script: sc}, nil
-}
-
-// around is how long a ring of n GPUs takes in which so many bytes, divided by
-// n, pass out of each GPU, half of them each way.
-func (h *ringHouse) around(bytesTimesN int64, n int) time.Duration {
-	return transferTime((bytesTimesN+int64(n)-1)/int64(n), h.near)
 }

@@ -9,7 +9,8 @@
 // logical topologies, what is realised and what stays (Fig. 5-7), and of
 // [LUMOS] sec 6: what circuits between pods save of the time of jobs.
 // Of [VCLOS] it has sec 9: jobs on a leaf-spine core, isolated or sharing it,
-// by strategy and queue (Tables 2, 5-7). The study of flows measures sim/flow itself.
+// by strategy and queue (Tables 2, 5-7). The study of flows measures sim/flow itself,
+// and the comparison has all of these systems on one workload and budget.
 //
 // A study returns data. How the data become text, CSV or an SVG chart is here
 // too, as pure functions of them; files, flags and progress bars are the
