@@ -58,6 +58,15 @@ func TestAllToAllTurnsTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Which other rings the paper's 5.7 hops could be of: none with two jumps.
+	for p := 3; p < 64; p += 2 {
+		if got := regularHops(128, 1, p); got > 5.65 && got < 5.75 {
+			t.Errorf("jumps 1 and %d give %.2f hops", p, got)
+		}
+	}
+	if got := regularHops(128, 1, 11); math.Abs(got-h.Mean) > 1e-9 {
+		t.Errorf("%v hops by jumps, %v over the links", got, h.Mean)
+	}
 	fat := 1.8 * 400e3 / float64(fatTreeMbps(directCost(4, 100, false)))
 	if got := (1 + 0.8*h.Slowdown) / fat; math.Abs(got-1.1) > 0.02*1.1 {
 		t.Errorf("direct / Fat-tree %.3f, want 1.1", got)
