@@ -75,6 +75,7 @@ const (
 	top, bottom             = 34, 48
 	titleHeight             = 40
 	legendLine              = 20
+	letterWidth             = 5.5 // of a label of size 11
 	fontFamily              = "Helvetica, Arial, sans-serif"
 )
 
@@ -277,9 +278,14 @@ func (s Series) line(b *strings.Builder, x, y axis, l look) {
 func (c Chart) bars(b *strings.Builder, y axis) {
 	slot := float64(panelWidth-left-right) / float64(len(c.Categories))
 	bar := slot * 0.86 / float64(max(1, len(c.Series)))
+	wide := slices.ContainsFunc(c.Categories, func(name string) bool { return float64(len(name))*letterWidth > slot })
 	for i, name := range c.Categories {
 		from := left + float64(slot*float64(i))
-		text(b, from+slot/2, panelHeight-bottom+17, "middle", 11, "#555555", name)
+		below := 17.0
+		if wide && i%2 == 1 { // names in two rows
+			below += 12
+		}
+		text(b, from+slot/2, panelHeight-bottom+below, "middle", 11, "#555555", name)
 		for j, s := range c.Series {
 			if i >= len(s.Y) {
 				continue
