@@ -90,7 +90,7 @@ bench-lock: ## the unbounded walk of docs/board.md held for a simulated day: lea
 	RINGLIGHT_LOCK=24h $(GO) test -count 1 -v -timeout 30m -run WalkIsHeldWithin25dB ./ocs
 
 .PHONY: sizes
-sizes: cross ## size of the static binaries, resident memory of an idle agent
+sizes: build cross ## size of the static binaries, resident memory of an idle agent
 	@for a in $(CROSS); do for c in $(CMDS); do printf '%-12s %-12s %6d KiB\n' $$a $$c $$(( $$(stat -c %s bin/$$a/$$c) / 1024 )); done; done
 	@.ci/rss.sh
 

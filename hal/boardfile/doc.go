@@ -1,5 +1,5 @@
 // Package boardfile reads a board from a file: JSON, strict, described in
-// docs/board-file.md, whose tables are made from the tags below. What comes out is a
+// docs/board-file.md, whose tables are made from what stands beside each field of File. What comes out is a
 // hal.Board, the same for hardware and simulator; the default board is such a file.
 //
 // A file is refused as a whole: every fault of it is told at once, each by its field.

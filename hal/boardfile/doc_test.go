@@ -3,6 +3,9 @@ package boardfile
 import (
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"reflect"
 	"slices"
@@ -18,7 +21,8 @@ const page = "../../docs/board-file.md"
 
 // Goal: the reference is what the program reads: every key of every object, and every
 // part with its clock, mode and addresses.
-// Method: the tables of the page are made of the tags and of the table of parts.
+// Method: the tables of the page are made of the comments and tags of the source and of
+// the table of parts.
 func TestReferenceIsTheProgram(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	if err != nil {
@@ -39,8 +43,33 @@ func TestReferenceIsTheProgram(t *testing.T) {
 	}
 }
 
+// comments are what stands beside each field in the source.
+func comments() map[string]string {
+	said := map[string]string{}
+	f, err := parser.ParseFile(token.NewFileSet(), "file.go", nil, parser.ParseComments)
+	if err != nil {
+		panic(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		if st, ok := spec.Type.(*ast.StructType); ok {
+			for _, field := range st.Fields.List {
+				for _, name := range field.Names {
+					said[spec.Name.Name+"."+name.Name] = strings.TrimSpace(field.Comment.Text())
+				}
+			}
+		}
+		return false
+	})
+	return said
+}
+
 func tables() string {
 	var b strings.Builder
+	said := comments()
 	var seen []reflect.Type
 	var object func(t reflect.Type, title string)
 	object = func(t reflect.Type, title string) {
@@ -64,8 +93,9 @@ func tables() string {
 			if optional != "" {
 				form += ", optional"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, form, f.Tag.Get("doc"))
-			if f.Tag.Get("doc") == "" {
+			doc := said[t.Name()+"."+f.Name]
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, form, doc)
+			if doc == "" {
 				panic("no doc: " + name)
 			}
 			if of != nil {
