@@ -14,9 +14,10 @@ const (
 	// A side nearer than that to the end of the heat shows too little.
 	nullLeast = 0.15
 	// What goes the wrong way is wanted this sure, of all light. chosen: half a dB
-	// at 28 dB.
-	nullSure     = 2e-4
-	nullReadings = 24
+	// at 28 dB; six readings seldom agree by chance.
+	nullSure          = 2e-4
+	nullLeastReadings = 6
+	nullReadings      = 24
 )
 
 // around looks at a cell where it stands, and on both sides of that, on a diode
@@ -35,7 +36,7 @@ func (s *Search) around(k int, what see, laser, lane int) bool {
 		}
 	}
 	s.look(k, what, laser, lane, u+down/slope, u+up/slope, u)
-	return s.until(float64(nullSure*s.light(k)), nullReadings)
+	return s.until(float64(nullSure*s.light(k)), nullLeastReadings, nullReadings)
 }
 
 // light is about what a dark diode would show with all of a cell's light on it.

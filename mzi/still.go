@@ -33,6 +33,7 @@ const (
 	stillNoise = 4
 	// chosen: twelve steps of readings that sure make 6 mrad^2.
 	stillSure     = 0.0005
+	stillLeast    = 3
 	stillReadings = 12
 )
 
@@ -75,7 +76,7 @@ func (s *Search) stepStill() bool {
 	default:
 		s.look(k, seeIn, k-CellMZI1, 0, l.steep[k])
 	}
-	return s.until(stillSure/2, stillReadings) // a share moves by half of what its phase does
+	return s.until(stillSure/2, stillLeast, stillReadings) // a share moves by half of what its phase does
 }
 
 // lookedAt takes the reading of a cell and brings the cell back.

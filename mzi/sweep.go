@@ -44,7 +44,8 @@ type sweep struct {
 
 	// The last point is read until its mean is as sure as wanted.
 	sure      float64 // deviation of the mean that will do; 0: one reading does
-	most      int     // readings
+	least     int     // readings, that they tell how far they are off
+	most      int
 	n         int
 	sum, sums float64
 }
@@ -88,14 +89,11 @@ func (s *Search) visit(cell, n int, what see, laser, lane int) bool {
 }
 
 // until has the last point of the measurement that has begun read until it is sure
-// to a deviation, so many times at most.
-func (s *Search) until(sure float64, most int) bool {
-	s.sweep.sure, s.sweep.most = sure, most
+// to a deviation, so many times at least and at most.
+func (s *Search) until(sure float64, least, most int) bool {
+	s.sweep.sure, s.sweep.least, s.sweep.most = sure, least, most
 	return true
 }
-
-// leastReadings are needed to tell how far they are off.
-const leastReadings = 3
 
 // enough takes a reading of a point and says whether its mean will do.
 func (w *sweep) enough(y float64) bool {
@@ -105,7 +103,7 @@ func (w *sweep) enough(y float64) bool {
 	if w.sure == 0 || w.at < w.pts.n-1 || w.n >= w.most {
 		return true
 	}
-	return w.n >= leastReadings && w.off() <= w.sure
+	return w.n >= w.least && w.off() <= w.sure
 }
 
 // off is by how much the mean of a point's readings is off, rms.
