@@ -28,7 +28,7 @@ func (s *Search) stepMZI1() bool {
 		s.step++
 		return s.once(seeDark, ReadAll, 0)
 	case s.step == 1:
-		s.dark = s.sweep.sample
+		s.result.Dark = s.sweep.sample
 	case !s.foundLane(CellMZI1+s.step-2, PhaseCross):
 		return false
 	}
@@ -63,7 +63,7 @@ func (s *Search) foundLane(k int, top float64) bool {
 	f := &s.sweep.fringe
 	light := f.Mean
 	if k >= CellMZI2 { // its fringe is a share
-		light = s.sweep.sample.seen(seeTaps, 0, &s.dark)
+		light = s.sweep.sample.seen(seeTaps, 0, &s.result.Dark)
 		s.taps[k-CellMZI2] = light
 	}
 	switch {

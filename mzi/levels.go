@@ -44,7 +44,7 @@ func (s *Search) stepLevels() bool {
 			out := s.cfg.Loopback[lane]
 			s.result.LaneLoop[out] = sample.Lane[out]
 			for o := range sample.Lane {
-				s.stray[lane][o] = max(sample.Lane[o]-s.dark.Lane[o], 0)
+				s.stray[lane][o] = max(sample.Lane[o]-s.result.Dark.Lane[o], 0)
 			}
 		default:
 			s.result.LaneTap[lit-Ext1][lane] = sample.Tap[lit-Ext1]

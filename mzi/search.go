@@ -132,6 +132,7 @@ type Result struct {
 	Extinction [Cells]int32
 	Settle     time.Duration // after which heat stands still
 	Own        Own
+	Dark       Sample // what the diodes show with no laser on
 	// What the module's own diodes saw with these: each lane alone.
 	LaneLoop     [Lanes]physic.Power
 	LaneTap      [2][Lanes]physic.Power
@@ -172,7 +173,6 @@ type Search struct {
 	u     [Cells]float64             // heat now
 	max   [Cells]float64             // most heat
 	swing [Cells]float64             // of each cell's last fringe, as its sweep counts
-	dark  Sample                     // what the diodes show with no laser on
 	taps  [Lanes]float64             // light of each lane's laser on the taps, watt
 	stray [Lanes][Lanes]physic.Power // light of a lane on each loopback diode, at the end
 	quiet float64                    // rms that a sweep of one cell alone was off its fringe, of its swing

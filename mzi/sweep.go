@@ -123,7 +123,7 @@ func (s *Search) take(sample *Sample) {
 		w.see = seeNone
 		return
 	}
-	if !w.enough(sample.seen(w.see, w.lane, &s.dark)) {
+	if !w.enough(sample.seen(w.see, w.lane, &s.result.Dark)) {
 		return
 	}
 	w.pts.u[w.at] = s.u[w.cell]

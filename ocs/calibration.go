@@ -68,6 +68,8 @@ type ModuleCalibration struct {
 	// Of loopback, in thousandths of a dB: light of a lane over what of it comes out
 	// at any other, and what of it does not arrive, the worst of all lanes.
 	Paths [2]int32 `cbor:"14,keyasint,omitzero"`
+	// What the Tx taps show in the dark, in nanowatts.
+	DarkTap [2]int32 `cbor:"15,keyasint,omitzero"`
 }
 
 // Calibration of a bundle: its modules' and what was measured of the bundle as

@@ -7,6 +7,7 @@ import (
 	"ringlight/hal/ina219"
 	"ringlight/hal/pca9548"
 	"ringlight/hal/tmp102"
+	"ringlight/mzi"
 	"ringlight/ocs/diode"
 	"ringlight/proto"
 )
@@ -20,12 +21,14 @@ type chipHealth struct {
 	msgs  []hal.Msg
 	light *hal.Op
 	seen  diode.Reading
+	below int32 // that the first reading of the taps said: see astray
 	own   []ownLightOp
 }
 
 const (
 	healthSlow = iota
 	healthLight
+	healthTaps // once more, where the first reading said that light goes astray
 )
 
 // readHealth reads case temperature, heater rail, and the light of the path in use.
@@ -85,8 +88,28 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 		return // of neither path
 	}
 	block := h.seen.Block()
+	o := t.bundle.Modules[module].Optics()
+	below := t.cfg.Calibration.Modules[module].below(o, h.path, block[2*hal.GuardTap1:])
+	if n == healthTaps {
+		s.astray.sample(h.path, max(below, h.below)) // a bit may flip on its way
+		return
+	}
 	t.lock.watch(t, now, module, h.path, block)
-	s.light(c.Start, h.path, t.bundle.Modules[module].Optics(), block)
+	if below >= mzi.LeastExtinction {
+		s.astray.sample(h.path, below)
+	} else {
+		h.below, h.busy, h.out = below, true, h.out+1
+		defer t.readTaps(module)
+	}
+	s.light(c.Start, h.path, o, block)
+}
+
+// readTaps reads a module's light once more.
+func (t *chipDrive) readTaps(module int) {
+	h, m := &t.readings, &t.bundle.Modules[module]
+	h.light.Msgs[0] = h.seen.Ask(diode.Of(m), diode.Guard, 0, diode.Channels, 0)
+	h.light.Token = t.token(taskHealth, module, healthTaps)
+	t.put(m.ADC, h.light)
 }
 
 // railMicrowatt is the power on the heater rail for the readings of shunt and

@@ -194,19 +194,7 @@ func (l *lock) watch(t *chipDrive, now time.Duration, module int, path proto.Pat
 		return
 	}
 	o := t.bundle.Modules[module].Optics()
-	tap := [2]float64{tapMilliwatt(o, block[2*hal.GuardTap1:], 0), tapMilliwatt(o, block[2*hal.GuardTap1:], 1)}
-	right, wrong := 0.0, 0.0
-	switch path {
-	case proto.External1:
-		right, wrong = tap[0], tap[1]
-	case proto.External2:
-		right, wrong = tap[1], tap[0]
-	default:
-		for _, level := range t.cfg.Calibration.Modules[module].LaneTap[0] {
-			right += milliwattOf(level)
-		}
-		wrong = tap[0] + tap[1]
-	}
+	right, wrong := t.cfg.Calibration.Modules[module].tapLights(o, path, block[2*hal.GuardTap1:])
 	if wrong > float64(lockLeak*right) {
 		l.engage(t, now, module)
 	}

@@ -35,7 +35,8 @@ import (
 // (two), codes A and B (two each), and of each neighbour within Reach its share
 // in hundred-thousandths (two; version 1: in millionths). Behind the cells come the time in which heat settles in
 // microseconds (four), the light of loopback's paths in thousandths of a dB (two of
-// four), what heaters beyond Reach have in common in millionths (four), and then of
+// four), what the Tx taps show in the dark in nanowatts (two of four), what heaters
+// beyond Reach have in common in millionths (four), and then of
 // some of them the cell that feels it, the heater's own (one each) and its share as
 // above, to the end of the body.
 const (
@@ -46,7 +47,7 @@ const (
 	passportLevels  = 3 * hal.Lanes
 	passportCell    = 4 + 2 + 3 + 2 + 2*2 + 2*2*Reach
 	passportBody    = 1 + passportSerial + 4*4 + 4 + 2 + 4 + 4 + 2*passportLevels + hal.CellsPerMod*passportCell
-	passportMore    = 4 + 2*4 + 4
+	passportMore    = 4 + 2*4 + 2*4 + 4
 	passportFar     = 1 + 1 + 2
 	passportMost    = passportHead + passportBody + passportMore + maxFar*passportFar + 4
 
@@ -125,6 +126,9 @@ func appendPassport(dst []byte, p *passport) ([]byte, error) {
 	w.put("settling", int64(m.SettleMicros), 4)
 	for _, x := range m.Paths {
 		w.putSigned("path", int64(x), 4)
+	}
+	for _, x := range m.DarkTap {
+		w.putSigned("dark", int64(x), 4)
 	}
 	w.putSigned("crosstalk", int64(m.Common), 4)
 	if len(m.Far) > maxFar {
@@ -243,6 +247,9 @@ func parsePassport(b []byte) (*passport, error) {
 		m.SettleMicros = uint32(r.take(4))
 		for i := range m.Paths {
 			m.Paths[i] = int32(r.takeSigned(4))
+		}
+		for i := range m.DarkTap {
+			m.DarkTap[i] = int32(r.takeSigned(4))
 		}
 		m.Common = int32(r.takeSigned(4))
 		for len(r.b) > 0 {

@@ -27,6 +27,7 @@ func somePassport() *passport {
 		m.Extinction[k] = int32(27_000 + k)
 	}
 	m.SettleMicros, m.Paths, m.Common = 212, [2]int32{21_400, 130}, -140
+	m.DarkTap = [2]int32{15_600, 3}
 	for i := range maxFar {
 		m.Far = append(m.Far, FarCalibration{Cell: uint8(i % hal.CellsPerMod), From: uint8((i + 7) % hal.CellsPerMod), Share: int32(300*i - 15_000)})
 	}

@@ -94,6 +94,9 @@ func (s *search) finish() error {
 	r.Measurements = uint32(found.Measurements)
 	r.SettleMicros = uint32(found.Settle / time.Microsecond)
 	r.Paths = [2]int32{found.Own.Path, found.Own.PathLoss}
+	for i, dark := range found.Dark.Tap {
+		r.DarkTap[i] = int32(dark / physic.NanoWatt)
+	}
 	r.cross(&found.Module)
 	for k := range r.Cells {
 		cell := &found.Module.Cells[k]

@@ -162,6 +162,7 @@ func (v *verification) compare(want, got proto.MilliDBm, module, lane uint8) {
 func (t *Transceiver) concluded(now time.Duration) {
 	v := &t.verify
 	e := Event{At: now, Path: v.path, Module: v.module, Cell: None, Lane: v.lane, Expected: v.expected, Measured: v.measured, Err: v.readErr}
+	stray, straying := t.strays(now)
 	switch {
 	case v.expected == proto.NoPower && v.path == proto.Loopback && !t.lit[v.path]: // there the light is our own
 		e.Kind, e.Text = PathFailed, "no light, and own light cannot be read"
@@ -175,8 +176,13 @@ func (t *Transceiver) concluded(now time.Duration) {
 		t.port = proto.Failed
 	case t.health.hot != 0:
 		e = t.tooHot(now)
+	case stray.Kind == PathFailed:
+		e = stray
+		t.port = proto.Failed
 	case v.worst < -degradeMilliDB || v.path.External() && v.lane != None:
 		e.Kind, e.Text = Degraded, below(v.worst)
+	case straying:
+		e = stray
 	case v.readErr != nil:
 		e.Kind, e.Text = Degraded, "own light of a module cannot be read"
 		e.Module, e.Lane = moduleOf(v.readErr), None

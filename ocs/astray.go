@@ -1,0 +1,95 @@
+package ocs
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/mzi"
+	"ringlight/mzi/detmath"
+	"ringlight/proto"
+)
+
+// In service the acceptance of a calibration is sampled: each health round reads a
+// module's taps, and light where none should be tells, over all lanes, how much its
+// MZI1 and MZI2 let through. A lock has its chance; what stays below is told, and what
+// is below that of a path does not count as tuned. The matrix shows in the light of
+// the lanes alone.
+
+// astrayRounds looks in a row say that it stays. chosen: a lock takes hold with the
+// first, and needs less than a round.
+const astrayRounds = 3
+
+// astray is what the taps said last of a module's light that goes the wrong way.
+type astray struct {
+	path   proto.Path
+	rounds int   // in a row that it was too much
+	below  int32 // the path's light, thousandths of a dB
+}
+
+// tapLights are the light of a path, and what of it is on the wrong tap, in milliwatt;
+// in loopback that is both.
+func (m *ModuleCalibration) tapLights(o *hal.Optics, path proto.Path, taps []byte) (right, wrong float64) {
+	var tap [2]float64
+	for i := range tap {
+		tap[i] = max(tapMilliwatt(o, taps, i)-float64(m.DarkTap[i])/1e6, 0)
+	}
+	switch path {
+	case proto.External1:
+		return tap[0], tap[1]
+	case proto.External2:
+		return tap[1], tap[0]
+	}
+	for _, level := range m.LaneTap[0] {
+		right += milliwattOf(level)
+	}
+	return right, tap[0] + tap[1]
+}
+
+// sample takes a health round's look at a module's taps.
+func (a *astray) sample(path proto.Path, below int32) {
+	if path != a.path {
+		*a = astray{path: path}
+	}
+	if a.below = below; below >= mzi.LeastExtinction {
+		a.rounds = 0
+		return
+	}
+	a.rounds++
+}
+
+// below is by how much light on the wrong side is below that of the path, in
+// thousandths of a dB; in the dark nothing is wrong, and nothing is asked of a module
+// whose calibration did not note what its cells have.
+func (m *ModuleCalibration) below(o *hal.Optics, path proto.Path, taps []byte) int32 {
+	right, wrong := m.tapLights(o, path, taps)
+	if !(right > 0) || m.Extinction[hal.CellMZI1] == 0 {
+		return mzi.LeastExtinction
+	}
+	return int32(1000 * detmath.DB(right/max(wrong, right/1e6)))
+}
+
+// strays is the event about the module of which most light goes the wrong way, if it is
+// too much and stays.
+func (t *Transceiver) strays(now time.Duration) (e Event, found bool) {
+	worst := -1
+	for i := range t.health.last {
+		if a := &t.health.last[i].astray; a.path == t.path && a.rounds >= astrayRounds && (worst < 0 || a.below < t.health.last[worst].astray.below) {
+			worst = i
+		}
+	}
+	if worst < 0 {
+		return e, false
+	}
+	below := t.health.last[worst].astray.below
+	e = Event{Kind: Degraded, At: now, Path: t.path, Module: uint8(worst), Cell: None, Lane: None, Expected: proto.NoPower, Measured: proto.NoPower,
+		Text: fmt.Sprintf("module %d: light on the wrong side is %.1f dB below that of %v, wanted %d", worst, float64(below)/1000, t.path, mzi.LeastExtinction/1000)}
+	if below < mzi.LeastPath {
+		e.Kind = PathFailed
+	}
+	if h := t.Holds(); worst < len(h) && h[worst].Looks > 0 && float64(max(h[worst].LastMicrorad, -h[worst].LastMicrorad)) > lockLost*1e6 {
+		e.Cell = h[worst].LastCell
+		e.Text += fmt.Sprintf("; cell %d (%s) is off by %d mrad", e.Cell, mzi.CellName(int(e.Cell)), h[worst].LastMicrorad/1000)
+	}
+	return e, true
+}
