@@ -3,6 +3,7 @@ package boardfile
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -153,4 +154,21 @@ func TestShownFilesAreRead(t *testing.T) {
 	if string(x) != string(y) {
 		t.Error("the board that was written out is another")
 	}
+}
+
+// FuzzParse: whatever a file says, it is a board that passes its own check or it is
+// refused, and nothing else happens.
+func FuzzParse(f *testing.F) {
+	raw, err := os.ReadFile("testdata/cage.json") // small: a fuzzer is slow on a long one
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw)
+	f.Add([]byte(`{"format":1,"types":[{"control":"cmis"}],"bundles":[{"modules":[{}]}]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		_, b, err := Parse(raw)
+		if err == nil && (len(b.Bundles) == 0 || b.Check() != nil) {
+			t.Errorf("a board that is none was taken: %v", b.Check())
+		}
+	})
 }
