@@ -64,14 +64,16 @@ func (r *runner) relieve(ctx context.Context) {
 
 // listen waits on the agent's own thread until next, and takes what the board
 // tells there.
-func (r *runner) listen(ctx context.Context, next time.Duration) (err error) {
+func (r *runner) listen(ctx context.Context, next time.Duration) error {
 	r.submitted = false
 	if len(r.events)+len(r.calls)+len(r.packets) > 0 || ctx.Err() != nil {
 		next = 0
 	}
-	if r.heard, err = r.thread.Wait(next, r.heard[:0]); err != nil {
-		return err
+	heard, err := r.thread.Wait(next, r.heard[:0])
+	if err != nil {
+		return err // relieved, nothing here is ours any more
 	}
+	r.heard = heard
 	now := r.hardware.Now()
 	for _, ev := range r.heard {
 		if ev.Edge != nil {
