@@ -194,7 +194,7 @@ ocs-agent selftest -bus-soak $((SOAK/12)) -deadline 30s -chip eeprom=/dev/i2c-0@
 echo "soak beside drivers: exit \$?"
 touch over; while [ ! -f told ]; do usleep 100000; done
 echo "read by the kernel's at24 meanwhile: \$(wc -l < kernel.txt) contents, times and sum \$(cat kernel.txt | tr -s ' ')"
-ocs-agent selftest -edges $EDGES -line LOS_LOOP0 -latch pca9535=/dev/i2c-2@0x20
+ocs-agent selftest -edges $EDGES -deadline 30s -line LOS_LOOP0 -latch pca9535=/dev/i2c-2@0x20
 X
   initrd armhf "$W/pins.gz" "gpio-aspeed i2c-aspeed i2c-dev i2c-mux i2c-mux-pca954x at24" "$(cat "$W/pins.sh")" "/dev/i2c-1" || return 1
   rm -f "$M".* "$L.host"; mkfifo "$M.in" "$M.out"; : > "$L"

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -94,7 +95,8 @@ func TestAnAnswerToALostLightAllocatesNothing(t *testing.T) {
 }
 
 // TestLatencyOfAnAnswer is `make bench-latency`: RINGLIGHT_LATENCY runs, under
-// RINGLIGHT_LOAD (idle, alloc).
+// RINGLIGHT_LOAD (idle, alloc). RINGLIGHT_COSTS is the file that takes what was
+// measured, for ocs-sim -costs.
 func TestLatencyOfAnAnswer(t *testing.T) {
 	// Goal: the wall clock from a line's edge, in another thread, to the write
 	// that answers it, on this machine, with what it gives of promptness.
@@ -135,7 +137,7 @@ func TestLatencyOfAnAnswer(t *testing.T) {
 		}
 	}()
 	var edge, heard, virtual, wait time.Duration
-	var wakes, totals []time.Duration
+	var wakes, thinks, totals []time.Duration
 	until := func(at time.Duration) {
 		for board.Now() < at && len(edges) == 0 {
 			if _, err := board.Wait(at, nil); err != nil {
@@ -158,9 +160,36 @@ func TestLatencyOfAnAnswer(t *testing.T) {
 	}, func() {
 		total := board.Now() - edge - wait
 		totals = append(totals, total)
+		thinks = append(thinks, total-(heard-edge))
 	})
 	fmt.Printf("latency: priority %d, locked %v, load %s, %d runs: wake-up %s; edge to write entered %s\n",
 		p.Priority, p.Locked, os.Getenv("RINGLIGHT_LOAD"), runs, quantiles(wakes), quantiles(totals))
+	if file := os.Getenv("RINGLIGHT_COSTS"); file != "" {
+		keepCosts(t, file, fmt.Sprintf("%d answers on %d processors, load %s, priority %d", runs, runtime.NumCPU(), os.Getenv("RINGLIGHT_LOAD"), p.Priority), wakes, thinks)
+	}
+}
+
+// keepCosts writes what was measured as a table of the simulator's costs; what
+// the drivers of buses cost was not.
+func keepCosts(t *testing.T, file, source string, wakes, thinks []time.Duration) {
+	t.Helper()
+	slices.Sort(wakes)
+	slices.Sort(thinks)
+	micros := func(d []time.Duration, share float64) float64 {
+		return float64(d[min(int(share*float64(len(d))), len(d)-1)].Nanoseconds()) / 1000
+	}
+	decide := micros(thinks, 0.5)
+	table := sim.CostTable{Source: source, Decide: &decide}
+	for _, share := range []float64{0, .01, .1, .25, .5, .75, .9, .95, .99, .999, 1} {
+		table.Interrupt = append(table.Interrupt, [2]float64{share, micros(wakes, share)})
+	}
+	raw, err := json.Marshal(table)
+	if err == nil {
+		err = os.WriteFile(file, raw, 0o600)
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func quantiles(d []time.Duration) string {

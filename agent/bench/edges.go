@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"periph.io/x/conn/v3/physic"
 
@@ -29,8 +30,9 @@ type Answer struct {
 // ErrAnswer is a line or latch that cannot be understood.
 var ErrAnswer = errors.New("want -line NAME or CHIP:OFFSET, as in gpiochip0:12, and -latch PART=DEVICE@ADDRESS, as in pcal6524=/dev/i2c-0@0x20")
 
-// NewAnswer reads a line and a latch as a person writes them.
-func NewAnswer(line, latch string) (*Answer, error) {
+// NewAnswer reads a line and a latch as a person writes them; deadline is of
+// one message.
+func NewAnswer(line, latch string, deadline time.Duration) (*Answer, error) {
 	l := hal.Line{Name: line}
 	if chip, offset, ok := strings.Cut(line, ":"); ok {
 		n, err := strconv.ParseUint(offset, 10, 16)
@@ -54,8 +56,8 @@ func NewAnswer(line, latch string) (*Answer, error) {
 		Lines: []hal.Line{l}, Latches: []hal.Latch{{Part: part, Bus: 0, Addr: addr}}}
 	a.msgs[0] = hal.Msg{Addr: addr, W: a.cmd[:1+a.chip.Ports]}
 	a.msgs[1] = hal.Msg{Addr: addr, W: a.ask[:], R: a.reply[:a.chip.Ports]}
-	a.write = hal.Op{Class: hal.ClassSwitch, Msgs: a.msgs[:1]}
-	a.read = hal.Op{Class: hal.ClassVerify, Msgs: a.msgs[1:]}
+	a.write = hal.Op{Class: hal.ClassSwitch, Deadline: deadline, Msgs: a.msgs[:1]}
+	a.read = hal.Op{Class: hal.ClassVerify, Deadline: deadline, Msgs: a.msgs[1:]}
 	a.chip.AppendRead(a.ask[:0], pca953x.Polarity)
 	return a, nil
 }

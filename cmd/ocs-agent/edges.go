@@ -47,8 +47,8 @@ func (l latency) String() string {
 
 // edges answers n edges of a line by writes to a latch, on the thread and by the
 // calls that a switch takes, reads each back, and says how long they took.
-func edges(n int, line, latch string, asJSON bool) error {
-	a, err := bench.NewAnswer(line, latch)
+func edges(n int, line, latch string, deadline time.Duration, asJSON bool) error {
+	a, err := bench.NewAnswer(line, latch, deadline)
 	if err != nil {
 		return usageError{err}
 	}

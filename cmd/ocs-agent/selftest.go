@@ -27,7 +27,7 @@ func selftest(_ context.Context, args []string) error {
 	soak := fs.Int("bus-soak", 0, "read known chips of the configured board in `N` transactions from many goroutines, while memory is\n"+
 		"collected and stacks move; nothing is written, no light changes")
 	write := fs.Bool("write", false, "with -bus-soak: write each EEPROM over a page's end first, and restore it")
-	deadline := fs.Duration("deadline", 2*time.Second, "with -bus-soak: `time` that one transaction may take; more on an emulated machine")
+	deadline := fs.Duration("deadline", 2*time.Second, "with -bus-soak, -edges: `time` that one transaction may take; more on an emulated machine")
 	var chips []string
 	fs.Func("chip", "with -bus-soak: soak this `chip` and not the configured board: eeprom, temp, mux, flash or absent, as in\n"+
 		"temp=/dev/i2c-1@0x48/0x70.2 (behind channel 2 of the mux at 0x70), flash=/dev/spidev2.0; repeat it", func(s string) error {
@@ -41,6 +41,12 @@ func selftest(_ context.Context, args []string) error {
 	if err := parse(fs, args, 0); err != nil {
 		return err
 	}
+	if *soak < 0 || *soak > maxSoak {
+		return common.fail(usagef("bus-soak: %d: want 1 to %d", *soak, maxSoak))
+	}
+	if *deadline < time.Millisecond || *deadline > time.Minute {
+		return common.fail(usagef("deadline: %v: want 1ms to 1m", *deadline))
+	}
 	if *count < 0 || *count > maxSoak {
 		return common.fail(usagef("edges: %d: want 1 to %d", *count, maxSoak))
 	}
@@ -48,13 +54,7 @@ func selftest(_ context.Context, args []string) error {
 		return common.fail(usagef("line, latch: want -edges too"))
 	}
 	if *count > 0 {
-		return common.fail(edges(*count, *line, *latch, common.json))
-	}
-	if *soak < 0 || *soak > maxSoak {
-		return common.fail(usagef("bus-soak: %d: want 1 to %d", *soak, maxSoak))
-	}
-	if *deadline < time.Millisecond || *deadline > time.Minute {
-		return common.fail(usagef("deadline: %v: want 1ms to 1m", *deadline))
+		return common.fail(edges(*count, *line, *latch, *deadline, common.json))
 	}
 	if *soak == 0 && (*write || len(chips) > 0) {
 		return common.fail(usagef("chip, write: want -bus-soak too"))
