@@ -367,7 +367,7 @@ func TestRunTellsOfADamagedJournal(t *testing.T) {
 
 func TestCalibrationsAreKeptWithThePreviousOne(t *testing.T) {
 	dir := t.TempDir()
-	cal := known(sim.Catalogue(3, 2))
+	cal := known(sim.Catalogue(nil, 3, 2))
 	for i := range 2 {
 		if err := SaveCalibration(dir, 1, cal.Encode()); err != nil {
 			t.Fatal(err)
@@ -389,7 +389,7 @@ func TestCalibrationsAreKeptWithThePreviousOne(t *testing.T) {
 // and with none; then a good one is kept, and the torn one is no previous one.
 func TestTornCalibrationFileCostsNoStart(t *testing.T) {
 	dir := t.TempDir()
-	first, second := known(sim.Catalogue(3, 2)), known(sim.Catalogue(4, 2))
+	first, second := known(sim.Catalogue(nil, 3, 2)), known(sim.Catalogue(nil, 4, 2))
 	for _, c := range []*ocs.Calibration{first, second} {
 		if err := SaveCalibration(dir, 0, c.Encode()); err != nil {
 			t.Fatal(err)

@@ -70,7 +70,7 @@ func startFleet(f *fleet, n, modules int) *fleet {
 	t := f.t
 	t.Helper()
 	f.world, f.term, f.acks = sim.NewWorld(sim.WorldConfig{Seed: 5}), 1, map[proto.NodeID]proto.Ack{}
-	per := sim.Catalogue(11, 2*modules)
+	per := sim.Catalogue(nil, 11, 2*modules)
 	both := [][]*sim.Personality{per[:modules], per[modules:]}
 	f.cals = []*ocs.Calibration{known(both[0]), known(both[1])}
 	for i := range n {

@@ -30,7 +30,7 @@ func newCMISRigOf(t *testing.T, bundles, modules int, mux bool, timing sim.MCITi
 		t.Fatal(err)
 	}
 	r := &rig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: 1}), board: &hw}
-	cat := sim.Catalogue(7, bundles*modules)
+	cat := sim.Catalogue(nil, 7, bundles*modules)
 	per := make([][]*sim.Personality, bundles)
 	cals := make([]*ocs.Calibration, bundles)
 	for b := range per {

@@ -160,7 +160,7 @@ func (m *misuse) mangled(arg byte) *ocs.Calibration {
 func (m *misuse) exchange(arg byte) {
 	m.world.SetPower(m.id, false)
 	m.rig.run(5 * time.Millisecond)
-	per := sim.Catalogue(uint64(arg), 1)[0]
+	per := sim.Catalogue(nil, uint64(arg), 1)[0]
 	var pages []sim.Page
 	if arg&1 != 0 {
 		for n := range uint16(40) {

@@ -105,7 +105,7 @@ func TestSelectWhileLanesChange(t *testing.T) {
 func TestLanesAreRefusedWhereNothingIsKnown(t *testing.T) {
 	r := calibrated(t, 1, proto.Dark)
 	own := r.optics[0].Status().Calibration
-	if err := r.world.Exchange(r.id, 0, 0, sim.Catalogue(9, 1)[0], nil); err != nil {
+	if err := r.world.Exchange(r.id, 0, 0, sim.Catalogue(nil, 9, 1)[0], nil); err != nil {
 		t.Fatal(err)
 	}
 	r.boot([]*ocs.Calibration{own})

@@ -84,7 +84,7 @@ func TestExchangedModuleBringsItsCalibration(t *testing.T) {
 	checkPaths(t, r)
 	checkLimits(t, r)
 
-	if err := r.world.Exchange(r.id, 0, 1, sim.Catalogue(5, 1)[0], nil); err != nil {
+	if err := r.world.Exchange(r.id, 0, 1, sim.Catalogue(nil, 5, 1)[0], nil); err != nil {
 		t.Fatal(err)
 	}
 	before := r.world.Limits(r.id)

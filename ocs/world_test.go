@@ -50,7 +50,7 @@ func newRigOf(t *testing.T, dac hal.Part, bundles, modules int, faults ...sim.Fa
 		t.Fatal(err)
 	}
 	r := &rig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: 1}), board: &hw}
-	cat := sim.Catalogue(7, bundles*modules)
+	cat := sim.Catalogue(nil, 7, bundles*modules)
 	per := make([][]*sim.Personality, bundles)
 	for b := range per {
 		per[b] = cat[b*modules : (b+1)*modules]

@@ -41,8 +41,8 @@ func TestPhysicsAreRefusedByKey(t *testing.T) {
 // Method: personalities of a seed, all of each.
 func TestDefaultPhysicsChangeNothing(t *testing.T) {
 	ph := DefaultPhysics()
-	given := CatalogueOf(&ph, 5, 4)
-	for i, p := range Catalogue(5, 4) {
+	given := Catalogue(&ph, 5, 4)
+	for i, p := range Catalogue(nil, 5, 4) {
 		given[i].phys = p.phys
 		if !reflect.DeepEqual(p, given[i]) {
 			t.Errorf("personality %d differs", i)
@@ -56,7 +56,7 @@ func TestDefaultPhysicsChangeNothing(t *testing.T) {
 func TestHeaterResistanceRises(t *testing.T) {
 	ph := DefaultPhysics()
 	ph.HeaterTCR, ph.HeaterOhm, ph.DACBow = 0.08, 700, 50
-	p := CatalogueOf(&ph, 1, 1)[0]
+	p := Catalogue(&ph, 1, 1)[0]
 	for k := range p.cells {
 		ohm := p.cells[k].ohm
 		if ohm < 665 || ohm > 735 {
@@ -156,7 +156,7 @@ func TestLasersWanderAndAge(t *testing.T) {
 	if least < -0.02 || most > 0.02 || least > -0.019 || most < 0.019 || apart < 0.02 || turns < 200 || turns > 340 {
 		t.Errorf("from %.4f to %.4f, %.4f apart, %d turns in 200 periods", least, most, apart, turns)
 	}
-	new, old := Catalogue(1, 1)[0], CatalogueOf(&ph, 1, 1)[0]
+	new, old := Catalogue(nil, 1, 1)[0], Catalogue(&ph, 1, 1)[0]
 	for l := range new.laser {
 		if lost := milliDBm(new.laser[l]) - milliDBm(old.laser[l]); math.Abs(lost-3) > 1e-9 {
 			t.Errorf("lane %d lost %.3f dB", l, lost)
@@ -171,7 +171,7 @@ func TestConvertersAreOff(t *testing.T) {
 	ph := DefaultPhysics()
 	ph.ADCGain, ph.ADCOffset = 0.05, 8
 	var gains, offsets [2]float64
-	for _, p := range CatalogueOf(&ph, 3, 20) {
+	for _, p := range Catalogue(&ph, 3, 20) {
 		for _, c := range p.adc {
 			for _, e := range c {
 				gains = [2]float64{min(gains[0], e.gain-1), max(gains[1], e.gain-1)}

@@ -85,11 +85,8 @@ func (p *Personality) Cell(k int) CellTruth {
 }
 
 // Catalogue draws n personalities; the first of a longer catalogue of the
-// same seed are the same.
-func Catalogue(seed uint64, n int) []*Personality { return CatalogueOf(nil, seed, n) }
-
-// CatalogueOf does it for other physics; nil: DefaultPhysics.
-func CatalogueOf(ph *Physics, seed uint64, n int) []*Personality {
+// same seed are the same. Without physics they are of DefaultPhysics.
+func Catalogue(ph *Physics, seed uint64, n int) []*Personality {
 	list := make([]*Personality, n)
 	for i := range list {
 		list[i] = newPersonality(orDefault(ph), derive(seed, uint64(i)))

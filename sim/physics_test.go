@@ -13,7 +13,7 @@ import (
 // microseconds at which the light is within 1 dB, and the null 20 and 25 dB
 // down. 30 dB must never be reached.
 func TestSettlingTimes(t *testing.T) {
-	p := Catalogue(7, 1)[0]
+	p := Catalogue(nil, 7, 1)[0]
 	c := &p.cells[0]
 	for _, tc := range []struct {
 		name              string
@@ -58,7 +58,7 @@ func TestSettlingTimes(t *testing.T) {
 // Method: unitarity of the coefficients over a circle, and the bar formula
 // against them.
 func TestCellsAreLossless(t *testing.T) {
-	p := Catalogue(3, 1)[0]
+	p := Catalogue(nil, 3, 1)[0]
 	for k := range p.cells {
 		c := &p.cells[k]
 		for i := range 64 {
@@ -81,7 +81,7 @@ func TestCellsAreLossless(t *testing.T) {
 // Method: random phases and lane powers; sum of the lanes against the gram's
 // half-sums, and everything against the sum of the inputs.
 func TestMatrixViewsAgree(t *testing.T) {
-	for n, p := range Catalogue(11, 8) {
+	for n, p := range Catalogue(nil, 11, 8) {
 		var phase [hal.CellsPerMod]float64
 		var in [hal.Lanes]float64
 		for k := range phase {
@@ -225,7 +225,7 @@ func TestWalkHasNoBounds(t *testing.T) {
 // Personalities must spread as the board page says and a catalogue must be the
 // same however long it is.
 func TestCatalogue(t *testing.T) {
-	long, short := Catalogue(9, 64), Catalogue(9, 3)
+	long, short := Catalogue(nil, 9, 64), Catalogue(nil, 9, 3)
 	serials := map[string]bool{}
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for i, p := range long {
@@ -274,7 +274,7 @@ func TestHeaterStepInFlight(t *testing.T) {
 // The short way through the matrix must be the long one.
 // Method: a unit into each port of stage 1, cell by cell through hal's wiring.
 func TestPropagateKnowsTheWiring(t *testing.T) {
-	p := Catalogue(13, 1)[0]
+	p := Catalogue(nil, 13, 1)[0]
 	var phase [hal.CellsPerMod]float64
 	for k := range phase {
 		phase[k] = between(derive(1, uint64(k)), -pi, pi)

@@ -37,7 +37,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	per := sim.Catalogue(1, 1)[0]
+	per := sim.Catalogue(nil, 1, 1)[0]
 	cal, _, err := new(fleet.Optics).Calibrate(per, 1, nil)
 	if err != nil {
 		t.Fatal(err)

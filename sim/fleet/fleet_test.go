@@ -17,7 +17,7 @@ import (
 // catalogue is calibrated once for all tests; two personalities suffice where
 // the optics are not what is tested.
 var catalogue = sync.OnceValues(func() (*Optics, error) {
-	o := &Optics{Personalities: sim.Catalogue(1, 2)}
+	o := &Optics{Personalities: sim.Catalogue(nil, 1, 2)}
 	for i, p := range o.Personalities {
 		c, _, err := o.Calibrate(p, detmath.Hash(1, uint64(i)), nil)
 		if err != nil {
@@ -107,7 +107,7 @@ func TestLateCallsBreakNothing(t *testing.T) {
 		ph := sim.DefaultPhysics()
 		ph.LateCall = ratio
 		cfg := testConfig(t, 9, 2, 32, fabric.Line)
-		cfg.Optics = &Optics{Personalities: sim.CatalogueOf(&ph, 1, 1), Physics: &ph}
+		cfg.Optics = &Optics{Personalities: sim.Catalogue(&ph, 1, 1), Physics: &ph}
 		c, _, err := cfg.Optics.Calibrate(cfg.Optics.Personalities[0], 1, nil)
 		if err != nil {
 			t.Fatal(err)

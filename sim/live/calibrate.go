@@ -24,7 +24,7 @@ type boardTime struct{ min, max time.Duration }
 // module of it from nothing, each on a board of its own, as many at a time as
 // there are processors.
 func calibrate(ctx context.Context, ph *sim.Physics, seed uint64, size int, progress func(done, of int)) (*fleet.Optics, boardTime, error) {
-	b := &fleet.Optics{Personalities: sim.CatalogueOf(ph, seed, size), Physics: ph}
+	b := &fleet.Optics{Personalities: sim.Catalogue(ph, seed, size), Physics: ph}
 	b.Calibrated = make([]*ocs.Calibration, size)
 	took := make([]time.Duration, size)
 	err := inParallel(ctx, size, progress, func(i int) (err error) {
