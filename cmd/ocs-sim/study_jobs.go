@@ -30,7 +30,7 @@ func (s *studyRun) jobList(name string, gpus int, drawn ...string) ([]workload.J
 	}
 	f, err := open(name)
 	if err != nil {
-		return nil, usagef("workload: %w: want a generator or a file", err)
+		return nil, &proto.Error{Code: proto.Invalid, Field: "workload", Limit: "one of " + strings.Join(workload.Kinds(), ", ") + ", or a file", Reason: err.Error()}
 	}
 	defer f.Close()
 	return workload.All(workload.NewReader(f, gpus, *s.seed))

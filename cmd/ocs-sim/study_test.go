@@ -194,7 +194,7 @@ func TestStudyCompare(t *testing.T) {
 	}
 	for field, args := range map[string][]string{
 		"jobs": {"-workload", list, "-jobs", "5"}, "dollars": {"-budget", "cost", "-dollars", "50"}, "load": {"-load", "1.5"},
-		"gpus": {"-workload", faultFile(t, "arrival_ms,gpus,duration_ms\n0,513,5\n")}, "systems": {"-systems", "best"},
+		"gpus": {"-workload", faultFile(t, "arrival_ms,gpus,duration_ms\n0,513,5\n")}, "systems": {"-systems", "best"}, "workload": {"-workload", "nowhere.csv"},
 	} {
 		code, text := printed(t, append([]string{"study", "compare", "-json"}, args...)...)
 		var refused struct {
