@@ -20,12 +20,11 @@ build: ## native commands into bin/
 
 cross: $(addprefix cross-,$(CROSS)) ## static commands for linux/arm64, arm (v7) and amd64 into bin/linux-<arch>/
 
-# A controller's flash is small: its agent is built without inlining but for what lies
-# between an edge and the latch. That is a tenth of its size; a search of cells takes
-# a third more processor time, most of which is waiting for buses anyway.
-NOINLINE := all=-l ringlight/node= ringlight/hal/linux=
-SMALL_linux-arm64 := $(addprefix -gcflags=,$(NOINLINE))
-SMALL_linux-arm   := $(SMALL_linux-arm64)
+# A controller's flash is small: its agent is built without inlining, which is a tenth
+# of its size. A search of cells takes a third more processor time, most of which is
+# waiting for buses anyway.
+SMALL_linux-arm64 := -gcflags=all=-l
+SMALL_linux-arm   := -gcflags=all=-l
 
 cross-linux-%:
 	@mkdir -p bin/linux-$*
