@@ -277,7 +277,7 @@ func TestStudyLumos(t *testing.T) {
 	}
 	for args, field := range map[string]string{ // any order: independent
 		"-gpus-total 4095": "gpus-total", "-gpus-total 65536": "gpus-total", "-load 1.5": "load", "-load -1": "load", "-communication 3": "communication", "-ep 48": "ep",
-		"-setup-ms -1": "setup-ms", "-routing best": "routing", "-collective tree": "collective", "-workload nowhere": "", "-workload " + list + " -jobs 5": "jobs", "-runs 0": "runs", "-steps 0": "steps", "-parallel 0": "parallel",
+		"-setup-ms -1": "setup-ms", "-routing best": "routing", "-collective tree": "collective", "-workload nowhere": "workload", "-workload " + list + " -jobs 5": "jobs", "-runs 0": "runs", "-steps 0": "steps", "-parallel 0": "parallel",
 	} {
 		code, text := printed(t, append([]string{"study", "lumos-jct", "-json"}, strings.Fields(args)...)...)
 		var refused struct{ Error struct{ Field, Limit string } }
