@@ -13,11 +13,11 @@ const (
 	nullSide = 0.7
 	// A side nearer than that to the end of the heat shows too little.
 	nullLeast = 0.15
-	// What goes the wrong way is wanted this sure, of all light. chosen: half a dB
-	// at 28 dB; six readings seldom agree by chance.
-	nullSure          = 2e-4
+	// What goes the wrong way is wanted this sure, of all light. chosen: a quarter
+	// of a dB at 28 dB; six readings seldom agree by chance.
+	nullSure          = 1e-4
 	nullLeastReadings = 6
-	nullReadings      = 24
+	nullReadings      = 48
 )
 
 // around looks at a cell where it stands, and on both sides of that, on a diode
