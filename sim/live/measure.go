@@ -216,8 +216,9 @@ func (s *stepper) switched(f *struck, e end) (*proto.Event, error) {
 
 // ledger puts the agent's ledger of its switch behind the true time of the
 // loss, which only the world knows, and checks that the two fit together: the
-// agent's parts must lead back from the confirmation to the moment at which
-// the world handed the edge in.
+// agent's parts must lead back from the confirmation to the moment at which the
+// world handed the edge in. A switch that answers late light was not the first
+// try, and leads back to its own beginning: what lies before counts as detection.
 func (s *stepper) ledger(f *struck, e end, ev *proto.Event, lost time.Duration) (LedgerMicros, error) {
 	micros := func(n uint32) time.Duration { return time.Duration(n) * time.Microsecond }
 	confirmed := time.Duration(ev.AtMicros) * time.Microsecond
@@ -232,7 +233,7 @@ func (s *stepper) ledger(f *struck, e end, ev *proto.Event, lost time.Duration) 
 	if !ok {
 		return LedgerMicros{}, fmt.Errorf("live: node %d switched without an edge of %v", e.station.id, e.port)
 	}
-	if d := told - seen; d < -ledgerSlack || d > ledgerSlack {
+	if d := told - seen; d < -ledgerSlack || d > ledgerSlack && ev.Cause != proto.CauseLateLight {
 		return LedgerMicros{}, fmt.Errorf("live: node %d: ledger %+v leads back from %v to %v, but the loss was handed in at %v",
 			e.station.id, *a, confirmed, told, seen)
 	}
