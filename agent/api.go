@@ -259,7 +259,9 @@ type BundleStatus struct {
 	Modules      int            `json:"modules_done"`
 	Measurements uint32         `json:"measurements"`
 	ElapsedUS    int64          `json:"elapsed_us"`
-	Reason       string         `json:"reason,omitempty"` // why it is not ready
-	HeldByHand   bool           `json:"held_by_hand"`     // until the planner's next plan
-	Hold         []ocs.Hold     `json:"hold,omitempty"`   // of each module, once the lock took hold of one
+	Reason       string         `json:"reason,omitempty"`   // why it is not ready
+	HeldByHand   bool           `json:"held_by_hand"`       // until the planner's next plan
+	Held         string         `json:"held,omitempty"`     // what of the path in use is held against drift; none of the dark
+	NotHeld      string         `json:"not_held,omitempty"` // why not all of it
+	Hold         []ocs.Hold     `json:"hold,omitempty"`     // of each module, once the lock took hold of one
 }

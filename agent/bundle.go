@@ -50,6 +50,7 @@ type bundle struct {
 
 	remedy     bool       // failed optics are being tried again
 	remedyPath proto.Path // that they are tried on
+	held       proto.Held // as the last health round had it
 	weak       uint8      // bit p: path p has a signal degrade
 
 	calibration *ocs.Calibration // that digest names

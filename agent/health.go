@@ -57,6 +57,13 @@ func (h *health) due(a *nodeOptics, now time.Duration, out []Output) []Output {
 	if h.part > 0 {
 		h.next = now + h.period
 	}
+	for i := range a.bundles {
+		b := &a.bundles[i]
+		if held, _ := b.optics.Held(); held != b.held {
+			b.held = held
+			a.report(now)
+		}
+	}
 	return h.tell(a, now, out)
 }
 

@@ -47,6 +47,7 @@ func (a *nodeOptics) describeBundle(r *proto.BundleReport) {
 	b := &a.bundles[r.Bundle]
 	s := b.optics.Status()
 	r.Path, r.State, r.Expected, r.Measured = s.Path, s.State, s.Expected, s.Measured
+	r.Held, _ = b.optics.Held()
 	if b.calibration != s.Calibration {
 		b.calibration, b.digest = s.Calibration, proto.Digest{}
 		if s.Calibration != nil {
@@ -116,6 +117,8 @@ func (a *nodeOptics) addStatus(s *Status) {
 			Step: o.Progress.Step, Modules: o.Progress.Done, Measurements: o.Progress.Measurements,
 			ElapsedUS: o.Progress.Elapsed.Microseconds(), HeldByHand: a.manual.ops[i] != nil && a.manual.ops[i].held,
 			Hold: b.optics.Holds()}
+		held, why := b.optics.Held()
+		bs.Held, bs.NotHeld = held.Of(o.Path), why
 		if o.Err != nil {
 			bs.Reason = o.Err.Error()
 		}

@@ -26,7 +26,8 @@ type fleet struct {
 	acks  map[proto.NodeID]proto.Ack
 	trace []string
 
-	health time.Duration                        // period of health rounds; 0: none
+	health time.Duration // period of health rounds; 0: none
+	lock   ocs.LockConfig
 	make   func(modules int) (hal.Board, error) // nil: the default board
 	decide time.Duration                        // modelled; 0: as on a real clock
 	edge   func(*hal.Edge)                      // what the board makes of an edge; nil: as it is
@@ -161,7 +162,7 @@ func (f *fleet) boot(x *fleetNode) {
 	x.life++
 	x.watch, x.linked, x.quarantine = nil, false, hal.NewQuarantine(x.board)
 	x.host = NewHost(Config{Fabric: "f1", Node: x.id, Board: x.board, Calibrations: f.cals, Session: proto.Session(1000*(int(x.id)+1) + x.life),
-		Seed: 3, HealthPeriod: health, Decide: f.decide}, x.disk.Restore(), x, nil)
+		Seed: 3, HealthPeriod: health, Decide: f.decide, Lock: f.lock}, x.disk.Restore(), x, nil)
 	x.host.Log = func(_ uint8, text string) {
 		f.trace = append(f.trace, fmt.Sprintf("%v node %d: %s", f.world.Now(), x.id, text))
 	}

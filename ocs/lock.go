@@ -2,6 +2,7 @@ package ocs
 
 import (
 	"math"
+	"strconv"
 	"time"
 
 	"ringlight/hal"
@@ -77,6 +78,7 @@ type lock struct {
 // lockModule is what the lock knows of one module.
 type lockModule struct {
 	engaged  bool
+	blind    bool       // the last look failed on the bus
 	favours  proto.Path // in its codes; Dark: none
 	rests    int        // quiet looks at full rest
 	period   time.Duration
@@ -98,6 +100,40 @@ type Hold struct {
 	Lost            uint32 `json:"lost"`             // cells that a look found beyond what 25 dB allow
 	Turns           uint32 `json:"turns"`            // cells that came to the end of their heat and went to another turn: some 20 us of their lane's light astray
 }
+
+// Held is what the lock holds of the path in service, and what keeps it from
+// holding all of it.
+func (t *Transceiver) Held() (held proto.Held, why string) {
+	d, _ := t.drive.(*chipDrive)
+	switch {
+	case t.path == proto.Dark:
+		return proto.HeldNothing, ""
+	case d == nil:
+		return proto.HeldNothing, "modules with a controller have no lock"
+	case t.cfg.Lock.Mode == LockOff:
+		return proto.HeldNothing, "the lock is off"
+	case t.state != Idle || t.cfg.Calibration == nil:
+		return proto.HeldNothing, "the bundle is not ready"
+	case d.scan.differ:
+		return proto.HeldNothing, "codes were found that are none of ours"
+	}
+	for i := range t.bundle.Modules {
+		switch {
+		case i < len(d.lock.modules) && d.lock.modules[i].holds():
+		case t.cfg.Lock.Mode == LockOnDrift:
+			return proto.HeldOnDrift, "lock: drift"
+		default:
+			return proto.HeldNothing, "module " + strconv.Itoa(i) + " could not be looked at"
+		}
+	}
+	if t.path == proto.Loopback {
+		return proto.HeldMZIs, "no diode tells the lanes of the matrix apart"
+	}
+	return proto.HeldAll, ""
+}
+
+// holds reports whether the last look at an engaged module came to its end.
+func (m *lockModule) holds() bool { return m.engaged && m.hold.Looks > 0 && !m.blind }
 
 // Holds tells how the bundle's modules are held, nil where nothing ever was.
 func (t *Transceiver) Holds() []Hold {
@@ -296,6 +332,7 @@ func (m *lockModule) learn(t *chipDrive, now time.Duration, found []lockFinding)
 		h.LargestMicrorad = max(h.LargestMicrorad, h.LastMicrorad)
 	}
 	h.Looks++
+	m.blind = false
 	switch {
 	case largest > lockQuiet:
 		m.period, m.rests = t.lockPeriod(), 0

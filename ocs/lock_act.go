@@ -178,6 +178,7 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 			t.put(c.Bus, c.Op)
 			return
 		}
+		l.modules[a.module].blind = true
 		l.freeze(t)
 		return
 	}

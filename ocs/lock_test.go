@@ -234,3 +234,40 @@ func TestBundleIsHeld(t *testing.T) {
 		}
 	}
 }
+
+// Goal: what is told to be held is what the lock trims: on an external path all
+// cells, in loopback not the matrix, nothing of CMIS modules, nothing before a look
+// came to its end or after one could not.
+// Method: a bundle in each mode of the lock, on each path; the reason beside it.
+func TestHeldIsWhatTheLockTrims(t *testing.T) {
+	for _, c := range []struct {
+		mode ocs.LockMode
+		path proto.Path
+		held proto.Held
+		why  string
+	}{
+		{ocs.LockOff, proto.External1, proto.HeldNothing, "the lock is off"},
+		{ocs.LockOnDrift, proto.Loopback, proto.HeldOnDrift, "lock: drift"},
+		{ocs.LockAlways, proto.External1, proto.HeldAll, ""},
+		{ocs.LockAlways, proto.Loopback, proto.HeldMZIs, "no diode tells the lanes of the matrix apart"},
+		{ocs.LockAlways, proto.Dark, proto.HeldNothing, ""},
+	} {
+		r := locked(t, 2, c.path, ocs.LockConfig{Mode: c.mode})
+		if held, _ := r.optics[0].Held(); c.mode == ocs.LockAlways && held != proto.HeldNothing {
+			t.Errorf("%v is %v held before the first look", c.path, held)
+		}
+		r.run(time.Second)
+		if held, why := r.optics[0].Held(); held != c.held || why != c.why {
+			t.Errorf("lock %v, %v: %v (%s), want %v (%s)", c.mode, c.path, held, why, c.held, c.why)
+		}
+	}
+	r := newCMISRig(t, 2, true, sim.DefaultMCITiming())
+	r.readyCMIS()
+	if err := r.optics[0].Select(r.world.Now(), proto.Loopback); err != nil {
+		t.Fatal(err)
+	}
+	r.run(50 * time.Millisecond)
+	if held, why := r.optics[0].Held(); held != proto.HeldNothing || why != "modules with a controller have no lock" {
+		t.Errorf("CMIS: %v (%s)", held, why)
+	}
+}

@@ -417,3 +417,40 @@ func TestStoreOfAnotherFabric(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Goal: who asks about a node is told what of a bundle's path nobody holds against
+// drift, and how long the path has been in use.
+// Method: reports with each code, one of them unknown, none, and a dark bundle.
+func TestWhatIsNotHeldIsTold(t *testing.T) {
+	w := small(t, 4, 2, 16, 0)
+	for _, c := range []struct {
+		path proto.Path
+		held proto.Held
+		want string
+	}{
+		{proto.Loopback, proto.HeldNothing, "loopback: not held; on it for 42s"},
+		{proto.Loopback, proto.HeldOnDrift, "loopback: matrix not held, MZIs held once they drift; on it for 42s"},
+		{proto.Loopback, proto.HeldMZIs, "loopback: matrix not held, MZIs held; on it for 42s"},
+		{proto.External1, proto.HeldOnDrift, "external1: MZIs held once they drift; on it for 42s"},
+		{proto.External2, proto.HeldAll, "external2: held; on it for 42s"},
+		{proto.Loopback, 9, "loopback: unknown(9) held; on it for 42s"},
+		{proto.Dark, proto.HeldNothing, ""},
+	} {
+		r := *w.nodes[1].lastSent
+		r.Bundles = slices.Clone(r.Bundles)
+		r.Seq, r.UptimeMicros = r.Seq+1, 100_000_000
+		r.Bundles[1].Path, r.Bundles[1].Held, r.Bundles[1].SinceMicros = c.path, c.held, 58_000_000
+		w.nodes[1].lastSent = &r
+		w.publish(&w.nodes[1], w.topics.Reported(1), proto.TopicReported, &r)
+		w.run(10 * time.Millisecond)
+		got := ""
+		for _, l := range w.p.rings.Facts(1, 1) {
+			if l.Rule == "drift" {
+				got = l.Text
+			}
+		}
+		if got != c.want {
+			t.Errorf("%v, %v: %q, want %q", c.path, c.held, got, c.want)
+		}
+	}
+}

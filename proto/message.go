@@ -214,9 +214,10 @@ type BundleReport struct {
 	Cause       Cause     `cbor:"6,keyasint"`
 	Expected    MilliDBm  `cbor:"7,keyasint"`
 	Measured    MilliDBm  `cbor:"8,keyasint"`
-	Lit         uint8     `cbor:"9,keyasint"`  // bit p: path p has light
-	Flaps       uint32    `cbor:"10,keyasint"` // losses of the selected light, ever
-	Calibration Digest    `cbor:"11,keyasint"` // zero: not calibrated
+	Lit         uint8     `cbor:"9,keyasint"`            // bit p: path p has light
+	Flaps       uint32    `cbor:"10,keyasint"`           // losses of the selected light, ever
+	Calibration Digest    `cbor:"11,keyasint"`           // zero: not calibrated
+	Held        Held      `cbor:"12,keyasint,omitempty"` // of the path, against drift; absent: nothing, or the agent does not say
 }
 
 // SideReport is the state of one side.

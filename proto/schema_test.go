@@ -160,6 +160,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 		{"side-state", 0, uint8(len(sideStateNames) - 1), func(c uint8) string { return SideState(c).String() }},
 		{"mode", 0, uint8(len(modeNames) - 1), func(c uint8) string { return Mode(c).String() }},
 		{"side-timer", 0, uint8(len(sideTimerNames) - 1), func(c uint8) string { return SideTimer(c).String() }},
+		{"held", 0, uint8(len(heldNames) - 1), func(c uint8) string { return Held(c).String() }},
 		{"ring-state", 0, uint8(len(ringStateNames) - 1), func(c uint8) string { return RingState(c).String() }},
 		{"verb", 1, uint8(len(verbNames) - 1), func(c uint8) string { return Verb(c).String() }},
 		{"phase", 1, uint8(len(phaseNames) - 1), func(c uint8) string { return Phase(c).String() }},

@@ -128,6 +128,8 @@ func goldens() []struct {
 		{"of a planner's life", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbDrain, Life: 7}},
 		{"a term and its life", Reported{Version: Version, Session: 1, SeenTerm: 4, SeenLife: 7, Layout: 1 << 63}},
 		{"drained and isolated", Reported{Version: Version, Session: 1, Mode: ModeIsolated, Drained: true}},
+		{"a loopback of which the matrix is not held", Reported{Version: Version, Node: 19, Session: 5, Bundles: []BundleReport{
+			{Path: Loopback, State: Tuned, Expected: -2300, Measured: -2310, Lit: 1 << Loopback, Held: HeldMZIs}}}},
 		{"a switch with three circuits", Desired{Version: Version, Node: FirstSwitch + 2, Term: 2, Generation: 9, Plan: DigestOf([]byte("plan")), Decisions: []RingID{FirstGroup + 1},
 			Circuits: []Circuit{{A: 0, B: 5, Job: 7}, {A: 3, B: 0}, {A: 4095, B: 300, Job: 1 << 20}}}},
 		{"all of a switch", Reported{Version: Version, Node: FirstSwitch + 2, Session: 5, Seq: 2, Mode: ModeService, SeenTerm: 2, Term: 2, Generation: 9, Plan: DigestOf([]byte("plan")),

@@ -3,6 +3,7 @@ package proto
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // NodeID numbers a node of a fabric in HBD order, from 0.
@@ -113,6 +114,53 @@ const (
 var overrideNames = [...]string{"normal", "force_blocked", "powered_off"}
 
 func (o Override) String() string { return NameOf(overrideNames[:], uint8(o)) }
+
+// Held is what of a bundle's path in service its agent holds against drift.
+type Held uint8
+
+const (
+	HeldNothing Held = iota // or the agent does not say
+	HeldOnDrift             // MZIs, once light is found on their wrong side
+	HeldMZIs                // MZIs, and not the matrix behind them
+	HeldAll                 // all cells of the path
+)
+
+var heldNames = [...]string{"nothing", "mzis_on_drift", "mzis", "all"}
+
+func (h Held) String() string { return NameOf(heldNames[:], uint8(h)) }
+
+// Of tells people what of path p is held; empty where nothing is lit. The matrix
+// is a part of the loopback only.
+func (h Held) Of(p Path) string {
+	text := "MZIs held"
+	switch {
+	case p == Dark:
+		return ""
+	case h == HeldNothing:
+		return "not held"
+	case h == HeldAll:
+		return "held"
+	case h == HeldOnDrift:
+		text = "MZIs held once they drift"
+	case h != HeldMZIs:
+		return h.String() + " held"
+	}
+	if p == Loopback {
+		text = "matrix not held, " + text
+	}
+	return text
+}
+
+// Holding tells people what of a bundle's path is held against drift, and how
+// long the path has been in use; empty where nothing is lit.
+func (m *Reported) Holding(b *BundleReport) string {
+	text := b.Held.Of(b.Path)
+	if text == "" {
+		return ""
+	}
+	used := time.Duration(max(m.UptimeMicros, b.SinceMicros)-b.SinceMicros) * time.Microsecond
+	return b.Path.String() + ": " + text + "; on it for " + used.Round(time.Second).String()
+}
 
 // Side is one of the two ends at which a node hangs in its ring.
 type Side uint8

@@ -106,6 +106,12 @@ func printBundle(b *agent.BundleStatus) {
 	if b.Step != "" {
 		fmt.Printf("  calibrating: %s, module %d", b.Step, b.Modules)
 	}
+	if b.Held != "" {
+		fmt.Printf("  drift: %s", b.Held)
+	}
+	if b.NotHeld != "" {
+		fmt.Printf(" (%s)", b.NotHeld)
+	}
 	if b.HeldByHand {
 		fmt.Print("  held by hand")
 	}

@@ -44,6 +44,8 @@ type bundleJSON struct {
 	Expected   *int32         `json:"expected_mdbm"`
 	Flaps      uint32         `json:"flaps"`
 	Calibrated bool           `json:"calibrated"`
+	Held       string         `json:"held"` // of the path, against drift
+	drift      string         // the same for people
 }
 
 type sideJSON struct {
@@ -86,7 +88,7 @@ func nodeOf(s *proto.NodeStatus) nodeJSON {
 	for i := range r.Bundles {
 		b := &r.Bundles[i]
 		j.Bundles = append(j.Bundles, bundleJSON{b.Bundle, b.Path.String(), b.State.String(), b.Cause.String(), b.SinceMicros,
-			power(b.Measured), power(b.Expected), b.Flaps, !b.Calibration.IsZero()})
+			power(b.Measured), power(b.Expected), b.Flaps, !b.Calibration.IsZero(), b.Held.String(), r.Holding(b)})
 	}
 	for i := range r.Sides {
 		d := &r.Sides[i]
@@ -153,9 +155,9 @@ func printNode(out io.Writer, n *nodeJSON) error {
 	}
 	fmt.Fprintln(out)
 	if err := table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tFLAPS\tCALIBRATED")
+		fmt.Fprintln(w, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tFLAPS\tCALIBRATED\tDRIFT")
 		for _, b := range n.Bundles {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%v\n", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, b.Calibrated)
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%v\t%s\n", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, b.Calibrated, b.drift)
 		}
 	}); err != nil {
 		return err

@@ -58,6 +58,9 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 		line := fact(int16(b.Bundle), "bundle", fmt.Sprintf("%s, %s, %d losses so far", b.Path, b.State, b.Flaps))
 		line.Cause, line.Measured, line.Expected = b.Cause, b.Measured, b.Expected
 		out = append(out, line)
+		if text := n.Report.Holding(b); text != "" {
+			out = append(out, fact(int16(b.Bundle), "drift", text))
+		}
 		if text := n.healthOf(b.Bundle, h.j.Now); text != "" {
 			out = append(out, fact(int16(b.Bundle), "health", text))
 		}
