@@ -179,8 +179,10 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 			return
 		}
 		l.modules[a.module].blind = true
-		l.freeze(t)
-		return
+		if a.step != lockClose { // what that could not write the next look does
+			l.freeze(t)
+			return
+		}
 	}
 	a.tries = 0
 	switch a.step {

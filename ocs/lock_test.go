@@ -271,3 +271,41 @@ func TestHeldIsWhatTheLockTrims(t *testing.T) {
 		t.Errorf("CMIS: %v (%s)", held, why)
 	}
 }
+
+// Goal: a look whose last writes fail is over like any other, and says so.
+// Method: a first run tells when the last pattern has been read; in a second, the
+// same, the guard ADC is gone from just before that on.
+func TestLookEndsThoughItsADCIsGone(t *testing.T) {
+	begin := func() (r *rig, looks func() uint32) {
+		r = locked(t, 1, proto.External1, ocs.LockConfig{Mode: ocs.LockAlways, Period: 40 * time.Millisecond, Rest: 40 * time.Millisecond})
+		return r, func() uint32 {
+			if h := r.optics[0].Holds(); h != nil {
+				return h[0].Looks
+			}
+			return 0
+		}
+	}
+	r, looks := begin()
+	if !r.until(r.world.Now()+time.Second, func() bool { return looks() == 1 }) {
+		t.Fatal("no look")
+	}
+	at := r.world.Now()
+	r, looks = begin()
+	r.run(at - 5*time.Microsecond - r.world.Now())
+	m := &r.board.Bundles[0].Modules[0]
+	gone := sim.Fault{Kind: sim.ChipGone, Bus: m.ADC, Addr: m.Guard}
+	if err := r.world.Inject(r.id, gone); err != nil {
+		t.Fatal(err)
+	}
+	r.run(20 * time.Millisecond)
+	if held, why := r.optics[0].Held(); looks() != 1 || held != proto.HeldNothing || why != "module 0 could not be looked at" {
+		t.Fatalf("%d looks: %v (%s)", looks(), held, why)
+	}
+	if err := r.world.Repair(r.id, gone); err != nil {
+		t.Fatal(err)
+	}
+	r.run(time.Second)
+	if held, why := r.optics[0].Held(); looks() < 3 || held != proto.HeldAll {
+		t.Errorf("after %d looks: %v (%s)", looks(), held, why)
+	}
+}
