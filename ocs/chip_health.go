@@ -34,7 +34,7 @@ const (
 // readHealth reads case temperature, heater rail, and the light of the path in use.
 func (t *chipDrive) readHealth(i int) bool {
 	h := &t.readings
-	if h.busy {
+	if h.busy || t.lock.act != nil && t.lock.act.module == i {
 		return false
 	}
 	if h.slow == nil {
@@ -131,6 +131,7 @@ func (t *chipDrive) look() int {
 	if t.cfg.Calibration == nil || t.path == proto.Dark {
 		return 0
 	}
+	t.lock.freeze(t) // an ADC that averages tells what was, or nothing yet
 	h := &t.readings
 	if h.own == nil {
 		h.own = make([]ownLightOp, len(t.bundle.Modules))

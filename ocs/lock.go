@@ -24,7 +24,7 @@ import (
 // What the lock finds is a change of a cell's phase without heat; the codes of
 // all paths are composed again with it. The matrix is not locked: lanes that are
 // all lit trade light there that no diode can tell apart. One module of a bundle
-// is under way at a time; a Select freezes the lock at once.
+// is under way at a time; a Select or a verification freezes the lock at once.
 
 // LockMode says when a bundle is locked.
 type LockMode uint8
@@ -238,8 +238,10 @@ func (l *lock) watch(t *chipDrive, now time.Duration, module int, path proto.Pat
 
 // lockReady reports whether a look may begin or go on.
 func (t *chipDrive) lockReady() bool {
-	// Where codes were found that are none of ours, nothing is touched.
-	return t.state == Idle && !t.scan.differ && t.path != proto.Dark && t.target == t.path && t.cfg.Calibration != nil && !t.sw.busy() &&
+	// Where codes were found that are none of ours, nothing is touched. A verification
+	// or a health reading under way comes first: until its first average is made, the
+	// ADC has nothing to tell.
+	return t.verify.out == 0 && !t.readings.busy && t.state == Idle && !t.scan.differ && t.path != proto.Dark && t.target == t.path && t.cfg.Calibration != nil && !t.sw.busy() &&
 		t.lanes.step == laneIdle
 }
 

@@ -272,6 +272,83 @@ func TestHeldIsWhatTheLockTrims(t *testing.T) {
 	}
 }
 
+// Goal: own light is never judged by an ADC that has begun to average for the lock:
+// what is told right after Ready, or at any instant of a look, is what the light is.
+// Method: the lock always on, a bundle that is adopted lit; at instants from Ready to
+// beyond a look its far light goes, which asks for the own, or a health round comes.
+// Nothing is said of the light that is there, and nothing but failed of lasers that
+// died just before.
+func TestLookAndVerificationDoNotMeet(t *testing.T) {
+	r := locked(t, 2, proto.External1, ocs.LockConfig{})
+	cal := r.optics[0].Status().Calibration
+	r.lock = ocs.LockConfig{Mode: ocs.LockAlways}
+	told := func(after time.Duration, what string, want ocs.EventKind) {
+		t.Helper()
+		n := 0
+		for _, e := range r.events[0] {
+			if e.Kind != ocs.Degraded && e.Kind != ocs.PathFailed {
+				continue
+			}
+			if n++; e.Kind != want {
+				t.Errorf("%v after Ready, %s: %v of module %d, measured %v, expected %v", after, what, e.Kind, e.Module, e.Measured, e.Expected)
+			}
+		}
+		if want != 0 && n == 0 {
+			t.Errorf("%v after Ready, %s: not told", after, what)
+		}
+	}
+	start := func(after time.Duration) *ocs.Transceiver {
+		r.run(150 * time.Millisecond) // looks under way come to their end
+		r.boot([]*ocs.Calibration{cal})
+		r.ready()
+		r.run(after)
+		r.events[0] = nil
+		return r.optics[0]
+	}
+	for i := range 60 {
+		after := time.Duration(i) * 67 * time.Microsecond
+		o := start(after)
+		o.Light(r.world.Now(), r.world.Now(), proto.External1, true)
+		o.Light(r.world.Now(), r.world.Now(), proto.External1, false)
+		r.run(5 * time.Millisecond)
+		told(after, "far light lost", 0)
+
+		o = start(after)
+		for range 2 {
+			o.HealthRound(r.world.Now())
+			r.run(5 * time.Millisecond)
+		}
+		told(after, "health round", 0)
+		for _, s := range o.Samples(r.world.Now(), nil) {
+			if s.Sensor == proto.SensorTxTap && s.Value < -20_000 {
+				t.Errorf("%v after Ready: telemetry of the tap of module %d: %d mdBm", after, s.Module, s.Value)
+			}
+		}
+		if h := o.Holds(); h == nil {
+			t.Fatalf("%v after Ready: nothing was looked at", after)
+		}
+	}
+	for i := range 20 {
+		after := time.Duration(i) * 3700 * time.Microsecond
+		o := start(after)
+		for lane := range hal.Lanes {
+			if err := r.world.Inject(r.id, sim.Fault{Kind: sim.LaserDead, Module: i % 2, Index: lane}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.run(50 * time.Microsecond)
+		o.Light(r.world.Now(), r.world.Now(), proto.External1, true)
+		o.Light(r.world.Now(), r.world.Now(), proto.External1, false)
+		r.run(5 * time.Millisecond)
+		told(after, "own light lost", ocs.PathFailed)
+		for lane := range hal.Lanes {
+			if err := r.world.Repair(r.id, sim.Fault{Kind: sim.LaserDead, Module: i % 2, Index: lane}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // Goal: a look whose last writes fail is over like any other, and says so.
 // Method: a first run tells when the last pattern has been read; in a second, the
 // same, the guard ADC is gone from just before that on.
