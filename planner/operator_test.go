@@ -428,12 +428,12 @@ func TestWhatIsNotHeldIsTold(t *testing.T) {
 		held proto.Held
 		want string
 	}{
-		{proto.Loopback, proto.HeldNothing, "loopback: not held; on it for 42s"},
-		{proto.Loopback, proto.HeldOnDrift, "loopback: matrix not held, MZIs held once they drift; on it for 42s"},
-		{proto.Loopback, proto.HeldMZIs, "loopback: matrix not held, MZIs held; on it for 42s"},
-		{proto.External1, proto.HeldOnDrift, "external1: MZIs held once they drift; on it for 42s"},
-		{proto.External2, proto.HeldAll, "external2: held; on it for 42s"},
-		{proto.Loopback, 9, "loopback: unknown(9) held; on it for 42s"},
+		{proto.Loopback, proto.HeldNothing, "loopback: not held; on it for 42s when it said so"},
+		{proto.Loopback, proto.HeldOnDrift, "loopback: matrix not held, MZIs held once they drift; on it for 42s when it said so"},
+		{proto.Loopback, proto.HeldMZIs, "loopback: matrix not held, MZIs held; on it for 42s when it said so"},
+		{proto.External1, proto.HeldOnDrift, "external1: MZIs held once they drift; on it for 42s when it said so"},
+		{proto.External2, proto.HeldAll, "external2: held; on it for 42s when it said so"},
+		{proto.Loopback, 9, "loopback: unknown(9) held; on it for 42s when it said so"},
 		{proto.Dark, proto.HeldNothing, ""},
 	} {
 		r := *w.nodes[1].lastSent

@@ -152,14 +152,14 @@ func (h Held) Of(p Path) string {
 }
 
 // Holding tells people what of a bundle's path is held against drift, and how
-// long the path has been in use; empty where nothing is lit.
+// long the path had been in use by then; empty where nothing is lit.
 func (m *Reported) Holding(b *BundleReport) string {
 	text := b.Held.Of(b.Path)
 	if text == "" {
 		return ""
 	}
 	used := time.Duration(max(m.UptimeMicros, b.SinceMicros)-b.SinceMicros) * time.Microsecond
-	return b.Path.String() + ": " + text + "; on it for " + used.Round(time.Second).String()
+	return b.Path.String() + ": " + text + "; on it for " + used.Round(time.Second).String() + " when it said so"
 }
 
 // Side is one of the two ends at which a node hangs in its ring.
