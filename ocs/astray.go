@@ -20,6 +20,10 @@ import (
 // first, and needs less than a round.
 const astrayRounds = 3
 
+// astraySlack is what is wanted more until what was told is over, thousandths of a dB.
+// chosen: twice what readings differ by, so that a module at the limit is told once.
+const astraySlack = 1000
+
 // astray is what the taps said last of a module's light that goes the wrong way.
 type astray struct {
 	path   proto.Path
@@ -51,7 +55,11 @@ func (a *astray) sample(path proto.Path, below int32) {
 	if path != a.path {
 		*a = astray{path: path}
 	}
-	if a.below = below; below >= mzi.LeastExtinction {
+	good := int32(mzi.LeastExtinction)
+	if a.rounds >= astrayRounds {
+		good += astraySlack
+	}
+	if a.below = below; below >= good {
 		a.rounds = 0
 		return
 	}
@@ -75,6 +83,13 @@ func (t *Transceiver) strays(now time.Duration) (e Event, found bool) {
 	worst := -1
 	for i := range t.health.last {
 		if a := &t.health.last[i].astray; a.path == t.path && a.rounds >= astrayRounds && (worst < 0 || a.below < t.health.last[worst].astray.below) {
+			worst = i
+		}
+	}
+	// Whom it was told of last is told of again, so that two that are alike are no
+	// news every round.
+	if i := int(t.verify.told.module); t.verify.told.kind == Degraded && worst >= 0 && t.health.last[worst].astray.below >= mzi.LeastPath && i < len(t.health.last) {
+		if a := &t.health.last[i].astray; a.path == t.path && a.rounds >= astrayRounds {
 			worst = i
 		}
 	}

@@ -97,9 +97,11 @@ func (s *stepper) tell(st *station, in agent.Input) error {
 
 // settled lets a node's agent act now, after a delivery or when it is due.
 func (s *stepper) settled(st *station) error {
+	before := len(st.noted)
 	if err := st.host.Settle(s.now); err != nil {
 		return fmt.Errorf("live: node %d: %w", st.id, err)
 	}
+	s.told = s.told || len(st.noted) > before
 	st.next = st.host.Next()
 	s.place(st)
 	return nil
