@@ -101,7 +101,7 @@ func (s *stepper) settled(st *station) error {
 	if err := st.host.Settle(s.now); err != nil {
 		return fmt.Errorf("live: node %d: %w", st.id, err)
 	}
-	s.told = s.told || len(st.noted) > before
+	s.told = s.told || st.linkUp && len(st.noted) > before
 	st.next = st.host.Next()
 	s.place(st)
 	return nil

@@ -25,7 +25,7 @@ type stepper struct {
 	byBoard  []*station
 	queue    agenda.Roster // of the stations
 	now      time.Duration
-	told     bool // a node has noted an event
+	told     bool // a node with a link has noted an event
 	broker   mqtt.Config
 	inbox    chan arrival
 	watch    *watch
