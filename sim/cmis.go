@@ -275,8 +275,8 @@ func (c *mci) walk() {
 		down = 0xFF
 	}
 	begun := byte(0)
+	active := status[cmis.ActiveSet-128 : cmis.ActiveSet-128+hal.Lanes]
 	for lane := range hal.Lanes {
-		active := status[cmis.ActiveSet-128 : cmis.ActiveSet-128+hal.Lanes]
 		path := byte(0)
 		for other := range hal.Lanes {
 			path |= byte(boolToInt(active[other] == active[lane])) << other

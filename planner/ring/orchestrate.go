@@ -138,7 +138,8 @@ func Orchestrate(j Job) Orchestration {
 	}
 	ok := j.usable()
 	rule := RuleWithinDomains
-	groups := j.shareOut(j.domainLines(ok, j.domainToRs()), j.Want)
+	domains := j.domainLines(ok, j.domainToRs())
+	groups := j.shareOut(domains, j.Want)
 	if groups == nil {
 		rule = RuleDomainEnds
 		open := j.domainLines(ok, j.ToRs())
@@ -158,7 +159,7 @@ func Orchestrate(j Job) Orchestration {
 	if rule == RuleWithinDomains && o.CrossToR == 0 {
 		o.Least = 0
 	} else if rule == RuleWithinDomains && j.PerToR == 2 {
-		if pairs, least := j.pairUp(j.domainLines(ok, j.domainToRs()), j.Want); pairs != nil {
+		if pairs, least := j.pairUp(domains, j.Want); pairs != nil {
 			if better := j.count(pairs, most); better.CrossToR < o.CrossToR {
 				better.Rule = rule
 				o = better
