@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"mzi":             {"periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"mzi/detmath":     {},
 	"ocs/heater":      {"hal", "hal/ad5676", "hal/ltc2688", "periph.io/x/conn/v3/physic"}, // but for sim's own, nobody else knows a DAC
-	"ocs":             {"ocs/diode", "ocs/heater", "ocs/mci", "ocs/stored", "ocs/work", "mzi", "mzi/detmath", "hal", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tca9534", "hal/tmp102", "proto", "periph.io/x/conn/v3/physic"},
+	"ocs":             {"ocs/diode", "ocs/heater", "ocs/mci", "ocs/stored", "ocs/work", "mzi", "mzi/detmath", "hal", "hal/at24", "hal/cmis", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tmp102", "proto", "periph.io/x/conn/v3/physic"},
 	"ocs/mci":         {"ocs/diode", "ocs/heater", "ocs/work", "hal", "hal/cmis", "proto", "periph.io/x/conn/v3/physic"},
 	"ocs/diode":       {"hal", "hal/ad7998", "hal/ads7138", "mzi/detmath", "proto"}, // of the transceivers, nobody else knows an ADC
 	"ocs/work":        {"hal"},
@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"ocs/selector":    {"ocs", "ocs/circuit", "hal", "proto"},
 	"node":            {"proto"},
 	"agent":           {"node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "ocs/selector", "hal", "hal/record", "proto", "proto/limit"},
-	"agent/bench":     {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tca9534", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
+	"agent/bench":     {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
 	"planner":         {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core"},
 	"planner/journal": {"proto"},
 	"planner/member":  {"proto", "planner/journal"},
@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"planner/isolate": {"mzi/detmath"},
 	"planner/topo":    {"mzi/detmath"},
 	"planner/model":   {"mzi/detmath", "planner/topo"},
-	"sim":             {"hal", "hal/ad5535b", "hal/ad5676", "hal/ad7998", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/ltc2688", "hal/pca953x", "hal/tca9534", "hal/tmp102", "periph.io/x/conn/v3/physic", "mzi/detmath", "sim/agenda"},
+	"sim":             {"hal", "hal/ad5535b", "hal/ad5676", "hal/ad7998", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/ltc2688", "hal/pca953x", "hal/tmp102", "periph.io/x/conn/v3/physic", "mzi/detmath", "sim/agenda"},
 	"sim/agenda":      {},
 	"sim/damage":      {},
 	"sim/flow":        {"mzi/detmath"},

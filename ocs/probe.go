@@ -6,8 +6,8 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
+	"ringlight/hal/pca953x"
 	"ringlight/hal/pca9548"
-	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
 	"ringlight/mzi"
 	"ringlight/ocs/diode"
@@ -93,8 +93,8 @@ func (p *probe) begin(t *chipDrive) {
 	identity := p.r[:hal.IdentityBytes]
 	rest := p.r[hal.IdentityBytes:]
 	n := copy(p.msgs[:], pca9548.Behind(m.Mux, m.MuxChannel,
-		hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegOutput, 0)},
-		hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegConfig, 0)},
+		hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, 0)},
+		hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Config, 0, 0)},
 		hal.Msg{Addr: m.Rail, W: ina219.AppendWrite(nil, ina219.RegConfig, railConfig)},
 		hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegBus), R: rest[:2]},
 		hal.Msg{Addr: m.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: rest[2:4]},
@@ -128,7 +128,7 @@ func (p *probe) ask(t *chipDrive, now time.Duration) {
 	if lasers {
 		p.step = probeLasers
 		m := p.hw
-		p.slowly(t, hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendWrite(p.w[:1], tca9534.RegOutput, p.lasers)[1:]})
+		p.slowly(t, hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(p.w[:1], pca953x.Output, 0, p.lasers)[1:]})
 		return
 	}
 	p.heat(t, now)

@@ -11,7 +11,6 @@ import (
 	"ringlight/hal/ina219"
 	"ringlight/hal/pca953x"
 	"ringlight/hal/pca9548"
-	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
 	"ringlight/ocs/diode"
 	"ringlight/ocs/heater"
@@ -142,7 +141,7 @@ func (r *Register) named(name string) bool {
 		return ok
 	case "laser":
 		ok := pick(8, "input", "output", "polarity", "config")
-		if r.addr == tca9534.RegOutput {
+		if r.addr == pca953x.Output {
 			r.Settable = "lanes"
 		}
 		return ok
@@ -285,9 +284,9 @@ func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
 		return slow(hw.Rail, ina219.AppendRead(nil, r.addr))
 	case "laser":
 		if write {
-			return slow(hw.LaneEnable, tca9534.AppendWrite(nil, r.addr, byte(v)))
+			return slow(hw.LaneEnable, pca953x.TCA9534.AppendWrite(nil, r.addr, 0, byte(v)))
 		}
-		return slow(hw.LaneEnable, tca9534.AppendRead(nil, r.addr))
+		return slow(hw.LaneEnable, pca953x.TCA9534.AppendRead(nil, r.addr))
 	case "latch":
 		return r.latch.Bus, []hal.Msg{{Addr: r.latch.Addr, W: pca953x.Of(r.latch.Part).AppendRead(nil, r.addr), R: reply}}
 	}

@@ -6,8 +6,8 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/at24"
+	"ringlight/hal/pca953x"
 	"ringlight/hal/pca9548"
-	"ringlight/hal/tca9534"
 	"ringlight/ocs/diode"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/stored"
@@ -71,7 +71,7 @@ func (t *chipDrive) readModule() {
 		op(m.SPI, d, msg)
 	}
 	op(m.Slow, readSerial, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.EEPROM, W: at24.Of(m.Memory).AppendRead(nil, 0), R: make([]byte, hal.IdentityBytes)})...)
-	op(m.Slow, readEnable, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.LaneEnable, W: tca9534.AppendRead(nil, tca9534.RegConfig), R: make([]byte, 1)})...)
+	op(m.Slow, readEnable, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendRead(nil, pca953x.Config), R: make([]byte, 1)})...)
 	for adc := range diode.Both {
 		op(m.ADC, readGuard+int(adc), diode.Of(m).State(adc)...)
 	}
@@ -85,7 +85,7 @@ func (t *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 		t.scan.wrong = !dacs.Holds(n, op.Msgs[0].R, t.codes(module)) || t.scan.wrong
 		t.scan.odd = !dacs.Codes(n, op.Msgs[0].R, &t.scan.read) || t.scan.odd
 	case n == readEnable:
-		t.scan.odd = pca9548.Inner(t.bundle.Modules[module].Mux, op.Msgs)[0].R[0] != tca9534.ResetConfig || t.scan.odd
+		t.scan.odd = pca9548.Inner(t.bundle.Modules[module].Mux, op.Msgs)[0].R[0] != pca953x.ResetConfig || t.scan.odd
 		t.scan.wrong = t.scan.odd || t.scan.wrong
 	case n == readSerial:
 		// Codes of another module would drive this one anywhere. One that

@@ -5,7 +5,6 @@ import (
 	"ringlight/hal/at24"
 	"ringlight/hal/ina219"
 	"ringlight/hal/pca953x"
-	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
 )
 
@@ -59,8 +58,8 @@ func (q *bus) listen(c *chip, in []byte) int {
 	case chipRail:
 		m.slowly().rail.write(in)
 	case chipEnable:
-		if s := m.slowly(); s.enable.write(in) && s.enable.pins() != m.enable {
-			m.enable = s.enable.pins()
+		if s := m.slowly(); s.enable.write(in) && uint8(s.enable.pins()) != m.enable {
+			m.enable = uint8(s.enable.pins())
 			m.changed()
 		}
 	}
@@ -116,56 +115,61 @@ func repeat16(r []byte, v uint16) {
 	}
 }
 
-// latch is one expander of the PCA953x family.
-type latch struct {
-	part pca953x.Chip
-	reg  [pca953x.MostRegs]byte
-	at   byte // command byte: the register addressed
+// expander is one I/O expander of the PCA953x family: a latch of the board, or what
+// lets a module's lasers shine.
+type expander struct {
+	part  pca953x.Chip
+	pulls uint32 // levels of pins that nothing drives
+	reg   [pca953x.MostRegs]byte
+	at    byte // command byte: the register addressed
 }
 
-func (l *latch) reset() {
-	*l = latch{part: l.part}
-	for port := range l.part.Ports {
-		l.reg[l.part.Reg(pca953x.Output, port)] = pca953x.ResetOutput
-		l.reg[l.part.Reg(pca953x.Config, port)] = pca953x.ResetConfig
+func (x *expander) reset() {
+	*x = expander{part: x.part, pulls: x.pulls}
+	for port := range x.part.Ports {
+		x.reg[x.part.Reg(pca953x.Output, port)] = pca953x.ResetOutput
+		x.reg[x.part.Reg(pca953x.Config, port)] = pca953x.ResetConfig
 	}
 }
 
-func (l *latch) write(in []byte) (changed bool) {
-	l.at = in[0]
+func (x *expander) write(in []byte) (changed bool) {
+	x.at = in[0]
 	for _, v := range in[1:] {
-		function, port := l.part.At(l.at)
-		if function != pca953x.Input && port < l.part.Ports { // the inputs cannot be written
-			reg := l.part.Reg(function, port)
-			changed = changed || l.reg[reg] != v
-			l.reg[reg] = v
+		function, port := x.part.At(x.at)
+		if function != pca953x.Input && port < x.part.Ports { // the inputs cannot be written
+			reg := x.part.Reg(function, port)
+			changed = changed || x.reg[reg] != v
+			x.reg[reg] = v
 		}
-		l.at = l.part.Next(l.at)
+		x.at = x.part.Next(x.at)
 	}
 	return changed
 }
 
-// latchPulls are the levels of pins that nothing drives: the board pulls
-// toggles down and Tx-disables up.
-const latchPulls = (hal.LatchTxOffHigh | hal.LatchTxOffLow) * 0x111111
+// latchPulls: the board pulls toggles down and Tx-disables up. enablePulls: it
+// pulls up what lets lasers shine.
+const (
+	latchPulls  = (hal.LatchTxOffHigh | hal.LatchTxOffLow) * 0x111111
+	enablePulls = 0xFF
+)
 
 // all ports of a function.
-func (l *latch) all(function byte) uint32 { return l.part.Value(l.reg[l.part.Reg(function, 0):]) }
+func (x *expander) all(function byte) uint32 { return x.part.Value(x.reg[x.part.Reg(function, 0):]) }
 
-func (l *latch) pins() uint32 {
-	out, in := l.all(pca953x.Output), l.all(pca953x.Config)
-	return out&^in | latchPulls&in
+func (x *expander) pins() uint32 {
+	out, in := x.all(pca953x.Output), x.all(pca953x.Config)
+	return out&^in | x.pulls&in
 }
 
-func (l *latch) read(r []byte) {
-	pins := l.pins() ^ l.all(pca953x.Polarity)
+func (x *expander) read(r []byte) {
+	pins := x.pins() ^ x.all(pca953x.Polarity)
 	for i := range r {
-		function, port := l.part.At(l.at)
-		r[i] = l.reg[l.part.Reg(function, port)]
+		function, port := x.part.At(x.at)
+		r[i] = x.reg[x.part.Reg(function, port)]
 		if function == pca953x.Input {
 			r[i] = byte(pins >> (8 * port))
 		}
-		l.at = l.part.Next(l.at)
+		x.at = x.part.Next(x.at)
 	}
 }
 
@@ -174,7 +178,7 @@ type slowChips struct {
 	temp   tempChip
 	eeprom eepromChip
 	rail   railChip
-	enable enableChip
+	enable expander
 }
 
 // slowly are the slow chips, made at their first use.
@@ -200,7 +204,8 @@ func (s *slowChips) reset() {
 	s.eeprom.pages = pages
 	s.temp.reset()
 	s.rail.reg[ina219.RegConfig] = ina219.ResetConfig
-	s.enable.reg = [tca9534.NumRegs]byte{tca9534.RegOutput: tca9534.ResetOutput, tca9534.RegConfig: tca9534.ResetConfig}
+	s.enable = expander{part: pca953x.TCA9534, pulls: enablePulls}
+	s.enable.reset()
 }
 
 // tempChip is one TMP102.
@@ -350,36 +355,4 @@ func (c *railChip) read(m *module, r []byte) {
 		v = railMillivolt/ina219.BusStepMillivolt<<3 | ina219.BusReady
 	}
 	repeat16(r, v)
-}
-
-// enableChip is one TCA9534.
-type enableChip struct {
-	reg [tca9534.NumRegs]byte
-	at  byte
-}
-
-func (c *enableChip) write(in []byte) (changed bool) {
-	c.at = in[0] % tca9534.NumRegs
-	for _, v := range in[1:] {
-		if c.at != tca9534.RegInput {
-			changed = changed || c.reg[c.at] != v
-			c.reg[c.at] = v
-		}
-	}
-	return changed
-}
-
-// pins are the levels on the pins; the board pulls up what nothing drives.
-func (c *enableChip) pins() uint8 {
-	return c.reg[tca9534.RegOutput] | c.reg[tca9534.RegConfig]
-}
-
-func (c *enableChip) read(r []byte) {
-	v := c.reg[c.at]
-	if c.at == tca9534.RegInput {
-		v = c.pins() ^ c.reg[tca9534.RegPolarity]
-	}
-	for i := range r {
-		r[i] = v
-	}
 }

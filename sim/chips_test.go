@@ -12,7 +12,6 @@ import (
 	"ringlight/hal/ina219"
 	"ringlight/hal/pca953x"
 	"ringlight/hal/pca9548"
-	"ringlight/hal/tca9534"
 	"ringlight/hal/tmp102"
 )
 
@@ -29,7 +28,7 @@ func TestLatch(t *testing.T) {
 		{hal.PCAL6524, 0xCCCCCC, 0x3CA5F0, []byte{0xF0, 0xA5, 0x3C}, []byte{0xF0, 0x33}},
 	} {
 		c := pca953x.Of(tc.part)
-		l := latch{part: c}
+		l := expander{part: c, pulls: latchPulls}
 		l.reset()
 		if got := l.pins(); got != tc.pulls {
 			t.Errorf("%v: pins %#x after power-on, want %#x: toggles down, Tx-disables up", tc.part, got, tc.pulls)
@@ -104,11 +103,11 @@ func TestMux(t *testing.T) {
 	}
 	// Both open: writes reach both, reads are a wired and.
 	s.write(s.hw.Mux, 3)
-	s.write(s.hw.LaneEnable, tca9534.RegOutput, 0xF0)
+	s.write(s.hw.LaneEnable, pca953x.Output, 0xF0)
 	s.write(s.hw.Mux, 1)
-	s.write(s.hw.LaneEnable, tca9534.RegOutput, 0x3C)
+	s.write(s.hw.LaneEnable, pca953x.Output, 0x3C)
 	s.write(s.hw.Mux, 3)
-	if got := s.read(s.hw.LaneEnable, 1, tca9534.RegOutput)[0]; got != 0x30 {
+	if got := s.read(s.hw.LaneEnable, 1, pca953x.Output)[0]; got != 0x30 {
 		t.Errorf("two chips at once: %#02x, want 0x30", got)
 	}
 }
@@ -225,15 +224,15 @@ func TestLaneEnable(t *testing.T) {
 	if m.enable != 0xFF {
 		t.Errorf("enabled %#02x after power-on, want all", m.enable)
 	}
-	s.write(s.hw.LaneEnable, tca9534.AppendWrite(nil, tca9534.RegOutput, 0x01)...)
+	s.write(s.hw.LaneEnable, pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, 0x01)...)
 	if m.enable != 0xFF {
 		t.Errorf("enabled %#02x by an output that is an input", m.enable)
 	}
-	s.write(s.hw.LaneEnable, tca9534.AppendWrite(nil, tca9534.RegConfig, 0)...)
+	s.write(s.hw.LaneEnable, pca953x.TCA9534.AppendWrite(nil, pca953x.Config, 0, 0)...)
 	if m.enable != 0x01 {
 		t.Errorf("enabled %#02x, want lane 0 alone", m.enable)
 	}
-	if got := s.read(s.hw.LaneEnable, 1, tca9534.RegInput)[0]; got != 0x01 {
+	if got := s.read(s.hw.LaneEnable, 1, pca953x.Input)[0]; got != 0x01 {
 		t.Errorf("input register %#02x, want 0x01", got)
 	}
 }

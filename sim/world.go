@@ -44,7 +44,7 @@ type board struct {
 	draws        uint64 // latencies drawn
 	ambientMilli int32  // millicelsius
 	buses        []bus
-	latches      []latch
+	latches      []expander
 	bundles      []bundle
 	gone         []chipFault
 	limits       LimitRecord
@@ -128,9 +128,9 @@ func (b *board) build(cfg *BoardConfig) (err error) {
 	for i := range b.buses {
 		b.buses[i].board, b.buses[i].id = b, hal.BusID(i)
 	}
-	b.latches = make([]latch, len(b.hw.Latches))
+	b.latches = make([]expander, len(b.hw.Latches))
 	for i := range b.latches {
-		b.latches[i].part = pca953x.Of(b.hw.Latches[i].Part)
+		b.latches[i] = expander{part: pca953x.Of(b.hw.Latches[i].Part), pulls: latchPulls}
 	}
 	b.bundles = make([]bundle, len(b.hw.Bundles))
 	if b.hw.Mirrors != nil {

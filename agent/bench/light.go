@@ -9,7 +9,6 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/pca953x"
-	"ringlight/hal/tca9534"
 	"ringlight/ocs"
 	"ringlight/ocs/diode"
 	"ringlight/proto"
@@ -19,8 +18,8 @@ import (
 // diode of the module: without a calibration it may be anywhere.
 func (s *moduleTest) lasers(r *Report, where string, board *hal.Board, bundle int) {
 	lanes := func(mask byte) error {
-		return s.slowly(hal.Msg{Addr: s.hw.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegOutput, mask)},
-			hal.Msg{Addr: s.hw.LaneEnable, W: tca9534.AppendWrite(nil, tca9534.RegConfig, 0)})
+		return s.slowly(hal.Msg{Addr: s.hw.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, mask)},
+			hal.Msg{Addr: s.hw.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Config, 0, 0)})
 	}
 	err := s.scanADCs()
 	if err == nil {

@@ -29,11 +29,17 @@ const MostRegs = numFuncs << 2
 
 // Of is what a part of a board is.
 func Of(part hal.Part) Chip {
-	if part == hal.PCAL6524 {
+	switch part {
+	case hal.PCAL6524:
 		return Chip{Ports: 3, shift: 2, goOn: 0x80}
+	case hal.TCA9534:
+		return Chip{Ports: 1}
 	}
 	return Chip{Ports: 2, shift: 1}
 }
+
+// TCA9534 is what lets a module's lasers shine, lane by lane.
+var TCA9534 = Of(hal.TCA9534)
 
 // Reg is the register of a function and a port.
 func (c Chip) Reg(function, port byte) byte { return function<<c.shift + port }

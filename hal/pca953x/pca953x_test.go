@@ -10,8 +10,10 @@ import (
 // Goal: registers lie where the kernel's driver has them: function shifted by the
 // number of bits that ports take, bit 7 to go on with 24 pins.
 func TestMessages(t *testing.T) {
-	two, three := Of(hal.PCA9535), Of(hal.PCAL6524)
+	one, two, three := Of(hal.TCA9534), Of(hal.PCA9535), Of(hal.PCAL6524)
 	for _, tc := range []struct{ got, want []byte }{
+		{one.AppendWrite(nil, Config, 0, 0), []byte{3, 0}},
+		{one.AppendRead(nil, Input), []byte{0}},
 		{two.AppendWrite(nil, Output, 1, 0xC0), []byte{3, 0xC0}},
 		{two.AppendWriteAll(nil, Config, 0x1234), []byte{6, 0x34, 0x12}},
 		{two.AppendRead(nil, Input), []byte{0}},
@@ -34,7 +36,7 @@ func TestMessages(t *testing.T) {
 // Bytes of one message must never leave their function, and stay at their port where
 // nobody asked to go on.
 func TestBytesStayInTheirFunction(t *testing.T) {
-	for _, part := range []hal.Part{hal.PCA9535, hal.PCAL6524} {
+	for _, part := range []hal.Part{hal.TCA9534, hal.PCA9535, hal.PCAL6524} {
 		c := Of(part)
 		for f := range byte(numFuncs) {
 			for port := range c.Ports {
