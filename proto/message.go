@@ -350,4 +350,5 @@ type PlannerState struct {
 	Layout       uint64 `cbor:"8,keyasint,omitempty" max:"18446744073709551615"` // fingerprint of the fabric's description
 	Takeover     bool   `cbor:"9,keyasint,omitempty"`                            // it replaces whoever is in service
 	Standby      bool   `cbor:"10,keyasint,omitempty"`                           // with Online false: it is alive and waits
+	Host         string `cbor:"11,keyasint,omitempty"`                           // on which it runs
 }

@@ -49,7 +49,8 @@ var sensorNames = [...]string{"none", "case", "rail", "upper_path", "lower_path"
 func (s Sensor) String() string { return NameOf(sensorNames[:], uint8(s)) }
 
 var nounNames = [...]string{"none", "fabric", "nodes", "node", "rings", "ring", "why", "events",
-	"drain", "undrain", "host_fault", "host_ok", "request", "core", "circuits", "jobs", "job", "apply", "clear", "tables", "flip"}
+	"drain", "undrain", "host_fault", "host_ok", "request", "core", "circuits", "jobs", "job", "apply", "clear", "tables", "flip",
+	"status", "alarms", "ack"}
 
 func (n Noun) String() string { return NameOf(nounNames[:], uint8(n)) }
 

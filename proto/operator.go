@@ -29,6 +29,9 @@ const (
 	NounClear  // forget what keeps Node, which may be a switch, out of plans
 	NounTables // of Job, or of all jobs
 	NounFlip   // Job, which stands by, starts; those that have its servers end
+	NounStatus // where the fabric stands, at a glance
+	NounAlarms // what is not as it should be, a page at a time
+	NounAck    // Alarm is known: Author and Reason stay with it until it is over
 )
 
 // OpRequest is an operator's question to the planner.
@@ -52,6 +55,10 @@ type OpRequest struct {
 	// an act that quotes one is refused 30 s later.
 	Term Term   `cbor:"14,keyasint,omitempty"`
 	Beat uint64 `cbor:"15,keyasint,omitempty"`
+	// Author and Reason of an act, for those who come after.
+	Author string `cbor:"16,keyasint,omitempty"`
+	Reason string `cbor:"17,keyasint,omitempty"`
+	Alarm  string `cbor:"18,keyasint,omitempty"` // of NounAck
 }
 
 // Cost is what an operator's request would touch.
@@ -158,4 +165,6 @@ type OpReply struct {
 	Circuits []CircuitStatus `cbor:"15,keyasint,omitempty"`
 	Change   *ChangeStatus   `cbor:"16,keyasint,omitempty"`
 	Tables   []RoutingTable  `cbor:"17,keyasint,omitempty"`
+	Status   *Status         `cbor:"18,keyasint,omitempty"`
+	Alarms   []AlarmStatus   `cbor:"19,keyasint,omitempty"`
 }

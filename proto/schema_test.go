@@ -196,7 +196,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 // Every constant must have a name: a constant added without one would show.
 func TestEveryConstantHasAName(t *testing.T) {
 	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbRequest, PhaseProtocol,
-		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounFlip, WaitTurn, MethodTotient, JobStandby, Refused, TopicReply, Abort}
+		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounAck, WaitTurn, MethodTotient, JobStandby, Refused, TopicReply, Abort}
 	for _, code := range last {
 		if strings.HasPrefix(code.String(), "unknown(") {
 			t.Errorf("%T has a code without a name: %v", code, code)

@@ -137,9 +137,27 @@ func goldens() []struct {
 			Alarms: []Alarm{{Kind: EvPathFailed, Severity: SeverityCritical, PortA: 3, Text: "no light"}}}},
 		{"birth of a switch", Presence{Version: Version, Node: FirstSwitch, Session: 5, Online: true, Mode: ModeService, Ports: 32}},
 		{"a circuit lost its light", Event{Version: Version, Node: FirstSwitch, Session: 1, Seq: 4, Kind: EvLightLost, Severity: SeverityWarning, Count: 1, PortA: 3, PortB: 9, Job: 7, Measured: NoPower, Expected: 1700}},
+		{"an alarm is known", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounAck, Bundle: -1, Author: "alice", Reason: "RMA 4711", Alarm: "7/offline"}},
+		{"where the fabric stands", OpReply{Version: Version, Corr: testCorr, Status: &Status{Planner: PlannerCopy{Planner: 1 << 63, Life: 7, Host: "head-1"}, Term: 3, Generation: 300,
+			Standbys: []PlannerCopy{{Planner: 98, Life: 8, Host: "head-2"}}, Nodes: NodeCounts{Total: 64, Online: 62, Silent: 2, Isolated: 1, HostDown: 1, Drained: 1}, Rings: RingCounts{Total: 7, InService: 5, Degraded: 1, Down: 1},
+			Spares: 6, Links: 49, Confirmed: 47, Alarms: 2, Acked: 1, Breaks: []Break{{Lose: "node 7", Rings: 1, GPUs: 28}}, Switches: 16, SwitchesOn: 15, Waiting: []string{"node 9 to answer"}}}},
+		{"two alarms", OpReply{Version: Version, Corr: testCorr, Alarms: []AlarmStatus{
+			{ID: "7/offline", SinceMillis: 1_700_000_000_000, Severity: SeverityWarning, Node: new(NodeID), What: "offline", Why: "agent offline", AckAuthor: "alice", AckReason: "RMA 4711", AckMillis: 1_700_000_060_000},
+			{ID: "ring-3/degraded", SinceMillis: 1_700_000_000_000, Severity: SeverityCritical, Ring: 3, What: "degraded"}}}},
+		{"beat of a host", PlannerState{Version: Version, Planner: 99, Online: true, Term: 3, Seq: 1, PeriodMillis: 2000, Fabric: "f1", Life: 1 << 63, Host: "head-1"}},
 		{"a switch on real hardware", Event{Version: Version, Node: 19, Session: 5, Seq: 9, Kind: EvSwitched, Severity: SeverityWarning, Count: 1, Bundle: 1, Path: External2, FromPath: External1, Side: Right, Ring: 3, Peer: 21, Cause: CauseLightLost, Measured: NoPower, Expected: NoPower,
 			Ledger: &Ledger{DetectMicros: 95, DecideMicros: 131, BusMicros: 64, SettleMicros: 52, ConfirmMicros: 210}, LedgerMark: RealClock | DetectModelled}},
 	}
+}
+
+// golden is the value of a name.
+func golden(name string) any {
+	for _, g := range goldens() {
+		if g.name == name {
+			return g.msg
+		}
+	}
+	panic("no golden " + name)
 }
 
 func newOf(msg any) any { return reflect.New(reflect.TypeOf(msg)).Interface() }
@@ -170,7 +188,7 @@ func replace(b []byte, old, new string) []byte {
 
 // twins of three goldens: what must be refused, and what must be skipped.
 func twins(t *testing.T) []vector {
-	desired, decision, health := mustEncode(t, testDesired()), mustEncode(t, goldens()[2].msg), mustEncode(t, goldens()[15].msg)
+	desired, decision, health := mustEncode(t, testDesired()), mustEncode(t, golden("commit")), mustEncode(t, golden("samples"))
 	huge := append(bytes.Clone(desired), make([]byte, MaxPayload)...)
 	v := func(name string, code Code, b []byte) vector { return vector{"Desired", name, b, code, 0} }
 	d := func(name string, code Code, b []byte) vector { return vector{"Decision", name, b, code, 0} }
@@ -232,13 +250,13 @@ func twins(t *testing.T) []vector {
 		h("sensor 0", Invalid, replace(health, "85010201", "85010200")),
 		h("value wider than 32 bits", Malformed, replace(health, "1a0004dac6", "1b0000000100000000")),
 	}
-	circuits := mustEncode(t, goldens()[len(goldens())-5].msg)
+	circuits := mustEncode(t, golden("a switch with three circuits"))
 	list = append(list,
 		v("circuit of two", Malformed, replace(circuits, "83000507", "820005")),
 		v("port in two circuits", Invalid, replace(circuits, "83030000", "83000000")),
 		v("circuits for a node", Invalid, replace(circuits, "011a00100002", "0102")),
 		v("circuit header beyond the limit", TooLarge, replace(circuits, "0883", "08991001")))
-	marked := mustEncode(t, goldens()[len(goldens())-1].msg)
+	marked := mustEncode(t, golden("a switch on real hardware"))
 	list = append(list,
 		vector{"Event", "ledger mark wider than 8 bits", replace(marked, "181d1881", "181d190181"), Malformed, 0},
 		vector{"Event", "ledger mark as text", replace(marked, "181d1881", "181d6131"), Malformed, 0})

@@ -1,0 +1,73 @@
+package proto
+
+// What operators are told at a glance.
+
+// Status is where a fabric stands. Alarms are asked for by themselves.
+type Status struct {
+	Planner    PlannerCopy   `cbor:"1,keyasint"` // in service: it answers
+	Term       Term          `cbor:"2,keyasint"`
+	Generation Generation    `cbor:"3,keyasint"`
+	Standbys   []PlannerCopy `cbor:"4,keyasint,omitempty"`
+	Nodes      NodeCounts    `cbor:"5,keyasint"`
+	Rings      RingCounts    `cbor:"6,keyasint"`
+	Spares     uint32        `cbor:"7,keyasint"` // well, free, and in no ring
+	Links      uint32        `cbor:"8,keyasint"` // that the committed generation wants lit
+	Confirmed  uint32        `cbor:"9,keyasint"` // of those, by the light of both ends
+	Alarms     uint32        `cbor:"10,keyasint,omitempty"`
+	Acked      uint32        `cbor:"11,keyasint,omitempty"`          // of those, acknowledged
+	Breaks     []Break       `cbor:"12,keyasint,omitempty" max:"64"` // the worst first
+	Switches   uint32        `cbor:"13,keyasint,omitempty"`
+	SwitchesOn uint32        `cbor:"14,keyasint,omitempty"` // of those, online
+	Waiting    []string      `cbor:"15,keyasint,omitempty"` // what is waited for, and for whom
+}
+
+// PlannerCopy is a process of a planner.
+type PlannerCopy struct {
+	Planner uint64 `cbor:"1,keyasint,omitempty" max:"18446744073709551615"`
+	Life    uint64 `cbor:"2,keyasint,omitempty" max:"18446744073709551615"`
+	Host    string `cbor:"3,keyasint,omitempty"`
+}
+
+// NodeCounts are nodes by state: Online and Silent are all of them, the others
+// are of either.
+type NodeCounts struct {
+	_        struct{} `cbor:",toarray"`
+	Total    uint32
+	Online   uint32 // its agent speaks, and answers
+	Silent   uint32
+	Isolated uint32 // own optics failed
+	HostDown uint32
+	Drained  uint32
+}
+
+// RingCounts are rings by state.
+type RingCounts struct {
+	_         struct{} `cbor:",toarray"`
+	Total     uint32
+	InService uint32
+	Degraded  uint32
+	Forming   uint32
+	Down      uint32
+}
+
+// Break is what the loss of one thing would take down, on top of what is down.
+type Break struct {
+	Lose  string `cbor:"1,keyasint"` // node 7
+	Rings uint32 `cbor:"2,keyasint"` // that would be down
+	GPUs  uint32 `cbor:"3,keyasint"` // fewer in rings
+}
+
+// AlarmStatus is something that is not as it should be.
+type AlarmStatus struct {
+	ID          string   `cbor:"1,keyasint"` // where and what, such as 7/offline; the same as long as it stands
+	SinceMillis uint64   `cbor:"2,keyasint"` // planner's wall clock
+	Severity    Severity `cbor:"3,keyasint"`
+	Node        *NodeID  `cbor:"4,keyasint,omitempty"` // or switch; none: of no single one
+	Ring        RingID   `cbor:"5,keyasint,omitempty"`
+	What        string   `cbor:"6,keyasint"`
+	Why         string   `cbor:"7,keyasint,omitempty"`
+	// Of an acknowledged one.
+	AckAuthor string `cbor:"8,keyasint,omitempty"`
+	AckReason string `cbor:"9,keyasint,omitempty"`
+	AckMillis uint64 `cbor:"10,keyasint,omitempty"`
+}
