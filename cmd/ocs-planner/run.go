@@ -22,6 +22,7 @@ const maxFabricFile = 64 << 20
 type runFlags struct {
 	fabricFile string
 	json       bool
+	http       string // where it is served
 	server     server.Config
 }
 
@@ -32,6 +33,7 @@ func parseRun(args []string, t terminal) (*runFlags, error) {
 	fs.StringVar(&f.fabricFile, "fabric-file", "", "fabric description, JSON, - = stdin (default: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32)")
 	fs.StringVar(&f.server.Listen, "listen", "", "address of the embedded broker (default 127.0.0.1:18830)")
 	fs.StringVar(&f.server.Broker, "broker", "", "use this broker, mqtt://host:port or mqtts://host:port, instead of the embedded one")
+	fs.StringVar(&f.server.HTTP, "http", "", "serve the live view on `ADDR`, host:port or unix:PATH; beyond loopback only with -ca, -cert and -key, to those with a certificate (default: not served)")
 	fs.StringVar(&f.server.State, "state", "./ocs-planner.db", "file of the store")
 	fs.StringVar(&f.server.CAFile, "ca", "", "PEM file of the certificate authority, for mqtts")
 	fs.StringVar(&f.server.CertFile, "cert", "", "PEM file of the own certificate, for mqtts")
@@ -88,6 +90,7 @@ func (f *runFlags) run(ctx context.Context, t terminal) error {
 	if f.json {
 		f.server.Log = slog.New(slog.NewJSONHandler(t.err, nil))
 	}
+	f.server.HTTPReady = func(url string) { f.http = url }
 	f.server.Ready = func(broker string, start planner.Config) { f.announce(t.out, broker, start) }
 	return server.Run(ctx, f.server)
 }
@@ -98,7 +101,7 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 	if f.json {
 		_ = json.NewEncoder(out).Encode(map[string]any{"version": version, "core": fab.Core, "fabric": fab.Name, "nodes": fab.Nodes,
 			"gpus_per_node": fab.GPUsPerNode, "k": fab.K, "tp": fab.TP, "spares": fab.Spares, "topology": fab.Topology,
-			"planner": start.PlannerID, "term": start.Term, "broker": broker, "state": f.server.State})
+			"planner": start.PlannerID, "term": start.Term, "broker": broker, "state": f.server.State, "http": f.http})
 		return
 	}
 	if fab.Nodes > 0 {
@@ -108,6 +111,9 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 		fmt.Fprintf(out, "core     %s: %s\n", fab.Name, k)
 	}
 	fmt.Fprintf(out, "planner  %d, last term %d, state %s\nbroker   %s\n", start.PlannerID, start.Term, f.server.State, broker)
+	if f.http != "" {
+		fmt.Fprintf(out, "view     %s\n", f.http)
+	}
 }
 
 func readFabric(name string, stdin io.Reader) (*fabric.Fabric, error) {

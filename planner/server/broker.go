@@ -138,17 +138,25 @@ func (c *BrokerConfig) check() (*tls.Config, error) {
 	if c.CAFile == "" || c.CertFile == "" || c.KeyFile == "" {
 		return refuse("cert", "-ca, -cert and -key together", "one is missing")
 	}
-	cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	return serverTLS(c.CAFile, c.CertFile, c.KeyFile)
+}
+
+// serverTLS lets in who has a certificate of the authority.
+func serverTLS(caFile, certFile, keyFile string) (*tls.Config, error) {
+	refuse := func(field, limit, format string, args ...any) (*tls.Config, error) {
+		return nil, &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
+	}
+	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return refuse("cert", "a readable pair -cert and -key", "%v", err)
 	}
-	pem, err := os.ReadFile(c.CAFile)
+	pem, err := os.ReadFile(caFile)
 	if err != nil {
 		return refuse("ca", "a readable PEM file", "%v", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return refuse("ca", "PEM certificates", "none in %s", c.CAFile)
+		return refuse("ca", "PEM certificates", "none in %s", caFile)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
 		ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}, nil

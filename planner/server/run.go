@@ -36,6 +36,11 @@ type Config struct {
 
 	MinReconnect, MaxReconnect time.Duration // of the link; 0: the link's own and 5 s
 
+	// HTTP is where the HTTP server listens: host:port, or unix:PATH; empty:
+	// there is none. Beyond loopback it wants the PEM files above.
+	HTTP      string
+	HTTPReady func(url string) // is told where it listens, before Ready is called
+
 	Log *slog.Logger
 	// Ready is told the broker's URL and the start's configuration when the
 	// term is stored and the link is being made.
@@ -87,11 +92,18 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer link.Abandon()
 	cfg.Log.Info("planner started", "fabric", start.Fabric.Name, "nodes", start.Fabric.Nodes, "term", start.Term,
 		"planner", start.PlannerID, "life", start.Life, "broker", broker, "state", cfg.State)
+	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now(), link: linkWatch{log: cfg.Log, broker: broker, err: link.Err}}
+	s.host = planner.NewHost(start, s)
+	s.reads, s.ended = make(chan func(*planner.Planner)), make(chan struct{})
+	defer close(s.ended)
+	stop, err := s.serveHTTP()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	if cfg.Ready != nil {
 		cfg.Ready(broker, start)
 	}
-	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now(), link: linkWatch{log: cfg.Log, broker: broker, err: link.Err}}
-	s.host = planner.NewHost(start, s)
 	return s.loop(ctx)
 }
 
@@ -99,6 +111,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 func (c *Config) Check() error {
 	if c.State == "" {
 		return &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file", Reason: "empty"}
+	}
+	if h := c.http(); c.HTTP != "" {
+		if err := h.Check(); err != nil {
+			return err
+		}
 	}
 	if c.Broker == "" {
 		b := c.embedded()
@@ -113,6 +130,10 @@ func (c *Config) Check() error {
 
 func (c *Config) embedded() BrokerConfig {
 	return BrokerConfig{Listen: c.Listen, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Insecure: c.Insecure, Log: c.Log}
+}
+
+func (c *Config) http() HTTPConfig {
+	return HTTPConfig{Addr: c.HTTP, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Log: c.Log}
 }
 
 func (c *Config) link(broker string, start planner.Config) mqtt.Config {
@@ -163,6 +184,8 @@ type server struct {
 	began   time.Time
 	link    linkWatch
 	unsent  uint64 // the link would not take
+	reads   chan func(*planner.Planner)
+	ended   chan struct{} // closed when nobody steps the planner any more
 }
 
 func (s *server) loop(ctx context.Context) error {
@@ -182,6 +205,8 @@ func (s *server) loop(ctx context.Context) error {
 			}
 			s.receive(p)
 			s.receiveMore()
+		case read := <-s.reads:
+			read(s.host.Planner())
 		}
 		if err := s.settle(); err != nil {
 			return err

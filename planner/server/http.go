@@ -1,0 +1,239 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/proto"
+	"ringlight/proto/limit"
+	"ringlight/proto/mqtt"
+)
+
+// The planner's HTTP server is for eyes and scrapers: every handler only
+// reads. On loopback and on a unix socket it speaks plainly; beyond them only
+// over TLS with client certificates, whatever the link to the broker may do.
+
+const (
+	// maxHTTP connections at once. chosen: 64 viewers with a stream each and a
+	// page's other requests, and some scrapers.
+	maxHTTP = 256
+	// httpPatience bounds a request's header, and what a peer takes at a time.
+	// chosen: a person's browser over a slow line.
+	httpPatience = 10 * time.Second
+	httpIdle     = time.Minute // between two requests of a connection
+	maxHeader    = 16 << 10
+	unixPrefix   = "unix:"
+)
+
+// HTTPConfig of the HTTP server.
+type HTTPConfig struct {
+	Addr     string // host:port, or unix:PATH
+	CAFile   string // PEM files, for an address beyond loopback
+	CertFile string
+	KeyFile  string
+	Log      *slog.Logger
+}
+
+// Check reports what StartHTTP would refuse before it listens.
+func (c *HTTPConfig) Check() error {
+	_, err := c.tls()
+	return err
+}
+
+func (c *HTTPConfig) tls() (*tls.Config, error) {
+	refuse := func(limit, reason string) (*tls.Config, error) {
+		return nil, &proto.Error{Code: proto.Invalid, Field: "http", Limit: limit, Reason: reason}
+	}
+	if path, ok := strings.CutPrefix(c.Addr, unixPrefix); ok {
+		if path == "" {
+			return refuse("host:port, or unix:PATH", "no path")
+		}
+		return nil, nil
+	}
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return refuse("host:port, or unix:PATH", err.Error())
+	}
+	if mqtt.IsLoopback(host) {
+		return nil, nil
+	}
+	if c.CAFile == "" || c.CertFile == "" || c.KeyFile == "" {
+		return refuse("a loopback address, unix:PATH, or -ca, -cert and -key", fmt.Sprintf("%q is open to others; it is served to those with a certificate alone", c.Addr))
+	}
+	return serverTLS(c.CAFile, c.CertFile, c.KeyFile)
+}
+
+// HTTP is a running HTTP server.
+type HTTP struct {
+	server *http.Server
+	url    string
+	done   chan struct{}
+}
+
+// StartHTTP serves a handler. The error is a *proto.Error when the
+// configuration is at fault.
+func StartHTTP(cfg HTTPConfig, h http.Handler) (*HTTP, error) {
+	tlsConfig, err := cfg.tls()
+	if err != nil {
+		return nil, err
+	}
+	log := limit.Logger(cfg.Log)
+	l, err := listen(cfg.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("server: http: %w", err)
+	}
+	s := &HTTP{url: "http://" + l.Addr().String(), done: make(chan struct{})}
+	hosts := loopbackHost
+	in := net.Listener(limit.Listen(l, limit.Connections{Max: maxHTTP, First: httpPatience, Write: httpPatience}, log))
+	switch {
+	case l.Addr().Network() == "unix":
+		s.url, hosts = cfg.Addr, func(string) bool { return true } // no name leads a browser here
+	case tlsConfig != nil:
+		in, s.url = tls.NewListener(in, tlsConfig), "https://"+l.Addr().String()
+		hosts = certified(tlsConfig.Certificates[0].Leaf)
+	}
+	s.server = &http.Server{Handler: guard(hosts, h), ReadHeaderTimeout: httpPatience, IdleTimeout: httpIdle, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if own := limit.Of(c); own != nil && state == http.StateActive {
+				own.Admit()
+			}
+		}}
+	go func() {
+		defer close(s.done)
+		if err := s.server.Serve(in); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("http server ended", "reason", err)
+		}
+	}()
+	return s, nil
+}
+
+// listen takes the place of a socket that nobody answers on.
+func listen(addr string) (net.Listener, error) {
+	path, unix := strings.CutPrefix(addr, unixPrefix)
+	if !unix {
+		return net.Listen("tcp", addr)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
+		conn, err := net.Dial("unix", path)
+		if err == nil {
+			conn.Close()
+			return nil, &os.PathError{Op: "listen", Path: path, Err: syscall.EADDRINUSE}
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// URL is where the server is reached from this machine, unix:PATH for a socket.
+func (s *HTTP) URL() string { return s.url }
+
+// Close ends every connection.
+func (s *HTTP) Close() error {
+	err := s.server.Close()
+	<-s.done
+	return err
+}
+
+// guard lets through what only reads, asked for under a name that is ours: a
+// page of a stranger whose name was bent to this address is refused.
+func guard(ours func(host string) bool, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = strings.Trim(r.Host, "[]")
+		}
+		switch {
+		case !ours(host):
+			http.Error(w, "this name is not ours", http.StatusMisdirectedRequest)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD: what is served here changes nothing", http.StatusMethodNotAllowed)
+		default:
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			w.Header().Set("Cache-Control", "no-store")
+			h.ServeHTTP(w, r)
+		}
+	})
+}
+
+func loopbackHost(host string) bool { return mqtt.IsLoopback(host) }
+
+// certified are the names in a certificate.
+func certified(leaf *x509.Certificate) func(string) bool {
+	return func(host string) bool { return leaf.VerifyHostname(host) == nil }
+}
+
+// Read runs f in the planner's goroutine between two of its steps: f reads
+// what it needs, keeps nothing that the planner may change, and is short.
+func (s *server) Read(ctx context.Context, f func(*planner.Planner)) error {
+	done := make(chan struct{})
+	select {
+	case s.reads <- func(p *planner.Planner) { f(p); close(done) }:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.ended:
+		return ErrEnded
+	}
+	select {
+	case <-done:
+		return nil
+	case <-s.ended:
+		return ErrEnded
+	}
+}
+
+// ErrEnded is what a Read returns when the planner has ended.
+var ErrEnded = errors.New("server: the planner has ended")
+
+// serveHTTP starts the server that the configuration asks for, if any.
+func (s *server) serveHTTP() (stop func() error, err error) {
+	if s.cfg.HTTP == "" {
+		return func() error { return nil }, nil
+	}
+	mux := http.NewServeMux()
+	s.routes(mux)
+	cfg := s.cfg.http()
+	h, err := StartHTTP(cfg, mux)
+	if err != nil {
+		return nil, err
+	}
+	s.cfg.Log.Info("http server started", "url", h.URL())
+	if s.cfg.HTTPReady != nil {
+		s.cfg.HTTPReady(h.URL())
+	}
+	return h.Close, nil
+}
+
+// routes are what the HTTP server shows.
+func (s *server) routes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		var o planner.Overview
+		if err := s.Read(r.Context(), func(p *planner.Planner) { o = p.Overview() }); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintf(w, "ok: term %d, generation %d\n", o.Term, o.Generation)
+	})
+}
