@@ -19,6 +19,8 @@ type Params struct {
 	NodesPerDomain int
 
 	Core *Core // nil: no switches between pods; with one, Nodes may be 0
+
+	NodeNames []string
 }
 
 // DefaultParams are the values behind Default.
@@ -46,7 +48,7 @@ func New(p Params) (*Fabric, error) {
 	f := &Fabric{
 		Name: p.Name, Nodes: p.Nodes, GPUsPerNode: p.GPUsPerNode, Bundles: DefaultBundles(p.K), K: p.K,
 		Topology: p.Topology, TP: p.TP, RingSizes: p.RingSizes, Spares: p.Spares, SpareLayout: p.SpareLayout, Moves: p.Moves,
-		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core,
+		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core, NodeNames: p.NodeNames,
 	}
 	if p.Core != nil && p.Nodes == 0 {
 		f = &Fabric{Name: p.Name, Core: p.Core, Topology: Line, SpareLayout: Beside}

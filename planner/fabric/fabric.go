@@ -94,9 +94,18 @@ func (p *Port) UnmarshalText(text []byte) error {
 
 // Fibre joins two ports. A crossed one joins upper half to upper half.
 type Fibre struct {
-	A       Port `json:"a"`
-	B       Port `json:"b"`
-	Crossed bool `json:"crossed,omitempty"`
+	A       Port   `json:"a"`
+	B       Port   `json:"b"`
+	Crossed bool   `json:"crossed,omitempty"`
+	ID      string `json:"id,omitempty"` // the label on it, for people
+}
+
+func (x Fibre) String() string {
+	s := x.A.String() + " - " + x.B.String()
+	if x.ID != "" {
+		s = x.ID + " (" + s + ")"
+	}
+	return s
 }
 
 // RingSize is a number of rings of one size.
@@ -137,9 +146,13 @@ type Fabric struct {
 	// there may be no nodes.
 	Core *Core `json:"core,omitempty"`
 
+	// NodeNames are what people call the nodes, in their order.
+	NodeNames []string `json:"node_names,omitempty"`
+
 	Fibres []Fibre `json:"fibres"`
 
-	peers []end // by port: what hangs on its other end
+	peers  []end // by port: what hangs on its other end
+	byName map[string]proto.NodeID
 }
 
 type end struct {
@@ -289,5 +302,11 @@ func (f *Fabric) connect() {
 	for _, x := range f.Fibres {
 		f.peers[f.index(x.A)] = end{x.B, x.Crossed, true}
 		f.peers[f.index(x.B)] = end{x.A, x.Crossed, true}
+	}
+	f.byName = map[string]proto.NodeID{}
+	for i, name := range f.NodeNames {
+		if name != "" {
+			f.byName[name] = proto.NodeID(i)
+		}
 	}
 }

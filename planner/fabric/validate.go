@@ -184,6 +184,7 @@ func (f *Fabric) validateSizes() error {
 	}
 	if okGPUs && okNodes {
 		errs = append(errs, f.validateGroups()...)
+		errs = append(errs, f.validateNames()...)
 	}
 	return errors.Join(errs...)
 }
@@ -266,6 +267,9 @@ func (f *Fabric) validateFibres() error {
 				}
 			}
 			used[at] = true
+		}
+		if x.ID != "" && !validLabel(x.ID) && !add(wrong(fmt.Sprintf("fibres[%d].id", i), "1 to 64 letters, digits and . _ - /", "%.80q", x.ID)) {
+			return errors.Join(errs...)
 		}
 		if x.A.Node == x.B.Node && !add(wrong(fmt.Sprintf("fibres[%d]", i), "two different nodes", "node %d to itself", x.A.Node)) {
 			return errors.Join(errs...)

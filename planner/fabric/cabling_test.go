@@ -1,0 +1,132 @@
+package fabric
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ringlight/proto"
+)
+
+func named(t *testing.T) *Fabric {
+	names := make([]string, 9)
+	for i := range names {
+		names[i] = fmt.Sprintf("r01/u%02d", i)
+	}
+	f := build(t, Params{Nodes: 9, GPUsPerNode: 4, K: 2, TP: 16, Topology: Ring, NodeNames: names})
+	for i := range f.Fibres {
+		f.Fibres[i].ID = fmt.Sprintf("F-%03d", i)
+	}
+	return f
+}
+
+// A sheet holds all that a description says of its fibres, and is read from
+// either end of each, in any order of columns and lines.
+// Method: written and read again; columns turned round, every fibre listed
+// twice, as spreadsheets and two people do.
+func TestCablingIsReadAsItIsWritten(t *testing.T) {
+	f := named(t)
+	sheet := f.Cabling()
+	g, err := f.Recable(sheet)
+	if err != nil || string(g.Encode()) != string(f.Encode()) {
+		t.Fatalf("%v\n%s", err, sheet)
+	}
+	if x := f.Fibres[len(f.Fibres)-1]; !x.Crossed || !strings.Contains(string(sheet), "r01/u08,1,2,r01/u01,0,2,F-017,yes") {
+		t.Errorf("%v: %s", x, sheet)
+	}
+	var other bytes.Buffer
+	other.WriteString("\ufeffCrossed, peer_port,peer_bundle,peer,port,bundle,node,fibre\r\n# from the racks\r\n")
+	for line := range strings.Lines(string(sheet)) {
+		c := strings.Split(strings.TrimSpace(line), ",")
+		if c[0] == "node" {
+			continue
+		}
+		fmt.Fprintf(&other, "%s,%s,%s,%s,external%s,%s,%s,%s\r\n", c[7], c[5], c[4], c[3], c[2], c[1], c[0], c[6])
+		fmt.Fprintf(&other, "%s,%s,%s,%s,%s,%s,%s,%s\r\n", c[7], c[2], c[1], c[0], c[5], c[4], c[3], c[6])
+	}
+	if g, err = f.Recable(other.Bytes()); err != nil || string(g.Encode()) != string(f.Encode()) {
+		t.Errorf("%v\n%s", err, other.String())
+	}
+}
+
+// Every wrong line is named by its number and column, several at once.
+func TestWrongCablingIsNamedByLineAndColumn(t *testing.T) {
+	const head = "node,bundle,port,peer,peer_bundle,peer_port,fibre,crossed\n"
+	f := named(t)
+	good := strings.TrimPrefix(string(f.Cabling()), head)
+	for _, c := range []struct{ sheet, fields string }{
+		{"", "cabling"},
+		{"node,bundle\n", "cabling line 1"},
+		{"node,node,bundle,port,peer,peer_bundle,peer_port\n", "cabling line 1"},
+		{"node,bundle,port,peer,peer_bundle,peer_port,colour\n", "cabling line 1"},
+		{head + "\n# c\nr09/u00,0,1,1,1,1,,\n", "cabling line 4 node"},
+		{head + "9,5,3,r01/u99,-1,,bad label,maybe\n", "cabling line 2 node|cabling line 2 bundle|cabling line 2 port|cabling line 2 peer|cabling line 2 peer_bundle|cabling line 2 peer_port|cabling line 2 fibre|cabling line 2 crossed"},
+		{head + "0,0,1,0,1,1,,\n1,0,1,2\n", "cabling line 2 peer|cabling line 3 columns"},
+		{head + good + "0,1,1,5,0,1,X,\n", "cabling line 20 port|cabling line 20 peer_port"},
+		{head + good + "r01/u00,1,1,r01/u01,0,1,F-000,\n", "cabling line 20 port|cabling line 20 peer_port"}, // the same end twice
+		{head + good + "r01/u01,0,1,r01/u00,1,1,F-000,yes\n", "cabling line 20 port|cabling line 20 peer_port"},
+		{head + "0,0,1,\"1\n", "cabling"},
+		{head + strings.Replace(good, "r01/u03,1,1,r01/u04,0,1,F-006,\n", "", 1), "fibres"}, // none between 3 and 4
+	} {
+		_, err := f.Recable([]byte(c.sheet))
+		var got []string
+		for _, e := range unjoin(err) {
+			var x *Error
+			if !errors.As(e, &x) || x.Limit == "" {
+				t.Errorf("%q: %v", c.sheet, e)
+				continue
+			}
+			got = append(got, x.Field)
+		}
+		if strings.Join(got, "|") != c.fields {
+			t.Errorf("%.200q: %v, want %s", c.sheet, err, c.fields)
+		}
+	}
+}
+
+func unjoin(err error) []error {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range j.Unwrap() {
+			out = append(out, unjoin(e)...)
+		}
+		return out
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// Names are found and are one node's alone; a number stays a number.
+func TestNodeNames(t *testing.T) {
+	f := named(t)
+	if id, ok := f.FindNode("r01/u04"); !ok || id != 4 || f.NodeName(4) != "r01/u04" || f.NodeName(99) != "" {
+		t.Error(id, ok)
+	}
+	for text, want := range map[string]proto.NodeID{"0": 0, "8": 8} { // any order: each is judged by itself
+		if id, ok := f.FindNode(text); !ok || id != want {
+			t.Error(text, id, ok)
+		}
+	}
+	for _, text := range []string{"9", "-1", "", "r01/u09"} {
+		if _, ok := f.FindNode(text); ok {
+			t.Error(text, "is found")
+		}
+	}
+	for _, c := range []struct {
+		names []string
+		field string
+	}{{make([]string, 10), "node_names"}, {[]string{"a", "b", "a"}, "node_names[2]"}, {[]string{"a b"}, "node_names[0]"}, {[]string{"", "12"}, "node_names[1]"}} {
+		_, err := New(Params{Name: "f", Nodes: 9, GPUsPerNode: 4, K: 2, TP: 16, NodeNames: c.names})
+		var x *Error
+		if !errors.As(err, &x) || x.Field != c.field {
+			t.Errorf("%v: %v", c.names, err)
+		}
+	}
+	if got := ParseNames([]byte("a\r\n\r\nb \n\n")); strings.Join(got, "|") != "a||b" {
+		t.Errorf("%q", got)
+	}
+}
