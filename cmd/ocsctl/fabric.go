@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,25 +12,107 @@ import (
 	"ringlight/planner/fabric"
 )
 
-const fabricHelp = `ocsctl fabric new | show [flags]
+const fabricHelp = `ocsctl fabric new | show | cabling FABRIC [SHEET] [flags]
 
-Writes a fabric description with the default wiring, as ocs-planner run
+new writes a fabric description with the default wiring, as ocs-planner run
 -fabric-file and ocs-sim agents -fabric-file read it. -pods adds optical
 switches between pods, -core leaf-spine a core of leaves and spines on which
-each job is alone; without -nodes there are then no nodes. show asks the
-planner what it runs, and how much of what it heard it had to refuse.
+each job is alone; without -nodes there are then no nodes. -names gives the
+nodes names, one a line in HBD order, -cabling takes the fibres from a sheet.
+
+show asks the planner what it runs, and how much of what it heard it had to
+refuse. cabling writes the description FABRIC with the fibres of SHEET; without
+SHEET it writes the fibres of FABRIC as a sheet. That is CSV; its first line
+names the columns, in any order:
+
+  node, bundle, port, peer, peer_bundle, peer_port [, fibre] [, crossed]
+
+Nodes are numbers or names, ports 1 or 2, fibre is the label on it, crossed is
+yes where it joins upper half to upper half. # begins a line that is skipped.
 
   ocsctl fabric new -nodes 128 -gpus 4 -k 3 -tp 64 -spares 8 -o fabric.json
   ocsctl fabric new -nodes 128 -tp 32 -ring-sizes 64:2,16:4
+  ocsctl fabric new -nodes 64 -names racks.txt -cabling sheet.csv -o fabric.json
+  ocsctl fabric cabling fabric.json > sheet.csv
   ocsctl fabric new -pods 16 -leaves 8 -spines 8 -spine-ports 16 -o core.json
   ocsctl fabric new -core leaf-spine -leaves 16 -spines 8 -queue easy -o core.json
   ocsctl fabric show -json
 `
 
+// maxFabric bounds a description that is read. chosen: a million fibres.
+const maxFabric = 128 << 20
+
 func fabricNoun(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) > 0 && args[0] == "show" {
-		return fabricShow(ctx, args[1:], out)
+	verbs := map[string]command{"new": fabricNew, "show": fabricShow, "cabling": fabricCabling}
+	if len(args) > 0 {
+		if verb, ok := verbs[args[0]]; ok {
+			return verb(ctx, args[1:], out)
+		}
 	}
+	words, err := parse(flag.NewFlagSet("fabric", flag.ContinueOnError), args)
+	if errors.Is(err, flag.ErrHelp) {
+		_, err = fmt.Fprint(out, fabricHelp)
+		return err
+	}
+	return wrongUsage("fabric", "new, show or cabling", "%q", strings.Join(words, " "))
+}
+
+// fabricFile reads a description.
+func fabricFile(name string) (*fabric.Fabric, error) {
+	data, err := readInput(os.Stdin, name, maxFabric)
+	if err != nil {
+		return nil, err
+	}
+	return fabric.Parse(data)
+}
+
+// write puts a text into a file, - is stdout.
+func write(out io.Writer, name string, text []byte) error {
+	if name == "-" {
+		_, err := out.Write(text)
+		return err
+	}
+	return os.WriteFile(name, text, 0o644)
+}
+
+// fabricCabling turns a sheet into fibres, or fibres into a sheet.
+func fabricCabling(_ context.Context, args []string, out io.Writer) error {
+	fs := flag.NewFlagSet("fabric", flag.ContinueOnError)
+	file := fs.String("o", "-", "file to write, - for stdout")
+	fs.Bool("json", false, "accepted for uniformity: errors are JSON, too")
+	words, err := parse(fs, args)
+	if err != nil {
+		return help(out, fs, err, fabricHelp)
+	}
+	if len(words) < 1 || len(words) > 2 {
+		return wrongUsage("cabling", "FABRIC [SHEET]", "%q", strings.Join(words, " "))
+	}
+	f, err := fabricFile(words[0])
+	if err != nil {
+		return err
+	}
+	if len(words) == 1 {
+		return write(out, *file, f.Cabling())
+	}
+	if f, err = recable(f, words[1]); err != nil {
+		return err
+	}
+	return write(out, *file, f.Encode())
+}
+
+// recable takes the fibres of a description from a sheet, "" is none.
+func recable(f *fabric.Fabric, sheet string) (*fabric.Fabric, error) {
+	if sheet == "" {
+		return f, nil
+	}
+	data, err := readInput(os.Stdin, sheet, maxFabric)
+	if err != nil {
+		return nil, err
+	}
+	return f.Recable(data)
+}
+
+func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	p := fabric.DefaultParams()
 	fs := flag.NewFlagSet("fabric", flag.ContinueOnError)
 	fs.StringVar(&p.Name, "name", p.Name, "fabric's name, a level of every topic")
@@ -48,14 +131,23 @@ func fabricNoun(ctx context.Context, args []string, out io.Writer) error {
 	holdOff := fs.Int("hold-off-us", 0, "microseconds in which a lost light may come back before a side acts")
 	restore := fs.Int("wait-to-restore-ms", 0, "milliseconds after which a side goes back to its planned candidate; 0: it stays")
 	core := coreFlags(fs)
+	names := fs.String("names", "", "file with the names of the nodes, one a line in HBD order")
+	sheet := fs.String("cabling", "", "CSV file with the fibres; default: those of the default wiring")
 	file := fs.String("o", "-", "file to write, - for stdout")
 	fs.Bool("json", false, "accepted for uniformity: the description is JSON")
 	words, err := parse(fs, args)
 	if err != nil {
 		return help(out, fs, err, fabricHelp)
 	}
-	if len(words) != 1 || words[0] != "new" {
-		return wrongUsage("fabric", "new, or show", "%q", strings.Join(words, " "))
+	if len(words) > 0 {
+		return wrongUsage("fabric", "new alone", "%q", strings.Join(words, " "))
+	}
+	if *names != "" {
+		data, err := readInput(os.Stdin, *names, maxFabric)
+		if err != nil {
+			return err
+		}
+		p.NodeNames = fabric.ParseNames(data)
 	}
 	p.Topology = fabric.Topology(*topology)
 	if p.RingSizes, err = fabric.ParseRingSizes(*sizes); err != nil {
@@ -81,16 +173,11 @@ func fabricNoun(ctx context.Context, args []string, out io.Writer) error {
 		f.Moves = fabric.Moves(*moves)
 	}
 	f.HoldOffUS, f.WaitToRestoreMS = *holdOff, *restore
+	if f, err = recable(f, *sheet); err != nil {
+		return err
+	}
 	if err := f.Validate(); err != nil {
 		return err
 	}
-	text := f.Encode()
-	if *file == "-" {
-		_, err := out.Write(text)
-		return err
-	}
-	if err := os.WriteFile(*file, text, 0o644); err != nil {
-		return fmt.Errorf("fabric new: %w", err)
-	}
-	return nil
+	return write(out, *file, f.Encode())
 }

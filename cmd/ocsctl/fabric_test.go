@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +83,51 @@ func TestFabricNewWithACore(t *testing.T) {
 		code, out, _ := ctl(t, append([]string{"fabric", "new", "-json"}, strings.Fields(args)...)...)
 		if code != 2 || !strings.Contains(out, `"field":"`+field+`"`) {
 			t.Errorf("%s: %d %s", args, code, out)
+		}
+	}
+}
+
+// A sheet of real names and labels becomes a description, and is named by line
+// and column where it is wrong; nothing is written then.
+// Method: the sheet that fabric cabling writes, edited.
+func TestFabricFromACablingSheet(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	names := put("names", "a-0\na-1\na-2\na-3\nb-0\nb-1\nb-2\nb-3\n")
+	first := filepath.Join(dir, "f.json")
+	if code, _, errs := ctl(t, "fabric", "new", "-nodes", "8", "-tp", "16", "-names", names, "-o", first); code != 0 {
+		t.Fatal(errs)
+	}
+	code, sheet, errs := ctl(t, "fabric", "cabling", first)
+	if code != 0 || !strings.Contains(sheet, "\na-3,1,1,b-0,0,1,,\n") {
+		t.Fatal(code, sheet, errs)
+	}
+	sheet = strings.Replace(sheet, "a-3,1,1,b-0,0,1,,", "a-3,1,1,b-0,0,1,F-77,", 1)
+	code, out, errs := ctl(t, "fabric", "cabling", first, put("good.csv", sheet))
+	f, err := fabric.Parse([]byte(out))
+	if code != 0 || err != nil || !strings.Contains(out, `"id":"F-77"`) || f.NodeName(4) != "b-0" {
+		t.Errorf("%d %s %v %s", code, errs, err, out)
+	}
+	bad := put("bad.csv", strings.Replace(sheet, "a-3,1,1,b-0", "a-3,1,1,b-9", 1))
+	last := filepath.Join(dir, "never.json")
+	for _, args := range [][]string{{"fabric", "cabling", first, bad, "-o", last, "-json"}, {"fabric", "new", "-nodes", "8", "-tp", "16", "-names", names, "-cabling", bad, "-o", last, "-json"}} {
+		code, out, _ := ctl(t, args...)
+		if code != 2 || !strings.Contains(out, `"field":"cabling line 8 peer"`) {
+			t.Errorf("%v: %d %s", args, code, out)
+		}
+		if _, err := os.Stat(last); err == nil {
+			t.Error("a wrong sheet was written")
+		}
+	}
+	for _, args := range [][]string{{"fabric"}, {"fabric", "news"}, {"fabric", "cabling"}, {"fabric", "new", "x"}} {
+		if code, _, _ := ctl(t, args...); code != 2 {
+			t.Errorf("%v: %d", args, code)
 		}
 	}
 }
