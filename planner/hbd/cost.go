@@ -25,35 +25,17 @@ func (h *Rings) costWith(n *node) proto.Cost {
 // far as whole rings may move.
 func (h *Rings) cost(n *node, usable, free func(proto.NodeID) bool) proto.Cost {
 	c := proto.Cost{Rings: []proto.RingID{}}
-	after := map[proto.RingID][]proto.NodeID{}
 	if h.index == nil {
 		h.reindex() // asked before all have been heard
 	}
 	is := h.index.Mend
 	h.index.Usable, h.index.Free = usable, free
 	h.reads(n.ID)
-	ids := h.index.Concerned(n.ID)
-	for _, near := range [2]bool{true, false} {
-		res := h.index.Look(ids, near)
-		for _, at := range res.Touched {
-			if g := res.Groups[at]; g.ID != 0 {
-				after[g.ID] = g.Nodes
-			}
-		}
-		for _, id := range res.Gone {
-			after[id] = nil
-		}
-		if len(res.Touched)+len(res.Gone) > 0 {
-			c.Stages++
-		}
-		h.index.Carry(res)
-	}
-	back := ring.Result{}
-	for id := range after { // any order: sorted below
+	after, stages, back := try(h.index, n.ID, func(id proto.RingID) ring.Group {
 		r := h.ring(id)
-		back.Groups = append(back.Groups, ring.Group{ID: id, Nodes: r.nodes, Size: r.size})
-	}
-	slices.SortFunc(back.Groups, func(a, b ring.Group) int { return cmp.Compare(a.ID, b.ID) })
+		return ring.Group{ID: id, Nodes: r.nodes, Size: r.size}
+	}, nil)
+	c.Stages = stages
 	h.index.Mend = is
 	h.index.Carry(back)
 	h.reads(n.ID)
@@ -82,6 +64,39 @@ func (h *Rings) cost(n *node, usable, free func(proto.NodeID) bool) proto.Cost {
 	}
 	c.Rings = c.Rings[:min(len(c.Rings), proto.MaxArray)]
 	return c
+}
+
+// try looks at what a change of a node comes to, which the index has read, in two
+// looks: one at the rings that are concerned, one that places better, unless enough
+// says, where it is given, that the first has done. after are
+// the rings that it touches; back is what makes the index as it was, when it
+// has read again what is so.
+func try(index *ring.Tracker, id proto.NodeID, is func(proto.RingID) ring.Group, enough func(after map[proto.RingID][]proto.NodeID) bool) (after map[proto.RingID][]proto.NodeID, stages uint32, back ring.Result) {
+	after = map[proto.RingID][]proto.NodeID{}
+	ids := index.Concerned(id)
+	for _, near := range [2]bool{true, false} {
+		if !near && enough != nil && enough(after) {
+			break
+		}
+		res := index.Look(ids, near)
+		for _, at := range res.Touched {
+			if g := res.Groups[at]; g.ID != 0 {
+				after[g.ID] = g.Nodes
+			}
+		}
+		for _, id := range res.Gone {
+			after[id] = nil
+		}
+		if len(res.Touched)+len(res.Gone) > 0 {
+			stages++
+		}
+		index.Carry(res)
+	}
+	for id := range after { // any order: sorted below
+		back.Groups = append(back.Groups, is(id))
+	}
+	slices.SortFunc(back.Groups, func(a, b ring.Group) int { return cmp.Compare(a.ID, b.ID) })
+	return after, stages, back
 }
 
 // differing counts the links of a that b has not.

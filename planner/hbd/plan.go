@@ -103,7 +103,7 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 }
 
 // mending is the placement's task as things stand.
-func (h *Rings) mending() ring.Mend {
+func (h *evidence) mending() ring.Mend {
 	return ring.Mend{
 		Order: h.order, Sizes: ring.DemandsOf(h.fab), Moves: ring.MovesOf(h.fab.Moves), Spread: h.fab.SpareLayout == fabric.Beside,
 		Usable: func(id proto.NodeID) bool { return h.nodes[id].wanted() },

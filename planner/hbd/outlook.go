@@ -1,0 +1,217 @@
+package hbd
+
+import (
+	"cmp"
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// Loss is what the loss of one more node comes to, when the neighbours have
+// passed it by and the planner has done what it can.
+type Loss struct {
+	Node proto.NodeID
+	Ring proto.RingID // that it is in
+	// Down are the rings that are in service now and would have fewer nodes
+	// than they are to have, or be gone.
+	Down []proto.RingID
+	// GPUs that are in a ring now and would be in none, its own included.
+	GPUs int
+	// Torn: its neighbours in the ring have no way past it, so that the ring is
+	// in pieces until the planner has mended it.
+	Torn bool
+}
+
+// Harmless: nothing is lost that a spare does not make good.
+func (l *Loss) Harmless() bool { return len(l.Down) == 0 && l.GPUs == 0 && !l.Torn }
+
+// Outlook is a copy of what is committed, on which each node is lost once:
+// what breaks next. It shares nothing with the rings, so whoever asked for it
+// tries it where and as slowly as he likes.
+type Outlook struct {
+	Losses []Loss // of the nodes tried so far that would not be harmless, by node
+	Spares int    // nodes in no ring that may join one
+
+	fab    *fabric.Fabric
+	rings  []outlookRing
+	of     []int32 // by node: its ring from 1, 0: none
+	wanted []bool  // may stay in its ring
+	free   []bool  // may join one
+	broken map[[2]proto.NodeID]bool
+	order  ring.Order
+	index  *ring.Tracker // nil until the first is tried
+	next   int
+	lost   proto.NodeID // the one that is tried
+	mend   ring.Mend
+}
+
+type outlookRing struct {
+	id        proto.RingID
+	nodes     []proto.NodeID
+	size      int
+	inService bool
+	frozen    bool
+}
+
+const nobodyLost = ^proto.NodeID(0)
+
+// Outlook copies what is committed. It costs some bytes a node, and no look.
+func (h *evidence) Outlook() *Outlook {
+	n := len(h.nodes)
+	o := &Outlook{fab: h.fab, order: h.order, rings: make([]outlookRing, 0, len(h.rings)), of: make([]int32, n),
+		wanted: make([]bool, n), free: make([]bool, n), broken: map[[2]proto.NodeID]bool{}, lost: nobodyLost}
+	for i := range h.nodes {
+		m := &h.nodes[i]
+		if o.wanted[i], o.free[i] = m.wanted(), m.free(); o.free[i] && m.Group == 0 {
+			o.Spares++
+		}
+	}
+	for i, r := range h.rings {
+		o.rings = append(o.rings, outlookRing{r.id, slices.Clone(r.nodes), r.size, r.state == proto.RingInService, r.frozen(h.j.Now)})
+		for _, id := range r.nodes {
+			o.of[id] = int32(i) + 1
+		}
+	}
+	for at, x := range h.cuts.known { // any order: a set
+		if h.j.Now < x.until {
+			o.broken[at] = true
+		}
+	}
+	o.mend = h.mending()
+	return o
+}
+
+// reindex makes the index that the looks are at.
+func (o *Outlook) reindex() {
+	running := make([]ring.Group, len(o.rings))
+	for i := range o.rings {
+		running[i] = o.group(&o.rings[i])
+	}
+	m := o.mend
+	m.Usable = func(id proto.NodeID) bool { return o.wanted[id] && id != o.lost }
+	m.Free = func(id proto.NodeID) bool { return o.free[id] && id != o.lost }
+	m.Broken = func(a, b proto.NodeID) bool { return o.broken[pair(a, b)] }
+	m.Frozen = func(id proto.RingID) bool { return o.ring(id).frozen }
+	o.index = ring.NewTracker(m, running...)
+}
+
+func (o *Outlook) group(r *outlookRing) ring.Group {
+	return ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size, Frozen: r.frozen}
+}
+
+// ring finds a ring that is there.
+func (o *Outlook) ring(id proto.RingID) *outlookRing {
+	i, _ := slices.BinarySearchFunc(o.rings, id, func(r outlookRing, id proto.RingID) int { return cmp.Compare(r.id, id) })
+	return &o.rings[i]
+}
+
+// Try tries the next n nodes, and reports whether all have been. The cost of
+// one does not depend on how many there are.
+func (o *Outlook) Try(n int) (done bool) {
+	if o.index == nil {
+		o.reindex()
+	}
+	for ; n > 0 && o.next < len(o.of); o.next++ {
+		if at := o.of[o.next]; at != 0 && o.wanted[o.next] { // what is lost already breaks nothing more
+			if l := o.lose(proto.NodeID(o.next), &o.rings[at-1]); !l.Harmless() {
+				o.Losses = append(o.Losses, l)
+			}
+			n--
+		}
+	}
+	return o.next == len(o.of)
+}
+
+// lose takes a node away, looks, and gives it back.
+func (o *Outlook) lose(id proto.NodeID, own *outlookRing) Loss {
+	l := Loss{Node: id, Ring: own.id, Torn: o.torn(own, slices.Index(own.nodes, id))}
+	o.lost = id
+	o.index.Refresh(id)
+	after, _, back := try(o.index, id, func(id proto.RingID) ring.Group { return o.group(o.ring(id)) },
+		func(after map[proto.RingID][]proto.NodeID) bool {
+			return len(after) == 1 && len(after[own.id]) >= own.size
+		})
+	o.lost = nobodyLost
+	o.index.Carry(back)
+	o.index.Refresh(id)
+	if _, touched := after[own.id]; !touched { // it has to stay as it is, without the node
+		after[own.id] = slices.DeleteFunc(slices.Clone(own.nodes), func(x proto.NodeID) bool { return x == id })
+	}
+	members := 0
+	for ring, nodes := range after { // any order: a sum, and what is sorted below
+		r := o.ring(ring)
+		whole := len(nodes) >= r.size
+		if !whole && o.fab.OnLoss == fabric.Dissolve {
+			nodes = nil
+		}
+		members += o.well(r.nodes) - o.well(nodes)
+		if r.inService && !whole {
+			l.Down = append(l.Down, ring)
+		}
+	}
+	l.GPUs = max(0, members) * o.fab.GPUsPerNode
+	slices.Sort(l.Down)
+	return l
+}
+
+// well counts nodes that are.
+func (o *Outlook) well(nodes []proto.NodeID) (count int) {
+	for _, id := range nodes {
+		if o.wanted[id] || o.free[id] {
+			count++
+		}
+	}
+	return count
+}
+
+// torn reports whether the neighbours of a member have no way past it: no fibre
+// between them, one that is held to be cut, or one on a bundle whose light they
+// need on their other side.
+func (o *Outlook) torn(r *outlookRing, at int) bool {
+	left, right := o.beside(r, at, -1), o.beside(r, at, +1)
+	if left < 0 || right < 0 {
+		return false // the end of a line: what is left of it stays one piece
+	}
+	a, b := r.nodes[left], r.nodes[right]
+	ab, ok := o.fab.Link(a, b)
+	if !ok || o.broken[pair(a, b)] || o.order.Ahead(a, b) > o.fab.K {
+		return true
+	}
+	taken := func(from, by int, bundle proto.BundleID) bool {
+		other := o.beside(r, from, by)
+		if other < 0 {
+			return false
+		}
+		link, ok := o.fab.Link(r.nodes[from], r.nodes[other])
+		return ok && link.Local.Bundle == bundle
+	}
+	return taken(left, -1, ab.Local.Bundle) || taken(right, +1, ab.Remote.Bundle)
+}
+
+// beside is the next member on one side that is well, -1: there is none.
+func (o *Outlook) beside(r *outlookRing, at, by int) int {
+	for at += by; at >= 0 && at < len(r.nodes); at += by {
+		if o.wanted[r.nodes[at]] {
+			return at
+		}
+	}
+	return -1
+}
+
+// Worst are the gravest losses, at most n of them.
+func (o *Outlook) Worst(n int) []Loss {
+	out := slices.Clone(o.Losses)
+	slices.SortStableFunc(out, func(a, b Loss) int {
+		return cmp.Or(cmp.Compare(len(b.Down), len(a.Down)), cmp.Compare(b.GPUs, a.GPUs), cmp.Compare(torn(b), torn(a)))
+	})
+	return out[:min(n, len(out))]
+}
+
+func torn(l Loss) int {
+	if l.Torn {
+		return 1
+	}
+	return 0
+}

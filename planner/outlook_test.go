@@ -1,0 +1,109 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// Goal: what is said to break next does, and nothing else. Method: fabrics with
+// nodes lost already; every loss that is foretold, and every one that is not, is
+// carried out in a world of its own, whose rings are compared before and after;
+// whether a ring is torn is what the light of its members says before the
+// planner has done anything.
+func TestWhatBreaksNextDoes(t *testing.T) {
+	for _, c := range []struct {
+		params fabric.Params
+		onLoss fabric.OnLoss
+		moves  fabric.Moves
+		lost   []proto.NodeID
+	}{
+		{params: fabric.Params{Name: "f", Nodes: 18, GPUsPerNode: 4, K: 2, TP: 16, Spares: 2}, moves: fabric.MoveNone, lost: []proto.NodeID{4}},
+		{params: fabric.Params{Name: "f", Nodes: 18, GPUsPerNode: 4, K: 2, TP: 16, Spares: 2}, moves: fabric.MoveNone, onLoss: fabric.Dissolve, lost: []proto.NodeID{4, 13}},
+		{params: fabric.Params{Name: "f", Nodes: 20, GPUsPerNode: 4, K: 3, TP: 16, Spares: 4}, lost: []proto.NodeID{2, 9, 10}},
+		{params: fabric.Params{Name: "f", Nodes: 20, GPUsPerNode: 4, K: 2, TP: 32, Topology: fabric.Ring}, lost: []proto.NodeID{3, 16}},
+		{params: fabric.Params{Name: "f", Nodes: 12, GPUsPerNode: 4, K: 1, TP: 16}},
+	} {
+		f, err := fabric.New(c.params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.OnLoss, f.Moves = c.onLoss, c.moves
+		begin := func() *fleet {
+			w := newFleet(t, f)
+			w.start()
+			for i := range f.Nodes {
+				w.birth(proto.NodeID(i), true)
+			}
+			w.run(10 * time.Second)
+			for _, id := range c.lost {
+				w.die(id)
+				w.run(40 * time.Second)
+			}
+			return w
+		}
+		w := begin()
+		o := LookAhead(w.p)
+		if !o.Try(f.Nodes) {
+			t.Fatal("not all were tried")
+		}
+		name := fmt.Sprintf("%d nodes, k %d, without %v, %s, %s", f.Nodes, f.K, c.lost, f.Moves, f.OnLoss)
+		for id := range proto.NodeID(f.Nodes) {
+			var said Loss
+			if at := slices.IndexFunc(o.Losses, func(l Loss) bool { return l.Node == id }); at >= 0 {
+				said = o.Losses[at]
+			}
+			if slices.Contains(c.lost, id) {
+				if said.Node == id && id != 0 {
+					t.Errorf("%s: node %d is lost already: %+v", name, id, said)
+				}
+				continue
+			}
+			w := begin()
+			before := w.p.Rings()
+			w.die(id)
+			torn := w.torn(before, id)
+			w.run(40 * time.Second)
+			gpus, down := fallen(before, w.p.Rings(), f)
+			if gpus != said.GPUs || !slices.Equal(down, said.Down) || torn != said.Torn {
+				t.Errorf("%s: node %d: %d GPUs fewer, rings %v down, torn %v; said %+v\n%s", name, id, gpus, down, torn, said, w.show())
+			}
+		}
+		t.Logf("%s: %d of %d losses matter, %d spares, worst %+v", name, len(o.Losses), f.Nodes, o.Spares, o.Worst(1))
+	}
+}
+
+// torn reports whether the light of a ring's other members is in pieces.
+func (w *fleet) torn(rings []proto.RingStatus, id proto.NodeID) bool {
+	for _, r := range rings {
+		at := slices.Index(r.Nodes, id)
+		if at <= 0 || at == len(r.Nodes)-1 {
+			continue
+		}
+		left := &w.nodes[r.Nodes[at-1]]
+		list, _, _ := left.side(proto.Right)
+		now := left.current[proto.Right]
+		return now < 0 || list[now].Peer != r.Nodes[at+1]
+	}
+	return false
+}
+
+// fallen compares rings: GPUs that are in none any more, and rings that were in
+// service and have fewer nodes than they should.
+func fallen(before, after []proto.RingStatus, f *fabric.Fabric) (gpus int, down []proto.RingID) {
+	for _, b := range before {
+		gpus += int(b.GPUs)
+		at := slices.IndexFunc(after, func(r proto.RingStatus) bool { return r.Ring == b.Ring })
+		if at >= 0 {
+			gpus -= int(after[at].GPUs)
+		}
+		if b.State == proto.RingInService && (at < 0 || after[at].State != proto.RingInService) {
+			down = append(down, b.Ring)
+		}
+	}
+	return gpus, down
+}
