@@ -35,7 +35,7 @@ func acts(q *proto.OpRequest) bool {
 	switch q.Noun {
 	case proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounApply, proto.NounFlip:
 		return !q.DryRun
-	case proto.NounHostFault, proto.NounHostOK, proto.NounClear:
+	case proto.NounHostFault, proto.NounHostOK, proto.NounClear, proto.NounAck:
 		return true
 	}
 	return false
@@ -58,18 +58,18 @@ func untimely(q *proto.OpRequest, retained bool, term proto.Term, beat uint64) *
 
 // repeated answers an act that was done already as it was then; one that waits
 // is answered when it is done. Any other is remembered.
-func (p *Planner) repeated(client string, q *proto.OpRequest) bool {
-	p.acts = slices.DeleteFunc(p.acts, func(a act) bool { return p.j.Now > a.at+actMemory })
-	if a := p.acts.find(client, q.Corr); a != nil {
+func (l *actList) repeated(j *journal.Journal, client string, q *proto.OpRequest) bool {
+	*l = slices.DeleteFunc(*l, func(a act) bool { return j.Now > a.at+actMemory })
+	if a := l.find(client, q.Corr); a != nil {
 		if a.answer != nil {
-			p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, a.answer)
+			j.SendRaw(j.Topics.Reply(client), proto.TopicReply, a.answer)
 		}
 		return true
 	}
-	if len(p.acts) == maxActs {
-		p.acts = slices.Delete(p.acts, 0, 1)
+	if len(*l) == maxActs {
+		*l = slices.Delete(*l, 0, 1)
 	}
-	p.acts = append(p.acts, act{client: client, corr: q.Corr, at: p.j.Now})
+	*l = append(*l, act{client: client, corr: q.Corr, at: j.Now})
 	return false
 }
 

@@ -63,6 +63,7 @@ type fakeNode struct {
 	loseAcks int
 	asked    proto.Command   // last VerbRequest
 	times    *proto.Envelope // that it measured; nil: as all
+	alarms   []proto.Alarm
 }
 
 func newFleet(t testing.TB, f *fabric.Fabric) *fleet {
@@ -389,7 +390,7 @@ func (w *fleet) light() {
 // reportOf is the node as it is now, without a number.
 func (w *fleet) reportOf(n *fakeNode) *proto.Reported {
 	r := &proto.Reported{Version: proto.Version, Node: n.id, Session: n.session, Mode: n.mode, Drained: n.drained, SeenTerm: n.seen, SeenLife: n.life, BypassSeq: n.bypass,
-		Measured: n.envelope(), LastEvent: uint64(len(n.events))}
+		Measured: n.envelope(), LastEvent: uint64(len(n.events)), Alarms: n.alarms}
 	if n.applied != nil {
 		r.Term, r.Generation, r.Plan, r.Rings = n.applied.Term, n.applied.Generation, n.applied.Plan, n.applied.Rings
 	}

@@ -55,7 +55,7 @@ func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 			p.reply(client, &r)
 			return
 		}
-		if p.repeated(client, &q) {
+		if p.acts.repeated(p.j, client, &q) {
 			return
 		}
 	}
@@ -65,10 +65,17 @@ func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 	case proto.NounFabric:
 		s := p.fabricStatus()
 		r.Fabric = &s
+	case proto.NounStatus:
+		s := p.Status()
+		r.Status = &s
+	case proto.NounAlarms:
+		p.alarms.page(&q, &r)
+	case proto.NounAck:
+		p.alarms.acknowledge(&q, &r)
 	case proto.NounNodes, proto.NounRings, proto.NounRing:
 		p.rings.Answer(&q, &r)
 	case proto.NounEvents:
-		p.eventsPage(&q, &r)
+		p.j.EventsPage(&q, &r)
 	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest:
 		if d := p.askedNode(&q, &r); d != nil && p.onNode(client, &q, d, &r) {
 			return
@@ -287,24 +294,6 @@ func halve(r *proto.OpReply) bool {
 		return false
 	}
 	return true
-}
-
-// Pages start at an id, so that what comes and goes between two requests
-// neither repeats nor hides an item.
-
-// eventsPage pages by the planner's numbers; Page is the first one wanted.
-func (p *Planner) eventsPage(q *proto.OpRequest, r *proto.OpReply) {
-	for i := range p.j.Len() {
-		e := p.j.At(i)
-		if e.Seq < q.Page || e.Event == nil {
-			continue
-		}
-		if len(r.Events) == proto.MaxPage {
-			r.Next = e.Seq
-			return
-		}
-		r.Events = append(r.Events, proto.LoggedEvent{Seq: e.Seq, AtMillis: e.Millis, Event: *e.Event})
-	}
 }
 
 func (p *Planner) fabricStatus() proto.FabricStatus {

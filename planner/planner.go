@@ -43,6 +43,7 @@ type Config struct {
 	Term      proto.Term // the highest that is known of; one above it and all heard of will be ours
 	PlannerID uint64     // kept in the store
 	Life      uint64     // drawn at each start, so that two that have one store are told apart
+	Host      string     // that it runs on, for people
 	// First is what the store is given with the first term, if it is not there.
 	First []Record
 	// Alone: the broker has just begun and is ours, so that nobody else can be
@@ -107,8 +108,10 @@ type Planner struct {
 	claimUntil time.Duration
 	replaced   string // who was
 
-	asks []ask
-	acts actList
+	asks   []ask
+	acts   actList
+	alarms alarmBook
+	host   string
 
 	waitsAt      time.Duration // when it is looked at again what is waited for
 	waited, said string        // the last time, and in the log
@@ -125,13 +128,14 @@ type counters struct {
 // New makes a planner that waits for its link. It panics when the store's
 // records are not what a planner wrote: Start has checked them.
 func New(cfg Config) *Planner {
-	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover}
+	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
 	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
 	p.j.Term = cfg.Term // not ours yet
 	p.rings = hbd.New(cfg.Fabric, p.j, above{p})
 	if cfg.Fabric.Core != nil {
 		p.core = core.New(cfg.Fabric.Core, p.j, above{p})
 	}
+	p.alarms = alarmBook{root: above{p}, j: p.j, rings: p.rings, tables: p.tables(), standing: map[string]*alarm{}, acks: map[string]ack{}}
 	if err := p.restore(cfg.Store); err != nil {
 		panic("planner: " + err.Error())
 	}

@@ -13,6 +13,7 @@ type rival struct {
 	planner, life uint64
 	term          proto.Term
 	layout        uint64
+	host          string
 	takeover      bool
 	standby       bool
 	seq           uint64 // of its last beat
@@ -78,7 +79,7 @@ func (x *rivals) heard(m *proto.PlannerState, now time.Duration) (r *rival, firs
 		x.list = append(x.list, rival{planner: m.Planner, life: m.Life, first: now})
 		r, first = &x.list[len(x.list)-1], true
 	}
-	r.term, r.layout, r.takeover, r.standby, r.seq, r.last = m.Term, m.Layout, m.Takeover, false, m.Seq, now
+	r.term, r.layout, r.takeover, r.standby, r.seq, r.last, r.host = m.Term, m.Layout, m.Takeover, false, m.Seq, now, m.Host
 	r.beats++
 	return r, first
 }
@@ -93,7 +94,7 @@ func (x *rivals) ended(m *proto.PlannerState, now time.Duration) {
 		r = &x.list[len(x.list)-1]
 	}
 	if r != nil && m.Standby {
-		r.standby, r.beats, r.last = true, 0, now
+		r.standby, r.beats, r.last, r.host = true, 0, now, m.Host
 	}
 }
 

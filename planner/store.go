@@ -92,6 +92,8 @@ func (p *Planner) restoreRecord(prefix, rest string, raw []byte) error {
 	switch {
 	case prefix == journal.PrefixLog:
 		return p.j.Restore(rest, raw)
+	case prefix == prefixAck:
+		return p.alarms.restore(rest, raw)
 	case prefix == journal.PrefixSeen:
 		id, err := strconv.ParseUint(rest, 10, 32)
 		if err != nil {

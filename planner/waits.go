@@ -47,6 +47,7 @@ func (p *Planner) tellWaits() {
 		return
 	}
 	p.waitsAt = p.j.Now + sayWaits
+	p.alarms.update()
 	text := proto.Clip(strings.Join(p.waits(), "; "))
 	if was := p.waited; text != was {
 		p.waited = text

@@ -1,5 +1,7 @@
 package proto
 
+import "strings"
+
 // Names of the codes, as people and logs see them. An unknown code stays
 // readable as its number.
 
@@ -38,11 +40,27 @@ var eventNames = [...]string{"None", "LightLost", "LightFound", "Switched", "Res
 
 func (k EventKind) String() string { return NameOf(eventNames[:], uint8(k)) }
 
+// Words are the event's name in a sentence: path failed.
+func (k EventKind) Words() string { return strings.ReplaceAll(k.Slug(), "-", " ") }
+
+// Slug is the event's name in an address: path-failed.
+func (k EventKind) Slug() string {
+	return strings.ReplaceAll(documentedName(k.String()), "_", "-")
+}
+
 // registry is the Redfish message registry of the events.
 const registry = "Ringlight.1.0."
 
 // MessageID is the event's name in the Redfish style: Registry.Major.Minor.Key.
 func (k EventKind) MessageID() string { return registry + k.String() }
+
+// Words are the mode in a sentence: what a newcomer understands.
+func (m Mode) Words() string {
+	if m == ModeDeaf {
+		return "no planner contact"
+	}
+	return strings.ReplaceAll(m.String(), "_", " ")
+}
 
 var sensorNames = [...]string{"none", "case", "rail", "upper_path", "lower_path", "tx_tap"}
 

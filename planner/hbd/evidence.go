@@ -116,6 +116,7 @@ func (e *evidence) watchRing(r *ringView) {
 	was := r.state
 	r.state = r.stateNow()
 	if r.state != was {
+		r.since = e.j.Wall
 		level := journal.Info
 		if r.state == proto.RingDown || r.state == proto.RingDegraded {
 			level = journal.Warn

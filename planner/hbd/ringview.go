@@ -17,7 +17,8 @@ type ringView struct {
 	member.Decided
 
 	state  proto.RingState
-	marked bool // it is on the list of those to be looked at
+	since  uint64 // the state, by the wall clock
+	marked bool   // it is on the list of those to be looked at
 	// abandonedAt is when a run of it is passed by that nobody speaks for, 0: none.
 	abandonedAt time.Duration
 	moved       bool          // it was in service when it got other members

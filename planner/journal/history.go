@@ -82,3 +82,19 @@ func aboutSide(k proto.EventKind) bool {
 	}
 	return false
 }
+
+// EventsPage pages by the planner's numbers; Page is the first one wanted, so that
+// what comes between two requests neither repeats nor hides an item.
+func (j *Journal) EventsPage(q *proto.OpRequest, r *proto.OpReply) {
+	for i := range j.Len() {
+		e := j.At(i)
+		if e.Seq < q.Page || e.Event == nil {
+			continue
+		}
+		if len(r.Events) == proto.MaxPage {
+			r.Next = e.Seq
+			return
+		}
+		r.Events = append(r.Events, proto.LoggedEvent{Seq: e.Seq, AtMillis: e.Millis, Event: *e.Event})
+	}
+}

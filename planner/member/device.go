@@ -167,6 +167,29 @@ func (d *Device) WhyNot() string {
 	return ""
 }
 
+// Answers: its agent speaks, and answers what it is asked.
+func (d *Device) Answers() bool { return d.Online() && d.state != Silent }
+
+// Trouble is a short word for what keeps it out though time may not mend that,
+// "" when nothing does, and the reason.
+func (d *Device) Trouble() (what, why string) {
+	switch {
+	case d.state == Disputed:
+		what = "disputed"
+	case d.odd != "":
+		what = "not believed"
+	case !d.Online():
+		what = "offline"
+	case d.Refusal.Code != proto.OK:
+		what = "refused a plan"
+	case d.state == Silent:
+		what = "silent"
+	default:
+		return "", ""
+	}
+	return what, d.WhyNot()
+}
+
 // Refuse leaves it out for some time, longer each time in a row.
 func (d *Device) Refuse(m *proto.Ack, now time.Duration) {
 	d.Refusals++

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"ringlight/planner"
@@ -167,6 +168,7 @@ func begin(store Store, cfg *Config) (planner.Config, error) {
 		return planner.Config{}, fmt.Errorf("server: state %s: %w", cfg.State, err)
 	}
 	start.Alone, start.Takeover = cfg.Broker == "", cfg.Takeover
+	start.Host, _ = os.Hostname() // for people; none is none
 	start.Term = max(start.Term, cfg.TermAbove)
 	if start.Alone {
 		err = store.Commit(start.First) // nobody is there whose fabric it could be

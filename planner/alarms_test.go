@@ -1,0 +1,108 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/proto"
+)
+
+// alarms are what stands, as "id" or "id by author".
+func (w *fleet) alarms() string {
+	var out []string
+	for page := uint64(0); ; {
+		r := w.ask(proto.OpRequest{Noun: proto.NounAlarms, Bundle: -1, Page: page})
+		for _, a := range r.Alarms {
+			if a.AckMillis != 0 {
+				a.ID += " by " + a.AckAuthor
+			}
+			out = append(out, a.ID)
+		}
+		if page = r.Next; page == 0 {
+			return strings.Join(out, ", ")
+		}
+	}
+}
+
+func (w *fleet) ack(id string) *proto.OpReply {
+	return w.ask(proto.OpRequest{Noun: proto.NounAck, Bundle: -1, Alarm: id, Author: "alice", Reason: "RMA 4711"})
+}
+
+// Goal: what is not as it should be stands as an alarm until it is over; who
+// says that it is known is remembered, over a restart too, until then, and what
+// is raised anew is unknown.
+// Method: one node of each trouble in a small fabric; the list after each step.
+func TestAlarmsStandUntilTheyAreOver(t *testing.T) {
+	w := small(t, 18, 2, 32, 2)
+	w.run(time.Second)
+	step := func(what, want string) {
+		t.Helper()
+		w.run(3 * time.Second)
+		if got := w.alarms(); got != want {
+			t.Errorf("%s: alarms %q, want %q", what, got, want)
+		}
+	}
+	step("all is well", "")
+	w.nodes[10].alarms = []proto.Alarm{{Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 1, SinceMicros: 5, Text: "heater stuck"}}
+	w.report(&w.nodes[10])
+	step("an agent raises one", "10/1/path-failed")
+	if r := w.ack("10/1/path-failed"); r.Code != proto.OK || len(r.Alarms) != 1 || r.Alarms[0].AckReason != "RMA 4711" {
+		t.Errorf("%+v", r)
+	}
+	w.setMode(3, proto.ModeHostDown)
+	step("a host is down", "10/1/path-failed by alice, 3/host-down")
+	w.offline(4)
+	w.setMode(17, proto.ModeDrained)
+	step("one is offline, one taken out, which is no alarm", "10/1/path-failed by alice, 3/host-down, 4/offline")
+	if r := w.ack("4/offline"); r.Code != proto.OK {
+		t.Errorf("%+v", r)
+	}
+	if r := w.ask(proto.OpRequest{Noun: proto.NounStatus, Bundle: -1}).Status; r.Alarms != 3 || r.Acked != 2 ||
+		r.Nodes != (proto.NodeCounts{Total: 18, Online: 17, Silent: 1, HostDown: 1, Drained: 1}) || r.Rings.Total != 2 || r.Links != 14 && r.Links != 13 {
+		t.Errorf("%+v", r)
+	}
+
+	w.start() // another life of the planner, with the same store
+	// Since when is known of what was acknowledged.
+	step("the planner starts anew", "10/1/path-failed by alice, 4/offline by alice, 3/host-down")
+	w.online(4)
+	step("the node is back", "10/1/path-failed by alice, 3/host-down")
+	if _, is := w.store["ack/4/offline"]; is {
+		t.Error("the store keeps what is over")
+	}
+	w.offline(4)
+	step("it is offline anew", "10/1/path-failed by alice, 3/host-down, 4/offline")
+	w.nodes[10].alarms = []proto.Alarm{{Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 1, SinceMicros: 9, Text: "heater stuck"}}
+	w.report(&w.nodes[10])
+	step("raised anew between two looks", "10/1/path-failed, 3/host-down, 4/offline")
+	if _, is := w.store["ack/10/1/path-failed"]; is {
+		t.Error("the store keeps an acknowledgement of what was raised anew")
+	}
+	for _, c := range []struct {
+		id, author, reason string
+		code               proto.Code
+		field              string
+	}{{"9/offline", "a", "b", proto.NotFound, "alarm"}, {"4/offline", "", "b", proto.Invalid, "reason"}, {"4/offline", "a", "", proto.Invalid, "reason"}} {
+		r := w.ask(proto.OpRequest{Noun: proto.NounAck, Bundle: -1, Alarm: c.id, Author: c.author, Reason: c.reason})
+		if r.Code != c.code || r.Field != c.field || r.Limit == "" {
+			t.Errorf("%+v: %+v", c, r)
+		}
+	}
+}
+
+// Goal: a list of any length comes whole, page by page.
+func TestAlarmsPage(t *testing.T) {
+	w := small(t, 8, 2, 32, 0)
+	var want []string
+	for i := range 100 {
+		w.nodes[1].alarms = append(w.nodes[1].alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, Bundle: proto.BundleID(i % 2), Text: strings.Repeat("x", 300)})
+		want = append(want, fmt.Sprintf("1/%d/alarm", i%2))
+	}
+	w.report(&w.nodes[1])
+	w.run(3 * time.Second)
+	if got := strings.Split(w.alarms(), ", "); len(got) != len(want) || got[0] != "1/0/alarm" {
+		t.Errorf("%d alarms, want %d: %v", len(got), len(want), got[:min(3, len(got))])
+	}
+}
