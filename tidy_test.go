@@ -32,6 +32,7 @@ const module = "ringlight"
 var mayImport = map[string][]string{
 	"proto":           {"github.com/fxamacker/cbor/v2"},
 	"proto/limit":     {}, // shared by all shells
+	"proto/metric":    {},
 	"proto/mqtt":      {"proto", "proto/limit", "github.com/eclipse/paho.mqtt.golang"},
 	"hal":             {"periph.io/x/conn/v3/"},
 	"hal/linux":       {"hal", "periph.io/x/conn/v3/physic", "golang.org/x/sys/unix"},
@@ -54,11 +55,11 @@ var mayImport = map[string][]string{
 	"node":            {"proto"},
 	"agent":           {"node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "ocs/selector", "hal", "hal/record", "proto", "proto/limit"},
 	"agent/bench":     {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
-	"planner":         {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core"},
+	"planner":         {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core"},
 	"planner/journal": {"proto"},
-	"planner/member":  {"proto", "planner/journal"},
-	"planner/hbd":     {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/ring"},
-	"planner/core":    {"proto", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo"},
+	"planner/member":  {"proto", "proto/metric", "planner/journal"},
+	"planner/hbd":     {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/ring"},
+	"planner/core":    {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo"},
 	"planner/server":  {"planner", "planner/fabric", "proto", "proto/limit", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/fabric":  {"proto"},
 	"planner/ring":    {"planner/fabric", "mzi/detmath", "proto"},
@@ -97,7 +98,7 @@ var testsOnly = []string{"sim/script"}
 
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
-	"proto", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
+	"proto", "proto/metric", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
 	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core",
 	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo", "planner/model",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",

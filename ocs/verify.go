@@ -15,9 +15,9 @@ import (
 
 // How far a module's own light may lie below what its calibration saw.
 const (
-	failMilliDB    = 3000 // chosen: half the light is gone: the path is not there
-	degradeMilliDB = 400  // chosen: what warmth and drift may cost; beyond it somebody should look
-	laneShare      = 0.6  // chosen: of the weakest lane's share of a tap, which noise does not take
+	failMilliDB    = proto.LeastLightBelow // half the light is gone: the path is not there
+	degradeMilliDB = 400                   // chosen: what warmth and drift may cost; beyond it somebody should look
+	laneShare      = 0.6                   // chosen: of the weakest lane's share of a tap, which noise does not take
 )
 
 // verification reads the modules' own light on the path in use: the Tx tap of

@@ -220,6 +220,19 @@ type BundleReport struct {
 	Held        Held      `cbor:"12,keyasint,omitempty"` // of the path, against drift; absent: nothing, or the agent does not say
 }
 
+// LeastLightBelow is how far own light may lie below what calibration saw until
+// its path counts as not there. chosen: half of the light.
+const LeastLightBelow MilliDBm = 3000
+
+// Margin is how much more of a bundle's own light may go until its path counts as
+// not there; false where it was not measured.
+func (b *BundleReport) Margin() (MilliDBm, bool) {
+	if b.Measured == NoPower || b.Expected == NoPower {
+		return 0, false
+	}
+	return b.Measured - b.Expected + LeastLightBelow, true
+}
+
 // SideReport is the state of one side.
 type SideReport struct {
 	Ring    RingID    `cbor:"1,keyasint"`

@@ -6,6 +6,7 @@ import (
 
 	"ringlight/planner/journal"
 	"ringlight/proto"
+	"ringlight/proto/metric"
 )
 
 // Answers reports whether a noun is about jobs and circuits.
@@ -223,6 +224,11 @@ func (c *Circuits) Waits() (out []string) {
 		out = append(out, fmt.Sprintf("circuits: a stage on %d switches waits for its light", len(c.open.sw)))
 	}
 	return out
+}
+
+// Txns are the times and the aborts of its generations.
+func Txns(c *Circuits) (took metric.Tally, aborts uint64) {
+	return c.txn.Took.Clone(), c.txn.Aborts
 }
 
 // Status tells where the circuits stand.

@@ -46,6 +46,7 @@ func (h *Rings) News(x member.News) {
 		}
 		return
 	case member.Told:
+		h.bypasses.take(h.ring(x.Event.Ring), x.Event)
 		if n.Report != nil && x.Event.Seq <= n.Report.LastEvent && x.Event.Session == n.Report.Session {
 			return // the report, which is newer, has told already
 		}

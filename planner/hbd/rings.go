@@ -32,6 +32,7 @@ type Rings struct {
 	idleDecision member.Decided // the last one on ring 0's topic
 
 	txn      member.Txn
+	bypasses bypasses
 	proposal *proposal     // of the generation in txn
 	text     string        // that explains it
 	joinAt   time.Duration // when those who would join and do not answer are left out
@@ -49,7 +50,7 @@ func New(fab *fabric.Fabric, j *journal.Journal, root interface {
 	Root
 	member.Root
 }) *Rings {
-	h := &Rings{nextRing: 1, fresh: true, joinAt: journal.Never}
+	h := &Rings{nextRing: 1, fresh: true, joinAt: journal.Never, bypasses: newBypasses(fab.K)}
 	h.evidence = evidence{agenda: agenda{placement: newPlacement(fab), j: j, planAt: journal.Never, lookAt: journal.Never}, root: root, died: h.participantLost,
 		cuts: cuts{known: map[[2]proto.NodeID]*cut{}, at: journal.Never}, probes: probes{j: j, at: journal.Never}}
 	h.table = member.NewTable(0, fab.Nodes, j, root, h)

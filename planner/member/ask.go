@@ -103,6 +103,7 @@ func (t *Table) Spoke(d *Device, s proto.Session) {
 // still is with later telemetry, that was lost or the held one is not its own.
 func (t *Table) Health(d *Device, m *proto.Health) {
 	t.Spoke(d, m.Session)
+	d.signs.beat(m.Session, t.j.Now)
 	switch {
 	case m.Session != d.Session || !d.Online() || d.state == Disputed || m.Reported == 0:
 	case d.Report != nil && d.Report.Session == m.Session && d.Report.Seq == m.Reported:

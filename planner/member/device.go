@@ -47,7 +47,8 @@ type Device struct {
 	ReportAt time.Duration
 	GoneAt   time.Duration   // when it went offline
 	early    *proto.Reported // of a session whose birth has not come yet
-	call     uint64          // the last roll call that it answered
+	signs    signs
+	call     uint64 // the last roll call that it answered
 
 	Want Target // what was committed for it
 	// Unassigned: what was committed for it is void, or there never was

@@ -6,6 +6,7 @@ import (
 
 	"ringlight/planner/journal"
 	"ringlight/proto"
+	"ringlight/proto/metric"
 )
 
 // Phase is where a Txn stands.
@@ -51,8 +52,12 @@ type Txn struct {
 	Decided
 	Parts []Part // in order of devices
 
-	t        *Table
+	t      *Table
+	Took   metric.Tally // seconds from the first prepare to the decision on disk
+	Aborts uint64       // generations given up
+
 	phase    Phase
+	began    time.Duration
 	waiting  int // parts that have not prepared and are not absent
 	deadline time.Duration
 	resendAt time.Duration
@@ -83,7 +88,10 @@ const (
 )
 
 // NewTxn makes a transaction that rests.
-func NewTxn(t *Table) Txn { return Txn{t: t} }
+func NewTxn(t *Table) Txn { return Txn{t: t, Took: metric.NewTally(commitBounds)} }
+
+// commitBounds are in microseconds. chosen: from an idle cell to PrepareTimeout.
+var commitBounds = []int64{2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000}
 
 // Phase tells where it stands.
 func (x *Txn) Phase() Phase { return x.phase }
@@ -114,6 +122,7 @@ func (x *Txn) Prepare(gen proto.Generation, desired []proto.Desired, absent func
 		}
 		x.Parts = append(x.Parts, part)
 	}
+	x.began = x.t.j.Now
 	x.deadline, x.resendAt, x.backoff = x.t.j.Now+PrepareTimeout, x.t.j.Now, ResendFirst
 }
 
@@ -217,6 +226,7 @@ func (x *Txn) Answer(d *Device, m *proto.Ack) Verdict {
 func (x *Txn) Drop() {
 	x.become(Resting)
 	x.Parts = nil
+	x.Aborts++
 }
 
 // Decide puts the decision into the store; only then it is one.
@@ -232,6 +242,7 @@ func (x *Txn) Persisted(id uint64) bool { return x.phase == Deciding && id == x.
 func (x *Txn) Commit() {
 	x.become(Resting)
 	now := x.t.j.Now
+	x.Took.Observe((now - x.began).Microseconds())
 	for i := range x.Parts {
 		d := x.Parts[i].Device
 		d.Want = Target{x.Decided, x.Parts[i].Payload}
