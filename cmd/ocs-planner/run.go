@@ -90,6 +90,7 @@ func (f *runFlags) run(ctx context.Context, t terminal) error {
 	if f.json {
 		f.server.Log = slog.New(slog.NewJSONHandler(t.err, nil))
 	}
+	f.server.Version = version
 	f.server.HTTPReady = func(url string) { f.http = url }
 	f.server.Ready = func(broker string, start planner.Config) { f.announce(t.out, broker, start) }
 	return server.Run(ctx, f.server)

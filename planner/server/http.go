@@ -213,6 +213,7 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	mux := http.NewServeMux()
+	s.scrapes(mux)
 	s.routes(mux)
 	cfg := s.cfg.http()
 	h, err := StartHTTP(cfg, mux)

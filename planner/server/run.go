@@ -20,6 +20,8 @@ import (
 type Config struct {
 	Fabric *fabric.Fabric // nil: the stored one, else the default
 	State  string         // file of the store
+	// Version of the program, for those who look on.
+	Version string
 
 	// Broker is the URL of a broker. Empty: an embedded one on Listen.
 	Broker   string
@@ -77,13 +79,13 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	broker := cfg.Broker
+	var own *Broker
 	if broker == "" {
-		b, err := StartBrokerWith(cfg.embedded())
-		if err != nil {
+		if own, err = StartBrokerWith(cfg.embedded()); err != nil {
 			return err
 		}
-		defer b.Close()
-		broker = b.URL()
+		defer own.Close()
+		broker = own.URL()
 	}
 	link, err := mqtt.Dial(cfg.link(broker, start))
 	if err != nil {
@@ -93,7 +95,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer link.Abandon()
 	cfg.Log.Info("planner started", "fabric", start.Fabric.Name, "nodes", start.Fabric.Nodes, "term", start.Term,
 		"planner", start.PlannerID, "life", start.Life, "broker", broker, "state", cfg.State)
-	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now(), link: linkWatch{log: cfg.Log, broker: broker, err: link.Err}}
+	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, meters: newMeters(), link: linkWatch{log: cfg.Log, broker: broker, err: link.Err}}
 	s.host = planner.NewHost(start, s)
 	s.reads, s.ended = make(chan func(*planner.Planner)), make(chan struct{})
 	defer close(s.ended)
@@ -186,6 +188,8 @@ type server struct {
 	began   time.Time
 	link    linkWatch
 	unsent  uint64 // the link would not take
+	meters  meters
+	broker  *Broker // the embedded one, or nil
 	reads   chan func(*planner.Planner)
 	ended   chan struct{} // closed when nobody steps the planner any more
 }
@@ -198,6 +202,7 @@ func (s *server) loop(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
+			s.meters.woke = time.Now()
 			s.link.look(time.Since(s.began))
 			s.host.Tick()
 			s.observe()
@@ -205,6 +210,7 @@ func (s *server) loop(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
+			s.meters.woke = time.Now()
 			s.receive(p)
 			s.receiveMore()
 		case read := <-s.reads:
@@ -216,6 +222,7 @@ func (s *server) loop(ctx context.Context) error {
 		if reason, exited := s.host.Exited(); exited {
 			return fmt.Errorf("%w: %s", ErrGaveWay, reason)
 		}
+		s.meters.slept()
 		timer.Reset(s.untilNext())
 	}
 }
@@ -247,6 +254,9 @@ func (s *server) receive(p proto.Packet) {
 	case proto.Shed:
 		s.cfg.Log.Warn("more messages came than a topic may carry", "not_read", p.ShedCount())
 	default:
+		if p.Kind == proto.LinkDown {
+			s.meters.losses++
+		}
 		s.link.packet(&p, time.Since(s.began))
 	}
 	s.host.Deliver(p)
@@ -261,9 +271,11 @@ func (s *server) settle() error {
 		if !due {
 			return nil
 		}
+		began := time.Now()
 		if err := s.store.Commit(records); err != nil {
 			return err // a planner that cannot remember must not decide
 		}
+		s.meters.commits.Observe(time.Since(began).Microseconds())
 		s.host.Stored()
 		s.observe()
 	}

@@ -48,6 +48,13 @@ func Append[T any](p *Page, m *Measure[T], from T) {
 	m.Write(from, p)
 }
 
+// AppendAll writes a table to a page.
+func AppendAll[T any](p *Page, all []Measure[T], from T) {
+	for i := range all {
+		Append(p, &all[i], from)
+	}
+}
+
 // Page is text under construction. Text may be taken and cut to length 0.
 type Page struct {
 	Text   []byte
@@ -110,8 +117,10 @@ func (p *Page) Bool(yes bool) {
 func (p *Page) Tally(t *Tally) {
 	var bound [24]byte
 	sum := uint64(0)
-	for i, n := range t.counts {
-		sum += n
+	for i := range len(t.bounds) + 1 {
+		if t.counts != nil {
+			sum += t.counts[i]
+		}
 		le := append(bound[:0], "+Inf"...)
 		if i < len(t.bounds) {
 			le = appendDecimal(bound[:0], t.bounds[i], p.family.Places)
@@ -185,20 +194,23 @@ func appendEscaped(b []byte, s string, quoted bool) []byte {
 	return b
 }
 
-// Tally counts observations by size.
+// Tally counts observations by size. The zero Tally counts all alike.
 type Tally struct {
-	bounds []int64 // upper bounds, ascending; shared
-	counts []uint64
+	bounds []int64  // upper bounds, ascending; shared
+	counts []uint64 // nil: none was observed
 	sum    int64
 }
 
 // NewTally counts up to bounds, which ascend and are not written.
 func NewTally(bounds []int64) Tally {
-	return Tally{bounds: bounds, counts: make([]uint64, len(bounds)+1)}
+	return Tally{bounds: bounds}
 }
 
 // Observe counts one.
 func (t *Tally) Observe(v int64) {
+	if t.counts == nil {
+		t.counts = make([]uint64, len(t.bounds)+1)
+	}
 	at := 0
 	for at < len(t.bounds) && v > t.bounds[at] {
 		at++

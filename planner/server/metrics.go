@@ -1,0 +1,155 @@
+package server
+
+import (
+	"net/http"
+	"os"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/planner/hbd"
+	"ringlight/proto/metric"
+	"ringlight/proto/metric/self"
+)
+
+// The pages for a monitoring system. What is counted is copied in the
+// planner's goroutine; text is made of it in that of whoever asked.
+
+const (
+	metricsPath = "/metrics"
+	nodesPath   = "/metrics/nodes"
+	metricsType = "text/plain; version=0.0.4; charset=utf-8"
+)
+
+// turnBounds and storeBounds are in microseconds. chosen: from an idle planner
+// to one that keeps operators waiting; from a fast disk to one that is dying.
+var (
+	turnBounds  = []int64{50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 500_000, 2_000_000}
+	storeBounds = []int64{500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 500_000, 2_000_000}
+)
+
+// meters are what the shell itself measures; they belong to the planner's
+// goroutine.
+type meters struct {
+	turns, commits metric.Tally
+	losses         uint64
+	woke           time.Time // zero: what was done is no work of the planner's
+}
+
+// slept notes the end of a turn.
+func (m *meters) slept() {
+	if !m.woke.IsZero() {
+		m.turns.Observe(time.Since(m.woke).Microseconds())
+		m.woke = time.Time{}
+	}
+}
+
+func newMeters() meters {
+	return meters{turns: metric.NewTally(turnBounds), commits: metric.NewTally(storeBounds)}
+}
+
+// Vitals are a copy of the shell's measures.
+type Vitals struct {
+	turns, commits          metric.Tally
+	linkUp                  bool
+	losses, unsent, dropped uint64
+	storeBytes              int64 // -1: not known
+}
+
+// Measures are those of the planner's process besides planner.Measures.
+var Measures = []metric.Measure[*Vitals]{
+	metric.Of(metric.Family{Name: "ringlight_broker_connected", Help: "1 while the planner's link to its broker is up with every subscription granted."},
+		func(v *Vitals, p *metric.Page) { p.Bool(v.linkUp) }),
+	metric.Of(metric.Family{Name: "ringlight_broker_losses_total", Kind: metric.Counter, Help: "Losses of that link."},
+		func(v *Vitals, p *metric.Page) { p.Is(int64(v.losses)) }),
+	metric.Of(metric.Family{Name: "ringlight_messages_unsent_total", Kind: metric.Counter, Help: "Messages that the link would not take; they are sent again."},
+		func(v *Vitals, p *metric.Page) { p.Is(int64(v.unsent)) }),
+	metric.Of(metric.Family{Name: "ringlight_broker_dropped_total", Kind: metric.Counter, Help: "Messages that slow clients of the embedded broker lost."},
+		func(v *Vitals, p *metric.Page) { p.Is(int64(v.dropped)) }),
+	metric.Of(metric.Family{Name: "ringlight_step_seconds", Kind: metric.Histogram, Places: metric.Micro, Help: "Work of the planner between two waits: what came was taken, decided on, stored and answered."},
+		func(v *Vitals, p *metric.Page) { p.Tally(&v.turns) }),
+	metric.Of(metric.Family{Name: "ringlight_store_commit_seconds", Kind: metric.Histogram, Places: metric.Micro, Help: "Time of one transaction of the store."},
+		func(v *Vitals, p *metric.Page) { p.Tally(&v.commits) }),
+	metric.Of(metric.Family{Name: "ringlight_store_bytes", Help: "Size of the store's file."},
+		func(v *Vitals, p *metric.Page) {
+			if v.storeBytes >= 0 {
+				p.Is(v.storeBytes)
+			}
+		}),
+}
+
+// vitals copies the shell's measures.
+func (s *server) vitals() Vitals {
+	v := Vitals{turns: s.meters.turns.Clone(), commits: s.meters.commits.Clone(), linkUp: s.link.up, losses: s.meters.losses, unsent: s.unsent, storeBytes: -1}
+	if s.broker != nil {
+		v.dropped = s.broker.Dropped()
+	}
+	return v
+}
+
+// scraper writes a page into what it has written the one before into.
+type scraper struct {
+	s     *server
+	page  metric.Page
+	nodes []hbd.NodeCensus
+	self  *self.Process
+}
+
+// maxScrapes bounds the pages under way at once, each of which takes some
+// 5 MB of a planner of 10,000 nodes. chosen: two of each Prometheus of a pair.
+const maxScrapes = 4
+
+// scraped lends a scraper to each request in turn.
+func scraped(s *server, me *self.Process, write func(*scraper, http.ResponseWriter, *http.Request)) http.HandlerFunc {
+	free := make(chan *scraper, maxScrapes)
+	for range maxScrapes {
+		own := *me
+		free <- &scraper{s: s, self: &own}
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case c := <-free:
+			defer func() { free <- c }()
+			c.page.Text = c.page.Text[:0]
+			write(c, w, r)
+		case <-r.Context().Done():
+		}
+	}
+}
+
+func (c *scraper) fabric(w http.ResponseWriter, r *http.Request) {
+	var census *planner.Census
+	var v Vitals
+	if err := c.s.Read(r.Context(), func(p *planner.Planner) { census, v = planner.CensusOf(p), c.s.vitals() }); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	if info, err := os.Stat(c.s.cfg.State); err == nil {
+		v.storeBytes = info.Size()
+	}
+	c.self.Look()
+	metric.AppendAll(&c.page, planner.Measures, census)
+	metric.AppendAll(&c.page, Measures, &v)
+	metric.AppendAll(&c.page, self.Measures, c.self)
+	c.write(w)
+}
+
+func (c *scraper) perNode(w http.ResponseWriter, r *http.Request) {
+	if err := c.s.Read(r.Context(), func(p *planner.Planner) { c.nodes = planner.NodesOf(p, c.nodes[:0]) }); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	metric.AppendAll(&c.page, planner.NodeMeasures, c.nodes)
+	c.write(w)
+}
+
+func (c *scraper) write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", metricsType)
+	_, _ = w.Write(c.page.Text) // who went away asks again
+}
+
+// scrapes adds the two pages.
+func (s *server) scrapes(mux *http.ServeMux) {
+	me := self.New("ocs-planner", s.cfg.Version, self.File{Use: "cert", Path: s.cfg.CertFile}, self.File{Use: "ca", Path: s.cfg.CAFile})
+	mux.HandleFunc("GET "+metricsPath, scraped(s, me, (*scraper).fabric))
+	mux.HandleFunc("GET "+nodesPath, scraped(s, me, (*scraper).perNode))
+}
