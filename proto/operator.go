@@ -1,5 +1,7 @@
 package proto
 
+import "strconv"
+
 // Questions of operators to the planner, and its answers.
 
 // MaxPage bounds the items of one page of an answer.
@@ -108,6 +110,30 @@ type WhyLine struct {
 	Measured MilliDBm   `cbor:"8,keyasint"`
 	Expected MilliDBm   `cbor:"9,keyasint"`
 	Gen      Generation `cbor:"10,keyasint"`
+}
+
+// Place is what the line is about: 20, 20/1 for one of its bundles, switch-4,
+// fabric for none of them.
+func (l *WhyLine) Place() string {
+	text := strconv.FormatUint(uint64(l.Node), 10)
+	if l.Node == ^NodeID(0) {
+		return "fabric"
+	}
+	if l.Node.IsSwitch() {
+		text = "switch-" + strconv.FormatUint(uint64(l.Node-FirstSwitch), 10)
+	}
+	if l.Bundle >= 0 {
+		text += "/" + strconv.Itoa(int(l.Bundle))
+	}
+	return text
+}
+
+// Sentence is what the line says to people, with the light that was measured.
+func (l *WhyLine) Sentence() string {
+	if l.Measured == NoPower {
+		return l.Text
+	}
+	return l.Text + " (measured " + l.Measured.String() + ", expected " + l.Expected.String() + ")"
 }
 
 // FabricStatus is the planner's view of itself.

@@ -30,6 +30,8 @@ type whyLineJSON struct {
 	Measured   *int32           `json:"measured_mdbm"`
 	Expected   *int32           `json:"expected_mdbm"`
 	Generation proto.Generation `json:"generation"`
+
+	place, sentence string // for people
 }
 
 const whyHelp = `ocsctl why NODE[/BUNDLE] | switch-N[/PORT] [flags]
@@ -67,7 +69,7 @@ func why(ctx context.Context, args []string, out io.Writer) error {
 	}
 	for i := range r.Why {
 		l := &r.Why[i]
-		j.Lines = append(j.Lines, whyLineJSON{l.Seq, l.AtMillis, l.Node, place(l.Bundle), l.Rule, l.Cause.String(), l.Text, power(l.Measured), power(l.Expected), l.Gen})
+		j.Lines = append(j.Lines, whyLineJSON{l.Seq, l.AtMillis, l.Node, place(l.Bundle), l.Rule, l.Cause.String(), l.Text, power(l.Measured), power(l.Expected), l.Gen, l.Place(), l.Sentence()})
 	}
 	return c.print(out, j, func() error { return j.print(out) })
 }
@@ -76,18 +78,7 @@ func (j *whyJSON) print(out io.Writer) error {
 	return table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "TIME\tNODE\tRULE\tCAUSE\tGEN\tWHAT")
 		for _, l := range j.Lines {
-			where := strconv.FormatUint(uint64(l.Node), 10)
-			if n := switchOf(l.Node); n != nil {
-				where = fmt.Sprintf("switch-%d", *n)
-			}
-			if l.Bundle != nil {
-				where += "/" + strconv.Itoa(int(*l.Bundle))
-			}
-			text := l.Text
-			if l.Measured != nil {
-				text += fmt.Sprintf(" (measured %s, expected %s)", dBm(l.Measured), dBm(l.Expected))
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", clock(l), where, l.Rule, l.Cause, l.Generation, text)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", clock(l), l.place, l.Rule, l.Cause, l.Generation, l.sentence)
 		}
 	})
 }

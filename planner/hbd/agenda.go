@@ -45,6 +45,7 @@ func (a *agenda) markNear(id proto.NodeID) {
 // could have it. Sooner or later everything is looked at for it.
 func (a *agenda) markNode(n *node) {
 	a.wantBetter = true
+	a.touch(n.ID)
 	a.reads(n.ID)
 	if r := a.ring(n.Group); r != nil {
 		a.mark(r)

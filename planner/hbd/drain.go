@@ -107,6 +107,7 @@ func (ds *drains) check() {
 		if r, done := ds.run(&ds.list[i]); done {
 			d := &ds.list[i]
 			ds.h.nodes[d.node].leaving = false
+			ds.h.touch(d.node)
 			r.Corr = d.corr
 			ds.drop(d)
 			ds.h.root.Reply(d.client, r)

@@ -117,6 +117,7 @@ func (e *evidence) watchRing(r *ringView) {
 	r.state = r.stateNow()
 	if r.state != was {
 		r.since = e.j.Wall
+		e.touchRing(r.id)
 		level := journal.Info
 		if r.state == proto.RingDown || r.state == proto.RingDegraded {
 			level = journal.Warn

@@ -11,6 +11,7 @@ import (
 // News follows up on one word of a node.
 func (h *Rings) News(x member.News) {
 	n := &h.nodes[x.Device.ID]
+	h.touch(n.ID)
 	before := flagsOf(n.usable(), x.Before)
 	switch x.Kind {
 	case member.Birth:

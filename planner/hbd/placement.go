@@ -17,10 +17,11 @@ type placement struct {
 	rings []*ringView   // by id
 	sizes []int         // of rings, in nodes, ascending
 	index *ring.Tracker // of the same, nil until all have been heard
+	changes
 }
 
 func newPlacement(fab *fabric.Fabric) *placement {
-	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes)}
+	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), changes: changes{touched: make([]bool, fab.Nodes)}}
 	for _, d := range ring.DemandsOf(fab) {
 		p.sizes = append(p.sizes, d.Size)
 	}
@@ -52,6 +53,7 @@ func (p *placement) largest() int { return p.sizes[len(p.sizes)-1] }
 // place notes which ring a node is in.
 func (p *placement) place(id proto.NodeID, r proto.RingID) {
 	p.nodes[id].Group = r
+	p.touch(id)
 }
 
 // reads makes the index read again what may be done with a node.
@@ -63,6 +65,7 @@ func (p *placement) reads(id proto.NodeID) {
 
 // enter puts a ring's new members in place of the old, who have left.
 func (p *placement) enter(r *ringView, d member.Decided) {
+	p.touchRing(r.id)
 	r.Decided, r.lit = d, make([]bool, len(r.nodes)-1)
 	old := p.ring(r.id)
 	if old != nil {
@@ -83,6 +86,7 @@ func (p *placement) enter(r *ringView, d member.Decided) {
 }
 
 func (p *placement) dropRing(id proto.RingID) {
+	p.touchRing(id)
 	for i, r := range p.rings {
 		if r.id == id {
 			p.rings = append(p.rings[:i], p.rings[i+1:]...)

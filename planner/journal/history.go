@@ -28,13 +28,14 @@ func (j *Journal) History(n Subject, bundle int16, own []proto.Event) []proto.Wh
 		case e.Event != nil && e.Event.Node == n.Node:
 			known[e.Event.Seq] = true
 			if bundle < 0 || int16(e.Event.Bundle) == bundle {
-				out = append(out, whyEvent(e.Seq, e.Millis, e.Event))
+				out = append(out, e.Line())
 			}
 		case e.Event != nil && e.Event.Peer == n.Node && e.Event.Ring != 0 && aboutSide(e.Event.Kind) && bundle < 0:
-			out = append(out, whyEvent(e.Seq, e.Millis, e.Event))
+			out = append(out, e.Line())
 		case e.Note != nil && (e.Note.Node == int64(n.Node) || e.Note.Node < 0 && e.Note.Ring != 0 && e.Note.Ring == n.Ring || e.Note.Rule == "commit" && e.Note.Gen == n.Gen):
-			out = append(out, proto.WhyLine{Seq: e.Seq, AtMillis: e.Millis, Node: n.Node, Bundle: -1, Rule: e.Note.Rule, Cause: e.Note.Cause,
-				Text: e.Note.Text, Measured: proto.NoPower, Expected: proto.NoPower, Gen: e.Note.Gen})
+			line := e.Line()
+			line.Node = n.Node
+			out = append(out, line)
 		}
 	}
 	slices.SortStableFunc(own, func(a, b proto.Event) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -46,6 +47,16 @@ func (j *Journal) History(n Subject, bundle int16, own []proto.Event) []proto.Wh
 		}
 	}
 	return out
+}
+
+// Line is an entry in the words that why has for it. A note of no single node
+// has the node ^0.
+func (e *Entry) Line() proto.WhyLine {
+	if e.Event != nil {
+		return whyEvent(e.Seq, e.Millis, e.Event)
+	}
+	return proto.WhyLine{Seq: e.Seq, AtMillis: e.Millis, Node: proto.NodeID(e.Note.Node), Bundle: -1, Rule: e.Note.Rule, Cause: e.Note.Cause,
+		Text: e.Note.Text, Measured: proto.NoPower, Expected: proto.NoPower, Gen: e.Note.Gen}
 }
 
 func whyEvent(seq, millis uint64, e *proto.Event) proto.WhyLine {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -77,6 +78,17 @@ func (j *Journal) Len() int { return len(j.entries) }
 
 // At gives the i-th oldest entry.
 func (j *Journal) At(i int) *Entry { return &j.entries[(j.first+i)%len(j.entries)] }
+
+// From copies at most n entries, the earliest first, of those whose number is
+// at least seq. Nobody changes what they point to.
+func (j *Journal) From(seq uint64, n int) []Entry {
+	at := sort.Search(len(j.entries), func(i int) bool { return j.At(i).Seq >= seq })
+	out := make([]Entry, 0, min(n, len(j.entries)-at))
+	for ; at < len(j.entries) && len(out) < n; at++ {
+		out = append(out, *j.At(at))
+	}
+	return out
+}
 
 // Seen is the number of events taken, ever.
 func (j *Journal) Seen() uint64 { return j.seen }

@@ -1,0 +1,194 @@
+package hbd
+
+import (
+	"slices"
+
+	"ringlight/proto"
+)
+
+// Who watches the rings sees cells and strips: a node and a ring as they are
+// drawn. Planning only notes which have changed (touch); what they have become
+// is looked up when somebody takes the changes, so that a thousand changes of a
+// node cost one cell.
+
+// Standing of a node, as it is drawn.
+type Standing uint8
+
+const (
+	Unheard  Standing = iota // nobody has spoken for it yet
+	Well                     //
+	Offline                  // its agent is silent; light is judged by its neighbours
+	Dead                     // concluded from its neighbours' light
+	Isolated                 // its own optics failed
+	HostDown                 // its GPUs are gone
+	Drained                  // an operator took it out
+	LeftOut                  // well, but nothing can be planned with it as it is
+)
+
+// Light of one side of a node, as the planner knows it.
+type Light uint8
+
+const (
+	NoSide   Light = iota // in no ring, or the ring ends here
+	Lit                   // on its planned fibre, tuned by its own photodiodes
+	Bypassed              // on another fibre than planned, with light
+	Moving                // a path is being switched
+	Closed                // in loopback: nobody within reach
+	Waiting               // told and not yet there, or not yet told
+)
+
+// Cell is one node as it is drawn.
+type Cell struct {
+	Node     proto.NodeID
+	Ring     proto.RingID // 0: none
+	Standing Standing
+	Leaving  bool            // is being drained
+	Side     [2]Light        // by proto.Side
+	Peer     [2]proto.NodeID // of a side that is lit or bypassed
+	Deficit  int32           // milli-dB by which its weakest selected light is below what is expected, 0: none
+}
+
+// Strip is one ring as it is drawn.
+type Strip struct {
+	Ring  proto.RingID
+	State proto.RingState
+	Gen   proto.Generation
+	Size  int            // nodes that it is to have
+	Nodes []proto.NodeID // left to right; none: it is gone
+}
+
+// changes are the nodes and rings that have changed since they were taken.
+type changes struct {
+	nodes   []proto.NodeID
+	rings   []proto.RingID
+	touched []bool // by node: it is in nodes
+}
+
+// touch notes that a node has changed.
+func (c *changes) touch(id proto.NodeID) {
+	if !c.touched[id] {
+		c.touched[id] = true
+		c.nodes = append(c.nodes, id)
+	}
+}
+
+// touchRing notes that a ring has changed.
+func (c *changes) touchRing(id proto.RingID) {
+	if n := len(c.rings); n == 0 || c.rings[n-1] != id { // told twice is no harm, and is rare
+		c.rings = append(c.rings, id)
+	}
+	if len(c.rings) > 2*len(c.touched) { // nobody takes them: every ring is told once
+		slices.Sort(c.rings)
+		c.rings = slices.Compact(c.rings)
+	}
+}
+
+// TakeChanges gives what has changed since they were taken last, all of it
+// there is when all; nodes by number, rings by id.
+func (p *placement) TakeChanges(all bool) (cells []Cell, strips []Strip) {
+	c := &p.changes
+	nodes, rings := c.nodes, c.rings
+	for _, id := range nodes {
+		c.touched[id] = false
+	}
+	c.nodes, c.rings = nil, nil
+	if all {
+		for i := range p.nodes {
+			cells = append(cells, p.cell(proto.NodeID(i)))
+		}
+		for _, r := range p.rings {
+			strips = append(strips, r.strip())
+		}
+		return cells, strips
+	}
+	slices.Sort(nodes)
+	slices.Sort(rings)
+	for _, id := range nodes {
+		cells = append(cells, p.cell(id))
+	}
+	for _, id := range slices.Compact(rings) {
+		if r := p.ring(id); r != nil {
+			strips = append(strips, r.strip())
+		} else {
+			strips = append(strips, Strip{Ring: id})
+		}
+	}
+	return cells, strips
+}
+
+func (r *ringView) strip() Strip {
+	return Strip{r.id, r.state, r.Gen, r.size, slices.Clone(r.nodes)}
+}
+
+func (p *placement) cell(id proto.NodeID) Cell {
+	n := &p.nodes[id]
+	c := Cell{Node: id, Ring: n.Group, Leaving: n.leaving, Standing: n.drawn()}
+	r := p.ring(n.Group)
+	if r == nil || n.Report == nil {
+		return c
+	}
+	at := slices.Index(r.nodes, id)
+	for s := proto.Left; s <= proto.Right; s++ {
+		if at < 0 || s == proto.Left && at == 0 || s == proto.Right && at == len(r.nodes)-1 {
+			continue
+		}
+		c.Side[s], c.Peer[s] = r.light(at, s)
+	}
+	for i := range n.Report.Sides {
+		if b := n.sideBundle(&n.Report.Sides[i]); b >= 0 {
+			c.Deficit = max(c.Deficit, n.deficit(proto.BundleID(b)))
+		}
+	}
+	return c
+}
+
+// light of a side, whichever told of it last, an event or a report.
+func (r *ringView) light(at int, s proto.Side) (Light, proto.NodeID) {
+	n, l := r.at(at), &r.at(at).loss[s]
+	switch {
+	case !n.At(r.Decided):
+		return Waiting, 0
+	case l.lost && l.moving:
+		return Moving, 0
+	case l.lost && l.lit:
+		return Bypassed, l.peer
+	case l.lost:
+		return Closed, 0
+	case !r.side(at, s):
+		return Waiting, 0
+	case s == proto.Left:
+		return Lit, r.nodes[at-1]
+	}
+	return Lit, r.nodes[at+1]
+}
+
+// drawn is how a node stands.
+func (n *node) drawn() Standing {
+	switch {
+	case n.dead:
+		return Dead
+	case n.said.out && n.said.mode == proto.ModeHostDown:
+		return HostDown
+	case n.drained():
+		return Drained
+	case n.said.out:
+		return Isolated
+	case !n.Heard():
+		return Unheard
+	case !n.Online():
+		return Offline
+	case !n.usable() || !n.Ready():
+		return LeftOut
+	}
+	return Well
+}
+
+// deficit is by how much a bundle's light is below what is expected of it.
+func (n *node) deficit(b proto.BundleID) int32 {
+	for i := range n.Report.Bundles {
+		if x := &n.Report.Bundles[i]; x.Bundle == b && x.Measured != proto.NoPower && x.Expected != proto.NoPower {
+			return max(0, int32(x.Expected-x.Measured))
+		}
+	}
+	return 0
+}
