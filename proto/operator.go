@@ -94,8 +94,16 @@ type NodeStatus struct {
 	Ring       RingID     `cbor:"5,keyasint"` // 0 = none
 	Want       Generation `cbor:"6,keyasint"`
 	Generation Generation `cbor:"7,keyasint"`
-	Reason     string     `cbor:"8,keyasint,omitempty"` // why not usable
-	Reported   *Reported  `cbor:"9,keyasint,omitempty"` // only for a single node
+	Reason     string     `cbor:"8,keyasint,omitempty"`  // why not usable
+	Reported   *Reported  `cbor:"9,keyasint,omitempty"`  // only for a single node
+	Drain      *DrainNote `cbor:"10,keyasint,omitempty"` // an operator keeps it out
+}
+
+// DrainNote is who took a node out, and why.
+type DrainNote struct {
+	Author      string `cbor:"1,keyasint,omitempty"`
+	Reason      string `cbor:"2,keyasint,omitempty"`
+	SinceMillis uint64 `cbor:"3,keyasint,omitempty"` // planner's wall clock
 }
 
 // WhyLine is one link of a causal chain, earliest first.

@@ -137,6 +137,8 @@ func goldens() []struct {
 			Alarms: []Alarm{{Kind: EvPathFailed, Severity: SeverityCritical, PortA: 3, Text: "no light"}}}},
 		{"birth of a switch", Presence{Version: Version, Node: FirstSwitch, Session: 5, Online: true, Mode: ModeService, Ports: 32}},
 		{"a circuit lost its light", Event{Version: Version, Node: FirstSwitch, Session: 1, Seq: 4, Kind: EvLightLost, Severity: SeverityWarning, Count: 1, PortA: 3, PortB: 9, Job: 7, Measured: NoPower, Expected: 1700}},
+		{"a node out for repair", OpReply{Version: Version, Corr: testCorr, Nodes: []NodeStatus{{Node: 19, Mode: ModeDrained, Reason: "drained by alice@head: RMA 4711",
+			Drain: &DrainNote{Author: "alice@head", Reason: "RMA 4711", SinceMillis: 1_700_000_000_000}}}}},
 		{"an alarm is known", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounAck, Bundle: -1, Author: "alice", Reason: "RMA 4711", Alarm: "7/offline"}},
 		{"where the fabric stands", OpReply{Version: Version, Corr: testCorr, Status: &Status{Planner: PlannerCopy{Planner: 1 << 63, Life: 7, Host: "head-1"}, Term: 3, Generation: 300,
 			Standbys: []PlannerCopy{{Planner: 98, Life: 8, Host: "head-2"}}, Nodes: NodeCounts{Total: 64, Online: 62, Silent: 2, Isolated: 1, HostDown: 1, Drained: 1}, Rings: RingCounts{Total: 7, InService: 5, Degraded: 1, Down: 1},

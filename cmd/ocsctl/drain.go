@@ -22,6 +22,7 @@ type costJSON struct {
 	DarkUS   uint64         `json:"dark_us"` // estimate, of the ring that is dark longest
 	Joins    []proto.NodeID `json:"joins"`
 	Stages   uint32         `json:"stages"`
+	Note     string         `json:"note,omitempty"` // what is still to come
 }
 
 func costOf(id proto.NodeID, verb string, dry bool, c *proto.Cost) costJSON {
@@ -47,20 +48,27 @@ func printCost(out io.Writer, j *costJSON) error {
 	}
 	_, err := fmt.Fprintf(out, "node %d %s: %d rings %v and %d jobs touched, %d links, %d GPUs fewer in rings, %s, dark for about %d us\n",
 		j.Node, did, len(j.Rings), j.Rings, j.Jobs, j.Links, j.FewerGPU, joins, j.DarkUS)
+	if err == nil && j.Note != "" {
+		_, err = fmt.Fprintln(out, j.Note)
+	}
 	return err
 }
 
-const drainHelp = `ocsctl drain|undrain NODE [-dry-run] [flags]
+const drainHelp = `ocsctl drain NODE [-reason TEXT] [-dry-run] [flags]
+ocsctl undrain NODE [-dry-run] [flags]
 
 drain forms the node's ring without it, a spare in its place where one
 reaches; when every link of the ring has light the node is taken out, all its
 bundles in loopback. It stops, and exits 1, when the ring gets no light; the
-node then stays in service as a spare. undrain lets the node in again after
-its own loopback has shown light on every bundle.
+node then stays in service as a spare. A node that is dead, or whose agent is
+offline, is kept out: it joins no ring when it comes back, and is drained then.
+Who drained it and why is kept, and shown by node list and node show, until it
+is undrained: that lets the node in again after its own loopback has shown
+light on every bundle.
 -dry-run answers what would be touched and changes nothing.
 
   ocsctl drain 17 -dry-run
-  ocsctl drain 17
+  ocsctl drain 17 -reason "RMA 4711, fan"
 `
 
 func drain(ctx context.Context, args []string, out io.Writer) error {
@@ -75,9 +83,16 @@ func takeOut(ctx context.Context, args []string, out io.Writer, verb string, nou
 	var c clientFlags
 	fs := flag.NewFlagSet(verb, flag.ContinueOnError)
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
+	reason := new(string)
+	if noun == proto.NounDrain {
+		reason = fs.String("reason", "", "why, for those who come after")
+	}
 	words, err := c.read(fs, args, out, drainHelp)
 	if err != nil {
 		return err
+	}
+	if proto.Clip(*reason) != *reason {
+		return wrongUsage("reason", fmt.Sprintf("at most %d bytes of UTF-8", proto.MaxText), "%d bytes", len(*reason))
 	}
 	if len(words) != 1 {
 		return wrongUsage("node", "one NODE", "%q", strings.Join(words, " "))
@@ -86,11 +101,12 @@ func takeOut(ctx context.Context, args []string, out io.Writer, verb string, nou
 	if err != nil {
 		return err
 	}
-	r, err := c.change(ctx, proto.OpRequest{Noun: noun, Node: proto.NodeID(id), DryRun: *dry})
+	r, err := c.change(ctx, proto.OpRequest{Noun: noun, Node: proto.NodeID(id), DryRun: *dry, Author: c.author(), Reason: *reason})
 	if err != nil {
 		return err
 	}
 	j := costOf(proto.NodeID(id), verb, *dry, r.Cost)
+	j.Note = r.Reason
 	return c.print(out, j, func() error { return printCost(out, &j) })
 }
 

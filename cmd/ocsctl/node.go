@@ -18,7 +18,15 @@ type nodeJSON struct {
 	WantGeneration proto.Generation `json:"want_generation"`
 	Generation     proto.Generation `json:"generation"`
 	Reason         string           `json:"reason,omitempty"`
+	Drain          *drainNoteJSON   `json:"drain,omitempty"` // an operator keeps it out
 	*reportedJSON
+}
+
+// drainNoteJSON is who took a node out, and why.
+type drainNoteJSON struct {
+	Author  string `json:"author"`
+	Reason  string `json:"reason"`
+	SinceMS uint64 `json:"since_ms"`
 }
 
 // reportedJSON is what a node says of itself.
@@ -78,6 +86,9 @@ func nodeOf(s *proto.NodeStatus) nodeJSON {
 	n := nodeJSON{Node: s.Node, Online: s.Online, Mode: s.Mode.String(), Usable: s.Usable, WantGeneration: s.Want, Generation: s.Generation, Reason: s.Reason}
 	if s.Ring != 0 {
 		n.Ring = &s.Ring
+	}
+	if d := s.Drain; d != nil {
+		n.Drain = &drainNoteJSON{d.Author, d.Reason, d.SinceMillis}
 	}
 	r := s.Reported
 	if r == nil {

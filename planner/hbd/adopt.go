@@ -171,6 +171,10 @@ func forget(h *Rings) {
 		h.nodes[d.node].leaving = false
 		records = append(records, journal.Record{Key: drainKey(d.node)})
 	}
+	for _, id := range h.drains.holds.list {
+		h.nodes[id].hold = nil
+		records = append(records, journal.Record{Key: holdKey(id)})
+	}
 	for i := range h.nodes {
 		n := &h.nodes[i]
 		records = append(records, n.Forget())
@@ -180,7 +184,7 @@ func forget(h *Rings) {
 			h.gen = max(h.gen, m.Generation)
 		}
 	}
-	h.rings, h.drains.list, h.marked, h.strays, h.stage = nil, nil, nil, nil, nil
+	h.rings, h.drains.list, h.drains.holds.list, h.marked, h.strays, h.stage = nil, nil, nil, nil, nil, nil
 	h.fresh = true
 	h.j.Persist(records...)
 }

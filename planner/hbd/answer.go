@@ -67,6 +67,13 @@ func peers(list []proto.Candidate) string {
 // not. The placement then gives the node a ring that lacks one.
 func (h *Rings) Undrain(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 	n := &h.nodes[q.Node]
+	if n.hold != nil && !n.drained() && !n.leaving && !q.DryRun {
+		h.drains.drop(n) // its agent does not know of it
+		h.j.Note(journal.Info, "node is let in again", journal.Note{Rule: "drain", Node: int64(n.ID), Cause: proto.CauseOperator, Text: "its agent had not been told to leave"})
+		h.markNode(n)
+		h.replan(0)
+		return nil
+	}
 	if err := n.mayUndrain(); err != nil {
 		r.Refuse(err)
 		return nil
@@ -75,6 +82,9 @@ func (h *Rings) Undrain(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 		cost := h.costWith(n)
 		r.Cost = &cost
 		return nil
+	}
+	if n.Online() {
+		h.drains.drop(n)
 	}
 	return &proto.Command{Verb: proto.VerbUndrain}
 }

@@ -38,6 +38,7 @@ const (
 type draining struct {
 	node     proto.NodeID
 	ring     proto.RingID // that it leaves, 0 = none
+	hold     hold         // that follows it
 	client   string
 	corr     proto.Corr
 	cost     proto.Cost
@@ -52,12 +53,13 @@ type draining struct {
 type drains struct {
 	h    *Rings
 	list []draining
+	holds
 }
 
 // begin begins a drain, or says why not. It reports whether the answer
 // comes later.
 func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpReply) bool {
-	cost := ds.h.costWithout(n)
+	cost, said := ds.h.costWithout(n), hold{Author: q.Author, Reason: q.Reason, Millis: ds.h.j.Wall}
 	refuse := func(code proto.Code, limit, format string, args ...any) bool {
 		r.Refuse(&proto.Error{Code: code, Field: "node", Limit: limit, Reason: fmt.Sprintf(format, args...)})
 		return false
@@ -67,10 +69,11 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 	case q.DryRun:
 		r.Cost = &cost
 		return false
-	case n.drained():
+	case n.drained(), n.hold != nil && !n.leaving:
+		if q.Reason != "" {
+			ds.h.j.Persist(ds.take(n, said))
+		}
 		return refuse(proto.Duplicate, "a node in service", "node %d is drained already", n.ID)
-	case !n.Online() || n.Session == 0 || n.Report == nil:
-		return refuse(proto.NotFound, "a node whose agent is online", "the agent of node %d is offline", n.ID)
 	case slices.ContainsFunc(ds.list, func(d draining) bool { return d.client == client && d.corr == q.Corr }):
 		return true // asked again: the answer is under way
 	case n.leaving:
@@ -80,6 +83,14 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 	case len(ds.list) >= maxDrains:
 		return refuse(proto.Busy, fmt.Sprintf("%d at a time", maxDrains), "too many nodes are being drained")
 	}
+	if !n.Online() || n.Session == 0 || n.Report == nil {
+		ds.h.j.Persist(ds.take(n, said))
+		r.Cost, r.Reason = &cost, proto.Clip(fmt.Sprintf("the agent of node %d is offline: its ring is formed without it as soon as its light is gone or it is back, and it is drained then", n.ID))
+		ds.h.j.Note(journal.Info, "node is kept out", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: n.Group, Cause: proto.CauseOperator, Text: proto.Clip(said.about() + "; its agent is offline")})
+		ds.h.markNode(n)
+		ds.h.replan(0)
+		return false
+	}
 	if v != nil && !n.said.out {
 		for _, id := range v.nodes {
 			if m := &ds.h.nodes[id]; m.usable() && !m.Ready() {
@@ -88,11 +99,11 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 		}
 	}
 	wait := time.Duration(q.TTLMillis) * time.Millisecond
-	ds.list = append(ds.list, draining{node: n.ID, ring: n.Group, client: client, corr: q.Corr, cost: cost, ttl: wait, deadline: ds.h.j.Now + wait, qualify: journal.Never, again: journal.Never})
+	ds.list = append(ds.list, draining{node: n.ID, ring: n.Group, hold: said, client: client, corr: q.Corr, cost: cost, ttl: wait, deadline: ds.h.j.Now + wait, qualify: journal.Never, again: journal.Never})
 	ds.keep(&ds.list[len(ds.list)-1])
 	n.leaving = true
 	ds.h.j.Note(journal.Info, "drain begins", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: n.Group, Cause: proto.CauseOperator,
-		Text: fmt.Sprintf("%d rings and %d links touched, %d GPUs fewer", len(cost.Rings), cost.Links, cost.GPUs)})
+		Text: proto.Clip(said.told() + fmt.Sprintf("%d rings and %d links touched, %d GPUs fewer", len(cost.Rings), cost.Links, cost.GPUs))})
 	ds.h.markNode(n)
 	ds.h.replan(0)
 	return true
@@ -109,7 +120,11 @@ func (ds *drains) check() {
 			ds.h.nodes[d.node].leaving = false
 			ds.h.touch(d.node)
 			r.Corr = d.corr
-			ds.drop(d)
+			records := []journal.Record{{Key: drainKey(d.node)}}
+			if r.Code == proto.OK {
+				records = append(records, ds.take(&ds.h.nodes[d.node], d.hold))
+			}
+			ds.h.j.Persist(records...)
 			ds.h.root.Reply(d.client, r)
 			ds.h.markNode(&ds.h.nodes[d.node])
 			ds.list = slices.Delete(ds.list, i, i+1)
@@ -118,6 +133,7 @@ func (ds *drains) check() {
 		}
 		i++
 	}
+	ds.holds.check()
 }
 
 func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
@@ -174,10 +190,10 @@ func (ds *drains) tell(d *draining, n *node) {
 
 // next is when a drain needs a look without news.
 func (ds *drains) next() time.Duration {
-	next := journal.Never
 	if ds.h.root.Busy() != "" {
-		return next
+		return journal.Never
 	}
+	next := ds.holds.next()
 	for i := range ds.list {
 		next = min(next, ds.list[i].deadline, ds.list[i].again)
 		if q := ds.list[i].qualify; q > ds.h.j.Now { // else something else is waited for
@@ -200,6 +216,7 @@ type drainRecord struct {
 	Corr      string       `json:"corr"`
 	Cost      proto.Cost   `json:"cost"`
 	TTLMillis uint32       `json:"ttl_millis"`
+	Hold      hold         `json:"hold"`
 }
 
 func drainKey(id proto.NodeID) string { return journal.NumberedKey(prefixDrain, uint64(id)) }
@@ -207,11 +224,8 @@ func drainKey(id proto.NodeID) string { return journal.NumberedKey(prefixDrain, 
 // keep writes a drain down.
 func (ds *drains) keep(d *draining) {
 	ds.h.j.Persist(journal.Encode(drainKey(d.node), drainRecord{Ring: d.ring, Client: d.client, Corr: hex.EncodeToString(d.corr[:]),
-		Cost: d.cost, TTLMillis: uint32(d.ttl.Milliseconds())}))
+		Cost: d.cost, TTLMillis: uint32(d.ttl.Milliseconds()), Hold: d.hold}))
 }
-
-// drop forgets one that is over.
-func (ds *drains) drop(d *draining) { ds.h.j.Persist(journal.Record{Key: drainKey(d.node)}) }
 
 // restore takes up a drain of a former planner. Its time begins anew with
 // the first look round, since clocks of two lives have nothing in common.
@@ -224,7 +238,7 @@ func (ds *drains) restore(key string, raw []byte) error {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
-	d := draining{node: n.ID, ring: r.Ring, client: r.Client, cost: r.Cost, ttl: time.Duration(r.TTLMillis) * time.Millisecond,
+	d := draining{node: n.ID, ring: r.Ring, hold: r.Hold, client: r.Client, cost: r.Cost, ttl: time.Duration(r.TTLMillis) * time.Millisecond,
 		deadline: journal.Never, qualify: journal.Never, again: journal.Never}
 	corr, err := hex.DecodeString(r.Corr)
 	if err != nil || len(corr) != len(d.corr) {

@@ -12,8 +12,9 @@ import (
 // node is what the rings know of one node; Group is its ring.
 type node struct {
 	*member.Device
-	leaving bool // is being drained
-	stray   bool // is on the list of those to be told where they stand
+	leaving bool  // is being drained
+	hold    *hold // stays out by an operator's word, nil: it may be in
+	stray   bool  // is on the list of those to be told where they stand
 
 	bypass uint64      // the highest bypass count that it told of
 	loss   [2]lossView // by side
@@ -53,7 +54,7 @@ func (n *node) usable() bool { return n.able() && n.unmeasured == "" }
 func (n *node) able() bool { return !n.dead && !n.said.out }
 
 // wanted: it may stay in its ring, and nobody takes it out.
-func (n *node) wanted() bool { return n.usable() && !n.leaving }
+func (n *node) wanted() bool { return n.usable() && !n.leaving && n.hold == nil }
 
 // free: it may join a ring.
 func (n *node) free() bool { return n.Ready() && n.wanted() }
@@ -61,8 +62,12 @@ func (n *node) free() bool { return n.Ready() && n.wanted() }
 // whyNot says why a node cannot carry a ring, "" when it can.
 func (n *node) whyNot() string {
 	switch {
+	case n.usable() && n.hold != nil:
+		return n.hold.about()
 	case n.usable():
 		return n.WhyNot()
+	case n.drained() && n.said.mode == proto.ModeDrained && n.hold != nil:
+		return n.hold.about()
 	case n.drained() && n.said.mode != proto.ModeDrained:
 		return n.reason + "; an operator took it out besides"
 	case !n.able():
@@ -231,8 +236,8 @@ func (n *node) mayUndrain() *proto.Error {
 
 // status is the node as operators see it.
 func (n *node) status() proto.NodeStatus {
-	s := proto.NodeStatus{Node: n.ID, Online: n.Online(), Ring: n.Group, Want: n.Want.Gen, Reason: n.whyNot()}
-	s.Usable = n.usable() && n.Ready()
+	s := proto.NodeStatus{Node: n.ID, Online: n.Online(), Ring: n.Group, Want: n.Want.Gen, Reason: n.whyNot(), Drain: n.hold.note()}
+	s.Usable = n.usable() && n.Ready() && n.hold == nil
 	if n.Report != nil {
 		s.Mode, s.Generation = n.Report.Mode, n.Report.Generation
 	}

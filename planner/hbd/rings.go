@@ -58,7 +58,7 @@ func New(fab *fabric.Fabric, j *journal.Journal, root interface {
 		h.nodes[i].Device = &h.table.Devices[i]
 	}
 	h.txn = member.NewTxn(h.table)
-	h.drains.h = h
+	h.drains.h, h.drains.holds.h = h, h
 	return h
 }
 

@@ -19,7 +19,7 @@ const (
 )
 
 // Prefixes are those of the rings' records.
-var Prefixes = []string{prefixRing, member.PrefixNode, prefixDrain}
+var Prefixes = []string{prefixRing, member.PrefixNode, prefixDrain, prefixHold}
 
 // head is the rings' own progress.
 type head struct {
@@ -85,6 +85,8 @@ func (h *Rings) Restore(prefix, rest string, raw []byte) error {
 		return err
 	case prefixDrain:
 		return h.drains.restore(rest, raw)
+	case prefixHold:
+		return h.drains.holds.restore(rest, raw)
 	}
 	return nil
 }
