@@ -66,8 +66,8 @@ func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 		s := p.fabricStatus()
 		r.Fabric = &s
 	case proto.NounStatus:
-		s := p.Status()
-		r.Status = &s
+		p.glances.ask(p, client, q.Corr)
+		return
 	case proto.NounAlarms:
 		p.alarms.page(&q, &r)
 	case proto.NounAck:

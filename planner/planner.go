@@ -113,6 +113,8 @@ type Planner struct {
 	alarms alarmBook
 	host   string
 
+	glances glances
+
 	waitsAt      time.Duration // when it is looked at again what is waited for
 	waited, said string        // the last time, and in the log
 	counts       counters
@@ -247,6 +249,7 @@ func (p *Planner) runTimers() {
 	if p.core != nil {
 		p.core.Run()
 	}
+	p.glances.run(p)
 	p.tellWaits()
 }
 
@@ -261,6 +264,9 @@ func (p *Planner) Next() time.Duration {
 	}
 	for i := range p.asks {
 		next = min(next, p.asks[i].deadline)
+	}
+	if p.glances.ahead != nil {
+		return p.j.Now
 	}
 	if !p.j.LinkUp {
 		return next

@@ -1,6 +1,10 @@
 package planner
 
-import "ringlight/proto"
+import (
+	"fmt"
+
+	"ringlight/proto"
+)
 
 // Status is where the fabric stands, at a glance: for operators, for the live
 // view.
@@ -34,4 +38,58 @@ const standbyAlive = 3 * beatsAlive * BeatPeriod
 // Alarms are what is not as it should be: the worst first, then the oldest.
 func (p *Planner) Alarms() []proto.AlarmStatus {
 	return p.alarms.list()
+}
+
+const (
+	// lossesAStep bounds what a step tries of what breaks next; at 50 us each it
+	// keeps no other message waiting.
+	lossesAStep = 8
+	maxBreaks   = 16 // that are told; chosen: a screen
+)
+
+// glances are questions of where the fabric stands. What breaks next takes longer
+// than a step: it is tried bit by bit, once for all who wait.
+type glances struct {
+	ahead *Outlook // nil: nobody waits
+	asked []glance
+}
+
+type glance struct {
+	client string
+	corr   proto.Corr
+}
+
+// ask takes a question; the same one again waits already.
+func (g *glances) ask(p *Planner, client string, corr proto.Corr) {
+	if g.ahead == nil {
+		g.ahead = LookAhead(p)
+	}
+	for _, x := range g.asked {
+		if x == (glance{client, corr}) {
+			return
+		}
+	}
+	if len(g.asked) == maxAsks {
+		r := proto.OpReply{Corr: corr}
+		r.Refuse(&proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d at a time", maxAsks), Reason: "too many wait for the same"})
+		p.reply(client, &r)
+		return
+	}
+	g.asked = append(g.asked, glance{client, corr})
+}
+
+// run goes on trying, and answers when all is tried.
+func (g *glances) run(p *Planner) {
+	if g.ahead == nil || !g.ahead.Try(lossesAStep) {
+		return
+	}
+	s := p.Status()
+	for _, l := range g.ahead.Worst(maxBreaks) {
+		s.Breaks = append(s.Breaks, proto.Break{Lose: fmt.Sprintf("node %d", l.Node), Rings: uint32(len(l.Down)), GPUs: uint32(l.GPUs)})
+	}
+	asked := g.asked
+	*g = glances{}
+	for _, x := range asked {
+		p.reply(x.client, &proto.OpReply{Corr: x.corr, Status: &s})
+	}
 }
