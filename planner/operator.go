@@ -177,7 +177,7 @@ func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device
 func (p *Planner) askAgent(client string, q *proto.OpRequest, d *member.Device, r *proto.OpReply, c proto.Command) bool {
 	switch {
 	case !d.Online():
-		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Reason: fmt.Sprintf("the agent of node %d is offline", d.ID)})
+		r.Refuse(&proto.Error{Code: proto.Expired, Field: "node", Reason: fmt.Sprintf("the agent of node %d is offline", d.ID)})
 	case p.state == listening || p.state == raising:
 		r.Refuse(&proto.Error{Code: proto.Busy, Reason: "the planner is listening for another one"})
 	case len(p.asks) >= maxAsks:

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -50,10 +50,10 @@ it gets the servers of that job when that ends, and is provisioned meanwhile.
 
 func circuit(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	fs := flag.NewFlagSet("circuit", flag.ContinueOnError)
+	fs := cli.NewFlags("circuit")
 	dryRun := fs.Bool("dry-run", false, "flip: only say what it would do")
 	prune := fs.Bool("prune", false, "apply: jobs that are not in FILE end")
-	words, err := c.read(fs, args, out, circuitHelp)
+	words, err := c.read(fs, args, circuitHelp)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
@@ -91,7 +92,7 @@ func TestFabricNewDirect(t *testing.T) {
 	}
 	for args, field := range map[string]string{"-degree 9": "core.degree", "-servers 1": "core.servers", "-leaves 4": "leaves", "-pods 3": "pods", "-wiring uniform": "wiring"} { // any order: each is judged by itself
 		code, out, _ := ctl(t, append([]string{"fabric", "new", "-json", "-core", "direct"}, strings.Fields(args)...)...)
-		var e struct{ Error errorJSON }
+		var e struct{ Error cli.ErrorJSON }
 		if json.Unmarshal([]byte(out), &e); code != 2 || e.Error.Field != field || e.Error.Limit == "" {
 			t.Errorf("%s: %d %s", args, code, out)
 		}
@@ -173,7 +174,7 @@ func TestFlipAgainstARunningCore(t *testing.T) {
 	if code, out := run(&told, "why", seat+"/1"); code != 0 || told.Node != nil || *told.Switch != 2+int(one.Seats[0][1]) || !strings.Contains(out, "external2") || !strings.Contains(out, "settle") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, out := run(nil, "why", "switch-8"); code != 1 || !strings.Contains(out, "0 to 7") {
+	if code, out := run(nil, "why", "switch-8"); code != 2 || !strings.Contains(out, "0 to 7") {
 		t.Errorf("%d %s", code, out)
 	}
 }

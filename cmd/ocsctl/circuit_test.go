@@ -151,7 +151,7 @@ func TestCircuitsAgainstARunningCore(t *testing.T) {
 	if code, out := run(&one, "show", "2"); code != 0 || one.State != "realised" || len(one.Circuits) == 0 || len(one.Servers) == 0 || one.Servers[0].Pod < 2 || len(one.Domains) != 1 || len(one.Domains[0]) != 10 {
 		t.Errorf("show: %d %s", code, out)
 	}
-	if code, out := run(nil, "show", "9"); code != 1 || !strings.Contains(out, `"not_found"`) {
+	if code, out := run(nil, "show", "9"); code != 2 || !strings.Contains(out, `"not_found"`) {
 		t.Errorf("show of no job: %d %s", code, out)
 	}
 	for bad, field := range map[string]string{ // any order: each is judged by itself
@@ -256,7 +256,7 @@ func TestJobsAloneAgainstARunningCore(t *testing.T) {
 	if code, out, _ := ctl(t, "circuit", "tables", "-broker", broker); code != 0 || !strings.Contains(out, "spine") || !strings.Contains(out, ">") {
 		t.Errorf("tables for people: %d %s", code, out)
 	}
-	if code, out := run(nil, "tables", "9"); code != 1 || !strings.Contains(out, `"not_found"`) {
+	if code, out := run(nil, "tables", "9"); code != 2 || !strings.Contains(out, `"not_found"`) {
 		t.Errorf("tables of no job: %d %s", code, out)
 	}
 }

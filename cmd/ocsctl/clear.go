@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -26,7 +26,7 @@ light is not touched. A switch's number is 1048576 and up.
 
 func clearNode(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	words, err := c.read(flag.NewFlagSet("clear", flag.ContinueOnError), args, out, clearHelp)
+	words, err := c.read(cli.NewFlags("clear"), args, clearHelp)
 	if err != nil {
 		return err
 	}

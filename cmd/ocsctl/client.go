@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
 )
@@ -46,13 +47,9 @@ func (c *clientFlags) register(fs *flag.FlagSet) {
 
 // read takes a command's flags, its own and those of every command that asks,
 // and gives its words.
-func (c *clientFlags) read(fs *flag.FlagSet, args []string, out io.Writer, text string) ([]string, error) {
+func (c *clientFlags) read(fs *flag.FlagSet, args []string, text string) ([]string, error) {
 	c.register(fs)
-	words, err := parse(fs, args)
-	if err != nil {
-		return nil, help(out, fs, err, text)
-	}
-	return words, nil
+	return cli.Parse(fs, args, text)
 }
 
 // print writes an answer as JSON, or for people.
@@ -98,7 +95,7 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 	if err != nil {
 		var e *proto.Error
 		if errors.As(err, &e) {
-			return nil, &usageError{e.Code.String(), e.Field, e.Limit, e.Reason}
+			return nil, cli.AsUsage(e)
 		}
 		return nil, wrongUsage("broker", "", "%v", err)
 	}
@@ -219,7 +216,7 @@ type listing[S, J any] struct {
 
 func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	words, err := c.read(flag.NewFlagSet(l.noun, flag.ContinueOnError), args, out, l.help)
+	words, err := c.read(cli.NewFlags(l.noun), args, l.help)
 	if err != nil {
 		return err
 	}

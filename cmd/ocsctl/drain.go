@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -81,13 +81,13 @@ func undrain(ctx context.Context, args []string, out io.Writer) error {
 
 func takeOut(ctx context.Context, args []string, out io.Writer, verb string, noun proto.Noun) error {
 	var c clientFlags
-	fs := flag.NewFlagSet(verb, flag.ContinueOnError)
+	fs := cli.NewFlags(verb)
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
 	reason := new(string)
 	if noun == proto.NounDrain {
 		reason = fs.String("reason", "", "why, for those who come after")
 	}
-	words, err := c.read(fs, args, out, drainHelp)
+	words, err := c.read(fs, args, drainHelp)
 	if err != nil {
 		return err
 	}
@@ -131,9 +131,9 @@ var requestNames = map[string]proto.Request{"lockout": proto.Lockout, "forced": 
 
 func switchSide(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	fs := flag.NewFlagSet("switch", flag.ContinueOnError)
+	fs := cli.NewFlags("switch")
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
-	words, err := c.read(fs, args, out, switchHelp)
+	words, err := c.read(fs, args, switchHelp)
 	if err != nil {
 		return err
 	}

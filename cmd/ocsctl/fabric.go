@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 )
 
@@ -42,21 +40,6 @@ yes where it joins upper half to upper half. # begins a line that is skipped.
 // maxFabric bounds a description that is read. chosen: a million fibres.
 const maxFabric = 128 << 20
 
-func fabricNoun(ctx context.Context, args []string, out io.Writer) error {
-	verbs := map[string]command{"new": fabricNew, "show": fabricShow, "cabling": fabricCabling}
-	if len(args) > 0 {
-		if verb, ok := verbs[args[0]]; ok {
-			return verb(ctx, args[1:], out)
-		}
-	}
-	words, err := parse(flag.NewFlagSet("fabric", flag.ContinueOnError), args)
-	if errors.Is(err, flag.ErrHelp) {
-		_, err = fmt.Fprint(out, fabricHelp)
-		return err
-	}
-	return wrongUsage("fabric", "new, show or cabling", "%q", strings.Join(words, " "))
-}
-
 // fabricFile reads a description.
 func fabricFile(name string) (*fabric.Fabric, error) {
 	data, err := readInput(os.Stdin, name, maxFabric)
@@ -77,12 +60,12 @@ func write(out io.Writer, name string, text []byte) error {
 
 // fabricCabling turns a sheet into fibres, or fibres into a sheet.
 func fabricCabling(_ context.Context, args []string, out io.Writer) error {
-	fs := flag.NewFlagSet("fabric", flag.ContinueOnError)
+	fs := cli.NewFlags("fabric cabling")
 	file := fs.String("o", "-", "file to write, - for stdout")
 	fs.Bool("json", false, "accepted for uniformity: errors are JSON, too")
-	words, err := parse(fs, args)
+	words, err := cli.Parse(fs, args, fabricHelp)
 	if err != nil {
-		return help(out, fs, err, fabricHelp)
+		return err
 	}
 	if len(words) < 1 || len(words) > 2 {
 		return wrongUsage("cabling", "FABRIC [SHEET]", "%q", strings.Join(words, " "))
@@ -114,7 +97,7 @@ func recable(f *fabric.Fabric, sheet string) (*fabric.Fabric, error) {
 
 func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	p := fabric.DefaultParams()
-	fs := flag.NewFlagSet("fabric", flag.ContinueOnError)
+	fs := cli.NewFlags("fabric new")
 	fs.StringVar(&p.Name, "name", p.Name, "fabric's name, a level of every topic")
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes, in HBD order")
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
@@ -135,9 +118,9 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	sheet := fs.String("cabling", "", "CSV file with the fibres; default: those of the default wiring")
 	file := fs.String("o", "-", "file to write, - for stdout")
 	fs.Bool("json", false, "accepted for uniformity: the description is JSON")
-	words, err := parse(fs, args)
+	words, err := cli.Parse(fs, args, fabricHelp)
 	if err != nil {
-		return help(out, fs, err, fabricHelp)
+		return err
 	}
 	if len(words) > 0 {
 		return wrongUsage("fabric", "new alone", "%q", strings.Join(words, " "))

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -37,11 +37,11 @@ type fabricJSON struct {
 // fabricShow asks the planner what it runs and what it refused.
 func fabricShow(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	fs := flag.NewFlagSet("fabric", flag.ContinueOnError)
+	fs := cli.NewFlags("fabric show")
 	c.register(fs)
-	words, err := parse(fs, args)
+	words, err := cli.Parse(fs, args, fabricHelp)
 	if err != nil {
-		return help(out, fs, err, fabricHelp)
+		return err
 	}
 	if len(words) > 0 {
 		return wrongUsage("fabric", "show alone", "%q", strings.Join(words, " "))

@@ -3,72 +3,69 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"os"
-	"os/signal"
-	"slices"
-	"syscall"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/fabric"
 )
 
 // version is set by the linker.
 var version = "unknown"
 
-const usage = `ocsctl asks the planner of a fabric, and prepares its input.
-
-  node list             every node: online, mode, ring, generation
-  node show NODE        one node with its bundles, sides and alarms
-  ring list             every ring: members, state, links confirmed by light
-  ring show RING        one ring
-  why NODE[/BUNDLE]     what led to the state of a node or bundle, and what holds now
-  clear NODE            forget what keeps a node or switch out of plans: a quarantine,
-                        a refusal, an answer that did not come
-  drain|undrain NODE    take a node out of its ring, or let it in again; -dry-run
-  switch REQUEST NODE SIDE [PEER|loopback]
-                        lockout, forced, manual or clear: hold or move a side
-  circuit list|show JOB|apply FILE|plan FILE
-                        jobs between pods and the circuits that carry them
-  watch                 events, births and deaths as they happen
-  fabric new            write a fabric description with the default wiring
-  plan VERB             plan offline: ring, orchestrate, wiring, isolate,
-                        diff, explain
-  version               print the version
-
-Every command takes -json; those that ask take -broker, -fabric and -timeout.
-ocsctl COMMAND -h explains one. Exit: 0 done, 1 failed, 2 wrong usage.
-
-  ocsctl ring list -json
-`
-
 // command is one verb: it reads its own arguments and writes to out.
 type command func(ctx context.Context, args []string, out io.Writer) error
 
-var nouns = map[string]command{
-	"node": node, "ring": ringNoun, "why": why, "watch": watch, "clear": clearNode, "drain": drain, "undrain": undrain, "switch": switchSide, "circuit": circuit, "fabric": fabricNoun, "plan": plan,
-	"version": func(_ context.Context, _ []string, out io.Writer) error {
-		_, err := fmt.Fprintln(out, version)
-		return err
-	},
+// row makes a row of the table of commands.
+func row(name, short string, run command, forms ...string) cli.Command {
+	return cli.Command{Name: name, Forms: forms, Short: short,
+		Run: func(ctx context.Context, args []string, t cli.Terminal) error { return run(ctx, args, t.Out) }}
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+func program() *cli.Program {
+	p := &cli.Program{Name: "ocsctl", Version: version, About: about, Refused: refused,
+		Short: "asks the planner of a fabric, tells it what to do, and prepares its input",
+		Commands: []cli.Command{
+			row("node", "every node, or one with its bundles, sides and alarms", node, "list", "show NODE"),
+			row("ring", "every ring, or one with its links, their losses and fibres", ringNoun, "list", "show RING"),
+			row("why", "what holds now for a node, a bundle or a switch, and what led to it", why, "NODE[/BUNDLE]", "switch-N[/PORT]"),
+			row("watch", "events, births and deaths as they happen", watch),
+			row("drain", "take a node out of its ring", drain, "NODE"),
+			row("undrain", "let a node in again", undrain, "NODE"),
+			row("clear", "forget what keeps a node or switch out of plans", clearNode, "NODE"),
+			row("switch", "hold or move one side of a node (G.808.1 requests)", switchSide, "lockout|forced|manual|clear NODE SIDE [PEER]"),
+			row("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB"),
+			row("fabric new", "write a fabric description with the default wiring", fabricNew),
+			row("fabric show", "what the planner runs, and what it had to refuse", fabricShow),
+			row("fabric cabling", "put a cabling sheet into a description, or write its sheet", fabricCabling, "FABRIC [SHEET]"),
+		}}
+	for _, name := range planNames() {
+		v := planVerbs[name]
+		p.Commands = append(p.Commands, cli.Command{Name: "plan " + name, Forms: v.forms, Short: v.short, Run: v.command(name)})
+	}
+	return p
 }
+
+const about = `RINGLIGHT_BROKER, RINGLIGHT_FABRIC, RINGLIGHT_CA, RINGLIGHT_CERT and
+RINGLIGHT_KEY stand for -broker, -fabric, -ca, -cert and -key where a flag does
+not say otherwise, RINGLIGHT_CONTEXT for -context.
+~/.config/ringlight/ocsctl.json has contexts; see ocsctl context. Another file:
+RINGLIGHT_CONFIG. A flag comes before the environment, that before the context.
+NO_COLOR: no colours. COLUMNS: how wide tables may be beyond 80 columns.
+`
+
+// refused finds field and limit in what package fabric refuses.
+func refused(err error) (field, limit string, found bool) {
+	var fab *fabric.Error
+	if found = errors.As(err, &fab); found {
+		field, limit = fab.Field, fab.Limit
+	}
+	return field, limit, found
+}
+
+func main() { program().Main() }
 
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
-	if len(args) == 0 {
-		fmt.Fprint(errs, usage)
-		return 2
-	}
-	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
-		fmt.Fprint(out, usage)
-		return 0
-	}
-	noun, ok := nouns[args[0]]
-	if !ok {
-		return fail(wrongUsage("command", "one of those that ocsctl -h lists", "unknown command %q", args[0]), args, out, errs)
-	}
-	return fail(noun(ctx, args[1:], out), args, out, errs)
+	return program().Run(ctx, args, cli.Terminal{In: os.Stdin, Out: out, Err: errs})
 }

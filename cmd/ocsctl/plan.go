@@ -6,80 +6,61 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+
+	"ringlight/cmd/cli"
 )
-
-const planHelp = `ocsctl plan VERB [FILE] [flags]
-
-Plans offline: reads JSON from FILE, or from stdin for - or nothing, and writes
-JSON. Exit 1: no solution exists; exit 2: the input is not acceptable.
-
-  plan ring         TP groups on a K-hop line or ring
-  plan orchestrate  the same with ranks that meet under the same ToR switches
-  plan wiring       cross-connects of optical switches for the links that pods want
-  plan isolate      servers and links of a leaf-spine core for one job alone
-  plan topology     direct links between the servers of one job
-  plan diff A B     what changes between two plans
-  plan explain      which rule decided about each group and idle node
-
-  echo '{"nodes":16,"gpus_per_node":4,"k":2,"topology":"line","tp":32,"faulty":[3]}' | ocsctl plan ring
-
-ocsctl plan VERB -h explains the keys.
-`
 
 // planVerb reads its own words and writes to out.
 type planVerb func(in io.Reader, words []string, out io.Writer) error
 
-var planVerbs = map[string]struct {
+type planRow struct {
 	run   planVerb
 	files int // that it reads
+	short string
 	help  string
-}{
-	"ring":        {planRing, 1, planRingHelp},
-	"orchestrate": {planOrchestrate, 1, planOrchestrateHelp},
-	"diff":        {planDiff, 2, planDiffHelp},
-	"explain":     {planExplain, 1, planExplainHelp},
-	"wiring":      {planWiring, 1, planWiringHelp},
-	"isolate":     {planIsolate, 1, planIsolateHelp},
-	"topology":    {planTopology, 1, planTopologyHelp},
+	forms []string
 }
 
-func plan(_ context.Context, args []string, out io.Writer) error {
-	if len(args) == 0 || slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
-		if len(args) == 0 {
-			return wrongUsage("plan", planNames(), "which plan?")
+var file = []string{"[FILE]"}
+
+var planVerbs = map[string]planRow{
+	"ring":        {planRing, 1, "groups on a K-hop line or ring", planRingHelp, file},
+	"orchestrate": {planOrchestrate, 1, "groups with ranks that meet under the same ToR switches", planOrchestrateHelp, file},
+	"wiring":      {planWiring, 1, "cross-connects of optical switches for the links that pods want", planWiringHelp, file},
+	"isolate":     {planIsolate, 1, "servers and links of a leaf-spine core for one job alone", planIsolateHelp, file},
+	"topology":    {planTopology, 1, "direct links between the servers of one job", planTopologyHelp, file},
+	"diff":        {planDiff, 2, "what changes between two plans", planDiffHelp, []string{"A B"}},
+	"explain":     {planExplain, 1, "which rule decided about each group and idle node", planExplainHelp, file},
+}
+
+// command makes a verb of plan, which is offline.
+func (v planRow) command(name string) func(context.Context, []string, cli.Terminal) error {
+	return func(_ context.Context, args []string, t cli.Terminal) error {
+		fs := cli.NewFlags("plan " + name)
+		fs.Bool("json", false, "print JSON also on a terminal; elsewhere a plan is JSON anyway")
+		words, err := cli.Parse(fs, args, v.help)
+		if err != nil {
+			return err
 		}
-		fmt.Fprint(out, planHelp)
-		return nil
+		if len(words) > v.files || v.files > 1 && len(words) < v.files {
+			return wrongUsage("plan "+name, fmt.Sprintf("%d files", v.files), "%d words", len(words))
+		}
+		return v.run(t.In, words, t.Out)
 	}
-	verb, ok := planVerbs[args[0]]
-	if !ok {
-		return wrongUsage("plan", planNames(), "%q", args[0])
-	}
-	fs := flag.NewFlagSet("plan "+args[0], flag.ContinueOnError)
-	fs.Bool("json", false, "accepted for uniformity: a plan is JSON; errors are then JSON too")
-	words, err := parse(fs, args[1:])
-	if err != nil {
-		return help(out, fs, err, verb.help)
-	}
-	if len(words) > verb.files || verb.files > 1 && len(words) < verb.files {
-		return wrongUsage("plan "+args[0], fmt.Sprintf("%d files", verb.files), "%d words", len(words))
-	}
-	return verb.run(os.Stdin, words, out)
 }
 
-func planNames() string {
+func planNames() []string {
 	var names []string
 	for name := range planVerbs { // any order: sorted below
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return names
 }
 
 // maxPlanInput bounds what is read; chosen: a million faulty nodes and as many
@@ -152,7 +133,7 @@ func decodePlan(data []byte, keys []planKey) error {
 		}
 		at := slices.IndexFunc(keys, func(k planKey) bool { return k.name == name })
 		if at < 0 {
-			return wrongUsage(cmp.Or(clip(name), "input"), known, "no such key %q", clip(name))
+			return wrongUsage(cmp.Or(cli.Clip(name), "input"), known, "no such key %q", cli.Clip(name))
 		}
 		if seen[name] {
 			return wrongUsage(name, "each key once", "it is there twice")
@@ -195,17 +176,3 @@ func usageAt(at string, err error) error {
 	}
 	return err
 }
-
-// clip keeps what a stranger wrote readable.
-func clip(s string) string {
-	if len(s) > 40 {
-		s = s[:40]
-	}
-	return strings.ToValidUTF8(s, "?")
-}
-
-// noSolution is an answer that says there is none: exit 1, and the answer on
-// stdout instead of an error.
-type noSolution struct{ why string }
-
-func (e *noSolution) Error() string { return e.why }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/isolate"
 )
 
@@ -163,7 +164,7 @@ func planIsolate(stdin io.Reader, words []string, out io.Writer) error {
 		if err := printJSON(out, map[string]string{"cause": why.String()}); err != nil {
 			return err
 		}
-		return &noSolution{fmt.Sprintf("gpus_total: %d GPUs cannot be placed now: %s", in.GPUsTotal, map[isolate.Cause]string{
+		return &cli.NoSolution{Why: fmt.Sprintf("gpus_total: %d GPUs cannot be placed now: %s", in.GPUsTotal, map[isolate.Cause]string{
 			isolate.ByGPU: "too few idle servers", isolate.ByNetwork: "servers enough, no virtual Clos"}[why])}
 	}
 	o := isolateOutput{Stage: p.Stage, L: p.L, S: p.S, Cost: p.Cost, Servers: [][3]int{}, Links: [][2]int{}, Circuits: [][]any{}, Map: append([]int{}, p.Map...)}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/ring"
 	"ringlight/proto"
 )
@@ -64,7 +65,7 @@ func (in *orchestrateInput) check() error {
 		in.Method = "exact"
 	case "exact", "paper":
 	default:
-		return wrongUsage("method", "exact or paper", "%q", clip(in.Method))
+		return wrongUsage("method", "exact or paper", "%q", cli.Clip(in.Method))
 	}
 	return nil
 }
@@ -105,7 +106,7 @@ func (in *orchestrateInput) fails(most int, out io.Writer) error {
 	if err := printJSON(out, unsolved{[][]proto.NodeID{}, best}); err != nil {
 		return err
 	}
-	return &noSolution{fmt.Sprintf("gpus_total: %d GPUs do not fit: at most %d in groups of %d", in.GPUsTotal, best, in.TP)}
+	return &cli.NoSolution{Why: fmt.Sprintf("gpus_total: %d GPUs do not fit: at most %d in groups of %d", in.GPUsTotal, best, in.TP)}
 }
 
 func planOrchestrate(stdin io.Reader, words []string, out io.Writer) error {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 	"ringlight/planner/ring"
 	"ringlight/proto"
@@ -74,7 +75,7 @@ func (in *ringInput) check() error {
 		return err
 	}
 	if in.Topology != fabric.Line && in.Topology != fabric.Ring {
-		return wrongUsage("topology", "line or ring", "%q", clip(string(in.Topology)))
+		return wrongUsage("topology", "line or ring", "%q", cli.Clip(string(in.Topology)))
 	}
 	if in.TP < in.GPUsPerNode || in.TP%in.GPUsPerNode != 0 {
 		return wrongUsage("tp", fmt.Sprintf("a multiple of gpus_per_node (%d)", in.GPUsPerNode), "%d", in.TP)

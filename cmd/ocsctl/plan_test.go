@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/ring"
 	"ringlight/proto"
 )
@@ -136,7 +137,7 @@ func TestPlanRefuses(t *testing.T) {
 		{"explain", swap(r, `"tp":24`, `"tp":26`), "tp"},
 	} {
 		code, out, errs := planRun(t, c.verb, c.in)
-		var got struct{ Error errorJSON }
+		var got struct{ Error cli.ErrorJSON }
 		if err := json.Unmarshal([]byte(out), &got); err != nil || code != 2 || got.Error.Field != c.field || got.Error.Limit == "" || !strings.Contains(errs, got.Error.Limit) {
 			t.Errorf("%s %s: exit %d %s%s, want field %s", c.verb, c.in, code, errs, out, c.field)
 		}
@@ -210,7 +211,7 @@ func FuzzPlan(f *testing.F) {
 			var out bytes.Buffer
 			err := verb(bytes.NewReader(data), nil, &out)
 			var use *usageError
-			var none *noSolution
+			var none *cli.NoSolution
 			if err != nil && !errors.As(err, &none) && (!errors.As(err, &use) || use.Field == "" || use.Limit == "") {
 				t.Fatalf("%q: %v", data, err)
 			}

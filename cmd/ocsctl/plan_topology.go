@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/topo"
 )
 
@@ -107,7 +108,7 @@ func (in *topologyInput) addGroup(field string, g topologyGroup) error {
 		in.AllReduce = append(in.AllReduce, topo.Group{Servers: servers, Bytes: g.Bytes})
 		return nil
 	case json.Unmarshal(g.Group, &every) != nil || string(g.Group) == "null":
-		return wrongUsage(field, "a list of servers, or how many neighbours are a group", "%s", clip(string(g.Group)))
+		return wrongUsage(field, "a list of servers, or how many neighbours are a group", "%s", cli.Clip(string(g.Group)))
 	case every < 2 || in.Servers > topo.MaxServers || in.Servers%every != 0:
 		return wrongUsage(field, fmt.Sprintf("2 or more that divide the servers, %d", in.Servers), "%d", every)
 	}

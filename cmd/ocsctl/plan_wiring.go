@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/wiring"
 )
 
@@ -73,7 +74,7 @@ func readWiring(data []byte) (*wiringInput, error) {
 		return nil, err
 	}
 	if in.Method != "search" && in.Method != "published" && in.Method != "split" {
-		return nil, wrongUsage("method", "search, published or split", "%q", clip(in.Method))
+		return nil, wrongUsage("method", "search, published or split", "%q", cli.Clip(in.Method))
 	}
 	if in.DeadlineMS != nil && in.Steps != nil {
 		return nil, wrongUsage("steps", "deadline_ms or steps", "both are there")

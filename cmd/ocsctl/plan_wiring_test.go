@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"ringlight/cmd/cli"
 )
 
 const wiringMesh = `{"pods":3,"spine_ports":2,"groups":[{"links":[[0,1,1],[0,2,1],[1,2,1]],"old_even":[[2,0,1]]}]`
@@ -203,7 +205,7 @@ func TestPlanWiringRefuses(t *testing.T) {
 		{group(`[]`, `[[-1,-1,null]]`), "groups[0].old_even[0]", "integers"},
 	} {
 		code, out, errs := planRun(t, "wiring", c.in)
-		var got struct{ Error errorJSON }
+		var got struct{ Error cli.ErrorJSON }
 		if err := json.Unmarshal([]byte(out), &got); err != nil {
 			t.Fatalf("%s: %q: %v", c.in, out, err)
 		}

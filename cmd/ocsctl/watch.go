@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -62,9 +62,9 @@ again, with the same number.
 
 func watch(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	fs := flag.NewFlagSet("watch", flag.ContinueOnError)
+	fs := cli.NewFlags("watch")
 	lines := fs.Int("n", 0, "stop after this many lines; 0: never")
-	words, err := c.read(fs, args, out, watchHelp)
+	words, err := c.read(fs, args, watchHelp)
 	if err != nil {
 		return err
 	}

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -48,7 +48,7 @@ A * stands behind the parts of a switching time that were modelled, not measured
 
 func why(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	words, err := c.read(flag.NewFlagSet("why", flag.ContinueOnError), args, out, whyHelp)
+	words, err := c.read(cli.NewFlags("why"), args, whyHelp)
 	if err != nil {
 		return err
 	}

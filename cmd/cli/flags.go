@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Help is asked for: what a command takes. It is no failure.
+type Help struct {
+	Text    string // what the command is for, with examples
+	flags   *flag.FlagSet
+	command *Command // nil: not known
+}
+
+func (h *Help) Error() string { return flag.ErrHelp.Error() }
+
+// Is makes a Help what package flag calls it.
+func (h *Help) Is(err error) bool { return err == flag.ErrHelp }
+
+// NewFlags makes a flag set for Parse.
+func NewFlags(name string) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	return fs
+}
+
+// Parse reads flags that may stand before, between and after the words of a
+// command, and gives the words. With -h it returns a Help with the text.
+func Parse(fs *flag.FlagSet, args []string, text string) (words []string, err error) {
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	for {
+		switch err := fs.Parse(args); {
+		case errors.Is(err, flag.ErrHelp):
+			return nil, &Help{Text: text, flags: fs}
+		case err != nil:
+			return nil, badFlag(fs, err)
+		case fs.NArg() == 0:
+			return words, nil
+		}
+		words = append(words, fs.Arg(0))
+		args = fs.Args()[1:]
+	}
+}
+
+// ParseNone reads flags where no word may stand.
+func ParseNone(fs *flag.FlagSet, args []string, text string) (none []string, err error) {
+	words, err := Parse(fs, args, text)
+	if err == nil && len(words) > 0 {
+		err = Usage(fs.Name(), "no further word", "%q", Clip(strings.Join(words, " ")))
+	}
+	return nil, err
+}
+
+// badFlag adds to a flag that is not known the one that is near.
+func badFlag(fs *flag.FlagSet, err error) error {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return Usage("", "", "%v", err)
+	}
+	known := map[string]*flag.Flag{}
+	fs.VisitAll(func(f *flag.Flag) { known[f.Name] = f })
+	return unknownFlag(name, known)
+}
+
+// text is the help as it is printed.
+func (h *Help) text(p *Program, width int) string {
+	var b strings.Builder
+	if h.command == nil { // which of them it was, its flag set says best
+		for _, c := range p.all() {
+			if c.Name == h.flags.Name() {
+				h.command = &c
+			}
+		}
+	}
+	if h.command != nil {
+		fmt.Fprintf(&b, "usage: %s\n", Wrap(p.Name+" "+h.command.synopsis(), width-7, "         "))
+		if h.command.Short != "" {
+			fmt.Fprintf(&b, "  %s\n", Wrap(h.command.Short, width-2, "  "))
+		}
+		b.WriteByte('\n')
+	}
+	for _, line := range strings.Split(strings.TrimRight(h.Text, "\n"), "\n") {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		b.WriteString(Wrap(line, width, indent+"    ") + "\n")
+	}
+	list := Table{Screen: Screen{Width: width}}
+	h.flags.VisitAll(func(f *flag.Flag) {
+		name, what := flagForm(f)
+		list.Row("  "+name, what)
+	})
+	if len(list.rows) > 0 {
+		b.WriteString("\nFlags:\n")
+		_ = list.Print(&b) // a Builder takes all
+	}
+	return b.String()
+}
+
+// flagForm is a flag with its value's name, and what it is for.
+func flagForm(f *flag.Flag) (form, what string) {
+	value, what := flag.UnquoteUsage(f)
+	form = "-" + f.Name
+	if value != "" {
+		form += " " + value
+	}
+	if def := f.DefValue; def != "" && def != "false" && def != "0" && def != "0s" && !strings.Contains(what, "default") {
+		what += " (default " + def + ")"
+	}
+	return form, what
+}

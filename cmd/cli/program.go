@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Terminal is what a command may touch.
+type Terminal struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Command is a row of the table.
+type Command struct {
+	Name  string   // its words: plan ring
+	Forms []string // what may follow, each a way to use it: list, show RING; none: nothing
+	Short string   // one line
+	// Run reads its own arguments. It gives its flags to Parse before anything
+	// else, and returns what that returns.
+	Run func(ctx context.Context, args []string, t Terminal) error
+}
+
+// Program is a command of the shell with all that it can do.
+type Program struct {
+	Name, Short string
+	Version     string
+	Commands    []Command
+	About       string // what else its user has to know: environment, files
+	// Refused finds field and limit in errors of packages that are not known
+	// here; nil: there are none.
+	Refused func(error) (field, limit string, found bool)
+}
+
+// Main runs what the shell asked for, until it is done or interrupted.
+func (p *Program) Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(p.Run(ctx, os.Args[1:], Terminal{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// Run runs one command line and gives the exit code.
+func (p *Program) Run(ctx context.Context, args []string, t Terminal) int {
+	err := p.dispatch(ctx, args, t)
+	var help *Help
+	if errors.As(err, &help) {
+		fmt.Fprint(t.Out, help.text(p, ScreenOf(t.Out).Width))
+		return Done
+	}
+	return p.fail(err, asksJSON(args), t)
+}
+
+// own are the commands that every program has.
+func (p *Program) own() []Command {
+	return []Command{
+		{Name: "help", Forms: []string{"[COMMAND]"}, Short: "explain a command", Run: p.help},
+		{Name: "completion", Forms: []string{"bash", "zsh", "fish"}, Short: "print what makes a shell complete commands and flags", Run: p.completion},
+		{Name: "man", Short: "print the manual page", Run: p.man},
+		{Name: "version", Short: "print the version", Run: func(_ context.Context, args []string, t Terminal) error {
+			if _, err := ParseNone(NewFlags("version"), args, "Prints the version that the build was given."); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(t.Out, p.Version)
+			return err
+		}},
+	}
+}
+
+func (p *Program) all() []Command { return append(slices.Clone(p.Commands), p.own()...) }
+
+func (p *Program) dispatch(ctx context.Context, args []string, t Terminal) error {
+	if len(args) > 0 && isHelp(args[0]) {
+		return p.overview(t.Out)
+	}
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		var err error
+		if args, err = p.wordsFirst(args); err != nil {
+			return err
+		}
+	}
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return Usage("command", "one of those that "+p.Name+" help lists", "none is given")
+	}
+	c, rest := p.find(args)
+	if c == nil {
+		return p.unknown(args)
+	}
+	return c.Run(ctx, rest, t)
+}
+
+// find takes the command whose name is the longest beginning of the words, which
+// flags may part.
+func (p *Program) find(args []string) (c *Command, rest []string) {
+	all := p.all()
+	for i := range all {
+		name := strings.Fields(all[i].Name)
+		if len(args) >= len(name) && slices.Equal(args[:len(name)], name) && (c == nil || len(name) > len(strings.Fields(c.Name))) {
+			c, rest = &all[i], args[len(name):]
+		}
+	}
+	return c, rest
+}
+
+// wordsFirst puts flags that stand before the command behind it.
+func (p *Program) wordsFirst(args []string) ([]string, error) {
+	flags := p.flags()
+	var front []string
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "-" {
+		name, _, hasValue := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
+		f := flags[name]
+		if f == nil {
+			return nil, unknownFlag(name, flags)
+		}
+		n := 1
+		if !hasValue && !isBool(f) {
+			n = 2
+		}
+		if len(args) < n {
+			return nil, Usage("-"+name, "a value", "nothing follows it")
+		}
+		front, args = append(front, args[:n]...), args[n:]
+	}
+	words := 0
+	for words < len(args) && !strings.HasPrefix(args[words], "-") {
+		words++
+	}
+	return slices.Concat(args[:words], front, args[words:]), nil
+}
+
+// flags are those of all commands, by name.
+func (p *Program) flags() map[string]*flag.Flag {
+	out := map[string]*flag.Flag{}
+	for _, c := range p.all() {
+		if h := c.describe(); h != nil {
+			h.flags.VisitAll(func(f *flag.Flag) { out[f.Name] = f })
+		}
+	}
+	return out
+}
+
+// describe asks a command what it takes, as -h does.
+func (c *Command) describe() *Help {
+	var h *Help
+	err := c.Run(context.Background(), []string{"-h"}, Terminal{strings.NewReader(""), io.Discard, io.Discard})
+	if !errors.As(err, &h) {
+		return nil
+	}
+	h.command = c
+	return h
+}
+
+// unknown says what might have been meant.
+func (p *Program) unknown(args []string) error {
+	var names, starts []string
+	for _, c := range p.all() {
+		first, more, _ := strings.Cut(c.Name, " ")
+		names = append(names, first)
+		if first == args[0] {
+			starts = append(starts, more)
+		}
+	}
+	if len(starts) > 0 { // a noun whose verb is missing or wrong
+		limit := strings.Join(starts, ", ")
+		if len(args) < 2 || strings.HasPrefix(args[1], "-") {
+			if len(args) > 1 && isHelp(args[1]) {
+				return p.nounHelp(args[0])
+			}
+			return Usage(args[0], limit, "what of it?")
+		}
+		if isHelp(args[1]) {
+			return p.nounHelp(args[0])
+		}
+		return Usage(args[0], limit, "there is no %q%s", Clip(args[1]), meant(args[1], starts))
+	}
+	return Usage("command", "one of those that "+p.Name+" help lists", "there is no %q%s", Clip(args[0]), meant(args[0], names))
+}
+
+func (p *Program) help(ctx context.Context, args []string, t Terminal) error {
+	words, err := Parse(NewFlags("help"), args, "Explains a command, as -h behind it does.")
+	if err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return p.overview(t.Out)
+	}
+	c, rest := p.find(words)
+	if c == nil || len(rest) > 0 && !slices.ContainsFunc(c.Forms, func(f string) bool { return strings.HasPrefix(f, rest[0]) }) {
+		return p.unknown(append(words, "-h"))
+	}
+	return c.Run(ctx, []string{"-h"}, t)
+}
+
+// overview lists the commands.
+func (p *Program) overview(out io.Writer) error {
+	s := ScreenOf(out)
+	fmt.Fprintf(out, "%s %s\n\n", p.Name, Wrap(p.Short, s.Width-len(p.Name)-1, ""))
+	list := Table{Screen: s}
+	for _, c := range p.all() {
+		list.Row("  "+c.synopsis(), c.Short)
+	}
+	if err := list.Print(out); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%s COMMAND -h explains one. Flags may stand anywhere.\nExit: 0 done; 1 attempted and failed, or no solution exists;\n      2 command line or input not acceptable, nothing attempted.\n", p.Name)
+	return err
+}
+
+// nounHelp lists what there is of a noun.
+func (p *Program) nounHelp(noun string) error {
+	text := ""
+	for _, c := range p.all() {
+		if strings.HasPrefix(c.Name, noun+" ") {
+			text += "  " + p.Name + " " + c.synopsis() + "\n      " + c.Short + "\n"
+		}
+	}
+	return &Help{flags: NewFlags(noun), Text: strings.TrimSuffix(text, "\n"), command: &Command{Name: noun, Forms: []string{"..."}}}
+}
+
+// synopsis is how a command is used.
+func (c *Command) synopsis() string {
+	return strings.TrimSpace(c.Name + " " + strings.Join(c.Forms, "|"))
+}
+
+// meant says which name is near to what was typed, "" when none is.
+func meant(typed string, names []string) string {
+	best, at := 3, ""
+	if len(typed) < 4 {
+		best = 2
+	}
+	for _, n := range names {
+		if d := distance(typed, n); d < best {
+			best, at = d, n
+		}
+	}
+	if at == "" {
+		return ""
+	}
+	return "; did you mean " + at + "?"
+}
+
+// distance counts the letters to add, drop, change or swap with the next.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+		for j := range rows[i] {
+			switch {
+			case i == 0:
+				rows[0][j] = j
+			case j > 0:
+				change := rows[i-1][j-1]
+				if a[i-1] != b[j-1] {
+					change++
+				}
+				rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, change)
+				if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+					rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+				}
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+func isHelp(s string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, s) }
+
+func isBool(f *flag.Flag) bool {
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
+}
+
+func unknownFlag(name string, known map[string]*flag.Flag) error {
+	var names []string
+	for n := range known { // any order: sorted
+		names = append(names, "-"+n)
+	}
+	slices.Sort(names)
+	return Usage("", "", "flag provided but not defined: -%s%s", Clip(name), meant("-"+name, names))
+}

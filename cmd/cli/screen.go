@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// Screen is what is written to.
+type Screen struct {
+	Terminal bool
+	Width    int // columns; 0: lines of any length
+	Colour   bool
+}
+
+// narrow is the width where nobody says another.
+const narrow = 80
+
+// ScreenOf looks at what is written to: a terminal has its own width if that is
+// more than 80 columns, and colours unless NO_COLOR is set.
+func ScreenOf(out io.Writer) Screen {
+	s := Screen{Width: narrow}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > narrow {
+		s.Width = n
+	}
+	f, ok := out.(*os.File)
+	if !ok {
+		return s
+	}
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return s
+	}
+	s.Terminal, s.Width = true, max(narrow, int(size.Col))
+	s.Colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return s
+}
+
+// IsTerminal reports whether a person looks at it.
+func IsTerminal(out io.Writer) bool { return ScreenOf(out).Terminal }
+
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	plain  = "\x1b[0m"
+)
+
+// colours of words that say how something is.
+var colours = map[string]string{
+	"in_service": green, "tuned": green, "service": green, "OK": green, "realised": green,
+	"degraded": yellow, "forming": yellow, "Warning": yellow, "host_down": yellow, "drained": yellow, "waiting": yellow, "short": yellow, "no": yellow,
+	"down": red, "Critical": red, "failed": red, "isolated": red, "dark": red, "no planner contact": red,
+}
+
+// Paint colours a word that says how something is, where there are colours.
+func (s Screen) Paint(word string) string {
+	if c := colours[word]; s.Colour && c != "" {
+		return c + word + plain
+	}
+	return word
+}
+
+// Table is rows of cells in columns. What does not fit the screen goes on in the
+// next line, in the last column; the first Row may be its head.
+type Table struct {
+	Screen Screen
+	rows   [][]string
+}
+
+// Row adds one. All have the same number of cells.
+func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// Print writes the rows.
+func (t *Table) Print(out io.Writer) error {
+	var width []int
+	for _, r := range t.rows {
+		for i, c := range r {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], utf8.RuneCountInString(c))
+		}
+	}
+	if len(width) == 0 {
+		return nil
+	}
+	t.squeeze(width)
+	for _, r := range t.rows {
+		if _, err := io.WriteString(out, t.lines(r, width)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lines are a row: as many as its longest cell has in its column.
+func (t *Table) lines(row []string, width []int) string {
+	cells, high := make([][]string, len(row)), 1
+	for i, c := range row {
+		if t.Screen.Width > 0 {
+			c = Wrap(c, width[i], "")
+		}
+		cells[i] = strings.Split(c, "\n")
+		high = max(high, len(cells[i]))
+	}
+	var b strings.Builder
+	for n := range high {
+		line, ends := "", 0
+		for i := range cells {
+			if n < len(cells[i]) && cells[i][n] != "" {
+				line += strings.Repeat(" ", at(width, i)-ends) + t.Screen.Paint(cells[i][n])
+				ends = at(width, i) + utf8.RuneCountInString(cells[i][n])
+			}
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// at is where a column begins.
+func at(width []int, column int) (x int) {
+	for _, w := range width[:column] {
+		x += w + 2
+	}
+	return x
+}
+
+// squeeze narrows columns until the row fits: first the last one, as far as it
+// stays readable, then the widest.
+func (t *Table) squeeze(width []int) {
+	const readable, least = 32, 16
+	last := len(width) - 1
+	if t.Screen.Width == 0 {
+		return
+	}
+	for over := at(width, last) + width[last] - t.Screen.Width; over > 0; over-- {
+		narrowed := last
+		if width[last] <= readable {
+			for i := range width {
+				if width[i] > width[narrowed] {
+					narrowed = i
+				}
+			}
+		}
+		if width[narrowed] <= least {
+			return
+		}
+		width[narrowed]--
+	}
+}
+
+// Wrap breaks text into lines of a width at most, the further ones indented. Words
+// that are longer are broken.
+func Wrap(text string, width int, indent string) string {
+	width = max(width, 16)
+	var b strings.Builder
+	line := 0
+	for i, word := range strings.SplitAfter(text, " ") {
+		bare := strings.TrimRight(word, " ")
+		if n := utf8.RuneCountInString(bare); i > 0 && line+n > width && line > 0 {
+			b.WriteString("\n" + indent)
+			line = 0
+		}
+		for utf8.RuneCountInString(bare) > width-line && line == 0 && utf8.RuneCountInString(bare) > width {
+			cut := cutAt(bare, width)
+			b.WriteString(bare[:cut] + "\n" + indent)
+			bare, word = bare[cut:], word[cut:]
+		}
+		b.WriteString(word)
+		line += utf8.RuneCountInString(word)
+	}
+	return trimRight(b.String())
+}
+
+// trimRight takes the spaces from the ends of lines.
+func trimRight(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// cutAt is where a long word is broken: behind a comma where there is one.
+func cutAt(word string, width int) int {
+	bytes := 0
+	for i := range word {
+		if utf8.RuneCountInString(word[:i]) == width {
+			break
+		}
+		bytes = i
+	}
+	bytes++
+	for bytes < len(word) && !utf8.RuneStart(word[bytes]) {
+		bytes++
+	}
+	bytes = min(bytes, len(word))
+	if comma := strings.LastIndexByte(word[:bytes], ','); comma > 0 {
+		return comma + 1
+	}
+	return bytes
+}
