@@ -227,6 +227,9 @@ func (h *Host) Next() time.Duration { return h.next }
 // Status is what the agent says of itself, at once.
 func (h *Host) Status(now time.Duration) *Status { return h.agent.status(now) }
 
+// Adopted reports whether the hardware was read back and taken as it was found.
+func (h *Host) Adopted() bool { return h.agent.adopted }
+
 // View reads the machine inside, that of a node or of a switch.
 func (h *Host) View() View { return h.view }
 

@@ -45,12 +45,22 @@ type RunConfig struct {
 	// Calibrated keeps a new calibration; nil: it is lost with the process.
 	Calibrated func(proto.BundleID, *ocs.Calibration) error
 	Log        *slog.Logger // nil: silence
+	// Manager started the process and is told how it is; nil: nobody is.
+	Manager Manager
 	// RecordBytes is the memory of the bus recorder; 0: record.DefaultRing,
 	// negative: none, what happens is known to Record alone.
 	RecordBytes int
 	// Record takes every block of the recording from the first on; nil: nobody
 	// does. An error ends it.
 	Record func(block []byte) error
+}
+
+// Manager starts a process anew that ends or hangs. Only the goroutine that drives the
+// board speaks to it.
+type Manager interface {
+	Ready() // the hardware was read back
+	Alive()
+	AliveEvery() time.Duration // at least so often; 0: it does not wait for it
 }
 
 // Limits of the queues around the agent.
@@ -90,6 +100,9 @@ type runner struct {
 	submitted bool // since the last Wait
 	lostEdges uint64
 	collector collector
+
+	ready   bool          // the manager was told
+	aliveAt time.Duration // when it is told next
 
 	events  chan hal.Event
 	calls   chan func() // of other goroutines: to be done by the agent's own
@@ -224,6 +237,7 @@ func (r *runner) loop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		next = r.tellManager(next)
 		due := (<-chan time.Time)(over)
 		if r.thread != nil {
 			if err := r.listen(ctx, next); err != nil {
@@ -259,6 +273,28 @@ func (r *runner) loop(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// tellManager tells whoever started this process that it runs, and returns when the
+// loop must come by again.
+func (r *runner) tellManager(next time.Duration) time.Duration {
+	m := r.cfg.Manager
+	if m == nil {
+		return next
+	}
+	if !r.ready && r.host.Adopted() {
+		r.ready = true
+		m.Ready()
+	}
+	every := m.AliveEvery()
+	if every <= 0 {
+		return next
+	}
+	if now := r.hardware.Now(); now >= r.aliveAt {
+		m.Alive()
+		r.aliveAt = now + every
+	}
+	return min(next, r.aliveAt)
 }
 
 // errBoardLost ends Run: whoever restarts the agent opens the board anew.

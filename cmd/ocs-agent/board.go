@@ -25,6 +25,9 @@ var modelledDecide = sim.DefaultCosts().Decide
 
 // agentConfig is the configuration in the agent's own terms.
 func (c *Config) agentConfig() (agent.Config, error) {
+	if err := c.Board.named(); err != nil {
+		return agent.Config{}, err
+	}
 	board, err := c.Board.layout()
 	if err != nil {
 		return agent.Config{}, err
@@ -174,6 +177,9 @@ func (c *Config) asker(ctx context.Context) (*asker, error) {
 	if _, err := agent.AskSocket(sock, agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) {
 		return &asker{close: func() error { return nil },
 			ask: func(q agent.Question) (*agent.Answer, error) { return agent.AskSocket(sock, q) }}, nil
+	}
+	if err := c.Board.named(); err != nil {
+		return nil, fmt.Errorf("no agent runs at %s, and %w", sock, err)
 	}
 	if c.Board.Kind == "sim" {
 		b, err := c.bench()

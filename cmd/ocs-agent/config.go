@@ -41,7 +41,7 @@ type Config struct {
 
 // BoardConfig says which board and where it is.
 type BoardConfig struct {
-	Kind    string `json:"kind" doc:"linux: buses and lines of this machine; sim: simulated in this process; socket: in a process of its own; box: a commercial switch on the network"`
+	Kind    string `json:"kind" doc:"linux: buses and lines of this machine; sim: simulated in this process; socket: in a process of its own; box: a commercial switch on the network; empty: linux with a board file, else none, and what needs a board refuses"`
 	File    string `json:"file" doc:"board file, docs/board-file.md; empty: a default board. gpus, bundles, modules, module_kind, dac and mux are then the file's"`
 	GPUs    int    `json:"gpus" doc:"GPUs of the node"`
 	Bundles int    `json:"bundles" doc:"OCSTrx bundles of the node, 1 to 8"`
@@ -116,10 +116,11 @@ type LineConfig struct {
 	ActiveLow bool   `json:"active_low"`
 }
 
-// Default is a simulated board that reports to a broker on this machine.
+// Default reports to a broker on this machine, and names no board: nothing is simulated
+// unless it is asked for.
 func Default() Config {
 	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info",
-		Board: BoardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true, Physics: sim.DefaultPhysics()}}
+		Board: BoardConfig{GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true, Physics: sim.DefaultPhysics()}}
 }
 
 // maxConfig bounds a configuration. chosen: far above the widest board's.
@@ -129,7 +130,6 @@ const maxConfig = 1 << 20
 func readConfig(file string) (Config, error) {
 	c := Default()
 	if file == "" {
-		c.Board.settle()
 		return c, nil
 	}
 	raw, err := readLimited(file, maxConfig)
@@ -138,12 +138,14 @@ func readConfig(file string) (Config, error) {
 			err = fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	c.Board.settle()
 	return c, err
 }
 
 // settle says what is meant by what was left out.
 func (b *BoardConfig) settle() {
+	if b.Kind == "" && b.File != "" {
+		b.Kind = "linux"
+	}
 	if b.DAC == "" && b.File == "" && b.ModuleKind == moduleChips && b.Kind != "box" && !b.isSwitch() {
 		b.DAC = "ltc2688"
 	}
@@ -217,7 +219,7 @@ func (b *BoardConfig) validate(bad complain) {
 	b.Physics.Validate(func(key string, value float64, low, high string) {
 		bad("board.physics."+key, "%v: want %s to %s", value, low, high)
 	})
-	if b.Kind != "sim" && b.Physics != sim.DefaultPhysics() {
+	if b.Kind != "sim" && b.Kind != "" && b.Physics != sim.DefaultPhysics() {
 		bad("board.physics", "is of kind sim")
 	}
 	layout, err := b.bare()
@@ -248,7 +250,7 @@ func (b *BoardConfig) validate(bad complain) {
 		}
 	case "box":
 		b.validateBox(bad)
-	case "sim":
+	case "sim", "":
 		for i, f := range b.Faults {
 			if _, err := sim.ParseFault(f); err != nil {
 				bad(fmt.Sprintf("board.faults[%d]", i), "%v", err)
@@ -262,6 +264,15 @@ func (b *BoardConfig) validate(bad complain) {
 	default:
 		bad("board.kind", "%q: want linux, sim, socket or box", b.Kind)
 	}
+}
+
+// named refuses where no board is named.
+func (b *BoardConfig) named() error {
+	if b.Kind != "" {
+		return nil
+	}
+	return usagef("board.kind: no board is named: want -board FILE (docs/board-file.md; ocs-agent board show default is a first one), " +
+		"a configuration with board.kind linux, socket or box, or -sim for a simulated board")
 }
 
 // bare is the board with the default names of its devices.

@@ -27,6 +27,7 @@ type common struct {
 	config string
 	state  string
 	board  string
+	sim    bool
 	json   bool
 }
 
@@ -34,9 +35,10 @@ func newFlags(verb, what, example string) (*flag.FlagSet, *common) {
 	c := &common{fs: flag.NewFlagSet("ocs-agent "+verb, flag.ContinueOnError)}
 	fs := c.fs
 	fs.SetOutput(io.Discard)
-	fs.StringVar(&c.config, "config", "", "configuration `file`, JSON; - is stdin; none: a simulated board")
+	fs.StringVar(&c.config, "config", "", "configuration `file`, JSON; - is stdin")
 	fs.StringVar(&c.state, "state", "", "`folder` of journal, calibrations and socket; overrides the configuration")
 	fs.StringVar(&c.board, "board", "", "board `file`; overrides board.file of the configuration")
+	fs.BoolVar(&c.sim, "sim", false, "a simulated board; overrides board.kind of the configuration")
 	fs.BoolVar(&c.json, "json", false, "print JSON")
 	fs.Usage = func() {
 		fmt.Fprintf(fs.Output(), "ocs-agent %s: %s\n", verb, what)
@@ -101,6 +103,10 @@ func (c *common) read() (Config, error) {
 	if c.board != "" {
 		cfg.Board.File = c.board
 	}
+	if c.sim {
+		cfg.Board.Kind = "sim"
+	}
+	cfg.Board.settle()
 	return cfg, cfg.Board.readBoard()
 }
 

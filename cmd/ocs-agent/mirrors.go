@@ -30,7 +30,7 @@ func (b *BoardConfig) validateMirrors(bad complain) {
 		bad("board.direct", "true: want false for a board with ports")
 	case b.Factory != "" && !b.isSwitch():
 		bad("board.factory", "goes with board.ports")
-	case b.Factory == "" && b.isSwitch() && b.Kind != "sim" && b.Kind != "box":
+	case b.Factory == "" && b.isSwitch() && (b.Kind == "linux" || b.Kind == "socket"):
 		bad("board.factory", "want the file that came with the board")
 	}
 }

@@ -94,7 +94,7 @@ func TestBoxBehindTheSameAgent(t *testing.T) {
 		})
 	}
 	board, box := freeAddress(t), freeAddress(t)
-	start(fmt.Sprintf(`{"node":2,"broker":"","scpi":%q,"board":{"ports":16,"seed":4}}`, board))
+	start(fmt.Sprintf(`{"node":2,"broker":"","scpi":%q,"board":{"kind":"sim","ports":16,"seed":4}}`, board))
 	near := dialScript(t, ctx, board)
 	if id := near.say("*IDN?"); !strings.HasPrefix(id, "Ringlight,") {
 		t.Errorf("%q", id)

@@ -20,7 +20,7 @@ func runs(t *testing.T, kib int, recording string, look func(c *Config, s *agent
 	t.Helper()
 	state := t.TempDir()
 	c, err := readConfig(write(t, "c.json", fmt.Sprintf(`{"broker":"","state":%q,"health_ms":1,"recorder_kib":%d,"log_level":"error",
-		"board":{"bundles":1,"modules":1,"calibrated":false}}`, state, kib)))
+		"board":{"kind":"sim","bundles":1,"modules":1,"calibrated":false}}`, state, kib)))
 	if err != nil {
 		t.Fatal(err)
 	}

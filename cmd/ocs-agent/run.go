@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 
 	"ringlight/agent"
+	"ringlight/cmd/service"
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
 )
@@ -74,6 +75,9 @@ func run(ctx context.Context, args []string) error {
 
 func (c *Config) run(ctx context.Context, recording string) error {
 	log := c.logger()
+	if c.Board.Kind == "sim" {
+		log.Warn("this board is simulated: no light of this machine moves")
+	}
 	if err := c.calibrateSimulated(log); err != nil {
 		return err
 	}
@@ -83,6 +87,11 @@ func (c *Config) run(ctx context.Context, recording string) error {
 	}
 	rc := c.runConfig(a, log)
 	rc.Lines = c.SCPI
+	if m, err := service.Connect(); err != nil {
+		return usageError{err}
+	} else if m != nil {
+		rc.Manager = m
+	}
 	if recording != "" {
 		f, err := createPrivate(recording)
 		if err != nil {

@@ -72,7 +72,7 @@ func selftest(_ context.Context, args []string) error {
 	}
 	defer os.RemoveAll(dir)
 	cfg := Default()
-	cfg.State = dir
+	cfg.State, cfg.Board.Kind = dir, "sim"
 	cfg.Board.Seed, cfg.Board.Modules, cfg.Board.File = *seed, 1, common.board
 	if err := cfg.Board.readBoard(); err != nil {
 		return common.fail(usageError{err})

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 
+	"ringlight/cmd/service"
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/planner/server"
@@ -92,6 +93,11 @@ func (f *runFlags) run(ctx context.Context, t terminal) error {
 	}
 	f.server.Version = version
 	f.server.HTTPReady = func(url string) { f.http = url }
+	if m, err := service.Connect(); err != nil {
+		return usageError{err}
+	} else if m != nil {
+		f.server.Manager = m
+	}
 	f.server.Ready = func(broker string, start planner.Config) { f.announce(t.out, broker, start) }
 	return server.Run(ctx, f.server)
 }

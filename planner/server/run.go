@@ -48,9 +48,19 @@ type Config struct {
 	// Ready is told the broker's URL and the start's configuration when the
 	// term is stored and the link is being made.
 	Ready func(broker string, cfg planner.Config)
+	// Manager started the process and is told how it is; nil: nobody is.
+	Manager Manager
 	// Observe is called from the planner's goroutine after every step and
 	// must not keep it.
 	Observe func(*planner.Planner)
+}
+
+// Manager starts a process anew that ends or hangs. Only the planner's goroutine speaks
+// to it.
+type Manager interface {
+	Ready() // the store is read and the link is being made
+	Alive()
+	AliveEvery() time.Duration // at least so often; 0: it does not wait for it
 }
 
 // ErrGaveWay is what Run returns when the planner leaves by itself: the fabric
@@ -192,11 +202,16 @@ type server struct {
 	broker  *Broker // the embedded one, or nil
 	reads   chan func(*planner.Planner)
 	ended   chan struct{} // closed when nobody steps the planner any more
+
+	aliveAt time.Duration // when the manager is told next
 }
 
 func (s *server) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	if s.cfg.Manager != nil {
+		s.cfg.Manager.Ready()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -223,6 +238,7 @@ func (s *server) loop(ctx context.Context) error {
 			return fmt.Errorf("%w: %s", ErrGaveWay, reason)
 		}
 		s.meters.slept()
+		s.tellManager()
 		timer.Reset(s.untilNext())
 	}
 }
@@ -230,7 +246,23 @@ func (s *server) loop(ctx context.Context) error {
 // untilNext bounds the wait so that the timer's arithmetic cannot wrap.
 func (s *server) untilNext() time.Duration {
 	now := time.Since(s.began)
-	return max(0, min(s.host.Next(), s.link.next(now))-now)
+	next := min(s.host.Next(), s.link.next(now))
+	if m := s.cfg.Manager; m != nil && m.AliveEvery() > 0 {
+		next = min(next, s.aliveAt)
+	}
+	return max(0, next-now)
+}
+
+// tellManager tells whoever started this process that its loop still turns.
+func (s *server) tellManager() {
+	m := s.cfg.Manager
+	if m == nil || m.AliveEvery() <= 0 {
+		return
+	}
+	if now := time.Since(s.began); now >= s.aliveAt {
+		m.Alive()
+		s.aliveAt = now + m.AliveEvery()
+	}
 }
 
 // receiveMore takes what else has come, so that it shares a transaction.
