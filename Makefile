@@ -2,7 +2,7 @@
 
 GO      ?= go
 export CGO_ENABLED ?= 0
-LDFLAGS := -s -w -X main.version=$(shell git describe --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 BUILD   := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 CMDS    := ocs-agent ocs-planner ocs-sim ocsctl
 CROSS   := linux-arm64 linux-arm linux-amd64
@@ -30,6 +30,21 @@ cross-linux-%:
 	@mkdir -p bin/linux-$*
 	GOOS=linux GOARCH=$* GOARM=7 $(BUILD) -o bin/linux-$*/ $(addprefix ./cmd/,$(filter-out ocs-agent,$(CMDS)))
 	GOOS=linux GOARCH=$* GOARM=7 $(BUILD) $(SMALL_linux-$*) -o bin/linux-$*/ ./cmd/ocs-agent
+
+PREFIX ?= /usr/local
+.PHONY: install
+install: build ## commands, units (not enabled) and an example into $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/doc/ringlight
+	install -m 755 $(addprefix bin/,$(CMDS)) $(DESTDIR)$(PREFIX)/bin/
+	for u in agent planner; do sed 's,/usr/bin/,$(PREFIX)/bin/,' cmd/install/ocs-$$u.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/ocs-$$u.service; done
+	install -m 644 cmd/install/agent.json hal/boardfile/default.json $(DESTDIR)$(PREFIX)/share/doc/ringlight/
+
+.PHONY: packages bench-packages
+packages: cross ## Debian packages of agent, planner and tools into bin/packages (needs dpkg-deb)
+	cmd/install/deb.sh bin/packages
+
+bench-packages: ## packages built twice, looked through, installed, hung, upgraded and purged under systemd in a container (needs dpkg-deb, lintian, debootstrap, systemd-container, root)
+	@.ci/packages.sh
 
 demo: build ## broker, planner, 64 agents on simulated boards, 348 days of faults (TRACE=FILE replays a trace)
 	@bin/ocs-sim demo $(if $(TRACE),-trace $(TRACE))

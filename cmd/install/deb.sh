@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# deb.sh OUT [ARCH...]: Debian packages of the binaries of `make cross`, into the folder
+# OUT: agent (arm64, armhf, amd64), planner and tools (arm64, amd64). The same commit
+# gives the same bytes, whatever the umask, the time zone or the day.
+set -euo pipefail
+out=$(realpath -m "${1:?deb.sh OUT [ARCH...]}"); shift
+cd "$(dirname "$0")/../.."
+export LC_ALL=C TZ=UTC
+umask 022
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}; export SOURCE_DATE_EPOCH
+here=cmd/install
+version=${VERSION:-$(git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || echo "v0~git$(date -d "@$SOURCE_DATE_EPOCH" +%Y%m%d.%H%M%S).$(git describe --always --dirty)")}
+version=${version#v}; version=${version//-/+}
+work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+
+maintainer=${MAINTAINER:-Ringlight <ringlight@localhost>} # a site's own
+about() { # about PACKAGE: what it is
+  case $1 in
+  ringlight-agent) echo 'agent of optically switched GPU rings, one a node
+ Drives the optical switches of one node over I2C, SPI and GPIO, watches the
+ light and goes round a dead neighbour by itself, without the network.
+ .
+ An upgrade changes the binary and restarts nothing: the light stays with the
+ agent that runs, until "ocsctl rollout" or an operator restarts it.' ;;
+  ringlight-planner) echo 'planner of optically switched GPU rings
+ Places rings and jobs, computes the settings of the switches, and follows what
+ the light does, over MQTT. Light does not depend on it.' ;;
+  ringlight-tools) echo 'commands for operators of optically switched GPU rings
+ ocsctl asks and changes a running fabric; ocs-sim is the virtual cluster and
+ the studies.' ;;
+  esac
+}
+
+# put MODE FROM TO: a file into the package that is being made.
+put() { install -D -m "$1" "$2" "$root/$3"; }
+gz() { mkdir -p "$(dirname "$root/$2")"; gzip -9n <"$1" >"$root/$2"; chmod 644 "$root/$2"; }
+
+fill() { # fill PACKAGE ARCH BINARIES: what is in it
+  local p=$1 bins=$3 c m
+  for c in $bins; do
+    put 755 "$bins_dir/$c" "usr/bin/$c"
+    for m in bin/man/"$c".1 bin/man/"$c"-*.1; do [ -f "$m" ] && gz "$m" "usr/share/man/man1/$(basename "$m").gz"; done
+  done
+  put 644 "$here/copyright" "usr/share/doc/$p/copyright"
+  printf '%s (%s) stable; urgency=medium\n\n  * See NEWS.gz.\n\n -- %s  %s\n' "$p" "$version" "$maintainer" "$(date -R -d "@$SOURCE_DATE_EPOCH")" >"$work/changelog"
+  gz "$work/changelog" "usr/share/doc/$p/changelog.gz"
+  gz CHANGELOG.md "usr/share/doc/$p/NEWS.gz"
+  case $p in
+  ringlight-agent)
+    put 644 "$here/ocs-agent.service" lib/systemd/system/ocs-agent.service
+    put 644 "$here/agent.json" usr/share/doc/$p/examples/agent.json
+    put 644 hal/boardfile/default.json usr/share/doc/$p/examples/board.json
+    mkdir -p "$root/etc/ringlight" ;;
+  ringlight-planner)
+    put 644 "$here/ocs-planner.service" lib/systemd/system/ocs-planner.service
+  ringlight-tools)
+    for m in bin/completion/*; do
+      case $m in
+      *.bash) put 644 "$m" "usr/share/bash-completion/completions/$(basename "$m" .bash)" ;;
+      *.zsh) put 644 "$m" "usr/share/zsh/vendor-completions/_$(basename "$m" .zsh)" ;;
+      *.fish) put 644 "$m" "usr/share/fish/vendor_completions.d/$(basename "$m")" ;;
+      esac
+    done
+    if [ -d docs/monitoring ]; then (cd docs/monitoring && find . -type f) | while read -r m; do put 644 "docs/monitoring/$m" "usr/share/doc/$p/monitoring/$m"; done; fi ;;
+  esac
+}
+
+scripts() { # scripts PACKAGE: what dpkg runs
+  local unit=
+  case $1 in ringlight-agent) unit=ocs-agent ;; ringlight-planner) unit=ocs-planner ;; *) return 0 ;; esac
+  sed "s/@UNIT@/$unit/g" "$here/postinst" >"$root/DEBIAN/postinst"
+  sed "s/@UNIT@/$unit/g" "$here/prerm" >"$root/DEBIAN/prerm"
+  sed "s/@UNIT@/$unit/g" "$here/postrm" >"$root/DEBIAN/postrm"
+  chmod 755 "$root"/DEBIAN/p*
+}
+
+build() { # build PACKAGE ARCH BINARIES
+  local p=$1 arch=$2
+  root=$work/$p-$arch; mkdir -p "$root/DEBIAN"; chmod 755 "$root" "$root/DEBIAN"
+  case $arch in armhf) bins_dir=bin/linux-arm ;; *) bins_dir=bin/linux-$arch ;; esac
+  fill "$@"
+  scripts "$p"
+  mkdir -p "$root/usr/share/lintian/overrides"
+  sed "s/@PACKAGE@/$p/g" "$here/lintian" >"$root/usr/share/lintian/overrides/$p"; chmod 644 "$root/usr/share/lintian/overrides/$p"
+  local size; size=$(du -k --apparent-size -s --exclude=DEBIAN "$root" | cut -f1)
+  printf 'Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: %s\nSection: net\nPriority: optional\nInstalled-Size: %s\nDescription: %s\n' \
+    "$p" "$version" "$arch" "$maintainer" "$size" "$(about "$p")" >"$root/DEBIAN/control"
+  (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | sort | xargs md5sum) >"$root/DEBIAN/md5sums"
+  find "$root" -newermt "@$SOURCE_DATE_EPOCH" -print0 | xargs -0r touch -h -d "@$SOURCE_DATE_EPOCH"
+  dpkg-deb --root-owner-group -Zxz --build "$root" "$out/${p}_${version}_$arch.deb" >/dev/null
+  echo "$out/${p}_${version}_$arch.deb $(( $(stat -c %s "$out/${p}_${version}_$arch.deb") / 1024 )) KiB"
+}
+
+for arch in ${*:-arm64 armhf amd64}; do
+  build ringlight-agent "$arch" ocs-agent
+  [ "$arch" = armhf ] && continue # of a baseboard controller, which runs no planner
+  build ringlight-planner "$arch" ocs-planner
+  build ringlight-tools "$arch" 'ocsctl ocs-sim'
+done

@@ -1,0 +1,26 @@
+SUMMARY = "Agent of optically switched GPU rings, one a node"
+DESCRIPTION = "Drives the optical switches of a node over I2C, SPI and GPIO. Put the binary of \
+`make cross` for the machine beside this recipe: it is static and needs no library."
+LICENSE = "Apache-2.0"
+LIC_FILES_CHKSUM = "file://${COMMON_LICENSE_DIR}/Apache-2.0;md5=89aea4e17d99a7cacdbeed46a0096b10"
+
+SRC_URI = "file://ocs-agent file://ocs-agent.service"
+S = "${WORKDIR}"
+
+inherit systemd
+
+SYSTEMD_SERVICE:${PN} = "ocs-agent.service"
+# Without /etc/ringlight/agent.json the unit's condition keeps it from starting.
+SYSTEMD_AUTO_ENABLE = "enable"
+
+# A static Go binary: already stripped, linked against nothing.
+INSANE_SKIP:${PN} += "already-stripped ldflags"
+INHIBIT_PACKAGE_STRIP = "1"
+
+# Journal and calibrations must outlive an image: /var/lib/ocs-agent belongs on the
+# persistent partition.
+do_install() {
+	install -D -m 0755 ${WORKDIR}/ocs-agent ${D}${bindir}/ocs-agent
+	install -D -m 0644 ${WORKDIR}/ocs-agent.service ${D}${systemd_system_unitdir}/ocs-agent.service
+}
+
