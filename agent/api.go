@@ -171,6 +171,7 @@ type Answer struct {
 	Bits     int           `json:"bits,omitempty"`            // of the register
 	Image    []byte        `json:"image,omitempty"`           // of AskDump
 	Failing  *Failing      `json:"failing,omitempty"`         // of AskCalibrate that failed on a module
+	Text     string        `json:"text,omitempty"`            // of the verb metrics
 }
 
 // Failing is what a calibration failed on.
@@ -188,6 +189,9 @@ type Status struct {
 	LinkUp   bool           `json:"link_up"`
 	Unacked  int            `json:"events_unacked"` // that the planner has not acknowledged
 	UptimeUS int64          `json:"uptime_us"`
+	samples  []proto.Sample // the last health round's
+	bypasses passed
+	calls    *calls
 	// Of a running agent.
 	Quarantine []QuarantineStatus `json:"quarantine,omitempty"`
 	Recorder   *RecorderStatus    `json:"recorder,omitempty"`

@@ -32,6 +32,7 @@ type nodeOptics struct {
 	health   health
 	manual   *manual
 	kept     []BundleRecord // of the journal
+	bypasses passed
 }
 
 // lineUse says what an input line of the board means.
@@ -44,7 +45,7 @@ type lineUse struct {
 // newNodeOptics makes an agent that of a node.
 func newNodeOptics(agent *Agent) {
 	cfg := &agent.cfg
-	a := &nodeOptics{Agent: agent, adoptBy: Never}
+	a := &nodeOptics{Agent: agent, adoptBy: Never, bypasses: newPassed()}
 	a.node = node.New(node.Config{ID: cfg.Node, Bundles: len(cfg.Board.Bundles)})
 	agent.machine = a.node
 	if agent.journal.State != nil {

@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"ringlight/hal"
 	"ringlight/proto"
+	"ringlight/proto/metric"
 	"ringlight/sim"
 )
 
@@ -95,10 +98,22 @@ func TestNeighboursBypassADeadNode(t *testing.T) {
 		if total >= time.Millisecond {
 			t.Errorf("node %d was back after %v", n, total)
 		}
+		page := string(measuredBy(f.nodes[n].agent.status(f.world.Now())))
+		for _, want := range []string{`seconds_count{losses="1"} 1`, `seconds_sum{losses="1"} 0.000` + strconv.Itoa(int(l.TotalMicros())), `seconds_count{losses="2"} 0`} { // whose trailing zeros are not written
+			if !strings.Contains(page, "\nringlight_agent_bypass_"+strings.TrimRight(want, "0")) {
+				t.Errorf("node %d: no bypass_%s", n, want)
+			}
+		}
 		if l.DetectMicros == 0 || l.DecideMicros != uint32(fleetDecide/time.Microsecond) || l.BusMicros == 0 || l.SettleMicros == 0 {
 			t.Errorf("node %d: ledger %+v", n, l)
 		}
 	}
+}
+
+func measuredBy(s *Status) []byte {
+	var p metric.Page
+	metric.AppendAll(&p, Measures, &Sight{Status: s, JournalBytes: -1})
+	return p.Text
 }
 
 func TestRestartChangesNoLight(t *testing.T) {

@@ -41,6 +41,7 @@ func (a *nodeOptics) noteSwitch(now time.Duration, e proto.Event, s node.Stamps)
 	if s != (node.Stamps{}) {
 		l, mark := a.ledger(s)
 		e.Ledger, e.LedgerMark = &l, mark
+		a.bypasses.take(&e, a.machine.Report)
 	}
 	a.note(now, e)
 }

@@ -108,6 +108,7 @@ func promptOf(p *hal.Prompt) proto.Prompt {
 }
 
 func (a *nodeOptics) addStatus(s *Status) {
+	s.bypasses = a.bypasses.clone()
 	for i := range a.bundles {
 		b := &a.bundles[i]
 		o := b.optics.Status()
@@ -128,5 +129,6 @@ func (a *nodeOptics) addStatus(s *Status) {
 			}
 		}
 		s.Bundles = append(s.Bundles, bs)
+		s.samples = b.optics.Samples(time.Duration(s.UptimeUS)*time.Microsecond, s.samples)
 	}
 }

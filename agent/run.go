@@ -12,6 +12,7 @@ import (
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/proto/limit"
+	"ringlight/proto/metric/self"
 )
 
 // Hardware is an open board. Its events go to the function that was given
@@ -40,6 +41,8 @@ type RunConfig struct {
 	Journal string
 	// Socket is the path of the unix socket for people on this host; "": none.
 	Socket string
+	// Process is what measures the process for the metrics; nil: nobody does.
+	Process *self.Process
 	// Lines is the TCP address on which scripts drive a switch; "": none.
 	Lines string
 	// Calibrated keeps a new calibration; nil: it is lost with the process.
@@ -91,6 +94,7 @@ type runner struct {
 	recording  *recording           // nil: off
 	accesses   map[*hal.Op]register // being read or written by hand
 	scripts    *scriptServer
+	made       calls // of buses
 
 	packets <-chan proto.Packet // of the link; nil: none, or it has ended
 
@@ -119,7 +123,7 @@ type savedRecord struct {
 // Run runs an agent until ctx ends. It changes no light when it starts or
 // ends.
 func Run(ctx context.Context, cfg RunConfig) error {
-	r := &runner{cfg: cfg, log: limit.Logger(cfg.Log), quarantine: hal.NewQuarantine(cfg.Agent.Board), accesses: map[*hal.Op]register{},
+	r := &runner{cfg: cfg, log: limit.Logger(cfg.Log), quarantine: hal.NewQuarantine(cfg.Agent.Board), accesses: map[*hal.Op]register{}, made: newCalls(),
 		ended: make(chan error, 1), events: make(chan hal.Event, maxEventsWaiting), calls: make(chan func(), maxCalls),
 		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords)}
 	ctx, cancel := context.WithCancel(ctx)

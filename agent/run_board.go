@@ -17,6 +17,7 @@ import (
 // boardEvent takes an event of the board.
 func (r *runner) boardEvent(now time.Duration, ev hal.Event) {
 	if c := ev.Completion; c != nil {
+		r.made.take(c)
 		latched, freed := r.quarantine.Done(now, c)
 		if latched != nil {
 			r.log.Error("device in quarantine", "device", latched.String(), "error", c.Err)

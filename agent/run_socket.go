@@ -21,6 +21,9 @@ import (
 // A question on the unix socket is one line of JSON, so is its answer; one
 // question a connection. What is asked is checked by the agent, not here.
 
+// verbMetrics asks for the status as a page for a monitoring system.
+const verbMetrics = "metrics"
+
 // maxQuestion bounds a line. chosen: a host's reason is one line of text.
 const maxQuestion = 4096
 
@@ -30,7 +33,7 @@ const askTimeout = 30 * time.Minute
 
 // Question is an Ask on the socket.
 type Question struct {
-	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release, peek, poke, dump, hold; record: the answer is a recording without end
+	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release, peek, poke, dump, hold, metrics; record: the answer is a recording without end
 	Bundle proto.BundleID `json:"bundle,omitempty"`
 	Path   string         `json:"path,omitempty"`
 	Text   string         `json:"text,omitempty"`
@@ -150,8 +153,15 @@ func (r *runner) question(ctx context.Context, conn *limit.Conn) {
 			return
 		}
 	}
+	page := err == nil && q.Verb == verbMetrics
+	if page {
+		q.Verb = "status"
+	}
 	if err == nil {
 		ans, err = r.put(ctx, q)
+	}
+	if err == nil && page && ans.Status != nil {
+		ans = r.measured(ans.Status)
 	}
 	if err != nil {
 		ans = &Answer{Err: proto.AsError(err)}
@@ -204,6 +214,7 @@ func (r *runner) asked(q Ask, answer func(*Answer)) {
 
 // addsTo adds to a status what the agent does not know.
 func (r *runner) addsTo(st *Status) {
+	st.calls = r.made.clone()
 	for _, h := range r.quarantine.Held() {
 		st.Quarantine = append(st.Quarantine, QuarantineStatus{Device: h.Device.String(), SinceUS: h.Since.Microseconds(),
 			Absent: h.Absent, Cause: h.Cause.Error()})

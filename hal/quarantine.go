@@ -1,10 +1,10 @@
 package hal
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -23,6 +23,11 @@ func (d Device) String() string {
 		return fmt.Sprintf("%d/%#x", d.Bus, d.Addr)
 	}
 	return fmt.Sprintf("%d/%#x.%d/%#x", d.Bus, d.Mux, d.Channel, d.Addr)
+}
+
+// place orders devices.
+func (d Device) place() uint64 {
+	return uint64(d.Bus)<<40 | uint64(d.Mux)<<24 | uint64(d.Channel)<<16 | uint64(d.Addr)
 }
 
 // Limits of a quarantine.
@@ -252,9 +257,6 @@ func (q *Quarantine) Held() []Held {
 			out = append(out, Held{r.device, r.since, r.absent, r.cause})
 		}
 	}
-	slices.SortFunc(out, func(a, b Held) int {
-		return cmp.Or(cmp.Compare(a.Device.Bus, b.Device.Bus), cmp.Compare(a.Device.Mux, b.Device.Mux),
-			cmp.Compare(a.Device.Channel, b.Device.Channel), cmp.Compare(a.Device.Addr, b.Device.Addr))
-	})
+	sort.Slice(out, func(i, j int) bool { return out[i].Device.place() < out[j].Device.place() })
 	return out
 }

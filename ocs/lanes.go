@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"ringlight/hal"
 	"ringlight/mzi"
@@ -73,10 +74,10 @@ func (m *ModuleCalibration) cross(found *mzi.Module) {
 		}
 		m.Cells[k].Near[Reach] = 1_000_000
 	}
-	slices.Sort(far)
+	sort.Slice(far, func(i, j int) bool { return far[i] < far[j] })
 	m.Common = far[len(far)/2]
 	off := func(f FarCalibration) int32 { return max(f.Share-m.Common, m.Common-f.Share) }
-	slices.SortStableFunc(m.Far, func(a, b FarCalibration) int { return int(off(b) - off(a)) })
+	sort.SliceStable(m.Far, func(i, j int) bool { return off(m.Far[i]) > off(m.Far[j]) })
 	m.Far = slices.Clone(m.Far[:maxFar])
 }
 

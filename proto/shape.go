@@ -4,6 +4,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -117,7 +118,7 @@ func structShape(t reflect.Type) *shape {
 		s.fields = append(s.fields, out)
 	}
 	if s.kind == shapeMap {
-		slices.SortFunc(s.fields, func(a, b field) int { return int(int64(a.key) - int64(b.key)) })
+		sort.Slice(s.fields, func(i, j int) bool { return s.fields[i].key < s.fields[j].key })
 		for i := 1; i < len(s.fields); i++ {
 			if s.fields[i].key == s.fields[i-1].key {
 				panic("proto: key used twice in " + t.Name())

@@ -2,7 +2,7 @@ package sim
 
 import (
 	"fmt"
-	"slices"
+	"sort"
 
 	"ringlight/mzi/detmath"
 )
@@ -25,7 +25,7 @@ func (w *World) Memory(id BoardID, bundle, mod int) []Page {
 	for n, p := range s.eeprom.pages { // any order: sorted below
 		out = append(out, Page{Number: n, Data: *p})
 	}
-	slices.SortFunc(out, func(a, b Page) int { return int(a.Number) - int(b.Number) })
+	sort.Slice(out, func(i, j int) bool { return out[i].Number < out[j].Number })
 	return out
 }
 

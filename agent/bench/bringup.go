@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"ringlight/hal"
 	"ringlight/ocs"
@@ -67,8 +68,8 @@ func (b BringUp) Run(field Field, stations []Station) (*Report, error) {
 		}
 	}
 	b.optical(l, r, say)
-	slices.SortStableFunc(r.Checks, func(a, b Check) int {
-		return slices.Index(sections, a.Section) - slices.Index(sections, b.Section)
+	sort.SliceStable(r.Checks, func(i, j int) bool {
+		return slices.Index(sections, r.Checks[i].Section) < slices.Index(sections, r.Checks[j].Section)
 	})
 	r.Took = field.Now() - began
 	return r, nil

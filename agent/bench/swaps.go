@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // StepKind is what a person does with plugs.
@@ -90,7 +91,7 @@ func Swaps(found, expected []Fibre) []Step {
 			left = append(left, Fibre{a, b})
 		}
 	}
-	slices.SortFunc(left, func(f, g Fibre) int { return f.A.compare(g.A) })
+	sort.Slice(left, func(i, j int) bool { return left[i].A.compare(left[j].A) < 0 })
 	for _, f := range left {
 		steps = append(steps, Step{StepPull, f.A, f.B})
 	}

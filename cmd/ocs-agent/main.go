@@ -19,6 +19,7 @@ const usage = `ocs-agent drives the optics of one node.
 
   run         run the agent (default: on a simulated board)
   status      what the running agent says of itself
+  metrics     the running agent's measures, for a monitoring system
   calibrate   calibrate bundles that carry nothing
   path set    put a bundle that carries nothing on a path by hand
   port        hold a port of a circuit switch off, or let it go
@@ -40,6 +41,7 @@ ocs-agent VERB -h explains a verb. Exit: 0 done, 1 failed, 2 wrong usage.
 var verbs = map[string]func(ctx context.Context, args []string) error{
 	"run":         run,
 	"status":      status,
+	"metrics":     metrics,
 	"calibrate":   calibrate,
 	"path":        path,
 	"host":        host,

@@ -12,6 +12,7 @@ import (
 	"ringlight/agent"
 	"ringlight/cmd/service"
 	"ringlight/proto"
+	"ringlight/proto/metric/self"
 	"ringlight/proto/mqtt"
 )
 
@@ -123,7 +124,8 @@ const linkQueue = 1024
 // runConfig is how an agent of this configuration runs, alone.
 func (c *Config) runConfig(a agent.Config, log *slog.Logger) agent.RunConfig {
 	return agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"), Socket: c.socketPath(),
-		Calibrated: c.keepCalibration, Log: log, RecordBytes: c.recordBytes()}
+		Calibrated: c.keepCalibration, Log: log, RecordBytes: c.recordBytes(),
+		Process: self.New("ocs-agent", a.Software, self.File{Use: "cert", Path: c.Cert}, self.File{Use: "ca", Path: c.CA})}
 }
 
 // calibrateSimulated gives a simulated board that is to be calibrated the

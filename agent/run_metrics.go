@@ -1,0 +1,32 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+
+	"ringlight/proto/metric"
+	"ringlight/proto/metric/self"
+)
+
+// measured writes down how the agent stands, in the goroutine
+// of who asked: the agent's own makes the copy and nothing else.
+func (r *runner) measured(status *Status) *Answer {
+	s := &Sight{Status: status, JournalBytes: -1}
+	if r.cfg.Journal != "" {
+		s.JournalBytes = 0
+		names, _ := filepath.Glob(filepath.Join(r.cfg.Journal, "journal.*"))
+		for _, name := range names {
+			if info, err := os.Stat(name); err == nil {
+				s.JournalBytes += info.Size()
+			}
+		}
+	}
+	var p metric.Page
+	metric.AppendAll(&p, Measures, s)
+	if me := r.cfg.Process; me != nil {
+		own := *me
+		own.Look()
+		metric.AppendAll(&p, self.Measures, &own)
+	}
+	return &Answer{Text: string(p.Text)}
+}
