@@ -121,6 +121,11 @@ func (b *alarmBook) update() {
 			b.forget(id)
 		}
 	}
+}
+
+// store takes the acknowledgements of what is over out of the store. Only within a
+// step: who looks on between two of them asks for nothing to be stored.
+func (b *alarmBook) store() {
 	if len(b.over) == 0 {
 		return
 	}
@@ -210,6 +215,7 @@ func (b *alarmBook) list() []proto.AlarmStatus {
 // moves others, which a person sees at the next look.
 func (b *alarmBook) page(q *proto.OpRequest, r *proto.OpReply) {
 	all := b.list()
+	b.store()
 	all = all[min(q.Page, uint64(len(all))):]
 	if len(all) > alarmPage {
 		all, r.Next = all[:alarmPage], q.Page+alarmPage
@@ -224,6 +230,7 @@ const alarmPage = 48
 // acknowledge notes that an alarm is known.
 func (b *alarmBook) acknowledge(q *proto.OpRequest, r *proto.OpReply) {
 	b.update()
+	b.store()
 	a := b.standing[q.Alarm]
 	switch {
 	case a == nil:

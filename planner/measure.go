@@ -2,6 +2,7 @@ package planner
 
 import (
 	"strconv"
+	"strings"
 
 	"ringlight/planner/core"
 	"ringlight/planner/hbd"
@@ -18,7 +19,8 @@ type Census struct {
 	State           string
 	Leader          bool
 	Nodes, Switches member.Counts
-	Core            proto.CoreStatus // without a core it is empty
+	Alarms          [proto.SeverityCritical + 1][2]int // that stand, by severity, and whether someone acknowledged them
+	Core            proto.CoreStatus                   // without a core it is empty
 	CoreCommits     metric.Tally
 	CoreAborts      uint64
 	HasCore         bool
@@ -30,6 +32,9 @@ func CensusOf(p *Planner) *Census {
 		Nodes: p.rings.Table().Count(p.linkSince)}
 	c.Overview = Overview{Term: p.j.Term, Generation: p.rings.Generation(), EventsSeen: p.j.Seen(),
 		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
+	for _, a := range p.Alarms() {
+		c.Alarms[min(a.Severity, proto.SeverityCritical)][one(a.AckMillis != 0)]++
+	}
 	for _, t := range p.tables() {
 		c.Overview.EventGaps += t.Gaps()
 		c.Overview.Refused += t.Refused()
@@ -100,12 +105,13 @@ var Measures = []measure{
 			p.Word("drained").Is(int64(c.Drained))
 		}),
 	single("ringlight_nodes_pending", metric.Gauge, "Nodes online that have not applied what is committed for them.", func(c *Census) int64 { return int64(c.Pending) }),
-	metric.Of(family{Name: "ringlight_alarms", Help: "Standing alarms that nodes and switches report, by severity.", Labels: []string{"kind", "severity"}},
+	metric.Of(family{Name: "ringlight_alarms", Help: "Alarms that stand, by severity and whether someone has acknowledged them: ocsctl alarm list.", Labels: []string{"severity", "acknowledged"}},
 		func(c *Census, p *page) {
-			c.devices(func(kind string, n *member.Counts) {
-				p.Word(kind).Word("warning").Is(int64(n.Alarms[proto.SeverityWarning]))
-				p.Word(kind).Word("critical").Is(int64(n.Alarms[proto.SeverityCritical]))
-			})
+			for s := proto.SeverityWarning; s <= proto.SeverityCritical; s++ {
+				name := strings.ToLower(s.String())
+				p.Word(name).Word("no").Is(int64(c.Alarms[s][0]))
+				p.Word(name).Word("yes").Is(int64(c.Alarms[s][1]))
+			}
 		}),
 
 	metric.Of(family{Name: "ringlight_bypass_seconds", Kind: metric.Histogram, Places: metric.Micro, Labels: []string{"losses"},

@@ -48,6 +48,7 @@ func (p *Planner) tellWaits() {
 	}
 	p.waitsAt = p.j.Now + sayWaits
 	p.alarms.update()
+	p.alarms.store()
 	text := proto.Clip(strings.Join(p.waits(), "; "))
 	if was := p.waited; text != was {
 		p.waited = text

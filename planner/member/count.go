@@ -39,7 +39,6 @@ func (s *signs) quiet(of proto.Session, since, now time.Duration) bool {
 type Counts struct {
 	States [Disputed + 1]int
 	Silent int // did not answer a prepare, or are online and stopped sending telemetry
-	Alarms [proto.SeverityCritical + 1]int
 }
 
 // Mute: somebody should speak for the device, and nothing comes.
@@ -55,20 +54,6 @@ func (t *Table) Count(linkSince time.Duration) (c Counts) {
 		if t.Mute(d, linkSince) {
 			c.Silent++
 		}
-		for k := range d.alarms() {
-			c.Alarms[min(d.Report.Alarms[k].Severity, proto.SeverityCritical)]++
-		}
 	}
 	return c
 }
-
-// alarms are those of a device that somebody speaks for.
-func (d *Device) alarms() []proto.Alarm {
-	if d.Report == nil || !d.Online() {
-		return nil
-	}
-	return d.Report.Alarms
-}
-
-// State is where the device's connection stands.
-func (d *Device) State() State { return d.state }
