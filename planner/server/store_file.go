@@ -1,0 +1,162 @@
+package server
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"ringlight/planner"
+	"ringlight/proto"
+)
+
+// storeFormat is of what Export writes; a later one is refused. chosen: that of the
+// records, which the name of the bucket has too.
+const storeFormat = 2
+
+// maxExportLine bounds a line of an export: the fabric of 10,000 nodes is 3 MB.
+const maxExportLine = 64 << 20
+
+// StoreHead is what an export begins with, and what is said of a store.
+type StoreHead struct {
+	Format  int    `json:"ringlight_store"`
+	Fabric  string `json:"fabric"`
+	Term    uint64 `json:"term"`
+	Records int    `json:"records"`
+	SHA256  string `json:"sha256"` // of all keys and values, in order: a copy has the same
+}
+
+// storeLine is one record; a value is base64.
+type storeLine struct {
+	Key   string `json:"key"`
+	Value []byte `json:"value"`
+}
+
+// headOf describes what a store holds. What a planner would not start from is an error.
+func headOf(st planner.State) (StoreHead, error) {
+	head := StoreHead{Format: storeFormat, Records: len(st)}
+	if len(st) > 0 {
+		cfg, err := planner.Start(st, nil, 1)
+		if err != nil {
+			return head, err
+		}
+		head.Fabric, head.Term = cfg.Fabric.Name, uint64(cfg.Term)
+	}
+	sum := sha256.New()
+	for _, r := range st {
+		var n [8]byte
+		binary.BigEndian.PutUint32(n[:], uint32(len(r.Key)))
+		binary.BigEndian.PutUint32(n[4:], uint32(len(r.Value)))
+		sum.Write(n[:])
+		sum.Write([]byte(r.Key))
+		sum.Write(r.Value)
+	}
+	head.SHA256 = fmt.Sprintf("%x", sum.Sum(nil))
+	return head, nil
+}
+
+// loadStore reads a store that must be there.
+func loadStore(path string) (planner.State, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, &proto.Error{Code: proto.Invalid, Field: "state", Limit: "the file of a store", Reason: err.Error()}
+	}
+	s, err := OpenStore(path)
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.Load()
+	return st, errors.Join(err, s.Close())
+}
+
+// CheckStore reads a store whole and says what it holds.
+func CheckStore(path string) (StoreHead, error) {
+	st, err := loadStore(path)
+	if err != nil {
+		return StoreHead{}, err
+	}
+	return headOf(st)
+}
+
+// ExportStore writes a store as lines of JSON: its head, then a record each. No planner
+// may have it open.
+func ExportStore(path string, out io.Writer) (StoreHead, error) {
+	st, err := loadStore(path)
+	if err != nil {
+		return StoreHead{}, err
+	}
+	head, err := headOf(st)
+	if err != nil {
+		return head, err
+	}
+	w := bufio.NewWriter(out)
+	enc := json.NewEncoder(w)
+	err = enc.Encode(head)
+	for i := 0; i < len(st) && err == nil; i++ {
+		err = enc.Encode(storeLine{st[i].Key, st[i].Value})
+	}
+	return head, errors.Join(err, w.Flush())
+}
+
+// ImportStore makes a new store of what Export wrote, whole or not at all.
+func ImportStore(in io.Reader, path string) (StoreHead, error) {
+	refuse := func(limit, format string, args ...any) (StoreHead, error) {
+		return StoreHead{}, &proto.Error{Code: proto.Invalid, Field: "import", Limit: limit, Reason: fmt.Sprintf(format, args...)}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return StoreHead{}, &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file that is not there yet", Reason: path + " is there"}
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxExportLine)
+	var want StoreHead
+	if !lines.Scan() || proto.DecodeFile(lines.Bytes(), &want) != nil || want.Format == 0 {
+		return refuse("what ocs-planner store export wrote", "line 1: no head of an export")
+	}
+	if want.Format > storeFormat {
+		return refuse(fmt.Sprintf("format 1 to %d", storeFormat), "line 1: format %d is of a later version of ocs-planner", want.Format)
+	}
+	var st planner.State
+	for n := 2; lines.Scan(); n++ {
+		var l storeLine
+		if err := proto.DecodeFile(lines.Bytes(), &l); err != nil {
+			return refuse("what ocs-planner store export wrote", "line %d: %v", n, err)
+		}
+		if len(st) > 0 && l.Key <= st[len(st)-1].Key {
+			return refuse("keys in order", "line %d: %q", n, l.Key)
+		}
+		st = append(st, planner.Record{Key: l.Key, Value: l.Value})
+	}
+	if err := lines.Err(); err != nil {
+		return refuse("lines of at most 64 MiB", "%v", err)
+	}
+	head, err := headOf(st)
+	if err != nil {
+		return head, err
+	}
+	if head.Records != want.Records || head.SHA256 != want.SHA256 {
+		return refuse("the records that were exported", "%d records, %d were written; sha256 %s, want %s", head.Records, want.Records, head.SHA256, want.SHA256)
+	}
+	return head, writeStore(st, path)
+}
+
+// writeStore makes the file under another name first, so that it is whole or not there.
+func writeStore(st planner.State, path string) error {
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".import-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	made := filepath.Join(dir, "store")
+	s, err := OpenStore(made)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(s.Commit(st), s.Close()); err != nil {
+		return err
+	}
+	return os.Link(made, path) // fails where somebody was faster
+}
