@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 )
 
@@ -28,10 +29,10 @@ func TestBadCommandLines(t *testing.T) {
 	for _, c := range []struct {
 		args, says string
 	}{
-		{"", "usage"},
-		{"walk", "unknown command"},
+		{"", "help"},
+		{"walk", "walk"},
 		{"run -nodes 3", "nodes"},
-		{"run extra", `unexpected "extra"`},
+		{"run extra", "extra"},
 		{"run -broker mqtt://192.0.2.1", "-insecure"},
 		{"run -broker tcp://127.0.0.1", "broker"},
 		{"run -broker mqtt://127.0.0.1:1 -listen 127.0.0.1:0", "listen"},
@@ -41,13 +42,17 @@ func TestBadCommandLines(t *testing.T) {
 		{"run -fabric-file nowhere.json", "fabric-file"},
 		{"run -fabric-file " + write("bad.json", `{"name":"f1","colour":"blue"}`), "colour"},
 		{"run -fabric-file " + write("tp.json", strings.Replace(string(fabric.Default().Encode()), `"tp": 32`, `"tp": 31`, 1)), "tp"},
+		{"store", "export [FILE]"},
+		{"store burn", "burn"},
+		{"store check -state nowhere.db", "nowhere.db"},
+		{"store import nowhere.jsonl", "nowhere.jsonl"},
 		{"run -ca x -broker mqtt://127.0.0.1", "mqtts"},
 	} {
 		var out, errs bytes.Buffer
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // one that is accepted by mistake would run for ever
 		defer cancel()
-		code := run(ctx, strings.Fields(c.args), terminal{strings.NewReader(""), &out, &errs})
-		if code != exitUsage || !strings.Contains(errs.String(), c.says) || out.Len() > 0 {
+		code := program().Run(ctx, strings.Fields(c.args), cli.Terminal{In: strings.NewReader(""), Out: &out, Err: &errs})
+		if code != cli.BadInput || !strings.Contains(errs.String(), c.says) || out.Len() > 0 {
 			t.Errorf("%s: exit %d, %q, want 2 and %q; stdout %q", c.args, code, errs.String(), c.says, out.String())
 		}
 	}
@@ -58,11 +63,11 @@ func TestBadCommandLines(t *testing.T) {
 
 func TestErrorsAsJSON(t *testing.T) {
 	var out bytes.Buffer
-	code := run(context.Background(), []string{"run", "-json", "-broker", "mqtt://192.0.2.1"}, terminal{nil, &out, io.Discard})
+	code := program().Run(context.Background(), []string{"run", "-json", "-broker", "mqtt://192.0.2.1"}, cli.Terminal{Out: &out, Err: io.Discard})
 	var got struct {
 		Error struct{ Code, Field, Limit, Message string }
 	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != exitUsage || got.Error.Field != "broker" ||
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != cli.BadInput || got.Error.Field != "broker" ||
 		got.Error.Limit == "" || got.Error.Code != "invalid" || got.Error.Message == "" {
 		t.Errorf("exit %d, %s, %v", code, out.String(), err)
 	}
@@ -76,7 +81,7 @@ func start(t *testing.T, args ...string) (lines chan string, stop func() int) {
 	done := make(chan int, 1)
 	var errs bytes.Buffer
 	go func() {
-		done <- run(ctx, args, terminal{nil, w, &errs})
+		done <- program().Run(ctx, args, cli.Terminal{Out: w, Err: &errs})
 		w.CloseWithError(io.EOF)
 	}()
 	lines = make(chan string, 100)
@@ -94,7 +99,7 @@ func start(t *testing.T, args ...string) (lines chan string, stop func() int) {
 	return lines, func() int {
 		cancel()
 		code := <-done
-		if code != exitDone {
+		if code != cli.Done {
 			t.Log(errs.String())
 		}
 		return code
@@ -120,7 +125,7 @@ func TestRunTwice(t *testing.T) {
 		if last.Fabric != "f1" || last.Nodes != 64 || last.K != 2 || last.TP != 32 || again == 2 && last.Planner != was {
 			t.Errorf("start %d: %+v", again, last)
 		}
-		if code := stop(); code != exitDone {
+		if code := stop(); code != cli.Done {
 			t.Errorf("exit %d", code)
 		}
 	}
@@ -130,9 +135,9 @@ func TestRunTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	code := run(context.Background(), []string{"run", "-fabric-file", "-", "-listen", "127.0.0.1:0", "-state", state},
-		terminal{bytes.NewReader(other.Encode()), io.Discard, &errs})
-	if code != exitUsage || !strings.Contains(errs.String(), "fabric") {
+	code := program().Run(context.Background(), []string{"run", "-fabric-file", "-", "-listen", "127.0.0.1:0", "-state", state},
+		cli.Terminal{In: bytes.NewReader(other.Encode()), Out: io.Discard, Err: &errs})
+	if code != cli.BadInput || !strings.Contains(errs.String(), "fabric") {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }
@@ -145,17 +150,17 @@ func TestPortInUse(t *testing.T) {
 	}
 	defer l.Close()
 	var errs bytes.Buffer
-	code := run(context.Background(), []string{"run", "-listen", l.Addr().String(), "-state", filepath.Join(t.TempDir(), "p.db")},
-		terminal{nil, io.Discard, &errs})
-	if code != exitFailed || !strings.Contains(errs.String(), "in use") {
+	code := program().Run(context.Background(), []string{"run", "-listen", l.Addr().String(), "-state", filepath.Join(t.TempDir(), "p.db")},
+		cli.Terminal{Out: io.Discard, Err: &errs})
+	if code != cli.Failed || !strings.Contains(errs.String(), "in use") {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }
 
 func TestHelpHasAnExample(t *testing.T) {
-	for _, args := range [][]string{{"run", "-h"}, {"-h"}} {
+	for _, args := range [][]string{{"run", "-h"}, {"store", "-h"}} {
 		var out bytes.Buffer
-		if code := run(context.Background(), args, terminal{nil, &out, io.Discard}); code != exitDone || !strings.Contains(out.String(), "ocs-planner run") {
+		if code := program().Run(context.Background(), args, cli.Terminal{Out: &out, Err: io.Discard}); code != cli.Done || !strings.Contains(out.String(), "ocs-planner run") {
 			t.Errorf("%v: exit %d, %s", args, code, out.String())
 		}
 	}

@@ -3,18 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 
+	"ringlight/cmd/cli"
 	"ringlight/cmd/service"
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/planner/server"
-	"ringlight/proto"
 )
 
 // maxFabricFile bounds what is read; 10,000 nodes take some 3 MB.
@@ -27,10 +25,9 @@ type runFlags struct {
 	server     server.Config
 }
 
-func parseRun(args []string, t terminal) (*runFlags, error) {
+func parseRun(args []string) (*runFlags, error) {
 	f := &runFlags{}
-	fs := flag.NewFlagSet("ocs-planner run", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
+	fs := cli.NewFlags("ocs-planner run")
 	fs.StringVar(&f.fabricFile, "fabric-file", "", "fabric description, JSON, - = stdin (default: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32)")
 	fs.StringVar(&f.server.Listen, "listen", "", "address of the embedded broker (default 127.0.0.1:18830)")
 	fs.StringVar(&f.server.Broker, "broker", "", "use this broker, mqtt://host:port or mqtts://host:port, instead of the embedded one")
@@ -43,21 +40,12 @@ func parseRun(args []string, t terminal) (*runFlags, error) {
 	fs.BoolVar(&f.server.Takeover, "takeover", false, "replace a planner that is in service, or rings planned from another description")
 	fs.Uint64Var((*uint64)(&f.server.TermAbove), "term-above", 0, "begin above this term: for agents that know one beyond what a planner believes (see ocsctl why)")
 	fs.BoolVar(&f.json, "json", false, "log and report errors as JSON, one object per line")
-	fs.Usage = func() {
-		out := fs.Output()
-		fmt.Fprintln(out, "usage: ocs-planner run [flags]")
-		fs.PrintDefaults()
-		fmt.Fprintln(out, "example: ocs-planner run -broker mqtt://127.0.0.1:1883 -state /var/lib/ocs-planner.db")
-	}
-	switch err := fs.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fs.SetOutput(t.out)
-		fs.Usage()
-		return f, err
-	case err != nil:
-		return f, usageError{err}
-	case fs.NArg() > 0:
-		return f, usagef("unexpected %q", fs.Arg(0))
+	_, err := cli.ParseNone(fs, args, `Plans a fabric until it is told to stop. A store or a planner in service that
+plans otherwise is never run over: see -takeover.
+
+example: ocs-planner run -broker mqtt://127.0.0.1:1883 -state planner.db`)
+	if err != nil {
+		return nil, err
 	}
 	if f.server.Listen == "" && f.server.Broker == "" {
 		f.server.Listen = "127.0.0.1:18830"
@@ -65,40 +53,33 @@ func parseRun(args []string, t terminal) (*runFlags, error) {
 	return f, nil
 }
 
-func runPlanner(ctx context.Context, args []string, t terminal) error {
-	f, err := parseRun(args, t)
-	if err == nil {
-		err = f.run(ctx, t)
-	}
-	if err == nil || errors.Is(err, flag.ErrHelp) {
+func runPlanner(ctx context.Context, args []string, t cli.Terminal) error {
+	f, err := parseRun(args)
+	if err != nil {
 		return err
 	}
-	err = classify(err)
-	if f.json {
-		reportJSON(t.out, err)
-	}
-	return err
+	return f.run(ctx, t)
 }
 
-func (f *runFlags) run(ctx context.Context, t terminal) error {
+func (f *runFlags) run(ctx context.Context, t cli.Terminal) error {
 	if f.fabricFile != "" {
 		var err error
-		if f.server.Fabric, err = readFabric(f.fabricFile, t.in); err != nil {
+		if f.server.Fabric, err = readFabric(f.fabricFile, t.In); err != nil {
 			return err
 		}
 	}
-	f.server.Log = slog.New(slog.NewTextHandler(t.err, nil))
+	f.server.Log = slog.New(slog.NewTextHandler(t.Err, nil))
 	if f.json {
-		f.server.Log = slog.New(slog.NewJSONHandler(t.err, nil))
+		f.server.Log = slog.New(slog.NewJSONHandler(t.Err, nil))
 	}
 	f.server.Version = version
 	f.server.HTTPReady = func(url string) { f.http = url }
 	if m, err := service.Connect(); err != nil {
-		return usageError{err}
+		return cli.AsUsage(err)
 	} else if m != nil {
 		f.server.Manager = m
 	}
-	f.server.Ready = func(broker string, start planner.Config) { f.announce(t.out, broker, start) }
+	f.server.Ready = func(broker string, start planner.Config) { f.announce(t.Out, broker, start) }
 	return server.Run(ctx, f.server)
 }
 
@@ -128,52 +109,21 @@ func readFabric(name string, stdin io.Reader) (*fabric.Fabric, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, usagef("fabric-file: %w", err)
+			return nil, cli.Usage("fabric-file", "", "%w", err)
 		}
 		defer file.Close()
 		in = file
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxFabricFile+1))
 	if err != nil {
-		return nil, usagef("fabric-file: %w", err)
+		return nil, cli.Usage("fabric-file", "", "%w", err)
 	}
 	if len(text) > maxFabricFile {
-		return nil, usagef("fabric-file: more than %d bytes", maxFabricFile)
+		return nil, cli.Usage("fabric-file", fmt.Sprintf("at most %d bytes", maxFabricFile), "larger")
 	}
 	f, err := fabric.Parse(text)
 	if err != nil {
-		return nil, usagef("fabric-file: %w", err)
+		return nil, cli.Usage("fabric-file", "", "%w", err)
 	}
 	return f, nil
-}
-
-// classify marks what the configuration is to blame for.
-func classify(err error) error {
-	var wire *proto.Error
-	var described *fabric.Error
-	if errors.As(err, &wire) || errors.As(err, &described) {
-		return usageError{err}
-	}
-	return err
-}
-
-// reportJSON tells a failure on stdout as well.
-func reportJSON(out io.Writer, err error) {
-	code, field, limit := "failed", "", ""
-	var usage usageError
-	if errors.As(err, &usage) {
-		code = "usage"
-	}
-	var wire *proto.Error
-	var described *fabric.Error
-	switch {
-	case errors.As(err, &wire):
-		code, field, limit = wire.Code.String(), wire.Field, wire.Limit
-	case errors.As(err, &described):
-		code, field, limit = "invalid", described.Field, described.Limit
-	case errors.Is(err, server.ErrGaveWay):
-		code, field = "gave_way", "planner"
-	}
-	_ = json.NewEncoder(out).Encode(map[string]any{"error": map[string]string{
-		"code": code, "field": field, "limit": limit, "message": err.Error()}})
 }
