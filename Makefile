@@ -175,6 +175,13 @@ bench-cmis: ## a simulated module brought up by a switch's own software (SONIC: 
 	@if [ -d "$(SONIC)/sonic_platform_base" ]; then RINGLIGHT_SONIC=$(abspath $(SONIC)) $(GO) test -count 1 -v -run SONiC ./sim; \
 	else echo "cmis: skipped, SONIC names no checkout of sonic-net/sonic-platform-common"; fi
 
+.PHONY: bench-metrics
+bench-metrics: ## pages of 10,000 nodes every 15 s in shares of a core; pages, rules and their unit tests before promtool (needs prometheus)
+	@echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"
+	$(GO) test -count 1 -v -run 'Promtool|Dashboard|AlertsSay|MetricsPage' .
+	$(GO) test -count 1 -v -run 'PagesAreRead|MetricsOf|Textfile' ./planner/server ./cmd/ocs-agent
+	$(GO) test -run '^$$' -bench 'Series|ScrapeOf' ./proto/metric ./planner/server
+
 .PHONY: bench-hostile
 bench-hostile: build ## a stranger at the embedded broker of 64 nodes: forged, mutated, repeated messages, floods, held connections (SCALE, FLOOD, ONLY)
 	@.ci/hostile.sh
