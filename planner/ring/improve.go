@@ -178,7 +178,8 @@ func (t *Tracker) thaw() {
 // worth a look at every node.
 const manyMissing = 8
 
-// fresh places groups that do not run on free nodes, where many are missing.
+// fresh places groups that do not run on free nodes, where many are missing and
+// could be there; it looks at every node.
 func (t *Tracker) fresh() {
 	missing, running, absent := slices.Clone(t.Sizes), 0, 0
 	for d := range t.Sizes {
@@ -186,7 +187,11 @@ func (t *Tracker) fresh() {
 		absent += min(far, missing[d].Want)
 		running += t.tally[d].groups
 	}
-	if absent == 0 || running > 0 && absent < manyMissing {
+	free := t.idle.all()
+	for at := range t.short { // any order: a sum
+		free -= len(t.slots[at].Nodes)
+	}
+	if absent == 0 || running > 0 && min(absent, free/t.rows.shortest) < manyMissing {
 		return
 	}
 	placed := PlaceSizes(Problem{Order: t.Order, Spread: t.Spread, Broken: t.Broken,

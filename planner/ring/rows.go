@@ -5,14 +5,15 @@ package ring
 // more. The index knows for every idle node how many groups move when the row
 // that starts there is used, by blocks of 64 nodes, and the least of all.
 type rows struct {
-	t       *Tracker
-	sizes   []int // of groups, as in the demands
-	longest int
-	least   [][]int32      // by size: a tree of the least over blocks; leaves are the second half
-	bad     []map[int]bool // by size: rows that cannot be used as they are, by first node
-	dirty   []int32
-	isDirty []bool
-	leaves  int
+	t        *Tracker
+	sizes    []int // of groups, as in the demands
+	longest  int   // of sizes
+	shortest int
+	least    [][]int32      // by size: a tree of the least over blocks; leaves are the second half
+	bad      []map[int]bool // by size: rows that cannot be used as they are, by first node
+	dirty    []int32
+	isDirty  []bool
+	leaves   int
 }
 
 func (r *rows) init(t *Tracker) {
@@ -26,6 +27,9 @@ func (r *rows) init(t *Tracker) {
 	for _, d := range t.Sizes {
 		r.sizes = append(r.sizes, d.Size)
 		r.longest = max(r.longest, d.Size)
+		if r.shortest == 0 || d.Size < r.shortest {
+			r.shortest = d.Size
+		}
 		tree := make([]int32, 2*r.leaves)
 		for i := range tree {
 			tree[i] = far
