@@ -15,6 +15,7 @@ func (h *Rings) prepare(q *proposal) {
 	h.proposal, h.text = q, q.explain()
 	h.txn.Prepare(h.gen, q.desired(h.j.Term, h.gen, h.broken), func(*member.Device) bool { return false })
 	h.markJoins()
+	h.doubtAt = h.j.Now + joinWait
 	h.j.Line(journal.Line{Level: journal.Info, Message: "generation prepares", Rule: "prepare", Node: -1, Generation: h.gen, Text: h.text})
 	h.txn.Resend()
 	if h.txn.Complete() {
@@ -72,6 +73,12 @@ func (h *Rings) silence(rule, text string) {
 func (h *Rings) checkPrepare() {
 	if !h.j.LinkUp || h.leaveOut() {
 		return
+	}
+	if h.j.Now >= h.doubtAt {
+		// Others wait for it: whether it is there is found out before the generation is late.
+		since := h.doubtAt - joinWait + 1
+		h.doubtAt = journal.Never
+		h.txn.Unanswered(func(part *member.Part) { h.probes.ask(&h.nodes[part.Device.ID], since) })
 	}
 	if !h.txn.Late() {
 		h.txn.Resend()

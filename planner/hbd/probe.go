@@ -106,15 +106,16 @@ func (p *probes) doubt(r *ringView) {
 const maxRun = 4
 
 // doubtRun probes all of a short run of members between two that have left it:
-// those in the middle have no neighbour that could tell.
+// those in the middle have no neighbour that could tell, and one may have told
+// of its neighbour and gone itself.
 func (p *probes) doubtRun(r *ringView, before int) {
-	for end := before + 1; end <= before+maxRun+1 && end < len(r.nodes); end++ {
+	for end := min(before+maxRun+1, len(r.nodes)-1); end > before; end-- {
 		if !r.lost(end, proto.Left) {
 			continue
 		}
 		since := max(r.at(before).loss[proto.Right].at, r.at(end).loss[proto.Left].at)
 		for at := before + 1; at < end; at++ {
-			if !r.lost(at, proto.Left) && !r.lost(at, proto.Right) {
+			if !r.lost(at, proto.Left) || !r.lost(at, proto.Right) {
 				p.ask(r.at(at), since)
 			}
 		}

@@ -36,6 +36,7 @@ type Rings struct {
 	proposal *proposal     // of the generation in txn
 	text     string        // that explains it
 	joinAt   time.Duration // when those who would join and do not answer are left out
+	doubtAt  time.Duration // when those who did not answer are asked whether they are there
 	refusing []proto.NodeID
 
 	drains drains
@@ -50,7 +51,7 @@ func New(fab *fabric.Fabric, j *journal.Journal, root interface {
 	Root
 	member.Root
 }) *Rings {
-	h := &Rings{nextRing: 1, fresh: true, joinAt: journal.Never, bypasses: newBypasses(fab.K)}
+	h := &Rings{nextRing: 1, fresh: true, joinAt: journal.Never, doubtAt: journal.Never, bypasses: newBypasses(fab.K)}
 	h.evidence = evidence{agenda: agenda{placement: newPlacement(fab), j: j, planAt: journal.Never, lookAt: journal.Never}, root: root, died: h.participantLost,
 		cuts: cuts{known: map[[2]proto.NodeID]*cut{}, at: journal.Never}, probes: probes{j: j, at: journal.Never}}
 	h.table = member.NewTable(0, fab.Nodes, j, root, h)
@@ -144,7 +145,7 @@ func (h *Rings) Next() time.Duration {
 	}
 	next = min(next, h.table.NextSweep(), h.probes.at, h.cuts.at, h.lookAt, h.txn.Next())
 	if h.txn.Phase() == member.Preparing {
-		next = min(next, h.joinAt)
+		next = min(next, h.joinAt, h.doubtAt)
 	}
 	if h.rest() && h.dirty {
 		next = min(next, h.planAt)
