@@ -36,6 +36,7 @@ func runFleet(ctx context.Context, args []string) error {
 	coreOf := coreFlags(fs, noCore(), live.DemoLeafSpine())
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8) or any")
+	fs.IntVar(&p.MovePriceMS, "move-price-ms", fabric.DefaultMovePriceMS, "with moves few: for how long a ring lacks nodes, for each whole one beyond 8 that moves for it")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of everything drawn")
 	fs.IntVar(&cfg.Runs, "runs", 1, "seeds to run, from -seed on")
 	hours := fs.Float64("hours", 1, "virtual hours of faults")

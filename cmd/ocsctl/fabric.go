@@ -111,6 +111,7 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	policy := fs.String("policy", string(fabric.Bypass), "on a loss of light: bypass, or hold: report and act only when told")
 	onLoss := fs.String("on-loss", string(fabric.Keep), "a ring that lost a node and finds no spare: keep it with fewer GPUs, or dissolve it")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8) or any")
+	price := fs.Int("move-price-ms", fabric.DefaultMovePriceMS, "with moves few: for how long a ring lacks nodes, for each whole one beyond 8 that moves for it")
 	holdOff := fs.Int("hold-off-us", 0, "microseconds in which a lost light may come back before a side acts")
 	restore := fs.Int("wait-to-restore-ms", 0, "milliseconds after which a side goes back to its planned candidate; 0: it stays")
 	core := coreFlags(fs)
@@ -154,6 +155,9 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	}
 	if *moves != string(fabric.MoveFew) {
 		f.Moves = fabric.Moves(*moves)
+	}
+	if *price != fabric.DefaultMovePriceMS {
+		f.MovePriceMS = *price
 	}
 	f.HoldOffUS, f.WaitToRestoreMS = *holdOff, *restore
 	if f, err = recable(f, *sheet); err != nil {

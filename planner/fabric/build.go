@@ -14,6 +14,7 @@ type Params struct {
 	Topology    Topology // empty: line
 	SpareLayout SpareLayout
 	Moves       Moves // empty: few
+	MovePriceMS int
 
 	NodesPerToR    int // 0: where nodes stand in the data centre network is not known
 	NodesPerDomain int
@@ -47,7 +48,7 @@ func New(p Params) (*Fabric, error) {
 	}
 	f := &Fabric{
 		Name: p.Name, Nodes: p.Nodes, GPUsPerNode: p.GPUsPerNode, Bundles: DefaultBundles(p.K), K: p.K,
-		Topology: p.Topology, TP: p.TP, RingSizes: p.RingSizes, Spares: p.Spares, SpareLayout: p.SpareLayout, Moves: p.Moves,
+		Topology: p.Topology, TP: p.TP, RingSizes: p.RingSizes, Spares: p.Spares, SpareLayout: p.SpareLayout, Moves: p.Moves, MovePriceMS: p.MovePriceMS,
 		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core, NodeNames: p.NodeNames,
 	}
 	if p.Core != nil && p.Nodes == 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"ringlight/proto"
 )
@@ -47,10 +48,23 @@ const (
 type Moves string
 
 const (
-	MoveFew  Moves = "few"  // at most 8 beside each other; also when absent
+	MoveFew  Moves = "few"  // at most 8 beside each other at once, more when that is worth their price; also when absent
 	MoveNone Moves = "none" // a ring that is whole and runs is left as it is
 	MoveAny  Moves = "any"  // as many as it takes: fewest healthy GPUs idle
 )
+
+// DefaultMovePriceMS holds where a fabric does not say. chosen: a job goes on
+// from its last step with a node exchanged in about that time; then waste and
+// moves come to the same within a factor of two, whatever the faults.
+const DefaultMovePriceMS = 5000
+
+// MovePrice is the price of a whole ring that moves.
+func (f *Fabric) MovePrice() time.Duration {
+	if f.MovePriceMS == 0 {
+		return DefaultMovePriceMS * time.Millisecond
+	}
+	return time.Duration(f.MovePriceMS) * time.Millisecond
+}
 
 // Port is one external path of one bundle of one node. As text it is
 // "node/bundle/path".
@@ -141,6 +155,10 @@ type Fabric struct {
 	Moves           Moves  `json:"moves,omitempty"`
 	HoldOffUS       int    `json:"hold_off_us,omitempty"`
 	WaitToRestoreMS int    `json:"wait_to_restore_ms,omitempty"`
+	// MovePriceMS is for how long a ring lacks nodes before a whole one moves for
+	// it beyond those that may at once, for each of them; 0: DefaultMovePriceMS.
+	// It is what a job that starts again costs, in time of a ring.
+	MovePriceMS int `json:"move_price_ms,omitempty"`
 
 	// Core is the layer of optical switches between pods, if there is one; then
 	// there may be no nodes.

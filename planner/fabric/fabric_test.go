@@ -183,6 +183,8 @@ func TestLossRules(t *testing.T) {
 		{func(f *Fabric) { f.HoldOffUS = -1 }, "hold_off_us"},
 		{func(f *Fabric) { f.HoldOffUS = maxHoldOffUS + 1 }, "hold_off_us"},
 		{func(f *Fabric) { f.WaitToRestoreMS = maxRestoreMS + 1 }, "wait_to_restore_ms"},
+		{func(f *Fabric) { f.MovePriceMS = -1 }, "move_price_ms"},
+		{func(f *Fabric) { f.MovePriceMS = maxMovePriceMS + 1 }, "move_price_ms"},
 		{func(f *Fabric) { f.Policy, f.OnLoss, f.HoldOffUS, f.WaitToRestoreMS = Hold, Dissolve, 100, 300_000 }, ""},
 	} {
 		f := Default()

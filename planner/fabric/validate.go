@@ -13,15 +13,16 @@ import (
 
 // Limits of a description.
 const (
-	MaxNodes       = 1 << 20   // chosen: four million GPUs; one planner's store and memory
-	MaxGPUsPerNode = 16        // chosen: twice the largest node of [IHBD]
-	MaxBundles     = 8         // a board's latches and buses hold no more
-	MaxGroupNodes  = 256       // a ring's members fit into one array on the wire
-	MaxNameLength  = 64        // one level of a topic
-	maxHoldOffUS   = 1_000_000 // chosen: a light that is gone for a second is lost
-	maxRestoreMS   = 3_600_000 // chosen: ITU-T asks for 5 to 12 minutes; an hour is no protection
-	maxRingSizes   = 8         // powers of two up to MaxGroupNodes, beside TP
-	maxErrors      = 20        // enough to mend a file, few enough to read
+	MaxNodes       = 1 << 20    // chosen: four million GPUs; one planner's store and memory
+	MaxGPUsPerNode = 16         // chosen: twice the largest node of [IHBD]
+	MaxBundles     = 8          // a board's latches and buses hold no more
+	MaxGroupNodes  = 256        // a ring's members fit into one array on the wire
+	MaxNameLength  = 64         // one level of a topic
+	maxMovePriceMS = 86_400_000 // chosen: a day; nothing is short for longer and not looked after
+	maxHoldOffUS   = 1_000_000  // chosen: a light that is gone for a second is lost
+	maxRestoreMS   = 3_600_000  // chosen: ITU-T asks for 5 to 12 minutes; an hour is no protection
+	maxRingSizes   = 8          // powers of two up to MaxGroupNodes, beside TP
+	maxErrors      = 20         // enough to mend a file, few enough to read
 )
 
 // Error is one thing wrong with a description.
@@ -179,6 +180,7 @@ func (f *Fabric) validateSizes() error {
 	}
 	span("hold_off_us", f.HoldOffUS, 0, maxHoldOffUS)
 	span("wait_to_restore_ms", f.WaitToRestoreMS, 0, maxRestoreMS)
+	span("move_price_ms", f.MovePriceMS, 0, maxMovePriceMS)
 	if okNodes && okK && f.Topology == Ring && f.Nodes < 2*f.K+1 {
 		errs = append(errs, wrong("nodes", fmt.Sprintf("at least 2k+1 = %d on a ring", 2*f.K+1), "%d", f.Nodes))
 	}

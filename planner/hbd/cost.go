@@ -29,7 +29,7 @@ func (h *Rings) cost(n *node, usable, free func(proto.NodeID) bool) proto.Cost {
 		h.reindex() // asked before all have been heard
 	}
 	is := h.index.Mend
-	h.index.Usable, h.index.Free = usable, free
+	h.index.Usable, h.index.Free, h.index.Fetch = usable, free, 0
 	h.reads(n.ID)
 	after, stages, back := try(h.index, n.ID, func(id proto.RingID) ring.Group {
 		r := h.ring(id)

@@ -21,6 +21,10 @@ const (
 	// formed. chosen: longer than a repair takes, so that what is hurt next need
 	// not wait for it.
 	betterWait = 100 * time.Millisecond
+	// maxFetch is how many whole rings move in one generation where more must in
+	// all. chosen: as many as may at once; what is hurt meanwhile waits for no
+	// more nodes.
+	maxFetch = 8
 	// slowWait is the same after a node was left out because it did not answer:
 	// no ring is moved for one that is only slow. chosen: an agent whose
 	// broker hung for a moment is back in less.

@@ -38,6 +38,8 @@ func (t *Tracker) useRows(concerned []int32) (rejected []int) {
 				}
 			} else if t.Moves >= 0 && slices.ContainsFunc(t.changed(concerned), func(n proto.NodeID) bool { return t.around(int(n), dearest, seen) }) {
 				continue
+			} else if groups < far && t.fetch(d, first, near, groups) {
+				continue
 			} else {
 				break
 			}
@@ -142,11 +144,13 @@ func (t *Tracker) rethink(concerned []int32) {
 		}
 		groups, nodes, old = append(groups, b.slot), append(nodes, s.Nodes), append(old, b.nodes)
 	}
-	if touched == 0 && t.lacking(0) == 0 {
+	if touched == 0 && t.lacking(0) == 0 || t.fetched > 0 {
 		return
 	}
+	dearer := t.dearer
 	t.layAll(groups, old)
 	t.begin()
+	t.dearer = dearer
 	want := min(t.lacking(0), far)
 	moved, more, cut := t.exact(0, t.Nodes, want, min(far, t.limit()*min(want, t.Nodes)))
 	if more < gain || more == gain && len(moved) >= touched || t.Moves >= 0 && len(moved) > t.Moves*more {

@@ -31,6 +31,9 @@ type Mend struct {
 	// Moves is how many whole groups may move aside to make one more whole:
 	// none, a few (at most 8 help), or Any.
 	Moves int
+	// Fetch is how many may move in one look beyond that, where one more needs
+	// more than Moves: idle nodes come nearer to one another by it (fetch.go).
+	Fetch int
 }
 
 // Any lets as many whole groups move aside for one as it takes.
@@ -64,6 +67,8 @@ type Result struct {
 	Groups  []Group // running ones in their order, then new ones with ID 0
 	Touched []int   // indices into Groups that differ from before or are new
 	Gone    []proto.RingID
+	Dearer  int // whole groups that must move for one more, where that is more than Moves; 0: none can be
+	Fetched int // whole groups that moved for that
 }
 
 // Replace mends running groups, all of them. A group with every member usable
@@ -121,7 +126,7 @@ func (t *Tracker) Look(ids []proto.RingID, near bool) Result {
 	if !near {
 		t.improve(slots)
 	}
-	var r Result
+	r := Result{Dearer: t.dearer, Fetched: t.fetched}
 	for _, at := range slots {
 		if s := &t.slots[at]; len(s.Nodes) == 0 && !t.tried[at] {
 			r.Gone = append(r.Gone, s.ID) // it never had any
@@ -163,7 +168,9 @@ func (t *Tracker) Carry(r Result) {
 }
 
 // begin begins to remember what changes.
-func (t *Tracker) begin() { t.trial, t.tried = t.trial[:0], map[int32]bool{} }
+func (t *Tracker) begin() {
+	t.trial, t.tried, t.dearer, t.fetched = t.trial[:0], map[int32]bool{}, 0, 0
+}
 
 // undo puts everything back as it was when the look began.
 func (t *Tracker) undo() {

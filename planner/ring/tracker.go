@@ -37,8 +37,10 @@ type Tracker struct {
 
 	filling bool // all is being entered: joints and rows are counted at the end
 
-	trial []before // what a look has changed so far
-	tried map[int32]bool
+	trial   []before // what a look has changed so far
+	tried   map[int32]bool
+	dearer  int // of its result
+	fetched int
 }
 
 // slot is one group.

@@ -1,0 +1,64 @@
+package hbd
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// Goal: a ring that needs more whole rings to move than may at once waits until
+// it has lacked nodes for as long as they cost, says so, and is then made whole
+// by a few at a time.
+// Method: a fabric without spares, a node lost near each end: 23 rings lie
+// between the two that are short.
+func TestMovesArePaidByWhatIsLacking(t *testing.T) {
+	p := standing(t, 400, 0)
+	p.fab.MovePriceMS = 1000
+	for _, id := range []proto.NodeID{5, 395} {
+		n := &p.nodes[id]
+		before := n.flags()
+		p.say(n, true, proto.ModeHostDown, 0)
+		p.changed(n, before)
+	}
+	start, moved, last, said := p.j.Now, 0, time.Duration(0), false
+	short := func() (count int) {
+		for _, r := range p.rings {
+			if len(r.nodes) < r.size {
+				count++
+			}
+		}
+		return count
+	}
+	for p.j.Now < start+time.Minute && !(moved > 0 && short() == 1) {
+		p.j.Now += 2 * settleWait
+		q := p.look()
+		waited := p.j.Now - start
+		said = said || strings.Contains(strings.Join(p.Waits(), "\n"), "if 23 whole rings moved: they do when it has lacked nodes for 23s")
+		if q == nil {
+			continue
+		}
+		whole := 0
+		for _, r := range q.rings {
+			if old := p.ring(r.id); len(old.nodes) == old.size && len(r.nodes) == r.size && old.hasLight() && old.allReady() {
+				whole++
+			}
+		}
+		if whole > maxFetch+1 {
+			t.Errorf("%v: %d whole rings move at once: %s", waited, whole, q.explain())
+		}
+		if whole > 0 && waited < 23*time.Second {
+			t.Errorf("%d whole rings move after %v", whole, waited)
+		}
+		moved, last = moved+whole, waited
+		commit(p, q)
+	}
+	if !said || short() != 1 || moved != 23 || last > 25*time.Second {
+		t.Errorf("%d rings are short, %d whole ones moved in %v; want 1, 23 in 23 to 25 s; it was said: %t", short(), moved, last, said)
+	}
+	if p.lookAt != journal.Never && p.dearer != 0 {
+		t.Errorf("something is still waited for: %d", p.dearer)
+	}
+}
