@@ -42,7 +42,7 @@ func TestWhoDoesNotAnswerAPrepareIsAsked(t *testing.T) {
 	dead := r.at(last - 1)
 	before := dead.flags()
 	p.say(dead, true, proto.ModeHostDown, 0)
-	r.at(last-2).loss[proto.Right] = lossView{lost: true, at: p.j.Now}
+	r.at(last - 2).loss[proto.Right] = lossView{lost: true, at: p.j.Now}
 	r.at(last).loss[proto.Left] = lossView{lost: true, at: p.j.Now}
 	p.changed(dead, before)
 	p.j.Now += settleWait
