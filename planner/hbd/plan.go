@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
@@ -94,11 +93,13 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 			ids[i] = r.id
 		}
 		h.index.Fetch = 0
-		if !near && h.paid() {
+		if !near && h.lacking.paid(h.j.Now, h.fab.MovePrice()) {
 			h.index.Fetch = maxFetch
 		}
 		if res = h.index.Look(ids, near); !near {
-			h.pay(&res)
+			if at := h.lacking.saw(&res, h.j.Now, h.fab.MovePrice()); at != journal.Never {
+				h.lookAt, h.wantBetter = min(h.lookAt, at), true
+			}
 		}
 	}
 	q := &proposal{pl: h.placement, next: h.nextRing, gone: res.Gone}
@@ -107,32 +108,6 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 	slices.SortFunc(q.rings, func(a, b *ringView) int { return cmp.Compare(a.id, b.id) })
 	q.idle = h.toTell(q)
 	return q
-}
-
-// Where more whole rings must move for one than may at once, that costs the jobs
-// on them something once, and that it is not done costs a ring's GPUs all the
-// time. So it waits until the second has come to the price of the first, which is
-// never dearer than twice the best that one could do who knew what comes.
-
-// paid reports whether a ring has lacked nodes for as long as it would cost to
-// move others for it.
-func (h *Rings) paid() bool {
-	return h.lackAt != 0 && h.j.Now >= h.lackAt+time.Duration(h.dearer)*h.fab.MovePrice()
-}
-
-// pay takes what a look found, and asks for the next one when that is paid.
-func (h *Rings) pay(res *ring.Result) {
-	h.dearer = res.Dearer
-	switch h.lackAt += time.Duration(res.Fetched) * h.fab.MovePrice(); {
-	case h.dearer == 0:
-		h.lackAt = 0
-		return
-	case h.lackAt == 0:
-		h.lackAt = max(1, h.j.Now)
-	}
-	if res.Fetched == 0 {
-		h.lookAt, h.wantBetter = min(h.lookAt, max(h.j.Now+betterWait, h.lackAt+time.Duration(h.dearer)*h.fab.MovePrice())), true
-	}
 }
 
 // mending is the placement's task as things stand.

@@ -58,7 +58,7 @@ func TestMovesArePaidByWhatIsLacking(t *testing.T) {
 	if !said || short() != 1 || moved != 23 || last > 25*time.Second {
 		t.Errorf("%d rings are short, %d whole ones moved in %v; want 1, 23 in 23 to 25 s; it was said: %t", short(), moved, last, said)
 	}
-	if p.lookAt != journal.Never && p.dearer != 0 {
-		t.Errorf("something is still waited for: %d", p.dearer)
+	if p.lookAt != journal.Never && p.lacking.moves != 0 {
+		t.Errorf("something is still waited for: %d", p.lacking.moves)
 	}
 }

@@ -41,8 +41,7 @@ type Rings struct {
 
 	drains drains
 
-	dearer int           // whole rings that would have to move for one more, where that is more than may at once
-	lackAt time.Duration // since when, but for the time that was paid with moves; 0: nothing is lacking
+	lacking lacking
 
 	stage        []proto.RingID // told again by the last generation that told any
 	stageAt      time.Duration

@@ -88,8 +88,8 @@ func (h *Rings) Waits() (out []string) {
 			out = append(out, fmt.Sprintf("ring %d has light on %d of %d links", r.id, r.linksConfirmed(), len(r.nodes)-1))
 		}
 	}
-	if h.dearer > 0 {
-		out = append(out, fmt.Sprintf("a ring more would be whole if %d whole rings moved: they do when it has lacked nodes for %v", h.dearer, time.Duration(h.dearer)*h.fab.MovePrice()))
+	if h.lacking.moves > 0 {
+		out = append(out, fmt.Sprintf("a ring more would be whole if %d whole rings moved: they do when it has lacked nodes for %v", h.lacking.moves, time.Duration(h.lacking.moves)*h.fab.MovePrice()))
 	}
 	free := 0
 	for i := range h.nodes {
