@@ -160,7 +160,7 @@ func TestPortInUse(t *testing.T) {
 func TestHelpHasAnExample(t *testing.T) {
 	for _, args := range [][]string{{"run", "-h"}, {"store", "-h"}} {
 		var out bytes.Buffer
-		if code := program().Run(context.Background(), args, cli.Terminal{Out: &out, Err: io.Discard}); code != cli.Done || !strings.Contains(out.String(), "ocs-planner run") {
+		if code := program().Run(context.Background(), args, cli.Terminal{Out: &out, Err: io.Discard}); code != cli.Done || !strings.Contains(out.String(), "example: ocs-planner") {
 			t.Errorf("%v: exit %d, %s", args, code, out.String())
 		}
 	}
