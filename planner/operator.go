@@ -72,7 +72,13 @@ func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 		p.alarms.page(&q, &r)
 	case proto.NounAck:
 		p.alarms.acknowledge(&q, &r)
-	case proto.NounNodes, proto.NounRings, proto.NounRing:
+	case proto.NounNodes:
+		if q.Page >= uint64(proto.FirstSwitch) {
+			p.onCircuits(&q, &r)
+		} else {
+			p.rings.Answer(&q, &r)
+		}
+	case proto.NounRings, proto.NounRing:
 		p.rings.Answer(&q, &r)
 	case proto.NounEvents:
 		p.j.EventsPage(&q, &r)
@@ -111,7 +117,13 @@ func (p *Planner) answerIdle(client string, payload []byte) {
 func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r *proto.OpReply) bool {
 	switch q.Noun {
 	case proto.NounNode:
-		p.rings.Answer(q, r)
+		if d.ID.IsSwitch() {
+			s := d.Status()
+			s.Reported = d.Report
+			r.Nodes = []proto.NodeStatus{s}
+		} else {
+			p.rings.Answer(q, r)
+		}
 	case proto.NounWhy:
 		if p.askAgent(client, q, d, r, proto.Command{Verb: proto.VerbEvents}) {
 			return true
@@ -141,10 +153,12 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 // onCircuits answers about jobs and circuits.
 func (p *Planner) onCircuits(q *proto.OpRequest, r *proto.OpReply) {
 	switch {
-	case !core.Answers(q.Noun):
+	case !core.Answers(q.Noun) && q.Noun != proto.NounNodes:
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "noun", Reason: fmt.Sprintf("noun %d is not known here", q.Noun)})
 	case p.core == nil:
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a fabric with a core", Reason: "this one has no optical switches between pods"})
+	case q.Noun == proto.NounNodes:
+		p.core.SwitchesPage(q, r)
 	default:
 		p.core.Answer(q, r)
 	}
@@ -153,7 +167,7 @@ func (p *Planner) onCircuits(q *proto.OpRequest, r *proto.OpReply) {
 // askedNode finds the node of a request, or refuses it.
 func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device {
 	d := p.rings.Table().Find(q.Node)
-	if q.Noun == proto.NounWhy && q.Node.IsSwitch() && p.core != nil {
+	if (q.Noun == proto.NounWhy || q.Noun == proto.NounNode) && q.Node.IsSwitch() && p.core != nil {
 		if d = p.core.Table().Find(q.Node); d == nil {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "switch", Limit: fmt.Sprintf("0 to %d", p.fab.Core.Switches()-1), Reason: fmt.Sprintf("no switch %d", q.Node-proto.FirstSwitch)})
 		}

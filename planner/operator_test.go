@@ -185,7 +185,7 @@ func TestHostFaultByCommand(t *testing.T) {
 	}
 	w.offline(5)
 	w.run(time.Second)
-	if r := w.ask(proto.OpRequest{Noun: proto.NounHostFault, Node: 5, Bundle: -1}); r.Code != proto.NotFound || !strings.Contains(r.Reason, "offline") {
+	if r := w.ask(proto.OpRequest{Noun: proto.NounHostFault, Node: 5, Bundle: -1}); r.Code != proto.Expired || !strings.Contains(r.Reason, "offline") {
 		t.Errorf("%+v", r)
 	}
 	w.nodes[6].mute = true

@@ -1,6 +1,11 @@
 package proto
 
-import "strings"
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // Names of the codes, as people and logs see them. An unknown code stays
 // readable as its number.
@@ -60,6 +65,30 @@ func (m Mode) Words() string {
 		return "no planner contact"
 	}
 	return strings.ReplaceAll(m.String(), "_", " ")
+}
+
+// Count says how many there are of something: 1 ring, 2 rings.
+func Count(n int, noun string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(noun, "s"), strings.HasSuffix(noun, "ch"):
+		noun += "es"
+	case strings.HasSuffix(noun, "y"):
+		noun = strings.TrimSuffix(noun, "y") + "ies"
+	default:
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
+// String is the process for people: its host and a short number, since two may
+// run on one.
+func (c PlannerCopy) String() string {
+	short := fmt.Sprintf("%06x", cmp.Or(c.Life, c.Planner)&0xffffff)
+	if c.Host == "" {
+		return short
+	}
+	return c.Host + " (" + short + ")"
 }
 
 var sensorNames = [...]string{"none", "case", "rail", "upper_path", "lower_path", "tx_tap"}

@@ -83,6 +83,29 @@ type RingStatus struct {
 	Generation     Generation `cbor:"5,keyasint"`
 	Links          uint16     `cbor:"6,keyasint"`
 	LinksConfirmed uint16     `cbor:"7,keyasint"`
+	// Joints are its links, left to right; only of a single ring.
+	Joints []Joint `cbor:"8,keyasint,omitempty" max:"4096"`
+}
+
+// Joint is a link of a ring: the fibre between two neighbours, and the light
+// that each has from it.
+type Joint struct {
+	_         struct{} `cbor:",toarray"`
+	A, B      JointEnd
+	Fibre     string // the label on it
+	Confirmed bool   // by the light of both ends
+}
+
+// JointEnd is one end of a link.
+type JointEnd struct {
+	_        struct{} `cbor:",toarray"`
+	Node     NodeID
+	Bundle   BundleID
+	Path     Path
+	State    PortState
+	Measured MilliDBm
+	Expected MilliDBm
+	Losses   uint32 // of light, since the agent began
 }
 
 // NodeStatus is the planner's view of one node.
@@ -97,6 +120,7 @@ type NodeStatus struct {
 	Reason     string     `cbor:"8,keyasint,omitempty"`  // why not usable
 	Reported   *Reported  `cbor:"9,keyasint,omitempty"`  // only for a single node
 	Drain      *DrainNote `cbor:"10,keyasint,omitempty"` // an operator keeps it out
+	Name       string     `cbor:"11,keyasint,omitempty"` // what people call it
 }
 
 // DrainNote is who took a node out, and why.

@@ -49,6 +49,9 @@ func (p *Program) Main() {
 
 // Run runs one command line and gives the exit code.
 func (p *Program) Run(ctx context.Context, args []string, t Terminal) int {
+	if slices.Contains(args, "-wide") || slices.Contains(args, "--wide") {
+		t.Out = wide{t.Out}
+	}
 	err := p.dispatch(ctx, args, t)
 	var help *Help
 	if errors.As(err, &help) {

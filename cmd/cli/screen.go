@@ -23,6 +23,11 @@ const narrow = 80
 // ScreenOf looks at what is written to: a terminal has its own width if that is
 // more than 80 columns, and colours unless NO_COLOR is set.
 func ScreenOf(out io.Writer) Screen {
+	if w, ok := out.(wide); ok {
+		s := ScreenOf(w.Writer)
+		s.Width = 0
+		return s
+	}
 	s := Screen{Width: narrow}
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > narrow {
 		s.Width = n
@@ -39,6 +44,9 @@ func ScreenOf(out io.Writer) Screen {
 	s.Colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
 }
+
+// wide is written to in lines of any length.
+type wide struct{ io.Writer }
 
 // IsTerminal reports whether a person looks at it.
 func IsTerminal(out io.Writer) bool { return ScreenOf(out).Terminal }
@@ -157,6 +165,9 @@ func (t *Table) squeeze(width []int) {
 // Wrap breaks text into lines of a width at most, the further ones indented. Words
 // that are longer are broken.
 func Wrap(text string, width int, indent string) string {
+	if width <= 0 {
+		return text
+	}
 	width = max(width, 16)
 	var b strings.Builder
 	line := 0

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -25,31 +26,53 @@ const (
 	// lookRound is how long fabrics may show themselves; chosen: retained
 	// messages follow a subscription at once.
 	lookRound = 400 * time.Millisecond
+	// patience is how long a person waits for a broker that does not answer, for a
+	// fabric that nobody knows, for a planner that gives no sign. chosen: a little
+	// over the period of a planner's signs of life.
+	patience = 2200 * time.Millisecond
 )
 
 // clientFlags are those of every command that asks.
 type clientFlags struct {
 	broker, fabric, ca, cert, key string
+	context                       string
 	insecure, json                bool
 	timeout                       time.Duration
+	flags                         *flag.FlagSet
 }
 
 func (c *clientFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&c.broker, "broker", defaultBroker, "broker, mqtt:// or mqtts://")
-	fs.StringVar(&c.fabric, "fabric", "", "fabric's name; default: the only one there is")
-	fs.StringVar(&c.ca, "ca", "", "PEM file of the broker's authority, with mqtts")
-	fs.StringVar(&c.cert, "cert", "", "PEM file of the own certificate")
-	fs.StringVar(&c.key, "key", "", "PEM file of the own key")
+	c.flags = fs
+	fs.StringVar(&c.context, "context", "", "`NAME` of where to ask and as whom; see ocsctl context")
+	fs.Bool("wide", false, "lines of any length")
+	fs.StringVar(&c.broker, "broker", defaultBroker, "`URL` of the broker, mqtt:// or mqtts://")
+	fs.StringVar(&c.fabric, "fabric", "", "`NAME` of the fabric; default: the only one there is")
+	fs.StringVar(&c.ca, "ca", "", "PEM `FILE` of the broker's authority, with mqtts")
+	fs.StringVar(&c.cert, "cert", "", "PEM `FILE` of the own certificate")
+	fs.StringVar(&c.key, "key", "", "PEM `FILE` of the own key")
 	fs.BoolVar(&c.insecure, "insecure", false, "allow mqtt:// beyond loopback")
 	fs.BoolVar(&c.json, "json", false, "print JSON")
-	fs.DurationVar(&c.timeout, "timeout", 10*time.Second, "give up after this time")
+	fs.DurationVar(&c.timeout, "timeout", 10*time.Second, "give up waiting for an answer after this `TIME`")
 }
 
 // read takes a command's flags, its own and those of every command that asks,
 // and gives its words.
 func (c *clientFlags) read(fs *flag.FlagSet, args []string, text string) ([]string, error) {
 	c.register(fs)
-	return cli.Parse(fs, args, text)
+	words, err := cli.Parse(fs, args, text)
+	if err != nil {
+		return nil, err
+	}
+	return words, c.settle()
+}
+
+// readNone is read where no word may stand.
+func (c *clientFlags) readNone(fs *flag.FlagSet, args []string, text string) ([]string, error) {
+	words, err := c.read(fs, args, text)
+	if err == nil && len(words) > 0 {
+		err = wrongUsage(fs.Name(), "no further word", "%q", cli.Clip(strings.Join(words, " ")))
+	}
+	return nil, err
 }
 
 // print writes an answer as JSON, or for people.
@@ -74,7 +97,7 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 			return nil, wrongUsage("fabric", "1 to 64 of a-z 0-9 -", "%q", c.fabric)
 		}
 	}
-	cl := &client{mqtt.Asker{Wait: c.timeout, Waits: tellOnce(os.Stderr)}}
+	cl := &client{mqtt.Asker{Wait: c.timeout, Patience: patience, Waits: tellOnce(os.Stderr, c.json)}}
 	if _, err := rand.Read(cl.Seed[:]); err != nil {
 		return nil, err
 	}
@@ -104,12 +127,10 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 		link.Close()
 		return nil, err
 	}
-	name := c.fabric
-	if name == "" {
-		if name, err = cl.findFabric(ctx, c.broker); err != nil {
-			link.Close()
-			return nil, err
-		}
+	name, err := cl.findFabric(ctx, c.broker, c.fabric)
+	if err != nil {
+		link.Close()
+		return nil, err
 	}
 	cl.Topics = proto.Topics{Fabric: name}
 	return cl, nil
@@ -117,22 +138,24 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 
 func (cl *client) close() { cl.Link.Close() }
 
-// tellOnce tells what is waited for, and again when that changes.
-func tellOnce(out io.Writer) func(why string) {
+// tellOnce tells a person what is waited for, and again when that changes.
+func tellOnce(out io.Writer, asJSON bool) func(why string) {
 	said := ""
 	return func(why string) {
-		if why != said {
+		if why != said && !asJSON && cli.IsTerminal(out) {
 			said = why
 			fmt.Fprintln(out, "ocsctl: waits:", why)
 		}
 	}
 }
 
-// findFabric takes the only fabric that shows itself.
-func (cl *client) findFabric(ctx context.Context, broker string) (string, error) {
+// findFabric takes the fabric that is wanted, once it shows itself, or the only one
+// that does. Planners show fabrics at once; only where none does, agents do.
+func (cl *client) findFabric(ctx context.Context, broker, wanted string) (string, error) {
 	var names []string
-	timeout, look := time.After(cl.Wait), time.After(lookRound)
-	for {
+	every := proto.Topics{Fabric: proto.AnyFabric}
+	limit := time.After(min(cl.Wait, patience))
+	for look, asked := time.After(lookRound), wanted == ""; ; {
 		select {
 		case p := <-cl.Link.Recv():
 			cl.Note(p)
@@ -140,17 +163,27 @@ func (cl *client) findFabric(ctx context.Context, broker string) (string, error)
 			if p.Kind == proto.Publish && err == nil && len(p.Payload) > 0 && !slices.Contains(names, topic.Fabric) {
 				names = append(names, topic.Fabric)
 			}
+			if wanted != "" && slices.Contains(names, wanted) {
+				return wanted, nil
+			}
 			continue
 		case <-look:
-		case <-timeout:
-			return "", fmt.Errorf("no fabric shows itself on %s within %v", broker, cl.Wait)
+		case <-limit:
+			if wanted != "" && len(names) > 0 {
+				slices.Sort(names)
+				return "", wrongUsage("fabric", "one of "+strings.Join(names, ", "), "there is no fabric %s on %s", wanted, broker)
+			}
+			return "", fmt.Errorf("no fabric shows itself on %s; is ocs-planner running, with this broker?", broker)
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
-		switch len(names) {
-		case 0:
-			look = time.After(lookRound)
-		case 1:
+		look = time.After(lookRound)
+		switch {
+		case !asked: // no planner has ever spoken for it; have its agents?
+			asked = true
+			_ = cl.Link.Send(proto.Packet{Kind: proto.Subscribe, Topic: every.EveryNode(proto.TopicPresence), QoS: 1}) // its want shows in the limit
+		case wanted != "" || len(names) == 0:
+		case len(names) == 1:
 			return names[0], nil
 		default:
 			slices.Sort(names)
@@ -205,7 +238,10 @@ func (c *clientFlags) change(ctx context.Context, q proto.OpRequest) (*proto.OpR
 // J the form that scripts rely on.
 type listing[S, J any] struct {
 	noun, help string
+	plural     string // "": with an s
 	least      uint64 // number
+	from       uint64 // page that the list begins with
+	keep       func(one *J, f *filters) bool
 	list       proto.Noun
 	show       func(id uint32) proto.OpRequest
 	of         func(*proto.OpReply) []S
@@ -216,11 +252,14 @@ type listing[S, J any] struct {
 
 func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	words, err := c.read(cli.NewFlags(l.noun), args, l.help)
+	var f filters
+	fs := cli.NewFlags(l.noun)
+	f.register(fs)
+	words, err := c.read(fs, args, l.help)
 	if err != nil {
 		return err
 	}
-	q, one := proto.OpRequest{Noun: l.list}, len(words) == 2 && words[0] == "show"
+	q, one := proto.OpRequest{Noun: l.list, Page: l.from}, len(words) == 2 && words[0] == "show"
 	if one {
 		id, err := number(l.noun, words[1], l.least)
 		if err != nil {
@@ -237,10 +276,13 @@ func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) er
 	}); err != nil {
 		return err
 	}
+	if !one {
+		all = slices.DeleteFunc(all, func(j J) bool { return !l.keep(&j, &f) })
+	}
 	rows := func() error { return table(out, func(w io.Writer) { l.table(w, all) }) }
 	switch {
 	case !one:
-		return c.print(out, map[string][]J{l.noun + "s": all}, rows)
+		return c.print(out, map[string][]J{cmp.Or(l.plural, l.noun+"s"): all}, rows)
 	case len(all) != 1:
 		return fmt.Errorf("the planner's answer has no %s", l.noun)
 	case l.print == nil:
@@ -256,4 +298,29 @@ func number(field, s string, least uint64) (uint32, error) {
 		return 0, wrongUsage(field, fmt.Sprintf("an integer from %d to %d", least, uint32(math.MaxUint32)), "%q", s)
 	}
 	return uint32(id), nil
+}
+
+// filters choose of what a list has.
+type filters struct {
+	state, name string
+	ring        uint
+}
+
+func (f *filters) register(fs *flag.FlagSet) {
+	fs.StringVar(&f.state, "state", "", "list: only those in this `STATE` (a ring's, a mode, online, offline, usable, unusable)")
+	fs.StringVar(&f.name, "name", "", "list: only nodes with this `TEXT` in their name")
+	fs.UintVar(&f.ring, "ring", 0, "list: only nodes of this `RING`")
+}
+
+// stateIs: a device is in the state that is asked for.
+func (f *filters) stateIs(mode string, online, usable bool) bool {
+	switch f.state {
+	case "":
+		return true
+	case "online", "offline":
+		return online == (f.state == "online")
+	case "usable", "unusable":
+		return usable == (f.state == "usable")
+	}
+	return strings.ReplaceAll(f.state, " ", "_") == mode
 }

@@ -110,7 +110,7 @@ func takeOut(ctx context.Context, args []string, out io.Writer, verb string, nou
 	return c.print(out, j, func() error { return printCost(out, &j) })
 }
 
-const switchHelp = `ocsctl switch lockout|forced|manual|clear NODE left|right [PEER|loopback] [-dry-run] [flags]
+const switchHelp = `list and show are about the optical switches between pods, from 0.
 
 Holds or moves one side of a node. In their order (ITU-T G.808.1):
   lockout  the side goes to its planned candidate and no loss moves it
@@ -123,6 +123,8 @@ Holds or moves one side of a node. In their order (ITU-T G.808.1):
 A lower request than the one in force is refused. A node that leaves service
 forgets its requests.
 
+  ocsctl switch list -state unusable
+  ocsctl switch show 4
   ocsctl switch forced 17 right 19
   ocsctl switch clear 17 right
 `
@@ -130,6 +132,9 @@ forgets its requests.
 var requestNames = map[string]proto.Request{"lockout": proto.Lockout, "forced": proto.ForcedSwitch, "manual": proto.ManualSwitch, "clear": proto.NoRequest}
 
 func switchSide(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 && (args[0] == "list" || args[0] == "show") {
+		return switches(ctx, args, out)
+	}
 	var c clientFlags
 	fs := cli.NewFlags("switch")
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")

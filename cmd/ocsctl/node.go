@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
 type nodeJSON struct {
 	Node           proto.NodeID     `json:"node"`
+	Name           string           `json:"name,omitempty"`
 	Online         bool             `json:"online"`
 	Mode           string           `json:"mode"`
 	Usable         bool             `json:"usable"`
@@ -83,7 +87,7 @@ func power(p proto.MilliDBm) *int32 {
 }
 
 func nodeOf(s *proto.NodeStatus) nodeJSON {
-	n := nodeJSON{Node: s.Node, Online: s.Online, Mode: s.Mode.String(), Usable: s.Usable, WantGeneration: s.Want, Generation: s.Generation, Reason: s.Reason}
+	n := nodeJSON{Node: s.Node, Name: s.Name, Online: s.Online, Mode: s.Mode.String(), Usable: s.Usable, WantGeneration: s.Want, Generation: s.Generation, Reason: s.Reason}
 	if s.Ring != 0 {
 		n.Ring = &s.Ring
 	}
@@ -117,13 +121,22 @@ func nodeOf(s *proto.NodeStatus) nodeJSON {
 	return n
 }
 
-const nodeHelp = `ocsctl node list | show NODE [flags]
+const nodeHelp = `list has a line a node: whether its agent speaks, its mode, the ring and the
+generation it is in, and the one wanted of it. show has its bundles, its two
+sides and its alarms. MEASURED and EXPECTED are the light of all modules of the
+bundle together, so 8 modules show 9 dB more than one. LOSSES counts how often
+the selected light was lost, ever.
 
-  ocsctl node list
+  ocsctl node list -state unusable
   ocsctl node show 17 -json
 `
 
 func node(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 1 && args[0] == "show" { // a switch has a number, too
+		if id, err := number("node", args[1], uint64(proto.FirstSwitch)); err == nil {
+			return switches(ctx, slices.Concat([]string{"show", strconv.Itoa(int(id) - int(proto.FirstSwitch))}, args[2:]), out)
+		}
+	}
 	return listing[proto.NodeStatus, nodeJSON]{
 		noun: "node", help: nodeHelp, list: proto.NounNodes,
 		show: func(id uint32) proto.OpRequest {
@@ -131,25 +144,26 @@ func node(ctx context.Context, args []string, out io.Writer) error {
 		},
 		of:   func(r *proto.OpReply) []proto.NodeStatus { return r.Nodes },
 		form: nodeOf, table: nodeRows, print: printNode,
+		keep: func(n *nodeJSON, f *filters) bool {
+			return f.stateIs(n.Mode, n.Online, n.Usable) && strings.Contains(n.Name, f.name) && (f.ring == 0 || n.Ring != nil && uint(*n.Ring) == f.ring)
+		},
 	}.run(ctx, args, out)
 }
 
 func nodeRows(w io.Writer, nodes []nodeJSON) {
-	fmt.Fprintln(w, "NODE\tONLINE\tMODE\tRING\tGENERATION\tWANTED\tUSABLE")
+	named := slices.ContainsFunc(nodes, func(n nodeJSON) bool { return n.Name != "" })
+	head, name := "NODE", func(*nodeJSON) string { return "" }
+	if named {
+		head, name = "NODE\tNAME", func(n *nodeJSON) string { return "\t" + dash(n.Name) }
+	}
+	fmt.Fprintln(w, head+"\tONLINE\tMODE\tRING\tGENERATION\tWANTED\tUSABLE")
 	for i := range nodes {
 		n := &nodes[i]
-		ring, usable := "-", "yes"
+		ring := "-"
 		if n.Ring != nil {
 			ring = strconv.FormatUint(uint64(*n.Ring), 10)
 		}
-		if !n.Usable {
-			usable = "no: " + n.Reason
-		}
-		online := "yes"
-		if !n.Online {
-			online = "no"
-		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%s\n", n.Node, online, n.Mode, ring, n.Generation, n.WantGeneration, usable)
+		fmt.Fprintf(w, "%d%s\t%s\t%s\t%s\t%d\t%d\t%s\n", n.Node, name(n), yesNo(n.Online), modeWords(n.Mode), ring, n.Generation, n.WantGeneration, usableText(n.Usable, n.Reason))
 	}
 }
 
@@ -166,9 +180,9 @@ func printNode(out io.Writer, n *nodeJSON) error {
 	}
 	fmt.Fprintln(out)
 	if err := table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tFLAPS\tCALIBRATED\tDRIFT")
+		fmt.Fprintln(w, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tLOSSES\tCALIBRATED\tDRIFT")
 		for _, b := range n.Bundles {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%v\t%s\n", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, b.Calibrated, b.drift)
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated), b.drift)
 		}
 	}); err != nil {
 		return err
@@ -189,10 +203,8 @@ func printNode(out io.Writer, n *nodeJSON) error {
 		}
 	}
 	for _, a := range n.Alarms {
-		fmt.Fprintf(out, "\nalarm %s, %s, bundle %d: %s", a.Kind, a.Severity, a.Bundle, a.Text)
-	}
-	if len(n.Alarms) > 0 {
-		fmt.Fprintln(out)
+		text := fmt.Sprintf("alarm %s, %s, bundle %d: %s", a.Kind, a.Severity, a.Bundle, a.Text)
+		fmt.Fprintf(out, "\n%s\n", cli.Wrap(text, cli.ScreenOf(out).Width, "  "))
 	}
 	return nil
 }

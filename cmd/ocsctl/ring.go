@@ -19,19 +19,46 @@ type ringJSON struct {
 	Generation     proto.Generation `json:"generation"`
 	Links          uint16           `json:"links"`
 	LinksConfirmed uint16           `json:"links_confirmed"`
+	Joints         []jointJSON      `json:"link_list,omitempty"` // left to right; only of one ring
+}
+
+// jointJSON is a link of a ring.
+type jointJSON struct {
+	A         endJSON `json:"a"`
+	B         endJSON `json:"b"`
+	Fibre     string  `json:"fibre"` // the label on it
+	Confirmed bool    `json:"confirmed"`
+}
+
+type endJSON struct {
+	Node     proto.NodeID   `json:"node"`
+	Bundle   proto.BundleID `json:"bundle"`
+	Path     string         `json:"path"`
+	State    string         `json:"state"`
+	Measured *int32         `json:"measured_mdbm"` // null: never measured
+	Expected *int32         `json:"expected_mdbm"`
+	Losses   uint32         `json:"losses"` // of light, ever
 }
 
 func ringOf(s *proto.RingStatus) ringJSON {
-	return ringJSON{s.Ring, append([]proto.NodeID{}, s.Nodes...), s.GPUs, s.State.String(), s.Generation, s.Links, s.LinksConfirmed}
+	j := ringJSON{Ring: s.Ring, Nodes: append([]proto.NodeID{}, s.Nodes...), GPUsTotal: s.GPUs, State: s.State.String(), Generation: s.Generation, Links: s.Links, LinksConfirmed: s.LinksConfirmed}
+	for _, x := range s.Joints {
+		j.Joints = append(j.Joints, jointJSON{endOf(&x.A), endOf(&x.B), x.Fibre, x.Confirmed})
+	}
+	return j
 }
 
-const ringHelp = `ocsctl ring list | show RING [flags]
+func endOf(e *proto.JointEnd) endJSON {
+	return endJSON{e.Node, e.Bundle, e.Path.String(), e.State.String(), power(e.Measured), power(e.Expected), e.Losses}
+}
 
-A ring is in_service when all its members report the generation that last
+const ringHelp = `A ring is in_service when all its members report the generation that last
 touched it and light confirms every link; degraded when it is closed with
-fewer GPUs.
+fewer GPUs. show has its links from left to right: of each end the port, how
+it stands, the light of all modules together with what is expected, and how
+often it was lost; and the label of the fibre.
 
-  ocsctl ring list
+  ocsctl ring list -state degraded
   ocsctl ring show 3 -json
 `
 
@@ -42,7 +69,10 @@ func ringNoun(ctx context.Context, args []string, out io.Writer) error {
 			return proto.OpRequest{Noun: proto.NounRing, Ring: proto.RingID(id)}
 		},
 		of:   func(r *proto.OpReply) []proto.RingStatus { return r.Rings },
-		form: ringOf, table: ringRows,
+		form: ringOf, table: ringRows, print: printRing,
+		keep: func(r *ringJSON, f *filters) bool {
+			return (f.state == "" || strings.ReplaceAll(f.state, " ", "_") == r.State) && (f.ring == 0 || f.ring == uint(r.Ring))
+		},
 	}.run(ctx, args, out)
 }
 
@@ -51,6 +81,26 @@ func ringRows(w io.Writer, rings []ringJSON) {
 	for _, r := range rings {
 		fmt.Fprintf(w, "%d\t%s\t%d\t%d/%d\t%d\t%s\n", r.Ring, r.State, r.GPUsTotal, r.LinksConfirmed, r.Links, r.Generation, spans(r.Nodes))
 	}
+}
+
+func printRing(out io.Writer, r *ringJSON) error {
+	if err := table(out, func(w io.Writer) { ringRows(w, []ringJSON{*r}) }); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	return table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "LINK\tPORT\tSTATE\tLIGHT\tEXPECTED\tLOSSES\tFIBRE")
+		for _, x := range r.Joints {
+			lit := "lit"
+			if !x.Confirmed {
+				lit = "no light"
+			}
+			for i, e := range []endJSON{x.A, x.B} {
+				first := [2]string{fmt.Sprintf("%d-%d", x.A.Node, x.B.Node), "  " + lit}[i]
+				fmt.Fprintf(w, "%s\t%d/%d %s\t%s\t%s\t%s\t%d\t%s\n", first, e.Node, e.Bundle, e.Path, e.State, dBm(e.Measured), dBm(e.Expected), e.Losses, dash([2]string{x.Fibre, x.Fibre}[i]))
+			}
+		}
+	})
 }
 
 // spans writes 1-4,6 for 1 2 3 4 6.

@@ -96,7 +96,7 @@ func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 	case proto.NounNodes:
 		p.nodesPage(q, r)
 	case proto.NounNode:
-		s := p.nodes[q.Node].status()
+		s := p.status(q.Node)
 		s.Reported = p.nodes[q.Node].Report
 		r.Nodes = []proto.NodeStatus{s}
 	case proto.NounRings:
@@ -111,7 +111,9 @@ func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "ring", Limit: limit, Reason: fmt.Sprintf("no ring %d", q.Ring)})
 			return
 		}
-		r.Rings = []proto.RingStatus{v.status()}
+		s := v.status()
+		s.Joints = v.joints()
+		r.Rings = []proto.RingStatus{s}
 	}
 }
 
@@ -133,8 +135,17 @@ func (p *placement) nodesPage(q *proto.OpRequest, r *proto.OpReply) {
 			r.Next = i
 			return
 		}
-		r.Nodes = append(r.Nodes, p.nodes[i].status())
+		r.Nodes = append(r.Nodes, p.status(proto.NodeID(i)))
 	}
+}
+
+// status is a node as operators see it, with the name that they gave it.
+func (p *placement) status(id proto.NodeID) proto.NodeStatus {
+	s := p.nodes[id].status()
+	if int(id) < len(p.fab.NodeNames) {
+		s.Name = p.fab.NodeNames[id]
+	}
+	return s
 }
 
 func (p *placement) ringsPage(q *proto.OpRequest, r *proto.OpReply) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/member"
 	"ringlight/proto"
 )
@@ -254,4 +255,41 @@ func (r *ringView) status() proto.RingStatus {
 		}
 	}
 	return s
+}
+
+// joints are the links as operators see them: fibre and light of both ends.
+func (r *ringView) joints() []proto.Joint {
+	out := make([]proto.Joint, 0, len(r.nodes)-1)
+	for at := 0; at+1 < len(r.nodes); at++ {
+		link, ok := r.pl.fab.Link(r.nodes[at], r.nodes[at+1])
+		if !ok {
+			continue
+		}
+		j := proto.Joint{A: r.at(at).end(link.Local), B: r.at(at + 1).end(link.Remote), Confirmed: r.confirmed(at)}
+		i := slices.IndexFunc(r.pl.fab.Fibres, func(x fabric.Fibre) bool {
+			return x.A == link.Local && x.B == link.Remote || x.A == link.Remote && x.B == link.Local
+		})
+		if i >= 0 {
+			j.Fibre = r.pl.fab.Fibres[i].ID
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// end is what a node says of one port.
+func (n *node) end(p fabric.Port) proto.JointEnd {
+	e := proto.JointEnd{Node: p.Node, Bundle: p.Bundle, Path: p.Path, State: proto.Blocked, Measured: proto.NoPower, Expected: proto.NoPower}
+	if n.Report == nil {
+		return e
+	}
+	for i := range n.Report.Bundles {
+		if b := &n.Report.Bundles[i]; b.Bundle == p.Bundle {
+			e.Losses = b.Flaps
+			if b.Path == p.Path {
+				e.State, e.Measured, e.Expected = b.State, b.Measured, b.Expected
+			}
+		}
+	}
+	return e
 }

@@ -168,6 +168,15 @@ func (d *Device) WhyNot() string {
 	return ""
 }
 
+// Status is a switch as operators see it; of a node package hbd knows more.
+func (d *Device) Status() proto.NodeStatus {
+	s := proto.NodeStatus{Node: d.ID, Online: d.Online(), Usable: d.Ready(), Want: d.Want.Gen, Reason: d.WhyNot()}
+	if d.Report != nil {
+		s.Mode, s.Generation = d.Report.Mode, d.Report.Generation
+	}
+	return s
+}
+
 // Answers: its agent speaks, and answers what it is asked.
 func (d *Device) Answers() bool { return d.Online() && d.state != Silent }
 

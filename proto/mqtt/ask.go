@@ -16,15 +16,19 @@ type Asker struct {
 	Topics proto.Topics
 	Name   string
 	Wait   time.Duration
-	Seed   [8]byte            // tells its questions from those of another life of this name
-	Heard  func(proto.Packet) // is given all that comes on the link; nil: nobody
-	Waits  func(why string)   // is told what is waited for, when a planner says so; nil: nobody
-	asked  uint64
-	beat   proto.PlannerState // the planner's last sign of life
+	// Patience is how long a link may fail, and a planner give no sign of life,
+	// before that counts as an answer; 0: Wait.
+	Patience time.Duration
+	Seed     [8]byte            // tells its questions from those of another life of this name
+	Heard    func(proto.Packet) // is given all that comes on the link; nil: nobody
+	Waits    func(why string)   // is told what is waited for, when a planner says so; nil: nobody
+	asked    uint64
+	beat     proto.PlannerState // the planner's last sign of life
+	alive    time.Time          // when one came that the broker had not kept
 }
 
 // askAgain re-sends a question that was not answered; chosen: as agents do.
-const askAgain = 2 * time.Second
+const askAgain = 1100 * time.Millisecond
 
 // next is the next packet on the link, before the limit.
 func (a *Asker) next(ctx context.Context, limit <-chan time.Time) (p proto.Packet, late bool, err error) {
@@ -52,6 +56,9 @@ func (a *Asker) Note(p proto.Packet) {
 	var m proto.PlannerState
 	if _, err := proto.Decode(p.Payload, &m); err == nil && m.Online {
 		a.beat = m
+		if !p.Retain {
+			a.alive = time.Now()
+		}
 	}
 }
 
@@ -65,9 +72,16 @@ func (a *Asker) Listen(ctx context.Context, d time.Duration) error {
 	}
 }
 
+func (a *Asker) patience() time.Duration {
+	if a.Patience == 0 {
+		return a.Wait
+	}
+	return min(a.Wait, a.Patience)
+}
+
 // Connect waits until the link is up.
 func (a *Asker) Connect(ctx context.Context) error {
-	limit := time.After(a.Wait)
+	limit := time.After(a.patience())
 	for {
 		p, late, err := a.next(ctx, limit)
 		switch {
@@ -76,7 +90,7 @@ func (a *Asker) Connect(ctx context.Context) error {
 		case late && a.Link.Err() != nil:
 			return fmt.Errorf("broker %s: %w", a.Link.cfg.Broker, a.Link.Err())
 		case late:
-			return fmt.Errorf("broker %s: no connection within %v", a.Link.cfg.Broker, a.Wait)
+			return fmt.Errorf("broker %s: no connection within %v", a.Link.cfg.Broker, a.patience())
 		case p.Kind == proto.LinkUp:
 			return nil
 		case p.Kind == proto.Refused:
@@ -102,11 +116,12 @@ func (a *Asker) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, err
 		return nil, err
 	}
 	request := proto.Packet{Kind: proto.Publish, Topic: a.Topics.Request(a.Name), Payload: payload, QoS: proto.TopicRequest.QoS()}
-	idle := &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answered on fabric %s within %v", a.Topics.Fabric, a.Wait)}
-	for end := time.Now().Add(a.Wait); time.Now().Before(end); {
+	idle := &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answers for fabric %s; is ocs-planner running?", a.Topics.Fabric)}
+	began := time.Now()
+	for end := began.Add(a.Wait); time.Now().Before(end); {
 		// A link that is down takes nothing; the question is asked again.
 		_ = a.Link.Send(request)
-		r, err := a.reply(ctx, q.Corr, time.After(min(askAgain, time.Until(end))), idle)
+		r, err := a.reply(ctx, q.Corr, time.After(min(askAgain, a.patience(), time.Until(end))), idle)
 		switch {
 		case err != nil:
 			return nil, err
@@ -114,6 +129,8 @@ func (a *Asker) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, err
 			return nil, &proto.Error{Code: r.Code, Field: r.Field, Limit: r.Limit, Reason: r.Reason}
 		case r != nil:
 			return r, nil
+		case a.Patience > 0 && a.alive.Before(began) && idle.Code == proto.Expired && time.Since(began) >= a.patience():
+			return nil, idle // nobody is there
 		}
 	}
 	return nil, idle

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"ringlight/cmd/cli"
+	"ringlight/proto"
+)
+
+// alarmLine is the form that scripts rely on.
+type alarmLine struct {
+	ID           string        `json:"id"`
+	SinceMS      uint64        `json:"since_ms"`
+	Severity     string        `json:"severity"`
+	Node         *proto.NodeID `json:"node"` // null: of no single one
+	Ring         *proto.RingID `json:"ring"`
+	What         string        `json:"what"`
+	Why          string        `json:"why"`
+	Acknowledged *ackJSON      `json:"acknowledged"` // null: by nobody
+}
+
+type ackJSON struct {
+	Author string `json:"author"`
+	Reason string `json:"reason"`
+	AtMS   uint64 `json:"at_ms"`
+}
+
+func alarmOf(a *proto.AlarmStatus) alarmLine {
+	l := alarmLine{ID: a.ID, SinceMS: a.SinceMillis, Severity: a.Severity.String(), Node: a.Node, What: a.What, Why: a.Why}
+	if a.Ring != 0 {
+		l.Ring = &a.Ring
+	}
+	if a.AckMillis != 0 {
+		l.Acknowledged = &ackJSON{a.AckAuthor, a.AckReason, a.AckMillis}
+	}
+	return l
+}
+
+func askAlarms(ctx context.Context, cl *client) ([]alarmLine, error) {
+	return every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, func(r *proto.OpReply) []proto.AlarmStatus { return r.Alarms }, alarmOf)
+}
+
+const alarmHelp = `list shows what is not as it should be, the worst first: what nodes and switches
+say of themselves, what keeps one out of plans, rings that are not in service.
+ack says that an alarm is known, with a reason; that stays with it until it is
+over, over restarts of the planner. What is raised anew is unknown again. ALARM
+is an id as list shows it.
+
+  ocsctl alarm list -open
+  ocsctl alarm ack 7/offline -reason "power supply ordered, ticket 4711"
+`
+
+func alarm(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	fs := cli.NewFlags("alarm")
+	reason := fs.String("reason", "", "ack: what is known, `TEXT`")
+	open := fs.Bool("open", false, "list: only those that nobody acknowledged")
+	words, err := c.read(fs, args, alarmHelp)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(words) == 1 && words[0] == "list":
+		var all []alarmLine
+		if err := c.with(ctx, func(cl *client) error {
+			all, err = askAlarms(ctx, cl)
+			return err
+		}); err != nil {
+			return err
+		}
+		kept := []alarmLine{}
+		for _, a := range all {
+			if !*open || a.Acknowledged == nil {
+				kept = append(kept, a)
+			}
+		}
+		return c.print(out, map[string][]alarmLine{"alarms": kept}, func() error { return printAlarms(out, kept) })
+	case len(words) == 2 && words[0] == "ack":
+		if *reason == "" {
+			return wrongUsage("reason", "a text: what is known of it", "-reason is missing")
+		}
+		r, err := c.change(ctx, proto.OpRequest{Noun: proto.NounAck, Alarm: words[1], Author: c.author(), Reason: *reason})
+		if err != nil {
+			return err
+		}
+		done := alarmLine{ID: words[1]}
+		if len(r.Alarms) == 1 {
+			done = alarmOf(&r.Alarms[0])
+		}
+		return c.print(out, done, func() error {
+			_, err := fmt.Fprintf(out, "%s is acknowledged until it is over\n", done.ID)
+			return err
+		})
+	}
+	return wrongUsage("alarm", "list, or ack ALARM", "%q", strings.Join(words, " "))
+}
+
+func printAlarms(out io.Writer, all []alarmLine) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "no alarms")
+		return err
+	}
+	return table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "ALARM\tSEVERITY\tSINCE\tWHAT")
+		for _, a := range all {
+			text := a.What
+			if a.Why != "" && a.Why != a.What {
+				text += ": " + a.Why
+			}
+			if k := a.Acknowledged; k != nil {
+				text += fmt.Sprintf(" [known: %s, by %s]", k.Reason, k.Author)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.ID, a.Severity, when(a.SinceMS), text)
+		}
+	})
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ringlight/cmd/cli"
+)
+
+// contextJSON is where to ask, and as whom.
+type contextJSON struct {
+	Broker   string `json:"broker,omitempty"`
+	Fabric   string `json:"fabric,omitempty"`
+	CA       string `json:"ca,omitempty"`
+	Cert     string `json:"cert,omitempty"`
+	Key      string `json:"key,omitempty"`
+	Insecure bool   `json:"insecure,omitempty"`
+}
+
+// contextsJSON is the configuration file.
+type contextsJSON struct {
+	Context  string                 `json:"context"` // in use
+	Contexts map[string]contextJSON `json:"contexts"`
+}
+
+func (f *contextsJSON) names() []string {
+	var out []string
+	for name := range f.Contexts { // any order: sorted
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// contextFile is where the configuration is.
+func contextFile() (string, error) {
+	if name := os.Getenv("RINGLIGHT_CONFIG"); name != "" {
+		return name, nil
+	}
+	dir, err := os.UserConfigDir()
+	return filepath.Join(dir, "ringlight", "ocsctl.json"), err
+}
+
+// readContexts reads the configuration; without a file it is empty.
+func readContexts() (f contextsJSON, name string, err error) {
+	f.Contexts = map[string]contextJSON{}
+	if name, err = contextFile(); err != nil {
+		return f, name, nil // no home, no file
+	}
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, name, nil
+	} else if err != nil {
+		return f, name, wrongUsage("context", "a file that can be read", "%v", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&f); err != nil {
+		return f, name, wrongUsage("context", `{"context": NAME, "contexts": {NAME: {"broker": URL, ...}}}`, "%s: %v", name, err)
+	}
+	return f, name, nil
+}
+
+// write puts the file in its place whole.
+func (f *contextsJSON) write(name string) error {
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name+".new", append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// settle fills in what no flag says: from the environment, then the context.
+func (c *clientFlags) settle() error {
+	given := map[string]bool{}
+	c.flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	f, _, err := readContexts()
+	if err != nil {
+		return err
+	}
+	if !given["context"] {
+		if c.context = os.Getenv("RINGLIGHT_CONTEXT"); c.context == "" {
+			c.context = f.Context
+		}
+	}
+	in, known := f.Contexts[c.context]
+	if c.context != "" && !known {
+		return wrongUsage("context", "one of "+strings.Join(f.names(), ", "), "%q", c.context)
+	}
+	for _, x := range []struct {
+		flag, variable, stored string
+		to                     *string
+	}{{"broker", "RINGLIGHT_BROKER", in.Broker, &c.broker}, {"fabric", "RINGLIGHT_FABRIC", in.Fabric, &c.fabric}, {"ca", "RINGLIGHT_CA", in.CA, &c.ca},
+		{"cert", "RINGLIGHT_CERT", in.Cert, &c.cert}, {"key", "RINGLIGHT_KEY", in.Key, &c.key}} {
+		if v := os.Getenv(x.variable); given[x.flag] {
+			continue
+		} else if v != "" {
+			*x.to = v
+		} else if x.stored != "" {
+			*x.to = x.stored
+		}
+	}
+	if !given["insecure"] {
+		c.insecure = in.Insecure
+	}
+	return nil
+}
+
+const contextHelp = `A context is where to ask and as whom, under a name; it stands in
+~/.config/ringlight/ocsctl.json, or where RINGLIGHT_CONFIG says. list shows
+them, use takes one from now on, set writes one with the -broker, -fabric, -ca,
+-cert, -key and -insecure given, remove drops one. A flag comes before the
+environment (RINGLIGHT_BROKER, _FABRIC, _CA, _CERT, _KEY, _CONTEXT), that before
+the context.
+
+  ocsctl context set prod -broker mqtts://head:8883 -ca ca.pem -cert me.pem -key me.key
+  ocsctl context use prod
+`
+
+func contextNoun(_ context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	flags := cli.NewFlags("context")
+	c.register(flags)
+	words, err := cli.Parse(flags, args, contextHelp)
+	if err != nil {
+		return err
+	}
+	f, file, err := readContexts()
+	if err != nil {
+		return err
+	}
+	if len(words) == 1 && words[0] == "list" {
+		return c.print(out, f, func() error {
+			return table(out, func(w io.Writer) {
+				fmt.Fprintln(w, "IN USE\tCONTEXT\tFABRIC\tBROKER")
+				for _, name := range f.names() {
+					mark := "-"
+					if name == f.Context {
+						mark = "yes"
+					}
+					x := f.Contexts[name]
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", mark, name, dash(x.Fabric), dash(x.Broker))
+				}
+			})
+		})
+	}
+	if len(words) != 2 {
+		return wrongUsage("context", "list, use NAME, set NAME or remove NAME", "%q", strings.Join(words, " "))
+	}
+	name := words[1]
+	_, known := f.Contexts[name]
+	switch words[0] {
+	case "set":
+		x := contextJSON{Fabric: c.fabric, CA: c.ca, Cert: c.cert, Key: c.key, Insecure: c.insecure}
+		flags.Visit(func(g *flag.Flag) {
+			if g.Name == "broker" {
+				x.Broker = c.broker
+			}
+		})
+		f.Contexts[name] = x
+		if f.Context == "" {
+			f.Context = name
+		}
+	case "use", "remove":
+		if !known {
+			return wrongUsage("context", "one of "+strings.Join(f.names(), ", "), "%q", name)
+		}
+		if words[0] == "use" {
+			f.Context = name
+			break
+		}
+		delete(f.Contexts, name)
+		if f.Context == name {
+			f.Context = ""
+		}
+	default:
+		return wrongUsage("context", "list, use NAME, set NAME or remove NAME", "%q", words[0])
+	}
+	if err := f.write(file); err != nil {
+		return err
+	}
+	return c.print(out, f, func() error {
+		_, err := fmt.Fprintf(out, "context in use: %s (%s)\n", dash(f.Context), file)
+		return err
+	})
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

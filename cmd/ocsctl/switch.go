@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"ringlight/cmd/cli"
+	"ringlight/proto"
+)
+
+// switchJSON is the form that scripts rely on.
+type switchJSON struct {
+	Switch         int              `json:"switch"` // from 0
+	Online         bool             `json:"online"`
+	Mode           string           `json:"mode"`
+	Usable         bool             `json:"usable"`
+	WantGeneration proto.Generation `json:"want_generation"`
+	Generation     proto.Generation `json:"generation"`
+	Reason         string           `json:"reason,omitempty"`
+	*switchReport
+}
+
+// switchReport is what a switch says of itself.
+type switchReport struct {
+	Term      proto.Term        `json:"term"`
+	UptimeUS  uint64            `json:"uptime_us"`
+	LastEvent uint64            `json:"last_event"`
+	DarkUS    uint32            `json:"dark_us"` // longest that a moved circuit was dark
+	Circuits  []switchPortsJSON `json:"circuits"`
+	Alarms    []switchAlarmJSON `json:"alarms"`
+}
+
+type switchPortsJSON struct {
+	PortA uint16      `json:"port_a"`
+	PortB uint16      `json:"port_b"`
+	Job   proto.JobID `json:"job"`
+	State string      `json:"state"`
+	Loss  *int32      `json:"loss_millidb"` // null: not measured
+}
+
+type switchAlarmJSON struct {
+	Kind     string `json:"kind"`
+	Severity string `json:"severity"`
+	PortA    uint16 `json:"port_a"`
+	PortB    uint16 `json:"port_b"`
+	SinceUS  uint64 `json:"since_us"`
+	Text     string `json:"text,omitempty"`
+}
+
+func switchFrom(s *proto.NodeStatus) switchJSON {
+	j := switchJSON{Switch: int(s.Node - proto.FirstSwitch), Online: s.Online, Mode: s.Mode.String(), Usable: s.Usable, WantGeneration: s.Want, Generation: s.Generation, Reason: s.Reason}
+	r := s.Reported
+	if r == nil {
+		return j
+	}
+	j.switchReport = &switchReport{Term: r.Term, UptimeUS: r.UptimeMicros, LastEvent: r.LastEvent, DarkUS: r.DarkMicros, Circuits: []switchPortsJSON{}, Alarms: []switchAlarmJSON{}}
+	for _, c := range r.Circuits {
+		j.Circuits = append(j.Circuits, switchPortsJSON{c.A, c.B, c.Job, c.State.String(), power(c.Loss)})
+	}
+	for i := range r.Alarms {
+		a := &r.Alarms[i]
+		j.Alarms = append(j.Alarms, switchAlarmJSON{a.Kind.String(), a.Severity.String(), a.PortA, a.PortB, a.SinceMicros, a.Text})
+	}
+	return j
+}
+
+// switches lists the switches between pods, or shows one.
+func switches(ctx context.Context, args []string, out io.Writer) error {
+	return listing[proto.NodeStatus, switchJSON]{
+		noun: "switch", plural: "switches", help: switchHelp, from: uint64(proto.FirstSwitch), list: proto.NounNodes,
+		show: func(id uint32) proto.OpRequest {
+			return proto.OpRequest{Noun: proto.NounNode, Node: min(proto.FirstSwitch+proto.NodeID(id), 1<<32-1)}
+		},
+		of:   func(r *proto.OpReply) []proto.NodeStatus { return r.Nodes },
+		form: switchFrom, table: switchRows, print: printSwitch,
+		keep: func(s *switchJSON, f *filters) bool { return f.stateIs(s.Mode, s.Online, s.Usable) },
+	}.run(ctx, args, out)
+}
+
+func switchRows(w io.Writer, all []switchJSON) {
+	fmt.Fprintln(w, "SWITCH\tONLINE\tMODE\tGENERATION\tWANTED\tUSABLE")
+	for i := range all {
+		s := &all[i]
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%d\t%s\n", s.Switch, yesNo(s.Online), modeWords(s.Mode), s.Generation, s.WantGeneration, usableText(s.Usable, s.Reason))
+	}
+}
+
+func printSwitch(out io.Writer, s *switchJSON) error {
+	if err := table(out, func(w io.Writer) { switchRows(w, []switchJSON{*s}) }); err != nil || s.switchReport == nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s\n", proto.Count(len(s.Circuits), "circuit"))
+	if len(s.Circuits) > 0 {
+		if err := table(out, func(w io.Writer) {
+			fmt.Fprintln(w, "PORT A\tPORT B\tJOB\tSTATE\tLOSS")
+			for _, c := range s.Circuits {
+				fmt.Fprintf(w, "%d\t%d\t%d\t%s\t%s\n", c.PortA, c.PortB, c.Job, c.State, decibel(c.Loss))
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	for _, a := range s.Alarms {
+		fmt.Fprintln(out, cli.Wrap(fmt.Sprintf("alarm %s, %s, port %d: %s", a.Kind, a.Severity, a.PortA, a.Text), cli.ScreenOf(out).Width, "  "))
+	}
+	return nil
+}
+
+// decibel is a loss for people.
+func decibel(millidB *int32) string {
+	if millidB == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d.%02d dB", *millidB/1000, *millidB%1000/10)
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func usableText(usable bool, reason string) string {
+	if usable {
+		return "yes"
+	}
+	return "no: " + reason
+}
+
+// modeWords are a mode's name for people.
+func modeWords(name string) string {
+	for m := proto.ModeDeaf; m <= proto.ModeDrained; m++ {
+		if m.String() == name {
+			return m.Words()
+		}
+	}
+	return name
+}
