@@ -59,7 +59,7 @@ func (a *manual) question(now time.Duration, q Ask) {
 			a.reply(&Answer{ID: q.ID, Err: err})
 		}
 	default:
-		a.reply(&Answer{ID: q.ID, Err: &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: "unknown question"}})
+		a.reply(&Answer{ID: q.ID, Err: &proto.Error{Code: proto.Unsupported, Field: "verb", Limit: "one that this kind of device answers", Reason: fmt.Sprintf("there is no %q here: a switch has ports, a node has paths and a host", q.Verb)}})
 	}
 }
 

@@ -46,7 +46,7 @@ func TestOperatorAsks(t *testing.T) {
 		t.Errorf("fabric %+v", f)
 	}
 	nodes := w.ask(proto.OpRequest{Noun: proto.NounNodes, Bundle: -1}).Nodes
-	if len(nodes) != 18 || nodes[3].Usable || !strings.Contains(nodes[3].Reason, "host_down") || nodes[8].Ring != 1 || nodes[17].Ring != 0 || !nodes[17].Usable {
+	if len(nodes) != 18 || nodes[3].Usable || !strings.Contains(nodes[3].Reason, "host down") || nodes[8].Ring != 1 || nodes[17].Ring != 0 || !nodes[17].Usable {
 		t.Errorf("nodes %+v", nodes)
 	}
 	one := w.ask(proto.OpRequest{Noun: proto.NounNode, Node: 8, Bundle: -1}).Nodes
@@ -140,9 +140,9 @@ func TestWhy(t *testing.T) {
 	}
 	got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 2, Bundle: -1}))
 	for _, want := range []string{
-		"2 Ringlight.1.0.Switched: Switched, external2, right side of ring 1, peer 4, 407 us (detect 96",
+		"2 Ringlight.1.0.Switched: switched, external2, right side of ring 1, peer 4, 407 us (detect 96",
 		"2 commit: node 3 leaves ring 1; node 8 joins ring 1",
-		"2 Ringlight.1.0.Alarm: agent only: Alarm, dark: too warm",
+		"2 Ringlight.1.0.Alarm: agent only: alarm: too warm",
 		"2 placement: member 3 of 8 of ring 1, which is in_service at generation 2",
 		"2 bundle: external2, tuned",
 	} {
@@ -153,7 +153,7 @@ func TestWhy(t *testing.T) {
 	if n := strings.Count(got, "too warm"); n != 5 {
 		t.Errorf("%d of the agent's own events in\n%s", n, got)
 	}
-	if got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 3, Bundle: -1})); !strings.Contains(got, "host_fault: it says so itself: host_down") || !strings.Contains(got, "in no ring; it is told so when it can be") {
+	if got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 3, Bundle: -1})); !strings.Contains(got, "host_fault: reported by the node: host down") || !strings.Contains(got, "in no ring; it is told so when it can be") {
 		t.Errorf("node 3:\n%s", got)
 	}
 	if got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 2, Bundle: 0})); strings.Contains(got, "peer 4") || !strings.Contains(got, "bundle: external1") {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Names of the codes, as people and logs see them. An unknown code stays
@@ -46,7 +47,12 @@ var eventNames = [...]string{"None", "LightLost", "LightFound", "Switched", "Res
 func (k EventKind) String() string { return NameOf(eventNames[:], uint8(k)) }
 
 // Words are the event's name in a sentence: path failed.
-func (k EventKind) Words() string { return strings.ReplaceAll(k.Slug(), "-", " ") }
+func (k EventKind) Words() string {
+	if k == EvHostOK {
+		return "host recovered"
+	}
+	return strings.ReplaceAll(k.Slug(), "-", " ")
+}
 
 // Slug is the event's name in an address: path-failed.
 func (k EventKind) Slug() string {
@@ -79,6 +85,38 @@ func Count(n int, noun string) string {
 		noun += "s"
 	}
 	return strconv.Itoa(n) + " " + noun
+}
+
+// Nodes names some and says what they do: node 3 joins, nodes 3, 4 and 7 join.
+func Nodes(ids []NodeID, one, several string) string {
+	if len(ids) == 1 {
+		return fmt.Sprintf("node %d %s", ids[0], one)
+	}
+	text := "nodes "
+	for i, id := range ids {
+		switch {
+		case i == 0:
+		case i == len(ids)-1:
+			text += " and "
+		default:
+			text += ", "
+		}
+		text += strconv.FormatUint(uint64(id), 10)
+	}
+	return text + " " + several
+}
+
+// Spell is a time for people, in the unit and with the digits that they would say.
+func Spell(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d us", d.Microseconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return d.Round(100 * time.Millisecond).String()
 }
 
 // String is the process for people: its host and a short number, since two may

@@ -111,11 +111,11 @@ func (b BringUp) optical(l *lab, r *Report, say func(string, ...any)) {
 		}
 	}
 	if len(ready) == 0 {
-		r.add("fibres", "all", Skip, "no bundle can shine")
+		r.add("fibres", "all", Skip, "no bundle can emit light")
 		return
 	}
 	if n := len(l.all()); len(ready) < n {
-		r.add("fibres", "all", Skip, "%d of %d bundles cannot shine: their fibres show no light, or light one way", n-len(ready), n)
+		r.add("fibres", "all", Skip, "%d of %d bundles cannot emit light: their fibres show no light, or light one way", n-len(ready), n)
 	}
 	say("mapping the fibres by coded light")
 	m, err := l.fibreMap(ready)

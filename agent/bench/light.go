@@ -45,7 +45,7 @@ func (s *moduleTest) lasers(r *Report, where string, board *hal.Board, bundle in
 	if err == nil && len(dead) > 0 {
 		err = fmt.Errorf("no light of %s: want %v", strings.Join(dead, ", "), laserLeast)
 	}
-	r.verdict("lasers", where, oneLine(err), "%d lanes shine", len(s.rep.LaneBest))
+	r.verdict("lasers", where, oneLine(err), "%d lanes emit light", len(s.rep.LaneBest))
 }
 
 // shine takes the squelch off a bundle, in loopback, or puts it back.

@@ -23,7 +23,7 @@ const usage = `ocs-agent drives the optics of one node.
   calibrate   calibrate bundles that carry nothing
   path set    put a bundle that carries nothing on a path by hand
   port        hold a port of a circuit switch off, or let it go
-  host        tell the agent that the host's GPUs are gone, or well again
+  host        tell the agent that the host's GPUs are gone, or back
   selftest    calibrate and switch a simulated board, print the ledger; -bus-soak loads a real one
   bringup     look at every chip, heater, laser and fibre of a board; -html writes a page
   board       check a board file, or show what it says

@@ -82,7 +82,7 @@ func (c *Config) setPath(ctx context.Context, b proto.BundleID, p proto.Path, as
 
 // host passes the word of the host on its GPUs to the running agent.
 func host(ctx context.Context, args []string) error {
-	fs, common := newFlags("host fault|ok", "tell the agent that the host's GPUs are gone, or well again",
+	fs, common := newFlags("host fault|ok", "tell the agent that the host's GPUs are gone, or back",
 		`ocs-agent host fault -reason "xid 79"`)
 	reason := fs.String("reason", "", "`text` for the event")
 	verb := ""

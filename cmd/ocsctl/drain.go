@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"ringlight/cmd/cli"
 	"ringlight/proto"
@@ -44,10 +45,18 @@ func printCost(out io.Writer, j *costJSON) error {
 	}
 	joins := "no spare steps in"
 	if len(j.Joins) > 0 {
-		joins = "nodes " + spans(j.Joins) + " join"
+		joins = proto.Nodes(j.Joins, "joins", "join")
 	}
-	_, err := fmt.Fprintf(out, "node %d %s: %d rings %v and %d jobs touched, %d links, %d GPUs fewer in rings, %s, dark for about %d us\n",
-		j.Node, did, len(j.Rings), j.Rings, j.Jobs, j.Links, j.FewerGPU, joins, j.DarkUS)
+	rings := proto.Count(len(j.Rings), "ring")
+	for i, id := range j.Rings {
+		rings += [2]string{" (", ", "}[min(i, 1)] + fmt.Sprint(id)
+	}
+	if len(j.Rings) > 0 {
+		rings += ")"
+	}
+	text := fmt.Sprintf("node %d %s: %s and %s touched, %s, %s fewer in rings, %s, dark for about %s", j.Node, did, rings, proto.Count(int(j.Jobs), "job"),
+		proto.Count(int(j.Links), "link"), proto.Count(int(j.FewerGPU), "GPU"), joins, proto.Spell(time.Duration(j.DarkUS)*time.Microsecond))
+	_, err := fmt.Fprintln(out, cli.Wrap(text, cli.ScreenOf(out).Width, "  "))
 	if err == nil && j.Note != "" {
 		_, err = fmt.Fprintln(out, j.Note)
 	}
@@ -156,7 +165,7 @@ func switchSide(ctx context.Context, args []string, out io.Writer) error {
 	case c.json:
 		return printJSON(out, j)
 	case *dry:
-		_, err = fmt.Fprintf(out, "%s of the %s side of node %d would touch %d jobs and %d links, dark for about %d us\n", words[0], q.Side, q.Node, j.Jobs, j.Links, j.DarkUS)
+		_, err = fmt.Fprintf(out, "%s of the %s side of node %d would touch %s and %s, dark for about %s\n", words[0], q.Side, q.Node, proto.Count(int(j.Jobs), "job"), proto.Count(int(j.Links), "link"), proto.Spell(time.Duration(j.DarkUS)*time.Microsecond))
 	default:
 		_, err = fmt.Fprintf(out, "%s of the %s side of node %d: done\n", words[0], q.Side, q.Node)
 	}

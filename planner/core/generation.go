@@ -93,7 +93,7 @@ func (c *Circuits) prepare(about purpose, want []switchWant) {
 // explain says in a few words what a generation is for.
 func (c *Circuits) explain() string {
 	if c.about.kind == stageTell {
-		return fmt.Sprintf("%d switches told again", len(c.txn.Parts))
+		return "plan sent again to " + proto.Count(len(c.txn.Parts), "switch")
 	}
 	made, gone := 0, 0
 	for _, set := range c.about.sets {

@@ -190,6 +190,6 @@ func (c *Circuits) readCircuits(v *switchView) {
 		for _, k := range failed {
 			c.tried[k] = v.Want.Gen
 		}
-		c.j.Note(journal.Info, "switch is to be told again", journal.Note{Rule: "renew", Node: int64(v.ID), Gen: v.Want.Gen, Text: "it reports other circuits than it was told, or failed ones"})
+		c.j.Note(journal.Info, "plan goes to the switch again", journal.Note{Rule: "renew", Node: int64(v.ID), Gen: v.Want.Gen, Text: "it reports other circuits than it was told, or failed ones"})
 	}
 }

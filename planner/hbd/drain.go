@@ -103,7 +103,7 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 	ds.keep(&ds.list[len(ds.list)-1])
 	n.leaving = true
 	ds.h.j.Note(journal.Info, "drain begins", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: n.Group, Cause: proto.CauseOperator,
-		Text: proto.Clip(said.told() + fmt.Sprintf("%d rings and %d links touched, %d GPUs fewer", len(cost.Rings), cost.Links, cost.GPUs))})
+		Text: proto.Clip(said.told() + fmt.Sprintf("%s and %s touched, %s fewer", proto.Count(len(cost.Rings), "ring"), proto.Count(int(cost.Links), "link"), proto.Count(int(cost.GPUs), "GPU")))})
 	ds.h.markNode(n)
 	ds.h.replan(0)
 	return true

@@ -127,10 +127,11 @@ func (h *Rings) told(n *node, m *proto.Event) {
 }
 
 // outReason is why a node is out of service, for people.
-func outReason(mode proto.Mode) string { return "it says so itself: " + mode.String() }
+func outReason(mode proto.Mode) string { return "reported by the node: " + mode.Words() }
 
 // say changes what a node says of itself, and writes it down.
 func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
+	was := n.said.mode.Words()
 	n.said = saidFault{out: out, seq: seq, mode: mode}
 	if out {
 		h.unseen(n)
@@ -138,7 +139,7 @@ func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 	rules := map[proto.Mode]string{proto.ModeHostDown: "host_fault", proto.ModeIsolated: "own_fault", proto.ModeDrained: "drained"}
 	if !out {
 		n.reason = ""
-		h.j.Note(journal.Info, "node is well again", journal.Note{Rule: "returned", Node: int64(n.ID), Ring: n.Group, Text: "it says so itself"})
+		h.j.Note(journal.Info, "node recovered", journal.Note{Rule: "returned", Node: int64(n.ID), Ring: n.Group, Text: "reported by the node, which was: " + was})
 		return
 	}
 	n.reason = outReason(mode)
@@ -148,7 +149,7 @@ func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 // tellMeasured writes down that a node is left out for what it measured, or no longer.
 func (h *Rings) tellMeasured(n *node) {
 	if n.unmeasured == "" {
-		h.j.Note(journal.Info, "node is well again", journal.Note{Rule: "measured", Node: int64(n.ID), Ring: n.Group, Text: "rings can be built with its measured times"})
+		h.j.Note(journal.Info, "node recovered", journal.Note{Rule: "measured", Node: int64(n.ID), Ring: n.Group, Text: "rings can be built with its measured times"})
 		return
 	}
 	h.unseen(n)
@@ -206,7 +207,7 @@ func (h *Rings) renew(n *node, why string) {
 	} else if !r.renew {
 		r.renew = true
 		h.mark(r)
-		h.j.Note(journal.Info, "ring is to be told again", journal.Note{Rule: "renew", Node: int64(n.ID), Ring: r.id, Text: why})
+		h.j.Note(journal.Info, "plan goes to the ring again", journal.Note{Rule: "renew", Node: int64(n.ID), Ring: r.id, Text: why})
 	}
 	h.replan(debounce)
 }

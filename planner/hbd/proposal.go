@@ -130,28 +130,32 @@ func (q *proposal) explain() string {
 			text += fmt.Sprintf("ring %d formed of %d nodes; ", r.id, len(r.nodes))
 			continue
 		}
-		named := false
+		var leave, join []proto.NodeID
 		for _, n := range old.nodes {
 			if !slices.Contains(r.nodes, n) {
-				text += fmt.Sprintf("node %d leaves ring %d; ", n, r.id)
-				named = true
+				leave = append(leave, n)
 			}
 		}
 		for _, n := range r.nodes {
 			if !slices.Contains(old.nodes, n) {
-				text += fmt.Sprintf("node %d joins ring %d; ", n, r.id)
-				named = true
+				join = append(join, n)
 			}
 		}
-		if !named {
-			text += fmt.Sprintf("ring %d told again; ", r.id)
+		if len(leave) > 0 {
+			text += fmt.Sprintf("%s ring %d; ", proto.Nodes(leave, "leaves", "leave"), r.id)
+		}
+		if len(join) > 0 {
+			text += fmt.Sprintf("%s ring %d; ", proto.Nodes(join, "joins", "join"), r.id)
+		}
+		if len(leave)+len(join) == 0 {
+			text += fmt.Sprintf("plan sent again to ring %d; ", r.id)
 		}
 	}
 	for _, id := range q.gone {
 		text += fmt.Sprintf("ring %d has no node left; ", id)
 	}
 	if len(q.idle) > 0 {
-		text += fmt.Sprintf("%d nodes spare; ", len(q.idle))
+		text += proto.Count(len(q.idle), "node") + " spare; "
 	}
 	return proto.Clip(text[:max(0, len(text)-2)])
 }

@@ -3,6 +3,7 @@ package hbd
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"ringlight/planner/journal"
@@ -55,7 +56,7 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 		if bundle >= 0 && int16(b.Bundle) != bundle {
 			continue
 		}
-		line := fact(int16(b.Bundle), "bundle", fmt.Sprintf("%s, %s, %d losses so far", b.Path, b.State, b.Flaps))
+		line := fact(int16(b.Bundle), "bundle", fmt.Sprintf("%s, %s, %s so far", b.Path, b.State, proto.Count(int(b.Flaps), "loss")))
 		line.Cause, line.Measured, line.Expected = b.Cause, b.Measured, b.Expected
 		out = append(out, line)
 		if text := n.Report.Holding(b); text != "" {
@@ -67,7 +68,7 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 	}
 	for i := range n.Report.Alarms {
 		a := &n.Report.Alarms[i]
-		out = append(out, fact(int16(a.Bundle), "alarm", a.Kind.String()+", "+a.Severity.String()+": "+a.Text))
+		out = append(out, fact(int16(a.Bundle), "alarm", a.Kind.Words()+", "+strings.ToLower(a.Severity.String())+": "+a.Text))
 	}
 	return out
 }

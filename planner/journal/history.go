@@ -60,11 +60,13 @@ func (e *Entry) Line() proto.WhyLine {
 }
 
 func whyEvent(seq, millis uint64, e *proto.Event) proto.WhyLine {
-	text := e.Kind.String()
+	text := e.Kind.Words()
 	if e.Kind == proto.EvAlarm && e.Resolved {
 		text += " cleared"
 	}
-	if e.Path != e.FromPath && e.FromPath != proto.Dark {
+	if !aboutPath(e) {
+		// A plan that is applied, a start: of no path, which is not dark.
+	} else if e.Path != e.FromPath && e.FromPath != proto.Dark {
 		text += fmt.Sprintf(", %s to %s", e.FromPath, e.Path)
 	} else {
 		text += ", " + e.Path.String()
@@ -78,11 +80,24 @@ func whyEvent(seq, millis uint64, e *proto.Event) proto.WhyLine {
 	if e.Count > 1 {
 		text += fmt.Sprintf(", %d times", e.Count)
 	}
-	if e.Text != "" {
+	switch {
+	case e.Text != "" && e.Kind == proto.EvHostOK:
+		text += " (was: " + e.Text + ")"
+	case e.Text != "":
 		text += ": " + e.Text
 	}
 	return proto.WhyLine{Seq: seq, AtMillis: millis, Node: e.Node, Bundle: int16(e.Bundle), Rule: e.Kind.MessageID(), Cause: e.Cause,
 		Text: proto.Clip(text), Measured: e.Measured, Expected: e.Expected, Gen: e.Generation}
+}
+
+// aboutPath: the event's path means something. What is about the whole node has
+// none, and dark there would be read as a loss.
+func aboutPath(e *proto.Event) bool {
+	switch e.Kind {
+	case proto.EvApplied, proto.EvStarted, proto.EvAdopted, proto.EvHostFault, proto.EvHostOK, proto.EvRequest, proto.EvSplitBrain, proto.EvReturned, proto.EvIsolated, proto.EvAlarm, proto.EvCalibrated:
+		return e.Path != proto.Dark || e.FromPath != proto.Dark
+	}
+	return !e.Node.IsSwitch()
 }
 
 // aboutSide: the event's side and peer mean something.

@@ -266,7 +266,7 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 		if d.state == Unheard {
 			d.become(Offline)
 		} else if d.Online() {
-			t.gone(d, "its death note came")
+			t.gone(d, "the broker reported it disconnected")
 			t.ask(d, d.Session, askFirst, timesGone)
 		}
 		t.hear(heard, d)

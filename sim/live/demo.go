@@ -258,7 +258,7 @@ func (d *demo) repair(ctx context.Context, e trace.NodeEvent) error {
 		return err
 	}
 	if e.After == trace.None {
-		d.screen.again(inDays(e.At), st.id, "is well again")
+		d.screen.again(inDays(e.At), st.id, "recovered")
 	}
 	return d.follow(ctx)
 }

@@ -118,7 +118,7 @@ func TestDemoRunsThroughFaults(t *testing.T) {
 	if !reflect.DeepEqual(r.Faults, again.Faults) {
 		t.Errorf("the same seed gives %+v and %+v", r.Faults, again.Faults)
 	}
-	for _, want := range []string{"bypassed in", "closed", "carried nothing", "is well again", "p99", "joins ring"} {
+	for _, want := range []string{"bypassed in", "closed", "idle node, no ring affected", "recovered", "p99", "joins ring"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("the screen does not say %q", want)
 		}

@@ -53,7 +53,7 @@ func (f fabricSpares) String() string {
 	if f.spares == 0 {
 		return "no node spare"
 	}
-	return fmt.Sprintf("%d nodes spare, %d of %s", f.spares, f.reach, "them beside a ring")
+	return fmt.Sprintf("%s spare, %d beside a ring", proto.Count(f.spares, "node"), f.reach)
 }
 
 const (
@@ -70,9 +70,9 @@ func (s *screen) fault(f *FaultResult, ends []proto.NodeID, ring *proto.RingStat
 		s.line("%s %d <-> %d bypassed in %d us (detect %d, decide %d*, bus %d, settle %d, confirm %d)   %s", head,
 			ends[0], ends[1], *f.BypassMicros, l.Detect, l.Decide, l.Bus, l.Settle, l.Confirm, s.left(f, ends, ring))
 	case Closed:
-		s.line("%s %s closed   %s", head, nodeList(ends), s.left(f, ends, ring))
+		s.line("%s %s   %s", head, proto.Nodes(ends, "closed its end", "closed their ends"), s.left(f, ends, ring))
 	default:
-		s.line("%s carried nothing", head)
+		s.line("%s idle node, no ring affected", head)
 	}
 }
 
