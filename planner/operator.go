@@ -158,7 +158,7 @@ func (p *Planner) onCircuits(q *proto.OpRequest, r *proto.OpReply) {
 	case p.core == nil:
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a fabric with a core", Reason: "this one has no optical switches between pods"})
 	case q.Noun == proto.NounNodes:
-		p.core.SwitchesPage(q, r)
+		p.core.Table().StatusPage(q, r)
 	default:
 		p.core.Answer(q, r)
 	}

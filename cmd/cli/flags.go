@@ -78,7 +78,7 @@ func (h *Help) text(p *Program, width int) string {
 		}
 	}
 	if h.command != nil {
-		fmt.Fprintf(&b, "usage: %s\n", Wrap(p.Name+" "+h.command.synopsis(), width-7, "         "))
+		fmt.Fprintf(&b, "usage: %s\n", Wrap(p.Name+" "+h.command.synopsis(), width-9, "         "))
 		if h.command.Short != "" {
 			fmt.Fprintf(&b, "  %s\n", Wrap(h.command.Short, width-2, "  "))
 		}
@@ -86,7 +86,7 @@ func (h *Help) text(p *Program, width int) string {
 	}
 	for _, line := range strings.Split(strings.TrimRight(h.Text, "\n"), "\n") {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-		b.WriteString(Wrap(line, width, indent+"    ") + "\n")
+		b.WriteString(Wrap(line, max(0, width-len(indent)-4), indent+"    ") + "\n")
 	}
 	list := Table{Screen: Screen{Width: width}}
 	h.flags.VisitAll(func(f *flag.Flag) {

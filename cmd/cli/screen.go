@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -162,8 +163,18 @@ func (t *Table) squeeze(width []int) {
 	}
 }
 
-// Wrap breaks text into lines of a width at most, the further ones indented. Words
-// that are longer are broken.
+// Say writes a line that goes on, indented, where it does not fit the screen.
+func Say(out io.Writer, format string, args ...any) error {
+	width := ScreenOf(out).Width
+	if width > 0 {
+		width -= 2
+	}
+	_, err := fmt.Fprintln(out, Wrap(fmt.Sprintf(format, args...), width, "  "))
+	return err
+}
+
+// Wrap breaks text into lines of a width at most, beside the indent of the further
+// ones. Words that are longer are broken.
 func Wrap(text string, width int, indent string) string {
 	if width <= 0 {
 		return text

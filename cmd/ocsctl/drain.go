@@ -56,7 +56,7 @@ func printCost(out io.Writer, j *costJSON) error {
 	}
 	text := fmt.Sprintf("node %d %s: %s and %s touched, %s, %s fewer in rings, %s, dark for about %s", j.Node, did, rings, proto.Count(int(j.Jobs), "job"),
 		proto.Count(int(j.Links), "link"), proto.Count(int(j.FewerGPU), "GPU"), joins, proto.Spell(time.Duration(j.DarkUS)*time.Microsecond))
-	_, err := fmt.Fprintln(out, cli.Wrap(text, cli.ScreenOf(out).Width, "  "))
+	err := cli.Say(out, "%s", text)
 	if err == nil && j.Note != "" {
 		_, err = fmt.Fprintln(out, j.Note)
 	}

@@ -57,16 +57,17 @@ func fabricShow(ctx context.Context, args []string, out io.Writer) error {
 	if c.json {
 		return printJSON(out, f)
 	}
-	_, err = fmt.Fprintf(out, `fabric %s: %d of %d nodes online, %d not yet where they should be; %d of %d links have light
-planner %d, life %d, term %d, generation %d; %d GPUs a node, K %d, TP %d
-%d events seen, %d missing; %d messages refused, %d unknown keys skipped, %d messages not read for there were too many
-`, f.Name, f.Online, f.Nodes, f.Pending, f.LinksConfirmed, f.Links, f.Planner, f.Life, f.Term, f.Generation, f.GPUsPerNode, f.K, f.TP,
-		f.EventsSeen, f.EventGaps, f.Refused, f.UnknownKeys, f.Shed)
+	t := cli.Table{Screen: cli.ScreenOf(out)}
+	t.Row("fabric "+f.Name, fmt.Sprintf("%d of %d nodes online, %d not yet where they should be; %d of %d links have light", f.Online, f.Nodes, f.Pending, f.LinksConfirmed, f.Links))
+	t.Row("  form", fmt.Sprintf("%s a node, K %d, TP %d", proto.Count(int(f.GPUsPerNode), "GPU"), f.K, f.TP))
+	t.Row("  planner", fmt.Sprintf("%s, term %d, generation %d", proto.PlannerCopy{Planner: f.Planner, Life: f.Life}, f.Term, f.Generation))
+	t.Row("  heard", fmt.Sprintf("%s, %d missing; %s refused, %s skipped, %d not read for there were too many", proto.Count(int(f.EventsSeen), "event"), f.EventGaps,
+		proto.Count(int(f.Refused), "message"), proto.Count(int(f.UnknownKeys), "unknown key"), f.Shed))
 	if f.Others != "" {
-		_, err = fmt.Fprintf(out, "other planners: %s\n", f.Others)
+		t.Row("  others", f.Others)
 	}
 	for _, text := range f.Waiting {
-		_, err = fmt.Fprintf(out, "waits: %s\n", text)
+		t.Row("  waits", text)
 	}
-	return err
+	return t.Print(out)
 }

@@ -180,12 +180,19 @@ func printNode(out io.Writer, n *nodeJSON) error {
 	}
 	fmt.Fprintln(out)
 	if err := table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tLOSSES\tCALIBRATED\tDRIFT")
+		fmt.Fprintln(w, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tLOSSES\tCALIBRATED")
 		for _, b := range n.Bundles {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated), b.drift)
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated))
 		}
 	}); err != nil {
 		return err
+	}
+	for _, b := range n.Bundles {
+		if b.drift != "" {
+			if err := cli.Say(out, "bundle %d, drift: %s", b.Bundle, b.drift); err != nil {
+				return err
+			}
+		}
 	}
 	if len(n.Sides) > 0 {
 		fmt.Fprintln(out)
@@ -203,8 +210,10 @@ func printNode(out io.Writer, n *nodeJSON) error {
 		}
 	}
 	for _, a := range n.Alarms {
-		text := fmt.Sprintf("alarm %s, %s, bundle %d: %s", a.Kind, a.Severity, a.Bundle, a.Text)
-		fmt.Fprintf(out, "\n%s\n", cli.Wrap(text, cli.ScreenOf(out).Width, "  "))
+		fmt.Fprintln(out)
+		if err := cli.Say(out, "alarm %s, %s, bundle %d: %s", a.Kind, a.Severity, a.Bundle, a.Text); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -186,23 +186,29 @@ func TestAgainstARunningFabric(t *testing.T) {
 		{"why 1/0 -json", `"rule":"bundle"`, 0},
 		{"drain 1 -dry-run -json -fabric lab", `"dry_run":true,"done":false,"rings":[1],"jobs":1,`, 0},
 		{"switch forced 0 right 3 -fabric lab", "", 2},
-		{"switch forced 0 right 2 -dry-run -fabric lab", "would touch 1 jobs", 0},
+		{"switch forced 0 right 2 -dry-run -fabric lab", "would touch 1 job and", 0},
 		{"switch lockout 0 right -fabric lab", "done", 0},
 		{"switch manual 0 right 2 -json -fabric lab", `"code":"conflict","field":"request"`, 1},
 		{"switch clear 0 right -json -fabric lab", `"done":true`, 0},
 		{"undrain 1 -json -fabric lab", `"code":"invalid","field":"node","limit":"a drained node"`, 2},
-		{"drain 1 -reason RMA-4711 -fabric lab", "node 1 is drained: 1 rings [1]", 0},
+		{"drain 1 -reason RMA-4711 -fabric lab", "node 1 is drained: 1 ring (1) and", 0},
 		{"node show 1 -fabric lab", "RMA-4711", 0},
 		{"node show 1 -json -fabric lab", `"reason":"RMA-4711","since_ms":`, 0},
-		{"why 1 -json", "1 rings and 4 links touched", 0},
+		{"why 1 -json", "1 ring and 4 links touched", 0},
 		{"undrain 1 -dry-run -fabric lab", "would be undrained", 0},
 		{"undrain 1 -fabric lab", "undrained", 0},
-		{"ring list -json -fabric other -timeout 1s", "no planner answered on fabric other", 1},
+		{"ring list -json -fabric other -timeout 1s", `"field":"fabric","limit":"one of lab"`, 2},
 	} {
 		code, out, errs := ctl(t, append(strings.Fields(c.args), "-broker", broker)...)
 		if code != c.code || !strings.Contains(out, c.want) {
 			t.Errorf("%s: exit %d\n%s%s", c.args, code, out, errs)
 		}
+	}
+	answersFit(t, broker)
+	var s statusJSON
+	if _, out, _ := ctl(t, "status", "-json", "-broker", broker); json.Unmarshal([]byte(out), &s) != nil || s.Nodes.Total != 4 || s.Rings.Total != 1 || !s.Broker.Connected || !s.Planner.Leader || s.Planner.ID == 0 ||
+		!strings.Contains(out, `"alarms":[`) || !strings.Contains(out, `"breaks_next":[`) || !strings.Contains(out, `"standbys":[]`) {
+		t.Errorf("status: %s", out)
 	}
 	// A second fabric on the broker makes the name necessary.
 	link, err := mqtt.Dial(mqtt.Config{Broker: broker, ClientID: "stray"})

@@ -102,7 +102,9 @@ func printSwitch(out io.Writer, s *switchJSON) error {
 		}
 	}
 	for _, a := range s.Alarms {
-		fmt.Fprintln(out, cli.Wrap(fmt.Sprintf("alarm %s, %s, port %d: %s", a.Kind, a.Severity, a.PortA, a.Text), cli.ScreenOf(out).Width, "  "))
+		if err := cli.Say(out, "alarm %s, %s, port %d: %s", a.Kind, a.Severity, a.PortA, a.Text); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"ringlight/cmd/cli"
 	"ringlight/proto"
@@ -37,6 +38,8 @@ type watchJSON struct {
 	Planner    uint64           `json:"planner,omitempty"`
 	Life       uint64           `json:"life,omitempty"` // of the planner; two may have one id
 	Term       proto.Term       `json:"term,omitempty"`
+
+	words, host string // for people
 }
 
 type ledgerJSON struct {
@@ -51,12 +54,13 @@ type ledgerJSON struct {
 	Modelled []string `json:"modelled"`
 }
 
-const watchHelp = `ocsctl watch [flags]
-
-Follows events, births and deaths of agents and planners until interrupted.
+const watchHelp = `Follows events, births and deaths of agents and planners until interrupted.
 What stood before is not repeated. An event that its agent sends again shows
-again, with the same number.
+again, with the same number. A plan makes some lines of each node that it
+moves: they show as one line a generation unless -all or -json is given. TIME
+is when the line came here; at_us, with -json, is the agent's own clock.
 
+  ocsctl watch -severity warning -node 7
   ocsctl watch -json
 `
 
@@ -64,12 +68,13 @@ func watch(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("watch")
 	lines := fs.Int("n", 0, "stop after this many lines; 0: never")
-	words, err := c.read(fs, args, watchHelp)
-	if err != nil {
+	f := watchFilter{fs.String("node", "", "only of this `NODE`, or switch-N"), fs.String("kind", "", "only this `EVENT`: Switched, Closed, ..., online, offline, planner"),
+		fs.String("severity", "ok", "only from this `SEVERITY` on: ok, warning or critical"), fs.Bool("all", false, "each line of each node that a plan moves, too")}
+	if _, err := c.readNone(fs, args, watchHelp); err != nil {
 		return err
 	}
-	if len(words) > 0 {
-		return wrongUsage("watch", "no further word", "%q", strings.Join(words, " "))
+	if err := f.check(); err != nil {
+		return err
 	}
 	scope := proto.Topics{Fabric: proto.AnyFabric}
 	if c.fabric != "" {
@@ -81,11 +86,12 @@ func watch(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer cl.close()
 	last := map[speaker]string{} // beats are not news
+	plans := planLines{}
 	for shown := 0; *lines == 0 || shown < *lines; {
 		select {
 		case p := <-cl.Link.Recv():
 			line, ok := cl.news(p, last)
-			if !ok {
+			if !ok || !f.passes(&line) || !c.json && !*f.all && plans.folds(&line) {
 				continue
 			}
 			shown++
@@ -137,7 +143,7 @@ func (cl *client) news(p proto.Packet, last map[speaker]string) (watchJSON, bool
 			}
 			if who := (speaker{m.Planner, m.Life}); last[who] != text {
 				last[who] = text
-				return watchJSON{Kind: "planner", Planner: m.Planner, Life: m.Life, Term: m.Term, Text: text}, true
+				return watchJSON{Kind: "planner", Planner: m.Planner, Life: m.Life, Term: m.Term, Text: text, host: m.Host}, true
 			}
 		}
 	}
@@ -147,7 +153,7 @@ func (cl *client) news(p proto.Packet, last map[speaker]string) (watchJSON, bool
 func eventLine(e *proto.Event) watchJSON {
 	line := watchJSON{Kind: "event", Node: &e.Node, Seq: e.Seq, Event: e.Kind.MessageID(), Severity: e.Severity.String(), AtUS: e.AtMicros,
 		Bundle: &e.Bundle, Path: e.Path.String(), FromPath: e.FromPath.String(), Ring: e.Ring, Cause: e.Cause.String(), Count: e.Count,
-		Generation: e.Generation, Measured: power(e.Measured), Text: e.Text}
+		Generation: e.Generation, Measured: power(e.Measured), Text: e.Text, words: e.Kind.Words()}
 	switch e.Kind {
 	case proto.EvLightLost, proto.EvLightFound, proto.EvSwitched, proto.EvRestored, proto.EvClosed, proto.EvBanned:
 		line.Side, line.Peer = e.Side.String(), &e.Peer
@@ -176,42 +182,106 @@ func switchOf(id proto.NodeID) *int {
 // who says that.
 func (l *watchJSON) who() string {
 	if l.Switch != nil {
-		return fmt.Sprintf("switch %d", *l.Switch)
+		return fmt.Sprintf("switch-%d", *l.Switch)
 	}
-	return fmt.Sprintf("node %d", *l.Node)
+	return fmt.Sprint(*l.Node)
 }
+
+// watchFilter chooses lines.
+type watchFilter struct {
+	node, kind, severity *string
+	all                  *bool
+}
+
+var severities = map[string]int{"ok": 0, "warning": 1, "critical": 2}
+
+func (f *watchFilter) check() error {
+	if _, known := severities[strings.ToLower(*f.severity)]; !known {
+		return wrongUsage("severity", "ok, warning or critical", "%q", *f.severity)
+	}
+	if *f.node != "" {
+		if _, bundle, err := parsePlace(*f.node); err != nil || bundle >= 0 {
+			return wrongUsage("node", "a NODE or switch-N", "%q", *f.node)
+		}
+	}
+	return nil
+}
+
+func (f *watchFilter) passes(l *watchJSON) bool {
+	if *f.node != "" && (l.Node == nil || l.who() != *f.node) {
+		return false
+	}
+	if *f.kind != "" && !strings.EqualFold(*f.kind, l.Kind) && !strings.EqualFold(*f.kind, l.Event[strings.LastIndexByte(l.Event, '.')+1:]) {
+		return false
+	}
+	return severities[strings.ToLower(l.Severity)] >= severities[strings.ToLower(*f.severity)]
+}
+
+// planLines are the generations of which a line was shown.
+type planLines map[proto.Generation]bool
+
+// folds reports whether a line says of one more node what was said of the first:
+// that a plan moved it. That nodes apply a plan is news once.
+func (p planLines) folds(l *watchJSON) bool {
+	if l.Kind != "event" || l.Severity != proto.SeverityOK.String() {
+		return false
+	}
+	switch l.Event {
+	case proto.EvLightUnselected.MessageID():
+		return true // that an unselected path has light or not changes nothing
+	case proto.EvApplied.MessageID():
+		was := p[l.Generation]
+		p[l.Generation] = true
+		return was
+	case proto.EvSwitched.MessageID(), proto.EvRestored.MessageID(), proto.EvLightFound.MessageID():
+		return l.Cause == proto.CausePlan.String()
+	}
+	return false
+}
+
+// watchColumns are fixed: a line must be shown before the next is known.
+const watchColumns = "%s  %-9s  %-8s  "
 
 func show(out io.Writer, l *watchJSON, asJSON bool) error {
 	if asJSON {
 		return printJSON(out, l)
 	}
-	var err error
+	where, severity, text := "planner", "", fmt.Sprintf("%s: %s", proto.PlannerCopy{Planner: l.Planner, Life: l.Life, Host: l.host}, l.Text)
 	switch l.Kind {
 	case "event":
-		text := fmt.Sprintf("%s  #%d  %s  %s", l.who(), l.Seq, l.Event, l.Severity)
-		if l.Bundle != nil {
-			text += fmt.Sprintf("  bundle %d %s", *l.Bundle, l.Path)
+		where, severity, text = l.who(), l.Severity, l.sentence()
+		if l.Event == proto.EvApplied.MessageID() {
+			where, text = "plan", fmt.Sprintf("generation %d is applied, first by %s", l.Generation, l.who())
 		}
-		if l.PortA != nil {
-			text += fmt.Sprintf("  port %d to %d, job %d", *l.PortA, *l.PortB, l.Job)
-		}
-		if l.Peer != nil {
-			text += fmt.Sprintf("  %s side of ring %d, peer %d", l.Side, l.Ring, *l.Peer)
-		}
-		if l.Cause != "none" {
-			text += "  " + l.Cause
-		}
-		if l.Ledger != nil {
-			text += fmt.Sprintf("  %d us", l.Ledger.Total)
-		}
-		if l.Text != "" {
-			text += "  " + l.Text
-		}
-		_, err = fmt.Fprintln(out, text)
-	case "planner":
-		_, err = fmt.Fprintf(out, "planner %d (life %d)  %s\n", l.Planner, l.Life, l.Text)
-	default:
-		_, err = fmt.Fprintf(out, "%s  agent %s  %s\n", l.who(), l.Kind, l.Text)
+	case "online", "offline":
+		where, text = l.who(), strings.TrimSpace("agent "+l.Kind+" "+l.Text)
 	}
+	screen := cli.ScreenOf(out)
+	head := fmt.Sprintf(watchColumns, time.Now().Format("2006-01-02 15:04:05.000 -0700"), where, severity)
+	_, err := fmt.Fprintln(out, strings.TrimRight(head+cli.Wrap(text, max(0, screen.Width-len(head)), strings.Repeat(" ", len(head))), " "))
 	return err
+}
+
+// sentence is an event for people.
+func (l *watchJSON) sentence() string {
+	text := l.words
+	if l.Bundle != nil && l.Path != "" && l.Path != proto.Dark.String() {
+		text += fmt.Sprintf(", bundle %d on %s", *l.Bundle, l.Path)
+	}
+	if l.PortA != nil {
+		text += fmt.Sprintf(", port %d to %d, job %d", *l.PortA, *l.PortB, l.Job)
+	}
+	if l.Peer != nil {
+		text += fmt.Sprintf(", %s side of ring %d, peer %d", l.Side, l.Ring, *l.Peer)
+	}
+	if l.Cause != "none" {
+		text += ", " + strings.ReplaceAll(l.Cause, "_", " ")
+	}
+	if l.Ledger != nil {
+		text += fmt.Sprintf(", %d us", l.Ledger.Total)
+	}
+	if l.Text != "" {
+		text += ": " + l.Text
+	}
+	return text
 }

@@ -34,11 +34,9 @@ type whyLineJSON struct {
 	place, sentence string // for people
 }
 
-const whyHelp = `ocsctl why NODE[/BUNDLE] | switch-N[/PORT] [flags]
-
-Lists what led to the state of a node or bundle, or of an optical switch or one
-of its circuits, from the planner's log and the agent's last events, then what
-holds now; each with the rule that decided.
+const whyHelp = `Says how a node, a bundle, an optical switch or one of its circuits is, then
+lists what led to it, from the planner's log and the agent's last events, then
+what holds now; each with the rule that decided.
 A * stands behind the parts of a switching time that were modelled, not measured.
 
   ocsctl why 20
@@ -74,13 +72,59 @@ func why(ctx context.Context, args []string, out io.Writer) error {
 	return c.print(out, j, func() error { return j.print(out) })
 }
 
+// print says first how it is, then how it came to that: a line for each day,
+// what happened on it, and what holds now.
 func (j *whyJSON) print(out io.Writer) error {
+	if err := cli.Say(out, "%s\n", j.answer()); err != nil {
+		return err
+	}
 	return table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "TIME\tNODE\tRULE\tCAUSE\tGEN\tWHAT")
+		fmt.Fprintln(w, "TIME\tWHERE\tCAUSE\tGEN\tWHAT")
+		day := ""
 		for _, l := range j.Lines {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", clock(l), l.place, l.Rule, l.Cause, l.Generation, l.sentence)
+			at := time.UnixMilli(int64(l.AtMS))
+			if today := at.Format("2006-01-02 -0700"); l.Seq != 0 && today != day {
+				day = today
+				fmt.Fprintf(w, "%s\t\t\t\t\n", day)
+			}
+			what := l.sentence
+			if !strings.HasPrefix(l.Rule, "Ringlight.") && l.Rule != "bundle" { // an event's name is its sentence
+				what = l.Rule + ": " + what
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", clock(l), l.place, strings.TrimPrefix(strings.ReplaceAll(l.Cause, "_", " "), "none"), l.Generation, what)
 		}
 	})
+}
+
+// answer is how it is now, in a sentence: where it is planned, what keeps it out,
+// how its light is.
+func (j *whyJSON) answer() string {
+	var parts []string
+	who := ""
+	for _, l := range j.Lines {
+		if l.Seq != 0 || l.AtMS == 0 {
+			continue
+		}
+		switch l.Rule {
+		case "placement", "usable", "frozen", "circuit":
+			parts = append(parts, l.Text)
+		case "bundle":
+			text, _, _ := strings.Cut(l.Text, ", 0 losses")
+			parts = append(parts, fmt.Sprintf("bundle %d %s", *l.Bundle, text))
+		default:
+			continue
+		}
+		if who == "" || len(l.place) < len(who) {
+			who = l.place
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing is known of it now"
+	}
+	if !strings.HasPrefix(who, "switch") {
+		who = "node " + who
+	}
+	return who + ": " + strings.Join(parts, "; ")
 }
 
 func clock(l whyLineJSON) string {
@@ -90,7 +134,7 @@ func clock(l whyLineJSON) string {
 	case l.Seq == 0:
 		return "now"
 	}
-	return time.UnixMilli(int64(l.AtMS)).Format("01-02 15:04:05.000")
+	return "  " + time.UnixMilli(int64(l.AtMS)).Format("15:04:05.000")
 }
 
 func place(bundle int16) *int16 {

@@ -48,22 +48,6 @@ func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
 	}
 }
 
-// SwitchesPage lists the switches, as nodes are listed: Page is the first number
-// wanted.
-func (c *Circuits) SwitchesPage(q *proto.OpRequest, r *proto.OpReply) {
-	for i := range c.table.Devices {
-		d := &c.table.Devices[i]
-		if uint64(d.ID) < q.Page {
-			continue
-		}
-		if len(r.Nodes) == proto.MaxPage {
-			r.Next = uint64(d.ID)
-			return
-		}
-		r.Nodes = append(r.Nodes, d.Status())
-	}
-}
-
 func (l *jobList) limit() string {
 	if len(l.all) == 0 {
 		return "there are no jobs"

@@ -97,7 +97,7 @@ func aboutPath(e *proto.Event) bool {
 	case proto.EvApplied, proto.EvStarted, proto.EvAdopted, proto.EvHostFault, proto.EvHostOK, proto.EvRequest, proto.EvSplitBrain, proto.EvReturned, proto.EvIsolated, proto.EvAlarm, proto.EvCalibrated:
 		return e.Path != proto.Dark || e.FromPath != proto.Dark
 	}
-	return !e.Node.IsSwitch()
+	return !e.Node.IsSwitch() || e.Path != proto.Dark || e.FromPath != proto.Dark
 }
 
 // aboutSide: the event's side and peer mean something.

@@ -177,6 +177,22 @@ func (d *Device) Status() proto.NodeStatus {
 	return s
 }
 
+// StatusPage lists the devices, as nodes are listed: Page is the first number
+// wanted.
+func (t *Table) StatusPage(q *proto.OpRequest, r *proto.OpReply) {
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		if uint64(d.ID) < q.Page {
+			continue
+		}
+		if len(r.Nodes) == proto.MaxPage {
+			r.Next = uint64(d.ID)
+			return
+		}
+		r.Nodes = append(r.Nodes, d.Status())
+	}
+}
+
 // Answers: its agent speaks, and answers what it is asked.
 func (d *Device) Answers() bool { return d.Online() && d.state != Silent }
 

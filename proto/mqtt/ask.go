@@ -28,7 +28,7 @@ type Asker struct {
 }
 
 // askAgain re-sends a question that was not answered; chosen: as agents do.
-const askAgain = 1100 * time.Millisecond
+const askAgain = 2 * time.Second
 
 // next is the next packet on the link, before the limit.
 func (a *Asker) next(ctx context.Context, limit <-chan time.Time) (p proto.Packet, late bool, err error) {
@@ -121,7 +121,11 @@ func (a *Asker) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, err
 	for end := began.Add(a.Wait); time.Now().Before(end); {
 		// A link that is down takes nothing; the question is asked again.
 		_ = a.Link.Send(request)
-		r, err := a.reply(ctx, q.Corr, time.After(min(askAgain, a.patience(), time.Until(end))), idle)
+		wait := min(askAgain, time.Until(end))
+		if left := a.patience() - time.Since(began); left > 0 {
+			wait = min(wait, left)
+		}
+		r, err := a.reply(ctx, q.Corr, time.After(wait), idle)
 		switch {
 		case err != nil:
 			return nil, err
