@@ -62,7 +62,9 @@ var mayImport = map[string][]string{
 	"planner/member":        {"proto", "proto/metric", "planner/journal"},
 	"planner/hbd":           {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/ring"},
 	"planner/core":          {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo"},
-	"planner/server":        {"planner", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/limit", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
+	"planner/view/browser":  {},
+	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "proto"}, // serves pages: no hand on anything
+	"planner/server":        {"planner", "planner/view", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/limit", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/fabric":        {"proto"},
 	"planner/ring":          {"planner/fabric", "mzi/detmath", "proto"},
 	"planner/wiring":        {"mzi/detmath"},
@@ -98,7 +100,7 @@ var neverImport = map[string][]string{
 }
 
 // testsOnly are packages that no package but its tests may import.
-var testsOnly = []string{"sim/script", "proto/metric/promtool"}
+var testsOnly = []string{"sim/script", "planner/view/browser", "proto/metric/promtool"}
 
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{

@@ -47,3 +47,26 @@ func Look(p *Planner, all bool) Glance {
 
 // Entries copies at most n entries of the journal from a number on.
 func Entries(p *Planner, from uint64, n int) []Entry { return p.j.From(from, n) }
+
+// Shown are nodes with all that they report; those that the fabric has not are
+// left out.
+func Shown(p *Planner, ids ...proto.NodeID) []proto.NodeStatus {
+	var r proto.OpReply
+	for _, id := range ids {
+		if p.rings.Table().Find(id) != nil {
+			one := proto.OpReply{}
+			p.rings.Answer(&proto.OpRequest{Noun: proto.NounNode, Node: id}, &one)
+			r.Nodes = append(r.Nodes, one.Nodes...)
+		}
+	}
+	return r.Nodes
+}
+
+// RingOf is a ring, nil when there is none.
+func RingOf(p *Planner, id proto.RingID) *proto.RingStatus {
+	var r proto.OpReply
+	if p.rings.Answer(&proto.OpRequest{Noun: proto.NounRing, Ring: id}, &r); len(r.Rings) == 0 {
+		return nil
+	}
+	return &r.Rings[0]
+}

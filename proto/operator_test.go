@@ -1,6 +1,9 @@
 package proto
 
-import "testing"
+import (
+	"encoding/json"
+	"testing"
+)
 
 // Goal: a line of why reads the same wherever it is shown.
 func TestWhyLinesAsPeopleReadThem(t *testing.T) {
@@ -16,5 +19,25 @@ func TestWhyLinesAsPeopleReadThem(t *testing.T) {
 		if place, sentence := c.line.Place(), c.line.Sentence(); place != c.place || sentence != c.sentence {
 			t.Errorf("%q, %q; want %q, %q", place, sentence, c.place, c.sentence)
 		}
+	}
+}
+
+// Goal: what a browser is given has the schema's names and people's words.
+func TestMessagesAsPlainValues(t *testing.T) {
+	peer := NodeID(4)
+	raw, err := json.Marshal(Plain(&NodeStatus{Node: 3, Online: true, Mode: ModeDrained, Reported: &Reported{UptimeMicros: 5, Plan: Digest{1},
+		Bundles: []BundleReport{{Path: External1, State: Tuned, Measured: NoPower, Expected: -3000}}}}))
+	var got map[string]any
+	if err != nil || json.Unmarshal(raw, &got) != nil {
+		t.Fatal(err)
+	}
+	r := got["reported"].(map[string]any)
+	b := r["bundles"].([]any)[0].(map[string]any)
+	if got["node"] != 3.0 || got["mode"] != "drained" || r["uptime_micros"] != 5.0 || r["plan"] != (Digest{1}).String() ||
+		b["path"] != "external1" || b["measured"] != nil || b["expected"] != -3000.0 || b["state"] != "tuned" {
+		t.Errorf("%s", raw)
+	}
+	if a := Plain([]any{&peer, (*NodeID)(nil), "x"}).([]any); a[0] != NodeID(4) || a[1] != nil || a[2] != "x" {
+		t.Errorf("%v", a)
 	}
 }

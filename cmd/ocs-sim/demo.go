@@ -35,6 +35,7 @@ func demo(ctx context.Context, args []string) error {
 	fs.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of everything drawn")
 	fs.DurationVar(&cfg.Health, "health", cfg.Health, "time of one health round over a node's modules, virtual")
 	fs.BoolVar(&cfg.Hold, "hold", false, "keep everything running afterwards, broker on "+holdAddress)
+	fs.StringVar(&cfg.HTTP, "http", "", "serve the live view on `ADDR`, host:port on loopback or unix:PATH (with -hold: a free port; else not served)")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	verbose := fs.Bool("v", false, "log state changes too")
 	fs.Func("broker-down", "stop the broker at day `DAY:DAYS` for so many days", func(s string) error {
@@ -65,6 +66,9 @@ func demo(ctx context.Context, args []string) error {
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
+		if cfg.HTTP == "" {
+			cfg.HTTP = "127.0.0.1:0"
+		}
 	}
 	cfg.Log = logger(*verbose)
 	cfg.Progress = os.Stderr

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ringlight/planner"
+	"ringlight/planner/view"
 	"ringlight/proto"
 	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
@@ -215,16 +216,21 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 	mux := http.NewServeMux()
 	s.scrapes(mux)
 	s.routes(mux)
+	seen := view.New(s.fabric, s.link.broker, s)
+	seen.Mount(mux)
+	ctx, cancel := context.WithCancel(context.Background())
+	go seen.Follow(ctx)
 	cfg := s.cfg.http()
 	h, err := StartHTTP(cfg, mux)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
 	s.cfg.Log.Info("http server started", "url", h.URL())
 	if s.cfg.HTTPReady != nil {
 		s.cfg.HTTPReady(h.URL())
 	}
-	return h.Close, nil
+	return func() error { cancel(); return h.Close() }, nil
 }
 
 // routes are what the HTTP server shows.

@@ -107,6 +107,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		"planner", start.PlannerID, "life", start.Life, "broker", broker, "state", cfg.State)
 	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, meters: newMeters(), link: linkWatch{log: cfg.Log, broker: broker, err: link.Err}}
 	s.host = planner.NewHost(start, s)
+	s.fabric = start.Fabric
+	s.topics, s.asker, s.asked = proto.Topics{Fabric: start.Fabric.Name}, fmt.Sprintf("view-%x", start.Life), map[proto.Corr]chan *proto.OpReply{}
 	s.reads, s.ended = make(chan func(*planner.Planner)), make(chan struct{})
 	defer close(s.ended)
 	stop, err := s.serveHTTP()
@@ -204,6 +206,11 @@ type server struct {
 	ended   chan struct{} // closed when nobody steps the planner any more
 
 	aliveAt time.Duration // when the manager is told next
+
+	fabric *fabric.Fabric
+	topics proto.Topics
+	asker  string // who asks over HTTP
+	asked  map[proto.Corr]chan *proto.OpReply
 }
 
 func (s *server) loop(ctx context.Context) error {
@@ -326,6 +333,9 @@ func (s *server) Now() (time.Duration, uint64) {
 
 // Send hands a packet to the link.
 func (s *server) Send(p proto.Packet) {
+	if s.answered(&p) {
+		return
+	}
 	err := s.sendOut(p)
 	if err == nil || errors.Is(err, mqtt.ErrDown) {
 		return // what is lost with a link is sent again on the next

@@ -19,13 +19,15 @@ type central struct {
 	broker *server.Broker
 	addr   string // the broker's, also while it is down
 	state  string // folder of the store, and of the agents' journals
+	view   string // URL of the live view, "" when none was asked for
 	ran    chan error
 	log    *slog.Logger
 }
 
 // startCentral starts both; observe is called by the planner's goroutine after
-// each of its steps. The planner ends with ctx.
-func startCentral(ctx context.Context, f *fabric.Fabric, listen string, log *slog.Logger, observe func(*planner.Planner)) (*central, error) {
+// each of its steps. The planner ends with ctx. http is where its view is
+// served, "" for nowhere.
+func startCentral(ctx context.Context, f *fabric.Fabric, listen, http string, log *slog.Logger, observe func(*planner.Planner)) (*central, error) {
 	state, err := os.MkdirTemp("", "ringlight-run-")
 	if err != nil {
 		return nil, err
@@ -36,8 +38,17 @@ func startCentral(ctx context.Context, f *fabric.Fabric, listen string, log *slo
 	}
 	c := &central{broker: broker, addr: broker.Addr(), state: state, ran: make(chan error, 1), log: log}
 	cfg := server.Config{Fabric: f, Broker: c.link().Broker, State: filepath.Join(state, "planner.db"), Log: log,
-		MinReconnect: minReconnect, MaxReconnect: maxReconnect, Observe: observe}
+		MinReconnect: minReconnect, MaxReconnect: maxReconnect, Observe: observe, HTTP: http}
+	served := make(chan string, 1)
+	cfg.HTTPReady = func(url string) { served <- url }
 	go func() { c.ran <- server.Run(ctx, cfg) }()
+	if http != "" {
+		select {
+		case c.view = <-served:
+		case err := <-c.ran:
+			return nil, errors.Join(err, broker.Close(), os.RemoveAll(state))
+		}
+	}
 	return c, nil
 }
 

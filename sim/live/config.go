@@ -9,6 +9,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/planner/fabric"
+	"ringlight/planner/server"
 	"ringlight/proto"
 	"ringlight/sim"
 	"ringlight/sim/trace"
@@ -36,6 +37,8 @@ type DemoConfig struct {
 	BrokerDown *Outage
 	// Listen is the broker's address; port 0 takes a free one.
 	Listen string
+	// HTTP is where the live view is served; "": nowhere.
+	HTTP string
 	// Hold keeps the nodes, the planner and the broker running after the last
 	// day, in real time, until the context ends.
 	Hold bool
@@ -79,6 +82,9 @@ func (c *DemoConfig) Validate() error {
 	check(c.Health >= time.Second, "health", "at least 1s", c.Health)
 	if o := c.BrokerDown; o != nil {
 		check(o.Day >= 1 && o.Days >= 1, "broker-down", "a day and a number of days from 1", fmt.Sprintf("%d:%d", o.Day, o.Days))
+	}
+	if c.HTTP != "" {
+		errs = append(errs, (&server.HTTPConfig{Addr: c.HTTP}).Check())
 	}
 	_, err := fabric.New(c.params())
 	return errors.Join(append(errs, err)...)

@@ -130,7 +130,7 @@ type coreRun struct {
 func (r *coreRun) start(ctx context.Context, f *fabric.Fabric) error {
 	begin := time.Now()
 	var err error
-	if r.central, err = startCentral(ctx, f, r.cfg.Listen, r.cfg.Log, r.observe); err != nil {
+	if r.central, err = startCentral(ctx, f, r.cfg.Listen, "", r.cfg.Log, r.observe); err != nil {
 		return err
 	}
 	to := r.central.link()

@@ -111,11 +111,14 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	d.waste = waste{groupNodes: f.GroupNodes(), nodes: f.Nodes, since: epoch}
 
 	observe := func(p *planner.Planner) { s.watch.planner(p.Overview(), p.Rings) }
-	if d.above, err = startCentral(ctx, f, d.cfg.Listen, d.cfg.Log, observe); err != nil {
+	if d.above, err = startCentral(ctx, f, d.cfg.Listen, d.cfg.HTTP, d.cfg.Log, observe); err != nil {
 		return err
 	}
 	s.broker = d.above.link()
 	d.screen.broker(s.broker.Broker, spread, catalogueSize)
+	if d.above.view != "" {
+		d.screen.line("view     %s", d.above.view)
+	}
 	return nil
 }
 

@@ -1,0 +1,166 @@
+package view
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"sync"
+	"time"
+
+	"ringlight/planner"
+)
+
+const (
+	// framePeriod is between two frames. chosen: ten a second look alive.
+	framePeriod = 100 * time.Millisecond
+	// maxViewers share one copy; each costs a descriptor and a goroutine. chosen.
+	maxViewers = 64
+	// viewerQueue is how many frames a viewer may be behind before it has to
+	// take a snapshot again. chosen: 1.6 s.
+	viewerQueue = 16
+	// keptFrames are for those who come with a snapshot that is a little old. chosen: 6 s.
+	keptFrames = 64
+	// linger is for how long the copy is kept up to date when nobody watches:
+	// from a snapshot to the stream, and over a page that is loaded again. chosen.
+	linger = 10 * time.Second
+)
+
+var errFull = errors.New("64 viewers watch already")
+
+// message is one frame on its way: nil text asks for a snapshot.
+type message struct {
+	seq  uint64
+	text []byte // base64
+}
+
+// hub keeps the picture up to date while somebody watches.
+type hub struct {
+	source Source
+	now    func() time.Time
+
+	mu      sync.Mutex
+	running bool
+	used    time.Time // last
+	picture picture
+	kept    []message // the last frames, by rising sequence
+	viewers map[chan message]bool
+	failed  error // why there is no picture
+}
+
+// awake makes sure that the picture is kept up to date; it is when it returns.
+func (h *hub) awake(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.used = h.now()
+	if h.running {
+		return nil
+	}
+	if err := h.look(ctx, true); err != nil {
+		return err
+	}
+	h.running = true
+	go h.run()
+	return nil
+}
+
+// run looks until nobody has watched for a while.
+func (h *hub) run() {
+	tick := time.NewTicker(framePeriod)
+	defer tick.Stop()
+	for range tick.C {
+		if !h.turn() {
+			return
+		}
+	}
+}
+
+// turn is one look; false: it was the last.
+func (h *hub) turn() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	idle := len(h.viewers) == 0 && h.now().Sub(h.used) > linger
+	if idle || h.look(context.Background(), false) != nil {
+		for v := range h.viewers { // any order: all are told
+			delete(h.viewers, v)
+			close(v)
+		}
+		h.running, h.kept = false, nil
+		return false
+	}
+	return true
+}
+
+// look takes what has changed and tells the viewers.
+func (h *hub) look(ctx context.Context, all bool) error {
+	var g planner.Glance
+	if err := h.source.Read(ctx, func(p *planner.Planner) { g = planner.Look(p, all) }); err != nil {
+		return err
+	}
+	was := h.picture.glance
+	if !all && len(g.Cells) == 0 && len(g.Strips) == 0 && g.State == was.State && g.Linked == was.Linked && g.Term == was.Term && g.Last == was.Last && g.Switches == was.Switches {
+		return nil
+	}
+	cells, strips := g.Cells, g.Strips
+	h.picture.wall = uint64(h.now().UnixMilli())
+	h.picture.take(g, all)
+	if all {
+		h.kept = nil
+		return nil
+	}
+	raw := h.picture.frame(nil, kindChanges, cells, strips)
+	m := message{h.picture.seq, base64.StdEncoding.AppendEncode(nil, raw)}
+	if h.kept = append(h.kept, m); len(h.kept) > keptFrames {
+		h.kept = append([]message(nil), h.kept[1:]...)
+	}
+	for v := range h.viewers { // any order: all are told
+		select {
+		case v <- m:
+		default: // it is slow: what waits for it is void
+			delete(h.viewers, v)
+			close(v)
+		}
+	}
+	return nil
+}
+
+// snapshot is the picture as a frame.
+func (h *hub) snapshot(ctx context.Context) ([]byte, error) {
+	if err := h.awake(ctx); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.picture.snapshot(), nil
+}
+
+// join adds a viewer who knows everything up to a sequence number: he is told
+// what came since. A closed channel means that he must take a snapshot.
+func (h *hub) join(ctx context.Context, seq uint64) (chan message, error) {
+	if err := h.awake(ctx); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.viewers) >= maxViewers {
+		return nil, errFull
+	}
+	v := make(chan message, viewerQueue+keptFrames)
+	if seq > h.picture.seq || seq < h.picture.seq && (len(h.kept) == 0 || h.kept[0].seq > seq+1) {
+		close(v)
+		return v, nil
+	}
+	for _, m := range h.kept {
+		if m.seq > seq {
+			v <- m
+		}
+	}
+	h.viewers[v] = true
+	return v, nil
+}
+
+func (h *hub) leave(v chan message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.viewers, v)
+	h.used = h.now()
+}
