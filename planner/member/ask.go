@@ -1,6 +1,7 @@
 package member
 
 import (
+	"slices"
 	"time"
 
 	"ringlight/planner/journal"
@@ -123,14 +124,21 @@ type life struct {
 	events  Events
 }
 
+// maxFormer is how many of them are remembered. chosen: two agents with one
+// number are two, and each may start again once.
+const maxFormer = 4
+
 // followed remembers the present life: another one takes its place.
 func (d *Device) followed() {
-	l, at := life{session: d.Session}, len(d.former)-1
-	for i := range d.former {
-		if d.former[i].session == d.Session {
-			l, at = d.former[i], i
-			break
-		}
+	l := life{session: d.Session}
+	at := slices.IndexFunc(d.former, func(o life) bool { return o.session == d.Session })
+	switch {
+	case at >= 0:
+		l = d.former[at]
+	case len(d.former) < maxFormer:
+		d.former, at = append(d.former, life{}), len(d.former)
+	default:
+		at = maxFormer - 1
 	}
 	if d.Report != nil && d.Report.Session == d.Session {
 		l.report, l.events = d.Report, d.Events

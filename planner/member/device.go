@@ -35,6 +35,14 @@ type Refusal struct {
 	LastEvent uint64       // of the report when it refused
 }
 
+// birth is what is kept of one.
+type birth struct {
+	Measured proto.Envelope // over a node's own bundles
+	Ports    uint16         // of each side of a switch
+}
+
+func birthOf(m *proto.Presence) birth { return birth{m.Measured, m.Ports} }
+
 // Device is all that is common to nodes and switches.
 type Device struct {
 	ID    proto.NodeID
@@ -42,7 +50,7 @@ type Device struct {
 
 	state    State
 	Session  proto.Session
-	Birth    proto.Presence  // the last one
+	Birth    birth           // the last one
 	Report   *proto.Reported // the last one, of the last session that sent any
 	ReportAt time.Duration
 	GoneAt   time.Duration   // when it went offline
@@ -62,8 +70,8 @@ type Device struct {
 	stranger stranger
 	silences int // in a row; each is waited out longer than the one before
 
-	former     [4]life // lives that others have followed, the last one first
-	returns    int     // of such ones
+	former     []life // lives that others have followed, the last one first
+	returns    int    // of such ones
 	returnedAt time.Duration
 	doubt      *doubt // of whether it is one agent, after the first of them
 	claim      string // who claims its number, while Disputed
@@ -260,7 +268,7 @@ func (d *Device) born(m *proto.Presence) {
 	if d.Session != 0 && d.Session != m.Session {
 		d.followed()
 	}
-	d.Session, d.Birth, d.Refusal = m.Session, *m, Refusal{}
+	d.Session, d.Birth, d.Refusal = m.Session, birthOf(m), Refusal{}
 	d.asks.at = journal.Never
 	next := Born
 	if !d.Heard() {

@@ -183,7 +183,7 @@ func (t *Table) claims(d *Device, s proto.Session) {
 func (t *Table) settle(d *Device, why string) {
 	before := d.Standing()
 	d.become(Offline)
-	d.GoneAt, d.former, d.doubt, d.returns = t.j.Now, [len(d.former)]life{}, nil, 0
+	d.GoneAt, d.former, d.doubt, d.returns = t.j.Now, nil, nil, 0
 	t.ask(d, d.Session, 0, timesGone)
 	t.j.Note(journal.Info, "quarantine is over", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(), Text: why})
 	t.owner.News(News{Kind: Weighed, Device: d, Before: before})

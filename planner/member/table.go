@@ -277,7 +277,7 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 	}
 	again := d.Online() && m.Session == d.Session
 	if again {
-		d.Birth = *m
+		d.Birth = birthOf(m)
 		d.answered()
 	} else {
 		disputed, other := t.returned(d, m.Session), d.Session
