@@ -155,8 +155,8 @@ bench-hash: ## one fleet, one set of flows, one comparison on amd64, GOAMD64=v3 
 	@.ci/hash.sh
 
 .PHONY: bench-growth
-bench-growth: ## what a fault costs the planner at 10,000 to 1,000,000 nodes, all looks together (RINGLIGHT_GROWTH, the most nodes)
-	RINGLIGHT_GROWTH=$(or $(RINGLIGHT_GROWTH),1000000) $(GO) test -count 1 -v -timeout 30m -run 'OneFaultCosts|PlacementGrows' ./planner/hbd ./planner/ring
+bench-growth: ## what a fault costs the planner at 10,000 to 1,000,000 nodes, all looks together, as a table and a plot, docs/placement.svg (RINGLIGHT_GROWTH, the most nodes)
+	RINGLIGHT_GROWTH=$(or $(RINGLIGHT_GROWTH),1000000) RINGLIGHT_GROWTH_SVG=$(CURDIR)/docs/placement.svg $(GO) test -count 1 -v -timeout 30m -run 'OneFaultCosts|PlacementGrows' ./planner/hbd ./planner/ring
 
 .PHONY: bench-states
 bench-states: ## placements after random faults and repairs against exhaustion (RINGLIGHT_STATES, 60,000)
