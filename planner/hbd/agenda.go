@@ -28,6 +28,7 @@ type agenda struct {
 
 // mark makes the next look be at a ring, too.
 func (a *agenda) mark(r *ringView) {
+	a.unsettle(r)
 	if r != nil && !r.marked {
 		r.marked = true
 		a.marked = append(a.marked, r.id)

@@ -17,6 +17,8 @@ type placement struct {
 	rings []*ringView   // by id
 	sizes []int         // of rings, in nodes, ascending
 	index *ring.Tracker // of the same, nil until all have been heard
+
+	unsettled []proto.RingID // all rings that wait for something, and some that do not
 	changes
 }
 
@@ -44,7 +46,16 @@ func (p *placement) form(id proto.RingID, nodes []proto.NodeID, size int, d memb
 	if at, _ := slices.BinarySearch(p.sizes, len(nodes)); size == 0 && at < len(p.sizes) {
 		size = p.sizes[at]
 	}
-	return &ringView{pl: p, id: id, nodes: nodes, size: size, lit: make([]bool, max(0, len(nodes)-1)), Decided: d}
+	p.unsettled = append(p.unsettled, id)
+	return &ringView{unsettled: true, pl: p, id: id, nodes: nodes, size: size, lit: make([]bool, max(0, len(nodes)-1)), Decided: d}
+}
+
+// unsettle notes that a ring may wait for something.
+func (p *placement) unsettle(r *ringView) {
+	if r != nil && !r.unsettled {
+		r.unsettled = true
+		p.unsettled = append(p.unsettled, r.id)
+	}
 }
 
 // largest is the size of the largest rings.
@@ -69,7 +80,7 @@ func (p *placement) enter(r *ringView, d member.Decided) {
 	r.Decided, r.lit = d, make([]bool, len(r.nodes)-1)
 	old := p.ring(r.id)
 	if old != nil {
-		r.renewed, r.renewAt, r.marked = old.renewed, old.renewAt, old.marked
+		r.renewed, r.renewAt, r.marked, r.unsettled = old.renewed, old.renewAt, old.marked, old.unsettled
 		r.moved = old.state == proto.RingInService && !slices.Equal(old.nodes, r.nodes)
 	}
 	for _, n := range r.nodes {

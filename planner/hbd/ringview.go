@@ -17,9 +17,10 @@ type ringView struct {
 	size  int            // nodes that it is to have
 	member.Decided
 
-	state  proto.RingState
-	since  uint64 // the state, by the wall clock
-	marked bool   // it is on the list of those to be looked at
+	state     proto.RingState
+	since     uint64 // the state, by the wall clock
+	marked    bool   // it is on the list of those to be looked at
+	unsettled bool   // it is on the list of those that may wait
 	// abandonedAt is when a run of it is passed by that nobody speaks for, 0: none.
 	abandonedAt time.Duration
 	moved       bool          // it was in service when it got other members

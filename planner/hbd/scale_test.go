@@ -118,6 +118,7 @@ func TestLooksAtFewLeaveNothingToMend(t *testing.T) {
 		}
 		if step%25 == 0 {
 			p.sameIndex(t, step)
+			p.sameWaits(t, step)
 		}
 		if q := p.propose(p.rings, true); !q.empty() {
 			t.Fatalf("step %d: a look at all finds more: %s", step, q.explain())
@@ -141,4 +142,17 @@ func (h *Rings) sameIndex(t *testing.T, step int) {
 		t.Fatalf("step %d: the index that was kept says %+v, one made anew %+v", step, a, b)
 	}
 	h.index = kept
+}
+
+// sameWaits compares what rings are said to wait for with what all of them do.
+func (h *Rings) sameWaits(t *testing.T, step int) {
+	var all []string
+	for _, r := range h.rings {
+		if text := r.waitsFor(); text != "" {
+			all = append(all, text)
+		}
+	}
+	if got := h.Waits(); fmt.Sprint(got[:min(len(got), len(all))]) != fmt.Sprint(all) {
+		t.Fatalf("step %d: said to wait\n%q\nwait\n%q", step, got, all)
+	}
 }

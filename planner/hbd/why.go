@@ -78,30 +78,46 @@ func (h *Rings) Waits() (out []string) {
 	if text := h.txn.Waits(); text != "" {
 		out = append(out, text)
 	}
-	for _, r := range h.rings {
-		untold := slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return h.nodes[id].usable() && !h.nodes[id].Ready() })
-		switch {
-		case untold >= 0:
-			out = append(out, fmt.Sprintf("ring %d cannot be changed: node %d: %s", r.id, r.nodes[untold], r.at(untold).whyNot()))
-		case len(r.nodes) < r.size:
-			out = append(out, fmt.Sprintf("ring %d has %d of %d nodes: no usable spare is within reach", r.id, len(r.nodes), r.size))
-		case !r.hasLight():
-			out = append(out, fmt.Sprintf("ring %d has light on %d of %d links", r.id, r.linksConfirmed(), len(r.nodes)-1))
+	slices.Sort(h.unsettled)
+	h.unsettled = slices.DeleteFunc(slices.Compact(h.unsettled), func(id proto.RingID) bool {
+		r := h.ring(id)
+		if r == nil {
+			return true
 		}
-	}
+		text := r.waitsFor()
+		if text != "" {
+			out = append(out, text)
+		}
+		r.unsettled = text != ""
+		return !r.unsettled
+	})
 	if h.lacking.moves > 0 {
 		out = append(out, fmt.Sprintf("a ring more would be whole if %d whole rings moved: they do when it has lacked nodes for %v", h.lacking.moves, time.Duration(h.lacking.moves)*h.fab.MovePrice()))
 	}
-	free := 0
-	for i := range h.nodes {
-		if n := &h.nodes[i]; n.Group == 0 && n.free() {
-			free++
-		}
-	}
 	if len(h.rings) == 0 && len(h.nodes) > 0 && !h.root.Listening() {
+		free := 0
+		for i := range h.nodes {
+			if h.nodes[i].free() {
+				free++
+			}
+		}
 		out = append(out, fmt.Sprintf("no ring: %d usable nodes, the smallest ring has %d", free, h.sizes[0]))
 	}
 	return out
+}
+
+// waitsFor says what a ring waits for, "" when it is as it is to be.
+func (r *ringView) waitsFor() string {
+	untold := slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return r.pl.nodes[id].usable() && !r.pl.nodes[id].Ready() })
+	switch {
+	case untold >= 0:
+		return fmt.Sprintf("ring %d cannot be changed: node %d: %s", r.id, r.nodes[untold], r.at(untold).whyNot())
+	case len(r.nodes) < r.size:
+		return fmt.Sprintf("ring %d has %d of %d nodes: no usable spare is within reach", r.id, len(r.nodes), r.size)
+	case !r.hasLight():
+		return fmt.Sprintf("ring %d has light on %d of %d links", r.id, r.linksConfirmed(), len(r.nodes)-1)
+	}
+	return ""
 }
 
 // sideBundle is the bundle that a side uses, -1 when it uses none.
