@@ -25,7 +25,7 @@ duplicate() {
   local named= born=$(date +%s%N) up= now
   for i in $(seq 100); do
     sleep 0.2; now=$(date +%s%N)
-    [ -n "$up" ] || ! grep -q 'link up' "$dir/twin.log" || { up=yes; born=$now; }
+    [ -n "$up" ] || ! grep -q 'broker connected' "$dir/twin.log" || { up=yes; born=$now; }
     [[ $(waits) != *'node 9: two agents claim'* ]] || { named=$now; break; }
   done
   [ -n "$named" ] || { echo "rivals: $broker: two agents with one number: not named"; tail -n 5 "$dir/twin.log"; exit 1; }

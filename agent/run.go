@@ -325,14 +325,8 @@ func (r *runner) packet(p proto.Packet, ok bool) {
 	now := r.hardware.Now()
 	r.host.Deliver(now, Input{Kind: InPacket, Packet: p, At: now})
 	switch p.Kind {
-	case proto.LinkUp:
-		r.log.Info("link up")
-	case proto.LinkDown:
-		r.log.Warn("link down; events queue")
 	case proto.Shed:
 		r.log.Warn("more messages came than a topic may carry", "not_read", p.ShedCount())
-	case proto.Refused:
-		r.log.Error("broker refuses a topic", "topic", p.Topic)
 	}
 }
 

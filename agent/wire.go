@@ -101,8 +101,6 @@ func (a *Agent) link(now time.Duration, p proto.Packet) {
 	case proto.Shed:
 		w.refused += p.ShedCount()
 		a.report(now)
-	case proto.Refused:
-		a.log(2, "broker refuses "+p.Topic)
 	}
 }
 

@@ -47,6 +47,8 @@ func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 		p.reply(client, &r)
 		return
 	}
+	p.j.Asked = q.Corr
+	defer func() { p.j.Asked = proto.Corr{} }()
 	r := proto.OpReply{Corr: q.Corr}
 	if acts(&q) {
 		if err := untimely(&q, retained, p.j.Term, p.beat); err != nil {

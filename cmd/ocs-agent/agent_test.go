@@ -113,7 +113,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 69 {
+	if len(keys()) != 70 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }

@@ -92,7 +92,7 @@ func (c *Config) bringup(b bench.BringUp) (*bench.Report, error) {
 		return nil, errAgentRuns
 	}
 	if c.Board.Kind == "sim" && c.Board.ModuleKind == moduleCMIS { // such modules leave their maker calibrated
-		if err := c.calibrateSimulated(c.logger()); err != nil {
+		if err := c.calibrateSimulated(c.logger().Logger); err != nil {
 			return nil, err
 		}
 	}

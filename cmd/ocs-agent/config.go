@@ -1,15 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
-	"reflect"
-	"strings"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/hal/boardfile"
 	"ringlight/hal/record"
@@ -35,7 +34,8 @@ type Config struct {
 	ByHand   bool        `json:"scpi_override" doc:"scripts may change circuits while a planner's generation is in force"`
 	Lock     string      `json:"lock" doc:"drift: a module of which a health round finds light on the wrong tap is held until it is quiet; always: every module; off"`
 	LogLevel string      `json:"log_level" doc:"debug, info, warn or error"`
-	LogJSON  bool        `json:"log_json" doc:"log lines are JSON"`
+	LogForm  string      `json:"log_format" doc:"text or json"`
+	LogJSON  bool        `json:"log_json" doc:"the former name of log_format json"`
 	Board    BoardConfig `json:"board"`
 }
 
@@ -119,7 +119,7 @@ type LineConfig struct {
 // Default reports to a broker on this machine, and names no board: nothing is simulated
 // unless it is asked for.
 func Default() Config {
-	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info",
+	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info", LogForm: "text",
 		Board: BoardConfig{GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true, Physics: sim.DefaultPhysics()}}
 }
 
@@ -193,9 +193,7 @@ func (c *Config) Validate() error {
 	}
 	bad.span("health_ms", c.HealthMS, 0, int64(24*time.Hour/time.Millisecond))
 	bad.span("recorder_kib", c.Recorder, 0, maxRecorder)
-	if _, ok := levels[c.LogLevel]; !ok {
-		bad("log_level", "%q: want debug, info, warn or error", c.LogLevel)
-	}
+	cli.CheckLog(c.LogLevel, c.LogForm, bad)
 	c.validateSCPI(bad)
 	c.Board.validate(bad)
 	return errors.Join(errs...)
@@ -343,40 +341,8 @@ func (c *Config) healthPeriod() time.Duration {
 	return time.Duration(c.HealthMS) * time.Millisecond
 }
 
-// key is one key of the configuration, for people.
-type key struct {
-	Key     string `json:"key"`
-	Default any    `json:"default"`
-	Unit    string `json:"unit,omitempty"`
-	Text    string `json:"text"`
-}
-
 // keys lists every key with its default and unit, in the order of the file.
-func keys() []key {
-	d := Default()
-	return keysOf("", reflect.ValueOf(d))
-}
-
-func keysOf(prefix string, v reflect.Value) []key {
-	var out []key
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if !f.IsExported() {
-			continue
-		}
-		name := prefix + f.Tag.Get("json")
-		if f.Type.Kind() == reflect.Struct {
-			out = append(out, keysOf(name+".", v.Field(i))...)
-			continue
-		}
-		k := key{Key: name, Default: v.Field(i).Interface(), Unit: f.Tag.Get("unit"), Text: f.Tag.Get("doc")}
-		if f.Type.Kind() == reflect.Slice {
-			k.Default = []string{}
-		}
-		out = append(out, k)
-	}
-	return out
-}
+func keys() []cli.Key { return cli.Keys(Default()) }
 
 // configCommand prints the effective configuration, or what there is to
 // configure.
@@ -390,14 +356,7 @@ func configCommand(args []string) error {
 		return printJSON(keys())
 	}
 	if *doc {
-		for _, k := range keys() {
-			value, err := json.Marshal(k.Default)
-			if err != nil {
-				return err
-			}
-			fmt.Printf("%-17s %-28s %s\n", k.Key, strings.TrimSpace(string(value)+" "+k.Unit), k.Text)
-		}
-		return nil
+		return cli.PrintKeys(os.Stdout, Default(), false)
 	}
 	c, err := common.load()
 	if err != nil {

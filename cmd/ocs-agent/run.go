@@ -10,21 +10,14 @@ import (
 	"runtime/debug"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 	"ringlight/cmd/service"
 	"ringlight/proto"
 	"ringlight/proto/metric/self"
 	"ringlight/proto/mqtt"
 )
 
-var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-
-func (c *Config) logger() *slog.Logger {
-	opts := &slog.HandlerOptions{Level: levels[c.LogLevel]}
-	if c.LogJSON {
-		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, opts))
-}
+func (c *Config) logger() *cli.Log { return cli.NewLog(os.Stderr, c.LogLevel, c.LogForm) }
 
 // memoryLimit keeps a baseboard controller's memory free: the collector works
 // harder rather than let the agent grow. An environment that says otherwise
@@ -47,22 +40,26 @@ func run(ctx context.Context, args []string) error {
 	if err := parse(fs, args, 0); err != nil {
 		return err
 	}
-	cfg, err := common.read()
-	if err != nil {
-		return common.fail(usageError{err})
-	}
-	fs.Visit(func(f *flag.Flag) {
-		switch f.Name {
-		case "broker": // also to none
-			cfg.Broker = *broker
-		case "node":
-			cfg.Node = *node
+	read := func() (Config, error) {
+		cfg, err := common.read()
+		if err != nil {
+			return cfg, err
 		}
-	})
-	if *fabric != "" {
-		cfg.Fabric = *fabric
+		fs.Visit(func(f *flag.Flag) {
+			switch f.Name {
+			case "broker": // also to none
+				cfg.Broker = *broker
+			case "node":
+				cfg.Node = *node
+			}
+		})
+		if *fabric != "" {
+			cfg.Fabric = *fabric
+		}
+		return cfg, cfg.Validate()
 	}
-	if err := cfg.Validate(); err != nil {
+	cfg, err := read()
+	if err != nil {
 		return common.fail(usageError{err})
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
@@ -71,11 +68,15 @@ func run(ctx context.Context, args []string) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
 	}
-	return common.fail(cfg.run(ctx, *recording))
+	log := cfg.logger()
+	log.FollowHangup(ctx, cfg, func() (any, string, error) {
+		cfg, err := read()
+		return cfg, cfg.LogLevel, err
+	})
+	return common.fail(cfg.run(ctx, *recording, log.Logger))
 }
 
-func (c *Config) run(ctx context.Context, recording string) error {
-	log := c.logger()
+func (c *Config) run(ctx context.Context, recording string, log *slog.Logger) error {
 	if c.Board.Kind == "sim" {
 		log.Warn("this board is simulated: no light of this machine moves")
 	}
@@ -112,7 +113,7 @@ func (c *Config) run(ctx context.Context, recording string) error {
 			return usageError{err}
 		}
 		defer link.Close()
-		rc.Link = link
+		rc.Link = mqtt.WatchLink(link, mqtt.Watch{Log: log, Broker: c.Broker, Without: "the agent does not hear its planner"})
 	}
 	debug.FreeOSMemory() // what only the beginning took
 	return agent.Run(ctx, rc)

@@ -16,6 +16,7 @@ func program() *cli.Program {
 		Short: "plans the rings and jobs of a fabric, and follows their light",
 		Commands: []cli.Command{
 			{Name: "run", Short: "plan a fabric", Run: runPlanner},
+			{Name: "config", Short: "print the effective configuration; -doc lists every key", Run: configCommand},
 			{Name: "store", Forms: []string{"export [FILE]", "import [FILE]", "check"}, Short: "copy a store that no planner has open, or say what it holds", Run: storeCommand},
 		}}
 }

@@ -158,9 +158,9 @@ func TestPortInUse(t *testing.T) {
 }
 
 func TestHelpHasAnExample(t *testing.T) {
-	for _, args := range [][]string{{"run", "-h"}, {"store", "-h"}} {
+	for _, args := range [][]string{{"run", "-h"}, {"store", "-h"}, {"config", "-h"}} {
 		var out bytes.Buffer
-		if code := program().Run(context.Background(), args, cli.Terminal{Out: &out, Err: io.Discard}); code != cli.Done || !strings.Contains(out.String(), "example: ocs-planner") {
+		if code := program().Run(context.Background(), args, cli.Terminal{Out: &out, Err: io.Discard}); code != cli.Done || !strings.Contains(out.String(), "ocs-planner "+args[0]) {
 			t.Errorf("%v: exit %d, %s", args, code, out.String())
 		}
 	}

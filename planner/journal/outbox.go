@@ -44,6 +44,8 @@ type Line struct {
 	Ring       proto.RingID
 	Generation proto.Generation
 	Text       string
+	Term       proto.Term // the planner's own; 0: it has none yet
+	Corr       proto.Corr // of the operator's request that it comes of
 }
 
 // Action is one thing the planner asks of its shell, in order.
@@ -66,7 +68,8 @@ type Outbox struct {
 	Life    uint64 // of the planner, drawn at its start
 	Layout  uint64 // fingerprint of the fabric's description
 	Term    proto.Term
-	Beat    uint64 // number of the planner's last sign of life
+	Asked   proto.Corr // of the operator's request that is being answered
+	Beat    uint64     // number of the planner's last sign of life
 	LinkUp  bool
 
 	out      []Action
@@ -90,7 +93,10 @@ func (o *Outbox) End() []Action {
 func (o *Outbox) Exit(reason string) { o.out = append(o.out, Action{Kind: Exit, Reason: reason}) }
 
 // Line tells the shell's log alone.
-func (o *Outbox) Line(l Line) { o.out = append(o.out, Action{Kind: Log, Line: l}) }
+func (o *Outbox) Line(l Line) {
+	l.Term, l.Corr = o.Term, o.Asked
+	o.out = append(o.out, Action{Kind: Log, Line: l})
+}
 
 // Persist puts records into the store; the number comes back when they are on
 // disk.

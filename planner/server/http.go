@@ -216,7 +216,7 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 	mux := http.NewServeMux()
 	s.scrapes(mux)
 	s.routes(mux)
-	seen := view.New(s.fabric, s.link.broker, s)
+	seen := view.New(s.fabric, s.link.Broker, s)
 	seen.Mount(mux)
 	ctx, cancel := context.WithCancel(context.Background())
 	go seen.Follow(ctx)

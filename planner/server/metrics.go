@@ -79,7 +79,7 @@ var Measures = []metric.Measure[*Vitals]{
 
 // vitals copies the shell's measures.
 func (s *server) vitals() Vitals {
-	v := Vitals{turns: s.meters.turns.Clone(), commits: s.meters.commits.Clone(), linkUp: s.link.up, losses: s.meters.losses, unsent: s.unsent, storeBytes: -1}
+	v := Vitals{turns: s.meters.turns.Clone(), commits: s.meters.commits.Clone(), linkUp: s.link.Up(), losses: s.meters.losses, unsent: s.unsent, storeBytes: -1}
 	if s.broker != nil {
 		v.dropped = s.broker.Dropped()
 	}

@@ -212,7 +212,7 @@ func TestMetricsOfRingsInService(t *testing.T) {
 // BenchmarkScrapeOf10000Nodes is both pages, read out of a planner's goroutine
 // and written to who asked, over a socket; all rings are in service.
 func BenchmarkScrapeOf10000Nodes(b *testing.B) {
-	s := &server{reads: make(chan func(*planner.Planner)), ended: make(chan struct{}), link: linkWatch{up: true}, meters: newMeters()}
+	s := &server{reads: make(chan func(*planner.Planner)), ended: make(chan struct{}), meters: newMeters()}
 	p := serving(b, 10_000)
 	kept, reads := time.Duration(0), 0
 	go func() {

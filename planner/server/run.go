@@ -105,7 +105,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer link.Abandon()
 	cfg.Log.Info("planner started", "fabric", start.Fabric.Name, "nodes", start.Fabric.Nodes, "term", start.Term,
 		"planner", start.PlannerID, "life", start.Life, "broker", broker, "state", cfg.State)
-	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, meters: newMeters(), link: linkWatch{log: cfg.Log, broker: broker, err: link.Err}}
+	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, meters: newMeters(), link: mqtt.Watch{Log: cfg.Log, Broker: broker, Why: link.Err, Without: "nothing is planned"}}
 	s.host = planner.NewHost(start, s)
 	s.fabric = start.Fabric
 	s.topics, s.asker, s.asked = proto.Topics{Fabric: start.Fabric.Name}, fmt.Sprintf("view-%x", start.Life), map[proto.Corr]chan *proto.OpReply{}
@@ -198,7 +198,7 @@ type server struct {
 	sendOut func(proto.Packet) error
 	host    *planner.Host
 	began   time.Time
-	link    linkWatch
+	link    mqtt.Watch
 	unsent  uint64 // the link would not take
 	meters  meters
 	broker  *Broker // the embedded one, or nil
@@ -225,7 +225,7 @@ func (s *server) loop(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 			s.meters.woke = time.Now()
-			s.link.look(time.Since(s.began))
+			s.link.Look(time.Since(s.began))
 			s.host.Tick()
 			s.observe()
 		case p, ok := <-s.recv:
@@ -253,7 +253,7 @@ func (s *server) loop(ctx context.Context) error {
 // untilNext bounds the wait so that the timer's arithmetic cannot wrap.
 func (s *server) untilNext() time.Duration {
 	now := time.Since(s.began)
-	next := min(s.host.Next(), s.link.next(now))
+	next := min(s.host.Next(), s.link.Next(now))
 	if m := s.cfg.Manager; m != nil && m.AliveEvery() > 0 {
 		next = min(next, s.aliveAt)
 	}
@@ -296,7 +296,7 @@ func (s *server) receive(p proto.Packet) {
 		if p.Kind == proto.LinkDown {
 			s.meters.losses++
 		}
-		s.link.packet(&p, time.Since(s.began))
+		s.link.Packet(&p, time.Since(s.began))
 	}
 	s.host.Deliver(p)
 	s.host.Step()
@@ -349,7 +349,7 @@ var levels = [...]slog.Level{planner.Info: slog.LevelInfo, planner.Warn: slog.Le
 
 // Log writes a line of the planner's.
 func (s *server) Log(l *planner.Line) {
-	attrs := make([]slog.Attr, 0, 5)
+	attrs := make([]slog.Attr, 0, 7)
 	if l.Rule != "" {
 		attrs = append(attrs, slog.String("rule", l.Rule))
 	}
@@ -361,6 +361,12 @@ func (s *server) Log(l *planner.Line) {
 	}
 	if l.Generation != 0 {
 		attrs = append(attrs, slog.Uint64("generation", uint64(l.Generation)))
+	}
+	if l.Term != 0 {
+		attrs = append(attrs, slog.Uint64("term", uint64(l.Term)))
+	}
+	if l.Corr != (proto.Corr{}) {
+		attrs = append(attrs, slog.String("corr", fmt.Sprintf("%x", l.Corr[:])))
 	}
 	if l.Text != "" {
 		attrs = append(attrs, slog.String("text", l.Text))

@@ -312,7 +312,7 @@ func TestStoredBeforeSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &server{cfg: Config{Log: slog.New(slog.DiscardHandler)}, store: store, began: time.Now(), link: linkWatch{log: slog.New(slog.DiscardHandler)},
+		s := &server{cfg: Config{Log: slog.New(slog.DiscardHandler)}, store: store, began: time.Now(), link: mqtt.Watch{Log: slog.New(slog.DiscardHandler)},
 			sendOut: func(p proto.Packet) error {
 				if topic, _ := proto.ParseTopic(p.Topic); topic.Kind == proto.TopicCommand {
 					trace = append(trace, "said")

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Key is one key of a configuration, for people.
+type Key struct {
+	Key     string `json:"key"`
+	Default any    `json:"default"`
+	Unit    string `json:"unit,omitempty"`
+	Text    string `json:"text"`
+}
+
+// Keys lists every key of a configuration with its value and unit, in the order
+// of the file: the tags json, unit and doc of its fields.
+func Keys(c any) []Key { return keysOf("", reflect.ValueOf(c)) }
+
+func keysOf(prefix string, v reflect.Value) []Key {
+	var out []Key
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		name := prefix + f.Tag.Get("json")
+		if f.Type.Kind() == reflect.Struct {
+			out = append(out, keysOf(name+".", v.Field(i))...)
+			continue
+		}
+		k := Key{Key: name, Default: v.Field(i).Interface(), Unit: f.Tag.Get("unit"), Text: f.Tag.Get("doc")}
+		if f.Type.Kind() == reflect.Slice && v.Field(i).Len() == 0 {
+			k.Default = []string{}
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// PrintKeys lists every key with its default and unit, for people or as JSON.
+func PrintKeys(out io.Writer, defaults any, asJSON bool) error {
+	keys := Keys(defaults)
+	if asJSON {
+		return PrintJSON(out, keys)
+	}
+	wide := 0
+	for _, k := range keys {
+		wide = max(wide, len(k.Key))
+	}
+	for _, k := range keys {
+		value, err := json.Marshal(k.Default)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "%-*s %-28s %s\n", wide, k.Key, strings.TrimSpace(string(value)+" "+k.Unit), k.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changed names the keys that differ, but for some.
+func changed(a, b any, but ...string) (out []string) {
+	was, is := Keys(a), Keys(b)
+	for i := range was {
+		if !slices.Contains(but, was[i].Key) && !reflect.DeepEqual(was[i].Default, is[i].Default) {
+			out = append(out, was[i].Key)
+		}
+	}
+	return out
+}

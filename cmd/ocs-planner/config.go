@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/server"
+	"ringlight/proto"
+)
+
+// Config is the whole of what a planner is configured with. What is done once,
+// -takeover and -term-above, has no key: a file would do it at every start.
+type Config struct {
+	FabricFile string `json:"fabric_file" doc:"fabric description, JSON; empty: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32"`
+	Broker     string `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://host:port; empty: an embedded one"`
+	Listen     string `json:"listen" doc:"address of the embedded broker; empty: 127.0.0.1:18830, or none where broker is given"`
+	HTTP       string `json:"http" doc:"serve live view and metrics on host:port or unix:PATH; beyond loopback only with ca, cert and key, to those with a certificate; empty: not"`
+	State      string `json:"state" doc:"file of the store"`
+	CA         string `json:"ca" doc:"PEM file of the certificate authority, for mqtts"`
+	Cert       string `json:"cert" doc:"PEM file of the own certificate, for mqtts"`
+	Key        string `json:"key" doc:"PEM file of its key, for mqtts"`
+	Insecure   bool   `json:"insecure" doc:"allow mqtt, in the clear, beyond loopback"`
+	LogLevel   string `json:"log_level" doc:"debug, info, warn or error; read again at SIGHUP"`
+	LogFormat  string `json:"log_format" doc:"text or json"`
+}
+
+// Default is an embedded broker on this machine.
+func Default() Config {
+	return Config{State: "./ocs-planner.db", LogLevel: "info", LogFormat: "text"}
+}
+
+// maxConfig bounds a configuration. chosen: far above the longest paths.
+const maxConfig = 64 << 10
+
+// readConfig reads file over the defaults; "" is the defaults, "-" stdin.
+func readConfig(file string, stdin io.Reader) (Config, error) {
+	c := Default()
+	if file == "" {
+		return c, nil
+	}
+	raw, err := readBounded("config", file, stdin, maxConfig)
+	if err == nil {
+		if err = proto.DecodeFile(raw, &c); err != nil {
+			err = cli.Usage("config", "", "%s: %w", file, err)
+		}
+	}
+	return c, err
+}
+
+// flags are those that stand for a key, and override it.
+func (c *Config) flags(fs *flag.FlagSet) {
+	fs.StringVar(&c.FabricFile, "fabric-file", c.FabricFile, "fabric description, JSON, - = stdin (default: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32)")
+	fs.StringVar(&c.Listen, "listen", c.Listen, "address of the embedded broker (default 127.0.0.1:18830)")
+	fs.StringVar(&c.Broker, "broker", c.Broker, "use this broker, mqtt://host:port or mqtts://host:port, instead of the embedded one")
+	fs.StringVar(&c.HTTP, "http", c.HTTP, "serve live view and metrics on `ADDR`, host:port or unix:PATH; beyond loopback only with -ca, -cert and -key, to those with a certificate (default: not served)")
+	fs.StringVar(&c.State, "state", c.State, "file of the store")
+	fs.StringVar(&c.CA, "ca", c.CA, "PEM file of the certificate authority, for mqtts")
+	fs.StringVar(&c.Cert, "cert", c.Cert, "PEM file of the own certificate, for mqtts")
+	fs.StringVar(&c.Key, "key", c.Key, "PEM file of its key, for mqtts")
+	fs.BoolVar(&c.Insecure, "insecure", c.Insecure, "allow mqtt, in the clear, beyond loopback")
+	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
+}
+
+// effective is the configuration of the file that -config names, with what was
+// typed over it. typed is the set of flags that was parsed.
+func effective(typed *flag.FlagSet, file string, stdin io.Reader) (Config, error) {
+	c, err := readConfig(file, stdin)
+	if err != nil {
+		return c, err
+	}
+	over := cli.NewFlags(typed.Name())
+	c.flags(over)
+	typed.Visit(func(f *flag.Flag) {
+		if over.Lookup(f.Name) != nil {
+			err = errors.Join(err, over.Set(f.Name, f.Value.String()))
+		}
+	})
+	if c.Listen == "" && c.Broker == "" {
+		c.Listen = "127.0.0.1:18830"
+	}
+	return c, err
+}
+
+// Validate joins everything that is wrong, each with its key.
+func (c *Config) Validate() error {
+	var errs []error
+	cli.CheckLog(c.LogLevel, c.LogFormat, func(key, format string, args ...any) { errs = append(errs, cli.Usage(key, "", format, args...)) })
+	sc := c.server()
+	return errors.Join(append(errs, sc.Check())...)
+}
+
+func (c *Config) server() server.Config {
+	return server.Config{State: c.State, Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Version: version}
+}
+
+// configCommand prints the effective configuration, or what there is to
+// configure.
+func configCommand(_ context.Context, args []string, t cli.Terminal) error {
+	fs := cli.NewFlags("ocs-planner config")
+	file := fs.String("config", "", "configuration `file`, JSON, - = stdin")
+	doc := fs.Bool("doc", false, "list every key with its default")
+	asJSON := fs.Bool("json", false, "with -doc: as JSON")
+	typed := Default()
+	typed.flags(fs)
+	if _, err := cli.ParseNone(fs, args, `Prints the configuration that run would have, whole, or says what is wrong.
+
+example: ocs-planner config -config /etc/ringlight/planner.json
+example: ocs-planner config -doc`); err != nil {
+		return err
+	}
+	if *doc {
+		return cli.PrintKeys(t.Out, Default(), *asJSON)
+	}
+	c, err := effective(fs, *file, t.In)
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(t.Out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(c)
+}
+
+// readBounded reads a file, or stdin, that a person has written.
+func readBounded(field, name string, stdin io.Reader, most int64) ([]byte, error) {
+	in := stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, cli.Usage(field, "", "%w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err != nil {
+		return nil, cli.Usage(field, "", "%w", err)
+	}
+	if int64(len(text)) > most {
+		return nil, cli.Usage(field, fmt.Sprintf("at most %d bytes", most), "it is longer")
+	}
+	return text, nil
+}
