@@ -154,6 +154,10 @@ bench-fleet: build ## a day of 10,000 nodes under random faults on one virtual c
 bench-hash: ## one fleet, one set of flows, one comparison on amd64, GOAMD64=v3 and arm64: the same trace (HASH_ARGS, FLOW_ARGS, COMPARE_ARGS name others; needs qemu-user-static)
 	@.ci/hash.sh
 
+.PHONY: bench-web
+bench-web: ## the live view in a real Chromium: a board loses its light and every page shows it; 10,000 nodes, 20 viewers (DOCS=1 takes the pictures of docs/view.md)
+	RINGLIGHT_WEB=$(if $(DOCS),docs,1) $(GO) test -count 1 -v -timeout 10m -run 'ViewInARealBrowser|TenThousandNodesAreDrawn' ./sim/live ./planner/server
+
 .PHONY: bench-growth
 bench-growth: ## what a fault costs the planner at 10,000 to 1,000,000 nodes, all looks together, as a table and a plot, docs/placement.svg (RINGLIGHT_GROWTH, the most nodes)
 	RINGLIGHT_GROWTH=$(or $(RINGLIGHT_GROWTH),1000000) RINGLIGHT_GROWTH_SVG=$(CURDIR)/docs/placement.svg $(GO) test -count 1 -v -timeout 30m -run 'OneFaultCosts|PlacementGrows' ./planner/hbd ./planner/ring

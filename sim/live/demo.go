@@ -308,7 +308,7 @@ func (d *demo) outages(ctx context.Context, t time.Duration) error {
 			return err
 		}
 		d.screen.line("day "+dayWidth+"  broker stopped", inDays(from))
-		d.down = true
+		d.down, d.nodes.alone = true, true
 		if err := d.above.stop(); err != nil {
 			return err
 		}
@@ -328,7 +328,7 @@ func (d *demo) reconnect(ctx context.Context, to time.Duration) error {
 	if err := d.above.restart(); err != nil {
 		return err
 	}
-	d.down = false
+	d.down, d.nodes.alone = false, false
 	start := time.Now()
 	if err := d.settle(ctx, convergeLimit); err != nil {
 		return err

@@ -179,7 +179,7 @@ func (s *stepper) jump(ctx context.Context, t time.Duration) error {
 		if err := s.runTo(min(t, max(next, s.now+time.Minute))); err != nil {
 			return err
 		}
-		if s.told {
+		if s.told && !s.alone {
 			if err := s.settle(ctx, settleLimit); err != nil {
 				return err
 			}

@@ -26,6 +26,7 @@ type stepper struct {
 	queue    agenda.Roster // of the stations
 	now      time.Duration
 	told     bool // a node with a link has noted an event
+	alone    bool // the broker is stopped: what is told waits for its return
 	broker   mqtt.Config
 	inbox    chan arrival
 	watch    *watch

@@ -277,7 +277,7 @@ export class FabricCanvas {
   select(n) {
     this.selected = n < 0 ? -1 : Math.max(0, Math.min(this.p.nodes - 1, n));
     this.onSelect(this.selected);
-    this.hover = -1; this.point(this.selected);
+    this.hover = -2; this.point(this.selected);
     this.redraw([]);
   }
 }
