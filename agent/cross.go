@@ -385,7 +385,7 @@ func (a *crossOptics) waitsForDisk() bool { return !a.persist.settled() }
 
 func (a *crossOptics) execute(_ time.Duration, c *proto.Command, _ proto.Ack) (later bool, _ error) {
 	switch c.Verb {
-	case proto.VerbHostFault, proto.VerbHostOK, proto.VerbDrain, proto.VerbUndrain, proto.VerbCalibrate, proto.VerbRequest:
+	case proto.VerbHostFault, proto.VerbHostOK, proto.VerbDrain, proto.VerbUndrain, proto.VerbCalibrate, proto.VerbRequest, proto.VerbTry:
 		return false, &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: c.Verb.String() + " is not for a switch"}
 	}
 	return false, unknownVerb(c.Verb)

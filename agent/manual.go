@@ -21,6 +21,10 @@ type manual struct {
 // askPatience bounds a path set by hand. chosen: a hundred switches.
 const askPatience = 500 * time.Millisecond
 
+// tryPatience bounds how long the light of a fibre that is tried stays, should
+// nobody end it. chosen: longer than a planner tries all fibres of a round.
+const tryPatience = 5 * time.Second
+
 // manualOp is a person's or the planner's hold on one bundle.
 type manualOp struct {
 	ask     Ask
@@ -33,6 +37,8 @@ type manualOp struct {
 	darkens bool // Calibrate comes when the bundle is dark
 	found   bool // calibrated; the codes are being staged
 	held    bool // answered; the path stays until a plan comes
+	tries   bool // a fibre: held until tryPatience is over
+	ends    bool // ... and in loopback again it is given back
 	failing *Failing
 }
 
@@ -143,14 +149,45 @@ func (a *manual) setPath(now time.Duration, q Ask) *proto.Error {
 	if int(q.Path) >= proto.NumPaths {
 		return &proto.Error{Code: proto.Invalid, Field: "path", Reason: q.Path.String()}
 	}
+	return a.byHand(now, manualOp{ask: q, until: now + askPatience})
+}
+
+// byHand puts a bundle that carries nothing on a path.
+func (a *manual) byHand(now time.Duration, p manualOp) *proto.Error {
+	q := p.ask
 	if int(q.Bundle) < len(a.bundles) && q.Path != proto.Dark && !a.bundles[q.Bundle].optics.Status().Calibrated {
 		return codeOf(ocs.ErrNotCalibrated, q.Bundle)
 	}
-	if _, err := a.take(now, q.Bundle, manualOp{ask: q, until: now + askPatience}); err != nil {
+	if _, err := a.take(now, q.Bundle, p); err != nil {
 		return err
 	}
 	a.rearrange(now, q.Bundle, q.Path)
 	return a.choiceRefused(now, q.Bundle)
+}
+
+// try lights a path of a bundle that carries nothing, for the planner to see
+// whether a fibre is there; loopback ends it.
+func (a *manual) try(now time.Duration, c *proto.Command, ack proto.Ack) *proto.Error {
+	if c.Path == proto.Loopback {
+		if err := a.noBundle(c.Bundle); err != nil {
+			return err
+		}
+		return a.endTry(now, c.Bundle, ack)
+	}
+	q := Ask{Verb: AskPath, Bundle: c.Bundle, Path: c.Path}
+	if !c.Path.External() {
+		return &proto.Error{Code: proto.Invalid, Field: "path", Limit: "external1, external2 or loopback", Reason: c.Path.String()}
+	}
+	return a.byHand(now, manualOp{ask: q, command: true, ack: ack, tries: true, until: now + askPatience})
+}
+
+// endTry puts a bundle back into loopback, and into the machine's hands.
+func (a *manual) endTry(now time.Duration, id proto.BundleID, ack proto.Ack) *proto.Error {
+	q := a.ops[id]
+	if q == nil || !q.tries || !q.held {
+		return &proto.Error{Code: proto.Duplicate, Field: "bundle", Limit: "a bundle that is tried", Reason: "bundle " + itoa(int(id)) + " is not"}
+	}
+	return a.byHand(now, manualOp{ask: Ask{Verb: AskPath, Bundle: id, Path: proto.Loopback}, command: true, ack: ack, ends: true, until: now + askPatience})
 }
 
 // choiceRefused turns a refused Select into an answer.
@@ -226,6 +263,12 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 	case q.ask.Verb == AskPath && ev.Kind == ocs.Switched && ev.Path == proto.Dark && q.ask.Path == proto.Dark,
 		q.ask.Verb == AskPath && ev.Kind == ocs.Verified && ev.Path == q.ask.Path:
 		q.held = true
+		if q.tries {
+			q.until = now + tryPatience
+		}
+		if q.ends {
+			a.giveBack(now, id)
+		}
 		a.conclude(now, *q, nil)
 	case ev.Kind == ocs.PathFailed:
 		a.giveBack(now, id)
@@ -260,7 +303,11 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 // overdue ends what has had its time.
 func (a *manual) overdue(now time.Duration) {
 	for i, q := range a.ops {
-		if q == nil || q.held || q.until > now {
+		if q == nil || q.held && !q.tries || q.until > now {
+			continue
+		}
+		if q.held {
+			_ = a.endTry(now, proto.BundleID(i), proto.Ack{}) // refused, the machine has it back and says why itself
 			continue
 		}
 		s := a.bundles[i].optics.Status()
@@ -274,7 +321,7 @@ func (a *manual) overdue(now time.Duration) {
 func (a *manual) overdueAt() time.Duration {
 	at := Never
 	for _, q := range a.ops {
-		if q != nil && !q.held {
+		if q != nil && (!q.held || q.tries) {
 			at = min(at, q.until)
 		}
 	}
@@ -290,6 +337,9 @@ func (a *manual) conclude(now time.Duration, q manualOp, err *proto.Error) {
 		return // else the light on the path that the machine wants decides
 	}
 	if q.command {
+		if q.ack.Corr == (proto.Corr{}) {
+			return // nobody asked
+		}
 		if err != nil {
 			q.ack.Refuse(err)
 		}
@@ -321,6 +371,11 @@ func (a *manual) execute(now time.Duration, c *proto.Command, ack proto.Ack) (la
 		a.step(now, node.Event{Kind: node.Undrain})
 	case proto.VerbCalibrate:
 		if refused := a.calibrate(now, c.Bundle, manualOp{command: true, ack: ack}); refused != nil {
+			return false, refused
+		}
+		return true, nil
+	case proto.VerbTry:
+		if refused := a.try(now, c, ack); refused != nil {
 			return false, refused
 		}
 		return true, nil

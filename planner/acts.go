@@ -33,7 +33,7 @@ type act struct {
 // acts reports whether a request changes something.
 func acts(q *proto.OpRequest) bool {
 	switch q.Noun {
-	case proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounApply, proto.NounFlip:
+	case proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounApply, proto.NounFlip, proto.NounEdit:
 		return !q.DryRun
 	case proto.NounHostFault, proto.NounHostOK, proto.NounClear, proto.NounAck:
 		return true

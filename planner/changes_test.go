@@ -57,7 +57,7 @@ func TestChangesAreAllThatChanged(t *testing.T) {
 				w.setMode(id, proto.ModeIsolated)
 			}
 		case 3:
-			payload, err := proto.Encode(&proto.OpRequest{Version: proto.Version, Noun: proto.NounDrain, Node: id, Bundle: -1, TTLMillis: 5000, Corr: proto.Corr{byte(step), byte(step >> 8)}})
+			payload, err := proto.Encode(&proto.OpRequest{Version: proto.Version, Noun: proto.NounDrain + proto.Noun(rng.IntN(2)), Node: id, Bundle: -1, TTLMillis: 5000, Corr: proto.Corr{byte(step), byte(step >> 8)}})
 			if err != nil {
 				t.Fatal(err)
 			}

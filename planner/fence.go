@@ -3,6 +3,7 @@ package planner
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -117,6 +118,10 @@ func (p *Planner) heardRival(m *proto.PlannerState) {
 	switch p.state {
 	case listening:
 		p.listened()
+	case standby:
+		if r.alive(p.j.Now) && r.layout != 0 && r.layout != p.j.Layout && !p.served {
+			p.leave(r.String() + " plans it from another description now")
+		}
 	case gathering, serving:
 		// It learns at once that we are here.
 		if p.beatAt = p.j.Now; p.beaten != 0 && p.j.Now < p.beaten+BeatPeriod/beatsAlive {
@@ -219,7 +224,7 @@ func (p *Planner) otherLayout() bool {
 		for i := range t.Devices {
 			if m := t.Devices[i].Report; m == nil || m.Layout == 0 {
 				continue
-			} else if m.Layout == p.j.Layout {
+			} else if m.Layout == p.j.Layout || slices.Contains(p.edits.layouts, m.Layout) {
 				ours++
 			} else {
 				others++

@@ -62,6 +62,7 @@ type fakeNode struct {
 	noEvents bool
 	loseAcks int
 	asked    proto.Command   // last VerbRequest
+	tried    int             // times that a path was lit for a trial, or ended
 	times    *proto.Envelope // that it measured; nil: as all
 	alarms   []proto.Alarm
 }
@@ -393,6 +394,7 @@ func (w *fleet) reportOf(n *fakeNode) *proto.Reported {
 		Measured: n.envelope(), LastEvent: uint64(len(n.events)), Alarms: n.alarms}
 	if n.applied != nil {
 		r.Term, r.Generation, r.Plan, r.Rings = n.applied.Term, n.applied.Generation, n.applied.Plan, n.applied.Rings
+		r.Layout = n.applied.Layout
 	}
 	if n.staged != nil {
 		r.StagedTerm, r.StagedGeneration, r.StagedPlan = n.staged.Term, n.staged.Generation, n.staged.Plan
@@ -583,6 +585,11 @@ func (w *fleet) obey(n *fakeNode, m *proto.Command) {
 			w.setMode(n.id, proto.ModeDrained)
 		}
 		w.report(n)
+	case proto.VerbTry:
+		to, _, _ := w.fab.At(fabric.Port{Node: n.id, Bundle: m.Bundle, Path: m.Path})
+		if n.tried++; m.Path.External() && w.cuts[pair(n.id, to.Node)] {
+			a.Refuse(&proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: "no light"})
+		}
 	case proto.VerbRequest:
 		n.asked = *m
 		w.report(n)

@@ -82,6 +82,14 @@ func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 		}
 	case proto.NounRings, proto.NounRing:
 		p.rings.Answer(&q, &r)
+	case proto.NounDescription:
+		p.edits.describe(&q, &r)
+	case proto.NounOffer:
+		p.edits.offer(&q, &r)
+	case proto.NounEdit:
+		if p.edits.begin(client, &q, &r) {
+			return
+		}
 	case proto.NounEvents:
 		p.j.EventsPage(&q, &r)
 	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest:
@@ -211,6 +219,9 @@ func (p *Planner) askAgent(client string, q *proto.OpRequest, d *member.Device, 
 
 // onAnswer takes an agent's answer to a command of ours.
 func (p *Planner) onAnswer(d *member.Device, m *proto.Ack) {
+	if p.edits.answer(d, m) {
+		return
+	}
 	at := slices.IndexFunc(p.asks, func(a ask) bool { return a.node == d.ID && a.corr == m.Corr })
 	if at < 0 {
 		return

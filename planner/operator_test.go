@@ -392,8 +392,8 @@ func TestWhoCannotBePlacedIsSaidInFiveSeconds(t *testing.T) {
 	}
 }
 
-// A fabric file that is not the store's is refused with the first key that
-// differs, what both have, and the ways on.
+// A fabric file that is not the store's is refused with the keys that
+// differ, what both have, and the ways on.
 // Method: one key changed at a time, one of them absent in the default.
 func TestStoreOfAnotherFabric(t *testing.T) {
 	st := State{{Key: keyFabric, Value: fabric.Default().Encode()}}
@@ -401,9 +401,9 @@ func TestStoreOfAnotherFabric(t *testing.T) {
 		change func(f *fabric.Fabric)
 		want   string
 	}{
-		{func(f *fabric.Fabric) { f.TP = 16 }, "tp 32, not 16"},
-		{func(f *fabric.Fabric) { f.Name = "f2" }, `"f1", not "f2"`},
-		{func(f *fabric.Fabric) { f.Spares = 8 }, "not 8"},
+		{func(f *fabric.Fabric) { f.TP = 16 }, "tp 32, then 16"},
+		{func(f *fabric.Fabric) { f.Name = "f2" }, `"f1", then "f2"`},
+		{func(f *fabric.Fabric) { f.Spares = 8 }, "then 8"},
 	} {
 		other := fabric.Default()
 		c.change(other)

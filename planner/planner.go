@@ -111,6 +111,7 @@ type Planner struct {
 	asks   []ask
 	acts   actList
 	alarms alarmBook
+	edits  edits
 	host   string
 
 	glances glances
@@ -138,6 +139,7 @@ func New(cfg Config) *Planner {
 		p.core = core.New(cfg.Fabric.Core, p.j, above{p})
 	}
 	p.alarms = alarmBook{root: above{p}, j: p.j, rings: p.rings, tables: p.tables(), standing: map[string]*alarm{}, acks: map[string]ack{}}
+	p.edits.p = p
 	if err := p.restore(cfg.Store); err != nil {
 		panic("planner: " + err.Error())
 	}
@@ -215,7 +217,7 @@ func (p *Planner) ackEvents(taken []journal.Taken) {
 		return
 	}
 	for _, x := range taken {
-		if _, d := p.find(x.Node); d.Online() {
+		if _, d := p.find(x.Node); d != nil && d.Online() {
 			p.j.Command(d.ID, d.Session, proto.Command{Verb: proto.VerbAckEvents, Seq: x.Seq})
 		}
 	}
@@ -245,6 +247,7 @@ func (p *Planner) runTimers() {
 	}
 	p.j.Flush()
 	p.checkAsks()
+	p.edits.run()
 	p.rings.Plan()
 	if p.core != nil {
 		p.core.Run()
@@ -258,7 +261,7 @@ func (p *Planner) Next() time.Duration {
 	if p.state == exited {
 		return Never
 	}
-	next := min(p.j.Next(), p.rings.Next())
+	next := min(p.j.Next(), p.edits.next(), p.rings.Next())
 	for _, t := range p.tables() {
 		next = min(next, t.Next())
 	}

@@ -12,7 +12,7 @@ import (
 //	  │ │  └────d──► STANDBY ◄────────┼─d─┴────d──────┘  │
 //	  │ └─────e─────────┘             e                  e
 //	  └───────────────────────────────┴──────────────────┘
-//	LISTENING, GATHERING ──f──► EXITED
+//	LISTENING, GATHERING, STANDBY ──f──► EXITED
 //
 //	a  no other planner was heard for three beats, or it is to be replaced
 //	b  a term above all that are known is on disk
@@ -41,7 +41,7 @@ var edges = [...]uint8{
 	raising:   1 << gathering,
 	gathering: 1<<serving | 1<<listening | 1<<standby | 1<<exited,
 	serving:   1<<listening | 1<<standby,
-	standby:   1 << listening,
+	standby:   1<<listening | 1<<exited,
 	exited:    0,
 }
 

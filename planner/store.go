@@ -20,6 +20,7 @@ const (
 	keyPlanner = "planner" // decimal
 	keyFabric  = "fabric"  // the description
 	keyLife    = "life"    // decimal: of the planner whose term it is
+	keyLayouts = "layouts" // fingerprints of the descriptions before this one
 )
 
 // Start makes a Config from what a store holds. f is the fabric asked for; nil
@@ -45,9 +46,9 @@ func Start(st State, f *fabric.Fabric, life uint64) (Config, error) {
 			return Config{}, fmt.Errorf("store: fabric: %w", err)
 		}
 		if f != nil && string(f.Encode()) != string(stored.Encode()) {
-			const limit = "the stored one, which is used where none is given, or a store of its own for the other"
+			const limit = "the stored one, which is used where none is given; ocsctl fabric apply FILE changes it while the planner runs; or a store of its own for the other"
 			return Config{}, &fabric.Error{Field: "fabric", Limit: limit,
-				Message: fmt.Sprintf("the store's fabric %s differs: %s: want %s", stored.Name, stored.Differs(f), limit)}
+				Message: fmt.Sprintf("the store's fabric %s differs: %s: want %s", stored.Name, strings.Join(stored.Changes(f), "; "), limit)}
 		}
 		f = stored
 	}
@@ -79,6 +80,9 @@ func (p *Planner) restore(st State) error {
 		if err := p.restoreRecord(prefix+"/", rest, rec.Value); err != nil {
 			return fmt.Errorf("store: %s: %w", rec.Key, err)
 		}
+	}
+	if err := p.edits.restore(st.Get(keyLayouts)); err != nil {
+		return err
 	}
 	if p.core != nil {
 		if err := p.core.RestoreStage(st); err != nil {

@@ -33,6 +33,7 @@ type world struct {
 	listens  bool   // the broker has been there before the planner
 	takeover bool
 	backup   map[string][]byte
+	first    *fabric.Fabric
 
 	retained map[string]proto.Packet
 	order    []string // of retained topics
@@ -51,7 +52,13 @@ func (w *world) boot() {
 	}
 	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
 	w.life++
-	cfg, err := Start(st, w.fab, 76+w.life)
+	f := w.fab
+	if w.first != nil { // the fabric of the world is what there is, this what is planned for at first
+		if f = w.first; len(w.store) > 0 {
+			f = nil
+		}
+	}
+	cfg, err := Start(st, f, 76+w.life)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -126,6 +126,7 @@ const (
 	VerbCalibrate // one bundle that carries nothing
 	VerbAckEvents // the planner has every event up to and including Seq
 	VerbRequest   // Request of an operator for Side: to Bundle, Path; NoRequest clears it
+	VerbTry       // light the external Path of Bundle, of a node without a ring, and say whether light comes; loopback ends it
 )
 
 // Command asks one life of one agent for one act, within a time to live that

@@ -34,7 +34,17 @@ const (
 	NounStatus // where the fabric stands, at a glance
 	NounAlarms // what is not as it should be, a page at a time
 	NounAck    // Alarm is known: Author and Reason stay with it until it is over
+	// A description is longer than a message: it comes and goes in parts.
+	NounDescription // of the fabric, as JSON; Page is the first byte wanted
+	NounOffer       // Text is the part at Page of one of Size bytes and digest Plan; the answer's Next is what is there
+	NounEdit        // the one of digest Plan is planned for from now on; Rings may end for it, and others move where Moves says so
 )
+
+// MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
+const MaxPart = 48 << 10
+
+// Part is a part of a description.
+type Part string
 
 // OpRequest is an operator's question to the planner.
 type OpRequest struct {
@@ -61,6 +71,27 @@ type OpRequest struct {
 	Author string `cbor:"16,keyasint,omitempty"`
 	Reason string `cbor:"17,keyasint,omitempty"`
 	Alarm  string `cbor:"18,keyasint,omitempty"` // of NounAck
+	// Of NounOffer and NounEdit.
+	Text  Part     `cbor:"19,keyasint,omitempty" max:"49152"`
+	Size  uint32   `cbor:"20,keyasint,omitempty"`
+	Plan  *Digest  `cbor:"21,keyasint,omitempty"`
+	Rings []RingID `cbor:"22,keyasint,omitempty"`
+	Moves bool     `cbor:"23,keyasint,omitempty"`
+}
+
+// EditStatus is what an edit of a fabric comes to. Nothing is changed where
+// something is refused or dark.
+type EditStatus struct {
+	Changes []string `cbor:"1,keyasint"`           // by key; none: it is as asked for already
+	Refused []string `cbor:"2,keyasint,omitempty"` // where light would be lost, and what would let it
+	Dark    []string `cbor:"3,keyasint,omitempty"` // new fibres that show no light
+	Drains  []NodeID `cbor:"4,keyasint,omitempty"` // that carry a ring, and have no place any more
+	Ends    []RingID `cbor:"5,keyasint,omitempty"` // that may end
+	Told    uint32   `cbor:"6,keyasint,omitempty"` // rings that are told again, with the light they have
+	Tried   uint32   `cbor:"7,keyasint,omitempty"` // new fibres, by light
+	Untried uint32   `cbor:"8,keyasint,omitempty"` // new fibres of nodes that are away or carry a ring
+	Unheard uint32   `cbor:"9,keyasint,omitempty"` // new nodes that are expected
+	Done    bool     `cbor:"10,keyasint,omitempty"`
 }
 
 // Cost is what an operator's request would touch.
@@ -225,4 +256,6 @@ type OpReply struct {
 	Tables   []RoutingTable  `cbor:"17,keyasint,omitempty"`
 	Status   *Status         `cbor:"18,keyasint,omitempty"`
 	Alarms   []AlarmStatus   `cbor:"19,keyasint,omitempty"`
+	Text     Part            `cbor:"20,keyasint,omitempty" max:"49152"` // of NounDescription
+	Edit     *EditStatus     `cbor:"21,keyasint,omitempty"`
 }

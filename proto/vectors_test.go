@@ -48,6 +48,8 @@ func testReported() Reported {
 
 var testCorr = Corr{0: 0xC0, 15: 0x01}
 
+var testPlan = DigestOf([]byte("plan"))
+
 // goldens are one full and one smallest value of every message.
 func goldens() []struct {
 	name string
@@ -137,6 +139,12 @@ func goldens() []struct {
 			Alarms: []Alarm{{Kind: EvPathFailed, Severity: SeverityCritical, PortA: 3, Text: "no light"}}}},
 		{"birth of a switch", Presence{Version: Version, Node: FirstSwitch, Session: 5, Online: true, Mode: ModeService, Ports: 32}},
 		{"a circuit lost its light", Event{Version: Version, Node: FirstSwitch, Session: 1, Seq: 4, Kind: EvLightLost, Severity: SeverityWarning, Count: 1, PortA: 3, PortB: 9, Job: 7, Measured: NoPower, Expected: 1700}},
+		{"a part of a description", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounOffer, Bundle: -1, Page: 49152, Text: "{\"a\":1}", Size: 49159, Plan: &testPlan}},
+		{"a fabric is edited", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounEdit, Bundle: -1, DryRun: true, Author: "alice", Plan: &testPlan, Rings: []RingID{3, 70000}, Moves: true}},
+		{"what an edit comes to", OpReply{Version: Version, Corr: testCorr, Edit: &EditStatus{Changes: []string{"nodes 64, not 96"}, Refused: []string{"node 95 carries ring 3"}, Dark: []string{"3/2/external1 - 6/2/external2"},
+			Drains: []NodeID{95}, Ends: []RingID{3}, Told: 7, Tried: 6, Untried: 140, Unheard: 32, Done: true}}},
+		{"a description", OpReply{Version: Version, Corr: testCorr, Next: 9, Text: "{\"name\":"}},
+		{"a fibre is tried", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbTry, Bundle: 2, Path: External2}},
 		{"a node out for repair", OpReply{Version: Version, Corr: testCorr, Nodes: []NodeStatus{{Node: 19, Mode: ModeDrained, Reason: "drained by alice@head: RMA 4711",
 			Drain: &DrainNote{Author: "alice@head", Reason: "RMA 4711", SinceMillis: 1_700_000_000_000}}}}},
 		{"a ring with its links", OpReply{Version: Version, Corr: testCorr, Rings: []RingStatus{{Ring: 3, Nodes: []NodeID{7, 8}, GPUs: 8, State: RingDegraded, Generation: 9, Links: 1,

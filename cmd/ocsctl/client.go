@@ -227,8 +227,7 @@ func (c *clientFlags) one(ctx context.Context, q proto.OpRequest) (r *proto.OpRe
 // asked again after a lost answer or long ago, is done.
 func (c *clientFlags) change(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
 	r, err := c.one(ctx, q)
-	var refused *proto.Error
-	if errors.As(err, &refused) && refused.Code == proto.Duplicate {
+	if duplicate(err) {
 		return &proto.OpReply{}, nil
 	}
 	return r, err
@@ -323,4 +322,10 @@ func (f *filters) stateIs(mode string, online, usable bool) bool {
 		return usable == (f.state == "usable")
 	}
 	return strings.ReplaceAll(f.state, " ", "_") == mode
+}
+
+// duplicate: what is asked for is done already.
+func duplicate(err error) bool {
+	var refused *proto.Error
+	return errors.As(err, &refused) && refused.Code == proto.Duplicate
 }

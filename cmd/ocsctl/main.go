@@ -42,6 +42,9 @@ func program() *cli.Program {
 			row("fabric new", "write a fabric description with the default wiring", fabricNew),
 			row("fabric show", "what the planner runs, and what it had to refuse", fabricShow),
 			row("fabric cabling", "put a cabling sheet into a description, or write its sheet", fabricCabling, "FABRIC [SHEET]"),
+			row("fabric get", "write the description that the planner plans for", fabricGet),
+			row("fabric diff", "in what a description differs, and what an apply would do", fabricDiff, "FILE"),
+			row("fabric apply", "plan for another description, while everything runs", fabricApply, "FILE"),
 		}}
 	for _, name := range planNames() {
 		v := planVerbs[name]

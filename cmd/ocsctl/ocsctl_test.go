@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -210,6 +211,7 @@ func TestAgainstARunningFabric(t *testing.T) {
 		!strings.Contains(out, `"alarms":[`) || !strings.Contains(out, `"breaks_next":[`) || !strings.Contains(out, `"standbys":[]`) {
 		t.Errorf("status: %s", out)
 	}
+	editOne(t, broker)
 	// A second fabric on the broker makes the name necessary.
 	link, err := mqtt.Dial(mqtt.Config{Broker: broker, ClientID: "stray"})
 	if err != nil {
@@ -239,6 +241,55 @@ func TestAgainstARunningFabric(t *testing.T) {
 		}
 	}
 	watchOne(t, broker, link)
+}
+
+// editOne: the description is fetched, edited and applied; what would cost
+// light wants a word more, what no edit can change is refused as input.
+func editOne(t *testing.T, broker string) {
+	file := filepath.Join(t.TempDir(), "f.json")
+	f := new(fabric.Fabric)
+	edit := func(change func()) {
+		change()
+		if err := os.WriteFile(file, f.Encode(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(code int, want string, args ...string) {
+		t.Helper()
+		got, out, errs := ctl(t, append(append([]string{"fabric"}, args...), "-broker", broker)...)
+		if got != code || !strings.Contains(out+errs, want) {
+			t.Errorf("%v: exit %d, %s%s, want %d, %q", args, got, out, errs, code, want)
+		}
+	}
+	run(0, "", "get", "-o", file)
+	text, err := os.ReadFile(file)
+	if err == nil {
+		f, err = fabric.Parse(text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(0, "nothing differs", "diff", file)
+	edit(func() { f.NodeNames = []string{"r1/u1", "r1/u2", "r1/u3", "r1/u4"} })
+	run(0, "node_names absent, then", "diff", file)
+	run(0, `"dry_run":true,"done":false`, "apply", file, "-dry-run", "-json")
+	run(0, `"changes":["node_names absent`, "apply", file, "-json")
+	run(0, "nothing differs", "apply", file)
+	edit(func() { f.TP, f.Spares = 16, 0 })
+	run(1, "ring 1 of 12 GPUs runs, and none of that size is wanted: let it end with -end 1", "apply", file)
+	run(0, "it can be applied: 0 rings keep their light and are told again, 1 end", "diff", file, "-end", "1")
+	run(0, "the fabric is changed", "apply", file, "-end", "1")
+	for deadline := time.Now().Add(50 * time.Second); ; {
+		if _, out, _ := ctl(t, "ring", "list", "-json", "-broker", broker); strings.Contains(out, `"gpus_total":16,"state":"in_service"`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the ring of the edited fabric never has light")
+		}
+	}
+	run(2, "end: ", "apply", file, "-end", "x")
+	edit(func() { f.Name = "lab2" })
+	run(2, `name: "lab2"`, "apply", file, "-fabric", "lab")
 }
 
 // watchOne: what happens shows as one JSON object a line.

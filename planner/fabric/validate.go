@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"ringlight/proto"
 )
@@ -55,46 +53,6 @@ func Parse(data []byte) (*Fabric, error) {
 	}
 	f.connect()
 	return f, nil
-}
-
-// Differs names the first key, in alphabetical order, that two descriptions
-// have differently, and what they have; it is empty where they are one.
-func (f *Fabric) Differs(other *Fabric) string {
-	a, b := f.keys(), other.keys()
-	for _, key := range slices.Sorted(maps.Keys(a)) {
-		if !bytes.Equal(a[key], b[key]) {
-			return key + " " + clip(a[key]) + ", not " + clip(b[key])
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(b)) {
-		if a[key] == nil {
-			return "no " + key + ", not " + clip(b[key])
-		}
-	}
-	return ""
-}
-
-func (f *Fabric) keys() (keys map[string]json.RawMessage) {
-	text, err := json.Marshal(f)
-	if err == nil {
-		err = json.Unmarshal(text, &keys)
-	}
-	if err != nil {
-		panic("fabric: invariant: a description is a JSON object: " + err.Error())
-	}
-	return keys
-}
-
-// clip keeps a value to what fits a line; lists of fibres do not.
-func clip(value json.RawMessage) string {
-	const most = 40
-	switch {
-	case value == nil:
-		return "absent"
-	case len(value) > most:
-		return string(value[:most]) + ".."
-	}
-	return string(value)
 }
 
 // Encode writes the description as JSON, one fibre a line.

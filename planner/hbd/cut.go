@@ -80,6 +80,15 @@ func (c *cuts) forget(o ring.Order, id proto.NodeID) {
 	}
 }
 
+// keep drops what is known of fibres of nodes that are gone.
+func (c *cuts) keep(nodes int) {
+	for at := range c.known { // any order: each is judged by itself
+		if int(at[1]) >= nodes {
+			delete(c.known, at)
+		}
+	}
+}
+
 // doubtful: some dark link of the ring was held to be cut before, so one
 // attempt is enough.
 func (c *cuts) doubtful(r *ringView) bool {

@@ -93,6 +93,7 @@ func (h *Rings) reported(n *node, first bool) {
 	if n.Want.Gen == 0 && !h.fresh {
 		h.unassign(n)
 	}
+	update(h, n)
 }
 
 // told draws from an event what the placement needs before the next report.

@@ -17,13 +17,14 @@ type placement struct {
 	rings []*ringView   // by id
 	sizes []int         // of rings, in nodes, ascending
 	index *ring.Tracker // of the same, nil until all have been heard
+	grown int           // nodes from here on came with an edit
 
 	unsettled []proto.RingID // all rings that wait for something, and some that do not
 	changes
 }
 
 func newPlacement(fab *fabric.Fabric) *placement {
-	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), changes: changes{touched: make([]bool, fab.Nodes)}}
+	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), grown: fab.Nodes, changes: changes{touched: make([]bool, fab.Nodes)}}
 	for _, d := range ring.DemandsOf(fab) {
 		p.sizes = append(p.sizes, d.Size)
 	}

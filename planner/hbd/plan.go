@@ -92,11 +92,15 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 		for i, r := range rings {
 			ids[i] = r.id
 		}
-		h.index.Fetch = 0
-		if !near && h.lacking.paid(h.j.Now, h.fab.MovePrice()) {
+		_, _, waits := h.Expected()
+		h.index.Moves, h.index.Fetch = ring.MovesOf(h.fab.Moves), 0
+		switch {
+		case waits > 0: // what they are to carry would be laid on others
+			h.index.Moves = 0
+		case !near && h.lacking.paid(h.j.Now, h.fab.MovePrice()):
 			h.index.Fetch = maxFetch
 		}
-		if res = h.index.Look(ids, near); !near {
+		if res = h.index.Look(ids, near); !near && waits == 0 {
 			if at := h.lacking.saw(&res, h.j.Now, h.fab.MovePrice()); at != journal.Never {
 				h.lookAt, h.wantBetter = min(h.lookAt, at), true
 			}

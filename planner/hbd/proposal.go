@@ -28,10 +28,7 @@ func (q *proposal) empty() bool { return len(q.rings) == 0 && len(q.gone) == 0 &
 func (q *proposal) desired(term proto.Term, gen proto.Generation, broken func(a, b proto.NodeID) bool) []proto.Desired {
 	p := q.pl
 	var out []proto.Desired
-	policy := proto.PolicyBypass
-	if p.fab.Policy == fabric.Hold {
-		policy = proto.PolicyHold
-	}
+	policy := policyOf(p.fab)
 	for _, r := range q.rings {
 		env := p.envelope(r.nodes)
 		for at, id := range r.nodes {
@@ -54,6 +51,13 @@ func (q *proposal) desired(term proto.Term, gen proto.Generation, broken func(a,
 	}
 	slices.SortFunc(out, func(a, b proto.Desired) int { return cmp.Compare(a.Node, b.Node) })
 	return out
+}
+
+func policyOf(f *fabric.Fabric) proto.Policy {
+	if f.Policy == fabric.Hold {
+		return proto.PolicyHold
+	}
+	return proto.PolicyBypass
 }
 
 // candidates is one side's protection list: the ring's members within K hops

@@ -83,6 +83,9 @@ func (h *Rings) Gathered() {
 	}
 	for i := range h.nodes {
 		h.judge(&h.nodes[i])
+		if h.nodes[i].Report != nil {
+			update(h, &h.nodes[i])
+		}
 	}
 	for _, r := range h.rings {
 		h.concludeDead(r)

@@ -15,6 +15,7 @@ import (
 // What the rings leave in the store.
 const (
 	keyHead    = "head"  // head
+	keyGrown   = "grown" // decimal: nodes from here on came with the last edits
 	prefixRing = "ring/" // ringRecord
 )
 
@@ -49,6 +50,13 @@ func ringKey(id proto.RingID) string { return journal.NumberedKey(prefixRing, ui
 // RestoreHead takes the rings' progress from the store. Without it what runs
 // is adopted.
 func (h *Rings) RestoreHead(st journal.State) error {
+	if st.Get(keyGrown) != nil {
+		n, err := st.Number(keyGrown)
+		if err != nil || n > uint64(len(h.nodes)) {
+			return errors.Join(err, fmt.Errorf("store: %s: %d, want at most %d", keyGrown, n, len(h.nodes)))
+		}
+		h.grown = int(n)
+	}
 	raw := st.Get(keyHead)
 	if raw == nil {
 		return nil

@@ -94,6 +94,9 @@ func (h *Rings) Waits() (out []string) {
 	if h.lacking.moves > 0 {
 		out = append(out, fmt.Sprintf("a ring more would be whole if %d whole rings moved: they do when it has lacked nodes for %v", h.lacking.moves, time.Duration(h.lacking.moves)*h.fab.MovePrice()))
 	}
+	if first, last, waits := h.Expected(); waits > 0 {
+		out = append(out, fmt.Sprintf("%d new nodes, %d to %d, are expected since the fabric was edited", waits, first, last))
+	}
 	if len(h.rings) == 0 && len(h.nodes) > 0 && !h.root.Listening() {
 		free := 0
 		for i := range h.nodes {

@@ -144,6 +144,14 @@ func (j *Journal) AckLater(c *Cursor) {
 	j.flushAt = min(j.flushAt, j.Now+flushDelay)
 }
 
+// Repoint follows devices that have moved, or that are gone, nil.
+func (j *Journal) Repoint(to func(*Cursor) *Cursor) {
+	for i, c := range j.touched {
+		j.touched[i] = to(c)
+	}
+	j.touched = slices.DeleteFunc(j.touched, func(c *Cursor) bool { return c == nil })
+}
+
 // Flush puts what is new into the store, one transaction at a time.
 func (j *Journal) Flush() {
 	if j.flying != 0 || j.Now < j.flushAt {

@@ -22,6 +22,11 @@ type Events struct {
 	Counted bool
 }
 
+// Forget is what that leaves of the store when the device is gone.
+func (e *Events) Forget() journal.Record {
+	return journal.Record{Key: journal.NumberedKey(journal.PrefixSeen, uint64(e.Node))}
+}
+
 // restarted notices that a device's numbers begin anew, and says so: it is another
 // board, its journal is lost, or is an older one as a whole, which the device
 // itself cannot tell.

@@ -82,11 +82,45 @@ type Table struct {
 func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Owner) *Table {
 	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, unknown: true, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never}
 	for i := range t.Devices {
-		d := &t.Devices[i]
-		d.ID, d.resendAt, d.asks.at = first+proto.NodeID(i), journal.Never, journal.Never
-		d.Events.Node = d.ID
+		t.Devices[i].init(first + proto.NodeID(i))
 	}
 	return t
+}
+
+func (d *Device) init(id proto.NodeID) {
+	d.ID, d.resendAt, d.asks.at = id, journal.Never, journal.Never
+	d.Events.Node = id
+}
+
+// Resize makes a table of nodes one of n: new ones are unheard, those above are
+// forgotten. Devices move; whoever points to one has to look it up again.
+func (t *Table) Resize(n int) {
+	was := t.Devices
+	t.Devices = make([]Device, n)
+	copy(t.Devices, was)
+	t.heard, t.holding, t.pending, t.unknown = 0, 0, nil, true
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		if i >= len(was) {
+			d.init(proto.NodeID(i))
+		}
+		d.queued = false
+		if d.Heard() {
+			t.heard++
+		}
+		if len(d.Events.ahead) > 0 {
+			t.holding++
+		}
+	}
+	t.j.Repoint(func(c *journal.Cursor) *journal.Cursor {
+		switch {
+		case c.Node.IsSwitch():
+			return c
+		case int(c.Node) >= n:
+			return nil
+		}
+		return &t.Devices[c.Node].Events.Cursor
+	})
 }
 
 // Find finds a device; a topic may name one that does not exist.

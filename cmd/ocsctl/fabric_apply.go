@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+const fabricEditHelp = `ocsctl fabric get [-o FILE] | diff FILE | apply FILE [flags]
+
+get writes the description that the planner plans for. diff says in what FILE
+differs from it, and what an apply would do; apply makes FILE the one that is
+planned for, while everything runs. FILE is a whole description, - is stdin.
+
+Nodes, spares, tp, ring_sizes, k with its fibres, the fibres themselves, names
+and what rings do on a loss may differ; name, gpus_per_node and core may not.
+Rings that are not concerned keep their light: where one would lose some, the
+edit is refused and says which ring, which node and what would let it:
+
+  -drain      nodes that are to go and carry a ring are drained first
+  -end 3,7    these rings may end; their nodes are free for others
+  -move       rings may move so that one more is whole, as "moves" has it
+
+New fibres between nodes that are there and carry no ring are lit before, and
+an edit is refused that counts on one without light. Nothing is changed then.
+An edit that was made already is done; it is asked for again without harm.
+
+  ocsctl fabric get -o f.json
+  ocsctl fabric diff f.json
+  ocsctl fabric apply f.json -dry-run
+  ocsctl fabric apply f.json -cabling sheet.csv -end 3 -timeout 1m
+`
+
+// editJSON is the form that scripts rely on.
+type editJSON struct {
+	DryRun  bool           `json:"dry_run"`
+	Done    bool           `json:"done"`
+	Changes []string       `json:"changes"`
+	Refused []string       `json:"refused"`
+	Dark    []string       `json:"dark_fibres"`
+	Drains  []proto.NodeID `json:"drains"` // that carry a ring, and have no place any more
+	Ends    []proto.RingID `json:"ends"`
+	Told    uint32         `json:"rings_told_again"`
+	Tried   uint32         `json:"fibres_tried"`
+	Untried uint32         `json:"fibres_untried"`
+	Unheard uint32         `json:"nodes_expected"`
+}
+
+// fabricGet writes the description that is planned for.
+func fabricGet(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	fs := cli.NewFlags("fabric get")
+	file := fs.String("o", "-", "file to write, - for stdout")
+	words, err := c.read(fs, args, fabricEditHelp)
+	if err != nil {
+		return err
+	}
+	if len(words) > 0 {
+		return wrongUsage("fabric", "get alone", "%q", strings.Join(words, " "))
+	}
+	var f *fabric.Fabric
+	if err := c.with(ctx, func(cl *client) (err error) {
+		f, err = cl.description(ctx)
+		return err
+	}); err != nil {
+		return err
+	}
+	return write(out, *file, f.Encode())
+}
+
+// fabricDiff says what an apply would change, and fabricApply makes it so.
+func fabricDiff(ctx context.Context, args []string, out io.Writer) error {
+	return fabricEdit(ctx, args, out, "diff")
+}
+
+func fabricApply(ctx context.Context, args []string, out io.Writer) error {
+	return fabricEdit(ctx, args, out, "apply")
+}
+
+func fabricEdit(ctx context.Context, args []string, out io.Writer, verb string) error {
+	var c clientFlags
+	fs := cli.NewFlags("fabric " + verb)
+	dry := fs.Bool("dry-run", verb == "diff", "answer what would be done, change nothing")
+	drains := fs.Bool("drain", false, "drain nodes first that are to go and carry a ring")
+	end := fs.String("end", "", "rings that may end, RING,..")
+	sheet := fs.String("cabling", "", "CSV file with the fibres, in place of those of FILE")
+	move := fs.Bool("move", false, "rings may move so that one more is whole, as far as the description's moves say")
+	reason := fs.String("reason", "", "why, with -drain")
+	words, err := c.read(fs, args, fabricEditHelp)
+	if err != nil {
+		return err
+	}
+	if len(words) != 1 {
+		return wrongUsage("file", verb+" FILE", "%q", strings.Join(words, " "))
+	}
+	f, err := fabricFile(words[0])
+	if err != nil {
+		return err
+	}
+	if f, err = recable(f, *sheet); err != nil {
+		return err
+	}
+	ends, err := ringList(*end)
+	if err != nil {
+		return err
+	}
+	*dry = *dry || verb == "diff"
+	var s *proto.EditStatus
+	if err := c.with(ctx, func(cl *client) error {
+		is, err := cl.description(ctx)
+		if err == nil {
+			err = is.MayBecome(f)
+		}
+		if err != nil {
+			return err
+		}
+		q := proto.OpRequest{Noun: proto.NounEdit, DryRun: *dry, Author: c.author(), Rings: ends, Moves: *move}
+		if s, err = cl.edit(ctx, q, f); err != nil || !*drains || *dry || len(s.Drains) == 0 {
+			return err
+		}
+		for _, id := range s.Drains {
+			why := fmt.Sprintf("%s; the fabric is to have %d nodes", *reason, f.Nodes)
+			if _, err := cl.Ask(ctx, proto.OpRequest{Noun: proto.NounDrain, Node: id, Author: c.author(), Reason: proto.Clip(strings.TrimPrefix(why, "; "))}); err != nil && !duplicate(err) {
+				return fmt.Errorf("drain of node %d: %w", id, err)
+			}
+		}
+		s, err = cl.edit(ctx, q, f)
+		return err
+	}); err != nil {
+		return err
+	}
+	return printEdit(out, &c, s, *dry)
+}
+
+// ringList reads RING,..
+func ringList(text string) (out []proto.RingID, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		id, err := number("end", part, 1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, proto.RingID(id))
+	}
+	if len(out) > proto.MaxArray {
+		return nil, wrongUsage("end", fmt.Sprintf("at most %d rings", proto.MaxArray), "%d", len(out))
+	}
+	return out, nil
+}
+
+// description asks for all parts of what is planned for.
+func (cl *client) description(ctx context.Context) (*fabric.Fabric, error) {
+	var text strings.Builder
+	if err := cl.Pages(ctx, proto.OpRequest{Noun: proto.NounDescription, Bundle: -1}, func(r *proto.OpReply) { text.WriteString(string(r.Text)) }); err != nil {
+		return nil, err
+	}
+	f, err := fabric.Parse([]byte(text.String()))
+	if err != nil {
+		return nil, fmt.Errorf("the planner's description: %w", err)
+	}
+	return f, nil
+}
+
+// edit offers a description in parts, and asks for it to be planned for.
+func (cl *client) edit(ctx context.Context, q proto.OpRequest, f *fabric.Fabric) (*proto.EditStatus, error) {
+	text := f.Encode()
+	plan := proto.DigestOf(text)
+	for at := 0; at < len(text); {
+		part := text[at:min(at+proto.MaxPart, len(text))]
+		r, err := cl.Ask(ctx, proto.OpRequest{Noun: proto.NounOffer, Bundle: -1, Page: uint64(at), Text: proto.Part(part), Size: uint32(len(text)), Plan: &plan})
+		if err != nil {
+			return nil, err
+		}
+		if r.Next <= uint64(at) {
+			return nil, fmt.Errorf("the planner has %d bytes of the description, %d were sent: another one is offered at the same time", r.Next, at+len(part))
+		}
+		at = int(r.Next) // it may have the rest from before
+	}
+	q.Plan, q.Bundle = &plan, -1
+	r, err := cl.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if r.Edit == nil {
+		return nil, fmt.Errorf("the planner's answer has no edit")
+	}
+	return r.Edit, nil
+}
+
+func printEdit(out io.Writer, c *clientFlags, s *proto.EditStatus, dry bool) error {
+	j := editJSON{dry, s.Done, append([]string{}, s.Changes...), append([]string{}, s.Refused...), append([]string{}, s.Dark...),
+		append([]proto.NodeID{}, s.Drains...), append([]proto.RingID{}, s.Ends...), s.Told, s.Tried, s.Untried, s.Unheard}
+	if err := c.print(out, j, func() error { return editText(out, &j) }); err != nil {
+		return err
+	}
+	if n := len(s.Refused) + len(s.Dark); n > 0 {
+		return &cli.NoSolution{Why: fmt.Sprintf("the fabric stays as it is, for %d reasons", n)}
+	}
+	return nil
+}
+
+func editText(out io.Writer, j *editJSON) error {
+	if len(j.Changes) == 0 {
+		_, err := fmt.Fprintln(out, "nothing differs: the planner plans for this description")
+		return err
+	}
+	for _, text := range j.Changes {
+		fmt.Fprintln(out, text)
+	}
+	for _, text := range append(j.Refused, j.Dark...) {
+		fmt.Fprintln(out, "refused:", text)
+	}
+	what := "the fabric is changed"
+	switch {
+	case len(j.Refused)+len(j.Dark) > 0:
+		return nil
+	case j.DryRun:
+		what = "it can be applied"
+	}
+	_, err := fmt.Fprintf(out, "%s: %d rings keep their light and are told again, %d end; %d new fibres tried by light, %d not (their nodes are away or carry rings); %d nodes are expected\n",
+		what, j.Told, len(j.Ends), j.Tried, j.Untried, j.Unheard)
+	return err
+}

@@ -1,0 +1,263 @@
+package planner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/hbd"
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// Editing the fabric while it runs. An edit is checked against what has light,
+// its new fibres are tried where that costs none, and then it is one record of
+// the store: killed before, the next planner knows nothing of it and is asked
+// again; killed after, it plans from it and answers that it is so.
+
+const (
+	// maxOffer bounds a description on the wire. chosen: 200,000 nodes with
+	// three fibres each.
+	maxOffer = 64 << 20
+	// offerPatience is how long a part of one is kept for the next.
+	offerPatience = time.Minute
+	maxLayouts    = 32 // former descriptions that agents may still hold; chosen
+	maxTold       = 64 // changes that an answer has
+	editPoll      = 100 * time.Millisecond
+)
+
+// edits takes descriptions in, and carries out one edit at a time.
+type edits struct {
+	p       *Planner
+	layouts []uint64 // of former descriptions, the last one last
+
+	offered proto.Digest // of the description that comes in
+	size    int
+	text    strings.Builder
+	offerAt time.Duration
+
+	now *edit // under way; nil: none
+}
+
+// edit is one edit under way.
+type edit struct {
+	client   string
+	corr     proto.Corr
+	author   string
+	to       *fabric.Fabric
+	ends     []proto.RingID
+	moves    bool
+	status   proto.EditStatus
+	trial    *trial
+	deadline time.Duration
+}
+
+// describe gives a part of the description.
+func (e *edits) describe(q *proto.OpRequest, r *proto.OpReply) {
+	text := e.p.fab.Encode()
+	from := min(q.Page, uint64(len(text)))
+	r.Text = proto.Part(text[from:min(from+proto.MaxPart, uint64(len(text)))])
+	if end := from + uint64(len(r.Text)); end < uint64(len(text)) {
+		r.Next = end
+	}
+}
+
+// offer takes a part of a description; the answer says how much is there.
+func (e *edits) offer(q *proto.OpRequest, r *proto.OpReply) {
+	switch {
+	case q.Plan == nil || q.Size == 0 || q.Size > maxOffer:
+		r.Refuse(&proto.Error{Code: proto.Invalid, Field: "size", Limit: fmt.Sprintf("1 to %d bytes, and a digest", maxOffer), Reason: fmt.Sprint(q.Size)})
+		return
+	case e.offered != *q.Plan || e.size != int(q.Size) || e.p.j.Now > e.offerAt+offerPatience:
+		e.offered, e.size = *q.Plan, int(q.Size)
+		e.text.Reset()
+	}
+	e.offerAt = e.p.j.Now
+	if q.Page == uint64(e.text.Len()) && e.text.Len()+len(q.Text) <= e.size {
+		e.text.WriteString(string(q.Text))
+	}
+	r.Next = uint64(e.text.Len())
+}
+
+// begin begins an edit, or says why not. It reports whether the answer comes
+// later.
+func (e *edits) begin(client string, q *proto.OpRequest, r *proto.OpReply) bool {
+	p := e.p
+	refuse := func(code proto.Code, field, limit, reason string) bool {
+		r.Refuse(&proto.Error{Code: code, Field: field, Limit: limit, Reason: proto.Clip(reason)})
+		return false
+	}
+	switch {
+	case q.Plan == nil:
+		return refuse(proto.Invalid, "plan", "the digest of a description", "none")
+	case *q.Plan == proto.DigestOf(p.fab.Encode()):
+		r.Edit = &proto.EditStatus{Changes: []string{}, Unheard: e.unheard(p.fab), Done: true}
+		return false
+	case *q.Plan != e.offered || e.text.Len() != e.size || proto.DigestOf([]byte(e.text.String())) != e.offered:
+		e.offered = proto.Digest{} // it comes anew, from its beginning
+		return refuse(proto.NotFound, "plan", "a description that was offered", "its parts are not here")
+	case p.state != serving:
+		return refuse(proto.Busy, "", "", "the planner is "+p.state.String())
+	case e.now != nil:
+		return refuse(proto.Busy, "", "one edit at a time", "an edit of "+e.now.author+" is under way")
+	}
+	to, err := fabric.Parse([]byte(e.text.String()))
+	if err == nil {
+		err = p.fab.MayBecome(to)
+	}
+	if err != nil {
+		field := "fabric"
+		if x := (*fabric.Error)(nil); errors.As(err, &x) {
+			field = x.Field
+		}
+		return refuse(proto.Invalid, field, "", err.Error())
+	}
+	now := &edit{client: client, corr: q.Corr, author: q.Author, to: to, ends: slices.Sorted(slices.Values(q.Rings)), moves: q.Moves, deadline: p.j.Now + time.Duration(q.TTLMillis)*time.Millisecond}
+	now.ends = slices.Compact(now.ends)
+	r.Edit = &now.status
+	fibres := e.judge(now)
+	if q.DryRun || len(now.status.Refused) > 0 {
+		return false
+	}
+	e.now = now
+	if now.status.Tried = uint32(len(fibres)); len(fibres) > 0 {
+		now.trial = newTrial(p, fibres)
+		p.j.Note(Info, "new fibres are tried", journal.Note{Rule: "edit", Node: -1, Cause: proto.CauseOperator, Text: fmt.Sprintf("%d fibres in %d rounds", len(fibres), len(now.trial.rounds))})
+	}
+	return true
+}
+
+// judge says what an edit would come to, and which fibres can be tried first.
+func (e *edits) judge(x *edit) (fibres []fabric.Fibre) {
+	p, s := e.p, &x.status
+	s.Changes, s.Ends = p.fab.Changes(x.to), x.ends
+	s.Changes = s.Changes[:min(len(s.Changes), maxTold)]
+	for i := range s.Changes {
+		s.Changes[i] = proto.Clip(s.Changes[i])
+	}
+	s.Refused, s.Drains = hbd.Against(p.rings, x.to, x.ends, x.moves)
+	s.Drains = s.Drains[:min(len(s.Drains), proto.MaxArray)]
+	s.Told, s.Unheard, s.Untried = 0, e.unheard(x.to), 0
+	if len(s.Refused) == 0 {
+		s.Told = hbd.Retold(p.rings, x.to, x.ends)
+	}
+	for _, f := range x.to.NewFibres(p.fab) {
+		if e.idle(f.A.Node) && e.idle(f.B.Node) {
+			fibres = append(fibres, f)
+		} else {
+			s.Untried++
+		}
+	}
+	return fibres
+}
+
+// idle: its bundles may be lit without anybody missing them.
+func (e *edits) idle(id proto.NodeID) bool { return int(id) < e.p.fab.Nodes && hbd.Idle(e.p.rings, id) }
+
+// unheard counts the nodes of a description that have not spoken.
+func (e *edits) unheard(f *fabric.Fabric) (count uint32) {
+	for i := range f.Nodes {
+		if d := e.p.rings.Table().Find(proto.NodeID(i)); d == nil || !d.Heard() {
+			count++
+		}
+	}
+	return count
+}
+
+// answer takes an agent's answer, and reports whether it was to a trial.
+func (e *edits) answer(d *member.Device, m *proto.Ack) bool {
+	return e.now != nil && e.now.trial != nil && e.now.trial.answer(d, m)
+}
+
+// run moves the edit on. It is called at the end of a step.
+func (e *edits) run() {
+	x := e.now
+	if x == nil {
+		return
+	}
+	if x.trial != nil {
+		x.trial.step()
+		if !x.trial.done() {
+			return
+		}
+		if x.status.Dark = x.trial.found(); len(x.status.Dark) > 0 {
+			e.p.j.Note(Warn, "the fabric stays as it is", journal.Note{Rule: "edit", Node: -1, Cause: proto.CauseOperator, Text: strings.Join(x.status.Dark, "; ")})
+			x.status.Dark = x.status.Dark[:min(len(x.status.Dark), maxTold)]
+			e.finish(nil)
+			return
+		}
+		x.trial = nil
+	}
+	switch tried, added := x.status.Tried, len(x.to.NewFibres(e.p.fab)); {
+	case e.p.state != serving || e.p.j.Now >= x.deadline:
+		e.finish(&proto.Error{Code: proto.Expired, Limit: "a fabric at rest", Reason: proto.Clip("not done in time; waits: " + strings.Join(e.p.waits(), "; "))})
+	case e.p.rings.Resting():
+		if e.judge(x); len(x.status.Refused) == 0 { // much may have happened since it was asked for
+			e.commit(x)
+			x.status.Done = true
+		}
+		x.status.Tried, x.status.Untried = tried, uint32(added)-tried
+		e.finish(nil)
+	}
+}
+
+// finish answers who asked.
+func (e *edits) finish(err *proto.Error) {
+	x := e.now
+	e.now = nil
+	r := &proto.OpReply{Corr: x.corr, Edit: &x.status}
+	if err != nil {
+		r = &proto.OpReply{Corr: x.corr}
+		r.Refuse(err)
+	}
+	e.p.reply(x.client, r)
+}
+
+// commit plans from another description from now on.
+func (e *edits) commit(x *edit) {
+	p := e.p
+	e.layouts = append(e.layouts, p.j.Layout)
+	e.layouts = e.layouts[max(0, len(e.layouts)-maxLayouts):]
+	records := append([]Record{{Key: keyFabric, Value: x.to.Encode()}, journal.Encode(keyLayouts, e.layouts)}, hbd.Refit(p.rings, x.to, x.ends)...)
+	p.fab, p.j.Layout = x.to, layoutOf(x.to)
+	p.j.Persist(records...)
+	who := ""
+	if x.author != "" {
+		who = " by " + x.author
+	}
+	p.j.Note(Info, "the fabric is edited", journal.Note{Rule: "edit", Node: -1, Cause: proto.CauseOperator, Text: "edited" + who + ": " + strings.Join(x.status.Changes, "; ")})
+	hbd.Refitted(p.rings)
+	e.offered = proto.Digest{}
+	e.text.Reset()
+}
+
+// restore takes the former descriptions' fingerprints.
+func (e *edits) restore(raw []byte) error {
+	if raw == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &e.layouts); err != nil {
+		return fmt.Errorf("store: %s: %w", keyLayouts, err)
+	}
+	if n := len(e.layouts); n > maxLayouts {
+		return fmt.Errorf("store: %s: %d, want at most %d", keyLayouts, n, maxLayouts)
+	}
+	return nil
+}
+
+// next is when it wants a tick.
+func (e *edits) next() time.Duration {
+	switch x := e.now; {
+	case x == nil:
+		return Never
+	case x.trial != nil && !x.trial.done():
+		return x.trial.until
+	default:
+		return min(x.deadline, e.p.j.Now+editPoll)
+	}
+}

@@ -1,0 +1,287 @@
+package hbd
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// A fabric is edited while it runs: one record of the store says that another
+// description is planned for from now on, and everything else follows from
+// that as from any other news. Rings whose members would have other candidates
+// are told again, with the light they have; rings that may end do; new nodes
+// are expected. Nothing of it may cost light that nobody gave away, so it is
+// refused where some would be.
+
+// maxRefusals is how many reasons an edit is refused for at once. chosen: a
+// page that one can read.
+const maxRefusals = 20
+
+// Against says what an edit would cost of light that runs: why it is refused,
+// and which nodes carry a ring and have no place any more. Rings of ends may
+// end, and with moves others may move, as far as the description lets them.
+func Against(h *Rings, to *fabric.Fabric, ends []proto.RingID, moves bool) (refused []string, drains []proto.NodeID) {
+	add := func(format string, args ...any) {
+		if len(refused) < maxRefusals {
+			refused = append(refused, proto.Clip(fmt.Sprintf(format, args...)))
+		}
+	}
+	for _, id := range ends {
+		if h.ring(id) == nil {
+			add("ring %d: there is none, and it cannot end", id)
+		}
+	}
+	order, targets := ring.OrderOf(to), to.Targets()
+	running := make([]int, len(targets))
+	for _, r := range h.rings {
+		if slices.Contains(ends, r.id) {
+			continue
+		}
+		at := slices.IndexFunc(targets, func(t fabric.RingSize) bool { return t.TP == r.size*h.fab.GPUsPerNode })
+		if at >= 0 {
+			running[at]++
+		} else {
+			add("ring %d of %d GPUs runs, and none of that size is wanted: let it end with -end %d", r.id, r.size*h.fab.GPUsPerNode, r.id)
+		}
+		lost := false
+		for _, n := range r.nodes {
+			if int(n) >= to.Nodes {
+				drains, lost = append(drains, n), true
+			}
+		}
+		if lost {
+			add("ring %d is carried by nodes %v, which are to go: drain them first, with -drain, or let the ring end with -end %d", r.id, leavers(r.nodes, to.Nodes), r.id)
+			continue
+		}
+		if err := order.Check(r.nodes); err != nil {
+			add("ring %d: %v: let it end with -end %d", r.id, err, r.id)
+		}
+		fibresInUse(h, r, to, add)
+	}
+	for i, t := range targets {
+		if more := running[i] - t.Rings; more > 0 {
+			add("%d rings of %d GPUs run, and %d are wanted or fit beside %d spares: let %d of them end with -end", running[i], t.TP, t.Rings, to.Spares, more)
+		}
+	}
+	bundlesThere(h, to, add)
+	if len(refused) == 0 && !moves {
+		for _, id := range movedBy(h, to, ends) {
+			add("ring %d would move, so that one more is whole: let rings move with -move, or set moves to none", id)
+		}
+	}
+	return refused, drains
+}
+
+// movedBy finds the rings that a description has moved when everybody who is
+// expected has come.
+func movedBy(h *Rings, to *fabric.Fabric, ends []proto.RingID) (moved []proto.RingID) {
+	m := h.mending()
+	m.Order, m.Sizes, m.Moves, m.Spread = ring.OrderOf(to), ring.DemandsOf(to), ring.MovesOf(to.Moves), to.SpareLayout == fabric.Beside
+	if m.Moves > 0 {
+		m.Fetch = maxFetch // sooner or later
+	}
+	m.Usable = func(id proto.NodeID) bool { return int(id) >= len(h.nodes) || h.nodes[id].wanted() }
+	m.Free = func(id proto.NodeID) bool { return int(id) >= len(h.nodes) || h.nodes[id].free() }
+	var ids []proto.RingID
+	var running []ring.Group
+	for _, r := range h.rings {
+		if !slices.Contains(ends, r.id) {
+			ids, running = append(ids, r.id), append(running, ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size})
+		}
+	}
+	res := ring.NewTracker(m, running...).Look(ids, false)
+	for _, at := range res.Touched {
+		g := &res.Groups[at]
+		if r := h.ring(g.ID); r != nil && slices.ContainsFunc(r.nodes, func(n proto.NodeID) bool { return m.Usable(n) && !slices.Contains(g.Nodes, n) }) {
+			moved = append(moved, g.ID)
+		}
+	}
+	return moved
+}
+
+// Expected are the first and the last node that an edit brought and that has
+// not come yet, and how many there are. Until all have, no ring moves: what they
+// are to carry would be laid on others.
+func (p *placement) Expected() (first, last proto.NodeID, count int) {
+	for i := p.grown; i < len(p.nodes); i++ {
+		if n := &p.nodes[i]; n.Want.Gen == 0 && !n.Heard() {
+			if last = proto.NodeID(i); count == 0 {
+				first = last
+			}
+			count++
+		}
+	}
+	return first, last, count
+}
+
+func leavers(nodes []proto.NodeID, from int) []proto.NodeID {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n proto.NodeID) bool { return int(n) < from })
+}
+
+// fibresInUse names the fibres that a ring has light on, planned or passed by,
+// and that are elsewhere in another description.
+func fibresInUse(h *Rings, r *ringView, to *fabric.Fabric, add func(string, ...any)) {
+	keep := func(at fabric.Port) {
+		is, crossed, ok := h.fab.At(at)
+		if then, c, there := to.At(at); ok && (!there || then != is || c != crossed) {
+			add("ring %d has light on fibre %s - %s, which is to go: let the ring end with -end %d", r.id, at, is, r.id)
+		}
+	}
+	for at, id := range r.nodes {
+		if at+1 < len(r.nodes) {
+			if link, ok := h.fab.Link(id, r.nodes[at+1]); ok {
+				keep(link.Local)
+			}
+		}
+		n := &h.nodes[id]
+		if !n.At(r.Decided) {
+			continue
+		}
+		for i := range n.Report.Sides {
+			s := &n.Report.Sides[i]
+			if list := n.candidates(s.Side); s.Current >= 0 && int(s.Current) < len(list) && int(s.Current) != int(s.Working) {
+				keep(fabric.Port{Node: id, Bundle: list[s.Current].Bundle, Path: list[s.Current].Path})
+			}
+		}
+	}
+}
+
+// bundlesThere names the nodes whose boards have too few bundles.
+func bundlesThere(h *Rings, to *fabric.Fabric, add func(string, ...any)) {
+	for i := range h.nodes {
+		n := &h.nodes[i]
+		if i < to.Nodes && n.Report != nil && len(n.Report.Bundles) < to.Bundles {
+			add("node %d has %d bundles of transceivers, %d are wanted", n.ID, len(n.Report.Bundles), to.Bundles)
+		}
+	}
+}
+
+// Retold is how many rings an edit would tell again.
+func Retold(h *Rings, to *fabric.Fabric, ends []proto.RingID) (count uint32) {
+	p := *h.placement
+	p.fab, p.order = to, ring.OrderOf(to)
+	for _, r := range h.rings {
+		if !slices.Contains(ends, r.id) && slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return outdated(h, &h.nodes[id], r, &p) }) {
+			count++
+		}
+	}
+	return count
+}
+
+// outdated: a member holds other candidates or times than a placement would
+// give it now.
+func outdated(h *Rings, n *node, r *ringView, p *placement) bool {
+	if n.Report == nil || len(n.Report.Rings) == 0 || n.Report.Rings[0].Ring != r.id {
+		return false
+	}
+	is, at := &n.Report.Rings[0], slices.Index(r.nodes, n.ID)
+	return !slices.Equal(is.Left, p.candidates(r.nodes, at, -1, h.broken)) || !slices.Equal(is.Right, p.candidates(r.nodes, at, +1, h.broken)) ||
+		is.HoldOffMicros != uint32(p.fab.HoldOffUS) || is.WaitToRestoreMillis != uint32(p.fab.WaitToRestoreMS) || is.Policy != policyOf(p.fab)
+}
+
+// update tells the ring of a node again that was planned from another
+// description and would be planned otherwise from this one.
+func update(h *Rings, n *node) {
+	if n.Report.Layout == 0 || n.Report.Layout == h.j.Layout {
+		return
+	}
+	if r := h.ring(n.Group); r != nil && !r.renew && n.At(r.Decided) && outdated(h, n, r, h.placement) {
+		h.renew(n, "it was planned from another description of the fabric")
+	}
+}
+
+// Idle: a node is there, in no ring, and where it should be; nobody is darker
+// for its light.
+func Idle(h *Rings, id proto.NodeID) bool {
+	n := &h.nodes[id]
+	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Report.Rings) == 0 && n.Ready() && !n.Pending() && n.able()
+}
+
+// Resting: no generation and no drain is under way, so that the description
+// may change.
+func (h *Rings) Resting() bool { return h.rest() && !h.fresh && len(h.drains.list) == 0 }
+
+// Refit plans for another description from now on, as far as Against lets it,
+// and says what the store is to know of that. It is called at rest.
+func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.Record) {
+	if !h.Resting() {
+		panic("hbd: invariant: a fabric is edited at rest")
+	}
+	was := h.placement
+	for _, id := range ends {
+		r := h.ring(id)
+		records = append(records, journal.Record{Key: ringKey(id)})
+		for _, m := range r.nodes {
+			n := &h.nodes[m]
+			n.Group, n.Unassigned, n.loss = 0, true, [2]lossView{}
+			if int(m) < to.Nodes {
+				records = append(records, member.Record(m, 0, member.Target{Decided: n.Want.Decided}, true))
+			}
+		}
+		h.j.Note(journal.Info, "ring ends", journal.Note{Rule: "edit", Node: -1, Ring: id, Cause: proto.CauseOperator, Text: "the fabric was edited so that it may"})
+	}
+	for id := to.Nodes; id < len(was.nodes); id++ {
+		n := &h.nodes[id]
+		h.drains.holds.list = slices.DeleteFunc(h.drains.holds.list, func(x proto.NodeID) bool { return x == n.ID })
+		records = append(records, n.Forget(), journal.Record{Key: holdKey(n.ID)}, n.Events.Forget())
+	}
+	h.table.Resize(to.Nodes)
+	p := newPlacement(to)
+	p.grown = min(was.grown, to.Nodes)
+	if _, _, waits := was.Expected(); waits == 0 {
+		p.grown = min(len(was.nodes), to.Nodes)
+	}
+	records = append(records, journal.Record{Key: keyGrown, Value: strconv.AppendInt(nil, int64(p.grown), 10)})
+	for i := range p.nodes {
+		if i < len(was.nodes) {
+			p.nodes[i] = was.nodes[i]
+			p.nodes[i].probe, p.nodes[i].stray = probe{}, false
+		}
+		p.nodes[i].Device = &h.table.Devices[i]
+	}
+	for _, r := range was.rings {
+		if !slices.Contains(ends, r.id) {
+			r.pl, r.marked, r.unsettled = p, false, true
+			p.rings, p.unsettled = append(p.rings, r), append(p.unsettled, r.id)
+		}
+	}
+	for i := range p.nodes {
+		p.touch(proto.NodeID(i))
+	}
+	for _, r := range was.rings {
+		p.touchRing(r.id)
+	}
+	h.placement, h.txn.Parts, h.proposal = p, nil, nil
+	h.probes = probes{j: h.j, at: journal.Never}
+	h.marked, h.strays, h.stage, h.refusing, h.lacking = nil, nil, nil, nil, lacking{}
+	h.cuts.keep(to.Nodes)
+	for i := range h.nodes {
+		n := &h.nodes[i]
+		if n.Unassigned {
+			h.unassign(n)
+		}
+		if n.Refusal.Code != proto.OK {
+			h.refusing = append(h.refusing, n.ID)
+		}
+	}
+	h.reindex()
+	return records
+}
+
+// Refitted looks at everything with the eyes of a new description.
+func Refitted(h *Rings) {
+	for i := range h.nodes {
+		if n := &h.nodes[i]; n.Report != nil {
+			update(h, n)
+		}
+	}
+	h.table.SweepNow()
+	h.markAll()
+	h.replan(0)
+}
