@@ -11,6 +11,7 @@ type adc struct {
 	reg     [ads7138.RegThresholds + 4*ads7138.Channels]byte
 	started int64 // nanoseconds, of the running sequence
 	stats   int64 // since when MAX, MIN and RECENT are kept
+	kept    int64 // until when, once they are not
 	read    byte  // register of the read that follows
 	opcode  byte  // of that read; 0 = none
 	events  *comparing
@@ -116,6 +117,8 @@ func (c *adc) put(now int64, reg, v byte) {
 		}
 		if v&ads7138.GeneralStats != 0 {
 			c.stats = now
+		} else if c.reg[reg]&ads7138.GeneralStats != 0 {
+			c.kept = now
 		}
 		v &^= ads7138.GeneralCalibrate
 		if v&ads7138.GeneralComparator == 0 {
@@ -153,17 +156,28 @@ func (c *adc) slot(ch int) (place, of int64, in bool) {
 	return place, of, mask>>ch&1 != 0
 }
 
+// asOf is the time that MAX, MIN and RECENT are of. Without STATS_EN they stand as
+// they were when it was cleared: so the kernel's driver reads them, lest a byte of
+// the next result follows one of the last. Light that has moved since is not asked
+// for what it was.
+func (c *adc) asOf(now int64) int64 {
+	if c.reg[ads7138.RegGeneral]&ads7138.GeneralStats == 0 {
+		return c.kept
+	}
+	return now
+}
+
 // window is when the newest finished result of a channel was sampled: it
 // began at from and took n conversions of cycle each.
 func (c *adc) window(ch int, now int64) (from, cycle, n, round int64, ok bool) {
 	place, of, in := c.slot(ch)
-	if !in || !c.running() || c.reg[ads7138.RegGeneral]&ads7138.GeneralStats == 0 {
+	if !in || !c.running() {
 		return 0, 0, 0, 0, false
 	}
 	cycle, n = ads7138.CycleNanos(c.reg[ads7138.RegOpMode]), c.oversample()
 	one := cycle * n
 	round = one * of
-	done := now - c.started - one*(place+1)
+	done := c.asOf(now) - c.started - one*(place+1)
 	if done < 0 {
 		return 0, 0, 0, 0, false
 	}
@@ -293,7 +307,7 @@ func (m *module) results(which converter, reg byte, r []byte) {
 }
 
 func (in *moduleInputs) result(c *adc, bank, ch int) uint16 {
-	now := int64(in.m.board.now)
+	now := c.asOf(int64(in.m.board.now))
 	from, cycle, n, round, ok := c.window(ch, now)
 	if !ok {
 		return 0

@@ -133,8 +133,8 @@ func TestADCMeasuresLight(t *testing.T) {
 	}
 }
 
-// Results exist only while the sequence runs, statistics are on and the first
-// round is over.
+// Results exist only while the sequence runs and the first round is over, and stand
+// still while statistics are off.
 func TestADCNeedsItsSequence(t *testing.T) {
 	r := newADCRig(t)
 	r.lit()
@@ -156,8 +156,18 @@ func TestADCNeedsItsSequence(t *testing.T) {
 		t.Errorf("status %#02x: not running", s)
 	}
 	r.write(laneAddr, ads7138.OpClearBits, ads7138.RegGeneral, ads7138.GeneralStats)
+	last := recent()
+	r.run(50 * time.Millisecond)
+	if v := recent(); v == 0 || v != last {
+		t.Errorf("%d and then %d with statistics off", last, v)
+	}
+	r.write(laneAddr, ads7138.OpSetBits, ads7138.RegGeneral, ads7138.GeneralStats)
 	if v := recent(); v != 0 {
-		t.Errorf("%d with statistics off", v)
+		t.Errorf("%d before the first round of statistics that begin anew", v)
+	}
+	r.run(1100 * time.Microsecond)
+	if v := recent(); v == 0 || v == last {
+		t.Errorf("%d after it, %d before", v, last)
 	}
 }
 
