@@ -10,16 +10,20 @@
 #                owns; a memory and a mux that drivers of the kernel have
 #   imx8mp-evk   arm64: EEPROM and temperature on I2C, a flash on SPI
 #   models       arm64: the kernel's own chip drivers on the simulator's register
-#                models, which this kernel sees as USB adapters of I2C
+#                models, which this kernel sees as USB adapters of I2C and as an
+#                SPI controller; two of the drivers, which Debian's kernels leave
+#                out, are built from its packages of the kernel's source
 #
 # Everything is fetched by apt into one folder and unpacked there: nothing is
 # installed, no root is needed, the machine's own package lists are not
 # touched. Where it cannot be had, this says why and is content.
 #
-#   .ci/kernel.sh [ast2600|imx8mp|models ...]      SOAK=6000 WORK=bin/kernel
+#   latency      arm64: from an edge to the write that answers it
+#
+#   .ci/kernel.sh [ast2600|pins|imx8mp|models|latency ...]      SOAK=6000 EDGES=1000 RUNS=100 WORK=bin/kernel
 set -euo pipefail
 cd "$(dirname "$0")/.."
-SOAK=${SOAK:-6000} EDGES=${EDGES:-1000}
+SOAK=${SOAK:-6000} EDGES=${EDGES:-1000} RUNS=${RUNS:-100}
 mkdir -p "${WORK:=bin/kernel}"
 W=$(realpath "$WORK")
 
@@ -31,6 +35,8 @@ for c in apt-get apt-cache dpkg-deb dpkg; do command -v $c >/dev/null || skip "n
 . /etc/os-release
 [ "${ID:-}" = debian ] || skip "the packages are Debian's, this is ${PRETTY_NAME:-unknown}"
 HOST=$(dpkg --print-architecture)
+BACKPORTS=$VERSION_CODENAME-backports # QEMU 10, for imx8mp-evk, and the arm64 kernel
+NEWER=trixie-backports                # whose kernel source has drivers/iio/adc/ti-ads7138.c
 
 # fetch: an apt of our own, for the machine's architecture and the boards'.
 fetch() {
@@ -40,8 +46,9 @@ fetch() {
   [ -n "$mirror" ] || { echo "no Debian mirror in this machine's package sources"; return 1; }
   key=/usr/share/keyrings/debian-archive-keyring.gpg
   mkdir -p "$W"/apt/{state/lists/partial,cache/archives/partial} "$W/deb"
-  suites="$VERSION_CODENAME $VERSION_CODENAME-backports" # backports: QEMU 10, for imx8mp-evk
+  suites="$VERSION_CODENAME $BACKPORTS"
   for s in $suites; do echo "deb [signed-by=$key] $mirror $s main"; done > "$W/apt/sources.list"
+  echo "deb [arch=$HOST signed-by=$key] $mirror $NEWER main" >> "$W/apt/sources.list"
   cat > "$W/apt/conf" <<X
 Dir::Etc::SourceList "$W/apt/sources.list";
 Dir::Etc::SourceParts "-";
@@ -57,28 +64,51 @@ X
   export APT_CONFIG=$W/apt/conf
   apt-get update -qq || { echo "the package lists cannot be had"; return 1; }
   # What of it this machine has not got yet. It is unpacked, not installed.
-  apt-get -qq -y -t "$VERSION_CODENAME-backports" --no-install-recommends --no-remove --download-only install \
+  apt-get -qq -y -t "$BACKPORTS" --no-install-recommends --no-remove --download-only install \
     qemu-system-arm device-tree-compiler cpio || { echo "QEMU cannot be had"; return 1; }
   local armmp arm64
   armmp=$(apt-cache depends linux-image-armmp:armhf | sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -1)
-  arm64=$(apt-cache depends "linux-image-arm64:arm64" | sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -1)
+  arm64=$(apt-cache -o APT::Default-Release="$BACKPORTS" depends linux-image-arm64:arm64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -1)
   [ -n "$armmp" ] && [ -n "$arm64" ] || { echo "no kernel packages for armhf and arm64"; return 1; }
   (cd "$W/deb" && apt-get -qq download "$armmp" "$arm64" busybox-static:armhf busybox-static:arm64) || { echo "the kernels cannot be had"; return 1; }
   for f in "$W"/apt/cache/archives/*.deb; do [ -f "$f" ] && dpkg-deb -x "$f" "$W/tools"; done
   for a in armhf arm64; do for f in "$W"/deb/*_"$a".deb; do dpkg-deb -x "$f" "$W/$a"; done; done
+  echo "${arm64#linux-image-}" | sed 's/:.*//' > "$W/arm64.release"
   rm -rf "$W/deb" "$W/apt/cache/archives"
 }
 
-if [ ! -f "$W/.complete" ]; then
+# drivers: what it takes to build drivers for the arm64 kernel: its headers, a
+# compiler of its kind, and two files of the kernel's source.
+drivers() {
+  local rel kind gcc src f D=$W/arm64/drivers
+  rel=$(cat "$W/arm64.release") kind=
+  export APT_CONFIG=$W/apt/conf
+  mkdir -p "$W"/apt/cache/archives/partial "$W/deb" "$D"
+  gcc=$(apt-cache depends "linux-headers-$rel:arm64" | sed -n 's/.*Depends: \(gcc-[0-9]*\).*/\1/p' | head -1)
+  [ -n "$gcc" ] || { echo "no headers of the arm64 kernel"; return 1; }
+  [ "$HOST" = arm64 ] || kind=-aarch64-linux-gnu
+  apt-get -qq -y -t "$BACKPORTS" --no-install-recommends --no-remove --download-only install "$gcc$kind" "linux-kbuild-${rel%-arm64}:$HOST" make || { echo "no $gcc for arm64"; return 1; }
+  src=$(apt-cache -o APT::Default-Release="$NEWER" depends linux-source | sed -n 's/.*Depends: \(linux-source-.*\)/\1/p' | head -1)
+  (cd "$W/deb" && apt-get -qq -t "$NEWER" download "$src" && apt-get -qq -t "$BACKPORTS" download "linux-headers-$rel:arm64" "linux-headers-${rel%-arm64}-common") || { echo "the kernel's headers and source cannot be had"; return 1; }
+  for f in "$W"/apt/cache/archives/*.deb; do [ -f "$f" ] && dpkg-deb -x "$f" "$W/tools"; done
+  for f in "$W"/deb/linux-headers-*.deb; do dpkg-deb -x "$f" "$W/tools"; done
+  dpkg-deb --fsys-tarfile "$W/deb/$src"_*.deb | tar -xO --wildcards './usr/src/linux-source-*.tar.xz' |
+    tar -xJ -C "$D" --strip-components=4 --wildcards '*/drivers/iio/adc/ti-ads7138.c' '*/drivers/iio/dac/ltc2688.c' || { echo "no such drivers in $src"; return 1; }
+  sed -i "s|^include .*|include $W/tools/usr/src/linux-headers-${rel%-arm64}-common/Makefile|" "$W/tools/usr/src/linux-headers-$rel/Makefile"
+  echo "$gcc" > "$W/arm64.compiler"; echo "$src" > "$W/arm64.source"
+  rm -rf "$W/deb" "$W/apt/cache/archives"
+}
+
+if [ ! -f "$W/.kernels" ]; then
   rm -rf "$W/tools" "$W/armhf" "$W/arm64"; mkdir -p "$W/tools"
   echo "bench-kernel: fetching QEMU and two kernels into $W"
   if ! why=$(fetch 2>&1); then printf '%s\n' "$why" | tail -5 >&2; skip "$(printf '%s\n' "$why" | tail -1)"; fi
-  touch "$W/.complete"
+  touch "$W/.kernels"
 fi
 T=$W/tools
 export PATH=$T/usr/bin:$T/bin:$PATH
 LIBS=$(find "$T" -name 'lib*.so*' -printf '%h\n' | sort -u | paste -sd:)
-QMOD=$(find "$T/usr/lib" -maxdepth 2 -name qemu -type d 2>/dev/null | head -1)
+QMOD=$(find "$T/usr/lib" -path '*-linux-gnu*/qemu' -type d 2>/dev/null | head -1)
 SHARE=(); [ -d "$T/usr/share/qemu" ] && SHARE=(-L "$T/usr/share/qemu")
 tool() { LD_LIBRARY_PATH=$LIBS "$@"; }
 emulate() { LD_LIBRARY_PATH=$LIBS QEMU_MODULE_DIR=$QMOD timeout "${LIMIT:-300}" "$@"; }
@@ -102,7 +132,7 @@ initrd() {
   for m in $3; do
     f=$(find "$W/$1" -name "$m.ko*" | head -1)
     [ -n "$f" ] || { echo "bench-kernel: no module $m in the $1 kernel" >&2; return 1; }
-    cp "$f" "$d/lib/"; load+="insmod /lib/$(basename "$f")"$'\n'
+    case $f in *.xz) xz -dc "$f" ;; *) cat "$f" ;; esac > "$d/lib/$m.ko"; load+="insmod /lib/$m.ko"$'\n'
   done
   cat > "$d/init" <<X
 #!/bin/busybox sh
@@ -237,21 +267,57 @@ imx8mp() {
   judge imx8mp-evk "$L" "0 errors, 0 wrong reads" "$sum, serial number QEMU01" "71.5000 C" "JEDEC number bf 25 41" "0x33: " "restored" "linux/arm64 go"
 }
 
+# built: ltc2688, ti-ads7138 and the SPI controller that is a process, as modules
+# of the arm64 kernel. The ADC's driver is newer than the kernel: of what it says
+# to it one argument has changed its type, from int to bool.
+built() {
+  local why D=$W/arm64/drivers
+  if [ ! -f "$W/.drivers" ]; then
+    echo "bench-kernel: fetching a compiler, the kernel's headers and source into $W"
+    if ! why=$(drivers 2>&1); then echo "bench-kernel: models: without ltc2688 and ads7138, $(printf '%s\n' "$why" | tail -1)"; return 1; fi
+    touch "$W/.drivers"
+  fi
+  LIBS=$(find "$T" -name 'lib*.so*' -printf '%h\n' | sort -u | paste -sd:)
+  cp .ci/kernel/spi_relay.c "$D/"; echo 'obj-m := ti-ads7138.o ltc2688.o spi_relay.o' > "$D/Makefile"
+  echo "$(cat "$W/arm64.source"): ltc2688.c $(sha256sum < "$D/ltc2688.c" | cut -c1-16), ti-ads7138.c $(sha256sum < "$D/ti-ads7138.c" | cut -c1-16)"
+  tool make -s -C "$T/usr/src/linux-headers-$(cat "$W/arm64.release")" M="$D" ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- CC="aarch64-linux-gnu-$(cat "$W/arm64.compiler")" \
+    KCFLAGS="-Wno-incompatible-pointer-types" CONFIG_DEBUG_INFO_BTF_MODULES= modules > "$W/drivers.log" 2>&1 ||
+    { tail -5 "$W/drivers.log"; echo "bench-kernel: models: without ltc2688 and ads7138, they do not compile for $(cat "$W/arm64.release")"; return 1; }
+}
+
 models() {
-  local L=$W/models.log
+  local L=$W/models.log test=TestKernelDriversDriveTheModels more= dtb=() chips="at24 tmp102 ina219 latch" want=() c V=(-M virt -cpu cortex-a53 -smp 2 -m 1G -nic none -display none)
   GOOS=linux GOARCH=arm64 CGO_ENABLED=0 ${GO:-go} test -c -trimpath -ldflags '-s -w' -o "$W/models-arm64" ./sim || return 1
-  initrd arm64 "$W/models.gz" "usb-common usbcore usbip-core vhci-hcd i2c-tiny-usb i2c-mux i2c-mux-pca954x at24 tmp102 industrialio kfifo_buf ina2xx-adc" \
+  if built; then
+    more="fixed spi_relay ltc2688 ti-ads7138" chips+=" ads7138 ltc2688"
+    tool dtc -q -I dts -O dtb -o "$W/models.dtbo" .ci/kernel/models.dtso
+    emulate qemu-system-aarch64 "${SHARE[@]}" "${V[@]}" -M dumpdtb="$W/virt.dtb" 2>/dev/null
+    tool fdtoverlay -i "$W/virt.dtb" -o "$W/models.dtb" "$W/models.dtbo" || return 1
+    dtb=(-dtb "$W/models.dtb")
+  fi
+  for c in $chips; do want+=("--- PASS: $test/$c"); done
+  initrd arm64 "$W/models.gz" "usb-common usbcore usbip-core vhci-hcd i2c-tiny-usb i2c-mux i2c-mux-pca954x at24 tmp102 industrialio kfifo_buf ina2xx-adc $more" \
     "RINGLIGHT_VHCI=1 models -test.v -test.run KernelDrivers" "/sys/devices/platform/vhci_hcd.0/attach" models || return 1
-  emulate qemu-system-aarch64 "${SHARE[@]}" -M virt -cpu cortex-a53 -smp 2 -m 1G -nic none -display none -serial stdio -no-reboot \
+  emulate qemu-system-aarch64 "${SHARE[@]}" "${V[@]}" -serial stdio -no-reboot "${dtb[@]}" \
     -kernel "$(ls "$W"/arm64/boot/vmlinuz-*)" -initrd "$W/models.gz" -append "console=ttyAMA0 rdinit=/init panic=1 quiet" > "$L" </dev/null || true
-  judge models "$L" "--- PASS: TestKernelDriversDriveTheModels/at24" "--- PASS: TestKernelDriversDriveTheModels/tmp102" \
-    "--- PASS: TestKernelDriversDriveTheModels/ina219" "--- PASS: TestKernelDriversDriveTheModels/latch"
+  judge models "$L" "${want[@]}"
+}
+
+# latency: what `make bench-latency` measures, in a kernel of its own with nothing
+# else in it: the path of an answer, not the time of an emulated processor.
+latency() {
+  local L=$W/latency.log load
+  GOOS=linux GOARCH=arm64 CGO_ENABLED=0 ${GO:-go} test -c -trimpath -ldflags '-s -w' -o "$W/latency-arm64" ./agent || return 1
+  initrd arm64 "$W/latency.gz" "" "for load in idle alloc; do RINGLIGHT_LATENCY=$RUNS RINGLIGHT_LOAD=\$load latency -test.run TestLatencyOfAnAnswer -test.v -test.timeout 200s; done" "/proc/self" latency || return 1
+  emulate qemu-system-aarch64 "${SHARE[@]}" -M virt -cpu cortex-a53 -smp 2 -m 1G -nic none -display none -serial stdio -no-reboot \
+    -kernel "$(ls "$W"/arm64/boot/vmlinuz-*)" -initrd "$W/latency.gz" -append "console=ttyAMA0 rdinit=/init panic=1 quiet" > "$L" </dev/null || true
+  judge latency "$L" "load idle" "load alloc"
 }
 
 bad=0
-[ $# -gt 0 ] || set -- ast2600 pins imx8mp models
+[ $# -gt 0 ] || set -- ast2600 pins imx8mp models latency
 for b in "$@"; do
-  case $b in ast2600|pins|imx8mp|models) ;; *) echo "kernel.sh: board $b: want ast2600, pins, imx8mp or models" >&2; exit 2;; esac
+  case $b in ast2600|pins|imx8mp|models|latency) ;; *) echo "kernel.sh: board $b: want ast2600, pins, imx8mp, models or latency" >&2; exit 2;; esac
   echo "== $b"; began=$SECONDS
   $b || bad=1
   echo "bench-kernel: $b $([ $bad = 0 ] && echo passed || echo FAILED), $((SECONDS-began)) s"

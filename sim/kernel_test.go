@@ -31,6 +31,10 @@ func TestKernelDriversDriveTheModels(t *testing.T) {
 	r.run(time.Second) // every chip has converted
 	hw := &r.hw.Bundles[0].Modules[1]
 	var mu sync.Mutex
+	r.on(id)
+	r.perfect(id, 0)
+	r.latch(id, 0, pathLoopback)
+	r.run(5 * time.Millisecond) // heaters stand
 	slow := plugUSB(t, &mu, r, id, hw.Slow, 0)
 	latches := plugUSB(t, &mu, r, id, r.hw.Latches[0].Bus, 1)
 
@@ -98,6 +102,26 @@ func TestKernelDriversDriveTheModels(t *testing.T) {
 			t.Errorf("shunt: kernel %d, ours %d: %v", shunt, int16(mine), err)
 		}
 		t.Logf("kernel %d x %v mV and %d steps, ours %d mV and %d steps", bus, scale, shunt, own, int16(mine))
+	})
+	t.Run("ads7138", func(t *testing.T) {
+		const driver = "/sys/bus/i2c/drivers/ads7138"
+		if _, err := os.Stat(driver); err != nil {
+			t.Skipf("its driver is not in this kernel: %v", err)
+		}
+		first := &r.hw.Bundles[0].Modules[0]
+		bus := plugUSB(t, &mu, r, id, first.ADC, 2)
+		dev := filepath.Base(bind(t, bus.path, "ads7138", first.Guard))
+		if err := os.WriteFile(driver+"/unbind", []byte(dev), 0); err != nil {
+			t.Fatal(err)
+		}
+		k := &kernelDriver{t: t, driver: driver, device: dev}
+		rounds(t, &bus.kernelBus, k, kernelADS7138(k, r, id, &bus.kernelBus, &r.w.module(id, 0, 0).adc[guardADC]), adsDefects)
+	})
+	t.Run("ltc2688", func(t *testing.T) {
+		k := &kernelDriver{t: t, driver: "/sys/bus/spi/drivers/ltc2688", device: "spi0.0"}
+		bus := &kernelBus{t: t, mu: &mu, r: r, board: id, bus: hw.SPI, last: time.Now()}
+		spiRelay(t, bus, hw.ChipSelects[0])
+		rounds(t, bus, k, kernelLTC2688(k, r, id, bus, r.w.module(id, 0, 1).dac[0].(*ltc)), ltcDefects)
 	})
 	t.Run("latch", func(t *testing.T) {
 		la := r.hw.Latches[0]

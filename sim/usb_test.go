@@ -20,18 +20,44 @@ import (
 // adapter of, over USB/IP from this process (vhci_hcd). So the kernel's chip
 // drivers drive the simulator's register models.
 
-// usbAdapter is one such device.
-type usbAdapter struct {
+// kernelBus is a simulated bus that a driver of the kernel uses.
+type kernelBus struct {
 	t     testing.TB
-	mu    *sync.Mutex // of the world, which several adapters may share
+	mu    *sync.Mutex // of the world, which several buses may share
 	r     *rig
 	board BoardID
 	bus   hal.BusID
-	wire  io.ReadWriter
 	last  time.Time
+	// spoil is a defect of a chip's model as the bus shows it: it may change what
+	// is written, before, and what was read, after.
+	spoil func(w, r []byte)
+}
+
+// usbAdapter is one such device.
+type usbAdapter struct {
+	kernelBus
+	wire  io.ReadWriter
 	begun []byte // written, waiting for the read that follows without a stop
 	nak   bool
 	path  string // of the adapter in sysfs
+}
+
+// do carries a message out, the world brought up to the wall's time before: the
+// kernel's time goes by for the chips too.
+func (k *kernelBus) do(msg hal.Msg) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	k.r.run(now.Sub(k.last))
+	k.last = now
+	if k.spoil != nil {
+		k.spoil(msg.W, nil)
+	}
+	c := k.r.do(k.board, k.bus, msg)
+	if k.spoil != nil {
+		k.spoil(msg.W, msg.R)
+	}
+	return c.Err
 }
 
 // USB/IP on the wire, all numbers big-endian.
@@ -63,7 +89,7 @@ func plugUSB(t testing.TB, mu *sync.Mutex, r *rig, board BoardID, bus hal.BusID,
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &usbAdapter{t: t, mu: mu, r: r, board: board, bus: bus, wire: os.NewFile(uintptr(pair[1]), "usb"), last: time.Now()}
+	a := &usbAdapter{kernelBus: kernelBus{t: t, mu: mu, r: r, board: board, bus: bus, last: time.Now()}, wire: os.NewFile(uintptr(pair[1]), "usb")}
 	go a.serve()
 	before := adapters()
 	attach := fmt.Sprintf("%d %d %d %d", port, pair[0], 1<<16|uint32(port)+2, usbFullSpeed)
@@ -177,13 +203,7 @@ func (a *usbAdapter) transfer(addr uint16, read, end bool, data []byte, n int) [
 		msg.R = make([]byte, n)
 	}
 	a.begun = nil
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := time.Now()
-	a.r.run(now.Sub(a.last)) // the kernel's time goes by for the chips too
-	a.last = now
-	c := a.r.do(a.board, a.bus, msg)
-	a.nak = c.Err != nil
+	a.nak = a.do(msg) != nil
 	return msg.R
 }
 
@@ -200,9 +220,7 @@ func bind(t testing.TB, path, driver string, addr uint16) string {
 	return dev
 }
 
-// attribute is the text of a file that matches, once the driver has it. It is
-// read past the runtime, whose poller would wait for an event that a file of
-// sysfs never has.
+// attribute is the text of a file that matches, once the driver has it.
 func attribute(t testing.TB, pattern string) (text string) {
 	t.Helper()
 	kernelDoes(t, pattern, func() bool {
@@ -210,15 +228,22 @@ func attribute(t testing.TB, pattern string) (text string) {
 		if len(list) == 0 {
 			return false
 		}
-		fd, err := syscall.Open(list[0], syscall.O_RDONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer syscall.Close(fd)
-		b := make([]byte, 4096)
-		n, err := syscall.Read(fd, b)
-		text = strings.TrimSpace(string(b[:max(n, 0)]))
+		var err error
+		text, err = readAttribute(list[0])
 		return err == nil && text != ""
 	})
 	return text
+}
+
+// readAttribute reads past the runtime, whose poller would wait for an event that
+// a file of sysfs never has.
+func readAttribute(path string) (string, error) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY, 0)
+	if err != nil {
+		return "", err
+	}
+	defer syscall.Close(fd)
+	b := make([]byte, 4096)
+	n, err := syscall.Read(fd, b)
+	return strings.TrimSpace(string(b[:max(n, 0)])), err
 }
