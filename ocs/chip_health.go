@@ -91,17 +91,26 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 	o := t.bundle.Modules[module].Optics()
 	below := t.cfg.Calibration.Modules[module].below(o, h.path, block[2*hal.GuardTap1:])
 	if n == healthTaps {
-		s.astray.sample(h.path, max(below, h.below)) // a bit may flip on its way
+		t.strayed(now, module, max(below, h.below)) // a bit may flip on its way
 		return
 	}
-	t.lock.watch(t, now, module, h.path, block)
 	if below >= mzi.LeastExtinction {
-		s.astray.sample(h.path, below)
+		t.strayed(now, module, below)
 	} else {
 		h.below, h.busy, h.out = below, true, h.out+1
 		defer t.readTaps(module)
 	}
 	s.light(c.Start, h.path, o, block)
+}
+
+// strayed takes a look at a module's taps. What would be told if it stayed lets the
+// lock take hold first.
+func (t *chipDrive) strayed(now time.Duration, module int, below int32) {
+	a := &t.health.last[module].astray
+	a.sample(t.readings.path, below)
+	if a.rounds > 0 && t.cfg.Lock.Mode == LockOnDrift {
+		t.lock.engage(t, now, module)
+	}
 }
 
 // readTaps reads a module's light once more.

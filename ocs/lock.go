@@ -61,9 +61,6 @@ const (
 	lockNoise = 0.1
 	// lockLost is the error that takes a cell of 28 dB below 25.
 	lockLost = 0.0795
-	// In LockOnDrift, light on the wrong side that lets the lock take hold:
-	// chosen: -24 dB of the path's own, over all lanes.
-	lockLeak = 4e-3
 	// lockDone quiet looks at full rest end it.
 	lockDone = 4
 )
@@ -221,19 +218,6 @@ func (t *chipDrive) lockRest() time.Duration {
 		return r
 	}
 	return lockRest
-}
-
-// watch takes a health round's look at a module: light on the wrong side, on the
-// taps, lets the lock take hold.
-func (l *lock) watch(t *chipDrive, now time.Duration, module int, path proto.Path, block []byte) {
-	if t.cfg.Lock.Mode != LockOnDrift || path == proto.Dark {
-		return
-	}
-	o := t.bundle.Modules[module].Optics()
-	right, wrong := t.cfg.Calibration.Modules[module].tapLights(o, path, block[2*hal.GuardTap1:])
-	if wrong > float64(lockLeak*right) {
-		l.engage(t, now, module)
-	}
 }
 
 // lockReady reports whether a look may begin or go on.

@@ -186,6 +186,29 @@ func TestHealthRoundFindsDrift(t *testing.T) {
 	}
 }
 
+// Goal: the lock takes hold of all that would be told if it stayed, so that drift which
+// it can hold is no alarm.
+// Method: LockOnDrift; the case gets warmer by half a kelvin at a time, from no light on
+// the wrong side that counts to some that is a fault, with four health rounds a second apart at each.
+func TestDriftThatTheLockHoldsIsNoAlarm(t *testing.T) {
+	r := locked(t, 2, proto.External1, ocs.LockConfig{Mode: ocs.LockOnDrift})
+	for half := range int32(20) {
+		r.world.SetAmbient(r.id, 40_000+500*half)
+		for range 4 {
+			r.round()
+			r.run(time.Second)
+		}
+	}
+	for _, e := range r.events[0] {
+		if e.Kind == ocs.Degraded || e.Kind == ocs.PathFailed {
+			t.Errorf("%v: %v %s", e.At, e.Kind, e.Text)
+		}
+	}
+	if h := r.optics[0].Holds(); len(h) != 2 || h[0].Looks == 0 || h[1].Looks == 0 {
+		t.Errorf("not held: %+v", h)
+	}
+}
+
 // Goal: a restart finds the codes of a lock and leaves them, with the light on
 // them, in the middle of a look as well.
 // Method: a warm module locked; new lives of the software at several instants.
