@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
@@ -71,7 +70,3 @@ func refused(err error) (field, limit string, found bool) {
 }
 
 func main() { program().Main() }
-
-func run(ctx context.Context, args []string, out, errs io.Writer) int {
-	return program().Run(ctx, args, cli.Terminal{In: os.Stdin, Out: out, Err: errs})
-}

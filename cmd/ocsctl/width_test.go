@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +11,10 @@ import (
 
 	"ringlight/cmd/cli"
 )
+
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	return program().Run(ctx, args, cli.Terminal{In: os.Stdin, Out: out, Err: errs})
+}
 
 // Goal: nothing that a person is shown is wider than 80 columns: help, answers of
 // a running fabric, plans.
