@@ -3,47 +3,57 @@ package proto
 import (
 	"fmt"
 	"reflect"
+	"strings"
 )
 
-// Plain is a message, or a part of one, in values that encoding/json writes:
-// objects with the names of schema.cddl, codes as words, digests in hex, and
-// null for a power that was never measured.
-func Plain(v any) any { return plain(reflect.ValueOf(v)) }
+// Plain is a message for people's scripts: keys as the schema has them, in the
+// units that names of JSON have (_us, _ms, _mdbm), codes by name, what was never
+// measured as nil.
+func Plain(msg any) any { return plain(reflect.ValueOf(msg)) }
 
 func plain(v reflect.Value) any {
 	switch v.Kind() {
-	case reflect.Invalid:
-		return nil
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Pointer:
 		if v.IsNil() {
 			return nil
 		}
 		return plain(v.Elem())
-	}
-	if p, ok := v.Interface().(MilliDBm); ok {
-		if p == NoPower {
-			return nil
-		}
-		return int32(p)
-	}
-	if s, ok := v.Interface().(fmt.Stringer); ok && v.Kind() != reflect.Struct {
-		return s.String()
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		out := map[string]any{}
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.Name != "_" {
-				out[documentedName(f.Name)] = plain(v.Field(i))
-			}
-		}
-		return out
-	case reflect.Slice, reflect.Array:
+	case reflect.Slice:
 		out := make([]any, v.Len())
 		for i := range out {
 			out[i] = plain(v.Index(i))
 		}
 		return out
+	case reflect.Struct:
+		out := map[string]any{}
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if f.Name == "_" || f.Name == "Version" {
+				continue
+			}
+			name := documentedName(f.Name)
+			if base, is := strings.CutSuffix(name, "_micros"); is {
+				name = base + "_us"
+			} else if base, is := strings.CutSuffix(name, "_millis"); is {
+				name = base + "_ms"
+			} else if f.Type == reflect.TypeFor[MilliDBm]() {
+				name += "_mdbm"
+			}
+			out[name] = plain(v.Field(i))
+		}
+		return out
+	}
+	switch x := v.Interface().(type) {
+	case MilliDBm:
+		if x == NoPower {
+			return nil
+		}
+		return int32(x)
+	case fmt.Stringer:
+		if v.Kind() == reflect.Array && v.IsZero() {
+			return "" // no digest
+		}
+		return x.String()
 	}
 	return v.Interface()
 }

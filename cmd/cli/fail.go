@@ -54,9 +54,16 @@ func AsUsage(err error) error {
 
 // NoSolution is an answer that says there is none: exit 1, and the answer on
 // stdout instead of an error.
-type NoSolution struct{ Why string }
+type NoSolution struct {
+	Why   string
+	cause error
+}
 
 func (e *NoSolution) Error() string { return e.Why }
+func (e *NoSolution) Unwrap() error { return e.cause }
+
+// Answered is a failure of which the answer on stdout has told already.
+func Answered(err error) error { return &NoSolution{err.Error(), err} }
 
 // ErrorJSON is the form that scripts rely on.
 type ErrorJSON struct {

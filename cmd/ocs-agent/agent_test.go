@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -33,7 +34,7 @@ func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	}
 	out, oldOut := redirect(&os.Stdout)
 	errs, oldErr := redirect(&os.Stderr)
-	code = start(context.Background(), args)
+	code = program().Run(context.Background(), args, cli.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	os.Stdout, os.Stderr = oldOut, oldErr
 	out.file.Close()
 	errs.file.Close()
@@ -87,7 +88,7 @@ func TestConfigurationErrorsNameTheirKeys(t *testing.T) {
 		var answer struct {
 			Error struct{ Code, Message string }
 		}
-		if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Error.Code != "usage" {
+		if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Error.Code != "invalid" {
 			t.Errorf("%s: stdout %q (%v)", name, out, err)
 		}
 		for _, w := range c.want {
@@ -177,7 +178,7 @@ func TestUncalibratedBoardRefusesPathsUntilCalibrated(t *testing.T) {
 	if code, _, _ = command(t, args("path", "set", "4", "loopback")...); code != 2 {
 		t.Errorf("no bundle 4: exit %d", code)
 	}
-	if code, out, _ = command(t, args("status")...); code != 0 || !strings.Contains(out, `"calibrated": true`) {
+	if code, out, _ = command(t, args("status")...); code != 1 || !strings.Contains(out, `"running": false`) || !strings.Contains(out, `"mode": "deaf"`) || strings.Contains(out, "-2147483648") || !strings.Contains(out, `"calibrated": true`) {
 		t.Errorf("status: exit %d, %s", code, out)
 	}
 	if code, _, errs = command(t, args("host", "fault")...); code != 1 || !strings.Contains(errs, "no agent runs") {
@@ -191,11 +192,14 @@ func TestBoardOfMirrorsIsASwitch(t *testing.T) {
 	board := write(t, "c.json", `{"node":3,"board":{"kind":"sim","ports":16,"seed":3}}`)
 	state := t.TempDir()
 	code, out, errs := command(t, "status", "-config", board, "-state", state, "-json")
-	var s agent.Status
-	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil || s.Switch == nil || s.Switch.Ports != 16 || s.Reported.Node != proto.FirstSwitch+3 {
+	var s struct {
+		Switch   *agent.SwitchStatus
+		Reported struct{ Node proto.NodeID }
+	}
+	if err := json.Unmarshal([]byte(out), &s); code != 1 || err != nil || s.Switch == nil || s.Switch.Ports != 16 || s.Reported.Node != proto.FirstSwitch+3 || !strings.Contains(errs, "no agent runs") {
 		t.Errorf("exit %d, %s%s", code, out, errs)
 	}
-	if code, out, _ := command(t, "status", "-config", board, "-state", state); code != 0 || !strings.Contains(out, "switch 3  deaf") || !strings.Contains(out, "16 ports a side, 0 circuits") {
+	if code, out, _ := command(t, "status", "-config", board, "-state", state); code != 1 || !strings.Contains(out, "switch 3  no planner contact") || !strings.Contains(out, "16 ports a side, 0 circuits") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 	if code, _, errs := command(t, "path", "set", "0", "loopback", "-config", board, "-state", state); code != 1 || !strings.Contains(errs, "not for a switch") {

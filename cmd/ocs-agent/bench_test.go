@@ -100,7 +100,7 @@ func TestBenchVerbsRefuseWhatTheyCannot(t *testing.T) {
 		}
 	}
 	for _, verb := range []string{"bringup", "peek", "poke", "record", "replay", "release", "dump-module", "selftest"} {
-		if code, out, _ := command(t, verb, "-h"); code != 0 || !strings.Contains(out, "example: ocs-agent "+verb) {
+		if code, out, _ := command(t, verb, "-h"); code != 0 || !strings.Contains(out, "\n  ocs-agent "+verb) {
 			t.Errorf("%s -h: exit %d, %s", verb, code, out)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/hal/linux"
 	"ringlight/hal/socket"
@@ -135,11 +136,11 @@ func (c *Config) recordedBench(health time.Duration, blocks func([]byte)) (*simB
 	}
 	s, err := c.simulated(a.Board)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.AsUsage(err)
 	}
 	b := &simBench{}
 	if b.board, err = solo.New(s); err != nil {
-		return nil, usageError{err}
+		return nil, cli.AsUsage(err)
 	}
 	a.Decide = modelledDecide
 	a.HealthPeriod = health
@@ -189,7 +190,7 @@ func (c *Config) asker(ctx context.Context) (*asker, error) {
 		return &asker{bench: b, close: b.close, ask: func(q agent.Question) (*agent.Answer, error) {
 			a, err := q.Ask()
 			if err != nil {
-				return nil, usageError{err}
+				return nil, cli.AsUsage(err)
 			}
 			patience := pathPatience
 			if a.Verb == agent.AskCalibrate {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/hal/boardfile"
 	"ringlight/proto"
@@ -79,8 +80,8 @@ func benchOf(cmis *hal.Board) (*hal.Board, error) {
 
 // boardCommand checks and shows board files.
 func boardCommand(_ context.Context, args []string) error {
-	fs, common := newFlags("board check|show", "look at a board file; show default is the default board", "ocs-agent board check board.json")
-	words, err := wordsAndFlags(fs, args, 2)
+	_, common := newFlags("board check|show", "look at a board file; show default is the default board", "ocs-agent board check board.json")
+	words, err := common.words(args, 2)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func boardCommand(_ context.Context, args []string) error {
 	} else {
 		var raw []byte
 		if raw, err = readLimited(name, boardfile.MaxBytes); err != nil {
-			return common.fail(usageError{err})
+			return cli.AsUsage(err)
 		}
 		f, b, err = boardfile.Parse(raw)
 	}
@@ -142,7 +143,11 @@ func (c *common) boardFault(file string, err error) error {
 			return err
 		}
 	}
-	return usageError{fmt.Errorf("%s: %d problems:\n%w", file, len(problems), err)}
+	err = cli.AsUsage(fmt.Errorf("%s: %s:\n%w", file, proto.Count(len(problems), "problem"), err))
+	if c.json {
+		return cli.Answered(err)
+	}
+	return err
 }
 
 // flatten is the errors that were joined.

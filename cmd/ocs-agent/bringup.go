@@ -8,6 +8,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/agent/bench"
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/ocs"
 	"ringlight/proto"
@@ -33,7 +34,7 @@ func bringup(_ context.Context, args []string) error {
 		texts = append(texts, s)
 		return nil
 	})
-	if err := parse(fs, args, 0); err != nil {
+	if err := common.none(args); err != nil {
 		return err
 	}
 	cfg, err := common.load()
@@ -49,20 +50,20 @@ func bringup(_ context.Context, args []string) error {
 		}
 		f, err := bench.ParseFibre(text, proto.NodeID(cfg.Node))
 		if err != nil {
-			return common.fail(usageError{err})
+			return cli.AsUsage(err)
 		}
 		b.Expected = append(b.Expected, f)
 	}
 	r, err := cfg.bringup(b)
 	if err != nil {
 		if errors.Is(err, errAgentRuns) || errors.Is(err, bench.ErrInService) || errors.Is(err, hal.ErrUnsupported) {
-			err = usageError{err}
+			err = cli.AsUsage(err)
 		}
-		return common.fail(err)
+		return err
 	}
 	if *page != "" {
 		if err := writePage(*page, r); err != nil {
-			return common.fail(err)
+			return err
 		}
 	}
 	if common.json {
@@ -73,7 +74,7 @@ func bringup(_ context.Context, args []string) error {
 		r.Table(os.Stdout)
 	}
 	if r.Failed > 0 {
-		return errBringUp
+		return cli.Answered(errBringUp)
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func bringup(_ context.Context, args []string) error {
 func writePage(file string, r *bench.Report) error {
 	f, err := createPrivate(file)
 	if err != nil {
-		return usageError{err}
+		return cli.AsUsage(err)
 	}
 	return errors.Join(r.Page(f), f.Close())
 }
@@ -117,11 +118,11 @@ func (c *Config) benchBoard(a *agent.Config) (bench.Board, func() error, error) 
 	if c.Board.Kind == "sim" {
 		s, err := c.simulated(a.Board)
 		if err != nil {
-			return nil, nil, usageError{err}
+			return nil, nil, cli.AsUsage(err)
 		}
 		board, err := solo.New(s)
 		if err != nil {
-			return nil, nil, usageError{err}
+			return nil, nil, cli.AsUsage(err)
 		}
 		return board, board.Close, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/ocs"
 	"ringlight/proto"
@@ -57,7 +58,7 @@ func calibrate(ctx context.Context, args []string) error {
 	fs, common := newFlags("calibrate", "calibrate bundles that carry nothing, from nothing", "ocs-agent calibrate -b 0 -config node7.json")
 	only := fs.Int("b", -1, "`bundle`; -1: all")
 	diff := fs.Bool("diff", false, "calibrate nothing; show what the kept calibration changed against the one before")
-	if err := parse(fs, args, 0); err != nil {
+	if err := common.none(args); err != nil {
 		return err
 	}
 	cfg, err := common.load()
@@ -65,16 +66,16 @@ func calibrate(ctx context.Context, args []string) error {
 		return err
 	}
 	if *only < -1 || *only >= cfg.Board.Bundles {
-		return common.fail(usagef("b: %d: want 0 to %d", *only, cfg.Board.Bundles-1))
+		return usagef("b: %d: want 0 to %d", *only, cfg.Board.Bundles-1)
 	}
 	if *diff {
-		return common.fail(cfg.calibrateDiff(*only, common.json))
+		return cfg.calibrateDiff(*only, common.json)
 	}
 	told, err := cfg.calibrate(ctx, *only, common.json)
-	if told {
-		return err // with what was found, on stdout
+	if told && err != nil {
+		return cli.Answered(err) // with what was found, on stdout
 	}
-	return common.fail(err)
+	return err
 }
 
 func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) (told bool, _ error) {

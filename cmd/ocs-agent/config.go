@@ -349,7 +349,7 @@ func keys() []cli.Key { return cli.Keys(Default()) }
 func configCommand(args []string) error {
 	fs, common := newFlags("config", "print the effective configuration", "ocs-agent config -doc")
 	doc := fs.Bool("doc", false, "list every key with its default and unit")
-	if err := parse(fs, args, 0); err != nil {
+	if err := common.none(args); err != nil {
 		return err
 	}
 	if *doc && common.json {

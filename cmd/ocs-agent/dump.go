@@ -8,6 +8,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/agent/bench"
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/proto"
 )
@@ -19,37 +20,37 @@ func dumpModule(_ context.Context, args []string) error {
 	b := fs.Int("bundle", 0, "`number` of the bundle")
 	m := fs.Int("module", 0, "`number` of the module in it")
 	out := fs.String("o", "", "`file` to write, - is stdout")
-	if err := parse(fs, args, 0); err != nil {
+	if err := common.none(args); err != nil {
 		return err
 	}
 	if *out == "" {
-		return common.fail(usagef("o: want a file to write"))
+		return usagef("o: want a file to write")
 	}
 	cfg, err := common.load()
 	if err != nil {
 		return err
 	}
 	if *b < 0 || *b >= cfg.Board.Bundles {
-		return common.fail(usagef("bundle: %d: want 0 to %d", *b, cfg.Board.Bundles-1))
+		return usagef("bundle: %d: want 0 to %d", *b, cfg.Board.Bundles-1)
 	}
 	if *m < 0 || *m >= cfg.Board.Modules {
-		return common.fail(usagef("module: %d: want 0 to %d", *m, cfg.Board.Modules-1))
+		return usagef("module: %d: want 0 to %d", *m, cfg.Board.Modules-1)
 	}
 	image, err := cfg.dumpModule(*b, *m)
 	if err != nil {
-		return common.fail(err)
+		return err
 	}
 	if *out == "-" {
 		_, err := os.Stdout.Write(image)
-		return common.fail(err)
+		return err
 	}
 	f, err := createPrivate(*out)
 	if err != nil {
-		return common.fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	_, err = f.Write(image)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return common.fail(err)
+		return err
 	}
 	if common.json {
 		return printJSON(map[string]any{"bundle": *b, "module": *m, "file": *out, "bytes": len(image)})
@@ -70,7 +71,7 @@ func (c *Config) dumpModule(b, m int) ([]byte, error) {
 		return nil, usagef("bundle: this board is a circuit switch and has none")
 	}
 	if a.Board.Bundles[b].Modules[m].Kind != hal.KindCMIS {
-		return nil, usageError{errNoMemory}
+		return nil, cli.AsUsage(errNoMemory)
 	}
 	ans, err := answered(agent.AskSocket(c.socketPath(), agent.Question{Verb: "dump", Bundle: proto.BundleID(b), Module: m}))
 	if err == nil {

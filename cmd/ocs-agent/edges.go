@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/agent/bench"
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/hal/linux"
 )
@@ -50,7 +51,7 @@ func (l latency) String() string {
 func edges(n int, line, latch string, deadline time.Duration, asJSON bool) error {
 	a, err := bench.NewAnswer(line, latch, deadline)
 	if err != nil {
-		return usageError{err}
+		return cli.AsUsage(err)
 	}
 	done := make(chan *hal.Completion, 1)
 	board, err := linux.Open(&a.Board, func(ev hal.Event) { done <- ev.Completion })
@@ -95,7 +96,7 @@ func edges(n int, line, latch string, deadline time.Duration, asJSON bool) error
 			res.Entered, res.Written, float64(res.ElapsedMS)/1000, res.Machine)
 	}
 	if res.Lost > 0 || res.Wrong > 0 {
-		return fmt.Errorf("edges: %d lost and %d wrong of %d", res.Lost, res.Wrong, res.Edges)
+		return cli.Answered(fmt.Errorf("edges: %d lost and %d wrong of %d", res.Lost, res.Wrong, res.Edges))
 	}
 	return nil
 }

@@ -2,28 +2,23 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
+	"strings"
 
 	"ringlight/agent"
-	"ringlight/proto"
+	"ringlight/cmd/cli"
 )
 
-// usageError is a command line or configuration that is not acceptable:
-// nothing was attempted.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// usagef is a command line or configuration that is not acceptable: nothing was
+// attempted.
+func usagef(format string, args ...any) error { return cli.AsUsage(fmt.Errorf(format, args...)) }
 
 // common are the flags that every verb has.
 type common struct {
 	fs     *flag.FlagSet
+	text   string // what the verb is for, and an example
 	config string
 	state  string
 	board  string
@@ -31,63 +26,33 @@ type common struct {
 	json   bool
 }
 
+// newFlags makes the flags of a verb; what it is for and an example are its help.
 func newFlags(verb, what, example string) (*flag.FlagSet, *common) {
-	c := &common{fs: flag.NewFlagSet("ocs-agent "+verb, flag.ContinueOnError)}
-	fs := c.fs
-	fs.SetOutput(io.Discard)
-	fs.StringVar(&c.config, "config", "", "configuration `file`, JSON; - is stdin")
-	fs.StringVar(&c.state, "state", "", "`folder` of journal, calibrations and socket; overrides the configuration")
-	fs.StringVar(&c.board, "board", "", "board `file`; overrides board.file of the configuration")
+	name, _, _ := strings.Cut(verb, " ")
+	fs := cli.NewFlags(name)
+	c := &common{fs: fs}
+	fs.StringVar(&c.config, "config", "", "configuration `FILE`, JSON; - is stdin")
+	fs.StringVar(&c.state, "state", "", "`FOLDER` of journal, calibrations and socket; overrides the configuration")
+	fs.StringVar(&c.board, "board", "", "board `FILE`; overrides board.file of the configuration")
 	fs.BoolVar(&c.sim, "sim", false, "a simulated board; overrides board.kind of the configuration")
 	fs.BoolVar(&c.json, "json", false, "print JSON")
-	fs.Usage = func() {
-		fmt.Fprintf(fs.Output(), "ocs-agent %s: %s\n", verb, what)
-		fs.PrintDefaults()
-		fmt.Fprintf(fs.Output(), "example: %s\n", example)
-	}
+	c.text = strings.ToUpper(what[:1]) + what[1:] + ".\n\n  " + strings.ReplaceAll(example, "\n", "\n  ")
 	return fs, c
 }
 
-// parse reads flags; exactly words words may follow them.
-func parse(fs *flag.FlagSet, args []string, words int) error {
-	err := fs.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		fs.SetOutput(os.Stdout)
-		fs.Usage()
-		return err
-	}
-	if err != nil {
-		return usageError{err}
-	}
-	if fs.NArg() != words {
-		return usagef("%s: %d arguments, want %d; -h explains", fs.Name(), fs.NArg(), words)
-	}
-	return nil
+// none reads flags where no word may stand.
+func (c *common) none(args []string) error {
+	_, err := c.words(args, 0)
+	return err
 }
 
-// wordsAndFlags parses flags that may stand before or after at most so many
-// words.
-func wordsAndFlags(fs *flag.FlagSet, args []string, most int) (words []string, err error) {
-	for {
-		switch err := fs.Parse(args); {
-		case errors.Is(err, flag.ErrHelp):
-			fs.SetOutput(os.Stdout)
-			fs.Usage()
-			return nil, err
-		case err != nil:
-			return nil, usageError{err}
-		}
-		args = fs.Args()
-		for len(args) > 0 && len(words) < most && (args[0] == "" || args[0][0] != '-') {
-			words, args = append(words, args[0]), args[1:]
-		}
-		switch {
-		case len(args) == 0:
-			return words, nil
-		case args[0] == "" || args[0][0] != '-':
-			return nil, usagef("%s: %q is one word too many; -h explains", fs.Name(), args[0])
-		}
+// words reads flags that may stand before or after at most so many words.
+func (c *common) words(args []string, most int) ([]string, error) {
+	words, err := cli.Parse(c.fs, args, c.text)
+	if err == nil && len(words) > most {
+		err = usagef("%s: %q is one word too many; -h explains", c.fs.Name(), words[most])
 	}
+	return words, err
 }
 
 // read is the configuration with what the flags say in its place, not yet looked
@@ -117,7 +82,7 @@ func (c *common) load() (Config, error) {
 		err = cfg.Validate()
 	}
 	if err != nil {
-		return cfg, c.fail(usageError{err})
+		return cfg, cli.AsUsage(err)
 	}
 	return cfg, nil
 }
@@ -138,33 +103,7 @@ func createPrivate(path string) (*os.File, error) {
 	return f, nil
 }
 
-// fail prints an error on stdout too for who asked for JSON.
-func (c *common) fail(err error) error {
-	if err == nil || !c.json {
-		return err
-	}
-	out := struct {
-		Error struct {
-			Code    string `json:"code"`
-			Field   string `json:"field"`
-			Limit   string `json:"limit"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}{}
-	out.Error.Code, out.Error.Message = "failed", err.Error()
-	if errors.As(err, new(usageError)) {
-		out.Error.Code = "usage"
-	}
-	var pe *proto.Error
-	if errors.As(err, &pe) {
-		out.Error.Code, out.Error.Field, out.Error.Limit, out.Error.Message = pe.Code.String(), pe.Field, pe.Limit, pe.Reason
-	}
-	if perr := printJSON(out); perr != nil {
-		return errors.Join(err, perr)
-	}
-	return err
-}
-
+// printJSON writes an answer in lines: configurations and status are read by people, too.
 func printJSON(v any) error {
 	enc := json.NewEncoder(os.Stdout)
 	enc.SetIndent("", "  ")
@@ -174,10 +113,6 @@ func printJSON(v any) error {
 // answered turns a refusal of the agent into an error.
 func answered(ans *agent.Answer, err error) (*agent.Answer, error) {
 	if err == nil && ans.Err != nil {
-		// A number of a bundle or a name that does not exist is the caller's.
-		if ans.Err.Code == proto.NotFound || ans.Err.Code == proto.Invalid {
-			return ans, usageError{ans.Err}
-		}
 		return ans, ans.Err
 	}
 	return ans, err

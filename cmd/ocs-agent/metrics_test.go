@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 	"ringlight/proto/metric/promtool"
 	"ringlight/proto/metric/self"
 )
@@ -82,7 +84,7 @@ func TestTextfileGoesWithTheAgent(t *testing.T) {
 
 func TestMetricsRefusesWhatItCannotDo(t *testing.T) {
 	for _, args := range []string{"-every 10ms -textfile x", "-every 15s", "extra"} {
-		if err := metrics(t.Context(), strings.Fields(args)); err == nil || start(t.Context(), append([]string{"metrics"}, strings.Fields(args)...)) != 2 {
+		if err := metrics(t.Context(), strings.Fields(args)); err == nil || program().Run(t.Context(), append([]string{"metrics"}, strings.Fields(args)...), cli.Terminal{Out: io.Discard, Err: io.Discard}) != 2 {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

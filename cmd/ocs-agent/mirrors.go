@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/hal/scpi"
 	"ringlight/hal/tl1"
@@ -111,7 +112,7 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 	if b.PasswordFile != "" {
 		raw, err := os.ReadFile(b.PasswordFile)
 		if err != nil {
-			return usageError{fmt.Errorf("board.box.password_file: %w", err)}
+			return cli.AsUsage(fmt.Errorf("board.box.password_file: %w", err))
 		}
 		login.Password = strings.TrimSpace(string(raw))
 	}
@@ -135,7 +136,7 @@ func (c *Config) factory(board *hal.Board) (*mems.Factory, error) {
 	if c.Board.Factory != "" {
 		raw, err := os.ReadFile(c.Board.Factory)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("board.factory: %w", err)}
+			return nil, cli.AsUsage(fmt.Errorf("board.factory: %w", err))
 		}
 		f, err := mems.DecodeFactory(raw)
 		if err != nil {
@@ -145,7 +146,7 @@ func (c *Config) factory(board *hal.Board) (*mems.Factory, error) {
 	}
 	b, err := solo.New(solo.Config{Board: board, Seed: c.Board.Seed})
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.AsUsage(err)
 	}
 	return mems.Measure(b.World().Maker(b.ID()), board.Mirrors.Ports), nil
 }
@@ -179,20 +180,12 @@ func printSwitch(s *agent.SwitchStatus) {
 func port(ctx context.Context, args []string) error {
 	fs, common := newFlags("port hold|free PORT", "hold a port of a circuit switch off, or let it go", "ocs-agent port hold 3A -config switch2.json")
 	off := fs.Bool("powered-off", false, "with hold: say powered_off and not force_blocked")
-	words := args
-	var free []string
-	for len(words) > 0 && (len(words[0]) == 0 || words[0][0] != '-') { // flags may stand before or after
-		free, words = append(free, words[0]), words[1:]
-	}
-	if err := fs.Parse(words); err == nil {
-		free = append(free, fs.Args()...)
-		words = words[:len(words)-fs.NArg()]
-	}
-	if err := parse(fs, words, 0); err != nil {
+	free, err := common.words(args, 2)
+	if err != nil {
 		return err
 	}
 	if len(free) != 2 || free[0] != "hold" && free[0] != "free" {
-		return common.fail(usagef("want: port hold PORT, or port free PORT"))
+		return usagef("want: port hold PORT, or port free PORT")
 	}
 	q := agent.Question{Verb: "hold", Port: free[1], Hold: proto.Normal.String()}
 	if free[0] == "hold" {
@@ -206,7 +199,7 @@ func port(ctx context.Context, args []string) error {
 	}
 	ans, err := answered(agent.AskSocket(cfg.socketPath(), q))
 	if err != nil {
-		return common.fail(err)
+		return err
 	}
 	if common.json {
 		return printJSON(ans.Status.Switch)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/proto"
 )
@@ -14,40 +16,29 @@ import (
 // path puts a bundle on a path by hand; it stays there until the planner's
 // next plan.
 func path(ctx context.Context, args []string) error {
-	fs, common := newFlags("path set BUNDLE PATH", "put a bundle that carries nothing on dark, loopback, external1 or external2",
+	_, common := newFlags("path set BUNDLE PATH", "put a bundle that carries nothing on dark, loopback, external1 or external2",
 		"ocs-agent path set 0 external1")
-	words := args
-	if len(args) > 0 && args[0] == "set" {
-		words = args[1:]
-	}
-	// Flags may stand before or after the words.
-	var free []string
-	for len(words) > 0 && (len(words[0]) == 0 || words[0][0] != '-') {
-		free, words = append(free, words[0]), words[1:]
-	}
-	if err := fs.Parse(words); err == nil {
-		free = append(free, fs.Args()...)
-		words = words[:len(words)-fs.NArg()]
-	}
-	if err := parse(fs, words, 0); err != nil {
+	free, err := common.words(args, 3)
+	if err != nil {
 		return err
 	}
-	if len(args) == 0 || args[0] != "set" || len(free) != 2 {
-		return common.fail(usagef("want: path set BUNDLE PATH"))
+	if len(free) != 3 || free[0] != "set" {
+		return usagef("want: path set BUNDLE PATH")
 	}
+	free = free[1:]
 	b, err := strconv.ParseUint(free[0], 10, 8)
 	if err != nil || b >= hal.MaxBundles {
-		return common.fail(usagef("bundle: %q: want 0 to %d", free[0], hal.MaxBundles-1))
+		return usagef("bundle: %q: want 0 to %d", free[0], hal.MaxBundles-1)
 	}
 	p, err := proto.ParsePath(free[1])
 	if err != nil {
-		return common.fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	cfg, err := common.load()
 	if err != nil {
 		return err
 	}
-	return common.fail(cfg.setPath(ctx, proto.BundleID(b), p, common.json))
+	return cfg.setPath(ctx, proto.BundleID(b), p, common.json)
 }
 
 func (c *Config) setPath(ctx context.Context, b proto.BundleID, p proto.Path, asJSON bool) error {
@@ -85,19 +76,14 @@ func host(ctx context.Context, args []string) error {
 	fs, common := newFlags("host fault|ok", "tell the agent that the host's GPUs are gone, or back",
 		`ocs-agent host fault -reason "xid 79"`)
 	reason := fs.String("reason", "", "`text` for the event")
-	verb := ""
-	if len(args) > 0 {
-		verb, args = args[0], args[1:]
-	}
-	if verb == "-h" || verb == "-help" {
-		args = []string{"-h"}
-	}
-	if err := parse(fs, args, 0); err != nil {
+	words, err := common.words(args, 1)
+	if err != nil {
 		return err
 	}
-	if verb != "fault" && verb != "ok" {
-		return common.fail(usagef("host %q: want fault or ok", verb))
+	if len(words) != 1 || words[0] != "fault" && words[0] != "ok" {
+		return usagef("host %q: want fault or ok", strings.Join(words, " "))
 	}
+	verb := words[0]
 	cfg, err := common.load()
 	if err != nil {
 		return err
@@ -109,5 +95,5 @@ func host(ctx context.Context, args []string) error {
 	if err == nil {
 		fmt.Println("told")
 	}
-	return common.fail(err)
+	return err
 }

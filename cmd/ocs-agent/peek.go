@@ -7,26 +7,27 @@ import (
 
 	"ringlight/agent"
 	"ringlight/agent/bench"
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/ocs"
 )
 
 // peek reads one register of a chip.
 func peek(_ context.Context, args []string) error {
-	fs, common := newFlags("peek REGISTER", "read one register of a chip: BUNDLE/MODULE/CHIP/REGISTER\n  "+ocs.RegisterForms,
+	_, common := newFlags("peek REGISTER", "read one register of a chip: BUNDLE/MODULE/CHIP/REGISTER\n  "+ocs.RegisterForms,
 		"ocs-agent peek 0/3/dac1/code5b -config node7.json")
-	words, err := wordsAndFlags(fs, args, 1)
+	words, err := common.words(args, 1)
 	if err != nil {
 		return err
 	}
 	if len(words) != 1 {
-		return common.fail(usagef("peek: want one register; -h lists them"))
+		return usagef("peek: want one register; -h lists them")
 	}
 	cfg, err := common.load()
 	if err != nil {
 		return err
 	}
-	return common.fail(cfg.reach(words[0], false, 0, common.json))
+	return cfg.reach(words[0], false, 0, common.json)
 }
 
 // reach reads or writes a register through the running agent, or on the board
@@ -38,13 +39,13 @@ func (c *Config) reach(name string, poke bool, value uint32, asJSON bool) error 
 	}
 	reg, err := ocs.FindRegister(a.Board, name)
 	if err != nil {
-		return usageError{err}
+		return cli.AsUsage(err)
 	}
 	verb := "peek"
 	if poke {
 		verb = "poke"
 		if _, err := reg.Poke(value); err != nil { // what needs no board to be refused
-			return usageError{err}
+			return cli.AsUsage(err)
 		}
 	}
 	ans, err := answered(agent.AskSocket(c.socketPath(), agent.Question{Verb: verb, Text: name, Value: value}))
@@ -72,7 +73,7 @@ func (c *Config) reachBoard(a *agent.Config, reg *ocs.Register, poke bool, value
 	}
 	v, err := bench.Reach(bench.Alone(board), station(a), reg, poke, value)
 	if errors.Is(err, bench.ErrInService) || errors.Is(err, hal.ErrOutOfRange) {
-		err = usageError{err}
+		err = cli.AsUsage(err)
 	}
 	return v, errors.Join(err, shut())
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 )
 
 // recordCommand writes what happens between the agent and its board to a file:
@@ -18,14 +19,14 @@ func recordCommand(ctx context.Context, args []string) error {
 		"ocs-agent record -o node7.rec -for 1m -config node7.json\n         ocs-agent record -o - | ocs-agent replay -")
 	out := fs.String("o", "", "`file` to write, - is stdout")
 	length := fs.Duration("for", 0, "end after this `time`; 0: when interrupted, or after 10 s of a simulated board's own time")
-	if err := parse(fs, args, 0); err != nil {
+	if err := common.none(args); err != nil {
 		return err
 	}
 	if *out == "" {
-		return common.fail(usagef("o: want a file to write"))
+		return usagef("o: want a file to write")
 	}
 	if *length < 0 {
-		return common.fail(usagef("for: %v: want 0 or more", *length))
+		return usagef("for: %v: want 0 or more", *length)
 	}
 	cfg, err := common.load()
 	if err != nil {
@@ -34,7 +35,7 @@ func recordCommand(ctx context.Context, args []string) error {
 	w := os.Stdout
 	if *out != "-" {
 		if w, err = createPrivate(*out); err != nil {
-			return common.fail(usageError{err})
+			return cli.AsUsage(err)
 		}
 		defer w.Close()
 	}
@@ -43,7 +44,7 @@ func recordCommand(ctx context.Context, args []string) error {
 		err = w.Sync()
 	}
 	if err != nil {
-		return common.fail(err)
+		return err
 	}
 	if *out == "-" {
 		return nil
@@ -125,7 +126,7 @@ func (c *Config) recordSimulated(out io.Writer, length time.Duration) error {
 func release(_ context.Context, args []string) error {
 	fs, common := newFlags("release", "let devices out of quarantine, as status names them", "ocs-agent release -device 3/0x70.2/0x48")
 	device := fs.String("device", "", "`device` as status names it; none: all")
-	if err := parse(fs, args, 0); err != nil {
+	if err := common.none(args); err != nil {
 		return err
 	}
 	cfg, err := common.load()
@@ -134,7 +135,7 @@ func release(_ context.Context, args []string) error {
 	}
 	ans, err := answered(agent.AskSocket(cfg.socketPath(), agent.Question{Verb: "release", Text: *device}))
 	if err != nil {
-		return common.fail(err)
+		return err
 	}
 	if common.json {
 		return printJSON(map[string]int{"released": ans.Released})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 	"ringlight/hal/record"
 )
 
@@ -21,31 +22,26 @@ var errDiverged = errors.New("the replay diverges from the recording")
 
 // replayCommand lets this program's agent live through a recording.
 func replayCommand(_ context.Context, args []string) error {
-	fs, common := newFlags("replay FILE", "let this program's agent live through a recording and compare the bus work that it asks for",
+	_, common := newFlags("replay FILE", "let this program's agent live through a recording and compare the bus work that it asks for",
 		"ocs-agent replay node7.rec")
-	var file string
-	if len(args) > 0 && (args[0] == "-" || args[0] != "" && args[0][0] != '-') {
-		file, args = args[0], args[1:]
-	}
-	if err := fs.Parse(args); err == nil && file == "" && fs.NArg() == 1 {
-		file, args = fs.Arg(0), args[:len(args)-1]
-	}
-	if err := parse(fs, args, 0); err != nil {
+	words, err := common.words(args, 1)
+	if err != nil {
 		return err
 	}
-	if file == "" {
-		return common.fail(usagef("replay: want a file, - is stdin"))
+	if len(words) == 0 {
+		return usagef("replay: want a file, - is stdin")
 	}
+	file := words[0]
 	raw, err := readLimited(file, maxRecording)
 	if err != nil {
-		return common.fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	res, err := agent.Replay(raw)
 	if err != nil {
 		if res == nil && errors.Is(err, record.ErrFormat) {
-			err = usageError{fmt.Errorf("%s: %w", file, err)}
+			err = cli.AsUsage(fmt.Errorf("%s: %w", file, err))
 		}
-		return common.fail(err)
+		return err
 	}
 	if common.json {
 		if err := printJSON(res); err != nil {
@@ -55,7 +51,7 @@ func replayCommand(_ context.Context, args []string) error {
 		printReplay(res)
 	}
 	if res.Diverged != nil {
-		return errDiverged
+		return cli.Answered(errDiverged)
 	}
 	return nil
 }

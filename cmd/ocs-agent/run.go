@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string) error {
 	node := fs.Int64("node", 0, "`number` of the node; overrides the configuration")
 	fabric := fs.String("fabric", "", "`name` of the fabric; overrides the configuration")
 	recording := fs.String("record", "", "write what happens on the buses to this `file`, from the start and without bound")
-	if err := parse(fs, args, 0); err != nil {
+	if err := common.none(args); err != nil {
 		return err
 	}
 	read := func() (Config, error) {
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	cfg, err := read()
 	if err != nil {
-		return common.fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string) error {
 		cfg, err := read()
 		return cfg, cfg.LogLevel, err
 	})
-	return common.fail(cfg.run(ctx, *recording, log.Logger))
+	return cfg.run(ctx, *recording, log.Logger)
 }
 
 func (c *Config) run(ctx context.Context, recording string, log *slog.Logger) error {
@@ -90,14 +90,14 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger) er
 	rc := c.runConfig(a, log)
 	rc.Lines = c.SCPI
 	if m, err := service.Connect(); err != nil {
-		return usageError{err}
+		return cli.AsUsage(err)
 	} else if m != nil {
 		rc.Manager = m
 	}
 	if recording != "" {
 		f, err := createPrivate(recording)
 		if err != nil {
-			return usageError{err}
+			return cli.AsUsage(err)
 		}
 		defer f.Close()
 		rc.Record = func(block []byte) error { _, err := f.Write(block); return err }
@@ -110,7 +110,7 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger) er
 		link, err := mqtt.Dial(mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will,
 			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue})
 		if err != nil {
-			return usageError{err}
+			return cli.AsUsage(err)
 		}
 		defer link.Close()
 		rc.Link = mqtt.WatchLink(link, mqtt.Watch{Log: log, Broker: c.Broker, Without: "the agent does not hear its planner"})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 	"ringlight/ocs"
 	"ringlight/proto"
 )
@@ -38,51 +39,51 @@ func selftest(_ context.Context, args []string) error {
 		"that took from the kernel's stamp of an edge on")
 	line := fs.String("line", "", "with -edges: the GPIO `line`, by name or as gpiochip0:12")
 	latch := fs.String("latch", "", "with -edges: the `latch`, as in pcal6524=/dev/i2c-0@0x20")
-	if err := parse(fs, args, 0); err != nil {
+	if err := common.none(args); err != nil {
 		return err
 	}
 	if *soak < 0 || *soak > maxSoak {
-		return common.fail(usagef("bus-soak: %d: want 1 to %d", *soak, maxSoak))
+		return usagef("bus-soak: %d: want 1 to %d", *soak, maxSoak)
 	}
 	if *deadline < time.Millisecond || *deadline > time.Minute {
-		return common.fail(usagef("deadline: %v: want 1ms to 1m", *deadline))
+		return usagef("deadline: %v: want 1ms to 1m", *deadline)
 	}
 	if *count < 0 || *count > maxSoak {
-		return common.fail(usagef("edges: %d: want 1 to %d", *count, maxSoak))
+		return usagef("edges: %d: want 1 to %d", *count, maxSoak)
 	}
 	if *count == 0 && (*line != "" || *latch != "") {
-		return common.fail(usagef("line, latch: want -edges too"))
+		return usagef("line, latch: want -edges too")
 	}
 	if *count > 0 {
-		return common.fail(edges(*count, *line, *latch, *deadline, common.json))
+		return edges(*count, *line, *latch, *deadline, common.json)
 	}
 	if *soak == 0 && (*write || len(chips) > 0) {
-		return common.fail(usagef("chip, write: want -bus-soak too"))
+		return usagef("chip, write: want -bus-soak too")
 	}
 	if *soak > 0 {
 		cfg, err := common.load()
 		if err != nil {
 			return err
 		}
-		return common.fail(cfg.soak(*soak, chips, *deadline, *write, common.json))
+		return cfg.soak(*soak, chips, *deadline, *write, common.json)
 	}
 	dir, err := os.MkdirTemp("", "ocs-agent")
 	if err != nil {
-		return common.fail(err)
+		return err
 	}
 	defer os.RemoveAll(dir)
 	cfg := Default()
 	cfg.State, cfg.Board.Kind = dir, "sim"
 	cfg.Board.Seed, cfg.Board.Modules, cfg.Board.File = *seed, 1, common.board
 	if err := cfg.Board.readBoard(); err != nil {
-		return common.fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	for i := 1; i < cfg.Board.Bundles; i += 2 { // in pairs, so that each sees the other's light
 		for _, path := range []string{"external1", "external2"} {
 			cfg.Board.Fibres = append(cfg.Board.Fibres, fmt.Sprintf("%d/%s-%d/%s", i-1, path, i, path))
 		}
 	}
-	return common.fail(cfg.selftest(common.json))
+	return cfg.selftest(common.json)
 }
 
 // selftestStep is one switch of the self test.

@@ -11,6 +11,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/agent/bench"
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/hal/linux"
 	"ringlight/mzi/detmath"
@@ -61,7 +62,7 @@ type soaker struct {
 // goroutines while memory is collected and stacks move.
 func (c *Config) soak(n int, texts []string, deadline time.Duration, write, asJSON bool) error {
 	if _, err := agent.AskSocket(c.socketPath(), agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) && c.Board.Kind != "sim" {
-		return usageError{errAgentRuns} // a bus has one owner
+		return cli.AsUsage(errAgentRuns) // a bus has one owner
 	}
 	s, open, err := c.soakBoard(texts)
 	if err != nil {
@@ -112,7 +113,7 @@ func (c *Config) soak(n int, texts []string, deadline time.Duration, write, asJS
 		fmt.Fprintln(os.Stderr, f)
 	}
 	if res.Errors+res.Wrong > 0 {
-		return fmt.Errorf("bus soak: %d errors and %d wrong reads in %d transactions", res.Errors, res.Wrong, res.Transactions)
+		return cli.Answered(fmt.Errorf("bus soak: %d errors and %d wrong reads in %d transactions", res.Errors, res.Wrong, res.Transactions))
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (c *Config) soakBoard(texts []string) (*bench.Soak, func(func(hal.Event)) (
 	for _, text := range texts {
 		chip, err := bench.ParseChip(text)
 		if err != nil {
-			return nil, nil, usageError{err}
+			return nil, nil, cli.AsUsage(err)
 		}
 		if driver := linux.Driver(chip.Device, chip.Addr); driver != "" && chip.Kind == bench.ChipMux {
 			return nil, nil, linux.Held(chip.Device, chip.Addr, driver)

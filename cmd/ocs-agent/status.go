@@ -7,24 +7,25 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
 // status prints what the agent says of itself; without a running one, what
 // the board says.
 func status(ctx context.Context, args []string) error {
-	fs, common := newFlags("status", "what the agent says of itself", "ocs-agent status -config node7.json")
-	if err := parse(fs, args, 0); err != nil {
+	_, common := newFlags("status", "what the agent says of itself", "ocs-agent status -config node7.json")
+	if err := common.none(args); err != nil {
 		return err
 	}
 	cfg, err := common.load()
 	if err != nil {
 		return err
 	}
-	return common.fail(cfg.status(ctx, common.json))
+	return cfg.status(ctx, common.json)
 }
 
-func (c *Config) status(ctx context.Context, asJSON bool) error {
+func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 	a, err := c.asker(ctx)
 	if err != nil {
 		return err
@@ -40,8 +41,15 @@ func (c *Config) status(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	s := ans.Status
+	if a.bench != nil { // the board was looked at, and of an agent nothing is known
+		defer func() {
+			if err == nil {
+				err = cli.Answered(fmt.Errorf("no agent runs here, %s does not answer; shown is what the board says", c.socketPath()))
+			}
+		}()
+	}
 	if asJSON {
-		return printJSON(s)
+		return printJSON(statusOf(s, a.bench == nil))
 	}
 	r := &s.Reported
 	link := "down"
@@ -52,7 +60,7 @@ func (c *Config) status(ctx context.Context, asJSON bool) error {
 	if number.IsSwitch() {
 		what, number = "switch", number-proto.FirstSwitch
 	}
-	fmt.Printf("%s %d  %v  term %d generation %d  link %s  up %v  events waiting %d  refused %d\n", what, number, r.Mode, r.Term, r.Generation,
+	fmt.Printf("%s %d  %s  term %d generation %d  link %s  up %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), r.Term, r.Generation,
 		link, (time.Duration(s.UptimeUS) * time.Microsecond).Round(time.Millisecond), s.Unacked, r.RefusedMessages)
 	for _, x := range r.Sides {
 		fmt.Printf("%-5v side of ring %d: %v, candidate %d of plan %d, peer %d\n", x.Side, x.Ring, x.State, x.Current, x.Working, x.Peer)
@@ -88,6 +96,38 @@ func (c *Config) status(ctx context.Context, asJSON bool) error {
 		fmt.Printf("alarm  %v %v bundle %d %s\n", al.Kind, al.Severity, al.Bundle, al.Text)
 	}
 	return nil
+}
+
+// statusJSON is the form that scripts rely on: the agent's own, with what it
+// reports under the names of the schema.
+type statusJSON struct {
+	Running bool `json:"running"`
+	*agent.Status
+	Reported any                `json:"reported"`
+	Bundles  []bundleStatusJSON `json:"bundles"`
+}
+
+type bundleStatusJSON struct {
+	*agent.BundleStatus
+	Expected *int32 `json:"expected_mdbm"` // null: never measured
+	Measured *int32 `json:"measured_mdbm"`
+}
+
+func statusOf(s *agent.Status, running bool) statusJSON {
+	j := statusJSON{Running: running, Status: s, Reported: proto.Plain(&s.Reported), Bundles: []bundleStatusJSON{}}
+	for i := range s.Bundles {
+		b := &s.Bundles[i]
+		j.Bundles = append(j.Bundles, bundleStatusJSON{b, power(b.Expected), power(b.Measured)})
+	}
+	return j
+}
+
+func power(p proto.MilliDBm) *int32 {
+	if p == proto.NoPower {
+		return nil
+	}
+	v := int32(p)
+	return &v
 }
 
 func printBundle(b *agent.BundleStatus) {
