@@ -160,7 +160,7 @@ bench-web: ## the live view in a real Chromium: a board loses its light and ever
 
 .PHONY: bench-growth
 bench-growth: ## what a fault costs the planner at 10,000 to 1,000,000 nodes, all looks together, as a table and a plot, docs/placement.svg (RINGLIGHT_GROWTH, the most nodes)
-	RINGLIGHT_GROWTH=$(or $(RINGLIGHT_GROWTH),1000000) RINGLIGHT_GROWTH_SVG=$(CURDIR)/docs/placement.svg $(GO) test -count 1 -v -timeout 30m -run 'OneFaultCosts|PlacementGrows' ./planner/hbd ./planner/ring
+	RINGLIGHT_GROWTH=$(or $(RINGLIGHT_GROWTH),1000000) RINGLIGHT_GROWTH_SVG=$(CURDIR)/docs/placement.svg $(GO) test -count 1 -v -timeout 30m -run 'OneFaultCosts|PlacementGrows|IdleNodesAgainst' ./planner/hbd ./planner/ring
 
 .PHONY: bench-states
 bench-states: ## placements after random faults and repairs against exhaustion (RINGLIGHT_STATES, 60,000)

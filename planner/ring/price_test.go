@@ -1,0 +1,136 @@
+package ring
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"ringlight/proto"
+)
+
+// outage is a node that goes or comes back.
+type outage struct {
+	at   time.Duration
+	node proto.NodeID
+	back bool
+}
+
+// outages draws losses of one, two and three nodes beside each other, half a
+// loss a node and day, of 1 to 10 minutes, as the fleet's random faults are.
+func outages(nodes int, span time.Duration) (out []outage) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	away := make([]time.Duration, nodes)
+	mean := 48 * time.Hour / time.Duration(nodes)
+	for at := time.Duration(0); at < span; at += time.Duration(-math.Log(1-rng.Float64()) * float64(mean)) {
+		count := [...]int{60: 1, 75: 2, 80: 3, 99: 0}
+		kind, lost := rng.IntN(100), 0
+		for limit, n := range count {
+			if n > 0 && kind < limit {
+				lost = n
+				break
+			}
+		}
+		first := rng.IntN(nodes - lost + 1)
+		for n := first; n < first+lost; n++ {
+			if away[n] < at {
+				away[n] = at + time.Minute + time.Duration(rng.Int64N(int64(9*time.Minute)))
+				out = append(out, outage{at, proto.NodeID(n), false}, outage{away[n], proto.NodeID(n), true})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b outage) int { return cmp.Compare(a.at, b.at) })
+	return out
+}
+
+// Goal: the more a ring that lacks nodes may have moved, the fewer nodes are idle
+// and the more whole rings move, by a price that the operator names.
+// Method: a day of random losses, each look 150 ms after the one before;
+// RINGLIGHT_GROWTH makes it 10,000 nodes (make bench-growth).
+func TestIdleNodesAgainstRingsMoved(t *testing.T) {
+	nodes, span := 1_000, 12*time.Hour
+	if os.Getenv("RINGLIGHT_GROWTH") != "" {
+		nodes, span = 10_000, 24*time.Hour
+	}
+	events := outages(nodes, span)
+	t.Logf("%d nodes, %d losses and returns in %v", nodes, len(events), span)
+	idle, moved := math.Inf(1), 0.0
+	for _, c := range []struct {
+		name  string
+		moves int
+		price time.Duration
+	}{{"8, never more", maxMoves, 1000 * time.Hour}, {"few, 5 s", maxMoves, 5 * time.Second}, {"few, 1 s", maxMoves, time.Second},
+		{"few, 200 ms", maxMoves, 200 * time.Millisecond}, {"few, 50 ms", maxMoves, 50 * time.Millisecond}, {"any", Any, 0}} {
+		share, perLoss, least := replayPriced(nodes, events, c.moves, c.price)
+		t.Logf("%-14s idle %.3f %% (arithmetic %.3f), %.1f whole rings moved a loss", c.name, 100*share, 100*least, perLoss)
+		if share > 1.02*idle || perLoss < 0.98*moved {
+			t.Errorf("%s: idle %.4f and moved %.2f, want fewer than %.4f and more than %.2f", c.name, share, perLoss, idle, moved)
+		}
+		idle, moved = share, perLoss
+	}
+}
+
+// replayPriced is the share of nodes that are idle, the whole rings that a loss
+// moves, and the share that arithmetic leaves idle.
+func replayPriced(nodes int, events []outage, moves int, price time.Duration) (idle, moved, least float64) {
+	const size, look = 16, 150 * time.Millisecond
+	down := make([]bool, nodes)
+	well := func(n proto.NodeID) bool { return !down[n] }
+	tr := NewTracker(Mend{Order: Order{Nodes: nodes, K: 3, Shared: true}, Sizes: []Demand{{size, nodes / size}}, Moves: moves, Usable: well, Free: well, Spread: true})
+	next, up, losses, rings := proto.RingID(1), nodes, 0, 0
+	var now, since time.Duration
+	dearer := 0
+	carry := func(r Result) {
+		for i := range r.Groups {
+			g := &r.Groups[i]
+			if g.ID == 0 {
+				g.ID = next
+				next++
+			} else if tr.slots[tr.slotOf[g.ID]].standing == stands {
+				rings++
+			}
+		}
+		tr.Carry(r)
+	}
+	far := func(ids []proto.RingID) {
+		if tr.Fetch = 0; dearer > 0 && now >= since+time.Duration(dearer)*price {
+			tr.Fetch = maxMoves
+		}
+		if dearer == 0 {
+			since = now
+		}
+		r := tr.Look(ids, false)
+		carry(r)
+		dearer, since = r.Dearer, since+time.Duration(r.Fetched)*price
+	}
+	until := func(t time.Duration) {
+		idle += float64(up-size*tr.tally[0].whole) * (t - now).Seconds()
+		least += float64(up%size) * (t - now).Seconds()
+		now = t
+	}
+	far(nil)
+	rings = 0
+	for _, e := range events {
+		for due := now; dearer > 0; far(nil) {
+			if due = max(now+look, since+time.Duration(dearer)*price); due >= e.at {
+				break
+			}
+			until(due)
+		}
+		until(e.at)
+		if down[e.node] = !e.back; e.back {
+			up++
+		} else {
+			up, losses = up-1, losses+1
+		}
+		tr.Refresh(e.node)
+		ids := tr.Concerned(e.node)
+		carry(tr.Look(ids, true))
+		far(ids)
+	}
+	all := now.Seconds() * float64(nodes)
+	return idle / all, float64(rings) / float64(losses), least / all
+}
