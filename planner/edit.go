@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ const (
 	maxLayouts    = 32 // former descriptions that agents may still hold; chosen
 	maxTold       = 64 // changes that an answer has
 	editPoll      = 100 * time.Millisecond
+	maxStrangers  = 1 << 16 // chosen: a fabric that doubles; a megabyte
 )
 
 // edits takes descriptions in, and carries out one edit at a time.
@@ -42,6 +44,8 @@ type edits struct {
 	offerAt time.Duration
 
 	now *edit // under way; nil: none
+
+	strangers map[proto.NodeID]proto.Session // nodes that an edit may bring and that are there already
 }
 
 // edit is one edit under way.
@@ -221,6 +225,11 @@ func (e *edits) finish(err *proto.Error) {
 // commit plans from another description from now on.
 func (e *edits) commit(x *edit) {
 	p := e.p
+	for i := x.to.Nodes; i < p.fab.Nodes; i++ {
+		if d := p.rings.Table().Find(proto.NodeID(i)); d.Online() && len(e.strangers) < maxStrangers {
+			e.know(d.ID, d.Session)
+		}
+	}
 	e.layouts = append(e.layouts, p.j.Layout)
 	e.layouts = e.layouts[max(0, len(e.layouts)-maxLayouts):]
 	records := append([]Record{{Key: keyFabric, Value: x.to.Encode()}, journal.Encode(keyLayouts, e.layouts)}, hbd.Refit(p.rings, x.to, x.ends)...)
@@ -232,8 +241,43 @@ func (e *edits) commit(x *edit) {
 	}
 	p.j.Note(Info, "the fabric is edited", journal.Note{Rule: "edit", Node: -1, Cause: proto.CauseOperator, Text: "edited" + who + ": " + strings.Join(x.status.Changes, "; ")})
 	hbd.Refitted(p.rings)
+	e.greet()
 	e.offered = proto.Digest{}
 	e.text.Reset()
+}
+
+// stranger remembers a node that is not in the fabric and says that it is there.
+func (e *edits) stranger(topic proto.Topic, payload []byte) {
+	var m proto.Presence
+	if topic.Kind != proto.TopicPresence || topic.Node.IsSwitch() || int(topic.Node) >= fabric.MaxNodes {
+		return
+	}
+	if _, err := proto.Decode(payload, &m); err != nil || m.Node != topic.Node {
+		return
+	}
+	switch _, known := e.strangers[m.Node]; {
+	case !m.Online:
+		delete(e.strangers, m.Node)
+	case known || len(e.strangers) < maxStrangers:
+		e.know(m.Node, m.Session)
+	}
+}
+
+func (e *edits) know(id proto.NodeID, s proto.Session) {
+	if e.strangers == nil {
+		e.strangers = map[proto.NodeID]proto.Session{}
+	}
+	e.strangers[id] = s
+}
+
+// greet asks the nodes that are strangers no more to announce themselves.
+func (e *edits) greet() {
+	for _, id := range slices.Sorted(maps.Keys(e.strangers)) {
+		if int(id) < e.p.fab.Nodes {
+			e.p.j.Command(id, e.strangers[id], proto.Command{Verb: proto.VerbReannounce})
+			delete(e.strangers, id)
+		}
+	}
 }
 
 // restore takes the former descriptions' fingerprints.

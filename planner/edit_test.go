@@ -158,10 +158,7 @@ func TestFabricIsEditedWhileItRuns(t *testing.T) {
 			t.Errorf("%s: %+v", when, w.p.fab)
 		}
 	}
-	for i := 64; i < 96; i++ { // nobody listened to them before
-		w.birth(proto.NodeID(i), true)
-	}
-	w.run(30 * time.Second)
+	w.run(30 * time.Second) // the new nodes were there all along, and are asked to announce themselves
 	check("edited")
 	w.start()
 	w.run(30 * time.Second)
@@ -323,5 +320,11 @@ func TestFabricShrinks(t *testing.T) {
 	}
 	if rings, now := w.standing(); !maps.EqualFunc(rings, before, slices.Equal) || !maps.Equal(now, dark) || w.p.Overview().Online != 17 {
 		t.Errorf("%v, %v", rings, before)
+	}
+	if r := w.edit(w.first, false); r.Edit == nil || !r.Edit.Done {
+		t.Fatalf("%+v %+v", r, r.Edit)
+	}
+	if w.run(10 * time.Second); w.p.Overview().Online != 20 {
+		t.Errorf("grown again: %+v", w.p.Overview())
 	}
 }

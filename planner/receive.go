@@ -63,6 +63,7 @@ func (p *Planner) receiveDevice(topic proto.Topic, payload []byte) {
 	t, d := p.find(topic.Node)
 	if d == nil {
 		p.refuse(-1, errNoNode)
+		p.edits.stranger(topic, payload)
 		return
 	}
 	switch topic.Kind {
