@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -134,8 +136,10 @@ func follow(ctx context.Context, url string, frames, bytes *atomic.Int64) {
 		if err != nil {
 			return
 		}
+		raw, _ := io.ReadAll(got.Body)
 		got.Body.Close()
-		r, _ := http.NewRequestWithContext(ctx, "GET", url+"/view/stream?from=0", nil)
+		seq, _ := binary.Uvarint(raw[min(2, len(raw)):]) // after kind and flags
+		r, _ := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("%s/view/stream?from=%d", url, seq), nil)
 		stream, err := http.DefaultClient.Do(r)
 		if err != nil {
 			return
@@ -228,7 +232,7 @@ func TestTenThousandNodesAreDrawn(t *testing.T) {
 	b.Open(h.URL() + "/")
 	b.Until("ringlight.page?.canvas?.cols > 10 && ringlight.picture.count().standing[1] + ringlight.picture.count().standing[7] === 10000")
 	var drawn struct {
-		P50, P99, FPS, Frames float64
+		Least, P50, P99, FPS, Frames float64
 	}
 	b.Eval(`new Promise((done) => {
 		const canvas = ringlight.page.canvas, p = ringlight.picture; // every node is lit by both sides, every third is bypassed
@@ -244,11 +248,11 @@ func TestTenThousandNodesAreDrawn(t *testing.T) {
 			frames++;
 			if (now - last >= 100) { last = now; canvas.redraw(null); }
 			if (now - begin < 8000) requestAnimationFrame(step);
-			else { const t = canvas.times.slice().sort((a, b) => a - b); done({ P50: t[t.length >> 1], P99: t[Math.floor(t.length * 0.99)], FPS: frames * 1000 / (performance.now() - begin), Frames: t.length }); }
+			else { const t = canvas.times.slice().sort((a, b) => a - b); done({ Least: t[0], P50: t[t.length >> 1], P99: t[Math.floor(t.length * 0.99)], FPS: frames * 1000 / (performance.now() - begin), Frames: t.length }); }
 		};
 		requestAnimationFrame(step);
 	})`, &drawn)
-	t.Logf("10,000 nodes drawn anew %.0f times: p50 %.1f ms, p99 %.1f ms; %.0f frames/s", drawn.Frames, drawn.P50, drawn.P99, drawn.FPS)
+	t.Logf("10,000 nodes drawn anew %.0f times: least %.1f ms, p50 %.1f ms, p99 %.1f ms; %.0f frames/s", drawn.Frames, drawn.Least, drawn.P50, drawn.P99, drawn.FPS)
 	shotTo := os.Getenv("RINGLIGHT_WEB_SHOT")
 	if shotTo != "" {
 		if err := os.WriteFile(shotTo, b.Shot(), 0o644); err != nil {
@@ -258,5 +262,5 @@ func TestTenThousandNodesAreDrawn(t *testing.T) {
 	if e := b.Errors(); len(e) > 0 {
 		t.Errorf("the page complains: %v", e)
 	}
-	fmt.Fprintf(os.Stderr, "bench-web: draw p99 %.1f ms (want 16), %.0f frames/s (want 50), step with 20 viewers %.2f of alone\n", drawn.P99, drawn.FPS, ratio)
+	fmt.Fprintf(os.Stderr, "bench-web: draw least %.1f p50 %.1f p99 %.1f ms (want 16), %.0f frames/s (want 50), step with 20 viewers %.2f of alone\n", drawn.Least, drawn.P50, drawn.P99, drawn.FPS, ratio)
 }
