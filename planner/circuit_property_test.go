@@ -382,41 +382,75 @@ func (w *coreWorld) shares(jobs []storedJob, fail func(string, ...any)) {
 	moved, links := make([]int, c.Leaves()), make([]int, c.Leaves())
 	was, is := map[proto.JobID]int{}, map[proto.JobID]int{}
 	anyBroken := false
+	var anyones [][]storedPath // for each link that moves to another spine, the paths it may have served
+	// left: a job has fewer paths between two pods on a spine than it had links.
+	left := func(j storedJob, h int, of [3]uint32, back [][][3]uint32) bool {
+		n := 0
+		same := func(p, q uint32) bool { return min(p, q) == min(of[0], of[1]) && max(p, q) == max(of[0], of[1]) }
+		for _, x := range j.Paths {
+			if x.Spine == h && same(uint32(x.A/c.LeavesPerPod), uint32(x.B/c.LeavesPerPod)) {
+				n -= x.Count
+			}
+		}
+		for _, links := range back[h*perGroup : (h+1)*perGroup] {
+			for _, l := range links {
+				if proto.JobID(l[2]) == j.Spec.Job && same(l[0], l[1]) && (!uniform || l[0] < l[1]) {
+					n++
+				}
+			}
+		}
+		return n > 0
+	}
 	for _, j := range jobs {
 		id, paths := j.Spec.Job, slices.Clone(j.Paths)
+		served := map[[2]int]bool{} // by map and sender
 		for at := range now.links {
 			for _, l := range now.links[at] {
 				if proto.JobID(l[2]) == id && (!uniform || l[0] < l[1]) {
 					is[id]++
 				}
 			}
-			for _, l := range now.back[at] {
-				if proto.JobID(l[2]) != id || uniform && l[0] > l[1] {
-					continue
-				}
-				was[id]++
-				broken := w.broken(at, l)
-				anyBroken = anyBroken || broken
-				n := slices.IndexFunc(paths, func(x storedPath) bool {
-					p, q := uint32(x.A/c.LeavesPerPod), uint32(x.B/c.LeavesPerPod)
-					return x.Spine == at/perGroup && x.Count > 0 && min(p, q) == min(l[0], l[1]) && max(p, q) == max(l[0], l[1])
-				})
-				if n < 0 || broken {
-					continue
-				}
-				x := &paths[n]
-				x.Count--
-				stays := slices.ContainsFunc(now.links[at], func(o [3]uint32) bool { return o[0] == l[0] && o[1] == l[1] })
-				for _, leaf := range [2]int{x.A, x.B} {
-					links[leaf]++
+		}
+		for _, away := range [2]bool{false, true} { // a link on its way to another spine is lit where it was
+			for at := range now.links {
+				for _, l := range now.back[at] {
+					if proto.JobID(l[2]) != id || uniform && l[0] > l[1] || away && served[[2]int{at, int(l[0])}] {
+						continue
+					}
+					if !away {
+						was[id]++
+					}
+					broken := w.broken(at, l)
+					anyBroken = anyBroken || broken
+					stays := slices.ContainsFunc(now.links[at], func(o [3]uint32) bool { return o[0] == l[0] && o[1] == l[1] })
+					if !away && !stays && left(j, at/perGroup, l, now.back) {
+						continue
+					}
+					n := slices.IndexFunc(paths, func(x storedPath) bool {
+						p, q := uint32(x.A/c.LeavesPerPod), uint32(x.B/c.LeavesPerPod)
+						return (away || x.Spine == at/perGroup) && x.Count > 0 && min(p, q) == min(l[0], l[1]) && max(p, q) == max(l[0], l[1])
+					})
+					if n < 0 || broken {
+						continue
+					}
+					served[[2]int{at, int(l[0])}] = true
+					x := &paths[n]
+					x.Count--
+					links[x.A]++
+					links[x.B]++
+					if !stays && away { // whose it was of those between the two pods, nobody can say
+						anyones = append(anyones, slices.DeleteFunc(slices.Clone(j.Paths), func(y storedPath) bool {
+							return y.A/c.LeavesPerPod != x.A/c.LeavesPerPod || y.B/c.LeavesPerPod != x.B/c.LeavesPerPod
+						}))
+						continue
+					}
 					if !stays {
-						moved[leaf]++
+						moved[x.A]++
+						moved[x.B]++
 					}
 				}
 			}
 		}
-	}
-	for _, j := range jobs {
 		granted := 0
 		for _, n := range j.Links {
 			granted += n
@@ -424,6 +458,12 @@ func (w *coreWorld) shares(jobs []storedJob, fail func(string, ...any)) {
 		if id := j.Spec.Job; is[id] < was[id] && is[id] < granted && !anyBroken {
 			fail("job %d has %d links after a stage, %d before: one waits for another stage", id, is[id], was[id])
 		}
+	}
+	for _, of := range anyones {
+		may := func(leaf int) bool { return (moved[leaf]+1)*1000 <= links[leaf]*c.IotaMille }
+		x := of[max(0, slices.IndexFunc(of, func(x storedPath) bool { return may(x.A) && may(x.B) }))]
+		moved[x.A]++
+		moved[x.B]++
 	}
 	for leaf, n := range moved {
 		if n*1000 > links[leaf]*c.IotaMille {

@@ -383,7 +383,7 @@ func (w *coreWorld) decide(s int, d *proto.Decision) {
 
 // move is the mirrors' part: what goes before what comes, and what stays is
 // not touched. A circuit of a job that stays may go only for another that
-// takes one of its ports.
+// takes one of its ports, or where its link goes to another spine.
 func (w *coreWorld) move(s int) {
 	v := &w.switches[s]
 	w.applies++
@@ -399,7 +399,7 @@ func (w *coreWorld) move(s int) {
 		x, ok := v.light[a]
 		if c, stays := want[a]; ok && (!stays || c.B != x.b) {
 			job, was := w.settled[circuitAt{s, a, x.b}]
-			if was && job == x.job && w.staying[x.job] && !takenA[a] && !takenB[x.b] && !v.broken[[2]uint16{a, x.b}] && !w.wayBackBroken(s, a, x.b) {
+			if was && job == x.job && w.staying[x.job] && !takenA[a] && !takenB[x.b] && !v.broken[[2]uint16{a, x.b}] && !w.wayBackBroken(s, a, x.b) && !w.leftSpine(s, a, x) {
 				w.badMove = append(w.badMove, fmt.Sprintf("%v switch %d: %d to %d of job %d went for nothing", w.now, s, a, x.b, x.job))
 			}
 			delete(v.light, a)
@@ -424,6 +424,30 @@ func (w *coreWorld) move(s int) {
 		x.job = c.Job
 		v.light[c.A] = x
 	}
+}
+
+// leftSpine: the job of a circuit wants fewer links between the two pods in
+// this group than it had when all was at rest.
+func (w *coreWorld) leftSpine(s int, a uint16, x litCircuit) bool {
+	k := w.fab.Core
+	if k.SpinePorts == 0 {
+		return false
+	}
+	same := func(p, q int) bool { return min(p, q) == min(int(a), int(x.b)) && max(p, q) == max(int(a), int(x.b)) }
+	more := 0
+	for at, job := range w.settled { // any order: a count
+		if job == x.job && at.sw/k.SpinePorts == s/k.SpinePorts && same(int(at.a), int(at.b)) && (k.Paired() && at.sw%2 == 0 || !k.Paired() && at.a < at.b) {
+			more++
+		}
+	}
+	for _, j := range w.read().jobs {
+		for _, p := range j.Paths {
+			if j.Spec.Job == x.job && p.Spine == s/k.SpinePorts && same(p.A/k.LeavesPerPod, p.B/k.LeavesPerPod) {
+				more -= p.Count
+			}
+		}
+	}
+	return more > 0
 }
 
 // wayBackBroken: the other direction of a link does not come up.

@@ -10,122 +10,138 @@ import (
 
 // Which way links go: every granted link of a job gets a spine.
 
-// deal gives every granted link a spine. Links that have one keep it; where
-// the rest finds no room beside them, it goes without.
+// deal gives granted links a spine. Links that have one keep it; the rest goes
+// where its leaves have fewest, and where there is no room beside the others,
+// it goes without: see chain.
 func (c *interleaved) deal(jobs []*job) {
-	old := c.spreadOf(jobs)
+	c.anchor(jobs)
 	var running []sched.Placed
-	adopted := false
+	old := wiring.Spread{Leaves: c.sched.Leaves, Spine: make([]wiring.Topology, c.fab.SpinesPerPod)}
+	links := make([][]wiring.Link, c.fab.SpinesPerPod)
 	for _, j := range jobs {
 		if len(j.placed.Shares) > 0 {
 			running = append(running, j.placed)
 		}
-		adopted = adopted || j.found
+		for _, x := range j.paths {
+			links[x.Spine] = append(links[x.Spine], wiring.Link{I: int32(x.A), J: int32(x.B), Count: int32(x.Count)})
+		}
 	}
 	need, err := c.sched.Need(running)
-	if err == nil && !adopted {
-		if next, err := c.sched.Respread(need, old); err == nil && c.dealt(jobs, old, next) {
-			return
+	for h := range old.Spine {
+		if err == nil {
+			old.Spine[h], err = wiring.Sum(c.fab.Leaves(), links[h])
 		}
 	}
-	c.dealGreedy(jobs, old)
+	if err != nil {
+		return // a store of another core: what has a spine keeps it
+	}
+	others := make([]int32, c.fab.Pods*c.fab.SpinesPerPod) // ports of pods
+	c.eachFound(jobs, func(h int, i, j int32) {
+		others[int(i)*c.fab.SpinesPerPod+h]++
+		others[int(j)*c.fab.SpinesPerPod+h]++
+	})
+	if next, err := c.sched.Beside(need, old, others); err == nil {
+		c.share(jobs, old, next)
+	}
 }
 
-// spreadOf is the spread of the jobs' paths.
-func (c *interleaved) spreadOf(jobs []*job) wiring.Spread {
-	s := wiring.Spread{Leaves: c.sched.Leaves, Spine: make([]wiring.Topology, c.fab.SpinesPerPod)}
-	for h := range s.Spine {
-		s.Spine[h].Pods = c.fab.Leaves()
-	}
+// anchor has paths follow light: one that was to move, and is still lit where
+// it was, is there; what was to come in its place has no spine again.
+func (c *interleaved) anchor(jobs []*job) {
+	dark := map[sameLinks]int{} // links of a job between two pods on a spine that have no circuit; below 0: circuits without a path
 	for _, j := range jobs {
 		for _, x := range j.paths {
-			one := wiring.Topology{Pods: c.fab.Leaves(), Links: []wiring.Link{{I: int32(x.A), J: int32(x.B), Count: int32(x.Count)}}}
-			s.Spine[x.Spine] = wiring.Merge(s.Spine[x.Spine], one)
+			dark[c.podLinks(j.spec.Job, x)] += x.Count
 		}
 	}
-	return s
-}
-
-// dealt takes a spread that leaves every path where it was, and gives what is
-// new to the jobs that lack it. It reports false, and does nothing, where the
-// spread moves a path.
-func (c *interleaved) dealt(jobs []*job, old, next wiring.Spread) bool {
-	var fresh []path
-	for h := range next.Spine {
-		was := map[[2]int32]int32{}
-		for _, l := range old.Spine[h].Links {
-			was[[2]int32{l.I, l.J}] = l.Count
-		}
-		kept := 0
-		for _, l := range next.Spine[h].Links {
-			before := was[[2]int32{l.I, l.J}]
-			if before > 0 {
-				kept++
-			}
-			if l.Count < before {
-				return false
-			}
-			if n := int(l.Count - before); n > 0 {
-				fresh = append(fresh, path{h, int(l.I), int(l.J), n})
-			}
-		}
-		if kept < len(was) {
-			return false
-		}
+	for at, d := range c.maps {
+		c.links(at, d, func(i, j int32, id proto.JobID) {
+			dark[sameLinks{id, int32(c.groupOf(at)), min(i, j), max(i, j), true}]--
+		})
 	}
+	load := map[[2]int]int{} // of a leaf and spine where a path came back
 	for _, j := range jobs {
-		for n, w := range j.placed.Wants {
-			lack := j.placed.Links[n] - j.between(w.A, w.B)
-			for f := range fresh {
-				if x := &fresh[f]; x.A == w.A && x.B == w.B && lack > 0 {
-					take := min(lack, x.Count)
-					j.add(path{x.Spine, x.A, x.B, take})
-					x.Count -= take
-					lack -= take
-				}
-			}
-		}
-	}
-	return true
-}
-
-// dealGreedy gives each link the spine where its leaves have fewest, moving
-// nothing.
-func (c *interleaved) dealGreedy(jobs []*job, old wiring.Spread) {
-	spines := c.fab.SpinesPerPod
-	leaf, pod := make([]int, c.fab.Leaves()*spines), make([]int, c.fab.Pods*spines)
-	for h, t := range old.Spine {
-		for _, l := range t.Links {
-			for _, end := range [2]int32{l.I, l.J} {
-				leaf[int(end)*spines+h] += int(l.Count)
-				pod[int(c.sched.PodOf[end])*spines+h] += int(l.Count)
-			}
-		}
-	}
-	c.eachFound(jobs, func(h int, i, j int32) {
-		pod[int(i)*spines+h]++
-		pod[int(j)*spines+h]++
-	})
-	for _, j := range jobs {
-		for n, w := range j.placed.Wants {
-			for lack := j.placed.Links[n] - j.between(w.A, w.B); lack > 0; lack-- {
-				best := -1
-				p, q := int(c.sched.PodOf[w.A]), int(c.sched.PodOf[w.B])
-				for h := range spines {
-					a, b := leaf[w.A*spines+h], leaf[w.B*spines+h]
-					if a < 2 && b < 2 && pod[p*spines+h] < c.fab.SpinePorts && pod[q*spines+h] < c.fab.SpinePorts &&
-						(best < 0 || a+b < leaf[w.A*spines+best]+leaf[w.B*spines+best]) {
-						best = h
+		for _, x := range slices.Clone(j.paths) {
+			k := c.podLinks(j.spec.Job, x)
+			for h := 0; h < c.fab.SpinesPerPod && dark[k] > 0; h++ {
+				if there := k.on(h); dark[there] < 0 {
+					dark[k]--
+					dark[there]++
+					j.drop(path{x.Spine, x.A, x.B, 1})
+					j.add(path{h, x.A, x.B, 1})
+					load[[2]int{x.A, h}], load[[2]int{x.B, h}] = 0, 0
+					if x.Count--; x.Count == 0 {
+						break
 					}
 				}
-				if best < 0 {
-					break
+			}
+		}
+	}
+	if len(load) == 0 {
+		return
+	}
+	ends := func(x path) [2][2]int { return [2][2]int{{x.A, x.Spine}, {x.B, x.Spine}} }
+	for _, j := range jobs {
+		for _, x := range j.paths {
+			for _, e := range ends(x) {
+				load[e] += x.Count
+			}
+		}
+	}
+	for _, j := range jobs {
+		for _, x := range slices.Clone(j.paths) {
+			for n := x.Count; n > 0 && dark[c.podLinks(j.spec.Job, x)] > 0 && max(load[ends(x)[0]], load[ends(x)[1]]) > leafLoad; n-- {
+				dark[c.podLinks(j.spec.Job, x)]--
+				j.drop(path{x.Spine, x.A, x.B, 1})
+				for _, e := range ends(x) {
+					load[e]--
 				}
-				j.add(path{best, w.A, w.B, 1})
-				leaf[w.A*spines+best]++
-				leaf[w.B*spines+best]++
-				pod[p*spines+best]++
-				pod[q*spines+best]++
+			}
+		}
+	}
+}
+
+// podLinks are the links between the pods of a path on its spine.
+func (c *interleaved) podLinks(id proto.JobID, x path) sameLinks {
+	p, q := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
+	return sameLinks{id, int32(x.Spine), min(p, q), max(p, q), true}
+}
+
+// on are the same links on another spine.
+func (k sameLinks) on(spine int) sameLinks {
+	k.spine = int32(spine)
+	return k
+}
+
+// share gives jobs what a spread has beyond an old one.
+func (c *interleaved) share(jobs []*job, old, next wiring.Spread) {
+	type pair struct{ a, b int }
+	fresh := map[pair][]path{}
+	for h := range next.Spine {
+		was := map[pair]int{}
+		for _, l := range old.Spine[h].Links {
+			was[pair{int(l.I), int(l.J)}] = int(l.Count)
+		}
+		for _, l := range next.Spine[h].Links {
+			k := pair{int(l.I), int(l.J)}
+			if n := int(l.Count) - was[k]; n > 0 {
+				fresh[k] = append(fresh[k], path{h, k.a, k.b, n})
+			}
+		}
+	}
+	for _, j := range jobs {
+		for n, w := range j.placed.Wants {
+			left := fresh[pair{w.A, w.B}]
+			if len(left) == 0 {
+				continue
+			}
+			lack := j.placed.Links[n] - j.between(w.A, w.B)
+			for f := range left {
+				if take := min(lack, left[f].Count); take > 0 {
+					j.add(path{left[f].Spine, w.A, w.B, take})
+					left[f].Count -= take
+					lack -= take
+				}
 			}
 		}
 	}

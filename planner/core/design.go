@@ -10,9 +10,10 @@ import (
 
 // Between pods: from jobs to maps. A link that is there and still wanted stays; a new one
 // takes ports that are free. Only where those do not do, links of jobs that
-// stay are moved, and then by the search of planner/wiring and in stages; where
-// even one piece of that would move more of a leaf than the core allows, the
-// group stays as it is and the new links that find no port are missing.
+// stay are moved, in stages: a few in chains, and where these do not do, all of
+// a group by the search of planner/wiring; where one piece of that would move
+// more of a leaf than the core allows, the group has what chains found, and the
+// new links that find no port are missing.
 
 // lot is what a job wants between two pods in one group.
 type lot struct {
@@ -23,10 +24,12 @@ type lot struct {
 
 // groupPlan is one group on its way from what it carries to what it should.
 type groupPlan struct {
-	stay   []crossMap // of what it carries: the links that are still wanted
-	wanted []crossMap
-	pinned []crossMap // wanted, if nothing that stays may move
-	moves  bool
+	stay     []crossMap // of what it carries: the links that are still wanted
+	wanted   []crossMap
+	pinned   []crossMap // wanted, if no more moves than for single links
+	missing  int        // links that pinned has not
+	shifts   bool       // pinned moves some link that stays
+	searched bool       // wanted is not pinned, but what a search found
 }
 
 // design: servers become free only with a new list, so only then are jobs
@@ -39,10 +42,19 @@ func (c interleaved) design(from standing, jobs []*job, list bool) design {
 	d := design{jobs: jobs}
 	c.deal(d.jobs)
 	groups := make([]groupPlan, c.fab.Groups())
+	missing := slices.ContainsFunc(d.jobs, (*job).lacks)
 	for h := range groups {
 		groups[h] = c.planGroup(h, c.lots(h, d.jobs))
+		missing = missing || groups[h].missing > 0
 	}
-	d.maps, d.stages, d.change.Worst, d.change.WorstOf = c.stagesOf(d.jobs, groups)
+	ends, links := c.carried(d.jobs, groups)
+	if missing {
+		c.chain(d.jobs, groups, ends, links)
+	}
+	for h := range groups {
+		c.searchGroup(h, &groups[h], d.jobs)
+	}
+	d.maps, d.stages, d.change.Worst, d.change.WorstOf = c.stagesOf(groups, ends, links)
 	c.account(&d, groups)
 	return d
 }
@@ -95,38 +107,47 @@ func take(lots []lot, id proto.JobID, i, j int32) bool {
 	return true
 }
 
-// planGroup finds the maps of one group.
+// planGroup finds what of a group stays, and free ports for what comes.
 func (c *interleaved) planGroup(h int, lots []lot) groupPlan {
 	first := h * c.groupMaps()
 	now := c.maps[first : first+c.groupMaps()]
 	left := slices.Clone(lots)
-	g := groupPlan{stay: make([]crossMap, len(now))}
-	g.pinned = make([]crossMap, len(now))
-	able, whole := make([]bool, len(now)), !c.uniform() && !c.anyBad(h)
+	g := groupPlan{stay: make([]crossMap, len(now)), pinned: make([]crossMap, len(now))}
 	for k, d := range now {
-		able[k] = c.able[first+k]
-		whole = whole && able[k]
+		able := c.able[first+k]
 		g.stay[k] = newMap(c.fab.Pods)
 		c.links(first+k, d, func(i, j int32, id proto.JobID) {
-			if !(able[k] && c.failed(c.slots(first+k, i, j))) && take(left, id, i, j) {
+			if !(able && c.failed(c.slots(first+k, i, j))) && take(left, id, i, j) {
 				c.put(g.stay[k], i, j, id)
 			}
 		})
 		g.pinned[k] = g.stay[k].clone()
-		if !able[k] { // what ends here ends when it can be told
+		if !able { // what ends here ends when it can be told
 			g.pinned[k] = d.clone()
 		}
 	}
-	if c.insert(first, now, g.pinned, able, left) == 0 || !whole || c.anyFound(lots) {
-		g.wanted = g.pinned
-		return g
-	}
-	if wanted, ok := c.rewire(h, now, g.stay, lots); ok {
-		g.wanted, g.moves = wanted, true
-		return g
-	}
-	g.wanted = g.pinned
+	g.missing = c.insert(first, now, g.pinned, left)
 	return g
+}
+
+// moves: some link that stays is not where it is.
+func (g *groupPlan) moves() bool { return g.shifts || g.searched }
+
+// searchGroup decides on the maps of a group. Where links still have no ports,
+// all of it is searched.
+func (c *interleaved) searchGroup(h int, g *groupPlan, jobs []*job) {
+	g.wanted = g.pinned
+	first := h * c.groupMaps()
+	if g.missing == 0 || c.uniform() || c.anyBad(h) || slices.Contains(c.able[first:first+c.groupMaps()], false) {
+		return
+	}
+	lots := c.lots(h, jobs)
+	if c.anyFound(lots) {
+		return
+	}
+	if wanted, ok := c.rewire(h, c.maps[first:first+c.groupMaps()], g.stay, lots); ok {
+		g.wanted, g.searched = wanted, true
+	}
 }
 
 // anyBad: some circuit of a group did not come up. The search knows of no
@@ -147,12 +168,12 @@ func (c *interleaved) anyFound(lots []lot) bool {
 
 // insert puts the links that are left into free ports, where the same link was
 // if it can, and returns how many found none.
-func (c *interleaved) insert(first int, now, maps []crossMap, able []bool, left []lot) int {
+func (c *interleaved) insert(first int, now, maps []crossMap, left []lot) int {
 	missing := 0
 	for n := range left {
 		l := &left[n]
 		for ; l.n > 0; l.n-- {
-			if !c.insertOne(first, now, maps, able, *l) {
+			if !c.insertOne(first, now, maps, *l) {
 				missing += l.n
 				break
 			}
@@ -161,7 +182,7 @@ func (c *interleaved) insert(first int, now, maps []crossMap, able []bool, left 
 	return missing
 }
 
-func (c *interleaved) insertOne(first int, now, maps []crossMap, able []bool, l lot) bool {
+func (c *interleaved) insertOne(first int, now, maps []crossMap, l lot) bool {
 	ways := [][2]int32{{l.i, l.j}, {l.j, l.i}}
 	if c.uniform() {
 		ways = ways[:1]
@@ -172,7 +193,7 @@ func (c *interleaved) insertOne(first int, now, maps []crossMap, able []bool, l 
 			for _, w := range ways {
 				same, bad := now[k].to[w[0]] == w[1], c.failed(c.slots(first+k, w[0], w[1]))
 				fits := try == 0 && same && !bad || try == 1 && !bad || try == 2 && same
-				if fits && able[k] && c.free(maps[k], w[0], w[1]) {
+				if fits && c.able[first+k] && c.free(maps[k], w[0], w[1]) {
 					c.put(maps[k], w[0], w[1], l.job)
 					return true
 				}
@@ -188,7 +209,7 @@ func (c *interleaved) rewire(h int, now, stay []crossMap, lots []lot) ([]crossMa
 	for _, l := range lots {
 		top = wiring.Merge(top, wiring.Topology{Pods: c.fab.Pods, Links: []wiring.Link{{I: l.i, J: l.j, Count: int32(l.n)}}})
 	}
-	half, err := wiring.Rewire(wiring.Group{Topology: top, Old: c.halfOf(stay)}, wiring.Seed(searchSeed, h), searchSteps)
+	half, err := wiring.Rewire(wiring.Group{Topology: top, Old: c.halfOf(stay)}, wiring.Seed(searchSeed, h), searchSteps*top.Circuits())
 	if err != nil {
 		return nil, false // more than the ports of a pod: what fits is pinned
 	}
@@ -201,15 +222,14 @@ func (c *interleaved) rewire(h int, now, stay []crossMap, lots []lot) ([]crossMa
 	left := slices.Clone(lots)
 	for k := range out {
 		for i, j := range out[k].to {
-			if j >= 0 && stay[k].to[i] == j {
+			if j >= 0 && stay[k].to[i] == j && take(left, stay[k].job[i], int32(i), j) {
 				out[k].job[i] = stay[k].job[i]
-				take(left, stay[k].job[i], int32(i), j)
 			}
 		}
 	}
 	for k := range out {
 		for i, j := range out[k].to {
-			if j >= 0 && stay[k].to[i] != j {
+			if j >= 0 && out[k].job[i] == 0 {
 				at := slices.IndexFunc(left, func(l lot) bool { return l.n > 0 && l.i == min(int32(i), j) && l.j == max(int32(i), j) })
 				if at < 0 {
 					panic("planner: invariant: a rewiring has the links that were asked for")

@@ -50,6 +50,18 @@ func (j *job) granted() int {
 	return n
 }
 
+// lacks: some link of a job that runs has no path.
+func (j *job) lacks() bool {
+	n := 0
+	for _, l := range j.placed.Links {
+		n += l
+	}
+	for _, x := range j.paths {
+		n -= x.Count
+	}
+	return n > 0
+}
+
 // circuits are those of a job that is alone.
 func (j *job) circuits() int {
 	switch {
@@ -206,6 +218,16 @@ func (j *job) between(a, b int) int {
 		}
 	}
 	return n
+}
+
+// drop takes links off a path.
+func (j *job) drop(x path) {
+	for n := range j.paths {
+		if p := &j.paths[n]; p.Spine == x.Spine && p.A == x.A && p.B == x.B {
+			p.Count -= x.Count
+		}
+	}
+	j.paths = slices.DeleteFunc(j.paths, func(p path) bool { return p.Count == 0 })
 }
 
 func (j *job) add(x path) {

@@ -10,8 +10,7 @@ import (
 // stagesOf cuts what the groups have to do into stages, and says which share
 // of a leaf's links moves at most at once. A group in which one move alone
 // would take too much goes back to pinned.
-func (c *interleaved) stagesOf(jobs []*job, groups []groupPlan) (end []crossMap, stages [][]mapSet, worst, worstOf uint32) {
-	ends, links := c.carried(jobs, groups)
+func (c *interleaved) stagesOf(groups []groupPlan, ends [][]leafPair, links []int) (end []crossMap, stages [][]mapSet, worst, worstOf uint32) {
 	moves := c.moves(ends, links, groups)
 	changes := make([]wiring.Change, len(moves))
 	for n, m := range moves {
@@ -87,7 +86,6 @@ func (c *interleaved) carried(jobs []*job, groups []groupPlan) (ends [][]leafPai
 // link away those that give the link its new place, so that no link is dark
 // from one stage to another.
 type move struct {
-	group  int
 	pieces []wiring.Piece
 	wiring.Change
 }
@@ -111,8 +109,11 @@ func (c *interleaved) moves(ends [][]leafPair, links []int, groups []groupPlan) 
 			m.Change = wiring.Together([]wiring.Change{m.Change})
 			for _, x := range m.Moved {
 				if x.Links*1000 > links[x.Leaf]*c.fab.IotaMille {
-					groups[m.group].wanted, groups[m.group].moves = groups[m.group].pinned, false
-					tooMuch = true
+					for _, p := range m.pieces { // what is pinned is within the bound in any company
+						g := &groups[p.Group]
+						tooMuch = tooMuch || g.searched
+						g.wanted, g.searched = g.pinned, false
+					}
 				}
 			}
 		}
@@ -128,7 +129,7 @@ func (c *interleaved) pieces(groups []groupPlan) []wiring.Piece {
 	for h, g := range groups {
 		old[h] = c.halfOf(g.stay)
 		wanted[h] = old[h]
-		if g.moves {
+		if g.moves() {
 			wanted[h] = c.halfOf(g.wanted)
 		}
 	}
@@ -136,14 +137,24 @@ func (c *interleaved) pieces(groups []groupPlan) []wiring.Piece {
 	if err != nil {
 		panic("planner: invariant: halves of one size: " + err.Error())
 	}
+	for h, g := range groups { // a circuit that goes from one job to another, who has its own elsewhere
+		for k, d := range g.stay {
+			for i, j := range d.to {
+				if w := g.wanted[k]; g.moves() && j >= 0 && w.to[i] == j && w.job[i] != d.job[i] {
+					pieces = append(pieces, wiring.Piece{Group: h, Even: k, Steps: []wiring.Step{{In: i, Out: int(j)}, {In: i, Out: int(j), Create: true}}})
+				}
+			}
+		}
+	}
 	return pieces
 }
 
 // bundle joins pieces that take links of a job away with those that make links
-// of the same job between the same pods.
+// of the same job between the same pods: of their group, and where that takes
+// more away than it makes, of groups that make more.
 func (c *interleaved) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
 	type key struct {
-		group int
+		group int // -1: any
 		job   proto.JobID
 		i, j  int
 	}
@@ -153,6 +164,16 @@ func (c *interleaved) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
 			d = groups[p.Group].wanted[p.Even]
 		}
 		return key{p.Group, d.job[s.In], min(s.In, s.Out), max(s.In, s.Out)}
+	}
+	more := map[key]int{} // links made than taken away
+	for n := range pieces {
+		for _, s := range pieces[n].Steps {
+			if k := of(&pieces[n], s); s.Create {
+				more[k]++
+			} else {
+				more[k]--
+			}
+		}
 	}
 	root := make([]int, len(pieces))
 	find := func(n int) int {
@@ -172,11 +193,17 @@ func (c *interleaved) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
 					continue
 				}
 				k := of(&pieces[n], s)
-				if m, known := taken[k]; known {
-					a, b := find(n), find(m)
-					root[max(a, b)] = min(a, b)
-				} else if !create {
-					taken[k] = n
+				keys := []key{k}
+				if more[k] != 0 && more[k] > 0 == create {
+					keys = append(keys, key{-1, k.job, k.i, k.j})
+				}
+				for _, k := range keys {
+					if m, known := taken[k]; known {
+						a, b := find(n), find(m)
+						root[max(a, b)] = min(a, b)
+					} else if !create {
+						taken[k] = n
+					}
 				}
 			}
 		}
@@ -187,7 +214,7 @@ func (c *interleaved) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
 		r := find(n)
 		if r == n {
 			at[n] = len(out)
-			out = append(out, move{group: pieces[n].Group})
+			out = append(out, move{})
 		}
 		m := &out[at[r]]
 		m.pieces = append(m.pieces, pieces[n])
@@ -203,7 +230,7 @@ func (c *interleaved) base(groups []groupPlan, end []crossMap) []crossMap {
 	for h, g := range groups {
 		for k := range g.wanted {
 			at := h*c.groupMaps() + k
-			if !g.moves {
+			if !g.moves() {
 				out[at] = end[at].clone()
 				continue
 			}

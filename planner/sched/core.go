@@ -60,17 +60,15 @@ func (c Core) LeafNumbers() [][]int {
 // Need is the paths that all jobs together have between leaves: what
 // wiring.Leaves.SpreadNeed and Respread take.
 func (c Core) Need(jobs []Placed) (wiring.Topology, error) {
-	need := wiring.Topology{Pods: len(c.PodOf)}
+	var links []wiring.Link
 	for _, job := range jobs {
-		var links []wiring.Link
 		for n, w := range job.Wants {
 			links = append(links, wiring.Link{I: int32(w.A), J: int32(w.B), Count: int32(job.Links[n])})
 		}
-		one, err := wiring.NewTopology(need.Pods, links)
-		if err != nil {
-			return need, err
-		}
-		need = wiring.Merge(need, one)
+	}
+	need, err := wiring.Sum(len(c.PodOf), links)
+	if err != nil {
+		return need, err
 	}
 	return need, c.CheckNeed(need)
 }

@@ -1,6 +1,9 @@
 package wiring
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // respreadSteps is the search's budget for each path of a need. chosen: a
 // thousand leaves with all ports in use have their first descent behind them.
@@ -14,29 +17,53 @@ const respreadSteps = 120
 // each, so the search of a rewiring finds which. With tau = 1 all is spread
 // anew if there is no other way.
 func (l Leaves) Respread(need Topology, old Spread) (Spread, error) {
-	if err := l.CheckNeed(need); err != nil {
+	d, err := l.beside(need, old, nil)
+	if err != nil {
 		return Spread{}, err
 	}
+	if d.lacks() {
+		return l.respreadAll(need, old)
+	}
+	return d.spread(), nil
+}
+
+// Beside is Respread for paths none of which may move: what finds no room
+// beside them is not in the spread. others are ports of each pod's spines, by
+// pod, that something else has. Where there is nothing to move, all find room.
+func (l Leaves) Beside(need Topology, old Spread, others []int32) (Spread, error) {
+	d, err := l.beside(need, old, others)
+	switch {
+	case err != nil:
+		return Spread{}, err
+	case d.lacks() && old.Load() == 0 && !slices.ContainsFunc(others, func(n int32) bool { return n > 0 }):
+		return l.SpreadNeed(need)
+	}
+	return d.spread(), nil
+}
+
+func (l Leaves) beside(need Topology, old Spread, others []int32) (*deal, error) {
+	if err := l.CheckNeed(need); err != nil {
+		return nil, err
+	}
 	if len(old.Spine) != l.Spines {
-		return Spread{}, wrong("spread", fmt.Sprintf("%d spines", l.Spines), "%d spines", len(old.Spine))
+		return nil, wrong("spread", fmt.Sprintf("%d spines", l.Spines), "%d spines", len(old.Spine))
 	}
 	for h, t := range old.Spine {
 		if t.Pods != len(l.PodOf) {
-			return Spread{}, wrong(fmt.Sprintf("spread of spine %d", h), fmt.Sprintf("%d leaves", len(l.PodOf)), "%d leaves", t.Pods)
+			return nil, wrong(fmt.Sprintf("spread of spine %d", h), fmt.Sprintf("%d leaves", len(l.PodOf)), "%d leaves", t.Pods)
 		}
 	}
 	d := l.newDeal(need)
+	copy(d.podLoad, others)
 	d.keep(old, d.fits)
 	for n := range need.Links {
-		for d.left[n] > 0 {
-			h := d.least(n)
-			if h < 0 {
-				return l.respreadAll(need, old)
+		for h := 0; d.left[n] > 0 && h >= 0; {
+			if h = d.least(n); h >= 0 {
+				d.give(n, h)
 			}
-			d.give(n, h)
 		}
 	}
-	return d.spread(), nil
+	return d, nil
 }
 
 func (l Leaves) respreadAll(need Topology, old Spread) (Spread, error) {
@@ -118,6 +145,9 @@ func (d *deal) keep(old Spread, may func(n, h int) bool) {
 		}
 	}
 }
+
+// lacks: some path has no spine.
+func (d *deal) lacks() bool { return slices.ContainsFunc(d.left, func(n int32) bool { return n > 0 }) }
 
 // ends gives where a link's leaves and pods count their paths on a spine.
 func (d *deal) ends(n, h int) (a, b, p, q int) {

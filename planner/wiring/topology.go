@@ -28,22 +28,42 @@ type Topology struct {
 
 // NewTopology sorts and checks links. Each pair may come once, as I <= J.
 func NewTopology(pods int, links []Link) (Topology, error) {
+	t, err := Sum(pods, links)
+	if err != nil || len(t.Links) == len(links) {
+		return t, err
+	}
+	there := slices.DeleteFunc(slices.Clone(links), func(l Link) bool { return l.Count == 0 })
+	slices.SortFunc(there, byPair)
+	for n := 1; n < len(there); n++ {
+		if a, b := there[n-1], there[n]; byPair(a, b) == 0 {
+			return Topology{}, wrong("links", "each pair once", "pair [%d,%d] comes twice", a.I, a.J)
+		}
+	}
+	return t, nil
+}
+
+// Sum is NewTopology for pairs that may come more than once: what they ask for
+// is added up.
+func Sum(pods int, links []Link) (Topology, error) {
 	if pods < 1 || pods > MaxPods {
 		return Topology{}, podsError(pods)
 	}
-	t := Topology{Pods: pods, Links: make([]Link, 0, len(links))}
+	all := make([]Link, 0, len(links))
 	for n, l := range links {
-		if err := checkLink(pods, fmt.Sprintf("links[%d]", n), l); err != nil {
+		if err := checkLink(pods, n, l); err != nil {
 			return Topology{}, err
 		}
 		if l.Count > 0 {
-			t.Links = append(t.Links, l)
+			all = append(all, l)
 		}
 	}
-	slices.SortFunc(t.Links, byPair)
-	for n := 1; n < len(t.Links); n++ {
-		if a, b := t.Links[n-1], t.Links[n]; a.I == b.I && a.J == b.J {
-			return Topology{}, wrong("links", "each pair once", "pair [%d,%d] comes twice", a.I, a.J)
+	slices.SortFunc(all, byPair)
+	t := Topology{Pods: pods, Links: all[:0]}
+	for _, l := range all {
+		if last := len(t.Links) - 1; last >= 0 && byPair(t.Links[last], l) == 0 {
+			t.Links[last].Count += l.Count
+		} else {
+			t.Links = append(t.Links, l)
 		}
 	}
 	return t, nil
@@ -56,17 +76,20 @@ func byPair(a, b Link) int {
 	return cmp.Compare(a.J, b.J)
 }
 
-func checkLink(pods int, field string, l Link) error {
+func checkLink(pods, n int, l Link) error {
+	bad := func(limit, format string, args ...any) error {
+		return wrong(fmt.Sprintf("links[%d]", n), limit, format, args...)
+	}
 	switch {
 	case l.I < 0 || l.J < 0 || int(l.I) >= pods || int(l.J) >= pods:
-		return wrong(field, fmt.Sprintf("pods 0..%d", pods-1), "[%d,%d] names an unknown pod", l.I, l.J)
+		return bad(fmt.Sprintf("pods 0..%d", pods-1), "[%d,%d] names an unknown pod", l.I, l.J)
 	case l.I > l.J:
-		return wrong(field, "i <= j, each pair once", "[%d,%d] is the wrong way round", l.I, l.J)
+		return bad("i <= j, each pair once", "[%d,%d] is the wrong way round", l.I, l.J)
 	case l.Count < 0 || l.Count > MaxSpinePorts:
-		return wrong(field, "a count of 0..4096", "count %d", l.Count)
+		return bad("a count of 0..4096", "count %d", l.Count)
 	case l.I == l.J && l.Count%2 != 0:
 		// [LUMOS] Th. 2.1 as printed is false for the matrix [1].
-		return wrong(field, "an even count on the diagonal",
+		return bad("an even count on the diagonal",
 			"%d ports of pod %d cannot be joined in pairs", l.Count, l.I)
 	}
 	return nil

@@ -1,0 +1,69 @@
+package core
+
+import (
+	"testing"
+
+	"ringlight/mzi/detmath"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// The search of a group keeps as much on many pods as on few.
+// Method: full groups of pods on circles, a job each; a tenth of the circles
+// turn into others. Four thousand steps whatever the size kept a sixth of 128
+// pods.
+func TestSearchOfAGroupScales(t *testing.T) {
+	for _, pods := range []int{64, 128} {
+		k := fabric.Core{Pods: pods, LeavesPerPod: 8, SpinesPerPod: 1, SpinePorts: 16, SwitchPorts: 128, LeafLinks: 2,
+			ServersPerLeaf: 4, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 250}
+		c := readyCircuits(&k)
+		of := c.designer.(interleaved)
+		of.standing = standingOf(c)
+		r := detmath.Random(1)
+		wanted := map[between]int{}
+		all := 0
+		for m := range of.maps {
+			var turn []int32
+			for i := range int32(pods) {
+				of.maps[m].to[i], of.maps[m].job[i] = (i+int32(m)+1)%int32(pods), proto.JobID(1)
+				if r.Below(10) == 0 {
+					turn = append(turn, i)
+				}
+			}
+			for i := range int32(pods) {
+				all++
+				to := of.maps[m].to[i]
+				for n, x := range turn {
+					if x == i {
+						to = of.maps[m].to[turn[(n+1)%len(turn)]]
+					}
+				}
+				if to == i {
+					to = of.maps[m].to[i]
+				}
+				wanted[between{1, min(i, to), max(i, to)}]++
+			}
+		}
+		var lots []lot
+		for i := range int32(pods) {
+			for j := i; j < int32(pods); j++ {
+				if n := wanted[between{1, i, j}]; n > 0 {
+					lots = append(lots, lot{1, i, j, n})
+				}
+			}
+		}
+		maps, ok := of.rewire(0, of.maps, of.maps, lots)
+		kept := 0
+		for m := range maps {
+			for i, j := range maps[m].to {
+				if of.maps[m].to[i] == j {
+					kept++
+				}
+			}
+		}
+		t.Logf("%d pods: %d of %d links kept", pods, kept, all)
+		if !ok || 100*kept < 80*all {
+			t.Errorf("%d pods: %d of %d links kept, %v", pods, kept, all, ok)
+		}
+	}
+}
