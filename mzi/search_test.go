@@ -37,8 +37,8 @@ func TestFindsEveryCellFromNothing(t *testing.T) {
 		if m.maxPower > 60e-3 || m.maxVolt > 8.5 {
 			t.Errorf("seed %d: a heater had %.1f mW, %.2f V", seed, 1e3*m.maxPower, m.maxVolt)
 		}
-		// Some seven thousand; where the noise is high the dark is read up to 48 times.
-		if r.Measurements < 1000 || r.Measurements > 14_000 {
+		// Some seven thousand. A last touch that comes to no end takes 12,000.
+		if r.Measurements < 1000 || r.Measurements > 9000 {
 			t.Errorf("seed %d: %d measurements", seed, r.Measurements)
 		}
 	}

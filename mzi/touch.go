@@ -15,6 +15,7 @@ type touching struct {
 	order int
 	pass  int
 	flips [MatrixCells]Setting // cells turned over while one is looked at
+	over  [MatrixCells]float64 // heat with which a cell was turned over first; 0: never
 	sum   [Cells][2]float64    // what the model was off, by register
 	n     [Cells][2]float64    //
 	leak  [Cells]float64       // most light the wrong way
@@ -80,7 +81,7 @@ func (s *Search) touchNext() bool {
 		setting := s.result.Setting ^ t.flips[c]
 		for f := range MatrixCells {
 			if t.flips[c].Bar(f) {
-				s.heat(CellMatrix+f, s.m.heat(CellMatrix+f, setting.Phase(f), &s.u, s.u[CellMatrix+f], s.max[CellMatrix+f]))
+				s.turnOver(f, setting.Phase(f))
 			}
 		}
 		lines := linesThrough(setting, c)
@@ -93,6 +94,19 @@ func (s *Search) touchNext() bool {
 		return s.around(k, seeTap2, k-CellMZI2, 0)
 	}
 	return s.around(k, seeTap1, k-CellMZI2, 0)
+}
+
+// turnOver brings a matrix cell to its other state. Two heats are as near: which of
+// them is taken stays the same, or what the model does not know of the cell's crosstalk
+// is seen now on the one side and now on the other, and no pass is the last.
+func (s *Search) turnOver(f int, phase float64) {
+	k, t := CellMatrix+f, &s.touch
+	from := t.over[f]
+	if from == 0 {
+		from = s.u[k]
+	}
+	s.heat(k, s.m.heat(k, phase, &s.u, from, s.max[k]))
+	t.over[f] = s.u[k]
 }
 
 // touched takes what was seen of a cell.
@@ -130,7 +144,7 @@ func (s *Search) relearn() {
 		}
 		c.Offset = Wrap(c.Offset + a)
 	}
-	*t = touching{pass: t.pass, flips: t.flips}
+	*t = touching{pass: t.pass, flips: t.flips, over: t.over}
 }
 
 // parting are the cells of the matrix that are turned over while one cell is looked
