@@ -23,20 +23,11 @@ const (
 // loopback diodes: whatever the matrix does, it does it to all that goes
 // inside.
 func (s *Search) stepMZI1() bool {
-	switch {
-	case s.step == 0:
-		s.step++
-		return s.once(seeDark, ReadAll, 0)
-	case s.step == 1:
-		s.result.Dark = s.sweep.sample
-	case !s.foundLane(CellMZI1+s.step-2, PhaseCross):
-		return false
-	}
-	if s.step == Lanes+1 {
+	if s.step > 0 && !s.foundLane(CellMZI1+s.step-1, PhaseCross) || s.step == Lanes {
 		return false
 	}
 	s.step++
-	return s.scan(CellMZI1+s.step-2, firstPoints, seeLoop, s.step-2, 0)
+	return s.scan(CellMZI1+s.step-1, firstPoints, seeLoop, s.step-1, 0)
 }
 
 // stepMZI2 sweeps MZI2 of each lane on the Tx taps, MZI1 being external.

@@ -41,11 +41,10 @@ func (s *Search) stepLevels() bool {
 		sample := &s.sweep.sample
 		switch lit {
 		case Loop:
-			out := s.cfg.Loopback[lane]
-			s.result.LaneLoop[out] = sample.Lane[out]
-			for o := range sample.Lane {
-				s.stray[lane][o] = max(sample.Lane[o]-s.result.Dark.Lane[o], 0)
+			if s.straying.read(s, lane) {
+				return true
 			}
+			s.straying = straying{}
 		default:
 			s.result.LaneTap[lit-Ext1][lane] = sample.Tap[lit-Ext1]
 		}

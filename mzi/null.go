@@ -36,7 +36,7 @@ func (s *Search) around(k int, what see, laser, lane int) bool {
 		}
 	}
 	s.look(k, what, laser, lane, u+down/slope, u+up/slope, u)
-	return s.until(float64(nullSure*s.light(k)), nullLeastReadings, nullReadings)
+	return s.until(float64(nullSure*s.light(k)), max(nullLeastReadings, s.tries()), nullReadings)
 }
 
 // light is about what a dark diode would show with all of a cell's light on it.

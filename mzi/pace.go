@@ -72,14 +72,15 @@ func (s *Search) stepPace() bool {
 	} else {
 		s.look(k, seeLoop, k-CellMZI1, 0, u)
 	}
-	if tries := s.paceTries(); p.at == paceFinal && tries > paceTries {
+	if tries := s.tries(); p.at == paceFinal && tries > paceTries {
 		s.until(float64(s.quiet*s.swing[k])/math.Sqrt(float64(tries)), tries, tries)
 	}
 	return true
 }
 
-// paceTries is how many tries from either end of its heat a cell needs.
-func (s *Search) paceTries() int {
+// tries is how many readings this module's noise asks for: so few seldom agree by
+// chance.
+func (s *Search) tries() int {
 	x := paceNoise * s.quiet / paceHides
 	return max(paceTries, int(min(math.Floor(float64(x*x))+1, paceMost)))
 }
@@ -104,20 +105,20 @@ func (s *Search) paced() bool {
 		off := (y - p.final) / s.swing[k]
 		p.off[p.end] += off
 		if math.Abs(off) > paceOff+float64(paceNoise*s.quiet) {
-			return s.slower(off)
+			return p.slower(s, off)
 		}
 		if p.end++; p.end < 2 {
 			return true
 		}
 		p.end = 0
-		tries := s.paceTries()
+		tries := s.tries()
 		if p.try++; p.try < tries {
 			return true
 		}
 		for _, off := range p.off {
 			n := float64(tries)
 			if off /= n; tries > paceTries && math.Abs(off) > paceOff+float64(paceNoise*s.quiet)/math.Sqrt(n) {
-				return s.slower(off)
+				return p.slower(s, off)
 			}
 		}
 		p.try, p.off = 0, [2]float64{}
@@ -128,8 +129,7 @@ func (s *Search) paced() bool {
 }
 
 // slower tries a longer time with the same cell; off is what was missing.
-func (s *Search) slower(off float64) bool {
-	p := &s.pace
+func (p *pacing) slower(s *Search, off float64) bool {
 	p.end, p.try, p.off = 0, 0, [2]float64{}
 	if p.rung++; p.rung == len(paces) || paces[p.rung] > s.cfg.MostSettle {
 		s.fail(p.cell, TooSlow, fmt.Sprintf("%.0f mrad off after %v", 1000*math.Abs(off), paces[p.rung-1]))

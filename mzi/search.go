@@ -69,10 +69,11 @@ const (
 	TooSlow                     // its heat settles later than the maker states
 	Leaks                       // too little extinction with the codes found
 	Strays                      // its lane's light comes out elsewhere
+	Noisy                       // its light is too noisy to tell whether it leaks
 )
 
 var faultNames = [...]string{"none", "heater open", "heater short", "light does not follow the heater", "no light", "no way found through it", "phase does not stand still",
-	"heater's resistance is none that is stated", "its phase is beyond its heater's limits", "its heat does not settle in time", "too little extinction", "light comes out elsewhere"}
+	"heater's resistance is none that is stated", "its phase is beyond its heater's limits", "its heat does not settle in time", "too little extinction", "light comes out elsewhere", "too noisy"}
 
 func (f Fault) String() string {
 	if int(f) < len(faultNames) {
@@ -132,7 +133,7 @@ type Result struct {
 	Extinction [Cells]int32
 	Settle     time.Duration // after which heat stands still
 	Own        Own
-	Dark       Sample // what the diodes show with no laser on
+	Dark       Sample // what the diodes show with no laser on; less than nothing where a converter does not show their zero
 	// What the module's own diodes saw with these: each lane alone.
 	LaneLoop     [Lanes]physic.Power
 	LaneTap      [2][Lanes]physic.Power
@@ -143,9 +144,11 @@ type stage uint8
 
 const (
 	stageRail   stage = iota // resistance of every heater
+	stageDark                // what the diodes show without light
 	stageMZI1                // on the summed loopback diodes
 	stageMZI2                // on the Tx taps
 	stagePace                // how fast heat settles
+	stageAgain               // what they show without light, where that is noisy
 	stageRoute               // the matrix, four cell-disjoint paths of five cells
 	stageClean               // the matrix again, with every cell near its state
 	stageNear                // crosstalk
@@ -155,7 +158,7 @@ const (
 	stageDone
 )
 
-var stageNames = [...]string{"resistance", "mzi1", "mzi2", "settling", "matrix routes", "matrix", "crosstalk", "drift", "last touch", "levels", "done"}
+var stageNames = [...]string{"resistance", "darkness", "mzi1", "mzi2", "settling", "darkness again", "matrix routes", "matrix", "crosstalk", "drift", "last touch", "levels", "done"}
 
 func (s stage) String() string { return stageNames[s] }
 
@@ -181,14 +184,16 @@ type Search struct {
 	moved [Cells]bool
 	where [Cells]physic.ElectricPotential
 
-	sweep sweep
-	rail  rail
-	route routing
-	pace  pacing
-	near  nearness
-	still stillness
-	touch touching
-	pause time.Duration // before the next measurement, besides settling
+	sweep    sweep
+	rail     rail
+	below    below
+	straying straying
+	route    routing
+	pace     pacing
+	near     nearness
+	still    stillness
+	touch    touching
+	pause    time.Duration // before the next measurement, besides settling
 }
 
 // NewSearch starts a search. All heaters are taken to be at 0 V and all lasers
@@ -268,12 +273,16 @@ func (s *Search) advance() bool {
 	switch s.stage {
 	case stageRail:
 		return s.stepRail()
+	case stageDark:
+		return s.below.look(s)
 	case stageMZI1:
 		return s.stepMZI1()
 	case stageMZI2:
 		return s.stepMZI2()
 	case stagePace:
 		return s.stepPace()
+	case stageAgain:
+		return s.below.again(s)
 	case stageRoute:
 		return s.stepRoute()
 	case stageClean:

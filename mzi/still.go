@@ -76,7 +76,7 @@ func (s *Search) stepStill() bool {
 	default:
 		s.look(k, seeIn, k-CellMZI1, 0, l.steep[k])
 	}
-	return s.until(stillSure/2, stillLeast, stillReadings) // a share moves by half of what its phase does
+	return s.until(stillSure/2, max(stillLeast, min(s.tries(), stillReadings)), stillReadings) // a share moves by half of what its phase does
 }
 
 // lookedAt takes the reading of a cell and brings the cell back.
