@@ -340,10 +340,42 @@ func (t *chipDrive) trimmedBefore(module int) bool {
 		}
 	}
 	t.force[module] = &codes
+	if t.arm.both && t.recentre(&codes, want, model, most) {
+		t.lock.restore(t, module, int(t.lock.gen))
+		return true
+	}
 	m := &t.bundle.Modules[module]
 	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, int(t.lock.gen)), Class: hal.ClassVerify, Msgs: []hal.Msg{
 		diode.Of(m).Average(diode.Guard, 0),
 	}})
+	return true
+}
+
+// recentre takes the steps of a pattern out of codes that were found: an earlier life
+// ended in the middle of a look. A look steps the codes in force of all the cells that it
+// sees; those of the other path show where each cell had been trimmed to.
+func (t *chipDrive) recentre(codes, want *heater.Codes, model *mzi.Module, most *[mzi.Cells]float64) bool {
+	at := lockAct{lit: litOf(t.path)}
+	var step [lockCells]float64
+	sum, n := 0.0, 0.0
+	for k := range step {
+		if k >= hal.CellMZI2 && at.lit == mzi.Loop {
+			break
+		}
+		reg, slope := at.register(k), model.Cells[k].Slope
+		square := func(c *heater.Codes, r int) float64 { return mzi.Square(heater.Volts(c[k][r])) }
+		step[k] = mzi.Wrap(float64(slope*(square(codes, reg)-square(want, reg))) - float64(slope*(square(codes, 1-reg)-square(want, 1-reg))))
+		sum += float64(step[k] * step[k])
+		n++
+	}
+	if rms := math.Sqrt(sum / n); rms < lockDither/2 || rms > 2*lockDither {
+		return false
+	}
+	for k, d := range step {
+		reg := at.register(k)
+		u := mzi.Square(heater.Volts(codes[k][reg])) - d/model.Cells[k].Slope
+		codes[k][reg] = heater.Code(mzi.Volts(min(max(u, 0), most[k]), heater.Step))
+	}
 	return true
 }
 
