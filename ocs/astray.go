@@ -77,21 +77,28 @@ func (m *ModuleCalibration) below(o *hal.Optics, path proto.Path, taps []byte) i
 	return int32(1000 * detmath.DB(right/max(wrong, right/1e6)))
 }
 
+// letsAstray says whether too much of a module's light goes the wrong way, and stays.
+func (t *Transceiver) letsAstray(module int) bool {
+	if module >= len(t.health.last) {
+		return false
+	}
+	a := &t.health.last[module].astray
+	return a.path == t.path && a.rounds >= astrayRounds
+}
+
 // strays is the event about the module of which most light goes the wrong way, if it is
 // too much and stays.
 func (t *Transceiver) strays(now time.Duration) (e Event, found bool) {
 	worst := -1
 	for i := range t.health.last {
-		if a := &t.health.last[i].astray; a.path == t.path && a.rounds >= astrayRounds && (worst < 0 || a.below < t.health.last[worst].astray.below) {
+		if a := &t.health.last[i].astray; t.letsAstray(i) && (worst < 0 || a.below < t.health.last[worst].astray.below) {
 			worst = i
 		}
 	}
 	// Whom it was told of last is told of again, so that two that are alike are no
 	// news every round.
-	if i := int(t.verify.told.module); t.verify.told.kind == Degraded && worst >= 0 && t.health.last[worst].astray.below >= mzi.LeastPath && i < len(t.health.last) {
-		if a := &t.health.last[i].astray; a.path == t.path && a.rounds >= astrayRounds {
-			worst = i
-		}
+	if i := int(t.verify.told.module); t.verify.told.kind == Degraded && worst >= 0 && t.health.last[worst].astray.below >= mzi.LeastPath && t.letsAstray(i) {
+		worst = i
 	}
 	if worst < 0 {
 		return e, false

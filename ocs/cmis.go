@@ -25,6 +25,7 @@ type mciDrive struct {
 	trials mciTrials
 	search *mciSearch // under way
 	lanes  mciLanes
+	locks  []mciLock
 }
 
 func (d *mciDrive) controllers() *mci.Set { return d.set }
@@ -38,7 +39,7 @@ func newMCIDrive(t *Transceiver) *mciDrive {
 // renew begins another life of the controllers' ports.
 func (d *mciDrive) renew() {
 	d.set = mci.New(d.cfg.Board.Buses, d.bundle.Modules, d, &d.work, uint8(taskMCI), d.settleTime(d.cfg.Calibration))
-	d.trials, d.search, d.lanes = mciTrials{}, nil, mciLanes{}
+	d.trials, d.search, d.lanes, d.locks = mciTrials{}, nil, mciLanes{}, nil
 }
 
 // start brings every module up, side by side, and adopts what is right.
@@ -222,25 +223,33 @@ func (d *mciDrive) account(i int) {
 	})
 }
 
-// readHealth reads one module: temperature, flags, and the light of the path in use.
+// readHealth reads one module: temperature, flags, lock, and the light of the path in use.
 func (d *mciDrive) readHealth(i int) bool {
 	m := &d.set.Modules[i]
 	if d.sw.busy() || d.verify.out > 0 || !m.Idle() {
 		return false
 	}
 	path := d.path
-	m.Health(func(now time.Duration, millicelsius int32, err error) {
-		if d.health.module == 0 {
-			d.routineVerify()
+	m.Health(d.minds(i), func(now time.Duration, millicelsius int32, err error) {
+		over := func() {
+			if d.health.module == 0 {
+				d.routineVerify()
+			}
 		}
 		if err != nil {
 			d.busErrors++
+			over()
 			return
 		}
 		d.warm(now, now, i, millicelsius)
 		if path == d.path && !d.sw.busy() && path != proto.Dark {
-			d.health.last[i].light(now, path, d.bundle.Modules[i].Optics(), m.Block())
+			block := m.Block()
+			d.health.last[i].light(now, path, d.bundle.Modules[i].Optics(), block)
+			if d.cfg.Calibration != nil && d.astray(i, path, block, over) {
+				return
+			}
 		}
+		d.supervise(i, over)
 	})
 	return true
 }

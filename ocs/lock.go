@@ -101,27 +101,31 @@ type Hold struct {
 // Held is what the lock holds of the path in service, and what keeps it from
 // holding all of it.
 func (t *Transceiver) Held() (held proto.Held, why string) {
-	d, _ := t.drive.(*chipDrive)
 	switch {
 	case t.path == proto.Dark:
 		return proto.HeldNothing, ""
-	case d == nil:
-		return proto.HeldNothing, "modules with a controller have no lock"
 	case t.cfg.Lock.Mode == LockOff:
 		return proto.HeldNothing, "the lock is off"
 	case t.state != Idle || t.cfg.Calibration == nil:
 		return proto.HeldNothing, "the bundle is not ready"
-	case d.scan.differ:
-		return proto.HeldNothing, "codes were found that are none of ours"
+	}
+	if why := t.drive.lockless(); why != "" {
+		return proto.HeldNothing, why
 	}
 	for i := range t.bundle.Modules {
+		hold, why := t.drive.hold(i)
+		astray := t.letsAstray(i) // whatever its lock says
 		switch {
-		case i < len(d.lock.modules) && d.lock.modules[i].holds():
-		case t.cfg.Lock.Mode == LockOnDrift:
+		case hold.Engaged && hold.Looks > 0 && why == "" && !astray:
+			continue
+		case t.cfg.Lock.Mode == LockOnDrift && !astray:
 			return proto.HeldOnDrift, "lock: drift"
-		default:
-			return proto.HeldNothing, "module " + strconv.Itoa(i) + " could not be looked at"
+		case why == "" && astray:
+			why = "lets light to the wrong side"
+		case why == "":
+			why = notLooked
 		}
+		return proto.HeldNothing, "module " + strconv.Itoa(i) + " " + why
 	}
 	if t.path == proto.Loopback {
 		return proto.HeldMZIs, "no diode tells the lanes of the matrix apart"
@@ -129,21 +133,39 @@ func (t *Transceiver) Held() (held proto.Held, why string) {
 	return proto.HeldAll, ""
 }
 
-// holds reports whether the last look at an engaged module came to its end.
-func (m *lockModule) holds() bool { return m.engaged && m.hold.Looks > 0 && !m.blind }
-
 // Holds tells how the bundle's modules are held, nil where nothing ever was.
 func (t *Transceiver) Holds() []Hold {
-	d, _ := t.drive.(*chipDrive)
-	if d == nil || d.lock.modules == nil {
+	holds, any := make([]Hold, len(t.bundle.Modules)), false
+	for i := range holds {
+		holds[i], _ = t.drive.hold(i)
+		any = any || holds[i] != Hold{}
+	}
+	if !any {
 		return nil
 	}
-	holds := make([]Hold, len(d.lock.modules))
-	for i := range holds {
-		holds[i] = d.lock.modules[i].hold
-		holds[i].Engaged = d.lock.modules[i].engaged
-	}
 	return holds
+}
+
+func (t *chipDrive) lockless() string {
+	if t.scan.differ {
+		return "codes were found that are none of ours"
+	}
+	return ""
+}
+
+const notLooked = "could not be looked at"
+
+func (t *chipDrive) hold(module int) (h Hold, why string) {
+	if module >= len(t.lock.modules) {
+		return h, ""
+	}
+	m := &t.lock.modules[module]
+	h = m.hold
+	h.Engaged = m.engaged
+	if m.blind {
+		why = notLooked
+	}
+	return h, why
 }
 
 func (l *lock) step() lockStep {

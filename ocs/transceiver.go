@@ -136,6 +136,10 @@ type looker interface {
 	look() (asked int)
 	// readHealth reads one module, unless it is busy.
 	readHealth(module int) bool
+	// lockless is why no module can be held, "" where they can.
+	lockless() string
+	// hold is how a module is held; why it is not, though looks have come to their end.
+	hold(module int) (h Hold, why string)
 	// progress of a calibration, if one is running.
 	progress() (p Progress, running bool)
 }

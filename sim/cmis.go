@@ -24,6 +24,8 @@ type MCITiming struct {
 	Command time.Duration // of the command data block
 	// NoSearch: a controller without page B4h; nobody calibrates its module.
 	NoSearch bool
+	// NoLock: a controller that holds no cell by itself.
+	NoLock bool
 }
 
 // DefaultMCITiming is a controller that is quick where it matters. chosen.
@@ -63,6 +65,7 @@ type mci struct {
 	search  bool     // being calibrated: page B4h drives heaters and lasers
 	rail    railChip // behind the controller
 	power   *controllerPower
+	lock    mciLock
 }
 
 // controllerPower is what drives the heaters of a module of kind cmis: how it
@@ -104,6 +107,7 @@ const (
 	mciCommand
 	mciReset
 	mciLow
+	mciLockStep
 )
 
 // newMCI is a controller with its memory as it leaves the factory.
@@ -198,8 +202,7 @@ func (c *mci) do(t mciWork) {
 		c.fire(t.arg)
 	case mciApply:
 		c.pages[cmis.PageOCS][cmis.ApplyAnswer-128] = byte(cmis.AnswerDone)
-		c.forced, c.applied = c.staged, true
-		c.drive()
+		c.take()
 	case mciPowered:
 		if c.state() == cmis.ModulePwrUp {
 			c.become(cmis.ModuleReady)
@@ -219,10 +222,11 @@ func (c *mci) do(t mciWork) {
 			p[cmis.RedirectionResult-128+lane] = cmis.RedirectionSuccess
 			p[cmis.CommittedRedirection-128+lane] = p[cmis.Redirection-128+lane]
 		}
-		c.forced, c.applied = c.staged, true
-		c.drive()
+		c.take()
 	case mciCommand:
 		c.command()
+	case mciLockStep:
+		c.lockStep(t.arg)
 	case mciLow:
 		if c.state() == cmis.ModulePwrDn {
 			c.become(cmis.ModuleLowPwr)
@@ -253,6 +257,7 @@ func (m *module) scan(average byte) {
 func (c *mci) fire(trigger byte) {
 	m, now := c.m, c.m.board.now
 	path := trigger & cmis.TriggerPath
+	c.freeze()
 	c.nets = [2]bool{path != hal.LOSLoopback, path == hal.LOSExternal2}
 	m.toggled()
 	for half, bit := range []byte{cmis.TriggerUpper, cmis.TriggerLower} {
@@ -359,12 +364,28 @@ func (bu *bundle) agree() {
 	bu.nets = bu.modules[0].mci.nets
 }
 
+// take brings the staged codes to the DACs. Where they are others than before, what a
+// lock had added to those is of no use.
+func (c *mci) take() {
+	for k := range mciLockCells {
+		if c.staged[0][k] != c.forced[0][k] || c.staged[1][k] != c.forced[1][k] {
+			c.lock.trim[k] = 0
+		}
+	}
+	c.forced, c.applied = c.staged, true
+	c.freeze()
+	c.drive()
+}
+
 // drive brings the codes applied last to the DACs.
 func (c *mci) drive() {
 	for k := range hal.CellsPerMod {
 		d, ch := k/controllerChannels, k%controllerChannels
 		c.power[d].code[ch] = [2]uint16{c.forced[0][k], c.forced[1][k]}
 		if k < hal.CellMatrix {
+			for register := range 2 {
+				c.power[d].code[ch][register], _ = c.trimmedCode(k, register)
+			}
 			c.power[d].follow[k/hal.CellMZI2] |= 1 << ch
 		}
 	}

@@ -81,6 +81,8 @@ func (c *mci) put(at, v byte) {
 			c.control(v)
 		case cmis.Trigger:
 			c.triggered(v)
+		case cmis.LockMode:
+			c.hold(v)
 		default:
 			c.lower[at] = v
 		}

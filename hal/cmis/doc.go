@@ -31,6 +31,14 @@
 //	67     In force now, coded as the trigger.
 //	68-69  Microseconds from the last trigger to the drive of the heaters.
 //	70     Bit 0: codes have been applied and none has been staged since.
+//	71     Lock, where advertised: 1 holds MZI1 and MZI2 of the path in force where
+//	       they send the least light the wrong way, by what the controller adds to
+//	       the codes applied, which read back as they were; 0 leaves what was added.
+//	       A trigger freezes it, other codes for a cell drop what was added to it.
+//	72     How it stands: 0 off, 1 seeking, 2 holding, 3 lost, see LockPhase
+//	73     Looks that came to their end, modulo 256
+//	74     Cell of the largest error that the last one found and trimmed
+//	75-76  That error, in 10 microradian
 //
 // A trigger is one byte, so that one write reaches all modules of a segment
 // whose mux ports are open. Acknowledgements of several modules meet as a wired
@@ -40,7 +48,7 @@
 //
 //	128-131  "OCST"       132  format, 1
 //	133      advertisement: bit 0 trigger, bit 1 staging, bit 2 raise counters,
-//	         bit 3 calibration, page B4h
+//	         bit 3 calibration, page B4h, bit 4 lock
 //	134-135  longest time from trigger to drive, microseconds
 //	136-137  longest time from drive to settled light, microseconds
 //	138, 139 cells, lanes

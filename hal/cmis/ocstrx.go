@@ -17,6 +17,9 @@ const (
 	TriggerTook   = 68
 	Applied       = 70
 	StatusBytes   = 7 // from Trigger on
+	LockMode      = 71
+	LockState     = 72
+	LockBytes     = 6 // from LockMode on
 
 	Apply       = 160
 	ApplyAnswer = 161
@@ -69,7 +72,7 @@ var ErrNotOCSTrx = errors.New("no OCSTrx behind the management interface")
 
 // Control is what page B0h says.
 type Control struct {
-	Trigger, Staging, Counters, Calibration bool
+	Trigger, Staging, Counters, Calibration, Lock bool
 
 	TriggerMax, SettleMax time.Duration
 }
@@ -85,6 +88,7 @@ const (
 	controlStaging
 	controlCounters
 	controlCalibration
+	controlLock
 )
 
 // Bytes is c as a module holds it.
@@ -92,7 +96,7 @@ func (c Control) Bytes() [controlBytes]byte {
 	var b [controlBytes]byte
 	copy(b[:], controlMagic)
 	b[4] = 1
-	for i, on := range []bool{c.Trigger, c.Staging, c.Counters, c.Calibration} {
+	for i, on := range []bool{c.Trigger, c.Staging, c.Counters, c.Calibration, c.Lock} {
 		if on {
 			b[5] |= 1 << i
 		}
@@ -117,9 +121,9 @@ func ParseControl(b []byte) (Control, error) {
 	}
 	return Control{
 		Trigger: b[5]&controlTrigger != 0, Staging: b[5]&controlStaging != 0, Counters: b[5]&controlCounters != 0,
-		Calibration: b[5]&controlCalibration != 0,
-		TriggerMax:  time.Duration(binary.BigEndian.Uint16(b[6:])) * time.Microsecond,
-		SettleMax:   time.Duration(binary.BigEndian.Uint16(b[8:])) * time.Microsecond,
+		Calibration: b[5]&controlCalibration != 0, Lock: b[5]&controlLock != 0,
+		TriggerMax: time.Duration(binary.BigEndian.Uint16(b[6:])) * time.Microsecond,
+		SettleMax:  time.Duration(binary.BigEndian.Uint16(b[8:])) * time.Microsecond,
 	}, nil
 }
 
@@ -140,4 +144,41 @@ func ParseStatus(b []byte) (Status, error) {
 	}
 	return Status{Trigger: b[0], Answer: Answer(b[1]), Count: b[2], InForce: b[3],
 		Took: time.Duration(binary.BigEndian.Uint16(b[4:])) * time.Microsecond, Applied: b[6]&1 != 0}, nil
+}
+
+// LockPhase is how the lock of a module's controller stands.
+type LockPhase uint8
+
+const (
+	LockOff     LockPhase = iota // nothing is held
+	LockSeeking                  // no look has come to its end since it began, or since the path
+	LockHolding                  // the last look left no cell of the path under what is asked
+	LockLost                     // it left one there
+)
+
+var lockPhaseNames = [...]string{"off", "seeking", "holding", "lost"}
+
+func (p LockPhase) String() string {
+	if int(p) < len(lockPhaseNames) {
+		return lockPhaseNames[p]
+	}
+	return "unknown(" + strconv.Itoa(int(p)) + ")"
+}
+
+// Lock is bytes 71-76 of lower memory.
+type Lock struct {
+	On    bool
+	Phase LockPhase
+	Looks uint8 // that came to their end, modulo 256
+	Cell  uint8 // of the largest error
+	// Microrad is the largest error that the last look found, and trimmed.
+	Microrad int32
+}
+
+// ParseLock reads LockBytes bytes from LockMode on.
+func ParseLock(b []byte) (Lock, error) {
+	if len(b) < LockBytes {
+		return Lock{}, fmt.Errorf("cmis: lock of %d bytes: %w", len(b), ErrShort)
+	}
+	return Lock{On: b[0] == 1, Phase: LockPhase(b[1]), Looks: b[2], Cell: b[3], Microrad: 10 * int32(binary.BigEndian.Uint16(b[4:]))}, nil
 }

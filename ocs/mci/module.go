@@ -34,6 +34,7 @@ type Module struct {
 	Advert  cmis.Advert
 	Control cmis.Control  // what it can do
 	Status  cmis.Status   // its newest account
+	Lock    cmis.Lock     // as Health read it last
 	limit   time.Duration // of what is being waited for
 	tries   int
 	staged  bool // by this life
@@ -42,6 +43,8 @@ type Module struct {
 	doubted byte // what it was
 
 	warm    [4]byte
+	hold    [1]byte
+	held    [cmis.LockBytes]byte
 	trigger [1]byte // for this module alone
 	head    [8]byte
 	raw     [cmis.StatusBytes]byte
@@ -175,20 +178,43 @@ func (m *Module) Alone(then func()) bool {
 	return true
 }
 
-// Health reads the module's temperature, flags and levels. It writes nothing and
+// Health reads the module's temperature, flags and levels, and how its lock stands where
+// that is asked. It writes nothing and
 // changes no page, so that no module is away when a trigger comes.
-func (m *Module) Health(then func(now time.Duration, millicelsius int32, err error)) {
+func (m *Module) Health(lock bool, then func(now time.Duration, millicelsius int32, err error)) {
 	counters := m.Control.Counters
 	queue := []cmis.Request{{Offset: cmis.Temperature, Data: m.warm[:]}, m.levels(proto.External1)}
 	if counters {
 		queue = append(queue, m.flags.InService()...)
 	}
+	if lock = lock && m.Control.Lock; lock {
+		queue = append(queue, cmis.Request{Offset: cmis.LockMode, Data: m.held[:]})
+	}
 	m.Ask(hal.ClassHousekeeping, func(now time.Duration, err error) {
 		if err == nil && counters {
 			m.flags.Taken(now)
 		}
+		if err == nil && lock {
+			m.Lock, err = cmis.ParseLock(m.held[:])
+		}
 		then(now, cmis.MilliCelsius(m.warm[:]), err)
 	}, queue...)
+}
+
+// Hold lets the module hold the cells of the path in force, or no more. The write
+// may keep it away as any other.
+func (m *Module) Hold(on bool, then func()) {
+	m.hold[0] = 0
+	if on {
+		m.hold[0] = 1
+	}
+	m.Ask(hal.ClassHousekeeping, func(time.Duration, error) { then() }, // the next reading tells what came of it
+		cmis.Request{Write: true, Offset: cmis.LockMode, Data: m.hold[:]})
+}
+
+// Again reads the levels of the guard once more.
+func (m *Module) Again(then func(now time.Duration, err error)) {
+	m.Ask(hal.ClassHousekeeping, then, m.levels(proto.External1))
 }
 
 // Home brings a module back to the service page, where it stays.

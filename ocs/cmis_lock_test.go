@@ -1,0 +1,228 @@
+package ocs_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/ocs"
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+// lockedCMIS is a bundle of two CMIS modules on a path.
+func lockedCMIS(t *testing.T, p proto.Path, mode ocs.LockMode, timing sim.MCITiming) *rig {
+	t.Helper()
+	cal := calibratedCMIS(t)
+	r := bareCMIS(t, 2, true, 3, timing)
+	r.lock = ocs.LockConfig{Mode: mode}
+	r.boot([]*ocs.Calibration{cal})
+	r.readyCMIS()
+	if err := r.optics[0].Select(r.world.Now(), p); err != nil {
+		t.Fatal(err)
+	}
+	r.run(50 * time.Millisecond)
+	r.events[0] = nil
+	return r
+}
+
+// rounds lets time go on with a health round every so often, and tells the least
+// extinction of all modules between them, by the truth.
+func (r *rig) rounds(p proto.Path, span, every time.Duration) (least int32) {
+	least = 1 << 30
+	for end := r.world.Now() + span; r.world.Now() < end; {
+		r.round()
+		r.run(every)
+		for m := range r.board.Bundles[0].Modules {
+			db, _ := r.held(m, p)
+			least = min(least, db)
+		}
+	}
+	return least
+}
+
+// Goal: modules with a controller hold the walk of docs/board.md on every path, and the
+// host says so; without a lock a case that is 8 K warmer costs 25 dB and the taps tell.
+// Method: the walk planted in each of two modules that carry light; health rounds; the
+// truth between them, dither included.
+func TestControllersHoldTheirModules(t *testing.T) {
+	for _, c := range []struct {
+		path proto.Path
+		mode ocs.LockMode
+		span time.Duration
+		held proto.Held
+	}{
+		{proto.Loopback, ocs.LockAlways, 15 * time.Second, proto.HeldMZIs},
+		{proto.External1, ocs.LockAlways, 15 * time.Second, proto.HeldAll},
+		{proto.External2, ocs.LockAlways, 15 * time.Second, proto.HeldAll},
+		{proto.External2, ocs.LockOff, 15 * time.Second, proto.HeldNothing},
+	} {
+		r := lockedCMIS(t, c.path, c.mode, sim.DefaultMCITiming())
+		r.rounds(c.path, 2*time.Second, 100*time.Millisecond)
+		for m := range 2 {
+			if err := r.world.Inject(r.id, sim.Fault{Kind: sim.DriftWalk, Module: m}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.mode == ocs.LockOff {
+			r.world.SetAmbient(r.id, 48_000)
+		}
+		least := r.rounds(c.path, c.span, c.span/40)
+		held, why := r.optics[0].Held()
+		told := r.toldAstray()
+		t.Logf("lock %v, %v: least %.1f dB, held %v (%s), told %q, %+v", c.mode, c.path, float64(least)/1000, held, why, told, r.optics[0].Holds())
+		if held != c.held || (c.mode == ocs.LockOff) != (least < 25_000) || (c.mode == ocs.LockOff) != (told != "") {
+			t.Errorf("lock %v, %v: %v (%s), %d mdB, told %q", c.mode, c.path, held, why, least, told)
+		}
+	}
+}
+
+// toldAstray is what was said of light on the wrong side.
+func (r *rig) toldAstray() (text string) {
+	for _, e := range r.events[0] {
+		if strings.Contains(e.Text, "light on the wrong side") {
+			text += e.Text + "; "
+		}
+	}
+	return text
+}
+
+// Goal: a cell that its module cannot hold is told: by the module where it knows, by
+// the taps where it does not.
+// Method: a case that gets colder than the lock can follow; the heater of an MZI2 that
+// stops, which a module that goes to and fro with it takes for quiet.
+func TestModuleThatCannotHoldSaysSo(t *testing.T) {
+	for name, c := range map[string]struct { // any order: independent
+		spoil func(*rig)
+		why   string
+	}{
+		"cold":         {func(r *rig) { r.world.SetAmbient(r.id, 0) }, " does not hold cell "},
+		"heater stuck": {func(r *rig) { r.plant(sim.Fault{Kind: sim.HeaterStuck, Module: 1, Index: hal.CellMZI2 + 3}) }, "module 1 lets light to the wrong side"},
+	} {
+		r := lockedCMIS(t, proto.External1, ocs.LockAlways, sim.DefaultMCITiming())
+		r.rounds(proto.External1, 2*time.Second, 100*time.Millisecond)
+		if held, why := r.optics[0].Held(); held != proto.HeldAll {
+			t.Fatalf("%s: before: %v (%s)", name, held, why)
+		}
+		c.spoil(r)
+		r.rounds(proto.External1, time.Second, 100*time.Millisecond)
+		if name == "heater stuck" {
+			r.rounds(proto.External1, 3*time.Second, 100*time.Millisecond)
+		}
+		held, why := r.optics[0].Held()
+		if held != proto.HeldNothing || !strings.Contains(why, c.why) {
+			t.Errorf("%s: %v (%s)", name, held, why)
+		}
+		if told := r.toldAstray(); name == "heater stuck" && !strings.Contains(told, "module 1") {
+			t.Errorf("%s: told %q", name, told)
+		}
+	}
+}
+
+func (r *rig) plant(f sim.Fault) {
+	r.t.Helper()
+	if err := r.world.Inject(r.id, f); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// Goal: only what drifts is held on drift, and let go when it is quiet; a new life of
+// the software adopts a module that holds, and one without a lock ends it.
+// Method: 8 K more in the case; the host's word and the light.
+func TestControllersAreToldOnDrift(t *testing.T) {
+	p := proto.External2
+	r := lockedCMIS(t, p, ocs.LockAlways, sim.DefaultMCITiming())
+	r.rounds(p, 5*time.Second, 100*time.Millisecond) // codes that are right
+	cal := r.optics[0].Status().Calibration
+	again := func(mode ocs.LockMode) {
+		r.lock.Mode = mode
+		r.boot([]*ocs.Calibration{cal})
+		r.readyCMIS()
+	}
+	again(ocs.LockOnDrift)
+	r.round()
+	r.round()
+	if h := r.optics[0].Holds(); len(h) != 2 || !h[0].Engaged || !h[1].Engaged {
+		t.Fatalf("not adopted: %+v", h)
+	}
+	r.rounds(p, 8*time.Second, 100*time.Millisecond)
+	if h := r.optics[0].Holds(); h[0].Engaged || h[1].Engaged {
+		t.Fatalf("quiet, and held: %+v", h)
+	}
+	if held, _ := r.optics[0].Held(); held != proto.HeldOnDrift {
+		t.Errorf("on drift: %v", held)
+	}
+	r.world.SetAmbient(r.id, 48_000)
+	before, _ := r.held(1, p)
+	r.rounds(p, 4*time.Second, 100*time.Millisecond)
+	after, cell := r.held(1, p)
+	if before > 22_500 || after < 26_000 {
+		t.Errorf("8 K warmer: %d mdB before, %d after (cell %d)", before, after, cell)
+	}
+	again(ocs.LockOff)
+	r.round()
+	r.run(20 * time.Millisecond)
+	r.world.SetAmbient(r.id, 40_000)
+	r.rounds(p, 4*time.Second, 100*time.Millisecond)
+	if least, _ := r.held(1, p); least > 22_500 {
+		t.Errorf("the lock was to be off: %d mdB", least)
+	}
+}
+
+// Goal: a lock costs a switch nothing: the path comes as fast, its light is there, and
+// no cell is left where a look put it.
+// Method: paths to and fro at instants over whole looks, with slow controllers too.
+func TestTriggerFreezesAControllersLock(t *testing.T) {
+	for _, timing := range []sim.MCITiming{sim.DefaultMCITiming(), sim.SlowMCITiming()} {
+		var took [2]time.Duration
+		for i, mode := range []ocs.LockMode{ocs.LockOff, ocs.LockAlways} {
+			r := lockedCMIS(t, proto.External1, mode, timing)
+			r.rounds(proto.External1, 3*time.Second, 100*time.Millisecond)
+			paths := []proto.Path{proto.External2, proto.Loopback, proto.External1}
+			for n := range 18 {
+				r.round()
+				r.run(300*time.Millisecond + time.Duration(n)*7*time.Millisecond)
+				p := paths[n%3]
+				r.events[0] = nil
+				asked := r.world.Now()
+				if err := r.optics[0].Select(asked, p); err != nil {
+					t.Fatal(err)
+				}
+				r.run(80 * time.Millisecond)
+				verified := false
+				for _, e := range r.events[0] {
+					switch e.Kind {
+					case ocs.Switched:
+						took[i] = max(took[i], e.At-asked)
+					case ocs.Verified:
+						verified = true
+					case ocs.PathFailed:
+						t.Errorf("%v: %+v", p, e)
+					}
+				}
+				if db, cell := r.held(0, p); mode == ocs.LockAlways && n > 5 && db < 24_500 {
+					t.Errorf("%d: %v: cell %d at %d mdB", n, p, cell, db)
+				}
+				if mode == ocs.LockAlways && !verified && n > 5 {
+					t.Errorf("%d: %v: not verified: %+v", n, p, r.events[0])
+				}
+			}
+		}
+		t.Logf("longest switch %v without, %v with a lock", took[0], took[1])
+		if took[1] > took[0]*5/4+20*time.Microsecond {
+			t.Errorf("longest switch %v without, %v with a lock", took[0], took[1])
+		}
+	}
+}
+
+// Goal: a controller that has no lock is said to have none.
+func TestControllerWithoutALockSaysSo(t *testing.T) {
+	timing := sim.DefaultMCITiming()
+	timing.NoLock = true
+	r := lockedCMIS(t, proto.External1, ocs.LockAlways, timing)
+	r.rounds(proto.External1, time.Second, 100*time.Millisecond)
+	if held, why := r.optics[0].Held(); held != proto.HeldNothing || why != "the controller of module 0 has no lock" {
+		t.Errorf("%v (%s)", held, why)
+	}
+}

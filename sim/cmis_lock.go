@@ -1,0 +1,215 @@
+package sim
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/cmis"
+	"ringlight/mzi/detmath"
+)
+
+// A controller's own lock, as a module's maker might build one: one cell of the path in
+// force after the other goes a little to either side, and what of its light goes the
+// wrong way tells by how much it is to be moved. It knows the nominal heater, and of its
+// own lanes the light that the factory measured. All figures are chosen.
+const (
+	mciLockRest   = 200 * time.Millisecond  // between two looks
+	mciLockDwell  = 1200 * time.Microsecond // on one side: heat, and as many conversions of each channel as follow
+	mciLockShots  = 128
+	mciLockDither = 0.03 // radian
+	mciLockGain   = 0.7  // of what is found, in a look
+	mciLockMost   = 0.6  // radian that a cell is moved at most
+	mciLockGood   = 0.08 // radian: beyond it a cell of 28 dB has less than 25
+	mciLockCells  = hal.CellMatrix
+)
+
+// mciLock is how far it has come.
+type mciLock struct {
+	gen    byte // of the look under way: a trigger makes it void
+	k      int
+	side   int // 0: none, 1: below, 2: above
+	seen   float64
+	trim   [mciLockCells]float64 // radian
+	dither float64               // of cell k
+	stuck  bool                  // a cell of this look could not be moved as far as it should
+	most   float64               // largest error of this look
+	cell   int                   // whose it is
+	shots  uint64
+}
+
+// hold begins to lock, or ends it: what was trimmed stays.
+func (c *mci) hold(v byte) {
+	if v > 1 || v == c.lower[cmis.LockMode] {
+		return
+	}
+	c.lower[cmis.LockMode] = v
+	c.lower[cmis.LockState] = byte(cmis.LockOff)
+	c.freeze()
+}
+
+// freeze ends a look without a finding, and lets the next begin later.
+func (c *mci) freeze() {
+	l := &c.lock
+	l.gen++
+	if l.side != 0 {
+		l.side, l.dither = 0, 0
+		c.nudge(l.k)
+	}
+	if c.lower[cmis.LockMode] == 1 {
+		c.lower[cmis.LockState] = byte(cmis.LockSeeking)
+		c.later(mciLockRest, mciLockStep, l.gen)
+	}
+}
+
+// lockable says whether cells of a path can be seen, and how many there are.
+func (c *mci) lockable() (cells int, ok bool) {
+	const lasers = cmis.TriggerUpper | cmis.TriggerLower
+	if c.search || c.state() != cmis.ModuleReady || !c.applied || c.lower[cmis.InForce]&lasers != lasers {
+		return 0, false
+	}
+	if c.lower[cmis.InForce]&cmis.TriggerPath == hal.LOSLoopback {
+		return hal.CellMZI2, true
+	}
+	return mciLockCells, true
+}
+
+// lockStep goes on with a look.
+func (c *mci) lockStep(gen byte) {
+	l := &c.lock
+	if gen != l.gen || c.lower[cmis.LockMode] != 1 {
+		return
+	}
+	cells, ok := c.lockable()
+	if !ok {
+		c.freeze()
+		return
+	}
+	switch l.side {
+	case 0:
+		l.k, l.most, l.cell, l.stuck = 0, 0, 0, false
+	case 1:
+		l.seen = c.astray(l.k)
+	case 2:
+		c.trimmed(l.k, c.astray(l.k)-l.seen)
+		l.k++
+	}
+	if l.k == cells {
+		l.side = 0
+		c.looked()
+		c.later(mciLockRest, mciLockStep, l.gen)
+		return
+	}
+	l.side = l.side%2 + 1
+	l.dither = float64(mciLockDither * float64(2*l.side-3))
+	c.nudge(l.k)
+	c.later(mciLockDwell, mciLockStep, l.gen)
+}
+
+// trimmed moves a cell by what the difference of both sides says.
+func (c *mci) trimmed(k int, diff float64) {
+	l, lane := &c.lock, k%hal.Lanes
+	light := c.m.per.laser[lane]
+	if k < hal.CellMZI2 && c.nets[0] {
+		light *= c.m.per.loopGain[lane]
+	}
+	if k >= hal.CellMZI2 {
+		light *= 2 // from the one tap to the other
+	}
+	off := diff / (light * detmath.Sin(mciLockDither))
+	off = min(max(off, -1), 1)
+	if x := math.Abs(off); x > l.most {
+		l.most, l.cell = x, k
+	}
+	want := l.trim[k] - float64(mciLockGain*off)
+	l.trim[k] = min(max(want, -mciLockMost), mciLockMost)
+	l.dither = 0
+	l.stuck = l.stuck || l.trim[k] != want || !c.nudge(k) && math.Abs(off) > mciLockGood
+}
+
+// looked says what a look found.
+func (c *mci) looked() {
+	l := &c.lock
+	state := cmis.LockHolding
+	if l.stuck || l.most > mciLockGood {
+		state = cmis.LockLost
+	}
+	c.lower[cmis.LockState] = byte(state)
+	c.lower[cmis.LockState+1]++
+	c.lower[cmis.LockState+2] = byte(l.cell)
+	binary.BigEndian.PutUint16(c.lower[cmis.LockState+3:], uint16(min(l.most*1e5, 65535)))
+}
+
+// astray is what of a cell's light goes the wrong way, or moves that way, in milliwatt:
+// of an MZI1 on what it is not to lead to, of an MZI2 from one tap to the other.
+func (c *mci) astray(k int) float64 {
+	m := c.m
+	m.refresh()
+	t := int64(m.board.now)
+	see := func(which converter, in *[ads7138.Channels]float64, ch int) float64 {
+		full := m.wired.full[which][ch]
+		code := in[ch] * ads7138.CodeFull / full
+		if m.per.adc != nil {
+			e := m.per.adc[which][ch]
+			code = float64(code*e.gain) + e.offset
+		}
+		c.lock.shots++
+		noise := float64(adcNoiseCodes * m.per.phys.ADCNoise / math.Sqrt(mciLockShots))
+		code += float64(noise * normal(derive(m.seed^detmath.Golden, c.lock.shots)))
+		return max(code, 0) * full / ads7138.CodeFull
+	}
+	if k < hal.CellMZI2 && c.nets[0] {
+		in, sum := m.laneInputs(t), 0.0
+		for ch := range in {
+			sum += see(laneADC, &in, ch)
+		}
+		return sum
+	}
+	in := m.guardInputs(t)
+	one, two := see(guardADC, &in, hal.GuardTap1), see(guardADC, &in, hal.GuardTap2)
+	switch {
+	case k < hal.CellMZI2:
+		return one + two
+	case c.nets[1]:
+		return one - two
+	}
+	return two - one
+}
+
+// trimmedCode is a cell's code with what the lock adds; whole: all of it.
+func (c *mci) trimmedCode(k, register int) (code uint16, whole bool) {
+	code = c.forced[register][k]
+	add := c.lock.trim[k]
+	if k == c.lock.k {
+		add += c.lock.dither
+	}
+	if add == 0 {
+		return code, true
+	}
+	ph := c.m.per.phys
+	volt := float64(code) * (10.0 / 65536)
+	// Nominal: phase is pi times power over that for pi.
+	square := float64(volt*volt) + float64(add/pi*ph.PPi/1000*ph.HeaterOhm)
+	trimmed := math.Floor(float64(math.Sqrt(max(square, 0))*(65536/10.0)) + 0.5)
+	if square < 0 || trimmed > 65535 || !c.allows(uint16(trimmed)) {
+		return code, false
+	}
+	return uint16(trimmed), true
+}
+
+// nudge brings a cell to its code, and says whether all of it is allowed.
+func (c *mci) nudge(k int) (whole bool) {
+	d, ch := k/controllerChannels, k%controllerChannels
+	whole = true
+	for register := range 2 {
+		code, ok := c.trimmedCode(k, register)
+		c.power[d].code[ch][register] = code
+		whole = whole && ok
+	}
+	if c.m.drive(d, 1<<ch) {
+		c.m.changed()
+	}
+	return whole
+}
