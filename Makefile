@@ -46,6 +46,11 @@ packages: cross ## Debian packages of agent, planner and tools into bin/packages
 bench-packages: ## packages built twice, looked through, installed, hung, upgraded and purged under systemd in a container (needs dpkg-deb, lintian, debootstrap, systemd-container, root)
 	@.ci/packages.sh
 
+.PHONY: man
+man: build ## manual pages and shell completions of all commands into bin/man/ and bin/completion/
+	@mkdir -p bin/man bin/completion
+	@for c in ocsctl ocs-agent ocs-planner; do bin/$$c man > bin/man/$$c.1 && for s in bash zsh fish; do bin/$$c completion $$s > bin/completion/$$c.$$s || exit 1; done; done
+
 demo: build ## broker, planner, 64 agents on simulated boards, 348 days of faults (TRACE=FILE replays a trace)
 	@bin/ocs-sim demo $(if $(TRACE),-trace $(TRACE))
 

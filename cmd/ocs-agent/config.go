@@ -119,7 +119,7 @@ type LineConfig struct {
 // Default reports to a broker on this machine, and names no board: nothing is simulated
 // unless it is asked for.
 func Default() Config {
-	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info", LogForm: "text",
+	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent.state", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info", LogForm: "text",
 		Board: BoardConfig{GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true, Physics: sim.DefaultPhysics()}}
 }
 

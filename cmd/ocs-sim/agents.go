@@ -20,7 +20,7 @@ const defaultBroker = "mqtt://127.0.0.1:18830"
 
 func agents(ctx context.Context, args []string) error {
 	p := fabric.DefaultParams()
-	cfg := live.ClusterConfig{Modules: hal.MaxModules, Health: 10 * time.Second, Progress: os.Stderr}
+	cfg := live.ClusterConfig{Modules: hal.MaxModules, Health: 10 * time.Second, Progress: progress(false)}
 	fs := newFlags("agents", "ocs-sim agents -broker mqtt://127.0.0.1:1883")
 	file := fs.String("fabric-file", "", "fabric description, - is stdin; none: the default wiring of the flags below")
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")

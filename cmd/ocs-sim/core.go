@@ -84,7 +84,7 @@ func coreSeeds(ctx context.Context, fs *flag.FlagSet, cfg *live.CoreConfig, runs
 	if trace {
 		seeds.TraceOut = os.Stderr
 	} else if !asJSON {
-		seeds.Progress = os.Stderr
+		seeds.Progress = progress(asJSON)
 	}
 	r, err := live.CoreSeeds(ctx, seeds)
 	if err != nil {

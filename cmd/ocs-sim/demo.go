@@ -71,7 +71,7 @@ func demo(ctx context.Context, args []string) error {
 		}
 	}
 	cfg.Log = logger(*verbose)
-	cfg.Progress = os.Stderr
+	cfg.Progress = progress(*asJSON)
 	if !*asJSON {
 		cfg.Screen = os.Stdout
 	}

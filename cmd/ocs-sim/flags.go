@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -62,6 +63,15 @@ func logger(verbose bool) *slog.Logger {
 		level = slog.LevelInfo
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// progress is where long work tells how far it is: a terminal, and nobody who
+// reads JSON or a file.
+func progress(asJSON bool) io.Writer {
+	if asJSON || !cli.IsTerminal(os.Stderr) {
+		return io.Discard
+	}
+	return os.Stderr
 }
 
 // failJSON tells a failure on stdout as well, for those who asked for JSON.

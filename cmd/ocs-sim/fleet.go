@@ -22,7 +22,7 @@ import (
 var fleetRates = fleet.Rates{Loss: 500, Repeat: 500, Reorder: 500}
 
 func runFleet(ctx context.Context, args []string) error {
-	cfg := live.FleetConfig{Params: fabric.DefaultParams(), Rates: fleetRates, Progress: os.Stderr}
+	cfg := live.FleetConfig{Params: fabric.DefaultParams(), Rates: fleetRates}
 	p := &cfg.Params
 	fs := newFlags("fleet", "ocs-sim fleet -nodes 1000 -k 3 -tp 64 -hours 24 -faults random -json\nwith optical switches between pods: ocs-sim fleet -nodes 16 -k 3 -tp 64 -pods 4 -leaves 2 -servers 2 -hours 0.1 -faults FILE\nlines of a fault script, TIME from when the fabric stands, or commit:N+TIME from the Nth commit of circuits\n(then stage:K may stand for SWITCH: the Kth of that commit):\n  "+strings.Join(fleet.Forms(), "\n  "))
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")
@@ -49,6 +49,7 @@ func runFleet(ctx context.Context, args []string) error {
 	if err := parse(fs, args); err != nil {
 		return fail(err)
 	}
+	cfg.Progress = progress(*asJSON)
 	p.Topology, p.Moves = fabric.Topology(*topology), fabric.Moves(*moves)
 	var err error
 	if p.Core, err = coreOf(); err != nil {

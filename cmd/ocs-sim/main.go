@@ -51,6 +51,9 @@ func run(ctx context.Context, args []string) int {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return exitDone
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "ocs-sim: interrupted; what was under way is not finished")
+		return exitFailed
 	case errors.As(err, &usage):
 		fmt.Fprintln(os.Stderr, "ocs-sim:", err)
 		return exitUsage

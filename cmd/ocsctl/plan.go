@@ -42,7 +42,9 @@ var planVerbs = map[string]planRow{
 func (v planRow) command(name string) func(context.Context, []string, cli.Terminal) error {
 	return func(_ context.Context, args []string, t cli.Terminal) error {
 		fs := cli.NewFlags("plan " + name)
-		fs.Bool("json", false, "print JSON also on a terminal; elsewhere a plan is JSON anyway")
+		asJSON := fs.Bool("json", false, "print JSON also on a terminal; elsewhere a plan is JSON anyway")
+		asTable := fs.Bool("table", false, "print a table also where nobody looks on")
+		fs.Bool("wide", false, "lines of any length")
 		words, err := cli.Parse(fs, args, v.help)
 		if err != nil {
 			return err
@@ -50,8 +52,51 @@ func (v planRow) command(name string) func(context.Context, []string, cli.Termin
 		if len(words) > v.files || v.files > 1 && len(words) < v.files {
 			return wrongUsage("plan "+name, fmt.Sprintf("%d files", v.files), "%d words", len(words))
 		}
-		return v.run(t.In, words, t.Out)
+		if *asJSON || !*asTable && !cli.IsTerminal(t.Out) {
+			return v.run(t.In, words, t.Out)
+		}
+		var answer bytes.Buffer
+		err = v.run(t.In, words, &answer)
+		return errors.Join(planTable(answer.Bytes(), t.Out), err)
 	}
+}
+
+// planTable shows a plan to a person: a line a key, a line an element of what is
+// a list of lists or objects.
+func planTable(answer []byte, out io.Writer) error {
+	if len(answer) == 0 {
+		return nil
+	}
+	t := cli.Table{Screen: cli.ScreenOf(out)}
+	dec := json.NewDecoder(bytes.NewReader(answer))
+	dec.UseNumber()
+	if _, err := dec.Token(); err != nil {
+		return err
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return err
+		}
+		var rows []json.RawMessage
+		if json.Unmarshal(value, &rows) != nil || len(rows) == 0 || rows[0][0] != '[' && rows[0][0] != '{' {
+			t.Row(fmt.Sprint(key), plain(value))
+			continue
+		}
+		for i, row := range rows {
+			t.Row(fmt.Sprintf("%v %d", key, i+1), plain(row))
+		}
+	}
+	return t.Print(out)
+}
+
+// plain writes JSON without its quotes, with spaces where lines may end.
+func plain(raw json.RawMessage) string {
+	return strings.NewReplacer(`"`, "", ",", ", ", ":", ": ", "[", "", "]", "", "{", "", "}", "").Replace(strings.ReplaceAll(string(raw), "],[", "; "))
 }
 
 func planNames() []string {

@@ -36,6 +36,17 @@ func TestHelpFitsAScreen(t *testing.T) {
 		}
 		fits(t, c.Name+" -h", out)
 	}
+	file := filepath.Join(t.TempDir(), "in.json")
+	if err := os.WriteFile(file, []byte(`{"nodes":64,"gpus_per_node":4,"k":2,"topology":"line","tp":32,"faulty":[3]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, _ := ctl(t, "plan", "ring", file, "-table")
+	if fits(t, "plan ring -table", out); code != 0 || !strings.Contains(out, "\ngroups 2") && !strings.HasPrefix(out, "groups 1") {
+		t.Errorf("exit %d %s", code, out)
+	}
+	if _, out, _ := ctl(t, "plan", "ring", file); !strings.HasPrefix(out, `{"groups":[[`) {
+		t.Errorf("a script reads %q", out)
+	}
 	if _, out, _ := ctl(t, "man"); !strings.Contains(out, `\-dry\-run`) || !strings.Contains(out, "RINGLIGHT_BROKER") {
 		t.Error("the manual page lacks flags or environment")
 	}
