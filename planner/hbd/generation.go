@@ -2,6 +2,7 @@ package hbd
 
 import (
 	"fmt"
+	"slices"
 
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
@@ -75,10 +76,16 @@ func (h *Rings) checkPrepare() {
 		return
 	}
 	if h.j.Now >= h.doubtAt {
-		// Others wait for it: whether it is there is found out before the generation is late.
-		since := h.doubtAt - joinWait + 1
-		h.doubtAt = journal.Never
-		h.txn.Unanswered(func(part *member.Part) { h.probes.ask(&h.nodes[part.Device.ID], since) })
+		h.doubtAt = h.j.Now + joinWait
+		if slices.ContainsFunc(h.txn.Parts, func(part member.Part) bool { return part.Prepared }) { // else it is the planner's own link that is slow
+			since := h.j.Now
+			h.doubtAt = journal.Never
+			h.txn.Unanswered(func(part *member.Part) {
+				if n := &h.nodes[part.Device.ID]; h.ring(n.Group).unmissed(n.ID) {
+					h.probes.ask(n, since)
+				}
+			})
+		}
 	}
 	if !h.txn.Late() {
 		h.txn.Resend()

@@ -33,7 +33,14 @@ func TestOneThatToldAndWentIsProbedToo(t *testing.T) {
 // and that nobody else could miss: the last of a line, whose only neighbour died
 // with it, and that still told of that.
 // Method: all but the last answer the prepare that leaves the dead one out.
+// When nobody answers it is the planner's own link, and nobody is dead.
 func TestWhoDoesNotAnswerAPrepareIsAsked(t *testing.T) {
+	for _, stalled := range [2]bool{false, true} {
+		silentEnd(t, stalled)
+	}
+}
+
+func silentEnd(t *testing.T, stalled bool) {
 	p := standing(t, 64, 0)
 	r := p.rings[0]
 	r.seeLight()
@@ -52,7 +59,7 @@ func TestWhoDoesNotAnswerAPrepareIsAsked(t *testing.T) {
 	}
 	p.prepare(q)
 	for _, part := range p.txn.Parts {
-		if part.Device.ID != r.nodes[last] {
+		if !stalled && part.Device.ID != r.nodes[last] {
 			p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 		}
 	}
@@ -60,6 +67,14 @@ func TestWhoDoesNotAnswerAPrepareIsAsked(t *testing.T) {
 		p.j.Now = min(p.Next(), p.j.Now+member.PrepareTimeout)
 		p.Conclude()
 		p.Resend()
+	}
+	if stalled {
+		for _, id := range r.nodes {
+			if p.nodes[id].dead || p.nodes[id].probe.open {
+				t.Errorf("nobody answers, and node %d is doubted", id)
+			}
+		}
+		return
 	}
 	if took := p.j.Now - time.Second - settleWait; p.txn.Phase() != member.Resting || !r.at(last).dead || took > joinWait+2*probeWait {
 		t.Errorf("after %v: %s, node %d dead %t", took, p.txn.Phase(), r.nodes[last], r.at(last).dead)

@@ -158,6 +158,16 @@ func (r *ringView) allReady() bool {
 	return true
 }
 
+// unmissed: a node is the last of the ring on one side, and its only neighbour
+// is out, so that nobody could tell that its light is gone.
+func (r *ringView) unmissed(id proto.NodeID) bool {
+	if r == nil || len(r.nodes) < 2 {
+		return false
+	}
+	last := len(r.nodes) - 1
+	return r.nodes[0] == id && !r.at(1).usable() || r.nodes[last] == id && !r.at(last-1).usable()
+}
+
 // lost: the member has applied the ring's generation and one of its sides is
 // off its planned candidate.
 func (r *ringView) lost(at int, s proto.Side) bool {
