@@ -74,6 +74,12 @@ func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 		p.alarms.page(&q, &r)
 	case proto.NounAck:
 		p.alarms.acknowledge(&q, &r)
+	case proto.NounTrace:
+		t := p.rings.Table()
+		if q.Node.IsSwitch() && p.core != nil {
+			t = p.core.Table()
+		}
+		t.Trace(&q, &r)
 	case proto.NounNodes:
 		if q.Page >= uint64(proto.FirstSwitch) {
 			p.onCircuits(&q, &r)

@@ -133,9 +133,13 @@ var sensorNames = [...]string{"none", "case", "rail", "upper_path", "lower_path"
 
 func (s Sensor) String() string { return NameOf(sensorNames[:], uint8(s)) }
 
+var traceNames = [...]string{"none", "asked", "prepare", "prepared", "decided", "stored", "applied", "confirmed", "switched"}
+
+func (s TraceStage) String() string { return NameOf(traceNames[:], uint8(s)) }
+
 var nounNames = [...]string{"none", "fabric", "nodes", "node", "rings", "ring", "why", "events",
 	"drain", "undrain", "host_fault", "host_ok", "request", "core", "circuits", "jobs", "job", "apply", "clear", "tables", "flip",
-	"status", "alarms", "ack", "description", "offer", "edit"}
+	"status", "alarms", "ack", "description", "offer", "edit", "trace"}
 
 func (n Noun) String() string { return NameOf(nounNames[:], uint8(n)) }
 

@@ -38,6 +38,7 @@ const (
 	NounDescription // of the fabric, as JSON; Page is the first byte wanted
 	NounOffer       // Text is the part at Page of one of Size bytes and digest Plan; the answer's Next is what is there
 	NounEdit        // the one of digest Plan is planned for from now on; Rings may end for it, and others move where Moves says so
+	NounTrace       // how Generation came into force: of rings, or where Node is a switch's number, of circuits
 )
 
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
@@ -72,11 +73,12 @@ type OpRequest struct {
 	Reason string `cbor:"17,keyasint,omitempty"`
 	Alarm  string `cbor:"18,keyasint,omitempty"` // of NounAck
 	// Of NounOffer and NounEdit.
-	Text  Part     `cbor:"19,keyasint,omitempty" max:"49152"`
-	Size  uint32   `cbor:"20,keyasint,omitempty"`
-	Plan  *Digest  `cbor:"21,keyasint,omitempty"`
-	Rings []RingID `cbor:"22,keyasint,omitempty"`
-	Moves bool     `cbor:"23,keyasint,omitempty"`
+	Text       Part       `cbor:"19,keyasint,omitempty" max:"49152"`
+	Size       uint32     `cbor:"20,keyasint,omitempty"`
+	Plan       *Digest    `cbor:"21,keyasint,omitempty"`
+	Rings      []RingID   `cbor:"22,keyasint,omitempty"`
+	Moves      bool       `cbor:"23,keyasint,omitempty"`
+	Generation Generation `cbor:"24,keyasint,omitempty"` // of NounTrace
 }
 
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where
@@ -258,4 +260,5 @@ type OpReply struct {
 	Alarms   []AlarmStatus   `cbor:"19,keyasint,omitempty"`
 	Text     Part            `cbor:"20,keyasint,omitempty" max:"49152"` // of NounDescription
 	Edit     *EditStatus     `cbor:"21,keyasint,omitempty"`
+	Trace    []TraceMark     `cbor:"22,keyasint,omitempty"`
 }

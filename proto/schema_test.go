@@ -172,6 +172,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 		{"collective", 0, uint8(len(collectiveNames) - 1), func(c uint8) string { return Collective(c).String() }},
 		{"method", 0, uint8(len(methodNames) - 1), func(c uint8) string { return Method(c).String() }},
 		{"wait-cause", 0, uint8(len(waitCauseNames) - 1), func(c uint8) string { return WaitCause(c).String() }},
+		{"trace-stage", 1, uint8(len(traceNames) - 1), func(c uint8) string { return TraceStage(c).String() }},
 		{"noun", 1, uint8(len(nounNames) - 1), func(c uint8) string { return Noun(c).String() }},
 	} {
 		var want []string
@@ -196,7 +197,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 // Every constant must have a name: a constant added without one would show.
 func TestEveryConstantHasAName(t *testing.T) {
 	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbTry, PhaseProtocol,
-		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounEdit, WaitTurn, MethodTotient, JobStandby, Refused, TopicReply, Abort}
+		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounTrace, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicReply, Abort}
 	for _, code := range last {
 		if strings.HasPrefix(code.String(), "unknown(") {
 			t.Errorf("%T has a code without a name: %v", code, code)

@@ -157,6 +157,9 @@ func goldens() []struct {
 		{"two alarms", OpReply{Version: Version, Corr: testCorr, Alarms: []AlarmStatus{
 			{ID: "7/offline", SinceMillis: 1_700_000_000_000, Severity: SeverityWarning, Node: new(NodeID), What: "offline", Why: "agent offline", AckAuthor: "alice", AckReason: "RMA 4711", AckMillis: 1_700_000_060_000},
 			{ID: "ring-3/degraded", SinceMillis: 1_700_000_000_000, Severity: SeverityCritical, Ring: 3, What: "degraded"}}}},
+		{"how a generation came", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounTrace, Bundle: -1, Generation: 300}},
+		{"three moments of a generation", OpReply{Version: Version, Corr: testCorr, Trace: []TraceMark{{Stage: TraceAsked, AtMicros: 70_000_000, Text: "ring 3: 19 bypassed"}, {Stage: TracePrepared, AtMicros: 70_004_100, Node: new(NodeID)},
+			{Stage: TraceSwitched, AtMicros: 69_999_000, Node: new(NodeID), Peer: 21, Side: Right, Ledger: &Ledger{DetectMicros: 96, DecideMicros: 8, BusMicros: 61, SettleMicros: 48, ConfirmMicros: 194}}}}},
 		{"beat of a host", PlannerState{Version: Version, Planner: 99, Online: true, Term: 3, Seq: 1, PeriodMillis: 2000, Fabric: "f1", Life: 1 << 63, Host: "head-1"}},
 		{"a switch on real hardware", Event{Version: Version, Node: 19, Session: 5, Seq: 9, Kind: EvSwitched, Severity: SeverityWarning, Count: 1, Bundle: 1, Path: External2, FromPath: External1, Side: Right, Ring: 3, Peer: 21, Cause: CauseLightLost, Measured: NoPower, Expected: NoPower,
 			Ledger: &Ledger{DetectMicros: 95, DecideMicros: 131, BusMicros: 64, SettleMicros: 52, ConfirmMicros: 210}, LedgerMark: RealClock | DetectModelled}},

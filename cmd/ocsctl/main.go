@@ -31,6 +31,7 @@ func program() *cli.Program {
 			row("node", "every node, or one with its bundles, sides and alarms", node, "list", "show NODE"),
 			row("ring", "every ring, or one with its links, their losses and fibres", ringNoun, "list", "show RING"),
 			row("why", "what holds now for a node, a bundle or a switch, and what led to it", why, "NODE[/BUNDLE]", "switch-N[/PORT]"),
+			row("trace", "how a generation came into force, as a Chrome trace", trace, "GENERATION"),
 			row("watch", "events, births and deaths as they happen", watch),
 			row("drain", "take a node out of its ring", drain, "NODE"),
 			row("undrain", "let a node in again", undrain, "NODE"),

@@ -82,7 +82,7 @@ func (c *Circuits) prepare(about purpose, want []switchWant) {
 			BypassSeq: v.quoted(), Decisions: []proto.RingID{v.Group}, Circuits: c.circuitsOf(w.sw, w.crossMap)}
 	}
 	c.about = about
-	c.txn.Prepare(c.gen, desired, func(d *member.Device) bool { return about.kind == stageBack && !d.Ready() })
+	c.txn.Prepare(c.gen, proto.Count(len(want), "switch"), c.j.Now, desired, func(d *member.Device) bool { return about.kind == stageBack && !d.Ready() })
 	c.j.Line(journal.Line{Level: journal.Info, Message: "circuits prepare", Rule: "circuits_prepare", Node: -1, Generation: c.gen, Text: c.explain()})
 	c.txn.Resend()
 	if c.txn.Complete() {

@@ -21,6 +21,7 @@ type agenda struct {
 	strays     []proto.NodeID // perhaps to be told where they stand
 	wantBetter bool           // something has changed since everything was looked at
 	dirty      bool           // the placement may have to change
+	dirtySince time.Duration
 	planAt     time.Duration
 	betterAt   time.Duration // when rings may be placed better that are not hurt
 	lookAt     time.Duration // when that is looked into
@@ -102,6 +103,9 @@ func (a *agenda) untold() []proto.NodeID {
 
 // replan asks for a look at the placement after a delay at most.
 func (a *agenda) replan(after time.Duration) {
+	if !a.dirty {
+		a.dirtySince = a.j.Now
+	}
 	if !a.dirty || a.j.Now+after < a.planAt {
 		a.planAt = a.j.Now + after
 	}

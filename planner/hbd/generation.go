@@ -14,7 +14,7 @@ import (
 func (h *Rings) prepare(q *proposal) {
 	h.gen++
 	h.proposal, h.text = q, q.explain()
-	h.txn.Prepare(h.gen, q.desired(h.j.Term, h.gen, h.broken), func(*member.Device) bool { return false })
+	h.txn.Prepare(h.gen, h.text, h.dirtySince, q.desired(h.j.Term, h.gen, h.broken), func(*member.Device) bool { return false })
 	h.markJoins()
 	h.doubtAt = h.j.Now + joinWait
 	h.j.Line(journal.Line{Level: journal.Info, Message: "generation prepares", Rule: "prepare", Node: -1, Generation: h.gen, Text: h.text})

@@ -56,6 +56,7 @@ type Device struct {
 	GoneAt   time.Duration   // when it went offline
 	early    *proto.Reported // of a session whose birth has not come yet
 	signs    signs
+	clock    clock
 	call     uint64 // the last roll call that it answered
 
 	Want Target // what was committed for it

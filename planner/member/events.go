@@ -69,6 +69,7 @@ func (t *Table) Event(d *Device, m *proto.Event) {
 
 func (t *Table) take(d *Device, m *proto.Event) {
 	t.j.Take(&d.Events.Cursor, m)
+	t.event(d, m)
 	t.owner.News(News{Kind: Told, Device: d, Event: m})
 }
 

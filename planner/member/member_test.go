@@ -191,7 +191,7 @@ func (w *world) do(words []string) string {
 			w.say()
 		}
 	case "prepare": // GENERATION, for both
-		w.x.Prepare(proto.Generation(num(1)), []proto.Desired{{Version: 1, Node: 0, Term: 3, Generation: proto.Generation(num(1)), Decisions: []proto.RingID{0}},
+		w.x.Prepare(proto.Generation(num(1)), "", 0, []proto.Desired{{Version: 1, Node: 0, Term: 3, Generation: proto.Generation(num(1)), Decisions: []proto.RingID{0}},
 			{Version: 1, Node: 1, Term: 3, Generation: proto.Generation(num(1)), Decisions: []proto.RingID{0}}}, func(*Device) bool { return false })
 		w.x.Resend()
 	case "decide":

@@ -75,6 +75,7 @@ type Table struct {
 	holding int           // devices that wait for a missing event
 	gapAt   time.Duration
 	gaps    uint64 // events given up
+	courses courses
 	refused uint64 // messages whose numbers are not believed
 }
 
@@ -376,6 +377,10 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	before, heard := d.Standing(), d.Heard()
 	t.restarted(d, m)
 	d.Report, d.ReportAt = m, t.j.Now
+	d.clock.reported(m, t.j.Now)
+	if before.Pending && !d.Pending() {
+		t.courses.mark(d.Want.Gen, d, proto.TraceConfirmed, t.j.Now)
+	}
 	if d.Online() && d.state != Present && !disputed {
 		d.become(Present)
 	}

@@ -97,8 +97,9 @@ var commitBounds = []int64{2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000,
 func (x *Txn) Phase() Phase { return x.phase }
 
 // Prepare sends the desired states of a generation, which are in order of
-// devices. Of those that absent names nobody expects an answer.
-func (x *Txn) Prepare(gen proto.Generation, desired []proto.Desired, absent func(*Device) bool) {
+// devices. Of those that absent names nobody expects an answer. text says what it
+// is for, asked since when a plan was wanted.
+func (x *Txn) Prepare(gen proto.Generation, text string, asked time.Duration, desired []proto.Desired, absent func(*Device) bool) {
 	x.become(Preparing)
 	for i := range desired {
 		desired[i].Life, desired[i].Layout = x.t.j.Life, x.t.j.Layout
@@ -123,6 +124,7 @@ func (x *Txn) Prepare(gen proto.Generation, desired []proto.Desired, absent func
 		x.Parts = append(x.Parts, part)
 	}
 	x.began = x.t.j.Now
+	x.t.courses.begin(gen, text, asked, x.began)
 	x.deadline, x.resendAt, x.backoff = x.t.j.Now+PrepareTimeout, x.t.j.Now, ResendFirst
 }
 
@@ -211,6 +213,7 @@ func (x *Txn) Answer(d *Device, m *proto.Ack) Verdict {
 		return Refused
 	}
 	part.Prepared = true
+	x.t.courses.mark(x.Gen, d, proto.TracePrepared, x.t.j.Now)
 	d.Refusals, d.silences = 0, 0
 	if part.Absent {
 		return Prepared // it came back in time: nobody waits for it all the same
@@ -233,6 +236,9 @@ func (x *Txn) Drop() {
 func (x *Txn) Decide(records []journal.Record) {
 	x.become(Deciding)
 	x.persist = x.t.j.Persist(records...)
+	if c := x.t.courses.find(x.Gen); c != nil {
+		c.decided = x.t.j.Now
+	}
 }
 
 // Persisted: the decision is on disk.
@@ -242,6 +248,9 @@ func (x *Txn) Persisted(id uint64) bool { return x.phase == Deciding && id == x.
 func (x *Txn) Commit() {
 	x.become(Resting)
 	now := x.t.j.Now
+	if c := x.t.courses.find(x.Gen); c != nil {
+		c.stored = now
+	}
 	x.Took.Observe((now - x.began).Microseconds())
 	for i := range x.Parts {
 		d := x.Parts[i].Device

@@ -258,3 +258,38 @@ func cpu(b *testing.B) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// Goal: a planner tells how a generation came into force, in order, and of one that
+// it does not keep says which it does.
+func TestTraceOfAGeneration(t *testing.T) {
+	p := serving(t, 32)
+	ask := func(gen proto.Generation) (r proto.OpReply) {
+		payload, err := proto.Encode(&proto.OpRequest{Version: proto.Version, Corr: proto.Corr{1}, TTLMillis: 1000, Noun: proto.NounTrace, Bundle: -1, Generation: gen})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range p.Step(planner.Event{Kind: planner.Packet, At: 2 * time.Minute, Packet: proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: "f1"}.Request("c"), Payload: payload}}, nil) {
+			if topic, _ := proto.ParseTopic(a.Packet.Topic); a.Kind == planner.Send && topic.Kind == proto.TopicReply {
+				if _, err := proto.Decode(a.Packet.Payload, &r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return r
+	}
+	var n [proto.TraceSwitched + 1]int
+	at := [proto.TraceSwitched + 1]uint64{}
+	for _, m := range ask(1).Trace {
+		n[m.Stage]++
+		at[m.Stage] = max(at[m.Stage], m.AtMicros)
+	}
+	if n != [proto.TraceSwitched + 1]int{0, 1, 1, 32, 1, 1, 0, 32, 0} {
+		t.Errorf("marks %v", n)
+	}
+	if at[proto.TraceAsked] > at[proto.TracePrepare] || at[proto.TracePrepare] > at[proto.TracePrepared] || at[proto.TracePrepared] > at[proto.TraceStored] || at[proto.TraceStored] > at[proto.TraceConfirmed] {
+		t.Errorf("moments %v", at)
+	}
+	if r := ask(9); r.Code != proto.NotFound || r.Field != "generation" || r.Limit != "one of the last 1, 1 to 1" {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,138 @@
+package member
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/proto"
+)
+
+// Course is how one generation came into force, on the planner's clock. It is
+// kept for people; nothing is decided by it.
+type Course struct {
+	Gen     proto.Generation
+	Text    string
+	asked   time.Duration // something changed that it answers
+	began   time.Duration
+	decided time.Duration
+	stored  time.Duration
+	marks   []proto.TraceMark // of devices, as they came
+}
+
+// What is kept. chosen: a person asks about what has just happened; a course of
+// a fabric of 10,000 nodes is some 2 MB.
+const (
+	maxCourses  = 64
+	maxMarks    = 100_000 // of all courses together
+	maxSwitched = 256     // ledgers
+	// before is how long before the cause of a generation a switch may lie that
+	// belongs to it. chosen: events wait for a disk and a broker.
+	before = time.Second
+)
+
+// courses are the last generations of a table, the newest last, and the switches
+// that its devices told of.
+type courses struct {
+	kept     []*Course
+	marks    int
+	switched []proto.TraceMark
+}
+
+// begin opens the course of a generation that is prepared now.
+func (c *courses) begin(gen proto.Generation, text string, asked, now time.Duration) *Course {
+	x := &Course{Gen: gen, Text: proto.Clip(text), asked: min(asked, now), began: now}
+	c.kept = append(c.kept, x)
+	for len(c.kept) > 1 && (len(c.kept) > maxCourses || c.marks > maxMarks) {
+		c.marks -= len(c.kept[0].marks)
+		c.kept[0] = nil
+		c.kept = c.kept[1:]
+	}
+	return x
+}
+
+func (c *courses) find(gen proto.Generation) *Course {
+	for _, x := range c.kept {
+		if x.Gen == gen {
+			return x
+		}
+	}
+	return nil
+}
+
+// mark notes a moment of a device in a generation, if that is still kept.
+func (c *courses) mark(gen proto.Generation, d *Device, stage proto.TraceStage, at time.Duration) {
+	if x := c.find(gen); x != nil {
+		c.marks++
+		x.marks = append(x.marks, proto.TraceMark{Stage: stage, AtMicros: micros(at), Node: &d.ID})
+	}
+}
+
+func micros(t time.Duration) uint64 { return uint64(max(0, t).Microseconds()) }
+
+// clock puts a moment of a device's clock on the planner's: the quickest of its
+// reports has the least of the way in it.
+type clock struct {
+	session proto.Session
+	ahead   time.Duration // the planner's, of the device's
+}
+
+func (k *clock) reported(m *proto.Reported, now time.Duration) {
+	ahead := now - time.Duration(m.UptimeMicros)*time.Microsecond
+	if k.session != m.Session || ahead < k.ahead {
+		*k = clock{m.Session, ahead}
+	}
+}
+
+// event notes what an event says of a generation's course.
+func (t *Table) event(d *Device, m *proto.Event) {
+	if m.Session != d.clock.session {
+		return // its clock is not known
+	}
+	at := time.Duration(m.AtMicros)*time.Microsecond + d.clock.ahead
+	switch {
+	case m.Kind == proto.EvApplied:
+		t.courses.mark(m.Generation, d, proto.TraceApplied, min(at, t.j.Now))
+	case m.Kind == proto.EvSwitched && m.Ledger != nil:
+		l := *m.Ledger
+		if len(t.courses.switched) == maxSwitched {
+			t.courses.switched = t.courses.switched[1:]
+		}
+		t.courses.switched = append(t.courses.switched, proto.TraceMark{Stage: proto.TraceSwitched, AtMicros: micros(min(at, t.j.Now)), Node: &d.ID, Ledger: &l, Peer: m.Peer, Side: m.Side})
+	}
+}
+
+// Trace answers how a generation came into force, a page of marks from q.Page on.
+func (t *Table) Trace(q *proto.OpRequest, r *proto.OpReply) {
+	x := t.courses.find(q.Generation)
+	if x == nil {
+		limit := "none was given out since the planner's start"
+		if n := len(t.courses.kept); n > 0 {
+			limit = fmt.Sprintf("one of the last %d, %d to %d", n, t.courses.kept[0].Gen, t.courses.kept[n-1].Gen)
+		}
+		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "generation", Limit: limit, Reason: "its course is not kept"})
+		return
+	}
+	all := []proto.TraceMark{{Stage: proto.TraceAsked, AtMicros: micros(x.asked), Text: x.Text}, {Stage: proto.TracePrepare, AtMicros: micros(x.began)}}
+	if x.decided > 0 {
+		all = append(all, proto.TraceMark{Stage: proto.TraceDecided, AtMicros: micros(x.decided)})
+	}
+	end := x.began
+	if x.stored > 0 {
+		all = append(all, proto.TraceMark{Stage: proto.TraceStored, AtMicros: micros(x.stored)})
+		end = x.stored
+	}
+	all = append(all, x.marks...)
+	for _, m := range x.marks {
+		end = max(end, time.Duration(m.AtMicros)*time.Microsecond)
+	}
+	for _, m := range t.courses.switched {
+		if m.AtMicros >= micros(x.asked-before) && m.AtMicros <= micros(end) {
+			all = append(all, m)
+		}
+	}
+	all = all[min(q.Page, uint64(len(all))):]
+	if len(all) > proto.MaxPage {
+		all, r.Next = all[:proto.MaxPage], q.Page+proto.MaxPage
+	}
+	r.Trace = all
+}
