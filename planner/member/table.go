@@ -377,10 +377,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	before, heard := d.Standing(), d.Heard()
 	t.restarted(d, m)
 	d.Report, d.ReportAt = m, t.j.Now
-	d.clock.reported(m, t.j.Now)
-	if before.Pending && !d.Pending() {
-		t.courses.mark(d.Want.Gen, d, proto.TraceConfirmed, t.j.Now)
-	}
+	t.told(d, before.Pending)
 	if d.Online() && d.state != Present && !disputed {
 		d.become(Present)
 	}

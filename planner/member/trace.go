@@ -83,6 +83,14 @@ func (k *clock) reported(m *proto.Reported, now time.Duration) {
 	}
 }
 
+// told notes what a report says of a generation's course.
+func (t *Table) told(d *Device, pending bool) {
+	d.clock.reported(d.Report, t.j.Now)
+	if pending && !d.Pending() {
+		t.courses.mark(d.Want.Gen, d, proto.TraceConfirmed, t.j.Now)
+	}
+}
+
 // event notes what an event says of a generation's course.
 func (t *Table) event(d *Device, m *proto.Event) {
 	if m.Session != d.clock.session {
