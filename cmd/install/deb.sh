@@ -37,10 +37,13 @@ put() { install -D -m "$1" "$2" "$root/$3"; }
 gz() { mkdir -p "$(dirname "$root/$2")"; gzip -9n <"$1" >"$root/$2"; chmod 644 "$root/$2"; }
 
 fill() { # fill PACKAGE ARCH BINARIES: what is in it
-  local p=$1 bins=$3 c m
-  for c in $bins; do
+  local p=$1 c
+  for c in $3; do
     put 755 "$bins_dir/$c" "usr/bin/$c"
-    for m in bin/man/"$c".1 bin/man/"$c"-*.1; do [ -f "$m" ] && gz "$m" "usr/share/man/man1/$(basename "$m").gz"; done
+    gz "$work/pages/$c.1" "usr/share/man/man1/$c.1.gz"
+    put 644 "$work/pages/$c.bash" "usr/share/bash-completion/completions/$c"
+    put 644 "$work/pages/$c.zsh" "usr/share/zsh/vendor-completions/_$c"
+    put 644 "$work/pages/$c.fish" "usr/share/fish/vendor_completions.d/$c.fish"
   done
   put 644 "$here/copyright" "usr/share/doc/$p/copyright"
   printf '%s (%s) stable; urgency=medium\n\n  * See NEWS.gz.\n\n -- %s  %s\n' "$p" "$version" "$maintainer" "$(date -R -d "@$SOURCE_DATE_EPOCH")" >"$work/changelog"
@@ -54,15 +57,10 @@ fill() { # fill PACKAGE ARCH BINARIES: what is in it
     mkdir -p "$root/etc/ringlight" ;;
   ringlight-planner)
     put 644 "$here/ocs-planner.service" lib/systemd/system/ocs-planner.service
+    put 644 "$here/planner.json" etc/ringlight/planner.json
+    echo /etc/ringlight/planner.json >"$root/DEBIAN/conffiles"
   ringlight-tools)
-    for m in bin/completion/*; do
-      case $m in
-      *.bash) put 644 "$m" "usr/share/bash-completion/completions/$(basename "$m" .bash)" ;;
-      *.zsh) put 644 "$m" "usr/share/zsh/vendor-completions/_$(basename "$m" .zsh)" ;;
-      *.fish) put 644 "$m" "usr/share/fish/vendor_completions.d/$(basename "$m")" ;;
-      esac
-    done
-    if [ -d docs/monitoring ]; then (cd docs/monitoring && find . -type f) | while read -r m; do put 644 "docs/monitoring/$m" "usr/share/doc/$p/monitoring/$m"; done; fi ;;
+    for m in docs/monitoring/*; do put 644 "$m" "usr/share/doc/$p/monitoring/$(basename "$m")"; done ;;
   esac
 }
 
@@ -92,6 +90,11 @@ build() { # build PACKAGE ARCH BINARIES
   echo "$out/${p}_${version}_$arch.deb $(( $(stat -c %s "$out/${p}_${version}_$arch.deb") / 1024 )) KiB"
 }
 
+mkdir "$work/pages" # of this machine's binaries: they are the same on each
+for c in ocs-agent ocs-planner ocsctl ocs-sim; do
+  bin/$c man >"$work/pages/$c.1"
+  for shell in bash zsh fish; do bin/$c completion $shell >"$work/pages/$c.$shell"; done
+done
 for arch in ${*:-arm64 armhf amd64}; do
   build ringlight-agent "$arch" ocs-agent
   [ "$arch" = armhf ] && continue # of a baseboard controller, which runs no planner
