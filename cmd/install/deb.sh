@@ -40,6 +40,7 @@ fill() { # fill PACKAGE ARCH BINARIES: what is in it
   local p=$1 c
   for c in $3; do
     put 755 "$bins_dir/$c" "usr/bin/$c"
+    [ "$c" = ocs-sim ] && continue # its commands explain themselves
     gz "$work/pages/$c.1" "usr/share/man/man1/$c.1.gz"
     put 644 "$work/pages/$c.bash" "usr/share/bash-completion/completions/$c"
     put 644 "$work/pages/$c.zsh" "usr/share/zsh/vendor-completions/_$c"
@@ -91,7 +92,7 @@ build() { # build PACKAGE ARCH BINARIES
 }
 
 mkdir "$work/pages" # of this machine's binaries: they are the same on each
-for c in ocs-agent ocs-planner ocsctl ocs-sim; do
+for c in ocs-agent ocs-planner ocsctl; do
   bin/$c man >"$work/pages/$c.1"
   for shell in bash zsh fish; do bin/$c completion $shell >"$work/pages/$c.$shell"; done
 done
