@@ -148,9 +148,9 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status) error {
 	}
 	t.Row("  planner", planner)
 	n := j.Nodes
-	t.Row("  nodes", counts(n.Total, "node", []count{{n.Online, "online"}, {n.Silent, "silent"}, {n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}})+fmt.Sprintf("; %d free as spares", j.Spares))
+	t.Row("  nodes", counts(n.Total, []count{{n.Online, "online"}, {n.Silent, "silent"}, {n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}})+", "+proto.Count(int(j.Spares), "spare"))
 	r := j.Rings
-	t.Row("  rings", counts(r.Total, "ring", []count{{r.InService, "in service"}, {r.Degraded, "degraded"}, {r.Forming, "forming"}, {r.Down, "down"}}))
+	t.Row("  rings", counts(r.Total, []count{{r.InService, "in service"}, {r.Degraded, "degraded"}, {r.Forming, "forming"}, {r.Down, "down"}}))
 	t.Row("  links", fmt.Sprintf("%d of %d confirmed by light", j.Links.Confirmed, j.Links.Total))
 	if s.Switches > 0 {
 		t.Row("  switches", fmt.Sprintf("%d of %d online", s.SwitchesOn, s.Switches))
@@ -216,14 +216,14 @@ type count struct {
 }
 
 // counts says how many there are, and of what kind those are of which there is any.
-func counts(total uint32, noun string, parts []count) string {
+func counts(total uint32, parts []count) string {
 	var out []string
 	for _, p := range parts {
 		if p.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", p.n, p.what))
 		}
 	}
-	return strings.TrimSuffix(proto.Count(int(total), noun)+": "+strings.Join(out, ", "), ": ")
+	return strings.TrimSuffix(strconv.Itoa(int(total))+": "+strings.Join(out, ", "), ": ")
 }
 
 // when is a moment for people, with its date and zone.
