@@ -61,7 +61,7 @@ export function fabricPage(root, app) {
   const standing = keep(async () => {
     const r = await get('status');
     app.status = r.status;
-    alarms.replaceChildren(...r.alarms.slice(0, 6).map((a) => el('li', el('span', el(a.severity === 'Critical' ? 'span.dead' : 'span.bypass', a.severity === 'Critical' ? '\u25b2 ' : '\u25c6 '), a.node !== null && a.node < 1 << 20 ? link('node', a.node, `node ${a.node} ${a.what}`) : a.ring ? link('ring', a.ring, a.what) : a.what), el('small', ago(a.since_millis)))),
+    alarms.replaceChildren(...r.alarms.slice(0, 6).map((a) => el('li', el('span', el(a.severity === 'Critical' ? 'span.dead' : 'span.bypass', a.severity === 'Critical' ? '\u25b2 ' : '\u25c6 '), a.node !== null && a.node < 1 << 20 ? link('node', a.node, `node ${a.node} ${a.what}`) : a.ring ? link('ring', a.ring, a.what) : a.what), el('small', ago(a.since_ms)))),
       r.alarms_total > 6 ? el('li.dim', `and ${r.alarms_total - 6} more: ocsctl alarm list`) : r.alarms_total ? '' : el('li.good', 'None stands.'));
   }, 1200);
   told();

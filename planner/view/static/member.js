@@ -53,12 +53,12 @@ export function ringPage(root, app, id) {
       g.fillStyle = '#fff'; g.font = '600 12.5px system-ui,sans-serif'; g.fillText(n, x, y - 58);
       for (const [side, dx] of [['left', -1], ['right', 1]]) {
         const e = node && endOf(node, side);
-        if (!e?.bundle || e.bundle.measured === null) continue;
-        const down = (e.bundle.expected ?? e.bundle.measured) - e.bundle.measured, bx = x + dx * 15, height = 30;
+        if (!e?.bundle || e.bundle.measured_mdbm === null) continue;
+        const down = (e.bundle.expected_mdbm ?? e.bundle.measured_mdbm) - e.bundle.measured_mdbm, bx = x + dx * 15, height = 30;
         g.fillStyle = '#16202c'; g.fillRect(bx - 2, y - 51, 4, height);
         const part = Math.max(0.03, Math.min(1, 1 - down / 3000));
         g.fillStyle = down > 1200 ? COLOUR.dead : down > 400 ? COLOUR.bypass : COLOUR.lit; g.fillRect(bx - 2, y - 51 + height * (1 - part), 4, height * part);
-        g.fillStyle = COLOUR.dim; g.font = '10.5px system-ui,sans-serif'; g.fillText((e.bundle.measured / 1000).toFixed(1), x + dx * 21, y - 10 + (dx > 0 ? 36 : 36));
+        g.fillStyle = COLOUR.dim; g.font = '10.5px system-ui,sans-serif'; g.fillText((e.bundle.measured_mdbm / 1000).toFixed(1), x + dx * 21, y - 10 + (dx > 0 ? 36 : 36));
       }
     });
   };
@@ -67,7 +67,7 @@ export function ringPage(root, app, id) {
     const r = data.ring;
     head.replaceChildren(el('h1', `Ring ${id}`), ringPill(r.state), el('span.dim', `${r.links_confirmed} of ${r.links} links lit by both ends, ${r.gpus} GPUs, generation ${r.generation}`));
     const side = (n, name) => { const e = endOf(n, name); if (!e) { const s = n.reported?.sides.find((x) => x.side === name); return el('td.dim', s ? { end: 'turns back here', closed: 'in loopback' }[s.state] ?? s.state : '-'); }
-      const on = e.side.current !== e.side.working; return el('td', on ? el('span.bypass', 'bypass to ') : 'to ', link('node', e.candidate.peer), el('span.dim', ` over ${e.candidate.bundle}/${e.candidate.path}  `), dBm(e.bundle?.measured), el('span.faint', ` of ${dBm(e.bundle?.expected)}`)); };
+      const on = e.side.current !== e.side.working; return el('td', on ? el('span.bypass', 'bypass to ') : 'to ', link('node', e.candidate.peer), el('span.dim', ` over ${e.candidate.bundle}/${e.candidate.path}  `), dBm(e.bundle?.measured_mdbm), el('span.faint', ` of ${dBm(e.bundle?.expected_mdbm)}`)); };
     members.replaceChildren(el('h2', 'Members, left to right'), el('table', el('tr', ['', 'node', 'stands', 'left', 'right', 'losses'].map((h) => el('th', h))),
       r.nodes.map((n, i) => { const node = data.nodes.find((k) => k.node === n); return el('tr', el('td.faint', String(i + 1)), el('td', link('node', n)), el('td', standingWords(app.picture, n)), side(node, 'left'), side(node, 'right'), el('td.n', String((node.reported?.bundles ?? []).reduce((a, b) => a + b.flaps, 0)))); })));
     draw();
@@ -84,12 +84,12 @@ export function ringPage(root, app, id) {
 function gauge(b) {
   const c = el('canvas', { width: 640, height: 92 }); c.style.width = '320px'; c.style.height = '46px';
   const g = c.getContext('2d'); g.scale(2, 2);
-  const expected = b.expected ?? b.measured, x = (m) => 12 + (m - expected + 3400) / 4400 * 296;
+  const expected = b.expected_mdbm ?? b.measured_mdbm, x = (m) => 12 + (m - expected + 3400) / 4400 * 296;
   g.fillStyle = '#141d28'; g.beginPath(); g.roundRect(12, 14, 296, 9, 4.5); g.fill();
   g.fillStyle = 'rgba(255,106,31,.35)'; g.fillRect(12, 14, x(expected - 3000) - 12, 9);
   g.fillStyle = 'rgba(255,176,0,.16)'; g.fillRect(x(expected - 3000), 14, x(expected - 400) - x(expected - 3000), 9);
-  if (b.measured !== null) {
-    const at = Math.max(12, Math.min(308, x(b.measured))), down = expected - b.measured, colour = down > 3000 ? COLOUR.dead : down > 400 ? COLOUR.bypass : COLOUR.lit;
+  if (b.measured_mdbm !== null) {
+    const at = Math.max(12, Math.min(308, x(b.measured_mdbm))), down = expected - b.measured_mdbm, colour = down > 3000 ? COLOUR.dead : down > 400 ? COLOUR.bypass : COLOUR.lit;
     const glow = g.createLinearGradient(12, 0, at, 0); glow.addColorStop(0, 'rgba(127,211,255,0)'); glow.addColorStop(1, colour);
     g.fillStyle = glow; g.globalAlpha = 0.8; g.fillRect(12, 16.5, at - 12, 4); g.globalAlpha = 1;
     g.fillStyle = colour; g.beginPath(); g.arc(at, 18.5, 5, 0, 7); g.fill();
@@ -112,10 +112,10 @@ export function nodePage(root, app, id) {
     g.scale(2, 2); g.translate(18, 18); stamp(g, p.standing[id], !p.ring[id] && p.standing[id] === 1, p.leaving[id], 8.5);
     head.replaceChildren(glyph, el('h1', `Node ${id}`), el('span.dim', standingWords(p, id)), n.ring ? link('ring', n.ring) : '', n.reason ? el('span.bypass', n.reason) : '', el('span.faint', `generation ${n.generation} of ${n.want} wanted${n.online ? '' : ', agent offline'}`), el('span', link('why', id, 'why (w)')));
     if (!r) { bundles.replaceChildren(el('p.dim', 'It has not reported yet.')); return; }
-    bundles.replaceChildren(...r.bundles.map((b) => el('section', el('h2', `Bundle ${b.bundle}`), el('div', el('b', b.path), '  ', el(b.state === 'tuned' ? 'span.lit' : b.state === 'failed' ? 'span.dead' : 'span.moving', b.state), el('span.dim', `  ${dBm(b.measured)} of ${dBm(b.expected)} expected${b.cause !== 'none' ? ', ' + b.cause.replaceAll('_', ' ') : ''}`)),
-      b.measured === null ? '' : gauge(b), el('div.dim', `${plural(b.flaps, 'loss', 'losses')} so far. Fibres: `, data.fibres[0].filter((f) => f.bundle === b.bundle).map((f, i) => [i ? ', ' : '', `${f.path} to `, link('node', f.node)])))));
+    bundles.replaceChildren(...r.bundles.map((b) => el('section', el('h2', `Bundle ${b.bundle}`), el('div', el('b', b.path), '  ', el(b.state === 'tuned' ? 'span.lit' : b.state === 'failed' ? 'span.dead' : 'span.moving', b.state), el('span.dim', `  ${dBm(b.measured_mdbm)} of ${dBm(b.expected_mdbm)} expected${b.cause !== 'none' ? ', ' + b.cause.replaceAll('_', ' ') : ''}`)),
+      b.measured_mdbm === null ? '' : gauge(b), el('div.dim', `${plural(b.flaps, 'loss', 'losses')} so far. Fibres: `, data.fibres[0].filter((f) => f.bundle === b.bundle).map((f, i) => [i ? ', ' : '', `${f.path} to `, link('node', f.node)])))));
     sides.replaceChildren(el('h2', 'Sides'), el('table', el('tr', ['side', 'state', 'request', 'on', 'candidates, nearest first', 'waits'].map((h) => el('th', h))), r.sides.map((s) => {
-      const list = r.rings[0]?.[s.side] ?? [], left = s.until_micros - r.uptime_micros;
+      const list = r.rings[0]?.[s.side] ?? [], left = s.until_us - r.uptime_us;
       return el('tr', el('td', s.side), el('td', s.state), el('td.dim', s.request.replaceAll('_', ' ')), el('td', s.current < 0 ? el('span.closed', s.state === 'end' ? 'turns back here' : 'loopback') : [link('node', s.peer), s.current !== s.working ? el('span.bypass', ' bypass') : '']),
         el('td', list.map((c, k) => [k ? ', ' : '', link('node', c.peer, String(c.peer)), el('span.faint', ` ${c.bundle}/${c.path}`), k === s.working ? el('span.dim', ' planned') : '', k === s.current ? el('span.lit', ' in use') : '', s.banned >> k & 1 ? el('span.dead', ' banned') : ''])),
         el('td', s.timer === 'none' ? '-' : `${s.timer.replaceAll('_', ' ')}${left > 0 ? `, ${(left / 1e6).toFixed(1)} s when it said so` : ''}`));

@@ -39,7 +39,7 @@ export function keep(f, pause = 700) {
     due = 0;
     if (busy) { soon(); return; }
     busy = true;
-    try { await f(); } catch (e) { console.warn(e); }
+    try { await f(); } catch (e) { reportError(e); }
     busy = false;
   };
   const soon = () => { if (!due && !closed) due = setTimeout(run, pause); };
