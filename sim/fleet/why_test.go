@@ -93,14 +93,14 @@ func TestWhyExplainsWhatHappened(t *testing.T) {
 	}
 	for i, wants := range [][]string{
 		{ // the ban, by the planner that has just listened: what the agent told it meanwhile
-			"LightFound, external1, right side of ring 1, peer 10, ", "(detect ", "Banned, external1, right side of ring 1, peer 10",
+			"light found, external1, right side of ring 1, peer 10, ", "(detect ", "banned, external1, right side of ring 1, peer 10",
 			"right side: closed, request signal_fail, in loopback; planned is node 10 over 1/external1",
 			"right side: node 10 over 1/external1 is banned after 8 losses within 10 s; a plan that names it lifts the ban, or 10 s of steady light",
 			"bundle: loopback, tuned, 8 losses so far, cause no_candidate, measured -", "next attempt in ",
 		},
 		{"placement: in no ring: spare"},
 		{ // the bypass, a moment after it
-			"LightLost, external1, right side of ring 1, peer 5, cause light_lost", "Switched, external1 to external2, right side of ring 1, peer 6, ", " us (detect ",
+			"light lost, external1, right side of ring 1, peer 5, cause light_lost", "switched, external1 to external2, right side of ring 1, peer 6, ", " us (detect ",
 			"right side: ", "request signal_fail, bypass: on node 6 over 1/external2 in place of node 5 over 1/external1",
 			"timer: ring 1 is split though its members are well, formed anew 0 times; next attempt in ", "bundle: external1, tuned, 0 losses so far, cause plan, measured 8.6",
 		},
