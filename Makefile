@@ -51,6 +51,10 @@ man: build ## manual pages and shell completions of all commands into bin/man/ a
 	@mkdir -p bin/man bin/completion
 	@for c in ocsctl ocs-agent ocs-planner; do bin/$$c man > bin/man/$$c.1 && for s in bash zsh fish; do bin/$$c completion $$s > bin/completion/$$c.$$s || exit 1; done; done
 
+.PHONY: docs
+docs: build ## every command of the pages' console blocks, run (PAGES: these alone)
+	@.ci/docs.sh
+
 demo: build ## broker, planner, 64 agents on simulated boards, 348 days of faults (TRACE=FILE replays a trace)
 	@bin/ocs-sim demo $(if $(TRACE),-trace $(TRACE))
 
