@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Runs what the pages tell people to type: the lines that begin with "$ " of each block
 # marked console, a page a script, in a copy of the tree, with what it started ended
-# after it. A block marked "console fails" must fail. PAGES: these alone.
+# after it. A block marked "console fails" must fail; one marked "console long" is run with LONG=1. PAGES: these alone.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 rc=0 pages=0 lines=0
 for page in ${PAGES:-README.md docs/*.md}; do
   script=$(awk '
-    /^```console/ { on = 1; fails = /fails/; next }
+    /^```console/ { on = !/long/ || ENVIRON["LONG"] != ""; fails = /fails/; next }
     /^```/ { on = 0; next }
     on && /^\$ / { l = substr($0, 3); more = 1
       if (fails) print "! { " l "; } || { echo \"did not fail\"; exit 1; }"; else print l; next }
@@ -18,7 +18,7 @@ for page in ${PAGES:-README.md docs/*.md}; do
   rm -rf "$work/tree"; mkdir "$work/tree"
   git ls-files -z | xargs -0 cp --parents -t "$work/tree" 2>/dev/null
   [ -d bin ] && cp -r bin "$work/tree/bin"
-  printf 'set -eE\ntrap '\''echo "line: $BASH_COMMAND" >&2'\'' ERR\n%s\n' "$script" >"$work/script"
+  printf 'PATH=$PWD/bin:$PATH\nset -eE\ntrap '\''echo "line: $BASH_COMMAND" >&2'\'' ERR\n%s\n' "$script" >"$work/script"
   (cd "$work/tree" && exec setsid timeout -k 5 300 bash "$work/script" >"$work/out" 2>&1 </dev/null) & pid=$!
   if wait $pid; then
     echo "ok      $page: $n commands"
