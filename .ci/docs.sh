@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 rc=0 pages=0 lines=0
-for page in ${PAGES:-README.md docs/*.md}; do
+for page in ${PAGES:-$(ls README.md docs/*.md)}; do
   script=$(awk '
     /^```console/ { on = !/long/ || ENVIRON["LONG"] != ""; fails = /fails/; next }
     /^```/ { on = 0; next }
