@@ -19,3 +19,5 @@ require (
 	golang.org/x/sync v0.20.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
+
+replace github.com/gorilla/websocket => ./proto/mqtt/nowebsocket

@@ -33,8 +33,8 @@ func TestMessagesAsPlainValues(t *testing.T) {
 	}
 	r := got["reported"].(map[string]any)
 	b := r["bundles"].([]any)[0].(map[string]any)
-	if got["node"] != 3.0 || got["mode"] != "drained" || r["uptime_micros"] != 5.0 || r["plan"] != (Digest{1}).String() ||
-		b["path"] != "external1" || b["measured"] != nil || b["expected"] != -3000.0 || b["state"] != "tuned" {
+	if got["node"] != 3.0 || got["mode"] != "drained" || r["uptime_us"] != 5.0 || r["plan"] != (Digest{1}).String() ||
+		b["path"] != "external1" || b["measured_mdbm"] != nil || b["expected_mdbm"] != -3000.0 || b["state"] != "tuned" {
 		t.Errorf("%s", raw)
 	}
 	if a := Plain([]any{&peer, (*NodeID)(nil), "x"}).([]any); a[0] != NodeID(4) || a[1] != nil || a[2] != "x" {

@@ -13,7 +13,7 @@ func Plain(msg any) any { return plain(reflect.ValueOf(msg)) }
 
 func plain(v reflect.Value) any {
 	switch v.Kind() {
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return nil
 		}
