@@ -57,8 +57,8 @@ func TestConfigurationErrorsNameTheirKeys(t *testing.T) {
 		text string
 		want []string
 	}{ // any order: independent rows
-		"unknown key":    {`{"fabrik":"f1"}`, []string{"fabrik"}},
-		"wrong type":     {`{"node":"seven"}`, []string{"node"}},
+		"unknown key":    {`{"board":{"fabrik":"f1"}}`, []string{`board: there is no key "fabrik", line 1`}},
+		"wrong type":     {"{\n\n\"node\":\"seven\"}", []string{`node: want a number, got "seven", line 3`}},
 		"not JSON":       {`hello`, []string{"invalid character"}},
 		"something else": {`{} {}`, []string{"something follows"}},
 		"values": {`{"fabric":"F 1","broker":"http://x","cert":"c","state":"","health_ms":-1,"log_level":"loud",

@@ -60,7 +60,7 @@ func TestConfigurationReadsBack(t *testing.T) {
 
 func TestBadConfigurations(t *testing.T) {
 	for text, says := range map[string]string{
-		`{"stat":"a.db"}`:               `unknown field "stat"`,
+		`{"stat":"a.db"}`:               `there is no key "stat"`,
 		`{"log_level":"loud"}`:          "log_level",
 		`{"log_format":"xml"}`:          "text or json",
 		`{"state":""}`:                  "state",

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"strings"
 
 	"ringlight/cmd/cli"
+	"ringlight/proto"
 )
 
 // contextJSON is where to ask, and as whom.
@@ -63,9 +63,7 @@ func readContexts() (f contextsJSON, name string, err error) {
 	} else if err != nil {
 		return f, name, wrongUsage("context", "a file that can be read", "%v", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&f); err != nil {
+	if err := proto.DecodeFile(data, &f); err != nil {
 		return f, name, wrongUsage("context", `{"context": NAME, "contexts": {NAME: {"broker": URL, ...}}}`, "%s: %v", name, err)
 	}
 	return f, name, nil

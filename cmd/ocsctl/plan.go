@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"ringlight/cmd/cli"
+	"ringlight/proto"
 )
 
 // planVerb reads its own words and writes to out.
@@ -184,7 +185,7 @@ func decodePlan(data []byte, keys []planKey) error {
 			return wrongUsage(name, "each key once", "it is there twice")
 		}
 		seen[name] = true
-		if err := decodeKey(dec, keys[at]); err != nil {
+		if err := decodeKey(data, dec, keys[at]); err != nil {
 			return err
 		}
 	}
@@ -197,7 +198,7 @@ func decodePlan(data []byte, keys []planKey) error {
 	return nil
 }
 
-func decodeKey(dec *json.Decoder, k planKey) error {
+func decodeKey(data []byte, dec *json.Decoder, k planKey) error {
 	var raw json.RawMessage
 	if err := dec.Decode(&raw); err != nil {
 		return wrongUsage(k.name, k.want, "not JSON")
@@ -205,11 +206,19 @@ func decodeKey(dec *json.Decoder, k planKey) error {
 	strict := json.NewDecoder(bytes.NewReader(raw))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(k.to); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) {
-			return wrongUsage(k.name, k.want, "a %s", kind.Value)
+		var misfit *proto.FileError
+		switch wrong := proto.DecodeFile(raw, k.to); {
+		case !errors.As(wrong, &misfit):
+			return wrongUsage(k.name, k.want, "%v", err)
+		case misfit.Want == "": // of types that read themselves, too: no place
+			return wrongUsage(k.name, k.want, "%s", misfit.Wrong)
 		}
-		return wrongUsage(k.name, k.want, "%v", err)
+		text := misfit.Wrong
+		if misfit.Field != "" {
+			text = misfit.Field + " is " + text
+		}
+		before := bytes.Count(data[:dec.InputOffset()-int64(len(raw))], []byte("\n"))
+		return wrongUsage(k.name, k.want, "%s on line %d", text, before+misfit.Line)
 	}
 	return nil
 }

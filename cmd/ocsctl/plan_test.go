@@ -85,6 +85,28 @@ func TestPlanImpossible(t *testing.T) {
 
 // Goal: what is wrong with an input is exit 2 with its key and limit.
 // Method: one defect each in an input that is right otherwise.
+// Goal: a value of another kind is named by key and line, in no words of the
+// decoder's. Method: an input over three lines, one value changed.
+func TestPlanMisfitNamesKeyAndLine(t *testing.T) {
+	for _, c := range []struct{ verb, old, new, want string }{
+		{"ring", `"nodes":16`, `"nodes":"seven"`, `nodes: "seven" on line 3: want an integer`},
+		{"ring", `[4,5,7,8]`, "[4,\n\"five\"]", `faulty: [1] is "five" on line 4: want an array of integers`},
+		{"topology", `"bytes":1000`, `"bytes":"many"`, `allreduce: [0].bytes is "many" on line 3: want [{"group"`},
+		{"topology", `"bytes":1000`, `"bytes":1,"byte":2`, `allreduce: there is no key "byte": want [{"group"`},
+	} {
+		in := ringIn + "}"
+		if c.verb == "topology" {
+			in = topologyIn
+		}
+		if !strings.Contains(in, c.old) {
+			t.Fatalf("%s is not in %s", c.old, in)
+		}
+		if code, _, errs := planRun(t, c.verb, "\n\n"+strings.Replace(in, c.old, c.new, 1)); code != 2 || !strings.Contains(errs, c.want) {
+			t.Errorf("exit %d, %s\nwant %s", code, errs, c.want)
+		}
+	}
+}
+
 func TestPlanRefuses(t *testing.T) {
 	swap := func(in, old, with string) string {
 		if !strings.Contains(in, old) {

@@ -54,7 +54,7 @@ func TestWrongFilesNameTheField(t *testing.T) {
 		case err == nil:
 			t.Errorf("%s: %s was taken", c.field, c.edits[1])
 		case strings.HasPrefix(c.field, "line "):
-			if !strings.HasPrefix(err.Error(), c.field) {
+			if !strings.HasSuffix(err.Error(), ", "+c.field) {
 				t.Errorf("%s: %v", c.field, err)
 			}
 		case !errors.As(err, &p) || p.Field != c.field || strings.Count(err.Error(), "\n") > c.more:

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -269,6 +270,26 @@ func TestParseIsStrict(t *testing.T) {
 	}
 	if _, err := Parse([]byte(text)); err != nil {
 		t.Error(err)
+	}
+}
+
+// Goal: a fabric file that does not fit says where, in its own keys. Method: a
+// written file, one value of another kind.
+func TestMisfitNamesKeyAndLine(t *testing.T) {
+	text := string(build(t, Params{Nodes: 4, GPUsPerNode: 4, K: 2, TP: 8}).Encode())
+	for _, c := range []struct{ old, new, want string }{
+		{`"nodes": 4`, `"nodes": "four"`, `nodes: want a number, got "four", line `},
+		{`"0/1/external1"`, `"0/1/loopback"`, `fibres[0].a: port "0/1/loopback": a fibre hangs on external1 or external2, line `},
+		{`"0/1/external1"`, `7`, `fibres[0].a: want text, got 7, line `},
+	} {
+		at := strings.Index(text, c.old)
+		if at < 0 {
+			t.Fatalf("no %s in\n%s", c.old, text)
+		}
+		want := fmt.Sprintf("fabric: %s%d", c.want, 1+strings.Count(text[:at], "\n"))
+		if _, err := Parse([]byte(strings.Replace(text, c.old, c.new, 1))); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

@@ -1,14 +1,13 @@
 package model
 
 import (
-	"bytes"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+
+	"ringlight/proto"
 )
 
 // Error is a model or cluster that cannot be accepted, in the caller's terms.
@@ -106,18 +105,13 @@ func Named(name string) *Model {
 
 // Read reads a model strictly.
 func Read(data []byte) (*Model, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
 	m := new(Model)
-	if err := dec.Decode(m); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) {
-			return nil, wrong(kind.Field, "a "+kind.Type.String(), "a %s", kind.Value)
+	if err := proto.DecodeFile(data, m); err != nil {
+		var misfit *proto.FileError
+		if errors.As(err, &misfit) && misfit.Field != "" && misfit.Want != "" {
+			return nil, wrong(misfit.Field, misfit.Want, "%s on line %d", misfit.Wrong, misfit.Line)
 		}
 		return nil, wrong("model", "one JSON object with name, batch_per_gpu, bytes_per_value, layers and embeddings", "%v", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, wrong("model", "one JSON object", "something follows it")
 	}
 	return m, m.Validate()
 }

@@ -44,7 +44,7 @@ func TestBadModelsNameFieldAndLimit(t *testing.T) {
 	for _, tt := range []struct{ old, with, field, limit string }{
 		{`[{"kind":"dense","count":1,"inputs":4,"outputs":4}]`, `[]`, "layers", "one layer"},
 		{`"batch_per_gpu":8`, `"batch_per_gpu":0`, "batch_per_gpu", "1 to"},
-		{`"batch_per_gpu":8`, `"batch_per_gpu":"8"`, "batch_per_gpu", "int"},
+		{`"batch_per_gpu":8`, `"batch_per_gpu":"8"`, "batch_per_gpu", "a number"},
 		{`"batch_per_gpu"`, `"batch"`, "model", "batch_per_gpu"},
 		{`"bytes_per_value":4`, `"bytes_per_value":9`, "bytes_per_value", "1 to 8"},
 		{`"dense"`, `"lstm"`, "layers[0].kind", "dense, conv"},

@@ -1,8 +1,6 @@
 package study
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/planner/isolate"
+	"ringlight/proto"
 	"ringlight/sim/flow"
 	"ringlight/sim/workload"
 )
@@ -58,13 +57,8 @@ func ReadJCTCluster(r io.Reader) (JCTCluster, error) {
 	if err != nil {
 		return c, err
 	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&c); err != nil {
+	if err := proto.DecodeFile(text, &c); err != nil {
 		return c, invalid("cluster", "a JSON object of leaves, uplinks, gpus_per_server, spines, gbps and ocs", "%v", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return c, invalid("cluster", "one JSON object", "something follows it")
 	}
 	return c, c.Validate()
 }
