@@ -13,7 +13,7 @@ import (
 
 // BringUp says what a bring-up is to do.
 type BringUp struct {
-	Software string
+	Origin Origin
 	// Calibrate calibrates bundles that are not; without it their light is not
 	// looked at.
 	Calibrate bool
@@ -37,7 +37,7 @@ func (b BringUp) Run(field Field, stations []Station) (*Report, error) {
 		return nil, fmt.Errorf("%w: a board without bundles has no bring-up", hal.ErrUnsupported)
 	}
 	began := field.Now()
-	r := &Report{Software: b.Software, Node: stations[0].Node}
+	r := &Report{Origin: b.Origin, Node: stations[0].Node}
 	say := func(format string, args ...any) {
 		if b.Say != nil {
 			b.Say(fmt.Sprintf(format, args...))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,15 +14,15 @@ import (
 // Size of a plot, in pixels.
 const (
 	plotWidth  = 640
-	plotHeight = 150
+	plotHeight = 166
 	plotLeft   = 66
-	plotBottom = 22
+	plotBottom = 38
 	plotTop    = 10
 )
 
 const style = `body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:72em;color:#1b1f24}
 table{border-collapse:collapse;margin:.5em 0 1.5em}td,th{padding:.15em .8em .15em 0;text-align:left;vertical-align:top}
-th{border-bottom:1px solid #889}.fail{color:#b00020;font-weight:600}.skip{color:#7a6a00}.pass{color:#1a7f37}
+th{border-bottom:1px solid #889}.fail{color:#b00020;font-weight:600}.skip{color:#7a6a00}.pass{color:#1a7f37}.made{background:#fff3bf;border:2px solid #c90;padding:.5em .8em;font-weight:600}
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:1.8em}svg{display:block;margin:.3em 0 1em}
 svg text{font:11px system-ui,sans-serif;fill:#445}figcaption{color:#445}figure{margin:0}`
 
@@ -35,8 +36,14 @@ func (r *Report) Page(w io.Writer) error {
 	}
 	p.f("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Bring-up of node %d</title><style>%s</style></head><body>\n", r.Node, style)
 	p.f("<h1>Bring-up of node %d: <span class=%q>%s</span></h1>\n", r.Node, class, verdict)
-	p.f("<p>%s. %d checks, %d skipped, %v of the board's time.</p>\n", html.EscapeString(r.Software), len(r.Checks), r.Skipped, r.Took.Round(time.Millisecond))
-	p.checks(r)
+	if r.Simulated {
+		p.f("<p class=\"made\">SIMULATED BOARD: every figure below comes from a model; no hardware was looked at.</p>\n")
+	}
+	p.urgent(r)
+	p.f("<table><tr><th>date</th><td>%s</td></tr><tr><th>board</th><td>%s</td></tr><tr><th>software</th><td>%s</td></tr>"+
+		"<tr><th>checks</th><td>%d, %d failed, %d skipped, %v of the board's time</td></tr></table>\n",
+		html.EscapeString(r.Date), html.EscapeString(r.Board), html.EscapeString(r.Software), len(r.Checks), r.Failed, r.Skipped, r.Took.Round(time.Millisecond))
+	p.checks("All checks", r.Checks)
 	p.inventory(r)
 	for i := range r.Modules {
 		p.module(&r.Modules[i])
@@ -51,9 +58,31 @@ type page struct{ b strings.Builder }
 
 func (p *page) f(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
 
-func (p *page) checks(r *Report) {
-	p.f("<h2>Checks</h2>\n<table><tr><th>check</th><th>where</th><th></th><th>found</th></tr>\n")
-	for _, c := range r.Checks {
+// urgent is what somebody has to act on: what failed, what was not looked at,
+// and the steps.
+func (p *page) urgent(r *Report) {
+	for _, list := range []struct {
+		title   string
+		verdict Verdict
+	}{{"What failed", Fail}, {"What was not looked at", Skip}} {
+		p.checks(list.title, slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool { return c.Verdict != list.verdict }))
+	}
+	if r.Fibres == nil || len(r.Fibres.Steps) == 0 {
+		return
+	}
+	p.f("<h2>What to do</h2>\n<ol>\n")
+	for _, s := range r.Fibres.Steps {
+		p.f("<li>%s</li>\n", html.EscapeString(s.String()))
+	}
+	p.f("</ol>\n")
+}
+
+func (p *page) checks(title string, list []Check) {
+	if len(list) == 0 {
+		return
+	}
+	p.f("<h2>%s</h2>\n<table><tr><th>check</th><th>where</th><th></th><th>found</th></tr>\n", title)
+	for _, c := range list {
 		p.f("<tr><td>%s</td><td>%s</td><td class=%q>%s</td><td>%s</td></tr>\n", html.EscapeString(c.Section), html.EscapeString(c.Where), string(c.Verdict),
 			c.Verdict, html.EscapeString(c.Text))
 	}
@@ -76,10 +105,11 @@ func (p *page) inventory(r *Report) {
 // series is what one plot shows: a bar an item, and what it should be.
 type series struct {
 	title, unit string
+	axis        string // what the values are
 	values      []float64
 	bad         []bool
 	want        []float64 // a mark a bar; nil: none
-	low, high   float64   // limits drawn as lines; equal: none
+	limits      []float64 // drawn as lines
 	item        string
 }
 
@@ -88,26 +118,26 @@ func (p *page) module(m *ModuleReport) {
 		return
 	}
 	p.f("<h2>Bundle %d module %d, %s</h2>\n", m.Bundle, m.Module, html.EscapeString(m.Serial))
-	s := series{title: "Heater resistance", unit: "Ohm", low: ohmLeast, high: ohmMost, item: "cell"}
+	s := series{title: "Heater resistance", axis: "resistance", unit: "Ohm", limits: []float64{ohmLeast, ohmMost}, item: "cell"}
 	for _, o := range m.Ohm {
 		s.values = append(s.values, float64(max(o, 0)))
 		s.bad = append(s.bad, o < ohmLeast || o > ohmMost)
 	}
 	p.plot(s)
-	s = series{title: "Light of each laser on its module's own diodes, heaters cold", unit: "dBm", low: float64(laserLeast) / 1000, high: float64(laserLeast) / 1000, item: "lane"}
+	s = series{title: "Light of each laser on its module's own diodes, heaters cold", axis: "light", unit: "dBm", limits: []float64{float64(laserLeast) / 1000}, item: "lane"}
 	for _, l := range m.LaneBest {
 		s.values = append(s.values, float64(l)/1000)
 		s.bad = append(s.bad, l < laserLeast)
 	}
 	p.plot(s)
-	s = series{title: "Loopback, and what the calibration saw", unit: "dBm", item: "lane"}
+	s = series{title: "Loopback; black: what the calibration saw", axis: "light", unit: "dBm", item: "lane"}
 	for i, l := range m.LoopLevel {
 		s.values = append(s.values, float64(l)/1000)
 		s.want = append(s.want, float64(m.LoopExpected[i])/1000)
 		s.bad = append(s.bad, l < m.LoopExpected[i]-loopSlack)
 	}
 	p.plot(s)
-	s = series{title: "Extinction of each cell as calibrated", unit: "dB", item: "cell"}
+	s = series{title: "Extinction of each cell as calibrated", axis: "extinction", unit: "dB", item: "cell"}
 	for _, e := range m.ExtinctionMB {
 		s.values = append(s.values, float64(e)/1000)
 		s.bad = append(s.bad, false)
@@ -118,13 +148,10 @@ func (p *page) module(m *ModuleReport) {
 // bounds are the round numbers between which all of a series lies.
 func (s *series) bounds() (low, high float64) {
 	low, high = s.values[0], s.values[0]
-	for _, list := range [][]float64{s.values, s.want} {
+	for _, list := range [][]float64{s.values, s.want, s.limits} {
 		for _, v := range list {
 			low, high = min(low, v), max(high, v)
 		}
-	}
-	if s.low != s.high {
-		low, high = min(low, s.low), max(high, s.high)
 	}
 	step := 5.0
 	for high-low > 8*step {
@@ -147,11 +174,18 @@ func (p *page) plot(s series) {
 		return plotTop + (high-v)/(high-low)*(plotHeight-plotTop-plotBottom)
 	}
 	wide := float64(plotWidth-plotLeft) / float64(len(s.values))
-	p.f("<figure><figcaption>%s</figcaption><svg width=\"%d\" height=\"%d\" role=\"img\" aria-label=%q>\n", html.EscapeString(s.title), plotWidth, plotHeight,
-		html.EscapeString(s.title))
+	title := s.title
+	for i, v := range s.limits {
+		title += fmt.Sprintf("%s %.4g", []string{"; dashed: limits", " and"}[min(i, 1)], v)
+	}
+	title = html.EscapeString(title)
+	p.f("<figure><figcaption>%s</figcaption><svg width=\"%d\" height=\"%d\" role=\"img\" aria-label=\"%s\">\n", title, plotWidth, plotHeight, title)
+	middle := (plotTop + plotHeight - plotBottom) / 2
+	p.f("<text x=\"12\" y=\"%d\" text-anchor=\"middle\" transform=\"rotate(-90 12 %d)\">%s, %s</text>\n", middle, middle, s.axis, s.unit)
+	p.f("<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", (plotLeft+plotWidth)/2, plotHeight-6, s.item)
 	for _, v := range []float64{low, (low + high) / 2, high} {
-		p.f("<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#dde\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g %s</text>\n",
-			plotLeft, plotWidth, y(v), y(v), plotLeft-4, y(v)+4, v, html.EscapeString(s.unit))
+		p.f("<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#dde\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
+			plotLeft, plotWidth, y(v), y(v), plotLeft-4, y(v)+4, v)
 	}
 	for i, v := range s.values {
 		colour := "#4a7fb5"
@@ -166,19 +200,16 @@ func (p *page) plot(s series) {
 			p.f("<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#222\" stroke-width=\"2\"/>\n", x, x+wide, y(s.want[i]), y(s.want[i]))
 		}
 		if len(s.values) <= hal.Lanes || i%4 == 0 {
-			p.f("<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x+wide/2, plotHeight-8, i)
+			p.f("<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x+wide/2, plotHeight-plotBottom+14, i)
 		}
 	}
-	if s.low != s.high {
-		for _, v := range []float64{s.low, s.high} {
-			p.f("<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#a60\" stroke-dasharray=\"4 3\"/>\n", plotLeft, plotWidth, y(v), y(v))
-		}
+	for _, v := range s.limits {
+		p.f("<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#a60\" stroke-dasharray=\"4 3\"/>\n", plotLeft, plotWidth, y(v), y(v))
 	}
 	p.f("</svg></figure>\n")
 }
 
-// fibres draws the ports as two columns, what was found between them, and what
-// is to be done.
+// fibres draws the ports in a column and what was found between them.
 func (p *page) fibres(m *FibreMap) {
 	if m == nil {
 		return
@@ -225,11 +256,4 @@ func (p *page) fibres(m *FibreMap) {
 		p.f("<circle cx=\"170\" cy=\"%.0f\" r=\"3\"/><text x=\"160\" y=\"%.0f\" text-anchor=\"end\">%s</text>\n", row(q), row(q)+4, html.EscapeString(q.String()))
 	}
 	p.f("</svg>\n")
-	if len(m.Steps) > 0 {
-		p.f("<h2>What to do</h2>\n<ol>\n")
-		for _, s := range m.Steps {
-			p.f("<li>%s</li>\n", html.EscapeString(s.String()))
-		}
-		p.f("</ol>\n")
-	}
 }

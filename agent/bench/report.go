@@ -29,17 +29,25 @@ type Check struct {
 // sections in the order of a report.
 var sections = []string{"inventory", "rails", "scan", "eeprom", "dac", "heaters", "lasers", "optics", "fibres"}
 
+// Origin is where a report comes from, in the caller's words.
+type Origin struct {
+	Software  string `json:"software"`
+	Date      string `json:"date"`  // RFC 3339
+	Board     string `json:"board"` // of what kind, and where
+	Simulated bool   `json:"simulated"`
+}
+
 // Report is what a bring-up found.
 type Report struct {
-	Software string         `json:"software"`
-	Node     proto.NodeID   `json:"node"`
-	Checks   []Check        `json:"checks"`
-	Failed   int            `json:"failed"`
-	Skipped  int            `json:"skipped"`
-	Buses    []BusReport    `json:"buses"`
-	Modules  []ModuleReport `json:"modules"`
-	Fibres   *FibreMap      `json:"fibres,omitempty"`
-	Took     time.Duration  `json:"took_ns"` // of the board's time
+	Origin
+	Node    proto.NodeID   `json:"node"`
+	Checks  []Check        `json:"checks"`
+	Failed  int            `json:"failed"`
+	Skipped int            `json:"skipped"`
+	Buses   []BusReport    `json:"buses"`
+	Modules []ModuleReport `json:"modules"`
+	Fibres  *FibreMap      `json:"fibres,omitempty"`
+	Took    time.Duration  `json:"took_ns"` // of the board's time
 }
 
 // BusReport is who answers on an I2C bus.
@@ -109,6 +117,9 @@ func (r *Report) Table(w io.Writer) {
 	verdict := "passed"
 	if r.Failed > 0 {
 		verdict = "FAILED"
+	}
+	if r.Simulated {
+		verdict += " on a SIMULATED board"
 	}
 	fmt.Fprintf(w, "bring-up %s: %d checks, %d failed, %d skipped, %v of the board's time\n", verdict, len(r.Checks), r.Failed, r.Skipped,
 		r.Took.Round(time.Millisecond))

@@ -25,7 +25,21 @@ func TestBenchVerbs(t *testing.T) {
 	if raw, err := os.ReadFile(page); err != nil || !strings.Contains(string(raw), "<svg") || !strings.HasSuffix(string(raw), "</html>\n") {
 		t.Errorf("page: %d bytes, %v", len(raw), err)
 	}
-	code, out, _ := command(t, "bringup", "-config", cfg, "-json", "-expect", "0/external1-1/external1")
+	code, out, _ := command(t, "bringup", "-config", cfg, "-json", "-html", page, "-expect", "0/external1-1/external1")
+	// What somebody has to act on comes first, then where the figures are from.
+	raw, err := os.ReadFile(page)
+	at := 0
+	for _, want := range []string{">failed: 1 of", "SIMULATED BOARD", "What failed", "What to do", "<li>", "<th>date</th><td>20", "simulated, seed 4", "ringlight " + version, "All checks",
+		">resistance, Ohm<", ">cell<", "dashed: limits", ">light, dBm<", ">lane<", ">extinction, dB<"} {
+		next := strings.Index(string(raw[at:]), want)
+		if next < 0 {
+			t.Fatalf("page, %v: no %q behind %d bytes", err, want, at)
+		}
+		at += next
+	}
+	if strings.Count(string(raw), "What to do") != 1 || !strings.Contains(out, `"simulated": true`) || !strings.Contains(out, `"date": "20`) {
+		t.Errorf("%s", out)
+	}
 	var r bench.Report
 	if err := json.Unmarshal([]byte(out), &struct{ Checks *[]bench.Check }{&r.Checks}); err != nil || code != 1 || !strings.Contains(out, `"kind": "move"`) {
 		t.Errorf("a fibre in the wrong place: exit %d, %v", code, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"ringlight/agent"
 	"ringlight/agent/bench"
@@ -41,7 +42,7 @@ func bringup(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := bench.BringUp{Software: "ringlight " + version, Calibrate: *calibrate || cfg.Board.Kind == "sim", Force: *force,
+	b := bench.BringUp{Origin: cfg.origin(time.Now()), Calibrate: *calibrate || cfg.Board.Kind == "sim", Force: *force,
 		Say: func(text string) { fmt.Fprintln(os.Stderr, text, "...") }}
 	for _, text := range texts {
 		b.Expected = append(make([]bench.Fibre, 0, 1), b.Expected...)
@@ -77,6 +78,22 @@ func bringup(_ context.Context, args []string) error {
 		return cli.Answered(errBringUp)
 	}
 	return nil
+}
+
+func (c *Config) origin(now time.Time) bench.Origin {
+	o := bench.Origin{Software: "ringlight " + version, Date: now.Format(time.RFC3339), Simulated: c.Board.Kind == "sim"}
+	switch c.Board.Kind {
+	case "sim":
+		o.Board = fmt.Sprintf("simulated, seed %d", c.Board.Seed)
+	case "socket":
+		o.Board = "behind the socket " + c.Board.Path + ", which may be a simulator's"
+	default:
+		o.Board = "hardware of this machine, kind " + c.Board.Kind
+	}
+	if c.Board.File != "" {
+		o.Board += ", board file " + c.Board.File
+	}
+	return o
 }
 
 func writePage(file string, r *bench.Report) error {
