@@ -3,6 +3,7 @@ package ocs_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -77,6 +78,52 @@ func (h *hand) poke(name string, v uint32) error {
 	}
 	_, err = h.do(a)
 	return err
+}
+
+// Goal: a value is told in units. Method: figures of the data sheets (TMP102
+// "12-Bit Temperature Data Format", INA219 "Register Details": 10 uV and 4 mV a
+// step), the board's shunt and full scales, and of a real read the simulated
+// board's own temperature.
+func TestRegistersHaveMeanings(t *testing.T) {
+	h := newHand(t)
+	optics := h.hw.Bundles[0].Modules[0].Optics()
+	for _, c := range []struct {
+		name  string
+		value uint32
+		want  string
+	}{
+		{"temp/temperature", 0x2810, "40.06 C"}, {"temp/temperature", 0xE700, "-25.00 C"}, {"temp/high", 0x5000, "80.00 C"}, {"temp/config", 0x60a0, ""},
+		{"rail/shunt", 0x0140, fmt.Sprintf("3.20 mV, %.2f mA through %d mOhm", 3200/float64(optics.RailShuntMilliohm), optics.RailShuntMilliohm)},
+		{"rail/shunt", 0xfec0, fmt.Sprintf("-3.20 mV, %.2f mA through %d mOhm", -3200/float64(optics.RailShuntMilliohm), optics.RailShuntMilliohm)},
+		{"rail/bus", 0x5dc2, "12.000 V"}, {"rail/bus", 0x5dc3, "12.000 V, current or power overflowed"},
+		{"rail/config", 0x399f, "shunt up to 320 mV, 532 us a conversion"}, {"rail/calibration", 0, "not set: current and power read 0"}, {"rail/power", 5, ""},
+		{"laser/output", 0x05, "high: lanes 0 2"}, {"laser/config", 0, "inputs: none"}, {"latch/config", 0xffffff, "inputs: all"}, {"latch/polarity", 1 << 23, "inverted: pins 23"},
+		{"lanes/recent3", 0, "no light on lane 3"}, {"guard/recent6", 0, "no light on tap of external 1"}, {"lanes/0x04", 0x10, ""}, {"eeprom/0", 'O', ""}, {"dac1/setting2", 3, ""}, {"dac1/toggles", 3, ""},
+		{"dac0/code0a", 0x8000, "5.000 V on cell 0"},
+	} {
+		r, err := ocs.FindRegister(h.hw, "0/0/"+c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Meaning(c.value); got != c.want {
+			t.Errorf("%s %#x: %q, want %q", c.name, c.value, got, c.want)
+		}
+	}
+	// Half of the codes is 3.01 dB below the full scale, whatever ADC.
+	for part, half := range map[hal.Part]uint32{hal.ADS7138: 0x8000, hal.AD7998: 0x800} { // any order: independent
+		h.hw.Bundles[0].Modules[0].Diodes = part
+		for n, s := range optics.Lanes {
+			r, err := ocs.FindRegister(h.hw, fmt.Sprintf("0/0/lanes/recent%d", s.Channel))
+			if err != nil {
+				t.Fatal(err)
+			}
+			dbm := float64(s.FullScaleMilliDBm)/1000 - 3.01
+			want := fmt.Sprintf("%.2f dBm, %.3g mW on lane %d", dbm, math.Pow(10, float64(s.FullScaleMilliDBm)/1e4)*0.5, n)
+			if got := r.Meaning(half); got != want {
+				t.Errorf("%v recent%d: %q, want %q", part, s.Channel, got, want)
+			}
+		}
+	}
 }
 
 func TestRegistersAreFoundByName(t *testing.T) {

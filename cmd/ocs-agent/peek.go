@@ -60,9 +60,13 @@ func (c *Config) reach(name string, poke bool, value uint32, asJSON bool) error 
 		return err
 	}
 	if asJSON {
-		return printJSON(map[string]any{"register": name, "bits": reg.Bits, "value": value})
+		return printJSON(map[string]any{"register": name, "bits": reg.Bits, "value": value, "meaning": reg.Meaning(value)})
 	}
-	fmt.Printf("%s  0x%0*x  %d\n", name, reg.Bits/4, value, value)
+	text := fmt.Sprintf("%s  0x%0*x  %d", name, reg.Bits/4, value, value)
+	if meaning := reg.Meaning(value); meaning != "" {
+		text += "  " + meaning
+	}
+	fmt.Println(text)
 	return nil
 }
 

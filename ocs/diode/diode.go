@@ -215,6 +215,26 @@ func (r Register) Value(reply []byte) uint32 {
 	return uint32(reply[0])
 }
 
+// Light is which light of an ADC a register's value is the result of, and what
+// it means; false where it is no result, or nothing hangs on that channel.
+func (m Meter) Light(adc Which, r Register, v uint32) (n int, power proto.MilliDBm, ok bool) {
+	channel, code := (r.addr-ads7138.RegRecent)/2, v
+	recent := r.Bits == 16 && r.addr >= ads7138.RegRecent
+	if r.sar {
+		_, channel, recent, _ = ad7998.Pointer(r.addr)
+		code *= FullCode / (ads7138.CodeFull + 1)
+	}
+	for n := range Channels {
+		if s := m.sense(adc, n); recent && s.Channel == channel {
+			return n, level(uint16(code), s.FullScaleMilliDBm), true
+		}
+	}
+	return 0, 0, false
+}
+
+// Milliwatt is a level as power, for an engineer's eyes.
+func Milliwatt(level proto.MilliDBm) float64 { return detmath.FromDB(float64(level) / 1000) }
+
 // Read asks for a register.
 func (r Register) Read(addr uint16) hal.Msg {
 	if r.sar {
