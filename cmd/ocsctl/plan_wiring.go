@@ -26,7 +26,8 @@ want, and leaves as many circuits in place as it can. Input, one JSON object:
     old_even   what is configured: for each even switch the pod that each pod's light
                goes to, or -1; optional: nothing is. Switch 2k+1 is the transpose of 2k
   deadline_ms  for all groups, from when the input is read; 0: split, no search. Optional: 1000
-  steps        instead of deadline_ms: the same steps and seed give the same answer
+  steps        instead of deadline_ms: the same steps and seed give the same answer;
+               0: split; 1: the first answer alone, what can stay stays, then the search
   seed         optional: 0
   method       "search", "published" ([CROSS]) or "split" (by Euler walks, blind); optional: search
 
@@ -42,7 +43,7 @@ const (
 	maxDeadline     = 24 * time.Hour                 // chosen: beyond it somebody has mistaken the unit
 	maxSteps        = min(int64(1)<<50, math.MaxInt) // chosen: years of one core
 	// halvingCost is what cutting a group of many switches into blocks takes a
-	// circuit, generously; where a deadline is shorter, the answer is split.
+	// circuit, generously; where a deadline is shorter, the first answer is all.
 	halvingCost = 3 * time.Microsecond
 	// maxWiringPorts bounds memory, which a short text could ask for without
 	// end; chosen: sixty times the largest core of the literature.
@@ -187,13 +188,15 @@ func planWiring(stdin io.Reader, words []string, out io.Writer) error {
 }
 
 // configure runs the method over all groups; bounds are of the circuits that
-// can stay in each.
+// can stay in each. The first step is the first answer, the others are the
+// search's.
 func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, bounds []int, steps int64, err error) {
 	bounds = make([]int, len(in.groups))
 	for n, g := range in.groups {
 		bounds[n] = g.UpperBound()
 	}
-	blind := in.Method == "split" || in.Steps != nil && *in.Steps == 0 || in.Steps == nil && in.deadline() <= in.halving()
+	blind := in.Method == "split" || in.Steps != nil && *in.Steps == 0 || in.Steps == nil && in.deadline() == 0
+	atOnce := in.Steps != nil && *in.Steps == 1 || in.Steps == nil && in.deadline() <= in.halving()
 	switch {
 	case in.Method == "published":
 		halves, err = in.each(wiring.CrossRewire)
@@ -201,6 +204,9 @@ func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, bounds 
 	case blind:
 		halves, err = in.each(wiring.Group.Split)
 		return halves, bounds, 0, err
+	case atOnce:
+		halves, err = in.each(wiring.Group.First)
+		return halves, bounds, 1, err
 	}
 	rewirings := make([]*wiring.Rewiring, len(in.groups))
 	errs := make([]error, len(in.groups))
@@ -216,12 +222,17 @@ func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, bounds 
 	}
 	if in.Steps != nil {
 		steps = *in.Steps
-		sideBySide(len(blocks), func(n int) { blocks[n].Run(wiring.Share(int(steps), len(blocks), n)) })
-	} else if steps = in.until(start, blocks); steps == 0 {
-		halves, err = in.each(wiring.Group.Split)
-		return halves, bounds, 0, err
+		sideBySide(len(blocks), func(n int) { blocks[n].Run(wiring.Share(int(steps-1), len(blocks), n)) })
+	} else {
+		steps = 1 + in.until(start, blocks)
 	}
 	halves = make([]wiring.Half, len(rewirings))
+	if steps == 1 {
+		for n, r := range rewirings {
+			halves[n] = r.AtOnce
+		}
+		return halves, bounds, steps, nil
+	}
 	sideBySide(len(rewirings), func(n int) { halves[n], bounds[n] = rewirings[n].Half(), rewirings[n].UpperBound() })
 	return halves, bounds, steps, nil
 }

@@ -159,6 +159,30 @@ func TestPlanWiringReplays(t *testing.T) {
 	}
 }
 
+// Goal: a deadline too short to cut groups into blocks is no reason to look away
+// from what is configured: what the published method keeps is kept.
+// Method: a deadline below that of two groups of 20 even switches, no deadline
+// for the published method; the answer is that of one step, and more than split.
+func TestPlanWiringShortDeadline(t *testing.T) {
+	kept := func(a wiringAnswer) (n int) {
+		for _, g := range a.Groups {
+			n += g.KeptEven
+		}
+		return n
+	}
+	in := wiringText(t, `,"deadline_ms":1`)
+	short := planWiringRun(t, in)
+	checkWiring(t, in, short)
+	one := planWiringRun(t, wiringText(t, `,"steps":1`))
+	if *short.Steps != 1 || fmt.Sprint(short.Groups) != fmt.Sprint(one.Groups) {
+		t.Errorf("%d steps, or another answer than that of one", *short.Steps)
+	}
+	published, split := planWiringRun(t, wiringText(t, `,"method":"published"`)), planWiringRun(t, wiringText(t, `,"method":"split"`))
+	if kept(short) < kept(published) || kept(short) <= kept(split) {
+		t.Errorf("%d kept, by the published method %d, by split %d", kept(short), kept(published), kept(split))
+	}
+}
+
 // Goal: bad input exits 2 and names the field and the limit.
 // Method: a table of one fault each.
 func TestPlanWiringRefuses(t *testing.T) {

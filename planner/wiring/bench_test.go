@@ -87,6 +87,7 @@ func BenchmarkRewire(b *testing.B) {
 			})
 		}
 		run("published", func(g Group, _ uint64) (Half, error) { return CrossRewire(g) })
+		run("first", func(g Group, _ uint64) (Half, error) { return g.First() })
 		for _, steps := range []int{80_000, 600_000, 1_000_000, 2_000_000, 30_000_000} {
 			run(fmt.Sprintf("steps=%d", steps), func(g Group, seed uint64) (Half, error) {
 				return Rewire(g, seed, steps/len(groups))
@@ -100,6 +101,19 @@ func BenchmarkRewire(b *testing.B) {
 func BenchmarkRewireLarge(b *testing.B) {
 	for _, s := range []struct{ pods, ports int }{{512, 32}, {1024, 32}, {128, 256}} {
 		g := groupsOf(b, 1, s.pods, s.ports, s.ports, 100)[0]
+		b.Run(fmt.Sprintf("pods=%d/ports=%d/first", s.pods, s.ports), func(b *testing.B) {
+			kept := 0
+			start := busy(b)
+			for b.Loop() {
+				h, err := g.First()
+				if err != nil {
+					b.Fatal(err)
+				}
+				kept = h.Kept(g.Old)
+			}
+			b.ReportMetric(float64(kept)/float64(g.Old.circuits()), "kept")
+			b.ReportMetric(milliseconds((busy(b)-start)/time.Duration(b.N)), "cpu-ms")
+		})
 		for _, steps := range []int{30, 100, 300, 1000, 3000} {
 			b.Run(fmt.Sprintf("pods=%d/ports=%d/steps=%d", s.pods, s.ports, steps), func(b *testing.B) {
 				kept := 0

@@ -49,7 +49,7 @@ func InCommon(a, b []Link) int {
 }
 
 // Split realises the topology without a look at what was there, by Euler
-// splits alone: the fallback that is always there.
+// splits alone.
 func (g Group) Split() (Half, error) {
 	if err := g.Validate(); err != nil {
 		return Half{}, err
@@ -68,6 +68,7 @@ func (g Group) Split() (Half, error) {
 type Rewiring struct {
 	Group
 	Blocks []*Block
+	AtOnce Half  // the first answer
 	first  []int // of each block: its first even switch
 }
 
@@ -75,13 +76,14 @@ type Rewiring struct {
 // should: see Seed. Whoever has several cores gives a function that calls do
 // for 0 to n-1 on them, in any order; nil: one after the other.
 func NewRewiring(g Group, seed uint64, sideBySide func(n int, do func(int))) (*Rewiring, error) {
-	if err := g.Validate(); err != nil {
+	atOnce, err := g.First()
+	if err != nil {
 		return nil, err
 	}
 	if sideBySide == nil {
 		sideBySide = inTurn
 	}
-	r := &Rewiring{Group: g}
+	r := &Rewiring{Group: g, AtOnce: atOnce}
 	parts := g.blocks(sideBySide)
 	r.Blocks = make([]*Block, len(parts))
 	first := 0
@@ -131,14 +133,17 @@ func Share(steps, parts, n int) int {
 	return share
 }
 
-// Half is the best configuration so far, checked. Blocks that were given no
-// step at all are split.
+// Half is the best configuration so far, checked: what the blocks found, or the
+// first answer where that keeps more.
 func (r *Rewiring) Half() Half {
 	h := NewHalf(r.Pods, r.Old.Switches)
 	for n, b := range r.Blocks {
 		copy(h.To[r.first[n]*r.Pods:], b.Half().To)
 	}
 	mustCheck(r.Topology, h)
+	if r.AtOnce.Kept(r.Old) > h.Kept(r.Old) {
+		return r.AtOnce.Clone()
+	}
 	return h
 }
 

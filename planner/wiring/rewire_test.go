@@ -32,6 +32,7 @@ func TestEveryResultIsExact(t *testing.T) {
 		g := Group{top, old}
 		for _, method := range []func() (Half, error){
 			g.Split,
+			g.First,
 			func() (Half, error) { return CrossRewire(g) },
 			func() (Half, error) { return Rewire(g, uint64(n), r.Below(30*top.Circuits()+1)) },
 		} {
@@ -111,7 +112,7 @@ func TestResultsDoNotDependOnTheOrder(t *testing.T) {
 	r := detmath.Random(3)
 	g := randomGroup(t, &r, 24, 80, 0, 200)
 	const steps = 60_000
-	run := func(seed uint64, portion int, backwards bool) Half {
+	run := func(seed uint64, portion int, backwards bool) (to []int32) {
 		re, err := NewRewiring(g, seed, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -125,34 +126,43 @@ func TestResultsDoNotDependOnTheOrder(t *testing.T) {
 				b.Run(portion)
 			}
 		}
-		return re.Half()
+		return found(re)
 	}
 	one := run(7, steps, false)
-	for _, other := range []Half{run(7, steps, true), run(7, 60, false), run(7, 1, true)} {
-		if !slices.Equal(one.To, other.To) {
+	for _, other := range [][]int32{run(7, steps, true), run(7, 60, false), run(7, 1, true)} {
+		if !slices.Equal(one, other) {
 			t.Fatal("portions or order changed the result")
 		}
 	}
-	if slices.Equal(one.To, run(8, steps, false).To) {
+	if slices.Equal(one, run(8, steps, false)) {
 		t.Error("another seed changed nothing")
 	}
 }
 
+// found is what the blocks of a search found.
+func found(re *Rewiring) (to []int32) {
+	for _, b := range re.Blocks {
+		to = append(to, b.Half().To...)
+	}
+	return to
+}
+
 // The same input, seed and steps give the same answer on every machine.
-// Method: a digest of one answer; it changes with the search, never with the
-// machine (make test on amd64, under QEMU on arm and arm64).
+// Method: a digest of one first answer and of what one search found; it changes
+// with these, never with the machine (make test on amd64, under QEMU on arm and arm64).
 func TestResultsDoNotDependOnTheMachine(t *testing.T) {
 	r := detmath.Random(9)
 	g := randomGroup(t, &r, 20, 72, 0, 200)
-	h, err := Rewire(g, 42, 40_000)
+	re, err := NewRewiring(g, 42, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	re.Run(40_000)
 	digest := fnv.New64a()
-	for _, j := range h.To {
+	for _, j := range append(found(re), re.AtOnce.To...) {
 		digest.Write([]byte{byte(j)})
 	}
-	if got, want := digest.Sum64(), uint64(0x27cd044bed2c74b9); got != want {
+	if got, want := digest.Sum64(), uint64(0xcfdcfb494693a43d); got != want {
 		t.Errorf("digest %#x, want %#x", got, want)
 	}
 }
@@ -170,7 +180,7 @@ func TestTheSearchIsAnytime(t *testing.T) {
 		last := 0
 		for range 200 {
 			kept := re.Half().Kept(g.Old)
-			if kept < last || kept != re.Blocks[0].top {
+			if kept < last || kept != max(re.Blocks[0].top, re.AtOnce.Kept(g.Old)) {
 				t.Fatalf("%d circuits kept after %d, the block says %d", kept, last, re.Blocks[0].top)
 			}
 			last = kept
@@ -192,6 +202,40 @@ func TestFullGroupsCloseAtEverySize(t *testing.T) {
 		}
 		if kept, all := h.Kept(g.Old), g.Old.circuits(); 100*kept < 73*all {
 			t.Errorf("%d pods, %d ports: %d of %d circuits kept", c.pods, c.ports, kept, all)
+		}
+	}
+}
+
+// The first answer, before any search, keeps most of what it could at every
+// fill, and never less than the published method.
+// Method: both on the sizes of the literature and on random groups.
+func TestTheFirstAnswerKeepsMoreThanThePublished(t *testing.T) {
+	both := func(g Group) (first, published int) {
+		h, err := g.First()
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := CrossRewire(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h.Kept(g.Old), theirs.Kept(g.Old)
+	}
+	r := detmath.Random(12)
+	for _, c := range []struct{ pods, ports, idle, churn, least int }{ // least: percent of what could be kept
+		{128, 16, 0, 100, 75}, {128, 16, 125, 100, 88}, {128, 256, 0, 100, 94}, {128, 256, 125, 100, 98},
+		{128, 256, 0, 500, 92}, {512, 32, 0, 100, 82}, {32, 64, 0, 100, 90}, {8, 64, 0, 100, 92},
+	} {
+		g := randomGroup(t, &r, c.pods, c.ports, c.idle, c.churn)
+		first, published := both(g)
+		if first < published || 100*first < c.least*g.UpperBound() {
+			t.Errorf("%+v: %d kept of at most %d, by the published method %d", c, first, g.UpperBound(), published)
+		}
+	}
+	for range 500 {
+		g := randomGroup(t, &r, 2+r.Below(24), 2*(1+r.Below(24)), r.Below(3)*100, r.Below(600))
+		if first, published := both(g); first < published {
+			t.Errorf("%d pods, %d ports: %d kept, by the published method %d", g.Pods, g.SpinePorts(), first, published)
 		}
 	}
 }
