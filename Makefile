@@ -78,7 +78,7 @@ bench: build ## benchmarks, binary sizes and memory, with machine and commit
 	@$(MAKE) --no-print-directory sizes
 
 .PHONY: optimum
-optimum: ## rewiring of small groups against proven optima (needs coinor-cbc)
+optimum: ## rewiring of small groups against proven optima, and of 200 with more spine ports than pods (needs coinor-cbc)
 	@if command -v cbc >/dev/null; then RINGLIGHT_OPTIMUM=1 $(GO) test -count 1 -v -run AgainstTheSolver ./planner/wiring; \
 	else echo "optimum: skipped, no cbc (package coinor-cbc)"; fi
 
