@@ -11,10 +11,10 @@ dir=$(mktemp -d)
 trap 'kill -9 $(jobs -p) 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$dir"' EXIT
 port=${PORT:-18947}; url=mqtt://127.0.0.1:$port
 ( ulimit -n 512; exec bin/ocs-planner run -listen 127.0.0.1:$port -state "$dir/planner.db" ) >"$dir/planner.log" 2>&1 & planner=$!
-bin/ocs-sim agents -broker "$url" -modules "${MODULES:-2}" >"$dir/agents.out" 2>"$dir/agents.log" & agents=$!
+bin/ocs-sim agents -json -broker "$url" -modules "${MODULES:-2}" >"$dir/agents.out" 2>"$dir/agents.log" & agents=$!
 bin/ocsctl fabric new -name c1 -pods 4 -spines 4 -servers 2 -o "$dir/core.json"
 bin/ocs-planner run -broker "$url" -fabric-file "$dir/core.json" -state "$dir/core.db" >"$dir/core.log" 2>&1 & core=$!
-bin/ocs-sim agents -broker "$url" -fabric-file "$dir/core.json" >"$dir/switches.out" 2>"$dir/switches.log" & switches=$!
+bin/ocs-sim agents -json -broker "$url" -fabric-file "$dir/core.json" >"$dir/switches.out" 2>"$dir/switches.log" & switches=$!
 echo '{"fabric":"alone","node":1,"state":"'"$dir"'/alone","socket":"'"$dir"'/alone.sock","board":{"kind":"sim","gpus":4,"bundles":2,"modules":1}}' >"$dir/alone.json"
 ( ulimit -n 128; exec bin/ocs-agent run -config "$dir/alone.json" ) >"$dir/alone.log" 2>&1 & alone=$!
 peak() { sed -n 's/^VmHWM:[ \t]*\([0-9]*\) kB/\1/p' /proc/$1/status; }

@@ -58,7 +58,7 @@ for broker in ${BROKERS:-mosquitto embedded}; do
   rm -f "$dir"/*.db
   first() { bin/ocs-planner run "${where[@]}" -fabric-file "$dir/right.json" -state "$dir/one.db" "$@" >>"$dir/one.log" 2>&1 & one=$!; }
   first
-  bin/ocs-sim agents -broker "$url" -fabric-file "$dir/right.json" -modules 2 >"$dir/agents.out" 2>"$dir/agents.log" & agents=$!
+  bin/ocs-sim agents -json -broker "$url" -fabric-file "$dir/right.json" -modules 2 >"$dir/agents.out" 2>"$dir/agents.log" & agents=$!
   await 90; sleep 3; early=$(rings)
   cp "$dir/one.db" "$dir/older.db"
   for n in 3 20 33; do bin/ocsctl drain $n -timeout 60s -broker "$url" >/dev/null; done

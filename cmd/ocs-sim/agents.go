@@ -37,6 +37,7 @@ func agents(ctx context.Context, args []string) error {
 	fs.StringVar(&cfg.Broker.KeyFile, "key", "", "file with the certificate's key, PEM")
 	fs.StringVar(&cfg.State, "state", "", "folder of the optical switches' journals; none: they forget their circuits")
 	verbose := fs.Bool("v", false, "log state changes too")
+	asJSON := fs.Bool("json", false, "print the light at the end as JSON and nothing else")
 	if err := parse(fs, args); err != nil {
 		return err
 	}
@@ -66,12 +67,30 @@ func agents(ctx context.Context, args []string) error {
 				switches += fmt.Sprintf(", and the transceivers of %d servers,", d.Servers)
 			}
 		}
-		fmt.Printf("%d simulated nodes%s of fabric %s run against %s\n", cfg.Fabric.Nodes, switches, cfg.Fabric.Name, cfg.Broker.Broker)
+		said := os.Stdout
+		if *asJSON {
+			said = os.Stderr
+		}
+		fmt.Fprintf(said, "%d simulated nodes%s of fabric %s run against %s\n", cfg.Fabric.Nodes, switches, cfg.Fabric.Name, cfg.Broker.Broker)
 	}
 	var printed error
-	cfg.Ended = func(r live.LightRecord) { printed = json.NewEncoder(os.Stdout).Encode(r) }
+	cfg.Ended = func(r live.LightRecord) { printed = printLight(os.Stdout, r, *asJSON) }
 	ran := live.Agents(ctx, cfg)
 	return errors.Join(ran, printed)
+}
+
+// printLight tells what the boards themselves recorded of their light.
+func printLight(out io.Writer, r live.LightRecord, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(r)
+	}
+	circuits := ""
+	if r.CircuitsLit > 0 {
+		circuits = fmt.Sprintf(", %s", proto.Count(r.CircuitsLit, "circuit"))
+	}
+	_, err := fmt.Fprintf(out, "stopped with light on %s of %s%s; the last change of light was %v ago\n",
+		proto.Count(r.PathsLit, "path"), proto.Count(r.Nodes, "node"), circuits, r.SinceChange.Round(time.Millisecond))
+	return err
 }
 
 // loadFabric reads a description, or builds the default wiring.

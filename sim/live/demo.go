@@ -62,6 +62,11 @@ func Demo(ctx context.Context, cfg DemoConfig) (*Result, error) {
 		return nil, err
 	}
 	if err := d.replay(ctx); err != nil {
+		if errors.Is(err, context.Canceled) { // what there is so far is worth its line
+			d.account()
+			d.count()
+			d.screen.interrupted(&d.cfg, d.result, inDays(d.nodes.now-epoch))
+		}
 		return nil, err
 	}
 	if err := d.finish(ctx); err != nil {
@@ -344,7 +349,6 @@ func (d *demo) reconnect(ctx context.Context, to time.Duration) error {
 
 // finish counts what is left to count.
 func (d *demo) finish(ctx context.Context) error {
-	s, r := d.nodes, d.result
 	if d.down {
 		if err := d.reconnect(ctx, time.Duration(d.cfg.Days)*trace.Day); err != nil {
 			return err
@@ -353,6 +357,16 @@ func (d *demo) finish(ctx context.Context) error {
 	if err := d.settle(ctx, settleLimit); err != nil {
 		return err
 	}
+	d.count()
+	if d.openMembers() {
+		d.result.RingsOpen++
+	}
+	d.screen.end(&d.cfg, d.result)
+	return nil
+}
+
+func (d *demo) count() {
+	s, r := d.nodes, d.result
 	o := s.watch.overview()
 	r.Nodes, r.GPUsPerNode, r.GPUsTotal = d.cfg.Nodes, d.cfg.GPUs, d.cfg.Nodes*d.cfg.GPUs
 	r.Rings, r.Spares = o.Rings, o.Spares
@@ -361,11 +375,6 @@ func (d *demo) finish(ctx context.Context) error {
 	r.EventsQueued, r.EventsDelivered = s.eventCounts()
 	r.EventsLost = r.EventsQueued - min(r.EventsQueued, r.EventsDelivered)
 	r.GPUWasteRatio, r.GPUWasteIdeal = d.waste.ratios()
-	if d.openMembers() {
-		r.RingsOpen++
-	}
-	d.screen.end(&d.cfg, r)
-	return nil
 }
 
 // openMembers walks the light of all rings at a quiet moment.

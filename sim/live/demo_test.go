@@ -3,6 +3,8 @@ package live
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -153,6 +155,37 @@ func TestDemoStops(t *testing.T) {
 	cancel()
 	if _, err := Demo(ctx, small()); err == nil {
 		t.Error("a stopped demo has a result")
+	}
+}
+
+// stopAt ends a run when its screen shows a text.
+type stopAt struct {
+	strings.Builder
+	text string
+	stop func()
+}
+
+func (s *stopAt) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), s.text) {
+		s.stop()
+	}
+	return s.Builder.Write(p)
+}
+
+// Goal: an interrupted demo tells what there is so far. Method: the run is
+// stopped by the first line of a fault; the last line counts that fault.
+func TestInterruptedDemoTells(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cfg, screen := small(), &stopAt{text: "day ", stop: cancel}
+	cfg.Screen = screen
+	if _, err := Demo(ctx, cfg); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	lines := strings.Split(strings.TrimSpace(screen.String()), "\n")
+	last := lines[len(lines)-1]
+	if !strings.HasPrefix(last, "interrupted on day ") || !strings.Contains(last, fmt.Sprintf(" of %d   1 fault: ", cfg.Days)) || !strings.Contains(last, "GPU waste ") {
+		t.Errorf("%s", screen.String())
 	}
 }
 

@@ -101,18 +101,28 @@ func (s *screen) planned(text string) {
 }
 
 func (s *screen) end(c *DemoConfig, r *Result) {
-	sum := r.Summary()
-	times := "no bypass"
-	if sum.Bypassed > 0 {
-		times = fmt.Sprintf("p50 %d us, p99 %d us", sum.P50.Microseconds(), sum.P99.Microseconds())
-	}
-	s.line("%d days   %d faults: %d bypassed, %d closed, %d on idle nodes, %s, rings open %d, events lost %d, GPU waste %.1f %% (ideal %.1f %%: all healthy GPUs in groups, no spares kept)",
-		c.Days, len(r.Faults), sum.Bypassed, sum.Closed, sum.Idle, times, r.RingsOpen, r.EventsLost, 100*r.GPUWasteRatio, 100*r.GPUWasteIdeal)
+	s.summary(fmt.Sprintf("%d days", c.Days), fmt.Sprintf("events lost %d", r.EventsLost), r)
 	s.line("* modelled constant; hardware times are virtual, push and commit times are wall clock")
 	s.line("health rounds every %v a node", c.Health)
 	if !c.Hold {
 		s.line("look closer: ocs-sim demo -hold, then ocsctl ring list")
 	}
+}
+
+// interrupted tells what there is so far; an event that did not arrive yet is
+// not lost.
+func (s *screen) interrupted(c *DemoConfig, r *Result, day float64) {
+	s.summary(fmt.Sprintf("interrupted on day %.1f of %d", day, c.Days), fmt.Sprintf("events delivered %d of %d", r.EventsDelivered, r.EventsQueued), r)
+}
+
+func (s *screen) summary(days, events string, r *Result) {
+	sum := r.Summary()
+	times := "no bypass"
+	if sum.Bypassed > 0 {
+		times = fmt.Sprintf("p50 %d us, p99 %d us", sum.P50.Microseconds(), sum.P99.Microseconds())
+	}
+	s.line("%s   %s: %d bypassed, %d closed, %d on idle nodes, %s, rings open %d, %s, GPU waste %.1f %% (ideal %.1f %%: all healthy GPUs in groups, no spares kept)",
+		days, proto.Count(len(r.Faults), "fault"), sum.Bypassed, sum.Closed, sum.Idle, times, r.RingsOpen, events, 100*r.GPUWasteRatio, 100*r.GPUWasteIdeal)
 }
 
 // faultName is short enough for a line: the description without what is in
