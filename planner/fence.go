@@ -189,7 +189,7 @@ func (p *Planner) standBy(r *rival, why string) {
 	p.drop()
 	p.become(standby)
 	p.claiming = false
-	p.j.Note(Warn, "standing by for another planner", journal.Note{Rule: "fence", Node: -1, Text: fmt.Sprintf("%s: %s; this is planner %d, term %d", r, why, p.j.Planner, p.j.Term)})
+	p.j.Note(Warn, "standing by for another planner", journal.Note{Rule: "fence", Node: -1, Text: fmt.Sprintf("%s: %s; this is planner %v, term %d", r, why, proto.PlannerCopy{Planner: p.j.Planner, Life: p.j.Life, Host: p.host}, p.j.Term)})
 	p.sendStandby()
 }
 

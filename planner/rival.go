@@ -22,7 +22,7 @@ type rival struct {
 }
 
 func (r *rival) String() string {
-	return fmt.Sprintf("planner %d (life %d, term %d)", r.planner, r.life, r.term)
+	return fmt.Sprintf("planner %v, term %d", proto.PlannerCopy{Planner: r.planner, Life: r.life, Host: r.host}, r.term)
 }
 
 // alive: it went on speaking over three periods, the last a moment ago. One

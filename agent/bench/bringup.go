@@ -127,7 +127,7 @@ func (b BringUp) optical(l *lab, r *Report, say func(string, ...any)) {
 	if b.Expected != nil {
 		m.compareWith(b.Expected)
 	}
-	text := fmt.Sprintf("%d fibres found in %d slots, %d one way, %d ports without light", len(m.Found), m.Slots, len(m.OneWay), len(m.Dark))
+	text := fmt.Sprintf("%s found in %s, %d one way, %s without light", proto.Count(len(m.Found), "fibre"), proto.Count(m.Slots, "slot"), len(m.OneWay), proto.Count(len(m.Dark), "port"))
 	for _, odd := range m.Odd {
 		r.add("fibres", "all", Fail, "%s", odd)
 	}
@@ -137,8 +137,8 @@ func (b BringUp) optical(l *lab, r *Report, say func(string, ...any)) {
 	case len(m.Missing)+len(m.Extra) == 0:
 		r.add("fibres", "all", Pass, "%s, all as expected", text)
 	default:
-		r.add("fibres", "all", Fail, "%s; %d of %d expected are missing, %d are not expected: %d steps", text, len(m.Missing), len(m.Expected),
-			len(m.Extra), len(m.Steps))
+		r.add("fibres", "all", Fail, "%s; %d of %d expected are missing, %d not expected: %s", text, len(m.Missing), len(m.Expected),
+			len(m.Extra), proto.Count(len(m.Steps), "step"))
 	}
 }
 

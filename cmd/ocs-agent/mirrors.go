@@ -159,7 +159,7 @@ func printSwitch(s *agent.SwitchStatus) {
 	if s.Reason != "" {
 		state += "  out of service: " + s.Reason
 	}
-	fmt.Printf("switch of %d ports a side, %d circuits%s\n", s.Ports, len(s.Circuits), state)
+	fmt.Printf("switch of %d ports a side, %s%s\n", s.Ports, proto.Count(len(s.Circuits), "circuit"), state)
 	for _, c := range s.Circuits {
 		fmt.Printf("circuit %-9s job %-6d %-7s", c.Circuit, c.Job, c.State)
 		if c.Loss != proto.NoPower && c.Loss != 0 {

@@ -285,11 +285,11 @@ func printChange(c *clientFlags, r *proto.OpReply, dry bool, ended []proto.JobID
 }
 
 func (ch *changeJSON) print(out io.Writer) error {
-	fmt.Fprintf(out, "%d jobs have servers, %d wait%s\n", ch.Placed, len(ch.Waiting), listed(ch.Waiting))
+	fmt.Fprintf(out, "%s with servers, %d waiting%s\n", proto.Count(int(ch.Placed), "job"), len(ch.Waiting), listed(ch.Waiting))
 	if len(ch.Ended) > 0 {
-		fmt.Fprintf(out, "%d jobs end%s\n", len(ch.Ended), listed(ch.Ended))
+		fmt.Fprintf(out, "%s ending%s\n", proto.Count(len(ch.Ended), "job"), listed(ch.Ended))
 	}
-	fmt.Fprintf(out, "%d circuits to make, %d to remove, in %d stages\n", ch.Created, ch.Removed, ch.Stages)
+	fmt.Fprintf(out, "%s to make, %d to remove, in %s\n", proto.Count(int(ch.Created), "circuit"), ch.Removed, proto.Count(int(ch.Stages), "stage"))
 	fmt.Fprintf(out, "links of jobs that stay: %d keep their circuits, %d move, at most %d of %d of a leaf at once\n", ch.Kept, ch.Moved, ch.WorstMoved, ch.WorstOf)
 	if ch.Moved > 0 && ch.DarkMicros > 0 {
 		fmt.Fprintf(out, "a link that moves is dark for %.1f ms, as measured before\n", float64(ch.DarkMicros)/1000)

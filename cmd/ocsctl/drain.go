@@ -36,7 +36,7 @@ func costOf(id proto.NodeID, verb string, dry bool, c *proto.Cost) costJSON {
 }
 
 func printCost(out io.Writer, j *costJSON) error {
-	did := j.Verb + "ed"
+	did := map[string]string{"drain": "drained", "undrain": "let in again"}[j.Verb]
 	switch {
 	case j.DryRun:
 		did = "would be " + did

@@ -51,19 +51,12 @@ func changes(was, now *view, took time.Duration) string {
 	if touched == 0 {
 		return ""
 	}
-	tell("%s touched", plural(touched, "ring"))
+	tell("%s touched", proto.Count(touched, "ring"))
 	degraded := now.overview.Degraded
 	if degraded > 0 {
 		tell("%d degraded", degraded)
 	}
 	return fmt.Sprintf("generation %d: %s, in service after %d ms", now.overview.Generation, strings.Join(parts, ", "), took.Milliseconds())
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // without lists what is in a but not in b.

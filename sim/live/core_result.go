@@ -169,7 +169,7 @@ func (s *screen) coreChange(k *fabric.Core, c *CoreChange) {
 			c.LinksKept, c.LinksMoved, c.WorstMoved, c.WorstOf, 100*share(c.WorstMoved, c.WorstOf), float64(k.IotaMille)/10)
 	}
 	if c.Change > 0 {
-		s.line("          %s: %s", plural(c.Stages, "stage"), moved)
+		s.line("          %s: %s", proto.Count(c.Stages, "stage"), moved)
 	}
 	if c.Killed != nil {
 		s.line("          agent of switch %d killed in mid-stage, back after %v: stage complete, %d of the %d circuits that stay went dark", *c.Killed, killedBack, c.CircuitsDropped, c.CircuitsKept)
