@@ -59,7 +59,7 @@ fill() { # fill PACKAGE ARCH BINARIES: what is in it
   ringlight-planner)
     put 644 "$here/ocs-planner.service" lib/systemd/system/ocs-planner.service
     put 644 "$here/planner.json" etc/ringlight/planner.json
-    echo /etc/ringlight/planner.json >"$root/DEBIAN/conffiles"
+    echo /etc/ringlight/planner.json >"$root/DEBIAN/conffiles" ;;
   ringlight-tools)
     for m in docs/monitoring/*; do put 644 "$m" "usr/share/doc/$p/monitoring/$(basename "$m")"; done ;;
   esac
