@@ -245,8 +245,8 @@ func TestSecondPlannerStandsBy(t *testing.T) {
 	if two.Life == one.Life || two.Layout != one.Layout {
 		t.Errorf("%+v stands by for %+v", two, one)
 	}
-	if err := <-left; !errors.Is(err, ErrGaveWay) || !strings.Contains(err.Error(), fmt.Sprint(one.Life)) || !strings.Contains(err.Error(), "-takeover") {
-		t.Errorf("%v, want to give way to life %d", err, one.Life)
+	if err := <-left; !errors.Is(err, ErrGaveWay) || !strings.Contains(err.Error(), fmt.Sprintf("(%06x)", one.Life&0xffffff)) || !strings.Contains(err.Error(), "-takeover") {
+		t.Errorf("%v, want to give way to (%06x)", err, one.Life&0xffffff)
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
