@@ -31,9 +31,10 @@ for c in debootstrap systemd-nspawn; do have $c || { echo "packages: not install
 [ "$(id -u)" = 0 ] || { echo "packages: not installed anywhere, that needs root"; exit 0; }
 arch=$(dpkg --print-architecture)
 case $arch in amd64 | arm64) ;; *) echo "packages: not installed anywhere, no planner of $arch"; exit 0 ;; esac
+suite=$(. /etc/os-release && [ "$ID" = debian ] && echo "$VERSION_CODENAME" || echo stable) # this machine's: the cgroups that it has
 root=${ROOT:-$work/root} # ROOT: a root folder that is at hand
 if [ ! -x "$root/lib/systemd/systemd" ]; then
-  debootstrap --variant=minbase --include=systemd,systemd-sysv stable "$root" >"$work/debootstrap.log" 2>&1 ||
+  debootstrap --variant=minbase --include=systemd,systemd-sysv "$suite" "$root" >"$work/debootstrap.log" 2>&1 ||
     { echo "packages: not installed anywhere, debootstrap: $(tail -1 "$work/debootstrap.log")"; exit 0; }
 fi
 mkdir -p "$work/in"
