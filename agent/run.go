@@ -62,8 +62,9 @@ type RunConfig struct {
 // board speaks to it.
 type Manager interface {
 	Ready() // the hardware was read back
-	Alive()
-	AliveEvery() time.Duration // at least so often; 0: it does not wait for it
+	// Beat tells that the loop turns, where that is due, and returns after which
+	// time it is to be called again.
+	Beat() time.Duration
 }
 
 // Limits of the queues around the agent.
@@ -105,8 +106,7 @@ type runner struct {
 	lostEdges uint64
 	collector collector
 
-	ready   bool          // the manager was told
-	aliveAt time.Duration // when it is told next
+	ready bool // the manager was told
 
 	events  chan hal.Event
 	calls   chan func() // of other goroutines: to be done by the agent's own
@@ -290,15 +290,7 @@ func (r *runner) tellManager(next time.Duration) time.Duration {
 		r.ready = true
 		m.Ready()
 	}
-	every := m.AliveEvery()
-	if every <= 0 {
-		return next
-	}
-	if now := r.hardware.Now(); now >= r.aliveAt {
-		m.Alive()
-		r.aliveAt = now + every
-	}
-	return min(next, r.aliveAt)
+	return min(next, r.hardware.Now()+m.Beat())
 }
 
 // errBoardLost ends Run: whoever restarts the agent opens the board anew.

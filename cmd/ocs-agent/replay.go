@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -57,17 +56,8 @@ func replayCommand(_ context.Context, args []string) error {
 }
 
 func readLimited(file string, most int64) ([]byte, error) {
-	r := io.Reader(os.Stdin)
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		r = f
-	}
-	raw, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err == nil && int64(len(raw)) > most {
+	raw, long, err := cli.ReadBounded(os.Stdin, file, most)
+	if err == nil && long {
 		err = fmt.Errorf("%s: more than %d bytes", file, most)
 	}
 	return raw, err

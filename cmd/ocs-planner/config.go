@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/server"
@@ -131,20 +130,11 @@ example: ocs-planner config -doc`); err != nil {
 
 // readBounded reads a file, or stdin, that a person has written.
 func readBounded(field, name string, stdin io.Reader, most int64) ([]byte, error) {
-	in := stdin
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, cli.Usage(field, "", "%w", err)
-		}
-		defer file.Close()
-		in = file
-	}
-	text, err := io.ReadAll(io.LimitReader(in, most+1))
-	if err != nil {
+	text, long, err := cli.ReadBounded(stdin, name, most)
+	switch {
+	case err != nil:
 		return nil, cli.Usage(field, "", "%w", err)
-	}
-	if int64(len(text)) > most {
+	case long:
 		return nil, cli.Usage(field, fmt.Sprintf("at most %d bytes", most), "it is longer")
 	}
 	return text, nil

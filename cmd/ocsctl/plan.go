@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -123,20 +122,11 @@ func planInput(in io.Reader, words []string, at int) ([]byte, error) {
 
 // readInput reads a file, or stdin for "-", of so many bytes at most.
 func readInput(stdin io.Reader, name string, most int) ([]byte, error) {
-	in := stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, wrongUsage("file", "a file that can be read", "%v", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
-	if err != nil {
+	data, long, err := cli.ReadBounded(stdin, name, int64(most))
+	switch {
+	case err != nil:
 		return nil, wrongUsage("file", "a file that can be read", "%v", err)
-	}
-	if len(data) > most {
+	case long:
 		return nil, wrongUsage("file", fmt.Sprintf("at most %d bytes", most), "more is there")
 	}
 	return data, nil

@@ -12,7 +12,8 @@ import (
 // Manager is who started the process.
 type Manager struct {
 	conn  *net.UnixConn
-	every time.Duration
+	every time.Duration // 0: it does not wait to hear that the process is alive
+	next  time.Time     // when it is told
 }
 
 // Connect finds the manager that the environment names; nil: there is none. What is
@@ -57,8 +58,19 @@ func (m *Manager) say(word string) {
 // Ready tells that the process does its work.
 func (m *Manager) Ready() { m.say("READY=1") }
 
-// Alive tells that it still does.
-func (m *Manager) Alive() { m.say("WATCHDOG=1") }
+// noBeat is long enough where nobody waits for one.
+const noBeat = time.Hour
 
-// AliveEvery is how often Alive is waited for, a third of the manager's patience.
-func (m *Manager) AliveEvery() time.Duration { return m.every }
+// Beat tells that it still does, where that is due, and returns after which time it is
+// to be called again: a third of the manager's patience.
+func (m *Manager) Beat() time.Duration {
+	if m.every == 0 {
+		return noBeat
+	}
+	now := time.Now()
+	if !now.Before(m.next) {
+		m.say("WATCHDOG=1")
+		m.next = now.Add(m.every)
+	}
+	return m.next.Sub(now)
+}

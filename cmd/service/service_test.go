@@ -21,14 +21,16 @@ func TestManagerHears(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "3000000")
 	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
 	m, err := Connect()
-	if err != nil || m.AliveEvery() != time.Second {
+	if err != nil || m.every != time.Second {
 		t.Fatal(m, err)
 	}
 	if s := os.Getenv("NOTIFY_SOCKET"); s != "" {
 		t.Errorf("a child would speak to %s", s)
 	}
 	m.Ready()
-	m.Alive()
+	if first, second := m.Beat(), m.Beat(); first > time.Second || second > first {
+		t.Errorf("wants to be called after %v, then %v", first, second)
+	}
 	buf := make([]byte, 64)
 	for _, want := range []string{"READY=1", "WATCHDOG=1"} {
 		if n, err := ear.Read(buf); err != nil || string(buf[:n]) != want {
@@ -59,13 +61,13 @@ func TestManagerThatIsNone(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "3000000")
 	t.Setenv("WATCHDOG_PID", "1")
 	m, err := Connect()
-	if err != nil || m.AliveEvery() != 0 {
+	if err != nil || m.every != 0 || m.Beat() != noBeat {
 		t.Fatal(m, err)
 	}
 	done := make(chan bool)
 	go func() {
 		for range 2000 {
-			m.Alive()
+			m.Ready()
 		}
 		close(done)
 	}()

@@ -59,8 +59,9 @@ type Config struct {
 // to it.
 type Manager interface {
 	Ready() // the store is read and the link is being made
-	Alive()
-	AliveEvery() time.Duration // at least so often; 0: it does not wait for it
+	// Beat tells that the loop turns, where that is due, and returns after which
+	// time it is to be called again.
+	Beat() time.Duration
 }
 
 // ErrGaveWay is what Run returns when the planner leaves by itself: the fabric
@@ -205,8 +206,6 @@ type server struct {
 	reads   chan func(*planner.Planner)
 	ended   chan struct{} // closed when nobody steps the planner any more
 
-	aliveAt time.Duration // when the manager is told next
-
 	fabric *fabric.Fabric
 	topics proto.Topics
 	asker  string // who asks over HTTP
@@ -245,7 +244,6 @@ func (s *server) loop(ctx context.Context) error {
 			return fmt.Errorf("%w: %s", ErrGaveWay, reason)
 		}
 		s.meters.slept()
-		s.tellManager()
 		timer.Reset(s.untilNext())
 	}
 }
@@ -254,22 +252,10 @@ func (s *server) loop(ctx context.Context) error {
 func (s *server) untilNext() time.Duration {
 	now := time.Since(s.began)
 	next := min(s.host.Next(), s.link.Next(now))
-	if m := s.cfg.Manager; m != nil && m.AliveEvery() > 0 {
-		next = min(next, s.aliveAt)
+	if s.cfg.Manager != nil { // whoever started this process hears that the loop turns
+		next = min(next, now+s.cfg.Manager.Beat())
 	}
 	return max(0, next-now)
-}
-
-// tellManager tells whoever started this process that its loop still turns.
-func (s *server) tellManager() {
-	m := s.cfg.Manager
-	if m == nil || m.AliveEvery() <= 0 {
-		return
-	}
-	if now := time.Since(s.began); now >= s.aliveAt {
-		m.Alive()
-		s.aliveAt = now + m.AliveEvery()
-	}
 }
 
 // receiveMore takes what else has come, so that it shares a transaction.
