@@ -40,7 +40,7 @@ install: build ## commands, units (not enabled) and an example into $(DESTDIR)$(
 	install -m 644 cmd/install/agent.json hal/boardfile/default.json $(DESTDIR)$(PREFIX)/share/doc/ringlight/
 
 .PHONY: packages bench-packages
-packages: build cross ## Debian packages of agent, planner and tools into bin/packages (needs dpkg-deb)
+packages: cross man ## Debian packages of agent, planner and tools into bin/packages (needs dpkg-deb)
 	cmd/install/deb.sh bin/packages
 
 bench-packages: ## packages built twice, looked through, installed, hung, upgraded and purged under systemd in a container (needs dpkg-deb, lintian, debootstrap, systemd-container, root)

@@ -11,10 +11,10 @@ have dpkg-deb || { echo "packages: skipped, no dpkg-deb"; exit 0; }
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 out=${KEEP:-$work/out}; mkdir -p "$out"
 
-make build cross >/dev/null
+make cross man >/dev/null
 cmd/install/deb.sh "$out"
 git clone -q . "$work/again"
-( cd "$work/again"; umask 077; export TZ=Asia/Tokyo; make build cross >/dev/null; [ -z "$(git -C "$OLDPWD" status --porcelain)" ] || cp -a "$OLDPWD/cmd/install/." cmd/install/; cmd/install/deb.sh "$work/out2" >/dev/null )
+( cd "$work/again"; umask 077; export TZ=Asia/Tokyo; make cross man >/dev/null; [ -z "$(git -C "$OLDPWD" status --porcelain)" ] || cp -a "$OLDPWD/cmd/install/." cmd/install/; cmd/install/deb.sh "$work/out2" >/dev/null )
 if [ -z "$(git status --porcelain)" ]; then
   ( cd "$out"; sha256sum ./*.deb ) | ( cd "$work/out2"; sha256sum -c --quiet ) && echo "packages: built twice, the same bytes"
 else echo "packages: the tree has changes; whether two builds are the same is not compared"; fi

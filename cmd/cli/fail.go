@@ -94,10 +94,10 @@ func (p *Program) fail(err error, asJSON bool, t Terminal) int {
 	case use != nil:
 		code, e.Code = BadInput, use.Code
 	}
-	if p.Refused != nil {
-		if field, limit, found := p.Refused(err); found {
-			code, e.Code, e.Field, e.Limit = BadInput, "invalid", field, limit
-		}
+	var refused interface{ Refused() (field, limit string) } // an input, of a package that is not known here
+	if errors.As(err, &refused) {
+		code, e.Code = BadInput, "invalid"
+		e.Field, e.Limit = refused.Refused()
 	}
 	answered := errors.As(err, new(*NoSolution))
 	if both := asJSON && !answered && ScreenOf(t.Out).Terminal; !both { // a person reads it once

@@ -35,9 +35,6 @@ type Program struct {
 	Version     string
 	Commands    []Command
 	About       string // what else its user has to know: environment, files
-	// Refused finds field and limit in errors of packages that are not known
-	// here; nil: there are none.
-	Refused func(error) (field, limit string, found bool)
 }
 
 // Main runs what the shell asked for, until it is done or interrupted.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# deb.sh OUT [ARCH...]: Debian packages of the binaries of `make cross`, into the folder
+# deb.sh OUT [ARCH...]: Debian packages of what `make cross man` made, into the folder
 # OUT: agent (arm64, armhf, amd64), planner and tools (arm64, amd64). The same commit
 # gives the same bytes, whatever the umask, the time zone or the day.
 set -euo pipefail
@@ -41,10 +41,10 @@ fill() { # fill PACKAGE ARCH BINARIES: what is in it
   for c in $3; do
     put 755 "$bins_dir/$c" "usr/bin/$c"
     [ "$c" = ocs-sim ] && continue # its commands explain themselves
-    gz "$work/pages/$c.1" "usr/share/man/man1/$c.1.gz"
-    put 644 "$work/pages/$c.bash" "usr/share/bash-completion/completions/$c"
-    put 644 "$work/pages/$c.zsh" "usr/share/zsh/vendor-completions/_$c"
-    put 644 "$work/pages/$c.fish" "usr/share/fish/vendor_completions.d/$c.fish"
+    gz "bin/man/$c.1" "usr/share/man/man1/$c.1.gz"
+    put 644 "bin/completion/$c.bash" "usr/share/bash-completion/completions/$c"
+    put 644 "bin/completion/$c.zsh" "usr/share/zsh/vendor-completions/_$c"
+    put 644 "bin/completion/$c.fish" "usr/share/fish/vendor_completions.d/$c.fish"
   done
   put 644 "$here/copyright" "usr/share/doc/$p/copyright"
   printf '%s (%s) stable; urgency=medium\n\n  * See NEWS.gz.\n\n -- %s  %s\n' "$p" "$version" "$maintainer" "$(date -R -d "@$SOURCE_DATE_EPOCH")" >"$work/changelog"
@@ -91,11 +91,6 @@ build() { # build PACKAGE ARCH BINARIES
   echo "$out/${p}_${version}_$arch.deb $(( $(stat -c %s "$out/${p}_${version}_$arch.deb") / 1024 )) KiB"
 }
 
-mkdir "$work/pages" # of this machine's binaries: they are the same on each
-for c in ocs-agent ocs-planner ocsctl; do
-  bin/$c man >"$work/pages/$c.1"
-  for shell in bash zsh fish; do bin/$c completion $shell >"$work/pages/$c.$shell"; done
-done
 for arch in ${*:-arm64 armhf amd64}; do
   build ringlight-agent "$arch" ocs-agent
   [ "$arch" = armhf ] && continue # of a baseboard controller, which runs no planner

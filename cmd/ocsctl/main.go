@@ -3,11 +3,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"ringlight/cmd/cli"
-	"ringlight/planner/fabric"
 )
 
 // version is set by the linker.
@@ -23,7 +21,7 @@ func row(name, short string, run command, forms ...string) cli.Command {
 }
 
 func program() *cli.Program {
-	p := &cli.Program{Name: "ocsctl", Version: version, About: about, Refused: refused,
+	p := &cli.Program{Name: "ocsctl", Version: version, About: about,
 		Short: "asks the planner of a fabric, tells it what to do, and prepares its input",
 		Commands: []cli.Command{
 			row("status", "where the fabric stands, at a glance, and what breaks next", status),
@@ -60,14 +58,5 @@ not say otherwise, RINGLIGHT_CONTEXT for -context.
 RINGLIGHT_CONFIG. A flag comes before the environment, that before the context.
 NO_COLOR: no colours. COLUMNS: how wide tables may be beyond 80 columns.
 `
-
-// refused finds field and limit in what package fabric refuses.
-func refused(err error) (field, limit string, found bool) {
-	var fab *fabric.Error
-	if found = errors.As(err, &fab); found {
-		field, limit = fab.Field, fab.Limit
-	}
-	return field, limit, found
-}
 
 func main() { program().Main() }

@@ -32,6 +32,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Field + ": " + e.Message }
 
+// Refused gives the key and what would have been right.
+func (e *Error) Refused() (field, limit string) { return e.Field, e.Limit }
+
 func wrong(field, limit, format string, args ...any) error {
 	return &Error{field, limit, fmt.Sprintf(format, args...) + ": want " + limit}
 }
