@@ -18,9 +18,9 @@ export function ringPage(root, app, id) {
   root.append(sheet);
   let data = null;
   const draw = () => {
-    if (!data) return;
+    if (!data || !canvas.clientWidth) return; // no answer yet, or the page was left before it came
     const p = app.picture, nodes = data.ring.nodes, index = new Map(nodes.map((n, i) => [n, i]));
-    const perRow = Math.min(nodes.length, Math.max(4, Math.floor((canvas.clientWidth || sheet.clientWidth - 80) / 86))), rows = Math.ceil(nodes.length / perRow), tall = 152;
+    const perRow = Math.min(nodes.length, Math.max(4, Math.floor(canvas.clientWidth / 86))), rows = Math.ceil(nodes.length / perRow), tall = 152;
     const [g, w] = fit(canvas, rows * tall + 10), step = w / perRow, r = 13;
     g.clearRect(0, 0, w, rows * tall + 10);
     const at = (i) => [(i % perRow + 0.5) * step, Math.floor(i / perRow) * tall + 78];

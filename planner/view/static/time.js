@@ -54,6 +54,7 @@ export function timePage(root, app, start) {
 
   const x = (i, w) => { const [a, b] = [log[0].at, log[log.length - 1].at]; return 8 + (b > a ? (log[i].at - a) / (b - a) : 0.5) * (w - 16); };
   function draw() {
+    if (strip.clientWidth < 20) return; // the page was left while its answer was under way, or is not laid out yet
     const [g, w, h] = fit(strip);
     g.clearRect(0, 0, w, h);
     g.fillStyle = '#0a0f16'; g.beginPath(); g.roundRect(0, 0, w, h, 10); g.fill(); g.strokeStyle = '#1a2533'; g.stroke();
