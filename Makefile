@@ -199,6 +199,10 @@ bench-metrics: ## pages of 10,000 nodes every 15 s in shares of a core; pages, r
 bench-hostile: build ## a stranger at the embedded broker of 64 nodes: forged, mutated, repeated messages, floods, held connections (SCALE, FLOOD, ONLY)
 	@.ci/hostile.sh
 
+.PHONY: bench-cose
+bench-cose: ## sealed messages against veraison/go-cose, byte for byte (a module of its own: fetched, or skipped)
+	@if (cd bridge/cose && $(GO) mod download) 2>/dev/null; then cd bridge/cose && $(GO) test -count=1 .; else echo "skipped: go-cose cannot be had here; its vectors are in proto/seal/testdata"; fi
+
 .PHONY: bench-rivals
 bench-rivals: build ## a second planner by mistake: wrong fabric, empty, older, copied store; the boards' own record (mosquitto where there is one)
 	@.ci/rivals.sh

@@ -32,6 +32,7 @@ const module = "ringlight"
 var mayImport = map[string][]string{
 	"proto":                 {"github.com/fxamacker/cbor/v2"},
 	"proto/limit":           {}, // shared by all shells
+	"proto/seal":            {},
 	"proto/metric":          {},
 	"proto/metric/self":     {"proto/metric"},
 	"proto/metric/promtool": {},
@@ -104,7 +105,7 @@ var testsOnly = []string{"sim/script", "planner/view/browser", "proto/metric/pro
 
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
-	"proto", "proto/metric", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
+	"proto", "proto/metric", "proto/seal", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
 	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core",
 	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo", "planner/model",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
