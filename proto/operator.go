@@ -118,6 +118,16 @@ type RingStatus struct {
 	LinksConfirmed uint16     `cbor:"7,keyasint"`
 	// Joints are its links, left to right; only of a single ring.
 	Joints []Joint `cbor:"8,keyasint,omitempty" max:"4096"`
+	// GPUOrder is its live GPUs in the order in which light meets them, from the
+	// left; only of a single ring, empty while light does not close it.
+	GPUOrder []RingGPU `cbor:"9,keyasint,omitempty" max:"4096"`
+}
+
+// RingGPU is one GPU of a ring.
+type RingGPU struct {
+	_    struct{} `cbor:",toarray"`
+	Node NodeID
+	GPU  uint8 // of the node, from 0: bundle i lies between i and i+1
 }
 
 // Joint is a link of a ring: the fibre between two neighbours, and the light

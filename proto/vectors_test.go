@@ -149,6 +149,8 @@ func goldens() []struct {
 			Drain: &DrainNote{Author: "alice@head", Reason: "RMA 4711", SinceMillis: 1_700_000_000_000}}}}},
 		{"a ring with its links", OpReply{Version: Version, Corr: testCorr, Rings: []RingStatus{{Ring: 3, Nodes: []NodeID{7, 8}, GPUs: 8, State: RingDegraded, Generation: 9, Links: 1,
 			Joints: []Joint{{A: JointEnd{Node: 7, Bundle: 1, Path: External1, State: Tuned, Measured: -4612, Expected: -4600, Losses: 1}, B: JointEnd{Node: 8, Path: External2, State: Failed, Measured: NoPower, Expected: NoPower}, Fibre: "R2-17"}}}}}},
+		{"a ring by its GPUs", OpReply{Version: Version, Corr: testCorr, Rings: []RingStatus{{Ring: 3, Nodes: []NodeID{7, 8}, GPUs: 4, State: RingInService, Generation: 9, Links: 1, LinksConfirmed: 1,
+			GPUOrder: []RingGPU{{Node: 7, GPU: 1}, {Node: 8, GPU: 1}, {Node: 8}, {Node: 7}}}}}},
 		{"a node with a name", OpReply{Version: Version, Corr: testCorr, Nodes: []NodeStatus{{Node: 7, Online: true, Mode: ModeService, Usable: true, Ring: 3, Want: 9, Generation: 9, Name: "rack2-u7"}}}},
 		{"an alarm is known", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounAck, Bundle: -1, Author: "alice", Reason: "RMA 4711", Alarm: "7/offline"}},
 		{"where the fabric stands", OpReply{Version: Version, Corr: testCorr, Status: &Status{Planner: PlannerCopy{Planner: 1 << 63, Life: 7, Host: "head-1"}, Term: 3, Generation: 300,

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -20,6 +21,7 @@ type ringJSON struct {
 	Links          uint16           `json:"links"`
 	LinksConfirmed uint16           `json:"links_confirmed"`
 	Joints         []jointJSON      `json:"link_list,omitempty"` // left to right; only of one ring
+	GPUOrder       [][2]uint32      `json:"gpu_order,omitempty"` // node and GPU, as light meets them; only of one ring, absent while light does not close it
 }
 
 // jointJSON is a link of a ring.
@@ -45,6 +47,9 @@ func ringOf(s *proto.RingStatus) ringJSON {
 	for _, x := range s.Joints {
 		j.Joints = append(j.Joints, jointJSON{endOf(&x.A), endOf(&x.B), x.Fibre, x.Confirmed})
 	}
+	for _, g := range s.GPUOrder {
+		j.GPUOrder = append(j.GPUOrder, [2]uint32{uint32(g.Node), uint32(g.GPU)})
+	}
 	return j
 }
 
@@ -56,7 +61,8 @@ const ringHelp = `A ring is in_service when all its members report the generatio
 touched it and light confirms every link; degraded when it is closed with
 fewer GPUs. show has its links from left to right: of each end the port, how
 it stands, the light of all modules together with what is expected, and how
-often it was lost; and the label of the fibre.
+often it was lost; and the label of the fibre. Under them are its GPUs in the
+order in which light meets them, as node/gpu: a node in the middle is met twice.
 
   ocsctl ring list -state degraded
   ocsctl ring show 3 -json
@@ -88,7 +94,7 @@ func printRing(out io.Writer, r *ringJSON) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	return table(out, func(w io.Writer) {
+	if err := table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "LINK\tPORT\tSTATE\tLIGHT\tEXPECTED\tLOSSES\tFIBRE")
 		for _, x := range r.Joints {
 			lit := "lit"
@@ -100,7 +106,18 @@ func printRing(out io.Writer, r *ringJSON) error {
 				fmt.Fprintf(w, "%s\t%d/%d %s\t%s\t%s\t%s\t%d\t%s\n", first, e.Node, e.Bundle, e.Path, e.State, dBm(e.Measured), dBm(e.Expected), e.Losses, dash([2]string{x.Fibre, x.Fibre}[i]))
 			}
 		}
-	})
+	}); err != nil {
+		return err
+	}
+	order := "light does not close the ring now"
+	if len(r.GPUOrder) > 0 {
+		order = ""
+		for _, g := range r.GPUOrder {
+			order += fmt.Sprintf(" %d/%d", g[0], g[1])
+		}
+	}
+	fmt.Fprintln(out)
+	return cli.Say(out, "GPUs as light meets them: %s", strings.TrimSpace(order))
 }
 
 // spans writes 1-4,6 for 1 2 3 4 6.

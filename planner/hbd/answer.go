@@ -112,7 +112,7 @@ func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 			return
 		}
 		s := v.status()
-		s.Joints = v.joints()
+		s.Joints, s.GPUOrder = v.joints(), v.gpuOrder()
 		r.Rings = []proto.RingStatus{s}
 	}
 }
