@@ -41,7 +41,7 @@ func (p *Planner) sendSigns() {
 	switch p.state {
 	case gathering, serving:
 		p.sendBeat()
-	case standby:
+	case standby, following:
 		p.sendStandby()
 	}
 }
@@ -70,6 +70,7 @@ func (p *Planner) sign(online bool) *proto.PlannerState {
 		Version: proto.Version, Planner: p.j.Planner, Online: online, Term: p.j.Term, Seq: p.beat,
 		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: p.fab.Name,
 		Life: p.j.Life, Layout: p.j.Layout, Takeover: online && p.claiming, Standby: !online, Host: p.host,
+		Election: p.election.number, Stored: p.election.stored,
 	}
 }
 
@@ -99,7 +100,9 @@ func (p *Planner) onPlanner(m *proto.PlannerState, retained bool) {
 	case m.Online:
 		p.heardRival(m)
 	default:
-		p.others.ended(m, p.j.Now)
+		if r := p.others.ended(m, p.j.Now); r != nil {
+			r.behind = behind(p.election.stored, m.Stored)
+		}
 	}
 }
 
@@ -119,7 +122,7 @@ func (p *Planner) heardRival(m *proto.PlannerState) {
 	case listening:
 		p.listened()
 	case standby:
-		if r.alive(p.j.Now) && r.layout != 0 && r.layout != p.j.Layout && !p.served {
+		if !r.mate && r.alive(p.j.Now) && r.layout != 0 && r.layout != p.j.Layout && !p.served {
 			p.leave(r.String() + " plans it from another description now")
 		}
 	case gathering, serving:
@@ -135,6 +138,9 @@ func (p *Planner) heardRival(m *proto.PlannerState) {
 // steps back and listens; later it takes proof over three periods, and then
 // the one that takes over stays, else the higher term: agents follow that.
 func (p *Planner) contest(r *rival) {
+	if r.mate {
+		return // the store's election chose us; it does not know yet
+	}
 	senior := r.seq > p.beat || r.seq == p.beat && r.life < p.j.Life
 	above := r.term > p.j.Term || r.term == p.j.Term && r.life < p.j.Life
 	switch {
@@ -276,7 +282,10 @@ func (p *Planner) raised() {
 	p.j.Term = p.seenTerm + 1
 	p.seenTerm = p.j.Term
 	p.become(gathering)
-	p.beatAt, p.listenFrom = p.j.Now, p.j.Now
+	p.beatAt = p.j.Now
+	if !p.election.warm { // who followed has listened all along
+		p.listenFrom = p.j.Now
+	}
 	if p.beat == 0 {
 		return
 	}
@@ -323,7 +332,7 @@ func (p *Planner) gather() {
 		return
 	}
 	p.become(serving)
-	p.served = true
+	p.served, p.election.since = true, p.j.Wall
 	if p.replaced != "" {
 		p.j.Note(Warn, "another planner was replaced", journal.Note{Rule: "takeover", Node: -1, Text: p.replaced})
 	}

@@ -32,7 +32,7 @@ type Ports interface {
 type Host struct {
 	planner *Planner
 	ports   Ports
-	heard   []proto.Packet // waits for its turn
+	heard   []Event // waits for its turn
 	actions []Action
 	records []Record       // to be stored, in no transaction yet
 	asked   []uint64       // the Persist actions that they are of
@@ -40,6 +40,9 @@ type Host struct {
 	storing []uint64       // the actions of the transaction under way; nil: none
 	reason  string
 	exited  bool
+
+	// Batches of the store that this process holds; 0: it does not count them.
+	Batches uint64
 }
 
 // NewHost starts a planner.
@@ -50,7 +53,16 @@ func (h *Host) Planner() *Planner { return h.planner }
 
 // Deliver takes what came over the link: a message, or that the link is up or
 // down. Step hands it on.
-func (h *Host) Deliver(p proto.Packet) { h.heard = append(h.heard, p) }
+func (h *Host) Deliver(p proto.Packet) {
+	switch p.Kind {
+	case proto.Publish, proto.Shed:
+		h.heard = append(h.heard, Event{Kind: Packet, Packet: p})
+	case proto.LinkUp:
+		h.heard = append(h.heard, Event{Kind: LinkUp, Packet: p})
+	case proto.LinkDown:
+		h.heard = append(h.heard, Event{Kind: LinkDown, Packet: p})
+	}
+}
 
 // Step hands the planner the first that was delivered, and says what it was.
 // Nothing is handed in while a transaction is under way.
@@ -58,21 +70,20 @@ func (h *Host) Step() (p proto.Packet, more bool) {
 	if len(h.heard) == 0 || h.storing != nil || h.exited {
 		return proto.Packet{}, false
 	}
-	p = h.heard[0]
-	h.heard[0] = proto.Packet{}
+	ev := h.heard[0]
+	h.heard[0] = Event{}
 	if h.heard = h.heard[1:]; len(h.heard) == 0 {
 		h.heard = nil
 	}
-	switch p.Kind {
-	case proto.Publish, proto.Shed:
-		h.step(Event{Kind: Packet, Packet: p})
-	case proto.LinkUp:
-		h.step(Event{Kind: LinkUp})
-	case proto.LinkDown:
-		h.step(Event{Kind: LinkDown})
-	}
-	return p, true
+	h.step(ev)
+	return ev.Packet, true
 }
+
+// Ask takes a question of one who looks on in this process. Step hands it on.
+func (h *Host) Ask(p proto.Packet) { h.heard = append(h.heard, Event{Kind: Question, Packet: p}) }
+
+// Lead tells the planner that the store's election has chosen it.
+func (h *Host) Lead() { h.step(Event{Kind: Lead}) }
 
 // Tick tells the planner that Next has come.
 func (h *Host) Tick() { h.step(Event{Kind: Tick}) }
@@ -118,6 +129,7 @@ func (h *Host) step(ev Event) {
 		return
 	}
 	ev.At, ev.WallMillis = h.ports.Now()
+	ev.Stored = h.Batches
 	h.actions = h.planner.Step(ev, h.actions[:0])
 	for i := range h.actions {
 		h.act(&h.actions[i])

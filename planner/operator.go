@@ -30,10 +30,14 @@ type ask struct {
 }
 
 func (p *Planner) onRequest(client string, payload []byte, retained bool) {
-	if p.state == standby || p.beat == 0 {
+	if p.state == standby || p.state == following || p.beat == 0 {
 		p.answerIdle(client, payload)
 		return
 	}
+	answer(p, client, payload, retained)
+}
+
+func answer(p *Planner, client string, payload []byte, retained bool) {
 	var q proto.OpRequest
 	unknown, err := proto.Decode(payload, &q)
 	p.counts.unknown += uint64(unknown)
@@ -112,7 +116,11 @@ func (p *Planner) onRequest(client string, payload []byte, retained bool) {
 // answers by itself, and only when none was heard for a period do we say so.
 func (p *Planner) answerIdle(client string, payload []byte) {
 	var q proto.OpRequest
-	if p.j.Now < max(p.linkSince, p.others.lastSign(true))+BeatPeriod+slack {
+	last := p.linkSince
+	if r := p.others.latest(); r != nil {
+		last = max(last, r.last)
+	}
+	if p.j.Now < last+BeatPeriod+slack {
 		return
 	}
 	if _, err := proto.Decode(payload, &q); err != nil {

@@ -49,6 +49,15 @@ type Config struct {
 	// Alone: the broker has just begun and is ours, so that nobody else can be
 	// in service there. Takeover: whoever is, is replaced.
 	Alone, Takeover bool
+
+	// Election is that of a store which several planners have open, 0: it has none. Of
+	// those of one election one alone is in service, so that they do not wait for each
+	// other. Follow: this one looks on until Lead. Picture: it never will, and stores
+	// nothing. Before is the one that it follows upon in its process: whom that one has
+	// heard is known.
+	Election        uint64
+	Follow, Picture bool
+	Before          *Planner
 }
 
 // EventKind says what an Event tells the planner.
@@ -60,6 +69,8 @@ const (
 	LinkUp                         // connected, every subscription granted
 	LinkDown                       // the broker is out of reach
 	Persisted                      // the records of action Persist are on disk
+	Question                       // Packet is a request of one who looks on in this process
+	Lead                           // the store's election has chosen this one
 )
 
 // Event is one thing the planner is told. At is monotonic and alone decides;
@@ -70,6 +81,7 @@ type Event struct {
 	WallMillis uint64
 	Packet     proto.Packet // of a Packet event
 	Persist    uint64       // of a Persisted event: the action's number
+	Stored     uint64       // batches of the store that this process holds; 0: it does not count them
 }
 
 // Subscriptions are the topics that a planner's link subscribes, at QoS 1.
@@ -114,6 +126,8 @@ type Planner struct {
 	edits  edits
 	host   string
 
+	election election
+
 	glances glances
 
 	waitsAt      time.Duration // when it is looked at again what is waited for
@@ -140,6 +154,7 @@ func New(cfg Config) *Planner {
 	}
 	p.alarms = alarmBook{root: above{p}, j: p.j, rings: p.rings, tables: p.tables(), standing: map[string]*alarm{}, acks: map[string]ack{}}
 	p.edits.p = p
+	p.election.begin(p, &cfg)
 	if err := p.restore(cfg.Store); err != nil {
 		panic("planner: " + err.Error())
 	}
@@ -171,6 +186,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 		return out
 	}
 	p.j.Begin(ev.At, ev.WallMillis, out)
+	p.election.stored = ev.Stored
 	switch ev.Kind {
 	case Packet:
 		p.receive(ev.Packet)
@@ -180,6 +196,10 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 		p.j.LinkUp, p.beatAt = false, Never
 	case Persisted:
 		p.onPersisted(ev.Persist)
+	case Question:
+		p.election.question(ev.Packet)
+	case Lead:
+		p.election.lead()
 	}
 	p.runTimers()
 	return p.j.End()
@@ -282,6 +302,8 @@ func (p *Planner) Next() time.Duration {
 		return min(next, p.listenEnd())
 	case raising:
 		return next
+	case following:
+		return min(next, p.beatAt)
 	case standby:
 		next = min(next, p.listenEnd())
 	case gathering:

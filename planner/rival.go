@@ -16,6 +16,9 @@ type rival struct {
 	host          string
 	takeover      bool
 	standby       bool
+	mate          bool   // of our store's election
+	stored        uint64 // batches of that store that it holds
+	behind        uint64 // those that it had yet to read
 	seq           uint64 // of its last beat
 	beats         int
 	first, last   time.Duration
@@ -43,6 +46,7 @@ const (
 // rivals are those heard.
 type rivals struct {
 	list    []rival
+	mates   uint64 // the election of ours; 0: there is none
 	dropped uint64 // words of those that were never heard twice
 }
 
@@ -80,6 +84,7 @@ func (x *rivals) heard(m *proto.PlannerState, now time.Duration) (r *rival, firs
 		r, first = &x.list[len(x.list)-1], true
 	}
 	r.term, r.layout, r.takeover, r.standby, r.seq, r.last, r.host = m.Term, m.Layout, m.Takeover, false, m.Seq, now, m.Host
+	r.mate, r.stored = x.mates != 0 && m.Election == x.mates, m.Stored
 	r.beats++
 	return r, first
 }
@@ -87,33 +92,36 @@ func (x *rivals) heard(m *proto.PlannerState, now time.Duration) (r *rival, firs
 // ended takes the word that one is not in service: it waits, or is dead. It is
 // believed of one that gave way; a death note alone ends no waiting, since
 // whoever was forged dead beats on.
-func (x *rivals) ended(m *proto.PlannerState, now time.Duration) {
-	r := x.find(m.Planner, m.Life)
+func (x *rivals) ended(m *proto.PlannerState, now time.Duration) (r *rival) {
+	r = x.find(m.Planner, m.Life)
 	if r == nil && m.Standby && len(x.list) < maxRivals {
 		x.list = append(x.list, rival{planner: m.Planner, life: m.Life, term: m.Term, layout: m.Layout, first: now})
 		r = &x.list[len(x.list)-1]
 	}
 	if r != nil && m.Standby {
 		r.standby, r.beats, r.last, r.host = true, 0, now, m.Host
+		r.mate, r.stored = x.mates != 0 && m.Election == x.mates, m.Stored
 	}
+	return r
 }
 
-// live is one that is proven to be in service, nil when none is.
+// live is one that is proven to be in service, nil when none is. Those of our
+// election do not count.
 func (x *rivals) live(now time.Duration) *rival {
 	for i := range x.list {
-		if r := &x.list[i]; r.alive(now) {
+		if r := &x.list[i]; r.alive(now) && !r.mate {
 			return r
 		}
 	}
 	return nil
 }
 
-// lastSign is when one in service was heard last, on a doubt or, for one that
+// lastSign is when one in service, and not of our election, was heard last, on a doubt or, for one that
 // is in service itself, when it spoke more than once.
 func (x *rivals) lastSign(proof bool) time.Duration {
 	at := longAgo
 	for i := range x.list {
-		if r := &x.list[i]; r.beats > 1 || r.beats == 1 && !proof {
+		if r := &x.list[i]; !r.mate && (r.beats > 1 || r.beats == 1 && !proof) {
 			at = max(at, r.last)
 		}
 	}

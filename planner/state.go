@@ -13,6 +13,7 @@ import (
 //	  │ └─────e─────────┘             e                  e
 //	  └───────────────────────────────┴──────────────────┘
 //	LISTENING, GATHERING, STANDBY ──f──► EXITED
+//	FOLLOWING ──g──► LISTENING
 //
 //	a  no other planner was heard for three beats, or it is to be replaced
 //	b  a term above all that are known is on disk
@@ -20,6 +21,7 @@ import (
 //	d  another planner is in service
 //	e  someone knows a higher term than ours; the other planner is silent
 //	f  the fabric is planned from another description: a person has to look
+//	g  the election of a store that several have open has chosen this one
 type state uint8
 
 const (
@@ -29,9 +31,10 @@ const (
 	serving
 	standby
 	exited
+	following
 )
 
-var stateNames = [...]string{"listening", "raising", "gathering", "serving", "standing by", "exited"}
+var stateNames = [...]string{"listening", "raising", "gathering", "serving", "standing by", "exited", "following"}
 
 func (s state) String() string { return stateNames[s] }
 
@@ -43,6 +46,7 @@ var edges = [...]uint8{
 	serving:   1<<listening | 1<<standby,
 	standby:   1<<listening | 1<<exited,
 	exited:    0,
+	following: 1 << listening,
 }
 
 // become is the only place that changes the planner's state.

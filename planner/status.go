@@ -10,14 +10,10 @@ import (
 // view.
 func (p *Planner) Status() proto.Status {
 	o := p.rings.Totals()
-	s := proto.Status{Planner: proto.PlannerCopy{Planner: p.j.Planner, Life: p.j.Life, Host: p.host}, Term: p.j.Term, Generation: o.Generation,
+	s := proto.Status{Term: p.j.Term, Generation: o.Generation,
 		Spares: uint32(o.Spares), Links: uint32(o.LinksTotal), Confirmed: uint32(o.LinksConfirmed), Waiting: p.waits()}
 	s.Nodes, s.Rings = p.rings.Counts()
-	for i := range p.others.list {
-		if r := &p.others.list[i]; r.standby && p.j.Now < r.last+standbyAlive {
-			s.Standbys = append(s.Standbys, proto.PlannerCopy{Planner: r.planner, Life: r.life, Host: r.host})
-		}
-	}
+	p.election.copies(&s)
 	for _, a := range p.Alarms() {
 		s.Alarms++
 		if a.AckMillis != 0 {

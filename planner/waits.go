@@ -63,6 +63,8 @@ func (p *Planner) tellWaits() {
 // idle says why nothing is planned or commanded, and what ends that.
 func (p *Planner) idle() string {
 	switch r := p.others.latest(); {
+	case p.state == following:
+		return p.election.awaited()
 	case p.state == raising:
 		return "raising the term: nothing is planned or commanded until that is on disk"
 	case !p.j.LinkUp:

@@ -34,6 +34,7 @@ type world struct {
 	takeover bool
 	backup   map[string][]byte
 	first    *fabric.Fabric
+	with     func(*Config) // of the next planner; nil: nothing
 
 	retained map[string]proto.Packet
 	order    []string // of retained topics
@@ -63,6 +64,9 @@ func (w *world) boot() {
 		w.t.Fatal(err)
 	}
 	cfg.Alone, cfg.Takeover = !w.listens, w.takeover
+	if w.with != nil {
+		w.with(&cfg)
+	}
 	w.p, w.down, w.up = New(cfg), nil, nil
 }
 

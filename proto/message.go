@@ -360,9 +360,11 @@ type PlannerState struct {
 	Seq          uint64 `cbor:"4,keyasint"` // beat number
 	PeriodMillis uint32 `cbor:"5,keyasint"`
 	Fabric       string `cbor:"6,keyasint,omitempty"`
-	Life         uint64 `cbor:"7,keyasint,omitempty" max:"18446744073709551615"` // drawn at each start: a copied store has another
-	Layout       uint64 `cbor:"8,keyasint,omitempty" max:"18446744073709551615"` // fingerprint of the fabric's description
-	Takeover     bool   `cbor:"9,keyasint,omitempty"`                            // it replaces whoever is in service
-	Standby      bool   `cbor:"10,keyasint,omitempty"`                           // with Online false: it is alive and waits
-	Host         string `cbor:"11,keyasint,omitempty"`                           // on which it runs
+	Life         uint64 `cbor:"7,keyasint,omitempty" max:"18446744073709551615"`  // drawn at each start: a copied store has another
+	Layout       uint64 `cbor:"8,keyasint,omitempty" max:"18446744073709551615"`  // fingerprint of the fabric's description
+	Takeover     bool   `cbor:"9,keyasint,omitempty"`                             // it replaces whoever is in service
+	Standby      bool   `cbor:"10,keyasint,omitempty"`                            // with Online false: it is alive and waits
+	Host         string `cbor:"11,keyasint,omitempty"`                            // on which it runs
+	Election     uint64 `cbor:"12,keyasint,omitempty" max:"18446744073709551615"` // of its store: of those of one election one is in service
+	Stored       uint64 `cbor:"13,keyasint,omitempty"`                            // batches of that store that it holds
 }

@@ -19,6 +19,7 @@ type Status struct {
 	Switches   uint32        `cbor:"13,keyasint,omitempty"`
 	SwitchesOn uint32        `cbor:"14,keyasint,omitempty"` // of those, online
 	Waiting    []string      `cbor:"15,keyasint,omitempty"` // what is waited for, and for whom
+	Since      uint64        `cbor:"16,keyasint,omitempty"` // wall clock in ms, when the planner's service began
 }
 
 // PlannerCopy is a process of a planner.
@@ -26,6 +27,7 @@ type PlannerCopy struct {
 	Planner uint64 `cbor:"1,keyasint,omitempty" max:"18446744073709551615"`
 	Life    uint64 `cbor:"2,keyasint,omitempty" max:"18446744073709551615"`
 	Host    string `cbor:"3,keyasint,omitempty"`
+	Behind  uint64 `cbor:"4,keyasint,omitempty"` // batches of the store that it has yet to read
 }
 
 // NodeCounts are nodes by state: Online and Silent are all of them, the others

@@ -163,6 +163,10 @@ func goldens() []struct {
 		{"three moments of a generation", OpReply{Version: Version, Corr: testCorr, Trace: []TraceMark{{Stage: TraceAsked, AtMicros: 70_000_000, Text: "ring 3: 19 bypassed"}, {Stage: TracePrepared, AtMicros: 70_004_100, Node: new(NodeID)},
 			{Stage: TraceSwitched, AtMicros: 69_999_000, Node: new(NodeID), Peer: 21, Side: Right, Ledger: &Ledger{DetectMicros: 96, DecideMicros: 8, BusMicros: 61, SettleMicros: 48, ConfirmMicros: 194}}}}},
 		{"beat of a host", PlannerState{Version: Version, Planner: 99, Online: true, Term: 3, Seq: 1, PeriodMillis: 2000, Fabric: "f1", Life: 1 << 63, Host: "head-1"}},
+		{"beat of one that was elected", PlannerState{Version: Version, Planner: 99, Online: true, Term: 3, Seq: 1, PeriodMillis: 2000, Fabric: "f1", Life: 1 << 63, Host: "head-1", Election: 1<<64 - 1, Stored: 4097}},
+		{"one that follows", PlannerState{Version: Version, Planner: 99, Term: 3, PeriodMillis: 2000, Fabric: "f1", Life: 8, Standby: true, Host: "head-2", Election: 1<<64 - 1, Stored: 4096}},
+		{"who leads, and who follows", OpReply{Version: Version, Corr: testCorr, Status: &Status{Planner: PlannerCopy{Planner: 99, Life: 7, Host: "head-1"}, Term: 3, Since: 1_700_000_000_000,
+			Standbys: []PlannerCopy{{Planner: 99, Life: 8, Host: "head-2", Behind: 1}}}}},
 		{"a switch on real hardware", Event{Version: Version, Node: 19, Session: 5, Seq: 9, Kind: EvSwitched, Severity: SeverityWarning, Count: 1, Bundle: 1, Path: External2, FromPath: External1, Side: Right, Ring: 3, Peer: 21, Cause: CauseLightLost, Measured: NoPower, Expected: NoPower,
 			Ledger: &Ledger{DetectMicros: 95, DecideMicros: 131, BusMicros: 64, SettleMicros: 52, ConfirmMicros: 210}, LedgerMark: RealClock | DetectModelled}},
 	}

@@ -105,6 +105,9 @@ func (j *Journal) Next() time.Duration {
 }
 
 func (j *Journal) add(e Entry) {
+	if j.Mute {
+		return
+	}
 	j.last++
 	e.Seq, e.Millis = j.last, j.Wall
 	j.put(e)
@@ -138,7 +141,7 @@ func (j *Journal) Take(c *Cursor, m *proto.Event) {
 
 // AckLater acknowledges a device's events with the next flush.
 func (j *Journal) AckLater(c *Cursor) {
-	if !slices.Contains(j.touched, c) {
+	if !j.Mute && !slices.Contains(j.touched, c) {
 		j.touched = append(j.touched, c)
 	}
 	j.flushAt = min(j.flushAt, j.Now+flushDelay)

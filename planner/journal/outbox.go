@@ -71,6 +71,9 @@ type Outbox struct {
 	Asked   proto.Corr // of the operator's request that is being answered
 	Beat    uint64     // number of the planner's last sign of life
 	LinkUp  bool
+	// Mute: it draws a picture for those who look on. Nothing is stored or logged, and
+	// nobody but they and other planners is told anything.
+	Mute bool
 
 	out      []Action
 	commands uint64 // given out
@@ -94,6 +97,9 @@ func (o *Outbox) Exit(reason string) { o.out = append(o.out, Action{Kind: Exit, 
 
 // Line tells the shell's log alone.
 func (o *Outbox) Line(l Line) {
+	if o.Mute {
+		return
+	}
 	l.Term, l.Corr = o.Term, o.Asked
 	o.out = append(o.out, Action{Kind: Log, Line: l})
 }
@@ -102,6 +108,9 @@ func (o *Outbox) Line(l Line) {
 // disk.
 func (o *Outbox) Persist(records ...Record) uint64 {
 	o.persists++
+	if o.Mute {
+		return o.persists
+	}
 	o.out = append(o.out, Action{Kind: Persist, Persist: o.persists, Records: records})
 	return o.persists
 }
@@ -118,6 +127,9 @@ func (o *Outbox) Send(topic string, kind proto.TopicKind, msg any) {
 
 // SendRaw publishes what is encoded already.
 func (o *Outbox) SendRaw(topic string, kind proto.TopicKind, payload []byte) {
+	if o.Mute && kind != proto.TopicReply {
+		return
+	}
 	o.SendPacket(proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS(), Retain: kind.Retain()})
 }
 
