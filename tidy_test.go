@@ -32,7 +32,7 @@ const module = "ringlight"
 var mayImport = map[string][]string{
 	"proto":                 {"github.com/fxamacker/cbor/v2"},
 	"proto/limit":           {}, // shared by all shells
-	"proto/seal":            {},
+	"proto/seal":            {"proto"},
 	"proto/metric":          {},
 	"proto/metric/self":     {"proto/metric"},
 	"proto/metric/promtool": {},
@@ -73,6 +73,7 @@ var mayImport = map[string][]string{
 	"planner/isolate":       {"mzi/detmath"},
 	"planner/topo":          {"mzi/detmath"},
 	"planner/model":         {"mzi/detmath", "planner/topo", "proto"},
+	"proto/pki":             {"proto", "proto/seal"},
 	"sim":                   {"hal", "hal/ad5535b", "hal/ad5676", "hal/ad7998", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/ltc2688", "hal/pca953x", "hal/tmp102", "periph.io/x/conn/v3/physic", "mzi/detmath", "sim/agenda"},
 	"sim/agenda":            {},
 	"sim/damage":            {},
@@ -90,7 +91,7 @@ var mayImport = map[string][]string{
 	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/metric/self", "proto/mqtt", "sim", "sim/solo"},
 	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "proto"},
 	"cmd/ocs-sim":           {"cmd/cli", "golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "sim", "sim/"},
-	"cmd/ocsctl":            {"cmd/cli", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/mqtt"},
+	"cmd/ocsctl":            {"cmd/cli", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/mqtt", "proto/pki", "proto/seal"},
 }
 
 // neverImport overrides the column: physics is never shared, and a simulator

@@ -11,7 +11,7 @@ import (
 )
 
 var messageTypes = []any{Desired{}, Decision{}, Command{}, Ack{}, Event{}, Reported{},
-	Presence{}, Health{}, PlannerState{}, OpRequest{}, OpReply{}}
+	Presence{}, Health{}, PlannerState{}, OpRequest{}, OpReply{}, Trust{}}
 
 func ruleName(t reflect.Type) string {
 	if t == reflect.TypeFor[MilliDBm]() {
@@ -154,6 +154,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 		{"override", 0, uint8(PoweredOff), func(c uint8) string { return Override(c).String() }},
 		{"side", 0, uint8(Right), func(c uint8) string { return Side(c).String() }},
 		{"policy", 0, uint8(PolicyHold), func(c uint8) string { return Policy(c).String() }},
+		{"role", 1, uint8(RoleAdmin), func(c uint8) string { return Role(c).String() }},
 		{"verdict", 1, uint8(Abort), func(c uint8) string { return Verdict(c).String() }},
 		{"severity", 0, uint8(SeverityCritical), func(c uint8) string { return Severity(c).String() }},
 		{"request", 0, uint8(Lockout), func(c uint8) string { return Request(c).String() }},
@@ -197,7 +198,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 // Every constant must have a name: a constant added without one would show.
 func TestEveryConstantHasAName(t *testing.T) {
 	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbTry, PhaseProtocol,
-		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounTrace, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicReply, Abort}
+		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounTrace, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicTrust, RoleAdmin, Abort}
 	for _, code := range last {
 		if strings.HasPrefix(code.String(), "unknown(") {
 			t.Errorf("%T has a code without a name: %v", code, code)

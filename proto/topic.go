@@ -20,10 +20,11 @@ const (
 	TopicEvent                         // Event
 	TopicRequest                       // OpRequest
 	TopicReply                         // OpReply
+	TopicTrust                         // Trust, always sealed
 )
 
 var topicNames = [...]string{"none", "planner/state", "desired", "cmd", "decision", "ack",
-	"reported", "presence", "health", "event", "req", "rep"}
+	"reported", "presence", "health", "event", "req", "rep", "trust"}
 
 func (k TopicKind) String() string { return NameOf(topicNames[:], uint8(k)) }
 
@@ -31,7 +32,7 @@ func (k TopicKind) String() string { return NameOf(topicNames[:], uint8(k)) }
 // those who come later. What it keeps is a cache, never the truth.
 func (k TopicKind) Retain() bool {
 	switch k {
-	case TopicPlanner, TopicDesired, TopicDecision, TopicReported, TopicPresence:
+	case TopicPlanner, TopicDesired, TopicDecision, TopicReported, TopicPresence, TopicTrust:
 		return true
 	}
 	return false
@@ -67,6 +68,7 @@ func (t Topics) node(n NodeID, k TopicKind) string {
 }
 
 func (t Topics) Planner() string          { return topicRoot + t.Fabric + "/planner/state" }
+func (t Topics) Trust() string            { return topicRoot + t.Fabric + "/trust" }
 func (t Topics) Desired(n NodeID) string  { return t.node(n, TopicDesired) }
 func (t Topics) Command(n NodeID) string  { return t.node(n, TopicCommand) }
 func (t Topics) Ack(n NodeID) string      { return t.node(n, TopicAck) }
@@ -120,6 +122,8 @@ func (t Topic) String() string {
 	switch {
 	case t.Kind == TopicPlanner:
 		return b.Planner()
+	case t.Kind == TopicTrust:
+		return b.Trust()
 	case t.Kind == TopicDecision:
 		return b.Decision(t.Ring)
 	case t.Kind == TopicRequest:
@@ -160,6 +164,10 @@ func ParseTopic(s string) (Topic, error) {
 	}
 	if n == 3 && part[1] == "planner" && part[2] == "state" {
 		t.Kind = TopicPlanner
+		return t, nil
+	}
+	if n == 2 && part[1] == "trust" {
+		t.Kind = TopicTrust
 		return t, nil
 	}
 	if n != 4 {

@@ -24,6 +24,7 @@ func TestTopicsParseBack(t *testing.T) {
 		{b.Event(4294967295), Topic{Fabric: "f1", Kind: TopicEvent, Node: 4294967295}, "ocs/v1/f1/n/4294967295/event"},
 		{b.Decision(7), Topic{Fabric: "f1", Kind: TopicDecision, Ring: 7}, "ocs/v1/f1/ring/7/decision"},
 		{b.Request("ctl-9"), Topic{Fabric: "f1", Kind: TopicRequest, Client: "ctl-9"}, "ocs/v1/f1/op/ctl-9/req"},
+		{b.Trust(), Topic{Fabric: "f1", Kind: TopicTrust}, "ocs/v1/f1/trust"},
 		{b.Reply("ctl-9"), Topic{Fabric: "f1", Kind: TopicReply, Client: "ctl-9"}, "ocs/v1/f1/op/ctl-9/rep"},
 	} {
 		got, err := ParseTopic(c.topic)
@@ -58,6 +59,7 @@ func TestBadTopicsAreRefused(t *testing.T) {
 		"ocs/v1//n/1/ack":            Malformed,
 		"ocs/v1/f1/op/a.b/req":       Malformed,
 		"ocs/v1/f1/planner":          Malformed,
+		"ocs/v1/f1/trust/x":          Malformed,
 		"ocs/v1/f1/planner/state/":   Malformed,
 		"ocs/v1/f1/ring/1/desired":   Malformed,
 		"ocs/v1/" + strings.Repeat("a", 65) + "/planner/state": Malformed,
@@ -71,8 +73,8 @@ func TestBadTopicsAreRefused(t *testing.T) {
 // Presence and desired state stay at the broker for those who come later;
 // commands never do, or an old one would act on a new life.
 func TestWhatTheBrokerKeeps(t *testing.T) {
-	for k := TopicPlanner; k <= TopicReply; k++ {
-		want := k == TopicPlanner || k == TopicDesired || k == TopicDecision || k == TopicReported || k == TopicPresence
+	for k := TopicPlanner; k <= TopicTrust; k++ {
+		want := k == TopicPlanner || k == TopicDesired || k == TopicDecision || k == TopicReported || k == TopicPresence || k == TopicTrust
 		if k.Retain() != want {
 			t.Errorf("%v: retain %v", k, k.Retain())
 		}

@@ -42,6 +42,18 @@ func program() *cli.Program {
 			row("fabric cabling", "put a cabling sheet into a description, or write its sheet", fabricCabling, "FABRIC [SHEET]"),
 			row("fabric get", "write the description that the planner plans for", fabricGet),
 			row("fabric diff", "in what a description differs, and what an apply would do", fabricDiff, "FILE"),
+			row("pki init", "a root for keys and certificates, offline", pkiInit),
+			row("pki planner", "key and certificate of a planner", pkiPlanner, "NAME"),
+			row("pki broker", "key and certificate of a broker that is no planner", pkiBroker, "NAME"),
+			row("pki node", "keys and certificates of nodes", pkiNode, "NODES"),
+			row("pki operator", "key and certificate of an operator, and the role", pkiOperator, "NAME"),
+			row("pki renew", "certificates anew, for the same keys", pkiRenew, "CERT"),
+			row("pki list", "whose keys are trusted", pkiList),
+			row("pki revoke", "trust a holder's keys no more", pkiRevoke, "NAME"),
+			row("pki trust show", "the same as pki list", pkiList),
+			row("pki trust add", "trust a key that somebody else made", pkiAdd, "NAME"),
+			row("pki trust revoke", "the same as pki revoke", pkiRevoke, "NAME"),
+			row("pki trust sign", "the trust document anew, or by a new root", pkiSign),
 			row("fabric apply", "plan for another description, while everything runs", fabricApply, "FILE"),
 		}}
 	for _, name := range planNames() {

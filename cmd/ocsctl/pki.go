@@ -1,0 +1,388 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ringlight/cmd/cli"
+	"ringlight/proto"
+	"ringlight/proto/pki"
+	"ringlight/proto/seal"
+)
+
+// pkiFlags are those of every command on a folder of keys.
+type pkiFlags struct {
+	fs    *flag.FlagSet
+	dir   string
+	json  bool
+	out   string
+	days  int
+	hosts string
+	role  string
+	key   string
+}
+
+func newPKI(name string) *pkiFlags {
+	f := &pkiFlags{fs: cli.NewFlags(name)}
+	f.fs.StringVar(&f.dir, "dir", "./pki", "`FOLDER` with the root; keep it off the network")
+	f.fs.BoolVar(&f.json, "json", false, "print JSON")
+	return f
+}
+
+// issuing adds the flags of those that make keys and certificates.
+func (f *pkiFlags) issuing(hosts bool) *pkiFlags {
+	f.fs.StringVar(&f.out, "out", "", "`FOLDER` for key and certificate; default: that of -dir")
+	f.fs.IntVar(&f.days, "days", 365, "`NUMBER` of days that the certificate is good for")
+	if hosts {
+		f.fs.StringVar(&f.hosts, "host", "", "`NAMES` and addresses under which it is reached, with commas between them")
+	}
+	return f
+}
+
+// open reads the command line and opens the folder.
+func (f *pkiFlags) open(args []string, text string, sign bool) (*pki.Folder, []string, error) {
+	words, err := cli.Parse(f.fs, args, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	folder, err := pki.Open(f.dir, sign)
+	return folder, words, pkiError(err)
+}
+
+// pkiError: what a folder refuses is bad input; what the disk refuses is not.
+func pkiError(err error) error {
+	if e := new(proto.Error); errors.As(err, &e) {
+		return cli.Usage(e.Field, e.Limit, "%s", e.Reason)
+	}
+	return err
+}
+
+func (f *pkiFlags) request(role proto.Role, names ...proto.Holder) pki.Request {
+	r := pki.Request{Names: names, Role: role, Days: f.days, Out: f.out}
+	if f.hosts != "" {
+		r.Hosts = strings.Split(f.hosts, ",")
+	}
+	return r
+}
+
+// issue makes keys and certificates and tells where they are.
+func (f *pkiFlags) issue(folder *pki.Folder, role proto.Role, out io.Writer, names ...proto.Holder) error {
+	list, err := folder.Issue(f.request(role, names...))
+	if err != nil {
+		return pkiError(err)
+	}
+	return f.tell(folder, out, list)
+}
+
+func (f *pkiFlags) tell(folder *pki.Folder, out io.Writer, list []pki.Issued) error {
+	ca, trust := folder.Files()
+	if f.json {
+		return printJSON(out, map[string]any{"issued": list, "ca": ca, "trust": trust, "edition": folder.Trust.Edition})
+	}
+	for _, i := range list {
+		key := "key as before"
+		if i.KeyFile != "" {
+			key = i.KeyFile
+		}
+		fmt.Fprintf(out, "%s  key %s, until %s\n  %s\n  %s\n", i.Name, i.ID, i.NotAfter.Format("2006-01-02"), key, i.CertFile)
+	}
+	_, err := fmt.Fprintf(out, "edition %d of %s; authority %s\n", folder.Trust.Edition, trust, ca)
+	return err
+}
+
+func pkiInit(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki init")
+	fabric := f.fs.String("fabric", "f1", "`NAME` of the fabric")
+	domain := f.fs.String("domain", "ringlight", "`DOMAIN` of the names in certificates, spiffe://DOMAIN/f1/n/7")
+	if _, err := cli.ParseNone(f.fs, args, `Makes a folder with a new root: the key that signs all certificates and the trust
+document, which says whose messages count. Keep the folder off the network, and a copy
+of it elsewhere: without the root's key nothing more can be trusted or revoked.
+
+example: ocsctl pki init -dir pki -fabric f1 -domain cluster.example`); err != nil {
+		return err
+	}
+	folder, err := pki.Init(f.dir, *fabric, *domain)
+	if err != nil {
+		return pkiError(err)
+	}
+	return f.tell(folder, out, nil)
+}
+
+func pkiPlanner(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki planner").issuing(true)
+	folder, words, err := f.open(args, `Makes key and certificate of a planner, or of one of its copies. Again, with another
+-out: a second key, for a change of keys; revoke the first one when the second is in use.
+
+example: ocsctl pki planner a -host head-1.cluster.example,10.0.0.1`, true)
+	if err != nil {
+		return err
+	}
+	h, err := holderOf(folder, proto.HolderPlanner, words)
+	if err != nil {
+		return err
+	}
+	return f.issue(folder, proto.RolePlanner, out, h)
+}
+
+func pkiBroker(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki broker").issuing(true)
+	folder, words, err := f.open(args, `Makes key and certificate of a broker that is no planner. It is trusted with nothing:
+the trust document does not name it.
+
+example: ocsctl pki broker a -host broker.cluster.example`, true)
+	if err != nil {
+		return err
+	}
+	h, err := holderOf(folder, proto.HolderPlanner, words)
+	if err != nil {
+		return err
+	}
+	one, err := folder.Broker(f.request(0), h.ID)
+	if err != nil {
+		return pkiError(err)
+	}
+	return f.tell(folder, out, []pki.Issued{one})
+}
+
+// holderOf is the name that a command's one word stands for.
+func holderOf(folder *pki.Folder, kind proto.HolderKind, words []string) (proto.Holder, error) {
+	if len(words) != 1 {
+		return proto.Holder{}, wrongUsage("name", "one name", "%q", strings.Join(words, " "))
+	}
+	name := words[0]
+	if !strings.Contains(name, "/") {
+		name = folder.Trust.Fabric + "/" + string(kind) + "/" + name
+	}
+	h, err := proto.ParseHolder(name)
+	if err != nil {
+		return h, pkiError(err)
+	}
+	if h.Fabric != folder.Trust.Fabric || h.Kind != kind {
+		return h, wrongUsage("name", folder.Trust.Fabric+"/"+string(kind)+"/NAME", "%q", name)
+	}
+	return h, nil
+}
+
+func pkiNode(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki node").issuing(false)
+	folder, words, err := f.open(args, `Makes keys and certificates of nodes, and of switches by the numbers that circuit list
+has, all in one edition.
+
+example: ocsctl pki node 0-63
+example: ocsctl pki node 7 -out next`, true)
+	if err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return wrongUsage("node", "numbers, such as 7 or 0-63", "none")
+	}
+	var names []proto.Holder
+	for _, w := range words {
+		first, last, isRange := strings.Cut(w, "-")
+		if !isRange {
+			last = first
+		}
+		a, err1 := strconv.ParseUint(first, 10, 32)
+		b, err2 := strconv.ParseUint(last, 10, 32)
+		if err1 != nil || err2 != nil || b < a || b-a >= maxNodesAtOnce {
+			return wrongUsage("node", fmt.Sprintf("numbers, such as 7 or 0-63, at most %d", maxNodesAtOnce), "%q", w)
+		}
+		for n := a; n <= b; n++ {
+			names = append(names, proto.Topics{Fabric: folder.Trust.Fabric}.NodeHolder(proto.NodeID(n)))
+		}
+	}
+	return f.issue(folder, proto.RoleNode, out, names...)
+}
+
+// maxNodesAtOnce bounds one command. chosen: a cell, and its switches.
+const maxNodesAtOnce = 16_384
+
+func pkiOperator(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki operator").issuing(false)
+	f.fs.StringVar(&f.role, "role", "view", "`ROLE`: view asks; operate also drains, holds and moves single nodes and sides; admin also changes jobs and the fabric")
+	folder, words, err := f.open(args, `Makes key and certificate of an operator.
+
+example: ocsctl pki operator alice -role operate`, true)
+	if err != nil {
+		return err
+	}
+	role, ok := proto.OperatorRole(f.role)
+	if !ok {
+		return wrongUsage("role", "view, operate or admin", "%q", f.role)
+	}
+	h, err := holderOf(folder, proto.HolderOperator, words)
+	if err != nil {
+		return err
+	}
+	return f.issue(folder, role, out, h)
+}
+
+func pkiRenew(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki renew")
+	f.fs.IntVar(&f.days, "days", 365, "`NUMBER` of days that the certificate is good for")
+	folder, words, err := f.open(args, `Writes certificates anew for the same keys, names and hosts, in place. Who has them
+reads them again at the next connection.
+
+example: ocsctl pki renew pki/f1-n-7.pem pki/f1-planner-a.pem`, true)
+	if err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return wrongUsage("cert", "PEM files with certificates", "none")
+	}
+	var list []pki.Issued
+	for _, file := range words {
+		one, err := folder.Renew(file, f.days)
+		if err != nil {
+			return pkiError(err)
+		}
+		list = append(list, one)
+	}
+	return f.tell(folder, out, list)
+}
+
+// trustedJSON is the form that scripts rely on.
+type trustedJSON struct {
+	Name string `json:"name"`
+	Role string `json:"role"`
+	ID   string `json:"key_id"`
+}
+
+func trustedOf(t *seal.Trust) []trustedJSON {
+	out := []trustedJSON{}
+	for _, k := range t.Keys {
+		out = append(out, trustedJSON{k.Name, k.Role.String(), seal.IDOf(k.Public[:]).String()})
+	}
+	for _, k := range t.NodeList() {
+		out = append(out, trustedJSON{k.Holder.String(), k.Role.String(), seal.IDOf(k.Public[:]).String()})
+	}
+	return out
+}
+
+func pkiList(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki list")
+	folder, words, err := f.open(args, `Lists whose keys the trust document names, with their numbers.
+
+example: ocsctl pki list -dir pki`, false)
+	if err != nil {
+		return err
+	}
+	if len(words) > 0 {
+		return wrongUsage("pki list", "no further word", "%q", cli.Clip(strings.Join(words, " ")))
+	}
+	t := folder.Trust
+	if f.json {
+		return printJSON(out, map[string]any{"fabric": t.Fabric, "edition": t.Edition, "root": seal.IDOf(t.Root[:]).String(), "keys": trustedOf(t)})
+	}
+	fmt.Fprintf(out, "fabric %s, edition %d, root %s\n", t.Fabric, t.Edition, seal.IDOf(t.Root[:]))
+	return table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "NAME\tROLE\tKEY")
+		for _, k := range trustedOf(t) {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", k.Name, k.Role, k.ID)
+		}
+	})
+}
+
+func pkiAdd(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki trust add")
+	cert := f.fs.String("cert", "", "PEM `FILE` with a certificate of the key, from any authority")
+	f.fs.StringVar(&f.role, "role", "", "`ROLE` of an operator: view, operate or admin")
+	folder, words, err := f.open(args, `Trusts a key that its holder, or another authority, made. Its name is what its topics
+begin with; TLS beyond it is that authority's business.
+
+example: ocsctl pki trust add f1/op/bob -role view -cert bob.pem`, true)
+	if err != nil {
+		return err
+	}
+	if len(words) != 1 || *cert == "" {
+		return wrongUsage("name", "a name, and -cert", "%q", strings.Join(words, " "))
+	}
+	h, err := proto.ParseHolder(words[0])
+	if err != nil {
+		return pkiError(err)
+	}
+	role, isOperator := proto.OperatorRole(f.role)
+	switch {
+	case h.Kind == proto.HolderNode:
+		role = proto.RoleNode
+	case h.Kind == proto.HolderPlanner:
+		role = proto.RolePlanner
+	case !isOperator:
+		return wrongUsage("role", "view, operate or admin", "%q", f.role)
+	}
+	if h.Fabric != folder.Trust.Fabric {
+		return wrongUsage("name", "of fabric "+folder.Trust.Fabric, "%q", words[0])
+	}
+	id, err := folder.Add(h, role, *cert)
+	if err != nil {
+		return pkiError(err)
+	}
+	return f.changed(folder, out, "trusts", h.String(), []seal.KeyID{id})
+}
+
+// changed tells what an edition changed.
+func (f *pkiFlags) changed(folder *pki.Folder, out io.Writer, verb, name string, ids []seal.KeyID) error {
+	list := []string{}
+	for _, id := range ids {
+		list = append(list, id.String())
+	}
+	_, trust := folder.Files()
+	if f.json {
+		return printJSON(out, map[string]any{verb: list, "name": name, "trust": trust, "edition": folder.Trust.Edition})
+	}
+	_, err := fmt.Fprintf(out, "edition %d of %s %s %s: %s\n", folder.Trust.Edition, trust, verb, name, strings.Join(list, ", "))
+	return err
+}
+
+func pkiRevoke(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki revoke")
+	f.fs.StringVar(&f.key, "key", "", "only the key whose `NUMBER` begins so")
+	folder, words, err := f.open(args, `Trusts a holder's keys no more. It holds where the new edition has come: give it to
+the planner, which tells all agents.
+
+example: ocsctl pki revoke f1/op/alice
+example: ocsctl pki revoke f1/n/7 -key 3fa9`, true)
+	if err != nil {
+		return err
+	}
+	if len(words) != 1 {
+		return wrongUsage("name", "one name, as ocsctl pki list has it", "%q", strings.Join(words, " "))
+	}
+	gone, err := folder.Revoke(words[0], f.key)
+	if err != nil {
+		return pkiError(err)
+	}
+	return f.changed(folder, out, "revokes", words[0], gone)
+}
+
+func pkiSign(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki trust sign")
+	renew := f.fs.Bool("new-root", false, "with a new root, sealed by the former ones too")
+	folder, words, err := f.open(args, `Seals the trust document anew, as the next edition. With -new-root a new root does,
+and the last three besides it: who knows one of them follows. Devices read the new
+authority from the CA file; give them that first.
+
+example: ocsctl pki trust sign -new-root`, true)
+	if err != nil {
+		return err
+	}
+	if len(words) > 0 {
+		return wrongUsage("pki trust sign", "no further word", "%q", cli.Clip(strings.Join(words, " ")))
+	}
+	if *renew {
+		err = folder.NewRoot()
+	} else {
+		err = folder.Seal()
+	}
+	if err != nil {
+		return pkiError(err)
+	}
+	root := seal.IDOf(folder.Trust.Root[:])
+	return f.changed(folder, out, "sealed_by", "root", slices.Insert(folder.Trust.Roots()[1:], 0, root))
+}

@@ -1,0 +1,192 @@
+package seal
+
+import (
+	"crypto/ed25519"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"ringlight/proto"
+)
+
+// Key is a trusted key and who holds it.
+type Key struct {
+	Public proto.PublicKey
+	Holder proto.Holder
+	Role   proto.Role
+}
+
+// Trust is a trust document whose root stands for it.
+//
+// On the wire it is sealed once by each of the last roots, the newest innermost:
+// who knows any of them can go on to the last. In a file the keys of the nodes
+// follow, 36 bytes each, by rising number.
+type Trust struct {
+	proto.Trust
+	sealed []byte // as it is told to everybody
+	nodes  []byte // list of their keys; nil: not known here
+	layers []Sealed
+	keys   map[KeyID]Key
+}
+
+const (
+	// MaxRoots bounds the roots that seal one document. chosen: who was away for
+	// more changes of the root is given the document by hand.
+	MaxRoots = 4
+	nodeKey  = 4 + len(proto.PublicKey{})
+	// MaxTrustFile bounds a file: a document, and a key for each node twice.
+	MaxTrustFile = 64 << 20
+)
+
+func untrusted(format string, args ...any) error {
+	return &proto.Error{Code: proto.Invalid, Field: "trust", Limit: "a trust document that its root sealed", Reason: proto.Clip(fmt.Sprintf(format, args...))}
+}
+
+// ReadTrust reads a document, from a file or from the wire. That its root sealed
+// it says nothing of whether that root is to be trusted: see Follows.
+func ReadTrust(b []byte) (*Trust, error) {
+	t := &Trust{}
+	for payload := b; IsSealed(payload); {
+		if len(t.layers) == MaxRoots {
+			return nil, untrusted("more than %d seals", MaxRoots)
+		}
+		s, rest, err := Open(payload)
+		switch {
+		case err != nil:
+			return nil, untrusted("%v", err)
+		case len(t.layers) == 0:
+			t.sealed, t.nodes = b[:len(b)-len(rest)], rest
+		case len(rest) > 0:
+			return nil, untrusted("bytes after an inner seal")
+		}
+		t.layers, payload = append(t.layers, s), s.Payload
+	}
+	if len(t.layers) == 0 {
+		return nil, untrusted("not sealed")
+	}
+	last := &t.layers[len(t.layers)-1]
+	if _, err := proto.Decode(last.Payload, &t.Trust); err != nil {
+		return nil, err
+	}
+	if !last.By(t.Root[:], t.topic()) {
+		return nil, untrusted("its root did not seal it")
+	}
+	return t, t.index()
+}
+
+func (t *Trust) topic() string { return proto.Topics{Fabric: t.Fabric}.Trust() }
+
+// index makes the keys known by their names.
+func (t *Trust) index() error {
+	t.keys = make(map[KeyID]Key, len(t.Keys)+len(t.nodes)/nodeKey)
+	for _, k := range t.Keys {
+		h, _ := proto.ParseHolder(k.Name) // checked by Decode
+		t.keys[IDOf(k.Public[:])] = Key{k.Public, h, k.Role}
+	}
+	if len(t.nodes) == 0 {
+		t.nodes = nil
+		return nil
+	}
+	if len(t.nodes) != int(t.NodeKeys)*nodeKey || proto.DigestOf(t.nodes) != t.Nodes {
+		return untrusted("the list of the nodes' keys is not the one that it names")
+	}
+	for b := range slices.Chunk(t.nodes, nodeKey) {
+		k := Key{Holder: proto.Topics{Fabric: t.Fabric}.NodeHolder(proto.NodeID(binary.BigEndian.Uint32(b))), Role: proto.RoleNode}
+		copy(k.Public[:], b[4:])
+		t.keys[IDOf(k.Public[:])] = k
+	}
+	return nil
+}
+
+// Follows says why a document may not take the place of another, nil if it may:
+// it is of the same fabric, of a higher edition, and the other's root sealed it.
+func (t *Trust) Follows(was *Trust) error {
+	switch {
+	case t.Fabric != was.Fabric:
+		return untrusted("of fabric %s, not %s", t.Fabric, was.Fabric)
+	case t.Edition <= was.Edition:
+		return untrusted("edition %d, known is %d", t.Edition, was.Edition)
+	}
+	for i := range t.layers {
+		if t.layers[i].By(was.Root[:], t.topic()) {
+			return nil
+		}
+	}
+	return untrusted("edition %d is not sealed by the root of edition %d", t.Edition, was.Edition)
+}
+
+// Find finds a key.
+func (t *Trust) Find(id KeyID) (Key, bool) {
+	k, ok := t.keys[id]
+	return k, ok
+}
+
+// KnowsNodes reports whether the keys of nodes came with the document, or there
+// are none.
+func (t *Trust) KnowsNodes() bool { return t.nodes != nil || t.NodeKeys == 0 }
+
+// Sealed is the document as it is told to everybody.
+func (t *Trust) Sealed() []byte { return t.sealed }
+
+// File is the document with the keys of the nodes.
+func (t *Trust) File() []byte { return slices.Concat(t.sealed, t.nodes) }
+
+// NodeList are the keys of all nodes, by number.
+func (t *Trust) NodeList() (list []Key) {
+	for b := range slices.Chunk(t.nodes, nodeKey) {
+		k := Key{Holder: proto.Topics{Fabric: t.Fabric}.NodeHolder(proto.NodeID(binary.BigEndian.Uint32(b))), Role: proto.RoleNode}
+		copy(k.Public[:], b[4:])
+		list = append(list, k)
+	}
+	return list
+}
+
+// Author judges a sealed message by its topic: who sealed it, and may.
+func (t *Trust) Author(s *Sealed, topic string, parsed proto.Topic) (Key, error) {
+	k, ok := t.keys[s.Key]
+	switch {
+	case !ok:
+		return k, &proto.Error{Code: proto.Invalid, Field: "seal", Limit: fmt.Sprintf("a key of edition %d", t.Edition), Reason: "key " + s.Key.String() + " is not trusted"}
+	case !k.Holder.Speaks(k.Role, parsed):
+		return k, &proto.Error{Code: proto.Invalid, Field: "seal", Limit: "one's own topics", Reason: proto.Clip(k.Holder.String() + " has no word on " + topic)}
+	case !s.By(k.Public[:], topic):
+		return k, &proto.Error{Code: proto.Invalid, Field: "seal", Limit: "a seal by " + k.Holder.String(), Reason: "the signature is wrong"}
+	}
+	return k, nil
+}
+
+// WriteTrust seals a document by its root, and, where it takes the place of others
+// of former roots, by each of those that is given, the oldest last.
+func WriteTrust(m proto.Trust, nodes []Key, root ed25519.PrivateKey, former ...ed25519.PrivateKey) (*Trust, error) {
+	nodes = slices.Clone(nodes)
+	slices.SortStableFunc(nodes, func(a, b Key) int { return int(int64(a.Holder.Node) - int64(b.Holder.Node)) })
+	var list []byte
+	for _, k := range nodes {
+		list = append(binary.BigEndian.AppendUint32(list, uint32(k.Holder.Node)), k.Public[:]...)
+	}
+	m.Version, m.NodeKeys, m.Nodes = proto.Version, uint32(len(nodes)), proto.Digest{}
+	copy(m.Root[:], root.Public().(ed25519.PublicKey))
+	if len(nodes) > 0 {
+		m.Nodes = proto.DigestOf(list)
+	}
+	b, err := proto.Encode(m)
+	if err != nil {
+		return nil, err
+	}
+	topic := proto.Topics{Fabric: m.Fabric}.Trust()
+	for _, key := range append([]ed25519.PrivateKey{root}, former...) {
+		b = Sign(key, topic, b)
+	}
+	if len(b) > proto.MaxPayload {
+		return nil, &proto.Error{Code: proto.TooLarge, Field: "trust", Limit: fmt.Sprintf("%d bytes", proto.MaxPayload), Reason: fmt.Sprintf("%d bytes", len(b))}
+	}
+	return ReadTrust(append(b, list...))
+}
+
+// Roots are the keys that sealed it, the newest first.
+func (t *Trust) Roots() (ids []KeyID) {
+	for i := range t.layers {
+		ids = append([]KeyID{t.layers[i].Key}, ids...)
+	}
+	return ids
+}
