@@ -44,6 +44,7 @@ type operator interface {
 	execute(now time.Duration, c *proto.Command, ack proto.Ack) (later bool, _ error)
 	question(now time.Duration, q Ask)
 	release(now time.Duration) // a plan has come: what is held by hand is over
+	occupied() string          // what a start anew would cut off; "": nothing
 }
 
 // rounds look after the optics now and then, and tell their health.
@@ -94,6 +95,7 @@ type Agent struct {
 	persist persistence
 	outbox  outbox
 	wire    wire
+	restart restarting
 }
 
 // New makes an agent that has touched nothing yet: of a switch where the board
@@ -106,6 +108,7 @@ func New(cfg Config, journal Journal) *Agent {
 	a := &Agent{cfg: cfg, topics: proto.Topics{Fabric: cfg.Fabric}, journal: journal, outbox: newOutbox(&journal)}
 	a.wire.refused = journal.Refused
 	a.wire.reportAt, a.wire.again = Never, Never
+	a.restart.Agent = a
 	if cfg.isSwitch() {
 		newCrossOptics(a)
 	} else {
@@ -145,6 +148,8 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 		a.wire.lost(now)
 	case InAlarm:
 		a.alarm(now, in.Alarm)
+	case InRestart:
+		a.restart.looked(now, in.Text)
 	case InLine:
 		if a.scripts != nil {
 			a.scripts.line(in.ID, in.Line)
@@ -158,6 +163,10 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 func (a *Agent) ask(now time.Duration, q Ask) {
 	if q.Verb == AskStatus {
 		a.reply(&Answer{ID: q.ID, Status: a.status(now)})
+		return
+	}
+	if q.Verb == AskRestart {
+		a.restart.asked(now, q)
 		return
 	}
 	a.operator.question(now, q)
@@ -255,7 +264,7 @@ func (a *Agent) adopt(now time.Duration, found node.Event, dark bool) {
 
 // next is when the agent has something to do of its own.
 func (a *Agent) next(now time.Duration) time.Duration {
-	at := min(a.machine.Next(), a.wire.reportAt, a.wire.again, a.optics.due(now))
+	at := min(a.machine.Next(), a.wire.reportAt, a.wire.again, a.optics.due(now), a.restart.due())
 	if a.wire.up {
 		at = min(at, a.outbox.resendAt)
 	}

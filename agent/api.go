@@ -27,7 +27,10 @@ type Config struct {
 	Session      proto.Session      `json:"session"` // drawn at random at every start
 	Boot         uint64             `json:"boot"`    // names the boot of the machine
 	Software     string             `json:"software"`
-	Seed         uint64             `json:"seed"` // of calibration searches
+	// Restarts: whoever runs it starts it anew when it asks; else NoRestart says why not.
+	Restarts  bool   `json:"restarts,omitempty"`
+	NoRestart string `json:"-"`
+	Seed      uint64 `json:"seed"` // of calibration searches
 	// HealthPeriod is the time of one round over all modules; 0:
 	// DefaultHealthPeriod, negative: no rounds.
 	HealthPeriod time.Duration `json:"health_ns"`
@@ -74,6 +77,7 @@ const (
 	InSendFailed                      // the link lost what it took
 	InLine                            // Line of the client ID; nil: it is gone
 	InAlarm                           // Alarm, of the runner: somebody should know
+	InRestart                         // what OutRestart asked for can be; Text says why not
 )
 
 // Input is one thing that happened to the agent.
@@ -86,6 +90,7 @@ type Input struct {
 	Ask      Ask
 	Line     []byte `json:",omitempty"`
 	Alarm    Alarm
+	Text     string `json:",omitempty"`
 }
 
 // Alarm is a fault that somebody should know of.
@@ -107,6 +112,8 @@ const (
 	OutAnswer                          // Answer to an Ask
 	OutCalibrate                       // Calibration of Bundle is new: keep it
 	OutLine                            // Record is what a client, ID, is answered; none: it is sent away
+	OutRestart                         // is the software Text, "" any, there to be started? Then deliver InRestart
+	OutEnd                             // this life is over, and all that it said on disk: start it anew
 	OutLog                             // Text for a log: a state changed (Level 0), degraded (1), needs a person (2)
 )
 
@@ -141,6 +148,9 @@ const (
 	AskPeek // the register Text; the runner answers it
 	AskPoke // Value into it, of a bundle that is dark
 	AskDump // the memory of Module of Bundle, of kind cmis
+	// AskRestart starts the agent anew when the planner gives leave within Value
+	// milliseconds, or else where it protects nothing.
+	AskRestart
 )
 
 // Ask is a question of someone on the host; Answer.ID is its ID.

@@ -391,6 +391,14 @@ func (a *crossOptics) execute(_ time.Duration, c *proto.Command, _ proto.Ack) (l
 	return false, unknownVerb(c.Verb)
 }
 
+// occupied: a change that is cut short is finished only on the planner's word.
+func (a *crossOptics) occupied() string {
+	if a.busy || a.changing || len(a.waiting) > 0 {
+		return "circuits are being made"
+	}
+	return ""
+}
+
 func (a *crossOptics) addReport(_ time.Duration, r *proto.Reported) {
 	r.DarkMicros = uint32(min(max(a.dark, 0), maxPart*time.Microsecond) / time.Microsecond)
 	if a.faulty != "" {

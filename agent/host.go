@@ -52,6 +52,11 @@ type Host struct {
 	Calibrated func(proto.BundleID, *ocs.Calibration)
 	Line       func(client uint64, reply []byte)
 	Log        func(level uint8, text string)
+	// Restart is asked whether the agent's software, "" any, can be started anew: it
+	// delivers InRestart. End is told that this life is over. nil: for an agent that
+	// does not restart.
+	Restart func(software string)
+	End     func()
 
 	agent    *Agent
 	view     View
@@ -202,6 +207,14 @@ func (h *Host) carryOut(now time.Duration, o *Output) error {
 	case OutLog:
 		if h.Log != nil {
 			h.Log(o.Level, o.Text)
+		}
+	case OutRestart:
+		if h.Restart != nil {
+			h.Restart(o.Text)
+		}
+	case OutEnd:
+		if h.End != nil {
+			h.End()
 		}
 	default:
 		panic(fmt.Sprintf("agent: output of kind %d", o.Kind))

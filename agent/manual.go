@@ -236,6 +236,16 @@ func (a *manual) release(now time.Duration) {
 	}
 }
 
+// occupied says on which bundle somebody's work is not done.
+func (a *manual) occupied() string {
+	for i := range a.ops {
+		if a.busy(proto.BundleID(i)) {
+			return fmt.Sprintf("bundle %d is being worked on", i)
+		}
+	}
+	return ""
+}
+
 // busy reports whether a bundle is being worked on.
 func (a *manual) busy(id proto.BundleID) bool { return a.ops[id] != nil && !a.ops[id].held }
 

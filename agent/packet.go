@@ -47,6 +47,8 @@ type beat struct {
 	seq    uint64
 	at     time.Duration
 	period time.Duration
+	// features of the planner that gave it.
+	features proto.Features
 }
 
 // since is how long ago, at the least, a command was sent that quotes a sign of
@@ -161,7 +163,7 @@ func (a *Agent) planner(now time.Duration, p proto.Packet) {
 	}
 	// What a broker kept proves nothing of a live planner.
 	if s.Online && !p.Retain {
-		a.wire.beat = beat{s.Term, s.Seq, now, time.Duration(s.PeriodMillis) * time.Millisecond}
+		a.wire.beat = beat{s.Term, s.Seq, now, time.Duration(s.PeriodMillis) * time.Millisecond, s.Features}
 		a.step(now, node.Event{Kind: node.HeardTerm, Term: s.Term, Life: s.Life})
 		var r proto.Reported
 		if a.machine.Report(&r); s.Term > r.SeenTerm {
@@ -259,6 +261,10 @@ func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
 		a.report(now)
 	case proto.VerbAbort:
 		a.step(now, node.Event{Kind: node.DropStaged, Term: c.Term})
+	case proto.VerbRestart:
+		if err = a.restart.told(c, ack); err == nil {
+			return // answered when it is known whether it can be
+		}
 	default:
 		later, refused := a.operator.execute(now, c, ack)
 		if later {

@@ -17,6 +17,9 @@ func (a *Agent) presence() *proto.Presence {
 	a.reporter.addPresence(p)
 	var r proto.Reported
 	a.machine.Report(&r)
+	if a.cfg.Restarts {
+		p.Features = proto.FeatureRestart
+	}
 	p.Mode, p.SeenTerm, p.Term, p.Generation, p.Plan = r.Mode, r.SeenTerm, r.Term, r.Generation, r.Plan
 	return p
 }
@@ -27,6 +30,7 @@ func (a *Agent) reported(now time.Duration) *proto.Reported {
 	r := &proto.Reported{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Seq: a.wire.seq,
 		UptimeMicros: uint64(now.Microseconds()), LastEvent: a.outbox.last,
 		Dropped: a.wire.dropped, RefusedMessages: a.wire.refused, UnknownKeys: a.wire.unknown}
+	r.AsksRestart = a.restart.wants()
 	a.machine.Report(r)
 	a.reporter.addReport(now, r)
 	return r

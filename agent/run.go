@@ -50,6 +50,10 @@ type RunConfig struct {
 	Log        *slog.Logger // nil: silence
 	// Manager started the process and is told how it is; nil: nobody is.
 	Manager Manager
+	// Restart says whether a software, "" any, can be started in this one's place. Then
+	// Run may end with ErrRestart, and the caller starts it. nil: Agent.NoRestart says
+	// why it cannot.
+	Restart func(software string) error
 	// RecordBytes is the memory of the bus recorder; 0: record.DefaultRing,
 	// negative: none, what happens is known to Record alone.
 	RecordBytes int
@@ -107,6 +111,7 @@ type runner struct {
 	collector collector
 
 	ready bool // the manager was told
+	over  bool // the agent is to be started anew
 
 	events  chan hal.Event
 	calls   chan func() // of other goroutines: to be done by the agent's own
@@ -119,6 +124,10 @@ type savedRecord struct {
 	id  uint64
 	raw []byte
 }
+
+// ErrRestart ends Run: the agent's software is to be started anew, on the board as it
+// is.
+var ErrRestart = errors.New("agent: it is to be started anew")
 
 // Run runs an agent until ctx ends. It changes no light when it starts or
 // ends.
@@ -162,7 +171,7 @@ func Run(ctx context.Context, cfg RunConfig) error {
 		r.attach(ctx)
 		defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collections are ours to begin: see collect
 	}
-	if err := r.begin(journal); err != nil {
+	if err := r.begin(ctx, journal); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	finished := make(chan struct{})
@@ -198,8 +207,9 @@ func Run(ctx context.Context, cfg RunConfig) error {
 }
 
 // begin makes the agent, and its recorder.
-func (r *runner) begin(journal Journal) (err error) {
+func (r *runner) begin(ctx context.Context, journal Journal) (err error) {
 	var rec *Recorder
+	r.cfg.Agent.Restarts = r.cfg.Restart != nil
 	if r.recording, err = newRecording(&r.cfg, &journal, r.log); err != nil {
 		return err
 	}
@@ -208,6 +218,7 @@ func (r *runner) begin(journal Journal) (err error) {
 	}
 	r.scripts = &scriptServer{tell: func(ctx context.Context, in Input) { r.call(ctx, func() { r.tell(in) }) }, log: r.log, out: map[uint64]chan []byte{}}
 	r.host = NewHost(r.cfg.Agent, journal, r, rec)
+	r.host.Restart, r.host.End = func(software string) { go r.restart(ctx, software) }, func() { r.over = true }
 	r.host.Calibrated, r.host.Line, r.host.Log = r.calibrated, r.scripts.answer, r.say
 	return r.host.Levels(r.hardware.Now(), r.hardware.Level)
 }
@@ -240,6 +251,12 @@ func (r *runner) loop(ctx context.Context) error {
 		next, err := r.poll()
 		if err != nil {
 			return err
+		}
+		if r.over {
+			if r.recording != nil {
+				r.recording.Flush()
+			}
+			return ErrRestart
 		}
 		next = r.tellManager(next)
 		due := (<-chan time.Time)(over)

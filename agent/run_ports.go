@@ -57,6 +57,15 @@ func (r *runner) say(level uint8, text string) {
 	r.log.Log(context.Background(), []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[min(level, 2)], "agent", "text", text)
 }
 
+// restart looks whether the agent can be started anew.
+func (r *runner) restart(ctx context.Context, software string) {
+	var why string
+	if err := r.cfg.Restart(software); err != nil {
+		why = err.Error()
+	}
+	r.call(ctx, func() { r.tell(Input{Kind: InRestart, Text: why}) })
+}
+
 // diskRetry is how long a disk that refuses a record is left alone. chosen.
 const diskRetry = 5 * time.Second
 

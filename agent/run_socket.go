@@ -33,7 +33,7 @@ const askTimeout = 30 * time.Minute
 
 // Question is an Ask on the socket.
 type Question struct {
-	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release, peek, poke, dump, hold, metrics; record: the answer is a recording without end
+	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release, peek, poke, dump, hold, restart, metrics; record: the answer is a recording without end
 	Bundle proto.BundleID `json:"bundle,omitempty"`
 	Path   string         `json:"path,omitempty"`
 	Text   string         `json:"text,omitempty"`
@@ -45,7 +45,7 @@ type Question struct {
 
 var questionVerbs = map[string]AskVerb{"status": AskStatus, "calibrate": AskCalibrate, "path": AskPath,
 	"host_fault": AskHostFault, "host_ok": AskHostOK, "release": AskRelease,
-	"peek": AskPeek, "poke": AskPoke, "dump": AskDump, "hold": AskHold}
+	"peek": AskPeek, "poke": AskPoke, "dump": AskDump, "hold": AskHold, "restart": AskRestart}
 
 // Ask is the question as the agent takes it.
 func (q Question) Ask() (Ask, error) {
@@ -189,6 +189,11 @@ func (r *runner) put(ctx context.Context, q Question) (*Answer, error) {
 	case a := <-answer:
 		return a, nil
 	case <-ctx.Done():
+		select {
+		case a := <-answer: // that it ends, it may be
+			return a, nil
+		default:
+		}
 		return nil, &proto.Error{Code: proto.Busy, Reason: "the agent is stopping"}
 	}
 }

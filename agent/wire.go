@@ -124,6 +124,7 @@ func (a *Agent) log(level uint8, text string) {
 
 // housekeep does all that is not bus work.
 func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
+	a.restart.overdue(now)
 	if len(a.outs) > 0 {
 		out = append(out, a.outs...)
 		clear(a.outs)
@@ -136,7 +137,7 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 	w := &a.wire
 	if !w.up {
 		w.acks = w.acks[:0] // whoever asked asks again
-		return out
+		return a.restart.gone(out)
 	}
 	if w.again <= now {
 		w.again, w.birth = Never, true
@@ -159,7 +160,7 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 		out = a.send(out, a.topics.Reported(a.cfg.Node), proto.TopicReported, a.reported(now))
 		w.told = w.seq
 	}
-	return a.sendEvents(now, out)
+	return a.restart.gone(a.sendEvents(now, out))
 }
 
 // send encodes a message; one that breaks its own rules is a fault of ours

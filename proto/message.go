@@ -127,6 +127,7 @@ const (
 	VerbAckEvents // the planner has every event up to and including Seq
 	VerbRequest   // Request of an operator for Side: to Bundle, Path; NoRequest clears it
 	VerbTry       // light the external Path of Bundle, of a node without a ring, and say whether light comes; loopback ends it
+	VerbRestart   // start anew as the Software that is installed, the light as it is; asks for FeatureRestart
 )
 
 // Command asks one life of one agent for one act, within a time to live that
@@ -149,6 +150,7 @@ type Command struct {
 	Path      Path     `cbor:"12,keyasint,omitempty"` // of VerbRequest: loopback closes the side
 	Life      uint64   `cbor:"13,keyasint,omitempty" max:"18446744073709551615"`
 	Beat      uint64   `cbor:"14,keyasint,omitempty"` // the planner's last sign of life before it, for its age
+	Software  string   `cbor:"15,keyasint,omitempty"` // of VerbRestart: that must be installed; none: any
 }
 
 // Phase that an Ack answers.
@@ -279,6 +281,7 @@ type Reported struct {
 	SeenLife         uint64           `cbor:"25,keyasint,omitempty" max:"18446744073709551615"` // of the planner that SeenTerm is of
 	Layout           uint64           `cbor:"26,keyasint,omitempty" max:"18446744073709551615"` // that the applied generation was made for
 	Drained          bool             `cbor:"27,keyasint,omitempty"`                            // an operator took the node out besides what Mode says
+	AsksRestart      bool             `cbor:"28,keyasint,omitempty"`                            // somebody there asks for leave to restart the agent
 }
 
 // Presence is an agent's birth, or its death note when Online is false: then
@@ -303,6 +306,7 @@ type Presence struct {
 	UnsentEvents  uint32     `cbor:"16,keyasint"`
 	TelemetryMask uint32     `cbor:"17,keyasint"`           // sensors present
 	Ports         uint16     `cbor:"18,keyasint,omitempty"` // of each side of a switch; absent: a node
+	Features      Features   `cbor:"19,keyasint,omitempty"`
 }
 
 // Sensor names what a health sample measures.
@@ -353,18 +357,19 @@ type Prompt struct {
 
 // PlannerState is the planner's sign of life. A retained one proves nothing.
 type PlannerState struct {
-	Version      uint8  `cbor:"0,keyasint"`
-	Planner      uint64 `cbor:"1,keyasint" max:"18446744073709551615"` // id kept in its store
-	Online       bool   `cbor:"2,keyasint"`
-	Term         Term   `cbor:"3,keyasint"`
-	Seq          uint64 `cbor:"4,keyasint"` // beat number
-	PeriodMillis uint32 `cbor:"5,keyasint"`
-	Fabric       string `cbor:"6,keyasint,omitempty"`
-	Life         uint64 `cbor:"7,keyasint,omitempty" max:"18446744073709551615"`  // drawn at each start: a copied store has another
-	Layout       uint64 `cbor:"8,keyasint,omitempty" max:"18446744073709551615"`  // fingerprint of the fabric's description
-	Takeover     bool   `cbor:"9,keyasint,omitempty"`                             // it replaces whoever is in service
-	Standby      bool   `cbor:"10,keyasint,omitempty"`                            // with Online false: it is alive and waits
-	Host         string `cbor:"11,keyasint,omitempty"`                            // on which it runs
-	Election     uint64 `cbor:"12,keyasint,omitempty" max:"18446744073709551615"` // of its store: of those of one election one is in service
-	Stored       uint64 `cbor:"13,keyasint,omitempty"`                            // batches of that store that it holds
+	Version      uint8    `cbor:"0,keyasint"`
+	Planner      uint64   `cbor:"1,keyasint" max:"18446744073709551615"` // id kept in its store
+	Online       bool     `cbor:"2,keyasint"`
+	Term         Term     `cbor:"3,keyasint"`
+	Seq          uint64   `cbor:"4,keyasint"` // beat number
+	PeriodMillis uint32   `cbor:"5,keyasint"`
+	Fabric       string   `cbor:"6,keyasint,omitempty"`
+	Life         uint64   `cbor:"7,keyasint,omitempty" max:"18446744073709551615"`  // drawn at each start: a copied store has another
+	Layout       uint64   `cbor:"8,keyasint,omitempty" max:"18446744073709551615"`  // fingerprint of the fabric's description
+	Takeover     bool     `cbor:"9,keyasint,omitempty"`                             // it replaces whoever is in service
+	Standby      bool     `cbor:"10,keyasint,omitempty"`                            // with Online false: it is alive and waits
+	Host         string   `cbor:"11,keyasint,omitempty"`                            // on which it runs
+	Election     uint64   `cbor:"12,keyasint,omitempty" max:"18446744073709551615"` // of its store: of those of one election one is in service
+	Stored       uint64   `cbor:"13,keyasint,omitempty"`                            // batches of that store that it holds
+	Features     Features `cbor:"14,keyasint,omitempty"`
 }

@@ -16,7 +16,7 @@ var verdictNames = [...]string{"none", "commit", "abort"}
 func (v Verdict) String() string { return NameOf(verdictNames[:], uint8(v)) }
 
 var verbNames = [...]string{"none", "reannounce", "events", "abort", "host_fault", "host_ok",
-	"drain", "undrain", "calibrate", "ack_events", "request", "try"}
+	"drain", "undrain", "calibrate", "ack_events", "request", "try", "restart"}
 
 func (v Verb) String() string { return NameOf(verbNames[:], uint8(v)) }
 
@@ -139,7 +139,8 @@ func (s TraceStage) String() string { return NameOf(traceNames[:], uint8(s)) }
 
 var nounNames = [...]string{"none", "fabric", "nodes", "node", "rings", "ring", "why", "events",
 	"drain", "undrain", "host_fault", "host_ok", "request", "core", "circuits", "jobs", "job", "apply", "clear", "tables", "flip",
-	"status", "alarms", "ack", "description", "offer", "edit", "trace"}
+	"status", "alarms", "ack", "description", "offer", "edit", "trace",
+	"rollout", "rollout_stop", "rollout_status"}
 
 func (n Noun) String() string { return NameOf(nounNames[:], uint8(n)) }
 

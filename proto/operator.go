@@ -39,6 +39,10 @@ const (
 	NounOffer       // Text is the part at Page of one of Size bytes and digest Plan; the answer's Next is what is there
 	NounEdit        // the one of digest Plan is planned for from now on; Rings may end for it, and others move where Moves says so
 	NounTrace       // how Generation came into force: of rings, or where Node is a switch's number, of circuits
+	// Agents start anew as Software, wave after wave; DryRun: which, and what would be left.
+	NounRollout
+	NounRolloutStop   // ends with the wave under way
+	NounRolloutStatus // how it stands
 )
 
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
@@ -79,6 +83,7 @@ type OpRequest struct {
 	Rings      []RingID   `cbor:"22,keyasint,omitempty"`
 	Moves      bool       `cbor:"23,keyasint,omitempty"`
 	Generation Generation `cbor:"24,keyasint,omitempty"` // of NounTrace
+	Software   string     `cbor:"25,keyasint,omitempty"` // of NounRollout
 }
 
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where
@@ -271,4 +276,5 @@ type OpReply struct {
 	Text     Part            `cbor:"20,keyasint,omitempty" max:"49152"` // of NounDescription
 	Edit     *EditStatus     `cbor:"21,keyasint,omitempty"`
 	Trace    []TraceMark     `cbor:"22,keyasint,omitempty"`
+	Rollout  *RolloutStatus  `cbor:"23,keyasint,omitempty"`
 }

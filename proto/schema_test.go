@@ -162,6 +162,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 		{"mode", 0, uint8(len(modeNames) - 1), func(c uint8) string { return Mode(c).String() }},
 		{"side-timer", 0, uint8(len(sideTimerNames) - 1), func(c uint8) string { return SideTimer(c).String() }},
 		{"held", 0, uint8(len(heldNames) - 1), func(c uint8) string { return Held(c).String() }},
+		{"rollout-state", 0, uint8(len(rolloutNames) - 1), func(c uint8) string { return RolloutState(c).String() }},
 		{"ring-state", 0, uint8(len(ringStateNames) - 1), func(c uint8) string { return RingState(c).String() }},
 		{"verb", 1, uint8(len(verbNames) - 1), func(c uint8) string { return Verb(c).String() }},
 		{"phase", 1, uint8(len(phaseNames) - 1), func(c uint8) string { return Phase(c).String() }},
@@ -197,8 +198,8 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 
 // Every constant must have a name: a constant added without one would show.
 func TestEveryConstantHasAName(t *testing.T) {
-	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbTry, PhaseProtocol,
-		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounTrace, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicTrust, RoleAdmin, Abort}
+	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbRestart, PhaseProtocol,
+		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounRolloutStatus, RolloutDone, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicTrust, RoleAdmin, Abort}
 	for _, code := range last {
 		if strings.HasPrefix(code.String(), "unknown(") {
 			t.Errorf("%T has a code without a name: %v", code, code)

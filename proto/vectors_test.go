@@ -172,6 +172,14 @@ func goldens() []struct {
 			Standbys: []PlannerCopy{{Planner: 99, Life: 8, Host: "head-2", Behind: 1}}}}},
 		{"a switch on real hardware", Event{Version: Version, Node: 19, Session: 5, Seq: 9, Kind: EvSwitched, Severity: SeverityWarning, Count: 1, Bundle: 1, Path: External2, FromPath: External1, Side: Right, Ring: 3, Peer: 21, Cause: CauseLightLost, Measured: NoPower, Expected: NoPower,
 			Ledger: &Ledger{DetectMicros: 95, DecideMicros: 131, BusMicros: 64, SettleMicros: 52, ConfirmMicros: 210}, LedgerMark: RealClock | DetectModelled}},
+		{"birth of one that can be restarted", Presence{Version: Version, Node: 19, Session: 5, Online: true, Software: "v2", Mode: ModeService, Features: FeatureRestart}},
+		{"beat of one that gives leave", PlannerState{Version: Version, Planner: 99, Online: true, Term: 3, Seq: 1, PeriodMillis: 2000, Fabric: "f1", Life: 7, Features: FeatureRestart}},
+		{"an agent starts anew", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbRestart, Life: 7, Beat: 9, Software: "v2"}},
+		{"leave is asked for", Reported{Version: Version, Node: 19, Session: 5, AsksRestart: true}},
+		{"software goes out", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounRollout, Bundle: -1, Author: "alice", Software: "v2"}},
+		{"how a roll-out stands", OpReply{Version: Version, Corr: testCorr, Next: 3, Rollout: &RolloutStatus{State: RolloutStopped, Software: "v2", Author: "alice", SinceMillis: 1_700_000_000_000,
+			Reason: "node 19 runs v1, was to run v2", Node: new(NodeID), Wave: 2, Nodes: 64, Current: 11, Back: 10, UnderWay: []RolloutNode{{Node: 7, Why: "told, not back yet", ByHand: true}},
+			Waves: []RolloutWave{{Wave: 3, Size: 10, Nodes: []NodeID{1, 6}}}, Left: []RolloutNode{{Node: 9, Why: "agent offline"}}, LeftTotal: 1, Waiting: "ring 3 is degraded"}}},
 	}
 }
 

@@ -3,6 +3,7 @@ package proto
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -161,6 +162,22 @@ func (m *Reported) Holding(b *BundleReport) string {
 	used := time.Duration(max(m.UptimeMicros, b.SinceMicros)-b.SinceMicros) * time.Microsecond
 	return b.Path.String() + ": " + text + "; on it for " + used.Round(time.Second).String() + " when it said so"
 }
+
+// Features are what an agent or planner can do beside what the protocol's first
+// minor asks of all: a bit each, only ever added. Who needs one of another looks
+// for its bit first, so that a release works with the one before it and after.
+type Features uint64
+
+// FeatureRestart: an agent starts itself anew when told to, a planner gives leave
+// for that to agents that ask.
+const FeatureRestart Features = 1 << 0
+
+// Release is the version that a software's name has, however it is written: what agents
+// say of themselves, ringlight v1.2, or v1.2 alone.
+func Release(software string) string { return strings.TrimPrefix(software, "ringlight ") }
+
+// Has reports whether all of f are there.
+func (a Features) Has(f Features) bool { return a&f == f }
 
 // Side is one of the two ends at which a node hangs in its ring.
 type Side uint8

@@ -35,6 +35,7 @@ func program() *cli.Program {
 			row("dump-module", "write the memory of a CMIS module to a file that public tools read", dumpModule),
 			row("record", "write what happens on the buses to a file", recordCommand),
 			row("replay", "let this program live through a recording again, and compare", replayCommand, "FILE"),
+			row("restart-when-allowed", "start the running agent anew, when a planner gives leave", restartWhenAllowed),
 			row("release", "let devices out of quarantine", release),
 			row("config", "print the effective configuration; -doc lists every key", func(_ context.Context, args []string) error { return configCommand(args) }),
 		}}

@@ -88,7 +88,7 @@ func TestBoxBehindTheSameAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		all.Go(func() {
-			if err := cfg.run(ctx, "", cfg.logger().Logger); err != nil {
+			if err := cfg.run(ctx, "", cfg.logger().Logger, startedAs("")); err != nil {
 				t.Error(err)
 			}
 		})

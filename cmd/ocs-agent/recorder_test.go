@@ -26,7 +26,7 @@ func runs(t *testing.T, kib int, recording string, look func(c *Config, s *agent
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	ended := make(chan error, 1)
-	go func() { ended <- c.run(ctx, recording, c.logger().Logger) }()
+	go func() { ended <- c.run(ctx, recording, c.logger().Logger, startedAs("")) }()
 	defer func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -73,10 +74,14 @@ func run(ctx context.Context, args []string) error {
 		cfg, err := read()
 		return cfg, cfg.LogLevel, err
 	})
-	return cfg.run(ctx, *recording, log.Logger)
+	next := startedAs(common.config)
+	if err = cfg.run(ctx, *recording, log.Logger, next); errors.Is(err, agent.ErrRestart) {
+		err = next.follow()
+	}
+	return err
 }
 
-func (c *Config) run(ctx context.Context, recording string, log *slog.Logger) error {
+func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, next *again) error {
 	if c.Board.Kind == "sim" {
 		log.Warn("this board is simulated: no light of this machine moves")
 	}
@@ -89,6 +94,11 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger) er
 	}
 	rc := c.runConfig(a, log)
 	rc.Lines = c.SCPI
+	if next.not != nil {
+		rc.Agent.NoRestart = next.not.Error()
+	} else {
+		rc.Restart = next.look
+	}
 	if m, err := service.Connect(); err != nil {
 		return cli.AsUsage(err)
 	} else if m != nil {

@@ -65,7 +65,7 @@ func TestPasswordIsInNoRecording(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- cfg.run(ctx, recording, cfg.logger().Logger) }()
+	go func() { ended <- cfg.run(ctx, recording, cfg.logger().Logger, startedAs("")) }()
 	for range 2 {
 		select {
 		case said := <-logins:

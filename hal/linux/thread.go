@@ -99,6 +99,12 @@ func (o *Board) Attach(relief func()) hal.Prompt {
 	return p
 }
 
+// Ordinary takes the calling thread's place before others away, so that what it starts
+// in its own has none. Who has no such place keeps what he has.
+func Ordinary() {
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
+}
+
 // schedule gives a thread of this process, 0 the calling one, a place before
 // all that is not real time.
 func schedule(tid, priority int) error {

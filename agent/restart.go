@@ -1,0 +1,202 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/proto"
+)
+
+// An agent starts itself anew, as the software that is installed by then, when a
+// planner tells it to, or when somebody on this host asks for that and a planner
+// gives leave. For the length of a start nobody protects this node: so the planner
+// chooses when, and without one an agent goes only where it protects nothing.
+//
+// The light stays as it is: the next life adopts what it finds, as after any other
+// end of an agent.
+
+// LeavePatience is for how long a planner is waited for at most. chosen: longer than a
+// second one takes to step in.
+const LeavePatience = 10 * time.Minute
+
+// restarting is a start that is asked for.
+type restarting struct {
+	*Agent
+	command *proto.Ack    // the planner's word, with its answer; nil: nobody's
+	asks    []Ask         // of people on this host
+	until   time.Duration // by when they must have leave
+	looking bool          // whoever runs the agent looks whether it can be
+	leave   bool          // this life ends when all that it said is on disk
+	over    bool          // it has
+}
+
+// told takes a planner's word. It is answered when it is known whether there is
+// anything to start.
+func (r *restarting) told(c *proto.Command, ack proto.Ack) error {
+	if err := r.hindered(); err != nil {
+		return err
+	}
+	r.command = &ack
+	r.look(c.Software)
+	return nil
+}
+
+// asked takes the question of somebody on this host.
+func (r *restarting) asked(now time.Duration, q Ask) {
+	err := r.unable()
+	if wait := time.Duration(q.Value) * time.Millisecond; err == nil && wait > LeavePatience {
+		err = &proto.Error{Code: proto.Invalid, Field: "wait", Limit: "at most " + LeavePatience.String(), Reason: wait.String()}
+	}
+	switch {
+	case err == nil && len(r.asks) > 0:
+		err = &proto.Error{Code: proto.Busy, Field: "restart", Reason: "somebody else asks for the same"}
+	case err == nil:
+		err = r.hindered()
+	}
+	if err != nil {
+		r.reply(&Answer{ID: q.ID, Err: err})
+		return
+	}
+	r.asks, r.until = append(r.asks, q), now+time.Duration(q.Value)*time.Millisecond
+	r.look("")
+}
+
+// unable says why this agent never can.
+func (r *restarting) unable() *proto.Error {
+	if r.cfg.Restarts {
+		return nil
+	}
+	reason := r.cfg.NoRestart
+	if reason == "" {
+		reason = "nobody here starts it again"
+	}
+	return &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: proto.Clip("this agent cannot start itself anew: " + reason)}
+}
+
+// hindered says why it cannot now.
+func (r *restarting) hindered() *proto.Error {
+	busy := func(why string) *proto.Error {
+		return &proto.Error{Code: proto.Busy, Field: "restart", Limit: "an agent at rest", Reason: why}
+	}
+	if err := r.unable(); err != nil {
+		return err
+	}
+	var m proto.Reported
+	r.machine.Report(&m)
+	for i := range m.Sides {
+		if s := &m.Sides[i]; s.State == proto.SideSwitch || s.State == proto.SideListen || s.State == proto.SideClosing {
+			return busy(fmt.Sprintf("the %s side looks for light", s.Side))
+		}
+	}
+	switch why := r.operator.occupied(); {
+	case r.looking || r.leave:
+		return busy("it is about to restart already")
+	case why != "":
+		return busy(why)
+	}
+	return nil
+}
+
+// look has whoever runs this agent look whether there is something to start.
+func (r *restarting) look(software string) {
+	r.looking = true
+	r.put(Output{Kind: OutRestart, Text: software})
+}
+
+// looked: there is, unless why says otherwise.
+func (r *restarting) looked(now time.Duration, why string) {
+	r.looking = false
+	refused := &proto.Error{Code: proto.HardwareFailed, Field: "software", Limit: "one that runs here", Reason: proto.Clip(why)}
+	ack := r.command
+	r.command = nil
+	switch {
+	case ack != nil && why != "":
+		r.refuse(now, *ack, refused)
+		r.deny(now, refused)
+	case ack != nil:
+		r.finishCommand(now, *ack)
+		r.depart()
+	case why != "":
+		r.deny(now, refused)
+	case r.wire.beat.at != 0 && !r.wire.beat.features.Has(proto.FeatureRestart):
+		r.until = now // nobody there would answer
+	default:
+		r.report(now) // the question goes out with it
+	}
+}
+
+// wants reports whether leave is asked for.
+func (r *restarting) wants() bool {
+	return len(r.asks) > 0 && !r.looking && !r.leave && r.wire.beat.features.Has(proto.FeatureRestart)
+}
+
+// due is when leave must have come.
+func (r *restarting) due() time.Duration {
+	if len(r.asks) == 0 || r.looking || r.leave {
+		return Never
+	}
+	return r.until
+}
+
+// overdue: no leave came. Where nothing is protected none is needed.
+func (r *restarting) overdue(now time.Duration) {
+	if r.due() > now {
+		return
+	}
+	why := "no planner was heard"
+	switch {
+	case r.wire.beat.at == 0:
+	case !r.wire.beat.features.Has(proto.FeatureRestart):
+		why = "the planner in service is of a release that gives no leave"
+	default:
+		why = fmt.Sprintf("the planner gave no leave within %v; ocsctl rollout status says what it waits for", time.Duration(r.asks[0].Value)*time.Millisecond)
+	}
+	if open := r.open(); open != "" {
+		r.deny(now, &proto.Error{Code: proto.Busy, Field: "restart", Limit: "a planner's leave, or sides that are closed", Reason: proto.Clip(why + ", and " + open)})
+		return
+	}
+	r.log(0, "it starts anew without leave: "+why+", and its sides are closed")
+	r.depart()
+}
+
+// open says what the node protects, "" when that is nothing.
+func (r *restarting) open() string {
+	var m proto.Reported
+	r.machine.Report(&m)
+	for i := range m.Sides {
+		if s := &m.Sides[i]; s.State != proto.SideEnd && s.State != proto.SideClosed {
+			return fmt.Sprintf("its %s side carries ring %d", s.Side, s.Ring)
+		}
+	}
+	if n := len(m.Circuits); n > 0 {
+		return proto.Count(n, "circuit") + " go through it"
+	}
+	return ""
+}
+
+func (r *restarting) deny(now time.Duration, err *proto.Error) {
+	for _, q := range r.asks {
+		r.reply(&Answer{ID: q.ID, Err: err})
+	}
+	r.asks = nil
+	r.report(now)
+}
+
+// depart ends this life, as soon as nothing that it said is missing on the disk.
+func (r *restarting) depart() {
+	r.leave = true
+	for _, q := range r.asks {
+		r.reply(&Answer{ID: q.ID})
+	}
+	r.asks = nil
+	r.log(0, "it starts anew; the light stays as it is")
+}
+
+// gone adds the end, when it is time for it.
+func (r *restarting) gone(out []Output) []Output {
+	if !r.leave || r.over || r.persist.flying() || len(r.wire.acks) > 0 {
+		return out
+	}
+	r.over = true
+	return append(out, Output{Kind: OutEnd})
+}
