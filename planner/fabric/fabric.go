@@ -155,8 +155,9 @@ type Fabric struct {
 	Moves           Moves  `json:"moves,omitempty"`
 	HoldOffUS       int    `json:"hold_off_us,omitempty"`
 	WaitToRestoreMS int    `json:"wait_to_restore_ms,omitempty"`
-	// MovePriceMS is for how long a ring lacks nodes before a whole one moves for
-	// it beyond those that may at once, for each of them; 0: DefaultMovePriceMS.
+	// MovePriceMS is for how long rings that could be whole lack nodes, in all,
+	// before a whole one moves for them beyond those that may at once, for each of
+	// those; 0: DefaultMovePriceMS.
 	// It is what a job that starts again costs, in time of a ring.
 	MovePriceMS int `json:"move_price_ms,omitempty"`
 

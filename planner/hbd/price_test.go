@@ -36,7 +36,7 @@ func TestMovesArePaidByWhatIsLacking(t *testing.T) {
 		p.j.Now += 2 * settleWait
 		q := p.look()
 		waited := p.j.Now - start
-		said = said || strings.Contains(strings.Join(p.Waits(), "\n"), "if 23 whole rings moved: they do when it has lacked nodes for 23s")
+		said = said || strings.Contains(strings.Join(p.Waits(), "\n"), "if 23 whole rings moved: they do when rings that could be whole have lacked nodes for 23s in all")
 		if q == nil {
 			continue
 		}
@@ -61,4 +61,36 @@ func TestMovesArePaidByWhatIsLacking(t *testing.T) {
 	if p.lookAt != journal.Never && p.lacking.moves != 0 {
 		t.Errorf("something is still waited for: %d", p.lacking.moves)
 	}
+}
+
+// Goal: what is lost while moves wait counts for every ring that could be whole:
+// three rings that lack nodes are worth moves in a third of the time.
+// Method: four nodes lost far from one another make four rings short that could
+// be three whole ones; the time to the first move of a whole ring.
+func TestAllThatIsLackingPays(t *testing.T) {
+	p := standing(t, 800, 0)
+	p.fab.MovePriceMS = 1000
+	for _, id := range []proto.NodeID{5, 265, 530, 795} {
+		n := &p.nodes[id]
+		before := n.flags()
+		p.say(n, true, proto.ModeHostDown, 0)
+		p.changed(n, before)
+	}
+	for start := p.j.Now; p.j.Now < start+time.Minute; {
+		p.j.Now += 2 * settleWait
+		q, waited := p.look(), p.j.Now-start
+		if q == nil {
+			continue
+		}
+		for _, r := range q.rings {
+			if old := p.ring(r.id); len(old.nodes) == old.size && old.allReady() {
+				if want := 15 * time.Second / 3; waited < want || waited > want+time.Second {
+					t.Errorf("a whole ring moves after %v, want %v: %s", waited, want, q.explain())
+				}
+				return
+			}
+		}
+		commit(p, q)
+	}
+	t.Error("no ring moved")
 }

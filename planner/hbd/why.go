@@ -92,7 +92,7 @@ func (h *Rings) Waits() (out []string) {
 		return !r.unsettled
 	})
 	if h.lacking.moves > 0 {
-		out = append(out, fmt.Sprintf("a ring more would be whole if %d whole rings moved: they do when it has lacked nodes for %v", h.lacking.moves, time.Duration(h.lacking.moves)*h.fab.MovePrice()))
+		out = append(out, fmt.Sprintf("a ring more would be whole if %d whole rings moved: they do when rings that could be whole have lacked nodes for %v in all", h.lacking.moves, time.Duration(h.lacking.moves)*h.fab.MovePrice()))
 	}
 	if first, last, waits := h.Expected(); waits > 0 {
 		out = append(out, fmt.Sprintf("%d new nodes, %d to %d, are expected since the fabric was edited", waits, first, last))

@@ -17,7 +17,7 @@ func (t *Tracker) fetch(demand, first int, near int32, groups int) (again bool) 
 		return false
 	}
 	if t.Fetch <= t.fetched {
-		t.needs(groups)
+		t.needs(demand, groups)
 		return false
 	}
 	if groups <= t.Fetch-t.fetched { // all at once
@@ -65,14 +65,14 @@ func (t *Tracker) fetch(demand, first int, near int32, groups int) (again bool) 
 	}
 	t.relay(moved, laid)
 	t.fetched += count
-	t.needs(groups - count)
+	t.needs(demand, groups-count)
 	return false
 }
 
 // needs notes how many whole groups must move for one more, the fewest where
-// there are several sizes.
-func (t *Tracker) needs(groups int) {
+// there are several sizes, and how many the idle nodes could be.
+func (t *Tracker) needs(demand, groups int) {
 	if t.dearer == 0 || groups < t.dearer {
-		t.dearer = groups
+		t.dearer, t.lost = groups, min(t.lacking(demand), t.idle.all()/t.Sizes[demand].Size)
 	}
 }

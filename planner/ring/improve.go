@@ -147,10 +147,10 @@ func (t *Tracker) rethink(concerned []int32) {
 	if touched == 0 && t.lacking(0) == 0 || t.fetched > 0 {
 		return
 	}
-	dearer := t.dearer
+	dearer, lost := t.dearer, t.lost
 	t.layAll(groups, old)
 	t.begin()
-	t.dearer = dearer
+	t.dearer, t.lost = dearer, lost
 	want := min(t.lacking(0), far)
 	moved, more, cut := t.exact(0, t.Nodes, want, min(far, t.limit()*min(want, t.Nodes)))
 	if more < gain || more == gain && len(moved) >= touched || t.Moves >= 0 && len(moved) > t.Moves*more {

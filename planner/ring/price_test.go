@@ -81,8 +81,8 @@ func replayPriced(nodes int, events []outage, moves int, price time.Duration) (i
 	well := func(n proto.NodeID) bool { return !down[n] }
 	tr := NewTracker(Mend{Order: Order{Nodes: nodes, K: 3, Shared: true}, Sizes: []Demand{{size, nodes / size}}, Moves: moves, Usable: well, Free: well, Spread: true})
 	next, up, losses, rings := proto.RingID(1), nodes, 0, 0
-	var now, since time.Duration
-	dearer := 0
+	var now, then, lost time.Duration // ring time that was lost by then, as planner/hbd counts it
+	dearer, lacking := 0, 0
 	carry := func(r Result) {
 		for i := range r.Groups {
 			g := &r.Groups[i]
@@ -96,15 +96,16 @@ func replayPriced(nodes int, events []outage, moves int, price time.Duration) (i
 		tr.Carry(r)
 	}
 	far := func(ids []proto.RingID) {
-		if tr.Fetch = 0; dearer > 0 && now >= since+time.Duration(dearer)*price {
+		lost, then = lost+time.Duration(lacking)*(now-then), now
+		if tr.Fetch = 0; dearer > 0 && lost >= time.Duration(dearer)*price {
 			tr.Fetch = maxMoves
 		}
 		if dearer == 0 {
-			since = now
+			lost = 0
 		}
 		r := tr.Look(ids, false)
 		carry(r)
-		dearer, since = r.Dearer, since+time.Duration(r.Fetched)*price
+		dearer, lacking, lost = r.Dearer, r.Lost, lost-time.Duration(r.Fetched)*price
 	}
 	until := func(t time.Duration) {
 		idle += float64(up-size*tr.tally[0].whole) * (t - now).Seconds()
@@ -115,7 +116,7 @@ func replayPriced(nodes int, events []outage, moves int, price time.Duration) (i
 	rings = 0
 	for _, e := range events {
 		for due := now; dearer > 0; far(nil) {
-			if due = max(now+look, since+time.Duration(dearer)*price); due >= e.at {
+			if due = max(now+look, then+(time.Duration(dearer)*price-lost)/time.Duration(lacking)+1); due >= e.at {
 				break
 			}
 			until(due)

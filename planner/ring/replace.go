@@ -68,6 +68,7 @@ type Result struct {
 	Touched []int   // indices into Groups that differ from before or are new
 	Gone    []proto.RingID
 	Dearer  int // whole groups that must move for one more, where that is more than Moves; 0: none can be
+	Lost    int // groups that are not whole for that: as many as the idle nodes could be
 	Fetched int // whole groups that moved for that
 }
 
@@ -126,7 +127,7 @@ func (t *Tracker) Look(ids []proto.RingID, near bool) Result {
 	if !near {
 		t.improve(slots)
 	}
-	r := Result{Dearer: t.dearer, Fetched: t.fetched}
+	r := Result{Dearer: t.dearer, Lost: t.lost, Fetched: t.fetched}
 	for _, at := range slots {
 		if s := &t.slots[at]; len(s.Nodes) == 0 && !t.tried[at] {
 			r.Gone = append(r.Gone, s.ID) // it never had any
@@ -169,7 +170,7 @@ func (t *Tracker) Carry(r Result) {
 
 // begin begins to remember what changes.
 func (t *Tracker) begin() {
-	t.trial, t.tried, t.dearer, t.fetched = t.trial[:0], map[int32]bool{}, 0, 0
+	t.trial, t.tried, t.dearer, t.lost, t.fetched = t.trial[:0], map[int32]bool{}, 0, 0, 0
 }
 
 // undo puts everything back as it was when the look began.

@@ -40,6 +40,7 @@ type Tracker struct {
 	trial   []before // what a look has changed so far
 	tried   map[int32]bool
 	dearer  int // of its result
+	lost    int
 	fetched int
 }
 
