@@ -49,7 +49,7 @@ bench-packages: ## packages built twice, looked through, installed, hung, upgrad
 .PHONY: man
 man: build ## manual pages and shell completions of all commands into bin/man/ and bin/completion/
 	@mkdir -p bin/man bin/completion
-	@for c in ocsctl ocs-agent ocs-planner; do bin/$$c man > bin/man/$$c.1 && for s in bash zsh fish; do bin/$$c completion $$s > bin/completion/$$c.$$s || exit 1; done; done
+	@for c in $(CMDS); do bin/$$c man > bin/man/$$c.1 && for s in bash zsh fish; do bin/$$c completion $$s > bin/completion/$$c.$$s || exit 1; done; done
 
 .PHONY: docs
 docs: build ## every command of the pages' console blocks, run (PAGES: these alone)

@@ -82,7 +82,7 @@ func (p *Program) bash() string {
 	name := strings.ReplaceAll(p.Name, "-", "_")
 	var valued []string
 	for n, f := range p.flags() { // any order: sorted
-		if !isBool(f) {
+		if !IsBool(f) {
 			valued = append(valued, "-"+n)
 		}
 	}
@@ -132,7 +132,7 @@ func (p *Program) fish() string {
 		for _, f := range x.flags {
 			_, what := flagForm(f)
 			value := " -r -F"
-			if isBool(f) {
+			if IsBool(f) {
 				value = ""
 			}
 			fmt.Fprintf(&b, "complete -c %s -n %s -o %s%s -d %s\n", p.Name, quote(when), f.Name, value, quote(what))

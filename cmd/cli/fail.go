@@ -62,8 +62,14 @@ type NoSolution struct {
 func (e *NoSolution) Error() string { return e.Why }
 func (e *NoSolution) Unwrap() error { return e.cause }
 
-// Answered is a failure of which the answer on stdout has told already.
-func Answered(err error) error { return &NoSolution{err.Error(), err} }
+// Answered is a failure, if it is one, of which the answer on stdout has told
+// already.
+func Answered(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &NoSolution{err.Error(), err}
+}
 
 // ErrorJSON is the form that scripts rely on.
 type ErrorJSON struct {
@@ -101,7 +107,11 @@ func (p *Program) fail(err error, asJSON bool, t Terminal) int {
 	}
 	answered := errors.As(err, new(*NoSolution))
 	if both := asJSON && !answered && ScreenOf(t.Out).Terminal; !both { // a person reads it once
-		fmt.Fprintln(t.Err, p.Name+":", err)
+		if s := ScreenOf(t.Err); s.Terminal {
+			_ = Say(t.Err, "%s: %v", p.Name, err)
+		} else {
+			fmt.Fprintln(t.Err, p.Name+":", err) // whoever looks for it finds it in one line
+		}
 	}
 	if asJSON && !answered {
 		_ = PrintJSON(t.Out, map[string]ErrorJSON{"error": e})

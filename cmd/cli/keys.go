@@ -48,16 +48,14 @@ func PrintKeys(out io.Writer, defaults any, asJSON bool) error {
 	if asJSON {
 		return PrintJSON(out, keys)
 	}
-	wide := 0
-	for _, k := range keys {
-		wide = max(wide, len(k.Key))
-	}
+	width := ScreenOf(out).Width
 	for _, k := range keys {
 		value, err := json.Marshal(k.Default)
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(out, "%-*s %-28s %s\n", wide, k.Key, strings.TrimSpace(string(value)+" "+k.Unit), k.Text); err != nil {
+		head := strings.TrimSpace(k.Key + "  " + string(value) + " " + k.Unit)
+		if _, err := fmt.Fprintf(out, "%s\n    %s\n", Wrap(head, width-4, "    "), Wrap(k.Text, width-4, "    ")); err != nil {
 			return err
 		}
 	}

@@ -55,8 +55,13 @@ func (p *Program) Run(ctx context.Context, args []string, t Terminal) int {
 		fmt.Fprint(t.Out, help.text(p, ScreenOf(t.Out).Width))
 		return Done
 	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = errInterrupted
+	}
 	return p.fail(err, asksJSON(args), t)
 }
+
+var errInterrupted = errors.New("interrupted; what was under way is not finished")
 
 // own are the commands that every program has.
 func (p *Program) own() []Command {
@@ -120,7 +125,7 @@ func (p *Program) wordsFirst(args []string) ([]string, error) {
 			return nil, unknownFlag(name, flags)
 		}
 		n := 1
-		if !hasValue && !isBool(f) {
+		if !hasValue && !IsBool(f) {
 			n = 2
 		}
 		if len(args) < n {
@@ -273,7 +278,8 @@ func distance(a, b string) int {
 
 func isHelp(s string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, s) }
 
-func isBool(f *flag.Flag) bool {
+// IsBool says whether a flag stands without a value.
+func IsBool(f *flag.Flag) bool {
 	b, ok := f.Value.(interface{ IsBoolFlag() bool })
 	return ok && b.IsBoolFlag()
 }

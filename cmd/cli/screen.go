@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -78,7 +79,11 @@ func (s Screen) Paint(word string) string {
 // next line, in the last column; the first Row may be its head.
 type Table struct {
 	Screen Screen
-	rows   [][]string
+	// Keys are the first columns, which say what a row is of, where all others are
+	// figures: those that do not fit stand below in a table of their own, behind
+	// the keys again. 0: cells are wrapped.
+	Keys int
+	rows [][]string
 }
 
 // Row adds one. All have the same number of cells.
@@ -86,17 +91,12 @@ func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
 // Print writes the rows.
 func (t *Table) Print(out io.Writer) error {
-	var width []int
-	for _, r := range t.rows {
-		for i, c := range r {
-			if i == len(width) {
-				width = append(width, 0)
-			}
-			width[i] = max(width[i], utf8.RuneCountInString(c))
-		}
-	}
+	width := widths(t.rows)
 	if len(width) == 0 {
 		return nil
+	}
+	if t.Keys > 0 && t.Screen.Width > 0 && at(width, len(width))-2 > t.Screen.Width {
+		return t.parts(out)
 	}
 	t.squeeze(width)
 	for _, r := range t.rows {
@@ -107,12 +107,60 @@ func (t *Table) Print(out io.Writer) error {
 	return nil
 }
 
+// widths are those of the columns.
+func widths(rows [][]string) (width []int) {
+	for _, r := range rows {
+		for i, c := range r {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], utf8.RuneCountInString(c))
+		}
+	}
+	return width
+}
+
+// parts prints a table of figures in as many as it takes, words of the head below
+// each other.
+func (t *Table) parts(out io.Writer) error {
+	width := widths(t.rows[1:])
+	for i, c := range t.rows[0] {
+		for _, word := range strings.Fields(c) {
+			width[i] = max(width[i], utf8.RuneCountInString(word))
+		}
+		width[i] = min(width[i], t.Screen.Width/2)
+	}
+	keys := min(t.Keys, len(width))
+	for keys > 1 && at(width, keys) > t.Screen.Width*3/4 {
+		keys--
+	}
+	for from := keys; from < len(width); {
+		if from > keys {
+			if _, err := io.WriteString(out, "\n"); err != nil {
+				return err
+			}
+		}
+		to := from + 1
+		for to < len(width) && at(width, keys)+at(width[from:], to-from)+width[to] <= t.Screen.Width {
+			to++
+		}
+		part := slices.Concat(width[:keys], width[from:to])
+		for _, r := range t.rows {
+			if _, err := io.WriteString(out, t.lines(slices.Concat(r[:keys], r[from:to]), part)); err != nil {
+				return err
+			}
+		}
+		from = to
+	}
+	return nil
+}
+
 // lines are a row: as many as its longest cell has in its column.
 func (t *Table) lines(row []string, width []int) string {
 	cells, high := make([][]string, len(row)), 1
 	for i, c := range row {
 		if t.Screen.Width > 0 {
-			c = Wrap(c, width[i], "")
+			c = wrap(c, width[i], "")
 		}
 		cells[i] = strings.Split(c, "\n")
 		high = max(high, len(cells[i]))
@@ -179,7 +227,13 @@ func Wrap(text string, width int, indent string) string {
 	if width <= 0 {
 		return text
 	}
-	width = max(width, 16)
+	return wrap(text, max(width, 16), indent)
+}
+
+func wrap(text string, width int, indent string) string {
+	if width <= 0 {
+		return text
+	}
 	var b strings.Builder
 	line := 0
 	for i, word := range strings.SplitAfter(text, " ") {

@@ -40,7 +40,6 @@ fill() { # fill PACKAGE ARCH BINARIES: what is in it
   local p=$1 c
   for c in $3; do
     put 755 "$bins_dir/$c" "usr/bin/$c"
-    [ "$c" = ocs-sim ] && continue # its commands explain themselves
     gz "bin/man/$c.1" "usr/share/man/man1/$c.1.gz"
     put 644 "bin/completion/$c.bash" "usr/share/bash-completion/completions/$c"
     put 644 "bin/completion/$c.zsh" "usr/share/zsh/vendor-completions/_$c"

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -18,10 +17,10 @@ import (
 
 const defaultBroker = "mqtt://127.0.0.1:18830"
 
-func agents(ctx context.Context, args []string) error {
+func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	p := fabric.DefaultParams()
-	cfg := live.ClusterConfig{Modules: hal.MaxModules, Health: 10 * time.Second, Progress: progress(false)}
-	fs := newFlags("agents", "ocs-sim agents -broker mqtt://127.0.0.1:1883")
+	cfg := live.ClusterConfig{Modules: hal.MaxModules, Health: 10 * time.Second, Progress: progress(t, false)}
+	fs := cli.NewFlags("agents")
 	file := fs.String("fabric-file", "", "fabric description, - is stdin; none: the default wiring of the flags below")
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
@@ -38,27 +37,30 @@ func agents(ctx context.Context, args []string) error {
 	fs.StringVar(&cfg.State, "state", "", "folder of the optical switches' journals; none: they forget their circuits")
 	verbose := fs.Bool("v", false, "log state changes too")
 	asJSON := fs.Bool("json", false, "print the light at the end as JSON and nothing else")
-	if err := parse(fs, args); err != nil {
+	if _, err := cli.ParseNone(fs, args, `Runs the agents of a fabric on simulated boards whose light is joined as the
+fibres are, until interrupted; then tells what light they leave.
+
+example: ocs-sim agents -broker mqtt://127.0.0.1:1883`); err != nil {
 		return err
 	}
 	var err error
 	if cfg.Fabric, err = loadFabric(*file, p); err != nil {
-		return usageError{err}
+		return cli.AsUsage(err)
 	}
 	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
-		return usageError{&proto.Error{Code: proto.Invalid, Field: "modules", Limit: fmt.Sprintf("1 to %d", hal.MaxModules),
-			Reason: fmt.Sprintf("%d is out of range", cfg.Modules)}}
+		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "modules", Limit: fmt.Sprintf("1 to %d", hal.MaxModules),
+			Reason: fmt.Sprintf("%d is out of range", cfg.Modules)})
 	}
 	check := cfg.Broker
 	check.ClientID = cfg.Fabric.Name
 	if err := check.Check(); err != nil {
-		return usageError{err}
+		return cli.AsUsage(err)
 	}
 	level := slog.LevelWarn
 	if *verbose {
 		level = slog.LevelInfo
 	}
-	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	cfg.Log = slog.New(slog.NewTextHandler(t.Err, &slog.HandlerOptions{Level: level}))
 	cfg.Ready = func() {
 		switches := ""
 		if cfg.Fabric.Core != nil {
@@ -67,14 +69,14 @@ func agents(ctx context.Context, args []string) error {
 				switches += fmt.Sprintf(", and the transceivers of %d servers,", d.Servers)
 			}
 		}
-		said := os.Stdout
+		said := t.Out
 		if *asJSON {
-			said = os.Stderr
+			said = t.Err
 		}
 		fmt.Fprintf(said, "%d simulated nodes%s of fabric %s run against %s\n", cfg.Fabric.Nodes, switches, cfg.Fabric.Name, cfg.Broker.Broker)
 	}
 	var printed error
-	cfg.Ended = func(r live.LightRecord) { printed = printLight(os.Stdout, r, *asJSON) }
+	cfg.Ended = func(r live.LightRecord) { printed = printLight(t.Out, r, *asJSON) }
 	ran := live.Agents(ctx, cfg)
 	return errors.Join(ran, printed)
 }
@@ -82,7 +84,7 @@ func agents(ctx context.Context, args []string) error {
 // printLight tells what the boards themselves recorded of their light.
 func printLight(out io.Writer, r live.LightRecord, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(out).Encode(r)
+		return cli.PrintJSON(out, r)
 	}
 	circuits := ""
 	if r.CircuitsLit > 0 {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/hal/boardfile"
 	"ringlight/proto"
@@ -37,8 +38,8 @@ type boardConfig struct {
 	Leads      []string    `json:"leads"` // fibres to boards of other processes
 }
 
-func board(ctx context.Context, args []string) error {
-	fs := newFlags("board", "ocs-sim board -config board.json -listen unix:/run/board.sock")
+func board(ctx context.Context, args []string, t cli.Terminal) error {
+	fs := cli.NewFlags("board")
 	file := fs.String("config", "", "the board as JSON: the `board` object of an agent's configuration, or all of it; - is stdin; none: the default board")
 	listen := fs.String("listen", "", "where to serve it, unix:`PATH`")
 	physics := physicsFlag(fs)
@@ -46,24 +47,27 @@ func board(ctx context.Context, args []string) error {
 	control := fs.String("control", "", "where to read its record and switch its supply, unix:`PATH`; a line a connection: record, power on, power off, cut PORT, mend PORT")
 	factory := fs.String("factory", "", "`file` for what the maker of a board of mirrors measured, board.factory of its agent")
 	state := fs.String("state", "", "folder that keeps the EEPROMs; none: they are forgotten")
-	if err := parse(fs, args); err != nil {
+	if _, err := cli.ParseNone(fs, args, `Serves one simulated board, which an agent opens as a board of kind socket, so
+that killing the agent does not kill its light.
+
+example: ocs-sim board -config board.json -listen unix:/run/board.sock`); err != nil {
 		return err
 	}
 	cfg, leads, err := readBoard(*file)
 	if err != nil {
-		return usageError{err}
+		return cli.AsUsage(err)
 	}
 	if *physics != "" {
 		if cfg.Physics, err = readPhysics(*physics); err != nil {
-			return usageError{err}
+			return cli.AsUsage(err)
 		}
 	}
 	cfg.State = *state
 	if len(leads) > 0 && *fibres == "" {
-		return usageError{invalid("fibres", "host:port", "the board has %d fibres that lead outside", len(leads))}
+		return cli.AsUsage(invalid("fibres", "host:port", "the board has %d fibres that lead outside", len(leads)))
 	}
 	if *factory != "" && cfg.Board.Mirrors == nil {
-		return usageError{invalid("factory", "a board with ports", "the board has no mirrors")}
+		return cli.AsUsage(invalid("factory", "a board with ports", "the board has no mirrors"))
 	}
 	l, err := serveAt("listen", *listen)
 	if err != nil {
@@ -77,9 +81,9 @@ func board(ctx context.Context, args []string) error {
 		}
 	}
 	if m := cfg.Board.Mirrors; m != nil {
-		fmt.Printf("board with mirrors of %d ports on %s\n", m.Ports, *listen)
+		fmt.Fprintf(t.Out, "board with mirrors of %d ports on %s\n", m.Ports, *listen)
 	} else {
-		fmt.Printf("board with %d bundles of %d modules on %s\n", len(cfg.Board.Bundles), len(cfg.Board.Bundles[0].Modules), *listen)
+		fmt.Fprintf(t.Out, "board with %d bundles of %d modules on %s\n", len(cfg.Board.Bundles), len(cfg.Board.Bundles[0].Modules), *listen)
 	}
 	return live.Board(ctx, cfg, l, o)
 }
@@ -88,18 +92,18 @@ func board(ctx context.Context, args []string) error {
 func serveAt(field, at string) (net.Listener, error) {
 	path, ok := strings.CutPrefix(at, "unix:")
 	if !ok || path == "" {
-		return nil, usageError{invalid(field, "unix:PATH", "%q", at)}
+		return nil, cli.AsUsage(invalid(field, "unix:PATH", "%q", at))
 	}
 	// A socket that nobody serves is left from a killed process.
 	if c, err := net.Dial("unix", path); err == nil {
 		_ = c.Close()
-		return nil, usageError{invalid(field, "a path that is free", "%s is being served", path)}
+		return nil, cli.AsUsage(invalid(field, "a path that is free", "%s is being served", path))
 	} else if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 		_ = os.Remove(path)
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.AsUsage(err)
 	}
 	return l, nil
 }

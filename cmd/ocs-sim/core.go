@@ -2,21 +2,20 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 	"ringlight/sim/live"
 )
 
-func core(ctx context.Context, args []string) error {
+func core(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := live.CoreConfig{Changes: 6, Seed: 1, Listen: "127.0.0.1:0"}
-	fs := newFlags("core", "ocs-sim core -pods 6 -changes 10 -json\n         ocs-sim core -kind leaf-spine -leaves 8 -changes 10\n         ocs-sim core -kind direct -servers 32 -degree 4 -runs 50")
+	fs := cli.NewFlags("core")
 	coreOf := coreFlags(fs, live.DemoCore(4), live.DemoLeafSpine())
 	fs.IntVar(&cfg.Changes, "changes", cfg.Changes, "changes of the job list after the first one")
 	fs.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of jobs and mirrors")
@@ -28,79 +27,83 @@ func core(ctx context.Context, args []string) error {
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	verbose := fs.Bool("v", false, "log state changes too")
-	fail := failing(asJSON)
-	if err := parse(fs, args); err != nil {
-		return fail(err)
+	if _, err := cli.ParseNone(fs, args, `Jobs come and go on a core of optical switches; each change of circuits is
+judged by the light itself.
+
+example: ocs-sim core -pods 6 -changes 10 -json
+example: ocs-sim core -kind leaf-spine -leaves 8 -changes 10
+example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50`); err != nil {
+		return err
 	}
 	var err error
 	if cfg.Core, err = coreOf(); err != nil {
-		return fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	for _, name := range strings.Split(*mix, ",") {
 		c, wrong := proto.ParseCollective(strings.TrimSpace(name))
 		if wrong != nil {
 			wrong.Field = "collectives"
-			return fail(usageError{wrong})
+			return cli.AsUsage(wrong)
 		}
 		cfg.Mix = append(cfg.Mix, c)
 	}
 	if err := cfg.Validate(); err != nil {
-		return fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	if *runs < 0 || *runs > maxCoreRuns {
-		return fail(usageError{&proto.Error{Code: proto.Invalid, Field: "runs", Limit: fmt.Sprintf("0 to %d", maxCoreRuns), Reason: strconv.Itoa(*runs)}})
+		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "runs", Limit: fmt.Sprintf("0 to %d", maxCoreRuns), Reason: strconv.Itoa(*runs)})
 	}
 	if cfg.Core.Direct != nil && *runs == 0 {
-		return fail(usageError{&proto.Error{Code: proto.Invalid, Field: "runs", Limit: "1 and up on a direct core", Reason: "0"}})
+		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "runs", Limit: "1 and up on a direct core", Reason: "0"})
 	}
 	if *runs > 0 {
-		return fail(coreSeeds(ctx, fs, &cfg, *runs, *ahead, *kill, *trace, *asJSON))
+		return coreSeeds(ctx, t, fs, args, &cfg, *runs, *ahead, *kill, *trace, *asJSON)
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
 	}
-	cfg.Log = logger(*verbose)
+	cfg.Log = logger(t, *verbose)
 	if !*asJSON {
-		cfg.Screen = os.Stdout
+		cfg.Screen = t.Out
 	}
 	var printed error
 	if *asJSON {
-		cfg.Finished = func(r *live.CoreResult) { printed = json.NewEncoder(os.Stdout).Encode(r) }
+		cfg.Finished = func(r *live.CoreResult) { printed = cli.PrintJSON(t.Out, r) }
 	}
 	res, err := live.Core(ctx, cfg)
 	if err != nil {
-		return fail(err)
+		return err
 	}
-	return errors.Join(printed, res.Verdict())
+	return cli.Answered(errors.Join(printed, res.Verdict()))
 }
 
 // maxCoreRuns is chosen: an hour.
 const maxCoreRuns = 100_000
 
 // coreSeeds runs a core on the virtual clock, once for each seed.
-func coreSeeds(ctx context.Context, fs *flag.FlagSet, cfg *live.CoreConfig, runs int, ahead, kill, trace, asJSON bool) error {
+func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []string, cfg *live.CoreConfig, runs int, ahead, kill, trace, asJSON bool) error {
 	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Calm: !kill,
-		Replay: func(seed uint64) string { return replay(fs, "core", seed) + " -runs 1 -trace" }}
+		Replay: func(seed uint64) string { return replay(fs, args, "core", seed) + " -runs 1 -trace" }}
 	if trace {
-		seeds.TraceOut = os.Stderr
+		seeds.TraceOut = t.Err
 	} else if !asJSON {
-		seeds.Progress = progress(asJSON)
+		seeds.Progress = progress(t, asJSON)
 	}
 	r, err := live.CoreSeeds(ctx, seeds)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return errors.Join(json.NewEncoder(os.Stdout).Encode(r), r.Verdict())
+		return cli.Answered(errors.Join(cli.PrintJSON(t.Out, r), r.Verdict()))
 	}
-	fmt.Printf("%d runs of %d switches: %d generations committed, %d agents killed in the middle of one, %d strikes in all\n", r.Runs, r.Switches, r.Commits, r.Killed, r.Struck)
-	fmt.Printf("%d looks at circuits that had to stay, %d violations; %d of %d links; longest tuning %.1f ms\n", r.Looks, r.Violations, r.Realised, r.Granted, float64(r.DarkMicros)/1000)
+	cli.Say(t.Out, "%d runs of %d switches: %d generations committed, %d agents killed in the middle of one, %d strikes in all", r.Runs, r.Switches, r.Commits, r.Killed, r.Struck)
+	cli.Say(t.Out, "%d looks at circuits that had to stay, %d violations; %d of %d links; longest tuning %.1f ms", r.Looks, r.Violations, r.Realised, r.Granted, float64(r.DarkMicros)/1000)
 	if r.Dark != nil {
-		fmt.Print(r.Dark)
+		fmt.Fprint(t.Out, r.Dark)
 	}
-	fmt.Printf("%.0f s of virtual time in %.1f s\n", r.VirtualS, r.WallS)
+	fmt.Fprintf(t.Out, "%.0f s of virtual time in %.1f s\n", r.VirtualS, r.WallS)
 	for _, line := range r.List {
-		fmt.Fprintln(os.Stderr, line)
+		fmt.Fprintln(t.Err, line)
 	}
 	return r.Verdict()
 }

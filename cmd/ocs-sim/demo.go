@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/sim/live"
 )
 
@@ -20,9 +20,9 @@ const traceVariable = "RINGLIGHT_TRACE"
 // other commands look for it.
 const holdAddress = "127.0.0.1:18830"
 
-func demo(ctx context.Context, args []string) error {
+func demo(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := live.DefaultDemo()
-	fs := newFlags("demo", "ocs-sim demo -days 30 -k 3")
+	fs := cli.NewFlags("demo")
 	fs.IntVar(&cfg.Nodes, "nodes", cfg.Nodes, "nodes")
 	fs.IntVar(&cfg.GPUs, "gpus", cfg.GPUs, "GPUs of a node")
 	fs.IntVar(&cfg.K, "k", cfg.K, "hops that a fibre may span")
@@ -43,26 +43,29 @@ func demo(ctx context.Context, args []string) error {
 		cfg.BrokerDown = o
 		return err
 	})
-	fail := failing(asJSON)
-	if err := parse(fs, args); err != nil {
-		return fail(err)
+	if _, err := cli.ParseNone(fs, args, `Runs a broker, a planner and the agents of a fabric on simulated boards through
+a trace of faults, in real time but for the days between them, and tells what
+happens. -hold keeps it all running for ocsctl.
+
+example: ocs-sim demo -days 30 -k 3`); err != nil {
+		return err
 	}
 	if err := cfg.Validate(); err != nil {
-		return fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	var err error
 	if cfg.Physics, err = readPhysics(*physics); err != nil {
-		return fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	if cfg.Costs, err = readCosts(*costs); err != nil {
-		return fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	if *file != "" {
-		t, err := readTrace(*file)
+		read, err := readTrace(*file)
 		if err != nil {
-			return fail(usageError{err})
+			return cli.AsUsage(err)
 		}
-		cfg.Trace, cfg.TraceName = t, filepath.Base(*file)
+		cfg.Trace, cfg.TraceName = read, filepath.Base(*file)
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
@@ -70,20 +73,20 @@ func demo(ctx context.Context, args []string) error {
 			cfg.HTTP = "127.0.0.1:0"
 		}
 	}
-	cfg.Log = logger(*verbose)
-	cfg.Progress = progress(*asJSON)
+	cfg.Log = logger(t, *verbose)
+	cfg.Progress = progress(t, *asJSON)
 	if !*asJSON {
-		cfg.Screen = os.Stdout
+		cfg.Screen = t.Out
 	}
 	var printed error
 	if *asJSON {
-		cfg.Finished = func(r *live.Result) { printed = json.NewEncoder(os.Stdout).Encode(r) }
+		cfg.Finished = func(r *live.Result) { printed = cli.PrintJSON(t.Out, r) }
 	}
 	res, err := live.Demo(ctx, cfg)
 	if err != nil {
-		return fail(err)
+		return err
 	}
-	return errors.Join(printed, res.Verdict())
+	return cli.Answered(errors.Join(printed, res.Verdict()))
 }
 
 func parseOutage(s string) (*live.Outage, error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,99 +9,28 @@ import (
 	"os"
 
 	"ringlight/cmd/cli"
-	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
 	"ringlight/sim/trace"
 )
 
-// newFlags makes a flag set whose help ends with an example.
-func newFlags(name, example string) *flag.FlagSet {
-	fs := flag.NewFlagSet("ocs-sim "+name, flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {
-		out := fs.Output()
-		fmt.Fprintf(out, "usage: ocs-sim %s [flags]\n", name)
-		fs.PrintDefaults()
-		fmt.Fprintf(out, "example: %s\n", example)
-	}
-	return fs
-}
-
-// parse reads the flags; nothing may follow them.
-func parse(fs *flag.FlagSet, args []string) error {
-	switch err := fs.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fs.SetOutput(os.Stdout)
-		fs.Usage()
-		return err
-	case err != nil:
-		return usageError{err}
-	}
-	if fs.NArg() > 0 {
-		return usagef("%s: unexpected %q", fs.Name(), fs.Arg(0))
-	}
-	return nil
-}
-
-// failing is how a command with -json ends: a failure is told on stdout as well.
-func failing(asJSON *bool) func(error) error {
-	return func(err error) error {
-		if *asJSON && err != nil && err != flag.ErrHelp {
-			return failJSON(err)
-		}
-		return err
-	}
-}
-
 // logger writes what goes wrong to stderr, with verbose state changes too: here
 // both are the story itself.
-func logger(verbose bool) *slog.Logger {
+func logger(t cli.Terminal, verbose bool) *slog.Logger {
 	level := slog.LevelError
 	if verbose {
 		level = slog.LevelInfo
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(t.Err, &slog.HandlerOptions{Level: level}))
 }
 
 // progress is where long work tells how far it is: a terminal, and nobody who
 // reads JSON or a file.
-func progress(asJSON bool) io.Writer {
-	if asJSON || !cli.IsTerminal(os.Stderr) {
+func progress(t cli.Terminal, asJSON bool) io.Writer {
+	if asJSON || !cli.IsTerminal(t.Err) {
 		return io.Discard
 	}
-	return os.Stderr
-}
-
-// failJSON tells a failure on stdout as well, for those who asked for JSON.
-func failJSON(err error) error {
-	code := "failed"
-	var usage usageError
-	if errors.As(err, &usage) {
-		code = "usage"
-	}
-	type failure struct {
-		Code    string `json:"code"`
-		Field   string `json:"field"`
-		Limit   string `json:"limit"`
-		Message string `json:"message"`
-	}
-	f := failure{Code: code, Message: err.Error()}
-	var field *proto.Error
-	var described *fabric.Error
-	switch {
-	case errors.As(err, &field):
-		f.Field, f.Limit = field.Field, field.Limit
-	case errors.As(err, &described):
-		f.Field, f.Limit = described.Field, described.Limit
-	}
-	out := struct {
-		Error failure `json:"error"`
-	}{f}
-	if e := json.NewEncoder(os.Stdout).Encode(out); e != nil {
-		return errors.Join(err, e)
-	}
-	return err
+	return t.Err
 }
 
 // open reads a file, "-" is stdin.

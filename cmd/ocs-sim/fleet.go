@@ -2,14 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -21,10 +23,10 @@ import (
 // management network on a bad day.
 var fleetRates = fleet.Rates{Loss: 500, Repeat: 500, Reorder: 500}
 
-func runFleet(ctx context.Context, args []string) error {
+func runFleet(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := live.FleetConfig{Params: fabric.DefaultParams(), Rates: fleetRates}
 	p := &cfg.Params
-	fs := newFlags("fleet", "ocs-sim fleet -nodes 1000 -k 3 -tp 64 -hours 24 -faults random -json\nwith optical switches between pods: ocs-sim fleet -nodes 16 -k 3 -tp 64 -pods 4 -leaves 2 -servers 2 -hours 0.1 -faults FILE\nlines of a fault script, TIME from when the fabric stands, or commit:N+TIME from the Nth commit of circuits\n(then stage:K may stand for SWITCH: the Kth of that commit):\n  "+strings.Join(fleet.Forms(), "\n  "))
+	fs := cli.NewFlags("fleet")
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
 	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
@@ -45,57 +47,63 @@ func runFleet(ctx context.Context, args []string) error {
 	fs.Float64Var(&cfg.FaultRate, "fault-rate", 0.5, "random faults per node or optical switch and day")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	out := fs.String("trace-out", "", "write faults and violations to this file")
-	fail := failing(asJSON)
-	if err := parse(fs, args); err != nil {
-		return fail(err)
+	if _, err := cli.ParseNone(fs, args, `Runs a fleet on a virtual clock and checks every light and every answer.
+
+example: ocs-sim fleet -nodes 1000 -k 3 -tp 64 -hours 24 -json
+example: ocs-sim fleet -nodes 16 -k 3 -tp 64 -pods 4 -leaves 2 -servers 2 -hours 0.1 -faults FILE
+
+Lines of a fault script: TIME from when the fabric stands, or commit:N+TIME from
+the Nth commit of circuits (then stage:K may stand for SWITCH: the Kth of it):
+  `+strings.Join(fleet.Forms(), "\n  ")); err != nil {
+		return err
 	}
-	cfg.Progress = progress(*asJSON)
+	cfg.Progress = progress(t, *asJSON)
 	p.Topology, p.Moves = fabric.Topology(*topology), fabric.Moves(*moves)
 	var err error
 	if p.Core, err = coreOf(); err != nil {
-		return fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	if p.RingSizes, err = fabric.ParseRingSizes(*sizes); err != nil {
-		return fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	cfg.Span = time.Duration(*hours * float64(time.Hour))
 	if err := checkFleet(&cfg); err != nil {
-		return fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	if cfg.Physics, err = readPhysics(*physics); err != nil {
-		return fail(usageError{err})
+		return cli.AsUsage(err)
 	}
 	if *costs != "" {
 		if cfg.Costs, err = readCosts(*costs); err != nil {
-			return fail(usageError{err})
+			return cli.AsUsage(err)
 		}
 	}
 	if err := readFaults(&cfg, *faults); err != nil {
-		return fail(usageError{err})
+		return cli.AsUsage(err)
 	}
-	cfg.Replay = func(seed uint64) string { return replay(fs, "fleet", seed) }
+	cfg.Replay = func(seed uint64) string { return replay(fs, args, "fleet", seed) }
 	if *out != "" {
 		f, err := os.Create(*out)
 		if err != nil {
-			return fail(err)
+			return err
 		}
 		defer f.Close()
 		cfg.TraceOut = f
 	}
 	res, err := live.Fleet(ctx, cfg)
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	for _, v := range res.ViolationList {
-		fmt.Fprintln(os.Stderr, v)
+		fmt.Fprintln(t.Err, v)
 	}
 	if *asJSON {
-		err = json.NewEncoder(os.Stdout).Encode(res)
+		err = cli.PrintJSON(t.Out, res)
 	} else {
-		printFleet(res)
+		printFleet(t.Out, res)
 	}
 	if res.Violations > 0 {
-		err = errors.Join(err, fmt.Errorf("%d violations", res.Violations))
+		err = cli.Answered(errors.Join(err, fmt.Errorf("%d violations", res.Violations)))
 	}
 	return err
 }
@@ -149,41 +157,46 @@ func readFaults(cfg *live.FleetConfig, from string) error {
 
 // replay is the command that runs one seed again, with every flag that was
 // given.
-func replay(fs *flag.FlagSet, command string, seed uint64) string {
-	line := "ocs-sim " + command
-	fs.Visit(func(f *flag.Flag) {
-		switch f.Name {
-		case "seed", "runs", "json", "trace", "trace-out":
-			return
-		}
-		form := " -%s %s"
-		if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
-			form = " -%s=%s" // else the value would be read as no flag's
-		}
-		line += fmt.Sprintf(form, f.Name, f.Value)
-	})
-	return fmt.Sprintf("%s -seed %d", line, seed)
+func replay(fs *flag.FlagSet, args []string, command string, seed uint64) string {
+	return fmt.Sprintf("ocs-sim %s%s -seed %d", command, typed(fs, args, "seed", "runs", "json", "trace", "trace-out"), seed)
 }
 
-func printFleet(r *fleet.Result) {
-	fmt.Printf("%d nodes x %d GPUs, K=%d, TP-%d, %d modules a bundle, %d runs of %.1f h, health round %.0f s\n",
+// typed are the flags of a command line that was parsed, but for some.
+func typed(fs *flag.FlagSet, args []string, but ...string) (line string) {
+	for i := 0; i < len(args); i++ {
+		name, _, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		word := " " + args[i]
+		if f := fs.Lookup(name); !hasValue && f != nil && !cli.IsBool(f) && i+1 < len(args) {
+			i++
+			word += " " + args[i]
+		}
+		if !slices.Contains(but, name) {
+			line += word
+		}
+	}
+	return line
+}
+
+func printFleet(out io.Writer, r *fleet.Result) {
+	cli.Say(out, "%d nodes x %d GPUs, K=%d, TP-%d, %d modules a bundle, %d runs of %.1f h, health round %.0f s",
 		r.Nodes, r.GPUsPerNode, r.K, r.TP, r.Modules, r.Runs, r.Hours, r.HealthSeconds)
 	if r.Costs != "" {
-		fmt.Printf("latencies: %s\n", r.Costs)
+		cli.Say(out, "latencies: %s", r.Costs)
 	}
-	fmt.Printf("%d faults, %d violations, %d of %d events lost\n", r.Faults, r.Violations, r.EventsLost, r.EventsTotal)
+	cli.Say(out, "%d faults, %d violations, %d of %d events lost", r.Faults, r.Violations, r.EventsLost, r.EventsTotal)
 	for _, n := range []string{"1", "2", "3"} {
 		s := r.BypassMicros[n]
-		fmt.Printf("bypass of %s: n %d, p50 %s, p99 %s, max %s us\n", n, s.N, number(s.P50), number(s.P99), number(s.Max))
+		cli.Say(out, "bypass of %s: n %d, p50 %s, p99 %s, max %s us", n, s.N, number(s.P50), number(s.P99), number(s.Max))
 	}
-	fmt.Printf("interruptions %d, dark %d us in all; of these moved by a plan %d, %d us; splits %d, joined in p50 %s, p99 %s, max %s ms\n",
+	cli.Say(out, "interruptions %d, dark %d us in all; of these moved by a plan %d, %d us; splits %d, joined in p50 %s, p99 %s, max %s ms",
 		r.Interruptions, r.DarkMicros, r.Moves, r.MovedMicros, r.Splits, number(r.SplitRepair.P50), number(r.SplitRepair.P99), number(r.SplitRepair.Max))
-	fmt.Printf("GPU waste mean %.4f, p99 %.4f, ideal %.4f, static %.4f\n", r.GPUWaste.Mean, r.GPUWaste.P99, r.GPUWaste.Ideal, r.GPUWaste.Static)
+	cli.Say(out, "GPU waste mean %.4f, p99 %.4f, ideal %.4f, static %.4f", r.GPUWaste.Mean, r.GPUWaste.P99, r.GPUWaste.Ideal, r.GPUWaste.Static)
 	if c := r.Core; c != nil {
-		fmt.Printf("%d optical switches: %d generations committed, %d agents killed in the middle of one; %d of %d links; longest tuning %.1f ms; %d looks at circuits that had to stay\n",
+		cli.Say(out, "%d optical switches: %d generations committed, %d agents killed in the middle of one; %d of %d links; longest tuning %.1f ms; %d looks at circuits that had to stay",
 			c.Switches, c.Commits, c.Killed, c.Realised, c.Granted, float64(c.DarkMicros)/1000, c.Looks)
 	}
-	fmt.Printf("%d steps, %.0f a second, %d polls, %d MiB\ntrace %s\n", r.Steps, r.EventsPerS, r.Polls, r.RSSMiB, r.TraceSHA256)
+	cli.Say(out, "%d steps, %.0f a second, %d polls, %d MiB", r.Steps, r.EventsPerS, r.Polls, r.RSSMiB)
+	cli.Say(out, "trace %s", r.TraceSHA256)
 }
 
 func number(v *int64) string {

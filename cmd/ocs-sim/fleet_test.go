@@ -24,10 +24,11 @@ func TestReplayRunsOneSeed(t *testing.T) {
 		return fs
 	}
 	fs := flags()
-	if err := fs.Parse(strings.Fields("-nodes 400 -k 3 -seed 5 -runs 9 -hours 0.5 -backup -health 90s -faults a.txt -json -trace-out t.txt")); err != nil {
+	args := strings.Fields("-nodes 400 -k=3 -seed 5 -runs 9 -hours 0.5 -backup -health 90s -faults a.txt -json -trace-out t.txt")
+	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	line := replay(fs, "fleet", 8)
+	line := replay(fs, args, "fleet", 8)
 	rest, ok := strings.CutPrefix(line, "ocs-sim fleet ")
 	again := flags()
 	if err := again.Parse(strings.Fields(rest)); !ok || err != nil || again.NArg() > 0 {

@@ -2,20 +2,19 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 	"ringlight/sim/hostile"
 )
 
 // runHostile attacks a fabric of one's own.
-func runHostile(ctx context.Context, args []string) error {
+func runHostile(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := hostile.Config{}
-	fs := newFlags("hostile", "ocs-sim hostile -broker mqtt://127.0.0.1:18830 -only numbers,flood")
+	fs := cli.NewFlags("hostile")
 	fs.StringVar(&cfg.Broker, "broker", defaultBroker, "MQTT broker, on this machine only")
 	fs.StringVar(&cfg.Fabric, "fabric", "f1", "fabric")
 	fs.IntVar(&cfg.Nodes, "nodes", 64, "nodes of the fabric")
@@ -26,11 +25,14 @@ func runHostile(ctx context.Context, args []string) error {
 	fs.StringVar(&cfg.Core, "core", "", "fabric of circuits on the same broker, its first jobs are this command's; none: its attacks are not tried")
 	only := fs.String("only", "", "attacks, with commas between them; none: all")
 	asJSON := fs.Bool("json", false, "print a JSON object for each attack and nothing else")
-	if err := parse(fs, args); err != nil {
+	if _, err := cli.ParseNone(fs, args, `Attacks a fabric of one's own on this machine, and looks after each attack how
+long its planner and its rings take to be as before.
+
+example: ocs-sim hostile -broker mqtt://127.0.0.1:18830 -only numbers,flood`); err != nil {
 		return err
 	}
 	if cfg.Nodes < 1 || cfg.Nodes > fabric.MaxNodes {
-		return usagef("nodes: %d: want 1 to %d", cfg.Nodes, fabric.MaxNodes)
+		return cli.Usage("nodes", fmt.Sprintf("1 to %d", fabric.MaxNodes), "%d", cfg.Nodes)
 	}
 	if *only != "" {
 		cfg.Only = strings.Split(*only, ",")
@@ -41,7 +43,7 @@ func runHostile(ctx context.Context, args []string) error {
 			fell++
 		}
 		if *asJSON {
-			json.NewEncoder(os.Stdout).Encode(r)
+			cli.PrintJSON(t.Out, r)
 			return
 		}
 		held := "held"
@@ -50,17 +52,17 @@ func runHostile(ctx context.Context, args []string) error {
 		} else if !r.Planning {
 			held = "SILENT"
 		}
-		fmt.Printf("%-16s %7d  %-6s answers within %5d ms, rings as before after %5d ms  %s", r.Attack, r.Count, held, r.AnswerMax, r.Back, r.What)
+		fmt.Fprintf(t.Out, "%-16s %7d  %-6s answers within %5d ms, rings as before after %5d ms  %s", r.Attack, r.Count, held, r.AnswerMax, r.Back, r.What)
 		if r.Note != "" {
-			fmt.Printf(" (%s)", r.Note)
+			fmt.Fprintf(t.Out, " (%s)", r.Note)
 		}
-		fmt.Println()
+		fmt.Fprintln(t.Out)
 	}
 	if _, err := hostile.Run(ctx, cfg); err != nil {
 		return err
 	}
 	if fell > 0 {
-		return fmt.Errorf("%d attacks were not held", fell)
+		return cli.Answered(fmt.Errorf("%d attacks were not held", fell))
 	}
 	return nil
 }

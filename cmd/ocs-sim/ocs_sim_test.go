@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
@@ -33,26 +36,28 @@ func TestUnacceptableCommandLines(t *testing.T) {
 		{"demo", "-physics", bad}, {"fleet", "-physics", bad}, {"demo", "-costs", bad}, {"fleet", "-costs", bad}, {"fleet", "-physics", filepath.Join(dir, "none.json")},
 		{"board", "-listen", "unix:" + filepath.Join(dir, "b.sock"), "-physics", bad},
 	} {
-		if code := run(context.Background(), args); code != exitUsage {
+		if code, _, _ := run(args); code != exitUsage {
 			t.Errorf("%q: exit code %d, want %d", args, code, exitUsage)
 		}
 	}
 	for _, args := range [][]string{{"-h"}, {"demo", "-h"}, {"agents", "-h"}, {"board", "-h"}, {"core", "-h"}} {
-		if code := run(context.Background(), args); code != exitDone {
+		if code, _, _ := run(args); code != exitDone {
 			t.Errorf("%q: exit code %d, want %d", args, code, exitDone)
 		}
 	}
 }
 
+var quiet = cli.Terminal{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}
+
 // Goal: a refused flag names its field and limit, through every wrapping.
 // Method: look for the typed errors.
 func TestRefusalNamesTheField(t *testing.T) {
-	err := demo(context.Background(), []string{"-days", "0"})
+	err := demo(context.Background(), []string{"-days", "0"}, quiet)
 	var p *proto.Error
 	if !errors.As(err, &p) || p.Field != "days" || p.Limit == "" {
 		t.Errorf("got %v", err)
 	}
-	err = demo(context.Background(), []string{"-tp", "30"})
+	err = demo(context.Background(), []string{"-tp", "30"}, quiet)
 	var f *fabric.Error
 	if !errors.As(err, &f) || f.Field != "tp" {
 		t.Errorf("got %v", err)
@@ -64,8 +69,8 @@ func TestRefusalNamesTheField(t *testing.T) {
 		if err := os.WriteFile(name, []byte(flags[1]), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		for _, command := range []func(context.Context, []string) error{demo, runFleet} {
-			if err := command(context.Background(), []string{flags[0], name}); !errors.As(err, &p) || p.Field != field || p.Limit == "" {
+		for _, command := range []func(context.Context, []string, cli.Terminal) error{demo, runFleet} {
+			if err := command(context.Background(), []string{flags[0], name}, quiet); !errors.As(err, &p) || p.Field != field || p.Limit == "" {
 				t.Errorf("%v: %v", flags, err)
 			}
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/proto"
 	"ringlight/sim/hostile"
@@ -17,9 +17,9 @@ import (
 )
 
 // procs runs a small cluster in which everything is a process of its own.
-func procs(ctx context.Context, args []string) error {
-	cfg := live.ProcsConfig{Modules: 1, Out: os.Stdout}
-	fs := newFlags("procs", "ocs-sim procs -broker /usr/sbin/mosquitto")
+func procs(ctx context.Context, args []string, t cli.Terminal) error {
+	cfg := live.ProcsConfig{Modules: 1, Out: t.Out}
+	fs := cli.NewFlags("procs")
 	fs.StringVar(&cfg.Broker, "broker", "mosquitto", "the broker's `command`; it takes -c FILE with a mosquitto configuration")
 	fs.StringVar(&cfg.Bin, "bin", "", "`folder` with ocs-agent, ocs-planner, ocs-sim and ocsctl; none: that of this command")
 	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
@@ -28,11 +28,13 @@ func procs(ctx context.Context, args []string) error {
 	fs.IntVar(&cfg.Kills, "kills", 0, "how often a process is killed while it writes, in place of all that")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage and -kills")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
-	if err := parse(fs, args); err != nil {
+	if _, err := cli.ParseNone(fs, args, `Runs a small cluster in which everything is a process of its own.
+
+example: ocs-sim procs -broker /usr/sbin/mosquitto`); err != nil {
 		return err
 	}
 	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
-		return usageError{invalid("modules", fmt.Sprintf("1 to %d", hal.MaxModules), "%d is out of range", cfg.Modules)}
+		return cli.AsUsage(invalid("modules", fmt.Sprintf("1 to %d", hal.MaxModules), "%d is out of range", cfg.Modules))
 	}
 	if cfg.Bin == "" {
 		self, err := os.Executable()
@@ -43,7 +45,7 @@ func procs(ctx context.Context, args []string) error {
 	}
 	broker, err := exec.LookPath(cfg.Broker)
 	if err != nil {
-		return usageError{invalid("broker", "a command that can be run", "%v", err)}
+		return cli.AsUsage(invalid("broker", "a command that can be run", "%v", err))
 	}
 	if cfg.Broker, err = filepath.Abs(broker); err != nil {
 		return err
@@ -52,21 +54,21 @@ func procs(ctx context.Context, args []string) error {
 		cfg.Out = io.Discard
 	}
 	cfg.Flood = func(ctx context.Context, broker, fabric string, nodes []int) int {
-		t := proto.Topics{Fabric: fabric}
-		topics := []string{t.Request("flood")}
+		at := proto.Topics{Fabric: fabric}
+		topics := []string{at.Request("flood")}
 		for _, n := range nodes {
 			id := proto.NodeID(n)
-			topics = append(topics, t.Desired(id), t.Command(id), t.Event(id), t.Reported(id))
+			topics = append(topics, at.Desired(id), at.Command(id), at.Event(id), at.Reported(id))
 		}
 		sent, err := hostile.Flood(ctx, broker, topics...)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
+			fmt.Fprintln(t.Err, err)
 		}
 		return sent
 	}
 	res, err := live.Procs(ctx, cfg)
 	if *asJSON {
-		err = errors.Join(err, json.NewEncoder(os.Stdout).Encode(res))
+		return cli.Answered(errors.Join(err, cli.PrintJSON(t.Out, res)))
 	}
 	return err
 }

@@ -1,97 +1,110 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"ringlight/proto"
+	"ringlight/cmd/cli"
 	"ringlight/sim/study"
 )
 
-var studies = []struct {
+// studies are all there are.
+func studies() []studyOf {
+	return []studyOf{
+		{"waste", "healthy GPUs in no group, all architectures ([IHBD] Fig. 9, 10, 16-18)", studyWaste, []variant{{"time", []string{"-chart", "time"}}, {"iid", []string{"-iid"}}}},
+		{"jobscale", "largest job that never pauses ([IHBD] Fig. 11)", studyJobScale, nil},
+		{"wait", "time that jobs wait for repairs ([IHBD] Fig. 12, 19)", studyWait, nil},
+		{"disruption", "running groups that faults touch, by method", studyDisruption, nil},
+		{"crosstor", "traffic that leaves its ToR, by method ([IHBD] Fig. 13a-c)", studyCrossTor, nil},
+		{"cost", "cost and power of interconnects ([IHBD] Tables 6, 8, Fig. 13d)", studyCost, nil},
+		{"bounds", "bound of the waste by K ([IHBD] Table 7)", studyBounds, nil},
+		{"mfu", "training MFU of an analytic model ([IHBD] Tables 2, 4, 5)", studyMFU, nil},
+		{"rewire", "circuits kept while a core changes, by method ([CROSS] Fig. 5-7)", studyRewire, nil},
+		{"flows", "the flow simulator: speed, memory, models of sharing", studyFlows, nil},
+		{"jct", "completion of jobs on a leaf-spine core, by strategy and queue ([VCLOS] Tables 2, 5-7)", studyJCT, nil},
+		{"topology", "direct links of a job: hops, tax, iterations, cost ([TOPO] sec 5)", studyTopology, nil},
+		{"compare", "every system on one workload, one budget, one fault trace: what to choose", studyCompare, nil},
+		{"reconfig", "one topology of a job against links that follow its traffic ([TOPO] App. E.4)", studyReconfig, nil},
+		{"lumos-jct", "completion of jobs on circuits between pods and on a Clos ([LUMOS] 6)", studyLumos, nil},
+	}
+}
+
+// studyOf is one study.
+type studyOf struct {
 	name, what string
 	run        func(ctx context.Context, s *studyRun) error
-}{
-	{"waste", "healthy GPUs in no group, all architectures ([IHBD] Fig. 9, 10, 16-18)", studyWaste},
-	{"jobscale", "largest job that never pauses ([IHBD] Fig. 11)", studyJobScale},
-	{"wait", "time that jobs wait for repairs ([IHBD] Fig. 12, 19)", studyWait},
-	{"disruption", "running groups that faults touch, by method", studyDisruption},
-	{"crosstor", "traffic that leaves its ToR, by method ([IHBD] Fig. 13a-c)", studyCrossTor},
-	{"cost", "cost and power of interconnects ([IHBD] Tables 6, 8, Fig. 13d)", studyCost},
-	{"bounds", "bound of the waste by K ([IHBD] Table 7)", studyBounds},
-	{"mfu", "training MFU of an analytic model ([IHBD] Tables 2, 4, 5)", studyMFU},
-	{"rewire", "circuits kept while a core changes, by method ([CROSS] Fig. 5-7)", studyRewire},
-	{"flows", "the flow simulator: speed, memory, models of sharing", studyFlows},
-	{"jct", "completion of jobs on a leaf-spine core, by strategy and queue ([VCLOS] Tables 2, 5-7)", studyJCT},
-	{"topology", "direct links of a job: hops, tax, iterations, cost ([TOPO] sec 5)", studyTopology},
-	{"compare", "every system on one workload, one budget, one fault trace: what to choose", studyCompare},
-	{"reconfig", "one topology of a job against links that follow its traffic ([TOPO] App. E.4)", studyReconfig},
-	{"lumos-jct", "completion of jobs on circuits between pods and on a Clos ([LUMOS] 6)", studyLumos},
+	also       []variant // of study all
 }
 
-func studyNoun(ctx context.Context, args []string) error {
-	list := ""
-	for _, s := range studies {
-		list += fmt.Sprintf("\n  ocs-sim study %-10s %s", s.name, s.what)
-	}
-	if len(args) == 0 {
-		return usagef("usage:%s", list)
-	}
-	if slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
-		fmt.Println("usage:" + list)
-		return nil
-	}
-	for _, s := range studies {
-		if s.name != args[0] {
-			continue
-		}
-		err := s.run(ctx, &studyRun{name: s.name, args: args[1:]})
-		var refused *proto.Error
-		if errors.As(err, &refused) {
-			err = usageError{err}
-		}
-		if err != nil && !errors.Is(err, flag.ErrHelp) && slices.ContainsFunc(args, isJSON) {
-			return failJSON(err)
-		}
-		return err
-	}
-	return usagef("there is no study %q:%s", args[0], list)
+// variant is a study once more, with flags.
+type variant struct {
+	name string
+	args []string
 }
 
-func isJSON(arg string) bool { return arg == "-json" || arg == "--json" }
+func (o studyOf) command(ctx context.Context, args []string, t cli.Terminal) error {
+	return o.run(ctx, &studyRun{name: o.name, args: args, t: t})
+}
 
 // studyRun is what all studies take from and give to the command line.
 type studyRun struct {
-	name string
-	args []string
-	fs   *flag.FlagSet
-	json *bool
-	csv  *string
-	svg  *string
-	seed *uint64
+	name   string
+	args   []string
+	t      cli.Terminal
+	fs     *flag.FlagSet
+	text   string
+	json   *bool
+	csv    *string
+	svg    *string
+	seed   *uint64
+	trace  string              // where -trace says nothing
+	gather func(written) error // instead of printing, and without a clock: study all
+}
+
+// written is a study as study all keeps it.
+type written struct {
+	title, command string
+	result         result
+	charts         []study.Chart
 }
 
 // flags makes the flag set with what every study has.
 func (s *studyRun) flags(example string) *flag.FlagSet {
-	s.fs = newFlags("study "+s.name, "ocs-sim study "+s.name+" "+example)
+	s.fs = cli.NewFlags("study " + s.name)
+	s.text = "example: ocs-sim study " + s.name + " " + example
 	s.json = s.fs.Bool("json", false, "print the result as JSON and nothing else")
 	s.csv = s.fs.String("csv", "", "write the table to `FILE` as CSV")
 	s.svg = s.fs.String("svg", "", "write the charts to `FILE` as SVG")
 	s.seed = s.fs.Uint64("seed", 1, "seed of everything drawn; further runs take the next ones")
+	s.fs.Bool("wide", false, "lines of any length")
 	return s.fs
+}
+
+func (s *studyRun) parse() error {
+	_, err := cli.ParseNone(s.fs, s.args, s.text)
+	return err
+}
+
+// command is what gives the same result again.
+func (s *studyRun) command() string {
+	line := "ocs-sim study " + s.name + typed(s.fs, s.args, "csv", "svg", "json", "wide", "seed", "trace", "parallel")
+	if f := s.fs.Lookup("trace"); f != nil && f.Value.String() != "" {
+		line += " -trace " + filepath.Base(f.Value.String())
+	}
+	return fmt.Sprintf("%s -seed %d", line, *s.seed)
 }
 
 // traceFlag is where the faults of a study come from.
 func (s *studyRun) traceFlag() *string {
-	return s.fs.String("trace", os.Getenv(traceVariable), "fault trace; none: the built-in generator (also "+traceVariable+")")
+	return s.fs.String("trace", cmp.Or(s.trace, os.Getenv(traceVariable)), "fault trace; none: the built-in generator (also "+traceVariable+")")
 }
 
 func (s *studyRun) clusterFlag() *string {
@@ -128,73 +141,104 @@ func compute[T any](ctx context.Context, f func() (T, error)) (T, error) {
 		return o.value, o.err
 	case <-ctx.Done():
 		var none T
-		return none, errors.New("interrupted")
+		return none, ctx.Err()
 	}
 }
 
 // emit writes the files and prints the result.
 func (s *studyRun) emit(title string, r result, charts []study.Chart) error {
+	remarks := r.Remarks()
+	if remarks.Comparison == nil {
+		remarks.Comparison = []study.Comparison{}
+	}
+	if s.gather != nil {
+		return s.gather(written{title, s.command(), r, charts})
+	}
+	if err := s.files(r.Table(), title, charts); err != nil {
+		return err
+	}
+	if *s.json {
+		return cli.PrintJSON(s.t.Out, r)
+	}
+	if err := cli.Say(s.t.Out, "%s\n", title); err != nil {
+		return err
+	}
+	if err := printTable(s.t.Out, r.Table()); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.t.Out, "\nAssumptions:")
+	for _, n := range remarks.Notes {
+		if err := cli.Say(s.t.Out, "- %s", n); err != nil {
+			return err
+		}
+	}
+	if len(remarks.Comparison) == 0 {
+		return nil
+	}
+	fmt.Fprintln(s.t.Out, "\nBeside the paper:")
+	for _, c := range remarks.Comparison {
+		if err := cli.Say(s.t.Out, "- %s: ours %s, paper %s. %s", c.Figure, c.Ours, c.Paper, c.Why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// files writes what -csv and -svg name.
+func (s *studyRun) files(table study.Table, title string, charts []study.Chart) error {
 	if *s.csv != "" {
-		if err := os.WriteFile(*s.csv, []byte(r.Table().CSV()), 0o644); err != nil {
+		if err := os.WriteFile(*s.csv, []byte(table.CSV()), 0o644); err != nil {
 			return fmt.Errorf("csv: %w", err)
 		}
 	}
-	if *s.svg != "" {
-		if err := os.WriteFile(*s.svg, []byte(study.SVG(title, charts)), 0o644); err != nil {
-			return fmt.Errorf("svg: %w", err)
-		}
+	if *s.svg == "" {
+		return nil
 	}
-	remarks := r.Remarks()
-	if *s.json {
-		if remarks.Comparison == nil {
-			remarks.Comparison = []study.Comparison{}
-		}
-		return json.NewEncoder(os.Stdout).Encode(r)
+	if err := os.WriteFile(*s.svg, []byte(study.SVG(title, source(s.command()), charts)), 0o644); err != nil {
+		return fmt.Errorf("svg: %w", err)
 	}
-	var b strings.Builder
-	b.WriteString(title + "\n\n" + r.Table().Text() + "\nAssumptions:\n")
-	for _, n := range remarks.Notes {
-		b.WriteString("- " + n + "\n")
-	}
-	if len(remarks.Comparison) > 0 {
-		b.WriteString("\n" + remarks.Beside().Text())
-	}
-	_, err := io.WriteString(os.Stdout, b.String())
-	return err
+	return nil
 }
 
-// progress draws a bar on stderr: in place on a terminal, else a line for
-// every fifth.
+// printTable prints figures for people: the head in words, in parts where it is
+// wider than the screen.
+func printTable(out io.Writer, t study.Table) error {
+	table := cli.Table{Screen: cli.ScreenOf(out), Keys: t.Keys()}
+	head := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		head[i] = strings.ReplaceAll(c, "_", " ")
+	}
+	table.Row(head...)
+	for _, r := range t.Rows {
+		table.Row(append(slices.Clone(r), make([]string, len(head)-len(r))...)...)
+	}
+	return table.Print(out)
+}
+
+// progress draws a bar where somebody looks, and nothing elsewhere.
 func (s *studyRun) progress() study.Progress {
-	terminal := false
-	if info, err := os.Stderr.Stat(); err == nil {
-		terminal = info.Mode()&os.ModeCharDevice != 0
+	out := progress(s.t, *s.json)
+	if out == io.Discard {
+		return func(done, of int) {}
 	}
-	return bar(os.Stderr, "study "+s.name, terminal)
+	return bar(out, "study "+s.name)
 }
 
-func bar(w io.Writer, name string, terminal bool) study.Progress {
+func bar(w io.Writer, name string) study.Progress {
 	const width = 30
 	last := -1
 	return func(done, of int) {
 		percent := 100 * done / max(1, of)
-		if !terminal {
-			percent -= percent % 20
-		}
 		if percent <= last {
 			return
 		}
 		last = percent
 		full := width * percent / 100
-		line := fmt.Sprintf("%s [%s%s] %3d %%", name, strings.Repeat("#", full), strings.Repeat(".", width-full), percent)
-		if terminal {
-			fmt.Fprint(w, "\r"+line)
-			if percent < 100 {
-				return
-			}
-			line = ""
+		end := ""
+		if percent == 100 {
+			end = "\n"
 		}
-		fmt.Fprintln(w, line)
+		fmt.Fprintf(w, "\r%s [%s%s] %3d %%%s", name, strings.Repeat("#", full), strings.Repeat(".", width-full), percent, end)
 	}
 }
 

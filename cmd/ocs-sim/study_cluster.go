@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim/study"
@@ -72,7 +71,7 @@ func (s *studyRun) cluster(t traced) (study.ClusterConfig, error) {
 		return cfg, nil
 	}
 	if cfg.Trace, err = readTrace(*t.file); err != nil {
-		return cfg, usageError{err}
+		return cfg, cli.AsUsage(err)
 	}
 	cfg.Name = filepath.Base(*t.file)
 	return cfg, nil
@@ -85,7 +84,7 @@ func studyWaste(ctx context.Context, s *studyRun) error {
 	ratios := ratioList(fs, "ratios", study.DefaultRatios(), "faulty nodes, with -iid")
 	chart := fs.String("chart", "cdf", "what -svg shows of a trace: cdf, or time (each day of the first run)")
 	faulty := fs.String("faulty", "", "count for the faulty nodes in `FILE`, a JSON array of node numbers, with -nodes, -gpus and one -tp")
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	if *chart != "cdf" && *chart != "time" {
@@ -143,26 +142,17 @@ func (s *studyRun) givenFaults(z sized, name string) error {
 	for _, m := range study.Models {
 		table.Rows = append(table.Rows, []string{string(m), fmt.Sprint(models[m].WastedGPUs)})
 	}
-	if *s.csv != "" {
-		if err := os.WriteFile(*s.csv, []byte(table.CSV()), 0o644); err != nil {
-			return fmt.Errorf("csv: %w", err)
-		}
+	chart := study.Chart{Title: fmt.Sprintf("TP-%d, %d of %d nodes faulty", size.TPs[0], len(list), size.Nodes), YLabel: "wasted GPUs", Categories: []string{""}}
+	for _, m := range study.Models {
+		chart.Series = append(chart.Series, study.Series{Name: string(m), Y: []float64{float64(models[m].WastedGPUs)}})
 	}
-	if *s.svg != "" {
-		chart := study.Chart{Title: fmt.Sprintf("TP-%d, %d of %d nodes faulty", size.TPs[0], len(list), size.Nodes), YLabel: "wasted GPUs", Categories: []string{""}}
-		for _, m := range study.Models {
-			chart.Series = append(chart.Series, study.Series{Name: string(m), Y: []float64{float64(models[m].WastedGPUs)}})
-		}
-		if err := os.WriteFile(*s.svg, []byte(study.SVG("GPU waste of one set of faults", []study.Chart{chart})), 0o644); err != nil {
-			return fmt.Errorf("svg: %w", err)
-		}
+	if err := s.files(table, "GPU waste of one set of faults", []study.Chart{chart}); err != nil {
+		return err
 	}
-	s.progress()(1, 1)
 	if *s.json {
-		return json.NewEncoder(os.Stdout).Encode(map[string]any{"models": models})
+		return cli.PrintJSON(s.t.Out, map[string]any{"models": models})
 	}
-	_, err = io.WriteString(os.Stdout, table.Text())
-	return err
+	return printTable(s.t.Out, table)
 }
 
 func readFaulty(name string) ([]int, error) {
@@ -189,9 +179,9 @@ func readFaulty(name string) ([]int, error) {
 }
 
 func studyJobScale(ctx context.Context, s *studyRun) error {
-	fs := s.flags("-trace fault_trace.json -csv jobscale.csv")
+	s.flags("-trace fault_trace.json -csv jobscale.csv")
 	t := s.traced(20)
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	cfg, err := s.cluster(t)
@@ -210,7 +200,7 @@ func studyWait(ctx context.Context, s *studyRun) error {
 	t := s.traced(20)
 	scales := ratioList(fs, "scales", study.DefaultScales(), "job sizes")
 	repair := fs.String("repair", "mean", "time to repair: mean (of the trace, as the paper does) or trace (each as it was)")
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	if *repair != "mean" && *repair != "trace" {

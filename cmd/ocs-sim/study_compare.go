@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/sim/study"
 )
 
@@ -34,7 +35,7 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 	systems := fs.String("systems", strings.Join(cfg.Systems, ","), "which, separated by commas")
 	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that jobs and faults are drawn")
 	parallel := parallelFlag(fs)
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	var err error
@@ -61,7 +62,7 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 	}
 	if *file != "" {
 		if cfg.Trace, err = readTrace(*file); err != nil {
-			return usageError{err}
+			return cli.AsUsage(err)
 		}
 		cfg.Source.Name = filepath.Base(*file)
 	}
@@ -69,7 +70,7 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 		return err
 	}
 	runs, err := compute(ctx, func() ([]study.CompareRun, error) {
-		return sideBySide(cfg.Cells(), cfg.Run, *parallel, s.onTerminal())
+		return sideBySide(cfg.Cells(), cfg.Run, *parallel, s.progress())
 	})
 	if err != nil {
 		return err

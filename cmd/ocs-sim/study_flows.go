@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ringlight/cmd/cli"
 	"ringlight/sim/study"
 )
 
@@ -37,19 +38,21 @@ func studyFlows(ctx context.Context, s *studyRun) error {
 	fs.BoolVar(&cfg.Packed, "packed", cfg.Packed, "a job takes the first free servers, not any")
 	micros := fs.Int("compute-us", int(cfg.Compute.Microseconds()), "compute of an iteration, times 0.5 to 1.5 by job")
 	patterns := fs.String("patterns", strings.Join(cfg.Patterns, ","), "traffic of the jobs, a `LIST` of "+strings.Join(study.FlowPatterns, ", "))
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	if *file != "" {
 		var err error
 		if cfg.Faults.Trace, err = readTrace(*file); err != nil {
-			return usageError{err}
+			return cli.AsUsage(err)
 		}
 	}
 	cfg.Faults.Bypass, cfg.Faults.Reload = time.Duration(*bypass)*time.Microsecond, time.Duration(*reload)*time.Second
 	cfg.Patterns = strings.Split(*patterns, ",")
 	cfg.Compute, cfg.Seed, cfg.Progress = time.Duration(*micros)*time.Microsecond, *s.seed, s.progress()
-	cfg.Clock, cfg.Memory = processorTime, memoryInUse
+	if s.gather == nil {
+		cfg.Clock, cfg.Memory = processorTime, memoryInUse
+	}
 	res, err := compute(ctx, func() (*study.FlowsResult, error) { return study.Flows(cfg) })
 	if err != nil {
 		return err

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/sim/flow"
 	"ringlight/sim/study"
 )
@@ -28,7 +28,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")
 	clock := fs.Bool("clock", true, "time decisions, by the processor; without, the same command prints the same bytes")
 	parallel := parallelFlag(fs)
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	var err error
@@ -48,7 +48,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	if cfg.List != nil {
 		cfg.Name, cfg.Gaps = *jobs, []time.Duration{0}
 	}
-	if *clock {
+	if *clock && s.gather == nil {
 		cfg.Clock = threadTime
 	}
 	if err := cfg.Validate(); err != nil {
@@ -59,7 +59,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 		defer runtime.UnlockOSThread()
 		return cfg.Run(cell)
 	}
-	runs, err := compute(ctx, func() ([]study.JCTRun, error) { return sideBySide(cfg.Cells(), run, *parallel, s.onTerminal()) })
+	runs, err := compute(ctx, func() ([]study.JCTRun, error) { return sideBySide(cfg.Cells(), run, *parallel, s.progress()) })
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func jctCluster(name string) (study.JCTCluster, error) {
 	}
 	f, err := open(name)
 	if err != nil {
-		return study.JCTCluster{}, usagef("cluster: %w: want 512, 2048 or a file", err)
+		return study.JCTCluster{}, cli.Usage("cluster", "512, 2048 or a file", "%w", err)
 	}
 	defer f.Close()
 	return study.ReadJCTCluster(f)
@@ -90,12 +90,4 @@ func splitList(text string) []string {
 		out = append(out, strings.TrimSpace(part))
 	}
 	return out
-}
-
-// onTerminal is progress where somebody watches, and nobody elsewhere.
-func (s *studyRun) onTerminal() study.Progress {
-	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-		return s.progress()
-	}
-	return nil
 }

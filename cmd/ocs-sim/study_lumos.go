@@ -24,7 +24,7 @@ func studyLumos(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")
 	vary := fs.Bool("vary", true, "also vary each input by itself")
 	parallel := parallelFlag(fs)
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	cfg.Seed = *s.seed
@@ -40,7 +40,7 @@ func studyLumos(ctx context.Context, s *studyRun) error {
 		return err
 	}
 	runs, err := compute(ctx, func() ([]study.LumosRun, error) {
-		return sideBySide(cfg.Cells(), cfg.Run, *parallel, s.onTerminal())
+		return sideBySide(cfg.Cells(), cfg.Run, *parallel, s.progress())
 	})
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ func studyReconfig(ctx context.Context, s *studyRun) error {
 	fs.DurationVar(&cfg.Period, "period", cfg.Period, "between two looks at what is unsent")
 	fs.DurationVar(&cfg.Dark, "dark", cfg.Dark, "while links are made")
 	models := fs.String("models", "all", "which, separated by commas: names of study topology or JSON files")
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	cfg.Seed, cfg.Progress = *s.seed, s.progress()

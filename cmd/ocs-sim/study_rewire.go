@@ -18,12 +18,14 @@ func studyRewire(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.Steps, "steps", 0, "steps of the search for one topology, all groups; 0: 120 a link")
 	idle := ratioList(fs, "idle", cfg.Idle, "ports that stay idle")
 	churn := ratioList(fs, "churn", cfg.Churn, "links that change from one topology to the next")
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	cfg.Idle, cfg.Churn, cfg.Seed, cfg.Progress = *idle, *churn, *s.seed, s.progress()
-	start := time.Now()
-	cfg.Clock = func() time.Duration { return time.Since(start) }
+	if s.gather == nil {
+		start := time.Now()
+		cfg.Clock = func() time.Duration { return time.Since(start) }
+	}
 	res, err := compute(ctx, func() (*study.RewireResult, error) { return study.Rewire(cfg) })
 	if err != nil {
 		return err

@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim/study"
@@ -16,7 +15,7 @@ func studyDisruption(ctx context.Context, s *studyRun) error {
 	t := s.traced(1)
 	hops := intList(fs, "k", []int{2, 3}, "hops that a fibre may span")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole groups that may move to make one more whole: none, few (8) or any; few is a fabric's default too")
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	cfg, err := s.cluster(t)
@@ -40,7 +39,7 @@ func studyCrossTor(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.PerToR, "nodes-per-tor", cfg.PerToR, "nodes under a ToR switch")
 	domains := intList(fs, "nodes-per-domain", cfg.Domains, "nodes under a group of aggregation switches")
 	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that each cluster is drawn")
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	cfg.Domains, cfg.Seed, cfg.Progress = *domains, *s.seed, s.progress()
@@ -58,7 +57,7 @@ func studyCost(ctx context.Context, s *studyRun) error {
 	z := s.sized(def, 50)
 	price := fs.Int("gpu-cost", study.DefaultGPUCost, "price of a GPU in dollars")
 	ratios := ratioList(fs, "ratios", study.CostRatios(), "faulty nodes")
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	size, err := z.size(fabric.Ring)
@@ -78,7 +77,7 @@ func studyBounds(ctx context.Context, s *studyRun) error {
 	fs := s.flags("-runs 1000 -json")
 	fs.IntVar(&cfg.GPUs, "gpus-total", study.DefaultSize().GPUsTotal(), "GPUs of the cluster that is drawn")
 	fs.IntVar(&cfg.Runs, "runs", 400, "times that it is drawn")
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	cfg.Seed, cfg.Progress = *s.seed, s.progress()
@@ -94,7 +93,7 @@ func studyMFU(ctx context.Context, s *studyRun) error {
 	gpus := fs.Int("gpus-total", 0, "print the best strategy for so many GPUs instead of the paper's tables")
 	name := fs.String("model", "", "with -gpus-total: llama405b-mha or gpt-moe-1.1t (default llama405b-mha)")
 	tpMax := fs.Int("tp-max", study.MaxTP, "with -gpus-total: largest TP, a power of two")
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	given := s.given()
@@ -129,16 +128,12 @@ func (s *studyRun) bestStrategy(gpus int, name string, tpMax int) error {
 	if err != nil {
 		return err
 	}
-	s.progress()(1, 1)
 	answer := &study.Answer{Model: net.Name, GPUs: gpus, TPMax: tpMax, Outcome: best}
-	if *s.csv != "" {
-		if err := os.WriteFile(*s.csv, []byte(answer.Table().CSV()), 0o644); err != nil {
-			return fmt.Errorf("csv: %w", err)
-		}
+	if err := s.files(answer.Table(), "", nil); err != nil {
+		return err
 	}
 	if *s.json {
-		return json.NewEncoder(os.Stdout).Encode(answer)
+		return cli.PrintJSON(s.t.Out, answer)
 	}
-	fmt.Print(answer.Table().Text())
-	return nil
+	return printTable(s.t.Out, answer.Table())
 }

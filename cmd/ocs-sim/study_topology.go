@@ -24,7 +24,7 @@ func studyTopology(ctx context.Context, s *studyRun) error {
 	models := fs.String("models", "all", "which, separated by commas: "+strings.Join(model.Names(), ", ")+" or JSON files")
 	fs.IntVar(&cfg.Shared, "shared", cfg.Shared, "times that jobs are drawn on 432 shared servers; 0: not run")
 	fs.BoolVar(&cfg.ShareLayers, "share-layers", false, "searches may share dense layers among servers")
-	if err := parse(fs, s.args); err != nil {
+	if err := s.parse(); err != nil {
 		return err
 	}
 	cfg.Degrees, cfg.Gbps, cfg.Batches, cfg.Seed, cfg.Progress = *degrees, *gbps, *batches, *s.seed, s.progress()

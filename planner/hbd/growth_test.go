@@ -74,7 +74,7 @@ func plot(rows []grown) string {
 		add(&panels[1], "Place"+with, r.place/1000)
 		add(&panels[2], "planner"+with, r.heap)
 	}
-	return study.SVG("What a fault costs the planner, by nodes", panels)
+	return study.SVG("What a fault costs the planner, by nodes", "make bench-growth", panels)
 }
 
 // processor is the processor time that f takes; others work on the machine.

@@ -141,11 +141,12 @@ func (r *BoundsResult) Table() Table {
 func (r *BoundsResult) Charts() []Chart {
 	var out []Chart
 	for _, row := range r.Rows {
-		c := panelOf(&out, fmt.Sprintf("%d GPUs per node, TP-%d", row.GPUsNode, r.TP), Chart{YLabel: "GPU waste ratio", YPercent: true})
+		c := panelOf(&out, fmt.Sprintf("%d GPUs per node, TP-%d", row.GPUsNode, r.TP), Chart{XLabel: "hops that a fibre spans", YLabel: "GPU waste, % of GPUs", YPercent: true, YLog: true})
 		c.Categories = append(c.Categories, fmt.Sprintf("K=%d", row.K))
-		c.point("bound as printed", 0, row.Printed)
-		c.point("bound", 0, row.Sound)
-		c.point("drawn", 0, row.Simulated)
+		c.point("bound of [IHBD] App. C", 0, row.Printed)
+		c.point("Table 7, paper", 0, row.Paper)
+		c.point("bound without its spare factor", 0, row.Sound)
+		c.point("drawn at random", 0, row.Simulated)
 	}
 	return out
 }

@@ -137,12 +137,12 @@ func (r *CompareResult) Table() Table {
 // Charts are completion and waiting by system, what faults add by their rate,
 // completion by load, and prices.
 func (r *CompareResult) Charts() []Chart {
-	bars := Chart{Title: "running and waiting, with faults", YLabel: "s"}
-	prices := Chart{Title: "price of a GPU's network", YLabel: "dollars"}
-	byFaults := Chart{Title: "completion by fault rate", XLabel: "traces over each other", YLabel: "JCT, s"}
-	ofFaults := Chart{Title: "the same, of the switch's", XLabel: "traces over each other", YLabel: "JCT of the switch's"}
-	byLoad := Chart{Title: "completion by load", XLabel: "load", YLabel: "JCT, s"}
-	ofLoad := Chart{Title: "the same, of the switch's", XLabel: "load", YLabel: "JCT of the switch's"}
+	bars := Chart{Title: "Running (JRT) and waiting (JWT), with faults", YLabel: "mean of the jobs, s"}
+	prices := Chart{Title: "Price of the network, by two price lists", YLabel: "dollars per GPU"}
+	byFaults := Chart{Title: "Completion by fault rate", XLabel: "fault traces at once", YLabel: "mean JCT, s", YFit: true}
+	ofFaults := Chart{Title: "Completion by fault rate, against one big switch", XLabel: "fault traces at once", YLabel: "JCT / JCT of the switch", YFit: true}
+	byLoad := Chart{Title: "Completion by load", XLabel: "GPUs asked for, share of all", YLabel: "mean JCT, s", YFit: true}
+	ofLoad := Chart{Title: "Completion by load, against one big switch", XLabel: "GPUs asked for, share of all", YLabel: "JCT / JCT of the switch", YFit: true}
 	rows := slices.Clone(r.Rows)
 	slices.SortStableFunc(rows, func(a, b CompareRow) int { return cmp.Or(cmp.Compare(a.Load, b.Load), cmp.Compare(a.Faults, b.Faults)) })
 	for _, x := range rows {
@@ -168,7 +168,11 @@ func (r *CompareResult) Charts() []Chart {
 		if x.Built {
 			prices.Categories = append(prices.Categories, x.System)
 			prices.point("[IHBD] Table 8", 0, float64(x.Cents)/100)
-			prices.point("[TOPO] Table 2", 0, float64(x.Table2)/100)
+			table2 := Absent // has no price for it
+			if x.Table2 > 0 {
+				table2 = float64(x.Table2) / 100
+			}
+			prices.point("[TOPO] Table 2", 0, table2)
 		}
 	}
 	return []Chart{bars, prices, byFaults, ofFaults, byLoad, ofLoad}

@@ -220,12 +220,12 @@ func (r *CostResult) Table() Table {
 
 // Charts are the unit costs and the aggregate cost.
 func (r *CostResult) Charts() []Chart {
-	unit := Chart{Title: "interconnect per GPU and GBps (Table 6)", YLabel: "dollars per GBps"}
-	agg := Chart{Title: fmt.Sprintf("aggregate cost, TP-%d, GPU at %d dollars (Fig. 13d)", r.TP, r.GPUCost), XLabel: "node fault ratio", YLabel: "dollars per GPU", XPercent: true}
+	unit := Chart{Title: "Interconnect of a GPU ([IHBD] Table 6)", YLabel: "dollars per GB/s"}
+	agg := Chart{Title: fmt.Sprintf("With GPUs wasted, %d dollars each, TP-%d ([IHBD] Fig. 13d)", r.GPUCost, r.TP), XLabel: "faulty nodes, % of all", YLabel: "dollars per GPU", XPercent: true}
 	series := Series{}
 	for _, u := range r.Table6 {
 		name := strings.NewReplacer("InfiniteHBD ", "IHBD ", "Alibaba ", "", "NVL-36x2", "36x2").Replace(u.Name)
-		unit.Categories = append(unit.Categories, strings.NewReplacer("(K=2)", "K2", "(K=3)", "K3", "IHBD ", "").Replace(name))
+		unit.Categories = append(unit.Categories, strings.NewReplacer("(K=2)", "K=2", "(K=3)", "K=3").Replace(name))
 		series.Y = append(series.Y, u.GBpsCost)
 	}
 	unit.Series = []Series{series}

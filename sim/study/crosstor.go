@@ -237,9 +237,9 @@ func (r *CrossTorResult) Table() Table {
 // Charts are the three figures at the smallest and the largest domain.
 func (r *CrossTorResult) Charts() []Chart {
 	dress := map[string]Chart{
-		"13a": {XLabel: "GPUs", YLabel: "cross-ToR traffic (0.1 M)", YPercent: true},
-		"13b": {XLabel: "job scale", YLabel: "cross-ToR traffic (0.1 M)", XPercent: true, YPercent: true},
-		"13c": {XLabel: "node fault ratio", YLabel: "cross-ToR traffic (0.1 M)", XPercent: true, YPercent: true},
+		"13a": {Title: "By cluster ([IHBD] Fig. 13a)", XLabel: "GPUs of the cluster, logarithmic", XLog: true},
+		"13b": {Title: "By size of the job ([IHBD] Fig. 13b)", XLabel: "GPUs of the job, % of all", XPercent: true},
+		"13c": {Title: "By faults ([IHBD] Fig. 13c)", XLabel: "faulty nodes, % of all", XPercent: true},
 	}
 	smallest, largest := r.Rows[0].Domain, r.Rows[0].Domain
 	for _, row := range r.Rows {
@@ -258,10 +258,15 @@ func (r *CrossTorResult) Charts() []Chart {
 			x = row.Faults
 		}
 		name := string(row.Method)
-		if row.Method != Baseline {
-			name = fmt.Sprintf("%s, domain %d", row.Method, row.Domain)
+		switch row.Method {
+		case Exact:
+			name = fmt.Sprintf("exact, %d nodes a domain", row.Domain)
+		case Paper:
+			name = fmt.Sprintf("[IHBD] Alg. 5, %d nodes a domain", row.Domain)
 		}
-		panelOf(&out, "Fig. "+row.Figure, dress[row.Figure]).point(name, x, row.Tenth)
+		panel := dress[row.Figure]
+		panel.YLabel, panel.YPercent = "traffic that leaves its ToR, % of all", true
+		panelOf(&out, panel.Title, panel).point(name, x, row.Tenth)
 	}
 	return out
 }

@@ -201,15 +201,15 @@ func (r *DisruptionResult) Table() Table {
 
 // Charts are groups touched by faults and by repairs.
 func (r *DisruptionResult) Charts() []Chart {
-	faults := Chart{Title: "by a fault", YLabel: "groups touched, mean"}
-	repairs := Chart{Title: "by a repair", YLabel: "groups touched, mean"}
+	faults := Chart{Title: "By a fault", YLabel: "running groups touched, mean"}
+	repairs := Chart{Title: "By a repair", YLabel: "running groups touched, mean"}
 	for _, row := range r.Rows {
-		name := fmt.Sprintf("TP-%d K%d", row.TP, row.K)
+		name := fmt.Sprintf("TP-%d K=%d", row.TP, row.K)
 		faults.Categories, repairs.Categories = append(faults.Categories, name), append(repairs.Categories, name)
-		faults.point("ours", 0, row.OursFault)
-		faults.point("from nothing", 0, row.PaperFault)
-		repairs.point("ours", 0, row.OursRepair)
-		repairs.point("from nothing", 0, row.PaperRepair)
+		faults.point("mended (ours)", 0, row.OursFault)
+		faults.point("placed from nothing ([IHBD] Alg. 2)", 0, row.PaperFault)
+		repairs.point("mended (ours)", 0, row.OursRepair)
+		repairs.point("placed from nothing ([IHBD] Alg. 2)", 0, row.PaperRepair)
 	}
 	return []Chart{faults, repairs}
 }

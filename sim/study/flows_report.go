@@ -201,9 +201,17 @@ func (r *FlowsResult) Table() Table {
 	return t
 }
 
-// Charts are flows a second by pattern.
-func (r *FlowsResult) Charts() []Chart {
-	c := Chart{Title: "flows a second of one core", YLabel: "millions", Categories: []string{}}
+// Charts are how far models of sharing are off, and flows a second by pattern if
+// they were timed.
+func (r *FlowsResult) Charts() (out []Chart) {
+	for _, m := range r.Models {
+		p := panelOf(&out, "Mean JCT by other models of sharing, against rounds", Chart{YLabel: "off by, %", YPercent: true})
+		if n := len(p.Categories); n == 0 || p.Categories[n-1] != m.Pattern {
+			p.Categories = append(p.Categories, m.Pattern)
+		}
+		p.point(m.Sharing, 0, m.Mean)
+	}
+	c := Chart{Title: "Flows simulated by one core", YLabel: "millions of flows a second", YLog: true, Categories: []string{}}
 	full, short := Series{Name: "unabridged"}, Series{Name: "abridged"}
 	for _, row := range r.Rows {
 		if row.FlowsPerS == nil {
@@ -219,5 +227,8 @@ func (r *FlowsResult) Charts() []Chart {
 		s.X, s.Y = append(s.X, at), append(s.Y, float64(*row.FlowsPerS)/1e6)
 	}
 	c.Series = []Series{short, full}
-	return []Chart{c}
+	if len(c.Categories) > 0 {
+		out = append(out, c)
+	}
+	return out
 }

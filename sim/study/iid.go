@@ -137,7 +137,7 @@ func (r *IIDResult) Table() Table {
 func (r *IIDResult) Charts() []Chart {
 	var out []Chart
 	for _, row := range r.Rows {
-		c := panelOf(&out, fmt.Sprintf("TP-%d", row.TP), Chart{XLabel: "node fault ratio", YLabel: "GPU waste ratio", XPercent: true, YPercent: true})
+		c := panelOf(&out, fmt.Sprintf("Groups of %d GPUs (TP-%d)", row.TP, row.TP), Chart{XLabel: "faulty nodes, % of all", YLabel: "healthy GPUs in no group, % of all", XPercent: true, YPercent: true})
 		c.point(string(row.Model), row.Ratio, row.Mean)
 	}
 	return out

@@ -148,10 +148,10 @@ func (r *JCTResult) Charts() []Chart {
 	if len(lambdas) < 2 {
 		return r.bars()
 	}
-	const label = "mean gap between jobs, lambda, s"
+	const label = "mean time between arrivals (lambda), s"
 	both := func(title, ylabel string, of func(m JCTMean) (ours, paper float64)) {
 		for _, m := range r.Means {
-			c := panelOf(&out, title+", "+m.Queue, Chart{XLabel: label, YLabel: ylabel})
+			c := panelOf(&out, title+", queue "+m.Queue, Chart{XLabel: label, YLabel: ylabel, YFit: true})
 			ours, paper := of(m)
 			if ours >= 0 {
 				c.point(m.Strategy, float64(m.LambdaMS)/1000, ours)
@@ -161,8 +161,8 @@ func (r *JCTResult) Charts() []Chart {
 			}
 		}
 	}
-	both("completion", "JCT, s", func(m JCTMean) (float64, float64) { return float64(m.JCT) / 1000, r.paperJCT(m) })
-	both("against Best", "JCT of Best's", func(m JCTMean) (float64, float64) {
+	both("Completion", "mean JCT, s", func(m JCTMean) (float64, float64) { return float64(m.JCT) / 1000, r.paperJCT(m) })
+	both("Completion against the ideal network", "JCT / JCT of Best", func(m JCTMean) (float64, float64) {
 		best := r.mean(StrategyBest, m.Queue, m.LambdaMS)
 		if best == nil || m.Strategy == StrategyBest || m.Strategy == StrategyECMP {
 			return -1, 0 // ECMP would flatten all others
@@ -173,7 +173,7 @@ func (r *JCTResult) Charts() []Chart {
 		}
 		return *m.OfBest, paper
 	})
-	both("blocked by the network", "heads of the queue", func(m JCTMean) (float64, float64) {
+	both("Blocked by the network", "heads of the queue that had to wait", func(m JCTMean) (float64, float64) {
 		if m.Strategy != StrategyVClos && m.Strategy != StrategyOCS {
 			return -1, 0
 		}
@@ -186,14 +186,16 @@ func (r *JCTResult) Charts() []Chart {
 func (r *JCTResult) bars() []Chart {
 	var out []Chart
 	for _, m := range r.Means {
-		c := panelOf(&out, "running and waiting, "+m.Queue, Chart{YLabel: "s"})
+		c := panelOf(&out, "Running (JRT), waiting (JWT) and both (JCT), queue "+m.Queue, Chart{YLabel: "mean of the jobs, s"})
 		c.Categories = append(c.Categories, m.Strategy)
 		c.point("JRT", 0, float64(m.JRT)/1000)
 		c.point("JWT", 0, float64(m.JWT)/1000)
 		c.point("JCT", 0, float64(m.JCT)/1000)
-		if p := r.paperJCT(m); p > 0 {
-			c.point("JCT"+paperMark, 0, p)
+		p := r.paperJCT(m)
+		if p <= 0 {
+			p = Absent
 		}
+		c.point("JCT"+paperMark, 0, p)
 	}
 	return out
 }

@@ -114,8 +114,8 @@ func (r *JobScaleResult) Table() Table {
 
 // Charts are groups of bars, one for each TP ([IHBD] Fig. 11).
 func (r *JobScaleResult) Charts() []Chart {
-	always := Chart{Title: "never pauses", XLabel: "group size", YLabel: "GPUs of the job"}
-	most := Chart{Title: "runs in 99 % of the time", XLabel: "group size", YLabel: "GPUs of the job"}
+	always := Chart{Title: "Largest job that never pauses", XLabel: "GPUs of a group", YLabel: "GPUs of the job"}
+	most := Chart{Title: "Largest job that runs 99 % of the time", XLabel: "GPUs of a group", YLabel: "GPUs of the job"}
 	for _, row := range r.Rows {
 		name := fmt.Sprintf("TP-%d", row.TP)
 		for _, c := range []*Chart{&always, &most} {

@@ -184,15 +184,15 @@ func (r *LumosResult) Table() Table {
 func (r *LumosResult) Charts() []Chart {
 	var out []Chart
 	for i, g := range r.Gains {
-		c := panelOf(&out, fmt.Sprintf("saved of the Clos's times, cases %d to %d", i/4*4+1, min(i/4*4+4, len(r.Gains))), Chart{YPercent: true})
+		c := panelOf(&out, fmt.Sprintf("Cases %d to %d of %d", i/4*4+1, min(i/4*4+4, len(r.Gains)), len(r.Gains)), Chart{YLabel: "time saved of the Clos's, %", YPercent: true})
 		c.Categories = append(c.Categories, g.Case)
 		for _, s := range []struct {
 			name  string
 			value *float64
 		}{{"JRT", &g.JRT}, {"JRT, paper", g.PaperJRT}, {"JCT", &g.JCT}, {"JCT, paper", g.PaperJCT}} {
-			v := 0.0
+			v := Absent
 			if s.value != nil {
-				v = max(0, *s.value)
+				v = *s.value
 			}
 			c.point(s.name, float64(i), v)
 		}

@@ -91,9 +91,9 @@ func (r *MFUResult) Table() Table {
 
 // Charts are the three tables as bars.
 func (r *MFUResult) Charts() []Chart {
-	llama := Chart{Title: "Llama 3.1-405B (Table 2)", XLabel: "GPUs", YLabel: "MFU", YPercent: true}
-	moe := Chart{Title: "GPT-MoE (Table 5)", XLabel: "GPUs", YLabel: "MFU", YPercent: true}
-	expert := Chart{Title: "GPT-MoE, TP and EP with growing imbalance (Table 4)", YLabel: "MFU", YPercent: true}
+	llama := Chart{Title: "Llama 3.1-405B ([IHBD] Table 2)", XLabel: "GPUs", YLabel: "model FLOPs utilisation", YPercent: true}
+	moe := Chart{Title: "GPT-MoE 1.1T ([IHBD] Table 5)", XLabel: "GPUs", YLabel: "model FLOPs utilisation", YPercent: true}
+	expert := Chart{Title: "GPT-MoE 1.1T, TP or EP ([IHBD] Table 4)", XLabel: "imbalance of the experts", YLabel: "model FLOPs utilisation", YPercent: true}
 	for _, row := range r.Rows {
 		c := &llama
 		if row.Table == 5 {
@@ -103,8 +103,8 @@ func (r *MFUResult) Charts() []Chart {
 		c.point("ours", 0, row.Best.MFU)
 		c.point("paper", 0, row.PaperMFU)
 		if row.TP8 != nil {
-			c.point("ours, TP-8", 0, row.TP8.MFU)
-			c.point("paper, TP-8", 0, row.PaperTP8)
+			c.point("ours, TP at most 8", 0, row.TP8.MFU)
+			c.point("paper, TP at most 8", 0, row.PaperTP8)
 		}
 	}
 	for _, e := range r.Experts {

@@ -124,7 +124,7 @@ func Reconfig(c ReconfigConfig) (*ReconfigResult, error) {
 
 // Charts draws the iterations.
 func (r *ReconfigResult) Charts() []Chart {
-	c := Chart{Title: fmt.Sprintf("%d servers, degree %d, %d Gb/s", r.Servers, r.Degree, r.Gbps), YLabel: "iteration, ms",
+	c := Chart{Title: "Time of an iteration", YLabel: "ms, mean", YLog: true,
 		Series: []Series{{Name: "one topology"}, {Name: "reconfig, passed on"}, {Name: "reconfig, direct"}, {Name: "Ideal"}}}
 	for _, j := range r.Jobs {
 		c.Categories = append(c.Categories, j.Model)

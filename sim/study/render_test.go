@@ -82,7 +82,7 @@ func TestEveryResultIsRendered(t *testing.T) {
 		if len(r.Charts()) == 0 || len(r.Remarks().Notes) == 0 {
 			t.Errorf("%s: no charts or no notes", name)
 		}
-		checkSVG(t, name, SVG("<"+name+" & more>", r.Charts()))
+		checkSVG(t, name, SVG("<"+name+" & more>", "seed <1>", r.Charts()))
 	}
 }
 

@@ -68,16 +68,16 @@ func (r *RewireResult) Charts() []Chart {
 			if !ok {
 				continue
 			}
-			c := panelOf(&out, fmt.Sprintf("%s, %s of ports idle", title, shortPercent(row.Idle)), Chart{YLabel: label, YPercent: percent})
-			if name := "churn " + shortPercent(row.Churn); len(c.Categories) == 0 || c.Categories[len(c.Categories)-1] != name {
+			c := panelOf(&out, fmt.Sprintf("%s, %s of ports idle", title, shortPercent(row.Idle)), Chart{XLabel: "links that the next topology changes", YLabel: label, YPercent: percent, YLog: !percent})
+			if name := shortPercent(row.Churn); len(c.Categories) == 0 || c.Categories[len(c.Categories)-1] != name {
 				c.Categories = append(c.Categories, name)
 			}
 			c.point(row.Method, row.Churn, v)
 		}
 	}
-	panel("circuits kept", "of the upper bound", true, func(row RewireRow) (float64, bool) { return row.KeptOfBound(), true })
-	panel("links realised", "of links asked", true, func(row RewireRow) (float64, bool) { return share(row.Realised, max(1, row.Asked)), true })
-	panel("time", "ms a topology", false, func(row RewireRow) (float64, bool) {
+	panel("Circuits kept", "% of the upper bound", true, func(row RewireRow) (float64, bool) { return row.KeptOfBound(), true })
+	panel("Links realised", "% of the links asked", true, func(row RewireRow) (float64, bool) { return share(row.Realised, max(1, row.Asked)), true })
+	panel("Time to change the topology", "ms, mean", false, func(row RewireRow) (float64, bool) {
 		if row.MeanMS == nil {
 			return 0, false
 		}

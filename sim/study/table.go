@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 )
 
 // Table is a result as rows of text, for a screen or a CSV file.
@@ -38,16 +37,18 @@ func (t Table) CSV() string {
 	return b.String()
 }
 
-// Text is the table in columns.
-func (t Table) Text() string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(t.Columns, "\t"))
-	for _, r := range t.Rows {
-		fmt.Fprintln(w, strings.Join(r, "\t"))
+// Keys are how many of the first columns tell all rows apart: what the rest is of.
+func (t Table) Keys() int {
+	for n := 1; n < len(t.Columns); n++ {
+		seen := map[string]bool{}
+		for _, r := range t.Rows {
+			seen[strings.Join(r[:min(n, len(r))], "\x00")] = true
+		}
+		if len(seen) == len(t.Rows) {
+			return n
+		}
 	}
-	w.Flush()
-	return b.String()
+	return 1
 }
 
 // Comparison is one figure of ours beside the paper's.

@@ -114,7 +114,7 @@ func (r *TopologyResult) Table() Table {
 func (r *TopologyResult) Charts() []Chart {
 	var out []Chart
 	for _, division := range []string{ByHand, Searched} {
-		c := Chart{Title: "Fat-tree / direct, divided " + division, YLabel: "ratio of iteration times"}
+		c := Chart{Title: "Fat-tree against direct links, model divided: " + division, YLabel: "iteration, Fat-tree / direct", XLog: true}
 		for _, j := range r.Jobs {
 			if j.Division != division || j.Degree != r.Jobs[0].Degree {
 				continue
@@ -126,13 +126,13 @@ func (r *TopologyResult) Charts() []Chart {
 			s.X, s.Y = append(s.X, float64(j.Gbps)), append(s.Y, j.Gain)
 		}
 		if len(c.Series) > 0 {
-			c.XLabel = fmt.Sprintf("Gb/s of an interface, d %d", r.Jobs[0].Degree)
+			c.XLabel = fmt.Sprintf("Gb/s of each of %d interfaces, logarithmic", r.Jobs[0].Degree)
 			out = append(out, c)
 		}
 	}
 	for i, b := range r.Sweep {
 		if i == 0 || b.Degree != r.Sweep[i-1].Degree {
-			out = append(out, Chart{Title: fmt.Sprintf("DLRM, a table a server, d %d", b.Degree), XLabel: "batch of a GPU", YLabel: "iteration, ms",
+			out = append(out, Chart{Title: fmt.Sprintf("DLRM, a table a server, %d interfaces", b.Degree), XLabel: "batch of a GPU, logarithmic", XLog: true, YLabel: "iteration, ms",
 				Series: []Series{{Name: "Fat-tree"}, {Name: "totient"}, {Name: "random"}, {Name: "Ideal"}}})
 		}
 		c := &out[len(out)-1]
@@ -141,7 +141,7 @@ func (r *TopologyResult) Charts() []Chart {
 		}
 	}
 	if len(r.Shared) > 0 {
-		c := Chart{Title: "432 servers shared, mean", XLabel: "jobs of 16 servers", YLabel: "iteration, ms"}
+		c := Chart{Title: "432 servers shared by jobs", XLabel: "jobs of 16 servers", YLabel: "iteration, ms, mean"}
 		for i, network := range sharedNetworks {
 			c.Series = append(c.Series, Series{Name: network})
 			for k := i; k < len(r.Shared); k += len(sharedNetworks) {

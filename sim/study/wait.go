@@ -114,7 +114,7 @@ func (r *WaitResult) Table() Table {
 func (r *WaitResult) Charts() []Chart {
 	var out []Chart
 	for _, row := range r.Rows {
-		c := panelOf(&out, fmt.Sprintf("TP-%d", row.TP), Chart{XLabel: "job scale", YLabel: "time spent waiting", XPercent: true, YPercent: true})
+		c := panelOf(&out, fmt.Sprintf("Groups of %d GPUs (TP-%d)", row.TP, row.TP), Chart{XLabel: "GPUs of the job, % of all", YLabel: "time spent waiting, %", XPercent: true, YPercent: true})
 		c.point(string(row.Model), row.Scale, row.Wait)
 	}
 	return out

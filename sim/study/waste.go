@@ -102,12 +102,13 @@ func (r *WasteResult) Table() Table {
 // Charts are the distribution over time, a panel for each TP ([IHBD] Fig. 9,
 // 17).
 func (r *WasteResult) Charts() []Chart {
-	return r.panels(Chart{XLabel: "GPU waste ratio", YLabel: "share of time", XPercent: true, YPercent: true}, func(row WasteRow) Series { return Series{X: row.cdfX, Y: row.cdfY, Step: true} })
+	panels := r.panels(Chart{XLabel: "healthy GPUs in no group, % of all", YLabel: "of the time at most so many, %", XPercent: true, YPercent: true}, func(row WasteRow) Series { return Series{X: row.cdfX, Y: row.cdfY, Step: true} })
+	return append(panels, r.means()...)
 }
 
 // Timeline is the waste of each day, a panel for each TP ([IHBD] Fig. 16).
 func (r *WasteResult) Timeline() []Chart {
-	return r.panels(Chart{XLabel: "day", YLabel: "GPU waste ratio", YPercent: true}, func(row WasteRow) Series {
+	return r.panels(Chart{XLabel: "day", YLabel: "healthy GPUs in no group, % of all", YPercent: true}, func(row WasteRow) Series {
 		s := Series{Y: row.days}
 		for i := range s.Y {
 			s.X = append(s.X, float64(i))
@@ -121,7 +122,7 @@ func (r *WasteResult) panels(dress Chart, curve func(WasteRow) Series) []Chart {
 	for _, row := range r.Rows {
 		s := curve(row)
 		s.Name = string(row.Model)
-		c := panelOf(&out, fmt.Sprintf("TP-%d", row.TP), dress)
+		c := panelOf(&out, fmt.Sprintf("Groups of %d GPUs (TP-%d)", row.TP, row.TP), dress)
 		c.Series = append(c.Series, s)
 	}
 	return out

@@ -39,6 +39,27 @@ func (r *WasteResult) describe() {
 	}
 }
 
+// means are a panel of what the paper prints too, where its cluster is drawn.
+func (r *WasteResult) means() []Chart {
+	c := Chart{Title: "Mean over time, groups of 32 GPUs", YLabel: "healthy GPUs in no group, % of all", YPercent: true, YLog: true}
+	for _, model := range Models {
+		row, err := r.Row(model, 32)
+		if err != nil || r.GPUsTotal != DefaultSize().GPUsTotal() {
+			return nil
+		}
+		c.Categories = append(c.Categories, strings.NewReplacer("infinitehbd-", "ihbd-", "-wired", "w").Replace(string(model)))
+		paper := Absent
+		for _, p := range paperWaste {
+			if p.model == model {
+				paper = p.mean
+			}
+		}
+		c.point("mean", 0, row.Mean)
+		c.point("mean"+paperMark, 0, paper)
+	}
+	return []Chart{c}
+}
+
 // faultNotes say where the faults came from, for every study of a trace.
 func (h Header) faultNotes(r *Report) {
 	switch h.Faults {

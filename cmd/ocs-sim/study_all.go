@@ -1,0 +1,135 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ringlight/cmd/cli"
+	"ringlight/proto"
+	"ringlight/sim/study"
+)
+
+// kept is a study in the index.
+type kept struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Command string `json:"command"`
+	SVG     string `json:"svg"`
+	CSV     string `json:"csv"`
+	remarks *study.Report
+}
+
+// studyAll runs every study as it is without flags, and writes what it finds.
+func studyAll(ctx context.Context, args []string, t cli.Terminal) error {
+	fs := cli.NewFlags("study all")
+	out := fs.String("out", "", "`DIR` to write into; files of other names in it stay")
+	only := fs.String("only", "", "`LIST` of studies, with commas between them; none: all")
+	seed := fs.Uint64("seed", 1, "seed of everything drawn")
+	trace := fs.String("trace", os.Getenv(traceVariable), "fault trace; none: the built-in generator (also "+traceVariable+")")
+	asJSON := fs.Bool("json", false, "print what was written as JSON and nothing else")
+	if _, err := cli.ParseNone(fs, args, `Writes of every study its charts as SVG, its table as CSV, and README.md, which
+shows the charts, what we find beside what the papers print, and the command of
+each. Nothing of it is a time that was measured: the same command of the same
+version writes the same bytes.
+
+example: ocs-sim study all -out studies -trace fault_trace.json
+example: ocs-sim study all -out studies -only waste,cost`); err != nil {
+		return err
+	}
+	if *out == "" {
+		return cli.Usage("out", "a folder", "none is given")
+	}
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(*out, 0o755); err != nil {
+		return cli.AsUsage(fmt.Errorf("out: %w", err))
+	}
+	var list []kept
+	for _, o := range chosen {
+		for _, v := range append([]variant{{}}, o.also...) {
+			run := &studyRun{name: o.name, trace: *trace, t: t, args: append(slices.Clone(v.args), "-seed", fmt.Sprint(*seed))}
+			if *asJSON {
+				run.args = append(run.args, "-json")
+			}
+			run.gather = func(w written) error {
+				k, err := w.keep(*out, strings.TrimSuffix(o.name+"-"+v.name, "-"))
+				list = append(list, k)
+				return err
+			}
+			if err := o.run(ctx, run); err != nil {
+				return fmt.Errorf("study %s: %w", o.name, err)
+			}
+		}
+	}
+	faults := cmp.Or(filepath.Base(*trace), ".")
+	if faults == "." {
+		faults = "the built-in generator"
+	}
+	text := index(list, fmt.Sprintf("Version %s, seed %d, faults of %s.", version, *seed, faults))
+	if err := os.WriteFile(filepath.Join(*out, "README.md"), []byte(text), 0o644); err != nil {
+		return err
+	}
+	if *asJSON {
+		return cli.PrintJSON(t.Out, map[string]any{"out": *out, "studies": list})
+	}
+	return cli.Say(t.Out, "%s written; begin with %s", proto.Count(len(list), "study"), filepath.Join(*out, "README.md"))
+}
+
+// choose finds studies by name.
+func choose(only string) ([]studyOf, error) {
+	if only == "" {
+		return studies(), nil
+	}
+	var out []studyOf
+	for _, name := range splitList(only) {
+		i := slices.IndexFunc(studies(), func(o studyOf) bool { return o.name == name })
+		if i < 0 {
+			var names []string
+			for _, o := range studies() {
+				names = append(names, o.name)
+			}
+			return nil, cli.Usage("only", strings.Join(names, ", "), "there is no study %q", cli.Clip(name))
+		}
+		out = append(out, studies()[i])
+	}
+	return out, nil
+}
+
+// keep writes a study's files.
+func (w written) keep(dir, name string) (kept, error) {
+	k := kept{name, w.title, w.command, name + ".svg", name + ".csv", w.result.Remarks()}
+	if err := os.WriteFile(filepath.Join(dir, k.SVG), []byte(study.SVG(w.title, source(w.command), w.charts)), 0o644); err != nil {
+		return k, err
+	}
+	return k, os.WriteFile(filepath.Join(dir, k.CSV), []byte(w.result.Table().CSV()), 0o644)
+}
+
+// source says below a chart where it comes from.
+func source(command string) string { return command + " (" + version + ")" }
+
+// index shows what was written.
+func index(list []kept, from string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Studies\n\n%s Each study can be run again by its own command.\n\n", from)
+	for _, k := range list {
+		fmt.Fprintf(&b, "- [%s](#%s): %s\n", k.Name, k.Name, k.Title)
+	}
+	for _, k := range list {
+		fmt.Fprintf(&b, "\n## %s\n\n%s. `%s`\n\n![%s](%s)\n\n[The figures as CSV](%s).\n", k.Name, k.Title, k.Command, k.Title, k.SVG, k.CSV)
+		if len(k.remarks.Comparison) > 0 {
+			b.WriteString("\n" + k.remarks.Beside().Markdown())
+		}
+		b.WriteString("\n")
+		for _, n := range k.remarks.Notes {
+			b.WriteString("- " + n + "\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,166 @@
+package study
+
+import (
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+)
+
+// axes fit what is drawn.
+func (c Chart) axes() (x, y axis) {
+	var xs, ys []float64
+	for _, s := range c.Series {
+		for i, v := range s.Y {
+			if v == Absent || c.YLog && v <= 0 {
+				continue
+			}
+			ys = append(ys, v)
+			if i < len(s.X) {
+				xs = append(xs, s.X[i])
+			}
+		}
+	}
+	if len(xs) == 0 {
+		xs = []float64{0, 1}
+	}
+	if len(ys) == 0 {
+		ys = []float64{0, 1}
+	}
+	const start, length = panelHeight - bottom, -(panelHeight - top - bottom)
+	if low, high := slices.Min(ys), slices.Max(ys); c.YLog && low > 0 {
+		y = decades(low, high, start, length, c.YPercent)
+	} else {
+		if !c.YFit || !(high > low) {
+			low = min(0, low)
+		}
+		y = newAxis(low, high, start, length, c.YPercent)
+	}
+	if c.XLog && slices.Min(xs) > 0 {
+		return octaves(xs, left, panelWidth-left-right, c.XPercent), y
+	}
+	return newAxis(slices.Min(xs), slices.Max(xs), left, panelWidth-left-right, c.XPercent), y
+}
+
+func (c Chart) draw(b *strings.Builder, looks map[string]look) {
+	x, y := c.axes()
+	text(b, left, top-16, "start", sizePanel, "#111111", c.Title)
+	for _, v := range y.ticks {
+		at := y.at(v)
+		fmt.Fprintf(b, `<line x1="%d" y1="%s" x2="%d" y2="%s" stroke="#dddddd"/>`+"\n", left, px(at), panelWidth-right, px(at))
+		text(b, left-7, at+4.5, "end", sizeTick, "#333333", y.label(v))
+	}
+	fmt.Fprintf(b, `<path d="M%d %d V%d M%d %s H%d" fill="none" stroke="#555555"/>`+"\n", left, top, panelHeight-bottom, left, px(y.base()), panelWidth-right)
+	label := c.YLabel
+	if y.log {
+		label += ", logarithmic"
+	}
+	fmt.Fprintf(b, `<text transform="translate(17 %d) rotate(-90)" text-anchor="middle" font-size="%d" fill="#222222">%s</text>`+"\n",
+		(top+panelHeight-bottom)/2, sizeLabel, html.EscapeString(label))
+	tiers := 1
+	if len(c.Categories) > 0 {
+		tiers = c.bars(b, y, looks)
+	}
+	text(b, (left+panelWidth-right)/2, float64(panelHeight-bottom+28+tiers*15), "middle", sizeLabel, "#222222", c.XLabel)
+	if len(c.Categories) > 0 {
+		return
+	}
+	for _, v := range x.ticks {
+		at := x.at(v)
+		fmt.Fprintf(b, `<line x1="%s" y1="%d" x2="%s" y2="%d" stroke="#555555"/>`+"\n", px(at), panelHeight-bottom, px(at), panelHeight-bottom+4)
+		text(b, at, panelHeight-bottom+19, "middle", sizeTick, "#333333", x.label(v))
+	}
+	for _, s := range c.Series {
+		s.line(b, x, y, looks[s.Name])
+	}
+}
+
+func (s Series) line(b *strings.Builder, x, y axis, l look) {
+	if len(s.X) == 0 {
+		return
+	}
+	if s.Marks {
+		for i := range s.X {
+			mark(b, x.at(s.X[i]), y.at(s.Y[i]), l)
+		}
+		return
+	}
+	fmt.Fprintf(b, `<path fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round"`, l.colour, px(l.width))
+	if l.dash != "" {
+		fmt.Fprintf(b, ` stroke-dasharray="%s"`, l.dash)
+	}
+	b.WriteString(` d="`)
+	for i := range s.X {
+		at, up := px(x.at(s.X[i])), px(y.at(s.Y[i]))
+		switch {
+		case i == 0:
+			b.WriteString("M" + at + " " + up)
+		case s.Step:
+			b.WriteString("H" + at + "V" + up)
+		default:
+			b.WriteString("L" + at + " " + up)
+		}
+	}
+	if s.Step { // what the last value is it stays
+		b.WriteString("H" + px(x.at(x.to)))
+	}
+	b.WriteString("\"/>\n")
+	if !s.Step && len(s.X) <= 12 { // what was drawn, and what lies between
+		for i := range s.X {
+			fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="2.5" fill="%s"/>`+"\n", px(x.at(s.X[i])), px(y.at(s.Y[i])), l.colour)
+		}
+	}
+}
+
+// bars draws them and gives how many rows their names take.
+func (c Chart) bars(b *strings.Builder, y axis, looks map[string]look) int {
+	slot := float64(panelWidth-left-right) / float64(len(c.Categories))
+	bar := slot * 0.86 / float64(max(1, len(c.Series)))
+	longest := 0
+	for _, name := range c.Categories {
+		longest = max(longest, len(name))
+	}
+	tiers := min(3, 1+int(float64(longest)*letter*sizeTick/slot))
+	said := true // values above bars, if there is room for each of them
+	for _, s := range c.Series {
+		for _, v := range s.Y {
+			said = said && (v == Absent || float64(len(y.value(v)))*letter*sizeValue <= bar*0.95)
+		}
+	}
+	for i, name := range c.Categories {
+		from := left + float64(slot*float64(i))
+		text(b, from+slot/2, float64(panelHeight-bottom+19+i%tiers*15), "middle", sizeTick, "#333333", name)
+		for j, s := range c.Series {
+			v := Absent
+			if i < len(s.Y) {
+				v = s.Y[i]
+			}
+			c.bar(b, y, v, from+float64(slot*0.07)+float64(bar*float64(j)), bar*0.92, said, s.Name, looks[s.Name])
+		}
+	}
+	return tiers
+}
+
+// bar draws a value, and says it. What would not be seen is said in every case:
+// nothing, and that there is none.
+func (c Chart) bar(b *strings.Builder, y axis, v, x, wide float64, said bool, name string, l look) {
+	base := y.base()
+	if v == Absent {
+		text(b, x+wide/2, base-4, "middle", sizeValue, "#777777", "\u2013")
+		return
+	}
+	up := y.at(v)
+	if tall := max(up-base, base-up); tall >= 0.5 {
+		fmt.Fprintf(b, `<rect x="%s" y="%s" width="%s" height="%s" %s/>`+"\n", px(x), px(min(up, base)), px(wide), px(tall), fill(name, l))
+	}
+	label, unseen := y.value(v), max(up-base, base-up) < 2
+	if !said {
+		label = "0"
+		if v != 0 {
+			label = "~0"
+		}
+	}
+	if said || unseen {
+		text(b, x+wide/2, min(up, base)-4, "middle", sizeValue, l.colour, label)
+	}
+}
