@@ -146,6 +146,16 @@ bench-procs: build ## broker, planner, 16 boards and 16 agents, each a process, 
 	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then bin/ocs-sim procs -broker $$(command -v mosquitto) -floods $${FLOODS:-3}; \
 	else echo "procs: skipped, no mosquitto"; fi
 
+.PHONY: soak
+soak: build ## the same cluster under a fault after the other for SOAK (20m; 24h judges memory too), planner and broker killed thrice or hourly: memory, descriptors, journals, store, light (needs mosquitto; SEED)
+	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"; \
+	bin/ocs-sim procs -broker $$(command -v mosquitto) -soak $(or $(SOAK),20m) -seed $(or $(SEED),1); \
+	else echo "soak: skipped, no mosquitto"; fi
+
+.PHONY: bench-planted
+bench-planted: build ## defects planted into the code one after the other, and what must find each (ONLY, a part of their names; needs mosquitto)
+	@.ci/planted.sh
+
 .PHONY: bench-damage
 bench-damage: build ## journals and stores of running agents, of switches too, and planner damaged, writers killed with -9, the boards' own record judges (DAMAGE, KILLS, SEED; needs mosquitto)
 	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then bin/ocs-sim procs -broker $$(command -v mosquitto) -damage $${DAMAGE:-500} -kills $${KILLS:-1000} -seed $${SEED:-1}; \

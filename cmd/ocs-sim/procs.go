@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"ringlight/cmd/cli"
 	"ringlight/hal"
@@ -26,7 +27,10 @@ func procs(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&cfg.Floods, "floods", 0, "how often a node dies quietly and then under a flood of 10,000 messages a second")
 	fs.IntVar(&cfg.Damage, "damage", 0, "how many journals, and how many stores, are damaged, in place of all that")
 	fs.IntVar(&cfg.Kills, "kills", 0, "how often a process is killed while it writes, in place of all that")
-	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage and -kills")
+	fs.DurationVar(&cfg.Soak.Time, "soak", 0, "how long fault follows fault, in place of all that: what must not grow is read and judged")
+	fs.DurationVar(&cfg.Soak.Fault, "fault-every", 0, "time between two faults of -soak; 0: a minute, or less in a short one")
+	fs.DurationVar(&cfg.Soak.Kill, "kill-every", 0, "time between two kills of the planner, and of the broker; 0: an hour, or a third of a short one")
+	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage, -kills and -soak")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Runs a small cluster in which everything is a process of its own.
 
@@ -35,6 +39,9 @@ example: ocs-sim procs -broker /usr/sbin/mosquitto`); err != nil {
 	}
 	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
 		return cli.AsUsage(invalid("modules", fmt.Sprintf("1 to %d", hal.MaxModules), "%d is out of range", cfg.Modules))
+	}
+	if err := soakTimes(&cfg.Soak); err != nil {
+		return cli.AsUsage(err)
 	}
 	if cfg.Bin == "" {
 		self, err := os.Executable()
@@ -71,4 +78,21 @@ example: ocs-sim procs -broker /usr/sbin/mosquitto`); err != nil {
 		return cli.Answered(errors.Join(err, cli.PrintJSON(t.Out, res)))
 	}
 	return err
+}
+
+// soakTimes fills in what was left open.
+func soakTimes(s *live.SoakConfig) error {
+	if s.Time != 0 && s.Time < time.Minute {
+		return invalid("soak", "a minute or more", "%v", s.Time)
+	}
+	if s.Fault < 0 || s.Kill < 0 || s.Time == 0 && (s.Fault > 0 || s.Kill > 0) {
+		return invalid("fault-every, kill-every", "times, and only with -soak", "%v, %v", s.Fault, s.Kill)
+	}
+	if s.Fault == 0 {
+		s.Fault = min(time.Minute, s.Time/60)
+	}
+	if s.Kill == 0 {
+		s.Kill = min(time.Hour, s.Time/3)
+	}
+	return nil
 }

@@ -17,10 +17,13 @@ func readSelf() string {
 
 // peakKiB is the most memory that a process has had resident, 0 where that cannot
 // be told.
-func peakKiB(pid int) (kib int) {
+func peakKiB(pid int) int { return statusKiB(pid, "VmHWM:") }
+
+// statusKiB is one line of what Linux says of a process's memory.
+func statusKiB(pid int, key string) (kib int) {
 	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if rest, ok := strings.CutPrefix(line, key); ok {
 			_, _ = fmt.Sscan(rest, &kib)
 		}
 	}

@@ -26,7 +26,8 @@ type ProcsConfig struct {
 	// Damage is how many journals of agents, and as many stores of the planner, are
 	// damaged in place of all that; Kills how often a writer is killed.
 	Damage, Kills int
-	Seed          uint64 // of Damage
+	Seed          uint64 // of Damage and Soak
+	Soak          SoakConfig
 }
 
 // ProcsResult is what a run of Procs saw.
@@ -39,6 +40,7 @@ type ProcsResult struct {
 
 	Flood  *FloodResult  `json:"flood,omitempty"`
 	Damage *DamageResult `json:"damage,omitempty"`
+	Soak   *SoakResult   `json:"soak,omitempty"`
 }
 
 // ProcStep is one thing that was done to the cluster.
@@ -65,6 +67,9 @@ type procs struct {
 	url   string
 	res   ProcsResult
 	ports []int // UDP, by node
+
+	spared func(n int) bool // whose power is never lost; nil: nobody's
+	edited bool             // the store's fabric is another than fabric.json
 }
 
 // Procs runs a broker, a planner, 16 boards and 16 agents, each a process of
@@ -96,6 +101,9 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	if spoils {
 		steps = []func(context.Context) error{p.build, p.spoil}
 	}
+	if cfg.Soak.Time > 0 {
+		steps = []func(context.Context) error{p.build, p.soak}
+	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return p.res, err
@@ -117,8 +125,13 @@ func (p *procs) startAgent(n int) error {
 	return p.start(agentName(n), "ocs-agent", "run", "-config", p.path(agentName(n)+".json"))
 }
 
+// startPlanner leaves the description to the store when that was edited.
 func (p *procs) startPlanner() error {
-	return p.start("planner", "ocs-planner", "run", "-fabric-file", p.path("fabric.json"), "-broker", p.url, "-state", p.path("planner.db"))
+	args := []string{"run", "-config", p.path("planner.json")}
+	if !p.edited {
+		args = append(args, "-fabric-file", p.path("fabric.json"))
+	}
+	return p.start("planner", "ocs-planner", args...)
 }
 
 func (p *procs) startBroker() error { return p.start("broker", p.Broker, "-c", p.path("broker.conf")) }
@@ -141,6 +154,9 @@ func (p *procs) build(ctx context.Context) error {
 		return err
 	}
 	if err := os.WriteFile(p.path("fabric.json"), p.f.Encode(), 0o644); err != nil {
+		return err
+	}
+	if err := p.write("planner.json", map[string]any{"broker": p.url, "state": p.path("planner.db"), "http": "unix:" + p.path("planner.http")}); err != nil {
 		return err
 	}
 	for n := range p.f.Nodes {

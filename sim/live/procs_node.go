@@ -32,7 +32,7 @@ func (p *procs) loser(rings []procRing, n int) (x loss, err error) {
 		for i := 1; i < len(x.ring.Nodes)-1; i++ {
 			ok := false
 			x.left, x.dead, x.right = x.ring.Nodes[i-1], x.ring.Nodes[i], x.ring.Nodes[i+1]
-			if x.over, ok = p.f.Link(proto.NodeID(x.left), proto.NodeID(x.right)); ok {
+			if x.over, ok = p.f.Link(proto.NodeID(x.left), proto.NodeID(x.right)); ok && (p.spared == nil || !p.spared(x.dead)) {
 				return x, nil
 			}
 		}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Defects planted into the code, one after the other, each by a build of its own;
+# what guards against it must fail, and say by what. The tree is not changed.
+# ONLY names some of them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+dir=$(mktemp -d); trap 'rm -rf "$dir"' EXIT
+found=0; missed=0
+# plant NAME FILE EXPRESSION PATTERN COMMAND..: what perl's EXPRESSION makes of FILE
+# is found by COMMAND, which ends with an error and prints PATTERN. OVERLAY in its
+# environment is what go build takes for -overlay.
+plant() {
+  local name=$1 file=$2 expression=$3 pattern=$4; shift 4
+  [[ -z ${ONLY:-} || $name == *${ONLY}* ]] || return 0
+  perl -0pe "$expression" "$file" >"$dir/planted.go"
+  ! cmp -s "$file" "$dir/planted.go" || { echo "planted: $name: nothing of $file fits"; exit 1; }
+  echo "{\"Replace\":{\"$PWD/$file\":\"$dir/planted.go\"}}" >"$dir/overlay.json"
+  local rc=0
+  OVERLAY=$dir/overlay.json "$@" >"$dir/out" 2>&1 || rc=$?
+  if (( rc != 0 )) && grep -q -- "$pattern" "$dir/out"; then
+    echo "found    $name: $(grep -m1 -o -- ".\{0,40\}$pattern.\{0,80\}" "$dir/out")"; found=$((found + 1))
+  else
+    echo "MISSED   $name (exit $rc)"; tail -n 12 "$dir/out"; missed=$((missed + 1))
+  fi
+}
+# soak: the cluster of processes with a planted agent or planner.
+soak() { # COMMAND
+  mkdir -p "$dir/bin"; cp bin/* "$dir/bin/" 2>/dev/null || true
+  $go build -overlay "$OVERLAY" -o "$dir/bin/$1" "./cmd/$1" || return 9
+  PATH=$PATH:/usr/sbin "$dir/bin/ocs-sim" procs -broker mosquitto -soak "${SOAK:-3m}"
+}
+if PATH=$PATH:/usr/sbin command -v mosquitto >/dev/null; then
+  plant "an agent that leaks a descriptor a record" agent/run_journal.go 's/(\tline := formatLine\(recordHeadOf)/\t_, _ = syscall.Open("\/dev\/null", 0, 0)\n$1/' "descriptors [0-9]*, later" soak ocs-agent
+  plant "a planner that leaks a descriptor a scrape" planner/server/metrics.go 's/import \(\n/import (\n\t"syscall"\n/; s/(func \(c \*scraper\) fabric[^\n]*\n)/$1\t_, _ = syscall.Open("\/dev\/null", 0, 0)\n/' "planner: descriptors [0-9]*, later" soak ocs-planner
+  plant "a journal that is never folded" agent/run_journal.go 's/if j\.size \+= int64\(len\(line\)\); j\.size > j\.limit/if j.size += int64(len(line)); j.size < 0/' "the journal of node" soak ocs-agent
+  plant "logs that are left behind" agent/run_journal.go 's/(func \(j \*fileJournal\) sweep\(\) error \{\n)/$1\treturn nil\n/' "the journal of node" soak ocs-agent
+else
+  echo "planted: the soak's: skipped, no mosquitto"
+fi
+echo "planted: $found found, $missed missed"
+exit $(( missed > 0 ))

@@ -1,0 +1,181 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A soak is the cluster of processes under a fault after the other for as long as
+// one likes, with planner and broker killed now and then. After each fault
+// everything must be in service again and no light have changed but the fault's
+// own; then memory, descriptors and files are read. Half of the agents are never
+// killed: what leaks slowly shows in them.
+
+// SoakConfig is how long, and how often what.
+type SoakConfig struct {
+	Time  time.Duration // 0: no soak
+	Fault time.Duration // between two faults
+	Kill  time.Duration // between two kills of the planner, and of the broker
+}
+
+// soak is one under way.
+type soak struct {
+	*procs
+	rnd    *rand.Rand
+	began  time.Time
+	gauges gauges
+	faults map[string]int
+	flaps  int  // node whose host did last
+	lost   int  // events, the most that a life of the planner had given up
+	debug  bool // the level that logs were told last
+	holds  bool // the hold-off that the fabric was told last
+}
+
+// immortal: an agent that a soak never kills.
+func immortal(n int) bool { return n%2 == 0 }
+
+func (p *procs) soak(ctx context.Context) error {
+	s := &soak{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 7)), began: time.Now(), faults: map[string]int{}}
+	s.spared = immortal
+	end := s.began.Add(p.Soak.Time)
+	kills := [2]time.Time{s.began.Add(p.Soak.Kill / 2), s.began.Add(p.Soak.Kill)} // of the planner and of the broker
+	var order []int
+	for next := s.began; time.Now().Before(end); {
+		if err := s.pause(ctx, time.Until(next)); err != nil {
+			return err
+		}
+		next = later(next.Add(p.Soak.Fault), time.Now())
+		var err error
+		switch now := time.Now(); {
+		case now.After(kills[0]):
+			kills[0] = kills[0].Add(p.Soak.Kill)
+			err = s.happen(ctx, soakFault{"planner killed with -9", func(s *soak, _ context.Context) (map[int]bool, error) {
+				return nil, s.revive("planner", s.startPlanner)
+			}})
+		case now.After(kills[1]):
+			kills[1] = kills[1].Add(p.Soak.Kill)
+			err = s.happen(ctx, soakFault{"broker killed with -9", func(s *soak, _ context.Context) (map[int]bool, error) { return nil, s.revive("broker", s.startBroker) }})
+		default:
+			if len(order) == 0 {
+				order = s.rnd.Perm(len(soakFaults))
+			}
+			err, order = s.happen(ctx, soakFaults[order[0]]), order[1:]
+		}
+		if err != nil {
+			return errors.Join(err, s.report())
+		}
+	}
+	return s.report()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (s *soak) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// happen lets a fault happen, judges the light and reads the gauges.
+func (s *soak) happen(ctx context.Context, f soakFault) error {
+	before, err := s.records()
+	if err != nil {
+		return err
+	}
+	may, err := f.do(s, ctx)
+	if err == nil {
+		err = s.serving(ctx)
+	}
+	if err == nil {
+		err = s.unchanged(before, f.what, may)
+	}
+	if err != nil {
+		return fmt.Errorf("%s, after %v: %w", f.what, time.Since(s.began).Round(time.Second), err)
+	}
+	s.faults[f.what]++
+	return s.read()
+}
+
+// read reads memory and descriptors of every process, and the files that grow.
+func (s *soak) read() error {
+	at := time.Since(s.began)
+	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
+		if err := s.gauges.process(at, name, s.runs[name].Process.Pid); err != nil {
+			return err
+		}
+	}
+	for n := range s.f.Nodes {
+		size, err := sizeOf(filepath.Join(s.path(fmt.Sprintf("node%d", n)), "journal"))
+		if err != nil {
+			return err
+		}
+		s.gauges.journal(at, n, size)
+	}
+	size, err := sizeOf(s.path("planner.db"))
+	s.gauges.store = append(s.gauges.store, reading{at, size})
+	return errors.Join(err, s.readLost())
+}
+
+// readLost takes from the planner's metrics how many events it has given up.
+func (s *soak) readLost() error {
+	at := &http.Client{Timeout: procsBypass, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", s.path("planner.http"))
+	}}}
+	answer, err := at.Get("http://planner/metrics")
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	const name = "ringlight_events_lost_total"
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, name) {
+			_, value, _ := strings.Cut(line, " ")
+			lost, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			s.lost = max(s.lost, int(lost))
+			return err
+		}
+	}
+	return fmt.Errorf("the planner's metrics have no %s", name)
+}
+
+// sizeOf is the bytes in a file, or in a folder.
+func sizeOf(path string) (bytes int64, err error) {
+	err = filepath.WalkDir(path, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			bytes += info.Size()
+		}
+		return err
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil // a log was folded meanwhile
+	}
+	return bytes, err
+}
