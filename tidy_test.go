@@ -66,6 +66,7 @@ var mayImport = map[string][]string{
 	"planner/view/browser":  {},
 	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "proto"}, // serves pages: no hand on anything
 	"planner/server":        {"planner", "planner/view", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/limit", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
+	"planner/server/etcd":   {"planner", "planner/server", "proto", "proto/mqtt", "go.etcd.io/etcd/api/v3/", "go.etcd.io/etcd/client/v3", "go.uber.org/zap"}, // nobody else knows etcd
 	"planner/fabric":        {"proto"},
 	"planner/ring":          {"planner/fabric", "mzi/detmath", "proto"},
 	"planner/wiring":        {"mzi/detmath"},
@@ -89,7 +90,7 @@ var mayImport = map[string][]string{
 	"cmd/cli":               {"proto", "golang.org/x/sys/unix"},
 	"cmd/service":           {},
 	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/metric/self", "proto/mqtt", "sim", "sim/solo"},
-	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "proto"},
+	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "planner/server/etcd", "proto"},
 	"cmd/ocs-sim":           {"cmd/cli", "golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "sim", "sim/"},
 	"cmd/ocsctl":            {"cmd/cli", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/mqtt", "proto/pki", "proto/seal"},
 }
@@ -121,7 +122,7 @@ var impureFiles = map[string]*regexp.Regexp{
 var notPure = []string{"hal/linux", "hal/socket"}
 
 // belowAgent must never be linked into the agent's binary.
-var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "hal/tl1/tl1test"}
+var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt", "go.etcd.io/etcd/client/v3", "github.com/mochi-mqtt/server/v2", "hal/tl1/tl1test"}
 
 // exactFloats are the packages whose floats must have the same bits on every
 // machine.

@@ -20,18 +20,23 @@ type Config struct {
 	Broker     string `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://host:port; empty: an embedded one"`
 	Listen     string `json:"listen" doc:"address of the embedded broker; empty: 127.0.0.1:18830, or none where broker is given"`
 	HTTP       string `json:"http" doc:"serve live view and metrics on host:port or unix:PATH; beyond loopback only with ca, cert and key, to those with a certificate; empty: not"`
-	State      string `json:"state" doc:"file of the store"`
+	State      string `json:"state" doc:"file of the store, where store is empty"`
+	Store      string `json:"store" doc:"the store: bolt:FILE, or etcd:URL,URL of a cluster that all copies of the planner have open; empty: the file of state"`
+	StoreName  string `json:"store_name" doc:"what the store's keys in etcd begin with: one for each fabric"`
+	StoreCA    string `json:"store_ca" doc:"PEM file of the certificate authority of etcd, for https"`
+	StoreCert  string `json:"store_cert" doc:"PEM file of the own certificate, for etcd over https"`
+	StoreKey   string `json:"store_key" doc:"PEM file of its key, for etcd over https"`
 	CA         string `json:"ca" doc:"PEM file of the certificate authority, for mqtts"`
 	Cert       string `json:"cert" doc:"PEM file of the own certificate, for mqtts"`
 	Key        string `json:"key" doc:"PEM file of its key, for mqtts"`
-	Insecure   bool   `json:"insecure" doc:"allow mqtt, in the clear, beyond loopback"`
+	Insecure   bool   `json:"insecure" doc:"allow mqtt and http to etcd, in the clear, beyond loopback"`
 	LogLevel   string `json:"log_level" doc:"debug, info, warn or error; read again at SIGHUP"`
 	LogFormat  string `json:"log_format" doc:"text or json"`
 }
 
 // Default is an embedded broker on this machine.
 func Default() Config {
-	return Config{State: "./ocs-planner.db", LogLevel: "info", LogFormat: "text"}
+	return Config{State: "./ocs-planner.db", StoreName: "ringlight", LogLevel: "info", LogFormat: "text"}
 }
 
 // maxConfig bounds a configuration. chosen: far above the longest paths.
@@ -58,12 +63,22 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.Listen, "listen", c.Listen, "address of the embedded broker (default 127.0.0.1:18830)")
 	fs.StringVar(&c.Broker, "broker", c.Broker, "use this broker, mqtt://host:port or mqtts://host:port, instead of the embedded one")
 	fs.StringVar(&c.HTTP, "http", c.HTTP, "serve live view and metrics on `ADDR`, host:port or unix:PATH; beyond loopback only with -ca, -cert and -key, to those with a certificate (default: not served)")
-	fs.StringVar(&c.State, "state", c.State, "file of the store")
+	c.storeFlags(fs)
 	fs.StringVar(&c.CA, "ca", c.CA, "PEM file of the certificate authority, for mqtts")
 	fs.StringVar(&c.Cert, "cert", c.Cert, "PEM file of the own certificate, for mqtts")
 	fs.StringVar(&c.Key, "key", c.Key, "PEM file of its key, for mqtts")
-	fs.BoolVar(&c.Insecure, "insecure", c.Insecure, "allow mqtt, in the clear, beyond loopback")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
+}
+
+// storeFlags are those that say where the store is.
+func (c *Config) storeFlags(fs *flag.FlagSet) {
+	fs.StringVar(&c.State, "state", c.State, "file of the store, where -store is not given")
+	fs.StringVar(&c.Store, "store", c.Store, "the `STORE`: bolt:FILE, or etcd:URL,URL, which all copies of the planner have open (default: the file of -state)")
+	fs.StringVar(&c.StoreName, "store-name", c.StoreName, "what the store's keys in etcd begin with")
+	fs.StringVar(&c.StoreCA, "store-ca", c.StoreCA, "PEM file of the certificate authority of etcd, for https")
+	fs.StringVar(&c.StoreCert, "store-cert", c.StoreCert, "PEM file of the own certificate, for etcd over https")
+	fs.StringVar(&c.StoreKey, "store-key", c.StoreKey, "PEM file of its key, for etcd over https")
+	fs.BoolVar(&c.Insecure, "insecure", c.Insecure, "allow mqtt and http to etcd, in the clear, beyond loopback")
 }
 
 // effective is the configuration of the file that -config names, with what was
@@ -90,12 +105,14 @@ func effective(typed *flag.FlagSet, file string, stdin io.Reader) (Config, error
 func (c *Config) Validate() error {
 	var errs []error
 	cli.CheckLog(c.LogLevel, c.LogFormat, func(key, format string, args ...any) { errs = append(errs, cli.Usage(key, "", format, args...)) })
+	errs = append(errs, c.place().check())
 	sc := c.server()
 	return errors.Join(append(errs, sc.Check())...)
 }
 
 func (c *Config) server() server.Config {
-	return server.Config{State: c.State, Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Version: version}
+	at := c.place()
+	return server.Config{State: at.name(), Open: at.opener(nil), Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Version: version}
 }
 
 // configCommand prints the effective configuration, or what there is to

@@ -40,6 +40,7 @@ plans otherwise is never run over: see -takeover. At SIGHUP the level of the log
 read again from the file of -config.
 
 example: ocs-planner run -broker mqtt://127.0.0.1:1883 -state planner.db
+example: ocs-planner run -broker mqtt://127.0.0.1:1883 -store etcd:http://127.0.0.1:2379
 example: ocs-planner run -config /etc/ringlight/planner.json`)
 	if err != nil {
 		return nil, err
@@ -83,6 +84,7 @@ func (f *runFlags) run(ctx context.Context, t cli.Terminal) error {
 		return c, c.LogLevel, err
 	})
 	c.Log = log.Logger
+	c.Open = f.config.place().opener(log.Logger)
 	c.HTTPReady = func(url string) { f.http = url }
 	if m, err := service.Connect(); err != nil {
 		return cli.AsUsage(err)
@@ -99,7 +101,7 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 	if f.json {
 		_ = json.NewEncoder(out).Encode(map[string]any{"version": version, "core": fab.Core, "fabric": fab.Name, "nodes": fab.Nodes,
 			"gpus_per_node": fab.GPUsPerNode, "k": fab.K, "tp": fab.TP, "spares": fab.Spares, "topology": fab.Topology,
-			"planner": start.PlannerID, "term": start.Term, "broker": broker, "state": f.config.State, "http": f.http})
+			"planner": start.PlannerID, "term": start.Term, "broker": broker, "state": f.config.place().name(), "http": f.http})
 		return
 	}
 	if fab.Nodes > 0 {
@@ -108,7 +110,7 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 	if k := fab.Core; k != nil {
 		fmt.Fprintf(out, "core     %s: %s\n", fab.Name, k)
 	}
-	fmt.Fprintf(out, "planner  %d, last term %d, state %s\nbroker   %s\n", start.PlannerID, start.Term, f.config.State, broker)
+	fmt.Fprintf(out, "planner  %d, last term %d, state %s\nbroker   %s\n", start.PlannerID, start.Term, f.config.place().name(), broker)
 	if f.http != "" {
 		fmt.Fprintf(out, "view     %s\n", f.http)
 	}

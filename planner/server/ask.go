@@ -28,7 +28,7 @@ func (s *server) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, er
 	answer := make(chan *proto.OpReply, 1)
 	if err := s.Read(ctx, func(*planner.Planner) {
 		s.asked[q.Corr] = answer
-		s.host.Deliver(proto.Packet{Kind: proto.Publish, Topic: s.topics.Request(s.asker), Payload: payload})
+		s.host.Ask(proto.Packet{Kind: proto.Publish, Topic: s.topics.Request(s.asker), Payload: payload})
 		s.host.Step()
 		s.observe()
 	}); err != nil {

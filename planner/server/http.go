@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -242,5 +243,16 @@ func (s *server) routes(mux *http.ServeMux) {
 			return
 		}
 		fmt.Fprintf(w, "ok: term %d, generation %d\n", o.Term, o.Generation)
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		var o planner.Overview
+		var leads bool
+		var not error
+		err := s.Read(r.Context(), func(p *planner.Planner) { o, leads, not = p.Overview(), s.leads(), s.ready(p) })
+		if err := cmp.Or(err, not); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintf(w, "ok: %s, term %d, generation %d\n", map[bool]string{true: "leads", false: "follows"}[leads], o.Term, o.Generation)
 	})
 }

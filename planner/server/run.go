@@ -19,7 +19,10 @@ import (
 // Config of Run.
 type Config struct {
 	Fabric *fabric.Fabric // nil: the stored one, else the default
-	State  string         // file of the store
+	State  string         // file of the store, or its name where Open is given
+	// Open opens a store of another kind; nil: the file. It returns when there is
+	// something to read, or ctx has ended.
+	Open func(context.Context) (Store, error)
 	// Version of the program, for those who look on.
 	Version string
 
@@ -53,6 +56,9 @@ type Config struct {
 	// Observe is called from the planner's goroutine after every step and
 	// must not keep it.
 	Observe func(*planner.Planner)
+
+	begun bool   // the store was read: what it holds is what is planned for
+	host  string // of this process, for people
 }
 
 // Manager starts a process anew that ends or hangs. Only the planner's goroutine speaks
@@ -80,15 +86,27 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := cfg.Check(); err != nil {
 		return err
 	}
-	store, err := OpenStore(cfg.State)
+	cfg.host, _ = os.Hostname() // none is none
+	store, err := openStore(ctx, &cfg)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	start, err := begin(store, &cfg)
+	life := rand.Uint64() | 1
+	start, err := begin(store, &cfg, life)
 	if err != nil {
 		return err
 	}
+	if start.Alone { // nobody is there whose fabric it could be
+		if err := store.Commit(start.First); err != nil {
+			return err
+		}
+	}
+	standing, _ := store.Standing()
+	start.Election, start.Follow, start.Picture = standing.Election, standing.Election != 0, standing.Election != 0
 	broker := cfg.Broker
 	var own *Broker
 	if broker == "" {
@@ -106,7 +124,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer link.Abandon()
 	cfg.Log.Info("planner started", "fabric", start.Fabric.Name, "nodes", start.Fabric.Nodes, "term", start.Term,
 		"planner", start.PlannerID, "life", start.Life, "broker", broker, "state", cfg.State)
-	s := &server{cfg: cfg, store: store, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, meters: newMeters(), link: mqtt.Watch{Log: cfg.Log, Broker: broker, Why: link.Err, Without: "nothing is planned"}}
+	s := &server{cfg: cfg, store: store, life: life, standing: standing, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, meters: newMeters(), link: mqtt.Watch{Log: cfg.Log, Broker: broker, Why: link.Err, Without: "nothing is planned"}}
 	s.host = planner.NewHost(start, s)
 	s.fabric = start.Fabric
 	s.topics, s.asker, s.asked = proto.Topics{Fabric: start.Fabric.Name}, fmt.Sprintf("view-%x", start.Life), map[proto.Corr]chan *proto.OpReply{}
@@ -134,6 +152,9 @@ func (c *Config) Check() error {
 		}
 	}
 	if c.Broker == "" {
+		if c.Open != nil {
+			return &proto.Error{Code: proto.Invalid, Field: "broker", Limit: "-broker, the one of all copies of the planner", Reason: "none: a broker in this process goes with it, and the store is for those that take its place"}
+		}
 		b := c.embedded()
 		return b.Check()
 	}
@@ -172,25 +193,6 @@ const maxReconnect = 5 * time.Second
 // of 10,000 nodes may all answer and report at once.
 const linkQueue = 1 << 16
 
-// begin reads the store. The planner gives out no term before it has listened.
-func begin(store Store, cfg *Config) (planner.Config, error) {
-	state, err := store.Load()
-	if err != nil {
-		return planner.Config{}, err
-	}
-	start, err := planner.Start(state, cfg.Fabric, rand.Uint64()|1)
-	if err != nil {
-		return planner.Config{}, fmt.Errorf("server: state %s: %w", cfg.State, err)
-	}
-	start.Alone, start.Takeover = cfg.Broker == "", cfg.Takeover
-	start.Host, _ = os.Hostname() // for people; none is none
-	start.Term = max(start.Term, cfg.TermAbove)
-	if start.Alone {
-		err = store.Commit(start.First) // nobody is there whose fabric it could be
-	}
-	return start, err
-}
-
 // server is the planner's ports in real time: one goroutine, a link, a store.
 type server struct {
 	cfg     Config
@@ -206,6 +208,17 @@ type server struct {
 	reads   chan func(*planner.Planner)
 	ended   chan struct{} // closed when nobody steps the planner any more
 
+	life     uint64          // of this process
+	standing Standing        // of its store, as last looked at
+	changed  <-chan struct{} // it is to be looked at again
+	reign    uint64          // that the planner leads in; 0: it follows, or its store is a file
+	memory   memory
+	stored   chan error     // of the transaction under way; nil: none is
+	storing  time.Time      // when it began
+	again    *time.Duration // when the word came that the planner is told again; nil: it is not
+	stale    bool           // others have written since the planner was made
+	drawAt   time.Duration  // when it may be made anew
+
 	fabric *fabric.Fabric
 	topics proto.Topics
 	asker  string // who asks over HTTP
@@ -219,15 +232,30 @@ func (s *server) loop(ctx context.Context) error {
 		s.cfg.Manager.Ready()
 	}
 	for {
+		if err := s.seat(); err != nil {
+			return err
+		}
+		recv := s.recv
+		if s.stored != nil {
+			recv = nil // what is heard while the disk works waits
+		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return s.store.Close() // first of all: another one may lead at once
+		case <-s.changed:
+			continue
+		case err := <-s.stored:
+			if err := s.done(err); err != nil {
+				return err
+			}
 		case <-timer.C:
 			s.meters.woke = time.Now()
 			s.link.Look(time.Since(s.began))
-			s.host.Tick()
-			s.observe()
-		case p, ok := <-s.recv:
+			if s.stored == nil {
+				s.host.Tick()
+				s.observe()
+			}
+		case p, ok := <-recv:
 			if !ok {
 				return nil
 			}
@@ -237,9 +265,7 @@ func (s *server) loop(ctx context.Context) error {
 		case read := <-s.reads:
 			read(s.host.Planner())
 		}
-		if err := s.settle(); err != nil {
-			return err
-		}
+		s.settle()
 		if reason, exited := s.host.Exited(); exited {
 			return fmt.Errorf("%w: %s", ErrGaveWay, reason)
 		}
@@ -252,6 +278,12 @@ func (s *server) loop(ctx context.Context) error {
 func (s *server) untilNext() time.Duration {
 	now := time.Since(s.began)
 	next := min(s.host.Next(), s.link.Next(now))
+	if s.stale {
+		next = min(next, s.drawAt)
+	}
+	if u := s.standing.Until; s.reign != 0 && !u.IsZero() {
+		next = min(next, u.Sub(s.began)+time.Millisecond)
+	}
 	if s.cfg.Manager != nil { // whoever started this process hears that the loop turns
 		next = min(next, now+s.cfg.Manager.Beat())
 	}
@@ -284,26 +316,51 @@ func (s *server) receive(p proto.Packet) {
 		}
 		s.link.Packet(&p, time.Since(s.began))
 	}
+	if s.standing.Election != 0 {
+		s.memory.take(p, time.Since(s.began))
+		if s.reign == 0 && !forFollower(&p) {
+			return
+		}
+	}
 	s.host.Deliver(p)
 	s.host.Step()
 	s.observe()
 }
 
-// settle stores what was asked for until nothing is left to store.
-func (s *server) settle() error {
-	for {
-		records, due := s.host.Transaction()
-		if !due {
-			return nil
-		}
-		began := time.Now()
-		if err := s.store.Commit(records); err != nil {
-			return err // a planner that cannot remember must not decide
-		}
-		s.meters.commits.Observe(time.Since(began).Microseconds())
-		s.host.Stored()
-		s.observe()
+// settle begins to store what was asked for. The planner is read meanwhile, and steps
+// no further: a store that is slow to answer keeps nobody from looking.
+func (s *server) settle() {
+	if s.stored != nil {
+		return
 	}
+	records, due := s.host.Transaction()
+	if !due {
+		return
+	}
+	stored, began := make(chan error, 1), time.Now()
+	s.stored, s.storing = stored, began
+	go func() { stored <- s.store.Commit(records) }()
+}
+
+// done ends a transaction: what waited for it is said, and what was heard is heard.
+func (s *server) done(err error) error {
+	s.stored = nil
+	switch {
+	case errors.Is(err, ErrNotLeading):
+		return nil // the store's standing says so too, and the planner is made anew
+	case err != nil:
+		return err // a planner that cannot remember must not decide
+	}
+	s.meters.commits.Observe(time.Since(s.storing).Microseconds())
+	if st, _ := s.store.Standing(); st.Reign == s.standing.Reign {
+		s.standing.Batches, s.host.Batches = st.Batches, st.Batches
+	}
+	s.host.Stored()
+	for more := true; more; {
+		_, more = s.host.Step()
+	}
+	s.observe()
+	return nil
 }
 
 func (s *server) observe() {
@@ -314,12 +371,15 @@ func (s *server) observe() {
 
 // Now is the planner's clock.
 func (s *server) Now() (time.Duration, uint64) {
+	if s.again != nil {
+		return *s.again, uint64(s.began.Add(*s.again).UnixMilli())
+	}
 	return time.Since(s.began), uint64(time.Now().UnixMilli())
 }
 
 // Send hands a packet to the link.
 func (s *server) Send(p proto.Packet) {
-	if s.answered(&p) {
+	if s.answered(&p) || s.again != nil || !s.leads() && p.Topic != s.topics.Planner() {
 		return
 	}
 	err := s.sendOut(p)

@@ -13,14 +13,18 @@ import (
 	"ringlight/planner"
 )
 
-// Store keeps the planner's records over its lives. One planner at a time has
-// it open.
+// Store keeps the planner's records over its lives. One process at a time writes it:
+// that which holds its file, or which its election chose.
 type Store interface {
-	// Load returns everything, sorted by key.
+	// Load returns everything that is known here, sorted by key.
 	Load() (planner.State, error)
 	// Commit writes the records in order, all or none; it returns when they
 	// are on disk.
 	Commit([]planner.Record) error
+	// Standing is where this process stands; changed is closed when that is not so any
+	// more, nil: it stays so.
+	Standing() (s Standing, changed <-chan struct{})
+	// Close lets go of it; where this process led, another one may at once.
 	Close() error
 }
 
@@ -160,5 +164,8 @@ func (s *boltStore) Commit(records []planner.Record) error {
 	}
 	return nil
 }
+
+// Standing: who has the file locked leads.
+func (s *boltStore) Standing() (Standing, <-chan struct{}) { return Standing{Reign: 1}, nil }
 
 func (s *boltStore) Close() error { return s.db.Close() }

@@ -47,6 +47,9 @@ type nowhere struct{}
 func (nowhere) Load() (planner.State, error)  { return nil, nil }
 func (nowhere) Commit([]planner.Record) error { return nil }
 func (nowhere) Close() error                  { return nil }
+func (nowhere) Standing() (Standing, <-chan struct{}) {
+	return Standing{Reign: 1}, nil
+}
 
 func newCrowd(t *testing.T, nodes int) *crowd {
 	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: nodes, GPUsPerNode: 4, K: 2, TP: 32, Spares: nodes / 100})

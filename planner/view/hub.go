@@ -42,7 +42,8 @@ type hub struct {
 	running bool
 	used    time.Time // last
 	picture picture
-	kept    []message // the last frames, by rising sequence
+	of      *planner.Planner // that the picture is of
+	kept    []message        // the last frames, by rising sequence
 	viewers map[chan message]bool
 	failed  error // why there is no picture
 }
@@ -93,8 +94,16 @@ func (h *hub) turn() bool {
 // look takes what has changed and tells the viewers.
 func (h *hub) look(ctx context.Context, all bool) error {
 	var g planner.Glance
-	if err := h.source.Read(ctx, func(p *planner.Planner) { g = planner.Look(p, all) }); err != nil {
+	anew := false // a copy that follows is made anew when others have written
+	if err := h.source.Read(ctx, func(p *planner.Planner) {
+		anew = !all && p != h.of
+		h.of = p
+		g = planner.Look(p, all || anew)
+	}); err != nil {
 		return err
+	}
+	if anew {
+		g = h.picture.differs(g)
 	}
 	was := h.picture.glance
 	if !all && len(g.Cells) == 0 && len(g.Strips) == 0 && g.State == was.State && g.Linked == was.Linked && g.Term == was.Term && g.Last == was.Last && g.Switches == was.Switches {

@@ -317,3 +317,31 @@ func TestTrends(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 }
+
+// Goal: a planner that is made anew under the viewers, as one that follows is, shows
+// them what has changed and nothing else. Method: one in which a node more has left a death note, the
+// frame beside one of that node alone; then the same again.
+func TestPlannerMadeAnewShowsWhatChanged(t *testing.T) {
+	d := newDesk(t)
+	d.born(3, true)
+	h := hub{source: d, now: func() time.Time { return time.UnixMilli(1) }, viewers: map[chan message]bool{}}
+	if err := h.look(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		other := newDesk(t)
+		other.born(3, true)
+		other.born(5, false) // a death note
+		d.p = other.p
+		if err := h.look(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(h.kept) != 1 {
+		t.Fatalf("%d frames", len(h.kept))
+	}
+	want := h.picture.frame(nil, kindChanges, h.picture.cells[5:6], nil)
+	if got, _ := base64.StdEncoding.DecodeString(string(h.kept[0].text)); string(got) != string(want) {
+		t.Errorf("frame %x, want %x", got, want)
+	}
+}

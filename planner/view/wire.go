@@ -53,6 +53,24 @@ func (x *picture) take(g planner.Glance, all bool) {
 	x.seq++
 }
 
+// differs leaves of a look at everything what the picture does not show yet.
+func (x *picture) differs(g planner.Glance) planner.Glance {
+	g.Cells = slices.DeleteFunc(g.Cells, func(c planner.Cell) bool { return int(c.Node) < len(x.cells) && x.cells[c.Node] == c })
+	gone := maps.Clone(x.strips)
+	for _, s := range g.Strips {
+		delete(gone, s.Ring)
+	}
+	g.Strips = slices.DeleteFunc(g.Strips, func(s planner.Strip) bool {
+		was, ok := x.strips[s.Ring]
+		return ok && was.State == s.State && was.Gen == s.Gen && was.Size == s.Size && slices.Equal(was.Nodes, s.Nodes)
+	})
+	for id := range gone { // any order: sorted below
+		g.Strips = append(g.Strips, planner.Strip{Ring: id})
+	}
+	slices.SortFunc(g.Strips, func(a, b planner.Strip) int { return cmp.Compare(a.Ring, b.Ring) })
+	return g
+}
+
 // snapshot is all of it as a frame.
 func (x *picture) snapshot() []byte {
 	strips := slices.SortedFunc(maps.Values(x.strips), func(a, b planner.Strip) int { return cmp.Compare(a.Ring, b.Ring) })

@@ -1,0 +1,260 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// Several processes may have one store open. One of them leads; the others read
+// what it writes, hear what it hears, and show it. Each change of seats makes a new
+// planner from the store, which is then told again what was heard, with the time at
+// which it was: so it knows what one that had heard it all would know, and nothing
+// that its store does not.
+
+// Standing is where a process stands with its store.
+type Standing struct {
+	// Election is its number, the same for all that have the store open and for nobody
+	// else; 0: one process alone has it open, and leads.
+	Election uint64
+	// Reign is the number of this process's election; 0: another leads, or nobody.
+	Reign uint64
+	// Until is when the reign is over by this machine's clock where nothing else is
+	// heard of it; zero: it has no end.
+	Until time.Time
+	// Batches is how many were written that this process holds; 0: they are not counted.
+	Batches uint64
+	// Leader says who leads, where that is known.
+	Leader string
+	// Away is why the store is not reached; nil: it is.
+	Away error
+	// Broken is why nothing more comes of it.
+	Broken error
+}
+
+// ErrNotLeading is what Commit returns when this process does not lead, or no more.
+// What it was given may have been written all the same.
+var ErrNotLeading = errors.New("server: this process does not lead its store")
+
+const (
+	// drawnEvery is the least time between two pictures of a planner that follows, and
+	// pictureShare bounds what they take of a core, as a divisor. chosen: a viewer sees
+	// a second's delay; 5 %.
+	drawnEvery   = time.Second
+	pictureShare = 20
+	// rememberedBeats of planners are told again: some of each that may be in service.
+	rememberedBeats = 32
+)
+
+// word is what came over the link, and when.
+type word struct {
+	at     time.Duration
+	packet proto.Packet
+}
+
+// memory keeps the last word of every device, and what is needed to judge the link
+// and other planners.
+type memory struct {
+	last  map[string]word
+	beats []word
+	links []word // the first time that it was up, the last loss, the last time that it came back
+}
+
+// take remembers a packet. Events are kept by who tells them, until they are stored.
+func (m *memory) take(p proto.Packet, at time.Duration) {
+	switch p.Kind {
+	case proto.LinkUp, proto.LinkDown:
+		if len(m.links) > 2 {
+			m.links = append(m.links[:1], m.links[2:]...)
+		}
+		m.links = append(m.links, word{at, p})
+		return
+	case proto.Publish:
+	default:
+		return
+	}
+	topic, err := proto.ParseTopic(p.Topic)
+	if err != nil {
+		return
+	}
+	switch topic.Kind {
+	case proto.TopicPresence, proto.TopicReported, proto.TopicHealth:
+		if m.last == nil {
+			m.last = map[string]word{}
+		}
+		m.last[p.Topic] = word{at, p}
+	case proto.TopicPlanner:
+		if m.beats = append(m.beats, word{at, p}); len(m.beats) > rememberedBeats {
+			m.beats = append([]word(nil), m.beats[1:]...)
+		}
+	}
+}
+
+// all are the words in the order in which they came.
+func (m *memory) all() []word {
+	out := slices.Concat(m.links, m.beats)
+	for _, w := range m.last { // any order: sorted below
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b word) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.packet.Kind, a.packet.Kind), cmp.Compare(a.packet.Topic, b.packet.Topic))
+	})
+	return out
+}
+
+// forFollower: a picture is drawn of what devices say of themselves and of who is in
+// service. Events and answers are the leader's.
+func forFollower(p *proto.Packet) bool {
+	if p.Kind != proto.Publish {
+		return true
+	}
+	topic, err := proto.ParseTopic(p.Topic)
+	return err == nil && topic.Kind != proto.TopicEvent && topic.Kind != proto.TopicAck
+}
+
+// begin makes the configuration of a planner from the store. It gives out no term
+// before it has listened.
+func begin(store Store, cfg *Config, life uint64) (planner.Config, error) {
+	state, err := store.Load()
+	if err != nil {
+		return planner.Config{}, err
+	}
+	var asked *fabric.Fabric
+	if !cfg.begun || len(state) == 0 { // later the leader may have edited it
+		asked = cfg.Fabric
+	}
+	start, err := planner.Start(state, asked, life)
+	if err != nil {
+		return planner.Config{}, fmt.Errorf("server: state %s: %w", cfg.State, err)
+	}
+	cfg.begun = true
+	start.Alone, start.Takeover = cfg.Broker == "", cfg.Takeover
+	start.Host = cfg.host
+	start.Term = max(start.Term, cfg.TermAbove)
+	return start, nil
+}
+
+// seat takes the place that the store gives this process: it begins to lead, or to
+// follow, or follows on with what others wrote.
+func (s *server) seat() error {
+	st, changed := s.store.Standing()
+	s.changed = changed
+	if st.Broken != nil {
+		return st.Broken
+	}
+	now := time.Since(s.began)
+	s.tellAway(&st)
+	was := s.standing
+	s.standing = st
+	switch {
+	case st.Election == 0:
+		return nil
+	case st.Reign != 0 && !s.expired():
+		if st.Reign == s.reign {
+			return nil
+		}
+		s.reign, s.stored = st.Reign, nil
+		s.cfg.Log.Info("this planner leads", "life", s.life, "batches", st.Batches)
+		if err := s.draw(false); err != nil {
+			return err
+		}
+		s.host.Batches = st.Batches
+		s.host.Lead()
+		s.observe()
+		return nil
+	case s.reign != 0:
+		s.reign, s.stored = 0, nil
+		s.cfg.Log.Warn("this planner leads no more: nothing is planned or commanded by it", "life", s.life, "leader", st.Leader)
+		return s.draw(true)
+	}
+	if st.Batches != was.Batches {
+		s.stale = true
+	}
+	if s.stale && now >= s.drawAt {
+		return s.draw(true)
+	}
+	return nil
+}
+
+// expired: the reign ended while nobody looked, as when this process was stopped.
+func (s *server) expired() bool {
+	return !s.standing.Until.IsZero() && time.Now().After(s.standing.Until)
+}
+
+// leads: what the planner says leaves.
+func (s *server) leads() bool { return s.standing.Election == 0 || s.reign != 0 && !s.expired() }
+
+// draw makes the planner anew from the store and tells it what was heard.
+func (s *server) draw(picture bool) error {
+	began := time.Now()
+	start, err := begin(s.store, &s.cfg, s.life)
+	if err != nil {
+		return err
+	}
+	start.Election, start.Follow, start.Picture, start.Before = s.standing.Election, true, picture, s.host.Planner()
+	s.host = planner.NewHost(start, s)
+	s.host.Batches = s.standing.Batches
+	for _, w := range s.memory.all() {
+		s.again = &w.at
+		s.host.Deliver(w.packet)
+		s.host.Step()
+	}
+	s.again = nil
+	took := time.Since(began)
+	s.stale, s.drawAt = false, time.Since(s.began)+max(drawnEvery, pictureShare*took)
+	s.observe()
+	return nil
+}
+
+// tellAway logs when the store is not reached, and when it is again.
+func (s *server) tellAway(st *Standing) {
+	switch was := s.standing.Away; {
+	case st.Away != nil && was == nil:
+		s.cfg.Log.Error("the store is not reached: nothing is planned until it is; agents go on as they are", "reason", st.Away)
+	case st.Away == nil && was != nil:
+		s.cfg.Log.Info("the store is reached again")
+	}
+}
+
+// openStore opens the store that the configuration names, as soon as that can be.
+func openStore(ctx context.Context, cfg *Config) (Store, error) {
+	if cfg.Open != nil {
+		return cfg.Open(ctx)
+	}
+	for said := false; ; {
+		s, err := OpenStore(cfg.State)
+		if err == nil || !errors.Is(err, errHeld) {
+			return s, err
+		}
+		if !said {
+			said = true
+			cfg.Log.Warn("waits for the store: another process holds it, and this one takes its place when that ends", "state", cfg.State)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lockPatience / 10):
+		}
+	}
+}
+
+// ready says why this planner does not do its part, nil when it does: it leads and
+// is in service, or follows a store that it reaches.
+func (s *server) ready(p *planner.Planner) error {
+	switch {
+	case s.standing.Away != nil:
+		return fmt.Errorf("the store is not reached: %w", s.standing.Away)
+	case !s.link.Up():
+		return errors.New("the broker is not reached")
+	case s.leads() && !planner.Serving(p):
+		return errors.New("it leads and is not in service yet")
+	}
+	return nil
+}
