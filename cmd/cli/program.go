@@ -183,9 +183,9 @@ func (p *Program) unknown(args []string) error {
 		if isHelp(args[1]) {
 			return p.nounHelp(args[0])
 		}
-		return Usage(args[0], limit, "there is no %q%s", Clip(args[1]), meant(args[1], starts))
+		return Usage(args[0], limit, "there is no %q%s", Clip(args[1]), Meant(args[1], starts))
 	}
-	return Usage("command", "one of those that "+p.Name+" help lists", "there is no %q%s", Clip(args[0]), meant(args[0], names))
+	return Usage("command", "one of those that "+p.Name+" help lists", "there is no %q%s", Clip(args[0]), Meant(args[0], names))
 }
 
 func (p *Program) help(ctx context.Context, args []string, t Terminal) error {
@@ -234,21 +234,25 @@ func (c *Command) synopsis() string {
 	return strings.TrimSpace(c.Name + " " + strings.Join(c.Forms, "|"))
 }
 
-// meant says which name is near to what was typed, "" when none is.
-func meant(typed string, names []string) string {
-	best, at := 3, ""
+// Meant says which names, three at most, are nearest to what was typed, "" when
+// none is near.
+func Meant(typed string, names []string) string {
+	best, near := 2, []string(nil)
 	if len(typed) < 4 {
-		best = 2
+		best = 1
 	}
 	for _, n := range names {
-		if d := distance(typed, n); d < best {
-			best, at = d, n
+		switch d := distance(typed, n); {
+		case d < best || d == best && len(near) == 0:
+			best, near = d, []string{n}
+		case d == best && len(near) < 3 && !slices.Contains(near, n):
+			near = append(near, n)
 		}
 	}
-	if at == "" {
+	if len(near) == 0 {
 		return ""
 	}
-	return "; did you mean " + at + "?"
+	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
 // distance counts the letters to add, drop, change or swap with the next.
@@ -290,5 +294,5 @@ func unknownFlag(name string, known map[string]*flag.Flag) error {
 		names = append(names, "-"+n)
 	}
 	slices.Sort(names)
-	return Usage("", "", "flag provided but not defined: -%s%s", Clip(name), meant("-"+name, names))
+	return Usage("", "", "flag provided but not defined: -%s%s", Clip(name), Meant("-"+name, names))
 }

@@ -64,7 +64,7 @@ const (
 var colours = map[string]string{
 	"in_service": green, "tuned": green, "service": green, "OK": green, "realised": green,
 	"degraded": yellow, "forming": yellow, "Warning": yellow, "host_down": yellow, "drained": yellow, "waiting": yellow, "short": yellow, "no": yellow,
-	"down": red, "Critical": red, "failed": red, "isolated": red, "dark": red, "no planner contact": red,
+	"down": red, "Critical": red, "failed": red, "isolated": red, "dark": red, "no planner contact": red, "no planner": red,
 }
 
 // Paint colours a word that says how something is, where there are colours.

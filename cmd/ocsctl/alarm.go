@@ -82,7 +82,7 @@ func alarm(ctx context.Context, args []string, out io.Writer) error {
 		if *reason == "" {
 			return wrongUsage("reason", "a text: what is known of it", "-reason is missing")
 		}
-		r, err := c.change(ctx, proto.OpRequest{Noun: proto.NounAck, Alarm: words[1], Author: c.author(), Reason: *reason})
+		r, err := c.change(ctx, &proto.OpRequest{Noun: proto.NounAck, Alarm: words[1], Author: c.author(), Reason: *reason})
 		if err != nil {
 			return err
 		}

@@ -33,15 +33,15 @@ func clearNode(ctx context.Context, args []string, out io.Writer) error {
 	if len(words) != 1 {
 		return wrongUsage("clear", "NODE", "%q", words)
 	}
-	id, _, err := parsePlace(words[0])
+	q := proto.OpRequest{Noun: proto.NounClear, Bundle: -1}
+	if err := c.placeArg(words[0], &q.Node, nil); err != nil {
+		return err
+	}
+	r, err := c.one(ctx, &q)
 	if err != nil {
 		return err
 	}
-	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounClear, Node: id, Bundle: -1})
-	if err != nil {
-		return err
-	}
-	j := clearJSON{Node: id}
+	j := clearJSON{Node: q.Node}
 	for i := range r.Why {
 		j.Was = r.Why[i].Text
 	}

@@ -39,6 +39,7 @@ type clientFlags struct {
 	insecure, json                bool
 	timeout                       time.Duration
 	flags                         *flag.FlagSet
+	named                         []named // nodes that were told by name
 }
 
 func (c *clientFlags) register(fs *flag.FlagSet) {
@@ -211,13 +212,16 @@ func (c *clientFlags) with(ctx context.Context, ask func(*client) error) error {
 		return err
 	}
 	defer cl.close()
+	if err := c.findNamed(ctx, cl); err != nil {
+		return err
+	}
 	return ask(cl)
 }
 
-// one asks one question.
-func (c *clientFlags) one(ctx context.Context, q proto.OpRequest) (r *proto.OpReply, err error) {
+// one asks one question, in which nodes may stand that were told by name.
+func (c *clientFlags) one(ctx context.Context, q *proto.OpRequest) (r *proto.OpReply, err error) {
 	err = c.with(ctx, func(cl *client) error {
-		r, err = cl.Ask(ctx, q)
+		r, err = cl.Ask(ctx, *q)
 		return err
 	})
 	return r, err
@@ -225,7 +229,7 @@ func (c *clientFlags) one(ctx context.Context, q proto.OpRequest) (r *proto.OpRe
 
 // change asks for something to be done. What is done already, because it was
 // asked again after a lost answer or long ago, is done.
-func (c *clientFlags) change(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
+func (c *clientFlags) change(ctx context.Context, q *proto.OpRequest) (*proto.OpReply, error) {
 	r, err := c.one(ctx, q)
 	if duplicate(err) {
 		return &proto.OpReply{}, nil
@@ -239,6 +243,7 @@ type listing[S, J any] struct {
 	noun, help string
 	plural     string // "": with an s
 	least      uint64 // number
+	named      bool   // nodes, which have names
 	from       uint64 // page that the list begins with
 	keep       func(one *J, f *filters) bool
 	list       proto.Noun
@@ -260,11 +265,17 @@ func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) er
 	}
 	q, one := proto.OpRequest{Noun: l.list, Page: l.from}, len(words) == 2 && words[0] == "show"
 	if one {
-		id, err := number(l.noun, words[1], l.least)
+		q = l.show(0)
+		if l.named {
+			err = c.nodeArg(l.noun, words[1], &q.Node)
+		} else {
+			var id uint32
+			id, err = number(l.noun, words[1], l.least)
+			q = l.show(id)
+		}
 		if err != nil {
 			return err
 		}
-		q = l.show(id)
 	} else if len(words) != 1 || words[0] != "list" {
 		return wrongUsage(l.noun, "list, or show "+strings.ToUpper(l.noun), "%q", strings.Join(words, " "))
 	}

@@ -106,15 +106,15 @@ func takeOut(ctx context.Context, args []string, out io.Writer, verb string, nou
 	if len(words) != 1 {
 		return wrongUsage("node", "one NODE", "%q", strings.Join(words, " "))
 	}
-	id, err := number("node", words[0], 0)
+	q := proto.OpRequest{Noun: noun, DryRun: *dry, Author: c.author(), Reason: *reason}
+	if err := c.nodeArg("node", words[0], &q.Node); err != nil {
+		return err
+	}
+	r, err := c.change(ctx, &q)
 	if err != nil {
 		return err
 	}
-	r, err := c.change(ctx, proto.OpRequest{Noun: noun, Node: proto.NodeID(id), DryRun: *dry, Author: c.author(), Reason: *reason})
-	if err != nil {
-		return err
-	}
-	j := costOf(proto.NodeID(id), verb, *dry, r.Cost)
+	j := costOf(q.Node, verb, *dry, r.Cost)
 	j.Note = r.Reason
 	return c.print(out, j, func() error { return printCost(out, &j) })
 }
@@ -151,11 +151,10 @@ func switchSide(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	q, err := requestOf(words)
-	if err != nil {
+	q := &proto.OpRequest{Noun: proto.NounRequest, DryRun: *dry}
+	if err := c.requestOf(words, q); err != nil {
 		return err
 	}
-	q.DryRun = *dry
 	r, err := c.change(ctx, q)
 	if err != nil {
 		return err
@@ -173,38 +172,31 @@ func switchSide(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // requestOf reads the words of a switch command.
-func requestOf(words []string) (proto.OpRequest, error) {
-	q := proto.OpRequest{Noun: proto.NounRequest}
+func (c *clientFlags) requestOf(words []string, q *proto.OpRequest) error {
 	if len(words) < 3 || len(words) > 4 {
-		return q, wrongUsage("switch", "lockout|forced|manual|clear NODE left|right [PEER|loopback]", "%q", strings.Join(words, " "))
+		return wrongUsage("switch", "lockout|forced|manual|clear NODE left|right [PEER|loopback]", "%q", strings.Join(words, " "))
 	}
 	var known bool
 	if q.Request, known = requestNames[words[0]]; !known {
-		return q, wrongUsage("request", "lockout, forced, manual or clear", "%q", words[0])
+		return wrongUsage("request", "lockout, forced, manual or clear", "%q", words[0])
 	}
-	id, err := number("node", words[1], 0)
-	if err != nil {
-		return q, err
+	if err := c.nodeArg("node", words[1], &q.Node); err != nil {
+		return err
 	}
-	q.Node = proto.NodeID(id)
 	switch words[2] {
 	case "left":
 	case "right":
 		q.Side = proto.Right
 	default:
-		return q, wrongUsage("side", "left or right", "%q", words[2])
+		return wrongUsage("side", "left or right", "%q", words[2])
 	}
 	named := q.Request == proto.ForcedSwitch || q.Request == proto.ManualSwitch
-	if named != (len(words) == 4) {
-		return q, wrongUsage("peer", "a node for forced and manual, or loopback for forced; none for lockout and clear", "%q", strings.Join(words[3:], " "))
+	if named != (len(words) == 4) || named && words[3] == "loopback" && q.Request == proto.ManualSwitch {
+		return wrongUsage("peer", "a node for forced and manual, or loopback for forced; none for lockout and clear", "%q", strings.Join(words[3:], " "))
 	}
 	if !named || words[3] == "loopback" && q.Request == proto.ForcedSwitch {
-		return q, nil
+		return nil
 	}
-	if id, err = number("peer", words[3], 0); err != nil {
-		return q, err
-	}
-	peer := proto.NodeID(id)
-	q.Peer = &peer
-	return q, nil
+	q.Peer = new(proto.NodeID)
+	return c.nodeArg("peer", words[3], q.Peer)
 }

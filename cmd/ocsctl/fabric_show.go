@@ -46,7 +46,7 @@ func fabricShow(ctx context.Context, args []string, out io.Writer) error {
 	if len(words) > 0 {
 		return wrongUsage("fabric", "show alone", "%q", strings.Join(words, " "))
 	}
-	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounFabric, Bundle: -1})
+	r, err := c.one(ctx, &proto.OpRequest{Noun: proto.NounFabric, Bundle: -1})
 	if err != nil {
 		return err
 	}

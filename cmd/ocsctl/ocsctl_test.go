@@ -48,7 +48,10 @@ func TestWrongUsage(t *testing.T) {
 		{"why 1/16", "bundle"},
 		{"watch all", "watch"},
 		{"drain", "node"},
-		{"undrain x", "node"},
+		{"undrain x?", "node"},
+		{"why x?/1", "node"},
+		{"switch lockout a*b left", "node"},
+		{"watch -node 1/2", "node"},
 		{"switch", "switch"},
 		{"switch force 1 left", "request"},
 		{"switch lockout 1 middle", "side"},
@@ -181,6 +184,7 @@ func TestAgainstARunningFabric(t *testing.T) {
 		{"node show 1 -json -fabric lab", `"state":"tuned"`, 0},
 		{"node show 4 -json", `"limit":"0 to 3"`, 2},
 		{"why 1", "placement", 0},
+		{"why gpu-a -json", "the fabric's description has no node_names", 2},
 		{"fabric show -fabric lab", "4 of 4 nodes online", 0},
 		{"fabric show -json -fabric lab", `"messages_refused":0,"unknown_keys":0,"messages_shed":0,"planner":`, 0},
 		{"fabric show twice -fabric lab", "", 2},
@@ -240,7 +244,55 @@ func TestAgainstARunningFabric(t *testing.T) {
 			t.Fatalf("exit %d, %s", code, out)
 		}
 	}
+	aloneOne(t, broker, link)
 	watchOne(t, broker, link)
+}
+
+// aloneOne: a fabric without a planner still has a status, of what the broker keeps.
+func aloneOne(t *testing.T, broker string, link *mqtt.Link) {
+	t.Helper()
+	candidate := []proto.Candidate{{Peer: 1, Path: proto.External1}}
+	for i, r := range []proto.Reported{
+		{Node: 0, Mode: proto.ModeService, Generation: 7, Rings: []proto.RingAssignment{{Ring: 3, Generation: 7, Size: 2, Right: candidate}}, Sides: []proto.SideReport{{Ring: 3, Side: proto.Right, Peer: 1}},
+			Alarms: []proto.Alarm{{Kind: proto.EvLightLost, Severity: proto.SeverityWarning, Text: "warm"}}},
+		{Node: 1, Mode: proto.ModeService, Generation: 7, Rings: []proto.RingAssignment{{Ring: 3, Generation: 7, Size: 2, Position: 1}}, Sides: []proto.SideReport{{Ring: 3, Peer: 0}}},
+		{Node: 2, Mode: proto.ModeIsolated}, // when it was there
+	} {
+		r.Version, r.Session, r.Seq = proto.Version, 1, 1
+		payload, err := proto.Encode(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		presence, err := proto.Encode(&proto.Presence{Version: proto.Version, Node: r.Node, Session: 1, Online: i < 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		topics := proto.Topics{Fabric: "stray"}
+		for topic, body := range map[string][]byte{topics.Reported(r.Node): payload, topics.Presence(r.Node): presence} { // any order: kept
+			if err := link.Send(proto.Packet{Topic: topic, Payload: body, QoS: 1, Retain: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var s statusJSON
+	for deadline := time.Now().Add(20 * time.Second); ; { // the last of them may be on its way
+		code, out, errs := ctl(t, "status", "-json", "-fabric", "stray", "-broker", broker)
+		s = statusJSON{}
+		if err := json.Unmarshal([]byte(out), &s); err != nil || code != 1 || !strings.Contains(errs, "no planner answers for fabric stray") {
+			t.Fatalf("exit %d, %v: %s%s", code, err, out, errs)
+		}
+		if s.Nodes.Total == 3 || time.Now().After(deadline) {
+			break
+		}
+	}
+	if s.Planner.Leader || s.Nodes != (nodesJSON{Total: 3, Online: 2, Silent: 1}) || s.Rings != (ringsJSON{Total: 1, InService: 1}) || s.Links != (linksJSON{1, 1}) ||
+		len(s.Alarms) != 2 || s.Alarms[0].Why != "warm" || *s.Alarms[1].Node != 2 || len(s.Missing) != 4 || s.Planner.Generation != 7 {
+		t.Errorf("%+v", s)
+	}
+	code, out, _ := ctl(t, "status", "-fabric", "stray", "-broker", broker)
+	if fits(t, "status", out); code != 1 || !strings.Contains(out, "no planner") || !strings.Contains(out, "1: 1 in service") || !strings.Contains(out, "not known without a planner: nodes") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
 }
 
 // editOne: the description is fetched, edited and applied; what would cost
@@ -275,6 +327,7 @@ func editOne(t *testing.T, broker string) {
 	run(0, `"dry_run":true,"done":false`, "apply", file, "-dry-run", "-json")
 	run(0, `"changes":["node_names absent`, "apply", file, "-json")
 	run(0, "nothing differs", "apply", file)
+	namedOne(t, broker)
 	edit(func() { f.TP, f.Spares = 16, 0 })
 	run(1, "ring 1 of 12 GPUs runs, and none of that size is wanted: let it end with -end 1", "apply", file)
 	run(0, "it can be applied: 0 rings keep their light and are told again, 1 end", "diff", file, "-end", "1")
@@ -290,6 +343,35 @@ func editOne(t *testing.T, broker string) {
 	run(2, "end: ", "apply", file, "-end", "x")
 	edit(func() { f.Name = "lab2" })
 	run(2, `name: "lab2"`, "apply", file, "-fabric", "lab")
+}
+
+// namedOne: a node's name stands for its number, one that there is not for those
+// that are near.
+func namedOne(t *testing.T, broker string) {
+	t.Helper()
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"node show r1/u2 -json", `{"node":1,"name":"r1/u2"`, 0},
+		{"why r1/u2 -json", `{"node":1,"bundle":null`, 0},
+		{"why r1/u2/0 -json", `{"node":1,"bundle":0`, 0},
+		{"drain r1/u2 -dry-run -json", `{"node":1,"verb":"drain"`, 0},
+		{"switch forced r1/u1 right r1/u3 -dry-run", "right side of node 0 would touch", 0},
+		{"clear r1/u3 -json", `{"node":2,"was":"nothing kept it out"`, 0},
+		{"drain r1/u9", "did you mean r1/u1 or r1/u2 or r1/u3?", 2},
+		{"why rack-7", `there is no node \"rack-7\"`, 2},
+		{"why r1/u2/16", `"field":"bundle"`, 2},
+	} {
+		args := append(strings.Fields(c.args), "-broker", broker)
+		if c.code != 0 && !strings.Contains(c.args, "-json") {
+			args = append(args, "-json")
+		}
+		code, out, errs := ctl(t, args...)
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s: exit %d, %s%s", c.args, code, out, errs)
+		}
+	}
 }
 
 // watchOne: what happens shows as one JSON object a line.

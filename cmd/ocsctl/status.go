@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -23,6 +24,7 @@ type statusJSON struct {
 	Links   linksJSON    `json:"links"`
 	Alarms  []raisedJSON `json:"alarms"` // those that nobody acknowledged
 	Breaks  []breakJSON  `json:"breaks_next"`
+	Missing []string     `json:"missing,omitempty"` // what nobody says who answers
 }
 
 type brokerJSON struct {
@@ -83,7 +85,8 @@ type breakJSON struct {
 const statusHelp = `Where the fabric stands, at a glance: the broker, the planner in service and
 those that stand by, nodes and rings by state, spares, links with light, alarms
 that nobody acknowledged, and what breaks next: what the loss of one more node
-would take down, tried on a copy.
+would take down, tried on a copy. Where no planner answers it says what stands by
+what the agents said last, and what is missing, and exits 1.
 
   ocsctl status
   ocsctl status -json | jq .rings.degraded
@@ -96,20 +99,32 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 	}
 	var s *proto.Status
 	var alarms []alarmLine
+	var alone *kept // no planner answers
+	var silent error
 	j := statusJSON{Alarms: []raisedJSON{}, Breaks: []breakJSON{}}
 	if err := c.with(ctx, func(cl *client) error {
 		r, err := cl.Ask(ctx, proto.OpRequest{Noun: proto.NounStatus})
+		if j.Fabric = cl.Topics.Fabric; unanswered(err) {
+			silent = err
+			alone, err = askBroker(ctx, cl)
+			return err
+		}
 		if err != nil {
 			return err
 		}
-		s, j.Fabric = r.Status, cl.Topics.Fabric
+		s = r.Status
 		alarms, err = askAlarms(ctx, cl)
 		return err
 	}); err != nil {
 		return err
 	}
+	planner := ""
+	if alone != nil {
+		s, j.Alarms = alone.status()
+		planner, j.Missing = alone.lastWord(), missing
+	}
 	j.Broker = brokerJSON{c.broker, true}
-	j.Planner = plannerJSON{s.Planner.Planner, s.Planner.Host, s.Term, s.Generation, true, []standbyJSON{}}
+	j.Planner = plannerJSON{s.Planner.Planner, s.Planner.Host, s.Term, s.Generation, alone == nil, []standbyJSON{}}
 	for _, x := range s.Standbys {
 		j.Planner.Standbys = append(j.Planner.Standbys, standbyJSON{x.Planner, x.Host})
 	}
@@ -125,13 +140,16 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 	for _, b := range s.Breaks {
 		j.Breaks = append(j.Breaks, breakJSON{b.Lose, b.Rings, b.GPUs})
 	}
-	return c.print(out, j, func() error { return j.text(out, s) })
+	return errors.Join(c.print(out, j, func() error { return j.text(out, s, planner) }), cli.Answered(silent))
 }
 
-// text is the answer for people: how it is in one word, then each part.
-func (j *statusJSON) text(out io.Writer, s *proto.Status) error {
+// text is the answer for people: how it is in one word, then each part. planner is
+// what is said of one that does not answer.
+func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error {
 	health := "OK"
 	switch r := j.Rings; {
+	case planner != "":
+		health = "no planner"
 	case r.Down > 0:
 		health = "down"
 	case r.Degraded+r.Forming > 0:
@@ -142,13 +160,18 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status) error {
 	t := cli.Table{Screen: cli.ScreenOf(out)}
 	t.Row("fabric "+j.Fabric, health)
 	t.Row("  broker", j.Broker.URL)
-	planner := fmt.Sprintf("%s, term %d, generation %d", s.Planner, s.Term, s.Generation)
-	for _, x := range s.Standbys {
-		planner += ", standby " + x.String()
+	spares := ", " + proto.Count(int(j.Spares), "spare")
+	if planner == "" {
+		planner = fmt.Sprintf("%s, term %d, generation %d", s.Planner, s.Term, s.Generation)
+		for _, x := range s.Standbys {
+			planner += ", standby " + x.String()
+		}
+	} else {
+		spares = ", by what agents said last"
 	}
 	t.Row("  planner", planner)
 	n := j.Nodes
-	t.Row("  nodes", counts(n.Total, []count{{n.Online, "online"}, {n.Silent, "silent"}, {n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}})+", "+proto.Count(int(j.Spares), "spare"))
+	t.Row("  nodes", counts(n.Total, []count{{n.Online, "online"}, {n.Silent, "silent"}, {n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}})+spares)
 	r := j.Rings
 	t.Row("  rings", counts(r.Total, []count{{r.InService, "in service"}, {r.Degraded, "degraded"}, {r.Forming, "forming"}, {r.Down, "down"}}))
 	t.Row("  links", fmt.Sprintf("%d of %d confirmed by light", j.Links.Confirmed, j.Links.Total))
@@ -169,7 +192,11 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status) error {
 	if len(j.Alarms) > 0 {
 		list := cli.Table{Screen: cli.ScreenOf(out)}
 		for _, a := range j.Alarms[:min(len(j.Alarms), maxShown)] {
-			list.Row("    "+a.Severity, when(a.SinceMS), a.line())
+			since := when(a.SinceMS)
+			if a.SinceMS == 0 { // an agent has no clock of ours
+				since = "-"
+			}
+			list.Row("    "+a.Severity, since, a.line())
 		}
 		if more := len(j.Alarms) - maxShown; more > 0 {
 			list.Row("    ...", "", fmt.Sprintf("%d more: ocsctl alarm list", more))
@@ -177,6 +204,9 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status) error {
 		if err := list.Print(out); err != nil {
 			return err
 		}
+	}
+	if len(j.Missing) > 0 {
+		return cli.Say(out, "  not known without a planner: %s", strings.Join(j.Missing, "; "))
 	}
 	fmt.Fprintln(out, "  breaks next")
 	list := cli.Table{Screen: cli.ScreenOf(out)}

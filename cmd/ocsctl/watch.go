@@ -69,9 +69,15 @@ func watch(ctx context.Context, args []string, out io.Writer) error {
 	fs := cli.NewFlags("watch")
 	lines := fs.Int("n", 0, "stop after this many lines; 0: never")
 	f := watchFilter{fs.String("node", "", "only of this `NODE`, or switch-N"), fs.String("kind", "", "only this `EVENT`: Switched, Closed, ..., online, offline, planner"),
-		fs.String("severity", "ok", "only from this `SEVERITY` on: ok, warning or critical"), fs.Bool("all", false, "each line of each node that a plan moves, too")}
+		fs.String("severity", "ok", "only from this `SEVERITY` on: ok, warning or critical"), fs.Bool("all", false, "each line of each node that a plan moves, too"), nil}
 	if _, err := c.readNone(fs, args, watchHelp); err != nil {
 		return err
+	}
+	var only proto.NodeID
+	if *f.node != "" {
+		if err := c.placeArg(*f.node, &only, nil); err != nil {
+			return err
+		}
 	}
 	if err := f.check(); err != nil {
 		return err
@@ -85,6 +91,10 @@ func watch(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer cl.close()
+	if err := c.findNamed(ctx, cl); err != nil {
+		return err
+	}
+	f.only = &only
 	last := map[speaker]string{} // beats are not news
 	plans := planLines{}
 	for shown := 0; *lines == 0 || shown < *lines; {
@@ -191,6 +201,7 @@ func (l *watchJSON) who() string {
 type watchFilter struct {
 	node, kind, severity *string
 	all                  *bool
+	only                 *proto.NodeID // that of node
 }
 
 var severities = map[string]int{"ok": 0, "warning": 1, "critical": 2}
@@ -199,16 +210,11 @@ func (f *watchFilter) check() error {
 	if _, known := severities[strings.ToLower(*f.severity)]; !known {
 		return wrongUsage("severity", "ok, warning or critical", "%q", *f.severity)
 	}
-	if *f.node != "" {
-		if _, bundle, err := parsePlace(*f.node); err != nil || bundle >= 0 {
-			return wrongUsage("node", "a NODE or switch-N", "%q", *f.node)
-		}
-	}
 	return nil
 }
 
 func (f *watchFilter) passes(l *watchJSON) bool {
-	if *f.node != "" && (l.Node == nil || l.who() != *f.node) {
+	if *f.node != "" && (l.Node == nil || *l.Node != *f.only) {
 		return false
 	}
 	if *f.kind != "" && !strings.EqualFold(*f.kind, l.Kind) && !strings.EqualFold(*f.kind, l.Event[strings.LastIndexByte(l.Event, '.')+1:]) {

@@ -41,6 +41,7 @@ A * stands behind the parts of a switching time that were modelled, not measured
 
   ocsctl why 20
   ocsctl why 20/1 -json
+  ocsctl why gpu-r3-17/1
   ocsctl why switch-4/1
 `
 
@@ -53,14 +54,15 @@ func why(ctx context.Context, args []string, out io.Writer) error {
 	if len(words) != 1 {
 		return wrongUsage("why", "NODE, NODE/BUNDLE, switch-N or switch-N/PORT", "%q", strings.Join(words, " "))
 	}
-	id, bundle, err := parsePlace(words[0])
+	q := proto.OpRequest{Noun: proto.NounWhy}
+	if err := c.placeArg(words[0], &q.Node, &q.Bundle); err != nil {
+		return err
+	}
+	r, err := c.one(ctx, &q)
 	if err != nil {
 		return err
 	}
-	r, err := c.one(ctx, proto.OpRequest{Noun: proto.NounWhy, Node: id, Bundle: bundle})
-	if err != nil {
-		return err
-	}
+	id, bundle := q.Node, q.Bundle
 	j := whyJSON{Switch: switchOf(id), Bundle: place(bundle), Lines: []whyLineJSON{}}
 	if j.Switch == nil {
 		j.Node = &id

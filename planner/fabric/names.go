@@ -54,7 +54,7 @@ func (f *Fabric) validateNames() []error {
 		switch {
 		case name == "":
 			continue
-		case !validLabel(name) || strings.Trim(name, "0123456789") == "":
+		case !IsNodeName(name):
 			errs = append(errs, wrong(field, "1 to 64 letters, digits and . _ - /, and not digits alone", "%.80q", name))
 		case taken:
 			errs = append(errs, wrong(field, "one node a name", "%q is node %d", name, other))
@@ -66,6 +66,9 @@ func (f *Fabric) validateNames() []error {
 	}
 	return errs
 }
+
+// IsNodeName says whether a node may be called so; if not, it may be a number.
+func IsNodeName(s string) bool { return validLabel(s) && strings.Trim(s, "0123456789") != "" }
 
 // validLabel: it can stand in a table, a topic's filter of a log and a CSV file.
 func validLabel(s string) bool {
