@@ -8,7 +8,7 @@ type (
 	Loss    = hbd.Loss
 )
 
-// LookAhead copies what is committed, so that every node can be lost once on
+// LookAhead copies what is committed, so that every node and fibre can be lost once on
 // the copy, by whoever asked and in his own time. Some bytes a node are copied;
 // a try costs some 50 us however large the fabric is, so a Step must not try
 // more than a few.

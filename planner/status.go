@@ -81,7 +81,7 @@ func (g *glances) run(p *Planner) {
 	}
 	s := p.Status()
 	for _, l := range g.ahead.Worst(maxBreaks) {
-		s.Breaks = append(s.Breaks, proto.Break{Lose: fmt.Sprintf("node %d", l.Node), Rings: uint32(len(l.Down)), GPUs: uint32(l.GPUs)})
+		s.Breaks = append(s.Breaks, proto.Break{Lose: l.What(), Rings: uint32(len(l.Down)), GPUs: uint32(l.GPUs)})
 	}
 	asked := g.asked
 	*g = glances{}

@@ -54,7 +54,7 @@ type RingCounts struct {
 
 // Break is what the loss of one thing would take down, on top of what is down.
 type Break struct {
-	Lose  string `cbor:"1,keyasint"` // node 7
+	Lose  string `cbor:"1,keyasint"` // node 7, fibre 7-8
 	Rings uint32 `cbor:"2,keyasint"` // that would be down
 	GPUs  uint32 `cbor:"3,keyasint"` // fewer in rings
 }

@@ -2,6 +2,7 @@ package hbd
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"ringlight/planner/fabric"
@@ -9,29 +10,40 @@ import (
 	"ringlight/proto"
 )
 
-// Loss is what the loss of one more node comes to, when the neighbours have
-// passed it by and the planner has done what it can.
+// Loss is what the loss of one more node, or of one more fibre that a ring uses,
+// comes to, when the neighbours have passed it by and the planner has done what it
+// can.
 type Loss struct {
-	Node proto.NodeID
-	Ring proto.RingID // that it is in
+	Node  proto.NodeID
+	Fibre bool // that to Peer; else the node
+	Peer  proto.NodeID
+	Ring  proto.RingID // that it is in
 	// Down are the rings that are in service now and would have fewer nodes
 	// than they are to have, or be gone.
 	Down []proto.RingID
 	// GPUs that are in a ring now and would be in none, its own included.
 	GPUs int
-	// Torn: its neighbours in the ring have no way past it, so that the ring is
-	// in pieces until the planner has mended it.
+	// Torn: its neighbours in the ring have no way past it (past neither end of a
+	// fibre), so that the ring is in pieces until the planner has mended it.
 	Torn bool
+}
+
+// What is lost, for people.
+func (l *Loss) What() string {
+	if l.Fibre {
+		return fmt.Sprintf("fibre %d-%d", l.Node, l.Peer)
+	}
+	return fmt.Sprintf("node %d", l.Node)
 }
 
 // Harmless: nothing is lost that a spare does not make good.
 func (l *Loss) Harmless() bool { return len(l.Down) == 0 && l.GPUs == 0 && !l.Torn }
 
-// Outlook is a copy of what is committed, on which each node is lost once:
-// what breaks next. It shares nothing with the rings, so whoever asked for it
+// Outlook is a copy of what is committed, on which each node, and each fibre that a
+// ring uses, is lost once: what breaks next. It shares nothing with the rings, so whoever asked for it
 // tries it where and as slowly as he likes.
 type Outlook struct {
-	Losses []Loss // of the nodes tried so far that would not be harmless, by node
+	Losses []Loss // of those tried so far that would not be harmless, by node
 	Spares int    // nodes in no ring that may join one
 
 	fab    *fabric.Fabric
@@ -42,8 +54,8 @@ type Outlook struct {
 	broken map[[2]proto.NodeID]bool
 	order  ring.Order
 	index  *ring.Tracker // nil until the first is tried
-	next   int
-	lost   proto.NodeID // the one that is tried
+	next   int           // node, and the fibre behind it: 2n, 2n+1
+	lost   proto.NodeID  // the one that is tried
 	mend   ring.Mend
 }
 
@@ -107,38 +119,93 @@ func (o *Outlook) ring(id proto.RingID) *outlookRing {
 	return &o.rings[i]
 }
 
-// Try tries the next n nodes, and reports whether all have been. The cost of
+// Try tries the next n nodes and fibres, and reports whether all have been. The cost of
 // one does not depend on how many there are.
 func (o *Outlook) Try(n int) (done bool) {
 	if o.index == nil {
 		o.reindex()
 	}
-	for ; n > 0 && o.next < len(o.of); o.next++ {
-		if at := o.of[o.next]; at != 0 && o.wanted[o.next] { // what is lost already breaks nothing more
-			if l := o.lose(proto.NodeID(o.next), &o.rings[at-1]); !l.Harmless() {
-				o.Losses = append(o.Losses, l)
-			}
-			n--
+	for ; n > 0 && o.next < 2*len(o.of); o.next++ {
+		id := proto.NodeID(o.next / 2)
+		at := o.of[id]
+		if at == 0 || !o.wanted[id] { // what is lost already breaks nothing more
+			continue
+		}
+		own := &o.rings[at-1]
+		l := Loss{Node: id, Ring: own.id}
+		if o.next%2 == 0 {
+			o.lose(&l, own)
+		} else if !o.cut(&l, own) {
+			continue
+		}
+		if n--; !l.Harmless() {
+			o.Losses = append(o.Losses, l)
 		}
 	}
-	return o.next == len(o.of)
+	return o.next == 2*len(o.of)
 }
 
 // lose takes a node away, looks, and gives it back.
-func (o *Outlook) lose(id proto.NodeID, own *outlookRing) Loss {
-	l := Loss{Node: id, Ring: own.id, Torn: o.torn(own, slices.Index(own.nodes, id))}
+func (o *Outlook) lose(l *Loss, own *outlookRing) {
+	id := l.Node
+	l.Torn = o.torn(own, slices.Index(own.nodes, id))
 	o.lost = id
 	o.index.Refresh(id)
-	after, _, back := try(o.index, id, func(id proto.RingID) ring.Group { return o.group(o.ring(id)) },
-		func(after map[proto.RingID][]proto.NodeID) bool {
-			return len(after) == 1 && len(after[own.id]) >= own.size
-		})
+	after, back := o.look(id, own)
 	o.lost = nobodyLost
 	o.index.Carry(back)
 	o.index.Refresh(id)
 	if _, touched := after[own.id]; !touched { // it has to stay as it is, without the node
 		after[own.id] = slices.DeleteFunc(slices.Clone(own.nodes), func(x proto.NodeID) bool { return x == id })
 	}
+	o.count(l, after)
+}
+
+// cut does so with the fibre to the next member, if there is one.
+func (o *Outlook) cut(l *Loss, own *outlookRing) bool {
+	at := slices.Index(own.nodes, l.Node)
+	next := o.beside(own, at, +1)
+	if next < 0 {
+		return false
+	}
+	peer := own.nodes[next]
+	link := pair(l.Node, peer)
+	if o.broken[link] {
+		return false // is cut already
+	}
+	l.Fibre, l.Peer, l.Torn = true, peer, o.torn(own, at) && o.torn(own, next)
+	o.broken[link] = true
+	for _, id := range link {
+		o.index.Refresh(id)
+	}
+	after, back := o.look(l.Node, own)
+	delete(o.broken, link)
+	o.index.Carry(back)
+	for _, id := range link {
+		o.index.Refresh(id)
+	}
+	if _, touched := after[own.id]; !touched { // it has to stay as it is: without an end of the fibre, or in two pieces
+		left := len(own.nodes) - 1
+		if l.Torn {
+			left = max(at+1, len(own.nodes)-next)
+		}
+		after[own.id] = own.nodes[:left]
+	}
+	o.count(l, after)
+	return true
+}
+
+// look is what the planner would do about a loss beside a node.
+func (o *Outlook) look(id proto.NodeID, own *outlookRing) (after map[proto.RingID][]proto.NodeID, back ring.Result) {
+	after, _, back = try(o.index, id, func(id proto.RingID) ring.Group { return o.group(o.ring(id)) },
+		func(after map[proto.RingID][]proto.NodeID) bool {
+			return len(after) == 1 && len(after[own.id]) >= own.size
+		})
+	return after, back
+}
+
+// count says what rings come to that are as they are after a loss.
+func (o *Outlook) count(l *Loss, after map[proto.RingID][]proto.NodeID) {
 	members := 0
 	for ring, nodes := range after { // any order: a sum, and what is sorted below
 		r := o.ring(ring)
@@ -153,7 +220,6 @@ func (o *Outlook) lose(id proto.NodeID, own *outlookRing) Loss {
 	}
 	l.GPUs = max(0, members) * o.fab.GPUsPerNode
 	slices.Sort(l.Down)
-	return l
 }
 
 // well counts nodes that are.

@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -40,6 +39,7 @@ type breakJSON struct {
 	Ring  proto.RingID   `json:"ring"`
 	Rings []proto.RingID `json:"rings"`
 	Torn  bool           `json:"torn"`
+	Peer  *proto.NodeID  `json:"peer"` // of a fibre, the other end; null: of a node
 }
 
 // ringRisk is a ring and those of its nodes whose loss has a consequence.
@@ -74,10 +74,14 @@ func (o *outlook) get(ctx context.Context) (map[string]any, error) {
 func risks(o *planner.Outlook) map[string]any {
 	list := []breakJSON{}
 	for _, l := range o.Worst(maxRisks) {
-		list = append(list, breakJSON{fmt.Sprintf("node %d", l.Node), len(l.Down), l.GPUs, l.Node, l.Ring, append([]proto.RingID{}, l.Down...), l.Torn})
+		var peer *proto.NodeID
+		if l.Fibre {
+			peer = &l.Peer
+		}
+		list = append(list, breakJSON{l.What(), len(l.Down), l.GPUs, l.Node, l.Ring, append([]proto.RingID{}, l.Down...), l.Torn, peer})
 	}
-	torn := byRing(o.Losses, func(l *planner.Loss) bool { return l.Torn })
-	spare := byRing(o.Losses, func(l *planner.Loss) bool { return l.GPUs > 0 })
+	torn := byRing(o.Losses, func(l *planner.Loss) bool { return l.Torn && !l.Fibre })
+	spare := byRing(o.Losses, func(l *planner.Loss) bool { return l.GPUs > 0 && !l.Fibre })
 	return map[string]any{"breaks_next": list, "losses": len(o.Losses), "spares": o.Spares,
 		"no_second_way": torn[:min(len(torn), maxRisks)], "no_second_way_total": len(torn),
 		"no_spare": spare[:min(len(spare), maxRisks)], "no_spare_total": len(spare)}

@@ -56,7 +56,7 @@ export function fabricPage(root, app) {
   };
   const breaks = keep(async () => {
     const r = await get('next');
-    risks.replaceChildren(...r.breaks_next.slice(0, 6).map(riskRow), r.losses > 6 ? el('li.dim', el('a', { href: '#/next' }, `and ${r.losses - 6} more`)) : r.losses ? '' : !app.picture.rings.size ? el('li.dim', 'No ring stands.') : el('li.good', 'Any one node may be lost.'));
+    risks.replaceChildren(...r.breaks_next.slice(0, 6).map(riskRow), r.losses > 6 ? el('li.dim', el('a', { href: '#/next' }, `and ${r.losses - 6} more`)) : r.losses ? '' : !app.picture.rings.size ? el('li.dim', 'No ring stands.') : el('li.good', 'Any one node or fibre may be lost.'));
   });
   const standing = keep(async () => {
     const r = await get('status');
