@@ -58,7 +58,8 @@ var mayImport = map[string][]string{
 	"node":                  {"proto"},
 	"agent":                 {"proto/metric", "proto/metric/self", "node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "ocs/selector", "hal", "hal/record", "proto", "proto/limit"},
 	"agent/bench":           {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
-	"planner":               {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core"},
+	"planner":               {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout"},
+	"planner/rollout":       {"proto", "planner/journal"},
 	"planner/journal":       {"proto"},
 	"planner/member":        {"proto", "proto/metric", "planner/journal"},
 	"planner/hbd":           {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/ring"},
@@ -108,7 +109,7 @@ var testsOnly = []string{"sim/script", "planner/view/browser", "proto/metric/pro
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
 	"proto", "proto/metric", "proto/seal", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
-	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core",
+	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout",
 	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo", "planner/model",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }

@@ -33,9 +33,9 @@ type act struct {
 // acts reports whether a request changes something.
 func acts(q *proto.OpRequest) bool {
 	switch q.Noun {
-	case proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounApply, proto.NounFlip, proto.NounEdit:
+	case proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounApply, proto.NounFlip, proto.NounEdit, proto.NounRollout:
 		return !q.DryRun
-	case proto.NounHostFault, proto.NounHostOK, proto.NounClear, proto.NounAck:
+	case proto.NounHostFault, proto.NounHostOK, proto.NounClear, proto.NounAck, proto.NounRolloutStop:
 		return true
 	}
 	return false

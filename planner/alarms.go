@@ -11,6 +11,7 @@ import (
 	"ringlight/planner/hbd"
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
+	"ringlight/planner/rollout"
 	"ringlight/proto"
 )
 
@@ -49,6 +50,7 @@ type alarmBook struct {
 	j        *journal.Journal
 	rings    *hbd.Rings
 	tables   []*member.Table
+	roll     *rollout.Rollout
 	standing map[string]*alarm
 	acks     map[string]ack
 	over     []string // acknowledgements of what is over
@@ -111,6 +113,7 @@ func (b *alarmBook) update() {
 		b.stands(proto.AlarmStatus{ID: fmt.Sprintf("ring-%d/%s", id, s), SinceMillis: cmp.Or(since, b.j.Wall), Severity: severity, Ring: id,
 			What: fmt.Sprintf("ring %d is %s", id, s)}, 0, 0)
 	})
+	b.rollout(b.roll)
 	for id, a := range b.standing { // any order: each by itself
 		if a.look != b.look {
 			delete(b.standing, id)

@@ -338,6 +338,7 @@ func (p *Planner) gather() {
 	}
 	p.claiming = false
 	p.rings.Gathered()
+	p.rollout.Resume()
 	if p.core != nil {
 		p.core.Gathered()
 	}

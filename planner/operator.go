@@ -100,6 +100,8 @@ func answer(p *Planner, client string, payload []byte, retained bool) {
 		if p.edits.begin(client, &q, &r) {
 			return
 		}
+	case proto.NounRollout, proto.NounRolloutStop, proto.NounRolloutStatus:
+		nodesOf{p}.answer(&q, &r)
 	case proto.NounEvents:
 		p.j.EventsPage(&q, &r)
 	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest:
@@ -233,7 +235,7 @@ func (p *Planner) askAgent(client string, q *proto.OpRequest, d *member.Device, 
 
 // onAnswer takes an agent's answer to a command of ours.
 func (p *Planner) onAnswer(d *member.Device, m *proto.Ack) {
-	if p.edits.answer(d, m) {
+	if p.edits.answer(d, m) || p.rollout.Answer(d.ID, m) {
 		return
 	}
 	at := slices.IndexFunc(p.asks, func(a ask) bool { return a.node == d.ID && a.corr == m.Corr })

@@ -8,6 +8,7 @@ import (
 	"ringlight/planner/hbd"
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
+	"ringlight/planner/rollout"
 	"ringlight/proto"
 )
 
@@ -120,11 +121,12 @@ type Planner struct {
 	claimUntil time.Duration
 	replaced   string // who was
 
-	asks   []ask
-	acts   actList
-	alarms alarmBook
-	edits  edits
-	host   string
+	asks    []ask
+	acts    actList
+	alarms  alarmBook
+	edits   edits
+	rollout *rollout.Rollout
+	host    string
 
 	election election
 
@@ -154,6 +156,8 @@ func New(cfg Config) *Planner {
 	}
 	p.alarms = alarmBook{root: above{p}, j: p.j, rings: p.rings, tables: p.tables(), standing: map[string]*alarm{}, acks: map[string]ack{}}
 	p.edits.p = p
+	p.rollout = rollout.New(nodesOf{p}, p.j)
+	p.alarms.roll = p.rollout
 	p.election.begin(p, &cfg)
 	if err := p.restore(cfg.Store); err != nil {
 		panic("planner: " + err.Error())
@@ -269,6 +273,9 @@ func (p *Planner) runTimers() {
 	p.checkAsks()
 	p.edits.run()
 	p.rings.Plan()
+	if p.state == serving {
+		p.rollout.Run()
+	}
 	if p.core != nil {
 		p.core.Run()
 	}
@@ -298,6 +305,8 @@ func (p *Planner) Next() time.Duration {
 		next = min(next, p.core.Next())
 	}
 	switch p.state {
+	case serving:
+		next = min(next, p.rollout.Next())
 	case listening:
 		return min(next, p.listenEnd())
 	case raising:

@@ -76,6 +76,9 @@ func (p *Planner) receiveDevice(topic proto.Topic, payload []byte) {
 		m := new(proto.Reported)
 		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
 			t.Reported(d, m)
+			if m.AsksRestart && !d.ID.IsSwitch() {
+				p.rollout.Asked(d.ID)
+			}
 		}
 	case proto.TopicEvent:
 		m := new(proto.Event)

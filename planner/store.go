@@ -11,6 +11,7 @@ import (
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
 	"ringlight/planner/journal"
+	"ringlight/planner/rollout"
 	"ringlight/proto"
 )
 
@@ -72,6 +73,9 @@ func (p *Planner) restore(st State) error {
 	if err := p.rings.RestoreHead(st); err != nil {
 		return err
 	}
+	if err := p.rollout.RestoreHead(st); err != nil {
+		return err
+	}
 	for _, rec := range st {
 		prefix, rest, ok := strings.Cut(rec.Key, "/")
 		if !ok {
@@ -108,6 +112,8 @@ func (p *Planner) restoreRecord(prefix, rest string, raw []byte) error {
 			return errNoNode
 		}
 		return d.Events.Restore(raw)
+	case prefix == rollout.Prefix:
+		return p.rollout.Restore(rest, raw)
 	case slices.Contains(hbd.Prefixes, prefix):
 		return p.rings.Restore(prefix, rest, raw)
 	case slices.Contains(core.Prefixes, prefix):

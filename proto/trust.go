@@ -34,7 +34,7 @@ func OperatorRole(s string) (Role, bool) {
 // whoever sees what is; a question that is not known takes the highest.
 func (q *OpRequest) Needs() Role {
 	switch q.Noun {
-	case NounFabric, NounNodes, NounNode, NounRings, NounRing, NounWhy, NounEvents, NounCore, NounCircuits, NounJobs, NounJob, NounTables, NounStatus, NounAlarms, NounDescription, NounTrace:
+	case NounFabric, NounNodes, NounNode, NounRings, NounRing, NounWhy, NounEvents, NounCore, NounCircuits, NounJobs, NounJob, NounTables, NounStatus, NounAlarms, NounDescription, NounTrace, NounRolloutStatus:
 		return RoleView
 	case NounDrain, NounUndrain, NounRequest:
 		if q.DryRun {
@@ -43,7 +43,7 @@ func (q *OpRequest) Needs() Role {
 		return RoleOperate
 	case NounHostFault, NounHostOK, NounClear, NounAck:
 		return RoleOperate
-	case NounApply, NounFlip, NounEdit:
+	case NounApply, NounFlip, NounEdit, NounRollout:
 		if q.DryRun {
 			return RoleView
 		}

@@ -55,7 +55,8 @@ func TestHelpFitsAScreen(t *testing.T) {
 // answersFit asks all that there is to ask.
 func answersFit(t *testing.T, broker string) {
 	for _, q := range []string{"status", "alarm list", "node list", "node list -state unusable", "node show 1", "ring list", "ring show 1", "why 1", "why 1/0", "drain 2 -dry-run",
-		"undrain 9", "fabric show", "node show 99", "ring show 1 -fabric none", "switch list", "switch show 1", "circuit list", "clear 3", "frobnicate", "context list"} {
+		"undrain 9", "fabric show", "node show 99", "ring show 1 -fabric none", "switch list", "switch show 1", "circuit list", "clear 3", "frobnicate", "context list",
+		"rollout status", "rollout plan v9", "rollout stop", "rollout plan"} {
 		_, out, errs := ctl(t, append(strings.Fields(q), "-broker", broker)...)
 		fits(t, q, out)
 		if !strings.HasPrefix(errs, "ocsctl: ") && errs != "" {

@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/planner/journal"
@@ -39,9 +40,29 @@ type Refusal struct {
 type birth struct {
 	Measured proto.Envelope // over a node's own bundles
 	Ports    uint16         // of each side of a switch
+	Software string
+	Features proto.Features
 }
 
-func birthOf(m *proto.Presence) birth { return birth{m.Measured, m.Ports} }
+func (t *Table) birthOf(m *proto.Presence) birth {
+	return birth{m.Measured, m.Ports, t.release(m.Software), m.Features}
+}
+
+// maxReleases bounds the names of software that are kept once for all devices. chosen:
+// a fabric has two, and a few on trial.
+const maxReleases = 64
+
+// release keeps one copy of what thousands of devices say.
+func (t *Table) release(name string) string {
+	i := slices.Index(t.releases, name)
+	if i < 0 {
+		if len(t.releases) == maxReleases {
+			return name
+		}
+		i, t.releases = len(t.releases), append(t.releases, name)
+	}
+	return t.releases[i]
+}
 
 // Device is all that is common to nodes and switches.
 type Device struct {
@@ -265,11 +286,11 @@ func (d *Device) Adopt() {
 func (d *Device) ResendAt() time.Duration { return d.resendAt }
 
 // born begins a new life.
-func (d *Device) born(m *proto.Presence) {
+func (d *Device) born(m *proto.Presence, b birth) {
 	if d.Session != 0 && d.Session != m.Session {
 		d.followed()
 	}
-	d.Session, d.Birth, d.Refusal = m.Session, birthOf(m), Refusal{}
+	d.Session, d.Birth, d.Refusal = m.Session, b, Refusal{}
 	d.asks.at = journal.Never
 	next := Born
 	if !d.Heard() {

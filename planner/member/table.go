@@ -64,19 +64,20 @@ type Table struct {
 	root  Root
 	owner Owner
 
-	heard   int
-	heardAt time.Duration // when one was heard for the first time, the last time
-	calls   uint64        // roll calls so far
-	callAt  time.Duration // when those that missed it are taken for offline
-	sweepAt time.Duration
-	pending []*Device     // all that are, and some that were
-	unknown bool          // which are is not known: all are looked at
-	askAt   time.Duration // when Ask wants to be called
-	holding int           // devices that wait for a missing event
-	gapAt   time.Duration
-	gaps    uint64 // events given up
-	courses courses
-	refused uint64 // messages whose numbers are not believed
+	heard    int
+	heardAt  time.Duration // when one was heard for the first time, the last time
+	calls    uint64        // roll calls so far
+	callAt   time.Duration // when those that missed it are taken for offline
+	sweepAt  time.Duration
+	pending  []*Device     // all that are, and some that were
+	unknown  bool          // which are is not known: all are looked at
+	askAt    time.Duration // when Ask wants to be called
+	holding  int           // devices that wait for a missing event
+	gapAt    time.Duration
+	gaps     uint64 // events given up
+	courses  courses
+	refused  uint64   // messages whose numbers are not believed
+	releases []string // that devices were born with
 }
 
 // NewTable makes a table of n devices, the first of which has the number first.
@@ -312,11 +313,11 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 	}
 	again := d.Online() && m.Session == d.Session
 	if again {
-		d.Birth = birthOf(m)
+		d.Birth = t.birthOf(m)
 		d.answered()
 	} else {
 		disputed, other := t.returned(d, m.Session), d.Session
-		d.born(m)
+		d.born(m, t.birthOf(m))
 		if disputed {
 			t.dispute(d, before, other)
 			return

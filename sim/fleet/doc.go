@@ -48,6 +48,8 @@
 //	TIME rival start|kill             a second planner, with a store of its own
 //	TIME operator drain|undrain N     as ocsctl asks: by way of the planner
 //	TIME operator switch N left|right lockout|forced_switch|manual_switch|no_request PEER|loopback
+//	TIME rollout run SOFTWARE         installed everywhere, and the planner is told; rollout stop
+//	TIME agent install N SOFTWARE     at this node another one than elsewhere
 //	TIME network set LOSS REPEAT REORDER   packets in a million
 //	TIME switch dark|on S             supply of a circuit switch
 //	TIME switch crash|start S         its agent alone: its mirrors stay as they are

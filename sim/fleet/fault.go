@@ -52,12 +52,15 @@ const (
 	MirrorStick                // a mirror of a switch no longer moves
 	MirrorFree                 //
 	JobsApply                  // an operator has the planner run a list of jobs on the core
+	RolloutRun                 // a release is installed everywhere, and an operator has the planner bring it to all agents
+	RolloutStop                // and end that
+	Install                    // another one is installed at one node, and the one before where it is left
 	numVerbs
 )
 
 // forms is what a line looks like: what follows the time. N device, K node, L last node, P port,
 // D direction, B fault of a board, S span, C count, M three rates, E side,
-// Q request, W whereto, U bundle, X mirror, J jobs. Of a switch some have words
+// Q request, W whereto, U bundle, X mirror, J jobs, V software. Of a switch some have words
 // of their own, and only those may be about one; undo ends what lasts "for" a
 // while.
 var forms = [numVerbs]struct {
@@ -82,12 +85,13 @@ var forms = [numVerbs]struct {
 	Drain: {"operator drain", "K", "", Undrain}, Undrain: {"operator undrain", "K", "", 0}, Switch: {"operator switch", "KEQW", "", 0},
 	Network:     {"network set", "M", "", 0},
 	MirrorStick: {"", "NX", "switch stick", MirrorFree}, MirrorFree: {"", "NX", "switch free", 0},
-	JobsApply: {"jobs apply", "J", "", 0},
+	JobsApply: {"jobs apply", "J", "", 0}, Install: {"agent install", "KV", "", 0},
+	RolloutRun: {"rollout run", "V", "", 0}, RolloutStop: {"rollout stop", "", "", 0},
 }
 
 var argNames = map[byte]string{'N': "NODE", 'K': "NODE", 'X': "a|b PORT", 'J': "JOB:SERVERS/TP/EP/PP[/COLLECTIVE] ...|none", 'P': "NODE/BUNDLE/external1|external2", 'D': "both|out|in", 'B': "FAULT",
 	'S': "DURATION", 'C': "COUNT", 'M': "LOSS REPEAT REORDER", 'L': "LASTNODE",
-	'E': "left|right", 'Q': "lockout|forced_switch|manual_switch|no_request", 'W': "PEER|loopback", 'U': "BUNDLE"}
+	'E': "left|right", 'Q': "lockout|forced_switch|manual_switch|no_request", 'W': "PEER|loopback", 'U': "BUNDLE", 'V': "SOFTWARE"}
 
 func (v Verb) String() string {
 	if v < numVerbs {
@@ -107,24 +111,25 @@ func (v Verb) of(ofSwitch bool) string {
 // Fault is one line of a script: a time after the fabric stands, or after a
 // commit of circuits, and what happens then.
 type Fault struct {
-	At     time.Duration
-	Commit int // of the core's switches, counted from 1; 0: At is after the fabric stands
-	Verb   Verb
-	Node   proto.NodeID  // or switch
-	Stage  int           // in place of a switch: the so-manieth of the commit's, counted from 1
-	For    time.Duration // until it is undone; 0: it is not
-	Jobs   string        // of JobsApply, see parseJobs
-	Mirror Mirror        // of MirrorStick
-	Port   fabric.Port
-	Way    sim.Direction
-	Board  sim.Fault
-	Span   time.Duration
-	Count  int // of a flap; the bundle of AgentCalibrate
-	Rates  Rates
-	Last   proto.NodeID  // of a partition
-	Side   proto.Side    // of Switch
-	Ask    proto.Request //
-	Peer   int           // its candidate, -1: loopback
+	At       time.Duration
+	Commit   int // of the core's switches, counted from 1; 0: At is after the fabric stands
+	Verb     Verb
+	Node     proto.NodeID  // or switch
+	Stage    int           // in place of a switch: the so-manieth of the commit's, counted from 1
+	For      time.Duration // until it is undone; 0: it is not
+	Jobs     string        // of JobsApply, see parseJobs
+	Mirror   Mirror        // of MirrorStick
+	Port     fabric.Port
+	Way      sim.Direction
+	Board    sim.Fault
+	Span     time.Duration
+	Count    int // of a flap; the bundle of AgentCalibrate
+	Rates    Rates
+	Last     proto.NodeID  // of a partition
+	Side     proto.Side    // of Switch
+	Ask      proto.Request //
+	Peer     int           // its candidate, -1: loopback
+	Software string        // of RolloutRun and Install
 	// Group ties the losses that count as one fault together, 0: its own.
 	Group int
 }
@@ -192,6 +197,8 @@ func (f *Fault) word(kind byte) string {
 		return fmt.Sprintf("%c %d", "ab"[f.Mirror.Side&1], f.Mirror.Port)
 	case 'J':
 		return f.Jobs
+	case 'V':
+		return f.Software
 	}
 	if f.Peer < 0 { // 'W'
 		return proto.Loopback.String()

@@ -14,14 +14,20 @@ import (
 // injector lets the faults of a script happen.
 type injector struct {
 	*Run
-	steps   []Fault // of faults that have several, and of those that end
-	pending int     // of steps
-	last    time.Duration
-	died    time.Duration // of the broker
-	cuts    []fabric.Port // of fibres that are not whole
-	commits int           // generations of the core's switches that were committed
-	struck  int           // faults in the middle of a stage
-	killed  int           // of them, agents that died
+	steps     []Fault // of faults that have several, and of those that end
+	pending   int     // of steps
+	last      time.Duration
+	died      time.Duration // of the broker
+	cuts      []fabric.Port // of fibres that are not whole
+	commits   int           // generations of the core's switches that were committed
+	struck    int           // faults in the middle of a stage
+	killed    int           // of them, agents that died
+	installed string        // software, where no line said otherwise
+	rolls     bool          // a line of the script brings another to all
+}
+
+func newInjector(r *Run) *injector {
+	return &injector{Run: r, installed: ownSoftware, rolls: slices.ContainsFunc(r.cfg.Faults, func(f Fault) bool { return f.Verb == RolloutRun })}
 }
 
 // later lets a fault happen after a while.
@@ -81,7 +87,17 @@ func (in *injector) apply(f *Fault) error {
 		}
 	case AgentCalibrate:
 		return in.calibrate(f)
-	case Drain, Undrain, Switch, JobsApply:
+	case RolloutRun:
+		for _, st := range in.nodes {
+			if st.installed == in.installed {
+				st.installed = f.Software
+			}
+		}
+		in.installed = f.Software
+		in.operate(f)
+	case Install:
+		in.station(f.Node).installed = f.Software
+	case Drain, Undrain, Switch, JobsApply, RolloutStop:
 		in.operate(f)
 	case FibreCut, FibreMend, FibreGlitch, FibreFlap:
 		return in.fibre(f)

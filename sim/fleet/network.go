@@ -241,6 +241,13 @@ func (n *network) hangUp(c *client, quiet bool) {
 	c.conn++
 }
 
+// leave ends a connection with a word, so that there is no will.
+func (n *network) leave(c *client) {
+	if c.session != 0 && c.session == c.conn {
+		n.forget(c)
+	}
+}
+
 // bury ends a connection at the broker, which publishes the will.
 func (n *network) bury(c *client) {
 	n.forget(c)

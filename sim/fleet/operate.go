@@ -40,6 +40,10 @@ func (in *injector) operate(f *Fault) {
 			panic("fleet: a checked fault has bad jobs: " + err.Error())
 		}
 		r.audit.circuits.lists[q.Corr] = q.Jobs
+	case RolloutRun:
+		q.Noun, q.Software = proto.NounRollout, f.Software
+	case RolloutStop:
+		q.Noun = proto.NounRolloutStop
 	}
 	payload, err := proto.Encode(&q)
 	if err != nil {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"ringlight/planner"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,10 +150,29 @@ type Result struct {
 	Modules       int               `json:"modules"`
 	TraceSHA256   string            `json:"trace_sha256"`
 	Core          *CoreResult       `json:"core,omitempty"`
+	Rollout       *RolloutResult    `json:"rollout,omitempty"`
 	Costs         string            `json:"costs,omitempty"` // where the latencies of calls come from; "": docs/board.md
 
 	bypasses map[int][]int64
 	repairs  []int64
+}
+
+// RolloutResult is how the roll-out of a script stands at its end.
+type RolloutResult struct {
+	State    string `json:"state"`
+	Software string `json:"software"`
+	Current  int    `json:"current"` // nodes that run it
+	Waves    int    `json:"waves"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// rollout is nil where the script has none.
+func (r *Run) rollout() *RolloutResult {
+	if !r.inject.rolls || r.planners[0].host == nil {
+		return nil
+	}
+	s := planner.RolloutOf(r.planners[0].host.Planner())
+	return &RolloutResult{State: s.State.String(), Software: s.Software, Current: int(s.Current), Waves: int(s.Wave), Reason: s.Reason}
 }
 
 func (r *Run) result() *Result {
@@ -162,7 +182,7 @@ func (r *Run) result() *Result {
 		Splits: r.measure.splits, Interruptions: r.measure.interrupted, DarkMicros: r.measure.dark.Microseconds(),
 		Moves: r.measure.moved, MovedMicros: r.measure.movedDark.Microseconds(),
 		Polls: r.polls, Looks: r.audit.looks, Steps: r.steps, HealthSeconds: r.cfg.Health.Seconds(), HealthModules: r.cfg.HealthModules, Modules: r.cfg.Modules,
-		TraceSHA256: r.tracer.hash(), bypasses: r.measure.bypasses, Core: r.coreResult(), Costs: r.cfg.Costs.Source}
+		TraceSHA256: r.tracer.hash(), bypasses: r.measure.bypasses, Core: r.coreResult(), Rollout: r.rollout(), Costs: r.cfg.Costs.Source}
 	for i := range r.cfg.Faults {
 		if f := &r.cfg.Faults[i]; f.Commit == 0 && f.At < r.cfg.Span {
 			res.Faults++

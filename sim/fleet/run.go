@@ -97,7 +97,7 @@ func New(cfg Config) (*Run, error) {
 	r.sources = []source{boards{r}, agents{r}, planners{r}, scheduled{r}}
 	r.net = newNetwork(&r.timeline, cfg.Seed, devices, len(r.nodes), processes)
 	r.net.rates = cfg.Rates
-	r.inject = &injector{Run: r}
+	r.inject = newInjector(r)
 	r.audit = newAudit(r)
 	r.measure = newMeasure(r)
 	return r, nil
@@ -142,7 +142,7 @@ func (r *Run) build() error {
 
 func (r *Run) add(id proto.NodeID) *station {
 	n := len(r.stations)
-	st := &station{client: client{who: int32(n)}, r: r, id: id, board: sim.BoardID(n)}
+	st := &station{client: client{who: int32(n)}, r: r, id: id, board: sim.BoardID(n), installed: ownSoftware}
 	r.stations = append(r.stations, st)
 	return st
 }

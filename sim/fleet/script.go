@@ -163,6 +163,8 @@ func (f *Fault) argument(kind byte, rest []string) ([]string, error) {
 		} else {
 			f.Mirror.Port, err = number(rest[1], 1<<16)
 		}
+	case 'V':
+		f.Software = rest[0]
 	case 'J':
 		f.Jobs, want = strings.Join(rest, " "), len(rest)
 		_, err = parseJobs(f.Jobs)

@@ -31,13 +31,14 @@ func TestFaultsReadAsWritten(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"3s network set 1 2 3", "commit:7+1.5ms switch crash stage:3 for 2s", "commit:1+0s planner kill for 5s",
-		"10s switch dark 12 for 1m0s", "10s switch stick 3 b 5", "1h0m0s jobs apply 1:4/8/1/2 12:2/4/1/1", "0s jobs apply none"} {
+		"10s switch dark 12 for 1m0s", "10s switch stick 3 b 5", "1h0m0s jobs apply 1:4/8/1/2 12:2/4/1/1", "0s jobs apply none",
+		"1s rollout run v2", "2s rollout stop", "1s agent install 5 v1"} {
 		if x, err := ParseFault(line); err != nil || x.String() != line {
 			t.Errorf("%q is %v, %v", line, x, err)
 		}
 	}
 	for v := range numVerbs {
-		if !seen[v] && v != Network {
+		if !seen[v] && v != Network && v < RolloutRun {
 			t.Errorf("the generator never draws %v", v)
 		}
 	}
@@ -116,6 +117,9 @@ const everything = `
 200s  switch reboot 5 5s
 250s  switch cut 6 for 10s
 commit:5+20ms switch crash stage:1 for 3s
+536s  agent install 9 v1
+537s  rollout run v2
+539s  rollout stop
 540s  network set 5000 5000 5000
 `
 

@@ -29,11 +29,13 @@ type station struct {
 	thinking agent.Thinking
 	disk     agent.Disk
 
-	dark    bool // has no supply
-	cold    bool // no agent has run since it has
-	hostBad bool
-	broken  int // faults on the board
-	watch   watched
+	dark      bool // has no supply
+	cold      bool // no agent has run since it has
+	hostBad   bool
+	broken    int    // faults on the board
+	installed string // software that the next life is of
+	over      bool   // this life starts its successor
+	watch     watched
 }
 
 // watched is what the checkers have seen of a node.
@@ -87,8 +89,8 @@ func (st *station) local() time.Duration { return st.clock.local(st.r.now) }
 func (st *station) config() agent.Config {
 	r := st.r
 	cfg := agent.Config{
-		Fabric: r.cfg.Fabric.Name, Node: st.id, Boot: st.boot, Software: "ringlight fleet", Seed: r.cfg.Seed, HealthPeriod: r.cfg.Health,
-		Session: proto.Session(detmath.Hash(r.cfg.Seed, streamSession, uint64(st.id), uint64(st.life))),
+		Fabric: r.cfg.Fabric.Name, Node: st.id, Boot: st.boot, Software: "ringlight " + st.installed, Seed: r.cfg.Seed, HealthPeriod: r.cfg.Health,
+		Session: proto.Session(detmath.Hash(r.cfg.Seed, streamSession, uint64(st.id), uint64(st.life))), Restarts: r.inject.rolls,
 	}
 	if st.id.IsSwitch() {
 		r.mirrors.Agent(int(st.id-proto.FirstSwitch), &cfg)
@@ -120,6 +122,7 @@ func (st *station) start() error {
 	}
 	st.host, st.thinking = agent.NewHost(cfg, journal, st, nil), agent.Thinking{Takes: cfg.Decide}
 	st.host.Calibrated, st.host.Log = st.calibrated, st.log
+	st.host.Restart, st.host.End = st.restart, func() { st.over = true }
 	st.will, st.rings, st.alive, st.tries = will, nil, true, 0
 	if err := st.host.Levels(st.local(), func(line hal.LineID) (bool, error) { return r.world.Level(st.board, line), nil }); err != nil {
 		return err
@@ -138,6 +141,35 @@ func (st *station) start() error {
 		return st.ask(agent.Ask{Verb: agent.AskHostFault, Text: "told again after a start"})
 	}
 	return st.settle()
+}
+
+// restart says whether the software that is installed is the one that is wanted, as
+// ocs-agent does.
+func (st *station) restart(software string) {
+	var why string
+	if is := st.installed; software != "" && proto.Release(software) != is {
+		why = fmt.Sprintf("ocs-agent is %s, wanted is %s: install that first", is, software)
+	}
+	st.host.Deliver(st.local(), agent.Input{Kind: agent.InRestart, Text: why})
+}
+
+// ownSoftware is what agents are of where no line of the script says another.
+const ownSoftware = "fleet"
+
+// startTakes is the time from the end of an agent to the first step of what follows
+// it. chosen: what a process takes on a slow controller.
+const startTakes = 40 * time.Millisecond
+
+// succeed ends a life that starts its successor; it takes leave of the broker.
+func (st *station) succeed() {
+	if !st.over {
+		return
+	}
+	st.over = false
+	st.r.audit.dies(st)
+	st.r.net.leave(&st.client)
+	st.end(true)
+	st.r.agenda.Push(st.r.now+startTakes, task{kind: taskStart, who: st.who, gen: st.life})
 }
 
 // name is the device's for people.
@@ -235,6 +267,7 @@ func (st *station) settle() error {
 		if st.host.View().Mode() != mode {
 			r.touch(st)
 		}
+		st.succeed()
 		return nil
 	}
 	return fmt.Errorf("fleet: %s wants to be polled for ever at %v", st.name(), r.now)

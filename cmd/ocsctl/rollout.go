@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"ringlight/cmd/cli"
+	"ringlight/proto"
+)
+
+const rolloutHelp = `Brings new software to all agents: each starts itself anew as what is installed
+there by then. Install it on every node first (a package does not restart its
+agent), then:
+
+  ocsctl rollout plan v1.3    which nodes start together, wave after wave, and
+                              which would be left, and why
+  ocsctl rollout run v1.3     do it; with -wait until it is over, exit 1 if it stops
+  ocsctl rollout status
+  ocsctl rollout stop         end it with the wave under way; of one that has
+                              stopped: it was seen, and its alarm ends
+
+VERSION is what ocs-agent version prints. Waves are 1, 10, 1 % and 10 % of the
+nodes. Those that start together are more than 2K apart and in rings without a
+fault, which are waited for. A node is back when it runs VERSION, with the plan,
+the light and the calibrations that it had; anything else stops the roll-out and
+is an alarm. The planner leads: ocsctl may go, and a planner that dies is followed
+by one that goes on. An agent that is too old to start itself anew is waited for
+15 minutes; status names it, to be restarted there. Nodes that are offline
+are left: they start with what is installed.
+Back to the release before: the same, with its version.
+`
+
+type rolloutJSON struct {
+	State    string        `json:"state"`
+	Software string        `json:"software"`
+	Author   string        `json:"author"`
+	SinceMS  uint64        `json:"since_ms"`
+	Reason   string        `json:"reason"`
+	Node     *proto.NodeID `json:"node"` // that it stopped for
+	Wave     uint32        `json:"wave"`
+	Nodes    struct {
+		Total     uint32 `json:"total"`
+		Current   uint32 `json:"current"`   // online with the software
+		Restarted uint32 `json:"restarted"` // by this roll-out, and back
+		Left      uint32 `json:"left"`      // cannot be restarted now
+	} `json:"nodes"`
+	Waits    string        `json:"waits"`
+	UnderWay []rolloutNode `json:"under_way"`
+	Waves    []rolloutWave `json:"waves"` // of plan
+	Left     []rolloutNode `json:"left"`
+}
+
+type rolloutNode struct {
+	Node   proto.NodeID `json:"node"`
+	Why    string       `json:"why"`
+	ByHand bool         `json:"by_hand"`
+}
+
+type rolloutWave struct {
+	Wave  uint32         `json:"wave"`
+	Size  uint32         `json:"size"`
+	Nodes []proto.NodeID `json:"nodes"`
+}
+
+func rolloutOf(s *proto.RolloutStatus) rolloutJSON {
+	j := rolloutJSON{State: s.State.String(), Software: s.Software, Author: s.Author, SinceMS: s.SinceMillis, Reason: s.Reason, Node: s.Node, Wave: s.Wave, Waits: s.Waiting,
+		UnderWay: []rolloutNode{}, Waves: []rolloutWave{}, Left: []rolloutNode{}}
+	j.Nodes.Total, j.Nodes.Current, j.Nodes.Restarted, j.Nodes.Left = s.Nodes, s.Current, s.Back, s.LeftTotal
+	for _, n := range s.UnderWay {
+		j.UnderWay = append(j.UnderWay, rolloutNode(n))
+	}
+	for _, n := range s.Left {
+		j.Left = append(j.Left, rolloutNode(n))
+	}
+	for _, w := range s.Waves {
+		j.Waves = append(j.Waves, rolloutWave(w))
+	}
+	return j
+}
+
+func rolloutNoun(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	fs := cli.NewFlags("rollout")
+	wait := fs.Bool("wait", false, "run: tell how it goes, until it is over")
+	words, err := c.read(fs, args, rolloutHelp)
+	if err != nil {
+		return err
+	}
+	verb := ""
+	if len(words) > 0 {
+		verb = words[0]
+	}
+	named := verb == "plan" || verb == "run"
+	if !named && verb != "stop" && verb != "status" || len(words) > 2 || named != (len(words) == 2) {
+		return wrongUsage("rollout", "plan VERSION, run VERSION, status, stop", "%q", cli.Clip(strings.Join(words, " ")))
+	}
+	if *wait && verb != "run" {
+		return wrongUsage("wait", "with run", "%s", verb)
+	}
+	q := proto.OpRequest{Author: c.author()}
+	if named {
+		if q.Software = words[1]; proto.Release(q.Software) == "" || proto.Clip(q.Software) != q.Software {
+			return wrongUsage("software", fmt.Sprintf("what ocs-agent version prints, at most %d bytes", proto.MaxText), "%q", cli.Clip(q.Software))
+		}
+	}
+	switch verb {
+	case "plan":
+		q.Noun, q.DryRun = proto.NounRollout, true
+		return c.rolloutPlan(ctx, q, out)
+	case "run":
+		q.Noun = proto.NounRollout
+	case "stop":
+		q.Noun = proto.NounRolloutStop
+	case "status":
+		q.Noun = proto.NounRolloutStatus
+	}
+	return c.with(ctx, func(cl *client) error {
+		r, err := cl.Ask(ctx, q)
+		if duplicate(err) && verb == "run" {
+			r, err = cl.Ask(ctx, proto.OpRequest{Noun: proto.NounRolloutStatus})
+		}
+		if err != nil {
+			return err
+		}
+		j, err := rolloutIn(r)
+		if *wait && err == nil {
+			j, err = follow(ctx, cl, j, tellWave(&c, out))
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.print(out, j, func() error { return printRollout(out, &j) }); err != nil {
+			return err
+		}
+		if *wait && j.State != "done" {
+			return fmt.Errorf("the roll-out stopped: %s", j.Reason)
+		}
+		return nil
+	})
+}
+
+func rolloutIn(r *proto.OpReply) (rolloutJSON, error) {
+	if r.Rollout == nil {
+		return rolloutJSON{}, fmt.Errorf("the planner's answer has no roll-out; is it of this release?")
+	}
+	return rolloutOf(r.Rollout), nil
+}
+
+// rolloutPlan shows what would be done.
+func (c *clientFlags) rolloutPlan(ctx context.Context, q proto.OpRequest, out io.Writer) error {
+	var all rolloutJSON
+	err := c.with(ctx, func(cl *client) error {
+		first := true
+		return cl.Pages(ctx, q, func(r *proto.OpReply) {
+			if j, err := rolloutIn(r); err == nil {
+				if !first {
+					j.Waves = append(all.Waves, j.Waves...)
+				}
+				all, first = j, false
+			}
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.print(out, all, func() error {
+		if err := cli.Say(out, "%s: %s of %d, %d run it already, %d are left", all.Software, proto.Count(len(all.Waves), "wave"), all.Nodes.Total, all.Nodes.Current, all.Nodes.Left); err != nil {
+			return err
+		}
+		err := table(out, func(w io.Writer) {
+			fmt.Fprintln(w, "wave\tnodes\twhich")
+			for _, x := range all.Waves {
+				fmt.Fprintf(w, "%d\t%d\t%s\n", x.Wave, x.Size, few(x.Nodes, int(x.Size)))
+			}
+		})
+		if err != nil || len(all.Left) == 0 {
+			return err
+		}
+		return printLeft(out, &all)
+	})
+}
+
+// few lists the first nodes of many.
+func few(nodes []proto.NodeID, of int) string {
+	const most = 10
+	text := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(nodes[:min(most, len(nodes))])), " "), "[]")
+	if more := of - min(most, len(nodes)); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func printLeft(out io.Writer, j *rolloutJSON) error {
+	return table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "left\twhy")
+		for _, n := range j.Left {
+			fmt.Fprintf(w, "%d\t%s\n", n.Node, n.Why)
+		}
+		if more := int(j.Nodes.Left) - len(j.Left); more > 0 {
+			fmt.Fprintf(w, "...\tand %d more\n", more)
+		}
+	})
+}
+
+func printRollout(out io.Writer, j *rolloutJSON) error {
+	text := "no roll-out"
+	if j.Software != "" {
+		text = fmt.Sprintf("roll-out of %s: %s", j.Software, j.State)
+	}
+	switch {
+	case j.Reason != "":
+		text += ", " + j.Reason
+	case j.Waits != "":
+		text += ", waits: " + j.Waits
+	}
+	if j.Software != "" {
+		text += fmt.Sprintf("; wave %d, %s restarted, %d of %d run it", j.Wave, proto.Count(int(j.Nodes.Restarted), "node"), j.Nodes.Current, j.Nodes.Total)
+	}
+	if err := cli.Say(out, "%s", text); err != nil {
+		return err
+	}
+	if len(j.UnderWay) > 0 {
+		if err := table(out, func(w io.Writer) {
+			fmt.Fprintln(w, "node\tstands")
+			for _, n := range j.UnderWay {
+				fmt.Fprintf(w, "%d\t%s\n", n.Node, n.Why)
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	if len(j.Left) == 0 || j.Software == "" {
+		return nil
+	}
+	return printLeft(out, j)
+}
+
+// tellWave tells a person of each wave.
+func tellWave(c *clientFlags, out io.Writer) func(*rolloutJSON) {
+	said := ""
+	return func(j *rolloutJSON) {
+		if c.json || j.State == "done" || j.State == "stopped" {
+			return // told at the end
+		}
+		text := fmt.Sprintf("wave %d: %d of %d run %s", j.Wave, j.Nodes.Current, j.Nodes.Total, j.Software)
+		for _, n := range j.UnderWay {
+			if n.ByHand {
+				text += fmt.Sprintf("; restart the agent of node %d there", n.Node)
+			}
+		}
+		if j.Waits != "" {
+			text += "; waits: " + j.Waits
+		}
+		if text != said {
+			said = text
+			_ = cli.Say(out, "%s", text) // the end is what counts
+		}
+	}
+}
+
+// follow asks until it is over.
+func follow(ctx context.Context, cl *client, j rolloutJSON, tell func(*rolloutJSON)) (rolloutJSON, error) {
+	for {
+		tell(&j)
+		if j.State == "done" || j.State == "stopped" || j.State == "idle" {
+			return j, nil
+		}
+		select {
+		case <-ctx.Done():
+			return j, ctx.Err()
+		case <-time.After(time.Second):
+		}
+		r, err := cl.Ask(ctx, proto.OpRequest{Noun: proto.NounRolloutStatus})
+		if err != nil {
+			return j, err
+		}
+		if j, err = rolloutIn(r); err != nil {
+			return j, err
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package hbd
+
+import (
+	"fmt"
+
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// Hinders says why a node must not be without its agent for a moment, "" when it may
+// be: its ring has to be without a fault, and nothing be under way that needs it.
+func Hinders(h *Rings, id proto.NodeID) string {
+	n := &h.nodes[id]
+	if n.leaving {
+		return "it is being drained"
+	}
+	r := h.ring(n.Group)
+	switch {
+	case n.Group != 0 && r != nil:
+		return r.hinders()
+	case n.Pending():
+		return "it does not hold yet what is wanted of it"
+	}
+	return ""
+}
+
+// hinders says what fault a ring has, "" when it has none.
+func (r *ringView) hinders() string {
+	for _, id := range r.nodes {
+		switch n := &r.pl.nodes[id]; {
+		case !n.usable() || !n.Ready():
+			return fmt.Sprintf("ring %d has a fault: node %d: %s", r.id, id, n.whyNot())
+		case !n.At(r.Decided):
+			return fmt.Sprintf("ring %d is being changed", r.id)
+		}
+	}
+	if is, all := r.linksConfirmed(), len(r.nodes)-1; is < all || r.renew {
+		return fmt.Sprintf("ring %d has light on %d of %s", r.id, is, proto.Count(all, "link"))
+	}
+	return ""
+}
+
+// Changing: a generation is under way, of which it is not known yet whom it needs.
+func Changing(h *Rings) bool { return h.txn.Phase() != member.Resting }
+
+// Facing are the neighbours of a node in its ring, and the bundle of each that has light
+// from it.
+func Facing(h *Rings, id proto.NodeID, tell func(neighbour proto.NodeID, bundle proto.BundleID)) {
+	r := h.ring(h.nodes[id].Group)
+	if r == nil {
+		return
+	}
+	for at, member := range r.nodes {
+		if member != id {
+			continue
+		}
+		for _, beside := range [2]int{at - 1, at + 1} {
+			if beside < 0 || beside >= len(r.nodes) {
+				continue
+			}
+			if link, ok := h.fab.Link(r.nodes[beside], id); ok {
+				tell(r.nodes[beside], link.Local.Bundle)
+			}
+		}
+	}
+}

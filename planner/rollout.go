@@ -1,0 +1,102 @@
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/hbd"
+	"ringlight/planner/rollout"
+	"ringlight/proto"
+)
+
+// nodesOf are the nodes as a roll-out sees them.
+type nodesOf struct{ p *Planner }
+
+func (f nodesOf) Shape() rollout.Shape {
+	fab := f.p.fab
+	return rollout.Shape{Nodes: fab.Nodes, Reach: 2 * fab.K, Wraps: fab.Topology == fabric.Ring}
+}
+
+func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
+	p := f.p
+	d := p.rings.Table().Find(id)
+	if d == nil {
+		return l
+	}
+	m := d.Report
+	l.Software, l.Can = d.Birth.Software, d.Birth.Features.Has(proto.FeatureRestart)
+	l.Present = d.Online() && m != nil && m.Session == d.Session
+	if l.Why = d.WhyNot(); !l.Present {
+		return l
+	}
+	l.Asks = m.AsksRestart
+	if l.Why == "" {
+		l.Why = hbd.Hinders(p.rings, id)
+	}
+	if l.Why == "" && hbd.Changing(p.rings) {
+		l.Why = "a generation is under way"
+	}
+	l.Hold = rollout.Hold{Session: m.Session, Wanted: d.Want.Gen, Generation: m.Generation, Plan: m.Plan, Mode: m.Mode}
+	for i := range m.Bundles {
+		b := &m.Bundles[i]
+		l.Hold.Bundles = append(l.Hold.Bundles, rollout.Bundle{Path: b.Path, State: b.State, Calibration: b.Calibration})
+	}
+	hbd.Facing(p.rings, id, func(neighbour proto.NodeID, bundle proto.BundleID) {
+		n := p.rings.Table().Find(neighbour)
+		if n == nil || n.Report == nil {
+			return
+		}
+		for i := range n.Report.Bundles {
+			if b := &n.Report.Bundles[i]; b.Bundle == bundle {
+				l.Hold.Beside = append(l.Hold.Beside, rollout.Beside{Node: neighbour, Session: n.Report.Session, Bundle: bundle, Losses: b.Flaps})
+			}
+		}
+	})
+	return l
+}
+
+// answer answers about the roll-out, or carries it out.
+func (f nodesOf) answer(q *proto.OpRequest, r *proto.OpReply) {
+	p := f.p
+	var err *proto.Error
+	switch {
+	case q.Noun == proto.NounRollout && q.DryRun:
+		if proto.Release(q.Software) == "" {
+			err = &proto.Error{Code: proto.Invalid, Field: "software", Limit: "the version that is installed, as ocs-agent version prints it", Reason: "none"}
+			break
+		}
+		s, next := p.rollout.Plan(q.Software, q.Page)
+		r.Rollout, r.Next = &s, next
+		return
+	case q.Noun != proto.NounRolloutStatus && p.state != serving:
+		err = &proto.Error{Code: proto.Busy, Reason: "the planner is " + p.state.String()}
+	case q.Noun == proto.NounRollout:
+		err = p.rollout.Begin(q.Software, q.Author)
+	case q.Noun == proto.NounRolloutStop:
+		err = p.rollout.Stop(q.Author)
+	}
+	if err != nil {
+		r.Refuse(err)
+		return
+	}
+	s := p.rollout.Status()
+	r.Rollout = &s
+}
+
+// RolloutOf is how the roll-out of a planner stands.
+func RolloutOf(p *Planner) proto.RolloutStatus { return p.rollout.Status() }
+
+// rolloutStuck is how long a roll-out may wait before it is an alarm. chosen: a ring is
+// mended in seconds, a node boots in minutes.
+const rolloutStuck = 10 * time.Minute
+
+// rollout finds what a person should know of the roll-out.
+func (b *alarmBook) rollout(r *rollout.Rollout) {
+	if why, node, since := r.Halted(); why != "" {
+		b.stands(proto.AlarmStatus{ID: "rollout/stopped", SinceMillis: since, Severity: proto.SeverityCritical, Node: node, What: "the roll-out has stopped", Why: why}, 0, 0)
+	}
+	if since, why := r.Stuck(); since >= rolloutStuck {
+		b.stands(proto.AlarmStatus{ID: "rollout/waits", SinceMillis: b.ago(since), Severity: proto.SeverityWarning, What: "the roll-out does not go on", Why: fmt.Sprintf("it waits: %s", why)}, 0, 0)
+	}
+}
