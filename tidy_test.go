@@ -33,10 +33,11 @@ var mayImport = map[string][]string{
 	"proto":                 {"github.com/fxamacker/cbor/v2"},
 	"proto/limit":           {}, // shared by all shells
 	"proto/seal":            {"proto"},
+	"proto/guard":           {"proto", "proto/limit", "proto/seal"},
 	"proto/metric":          {},
 	"proto/metric/self":     {"proto/metric"},
 	"proto/metric/promtool": {},
-	"proto/mqtt":            {"proto", "proto/limit", "github.com/eclipse/paho.mqtt.golang"},
+	"proto/mqtt":            {"proto", "proto/limit", "proto/seal", "github.com/eclipse/paho.mqtt.golang"},
 	"hal":                   {"periph.io/x/conn/v3/"},
 	"hal/linux":             {"hal", "periph.io/x/conn/v3/physic", "golang.org/x/sys/unix"},
 	"hal/socket":            {"hal", "proto/limit"},
@@ -66,7 +67,7 @@ var mayImport = map[string][]string{
 	"planner/core":          {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo"},
 	"planner/view/browser":  {},
 	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "proto"}, // serves pages: no hand on anything
-	"planner/server":        {"planner", "planner/view", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/limit", "proto/mqtt", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
+	"planner/server":        {"planner", "planner/view", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/guard", "proto/limit", "proto/mqtt", "proto/seal", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/server/etcd":   {"planner", "planner/server", "proto", "proto/mqtt", "go.etcd.io/etcd/api/v3/", "go.etcd.io/etcd/client/v3", "go.uber.org/zap"}, // nobody else knows etcd
 	"planner/fabric":        {"proto"},
 	"planner/ring":          {"planner/fabric", "mzi/detmath", "proto"},
@@ -90,10 +91,10 @@ var mayImport = map[string][]string{
 	"sim/live":              {"sim", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "sim/damage", "mzi/detmath", "agent", "ocs", "ocs/circuit", "ocs/mems", "hal", "hal/socket", "planner", "planner/fabric", "planner/server", "proto", "proto/limit", "proto/mqtt"},
 	"cmd/cli":               {"proto", "golang.org/x/sys/unix"},
 	"cmd/service":           {},
-	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/metric/self", "proto/mqtt", "sim", "sim/solo"},
-	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "planner/server/etcd", "proto"},
-	"cmd/ocs-sim":           {"cmd/cli", "golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "sim", "sim/"},
-	"cmd/ocsctl":            {"cmd/cli", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/mqtt", "proto/pki", "proto/seal"},
+	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/guard", "proto/metric/self", "proto/mqtt", "sim", "sim/solo"},
+	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "planner/server/etcd", "proto", "proto/guard"},
+	"cmd/ocs-sim":           {"cmd/cli", "golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "proto/guard", "proto/mqtt", "sim", "sim/"},
+	"cmd/ocsctl":            {"cmd/cli", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/guard", "proto/mqtt", "proto/pki", "proto/seal"},
 }
 
 // neverImport overrides the column: physics is never shared, and a simulator

@@ -47,17 +47,33 @@ type beat struct {
 	seq    uint64
 	at     time.Duration
 	period time.Duration
+	sealed bool
 	// features of the planner that gave it.
 	features proto.Features
 }
 
 // since is how long ago, at the least, a command was sent that quotes a sign of
-// life: before the next one came.
+// life: before the next one came. Where that is sealed, a broker that keeps back
+// both does not make a command younger: the next one was due a period later.
 func (b *beat) since(c *proto.Command, now time.Duration) time.Duration {
-	if c.Beat == 0 || c.Term != b.term || b.seq <= c.Beat {
+	switch {
+	case c.Beat == 0 || c.Term != b.term || b.seq < c.Beat:
 		return 0
+	case b.seq == c.Beat && !b.sealed:
+		return 0
+	case b.seq == c.Beat:
+		return max(0, now-b.at-b.period)
 	}
 	return now - b.at + time.Duration(min(b.seq-c.Beat-1, maxBeatsAgo))*b.period
+}
+
+// heard takes a sign of life. One that is sealed was true once: an older one, told
+// again, does not turn the clock back that commands are dated by.
+func (b *beat) heard(s *proto.PlannerState, sealed bool, now time.Duration) {
+	if sealed && b.sealed && (s.Term < b.term || s.Term == b.term && s.Seq <= b.seq) {
+		return
+	}
+	*b = beat{s.Term, s.Seq, now, time.Duration(s.PeriodMillis) * time.Millisecond, sealed, s.Features}
 }
 
 // maxBeatsAgo bounds what is counted of a command's age. chosen: whatever is
@@ -163,7 +179,7 @@ func (a *Agent) planner(now time.Duration, p proto.Packet) {
 	}
 	// What a broker kept proves nothing of a live planner.
 	if s.Online && !p.Retain {
-		a.wire.beat = beat{s.Term, s.Seq, now, time.Duration(s.PeriodMillis) * time.Millisecond, s.Features}
+		a.wire.beat.heard(&s, p.By != "", now)
 		a.step(now, node.Event{Kind: node.HeardTerm, Term: s.Term, Life: s.Life})
 		var r proto.Reported
 		if a.machine.Report(&r); s.Term > r.SeenTerm {

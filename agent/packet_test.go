@@ -400,14 +400,19 @@ func FuzzPacket(f *testing.F) {
 // Method: a host fault that lives for a second: retained; on time; quoting a
 // sign of life after which others came.
 func TestCommandHasAPlaceInTime(t *testing.T) {
-	beats := func(r *rig, seq uint64) {
-		r.message("ocs/v1/f1/planner/state", &proto.PlannerState{Version: proto.Version, Planner: 3, Online: true, Term: 9, Seq: seq, PeriodMillis: 2000, Fabric: "f1"})
+	beats := func(r *rig, seq uint64, by string) {
+		payload, err := proto.Encode(&proto.PlannerState{Version: proto.Version, Planner: 3, Online: true, Term: 9, Seq: seq, PeriodMillis: 2000, Fabric: "f1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.in(proto.Packet{Topic: "ocs/v1/f1/planner/state", Payload: payload, By: by})
 	}
 	for name, c := range map[string]struct {
 		retain bool
 		beat   uint64
 		heard  []uint64
 		wait   time.Duration
+		by     string
 		want   proto.Code
 	}{
 		"retained":           {retain: true, want: proto.Expired},
@@ -417,10 +422,16 @@ func TestCommandHasAPlaceInTime(t *testing.T) {
 		"late":               {beat: 1, heard: []uint64{1, 2}, wait: 1500 * time.Millisecond, want: proto.Expired},
 		"long past":          {beat: 1, heard: []uint64{1, 2, 3}, want: proto.Expired},
 		"a far beat":         {beat: 1, heard: []uint64{proto.MaxCount}, want: proto.Expired},
+		// What is sealed was true once: the clock that it makes is not turned back, and
+		// goes on while a broker keeps all back.
+		"sealed, of the last beat":      {beat: 2, heard: []uint64{1, 2}, by: "f1/planner/a", wait: 2500 * time.Millisecond},
+		"sealed, kept back":             {beat: 2, heard: []uint64{1, 2}, by: "f1/planner/a", wait: 3500 * time.Millisecond, want: proto.Expired},
+		"sealed, an old beat again":     {beat: 1, heard: []uint64{1, 2, 3, 1}, by: "f1/planner/a", want: proto.Expired},
+		"not sealed, an old beat again": {beat: 1, heard: []uint64{1, 2, 3, 1}},
 	} {
 		r := newRig(t, Journal{})
 		for _, seq := range c.heard {
-			beats(r, seq)
+			beats(r, seq, c.by)
 		}
 		r.later(c.wait)
 		r.sent = nil

@@ -335,7 +335,7 @@ func (r *runner) packet(p proto.Packet, ok bool) {
 	r.host.Deliver(now, Input{Kind: InPacket, Packet: p, At: now})
 	switch p.Kind {
 	case proto.Shed:
-		r.log.Warn("more messages came than a topic may carry", "not_read", p.ShedCount())
+		r.log.Warn("messages were not read: more than a topic may carry, or not sealed as they must be", "not_read", p.ShedCount())
 	}
 }
 

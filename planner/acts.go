@@ -30,25 +30,22 @@ type act struct {
 	answer []byte
 }
 
-// acts reports whether a request changes something.
+// acts reports whether a request changes something; a part that is offered does not
+// yet.
 func acts(q *proto.OpRequest) bool {
-	switch q.Noun {
-	case proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounApply, proto.NounFlip, proto.NounEdit, proto.NounRollout:
-		return !q.DryRun
-	case proto.NounHostFault, proto.NounHostOK, proto.NounClear, proto.NounAck, proto.NounRolloutStop:
-		return true
-	}
-	return false
+	return q.Needs() > proto.RoleView && q.Noun != proto.NounOffer
 }
 
 // untimely says why an act comes at the wrong time, nil when it does not; the
 // last sign of life was the beat of the term.
-func untimely(q *proto.OpRequest, retained bool, term proto.Term, beat uint64) *proto.Error {
+func untimely(q *proto.OpRequest, pk *proto.Packet, term proto.Term, beat uint64) *proto.Error {
 	switch {
-	case retained:
+	case pk.Retain:
 		return &proto.Error{Code: proto.Expired, Field: "retain", Limit: "not retained", Reason: "the broker kept it; nobody knows since when"}
-	case q.Beat == 0:
+	case q.Beat == 0 && pk.By == "":
 		return nil
+	case q.Beat == 0: // a seal is worth nothing against whoever plays it again
+		return &proto.Error{Code: proto.Expired, Field: "beat", Limit: "the planner's last sign of life, in what is sealed", Reason: "none"}
 	case q.Term != term || q.Beat > beat || beat-q.Beat > actBeats:
 		return &proto.Error{Code: proto.Expired, Field: "beat", Limit: fmt.Sprintf("term %d, the last %d of %d", term, actBeats, beat),
 			Reason: fmt.Sprintf("term %d, beat %d", q.Term, q.Beat)}

@@ -92,6 +92,6 @@ func (e *election) awaited() string {
 // one knows. Acts come over the broker.
 func (e *election) question(pk proto.Packet) {
 	if topic, err := proto.ParseTopic(pk.Topic); err == nil {
-		answer(e.p, topic.Client, pk.Payload, false)
+		answer(e.p, topic.Client, &pk)
 	}
 }

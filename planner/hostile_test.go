@@ -226,14 +226,14 @@ func (w *fleet) hearAny(fill filler) {
 func TestActHasAPlaceInTime(t *testing.T) {
 	w := small(t, 9, 2, 32, 1)
 	w.run(time.Minute)
-	told := func(corr byte, retain bool, term proto.Term, beat uint64) (code proto.Code, times int) {
+	told := func(corr byte, retain bool, by, denied string, term proto.Term, beat uint64) (code proto.Code, times int) {
 		before := len(w.nodes[3].events)
 		w.replies = nil
 		payload, err := proto.Encode(&proto.OpRequest{Version: proto.Version, TTLMillis: 5000, Corr: proto.Corr{9, corr}, Noun: proto.NounHostFault, Node: 3, Bundle: -1, Term: term, Beat: beat})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.step(Event{Kind: Packet, Packet: proto.Packet{Kind: proto.Publish, Topic: w.topics.Request("ctl-1"), Payload: payload, Retain: retain}})
+		w.step(Event{Kind: Packet, Packet: proto.Packet{Kind: proto.Publish, Topic: w.topics.Request("ctl-1"), Payload: payload, Retain: retain, By: by, Denied: denied}})
 		w.run(100 * time.Millisecond)
 		if len(w.replies) != 1 {
 			t.Fatalf("%d replies", len(w.replies))
@@ -248,6 +248,8 @@ func TestActHasAPlaceInTime(t *testing.T) {
 		back  uint64 // signs of life ago
 		want  proto.Code
 		times int
+		by    string // who sealed it
+		no    string // why that is not enough
 	}{
 		{name: "retained", corr: 1, keep: true, want: proto.Expired},
 		{name: "long past", corr: 2, term: 1, back: 16, want: proto.Expired},
@@ -255,6 +257,11 @@ func TestActHasAPlaceInTime(t *testing.T) {
 		{name: "in time", corr: 4, term: 1, back: 10, times: 1},
 		{name: "again", corr: 4, term: 1, back: 10},
 		{name: "without a beat", corr: 5, times: 1},
+		{name: "sealed, without a beat", corr: 6, by: "f/op/alice", want: proto.Expired},
+		{name: "sealed, in time", corr: 7, by: "f/op/alice", term: 1, back: 10, times: 1},
+		{name: "denied", corr: 8, no: "not sealed", term: 1, want: proto.Denied},
+		{name: "denied, with the number of an act", corr: 7, no: "not sealed", term: 1, want: proto.Denied},
+		{name: "the act again after that", corr: 7, by: "f/op/alice", term: 1, back: 10},
 	} {
 		w.setMode(3, proto.ModeService)
 		w.run(time.Second)
@@ -262,7 +269,7 @@ func TestActHasAPlaceInTime(t *testing.T) {
 		if c.term > 0 {
 			beat = w.p.beat - c.back
 		}
-		if code, times := told(c.corr, c.keep, c.term, beat); code != c.want || times != c.times {
+		if code, times := told(c.corr, c.keep, c.by, c.no, c.term, beat); code != c.want || times != c.times {
 			t.Errorf("%s: %s, told %d times, want %s, %d", c.name, code, times, c.want, c.times)
 		}
 	}

@@ -29,17 +29,17 @@ type ask struct {
 	events   []proto.Event // pages so far
 }
 
-func (p *Planner) onRequest(client string, payload []byte, retained bool) {
+func (p *Planner) onRequest(client string, pk *proto.Packet) {
 	if p.state == standby || p.state == following || p.beat == 0 {
-		p.answerIdle(client, payload)
+		p.answerIdle(client, pk.Payload)
 		return
 	}
-	answer(p, client, payload, retained)
+	answer(p, client, pk)
 }
 
-func answer(p *Planner, client string, payload []byte, retained bool) {
+func answer(p *Planner, client string, pk *proto.Packet) {
 	var q proto.OpRequest
-	unknown, err := proto.Decode(payload, &q)
+	unknown, err := proto.Decode(pk.Payload, &q)
 	p.counts.unknown += uint64(unknown)
 	if err != nil {
 		p.refuse(-1, err)
@@ -51,11 +51,18 @@ func answer(p *Planner, client string, payload []byte, retained bool) {
 		p.reply(client, &r)
 		return
 	}
+	if pk.Denied != "" {
+		deny(p, client, &q, pk.Denied)
+		return
+	}
+	if pk.By != "" {
+		q.Author = pk.By // what the seal says, not the client
+	}
 	p.j.Asked = q.Corr
 	defer func() { p.j.Asked = proto.Corr{} }()
 	r := proto.OpReply{Corr: q.Corr}
 	if acts(&q) {
-		if err := untimely(&q, retained, p.j.Term, p.beat); err != nil {
+		if err := untimely(&q, pk, p.j.Term, p.beat); err != nil {
 			p.refuse(-1, err)
 			r.Refuse(err)
 			p.reply(client, &r)
@@ -112,6 +119,18 @@ func answer(p *Planner, client string, payload []byte, retained bool) {
 		p.onCircuits(&q, &r)
 	}
 	p.reply(client, &r)
+}
+
+// deny answers who may not ask. It is no act's answer, though it may bear the number
+// of one.
+func deny(p *Planner, client string, q *proto.OpRequest, why string) {
+	refused := &proto.Error{Code: proto.Denied, Field: "seal", Limit: "a key with the right to ask this", Reason: why}
+	p.refuse(-1, refused)
+	r := proto.OpReply{Version: proto.Version, Corr: q.Corr}
+	r.Refuse(refused)
+	if payload, err := proto.Encode(&r); err == nil {
+		p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, payload)
+	}
 }
 
 // answerIdle is the word of a planner that is not in service: one that is

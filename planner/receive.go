@@ -33,7 +33,7 @@ func (p *Planner) receive(pk proto.Packet) {
 			p.onPlanner(&m, pk.Retain)
 		}
 	case proto.TopicRequest:
-		p.onRequest(topic.Client, pk.Payload, pk.Retain)
+		p.onRequest(topic.Client, &pk)
 	default:
 		p.receiveDevice(topic, pk.Payload)
 	}

@@ -23,7 +23,20 @@ type Packet struct {
 	Payload []byte
 	QoS     byte
 	Retain  bool
+	// Of a publication that came, what the link found out about its seal.
+	By     string // whose seal it bears: f1/planner/a; "": nobody's that was judged
+	Denied string // why an operator's question is to be refused; "": it is not
+	Sealed []byte // as it came, where it was sealed; Payload is what was in it
 }
+
+// Passage is what becomes of a publication at a link's guard.
+type Passage uint8
+
+const (
+	Passes  Passage = iota // to the reader
+	Kept                   // it was for the guard
+	Stopped                // nobody reads it
+)
 
 // ShedPacket tells that n messages came and were not delivered.
 func ShedPacket(n uint64) Packet {

@@ -184,6 +184,7 @@ const (
 	NotFound            // no such node, ring or bundle
 	HardwareFailed      // the optics did not do it
 	Duplicate           // already done; the answer is the first one's
+	Denied              // its sender may not, or is not known
 )
 
 // Ack is an agent's answer. Persisted state is on disk before it leaves.

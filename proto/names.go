@@ -26,7 +26,7 @@ func (p Phase) String() string { return NameOf(phaseNames[:], uint8(p)) }
 
 var codeNames = [...]string{"ok", "stale", "conflict", "invalid", "not_staged", "expired",
 	"wrong_session", "not_calibrated", "busy", "unsupported", "malformed", "too_large",
-	"wrong_version", "wrong_node", "not_found", "hardware_failed", "duplicate"}
+	"wrong_version", "wrong_node", "not_found", "hardware_failed", "duplicate", "denied"}
 
 func (c Code) String() string { return NameOf(codeNames[:], uint8(c)) }
 

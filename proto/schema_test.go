@@ -199,7 +199,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 // Every constant must have a name: a constant added without one would show.
 func TestEveryConstantHasAName(t *testing.T) {
 	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbRestart, PhaseProtocol,
-		Duplicate, CauseRemedy, EvRemedy, SensorTxTap, NounRolloutStatus, RolloutDone, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicTrust, RoleAdmin, Abort}
+		Denied, CauseRemedy, EvRemedy, SensorTxTap, NounRolloutStatus, RolloutDone, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicTrust, RoleAdmin, Abort}
 	for _, code := range last {
 		if strings.HasPrefix(code.String(), "unknown(") {
 			t.Errorf("%T has a code without a name: %v", code, code)

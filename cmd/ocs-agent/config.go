@@ -13,6 +13,7 @@ import (
 	"ringlight/hal/boardfile"
 	"ringlight/hal/record"
 	"ringlight/proto"
+	"ringlight/proto/guard"
 	"ringlight/sim"
 	"ringlight/sim/solo"
 )
@@ -26,6 +27,9 @@ type Config struct {
 	CA       string      `json:"ca" doc:"file with the broker's certificate authority, PEM"`
 	Cert     string      `json:"cert" doc:"file with this node's certificate, PEM"`
 	Key      string      `json:"key" doc:"file with the certificate's key, PEM"`
+	Seal     string      `json:"seal" doc:"off, warn or enforce: a planner's message that no trusted key has sealed is read, read and logged, or not read"`
+	Trust    string      `json:"trust" doc:"trust document of ocsctl pki, whose seals count; newer editions come from the planner and are kept in the state folder"`
+	Reports  string      `json:"reports" doc:"plain or sealed: whether answers, reports, events and births are sealed with key"`
 	State    string      `json:"state" doc:"folder of journal, calibrations and the socket"`
 	Socket   string      `json:"socket" doc:"unix socket for status, calibrate, path and host; empty: agent.sock in the state folder"`
 	HealthMS int64       `json:"health_ms" unit:"ms" doc:"one health round over all modules; 0: none"`
@@ -119,7 +123,7 @@ type LineConfig struct {
 // Default reports to a broker on this machine, and names no board: nothing is simulated
 // unless it is asked for.
 func Default() Config {
-	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent.state", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info", LogForm: "text",
+	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent.state", Seal: string(guard.Off), Reports: "plain", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info", LogForm: "text",
 		Board: BoardConfig{GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true, Physics: sim.DefaultPhysics()}}
 }
 
@@ -185,8 +189,13 @@ func (c *Config) Validate() error {
 			bad("broker", "%q: want mqtt://host:port or mqtts://host:port", u.Redacted())
 		}
 	}
-	if (c.Cert == "") != (c.Key == "") {
+	sealing := guard.Mode(c.Seal).On()
+	if (c.Cert == "") != (c.Key == "") && (!sealing || c.Cert != "") {
 		bad("cert", "cert and key go together")
+	}
+	if err := guard.CheckKeys(guard.Mode(c.Seal), c.Trust, c.Reports, c.Key != "" || c.Reports != guard.SealedReports); err != nil {
+		e := proto.AsError(err)
+		bad(e.Field, "%s: want %s", e.Reason, e.Limit)
 	}
 	if c.State == "" {
 		bad("state", "want a folder")

@@ -14,6 +14,7 @@ import (
 	"ringlight/cmd/cli"
 	"ringlight/cmd/service"
 	"ringlight/proto"
+	"ringlight/proto/guard"
 	"ringlight/proto/metric/self"
 	"ringlight/proto/mqtt"
 )
@@ -117,8 +118,12 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 		if err != nil {
 			return err
 		}
-		link, err := mqtt.Dial(mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will,
-			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue})
+		to := mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will,
+			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue}
+		if err := c.guard(&to, log); err != nil {
+			return cli.AsUsage(err)
+		}
+		link, err := mqtt.Dial(to)
 		if err != nil {
 			return cli.AsUsage(err)
 		}
@@ -127,6 +132,24 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 	}
 	debug.FreeOSMemory() // what only the beginning took
 	return agent.Run(ctx, rc)
+}
+
+// guard puts a guard at the link, where the configuration wants one.
+func (c *Config) guard(to *mqtt.Config, log *slog.Logger) error {
+	key := c.Key
+	if c.Reports != guard.SealedReports {
+		key = "" // of TLS alone, and of any kind
+	}
+	g, err := guard.New(guard.Config{Mode: guard.Mode(c.Seal), Fabric: c.Fabric, Role: proto.RoleNode, KeyFile: key, TrustFile: c.Trust,
+		Kept: filepath.Join(c.State, "trust.cose"), Reports: c.Reports == guard.SealedReports, Log: log})
+	if err != nil || g == nil {
+		return err
+	}
+	if c.CA == "" && !guard.Encrypted(c.Broker) {
+		to.CertFile, to.KeyFile = "", "" // for seals alone
+	}
+	to.Guard, to.Subscriptions = g, []string{proto.Topics{Fabric: c.Fabric}.Trust()}
+	return nil
 }
 
 // linkQueue bounds what waits for the agent. chosen: 4 MiB at most.

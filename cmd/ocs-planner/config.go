@@ -11,6 +11,7 @@ import (
 	"ringlight/cmd/cli"
 	"ringlight/planner/server"
 	"ringlight/proto"
+	"ringlight/proto/guard"
 )
 
 // Config is the whole of what a planner is configured with. What is done once,
@@ -30,13 +31,16 @@ type Config struct {
 	Cert       string `json:"cert" doc:"PEM file of the own certificate, for mqtts"`
 	Key        string `json:"key" doc:"PEM file of its key, for mqtts"`
 	Insecure   bool   `json:"insecure" doc:"allow mqtt and http to etcd, in the clear, beyond loopback"`
+	Seal       string `json:"seal" doc:"off, warn or enforce: planner's messages are sealed with key unless off; what should be sealed and is not is read, read and logged, or not read"`
+	Trust      string `json:"trust" doc:"trust document of ocsctl pki, whose seals count; read again when it changes, and told to all agents"`
+	Reports    string `json:"reports" doc:"plain or sealed: whether agents seal what they report"`
 	LogLevel   string `json:"log_level" doc:"debug, info, warn or error; read again at SIGHUP"`
 	LogFormat  string `json:"log_format" doc:"text or json"`
 }
 
 // Default is an embedded broker on this machine.
 func Default() Config {
-	return Config{State: "./ocs-planner.db", StoreName: "ringlight", LogLevel: "info", LogFormat: "text"}
+	return Config{State: "./ocs-planner.db", Seal: string(guard.Off), Reports: "plain", StoreName: "ringlight", LogLevel: "info", LogFormat: "text"}
 }
 
 // maxConfig bounds a configuration. chosen: far above the longest paths.
@@ -67,6 +71,9 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.CA, "ca", c.CA, "PEM file of the certificate authority, for mqtts")
 	fs.StringVar(&c.Cert, "cert", c.Cert, "PEM file of the own certificate, for mqtts")
 	fs.StringVar(&c.Key, "key", c.Key, "PEM file of its key, for mqtts")
+	fs.StringVar(&c.Seal, "seal", c.Seal, "off, warn or enforce: whether messages are sealed, and read when they are not")
+	fs.StringVar(&c.Trust, "trust", c.Trust, "trust document of ocsctl pki, with -seal")
+	fs.StringVar(&c.Reports, "reports", c.Reports, "plain or sealed: whether agents seal what they report")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
 
@@ -107,12 +114,16 @@ func (c *Config) Validate() error {
 	cli.CheckLog(c.LogLevel, c.LogFormat, func(key, format string, args ...any) { errs = append(errs, cli.Usage(key, "", format, args...)) })
 	errs = append(errs, c.place().check())
 	sc := c.server()
+	if err := guard.CheckKeys(sc.Seals.Mode, c.Trust, c.Reports, c.Key != ""); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(append(errs, sc.Check())...)
 }
 
 func (c *Config) server() server.Config {
 	at := c.place()
-	return server.Config{State: at.name(), Open: at.opener(nil), Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Version: version}
+	return server.Config{State: at.name(), Open: at.opener(nil), Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Version: version,
+		Seals: server.Seals{Mode: guard.Mode(c.Seal), TrustFile: c.Trust, Kept: c.State + ".trust", Reports: c.Reports == guard.SealedReports}}
 }
 
 // configCommand prints the effective configuration, or what there is to

@@ -34,6 +34,8 @@ func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.StringVar(&cfg.Broker.CAFile, "ca", "", "file with the broker's certificate authority, PEM")
 	fs.StringVar(&cfg.Broker.CertFile, "cert", "", "file with a client certificate, PEM")
 	fs.StringVar(&cfg.Broker.KeyFile, "key", "", "file with the certificate's key, PEM")
+	var seals sealFlags
+	seals.register(fs)
 	fs.StringVar(&cfg.State, "state", "", "folder of the optical switches' journals; none: they forget their circuits")
 	verbose := fs.Bool("v", false, "log state changes too")
 	asJSON := fs.Bool("json", false, "print the light at the end as JSON and nothing else")
@@ -50,6 +52,9 @@ example: ocs-sim agents -broker mqtt://127.0.0.1:1883`); err != nil {
 	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
 		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "modules", Limit: fmt.Sprintf("1 to %d", hal.MaxModules),
 			Reason: fmt.Sprintf("%d is out of range", cfg.Modules)})
+	}
+	if cfg.Guard, err = seals.guards(cfg.Fabric.Name); err != nil {
+		return cli.AsUsage(err)
 	}
 	check := cfg.Broker
 	check.ClientID = cfg.Fabric.Name

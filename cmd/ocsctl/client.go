@@ -103,6 +103,11 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 		return nil, err
 	}
 	cl.Name = "ctl-" + hex.EncodeToString(cl.Seed[:])
+	to := mqtt.Config{Broker: c.broker, ClientID: cl.Name, CAFile: c.ca, CertFile: c.cert, KeyFile: c.key,
+		Insecure: c.insecure, Ordered: true, MinReconnect: 200 * time.Millisecond, MaxReconnect: time.Second}
+	if err := c.identify(cl, &to); err != nil {
+		return nil, err
+	}
 	every := proto.Topics{Fabric: proto.AnyFabric}
 	subs := append([]string{every.Reply(cl.Name)}, follow...)
 	more := []string{every.Planner()}
@@ -114,8 +119,13 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 			subs = append(subs, s)
 		}
 	}
-	link, err := mqtt.Dial(mqtt.Config{Broker: c.broker, ClientID: cl.Name, Subscriptions: subs, CAFile: c.ca, CertFile: c.cert, KeyFile: c.key,
-		Insecure: c.insecure, Ordered: true, MinReconnect: 200 * time.Millisecond, MaxReconnect: time.Second})
+	if to.Guard != nil { // whose rights are in one fabric
+		for i := range subs {
+			subs[i] = strings.Replace(subs[i], "/"+proto.AnyFabric+"/", "/"+c.fabric+"/", 1)
+		}
+	}
+	to.Subscriptions = subs
+	link, err := mqtt.Dial(to)
 	if err != nil {
 		var e *proto.Error
 		if errors.As(err, &e) {

@@ -106,7 +106,7 @@ func StartHTTP(cfg HTTPConfig, h http.Handler) (*HTTP, error) {
 		in, s.url = tls.NewListener(in, tlsConfig), "https://"+l.Addr().String()
 		hosts = certified(tlsConfig.Certificates[0].Leaf)
 	}
-	s.server = &http.Server{Handler: guard(hosts, h), ReadHeaderTimeout: httpPatience, IdleTimeout: httpIdle, MaxHeaderBytes: maxHeader,
+	s.server = &http.Server{Handler: guarded(hosts, h), ReadHeaderTimeout: httpPatience, IdleTimeout: httpIdle, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnState: func(c net.Conn, state http.ConnState) {
 			if own := limit.Of(c); own != nil && state == http.StateActive {
@@ -158,9 +158,9 @@ func (s *HTTP) Close() error {
 	return err
 }
 
-// guard lets through what only reads, asked for under a name that is ours: a
+// guarded lets through what only reads, asked for under a name that is ours: a
 // page of a stranger whose name was bent to this address is refused.
-func guard(ours func(host string) bool, h http.Handler) http.Handler {
+func guarded(ours func(host string) bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
 		if err != nil {

@@ -112,7 +112,7 @@ func TestHTTPWantsCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := http.Server{Handler: guard(certified(config.Certificates[0].Leaf), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
+	s := http.Server{Handler: guarded(certified(config.Certificates[0].Leaf), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
 	go s.Serve(tls.NewListener(l, config))
 	defer s.Close()
 	pool := x509.NewCertPool()

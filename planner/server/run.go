@@ -12,8 +12,10 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/proto/guard"
 	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
+	"ringlight/proto/seal"
 )
 
 // Config of Run.
@@ -33,6 +35,7 @@ type Config struct {
 	CertFile string
 	KeyFile  string
 	Insecure bool // allow mqtt beyond loopback
+	Seals    Seals
 
 	// Takeover replaces whoever is in service, and what was planned from another
 	// description. TermAbove begins above a term that agents know and that no
@@ -107,6 +110,10 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	standing, _ := store.Standing()
 	start.Election, start.Follow, start.Picture = standing.Election, standing.Election != 0, standing.Election != 0
+	at, err := cfg.newGuard(start.Fabric.Name)
+	if err != nil {
+		return err
+	}
 	broker := cfg.Broker
 	var own *Broker
 	if broker == "" {
@@ -116,7 +123,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		defer own.Close()
 		broker = own.URL()
 	}
-	link, err := mqtt.Dial(cfg.link(broker, start))
+	to := cfg.link(broker, start)
+	if at != nil {
+		to.Guard = at
+	}
+	link, err := mqtt.Dial(to)
 	if err != nil {
 		return err
 	}
@@ -125,6 +136,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	cfg.Log.Info("planner started", "fabric", start.Fabric.Name, "nodes", start.Fabric.Nodes, "term", start.Term,
 		"planner", start.PlannerID, "life", start.Life, "broker", broker, "state", cfg.State)
 	s := &server{cfg: cfg, store: store, life: life, standing: standing, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, meters: newMeters(), link: mqtt.Watch{Log: cfg.Log, Broker: broker, Why: link.Err, Without: "nothing is planned"}}
+	s.guard = at
 	s.host = planner.NewHost(start, s)
 	s.fabric = start.Fabric
 	s.topics, s.asker, s.asked = proto.Topics{Fabric: start.Fabric.Name}, fmt.Sprintf("view-%x", start.Life), map[proto.Corr]chan *proto.OpReply{}
@@ -151,6 +163,9 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
+	if err := c.Seals.Mode.Check(); err != nil {
+		return err
+	}
 	if c.Broker == "" {
 		if c.Open != nil {
 			return &proto.Error{Code: proto.Invalid, Field: "broker", Limit: "-broker, the one of all copies of the planner", Reason: "none: a broker in this process goes with it, and the store is for those that take its place"}
@@ -166,7 +181,8 @@ func (c *Config) Check() error {
 }
 
 func (c *Config) embedded() BrokerConfig {
-	return BrokerConfig{Listen: c.Listen, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Insecure: c.Insecure, Log: c.Log}
+	ca, cert, key := c.tls()
+	return BrokerConfig{Listen: c.Listen, CAFile: ca, CertFile: cert, KeyFile: key, Insecure: c.Insecure, Log: c.Log}
 }
 
 func (c *Config) http() HTTPConfig {
@@ -179,9 +195,10 @@ func (c *Config) link(broker string, start planner.Config) mqtt.Config {
 	if longest == 0 {
 		longest = maxReconnect
 	}
+	ca, cert, key := c.tls()
 	return mqtt.Config{Broker: broker, ClientID: proto.Topics{Fabric: start.Fabric.Name}.PlannerClient(start.Life),
 		Will: &will, Subscriptions: planner.Subscriptions(start.Fabric.Name), Ordered: true, Queue: linkQueue, Intake: mqtt.DefaultIntake,
-		CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Insecure: c.Insecure,
+		CAFile: ca, CertFile: cert, KeyFile: key, Insecure: c.Insecure,
 		MinReconnect: c.MinReconnect, MaxReconnect: longest}
 }
 
@@ -204,7 +221,9 @@ type server struct {
 	link    mqtt.Watch
 	unsent  uint64 // the link would not take
 	meters  meters
-	broker  *Broker // the embedded one, or nil
+	broker  *Broker      // the embedded one, or nil
+	guard   *guard.Guard // at the link, or nil
+	told    *seal.Trust  // the edition that everybody was told
 	reads   chan func(*planner.Planner)
 	ended   chan struct{} // closed when nobody steps the planner any more
 
@@ -309,13 +328,15 @@ func (s *server) receive(p proto.Packet) {
 	switch p.Kind {
 	case proto.Publish:
 	case proto.Shed:
-		s.cfg.Log.Warn("more messages came than a topic may carry", "not_read", p.ShedCount())
+		s.cfg.Log.Warn("messages were not read: more than a topic may carry, or not sealed as they must be", "not_read", p.ShedCount())
 	default:
+		s.told = nil // a new connection may be to a broker that keeps nothing
 		if p.Kind == proto.LinkDown {
 			s.meters.losses++
 		}
 		s.link.Packet(&p, time.Since(s.began))
 	}
+	s.announce()
 	if s.standing.Election != 0 {
 		s.memory.take(p, time.Since(s.began))
 		if s.reign == 0 && !forFollower(&p) {

@@ -25,6 +25,7 @@ type Config struct {
 	Insecure      bool          // allow mqtt beyond loopback
 	Ordered       bool          // deliver in the order of arrival, else one goroutine a message takes part
 	Queue         int           // packets in each queue
+	Guard         Guard         // judges what comes sealed, and seals what goes; nil: seals are taken off and not looked at
 	Intake        limit.Rate    // of the messages on each topic; zero: any. A Shed packet counts what came beyond it
 	MinReconnect  time.Duration // first pause before another try
 	MaxReconnect  time.Duration // longest pause; each is jittered between 0 and its length

@@ -7,6 +7,7 @@ import (
 
 	"ringlight/proto"
 	"ringlight/proto/limit"
+	"ringlight/proto/seal"
 )
 
 // intake keeps a flood on one topic from whoever reads the link: what comes
@@ -24,9 +25,22 @@ type intake struct {
 	total    atomic.Uint64
 }
 
-// arrived takes what the broker delivered.
+// arrived takes what the broker delivered. What is cheap comes before seals.
 func (l *Link) arrived(p proto.Packet) {
-	if l.cfg.Intake.Burst > 0 && !l.intake.admit(&p) || !l.in.put(p) {
+	if seal.IsSealed(p.Payload) {
+		if s, rest, err := seal.Open(p.Payload); err == nil && len(rest) == 0 {
+			p.Payload, p.Sealed = s.Payload, p.Payload
+		}
+	}
+	if l.cfg.Intake.Burst > 0 && !l.intake.admit(&p) {
+		l.shed()
+		return
+	}
+	passes := proto.Passes
+	if l.cfg.Guard != nil {
+		passes = l.cfg.Guard.Open(&p)
+	}
+	if passes == proto.Stopped || passes == proto.Passes && !l.in.put(p) {
 		l.shed()
 	}
 }
@@ -47,7 +61,7 @@ func (in *intake) admit(p *proto.Packet) bool {
 	if !share.Has(now, in.sources.Rate, cost) || asks && !in.requests.Has(now, allRequests, cost) {
 		return false
 	}
-	if !topic.Kind.Fits(p.Payload) {
+	if !topic.Kind.Fits(p.Payload) && (topic.Kind != proto.TopicTrust || !seal.IsSealed(p.Payload)) { // a former root's seal is around the next one's
 		return in.wrong.Take(now, allWrong, cost)
 	}
 	return share.Take(now, in.sources.Rate, cost) && (!asks || in.requests.Take(now, allRequests, cost))

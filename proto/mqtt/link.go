@@ -35,6 +35,14 @@ type Stats struct {
 	Shed             uint64 // publications received and not delivered: beyond Config.Intake, or no room
 }
 
+// Guard stands at a link. Both are called from any goroutine.
+type Guard interface {
+	// Open says whether a publication may be read, and notes by whom it is.
+	Open(p *proto.Packet) proto.Passage
+	// Seal seals a publication, if it is one that is to be sealed.
+	Seal(p *proto.Packet)
+}
+
 // Link is a connection to a broker that renews itself.
 type Link struct {
 	cfg      Config
@@ -146,6 +154,12 @@ func (l *Link) Stats() Stats {
 		s.Dropped += d[classFault] + d[classCommand]
 	}
 	return s
+}
+
+func (l *Link) seal(p *proto.Packet) {
+	if l.cfg.Guard != nil {
+		l.cfg.Guard.Seal(p)
+	}
 }
 
 // want adds a topic to the wanted subscriptions, reporting whether it is new.

@@ -92,7 +92,9 @@ func (s *session) options() *paho.ClientOptions {
 		SetCustomOpenConnectionFn(s.open).
 		SetDefaultPublishHandler(s.received).
 		SetConnectionLostHandler(func(_ paho.Client, err error) { s.finish(err.Error()) })
-	if w := l.cfg.Will; w != nil {
+	if l.cfg.Will != nil {
+		w := *l.cfg.Will
+		l.seal(&w)
 		o.SetBinaryWill(w.Topic, w.Payload, w.QoS, w.Retain)
 	}
 	return o
@@ -230,6 +232,7 @@ func (s *session) write() {
 			s.changeSubscription(p)
 			continue
 		}
+		s.link.seal(&p)
 		token := s.client.Publish(p.Topic, p.QoS, p.Retain, p.Payload)
 		s.link.sent.Add(1)
 		if p.QoS == 0 {

@@ -141,18 +141,33 @@ func (t *Trust) NodeList() (list []Key) {
 	return list
 }
 
-// Author judges a sealed message by its topic: who sealed it, and may.
-func (t *Trust) Author(s *Sealed, topic string, parsed proto.Topic) (Key, error) {
+// Admits is what can be said of a sealed message without its signature: the key is
+// trusted, and may speak on the topic.
+func (t *Trust) Admits(s *Sealed, topic string, parsed proto.Topic) error {
 	k, ok := t.keys[s.Key]
 	switch {
 	case !ok:
-		return k, &proto.Error{Code: proto.Invalid, Field: "seal", Limit: fmt.Sprintf("a key of edition %d", t.Edition), Reason: "key " + s.Key.String() + " is not trusted"}
+		return denied(fmt.Sprintf("a key of edition %d", t.Edition), "key "+s.Key.String()+" is not trusted")
 	case !k.Holder.Speaks(k.Role, parsed):
-		return k, &proto.Error{Code: proto.Invalid, Field: "seal", Limit: "one's own topics", Reason: proto.Clip(k.Holder.String() + " has no word on " + topic)}
-	case !s.By(k.Public[:], topic):
-		return k, &proto.Error{Code: proto.Invalid, Field: "seal", Limit: "a seal by " + k.Holder.String(), Reason: "the signature is wrong"}
+		return denied("one's own topics", k.Holder.String()+" has no word on "+topic)
+	}
+	return nil
+}
+
+// Author judges a sealed message by its topic: who sealed it, and may.
+func (t *Trust) Author(s *Sealed, topic string, parsed proto.Topic) (Key, error) {
+	if err := t.Admits(s, topic, parsed); err != nil {
+		return Key{}, err
+	}
+	k := t.keys[s.Key]
+	if !s.By(k.Public[:], topic) {
+		return Key{}, denied("a seal by "+k.Holder.String(), "the signature is wrong")
 	}
 	return k, nil
+}
+
+func denied(limit, reason string) error {
+	return &proto.Error{Code: proto.Denied, Field: "seal", Limit: limit, Reason: proto.Clip(reason)}
 }
 
 // WriteTrust seals a document by its root, and, where it takes the place of others

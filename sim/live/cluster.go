@@ -30,9 +30,10 @@ type ClusterConfig struct {
 	Modules  int // of a bundle
 	Seed     uint64
 	Health   time.Duration
-	Broker   mqtt.Config // client id and will are filled in for every agent
-	State    string      // folder of the switches' journals, one each; "": none
-	Progress io.Writer   // of the calibration; nil: none
+	Broker   mqtt.Config                            // client id and will are filled in for every agent
+	Guard    func(proto.NodeID) (mqtt.Guard, error) // of an agent's link; nil: none has one
+	State    string                                 // folder of the switches' journals, one each; "": none
+	Progress io.Writer                              // of the calibration; nil: none
 	Log      *slog.Logger
 	Ready    func() // is called when all agents run
 	// Ended is given the boards' own record when all agents have ended.
@@ -215,7 +216,15 @@ func (c *Cluster) Revive(ctx context.Context, id proto.NodeID) error {
 	cfg := d.agent
 	cfg.Session = proto.Session(detmath.Hash(c.cfg.Seed, uint64(id), uint64(time.Now().UnixNano())))
 	cfg.Boot = uint64(cfg.Session)
-	link, err := dial(c.cfg.Broker, c.cfg.Fabric.Name, id, cfg.Session)
+	to := c.cfg.Broker
+	if c.cfg.Guard != nil {
+		g, err := c.cfg.Guard(id)
+		if err != nil {
+			return err
+		}
+		to.Guard, to.Subscriptions = g, []string{proto.Topics{Fabric: c.cfg.Fabric.Name}.Trust()}
+	}
+	link, err := dial(to, c.cfg.Fabric.Name, id, cfg.Session)
 	if err != nil {
 		return fmt.Errorf("live: %s %d: %w", d.what, d.n, err)
 	}

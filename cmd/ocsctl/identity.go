@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"ringlight/cmd/cli"
+	"ringlight/proto"
+	"ringlight/proto/guard"
+	"ringlight/proto/mqtt"
+)
+
+// identify lets an operator's certificate say who asks: its name is that of the
+// topics, its fabric the one that is asked, and its key seals the questions. Without
+// one, or with one of another kind, everybody is a name drawn at random.
+func (c *clientFlags) identify(cl *client, to *mqtt.Config) error {
+	if c.cert == "" || c.key == "" {
+		return nil
+	}
+	s, h, err := guard.NewSealer(c.cert, c.key)
+	if errors.Is(err, guard.ErrNoHolder) || err == nil && h.Kind != proto.HolderOperator {
+		return nil // of a site with names of its own
+	}
+	if err != nil {
+		e := proto.AsError(err)
+		return cli.Usage(e.Field, e.Limit, "%s", e.Reason)
+	}
+	if c.fabric != "" && c.fabric != h.Fabric {
+		return wrongUsage("fabric", h.Fabric+", of which the certificate is", "%q", c.fabric)
+	}
+	if c.ca == "" && !guard.Encrypted(c.broker) {
+		to.CertFile, to.KeyFile = "", "" // for seals alone
+	}
+	// Two terminals of one operator are two clients: the broker knows them by this.
+	to.ClientID = strings.ReplaceAll(h.String(), "/", "-") + "-" + strings.TrimPrefix(cl.Name, "ctl-")
+	cl.Name, c.fabric, to.Guard = h.ID, h.Fabric, s
+	return nil
+}

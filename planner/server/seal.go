@@ -1,0 +1,44 @@
+package server
+
+import (
+	"ringlight/proto"
+	"ringlight/proto/guard"
+)
+
+// Seals says how the planner's messages are sealed and whose it believes.
+type Seals struct {
+	Mode      guard.Mode
+	TrustFile string
+	Kept      string // file of the highest edition that was seen
+	Reports   bool   // of agents are to be sealed too
+}
+
+// tls are the PEM files of the link or of the embedded broker. A key without an
+// authority, where nothing is encrypted, is for seals alone.
+func (c *Config) tls() (ca, cert, key string) {
+	if c.Seals.Mode.On() && c.CAFile == "" && !guard.Encrypted(c.Broker) {
+		return "", "", ""
+	}
+	return c.CAFile, c.CertFile, c.KeyFile
+}
+
+// newGuard is what stands at the planner's link; nil: nothing does.
+func (c *Config) newGuard(fabric string) (*guard.Guard, error) {
+	return guard.New(guard.Config{Mode: c.Seals.Mode, Fabric: fabric, Role: proto.RolePlanner, KeyFile: c.KeyFile, TrustFile: c.Seals.TrustFile,
+		Kept: c.Seals.Kept, Reports: c.Seals.Reports, Log: c.Log})
+}
+
+// announce tells everybody whom to trust, once on each connection and for each
+// edition. Whoever hears it judges it by its root.
+func (s *server) announce() {
+	if s.guard == nil {
+		return
+	}
+	t := s.guard.Trust()
+	if t == s.told {
+		return
+	}
+	if s.sendOut(proto.Packet{Kind: proto.Publish, Topic: s.topics.Trust(), Payload: t.Sealed(), QoS: proto.TopicTrust.QoS(), Retain: proto.TopicTrust.Retain()}) == nil {
+		s.told = t
+	}
+}

@@ -1,0 +1,408 @@
+package guard
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ringlight/proto"
+	"ringlight/proto/limit"
+	"ringlight/proto/seal"
+)
+
+// Mode is what becomes of a message that should be sealed and is not, or wrongly.
+type Mode string
+
+const (
+	Off     Mode = "off"     // seals are taken off and not looked at
+	Warn    Mode = "warn"    // it is logged and read
+	Enforce Mode = "enforce" // it is not read
+)
+
+// On: seals are looked at.
+func (m Mode) On() bool { return m == Warn || m == Enforce }
+
+// Check refuses a mode that is none.
+func (m Mode) Check() error {
+	if m == "" || m == Off || m.On() {
+		return nil
+	}
+	return refuse("seal", "off, warn or enforce", "%q", string(m))
+}
+
+// SealedReports is the word for reports that are to be sealed; the other is plain.
+const SealedReports = "sealed"
+
+// CheckKeys holds the keys of a configuration against each other; needed says that
+// its key is there.
+func CheckKeys(m Mode, trust, reports string, key bool) error {
+	switch {
+	case m.Check() != nil:
+		return m.Check()
+	case reports != SealedReports && reports != "plain":
+		return refuse("reports", "plain or sealed", "%q", reports)
+	case m.On() && trust == "":
+		return refuse("trust", "a file of ocsctl pki, with seal "+string(m), "none")
+	case m.On() && !key:
+		return refuse("key", "the own key, with seal "+string(m), "none")
+	case !m.On() && reports == SealedReports:
+		return refuse("reports", "plain, with seal off", "%q", reports)
+	}
+	return nil
+}
+
+// Encrypted reports whether the link to a broker is.
+func Encrypted(broker string) bool { return strings.HasPrefix(broker, "mqtts:") }
+
+// Config of a Guard.
+type Config struct {
+	Mode      Mode
+	Fabric    string
+	Role      proto.Role // of who has the guard: RoleNode, RolePlanner or an operator's
+	KeyFile   string     // own key, PEM; "": nothing is sealed
+	TrustFile string     // as ocsctl pki writes it; read again when it changes
+	// Kept is where the highest edition is kept that came over the link; "": nowhere.
+	Kept string
+	// Reports says that answers, reports, events and births are to be sealed.
+	Reports bool
+	Log     *slog.Logger
+}
+
+const (
+	lookEvery = 2 * time.Second // between two looks at the file
+	// maxKnown bounds the messages that are known to be rightly sealed. chosen: the
+	// retained ones of a node or of a planner's rivals, several times.
+	maxKnown  = 512
+	maxTopics = 1 << 16 // chosen: as a link counts topics
+	maxKey    = 64 << 10
+)
+
+// Rates of signatures that are checked. A 32-bit controller takes some 4 ms for
+// one; a planner hears all nodes at once.
+var (
+	agentTotal   = limit.Rate{Interval: 50 * time.Millisecond, Burst: 64}
+	agentTopic   = limit.Rate{Interval: 100 * time.Millisecond, Burst: 32}
+	plannerTotal = limit.Rate{Interval: 200 * time.Microsecond, Burst: 1 << 16}
+	plannerTopic = limit.Rate{Interval: 10 * time.Millisecond, Burst: 512}
+)
+
+// Counts of a guard.
+type Counts struct {
+	Opened  uint64 // rightly sealed
+	Refused uint64 // not read
+	Warned  uint64 // read all the same
+}
+
+// Guard opens and seals the messages of one link.
+type Guard struct {
+	cfg   Config
+	log   *slog.Logger
+	key   ed25519.PrivateKey
+	trust atomic.Pointer[seal.Trust]
+
+	mu     sync.Mutex
+	known  map[[sha256.Size]byte]seal.Key // rightly sealed, by topic and bytes
+	total  limit.Bucket
+	rate   limit.Rate
+	topics limit.Sources
+	looked time.Time
+	read   time.Time // when the file was last written
+	bad    string    // what was wrong with it
+
+	opened, refused, warned atomic.Uint64
+}
+
+func refuse(field, limit, format string, args ...any) error {
+	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
+}
+
+// New reads what the configuration names. nil, nil: no guard, the mode is Off.
+func New(cfg Config) (*Guard, error) {
+	if err := cfg.Mode.Check(); err != nil || !cfg.Mode.On() {
+		return nil, err
+	}
+	if cfg.TrustFile == "" {
+		return nil, refuse("trust", "a file of ocsctl pki, with seal "+string(cfg.Mode), "none")
+	}
+	g := &Guard{cfg: cfg, log: limit.Logger(cfg.Log), known: map[[sha256.Size]byte]seal.Key{}, rate: agentTotal, topics: limit.Sources{Rate: agentTopic, Max: maxTopics}}
+	if cfg.Role == proto.RolePlanner {
+		g.rate, g.topics.Rate = plannerTotal, plannerTopic
+	}
+	if cfg.KeyFile != "" {
+		raw, err := readFile(cfg.KeyFile, maxKey)
+		if err == nil {
+			g.key, err = seal.ParseKey(raw)
+		}
+		if err != nil {
+			return nil, refuse("key", "a PEM file with an Ed25519 key", "%s: %v", cfg.KeyFile, err)
+		}
+	} else if cfg.Role == proto.RolePlanner || cfg.Role == proto.RoleNode && cfg.Reports {
+		return nil, refuse("key", "a key to seal with", "none")
+	}
+	t, err := g.readTrust(cfg.TrustFile)
+	if err != nil {
+		return nil, err
+	}
+	if st, err := os.Stat(cfg.TrustFile); err == nil {
+		g.read = st.ModTime()
+	}
+	g.trust.Store(g.highest(t))
+	g.tellOfKey()
+	return g, nil
+}
+
+// highest is the kept edition where it follows the one of the file; else that is
+// kept from now on.
+func (g *Guard) highest(t *seal.Trust) *seal.Trust {
+	if g.cfg.Kept == "" {
+		return t
+	}
+	kept, err := g.readTrust(g.cfg.Kept)
+	switch {
+	case err == nil && kept.Follows(t) == nil:
+		g.log.Warn("the trust document is older than one that was seen, which holds", "file", g.cfg.TrustFile, "edition", t.Edition, "seen", kept.Edition)
+		return kept
+	case err != nil && !os.IsNotExist(err):
+		g.log.Error("the kept trust document cannot be read; that of the file holds", "file", g.cfg.Kept, "error", err)
+	}
+	g.keep(t)
+	return t
+}
+
+// readTrust reads a document that may be used here.
+func (g *Guard) readTrust(file string) (*seal.Trust, error) {
+	raw, err := readFile(file, seal.MaxTrustFile)
+	if err != nil {
+		if os.IsNotExist(err) && file == g.cfg.Kept {
+			return nil, err
+		}
+		return nil, refuse("trust", "a readable file", "%v", err)
+	}
+	t, err := seal.ReadTrust(raw)
+	switch {
+	case err != nil:
+		return nil, refuse("trust", "a file of ocsctl pki", "%s: %v", file, err)
+	case t.Fabric != g.cfg.Fabric:
+		return nil, refuse("trust", "of fabric "+g.cfg.Fabric, "%s is of fabric %s", file, t.Fabric)
+	case g.needsNodes() && !t.KnowsNodes() && file != g.cfg.Kept:
+		return nil, refuse("trust", "with the keys of the nodes", "%s has them not", file)
+	}
+	return t, nil
+}
+
+// needsNodes: who judges what nodes say needs their keys.
+func (g *Guard) needsNodes() bool { return g.cfg.Role == proto.RolePlanner && g.cfg.Reports }
+
+func (g *Guard) tellOfKey() {
+	t := g.trust.Load()
+	if g.key == nil || !t.KnowsNodes() {
+		return
+	}
+	if id := seal.IDOf(g.key.Public().(ed25519.PublicKey)); !knows(t, id) {
+		g.log.Warn("the own key is not trusted: others will not believe what it seals", "key", id.String(), "edition", t.Edition)
+	}
+}
+
+func knows(t *seal.Trust, id seal.KeyID) bool { _, ok := t.Find(id); return ok }
+
+// Trust is the edition in force.
+func (g *Guard) Trust() *seal.Trust { return g.trust.Load() }
+
+// Counts since New.
+func (g *Guard) Counts() Counts {
+	return Counts{g.opened.Load(), g.refused.Load(), g.warned.Load()}
+}
+
+// Seal seals what others want sealed of us.
+func (g *Guard) Seal(p *proto.Packet) {
+	topic, err := proto.ParseTopic(p.Topic)
+	if err != nil || g.key == nil || p.Kind != proto.Publish || len(p.Payload) == 0 || seal.IsSealed(p.Payload) || !g.wants(topic.Kind) {
+		return
+	}
+	p.Payload = seal.Sign(g.key, p.Topic, p.Payload)
+}
+
+// wants: messages of a kind are to be sealed.
+func (g *Guard) wants(k proto.TopicKind) bool {
+	switch k {
+	case proto.TopicPlanner, proto.TopicDesired, proto.TopicCommand, proto.TopicDecision, proto.TopicRequest, proto.TopicTrust:
+		return true
+	case proto.TopicAck, proto.TopicReported, proto.TopicPresence, proto.TopicEvent:
+		return g.cfg.Reports
+	}
+	return false
+}
+
+// Open takes a message out of its seal and says whether it may be read, and by
+// whom it is. An operator's question that is not acceptable is read, to be
+// answered so.
+func (g *Guard) Open(p *proto.Packet) proto.Passage {
+	topic, err := proto.ParseTopic(p.Topic)
+	if err != nil || topic.Fabric != g.cfg.Fabric || !g.wants(topic.Kind) {
+		return proto.Passes // what it is worth is for the reader to say
+	}
+	if len(p.Payload) == 0 && p.Sealed == nil {
+		return proto.Passes // an empty retained one is one that was deleted
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	g.look(now)
+	if topic.Kind == proto.TopicTrust {
+		g.hear(p, now)
+		return proto.Kept
+	}
+	k, err := g.author(p, topic, now)
+	switch {
+	case err == nil:
+		g.opened.Add(1)
+		p.By = k.Holder.String()
+		if topic.Kind == proto.TopicRequest {
+			g.entitle(p, k)
+		}
+		return proto.Passes
+	case g.cfg.Mode == Warn:
+		g.warned.Add(1)
+		g.log.Warn("a message that is not sealed as it should be was read", "topic", p.Topic, "reason", err)
+		return proto.Passes
+	case topic.Kind == proto.TopicRequest:
+		p.Denied = proto.AsError(err).Reason
+		g.refused.Add(1)
+		return proto.Passes
+	}
+	g.refused.Add(1)
+	g.log.Warn("a message that is not sealed as it must be was not read", "topic", p.Topic, "reason", err)
+	return proto.Stopped
+}
+
+// author is who sealed a message. What is known is not checked again.
+func (g *Guard) author(p *proto.Packet, topic proto.Topic, now time.Time) (seal.Key, error) {
+	t := g.trust.Load()
+	if p.Sealed == nil {
+		return seal.Key{}, &proto.Error{Code: proto.Denied, Field: "seal", Limit: fmt.Sprintf("sealed by a key of edition %d", t.Edition), Reason: "not sealed"}
+	}
+	s, rest, err := seal.Open(p.Sealed)
+	if err != nil || len(rest) > 0 {
+		return seal.Key{}, &proto.Error{Code: proto.Denied, Field: "seal", Reason: seal.ErrForm.Error()}
+	}
+	h := sha256.New()
+	h.Write(p.Sealed)
+	h.Write([]byte(p.Topic))
+	name := [sha256.Size]byte(h.Sum(nil))
+	if k, ok := g.known[name]; ok {
+		return k, nil
+	}
+	if err := t.Admits(&s, p.Topic, topic); err != nil {
+		return seal.Key{}, err
+	}
+	if !g.afford(p.Topic, now) {
+		return seal.Key{}, &proto.Error{Code: proto.Busy, Field: "seal", Limit: fmt.Sprintf("one in %v", g.topics.Rate.Interval), Reason: "more seals than are checked"}
+	}
+	k, err := t.Author(&s, p.Topic, topic)
+	if err != nil {
+		return k, err
+	}
+	if len(g.known) >= maxKnown {
+		clear(g.known)
+	}
+	g.known[name] = k
+	return k, nil
+}
+
+// afford takes a signature of those that may be checked, each topic's share and all.
+func (g *Guard) afford(topic string, now time.Time) bool {
+	share := g.topics.Of(now, topic)
+	return share.Has(now, g.topics.Rate, 1) && g.total.Take(now, g.rate, 1) && share.Take(now, g.topics.Rate, 1)
+}
+
+// entitle holds a question against the rights of who asks.
+func (g *Guard) entitle(p *proto.Packet, k seal.Key) {
+	var q proto.OpRequest
+	if _, err := proto.Decode(p.Payload, &q); err != nil {
+		return // the reader says what is wrong with it
+	}
+	if need := q.Needs(); k.Role < need {
+		why := fmt.Sprintf("%s is %s, this takes %s", k.Holder, k.Role, need)
+		if g.cfg.Mode == Enforce {
+			p.Denied = why
+			g.refused.Add(1)
+		} else {
+			g.warned.Add(1)
+		}
+		g.log.Warn("an operator asked for more than is granted", "operator", k.Holder.String(), "noun", q.Noun.String(), "reason", why)
+	}
+}
+
+// look reads the file again when it has changed.
+func (g *Guard) look(now time.Time) {
+	if now.Sub(g.looked) < lookEvery {
+		return
+	}
+	g.looked = now
+	st, err := os.Stat(g.cfg.TrustFile)
+	if err != nil || st.ModTime().Equal(g.read) {
+		return
+	}
+	t, err := g.readTrust(g.cfg.TrustFile)
+	g.read = st.ModTime()
+	if err == nil {
+		err = t.Follows(g.trust.Load())
+	}
+	if err != nil {
+		if err.Error() != g.bad {
+			g.log.Error("the trust document in the file is not taken", "file", g.cfg.TrustFile, "error", err)
+		}
+		g.bad = err.Error()
+		return
+	}
+	g.take(t)
+}
+
+// hear takes an edition that the planner has handed on.
+func (g *Guard) hear(p *proto.Packet, now time.Time) {
+	was := g.trust.Load()
+	if g.cfg.Role == proto.RolePlanner || slices.Equal(p.Sealed, was.Sealed()) {
+		return // planners have it by file, with what is not told to everybody
+	}
+	if !g.afford(p.Topic, now) {
+		return // it is told again
+	}
+	t, err := seal.ReadTrust(p.Sealed)
+	if err == nil {
+		err = t.Follows(was)
+	}
+	if err != nil {
+		if t == nil || t.Edition > was.Edition {
+			g.refused.Add(1)
+			g.log.Warn("a trust document is not taken", "error", err)
+		}
+		return
+	}
+	g.take(t)
+}
+
+// take makes an edition the one in force. It is on disk before it counts, so that
+// the next life does not believe an older one.
+func (g *Guard) take(t *seal.Trust) {
+	g.keep(t)
+	g.trust.Store(t)
+	clear(g.known)
+	g.log.Info("trust document taken", "edition", t.Edition)
+	g.tellOfKey()
+}
+
+func (g *Guard) keep(t *seal.Trust) {
+	if g.cfg.Kept == "" {
+		return
+	}
+	if err := writeFile(g.cfg.Kept, t.File()); err != nil {
+		g.log.Error("the trust document is not kept; the next start may believe an older one", "error", err)
+	}
+}
