@@ -240,6 +240,13 @@ func (h *Host) Next() time.Duration { return h.next }
 // Status is what the agent says of itself, at once.
 func (h *Host) Status(now time.Duration) *Status { return h.agent.status(now) }
 
+// Plan is which one is in force; 0, 0: none.
+func (h *Host) Plan() (proto.Term, proto.Generation) {
+	var r proto.Reported
+	h.agent.machine.Report(&r)
+	return r.Term, r.Generation
+}
+
 // Adopted reports whether the hardware was read back and taken as it was found.
 func (h *Host) Adopted() bool { return h.agent.adopted }
 

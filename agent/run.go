@@ -92,6 +92,7 @@ const (
 type runner struct {
 	cfg        RunConfig
 	log        *slog.Logger
+	plan       standing // of the log
 	host       *Host
 	hardware   Hardware
 	thread     threaded // the hardware, where it is; else nil
@@ -132,9 +133,11 @@ var ErrRestart = errors.New("agent: it is to be started anew")
 // Run runs an agent until ctx ends. It changes no light when it starts or
 // ends.
 func Run(ctx context.Context, cfg RunConfig) error {
-	r := &runner{cfg: cfg, log: limit.Logger(cfg.Log), quarantine: hal.NewQuarantine(cfg.Agent.Board), accesses: map[*hal.Op]register{}, made: newCalls(),
+	r := &runner{cfg: cfg, quarantine: hal.NewQuarantine(cfg.Agent.Board), accesses: map[*hal.Op]register{}, made: newCalls(),
 		ended: make(chan error, 1), events: make(chan hal.Event, maxEventsWaiting), calls: make(chan func(), maxCalls),
 		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords)}
+	r.log = limit.Logger(cfg.Log)
+	r.log = slog.New(planned{r.log.Handler(), &r.plan})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -198,6 +201,7 @@ func Run(ctx context.Context, cfg RunConfig) error {
 		}
 		defer stop()
 	}
+	r.look()
 	r.log.Info("agent runs", "fabric", cfg.Agent.Fabric, "node", cfg.Agent.Node, "session", cfg.Agent.Session,
 		"bundles", len(cfg.Agent.Board.Bundles), "events_queued", len(journal.Events), "software", cfg.Agent.Software)
 	if err = r.loop(ctx); errors.Is(err, hal.ErrRelieved) {
@@ -333,6 +337,7 @@ func (r *runner) packet(p proto.Packet, ok bool) {
 	}
 	now := r.hardware.Now()
 	r.host.Deliver(now, Input{Kind: InPacket, Packet: p, At: now})
+	r.look()
 	switch p.Kind {
 	case proto.Shed:
 		r.log.Warn("messages were not read: more than a topic may carry, or not sealed as they must be", "not_read", p.ShedCount())

@@ -54,6 +54,7 @@ func (r *runner) calibrated(b proto.BundleID, c *ocs.Calibration) {
 }
 
 func (r *runner) say(level uint8, text string) {
+	r.look()
 	r.log.Log(context.Background(), []slog.Level{slog.LevelInfo, slog.LevelWarn, slog.LevelError}[min(level, 2)], "agent", "text", text)
 }
 
