@@ -215,9 +215,9 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	mux := http.NewServeMux()
-	s.scrapes(mux)
-	s.routes(mux)
 	seen := view.New(s.fabric, s.link.Broker, s)
+	s.scrapes(mux, seen.Load)
+	s.routes(mux)
 	seen.Mount(mux)
 	ctx, cancel := context.WithCancel(context.Background())
 	go seen.Follow(ctx)

@@ -7,6 +7,7 @@ import (
 
 	"ringlight/planner"
 	"ringlight/planner/hbd"
+	"ringlight/planner/view"
 	"ringlight/proto/metric"
 	"ringlight/proto/metric/self"
 )
@@ -53,6 +54,7 @@ type Vitals struct {
 	linkUp                  bool
 	losses, unsent, dropped uint64
 	storeBytes              int64 // -1: not known
+	view                    view.Load
 }
 
 // Measures are those of the planner's process besides planner.Measures.
@@ -75,6 +77,14 @@ var Measures = []metric.Measure[*Vitals]{
 				p.Is(v.storeBytes)
 			}
 		}),
+	metric.Of(metric.Family{Name: "ringlight_view_viewers", Help: "Browsers that watch the live view now, 64 at most."},
+		func(v *Vitals, p *metric.Page) { p.Is(int64(v.view.Viewers)) }),
+	metric.Of(metric.Family{Name: "ringlight_view_frames_total", Kind: metric.Counter, Help: "Frames of changes made for the live view; none while nobody watches."},
+		func(v *Vitals, p *metric.Page) { p.Is(int64(v.view.Frames)) }),
+	metric.Of(metric.Family{Name: "ringlight_view_dropped_total", Kind: metric.Counter, Help: "Viewers whose frames were dropped because they were too slow; they begin again with a snapshot."},
+		func(v *Vitals, p *metric.Page) { p.Is(int64(v.view.Dropped)) }),
+	metric.Of(metric.Family{Name: "ringlight_view_refused_total", Kind: metric.Counter, Help: "Viewers refused because 64 watched already."},
+		func(v *Vitals, p *metric.Page) { p.Is(int64(v.view.Refused)) }),
 }
 
 // vitals copies the shell's measures.
@@ -92,6 +102,7 @@ type scraper struct {
 	page  metric.Page
 	nodes []hbd.NodeCensus
 	self  *self.Process
+	load  func() view.Load
 }
 
 // maxScrapes bounds the pages under way at once, each of which takes some
@@ -99,11 +110,11 @@ type scraper struct {
 const maxScrapes = 4
 
 // scraped lends a scraper to each request in turn.
-func scraped(s *server, me *self.Process, write func(*scraper, http.ResponseWriter, *http.Request)) http.HandlerFunc {
+func scraped(s *server, me *self.Process, load func() view.Load, write func(*scraper, http.ResponseWriter, *http.Request)) http.HandlerFunc {
 	free := make(chan *scraper, maxScrapes)
 	for range maxScrapes {
 		own := *me
-		free <- &scraper{s: s, self: &own}
+		free <- &scraper{s: s, self: &own, load: load}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -126,6 +137,7 @@ func (c *scraper) fabric(w http.ResponseWriter, r *http.Request) {
 	if info, err := os.Stat(c.s.cfg.State); err == nil {
 		v.storeBytes = info.Size()
 	}
+	v.view = c.load()
 	c.self.Look()
 	metric.AppendAll(&c.page, planner.Measures, census)
 	metric.AppendAll(&c.page, Measures, &v)
@@ -148,8 +160,8 @@ func (c *scraper) write(w http.ResponseWriter) {
 }
 
 // scrapes adds the two pages.
-func (s *server) scrapes(mux *http.ServeMux) {
+func (s *server) scrapes(mux *http.ServeMux, load func() view.Load) {
 	me := self.New("ocs-planner", s.cfg.Version, self.File{Use: "cert", Path: s.cfg.CertFile}, self.File{Use: "ca", Path: s.cfg.CAFile})
-	mux.HandleFunc("GET "+metricsPath, scraped(s, me, (*scraper).fabric))
-	mux.HandleFunc("GET "+nodesPath, scraped(s, me, (*scraper).perNode))
+	mux.HandleFunc("GET "+metricsPath, scraped(s, me, load, (*scraper).fabric))
+	mux.HandleFunc("GET "+nodesPath, scraped(s, me, load, (*scraper).perNode))
 }

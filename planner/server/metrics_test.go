@@ -14,6 +14,7 @@ import (
 
 	"ringlight/planner"
 	"ringlight/planner/fabric"
+	"ringlight/planner/view"
 	"ringlight/proto"
 	"ringlight/proto/metric"
 	"ringlight/proto/metric/promtool"
@@ -77,7 +78,7 @@ func TestPagesAreRead(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"\nringlight_devices{kind=\"node\",state=\"unheard\"} " + fmt.Sprint(fab.Nodes) + "\n", "\nringlight_build_info{program=\"ocs-planner\",version=\"test\",",
-		"\nringlight_gpus " + fmt.Sprint(fab.Nodes*fab.GPUsPerNode) + "\n", "\nringlight_bypass_seconds_bucket{losses=\"1\",le=\"0.001\"} 0\n", "\nringlight_step_seconds_count "} {
+		"\nringlight_gpus " + fmt.Sprint(fab.Nodes*fab.GPUsPerNode) + "\n", "\nringlight_bypass_seconds_bucket{losses=\"1\",le=\"0.001\"} 0\n", "\nringlight_step_seconds_count ", "\nringlight_view_viewers 0\n"} {
 		if !strings.Contains(pages[0], want) {
 			t.Errorf("page lacks %q", want)
 		}
@@ -223,7 +224,7 @@ func BenchmarkScrapeOf10000Nodes(b *testing.B) {
 		}
 	}()
 	mux := http.NewServeMux()
-	s.scrapes(mux)
+	s.scrapes(mux, func() view.Load { return view.Load{} })
 	web := httptest.NewServer(mux)
 	defer web.Close()
 	b.ReportAllocs()

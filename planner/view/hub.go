@@ -46,6 +46,24 @@ type hub struct {
 	kept    []message        // the last frames, by rising sequence
 	viewers map[chan message]bool
 	failed  error // why there is no picture
+	load    Load  // but Viewers
+}
+
+// Load is what the view has to do.
+type Load struct {
+	Viewers int
+	Frames  uint64 // of changes, each made once for all
+	Dropped uint64 // viewers let go because they were too slow; each takes a snapshot then
+	Refused uint64 // because there were enough
+}
+
+// Load is what the view has had to do until now.
+func (v *View) Load() Load {
+	v.hub.mu.Lock()
+	defer v.hub.mu.Unlock()
+	l := v.hub.load
+	l.Viewers = len(v.hub.viewers)
+	return l
 }
 
 // awake makes sure that the picture is kept up to date; it is when it returns.
@@ -121,10 +139,12 @@ func (h *hub) look(ctx context.Context, all bool) error {
 	if h.kept = append(h.kept, m); len(h.kept) > keptFrames {
 		h.kept = append([]message(nil), h.kept[1:]...)
 	}
+	h.load.Frames++
 	for v := range h.viewers { // any order: all are told
 		select {
 		case v <- m:
 		default: // it is slow: what waits for it is void
+			h.load.Dropped++
 			delete(h.viewers, v)
 			close(v)
 		}
@@ -151,6 +171,7 @@ func (h *hub) join(ctx context.Context, seq uint64) (chan message, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.viewers) >= maxViewers {
+		h.load.Refused++
 		return nil, errFull
 	}
 	v := make(chan message, viewerQueue+keptFrames)

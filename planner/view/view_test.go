@@ -224,6 +224,9 @@ func TestHub(t *testing.T) {
 		if err != errFull || len(v.hub.viewers) != maxViewers {
 			t.Errorf("%v with %d viewers", err, len(v.hub.viewers))
 		}
+		if l := v.Load(); l != (Load{Viewers: maxViewers, Frames: known.seq - first, Dropped: 1, Refused: 1}) {
+			t.Errorf("%+v after %d frames", l, known.seq-first)
+		}
 		for c := range v.hub.viewers { // any order: all leave
 			v.hub.leave(c)
 		}
