@@ -12,7 +12,9 @@ import (
 // for, of spines first and then, for each link of it, of the ports of circuits.
 // Links without light move first. Of each leaf no more links with light move
 // than may be dark at once, in all chains together; so however chains meet in a
-// stage, no leaf has too many dark.
+// stage, no leaf has too many dark. For a link that is left without a circuit
+// then, as many may move again, and chains may branch (eject), if all that moves
+// can still be divided into stages with no more dark in any.
 
 const (
 	// chainSteps and portSteps bound the search for one chain, of spines and of
@@ -54,6 +56,7 @@ type chains struct {
 	ports   []int32   // of a map and pod that sends, then of those that receive: the link there
 	closed  []bool    // of a group: some switch of it cannot be told
 	dark    bool      // only links without light may move
+	steps   int       // of eject
 	log     []was
 }
 
@@ -67,22 +70,58 @@ type was struct {
 // circuits elsewhere.
 func (c *interleaved) chain(jobs []*job, groups []groupPlan, ends [][]leafPair, lit []int) {
 	s := c.newChains(jobs, groups, ends, lit)
-	for e := range int32(len(s.links)) {
-		if s.links[e].at.k < 0 {
-			s.light(e)
-		}
+	for _, e := range s.without() {
+		s.light(e)
 	}
 	s.home()
+	for _, e := range s.without() {
+		moves := len(s.log)
+		s.allow(lit)
+		if s.light(e) || s.eject(e) {
+			if s.home(); !c.staged(s, jobs, groups, ends, lit) {
+				s.back(moves)
+			}
+		}
+	}
 	s.write(jobs, groups)
+}
+
+// staged: what moves can be done in stages that are within the bound.
+func (c *interleaved) staged(s *chains, jobs []*job, groups []groupPlan, ends [][]leafPair, lit []int) bool {
+	jobs, groups = copyJobs(jobs), slices.Clone(groups)
+	for h := range groups {
+		groups[h].pinned = cloneMaps(groups[h].pinned)
+		groups[h].wanted = groups[h].pinned
+	}
+	s.write(jobs, groups)
+	return !slices.ContainsFunc(c.moves(ends, lit, groups), func(m move) bool { return c.tooMuch(&m, lit) })
+}
+
+// without are the links that have no circuit.
+func (s *chains) without() []int32 {
+	var out []int32
+	for e := range s.links {
+		if s.links[e].at.k < 0 {
+			out = append(out, int32(e))
+		}
+	}
+	return out
+}
+
+// allow lets as many more links with light of each leaf move as may be dark at
+// once.
+func (s *chains) allow(lit []int) {
+	s.spare = s.spare[:0]
+	for _, n := range lit {
+		s.spare = append(s.spare, n*s.fab.IotaMille/1000)
+	}
 }
 
 func (c *interleaved) newChains(jobs []*job, groups []groupPlan, ends [][]leafPair, lit []int) *chains {
 	s := &chains{interleaved: c, closed: make([]bool, len(groups)),
 		holders: make([][]int32, c.fab.Leaves()*c.fab.SpinesPerPod), pod: make([]int, c.fab.Pods*c.fab.SpinesPerPod)}
 	s.ports = slices.Repeat([]int32{nobodys}, 2*len(c.maps)*c.fab.Pods)
-	for _, n := range lit {
-		s.spare = append(s.spare, n*c.fab.IotaMille/1000)
-	}
+	s.allow(lit)
 	for at, able := range c.able {
 		s.closed[c.groupOf(at)] = s.closed[c.groupOf(at)] || !able
 	}
@@ -166,22 +205,23 @@ func (s *chains) has(port int, circuit bool) (links []int32, full bool) {
 	return s.holders[port], len(s.holders[port]) >= leafLoad
 }
 
-// sites are the places that a link may go to: circuits in the group of its
-// spine, or paths.
-func (s *chains) sites(e int32, circuit bool, yield func(site) bool) {
+// sites are the places that a link may go to, in an order that turns: circuits
+// in the group of a spine, or where none is given (-1) paths.
+func (s *chains) sites(e, spine int32, turn int, yield func(site) bool) {
 	l := &s.links[e]
-	if !circuit {
+	if spine < 0 {
 		for n := range s.fab.SpinesPerPod {
-			h := (n + int(e)) % s.fab.SpinesPerPod // not all in the first
+			h := (n + int(e) + turn) % s.fab.SpinesPerPod // not all in the first
 			if !s.closed[h] && !yield(site{int32(h), -1, -1}) {
 				return
 			}
 		}
 		return
 	}
-	for k := range int32(s.groupMaps()) {
+	for n := range s.groupMaps() {
+		k := int32((n + turn) % s.groupMaps())
 		for _, from := range l.pod {
-			at := site{l.at.spine, k, from}
+			at := site{spine, k, from}
 			if m := s.mapAt(at); s.able[m] && !s.failed(s.slots(m, from, l.pod[0]+l.pod[1]-from)) && !yield(at) {
 				return
 			}
@@ -196,7 +236,13 @@ func (s *chains) mayMove(e int32) bool {
 		return false
 	}
 	l := &s.links[e]
-	return !l.lit || l.at != l.first || !s.dark && !s.uniform() && s.spare[l.leaf[0]] > 0 && s.spare[l.leaf[1]] > 0
+	return !s.isLit(e) || !s.dark && !s.uniform() && s.spare[l.leaf[0]] > 0 && s.spare[l.leaf[1]] > 0
+}
+
+// isLit: a link has light and is where it has it.
+func (s *chains) isLit(e int32) bool {
+	l := &s.links[e]
+	return l.lit && l.at == l.first
 }
 
 // chained is a link that goes to a place where one of its ports is full, and
@@ -219,8 +265,11 @@ func (s *chains) find(e int32, circuit bool, take func([]was) bool) bool {
 	seen := map[[2]int]bool{}
 	// goes lets a link go to where its one side has room, or gets it from the link before.
 	goes := func(e int32, side, left, before int) (taken bool) {
-		l := &s.links[e]
-		s.sites(e, circuit, func(to site) bool {
+		l, spine := &s.links[e], int32(-1)
+		if circuit {
+			spine = l.at.spine
+		}
+		s.sites(e, spine, 0, func(to site) bool {
 			steps--
 			near, far := s.port(l, to, side), s.port(l, to, 1-side)
 			if _, full := s.has(near, circuit); full && near != left || to == s.here(e, circuit) {
@@ -306,11 +355,11 @@ func (s *chains) apply(chain []was) bool {
 	return true
 }
 
-// light looks for room for one link.
-func (s *chains) light(e int32) {
+// light looks for a chain for one link; without one it gets a path, if it can.
+func (s *chains) light(e int32) bool {
 	for _, s.dark = range [2]bool{true, false} {
 		if s.links[e].at.spine >= 0 && s.find(e, true, s.apply) {
-			return
+			return true
 		}
 		moves, tries := len(s.log), 0
 		s.move(e, nowhere)
@@ -326,13 +375,14 @@ func (s *chains) light(e int32) {
 			}
 			return true
 		}) {
-			return
+			return true
 		}
 		s.back(moves)
 	}
 	if s.dark = true; s.links[e].at.spine < 0 { // a search of its group may find what chains do not
 		s.find(e, false, s.apply)
 	}
+	return false
 }
 
 // home puts links back where their light is, where later chains left that free.

@@ -54,55 +54,85 @@ func checkStages(t *testing.T, c *Circuits, d *design) {
 	}
 }
 
-// Every link that is granted has a path and a circuit, at nearly four fifths of
-// all ports, and what moves for it is within the bound, a few in a thousand.
-// Method: job lists that change by a third, on 48 pods; with RINGLIGHT_CIRCUIT_RUNS
-// so many cores of 128, each with 120 changes.
-func TestGrantedLinksAreLit(t *testing.T) {
-	runs, changes, k := 2, 20, fabric.Core{Pods: 48, LeavesPerPod: 8, SpinesPerPod: 8, SpinePorts: 16, SwitchPorts: 128, LeafLinks: 2,
-		ServersPerLeaf: 4, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 250}
-	if n, err := strconv.Atoi(os.Getenv("RINGLIGHT_CIRCUIT_RUNS")); err == nil {
-		runs, changes, k.Pods = n, 120, 128
+// churn takes a core through lists of jobs of which a third ends at every
+// change, and says after how many a link was dark, and what moved in all; at
+// once no more of a leaf than may.
+func churn(t *testing.T, k *fabric.Core, seed uint64, changes int, draw func(r *rand.Rand, id int) proto.JobSpec) (dark int, sum proto.ChangeStatus) {
+	c, r, id := readyCircuits(k), rand.New(rand.NewPCG(seed, 0xd2)), 0
+	var list []proto.JobSpec
+	come := func(n int) {
+		for range n {
+			id++
+			list = append(list, draw(r, id))
+		}
 	}
-	for seed := range runs {
-		c := readyCircuits(&k)
-		r := rand.New(rand.NewPCG(uint64(seed), 0xd2))
-		var list []proto.JobSpec
-		come := func(n int) {
-			for range n {
-				pp := 2 << r.IntN(3)
-				id := 1
-				if len(list) > 0 {
-					id = int(list[len(list)-1].Job) + 1
-				}
-				list = append(list, spec(id, (8+r.IntN(2*k.Pods)+pp-1)/pp*pp, 8, pp))
-			}
+	come(k.Pods)
+	worst := 0.0
+	for n := range changes + 1 {
+		if n > 0 {
+			list = slices.DeleteFunc(list, func(proto.JobSpec) bool { return r.IntN(3) == 0 })
+			come(k.Pods / 4)
 		}
-		come(k.Pods)
-		dark, worst, sum := 0, 0.0, proto.ChangeStatus{}
-		for n := range changes + 1 {
-			if n > 0 {
-				list = slices.DeleteFunc(list, func(proto.JobSpec) bool { return r.IntN(3) == 0 })
-				come(k.Pods / 4)
-			}
-			d := c.design(c.jobs.list(list), true)
-			checkStages(t, c, &d)
-			c.jobs.all, c.maps = d.jobs, d.maps
-			list = slices.DeleteFunc(list, func(s proto.JobSpec) bool { return slices.Contains(d.change.Waiting, s.Job) })
-			if d.change.Granted > d.change.Realised {
-				dark++
-			}
-			sum.Granted += d.change.Granted
-			sum.Realised += d.change.Realised
-			sum.Moved += d.change.Moved
-			sum.Kept += d.change.Kept
-			worst = max(worst, float64(d.change.Worst)/float64(d.change.WorstOf))
+		d := c.design(c.jobs.list(list), true)
+		checkStages(t, c, &d)
+		c.jobs.all, c.maps = d.jobs, d.maps
+		list = slices.DeleteFunc(list, func(s proto.JobSpec) bool { return slices.Contains(d.change.Waiting, s.Job) })
+		if d.change.Granted > d.change.Realised {
+			dark++
 		}
+		sum.Granted += d.change.Granted
+		sum.Realised += d.change.Realised
+		sum.Moved += d.change.Moved
+		sum.Kept += d.change.Kept
+		worst = max(worst, float64(d.change.Worst)/float64(d.change.WorstOf))
+	}
+	t.Logf("%d: %d changes with dark links; %d of %d links realised; moved %d, kept %d; worst share of a leaf %.3f",
+		seed, dark, sum.Realised, sum.Granted, sum.Moved, sum.Kept, worst)
+	if worst > float64(k.IotaMille)/1000 {
+		t.Errorf("seed %d: %.3f of a leaf moves at once", seed, worst)
+	}
+	return dark, sum
+}
+
+// Every link that is granted has a path and a circuit, at up to four fifths of
+// all ports, and what moves for it is within the bound, a few in a thousand.
+// Method: job lists that change by a third, on 48 pods, some where chains of
+// links that move at most once do not do; with RINGLIGHT_CIRCUIT_RUNS so many
+// cores of 128 pods, each with 120 changes.
+func TestGrantedLinksAreLit(t *testing.T) {
+	seeds, changes, k := []uint64{0, 10, 35}, 20, fabric.Core{Pods: 48, LeavesPerPod: 8, SpinesPerPod: 8, SpinePorts: 16, SwitchPorts: 128, LeafLinks: 2,
+		ServersPerLeaf: 4, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 250}
+	if n, err := strconv.ParseUint(os.Getenv("RINGLIGHT_CIRCUIT_RUNS"), 10, 16); err == nil {
+		seeds, changes, k.Pods = nil, 120, 128
+		for seed := range n {
+			seeds = append(seeds, seed)
+		}
+	}
+	for _, seed := range seeds {
+		dark, sum := churn(t, &k, seed, changes, func(r *rand.Rand, id int) proto.JobSpec {
+			pp := 2 << r.IntN(3)
+			return spec(id, (8+r.IntN(2*k.Pods)+pp-1)/pp*pp, 8, pp)
+		})
 		use := 2 * float64(sum.Granted) / float64((changes+1)*k.Pods*k.SpinesPerPod*k.SpinePorts)
-		t.Logf("%d: %d changes with dark links; %d of %d links realised, %.0f %% of all ports; moved %d, kept %d; worst share of a leaf %.3f",
-			seed, dark, sum.Realised, sum.Granted, 100*use, sum.Moved, sum.Kept, worst)
-		if dark > 0 || worst > float64(k.IotaMille)/1000 || 100*sum.Moved > sum.Kept || use < 0.5 {
-			t.Errorf("seed %d: %d changes leave links dark, worst %.3f, moved %d of %d, use %.2f", seed, dark, worst, sum.Moved, sum.Kept, use)
+		if dark > 0 || 100*sum.Moved > sum.Kept || use < 0.5 {
+			t.Errorf("seed %d: %d changes leave links dark, moved %d of %d, use %.2f", seed, dark, sum.Moved, sum.Kept, use)
 		}
+	}
+}
+
+// Where hardly anything may be dark at once, links that cannot be lit without
+// more stay dark, and none moves too much.
+// Method: as above with a tenth of a leaf's links, jobs of all collectives.
+func TestWhatMovesIsWithinATightBound(t *testing.T) {
+	k := fabric.Core{Pods: 48, LeavesPerPod: 8, SpinesPerPod: 8, SpinePorts: 16, SwitchPorts: 128, LeafLinks: 2,
+		ServersPerLeaf: 8, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 100}
+	dark, sum := churn(t, &k, 0, 20, func(r *rand.Rand, id int) proto.JobSpec {
+		pp := 2 << r.IntN(3)
+		x := spec(id, (8+r.IntN(8*k.Pods)+pp-1)/pp*pp, 8, pp)
+		x.Collective = proto.Collective(r.IntN(4))
+		return x
+	})
+	if sum.Moved == 0 || dark > 1 {
+		t.Errorf("%d changes leave links dark, %d moved", dark, sum.Moved)
 	}
 }

@@ -133,6 +133,15 @@ func (c *interleaved) planGroup(h int, lots []lot) groupPlan {
 // moves: some link that stays is not where it is.
 func (g *groupPlan) moves() bool { return g.shifts || g.searched }
 
+// pin goes back from what a search found; false: nothing was searched.
+func (g *groupPlan) pin() bool {
+	searched := g.searched
+	if searched {
+		g.wanted, g.searched = g.pinned, false
+	}
+	return searched
+}
+
 // searchGroup decides on the maps of a group. Where links still have no ports,
 // all of it is searched.
 func (c *interleaved) searchGroup(h int, g *groupPlan, jobs []*job) {

@@ -90,13 +90,15 @@ type move struct {
 	wiring.Change
 }
 
-// moves are what the groups that move links have to do, divided.
+// moves are what the groups that move links have to do, divided. Where that is
+// too much, groups that were searched have what is pinned.
 func (c *interleaved) moves(ends [][]leafPair, links []int, groups []groupPlan) []move {
 	if c.uniform() {
 		return nil
 	}
 	for {
-		moves, tooMuch := c.bundle(c.pieces(groups), groups), false
+		moves, undone := c.bundle(c.pieces(groups), groups), false
+		var over []move
 		for n := range moves {
 			m := &moves[n]
 			for _, p := range m.pieces {
@@ -107,20 +109,27 @@ func (c *interleaved) moves(ends [][]leafPair, links []int, groups []groupPlan) 
 				}
 			}
 			m.Change = wiring.Together([]wiring.Change{m.Change})
-			for _, x := range m.Moved {
-				if x.Links*1000 > links[x.Leaf]*c.fab.IotaMille {
-					for _, p := range m.pieces { // what is pinned is within the bound in any company
-						g := &groups[p.Group]
-						tooMuch = tooMuch || g.searched
-						g.wanted, g.searched = g.pinned, false
-					}
-				}
+			if c.tooMuch(m, links) {
+				over = append(over, *m)
 			}
 		}
-		if !tooMuch {
+		for _, m := range over {
+			for _, p := range m.pieces {
+				undone = groups[p.Group].pin() || undone
+			}
+		}
+		for h := range groups { // what is pinned is too much beside what was searched, not by itself
+			undone = len(over) > 0 && !undone && groups[h].pin() || undone
+		}
+		if !undone {
 			return moves
 		}
 	}
+}
+
+// tooMuch: a move alone takes more of some leaf than may be dark at once.
+func (c *interleaved) tooMuch(m *move, links []int) bool {
+	return slices.ContainsFunc(m.Moved, func(x wiring.LeafLinks) bool { return x.Links*1000 > links[x.Leaf]*c.fab.IotaMille })
 }
 
 // pieces are the parts of a switch's change that share no port.
