@@ -69,6 +69,7 @@ func wrapped(t *testing.T, nodes, k int, straight bool) *fabric.Fabric {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.Fibres = f.AllFibres()
 	for i := range f.Fibres {
 		f.Fibres[i].Crossed = f.Fibres[i].Crossed && !straight
 	}

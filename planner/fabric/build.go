@@ -1,6 +1,10 @@
 package fabric
 
-import "ringlight/proto"
+import (
+	"slices"
+
+	"ringlight/proto"
+)
 
 // Params are what the default wiring is built from.
 type Params struct {
@@ -62,7 +66,6 @@ func New(p Params) (*Fabric, error) {
 			return nil, err
 		}
 	}
-	f.wire()
 	f.connect()
 	return f, nil
 }
@@ -96,21 +99,63 @@ func DefaultPort(k, offset int) (proto.BundleID, proto.Path) {
 	return proto.BundleID(bundle), proto.External2
 }
 
-// wire lays the fibres of the default wiring, in order of node and hop. Every
-// link over the seam of a ring is crossed, backups included: a ring closed
-// with straight links would be two GPU cycles.
-func (f *Fabric) wire() {
-	f.Fibres = make([]Fibre, 0, f.Nodes*f.K)
+// AllFibres are the fibres of the description, or those of the default wiring.
+func (f *Fabric) AllFibres() []Fibre {
+	if f.Fibres != nil {
+		return f.Fibres
+	}
+	return slices.AppendSeq(make([]Fibre, 0, f.Nodes*f.K), f.wiring)
+}
+
+// wiring goes through the fibres of the default wiring, in order of node and
+// hop. Every link over the seam of a ring is crossed, backups included: a ring
+// closed with straight links would be two GPU cycles.
+func (f *Fabric) wiring(yield func(Fibre) bool) {
 	for n := range f.Nodes {
 		for hop := 1; hop <= f.K; hop++ {
-			to := f.offset(n, hop)
-			if to == noNode {
-				continue
-			}
-			a, b := Port{Node: proto.NodeID(n)}, Port{Node: to}
+			a := Port{Node: proto.NodeID(n)}
 			a.Bundle, a.Path = DefaultPort(f.K, hop)
-			b.Bundle, b.Path = DefaultPort(f.K, -hop)
-			f.Fibres = append(f.Fibres, Fibre{A: a, B: b, Crossed: int(to) < n})
+			if b, crossed, ok := f.wired(n, hop); ok && !yield(Fibre{A: a, B: b, Crossed: crossed}) {
+				return
+			}
+		}
+	}
+}
+
+// wired is where the default wiring leads from a node by an offset.
+func (f *Fabric) wired(n, by int) (to Port, crossed, ok bool) {
+	to.Node = f.offset(n, by)
+	to.Bundle, to.Path = DefaultPort(f.K, -by)
+	return to, by > 0 == (int(to.Node) < n), to.Node != noNode
+}
+
+// connect makes the index of what hangs on which port; Validate has passed.
+// Fibres laid as by default need neither list nor index: a place in the order
+// says where each leads.
+func (f *Fabric) connect() {
+	if f.Fibres != nil && slices.Equal(f.Fibres, slices.AppendSeq(make([]Fibre, 0, len(f.Fibres)), f.wiring)) {
+		f.Fibres = nil
+	}
+	f.peers, f.offsets = nil, nil
+	if f.Fibres == nil {
+		f.offsets = make([]int, f.Bundles*2)
+		for by := -f.K; by <= f.K; by++ {
+			bundle, path := DefaultPort(f.K, by)
+			if by != 0 && int(bundle) < f.Bundles { // a short order needs fewer
+				f.offsets[int(bundle)*2+int(path-proto.External1)] = by
+			}
+		}
+	} else {
+		f.peers = make([]end, f.Nodes*f.Bundles*2)
+	}
+	for _, x := range f.Fibres {
+		f.peers[f.index(x.A)] = end{x.B, x.Crossed, true}
+		f.peers[f.index(x.B)] = end{x.A, x.Crossed, true}
+	}
+	f.byName = map[string]proto.NodeID{}
+	for i, name := range f.NodeNames {
+		if name != "" {
+			f.byName[name] = proto.NodeID(i)
 		}
 	}
 }

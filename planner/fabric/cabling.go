@@ -191,7 +191,7 @@ func (f *Fabric) Cabling() []byte {
 		return fmt.Sprint(id)
 	}
 	row(cablingColumns...)
-	for _, x := range f.Fibres {
+	for _, x := range f.AllFibres() {
 		crossed := ""
 		if x.Crossed {
 			crossed = "yes"

@@ -16,6 +16,7 @@ func named(t *testing.T) *Fabric {
 		names[i] = fmt.Sprintf("r01/u%02d", i)
 	}
 	f := build(t, Params{Nodes: 9, GPUsPerNode: 4, K: 2, TP: 16, Topology: Ring, NodeNames: names})
+	f.Fibres = f.AllFibres()
 	for i := range f.Fibres {
 		f.Fibres[i].ID = fmt.Sprintf("F-%03d", i)
 	}

@@ -38,7 +38,7 @@ func (f *Fabric) Changes(to *Fabric) []string {
 // NewFibres are those that another description has not between the same ports.
 func (f *Fabric) NewFibres(was *Fabric) []Fibre {
 	var out []Fibre
-	for _, x := range f.Fibres {
+	for _, x := range f.AllFibres() {
 		if to, crossed, ok := was.At(x.A); !ok || to != x.B || crossed != x.Crossed {
 			out = append(out, x)
 		}
@@ -62,7 +62,9 @@ func (f *Fabric) MayBecome(to *Fabric) error {
 }
 
 func (f *Fabric) keys() (keys map[string]json.RawMessage) {
-	text, err := json.Marshal(f)
+	all := *f
+	all.Fibres = f.AllFibres()
+	text, err := json.Marshal(&all)
 	if err == nil {
 		err = json.Unmarshal(text, &keys)
 	}

@@ -168,10 +168,11 @@ type Fabric struct {
 	// NodeNames are what people call the nodes, in their order.
 	NodeNames []string `json:"node_names,omitempty"`
 
-	Fibres []Fibre `json:"fibres"`
+	Fibres []Fibre `json:"fibres"` // nil: as by default, see AllFibres
 
-	peers  []end // by port: what hangs on its other end
-	byName map[string]proto.NodeID
+	peers   []end // by port: what hangs on its other end
+	offsets []int // by port of a node, where fibres lie as by default: how far it leads, 0: nowhere
+	byName  map[string]proto.NodeID
 }
 
 type end struct {
@@ -258,10 +259,17 @@ func (f *Fabric) Distance(a, b proto.NodeID) int {
 // At is what the fibre on a port leads to.
 func (f *Fabric) At(p Port) (remote Port, crossed, ok bool) {
 	i := f.index(p)
-	if i < 0 || i >= len(f.peers) || !f.peers[i].present {
+	switch {
+	case i < 0:
+		return Port{}, false, false
+	case f.peers != nil:
+		return f.peers[i].port, f.peers[i].crossed, f.peers[i].present
+	}
+	by := f.offsets[i%len(f.offsets)]
+	if by == 0 {
 		return Port{}, false, false
 	}
-	return f.peers[i].port, f.peers[i].crossed, true
+	return f.wired(int(p.Node), by)
 }
 
 // Link finds the fibre from a to b.
@@ -272,12 +280,21 @@ func (f *Fabric) Link(a, b proto.NodeID) (Link, bool) {
 	for bundle := range f.Bundles {
 		for path := proto.External1; path <= proto.External2; path++ {
 			p := Port{Node: a, Bundle: proto.BundleID(bundle), Path: path}
-			if e := f.peers[f.index(p)]; e.present && e.port.Node == b {
-				return Link{Local: p, Remote: e.port, Crossed: e.crossed}, true
+			if remote, crossed, ok := f.At(p); ok && remote.Node == b {
+				return Link{Local: p, Remote: remote, Crossed: crossed}, true
 			}
 		}
 	}
 	return Link{}, false
+}
+
+// Label is what people call the fibre of a link, "" where they do not.
+func (f *Fabric) Label(l Link) string {
+	i := slices.IndexFunc(f.Fibres, func(x Fibre) bool { return x.A == l.Local && x.B == l.Remote || x.A == l.Remote && x.B == l.Local })
+	if i < 0 {
+		return ""
+	}
+	return f.Fibres[i].ID
 }
 
 // SharedBundle reports whether some node reaches -K and +K over one bundle,
@@ -313,19 +330,4 @@ func (f *Fabric) index(p Port) int {
 		return -1
 	}
 	return (int(p.Node)*f.Bundles+int(p.Bundle))*2 + int(p.Path-proto.External1)
-}
-
-// connect fills the index from the fibres; Validate has passed.
-func (f *Fabric) connect() {
-	f.peers = make([]end, f.Nodes*f.Bundles*2)
-	for _, x := range f.Fibres {
-		f.peers[f.index(x.A)] = end{x.B, x.Crossed, true}
-		f.peers[f.index(x.B)] = end{x.A, x.Crossed, true}
-	}
-	f.byName = map[string]proto.NodeID{}
-	for i, name := range f.NodeNames {
-		if name != "" {
-			f.byName[name] = proto.NodeID(i)
-		}
-	}
 }

@@ -67,7 +67,7 @@ func TestSeam(t *testing.T) {
 		t.Error("the seam is not crossed")
 	}
 	count := 0
-	for _, x := range ring.Fibres {
+	for _, x := range ring.AllFibres() {
 		if x.Crossed {
 			count++
 		}
@@ -82,7 +82,7 @@ func TestSeam(t *testing.T) {
 
 func TestDefault(t *testing.T) {
 	f := Default()
-	if f.Name != "f1" || f.Nodes != 64 || f.GroupNodes() != 8 || f.TargetRings() != 8 || f.Bundles != 2 || len(f.Fibres) != 63+62 {
+	if f.Name != "f1" || f.Nodes != 64 || f.GroupNodes() != 8 || f.TargetRings() != 8 || f.Bundles != 2 || len(f.AllFibres()) != 63+62 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -220,6 +220,43 @@ func fields(err error) []string {
 	return out
 }
 
+// Goal: where fibres lie as by default, nothing is kept of them, and every port
+// and link is what a list of them says. Method: the same fabric with one fibre
+// labelled, so that all are listed; written and read again.
+func TestDefaultWiringNeedsNoList(t *testing.T) {
+	for _, topology := range []Topology{Line, Ring} {
+		for k := 1; k <= 6; k++ {
+			for nodes := 2*k + 1; nodes < 2*k+9; nodes++ {
+				f := build(t, Params{Nodes: nodes, GPUsPerNode: 8, K: k, TP: 16, Topology: topology})
+				listed := *f
+				listed.Fibres = f.AllFibres()
+				listed.Fibres[0].ID = "x"
+				listed.connect()
+				if again, err := Parse(f.Encode()); err != nil || again.Fibres != nil || f.Fibres != nil || listed.peers == nil {
+					t.Fatalf("%v: fibres are listed", err)
+				}
+				for a := range proto.NodeID(nodes) {
+					for bundle := range f.Bundles {
+						for path := proto.External1; path <= proto.External2; path++ {
+							p := Port{Node: a, Bundle: proto.BundleID(bundle), Path: path}
+							to, crossed, ok := f.At(p)
+							if is, c, there := listed.At(p); ok && to != is || crossed && ok != c || ok != there {
+								t.Fatalf("%s, k %d, %d nodes: port %v leads to %v %t %t, want %v %t %t", topology, k, nodes, p, to, crossed, ok, is, c, there)
+							}
+						}
+					}
+					for b := range proto.NodeID(nodes) {
+						link, ok := f.Link(a, b)
+						if is, there := listed.Link(a, b); link != is || ok != there {
+							t.Fatalf("%s, k %d, %d nodes: link %d-%d is %v, want %v", topology, k, nodes, a, b, link, is)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // Wiring that is data can be wrong: each defect is found and named.
 func TestWrongWiringIsRefused(t *testing.T) {
 	for _, c := range []struct {
@@ -234,6 +271,7 @@ func TestWrongWiringIsRefused(t *testing.T) {
 		{"half a seam", "fibres", func(f *Fabric) { f.Fibres[len(f.Fibres)-1].Crossed = false }},
 	} {
 		f := build(t, Params{Nodes: 8, GPUsPerNode: 4, K: 2, TP: 16, Topology: Ring})
+		f.Fibres = f.AllFibres()
 		c.change(f)
 		got := fields(f.Validate())
 		if len(got) == 0 || got[0] != c.field {
@@ -245,6 +283,7 @@ func TestWrongWiringIsRefused(t *testing.T) {
 // A straight seam is allowed: rings are lines there.
 func TestStraightSeamIsNoClosedRing(t *testing.T) {
 	f := build(t, Params{Nodes: 8, GPUsPerNode: 4, K: 2, TP: 16, Topology: Ring})
+	f.Fibres = f.AllFibres()
 	for i := range f.Fibres {
 		f.Fibres[i].Crossed = false
 	}

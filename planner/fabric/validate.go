@@ -51,6 +51,9 @@ func Parse(data []byte) (*Fabric, error) {
 	if f.Core != nil && f.Nodes == 0 && len(f.Fibres) == 0 {
 		*f = Fabric{Name: f.Name, Core: f.Core, Topology: Line, SpareLayout: Beside}
 	}
+	if f.Fibres == nil {
+		f.Fibres = []Fibre{} // a file names them all
+	}
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
@@ -69,8 +72,8 @@ func (f *Fabric) Encode() []byte {
 	var out bytes.Buffer
 	out.Write(bytes.TrimSuffix(text, []byte("null\n}")))
 	out.WriteString("[")
-	for i := range f.Fibres {
-		line, err := json.Marshal(&f.Fibres[i])
+	for i, x := range f.AllFibres() {
+		line, err := json.Marshal(x)
 		if err != nil {
 			panic("fabric: a fibre always encodes: " + err.Error())
 		}

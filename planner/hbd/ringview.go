@@ -277,12 +277,7 @@ func (r *ringView) joints() []proto.Joint {
 			continue
 		}
 		j := proto.Joint{A: r.at(at).end(link.Local), B: r.at(at + 1).end(link.Remote), Confirmed: r.confirmed(at)}
-		i := slices.IndexFunc(r.pl.fab.Fibres, func(x fabric.Fibre) bool {
-			return x.A == link.Local && x.B == link.Remote || x.A == link.Remote && x.B == link.Local
-		})
-		if i >= 0 {
-			j.Fibre = r.pl.fab.Fibres[i].ID
-		}
+		j.Fibre = r.pl.fab.Label(link)
 		out = append(out, j)
 	}
 	return out

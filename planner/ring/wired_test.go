@@ -20,6 +20,7 @@ func TestPlaceFollowsTheFibres(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Bundles = 4
+		f.Fibres = f.AllFibres()
 		for i := range f.Fibres {
 			x := &f.Fibres[i]
 			for _, end := range []*fabric.Port{&x.A, &x.B} {

@@ -145,6 +145,7 @@ func TestCheckersFindAStraightSeam(t *testing.T) {
 		cfg.Span = 10 * time.Second
 		cfg.Faults = script(t, "1s agent crash 5", "2s agent start 5", "3s broker down", "4s node dark 8", "6s node dark 0")
 		cfg.mutant = &mutant{rewrite: desired(closed)}
+		cfg.Fabric.Fibres = cfg.Fabric.AllFibres()
 		for i := range cfg.Fabric.Fibres {
 			cfg.Fabric.Fibres[i].Crossed = cfg.Fabric.Fibres[i].Crossed && !straight
 		}

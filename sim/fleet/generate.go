@@ -36,7 +36,7 @@ const whole = 200
 
 // Random draws the faults of a run: so many a device and day.
 func Random(f *fabric.Fabric, modules int, seed uint64, span time.Duration, perDeviceDay float64) []Fault {
-	g := &generator{f: f, modules: modules, r: random{seed: detmath.Hash(seed, streamFaults)}, away: make([]time.Duration, f.Nodes)}
+	g := &generator{f: f, fibres: f.AllFibres(), modules: modules, r: random{seed: detmath.Hash(seed, streamFaults)}, away: make([]time.Duration, f.Nodes)}
 	if perDeviceDay <= 0 {
 		return nil
 	}
@@ -106,6 +106,7 @@ func (g *generator) ofNodes(span, mean time.Duration) {
 
 type generator struct {
 	f       *fabric.Fabric
+	fibres  []fabric.Fibre
 	modules int
 	r       random
 	away    []time.Duration // until when a node is lost
@@ -139,7 +140,7 @@ func (g *generator) lose(at time.Duration, count int) {
 }
 
 func (g *generator) port() fabric.Port {
-	x := g.f.Fibres[g.r.below(len(g.f.Fibres))]
+	x := g.fibres[g.r.below(len(g.fibres))]
 	if g.r.next()&1 == 0 {
 		return x.A
 	}

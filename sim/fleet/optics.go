@@ -55,7 +55,7 @@ func (o *Optics) Build(w *sim.World, f *fabric.Fabric, modules int, seed uint64)
 			return nil, nil, fmt.Errorf("fleet: node %d became board %d", n, id)
 		}
 	}
-	for _, x := range f.Fibres {
+	for _, x := range f.AllFibres() {
 		if err := w.Connect(SimPort(x.A), SimPort(x.B), sim.Fibre{LossMilliDB: fibreLoss, Crossed: x.Crossed}); err != nil {
 			return nil, nil, fmt.Errorf("fleet: fibre %v - %v: %w", x.A, x.B, err)
 		}
