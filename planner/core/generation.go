@@ -114,7 +114,7 @@ func (c *Circuits) checkPrepare() {
 	}
 	c.txn.Unanswered(func(part *member.Part) {
 		d := part.Device
-		d.Refusals++
+		d.Refusing(d.Refusals + 1)
 		c.table.Silence(d, c.j.Now+member.Backoff(d.Refusals))
 		c.j.Note(journal.Warn, "switch did not answer a prepare", journal.Note{Rule: "presumed_abort", Node: int64(d.ID), Gen: c.txn.Gen,
 			Text: fmt.Sprintf("circuits generation %d, %d s", c.txn.Gen, int(member.PrepareTimeout.Seconds()))})
@@ -171,10 +171,11 @@ func (c *Circuits) refused(v *switchView, m *proto.Ack) {
 	switch {
 	case m.Code == proto.Stale:
 		// It holds a higher generation of our own term than we knew of.
-		v.Refusal = member.Refusal{}
+		v.Refused(member.Refusal{})
 		c.gen = max(c.gen, m.CurrentGeneration)
 	case m.Code == proto.Conflict && v.Refusals <= maxConflicts:
-		v.Refusal, v.byHand = member.Refusal{}, max(v.byHand, m.BypassSeq) // it says itself what to quote
+		v.Refused(member.Refusal{})
+		v.byHand = max(v.byHand, m.BypassSeq) // it says itself what to quote
 	}
 	c.j.Note(journal.Warn, "switch refused circuits", journal.Note{Rule: "refused", Node: int64(v.ID), Gen: c.txn.Gen,
 		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})

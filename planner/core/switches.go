@@ -113,7 +113,7 @@ func (c *Circuits) Resendable(d *member.Device) bool {
 
 // born begins a new life: what did not come up in the old one is forgotten.
 func (c *Circuits) born(v *switchView) {
-	v.Refusals = 0
+	v.Refusing(0)
 	for s := range c.bad { // any order: each is judged by itself
 		if s.sw == v.index() {
 			delete(c.bad, s)
@@ -126,7 +126,7 @@ func (c *Circuits) born(v *switchView) {
 		}
 	}
 	if ports, need := int(v.Birth.Ports), c.fab.PortsOf(v.index()); ports < need {
-		v.Refusal = member.Refusal{Code: proto.Invalid, Until: journal.Never, Reason: fmt.Sprintf("%d ports, and %d have fibres", ports, need)}
+		v.Refused(member.Refusal{Code: proto.Invalid, Until: journal.Never, Reason: fmt.Sprintf("%d ports, and %d have fibres", ports, need)})
 		c.j.Note(journal.Error, "switch is too small", journal.Note{Rule: "ports", Node: int64(v.ID), Text: v.Refusal.Reason})
 	}
 }

@@ -142,24 +142,25 @@ func (h *Rings) prepared(n *node, m *proto.Ack) {
 func (h *Rings) refused(n *node, m *proto.Ack) {
 	n.Refuse(m, h.j.Now)
 	h.refusing = append(h.refusing, n.ID)
-	quoted := h.txn.Part(n.Device).Bypass
-	n.Refusal.BypassSeq = quoted
+	quoted, r := h.txn.Part(n.Device).Bypass, n.Refusal
+	r.BypassSeq = quoted
 	if n.Report != nil {
-		n.Refusal.LastEvent = n.Report.LastEvent
+		r.LastEvent = n.Report.LastEvent
 	}
 	switch m.Code {
 	case proto.Stale:
 		// It holds a higher generation of our own term than we knew of.
-		n.Refusal = member.Refusal{}
+		r = member.Refusal{}
 		h.gen = max(h.gen, m.CurrentGeneration)
 	case proto.Conflict:
-		n.Refusal.Until = h.j.Now + settleWait
+		r.Until = h.j.Now + settleWait
 		if m.BypassSeq > quoted && m.BypassSeq >= n.bypass && n.Refusals <= maxRecounts {
-			n.bypass, n.Refusal = m.BypassSeq, member.Refusal{} // it says itself what to quote
+			n.bypass, r = m.BypassSeq, member.Refusal{} // it says itself what to quote
 		}
 	case proto.NotCalibrated:
-		n.Refusal.Calibs = calibrationsOf(n.Report)
+		r.Calibs = calibrationsOf(n.Report)
 	}
+	n.Refused(r)
 	h.j.Note(journal.Warn, "node refused a plan", journal.Note{Rule: "refused", Node: int64(n.ID), Gen: h.txn.Gen,
 		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
 	h.abort(fmt.Sprintf("node %d refused: %s", n.ID, m.Code))

@@ -75,7 +75,7 @@ func (h *Rings) reported(n *node, first bool) {
 		h.gen = max(h.gen, m.Generation, m.StagedGeneration) // else adopt looks at all of them
 	}
 	if n.Refusal.Code != proto.OK && over(&n.Refusal, m) {
-		n.Refusal = member.Refusal{}
+		n.Refused(member.Refusal{})
 	}
 	if n.measured() {
 		h.tellMeasured(n)

@@ -32,8 +32,9 @@ func (t *Table) ask(d *Device, s proto.Session, after time.Duration, times int) 
 	if s == 0 {
 		return
 	}
-	d.asks.session, d.asks.at, d.asks.wait, d.asks.left = s, t.j.Now+after, max(after, askFirst), times
-	t.askAt = min(t.askAt, d.asks.at)
+	x := &d.own().asks
+	x.session, x.at, x.wait, x.left = s, t.j.Now+after, max(after, askFirst), times
+	t.askAt = min(t.askAt, x.at)
 }
 
 // Ask asks those that are due, and ends quarantines that are over. Without
@@ -66,7 +67,13 @@ func (t *Table) Ask(may bool) {
 // answered: it has spoken, and need not be asked.
 func (d *Device) answered() {
 	if d.Online() {
-		d.asks.at = journal.Never
+		d.unasked()
+	}
+}
+
+func (d *Device) unasked() {
+	if d.asks.at != journal.Never {
+		d.own().asks.at = journal.Never
 	}
 }
 
@@ -80,9 +87,10 @@ func (t *Table) Silence(d *Device, until time.Duration) {
 		return // in a new life it has not been asked
 	}
 	d.become(Silent)
-	d.silentUntil = until
-	d.silences++
-	t.ask(d, d.Session, min(Backoff(d.silences), resendLast), always)
+	x := d.own()
+	x.silentUntil = until
+	x.silences++
+	t.ask(d, d.Session, min(Backoff(x.silences), resendLast), always)
 }
 
 // Spoke hears that a life of a device says something. One that is not known to
@@ -93,9 +101,9 @@ func (t *Table) Spoke(d *Device, s proto.Session) {
 	case s == d.Session && d.Online() || d.Session == 0 || d.state == Disputed:
 		return
 	case x.session != s || t.j.Now > x.since+strangerForgotten:
-		*x = stranger{s, t.j.Now}
+		d.own().stranger = stranger{s, t.j.Now}
 	case t.j.Now >= x.since+strangerLate:
-		x.since = t.j.Now
+		d.own().stranger.since = t.j.Now
 		t.ask(d, s, 0, 1)
 	}
 }
@@ -108,11 +116,14 @@ func (t *Table) Health(d *Device, m *proto.Health) {
 	switch {
 	case m.Session != d.Session || !d.Online() || d.state == Disputed || m.Reported == 0:
 	case d.Report != nil && d.Report.Session == m.Session && d.Report.Seq == m.Reported:
-		d.missed = 0
+		if d.missed != 0 {
+			d.own().missed = 0
+		}
 	case d.missed != m.Reported:
-		d.missed, d.missedAt = m.Reported, t.j.Now
+		x := d.own()
+		x.missed, x.missedAt = m.Reported, t.j.Now
 	case t.j.Now >= d.missedAt+strangerLate:
-		d.missedAt = t.j.Now
+		d.own().missedAt = t.j.Now
 		t.ask(d, d.Session, 0, 1)
 	}
 }
@@ -130,13 +141,13 @@ const maxFormer = 4
 
 // followed remembers the present life: another one takes its place.
 func (d *Device) followed() {
-	l := life{session: d.Session}
+	l, x := life{session: d.Session}, d.own()
 	at := slices.IndexFunc(d.former, func(o life) bool { return o.session == d.Session })
 	switch {
 	case at >= 0:
 		l = d.former[at]
 	case len(d.former) < maxFormer:
-		d.former, at = append(d.former, life{}), len(d.former)
+		x.former, at = append(x.former, life{}), len(x.former)
 	default:
 		at = maxFormer - 1
 	}
@@ -158,7 +169,8 @@ func (t *Table) Clear(d *Device) (was string) {
 		return was
 	}
 	before := d.Standing()
-	d.Refusal, d.Refusals, d.silences, d.odd = Refusal{}, 0, 0, ""
+	x := d.own()
+	x.Refusal, x.Refusals, x.silences, x.odd = Refusal{}, 0, 0, ""
 	if d.state == Silent {
 		d.become(Present)
 	}

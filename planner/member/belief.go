@@ -68,9 +68,10 @@ func (t *Table) believe(d *Device, claims ...claim) bool {
 		t.refused++
 	}
 	if d.odd != odd {
-		d.odd = odd
+		x := d.own()
+		x.odd = odd
 		if odd != "" && (d.oddAt == 0 || t.j.Now >= d.oddAt+sayAgain) {
-			d.oddAt = max(1, t.j.Now)
+			x.oddAt = max(1, t.j.Now)
 			t.j.Note(journal.Error, "a device's numbers are not believed", journal.Note{Rule: "belief", Node: int64(d.ID), Ring: d.ring(), Text: odd})
 		}
 		if odd != "" {

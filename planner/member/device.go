@@ -74,8 +74,6 @@ type Device struct {
 	Birth    birth           // the last one
 	Report   *proto.Reported // the last one, of the last session that sent any
 	ReportAt time.Duration
-	GoneAt   time.Duration   // when it went offline
-	early    *proto.Reported // of a session whose birth has not come yet
 	signs    signs
 	clock    clock
 	call     uint64 // the last roll call that it answered
@@ -87,6 +85,17 @@ type Device struct {
 	queued     bool // is on the table's list of those that may be pending
 	resendAt   time.Duration
 	backoff    time.Duration
+
+	*setback // read at will; own gives the one to write
+
+	Events Events
+}
+
+// setback is what most devices never have: all of those share one that is blank.
+type setback struct {
+	shared bool
+	GoneAt time.Duration   // when it went offline
+	early  *proto.Reported // of a session whose birth has not come yet
 
 	asks     asking
 	stranger stranger
@@ -110,8 +119,33 @@ type Device struct {
 	Refusal     Refusal
 	Refusals    int           // in a row; each is waited out longer than the one before
 	silentUntil time.Duration // asked again then, when Silent
+}
 
-	Events Events
+// noSetback is the blank one.
+func noSetback() *setback { return &setback{shared: true, asks: asking{at: journal.Never}} }
+
+// own gives the device a setback of its own, to be written.
+func (d *Device) own() *setback {
+	if d.shared {
+		x := *d.setback
+		x.shared = false
+		d.setback = &x
+	}
+	return d.setback
+}
+
+// Refused sets what it refused, none when it no longer counts.
+func (d *Device) Refused(r Refusal) {
+	if d.Refusal != r {
+		d.own().Refusal = r
+	}
+}
+
+// Refusing sets how many times in a row it refused.
+func (d *Device) Refusing(times int) {
+	if d.Refusals != times {
+		d.own().Refusals = times
+	}
 }
 
 // Standing is what a plan depends on; a change asks for a new look.
@@ -155,7 +189,8 @@ func (d *Device) name() string {
 
 // Forget drops what was committed for it, and what that leaves of the store.
 func (d *Device) Forget() journal.Record {
-	d.Want, d.Unassigned, d.resendAt, d.Refusal = Target{}, false, journal.Never, Refusal{}
+	d.Want, d.Unassigned, d.resendAt = Target{}, false, journal.Never
+	d.Refused(Refusal{})
 	return journal.Record{Key: recordKey(d.ID)}
 }
 
@@ -248,8 +283,9 @@ func (d *Device) Trouble() (what, why string) {
 
 // Refuse leaves it out for some time, longer each time in a row.
 func (d *Device) Refuse(m *proto.Ack, now time.Duration) {
-	d.Refusals++
-	d.Refusal = Refusal{Code: m.Code, Gen: m.Generation, Reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), Until: now + Backoff(d.Refusals)}
+	x := d.own()
+	x.Refusals++
+	x.Refusal = Refusal{Code: m.Code, Gen: m.Generation, Reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), Until: now + Backoff(d.Refusals)}
 }
 
 // RetryAt is when it is to be asked again, Never when nothing keeps it out that
@@ -269,7 +305,7 @@ func (d *Device) RetryAt() time.Duration {
 func (d *Device) Retry(now time.Duration) bool {
 	refused, silent := d.Refusal.Code != proto.OK && now >= d.Refusal.Until, d.state == Silent && now >= d.silentUntil
 	if refused {
-		d.Refusal = Refusal{}
+		d.Refused(Refusal{})
 	}
 	if silent {
 		d.become(Present)
@@ -290,8 +326,9 @@ func (d *Device) born(m *proto.Presence, b birth) {
 	if d.Session != 0 && d.Session != m.Session {
 		d.followed()
 	}
-	d.Session, d.Birth, d.Refusal = m.Session, b, Refusal{}
-	d.asks.at = journal.Never
+	d.Session, d.Birth = m.Session, b
+	d.Refused(Refusal{})
+	d.unasked()
 	next := Born
 	if !d.Heard() {
 		next = Announced

@@ -144,15 +144,16 @@ func (t *Table) returned(d *Device, s proto.Session) bool {
 		if d.former[i].session != s || s == d.asks.session && t.j.Now < d.asks.last+askAnswer {
 			continue
 		}
-		if t.j.Now > d.returnedAt+returnsWithin {
-			d.returns = 0
+		x := d.own()
+		if t.j.Now > x.returnedAt+returnsWithin {
+			x.returns = 0
 		}
-		if d.returns == 0 {
-			d.doubt = &doubt{askAt: journal.Never, askedAt: -askAnswer, spokenAt: -1, incumbent: d.former[i]}
+		if x.returns == 0 {
+			x.doubt = &doubt{askAt: journal.Never, askedAt: -askAnswer, spokenAt: -1, incumbent: x.former[i]}
 		}
-		d.returnedAt = t.j.Now
-		d.returns++
-		return d.returns >= returnsDisputed
+		x.returnedAt = t.j.Now
+		x.returns++
+		return x.returns >= returnsDisputed
 	}
 	return false
 }
@@ -162,8 +163,9 @@ func (t *Table) returned(d *Device, s proto.Session) bool {
 // telling of its light, and the other's word in between is forgotten.
 func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
 	d.become(Disputed)
-	d.asks.at, d.doubt.since = journal.Never, t.j.Now
-	d.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear'", uint64(other), uint64(d.Session))
+	x := d.own()
+	x.asks.at, x.doubt.since = journal.Never, t.j.Now
+	x.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear'", uint64(other), uint64(d.Session))
 	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
 		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared, one is alone for %v, or only one answers for %v", quarantine, hearsay)})
 	t.spoken(d, d.Session)
@@ -183,7 +185,8 @@ func (t *Table) claims(d *Device, s proto.Session) {
 func (t *Table) settle(d *Device, why string) {
 	before := d.Standing()
 	d.become(Offline)
-	d.GoneAt, d.former, d.doubt, d.returns = t.j.Now, nil, nil, 0
+	x := d.own()
+	x.GoneAt, x.former, x.doubt, x.returns = t.j.Now, nil, nil, 0
 	t.ask(d, d.Session, 0, timesGone)
 	t.j.Note(journal.Info, "quarantine is over", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(), Text: why})
 	t.owner.News(News{Kind: Weighed, Device: d, Before: before})

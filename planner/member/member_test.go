@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -217,6 +218,9 @@ func (w *world) do(words []string) string {
 		panic("unknown command " + words[0])
 	}
 	w.say()
+	if !reflect.DeepEqual(w.t.blank, noSetback()) {
+		panic("what all devices share was written")
+	}
 	return w.out.String()
 }
 

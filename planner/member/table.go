@@ -78,19 +78,20 @@ type Table struct {
 	courses  courses
 	refused  uint64   // messages whose numbers are not believed
 	releases []string // that devices were born with
+	blank    *setback // of all devices that had none
 }
 
 // NewTable makes a table of n devices, the first of which has the number first.
 func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Owner) *Table {
-	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, unknown: true, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never}
+	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, unknown: true, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never, blank: noSetback()}
 	for i := range t.Devices {
-		t.Devices[i].init(first + proto.NodeID(i))
+		t.Devices[i].init(first+proto.NodeID(i), t.blank)
 	}
 	return t
 }
 
-func (d *Device) init(id proto.NodeID) {
-	d.ID, d.resendAt, d.asks.at = id, journal.Never, journal.Never
+func (d *Device) init(id proto.NodeID, blank *setback) {
+	d.ID, d.resendAt, d.setback = id, journal.Never, blank
 	d.Events.Node = id
 }
 
@@ -104,7 +105,7 @@ func (t *Table) Resize(n int) {
 	for i := range t.Devices {
 		d := &t.Devices[i]
 		if i >= len(was) {
-			d.init(proto.NodeID(i))
+			d.init(proto.NodeID(i), t.blank)
 		}
 		d.queued = false
 		if d.Heard() {
@@ -341,7 +342,7 @@ func (t *Table) gone(d *Device, why string) {
 		next = Unheard
 	}
 	d.become(next)
-	d.GoneAt = t.j.Now
+	d.own().GoneAt = t.j.Now
 	t.owner.News(News{Kind: Gone, Device: d, Before: before, Why: why})
 }
 
@@ -351,7 +352,7 @@ func (t *Table) takeEarly(d *Device) bool {
 	if early == nil || early.Session != d.Session {
 		return false
 	}
-	d.early = nil
+	d.own().early = nil
 	t.Reported(d, early)
 	return true
 }
@@ -365,7 +366,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	}
 	t.root.SawTerm(m.SeenTerm, m.SeenLife)
 	if m.Session != d.Session && !disputed {
-		d.early = m
+		d.own().early = m
 		t.Spoke(d, m.Session)
 		return
 	}
@@ -373,7 +374,9 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	if !first && m.Seq < d.Report.Seq && t.overtaken(d, m.Seq) {
 		return
 	}
-	d.lowerAt = 0
+	if d.lowerAt != 0 {
+		d.own().lowerAt = 0
+	}
 	d.answered()
 	before, heard := d.Standing(), d.Heard()
 	t.restarted(d, m)
@@ -395,7 +398,8 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 // and rise, it is the last one whose number was false.
 func (t *Table) overtaken(d *Device, seq uint64) bool {
 	if d.lowerAt == 0 || seq <= d.lower {
-		d.lower, d.lowerAt = seq, max(1, t.j.Now)
+		x := d.own()
+		x.lower, x.lowerAt = seq, max(1, t.j.Now)
 	}
 	return t.j.Now < d.lowerAt+strangerLate
 }

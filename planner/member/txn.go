@@ -214,7 +214,10 @@ func (x *Txn) Answer(d *Device, m *proto.Ack) Verdict {
 	}
 	part.Prepared = true
 	x.t.courses.mark(x.Gen, d, proto.TracePrepared, x.t.j.Now)
-	d.Refusals, d.silences = 0, 0
+	d.Refusing(0)
+	if d.silences > 0 {
+		d.own().silences = 0
+	}
 	if part.Absent {
 		return Prepared // it came back in time: nobody waits for it all the same
 	}
