@@ -12,15 +12,15 @@ import (
 // node is what the rings know of one node; Group is its ring.
 type node struct {
 	*member.Device
-	leaving bool  // is being drained
 	hold    *hold // stays out by an operator's word, nil: it may be in
+	leaving bool  // is being drained
 	stray   bool  // is on the list of those to be told where they stand
+	dead    bool  // concluded from its neighbours
 
 	bypass uint64      // the highest bypass count that it told of
 	loss   [2]lossView // by side
 	said   saidFault
 	probe  probe
-	dead   bool   // concluded from its neighbours
 	reason string // why it is dead or out of service, for people
 	// Why no ring can be built with what it measured of its optics, "" when one
 	// can: all members would refuse the plan, and none of them is to blame.
@@ -43,8 +43,8 @@ type lossView struct {
 // saidFault is what a node says of itself.
 type saidFault struct {
 	out  bool // it is out of service
-	seq  uint64
 	mode proto.Mode
+	seq  uint64
 }
 
 // usable: it may stay in its ring.

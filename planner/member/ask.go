@@ -153,7 +153,6 @@ func (d *Device) followed() {
 	}
 	if d.Report != nil && d.Report.Session == d.Session {
 		l.report, l.events = d.Report, d.Events
-		l.events.ahead = nil // they come again
 	}
 	copy(d.former[1:at+1], d.former[:at])
 	d.former[0] = l

@@ -69,7 +69,12 @@ type Device struct {
 	ID    proto.NodeID
 	Group proto.RingID // on whose topic its decisions stand; a node's is its ring, 0 = none
 
-	state    State
+	state State
+	// Unassigned: what was committed for it is void, or there never was
+	// anything. It is told when it can be.
+	Unassigned bool
+	queued     bool // is on the table's list of those that may be pending
+
 	Session  proto.Session
 	Birth    birth           // the last one
 	Report   *proto.Reported // the last one, of the last session that sent any
@@ -78,13 +83,9 @@ type Device struct {
 	clock    clock
 	call     uint64 // the last roll call that it answered
 
-	Want Target // what was committed for it
-	// Unassigned: what was committed for it is void, or there never was
-	// anything. It is told when it can be.
-	Unassigned bool
-	queued     bool // is on the table's list of those that may be pending
-	resendAt   time.Duration
-	backoff    time.Duration
+	Want     Target // what was committed for it
+	resendAt time.Duration
+	backoff  time.Duration
 
 	*setback // read at will; own gives the one to write
 
@@ -119,10 +120,18 @@ type setback struct {
 	Refusal     Refusal
 	Refusals    int           // in a row; each is waited out longer than the one before
 	silentUntil time.Duration // asked again then, when Silent
+
+	ahead    []*proto.Event // that wait for one before them
+	gapSince time.Duration  // since when
 }
 
 // noSetback is the blank one.
 func noSetback() *setback { return &setback{shared: true, asks: asking{at: journal.Never}} }
+
+func (d *Device) init(id proto.NodeID, blank *setback) {
+	d.ID, d.resendAt, d.setback = id, journal.Never, blank
+	d.Events.Node = id
+}
 
 // own gives the device a setback of its own, to be written.
 func (d *Device) own() *setback {

@@ -3,7 +3,6 @@ package member
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"ringlight/planner/journal"
 	"ringlight/proto"
@@ -13,9 +12,6 @@ import (
 // order.
 type Events struct {
 	journal.Cursor
-	ahead    []*proto.Event
-	gapSince time.Duration // since when ahead waits
-
 	// The owner's, which begin anew when the numbers do: the last event that
 	// tells of a moved side, and whether it told the bypass count.
 	Moved   uint64
@@ -39,7 +35,8 @@ func (t *Table) restarted(d *Device, m *proto.Reported) {
 }
 
 func (t *Table) setEvents(d *Device, e Events) {
-	if len(d.Events.ahead) > 0 {
+	if len(d.ahead) > 0 {
+		d.own().ahead = nil
 		t.holding--
 	}
 	d.Events = e
@@ -74,29 +71,28 @@ func (t *Table) take(d *Device, m *proto.Event) {
 }
 
 func (t *Table) hold(d *Device, m *proto.Event) {
-	c := &d.Events
-	at, found := slices.BinarySearchFunc(c.ahead, m.Seq, func(e *proto.Event, seq uint64) int { return int(int64(e.Seq - seq)) })
-	if found || len(c.ahead) >= maxAhead {
+	at, found := slices.BinarySearchFunc(d.ahead, m.Seq, func(e *proto.Event, seq uint64) int { return int(int64(e.Seq - seq)) })
+	if found || len(d.ahead) >= maxAhead {
 		return // it comes again
 	}
-	if len(c.ahead) == 0 {
-		c.gapSince = t.j.Now
+	x := d.own()
+	if len(x.ahead) == 0 {
+		x.gapSince = t.j.Now
 		t.holding++
 	}
-	c.ahead = slices.Insert(c.ahead, at, m)
-	t.gapAt = min(t.gapAt, c.gapSince+gapPatience)
+	x.ahead = slices.Insert(x.ahead, at, m)
+	t.gapAt = min(t.gapAt, x.gapSince+gapPatience)
 }
 
 // takeAhead takes what waited for the event just taken.
 func (t *Table) takeAhead(d *Device) {
-	c := &d.Events
-	for len(c.ahead) > 0 && c.ahead[0].Seq <= c.Last+1 {
-		m := c.ahead[0]
-		c.ahead = slices.Delete(c.ahead, 0, 1)
-		if m.Seq == c.Last+1 {
+	for len(d.ahead) > 0 && d.ahead[0].Seq <= d.Events.Last+1 {
+		m, x := d.ahead[0], d.own()
+		x.ahead = slices.Delete(x.ahead, 0, 1)
+		if m.Seq == d.Events.Last+1 {
 			t.take(d, m)
 		}
-		if len(c.ahead) == 0 {
+		if len(d.ahead) == 0 {
 			t.holding--
 		}
 	}
@@ -105,11 +101,12 @@ func (t *Table) takeAhead(d *Device) {
 // unsaid drops events that are waited for in vain: the device reports that it
 // has not given their numbers out. It tells whether none is left.
 func (t *Table) unsaid(d *Device) bool {
-	c, m := &d.Events, d.Report
+	m := d.Report
 	if m != nil && m.Session == d.Session {
-		c.ahead = slices.DeleteFunc(c.ahead, func(e *proto.Event) bool { return e.Session == m.Session && e.Seq > m.LastEvent })
+		x := d.own()
+		x.ahead = slices.DeleteFunc(x.ahead, func(e *proto.Event) bool { return e.Session == m.Session && e.Seq > m.LastEvent })
 	}
-	if len(c.ahead) > 0 {
+	if len(d.ahead) > 0 {
 		return false
 	}
 	t.holding--
@@ -125,11 +122,11 @@ func (t *Table) CheckGaps() {
 	for i := 0; i < len(t.Devices) && t.holding > 0; i++ {
 		d := &t.Devices[i]
 		c := &d.Events
-		if len(c.ahead) == 0 {
+		if len(d.ahead) == 0 {
 			continue
 		}
-		if t.j.Now < c.gapSince+gapPatience {
-			t.gapAt = min(t.gapAt, c.gapSince+gapPatience)
+		if t.j.Now < d.gapSince+gapPatience {
+			t.gapAt = min(t.gapAt, d.gapSince+gapPatience)
 			continue
 		}
 		if t.unsaid(d) {
@@ -138,14 +135,14 @@ func (t *Table) CheckGaps() {
 		// What a device that we know nothing of told before went to another
 		// planner; what it had not delivered yet has been sent again by now.
 		if c.Last != 0 || c.Session != 0 {
-			t.gaps += c.ahead[0].Seq - c.Last - 1
+			t.gaps += d.ahead[0].Seq - c.Last - 1
 			t.j.Note(journal.Error, "events are missing", journal.Note{Rule: "gap", Node: int64(d.ID), Ring: d.ring(),
-				Text: fmt.Sprintf("events %d to %d did not come in %d s", c.Last+1, c.ahead[0].Seq-1, int(gapPatience.Seconds()))})
+				Text: fmt.Sprintf("events %d to %d did not come in %d s", c.Last+1, d.ahead[0].Seq-1, int(gapPatience.Seconds()))})
 		}
-		c.Last = c.ahead[0].Seq - 1
-		c.gapSince = t.j.Now
+		c.Last = d.ahead[0].Seq - 1
+		d.own().gapSince = t.j.Now
 		t.takeAhead(d)
-		if len(c.ahead) > 0 {
+		if len(d.ahead) > 0 {
 			t.gapAt = min(t.gapAt, t.j.Now+gapPatience)
 		}
 	}

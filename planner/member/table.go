@@ -90,11 +90,6 @@ func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Ow
 	return t
 }
 
-func (d *Device) init(id proto.NodeID, blank *setback) {
-	d.ID, d.resendAt, d.setback = id, journal.Never, blank
-	d.Events.Node = id
-}
-
 // Resize makes a table of nodes one of n: new ones are unheard, those above are
 // forgotten. Devices move; whoever points to one has to look it up again.
 func (t *Table) Resize(n int) {
@@ -111,7 +106,7 @@ func (t *Table) Resize(n int) {
 		if d.Heard() {
 			t.heard++
 		}
-		if len(d.Events.ahead) > 0 {
+		if len(d.ahead) > 0 {
 			t.holding++
 		}
 	}
