@@ -161,6 +161,12 @@ bench-damage: build ## journals and stores of running agents, of switches too, a
 	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then bin/ocs-sim procs -broker $$(command -v mosquitto) -damage $${DAMAGE:-500} -kills $${KILLS:-1000} -seed $${SEED:-1}; \
 	else echo "damage: skipped, no mosquitto"; fi
 
+# The release before this one: a tag, or a commit while there is none.
+UPGRADE_FROM ?= c629843
+.PHONY: bench-upgrade
+bench-upgrade: build ## NODES (64) agents of the release before, each a process, become today's and go back under load; a bad release is stopped (UPGRADE_FROM; needs git, mosquitto)
+	@UPGRADE_FROM=$(UPGRADE_FROM) .ci/upgrade.sh
+
 bench-arm64: cross ## the arm64 agent under user-mode QEMU (needs qemu-user-static)
 	@.ci/arm64.sh
 

@@ -37,7 +37,7 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	if l.Why == "" && hbd.Changing(p.rings) {
 		l.Why = "a generation is under way"
 	}
-	l.Hold = rollout.Hold{Session: m.Session, Wanted: d.Want.Gen, Generation: m.Generation, Plan: m.Plan, Mode: m.Mode}
+	l.Hold = rollout.Hold{Session: m.Session, Wanted: d.Want.Gen, Generation: m.Generation, Plan: m.Plan, Mode: m.Mode, Moves: m.BypassSeq}
 	for i := range m.Bundles {
 		b := &m.Bundles[i]
 		l.Hold.Bundles = append(l.Hold.Bundles, rollout.Bundle{Path: b.Path, State: b.State, Calibration: b.Calibration})

@@ -30,6 +30,8 @@ func procs(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.DurationVar(&cfg.Soak.Time, "soak", 0, "how long fault follows fault, in place of all that: what must not grow is read and judged")
 	fs.DurationVar(&cfg.Soak.Fault, "fault-every", 0, "time between two faults of -soak; 0: a minute, or less in a short one")
 	fs.DurationVar(&cfg.Soak.Kill, "kill-every", 0, "time between two kills of the planner, and of the broker; 0: an hour, or a third of a short one")
+	fs.StringVar(&cfg.Upgrade.Dir, "upgrade", "", "`folder` with releases old, new and bad: agents become new and go back, in place of all that; see make bench-upgrade")
+	fs.IntVar(&cfg.Upgrade.Nodes, "nodes", 64, "of -upgrade, 16 to 256")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage, -kills and -soak")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Runs a small cluster in which everything is a process of its own.
@@ -40,8 +42,17 @@ example: ocs-sim procs -broker /usr/sbin/mosquitto`); err != nil {
 	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
 		return cli.AsUsage(invalid("modules", fmt.Sprintf("1 to %d", hal.MaxModules), "%d is out of range", cfg.Modules))
 	}
+	if n := cfg.Upgrade.Nodes; n < 16 || n > 256 {
+		return cli.AsUsage(invalid("nodes", "16 to 256", "%d is out of range", n))
+	}
 	if err := soakTimes(&cfg.Soak); err != nil {
 		return cli.AsUsage(err)
+	}
+	if cfg.Upgrade.Dir != "" {
+		var err error
+		if cfg.Upgrade.Dir, err = filepath.Abs(cfg.Upgrade.Dir); err != nil {
+			return err
+		}
 	}
 	if cfg.Bin == "" {
 		self, err := os.Executable()

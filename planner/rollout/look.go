@@ -38,6 +38,7 @@ type Hold struct {
 	Generation proto.Generation `json:"generation"`
 	Plan       proto.Digest     `json:"plan"`
 	Mode       proto.Mode       `json:"mode"`
+	Moves      uint64           `json:"moves"` // without a plan, and starts that found other light than was left
 	Bundles    []Bundle         `json:"bundles"`
 	Beside     []Beside         `json:"beside,omitempty"`
 }
@@ -86,6 +87,9 @@ func (before *Hold) differs(is *Hold) string {
 	}
 	if is.Generation != before.Generation || is.Plan != before.Plan {
 		return fmt.Sprintf("it holds generation %d, plan %s, held %d, %s", is.Generation, is.Plan, before.Generation, before.Plan)
+	}
+	if is.Moves > before.Moves {
+		return "it found other light than it left, or moved a side since"
 	}
 	for i := range before.Bundles {
 		if was, now := before.Bundles[i], is.Bundles[i]; was.Path != now.Path || was.State != now.State {

@@ -221,7 +221,7 @@ func (r *Rollout) wave() {
 	}
 	left, why := 0, ""
 	shape := r.fab.Shape()
-	next := newChoice(shape, r.way).choose(size(r.Wave+1, shape.Nodes), func(id proto.NodeID) bool {
+	next := newChoice(shape, r.way).wave(r.Wave+1, func(id proto.NodeID) bool {
 		l := r.fab.Look(id)
 		if !l.Present || r.runs(&l) {
 			return false
@@ -230,7 +230,7 @@ func (r *Rollout) wave() {
 			why = fmt.Sprintf("node %d: %s", id, l.Why)
 		}
 		return l.Why == ""
-	})
+	}, r.watched)
 	switch {
 	case len(next) > 0:
 		r.Wave++
@@ -248,6 +248,12 @@ func (r *Rollout) wave() {
 			r.idleAt = max(1, r.j.Now)
 		}
 	}
+}
+
+// watched: neighbours have light from it.
+func (r *Rollout) watched(id proto.NodeID) bool {
+	l := r.fab.Look(id)
+	return len(l.Hold.Beside) > 0
 }
 
 // leave lets hosts have what they ask for.

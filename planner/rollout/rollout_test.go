@@ -190,6 +190,7 @@ func TestWhatComesBackOtherwiseStopsIt(t *testing.T) {
 		{"a bundle", func(l *Look) { l.Hold.Bundles = l.Hold.Bundles[:1] }, "1 bundle, had 2"},
 		{"mode", func(l *Look) { l.Hold.Mode = proto.ModeIsolated }, "it is isolated, was service"},
 		{"a neighbour's light", func(l *Look) { l.Hold.Beside[0].Losses++ }, "node 7 lost its light meanwhile, once"},
+		{"what it found", func(l *Look) { l.Hold.Moves++ }, "found other light than it left"},
 		{"gone", func(l *Look) { l.Present = false }, "went, and is not back within"},
 		{"never", func(l *Look) { l.Hold.Session -= 1_000_000 }, "did not start anew within"},
 	} {
@@ -326,6 +327,20 @@ func TestTheNextPlannerGoesOn(t *testing.T) {
 	c.run(10 * time.Second)
 	if s := c.r.Status(); s.State != proto.RolloutStopped || !strings.Contains(s.Reason, "another calibration") {
 		t.Errorf("%s: %s", s.State, s.Reason)
+	}
+}
+
+// Goal: the first one has neighbours that see whether its light stays, if there is one.
+func TestTheFirstOneIsWatched(t *testing.T) {
+	c := newCell(t, 20, 2)
+	for i := range 6 {
+		c.looks[i].Hold.Beside = nil
+	}
+	s, _ := c.r.Plan("v2", 0)
+	c.begin()
+	c.run(2 * time.Minute)
+	if fmt.Sprint(c.told[0]) != "[6]" || fmt.Sprint(s.Waves[0].Nodes) != "[6]" || c.r.State != proto.RolloutDone {
+		t.Errorf("told %v, planned %v, %s", c.told, s.Waves, c.r.State)
 	}
 }
 

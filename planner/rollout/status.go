@@ -66,7 +66,7 @@ func (r *Rollout) Plan(software string, first uint64) (s proto.RolloutStatus, ne
 	open := map[proto.NodeID]bool{}
 	dry.count(&s, func(id proto.NodeID) { open[id] = true })
 	for wave := 1; len(open) > 0; wave++ {
-		nodes := newChoice(r.fab.Shape(), nil).choose(size(wave, int(s.Nodes)), func(id proto.NodeID) bool { return open[id] })
+		nodes := newChoice(r.fab.Shape(), nil).wave(wave, func(id proto.NodeID) bool { return open[id] }, r.watched)
 		for _, id := range nodes {
 			delete(open, id)
 		}

@@ -43,6 +43,19 @@ func (c *choice) take(id proto.NodeID) {
 	}
 }
 
+// wave chooses those of a wave. The first is one that has neighbours, if it can be: they
+// see whether its light stays.
+func (c *choice) wave(number int, may func(proto.NodeID) bool, watched func(proto.NodeID) bool) (out []proto.NodeID) {
+	most := size(number, c.shape.Nodes)
+	if number == 1 {
+		out = c.choose(most, func(id proto.NodeID) bool { return may(id) && watched(id) })
+	}
+	if len(out) == 0 {
+		out = c.choose(most, may)
+	}
+	return out
+}
+
 // choose takes up to so many of those that may, by number.
 func (c *choice) choose(most int, may func(proto.NodeID) bool) (out []proto.NodeID) {
 	for i := 0; i < len(c.near) && len(out) < most; i++ {

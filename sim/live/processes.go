@@ -40,16 +40,21 @@ func (h *processes) start(name, command string, args ...string) error {
 		return err
 	}
 	defer log.Close()
-	if !strings.ContainsRune(command, '/') {
-		command = filepath.Join(h.bin, command)
-	}
-	c := exec.Command(command, args...)
+	c := exec.Command(h.file(command), args...)
 	c.Stdout, c.Stderr = log, log
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	h.runs[name] = c
 	return nil
+}
+
+// file is that of a command; a path stands for itself.
+func (h *processes) file(command string) string {
+	if strings.ContainsRune(command, '/') {
+		return command
+	}
+	return filepath.Join(h.bin, command)
 }
 
 // signal sends one to a process; after SIGKILL it is gone when signal returns.
@@ -64,7 +69,7 @@ func (h *processes) signal(name string, s syscall.Signal) {
 
 // once runs a command to its end.
 func (h *processes) once(ctx context.Context, command string, args ...string) ([]byte, error) {
-	c := exec.CommandContext(ctx, filepath.Join(h.bin, command), args...)
+	c := exec.CommandContext(ctx, h.file(command), args...)
 	out, err := c.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,6 +29,7 @@ type ProcsConfig struct {
 	Damage, Kills int
 	Seed          uint64 // of Damage and Soak
 	Soak          SoakConfig
+	Upgrade       UpgradeConfig
 }
 
 // ProcsResult is what a run of Procs saw.
@@ -38,9 +40,10 @@ type ProcsResult struct {
 	LightLost   int        `json:"light_lost"` // selected paths whose light changed where nothing may
 	ProcsKilled int        `json:"processes_killed"`
 
-	Flood  *FloodResult  `json:"flood,omitempty"`
-	Damage *DamageResult `json:"damage,omitempty"`
-	Soak   *SoakResult   `json:"soak,omitempty"`
+	Flood   *FloodResult   `json:"flood,omitempty"`
+	Damage  *DamageResult  `json:"damage,omitempty"`
+	Soak    *SoakResult    `json:"soak,omitempty"`
+	Upgrade *UpgradeResult `json:"upgrade,omitempty"`
 }
 
 // ProcStep is one thing that was done to the cluster.
@@ -68,8 +71,9 @@ type procs struct {
 	res   ProcsResult
 	ports []int // UDP, by node
 
-	spared func(n int) bool // whose power is never lost; nil: nobody's
-	edited bool             // the store's fabric is another than fabric.json
+	spared                 func(n int) bool // whose power is never lost; nil: nobody's
+	edited                 bool             // the store's fabric is another than fabric.json
+	agentPath, plannerPath string           // in place of those of Bin; "": those
 }
 
 // Procs runs a broker, a planner, 16 boards and 16 agents, each a process of
@@ -89,6 +93,9 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	}()
 	p := &procs{ProcsConfig: cfg, processes: h}
 	params, spoils := procsParams, cfg.Damage > 0 || cfg.Kills > 0
+	if n := cfg.Upgrade.Nodes; cfg.Upgrade.Dir != "" {
+		params.Nodes, params.Spares = n, n/4
+	}
 	if spoils {
 		params.Core = &procsCore
 	}
@@ -100,6 +107,9 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	steps := []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack, p.dieUnderFlood, p.loseSupply}
 	if spoils {
 		steps = []func(context.Context) error{p.build, p.spoil}
+	}
+	if cfg.Upgrade.Dir != "" {
+		steps = []func(context.Context) error{p.upgrade}
 	}
 	if cfg.Soak.Time > 0 {
 		steps = []func(context.Context) error{p.build, p.soak}
@@ -122,7 +132,7 @@ func agentName(n int) string { return fmt.Sprintf("agent%d", n) }
 func boardName(n int) string { return fmt.Sprintf("board%d", n) }
 
 func (p *procs) startAgent(n int) error {
-	return p.start(agentName(n), "ocs-agent", "run", "-config", p.path(agentName(n)+".json"))
+	return p.start(agentName(n), cmp.Or(p.agentPath, "ocs-agent"), "run", "-config", p.path(agentName(n)+".json"))
 }
 
 // startPlanner leaves the description to the store when that was edited.
@@ -131,7 +141,7 @@ func (p *procs) startPlanner() error {
 	if !p.edited {
 		args = append(args, "-fabric-file", p.path("fabric.json"))
 	}
-	return p.start("planner", "ocs-planner", args...)
+	return p.start("planner", cmp.Or(p.plannerPath, "ocs-planner"), args...)
 }
 
 func (p *procs) startBroker() error { return p.start("broker", p.Broker, "-c", p.path("broker.conf")) }
@@ -164,7 +174,7 @@ func (p *procs) build(ctx context.Context) error {
 			return err
 		}
 	}
-	p.done(began, "16 boards calibrated from nothing", "on their virtual clocks, %d modules a bundle", p.Modules)
+	p.done(began, fmt.Sprintf("%d boards calibrated from nothing", p.f.Nodes), "on their virtual clocks, %d modules a bundle", p.Modules)
 	began = time.Now()
 	if err := p.startBroker(); err != nil {
 		return err
@@ -197,7 +207,7 @@ func (p *procs) build(ctx context.Context) error {
 	if err := p.serving(ctx); err != nil {
 		return err
 	}
-	p.done(began, "broker, planner, 16 boards, 16 agents started", "%d rings in service, %d circuit switches", p.res.Rings, p.switches())
+	p.done(began, fmt.Sprintf("broker, planner, %d boards, %d agents started", p.f.Nodes, p.f.Nodes), "%d rings in service, %d circuit switches", p.res.Rings, p.switches())
 	return nil
 }
 
