@@ -46,6 +46,15 @@ func TestBadCommandLines(t *testing.T) {
 		{"store burn", "burn"},
 		{"store check -state nowhere.db", "nowhere.db"},
 		{"store import nowhere.jsonl", "nowhere.jsonl"},
+		{"store copy bolt:a.db", "copy FROM TO"},
+		{"store copy bolt:a.db zookeeper:x", "etcd:URL"},
+		{"store copy bolt:nowhere.db bolt:b.db", "nowhere.db"},
+		{"store adopt", "etcd:URL"},
+		{"store check -store etcd:http://192.0.2.1:2379", "https"},
+		{"run -store etcd:http://127.0.0.1:1", "-broker"},
+		{"run -broker mqtt://127.0.0.1:1 -store etcd:http://127.0.0.1:1 -store-name /", "store_name"},
+		{"run -broker mqtt://127.0.0.1:1 -store etcd:http://127.0.0.1:1,https://127.0.0.1:2", "all https"},
+		{"run -broker mqtt://127.0.0.1:1 -store etcd:127.0.0.1:1", "http://host:port"},
 		{"run -ca x -broker mqtt://127.0.0.1", "mqtts"},
 	} {
 		var out, errs bytes.Buffer

@@ -52,6 +52,14 @@ func (p place) name() string {
 	return p.file
 }
 
+// at is the place for those who read or make a store of which no planner is in service.
+func (p place) at() server.Place {
+	if p.etcd != nil {
+		return etcd.Place(*p.etcd)
+	}
+	return server.File(p.file)
+}
+
 // opener opens what is no file; nil: it is one.
 func (p place) opener(log *slog.Logger) func(context.Context) (server.Store, error) {
 	if p.etcd == nil {

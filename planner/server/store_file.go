@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -60,8 +61,20 @@ func headOf(st planner.State) (StoreHead, error) {
 	return head, nil
 }
 
-// loadStore reads a store that must be there.
-func loadStore(path string) (planner.State, error) {
+// Place is where a store is, or may be made.
+type Place interface {
+	// Read reads a store that must be there, whole.
+	Read(context.Context) (planner.State, error)
+	// Make makes a new store, whole or not at all.
+	Make(context.Context, planner.State) error
+}
+
+// File is the place of a store in a file. No planner may have it open.
+type File string
+
+// Read reads the file.
+func (f File) Read(context.Context) (planner.State, error) {
+	path := string(f)
 	if _, err := os.Stat(path); err != nil {
 		return nil, &proto.Error{Code: proto.Invalid, Field: "state", Limit: "the file of a store", Reason: err.Error()}
 	}
@@ -74,18 +87,30 @@ func loadStore(path string) (planner.State, error) {
 }
 
 // CheckStore reads a store whole and says what it holds.
-func CheckStore(path string) (StoreHead, error) {
-	st, err := loadStore(path)
+func CheckStore(ctx context.Context, at Place) (StoreHead, error) {
+	st, err := at.Read(ctx)
 	if err != nil {
 		return StoreHead{}, err
 	}
 	return headOf(st)
 }
 
-// ExportStore writes a store as lines of JSON: its head, then a record each. No planner
-// may have it open.
-func ExportStore(path string, out io.Writer) (StoreHead, error) {
-	st, err := loadStore(path)
+// CopyStore makes a new store that holds what another one does.
+func CopyStore(ctx context.Context, from, to Place) (StoreHead, error) {
+	st, err := from.Read(ctx)
+	if err != nil {
+		return StoreHead{}, err
+	}
+	head, err := headOf(st)
+	if err != nil {
+		return head, err
+	}
+	return head, to.Make(ctx, st)
+}
+
+// ExportStore writes a store as lines of JSON: its head, then a record each.
+func ExportStore(ctx context.Context, at Place, out io.Writer) (StoreHead, error) {
+	st, err := at.Read(ctx)
 	if err != nil {
 		return StoreHead{}, err
 	}
@@ -103,12 +128,9 @@ func ExportStore(path string, out io.Writer) (StoreHead, error) {
 }
 
 // ImportStore makes a new store of what Export wrote, whole or not at all.
-func ImportStore(in io.Reader, path string) (StoreHead, error) {
+func ImportStore(ctx context.Context, in io.Reader, at Place) (StoreHead, error) {
 	refuse := func(limit, format string, args ...any) (StoreHead, error) {
 		return StoreHead{}, &proto.Error{Code: proto.Invalid, Field: "import", Limit: limit, Reason: fmt.Sprintf(format, args...)}
-	}
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return StoreHead{}, &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file that is not there yet", Reason: path + " is there"}
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxExportLine)
@@ -140,11 +162,15 @@ func ImportStore(in io.Reader, path string) (StoreHead, error) {
 	if head.Records != want.Records || head.SHA256 != want.SHA256 {
 		return refuse("the records that were exported", "%d records, %d were written; sha256 %s, want %s", head.Records, want.Records, head.SHA256, want.SHA256)
 	}
-	return head, writeStore(st, path)
+	return head, at.Make(ctx, st)
 }
 
-// writeStore makes the file under another name first, so that it is whole or not there.
-func writeStore(st planner.State, path string) error {
+// Make makes the file under another name first, so that it is whole or not there.
+func (f File) Make(_ context.Context, st planner.State) error {
+	path := string(f)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file that is not there yet", Reason: path + " is there"}
+	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".import-*")
 	if err != nil {
 		return err

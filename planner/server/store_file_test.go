@@ -26,14 +26,14 @@ func TestStoreThroughAnExport(t *testing.T) {
 	if err := s.Commit(append(start.First, planner.Record{Key: "term", Value: []byte("41")})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ExportStore(at("a.db"), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := ExportStore(t.Context(), File(at("a.db")), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("exported from under a planner: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	head, err := ExportStore(at("a.db"), &out)
+	head, err := ExportStore(t.Context(), File(at("a.db")), &out)
 	if err != nil || head.Term != 41 || head.Records != 3 || head.Fabric != "f1" {
 		t.Fatal(head, err)
 	}
@@ -45,24 +45,30 @@ func TestStoreThroughAnExport(t *testing.T) {
 		"twice":   text + lines[3], "later": strings.Replace(text, `"ringlight_store":2`, `"ringlight_store":3`, 1),
 		"more": strings.Replace(text, `"key":`, `"colour":1,"key":`, 1), "other": strings.Replace(text, "f1", "f2", 1)[:40],
 	} {
-		if _, err := ImportStore(strings.NewReader(bad), at("bad.db")); err == nil {
+		if _, err := ImportStore(t.Context(), strings.NewReader(bad), File(at("bad.db"))); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
 		t.Errorf("left behind: %v", left)
 	}
-	got, err := ImportStore(strings.NewReader(text), at("b.db"))
+	got, err := ImportStore(t.Context(), strings.NewReader(text), File(at("b.db")))
 	if err != nil || got != head {
 		t.Fatal(got, err)
 	}
-	if _, err := ImportStore(strings.NewReader(text), at("b.db")); err == nil {
+	if _, err := ImportStore(t.Context(), strings.NewReader(text), File(at("b.db"))); err == nil {
 		t.Error("a store that is there was written over")
 	}
-	if again, err := CheckStore(at("b.db")); err != nil || again != head {
+	if again, err := CheckStore(t.Context(), File(at("b.db"))); err != nil || again != head {
 		t.Error(again, err)
 	}
-	if _, err := CheckStore(at("nowhere.db")); err == nil {
+	if copied, err := CopyStore(t.Context(), File(at("b.db")), File(at("c.db"))); err != nil || copied != head {
+		t.Error(copied, err)
+	}
+	if again, err := CheckStore(t.Context(), File(at("c.db"))); err != nil || again != head {
+		t.Error(again, err)
+	}
+	if _, err := CheckStore(t.Context(), File(at("nowhere.db"))); err == nil {
 		t.Error("a store that is not there was made")
 	}
 }

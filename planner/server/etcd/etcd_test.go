@@ -184,6 +184,18 @@ func TestOneWritesTheOthersReadAlong(t *testing.T) {
 	}
 	write(t, a, rec("last", "1"))
 	until(t, b, "at the last batch", func(st server.Standing) bool { return st.Batches == 12 })
+	// A copy is the same store, and is not written over.
+	to := m.config("copier")
+	to.Name = "copy"
+	if err := Place(to).Make(t.Context(), load(t, a)); err != nil {
+		t.Fatal(err)
+	}
+	if copied, err := Place(to).Read(t.Context()); err != nil || !reflect.DeepEqual(copied, load(t, a)) {
+		t.Errorf("the copy has %d records, %v", len(copied), err)
+	}
+	if err := Place(to).Make(t.Context(), nil); proto.AsError(err).Field != "store" {
+		t.Errorf("a store that is there was written over: %v", err)
+	}
 	if x, y := load(t, a), load(t, b); !reflect.DeepEqual(x, y) || len(x) != 8 {
 		t.Fatalf("one reads %d records, the other wrote %d", len(y), len(x))
 	}

@@ -165,7 +165,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.admit(ctx, false); err != nil {
+	if err := s.admit(ctx, found); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -254,18 +254,27 @@ func (s *Store) onlyCluster(ctx context.Context) (id uint64, err error) {
 	return 0, err
 }
 
-// admit looks whether the store is of this cluster; with adopt it is from now on.
-func (s *Store) admit(ctx context.Context, adopt bool) error {
+// What admit does about the cluster that a store says it is of.
+type admission int
+
+const (
+	look  admission = iota // refuse another one
+	found                  // and write down this one where there is none yet
+	adopt                  // write down this one
+)
+
+// admit looks whether the store is of this cluster.
+func (s *Store) admit(ctx context.Context, how admission) error {
 	key, ours := s.key("cluster"), fmt.Sprintf("%016x", s.cluster)
 	return s.persist(ctx, func(ctx context.Context) error {
 		r, err := s.get(ctx, attempt, key)
 		if err != nil {
 			return err
 		}
-		if len(r.Kvs) > 0 && string(r.Kvs[0].Value) == ours {
+		if len(r.Kvs) > 0 && string(r.Kvs[0].Value) == ours || len(r.Kvs) == 0 && how == look {
 			return nil
 		}
-		if len(r.Kvs) > 0 && !adopt {
+		if len(r.Kvs) > 0 && how != adopt {
 			return refuse("the cluster that the store was made in; for one that was restored or copied on purpose, ocs-planner store adopt",
 				"it was made in cluster %s, this is %s", r.Kvs[0].Value, ours)
 		}
@@ -369,14 +378,4 @@ func (s *Store) stop() {
 	s.cancel()
 	s.done.Wait()
 	_ = s.client.Close()
-}
-
-// Adopt makes a store that was restored or copied on purpose one of this cluster.
-func Adopt(ctx context.Context, cfg Config) error {
-	s, err := dial(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	return s.admit(ctx, true)
 }
