@@ -219,6 +219,11 @@ bench-hostile: build ## a stranger at the embedded broker of 64 nodes: forged, m
 bench-cose: ## sealed messages against veraison/go-cose, byte for byte (a module of its own: fetched, or skipped)
 	@if (cd bridge/cose && $(GO) mod download) 2>/dev/null; then cd bridge/cose && $(GO) test -count=1 .; else echo "skipped: go-cose cannot be had here; its vectors are in proto/seal/testdata"; fi
 
+.PHONY: bench-ha
+bench-ha: build ## three members of etcd, two planners, 64 agents: leaders killed RUNS (20) times, stopped, cut off, etcd killed and restored; a leader that does not look (needs etcd-server, etcd-client)
+	@if command -v etcd >/dev/null && command -v etcdctl >/dev/null; then RINGLIGHT_HA=$(CURDIR)/bin RINGLIGHT_RUNS=$(or $(RUNS),20) $(GO) test -count 1 -v -timeout 20m -run Leader ./planner/server/etcd; \
+	else echo "ha: skipped, no etcd or no etcdctl (packages etcd-server, etcd-client)"; fi
+
 .PHONY: bench-rivals
 bench-rivals: build ## a second planner by mistake: wrong fabric, empty, older, copied store; the boards' own record (mosquitto where there is one)
 	@.ci/rivals.sh

@@ -64,6 +64,9 @@ func Start(st State, f *fabric.Fabric, life uint64) (Config, error) {
 	return cfg, New(Config{Fabric: f, PlannerID: id}).restore(st)
 }
 
+// Planned: the store says what fabric is planned for.
+func Planned(st State) bool { return st.Get(keyFabric) != nil }
+
 // restore takes what a former planner stored.
 func (p *Planner) restore(st State) error {
 	term, err := st.Number(keyTerm)

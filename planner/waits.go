@@ -49,6 +49,9 @@ func (p *Planner) tellWaits() {
 	p.waitsAt = p.j.Now + sayWaits
 	p.alarms.update()
 	p.alarms.store()
+	if p.state == following {
+		return // that it waits is no news
+	}
 	text := proto.Clip(strings.Join(p.waits(), "; "))
 	if was := p.waited; text != was {
 		p.waited = text

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"ringlight/cmd/cli"
@@ -22,7 +23,7 @@ import (
 type Config struct {
 	Fabric   string      `json:"fabric" doc:"name of the fabric, 1 to 64 of a-z 0-9 -"`
 	Node     int64       `json:"node" doc:"number of this node in HBD order, or of this switch in the fabric, from 0"`
-	Broker   string      `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://; empty: the agent reports to nobody"`
+	Broker   string      `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://, or several of one cluster with commas between; empty: the agent reports to nobody"`
 	Insecure bool        `json:"insecure" doc:"allow mqtt:// beyond loopback"`
 	CA       string      `json:"ca" doc:"file with the broker's certificate authority, PEM"`
 	Cert     string      `json:"cert" doc:"file with this node's certificate, PEM"`
@@ -182,8 +183,11 @@ func (c *Config) Validate() error {
 	if _, ok := lockModes[c.Lock]; !ok {
 		bad("lock", "%q: want off, drift or always", c.Lock)
 	}
-	if c.Broker != "" {
-		if u, err := url.Parse(c.Broker); err != nil { // whose text has a password, if there is one
+	for _, broker := range strings.Split(c.Broker, ",") {
+		if c.Broker == "" {
+			break
+		}
+		if u, err := url.Parse(broker); err != nil { // whose text has a password, if there is one
 			bad("broker", "no URL: want mqtt://host:port or mqtts://host:port")
 		} else if u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Host == "" || u.User != nil {
 			bad("broker", "%q: want mqtt://host:port or mqtts://host:port", u.Redacted())

@@ -35,7 +35,7 @@ const garbagePercent = 40
 // it is needed to report, never to protect.
 func run(ctx context.Context, args []string) error {
 	fs, common := newFlags("run", "run the agent", "ocs-agent run -config node7.json")
-	broker := fs.String("broker", "", "`URL` of the MQTT broker; overrides the configuration; empty: none")
+	broker := fs.String("broker", "", "`URL` of the MQTT broker, or URL,URL; overrides the configuration; empty: none")
 	node := fs.Int64("node", 0, "`number` of the node; overrides the configuration")
 	fabric := fs.String("fabric", "", "`name` of the fabric; overrides the configuration")
 	recording := fs.String("record", "", "write what happens on the buses to this `file`, from the start and without bound")

@@ -18,7 +18,7 @@ import (
 // -takeover and -term-above, has no key: a file would do it at every start.
 type Config struct {
 	FabricFile string `json:"fabric_file" doc:"fabric description, JSON; empty: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32"`
-	Broker     string `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://host:port; empty: an embedded one"`
+	Broker     string `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://host:port, or several of one cluster with commas between; empty: an embedded one"`
 	Listen     string `json:"listen" doc:"address of the embedded broker; empty: 127.0.0.1:18830, or none where broker is given"`
 	HTTP       string `json:"http" doc:"serve live view and metrics on host:port or unix:PATH; beyond loopback only with ca, cert and key, to those with a certificate; empty: not"`
 	State      string `json:"state" doc:"file of the store, where store is empty"`
@@ -65,7 +65,7 @@ func readConfig(file string, stdin io.Reader) (Config, error) {
 func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.FabricFile, "fabric-file", c.FabricFile, "fabric description, JSON, - = stdin (default: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32)")
 	fs.StringVar(&c.Listen, "listen", c.Listen, "address of the embedded broker (default 127.0.0.1:18830)")
-	fs.StringVar(&c.Broker, "broker", c.Broker, "use this broker, mqtt://host:port or mqtts://host:port, instead of the embedded one")
+	fs.StringVar(&c.Broker, "broker", c.Broker, "use this broker, mqtt://host:port or mqtts://host:port, or several of one cluster with commas between, instead of the embedded one")
 	fs.StringVar(&c.HTTP, "http", c.HTTP, "serve live view and metrics on `ADDR`, host:port or unix:PATH; beyond loopback only with -ca, -cert and -key, to those with a certificate (default: not served)")
 	c.storeFlags(fs)
 	fs.StringVar(&c.CA, "ca", c.CA, "PEM file of the certificate authority, for mqtts")

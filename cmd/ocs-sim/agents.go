@@ -29,7 +29,7 @@ func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of the optics")
 	fs.DurationVar(&cfg.Health, "health", cfg.Health, "time of one health round over a node's modules")
-	fs.StringVar(&cfg.Broker.Broker, "broker", defaultBroker, "MQTT broker")
+	fs.StringVar(&cfg.Broker.Broker, "broker", defaultBroker, "MQTT broker, or several of one cluster with commas between")
 	fs.BoolVar(&cfg.Broker.Insecure, "insecure", false, "allow mqtt:// beyond loopback")
 	fs.StringVar(&cfg.Broker.CAFile, "ca", "", "file with the broker's certificate authority, PEM")
 	fs.StringVar(&cfg.Broker.CertFile, "cert", "", "file with a client certificate, PEM")

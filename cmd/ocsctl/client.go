@@ -46,7 +46,7 @@ func (c *clientFlags) register(fs *flag.FlagSet) {
 	c.flags = fs
 	fs.StringVar(&c.context, "context", "", "`NAME` of where to ask and as whom; see ocsctl context")
 	fs.Bool("wide", false, "lines of any length")
-	fs.StringVar(&c.broker, "broker", defaultBroker, "`URL` of the broker, mqtt:// or mqtts://")
+	fs.StringVar(&c.broker, "broker", defaultBroker, "`URL` of the broker, mqtt:// or mqtts://, or URL,URL")
 	fs.StringVar(&c.fabric, "fabric", "", "`NAME` of the fabric; default: the only one there is")
 	fs.StringVar(&c.ca, "ca", "", "PEM `FILE` of the broker's authority, with mqtts")
 	fs.StringVar(&c.cert, "cert", "", "PEM `FILE` of the own certificate")

@@ -38,12 +38,16 @@ type plannerJSON struct {
 	Term       proto.Term       `json:"term"`
 	Generation proto.Generation `json:"generation"`
 	Leader     bool             `json:"leader"`
+	Life       uint64           `json:"life"` // of the process: copies of one store share the id
+	SinceMS    uint64           `json:"since_ms,omitempty"`
 	Standbys   []standbyJSON    `json:"standbys"`
 }
 
 type standbyJSON struct {
-	ID   uint64 `json:"id"`
-	Host string `json:"host"`
+	ID     uint64 `json:"id"`
+	Host   string `json:"host"`
+	Life   uint64 `json:"life"`
+	Behind uint64 `json:"behind"` // batches of the store that it has yet to read
 }
 
 type nodesJSON struct {
@@ -124,9 +128,9 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 		planner, j.Missing = alone.lastWord(), missing
 	}
 	j.Broker = brokerJSON{c.broker, true}
-	j.Planner = plannerJSON{s.Planner.Planner, s.Planner.Host, s.Term, s.Generation, alone == nil, []standbyJSON{}}
+	j.Planner = plannerJSON{s.Planner.Planner, s.Planner.Host, s.Term, s.Generation, alone == nil, s.Planner.Life, s.Since, []standbyJSON{}}
 	for _, x := range s.Standbys {
-		j.Planner.Standbys = append(j.Planner.Standbys, standbyJSON{x.Planner, x.Host})
+		j.Planner.Standbys = append(j.Planner.Standbys, standbyJSON{x.Planner, x.Host, x.Life, x.Behind})
 	}
 	n, r := s.Nodes, s.Rings
 	j.Nodes = nodesJSON{n.Total, n.Online, n.Silent, n.Isolated, n.HostDown, n.Drained}
@@ -163,13 +167,20 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 	spares := ", " + proto.Count(int(j.Spares), "spare")
 	if planner == "" {
 		planner = fmt.Sprintf("%s, term %d, generation %d", s.Planner, s.Term, s.Generation)
-		for _, x := range s.Standbys {
-			planner += ", standby " + x.String()
-		}
 	} else {
 		spares = ", by what agents said last"
 	}
 	t.Row("  planner", planner)
+	if s.Since > 0 {
+		t.Row("  in service", "since "+when(s.Since))
+	}
+	for _, x := range s.Standbys {
+		text := x.String()
+		if x.Behind > 0 {
+			text += ", " + proto.Count(int(x.Behind), "batch") + " of the store behind"
+		}
+		t.Row("  standby", text)
+	}
 	n := j.Nodes
 	t.Row("  nodes", counts(n.Total, []count{{n.Online, "online"}, {n.Silent, "silent"}, {n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}})+spares)
 	r := j.Rings

@@ -127,7 +127,7 @@ func begin(store Store, cfg *Config, life uint64) (planner.Config, error) {
 		return planner.Config{}, err
 	}
 	var asked *fabric.Fabric
-	if !cfg.begun || len(state) == 0 { // later the leader may have edited it
+	if !cfg.begun || !planner.Planned(state) { // later the leader may have edited it
 		asked = cfg.Fabric
 	}
 	start, err := planner.Start(state, asked, life)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"ringlight/proto"
@@ -15,7 +16,7 @@ import (
 
 // Config of a Link. Zero durations and sizes take the defaults below.
 type Config struct {
-	Broker        string        // mqtt://host[:1883] or mqtts://host[:8883]
+	Broker        string        // mqtt://host[:1883] or mqtts://host[:8883], or several with commas between: the members of one cluster
 	ClientID      string        // one per life in the fabric; a second one with it takes over
 	Will          *proto.Packet // what the broker publishes when we are lost
 	Subscriptions []string      // held over reconnects, granted before LinkUp
@@ -111,12 +112,31 @@ type endpoint struct {
 
 // Check reports what Dial would refuse, without connecting.
 func (c *Config) Check() error {
-	_, err := c.endpoint()
+	_, err := c.endpoints()
 	return err
 }
 
-func (c *Config) endpoint() (endpoint, error) {
-	u, err := url.Parse(c.Broker)
+// maxBrokers of one list. chosen: clusters have three or five.
+const maxBrokers = 16
+
+// endpoints checks the list of brokers.
+func (c *Config) endpoints() (list []endpoint, err error) {
+	urls := strings.Split(c.Broker, ",")
+	if len(urls) > maxBrokers {
+		return nil, refuse("broker", fmt.Sprintf("at most %d brokers", maxBrokers), "%d", len(urls))
+	}
+	for _, u := range urls {
+		e, err := c.endpoint(u)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+func (c *Config) endpoint(broker string) (endpoint, error) {
+	u, err := url.Parse(broker)
 	if err != nil {
 		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "no URL")
 	}
@@ -137,7 +157,7 @@ func (c *Config) endpoint() (endpoint, error) {
 		e.tls, err = c.tlsConfig(u.Hostname())
 		return e, err
 	case c.CAFile != "" || c.CertFile != "" || c.KeyFile != "":
-		return e, refuse("broker", "mqtts:// with -ca, -cert or -key", "%q", c.Broker)
+		return e, refuse("broker", "mqtts:// with -ca, -cert or -key", "%q", broker)
 	case !c.Insecure && !IsLoopback(u.Hostname()):
 		return e, refuse("broker", "mqtts:// beyond loopback, or -insecure", "%q is not encrypted", c.Broker)
 	}

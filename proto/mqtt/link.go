@@ -45,14 +45,15 @@ type Guard interface {
 
 // Link is a connection to a broker that renews itself.
 type Link struct {
-	cfg      Config
-	endpoint endpoint
-	in, out  *queue
-	intake   intake
-	recv     chan proto.Packet
-	ctx      context.Context
-	cancel   context.CancelFunc
-	done     sync.WaitGroup
+	cfg     Config
+	brokers []endpoint
+	try     int // which of them; moved by keepConnected alone
+	in, out *queue
+	intake  intake
+	recv    chan proto.Packet
+	ctx     context.Context
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
 
 	mu      sync.Mutex
 	current *session
@@ -67,13 +68,13 @@ type Link struct {
 // Dial checks the configuration and returns a link that connects by itself,
 // now and whenever it is lost. It does not wait.
 func Dial(cfg Config) (*Link, error) {
-	e, err := cfg.endpoint()
+	brokers, err := cfg.endpoints()
 	if err != nil {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &Link{cfg: cfg, endpoint: e, in: newQueue(cfg.Queue), out: newQueue(cfg.Queue),
+	l := &Link{cfg: cfg, brokers: brokers, in: newQueue(cfg.Queue), out: newQueue(cfg.Queue),
 		intake: intake{sources: limit.Sources{Rate: cfg.Intake, Max: intakeTopics}}, recv: make(chan proto.Packet), ctx: ctx, cancel: cancel}
 	for _, topic := range cfg.Subscriptions {
 		l.want(topic)
@@ -226,7 +227,8 @@ func (l *Link) deliver() {
 // keepConnected makes one session after the other. A quick loss counts as a
 // failure, so that a broker which throws us out for what we send is not
 // stormed; each session starts with an empty store, so that it is not sent the
-// same again.
+// same again. Of several brokers a link begins with any one, so that a fleet is
+// spread over them, and goes to the next at each try.
 func (l *Link) keepConnected() {
 	defer l.done.Done()
 	seed := l.cfg.Seed
@@ -235,7 +237,7 @@ func (l *Link) keepConnected() {
 	}
 	jitter := rand.New(rand.NewPCG(seed, 0x6f6373))
 	failures := 0
-	for l.ctx.Err() == nil {
+	for l.try = jitter.IntN(len(l.brokers)); l.ctx.Err() == nil; l.try = (l.try + 1) % len(l.brokers) {
 		l.attempts.Add(1)
 		if lived := l.oneSession(); lived >= quickLoss {
 			failures = 0

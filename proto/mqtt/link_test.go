@@ -245,3 +245,34 @@ func TestNoBroker(t *testing.T) {
 	l.Close()
 	l.Close() // again is nothing
 }
+
+// Goal: of a list of brokers a fleet uses all, goes to the next when one is gone, and
+// comes back to what is left of them. Method: 32 links with a list of two brokers and an
+// address where none is; one of them ends.
+func TestLinksAreSpreadOverBrokers(t *testing.T) {
+	a, b := &embedded{address: freeAddress(t)}, &embedded{address: freeAddress(t)}
+	a.start(t)
+	b.start(t)
+	list := a.url() + ",mqtt://127.0.0.1:1," + b.url()
+	var links []*Link
+	for i := range 32 {
+		links = append(links, dial(t, Config{Broker: list, ClientID: fmt.Sprint("c", i), Subscriptions: []string{"x"}, Seed: uint64(i) + 1}))
+	}
+	for _, l := range links {
+		wantKind(t, l, proto.LinkUp)
+	}
+	first := map[*Link]bool{}
+	for i, l := range links {
+		if _, there := a.server.Clients.Get(fmt.Sprint("c", i)); there {
+			first[l] = true
+		}
+	}
+	if len(first) < 4 || len(first) > 28 {
+		t.Errorf("%d of 32 links are with the first broker", len(first))
+	}
+	a.kill(t)
+	for l := range first { // any order
+		wantKind(t, l, proto.LinkDown)
+		wantKind(t, l, proto.LinkUp)
+	}
+}

@@ -22,6 +22,7 @@ const refusedGrant = 0x80
 // session is one connection from the first byte to its end.
 type session struct {
 	link   *Link
+	broker endpoint
 	client paho.Client
 	lost   chan struct{}
 	once   sync.Once
@@ -34,7 +35,7 @@ type session struct {
 
 // oneSession connects, serves and returns how long it was up.
 func (l *Link) oneSession() time.Duration {
-	s := &session{link: l, lost: make(chan struct{})}
+	s := &session{link: l, broker: l.brokers[l.try], lost: make(chan struct{})}
 	s.client = paho.NewClient(s.options())
 	if err := s.connect(); err != nil {
 		l.failed(err)
@@ -76,7 +77,7 @@ func (l *Link) setCurrent(s *session) {
 func (s *session) options() *paho.ClientOptions {
 	l := s.link
 	o := paho.NewClientOptions().
-		AddBroker("tcp://" + l.endpoint.address).
+		AddBroker("tcp://" + s.broker.address).
 		SetClientID(l.cfg.ClientID).
 		SetProtocolVersion(4).
 		SetCleanSession(true). // no queue of stale commands at the broker
@@ -106,12 +107,12 @@ func (s *session) open(*url.URL, paho.ClientOptions) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(l.ctx, connectTimeout)
 	defer cancel()
 	d := net.Dialer{}
-	conn, err := d.DialContext(ctx, "tcp", l.endpoint.address)
+	conn, err := d.DialContext(ctx, "tcp", s.broker.address)
 	if err != nil {
 		return nil, err
 	}
-	if l.endpoint.tls != nil {
-		t := tls.Client(conn, l.endpoint.tls.Clone())
+	if s.broker.tls != nil {
+		t := tls.Client(conn, s.broker.tls.Clone())
 		if err := t.HandshakeContext(ctx); err != nil {
 			conn.Close()
 			return nil, err
