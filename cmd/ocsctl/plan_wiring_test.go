@@ -17,7 +17,7 @@ const wiringMesh = `{"pods":3,"spine_ports":2,"groups":[{"links":[[0,1,1],[0,2,1
 // configured for the rings and wanting others.
 func wiringText(t *testing.T, more string) string {
 	t.Helper()
-	const pods, switches = 24, 20
+	const pods, switches = 24, 36
 	ring := func(steps []int) (links [][3]int) {
 		for _, step := range steps {
 			for i := range pods {
@@ -161,7 +161,7 @@ func TestPlanWiringReplays(t *testing.T) {
 
 // Goal: a deadline too short to cut groups into blocks is no reason to look away
 // from what is configured: what the published method keeps is kept.
-// Method: a deadline below that of two groups of 20 even switches, no deadline
+// Method: a deadline below that of two groups of 36 even switches, no deadline
 // for the published method; the answer is that of one step, and more than split.
 func TestPlanWiringShortDeadline(t *testing.T) {
 	kept := func(a wiringAnswer) (n int) {

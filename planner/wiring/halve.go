@@ -10,9 +10,7 @@ import (
 const halveRounds = 2
 
 // Halves says whether a group is searched in parts.
-func (g Group) Halves() bool {
-	return g.Old.Switches > MaxBlock || g.Old.Switches > fewBlock && g.Pods < fewPods
-}
+func (g Group) Halves() bool { return g.Old.Switches > MaxBlock }
 
 // blocks cuts a group into pieces that are searched as one, in order of
 // switches. Pieces of one size are cut side by side.

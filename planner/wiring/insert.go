@@ -37,9 +37,8 @@ func (s *seats) insert(e int32) {
 // rather than another.
 func (s *seats) insertFree(e int32) bool {
 	found := -1
-	for place := range 2 * s.switches {
-		out, in := s.ports(e, place)
-		if s.out[out] >= 0 || s.in[in] >= 0 {
+	for place := range s.places() {
+		if !s.isFree(e, place) {
 			continue
 		}
 		if s.isOld(e, place) {
@@ -57,11 +56,12 @@ func (s *seats) insertFree(e int32) bool {
 	return true
 }
 
-// free gives the switches in which a pod's port is free, as bits.
-func (s *seats) free(side []int32, first int32) uint32 {
+// free gives the switches in which a pod, by its first port, has that port
+// free, as bits: side 0 is the one it sends from, 1 the one it receives at.
+func (s *seats) free(first int32, side int) uint32 {
 	m := uint32(0)
-	for k, e := range side[first : int(first)+s.switches] {
-		if e < 0 {
+	for k := range s.switches {
+		if s.at[int(first)+2*k+side] < 0 {
 			m |= 1 << k
 		}
 	}
@@ -81,7 +81,7 @@ func (s *seats) ends(e int32, way int) (from, to int32) {
 func (s *seats) openWay(e int32) (way int, ok bool) {
 	for way := range 2 {
 		from, to := s.ends(e, way)
-		if s.free(s.out, from) != 0 && s.free(s.in, to) != 0 {
+		if s.free(from, 0) != 0 && s.free(to, 1) != 0 {
 			return way, true
 		}
 	}
@@ -96,12 +96,12 @@ func (s *seats) openWay(e int32) (way int, ok bool) {
 func (s *seats) insertWay(e int32, way int) {
 	from, to := s.ends(e, way)
 	bestA, bestB, best := -1, -1, 1<<30
-	for outs := s.free(s.out, from); outs != 0; outs &= outs - 1 {
+	for outs := s.free(from, 0); outs != 0; outs &= outs - 1 {
 		a := bits.TrailingZeros32(outs)
-		for ins := s.free(s.in, to); ins != 0; ins &= ins - 1 {
+		for ins := s.free(to, 1); ins != 0; ins &= ins - 1 {
 			b := bits.TrailingZeros32(ins)
 			loss := 0
-			s.alternate(int(to)/s.switches, a, b, func(link int32, place int) {
+			s.alternate(to, a, b, func(link int32, place int) {
 				if s.isOld(link, int(s.place[link])) {
 					loss++
 				}
@@ -118,7 +118,7 @@ func (s *seats) insertWay(e int32, way int) {
 		}
 	}
 	var path []move
-	s.alternate(int(to)/s.switches, bestA, bestB, func(link int32, place int) {
+	s.alternate(to, bestA, bestB, func(link int32, place int) {
 		path = append(path, move{link, int8(place)})
 	})
 	for _, m := range path {
@@ -131,25 +131,24 @@ func (s *seats) insertWay(e int32, way int) {
 }
 
 // alternate walks the path of links in switches a and b, by turns, that
-// begins with the one in a at a pod's in side, and tells the place each would
-// have with the two swapped.
-func (s *seats) alternate(pod, a, b int, visit func(link int32, place int)) {
+// begins with the one in a that a pod, by its first port, receives, and tells
+// the place each would have with the two swapped.
+func (s *seats) alternate(pod int32, a, b int, visit func(link int32, place int)) {
 	for a != b {
-		e := s.in[pod*s.switches+a]
+		e := s.at[int(pod)+2*a+1]
 		if e < 0 {
 			return
 		}
 		way := int(s.place[e] & 1)
 		visit(e, 2*b+way)
-		out, _ := s.ports(e, 2*b+way)
-		f := s.out[out]
+		sender, _ := s.ends(e, way)
+		f := s.at[int(sender)+2*b]
 		if f < 0 {
 			return
 		}
 		way = int(s.place[f] & 1)
 		visit(f, 2*a+way)
-		_, in := s.ports(f, 2*a+way)
-		pod = in / s.switches
+		_, pod = s.ends(f, way)
 	}
 }
 
@@ -167,22 +166,22 @@ type turned struct {
 // from each other, so they would send as much too; but the first of them can
 // send more.
 func (s *seats) turn(e int32) []turned {
-	start, side := s.high[e], s.in
-	if s.free(s.out, start) == 0 { // neither can send
-		side = s.out
+	first, side := s.high[e], 1
+	if s.free(first, 0) == 0 { // neither can send
+		side = 0
 	}
 	via := make([]int32, s.pods) // of a pod: the link it was reached by, + 1
-	first := start / int32(s.switches)
 	queue := []int32{first}
 	for q := 0; q < len(queue); q++ {
 		pod := queue[q]
-		for _, link := range side[int(pod)*s.switches : (int(pod)+1)*s.switches] {
+		for k := range s.switches {
+			link := s.at[int(pod)+2*k+side]
 			next := s.far(link, pod)
-			if next == first || via[next] != 0 {
+			if next == first || via[s.pod(next)] != 0 {
 				continue
 			}
-			via[next] = link + 1
-			if s.free(side, next*int32(s.switches)) != 0 {
+			via[s.pod(next)] = link + 1
+			if s.free(next, side) != 0 {
 				return s.takeOut(via, next, first)
 			}
 			queue = append(queue, next)
@@ -191,16 +190,16 @@ func (s *seats) turn(e int32) []turned {
 	panic("wiring: invariant: a topology within its ports can be oriented within them")
 }
 
-// far is the pod at the other end of a link.
-func (s *seats) far(link, pod int32) int32 {
-	low, high := s.low[link]/int32(s.switches), s.high[link]/int32(s.switches)
-	return low + high - pod
-}
+// pod is the pod of a first port.
+func (s *seats) pod(first int32) int32 { return first / int32(s.places()) }
+
+// far is the pod, by its first port, at the other end of a link.
+func (s *seats) far(link, pod int32) int32 { return s.low[link] + s.high[link] - pod }
 
 func (s *seats) takeOut(via []int32, pod, first int32) []turned {
 	var out []turned
 	for pod != first {
-		link := via[pod] - 1
+		link := via[s.pod(pod)] - 1
 		out = append(out, turned{link, 1 - int(s.place[link]&1)})
 		s.drop(link)
 		pod = s.far(link, pod)

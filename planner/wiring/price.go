@@ -3,19 +3,15 @@ package wiring
 import "math"
 
 const (
-	// one is a circuit kept, in the units of prices and tolls. chosen: fine
-	// enough for steps, small enough for int32 sums.
-	one = 256
+	// one is a circuit kept, in the units of tolls, and fine of these are one in
+	// the units of prices. chosen: fine enough for steps, small enough for int32.
+	one  = 256
+	fine = 64
 	// noPlace is the toll of a place that a link cannot have.
 	noPlace = 1 << 24
 	// firstPrice is where the ports of a full pod start. chosen: about the
 	// mean of where they end in random groups, a quarter circuit.
-	firstPrice = one / 4
-	// The subgradient's steps, first and last, from nothing and from the best
-	// prices of before. chosen: those that got closest to the linear
-	// programme's value, of constant steps from 256 to 1.
-	stepFirst, stepLast     = one / 4, one / 64
-	refineFirst, refineLast = one / 16, one / 256
+	firstPrice = one * fine / 4
 )
 
 // prices is a dual solution of a block's linear programme. Its primal: every
@@ -23,7 +19,10 @@ const (
 // can be. The dual is minimised over prices of ports by subgradient steps: in
 // each round every link books the place that is worth most to it - one if it
 // was there before, less the prices of both ports - and ports grow dearer by
-// how far they are overbooked.
+// how far they were overbooked in this round and, ever less, in those before.
+// Steps shrink by the same share in every round. Both come to a value in 100
+// rounds for which steps that shrink by the same amount, without a memory,
+// take 300.
 //
 // A link's toll at a place is what the place is worth less than its best one.
 // The loss of a configuration against the bound is the sum of the tolls paid
@@ -31,112 +30,107 @@ const (
 // every place what taking it will cost elsewhere, which no count of ejected
 // circuits tells it.
 type prices struct {
-	now, best [2][]int32 // of out and in ports
-	asked     [2][]int32
-	worth     []int32 // of the places of one link
-	value     int     // of the best dual solution
+	now, best []int32 // of a port
+	asked     []int32
+	drift     []int32 // of a port: how far it is overbooked, with a memory
+	value     int64   // of the best dual solution
 	bound     int     // no configuration keeps more circuits
 	rounds    int
+	step      int32 // in 1/256
 }
 
 func newPrices(s *seats, full func(pod int) bool) *prices {
-	p := &prices{value: math.MaxInt, bound: math.MaxInt, worth: make([]int32, 2*s.switches)}
-	for side := range p.now {
-		p.now[side] = make([]int32, len(s.out))
-		p.best[side] = make([]int32, len(s.out))
-		p.asked[side] = make([]int32, len(s.out))
-		for n := range p.now[side] {
-			if full(n / s.switches) {
-				p.now[side][n] = firstPrice
-			}
+	n := len(s.at)
+	p := &prices{
+		value: math.MaxInt64, bound: math.MaxInt,
+		now: make([]int32, n), best: make([]int32, n), asked: make([]int32, n), drift: make([]int32, n),
+	}
+	for port := range p.now {
+		if full(port / s.places()) {
+			p.now[port] = firstPrice
 		}
 	}
 	return p
 }
 
-// round is one subgradient step, the n-th of so many. The first pricing
-// starts from nothing, later ones refine the best prices.
-func (p *prices) round(s *seats, n, of int) {
-	first, last := stepFirst, stepLast
-	if p.rounds > n {
-		first, last = refineFirst, refineLast
-		if n == 0 {
-			copy(p.now[0], p.best[0])
-			copy(p.now[1], p.best[1])
-		}
-	}
-	value := p.book(s)
-	for side := range p.now {
-		for _, price := range p.now[side] {
-			value += int(price)
-		}
-	}
-	if value < p.value {
-		p.value = value
-		p.bound = min(p.bound, value/one)
-		copy(p.best[0], p.now[0])
-		copy(p.best[1], p.now[1])
-	}
-	p.rounds++
-	step := int32(first + (last-first)*n/of)
-	for side := range p.now {
-		now, asked := p.now[side], p.asked[side]
-		for n := range now {
-			now[n] = max(0, now[n]+step*(asked[n]-1))
-		}
+// The subgradient's first steps, from nothing and from the best prices of
+// before, and its last ones: each a share of one circuit, in the units of
+// step. chosen: those that came closest to the linear programme's value in 50
+// to 800 rounds.
+const (
+	stepFirst, refineFirst = one * fine * 256 / 2, one * fine * 256 / 16
+	stepShrink             = 4 * 65536 // over all rounds, about e to the 4th
+)
+
+// begin starts a pricing. The first one starts from nothing, later ones refine
+// the best prices.
+func (p *prices) begin() {
+	p.step = stepFirst
+	if p.rounds > 0 {
+		p.step = refineFirst
+		copy(p.now, p.best)
+		clear(p.drift)
 	}
 }
 
-// book lets every link choose and adds up what the choices are worth.
-func (p *prices) book(s *seats) int {
-	clear(p.asked[0])
-	clear(p.asked[1])
-	sum := 0
-	n := s.switches
-	k := 0
-	for e := range s.low {
-		l, h := int(s.low[e]), int(s.high[e])
-		lowOut, highOut := p.now[0][l:l+n], p.now[0][h:h+n]
-		lowIn, highIn := p.now[1][l:l+n], p.now[1][h:h+n]
-		old := s.old[e]
-		top, at := int32(-1<<30), 0
-		if k = e + p.rounds; k >= n { // ties fall differently in every round
-			k %= n
+// round is one subgradient step of so many.
+func (p *prices) round(s *seats, of int) {
+	value := p.book(s)
+	for _, price := range p.now {
+		value += int64(price)
+	}
+	if value < p.value {
+		p.value = value
+		p.bound = min(p.bound, int(value/(one*fine)))
+		copy(p.best, p.now)
+	}
+	p.rounds++
+	for port, drift := range p.drift {
+		drift = (4*drift + (p.asked[port]-1)*256) / 5
+		p.drift[port] = drift
+		p.now[port] = max(0, p.now[port]+int32(int64(p.step)*int64(drift)>>16))
+	}
+	p.step -= int32(int64(p.step) * min(stepShrink/int64(of), 32768) >> 16)
+}
+
+// book lets every link choose and adds up what the choices are worth. Ties
+// fall differently at every link and in every round.
+func (p *prices) book(s *seats) int64 {
+	clear(p.asked)
+	sum := int64(0)
+	places := s.places()
+	for e, old := range s.old {
+		low := p.now[s.low[e]:][:places]
+		high := p.now[s.high[e]:][:places]
+		salt := int32(e*11+p.rounds*7) & 63
+		top := int32(math.MinInt32)
+		for k := 0; k+1 < places; k += 2 {
+			there := (int32(old&1)*(one*fine)-low[k]-high[k+1])<<6 | int32(k) ^ salt
+			back := (int32(old>>1&1)*(one*fine)-low[k+1]-high[k])<<6 | int32(k+1) ^ salt
+			top = max(top, there, back)
+			old >>= 2
 		}
-		for range n {
-			there := int32(old>>(2*k)&1)*one - lowOut[k] - highIn[k]
-			back := int32(old>>(2*k+1)&1)*one - highOut[k] - lowIn[k]
-			if there > top {
-				top, at = there, 2*k
-			}
-			if back > top {
-				top, at = back, 2*k+1
-			}
-			if k++; k == n {
-				k = 0
-			}
-		}
-		sum += int(top)
-		out, in := s.ports(int32(e), at)
-		p.asked[0][out]++
-		p.asked[1][in]++
+		sum += int64(top >> 6)
+		place := top&63 ^ salt
+		p.asked[s.low[e]+place]++
+		p.asked[s.high[e]+place^1]++
 	}
 	return sum
 }
 
 // setTolls works out every toll from the best prices so far.
 func (p *prices) setTolls(s *seats) {
-	places := 2 * s.switches
+	places := s.places()
 	for e := range int32(len(s.low)) {
 		toll := s.toll[int(e)*places : (int(e)+1)*places]
-		top := int32(-1 << 30)
+		top := int32(math.MinInt32)
 		for place := range toll {
-			out, in := s.ports(e, place)
-			toll[place] = int32(s.old[e]>>place&1)*one - p.best[0][out] - p.best[1][in]
+			low, high := s.ports(e, place)
+			toll[place] = int32(s.old[e]>>place&1)*(one*fine) - p.best[low] - p.best[high]
 			top = max(top, toll[place])
 		}
 		for place := range toll {
-			toll[place] = top - toll[place]
+			toll[place] = (top - toll[place]) / fine
 			if s.low[e] == s.high[e] && place&1 != 0 {
 				toll[place] = noPlace // for a pod's link to itself both ways are one
 			}

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"math"
 	"math/bits"
 
 	"ringlight/mzi/detmath"
@@ -11,13 +12,17 @@ import (
 const (
 	// bidFirst and bidLast: what a missing link pays to push another one out,
 	// at the start and at the planned end of a descent. Below the first hardly
-	// anything is pushed out; around 600 full groups close.
-	bidFirst, bidLast = 300, 900
-	// heat: up to how much chance adds to the price of every place.
-	heat = 300
-	// holdFirst, holdSpan: for how many steps a link pushed out may not come
-	// back by pushing; see holdShare.
-	holdFirst, holdSpan = 2, 7
+	// anything is pushed out; around 500 full groups close.
+	bidFirst, bidLast = 200, 560
+	// heatFirst and heatLast: up to how much chance adds to the price of every
+	// place, at these times.
+	heatFirst, heatLast = 130, 260
+	// holdFirst, holdSpan: for how many steps a link pushed out may not push its
+	// way back; of the second as many times a sixteenth as links are missing,
+	// and four more: with many missing each has its turn seldom. Half of it and
+	// descents do not close, twice and they melt what was kept. Past its plan a
+	// descent does not close for want of longer ones: they grow with it.
+	holdFirst, holdSpan = 3, 6
 	// overrun: after so many times its planned length a descent is ended by
 	// insertion.
 	overrun = 8
@@ -25,29 +30,25 @@ const (
 	// insertion would make of it; a look costs lookSteps a link. The last links
 	// take half of a descent, and insertion loses little by two.
 	lookAt, lookAgain, lookSteps = 8, 2, 64
-	// firstRound: steps of the first round, per link, and tightRound where
-	// nearly all ports are in use: a shorter descent closes no sooner there,
-	// and badly. growth: how many times as long the next round is, up to
-	// longestRound. Two thirds of a round are planned for its descent.
-	firstRound, tightRound, growth, longestRound = 8, 16, 3, 1000
+	// firstDescent: the planned length of the first descent, in steps a link,
+	// and firstTight where nearly all ports are in use; growth: how many times as
+	// long the next one is, up to longestDescent. Ten times that keeps a hundredth
+	// more at the end of one descent, and the best of ten short ones as much.
+	firstDescent, firstTight, growth, longestDescent = 8, 60, 3, 100
+	// reopened: so many lost circuits are forced back for the next descent to
+	// begin with, at reopenedAt of a hundred of its plan.
+	reopened, reopenedAt = 8, 70
 	// priceRounds: subgradient rounds before the first descent by prices;
 	// before later ones as many as cost a tenth of the round, at most
 	// morePrices.
-	priceRounds, morePrices = 8, 200
+	priceRounds, morePrices = 100, 200
+	// polishShare: the part of a descent's plan for which its result is polished
+	// afterwards.
+	polishShare = 8
 	// A try of the polish: steps, loss on the way and links missing at once
 	// before it is given up.
 	tryLength, tryLoss, tryMissing = 100, 6, 10
 )
-
-// holdShare is how many links may be missing before a hold grows with them, by
-// quarters of a descent's planned length, round and round. With many missing
-// each has its turn seldom, and a hold of a few steps means nothing; a longer
-// one closes a descent, and keeps links from good places: while hundreds are
-// missing it melts what was kept. So in the first round, which is to close
-// soon, it grows from half the plan on, and later only from its end on.
-// chosen: not always the same, as descents of hundreds of pods get stuck on
-// one.
-var holdShare = [2][4]int{{8, 4, 2, 1}, {10, 8, 7, 6}}
 
 // Block is one independent piece of a rewiring: at most MaxBlock even
 // switches of one group. Its result depends on its input, its seed and the
@@ -63,26 +64,27 @@ type Block struct {
 
 	allowed, steps  int
 	began, started  int     // steps when the phase and when the descent began
-	round, rounds   int     // planned length of a descent and the polish after it; rounds ended
+	plan            int     // length a descent should have
 	look            int     // links missing at which to look what insertion gives
 	priced, toPrice int     // subgradient rounds of this phase, made and planned
-	hold            []int32 // of a link and place: no pushing before this step of the round
+	from            []int8  // of a link: the place it was pushed out of last
+	until           []int32 // and up to which step of the round it may not push its way back
 }
 
 func newBlock(t Topology, old Half, seed uint64) *Block {
 	b := &Block{seats: newSeats(t, old), rng: detmath.Random(seed), top: -1}
 	used := t.Ports()
 	b.prices = newPrices(b.seats, func(pod int) bool { return used[pod] >= 2*old.Switches })
-	b.hold = make([]int32, len(b.toll))
-	if b.round = firstRound * len(b.place); b.tight() {
-		b.round = tightRound * len(b.place)
+	b.until, b.from = make([]int32, len(b.place)), make([]int8, len(b.place))
+	if b.plan = firstDescent * len(b.place); b.tight() {
+		b.plan = firstTight * len(b.place)
 	}
 	return b
 }
 
 // tight says that nearly all ports are in use. Then a descent without prices
 // is wasted; else it is nearly as good as one with them.
-func (b *Block) tight() bool { return 16*len(b.place) >= 15*len(b.out) }
+func (b *Block) tight() bool { return 32*len(b.place) >= 15*len(b.at) }
 
 // Settled says that further steps cannot improve the block.
 func (b *Block) Settled() bool { return b.phase == settled }
@@ -107,7 +109,7 @@ func (b *Block) Run(steps int) {
 }
 
 // keepOld gives the first result: what is wanted and can stay, stays; the
-// rest is inserted. The first round then begins from what stayed.
+// rest is inserted. Without prices the first descent begins from what stayed.
 func (b *Block) keepOld() {
 	b.stay()
 	b.prices.bound = b.kept // every old circuit that is still wanted
@@ -130,8 +132,7 @@ func (b *Block) stay() {
 	for e := range int32(len(b.place)) {
 		for places := b.old[e]; places != 0; places &= places - 1 {
 			place := bits.TrailingZeros64(places)
-			out, in := b.ports(e, place)
-			if b.out[out] < 0 && b.in[in] < 0 {
+			if b.isFree(e, place) {
 				b.put(e, place)
 				break
 			}
@@ -152,25 +153,22 @@ func (b *Block) record() {
 
 func (b *Block) startDescent() {
 	b.prices.setTolls(b.seats)
-	clear(b.hold)
+	b.pay()
+	clear(b.until)
 	b.started, b.look = b.steps, lookAt
 	b.become(descending)
 }
 
-// planned is the length a descent should have.
-func (b *Block) planned() int { return b.round*2/3 + 1 }
-
-// descend places one missing link. Two thirds of a round are planned for a
-// descent; it ends when nothing is missing, and is given up when, past its
-// plan, it keeps no more than the best: it would keep less and less.
+// descend places one missing link, ever more eagerly. A descent ends when
+// nothing is missing, and is given up when, past its plan, it keeps no more than
+// the best: it would keep less and less.
 func (b *Block) descend() {
-	planned := b.planned()
 	spent := b.steps - b.started
-	if spent > planned && b.kept+len(b.missing) <= b.top {
+	if spent > b.plan && b.kept+len(b.missing) <= b.top {
 		b.nextRound()
 		return
 	}
-	if spent > overrun*planned {
+	if spent > overrun*b.plan {
 		b.insertAll()
 	}
 	if n := len(b.missing); n > 0 && n <= b.look {
@@ -178,7 +176,8 @@ func (b *Block) descend() {
 		return
 	}
 	if len(b.missing) > 0 {
-		b.repair(int32(bidFirst+(bidLast-bidFirst)*spent/planned), heat)
+		done := int64(spent) << 8 / int64(b.plan)
+		b.repair(int32(bidFirst+(bidLast-bidFirst)*done>>8), uint32(heatFirst+(heatLast-heatFirst)*min(done, 256)>>8))
 		return
 	}
 	if b.record(); b.phase != settled {
@@ -209,11 +208,12 @@ func (b *Block) improvePrices() {
 	if b.priced == 0 {
 		b.toPrice = priceRounds
 		if b.prices.rounds > 0 {
-			b.toPrice = min(morePrices, b.round/10/cost)
+			b.toPrice = min(morePrices, b.plan/10/cost)
 		}
+		b.prices.begin()
 	}
 	if b.priced < b.toPrice {
-		b.prices.round(b.seats, b.priced, b.toPrice)
+		b.prices.round(b.seats, b.toPrice)
 		b.priced++
 		b.steps += cost
 		return
@@ -223,13 +223,35 @@ func (b *Block) improvePrices() {
 		b.become(settled)
 		return
 	}
-	b.clear()
 	b.startDescent()
+	if b.top >= 0 && !b.first() {
+		b.reopen()
+	}
+}
+
+// first says whether no descent has ended yet.
+func (b *Block) first() bool { return len(b.missing) == len(b.place) }
+
+// reopen begins a descent from where the last one ended, or from the best where
+// that was given up: some lost circuits are forced back, and what is missing
+// bids what it would some way down.
+func (b *Block) reopen() {
+	if len(b.missing) > 0 {
+		b.clear()
+		for e, place := range b.best {
+			b.put(int32(e), int(place))
+		}
+	}
+	b.started -= b.plan * reopenedAt / 100
+	for range reopened {
+		if e, place := b.lost(); e >= 0 {
+			b.force(e, place)
+		}
+	}
 }
 
 func (b *Block) nextRound() {
-	b.rounds++
-	b.round = min(b.round*growth, longestRound*len(b.place))
+	b.plan = min(b.plan*growth, longestDescent*len(b.place))
 	b.become(pricing)
 }
 
@@ -246,43 +268,33 @@ func (b *Block) repair(bid int32, warm uint32) {
 	b.force(e, at)
 }
 
+// cheapest is a link's cheapest place: chance adds to the price of each.
 func (b *Block) cheapest(e, bid int32, warm uint32) int {
-	n := b.switches
-	l, h := int(b.low[e]), int(b.high[e])
-	toll := b.toll[int(e)*2*n : (int(e)+1)*2*n]
-	hold := b.hold[int(e)*2*n : (int(e)+1)*2*n]
-	lowOut, highOut := b.out[l:l+n], b.out[h:h+n]
-	lowIn, highIn := b.in[l:l+n], b.in[h:h+n]
-	lowOutPaid, highOutPaid := b.paid[0][l:l+n], b.paid[0][h:h+n]
-	lowInPaid, highInPaid := b.paid[1][l:l+n], b.paid[1][h:h+n]
-	now := int32(b.steps - b.started)
-	best, at := int32(noPlace), -1
-	chance := uint64(0)
-	for k := range n {
-		if k&1 == 0 {
+	places := b.places()
+	toll := b.toll[int(e)*places:][:places]
+	low, high := b.paid[b.low[e]:][:places], b.paid[b.high[e]:][:places]
+	held := -1
+	if b.until[e] > int32(b.steps-b.started) && !b.isFree(e, int(b.from[e])) {
+		held = int(b.from[e])
+		toll[held] += noPlace
+	}
+	best, chance := int32(math.MaxInt32), uint64(0)
+	for k := 0; k+1 < places; k += 2 {
+		if k&2 == 0 {
 			chance = b.rng.Next()
 		}
-		there := toll[2*k] + int32(uint32(chance&0xffff)*warm>>16)
-		back := toll[2*k+1] + int32(uint32(chance>>16&0xffff)*warm>>16)
+		there := toll[k] + max(0, bid-low[k]) + max(0, bid-high[k+1]) + int32(uint32(chance&0xffff)*warm>>16)
+		back := toll[k+1] + max(0, bid-low[k+1]) + max(0, bid-high[k]) + int32(uint32(chance>>16&0xffff)*warm>>16)
 		chance >>= 32
-		x, y := lowOut[k], highIn[k]
-		there += (bid - lowOutPaid[k]) &^ (x >> 31) // nothing where x is none
-		if y != x {
-			there += (bid - highInPaid[k]) &^ (y >> 31)
-		}
-		if there < best && (hold[2*k] <= now || x < 0 && y < 0) {
-			best, at = there, 2*k
-		}
-		x, y = highOut[k], lowIn[k]
-		back += (bid - highOutPaid[k]) &^ (x >> 31)
-		if y != x {
-			back += (bid - lowInPaid[k]) &^ (y >> 31)
-		}
-		if back < best && (hold[2*k+1] <= now || x < 0 && y < 0) {
-			best, at = back, 2*k+1
-		}
+		best = min(best, there<<6|int32(k), back<<6|int32(k+1))
 	}
-	return at
+	if held >= 0 {
+		toll[held] -= noPlace
+	}
+	if best>>6 >= noPlace {
+		return -1
+	}
+	return int(best & 63)
 }
 
 // force puts a link in a place, whoever is there.
@@ -290,35 +302,27 @@ func (b *Block) force(e int32, place int) {
 	if b.place[e] >= 0 {
 		b.drop(e)
 	}
-	out, in := b.ports(e, place)
-	if x := b.out[out]; x >= 0 {
+	low, high := b.ports(e, place)
+	if x := b.at[low]; x >= 0 {
 		b.push(x)
 	}
-	if y := b.in[in]; y >= 0 {
+	if y := b.at[high]; y >= 0 {
 		b.push(y)
 	}
 	b.put(e, place)
 }
 
 func (b *Block) push(e int32) {
-	spent := b.steps - b.started
-	hold := holdFirst + b.rng.Below(holdSpan)
-	from, shares := 4, &holdShare[0]
-	if b.rounds == 0 {
-		from, shares = 2, &holdShare[1]
-	}
-	if quarter := 4 * spent / b.planned(); quarter >= from {
-		share := shares[quarter%len(shares)]
-		hold = hold * max(share, len(b.missing)) / share
-	}
-	b.hold[int(e)*2*b.switches+int(b.place[e])] = int32(spent + hold)
+	late := max(16, int(int64(b.steps-b.started)*16/int64(b.plan)))
+	hold := holdFirst + b.rng.Below(holdSpan)*(len(b.missing)+4)/16*late/16
+	b.from[e], b.until[e] = b.place[e], int32(b.steps-b.started+hold)
 	b.drop(e)
 }
 
 // polish is one try to force a lost circuit back and to repair what that
 // broke. It is kept unless it loses.
 func (b *Block) polish() {
-	if b.steps-b.started >= b.round && b.steps-b.began >= b.round/3 {
+	if b.steps-b.began >= b.plan/polishShare {
 		b.nextRound()
 		return
 	}
@@ -330,7 +334,7 @@ func (b *Block) polish() {
 	}
 	b.note()
 	b.force(e, place)
-	bid, warm := int32(bidFirst+b.rng.Below(bidLast-bidFirst)), uint32(b.rng.Below(heat))
+	bid, warm := int32(bidFirst+b.rng.Below(bidLast-bidFirst)), uint32(b.rng.Below(heatLast))
 	for end := b.steps + tryLength; len(b.missing) > 0; {
 		if b.steps >= end || b.kept+tryLoss < before || len(b.missing) > tryMissing {
 			b.undo()
@@ -350,7 +354,7 @@ func (b *Block) polish() {
 func (b *Block) lost() (e int32, place int) {
 	for range 64 { // chosen: finds one in a hundred with even odds
 		e := int32(b.rng.Below(len(b.place)))
-		if b.old[e] == 0 || b.isOld(e, int(b.place[e])) {
+		if b.old[e] == 0 || b.place[e] < 0 || b.isOld(e, int(b.place[e])) {
 			continue
 		}
 		places := b.old[e]
@@ -358,7 +362,7 @@ func (b *Block) lost() (e int32, place int) {
 			places &= places - 1
 		}
 		place := bits.TrailingZeros64(places)
-		if out, in := b.ports(e, place); b.out[out] < 0 || b.out[out] != b.in[in] {
+		if low, high := b.ports(e, place); b.at[low] < 0 || b.at[low] != b.at[high] {
 			return e, place // not taken by another link of the pair
 		}
 	}

@@ -2,25 +2,28 @@ package wiring
 
 // MaxBlock is the largest number of even switches that is searched as one; a
 // link then has at most 64 places, one bit each. Larger groups are halved
-// first (halve.go), those of few pods already beyond fewBlock: a descent of
-// theirs closes late on more.
-const MaxBlock, fewBlock, fewPods = 32, 16, 64 // chosen, by runs against a solver and with up to 512 pods
+// first (halve.go).
+const MaxBlock = 32
+
+// unpaid is what the link in a free port pays: no bid is as high.
+const unpaid = 1 << 20
 
 // seats is where the links of a block are: every wanted link is one item, in
 // a place or missing. Place 2k is even switch k from the link's lower pod to
 // its higher, place 2k+1 the same switch back.
 //
-// Ports are indexed pod*switches + k, so that what a link looks at lies
-// together.
+// Ports are indexed pod*2*switches + 2k for the light that comes from the pod,
+// + 2k+1 for that which goes to it. So what a link looks at lies together, and
+// in place p it has port p of its lower pod and port p^1 of its higher.
 type seats struct {
 	pods, switches int
 	low, high      []int32  // of a link: the first port of each end
 	old            []uint64 // of a link: the places where its pair had a circuit
 	toll           []int32  // of a link and place: see prices
 
-	place   []int8     // of a link; -1 missing
-	out, in []int32    // of a port: the link there, -1 none
-	paid    [2][]int32 // of an out and an in port: the toll of the link there
+	place   []int8  // of a link; -1 missing
+	at      []int32 // of a port: the link there, -1 none
+	paid    []int32 // of a port: the toll of the link there, or unpaid
 	missing []int32
 	where   []int32 // of a missing link: its index in missing
 	kept    int     // links in a place that was theirs
@@ -36,30 +39,29 @@ type move struct {
 }
 
 func newSeats(t Topology, old Half) *seats {
-	links, ports := t.Circuits(), t.Pods*old.Switches
+	links, places := t.Circuits(), 2*old.Switches
 	s := &seats{
 		pods: t.Pods, switches: old.Switches,
 		low: make([]int32, 0, links), high: make([]int32, 0, links), old: make([]uint64, 0, links),
-		toll:  make([]int32, links*2*old.Switches),
+		toll:  make([]int32, links*places),
 		place: make([]int8, links), where: make([]int32, links), missing: make([]int32, 0, links),
-		out: make([]int32, ports), in: make([]int32, ports),
-		paid: [2][]int32{make([]int32, ports), make([]int32, ports)},
+		at: make([]int32, t.Pods*places), paid: make([]int32, t.Pods*places),
 	}
 	for _, l := range t.Links {
-		places := uint64(0)
+		had := uint64(0)
 		for k := range old.Switches {
 			row := old.Row(k)
 			if row[l.I] == l.J {
-				places |= 1 << (2 * k)
+				had |= 1 << (2 * k)
 			}
 			if row[l.J] == l.I && l.I != l.J {
-				places |= 2 << (2 * k)
+				had |= 2 << (2 * k)
 			}
 		}
 		for range l.circuits() {
-			s.low = append(s.low, l.I*int32(old.Switches))
-			s.high = append(s.high, l.J*int32(old.Switches))
-			s.old = append(s.old, places)
+			s.low = append(s.low, l.I*int32(places))
+			s.high = append(s.high, l.J*int32(places))
+			s.old = append(s.old, had)
 		}
 	}
 	s.clear()
@@ -68,8 +70,8 @@ func newSeats(t Topology, old Half) *seats {
 
 // clear takes every link out.
 func (s *seats) clear() {
-	for n := range s.out {
-		s.out[n], s.in[n] = -1, -1
+	for n := range s.at {
+		s.at[n], s.paid[n] = -1, unpaid
 	}
 	s.missing = s.missing[:0]
 	for e := range s.place {
@@ -80,28 +82,33 @@ func (s *seats) clear() {
 	s.kept = 0
 }
 
-// ports gives the two switch ports of a place: where light comes from a pod,
-// and where it goes to one.
-func (s *seats) ports(e int32, place int) (out, in int) {
-	k := place >> 1
-	if place&1 == 0 {
-		return int(s.low[e]) + k, int(s.high[e]) + k
-	}
-	return int(s.high[e]) + k, int(s.low[e]) + k
+// places is how many places a link has.
+func (s *seats) places() int { return 2 * s.switches }
+
+// ports gives the two switch ports of a place, at a link's lower and at its
+// higher pod.
+func (s *seats) ports(e int32, place int) (low, high int) {
+	return int(s.low[e]) + place, int(s.high[e]) + place ^ 1
 }
 
 // isOld says whether the pair of a link had a circuit in this place.
 func (s *seats) isOld(e int32, place int) bool { return s.old[e]>>place&1 != 0 }
 
+// isFree says whether both ports of a place are.
+func (s *seats) isFree(e int32, place int) bool {
+	low, high := s.ports(e, place)
+	return s.at[low] < 0 && s.at[high] < 0
+}
+
 // put places a missing link; both ports must be free.
 func (s *seats) put(e int32, place int) {
-	out, in := s.ports(e, place)
+	low, high := s.ports(e, place)
 	if s.noting {
 		s.log = append(s.log, move{e, -1})
 	}
 	toll := s.toll[int(e)*2*s.switches+place]
-	s.out[out], s.in[in] = e, e
-	s.paid[0][out], s.paid[1][in] = toll, toll
+	s.at[low], s.at[high] = e, e
+	s.paid[low], s.paid[high] = toll, toll
 	s.place[e] = int8(place)
 	s.kept += int(s.old[e] >> place & 1)
 	last := len(s.missing) - 1
@@ -114,15 +121,27 @@ func (s *seats) put(e int32, place int) {
 // drop takes a link out of its place.
 func (s *seats) drop(e int32) {
 	place := int(s.place[e])
-	out, in := s.ports(e, place)
+	low, high := s.ports(e, place)
 	if s.noting {
 		s.log = append(s.log, move{e, int8(place)})
 	}
-	s.out[out], s.in[in] = -1, -1
+	s.at[low], s.at[high] = -1, -1
+	s.paid[low], s.paid[high] = unpaid, unpaid
 	s.place[e] = -1
 	s.kept -= int(s.old[e] >> place & 1)
 	s.where[e] = int32(len(s.missing))
 	s.missing = append(s.missing, e)
+}
+
+// pay has every link that is in a place pay what that costs now.
+func (s *seats) pay() {
+	for e, place := range s.place {
+		if place >= 0 {
+			low, high := s.ports(int32(e), int(place))
+			toll := s.toll[e*s.places()+int(place)]
+			s.paid[low], s.paid[high] = toll, toll
+		}
+	}
 }
 
 // note begins a log.
@@ -147,8 +166,11 @@ func (s *seats) undo() {
 func (s *seats) half(places []int8) Half {
 	h := NewHalf(s.pods, s.switches)
 	for e, place := range places {
-		out, in := s.ports(int32(e), int(place))
-		h.Row(int(place >> 1))[out/s.switches] = int32(in / s.switches)
+		from, to := s.low[e], s.high[e]
+		if place&1 != 0 {
+			from, to = to, from
+		}
+		h.Row(int(place >> 1))[int(from)/s.places()] = to / int32(s.places())
 	}
 	return h
 }

@@ -27,7 +27,7 @@ const (
 	maxRewireLength = 1000
 	maxRewirePorts  = 1 << 21
 	maxRewireSteps  = 1 << 30
-	stepsPerLink    = 120 // the default budget: about 0.2 s of a core for 32k ports
+	stepsPerLink    = 240 // the default budget: about 0.2 s of a core for 32k ports
 )
 
 // RewireConfig is sequences of logical topologies, one for each pair of an
