@@ -26,7 +26,7 @@ type Send struct{ From, To, GPU int }
 // those that send what an earlier one did the other way, are one.
 func (c Collective) Phases(podOf []int32, gpus int) (out [][]Send) {
 	n := len(podOf)
-	d := domain{rows: [][]int{make([]int, n)}, podOf: podOf, rails: gpus, flows: make([]int, n*n)}
+	d := domain{rows: [][]int{make([]int, n)}, podOf: podOf, rails: gpus, flows: map[int]int{}}
 	for i := range n {
 		d.rows[0][i] = i
 	}
@@ -42,10 +42,10 @@ func (c Collective) Phases(podOf []int32, gpus int) (out [][]Send) {
 // domain is a data parallel domain: the replicas of one stage, and what they
 // send to each other.
 type domain struct {
-	rows  [][]int // by part of a tensor parallel domain: the leaf of each replica
-	podOf []int32 // of a leaf
-	rails int     // GPUs of a part
-	flows []int   // from leaf to leaf, of the phase under way
+	rows  [][]int     // by part of a tensor parallel domain: the leaf of each replica
+	podOf []int32     // of a leaf
+	rails int         // GPUs of a part
+	flows map[int]int // from leaf to leaf, of the phase under way: sender * leaves + receiver
 	each  func(from, to, rail int)
 }
 

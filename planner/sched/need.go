@@ -1,5 +1,10 @@
 package sched
 
+import (
+	"maps"
+	"slices"
+)
+
 // Want is what a job wants between two leaves of different pods: links for its
 // data parallel traffic and for its pipelines. The two have their time each,
 // so they share links.
@@ -29,24 +34,25 @@ func needOf(c Collective, parts [][][]int, podOf []int32, rails int) ([]Want, er
 	}
 	parts, leaves := renumber(parts, len(podOf))
 	n := len(leaves)
-	d := domain{rows: make([][]int, len(parts)), podOf: make([]int32, n), rails: rails, flows: make([]int, n*n)}
+	d := domain{rows: make([][]int, len(parts)), podOf: make([]int32, n), rails: rails, flows: map[int]int{}}
 	for a, leaf := range leaves {
 		d.podOf[a] = podOf[leaf]
 	}
-	wants := make([]Want, n*n) // dense: leaves of one job
-	pair := func(a, b int) *Want { return &wants[min(a, b)*n+max(a, b)] }
+	wants := map[int]Want{} // of two leaves, as flows; few of all pairs have any
+	add := func(a, b, dp, pp int) {
+		if d.podOf[a] != d.podOf[b] {
+			at := min(a, b)*n + max(a, b)
+			w := wants[at]
+			wants[at] = Want{DP: max(w.DP, dp), PP: w.PP + pp}
+		}
+	}
 	for r := range parts[0] {
 		for k := range parts {
 			d.rows[k] = parts[k][r]
 		}
 		for phase := 0; d.phase(c, phase); phase++ {
-			for a := range n {
-				for b := a + 1; b < n; b++ {
-					if f := max(d.flows[a*n+b], d.flows[b*n+a]); f > 0 && d.podOf[a] != d.podOf[b] {
-						w := pair(a, b)
-						w.DP = max(w.DP, f)
-					}
-				}
+			for at, f := range d.flows { // any order: the most of each pair
+				add(at/n, at%n, f, 0)
 			}
 			clear(d.flows)
 		}
@@ -54,18 +60,15 @@ func needOf(c Collective, parts [][][]int, podOf []int32, rails int) ([]Want, er
 	for _, leafOf := range parts {
 		for r := 1; r < len(leafOf); r++ {
 			for c, a := range leafOf[r-1] {
-				if b := leafOf[r][c]; d.podOf[a] != d.podOf[b] {
-					pair(a, b).PP += rails
-				}
+				add(a, leafOf[r][c], 0, rails)
 			}
 		}
 	}
 	var out []Want
-	for i, w := range wants {
-		if w.Links() > 0 {
-			w.A, w.B = leaves[i/n], leaves[i%n]
-			out = append(out, w)
-		}
+	for _, at := range slices.Sorted(maps.Keys(wants)) {
+		w := wants[at]
+		w.A, w.B = leaves[at/n], leaves[at%n]
+		out = append(out, w)
 	}
 	return out, nil
 }

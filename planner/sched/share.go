@@ -38,22 +38,27 @@ func Fit(wants []Want, used []int, ports int) ([]int, error) {
 		at[w.B] = append(at[w.B], n)
 	}
 	for {
-		leaf := -1
-		for a, n := range load {
-			if n > ports && len(at[a]) > 0 && (leaf < 0 || n > load[leaf]) {
-				leaf = a
+		most := ports
+		for leaf, n := range load {
+			if len(at[leaf]) > 0 {
+				most = max(most, n)
 			}
 		}
-		if leaf < 0 {
+		if most == ports {
 			return got, nil
 		}
-		n := cheapest(wants, got, at[leaf], func(n int) bool { return load[wants[n].A]+load[wants[n].B]-load[leaf] > ports })
-		if n < 0 {
-			return nil, &FullLeaf{leaf, ports, used[leaf], len(at[leaf])}
+		for leaf := range load { // none grows, so they are furthest over one after the other
+			if load[leaf] != most || len(at[leaf]) == 0 {
+				continue
+			}
+			n := cheapest(wants, got, at[leaf], func(n int) bool { return load[wants[n].A]+load[wants[n].B]-load[leaf] > ports })
+			if n < 0 {
+				return nil, &FullLeaf{leaf, ports, used[leaf], len(at[leaf])}
+			}
+			got[n]--
+			load[wants[n].A]--
+			load[wants[n].B]--
 		}
-		got[n]--
-		load[wants[n].A]--
-		load[wants[n].B]--
 	}
 }
 
