@@ -215,6 +215,12 @@ bench-metrics: ## pages of 10,000 nodes every 15 s in shares of a core; pages, r
 bench-hostile: build ## a stranger at the embedded broker of 64 nodes: forged, mutated, repeated messages, floods, held connections (SCALE, FLOOD, ONLY)
 	@.ci/hostile.sh
 
+.PHONY: bench-sealed
+bench-sealed: build ## the same with all messages sealed, the stranger with a node's key and all that was ever said (SCALE 1: a million messages); then without verification, which must fail
+	@SEAL=enforce .ci/hostile.sh
+	@echo "planted defect: seals are looked at and not enforced"
+	@if SEAL=warn SCALE=0.005 .ci/hostile.sh; then echo "not noticed"; exit 1; else echo "noticed"; fi
+
 .PHONY: bench-cose
 bench-cose: ## sealed messages against veraison/go-cose, byte for byte (a module of its own: fetched, or skipped)
 	@if (cd bridge/cose && $(GO) mod download) 2>/dev/null; then cd bridge/cose && $(GO) test -count=1 .; else echo "skipped: go-cose cannot be had here; its vectors are in proto/seal/testdata"; fi

@@ -23,6 +23,12 @@ func runHostile(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.DurationVar(&cfg.Flood, "flood", time.Minute, "length of the long attacks")
 	fs.StringVar(&cfg.Socket, "socket", "", "unix socket of an agent of one's own; none: its attacks are not tried")
 	fs.StringVar(&cfg.Core, "core", "", "fabric of circuits on the same broker, its first jobs are this command's; none: its attacks are not tried")
+	var seals hostile.Seals
+	fs.StringVar(&seals.NodeKey, "stolen-key", "", "a node's key, of a fabric whose messages are sealed; none: they are not")
+	fs.IntVar(&seals.Node, "stolen-node", 9, "the node of -stolen-key")
+	fs.StringVar(&seals.TrustFile, "trust", "", "the fabric's trust document, with -stolen-key")
+	fs.StringVar(&seals.Cert, "cert", "", "certificate of an operator who may operate, with -stolen-key")
+	fs.StringVar(&seals.Key, "key", "", "the operator's key, with -stolen-key")
 	only := fs.String("only", "", "attacks, with commas between them; none: all")
 	asJSON := fs.Bool("json", false, "print a JSON object for each attack and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Attacks a fabric of one's own on this machine, and looks after each attack how
@@ -33,6 +39,9 @@ example: ocs-sim hostile -broker mqtt://127.0.0.1:18830 -only numbers,flood`); e
 	}
 	if cfg.Nodes < 1 || cfg.Nodes > fabric.MaxNodes {
 		return cli.Usage("nodes", fmt.Sprintf("1 to %d", fabric.MaxNodes), "%d", cfg.Nodes)
+	}
+	if seals.NodeKey != "" {
+		cfg.Seals = &seals
 	}
 	if *only != "" {
 		cfg.Only = strings.Split(*only, ",")

@@ -32,7 +32,7 @@ func (c *clientFlags) identify(cl *client, to *mqtt.Config) error {
 		to.CertFile, to.KeyFile = "", "" // for seals alone
 	}
 	// Two terminals of one operator are two clients: the broker knows them by this.
-	to.ClientID = strings.ReplaceAll(h.String(), "/", "-") + "-" + strings.TrimPrefix(cl.Name, "ctl-")
+	to.ClientID = h.OperatorClient(strings.TrimPrefix(cl.Name, "ctl-"))
 	cl.Name, c.fabric, to.Guard = h.ID, h.Fabric, s
 	return nil
 }

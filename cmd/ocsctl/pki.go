@@ -386,3 +386,20 @@ example: ocsctl pki trust sign -new-root`, true)
 	root := seal.IDOf(folder.Trust.Root[:])
 	return f.changed(folder, out, "sealed_by", "root", slices.Insert(folder.Trust.Roots()[1:], 0, root))
 }
+
+func pkiACL(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki acl")
+	broker := f.fs.String("broker", "mosquitto", "`KIND` of broker: mosquitto; the planner's own has these rights by itself")
+	folder, words, err := f.open(args, `Prints the access list for a broker: who may publish and listen where, by the name in
+the certificate, and above it what the listeners need. It changes with planners and
+operators, not with nodes.
+
+example: ocsctl pki acl -broker mosquitto`, false)
+	if err != nil {
+		return err
+	}
+	if len(words) > 0 || *broker != "mosquitto" {
+		return wrongUsage("broker", "mosquitto", "%q", strings.TrimSpace(*broker+" "+strings.Join(words, " ")))
+	}
+	return folder.Mosquitto(out)
+}

@@ -17,6 +17,7 @@ import (
 	"ringlight/proto"
 	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
+	"ringlight/proto/seal"
 )
 
 // Settings of the embedded broker, each for a defect of its defaults.
@@ -44,7 +45,10 @@ type BrokerConfig struct {
 	CertFile string // PEM, own; with KeyFile and CAFile the listener is mqtts
 	KeyFile  string
 	Insecure bool // allow mqtt beyond loopback
-	Log      *slog.Logger
+	// Trust gives clients of a TLS listener the rights of their names; nil: those
+	// whom the authority certifies may do everything.
+	Trust func() *seal.Trust
+	Log   *slog.Logger
 }
 
 // Broker is an embedded broker. It keeps nothing: after Close and a new start
@@ -72,8 +76,9 @@ func StartBrokerWith(cfg BrokerConfig) (*Broker, error) {
 		return nil, err
 	}
 	b := &Broker{scheme: "mqtt://"}
+	var trust func() *seal.Trust
 	if tlsConfig != nil {
-		b.scheme = "mqtts://"
+		b.scheme, trust = "mqtts://", cfg.Trust
 	}
 	log := limit.Logger(cfg.Log)
 	l, err := net.Listen("tcp", cfg.Listen)
@@ -85,17 +90,17 @@ func StartBrokerWith(cfg BrokerConfig) (*Broker, error) {
 	if tlsConfig != nil {
 		in = tls.NewListener(in, tlsConfig)
 	}
-	if err := b.serve(in, log); err != nil {
+	if err := b.serve(in, trust, log); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("server: broker on %s: %w", cfg.Listen, err)
 	}
 	return b, nil
 }
 
-func (b *Broker) serve(in net.Listener, log *slog.Logger) error {
+func (b *Broker) serve(in net.Listener, trust func() *seal.Trust, log *slog.Logger) error {
 	b.server = mochi.New(brokerOptions(log))
 	b.close = sync.OnceValue(b.server.Close)
-	b.limits = newLimits(b, log)
+	b.limits = newLimits(b, trust, log)
 	if err := b.server.AddHook(b.limits, nil); err != nil {
 		return err
 	}

@@ -12,7 +12,9 @@ import (
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"ringlight/proto"
 	"ringlight/proto/limit"
+	"ringlight/proto/seal"
 )
 
 // What one stranger can cost the embedded broker. Whoever goes beyond a limit
@@ -84,6 +86,8 @@ type limits struct {
 	sizes  sync.Map     // topic -> int64, of the message that is being handed out on it
 	mu     sync.Mutex
 	client map[*mochi.Client]*account
+	names  map[*mochi.Client]proto.Grants // of those that are in, where there are rights
+	trust  func() *seal.Trust             // nil: everybody may do everything
 	kept   retained
 }
 
@@ -97,8 +101,8 @@ type account struct {
 	ended   bool
 }
 
-func newLimits(b *Broker, log *slog.Logger) *limits {
-	return &limits{broker: b, log: log, client: map[*mochi.Client]*account{}, kept: retained{sizes: map[string]int{}}}
+func newLimits(b *Broker, trust func() *seal.Trust, log *slog.Logger) *limits {
+	return &limits{broker: b, log: log, client: map[*mochi.Client]*account{}, names: map[*mochi.Client]proto.Grants{}, trust: trust, kept: retained{sizes: map[string]int{}}}
 }
 
 func (h *limits) ID() string { return "limits" }
@@ -119,9 +123,6 @@ func (h *limits) of(cl *mochi.Client) *account {
 	return h.client[cl]
 }
 
-// OnConnectAuthenticate lets everybody in who came through the listener.
-func (h *limits) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { return true }
-
 // OnConnect takes a client in. What MQTT 5 could have kept for it is left out:
 // ours speak 3.1.1.
 func (h *limits) OnConnect(cl *mochi.Client, _ packets.Packet) error {
@@ -140,6 +141,7 @@ func (h *limits) OnConnect(cl *mochi.Client, _ packets.Packet) error {
 	h.succeed(cl)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.name(cl)
 	h.client[cl] = &account{unacked: map[uint16]int64{}}
 	return nil
 }
@@ -168,6 +170,7 @@ func (h *limits) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
 	h.mu.Lock()
 	a := h.client[cl]
 	delete(h.client, cl)
+	delete(h.names, cl)
 	h.mu.Unlock()
 	if a == nil {
 		return
@@ -235,7 +238,7 @@ func (h *limits) fits(cl *mochi.Client, topic string) bool {
 // OnACLCheck is asked for each topic that is published, each filter that is
 // subscribed, and each message before it is queued for a subscriber.
 func (h *limits) OnACLCheck(cl *mochi.Client, topic string, write bool) bool {
-	if !h.fits(cl, topic) {
+	if !h.fits(cl, topic) || !h.may(cl, topic, write) {
 		return false
 	}
 	if write {

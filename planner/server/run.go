@@ -117,7 +117,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	broker := cfg.Broker
 	var own *Broker
 	if broker == "" {
-		if own, err = StartBrokerWith(cfg.embedded()); err != nil {
+		if own, err = StartBrokerWith(cfg.embeddedWith(at)); err != nil {
 			return err
 		}
 		defer own.Close()

@@ -28,6 +28,15 @@ func (c *Config) newGuard(fabric string) (*guard.Guard, error) {
 		Kept: c.Seals.Kept, Reports: c.Seals.Reports, Log: c.Log})
 }
 
+// embeddedWith is the embedded broker with rights by name, where a guard knows names.
+func (c *Config) embeddedWith(g *guard.Guard) BrokerConfig {
+	b := c.embedded()
+	if g != nil {
+		b.Trust = g.Trust
+	}
+	return b
+}
+
 // announce tells everybody whom to trust, once on each connection and for each
 // edition. Whoever hears it judges it by its root.
 func (s *server) announce() {
@@ -40,5 +49,8 @@ func (s *server) announce() {
 	}
 	if s.sendOut(proto.Packet{Kind: proto.Publish, Topic: s.topics.Trust(), Payload: t.Sealed(), QoS: proto.TopicTrust.QoS(), Retain: proto.TopicTrust.Retain()}) == nil {
 		s.told = t
+		if s.broker != nil {
+			s.broker.Revoke()
+		}
 	}
 }

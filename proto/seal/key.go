@@ -23,3 +23,9 @@ func ParseKey(text []byte) (ed25519.PrivateKey, error) {
 	}
 	return ed, nil
 }
+
+// IDOfCertificate is the name of a certificate's key; false: it is not an Ed25519 key.
+func IDOfCertificate(c *x509.Certificate) (KeyID, bool) {
+	key, ok := c.PublicKey.(ed25519.PublicKey)
+	return IDOf(key), ok
+}

@@ -97,7 +97,7 @@ func jobLists(ctx context.Context, s *stranger) (int, error) {
 		return 0, fmt.Errorf("no -core given, not tried")
 	}
 	topics := proto.Topics{Fabric: s.cfg.Core}
-	a, err := newAsker(s.cfg.Broker, topics)
+	a, err := s.cfg.newAsker(topics)
 	if err != nil {
 		return 0, err
 	}

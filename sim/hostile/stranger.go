@@ -26,6 +26,7 @@ type Config struct {
 	Core   string        // name of a fabric of circuits on the same broker; "": none
 	Socket string        // of an agent on this machine; "": none
 	Only   []string      // names of attacks; none: all
+	Seals  *Seals        // of a fabric whose messages are sealed; nil: they are not
 	Report func(Result)  // is told each result as it comes
 }
 
@@ -84,11 +85,11 @@ func Run(ctx context.Context, cfg Config) ([]Result, error) {
 		}
 	}
 	s := &stranger{cfg: cfg, topics: proto.Topics{Fabric: cfg.Fabric}, host: u.Host, random: detmath.Stream(cfg.Seed, 0)}
-	if s.asker, err = newAsker(cfg.Broker, s.topics); err != nil {
+	if s.asker, err = cfg.newAsker(s.topics); err != nil {
 		return nil, err
 	}
 	defer s.asker.Link.Close()
-	if s.watch, err = newAsker(cfg.Broker, s.topics); err != nil {
+	if s.watch, err = cfg.newAsker(s.topics); err != nil {
 		return nil, err
 	}
 	defer s.watch.Link.Close()
@@ -96,8 +97,16 @@ func Run(ctx context.Context, cfg Config) ([]Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hostile: the fabric is not in service to begin with: %w", err)
 	}
+	if err := s.history(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.listen(ctx, 12*time.Second); err != nil {
 		return nil, err
+	}
+	if cfg.Seals != nil { // its history moved light
+		if before, err = s.asker.settled(ctx, backPatience); err != nil {
+			return nil, err
+		}
 	}
 	var out []Result
 	for _, a := range list {
@@ -268,12 +277,19 @@ const answerPatience = 10 * time.Second
 // asker asks the planner as ocsctl does. It is for one goroutine.
 type asker struct{ mqtt.Asker }
 
-func newAsker(broker string, topics proto.Topics) (*asker, error) {
+func (c *Config) newAsker(topics proto.Topics) (*asker, error) {
 	a := &asker{mqtt.Asker{Topics: topics, Wait: answerPatience}}
 	rand.Read(a.Seed[:])
 	a.Name = fmt.Sprintf("watch-%x", a.Seed)
-	l, err := mqtt.Dial(mqtt.Config{Broker: broker, ClientID: topics.Fabric + "-" + a.Name, Ordered: true,
-		Subscriptions: []string{topics.Reply(a.Name)}, MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second})
+	to := mqtt.Config{Broker: c.Broker, ClientID: topics.Fabric + "-" + a.Name, Ordered: true, MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second}
+	if g, name, err := c.sealer(); err != nil {
+		return nil, err
+	} else if g != nil {
+		to.Guard, a.Name = g, name
+		to.Subscriptions = append(to.Subscriptions, topics.Planner())
+	}
+	to.Subscriptions = append(to.Subscriptions, topics.Reply(a.Name))
+	l, err := mqtt.Dial(to)
 	a.Link = l
 	return a, err
 }

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"ringlight/proto"
+	"ringlight/proto/limit"
+	"ringlight/proto/seal"
+)
+
+// trusted says who a certificate's holder is, where a trust document names holders;
+// why not, otherwise.
+func trusted(t *seal.Trust, cert *x509.Certificate) (proto.Holder, string) {
+	h, err := proto.ParseHolder(cert.Subject.CommonName)
+	if err != nil {
+		return h, "its certificate names no holder"
+	}
+	id, ok := seal.IDOfCertificate(cert)
+	if !ok {
+		return h, "its certificate's key is not Ed25519"
+	}
+	k, known := t.Find(id)
+	switch {
+	case known && k.Holder == h:
+		return h, ""
+	case !known && h.Kind == proto.HolderNode && h.Fabric == t.Fabric && !t.KnowsNodes():
+		return h, "" // whose keys are not told here
+	}
+	return h, "its key is not trusted as " + h.String()
+}
+
+// holder is who a client is by its certificate.
+func (h *limits) holder(cl *mochi.Client) (proto.Holder, string) {
+	conn, ok := cl.Net.Conn.(*tls.Conn)
+	if !ok {
+		return proto.Holder{}, "it has no certificate"
+	}
+	chain := conn.ConnectionState().PeerCertificates // on a resumed session too
+	if len(chain) == 0 {
+		return proto.Holder{}, "it has no certificate"
+	}
+	return trusted(h.trust(), chain[0])
+}
+
+// OnConnectAuthenticate lets everybody in who came through the listener, unless
+// there are rights by name: then those whose key is trusted, under client ids of their own,
+// with wills on topics of their own.
+func (h *limits) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool {
+	if h.trust == nil {
+		return true
+	}
+	who, why := h.holder(cl)
+	switch {
+	case why != "":
+	case !who.OwnsClient(pk.Connect.ClientIdentifier):
+		why = "the client id is not one of " + who.String()
+	case pk.Connect.WillFlag && !who.Grants().Allow(true, pk.Connect.WillTopic):
+		why = "its will is on a topic that is not one of " + who.String()
+	}
+	if why != "" {
+		h.warn(cl, "not let in: "+why)
+		return false
+	}
+	return true
+}
+
+// name remembers the rights of who was let in. The caller has the lock.
+func (h *limits) name(cl *mochi.Client) {
+	if h.trust == nil {
+		return
+	}
+	who, _ := h.holder(cl)
+	h.names[cl] = who.Grants()
+}
+
+// may holds a client to the rights of its name.
+func (h *limits) may(cl *mochi.Client, topic string, write bool) bool {
+	if h.trust == nil {
+		return true
+	}
+	h.mu.Lock()
+	list := h.names[cl]
+	h.mu.Unlock()
+	if list.Allow(write, topic) {
+		return true
+	}
+	if list != nil {
+		verb := "subscribe to "
+		if write {
+			verb = "publish on "
+		}
+		h.warn(cl, "by its name it may not "+verb+clip(topic))
+	}
+	return false
+}
+
+// Revoke ends the connections of those whose keys are trusted no more.
+func (b *Broker) Revoke() {
+	h := b.limits
+	if h.trust == nil {
+		return
+	}
+	h.mu.Lock()
+	var all []*mochi.Client
+	for cl := range h.names { // any order: each ends by itself
+		all = append(all, cl)
+	}
+	h.mu.Unlock()
+	for _, cl := range all {
+		if _, why := h.holder(cl); why != "" {
+			h.warn(cl, "thrown out: "+why)
+			cl.Stop(packets.ErrNotAuthorized)
+			if c := limit.Of(cl.Net.Conn); c != nil {
+				c.Reset()
+			}
+		}
+	}
+}

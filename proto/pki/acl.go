@@ -1,0 +1,77 @@
+package pki
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"ringlight/proto"
+)
+
+// Mosquitto writes the rights of a fabric as an access list of mosquitto 2, with what
+// its listeners need. Patterns with %u, the name in a certificate, serve any number
+// of nodes; planners and operators are listed. All rights are those of proto's table.
+func (f *Folder) Mosquitto(w io.Writer) error {
+	t := f.Trust
+	node := proto.Topics{Fabric: t.Fabric}.NodeHolder(0)
+	operator := proto.Holder{Fabric: t.Fabric, Kind: proto.HolderOperator, ID: "x"}
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Access list of mosquitto for fabric %s, edition %d, by ocsctl pki acl. Nodes connect to
+# a listener of their own, where the name in the certificate is the client id too, so
+# that none throws another off; planners and operators to another:
+#
+#   listener 8883
+#   cafile ca.pem
+#   certfile %s-broker-NAME.pem
+#   keyfile %s-broker-NAME.key
+#   require_certificate true
+#   use_identity_as_username true
+#   use_username_as_clientid true     # nodes' listener only
+#   acl_file this file
+#
+# What nodes share, operators may read too: patterns are for everybody.
+`, t.Fabric, t.Edition, t.Fabric, t.Fabric)
+	own := func(h proto.Holder) {
+		for _, g := range h.Grants() {
+			if g.Own {
+				fmt.Fprintf(&b, "pattern %s %s\n", access(g), strings.Replace(g.Filter, h.String(), "%u", 1))
+			}
+		}
+	}
+	own(node)
+	own(operator)
+	for _, g := range node.Grants() {
+		if !g.Own {
+			fmt.Fprintf(&b, "pattern %s %s\n", access(g), g.Filter)
+		}
+	}
+	done := map[string]bool{}
+	for _, k := range t.Keys {
+		h, err := proto.ParseHolder(k.Name)
+		if err != nil {
+			return err
+		}
+		if done[k.Name] {
+			continue // a second key
+		}
+		done[k.Name] = true
+		fmt.Fprintf(&b, "\nuser %s\n", k.Name)
+		for _, g := range h.Grants() {
+			if !g.Own {
+				fmt.Fprintf(&b, "topic %s %s\n", access(g), g.Filter)
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func access(g proto.Grant) string {
+	switch {
+	case g.Publish && g.Receive:
+		return "readwrite"
+	case g.Publish:
+		return "write"
+	}
+	return "read"
+}
