@@ -118,8 +118,8 @@ func (r *restarting) looked(now time.Duration, why string) {
 		r.depart()
 	case why != "":
 		r.deny(now, refused)
-	case r.wire.beat.at != 0 && !r.wire.beat.features.Has(proto.FeatureRestart):
-		r.until = now // nobody there would answer
+	case r.cfg.isSwitch(), r.wire.beat.at != 0 && !r.wire.beat.features.Has(proto.FeatureRestart):
+		r.until = now // nobody is asked, or would answer
 	default:
 		r.report(now) // the question goes out with it
 	}
@@ -127,7 +127,7 @@ func (r *restarting) looked(now time.Duration, why string) {
 
 // wants reports whether leave is asked for.
 func (r *restarting) wants() bool {
-	return len(r.asks) > 0 && !r.looking && !r.leave && r.wire.beat.features.Has(proto.FeatureRestart)
+	return len(r.asks) > 0 && !r.looking && !r.leave && !r.cfg.isSwitch() && r.wire.beat.features.Has(proto.FeatureRestart)
 }
 
 // due is when leave must have come.
@@ -145,6 +145,8 @@ func (r *restarting) overdue(now time.Duration) {
 	}
 	why := "no planner was heard"
 	switch {
+	case r.cfg.isSwitch():
+		why = "a switch needs none"
 	case r.wire.beat.at == 0:
 	case !r.wire.beat.features.Has(proto.FeatureRestart):
 		why = "the planner in service is of a release that gives no leave"
@@ -168,10 +170,7 @@ func (r *restarting) open() string {
 			return fmt.Sprintf("its %s side carries ring %d", s.Side, s.Ring)
 		}
 	}
-	if n := len(m.Circuits); n > 0 {
-		return proto.Count(n, "circuit") + " go through it"
-	}
-	return ""
+	return "" // a switch protects nothing
 }
 
 func (r *restarting) deny(now time.Duration, err *proto.Error) {

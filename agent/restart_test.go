@@ -123,3 +123,35 @@ func TestWithoutLeaveARingIsNotLeft(t *testing.T) {
 		t.Errorf("answered %+v, ended %d, asks %v", *ans, *ended, x.last.AsksRestart)
 	}
 }
+
+// Goal: a switch, which protects nothing, asks nobody, unless it makes circuits.
+// Method: it is asked while a commit's mirrors move, and when they stand.
+func TestASwitchAsksNobody(t *testing.T) {
+	r := newSwitchRig(t, 8)
+	r.start()
+	ended := 0
+	r.host.agent.cfg.Restarts = true
+	r.host.Restart = func(string) { r.host.Deliver(r.world.Now(), Input{Kind: InRestart}) }
+	r.host.End = func() { ended++ }
+	ask := func() (ans *Answer) {
+		r.host.Ask(r.world.Now(), Ask{Verb: AskRestart, Value: 60_000}, func(a *Answer) { ans = a })
+		r.poll()
+		r.run(10*time.Millisecond, nil)
+		return ans
+	}
+	d := r.desired(shift(6, 8, 3)...)
+	r.prepare(d)
+	r.decide(d, proto.Commit)
+	for r.spi == 0 {
+		r.step(r.world.Now() + time.Second)
+	}
+	if a := ask(); a == nil || a.Err == nil || a.Err.Code != proto.Busy || ended != 0 {
+		t.Fatalf("in a change: %+v, ended %d", a, ended)
+	}
+	r.must("done", time.Second, func() bool { return r.done(d) })
+	r.run(time.Second, nil)
+	if a := ask(); a == nil || a.Err != nil || ended != 1 {
+		t.Errorf("%+v, ended %d", a, ended)
+	}
+	r.checkLight(d.Circuits...)
+}

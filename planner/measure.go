@@ -3,6 +3,7 @@ package planner
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"ringlight/planner/core"
 	"ringlight/planner/hbd"
@@ -24,6 +25,9 @@ type Census struct {
 	CoreCommits     metric.Tally
 	CoreAborts      uint64
 	HasCore         bool
+	Rollout         proto.RolloutState
+	RolloutHalted   bool          // for a node that came back otherwise
+	RolloutWaits    time.Duration // for a node that may not start now
 }
 
 // CensusOf counts.
@@ -39,6 +43,10 @@ func CensusOf(p *Planner) *Census {
 		c.Overview.EventGaps += t.Gaps()
 		c.Overview.Refused += t.Refused()
 	}
+	c.Rollout = p.rollout.State
+	halted, _, _ := p.rollout.Halted()
+	c.RolloutHalted = halted != ""
+	c.RolloutWaits, _ = p.rollout.Stuck()
 	if p.core != nil {
 		c.HasCore, c.Core, c.Switches = true, p.core.Status(), p.core.Table().Count(p.linkSince)
 		c.CoreCommits, c.CoreAborts = core.Txns(p.core)
@@ -113,6 +121,17 @@ var Measures = []measure{
 				p.Word(name).Word("yes").Is(int64(c.Alarms[s][1]))
 			}
 		}),
+
+	metric.Of(family{Name: "ringlight_rollout_state", Help: "1 for the state that the roll-out of new software is in: ocsctl rollout status.", Labels: []string{"state"}},
+		func(c *Census, p *page) {
+			for s := proto.RolloutIdle; s <= proto.RolloutDone; s++ {
+				p.Word(s.String()).Bool(s == c.Rollout)
+			}
+		}),
+	metric.Of(family{Name: "ringlight_rollout_halted", Help: "1 while it is stopped because a node came back otherwise than it went, or not at all."},
+		func(c *Census, p *page) { p.Bool(c.RolloutHalted) }),
+	metric.Of(family{Name: "ringlight_rollout_waits_seconds", Places: metric.Milli, Help: "For how long no node that is left could be restarted: rings with a fault. 0: it does not wait."},
+		func(c *Census, p *page) { p.Is(c.RolloutWaits.Milliseconds()) }),
 
 	metric.Of(family{Name: "ringlight_bypass_seconds", Kind: metric.Histogram, Places: metric.Micro, Labels: []string{"losses"},
 		Help: "Time of one side from the loss of light to confirmed light on another candidate, by ring members passed by."},
