@@ -29,7 +29,7 @@ import (
 func TestOneFaultCostsWhatItTouches(t *testing.T) {
 	largest, timed := 2_000, os.Getenv("RINGLIGHT_GROWTH")
 	fmt.Sscan(timed, &largest)
-	t.Logf("%9s %7s %6s %10s %11s %11s %11s %9s %9s %9s", "nodes", "spares", "short", "near, us", "second, us", "all, us", "step, us", "replace", "place", "heap MiB")
+	t.Logf("%9s %7s %6s %10s %11s %11s %11s %9s %9s %14s", "nodes", "spares", "short", "near, us", "second, us", "all, us", "step, us", "replace", "place", "heap, peak MiB")
 	var rows []grown
 	for nodes := min(10_000, largest); nodes <= largest; nodes *= 10 {
 		for _, spares := range []int{0, nodes / 64} {
@@ -118,6 +118,7 @@ func onPaper(t *testing.T, p *Rings) (place, replace time.Duration) {
 
 func growth(t *testing.T, nodes, spares int, timed bool) grown {
 	p := standing(t, nodes, spares)
+	p.fab.MovePriceMS = 86_400_000 // what is paid by waiting would go on between the faults
 	rng := rand.New(rand.NewPCG(uint64(nodes), 1))
 	var longest, near, all time.Duration
 	clock := func(f func()) (took time.Duration) {
@@ -187,15 +188,17 @@ func growth(t *testing.T, nodes, spares int, timed bool) grown {
 			short++
 		}
 	}
-	runtime.GC()
 	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	peak := m.HeapSys
+	runtime.GC()
 	runtime.ReadMemStats(&m)
 	us := func(d []time.Duration) string {
 		slices.Sort(d)
 		return fmt.Sprintf("%d %d", d[len(d)/2].Microseconds(), d[len(d)*9/10-1].Microseconds())
 	}
 	place, replace := onPaper(t, p)
-	t.Logf("%9d %7d %6d %10s %11s %11s %11s %9v %9v %9d", nodes, spares, short, us(nears), us(seconds), us(alls), us(steps), replace.Round(10*time.Microsecond), place.Round(10*time.Microsecond), m.HeapAlloc>>20)
+	t.Logf("%9d %7d %6d %10s %11s %11s %11s %9v %9v %7d %6d", nodes, spares, short, us(nears), us(seconds), us(alls), us(steps), replace.Round(10*time.Microsecond), place.Round(10*time.Microsecond), m.HeapAlloc>>20, peak>>20)
 	runtime.KeepAlive(p)
 	limit := time.Millisecond
 	if nodes > 100_000 {
