@@ -204,6 +204,11 @@ bench-cmis: ## a simulated module brought up by a switch's own software (SONIC: 
 	@if [ -d "$(SONIC)/sonic_platform_base" ]; then RINGLIGHT_SONIC=$(abspath $(SONIC)) $(GO) test -count 1 -v -run SONiC ./sim; \
 	else echo "cmis: skipped, SONIC names no checkout of sonic-net/sonic-platform-common"; fi
 
+.PHONY: bench-trace
+bench-trace: ## ocsctl trace shown by a viewer that is not ours, in a real Chromium (SPEEDSCOPE: dist/release of the npm package speedscope)
+	@if [ -f "$(SPEEDSCOPE)/index.html" ]; then RINGLIGHT_SPEEDSCOPE=$(abspath $(SPEEDSCOPE)) $(GO) test -count 1 -v -run InAViewerThatIsNotOurs ./cmd/ocsctl; \
+	else echo "trace: skipped, SPEEDSCOPE names no dist/release of speedscope"; fi
+
 .PHONY: bench-metrics
 bench-metrics: ## pages of 10,000 nodes every 15 s in shares of a core; pages, rules and their unit tests before promtool (needs prometheus)
 	@echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"

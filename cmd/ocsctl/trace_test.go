@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-
-	"ringlight/proto"
 )
 
 // Goal: a trace is one that viewers of Chrome's format show: every event has its
@@ -14,18 +12,7 @@ import (
 // Method: the marks of a generation of two nodes and a late third, and two bypasses,
 // one of which began before all else.
 func TestTraceIsOfChromesFormat(t *testing.T) {
-	id := func(n proto.NodeID) *proto.NodeID { return &n }
-	ledger := proto.Ledger{DetectMicros: 96, HoldoffMicros: 5, DecideMicros: 8, BusMicros: 61, SettleMicros: 48, ConfirmMicros: 194}
-	marks := []proto.TraceMark{
-		{Stage: proto.TraceAsked, AtMicros: 70_000_000, Text: "ring 3 without node 19"}, {Stage: proto.TracePrepare, AtMicros: 70_005_000},
-		{Stage: proto.TraceDecided, AtMicros: 70_009_000}, {Stage: proto.TraceStored, AtMicros: 70_012_000},
-		{Stage: proto.TracePrepared, AtMicros: 70_006_000, Node: id(18)}, {Stage: proto.TracePrepared, AtMicros: 70_009_000, Node: id(20)},
-		{Stage: proto.TraceApplied, AtMicros: 70_012_500, Node: id(18)}, {Stage: proto.TraceConfirmed, AtMicros: 70_220_000, Node: id(18)},
-		{Stage: proto.TraceConfirmed, AtMicros: 70_230_000, Node: id(20)},
-		{Stage: proto.TracePrepared, AtMicros: 70_300_000, Node: id(22)}, {Stage: proto.TraceConfirmed, AtMicros: 70_310_000, Node: id(22)},
-		{Stage: proto.TraceSwitched, AtMicros: 69_999_000, Node: id(18), Peer: 20, Side: proto.Right, Ledger: &ledger},
-		{Stage: proto.TraceSwitched, AtMicros: 69_999_100, Node: id(20), Peer: 18, Ledger: &ledger},
-	}
+	ledger, marks := traceLedger, generationMarks()
 	raw, err := json.Marshal(chromeTrace(marks))
 	if err != nil {
 		t.Fatal(err)
