@@ -52,7 +52,8 @@ man: build ## manual pages and shell completions of all commands into bin/man/ a
 	@for c in $(CMDS); do bin/$$c man > bin/man/$$c.1 && for s in bash zsh fish; do bin/$$c completion $$s > bin/completion/$$c.$$s || exit 1; done; done
 
 .PHONY: docs
-docs: build ## every command of the pages' console blocks, run (PAGES: these alone)
+docs: build ## every command of the pages' console blocks, run (PAGES: these alone); of all others, that there is one, with these flags
+	@.ci/docs-inline.sh
 	@.ci/docs.sh
 
 demo: build ## broker, planner, 64 agents on simulated boards, 348 days of faults (TRACE=FILE replays a trace)
@@ -203,6 +204,10 @@ bench-kernel: ## the agent on real I2C and SPI controllers (armv7, arm64), the k
 bench-cmis: ## a simulated module brought up by a switch's own software (SONIC: a checkout of sonic-net/sonic-platform-common)
 	@if [ -d "$(SONIC)/sonic_platform_base" ]; then RINGLIGHT_SONIC=$(abspath $(SONIC)) $(GO) test -count 1 -v -run SONiC ./sim; \
 	else echo "cmis: skipped, SONIC names no checkout of sonic-net/sonic-platform-common"; fi
+
+.PHONY: bench-newcomer
+bench-newcomer: ## this commit cloned, built and run by docs/quickstart.md with an empty HOME: minutes and commands to the first ring, why, metric
+	@.ci/newcomer.sh
 
 .PHONY: bench-trace
 bench-trace: ## ocsctl trace shown by a viewer that is not ours, in a real Chromium (SPEEDSCOPE: dist/release of the npm package speedscope)

@@ -40,5 +40,5 @@ for p in "${burners[@]}"; do kill "$p" 2>/dev/null || true; done
 echo "the simulator assumes a wake-up of p50 25 p99 60 us, edge to write entered p50 51 us, 139 at most; with what was measured:"
 ${GO:-go} build -o ocs-sim ../cmd/ocs-sim
 for c in ${DEMOS-idle-realtime busy-realtime}; do
-  [ ! -f "latency-$c.json" ] || echo "$c  $(timeout 170 ./ocs-sim demo -costs "latency-$c.json" | grep 'days  ' || echo failed)"
+  [ ! -f "latency-$c.json" ] || echo "$c  $(timeout 170 ./ocs-sim demo -wide -costs "latency-$c.json" | grep 'days  ' || echo failed)"
 done

@@ -131,3 +131,21 @@ func TestManualHasEveryFlag(t *testing.T) {
 		}
 	}
 }
+
+// Goal: what is folded fits the screen, line by line, and nothing of it is lost.
+func TestFoldedFits(t *testing.T) {
+	var b bytes.Buffer
+	out := Folded(&b, "    ")
+	text := "name  " + strings.Repeat("word ", 60) + "end\n\nshort\n"
+	if n, err := fmt.Fprint(out, text); n != len(text) || err != nil {
+		t.Fatal(n, err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if len(line) > 81 {
+			t.Errorf("%d columns: %q", len(line)-1, line)
+		}
+	}
+	if strings.Join(strings.Fields(b.String()), " ") != strings.Join(strings.Fields(text), " ") || !strings.HasSuffix(b.String(), "end\n\nshort\n") {
+		t.Errorf("%q", b.String())
+	}
+}

@@ -211,6 +211,31 @@ func (t *Table) squeeze(width []int) {
 	}
 }
 
+// Folded is written to line by line; those that do not fit the screen go on behind
+// an indent.
+func Folded(out io.Writer, indent string) io.Writer {
+	return folded{out, ScreenOf(out).Width, indent}
+}
+
+type folded struct {
+	out    io.Writer
+	width  int
+	indent string
+}
+
+func (f folded) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		end := line[len(strings.TrimRight(line, "\n")):]
+		if f.width > 0 {
+			line = Wrap(strings.TrimSuffix(line, end), f.width-len(f.indent), f.indent) + end
+		}
+		if _, err := io.WriteString(f.out, line); err != nil {
+			return 0, err
+		}
+	}
+	return len(text), nil
+}
+
 // Say writes a line that goes on, indented, where it does not fit the screen.
 func Say(out io.Writer, format string, args ...any) error {
 	width := ScreenOf(out).Width

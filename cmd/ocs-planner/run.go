@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 
 	"ringlight/cmd/cli"
 	"ringlight/cmd/service"
@@ -110,7 +111,8 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 	if k := fab.Core; k != nil {
 		fmt.Fprintf(out, "core     %s: %s\n", fab.Name, k)
 	}
-	fmt.Fprintf(out, "planner  %d, last term %d, state %s\nbroker   %s\n", start.PlannerID, start.Term, f.config.place().name(), broker)
+	host, _ := os.Hostname() // none: the number alone
+	fmt.Fprintf(out, "planner  %s, last term %d, state %s\nbroker   %s\n", proto.PlannerCopy{Planner: start.PlannerID, Life: start.Life, Host: host}, start.Term, f.config.place().name(), broker)
 	if f.http != "" {
 		fmt.Fprintf(out, "view     %s\n", f.http)
 	}

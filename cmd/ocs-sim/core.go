@@ -25,6 +25,7 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 	ahead := fs.Bool("look-ahead", true, "with -runs, of a direct core: provision jobs beside those whose servers they get, and flip")
 	kill := fs.Bool("kill", true, "with -runs: an agent dies in the middle of every stage, planner or broker in some")
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
+	fs.Bool("wide", false, "lines of any length")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	verbose := fs.Bool("v", false, "log state changes too")
 	if _, err := cli.ParseNone(fs, args, `Jobs come and go on a core of optical switches; each change of circuits is
@@ -64,7 +65,7 @@ example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50`); err != nil 
 	}
 	cfg.Log = logger(t, *verbose)
 	if !*asJSON {
-		cfg.Screen = t.Out
+		cfg.Screen = cli.Folded(t.Out, strings.Repeat(" ", 9)) // behind the name of a line
 	}
 	var printed error
 	if *asJSON {

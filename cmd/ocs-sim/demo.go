@@ -36,6 +36,7 @@ func demo(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.DurationVar(&cfg.Health, "health", cfg.Health, "time of one health round over a node's modules, virtual")
 	fs.BoolVar(&cfg.Hold, "hold", false, "keep everything running afterwards, broker on "+holdAddress)
 	fs.StringVar(&cfg.HTTP, "http", "", "serve the live view on `ADDR`, host:port on loopback or unix:PATH (with -hold: a free port; else not served)")
+	fs.Bool("wide", false, "lines of any length")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	verbose := fs.Bool("v", false, "log state changes too")
 	fs.Func("broker-down", "stop the broker at day `DAY:DAYS` for so many days", func(s string) error {
@@ -76,7 +77,7 @@ example: ocs-sim demo -days 30 -k 3`); err != nil {
 	cfg.Log = logger(t, *verbose)
 	cfg.Progress = progress(t, *asJSON)
 	if !*asJSON {
-		cfg.Screen = t.Out
+		cfg.Screen = cli.Folded(t.Out, strings.Repeat(" ", 9)) // behind the name of a line
 	}
 	var printed error
 	if *asJSON {

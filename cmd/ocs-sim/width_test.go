@@ -64,7 +64,7 @@ func TestCommandLine(t *testing.T) {
 		{"-gpus-total 1024 study mfu", "tp", exitDone},
 		{"study -gpus-total 1024 mfu", "waste", exitUsage}, // of which study a flag is, nobody knows yet
 		{"dmeo", "did you mean demo?", exitUsage},
-		{"study wast", "did you mean waste?", exitUsage},
+		{"study bonds", "did you mean bounds?", exitUsage},
 		{"study waste -nodse 5", "did you mean -nodes?", exitUsage},
 		{"version", version, exitDone},
 		{"study all", "out: none is given: want a folder", exitUsage},

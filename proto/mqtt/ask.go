@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"strings"
 	"time"
 
 	"ringlight/proto"
@@ -89,7 +88,7 @@ func (a *Asker) Connect(ctx context.Context) error {
 		case err != nil:
 			return err
 		case late && a.Link.Err() != nil:
-			return fmt.Errorf("broker %s: %s", a.Link.cfg.Broker, strings.TrimPrefix(a.Link.Err().Error(), "network Error : "))
+			return fmt.Errorf("broker %s: %w", a.Link.cfg.Broker, a.Link.Err())
 		case late:
 			return fmt.Errorf("broker %s: no connection within %v", a.Link.cfg.Broker, a.patience())
 		case p.Kind == proto.LinkUp:

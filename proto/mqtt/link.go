@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,9 +101,16 @@ func (l *Link) Err() error {
 	return l.why
 }
 
+// plain is an error without what the library puts before it.
+type plain struct{ error }
+
+func (e plain) Error() string { return strings.TrimPrefix(e.error.Error(), "network Error : ") }
+
+func (e plain) Unwrap() error { return e.error }
+
 func (l *Link) failed(err error) {
 	l.mu.Lock()
-	l.why = err
+	l.why = plain{err}
 	l.mu.Unlock()
 }
 
