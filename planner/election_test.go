@@ -125,3 +125,41 @@ func TestPictureOnlyShows(t *testing.T) {
 		t.Errorf("answers %+v", w.replies)
 	}
 }
+
+// Goal: with nothing left at the broker rings form over a network that loses, repeats and
+// shuffles, and one that comes back without its journal is told again. Method: a third of
+// all messages suffers; no plan and no decision is retained.
+func TestNothingIsLeftWithTheBroker(t *testing.T) {
+	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: 8, GPUsPerNode: 4, K: 2, TP: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newFleet(t, f)
+	w.with = func(c *Config) { c.Uncached = true }
+	w.start()
+	for i := range w.nodes {
+		w.birth(proto.NodeID(i), true)
+	}
+	serving := func(what string) {
+		t.Helper()
+		w.run(0) // births come through: a link gives them again
+		w.chaos = 0.3
+		defer func() { w.chaos = 0 }()
+		for range 20 {
+			if w.run(10 * time.Second); w.p.Status().Rings.InService == 2 && w.p.Status().Confirmed == 6 {
+				return
+			}
+		}
+		t.Fatalf("%s: %s", what, w.show())
+	}
+	serving("at first")
+	w.die(3)
+	w.run(20 * time.Second)
+	w.birth(3, true)
+	serving("a node came back with nothing")
+	for _, topic := range w.order {
+		if x, err := proto.ParseTopic(topic); err == nil && (x.Kind == proto.TopicDesired || x.Kind == proto.TopicDecision) {
+			t.Errorf("the broker keeps %s", topic)
+		}
+	}
+}

@@ -50,6 +50,8 @@ type Config struct {
 	// Alone: the broker has just begun and is ours, so that nobody else can be
 	// in service there. Takeover: whoever is, is replaced.
 	Alone, Takeover bool
+	// Uncached: plans and decisions are not left with the broker, see package journal.
+	Uncached bool
 
 	// Election is that of a store which several planners have open, 0: it has none. Of
 	// those of one election one alone is in service, so that they do not wait for each
@@ -149,7 +151,7 @@ type counters struct {
 func New(cfg Config) *Planner {
 	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
 	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
-	p.j.Term = cfg.Term // not ours yet
+	p.j.Term, p.j.Uncached = cfg.Term, cfg.Uncached // the term is not ours yet
 	p.rings = hbd.New(cfg.Fabric, p.j, above{p})
 	if cfg.Fabric.Core != nil {
 		p.core = core.New(cfg.Fabric.Core, p.j, above{p})

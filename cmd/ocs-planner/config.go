@@ -19,6 +19,7 @@ import (
 type Config struct {
 	FabricFile string `json:"fabric_file" doc:"fabric description, JSON; empty: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32"`
 	Broker     string `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://host:port, or several of one cluster with commas between; empty: an embedded one"`
+	Cache      string `json:"cache" doc:"on: the broker keeps plans and decisions for who comes later; off: they are sent once, at QoS 0, and again until they are reported, for clusters of brokers that lose what they keep"`
 	Listen     string `json:"listen" doc:"address of the embedded broker; empty: 127.0.0.1:18830, or none where broker is given"`
 	HTTP       string `json:"http" doc:"serve live view and metrics on host:port or unix:PATH; beyond loopback only with ca, cert and key, to those with a certificate; empty: not"`
 	State      string `json:"state" doc:"file of the store, where store is empty"`
@@ -40,7 +41,7 @@ type Config struct {
 
 // Default is an embedded broker on this machine.
 func Default() Config {
-	return Config{State: "./ocs-planner.db", Seal: string(guard.Off), Reports: "plain", StoreName: "ringlight", LogLevel: "info", LogFormat: "text"}
+	return Config{State: "./ocs-planner.db", Seal: string(guard.Off), Reports: "plain", StoreName: "ringlight", Cache: "on", LogLevel: "info", LogFormat: "text"}
 }
 
 // maxConfig bounds a configuration. chosen: far above the longest paths.
@@ -66,6 +67,7 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.FabricFile, "fabric-file", c.FabricFile, "fabric description, JSON, - = stdin (default: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32)")
 	fs.StringVar(&c.Listen, "listen", c.Listen, "address of the embedded broker (default 127.0.0.1:18830)")
 	fs.StringVar(&c.Broker, "broker", c.Broker, "use this broker, mqtt://host:port or mqtts://host:port, or several of one cluster with commas between, instead of the embedded one")
+	fs.StringVar(&c.Cache, "cache", c.Cache, "on, or off: nothing that is planned is left with the broker")
 	fs.StringVar(&c.HTTP, "http", c.HTTP, "serve live view and metrics on `ADDR`, host:port or unix:PATH; beyond loopback only with -ca, -cert and -key, to those with a certificate (default: not served)")
 	c.storeFlags(fs)
 	fs.StringVar(&c.CA, "ca", c.CA, "PEM file of the certificate authority, for mqtts")
@@ -113,6 +115,9 @@ func (c *Config) Validate() error {
 	var errs []error
 	cli.CheckLog(c.LogLevel, c.LogFormat, func(key, format string, args ...any) { errs = append(errs, cli.Usage(key, "", format, args...)) })
 	errs = append(errs, c.place().check())
+	if c.Cache != "on" && c.Cache != "off" {
+		errs = append(errs, cli.Usage("cache", "on or off", "%q", c.Cache))
+	}
 	sc := c.server()
 	if err := guard.CheckKeys(sc.Seals.Mode, c.Trust, c.Reports, c.Key != ""); err != nil {
 		errs = append(errs, err)
@@ -122,7 +127,7 @@ func (c *Config) Validate() error {
 
 func (c *Config) server() server.Config {
 	at := c.place()
-	return server.Config{State: at.name(), Open: at.opener(nil), Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Version: version,
+	return server.Config{State: at.name(), Open: at.opener(nil), Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Uncached: c.Cache == "off", Version: version,
 		Seals: server.Seals{Mode: guard.Mode(c.Seal), TrustFile: c.Trust, Kept: c.State + ".trust", Reports: c.Reports == guard.SealedReports}}
 }
 

@@ -50,6 +50,7 @@ func TestBadCommandLines(t *testing.T) {
 		{"store copy bolt:a.db zookeeper:x", "etcd:URL"},
 		{"store copy bolt:nowhere.db bolt:b.db", "nowhere.db"},
 		{"store adopt", "etcd:URL"},
+		{"run -cache maybe", "on or off"},
 		{"store check -store etcd:http://192.0.2.1:2379", "https"},
 		{"run -store etcd:http://127.0.0.1:1", "-broker"},
 		{"run -broker mqtt://127.0.0.1:1 -store etcd:http://127.0.0.1:1 -store-name /", "store_name"},

@@ -74,6 +74,9 @@ type Outbox struct {
 	// Mute: it draws a picture for those who look on. Nothing is stored or logged, and
 	// nobody but they and other planners is told anything.
 	Mute bool
+	// Uncached: the broker keeps no plan and no decision, and may lose them: who needs
+	// one is told at his birth, and again until he reports it.
+	Uncached bool
 
 	out      []Action
 	commands uint64 // given out
@@ -130,7 +133,11 @@ func (o *Outbox) SendRaw(topic string, kind proto.TopicKind, payload []byte) {
 	if o.Mute && kind != proto.TopicReply {
 		return
 	}
-	o.SendPacket(proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS(), Retain: kind.Retain()})
+	p := proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS(), Retain: kind.Retain()}
+	if o.Uncached && (kind == proto.TopicDesired || kind == proto.TopicDecision) {
+		p.QoS, p.Retain = 0, false
+	}
+	o.SendPacket(p)
 }
 
 // SendPacket publishes a packet as it is.

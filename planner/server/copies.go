@@ -136,7 +136,7 @@ func begin(store Store, cfg *Config, life uint64) (planner.Config, error) {
 	}
 	cfg.begun = true
 	start.Alone, start.Takeover = cfg.Broker == "", cfg.Takeover
-	start.Host = cfg.host
+	start.Host, start.Uncached = cfg.host, cfg.Uncached
 	start.Term = max(start.Term, cfg.TermAbove)
 	return start, nil
 }

@@ -35,6 +35,7 @@ type Config struct {
 	CertFile string
 	KeyFile  string
 	Insecure bool // allow mqtt beyond loopback
+	Uncached bool // nothing that is planned is left with the broker: see planner.Config
 	Seals    Seals
 
 	// Takeover replaces whoever is in service, and what was planned from another
