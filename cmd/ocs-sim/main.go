@@ -17,6 +17,7 @@ func program() *cli.Program {
 			{Name: "procs", Short: "broker, planner, boards and agents, each a process; kills them and judges by the boards' record", Run: procs},
 			{Name: "core", Short: "broker, planner and agents of simulated MEMS switches while jobs come and go", Run: core},
 			{Name: "hostile", Short: "a stranger at the broker of a fabric: forged, mutated and repeated messages, floods, held connections", Run: runHostile},
+			{Name: "broker-check", Short: "what a broker, or a cluster of them, lacks of what agents and planners need", Run: runBrokerCheck},
 			{Name: "study all", Short: "every study of this list into a folder, with an index", Run: studyAll},
 		}}
 	for _, s := range studies() {

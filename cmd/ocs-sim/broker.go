@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"ringlight/cmd/cli"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+	"ringlight/sim/live"
+)
+
+// runBrokerCheck names what a broker lacks.
+func runBrokerCheck(ctx context.Context, args []string, t cli.Terminal) error {
+	cfg := mqtt.Config{}
+	fs := cli.NewFlags("broker-check")
+	fs.StringVar(&cfg.Broker, "broker", defaultBroker, "MQTT broker, or several of one cluster with commas between")
+	fs.BoolVar(&cfg.Insecure, "insecure", false, "allow mqtt:// beyond loopback")
+	fs.StringVar(&cfg.CAFile, "ca", "", "file with the broker's certificate authority, PEM")
+	fs.StringVar(&cfg.CertFile, "cert", "", "file with a client certificate, PEM")
+	fs.StringVar(&cfg.KeyFile, "key", "", "file with the certificate's key, PEM")
+	fabric := fs.String("fabric", "check", "`NAME` below whose topics it is tried: of no fabric in service")
+	asJSON := fs.Bool("json", false, "print JSON")
+	if _, err := cli.ParseNone(fs, args, `Asks of a broker what agents and planners need of it, and names what it lacks and
+what is so without it. Of a cluster, who speaks is on the first address and who
+listens on the last. Exits 1 where something is lacking that nothing works without.
+
+example: ocs-sim broker-check -broker mqtt://127.0.0.1:1883`); err != nil {
+		return err
+	}
+	check := cfg
+	check.ClientID = "check"
+	if err := check.Check(); err != nil {
+		return cli.AsUsage(err)
+	}
+	if err := proto.CheckName("fabric", *fabric); err != nil {
+		return cli.AsUsage(err)
+	}
+	found := live.CheckBroker(ctx, cfg, *fabric)
+	var err error
+	table := cli.Table{Screen: cli.ScreenOf(t.Out)}
+	for _, f := range found {
+		word := "has"
+		if !f.Has {
+			if word = "lacks"; f.Needed {
+				err = errors.New("the broker lacks what nothing works without: " + f.Ask)
+			}
+		}
+		table.Row(word, f.Ask, f.Saw)
+		if !f.Has {
+			table.Row("", "  without it", f.Lack)
+		}
+	}
+	if *asJSON {
+		return errors.Join(cli.PrintJSON(t.Out, map[string]any{"broker": cfg.Broker, "asks": found}), err)
+	}
+	return errors.Join(table.Print(t.Out), err)
+}
