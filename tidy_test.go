@@ -59,15 +59,18 @@ var mayImport = map[string][]string{
 	"node":                  {"proto"},
 	"agent":                 {"proto/metric", "proto/metric/self", "node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "ocs/selector", "hal", "hal/record", "proto", "proto/limit"},
 	"agent/bench":           {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
-	"planner":               {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout"},
+	"planner":               {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job"},
+	"planner/job":           {"proto", "planner/fabric", "planner/journal", "planner/hbd", "planner/ring"}, // asks for rings; chooses no node
 	"planner/rollout":       {"proto", "planner/journal"},
 	"planner/journal":       {"proto"},
 	"planner/member":        {"proto", "proto/metric", "planner/journal"},
 	"planner/hbd":           {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/ring"},
 	"planner/core":          {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo"},
 	"planner/view/browser":  {},
+	"planner/jobapi":        {"planner", "planner/job", "proto"}, // acts through the operators' door alone
+	"planner/jobapi/client": {"planner/job", "proto", "proto/mqtt"},
 	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "proto"}, // serves pages: no hand on anything
-	"planner/server":        {"planner", "planner/view", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/guard", "proto/limit", "proto/mqtt", "proto/seal", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
+	"planner/server":        {"planner", "planner/view", "planner/jobapi", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/guard", "proto/limit", "proto/mqtt", "proto/seal", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/server/etcd":   {"planner", "planner/server", "proto", "proto/mqtt", "go.etcd.io/etcd/api/v3/", "go.etcd.io/etcd/client/v3", "go.uber.org/zap"}, // nobody else knows etcd
 	"planner/fabric":        {"proto"},
 	"planner/ring":          {"planner/fabric", "mzi/detmath", "proto"},
@@ -94,7 +97,7 @@ var mayImport = map[string][]string{
 	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/guard", "proto/metric/self", "proto/mqtt", "sim", "sim/solo"},
 	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "planner/server/etcd", "proto", "proto/guard"},
 	"cmd/ocs-sim":           {"cmd/cli", "golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "proto/guard", "proto/mqtt", "sim", "sim/"},
-	"cmd/ocsctl":            {"cmd/cli", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/guard", "proto/mqtt", "proto/pki", "proto/seal"},
+	"cmd/ocsctl":            {"cmd/cli", "planner/job", "planner/jobapi/client", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/guard", "proto/mqtt", "proto/pki", "proto/seal"},
 }
 
 // neverImport overrides the column: physics is never shared, and a simulator
@@ -110,7 +113,7 @@ var testsOnly = []string{"sim/script", "planner/view/browser", "proto/metric/pro
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
 	"proto", "proto/metric", "proto/seal", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
-	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout",
+	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job",
 	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo", "planner/model",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringlight/planner/core"
+	"ringlight/planner/job"
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
 	"ringlight/proto"
@@ -109,6 +110,10 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		}
 	case proto.NounRollout, proto.NounRolloutStop, proto.NounRolloutStatus:
 		nodesOf{p}.answer(&q, &r)
+	case proto.NounSubmit:
+		r.Refuse(p.jobs.Put(q.Name, string(q.Text)))
+	case proto.NounRelease:
+		r.Refuse(p.jobs.Drop(q.Name))
 	case proto.NounEvents:
 		p.j.EventsPage(&q, &r)
 	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest:
@@ -434,3 +439,6 @@ func (p *Planner) Change() proto.ChangeStatus {
 	}
 	return p.core.Change()
 }
+
+// JobsOf are those that asked for rings.
+func JobsOf(p *Planner) *job.Table { return p.jobs }

@@ -6,6 +6,7 @@ import (
 	"ringlight/planner/core"
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
+	"ringlight/planner/job"
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
 	"ringlight/planner/rollout"
@@ -102,6 +103,7 @@ type Planner struct {
 	j     *journal.Journal
 	rings *hbd.Rings
 	core  *core.Circuits // nil: a fabric without switches between pods
+	jobs  *job.Table     // that asked for rings
 
 	state      state
 	linkSince  time.Duration
@@ -160,6 +162,7 @@ func New(cfg Config) *Planner {
 	p.edits.p = p
 	p.rollout = rollout.New(nodesOf{p}, p.j)
 	p.alarms.roll = p.rollout
+	p.jobs = job.New(func() *fabric.Fabric { return p.fab }, hbd.ClaimsOf(p.rings), p.j, above{p}.Busy)
 	p.election.begin(p, &cfg)
 	if err := p.restore(cfg.Store); err != nil {
 		panic("planner: " + err.Error())
@@ -274,6 +277,7 @@ func (p *Planner) runTimers() {
 	p.j.Flush()
 	p.checkAsks()
 	p.edits.run()
+	p.jobs.Run()
 	p.rings.Plan()
 	if p.state == serving {
 		p.rollout.Run()
@@ -290,7 +294,7 @@ func (p *Planner) Next() time.Duration {
 	if p.state == exited {
 		return Never
 	}
-	next := min(p.j.Next(), p.edits.next(), p.rings.Next())
+	next := min(p.j.Next(), p.edits.next(), p.jobs.Next(), p.rings.Next())
 	for _, t := range p.tables() {
 		next = min(next, t.Next())
 	}

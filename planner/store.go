@@ -10,6 +10,7 @@ import (
 	"ringlight/planner/core"
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
+	"ringlight/planner/job"
 	"ringlight/planner/journal"
 	"ringlight/planner/rollout"
 	"ringlight/proto"
@@ -96,7 +97,7 @@ func (p *Planner) restore(st State) error {
 			return err
 		}
 	}
-	return p.rings.CheckStored()
+	return errors.Join(p.rings.CheckStored(), p.jobs.CheckStored())
 }
 
 func (p *Planner) restoreRecord(prefix, rest string, raw []byte) error {
@@ -117,6 +118,8 @@ func (p *Planner) restoreRecord(prefix, rest string, raw []byte) error {
 		return d.Events.Restore(raw)
 	case prefix == rollout.Prefix:
 		return p.rollout.Restore(rest, raw)
+	case slices.Contains(job.Prefixes, prefix):
+		return p.jobs.Restore(prefix, rest, raw)
 	case slices.Contains(hbd.Prefixes, prefix):
 		return p.rings.Restore(prefix, rest, raw)
 	case slices.Contains(core.Prefixes, prefix):

@@ -140,7 +140,8 @@ func (s TraceStage) String() string { return NameOf(traceNames[:], uint8(s)) }
 var nounNames = [...]string{"none", "fabric", "nodes", "node", "rings", "ring", "why", "events",
 	"drain", "undrain", "host_fault", "host_ok", "request", "core", "circuits", "jobs", "job", "apply", "clear", "tables", "flip",
 	"status", "alarms", "ack", "description", "offer", "edit", "trace",
-	"rollout", "rollout_stop", "rollout_status"}
+	"rollout", "rollout_stop", "rollout_status",
+	"submit", "release"}
 
 func (n Noun) String() string { return NameOf(nounNames[:], uint8(n)) }
 

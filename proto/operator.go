@@ -43,6 +43,8 @@ const (
 	NounRollout
 	NounRolloutStop   // ends with the wave under way
 	NounRolloutStatus // how it stands
+	NounSubmit        // Name is a job's, Text its wish as JSON: rings are found for it
+	NounRelease       // Name is a job's: its rings are given back
 )
 
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
@@ -84,6 +86,7 @@ type OpRequest struct {
 	Moves      bool       `cbor:"23,keyasint,omitempty"`
 	Generation Generation `cbor:"24,keyasint,omitempty"` // of NounTrace
 	Software   string     `cbor:"25,keyasint,omitempty"` // of NounRollout
+	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit and NounRelease
 }
 
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where

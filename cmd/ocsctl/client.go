@@ -35,7 +35,7 @@ const (
 // clientFlags are those of every command that asks.
 type clientFlags struct {
 	broker, fabric, ca, cert, key string
-	context                       string
+	context, http                 string
 	insecure, json                bool
 	timeout                       time.Duration
 	flags                         *flag.FlagSet

@@ -24,6 +24,7 @@ type contextJSON struct {
 	CA       string `json:"ca,omitempty"`
 	Cert     string `json:"cert,omitempty"`
 	Key      string `json:"key,omitempty"`
+	HTTP     string `json:"http,omitempty"`
 	Insecure bool   `json:"insecure,omitempty"`
 }
 
@@ -105,7 +106,7 @@ func (c *clientFlags) settle() error {
 		flag, variable, stored string
 		to                     *string
 	}{{"broker", "RINGLIGHT_BROKER", in.Broker, &c.broker}, {"fabric", "RINGLIGHT_FABRIC", in.Fabric, &c.fabric}, {"ca", "RINGLIGHT_CA", in.CA, &c.ca},
-		{"cert", "RINGLIGHT_CERT", in.Cert, &c.cert}, {"key", "RINGLIGHT_KEY", in.Key, &c.key}} {
+		{"cert", "RINGLIGHT_CERT", in.Cert, &c.cert}, {"key", "RINGLIGHT_KEY", in.Key, &c.key}, {"http", "RINGLIGHT_HTTP", in.HTTP, &c.http}} {
 		if v := os.Getenv(x.variable); given[x.flag] {
 			continue
 		} else if v != "" {
@@ -123,8 +124,8 @@ func (c *clientFlags) settle() error {
 const contextHelp = `A context is where to ask and as whom, under a name; it stands in
 ~/.config/ringlight/ocsctl.json, or where RINGLIGHT_CONFIG says. list shows
 them, use takes one from now on, set writes one with the -broker, -fabric, -ca,
--cert, -key and -insecure given, remove drops one. A flag comes before the
-environment (RINGLIGHT_BROKER, _FABRIC, _CA, _CERT, _KEY, _CONTEXT), that before
+-cert, -key, -http and -insecure given, remove drops one. A flag comes before the
+environment (RINGLIGHT_BROKER, _FABRIC, _CA, _CERT, _KEY, _HTTP, _CONTEXT), that before
 the context.
 
   ocsctl context set prod -broker mqtts://head:8883 -ca ca.pem -cert me.pem -key me.key
@@ -134,6 +135,7 @@ the context.
 func contextNoun(_ context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	flags := cli.NewFlags("context")
+	flags.StringVar(&c.http, "http", "", "`URL` of the planner's jobs; see ocsctl job")
 	c.register(flags)
 	words, err := cli.Parse(flags, args, contextHelp)
 	if err != nil {
@@ -165,7 +167,7 @@ func contextNoun(_ context.Context, args []string, out io.Writer) error {
 	_, known := f.Contexts[name]
 	switch words[0] {
 	case "set":
-		x := contextJSON{Fabric: c.fabric, CA: c.ca, Cert: c.cert, Key: c.key, Insecure: c.insecure}
+		x := contextJSON{Fabric: c.fabric, CA: c.ca, Cert: c.cert, Key: c.key, HTTP: c.http, Insecure: c.insecure}
 		flags.Visit(func(g *flag.Flag) {
 			if g.Name == "broker" {
 				x.Broker = c.broker

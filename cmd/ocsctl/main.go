@@ -37,6 +37,13 @@ func program() *cli.Program {
 			row("clear", "forget what keeps a node or switch out of plans", clearNode, "NODE"),
 			row("switch", "optical switches; or hold or move one side of a node (G.808.1)", switchSide, "list", "show SWITCH", "lockout|forced|manual|clear NODE SIDE [PEER]"),
 			row("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB"),
+			row("job submit", "ask for rings, and wait until light is confirmed on every link", jobSubmit, "NAME"),
+			row("job list", "jobs that are not released", jobList),
+			row("job show", "a job, its rings and its events' number", jobShow, "NAME"),
+			row("job watch", "what happens to a job, each event once", jobWatch, "NAME"),
+			row("job files", "files for launchers: ranks, hostfile, nccl.env, torch_mesh.json, megatron.env", jobFiles, "NAME"),
+			row("job replace", "drain a node of a job, so that a spare takes its place", jobReplace, "NAME NODE"),
+			row("job release", "give a job's rings back", jobRelease, "NAME"),
 			row("context", "where to ask and as whom, under a name", contextNoun, "list", "use NAME", "set NAME", "remove NAME"),
 			row("fabric new", "write a fabric description with the default wiring", fabricNew),
 			row("fabric show", "what the planner runs, and what it had to refuse", fabricShow),
@@ -67,7 +74,7 @@ func program() *cli.Program {
 
 const about = `RINGLIGHT_BROKER, RINGLIGHT_FABRIC, RINGLIGHT_CA, RINGLIGHT_CERT and
 RINGLIGHT_KEY stand for -broker, -fabric, -ca, -cert and -key where a flag does
-not say otherwise, RINGLIGHT_CONTEXT for -context.
+not say otherwise, RINGLIGHT_CONTEXT for -context, RINGLIGHT_HTTP for -http.
 ~/.config/ringlight/ocsctl.json has contexts; see ocsctl context. Another file:
 RINGLIGHT_CONFIG. A flag comes before the environment, that before the context.
 NO_COLOR: no colours. COLUMNS: how wide tables may be beyond 80 columns.

@@ -50,6 +50,7 @@ func (a *agenda) markNode(n *node) {
 	a.touch(n.ID)
 	a.reads(n.ID)
 	if r := a.ring(n.Group); r != nil {
+		a.tell(r)
 		a.mark(r)
 		return
 	}

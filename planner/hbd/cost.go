@@ -12,12 +12,12 @@ import (
 // change to let it in.
 func (h *Rings) costWithout(n *node) proto.Cost {
 	return h.cost(n, func(id proto.NodeID) bool { return h.nodes[id].wanted() && id != n.ID },
-		func(id proto.NodeID) bool { return h.nodes[id].free() && id != n.ID })
+		func(id proto.NodeID) bool { return h.free(id) && id != n.ID })
 }
 
 func (h *Rings) costWith(n *node) proto.Cost {
 	return h.cost(n, func(id proto.NodeID) bool { return h.nodes[id].wanted() },
-		func(id proto.NodeID) bool { return id == n.ID || h.nodes[id].free() })
+		func(id proto.NodeID) bool { return id == n.ID || h.free(id) })
 }
 
 // cost compares the rings as they are with those that plans would make of
@@ -33,7 +33,7 @@ func (h *Rings) cost(n *node, usable, free func(proto.NodeID) bool) proto.Cost {
 	h.reads(n.ID)
 	after, stages, back := try(h.index, n.ID, func(id proto.RingID) ring.Group {
 		r := h.ring(id)
-		return ring.Group{ID: id, Nodes: r.nodes, Size: r.size}
+		return r.group()
 	}, nil)
 	c.Stages = stages
 	h.index.Mend = is

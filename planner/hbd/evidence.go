@@ -115,6 +115,7 @@ func (e *evidence) die(r *ringView, n *node, first, end int) {
 func (e *evidence) watchRing(r *ringView) {
 	was := r.state
 	r.state = r.stateNow()
+	e.tell(r)
 	e.unsettle(r)
 	if r.state != was {
 		r.since = e.j.Wall

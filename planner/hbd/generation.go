@@ -13,6 +13,9 @@ import (
 // prepare sends the desired states of a new generation.
 func (h *Rings) prepare(q *proposal) {
 	h.gen++
+	for _, r := range q.rings {
+		h.tell(r)
+	}
 	h.proposal, h.text = q, q.explain()
 	h.txn.Prepare(h.gen, h.text, h.dirtySince, q.desired(h.j.Term, h.gen, h.broken), func(*member.Device) bool { return false })
 	h.markJoins()
@@ -108,6 +111,7 @@ func (h *Rings) abort(why string) {
 	h.wantBetter = true
 	h.Drop()
 	for _, r := range q.rings {
+		h.tell(r)
 		h.mark(h.ring(r.id))
 	}
 	for _, id := range q.gone {
@@ -121,6 +125,9 @@ func (h *Rings) abort(why string) {
 func (h *Rings) Drop() {
 	if h.txn.Phase() == member.Preparing {
 		h.txn.Drop()
+		for _, n := range h.proposal.spares {
+			delete(h.kept, n)
+		}
 		h.proposal = nil
 	}
 }
@@ -195,6 +202,13 @@ func (h *Rings) Persisted(id uint64) bool {
 	for _, r := range q.rings {
 		h.enter(r, h.txn.Decided)
 		h.mark(h.ring(r.id))
+	}
+	if q.owner != "" {
+		for _, id := range q.stock {
+			h.ring(id).owner = q.owner
+			h.touchRing(id)
+		}
+		ClaimsOf(h).claimed()
 	}
 	h.txn.Commit()
 	for i := range h.txn.Parts {

@@ -42,6 +42,9 @@ func (b bypasses) take(r *ringView, m *proto.Event) {
 		losses = 0
 	}
 	b[losses].Observe(int64(m.Ledger.TotalMicros()))
+	if r != nil {
+		r.bypass = m.Ledger.TotalMicros()
+	}
 }
 
 // Census is what Count counts.

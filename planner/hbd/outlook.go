@@ -65,6 +65,7 @@ type outlookRing struct {
 	size      int
 	inService bool
 	frozen    bool
+	owner     string
 }
 
 const nobodyLost = ^proto.NodeID(0)
@@ -76,12 +77,12 @@ func (h *evidence) Outlook() *Outlook {
 		wanted: make([]bool, n), free: make([]bool, n), broken: map[[2]proto.NodeID]bool{}, lost: nobodyLost}
 	for i := range h.nodes {
 		m := &h.nodes[i]
-		if o.wanted[i], o.free[i] = m.wanted(), m.free(); o.free[i] && m.Group == 0 {
+		if o.wanted[i], o.free[i] = m.wanted(), h.free(m.ID); o.free[i] && m.Group == 0 {
 			o.Spares++
 		}
 	}
 	for i, r := range h.rings {
-		o.rings = append(o.rings, outlookRing{r.id, slices.Clone(r.nodes), r.size, r.state == proto.RingInService, r.frozen(h.j.Now)})
+		o.rings = append(o.rings, outlookRing{r.id, slices.Clone(r.nodes), r.size, r.state == proto.RingInService, r.frozen(h.j.Now), r.owner})
 		for _, id := range r.nodes {
 			o.of[id] = int32(i) + 1
 		}
@@ -104,13 +105,14 @@ func (o *Outlook) reindex() {
 	m := o.mend
 	m.Usable = func(id proto.NodeID) bool { return o.wanted[id] && id != o.lost }
 	m.Free = func(id proto.NodeID) bool { return o.free[id] && id != o.lost }
+	m.Own, m.Bar = nil, nil // a spare that is a job's is not counted on
 	m.Broken = func(a, b proto.NodeID) bool { return o.broken[pair(a, b)] }
 	m.Frozen = func(id proto.RingID) bool { return o.ring(id).frozen }
 	o.index = ring.NewTracker(m, running...)
 }
 
 func (o *Outlook) group(r *outlookRing) ring.Group {
-	return ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size, Frozen: r.frozen}
+	return ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size, Frozen: r.frozen, Pinned: r.owner != ""}
 }
 
 // ring finds a ring that is there.

@@ -14,22 +14,31 @@ type placement struct {
 	fab   *fabric.Fabric
 	order ring.Order
 	nodes []node
-	rings []*ringView   // by id
-	sizes []int         // of rings, in nodes, ascending
-	index *ring.Tracker // of the same, nil until all have been heard
-	grown int           // nodes from here on came with an edit
+	rings []*ringView                              // by id
+	sizes []int                                    // of rings, in nodes, ascending; those of jobs too
+	kept  map[proto.NodeID]string                  // nodes that are a job's, beside its rings
+	bar   func(owner string, id proto.NodeID) bool // a job must not have a node; nil: any may
+	moved map[string]bool                          // jobs whose rings have changed since they were taken
+	index *ring.Tracker                            // of the same, nil until all have been heard
+	grown int                                      // nodes from here on came with an edit
 
 	unsettled []proto.RingID // all rings that wait for something, and some that do not
 	changes
 }
 
 func newPlacement(fab *fabric.Fabric) *placement {
-	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), grown: fab.Nodes, changes: changes{touched: make([]bool, fab.Nodes)}}
-	for _, d := range ring.DemandsOf(fab) {
-		p.sizes = append(p.sizes, d.Size)
-	}
-	slices.Sort(p.sizes)
+	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), kept: map[proto.NodeID]string{}, moved: map[string]bool{}, grown: fab.Nodes, changes: changes{touched: make([]bool, fab.Nodes)}}
+	p.resize()
 	return p
+}
+
+// view is a ring with other members; whose it is stays.
+func (p *placement) view(id proto.RingID, nodes []proto.NodeID, size int) *ringView {
+	r := &ringView{pl: p, id: id, nodes: nodes, size: size}
+	if old := p.ring(id); old != nil {
+		r.owner = old.owner
+	}
+	return r
 }
 
 // ring finds a ring by id, nil when there is none.
@@ -56,6 +65,26 @@ func (p *placement) unsettle(r *ringView) {
 	if r != nil && !r.unsettled {
 		r.unsettled = true
 		p.unsettled = append(p.unsettled, r.id)
+	}
+}
+
+// free: a node may join a ring, whosever.
+func (p *placement) free(id proto.NodeID) bool { return p.kept[id] == "" && p.nodes[id].free() }
+
+// own: it is kept for the ring's job, and may join it.
+func (p *placement) own(id proto.NodeID, r *ringView) bool {
+	return r != nil && r.owner != "" && p.kept[id] == r.owner && p.nodes[id].free()
+}
+
+// barred: the ring's job must not have the node.
+func (p *placement) barred(id proto.NodeID, r *ringView) bool {
+	return r != nil && r.owner != "" && p.bar != nil && p.bar(r.owner, id)
+}
+
+// tell notes that a ring of a job has changed.
+func (p *placement) tell(r *ringView) {
+	if r != nil && r.owner != "" {
+		p.moved[r.owner] = true
 	}
 }
 
@@ -87,8 +116,9 @@ func (p *placement) enter(r *ringView, d member.Decided) {
 	for _, n := range r.nodes {
 		p.place(n, r.id)
 	}
+	p.tell(r)
 	if p.index != nil {
-		p.index.Put(ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size})
+		p.index.Put(r.group())
 	}
 	if old != nil {
 		*old = *r
@@ -101,6 +131,7 @@ func (p *placement) dropRing(id proto.RingID) {
 	p.touchRing(id)
 	for i, r := range p.rings {
 		if r.id == id {
+			p.tell(r)
 			p.rings = append(p.rings[:i], p.rings[i+1:]...)
 			if p.index != nil {
 				p.index.Drop(id)

@@ -27,7 +27,10 @@ func (h *Rings) look() *proposal {
 		}
 	}
 	h.retryRefused()
-	q := h.choose(rings)
+	q := trim(h)
+	if q == nil {
+		q = h.choose(rings)
+	}
 	for _, r := range rings {
 		if r.waits() {
 			h.mark(r)
@@ -117,9 +120,11 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 // mending is the placement's task as things stand.
 func (h *evidence) mending() ring.Mend {
 	return ring.Mend{
-		Order: h.order, Sizes: ring.DemandsOf(h.fab), Moves: ring.MovesOf(h.fab.Moves), Spread: h.fab.SpareLayout == fabric.Beside,
+		Order: h.order, Sizes: h.demands(h.fab), Moves: ring.MovesOf(h.fab.Moves), Spread: h.fab.SpareLayout == fabric.Beside,
 		Usable: func(id proto.NodeID) bool { return h.nodes[id].wanted() },
-		Free:   func(id proto.NodeID) bool { return h.nodes[id].free() },
+		Free:   h.free,
+		Own:    func(id proto.NodeID, r proto.RingID) bool { return h.own(id, h.ring(r)) },
+		Bar:    func(id proto.NodeID, r proto.RingID) bool { return h.barred(id, h.ring(r)) },
 		Broken: h.broken,
 		Frozen: func(id proto.RingID) bool { return h.ring(id).frozen(h.j.Now) },
 	}
@@ -129,7 +134,7 @@ func (h *evidence) mending() ring.Mend {
 func (h *Rings) reindex() {
 	running := make([]ring.Group, len(h.rings))
 	for i, r := range h.rings {
-		running[i] = ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size}
+		running[i] = r.group()
 	}
 	h.index = ring.NewTracker(h.mending(), running...)
 }
@@ -138,7 +143,7 @@ func (h *Rings) reindex() {
 func (h *Rings) take(q *proposal, res *ring.Result) {
 	for _, at := range res.Touched {
 		g := res.Groups[at]
-		if g.ID != 0 && len(g.Nodes) < g.Size && h.fab.OnLoss == fabric.Dissolve {
+		if g.ID != 0 && len(g.Nodes) < g.Size && h.fab.OnLoss == fabric.Dissolve && !g.Pinned {
 			q.gone = append(q.gone, g.ID) // its nodes are told that they are spares
 			continue
 		}
@@ -146,7 +151,7 @@ func (h *Rings) take(q *proposal, res *ring.Result) {
 			g.ID = q.next
 			q.next++
 		}
-		q.rings = append(q.rings, &ringView{pl: h.placement, id: g.ID, nodes: g.Nodes, size: g.Size})
+		q.rings = append(q.rings, h.view(g.ID, g.Nodes, g.Size))
 	}
 }
 
@@ -161,7 +166,7 @@ func (h *Rings) renewals(q *proposal, rings []*ringView) {
 			continue
 		}
 		if r.renew && !r.frozen(h.j.Now) && !slices.ContainsFunc(q.rings, func(x *ringView) bool { return x.id == r.id }) && !slices.Contains(q.gone, r.id) {
-			q.rings = append(q.rings, &ringView{pl: h.placement, id: r.id, nodes: slices.Clone(r.nodes), size: r.size})
+			q.rings = append(q.rings, h.view(r.id, slices.Clone(r.nodes), r.size))
 			if told(r) {
 				q.stage = append(q.stage, r.id)
 			}

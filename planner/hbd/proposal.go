@@ -20,6 +20,11 @@ type proposal struct {
 	idle  []proto.NodeID // to be told that they are in no ring
 	stage []proto.RingID // of rings, those that are only told again
 	next  proto.RingID   // ring numbers given out so far
+
+	owner  string // the job that it is for, "" for none
+	stock  []proto.RingID
+	spares []proto.NodeID
+	own    []journal.Record // what the job has the store know
 }
 
 func (q *proposal) empty() bool { return len(q.rings) == 0 && len(q.gone) == 0 && len(q.idle) == 0 }
@@ -167,7 +172,12 @@ func (q *proposal) explain() string {
 // records is the decision on a proposal as the store keeps it.
 func (q *proposal) records(t *member.Txn) []journal.Record {
 	p := q.pl
-	out := []journal.Record{journal.Encode(keyHead, head{t.Gen, q.next})}
+	out := append([]journal.Record{journal.Encode(keyHead, head{t.Gen, q.next})}, q.own...)
+	for _, id := range q.stock {
+		r := *p.ring(id)
+		r.owner = q.owner
+		out = append(out, journal.Encode(ringKey(id), r.record(r.Decided)))
+	}
 	left := map[proto.NodeID]bool{} // members of committed rings that nobody tells
 	leavers := func(r *ringView) {
 		if r != nil {

@@ -44,9 +44,11 @@ func Against(h *Rings, to *fabric.Fabric, ends []proto.RingID, moves bool) (refu
 			continue
 		}
 		at := slices.IndexFunc(targets, func(t fabric.RingSize) bool { return t.TP == r.size*h.fab.GPUsPerNode })
-		if at >= 0 {
+		switch {
+		case r.owner != "": // the job wants it
+		case at >= 0:
 			running[at]++
-		} else {
+		default:
 			add("ring %d of %d GPUs runs, and none of that size is wanted: let it end with -end %d", r.id, r.size*h.fab.GPUsPerNode, r.id)
 		}
 		lost := false
@@ -82,17 +84,17 @@ func Against(h *Rings, to *fabric.Fabric, ends []proto.RingID, moves bool) (refu
 // expected has come.
 func movedBy(h *Rings, to *fabric.Fabric, ends []proto.RingID) (moved []proto.RingID) {
 	m := h.mending()
-	m.Order, m.Sizes, m.Moves, m.Spread = ring.OrderOf(to), ring.DemandsOf(to), ring.MovesOf(to.Moves), to.SpareLayout == fabric.Beside
+	m.Order, m.Sizes, m.Moves, m.Spread = ring.OrderOf(to), h.demands(to), ring.MovesOf(to.Moves), to.SpareLayout == fabric.Beside
 	if m.Moves > 0 {
 		m.Fetch = maxFetch // sooner or later
 	}
 	m.Usable = func(id proto.NodeID) bool { return int(id) >= len(h.nodes) || h.nodes[id].wanted() }
-	m.Free = func(id proto.NodeID) bool { return int(id) >= len(h.nodes) || h.nodes[id].free() }
+	m.Free = func(id proto.NodeID) bool { return int(id) >= len(h.nodes) || h.free(id) }
 	var ids []proto.RingID
 	var running []ring.Group
 	for _, r := range h.rings {
 		if !slices.Contains(ends, r.id) {
-			ids, running = append(ids, r.id), append(running, ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size})
+			ids, running = append(ids, r.id), append(running, r.group())
 		}
 	}
 	res := ring.NewTracker(m, running...).Look(ids, false)
@@ -257,6 +259,8 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 	for _, r := range was.rings {
 		p.touchRing(r.id)
 	}
+	p.kept, p.moved, p.bar = was.kept, was.moved, was.bar
+	p.resize()
 	h.placement, h.txn.Parts, h.proposal = p, nil, nil
 	h.probes = probes{j: h.j, at: journal.Never}
 	h.marked, h.strays, h.stage, h.refusing, h.lacking = nil, nil, nil, nil, lacking{}

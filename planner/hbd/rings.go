@@ -42,6 +42,7 @@ type Rings struct {
 	drains drains
 
 	lacking lacking
+	surplus bool // there may be more stock than jobs leave room for
 
 	stage        []proto.RingID // told again by the last generation that told any
 	stageAt      time.Duration

@@ -6,6 +6,7 @@ import (
 
 	"ringlight/planner/fabric"
 	"ringlight/planner/member"
+	"ringlight/planner/ring"
 	"ringlight/proto"
 )
 
@@ -15,6 +16,7 @@ type ringView struct {
 	id    proto.RingID
 	nodes []proto.NodeID // left to right
 	size  int            // nodes that it is to have
+	owner string         // the job that it is for, "" for none
 	member.Decided
 
 	state     proto.RingState
@@ -30,6 +32,12 @@ type ringView struct {
 	splitAt     time.Duration // since when it is split though all are well, 0: it is not
 	renewAt     time.Duration // not to be formed anew before
 	renewed     int           // attempts
+	bypass      uint32        // microseconds that its last one took, 0: none yet
+}
+
+// group is the ring as the index knows it.
+func (r *ringView) group() ring.Group {
+	return ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size, Pinned: r.owner != ""}
 }
 
 // at gives the member at a place.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
 	"ringlight/proto"
@@ -34,11 +35,12 @@ type ringRecord struct {
 	Generation proto.Generation `json:"generation"`
 	Plan       proto.Digest     `json:"plan"`
 	Size       int              `json:"size,omitempty"` // absent: as the fabric's TP
+	Job        string           `json:"job,omitempty"`  // that it is for
 }
 
 // record is a ring as the store keeps it, with the decision on it.
 func (r *ringView) record(d member.Decided) ringRecord {
-	rec := ringRecord{Nodes: r.nodes, Term: d.Term, Generation: d.Gen, Plan: d.Plan}
+	rec := ringRecord{Nodes: r.nodes, Term: d.Term, Generation: d.Gen, Plan: d.Plan, Job: r.owner}
 	if r.size != r.pl.fab.GroupNodes() {
 		rec.Size = r.size
 	}
@@ -117,7 +119,10 @@ func (h *Rings) restoreRing(key string, raw []byte) error {
 	if r.Size == 0 {
 		r.Size = h.fab.GroupNodes()
 	}
-	h.rings = append(h.rings, h.form(proto.RingID(id), r.Nodes, r.Size, member.Decided{Term: r.Term, Gen: r.Generation, Plan: r.Plan}))
+	v := h.form(proto.RingID(id), r.Nodes, r.Size, member.Decided{Term: r.Term, Gen: r.Generation, Plan: r.Plan})
+	v.owner = r.Job
+	h.surplus = h.surplus || r.Job == "" && !slices.Contains(h.sizes, r.Size) // a job gave it back, and it ends
+	h.rings = append(h.rings, v)
 	h.gen, h.decided, h.nextRing = max(h.gen, r.Generation), max(h.decided, r.Generation), max(h.nextRing, proto.RingID(id)+1)
 	return nil
 }
@@ -139,8 +144,8 @@ func (p *placement) CheckStored() error {
 		if err := p.order.Check(r.nodes); err != nil {
 			return fmt.Errorf("store: ring %d: %w", r.id, err)
 		}
-		if !slices.Contains(p.sizes, r.size) {
-			return fmt.Errorf("store: ring %d is of %d nodes, want one of %v", r.id, r.size, p.sizes)
+		if r.size < len(r.nodes) || r.size > fabric.MaxGroupNodes {
+			return fmt.Errorf("store: ring %d is of %d nodes and has %d", r.id, r.size, len(r.nodes))
 		}
 		for _, n := range r.nodes {
 			if p.nodes[n].Group != r.id {

@@ -185,10 +185,13 @@ const manyMissing = 8
 // fresh places groups that do not run on free nodes, where many are missing and
 // could be there; it looks at every node.
 func (t *Tracker) fresh() {
-	missing, running, absent := slices.Clone(t.Sizes), 0, 0
-	for d := range t.Sizes {
-		missing[d].Want = t.absent(d)
-		absent += min(far, missing[d].Want)
+	var missing []Demand
+	running, absent := 0, 0
+	for d, x := range t.Sizes {
+		if x.Want = t.absent(d); x.Want > 0 {
+			missing = append(missing, x)
+			absent += min(far, x.Want)
+		}
 		running += t.tally[d].groups
 	}
 	free := t.idle.all()
@@ -202,7 +205,7 @@ func (t *Tracker) fresh() {
 		Usable: func(n proto.NodeID) bool { return t.owner[n] == 0 && t.Free(n) }}, missing)
 	for d, groups := range placed {
 		for _, nodes := range groups {
-			t.lay(t.open(Group{Size: t.Sizes[d].Size}), nodes)
+			t.lay(t.open(Group{Size: missing[d].Size}), nodes)
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (m Mend) places(g Group, owner []int32) []place {
 		switch {
 		case member && usable:
 			out = append(out, place{at, n, true})
-		case !member && owner[n] == 0 && m.Free(n):
+		case !member && owner[n] == 0 && (m.Free(n) && (m.Bar == nil || !m.Bar(n, g.ID)) || m.Own != nil && m.Own(n, g.ID)):
 			out = append(out, place{at, n, false})
 		}
 	}

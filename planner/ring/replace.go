@@ -13,6 +13,7 @@ type Group struct {
 	Nodes  []proto.NodeID // left to right
 	Size   int            // nodes that it is to have; 0: as the last of Mend.Sizes
 	Frozen bool           // must stay exactly as it is
+	Pinned bool           // somebody's: it is mended where it is, and moves for nobody
 }
 
 // whole: it has all its nodes.
@@ -24,9 +25,12 @@ type Mend struct {
 	Sizes  []Demand                // groups wanted in all, running ones included
 	Usable func(proto.NodeID) bool // a member that is not usable is lost
 	Free   func(proto.NodeID) bool // a node in no group that may join one
-	Spread bool
-	Broken func(a, b proto.NodeID) bool // links that hold no group together; nil: none
-	Frozen func(proto.RingID) bool      // groups that must stay exactly as they are; nil: as they were put
+	// Own tells whether a node that is not free is kept for this pinned group, Bar
+	// whether a free one must not join it; nil: none.
+	Own, Bar func(proto.NodeID, proto.RingID) bool
+	Spread   bool
+	Broken   func(a, b proto.NodeID) bool // links that hold no group together; nil: none
+	Frozen   func(proto.RingID) bool      // groups that must stay exactly as they are; nil: as they were put
 
 	// Moves is how many whole groups may move aside to make one more whole:
 	// none, a few (at most 8 help), or Any.
@@ -188,13 +192,25 @@ func (t *Tracker) undo() {
 	}
 }
 
+// mendOne finds the best line for a group. What is kept for it comes first.
+func (t *Tracker) mendOne(s *slot) []proto.NodeID {
+	if s.Pinned && t.Own != nil {
+		own := t.Mend
+		own.Free = func(proto.NodeID) bool { return false }
+		if line := own.mend(s.Group, t.owner); len(line) == s.Size {
+			return line
+		}
+	}
+	return t.mend(s.Group, t.owner)
+}
+
 // mendAll brings groups that are short as near to their size as they get. A
 // second round lets a group take what another had to give up in the first.
 func (t *Tracker) mendAll(groups []int32) {
 	var short []int32
 	lack := map[int32]int{}
 	for _, at := range groups {
-		if s := &t.slots[at]; s.standing == lacks {
+		if s := &t.slots[at]; s.standing == lacks || s.standing == needs {
 			short = append(short, at)
 			lack[at] = s.Size
 			for _, n := range s.Nodes {
@@ -212,7 +228,7 @@ func (t *Tracker) mendAll(groups []int32) {
 			if len(s.Nodes) == 0 {
 				continue
 			}
-			line := t.mend(s.Group, t.owner)
+			line := t.mendOne(s)
 			if slices.Equal(line, s.Nodes) {
 				continue
 			}

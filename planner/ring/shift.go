@@ -119,7 +119,7 @@ func (t *Tracker) trust(at int32) bool {
 		return false
 	}
 	was := s.standing
-	if whole := t.sound(s); whole != (was == stands) {
+	if whole := t.sound(s); whole != (was == stands || was == kept) {
 		t.settle(at)
 		return false
 	}

@@ -56,6 +56,8 @@ type standing uint8
 const (
 	gone   standing = iota // no such group, or one without nodes
 	still                  // frozen: nothing is laid on it
+	needs                  // somebody's that is short: only nodes near it make it whole, and nobody takes its own
+	kept                   // somebody's that is whole: it stays where it is
 	lacks                  // it has not all its nodes, lost some, or is torn: they are idle
 	stands                 // whole: it may move
 )
@@ -113,7 +115,7 @@ func (t *Tracker) Put(g Group) {
 		at = t.open(g)
 	}
 	s := &t.slots[at]
-	s.Size, s.Frozen = g.Size, g.Frozen
+	s.Size, s.Frozen, s.Pinned = g.Size, g.Frozen, g.Pinned
 	t.lay(at, g.Nodes)
 }
 
@@ -161,7 +163,7 @@ func (t *Tracker) open(g Group) int32 {
 	} else {
 		t.slots = append(t.slots, slot{})
 	}
-	t.slots[at] = slot{Group: Group{ID: g.ID, Size: g.Size, Frozen: g.Frozen}}
+	t.slots[at] = slot{Group: Group{ID: g.ID, Size: g.Size, Frozen: g.Frozen, Pinned: g.Pinned}}
 	if g.ID != 0 {
 		t.slotOf[g.ID] = at
 	}
@@ -270,6 +272,8 @@ func (t *Tracker) withdraw(at int32) {
 		if len(s.Nodes) == s.Size {
 			count.whole--
 		}
+	case kept:
+		count.whole--
 	case lacks:
 		count.short--
 		delete(t.short, at)
@@ -303,6 +307,11 @@ func (t *Tracker) settle(at int32) {
 		if s.whole() {
 			count.whole++
 		}
+	case s.Pinned && !whole:
+		s.standing = needs
+	case s.Pinned:
+		s.standing = kept
+		count.whole++
 	case !whole:
 		s.standing = lacks
 		count.short++

@@ -14,8 +14,8 @@ import (
 const askPatience = 5 * time.Second
 
 // Ask asks the planner what an operator would ask over the broker, and in the
-// same words; the broker need not be there. It is for questions alone: acts
-// have their author's name, and come over the broker.
+// same words; the broker need not be there. An act has its author's name, as
+// the connection that it came over tells it.
 func (s *server) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()

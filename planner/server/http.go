@@ -17,20 +17,21 @@ import (
 	"time"
 
 	"ringlight/planner"
+	"ringlight/planner/jobapi"
 	"ringlight/planner/view"
 	"ringlight/proto"
 	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
 )
 
-// The planner's HTTP server is for eyes and scrapers: every handler only
-// reads. On loopback and on a unix socket it speaks plainly; beyond them only
+// The planner's HTTP server is for eyes, scrapers and those who ask for jobs:
+// every handler but theirs only reads. On loopback and on a unix socket it speaks plainly; beyond them only
 // over TLS with client certificates, whatever the link to the broker may do.
 
 const (
-	// maxHTTP connections at once. chosen: 64 viewers with a stream each and a
-	// page's other requests, and some scrapers.
-	maxHTTP = 256
+	// maxHTTP connections at once. chosen: 1,536 who watch jobs, 64 viewers with
+	// a stream each and a page's other requests, and some scrapers.
+	maxHTTP = 2048
 	// httpPatience bounds a request's header, and what a peer takes at a time.
 	// chosen: a person's browser over a slow line.
 	httpPatience = 10 * time.Second
@@ -169,9 +170,9 @@ func guarded(ours func(host string) bool, h http.Handler) http.Handler {
 		switch {
 		case !ours(host):
 			http.Error(w, "this name is not ours", http.StatusMisdirectedRequest)
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		case r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasPrefix(r.URL.Path, "/v1/"):
 			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "only GET and HEAD: what is served here changes nothing", http.StatusMethodNotAllowed)
+			http.Error(w, "only GET and HEAD: but for jobs, what is served here changes nothing", http.StatusMethodNotAllowed)
 		default:
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			w.Header().Set("Cache-Control", "no-store")
@@ -219,6 +220,7 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 	s.scrapes(mux, seen.Load)
 	s.routes(mux)
 	seen.Mount(mux)
+	jobapi.New(s, s.mayAct).Mount(mux)
 	ctx, cancel := context.WithCancel(context.Background())
 	go seen.Follow(ctx)
 	cfg := s.cfg.http()

@@ -1,8 +1,13 @@
 package server
 
 import (
+	"crypto/ed25519"
+	"net"
+	"net/http"
+
 	"ringlight/proto"
 	"ringlight/proto/guard"
+	"ringlight/proto/seal"
 )
 
 // Seals says how the planner's messages are sealed and whose it believes.
@@ -53,4 +58,27 @@ func (s *server) announce() {
 			s.broker.Revoke()
 		}
 	}
+}
+
+// mayAct says why who asks over HTTP may not change anything, nil when he may:
+// where seals are enforced it takes the key of one who may over the broker, or
+// the socket, which has an owner and a group.
+func (s *server) mayAct(r *http.Request) error {
+	if s.guard == nil || s.cfg.Seals.Mode != guard.Enforce {
+		return nil
+	}
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && at.Network() == "unix" {
+		return nil
+	}
+	why := "the connection has no certificate"
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		cert := r.TLS.PeerCertificates[0]
+		why = cert.Subject.CommonName + " is not trusted with that"
+		if key, ok := cert.PublicKey.(ed25519.PublicKey); ok {
+			if k, known := s.guard.Trust().Find(seal.IDOf(key)); known && k.Role == proto.RoleAdmin {
+				return nil
+			}
+		}
+	}
+	return &proto.Error{Code: proto.Denied, Field: "author", Limit: "the certificate of one trusted as admin, or a unix socket", Reason: why}
 }

@@ -173,6 +173,13 @@ func IsLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
+// ClientTLS is how every client of ours speaks TLS: of PEM files that are read
+// again at each connection.
+func ClientTLS(host, caFile, certFile, keyFile string) (*tls.Config, error) {
+	c := Config{CAFile: caFile, CertFile: certFile, KeyFile: keyFile}
+	return c.tlsConfig(host)
+}
+
 func (c *Config) tlsConfig(host string) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: host}
 	if c.CAFile != "" {

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/job"
+	asker "ringlight/planner/jobapi/client"
+	"ringlight/proto"
+)
+
+const defaultHTTP = "http://127.0.0.1:18880"
+
+const jobHelp = `A job asks for rings: -tp GPUs each, -rings of them. It is ready when light is
+confirmed on every link; then its files say in which order light meets the GPUs.
+A node that dies is passed by at once (degraded), and a spare joins at its place
+(replaced, ready). The same wish under the same name is the same job. The planner
+never ends a job: release does.
+
+The planner serves jobs where ocs-planner run -http says; -http here is
+http://host:port, https://host:port with -ca, -cert and -key, or unix:PATH.
+
+  ocsctl job submit train-7 -tp 32 -rings 6
+  ocsctl job files train-7 -o train-7.files
+  ocsctl job watch train-7
+`
+
+// jobFlags are those of every command about jobs.
+type jobFlags struct{ clientFlags }
+
+func (j *jobFlags) read(fs *flag.FlagSet, args []string, words int, names string) ([]string, error) {
+	fs.StringVar(&j.http, "http", defaultHTTP, "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH")
+	got, err := j.clientFlags.read(fs, args, jobHelp)
+	if err != nil {
+		return nil, err
+	}
+	if len(got) != words {
+		return nil, wrongUsage(fs.Name(), names, "%q", cli.Clip(strings.Join(got, " ")))
+	}
+	if len(got) > 0 {
+		if err := job.CheckID(got[0]); err != nil {
+			return nil, cli.AsUsage(err)
+		}
+	}
+	return got, nil
+}
+
+func (j *jobFlags) client() (*asker.Client, error) {
+	c, err := asker.New(asker.Config{URL: j.http, CAFile: j.ca, CertFile: j.cert, KeyFile: j.key, Waits: tellOnce(os.Stderr, j.json), Retry: 0})
+	if err != nil {
+		return nil, cli.AsUsage(err)
+	}
+	return c, nil
+}
+
+// refused: what is not acceptable is wrong usage, whoever finds it.
+func refused(err error) error {
+	if e := proto.AsError(err); e != nil && (e.Code == proto.Invalid || e.Code == proto.NotFound) {
+		return cli.AsUsage(err)
+	}
+	return err
+}
+
+func names(list string) (out []job.Name) {
+	for n := range strings.SplitSeq(list, ",") {
+		if n = strings.TrimSpace(n); n != "" {
+			out = append(out, job.Name(n))
+		}
+	}
+	return out
+}
+
+func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
+	var j jobFlags
+	fs := cli.NewFlags("job submit")
+	w := job.Wish{}
+	fs.IntVar(&w.TP, "tp", 0, "`GPUS` of a ring")
+	fs.IntVar(&w.Rings, "rings", 1, "`NUMBER` of rings")
+	fs.IntVar(&w.Spares, "spares", 0, "`NUMBER` of nodes that are kept beside the rings")
+	prefer := fs.String("prefer", string(job.Compact), "where rings stand: compact, spread or cross_tor")
+	policy := fs.String("policy", string(job.Wait), "where there is no room or no spare: wait, shrink or fail")
+	nodes := fs.String("nodes", "", "`NODES` that alone it may have, names or numbers with commas")
+	exclude := fs.String("exclude", "", "`NODES` that it may not have")
+	hold := fs.Duration("hold", 10*time.Minute, "`TIME` after which a place is given back that has not become ready")
+	dry := fs.Bool("dry-run", false, "say what it would get, and reserve nothing")
+	wait := fs.Duration("wait", 10*time.Minute, "`TIME` to wait for ready; 0: do not wait")
+	got, err := j.read(fs, args, 1, "the job's NAME")
+	if err != nil {
+		return err
+	}
+	w.Prefer, w.Policy, w.HoldMS = job.Prefer(*prefer), job.Policy(*policy), hold.Milliseconds()
+	w.Nodes, w.Exclude = names(*nodes), names(*exclude)
+	c, err := j.client()
+	if err != nil {
+		return err
+	}
+	if *dry {
+		t, err := c.Try(ctx, got[0], &w)
+		if err != nil {
+			return refused(err)
+		}
+		return j.print(out, t, func() error {
+			if t.Feasible {
+				return cli.Say(out, "it fits now")
+			}
+			return cli.Say(out, "it does not fit now: %s", t.Why)
+		})
+	}
+	v, err := c.Put(ctx, got[0], &w)
+	if err != nil {
+		return refused(err)
+	}
+	if *wait > 0 && v.State != job.Ready {
+		ctx, cancel := context.WithTimeout(ctx, *wait)
+		defer cancel()
+		tell := tellOnce(os.Stderr, j.json)
+		err := c.Follow(ctx, v.ID, 0, func(e *job.Event) bool {
+			if e.Event != string(job.Ready) && e.Event != string(job.Released) {
+				tell("job " + v.ID + ", which is " + e.Event + because(e.Cause))
+			}
+			return e.Generation <= v.Generation || e.Event != string(job.Ready) && e.Event != string(job.Released)
+		})
+		last, e := c.Get(context.WithoutCancel(ctx), v.ID)
+		if e != nil {
+			return refused(e)
+		}
+		if v = last; err != nil && v.State != job.Ready {
+			return fmt.Errorf("job %s is not ready after %v: it is %s%s; it stays asked for until it is released", v.ID, *wait, v.State, because(v.Cause))
+		}
+	}
+	return j.print(out, v, func() error { return printJob(out, v) })
+}
+
+func because(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return ": " + cause
+}
+
+func jobList(ctx context.Context, args []string, out io.Writer) error {
+	var j jobFlags
+	if _, err := j.read(cli.NewFlags("job list"), args, 0, "no further word"); err != nil {
+		return err
+	}
+	c, err := j.client()
+	if err != nil {
+		return err
+	}
+	all, err := c.List(ctx)
+	if err != nil {
+		return err
+	}
+	return j.print(out, map[string][]*job.View{"jobs": all}, func() error {
+		return table(out, func(w io.Writer) { jobRows(w, all) })
+	})
+}
+
+func jobRows(w io.Writer, all []*job.View) {
+	fmt.Fprintln(w, "JOB\tSTATE\tRINGS\tGPUS\tLINKS\tSPARES\tEVENT\tWHY")
+	for _, v := range all {
+		fmt.Fprintf(w, "%s\t%s\t%d of %d\t%d\t%d/%d\t%d\t%d\t%s\n", v.ID, v.State, len(v.Rings), v.Wish.TP, v.GPUsTotal, v.Confirmed, v.Links, len(v.Spares), v.Generation, dash(v.Cause))
+	}
+}
+
+func printJob(out io.Writer, v *job.View) error {
+	if err := table(out, func(w io.Writer) { jobRows(w, []*job.View{v}) }); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	if err := table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "RING\tSTATE\tNODES, left to right")
+		for _, r := range v.Rings {
+			fmt.Fprintf(w, "%d\t%s\t%s\n", r.Ring, r.State, dash(strings.Join(r.Nodes, " ")))
+		}
+	}); err != nil {
+		return err
+	}
+	if len(v.Spares) > 0 {
+		return cli.Say(out, "spares: %s", strings.Join(v.Spares, " "))
+	}
+	return nil
+}
+
+func jobShow(ctx context.Context, args []string, out io.Writer) error {
+	return jobAbout(ctx, "job show", args, out, func(c *asker.Client, id string) (*job.View, error) { return c.Get(ctx, id) })
+}
+
+func jobRelease(ctx context.Context, args []string, out io.Writer) error {
+	return jobAbout(ctx, "job release", args, out, func(c *asker.Client, id string) (*job.View, error) { return c.Release(ctx, id) })
+}
+
+func jobAbout(_ context.Context, verb string, args []string, out io.Writer, ask func(*asker.Client, string) (*job.View, error)) error {
+	var j jobFlags
+	got, err := j.read(cli.NewFlags(verb), args, 1, "the job's NAME")
+	if err != nil {
+		return err
+	}
+	c, err := j.client()
+	if err != nil {
+		return err
+	}
+	v, err := ask(c, got[0])
+	if err != nil {
+		return refused(err)
+	}
+	return j.print(out, v, func() error { return printJob(out, v) })
+}
+
+func jobReplace(ctx context.Context, args []string, out io.Writer) error {
+	var j jobFlags
+	fs := cli.NewFlags("job replace")
+	reason := fs.String("reason", "", "why, `TEXT`, for those who come after")
+	got, err := j.read(fs, args, 2, "the job's NAME and a NODE of it")
+	if err != nil {
+		return err
+	}
+	c, err := j.client()
+	if err != nil {
+		return err
+	}
+	v, err := c.Replace(ctx, got[0], got[1], *reason)
+	if err != nil {
+		return refused(err)
+	}
+	return j.print(out, v, func() error { return printJob(out, v) })
+}
+
+func jobWatch(ctx context.Context, args []string, out io.Writer) error {
+	var j jobFlags
+	fs := cli.NewFlags("job watch")
+	after := fs.Uint64("after", 0, "the `NUMBER` of the last event that is known")
+	got, err := j.read(fs, args, 1, "the job's NAME")
+	if err != nil {
+		return err
+	}
+	c, err := asker.New(asker.Config{URL: j.http, CAFile: j.ca, CertFile: j.cert, KeyFile: j.key, Waits: tellOnce(os.Stderr, j.json), Retry: time.Hour})
+	if err != nil {
+		return cli.AsUsage(err)
+	}
+	return refused(c.Follow(ctx, got[0], *after, func(e *job.Event) bool {
+		if j.json {
+			return printJSON(out, e) == nil && e.Event != string(job.Released)
+		}
+		text := fmt.Sprintf("%s  %4d  %s", time.UnixMilli(int64(e.AtMS)).Format("2006-01-02 15:04:05.000 MST"), e.Generation, strings.ReplaceAll(e.Event, "_", " "))
+		switch {
+		case e.Event == job.NodeLost:
+			text += " " + e.Node
+			if e.BypassUS > 0 {
+				text += fmt.Sprintf(", passed by in %d us", e.BypassUS)
+			}
+		case e.Event == job.Replaced && e.Position != nil:
+			text += fmt.Sprintf(" %s by %s, ring %d, position %d", cmp.Or(e.Out, "nobody"), cmp.Or(e.In, "nobody"), e.Ring, *e.Position)
+		case e.Event == job.Replaced:
+			text += fmt.Sprintf(" %s by nobody, ring %d", e.Out, e.Ring)
+		case e.GPUsTotal > 0:
+			text += fmt.Sprintf(", %d GPUs", e.GPUsTotal)
+		}
+		return cli.Say(out, "%s%s", text, because(e.Cause)) == nil && e.Event != string(job.Released)
+	}))
+}
+
+// jobFiles writes all files, of one event of the job, each whole or not at all.
+func jobFiles(ctx context.Context, args []string, out io.Writer) error {
+	var j jobFlags
+	fs := cli.NewFlags("job files")
+	dir := fs.String("o", ".", "`DIR` to write them in")
+	pp := fs.Int("pp", 1, "`NUMBER` of rings of one pipeline")
+	got, err := j.read(fs, args, 1, "the job's NAME")
+	if err != nil {
+		return err
+	}
+	c, err := j.client()
+	if err != nil {
+		return err
+	}
+	v, err := c.Get(ctx, got[0])
+	if err != nil {
+		return refused(err)
+	}
+	texts := map[string][]byte{}
+	for _, name := range job.Files {
+		if texts[name], err = c.File(ctx, v.ID, name, *pp, v.Generation); err != nil {
+			return refused(err)
+		}
+	}
+	if err := os.MkdirAll(*dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range job.Files {
+		path := filepath.Join(*dir, name)
+		if err := os.WriteFile(path+".new", texts[name], 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return err
+		}
+	}
+	return j.print(out, map[string]any{"generation": v.Generation, "dir": *dir, "files": job.Files}, func() error {
+		return cli.Say(out, "%s of job %s, generation %d, in %s", strings.Join(job.Files, ", "), v.ID, v.Generation, *dir)
+	})
+}

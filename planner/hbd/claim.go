@@ -1,0 +1,407 @@
+package hbd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// Rings that are nobody's are stock: as many as the fabric describes, formed and
+// lit before anybody asks. A job claims whole rings. It gets stock of its size
+// as it is, without a change of light, or else rings of its own size on nodes
+// that are no other job's, for which stock ends. A ring of a job is mended with
+// nodes near it and moves for nobody. What a job gives back is stock again where
+// its size is, and ends else.
+
+// Want is what a job wants.
+type Want struct {
+	Owner   string
+	Size    int // nodes of a ring
+	Rings   int
+	Spares  int            // nodes that are kept for it, each within reach of a ring
+	Nodes   []proto.NodeID // that alone it may have; nil: any
+	Exclude []proto.NodeID // that it may not have
+	Spread  bool           // its rings stand apart, else side by side
+	AtToR   bool           // ranks that talk to one another under one ToR switch
+}
+
+// Share is what a job would get, or gets.
+type Share struct {
+	Stock  []proto.RingID   // rings that are there, and not of others
+	New    [][]proto.NodeID // rings to be formed
+	Spares []proto.NodeID
+	Most   int    // rings of this size that it could have now; only where it gets none
+	Why    string // it gets none; "" when it does
+}
+
+// Claims are what jobs have of the rings.
+type Claims struct{ h *Rings }
+
+// Bar says which nodes a job must not have, whatever is mended.
+func (c Claims) Bar(bar func(owner string, id proto.NodeID) bool) { c.h.bar = bar }
+
+// ClaimsOf the rings.
+func ClaimsOf(h *Rings) Claims { return Claims{h} }
+
+// Resting: rings may be claimed.
+func (c Claims) Resting() bool { return c.h.Resting() }
+
+// demands are the rings that are to be there: stock as the fabric describes it,
+// as far as jobs leave room, and what jobs have.
+func (p *placement) demands(f *fabric.Fabric) []ring.Demand {
+	var out []ring.Demand
+	left, owned, jobs := f.Nodes-f.Spares-len(p.kept), map[int]int{}, len(p.kept) > 0
+	for _, r := range p.rings {
+		if r.owner != "" {
+			left -= r.size
+			owned[r.size]++
+			jobs = true
+		}
+	}
+	targets := ring.DemandsOf(f)
+	for _, d := range targets {
+		if jobs {
+			d.Want = max(0, min(d.Want, left/d.Size))
+		}
+		left -= d.Want * d.Size
+		d.Want += owned[d.Size]
+		delete(owned, d.Size)
+		out = append(out, d)
+	}
+	for size, n := range owned { // any order: sorted below
+		out = append(out, ring.Demand{Size: size, Want: n})
+	}
+	slices.SortStableFunc(out[len(targets):], func(a, b ring.Demand) int { return cmp.Compare(a.Size, b.Size) })
+	return out
+}
+
+// resize notes which sizes rings have.
+func (p *placement) resize() {
+	p.sizes = nil
+	for _, d := range p.demands(p.fab) {
+		p.sizes = append(p.sizes, d.Size)
+	}
+	slices.Sort(p.sizes)
+	p.sizes = slices.Compact(p.sizes)
+}
+
+// Share is what a want would get now. Nothing changes.
+func (c Claims) Share(w Want) (s Share) {
+	h := c.h
+	may := c.claimable(w)
+	if w.Nodes == nil && !w.AtToR {
+		s.Stock = c.stock(w)
+	}
+	if len(s.Stock) == w.Rings && w.Spares == 0 {
+		return s
+	}
+	s.Stock = nil
+	order := ring.Problem{Order: h.order, Usable: may, Spread: w.Spread, Broken: h.broken}
+	if len(h.cuts.known) == 0 {
+		order.Broken = nil
+	}
+	if w.AtToR {
+		s.New, _ = underToRs(h, w.Size, w.Rings, may)
+		s.Spares = beside(order, s.New, w.Spares)
+	} else {
+		s.New, s.Spares = lay(order, w)
+	}
+	if len(s.New) == w.Rings && len(s.Spares) == w.Spares {
+		if w.Nodes != nil {
+			s.Spares = append(s.Spares, c.rest(w, may, &s)...)
+		}
+		c.keepStock(&s, w.Size)
+		return s
+	}
+	order.Size, order.Want = w.Size, -1
+	s = Share{Most: len(ring.Place(order))}
+	switch {
+	case s.Most >= w.Rings:
+		s.Why = fmt.Sprintf("%s of %d nodes fit, but not with %s within reach", proto.Count(w.Rings, "ring"), w.Size, proto.Count(w.Spares, "spare"))
+	default:
+		s.Why = fmt.Sprintf("%s of %d nodes, and there is room for %d now", proto.Count(w.Rings, "ring"), w.Size, s.Most)
+	}
+	return s
+}
+
+// rest are the nodes of a list that no ring has: whoever listed them means them
+// for this job.
+func (c Claims) rest(w Want, may func(proto.NodeID) bool, s *Share) (out []proto.NodeID) {
+	taken := map[proto.NodeID]bool{}
+	for _, nodes := range append(slices.Clone(s.New), s.Spares) {
+		for _, n := range nodes {
+			taken[n] = true
+		}
+	}
+	for _, n := range w.Nodes {
+		if !taken[n] && may(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// claimable tells which nodes a want may have.
+func (c Claims) claimable(w Want) func(proto.NodeID) bool {
+	h := c.h
+	var only map[proto.NodeID]bool
+	if w.Nodes != nil {
+		only = map[proto.NodeID]bool{}
+		for _, n := range w.Nodes {
+			only[n] = true
+		}
+	}
+	return func(id proto.NodeID) bool {
+		if only != nil && !only[id] || slices.Contains(w.Exclude, id) || !h.free(id) {
+			return false
+		}
+		r := h.ring(h.nodes[id].Group)
+		return r == nil || r.owner == "" && !r.frozen(h.j.Now)
+	}
+}
+
+// stock picks whole rings that are there: those side by side that lie closest,
+// or such that stand apart.
+func (c Claims) stock(w Want) []proto.RingID {
+	h := c.h
+	var whole []*ringView
+	for _, r := range h.rings {
+		if r.owner == "" && r.size == w.Size && r.stateNow() == proto.RingInService && !r.frozen(h.j.Now) &&
+			!slices.ContainsFunc(r.nodes, func(n proto.NodeID) bool { return slices.Contains(w.Exclude, n) || !h.free(n) }) {
+			whole = append(whole, r)
+		}
+	}
+	if len(whole) < w.Rings {
+		return nil
+	}
+	slices.SortFunc(whole, func(a, b *ringView) int { return cmp.Compare(a.nodes[0], b.nodes[0]) })
+	var ids []proto.RingID
+	if w.Spread {
+		for i := range w.Rings {
+			ids = append(ids, whole[i*len(whole)/w.Rings].id)
+		}
+		return ids
+	}
+	best, from := -1, 0
+	for i := 0; i+w.Rings <= len(whole); i++ {
+		last := whole[i+w.Rings-1].nodes
+		if span := int(last[len(last)-1]) - int(whole[i].nodes[0]); best < 0 || span < best {
+			best, from = span, i
+		}
+	}
+	for _, r := range whole[from : from+w.Rings] {
+		ids = append(ids, r.id)
+	}
+	return ids
+}
+
+// keepStock takes groups that are rings already as they are.
+func (c Claims) keepStock(s *Share, size int) {
+	h := c.h
+	s.New = slices.DeleteFunc(s.New, func(nodes []proto.NodeID) bool {
+		r := h.ring(h.nodes[nodes[0]].Group)
+		same := r != nil && r.size == size && slices.Equal(r.nodes, nodes)
+		if same {
+			s.Stock = append(s.Stock, r.id)
+		}
+		return same
+	})
+}
+
+// lay lays a want's rings and spares on nodes. A spare stands between two rings
+// as far as that goes round, or at the end of one: nobody moves for a ring of a
+// job, so that only what is beside it can join it.
+func lay(p ring.Problem, w Want) (rings [][]proto.NodeID, spares []proto.NodeID) {
+	taken := map[proto.NodeID]bool{}
+	usable := p.Usable
+	p.Usable = func(id proto.NodeID) bool { return !taken[id] && usable(id) }
+	place := func(size, want int) [][]proto.NodeID {
+		p.Size, p.Want = size, want
+		groups := ring.Place(p)
+		for _, g := range groups {
+			for _, n := range g {
+				taken[n] = true
+			}
+		}
+		return groups
+	}
+	left, free := w.Rings, w.Spares
+	for free > 0 && left > 0 {
+		blocks := min(free, max(1, left/2)) // each with one spare, or what is over
+		beside, each := min(2, left), (free+blocks-1)/blocks
+		blocks = min(blocks, free/each, left/beside)
+		groups := place(beside*w.Size+each, blocks)
+		for _, g := range groups {
+			rings = append(rings, slices.Clone(g[:w.Size]))
+			spares = append(spares, g[w.Size:w.Size+each]...)
+			if beside == 2 {
+				rings = append(rings, slices.Clone(g[w.Size+each:]))
+			}
+		}
+		if left, free = left-len(groups)*beside, free-len(groups)*each; len(groups) < blocks {
+			return nil, nil
+		}
+	}
+	rings = append(rings, place(w.Size, left)...)
+	slices.SortFunc(rings, func(a, b []proto.NodeID) int { return cmp.Compare(a[0], b[0]) })
+	return rings, spares
+}
+
+// beside picks so many nodes that no ring has and that reach one.
+func beside(p ring.Problem, rings [][]proto.NodeID, count int) (spares []proto.NodeID) {
+	taken := map[proto.NodeID]bool{}
+	for _, r := range rings {
+		for _, n := range r {
+			taken[n] = true
+		}
+	}
+	for _, r := range rings {
+		for _, end := range [2]proto.NodeID{r[0], r[len(r)-1]} {
+			for by := -p.K; by <= p.K && len(spares) < count; by++ {
+				n := int(end) + by
+				if p.Wrap {
+					n = (n + p.Nodes) % p.Nodes
+				}
+				if id := proto.NodeID(n); n >= 0 && n < p.Nodes && !taken[id] && p.Usable(id) {
+					taken[id] = true
+					spares = append(spares, id)
+				}
+			}
+		}
+	}
+	return spares
+}
+
+// Claim gives a job its share. The rings' numbers are in the order of the
+// share, stock first. With nothing new to be formed it is done at once, and
+// the caller stores what it returns; else a generation is begun, which stores
+// records of the job's own as it is decided, and Claiming says how it goes. It
+// is called at rest.
+func (c Claims) Claim(owner string, size int, s Share, own func([]proto.RingID) []journal.Record) (records []journal.Record) {
+	h := c.h
+	if !h.Resting() {
+		panic("hbd: invariant: rings are claimed at rest")
+	}
+	for _, n := range s.Spares {
+		h.kept[n] = owner
+	}
+	if len(s.New) == 0 && !slices.ContainsFunc(s.Spares, func(n proto.NodeID) bool { return h.nodes[n].Group != 0 }) {
+		for _, id := range s.Stock {
+			records = append(records, c.own1(id, owner))
+		}
+		c.claimed()
+		return append(records, own(s.Stock)...)
+	}
+	q := &proposal{pl: h.placement, next: h.nextRing, owner: owner, stock: s.Stock, spares: s.Spares}
+	ids := slices.Clone(s.Stock)
+	ends := func(n proto.NodeID) {
+		if id := h.nodes[n].Group; id != 0 && !slices.Contains(q.gone, id) {
+			q.gone = append(q.gone, id)
+		}
+	}
+	for _, nodes := range s.New {
+		q.rings = append(q.rings, &ringView{pl: h.placement, id: q.next, nodes: nodes, size: size, owner: owner})
+		ids = append(ids, q.next)
+		q.next++
+		for _, n := range nodes {
+			ends(n)
+		}
+	}
+	for _, n := range s.Spares {
+		ends(n)
+	}
+	slices.Sort(q.gone)
+	q.idle = h.toTell(q)
+	q.own = own(ids)
+	h.prepare(q)
+	return nil
+}
+
+// Claiming reports whether a claim of a job is under way.
+func (c Claims) Claiming(owner string) bool {
+	return c.h.proposal != nil && c.h.proposal.owner == owner
+}
+
+// own1 makes a ring that is there a job's, or nobody's.
+func (c Claims) own1(id proto.RingID, owner string) journal.Record {
+	h := c.h
+	r := h.ring(id)
+	r.owner = owner
+	h.touchRing(id)
+	h.tell(r)
+	return journal.Encode(ringKey(id), r.record(r.Decided))
+}
+
+// Release gives rings and spares back, and says what the store is to know.
+func (c Claims) Release(owner string) (records []journal.Record) {
+	h := c.h
+	for _, r := range h.rings {
+		if r.owner == owner {
+			records = append(records, c.own1(r.id, ""))
+		}
+	}
+	for n, o := range h.kept { // any order: a set
+		if o == owner {
+			delete(h.kept, n)
+		}
+	}
+	c.claimed()
+	return records
+}
+
+// Keep keeps nodes for a job, as the store says.
+func (c Claims) Keep(owner string, nodes []proto.NodeID) {
+	h := c.h
+	for _, n := range nodes {
+		if int(n) < len(h.nodes) {
+			h.kept[n] = owner
+		}
+	}
+	h.resize()
+}
+
+// claimed looks at everything with the eyes of who has what now.
+func (c Claims) claimed() {
+	h := c.h
+	h.resize()
+	if h.index != nil {
+		h.reindex()
+	}
+	h.surplus = true
+	h.markAll()
+	h.replan(0)
+}
+
+// trim ends stock for which jobs have left no room, the last first; nil: there
+// is none.
+func trim(h *Rings) *proposal {
+	if !h.surplus {
+		return nil
+	}
+	room := map[int]int{}
+	for _, d := range h.demands(h.fab) {
+		room[d.Size] = d.Want
+	}
+	for _, r := range h.rings {
+		room[r.size]--
+	}
+	q := &proposal{pl: h.placement, next: h.nextRing}
+	for i := len(h.rings) - 1; i >= 0; i-- {
+		if r := h.rings[i]; r.owner == "" && room[r.size] < 0 && !r.frozen(h.j.Now) {
+			room[r.size]++
+			q.gone = append(q.gone, r.id)
+		}
+	}
+	if len(q.gone) == 0 {
+		h.surplus = slices.ContainsFunc(h.rings, func(r *ringView) bool { return r.owner == "" && room[r.size] < 0 })
+		return nil
+	}
+	slices.Sort(q.gone)
+	q.idle = h.toTell(q)
+	return q
+}

@@ -1,0 +1,95 @@
+package hbd
+
+import (
+	"maps"
+	"slices"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// Lend is how a ring of a job stands.
+type Lend struct {
+	proto.RingStatus
+	Owner  string
+	Size   int  // nodes that it is to have
+	Mend   bool // a generation that changes it is under way
+	Lost   []Lost
+	Bypass uint32 // microseconds that its last one took, 0: none yet
+}
+
+// Lost is a member that does not carry its ring, and why.
+type Lost struct {
+	Node proto.NodeID
+	Why  string
+}
+
+// Moved are the jobs whose rings have changed since this was asked, sorted.
+func (c Claims) Moved() []string {
+	h := c.h
+	if len(h.moved) == 0 {
+		return nil
+	}
+	out := slices.Sorted(maps.Keys(h.moved))
+	clear(h.moved)
+	return out
+}
+
+// Own gives a job a ring that is there and nobody's: light was adopted, and
+// whose it is stands with the job.
+func (c Claims) Own(owner string, id proto.RingID, size int) (records []journal.Record) {
+	h := c.h
+	if r := h.ring(id); r != nil && r.owner == "" && r.size == size {
+		records = append(records, c.own1(id, owner))
+		c.claimed()
+	}
+	return records
+}
+
+// Lent is how a ring stands, and whether there is one.
+func (c Claims) Lent(id proto.RingID) (l Lend, ok bool) {
+	h := c.h
+	r := h.ring(id)
+	if r == nil {
+		return l, false
+	}
+	l = Lend{RingStatus: r.status(), Owner: r.owner, Size: r.size, Bypass: r.bypass}
+	l.GPUOrder = r.gpuOrder()
+	for _, n := range r.nodes {
+		if why := h.nodes[n].whyNot(); !h.nodes[n].usable() {
+			l.Lost = append(l.Lost, Lost{n, why})
+		}
+	}
+	l.Mend = h.txn.Phase() != member.Resting && h.proposal != nil && slices.ContainsFunc(h.proposal.rings, func(x *ringView) bool { return x.id == id })
+	return l, true
+}
+
+// Unclaim gives up a claim that is under way.
+func (c Claims) Unclaim(owner string) {
+	if c.Claiming(owner) {
+		c.h.abort("the job was released")
+	}
+}
+
+// Shrink gives a ring of a job a smaller size, on members of its own, and
+// reports whether it can. It is called at rest.
+func (c Claims) Shrink(id proto.RingID, size int) bool {
+	h := c.h
+	r := h.ring(id)
+	p := ring.Problem{Order: h.order, Size: size, Want: 1, Usable: func(n proto.NodeID) bool {
+		return slices.Contains(r.nodes, n) && h.nodes[n].wanted() && h.nodes[n].Ready()
+	}}
+	if len(h.cuts.known) > 0 {
+		p.Broken = h.broken
+	}
+	groups := ring.Place(p)
+	if len(groups) == 0 {
+		return false
+	}
+	q := &proposal{pl: h.placement, next: h.nextRing, owner: r.owner, rings: []*ringView{{pl: h.placement, id: id, nodes: groups[0], size: size, owner: r.owner}}}
+	q.idle = h.toTell(q)
+	h.prepare(q)
+	return true
+}

@@ -1,0 +1,344 @@
+package job
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/hbd"
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+const (
+	prefixWish = "wish/" // of the store: job, by its name
+	prefixTold = "told/" // Event, by the job's name and its number
+
+	maxJobs = 16384 // live ones; chosen: a job for every fourth node of the largest fabric in use
+	// maxReleased are remembered after their end, so that who asks again gets
+	// the same answer. chosen.
+	maxReleased = 256
+	// tryEvery is how often those that wait are looked at without news. chosen.
+	tryEvery = time.Second
+	tryAgain = 10 * time.Millisecond // while a generation is under way; chosen: it takes as long
+	// hurtWait is how long a ring may be short before a job that would not wait
+	// for a node shrinks. chosen: many times what a spare needs to join.
+	hurtWait = 2 * time.Second
+)
+
+// Prefixes are those of the records here.
+var Prefixes = []string{prefixWish, prefixTold}
+
+// Rings is what jobs need of the rings.
+type Rings interface {
+	Share(hbd.Want) hbd.Share
+	Claim(owner string, size int, s hbd.Share, own func([]proto.RingID) []journal.Record) []journal.Record
+	Claiming(owner string) bool
+	Unclaim(owner string)
+	Release(owner string) []journal.Record
+	Keep(owner string, nodes []proto.NodeID)
+	Own(owner string, id proto.RingID, size int) []journal.Record
+	Shrink(id proto.RingID, size int) bool
+	Lent(proto.RingID) (hbd.Lend, bool)
+	Moved() []string
+	Resting() bool
+	Bar(func(owner string, id proto.NodeID) bool)
+}
+
+// Table is all jobs of a fabric.
+type Table struct {
+	fab    func() *fabric.Fabric
+	rings  Rings
+	j      *journal.Journal
+	busy   func() string // why nothing may be begun, "" when it may
+	jobs   map[string]*job
+	seq    uint64
+	tryAt  time.Duration
+	began  bool   // this planner has looked at all of them
+	claim  *claim // under way; nil: none
+	stored uint64 // times that something was
+}
+
+// claim is a share that a generation brings.
+type claim struct {
+	id   string
+	then job // as the store has it when the generation is decided
+}
+
+// New makes a table without jobs.
+func New(fab func() *fabric.Fabric, rings Rings, j *journal.Journal, busy func() string) *Table {
+	t := &Table{fab: fab, rings: rings, j: j, busy: busy, jobs: map[string]*job{}, tryAt: journal.Never}
+	rings.Bar(t.barred)
+	return t
+}
+
+// barred: a job must not have a node, by its wish.
+func (t *Table) barred(id string, n proto.NodeID) bool {
+	x := t.jobs[id]
+	if x == nil || x.wish == nil {
+		return false
+	}
+	if _, out := slices.BinarySearch(x.exclude, n); out {
+		return true
+	}
+	_, in := slices.BinarySearch(x.only, n)
+	return x.wish.Nodes != nil && !in
+}
+
+// Put asks for a job. The same wish under the same name is the same job.
+func (t *Table) Put(id, text string) error {
+	if err := CheckID(id); err != nil {
+		return err
+	}
+	w, err := ParseWish(t.fab(), []byte(text))
+	if err != nil {
+		return err
+	}
+	old := t.jobs[id]
+	if old != nil && !old.State.ended() {
+		if same(old.wish, w) {
+			return nil
+		}
+		return &proto.Error{Code: proto.Conflict, Field: "id", Limit: "the wish it was asked for with, or another name", Reason: fmt.Sprintf("job %s is %s with another wish", id, old.State)}
+	}
+	if why := t.busy(); why != "" {
+		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + why}
+	}
+	if live := t.live(); live >= maxJobs {
+		return &proto.Error{Code: proto.Conflict, Field: "id", Limit: fmt.Sprintf("%d jobs", maxJobs), Reason: fmt.Sprintf("%d are there", live)}
+	}
+	if w.Policy == Fail {
+		if s := t.rings.Share(w.want(t.fab(), id, w.Rings, w.Spares)); s.Why != "" {
+			return &proto.Error{Code: proto.Conflict, Field: "rings", Limit: fmt.Sprintf("%d now", s.Most), Reason: s.Why}
+		}
+	}
+	t.seq++
+	x := &job{ID: id, Text: text, Seq: t.seq, State: Waiting, Rings: make([]proto.RingID, w.Rings), Size: w.TP / t.fab().GPUsPerNode, wish: w, at: t.j.Now}
+	x.only, x.exclude = w.nodes(t.fab())
+	if old != nil {
+		x.Gen, x.events = old.Gen, old.events
+	}
+	x.told(t.j.Wall, Event{Event: string(Waiting)})
+	t.jobs[id] = x
+	t.j.Note(journal.Info, "job is asked for", journal.Note{Rule: "job", Node: -1, Cause: proto.CauseOperator, Text: proto.Clip(fmt.Sprintf("job %s: %s of %s", id, proto.Count(w.Rings, "ring"), proto.Count(w.TP, "GPU")))})
+	t.store(x, 1)
+	t.tryAt = t.j.Now
+	return nil
+}
+
+// same: two wishes ask for the same.
+func same(a, b *Wish) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+func (t *Table) live() (count int) {
+	for _, x := range t.jobs { // any order: a count
+		if !x.State.ended() {
+			count++
+		}
+	}
+	return count
+}
+
+// Try says what a wish would get now.
+func (t *Table) Try(id, text string) (fits bool, most int, why string, err error) {
+	if err := CheckID(id); err != nil {
+		return false, 0, "", err
+	}
+	w, err := ParseWish(t.fab(), []byte(text))
+	if err != nil {
+		return false, 0, "", err
+	}
+	s := t.rings.Share(w.want(t.fab(), id, w.Rings, w.Spares))
+	if s.Why == "" {
+		return true, w.Rings, "", nil
+	}
+	return false, s.Most, s.Why, nil
+}
+
+// Drop releases a job. One that is released already stays so.
+func (t *Table) Drop(id string) error {
+	x := t.jobs[id]
+	switch {
+	case x == nil:
+		return noJob(id)
+	case x.State.ended():
+		return nil
+	case t.busy() != "":
+		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + t.busy()}
+	}
+	if t.claim != nil && t.claim.id == id {
+		t.rings.Unclaim(id)
+		t.claim = nil
+	}
+	records := t.rings.Release(id)
+	x.Rings, x.Spares, x.Members, x.Lost, x.Once = nil, nil, nil, nil, false
+	t.enter(x, Released, "")
+	t.store(x, 1, records...)
+	t.tryAt = t.j.Now
+	t.forget()
+	return nil
+}
+
+func noJob(id string) error {
+	return &proto.Error{Code: proto.NotFound, Field: "id", Limit: "a job that is there", Reason: fmt.Sprintf("no job %.80q", id)}
+}
+
+// forget drops the oldest of those that are released.
+func (t *Table) forget() {
+	var ended []*job
+	for _, x := range t.jobs { // any order: sorted below
+		if x.State.ended() {
+			ended = append(ended, x)
+		}
+	}
+	if len(ended) <= maxReleased {
+		return
+	}
+	slices.SortFunc(ended, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, x := range ended[:len(ended)-maxReleased] {
+		records := []journal.Record{{Key: prefixWish + x.ID}}
+		for i := range x.events {
+			records = append(records, journal.Record{Key: toldKey(x.ID, x.events[i].Generation)})
+		}
+		delete(t.jobs, x.ID)
+		t.j.Persist(records...)
+	}
+}
+
+// enter begins a state.
+func (t *Table) enter(x *job, s State, cause string) {
+	x.State, x.Cause = s, cause
+	e := Event{Event: string(s), Cause: cause}
+	if s == Degraded || s == Ready || s == Down {
+		e.GPUsTotal = t.gpus(x)
+	}
+	x.told(t.j.Wall, e)
+	level := journal.Info
+	if s == Degraded || s == Down {
+		level = journal.Warn
+	}
+	text := "job " + x.ID + " is " + string(s)
+	if cause != "" {
+		text += ": " + cause
+	}
+	t.j.Note(level, "job is "+string(s), journal.Note{Rule: "job", Node: -1, Text: proto.Clip(text)})
+}
+
+// gpus counts those of nodes that carry a ring.
+func (t *Table) gpus(x *job) (count int) {
+	for _, id := range x.Rings {
+		if l, ok := t.rings.Lent(id); ok && l.State != proto.RingDown {
+			count += int(l.GPUs)
+		}
+	}
+	return count
+}
+
+func toldKey(id string, gen uint64) string { return prefixTold + id + "/" + fmt.Sprintf("%016d", gen) }
+
+// records is a job and its last events as the store is to have them.
+func (x *job) records(events int) []journal.Record {
+	out := []journal.Record{journal.Encode(prefixWish+x.ID, x)}
+	for i := len(x.events) - events; i < len(x.events); i++ {
+		out = append(out, journal.Encode(toldKey(x.ID, x.events[i].Generation), &x.events[i]))
+	}
+	return out
+}
+
+// store writes a job and its last events down.
+func (t *Table) store(x *job, events int, more ...journal.Record) {
+	records := append(more, x.records(events)...)
+	for len(x.events) > maxEvents {
+		records = append(records, journal.Record{Key: toldKey(x.ID, x.events[0].Generation)}) // forgotten
+		x.events = slices.Delete(x.events, 0, 1)
+	}
+	t.stored++
+	t.j.Persist(records...)
+}
+
+// News counts what has happened to any job.
+func (t *Table) News() uint64 { return t.stored }
+
+// Member is a node of a job's rings by its name.
+func (t *Table) Member(id string, name Name) (proto.NodeID, error) {
+	x := t.jobs[id]
+	if x == nil {
+		return 0, noJob(id)
+	}
+	n, ok := t.fab().FindNode(string(name))
+	for _, r := range x.Rings {
+		if l, there := t.rings.Lent(r); ok && there && l.Owner == id && slices.Contains(l.Nodes, n) {
+			return n, nil
+		}
+	}
+	return 0, wrong("out", "a node of the job's rings", "%.80q", string(name))
+}
+
+// Restore takes one record of the store; rest is its key without the prefix.
+func (t *Table) Restore(prefix, rest string, raw []byte) error {
+	if prefix == prefixTold {
+		id, _, ok := strings.Cut(rest, "/")
+		var e Event
+		if err := json.Unmarshal(raw, &e); err != nil || !ok {
+			return errors.Join(err, CheckID(id))
+		}
+		x := t.at(id)
+		x.events = append(x.events, e) // keys are in order
+		return nil
+	}
+	if err := CheckID(rest); err != nil {
+		return err
+	}
+	x := t.at(rest)
+	if err := json.Unmarshal(raw, x); err != nil {
+		return err
+	}
+	w, err := ParseWish(t.fab(), []byte(x.Text))
+	if w == nil {
+		return err // a fabric that was edited since may have no room: the job is there all the same
+	}
+	x.wish = w
+	x.only, x.exclude = w.nodes(t.fab())
+	t.seq = max(t.seq, x.Seq)
+	t.rings.Keep(x.ID, x.Spares)
+	return nil
+}
+
+func (t *Table) at(id string) *job {
+	if t.jobs[id] == nil {
+		t.jobs[id] = &job{ID: id}
+	}
+	return t.jobs[id]
+}
+
+// CheckStored says what is wrong with the jobs of a store, if anything.
+func (t *Table) CheckStored() error {
+	for _, id := range slices.Sorted(maps.Keys(t.jobs)) {
+		if t.jobs[id].wish == nil {
+			return fmt.Errorf("store: %s%s: events of a job that is not there", prefixTold, id)
+		}
+	}
+	return nil
+}
+
+// order is the jobs, who came first first.
+func (t *Table) order() []*job {
+	out := slices.Collect(maps.Values(t.jobs))
+	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
+	return out
+}
+
+// name is what people call a node.
+func (t *Table) name(id proto.NodeID) string {
+	return cmp.Or(t.fab().NodeName(id), strconv.Itoa(int(id)))
+}

@@ -1,0 +1,145 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// View is a job as it is answered.
+type View struct {
+	ID         string   `json:"id"`
+	Generation uint64   `json:"generation"` // of its last event
+	State      State    `json:"state"`
+	Cause      string   `json:"cause,omitempty"`
+	Wish       *Wish    `json:"wish"`
+	Rings      []Ring   `json:"rings"`
+	Spares     []string `json:"spares"`
+	// CrossToR is the share of the traffic between rings, rank by rank, that
+	// leaves a ToR switch; null where the fabric does not say which nodes share one.
+	CrossToR  *float64 `json:"cross_tor_ratio"`
+	Links     int      `json:"links"`
+	Confirmed int      `json:"links_confirmed"`
+	GPUsTotal int      `json:"gpus_total"` // in the orders of light
+}
+
+// Ring is one ring of a job.
+type Ring struct {
+	Ring  proto.RingID `json:"ring"` // 0: it is to be found anew
+	State string       `json:"state"`
+	Nodes []string     `json:"nodes"`
+	// GPUOrder is the order in which light meets the GPUs; empty while light does
+	// not close the ring.
+	GPUOrder []GPU `json:"gpu_order"`
+}
+
+// GPU is one GPU of a host. In JSON it is ["host",0].
+type GPU struct {
+	Host string
+	GPU  int
+}
+
+// MarshalJSON writes a GPU as a list of two.
+func (g GPU) MarshalJSON() ([]byte, error) { return json.Marshal([]any{g.Host, g.GPU}) }
+
+// UnmarshalJSON reads a list of two.
+func (g *GPU) UnmarshalJSON(b []byte) error {
+	var pair []json.RawMessage
+	if err := json.Unmarshal(b, &pair); err != nil {
+		return err
+	}
+	if len(pair) != 2 {
+		return fmt.Errorf("want [host, GPU], got %.60s", b)
+	}
+	if err := json.Unmarshal(pair[0], &g.Host); err != nil {
+		return err
+	}
+	return json.Unmarshal(pair[1], &g.GPU)
+}
+
+// Get is a job as it stands.
+func (t *Table) Get(id string) (*View, error) {
+	x := t.jobs[id]
+	if x == nil {
+		return nil, noJob(id)
+	}
+	return t.view(x), nil
+}
+
+// List are all jobs that are not released, who came first first.
+func (t *Table) List() []*View {
+	out := []*View{}
+	for _, x := range t.order() {
+		if !x.State.ended() {
+			out = append(out, t.view(x))
+		}
+	}
+	return out
+}
+
+// Events are those after a number; complete is false where some between are
+// not kept any more.
+func (t *Table) Events(id string, after uint64) (events []Event, complete bool, err error) {
+	x := t.jobs[id]
+	if x == nil {
+		return nil, false, noJob(id)
+	}
+	at, _ := slices.BinarySearchFunc(x.events, after+1, func(e Event, n uint64) int { return int(int64(e.Generation) - int64(n)) })
+	events = slices.Clone(x.events[at:])
+	return events, len(x.events) == 0 || after+1 >= x.events[0].Generation, nil
+}
+
+func (t *Table) view(x *job) *View {
+	v := &View{ID: x.ID, Generation: x.Gen, State: x.State, Cause: x.Cause, Wish: x.wish, Rings: []Ring{}, Spares: []string{}}
+	nodes := make([][]proto.NodeID, len(x.Rings))
+	for i, id := range x.Rings {
+		l, ok := t.rings.Lent(id)
+		r := Ring{Ring: id, State: proto.RingDown.String(), Nodes: []string{}, GPUOrder: []GPU{}}
+		if ok && l.Owner == x.ID {
+			r.State, nodes[i] = l.State.String(), l.Nodes
+			for _, n := range l.Nodes {
+				r.Nodes = append(r.Nodes, t.name(n))
+			}
+			for _, g := range l.GPUOrder {
+				r.GPUOrder = append(r.GPUOrder, GPU{t.name(g.Node), int(g.GPU)})
+			}
+			v.Links += int(l.Links)
+			v.Confirmed += int(l.LinksConfirmed)
+		}
+		v.GPUsTotal += len(r.GPUOrder)
+		v.Rings = append(v.Rings, r)
+	}
+	for _, n := range x.Spares {
+		v.Spares = append(v.Spares, t.name(n))
+	}
+	v.CrossToR = t.crossToR(nodes)
+	return v
+}
+
+// crossToR compares the nodes at the same place of rings that follow one
+// another, the last and the first included.
+func (t *Table) crossToR(rings [][]proto.NodeID) *float64 {
+	f := t.fab()
+	if f.NodesPerToR == 0 || len(rings) < 2 {
+		return nil
+	}
+	d := ring.Deployment{Nodes: f.Nodes, PerToR: f.NodesPerToR}
+	cross, all := 0, 0
+	for i := range rings {
+		a, b := rings[i], rings[(i+1)%len(rings)]
+		for k := range min(len(a), len(b)) {
+			all++
+			if d.ToR(d.Node(int(a[k]))) != d.ToR(d.Node(int(b[k]))) {
+				cross++
+			}
+		}
+	}
+	if all == 0 {
+		return nil
+	}
+	share := float64(cross) / float64(all)
+	return &share
+}

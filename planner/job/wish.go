@@ -1,0 +1,187 @@
+package job
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/hbd"
+	"ringlight/proto"
+)
+
+// Limits of a wish.
+const (
+	MaxID     = 64
+	maxRings  = 4096
+	maxSpares = 4096
+	// maxHold bounds how long a place is kept. chosen: a week.
+	maxHold = 7 * 24 * time.Hour
+	// defaultHold: chosen, many times what the slowest optics need.
+	defaultHold = 10 * time.Minute
+	// MaxWish bounds a wish as it comes.
+	MaxWish = proto.MaxPart
+)
+
+// Prefer is where a job's rings are to stand.
+type Prefer string
+
+const (
+	Compact  Prefer = "compact"   // side by side
+	Spread   Prefer = "spread"    // apart
+	CrossToR Prefer = "cross_tor" // so that least traffic between rings leaves a ToR switch
+)
+
+// Policy says what is done where there is no room, or no spare.
+type Policy string
+
+const (
+	Wait   Policy = "wait"   // for room, or for a node
+	Shrink Policy = "shrink" // fewer rings than asked for, a smaller ring for one that lost a node
+	Fail   Policy = "fail"   // refuse; a ring that cannot be whole leaves the job down
+)
+
+// Wish is what somebody asks for.
+type Wish struct {
+	TP      int    `json:"tp"`    // GPUs of a ring
+	Rings   int    `json:"rings"` // absent: 1
+	Prefer  Prefer `json:"prefer,omitempty"`
+	Spares  int    `json:"spares,omitempty"`  // nodes kept beside the rings
+	Nodes   []Name `json:"nodes,omitempty"`   // that alone it may have
+	Exclude []Name `json:"exclude,omitempty"` // that it may not have
+	HoldMS  int64  `json:"hold_ms,omitempty"` // a place is given back that has not become ready for so long
+	Policy  Policy `json:"policy,omitempty"`
+}
+
+// Name is a node by its name, or by its number.
+type Name string
+
+// UnmarshalJSON takes a text or a number.
+func (n *Name) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		*n = Name(s)
+		return nil
+	}
+	id, err := strconv.ParseUint(string(b), 10, 32)
+	if err != nil {
+		return fmt.Errorf("want a node's name or number, got %.40s", b)
+	}
+	*n = Name(strconv.FormatUint(id, 10))
+	return nil
+}
+
+func wrong(field, limit, format string, args ...any) error {
+	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
+}
+
+// CheckID says what is wrong with a job's name.
+func CheckID(id string) error {
+	ok := len(id) <= MaxID && id != "" && id != "." && id != ".."
+	for _, c := range id {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-')
+	}
+	if !ok {
+		return wrong("id", fmt.Sprintf("1 to %d letters, digits and . _ -", MaxID), "%.80q, %d characters", id, len(id))
+	}
+	return nil
+}
+
+// ParseWish reads a wish and fills in what it leaves out.
+func ParseWish(f *fabric.Fabric, text []byte) (*Wish, error) {
+	if len(text) > MaxWish {
+		return nil, wrong("body", fmt.Sprintf("at most %d bytes", MaxWish), "%d bytes", len(text))
+	}
+	var w Wish
+	if err := proto.DecodeFile(text, &w); err != nil {
+		field := "body"
+		if x := (*proto.FileError)(nil); errors.As(err, &x) && x.Field != "" {
+			field = x.Field
+		}
+		return nil, wrong(field, "the keys of a wish", "%v", err)
+	}
+	w.Rings, w.HoldMS = cmp.Or(w.Rings, 1), cmp.Or(w.HoldMS, defaultHold.Milliseconds())
+	w.Prefer, w.Policy = cmp.Or(w.Prefer, Compact), cmp.Or(w.Policy, Wait)
+	return &w, w.check(f)
+}
+
+func (w *Wish) check(f *fabric.Fabric) error {
+	gpus, most := f.GPUsPerNode, min(f.Nodes, fabric.MaxGroupNodes)*f.GPUsPerNode
+	switch {
+	case f.Nodes == 0:
+		return wrong("tp", "a fabric with nodes", "this one has switches alone")
+	case w.TP < gpus || w.TP%gpus != 0 || w.TP > most:
+		return wrong("tp", fmt.Sprintf("a multiple of gpus_per_node (%d) up to %d", gpus, most), "%d", w.TP)
+	case w.Rings < 1 || w.Rings > maxRings:
+		return wrong("rings", fmt.Sprintf("1 to %d", maxRings), "%d", w.Rings)
+	case w.Spares < 0 || w.Spares > maxSpares:
+		return wrong("spares", fmt.Sprintf("0 to %d", maxSpares), "%d", w.Spares)
+	case w.HoldMS < 1 || w.HoldMS > maxHold.Milliseconds():
+		return wrong("hold_ms", fmt.Sprintf("1 to %d", maxHold.Milliseconds()), "%d", w.HoldMS)
+	case !slices.Contains([]Prefer{Compact, Spread, CrossToR}, w.Prefer):
+		return wrong("prefer", "compact, spread or cross_tor", "%.40q", string(w.Prefer))
+	case w.Prefer == CrossToR && f.NodesPerToR == 0:
+		return wrong("prefer", "compact or spread in a fabric that does not say nodes_per_tor", "cross_tor")
+	case !slices.Contains([]Policy{Wait, Shrink, Fail}, w.Policy):
+		return wrong("policy", "wait, shrink or fail", "%.40q", string(w.Policy))
+	}
+	only, err := findAll(f, "nodes", w.Nodes)
+	if err != nil {
+		return err
+	}
+	exclude, err := findAll(f, "exclude", w.Exclude)
+	if err != nil {
+		return err
+	}
+	room := f.Nodes - len(exclude)
+	if w.Nodes != nil {
+		room = 0
+		for _, n := range only {
+			if _, out := slices.BinarySearch(exclude, n); !out {
+				room++
+			}
+		}
+	}
+	if need := w.Rings*w.TP/gpus + w.Spares; need > room {
+		return &proto.Error{Code: proto.Conflict, Field: "rings", Limit: fmt.Sprintf("%d of %d GPUs beside %s", max(0, room-w.Spares)*gpus/w.TP, w.TP, proto.Count(w.Spares, "spare")),
+			Reason: fmt.Sprintf("%s and %s are %s, and there are %d that it may have", proto.Count(w.Rings, "ring"), proto.Count(w.Spares, "spare"), proto.Count(need, "node"), room)}
+	}
+	return nil
+}
+
+// findAll are the nodes of a list, sorted.
+func findAll(f *fabric.Fabric, field string, names []Name) ([]proto.NodeID, error) {
+	if names == nil {
+		return nil, nil
+	}
+	out := make([]proto.NodeID, 0, len(names))
+	for i, name := range names {
+		id, ok := f.FindNode(string(name))
+		if !ok {
+			return nil, wrong(fmt.Sprintf("%s[%d]", field, i), "a node's name, or 0 to "+strconv.Itoa(f.Nodes-1), "no node %.80q", string(name))
+		}
+		out = append(out, id)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// nodes are the lists of a wish that was checked, sorted.
+func (w *Wish) nodes(f *fabric.Fabric) (only, exclude []proto.NodeID) {
+	only, _ = findAll(f, "", w.Nodes)
+	exclude, _ = findAll(f, "", w.Exclude)
+	return only, exclude
+}
+
+// want is the wish in the rings' words, for so many rings.
+func (w *Wish) want(f *fabric.Fabric, id string, rings, spares int) hbd.Want {
+	only, exclude := w.nodes(f)
+	return hbd.Want{Owner: id, Size: w.TP / f.GPUsPerNode, Rings: rings, Spares: spares, Nodes: only, Exclude: exclude, Spread: w.Prefer == Spread, AtToR: w.Prefer == CrossToR}
+}

@@ -1,0 +1,266 @@
+package planner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/planner/job"
+	"ringlight/proto"
+)
+
+func (w *fleet) put(id, wish string) *proto.OpReply {
+	return w.ask(proto.OpRequest{Noun: proto.NounSubmit, Bundle: -1, Name: id, Text: proto.Part(wish)})
+}
+
+func (w *fleet) release(id string) *proto.OpReply {
+	return w.ask(proto.OpRequest{Noun: proto.NounRelease, Bundle: -1, Name: id})
+}
+
+func (w *fleet) job(id string) *job.View {
+	w.t.Helper()
+	v, err := JobsOf(w.p).Get(id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v
+}
+
+// heard are a job's events in short.
+func (w *fleet) heard(id string) string {
+	events, _, _ := JobsOf(w.p).Events(id, 0)
+	var out []string
+	for _, e := range events {
+		text := e.Event
+		switch e.Event {
+		case job.NodeLost:
+			text += " " + e.Node
+		case job.Replaced:
+			text += fmt.Sprintf(" %s by %s", e.Out, e.In)
+			if e.Position != nil {
+				text += fmt.Sprintf(" at %d", *e.Position)
+			}
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Goal: a job gets stock of its size as it stands, without a change of light;
+// of another size it gets rings for which stock ends; what it gives back is
+// stock again.
+// Method: 64 nodes of which 8 are spares carry 7 rings of 8.
+func TestJobGetsRings(t *testing.T) {
+	w := small(t, 64, 2, 32, 8)
+	_, dark := w.standing()
+	if r := w.put("a", `{"tp":32,"rings":2}`); r.Code != proto.OK {
+		t.Fatalf("%+v", r)
+	}
+	a := w.job("a")
+	if a.State != job.Ready || len(a.Rings) != 2 || a.Links != 14 || a.Confirmed != 14 || a.GPUsTotal != 64 || w.heard("a") != "waiting, reserved, forming, ready" {
+		t.Errorf("%+v\n%s", a, w.heard("a"))
+	}
+	if _, now := w.standing(); fmt.Sprint(now) != fmt.Sprint(dark) {
+		t.Errorf("light changed: %v, before %v", now, dark)
+	}
+	if r := w.put("a", `{"rings":2, "tp":32, "policy":"wait"}`); r.Code != proto.OK || w.job("a").Generation != a.Generation {
+		t.Errorf("asked for twice: %+v", r)
+	}
+	if r := w.put("a", `{"tp":32}`); r.Code != proto.Conflict || r.Field != "id" {
+		t.Errorf("another wish under the same name: %+v", r)
+	}
+
+	if r := w.put("b", `{"tp":64,"rings":2,"spares":1}`); r.Code != proto.OK {
+		t.Fatalf("%+v", r)
+	}
+	w.run(2 * time.Second)
+	b := w.job("b")
+	if b.State != job.Ready || b.GPUsTotal != 128 || len(b.Spares) != 1 {
+		t.Errorf("%+v\n%s", b, w.heard("b"))
+	}
+	if got := w.job("a"); got.Generation != a.Generation {
+		t.Errorf("job a was touched: %s", w.heard("a"))
+	}
+	stock := 0
+	for _, r := range w.p.Rings() {
+		if len(r.Nodes) == 8 && r.State == proto.RingInService {
+			stock++
+		}
+	}
+	if want := 2 + (64-8-16-32-1)/8; stock != want {
+		t.Errorf("%d rings of 8 nodes, want %d:\n%s", stock, want, w.show())
+	}
+
+	// The spare of b steps in where a node is lost, and a spare of the fabric where one of a is.
+	lost := slices.Clone(b.Rings[0].Nodes)[7]
+	w.die(node(lost))
+	w.run(2 * time.Second)
+	if b = w.job("b"); b.State != job.Ready || len(b.Spares) != 0 || !strings.Contains(w.heard("b"), "node_lost "+lost) || !strings.Contains(w.heard("b"), "replaced "+lost+" by ") {
+		t.Errorf("%+v\n%s", b, w.heard("b"))
+	}
+	for _, id := range []string{"b", "a"} {
+		if r := w.release(id); r.Code != proto.OK {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := w.release("a"); r.Code != proto.OK || w.job("a").State != job.Released {
+		t.Errorf("released twice: %+v", r)
+	}
+	w.birth(node(lost), true)
+	w.run(20 * time.Second)
+	if rings := w.p.Rings(); len(rings) != 7 || slices.ContainsFunc(rings, func(r proto.RingStatus) bool { return len(r.Nodes) != 8 || r.State != proto.RingInService }) {
+		t.Errorf("stock is not as it was:\n%s", w.show())
+	}
+}
+
+func node(name string) (id proto.NodeID) {
+	_, _ = fmt.Sscan(name, &id)
+	return id
+}
+
+// Goal: whatever is asked for, lost and killed, no node is two jobs', a job's
+// light changes only where a node of its ring is lost, ready means light on
+// every link, every event comes once and in order over deaths of the planner,
+// and in the end everything is stock again.
+// Method: random wishes, releases, deaths, returns and restarts of the planner
+// on small fabrics; a watcher who asks for what came after its last.
+// RINGLIGHT_JOBS sets how many.
+func TestJobsLiveOnWhateverHappens(t *testing.T) {
+	seeds := uint64(8)
+	if n, err := strconv.ParseUint(os.Getenv("RINGLIGHT_JOBS"), 10, 32); err == nil {
+		seeds = n
+	}
+	for seed := range seeds {
+		w := small(t, 24+int(seed%3)*8, 2+int(seed%2), 16, 2)
+		rng := rand.New(rand.NewPCG(seed, 5))
+		at := map[string]uint64{}
+		heard := map[string][]job.Event{}
+		dead := map[proto.NodeID]bool{}
+		watch := func() {
+			for id := range at {
+				events, complete, err := JobsOf(w.p).Events(id, at[id])
+				if err != nil || !complete {
+					t.Fatalf("seed %d: %s: %v, complete %v", seed, id, err, complete)
+				}
+				for _, e := range events {
+					if e.Generation != at[id]+1 {
+						t.Fatalf("seed %d: job %s: event %d after %d", seed, id, e.Generation, at[id])
+					}
+					at[id] = e.Generation
+					heard[id] = append(heard[id], e)
+				}
+			}
+		}
+		for step := range 60 {
+			id := fmt.Sprintf("j%d", rng.IntN(4))
+			switch rng.IntN(8) {
+			case 0, 1, 2:
+				wish := fmt.Sprintf(`{"tp":%d,"rings":%d,"spares":%d,"policy":%q}`, 4*[]int{1, 2, 3, 4, 6, 8}[rng.IntN(6)], 1+rng.IntN(3), rng.IntN(2), []string{"wait", "wait", "shrink", "fail"}[rng.IntN(4)])
+				if r := w.put(id, wish); r.Code == proto.OK {
+					if _, ok := at[id]; !ok {
+						at[id] = 0
+					}
+				} else if r.Code != proto.Conflict {
+					t.Fatalf("seed %d: %s: %+v", seed, wish, r)
+				}
+			case 3:
+				w.release(id)
+			case 4:
+				if n := proto.NodeID(rng.IntN(len(w.nodes))); !dead[n] && len(dead) < 3 {
+					dead[n] = true
+					w.die(n)
+				}
+			case 5:
+				for n := range dead { // any order
+					delete(dead, n)
+					w.birth(n, true)
+					break
+				}
+			case 6:
+				before := w.jobs()
+				w.start()
+				w.run(2 * time.Second)
+				if after := w.jobs(); !sameRings(before, after) {
+					t.Fatalf("seed %d, step %d: a planner began anew\n%s\nbefore\n%s\n%s", seed, step, after, before, w.show())
+				}
+			}
+			w.run(time.Duration(rng.IntN(1500)) * time.Millisecond)
+			watch()
+			of := map[string]string{}
+			for _, v := range JobsOf(w.p).List() {
+				for _, r := range v.Rings {
+					for _, n := range r.Nodes {
+						if of[n] != "" {
+							t.Fatalf("seed %d, step %d: node %s is of %s and %s", seed, step, n, of[n], v.ID)
+						}
+						of[n] = v.ID
+					}
+				}
+				for _, n := range v.Spares {
+					if of[n] != "" {
+						t.Fatalf("seed %d, step %d: node %s is of %s and a spare of %s", seed, step, n, of[n], v.ID)
+					}
+					of[n] = v.ID
+				}
+				if v.State == job.Ready && (v.Confirmed != v.Links || v.GPUsTotal == 0) {
+					t.Fatalf("seed %d: ready with %+v", seed, v)
+				}
+			}
+		}
+		for n := range dead { // any order
+			w.birth(n, true)
+		}
+		for id := range at {
+			w.release(id)
+		}
+		w.run(30 * time.Second)
+		watch()
+		if want := w.fab.TargetRings(); len(w.p.Rings()) != want || slices.ContainsFunc(w.p.Rings(), func(r proto.RingStatus) bool { return r.State != proto.RingInService }) {
+			t.Errorf("seed %d: %d rings, want %d:\n%s", seed, len(w.p.Rings()), want, w.show())
+		}
+		for id, list := range heard {
+			if list[len(list)-1].Event != string(job.Released) {
+				t.Errorf("seed %d: job %s ends with %s", seed, id, list[len(list)-1].Event)
+			}
+		}
+	}
+}
+
+// jobs are those that have something, and what.
+func (w *fleet) jobs() (out map[string][][]string) {
+	out = map[string][][]string{}
+	for _, v := range JobsOf(w.p).List() {
+		var rings [][]string
+		for _, r := range v.Rings {
+			if len(r.Nodes) > 0 {
+				rings = append(rings, r.Nodes)
+			}
+		}
+		out[v.ID] = rings
+	}
+	return out
+}
+
+// sameRings: nothing that a job had is with another now, and who had all has all.
+func sameRings(before, after map[string][][]string) bool {
+	for id, rings := range before {
+		if _, there := after[id]; !there {
+			return false
+		}
+		for _, nodes := range rings {
+			for other, theirs := range after {
+				for _, list := range theirs {
+					if other != id && slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(list, n) }) {
+						return false
+					}
+				}
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,292 @@
+package jobapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+
+	"ringlight/planner"
+	"ringlight/planner/job"
+	"ringlight/proto"
+)
+
+// Source is the planner that is asked.
+type Source interface {
+	// Read runs f in the planner's goroutine between two of its steps.
+	Read(ctx context.Context, f func(*planner.Planner)) error
+	// Ask does what an operator asks for.
+	Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, error)
+}
+
+// API serves the jobs of one planner.
+type API struct {
+	source Source
+	may    func(*http.Request) error // why who asks may not act; nil: he may
+	hub    hub
+}
+
+// New makes the API of a planner.
+func New(s Source, may func(*http.Request) error) *API {
+	return &API{source: s, may: may, hub: hub{source: s, waiting: map[chan struct{}]bool{}}}
+}
+
+// route is one thing that can be asked for.
+type route struct {
+	method, path, short string
+	query               []parameter
+	serve               func(*API, http.ResponseWriter, *http.Request) error
+	body                any // what is sent, nil: nothing
+	answer              any // what comes back; nil: text
+}
+
+type parameter struct{ name, about string }
+
+// jobs is the answer to a list.
+type jobs struct {
+	Jobs []*job.View `json:"jobs"`
+}
+
+// trial is the answer to a dry run.
+type trial struct {
+	Feasible bool   `json:"feasible"`
+	Most     int    `json:"most"` // rings of this size that it could have now
+	Why      string `json:"why"`  // not
+}
+
+// news is the answer to a long poll.
+type news struct {
+	Events   []job.Event `json:"events"`
+	Complete bool        `json:"complete"` // false: some before them are not kept any more; the job has all that counts
+	Job      *job.View   `json:"job"`
+}
+
+// exchange asks for another node in one's place.
+type exchange struct {
+	Out    job.Name `json:"out"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+var routes = []route{
+	{method: "GET", path: "/v1/jobs", short: "every job that is not released, who came first first", serve: (*API).list, answer: jobs{}},
+	{method: "PUT", path: "/v1/jobs/{id}", short: "ask for a job; the same wish under the same name is the same job",
+		query: []parameter{{"dry_run", "say what it would get, and reserve nothing"}}, serve: (*API).put, body: job.Wish{}, answer: job.View{}},
+	{method: "GET", path: "/v1/jobs/{id}", short: "a job as it stands; with watch, what happens to it after an event, as server-sent events where they are accepted",
+		query: []parameter{{"watch", "the number of the last event that is known, 0: none"}, {"wait_ms", "how long to wait for one, at most 60000; absent: 30000"}}, serve: (*API).get, answer: job.View{}},
+	{method: "DELETE", path: "/v1/jobs/{id}", short: "give a job's rings and spares back", serve: (*API).release, answer: job.View{}},
+	{method: "POST", path: "/v1/jobs/{id}/replace", short: "drain a node of the job, so that a spare takes its place", serve: (*API).replace, body: exchange{}, answer: job.View{}},
+	{method: "GET", path: "/v1/jobs/{id}/files/{name}", short: "a file for the launcher, by the order of the light",
+		query: []parameter{{"pp", "rings of one pipeline; absent: 1"}, {"generation", "refuse where the job is not at this event any more"}}, serve: (*API).file},
+	{method: "GET", path: "/v1/openapi.json", short: "this description", serve: (*API).description},
+}
+
+// Mount adds the API to what a server shows.
+func (a *API) Mount(mux *http.ServeMux) {
+	safe := http.NewCrossOriginProtection() // no page of another site acts through a browser
+	for _, r := range routes {
+		mux.Handle(r.method+" "+r.path, safe.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			err := error(nil)
+			if r.method != http.MethodGet {
+				err = a.may(req)
+			}
+			if err == nil {
+				err = r.serve(a, w, req)
+			}
+			if err != nil {
+				refuse(w, err)
+			}
+		})))
+	}
+}
+
+// status of an error by its code.
+func status(err error) int {
+	var large *http.MaxBytesError
+	var wire *proto.Error
+	switch {
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge
+	case !errors.As(err, &wire):
+		return http.StatusServiceUnavailable
+	}
+	switch wire.Code {
+	case proto.NotFound:
+		return http.StatusNotFound
+	case proto.Invalid:
+		return http.StatusBadRequest
+	case proto.Conflict, proto.Duplicate:
+		return http.StatusConflict
+	case proto.Expired:
+		return http.StatusGatewayTimeout
+	case proto.Denied:
+		return http.StatusForbidden
+	}
+	return http.StatusServiceUnavailable
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	e := map[string]string{"code": "failed", "message": err.Error()}
+	var large *http.MaxBytesError
+	if wire := (*proto.Error)(nil); errors.As(err, &wire) {
+		e["code"], e["field"], e["limit"] = wire.Code.String(), wire.Field, wire.Limit
+	} else if errors.As(err, &large) {
+		e["code"], e["field"], e["limit"] = proto.Invalid.String(), "body", fmt.Sprintf("at most %d bytes", large.Limit)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status(err))
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": e}) // who went away asks again
+}
+
+func write(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // who went away asks again
+	return nil
+}
+
+// author is who asks, by the certificate or the way.
+func author(r *http.Request) string {
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		return r.TLS.PeerCertificates[0].Subject.CommonName
+	}
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && at.Network() == "unix" {
+		return "local socket"
+	}
+	return "loopback"
+}
+
+func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, job.MaxWish))
+}
+
+// read gives a job as it stands.
+func (a *API) read(ctx context.Context, id string) (v *job.View, err error) {
+	if e := job.CheckID(id); e != nil {
+		return nil, e
+	}
+	if e := a.source.Read(ctx, func(p *planner.Planner) { v, err = planner.JobsOf(p).Get(id) }); e != nil {
+		return nil, e
+	}
+	return v, err
+}
+
+func (a *API) show(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.read(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return write(w, v)
+}
+
+func (a *API) list(w http.ResponseWriter, r *http.Request) error {
+	all := jobs{}
+	if err := a.source.Read(r.Context(), func(p *planner.Planner) { all.Jobs = planner.JobsOf(p).List() }); err != nil {
+		return err
+	}
+	return write(w, all)
+}
+
+func (a *API) put(w http.ResponseWriter, r *http.Request) error {
+	text, err := body(w, r)
+	if err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	if r.URL.Query().Has("dry_run") {
+		var t trial
+		if e := a.source.Read(r.Context(), func(p *planner.Planner) { t.Feasible, t.Most, t.Why, err = planner.JobsOf(p).Try(id, string(text)) }); e != nil {
+			return e
+		}
+		if err != nil {
+			return err
+		}
+		return write(w, t)
+	}
+	if err := job.CheckID(id); err != nil {
+		return err // before it is on its way
+	}
+	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounSubmit, Bundle: -1, Name: id, Text: proto.Part(text), Author: author(r)}); err != nil {
+		return err
+	}
+	return a.show(w, r)
+}
+
+func (a *API) release(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	if err := job.CheckID(id); err != nil {
+		return err
+	}
+	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounRelease, Bundle: -1, Name: id, Author: author(r)}); err != nil {
+		return err
+	}
+	return a.show(w, r)
+}
+
+func (a *API) replace(w http.ResponseWriter, r *http.Request) error {
+	text, err := body(w, r)
+	if err != nil {
+		return err
+	}
+	var x exchange
+	if err := proto.DecodeFile(text, &x); err != nil {
+		return &proto.Error{Code: proto.Invalid, Field: "body", Limit: `{"out": NODE}`, Reason: err.Error()}
+	}
+	id := r.PathValue("id")
+	var node proto.NodeID
+	if e := a.source.Read(r.Context(), func(p *planner.Planner) { node, err = planner.JobsOf(p).Member(id, x.Out) }); e != nil {
+		return e
+	}
+	if err != nil {
+		return err
+	}
+	reason := "replaced in job " + id
+	if x.Reason != "" {
+		reason += ": " + x.Reason
+	}
+	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounDrain, Bundle: -1, Node: node, Author: author(r), Reason: proto.Clip(reason)}); err != nil {
+		return err
+	}
+	return a.show(w, r)
+}
+
+// number reads a parameter of a query.
+func number(r *http.Request, name string, least, most, absent uint64) (uint64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return absent, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || n < least || n > most {
+		return 0, &proto.Error{Code: proto.Invalid, Field: name, Limit: fmt.Sprintf("%d to %d", least, most), Reason: fmt.Sprintf("%.40q", text)}
+	}
+	return n, nil
+}
+
+func (a *API) file(w http.ResponseWriter, r *http.Request) error {
+	pp, err := number(r, "pp", 1, 4096, 1)
+	if err != nil {
+		return err
+	}
+	gen, err := number(r, "generation", 0, proto.MaxCount, 0)
+	if err != nil {
+		return err
+	}
+	v, err := a.read(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if gen != 0 && gen != v.Generation {
+		return &proto.Error{Code: proto.Conflict, Field: "generation", Limit: strconv.FormatUint(v.Generation, 10), Reason: fmt.Sprintf("job %s is at event %d", v.ID, v.Generation)}
+	}
+	text, kind, err := v.File(r.PathValue("name"), int(pp))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Ringlight-Generation", strconv.FormatUint(v.Generation, 10))
+	_, _ = w.Write(text) // who went away asks again
+	return nil
+}

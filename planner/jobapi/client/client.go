@@ -1,0 +1,287 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"ringlight/planner/job"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+)
+
+// Config says where a planner is.
+type Config struct {
+	URL      string // http://host:port, https://host:port or unix:PATH
+	CAFile   string // PEM files, with https
+	CertFile string
+	KeyFile  string
+	// Retry is how long a planner may be away; 0: not at all.
+	Retry time.Duration
+	// Waits tells what is waited for; nil: nobody.
+	Waits func(why string)
+}
+
+// Client of one planner.
+type Client struct {
+	cfg  Config
+	base string
+	http http.Client
+}
+
+const unixPrefix = "unix:"
+
+// New makes a client. The error is a *proto.Error.
+func New(cfg Config) (*Client, error) {
+	refuse := func(limit, reason string) (*Client, error) {
+		return nil, &proto.Error{Code: proto.Invalid, Field: "http", Limit: limit, Reason: reason}
+	}
+	c := &Client{cfg: cfg, base: strings.TrimRight(cfg.URL, "/")}
+	t := &http.Transport{MaxIdleConns: 4, IdleConnTimeout: 30 * time.Second}
+	c.http.Transport = t
+	if path, unix := strings.CutPrefix(cfg.URL, unixPrefix); unix {
+		if path == "" {
+			return refuse("http://host:port, https://host:port or unix:PATH", "no path")
+		}
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", path)
+		}
+		c.base = "http://planner"
+		return c, nil
+	}
+	u, err := url.Parse(c.base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return refuse("http://host:port, https://host:port or unix:PATH", fmt.Sprintf("%.80q", cfg.URL))
+	}
+	if u.Scheme == "https" {
+		conf, err := mqtt.ClientTLS(u.Hostname(), cfg.CAFile, cfg.CertFile, cfg.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		t.TLSClientConfig = conf
+	}
+	return c, nil
+}
+
+// refusal is how the API says no.
+type refusal struct {
+	Error struct{ Code, Field, Limit, Message string }
+}
+
+// do asks once, or as long as the planner may be away.
+func (c *Client) do(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Response, error) {
+	for end := time.Now().Add(c.cfg.Retry); ; {
+		r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		for k, v := range header { // any order
+			r.Header.Set(k, v)
+		}
+		got, err := c.http.Do(r)
+		if err == nil && got.StatusCode == http.StatusOK {
+			return got, nil
+		}
+		away := err
+		if err == nil {
+			text, _ := io.ReadAll(io.LimitReader(got.Body, 64<<10))
+			got.Body.Close()
+			var no refusal
+			if json.Unmarshal(text, &no) != nil || no.Error.Message == "" {
+				return nil, fmt.Errorf("%s %s: %s", method, path, got.Status)
+			}
+			away = &proto.Error{Code: codeOf(got.StatusCode, no.Error.Code), Field: no.Error.Field, Limit: no.Error.Limit, Reason: reason(no)}
+			if got.StatusCode != http.StatusServiceUnavailable {
+				return nil, away
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if !time.Now().Before(end) {
+			var wire *proto.Error
+			if errors.As(away, &wire) {
+				return nil, away
+			}
+			return nil, &proto.Error{Code: proto.Expired, Field: "http", Limit: "a planner that serves it; see ocs-planner run -http", Reason: away.Error()}
+		}
+		if c.cfg.Waits != nil {
+			c.cfg.Waits("a planner at " + c.cfg.URL + ": " + away.Error())
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// reason is what the message says beside code, field and limit.
+func reason(no refusal) string {
+	if no.Error.Field == "" {
+		return no.Error.Message
+	}
+	_, after, ok := strings.Cut(no.Error.Message, no.Error.Field+": ")
+	if !ok {
+		return no.Error.Message
+	}
+	if i := strings.LastIndex(after, " (limit: "); i >= 0 {
+		after = after[:i]
+	}
+	return after
+}
+
+func codeOf(status int, name string) proto.Code {
+	switch {
+	case status == http.StatusNotFound:
+		return proto.NotFound
+	case status == http.StatusConflict:
+		return proto.Conflict
+	case status == http.StatusServiceUnavailable && name == proto.Busy.String():
+		return proto.Busy
+	case status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
+		return proto.Expired
+	case status == http.StatusForbidden:
+		return proto.Denied
+	}
+	return proto.Invalid
+}
+
+func (c *Client) view(ctx context.Context, method, path string, body []byte) (*job.View, error) {
+	got, err := c.do(ctx, method, path, body, map[string]string{"Content-Type": "application/json"})
+	if err != nil {
+		return nil, err
+	}
+	defer got.Body.Close()
+	var v job.View
+	return &v, json.NewDecoder(got.Body).Decode(&v)
+}
+
+func of(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
+
+// Put asks for a job.
+func (c *Client) Put(ctx context.Context, id string, w *job.Wish) (*job.View, error) {
+	text, err := json.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	return c.view(ctx, http.MethodPut, of(id), text)
+}
+
+// Trial is what a wish would get.
+type Trial struct {
+	Feasible bool   `json:"feasible"`
+	Most     int    `json:"most"`
+	Why      string `json:"why"`
+}
+
+// Try says what a wish would get now.
+func (c *Client) Try(ctx context.Context, id string, w *job.Wish) (t Trial, err error) {
+	text, err := json.Marshal(w)
+	if err != nil {
+		return t, err
+	}
+	got, err := c.do(ctx, http.MethodPut, of(id)+"?dry_run", text, map[string]string{"Content-Type": "application/json"})
+	if err != nil {
+		return t, err
+	}
+	defer got.Body.Close()
+	return t, json.NewDecoder(got.Body).Decode(&t)
+}
+
+// Get is a job as it stands.
+func (c *Client) Get(ctx context.Context, id string) (*job.View, error) {
+	return c.view(ctx, http.MethodGet, of(id), nil)
+}
+
+// Release gives a job back.
+func (c *Client) Release(ctx context.Context, id string) (*job.View, error) {
+	return c.view(ctx, http.MethodDelete, of(id), nil)
+}
+
+// Replace has a node of a job drained, so that a spare takes its place.
+func (c *Client) Replace(ctx context.Context, id, out, reason string) (*job.View, error) {
+	text, err := json.Marshal(map[string]string{"out": out, "reason": reason})
+	if err != nil {
+		return nil, err
+	}
+	return c.view(ctx, http.MethodPost, of(id)+"/replace", text)
+}
+
+// List are the jobs that are not released.
+func (c *Client) List(ctx context.Context) ([]*job.View, error) {
+	got, err := c.do(ctx, http.MethodGet, "/v1/jobs", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer got.Body.Close()
+	var all struct{ Jobs []*job.View }
+	return all.Jobs, json.NewDecoder(got.Body).Decode(&all)
+}
+
+// File is a file of a job, at a generation of it; 0: as it is.
+func (c *Client) File(ctx context.Context, id, name string, pp int, generation uint64) ([]byte, error) {
+	got, err := c.do(ctx, http.MethodGet, fmt.Sprintf("%s/files/%s?pp=%d&generation=%d", of(id), url.PathEscape(name), pp, generation), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer got.Body.Close()
+	return io.ReadAll(got.Body)
+}
+
+// Follow calls f for each event of a job after a number, once and in order,
+// until f says that it is enough. A planner that starts anew is waited for.
+func (c *Client) Follow(ctx context.Context, id string, after uint64, f func(*job.Event) (more bool)) error {
+	for {
+		got, err := c.do(ctx, http.MethodGet, of(id)+"?watch="+strconv.FormatUint(after, 10), nil, map[string]string{"Accept": "text/event-stream"})
+		if err != nil {
+			return err
+		}
+		more, err := c.take(got.Body, &after, f)
+		got.Body.Close()
+		if !more || err != nil {
+			return err
+		}
+	}
+}
+
+// take reads a stream to its end.
+func (c *Client) take(body io.Reader, after *uint64, f func(*job.Event) bool) (more bool, err error) {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, 16<<20)
+	kind := ""
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), ": ")
+		switch key {
+		case "event":
+			kind = value
+		case "data":
+			if kind == "missed" {
+				return false, errors.New("more has happened to the job than is kept: see the job itself")
+			}
+			var e job.Event
+			if err := json.Unmarshal([]byte(value), &e); err != nil {
+				return false, err
+			}
+			if e.Generation <= *after {
+				continue
+			}
+			*after = e.Generation
+			if !f(&e) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil // the planner went away
+}

@@ -1,0 +1,138 @@
+package jobapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ringlight/planner/job"
+)
+
+var update = flag.Bool("update", false, "rewrite openapi.json")
+
+// values are the words that a text may be.
+var values = map[reflect.Type][]string{
+	reflect.TypeFor[job.Prefer](): {string(job.Compact), string(job.Spread), string(job.CrossToR)},
+	reflect.TypeFor[job.Policy](): {string(job.Wait), string(job.Shrink), string(job.Fail)},
+	reflect.TypeFor[job.State]():  {string(job.Waiting), string(job.Reserved), string(job.Forming), string(job.Ready), string(job.Degraded), string(job.Repairing), string(job.Down), string(job.Released)},
+}
+
+// schema describes a type as encoding/json writes it; named ones once.
+func schema(t reflect.Type, named map[string]any) any {
+	switch {
+	case t == reflect.TypeFor[job.GPU]():
+		return map[string]any{"type": "array", "description": "host and GPU", "minItems": 2, "maxItems": 2, "items": map[string]any{}}
+	case t == reflect.TypeFor[job.Name]():
+		return map[string]any{"description": "a node's name or number", "oneOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "integer"}}}
+	case values[t] != nil:
+		return map[string]any{"type": "string", "enum": values[t]}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		s := schema(t.Elem(), named)
+		if m, ok := s.(map[string]any); ok && m["$ref"] == nil {
+			m["type"] = []any{m["type"], "null"}
+		}
+		return s
+	case reflect.Slice:
+		return map[string]any{"type": "array", "items": schema(t.Elem(), named)}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Float64:
+		return map[string]any{"type": "number"}
+	case reflect.Struct:
+		name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
+		if named[name] == nil {
+			named[name] = true // it may hold itself
+			properties := map[string]any{}
+			var required []string
+			for i := range t.NumField() {
+				key, rest, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+				if properties[key] = schema(t.Field(i).Type, named); !strings.Contains(rest, "omitempty") && name != "Wish" {
+					required = append(required, key)
+				}
+			}
+			s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+			if name == "Wish" {
+				required = []string{"tp"}
+			}
+			if required != nil {
+				s["required"] = required
+			}
+			named[name] = s
+		}
+		return map[string]any{"$ref": "#/components/schemas/" + name}
+	}
+	return map[string]any{"type": "integer"}
+}
+
+func described() []byte {
+	named := map[string]any{}
+	paths := map[string]map[string]any{}
+	refused := map[string]any{"description": "refused: code, field, limit and message", "content": map[string]any{"application/json": map[string]any{"schema": map[string]any{
+		"type": "object", "properties": map[string]any{"error": map[string]any{"type": "object", "properties": map[string]any{
+			"code": map[string]any{"type": "string"}, "field": map[string]any{"type": "string"}, "limit": map[string]any{"type": "string"}, "message": map[string]any{"type": "string"}}}}}}}}
+	for _, r := range routes {
+		op := map[string]any{"summary": r.short}
+		var parameters []any
+		for _, m := range regexp.MustCompile(`{(\w+)}`).FindAllStringSubmatch(r.path, -1) {
+			parameters = append(parameters, map[string]any{"name": m[1], "in": "path", "required": true, "schema": map[string]any{"type": "string"}})
+		}
+		for _, q := range r.query {
+			parameters = append(parameters, map[string]any{"name": q.name, "in": "query", "description": q.about, "schema": map[string]any{"type": "string"}})
+		}
+		if parameters != nil {
+			op["parameters"] = parameters
+		}
+		if r.body != nil {
+			op["requestBody"] = map[string]any{"required": true, "content": map[string]any{"application/json": map[string]any{"schema": schema(reflect.TypeOf(r.body), named)}}}
+		}
+		content := map[string]any{"text/plain": map[string]any{}}
+		if r.answer != nil {
+			content = map[string]any{"application/json": map[string]any{"schema": schema(reflect.TypeOf(r.answer), named)}}
+		}
+		for _, q := range r.query { // other answers to the same question
+			switch q.name {
+			case "dry_run":
+				content["application/json"] = map[string]any{"schema": map[string]any{"oneOf": []any{schema(reflect.TypeOf(r.answer), named), schema(reflect.TypeFor[trial](), named)}}}
+			case "watch":
+				content["application/json"] = map[string]any{"schema": map[string]any{"oneOf": []any{schema(reflect.TypeOf(r.answer), named), schema(reflect.TypeFor[news](), named)}}}
+				content["text/event-stream"] = map[string]any{"schema": schema(reflect.TypeFor[job.Event](), named)}
+			}
+		}
+		op["responses"] = map[string]any{"200": map[string]any{"description": "done", "content": content}, "default": refused}
+		if paths[r.path] == nil {
+			paths[r.path] = map[string]any{}
+		}
+		paths[r.path][strings.ToLower(r.method)] = op
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	_ = e.Encode(map[string]any{"openapi": "3.1.0", "info": map[string]any{"title": "Ringlight jobs", "version": "1"}, "paths": paths, "components": map[string]any{"schemas": named}})
+	return b.Bytes()
+}
+
+// Goal: openapi.json is what the code serves.
+// Method: it is made from the table of routes and the types of requests and
+// answers, and compared.
+func TestDescriptionIsTheCode(t *testing.T) {
+	want := described()
+	if *update {
+		if err := os.WriteFile("openapi.json", want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !bytes.Equal(openapi, want) {
+		t.Error("openapi.json is not what the code serves: go test ./planner/jobapi -update")
+	}
+}
