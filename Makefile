@@ -83,6 +83,10 @@ optimum: ## rewiring of small groups against proven optima, and of 200 with more
 	@if command -v cbc >/dev/null; then RINGLIGHT_OPTIMUM=1 $(GO) test -count 1 -v -run AgainstTheSolver ./planner/wiring; \
 	else echo "optimum: skipped, no cbc (package coinor-cbc)"; fi
 
+.PHONY: bench-wiring
+bench-wiring: ## circuits kept by the first answer, the published method and the search, by steps, with processor time: 128 x 16 x 16, 512 x 32, 1,024 x 32, 128 x 256
+	$(GO) test ./planner/wiring -run '^$$' -bench 'Rewire$$|RewireLarge' -benchtime 1x
+
 .PHONY: bench-calibration
 bench-calibration: ## calibration of 200 boards from nothing: worst, p5, board time, measurements; 20 boards of 16 modules
 	RINGLIGHT_CALIBRATION=200 $(GO) test -count 1 -v -run 'EveryCellOfManyBoards|NamesThePlantedCell' ./ocs

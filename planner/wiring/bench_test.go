@@ -88,7 +88,7 @@ func BenchmarkRewire(b *testing.B) {
 		}
 		run("published", func(g Group, _ uint64) (Half, error) { return CrossRewire(g) })
 		run("first", func(g Group, _ uint64) (Half, error) { return g.First() })
-		for _, steps := range []int{80_000, 600_000, 1_000_000, 2_000_000, 30_000_000} {
+		for _, steps := range []int{80_000, 600_000, 2_000_000, 6_000_000, 30_000_000, 150_000_000} {
 			run(fmt.Sprintf("steps=%d", steps), func(g Group, seed uint64) (Half, error) {
 				return Rewire(g, seed, steps/len(groups))
 			})

@@ -32,11 +32,12 @@ const (
 	lookAt, lookAgain, lookSteps = 8, 2, 64
 	// firstDescent: the planned length of the first descent, in steps a link,
 	// and firstTight where nearly all ports are in use; growth: how many times as
-	// long the next one is, up to longestDescent. Ten times that keeps a hundredth
-	// more at the end of one descent, and the best of ten short ones as much.
+	// long the next one is, up to longestDescent, and that for every 128 pods, as
+	// more pods close later. Ten times that keeps a hundredth more at the end of
+	// one descent, and the best of ten short ones as much.
 	firstDescent, firstTight, growth, longestDescent = 8, 60, 3, 100
 	// reopened: so many lost circuits are forced back for the next descent to
-	// begin with, at reopenedAt of a hundred of its plan.
+	// begin with, at reopenedAt of a hundred of its plan, or of longestDescent.
 	reopened, reopenedAt = 8, 70
 	// priceRounds: subgradient rounds before the first descent by prices;
 	// before later ones as many as cost a tenth of the round, at most
@@ -242,7 +243,7 @@ func (b *Block) reopen() {
 			b.put(int32(e), int(place))
 		}
 	}
-	b.started -= b.plan * reopenedAt / 100
+	b.started -= min(b.plan, longestDescent*len(b.place)) * reopenedAt / 100
 	for range reopened {
 		if e, place := b.lost(); e >= 0 {
 			b.force(e, place)
@@ -251,7 +252,7 @@ func (b *Block) reopen() {
 }
 
 func (b *Block) nextRound() {
-	b.plan = min(b.plan*growth, longestDescent*len(b.place))
+	b.plan = min(b.plan*growth, longestDescent*max(1, b.pods/128)*len(b.place))
 	b.become(pricing)
 }
 
