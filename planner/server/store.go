@@ -84,7 +84,7 @@ func explain(path string, err error) error {
 func prepare(tx *bolt.Tx) error {
 	err := tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
 		if !bytes.Equal(name, bucket) && !bytes.Equal(name, bucketOld) {
-			return fmt.Errorf("%q: it is of a later version of ocs-planner", name)
+			return fmt.Errorf("%q: it is of a later version of ocs-planner, which alone reads it: start that one; or, as no light depends on it, move the file away and start with -fabric-file, and the planner takes over what the agents report", name)
 		}
 		return nil
 	})

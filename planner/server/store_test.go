@@ -218,7 +218,7 @@ func TestStoreFormats(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.Close()
-	if _, err := OpenStore(path); err == nil || !strings.Contains(err.Error(), "later version") {
+	if _, err := OpenStore(path); err == nil || !strings.Contains(err.Error(), "later version") || !strings.Contains(err.Error(), "-fabric-file") {
 		t.Errorf("a store of a later format: %v", err)
 	}
 }
