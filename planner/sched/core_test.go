@@ -2,7 +2,6 @@ package sched
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -278,28 +277,4 @@ func FuzzAdmit(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
-}
-
-// A job costs what it uses, not what there is.
-// Method: jobs of 8 and 512 GPUs, by ring, on 4,096 leaves that carry others.
-func BenchmarkAdmitOn4096Leaves(b *testing.B) {
-	for _, replicas := range []int{1, 64} {
-		b.Run(fmt.Sprintf("%d GPUs", 8*replicas), func(b *testing.B) {
-			c := someCore(64, 64, 4, 8)
-			var running []Placed
-			for range 20 {
-				p, err := c.Admit(running, Job{TP: 8, EP: 1, PP: 1, DP: 100})
-				if err != nil {
-					b.Fatal(err)
-				}
-				running = append(running, p)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := c.Admit(running, Job{TP: 8, EP: 1, PP: 1, DP: replicas}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }
