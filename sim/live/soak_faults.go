@@ -111,10 +111,15 @@ func (s *soak) losePower(ctx context.Context) (map[int]bool, error) {
 	if err != nil {
 		return nil, nil // every ring steps over somebody just now
 	}
-	return s.around(ctx, x.dead, func(ctx context.Context) error {
-		if err := s.lose(ctx, &x); err != nil {
+	return s.around(ctx, x.dead, func(ctx context.Context) (err error) {
+		if x.before, err = s.records(); err != nil {
 			return err
 		}
+		if _, err := s.tell(boardName(x.dead), "power off"); err != nil {
+			return err
+		}
+		s.signal(agentName(x.dead), syscall.SIGKILL)
+		s.res.ProcsKilled++
 		if err := s.repaired(ctx, x); err != nil {
 			return err
 		}
