@@ -104,6 +104,9 @@ func (a *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) {
 	}
 	b.optics.Light(now, e.At, use.path, e.High)
 	b.due = true
+	if e.High {
+		a.manual.shone(now, proto.BundleID(use.bundle), use.path)
+	}
 	a.persist.saveLight()
 	if a.adopted {
 		a.step(now, node.Event{Kind: node.Light, Bundle: proto.BundleID(use.bundle), Path: use.path, Lit: e.High})

@@ -15,15 +15,12 @@ import (
 // failed optics calibrated.
 type manual struct {
 	*nodeOptics
-	ops []*manualOp // by bundle; nil: the machine's own
+	ops       []*manualOp // by bundle; nil: the machine's own
+	listeners []listener
 }
 
 // askPatience bounds a path set by hand. chosen: a hundred switches.
 const askPatience = 500 * time.Millisecond
-
-// tryPatience bounds how long the light of a fibre that is tried stays, should
-// nobody end it. chosen: longer than a planner tries all fibres of a round.
-const tryPatience = 5 * time.Second
 
 // manualOp is a person's or the planner's hold on one bundle.
 type manualOp struct {
@@ -38,6 +35,7 @@ type manualOp struct {
 	found   bool // calibrated; the codes are being staged
 	held    bool // answered; the path stays until a plan comes
 	tries   bool // a fibre: held until tryPatience is over
+	alone   bool // ... whose other end only looks
 	ends    bool // ... and in loopback again it is given back
 	failing *Failing
 }
@@ -165,31 +163,6 @@ func (a *manual) byHand(now time.Duration, p manualOp) *proto.Error {
 	return a.choiceRefused(now, q.Bundle)
 }
 
-// try lights a path of a bundle that carries nothing, for the planner to see
-// whether a fibre is there; loopback ends it.
-func (a *manual) try(now time.Duration, c *proto.Command, ack proto.Ack) *proto.Error {
-	if c.Path == proto.Loopback {
-		if err := a.noBundle(c.Bundle); err != nil {
-			return err
-		}
-		return a.endTry(now, c.Bundle, ack)
-	}
-	q := Ask{Verb: AskPath, Bundle: c.Bundle, Path: c.Path}
-	if !c.Path.External() {
-		return &proto.Error{Code: proto.Invalid, Field: "path", Limit: "external1, external2 or loopback", Reason: c.Path.String()}
-	}
-	return a.byHand(now, manualOp{ask: q, command: true, ack: ack, tries: true, until: now + askPatience})
-}
-
-// endTry puts a bundle back into loopback, and into the machine's hands.
-func (a *manual) endTry(now time.Duration, id proto.BundleID, ack proto.Ack) *proto.Error {
-	q := a.ops[id]
-	if q == nil || !q.tries || !q.held {
-		return &proto.Error{Code: proto.Duplicate, Field: "bundle", Limit: "a bundle that is tried", Reason: "bundle " + itoa(int(id)) + " is not"}
-	}
-	return a.byHand(now, manualOp{ask: Ask{Verb: AskPath, Bundle: id, Path: proto.Loopback}, command: true, ack: ack, ends: true, until: now + askPatience})
-}
-
 // choiceRefused turns a refused Select into an answer.
 func (a *manual) choiceRefused(now time.Duration, id proto.BundleID) *proto.Error {
 	b := &a.bundles[id]
@@ -271,15 +244,14 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 			a.conclude(now, *q, err)
 		}
 	case q.ask.Verb == AskPath && ev.Kind == ocs.Switched && ev.Path == proto.Dark && q.ask.Path == proto.Dark,
-		q.ask.Verb == AskPath && ev.Kind == ocs.Verified && ev.Path == q.ask.Path:
+		q.ask.Verb == AskPath && !q.tries && ev.Kind == ocs.Verified && ev.Path == q.ask.Path:
 		q.held = true
-		if q.tries {
-			q.until = now + tryPatience
-		}
 		if q.ends {
 			a.giveBack(now, id)
 		}
 		a.conclude(now, *q, nil)
+	case q.tries && (ev.Kind == ocs.Verified || ev.Kind == ocs.Degraded) && ev.Path == q.ask.Path:
+		a.tried(now, q, ev)
 	case ev.Kind == ocs.PathFailed:
 		a.giveBack(now, id)
 		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: proto.Clip(named(i, text(ev)))})
@@ -322,9 +294,13 @@ func (a *manual) overdue(now time.Duration) {
 		}
 		s := a.bundles[i].optics.Status()
 		a.giveBack(now, proto.BundleID(i))
-		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle",
-			Reason: fmt.Sprintf("bundle %d is on %v, %v, after %v", i, s.Path, s.State, now-q.began)})
+		err := &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: fmt.Sprintf("bundle %d is on %v, %v, after %v", i, s.Path, s.State, now-q.began)}
+		if q.tries && s.Path == q.ask.Path {
+			err = noLight(i, s.Path)
+		}
+		a.conclude(now, *q, err)
 	}
+	a.deaf(now)
 }
 
 // overdueAt is when the next of them is overdue.
@@ -334,6 +310,9 @@ func (a *manual) overdueAt() time.Duration {
 		if q != nil && (!q.held || q.tries) {
 			at = min(at, q.until)
 		}
+	}
+	for i := range a.listeners {
+		at = min(at, a.listeners[i].until)
 	}
 	return at
 }

@@ -21,6 +21,18 @@ func (m *Machine) Carries(b proto.BundleID) bool {
 	return int(b) < len(m.bundles) && (m.bundles[b].owner != nobody || m.ring() != nil && m.Mode() == proto.ModeService)
 }
 
+// Lists tells whether a path is a way of the node's ring, in use or in reserve.
+func (m *Machine) Lists(b proto.BundleID, p proto.Path) bool {
+	for i := range m.sides {
+		for _, c := range m.sides[i].list {
+			if c.Bundle == b && c.Path == p {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Report fills in what the machine knows of a node's report; powers,
 // calibrations and everything about the agent itself are the agent's.
 func (m *Machine) Report(r *proto.Reported) {

@@ -40,6 +40,7 @@ type Event struct {
 	Settle                  time.Duration
 	Module, Cell, Lane      uint8
 	Measured, Expected      proto.MilliDBm
+	Received                proto.MilliDBm // of Verified and Degraded on an external path: what comes from the other end, a lane; NoPower: not read
 	Err                     error
 	Text                    string
 }

@@ -38,6 +38,7 @@ type verification struct {
 	readErr error
 
 	expected, measured proto.MilliDBm // of the worst module, last finished reading
+	received           proto.MilliDBm // a lane, of the half that has the least: what comes to an external path
 }
 
 // finding is what a verification said last.
@@ -78,7 +79,7 @@ func (t *Transceiver) look() {
 	v.path, v.stale, v.failed, v.readErr = t.path, false, false, nil
 	v.lanes = t.Lanes()
 	v.worst, v.module, v.lane = 0, None, None
-	v.expected, v.measured = proto.NoPower, proto.NoPower
+	v.expected, v.measured, v.received = proto.NoPower, proto.NoPower, proto.NoPower
 	v.out = t.drive.look()
 }
 
@@ -117,6 +118,22 @@ func (v *verification) judge(o *hal.Optics, m *ModuleCalibration, module uint8, 
 	got := diode.GuardLevel(o, block, hal.GuardTap1+which)
 	want := sumLevel(m.LaneTap[which][:])
 	v.compare(want, got, module, missing(&m.LaneTap[which], want, got))
+	for half := range 2 {
+		if lane := diode.GuardLevel(o, block, hal.GuardExt1Upper+2*which+half) - halfMilliDB; v.received == proto.NoPower || lane < v.received {
+			v.received = lane
+		}
+	}
+}
+
+// halfMilliDB is what the lanes of a half are together above one.
+const halfMilliDB = 6021
+
+// Recheck reads own light and what comes to the path in use, once more; Verified,
+// Degraded or PathFailed tells.
+func (t *Transceiver) Recheck(now time.Duration) {
+	if t.state == Idle && t.path != proto.Dark && !t.sw.busy() {
+		t.startVerify(now)
+	}
 }
 
 // sumLevel adds the powers of levels.
@@ -161,7 +178,7 @@ func (v *verification) compare(want, got proto.MilliDBm, module, lane uint8) {
 // concluded says what the reads showed.
 func (t *Transceiver) concluded(now time.Duration) {
 	v := &t.verify
-	e := Event{At: now, Path: v.path, Module: v.module, Cell: None, Lane: v.lane, Expected: v.expected, Measured: v.measured, Err: v.readErr}
+	e := Event{At: now, Path: v.path, Module: v.module, Cell: None, Lane: v.lane, Expected: v.expected, Measured: v.measured, Received: v.received, Err: v.readErr}
 	stray, straying := t.strays(now)
 	switch {
 	case v.expected == proto.NoPower && v.path == proto.Loopback && !t.lit[v.path]: // there the light is our own

@@ -137,7 +137,7 @@ func (e *edits) begin(client string, q *proto.OpRequest, r *proto.OpReply) bool 
 }
 
 // judge says what an edit would come to, and which fibres can be tried first.
-func (e *edits) judge(x *edit) (fibres []fabric.Fibre) {
+func (e *edits) judge(x *edit) (fibres []tried) {
 	p, s := e.p, &x.status
 	s.Changes, s.Ends = p.fab.Changes(x.to), x.ends
 	s.Changes = s.Changes[:min(len(s.Changes), maxTold)]
@@ -146,14 +146,19 @@ func (e *edits) judge(x *edit) (fibres []fabric.Fibre) {
 	}
 	s.Refused, s.Drains = hbd.Against(p.rings, x.to, x.ends, x.moves)
 	s.Drains = s.Drains[:min(len(s.Drains), proto.MaxArray)]
-	s.Told, s.Unheard, s.Untried = 0, e.unheard(x.to), 0
+	s.Told, s.Unheard, s.Untried, s.OneWay = 0, e.unheard(x.to), 0, 0
 	if len(s.Refused) == 0 {
 		s.Told = hbd.Retold(p.rings, x.to, x.ends)
 	}
 	for _, f := range x.to.NewFibres(p.fab) {
-		if e.idle(f.A.Node) && e.idle(f.B.Node) {
-			fibres = append(fibres, f)
-		} else {
+		a, b := e.idle(f.A.Node), e.idle(f.B.Node)
+		switch {
+		case a && b:
+			fibres = append(fibres, tried{Fibre: f})
+		case a && e.looks(f.B), b && e.looks(f.A):
+			fibres = append(fibres, tried{f, [2]bool{!a, !b}})
+			s.OneWay++
+		default:
 			s.Untried++
 		}
 	}
@@ -162,6 +167,12 @@ func (e *edits) judge(x *edit) (fibres []fabric.Fibre) {
 
 // idle: its bundles may be lit without anybody missing them.
 func (e *edits) idle(id proto.NodeID) bool { return int(id) < e.p.fab.Nodes && hbd.Idle(e.p.rings, id) }
+
+// looks: a node in a ring can tell whether light comes to a port that its ring does
+// not go over.
+func (e *edits) looks(at fabric.Port) bool {
+	return int(at.Node) < e.p.fab.Nodes && hbd.Looks(e.p.rings, at)
+}
 
 // unheard counts the nodes of a description that have not spoken.
 func (e *edits) unheard(f *fabric.Fabric) (count uint32) {
@@ -197,7 +208,7 @@ func (e *edits) run() {
 		}
 		x.trial = nil
 	}
-	switch tried, added := x.status.Tried, len(x.to.NewFibres(e.p.fab)); {
+	switch tried, oneWay, added := x.status.Tried, x.status.OneWay, len(x.to.NewFibres(e.p.fab)); {
 	case e.p.state != serving || e.p.j.Now >= x.deadline:
 		e.finish(&proto.Error{Code: proto.Expired, Limit: "a fabric at rest", Reason: proto.Clip("not done in time; waits: " + strings.Join(e.p.waits(), "; "))})
 	case e.p.rings.Resting():
@@ -205,7 +216,7 @@ func (e *edits) run() {
 			e.commit(x)
 			x.status.Done = true
 		}
-		x.status.Tried, x.status.Untried = tried, uint32(added)-tried
+		x.status.Tried, x.status.OneWay, x.status.Untried = tried, oneWay, uint32(added)-tried
 		e.finish(nil)
 	}
 }

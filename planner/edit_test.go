@@ -224,8 +224,8 @@ func TestEditsThatWouldCostLightAreRefused(t *testing.T) {
 	}
 }
 
-// Goal: new fibres between nodes that carry no ring are lit before, and one
-// without light keeps the fabric as it is, by name.
+// Goal: new fibres are lit before, from both ends or, where one is of a node in a
+// ring, from the other, and one without light keeps the fabric as it is, by name.
 func TestDarkFibreKeepsTheFabricAsItIs(t *testing.T) {
 	plant := fabric.Params{Nodes: 24, K: 3, TP: 32, Spares: 8, SpareLayout: fabric.AtEnd}
 	first := plant
@@ -233,7 +233,7 @@ func TestDarkFibreKeepsTheFabricAsItIs(t *testing.T) {
 	w := editable(t, plant, first)
 	w.cuts[pair(18, 21)] = true
 	r := w.edit(w.of(plant), false)
-	if r.Edit == nil || r.Edit.Done || len(r.Edit.Dark) != 1 || !strings.Contains(r.Edit.Dark[0], "fibre 18/2/external2 - 21/2/external1 shows no light at node 18") {
+	if r.Edit == nil || r.Edit.Done || len(r.Edit.Dark) != 1 || !strings.Contains(r.Edit.Dark[0], "fibre 18/2/external2 - 21/2/external1 shows no light at nodes 18 and 21") {
 		t.Fatalf("%+v %+v", r, r.Edit)
 	}
 	if w.p.fab.K != 2 || w.store["layouts"] != nil {
@@ -241,12 +241,14 @@ func TestDarkFibreKeepsTheFabricAsItIs(t *testing.T) {
 	}
 	delete(w.cuts, pair(18, 21))
 	r = w.edit(w.of(plant), false)
-	if r.Edit == nil || !r.Edit.Done || r.Edit.Tried != 5 || r.Edit.Untried != 16 || w.p.fab.K != 3 {
+	if r.Edit == nil || !r.Edit.Done || r.Edit.Tried != 8 || r.Edit.OneWay != 3 || r.Edit.Untried != 13 || w.p.fab.K != 3 {
 		t.Fatalf("%+v %+v", r, r.Edit)
 	}
 	for i := range w.nodes {
-		if n := &w.nodes[i]; n.tried > 0 != (i >= 16) || n.tried%2 != 0 {
-			t.Errorf("node %d was lit and put back %d times", i, n.tried)
+		n := &w.nodes[i]
+		looks := i >= 13 && i < 16 // in a ring, three hops from one that is not
+		if n.tried > 0 != (i >= 13) || n.tried%2 != 0 && !looks {
+			t.Errorf("node %d was lit and put back, or looked, %d times", i, n.tried)
 		}
 	}
 }

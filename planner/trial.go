@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/planner/fabric"
@@ -13,32 +14,41 @@ import (
 // way there and back.
 const trialRound = 1500 * time.Millisecond
 
-// trial lights fibres of nodes that carry no ring, to see that they are there
-// and lead where the description says. Fibres that share a bundle are lit one
-// after the other. Of the others each has a number of its own, and is lit in
-// those rounds whose bit it has: two that are plugged in crosswise differ in a
-// bit, and then one end of each waits for a light that is not on.
+// trial lights fibres, to see that they are there and lead where the description
+// says: from both ends, or from one, where the other is of a node in a ring, which
+// lights nothing for it and looks whether the light comes. Fibres that share a
+// bundle that is lit are lit one after the other. Of the others each has a number
+// of its own; for every bit those that have it are lit, and then those that have
+// it not: two that are plugged in crosswise differ in one, and then each waits once
+// for a light that is not on.
 type trial struct {
 	p      *Planner
-	fibres []fabric.Fibre
+	fibres []tried
 	rounds [][]int // fibres lit together
 	round  int
-	ending bool                 // its fibres go back into loopback
-	lit    map[int]bool         // fibres of this round that were asked for
-	open   map[proto.Corr]lamp  // questions not answered
-	dark   map[int]proto.NodeID // fibres without light, and the end that saw none
-	why    map[int]string
+	ending bool                // its fibres go back into loopback
+	lit    map[int]bool        // fibres of this round that were asked for
+	open   map[proto.Corr]lamp // questions not answered
+	dark   map[int]*[2]string  // fibres without light: why, by end; "": that one has seen some
 	until  time.Duration
+}
+
+// tried is a fibre, and which of its ends only looks.
+type tried struct {
+	fabric.Fibre
+	looks [2]bool
 }
 
 // lamp is one end of a fibre that is tried.
 type lamp struct {
-	fibre int
-	port  fabric.Port
+	fibre, end int
 }
 
-func newTrial(p *Planner, fibres []fabric.Fibre) *trial {
-	t := &trial{p: p, fibres: fibres, open: map[proto.Corr]lamp{}, dark: map[int]proto.NodeID{}, why: map[int]string{}}
+// ends of a fibre.
+func (x *tried) ends() [2]fabric.Port { return [2]fabric.Port{x.A, x.B} }
+
+func newTrial(p *Planner, fibres []tried) *trial {
+	t := &trial{p: p, fibres: fibres, open: map[proto.Corr]lamp{}, dark: map[int]*[2]string{}}
 	type end struct {
 		node   proto.NodeID
 		bundle proto.BundleID
@@ -46,26 +56,34 @@ func newTrial(p *Planner, fibres []fabric.Fibre) *trial {
 	var classes [][]int
 	var used []map[end]bool
 	for i, x := range fibres {
-		a, b := end{x.A.Node, x.A.Bundle}, end{x.B.Node, x.B.Bundle}
+		var lit []end
+		for n, at := range x.ends() {
+			if !x.looks[n] {
+				lit = append(lit, end{at.Node, at.Bundle})
+			}
+		}
 		c := 0
-		for c < len(used) && (used[c][a] || used[c][b]) {
+		for c < len(used) && slices.ContainsFunc(lit, func(at end) bool { return used[c][at] }) {
 			c++
 		}
 		if c == len(used) {
 			used, classes = append(used, map[end]bool{}), append(classes, nil)
 		}
-		used[c][a], used[c][b] = true, true
+		for _, at := range lit {
+			used[c][at] = true
+		}
 		classes[c] = append(classes[c], i)
 	}
 	for _, class := range classes {
-		for bit := 1; bit <= len(class); bit <<= 1 {
-			var lit []int
+		if len(class) == 1 {
+			t.rounds = append(t.rounds, class)
+		}
+		for bit := 1; bit < len(class); bit <<= 1 {
+			var lit [2][]int
 			for n, i := range class {
-				if (n+1)&bit != 0 {
-					lit = append(lit, i)
-				}
+				lit[n/bit&1] = append(lit[n/bit&1], i)
 			}
-			t.rounds = append(t.rounds, lit)
+			t.rounds = append(t.rounds, lit[0], lit[1])
 		}
 	}
 	t.begin()
@@ -83,18 +101,21 @@ func (t *trial) begin() {
 		t.lit = map[int]bool{}
 	}
 	for _, i := range t.rounds[t.round] {
-		for _, port := range [2]fabric.Port{t.fibres[i].A, t.fibres[i].B} {
+		if t.ending && !t.lit[i] || !t.ending && t.dark[i] != nil {
+			continue
+		}
+		t.lit[i] = true
+		for end, port := range t.fibres[i].ends() {
+			if t.ending && t.fibres[i].looks[end] {
+				continue // there is nothing to put back
+			}
 			c := proto.Command{Verb: proto.VerbTry, Bundle: port.Bundle, Path: port.Path}
+			c.Alone = t.fibres[i].looks[1-end] && !t.ending
 			if t.ending {
 				c.Path = proto.Loopback
-			} else if _, known := t.dark[i]; !known {
-				t.lit[i] = true
-			}
-			if !t.lit[i] {
-				continue
 			}
 			if _, d := t.p.find(port.Node); d != nil && d.Online() {
-				t.open[t.p.j.Command(d.ID, d.Session, c)] = lamp{i, port}
+				t.open[t.p.j.Command(d.ID, d.Session, c)] = lamp{i, end}
 			}
 		}
 	}
@@ -105,30 +126,29 @@ func (t *trial) done() bool { return t.round == len(t.rounds) }
 // answer takes an agent's answer, and reports whether it was to this.
 func (t *trial) answer(d *member.Device, m *proto.Ack) bool {
 	x, ours := t.open[m.Corr]
-	if !ours || x.port.Node != d.ID {
+	if !ours || t.fibres[x.fibre].ends()[x.end].Node != d.ID {
 		return false
 	}
 	delete(t.open, m.Corr)
-	if m.Code != proto.OK && !t.ending {
+	if m.Code != proto.OK && !t.ending && !t.fibres[x.fibre].looks[1-x.end] { // of one that nothing comes to the other end says what is wrong
 		t.fail(x, m.Reason)
 	}
 	return true
 }
 
 func (t *trial) fail(x lamp, why string) {
-	if _, known := t.dark[x.fibre]; !known {
-		t.dark[x.fibre], t.why[x.fibre] = x.port.Node, why
+	if t.dark[x.fibre] == nil {
+		t.dark[x.fibre] = new([2]string)
 	}
+	t.dark[x.fibre][x.end] = why
 }
 
 // step moves on when all have answered, or had their time.
 func (t *trial) step() {
 	for !t.done() && (len(t.open) == 0 || t.p.j.Now >= t.until) {
 		if !t.ending {
-			for _, x := range t.open { // any order: of two ends the lower is named
-				if n, known := t.dark[x.fibre]; !known || x.port.Node < n {
-					t.dark[x.fibre], t.why[x.fibre] = x.port.Node, "its agent did not answer"
-				}
+			for _, x := range t.open { // any order: each end is its own
+				t.fail(x, "its agent did not answer")
 			}
 		}
 		if t.ending {
@@ -143,8 +163,17 @@ func (t *trial) step() {
 func (t *trial) found() []string {
 	var out []string
 	for i, x := range t.fibres {
-		if n, dark := t.dark[i]; dark {
-			out = append(out, proto.Clip(fmt.Sprintf("fibre %v shows no light at node %d: %s", x, n, t.why[i])))
+		why := t.dark[i]
+		switch {
+		case why == nil:
+		case why[0] != "" && why[1] != "":
+			out = append(out, proto.Clip(fmt.Sprintf("fibre %v shows no light at nodes %d and %d: %s", x.Fibre, x.A.Node, x.B.Node, why[0])))
+		default:
+			end := 0
+			if why[0] == "" {
+				end = 1
+			}
+			out = append(out, proto.Clip(fmt.Sprintf("fibre %v shows no light at node %d: %s", x.Fibre, x.ends()[end].Node, why[end])))
 		}
 	}
 	return out

@@ -126,7 +126,7 @@ const (
 	VerbCalibrate // one bundle that carries nothing
 	VerbAckEvents // the planner has every event up to and including Seq
 	VerbRequest   // Request of an operator for Side: to Bundle, Path; NoRequest clears it
-	VerbTry       // light the external Path of Bundle, of a node without a ring, and say whether light comes; loopback ends it
+	VerbTry       // light the external Path of Bundle, or in a ring only look at it, and say whether light comes; loopback ends it
 	VerbRestart   // start anew as the Software that is installed, the light as it is; asks for FeatureRestart
 )
 
@@ -151,6 +151,7 @@ type Command struct {
 	Life      uint64   `cbor:"13,keyasint,omitempty" max:"18446744073709551615"`
 	Beat      uint64   `cbor:"14,keyasint,omitempty"` // the planner's last sign of life before it, for its age
 	Software  string   `cbor:"15,keyasint,omitempty"` // of VerbRestart: that must be installed; none: any
+	Alone     bool     `cbor:"16,keyasint,omitempty"` // of VerbTry: the other end only looks, no light comes from it
 }
 
 // Phase that an Ack answers.

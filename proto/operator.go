@@ -99,9 +99,10 @@ type EditStatus struct {
 	Ends    []RingID `cbor:"5,keyasint,omitempty"` // that may end
 	Told    uint32   `cbor:"6,keyasint,omitempty"` // rings that are told again, with the light they have
 	Tried   uint32   `cbor:"7,keyasint,omitempty"` // new fibres, by light
-	Untried uint32   `cbor:"8,keyasint,omitempty"` // new fibres of nodes that are away or carry a ring
+	Untried uint32   `cbor:"8,keyasint,omitempty"` // new fibres of which both nodes are away or carry a ring, or that take a place in use
 	Unheard uint32   `cbor:"9,keyasint,omitempty"` // new nodes that are expected
 	Done    bool     `cbor:"10,keyasint,omitempty"`
+	OneWay  uint32   `cbor:"11,keyasint,omitempty"` // of those tried, lit from one end: the other is of a node in a ring
 }
 
 // Cost is what an operator's request would touch.

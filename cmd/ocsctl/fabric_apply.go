@@ -26,8 +26,9 @@ edit is refused and says which ring, which node and what would let it:
   -end 3,7    these rings may end; their nodes are free for others
   -move       rings may move so that one more is whole, as "moves" has it
 
-New fibres between nodes that are there and carry no ring are lit before, and
-an edit is refused that counts on one without light. Nothing is changed then.
+New fibres of nodes that are there are lit before: from both ends, or from one
+where the other node is in a ring, which looks and lights nothing. An edit is
+refused that counts on one without light. Nothing is changed then.
 An edit that was made already is done; it is asked for again without harm.
 
   ocsctl fabric get -o f.json
@@ -47,6 +48,7 @@ type editJSON struct {
 	Ends    []proto.RingID `json:"ends"`
 	Told    uint32         `json:"rings_told_again"`
 	Tried   uint32         `json:"fibres_tried"`
+	OneWay  uint32         `json:"fibres_tried_one_way"` // of those tried
 	Untried uint32         `json:"fibres_untried"`
 	Unheard uint32         `json:"nodes_expected"`
 }
@@ -196,7 +198,7 @@ func (cl *client) edit(ctx context.Context, q proto.OpRequest, f *fabric.Fabric)
 
 func printEdit(out io.Writer, c *clientFlags, s *proto.EditStatus, dry bool) error {
 	j := editJSON{dry, s.Done, append([]string{}, s.Changes...), append([]string{}, s.Refused...), append([]string{}, s.Dark...),
-		append([]proto.NodeID{}, s.Drains...), append([]proto.RingID{}, s.Ends...), s.Told, s.Tried, s.Untried, s.Unheard}
+		append([]proto.NodeID{}, s.Drains...), append([]proto.RingID{}, s.Ends...), s.Told, s.Tried, s.OneWay, s.Untried, s.Unheard}
 	if err := c.print(out, j, func() error { return editText(out, &j) }); err != nil {
 		return err
 	}
@@ -224,7 +226,7 @@ func editText(out io.Writer, j *editJSON) error {
 	case j.DryRun:
 		what = "it can be applied"
 	}
-	_, err := fmt.Fprintf(out, "%s: %d rings keep their light and are told again, %d end; %d new fibres tried by light, %d not (their nodes are away or carry rings); %d nodes are expected\n",
-		what, j.Told, len(j.Ends), j.Tried, j.Untried, j.Unheard)
+	_, err := fmt.Fprintf(out, "%s: %d rings keep their light and are told again, %d end; %d new fibres tried by light, %d of them from one end, %d not (their nodes are away or carry rings); %d nodes are expected\n",
+		what, j.Told, len(j.Ends), j.Tried, j.OneWay, j.Untried, j.Unheard)
 	return err
 }

@@ -205,6 +205,17 @@ func Idle(h *Rings, id proto.NodeID) bool {
 	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Report.Rings) == 0 && n.Ready() && !n.Pending() && n.able()
 }
 
+// Looks: a node is there, in a ring, and the port is none that the ring goes over,
+// in use or in reserve: light that comes there changes nothing.
+func Looks(h *Rings, at fabric.Port) bool {
+	n := &h.nodes[at.Node]
+	if !n.Online() || n.Session == 0 || n.Report == nil || len(n.Report.Rings) == 0 || n.Pending() || n.Report.Mode != proto.ModeService || int(at.Bundle) >= len(n.Report.Bundles) {
+		return false
+	}
+	way := func(c proto.Candidate) bool { return c.Bundle == at.Bundle && c.Path == at.Path }
+	return !slices.ContainsFunc(n.Report.Rings[0].Left, way) && !slices.ContainsFunc(n.Report.Rings[0].Right, way) && n.Report.Bundles[at.Bundle].Path != at.Path
+}
+
 // Resting: no generation and no drain is under way, so that the description
 // may change.
 func (h *Rings) Resting() bool { return h.rest() && !h.fresh && len(h.drains.list) == 0 }
