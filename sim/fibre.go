@@ -101,6 +101,19 @@ func (w *World) Connect(a, z Port, f Fibre) error {
 	return nil
 }
 
+// Unplug takes the fibre out of a port, and out of the one at its other end; where
+// none is, nothing happens.
+func (w *World) Unplug(p Port) {
+	bu, e, err := w.end(p)
+	if err != nil || e.peer == nil || e.mirror {
+		return
+	}
+	far, ext := e.peer, e.ext
+	*e, far.ends[ext] = fibreEnd{}, fibreEnd{}
+	bu.los[p.Path].follow()
+	far.los[hal.LOSExternal1+ext].follow()
+}
+
 // Cut interrupts the fibre at a port, in one direction or both.
 func (w *World) Cut(p Port, d Direction) error { return w.setCut(p, d, true) }
 

@@ -31,6 +31,12 @@ func NewRoster(n int) Roster {
 	return r
 }
 
+// Grow adds one more, who wants nothing yet.
+func (r *Roster) Grow() {
+	n := len(r.heap)
+	r.heap, r.slot = append(r.heap, seat{Never, n}), append(r.slot, n)
+}
+
 // First is who wants to be called first, and when: Never if nobody does.
 func (r *Roster) First() (at time.Duration, who int) {
 	if len(r.heap) == 0 {

@@ -41,6 +41,8 @@ type audit struct {
 	other      proto.Reported
 	looks      uint64
 	snapshots  []snapshot
+	kepts      []kept    // edits to look at again, by time
+	guards     int       // looks at rings that an edit had to leave alone
 	circuits   *circuits // nil: no switches
 }
 
@@ -57,6 +59,8 @@ func newAudit(r *Run) *audit {
 		{said: a.monotone, planned: a.terms},  // monotone
 		{swept: a.limits},                     // limits
 		{said: a.numbered, heard: a.handed, finish: a.delivered}, // nothing lost
+		{planned: a.replied, finish: a.lit},                      // edits
+		{planned: a.trials},
 	}
 	if r.mirrors != nil {
 		a.circuits = newCircuits(r)
@@ -278,9 +282,18 @@ func (a *audit) full(strand []sim.GPU, closed bool) {
 	}
 }
 
-// tied tells whether an operator's request holds a side of a node where it is,
-// with light or without: what is open there is open by order.
+// tied tells whether a node may be open by order: of an operator, or of a planner
+// that tries fibres of a node in no ring.
 func (a *audit) tied(st *station) bool {
+	if a.ordered(st) {
+		return true
+	}
+	return st.host != nil && a.r.now < st.watch.tried && len(a.other.Rings) == 0
+}
+
+// ordered tells whether an operator's request holds a side of a node where it is,
+// with light or without: what is open there is open by order.
+func (a *audit) ordered(st *station) bool {
 	if st.host == nil {
 		return false
 	}

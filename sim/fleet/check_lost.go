@@ -97,7 +97,7 @@ func (a *audit) missing(st *station) uint64 {
 
 // allDelivered: every journal's events have arrived and are acknowledged.
 func (a *audit) allDelivered() bool {
-	for _, st := range a.r.stations {
+	for _, st := range a.r.planned() {
 		if a.missing(st) > 0 || st.host != nil && len(st.disk.Journal.Events) > 0 {
 			return false
 		}
@@ -106,14 +106,14 @@ func (a *audit) allDelivered() bool {
 }
 
 func (a *audit) lost() (n uint64) {
-	for _, st := range a.r.stations {
+	for _, st := range a.r.planned() {
 		n += a.missing(st)
 	}
 	return n
 }
 
 func (a *audit) delivered() {
-	for _, st := range a.r.stations {
+	for _, st := range a.r.planned() {
 		if n := a.missing(st); n > 0 {
 			a.violate(st.id, "nothing lost", fmt.Sprintf("%d of %d events never reached the planner", n, st.disk.Journal.Last))
 		}

@@ -23,6 +23,9 @@ func (a *audit) strangers(st *station) {
 			continue
 		}
 		far, _ := a.r.world.Far(port)
+		if a.r.now < st.watch.tried && len(rep.Rings) == 0 {
+			continue // its fibres are tried
+		}
 		if listed(rep, port) && !a.parted(rep, a.r.stations[far.Board]) {
 			continue
 		}

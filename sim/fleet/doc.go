@@ -60,6 +60,11 @@
 //	                                  JOB:SERVERS/TP/EP/PP, in GPUs and stages, and where
 //	                                  it is no ring /COLLECTIVE, or of a leaf-spine core
 //	                                  JOB:GPUSg[/DURATION[/PAUSE]]
+//	TIME fabric edit KEY=VALUE ...    boards and fibres are laid, then an operator has the
+//	                                  planner plan for them: nodes=N k=K tp=GPUS spares=N
+//	                                  sizes=GPUSxRINGS,..|none moves=none|few|any hold_off_us=N
+//	                                  recable=NODE,.. (two hops to the right, over bundle 2)
+//	                                  end=RING,.. drain move
 //
 // After the last line network, broker and planner are mended, and everything
 // that was said must arrive.

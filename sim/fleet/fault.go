@@ -55,6 +55,7 @@ const (
 	RolloutRun                 // a release is installed everywhere, and an operator has the planner bring it to all agents
 	RolloutStop                // and end that
 	Install                    // another one is installed at one node, and the one before where it is left
+	FabricEdit                 // cables and boards are laid, and an operator has the planner plan for them
 	numVerbs
 )
 
@@ -85,12 +86,12 @@ var forms = [numVerbs]struct {
 	Drain: {"operator drain", "K", "", Undrain}, Undrain: {"operator undrain", "K", "", 0}, Switch: {"operator switch", "KEQW", "", 0},
 	Network:     {"network set", "M", "", 0},
 	MirrorStick: {"", "NX", "switch stick", MirrorFree}, MirrorFree: {"", "NX", "switch free", 0},
-	JobsApply: {"jobs apply", "J", "", 0}, Install: {"agent install", "KV", "", 0},
+	JobsApply: {"jobs apply", "J", "", 0}, FabricEdit: {"fabric edit", "F", "", 0}, Install: {"agent install", "KV", "", 0},
 	RolloutRun: {"rollout run", "V", "", 0}, RolloutStop: {"rollout stop", "", "", 0},
 }
 
 var argNames = map[byte]string{'N': "NODE", 'K': "NODE", 'X': "a|b PORT", 'J': "JOB:SERVERS/TP/EP/PP[/COLLECTIVE] ...|none", 'P': "NODE/BUNDLE/external1|external2", 'D': "both|out|in", 'B': "FAULT",
-	'S': "DURATION", 'C': "COUNT", 'M': "LOSS REPEAT REORDER", 'L': "LASTNODE",
+	'S': "DURATION", 'C': "COUNT", 'F': "KEY=VALUE|WORD ...", 'M': "LOSS REPEAT REORDER", 'L': "LASTNODE",
 	'E': "left|right", 'Q': "lockout|forced_switch|manual_switch|no_request", 'W': "PEER|loopback", 'U': "BUNDLE", 'V': "SOFTWARE"}
 
 func (v Verb) String() string {
@@ -118,6 +119,7 @@ type Fault struct {
 	Stage    int           // in place of a switch: the so-manieth of the commit's, counted from 1
 	For      time.Duration // until it is undone; 0: it is not
 	Jobs     string        // of JobsApply, see parseJobs
+	Edit     string        // of FabricEdit, see parseChange
 	Mirror   Mirror        // of MirrorStick
 	Port     fabric.Port
 	Way      sim.Direction
@@ -199,6 +201,8 @@ func (f *Fault) word(kind byte) string {
 		return f.Jobs
 	case 'V':
 		return f.Software
+	case 'F':
+		return f.Edit
 	}
 	if f.Peer < 0 { // 'W'
 		return proto.Loopback.String()
@@ -209,16 +213,17 @@ func (f *Fault) word(kind byte) string {
 // asks are the requests that an operator makes.
 var asks = [...]proto.Request{proto.NoRequest, proto.ManualSwitch, proto.ForcedSwitch, proto.Lockout}
 
-// check finds a fault that is not one of this fabric.
-func (f *Fault) check(fab *fabric.Fabric) error {
+// check finds a fault that is not one of this fabric, of so many nodes when it has
+// grown.
+func (f *Fault) check(fab *fabric.Fabric, nodes int) error {
 	args := forms[f.Verb].args
 	if f.Commit > 0 || f.Verb == JobsApply || f.Node.IsSwitch() {
 		if err := f.checkCore(fab.Core); err != nil {
 			return fmt.Errorf("fault %q: %w", f, err)
 		}
 	}
-	if strings.ContainsAny(args, "NK") && !f.Node.IsSwitch() && int(f.Node) >= fab.Nodes {
-		return fmt.Errorf("fault %q: node %d: the fabric has %d", f, f.Node, fab.Nodes)
+	if strings.ContainsAny(args, "NK") && !f.Node.IsSwitch() && int(f.Node) >= nodes {
+		return fmt.Errorf("fault %q: node %d: the fabric has %d", f, f.Node, nodes)
 	}
 	if strings.Contains(args, "L") && (int(f.Last) >= fab.Nodes || f.Last < f.Node) {
 		return fmt.Errorf("fault %q: last node %d: want %d to %d", f, f.Last, f.Node, fab.Nodes-1)

@@ -140,3 +140,23 @@ func Strikes(seed uint64, commits int) []Fault {
 	}
 	return out
 }
+
+// jobs applies one list of jobs after the other.
+func (r *Run) jobs() error {
+	p := r.planners[0]
+	for n, list := range r.cfg.Jobs {
+		what := fmt.Sprintf("job list %d", n)
+		if err := r.until("a planner for "+what, time.Second, listWithin, func() bool { return p.host != nil && p.up }); err != nil {
+			return err
+		}
+		r.inject.operate(&Fault{Verb: JobsApply, Jobs: list})
+		if err := r.runTo(r.now + time.Second); err != nil {
+			return err
+		}
+		if err := r.until(what, coreEvery, listWithin, r.coreStands); err != nil {
+			return err
+		}
+		r.audit.done(false)
+	}
+	return nil
+}

@@ -25,6 +25,8 @@ const (
 	taskMove                      // what became of a ring that a plan moved
 	taskSweep                     // the checkers look at everything
 	taskMutant                    // a planted defect acts
+	taskAsk                       // the operator of an edit asks again, if nobody has answered
+	taskEdited                    // what an edit had to leave alone is looked at
 	taskCompare                   // what was noted before a death is compared
 )
 

@@ -5,6 +5,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/hal"
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
 
@@ -12,14 +13,15 @@ import (
 // Each hook stands where the defect would show outside the machines; a nil
 // hook, and a nil mutant, change nothing.
 type mutant struct {
-	swallow  func(*station, proto.Packet) bool     // what an agent never says
-	unheard  func(*station, *hal.Edge) bool        // what light it does not see
-	undone   func(*station, *hal.Op) bool          // bus work that does nothing and looks done
-	restored func(*station, *agent.Journal)        // what a new agent knows of its former life
-	born     func(*Run, *station)                  // after an agent's start
-	rewrite  func(*Run, proto.Packet) proto.Packet // what a planner says
-	plug     func(layer, port int) int             // where a server's fibre really ends
-	at       time.Duration                         // when act acts
+	swallow  func(*station, proto.Packet) bool                  // what an agent never says
+	unheard  func(*station, *hal.Edge) bool                     // what light it does not see
+	undone   func(*station, *hal.Op) bool                       // bus work that does nothing and looks done
+	restored func(*station, *agent.Journal)                     // what a new agent knows of its former life
+	born     func(*Run, *station)                               // after an agent's start
+	rewrite  func(*Run, proto.Packet) proto.Packet              // what a planner says
+	plug     func(layer, port int) int                          // where a server's fibre really ends
+	lay      func(fabric.Fibre) (laid fabric.Fibre, loss int32) // where a new fibre really ends
+	at       time.Duration                                      // when act acts
 	act      func(*Run)
 }
 

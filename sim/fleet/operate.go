@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"fmt"
-
 	"ringlight/proto"
 )
 
@@ -22,7 +20,7 @@ func (in *injector) operate(f *Fault) {
 		return
 	}
 	r.asked++
-	q := proto.OpRequest{Version: proto.Version, Corr: proto.Corr(proto.DigestOf(fmt.Append(nil, r.asked))), TTLMillis: operatorTTL, Node: f.Node, Bundle: -1}
+	q := proto.OpRequest{Corr: corrOf(r.asked), Node: f.Node, Bundle: -1}
 	switch f.Verb {
 	case Drain:
 		q.Noun = proto.NounDrain
@@ -45,6 +43,16 @@ func (in *injector) operate(f *Fault) {
 	case RolloutStop:
 		q.Noun = proto.NounRolloutStop
 	}
+	in.ask(q)
+}
+
+// ask puts a question to the planner, if there is a broker.
+func (in *injector) ask(q proto.OpRequest) {
+	r := in.Run
+	if !r.net.up {
+		return
+	}
+	q.Version, q.TTLMillis = proto.Version, operatorTTL
 	payload, err := proto.Encode(&q)
 	if err != nil {
 		panic("fleet: an operator's request does not encode: " + err.Error())

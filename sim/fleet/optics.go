@@ -36,7 +36,7 @@ func (o *Optics) pick(seed uint64, node, bundle, modules int) []int {
 
 // fibreLoss is a few hundred metres of single-mode fibre with a splice;
 // chosen: well inside the link budget of docs/board.md.
-const fibreLoss = 200 // thousandths of a dB
+const fibreLoss int32 = 200 // thousandths of a dB
 
 // Build puts a board for every node of a fabric into a world and joins them by
 // the fabric's fibres. Board n is node n.
@@ -56,11 +56,15 @@ func (o *Optics) Build(w *sim.World, f *fabric.Fabric, modules int, seed uint64)
 		}
 	}
 	for _, x := range f.AllFibres() {
-		if err := w.Connect(SimPort(x.A), SimPort(x.B), sim.Fibre{LossMilliDB: fibreLoss, Crossed: x.Crossed}); err != nil {
+		if err := w.Connect(SimPort(x.A), SimPort(x.B), simFibre(x, fibreLoss)); err != nil {
 			return nil, nil, fmt.Errorf("fleet: fibre %v - %v: %w", x.A, x.B, err)
 		}
 	}
 	return &board, calibrations, nil
+}
+
+func simFibre(x fabric.Fibre, loss int32) sim.Fibre {
+	return sim.Fibre{LossMilliDB: loss, Crossed: x.Crossed}
 }
 
 // add puts a board with modules of the catalogue into a world, dark; who is its

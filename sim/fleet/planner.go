@@ -8,6 +8,7 @@ import (
 
 	"ringlight/mzi/detmath"
 	"ringlight/planner"
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
 
@@ -67,6 +68,15 @@ func (b *process) start() error {
 
 func (b *process) write(records []planner.Record) {
 	for _, rec := range records {
+		if rec.Key == "fabric" && !b.rival && b.store[rec.Key] != nil && string(b.store[rec.Key]) != string(rec.Value) {
+			to, err := fabric.Parse(rec.Value)
+			if err == nil {
+				err = b.r.edited(to)
+			}
+			if err != nil {
+				panic("fleet: the description that a planner stores: " + err.Error())
+			}
+		}
 		if rec.Value == nil {
 			delete(b.store, rec.Key)
 		} else {

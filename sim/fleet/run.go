@@ -54,9 +54,11 @@ type Run struct {
 	net      *network
 	planners [2]*process
 	disk     random
+	drifts   random        // of clocks
 	epoch    time.Duration // when the faults begin
 
 	inject  *injector
+	edits   *editor
 	audit   *audit
 	measure measure
 	tracer  *tracer
@@ -64,21 +66,26 @@ type Run struct {
 	asked   uint64 // requests of operators
 
 	closeBound time.Duration // of this run's boards
+	reach      int           // the most hops that a description had a fibre span
 }
 
 // New builds a fleet without power.
 func New(cfg Config) (*Run, error) {
+	widest, err := widest(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	for i := range cfg.Faults {
-		if err := cfg.Faults[i].check(cfg.Fabric); err != nil {
+		if err := cfg.Faults[i].check(cfg.Fabric, widest); err != nil {
 			return nil, err
 		}
 	}
 	for n, list := range cfg.Jobs {
 		if _, err := parseJobs(list); err != nil || cfg.Fabric.Core == nil {
-			return nil, fmt.Errorf("fleet: job list %d: %w", n, errors.Join(err, (&Fault{Verb: JobsApply}).check(cfg.Fabric)))
+			return nil, fmt.Errorf("fleet: job list %d: %w", n, errors.Join(err, (&Fault{Verb: JobsApply}).check(cfg.Fabric, widest)))
 		}
 	}
-	r := &Run{cfg: cfg, closeBound: closeWithin(cfg.Optics), disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
+	r := &Run{cfg: cfg, closeBound: closeWithin(cfg.Optics), reach: cfg.Fabric.K, disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
 	r.world = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: cfg.Costs})
 	r.costs = r.world.Costs()
 	r.tracer = newTracer(&r.timeline, cfg.TraceLine)
@@ -98,6 +105,7 @@ func New(cfg Config) (*Run, error) {
 	r.net = newNetwork(&r.timeline, cfg.Seed, devices, len(r.nodes), processes)
 	r.net.rates = cfg.Rates
 	r.inject = newInjector(r)
+	r.edits = &editor{injector: r.inject}
 	r.audit = newAudit(r)
 	r.measure = newMeasure(r)
 	return r, nil
@@ -113,11 +121,9 @@ func (r *Run) build() error {
 			return err
 		}
 	}
-	draw := random{seed: detmath.Hash(r.cfg.Seed, streamClock)}
+	r.drifts = random{seed: detmath.Hash(r.cfg.Seed, streamClock)}
 	for n := range f.Nodes {
-		st := r.add(proto.NodeID(n))
-		st.dark, st.calibrations = true, calibrations[n]
-		st.clock.drift = int64(draw.below(2*maxDrift+1)) - maxDrift
+		r.addNode(proto.NodeID(n), calibrations[n])
 	}
 	r.nodes = r.stations
 	if f.Core == nil {
@@ -232,26 +238,6 @@ func (r *Run) until(what string, every, within time.Duration, reached func() boo
 	return nil
 }
 
-// jobs applies one list of jobs after the other.
-func (r *Run) jobs() error {
-	p := r.planners[0]
-	for n, list := range r.cfg.Jobs {
-		what := fmt.Sprintf("job list %d", n)
-		if err := r.until("a planner for "+what, time.Second, listWithin, func() bool { return p.host != nil && p.up }); err != nil {
-			return err
-		}
-		r.inject.operate(&Fault{Verb: JobsApply, Jobs: list})
-		if err := r.runTo(r.now + time.Second); err != nil {
-			return err
-		}
-		if err := r.until(what, coreEvery, listWithin, r.coreStands); err != nil {
-			return err
-		}
-		r.audit.done(false)
-	}
-	return nil
-}
-
 // script lets the faults happen that have a time.
 func (r *Run) script() error {
 	r.epoch = r.now.Truncate(time.Second) + 2*time.Second
@@ -287,7 +273,7 @@ func (r *Run) ringsStand() bool {
 		return false
 	}
 	o := r.planners[0].host.Planner().Overview()
-	return o.Quiet && o.Pending == 0 && o.Online == len(r.nodes) && o.Rings == r.cfg.Fabric.TargetRings() && o.LinksConfirmed == o.LinksTotal
+	return o.Quiet && o.Pending == 0 && o.Online == r.cfg.Fabric.Nodes && o.Rings == r.cfg.Fabric.TargetRings() && o.LinksConfirmed == o.LinksTotal
 }
 
 // coreStands: every switch is there, nothing is planned and nothing is broken.
@@ -338,7 +324,7 @@ func (r *Run) heal() error {
 		if err := r.runTo(min(end, r.now+time.Second)); err != nil {
 			return err
 		}
-		if r.audit.allDelivered() && r.idle() && r.coreStands() && r.now > r.epoch+r.cfg.Span+5*time.Second {
+		if r.audit.allDelivered() && r.edits.settled() && r.idle() && r.coreStands() && r.now > r.epoch+r.cfg.Span+5*time.Second {
 			break
 		}
 	}
@@ -400,6 +386,10 @@ func (r *Run) do(t *task) error {
 		r.audit.sweep()
 	case taskMutant:
 		r.cfg.mutant.act(r)
+	case taskAsk:
+		r.edits.again(t.n)
+	case taskEdited:
+		r.audit.keptDue()
 	case taskCompare:
 		r.audit.compare()
 	}
@@ -425,7 +415,7 @@ func (r *Run) process(who int32) *process { return r.planners[plannerID-who] }
 // touch notes that something happened at a node: what follows from it has its
 // time, then the checkers look.
 func (r *Run) touch(st *station) {
-	st.watch.touched = r.now
+	st.watch.touched, st.watch.struck = r.now, r.now
 	r.look(st)
 }
 
@@ -438,7 +428,7 @@ func (r *Run) look(st *station) {
 
 // neighbours calls do for a node and those within K hops of it.
 func (r *Run) neighbours(id proto.NodeID, do func(*station)) {
-	n, k := len(r.nodes), r.cfg.Fabric.K
+	n, k := len(r.nodes), r.reach
 	for d := -k; d <= k; d++ {
 		i := int(id) + d
 		if i < 0 || i >= n {

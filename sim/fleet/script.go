@@ -168,6 +168,9 @@ func (f *Fault) argument(kind byte, rest []string) ([]string, error) {
 	case 'J':
 		f.Jobs, want = strings.Join(rest, " "), len(rest)
 		_, err = parseJobs(f.Jobs)
+	case 'F':
+		f.Edit, want = strings.Join(rest, " "), len(rest)
+		_, err = parseChange(f.Edit)
 	}
 	return rest[want:], err
 }

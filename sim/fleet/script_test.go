@@ -26,12 +26,12 @@ func TestFaultsReadAsWritten(t *testing.T) {
 		if err != nil || got != x {
 			t.Fatalf("%q read as %+v, %v; want %+v", x, got, err, x)
 		}
-		if err := x.check(f); err != nil {
+		if err := x.check(f, f.Nodes); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, line := range []string{"3s network set 1 2 3", "commit:7+1.5ms switch crash stage:3 for 2s", "commit:1+0s planner kill for 5s",
-		"10s switch dark 12 for 1m0s", "10s switch stick 3 b 5", "1h0m0s jobs apply 1:4/8/1/2 12:2/4/1/1", "0s jobs apply none",
+		"10s switch dark 12 for 1m0s", "10s switch stick 3 b 5", "1h0m0s jobs apply 1:4/8/1/2 12:2/4/1/1", "0s jobs apply none", "20s fabric edit nodes=96 k=3 sizes=16x2 spares=8 end=3,7 drain move moves=few recable=4",
 		"1s rollout run v2", "2s rollout stop", "1s agent install 5 v1"} {
 		if x, err := ParseFault(line); err != nil || x.String() != line {
 			t.Errorf("%q is %v, %v", line, x, err)
@@ -121,6 +121,7 @@ commit:5+20ms switch crash stage:1 for 3s
 537s  rollout run v2
 539s  rollout stop
 540s  network set 5000 5000 5000
+560s  fabric edit hold_off_us=50
 `
 
 // Goal: every kind of fault of the issue is a line, and none breaks anything.
@@ -198,7 +199,7 @@ func TestWrongLinesAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x.check(f) == nil {
+		if x.check(f, f.Nodes) == nil {
 			t.Errorf("%q: taken for a fabric that has no such thing", line)
 		}
 	}

@@ -41,6 +41,8 @@ type station struct {
 // watched is what the checkers have seen of a node.
 type watched struct {
 	touched   time.Duration // last fault, start or plan here
+	struck    time.Duration // the same but for plans
+	tried     time.Duration // until when a planner may have fibres of it lit
 	acted     time.Duration // last bus work that moves light
 	planned   time.Duration // last decision
 	mended    time.Duration // last repair of the board
@@ -353,7 +355,8 @@ func (st *station) receive(t *task) error {
 	}
 	if t.packet.Kind == proto.Publish {
 		if topic, err := proto.ParseTopic(t.packet.Topic); err == nil && topic.Kind == proto.TopicDecision {
-			r.touch(st)
+			st.watch.touched = r.now
+			r.look(st)
 			if !t.packet.Retain {
 				st.watch.planned = r.now
 			}

@@ -57,7 +57,7 @@ func (st *station) well() bool { return !st.dark && !st.hostBad }
 
 func (m *measure) count() {
 	m.well, m.whole = 0, 0
-	for _, st := range m.r.nodes {
+	for _, st := range m.r.nodes[:m.r.cfg.Fabric.Nodes] {
 		if st.well() {
 			m.well++
 		}
@@ -75,6 +75,15 @@ func (m *measure) count() {
 	m.leastWaste = m.well
 	for i, d := range demands {
 		m.leastWaste -= len(best[i]) * d.Size
+	}
+}
+
+// replan counts by another description from now on.
+func (m *measure) replan() {
+	m.until(m.r.now)
+	m.wired = ring.Problem{}
+	if m.counting {
+		m.count()
 	}
 }
 

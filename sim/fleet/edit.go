@@ -1,0 +1,233 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ringlight/ocs"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// An edit of the fabric is written as what differs, words with an = between key
+// and value, and as what an operator allows.
+//
+//	nodes=N k=K tp=GPUS spares=N sizes=GPUSxRINGS,.. moves=none|few|any
+//	hold_off_us=N    wiring is the default one, as far as the boards' bundles go
+//	recable=N        the fibre from N two hops to the right goes over bundle 2
+//	end=RING,..  drain  move
+
+// change is an edit as somebody has written it.
+type change struct {
+	params  map[string]int
+	sizes   []fabric.RingSize
+	moves   fabric.Moves
+	recable []proto.NodeID
+	ends    []proto.RingID
+	drain   bool
+	move    bool
+}
+
+var changeKeys = []string{"nodes", "k", "tp", "spares", "hold_off_us"}
+
+func parseChange(text string) (c change, err error) {
+	c.params = map[string]int{}
+	for word := range strings.FieldsSeq(text) {
+		key, value, _ := strings.Cut(word, "=")
+		switch {
+		case slices.Contains(changeKeys, key):
+			c.params[key], err = number(value, fabric.MaxNodes)
+		case word == "drain":
+			c.drain = true
+		case word == "move":
+			c.move = true
+		case key == "moves":
+			c.moves = fabric.Moves(value)
+		case key == "sizes":
+			c.sizes = []fabric.RingSize{}
+			for part := range strings.SplitSeq(value, ",") {
+				var s fabric.RingSize
+				if _, wrong := fmt.Sscanf(part, "%dx%d", &s.TP, &s.Rings); wrong != nil && value != "none" {
+					err = errors.Join(err, fmt.Errorf("size %q: want GPUSxRINGS", part))
+				} else if wrong == nil {
+					c.sizes = append(c.sizes, s)
+				}
+			}
+		case key == "recable", key == "end":
+			for part := range strings.SplitSeq(value, ",") {
+				n, wrong := strconv.ParseUint(part, 10, 31)
+				err = errors.Join(err, wrong)
+				if key == "end" {
+					c.ends = append(c.ends, proto.RingID(n))
+				} else {
+					c.recable = append(c.recable, proto.NodeID(n))
+				}
+			}
+		default:
+			err = fmt.Errorf("%q: want nodes, k, tp, spares, hold_off_us, sizes, moves, recable, end, drain or move", word)
+		}
+		if err != nil {
+			return c, fmt.Errorf("edit %q: %w", word, err)
+		}
+	}
+	return c, nil
+}
+
+// of is the description that an edit of another one comes to.
+func (c *change) of(f *fabric.Fabric) (*fabric.Fabric, error) {
+	p := fabric.Params{Name: f.Name, Nodes: f.Nodes, GPUsPerNode: f.GPUsPerNode, K: f.K, TP: f.TP, RingSizes: f.RingSizes, Spares: f.Spares,
+		Topology: f.Topology, SpareLayout: f.SpareLayout, Moves: f.Moves, MovePriceMS: f.MovePriceMS, Core: f.Core}
+	hold := f.HoldOffUS
+	for key, n := range c.params { // any order: each is its own field
+		*map[string]*int{"nodes": &p.Nodes, "k": &p.K, "tp": &p.TP, "spares": &p.Spares, "hold_off_us": &hold}[key] = n
+	}
+	if c.sizes != nil {
+		p.RingSizes = c.sizes
+	}
+	if c.moves != "" {
+		p.Moves = c.moves
+	}
+	to, err := fabric.New(p)
+	if err != nil {
+		return nil, err
+	}
+	to.Bundles, to.HoldOffUS = f.Bundles, hold
+	if len(c.recable) > 0 {
+		to.Fibres = slices.Clone(to.AllFibres())
+	}
+	for _, n := range c.recable {
+		i := slices.IndexFunc(to.Fibres, func(x fabric.Fibre) bool { return x.A.Node == n && x.B.Node == n+2 })
+		if i < 0 || f.Bundles < 3 || to.K != 2 {
+			return nil, fmt.Errorf("recable=%d: want K 2, a third bundle and a node two hops away", n)
+		}
+		x := &to.Fibres[i]
+		x.A.Bundle, x.A.Path, x.B.Bundle, x.B.Path = 2, proto.External2, 2, proto.External1
+	}
+	return fabric.Parse(to.Encode())
+}
+
+// lay puts what an edit counts on into the world, as a person does before: boards
+// of new nodes, which start, and fibres, where no ring has one in their place.
+func (in *injector) lay(to *fabric.Fabric) error {
+	r := in.Run
+	for n := len(r.nodes); n < to.Nodes; n++ {
+		if err := r.grow(n); err != nil {
+			return err
+		}
+	}
+	for _, x := range to.NewFibres(r.cfg.Fabric) {
+		if !in.inUse(x.A) && !in.inUse(x.B) { // else when the edit is made
+			if err := r.plug(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inUse: a port's fibre may be one of a ring's.
+func (in *injector) inUse(at fabric.Port) bool {
+	far, _, used := in.cfg.Fabric.At(at)
+	if !used {
+		return false
+	}
+	for _, id := range [2]proto.NodeID{at.Node, far.Node} {
+		if st := in.nodes[id]; st.host != nil && len(in.audit.reportOf(st).Rings) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// plug lays a fibre, or what a planted defect makes of it, in place of whatever is
+// in its ports.
+func (r *Run) plug(x fabric.Fibre) error {
+	loss := fibreLoss
+	if m := r.cfg.mutant; m != nil && m.lay != nil {
+		x, loss = m.lay(x)
+	}
+	r.world.Unplug(SimPort(x.A))
+	r.world.Unplug(SimPort(x.B))
+	return r.world.Connect(SimPort(x.A), SimPort(x.B), simFibre(x, loss))
+}
+
+// grow adds a board without power for a new node, and its place everywhere.
+func (r *Run) grow(n int) error {
+	if len(r.switches) > 0 {
+		return errors.New("fleet: nodes are not added beside circuit switches")
+	}
+	id, calibrations, err := r.cfg.Optics.add(r.world, r.board, n, r.cfg.Modules, r.cfg.Seed)
+	if err != nil {
+		return err
+	}
+	st := r.addNode(proto.NodeID(id), calibrations)
+	r.nodes = r.stations
+	r.queue.Grow()
+	r.net.join(&st.client)
+	r.audit.stamp = append(r.audit.stamp, make([]uint32, r.cfg.Fabric.GPUsPerNode)...)
+	r.measure.wasted = append(r.measure.wasted, 0)
+	r.inject.powerOn(st, bootTime)
+	return nil
+}
+
+// edited is told that the planner plans for another description from now on.
+// Fibres that are no more in it are pulled, and those laid that could not be before.
+func (r *Run) edited(to *fabric.Fabric) error {
+	was := r.cfg.Fabric
+	r.cfg.Fabric, r.reach = to, max(r.reach, to.K)
+	for _, x := range was.NewFibres(to) {
+		if far, laid := r.world.Far(SimPort(x.A)); laid && far == SimPort(x.B) {
+			r.world.Unplug(far)
+		}
+	}
+	for _, x := range to.NewFibres(was) {
+		if _, laid := r.world.Far(SimPort(x.A)); !laid {
+			if err := r.plug(x); err != nil {
+				return err
+			}
+		}
+	}
+	r.measure.replan()
+	r.tracer.text("fabric " + strings.Join(was.Changes(to), "; "))
+	return nil
+}
+
+// widest is how many nodes the fabric has at most.
+func widest(cfg *Config) (nodes int, err error) {
+	nodes = cfg.Fabric.Nodes
+	for i := range cfg.Faults {
+		if f := &cfg.Faults[i]; f.Verb == FabricEdit {
+			c, err := parseChange(f.Edit)
+			if err != nil {
+				return 0, err
+			}
+			nodes = max(nodes, c.params["nodes"])
+		}
+	}
+	return nodes, nil
+}
+
+func (r *Run) addNode(id proto.NodeID, calibrations []*ocs.Calibration) *station {
+	st := r.add(id)
+	st.dark, st.calibrations = true, calibrations
+	st.clock.drift = int64(r.drifts.below(2*maxDrift+1)) - maxDrift
+	return st
+}
+
+// planned are the devices that the planner plans for: after an edit there may be
+// others.
+func (r *Run) planned() []*station {
+	if len(r.switches) > 0 {
+		return r.stations
+	}
+	return r.nodes[:r.cfg.Fabric.Nodes]
+}
+
+// join adds a node's client; there are no switches.
+func (n *network) join(c *client) {
+	n.devices, n.nodes = append(n.devices, c), n.nodes+1
+	n.desired, n.presence, n.reported = append(n.desired, retained{}), append(n.presence, retained{}), append(n.reported, retained{})
+}
