@@ -158,7 +158,7 @@ soak: build ## the same cluster under a fault after the other for SOAK (20m; 24h
 	else echo "soak: skipped, no mosquitto"; fi
 
 .PHONY: bench-planted
-bench-planted: build ## defects planted into the code one after the other, and what must find each (ONLY, a part of their names; needs mosquitto)
+bench-planted: build ## twelve defects planted one after the other into edits of a fabric, trials of fibres, journals and descriptors, and what must find each (ONLY, a part of their names; EDITS, seeds; needs perl, mosquitto)
 	@.ci/planted.sh
 
 .PHONY: bench-damage

@@ -30,6 +30,17 @@ soak() { # COMMAND
   $go build -overlay "$OVERLAY" -o "$dir/bin/$1" "./cmd/$1" || return 9
   PATH=$PATH:/usr/sbin "$dir/bin/ocs-sim" procs -broker mosquitto -soak "${SOAK:-3m}"
 }
+# edits: a fabric edited while it runs, on boards.
+edits() { RINGLIGHT_EDITS=${EDITS:-40} $go test -overlay "$OVERLAY" -count 1 -run 'RandomEdits|FabricGrowsOnBoards|NewFibres|FibreWithLight' ./sim/fleet; }
+refit=planner/hbd/refit.go
+plant "an edit that places all rings anew" $refit 's/(for _, r := range was\.rings \{\n\t\tif )!slices\.Contains\(ends, r\.id\)/${1}false/' "edits: \|panic\|closed rings" edits
+plant "an edit that is never refused" $refit 's/(func Against\([^\n]*\n)/$1\treturn nil, nil\n/' "edits: \|panic" edits
+plant "an edit that takes fibres with light" $refit 's/(func fibresInUse\([^\n]*\n)/$1\treturn\n/' "edits: \|FibreWithLight" edits
+plant "rings told again without the light they have" $refit 's/Refitted\(h \*Rings\) \{\n/Refitted(h *Rings) {\n\tfor i := range h.nodes {\n\t\th.unassign(&h.nodes[i])\n\t}\n/' "edits: \|panic\|closed rings" edits
+plant "a trial that asks for own light alone" agent/trial.go 's/if !a\.sees\(id, ev\.Path\) \{/if false {/; s/ev\.Received != proto\.NoPower && //; s/ev\.Received < proto\.MilliDBm\(least\)/false/' "NewFibres" edits
+plant "a trial that lights a path of a node in a ring" agent/trial.go 's/case a\.node\.Carries\(c\.Bundle\) && !a\.busy\(c\.Bundle\):/case false:/' "NewFibres\|edits: " edits
+plant "a trial that does not end" agent/trial.go 's/(func \(a \*manual\) endTry[^\n]*\n)/$1\tif true {\n\t\treturn nil\n\t}\n/; s/tryPatience = 5 \* time\.Second/tryPatience = 500 * time.Second/' "edits: \|closed rings\|half switch\|stranger" edits
+plant "a new description that is not stored" planner/edit.go 's/\{Key: keyFabric, Value: x\.to\.Encode\(\)\}/{Key: keyFabric, Value: p.fab.Encode()}/' "edits: " edits
 if PATH=$PATH:/usr/sbin command -v mosquitto >/dev/null; then
   plant "an agent that leaks a descriptor a record" agent/run_journal.go 's/(\tline := formatLine\(recordHeadOf)/\t_, _ = syscall.Open("\/dev\/null", 0, 0)\n$1/' "descriptors [0-9]*, later" soak ocs-agent
   plant "a planner that leaks a descriptor a scrape" planner/server/metrics.go 's/import \(\n/import (\n\t"syscall"\n/; s/(func \(c \*scraper\) fabric[^\n]*\n)/$1\t_, _ = syscall.Open("\/dev\/null", 0, 0)\n/' "planner: descriptors [0-9]*, later" soak ocs-planner

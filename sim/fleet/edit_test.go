@@ -205,3 +205,19 @@ func TestNewFibresAreTriedByLight(t *testing.T) {
 		})
 	}
 }
+
+// Goal: a fibre that light has gone round a lost node on is not taken away, and the
+// ring that it belongs to is named; when the node is back and the light off it, it is.
+// Method: a ring steps over a node for which there is no spare, and the fibre it does
+// so on is to go over another bundle.
+func TestFibreWithLightStays(t *testing.T) {
+	cfg := editable(t, fabric.Params{Nodes: 16, K: 2, TP: 32})
+	cfg.Span = 5 * time.Minute
+	cfg.Faults = script(t, "20s node dark 4", "60s fabric edit k=2 recable=3", "90s node on 4", "150s fabric edit k=2 recable=3")
+	r, res := runEdits(t, cfg)
+	clean(t, res)
+	e := r.edits.done
+	if len(e) != 2 || e[0].Done || !strings.Contains(strings.Join(e[0].Refused, "\n"), "ring 1 has light on fibre 3/1/external2 - 5/0/external2") || !e[1].Done {
+		t.Errorf("%+v", e)
+	}
+}

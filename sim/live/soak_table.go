@@ -17,7 +17,7 @@ import (
 const (
 	soakGrowth  = 0.5            // MiB an hour, resident, when a process has warmed up
 	soakJournal = 2 * 1024 * 600 // the 1,024 events that an agent keeps at most, as a snapshot and as a log that is about to be folded
-	soakStore   = 64 << 20       // the 100,000 events that a planner keeps, twice, and pages of its file
+	soakStore   = 192 << 20      // the 100,000 events that a planner keeps, a KiB each, and pages of its file that are free
 	soakWarm    = time.Hour      // until a process has warmed up; in shorter runs a third of its time
 	soakSure    = 2 * time.Hour  // a shorter run tells the growth and does not judge it
 	soakReads   = 6              // fewer readings of a life tell nothing of its descriptors
