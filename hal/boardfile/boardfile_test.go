@@ -41,7 +41,7 @@ func TestDefaultBoardsAreGood(t *testing.T) {
 // Method: one or two places of the default board changed in its JSON.
 func TestWrongFilesNameTheField(t *testing.T) {
 	for _, c := range wrong {
-		text := string(defaultFile)
+		text := defaultFile
 		for i := 0; i < len(c.edits); i += 2 {
 			if !strings.Contains(text, c.edits[i]) {
 				t.Fatalf("%s: the default file has no %s", c.field, c.edits[i])
@@ -137,7 +137,7 @@ var wrong = []struct {
 
 // Goal: a file that is written out again is the board that it was.
 func TestShownFilesAreRead(t *testing.T) {
-	f, b, err := Parse(defaultFile)
+	f, b, err := Parse([]byte(defaultFile))
 	if err != nil {
 		t.Fatal(err)
 	}

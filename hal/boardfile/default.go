@@ -11,11 +11,11 @@ import (
 )
 
 //go:embed default.json
-var defaultFile []byte
+var defaultFile string // not bytes: those would lie beside what is written to, and be read at every start
 
 // DefaultFile is the default board: eight bundles of eight modules.
 func DefaultFile() (*File, error) {
-	f, _, err := Parse(defaultFile)
+	f, _, err := Parse([]byte(defaultFile))
 	return f, err
 }
 
