@@ -191,9 +191,22 @@ func certified(leaf *x509.Certificate) func(string) bool {
 // Read runs f in the planner's goroutine between two of its steps: f reads
 // what it needs, keeps nothing that the planner may change, and is short.
 func (s *server) Read(ctx context.Context, f func(*planner.Planner)) error {
+	return s.read(ctx, s.reads, f)
+}
+
+// settled lets jobs be read when nothing of the planner is on its way to the store.
+type settled struct{ *server }
+
+// Read is the server's own, and sees nothing that a planner which is killed and
+// started again would not know of.
+func (s settled) Read(ctx context.Context, f func(*planner.Planner)) error {
+	return s.read(ctx, s.rests, f)
+}
+
+func (s *server) read(ctx context.Context, by chan<- func(*planner.Planner), f func(*planner.Planner)) error {
 	done := make(chan struct{})
 	select {
-	case s.reads <- func(p *planner.Planner) { f(p); close(done) }:
+	case by <- func(p *planner.Planner) { f(p); close(done) }:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.ended:
@@ -220,7 +233,7 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 	s.scrapes(mux, seen.Load)
 	s.routes(mux)
 	seen.Mount(mux)
-	jobapi.New(s, s.mayAct).Mount(mux)
+	jobapi.New(settled{s}, s.mayAct).Mount(mux)
 	ctx, cancel := context.WithCancel(context.Background())
 	go seen.Follow(ctx)
 	cfg := s.cfg.http()

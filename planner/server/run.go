@@ -141,7 +141,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	s.host = planner.NewHost(start, s)
 	s.fabric = start.Fabric
 	s.topics, s.asker, s.asked = proto.Topics{Fabric: start.Fabric.Name}, fmt.Sprintf("view-%x", start.Life), map[proto.Corr]chan *proto.OpReply{}
-	s.reads, s.ended = make(chan func(*planner.Planner)), make(chan struct{})
+	s.reads, s.rests, s.ended = make(chan func(*planner.Planner)), make(chan func(*planner.Planner)), make(chan struct{})
 	defer close(s.ended)
 	stop, err := s.serveHTTP()
 	if err != nil {
@@ -226,7 +226,8 @@ type server struct {
 	guard   *guard.Guard // at the link, or nil
 	told    *seal.Trust  // the edition that everybody was told
 	reads   chan func(*planner.Planner)
-	ended   chan struct{} // closed when nobody steps the planner any more
+	rests   chan func(*planner.Planner) // reads of what is stored
+	ended   chan struct{}               // closed when nobody steps the planner any more
 
 	life     uint64          // of this process
 	standing Standing        // of its store, as last looked at
@@ -255,9 +256,9 @@ func (s *server) loop(ctx context.Context) error {
 		if err := s.seat(); err != nil {
 			return err
 		}
-		recv := s.recv
+		recv, rests := s.recv, s.rests
 		if s.stored != nil {
-			recv = nil // what is heard while the disk works waits
+			recv, rests = nil, nil // what is heard while the disk works waits
 		}
 		select {
 		case <-ctx.Done():
@@ -283,6 +284,8 @@ func (s *server) loop(ctx context.Context) error {
 			s.receive(p)
 			s.receiveMore()
 		case read := <-s.reads:
+			read(s.host.Planner())
+		case read := <-rests:
 			read(s.host.Planner())
 		}
 		s.settle()

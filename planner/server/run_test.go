@@ -322,7 +322,7 @@ func TestStoredBeforeSaid(t *testing.T) {
 		cfg.Alone = true
 		s.host = planner.NewHost(cfg, s)
 		s.receive(proto.Packet{Kind: proto.LinkUp})
-		if err := settled(s); err != nil { // the term
+		if err := allStored(s); err != nil { // the term
 			t.Fatal(err)
 		}
 		store.trace, store.err = &trace, full
@@ -339,8 +339,8 @@ func TestStoredBeforeSaid(t *testing.T) {
 		}
 		s.began = s.began.Add(-time.Second) // time enough to gather more of them
 		s.host.Tick()
-		if err := settled(s); err != full {
-			t.Errorf("settled with %v, the store says %v", err, full)
+		if err := allStored(s); err != full {
+			t.Errorf("stored with %v, the store says %v", err, full)
 		}
 		got, want := strings.Join(trace, " "), ""
 		if full == nil {
@@ -352,8 +352,8 @@ func TestStoredBeforeSaid(t *testing.T) {
 	}
 }
 
-// settled stores what is asked for, until nothing is.
-func settled(s *server) error {
+// allStored stores what is asked for, until nothing is.
+func allStored(s *server) error {
 	for s.settle(); s.stored != nil; s.settle() {
 		if err := s.done(<-s.stored); err != nil {
 			return err
