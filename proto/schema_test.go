@@ -118,7 +118,7 @@ func readSchema(t *testing.T) map[string][]string {
 			rules[name] = []string{}
 		case line == "}" || line == "]":
 			name = ""
-		case name == "" || strings.HasPrefix(line, ";") || line == "* uint => later,":
+		case name == "" || strings.HasPrefix(line, ";") || line == "* later-key => later,":
 		case mapLine.MatchString(line):
 			rules[name] = append(rules[name], mapLine.FindStringSubmatch(line)[1])
 		case arrayLine.MatchString(line):

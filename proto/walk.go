@@ -2,6 +2,7 @@ package proto
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -280,6 +281,9 @@ func (w *walker) mapOf(s *shape) *Error {
 		}
 		if err := w.inOrder(last, w.in[start:w.pos]); err != nil {
 			return err
+		}
+		if key > math.MaxInt64 { // the library reads keys as such
+			return w.fail(TooLarge, strconv.Itoa(math.MaxInt64), "key "+strconv.FormatUint(key, 10))
 		}
 		last = w.in[start:w.pos]
 		for next < len(s.fields) && s.fields[next].key < key {
