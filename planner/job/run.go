@@ -22,7 +22,7 @@ func (t *Table) Run() {
 	}
 	t.settle()
 	for _, id := range t.rings.Moved() {
-		if x := t.jobs[id]; x != nil {
+		if x := t.jobs[id]; x != nil && (t.claim == nil || t.claim.id != id) { // else it is looked at when that is over
 			t.look(x)
 		}
 	}
@@ -69,10 +69,14 @@ func (t *Table) settle() {
 	}
 	t.claim = nil
 	x := t.jobs[c.id]
-	if l, ok := t.rings.Lent(c.then.Rings[len(c.then.Rings)-1]); !ok || l.Owner != c.id {
+	if l, ok := t.rings.Lent(c.ring); !ok || l.Owner != c.id {
+		t.tryAt = t.j.Now + tryEvery/10
+		if x.State != Reserved {
+			t.look(x) // the rings that it has
+			return
+		}
 		t.enter(x, Waiting, "a node that was asked could not: the next ones are asked")
 		t.store(x, 1)
-		t.tryAt = t.j.Now + tryEvery/10
 		return
 	}
 	t.stored++
@@ -129,8 +133,10 @@ func (t *Table) place(x *job) {
 	then := *x
 	then.Rings, then.Spares = slices.Clone(x.Rings), append(slices.Clone(x.Spares), s.Spares...)
 	then.Members, then.Lost = nil, nil
-	then.at = t.j.Now
+	then.at, then.events = t.j.Now, slices.Clone(x.events)
+	brings := proto.RingID(0)
 	own := func(ids []proto.RingID) []journal.Record {
+		brings = ids[0]
 		for i, at := range missing {
 			then.Rings[at] = ids[i]
 		}
@@ -149,7 +155,7 @@ func (t *Table) place(x *job) {
 		t.look(x)
 		return
 	}
-	t.claim = &claim{x.ID, then}
+	t.claim = &claim{x.ID, then, brings}
 }
 
 // lapse takes the place of a job back that has not become ready in time, and

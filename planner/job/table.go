@@ -69,7 +69,8 @@ type Table struct {
 // claim is a share that a generation brings.
 type claim struct {
 	id   string
-	then job // as the store has it when the generation is decided
+	then job          // as the store has it when the generation is decided
+	ring proto.RingID // one that it brings
 }
 
 // New makes a table without jobs.
