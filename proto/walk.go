@@ -283,7 +283,7 @@ func (w *walker) mapOf(s *shape) *Error {
 			return err
 		}
 		if key > math.MaxInt64 { // the library reads keys as such
-			return w.fail(TooLarge, strconv.Itoa(math.MaxInt64), "key "+strconv.FormatUint(key, 10))
+			return w.fail(TooLarge, strconv.FormatInt(math.MaxInt64, 10), "key "+strconv.FormatUint(key, 10))
 		}
 		last = w.in[start:w.pos]
 		for next < len(s.fields) && s.fields[next].key < key {
