@@ -25,10 +25,13 @@ type loss struct {
 }
 
 // loser finds what can be lost, from the n-th ring on: the first inner node with
-// a fibre past it. A ring that has stepped over nodes may have none.
+// a fibre past it, of a ring that a spare reaches where there is one. A ring that has
+// stepped over nodes may have none.
 func (p *procs) loser(rings []procRing, n int) (x loss, err error) {
-	for k := range rings {
-		x.ring = rings[(n+k)%len(rings)]
+	for k := range 2 * len(rings) {
+		if x.ring = rings[(n+k)%len(rings)]; k < len(rings) && !p.spareNear(rings, x.ring) {
+			continue
+		}
 		for i := 1; i < len(x.ring.Nodes)-1; i++ {
 			ok := false
 			x.left, x.dead, x.right = x.ring.Nodes[i-1], x.ring.Nodes[i], x.ring.Nodes[i+1]
@@ -38,6 +41,26 @@ func (p *procs) loser(rings []procRing, n int) (x loss, err error) {
 		}
 	}
 	return x, fmt.Errorf("rings %v: want one with an inner node that has a fibre past it", rings)
+}
+
+// spareNear: a node that is in no ring stands between a ring's members, or a fibre
+// joins it to one of its ends.
+func (p *procs) spareNear(rings []procRing, r procRing) bool {
+	first, last := r.Nodes[0], r.Nodes[len(r.Nodes)-1]
+	for s := range p.f.Nodes {
+		if slices.ContainsFunc(rings, func(o procRing) bool { return slices.Contains(o.Nodes, s) }) {
+			continue
+		}
+		if s > first && s < last {
+			return true
+		}
+		for _, end := range [2]int{first, last} {
+			if _, ok := p.f.Link(proto.NodeID(s), proto.NodeID(end)); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lose takes a node's supply away: its neighbours bypass it by themselves, and
