@@ -79,7 +79,12 @@ func (f *contextsJSON) write(name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(name+".new", append(data, '\n'), 0o600); err != nil {
+	return replaceFile(name, append(data, '\n'), 0o600)
+}
+
+// replaceFile writes a file whole or not at all.
+func replaceFile(name string, data []byte, mode fs.FileMode) error {
+	if err := os.WriteFile(name+".new", data, mode); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)

@@ -53,8 +53,9 @@ func (j *jobFlags) read(fs *flag.FlagSet, args []string, words int, names string
 	return got, nil
 }
 
-func (j *jobFlags) client() (*asker.Client, error) {
-	c, err := asker.New(asker.Config{URL: j.http, CAFile: j.ca, CertFile: j.cert, KeyFile: j.key, Waits: tellOnce(os.Stderr, j.json), Retry: 0})
+// client is of a planner that may be away so long.
+func (j *jobFlags) client(retry time.Duration) (*asker.Client, error) {
+	c, err := asker.New(asker.Config{URL: j.http, CAFile: j.ca, CertFile: j.cert, KeyFile: j.key, Waits: tellOnce(os.Stderr, j.json), Retry: retry})
 	if err != nil {
 		return nil, cli.AsUsage(err)
 	}
@@ -98,7 +99,7 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 	}
 	w.Prefer, w.Policy, w.HoldMS = job.Prefer(*prefer), job.Policy(*policy), hold.Milliseconds()
 	w.Nodes, w.Exclude = names(*nodes), names(*exclude)
-	c, err := j.client()
+	c, err := j.client(0)
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func jobList(ctx context.Context, args []string, out io.Writer) error {
 	if _, err := j.read(cli.NewFlags("job list"), args, 0, "no further word"); err != nil {
 		return err
 	}
-	c, err := j.client()
+	c, err := j.client(0)
 	if err != nil {
 		return err
 	}
@@ -204,7 +205,7 @@ func jobAbout(_ context.Context, verb string, args []string, out io.Writer, ask 
 	if err != nil {
 		return err
 	}
-	c, err := j.client()
+	c, err := j.client(0)
 	if err != nil {
 		return err
 	}
@@ -223,7 +224,7 @@ func jobReplace(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c, err := j.client()
+	c, err := j.client(0)
 	if err != nil {
 		return err
 	}
@@ -242,9 +243,9 @@ func jobWatch(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c, err := asker.New(asker.Config{URL: j.http, CAFile: j.ca, CertFile: j.cert, KeyFile: j.key, Waits: tellOnce(os.Stderr, j.json), Retry: time.Hour})
+	c, err := j.client(time.Hour)
 	if err != nil {
-		return cli.AsUsage(err)
+		return err
 	}
 	return refused(c.Follow(ctx, got[0], *after, func(e *job.Event) bool {
 		if j.json {
@@ -278,7 +279,7 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c, err := j.client()
+	c, err := j.client(0)
 	if err != nil {
 		return err
 	}
@@ -296,11 +297,7 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	for _, name := range job.Files {
-		path := filepath.Join(*dir, name)
-		if err := os.WriteFile(path+".new", texts[name], 0o644); err != nil {
-			return err
-		}
-		if err := os.Rename(path+".new", path); err != nil {
+		if err := replaceFile(filepath.Join(*dir, name), texts[name], 0o644); err != nil {
 			return err
 		}
 	}

@@ -292,7 +292,7 @@ func (c Claims) Claim(owner string, size int, s Share, own func([]proto.RingID) 
 	}
 	if len(s.New) == 0 && !slices.ContainsFunc(s.Spares, func(n proto.NodeID) bool { return h.nodes[n].Group != 0 }) {
 		for _, id := range s.Stock {
-			records = append(records, c.own1(id, owner))
+			records = append(records, c.lendTo(id, owner))
 		}
 		c.claimed()
 		return append(records, own(s.Stock)...)
@@ -327,8 +327,8 @@ func (c Claims) Claiming(owner string) bool {
 	return c.h.proposal != nil && c.h.proposal.owner == owner
 }
 
-// own1 makes a ring that is there a job's, or nobody's.
-func (c Claims) own1(id proto.RingID, owner string) journal.Record {
+// lendTo makes a ring that is there a job's, or nobody's.
+func (c Claims) lendTo(id proto.RingID, owner string) journal.Record {
 	h := c.h
 	r := h.ring(id)
 	r.owner = owner
@@ -342,7 +342,7 @@ func (c Claims) Release(owner string) (records []journal.Record) {
 	h := c.h
 	for _, r := range h.rings {
 		if r.owner == owner {
-			records = append(records, c.own1(r.id, ""))
+			records = append(records, c.lendTo(r.id, ""))
 		}
 	}
 	for n, o := range h.kept { // any order: a set

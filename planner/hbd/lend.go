@@ -42,7 +42,7 @@ func (c Claims) Moved() []string {
 func (c Claims) Own(owner string, id proto.RingID, size int) (records []journal.Record) {
 	h := c.h
 	if r := h.ring(id); r != nil && r.owner == "" && r.size == size {
-		records = append(records, c.own1(id, owner))
+		records = append(records, c.lendTo(id, owner))
 		c.claimed()
 	}
 	return records

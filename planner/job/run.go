@@ -102,8 +102,10 @@ func (t *Table) try() {
 		t.tryAt = t.j.Now + tryEvery
 		t.place(x)
 	}
-	if t.wounded() || t.unready() {
-		t.tryAt = min(t.tryAt, t.j.Now+tryEvery)
+	for _, x := range t.jobs { // any order: whether there is one
+		if x.lapses() {
+			t.tryAt = min(t.tryAt, t.j.Now+tryEvery)
+		}
 	}
 }
 
@@ -125,9 +127,7 @@ func (t *Table) place(x *job) {
 		}
 	}
 	if s.Why != "" {
-		if x.Cause != s.Why {
-			x.Cause = s.Why // people read it; it is no event
-		}
+		x.Cause = s.Why // people read it; it is no event
 		return
 	}
 	then := *x
@@ -190,22 +190,9 @@ func (t *Table) shrink(x *job) {
 	}
 }
 
-func (t *Table) wounded() bool {
-	for _, x := range t.jobs { // any order: whether there is one
-		if x.hurt != 0 && x.wish.Policy == Shrink {
-			return true
-		}
-	}
-	return false
-}
-
-func (t *Table) unready() bool {
-	for _, x := range t.jobs { // any order: whether there is one
-		if x.State == Forming && !x.Once {
-			return true
-		}
-	}
-	return false
+// lapses: time alone may change what the job has.
+func (x *job) lapses() bool {
+	return x.State == Forming && !x.Once || x.hurt != 0 && x.wish.Policy == Shrink
 }
 
 // look compares what a job's rings are with what was told of them, and tells
@@ -254,7 +241,12 @@ func (t *Table) look(x *job) {
 	if s == Ready {
 		cause = ""
 	}
-	if x.hurt = cmpHurt(x.hurt, t.j.Now, s == Degraded || s == Down); x.hurt != 0 && x.wish.Policy == Shrink {
+	if s != Degraded && s != Down {
+		x.hurt = 0
+	} else if x.hurt == 0 {
+		x.hurt = max(1, t.j.Now)
+	}
+	if x.hurt != 0 && x.wish.Policy == Shrink {
 		t.tryAt = min(t.tryAt, x.hurt+hurtWait)
 	}
 	if s == Forming {
@@ -267,16 +259,6 @@ func (t *Table) look(x *job) {
 	if n := len(x.events) - before; n > 0 || changed {
 		t.store(x, n)
 	}
-}
-
-func cmpHurt(since, now time.Duration, hurt bool) time.Duration {
-	switch {
-	case !hurt:
-		return 0
-	case since == 0:
-		return max(1, now)
-	}
-	return since
 }
 
 // told are the members of a ring that were told last.

@@ -151,19 +151,19 @@ func (t *Table) live() (count int) {
 }
 
 // Try says what a wish would get now.
-func (t *Table) Try(id, text string) (fits bool, most int, why string, err error) {
+func (t *Table) Try(id, text string) (Trial, error) {
 	if err := CheckID(id); err != nil {
-		return false, 0, "", err
+		return Trial{}, err
 	}
 	w, err := ParseWish(t.fab(), []byte(text))
 	if err != nil {
-		return false, 0, "", err
+		return Trial{}, err
 	}
 	s := t.rings.Share(w.want(t.fab(), id, w.Rings, w.Spares))
 	if s.Why == "" {
-		return true, w.Rings, "", nil
+		return Trial{Feasible: true, Most: w.Rings}, nil
 	}
-	return false, s.Most, s.Why, nil
+	return Trial{Most: s.Most, Why: s.Why}, nil
 }
 
 // Drop releases a job. One that is released already stays so.

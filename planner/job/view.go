@@ -60,6 +60,13 @@ func (g *GPU) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(pair[1], &g.GPU)
 }
 
+// Trial is what a wish would get.
+type Trial struct {
+	Feasible bool   `json:"feasible"`
+	Most     int    `json:"most"` // rings of this size that it could have now
+	Why      string `json:"why"`  // not
+}
+
 // Get is a job as it stands.
 func (t *Table) Get(id string) (*View, error) {
 	x := t.jobs[id]

@@ -51,13 +51,6 @@ type jobs struct {
 	Jobs []*job.View `json:"jobs"`
 }
 
-// trial is the answer to a dry run.
-type trial struct {
-	Feasible bool   `json:"feasible"`
-	Most     int    `json:"most"` // rings of this size that it could have now
-	Why      string `json:"why"`  // not
-}
-
 // news is the answer to a long poll.
 type news struct {
 	Events   []job.Event `json:"events"`
@@ -196,8 +189,8 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := r.PathValue("id")
 	if r.URL.Query().Has("dry_run") {
-		var t trial
-		if e := a.source.Read(r.Context(), func(p *planner.Planner) { t.Feasible, t.Most, t.Why, err = planner.JobsOf(p).Try(id, string(text)) }); e != nil {
+		var t job.Trial
+		if e := a.source.Read(r.Context(), func(p *planner.Planner) { t, err = planner.JobsOf(p).Try(id, string(text)) }); e != nil {
 			return e
 		}
 		if err != nil {

@@ -101,7 +101,7 @@ func described() []byte {
 		for _, q := range r.query { // other answers to the same question
 			switch q.name {
 			case "dry_run":
-				content["application/json"] = map[string]any{"schema": map[string]any{"oneOf": []any{schema(reflect.TypeOf(r.answer), named), schema(reflect.TypeFor[trial](), named)}}}
+				content["application/json"] = map[string]any{"schema": map[string]any{"oneOf": []any{schema(reflect.TypeOf(r.answer), named), schema(reflect.TypeFor[job.Trial](), named)}}}
 			case "watch":
 				content["application/json"] = map[string]any{"schema": map[string]any{"oneOf": []any{schema(reflect.TypeOf(r.answer), named), schema(reflect.TypeFor[news](), named)}}}
 				content["text/event-stream"] = map[string]any{"schema": schema(reflect.TypeFor[job.Event](), named)}

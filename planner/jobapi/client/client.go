@@ -179,15 +179,8 @@ func (c *Client) Put(ctx context.Context, id string, w *job.Wish) (*job.View, er
 	return c.view(ctx, http.MethodPut, of(id), text)
 }
 
-// Trial is what a wish would get.
-type Trial struct {
-	Feasible bool   `json:"feasible"`
-	Most     int    `json:"most"`
-	Why      string `json:"why"`
-}
-
 // Try says what a wish would get now.
-func (c *Client) Try(ctx context.Context, id string, w *job.Wish) (t Trial, err error) {
+func (c *Client) Try(ctx context.Context, id string, w *job.Wish) (t job.Trial, err error) {
 	text, err := json.Marshal(w)
 	if err != nil {
 		return t, err
