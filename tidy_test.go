@@ -93,6 +93,7 @@ var mayImport = map[string][]string{
 	"sim/study":             {"mzi/detmath", "planner/fabric", "planner/isolate", "planner/model", "planner/topo", "planner/ring", "planner/sched", "planner/wiring", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "proto"},
 	"sim/live":              {"sim", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "sim/damage", "mzi/detmath", "agent", "ocs", "ocs/circuit", "ocs/mems", "hal", "hal/socket", "planner", "planner/fabric", "planner/server", "proto", "proto/limit", "proto/mqtt"},
 	"cmd/cli":               {"proto", "golang.org/x/sys/unix"},
+	"cmd/cli/clitest":       {},
 	"cmd/service":           {},
 	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/guard", "proto/metric/self", "proto/mqtt", "sim", "sim/solo"},
 	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "planner/server/etcd", "proto", "proto/guard"},
@@ -108,7 +109,7 @@ var neverImport = map[string][]string{
 }
 
 // testsOnly are packages that no package but its tests may import.
-var testsOnly = []string{"sim/script", "planner/view/browser", "proto/metric/promtool"}
+var testsOnly = []string{"cmd/cli/clitest", "sim/script", "planner/view/browser", "proto/metric/promtool"}
 
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{

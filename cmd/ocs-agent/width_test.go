@@ -3,7 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
+
+	"ringlight/cmd/cli/clitest"
 )
 
 // Goal: help of every command fits 80 columns, and so do lists of keys and measures.
@@ -14,10 +15,6 @@ func TestHelpFitsAScreen(t *testing.T) {
 	}
 	for _, args := range lines {
 		_, out, _ := command(t, args...)
-		for line := range strings.Lines(out) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
-				t.Errorf("%v: %d columns: %q", args, n, line)
-			}
-		}
+		clitest.Fits(t, strings.Join(args, " "), out)
 	}
 }

@@ -7,19 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
+	"ringlight/cmd/cli/clitest"
 	"ringlight/sim/fleet"
 )
-
-func fits(t *testing.T, what, text string) {
-	t.Helper()
-	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
-			t.Errorf("%s: %d columns: %q", what, n, line)
-		}
-	}
-}
 
 // Goal: help and answers of every command fit 80 columns, and help, manual page and
 // completion know every command and flag.
@@ -31,7 +22,7 @@ func TestEverythingFitsAScreen(t *testing.T) {
 		if code != exitDone || !strings.Contains(out, "usage: ocs-sim "+c.Name) || !strings.Contains(out, "example: ocs-sim "+c.Name) {
 			t.Errorf("%s -h: exit %d %s%s", c.Name, code, out, errs)
 		}
-		fits(t, c.Name+" -h", out)
+		clitest.Fits(t, c.Name+" -h", out)
 		if _, again, _ := run(append([]string{"help"}, strings.Fields(c.Name)...)); again != out {
 			t.Errorf("help %s says otherwise", c.Name)
 		}
@@ -42,7 +33,7 @@ func TestEverythingFitsAScreen(t *testing.T) {
 	for _, q := range []string{"-h", "study", "study -h", "fleece", "study waste -nods 5", "mfu", "study mfu", "study bounds -runs 3", "study waste -nodes 100 -tp 8,32 -runs 2",
 		"study crosstor -gpus-total 512 -nodes-per-domain 32 -runs 1", "study rewire -pods 8 -groups 1 -spine-ports 4 -length 1"} {
 		_, out, errs := run(strings.Fields(q))
-		fits(t, q, out)
+		clitest.Fits(t, q, out)
 		if errs != "" && !strings.HasPrefix(errs, "ocs-sim: ") {
 			t.Errorf("%s: %q", q, errs)
 		}
@@ -52,7 +43,7 @@ func TestEverythingFitsAScreen(t *testing.T) {
 	spread := fleet.Spread{N: 1 << 20, P50: &big, P99: &big, Max: &big}
 	printFleet(&b, &fleet.Result{Nodes: 10000, GPUsPerNode: 8, Costs: strings.Repeat("measured ", 30), BypassMicros: map[string]fleet.Spread{"1": spread, "2": spread, "3": spread},
 		SplitRepair: spread, Interruptions: 1 << 30, DarkMicros: 1 << 40, TraceSHA256: strings.Repeat("0", 64), Core: &fleet.CoreResult{Switches: 1 << 20, Looks: 1 << 40}})
-	fits(t, "fleet", b.String())
+	clitest.Fits(t, "fleet", b.String())
 }
 
 // Goal: words and flags in any order, what was meant, and errors once.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/cmd/cli/clitest"
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/planner/server"
@@ -290,7 +291,7 @@ func aloneOne(t *testing.T, broker string, link *mqtt.Link) {
 		t.Errorf("%+v", s)
 	}
 	code, out, _ := ctl(t, "status", "-fabric", "stray", "-broker", broker)
-	if fits(t, "status", out); code != 1 || !strings.Contains(out, "no planner") || !strings.Contains(out, "1: 1 in service") || !strings.Contains(out, "not known without a planner: nodes") {
+	if clitest.Fits(t, "status", out); code != 1 || !strings.Contains(out, "no planner") || !strings.Contains(out, "1: 1 in service") || !strings.Contains(out, "not known without a planner: nodes") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }

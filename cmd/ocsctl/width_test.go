@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"ringlight/cmd/cli"
+	"ringlight/cmd/cli/clitest"
 )
 
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
@@ -19,29 +19,20 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 // Goal: nothing that a person is shown is wider than 80 columns: help, answers of
 // a running fabric, plans.
 // Method: every command's -h, and every question once, measured line by line.
-func fits(t *testing.T, what, text string) {
-	t.Helper()
-	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
-			t.Errorf("%s: %d columns: %q", what, n, line)
-		}
-	}
-}
-
 func TestHelpFitsAScreen(t *testing.T) {
 	for _, c := range append(program().Commands, cli.Command{}, cli.Command{Name: "help"}, cli.Command{Name: "completion"}) {
 		code, out, errs := ctl(t, append(strings.Fields(c.Name), "-h")...)
 		if code != 0 || !strings.Contains(out, "ocsctl") {
 			t.Errorf("%q: exit %d %s", c.Name, code, errs)
 		}
-		fits(t, c.Name+" -h", out)
+		clitest.Fits(t, c.Name+" -h", out)
 	}
 	file := filepath.Join(t.TempDir(), "in.json")
 	if err := os.WriteFile(file, []byte(`{"nodes":64,"gpus_per_node":4,"k":2,"topology":"line","tp":32,"faulty":[3]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, _ := ctl(t, "plan", "ring", file, "-table")
-	if fits(t, "plan ring -table", out); code != 0 || !strings.Contains(out, "\ngroups 2") && !strings.HasPrefix(out, "groups 1") {
+	if clitest.Fits(t, "plan ring -table", out); code != 0 || !strings.Contains(out, "\ngroups 2") && !strings.HasPrefix(out, "groups 1") {
 		t.Errorf("exit %d %s", code, out)
 	}
 	if _, out, _ := ctl(t, "plan", "ring", file); !strings.HasPrefix(out, `{"groups":[[`) {
@@ -58,7 +49,7 @@ func answersFit(t *testing.T, broker string) {
 		"undrain 9", "fabric show", "node show 99", "ring show 1 -fabric none", "switch list", "switch show 1", "circuit list", "clear 3", "frobnicate", "context list",
 		"rollout status", "rollout plan v9", "rollout stop", "rollout plan"} {
 		_, out, errs := ctl(t, append(strings.Fields(q), "-broker", broker)...)
-		fits(t, q, out)
+		clitest.Fits(t, q, out)
 		if !strings.HasPrefix(errs, "ocsctl: ") && errs != "" {
 			t.Errorf("%s: %q", q, errs)
 		}
