@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	mochi "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/listeners"
 
 	"ringlight/proto"
 	"ringlight/proto/limit"
@@ -104,7 +103,7 @@ func (b *Broker) serve(in net.Listener, trust func() *seal.Trust, log *slog.Logg
 	if err := b.server.AddHook(b.limits, nil); err != nil {
 		return err
 	}
-	if err := b.server.AddListener(listeners.NewNet("mqtt", in)); err != nil {
+	if err := b.server.AddListener(&accept{in: in, server: b.server, over: make(chan struct{})}); err != nil {
 		return err
 	}
 	return b.server.Serve()
