@@ -60,7 +60,8 @@ var mayImport = map[string][]string{
 	"agent":                 {"proto/metric", "proto/metric/self", "node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "ocs/selector", "hal", "hal/record", "proto", "proto/limit"},
 	"agent/bench":           {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
 	"planner":               {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job"},
-	"planner/job":           {"proto", "planner/fabric", "planner/journal", "planner/hbd", "planner/ring"}, // asks for rings; chooses no node
+	"planner/hostlist":      {},
+	"planner/job":           {"proto", "planner/fabric", "planner/hostlist", "planner/journal", "planner/hbd", "planner/ring"}, // asks for rings; chooses no node
 	"planner/rollout":       {"proto", "planner/journal"},
 	"planner/journal":       {"proto"},
 	"planner/member":        {"proto", "proto/metric", "planner/journal"},
@@ -114,7 +115,7 @@ var testsOnly = []string{"cmd/cli/clitest", "sim/script", "planner/view/browser"
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
 	"proto", "proto/metric", "proto/seal", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
-	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job",
+	"planner", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job", "planner/hostlist",
 	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo", "planner/model",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }

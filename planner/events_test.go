@@ -14,7 +14,12 @@ import (
 
 func small(t testing.TB, nodes, k, tp, spares int) *fleet {
 	t.Helper()
-	f, err := fabric.New(fabric.Params{Name: "f", Nodes: nodes, GPUsPerNode: 4, K: k, TP: tp, Spares: spares})
+	return started(t, fabric.Params{Name: "f", Nodes: nodes, GPUsPerNode: 4, K: k, TP: tp, Spares: spares})
+}
+
+func started(t testing.TB, p fabric.Params) *fleet {
+	t.Helper()
+	f, err := fabric.New(p)
 	if err != nil {
 		t.Fatal(err)
 	}

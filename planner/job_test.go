@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/job"
 	"ringlight/proto"
 )
@@ -263,4 +264,54 @@ func sameRings(before, after map[string][][]string) bool {
 		}
 	}
 	return true
+}
+
+// Goal: who places jobs sees every ring and node as they stand, and why a node
+// is not well; a list of nodes says them in the short form.
+// Method: a job on the nodes of a list; a node dies, one is taken out, one falls
+// silent.
+func TestTopologyIsHowTheFabricStands(t *testing.T) {
+	p := fabric.Params{Name: "f", Nodes: 16, GPUsPerNode: 4, K: 2, TP: 16, Spares: 4}
+	for id := range p.Nodes {
+		p.NodeNames = append(p.NodeNames, fmt.Sprintf("n%02d", id))
+	}
+	w := started(t, p)
+	if r := w.put("a", `{"tp":32,"nodes":["n[00-05]","n[06,07]"]}`); r.Code != proto.OK {
+		t.Fatalf("%+v", r)
+	}
+	if r := w.put("b", `{"tp":16,"nodes":["n[00-99]"]}`); r.Code != proto.Invalid || r.Field != "nodes[0]" {
+		t.Errorf("%+v", r)
+	}
+	w.run(2 * time.Second)
+	w.die(10)
+	w.offline(12)
+	w.run(3 * time.Second)
+	if r := w.ask(proto.OpRequest{Noun: proto.NounDrain, Bundle: -1, Node: 15, Reason: "a fan"}); r.Code != proto.OK {
+		t.Fatalf("%+v", r)
+	}
+	w.run(2 * time.Second)
+	top := JobsOf(w.p).Topology()
+	if len(top.Nodes) != 16 || top.GPUsPerNode != 4 || top.TP != 16 {
+		t.Errorf("%+v", top)
+	}
+	on := map[string]int{}
+	for _, r := range top.Rings {
+		for at, host := range r.Nodes {
+			n := top.Nodes[node(host[1:])]
+			if on[host]++; n.Ring != r.Ring || n.Position == nil || *n.Position != at || n.Host != host {
+				t.Errorf("%+v at %d of %+v", n, at, r)
+			}
+		}
+		if r.Job == "a" && (r.TP != 32 || r.GPUs != 32 || r.State != proto.RingInService.String() || len(r.Nodes) != 8 || r.Nodes[0] > "n07") || r.Job != "a" && r.TP != 16 {
+			t.Errorf("%+v", r)
+		}
+	}
+	for i, want := range map[int]job.Standing{0: job.Well, 10: job.Lost, 12: job.Silent, 15: job.Drained} {
+		if n := top.Nodes[i]; n.State != want || (n.Cause == "") != (want == job.Well) {
+			t.Errorf("%+v, want %s", n, want)
+		}
+	}
+	if n := top.Nodes[15]; !strings.Contains(n.Cause, "a fan") || on["n15"] != 0 || on["n00"] != 1 {
+		t.Errorf("%+v: %v", n, on)
+	}
 }

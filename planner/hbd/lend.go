@@ -66,6 +66,19 @@ func (c Claims) Lent(id proto.RingID) (l Lend, ok bool) {
 	return l, true
 }
 
+// All are the rings that there are, by number.
+func (c Claims) All() (out []proto.RingID) {
+	for _, r := range c.h.rings {
+		out = append(out, r.id)
+	}
+	return out
+}
+
+// Node is how a node stands, and whether its light or its host is out.
+func (c Claims) Node(id proto.NodeID) (s proto.NodeStatus, lost bool) {
+	return c.h.status(id), !c.h.nodes[id].able()
+}
+
 // Unclaim gives up a claim that is under way.
 func (c Claims) Unclaim(owner string) {
 	if c.Claiming(owner) {

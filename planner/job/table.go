@@ -47,6 +47,8 @@ type Rings interface {
 	Own(owner string, id proto.RingID, size int) []journal.Record
 	Shrink(id proto.RingID, size int) bool
 	Lent(proto.RingID) (hbd.Lend, bool)
+	All() []proto.RingID
+	Node(proto.NodeID) (s proto.NodeStatus, lost bool)
 	Moved() []string
 	Resting() bool
 	Bar(func(owner string, id proto.NodeID) bool)

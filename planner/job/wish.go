@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
+	"ringlight/planner/hostlist"
 	"ringlight/proto"
 )
 
@@ -57,7 +59,7 @@ type Wish struct {
 	Policy  Policy `json:"policy,omitempty"`
 }
 
-// Name is a node by its name, or by its number.
+// Name is a node by its name or its number, or several as a list: n[001-064,070].
 type Name string
 
 // UnmarshalJSON takes a text or a number.
@@ -163,11 +165,17 @@ func findAll(f *fabric.Fabric, field string, names []Name) ([]proto.NodeID, erro
 	}
 	out := make([]proto.NodeID, 0, len(names))
 	for i, name := range names {
-		id, ok := f.FindNode(string(name))
-		if !ok {
-			return nil, wrong(fmt.Sprintf("%s[%d]", field, i), "a node's name, or 0 to "+strconv.Itoa(f.Nodes-1), "no node %.80q", string(name))
+		hosts, err := hostlist.Parse(string(name), f.Nodes)
+		if err != nil || !strings.Contains(string(name), "[") {
+			hosts = []string{string(name)} // no list: its name may be one that lists do not have
 		}
-		out = append(out, id)
+		for _, host := range hosts {
+			id, ok := f.FindNode(host)
+			if !ok {
+				return nil, wrong(fmt.Sprintf("%s[%d]", field, i), "a node's name, a list of them such as n[0-7], or 0 to "+strconv.Itoa(f.Nodes-1), "no node %.80q", host)
+			}
+			out = append(out, id)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

@@ -1,6 +1,7 @@
 package jobapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"ringlight/planner"
 	"ringlight/planner/job"
@@ -74,6 +76,8 @@ var routes = []route{
 	{method: "POST", path: "/v1/jobs/{id}/replace", short: "drain a node of the job, so that a spare takes its place", serve: (*API).replace, body: exchange{}, answer: job.View{}},
 	{method: "GET", path: "/v1/jobs/{id}/files/{name}", short: "a file for the launcher, by the order of the light",
 		query: []parameter{{"pp", "rings of one pipeline; absent: 1"}, {"generation", "refuse where the job is not at this event any more"}}, serve: (*API).file},
+	{method: "GET", path: "/v1/topology", short: "every ring and node as they stand: for schedulers",
+		query: []parameter{{"format", strings.Join(job.TopologyFormats, ", ") + "; absent: json"}}, serve: (*API).topology, answer: job.Topology{}},
 	{method: "GET", path: "/v1/openapi.json", short: "this description", serve: (*API).description},
 }
 
@@ -243,6 +247,20 @@ func (a *API) replace(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.show(w, r)
+}
+
+func (a *API) topology(w http.ResponseWriter, r *http.Request) error {
+	var t *job.Topology
+	if err := a.source.Read(r.Context(), func(p *planner.Planner) { t = planner.JobsOf(p).Topology() }); err != nil {
+		return err
+	}
+	text, kind, err := t.Text(cmp.Or(r.URL.Query().Get("format"), "json"))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write(text) // who went away asks again
+	return nil
 }
 
 // number reads a parameter of a query.

@@ -17,9 +17,10 @@ var update = flag.Bool("update", false, "rewrite openapi.json")
 
 // values are the words that a text may be.
 var values = map[reflect.Type][]string{
-	reflect.TypeFor[job.Prefer](): {string(job.Compact), string(job.Spread), string(job.CrossToR)},
-	reflect.TypeFor[job.Policy](): {string(job.Wait), string(job.Shrink), string(job.Fail)},
-	reflect.TypeFor[job.State]():  {string(job.Waiting), string(job.Reserved), string(job.Forming), string(job.Ready), string(job.Degraded), string(job.Repairing), string(job.Down), string(job.Released)},
+	reflect.TypeFor[job.Prefer]():   {string(job.Compact), string(job.Spread), string(job.CrossToR)},
+	reflect.TypeFor[job.Policy]():   {string(job.Wait), string(job.Shrink), string(job.Fail)},
+	reflect.TypeFor[job.Standing](): {string(job.Well), string(job.Silent), string(job.Lost), string(job.Drained)},
+	reflect.TypeFor[job.State]():    {string(job.Waiting), string(job.Reserved), string(job.Forming), string(job.Ready), string(job.Degraded), string(job.Repairing), string(job.Down), string(job.Released)},
 }
 
 // schema describes a type as encoding/json writes it; named ones once.
@@ -102,6 +103,8 @@ func described() []byte {
 			switch q.name {
 			case "dry_run":
 				content["application/json"] = map[string]any{"schema": map[string]any{"oneOf": []any{schema(reflect.TypeOf(r.answer), named), schema(reflect.TypeFor[job.Trial](), named)}}}
+			case "format":
+				content["application/yaml"], content["text/plain"] = map[string]any{}, map[string]any{}
 			case "watch":
 				content["application/json"] = map[string]any{"schema": map[string]any{"oneOf": []any{schema(reflect.TypeOf(r.answer), named), schema(reflect.TypeFor[news](), named)}}}
 				content["text/event-stream"] = map[string]any{"schema": schema(reflect.TypeFor[job.Event](), named)}

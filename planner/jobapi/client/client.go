@@ -223,9 +223,23 @@ func (c *Client) List(ctx context.Context) ([]*job.View, error) {
 	return all.Jobs, json.NewDecoder(got.Body).Decode(&all)
 }
 
+// Topology is how the fabric stands.
+func (c *Client) Topology(ctx context.Context) (*job.Topology, error) {
+	text, err := c.text(ctx, "/v1/topology")
+	if err != nil {
+		return nil, err
+	}
+	var t job.Topology
+	return &t, json.Unmarshal(text, &t)
+}
+
 // File is a file of a job, at a generation of it; 0: as it is.
 func (c *Client) File(ctx context.Context, id, name string, pp int, generation uint64) ([]byte, error) {
-	got, err := c.do(ctx, http.MethodGet, fmt.Sprintf("%s/files/%s?pp=%d&generation=%d", of(id), url.PathEscape(name), pp, generation), nil, nil)
+	return c.text(ctx, fmt.Sprintf("%s/files/%s?pp=%d&generation=%d", of(id), url.PathEscape(name), pp, generation))
+}
+
+func (c *Client) text(ctx context.Context, path string) ([]byte, error) {
+	got, err := c.do(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {
 		return nil, err
 	}

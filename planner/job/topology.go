@@ -1,0 +1,228 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ringlight/planner/hostlist"
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// Topology is what a scheduler places jobs by: every ring and every node as they
+// stand, whosever they are.
+type Topology struct {
+	Fabric      string       `json:"fabric"`
+	GPUsPerNode int          `json:"gpus_per_node"`
+	TP          int          `json:"tp"` // GPUs of a ring that nobody asked for
+	Rings       []FabricRing `json:"rings"`
+	Nodes       []FabricNode `json:"nodes"` // in HBD order
+}
+
+// FabricRing is a ring as it stands.
+type FabricRing struct {
+	Ring       proto.RingID     `json:"ring"`
+	Job        string           `json:"job,omitempty"` // whose it is; absent: nobody's
+	State      string           `json:"state"`
+	Generation proto.Generation `json:"generation"`
+	TP         int              `json:"tp"`    // GPUs that it is to have
+	GPUs       int              `json:"gpus"`  // of nodes that carry it now
+	Nodes      []string         `json:"nodes"` // left to right
+}
+
+// Standing is whether a node may carry a ring.
+type Standing string
+
+const (
+	Well    Standing = "well"
+	Silent  Standing = "silent"  // it cannot be told anything now; light that it has, it keeps
+	Lost    Standing = "lost"    // its light or its host is out
+	Drained Standing = "drained" // an operator keeps it out
+)
+
+// FabricNode is a node as it stands.
+type FabricNode struct {
+	Host     string       `json:"host"`
+	Node     proto.NodeID `json:"node"`
+	Ring     proto.RingID `json:"ring,omitempty"`     // absent: in none
+	Position *int         `json:"position,omitempty"` // in the ring's nodes
+	ToR      *int         `json:"tor,omitempty"`      // the switch above it, where the fabric says
+	State    Standing     `json:"state"`
+	Cause    string       `json:"cause,omitempty"` // why it is not well
+}
+
+// Topology is how the fabric stands.
+func (t *Table) Topology() *Topology {
+	f := t.fab()
+	out := &Topology{Fabric: f.Name, GPUsPerNode: f.GPUsPerNode, TP: f.TP, Rings: []FabricRing{}, Nodes: make([]FabricNode, 0, f.Nodes)}
+	for id := range proto.NodeID(f.Nodes) {
+		s, lost := t.rings.Node(id)
+		n := FabricNode{Host: t.name(id), Node: id, Ring: s.Ring, State: Well}
+		switch {
+		case s.Usable:
+		case s.Drain != nil || s.Mode == proto.ModeDrained:
+			n.State = Drained
+		case lost:
+			n.State = Lost
+		default:
+			n.State = Silent
+		}
+		if n.State != Well {
+			n.Cause = s.Reason
+		}
+		if f.NodesPerToR > 0 {
+			d := ring.Deployment{Nodes: f.Nodes, PerToR: f.NodesPerToR}
+			tor := d.ToR(d.Node(int(id)))
+			n.ToR = &tor
+		}
+		out.Nodes = append(out.Nodes, n)
+	}
+	for _, id := range t.rings.All() {
+		l, _ := t.rings.Lent(id)
+		r := FabricRing{Ring: id, Job: l.Owner, State: l.State.String(), Generation: l.Generation, TP: l.Size * f.GPUsPerNode, GPUs: int(l.GPUs), Nodes: []string{}}
+		for at, n := range l.Nodes {
+			r.Nodes = append(r.Nodes, t.name(n))
+			out.Nodes[n].Position = &at
+		}
+		out.Rings = append(out.Rings, r)
+	}
+	return out
+}
+
+// TopologyFormats are the forms that a topology is written in.
+var TopologyFormats = []string{"json", "labels", "slurm-tree", "slurm-block", "slurm-ring", "slurm-tree.yaml", "slurm-block.yaml", "slurm-ring.yaml"}
+
+// maxSlurmRing is the most nodes that Slurm takes in a ring (topology.conf(5) of 26.05).
+const maxSlurmRing = 16
+
+// Text writes a topology in one of the forms.
+func (t *Topology) Text(format string) (text []byte, kind string, err error) {
+	switch {
+	case !slices.Contains(TopologyFormats, format):
+		return nil, "", wrong("format", strings.Join(TopologyFormats, ", "), "%.40q", format)
+	case format == "json":
+		text, err = json.Marshal(t)
+		return text, "application/json", err
+	case format == "labels":
+		text, err = json.Marshal(t.labels())
+		return text, "application/json", err
+	}
+	shape, yaml := strings.CutSuffix(strings.TrimPrefix(format, "slurm-"), ".yaml")
+	rows, err := t.slurm(shape)
+	if err != nil {
+		return nil, "", err
+	}
+	if yaml {
+		return t.yaml(shape, rows), "application/yaml", nil
+	}
+	return t.conf(shape, rows), "text/plain; charset=utf-8", nil
+}
+
+// labels are those of each host, for schedulers that place by them.
+func (t *Topology) labels() map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, n := range t.Nodes {
+		l := map[string]string{"ringlight/state": string(n.State)}
+		if n.Position != nil {
+			l["ringlight/ring"], l["ringlight/position"] = strconv.FormatUint(uint64(n.Ring), 10), strconv.Itoa(*n.Position)
+		}
+		if n.ToR != nil {
+			l["ringlight/tor"] = strconv.Itoa(*n.ToR)
+		}
+		out[n.Host] = l
+	}
+	return out
+}
+
+// row is a ring as Slurm is told of it: its members that carry it.
+type row struct {
+	name  string
+	nodes []string
+}
+
+// slurm gives the rings as a shape takes them; of a tree the last row is what is
+// in no ring.
+func (t *Topology) slurm(shape string) (rows []row, err error) {
+	out := map[string]bool{} // Slurm is to see no ring behind it
+	for _, n := range t.Nodes {
+		if n.Host == strconv.Itoa(int(n.Node)) || strings.Contains(n.Host, "/") {
+			return nil, &proto.Error{Code: proto.Conflict, Field: "node_names", Limit: "a host name for every node, for Slurm", Reason: fmt.Sprintf("node %d is called %q", n.Node, n.Host)}
+		}
+		out[n.Host] = n.State == Lost || n.State == Drained
+	}
+	in := map[string]bool{}
+	for _, r := range t.Rings {
+		nodes := slices.DeleteFunc(slices.Clone(r.Nodes), func(h string) bool { return out[h] })
+		switch {
+		case len(nodes) == 0, shape == "block" && len(nodes) < t.TP/t.GPUsPerNode: // Slurm refuses a block below the base size
+			continue
+		case shape == "ring" && len(nodes) > maxSlurmRing:
+			return nil, &proto.Error{Code: proto.Conflict, Field: "format", Limit: fmt.Sprintf("slurm-ring: %d nodes of a ring", maxSlurmRing), Reason: fmt.Sprintf("ring %d has %d: slurm-block takes it", r.Ring, len(nodes))}
+		}
+		for _, h := range nodes {
+			in[h] = true
+		}
+		rows = append(rows, row{fmt.Sprintf("ring%d", r.Ring), nodes})
+	}
+	if shape == "tree" {
+		free := row{name: "free"}
+		for _, n := range t.Nodes {
+			if !in[n.Host] {
+				free.nodes = append(free.nodes, n.Host)
+			}
+		}
+		if free.nodes != nil {
+			rows = append(rows, free)
+		}
+	}
+	return rows, nil
+}
+
+// names of rows, as a list of hosts is written.
+func names(rows []row) string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, r.name)
+	}
+	return hostlist.Print(out)
+}
+
+// conf is topology.conf.
+func (t *Topology) conf(shape string, rows []row) []byte {
+	var b strings.Builder
+	key := map[string]string{"tree": "SwitchName", "block": "BlockName", "ring": "RingName"}[shape]
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%s=%s Nodes=%s\n", key, r.name, hostlist.Print(r.nodes))
+	}
+	switch shape {
+	case "tree":
+		fmt.Fprintf(&b, "SwitchName=fabric Switches=%s\n", names(rows))
+	case "block":
+		fmt.Fprintf(&b, "BlockSizes=%d\n", t.TP/t.GPUsPerNode)
+	}
+	return []byte(b.String())
+}
+
+// yaml is topology.yaml.
+func (t *Topology) yaml(shape string, rows []row) []byte {
+	var b strings.Builder
+	list, item := shape+"s", shape
+	if shape == "tree" {
+		list, item = "switches", "switch"
+	}
+	fmt.Fprintf(&b, "---\n- topology: ringlight\n  cluster_default: true\n  %s:\n", shape)
+	if shape == "block" {
+		fmt.Fprintf(&b, "    block_sizes:\n      - %d\n", t.TP/t.GPUsPerNode)
+	}
+	fmt.Fprintf(&b, "    %s:\n", list)
+	for _, r := range rows {
+		fmt.Fprintf(&b, "      - %s: %s\n        nodes: %s\n", item, r.name, hostlist.Print(r.nodes))
+	}
+	if shape == "tree" {
+		fmt.Fprintf(&b, "      - switch: fabric\n        children: %s\n", names(rows))
+	}
+	return []byte(b.String())
+}
