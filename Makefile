@@ -2,7 +2,8 @@
 
 GO      ?= go
 export CGO_ENABLED ?= 0
-LDFLAGS := -s -w -X main.version=$(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(shell git describe --tags --always --dirty 2>/dev/null || echo unknown) \
+           -X ringlight/proto/cert.built=$(shell git log -1 --format=%ct 2>/dev/null)
 BUILD   := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 CMDS    := ocs-agent ocs-planner ocs-sim ocsctl
 CROSS   := linux-arm64 linux-arm linux-amd64

@@ -31,13 +31,14 @@ const module = "ringlight"
 // slash allows everything below.
 var mayImport = map[string][]string{
 	"proto":                 {"github.com/fxamacker/cbor/v2"},
-	"proto/limit":           {}, // shared by all shells
+	"proto/limit":           {},        // shared by all shells
+	"proto/cert":            {"proto"}, // alone knows what a certificate is judged by
 	"proto/seal":            {"proto"},
 	"proto/guard":           {"proto", "proto/limit", "proto/seal"},
 	"proto/metric":          {},
 	"proto/metric/self":     {"proto/metric"},
 	"proto/metric/promtool": {},
-	"proto/mqtt":            {"proto", "proto/limit", "proto/seal", "github.com/eclipse/paho.mqtt.golang"},
+	"proto/mqtt":            {"proto", "proto/cert", "proto/limit", "proto/seal", "github.com/eclipse/paho.mqtt.golang"},
 	"hal":                   {"periph.io/x/conn/v3/"},
 	"hal/linux":             {"hal", "periph.io/x/conn/v3/physic", "golang.org/x/sys/unix"},
 	"hal/socket":            {"hal", "proto/limit"},
@@ -69,9 +70,9 @@ var mayImport = map[string][]string{
 	"planner/core":          {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo"},
 	"planner/view/browser":  {},
 	"planner/jobapi":        {"planner", "planner/job", "proto"}, // acts through the operators' door alone
-	"planner/jobapi/client": {"planner/job", "proto", "proto/mqtt"},
+	"planner/jobapi/client": {"planner/job", "proto", "proto/cert"},
 	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "proto"}, // serves pages: no hand on anything
-	"planner/server":        {"planner", "planner/view", "planner/jobapi", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/guard", "proto/limit", "proto/mqtt", "proto/seal", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
+	"planner/server":        {"planner", "planner/view", "planner/jobapi", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/cert", "proto/guard", "proto/limit", "proto/mqtt", "proto/seal", "go.etcd.io/bbolt", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/server/etcd":   {"planner", "planner/server", "proto", "proto/mqtt", "go.etcd.io/etcd/api/v3/", "go.etcd.io/etcd/client/v3", "go.uber.org/zap"}, // nobody else knows etcd
 	"planner/fabric":        {"proto"},
 	"planner/ring":          {"planner/fabric", "mzi/detmath", "proto"},

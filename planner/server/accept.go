@@ -7,6 +7,8 @@ import (
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
+
+	"ringlight/proto/cert"
 )
 
 // accept hands the broker its connections. The library's own listener counts a
@@ -17,6 +19,7 @@ import (
 type accept struct {
 	in     net.Listener
 	server *mochi.Server
+	log    *slog.Logger
 	over   chan struct{} // closed when no connection can come any more
 	conns  sync.Map      // of net.Conn
 }
@@ -35,6 +38,9 @@ func (a *accept) Serve(establish listeners.EstablishFn) {
 		}
 		a.conns.Store(conn, nil)
 		a.server.Listeners.ClientsWg.Go(func() {
+			if err := cert.Handshake(conn); err != nil {
+				a.log.Warn("broker lets nobody in under this certificate", "remote", conn.RemoteAddr().String(), "reason", err)
+			}
 			_ = establish(a.ID(), conn) // its hooks have told why
 			a.conns.Delete(conn)
 		})

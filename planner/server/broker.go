@@ -3,17 +3,16 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 
 	mochi "github.com/mochi-mqtt/server/v2"
 
 	"ringlight/proto"
+	"ringlight/proto/cert"
 	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
 	"ringlight/proto/seal"
@@ -103,7 +102,7 @@ func (b *Broker) serve(in net.Listener, trust func() *seal.Trust, log *slog.Logg
 	if err := b.server.AddHook(b.limits, nil); err != nil {
 		return err
 	}
-	if err := b.server.AddListener(&accept{in: in, server: b.server, over: make(chan struct{})}); err != nil {
+	if err := b.server.AddListener(&accept{in: in, server: b.server, log: log, over: make(chan struct{})}); err != nil {
 		return err
 	}
 	return b.server.Serve()
@@ -142,28 +141,7 @@ func (c *BrokerConfig) check() (*tls.Config, error) {
 	if c.CAFile == "" || c.CertFile == "" || c.KeyFile == "" {
 		return refuse("cert", "-ca, -cert and -key together", "one is missing")
 	}
-	return serverTLS(c.CAFile, c.CertFile, c.KeyFile)
-}
-
-// serverTLS lets in who has a certificate of the authority.
-func serverTLS(caFile, certFile, keyFile string) (*tls.Config, error) {
-	refuse := func(field, limit, format string, args ...any) (*tls.Config, error) {
-		return nil, &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
-	}
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return refuse("cert", "a readable pair -cert and -key", "%v", err)
-	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return refuse("ca", "a readable PEM file", "%v", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return refuse("ca", "PEM certificates", "none in %s", caFile)
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
-		ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}, nil
+	return cert.Server(c.CAFile, c.CertFile, c.KeyFile)
 }
 
 // Addr is where the broker listens, host:port.

@@ -20,6 +20,7 @@ import (
 	"ringlight/planner/jobapi"
 	"ringlight/planner/view"
 	"ringlight/proto"
+	"ringlight/proto/cert"
 	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
 )
@@ -75,7 +76,7 @@ func (c *HTTPConfig) tls() (*tls.Config, error) {
 	if c.CAFile == "" || c.CertFile == "" || c.KeyFile == "" {
 		return refuse("a loopback address, unix:PATH, or -ca, -cert and -key", fmt.Sprintf("%q is open to others; it is served to those with a certificate alone", c.Addr))
 	}
-	return serverTLS(c.CAFile, c.CertFile, c.KeyFile)
+	return cert.Server(c.CAFile, c.CertFile, c.KeyFile)
 }
 
 // HTTP is a running HTTP server.

@@ -21,6 +21,7 @@ import (
 
 	"ringlight/planner"
 	"ringlight/proto"
+	"ringlight/proto/cert"
 )
 
 // Goal: what would be open to strangers is refused before anything is
@@ -104,7 +105,7 @@ func TestHTTPWantsCertificates(t *testing.T) {
 	dir := t.TempDir()
 	ca, caFile, _ := certificate(t, dir, "ca", nil)
 	own, certFile, keyFile := certificate(t, dir, "server", &ca)
-	config, err := serverTLS(caFile, certFile, keyFile)
+	config, err := cert.Server(caFile, certFile, keyFile)
 	if err != nil {
 		t.Fatal(err)
 	}

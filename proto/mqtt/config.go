@@ -2,15 +2,14 @@ package mqtt
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"ringlight/proto"
+	"ringlight/proto/cert"
 	"ringlight/proto/limit"
 )
 
@@ -154,7 +153,7 @@ func (c *Config) endpoint(broker string) (endpoint, error) {
 	case c.MaxReconnect < 0 || c.MinReconnect < 0 || c.MaxReconnect != 0 && c.MaxReconnect < c.MinReconnect:
 		return e, refuse("max_reconnect", "at least min_reconnect", "%v", c.MaxReconnect)
 	case u.Scheme == "mqtts":
-		e.tls, err = c.tlsConfig(u.Hostname())
+		e.tls, err = cert.Client(u.Hostname(), c.CAFile, c.CertFile, c.KeyFile)
 		return e, err
 	case c.CAFile != "" || c.CertFile != "" || c.KeyFile != "":
 		return e, refuse("broker", "mqtts:// with -ca, -cert or -key", "%q", broker)
@@ -171,37 +170,4 @@ func IsLoopback(host string) bool {
 	}
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()
-}
-
-// ClientTLS is how every client of ours speaks TLS: of PEM files that are read
-// again at each connection.
-func ClientTLS(host, caFile, certFile, keyFile string) (*tls.Config, error) {
-	c := Config{CAFile: caFile, CertFile: certFile, KeyFile: keyFile}
-	return c.tlsConfig(host)
-}
-
-func (c *Config) tlsConfig(host string) (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: host}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, refuse("ca", "a readable PEM file", "%v", err)
-		}
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, refuse("ca", "PEM certificates", "none in %s", c.CAFile)
-		}
-	}
-	if c.CertFile == "" && c.KeyFile == "" {
-		return t, nil
-	}
-	if _, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile); err != nil {
-		return nil, refuse("cert", "a readable pair -cert and -key", "%v", err)
-	}
-	cert, key := c.CertFile, c.KeyFile
-	t.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(cert, key) // again: short-lived ones are replaced in place
-		return &pair, err
-	}
-	return t, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/proto/cert"
 	"ringlight/proto/limit"
 )
 
@@ -110,7 +111,7 @@ func (e plain) Unwrap() error { return e.error }
 
 func (l *Link) failed(err error) {
 	l.mu.Lock()
-	l.why = plain{err}
+	l.why = plain{cert.Explain(err, l.cfg.CertFile, l.cfg.CAFile)}
 	l.mu.Unlock()
 }
 

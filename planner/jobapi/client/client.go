@@ -17,7 +17,7 @@ import (
 
 	"ringlight/planner/job"
 	"ringlight/proto"
-	"ringlight/proto/mqtt"
+	"ringlight/proto/cert"
 )
 
 // Config says where a planner is.
@@ -65,7 +65,7 @@ func New(cfg Config) (*Client, error) {
 		return refuse("http://host:port, https://host:port or unix:PATH", fmt.Sprintf("%.80q", cfg.URL))
 	}
 	if u.Scheme == "https" {
-		conf, err := mqtt.ClientTLS(u.Hostname(), cfg.CAFile, cfg.CertFile, cfg.KeyFile)
+		conf, err := cert.Client(u.Hostname(), cfg.CAFile, cfg.CertFile, cfg.KeyFile)
 		if err != nil {
 			return nil, err
 		}
