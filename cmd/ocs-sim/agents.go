@@ -37,6 +37,7 @@ func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	var seals sealFlags
 	seals.register(fs)
 	fs.StringVar(&cfg.State, "state", "", "folder of the optical switches' journals; none: they forget their circuits")
+	control := fs.String("control", "", "where boards lose their power and get it back, unix:`PATH`; a line a connection: power off NODE, power on NODE")
 	verbose := fs.Bool("v", false, "log state changes too")
 	asJSON := fs.Bool("json", false, "print the light at the end as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Runs the agents of a fabric on simulated boards whose light is joined as the
@@ -60,6 +61,12 @@ example: ocs-sim agents -broker mqtt://127.0.0.1:1883`); err != nil {
 	check.ClientID = cfg.Fabric.Name
 	if err := check.Check(); err != nil {
 		return cli.AsUsage(err)
+	}
+	if *control != "" {
+		if cfg.Control, err = serveAt("control", *control); err != nil {
+			return err
+		}
+		defer cfg.Control.Close()
 	}
 	level := slog.LevelWarn
 	if *verbose {

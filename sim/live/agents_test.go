@@ -2,9 +2,12 @@ package live
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,8 +21,9 @@ import (
 
 // Goal: the production loops bring simulated nodes into service in real time,
 // and a broker that dies and comes back changes nothing but the time.
-// Method: eight nodes, a planner and a broker in one process; the planner's
-// own word is waited for.
+// A board loses its power and gets it back through the control socket.
+// Method: eight nodes and a spare, a planner and a broker in one process; the
+// planner's own word is waited for.
 func TestAgentsComeIntoService(t *testing.T) {
 	p := fabric.DefaultParams()
 	p.Nodes, p.TP, p.Spares = 9, 32, 1
@@ -35,6 +39,11 @@ func TestAgentsComeIntoService(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
+	breaker, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer breaker.Close()
 	quiet := make(chan planner.Overview, 1)
 	all.Go(func() {
 		err := server.Run(ctx, server.Config{Fabric: f, Broker: broker.URL(), State: filepath.Join(t.TempDir(), "planner.db"),
@@ -52,7 +61,7 @@ func TestAgentsComeIntoService(t *testing.T) {
 		}
 	})
 	all.Go(func() {
-		err := Agents(ctx, ClusterConfig{Fabric: f, Modules: 1, Seed: 1, Health: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
+		err := Agents(ctx, ClusterConfig{Fabric: f, Modules: 1, Seed: 1, Health: 10 * time.Second, Log: slog.New(slog.DiscardHandler), Control: breaker,
 			Broker: mqtt.Config{Broker: broker.URL(), MinReconnect: minReconnect, MaxReconnect: maxReconnect}})
 		if err != nil {
 			t.Error(err)
@@ -95,6 +104,27 @@ func TestAgentsComeIntoService(t *testing.T) {
 			}
 		}
 	}
+	say := func(line, want string) {
+		t.Helper()
+		c, err := net.Dial("tcp", breaker.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), want) {
+			t.Fatalf("%s: %s, %v; want %s", line, got, err, want)
+		}
+	}
+	for _, line := range []string{"power off 9", "power 3", "cut 3"} {
+		say(line, `{"error":`)
+	}
+	say("power off 3", `{"powered":false`)
+	wait("the spare in the place of node 3", func(o planner.Overview) bool { return inService(o) && o.Generation > again.Generation && o.Spares == 0 })
+	say("power on 3", `{"powered":true`)
+	wait("node 3 as a spare", func(o planner.Overview) bool { return inService(o) && o.Spares == 1 })
 }
 
 // reports waits for a report of every node at a broker that is as it should be.

@@ -64,7 +64,7 @@ func Board(ctx context.Context, cfg solo.Config, l net.Listener, o Outside) erro
 		go fibres.receive(board)
 	}
 	if o.Control != nil {
-		go control(o.Control, board, rec, bundles)
+		go control(o.Control, func(line string) any { return obey(line, board, rec, bundles) })
 		defer o.Control.Close()
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })

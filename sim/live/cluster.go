@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -35,7 +36,8 @@ type ClusterConfig struct {
 	State    string                                 // folder of the switches' journals, one each; "": none
 	Progress io.Writer                              // of the calibration; nil: none
 	Log      *slog.Logger
-	Ready    func() // is called when all agents run
+	Control  net.Listener // through which boards lose their power and get it back; nil: they do not
+	Ready    func()       // is called when all agents run
 	// Ended is given the boards' own record when all agents have ended.
 	Ended func(LightRecord)
 	// Failed is called when an agent ends by itself; nil: nobody asks.
@@ -97,6 +99,9 @@ func Agents(ctx context.Context, cfg ClusterConfig) error {
 		cancel()
 	case cfg.Ready != nil && ctx.Err() == nil:
 		cfg.Ready()
+	}
+	if cfg.Control != nil && err == nil {
+		go control(cfg.Control, c.obey)
 	}
 	if c == nil {
 		return err

@@ -109,9 +109,8 @@ func (r *recorder) record(b *solo.Board, bundles int) BoardRecord {
 	return out
 }
 
-// control answers one line a connection: record, power on, power off, cut PORT,
-// mend PORT, each with a line of JSON.
-func control(l net.Listener, board *solo.Live, rec *recorder, bundles int) {
+// control answers one line a connection with a line of JSON.
+func control(l net.Listener, obey func(line string) (answer any)) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -124,7 +123,7 @@ func control(l net.Listener, board *solo.Live, rec *recorder, bundles int) {
 			if err != nil {
 				return
 			}
-			_ = json.NewEncoder(c).Encode(obey(strings.TrimSpace(line), board, rec, bundles))
+			_ = json.NewEncoder(c).Encode(obey(strings.TrimSpace(line)))
 		}()
 	}
 }
@@ -133,6 +132,8 @@ type controlError struct {
 	Error string `json:"error"`
 }
 
+// obey does what a line asks of one board: record, power on, power off, cut PORT,
+// mend PORT.
 func obey(line string, board *solo.Live, rec *recorder, bundles int) (answer any) {
 	verb, arg, _ := strings.Cut(line, " ")
 	var do func(b *solo.Board) error
@@ -167,4 +168,17 @@ func obey(line string, board *solo.Live, rec *recorder, bundles int) (answer any
 		answer = rec.record(b, bundles)
 	})
 	return answer
+}
+
+// obey does what a line asks of a board of many: power on NODE, power off NODE.
+func (c *Cluster) obey(line string) (answer any) {
+	verb, arg, _ := strings.Cut(line, " ")
+	state, name, _ := strings.Cut(arg, " ")
+	node, known := c.cfg.Fabric.FindNode(name)
+	if verb != "power" || state != "on" && state != "off" || !known {
+		return controlError{fmt.Sprintf("%q: want power on NODE or power off NODE", line)}
+	}
+	board := c.device(node).board
+	_ = c.clock.Do(func(time.Duration) error { c.clock.World.SetSupply(board, state == "on"); return nil }) // it has no error
+	return BoardRecord{Powered: state == "on"}
 }
