@@ -161,7 +161,7 @@ func (b *alarmBook) device(d *member.Device) {
 	if !d.ID.IsSwitch() {
 		what, why = b.rings.Trouble(d.ID)
 	}
-	if what == "" && (d.Report == nil || len(d.Report.Alarms) == 0) {
+	if what == "" && (d.Report == nil || d.Report.Alarms == 0) {
 		return
 	}
 	place := fmt.Sprint(d.ID)
@@ -181,11 +181,12 @@ func (b *alarmBook) device(d *member.Device) {
 		}
 		b.stands(s, 0, 0)
 	}
-	if d.Report == nil {
+	if d.Report == nil || d.Report.Alarms == 0 {
 		return
 	}
-	for i := range d.Report.Alarms {
-		a := &d.Report.Alarms[i]
+	said := d.Report.Whole()
+	for i := range said.Alarms {
+		a := &said.Alarms[i]
 		at := fmt.Sprintf("%s/%d", place, a.Bundle)
 		if d.ID.IsSwitch() {
 			at = fmt.Sprintf("%s/%d", place, a.PortA)

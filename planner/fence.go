@@ -228,11 +228,15 @@ func (p *Planner) otherLayout() bool {
 	ours, others := 0, 0
 	for _, t := range p.tables() {
 		for i := range t.Devices {
-			if m := t.Devices[i].Report; m == nil || m.Layout == 0 {
+			m := t.Devices[i].Report
+			if m == nil {
 				continue
-			} else if m.Layout == p.j.Layout || slices.Contains(p.edits.layouts, m.Layout) {
+			}
+			switch layout := m.Scalars().Layout; {
+			case layout == 0:
+			case layout == p.j.Layout || slices.Contains(p.edits.layouts, layout):
 				ours++
-			} else {
+			default:
 				others++
 			}
 		}

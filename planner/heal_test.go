@@ -110,7 +110,7 @@ func TestEveryViewOfASwitchHeals(t *testing.T) {
 				w.publish(v, w.topics.Health(v.id), proto.TopicHealth, &proto.Health{Version: proto.Version, Node: v.id, Session: v.session, Seq: 1, Reported: v.seq})
 			}
 			w.run(time.Second)
-			if !d.Ready() || d.Session != v.session || d.Report.Seq != v.seq || d.Report.BypassSeq != v.byHand || d.Report.Mode != proto.ModeService || len(d.Report.Circuits) != len(v.light) {
+			if !d.Ready() || d.Session != v.session || d.Report.Seq != v.seq || d.Report.BypassSeq != v.byHand || d.Report.Mode != proto.ModeService || len(d.Report.Circuits()) != len(v.light) {
 				t.Errorf("held: session %d, %q, report %+v; it is session %d, report %d", d.Session, d.WhyNot(), d.Report, v.session, v.seq)
 			}
 			if s := w.p.CoreStatus(); s.Realised != s.Granted || s.Tuned != s.Circuits || !s.Quiet {

@@ -169,7 +169,9 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 	case proto.NounNode:
 		if d.ID.IsSwitch() {
 			s := d.Status()
-			s.Reported = d.Report
+			if d.Report != nil {
+				s.Reported = d.Report.Whole()
+			}
 			r.Nodes = []proto.NodeStatus{s}
 		} else {
 			p.rings.Answer(q, r)

@@ -37,9 +37,8 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	if l.Why == "" && hbd.Changing(p.rings) {
 		l.Why = "a generation is under way"
 	}
-	l.Hold = rollout.Hold{Session: m.Session, Wanted: d.Want.Gen, Generation: m.Generation, Plan: m.Plan, Mode: m.Mode, Moves: m.BypassSeq}
-	for i := range m.Bundles {
-		b := &m.Bundles[i]
+	l.Hold = rollout.Hold{Session: m.Session, Wanted: d.Want.Gen, Generation: m.Gen, Plan: m.Plan, Mode: m.Mode, Moves: m.BypassSeq}
+	for b := range m.Bundles {
 		l.Hold.Bundles = append(l.Hold.Bundles, rollout.Bundle{Path: b.Path, State: b.State, Calibration: b.Calibration})
 	}
 	hbd.Facing(p.rings, id, func(neighbour proto.NodeID, bundle proto.BundleID) {
@@ -47,10 +46,8 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 		if n == nil || n.Report == nil {
 			return
 		}
-		for i := range n.Report.Bundles {
-			if b := &n.Report.Bundles[i]; b.Bundle == bundle {
-				l.Hold.Beside = append(l.Hold.Beside, rollout.Beside{Node: neighbour, Session: n.Report.Session, Bundle: bundle, Losses: b.Flaps})
-			}
+		if b, ok := n.Report.Bundle(bundle); ok {
+			l.Hold.Beside = append(l.Hold.Beside, rollout.Beside{Node: neighbour, Session: n.Report.Session, Bundle: bundle, Losses: b.Flaps})
 		}
 	})
 	return l

@@ -42,7 +42,7 @@ func (c *Circuits) adopt() {
 		var from *switchView
 		for _, s := range c.switchesOf(at) {
 			v := &c.switches[s]
-			if m := v.Report; m != nil && m.Generation > 0 && (from == nil || m.Generation > from.Report.Generation) {
+			if m := v.Report; m != nil && m.Gen > 0 && (from == nil || m.Gen > from.Report.Gen) {
 				from = v
 			}
 		}
@@ -71,7 +71,7 @@ func (c *Circuits) mapFrom(v *switchView) crossMap {
 	d := c.bare(at)
 	ports := len(d.to)
 	in := make([]bool, ports)
-	for _, r := range v.Report.Circuits {
+	for _, r := range v.Report.Circuits() {
 		a, b := int(r.A), int(r.B)
 		if odd {
 			a, b = b, a
@@ -113,9 +113,9 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 	m := v.Report
 	carries := func() bool {
 		want := c.circuitsOf(s, c.maps[at])
-		return slices.EqualFunc(want, m.Circuits, func(a proto.Circuit, b proto.CircuitReport) bool { return a.A == b.A && a.B == b.B && a.Job == b.Job })
+		return slices.EqualFunc(want, m.Circuits(), func(a proto.Circuit, b proto.CircuitReport) bool { return a.A == b.A && a.B == b.B && a.Job == b.Job })
 	}
-	if m.Generation == 0 {
+	if m.Gen == 0 {
 		v.Unassigned = !carries()
 		return
 	}
@@ -123,7 +123,7 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 	for _, o := range c.switchesOf(at) {
 		alone = alone && (o == s || c.switches[o].Want.Gen == 0 && c.switches[o].Report == nil)
 	}
-	if alone && c.maps[at].equal(c.bare(at)) && len(m.Circuits) > 0 {
+	if alone && c.maps[at].equal(c.bare(at)) && len(m.Circuits()) > 0 {
 		c.maps[at] = c.mapFrom(v)
 		c.findJobs(at)
 		c.j.Persist(journal.Encode(mapKey(at), recordOf(c.maps[at])))
@@ -145,7 +145,7 @@ func forget(c *Circuits) {
 		v := &c.switches[s]
 		records = append(records, v.Forget())
 		if m := v.Report; m != nil {
-			c.gen = max(c.gen, m.Generation)
+			c.gen = max(c.gen, m.Gen)
 		}
 	}
 	for at := range c.maps {

@@ -88,7 +88,7 @@ func (c *Circuits) records() []journal.Record {
 		out = append(out, journal.Encode(keyStage, stage))
 	}
 	for i := range t.Parts {
-		out = append(out, member.Record(t.Parts[i].Device.ID, 0, member.Target{Decided: t.Decided, Payload: t.Parts[i].Payload}, false))
+		out = append(out, member.Record(t.Parts[i].Device.ID, 0, member.Target{Decided: &t.Decided, Payload: t.Parts[i].Payload}, false))
 	}
 	return out
 }
@@ -165,7 +165,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if d == nil {
 			return fmt.Errorf("no such switch")
 		}
-		_, err = d.Restore(raw)
+		_, err = c.table.Restore(d, raw)
 		c.gen, c.decided = max(c.gen, d.Want.Gen), max(c.decided, d.Want.Gen)
 		return err
 	}

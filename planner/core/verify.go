@@ -107,15 +107,15 @@ func (c *Circuits) stateOf(s int, x proto.Circuit) proto.PortState {
 }
 
 func (c *Circuits) reportOf(s int, a, b uint16) *proto.CircuitReport {
-	m := c.switches[s].Report
-	if m == nil {
+	if c.switches[s].Report == nil {
 		return nil
 	}
-	at, ok := slices.BinarySearchFunc(m.Circuits, a, func(r proto.CircuitReport, a uint16) int { return int(r.A) - int(a) })
-	if !ok || m.Circuits[at].B != b {
+	all := c.switches[s].Report.Circuits()
+	at, ok := slices.BinarySearchFunc(all, a, func(r proto.CircuitReport, a uint16) int { return int(r.A) - int(a) })
+	if !ok || all[at].B != b {
 		return nil
 	}
-	return &m.Circuits[at]
+	return &all[at]
 }
 
 // darkStage decides on a stage of which some circuits did not come up: where

@@ -18,10 +18,10 @@ func (h *Rings) adopt() {
 	latest := map[proto.RingID]member.Decided{}
 	for i := range h.nodes {
 		m := h.nodes[i].Report
-		if m == nil || m.Generation == 0 || m.Generation > h.gen {
+		if m == nil || m.Gen == 0 || m.Gen > h.gen {
 			continue
 		}
-		for _, a := range m.Rings {
+		for _, a := range m.Whole().Rings {
 			add := func(id proto.NodeID) {
 				if int(id) < len(h.nodes) && !slices.Contains(members[a.Ring], id) {
 					members[a.Ring] = append(members[a.Ring], id)
@@ -32,9 +32,8 @@ func (h *Rings) adopt() {
 			for _, c := range slices.Concat(a.Left, a.Right) {
 				add(c.Peer)
 			}
-			d := member.Decided{Term: m.Term, Gen: m.Generation, Plan: m.Plan}
-			if old := latest[a.Ring]; d.Term > old.Term || d.Term == old.Term && d.Gen > old.Gen {
-				latest[a.Ring] = d
+			if old := latest[a.Ring]; m.Term > old.Term || m.Term == old.Term && m.Gen > old.Gen {
+				latest[a.Ring] = *m.Decided
 			}
 		}
 	}
@@ -58,9 +57,10 @@ func (h *Rings) adopt() {
 		h.rings = append(h.rings, r)
 		h.nextRing, h.gen = max(h.nextRing, id+1), max(h.gen, r.Gen)
 		records = append(records, journal.Encode(ringKey(id), r.record(r.Decided)))
+		decided := r.Decided
 		for _, n := range nodes {
 			h.place(n, id)
-			h.nodes[n].Want = member.Target{Decided: r.Decided}
+			h.nodes[n].Want = member.Target{Decided: &decided}
 		}
 	}
 	for i := range h.nodes {
@@ -70,9 +70,9 @@ func (h *Rings) adopt() {
 			if m != nil {
 				n.readSides(h.j.Now)
 			}
-		case m != nil && m.Generation != 0 && m.Generation <= h.gen && len(m.Rings) == 0:
+		case m != nil && m.Gen != 0 && m.Gen <= h.gen && len(m.Whole().Rings) == 0:
 			n.Adopt()
-			h.gen = max(h.gen, m.Generation)
+			h.gen = max(h.gen, m.Gen)
 		default:
 			if m != nil {
 				h.unassign(n)
@@ -95,8 +95,10 @@ func (h *Rings) adopt() {
 func (p *placement) foundGeneration() (highest proto.Generation) {
 	var all []proto.Generation
 	for i := range p.nodes {
-		if m := p.nodes[i].Report; m != nil && max(m.Generation, m.StagedGeneration) > 0 {
-			all = append(all, max(m.Generation, m.StagedGeneration))
+		if m := p.nodes[i].Report; m != nil {
+			if g := max(m.Gen, m.Scalars().StagedGeneration); g > 0 {
+				all = append(all, g)
+			}
 		}
 	}
 	slices.Sort(all)
@@ -131,8 +133,8 @@ func (p *placement) inOrder(nodes []proto.NodeID) []proto.NodeID {
 func (p *placement) mayClose(id proto.RingID, nodes []proto.NodeID) error {
 	open := func(n proto.NodeID, s proto.Side) bool {
 		if m := p.nodes[n].Report; m != nil {
-			for i := range m.Rings {
-				if a := &m.Rings[i]; a.Ring == id {
+			for _, a := range m.Whole().Rings {
+				if a.Ring == id {
 					return len([2][]proto.Candidate{a.Left, a.Right}[s]) == 0
 				}
 			}
@@ -172,7 +174,7 @@ func forget(h *Rings) {
 		records = append(records, journal.Record{Key: drainKey(d.node)})
 	}
 	for _, id := range h.drains.holds.list {
-		h.nodes[id].hold = nil
+		h.nodes[id].own().hold = nil
 		records = append(records, journal.Record{Key: holdKey(id)})
 	}
 	for i := range h.nodes {
@@ -181,7 +183,7 @@ func forget(h *Rings) {
 		h.place(n.ID, 0)
 		n.loss, n.stray = [2]lossView{}, false
 		if m := n.Report; m != nil {
-			h.gen = max(h.gen, m.Generation)
+			h.gen = max(h.gen, m.Gen)
 		}
 	}
 	h.rings, h.drains.list, h.drains.holds.list, h.marked, h.strays, h.stage = nil, nil, nil, nil, nil, nil

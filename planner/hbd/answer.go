@@ -16,14 +16,11 @@ func (h *Rings) Request(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 		return nil
 	}
 	n := &h.nodes[q.Node]
-	if n.Report == nil || len(n.Report.Rings) == 0 {
+	if n.Report == nil || len(n.Report.Whole().Rings) == 0 {
 		return refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: "a node in a ring", Reason: fmt.Sprintf("node %d reports no ring", n.ID)})
 	}
 	c := proto.Command{Verb: proto.VerbRequest, Side: q.Side, Request: q.Request, Path: proto.Loopback}
-	list := n.Report.Rings[0].Left
-	if q.Side == proto.Right {
-		list = n.Report.Rings[0].Right
-	}
+	list := candidates(n.Report.Whole(), q.Side)
 	switch {
 	case q.Peer != nil:
 		k := slices.IndexFunc(list, func(x proto.Candidate) bool { return x.Peer == *q.Peer })
@@ -97,7 +94,9 @@ func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 		p.nodesPage(q, r)
 	case proto.NounNode:
 		s := p.status(q.Node)
-		s.Reported = p.nodes[q.Node].Report
+		if m := p.nodes[q.Node].Report; m != nil {
+			s.Reported = m.Whole()
+		}
 		r.Nodes = []proto.NodeStatus{s}
 	case proto.NounRings:
 		p.ringsPage(q, r)

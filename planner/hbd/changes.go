@@ -134,8 +134,9 @@ func (p *placement) cell(id proto.NodeID) Cell {
 		}
 		c.Side[s], c.Peer[s] = r.light(at, s)
 	}
-	for i := range n.Report.Sides {
-		if b := n.sideBundle(&n.Report.Sides[i]); b >= 0 {
+	said := n.Report.Whole()
+	for i := range said.Sides {
+		if b := sideBundle(said, &said.Sides[i]); b >= 0 {
 			c.Deficit = max(c.Deficit, n.deficit(proto.BundleID(b)))
 		}
 	}
@@ -185,10 +186,8 @@ func (n *node) drawn() Standing {
 
 // deficit is by how much a bundle's light is below what is expected of it.
 func (n *node) deficit(b proto.BundleID) int32 {
-	for i := range n.Report.Bundles {
-		if x := &n.Report.Bundles[i]; x.Bundle == b && x.Measured != proto.NoPower && x.Expected != proto.NoPower {
-			return max(0, int32(x.Expected-x.Measured))
-		}
+	if x, ok := n.Report.Bundle(b); ok && x.Measured != proto.NoPower && x.Expected != proto.NoPower {
+		return max(0, int32(x.Expected-x.Measured))
 	}
 	return 0
 }

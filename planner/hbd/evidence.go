@@ -103,7 +103,7 @@ func (e *evidence) die(r *ringView, n *node, first, end int) {
 	if n.Online() {
 		what = "does not answer"
 	}
-	n.reason = "dead: its agent " + what + " and " + by
+	n.because("dead: its agent " + what + " and " + by)
 	e.j.Note(journal.Warn, "node is dead", journal.Note{Rule: "dead", Node: int64(n.ID), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost, Text: n.reason})
 	e.markNode(n)
 	e.replan(debounce)

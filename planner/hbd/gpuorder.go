@@ -86,10 +86,8 @@ func (r *ringView) beside(g proto.RingGPU, right bool) (next proto.RingGPU, from
 // has its light.
 func (n *node) litPath(b proto.BundleID) (proto.Path, bool) {
 	if n.Report != nil {
-		for i := range n.Report.Bundles {
-			if x := &n.Report.Bundles[i]; x.Bundle == b {
-				return x.Path, x.State == proto.Tuned
-			}
+		if x, ok := n.Report.Bundle(b); ok {
+			return x.Path, x.State == proto.Tuned
 		}
 	}
 	return proto.Loopback, false

@@ -155,7 +155,7 @@ func growth(t *testing.T, nodes, spares int, timed bool) grown {
 				shine(p, p.ring(r.id))
 			}
 			for _, id := range q.idle {
-				p.nodes[id].Report = &proto.Reported{Node: id, Session: 1, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan}
+				report(p, &proto.Reported{Node: id, Session: 1, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 			}
 			p.j.Now += 2 * time.Second
 			clock(p.Resend)

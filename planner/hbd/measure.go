@@ -123,14 +123,13 @@ func CountNodes(h *Rings, out []NodeCensus, linkSince time.Duration) []NodeCensu
 		n := &h.nodes[i]
 		c := NodeCensus{Node: n.ID, Ring: n.Group, Online: n.Online(), Usable: n.usable() && n.Ready(), Silent: h.table.Mute(n.Device, linkSince)}
 		if m := n.Report; m != nil {
-			c.Bypasses, c.Refused, c.Alarms = m.BypassSeq, m.RefusedMessages, int16(len(m.Alarms))
-			for k := range m.Sides {
-				if s := &m.Sides[k]; s.State == proto.SideWork && int(s.Current) != int(s.Working) {
+			c.Bypasses, c.Refused, c.Alarms = m.BypassSeq, m.Scalars().RefusedMessages, int16(m.Alarms)
+			for s := range m.Sides {
+				if s.State == proto.SideWork && int(s.Current) != int(s.Working) {
 					c.Bypassed++
 				}
 			}
-			for k := range m.Bundles {
-				b := &m.Bundles[k]
+			for b := range m.Bundles {
 				c.Flaps += uint64(b.Flaps)
 				if margin, ok := b.Margin(); ok {
 					c.Known |= 1 << b.Bundle

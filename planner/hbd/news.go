@@ -18,13 +18,13 @@ func (h *Rings) News(x member.News) {
 		if !x.Again {
 			// Who speaks is not dead, and what was seen on its fibres is over.
 			h.revive(n, "a new birth")
-			n.probe.open = false
+			n.heard()
 			h.cuts.forget(h.order, n.ID)
 			h.reads(n.ID)
 			h.unseen(n)
 		}
 		if n.probe.open {
-			n.probe.open = false
+			n.heard()
 			h.revive(n, "it answers")
 		}
 	case member.Gone:
@@ -36,7 +36,7 @@ func (h *Rings) News(x member.News) {
 		// A sign that it lives now, not one that it sent before it was asked.
 		answered := n.probe.open && x.Ack.Corr == n.probe.corr
 		if answered {
-			n.probe.open = false
+			n.heard()
 			h.revive(n, "it answers")
 		}
 		if answered || x.Broke {
@@ -59,7 +59,8 @@ func (h *Rings) News(x member.News) {
 
 func (h *Rings) revive(n *node, why string) {
 	if n.dead {
-		n.dead, n.reason = false, ""
+		n.dead = false
+		n.because("")
 		h.j.Note(journal.Info, "node is back", journal.Note{Rule: "presence", Node: int64(n.ID), Ring: n.Group, Text: why})
 	}
 }
@@ -72,7 +73,7 @@ func (h *Rings) reported(n *node, first bool) {
 	}
 	n.bypass = max(n.bypass, m.BypassSeq)
 	if !h.fresh {
-		h.gen = max(h.gen, m.Generation, m.StagedGeneration) // else adopt looks at all of them
+		h.gen = max(h.gen, m.Gen, m.Scalars().StagedGeneration) // else adopt looks at all of them
 	}
 	if n.Refusal.Code != proto.OK && over(&n.Refusal, m) {
 		n.Refused(member.Refusal{})
@@ -88,7 +89,8 @@ func (h *Rings) reported(n *node, first bool) {
 	case out != n.said.out:
 		h.say(n, out, m.Mode, 0)
 	case out: // for another reason, it may be
-		n.said.mode, n.reason = m.Mode, outReason(m.Mode)
+		n.said.mode = m.Mode
+		n.because(outReason(m.Mode))
 	}
 	if n.Want.Gen == 0 && !h.fresh {
 		h.unassign(n)
@@ -139,11 +141,11 @@ func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 	}
 	rules := map[proto.Mode]string{proto.ModeHostDown: "host_fault", proto.ModeIsolated: "own_fault", proto.ModeDrained: "drained"}
 	if !out {
-		n.reason = ""
+		n.because("")
 		h.j.Note(journal.Info, "node recovered", journal.Note{Rule: "returned", Node: int64(n.ID), Ring: n.Group, Text: "reported by the node, which was: " + was})
 		return
 	}
-	n.reason = outReason(mode)
+	n.because(outReason(mode))
 	h.j.Note(journal.Warn, "node is out of service", journal.Note{Rule: rules[mode], Node: int64(n.ID), Ring: n.Group, Text: n.reason})
 }
 
@@ -189,7 +191,7 @@ func (h *Rings) judge(n *node) {
 		return
 	}
 	// An adopted target has no bytes to send again.
-	if n.Want.Term != h.j.Term || n.Want.Payload == nil || n.Beyond() || n.Group == 0 && n.Want.Decided != h.idleDecision {
+	if n.Want.Term != h.j.Term || n.Want.Payload == nil || n.Beyond() || n.Group == 0 && *n.Want.Decided != h.idleDecision {
 		h.renew(n, fmt.Sprintf("node %d is not at generation %d, which is of another term or planner", n.ID, n.Want.Gen))
 	}
 }

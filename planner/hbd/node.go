@@ -2,7 +2,6 @@ package hbd
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"ringlight/planner/member"
@@ -12,20 +11,42 @@ import (
 // node is what the rings know of one node; Group is its ring.
 type node struct {
 	*member.Device
-	hold    *hold // stays out by an operator's word, nil: it may be in
-	leaving bool  // is being drained
-	stray   bool  // is on the list of those to be told where they stand
-	dead    bool  // concluded from its neighbours
+	*plight      // read at will; own gives the one to write
+	leaving bool // is being drained
+	stray   bool // is on the list of those to be told where they stand
+	dead    bool // concluded from its neighbours
 
 	bypass uint64      // the highest bypass count that it told of
 	loss   [2]lossView // by side
 	said   saidFault
+	health []reading
+}
+
+// plight is what most nodes never have: all of those share noPlight.
+type plight struct {
+	hold   *hold // stays out by an operator's word, nil: it may be in
 	probe  probe
 	reason string // why it is dead or out of service, for people
 	// Why no ring can be built with what it measured of its optics, "" when one
 	// can: all members would refuse the plan, and none of them is to blame.
 	unmeasured string
-	health     []reading
+}
+
+var noPlight = new(plight)
+
+// own gives the node a plight of its own, to be written.
+func (n *node) own() *plight {
+	if n.plight == noPlight {
+		n.plight = new(plight)
+	}
+	return n.plight
+}
+
+// because sets why it is dead or out of service, "" when it is neither.
+func (n *node) because(reason string) {
+	if n.reason != reason {
+		n.own().reason = reason
+	}
 }
 
 // lossView is whether a side is off its planned candidate and still looking
@@ -78,7 +99,7 @@ func (n *node) whyNot() string {
 
 // envelope is what the node has measured, the default board's when it has not.
 func (n *node) envelope() proto.Envelope {
-	for _, m := range [2]proto.Envelope{n.Report.Measured, n.Birth.Measured} {
+	for _, m := range [2]proto.Envelope{n.Report.Scalars().Measured, n.Birth.Measured} {
 		if m != (proto.Envelope{}) {
 			return m
 		}
@@ -89,13 +110,14 @@ func (n *node) envelope() proto.Envelope {
 // measured looks at what the node's last report says of its optics, and whether
 // that is news.
 func (n *node) measured() (news bool) {
-	was := n.unmeasured
-	n.unmeasured = ""
-	e := n.envelope()
+	was, is, e := n.unmeasured, "", n.envelope()
 	if err := e.Usable(); err != nil {
-		n.unmeasured = fmt.Sprintf("no ring can be built with its measured times: %s is %s, want %s; calibrate its bundles", err.Field, err.Reason, err.Limit)
+		is = fmt.Sprintf("no ring can be built with its measured times: %s is %s, want %s; calibrate its bundles", err.Field, err.Reason, err.Limit)
 	}
-	return n.unmeasured != was
+	if is != was {
+		n.own().unmeasured = is
+	}
+	return is != was
 }
 
 // fresh reports whether the node's bypass count is known as of the last event
@@ -112,7 +134,7 @@ func (n *node) flags() flags { return flagsOf(n.usable(), n.Standing()) }
 func flagsOf(usable bool, s member.Standing) flags { return flags{usable, s.Ready, s.Unassigned} }
 
 // over reports whether a new report takes away what was refused.
-func over(r *member.Refusal, m *proto.Reported) bool {
+func over(r *member.Refusal, m *member.Report) bool {
 	switch r.Code {
 	case proto.Conflict:
 		return m.BypassSeq > r.BypassSeq
@@ -125,13 +147,13 @@ func over(r *member.Refusal, m *proto.Reported) bool {
 }
 
 // calibrationsOf names the set of calibrations in a report.
-func calibrationsOf(m *proto.Reported) proto.Digest {
+func calibrationsOf(m *member.Report) proto.Digest {
 	if m == nil {
 		return proto.Digest{}
 	}
 	var raw []byte
-	for i := range m.Bundles {
-		raw = append(raw, m.Bundles[i].Calibration[:]...)
+	for b := range m.Bundles {
+		raw = append(raw, b.Calibration[:]...)
 	}
 	return proto.DigestOf(raw)
 }
@@ -140,11 +162,10 @@ func calibrationsOf(m *proto.Reported) proto.Digest {
 // stays.
 func (n *node) readSides(now time.Duration) {
 	m := n.Report
-	if m.Generation != n.Want.Gen || m.Term != n.Want.Term {
+	if m.Gen != n.Want.Gen || m.Term != n.Want.Term {
 		return
 	}
-	for i := range m.Sides {
-		s := &m.Sides[i]
+	for s := range m.Sides {
 		if s.Side > proto.Right || n.loss[s.Side].seq > m.LastEvent {
 			continue
 		}
@@ -191,8 +212,8 @@ func (n *node) settled() bool {
 	if n.Events.Moved > n.Report.LastEvent {
 		return !n.loss[proto.Left].moving && !n.loss[proto.Right].moving
 	}
-	for i := range n.Report.Sides {
-		switch n.Report.Sides[i].State {
+	for s := range n.Report.Sides {
+		switch s.State {
 		case proto.SideSwitch, proto.SideListen, proto.SideClosing:
 			return false
 		}
@@ -203,9 +224,12 @@ func (n *node) settled() bool {
 // held: an operator's request, not its light, keeps a side of the node where
 // it is.
 func (n *node) held() bool {
-	return slices.ContainsFunc(n.Report.Sides, func(s proto.SideReport) bool {
-		return s.Request >= proto.ForcedSwitch || s.Request == proto.ManualSwitch && s.State == proto.SideWork
-	})
+	for s := range n.Report.Sides {
+		if s.Request >= proto.ForcedSwitch || s.Request == proto.ManualSwitch && s.State == proto.SideWork {
+			return true
+		}
+	}
+	return false
 }
 
 // suspect: offline, deaf to a probe, or already known to be out, so that its
@@ -225,8 +249,8 @@ func (n *node) mayUndrain() *proto.Error {
 	if !n.drained() {
 		return &proto.Error{Code: proto.Invalid, Field: "node", Limit: "a drained node", Reason: fmt.Sprintf("node %d is not drained", n.ID)}
 	}
-	for i := range n.Report.Bundles {
-		if b := &n.Report.Bundles[i]; b.State == proto.Failed || b.Path == proto.Loopback && b.State != proto.Tuned {
+	for b := range n.Report.Bundles {
+		if b.State == proto.Failed || b.Path == proto.Loopback && b.State != proto.Tuned {
 			return &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Limit: "light on every bundle",
 				Reason: fmt.Sprintf("bundle %d of node %d is on %s, %s", b.Bundle, n.ID, b.Path, b.State)}
 		}
@@ -239,7 +263,7 @@ func (n *node) status() proto.NodeStatus {
 	s := proto.NodeStatus{Node: n.ID, Online: n.Online(), Ring: n.Group, Want: n.Want.Gen, Reason: n.whyNot(), Drain: n.hold.note()}
 	s.Usable = n.usable() && n.Ready() && n.hold == nil
 	if n.Report != nil {
-		s.Mode, s.Generation = n.Report.Mode, n.Report.Generation
+		s.Mode, s.Generation = n.Report.Mode, n.Report.Gen
 	}
 	if n.said.out {
 		s.Mode = n.said.mode

@@ -28,6 +28,9 @@ type placement struct {
 
 func newPlacement(fab *fabric.Fabric) *placement {
 	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), kept: map[proto.NodeID]string{}, moved: map[string]bool{}, grown: fab.Nodes, changes: changes{touched: make([]bool, fab.Nodes)}}
+	for i := range p.nodes {
+		p.nodes[i].plight = noPlight
+	}
 	p.resize()
 	return p
 }

@@ -36,6 +36,13 @@ type probe struct {
 // deaf: it was probed and has not answered in time.
 func (n *node) deaf() bool { return n.probe.open && n.probe.due == journal.Never }
 
+// heard: no answer of it is waited for any more.
+func (n *node) heard() {
+	if n.probe.open {
+		n.own().probe.open = false
+	}
+}
+
 // probes are the questions under way.
 type probes struct {
 	j    *journal.Journal
@@ -48,7 +55,7 @@ func (p *probes) ask(n *node, since time.Duration) {
 	if !n.Online() || !n.usable() || n.probe.open || n.probe.at >= since || !p.j.LinkUp || n.Session == 0 {
 		return
 	}
-	n.probe = probe{open: true, at: p.j.Now, due: p.j.Now + probeWait, corr: p.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbReannounce})}
+	n.own().probe = probe{open: true, at: p.j.Now, due: p.j.Now + probeWait, corr: p.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbReannounce})}
 	p.open = append(p.open, n)
 	p.at = min(p.at, n.probe.due)
 }
@@ -61,10 +68,10 @@ func (p *probes) due() (deaf []*node) {
 	late := p.j.Now > p.at+probeGrace/2
 	p.at = journal.Never
 	p.open = slices.DeleteFunc(p.open, func(n *node) bool {
-		x := &n.probe
-		switch {
-		case !x.open:
+		if !n.probe.open {
 			return true
+		}
+		switch x := &n.own().probe; {
 		case p.j.Now >= x.due && late && !x.grace:
 			x.grace, x.due = true, p.j.Now+probeGrace
 		case p.j.Now >= x.due:
@@ -72,7 +79,7 @@ func (p *probes) due() (deaf []*node) {
 			deaf = append(deaf, n)
 			return true
 		}
-		p.at = min(p.at, x.due)
+		p.at = min(p.at, n.probe.due)
 		return false
 	})
 	return deaf
@@ -81,7 +88,7 @@ func (p *probes) due() (deaf []*node) {
 // forget drops questions whose answers may be lost with a link.
 func (p *probes) forget() {
 	for _, n := range p.open {
-		n.probe.open = false
+		n.heard()
 	}
 	p.open, p.at = p.open[:0], journal.Never
 }

@@ -145,9 +145,9 @@ func fibresInUse(h *Rings, r *ringView, to *fabric.Fabric, add func(string, ...a
 		if !n.At(r.Decided) {
 			continue
 		}
-		for i := range n.Report.Sides {
-			s := &n.Report.Sides[i]
-			if list := n.candidates(s.Side); s.Current >= 0 && int(s.Current) < len(list) && int(s.Current) != int(s.Working) {
+		said := n.Report.Whole()
+		for _, s := range said.Sides {
+			if list := candidates(said, s.Side); s.Current >= 0 && int(s.Current) < len(list) && int(s.Current) != int(s.Working) {
 				keep(fabric.Port{Node: id, Bundle: list[s.Current].Bundle, Path: list[s.Current].Path})
 			}
 		}
@@ -158,8 +158,8 @@ func fibresInUse(h *Rings, r *ringView, to *fabric.Fabric, add func(string, ...a
 func bundlesThere(h *Rings, to *fabric.Fabric, add func(string, ...any)) {
 	for i := range h.nodes {
 		n := &h.nodes[i]
-		if i < to.Nodes && n.Report != nil && len(n.Report.Bundles) < to.Bundles {
-			add("node %d has %d bundles of transceivers, %d are wanted", n.ID, len(n.Report.Bundles), to.Bundles)
+		if i < to.Nodes && n.Report != nil && len(n.Report.Whole().Bundles) < to.Bundles {
+			add("node %d has %d bundles of transceivers, %d are wanted", n.ID, len(n.Report.Whole().Bundles), to.Bundles)
 		}
 	}
 }
@@ -179,10 +179,14 @@ func Retold(h *Rings, to *fabric.Fabric, ends []proto.RingID) (count uint32) {
 // outdated: a member holds other candidates or times than a placement would
 // give it now.
 func outdated(h *Rings, n *node, r *ringView, p *placement) bool {
-	if n.Report == nil || len(n.Report.Rings) == 0 || n.Report.Rings[0].Ring != r.id {
+	if n.Report == nil {
 		return false
 	}
-	is, at := &n.Report.Rings[0], slices.Index(r.nodes, n.ID)
+	said := n.Report.Whole()
+	if len(said.Rings) == 0 || said.Rings[0].Ring != r.id {
+		return false
+	}
+	is, at := &said.Rings[0], slices.Index(r.nodes, n.ID)
 	return !slices.Equal(is.Left, p.candidates(r.nodes, at, -1, h.broken)) || !slices.Equal(is.Right, p.candidates(r.nodes, at, +1, h.broken)) ||
 		is.HoldOffMicros != uint32(p.fab.HoldOffUS) || is.WaitToRestoreMillis != uint32(p.fab.WaitToRestoreMS) || is.Policy != policyOf(p.fab)
 }
@@ -190,7 +194,7 @@ func outdated(h *Rings, n *node, r *ringView, p *placement) bool {
 // update tells the ring of a node again that was planned from another
 // description and would be planned otherwise from this one.
 func update(h *Rings, n *node) {
-	if n.Report.Layout == 0 || n.Report.Layout == h.j.Layout {
+	if layout := n.Report.Scalars().Layout; layout == 0 || layout == h.j.Layout {
 		return
 	}
 	if r := h.ring(n.Group); r != nil && !r.renew && n.At(r.Decided) && outdated(h, n, r, h.placement) {
@@ -202,18 +206,22 @@ func update(h *Rings, n *node) {
 // for its light.
 func Idle(h *Rings, id proto.NodeID) bool {
 	n := &h.nodes[id]
-	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Report.Rings) == 0 && n.Ready() && !n.Pending() && n.able()
+	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Report.Whole().Rings) == 0 && n.Ready() && !n.Pending() && n.able()
 }
 
 // Looks: a node is there, in a ring, and the port is none that the ring goes over,
 // in use or in reserve: light that comes there changes nothing.
 func Looks(h *Rings, at fabric.Port) bool {
 	n := &h.nodes[at.Node]
-	if !n.Online() || n.Session == 0 || n.Report == nil || len(n.Report.Rings) == 0 || n.Pending() || n.Report.Mode != proto.ModeService || int(at.Bundle) >= len(n.Report.Bundles) {
+	if !n.Online() || n.Session == 0 || n.Report == nil || n.Pending() || n.Report.Mode != proto.ModeService {
+		return false
+	}
+	said := n.Report.Whole()
+	if len(said.Rings) == 0 || int(at.Bundle) >= len(said.Bundles) {
 		return false
 	}
 	way := func(c proto.Candidate) bool { return c.Bundle == at.Bundle && c.Path == at.Path }
-	return !slices.ContainsFunc(n.Report.Rings[0].Left, way) && !slices.ContainsFunc(n.Report.Rings[0].Right, way) && n.Report.Bundles[at.Bundle].Path != at.Path
+	return !slices.ContainsFunc(said.Rings[0].Left, way) && !slices.ContainsFunc(said.Rings[0].Right, way) && said.Bundles[at.Bundle].Path != at.Path
 }
 
 // Resting: no generation and no drain is under way, so that the description
@@ -254,7 +262,10 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 	for i := range p.nodes {
 		if i < len(was.nodes) {
 			p.nodes[i] = was.nodes[i]
-			p.nodes[i].probe, p.nodes[i].stray = probe{}, false
+			p.nodes[i].stray = false
+			if p.nodes[i].probe != (probe{}) {
+				p.nodes[i].own().probe = probe{}
+			}
 		}
 		p.nodes[i].Device = &h.table.Devices[i]
 	}

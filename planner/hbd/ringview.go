@@ -54,12 +54,8 @@ func (r *ringView) side(at int, s proto.Side) bool {
 	if !ok || !n.At(r.Decided) {
 		return false
 	}
-	for i := range n.Report.Bundles {
-		if b := &n.Report.Bundles[i]; b.Bundle == link.Local.Bundle {
-			return b.Path == link.Local.Path && b.State == proto.Tuned && n.loss[s].seq <= n.Report.LastEvent
-		}
-	}
-	return false
+	b, ok := n.Report.Bundle(link.Local.Bundle)
+	return ok && b.Path == link.Local.Path && b.State == proto.Tuned && n.loss[s].seq <= n.Report.LastEvent
 }
 
 // confirmed reports whether both ends of the link behind member at are tuned.
@@ -123,8 +119,8 @@ func (r *ringView) bypassed() bool {
 		if !n.At(r.Decided) {
 			continue
 		}
-		for i := range n.Report.Sides {
-			if s := &n.Report.Sides[i]; s.State == proto.SideWork && int(s.Current) != int(s.Working) {
+		for s := range n.Report.Sides {
+			if s.State == proto.SideWork && int(s.Current) != int(s.Working) {
 				return true
 			}
 		}
@@ -180,7 +176,7 @@ func (r *ringView) unmissed(id proto.NodeID) bool {
 // off its planned candidate.
 func (r *ringView) lost(at int, s proto.Side) bool {
 	n := r.at(at)
-	return n.Want.Decided == r.Decided && n.loss[s].lost
+	return *n.Want.Decided == r.Decided && n.loss[s].lost
 }
 
 // off: a member that is well has left the planned link on one side and has
@@ -213,7 +209,7 @@ func (r *ringView) doubted(at int) bool {
 	}
 	for other := max(0, at-r.pl.fab.K); other <= min(len(r.nodes)-1, at+r.pl.fab.K); other++ {
 		n := r.at(other)
-		if other == at || n.Want.Decided != r.Decided || n.suspect() {
+		if other == at || *n.Want.Decided != r.Decided || n.suspect() {
 			continue
 		}
 		for _, l := range n.loss {
@@ -297,12 +293,10 @@ func (n *node) end(p fabric.Port) proto.JointEnd {
 	if n.Report == nil {
 		return e
 	}
-	for i := range n.Report.Bundles {
-		if b := &n.Report.Bundles[i]; b.Bundle == p.Bundle {
-			e.Losses = b.Flaps
-			if b.Path == p.Path {
-				e.State, e.Measured, e.Expected = b.State, b.Measured, b.Expected
-			}
+	if b, ok := n.Report.Bundle(p.Bundle); ok {
+		e.Losses = b.Flaps
+		if b.Path == p.Path {
+			e.State, e.Measured, e.Expected = b.State, b.Measured, b.Expected
 		}
 	}
 	return e

@@ -44,7 +44,7 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 		p.nextRing++
 		p.enter(r, d)
 		for _, id := range g.Nodes {
-			p.nodes[id].Want = member.Target{Decided: d, Payload: []byte{1}}
+			p.nodes[id].Want = member.Target{Decided: &r.Decided, Payload: []byte{1}}
 		}
 		shine(p, r)
 	}
@@ -55,6 +55,12 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 	}
 	j.End()
 	return p
+}
+
+// report lets a node say something of which nothing follows.
+func report(p *Rings, m *proto.Reported) {
+	d := p.nodes[m.Node].Device
+	d.Report = p.table.Keep(d, m)
 }
 
 // shine lets the members of a ring report its generation, with light.
@@ -68,7 +74,7 @@ func shine(p *Rings, r *ringView) {
 				}
 			}
 		}
-		p.nodes[id].Report = m
+		report(p, m)
 	}
 }
 
@@ -83,7 +89,7 @@ func commit(p *Rings, q *proposal) {
 		shine(p, p.ring(r.id))
 	}
 	for _, id := range q.idle {
-		p.nodes[id].Report = &proto.Reported{Node: id, Session: 1, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan}
+		report(p, &proto.Reported{Node: id, Session: 1, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 	}
 	p.j.End()
 }

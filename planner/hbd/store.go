@@ -87,7 +87,7 @@ func (h *Rings) Restore(prefix, rest string, raw []byte) error {
 		if err != nil {
 			return err
 		}
-		ring, err := n.Restore(raw)
+		ring, err := h.table.Restore(n.Device, raw)
 		h.place(n.ID, ring)
 		if n.Unassigned {
 			h.unassign(n)

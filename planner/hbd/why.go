@@ -42,32 +42,33 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 	if n.Report == nil {
 		return out
 	}
-	for i := range n.Report.Sides {
-		s := &n.Report.Sides[i]
-		if bundle >= 0 && n.sideBundle(s) != bundle && !n.bansOn(s, bundle) {
+	said := n.Report.Whole()
+	for i := range said.Sides {
+		s := &said.Sides[i]
+		if bundle >= 0 && sideBundle(said, s) != bundle && !bansOn(said, s, bundle) {
 			continue
 		}
-		for _, text := range n.sideFacts(s, h.j.Now) {
+		for _, text := range n.sideFacts(said, s, h.j.Now) {
 			out = append(out, fact(-1, "side", text))
 		}
 	}
-	for i := range n.Report.Bundles {
-		b := &n.Report.Bundles[i]
+	for i := range said.Bundles {
+		b := &said.Bundles[i]
 		if bundle >= 0 && int16(b.Bundle) != bundle {
 			continue
 		}
 		line := fact(int16(b.Bundle), "bundle", fmt.Sprintf("%s, %s, %s so far", b.Path, b.State, proto.Count(int(b.Flaps), "loss")))
 		line.Cause, line.Measured, line.Expected = b.Cause, b.Measured, b.Expected
 		out = append(out, line)
-		if text := n.Report.Holding(b); text != "" {
+		if text := said.Holding(b); text != "" {
 			out = append(out, fact(int16(b.Bundle), "drift", text))
 		}
 		if text := n.healthOf(b.Bundle, h.j.Now); text != "" {
 			out = append(out, fact(int16(b.Bundle), "health", text))
 		}
 	}
-	for i := range n.Report.Alarms {
-		a := &n.Report.Alarms[i]
+	for i := range said.Alarms {
+		a := &said.Alarms[i]
 		out = append(out, fact(int16(a.Bundle), "alarm", a.Kind.Words()+", "+strings.ToLower(a.Severity.String())+": "+a.Text))
 	}
 	return out
@@ -124,34 +125,27 @@ func (r *ringView) waitsFor() string {
 }
 
 // sideBundle is the bundle that a side uses, -1 when it uses none.
-func (n *node) sideBundle(s *proto.SideReport) int16 {
-	if len(n.Report.Rings) == 0 || s.Current < 0 {
-		return -1
+func sideBundle(m *proto.Reported, s *proto.SideReport) int16 {
+	if list := candidates(m, s.Side); s.Current >= 0 && int(s.Current) < len(list) {
+		return int16(list[s.Current].Bundle)
 	}
-	list := n.Report.Rings[0].Left
-	if s.Side == proto.Right {
-		list = n.Report.Rings[0].Right
-	}
-	if int(s.Current) >= len(list) {
-		return -1
-	}
-	return int16(list[s.Current].Bundle)
+	return -1
 }
 
 // candidates are those of a side, as the node has applied them.
-func (n *node) candidates(side proto.Side) []proto.Candidate {
+func candidates(m *proto.Reported, side proto.Side) []proto.Candidate {
 	switch {
-	case len(n.Report.Rings) == 0:
+	case len(m.Rings) == 0:
 		return nil
 	case side == proto.Right:
-		return n.Report.Rings[0].Right
+		return m.Rings[0].Right
 	}
-	return n.Report.Rings[0].Left
+	return m.Rings[0].Left
 }
 
 // bansOn: some banned candidate of the side goes over the bundle.
-func (n *node) bansOn(s *proto.SideReport, bundle int16) bool {
-	for k, c := range n.candidates(s.Side) {
+func bansOn(m *proto.Reported, s *proto.SideReport, bundle int16) bool {
+	for k, c := range candidates(m, s.Side) {
 		if s.Banned&(1<<k) != 0 && int16(c.Bundle) == bundle {
 			return true
 		}
@@ -161,8 +155,8 @@ func (n *node) bansOn(s *proto.SideReport, bundle int16) bool {
 
 // sideFacts says where a side stands, what keeps it there, which candidates
 // it may not use, and what it waits for.
-func (n *node) sideFacts(s *proto.SideReport, now time.Duration) []string {
-	list := n.candidates(s.Side)
+func (n *node) sideFacts(m *proto.Reported, s *proto.SideReport, now time.Duration) []string {
+	list := candidates(m, s.Side)
 	name := func(k int) string {
 		if k < 0 || k >= len(list) {
 			return "none"

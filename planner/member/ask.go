@@ -131,7 +131,7 @@ func (t *Table) Health(d *Device, m *proto.Health) {
 // life is one life of a device: what it said last, and how far its events came.
 type life struct {
 	session proto.Session
-	report  *proto.Reported // nil: it never reported
+	report  *Report // nil: it never reported
 	events  Events
 }
 

@@ -2,7 +2,6 @@ package member
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"ringlight/planner/journal"
@@ -16,11 +15,14 @@ type Decided struct {
 	Plan proto.Digest
 }
 
+// undecided is what a device wants of which nothing was decided.
+var undecided = new(Decided)
+
 // Target is what a generation wants of one device: the very bytes that it
 // prepared, since it compares their digest. They are absent where the target
-// was adopted.
+// was adopted. Many have the same decision.
 type Target struct {
-	Decided
+	*Decided
 	Payload []byte
 }
 
@@ -44,26 +46,6 @@ type birth struct {
 	Features proto.Features
 }
 
-func (t *Table) birthOf(m *proto.Presence) birth {
-	return birth{m.Measured, m.Ports, t.release(m.Software), m.Features}
-}
-
-// maxReleases bounds the names of software that are kept once for all devices. chosen:
-// a fabric has two, and a few on trial.
-const maxReleases = 64
-
-// release keeps one copy of what thousands of devices say.
-func (t *Table) release(name string) string {
-	i := slices.Index(t.releases, name)
-	if i < 0 {
-		if len(t.releases) == maxReleases {
-			return name
-		}
-		i, t.releases = len(t.releases), append(t.releases, name)
-	}
-	return t.releases[i]
-}
-
 // Device is all that is common to nodes and switches.
 type Device struct {
 	ID    proto.NodeID
@@ -76,8 +58,8 @@ type Device struct {
 	queued     bool // is on the table's list of those that may be pending
 
 	Session  proto.Session
-	Birth    birth           // the last one
-	Report   *proto.Reported // the last one, of the last session that sent any
+	Birth    *birth  // the last one; many are alike
+	Report   *Report // the last one, of the last session that sent any
 	ReportAt time.Duration
 	signs    signs
 	clock    clock
@@ -129,7 +111,7 @@ type setback struct {
 func noSetback() *setback { return &setback{shared: true, asks: asking{at: journal.Never}} }
 
 func (d *Device) init(id proto.NodeID, blank *setback) {
-	d.ID, d.resendAt, d.setback = id, journal.Never, blank
+	d.ID, d.resendAt, d.setback, d.Want.Decided, d.Birth = id, journal.Never, blank, undecided, unborn
 	d.Events.Node = id
 }
 
@@ -178,12 +160,12 @@ func (d *Device) Ready() bool { return d.state == Present && d.Refusal.Code == p
 func (d *Device) contradicts(last proto.Generation) string {
 	m := d.Report
 	switch {
-	case m == nil || m.Generation == 0 || d.Want.Gen == 0:
+	case m == nil || m.Gen == 0 || d.Want.Gen == 0:
 		return "" // the store never knew it
-	case m.Generation > last:
-		return fmt.Sprintf("%s holds generation %d, the store's last is %d", d.name(), m.Generation, last)
-	case m.Generation == d.Want.Gen && m.Term == d.Want.Term && m.Plan != d.Want.Plan:
-		return fmt.Sprintf("%s holds another plan of generation %d than the store", d.name(), m.Generation)
+	case m.Gen > last:
+		return fmt.Sprintf("%s holds generation %d, the store's last is %d", d.name(), m.Gen, last)
+	case m.Gen == d.Want.Gen && m.Term == d.Want.Term && m.Plan != d.Want.Plan:
+		return fmt.Sprintf("%s holds another plan of generation %d than the store", d.name(), m.Gen)
 	}
 	return ""
 }
@@ -198,14 +180,14 @@ func (d *Device) name() string {
 
 // Forget drops what was committed for it, and what that leaves of the store.
 func (d *Device) Forget() journal.Record {
-	d.Want, d.Unassigned, d.resendAt = Target{}, false, journal.Never
+	d.Want, d.Unassigned, d.resendAt = Target{Decided: undecided}, false, journal.Never
 	d.Refused(Refusal{})
 	return journal.Record{Key: recordKey(d.ID)}
 }
 
 // Pending reports whether it is not yet where a generation wants it.
 func (d *Device) Pending() bool {
-	return d.Want.Gen > 0 && !d.Unassigned && !d.At(d.Want.Decided)
+	return d.Want.Gen > 0 && !d.Unassigned && !d.At(*d.Want.Decided)
 }
 
 // Beyond reports whether it has applied something that is not wanted of it and
@@ -213,12 +195,12 @@ func (d *Device) Pending() bool {
 // It takes only what is newer.
 func (d *Device) Beyond() bool {
 	m := d.Report
-	return m != nil && !d.At(d.Want.Decided) && (m.Term > d.Want.Term || m.Term == d.Want.Term && m.Generation >= d.Want.Gen)
+	return m != nil && !d.At(*d.Want.Decided) && (m.Term > d.Want.Term || m.Term == d.Want.Term && m.Gen >= d.Want.Gen)
 }
 
 // At reports whether it has applied a decision.
 func (d *Device) At(x Decided) bool {
-	return d.Report != nil && d.Report.Generation == x.Gen && d.Report.Term == x.Term && d.Report.Plan == x.Plan
+	return d.Report != nil && *d.Report.Decided == x
 }
 
 // WhyNot says why it cannot take part in a generation, "" when it can.
@@ -246,7 +228,7 @@ func (d *Device) WhyNot() string {
 func (d *Device) Status() proto.NodeStatus {
 	s := proto.NodeStatus{Node: d.ID, Online: d.Online(), Usable: d.Ready(), Want: d.Want.Gen, Reason: d.WhyNot()}
 	if d.Report != nil {
-		s.Mode, s.Generation = d.Report.Mode, d.Report.Generation
+		s.Mode, s.Generation = d.Report.Mode, d.Report.Gen
 	}
 	return s
 }
@@ -324,14 +306,14 @@ func (d *Device) Retry(now time.Duration) bool {
 
 // Adopt takes what a device reports as what is wanted of it.
 func (d *Device) Adopt() {
-	d.Want = Target{Decided: Decided{d.Report.Term, d.Report.Generation, d.Report.Plan}}
+	d.Want = Target{Decided: d.Report.Decided}
 }
 
 // ResendAt is when what is wanted of it is sent again, Never when it is not.
 func (d *Device) ResendAt() time.Duration { return d.resendAt }
 
 // born begins a new life.
-func (d *Device) born(m *proto.Presence, b birth) {
+func (d *Device) born(m *proto.Presence, b *birth) {
 	if d.Session != 0 && d.Session != m.Session {
 		d.followed()
 	}

@@ -26,10 +26,10 @@ func (e *Events) Forget() journal.Record {
 // restarted notices that a device's numbers begin anew, and says so: it is another
 // board, its journal is lost, or is an older one as a whole, which the device
 // itself cannot tell.
-func (t *Table) restarted(d *Device, m *proto.Reported) {
-	if m.Session != d.Events.Session && m.LastEvent < d.Events.Last {
+func (t *Table) restarted(d *Device, session proto.Session, lastEvent uint64) {
+	if session != d.Events.Session && lastEvent < d.Events.Last {
 		t.j.Note(journal.Warn, "a device's numbers went back", journal.Note{Rule: "journal", Node: int64(d.ID), Ring: d.ring(),
-			Text: fmt.Sprintf("its last event was %d and is %d: its journal was lost, or an older one put in its place; its light is believed", d.Events.Last, m.LastEvent)})
+			Text: fmt.Sprintf("its last event was %d and is %d: its journal was lost, or an older one put in its place; its light is believed", d.Events.Last, lastEvent)})
 		t.setEvents(d, Events{Cursor: journal.Cursor{Node: d.ID}})
 	}
 }
@@ -51,7 +51,7 @@ func (t *Table) Event(d *Device, m *proto.Event) {
 		return
 	}
 	if c.Session != 0 && c.Session != m.Session && m.Seq < c.Last && d.Online() && m.Session == d.Session && d.Report != nil && d.Report.Session == d.Session {
-		t.restarted(d, d.Report)
+		t.restarted(d, d.Report.Session, d.Report.LastEvent)
 	}
 	switch {
 	case m.Seq <= c.Last:

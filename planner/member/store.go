@@ -39,11 +39,11 @@ func Record(id proto.NodeID, ring proto.RingID, want Target, unassigned bool) jo
 }
 
 // Restore takes a target from the store, and gives the ring that a node is in.
-func (d *Device) Restore(raw []byte) (ring proto.RingID, err error) {
+func (t *Table) Restore(d *Device, raw []byte) (ring proto.RingID, err error) {
 	var r record
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return 0, err
 	}
-	d.Want, d.Unassigned = Target{Decided{r.Term, r.Generation, r.Plan}, r.Desired}, r.Unassigned
+	d.Want, d.Unassigned = Target{t.alike.decided(Decided{r.Term, r.Generation, r.Plan}), r.Desired}, r.Unassigned
 	return r.Ring, errors.Join(journal.CheckCount("term", uint64(r.Term)), journal.CheckCount("generation", uint64(r.Generation)))
 }

@@ -64,26 +64,26 @@ type Table struct {
 	root  Root
 	owner Owner
 
-	heard    int
-	heardAt  time.Duration // when one was heard for the first time, the last time
-	calls    uint64        // roll calls so far
-	callAt   time.Duration // when those that missed it are taken for offline
-	sweepAt  time.Duration
-	pending  []*Device     // all that are, and some that were
-	unknown  bool          // which are is not known: all are looked at
-	askAt    time.Duration // when Ask wants to be called
-	holding  int           // devices that wait for a missing event
-	gapAt    time.Duration
-	gaps     uint64 // events given up
-	courses  courses
-	refused  uint64   // messages whose numbers are not believed
-	releases []string // that devices were born with
-	blank    *setback // of all devices that had none
+	heard   int
+	heardAt time.Duration // when one was heard for the first time, the last time
+	calls   uint64        // roll calls so far
+	callAt  time.Duration // when those that missed it are taken for offline
+	sweepAt time.Duration
+	pending []*Device     // all that are, and some that were
+	unknown bool          // which are is not known: all are looked at
+	askAt   time.Duration // when Ask wants to be called
+	holding int           // devices that wait for a missing event
+	gapAt   time.Duration
+	gaps    uint64 // events given up
+	courses courses
+	refused uint64 // messages whose numbers are not believed
+	alike   alike
+	blank   *setback // of all devices that had none
 }
 
 // NewTable makes a table of n devices, the first of which has the number first.
 func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Owner) *Table {
-	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, unknown: true, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never, blank: noSetback()}
+	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, unknown: true, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never, blank: noSetback(), alike: alike{last: undecided}}
 	for i := range t.Devices {
 		t.Devices[i].init(first+proto.NodeID(i), t.blank)
 	}
@@ -246,15 +246,15 @@ func (t *Table) Sweep(may bool) {
 			d.resendAt = t.j.Now + d.backoff
 			d.backoff = min(2*d.backoff, resendLast)
 			if d.ID.IsSwitch() {
-				t.SendDecision(d.Group, d.Want.Decided) // a group's switches are told at different times
-			} else if !slices.ContainsFunc(told, func(x *Device) bool { return x.Group == d.Group && x.Want.Decided == d.Want.Decided }) {
+				t.SendDecision(d.Group, *d.Want.Decided) // a group's switches are told at different times
+			} else if !slices.ContainsFunc(told, func(x *Device) bool { return x.Group == d.Group && *x.Want.Decided == *d.Want.Decided }) {
 				told = append(told, d)
 			}
 		}
 		t.sweepAt = t.j.Now + sweepPeriod
 	}
 	for _, d := range told {
-		t.SendDecision(d.Group, d.Want.Decided)
+		t.SendDecision(d.Group, *d.Want.Decided)
 	}
 }
 
@@ -309,11 +309,11 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 	}
 	again := d.Online() && m.Session == d.Session
 	if again {
-		d.Birth = t.birthOf(m)
+		d.Birth = t.alike.birth(m)
 		d.answered()
 	} else {
 		disputed, other := t.returned(d, m.Session), d.Session
-		d.born(m, t.birthOf(m))
+		d.born(m, t.alike.birth(m))
 		if disputed {
 			t.dispute(d, before, other)
 			return
@@ -374,8 +374,8 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	}
 	d.answered()
 	before, heard := d.Standing(), d.Heard()
-	t.restarted(d, m)
-	d.Report, d.ReportAt = m, t.j.Now
+	t.restarted(d, m.Session, m.LastEvent)
+	d.Report, d.ReportAt = t.Keep(d, m), t.j.Now
 	t.told(d, before.Pending)
 	if d.Online() && d.state != Present && !disputed {
 		d.become(Present)

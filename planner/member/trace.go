@@ -76,7 +76,7 @@ type clock struct {
 	ahead   time.Duration // the planner's, of the device's
 }
 
-func (k *clock) reported(m *proto.Reported, now time.Duration) {
+func (k *clock) reported(m *Report, now time.Duration) {
 	ahead := now - time.Duration(m.UptimeMicros)*time.Microsecond
 	if k.session != m.Session || ahead < k.ahead {
 		*k = clock{m.Session, ahead}

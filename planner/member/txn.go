@@ -202,7 +202,7 @@ func (x *Txn) LeaveOut(part *Part) {
 func (x *Txn) Answer(d *Device, m *proto.Ack) Verdict {
 	good := m.Code == proto.OK || m.Code == proto.Duplicate
 	of := Decided{m.Term, m.Generation, m.Plan}
-	if of == d.Want.Decided && d.Pending() && !good {
+	if of == *d.Want.Decided && d.Pending() && !good {
 		return Lost // what it had staged, and it moved since
 	}
 	part := x.Part(d)
@@ -255,9 +255,10 @@ func (x *Txn) Commit() {
 		c.stored = now
 	}
 	x.Took.Observe((now - x.began).Microseconds())
+	decided := x.Decided
 	for i := range x.Parts {
 		d := x.Parts[i].Device
-		d.Want = Target{x.Decided, x.Parts[i].Payload}
+		d.Want = Target{&decided, x.Parts[i].Payload}
 		d.Unassigned = false
 		d.resendAt, d.backoff = now+ResendFirst, ResendFirst
 		x.t.queue(d)
