@@ -180,6 +180,7 @@ func (a *Agent) planner(now time.Duration, p proto.Packet) {
 	// What a broker kept proves nothing of a live planner.
 	if s.Online && !p.Retain {
 		a.wire.beat.heard(&s, p.By != "", now)
+		a.wire.called(&s, now)
 		a.step(now, node.Event{Kind: node.HeardTerm, Term: s.Term, Life: s.Life})
 		var r proto.Reported
 		if a.machine.Report(&r); s.Term > r.SeenTerm {

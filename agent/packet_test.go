@@ -515,3 +515,32 @@ func TestRefusalsAreFew(t *testing.T) {
 		t.Errorf("%d answers of %d messages, at most %d; they tell of %d, %d counted", len(acks), seconds*each, most, said, r.a.wire.refused)
 	}
 }
+
+// Goal: where the broker keeps nothing, an agent announces itself anew to each
+// connection of a planner, once, and a planner that calls without end is answered once
+// a second. Method: signs of life with calls, repeated, of another connection and life.
+func TestCalledByThePlanner(t *testing.T) {
+	r := newRig(t, Journal{})
+	r.later(2 * time.Second)
+	for _, c := range []struct {
+		life, call uint64
+		want       int
+	}{{7, 0, 0}, {7, 1, 1}, {7, 1, 0}, {7, 2, 1}, {8, 2, 1}} {
+		take[proto.Presence](r, proto.TopicPresence)
+		take[proto.Reported](r, proto.TopicReported)
+		r.message(r.a.topics.Planner(), &proto.PlannerState{Version: proto.Version, Planner: 9, Online: true, Term: 1, Seq: 1, PeriodMillis: 2000, Life: c.life, Call: c.call})
+		take[proto.Reported](r, proto.TopicReported) // of the term
+		r.later(2 * time.Second)
+		births, reports := take[proto.Presence](r, proto.TopicPresence), take[proto.Reported](r, proto.TopicReported)
+		if len(births) != c.want || len(reports) < c.want || c.want == 1 && !births[0].Online {
+			t.Errorf("life %d, call %d: %d births, %d reports", c.life, c.call, len(births), len(reports))
+		}
+	}
+	for i := range 100 {
+		r.message(r.a.topics.Planner(), &proto.PlannerState{Version: proto.Version, Planner: 9, Online: true, Term: 1, Seq: 1, PeriodMillis: 2000, Life: 8, Call: uint64(3 + i)})
+	}
+	r.later(2 * time.Second)
+	if n := len(take[proto.Presence](r, proto.TopicPresence)); n != 1 {
+		t.Errorf("%d births at 100 calls", n)
+	}
+}

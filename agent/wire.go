@@ -52,6 +52,7 @@ type wire struct {
 	dropped    uint64 // telemetry
 	commands   commandWindow
 	beat       beat
+	call       [2]uint64 // life and connection of the planner that called last
 	upAt       time.Duration
 	quick      int // losses in a row soon after the link was up
 }
@@ -61,6 +62,15 @@ type wire struct {
 func (w *wire) lost(now time.Duration) {
 	if w.up && w.again == Never {
 		w.again = now + sendAgain
+	}
+}
+
+// called is told of a planner's sign of life. Where the broker keeps nothing it calls all
+// that its connection has not heard yet.
+func (w *wire) called(s *proto.PlannerState, now time.Duration) {
+	if s.Call != 0 && w.call != [2]uint64{s.Life, s.Call} {
+		w.call = [2]uint64{s.Life, s.Call}
+		w.lost(now)
 	}
 }
 

@@ -66,11 +66,15 @@ func (p *Planner) sendStandby() {
 }
 
 func (p *Planner) sign(online bool) *proto.PlannerState {
+	var call uint64
+	if online && p.uncached {
+		call = p.links
+	}
 	return &proto.PlannerState{
 		Version: proto.Version, Planner: p.j.Planner, Online: online, Term: p.j.Term, Seq: p.beat,
 		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: p.fab.Name,
 		Life: p.j.Life, Layout: p.j.Layout, Takeover: online && p.claiming, Standby: !online, Host: p.host,
-		Election: p.election.number, Stored: p.election.stored, Features: proto.FeatureRestart,
+		Election: p.election.number, Stored: p.election.stored, Features: proto.FeatureRestart, Call: call,
 	}
 }
 

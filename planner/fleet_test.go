@@ -49,6 +49,7 @@ type fakeNode struct {
 	staged   *proto.Desired
 	seen     proto.Term
 	life     uint64 // that it is of
+	call     [2]uint64
 	bypass   uint64
 	current  [2]int // candidate in use by side, -1 closed, -2 end
 	darkened uint64 // times that a confirmed side lost its planned peer
@@ -462,6 +463,11 @@ func (w *fleet) toAgents(pk proto.Packet) {
 		news := false
 		for i := range w.nodes {
 			if n := &w.nodes[i]; here(n) {
+				if call := [2]uint64{m.Life, m.Call}; m.Call != 0 && n.call != call {
+					n.call = call
+					w.birthNote(n)
+					n.lastSent = nil
+				}
 				news = news || n.seen < m.Term || n.mode == proto.ModeDeaf
 				n.see(m.Term, m.Life)
 				if n.mode == proto.ModeDeaf {

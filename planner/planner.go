@@ -51,7 +51,8 @@ type Config struct {
 	// Alone: the broker has just begun and is ours, so that nobody else can be
 	// in service there. Takeover: whoever is, is replaced.
 	Alone, Takeover bool
-	// Uncached: plans and decisions are not left with the broker, see package journal.
+	// Uncached: the broker keeps nothing, so that on each connection all agents are
+	// called to announce themselves. Else what it retained does.
 	Uncached bool
 
 	// Election is that of a store which several planners have open, 0: it has none. Of
@@ -107,6 +108,8 @@ type Planner struct {
 
 	state      state
 	linkSince  time.Duration
+	links      uint64 // connections of this life
+	uncached   bool   // the broker keeps nothing
 	beatAt     time.Duration
 	beaten     time.Duration // when the last sign of life was given
 	beat       uint64        // its number
@@ -153,7 +156,7 @@ type counters struct {
 func New(cfg Config) *Planner {
 	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
 	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
-	p.j.Term, p.j.Uncached = cfg.Term, cfg.Uncached // the term is not ours yet
+	p.j.Term, p.uncached = cfg.Term, cfg.Uncached // the term is not ours yet
 	p.rings = hbd.New(cfg.Fabric, p.j, above{p})
 	if cfg.Fabric.Core != nil {
 		p.core = core.New(cfg.Fabric.Core, p.j, above{p})
@@ -217,6 +220,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 func (p *Planner) onLinkUp() {
 	now := p.j.Now
 	p.j.LinkUp, p.linkSince, p.listenFrom, p.beatAt = true, now, now, now
+	p.links++
 	if p.alone {
 		p.alone, p.linkSince = false, now-beatsAlive*BeatPeriod
 	}

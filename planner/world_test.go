@@ -36,6 +36,8 @@ type world struct {
 	first    *fabric.Fabric
 	with     func(*Config) // of the next planner; nil: nothing
 
+	forgetful bool // the broker keeps nothing
+
 	retained map[string]proto.Packet
 	order    []string // of retained topics
 }
@@ -97,6 +99,9 @@ func (w *world) pop() Action {
 }
 
 func (w *world) retain(pk proto.Packet) {
+	if w.forgetful {
+		return
+	}
 	if _, ok := w.retained[pk.Topic]; !ok {
 		w.order = append(w.order, pk.Topic)
 	}

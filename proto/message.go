@@ -374,4 +374,5 @@ type PlannerState struct {
 	Election     uint64   `cbor:"12,keyasint,omitempty" max:"18446744073709551615"` // of its store: of those of one election one is in service
 	Stored       uint64   `cbor:"13,keyasint,omitempty"`                            // batches of that store that it holds
 	Features     Features `cbor:"14,keyasint,omitempty"`
+	Call         uint64   `cbor:"15,keyasint,omitempty"` // connection of this life, where the broker keeps nothing: on a new one agents announce themselves again
 }

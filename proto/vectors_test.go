@@ -176,6 +176,7 @@ func goldens() []struct {
 			Ledger: &Ledger{DetectMicros: 95, DecideMicros: 131, BusMicros: 64, SettleMicros: 52, ConfirmMicros: 210}, LedgerMark: RealClock | DetectModelled}},
 		{"birth of one that can be restarted", Presence{Version: Version, Node: 19, Session: 5, Online: true, Software: "v2", Mode: ModeService, Features: FeatureRestart}},
 		{"beat of one that gives leave", PlannerState{Version: Version, Planner: 99, Online: true, Term: 3, Seq: 1, PeriodMillis: 2000, Fabric: "f1", Life: 7, Features: FeatureRestart}},
+		{"beat where the broker keeps nothing", PlannerState{Version: Version, Planner: 99, Online: true, Term: 3, Seq: 1, PeriodMillis: 2000, Fabric: "f1", Life: 7, Features: FeatureRestart, Call: 2}},
 		{"an agent starts anew", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbRestart, Life: 7, Beat: 9, Software: "v2"}},
 		{"leave is asked for", Reported{Version: Version, Node: 19, Session: 5, AsksRestart: true}},
 		{"software goes out", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounRollout, Bundle: -1, Author: "alice", Software: "v2"}},

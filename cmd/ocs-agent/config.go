@@ -24,6 +24,7 @@ type Config struct {
 	Fabric   string      `json:"fabric" doc:"name of the fabric, 1 to 64 of a-z 0-9 -"`
 	Node     int64       `json:"node" doc:"number of this node in HBD order, or of this switch in the fabric, from 0"`
 	Broker   string      `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://, or several of one cluster with commas between; empty: the agent reports to nobody"`
+	Cache    string      `json:"cache" doc:"on: the broker keeps births and reports for who comes later; off: nothing is left with it and all goes at QoS 0, as with cache off of the planner"`
 	Insecure bool        `json:"insecure" doc:"allow mqtt:// beyond loopback"`
 	CA       string      `json:"ca" doc:"file with the broker's certificate authority, PEM"`
 	Cert     string      `json:"cert" doc:"file with this node's certificate, PEM"`
@@ -124,7 +125,7 @@ type LineConfig struct {
 // Default reports to a broker on this machine, and names no board: nothing is simulated
 // unless it is asked for.
 func Default() Config {
-	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", State: "./ocs-agent.state", Seal: string(guard.Off), Reports: "plain", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info", LogForm: "text",
+	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", Cache: "on", State: "./ocs-agent.state", Seal: string(guard.Off), Reports: "plain", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info", LogForm: "text",
 		Board: BoardConfig{GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true, Physics: sim.DefaultPhysics()}}
 }
 
@@ -192,6 +193,9 @@ func (c *Config) Validate() error {
 		} else if u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Host == "" || u.User != nil {
 			bad("broker", "%q: want mqtt://host:port or mqtts://host:port", u.Redacted())
 		}
+	}
+	if c.Cache != "on" && c.Cache != "off" {
+		bad("cache", "%q: want on or off", c.Cache)
 	}
 	sealing := guard.Mode(c.Seal).On()
 	if (c.Cert == "") != (c.Key == "") && (!sealing || c.Cert != "") {

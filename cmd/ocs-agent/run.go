@@ -119,7 +119,7 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 			return err
 		}
 		to := mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will,
-			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue}
+			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue, Uncached: c.Cache == "off"}
 		if err := c.guard(&to, log); err != nil {
 			return cli.AsUsage(err)
 		}

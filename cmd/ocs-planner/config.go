@@ -19,7 +19,7 @@ import (
 type Config struct {
 	FabricFile string `json:"fabric_file" doc:"fabric description, JSON; empty: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32"`
 	Broker     string `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://host:port, or several of one cluster with commas between; empty: an embedded one"`
-	Cache      string `json:"cache" doc:"on: the broker keeps plans and decisions for who comes later; off: they are sent once, at QoS 0, and again until they are reported, for clusters of brokers that lose what they keep"`
+	Cache      string `json:"cache" doc:"on: the broker keeps plans and decisions for who comes later; off: nothing is left with it, all goes at QoS 0, plans again until they are reported, and agents are called on each connection; for clusters of brokers that lose what they keep, with cache off of the agents"`
 	Listen     string `json:"listen" doc:"address of the embedded broker; empty: 127.0.0.1:18830, or none where broker is given"`
 	HTTP       string `json:"http" doc:"serve live view, metrics and jobs on host:port or unix:PATH; beyond loopback only with ca, cert and key, to those with a certificate; empty: not"`
 	State      string `json:"state" doc:"file of the store, where store is empty"`
@@ -67,7 +67,7 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.FabricFile, "fabric-file", c.FabricFile, "fabric description, JSON, - = stdin (default: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32)")
 	fs.StringVar(&c.Listen, "listen", c.Listen, "address of the embedded broker (default 127.0.0.1:18830)")
 	fs.StringVar(&c.Broker, "broker", c.Broker, "use this broker, mqtt://host:port or mqtts://host:port, or several of one cluster with commas between, instead of the embedded one")
-	fs.StringVar(&c.Cache, "cache", c.Cache, "on, or off: nothing that is planned is left with the broker")
+	fs.StringVar(&c.Cache, "cache", c.Cache, "on, or off: nothing is left with the broker")
 	fs.StringVar(&c.HTTP, "http", c.HTTP, "serve live view, metrics and jobs on `ADDR`, host:port or unix:PATH; beyond loopback only with -ca, -cert and -key, to those with a certificate (default: not served)")
 	c.storeFlags(fs)
 	fs.StringVar(&c.CA, "ca", c.CA, "PEM file of the certificate authority, for mqtts")

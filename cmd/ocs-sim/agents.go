@@ -34,6 +34,7 @@ func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.StringVar(&cfg.Broker.CAFile, "ca", "", "file with the broker's certificate authority, PEM")
 	fs.StringVar(&cfg.Broker.CertFile, "cert", "", "file with a client certificate, PEM")
 	fs.StringVar(&cfg.Broker.KeyFile, "key", "", "file with the certificate's key, PEM")
+	cache := fs.String("cache", "on", "on, or off: nothing is left with the broker, as with -cache off of the planner")
 	var seals sealFlags
 	seals.register(fs)
 	fs.StringVar(&cfg.State, "state", "", "folder of the optical switches' journals; none: they forget their circuits")
@@ -53,6 +54,9 @@ example: ocs-sim agents -broker mqtt://127.0.0.1:1883`); err != nil {
 	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
 		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "modules", Limit: fmt.Sprintf("1 to %d", hal.MaxModules),
 			Reason: fmt.Sprintf("%d is out of range", cfg.Modules)})
+	}
+	if cfg.Broker.Uncached = *cache == "off"; !cfg.Broker.Uncached && *cache != "on" {
+		return cli.Usage("cache", "on or off", "%q", *cache)
 	}
 	if cfg.Guard, err = seals.guards(cfg.Fabric.Name); err != nil {
 		return cli.AsUsage(err)

@@ -74,9 +74,6 @@ type Outbox struct {
 	// Mute: it draws a picture for those who look on. Nothing is stored or logged, and
 	// nobody but they and other planners is told anything.
 	Mute bool
-	// Uncached: the broker keeps no plan and no decision, and may lose them: who needs
-	// one is told at his birth, and again until he reports it.
-	Uncached bool
 
 	out      []Action
 	commands uint64 // given out
@@ -133,11 +130,7 @@ func (o *Outbox) SendRaw(topic string, kind proto.TopicKind, payload []byte) {
 	if o.Mute && kind != proto.TopicReply {
 		return
 	}
-	p := proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS(), Retain: kind.Retain()}
-	if o.Uncached && (kind == proto.TopicDesired || kind == proto.TopicDecision) {
-		p.QoS, p.Retain = 0, false
-	}
-	o.SendPacket(p)
+	o.SendPacket(proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: kind.QoS(), Retain: kind.Retain()})
 }
 
 // SendPacket publishes a packet as it is.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"time"
 
 	"ringlight/planner"
@@ -35,7 +36,7 @@ type Config struct {
 	CertFile string
 	KeyFile  string
 	Insecure bool // allow mqtt beyond loopback
-	Uncached bool // nothing that is planned is left with the broker: see planner.Config
+	Uncached bool // nothing is left with the broker: see planner.Config and mqtt.Config
 	Seals    Seals
 
 	// Takeover replaces whoever is in service, and what was planned from another
@@ -200,7 +201,7 @@ func (c *Config) link(broker string, start planner.Config) mqtt.Config {
 	return mqtt.Config{Broker: broker, ClientID: proto.Topics{Fabric: start.Fabric.Name}.PlannerClient(start.Life),
 		Will: &will, Subscriptions: planner.Subscriptions(start.Fabric.Name), Ordered: true, Queue: linkQueue, Intake: mqtt.DefaultIntake,
 		CAFile: ca, CertFile: cert, KeyFile: key, Insecure: c.Insecure,
-		MinReconnect: c.MinReconnect, MaxReconnect: longest}
+		MinReconnect: c.MinReconnect, MaxReconnect: longest, Uncached: c.Uncached}
 }
 
 // maxReconnect is shorter than a node's: one planner storms nobody, and
@@ -225,6 +226,8 @@ type server struct {
 	broker  *Broker      // the embedded one, or nil
 	guard   *guard.Guard // at the link, or nil
 	told    *seal.Trust  // the edition that everybody was told
+	toldAt  time.Time
+	born    bool // somebody since, and the broker keeps nothing
 	reads   chan func(*planner.Planner)
 	rests   chan func(*planner.Planner) // reads of what is stored
 	ended   chan struct{}               // closed when nobody steps the planner any more
@@ -331,6 +334,7 @@ func (s *server) receiveMore() {
 func (s *server) receive(p proto.Packet) {
 	switch p.Kind {
 	case proto.Publish:
+		s.born = s.born || s.cfg.Uncached && strings.HasSuffix(p.Topic, "/"+proto.TopicPresence.String())
 	case proto.Shed:
 		s.cfg.Log.Warn("messages were not read: more than a topic may carry, or not sealed as they must be", "not_read", p.ShedCount())
 	default:

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"net"
 	"net/http"
+	"time"
 
 	"ringlight/proto"
 	"ringlight/proto/guard"
@@ -42,18 +43,22 @@ func (c *Config) embeddedWith(g *guard.Guard) BrokerConfig {
 	return b
 }
 
-// announce tells everybody whom to trust, once on each connection and for each
-// edition. Whoever hears it judges it by its root.
+// tellAgain is how soon everybody is told again whom to trust, when one was born and the
+// broker keeps nothing. chosen: a fleet that comes back is told with one or two messages.
+const tellAgain = 2 * time.Second
+
+// announce tells everybody whom to trust, once on each connection and for each edition,
+// and where the broker keeps nothing after births. Whoever hears it judges it by its root.
 func (s *server) announce() {
 	if s.guard == nil {
 		return
 	}
 	t := s.guard.Trust()
-	if t == s.told {
+	if t == s.told && !(s.born && time.Since(s.toldAt) >= tellAgain) {
 		return
 	}
 	if s.sendOut(proto.Packet{Kind: proto.Publish, Topic: s.topics.Trust(), Payload: t.Sealed(), QoS: proto.TopicTrust.QoS(), Retain: proto.TopicTrust.Retain()}) == nil {
-		s.told = t
+		s.told, s.toldAt, s.born = t, time.Now(), false
 		if s.broker != nil {
 			s.broker.Revoke()
 		}

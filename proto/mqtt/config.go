@@ -23,6 +23,7 @@ type Config struct {
 	CertFile      string        // PEM, own certificate, read again at each connection
 	KeyFile       string        // PEM
 	Insecure      bool          // allow mqtt beyond loopback
+	Uncached      bool          // nothing is left with the broker: all goes and comes at QoS 0 and unretained, the will too
 	Ordered       bool          // deliver in the order of arrival, else one goroutine a message takes part
 	Queue         int           // packets in each queue
 	Guard         Guard         // judges what comes sealed, and seals what goes; nil: seals are taken off and not looked at
@@ -80,6 +81,22 @@ var (
 	allRequests = limit.Rate{Interval: askInterval, Burst: askBurst}
 	allWrong    = limit.Rate{Interval: wrongInterval, Burst: wrongBurst}
 )
+
+// care is what the broker is asked to take of a publication.
+func (c *Config) care(p *proto.Packet) (qos byte, retain bool) {
+	if c.Uncached {
+		return 0, false
+	}
+	return p.QoS, p.Retain
+}
+
+// subscribed is the QoS of subscriptions.
+func (c *Config) subscribed() byte {
+	if c.Uncached {
+		return 0
+	}
+	return 1
+}
 
 func (c *Config) withDefaults() Config {
 	d := *c

@@ -103,6 +103,35 @@ func TestMessagesArrive(t *testing.T) {
 	})
 }
 
+// Goal: with nothing left at the broker, all goes and comes at QoS 0 and is not kept, the
+// will neither, also for those who ask for it. Method: an ordinary link beside it.
+func TestUncached(t *testing.T) {
+	onEveryBroker(t, func(t *testing.T, b testBroker) {
+		ordinary := up(t, Config{Broker: b.url(), ClientID: "ordinary", Subscriptions: []string{"t/kept", "t/will"}})
+		l := up(t, Config{Broker: b.url(), ClientID: "one", Subscriptions: []string{"t/one"}, Uncached: true,
+			Will: &proto.Packet{Topic: "t/will", Payload: []byte("gone"), QoS: 1, Retain: true}})
+		send(t, l, "t/kept", "word", true)
+		if p := wantMessage(t, ordinary, "t/kept", "word"); p.QoS != 0 {
+			t.Errorf("%+v", p)
+		}
+		l.Send(proto.Packet{Kind: proto.Subscribe, Topic: "t/two"})
+		echo(t, l, "t/one")
+		for _, topic := range []string{"t/one", "t/two"} {
+			send(t, ordinary, topic, "answer", false)
+			if p := wantMessage(t, l, topic, "answer"); p.QoS != 0 {
+				t.Errorf("%s: %+v", topic, p)
+			}
+		}
+		l.Abandon()
+		if p := wantMessage(t, ordinary, "t/will", "gone"); p.QoS != 0 {
+			t.Errorf("%+v", p)
+		}
+		late := up(t, Config{Broker: b.url(), ClientID: "late", Subscriptions: []string{"t/kept", "t/will", "t/late"}, Ordered: true})
+		send(t, late, "t/late", "nothing before", false)
+		wantMessage(t, late, "t/late", "nothing before") // fails on any other
+	})
+}
+
 // Whoever reads LinkUp may send: nothing lies between.
 func TestLinkUpIsTheTimeToSend(t *testing.T) {
 	b := &embedded{address: freeAddress(t)}

@@ -96,7 +96,8 @@ func (s *session) options() *paho.ClientOptions {
 	if l.cfg.Will != nil {
 		w := *l.cfg.Will
 		l.seal(&w)
-		o.SetBinaryWill(w.Topic, w.Payload, w.QoS, w.Retain)
+		qos, retain := l.cfg.care(&w)
+		o.SetBinaryWill(w.Topic, w.Payload, qos, retain)
 	}
 	return o
 }
@@ -149,7 +150,7 @@ func (s *session) connect() error {
 		s.link.mu.Lock()
 		for _, topic := range s.link.subs {
 			if !granted[topic] {
-				missing[topic] = 1
+				missing[topic] = s.link.cfg.subscribed()
 			}
 		}
 		if len(missing) == 0 {
@@ -234,9 +235,10 @@ func (s *session) write() {
 			continue
 		}
 		s.link.seal(&p)
-		token := s.client.Publish(p.Topic, p.QoS, p.Retain, p.Payload)
+		qos, retain := s.link.cfg.care(&p)
+		token := s.client.Publish(p.Topic, qos, retain, p.Payload)
 		s.link.sent.Add(1)
-		if p.QoS == 0 {
+		if qos == 0 {
 			continue
 		}
 		if pending = append(pending, token); len(pending) < inflight {
@@ -256,7 +258,7 @@ func (s *session) changeSubscription(p proto.Packet) {
 		s.client.Unsubscribe(p.Topic)
 		return
 	}
-	token := s.client.Subscribe(p.Topic, 1, nil)
+	token := s.client.Subscribe(p.Topic, s.link.cfg.subscribed(), nil)
 	go func() {
 		if err := s.wait(token, grantTimeout); err != nil {
 			s.finish("subscribe " + p.Topic + ": " + err.Error())
