@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -32,13 +31,8 @@ type again struct {
 // environment is taken away.
 func startedAs(config string) *again {
 	a := &again{args: os.Args, env: os.Environ(), config: config}
-	// The file as it was named: what it points to may have been moved away by then.
-	path, err := exec.LookPath(os.Args[0])
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
-	own, _ := os.Stat("/proc/self/exe")
-	if named, statErr := os.Stat(path); err != nil || statErr != nil || own == nil || !os.SameFile(own, named) {
+	path, err := namedFile(os.Args[0])
+	if path == "" {
 		path, err = os.Executable()
 	}
 	a.path = path
@@ -49,6 +43,25 @@ func startedAs(config string) *again {
 		a.not = fmt.Errorf("its file is not known: %w", err)
 	}
 	return a
+}
+
+// namedFile is this process's file as it was named, since what that points to may have
+// been moved away by then. Empty: it is another file by now, or none.
+func namedFile(arg string) (string, error) {
+	own, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return "", err
+	}
+	places := []string{""}
+	if !strings.Contains(arg, "/") {
+		places = filepath.SplitList(os.Getenv("PATH"))
+	}
+	for _, dir := range places {
+		if is, err := os.Stat(filepath.Join(dir, arg)); err == nil && os.SameFile(own, is) {
+			return filepath.Abs(filepath.Join(dir, arg))
+		}
+	}
+	return "", nil
 }
 
 // lookPatience bounds each look at what is installed. chosen: many times what a small
@@ -64,7 +77,7 @@ func (a *again) look(software string) error {
 	if err != nil {
 		return err
 	}
-	if is := strings.TrimSpace(out); software != "" && is != proto.Release(software) {
+	if is := out; software != "" && is != proto.Release(software) {
 		return fmt.Errorf("%s is %s, wanted is %s: install that first", a.path, is, proto.Release(software))
 	}
 	if a.config == "" {
@@ -74,15 +87,82 @@ func (a *again) look(software string) error {
 	return err
 }
 
-// ask runs what is installed.
+// maxSaid bounds what is read of each of its outputs, in bytes. chosen: a configuration
+// and every complaint about one are a tenth of it.
+const maxSaid = 64 << 10
+
+// ask runs what is installed, and ends it with ctx. Not by os/exec: what that can do
+// besides is 90 KB of a controller's flash.
 func (a *again) ask(ctx context.Context, args ...string) (string, error) {
-	c := exec.CommandContext(ctx, a.path, args...)
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	if err := c.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", a.path, strings.Join(args, " "), err, proto.Clip(strings.TrimSpace(errs.String())))
+	failed := func(err error) (string, error) {
+		return "", fmt.Errorf("%s %s: %w", a.path, strings.Join(args, " "), err)
 	}
-	return out.String(), nil
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return failed(err)
+	}
+	defer null.Close()
+	out, toOut, err := os.Pipe()
+	if err != nil {
+		return failed(err)
+	}
+	defer out.Close()
+	errs, toErrs, err := os.Pipe()
+	if err != nil {
+		toOut.Close()
+		return failed(err)
+	}
+	defer errs.Close()
+	pid, err := syscall.ForkExec(a.path, append([]string{a.path}, args...), &syscall.ProcAttr{Env: os.Environ(),
+		Files: []uintptr{null.Fd(), toOut.Fd(), toErrs.Fd()}})
+	toOut.Close()
+	toErrs.Close()
+	if err != nil {
+		return failed(err)
+	}
+	said, saidErr := readUntil(ctx, out), readUntil(ctx, errs)
+	status, err := waitFor(ctx, pid)
+	switch {
+	case err != nil:
+		return failed(err)
+	case status.Signaled():
+		return failed(fmt.Errorf("%v: %s", status.Signal(), proto.Clip(saidErr)))
+	case status.ExitStatus() != 0:
+		return failed(fmt.Errorf("exit status %d: %s", status.ExitStatus(), proto.Clip(saidErr)))
+	}
+	return said, nil
+}
+
+// readUntil is what comes before the end, or before ctx ends.
+func readUntil(ctx context.Context, f *os.File) string {
+	if at, bounded := ctx.Deadline(); bounded {
+		_ = f.SetReadDeadline(at) // one that cannot be bounded ends with its process
+	}
+	said, _ := io.ReadAll(io.LimitReader(f, maxSaid))
+	return strings.TrimSpace(string(said))
+}
+
+// waitFor waits for the end of a child, and makes one with ctx. Nobody else waits for
+// it, so that its number is its own until then.
+func waitFor(ctx context.Context, pid int) (status syscall.WaitStatus, err error) {
+	tick := time.NewTicker(lookPatience / 4000)
+	defer tick.Stop()
+	for {
+		is, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+		if is == pid || err != nil && err != syscall.EINTR {
+			return status, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			for {
+				if _, err := syscall.Wait4(pid, &status, 0, nil); err != syscall.EINTR {
+					return status, ctx.Err()
+				}
+			}
+		}
+	}
 }
 
 // follow lets it take this process's place. It returns only when it cannot.

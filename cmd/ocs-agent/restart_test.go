@@ -140,3 +140,54 @@ func TestWhatCannotFollowIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// Goal: what is installed may hang, linger or be loud, and the agent knows its file by
+// the name it was started by.
+// Method: scripts in its place, with little patience; a name that PATH leads to.
+func TestWhatIsInstalledIsAsked(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, script string
+		patience     time.Duration
+		said, want   string
+	}{
+		{"says", "echo ' v1 '", time.Minute, "v1", ""},
+		{"complains", "echo no; echo the reason >&2; exit 3", time.Minute, "", "exit status 3: the reason"},
+		{"is killed", "kill -9 $$", time.Minute, "", "killed"},
+		{"hangs", "exec sleep 60", 100 * time.Millisecond, "", "deadline exceeded"},
+		{"lingers", "exec >/dev/null 2>&1; exec sleep 60", 100 * time.Millisecond, "", "deadline exceeded"},
+		{"leaves a child with its outputs", "sleep 60 & echo v1", 200 * time.Millisecond, "v1", ""},
+		{"is loud", "exec yes", 500 * time.Millisecond, "", "broken pipe|deadline exceeded"},
+	} {
+		path := filepath.Join(dir, strings.ReplaceAll(c.name, " ", "-"))
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), c.patience)
+		said, err := (&again{path: path}).ask(ctx, "version")
+		cancel()
+		matches := err == nil && c.want == ""
+		for _, w := range strings.Split(c.want, "|") {
+			matches = matches || w != "" && err != nil && strings.Contains(err.Error(), w)
+		}
+		if said != c.said || !matches {
+			t.Errorf("%s: %q, %v; want %q, %q", c.name, said, err, c.said, c.want)
+		}
+	}
+	self, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(self, filepath.Join(dir, "ocs-agent"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", t.TempDir()+":"+dir)
+	was := os.Args
+	t.Cleanup(func() { os.Args = was })
+	for arg, want := range map[string]string{"ocs-agent": dir + "/ocs-agent", dir + "/ocs-agent": dir + "/ocs-agent", "hangs": self, "none": self} {
+		os.Args = []string{arg}
+		if a := startedAs(""); a.path != want || a.not != nil {
+			t.Errorf("started as %s: %s, %v; want %s", arg, a.path, a.not, want)
+		}
+	}
+}
