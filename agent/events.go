@@ -42,7 +42,7 @@ type outbox struct {
 	resendAt time.Duration
 	backoff  time.Duration
 
-	changed []uint64 // Seq of events that the journal does not have as they are
+	changed []uint64 // Seq of events that the journal does not have as they are, rising
 	recent  []proto.Event
 	newest  int // index in recent of the next to overwrite once full
 }
@@ -82,6 +82,7 @@ func (o *outbox) add(e proto.Event) {
 	o.remember(e)
 }
 
+// note keeps them in order: nearly always the newest is the last.
 func (o *outbox) note(seq uint64) {
 	for _, c := range o.changed {
 		if c == seq {
@@ -89,6 +90,9 @@ func (o *outbox) note(seq uint64) {
 		}
 	}
 	o.changed = append(o.changed, seq)
+	for i := len(o.changed) - 1; i > 0 && o.changed[i] < o.changed[i-1]; i-- {
+		o.changed[i], o.changed[i-1] = o.changed[i-1], o.changed[i]
+	}
 }
 
 func (o *outbox) remember(e proto.Event) {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 	"time"
 
@@ -58,7 +57,6 @@ func (a *Agent) record(out []Output) []Output {
 		s := a.machine.State()
 		r.State = &s
 	}
-	slices.Sort(a.outbox.changed)
 	for _, seq := range a.outbox.changed {
 		if e := a.outbox.at(seq); e != nil {
 			r.Events = append(r.Events, *e)

@@ -85,6 +85,19 @@ type history struct {
 // mark is the content of the file beside the folder.
 type mark struct{ number, seq, last uint64 }
 
+// parseMark is the zero mark for what is none.
+func parseMark(body string) (m mark) {
+	for _, n := range []*uint64{&m.number, &m.seq, &m.last} {
+		word, rest, _ := strings.Cut(body, " ")
+		v, err := strconv.ParseUint(word, 10, 64)
+		if err != nil {
+			return mark{}
+		}
+		*n, body = v, rest
+	}
+	return m
+}
+
 func (h *history) wrong(format string, args ...any) {
 	if h.damage == nil {
 		h.damage = fmt.Errorf(format, args...)
@@ -124,7 +137,7 @@ func readHistory(dir string) (*history, error) {
 		return nil, err
 	}
 	if head, body, err := parseLine(bytes.TrimSuffix(raw, []byte("\n"))); err == nil && head == markHead {
-		_, _ = fmt.Sscanf(string(body), markForm, &h.marked.number, &h.marked.seq, &h.marked.last)
+		h.marked = parseMark(string(body))
 	}
 	h.highest = h.marked.number
 	entries, err := os.ReadDir(dir)

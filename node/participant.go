@@ -160,11 +160,13 @@ func (p *participant) watch() {
 	var want []proto.RingID
 	for _, h := range [2]*Held{p.applied, p.staged} {
 		if h != nil {
-			want = append(want, h.Desired.Decisions...)
+			for _, r := range h.Desired.Decisions {
+				if i, found := slices.BinarySearch(want, r); !found {
+					want = slices.Insert(want, i, r)
+				}
+			}
 		}
 	}
-	slices.Sort(want)
-	want = slices.Compact(want)
 	for _, r := range want {
 		if !slices.Contains(p.watched, r) {
 			p.out = append(p.out, Action{Kind: Watch, Ring: r})

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -269,17 +268,15 @@ func (x crossing) apply(lit uint32) uint32 {
 	return lit
 }
 
+func (x crossing) before(y crossing) bool { return x.at < y.at || x.at == y.at && x.bit < y.bit }
+
 // take replaces what a comparator expects.
 func (c *comparator) take(found []crossing) {
-	slices.SortFunc(found, func(x, y crossing) int {
-		switch {
-		case x.at != y.at && x.at < y.at:
-			return -1
-		case x.at != y.at:
-			return 1
+	for i := range found { // some dozens: each where it belongs
+		for j := i; j > 0 && found[j].before(found[j-1]); j-- {
+			found[j], found[j-1] = found[j-1], found[j]
 		}
-		return int(x.bit) - int(y.bit)
-	})
+	}
 	c.pending, c.next = append(c.pending[:0], found...), 0
 	c.settle()
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -72,7 +73,7 @@ func (p *Program) paths() []path {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b path) int { return len(b.words) - len(a.words) })
+	sort.SliceStable(out, func(i, j int) bool { return len(out[i].words) > len(out[j].words) })
 	return out
 }
 

@@ -188,10 +188,15 @@ func (b *Board) restore() error {
 	}
 	pages := map[[2]int][]sim.Page{}
 	for k, v := range kept { // any order: pages of a module are independent
-		var bundle, mod int
-		var p sim.Page
-		if _, err := fmt.Sscanf(k, "%d/%d/%d", &bundle, &mod, &p.Number); err != nil || bundle < 0 || mod < 0 ||
-			bundle >= len(b.cfg.Board.Bundles) || mod >= len(b.cfg.Board.Bundles[bundle].Modules) {
+		var at [3]uint64
+		words := strings.Split(k, "/")
+		bad := len(words) != len(at)
+		for i := 0; i < len(at) && !bad; i++ {
+			at[i], err = strconv.ParseUint(words[i], 10, 16)
+			bad = err != nil
+		}
+		bundle, mod, p := int(at[0]), int(at[1]), sim.Page{Number: uint16(at[2])}
+		if bad || bundle >= len(b.cfg.Board.Bundles) || mod >= len(b.cfg.Board.Bundles[bundle].Modules) {
 			return fmt.Errorf("solo: %s: %q is no page of this board", b.memoryFile(), k)
 		}
 		if n, err := hex.Decode(p.Data[:], []byte(v)); err != nil || n != len(p.Data) {
