@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
 	"ringlight/proto"
 	"ringlight/proto/cert"
 	"ringlight/proto/limit"
@@ -102,10 +104,25 @@ func (l *Link) Err() error {
 	return l.why
 }
 
-// plain is an error without what the library puts before it.
+// plain is an error in words for a person, without what libraries put before it.
 type plain struct{ error }
 
-func (e plain) Error() string { return strings.TrimPrefix(e.error.Error(), "network Error : ") }
+func (e plain) Error() string {
+	text := strings.TrimPrefix(e.error.Error(), "network Error : ")
+	at, why, dialled := strings.Cut(strings.TrimPrefix(text, "dial tcp "), ": ")
+	switch {
+	case errors.Is(e.error, packets.ErrorRefusedNotAuthorised), errors.Is(e.error, packets.ErrorRefusedBadUsernameOrPassword), errors.Is(e.error, packets.ErrorRefusedIDRejected):
+		return "the broker refuses us: " + text
+	case !dialled || !strings.HasPrefix(text, "dial tcp"):
+		return text
+	case strings.HasSuffix(why, "connection refused"):
+		return "nothing listens at " + at + " (connection refused)"
+	case strings.HasPrefix(why, "lookup "):
+		return strings.TrimPrefix(why, "lookup ")
+	default:
+		return at + ": " + why
+	}
+}
 
 func (e plain) Unwrap() error { return e.error }
 

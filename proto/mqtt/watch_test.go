@@ -3,11 +3,16 @@ package mqtt
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
 
 	"ringlight/proto"
 )
@@ -109,4 +114,24 @@ func (c toLines) Write(p []byte) (int, error) {
 	default:
 	}
 	return len(p), nil
+}
+
+// Goal: who reads why there is no connection knows where to look.
+// Method: the texts of Go's dialler and of the library, and ours.
+func TestWhyIsSaidInWords(t *testing.T) {
+	refused := fmt.Errorf("network Error : %w", &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1883}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})
+	unknown := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "brocker"}}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{refused, "nothing listens at 127.0.0.1:1883 (connection refused)"},
+		{unknown, "brocker: no such host"},
+		{packets.ErrorRefusedNotAuthorised, "the broker refuses us: not Authorized"},
+		{errors.New("EOF"), "EOF"},
+	} {
+		if got := (plain{c.err}).Error(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
 }
