@@ -149,3 +149,38 @@ func TestFoldedFits(t *testing.T) {
 		t.Errorf("%q", b.String())
 	}
 }
+
+// Goal: help reads as it was written.
+// Method: a paragraph that fits stands as it is, to the last column; one with a line too
+// wide is filled anew, without words alone on a line; indented lines and examples never
+// run into others.
+func TestHelpIsFilled(t *testing.T) {
+	full := strings.Repeat("x", 19) + " " // 20 with its end
+	for _, c := range []struct{ text, want string }{
+		{full[:19] + "\nyy\n", full[:19] + "\nyy\n"},
+		{"aaaa bbbb cccc dddd eeee\nffff gggg", "aaaa bbbb cccc dddd\neeee ffff gggg\n"},
+		{"one two three four five\n\n  {\"as\": 1}\nexample: a\nexample: b", "one two three four\nfive\n\n  {\"as\": 1}\nexample: a\nexample: b\n"},
+	} {
+		if got := filled(c.text, 20); got != c.want {
+			t.Errorf("%q: %q, want %q", c.text, got, c.want)
+		}
+	}
+	if wide := strings.Repeat("word ", 40); filled(wide, 0) != wide+"\n" {
+		t.Error("lines of any length are not")
+	}
+}
+
+// Goal: a line that is indented goes on deeper than it began.
+// Method: one of 12 spaces behind an indent of 9, one of none.
+func TestFoldedGoesOnDeeper(t *testing.T) {
+	var b bytes.Buffer
+	word := strings.Repeat("word ", 20)
+	fmt.Fprintf(Folded(&b, strings.Repeat(" ", 9)), "%s%s\n%s\n", strings.Repeat(" ", 12), word, word)
+	var depth []int
+	for line := range strings.Lines(b.String()) {
+		depth = append(depth, len(line)-len(strings.TrimLeft(line, " ")))
+	}
+	if fmt.Sprint(depth) != "[12 14 0 9]" {
+		t.Errorf("%v\n%s", depth, b.String())
+	}
+}

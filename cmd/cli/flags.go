@@ -5,7 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Help is asked for: what a command takes. It is no failure.
@@ -84,10 +86,7 @@ func (h *Help) text(p *Program, width int) string {
 		}
 		b.WriteByte('\n')
 	}
-	for _, line := range strings.Split(strings.TrimRight(h.Text, "\n"), "\n") {
-		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-		b.WriteString(Wrap(line, max(0, width-len(indent)-4), indent+"    ") + "\n")
-	}
+	b.WriteString(filled(h.Text, width))
 	list := Table{Screen: Screen{Width: width}}
 	h.flags.VisitAll(func(f *flag.Flag) {
 		name, what := flagForm(f)
@@ -97,6 +96,38 @@ func (h *Help) text(p *Program, width int) string {
 		b.WriteString("\nFlags:\n")
 		_ = list.Print(&b) // a Builder takes all
 	}
+	return b.String()
+}
+
+// filled is text that fits a width: as it stands where it does, a paragraph with a
+// line that does not filled anew. Indented lines and examples are lines of their own.
+func filled(text string, width int) string {
+	var b strings.Builder
+	var paragraph []string
+	flush := func() {
+		fits := func(line string) bool { return width <= 0 || utf8.RuneCountInString(line) <= width }
+		if !slices.ContainsFunc(paragraph, func(l string) bool { return !fits(l) }) {
+			b.WriteString(strings.Join(append(paragraph, ""), "\n"))
+		} else {
+			b.WriteString(Wrap(strings.Join(paragraph, " "), width, "") + "\n")
+		}
+		paragraph = nil
+	}
+	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		line = strings.TrimSuffix(line, "\n")
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		example := strings.HasPrefix(line, "example:")
+		if line != "" && indent == "" && !example {
+			paragraph = append(paragraph, line)
+			continue
+		}
+		flush()
+		if utf8.RuneCountInString(line) > width {
+			line = Wrap(line, max(0, width-len(indent)-4), indent+"    ")
+		}
+		b.WriteString(line + "\n")
+	}
+	flush()
 	return b.String()
 }
 

@@ -227,7 +227,11 @@ func (f folded) Write(text []byte) (int, error) {
 	for line := range strings.Lines(string(text)) {
 		end := line[len(strings.TrimRight(line, "\n")):]
 		if f.width > 0 {
-			line = Wrap(strings.TrimSuffix(line, end), f.width-len(f.indent), f.indent) + end
+			indent := f.indent
+			if own := len(line) - len(strings.TrimLeft(line, " ")); own >= len(indent) && own < f.width/2 {
+				indent = strings.Repeat(" ", own+2)
+			}
+			line = Wrap(strings.TrimSuffix(line, end), f.width-len(indent), indent) + end
 		}
 		if _, err := io.WriteString(f.out, line); err != nil {
 			return 0, err
