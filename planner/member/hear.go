@@ -1,0 +1,175 @@
+package member
+
+import (
+	"fmt"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// What a table hears: births, death notes, reports and answers.
+
+func (t *Table) hear(was bool, d *Device) {
+	if !was && d.Heard() {
+		t.heard++
+		t.heardAt = t.j.Now
+	}
+}
+
+// Presence takes a birth or a death note. A death note of another session is
+// of a former life.
+func (t *Table) Presence(d *Device, m *proto.Presence) {
+	d.call = t.calls
+	if d.state == Disputed {
+		if m.Online {
+			t.claims(d, m.Session)
+		}
+		return
+	}
+	if m.Online && !t.believe(d, t.standing("", m.SeenTerm, m.Term, m.Generation)...) {
+		return
+	}
+	before, heard := d.Standing(), d.Heard()
+	if !m.Online {
+		if d.Online() && m.Session != d.Session {
+			return
+		}
+		d.Session = m.Session
+		if d.state == Unheard {
+			d.become(Offline)
+		} else if d.Online() {
+			t.gone(d, "the broker reported it disconnected")
+			t.ask(d, d.Session, askFirst, timesGone)
+		}
+		t.hear(heard, d)
+		if !t.takeEarly(d) {
+			t.owner.News(News{Kind: Away, Device: d, Before: before})
+		}
+		return
+	}
+	again := d.Online() && m.Session == d.Session
+	if again {
+		d.Birth = t.alike.birth(m)
+		d.answered()
+	} else {
+		disputed, other := t.returned(d, m.Session), d.Session
+		d.born(m, t.alike.birth(m))
+		if disputed {
+			t.dispute(d, before, other)
+			return
+		}
+		if d.doubt != nil && t.j.Now <= d.returnedAt+returnsWithin {
+			t.spoken(d, m.Session)
+		}
+		t.Resend(d)
+	}
+	t.hear(heard, d)
+	t.root.SawTerm(m.SeenTerm, 0)
+	t.owner.News(News{Kind: Birth, Device: d, Before: before, Again: again})
+	t.takeEarly(d)
+}
+
+// gone notes that nobody speaks for a device any more; its light is another
+// matter.
+func (t *Table) gone(d *Device, why string) {
+	before, next := d.Standing(), Offline
+	if d.state == Announced && d.call < t.calls {
+		next = Unheard
+	}
+	d.become(next)
+	d.own().GoneAt = t.j.Now
+	t.owner.News(News{Kind: Gone, Device: d, Before: before, Why: why})
+}
+
+// takeEarly takes a report that came before its birth.
+func (t *Table) takeEarly(d *Device) bool {
+	early := d.early
+	if early == nil || early.Session != d.Session {
+		return false
+	}
+	d.own().early = nil
+	t.Reported(d, early)
+	return true
+}
+
+// Reported takes a report. One of a former life is dropped, one that is ahead
+// of its birth is kept for it. In a dispute the incumbent's counts.
+func (t *Table) Reported(d *Device, m *proto.Reported) {
+	disputed := d.state == Disputed
+	if disputed && m.Session != d.doubt.incumbent.session || !t.believe(d, t.inReport(d, m)...) {
+		return
+	}
+	t.root.SawTerm(m.SeenTerm, m.SeenLife)
+	if m.Session != d.Session && !disputed {
+		d.own().early = m
+		t.Spoke(d, m.Session)
+		return
+	}
+	first := d.Report == nil || d.Report.Session != m.Session
+	if !first && m.Seq < d.Report.Seq && t.overtaken(d, m.Seq) {
+		return
+	}
+	if d.lowerAt != 0 {
+		d.own().lowerAt = 0
+	}
+	d.answered()
+	before, heard := d.Standing(), d.Heard()
+	t.restarted(d, m.Session, m.LastEvent)
+	d.Report, d.ReportAt = t.Keep(d, m), t.j.Now
+	t.told(d, before.Pending)
+	if d.Online() && d.state != Present && !disputed {
+		d.become(Present)
+	}
+	t.hear(heard, d)
+	if before.Pending && !d.Pending() {
+		d.resendAt = journal.Never
+	} else if d.Pending() {
+		t.queue(d)
+	}
+	t.owner.News(News{Kind: Reported, Device: d, Before: before, First: first})
+}
+
+// overtaken: a report is older than the last one. When such ones go on coming,
+// and rise, it is the last one whose number was false.
+func (t *Table) overtaken(d *Device, seq uint64) bool {
+	if d.lowerAt == 0 || seq <= d.lower {
+		x := d.own()
+		x.lower, x.lowerAt = seq, max(1, t.j.Now)
+	}
+	return t.j.Now < d.lowerAt+strangerLate
+}
+
+// Ack takes a device's answer.
+func (t *Table) Ack(d *Device, m *proto.Ack) {
+	t.answers(d, m)
+	if d.state == Disputed || d.Online() && m.Session != d.Session {
+		t.Spoke(d, m.Session)
+		return // of a former life
+	}
+	if !t.believe(d, t.inAck(d, m)...) {
+		return
+	}
+	t.root.SawTerm(m.CurrentTerm, 0)
+	n := News{Kind: Spoke, Device: d, Before: d.Standing(), Ack: m, Broke: d.state == Silent}
+	if n.Broke {
+		d.answered()
+		d.become(Present)
+	}
+	t.owner.News(n)
+	switch m.Phase {
+	case proto.PhaseCommit:
+		if m.Code == proto.NotStaged && d.Pending() {
+			t.Resend(d)
+		}
+	case proto.PhaseCommand:
+		t.root.Answer(d, m)
+	case proto.PhaseProtocol:
+		what := "agent"
+		if d.ID.IsSwitch() {
+			what = "switch"
+		}
+		// Logged, not kept: a flood of them must not push the events out.
+		t.j.Line(journal.Line{Level: journal.Warn, Message: what + " refused a message", Rule: "protocol", Node: int64(d.ID), Ring: d.ring(), Generation: m.Generation,
+			Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
+	}
+}
