@@ -202,7 +202,8 @@ func Run(ctx context.Context, cfg RunConfig) error {
 		defer stop()
 	}
 	r.look()
-	r.log.Info("agent runs", "fabric", cfg.Agent.Fabric, "node", cfg.Agent.Node, "session", cfg.Agent.Session,
+	// The session is spelt as planners spell it.
+	r.log.Info("agent runs", "fabric", cfg.Agent.Fabric, "node", cfg.Agent.Node, "session", fmt.Sprintf("%016x", uint64(cfg.Agent.Session)),
 		"bundles", len(cfg.Agent.Board.Bundles), "events_queued", len(journal.Events), "software", cfg.Agent.Software)
 	if err = r.loop(ctx); errors.Is(err, hal.ErrRelieved) {
 		return <-r.ended

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -308,7 +309,7 @@ func TestRunOnARealClock(t *testing.T) {
 		t.Errorf("%d switching ops in the second life", k.submit)
 	}
 	k.mu.Unlock()
-	if log := second.log.String(); !strings.Contains(log, "agent runs") || strings.Contains(log, "level=ERROR") {
+	if log := second.log.String(); !strings.Contains(log, "agent runs") || !regexp.MustCompile(`session=[0-9a-f]{16} `).MatchString(log) || strings.Contains(log, "level=ERROR") {
 		t.Errorf("log:\n%s", log)
 	}
 }

@@ -260,7 +260,7 @@ func (p *Planner) sawTerm(t proto.Term, life uint64) {
 	case t > p.j.Term:
 		p.overtaken(fmt.Sprintf("term %d is known, ours is %d", t, p.j.Term))
 	case t == p.j.Term && life != 0 && life != p.j.Life:
-		p.overtaken(fmt.Sprintf("term %d belongs to life %d of a planner, ours is %d", t, life, p.j.Life))
+		p.overtaken(fmt.Sprintf("term %d is of planner %s, and this is planner %s", t, proto.PlannerCopy{Life: life}, proto.PlannerCopy{Life: p.j.Life}))
 	}
 }
 

@@ -244,3 +244,22 @@ func TestCodedLightFindsEveryFibre(t *testing.T) {
 		t.Errorf("steps %v, missing %v, extra %v", m.Steps, m.Missing, m.Extra)
 	}
 }
+
+// Goal: who reads a report at a terminal has what failed before his eyes.
+// Method: one failed check among many good ones; it stands again in the last lines.
+func TestTableEndsWithWhatFailed(t *testing.T) {
+	var r Report
+	for i := range 40 {
+		if i == 3 {
+			r.add("heaters", "bundle 0 module 3", Fail, "cell 1 open")
+			continue
+		}
+		r.add("rails", fmt.Sprint("module ", i), Pass, "12 V")
+	}
+	var b strings.Builder
+	r.Table(&b)
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if end := strings.Join(lines[len(lines)-3:], "\n"); !strings.HasPrefix(end, "what failed\n  heaters   bundle 0 module 3    cell 1 open\nbring-up FAILED") {
+		t.Errorf("%s", end)
+	}
+}

@@ -117,6 +117,12 @@ func (r *Report) Table(w io.Writer) {
 	verdict := "passed"
 	if r.Failed > 0 {
 		verdict = "FAILED"
+		fmt.Fprintln(w, "what failed")
+		for _, c := range r.Checks {
+			if c.Verdict == Fail {
+				fmt.Fprintf(w, "  %-8s  %-20s %s\n", c.Section, c.Where, c.Text)
+			}
+		}
 	}
 	if r.Simulated {
 		verdict += " on a SIMULATED board"

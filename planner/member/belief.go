@@ -57,7 +57,7 @@ func (t *Table) believe(d *Device, claims ...claim) bool {
 	before, odd := d.Standing(), ""
 	for _, c := range claims {
 		if limit := proto.Highest(c.known); c.said > limit {
-			odd = fmt.Sprintf("not believed: %s %d (limit %d); its next good word or 'ocsctl clear' ends this", c.field, c.said, limit)
+			odd = fmt.Sprintf("not believed: %s %d (limit %d); its next good word or 'ocsctl clear %d' ends this", c.field, c.said, limit, d.ID)
 			if strings.HasSuffix(c.field, "term") {
 				odd += fmt.Sprintf(", or if that is so, a planner started with -term-above %d", c.said)
 			}

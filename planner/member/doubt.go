@@ -165,7 +165,7 @@ func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
 	d.become(Disputed)
 	x := d.own()
 	x.asks.at, x.doubt.since = journal.Never, t.j.Now
-	x.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear'", uint64(other), uint64(d.Session))
+	x.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear %d'", uint64(other), uint64(d.Session), d.ID)
 	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
 		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared, one is alone for %v, or only one answers for %v", quarantine, hearsay)})
 	t.spoken(d, d.Session)

@@ -161,7 +161,7 @@ func (s *server) seat() error {
 			return nil
 		}
 		s.reign, s.stored = st.Reign, nil
-		s.cfg.Log.Info("this planner leads", "life", s.life, "batches", st.Batches)
+		s.cfg.Log.Info("this planner leads", "planner", proto.PlannerCopy{Life: s.life}, "batches", st.Batches)
 		if err := s.draw(false); err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (s *server) seat() error {
 		return nil
 	case s.reign != 0:
 		s.reign, s.stored = 0, nil
-		s.cfg.Log.Warn("this planner leads no more: nothing is planned or commanded by it", "life", s.life, "leader", st.Leader)
+		s.cfg.Log.Warn("this planner leads no more: nothing is planned or commanded by it", "planner", proto.PlannerCopy{Life: s.life}, "leader", st.Leader)
 		return s.draw(true)
 	}
 	if st.Batches != was.Batches {

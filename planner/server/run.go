@@ -136,7 +136,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	// Without a goodbye: the will tells everyone that the planner is gone.
 	defer link.Abandon()
 	cfg.Log.Info("planner started", "fabric", start.Fabric.Name, "nodes", start.Fabric.Nodes, "term", start.Term,
-		"planner", start.PlannerID, "life", start.Life, "broker", broker, "state", cfg.State)
+		"planner", proto.PlannerCopy{Planner: start.PlannerID, Life: start.Life}, "broker", broker, "state", cfg.State)
 	s := &server{cfg: cfg, store: store, life: life, standing: standing, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, meters: newMeters(), link: mqtt.Watch{Log: cfg.Log, Broker: broker, Why: link.Err, Without: "nothing is planned"}}
 	s.guard = at
 	s.host = planner.NewHost(start, s)
