@@ -106,7 +106,7 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 		return
 	}
 	if fab.Nodes > 0 {
-		fmt.Fprintf(out, "fabric   %s: %d nodes x %d GPUs, K=%d, TP-%d, %d spares, %s\n", fab.Name, fab.Nodes, fab.GPUsPerNode, fab.K, fab.TP, fab.Spares, fab.Topology)
+		fmt.Fprintf(out, "fabric   %s: %s x %s, K=%d, TP-%d, %s, %s\n", fab.Name, proto.Count(fab.Nodes, "node"), proto.Count(fab.GPUsPerNode, "GPU"), fab.K, fab.TP, proto.Count(fab.Spares, "spare"), fab.Topology)
 	}
 	if k := fab.Core; k != nil {
 		fmt.Fprintf(out, "core     %s: %s\n", fab.Name, k)

@@ -194,8 +194,10 @@ func circuitList(ctx context.Context, c *clientFlags, out io.Writer) error {
 	}
 	return c.print(out, all, func() error {
 		core := &all.Core
-		fmt.Fprintf(out, "%d of %d switches online, %d of %d circuits lit, links realised %d, granted %d, asked %d\n\n",
-			core.Online, core.Switches, core.Tuned, core.Circuits, core.Realised, core.Granted, core.Asked)
+		if err := cli.Say(out, "%d of %d switches online, %d of %d circuits lit, links realised %d, granted %d, asked %d\n",
+			core.Online, core.Switches, core.Tuned, core.Circuits, core.Realised, core.Granted, core.Asked); err != nil {
+			return err
+		}
 		if err := printJobs(out, all.Jobs); err != nil {
 			return err
 		}
@@ -285,6 +287,7 @@ func printChange(c *clientFlags, r *proto.OpReply, dry bool, ended []proto.JobID
 }
 
 func (ch *changeJSON) print(out io.Writer) error {
+	out = cli.Folded(out, "  ")
 	fmt.Fprintf(out, "%s with servers, %d waiting%s\n", proto.Count(int(ch.Placed), "job"), len(ch.Waiting), listed(ch.Waiting))
 	if len(ch.Ended) > 0 {
 		fmt.Fprintf(out, "%s ending%s\n", proto.Count(len(ch.Ended), "job"), listed(ch.Ended))

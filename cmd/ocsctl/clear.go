@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"ringlight/cmd/cli"
@@ -48,6 +47,5 @@ func clearNode(ctx context.Context, args []string, out io.Writer) error {
 	if c.json {
 		return printJSON(out, j)
 	}
-	_, err = fmt.Fprintf(out, "node %d cleared: %s\n", j.Node, j.Was)
-	return err
+	return cli.Say(out, "node %d cleared: %s", j.Node, j.Was)
 }

@@ -56,6 +56,9 @@ func printCost(out io.Writer, j *costJSON) error {
 	}
 	text := fmt.Sprintf("node %d %s: %s and %s touched, %s, %s fewer in rings, %s, dark for about %s", j.Node, did, rings, proto.Count(int(j.Jobs), "job"),
 		proto.Count(int(j.Links), "link"), proto.Count(int(j.FewerGPU), "GPU"), joins, proto.Spell(time.Duration(j.DarkUS)*time.Microsecond))
+	if len(j.Rings) == 0 && j.Jobs+j.Links+j.FewerGPU == 0 && len(j.Joins) == 0 {
+		text = fmt.Sprintf("node %d %s: no ring is touched", j.Node, did)
+	}
 	err := cli.Say(out, "%s", text)
 	if err == nil && j.Note != "" {
 		_, err = fmt.Fprintln(out, j.Note)

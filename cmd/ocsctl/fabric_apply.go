@@ -226,7 +226,6 @@ func editText(out io.Writer, j *editJSON) error {
 	case j.DryRun:
 		what = "it can be applied"
 	}
-	_, err := fmt.Fprintf(out, "%s: %d rings keep their light and are told again, %d end; %d new fibres tried by light, %d of them from one end, %d not (their nodes are away or carry rings); %d nodes are expected\n",
-		what, j.Told, len(j.Ends), j.Tried, j.OneWay, j.Untried, j.Unheard)
-	return err
+	return cli.Say(out, "%s: plan sent again to %s whose light stays, %d end; %s tried by light, %d of them from one end, %d not (nodes that are away or carry rings); %s still to come",
+		what, proto.Count(int(j.Told), "ring"), len(j.Ends), proto.Count(int(j.Tried), "new fibre"), j.OneWay, j.Untried, proto.Count(int(j.Unheard), "node"))
 }

@@ -201,7 +201,7 @@ func TestAgainstARunningFabric(t *testing.T) {
 		{"node show 1 -fabric lab", "RMA-4711", 0},
 		{"node show 1 -json -fabric lab", `"reason":"RMA-4711","since_ms":`, 0},
 		{"why 1 -json", "1 ring and 4 links touched", 0},
-		{"undrain 1 -dry-run -fabric lab", "node 1 would be let in again: ", 0},
+		{"undrain 1 -dry-run -fabric lab", "node 1 would be let in again: no ring is touched\n", 0},
 		{"undrain 1 -fabric lab", "node 1 is let in again: ", 0},
 		{"ring list -json -fabric other -timeout 1s", `"field":"fabric","limit":"one of lab"`, 2},
 	} {
@@ -331,7 +331,7 @@ func editOne(t *testing.T, broker string) {
 	namedOne(t, broker)
 	edit(func() { f.TP, f.Spares = 16, 0 })
 	run(1, "ring 1 of 12 GPUs runs, and none of that size is wanted: let it end with -end 1", "apply", file)
-	run(0, "it can be applied: 0 rings keep their light and are told again, 1 end", "diff", file, "-end", "1")
+	run(0, "it can be applied: plan sent again to 0 rings whose light stays, 1 end", "diff", file, "-end", "1")
 	run(0, "the fabric is changed", "apply", file, "-end", "1")
 	for deadline := time.Now().Add(50 * time.Second); ; {
 		if _, out, _ := ctl(t, "ring", "list", "-json", "-broker", broker); strings.Contains(out, `"gpus_total":16,"state":"in_service"`) {
