@@ -80,7 +80,7 @@ func benchOf(cmis *hal.Board) (*hal.Board, error) {
 
 // boardCommand checks and shows board files.
 func boardCommand(_ context.Context, args []string) error {
-	_, common := newFlags("board check|show", "look at a board file; show default is the default board", "ocs-agent board check board.json")
+	_, common := newFlags("board check|show", "look at a board file; show default is the default board, with -json as a file to begin with", "ocs-agent board check board.json")
 	words, err := common.words(args, 2)
 	if err != nil {
 		return err

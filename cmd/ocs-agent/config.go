@@ -286,7 +286,7 @@ func (b *BoardConfig) named() error {
 	if b.Kind != "" {
 		return nil
 	}
-	return usagef("board.kind: no board is named: want -board FILE (docs/board-file.md; ocs-agent board show default is a first one), " +
+	return usagef("board.kind: no board is named: want -board FILE (docs/board-file.md; ocs-agent board show default -json prints a first one), " +
 		"a configuration with board.kind linux, socket or box, or -sim for a simulated board")
 }
 

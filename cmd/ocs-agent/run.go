@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"time"
 
 	"ringlight/agent"
 	"ringlight/cmd/cli"
@@ -203,7 +204,7 @@ func (c *Config) calibrateSimulated(log *slog.Logger) error {
 			b.close()
 			return fmt.Errorf("calibrate bundle %d: %w", i, err)
 		}
-		log.Info("calibrated", "bundle", i, "board_time", ans.Took)
+		log.Info("calibrated", "bundle", i, "board_time", ans.Took.Round(time.Millisecond))
 	}
 	if b == nil {
 		return nil
