@@ -207,7 +207,7 @@ func (p *procs) build(ctx context.Context) error {
 	if err := p.serving(ctx); err != nil {
 		return err
 	}
-	p.done(began, fmt.Sprintf("broker, planner, %d boards, %d agents started", p.f.Nodes, p.f.Nodes), "%d rings in service, %d circuit switches", p.res.Rings, p.switches())
+	p.done(began, fmt.Sprintf("broker, planner, %d boards, %d agents started", p.f.Nodes, p.f.Nodes), "%s in service, %s", proto.Count(p.res.Rings, "ring"), proto.Count(p.switches(), "circuit switch"))
 	return nil
 }
 

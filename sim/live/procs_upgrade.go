@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"ringlight/proto"
 )
 
 // UpgradeConfig is agents that become another release and go back.
@@ -179,8 +181,8 @@ func (u *upgrading) all(ctx context.Context, release, version, what string, kill
 			if err := u.judge(ctx, before, version); err != nil {
 				return fmt.Errorf("%s: %w", what, err)
 			}
-			u.done(began, fmt.Sprintf("%s: %s", what, version), "%d waves, %d by hand; %d nodes lost power meanwhile, %d stops for one of them; no light changed at %d nodes untouched, 0 events lost",
-				s.Wave, u.tally.ByHand-was.ByHand, u.tally.Faults-was.Faults, u.tally.Interrupted-was.Interrupted, u.tally.Untouched)
+			u.done(began, fmt.Sprintf("%s: %s", what, version), "%s, %d by hand; %s lost power meanwhile, %s for one of them; no light changed at %s untouched, 0 events lost",
+				proto.Count(s.Wave, "wave"), u.tally.ByHand-was.ByHand, proto.Count(u.tally.Faults-was.Faults, "node"), proto.Count(u.tally.Interrupted-was.Interrupted, "stop"), proto.Count(u.tally.Untouched, "node"))
 			return nil
 		}
 		clear(u.way)
@@ -360,7 +362,7 @@ func (u *upgrading) badRelease(ctx context.Context) error {
 	case seen == nil:
 		return errors.New("a release that darkens its board was not seen by the boards' own record")
 	case s.Node == nil || s.Wave != 1 || s.Nodes.Current > 1:
-		return fmt.Errorf("a bad release reached %d nodes in %d waves: %s", s.Nodes.Current, s.Wave, s.Reason)
+		return fmt.Errorf("a bad release reached %s in %s: %s", proto.Count(s.Nodes.Current, "node"), proto.Count(s.Wave, "wave"), s.Reason)
 	}
 	u.tally.BadSeen = seen.Error()
 	if err := u.install(releaseNew); err != nil {

@@ -12,9 +12,9 @@ import (
 func (r *Result) Verdict() error {
 	switch {
 	case r.RingsOpen > 0:
-		return fmt.Errorf("%d rings were open", r.RingsOpen)
+		return fmt.Errorf("%s open", proto.Count(r.RingsOpen, "ring"))
 	case r.EventsLost > 0:
-		return fmt.Errorf("%d events were lost", r.EventsLost)
+		return fmt.Errorf("%s lost", proto.Count(int(r.EventsLost), "event"))
 	case r.LinksConfirmed != r.LinksTotal:
 		return fmt.Errorf("%d of %d links confirmed", r.LinksConfirmed, r.LinksTotal)
 	}

@@ -27,8 +27,8 @@ func (s *screen) line(format string, args ...any) {
 }
 
 func (s *screen) fabric(c *DemoConfig, bundles int, traceName string) {
-	s.line("fabric   %d nodes x %d GPUs, K=%d, %d bundles of %d modules (simulated boards, register level)      trace: %s",
-		c.Nodes, c.GPUs, c.K, bundles, c.Modules, traceName)
+	s.line("fabric   %s x %s, K=%d, %s of %s (simulated boards, register level)      trace: %s",
+		proto.Count(c.Nodes, "node"), proto.Count(c.GPUs, "GPU"), c.K, proto.Count(bundles, "bundle"), proto.Count(c.Modules, "module"), traceName)
 	late := ""
 	if ph := c.Physics; ph != nil && ph.LateCall > 0 {
 		late = fmt.Sprintf("; %g %% of bus calls %g us late", 100*ph.LateCall, ph.LateCallUS)
@@ -37,13 +37,13 @@ func (s *screen) fabric(c *DemoConfig, bundles int, traceName string) {
 }
 
 func (s *screen) broker(url string, spread boardTime, n int) {
-	s.line("broker   embedded, %s      optics: %d modules calibrated from nothing in %.1f to %.1f s of board time each",
-		url, n, spread.min.Seconds(), spread.max.Seconds())
+	s.line("broker   embedded, %s      optics: %s calibrated from nothing in %.1f to %.1f s of board time each",
+		url, proto.Count(n, "module"), spread.min.Seconds(), spread.max.Seconds())
 }
 
 func (s *screen) formed(o planner.Overview, tp, nodes int, f fabricSpares, applied int, commit time.Duration) {
-	s.line("planner  term %d generation %d: %d rings of TP-%d, %s, committed on %d/%d nodes in %d ms, light confirmed on %d/%d links",
-		o.Term, o.Generation, o.Rings, tp, f, applied, nodes, commit.Milliseconds(), o.LinksConfirmed, o.LinksTotal)
+	s.line("planner  term %d generation %d: %s of TP-%d, %s, committed on %d/%d nodes in %d ms, light confirmed on %d/%d links",
+		o.Term, o.Generation, proto.Count(o.Rings, "ring"), tp, f, applied, nodes, commit.Milliseconds(), o.LinksConfirmed, o.LinksTotal)
 }
 
 // fabricSpares words where the spare nodes are.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/proto"
 	"ringlight/sim/trace"
 )
 
@@ -134,13 +135,13 @@ func (s *stepper) unquiet() string {
 	case !o.Quiet:
 		return "the planner is at work"
 	case o.Pending > 0:
-		return fmt.Sprintf("the planner waits for %d nodes", o.Pending)
+		return "the planner waits for " + proto.Count(o.Pending, "node")
 	case o.Online != on:
-		return fmt.Sprintf("the planner sees %d nodes on line, %d are", o.Online, on)
+		return fmt.Sprintf("the planner sees %s on line, %d are", proto.Count(o.Online, "node"), on)
 	case o.LinksConfirmed != o.LinksTotal:
 		return fmt.Sprintf("%d of %d links confirmed", o.LinksConfirmed, o.LinksTotal)
 	case usable != well:
-		return fmt.Sprintf("the planner counts on %d nodes, %d are well", usable, well)
+		return fmt.Sprintf("the planner counts on %s, %d are well", proto.Count(usable, "node"), well)
 	}
 	for _, st := range s.stations {
 		if st.host == nil {
