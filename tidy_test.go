@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"proto/metric":          {},
 	"proto/metric/self":     {"proto/metric"},
 	"proto/metric/promtool": {},
-	"proto/mqtt":            {"proto", "proto/cert", "proto/limit", "proto/seal", "github.com/eclipse/paho.mqtt.golang"},
+	"proto/mqtt":            {"proto", "proto/cert", "proto/limit", "proto/seal", "github.com/eclipse/paho.mqtt.golang", "github.com/eclipse/paho.mqtt.golang/packets"},
 	"hal":                   {"periph.io/x/conn/v3/"},
 	"hal/linux":             {"hal", "periph.io/x/conn/v3/physic", "golang.org/x/sys/unix"},
 	"hal/socket":            {"hal", "proto/limit"},
