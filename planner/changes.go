@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
 	"ringlight/planner/journal"
 	"ringlight/proto"
@@ -22,13 +23,17 @@ type Glance struct {
 	Last     uint64 // number of the journal's newest entry, 0: none
 	Cells    []Cell
 	Strips   []Strip
-	Switches [2]int // there are, online
+	Switches [2]int         // there are, online
+	Fabric   *fabric.Fabric // another one when it was edited
 }
+
+// FabricOf is what is planned for, until it is edited.
+func FabricOf(p *Planner) *fabric.Fabric { return p.fab }
 
 // Look takes what has changed since the last Look, all of it there is when all.
 // There is one who looks at a planner.
 func Look(p *Planner, all bool) Glance {
-	g := Glance{State: p.state.String(), Serving: p.state == serving, Linked: p.j.LinkUp, Term: p.j.Term}
+	g := Glance{Fabric: p.fab, State: p.state.String(), Serving: p.state == serving, Linked: p.j.LinkUp, Term: p.j.Term}
 	if n := p.j.Len(); n > 0 {
 		g.Last = p.j.At(n - 1).Seq
 	}

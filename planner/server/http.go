@@ -230,7 +230,7 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	mux := http.NewServeMux()
-	seen := view.New(s.fabric, s.link.Broker, s)
+	seen := view.New(s.link.Broker, s)
 	s.scrapes(mux, seen.Load)
 	s.routes(mux)
 	seen.Mount(mux)

@@ -140,7 +140,6 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	s := &server{cfg: cfg, store: store, life: life, standing: standing, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, meters: newMeters(), link: mqtt.Watch{Log: cfg.Log, Broker: broker, Why: link.Err, Without: "nothing is planned"}}
 	s.guard = at
 	s.host = planner.NewHost(start, s)
-	s.fabric = start.Fabric
 	s.topics, s.asker, s.asked = proto.Topics{Fabric: start.Fabric.Name}, fmt.Sprintf("view-%x", start.Life), map[proto.Corr]chan *proto.OpReply{}
 	s.reads, s.rests, s.ended = make(chan func(*planner.Planner)), make(chan func(*planner.Planner)), make(chan struct{})
 	defer close(s.ended)
@@ -243,7 +242,6 @@ type server struct {
 	stale    bool           // others have written since the planner was made
 	drawAt   time.Duration  // when it may be made anew
 
-	fabric *fabric.Fabric
 	topics proto.Topics
 	asker  string // who asks over HTTP
 	asked  map[proto.Corr]chan *proto.OpReply

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
 )
 
 const (
@@ -43,6 +45,8 @@ type hub struct {
 	used    time.Time // last
 	picture picture
 	of      *planner.Planner // that the picture is of
+	fabric  *fabric.Fabric   // of that
+	edition proto.Digest     // of the fabric's text
 	kept    []message        // the last frames, by rising sequence
 	viewers map[chan message]bool
 	failed  error // why there is no picture
@@ -99,10 +103,7 @@ func (h *hub) turn() bool {
 	defer h.mu.Unlock()
 	idle := len(h.viewers) == 0 && h.now().Sub(h.used) > linger
 	if idle || h.look(context.Background(), false) != nil {
-		for v := range h.viewers { // any order: all are told
-			delete(h.viewers, v)
-			close(v)
-		}
+		h.release()
 		h.running, h.kept = false, nil
 		return false
 	}
@@ -114,13 +115,17 @@ func (h *hub) look(ctx context.Context, all bool) error {
 	var g planner.Glance
 	anew := false // a copy that follows is made anew when others have written
 	if err := h.source.Read(ctx, func(p *planner.Planner) {
-		anew = !all && p != h.of
+		anew = !all && (p != h.of || planner.FabricOf(p) != h.fabric)
 		h.of = p
 		g = planner.Look(p, all || anew)
 	}); err != nil {
 		return err
 	}
-	if anew {
+	switch edited := h.edited(g.Fabric); {
+	case edited && anew: // nothing that was told before fits it
+		all = true
+		h.release()
+	case anew:
 		g = h.picture.differs(g)
 	}
 	was := h.picture.glance
@@ -152,14 +157,42 @@ func (h *hub) look(ctx context.Context, all bool) error {
 	return nil
 }
 
-// snapshot is the picture as a frame.
-func (h *hub) snapshot(ctx context.Context) ([]byte, error) {
+// edited takes what the planner plans for, and says whether that is another fabric.
+func (h *hub) edited(f *fabric.Fabric) bool {
+	if f == h.fabric {
+		return false
+	}
+	was := h.edition
+	h.fabric, h.edition = f, proto.DigestOf(f.Encode())
+	return h.edition != was
+}
+
+// release lets all viewers go: each takes a snapshot then.
+func (h *hub) release() {
+	for v := range h.viewers { // any order: all are told
+		delete(h.viewers, v)
+		close(v)
+	}
+}
+
+// planned is what is planned for now, and its text's digest.
+func (h *hub) planned(ctx context.Context) (*fabric.Fabric, proto.Digest, error) {
 	if err := h.awake(ctx); err != nil {
-		return nil, err
+		return nil, proto.Digest{}, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.picture.snapshot(), nil
+	return h.fabric, h.edition, nil
+}
+
+// snapshot is the picture as a frame, and of which fabric it is.
+func (h *hub) snapshot(ctx context.Context) ([]byte, proto.Digest, error) {
+	if err := h.awake(ctx); err != nil {
+		return nil, proto.Digest{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.picture.snapshot(), h.edition, nil
 }
 
 // join adds a viewer who knows everything up to a sequence number: he is told

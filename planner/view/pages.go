@@ -10,10 +10,13 @@ import (
 	"ringlight/proto"
 )
 
-// about is what does not change while the planner runs.
-func (v *View) about(*http.Request) (any, error) {
-	f := v.fabric
-	out := map[string]any{"name": f.Name, "nodes": f.Nodes, "gpus_per_node": f.GPUsPerNode, "k": f.K, "tp": f.TP, "bundles": f.Bundles,
+// about is what does not change until the fabric is edited.
+func (v *View) about(r *http.Request) (any, error) {
+	f, edition, err := v.hub.planned(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{"edition": edition.String(), "name": f.Name, "nodes": f.Nodes, "gpus_per_node": f.GPUsPerNode, "k": f.K, "tp": f.TP, "bundles": f.Bundles,
 		"topology": f.Topology, "spares": f.Spares, "broker": v.broker, "core": nil}
 	if f.Core != nil {
 		out["core"] = f.Core.String()
@@ -45,7 +48,11 @@ func number(r *http.Request, field string, limit uint64) (uint64, error) {
 
 // node is a node with all that it reports, and where its fibres lead.
 func (v *View) node(r *http.Request) (any, error) {
-	id, err := number(r, "id", uint64(v.fabric.Nodes)-1)
+	var f *fabric.Fabric
+	if err := v.source.Read(r.Context(), func(p *planner.Planner) { f = planner.FabricOf(p) }); err != nil {
+		return nil, err
+	}
+	id, err := number(r, "id", uint64(f.Nodes)-1)
 	if err != nil {
 		return nil, err
 	}
@@ -70,22 +77,23 @@ func (v *View) ring(r *http.Request) (any, error) {
 
 func (v *View) members(r *http.Request, ring *proto.RingStatus, ids ...proto.NodeID) (any, error) {
 	var nodes []proto.NodeStatus
-	if err := v.source.Read(r.Context(), func(p *planner.Planner) { nodes = planner.Shown(p, ids...) }); err != nil {
+	var f *fabric.Fabric
+	if err := v.source.Read(r.Context(), func(p *planner.Planner) { nodes, f = planner.Shown(p, ids...), planner.FabricOf(p) }); err != nil {
 		return nil, err
 	}
 	fibres := make([]any, 0, len(nodes))
 	for i := range nodes {
-		fibres = append(fibres, v.fibres(nodes[i].Node))
+		fibres = append(fibres, fibresOf(f, nodes[i].Node))
 	}
 	return map[string]any{"ring": proto.Plain(ring), "nodes": proto.Plain(nodes), "fibres": fibres}, nil
 }
 
-// fibres are those of a node, by bundle and path.
-func (v *View) fibres(id proto.NodeID) []map[string]any {
+// fibresOf are those of a node, by bundle and path.
+func fibresOf(f *fabric.Fabric, id proto.NodeID) []map[string]any {
 	out := []map[string]any{}
-	for b := range v.fabric.Bundles {
+	for b := range f.Bundles {
 		for path := proto.External1; path <= proto.External2; path++ {
-			if to, crossed, ok := v.fabric.At(fabric.Port{Node: id, Bundle: proto.BundleID(b), Path: path}); ok {
+			if to, crossed, ok := f.At(fabric.Port{Node: id, Bundle: proto.BundleID(b), Path: path}); ok {
 				out = append(out, map[string]any{"bundle": b, "path": path.String(), "node": to.Node, "port": to.String(), "crossed": crossed})
 			}
 		}

@@ -94,6 +94,11 @@ func (x *trends) look(ctx context.Context, s Source, now time.Time) error {
 	if x.nodes = nodes; x.lines == nil {
 		x.lines, x.begun = map[uint64]*trend{}, now
 	}
+	for at := range x.lines { // any order: nodes that an edit took away
+		if at>>8 >= uint64(len(nodes)) {
+			delete(x.lines, at)
+		}
+	}
 	t := now.Sub(x.begun).Hours() / 24
 	for i := range nodes {
 		for b := range nodes[i].Margins {

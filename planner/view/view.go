@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"ringlight/planner"
-	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
 
@@ -33,7 +32,6 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // View serves the pages of one planner.
 type View struct {
 	source Source
-	fabric *fabric.Fabric
 	broker string
 	hub    hub
 	next   outlook
@@ -45,8 +43,8 @@ type View struct {
 const maxAsks = 16
 
 // New makes a view of a planner; broker is where ocsctl finds it.
-func New(f *fabric.Fabric, broker string, s Source) *View {
-	return &View{source: s, fabric: f, broker: broker, asks: make(chan struct{}, maxAsks),
+func New(broker string, s Source) *View {
+	return &View{source: s, broker: broker, asks: make(chan struct{}, maxAsks),
 		hub: hub{source: s, now: time.Now, viewers: map[chan message]bool{}}, next: outlook{source: s, now: time.Now}}
 }
 
@@ -104,12 +102,13 @@ func answer(get func(*http.Request) (any, error)) http.HandlerFunc {
 }
 
 func (v *View) snapshot(w http.ResponseWriter, r *http.Request) {
-	raw, err := v.hub.snapshot(r.Context())
+	raw, edition, err := v.hub.snapshot(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Ringlight-Fabric", edition.String())
 	_, _ = w.Write(raw)
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
+	"ringlight/planner/view/browser"
 	"ringlight/proto"
 )
 
@@ -32,8 +34,10 @@ type desk struct {
 	gone  error
 }
 
-func newDesk(t testing.TB) *desk {
-	f, err := fabric.New(fabric.Params{Name: "f", Nodes: 24, GPUsPerNode: 4, K: 2, TP: 32})
+func newDesk(t testing.TB) *desk { return newDeskOf(t, 24) }
+
+func newDeskOf(t testing.TB, nodes int) *desk {
+	f, err := fabric.New(fabric.Params{Name: "f", Nodes: nodes, GPUsPerNode: 4, K: 2, TP: 32})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,10 +161,10 @@ func TestFrames(t *testing.T) {
 func TestHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
-		v := New(d.fab, "mqtt://x", d)
+		v := New("mqtt://x", d)
 		v.hub.now = time.Now
 		ctx := t.Context()
-		raw, err := v.hub.snapshot(ctx)
+		raw, _, err := v.hub.snapshot(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +203,7 @@ func TestHub(t *testing.T) {
 				known.cells[id] = c
 			}
 		}
-		raw, _ = v.hub.snapshot(ctx)
+		raw, _, _ = v.hub.snapshot(ctx)
 		if all := read(t, raw); all.seq != known.seq || fmt.Sprint(all.cells) != fmt.Sprint(known.cells) || known.seq < first+50 {
 			t.Errorf("by frames %d %v\nsnapshot %d %v", known.seq, known.cells, all.seq, all.cells)
 		}
@@ -242,7 +246,7 @@ func TestHub(t *testing.T) {
 		d.gone = io.EOF
 		d.mu.Unlock()
 		<-time.After(time.Second)
-		if _, err := v.hub.snapshot(ctx); err != io.EOF {
+		if _, _, err := v.hub.snapshot(ctx); err != io.EOF {
 			t.Errorf("of a planner that is gone: %v", err)
 		}
 	})
@@ -263,7 +267,7 @@ func TestPages(t *testing.T) {
 	d := newDesk(t)
 	d.born(3, true)
 	mux := http.NewServeMux()
-	New(d.fab, "mqtt://x", d).Mount(mux)
+	New("mqtt://x", d).Mount(mux)
 	for path, want := range map[string]string{ // any order
 		"/": "<!doctype html>", "/view/static/view.js": "import", "/view/static/view.css": ":root", "/view/fabric": `"broker":"mqtt://x"`, "/view/status": `"total":24`,
 		"/view/next": `"breaks_next":[]`, "/view/node/3": `"online":true`, "/view/node/24": "400 node", "/view/node/x": "400 id", "/view/ring/9": "404 ring",
@@ -313,7 +317,7 @@ func TestTrends(t *testing.T) {
 		t.Errorf("three readings fall by %.1f", short)
 	}
 	d := newDesk(t)
-	v := New(d.fab, "", d)
+	v := New("", d)
 	v.trends.lines = map[uint64]*trend{0: level, 3<<8 | 1: falling}
 	v.trends.nodes = []hbd.NodeCensus{{Known: 1, Margins: [proto.MaxBundles]proto.MilliDBm{900}}, {Node: 3, Known: 2, Margins: [proto.MaxBundles]proto.MilliDBm{0, 2400}}}
 	if w := v.trends.worst(5); len(w) != 2 || w[0].Node != 3 || w[0].DaysLeft == nil || *w[0].DaysLeft < 9 || *w[0].DaysLeft > 11 || w[1].DaysLeft != nil {
@@ -346,5 +350,92 @@ func TestPlannerMadeAnewShowsWhatChanged(t *testing.T) {
 	want := h.picture.frame(nil, kindChanges, h.picture.cells[5:6], nil)
 	if got, _ := base64.StdEncoding.DecodeString(string(h.kept[0].text)); string(got) != string(want) {
 		t.Errorf("frame %x, want %x", got, want)
+	}
+}
+
+// Goal: pages follow a fabric that is edited: all that watch take a new picture, and
+// what is asked about the new nodes is answered; the same fabric made anew lets nobody go.
+// Method: the planner gets another description with more nodes, then fewer, while a
+// viewer watches.
+func TestViewFollowsAnEditedFabric(t *testing.T) {
+	d := newDesk(t)
+	v := New("mqtt://x", d)
+	mux := http.NewServeMux()
+	v.Mount(mux)
+	get := func(path string) (int, http.Header, []byte) {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w.Code, w.Header(), w.Body.Bytes()
+	}
+	_, head, _ := get("/view/snapshot")
+	edition := head.Get("Ringlight-Fabric")
+	for _, nodes := range []int{24, 40, 16} {
+		d.mu.Lock()
+		d.p = newDeskOf(t, nodes).p
+		d.mu.Unlock()
+		seen, err := v.hub.join(t.Context(), v.hub.picture.seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.hub.turn()
+		_, head, raw := get("/view/snapshot")
+		var about struct {
+			Nodes   int
+			Edition string
+		}
+		if _, _, text := get("/view/fabric"); json.Unmarshal(text, &about) != nil || about.Nodes != nodes || about.Edition != head.Get("Ringlight-Fabric") || about.Edition == "" {
+			t.Errorf("%d nodes: the pages say %+v, the snapshot is of %s", nodes, about, head.Get("Ringlight-Fabric"))
+		}
+		if cells := len(read(t, raw).cells); cells != nodes {
+			t.Errorf("%d nodes: %d in the snapshot", nodes, cells)
+		}
+		if gone, edited := released(seen), edition != about.Edition; gone != edited {
+			t.Errorf("%d nodes: viewer let go %v, edited %v", nodes, gone, edited)
+		}
+		edition = about.Edition
+		for id, want := range map[int]int{nodes - 1: http.StatusOK, nodes: http.StatusBadRequest} {
+			if code, _, text := get(fmt.Sprintf("/view/node/%d", id)); code != want {
+				t.Errorf("%d nodes: node %d: %d %s", nodes, id, code, text)
+			}
+		}
+		v.hub.leave(seen)
+	}
+}
+
+// released says whether a viewer was let go.
+func released(c chan message) bool {
+	for {
+		select {
+		case _, ok := <-c:
+			if !ok {
+				return true
+			}
+		default:
+			return false
+		}
+	}
+}
+
+// Goal: a page that is open follows an edited fabric too.
+// Method: a real browser watches while the planner gets more nodes, then fewer.
+func TestViewInARealBrowserFollowsAnEdit(t *testing.T) {
+	if os.Getenv("RINGLIGHT_WEB") == "" {
+		t.Skip("skipped: RINGLIGHT_WEB is not set (make bench-web)")
+	}
+	d := newDesk(t)
+	mux := http.NewServeMux()
+	New("mqtt://x", d).Mount(mux)
+	s := httptest.NewServer(mux)
+	defer s.CloseClientConnections()
+	b := browser.Start(t, 1200, 800)
+	b.Open(s.URL + "/")
+	for _, nodes := range []int{24, 40, 16} {
+		d.mu.Lock()
+		d.p = newDeskOf(t, nodes).p
+		d.mu.Unlock()
+		b.Until(fmt.Sprintf("ringlight.about?.nodes === %[1]d && ringlight.picture?.nodes === %[1]d && ringlight.page?.canvas?.p === ringlight.picture && ringlight.live === 'live'", nodes))
+	}
+	if e := b.Errors(); len(e) > 0 {
+		t.Errorf("the page complains: %v", e)
 	}
 }

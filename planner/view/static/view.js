@@ -76,7 +76,8 @@ async function begin() {
     if (!got.ok) throw new Error();
     app.about = await got.json();
   } catch { app.live = 'silent'; warn(); setTimeout(begin, 1000); return; }
-  app.stream = new Stream(app.about.nodes, (nodes) => { told(); warn(); app.page?.changed?.(nodes); }, (how) => { if (app.live !== how) { app.live = how; warn(); } });
+  app.stream = new Stream(app.about, (nodes) => { told(); warn(); app.page?.changed?.(nodes); }, (how) => { if (app.live !== how) { app.live = how; warn(); } },
+    (about) => { app.about = about; app.picture = app.stream.picture; app.selected = -1; route(); });
   app.picture = app.stream.picture;
   addEventListener('hashchange', route);
   route();

@@ -112,11 +112,12 @@ export function entries(bytes) {
   return out;
 }
 
-// Stream keeps a picture up to date and says so: changed(nodes), state(how).
+// Stream keeps a picture up to date and says so: changed(nodes), state(how), and
+// edited(about) when it is of another fabric from now on.
 export class Stream {
-  constructor(nodes, changed, state) {
-    this.picture = new Picture(nodes);
-    this.changed = changed; this.state = state;
+  constructor(about, changed, state, edited) {
+    this.picture = new Picture(about.nodes); this.edition = about.edition;
+    this.changed = changed; this.state = state; this.edited = edited;
     this.source = null; this.heard = 0; this.retry = 0;
     document.addEventListener('visibilitychange', () => document.hidden ? this.stop() : this.start());
     setInterval(() => { if (!document.hidden && performance.now() - this.heard > 6000) { this.state('silent'); this.start(); } }, 1000);
@@ -130,8 +131,14 @@ export class Stream {
     try {
       const got = await fetch('/view/snapshot');
       if (!got.ok) throw new Error(await got.text());
-      const bytes = new Uint8Array(await got.arrayBuffer());
+      const bytes = new Uint8Array(await got.arrayBuffer()), edition = got.headers.get('Ringlight-Fabric');
+      let about = null;
+      if (edition !== this.edition) {
+        about = await (await fetch('/view/fabric')).json();
+        if (about.edition !== edition) throw new Error('edited meanwhile');
+      }
       if (turn !== this.retry) return;
+      if (about) { this.picture = new Picture(about.nodes); this.edition = edition; this.edited(about); }
       this.picture.take(bytes);
       this.changed(null);
     } catch { if (turn === this.retry) { this.state('silent'); setTimeout(() => turn === this.retry && this.start(), 1000); } return; }
