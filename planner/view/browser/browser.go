@@ -28,6 +28,15 @@ type Browser struct {
 	wait   map[int]chan reply
 	errors []string
 	ended  error
+	traced []traceEvent
+	whole  chan struct{} // closed when the trace is whole
+}
+
+// traceEvent is one span of a thread, in microseconds.
+type traceEvent struct {
+	Name string
+	Dur  float64 // on the clock
+	TDur float64 // of processor time
 }
 
 type reply struct {
@@ -125,6 +134,14 @@ func (b *Browser) read(out *os.File) {
 		case m.ID != 0 && b.wait[m.ID] != nil:
 			b.wait[m.ID] <- m
 			delete(b.wait, m.ID)
+		case m.Method == "Tracing.dataCollected":
+			var data struct{ Value []traceEvent }
+			if json.Unmarshal(m.Params, &data) == nil {
+				b.traced = append(b.traced, data.Value...)
+			}
+		case m.Method == "Tracing.tracingComplete" && b.whole != nil:
+			close(b.whole)
+			b.whole = nil
 		case m.Method == "Runtime.exceptionThrown", m.Method == "Log.entryAdded":
 			b.errors = append(b.errors, string(m.Params))
 		}
@@ -182,6 +199,32 @@ func (b *Browser) must(session, method string, params, into any) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// Frames gives the processor time, in milliseconds, of each callback that drew a frame
+// while f ran: what a page costs however busy the machine is.
+func (b *Browser) Frames(f func()) (ms []float64) {
+	b.t.Helper()
+	whole := make(chan struct{})
+	b.mu.Lock()
+	b.traced, b.whole = nil, whole
+	b.mu.Unlock()
+	b.must(b.session, "Tracing.start", map[string]any{"transferMode": "ReportEvents", "traceConfig": map[string]any{"includedCategories": []string{"devtools.timeline"}}}, nil)
+	f()
+	b.must(b.session, "Tracing.end", nil, nil)
+	select {
+	case <-whole:
+	case <-time.After(patience):
+		b.t.Fatalf("browser: no trace within %v", patience)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.traced {
+		if e.Name == "FireAnimationFrame" {
+			ms = append(ms, e.TDur/1000)
+		}
+	}
+	return ms
 }
 
 // Open goes to an address.
