@@ -246,6 +246,14 @@ bench-sealed: build ## the same with all messages sealed, the stranger with a no
 bench-cose: ## sealed messages against veraison/go-cose, byte for byte (a module of its own: fetched, or skipped)
 	@if (cd bridge/cose && $(GO) mod download) 2>/dev/null; then cd bridge/cose && $(GO) test -count=1 .; else echo "skipped: go-cose cannot be had here; its vectors are in proto/seal/testdata"; fi
 
+.PHONY: bench-nats
+bench-nats: ## rights by name and what brokers are asked, on nats-server, a server and three (a module of its own: fetched, or skipped)
+	@if (cd bridge/nats && $(GO) mod download) 2>/dev/null; then cd bridge/nats && $(GO) test -count=1 -v -run 'NATS|Wills' .; else echo "skipped: nats-server cannot be had here"; fi
+
+.PHONY: bench-broker-cluster
+bench-broker-cluster: ## three nats-servers killed in turn and by two, under AGENTS (3,000) agents on simulated boards and a planner: who is back when, and no light changes (fetched, or skipped)
+	@if (cd bridge/nats && $(GO) mod download) 2>/dev/null; then cd bridge/nats && RINGLIGHT_CLUSTER=$(or $(AGENTS),3000) $(GO) test -count=1 -timeout 30m -v -run ClusterIsKilled .; else echo "skipped: nats-server cannot be had here"; fi
+
 .PHONY: bench-ha
 bench-ha: build ## three members of etcd, two planners, 64 agents: leaders killed RUNS (20) times, stopped, cut off, etcd killed and restored; a leader that does not look (needs etcd-server, etcd-client)
 	@if command -v etcd >/dev/null && command -v etcdctl >/dev/null; then RINGLIGHT_HA=$(CURDIR)/bin RINGLIGHT_RUNS=$(or $(RUNS),20) $(GO) test -count 1 -v -timeout 20m -run Leader ./planner/server/etcd; \

@@ -389,17 +389,19 @@ example: ocsctl pki trust sign -new-root`, true)
 
 func pkiACL(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki acl")
-	broker := f.fs.String("broker", "mosquitto", "`KIND` of broker: mosquitto; the planner's own has these rights by itself")
+	broker := f.fs.String("broker", "mosquitto", "`KIND` of broker: mosquitto or nats; the planner's own has these rights by itself")
 	folder, words, err := f.open(args, `Prints the access list for a broker: who may publish and listen where, by the name in
-the certificate, and above it what the listeners need. It changes with planners and
-operators, not with nodes.
+the certificate, and above it what the listeners need. That of mosquitto changes with
+planners and operators, not with nodes; that of nats names every holder.
 
-example: ocsctl pki acl -broker mosquitto`, false)
+example: ocsctl pki acl -broker mosquitto
+example: ocsctl pki acl -broker nats`, false)
 	if err != nil {
 		return err
 	}
-	if len(words) > 0 || *broker != "mosquitto" {
-		return wrongUsage("broker", "mosquitto", "%q", strings.TrimSpace(*broker+" "+strings.Join(words, " ")))
+	write, known := map[string]func(io.Writer) error{"mosquitto": folder.Mosquitto, "nats": folder.NATS}[*broker]
+	if len(words) > 0 || !known {
+		return wrongUsage("broker", "mosquitto or nats", "%q", strings.TrimSpace(*broker+" "+strings.Join(words, " ")))
 	}
-	return folder.Mosquitto(out)
+	return write(out)
 }

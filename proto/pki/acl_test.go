@@ -23,6 +23,7 @@ type site struct {
 	folder               *Folder
 	nodes, others, plain string
 	pool                 *x509.CertPool
+	will                 string // of the next client: its topic
 }
 
 func startMosquitto(t *testing.T) *site {
@@ -121,6 +122,9 @@ func (s *site) client(name, id string) (paho.Client, chan paho.Message, error) {
 		}
 		o.AddBroker("ssl://" + at).SetTLSConfig(&tls.Config{RootCAs: s.pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
 	}
+	if s.will != "" {
+		o.SetWill(s.will, "gone", 1, false)
+	}
 	c := paho.NewClient(o)
 	token := c.Connect()
 	token.Wait()
@@ -198,8 +202,9 @@ func TestMosquittoGrantsTheTable(t *testing.T) {
 	t.Logf("%d cells", cells)
 }
 
-// Goal: a node throws no other off by its client id, and no stranger comes in.
-// Method: two nodes under one id, of which mosquitto makes two; a foreign authority.
+// Goal: a node throws no other off by its client id, leaves no will in its name, and no
+// stranger comes in, nor a certificate before or after its time. Method: two nodes under
+// one id, of which mosquitto makes two; a will beside one's own; a foreign authority.
 func TestMosquittoBindsNames(t *testing.T) {
 	s := startMosquitto(t)
 	seven, _, err := s.client("f1/n/7", "same")
@@ -213,6 +218,31 @@ func TestMosquittoBindsNames(t *testing.T) {
 	s.say(seven, proto.Topics{Fabric: "f1"}.Presence(7))
 	if !seven.IsConnectionOpen() || !eight.IsConnectionOpen() {
 		t.Error("one threw the other off")
+	}
+	spy, seen, err := s.client("", "spy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spy.Subscribe("ocs/#", 1, nil).Wait()
+	f1, before := proto.Topics{Fabric: "f1"}, ""
+	for _, topic := range []string{f1.Presence(7), f1.Presence(8), f1.Planner(), ""} {
+		s.will = topic
+		c, _, err := s.client("f1/n/7", "same") // throws the one before off, whose will comes
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.say(c, f1.Event(7))
+		if came := s.came(seen, before, f1.Event(7)); before != "" && came != (before == f1.Presence(7)) {
+			t.Errorf("node 7's will on %s: came %v", before, came)
+		}
+		before = topic
+	}
+	for name, when := range map[string]time.Time{"f1/n/20": time.Now().AddDate(0, -1, 0), "f1/n/21": time.Now().AddDate(0, 1, 0)} { // any order
+		s.folder.now = func() time.Time { return when }
+		issue(t, s.folder, proto.RoleNode, name)
+		if _, _, err := s.client(name, "same"); err == nil {
+			t.Errorf("a certificate of %v was let in", when)
+		}
 	}
 	other, err := Init(filepath.Join(t.TempDir(), "other"), "f1", "cluster.example")
 	if err != nil {
