@@ -164,6 +164,12 @@ soak: build ## the same cluster under a fault after the other for SOAK (20m; 24h
 	bin/ocs-sim procs -broker $$(command -v mosquitto) -soak $(or $(SOAK),20m) -seed $(or $(SEED),1); \
 	else echo "soak: skipped, no mosquitto"; fi
 
+.PHONY: bench-jobs
+bench-jobs: build ## broker, planner, 64 boards and 64 agents, each a process: jobs timed, the planner killed in each state of one, many watch (needs mosquitto; ASKS, KILLS, WATCHERS)
+	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"; \
+	bin/ocs-sim procs -broker $$(command -v mosquitto) -asks $${ASKS:-100} -job-kills $${KILLS:-56} -watchers $${WATCHERS:-1000}; \
+	else echo "jobs: skipped, no mosquitto"; fi
+
 .PHONY: bench-planted
 bench-planted: build ## twelve defects planted one after the other into edits of a fabric, trials of fibres, journals and descriptors, and what must find each (ONLY, a part of their names; EDITS, seeds; needs perl, mosquitto)
 	@.ci/planted.sh

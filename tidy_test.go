@@ -93,7 +93,7 @@ var mayImport = map[string][]string{
 	"sim/fleet":             {"sim", "sim/agenda", "sim/trace", "agent", "ocs", "ocs/circuit", "ocs/mems", "planner", "planner/fabric", "planner/ring", "hal", "hal/boardfile", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
 	"sim/hostile":           {"mzi/detmath", "proto", "proto/guard", "proto/mqtt", "proto/seal"},
 	"sim/study":             {"mzi/detmath", "planner/fabric", "planner/isolate", "planner/model", "planner/topo", "planner/ring", "planner/sched", "planner/wiring", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "proto"},
-	"sim/live":              {"sim", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "sim/damage", "mzi/detmath", "agent", "ocs", "ocs/circuit", "ocs/mems", "hal", "hal/socket", "planner", "planner/fabric", "planner/server", "proto", "proto/limit", "proto/mqtt"},
+	"sim/live":              {"sim", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "sim/damage", "mzi/detmath", "agent", "ocs", "ocs/circuit", "ocs/mems", "hal", "hal/socket", "planner", "planner/fabric", "planner/job", "planner/jobapi/client", "planner/server", "proto", "proto/limit", "proto/mqtt"},
 	"cmd/cli":               {"proto", "golang.org/x/sys/unix"},
 	"cmd/cli/clitest":       {},
 	"cmd/service":           {},

@@ -31,8 +31,11 @@ func procs(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.DurationVar(&cfg.Soak.Fault, "fault-every", 0, "time between two faults of -soak; 0: a minute, or less in a short one")
 	fs.DurationVar(&cfg.Soak.Kill, "kill-every", 0, "time between two kills of the planner, and of the broker; 0: an hour, or a third of a short one")
 	fs.StringVar(&cfg.Upgrade.Dir, "upgrade", "", "`folder` with releases old, new and bad: agents become new and go back, in place of all that; see make bench-upgrade")
-	fs.IntVar(&cfg.Upgrade.Nodes, "nodes", 64, "of -upgrade, 16 to 256")
-	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage, -kills and -soak")
+	fs.IntVar(&cfg.Jobs.Asks, "asks", 0, "how many jobs are asked for and timed, in place of all that; then -job-kills and -watchers")
+	fs.IntVar(&cfg.Jobs.Kills, "job-kills", 0, "how often the planner is killed while something happens to a job, after -asks")
+	fs.IntVar(&cfg.Jobs.Watchers, "watchers", 0, "how many watch one job over such a kill, after -asks")
+	fs.IntVar(&cfg.Nodes, "nodes", 64, "of -upgrade and -asks, 16 to 256; of -asks a multiple of 8, 64 and more")
+	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage, -kills, -soak and -asks")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Runs a small cluster in which everything is a process of its own.
 
@@ -42,8 +45,14 @@ example: ocs-sim procs -broker /usr/sbin/mosquitto`); err != nil {
 	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
 		return cli.AsUsage(invalid("modules", fmt.Sprintf("1 to %d", hal.MaxModules), "%d is out of range", cfg.Modules))
 	}
-	if n := cfg.Upgrade.Nodes; n < 16 || n > 256 {
+	if n := cfg.Nodes; n < 16 || n > 256 {
 		return cli.AsUsage(invalid("nodes", "16 to 256", "%d is out of range", n))
+	}
+	switch j := cfg.Jobs; {
+	case j.Asks < 0 || j.Kills < 0 || j.Watchers < 0 || j.Asks == 0 && j.Kills+j.Watchers > 0:
+		return cli.AsUsage(invalid("asks, job-kills, watchers", "numbers, and all of them only with -asks", "%d, %d, %d", j.Asks, j.Kills, j.Watchers))
+	case j.Asks > 0 && (cfg.Nodes < 64 || cfg.Nodes%8 > 0):
+		return cli.AsUsage(invalid("nodes", "64 to 256 and a multiple of 8, with -asks", "%d", cfg.Nodes))
 	}
 	if err := soakTimes(&cfg.Soak); err != nil {
 		return cli.AsUsage(err)

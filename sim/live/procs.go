@@ -30,6 +30,8 @@ type ProcsConfig struct {
 	Seed          uint64 // of Damage and Soak
 	Soak          SoakConfig
 	Upgrade       UpgradeConfig
+	Jobs          JobsConfig
+	Nodes         int // of Upgrade and Jobs
 }
 
 // ProcsResult is what a run of Procs saw.
@@ -44,6 +46,7 @@ type ProcsResult struct {
 	Damage  *DamageResult  `json:"damage,omitempty"`
 	Soak    *SoakResult    `json:"soak,omitempty"`
 	Upgrade *UpgradeResult `json:"upgrade,omitempty"`
+	Jobs    *JobsResult    `json:"jobs,omitempty"`
 }
 
 // ProcStep is one thing that was done to the cluster.
@@ -93,8 +96,11 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	}()
 	p := &procs{ProcsConfig: cfg, processes: h}
 	params, spoils := procsParams, cfg.Damage > 0 || cfg.Kills > 0
-	if n := cfg.Upgrade.Nodes; cfg.Upgrade.Dir != "" {
-		params.Nodes, params.Spares = n, n/4
+	if cfg.Upgrade.Dir != "" {
+		params.Nodes, params.Spares = cfg.Nodes, cfg.Nodes/4
+	}
+	if cfg.Jobs.Asks > 0 {
+		params = jobsParams(cfg.Nodes)
 	}
 	if spoils {
 		params.Core = &procsCore
@@ -110,6 +116,9 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	}
 	if cfg.Upgrade.Dir != "" {
 		steps = []func(context.Context) error{p.upgrade}
+	}
+	if cfg.Jobs.Asks > 0 {
+		steps = []func(context.Context) error{p.build, p.jobs}
 	}
 	if cfg.Soak.Time > 0 {
 		steps = []func(context.Context) error{p.build, p.soak}

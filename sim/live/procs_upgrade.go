@@ -19,8 +19,7 @@ type UpgradeConfig struct {
 	// Dir has a folder for each release: old, with ocs-agent and ocs-planner of the last
 	// one; new, with today's ocs-agent; bad, with an ocs-agent that must be found out.
 	// "": no upgrade.
-	Dir   string
-	Nodes int
+	Dir string
 }
 
 // UpgradeResult is what became of that.

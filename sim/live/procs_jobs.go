@@ -1,0 +1,310 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/job"
+	"ringlight/planner/jobapi/client"
+)
+
+// JobsConfig is jobs that are asked for, and a planner that is killed meanwhile.
+type JobsConfig struct {
+	Asks     int // jobs asked for one after the other, timed; 0: none of all this
+	Kills    int // of the planner, while a job is in each of its states in turn
+	Watchers int // who watch a job over a kill
+}
+
+// JobsResult is what became of that.
+type JobsResult struct {
+	// From asked for to ready, of rings that stand and of rings that are formed.
+	Standing Took `json:"standing"`
+	Formed   Took `json:"formed"`
+	// KilledIn counts the kills by what a watcher had heard last.
+	KilledIn map[string]int `json:"killed_in"`
+	Watchers int            `json:"watchers"`
+	Events   int            `json:"events"` // that each of them heard
+	// The planner's memory: before they came, with them, and most of the life after the kill.
+	AloneKiB int `json:"planner_alone_kib"`
+	WithKiB  int `json:"planner_watched_kib"`
+	AfterKiB int `json:"planner_after_kib"`
+}
+
+// Took is how long something took, each time.
+type Took struct {
+	N      int   `json:"n"`
+	Median int64 `json:"median_ms"`
+	Most   int64 `json:"most_ms"`
+}
+
+func tookOf(list []time.Duration) Took {
+	if len(list) == 0 {
+		return Took{}
+	}
+	return Took{len(list), median(list).Milliseconds(), slices.Max(list).Milliseconds()}
+}
+
+func (t Took) String() string { return fmt.Sprintf("%d in %d ms, at most %d", t.N, t.Median, t.Most) }
+
+// jobsParams: rings of 32 on eight nodes as an operator would have them, a spare beside each.
+func jobsParams(nodes int) fabric.Params {
+	p := procsParams
+	p.Nodes, p.TP, p.Spares = nodes, 32, nodes/8
+	return p
+}
+
+// asking is a run of it.
+type asking struct {
+	*procs
+	tally  JobsResult
+	c      *client.Client
+	rnd    *rand.Rand
+	steady []string // nodes of a job that nothing happens to
+	before []BoardRecord
+	others map[int]bool // nodes that are not of it
+}
+
+// jobs asks a planner for jobs and kills it in each state that one can be in. A job that
+// nothing happens to stands beside them; the boards' own record judges its light.
+func (p *procs) jobs(ctx context.Context) error {
+	a := &asking{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 0)), others: map[int]bool{}}
+	a.tally.KilledIn = map[string]int{}
+	p.res.Jobs = &a.tally
+	var err error
+	if a.c, err = a.client(); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{a.stand, a.ask, a.killInEach, a.watch} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+		if err := p.unchanged(a.before, "a job that nothing happened to", a.others); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *asking) client() (*client.Client, error) {
+	return client.New(client.Config{URL: "unix:" + a.path("planner.http"), Retry: procsService})
+}
+
+func (a *asking) stand(ctx context.Context) error {
+	if _, err := a.c.Put(ctx, "steady", &job.Wish{TP: a.f.TP, Rings: 2}); err != nil {
+		return err
+	}
+	v, err := a.until(ctx, "steady", job.Ready)
+	if err != nil {
+		return err
+	}
+	of := map[string]bool{}
+	for _, r := range v.Rings {
+		for _, n := range r.Nodes {
+			of[n] = true
+		}
+	}
+	for n := range a.f.Nodes {
+		a.others[n] = !of[fmt.Sprint(n)]
+	}
+	a.before, err = a.records()
+	return err
+}
+
+// until waits for a state of a job.
+func (a *asking) until(ctx context.Context, id string, s job.State) (*job.View, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, procsService, fmt.Errorf("job %s is not %s within %v", id, s, procsService))
+	defer cancel()
+	for {
+		v, err := a.c.Get(ctx, id)
+		if err == nil && v.State == s {
+			return v, nil
+		}
+		if err == nil {
+			err = a.c.Follow(ctx, id, v.Generation, func(*job.Event) bool { return false })
+		}
+		if err != nil {
+			return nil, cmp.Or(context.Cause(ctx), err)
+		}
+	}
+}
+
+func (a *asking) release(ctx context.Context, id string) error {
+	if _, err := a.c.Release(ctx, id); err != nil {
+		return err
+	}
+	_, err := a.until(ctx, id, job.Released)
+	return err
+}
+
+// ask times jobs from asked for to ready, and asks for each twice.
+func (a *asking) ask(ctx context.Context) error {
+	began := time.Now()
+	var took [2][]time.Duration
+	for i := range a.Jobs.Asks {
+		id, w := fmt.Sprintf("ask-%d", i), &job.Wish{TP: a.f.TP >> (i % 2), Rings: 1 + i%2}
+		from := time.Now()
+		if _, err := a.c.Put(ctx, id, w); err != nil {
+			return err
+		}
+		v, err := a.until(ctx, id, job.Ready)
+		if err != nil {
+			return err
+		}
+		took[i%2] = append(took[i%2], time.Since(from))
+		if v.Confirmed != v.Links {
+			return fmt.Errorf("job %s is ready with %d of %d links confirmed", id, v.Confirmed, v.Links)
+		}
+		if again, err := a.c.Put(ctx, id, w); err != nil || again.Generation != v.Generation {
+			return fmt.Errorf("job %s asked for twice: generation %d, then %+v, %v", id, v.Generation, again, err)
+		}
+		if err := a.release(ctx, id); err != nil {
+			return err
+		}
+	}
+	a.tally.Standing, a.tally.Formed = tookOf(took[0]), tookOf(took[1])
+	a.done(began, "jobs asked for twice, ready, released", "rings that stand: %v; rings formed: %v", a.tally.Standing, a.tally.Formed)
+	return nil
+}
+
+// follower hears a job's events until told.
+type follower struct {
+	id     string
+	mu     sync.Mutex
+	heard  []job.Event
+	ended  chan error
+	cancel context.CancelFunc
+}
+
+func (a *asking) follow(ctx context.Context, id string) (*follower, error) {
+	c, err := a.client()
+	if err != nil {
+		return nil, err
+	}
+	f := &follower{id: id, ended: make(chan error, 1)}
+	ctx, f.cancel = context.WithCancel(ctx)
+	go func() {
+		f.ended <- c.Follow(ctx, id, 0, func(e *job.Event) bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.heard = append(f.heard, *e)
+			return e.Event != string(job.Released)
+		})
+	}()
+	return f, nil
+}
+
+// last is the state that was heard of last.
+func (f *follower) last() (state string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.heard {
+		if e.Event != "node_lost" && e.Event != "replaced" {
+			state = e.Event
+		}
+	}
+	return state
+}
+
+// until waits for an event.
+func (f *follower) until(ctx context.Context, event string) error {
+	for end := time.Now().Add(procsService); ; {
+		f.mu.Lock()
+		heard := slices.ContainsFunc(f.heard, func(e job.Event) bool { return e.Event == event })
+		f.mu.Unlock()
+		switch {
+		case heard:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(end):
+			return fmt.Errorf("who watches job %s has not heard %s after %v", f.id, event, procsService)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// whole waits for the end of the job: every event was to be heard once and in order.
+func (f *follower) whole(ctx context.Context) error {
+	defer f.cancel()
+	select {
+	case err := <-f.ended:
+		if err != nil {
+			return err
+		}
+	case <-time.After(procsService):
+		return fmt.Errorf("who watches job %s has not heard of its end after %v", f.id, procsService)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for i, e := range f.heard {
+		if e.Generation != uint64(i+1) {
+			return fmt.Errorf("job %s: event %d was heard as number %d of %v", f.id, e.Generation, i+1, f.heard)
+		}
+	}
+	return nil
+}
+
+// watch lets many watch one job while a node of it is replaced and the planner killed.
+func (a *asking) watch(ctx context.Context) error {
+	if a.Jobs.Watchers == 0 {
+		return nil
+	}
+	began, resident := time.Now(), func() int { return statusKiB(a.runs["planner"].Process.Pid, "VmRSS:") }
+	a.tally.Watchers, a.tally.AloneKiB = a.Jobs.Watchers, resident()
+	if _, err := a.c.Put(ctx, "watched", &job.Wish{TP: 16, Rings: 1, Spares: 1}); err != nil {
+		return err
+	}
+	all := make([]*follower, a.Jobs.Watchers)
+	for i := range all {
+		var err error
+		if all[i], err = a.follow(ctx, "watched"); err != nil {
+			return err
+		}
+		defer all[i].cancel()
+	}
+	for _, kill := range []bool{false, true} {
+		v, err := a.until(ctx, "watched", job.Ready)
+		if err != nil {
+			return err
+		}
+		if _, err := a.c.Replace(ctx, "watched", v.Rings[0].Nodes[1], "to be watched"); err != nil {
+			return err
+		}
+		if !kill {
+			continue
+		}
+		a.tally.WithKiB = resident()
+		a.signal("planner", syscall.SIGKILL)
+		a.res.ProcsKilled++
+		if err := a.startPlanner(); err != nil {
+			return err
+		}
+	}
+	if _, err := a.until(ctx, "watched", job.Ready); err != nil {
+		return err
+	}
+	if err := a.release(ctx, "watched"); err != nil {
+		return err
+	}
+	for i, f := range all {
+		if err := f.whole(ctx); err != nil {
+			return fmt.Errorf("watcher %d: %w", i, err)
+		}
+		if a.tally.Events = len(f.heard); a.tally.Events != len(all[0].heard) {
+			return fmt.Errorf("watcher %d heard %d events, the first %d", i, a.tally.Events, len(all[0].heard))
+		}
+	}
+	a.tally.AfterKiB = peakKiB(a.runs["planner"].Process.Pid)
+	a.done(began, fmt.Sprintf("%d watch a job, the planner killed", a.Jobs.Watchers), "%d events, each once and in order by all; planner %.1f MiB alone, %.1f watched, at most %.1f after the kill",
+		a.tally.Events, mebi(a.tally.AloneKiB), mebi(a.tally.WithKiB), mebi(a.tally.AfterKiB))
+	return nil
+}
+
+func mebi(kib int) float64 { return float64(kib) / 1024 }
