@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 0
 LDFLAGS := -s -w -X main.version=$(shell git describe --tags --always --dirty 2>/dev/null || echo unknown) \
            -X ringlight/proto/cert.built=$(shell git log -1 --format=%ct 2>/dev/null)
 BUILD   := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
-CMDS    := ocs-agent ocs-planner ocs-sim ocsctl
+CMDS    := ocs-agent ocs-planner ocs-sim ocs-slurm ocsctl
 CROSS   := linux-arm64 linux-arm linux-amd64
 FUZZTIME ?= 5s
 
@@ -264,6 +264,12 @@ bench-broker-cluster: ## three nats-servers killed in turn and by two, under AGE
 bench-ha: build ## three members of etcd, two planners, 64 agents: leaders killed RUNS (20) times, stopped, cut off, etcd killed and restored; a leader that does not look (needs etcd-server, etcd-client)
 	@if command -v etcd >/dev/null && command -v etcdctl >/dev/null; then RINGLIGHT_HA=$(CURDIR)/bin RINGLIGHT_RUNS=$(or $(RUNS),20) $(GO) test -count 1 -v -timeout 20m -run Leader ./planner/server/etcd; \
 	else echo "ha: skipped, no etcd or no etcdctl (packages etcd-server, etcd-client)"; fi
+
+.PHONY: bench-slurm
+bench-slurm: build ## a real slurmctld with munge and 20 slurmd's: jobs start on light, boards die, the planner dies, JOBS (1000) come and go; block and ring in SLURM_ROOT, a folder with Slurm 26.05 (needs slurm-wlm, munge, mosquitto, perl, root)
+	@.ci/slurm.sh
+	@for s in block ring; do if [ -n "$(SLURM_ROOT)" ]; then SHAPE=$$s JOBS=40 .ci/slurm.sh || exit 1; \
+	else echo "slurm: $$s skipped, SLURM_ROOT names no folder with a Slurm that has it (debootstrap sid, slurmctld slurmd slurm-client munge)"; fi; done
 
 .PHONY: bench-rivals
 bench-rivals: build ## a second planner by mistake: wrong fabric, empty, older, copied store; the boards' own record (mosquitto where there is one)

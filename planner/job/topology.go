@@ -137,57 +137,107 @@ func (t *Topology) labels() map[string]map[string]string {
 	return out
 }
 
-// row is a ring as Slurm is told of it: its members that carry it.
+// row is a group of nodes, or of rows by name, as Slurm is told of it.
 type row struct {
 	name  string
 	nodes []string
+	rows  []string
 }
 
-// slurm gives the rings as a shape takes them; of a tree the last row is what is
-// in no ring.
+// list is what is in a row, as Slurm writes it.
+func (r *row) list() string { return hostlist.Print(append(r.nodes, r.rows...)) }
+
+// slurm gives the rings of the fabric's size as a shape takes them: the members
+// that carry one, and nodes in none with the nearest, where they can step in. A
+// tree has them on leaves of their own: tried with Slurm 22.05, a job of so many
+// rings gets rings then, and one of a node more the node beside. On the ring's own
+// leaf, what is left of two rings would be given to one job.
 func (t *Topology) slurm(shape string) (rows []row, err error) {
-	out := map[string]bool{} // Slurm is to see no ring behind it
-	for _, n := range t.Nodes {
+	at := map[string]int{} // of the nodes
+	for i, n := range t.Nodes {
 		if n.Host == strconv.Itoa(int(n.Node)) || strings.Contains(n.Host, "/") {
 			return nil, &proto.Error{Code: proto.Conflict, Field: "node_names", Limit: "a host name for every node, for Slurm", Reason: fmt.Sprintf("node %d is called %q", n.Node, n.Host)}
 		}
-		out[n.Host] = n.State == Lost || n.State == Drained
+		at[n.Host] = i
 	}
-	in := map[string]bool{}
+	var rings []FabricRing
+	of := make([]int, len(t.Nodes)) // by node: which of them, -1: none
+	for i := range of {
+		of[i] = -1
+	}
 	for _, r := range t.Rings {
-		nodes := slices.DeleteFunc(slices.Clone(r.Nodes), func(h string) bool { return out[h] })
-		switch {
-		case len(nodes) == 0, shape == "block" && len(nodes) < t.TP/t.GPUsPerNode: // Slurm refuses a block below the base size
+		nodes := slices.DeleteFunc(slices.Clone(r.Nodes), func(h string) bool { s := t.Nodes[at[h]].State; return s == Lost || s == Drained })
+		if r.TP != t.TP || len(nodes) == 0 || shape == "block" && len(nodes) < t.TP/t.GPUsPerNode { // Slurm refuses a block below the base size
 			continue
-		case shape == "ring" && len(nodes) > maxSlurmRing:
-			return nil, &proto.Error{Code: proto.Conflict, Field: "format", Limit: fmt.Sprintf("slurm-ring: %d nodes of a ring", maxSlurmRing), Reason: fmt.Sprintf("ring %d has %d: slurm-block takes it", r.Ring, len(nodes))}
 		}
 		for _, h := range nodes {
-			in[h] = true
+			of[at[h]] = len(rings)
 		}
-		rows = append(rows, row{fmt.Sprintf("ring%d", r.Ring), nodes})
+		r.Nodes = nodes
+		rings = append(rings, r)
 	}
-	if shape == "tree" {
-		free := row{name: "free"}
-		for _, n := range t.Nodes {
-			if !in[n.Host] {
-				free.nodes = append(free.nodes, n.Host)
+	near := nearest(of)
+	var beside []row
+	for i, r := range rings {
+		var free, all []string
+		for k, n := range t.Nodes {
+			if near[k] == i {
+				all = append(all, n.Host)
+				if of[k] < 0 {
+					free = append(free, n.Host)
+				}
 			}
 		}
-		if free.nodes != nil {
-			rows = append(rows, free)
+		number := strconv.Itoa(int(r.Ring))
+		switch {
+		case shape == "ring" && len(all) > maxSlurmRing:
+			return nil, &proto.Error{Code: proto.Conflict, Field: "format", Limit: fmt.Sprintf("slurm-ring: %d nodes of a ring", maxSlurmRing), Reason: fmt.Sprintf("ring %d has %d with those beside it: slurm-block takes it", r.Ring, len(all))}
+		case shape != "tree":
+			rows = append(rows, row{name: "ring" + number, nodes: all})
+			continue
 		}
+		rows = append(rows, row{name: "ring" + number, nodes: r.Nodes})
+		if free != nil {
+			beside = append(beside, row{name: "free" + number, nodes: free})
+		}
+	}
+	if shape == "tree" {
+		rows = append(rows, beside...)
+		root := row{name: "fabric"}
+		for _, r := range rows {
+			root.rows = append(root.rows, r.name)
+		}
+		if rows == nil {
+			for _, n := range t.Nodes {
+				root.nodes = append(root.nodes, n.Host)
+			}
+		}
+		rows = append(rows, root)
 	}
 	return rows, nil
 }
 
-// names of rows, as a list of hosts is written.
-func names(rows []row) string {
-	var out []string
-	for _, r := range rows {
-		out = append(out, r.name)
+// nearest gives each node in no ring (-1) the ring of the nearest that is in one,
+// the left one of two.
+func nearest(of []int) []int {
+	out, far := slices.Clone(of), make([]int, len(of))
+	last := -1
+	for i := range of {
+		if of[i] >= 0 {
+			last = i
+		} else if far[i] = len(of); last >= 0 {
+			out[i], far[i] = of[last], i-last
+		}
 	}
-	return hostlist.Print(out)
+	last = -1
+	for i := len(of) - 1; i >= 0; i-- {
+		if of[i] >= 0 {
+			last = i
+		} else if last >= 0 && last-i < far[i] {
+			out[i] = of[last]
+		}
+	}
+	return out
 }
 
 // conf is topology.conf.
@@ -195,12 +245,13 @@ func (t *Topology) conf(shape string, rows []row) []byte {
 	var b strings.Builder
 	key := map[string]string{"tree": "SwitchName", "block": "BlockName", "ring": "RingName"}[shape]
 	for _, r := range rows {
-		fmt.Fprintf(&b, "%s=%s Nodes=%s\n", key, r.name, hostlist.Print(r.nodes))
+		kind := "Nodes"
+		if r.rows != nil {
+			kind = "Switches"
+		}
+		fmt.Fprintf(&b, "%s=%s %s=%s\n", key, r.name, kind, r.list())
 	}
-	switch shape {
-	case "tree":
-		fmt.Fprintf(&b, "SwitchName=fabric Switches=%s\n", names(rows))
-	case "block":
+	if shape == "block" {
 		fmt.Fprintf(&b, "BlockSizes=%d\n", t.TP/t.GPUsPerNode)
 	}
 	return []byte(b.String())
@@ -219,10 +270,11 @@ func (t *Topology) yaml(shape string, rows []row) []byte {
 	}
 	fmt.Fprintf(&b, "    %s:\n", list)
 	for _, r := range rows {
-		fmt.Fprintf(&b, "      - %s: %s\n        nodes: %s\n", item, r.name, hostlist.Print(r.nodes))
-	}
-	if shape == "tree" {
-		fmt.Fprintf(&b, "      - switch: fabric\n        children: %s\n", names(rows))
+		kind := "nodes"
+		if r.rows != nil {
+			kind = "children"
+		}
+		fmt.Fprintf(&b, "      - %s: %s\n        %s: %s\n", item, r.name, kind, r.list())
 	}
 	return []byte(b.String())
 }

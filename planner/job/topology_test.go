@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"ringlight/proto"
@@ -11,23 +12,31 @@ func place(host string, node int, ring int, s Standing) FabricNode {
 	return FabricNode{Host: host, Node: proto.NodeID(node), Ring: proto.RingID(ring), State: s}
 }
 
-// Goal: Slurm is told of rings by the members that carry them, of a tree all
-// nodes, of blocks those that are whole, and nothing that it would refuse.
-// Method: two rings of two nodes, one of which has lost a node, and a free node.
+// Goal: Slurm is told of rings by the members that carry them and of the nodes
+// near them, of a tree all nodes, of blocks those that are whole, of a job's own
+// size nothing, and of nothing that it would refuse.
+// Method: two rings of two nodes, one of which has lost a node, a ring of one, and
+// free nodes between and behind.
 func TestTopologyForSlurm(t *testing.T) {
 	top := &Topology{GPUsPerNode: 4, TP: 8,
-		Rings: []FabricRing{{Ring: 3, Nodes: []string{"n01", "n02"}}, {Ring: 4, Nodes: []string{"n05", "n03"}}},
-		Nodes: []FabricNode{place("n01", 1, 3, Well), place("n02", 2, 3, Silent), place("n03", 3, 4, Well), place("n04", 4, 0, Well), place("n05", 5, 4, Lost)}}
+		Rings: []FabricRing{{Ring: 3, TP: 8, Nodes: []string{"n01", "n03"}}, {Ring: 4, TP: 8, Nodes: []string{"n06", "n05"}}, {Ring: 7, TP: 4, Nodes: []string{"n08"}}},
+		Nodes: []FabricNode{place("n01", 11, 3, Well), place("n02", 12, 0, Well), place("n03", 13, 3, Silent), place("n04", 14, 0, Drained), place("n05", 15, 4, Well),
+			place("n06", 16, 4, Lost), place("n07", 17, 0, Well), place("n08", 18, 7, Well)}}
 	for format, want := range map[string]string{
-		"slurm-tree":       "SwitchName=ring3 Nodes=n[01-02]\nSwitchName=ring4 Nodes=n03\nSwitchName=free Nodes=n[04-05]\nSwitchName=fabric Switches=ring[3-4],free\n",
-		"slurm-block":      "BlockName=ring3 Nodes=n[01-02]\nBlockSizes=2\n",
-		"slurm-ring":       "RingName=ring3 Nodes=n[01-02]\nRingName=ring4 Nodes=n03\n",
-		"slurm-block.yaml": "---\n- topology: ringlight\n  cluster_default: true\n  block:\n    block_sizes:\n      - 2\n    blocks:\n      - block: ring3\n        nodes: n[01-02]\n",
-		"slurm-tree.yaml":  "---\n- topology: ringlight\n  cluster_default: true\n  tree:\n    switches:\n      - switch: ring3\n        nodes: n[01-02]\n      - switch: ring4\n        nodes: n03\n      - switch: free\n        nodes: n[04-05]\n      - switch: fabric\n        children: ring[3-4],free\n",
+		"slurm-tree": "SwitchName=ring3 Nodes=n[01,03]\nSwitchName=ring4 Nodes=n05\n" +
+			"SwitchName=free3 Nodes=n[02,04]\nSwitchName=free4 Nodes=n[06-08]\nSwitchName=fabric Switches=ring[3-4],free[3-4]\n",
+		"slurm-block":      "BlockName=ring3 Nodes=n[01-08]\nBlockSizes=2\n",
+		"slurm-ring":       "RingName=ring3 Nodes=n[01-04]\nRingName=ring4 Nodes=n[05-08]\n",
+		"slurm-block.yaml": "---\n- topology: ringlight\n  cluster_default: true\n  block:\n    block_sizes:\n      - 2\n    blocks:\n      - block: ring3\n        nodes: n[01-08]\n",
+		"slurm-tree.yaml": "---\n- topology: ringlight\n  cluster_default: true\n  tree:\n    switches:\n      - switch: ring3\n        nodes: n[01,03]\n      - switch: ring4\n        nodes: n05\n" +
+			"      - switch: free3\n        nodes: n[02,04]\n      - switch: free4\n        nodes: n[06-08]\n      - switch: fabric\n        children: ring[3-4],free[3-4]\n",
 	} {
 		if got, _, err := top.Text(format); err != nil || string(got) != want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", format, err, got, want)
 		}
+	}
+	if got, _, err := (&Topology{GPUsPerNode: 4, TP: 8, Nodes: top.Nodes[:2]}).Text("slurm-tree"); err != nil || string(got) != "SwitchName=fabric Nodes=n[01-02]\n" {
+		t.Errorf("%s, %v", got, err)
 	}
 	field := func(format string) string {
 		_, _, err := top.Text(format)
@@ -40,11 +49,13 @@ func TestTopologyForSlurm(t *testing.T) {
 	if f := field("slurm-torus"); f != "format" {
 		t.Error(f)
 	}
-	top.Rings = append(top.Rings, FabricRing{Ring: 5, Nodes: make([]string, 17)})
+	for i := range 13 {
+		top.Nodes = append(top.Nodes, place(fmt.Sprintf("m%d", i), 100+i, 0, Well))
+	}
 	if f := field("slurm-ring"); f != "format" {
 		t.Error(f)
 	}
-	top.Nodes[0].Host = "1"
+	top.Nodes[0].Host = "11"
 	if f := field("slurm-tree"); f != "node_names" {
 		t.Error(f)
 	}

@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# A real slurmctld with munge and 20 slurmd's on loopback, a planner and 20 simulated
+# boards; ocs-slurm between them. Judged by Slurm's own word, the job's own clock and
+# the boards' control socket. JOBS, how many come and go in the end; SHAPE, tree,
+# block or ring; SLURM_ROOT, a folder with another release of Slurm (debootstrap).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:/usr/sbin:/sbin
+JOBS=${JOBS:-1000} SHAPE=${SHAPE:-tree} R=${SLURM_ROOT:-} NODES=20
+D=$(mktemp -d "$R/tmp/slurm.XXXX"); D=${D#"$R"}; W=$R$D # as Slurm sees it, as we do
+sl() { if [ -n "$R" ]; then chroot "$R" env PATH="$PATH" SLURM_CONF="$D/slurm.conf" "$@"; else SLURM_CONF=$D/slurm.conf "$@"; fi; }
+for c in munged slurmctld slurmd sbatch srun; do sl sh -c "command -v $c" >/dev/null || { echo "slurm: skipped, no $c (packages slurmctld, slurmd, slurm-client, munge)"; rm -rf "$W"; exit 0; }; done
+[ "$(id -u)" = 0 ] || { echo "slurm: skipped, slurmd wants root"; rm -rf "$W"; exit 0; }
+began=$(date +%s%3N)
+ended() {
+  local rc=$?
+  for f in "$W"/*.pid "$W"/spool/*.pid; do [ -f "$f" ] && kill -9 "$(cat "$f")" 2>/dev/null; done
+  kill -9 $(jobs -p) 2>/dev/null; wait 2>/dev/null
+  [ $rc = 0 ] || tail -n 15 "$W"/log/{watch,planner,agents,slurmctld}.log
+  rm -rf "$W"
+}
+trap ended EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+say() { local t=$(( $(date +%s%3N) - began )); printf "%3d.%01d s  %s\n" $((t / 1000)) $((t % 1000 / 100)) "$*"; }
+until_true() { # until_true SECONDS WORDS...: a command comes true
+  local end=$((SECONDS + $1)); shift
+  until "$@" >/dev/null 2>&1; do [ $SECONDS -lt $end ] || return 1; sleep 0.1; done
+}
+
+# The fabric: four rings of four nodes and four spares.
+mkdir -p "$W"/{log,state,spool,notes,out}
+port=$((20000 + RANDOM % 10000)); mqtt=$port http=$((port + 1)) ctld=$((port + 2)) first=$((port + 3))
+last=$((NODES - 1)); all=n[00-$last]
+seq -f 'n%02g' 0 $last >"$W/names"
+bin/ocsctl fabric new -nodes $NODES -tp 16 -spares 4 -names "$W/names" >"$W/fabric.json"
+export RINGLIGHT_HTTP=http://127.0.0.1:$http
+planner() { bin/ocs-planner run -fabric-file "$W/fabric.json" -broker mqtt://127.0.0.1:$mqtt -http 127.0.0.1:$http -state "$W/planner.db" >>"$W/log/planner.log" 2>&1 & planner=$!; }
+PATH=$PATH:/usr/sbin; printf 'listener %s 127.0.0.1\nallow_anonymous true\n' $mqtt >"$W/broker.conf"
+command -v mosquitto >/dev/null || { echo "slurm: skipped, no mosquitto"; exit 0; }
+mosquitto -c "$W/broker.conf" >"$W/log/broker.log" 2>&1 &
+planner
+bin/ocs-sim agents -fabric-file "$W/fabric.json" -modules 1 -broker mqtt://127.0.0.1:$mqtt -control "unix:$W/boards" >"$W/log/agents.log" 2>&1 &
+boards() { perl -MIO::Socket::UNIX -MTime::HiRes=time -e '$s = IO::Socket::UNIX->new($ARGV[0]) or die; printf "%d\n", time() * 1e6; print $s "$ARGV[1]\n"; <$s>' "$W/boards" "$1"; } # prints when, in us
+ask() { bin/ocsctl job "$@" -json; }
+events() { timeout 1 bin/ocsctl job watch "$1" -json 2>/dev/null || true; }
+at() { sed -n 's/.*"event":"'"$1"'","at_ms":\([0-9]*\).*/\1/p' | awk -v from="${2:-0}" '$1 >= from' | head -1; } # when an event came first, after a time
+
+# Slurm: with the topology that the planner says, and ocs-slurm as its prolog, epilog and watcher.
+cp bin/ocs-slurm "$W/"
+say "$(sl slurmctld -V), topology/$SHAPE"
+if [ -n "$R" ]; then form=slurm-$SHAPE.yaml file=topology.yaml; else form=slurm-$SHAPE file=topology.conf; fi
+for p in prolog epilog; do printf '#!/bin/sh\nexec %s/ocs-slurm %s -http %s%s\n' "$D" $p "$RINGLIGHT_HTTP" "$([ $p = prolog ] && echo " -notes $D/notes -wait 20s") -away 2s" >"$W/$p"; chmod +x "$W/$p"; done
+cat >"$W/slurm.conf" <<C
+ClusterName=ring
+SlurmctldHost=localhost
+SlurmctldPort=$ctld
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket=$D/munge.sock
+StateSaveLocation=$D/state
+SlurmdSpoolDir=$D/spool/%n
+SlurmdPidFile=$D/spool/%n.pid
+SlurmdLogFile=$D/log/%n.log
+SlurmctldPidFile=$D/slurmctld.pid
+SlurmctldLogFile=$D/log/slurmctld.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+ReturnToService=2
+MpiDefault=none
+MailProg=/bin/true
+KillWait=1
+TopologyPlugin=topology/$SHAPE
+PrologSlurmctld=$D/prolog
+EpilogSlurmctld=$D/epilog
+SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0,bf_interval=1,max_switch_wait=3600
+NodeName=$all NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$first-$((first + last))] CPUs=4
+PartitionName=gpu Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE
+C
+until_true 60 sh -c "bin/ocsctl job submit try -tp 16 -rings 4 -dry-run | grep -q 'fits now'" || fail "the rings do not come into service"
+rings() { bin/ocs-slurm topology -format slurm-tree | grep -c SwitchName=ring; }
+until_true 60 sh -c "[ \$(bin/ocs-slurm topology -format slurm-tree | grep -c SwitchName=ring) = 4 ]" || fail "not four rings"
+bin/ocs-slurm topology -format $form >"$W/$file"
+head -c 1024 /dev/urandom >"$W/munge.key"; chmod 400 "$W/munge.key"; chmod 755 "$W"
+sl munged --force --key-file="$D/munge.key" --socket="$D/munge.sock" --pid-file="$D/munged.pid" --log-file="$D/log/munged.log" --seed-file="$D/munge.seed" 2>/dev/null
+sl slurmctld
+for i in $(seq -w 0 $last); do mkdir -p "$W/spool/n$i"; sl slurmd -N n$i & done 2>/dev/null
+idle() { [ "$(sl sinfo -h -o '%T %D' | awk '$1 == "idle" {n += $2} END {print n + 0}')" = "${1:-$NODES}" ]; }
+until_true 30 idle || { sl sinfo; fail "not all nodes are idle"; }
+sl "$D/ocs-slurm" watch -http "$RINGLIGHT_HTTP" -topology "$D/$file" -format $form -notes "$D/notes" -every 300ms -silent 5s -spacing 1s >"$W/log/watch.log" 2>&1 &
+grep -iE '(error|fatal|warn).*(topolog|switch|block| rings?\b)' "$W/log/slurmctld.log" && fail "Slurm does not like its topology"
+say "20 nodes idle; Slurm reads $file without an error: $(sl scontrol show topology | grep -ciE '(switch|block|ring)(name)?=ring') rings"
+
+submit() { sl sbatch --parsable -o "$D/out/%j" -e "$D/out/%j" "$@"; }
+state() { sl scontrol -o show job "$1" 2>/dev/null | grep -o 'JobState=[A-Z]*' | cut -d= -f2; }
+is() { [ "$(state "$1")" = "$2" ]; }
+is_in() { ask show "ring-$1" | grep -q "\"state\":\"$2\""; }
+# A script tells when it began, and stays until it is told to end.
+cat >"$W/stay" <<C
+#!/bin/bash
+date +%s%3N
+until [ -e $D/go ]; do sleep 0.1; done
+C
+
+# 1. Jobs start after light, and two share nothing.
+rings_of() { if [ $SHAPE = tree ]; then echo "-N$((4 * $1)) --switches=$1"; else echo "-N$((4 * $1)) --segment=4"; fi; }
+a=$(submit $(rings_of 1) "$D/stay") b=$(submit $(rings_of 2) --comment=ringlight:tp=16 "$D/stay") c=$(submit $(rings_of 1) --comment=ringlight:tp=8 "$D/stay")
+for j in $a $b $c; do until_true 30 is $j RUNNING || fail "job $j is $(state $j)"; done
+began_at() { until_true 10 test -s "$W/out/$1" || fail "job $1 says nothing"; head -1 "$W/out/$1"; }
+for j in $a $b $c; do
+  lit=$(events ring-$j | at ready) start=$(began_at $j)
+  [ -n "$lit" ] && (( start >= lit )) || fail "job $j began at $start, light came at $lit"
+  ask show ring-$j | grep -q '"state":"ready"' || fail "job $j runs and is not ready"
+  say "job $j on $(sl squeue -h -j $j -o %N): light, then its script $((start - lit)) ms later"
+done
+for j in $a $b $c; do ask show ring-$j | grep -o '"gpu_order":\[[^}]*' | grep -o '"n[0-9]*"' | sort -u; done | sort | uniq -d | grep . && fail "two jobs have a node"
+for j in $a $b $c; do sl scontrol show hostnames "$(sl squeue -h -j $j -o %N)" | sed 's/.*/"&"/' | sort >"$W/theirs"; ask show ring-$j | grep -o '"gpu_order":\[[^}]*' | grep -o '"n[0-9]*"' | sort -u >"$W/ours"; cmp -s "$W/theirs" "$W/ours" || fail "job $j has other nodes with Slurm than with light"; done
+say "three jobs: no node is two jobs', so no fibre is; each has light on Slurm's nodes"
+touch "$W/go"; for j in $a $b $c; do until_true 30 is $j COMPLETED || is $j "" || fail "job $j: $(state $j)"; done
+until_true 20 idle || fail "not idle"; rm "$W/go"
+
+# 2. Ranks as srun prints them are those of light, GPU by GPU.
+cat >"$W/ranks.sh" <<C
+#!/bin/bash
+set -e
+eval "\$($D/ocs-slurm env -http $RINGLIGHT_HTTP -o $D/files)"
+srun -n \$WORLD_SIZE bash -c 'set -e; eval "\$($D/ocs-slurm env -task)"; echo \$SLURM_PROCID \$SLURMD_NODENAME \$RINGLIGHT_GPU \$RINGLIGHT_RING \$RINGLIGHT_POSITION' | sort -n >$D/printed
+C
+chmod +x "$W/ranks.sh"
+r=$(submit $(rings_of 2) -n32 "$D/ranks.sh"); until_true 40 is $r COMPLETED || { cat "$W/out/$r"; fail "job $r: $(state $r)"; }
+grep -v '^#' "$W/files/ranks" >"$W/wanted"
+cmp "$W/printed" "$W/wanted" || { diff "$W/printed" "$W/wanted" | head; fail "ranks differ"; }
+say "srun prints $(wc -l <"$W/printed") ranks, each on the host and GPU of the file ranks"
+
+# 3. A board dies: the ring closes without it, a spare joins, the node is drained with the cause, and resumed.
+heard() { events ring-$k >"$W/events"; [ -n "$(at replaced <"$W/events")" ] && [ -n "$(at ready $((off / 1000)) <"$W/events")" ]; }
+took() { echo $(( $(at "$1" $((off / 1000)) <"$W/events") - off / 1000 )); }
+drained() { sl sinfo -h -N -n "$1" -o '%T %E' | grep -q "drain.*$2"; }
+sl scontrol update NodeName=n19 State=DRAIN Reason="a fan"
+for ((i = 0; i < ${KILLS:-5}; i++)); do
+  k=$(submit -N5 --no-kill "$D/stay"); until_true 30 is_in $k ready && until_true 20 is $k RUNNING || fail "job $k: $(state $k)"
+  dead=$(ask show ring-$k | sed 's/.*"nodes":\["[^"]*","\([^"]*\)".*/\1/')
+  off=$(boards "power off $dead")
+  until_true 20 heard || { cat "$W/events"; fail "no spare, or not ready again"; }
+  until_true 20 drained $dead ringlight: || fail "$dead is not drained"
+  took degraded >>"$W/degraded"; took replaced >>"$W/replaced"
+  say "$dead died: degraded after $(took degraded) ms, replaced after $(took replaced) ms, ready after $(took ready) ms; $(sl sinfo -h -N -n "$dead" -o '%T, %E' | head -1)"
+  touch "$W/go"; until_true 30 is $k COMPLETED || is $k "" || fail "job $k: $(state $k)"
+  boards "power on $dead" >/dev/null; until_true 60 idle $last || { sl sinfo -N -o '%N %T %E'; fail "not resumed"; }
+  rm "$W/go"
+done
+drained n19 'a fan' || fail "another's drain was touched"
+sl scontrol update NodeName=n19 State=RESUME; until_true 20 idle || fail "n19 is not idle"
+median() { sort -n "$W/$1" | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'; }
+(( $(median degraded) < ${DEGRADED_MS:-10} && $(median replaced) < 1000 )) || fail "medians: degraded after $(median degraded) ms, replaced after $(median replaced) ms"
+say "every node was resumed when it was well; a drain that is not ours stayed; medians: degraded $(median degraded) ms, replaced $(median replaced) ms"
+
+# 4. No planner, no start; nothing hopeless waits in vain.
+kill -9 $planner; wait $planner 2>/dev/null || true
+p=$(submit $(rings_of 1) "$D/stay") q=$(submit $(rings_of 1) "$D/stay")
+for j in $p $q; do until_true 30 sh -c "${R:+chroot $R} env SLURM_CONF=$D/slurm.conf scontrol show job $j | grep -q Restarts=1" || fail "job $j was not requeued: $(state $j)"; until_true 10 is $j PENDING || fail "job $j is $(state $j)"; [ ! -e "$W/out/$j" ] || fail "job $j ran without light"; done
+until_true 10 sh -c "${R:+chroot $R} env SLURM_CONF=$D/slurm.conf scontrol show job $p | grep -q 'AdminComment=ringlight:'" || fail "no reason"
+say "no planner: two jobs are queued again, none began; $(sl scontrol show job $p | grep -o 'AdminComment=.*' | cut -c1-110)"
+planner; until_true 60 bin/ocsctl job submit probe -tp 16 && bin/ocsctl job release probe >/dev/null || fail "the planner is not back"
+touch "$W/go"
+for j in $p $q; do sl scontrol update JobId=$j StartTime=now; done
+for j in $p $q; do until_true 40 test -s "$W/out/$j" || fail "job $j is $(state $j)"; start=$(head -1 "$W/out/$j") lit=$(events ring-$j | at ready); (( start >= lit )) || fail "job $j began before light"; done
+h=$(submit -N4 --comment=ringlight:tp=6 "$D/stay"); until_true 30 sh -c "${R:+chroot $R} env SLURM_CONF=$D/slurm.conf scontrol show job $h | grep -q 'Reason=JobHeldAdmin'" || fail "job $h is not held"
+say "the planner is back: both ran, after light; a ring of 6 GPUs is held: $(sl scontrol show job $h | grep -o 'AdminComment=.*' | cut -c1-110)"
+sl scancel $h
+
+# 5. Many jobs leave nothing behind.
+printf '#!/bin/sh\n:\n' >"$W/quick"
+chmod +x "$W/quick"; t=$SECONDS
+for ((i = 0; i < JOBS; i++)); do submit $(rings_of $((1 + i % 3))) "$D/quick" >/dev/null; done
+empty() { [ -z "$(sl squeue -h)" ]; }
+until_true $((60 + JOBS)) empty || { sl squeue | head; fail "jobs do not end"; }
+until_true 30 sh -c "bin/ocsctl job list -json | grep -q '\"jobs\":\[\]'" || { bin/ocsctl job list; fail "jobs are left with the planner"; }
+until_true 60 sh -c "[ \$(bin/ocs-slurm topology -format slurm-tree | grep -c SwitchName=ring) = 4 ]" || { bin/ocs-slurm topology; fail "the rings are not as they were"; }
+until_true 20 idle || { sl sinfo; fail "nodes are not idle"; }
+until_true 10 sh -c "bin/ocs-slurm topology -format $form | cmp -s - $W/$file" || fail "Slurm's topology is not the planner's"
+n=$(grep -c 'topology is written' "$W/log/watch.log" || true); sleep 2
+[ "$(grep -c 'topology is written' "$W/log/watch.log" || true)" = "$n" ] || fail "the topology is written though nothing changes"
+[ -z "$(ls "$W/notes")" ] || fail "notes are left: $(ls "$W/notes")"
+say "$JOBS jobs in $((SECONDS - t)) s: none is left with Slurm or the planner, four rings, $NODES nodes idle, topology as the planner's, nothing is sent twice"

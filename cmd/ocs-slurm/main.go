@@ -1,0 +1,84 @@
+// Command ocs-slurm joins a planner and Slurm: a job of Slurm starts when light is
+// confirmed on the rings of its nodes, Slurm knows which nodes hang on one ring,
+// and drains those that are lost.
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/job"
+	"ringlight/planner/jobapi/client"
+)
+
+// version is set by the build.
+var version = "unknown"
+
+func program() *cli.Program {
+	return &cli.Program{Name: "ocs-slurm", Version: version, About: about,
+		Short: "starts jobs of Slurm on light, tells it rings and lost nodes",
+		Commands: []cli.Command{
+			{Name: "prolog", Short: "PrologSlurmctld: ask for the job's rings, wait for light", Run: prolog},
+			{Name: "epilog", Short: "EpilogSlurmctld: give them back", Run: epilog},
+			{Name: "env", Short: "print a job's environment, by the order of the light", Run: environment},
+			{Name: "topology", Short: "rings as Slurm's topology.conf or topology.yaml", Run: topology},
+			{Name: "watch", Short: "keep the topology, drain nodes that are lost, resume them", Run: watch},
+		}}
+}
+
+const about = `RINGLIGHT_HTTP, RINGLIGHT_CA, RINGLIGHT_CERT and RINGLIGHT_KEY stand for -http,
+-ca, -cert and -key where a flag does not say otherwise. SLURM_* as Slurm sets
+them for its prologs and tasks.
+`
+
+func main() { program().Main() }
+
+// planner is where to ask.
+type planner struct {
+	to  client.Config
+	set map[string]*string
+}
+
+func (p *planner) flags(fs *flag.FlagSet) {
+	p.set = map[string]*string{"http": &p.to.URL, "ca": &p.to.CAFile, "cert": &p.to.CertFile, "key": &p.to.KeyFile}
+	fs.StringVar(&p.to.URL, "http", "http://127.0.0.1:18880", "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH")
+	fs.StringVar(&p.to.CAFile, "ca", "", "PEM `FILE` of its authority, with https")
+	fs.StringVar(&p.to.CertFile, "cert", "", "PEM `FILE` of the own certificate")
+	fs.StringVar(&p.to.KeyFile, "key", "", "PEM `FILE` of the own key")
+}
+
+// client is of a planner that may be away so long.
+func (p *planner) client(fs *flag.FlagSet, away time.Duration) (*client.Client, error) {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, to := range p.set { // any order: each by itself
+		if v := os.Getenv("RINGLIGHT_" + strings.ToUpper(name)); v != "" && !given[name] {
+			*to = v
+		}
+	}
+	p.to.Retry = away
+	c, err := client.New(p.to)
+	return c, cli.AsUsage(err)
+}
+
+// slurmJob is the job that Slurm calls a program for.
+type slurmJob struct {
+	number, name string // Slurm's, the planner's
+	nodes        string // as Slurm writes them
+	comment      string
+}
+
+// theJob reads what Slurm says of it.
+func theJob() (j slurmJob, err error) {
+	j = slurmJob{number: os.Getenv("SLURM_JOB_ID"), nodes: os.Getenv("SLURM_JOB_NODELIST"), comment: os.Getenv("SLURM_JOB_COMMENT")}
+	if j.number == "" || strings.Trim(j.number, "0123456789") != "" {
+		return j, cli.Usage("SLURM_JOB_ID", "the number of a job, as Slurm sets it", "%q", cli.Clip(j.number))
+	}
+	j.name = fmt.Sprintf("%s-%s", cmp.Or(os.Getenv("SLURM_CLUSTER_NAME"), "slurm"), j.number)
+	return j, cli.AsUsage(job.CheckID(j.name))
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/cmd/cli"
+	"ringlight/cmd/cli/clitest"
+	"ringlight/planner/job"
+)
+
+func typed(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = program().Run(context.Background(), args, cli.Terminal{In: strings.NewReader(""), Out: &o, Err: &e})
+	return code, o.String(), e.String()
+}
+
+// Goal: help of every command fits 80 columns.
+func TestHelpFitsAScreen(t *testing.T) {
+	lines := [][]string{{"-h"}, {"help"}}
+	for _, c := range program().Commands {
+		lines = append(lines, append(strings.Fields(c.Name), "-h"))
+	}
+	for _, args := range lines {
+		_, out, _ := typed(t, args...)
+		clitest.Fits(t, strings.Join(args, " "), out)
+	}
+}
+
+// Goal: what is not acceptable is exit 2 and names the field.
+// Method: a table of command lines and environments.
+func TestBadInput(t *testing.T) {
+	for _, x := range []struct{ line, env, want string }{
+		{"prolog", "", "SLURM_JOB_ID"},
+		{"epilog", "SLURM_JOB_ID=7x", "SLURM_JOB_ID"},
+		{"env", "SLURM_JOB_ID=7 SLURM_CLUSTER_NAME=a/b", "id"},
+		{"env -task", "SLURM_PROCID=0", "RINGLIGHT_FILES"},
+		{"prolog -http nowhere", "SLURM_JOB_ID=7", "http"},
+		{"topology -format slurm-torus", "", "format"},
+		{"topology -format json", "", "format"},
+		{"watch -every 1ms", "", "every"},
+		{"watch now", "", "now"},
+	} {
+		for _, key := range []string{"SLURM_JOB_ID", "SLURM_CLUSTER_NAME", "SLURM_PROCID", "RINGLIGHT_FILES"} {
+			t.Setenv(key, "")
+		}
+		for pair := range strings.FieldsSeq(x.env) {
+			key, value, _ := strings.Cut(pair, "=")
+			t.Setenv(key, value)
+		}
+		if code, _, errs := typed(t, strings.Fields(x.line)...); code != 2 || !strings.Contains(errs, x.want) {
+			t.Errorf("%s, %s: exit %d: %s", x.line, x.env, code, errs)
+		}
+	}
+}
+
+func fabric(states ...job.Standing) *job.Topology {
+	top := &job.Topology{Fabric: "f1", GPUsPerNode: 4, TP: 16}
+	for i, s := range states {
+		top.Nodes = append(top.Nodes, job.FabricNode{Host: fmt.Sprintf("n%d", i), State: s})
+		if s != job.Well {
+			top.Nodes[i].Cause = "why | \"n" + fmt.Sprint(i) + "\"\n"
+		}
+	}
+	return top
+}
+
+// Goal: the wish of a job follows from its nodes and its comment; a job of other
+// nodes asks for nothing; what no queueing helps is told apart.
+// Method: a table on a fabric of rings of four nodes.
+func TestWishOfAJob(t *testing.T) {
+	top := fabric(make([]job.Standing, 12)...)
+	for _, x := range []struct{ nodes, comment, want string }{
+		{"n[0-7]", "", "16 x 2"},
+		{"n[0-8]", "", "16 x 2"}, // one is its spare
+		{"n[0-1]", "", "8 x 1"},
+		{"n[0-7]", "mine ringlight:tp=32 yours", "32 x 1"},
+		{"n[0-7]", "ringlight:tp=64", "hopeless"},
+		{"n[0-7]", "ringlight:pp=2", "hopeless"},
+		{"n[0-7]", "ringlight:", "hopeless"},
+		{"login[0-7]", "", "nothing"},
+		{"login0", "ringlight:tp=4", "hopeless"},
+		{"n0,login0", "", "hopeless"},
+		{"n[0", "", "hopeless"},
+	} {
+		w, err := wish(top, slurmJob{nodes: x.nodes, comment: x.comment})
+		got := "nothing"
+		switch {
+		case errors.As(err, new(hopeless)):
+			got = "hopeless"
+		case err != nil:
+			got = err.Error()
+		case w != nil:
+			got = fmt.Sprintf("%d x %d", w.TP, w.Rings)
+			if len(w.Nodes) != 1 || string(w.Nodes[0]) != x.nodes {
+				t.Errorf("%s: %v", x.nodes, w.Nodes)
+			}
+		}
+		if got != x.want {
+			t.Errorf("%s, %q: %s, want %s", x.nodes, x.comment, got, x.want)
+		}
+	}
+}
+
+// Goal: Slurm is told of lost and drained nodes at once, of silent ones late, of
+// a well one only where the drain is ours, and of nothing twice.
+// Method: what sinfo would say, look after look.
+func TestOnlyDifferencesAreTold(t *testing.T) {
+	w := watcher{patience: 30 * time.Second, silent: map[string]time.Time{}}
+	begin := time.Unix(1000, 0)
+	sinfo := "n0|idle|none\nn1|idle|none\nn2|allocated|none\nn3|drained|a fan\nn4|draining|ringlight: old\nn5|down*|Not responding\n"
+	top := fabric(job.Well, job.Lost, job.Silent, job.Well, job.Well, job.Drained, job.Lost)
+	told := func(after time.Duration) string {
+		var out []string
+		for _, c := range w.changes(top, sinfo, begin.Add(after)) {
+			out = append(out, fmt.Sprintf("%s: %s", strings.Join(c.hosts, ","), c.reason))
+		}
+		return strings.Join(out, "; ")
+	}
+	if got := told(0); got != "n1: ringlight: why    n1; n4: ; n5: ringlight: why    n5" {
+		t.Error(got)
+	}
+	sinfo = "n0|idle|none\nn1|drained|ringlight: why    n1\nn2|allocated|none\nn3|drained|a fan\nn4|idle|none\nn5|drained*|ringlight: why    n5\n"
+	if got := told(29 * time.Second); got != "" {
+		t.Error(got)
+	}
+	if got := told(30 * time.Second); got != "n2: ringlight: why    n2" {
+		t.Error(got)
+	}
+	top.Nodes[2].State, top.Nodes[1].Cause = job.Well, "another"
+	if got := told(31 * time.Second); got != "n1: ringlight: another" {
+		t.Error(got)
+	}
+}
+
+// Goal: the file is written whole, only where it differs, and Slurm reads it even
+// if it could not at once.
+// Method: a command that fails once.
+func TestTopologyIsWrittenOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "topology.conf")
+	calls, broken := 0, true
+	run := func(context.Context, string, ...string) (string, error) {
+		if calls++; broken {
+			return "", errors.New("away")
+		}
+		return "", nil
+	}
+	step := func(text string, wantChanged, wantErr bool, wantCalls int) {
+		t.Helper()
+		changed, err := keep(context.Background(), run, file, []byte(text))
+		if got, _ := os.ReadFile(file); changed != wantChanged || (err != nil) != wantErr || calls != wantCalls || string(got) != text {
+			t.Errorf("changed %v, %v, %d calls, %q", changed, err, calls, got)
+		}
+	}
+	step("a", false, true, 1)
+	broken = false
+	step("a", true, false, 2)
+	step("a", false, false, 2)
+	step("b", true, false, 3)
+	if left, _ := filepath.Glob(file + ".*"); left != nil {
+		t.Error(left)
+	}
+}
+
+// Goal: a task finds its place, and one that stands elsewhere than light meets it
+// is told so.
+// Method: a file of ranks.
+func TestTaskFindsItsPlace(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "ranks"), []byte("# job a\n# rank host gpu ring position\n0 n1 2 0 0\n1 n2 3 0 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RINGLIGHT_FILES", dir)
+	t.Setenv("SLURM_PROCID", "1")
+	t.Setenv("SLURMD_NODENAME", "n2")
+	if _, out, errs := typed(t, "env", "-task"); out != "export RINGLIGHT_GPU=3\nexport RINGLIGHT_RING=0\nexport RINGLIGHT_POSITION=1\nexport CUDA_VISIBLE_DEVICES=3\n" {
+		t.Error(out, errs)
+	}
+	t.Setenv("SLURMD_NODENAME", "n1")
+	if code, _, errs := typed(t, "env", "-task"); code != 1 || !strings.Contains(errs, "rank 1 is on n1") {
+		t.Error(code, errs)
+	}
+	var b bytes.Buffer
+	if export(&b, "A", "it's $x"); b.String() != "export A='it'\\''s $x'\n" {
+		t.Error(b.String())
+	}
+}
+
+// Goal: what Slurm does not know any more is given back, after its epilog has had
+// its time; what waits or runs, and what is of another cluster, is not.
+// Method: a planner's list of jobs and a queue.
+func TestOrphansAreGivenBack(t *testing.T) {
+	var released []string
+	srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			released = append(released, filepath.Base(r.URL.Path))
+			fmt.Fprint(out, `{}`)
+			return
+		}
+		fmt.Fprint(out, `{"jobs":[{"id":"a-1","generation":4},{"id":"a-2","generation":4},{"id":"b-1","generation":4},{"id":"a-x","generation":4}]}`)
+	}))
+	defer srv.Close()
+	t.Setenv("RINGLIGHT_HTTP", srv.URL)
+	var p planner
+	fs := cli.NewFlags("watch")
+	p.flags(fs)
+	c, err := p.client(fs, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := watcher{planner: c, say: func(string, ...any) {}, run: func(_ context.Context, name string, _ ...string) (string, error) {
+		return map[string]string{"scontrol": "Configuration data\nClusterName             = a\n", "squeue": "2\n"}[name], nil
+	}}
+	for _, after := range []time.Duration{0, epilogTime - 1, epilogTime} {
+		if len(released) > 0 {
+			t.Error("too early", released)
+		}
+		if err := w.sweep(context.Background(), time.Unix(1000, 0).Add(after)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fmt.Sprint(released) != "[a-1]" {
+		t.Error(released)
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/hostlist"
+	"ringlight/planner/job"
+	"ringlight/planner/jobapi/client"
+	"ringlight/proto"
+)
+
+const prologHelp = `Asks the planner for rings on the nodes that Slurm has chosen and waits until
+light is confirmed on every link. Otherwise it gives them back and fails, so
+that Slurm puts the job into the queue again: no job starts without light. A job
+none of whose nodes is in the fabric starts as ever.
+
+The job may say the GPUs of a ring in its comment: sbatch --comment=ringlight:tp=32.
+Else a ring has as many as the fabric describes, or all of the job's where those
+are fewer. What its rings do not need of its nodes is its spare.
+
+Slurm calls it without a flag: PrologSlurmctld is a script of two lines.
+
+example: exec /usr/bin/ocs-slurm prolog -http unix:/run/ocs-planner/http`
+
+// maxHosts of one job: more than Slurm has nodes.
+const maxHosts = 1 << 16
+
+// hopeless is a job that no queueing helps.
+type hopeless struct{ error }
+
+func prolog(ctx context.Context, args []string, t cli.Terminal) error {
+	var p planner
+	fs := cli.NewFlags("prolog")
+	p.flags(fs)
+	wait := fs.Duration("wait", time.Minute, "`TIME` after which a job is queued again that has no light")
+	away := fs.Duration("away", 15*time.Second, "`TIME` that a planner may be away: one that begins anew listens for 6 s")
+	notes := fs.String("notes", "", "`DIR` for the reasons of jobs that do not start; ocs-slurm watch tells Slurm")
+	if _, err := cli.ParseNone(fs, args, prologHelp); err != nil {
+		return err
+	}
+	j, err := theJob()
+	if err != nil {
+		return err
+	}
+	c, err := p.client(fs, *away)
+	if err != nil {
+		return err
+	}
+	if err = start(ctx, c, j, *wait); err == nil || *notes == "" {
+		return err
+	}
+	kind := queued
+	if errors.As(err, new(hopeless)) {
+		kind = held
+	}
+	return errors.Join(err, replaceFile(filepath.Join(*notes, j.number), []byte(kind+" "+err.Error())))
+}
+
+// start returns nil when the job may start.
+func start(ctx context.Context, c *client.Client, j slurmJob, wait time.Duration) error {
+	top, err := c.Topology(ctx)
+	if err != nil {
+		return err
+	}
+	w, err := wish(top, j)
+	if w == nil || err != nil {
+		return err
+	}
+	v, err := c.Put(ctx, j.name, w)
+	if err == nil && v.State != job.Ready {
+		v, err = ready(ctx, c, v, wait)
+	}
+	switch {
+	case err == nil && v.State == job.Ready:
+		return nil
+	case err == nil:
+		err = fmt.Errorf("no light after %v: job %s is %s: %s", wait, j.name, v.State, v.Cause)
+	default:
+		if e := (*proto.Error)(nil); errors.As(err, &e) && (e.Code == proto.Invalid || e.Code == proto.Conflict && e.Field == "rings") {
+			err = hopeless{err}
+		}
+	}
+	// Asked to end or not, the nodes are not to be kept.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer stop()
+	if _, e := c.Release(ctx, j.name); e != nil && !missing(e) {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// ready waits until a job is, and gives it as it is then.
+func ready(ctx context.Context, c *client.Client, v *job.View, wait time.Duration) (*job.View, error) {
+	waits, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	err := c.Follow(waits, v.ID, v.Generation, func(e *job.Event) bool { return e.Event != string(job.Ready) })
+	if err != nil && waits.Err() == nil {
+		return nil, err
+	}
+	return c.Get(ctx, v.ID) // lost again in the meantime, or late
+}
+
+func missing(err error) bool {
+	var e *proto.Error
+	return errors.As(err, &e) && e.Code == proto.NotFound
+}
+
+// wish is what a job of Slurm asks for; nil: nothing, its nodes are in no fabric.
+func wish(top *job.Topology, j slurmJob) (*job.Wish, error) {
+	hosts, err := hostlist.Parse(j.nodes, maxHosts)
+	if err != nil {
+		return nil, hopeless{cli.Usage("SLURM_JOB_NODELIST", "a list of hosts", "%v", err)}
+	}
+	in, outside := 0, ""
+	for _, h := range hosts {
+		if slices.ContainsFunc(top.Nodes, func(n job.FabricNode) bool { return n.Host == h }) {
+			in++
+		} else {
+			outside = h
+		}
+	}
+	gpus := in * top.GPUsPerNode
+	tp := min(top.TP, gpus)
+	_, asked, says := strings.Cut(j.comment, "ringlight:")
+	if says {
+		asked, _, _ = strings.Cut(asked, " ")
+		size, ok := strings.CutPrefix(asked, "tp=")
+		if tp, err = strconv.Atoi(size); !ok || err != nil || tp < 1 || tp > gpus {
+			return nil, hopeless{cli.Usage("comment", fmt.Sprintf("ringlight:tp=GPUS, up to the %d of its nodes", gpus), "ringlight:%s", cli.Clip(asked))}
+		}
+	}
+	switch {
+	case in == 0 && !says:
+		return nil, nil
+	case outside != "":
+		return nil, hopeless{cli.Usage("SLURM_JOB_NODELIST", "nodes of the fabric, or none of them", "%s is not in fabric %s", outside, top.Fabric)}
+	}
+	return &job.Wish{TP: tp, Rings: gpus / tp, Nodes: []job.Name{job.Name(j.nodes)}}, nil
+}
+
+func epilog(ctx context.Context, args []string, t cli.Terminal) error {
+	var p planner
+	fs := cli.NewFlags("epilog")
+	p.flags(fs)
+	away := fs.Duration("away", 10*time.Second, "`TIME` that a planner may be away; then ocs-slurm watch does it")
+	if _, err := cli.ParseNone(fs, args, `Gives a job's rings back. Once more does no harm; a job that had none has none.
+
+example: exec /usr/bin/ocs-slurm epilog -http unix:/run/ocs-planner/http`); err != nil {
+		return err
+	}
+	j, err := theJob()
+	if err != nil {
+		return err
+	}
+	c, err := p.client(fs, *away)
+	if err != nil {
+		return err
+	}
+	if _, err = c.Release(ctx, j.name); missing(err) {
+		return nil
+	}
+	return err
+}
+
+// replaceFile writes a file whole or not at all.
+func replaceFile(name string, text []byte) error {
+	if err := os.WriteFile(name+".new", text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/job"
+)
+
+// formats of Slurm.
+var formats = slices.DeleteFunc(slices.Clone(job.TopologyFormats), func(f string) bool { return !strings.HasPrefix(f, "slurm-") })
+
+const topologyHelp = `Prints the rings as Slurm's topology plugins take them: a leaf switch, a block or
+a ring of Slurm for each, of the nodes that carry it. With -o the file is written
+whole, and only where it differs; then scontrol reconfigure, which leaves jobs
+that run alone.
+
+slurm-tree is for every release, slurm-block from 23.11, slurm-ring from 26.05 (16
+nodes at most). With .yaml behind it, it is topology.yaml (from 25.05), which comes
+before a topology.conf.
+
+example: ocs-slurm topology -format slurm-tree -o /etc/slurm/topology.conf`
+
+func formatFlag(format string) error {
+	if !slices.Contains(formats, format) {
+		return cli.Usage("format", strings.Join(formats, ", "), "%q", cli.Clip(format))
+	}
+	return nil
+}
+
+func topology(ctx context.Context, args []string, t cli.Terminal) error {
+	var p planner
+	flags := cli.NewFlags("topology")
+	p.flags(flags)
+	format := flags.String("format", "slurm-tree", "`FORM`: "+strings.Join(formats, ", "))
+	file := flags.String("o", "", "`FILE` to keep; none: print")
+	if _, err := cli.ParseNone(flags, args, topologyHelp); err != nil {
+		return err
+	}
+	if err := formatFlag(*format); err != nil {
+		return err
+	}
+	c, err := p.client(flags, 0)
+	if err != nil {
+		return err
+	}
+	top, err := c.Topology(ctx)
+	if err != nil {
+		return err
+	}
+	text, _, err := top.Text(*format)
+	if err != nil {
+		return err
+	}
+	if *file == "" {
+		_, err = t.Out.Write(text)
+		return err
+	}
+	changed, err := keep(ctx, slurm, *file, text)
+	if err != nil {
+		return err
+	}
+	return cli.Say(t.Out, "%s: %s", *file, map[bool]string{true: "changed, and Slurm reads it", false: "as it was"}[changed])
+}
+
+// command runs a command of Slurm and gives what it prints.
+type command func(ctx context.Context, name string, args ...string) (string, error)
+
+// commandTime bounds one. chosen: Slurm's own clients give up after ten seconds.
+const commandTime = 15 * time.Second
+
+func slurm(ctx context.Context, name string, args ...string) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, commandTime)
+	defer stop()
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %.200s", name, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	}
+	return string(out), nil
+}
+
+// keep makes a file say a text, and Slurm read it. What Slurm did not read is
+// marked, so that the next call, of another process too, has it read.
+func keep(ctx context.Context, run command, file string, text []byte) (changed bool, err error) {
+	unread := file + ".unread"
+	old, err := os.ReadFile(file)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	case err == nil && bytes.Equal(old, text):
+		if _, err := os.Stat(unread); err != nil {
+			return false, nil
+		}
+	default:
+		if err := os.WriteFile(unread, nil, 0o644); err != nil {
+			return false, err
+		}
+		if err := replaceFile(file, text); err != nil {
+			return false, err
+		}
+	}
+	if _, err := run(ctx, "scontrol", "reconfigure"); err != nil {
+		return false, err
+	}
+	return true, os.Remove(unread)
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/hostlist"
+	"ringlight/planner/job"
+	"ringlight/planner/jobapi/client"
+)
+
+const watchHelp = `Until it is told to stop: drains in Slurm every node that is lost or drained by an
+operator here, at once, and one that is silent after -silent, each with the cause;
+resumes what it drained itself when the node is well, and nothing else. Keeps the
+topology file, if there is one. Tells Slurm why a job did not start (AdminComment)
+and holds those that no waiting helps. Gives back rings of jobs that Slurm does
+not know any more. While the planner is away it does nothing.
+
+Run it beside slurmctld, as a user that may change nodes.
+
+example: ocs-slurm watch -topology /etc/slurm/topology.conf -notes /run/ocs-slurm`
+
+const (
+	// mark begins the reason of every drain of ours: no other is resumed.
+	mark = "ringlight: "
+	// epilogTime is what a job's own epilog has to give its rings back. chosen: it
+	// takes a tenth of a second where the planner is there.
+	epilogTime = 10 * time.Second
+	// First words of a note of the prolog.
+	queued, held = "queued", "held"
+	maxReason    = 200 // of a node; chosen: a line of sinfo -R
+)
+
+func watch(ctx context.Context, args []string, t cli.Terminal) error {
+	var p planner
+	w := watcher{run: slurm, silent: map[string]time.Time{}}
+	fs := cli.NewFlags("watch")
+	p.flags(fs)
+	fs.StringVar(&w.file, "topology", "", "`FILE` to keep as the rings are; none: no file")
+	fs.StringVar(&w.format, "format", "slurm-tree", "its `FORM`; see ocs-slurm topology")
+	fs.StringVar(&w.notes, "notes", "", "`DIR` where ocs-slurm prolog leaves the reasons of jobs that do not start")
+	fs.DurationVar(&w.patience, "silent", 30*time.Second, "`TIME` after which a node that cannot be told anything is drained")
+	fs.DurationVar(&w.spacing, "spacing", 10*time.Second, "least `TIME` between two changes of the topology file")
+	every := fs.Duration("every", time.Second, "`TIME` between two looks, at least 100ms")
+	if _, err := cli.ParseNone(fs, args, watchHelp); err != nil {
+		return err
+	}
+	if err := formatFlag(w.format); err != nil {
+		return err
+	}
+	if *every < 100*time.Millisecond {
+		return cli.Usage("every", "at least 100ms", "%v", *every)
+	}
+	var err error
+	if w.planner, err = p.client(fs, 0); err != nil {
+		return err
+	}
+	log := cli.NewLog(t.Err, "info", "text")
+	w.say = func(text string, args ...any) { log.Info(text, args...) }
+	said := ""
+	for tick := time.NewTicker(*every); ; {
+		err := w.look(ctx, time.Now())
+		if ctx.Err() != nil {
+			return nil // told to stop
+		}
+		if text := fmt.Sprint(err); err != nil && text != said {
+			log.Warn("not done, tried again", "reason", err)
+			said = text
+		} else if err == nil && said != "" {
+			log.Info("done again")
+			said = ""
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// watcher keeps Slurm as the planner has it. It remembers nothing but since when
+// a node is silent and when the file changed: what it did stands with Slurm.
+type watcher struct {
+	planner             *client.Client
+	run                 command
+	file, format, notes string
+	patience, spacing   time.Duration
+	written             time.Time // the topology, last
+	silent              map[string]time.Time
+	orphans             map[string]orphan // by the planner's job
+	say                 func(text string, args ...any)
+}
+
+// orphan is a job of the planner's that Slurm does not know, at an event of it.
+type orphan struct {
+	at    uint64
+	since time.Time
+}
+
+// look does what is to be done now; what fails keeps nothing else from being done.
+func (w *watcher) look(ctx context.Context, now time.Time) error {
+	errs := []error{w.tellReasons(ctx)}
+	top, err := w.planner.Topology(ctx)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	errs = append(errs, w.drains(ctx, top, now), w.sweep(ctx, now))
+	if w.file != "" && now.Sub(w.written) >= w.spacing {
+		text, _, err := top.Text(w.format)
+		if err == nil {
+			var changed bool
+			if changed, err = keep(ctx, w.run, w.file, text); changed {
+				w.written = now
+				w.say("topology is written, and Slurm reads it", "file", w.file)
+			}
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// drains drains and resumes nodes.
+func (w *watcher) drains(ctx context.Context, top *job.Topology, now time.Time) error {
+	out, err := w.run(ctx, "sinfo", "-h", "-N", "-o", "%N|%T|%E")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, c := range w.changes(top, out, now) {
+		args := []string{"update", "NodeName=" + hostlist.Print(c.hosts), "State=UNDRAIN"}
+		if c.reason != "" {
+			args = []string{args[0], args[1], "State=DRAIN", "Reason=" + c.reason}
+		}
+		if _, err := w.run(ctx, "scontrol", args...); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		w.say(map[bool]string{true: "drained in Slurm", false: "resumed in Slurm"}[c.reason != ""], "nodes", hostlist.Print(c.hosts), "reason", c.reason)
+	}
+	return errors.Join(errs...)
+}
+
+// change is what is told to Slurm of some nodes; no reason: resume them.
+type change struct {
+	reason string
+	hosts  []string
+}
+
+// changes are the differences between how nodes are and what sinfo says of them.
+func (w *watcher) changes(top *job.Topology, sinfo string, now time.Time) (out []change) {
+	is := map[string]string{} // why Slurm has drained it, "" for one that it has not
+	for line := range strings.Lines(sinfo) {
+		f := strings.SplitN(strings.TrimRight(line, "\n"), "|", 3)
+		if len(f) != 3 {
+			continue
+		}
+		is[f[0]] = ""
+		if strings.HasPrefix(f[1], "drain") {
+			is[f[0]] = f[2]
+		}
+	}
+	for _, n := range top.Nodes {
+		reason, known := is[n.Host]
+		if !known {
+			continue // no node of Slurm's
+		}
+		if n.State != job.Silent {
+			delete(w.silent, n.Host)
+		} else if w.silent[n.Host].IsZero() {
+			w.silent[n.Host] = now
+		}
+		want := ""
+		if n.State == job.Lost || n.State == job.Drained || n.State == job.Silent && now.Sub(w.silent[n.Host]) >= w.patience {
+			want = mark + clip(cmp.Or(n.Cause, string(n.State)))
+		}
+		ours := strings.HasPrefix(reason, mark)
+		if reason != "" && !ours || reason == want || n.State == job.Silent && want == "" {
+			continue // somebody else's word, or no news
+		}
+		at := slices.IndexFunc(out, func(c change) bool { return c.reason == want })
+		if at < 0 {
+			at, out = len(out), append(out, change{reason: want})
+		}
+		out[at].hosts = append(out[at].hosts, n.Host)
+	}
+	return out
+}
+
+// clip makes a cause one line that Slurm takes and gives back as it is.
+func clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '|' || r == '"' || r == '\\' {
+			return ' '
+		}
+		return r
+	}, s)
+	return strings.TrimSpace(s[:min(len(s), maxReason)])
+}
+
+// sweep gives back what jobs have that Slurm does not know any more: their
+// epilog found no planner.
+func (w *watcher) sweep(ctx context.Context, now time.Time) error {
+	all, err := w.planner.List(ctx)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	conf, err := w.run(ctx, "scontrol", "show", "config")
+	if err != nil {
+		return err
+	}
+	cluster := ""
+	for line := range strings.Lines(conf) {
+		if key, value, ok := strings.Cut(line, "="); ok && strings.TrimSpace(key) == "ClusterName" {
+			cluster = strings.TrimSpace(value)
+		}
+	}
+	// After the planner was asked, so that no job that begins is missing. One that
+	// waits in the queue may begin while we look: it has what it needs, or its
+	// prolog puts it right.
+	queue, err := w.run(ctx, "squeue", "-h", "-a", "-o", "%A")
+	if err != nil {
+		return err
+	}
+	alive, gone := strings.Fields(queue), map[string]orphan{}
+	var errs []error
+	for _, v := range all {
+		number, ours := strings.CutPrefix(v.ID, cluster+"-")
+		if !ours || cluster == "" || number == "" || strings.Trim(number, "0123456789") != "" || slices.Contains(alive, number) {
+			continue
+		}
+		o := w.orphans[v.ID]
+		if o.at != v.Generation || o.since.IsZero() {
+			o = orphan{v.Generation, now}
+		}
+		gone[v.ID] = o
+		if now.Sub(o.since) < epilogTime {
+			continue
+		}
+		if _, err := w.planner.Release(ctx, v.ID); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		w.say("rings given back of a job that Slurm does not run", "job", v.ID)
+	}
+	w.orphans = gone
+	return errors.Join(errs...)
+}
+
+// tellReasons tells Slurm why jobs did not start. Slurm wants none of its commands
+// in a prolog, so this is done here.
+func (w *watcher) tellReasons(ctx context.Context) error {
+	if w.notes == "" {
+		return nil
+	}
+	files, err := os.ReadDir(w.notes)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, f := range files {
+		number := f.Name()
+		if strings.Trim(number, "0123456789") != "" {
+			continue // not whole yet, or nobody's
+		}
+		text, err := os.ReadFile(filepath.Join(w.notes, number))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		kind, why, _ := strings.Cut(string(text), " ")
+		if _, err = w.run(ctx, "scontrol", "update", "JobId="+number, "AdminComment="+mark+clip(why)); err == nil && kind == held {
+			_, err = w.run(ctx, "scontrol", "hold", number)
+		}
+		if err != nil { // it is over, or Slurm is away
+			errs = append(errs, err)
+			if !strings.Contains(err.Error(), "Invalid job id") {
+				continue
+			}
+		}
+		w.say("job did not start", "job", number, "reason", why)
+		errs = append(errs, os.Remove(filepath.Join(w.notes, number)))
+	}
+	return errors.Join(errs...)
+}
