@@ -81,9 +81,10 @@ const (
 const (
 	monitorsPerChip = 8
 	chipsPerSegment = 8
-	// MaxCrossbarPorts is the most that DefaultMEMS builds: ports of the
-	// largest boxes of the field, and bus numbers enough.
-	MaxCrossbarPorts = 320
+	// MaxCrossbarPorts is the most that DefaultMEMS builds: the ports of the
+	// largest box that is sold ([LUMOS] names one of 576, and counts on 512), and
+	// bus numbers enough.
+	MaxCrossbarPorts = 576
 	// Chip selects of one SPI bus; the mirrors of a bulk move go out over all
 	// buses at once.
 	mirrorDACsPerBus = 16

@@ -48,6 +48,7 @@ example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50`); err != nil 
 		}
 		cfg.Mix = append(cfg.Mix, c)
 	}
+	cfg.Virtual = *runs > 0
 	if err := cfg.Validate(); err != nil {
 		return cli.AsUsage(err)
 	}

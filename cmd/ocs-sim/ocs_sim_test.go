@@ -30,7 +30,7 @@ func TestUnacceptableCommandLines(t *testing.T) {
 		{"agents", "-modules", "0"}, {"agents", "-broker", "http://x"}, {"agents", "-broker", "mqtt://192.0.2.1:1883"},
 		{"agents", "-fabric-file", bad}, {"agents", "-fabric-file", filepath.Join(dir, "none.json")},
 		{"board"}, {"board", "-listen", "tcp:1"}, {"board", "-listen", "unix:" + filepath.Join(dir, "b.sock"), "-config", bad},
-		{"core", "-pods", "1"}, {"core", "-pods", "33"}, {"core", "-spine-ports", "9"}, {"core", "-wiring", "x"}, {"core", "-iota-mille", "0"},
+		{"core", "-pods", "1"}, {"core", "-pods", "33"}, {"core", "-pods", "577", "-runs", "1"}, {"core", "-spine-ports", "9"}, {"core", "-wiring", "x"}, {"core", "-iota-mille", "0"},
 		{"core", "-changes", "-1"}, {"core", "extra"}, {"core", "-kind", "clos"}, {"core", "-kind", "leaf-spine", "-pods", "4"}, {"core", "-queue", "fifo"},
 		{"core", "-kind", "leaf-spine", "-switches", "5"}, {"core", "-kind", "leaf-spine", "-queue", "lifo"}, {"core", "-kind", "leaf-spine", "-leaves", "2000"},
 		{"demo", "-physics", bad}, {"fleet", "-physics", bad}, {"demo", "-costs", bad}, {"fleet", "-costs", bad}, {"fleet", "-physics", filepath.Join(dir, "none.json")},

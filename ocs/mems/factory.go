@@ -117,7 +117,7 @@ func distance(a, b int32) int32 {
 }
 
 // storedFactory is the form on disk: numbers in rows of bytes, big-endian, as a
-// board of 320 ports has a hundred thousand paths.
+// board of 576 ports has a third of a million paths.
 type storedFactory struct {
 	Version uint8                `cbor:"0,keyasint"`
 	Ports   uint16               `cbor:"1,keyasint"`
@@ -134,8 +134,8 @@ type storedLosses struct {
 
 const (
 	factoryVersion = 1
-	// maxFactory bounds what DecodeFactory looks at: 320 ports at 16 conditions.
-	maxFactory = 8 << 20
+	// maxFactory bounds what DecodeFactory looks at: 576 ports at 16 conditions.
+	maxFactory = 16 << 20
 )
 
 // Encode is f as it is kept.

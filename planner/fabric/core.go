@@ -45,7 +45,7 @@ type Core struct {
 
 // Limits of a core.
 const (
-	MaxPods           = 1024 // chosen: three times the ports of the largest switch on sale
+	MaxPods           = 1024 // chosen: near twice the ports of the largest switch on sale
 	MaxLeavesPerPod   = 256
 	MaxSpines         = 256
 	MaxSpinePorts     = 1024

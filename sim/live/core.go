@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"ringlight/hal"
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -22,6 +23,7 @@ type CoreConfig struct {
 	Mix     []proto.Collective // of the jobs, any of them; none: rings
 	Seed    uint64
 	Listen  string
+	Virtual bool // the time is
 	Hold    bool // keep everything running afterwards
 	Screen  io.Writer
 	Log     *slog.Logger
@@ -52,14 +54,18 @@ const (
 	maxCoreGPUs     = 4096
 )
 
-// maxCorePods is chosen: every switch has a real connection with some ten
+// maxCorePods is chosen, in real time: every switch has a real connection with some ten
 // goroutines, and all share one process.
 const maxCorePods = 32
 
 // Validate names what is wrong, and what would do.
 func (c *CoreConfig) Validate() error {
-	if c.Core.Pods > maxCorePods {
-		return &proto.Error{Code: proto.Invalid, Field: "pods", Limit: fmt.Sprintf("2 to %d", maxCorePods), Reason: fmt.Sprintf("%d is out of range", c.Core.Pods)}
+	most := maxCorePods
+	if c.Virtual {
+		most = hal.MaxCrossbarPorts
+	}
+	if c.Core.Pods > most {
+		return &proto.Error{Code: proto.Invalid, Field: "pods", Limit: fmt.Sprintf("2 to %d", most), Reason: fmt.Sprintf("%d is out of range", c.Core.Pods)}
 	}
 	if ls := c.Core.LeafSpine; ls != nil && (ls.Switches > maxCoreSwitches || ls.Leaves*ls.GPUsPerLeaf > maxCoreGPUs) {
 		return &proto.Error{Code: proto.Invalid, Field: "switches", Limit: fmt.Sprintf("at most %d, and %d GPUs", maxCoreSwitches, maxCoreGPUs), Reason: fmt.Sprintf("%d, and %d", ls.Switches, ls.Leaves*ls.GPUsPerLeaf)}
