@@ -165,7 +165,7 @@ func (r *Report) Whole() *proto.Reported {
 
 // The packed form: bundles, sides, scalars, rings, alarms; before each of a list a
 // 1 and after the last a 0; whole numbers of seven bits a byte, a digest behind
-// a 1 or a 0 for none. It is never stored or sent.
+// a 1 or a 0 for none; zeros at the end are left out. It is never stored or sent.
 
 func pack(b []byte, m *proto.Reported) []byte {
 	num := func(all ...uint64) {
@@ -222,7 +222,9 @@ func pack(b []byte, m *proto.Reported) []byte {
 		num(1, uint64(x.Kind), uint64(x.Severity), uint64(x.Bundle), x.SinceMicros, uint64(x.PortA), uint64(x.PortB), uint64(len(x.Text)))
 		b = append(b, x.Text...)
 	}
-	num(0)
+	for len(m.Alarms) == 0 && len(b) > 0 && b[len(b)-1] == 0 { // else a text may end so
+		b = b[:len(b)-1]
+	}
 	return b
 }
 
@@ -233,16 +235,17 @@ type unpacker struct {
 }
 
 func (u *unpacker) num() (x uint64) {
-	for shift := 0; ; shift += 7 {
+	for shift := 0; u.at < len(u.s); shift += 7 {
 		c := u.s[u.at]
 		u.at++
 		if x |= uint64(c&0x7f) << shift; c < 0x80 {
-			return x
+			break
 		}
 	}
+	return x
 }
 
-func (u *unpacker) next() bool { return u.at < len(u.s) && u.num() == 1 }
+func (u *unpacker) next() bool { return u.num() == 1 }
 
 func (u *unpacker) signed() proto.MilliDBm {
 	x := u.num()
@@ -251,7 +254,7 @@ func (u *unpacker) signed() proto.MilliDBm {
 
 func (u *unpacker) digest() (x proto.Digest) {
 	if u.num() == 1 {
-		u.at += copy(x[:], u.s[u.at:])
+		u.at += copy(x[:], u.s[min(u.at, len(u.s)):])
 	}
 	return x
 }

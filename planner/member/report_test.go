@@ -66,7 +66,7 @@ func draw(rng *rand.Rand, v reflect.Value) {
 	case reflect.Bool:
 		v.SetBool(rng.IntN(2) == 0)
 	case reflect.String:
-		v.SetString([]string{"", "light below what calibration saw", "\x00\xff"}[rng.IntN(3)])
+		v.SetString([]string{"", "light below what calibration saw", "\xff\x00"}[rng.IntN(3)])
 	case reflect.Int8, reflect.Int32:
 		v.SetInt(int64(rng.Uint64()) >> rng.IntN(64))
 	default:

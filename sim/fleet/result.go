@@ -18,10 +18,11 @@ type Spread struct {
 	N   int    `json:"n"`
 }
 
-// enough values for a percentile. chosen: two lie beyond the 99th.
-const enough = 200
+// enough values for a percentile of what happens all the time, and of what is
+// rare. chosen: two lie beyond the 99th; one does.
+const enough, enoughRare = 200, 101
 
-func spreadOf(values []int64) Spread {
+func spreadOf(values []int64, enough int) Spread {
 	s := Spread{N: len(values)}
 	if s.N == 0 {
 		return s
@@ -88,8 +89,8 @@ func (d *DarkTimes) String() string {
 func (d *DarkTimes) Add(o *DarkTimes) {
 	d.flips, d.boards = append(d.flips, o.flips...), append(d.boards, o.boards...)
 	d.ledgers, d.mirrors, d.tunings = append(d.ledgers, o.ledgers...), append(d.mirrors, o.mirrors...), append(d.tunings, o.tunings...)
-	d.Tuned = spreadOf(d.tunings)
-	d.Flip, d.Board, d.Ledger, d.Mirrors = spreadOf(d.flips), spreadOf(d.boards), spreadOf(d.ledgers), spreadOf(d.mirrors)
+	d.Tuned = spreadOf(d.tunings, enough)
+	d.Flip, d.Board, d.Ledger, d.Mirrors = spreadOf(d.flips, enough), spreadOf(d.boards, enough), spreadOf(d.ledgers, enough), spreadOf(d.mirrors, enough)
 }
 
 func (r *Run) coreResult() *CoreResult {
@@ -204,9 +205,9 @@ func (r *Run) result() *Result {
 func (res *Result) spread() {
 	res.BypassMicros = map[string]Spread{}
 	for n := 1; n <= 3; n++ {
-		res.BypassMicros[strconv.Itoa(n)] = spreadOf(res.bypasses[n])
+		res.BypassMicros[strconv.Itoa(n)] = spreadOf(res.bypasses[n], enough)
 	}
-	res.SplitRepair = spreadOf(res.repairs)
+	res.SplitRepair = spreadOf(res.repairs, enoughRare)
 }
 
 // Merge adds the results of other seeds, in their order; the waste is the
