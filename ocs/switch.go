@@ -58,7 +58,7 @@ func (t *Transceiver) aim(p proto.Path) {
 // At once the light of the old path fades while that of the new one comes, and
 // for some fifty microseconds both fibres have some.
 type latchTurn struct {
-	ops   [2]latchOp // a newer Select need not wait for the older write
+	ops   [2]*latchOp // a newer Select need not wait for the older write
 	tries int
 	step  switchStep
 	edge  bool // a net is to toggle and has not yet
@@ -89,18 +89,22 @@ type latchOp struct {
 func (s *latchTurn) init(t *chipDrive) {
 	_, addr := t.latchBus()
 	for i := range s.ops {
-		o := &s.ops[i]
-		o.msg[0].Addr = addr
-		o.op.Class = hal.ClassSwitch
-		o.op.Msgs = o.msg[:]
+		s.ops[i] = newLatchOp(addr)
 	}
 }
 
+func newLatchOp(addr uint16) *latchOp {
+	o := new(latchOp)
+	o.msg[0].Addr = addr
+	o.op.Class = hal.ClassSwitch
+	o.op.Msgs = o.msg[:]
+	return o
+}
+
 func (s *latchTurn) reset() {
-	for i := range s.ops {
-		if s.ops[i].busy { // the bus has it still: leave it to the bus
-			s.ops[i] = latchOp{msg: s.ops[i].msg}
-			s.ops[i].op = hal.Op{Class: hal.ClassSwitch, Msgs: s.ops[i].msg[:]}
+	for i, o := range s.ops {
+		if o.busy { // the bus has it still, its bytes and its token: leave it to the bus
+			s.ops[i] = newLatchOp(o.msg[0].Addr)
 		}
 	}
 	s.tries, s.step, s.edge = 0, switchAtOnce, false
@@ -181,7 +185,7 @@ func (s *latchTurn) due(t *chipDrive, now time.Duration) {
 	}
 	if w.want && !w.held {
 		for i := range s.ops {
-			if o := &s.ops[i]; !o.busy {
+			if o := s.ops[i]; !o.busy {
 				bus, _ := t.latchBus()
 				o.busy, o.edge = true, s.edge
 				o.op.Token = t.token(taskSwitch, 0, i)
@@ -203,7 +207,7 @@ func (s *latchTurn) due(t *chipDrive, now time.Duration) {
 }
 
 func (s *latchTurn) completed(t *chipDrive, now time.Duration, c *hal.Completion) {
-	o := &s.ops[int(uint16(c.Op.Token))%len(s.ops)]
+	o := s.ops[int(uint16(c.Op.Token))%len(s.ops)]
 	o.busy = false
 	s.edge = s.edge && !(o.edge && c.Err == nil)
 	w := &t.sw

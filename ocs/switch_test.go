@@ -66,3 +66,28 @@ func TestBreakBeforeMake(t *testing.T) {
 		t.Logf("break before make %v; at once %v, both lit for %v", slow, fast, overlap)
 	}
 }
+
+// Goal: a bundle that begins anew leaves a write to the latch alone that the bus has still:
+// its bytes are what light follows, its token whose it is. Method: begun anew between a
+// write and its end.
+func TestStartLeavesTheWriteToTheBus(t *testing.T) {
+	for _, p := range []proto.Path{proto.External1, proto.External2} {
+		r := newRig(t, 1, 1)
+		r.ready()
+		s := newSwitcher(r)
+		if err := s.o.SelectAtOnce(s.now, p); err != nil {
+			t.Fatal(err)
+		}
+		s.idle()
+		if len(s.ops) != 1 || s.ops[0].Op.Class != hal.ClassSwitch {
+			t.Fatalf("to %v: %d ops", p, len(s.ops))
+		}
+		op := s.ops[0].Op
+		op.Token |= 1 << tokenShift // as an agent has it
+		token, bytes := op.Token, string(op.Msgs[0].W)
+		s.o.Start(s.now)
+		if op.Token != token || len(op.Msgs) != 1 || string(op.Msgs[0].W) != bytes {
+			t.Errorf("to %v: token %#x became %#x, % x became %+v", p, token, op.Token, bytes, op.Msgs)
+		}
+	}
+}
