@@ -49,6 +49,10 @@ packages: cross man ## Debian packages of agent, planner and tools into bin/pack
 bench-packages: ## packages built twice, looked through, installed, hung, upgraded and purged under systemd in a container (needs dpkg-deb, lintian, debootstrap, systemd-container, root)
 	@.ci/packages.sh
 
+.PHONY: bench-yocto
+bench-yocto: cross ## the Yocto recipe before bitbake, up to its image (BITBAKE, OECORE: checkouts of one release; needs pseudo, chrpath, diffstat, lz4, locales)
+	@.ci/yocto.sh
+
 .PHONY: man
 man: build ## manual pages and shell completions of all commands into bin/man/ and bin/completion/
 	@mkdir -p bin/man bin/completion
@@ -223,7 +227,7 @@ bench-cmis: ## a simulated module brought up by a switch's own software (SONIC: 
 	else echo "cmis: skipped, SONIC names no checkout of sonic-net/sonic-platform-common"; fi
 
 .PHONY: bench-newcomer
-bench-newcomer: ## this commit cloned, built and run by docs/quickstart.md with an empty HOME: minutes and commands to the first ring, why, metric
+bench-newcomer: ## this commit cloned, built and run by docs/quickstart.md with an empty HOME: minutes and commands to the first ring, why, metric (CLEAN=1: in a fresh Debian; needs debootstrap, systemd-container, root)
 	@.ci/newcomer.sh
 
 .PHONY: bench-trace

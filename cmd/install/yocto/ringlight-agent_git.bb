@@ -5,9 +5,13 @@ LICENSE = "Apache-2.0"
 LIC_FILES_CHKSUM = "file://${COMMON_LICENSE_DIR}/Apache-2.0;md5=89aea4e17d99a7cacdbeed46a0096b10"
 
 SRC_URI = "file://ocs-agent file://ocs-agent.service"
-S = "${WORKDIR}"
+# Where files of a recipe land: UNPACKDIR, which releases before styhead do not have.
+S = "${@d.getVar('UNPACKDIR') or d.getVar('WORKDIR')}"
 
 inherit systemd
+
+# Nothing is compiled: no compiler, no library is waited for.
+INHIBIT_DEFAULT_DEPS = "1"
 
 SYSTEMD_SERVICE:${PN} = "ocs-agent.service"
 # Without /etc/ringlight/agent.json the unit's condition keeps it from starting.
@@ -20,7 +24,7 @@ INHIBIT_PACKAGE_STRIP = "1"
 # Journal and calibrations must outlive an image: /var/lib/ocs-agent belongs on the
 # persistent partition.
 do_install() {
-	install -D -m 0755 ${WORKDIR}/ocs-agent ${D}${bindir}/ocs-agent
-	install -D -m 0644 ${WORKDIR}/ocs-agent.service ${D}${systemd_system_unitdir}/ocs-agent.service
+	install -D -m 0755 ${S}/ocs-agent ${D}${bindir}/ocs-agent
+	install -D -m 0644 ${S}/ocs-agent.service ${D}${systemd_system_unitdir}/ocs-agent.service
 }
 
