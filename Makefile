@@ -264,6 +264,15 @@ bench-nats: ## rights by name and what brokers are asked, on nats-server, a serv
 bench-broker-cluster: ## three nats-servers killed in turn and by two, under AGENTS (3,000) agents on simulated boards and a planner: who is back when, and no light changes (fetched, or skipped)
 	@if (cd bridge/nats && $(GO) mod download) 2>/dev/null; then cd bridge/nats && RINGLIGHT_CLUSTER=$(or $(AGENTS),3000) $(GO) test -count=1 -timeout 30m -v -run ClusterIsKilled .; else echo "skipped: nats-server cannot be had here"; fi
 
+.PHONY: bridge
+bridge: ## the bridge to Kubernetes, a module of its own, built and tested (fetched, or skipped)
+	@if (cd bridge/dra && $(GO) mod download) 2>/dev/null; then mkdir -p bin && cd bridge/dra && test -z "$$(gofmt -l .)" && $(GO) build -o ../../bin/ ./cmd/ocs-dra && $(GO) test -vet=off -count=1 ./controller ./plugin; \
+	else echo "bridge: skipped, the modules of Kubernetes cannot be had here"; fi
+
+.PHONY: bench-kubernetes
+bench-kubernetes: build ## pods get rings of a real API server, scheduler and controller manager: JOBS (200) of 1 to 8 rings on 64 nodes, boards, controller and planner killed (built once, half an hour; needs etcd-server; KUBERNETES, CACHE)
+	@.ci/kubernetes.sh
+
 .PHONY: bench-ha
 bench-ha: build ## three members of etcd, two planners, 64 agents: leaders killed RUNS (20) times, stopped, cut off, etcd killed and restored; a leader that does not look (needs etcd-server, etcd-client)
 	@if command -v etcd >/dev/null && command -v etcdctl >/dev/null; then RINGLIGHT_HA=$(CURDIR)/bin RINGLIGHT_RUNS=$(or $(RUNS),20) $(GO) test -count 1 -v -timeout 20m -run Leader ./planner/server/etcd; \

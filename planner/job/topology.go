@@ -107,7 +107,7 @@ func (t *Topology) Text(format string) (text []byte, kind string, err error) {
 		text, err = json.Marshal(t)
 		return text, "application/json", err
 	case format == "labels":
-		text, err = json.Marshal(t.labels())
+		text, err = json.Marshal(t.Labels())
 		return text, "application/json", err
 	}
 	shape, yaml := strings.CutSuffix(strings.TrimPrefix(format, "slurm-"), ".yaml")
@@ -121,8 +121,8 @@ func (t *Topology) Text(format string) (text []byte, kind string, err error) {
 	return t.conf(shape, rows), "text/plain; charset=utf-8", nil
 }
 
-// labels are those of each host, for schedulers that place by them.
-func (t *Topology) labels() map[string]map[string]string {
+// Labels are those of each host, for schedulers that place by them.
+func (t *Topology) Labels() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, n := range t.Nodes {
 		l := map[string]string{"ringlight/state": string(n.State)}

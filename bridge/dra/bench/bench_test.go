@@ -1,0 +1,421 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"ringlight/bridge/dra/controller"
+	"ringlight/planner/job"
+	"ringlight/planner/jobapi/client"
+)
+
+const (
+	nodes, gpus, tp = 64, 4, 16
+	spares          = 4
+)
+
+func quantity(s string) *resource.Quantity { q := resource.MustParse(s); return &q }
+
+// bench is one run.
+type bench struct {
+	t       *testing.T
+	c       *cluster
+	k       *kubelets
+	planner *client.Client
+	socket  string // of the boards' power
+	random  *rand.Rand
+
+	ring *resourceapi.ResourceClaim // as the manifests have it
+	pod  *corev1.Pod
+}
+
+// Goal: every pod runs on its ring and no ring is given twice, slices are equal to
+// the planner's rings within two seconds, and nothing is left, whatever fails.
+// Method: a real API server, scheduler and controller manager, the manifests that
+// users are given, the accounts that they make; a planner, and 64 agents on simulated
+// boards; jobs of 1 to 8 rings end at random moments, boards lose their power, the
+// controller is killed and so is the planner. RINGLIGHT_KUBERNETES names the folder of
+// the control plane's programs, RINGLIGHT_BIN that of ours, RINGLIGHT_RUNS the jobs.
+func TestPodsGetRingsOfARealControlPlane(t *testing.T) {
+	bin, own := os.Getenv("RINGLIGHT_KUBERNETES"), os.Getenv("RINGLIGHT_BIN")
+	if bin == "" || own == "" {
+		t.Skip("RINGLIGHT_KUBERNETES and RINGLIGHT_BIN name no programs: make bench-kubernetes")
+	}
+	jobs, seed := 200, uint64(1)
+	if n, err := strconv.Atoi(os.Getenv("RINGLIGHT_RUNS")); err == nil {
+		jobs = n
+	}
+	dir, err := os.MkdirTemp("", "kube") // short: a socket's path has a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("RINGLIGHT_KEEP") == "" {
+		defer os.RemoveAll(dir)
+	}
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b := &bench{t: t, random: rand.New(rand.NewPCG(seed, 2)), socket: filepath.Join(dir, "power")}
+	planner := b.startFabric(dir, own)
+	b.c = startCluster(t, bin, dir)
+	b.c.apply(t, "class.yaml", "rbac.yaml", "driver.yaml", "ring.yaml")
+	b.templates()
+	pluginConfig := *b.c.cfg
+	pluginConfig.BearerToken = b.c.account(t, "ocs-dra-plugin")
+	topology, err := b.planner.Topology(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range topology.Nodes {
+		names = append(names, n.Host)
+	}
+	b.k = startKubelets(ctx, t, b.c, kubernetes.NewForConfigOrDie(&pluginConfig), b.planner, names)
+	account := b.c.kubeconfig(t, "controller", b.c.account(t, "ocs-dra-controller"))
+	control := func() *exec.Cmd {
+		return start(t, dir, filepath.Join(own, "ocs-dra"), "controller", "-kubeconfig", account, "-planner", "unix:"+filepath.Join(dir, "http"))
+	}
+	driver := control()
+	began := time.Now()
+	until(t, "the slices of "+fmt.Sprint(nodes/(tp/gpus)-1)+" rings", 5*time.Minute, func() bool { return b.agree() == "" })
+	t.Logf("slices and labels stand %v after the controller began", time.Since(began).Round(time.Millisecond))
+	lag := b.watch(ctx)
+
+	// Jobs, one after the other as there is room: who admits jobs whole is a queue's business.
+	var all sync.WaitGroup
+	room := make(chan struct{}, nodes/(tp/gpus)-2)
+	rings, began := 0, time.Now()
+	for i := range jobs {
+		want := 1 + b.random.IntN(8)
+		for range want {
+			room <- struct{}{}
+		}
+		rings += want
+		for r := range want {
+			name, lasts := fmt.Sprintf("job-%d-%d", i, r), time.Duration(b.random.IntN(3000))*time.Millisecond
+			early := b.random.IntN(10) == 0 // it ends before its pods have begun
+			all.Go(func() {
+				b.oneRing(ctx, name, lasts, early)
+				<-room
+			})
+		}
+		switch {
+		case i%10 == 3:
+			node := names[b.random.IntN(len(names))]
+			power(t, b.socket, node, false)
+			all.Go(func() {
+				if sleep(ctx, 5*time.Second) {
+					power(t, b.socket, node, true)
+				}
+			})
+		case i%20 == 7:
+			lag.excuse(10 * time.Second)
+			_ = driver.Process.Kill() // it may be gone
+			_ = driver.Wait()
+			driver = control()
+		case i == jobs/2:
+			lag.excuse(10 * time.Second)
+			_ = planner().Process.Kill()
+		}
+	}
+	all.Wait()
+	t.Logf("%d jobs of %d rings, %d pods started, in %v", jobs, rings, b.k.started, time.Since(began).Round(time.Second))
+
+	until(t, "the end of all that was asked for", 2*time.Minute, func() bool { return b.left() == "" && b.agree() == "" })
+	b.k.mu.Lock()
+	for _, w := range b.k.wrong {
+		t.Error(w)
+	}
+	b.k.mu.Unlock()
+	lag.mu.Lock()
+	defer lag.mu.Unlock()
+	slices.Sort(lag.all)
+	n := len(lag.all)
+	t.Logf("slices behind the planner: p50 %v, p99 %v, most %v of %d looks, %d changes of rings", lag.all[n/2], lag.all[n*99/100], lag.all[n-1], n, lag.changes)
+	if lag.all[n-1] > 2*time.Second {
+		t.Errorf("slices were %v behind the planner", lag.all[n-1])
+	}
+}
+
+// startFabric runs a planner and the agents of all nodes; what it gives kills the
+// planner and starts it again.
+func (b *bench) startFabric(dir, own string) (again func() *exec.Cmd) {
+	t := b.t
+	file, err := exec.Command(filepath.Join(own, "ocsctl"), "fabric", "new", "-nodes", fmt.Sprint(nodes), "-gpus", fmt.Sprint(gpus), "-tp", fmt.Sprint(tp), "-k", "3", "-spares", fmt.Sprint(spares)).Output()
+	if err != nil {
+		t.Fatalf("ocsctl fabric generate: %v", err)
+	}
+	var f map[string]any
+	if err := json.Unmarshal(file, &f); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range nodes {
+		names = append(names, fmt.Sprintf("n%02d", i))
+	}
+	f["node_names"] = names
+	if file, err = json.Marshal(f); err != nil {
+		t.Fatal(err)
+	}
+	path, broker := filepath.Join(dir, "fabric.json"), fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var at *exec.Cmd
+	run := func() *exec.Cmd {
+		at = start(t, dir, filepath.Join(own, "ocs-planner"), "run", "-fabric-file", path, "-state", filepath.Join(dir, "planner.db"), "-listen", broker, "-http", "unix:"+filepath.Join(dir, "http"))
+		return at
+	}
+	run()
+	start(t, dir, filepath.Join(own, "ocs-sim"), "agents", "-fabric-file", path, "-modules", "1", "-broker", "mqtt://"+broker, "-control", "unix:"+b.socket)
+	if b.planner, err = client.New(client.Config{URL: "unix:" + filepath.Join(dir, "http"), Retry: 2 * time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "rings in service", 5*time.Minute, func() bool {
+		x, err := b.planner.Topology(t.Context())
+		return err == nil && len(x.Rings) > 0 && !slices.ContainsFunc(x.Rings, func(r job.FabricRing) bool { return r.State != "in_service" })
+	})
+	return func() *exec.Cmd {
+		old := at
+		go func() { _ = old.Wait(); run() }() // when it is dead
+		return old
+	}
+}
+
+// templates takes claim and pod as the manifests have them.
+func (b *bench) templates() {
+	b.ring, b.pod = &resourceapi.ResourceClaim{}, &corev1.Pod{}
+	for _, o := range objects(b.t, "ring.yaml") {
+		var to any = b.ring
+		if o.GetKind() == "Pod" {
+			to = b.pod
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, to); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	ctx, now := b.t.Context(), int64(0)
+	if err := b.c.kube.CoreV1().Pods("default").Delete(ctx, b.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.c.kube.ResourceV1().ResourceClaims("default").Delete(ctx, b.ring.Name, metav1.DeleteOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// oneRing is the life of a ring's pods and their claim.
+func (b *bench) oneRing(ctx context.Context, name string, lasts time.Duration, early bool) {
+	claims, pods := b.c.kube.ResourceV1().ResourceClaims("default"), b.c.kube.CoreV1().Pods("default")
+	fail := func(what string, err error) {
+		if err != nil && ctx.Err() == nil {
+			b.t.Errorf("%s: %s: %v", name, what, err)
+		}
+	}
+	claim := b.ring.DeepCopy()
+	claim.Name, claim.Labels = name, map[string]string{"train": name}
+	_, err := claims.Create(ctx, claim, metav1.CreateOptions{})
+	fail("claim", err)
+	for i := range tp / gpus {
+		p := b.pod.DeepCopy()
+		p.Name, p.Labels = fmt.Sprintf("%s-%d", name, i), claim.Labels
+		p.Spec.ResourceClaims[0].ResourceClaimName = &name
+		_, err := pods.Create(ctx, p, metav1.CreateOptions{})
+		fail("pod", err)
+	}
+	mine := metav1.ListOptions{LabelSelector: "train=" + name}
+	for end := time.Now().Add(2 * time.Minute); !early; {
+		all, err := pods.List(ctx, mine)
+		fail("pods", err)
+		running, at := 0, map[string]bool{}
+		for _, p := range all.Items {
+			if p.Status.Phase == corev1.PodRunning {
+				running, at[p.Spec.NodeName] = running+1, true
+			}
+		}
+		if running == tp/gpus {
+			if len(at) != running {
+				b.t.Errorf("%s: its pods are on %v", name, at)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			b.t.Errorf("%s: %d of %d pods run", name, running, tp/gpus)
+			break
+		}
+		if !sleep(ctx, 200*time.Millisecond) {
+			return
+		}
+	}
+	if !sleep(ctx, lasts) {
+		return
+	}
+	fail("end", pods.DeleteCollection(ctx, metav1.DeleteOptions{}, mine))
+	for { // pods first: a kubelet needs the claim
+		all, err := pods.List(ctx, mine)
+		fail("pods", err)
+		now, unbound := int64(0), 0
+		for _, p := range all.Items {
+			if p.Spec.NodeName == "" {
+				unbound++
+				_ = pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}) // looked at again
+			}
+		}
+		if len(all.Items) == 0 || !sleep(ctx, 100*time.Millisecond) {
+			break
+		}
+	}
+	fail("end of the claim", claims.Delete(ctx, name, metav1.DeleteOptions{}))
+}
+
+// standing is what counts of a ring, as a text.
+func standing(selector *corev1.NodeSelector, d *resourceapi.Device) string {
+	var taints []string
+	for _, x := range d.Taints {
+		taints = append(taints, x.Key+"="+x.Value)
+	}
+	a := d.Attributes
+	return fmt.Sprint(selector.NodeSelectorTerms[0].MatchExpressions[0].Values, taints, *a["tp"].IntValue, *a["gpus"].IntValue, *a["state"].StringValue, *a["generation"].IntValue)
+}
+
+// rings gives both sides, by pool.
+func (b *bench) rings(ctx context.Context) (planner, slices map[string]string, err error) {
+	t, err := b.planner.Topology(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := b.c.kube.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	planner, slices = map[string]string{}, map[string]string{}
+	for name, p := range controller.Rings(t, func(id string) bool { return strings.HasPrefix(id, "k8s-") }) { // any order
+		planner[name] = standing(p.NodeSelector, &p.Slices[0].Devices[0])
+	}
+	for _, s := range all.Items {
+		slices[s.Spec.Pool.Name] += standing(s.Spec.NodeSelector, &s.Spec.Devices[0])
+	}
+	return planner, slices, nil
+}
+
+// agree says what differs between slices, labels and the planner.
+func (b *bench) agree() string {
+	planner, slices, err := b.rings(b.t.Context())
+	if err != nil {
+		return err.Error()
+	}
+	if len(planner) == 0 || !maps.Equal(planner, slices) {
+		return fmt.Sprintf("rings %v, slices %v", planner, slices)
+	}
+	t, err := b.planner.Topology(b.t.Context())
+	if err != nil {
+		return err.Error()
+	}
+	for host, want := range t.Labels() { // any order
+		n, err := b.c.kube.CoreV1().Nodes().Get(b.t.Context(), host, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for k, v := range want { // any order
+			if n.Labels[k] != v {
+				return fmt.Sprintf("node %s: %s is %q, not %q", host, k, n.Labels[k], v)
+			}
+		}
+	}
+	return ""
+}
+
+// lags are how far slices are behind the planner, look by look.
+type lags struct {
+	mu      sync.Mutex
+	all     []time.Duration
+	excused time.Time // until then the controller or the planner is coming back
+	changes int       // of a ring as the planner tells it
+}
+
+func (l *lags) excuse(d time.Duration) {
+	l.mu.Lock()
+	l.excused = time.Now().Add(d)
+	l.mu.Unlock()
+}
+
+// watch measures how long ago the planner had each ring as its slice has it.
+func (b *bench) watch(ctx context.Context) *lags {
+	l := &lags{}
+	history := map[string]map[string]time.Time{} // by pool and standing, "" for none: when the planner last had it
+	began, before := time.Now(), map[string]string{}
+	look := func(planner, slices map[string]string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		now, worst := time.Now(), time.Duration(0)
+		for name := range planner { // any order
+			if history[name] == nil {
+				history[name] = map[string]time.Time{"": now}
+			}
+		}
+		for name, h := range history { // any order
+			h[planner[name]] = now
+			at, ok := h[slices[name]]
+			if !ok {
+				at = began // the planner never had it so
+			}
+			worst = max(worst, now.Sub(at))
+			if before[name] != planner[name] {
+				l.changes++
+			}
+		}
+		before = planner
+		if now.After(l.excused) {
+			l.all = append(l.all, worst.Round(time.Millisecond))
+		}
+	}
+	go func() {
+		for sleep(ctx, 100*time.Millisecond) {
+			if planner, slices, err := b.rings(ctx); err == nil {
+				look(planner, slices)
+			}
+		}
+	}()
+	return l
+}
+
+// left says what of the jobs is still there.
+func (b *bench) left() string {
+	ctx := b.t.Context()
+	jobs, err := b.planner.List(ctx)
+	if err != nil || len(jobs) > 0 {
+		return fmt.Sprintf("%d jobs, %v", len(jobs), err)
+	}
+	claims, err := b.c.kube.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
+	if err != nil || len(claims.Items) > 0 {
+		return fmt.Sprintf("%d claims, %v", len(claims.Items), err)
+	}
+	for n := range b.k.node { // any order
+		for _, d := range []string{"cdi", "files"} {
+			if left, err := os.ReadDir(filepath.Join(b.c.dir, n, d)); err != nil || len(left) > 0 {
+				return fmt.Sprintf("node %s: %s has %v, %v", n, d, left, err)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,228 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	dra "k8s.io/kubelet/pkg/apis/dra/v1"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"ringlight/bridge/dra/controller"
+	"ringlight/bridge/dra/plugin"
+	"ringlight/planner/jobapi/client"
+)
+
+// kubelets stand for those of all nodes: each speaks to its plugin by gRPC as a
+// kubelet does, and keeps the pods' states. They run no container.
+type kubelets struct {
+	t    *testing.T
+	kube kubernetes.Interface
+	node map[string]dra.DRAPluginClient
+	dir  string
+
+	mu      sync.Mutex
+	busy    map[string]bool   // pods that are being started or ended
+	uses    map[string]string // by ring and node: the claim that a running pod there has
+	started int
+	wrong   []string
+}
+
+// startKubelets makes nodes, plugins and kubelets.
+func startKubelets(ctx context.Context, t *testing.T, c *cluster, account kubernetes.Interface, planner *client.Client, nodes []string) *kubelets {
+	t.Helper()
+	k := &kubelets{t: t, kube: c.kube, node: map[string]dra.DRAPluginClient{}, dir: c.dir, busy: map[string]bool{}, uses: map[string]string{}}
+	for _, n := range nodes {
+		root := filepath.Join(c.dir, n)
+		for _, d := range []string{"p", "r"} {
+			if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		have := corev1.ResourceList{corev1.ResourceCPU: *quantity("64"), corev1.ResourceMemory: *quantity("64Gi"), corev1.ResourcePods: *quantity("110"), "example.com/gpu": *quantity("4")}
+		if _, err := c.kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n, Labels: map[string]string{"kubernetes.io/hostname": n, "ringlight": "node"}},
+			Status: corev1.NodeStatus{Capacity: have, Allocatable: have, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if err := plugin.Run(ctx, plugin.Config{Driver: controller.Driver, Cluster: "k8s", Node: n, Kube: account, Planner: planner, CDI: filepath.Join(root, "cdi"),
+				Plugins: filepath.Join(root, "p"), Registry: filepath.Join(root, "r"), Files: filepath.Join(root, "files"), Log: slog.New(slog.DiscardHandler)}); err != nil {
+				t.Errorf("plugin of %s: %v", n, err)
+			}
+		}()
+		dial := func(socket string) *grpc.ClientConn {
+			conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			return conn
+		}
+		info, err := registration.NewRegistrationClient(dial(filepath.Join(root, "r", controller.Driver+"-reg.sock"))).GetInfo(ctx, &registration.InfoRequest{}, grpc.WaitForReady(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.node[n] = dra.NewDRAPluginClient(dial(info.Endpoint))
+	}
+	pods := informers.NewSharedInformerFactory(c.kube, 0).Core().V1().Pods().Informer()
+	look := func(x any) {
+		if p, ok := x.(*corev1.Pod); ok && p.Spec.NodeName != "" {
+			k.see(ctx, p)
+		}
+	}
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, x any) { look(x) }}); err != nil {
+		t.Fatal(err)
+	}
+	go pods.RunWithContext(ctx)
+	return k
+}
+
+// see does what a kubelet does with a pod that is bound to it.
+func (k *kubelets) see(ctx context.Context, p *corev1.Pod) {
+	ending := p.DeletionTimestamp != nil
+	if !ending && p.Status.Phase == corev1.PodRunning {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.busy[string(p.UID)] {
+		return
+	}
+	k.busy[string(p.UID)] = true
+	go func() {
+		again := true
+		for again && ctx.Err() == nil {
+			now, err := k.kube.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+			switch {
+			case err != nil || now.UID != p.UID:
+				again = false
+			case now.DeletionTimestamp != nil:
+				again = !k.end(ctx, now)
+			case now.Status.Phase != corev1.PodRunning:
+				k.begin(ctx, now)
+			default:
+				again = false // it runs; who deletes it is heard of
+			}
+			if again && !sleep(ctx, 100*time.Millisecond) {
+				return
+			}
+		}
+		k.mu.Lock()
+		delete(k.busy, string(p.UID))
+		k.mu.Unlock()
+	}()
+}
+
+func (k *kubelets) claims(ctx context.Context, p *corev1.Pod) (*dra.Claim, error) {
+	name := *p.Spec.ResourceClaims[0].ResourceClaimName
+	c, err := k.kube.ResourceV1().ResourceClaims(p.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &dra.Claim{Namespace: p.Namespace, Name: name, Uid: string(c.UID)}, nil
+}
+
+// begin prepares a pod's claim and lets it run, once the plugin says that it may.
+func (k *kubelets) begin(ctx context.Context, p *corev1.Pod) {
+	claim, err := k.claims(ctx, p)
+	if err != nil {
+		return
+	}
+	r, err := k.node[p.Spec.NodeName].NodePrepareResources(ctx, &dra.NodePrepareResourcesRequest{Claims: []*dra.Claim{claim}})
+	if err != nil || r.Claims[claim.Uid].GetError() != "" {
+		return // a kubelet asks again
+	}
+	env, err := k.given(p.Spec.NodeName, r.Claims[claim.Uid].Devices[0].CdiDeviceIds[0])
+	if err != nil {
+		k.fault("%s: %v", p.Name, err)
+		return
+	}
+	// The claim is read again: it may have been taken away meanwhile.
+	now, err := k.kube.ResourceV1().ResourceClaims(p.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+	if err != nil || now.Status.Allocation == nil {
+		return
+	}
+	if ring := "ring-" + env["RINGLIGHT_RING"]; now.Status.Allocation.Devices.Results[0].Pool != ring {
+		k.fault("%s: its claim has %s, its pod is on %s", p.Name, now.Status.Allocation.Devices.Results[0].Pool, ring)
+	}
+	if env["RINGLIGHT_JOB"] != "k8s-"+claim.Uid || len(strings.Split(env["RINGLIGHT_POSITIONS"], ",")) != 4 {
+		k.fault("%s: told %v", p.Name, env)
+	}
+	k.mu.Lock()
+	k.started++
+	for where, other := range k.uses { // any order
+		ring, _, _ := strings.Cut(where, " ")
+		if ring == env["RINGLIGHT_RING"] && other != claim.Uid {
+			k.wrong = append(k.wrong, fmt.Sprintf("ring %s has pods of claims %s and %s", ring, other, claim.Uid))
+		}
+	}
+	k.uses[env["RINGLIGHT_RING"]+" "+p.Spec.NodeName] = claim.Uid
+	k.mu.Unlock()
+	p.Status.Phase = corev1.PodRunning
+	_, _ = k.kube.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}) // tried again when it is seen again
+}
+
+// end gives up a pod's claim and takes the pod away.
+func (k *kubelets) end(ctx context.Context, p *corev1.Pod) bool {
+	claim, err := k.claims(ctx, p)
+	if err != nil {
+		k.fault("%s: its claim went before it: %v", p.Name, err)
+		return true
+	}
+	r, err := k.node[p.Spec.NodeName].NodeUnprepareResources(ctx, &dra.NodeUnprepareResourcesRequest{Claims: []*dra.Claim{claim}})
+	if err != nil || r.Claims[claim.Uid].GetError() != "" {
+		return false
+	}
+	k.mu.Lock()
+	for where, uid := range k.uses { // any order
+		if _, node, _ := strings.Cut(where, " "); uid == claim.Uid && node == p.Spec.NodeName {
+			delete(k.uses, where)
+		}
+	}
+	k.mu.Unlock()
+	now := int64(0)
+	return k.kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}) == nil
+}
+
+// given reads what a container runtime would give a container.
+func (k *kubelets) given(node, device string) (map[string]string, error) {
+	_, name, _ := strings.Cut(device, "=")
+	text, err := os.ReadFile(filepath.Join(k.dir, node, "cdi", controller.Driver+"-"+name+".json"))
+	if err != nil {
+		return nil, err
+	}
+	var spec struct {
+		Devices []struct {
+			ContainerEdits struct{ Env []string }
+		}
+	}
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return nil, err
+	}
+	env := map[string]string{}
+	for _, e := range spec.Devices[0].ContainerEdits.Env {
+		name, value, _ := strings.Cut(e, "=")
+		env[name] = value
+	}
+	return env, nil
+}
+
+func (k *kubelets) fault(format string, args ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.wrong = append(k.wrong, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,221 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
+	resourceapply "k8s.io/client-go/applyconfigurations/resource/v1"
+
+	"ringlight/planner/job"
+	"ringlight/proto"
+)
+
+// patience is how long a ring may have no place before the scheduler is told to
+// take another. chosen: a planner that has room finds it in its next step; slices
+// are at most two seconds old.
+const patience = 3 * time.Second
+
+// JobOf is the name of the job that holds a claim's ring.
+func JobOf(cluster string, claim *resourceapi.ResourceClaim) string {
+	return cluster + "-" + string(claim.UID)
+}
+
+// ours says whether a job was made for a claim of this cluster.
+func (c *Config) ours(id string) bool { return strings.HasPrefix(id, c.Cluster+"-") }
+
+// held is a claim that was given a ring.
+type held struct {
+	claim *resourceapi.ResourceClaim
+	ring  *resourceapi.DeviceRequestAllocationResult
+	nodes []job.Name // of the ring when it was given
+	wrong string     // what cannot be served about it
+}
+
+// heldBy gives what a claim holds; nil: no ring.
+func heldBy(driver string, claim *resourceapi.ResourceClaim) *held {
+	if claim.Status.Allocation == nil {
+		return nil
+	}
+	var h *held
+	for i, r := range claim.Status.Allocation.Devices.Results {
+		switch {
+		case r.Driver != driver:
+		case h != nil:
+			h.wrong = "a claim has one ring; for several, make several claims"
+		default:
+			h = &held{claim: claim, ring: &claim.Status.Allocation.Devices.Results[i]}
+		}
+	}
+	if h == nil {
+		return nil
+	}
+	if s := claim.Status.Allocation.NodeSelector; s != nil && len(s.NodeSelectorTerms) == 1 {
+		for _, e := range s.NodeSelectorTerms[0].MatchExpressions {
+			if e.Key != hostname {
+				continue
+			}
+			for _, n := range e.Values {
+				h.nodes = append(h.nodes, job.Name(n))
+			}
+		}
+	}
+	if slices.Sort(h.nodes); len(h.nodes) == 0 {
+		h.wrong = "its allocation names no nodes"
+	}
+	return h
+}
+
+// isHeldBy says whether a job is the one for a claim as it is allocated now.
+func (h *held) isHeldBy(v *job.View) bool {
+	return v.Wish != nil && slices.Equal(slices.Sorted(slices.Values(v.Wish.Nodes)), h.nodes)
+}
+
+// settle releases jobs whose claims are gone, asks for those that are lacking, and
+// tells the claims how their rings stand.
+func (c *controller) settle(ctx context.Context, t *job.Topology, jobs []*job.View) error {
+	var errs []error
+	have := map[string]*job.View{}
+	for _, v := range jobs {
+		if c.ours(v.ID) {
+			have[v.ID] = v
+		}
+	}
+	all, err := c.claims.List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	want := c.wanted(all)
+	stale := func(id string, want map[string]*held) bool { return want[id] == nil || !want[id].isHeldBy(have[id]) }
+	var gone []string
+	for id := range have { // sorted below
+		if stale(id, want) {
+			gone = append(gone, id)
+		}
+	}
+	if len(gone) > 0 { // what was heard of the claims may be late: a ring is given back on the API server's own word
+		now, err := c.Kube.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		all = all[:0]
+		for i := range now.Items {
+			all = append(all, &now.Items[i])
+		}
+		want = c.wanted(all)
+	}
+	slices.Sort(gone)
+	for _, id := range gone {
+		if !stale(id, want) {
+			continue
+		}
+		if _, err := c.Planner.Release(ctx, id); err != nil {
+			errs = append(errs, fmt.Errorf("release job %s: %w", id, err))
+			continue
+		}
+		c.Log.Info("job released", "job", id)
+		delete(have, id)
+	}
+	for _, h := range sorted(want) {
+		if err := c.serve(ctx, t, h, have[JobOf(c.Cluster, h.claim)]); err != nil {
+			errs = append(errs, fmt.Errorf("claim %s/%s: %w", h.claim.Namespace, h.claim.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *controller) wanted(claims []*resourceapi.ResourceClaim) map[string]*held {
+	want := map[string]*held{}
+	for _, claim := range claims {
+		if h := heldBy(c.Driver, claim); h != nil {
+			want[JobOf(c.Cluster, claim)] = h
+		}
+	}
+	return want
+}
+
+// sorted are the claims by age: who came first is asked for first.
+func sorted(want map[string]*held) (out []*held) {
+	for _, h := range want { // sorted below
+		out = append(out, h)
+	}
+	slices.SortFunc(out, func(a, b *held) int {
+		return cmp.Or(a.claim.CreationTimestamp.Compare(b.claim.CreationTimestamp.Time), strings.Compare(string(a.claim.UID), string(b.claim.UID)))
+	})
+	return out
+}
+
+// serve sees to the job of one claim.
+func (c *controller) serve(ctx context.Context, t *job.Topology, h *held, v *job.View) (err error) {
+	refused := h.wrong
+	if v == nil && refused == "" {
+		w := &job.Wish{TP: len(h.nodes) * t.GPUsPerNode, Rings: 1, Nodes: h.nodes}
+		id := JobOf(c.Cluster, h.claim)
+		if v, err = c.Planner.Put(ctx, id, w); err != nil {
+			if wire := (*proto.Error)(nil); !errors.As(err, &wire) || wire.Code != proto.Invalid && wire.Code != proto.Conflict {
+				return err // it is asked again
+			}
+			refused = err.Error()
+		} else {
+			c.Log.Info("job asked for", "job", id, "claim", h.claim.Namespace+"/"+h.claim.Name, "nodes", h.nodes)
+		}
+	}
+	return c.tell(ctx, h, conditions(h, v, refused, time.Now()))
+}
+
+// conditions say how a claim's ring stands.
+func conditions(h *held, v *job.View, refused string, now time.Time) [2]metav1.Condition {
+	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
+	lost := metav1.Condition{Type: RingLost, Status: metav1.ConditionFalse, Reason: "HasItsPlace"}
+	if refused != "" {
+		ready.Reason, ready.Message = "Refused", refused
+		lost.Status, lost.Reason, lost.Message = metav1.ConditionTrue, "Refused", refused
+		return [2]metav1.Condition{ready, lost}
+	}
+	state := string(v.State)
+	ready.Reason, ready.Message = strings.ToUpper(state[:1])+state[1:], v.Cause
+	if v.State == job.Ready {
+		ready.Status, ready.Message = metav1.ConditionTrue, fmt.Sprintf("light on %d of %d links", v.Confirmed, v.Links)
+	}
+	given := h.claim.Status.Allocation.AllocationTimestamp
+	if v.State == job.Waiting && given != nil && now.Sub(given.Time) > patience {
+		lost.Status, lost.Reason, lost.Message = metav1.ConditionTrue, ready.Reason, v.Cause
+	}
+	return [2]metav1.Condition{ready, lost}
+}
+
+// tell writes conditions that differ from those the claim has.
+func (c *controller) tell(ctx context.Context, h *held, now [2]metav1.Condition) error {
+	var before []metav1.Condition
+	for _, d := range h.claim.Status.Devices {
+		if d.Driver == h.ring.Driver && d.Pool == h.ring.Pool && d.Device == h.ring.Device {
+			before = d.Conditions
+		}
+	}
+	same := true
+	d := resourceapply.AllocatedDeviceStatus().WithDriver(h.ring.Driver).WithPool(h.ring.Pool).WithDevice(h.ring.Device)
+	for _, n := range now {
+		since := metav1.Now()
+		i := slices.IndexFunc(before, func(b metav1.Condition) bool { return b.Type == n.Type })
+		if i >= 0 && before[i].Status == n.Status {
+			since = before[i].LastTransitionTime
+		}
+		same = same && i >= 0 && before[i].Status == n.Status && before[i].Reason == n.Reason && before[i].Message == n.Message
+		d.WithConditions(metaapply.Condition().WithType(n.Type).WithStatus(n.Status).WithReason(n.Reason).WithMessage(n.Message).WithLastTransitionTime(since))
+	}
+	if same {
+		return nil
+	}
+	a := resourceapply.ResourceClaim(h.claim.Name, h.claim.Namespace).WithUID(h.claim.UID).
+		WithStatus(resourceapply.ResourceClaimStatus().WithDevices(d))
+	_, err := c.Kube.ResourceV1().ResourceClaims(h.claim.Namespace).ApplyStatus(ctx, a, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	return err
+}

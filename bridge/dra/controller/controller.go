@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	resourcelisters "k8s.io/client-go/listers/resource/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
+
+	"ringlight/planner/job"
+)
+
+// Driver is the name that slices and classes call this driver by.
+const Driver = "ringlight"
+
+// manager owns the fields that the controller writes.
+const manager = "ocs-dra"
+
+// prefix of the labels that it owns on nodes.
+const prefix = "ringlight/"
+
+// Jobs is the planner.
+type Jobs interface {
+	Topology(ctx context.Context) (*job.Topology, error)
+	List(ctx context.Context) ([]*job.View, error)
+	Put(ctx context.Context, id string, w *job.Wish) (*job.View, error)
+	Release(ctx context.Context, id string) (*job.View, error)
+}
+
+// Config of a controller.
+type Config struct {
+	Driver  string
+	Cluster string // what the names of its jobs begin with: clusters that share a planner have different ones
+	Kube    kubernetes.Interface
+	Planner Jobs
+	Every   time.Duration // between two looks at the planner
+	Log     *slog.Logger
+}
+
+type controller struct {
+	Config
+	claims resourcelisters.ResourceClaimLister
+	nodes  corelisters.NodeLister
+	slices *resourceslice.Controller
+	failed string // what the last pass failed of
+}
+
+// Run keeps both of the same mind until ctx ends.
+func Run(ctx context.Context, cfg Config) error {
+	c := &controller{Config: cfg}
+	heard := informers.NewSharedInformerFactory(cfg.Kube, 0)
+	claims := heard.Resource().V1().ResourceClaims()
+	c.claims, c.nodes = claims.Lister(), heard.Core().V1().Nodes().Lister()
+	wake := make(chan struct{}, 1)
+	poke := func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+	if _, err := claims.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { poke() }, UpdateFunc: func(any, any) { poke() }, DeleteFunc: func(any) { poke() }}); err != nil {
+		return err
+	}
+	heard.StartWithContext(ctx)
+	defer heard.Shutdown()
+	for kind, ok := range heard.WaitForCacheSync(ctx.Done()) { // any order
+		if !ok {
+			return fmt.Errorf("%v: no list of them before the end", kind)
+		}
+	}
+	look := time.NewTicker(cfg.Every)
+	defer look.Stop()
+	defer func() {
+		if c.slices != nil {
+			c.slices.Stop()
+		}
+	}()
+	for {
+		c.report(c.pass(ctx))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		case <-wake:
+		}
+	}
+}
+
+// report tells what fails once, and that it does not any more.
+func (c *controller) report(err error) {
+	said := ""
+	if err != nil && !errors.Is(err, context.Canceled) {
+		said = err.Error()
+	}
+	switch {
+	case said == c.failed:
+	case said == "":
+		c.Log.Info("in step with the planner again")
+	default:
+		c.Log.Warn("not in step with the planner; tried again", "err", said)
+	}
+	c.failed = said
+}
+
+// pass looks at everything once.
+func (c *controller) pass(ctx context.Context) error {
+	t, err := c.Planner.Topology(ctx)
+	if err != nil {
+		return err
+	}
+	jobs, err := c.Planner.List(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.publish(ctx, t), c.settle(ctx, t, jobs), c.label(ctx, t))
+}
+
+// publish lets the slices be as the rings are; what is equal is not written.
+func (c *controller) publish(ctx context.Context, t *job.Topology) (err error) {
+	rings := &resourceslice.DriverResources{Pools: Rings(t, c.ours)}
+	if c.slices != nil {
+		c.slices.Update(rings)
+		return nil
+	}
+	// Not before the first answer: slices of an earlier life stand until then.
+	c.slices, err = resourceslice.StartController(ctx, resourceslice.Options{DriverName: c.Driver, KubeClient: c.Kube, Resources: rings,
+		ErrorHandler: func(_ context.Context, err error, msg string) { c.Log.Warn("slices: "+msg, "err", err) }})
+	return err
+}
+
+// label lets the labels of nodes be as the topology is.
+func (c *controller) label(ctx context.Context, t *job.Topology) error {
+	var errs []error
+	for host, want := range t.Labels() { // any order
+		n, err := c.nodes.Get(host)
+		if apierrors.IsNotFound(err) {
+			continue // the fabric may have more nodes than the cluster
+		} else if err != nil {
+			return err
+		}
+		have := map[string]string{}
+		for k, v := range n.Labels { // any order
+			if strings.HasPrefix(k, prefix) {
+				have[k] = v
+			}
+		}
+		if maps.Equal(have, want) {
+			continue
+		}
+		_, err = c.Kube.CoreV1().Nodes().Apply(ctx, coreapply.Node(host).WithLabels(want), metav1.ApplyOptions{FieldManager: manager, Force: true})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("labels of node %s: %w", host, err))
+		}
+	}
+	return errors.Join(errs...)
+}

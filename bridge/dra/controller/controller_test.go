@@ -1,0 +1,333 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"ringlight/planner/job"
+	"ringlight/proto"
+)
+
+// planner answers as one does; its answers are lost now and then, before and after
+// what was asked for is done.
+type planner struct {
+	mu     sync.Mutex
+	random *rand.Rand
+	t      job.Topology
+	jobs   map[string]*job.View
+}
+
+var errAway = errors.New("planner away")
+
+func (p *planner) lost() bool { return p.random.IntN(4) == 0 }
+
+func (p *planner) Topology(context.Context) (*job.Topology, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.t
+	t.Rings, t.Nodes = slices.Clone(t.Rings), slices.Clone(t.Nodes)
+	for i := range t.Rings {
+		for id, v := range p.jobs { // any order
+			if v.Rings[0].Ring == t.Rings[i].Ring {
+				t.Rings[i].Job = id
+			}
+		}
+	}
+	return &t, nil
+}
+
+func (p *planner) List(context.Context) (out []*job.View, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(p.jobs)) {
+		v := *p.jobs[id]
+		out = append(out, &v)
+	}
+	return out, nil
+}
+
+func (p *planner) Put(_ context.Context, id string, w *job.Wish) (*job.View, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost() {
+		return nil, errAway
+	}
+	for _, r := range p.t.Rings {
+		names := []job.Name{}
+		for _, n := range r.Nodes {
+			names = append(names, job.Name(n))
+		}
+		if !slices.Equal(names, w.Nodes) || w.TP != r.TP {
+			continue
+		}
+		for other, v := range p.jobs { // any order
+			if v.Rings[0].Ring == r.Ring && other != id {
+				return nil, &proto.Error{Code: proto.Conflict, Field: "nodes", Reason: "another's"}
+			}
+		}
+		p.jobs[id] = &job.View{ID: id, State: job.Ready, Wish: w, Rings: []job.Ring{{Ring: r.Ring, Nodes: r.Nodes}}}
+		if p.lost() {
+			return nil, errAway
+		}
+		return p.jobs[id], nil
+	}
+	return nil, &proto.Error{Code: proto.Conflict, Field: "nodes", Reason: "no ring of these"}
+}
+
+func (p *planner) Release(_ context.Context, id string) (*job.View, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost() {
+		return nil, errAway
+	}
+	delete(p.jobs, id)
+	if p.lost() {
+		return nil, errAway
+	}
+	return &job.View{ID: id, State: job.Released}, nil
+}
+
+func fabricOf(rings int) job.Topology {
+	t := job.Topology{GPUsPerNode: 4, TP: 8}
+	for r := range rings {
+		ring := job.FabricRing{Ring: proto.RingID(r + 1), State: proto.RingInService.String(), Generation: 1, TP: 8, GPUs: 8}
+		for i := range 2 {
+			tor, at := r/2, i
+			n := job.FabricNode{Host: fmt.Sprintf("n%02d", 2*r+i), Node: proto.NodeID(2*r + i), Ring: ring.Ring, Position: &at, ToR: &tor, State: job.Well}
+			t.Nodes, ring.Nodes = append(t.Nodes, n), append(ring.Nodes, n.Host)
+		}
+		t.Rings = append(t.Rings, ring)
+	}
+	return t
+}
+
+// allocated is a claim as the scheduler leaves it.
+func allocated(name string, r *job.FabricRing) *resourceapi.ResourceClaim {
+	pools := Rings(&job.Topology{Rings: []job.FabricRing{*r}}, func(string) bool { return true })
+	now := metav1.Now()
+	return &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)},
+		Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{AllocationTimestamp: &now, NodeSelector: pools[poolOf(r)].NodeSelector,
+			Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{{Request: "ring", Driver: Driver, Pool: poolOf(r), Device: device}}}}}}
+}
+
+// cluster is a client of an API server that gives names to slices.
+func cluster(objects ...runtime.Object) *fake.Clientset {
+	kube := fake.NewClientset(objects...)
+	var mu sync.Mutex
+	made := 0
+	kube.PrependReactor("create", "resourceslices", func(a ktesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		made++
+		a.(ktesting.CreateAction).GetObject().(*resourceapi.ResourceSlice).Name = fmt.Sprintf("slice-%d", made)
+		return false, nil, nil
+	})
+	return kube
+}
+
+// until waits for what a running controller brings about.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(time.Minute); !ok(); <-look.C { // a bound on a hang, on any machine
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// Goal: jobs are those of the claims that hold rings, slices those of the rings and
+// labels those of the topology, whenever the controller ends and whichever answers
+// of the planner are lost.
+// Method: random claims come and go while controllers are ended after random times
+// and begun anew; then one that may work in peace.
+func TestControllerMayEndAtAnyMoment(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	p := &planner{random: rand.New(rand.NewPCG(3, 4)), t: fabricOf(6), jobs: map[string]*job.View{
+		"k8s-of-an-earlier-life": {ID: "k8s-of-an-earlier-life", State: job.Ready, Rings: []job.Ring{{Ring: 99}}},
+		"somebody-else":          {ID: "somebody-else", State: job.Ready, Rings: []job.Ring{{Ring: 6}}}}}
+	kube := cluster()
+	ctx := t.Context()
+	for _, n := range p.t.Nodes[:11] { // the fabric has a node more than the cluster
+		if _, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Host, Labels: map[string]string{"kept": "yes"}}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claims := kube.ResourceV1().ResourceClaims("default")
+	holds := map[int]string{} // by ring: the claim
+	life := func(d time.Duration) {
+		run, end := context.WithTimeout(ctx, d)
+		defer end()
+		if err := Run(run, Config{Driver: Driver, Cluster: "k8s", Kube: kube, Planner: p, Every: 2 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}); err != nil && run.Err() == nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 40 {
+		r := random.IntN(5) // the sixth is somebody else's
+		if name, ok := holds[r]; ok {
+			if err := claims.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			delete(holds, r)
+		} else {
+			holds[r] = fmt.Sprintf("claim-%d", i)
+			if _, err := claims.Create(ctx, allocated(holds[r], &p.t.Rings[r]), metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		life(time.Duration(random.IntN(12)) * time.Millisecond)
+	}
+	p.mu.Lock()
+	p.t.Rings[0].State, p.t.Rings[0].GPUs = proto.RingDegraded.String(), 4
+	p.mu.Unlock()
+	peace, end := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := Run(peace, Config{Driver: Driver, Cluster: "k8s", Kube: kube, Planner: p, Every: 2 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}); err != nil {
+			t.Error(err)
+		}
+	})
+	defer running.Wait()
+	defer end()
+	until(t, "jobs for the claims that there are, and no other", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for r, name := range holds { // any order
+			if v := p.jobs["k8s-"+name]; v == nil || v.Rings[0].Ring != p.t.Rings[r].Ring {
+				return false
+			}
+		}
+		return len(p.jobs) == len(holds)+1 && p.jobs["somebody-else"] != nil
+	})
+	until(t, "claims that are told", func() bool {
+		for _, name := range holds { // any order
+			claim, err := claims.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(claim.Status.Devices) != 1 || !slices.ContainsFunc(claim.Status.Devices[0].Conditions, func(c metav1.Condition) bool { return c.Type == Ready && c.Status == metav1.ConditionTrue }) {
+				return false
+			}
+		}
+		return true
+	})
+	until(t, "a slice for each ring, as it stands", func() bool {
+		all, err := kube.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, _ := p.Topology(ctx)
+		want := Rings(now, func(id string) bool { return id != "somebody-else" })
+		for _, s := range all.Items {
+			w, ok := want[s.Spec.Pool.Name]
+			if !ok || len(s.Spec.Devices) != 1 || fmt.Sprint(s.Spec.NodeSelector) != fmt.Sprint(w.NodeSelector) ||
+				fmt.Sprint(taintsOf(s.Spec.Devices[0])) != fmt.Sprint(taintsOf(w.Slices[0].Devices[0])) {
+				return false
+			}
+		}
+		return len(all.Items) == len(want)
+	})
+	until(t, "labels of the nodes", func() bool {
+		for _, n := range p.t.Nodes[:11] {
+			got, err := kube.CoreV1().Nodes().Get(ctx, n.Host, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Labels["ringlight/ring"] != fmt.Sprint(n.Ring) || got.Labels["kept"] != "yes" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// taintsOf are keys and values of a device's taints: the API server adds times.
+func taintsOf(d resourceapi.Device) (out []string) {
+	for _, x := range d.Taints {
+		out = append(out, x.Key+"="+x.Value)
+	}
+	return out
+}
+
+// Goal: a ring that no pod is to get is tainted, and only it.
+// Method: rings as they may stand.
+func TestTaints(t *testing.T) {
+	for _, c := range []struct {
+		ring job.FabricRing
+		want []string
+	}{
+		{job.FabricRing{State: "in_service", TP: 8, GPUs: 8}, nil},
+		{job.FabricRing{State: "in_service", TP: 8, GPUs: 8, Job: "k8s-1"}, nil},
+		{job.FabricRing{State: "in_service", TP: 8, GPUs: 8, Job: "theirs"}, []string{"ringlight/job="}},
+		{job.FabricRing{State: "forming", TP: 8, GPUs: 8}, []string{"ringlight/state=forming"}},
+		{job.FabricRing{State: "degraded", TP: 8, GPUs: 4}, []string{"ringlight/state=degraded", "ringlight/degraded=4"}},
+	} {
+		c.ring.Ring, c.ring.Nodes = 7, []string{"b", "a"}
+		pool := Rings(&job.Topology{Rings: []job.FabricRing{c.ring}}, (&Config{Cluster: "k8s"}).ours)["ring-7"]
+		d := pool.Slices[0].Devices[0]
+		if got := taintsOf(d); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: taints %v, want %v", c.ring, got, c.want)
+		}
+		if got := pool.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Values; !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("nodes %v", got)
+		}
+		if _, ok := d.Attributes["tor"]; ok {
+			t.Error("a ring under no known switch has one")
+		}
+	}
+}
+
+// Goal: the scheduler takes another ring where this one has no place, and only then.
+// Method: what the planner may answer, soon and late.
+func TestConditions(t *testing.T) {
+	f := fabricOf(1)
+	claim := allocated("c", &f.Rings[0])
+	h := heldBy(Driver, claim)
+	if len(h.nodes) != 2 || h.wrong != "" {
+		t.Fatalf("%+v", h)
+	}
+	given := claim.Status.Allocation.AllocationTimestamp.Time
+	for _, c := range []struct {
+		state       job.State
+		refused     string
+		after       time.Duration
+		ready, lost metav1.ConditionStatus
+	}{
+		{job.Ready, "", 0, "True", "False"},
+		{job.Forming, "", time.Hour, "False", "False"},
+		{job.Degraded, "", time.Hour, "False", "False"},
+		{job.Waiting, "", patience, "False", "False"},
+		{job.Waiting, "", patience + time.Second, "False", "True"},
+		{"", "no such ring", 0, "False", "True"},
+	} {
+		got := conditions(h, &job.View{State: c.state}, c.refused, given.Add(c.after))
+		if got[0].Status != c.ready || got[1].Status != c.lost || got[0].Reason == "" || got[1].Reason == "" {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+	two := allocated("c", &f.Rings[0])
+	two.Status.Allocation.Devices.Results = append(two.Status.Allocation.Devices.Results, two.Status.Allocation.Devices.Results[0])
+	if h := heldBy(Driver, two); h.wrong == "" {
+		t.Error("a claim with two rings passes")
+	}
+	if heldBy("another", two) != nil {
+		t.Error("another driver's devices count")
+	}
+}

@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
+
+	"ringlight/planner/job"
+	"ringlight/proto"
+)
+
+// Conditions of an allocated ring, in the claim's status. The scheduler waits for
+// Ready before it binds the first pod, and takes another ring where RingLost is true.
+const (
+	Ready    = "Ready"
+	RingLost = "RingLost"
+)
+
+// Taints of rings that no claim is to get.
+const (
+	taintState    = "ringlight/state"    // light does not close it, or some link is not confirmed
+	taintDegraded = "ringlight/degraded" // it has fewer GPUs than it is to have
+	taintJob      = "ringlight/job"      // somebody has it whom this cluster does not know
+)
+
+// device is the one device of a ring's pool.
+const device = "ring"
+
+// hostname is the label that slices choose nodes by.
+const hostname = "kubernetes.io/hostname"
+
+func poolOf(r *job.FabricRing) string { return fmt.Sprintf("ring-%d", r.Ring) }
+
+// Rings gives a pool for each ring: one device, which the ring's nodes see.
+func Rings(t *job.Topology, ours func(id string) bool) map[string]resourceslice.Pool {
+	tors := map[string]int{}
+	for _, n := range t.Nodes {
+		if n.ToR != nil {
+			tors[n.Host] = *n.ToR
+		}
+	}
+	pools := map[string]resourceslice.Pool{}
+	for _, r := range t.Rings {
+		if len(r.Nodes) == 0 {
+			continue
+		}
+		d := resourceapi.Device{Name: device, Attributes: attributes(&r, tors), Taints: taints(&r, ours),
+			BindingConditions: []string{Ready}, BindingFailureConditions: []string{RingLost}}
+		pools[poolOf(&r)] = resourceslice.Pool{
+			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: hostname, Operator: corev1.NodeSelectorOpIn, Values: slices.Sorted(slices.Values(r.Nodes))}}}}},
+			Slices: []resourceslice.Slice{{Devices: []resourceapi.Device{d}}},
+		}
+	}
+	return pools
+}
+
+func attributes(r *job.FabricRing, tors map[string]int) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
+	number := func(n int64) resourceapi.DeviceAttribute { return resourceapi.DeviceAttribute{IntValue: &n} }
+	out := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+		"ring": number(int64(r.Ring)), "generation": number(int64(r.Generation)), "state": {StringValue: &r.State},
+		"tp": number(int64(r.TP)), "gpus": number(int64(r.GPUs)), "nodes": number(int64(len(r.Nodes)))}
+	tor, known := tors[r.Nodes[0]]
+	for _, n := range r.Nodes {
+		known = known && tors[n] == tor
+	}
+	if known {
+		out["tor"] = number(int64(tor)) // of a ring whose nodes share one
+	}
+	return out
+}
+
+func taints(r *job.FabricRing, ours func(id string) bool) (out []resourceapi.DeviceTaint) {
+	add := func(key, value string) {
+		out = append(out, resourceapi.DeviceTaint{Key: key, Value: value, Effect: resourceapi.DeviceTaintEffectNoSchedule})
+	}
+	if r.State != proto.RingInService.String() {
+		add(taintState, r.State)
+	}
+	if r.GPUs < r.TP {
+		add(taintDegraded, fmt.Sprint(r.GPUs))
+	}
+	if r.Job != "" && !ours(r.Job) {
+		add(taintJob, "")
+	}
+	return out
+}
