@@ -53,6 +53,7 @@ type alarmBook struct {
 	roll     *rollout.Rollout
 	standing map[string]*alarm
 	acks     map[string]ack
+	outside  []proto.AlarmStatus
 	over     []string // acknowledgements of what is over
 	look     uint64
 }
@@ -114,6 +115,10 @@ func (b *alarmBook) update() {
 			What: fmt.Sprintf("ring %d is %s", id, s)}, 0, 0)
 	})
 	b.rollout(b.roll)
+	for _, s := range b.outside {
+		s.SinceMillis = b.j.Wall
+		b.stands(s, 0, 0)
+	}
 	for id, a := range b.standing { // any order: each by itself
 		if a.look != b.look {
 			delete(b.standing, id)

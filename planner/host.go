@@ -85,6 +85,10 @@ func (h *Host) Ask(p proto.Packet) { h.heard = append(h.heard, Event{Kind: Quest
 // Lead tells the planner that the store's election has chosen it.
 func (h *Host) Lead() { h.step(Event{Kind: Lead}) }
 
+// Warn has alarms stand of what the planner does not see, in the place of those that
+// were given before.
+func (h *Host) Warn(list []proto.AlarmStatus) { h.planner.alarms.outside = list }
+
 // Tick tells the planner that Next has come.
 func (h *Host) Tick() { h.step(Event{Kind: Tick}) }
 

@@ -113,9 +113,10 @@ func (k TopicKind) Fits(payload []byte) bool {
 	return err == nil
 }
 
-var topicShapes = func() (s [TopicTrust + 1]*shape) {
+var topicShapes = func() (s [TopicEnrolCRT + 1]*shape) {
 	for k, msg := range [...]any{TopicPlanner: PlannerState{}, TopicDesired: Desired{}, TopicCommand: Command{}, TopicDecision: Decision{}, TopicAck: Ack{},
-		TopicReported: Reported{}, TopicPresence: Presence{}, TopicHealth: Health{}, TopicEvent: Event{}, TopicRequest: OpRequest{}, TopicReply: OpReply{}, TopicTrust: Trust{}} {
+		TopicReported: Reported{}, TopicPresence: Presence{}, TopicHealth: Health{}, TopicEvent: Event{}, TopicRequest: OpRequest{}, TopicReply: OpReply{}, TopicTrust: Trust{},
+		TopicCSR: CertRequest{}, TopicCRT: CertAnswer{}, TopicEnrolCSR: CertRequest{}, TopicEnrolCRT: CertAnswer{}} {
 		s[k] = shapes[reflect.TypeOf(msg)]
 	}
 	return s

@@ -24,6 +24,13 @@ var rights = [...]right{
 	{HolderNode, TopicDecision, false, true},
 	{HolderNode, TopicTrust, false, true},
 
+	{HolderNode, TopicCSR, true, false},
+	{HolderNode, TopicCRT, false, true},
+
+	{HolderEnrol, TopicEnrolCSR, true, false},
+	{HolderEnrol, TopicEnrolCRT, false, true},
+	{HolderEnrol, TopicTrust, false, true},
+
 	{HolderPlanner, TopicDesired, true, false},
 	{HolderPlanner, TopicCommand, true, false},
 	{HolderPlanner, TopicAck, false, true},
@@ -36,6 +43,10 @@ var rights = [...]right{
 	{HolderPlanner, TopicTrust, true, false},
 	{HolderPlanner, TopicRequest, false, true},
 	{HolderPlanner, TopicReply, true, false},
+	{HolderPlanner, TopicCSR, false, true},
+	{HolderPlanner, TopicCRT, true, true}, // of a copy
+	{HolderPlanner, TopicEnrolCSR, false, true},
+	{HolderPlanner, TopicEnrolCRT, true, false},
 
 	{HolderOperator, TopicRequest, true, false},
 	{HolderOperator, TopicReply, false, true},
@@ -65,6 +76,10 @@ func (h Holder) Grants() (list Grants) {
 		switch {
 		case h.Kind == HolderNode && r.topic.ofNode():
 			g.Filter, g.Own = t.node(h.Node, r.topic), true
+		case h.Kind == HolderEnrol && r.topic.ofEnrolment():
+			g.Filter, g.Own = t.Enrol(h.Node, r.topic), true
+		case r.topic.ofEnrolment():
+			g.Filter = t.EveryEnrolment(r.topic)
 		case r.topic.ofNode():
 			g.Filter = t.EveryNode(r.topic)
 		case r.topic == TopicPlanner:
@@ -120,11 +135,17 @@ func (h Holder) OwnsClient(id string) bool {
 	switch h.Kind {
 	case HolderNode:
 		return id == Topics{Fabric: h.Fabric}.NodeClient(h.Node)
+	case HolderEnrol:
+		return id == h.EnrolClient()
 	case HolderPlanner:
 		return strings.HasPrefix(id, h.Fabric+"-planner-")
 	}
 	return strings.HasPrefix(id, h.OperatorClient(""))
 }
+
+// EnrolClient is the client id of who has a token: the name in its certificate, which
+// some brokers make it anyway.
+func (h Holder) EnrolClient() string { return h.String() }
 
 // OperatorClient is a client id of an operator.
 func (h Holder) OperatorClient(one string) string { return h.Fabric + "-op-" + h.ID + "-" + one }

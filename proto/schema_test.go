@@ -11,7 +11,7 @@ import (
 )
 
 var messageTypes = []any{Desired{}, Decision{}, Command{}, Ack{}, Event{}, Reported{},
-	Presence{}, Health{}, PlannerState{}, OpRequest{}, OpReply{}, Trust{}}
+	Presence{}, Health{}, PlannerState{}, OpRequest{}, OpReply{}, Trust{}, CertRequest{}, CertAnswer{}}
 
 func ruleName(t reflect.Type) string {
 	if t == reflect.TypeFor[MilliDBm]() {
@@ -199,7 +199,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 // Every constant must have a name: a constant added without one would show.
 func TestEveryConstantHasAName(t *testing.T) {
 	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbRestart, PhaseProtocol,
-		Denied, CauseRemedy, EvRemedy, SensorTxTap, NounRolloutStatus, RolloutDone, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicTrust, RoleAdmin, Abort}
+		Denied, CauseRemedy, EvRemedy, SensorTxTap, NounRolloutStatus, RolloutDone, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicEnrolCRT, RoleAdmin, Abort}
 	for _, code := range last {
 		if strings.HasPrefix(code.String(), "unknown(") {
 			t.Errorf("%T has a code without a name: %v", code, code)

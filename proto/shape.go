@@ -47,7 +47,7 @@ type field struct {
 var shapes = func() map[reflect.Type]*shape {
 	m := map[reflect.Type]*shape{}
 	for _, v := range []any{Desired{}, Decision{}, Command{}, Ack{}, Event{}, Reported{},
-		Presence{}, Health{}, PlannerState{}, OpRequest{}, OpReply{}, Trust{}} {
+		Presence{}, Health{}, PlannerState{}, OpRequest{}, OpReply{}, Trust{}, CertRequest{}, CertAnswer{}} {
 		t := reflect.TypeOf(v)
 		s := shapeOf(t, "")
 		s.wide = t == reflect.TypeFor[OpReply]() || t == reflect.TypeFor[OpRequest]()

@@ -21,10 +21,14 @@ const (
 	TopicRequest                       // OpRequest
 	TopicReply                         // OpReply
 	TopicTrust                         // Trust, always sealed
+	TopicCSR                           // CertRequest of a node for another key, sealed by both
+	TopicCRT                           // CertAnswer to a node, always sealed
+	TopicEnrolCSR                      // CertRequest of who has a token, sealed by it and the new key
+	TopicEnrolCRT                      // CertAnswer to who has a token, always sealed
 )
 
 var topicNames = [...]string{"none", "planner/state", "desired", "cmd", "decision", "ack",
-	"reported", "presence", "health", "event", "req", "rep", "trust"}
+	"reported", "presence", "health", "event", "req", "rep", "trust", "csr", "crt", "csr", "crt"}
 
 func (k TopicKind) String() string { return NameOf(topicNames[:], uint8(k)) }
 
@@ -32,7 +36,7 @@ func (k TopicKind) String() string { return NameOf(topicNames[:], uint8(k)) }
 // those who come later. What it keeps is a cache, never the truth.
 func (k TopicKind) Retain() bool {
 	switch k {
-	case TopicPlanner, TopicDesired, TopicDecision, TopicReported, TopicPresence, TopicTrust:
+	case TopicPlanner, TopicDesired, TopicDecision, TopicReported, TopicPresence, TopicTrust, TopicCRT:
 		return true
 	}
 	return false
@@ -49,11 +53,17 @@ func (k TopicKind) QoS() byte {
 // ofNode lists the topics below ocs/v1/{fabric}/n/{node}.
 func (k TopicKind) ofNode() bool {
 	switch k {
-	case TopicDesired, TopicCommand, TopicAck, TopicReported, TopicPresence, TopicHealth, TopicEvent:
+	case TopicDesired, TopicCommand, TopicAck, TopicReported, TopicPresence, TopicHealth, TopicEvent, TopicCSR, TopicCRT:
 		return true
 	}
 	return false
 }
+
+func (k TopicKind) ofEnrolment() bool { return k == TopicEnrolCSR || k == TopicEnrolCRT }
+
+// Nested reports whether what is in a message's seal may be sealed again: by a new
+// key, or by a former root.
+func (k TopicKind) Nested() bool { return k == TopicTrust || k == TopicCSR || k == TopicEnrolCSR }
 
 const topicRoot = "ocs/v1/"
 
@@ -65,6 +75,19 @@ type Topics struct{ Fabric string }
 
 func (t Topics) node(n NodeID, k TopicKind) string {
 	return topicRoot + t.Fabric + "/n/" + strconv.FormatUint(uint64(n), 10) + "/" + topicNames[k]
+}
+
+// Enrol is a topic of who has a token for a node.
+func (t Topics) Enrol(n NodeID, k TopicKind) string {
+	return topicRoot + t.Fabric + "/enrol/" + strconv.FormatUint(uint64(n), 10) + "/" + topicNames[k]
+}
+
+func (t Topics) CSR(n NodeID) string { return t.node(n, TopicCSR) }
+func (t Topics) CRT(n NodeID) string { return t.node(n, TopicCRT) }
+
+// EveryEnrolment is the filter for one topic of all who have tokens.
+func (t Topics) EveryEnrolment(k TopicKind) string {
+	return topicRoot + t.Fabric + "/enrol/+/" + topicNames[k]
 }
 
 func (t Topics) Planner() string          { return topicRoot + t.Fabric + "/planner/state" }
@@ -130,6 +153,8 @@ func (t Topic) String() string {
 		return b.Request(t.Client)
 	case t.Kind == TopicReply:
 		return b.Reply(t.Client)
+	case t.Kind.ofEnrolment():
+		return b.Enrol(t.Node, t.Kind)
 	case t.Kind.ofNode():
 		return b.node(t.Node, t.Kind)
 	}
@@ -180,7 +205,7 @@ func ParseTopic(s string) (Topic, error) {
 			return bad("node is not a decimal number below 2^32")
 		}
 		t.Node = NodeID(id)
-		for k := TopicPlanner; k <= TopicReply; k++ {
+		for k := TopicPlanner; k <= TopicCRT; k++ {
 			if k.ofNode() && topicNames[k] == part[3] {
 				t.Kind = k
 				return t, nil
@@ -195,6 +220,18 @@ func ParseTopic(s string) (Topic, error) {
 		if part[3] == "decision" {
 			t.Kind = TopicDecision
 			return t, nil
+		}
+	case "enrol":
+		id, ok := parseID(part[2])
+		if !ok {
+			return bad("node is not a decimal number below 2^32")
+		}
+		t.Node = NodeID(id)
+		for k := TopicEnrolCSR; k <= TopicEnrolCRT; k++ {
+			if topicNames[k] == part[3] {
+				t.Kind = k
+				return t, nil
+			}
 		}
 	case "op":
 		if err := CheckName("client", part[2]); err != nil {

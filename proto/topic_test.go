@@ -25,6 +25,10 @@ func TestTopicsParseBack(t *testing.T) {
 		{b.Decision(7), Topic{Fabric: "f1", Kind: TopicDecision, Ring: 7}, "ocs/v1/f1/ring/7/decision"},
 		{b.Request("ctl-9"), Topic{Fabric: "f1", Kind: TopicRequest, Client: "ctl-9"}, "ocs/v1/f1/op/ctl-9/req"},
 		{b.Trust(), Topic{Fabric: "f1", Kind: TopicTrust}, "ocs/v1/f1/trust"},
+		{b.CSR(7), Topic{Fabric: "f1", Kind: TopicCSR, Node: 7}, "ocs/v1/f1/n/7/csr"},
+		{b.CRT(7), Topic{Fabric: "f1", Kind: TopicCRT, Node: 7}, "ocs/v1/f1/n/7/crt"},
+		{b.Enrol(7, TopicEnrolCSR), Topic{Fabric: "f1", Kind: TopicEnrolCSR, Node: 7}, "ocs/v1/f1/enrol/7/csr"},
+		{b.Enrol(7, TopicEnrolCRT), Topic{Fabric: "f1", Kind: TopicEnrolCRT, Node: 7}, "ocs/v1/f1/enrol/7/crt"},
 		{b.Reply("ctl-9"), Topic{Fabric: "f1", Kind: TopicReply, Client: "ctl-9"}, "ocs/v1/f1/op/ctl-9/rep"},
 	} {
 		got, err := ParseTopic(c.topic)
@@ -73,8 +77,8 @@ func TestBadTopicsAreRefused(t *testing.T) {
 // Presence and desired state stay at the broker for those who come later;
 // commands never do, or an old one would act on a new life.
 func TestWhatTheBrokerKeeps(t *testing.T) {
-	for k := TopicPlanner; k <= TopicTrust; k++ {
-		want := k == TopicPlanner || k == TopicDesired || k == TopicDecision || k == TopicReported || k == TopicPresence || k == TopicTrust
+	for k := TopicPlanner; k <= TopicEnrolCRT; k++ {
+		want := k == TopicPlanner || k == TopicDesired || k == TopicDecision || k == TopicReported || k == TopicPresence || k == TopicTrust || k == TopicCRT
 		if k.Retain() != want {
 			t.Errorf("%v: retain %v", k, k.Retain())
 		}

@@ -53,7 +53,9 @@ func (q *OpRequest) Needs() Role {
 
 // Limits of a trust document.
 const (
-	MaxTrustFabric = 48  // characters of a fabric's name: f/planner/name is the common name of a certificate, which has 64
+	MaxTrustFabric = 48 // characters of a fabric's name: f/planner/name is the common name of a certificate, which has 64
+	MaxIssuers     = 4  // chosen: one, and one that takes its place; two of a site with two roots
+	MaxEnded       = 1024
 	MaxTrustKeys   = 512 // chosen: planners and operators, two keys each while one replaces the other; they fit MaxPayload
 	maxTrustName   = 64  // X.509's limit of a common name
 	maxTrustNodes  = 1e6 // chosen: far above any fabric
@@ -64,6 +66,23 @@ type TrustedKey struct {
 	Public PublicKey `cbor:"1,keyasint"`
 	Name   string    `cbor:"2,keyasint"` // as in the holder's certificate: f1/op/alice
 	Role   Role      `cbor:"3,keyasint"`
+}
+
+// EndedKeys are those of a node that issuers vouched for before an edition, and tokens
+// of before.
+type EndedKeys struct {
+	Node    NodeID `cbor:"1,keyasint"`
+	Edition uint64 `cbor:"2,keyasint"`
+}
+
+// Ends is the least edition of what is vouched for a node that still counts.
+func (m *Trust) Ends(n NodeID) uint64 {
+	for _, e := range m.Ended {
+		if e.Node == n {
+			return e.Edition
+		}
+	}
+	return 0
 }
 
 // Trust says which keys count in a fabric. It knows no time: of two the higher
@@ -78,6 +97,12 @@ type Trust struct {
 	// many, and a digest of them.
 	NodeKeys uint32 `cbor:"5,keyasint,omitempty"`
 	Nodes    Digest `cbor:"6,keyasint"`
+	// Issuers vouch for further keys of nodes, and for nothing else: see CertAnswer.
+	Issuers []PublicKey `cbor:"7,keyasint,omitempty" max:"4"`
+	// Ended are the nodes for which only what was vouched since some edition counts.
+	Ended []EndedKeys `cbor:"8,keyasint,omitempty" max:"1024"`
+	// Renew: what was vouched before this edition is to be replaced, and counts until then.
+	Renew uint64 `cbor:"9,keyasint,omitempty"`
 }
 
 // Validate checks names, roles and that no key stands twice.
@@ -103,13 +128,26 @@ func (m Trust) Validate() error {
 			r.broken("name", err.(*Error).Limit, "%q", k.Name)
 		case n.Fabric != m.Fabric:
 			r.broken("name", "of fabric "+m.Fabric, "%q", k.Name)
-		case n.Kind == HolderNode || (n.Kind == HolderPlanner) != (k.Role == RolePlanner) || k.Role < RolePlanner || k.Role > RoleAdmin:
+		case n.Kind == HolderNode || n.Kind == HolderEnrol || (n.Kind == HolderPlanner) != (k.Role == RolePlanner) || k.Role < RolePlanner || k.Role > RoleAdmin:
 			r.broken("role", "planner for a planner, view, operate or admin for an operator", "%v of %s", k.Role, k.Name)
 		case seen[k.Public]:
 			r.broken("public", "each key once", "it stands twice")
 		}
 		seen[k.Public] = true
 	}
+	for i, k := range m.Issuers {
+		r.element("issuers", i)
+		if seen[k] {
+			r.broken("public", "each key once", "it stands twice")
+		}
+		seen[k] = true
+	}
+	for i := range m.Ended {
+		r.element("ended", i)
+		r.within("edition", 1, m.Edition, m.Ended[i].Edition)
+	}
+	r.element("", 0)
+	r.within("renew", 0, m.Edition, m.Renew)
 	return r.result()
 }
 
@@ -120,6 +158,7 @@ const (
 	HolderNode     HolderKind = "n"
 	HolderPlanner  HolderKind = "planner"
 	HolderOperator HolderKind = "op"
+	HolderEnrol    HolderKind = "enrol" // of a token: it may ask for a certificate of a node
 )
 
 // Holder is the name of who holds a key: what its topics begin with.
@@ -127,7 +166,7 @@ type Holder struct {
 	Fabric string
 	Kind   HolderKind
 	ID     string // of a node its number
-	Node   NodeID // of HolderNode
+	Node   NodeID // of HolderNode and HolderEnrol
 }
 
 func (h Holder) String() string { return h.Fabric + "/" + string(h.Kind) + "/" + h.ID }
@@ -143,7 +182,7 @@ func ParseHolder(s string) (Holder, error) {
 	}
 	h := Holder{Fabric: part[0], Kind: HolderKind(part[1]), ID: part[2]}
 	switch h.Kind {
-	case HolderNode:
+	case HolderNode, HolderEnrol:
 		n, ok := parseID(h.ID)
 		if h.Node = NodeID(n); !ok {
 			return bad()
@@ -172,7 +211,7 @@ func (h Holder) Speaks(role Role, topic Topic) bool {
 	switch topic.Kind {
 	case TopicPlanner, TopicDesired, TopicCommand, TopicDecision, TopicReply:
 		return role == RolePlanner
-	case TopicAck, TopicReported, TopicPresence, TopicHealth, TopicEvent:
+	case TopicAck, TopicReported, TopicPresence, TopicHealth, TopicEvent, TopicCSR:
 		return role == RoleNode && h.Kind == HolderNode && topic.Node == h.Node
 	case TopicRequest:
 		return role >= RoleView && h.Kind == HolderOperator && topic.Client == h.ID

@@ -15,15 +15,19 @@ func testTrust() Trust {
 // field. Method: one thing wrong at a time.
 func TestWrongTrustIsRefused(t *testing.T) {
 	for field, spoil := range map[string]func(*Trust){ // any order: each begins anew
-		"fabric":         func(m *Trust) { m.Fabric = strings.Repeat("f", MaxTrustFabric+1) },
-		"edition":        func(m *Trust) { m.Edition = 0 },
-		"root":           func(m *Trust) { m.Root = PublicKey{} },
-		"keys[1].public": func(m *Trust) { m.Keys[1].Public = m.Keys[0].Public },
-		"keys[0].public": func(m *Trust) { m.Keys[0].Public = m.Root }, // or who holds it could write trust
-		"keys[0].role":   func(m *Trust) { m.Keys[0].Role = RoleAdmin },
-		"keys[1].role":   func(m *Trust) { m.Keys[1].Role = RolePlanner },
-		"keys[1].name":   func(m *Trust) { m.Keys[1].Name = "f2/op/alice" },
-		"node_keys":      func(m *Trust) { m.NodeKeys = 1<<20 + 1 },
+		"fabric":            func(m *Trust) { m.Fabric = strings.Repeat("f", MaxTrustFabric+1) },
+		"edition":           func(m *Trust) { m.Edition = 0 },
+		"root":              func(m *Trust) { m.Root = PublicKey{} },
+		"keys[1].public":    func(m *Trust) { m.Keys[1].Public = m.Keys[0].Public },
+		"keys[0].public":    func(m *Trust) { m.Keys[0].Public = m.Root }, // or who holds it could write trust
+		"keys[0].role":      func(m *Trust) { m.Keys[0].Role = RoleAdmin },
+		"keys[1].role":      func(m *Trust) { m.Keys[1].Role = RolePlanner },
+		"keys[1].name":      func(m *Trust) { m.Keys[1].Name = "f2/op/alice" },
+		"issuers[0].public": func(m *Trust) { m.Issuers = []PublicKey{m.Keys[0].Public} },
+		"ended[0].edition":  func(m *Trust) { m.Ended = []EndedKeys{{7, m.Edition + 1}} },
+		"renew":             func(m *Trust) { m.Renew = m.Edition + 1 },
+		"keys[2].role":      func(m *Trust) { m.Keys = append(m.Keys, TrustedKey{PublicKey{7}, "f1/enrol/7", RoleView}) },
+		"node_keys":         func(m *Trust) { m.NodeKeys = 1<<20 + 1 },
 	} {
 		m := testTrust()
 		spoil(&m)

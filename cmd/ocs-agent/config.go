@@ -32,6 +32,7 @@ type Config struct {
 	Seal     string      `json:"seal" doc:"off, warn or enforce: a planner's message that no trusted key has sealed is read, read and logged, or not read"`
 	Trust    string      `json:"trust" doc:"trust document of ocsctl pki, whose seals count; newer editions come from the planner and are kept in the state folder"`
 	Reports  string      `json:"reports" doc:"plain or sealed: whether answers, reports, events and births are sealed with key"`
+	Token    string      `json:"token" doc:"file of ocsctl pki token: the agent makes its own key and is given its certificate; key, certificate, authorities and trust document are then in the state folder, and renewed"`
 	State    string      `json:"state" doc:"folder of journal, calibrations and the socket"`
 	Socket   string      `json:"socket" doc:"unix socket for status, calibrate, path and host; empty: agent.sock in the state folder"`
 	HealthMS int64       `json:"health_ms" unit:"ms" doc:"one health round over all modules; 0: none"`
@@ -201,7 +202,14 @@ func (c *Config) Validate() error {
 	if (c.Cert == "") != (c.Key == "") && (!sealing || c.Cert != "") {
 		bad("cert", "cert and key go together")
 	}
-	if err := guard.CheckKeys(guard.Mode(c.Seal), c.Trust, c.Reports, c.Key != "" || c.Reports != guard.SealedReports); err != nil {
+	trust, key := c.Trust, c.Key
+	if c.Token != "" {
+		if c.CA+c.Cert+c.Key+c.Trust != "" || !sealing || c.Broker == "" {
+			bad("token", "want seal warn or enforce, a broker, and no ca, cert, key and trust, which are in the state folder then")
+		}
+		trust, key = c.Token, c.Token
+	}
+	if err := guard.CheckKeys(guard.Mode(c.Seal), trust, c.Reports, key != "" || c.Reports != guard.SealedReports); err != nil {
 		e := proto.AsError(err)
 		bad(e.Field, "%s: want %s", e.Reason, e.Limit)
 	}

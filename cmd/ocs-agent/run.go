@@ -121,36 +121,76 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 		}
 		to := mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will,
 			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue, Uncached: c.Cache == "off"}
-		if err := c.guard(&to, log); err != nil {
-			return cli.AsUsage(err)
-		}
-		link, err := mqtt.Dial(to)
+		link, err := c.connect(ctx, to, a.Node, log)
 		if err != nil {
 			return cli.AsUsage(err)
 		}
 		defer link.Close()
-		rc.Link = mqtt.WatchLink(link, mqtt.Watch{Log: log, Broker: c.Broker, Without: "the agent does not hear its planner"})
+		rc.Link = link
 	}
 	debug.FreeOSMemory() // what only the beginning took
 	return agent.Run(ctx, rc)
 }
 
+// connect opens the link; with a token, when there is a certificate.
+func (c *Config) connect(ctx context.Context, to mqtt.Config, node proto.NodeID, log *slog.Logger) (closer, error) {
+	if c.Token == "" {
+		return c.dial(to, node, nil, log)
+	}
+	id, err := guard.OpenIdentity(c.State, c.Fabric, node, log)
+	if err != nil {
+		return nil, err
+	}
+	dial := func() (closer, error) { return c.dial(to, node, id, log) }
+	if id.Enrolled() {
+		return dial()
+	}
+	return c.enrol(ctx, node, id, log, dial)
+}
+
+func (c *Config) dial(to mqtt.Config, node proto.NodeID, id *guard.Identity, log *slog.Logger) (closer, error) {
+	g, err := c.guard(&to, node, id, log)
+	if err != nil {
+		return nil, err
+	}
+	link, err := mqtt.Dial(to)
+	if err != nil {
+		return nil, err
+	}
+	if id != nil {
+		id.Attach(g, link.Send, link.Again)
+	}
+	return mqtt.WatchLink(link, mqtt.Watch{Log: log, Broker: c.Broker, Without: "the agent does not hear its planner"}), nil
+}
+
 // guard puts a guard at the link, where the configuration wants one.
-func (c *Config) guard(to *mqtt.Config, log *slog.Logger) error {
+func (c *Config) guard(to *mqtt.Config, node proto.NodeID, id *guard.Identity, log *slog.Logger) (*guard.Guard, error) {
 	key := c.Key
 	if c.Reports != guard.SealedReports {
 		key = "" // of TLS alone, and of any kind
 	}
-	g, err := guard.New(guard.Config{Mode: guard.Mode(c.Seal), Fabric: c.Fabric, Role: proto.RoleNode, KeyFile: key, TrustFile: c.Trust,
-		Kept: filepath.Join(c.State, "trust.cose"), Reports: c.Reports == guard.SealedReports, Log: log})
+	cfg := guard.Config{Mode: guard.Mode(c.Seal), Fabric: c.Fabric, Role: proto.RoleNode, KeyFile: key, TrustFile: c.Trust,
+		Kept: filepath.Join(c.State, "trust.cose"), Reports: c.Reports == guard.SealedReports, Log: log}
+	topics := proto.Topics{Fabric: c.Fabric}
+	to.Subscriptions = []string{topics.Trust()}
+	if id != nil {
+		to.Subscriptions, cfg.Hear = append(to.Subscriptions, topics.CRT(node)), id.Hear
+		to.CertFile, to.CAFile, cfg.TrustFile = guard.IdentityFiles(c.State)
+		to.KeyFile, cfg.KeyFile = to.CertFile, to.CertFile
+		if !guard.Encrypted(c.Broker) {
+			to.CAFile, to.CertFile, to.KeyFile = "", "", ""
+		}
+	}
+	g, err := guard.New(cfg)
 	if err != nil || g == nil {
-		return err
+		to.Subscriptions = nil
+		return nil, err
 	}
 	if c.CA == "" && !guard.Encrypted(c.Broker) {
 		to.CertFile, to.KeyFile = "", "" // for seals alone
 	}
-	to.Guard, to.Subscriptions = g, []string{proto.Topics{Fabric: c.Fabric}.Trust()}
-	return nil
+	to.Guard = g
+	return g, nil
 }
 
 // linkQueue bounds what waits for the agent. chosen: 4 MiB at most.
@@ -158,9 +198,13 @@ const linkQueue = 1024
 
 // runConfig is how an agent of this configuration runs, alone.
 func (c *Config) runConfig(a agent.Config, log *slog.Logger) agent.RunConfig {
+	cert, ca := c.Cert, c.CA
+	if c.Token != "" {
+		cert, ca, _ = guard.IdentityFiles(c.State)
+	}
 	return agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"), Socket: c.socketPath(),
 		Calibrated: c.keepCalibration, Log: log, RecordBytes: c.recordBytes(),
-		Process: self.New("ocs-agent", a.Software, self.File{Use: "cert", Path: c.Cert}, self.File{Use: "ca", Path: c.CA})}
+		Process: self.New("ocs-agent", a.Software, self.File{Use: "cert", Path: cert}, self.File{Use: "ca", Path: ca})}
 }
 
 // calibrateSimulated gives a simulated board that is to be calibrated the

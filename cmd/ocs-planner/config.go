@@ -35,6 +35,7 @@ type Config struct {
 	Seal       string `json:"seal" doc:"off, warn or enforce: planner's messages are sealed with key unless off; what should be sealed and is not is read, read and logged, or not read"`
 	Trust      string `json:"trust" doc:"trust document of ocsctl pki, whose seals count; read again when it changes, and told to all agents"`
 	Reports    string `json:"reports" doc:"plain or sealed: whether agents seal what they report"`
+	Issuer     string `json:"issuer" doc:"file of ocsctl pki issuer: nodes with a token are given certificates, and all are asked for new keys in time; read again when it changes; empty: they are not"`
 	LogLevel   string `json:"log_level" doc:"debug, info, warn or error; read again at SIGHUP"`
 	LogFormat  string `json:"log_format" doc:"text or json"`
 }
@@ -76,6 +77,7 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.Seal, "seal", c.Seal, "off, warn or enforce: whether messages are sealed, and read when they are not")
 	fs.StringVar(&c.Trust, "trust", c.Trust, "trust document of ocsctl pki, with -seal")
 	fs.StringVar(&c.Reports, "reports", c.Reports, "plain or sealed: whether agents seal what they report")
+	fs.StringVar(&c.Issuer, "issuer", c.Issuer, "file of ocsctl pki issuer: nodes are given certificates, with -seal and -ca")
 	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 }
 
@@ -128,7 +130,7 @@ func (c *Config) Validate() error {
 func (c *Config) server() server.Config {
 	at := c.place()
 	return server.Config{State: at.name(), Open: at.opener(nil), Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Uncached: c.Cache == "off", Version: version,
-		Seals: server.Seals{Mode: guard.Mode(c.Seal), TrustFile: c.Trust, Kept: c.State + ".trust", Reports: c.Reports == guard.SealedReports}}
+		Seals: server.Seals{Mode: guard.Mode(c.Seal), TrustFile: c.Trust, Kept: c.State + ".trust", Issuer: c.Issuer, Reports: c.Reports == guard.SealedReports}}
 }
 
 // configCommand prints the effective configuration, or what there is to

@@ -54,6 +54,8 @@ func program() *cli.Program {
 			row("pki planner", "key and certificate of a planner", pkiPlanner, "NAME"),
 			row("pki broker", "key and certificate of a broker that is no planner", pkiBroker, "NAME"),
 			row("pki node", "keys and certificates of nodes", pkiNode, "NODES"),
+			row("pki issuer", "a key that gives nodes certificates, for the planner", pkiIssuer, "NAME"),
+			row("pki token", "tokens by which nodes ask for their certificates", pkiToken, "NODES"),
 			row("pki operator", "key and certificate of an operator, and the role", pkiOperator, "NAME"),
 			row("pki renew", "certificates anew, for the same keys", pkiRenew, "CERT"),
 			row("pki list", "whose keys are trusted", pkiList),
@@ -62,6 +64,7 @@ func program() *cli.Program {
 			row("pki trust show", "the same as pki list", pkiList),
 			row("pki trust add", "trust a key that somebody else made", pkiAdd, "NAME"),
 			row("pki trust revoke", "the same as pki revoke", pkiRevoke, "NAME"),
+			row("pki trust renew", "have the nodes' keys replaced", pkiTrustRenew),
 			row("pki trust sign", "the trust document anew, or by a new root", pkiSign),
 			row("fabric apply", "plan for another description, while everything runs", fabricApply, "FILE"),
 		}}

@@ -179,10 +179,18 @@ example: ocsctl pki node 7 -out next`, true)
 	if err != nil {
 		return err
 	}
-	if len(words) == 0 {
-		return wrongUsage("node", "numbers, such as 7 or 0-63", "none")
+	names, err := nodesOf(folder, words)
+	if err != nil {
+		return err
 	}
-	var names []proto.Holder
+	return f.issue(folder, proto.RoleNode, out, names...)
+}
+
+// nodesOf are the nodes that words such as 7 and 0-63 name.
+func nodesOf(folder *pki.Folder, words []string) (names []proto.Holder, err error) {
+	if len(words) == 0 {
+		return nil, wrongUsage("node", "numbers, such as 7 or 0-63", "none")
+	}
 	for _, w := range words {
 		first, last, isRange := strings.Cut(w, "-")
 		if !isRange {
@@ -191,13 +199,13 @@ example: ocsctl pki node 7 -out next`, true)
 		a, err1 := strconv.ParseUint(first, 10, 32)
 		b, err2 := strconv.ParseUint(last, 10, 32)
 		if err1 != nil || err2 != nil || b < a || b-a >= maxNodesAtOnce {
-			return wrongUsage("node", fmt.Sprintf("numbers, such as 7 or 0-63, at most %d", maxNodesAtOnce), "%q", w)
+			return nil, wrongUsage("node", fmt.Sprintf("numbers, such as 7 or 0-63, at most %d", maxNodesAtOnce), "%q", w)
 		}
 		for n := a; n <= b; n++ {
 			names = append(names, proto.Topics{Fabric: folder.Trust.Fabric}.NodeHolder(proto.NodeID(n)))
 		}
 	}
-	return f.issue(folder, proto.RoleNode, out, names...)
+	return names, nil
 }
 
 // maxNodesAtOnce bounds one command. chosen: a cell, and its switches.

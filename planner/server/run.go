@@ -112,7 +112,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	standing, _ := store.Standing()
 	start.Election, start.Follow, start.Picture = standing.Election, standing.Election != 0, standing.Election != 0
-	at, err := cfg.newGuard(start.Fabric.Name)
+	at, issues, err := cfg.newGuard(start.Fabric.Name)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	to := cfg.link(broker, start)
 	if at != nil {
-		to.Guard = at
+		to.Guard, to.Subscriptions = at, append(to.Subscriptions, issues.subscriptions(start.Fabric.Name)...)
 	}
 	link, err := mqtt.Dial(to)
 	if err != nil {
@@ -137,12 +137,12 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer link.Abandon()
 	cfg.Log.Info("planner started", "fabric", start.Fabric.Name, "nodes", start.Fabric.Nodes, "term", start.Term,
 		"planner", proto.PlannerCopy{Planner: start.PlannerID, Life: start.Life}, "broker", broker, "state", cfg.State)
-	s := &server{cfg: cfg, store: store, life: life, standing: standing, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, meters: newMeters(), link: mqtt.Watch{Log: cfg.Log, Broker: broker, Why: link.Err, Without: "nothing is planned"}}
-	s.guard = at
+	s := &server{cfg: cfg, store: store, life: life, standing: standing, recv: link.Recv(), sendOut: link.Send, began: time.Now(), broker: own, guard: at, issues: issues, meters: newMeters(), link: mqtt.Watch{Log: cfg.Log, Broker: broker, Why: link.Err, Without: "nothing is planned"}}
 	s.host = planner.NewHost(start, s)
 	s.topics, s.asker, s.asked = proto.Topics{Fabric: start.Fabric.Name}, fmt.Sprintf("view-%x", start.Life), map[proto.Corr]chan *proto.OpReply{}
 	s.reads, s.rests, s.ended = make(chan func(*planner.Planner)), make(chan func(*planner.Planner)), make(chan struct{})
 	defer close(s.ended)
+	defer s.secure(link.Again)()
 	stop, err := s.serveHTTP()
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
-	if err := c.Seals.Mode.Check(); err != nil {
+	if err := c.checkSeals(); err != nil {
 		return err
 	}
 	if c.Broker == "" {
@@ -224,6 +224,7 @@ type server struct {
 	meters  meters
 	broker  *Broker      // the embedded one, or nil
 	guard   *guard.Guard // at the link, or nil
+	issues  *issuer      // of certificates for nodes, or nil
 	told    *seal.Trust  // the edition that everybody was told
 	toldAt  time.Time
 	born    bool // somebody since, and the broker keeps nothing
@@ -257,6 +258,7 @@ func (s *server) loop(ctx context.Context) error {
 		if err := s.seat(); err != nil {
 			return err
 		}
+		s.issues.answers(s.leads())
 		recv, rests := s.recv, s.rests
 		if s.stored != nil {
 			recv, rests = nil, nil // what is heard while the disk works waits

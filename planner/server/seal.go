@@ -17,6 +17,7 @@ type Seals struct {
 	TrustFile string
 	Kept      string // file of the highest edition that was seen
 	Reports   bool   // of agents are to be sealed too
+	Issuer    string // file of ocsctl pki issuer: nodes are given certificates; empty: they are not
 }
 
 // tls are the PEM files of the link or of the embedded broker. A key without an
@@ -28,10 +29,43 @@ func (c *Config) tls() (ca, cert, key string) {
 	return c.CAFile, c.CertFile, c.KeyFile
 }
 
-// newGuard is what stands at the planner's link; nil: nothing does.
-func (c *Config) newGuard(fabric string) (*guard.Guard, error) {
-	return guard.New(guard.Config{Mode: c.Seals.Mode, Fabric: fabric, Role: proto.RolePlanner, KeyFile: c.KeyFile, TrustFile: c.Seals.TrustFile,
-		Kept: c.Seals.Kept, Reports: c.Seals.Reports, Log: c.Log})
+// checkSeals reports what is wrong with how messages are sealed.
+func (c *Config) checkSeals() error {
+	if c.Seals.Issuer != "" && (!c.Seals.Mode.On() || c.CAFile == "") {
+		return &proto.Error{Code: proto.Invalid, Field: "issuer", Limit: "with seal warn or enforce, and ca", Reason: "one of them is missing"}
+	}
+	return c.Seals.Mode.Check()
+}
+
+// secure begins what goes on beside the planner's link: certificates for nodes, and
+// another connection where the own key has changed. It gives what ends it.
+func (s *server) secure(again func()) (stop func()) {
+	if s.guard != nil {
+		s.guard.Changed(again)
+	}
+	if s.issues == nil {
+		return func() {}
+	}
+	return s.issues.serve(s)
+}
+
+// newGuard is what stands at the planner's link, and what vouches for keys; nil: nothing does.
+func (c *Config) newGuard(fabric string) (*guard.Guard, *issuer, error) {
+	i, err := c.issuing()
+	if err != nil {
+		return nil, nil, err
+	}
+	g := guard.Config{Mode: c.Seals.Mode, Fabric: fabric, Role: proto.RolePlanner, KeyFile: c.KeyFile, TrustFile: c.Seals.TrustFile,
+		Kept: c.Seals.Kept, Reports: c.Seals.Reports, Log: c.Log}
+	if i != nil {
+		g.Hear, g.Used = i.hear, i.register.used
+		g.Also = func(id seal.KeyID) (seal.Vouched, bool) {
+			e, ok := i.register.find(id)
+			return e.vouched(fabric), ok
+		}
+	}
+	at, err := guard.New(g)
+	return at, i, err
 }
 
 // embeddedWith is the embedded broker with rights by name, where a guard knows names.

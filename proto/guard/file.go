@@ -36,7 +36,16 @@ func writeFile(name string, content []byte) error {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
+		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return err
+	return syncFolder(filepath.Dir(name))
+}
+
+// syncFolder: a file's new name is on disk when its folder is.
+func syncFolder(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

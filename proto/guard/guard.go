@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,6 +69,12 @@ type Config struct {
 	TrustFile string     // as ocsctl pki writes it; read again when it changes
 	// Kept is where the highest edition is kept that came over the link; "": nowhere.
 	Kept string
+	// Also finds keys of nodes that issuers vouch for; nil: nobody does.
+	Also func(seal.KeyID) (seal.Vouched, bool)
+	// Hear is told what is asked of and said by issuers, and must not keep its caller; nil: nobody is.
+	Hear func(proto.Packet)
+	// Used is told whose key has sealed a message, the first time; nil: nobody is.
+	Used func(seal.Key)
 	// Reports says that answers, reports, events and births are to be sealed.
 	Reports bool
 	Log     *slog.Logger
@@ -104,8 +109,9 @@ type Counts struct {
 type Guard struct {
 	cfg   Config
 	log   *slog.Logger
-	key   ed25519.PrivateKey
+	key   atomic.Pointer[ed25519.PrivateKey]
 	trust atomic.Pointer[seal.Trust]
+	again atomic.Pointer[func()] // is called when another own key is in use
 
 	mu     sync.Mutex
 	known  map[[sha256.Size]byte]seal.Key // rightly sealed, by topic and bytes
@@ -138,7 +144,9 @@ func New(cfg Config) (*Guard, error) {
 	if cfg.KeyFile != "" {
 		raw, err := readFile(cfg.KeyFile, maxKey)
 		if err == nil {
-			g.key, err = seal.ParseKey(raw)
+			var key ed25519.PrivateKey
+			key, err = seal.ParseKey(raw)
+			g.key.Store(&key)
 		}
 		if err != nil {
 			return nil, refuse("key", "a PEM file with an Ed25519 key", "%s: %v", cfg.KeyFile, err)
@@ -161,7 +169,7 @@ func New(cfg Config) (*Guard, error) {
 // highest is the kept edition where it follows the one of the file; else that is
 // kept from now on.
 func (g *Guard) highest(t *seal.Trust) *seal.Trust {
-	if g.cfg.Kept == "" {
+	if g.cfg.Kept == "" || g.cfg.Kept == g.cfg.TrustFile {
 		return t
 	}
 	kept, err := g.readTrust(g.cfg.Kept)
@@ -185,7 +193,7 @@ func (g *Guard) readTrust(file string) (*seal.Trust, error) {
 		}
 		return nil, refuse("trust", "a readable file", "%v", err)
 	}
-	t, err := seal.ReadTrust(raw)
+	t, err := g.parseTrust(raw)
 	switch {
 	case err != nil:
 		return nil, refuse("trust", "a file of ocsctl pki", "%s: %v", file, err)
@@ -197,15 +205,24 @@ func (g *Guard) readTrust(file string) (*seal.Trust, error) {
 	return t, nil
 }
 
+func (g *Guard) parseTrust(raw []byte) (*seal.Trust, error) {
+	t, err := seal.ReadTrust(raw)
+	if err == nil && g.cfg.Also != nil {
+		t.Also(g.cfg.Also)
+	}
+	return t, err
+}
+
 // needsNodes: who judges what nodes say needs their keys.
 func (g *Guard) needsNodes() bool { return g.cfg.Role == proto.RolePlanner && g.cfg.Reports }
 
 func (g *Guard) tellOfKey() {
 	t := g.trust.Load()
-	if g.key == nil || !t.KnowsNodes() {
+	key := g.key.Load()
+	if key == nil || !t.KnowsNodes() || g.cfg.Role == proto.RoleNode && len(t.Issuers) > 0 {
 		return
 	}
-	if id := seal.IDOf(g.key.Public().(ed25519.PublicKey)); !knows(t, id) {
+	if id := seal.IDOf(key.Public().(ed25519.PublicKey)); !knows(t, id) {
 		g.log.Warn("the own key is not trusted: others will not believe what it seals", "key", id.String(), "edition", t.Edition)
 	}
 }
@@ -223,16 +240,18 @@ func (g *Guard) Counts() Counts {
 // Seal seals what others want sealed of us.
 func (g *Guard) Seal(p *proto.Packet) {
 	topic, err := proto.ParseTopic(p.Topic)
-	if err != nil || g.key == nil || p.Kind != proto.Publish || len(p.Payload) == 0 || seal.IsSealed(p.Payload) || !g.wants(topic.Kind) {
+	key := g.key.Load()
+	if err != nil || key == nil || p.Kind != proto.Publish || len(p.Payload) == 0 || seal.IsSealed(p.Payload) || !g.wants(topic.Kind) {
 		return
 	}
-	p.Payload = seal.Sign(g.key, p.Topic, p.Payload)
+	p.Payload = seal.Sign(*key, p.Topic, p.Payload)
 }
 
 // wants: messages of a kind are to be sealed.
 func (g *Guard) wants(k proto.TopicKind) bool {
 	switch k {
-	case proto.TopicPlanner, proto.TopicDesired, proto.TopicCommand, proto.TopicDecision, proto.TopicRequest, proto.TopicTrust:
+	case proto.TopicPlanner, proto.TopicDesired, proto.TopicCommand, proto.TopicDecision, proto.TopicRequest, proto.TopicTrust,
+		proto.TopicCSR, proto.TopicCRT, proto.TopicEnrolCSR, proto.TopicEnrolCRT:
 		return true
 	case proto.TopicAck, proto.TopicReported, proto.TopicPresence, proto.TopicEvent:
 		return g.cfg.Reports
@@ -257,6 +276,13 @@ func (g *Guard) Open(p *proto.Packet) proto.Passage {
 	g.look(now)
 	if topic.Kind == proto.TopicTrust {
 		g.hear(p, now)
+		return proto.Kept
+	}
+	switch topic.Kind {
+	case proto.TopicCSR, proto.TopicCRT, proto.TopicEnrolCSR, proto.TopicEnrolCRT:
+		if g.cfg.Hear != nil && p.Sealed != nil && g.afford(p.Topic, now) {
+			g.cfg.Hear(*p)
+		}
 		return proto.Kept
 	}
 	k, err := g.author(p, topic, now)
@@ -313,6 +339,9 @@ func (g *Guard) author(p *proto.Packet, topic proto.Topic, now time.Time) (seal.
 		clear(g.known)
 	}
 	g.known[name] = k
+	if g.cfg.Used != nil {
+		g.cfg.Used(k)
+	}
 	return k, nil
 }
 
@@ -337,72 +366,5 @@ func (g *Guard) entitle(p *proto.Packet, k seal.Key) {
 			g.warned.Add(1)
 		}
 		g.log.Warn("an operator asked for more than is granted", "operator", k.Holder.String(), "noun", q.Noun.String(), "reason", why)
-	}
-}
-
-// look reads the file again when it has changed.
-func (g *Guard) look(now time.Time) {
-	if now.Sub(g.looked) < lookEvery {
-		return
-	}
-	g.looked = now
-	st, err := os.Stat(g.cfg.TrustFile)
-	if err != nil || st.ModTime().Equal(g.read) {
-		return
-	}
-	t, err := g.readTrust(g.cfg.TrustFile)
-	g.read = st.ModTime()
-	if err == nil {
-		err = t.Follows(g.trust.Load())
-	}
-	if err != nil {
-		if err.Error() != g.bad {
-			g.log.Error("the trust document in the file is not taken", "file", g.cfg.TrustFile, "error", err)
-		}
-		g.bad = err.Error()
-		return
-	}
-	g.take(t)
-}
-
-// hear takes an edition that the planner has handed on.
-func (g *Guard) hear(p *proto.Packet, now time.Time) {
-	was := g.trust.Load()
-	if g.cfg.Role == proto.RolePlanner || slices.Equal(p.Sealed, was.Sealed()) {
-		return // planners have it by file, with what is not told to everybody
-	}
-	if !g.afford(p.Topic, now) {
-		return // it is told again
-	}
-	t, err := seal.ReadTrust(p.Sealed)
-	if err == nil {
-		err = t.Follows(was)
-	}
-	if err != nil {
-		if t == nil || t.Edition > was.Edition {
-			g.refused.Add(1)
-			g.log.Warn("a trust document is not taken", "error", err)
-		}
-		return
-	}
-	g.take(t)
-}
-
-// take makes an edition the one in force. It is on disk before it counts, so that
-// the next life does not believe an older one.
-func (g *Guard) take(t *seal.Trust) {
-	g.keep(t)
-	g.trust.Store(t)
-	clear(g.known)
-	g.log.Info("trust document taken", "edition", t.Edition)
-	g.tellOfKey()
-}
-
-func (g *Guard) keep(t *seal.Trust) {
-	if g.cfg.Kept == "" {
-		return
-	}
-	if err := writeFile(g.cfg.Kept, t.File()); err != nil {
-		g.log.Error("the trust document is not kept; the next start may believe an older one", "error", err)
 	}
 }

@@ -61,7 +61,7 @@ func (in *intake) admit(p *proto.Packet) bool {
 	if !share.Has(now, in.sources.Rate, cost) || asks && !in.requests.Has(now, allRequests, cost) {
 		return false
 	}
-	if !topic.Kind.Fits(p.Payload) && (topic.Kind != proto.TopicTrust || !seal.IsSealed(p.Payload)) { // a former root's seal is around the next one's
+	if !topic.Kind.Fits(p.Payload) && (!topic.Kind.Nested() || !seal.IsSealed(p.Payload)) {
 		return in.wrong.Take(now, allWrong, cost)
 	}
 	return share.Take(now, in.sources.Rate, cost) && (!asks || in.requests.Take(now, allRequests, cost))

@@ -154,6 +154,17 @@ func (l *Link) Send(p proto.Packet) error {
 	return nil
 }
 
+// Again makes the connection anew, with a goodbye: the will does not fire.
+func (l *Link) Again() {
+	l.mu.Lock()
+	s := l.current
+	l.mu.Unlock()
+	if s != nil {
+		s.again.Store(true)
+		s.finish("made anew")
+	}
+}
+
 // Close says goodbye to the broker, so that the will does not fire.
 func (l *Link) Close() { l.end(false) }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -27,6 +28,7 @@ type session struct {
 	lost   chan struct{}
 	once   sync.Once
 	reason string
+	again  atomic.Bool // it ends with a goodbye
 
 	mu      sync.Mutex
 	conn    net.Conn
@@ -62,7 +64,7 @@ func (l *Link) oneSession() time.Duration {
 	lived := time.Since(since)
 	l.failed(errors.New(s.reason))
 	l.mu.Lock()
-	goodbye := l.ctx.Err() != nil && !l.abandon
+	goodbye := s.again.Load() || l.ctx.Err() != nil && !l.abandon
 	l.mu.Unlock()
 	s.drop(goodbye)
 	return lived

@@ -40,6 +40,7 @@ func (f *Folder) Mosquitto(w io.Writer) error {
 	}
 	own(node)
 	own(operator)
+	own(proto.Holder{Fabric: t.Fabric, Kind: proto.HolderEnrol, ID: "0"})
 	for _, g := range node.Grants() {
 		if !g.Own {
 			fmt.Fprintf(&b, "pattern %s %s\n", access(g), g.Filter)

@@ -88,7 +88,7 @@ func (f *Folder) newAuthority(fabric, domain string, w *writer) (*x509.Certifica
 	now := f.now()
 	id := seal.IDOf(f.root.Public().(ed25519.PublicKey))
 	der, cert, err := f.sign(&x509.Certificate{Subject: pkix.Name{CommonName: fabric + " root " + id.String()[:8], Organization: []string{domain}},
-		NotBefore: now.Add(-early), NotAfter: now.AddDate(rootYears, 0, 0), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		NotBefore: now.Add(-early), NotAfter: now.AddDate(rootYears, 0, 0), IsCA: true, BasicConstraintsValid: true, MaxPathLen: 1,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}, nil, f.root.Public())
 	if err != nil {
 		return nil, err

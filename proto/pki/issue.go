@@ -133,8 +133,23 @@ func (f *Folder) Renew(file string, days int) (Issued, error) {
 
 // certify has a certificate written.
 func (f *Folder) certify(w *writer, name string, public ed25519.PublicKey, hosts []string, days int, file string, fresh bool) (Issued, error) {
+	der, cert, err := f.issue(name, public, hosts, days)
+	if err != nil {
+		return Issued{}, err
+	}
+	if fresh {
+		w.fresh(file, 0o644, certPEM(der))
+	} else {
+		w.replace(file, 0o644, certPEM(der))
+	}
+	id := seal.IDOf(public)
+	return Issued{Name: name, Key: id, ID: id.String(), CertFile: file, NotAfter: cert.NotAfter}, nil
+}
+
+// issue makes a certificate of a name and key.
+func (f *Folder) issue(name string, public ed25519.PublicKey, hosts []string, days int) (der []byte, cert *x509.Certificate, err error) {
 	if days < 1 || days > 3650 {
-		return Issued{}, refuse("days", "1 to 3650", "%d", days)
+		return nil, nil, refuse("days", "1 to 3650", "%d", days)
 	}
 	now := f.now()
 	domain := "ringlight"
@@ -148,7 +163,7 @@ func (f *Folder) certify(w *writer, name string, public ed25519.PublicKey, hosts
 		if ip := net.ParseIP(host); ip != nil {
 			c.IPAddresses = append(c.IPAddresses, ip)
 		} else if host == "" || strings.ContainsAny(host, "/:@ ") {
-			return Issued{}, refuse("host", "names and addresses, with commas between them", "%q", host)
+			return nil, nil, refuse("host", "names and addresses, with commas between them", "%q", host)
 		} else {
 			c.DNSNames = append(c.DNSNames, host)
 		}
@@ -156,17 +171,7 @@ func (f *Folder) certify(w *writer, name string, public ed25519.PublicKey, hosts
 	if len(hosts) > 0 {
 		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
-	der, cert, err := f.sign(c, f.ca, public)
-	if err != nil {
-		return Issued{}, err
-	}
-	if fresh {
-		w.fresh(file, 0o644, certPEM(der))
-	} else {
-		w.replace(file, 0o644, certPEM(der))
-	}
-	id := seal.IDOf(public)
-	return Issued{Name: name, Key: id, ID: id.String(), CertFile: file, NotAfter: cert.NotAfter}, nil
+	return f.sign(c, f.ca, public)
 }
 
 // hostsOf: a planner may have the broker inside, which it reaches itself.
@@ -185,7 +190,10 @@ func readCert(file string) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, refuse("cert", "a readable PEM file", "%v", err)
 	}
-	b, _ := pem.Decode(raw)
+	b, rest := pem.Decode(raw)
+	for b != nil && b.Type == "PRIVATE KEY" { // of a file that has both
+		b, rest = pem.Decode(rest)
+	}
 	if b == nil || b.Type != "CERTIFICATE" {
 		return nil, refuse("cert", "a PEM file with a certificate", "%s", file)
 	}

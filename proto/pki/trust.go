@@ -47,7 +47,11 @@ func (f *Folder) Revoke(name, id string) (gone []seal.KeyID, err error) {
 	trust := f.Trust.Trust
 	trust.Keys = slices.DeleteFunc(slices.Clone(trust.Keys), func(k proto.TrustedKey) bool { return is(k.Public, k.Name) })
 	nodes := slices.DeleteFunc(f.Trust.NodeList(), func(k seal.Key) bool { return is(k.Public, k.Holder.String()) })
-	if len(gone) == 0 {
+	if h, err := proto.ParseHolder(name); err == nil && h.Kind == proto.HolderNode && h.Fabric == trust.Fabric && id == "" && len(trust.Issuers) > 0 {
+		if err := end(&trust, h.Node); err != nil {
+			return nil, err
+		}
+	} else if len(gone) == 0 {
 		return nil, &proto.Error{Code: proto.NotFound, Field: "name", Limit: "a name of ocsctl pki list", Reason: "no key of " + strings.TrimSpace(name+" "+id) + " is trusted"}
 	}
 	if id != "" && len(gone) > 1 {

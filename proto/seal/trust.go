@@ -27,6 +27,14 @@ type Trust struct {
 	nodes  []byte // list of their keys; nil: not known here
 	layers []Sealed
 	keys   map[KeyID]Key
+	also   func(KeyID) (Vouched, bool)
+}
+
+// Vouched is a key of a node that an issuer vouches for.
+type Vouched struct {
+	Key
+	Issuer  proto.PublicKey
+	Edition uint64 // of the trust document, when it was
 }
 
 const (
@@ -107,18 +115,55 @@ func (t *Trust) Follows(was *Trust) error {
 	case t.Edition <= was.Edition:
 		return untrusted("edition %d, known is %d", t.Edition, was.Edition)
 	}
-	for i := range t.layers {
-		if t.layers[i].By(was.Root[:], t.topic()) {
-			return nil
-		}
+	if t.SealedBy(was.Root[:]) {
+		return nil
 	}
 	return untrusted("edition %d is not sealed by the root of edition %d", t.Edition, was.Edition)
 }
 
+// SealedBy reports whether one of the roots that sealed the document is this one.
+func (t *Trust) SealedBy(root []byte) bool {
+	for i := range t.layers {
+		if t.layers[i].By(root, t.topic()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Also has those keys found too that issuers vouch for. Before the document is used.
+func (t *Trust) Also(find func(KeyID) (Vouched, bool)) { t.also = find }
+
 // Find finds a key.
 func (t *Trust) Find(id KeyID) (Key, bool) {
 	k, ok := t.keys[id]
+	if !ok && t.also != nil {
+		var v Vouched
+		if v, ok = t.also(id); ok {
+			k, ok = v.Key, t.Counts(&v)
+		}
+	}
 	return k, ok
+}
+
+// Counts reports whether a key counts that is vouched for.
+func (t *Trust) Counts(v *Vouched) bool {
+	return slices.Contains(t.Issuers, v.Issuer) && v.Edition >= t.Ends(v.Holder.Node)
+}
+
+// Issued reads the word of an issuer, and says whose it is.
+func (t *Trust) Issued(sealed []byte, topic string) (a proto.CertAnswer, issuer proto.PublicKey, err error) {
+	s, rest, err := Open(sealed)
+	if err != nil || len(rest) > 0 {
+		return a, issuer, denied("a seal", ErrForm.Error())
+	}
+	for _, issuer = range t.Issuers {
+		if IDOf(issuer[:]) == s.Key && s.By(issuer[:], topic) {
+			_, err = proto.Decode(s.Payload, &a)
+			return a, issuer, err
+		}
+	}
+	return a, issuer, denied(fmt.Sprintf("a seal by an issuer of edition %d", t.Edition), "key "+s.Key.String()+" is none")
 }
 
 // KnowsNodes reports whether the keys of nodes came with the document, or there
@@ -144,7 +189,7 @@ func (t *Trust) NodeList() (list []Key) {
 // Admits is what can be said of a sealed message without its signature: the key is
 // trusted, and may speak on the topic.
 func (t *Trust) Admits(s *Sealed, topic string, parsed proto.Topic) error {
-	k, ok := t.keys[s.Key]
+	k, ok := t.Find(s.Key)
 	switch {
 	case !ok:
 		return denied(fmt.Sprintf("a key of edition %d", t.Edition), "key "+s.Key.String()+" is not trusted")
@@ -159,7 +204,7 @@ func (t *Trust) Author(s *Sealed, topic string, parsed proto.Topic) (Key, error)
 	if err := t.Admits(s, topic, parsed); err != nil {
 		return Key{}, err
 	}
-	k := t.keys[s.Key]
+	k, _ := t.Find(s.Key)
 	if !s.By(k.Public[:], topic) {
 		return Key{}, denied("a seal by "+k.Holder.String(), "the signature is wrong")
 	}

@@ -1,0 +1,339 @@
+package server
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/proto"
+	"ringlight/proto/pki"
+	"ringlight/proto/seal"
+)
+
+const (
+	// certDays is how long a node's certificate is good; at two thirds it is renewed.
+	// chosen: planner or node may be away for ten days.
+	certDays = 30
+	// demandsAtOnce bounds those who are asked to change keys in one second, and each
+	// makes its connection anew. chosen: 10,000 nodes in ten minutes.
+	demandsAtOnce = 16
+	// demandAgain is when one that did not is asked again.
+	demandAgain = 30 * time.Second
+	// maxAsked bounds what waits for the issuer; who is left out asks again.
+	maxAsked = 1024
+)
+
+// issuer answers who asks for certificates, and asks for renewal. It has a goroutine
+// of its own: a certificate takes a write to the disk.
+type issuer struct {
+	file, ca string
+	trust    func() *seal.Trust
+	send     func(proto.Packet) error
+	uncached bool
+	log      *slog.Logger
+	register *register
+	asked    chan proto.Packet
+	leads    atomic.Bool // only who is in service answers
+	warn     func([]proto.AlarmStatus)
+	warned   int
+
+	key      *pki.IssuerKey
+	read     [2]time.Time // when the files were last written
+	bad      string
+	demanded map[proto.PublicKey]time.Time // when they were last asked to give way
+	now      func() time.Time
+}
+
+func newIssuer(file, ca string, uncached bool, r *register, log *slog.Logger) *issuer {
+	return &issuer{file: file, ca: ca, uncached: uncached, register: r, log: log, asked: make(chan proto.Packet, maxAsked), demanded: map[proto.PublicKey]time.Time{}, now: time.Now}
+}
+
+// issuing is what vouches for keys, where the configuration has a file for that.
+func (c *Config) issuing() (*issuer, error) {
+	if c.Seals.Issuer == "" {
+		return nil, nil
+	}
+	if _, err := pki.OpenIssuer(c.Seals.Issuer, c.CAFile); err != nil {
+		return nil, err
+	}
+	r, err := openRegister(c.Seals.Kept + ".keys")
+	if err != nil {
+		return nil, err
+	}
+	return newIssuer(c.Seals.Issuer, c.CAFile, c.Uncached, r, c.Log), nil
+}
+
+// subscriptions are what an issuer listens to.
+func (i *issuer) subscriptions(fabric string) []string {
+	if i == nil {
+		return nil
+	}
+	t := proto.Topics{Fabric: fabric}
+	return []string{t.EveryNode(proto.TopicCSR), t.EveryNode(proto.TopicCRT), t.EveryEnrolment(proto.TopicEnrolCSR)}
+}
+
+// serve begins, and gives what ends it.
+func (i *issuer) serve(s *server) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	i.trust, i.send = s.guard.Trust, s.sendOut
+	i.warn = func(list []proto.AlarmStatus) {
+		select {
+		case s.rests <- func(*planner.Planner) { s.host.Warn(list) }:
+		case <-ctx.Done():
+		case <-s.ended:
+		}
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); i.run(ctx) }()
+	return func() { cancel(); <-done; i.register.file.Close() }
+}
+
+// answers says whether the planner is in service.
+func (i *issuer) answers(leads bool) {
+	if i != nil {
+		i.leads.Store(leads)
+	}
+}
+
+// hear takes what came for issuers, and what others of them said. It never waits.
+func (i *issuer) hear(p proto.Packet) {
+	select {
+	case i.asked <- p:
+	default:
+	}
+}
+
+func (i *issuer) run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	i.open()
+	for {
+		select {
+		case p := <-i.asked:
+			i.take(p)
+		case <-tick.C:
+			i.open()
+			i.demand()
+			i.report()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// open reads the issuer's file and the authorities, where they have changed.
+func (i *issuer) open() {
+	if i.file == "" {
+		return
+	}
+	var read [2]time.Time
+	for n, name := range [2]string{i.file, i.ca} {
+		if st, err := os.Stat(name); err == nil {
+			read[n] = st.ModTime()
+		}
+	}
+	if read == i.read && i.key != nil {
+		return
+	}
+	key, err := pki.OpenIssuer(i.file, i.ca)
+	if err != nil {
+		if err.Error() != i.bad {
+			i.bad = err.Error()
+			i.log.Error("nobody is given a certificate", "reason", err)
+		}
+		return
+	}
+	i.key, i.read, i.bad = key, read, ""
+}
+
+func (i *issuer) take(p proto.Packet) {
+	topic, err := proto.ParseTopic(p.Topic)
+	t := i.trust()
+	if err != nil || t == nil {
+		return
+	}
+	if topic.Kind == proto.TopicCRT {
+		a, by, err := t.Issued(p.Sealed, p.Topic)
+		if _, known := i.register.find(seal.IDOf(a.Public[:])); err == nil && a.Vouches() && a.Node == topic.Node && !known {
+			i.keep(entry{Node: a.Node, Public: a.Public, Issuer: by, Edition: a.Edition, Token: a.Token, Since: i.now().Unix(), Until: a.Until})
+		}
+		return
+	}
+	if !i.leads.Load() || i.key == nil || !slices.Contains(t.Issuers, i.public()) || topic.Kind != proto.TopicCSR && topic.Kind != proto.TopicEnrolCSR {
+		return
+	}
+	q, outer, err := readRequest(&p)
+	if err != nil || q.Node != topic.Node {
+		i.log.Warn("a request for a certificate is not one", "topic", p.Topic, "reason", err)
+		return
+	}
+	if topic.Kind == proto.TopicCSR {
+		i.another(q, outer, t)
+	} else {
+		i.enrol(q, outer, t)
+	}
+}
+
+// readRequest reads a request, and holds the inner seal against the key that it names.
+func readRequest(p *proto.Packet) (q proto.CertRequest, outer seal.Sealed, err error) {
+	outer, rest, err := seal.Open(p.Sealed)
+	if err != nil || len(rest) > 0 {
+		return q, outer, seal.ErrForm
+	}
+	inner, rest, err := seal.Open(outer.Payload)
+	if err != nil || len(rest) > 0 {
+		return q, outer, seal.ErrForm
+	}
+	if _, err = proto.Decode(inner.Payload, &q); err == nil && !inner.By(q.Public[:], p.Topic) {
+		err = fmt.Errorf("the new key did not seal it")
+	}
+	return q, outer, err
+}
+
+func (i *issuer) public() (p proto.PublicKey) {
+	copy(p[:], i.key.Key.Public().(ed25519.PublicKey))
+	return p
+}
+
+// enrol answers who has a token. Its first key may ask as often as it likes.
+func (i *issuer) enrol(q proto.CertRequest, outer seal.Sealed, t *seal.Trust) {
+	topics := proto.Topics{Fabric: t.Fabric}
+	topic := topics.Enrol(q.Node, proto.TopicEnrolCSR)
+	h, key, edition, err := i.key.Token(q.Token)
+	if err == nil && (h.Fabric != t.Fabric || h.Node != q.Node || !outer.By(key, topic)) {
+		err = fmt.Errorf("the token of %s did not seal it", h)
+	}
+	if err != nil {
+		i.refuse(q, topics.Enrol(q.Node, proto.TopicEnrolCRT), err.Error())
+		return
+	}
+	name := proto.KeyName(seal.IDOf(key))
+	was, thief, used := i.register.user(name)
+	switch {
+	case edition > t.Edition:
+		i.refuse(q, topics.Enrol(q.Node, proto.TopicEnrolCRT), fmt.Sprintf("the token is of edition %d of the trust document, and the planner has edition %d: bring it the newer one", edition, t.Edition))
+		return
+	case edition < t.Ends(q.Node):
+		i.refuse(q, topics.Enrol(q.Node, proto.TopicEnrolCRT), fmt.Sprintf("the token was made before node %d was revoked: where the root is, type ocsctl pki token %d", q.Node, q.Node))
+		return
+	case used && was.Public != q.Public:
+		if thief == (proto.PublicKey{}) {
+			i.keep(entry{Node: q.Node, Token: name, Thief: q.Public})
+		}
+		i.log.Error("a token is used by another key than its first: one of the two is a thief's", "node", q.Node, "first", keyOf(was.Public), "other", keyOf(q.Public))
+		i.refuse(q, topics.Enrol(q.Node, proto.TopicEnrolCRT), fmt.Sprintf("the token was used by another key, %s: if that is not this node's, type ocsctl pki revoke %s and make another token", keyOf(was.Public), topics.NodeHolder(q.Node)))
+		i.report()
+		return
+	}
+	i.vouch(q, topics.Enrol(q.Node, proto.TopicEnrolCRT), name, proto.PublicKey{}, t)
+}
+
+// another answers a node that has a key and wants another one.
+func (i *issuer) another(q proto.CertRequest, outer seal.Sealed, t *seal.Trust) {
+	topics := proto.Topics{Fabric: t.Fabric}
+	k, ok := t.Find(outer.Key)
+	if !ok || k.Holder != topics.NodeHolder(q.Node) || !outer.By(k.Public[:], topics.CSR(q.Node)) {
+		i.log.Warn("a request for another key is not by the node's own", "node", q.Node)
+		return
+	}
+	i.vouch(q, "", proto.KeyName{}, k.Public, t)
+}
+
+// vouch has a key known, and its certificate sent: to the node by its own topic, where
+// copies of the planner hear it too, and to who has a token.
+func (i *issuer) vouch(q proto.CertRequest, enrolled string, token proto.KeyName, replaces proto.PublicKey, t *seal.Trust) {
+	topics := proto.Topics{Fabric: t.Fabric}
+	chain, roots, until, err := i.key.Certify(topics.NodeHolder(q.Node), q.Public, certDays)
+	if err != nil {
+		i.log.Error("no certificate", "node", q.Node, "reason", err)
+		return
+	}
+	e, known := i.register.find(seal.IDOf(q.Public[:]))
+	if v := e.vouched(t.Fabric); !known || !t.Counts(&v) {
+		if !i.keep(entry{Node: q.Node, Public: q.Public, Issuer: i.public(), Edition: t.Edition, Token: token, Since: i.now().Unix(), Until: uint64(until.Unix())}) {
+			return
+		}
+		i.log.Info("a key is vouched for", "node", q.Node, "key", keyOf(q.Public), "by_token", token != proto.KeyName{}, "until", until.UTC())
+	}
+	a := proto.CertAnswer{Version: proto.Version, Node: q.Node, Public: q.Public, Edition: t.Edition, Token: token, Until: uint64(until.Unix()), Chain: chain, Roots: roots, Replaces: replaces}
+	i.say(topics.CRT(q.Node), !i.uncached, a)
+	if enrolled != "" {
+		i.say(enrolled, false, a)
+	}
+}
+
+func (i *issuer) keep(e entry) bool {
+	err := i.register.add(e)
+	if err != nil {
+		i.log.Error("a key is not registered, and not vouched for", "node", e.Node, "reason", err)
+	}
+	return err == nil
+}
+
+func (i *issuer) refuse(q proto.CertRequest, topic, why string) {
+	i.log.Warn("a certificate is refused", "node", q.Node, "key", keyOf(q.Public), "reason", why)
+	i.say(topic, false, proto.CertAnswer{Version: proto.Version, Node: q.Node, Public: q.Public, Refused: proto.Clip(why)})
+}
+
+// say seals an answer. What is lost is asked for again.
+func (i *issuer) say(topic string, retain bool, a proto.CertAnswer) {
+	b, err := proto.Encode(a)
+	if err != nil {
+		i.log.Error("an answer cannot be sent", "topic", topic, "reason", err)
+		return
+	}
+	_ = i.send(proto.Packet{Topic: topic, QoS: 1, Retain: retain, Payload: seal.Sign(i.key.Key, topic, b)})
+}
+
+// demand asks nodes for another key: two thirds through the life of the certificate,
+// by this planner's clock, or because the trust document says so.
+func (i *issuer) demand() {
+	t := i.trust()
+	if !i.leads.Load() || i.key == nil || t == nil || !slices.Contains(t.Issuers, i.public()) {
+		return
+	}
+	now, room := i.now(), demandsAtOnce
+	for key, at := range i.demanded { // any order: each by itself
+		if now.Sub(at) >= demandAgain {
+			delete(i.demanded, key)
+		}
+	}
+	for _, e := range i.register.newest() {
+		v := e.vouched(t.Fabric)
+		due := time.Unix(e.Since, 0).Add(time.Duration(int64(e.Until)-e.Since) * time.Second * 2 / 3)
+		if !t.Counts(&v) || e.Edition >= t.Renew && now.Before(due) || i.demanded[e.Public] != (time.Time{}) {
+			continue
+		}
+		if room--; room < 0 {
+			return
+		}
+		i.demanded[e.Public] = now
+		i.say(proto.Topics{Fabric: t.Fabric}.CRT(e.Node), false, proto.CertAnswer{Version: proto.Version, Node: e.Node, Public: e.Public, Renew: true})
+	}
+}
+
+// report has alarms stand for what a person must look at.
+func (i *issuer) report() {
+	t := i.trust()
+	if i.warn == nil || t == nil {
+		return
+	}
+	var list []proto.AlarmStatus
+	for _, e := range i.register.stolen(t) {
+		node := e.Node
+		list = append(list, proto.AlarmStatus{ID: fmt.Sprintf("%d/token-used-twice", node), Severity: proto.SeverityCritical, Node: &node, What: "token used by two keys",
+			Why: fmt.Sprintf("key %s came first and was let in, key %s was refused: if the first is not the node's, type ocsctl pki revoke %s, and make another token in any case", keyOf(e.Public), keyOf(e.Thief), proto.Topics{Fabric: t.Fabric}.NodeHolder(node))})
+	}
+	if len(list)+i.warned > 0 {
+		i.warn(list)
+	}
+	i.warned = len(list)
+}
+
+func keyOf(p proto.PublicKey) string { return seal.IDOf(p[:]).String() }

@@ -1,0 +1,208 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"ringlight/proto"
+	"ringlight/proto/seal"
+)
+
+// maxTokenDays bounds how long a token is good. chosen: from the order to the rack.
+const maxTokenDays = 90
+
+// Issuer makes a key that vouches for nodes from now on, beside the one before it,
+// which vouches for no more when another one takes its place. What was vouched for
+// before is renewed. One file has key and certificate.
+func (f *Folder) Issuer(r Request, name string) (Issued, error) {
+	if err := proto.CheckName("name", name); err != nil {
+		return Issued{}, err
+	}
+	if f.ca.MaxPathLenZero {
+		return Issued{}, refuse("dir", "a root that may have issuers: ocsctl pki trust sign -new-root makes one", "this one is of before there were any")
+	}
+	if r.Days < 1 || r.Days > 3650 {
+		return Issued{}, refuse("days", "1 to 3650", "%d", r.Days)
+	}
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Issued{}, err
+	}
+	if r.Out == "" {
+		r.Out = f.Dir
+	}
+	if err := os.MkdirAll(r.Out, 0o700); err != nil {
+		return Issued{}, refuse("out", "a folder that can be made", "%v", err)
+	}
+	name = f.Trust.Fabric + "/issuer/" + name
+	now := f.now()
+	der, cert, err := f.sign(&x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: f.ca.Subject.Organization}, NotBefore: now.Add(-early), NotAfter: now.AddDate(0, 0, r.Days),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, f.ca, public)
+	if err != nil {
+		return Issued{}, err
+	}
+	text, err := privatePEM(key)
+	if err != nil {
+		return Issued{}, err
+	}
+	var w writer
+	id := seal.IDOf(public)
+	one := Issued{Name: name, Key: id, ID: id.String(), KeyFile: filepath.Join(r.Out, fileName(name)+".pem"), NotAfter: cert.NotAfter}
+	one.CertFile = one.KeyFile
+	w.fresh(one.KeyFile, 0o600, append(text, certPEM(der)...))
+	trust := f.Trust.Trust
+	trust.Issuers = append([]proto.PublicKey{proto.PublicKey(public)}, trust.Issuers[:min(1, len(trust.Issuers))]...)
+	if len(trust.Issuers) > 1 {
+		trust.Renew = trust.Edition + 1
+	}
+	return one, f.publish(&w, trust, f.Trust.NodeList())
+}
+
+// Renewal has every key of a node replaced that an issuer vouched for until now.
+func (f *Folder) Renewal() error {
+	var w writer
+	trust := f.Trust.Trust
+	trust.Renew = trust.Edition + 1
+	return f.publish(&w, trust, f.Trust.NodeList())
+}
+
+// Tokens makes a token for each node: a certificate, with its key, that is good for
+// asking an issuer for one certificate of that node, once.
+func (f *Folder) Tokens(r Request) ([]Issued, error) {
+	switch {
+	case len(f.Trust.Issuers) == 0:
+		return nil, refuse("dir", "a folder with an issuer: ocsctl pki issuer", "nobody could take a token")
+	case r.Days < 1 || r.Days > maxTokenDays:
+		return nil, refuse("days", "1 to "+strconv.Itoa(maxTokenDays), "%d", r.Days)
+	}
+	if r.Out == "" {
+		r.Out = f.Dir
+	}
+	if err := os.MkdirAll(r.Out, 0o700); err != nil {
+		return nil, refuse("out", "a folder that can be made", "%v", err)
+	}
+	ca, err := os.ReadFile(filepath.Join(f.Dir, caName))
+	if err != nil {
+		return nil, err
+	}
+	var w writer
+	var out []Issued
+	for _, h := range r.Names {
+		h.Kind = proto.HolderEnrol
+		public, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		now := f.now()
+		der, cert, err := f.sign(&x509.Certificate{Subject: pkix.Name{CommonName: h.String(), SerialNumber: strconv.FormatUint(f.Trust.Edition, 10)}, NotBefore: now.Add(-early), NotAfter: now.AddDate(0, 0, r.Days),
+			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true}, f.ca, public)
+		if err != nil {
+			return nil, err
+		}
+		text, err := privatePEM(key)
+		if err != nil {
+			return nil, err
+		}
+		id := seal.IDOf(public)
+		file := filepath.Join(r.Out, fileName(h.String())+".token")
+		out = append(out, Issued{Name: h.String(), Key: id, ID: id.String(), KeyFile: file, CertFile: file, NotAfter: cert.NotAfter})
+		w.fresh(file, 0o600, slices.Concat(text, certPEM(der), ca))
+	}
+	return out, w.settle()
+}
+
+// end has nothing count any more that was vouched for a node until now.
+func end(t *proto.Trust, n proto.NodeID) error {
+	t.Ended = slices.DeleteFunc(slices.Clone(t.Ended), func(e proto.EndedKeys) bool { return e.Node == n })
+	if len(t.Ended) == proto.MaxEnded {
+		return refuse("name", "at most "+strconv.Itoa(proto.MaxEnded)+" nodes revoked under one issuer", "make another issuer, twice: then nothing of the former counts")
+	}
+	t.Ended = append(t.Ended, proto.EndedKeys{Node: n, Edition: t.Edition + 1})
+	return nil
+}
+
+// IssuerKey is an issuer's file, opened.
+type IssuerKey struct {
+	Key   ed25519.PrivateKey
+	cert  *x509.Certificate
+	chain []byte // its certificate, PEM
+	roots []byte
+	pool  *x509.CertPool
+	now   func() time.Time
+}
+
+// OpenIssuer opens an issuer's file and that of the authorities.
+func OpenIssuer(file, caFile string) (*IssuerKey, error) {
+	i := &IssuerKey{now: time.Now, pool: x509.NewCertPool()}
+	var err error
+	if i.Key, err = ReadKey(file); err != nil {
+		return nil, refuse("issuer", "a file of ocsctl pki issuer", "%v", err)
+	}
+	if i.cert, err = readCert(file); err != nil || !i.cert.IsCA || !i.Key.Public().(ed25519.PublicKey).Equal(i.cert.PublicKey) {
+		return nil, refuse("issuer", "a file of ocsctl pki issuer", "%s has no certificate of its key that may issue others", file)
+	}
+	i.chain = certPEM(i.cert.Raw)
+	if i.roots, err = os.ReadFile(caFile); err != nil || !i.pool.AppendCertsFromPEM(i.roots) {
+		return nil, refuse("ca", "the authorities, with an issuer", "%q: %v", caFile, err)
+	}
+	if _, err := i.cert.Verify(x509.VerifyOptions{Roots: i.pool, CurrentTime: i.time(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		return nil, refuse("issuer", "a certificate by a root of "+caFile, "%v: where the root is, type ocsctl pki issuer", err)
+	}
+	return i, nil
+}
+
+// time is not before what is known to be past.
+func (i *IssuerKey) time() time.Time {
+	if t := i.now(); t.After(i.cert.NotBefore) {
+		return t
+	}
+	return i.cert.NotBefore.Add(early)
+}
+
+// Certify makes a certificate of a node's key, with its chain.
+func (i *IssuerKey) Certify(h proto.Holder, public proto.PublicKey, days int) (chain, roots proto.PEM, until time.Time, err error) {
+	f := Folder{root: i.Key, ca: i.cert, now: i.time}
+	der, cert, err := f.issue(h.String(), public[:], nil, days)
+	if err != nil {
+		return "", "", until, err
+	}
+	return proto.PEM(append(certPEM(der), i.chain...)), proto.PEM(i.roots), cert.NotAfter, nil
+}
+
+// Token reads the certificate of a token: whose, which key, of which edition.
+func (i *IssuerKey) Token(text proto.PEM) (h proto.Holder, key ed25519.PublicKey, edition uint64, err error) {
+	bad := func(format string, args ...any) (proto.Holder, ed25519.PublicKey, uint64, error) {
+		return h, nil, 0, refuse("token", "one of ocsctl pki token", format, args...)
+	}
+	b, _ := pem.Decode([]byte(text))
+	if b == nil {
+		return bad("no PEM")
+	}
+	c, err := x509.ParseCertificate(b.Bytes)
+	if err != nil {
+		return bad("%v", err)
+	}
+	if h, err = proto.ParseHolder(c.Subject.CommonName); err != nil || h.Kind != proto.HolderEnrol {
+		return bad("it is of %q", c.Subject.CommonName)
+	}
+	if bytes.Equal(c.RawIssuer, i.cert.RawSubject) {
+		return bad("a root alone makes tokens")
+	}
+	if _, err := c.Verify(x509.VerifyOptions{Roots: i.pool, CurrentTime: i.time(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+		return bad("%v: where the root is, type ocsctl pki token", err)
+	}
+	key, ok := c.PublicKey.(ed25519.PublicKey)
+	if edition, err = strconv.ParseUint(c.Subject.SerialNumber, 10, 64); err != nil || !ok {
+		return bad("it has no edition")
+	}
+	return h, key, edition, nil
+}
