@@ -149,7 +149,7 @@ took() { echo $(( $(at "$1" $((off / 1000)) <"$W/events") - off / 1000 )); }
 drained() { sl sinfo -h -N -n "$1" -o '%T %E' | grep -q "drain.*$2"; }
 sl scontrol update NodeName=n19 State=DRAIN Reason="a fan"
 for ((i = 0; i < ${KILLS:-5}; i++)); do
-  k=$(submit -N5 --no-kill "$D/stay"); until_true 30 is_in $k ready && until_true 20 is $k RUNNING || fail "job $k: $(state $k)"
+  k=$(submit -w "n[05-09]" -N5 --no-kill "$D/stay"); until_true 30 is_in $k ready && until_true 20 is $k RUNNING || fail "job $k: $(state $k)"
   dead=$(ask show ring-$k | sed 's/.*"nodes":\["[^"]*","\([^"]*\)".*/\1/')
   off=$(boards "power off $dead")
   until_true 20 heard || { cat "$W/events"; fail "no spare, or not ready again"; }
