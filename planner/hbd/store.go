@@ -140,7 +140,13 @@ func (p *placement) storedNode(key string) (*node, error) {
 
 // CheckStored says what is wrong with the rings of a store, if anything.
 func (p *placement) CheckStored() error {
-	for _, r := range p.rings {
+	for i, r := range p.rings {
+		switch { // other keys than ours, or other content
+		case i > 0 && r.id <= p.rings[i-1].id:
+			return fmt.Errorf("store: ring %d stands after ring %d", r.id, p.rings[i-1].id)
+		case len(r.nodes) == 0:
+			return fmt.Errorf("store: ring %d has no nodes", r.id)
+		}
 		if err := p.order.Check(r.nodes); err != nil {
 			return fmt.Errorf("store: ring %d: %w", r.id, err)
 		}
