@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/planner/audit"
 	"ringlight/planner/journal"
 	"ringlight/proto"
 )
@@ -28,6 +29,9 @@ type act struct {
 	corr   proto.Corr
 	at     time.Duration
 	answer []byte
+
+	who, what string // for the audit
+	sealed    bool
 }
 
 // acts reports whether a request changes something; a part that is offered does not
@@ -54,8 +58,9 @@ func untimely(q *proto.OpRequest, pk *proto.Packet, term proto.Term, beat uint64
 }
 
 // repeated answers an act that was done already as it was then; one that waits
-// is answered when it is done. Any other is remembered.
-func (l *actList) repeated(j *journal.Journal, client string, q *proto.OpRequest) bool {
+// is answered when it is done. Any other is remembered, and written down before it is
+// done.
+func (l *actList) repeated(j *journal.Journal, client string, q *proto.OpRequest, pk *proto.Packet) bool {
 	*l = slices.DeleteFunc(*l, func(a act) bool { return j.Now > a.at+actMemory })
 	if a := l.find(client, q.Corr); a != nil {
 		if a.answer != nil {
@@ -66,7 +71,9 @@ func (l *actList) repeated(j *journal.Journal, client string, q *proto.OpRequest
 	if len(*l) == maxActs {
 		*l = slices.Delete(*l, 0, 1)
 	}
-	*l = append(*l, act{client: client, corr: q.Corr, at: j.Now})
+	e := asked(audit.Act, client, q, pk)
+	*l = append(*l, act{client: client, corr: q.Corr, at: j.Now, who: e.Who, what: e.What, sealed: e.Sealed})
+	j.Persist(j.Audit(e)...)
 	return false
 }
 

@@ -119,6 +119,7 @@ func (b *alarmBook) update() {
 		s.SinceMillis = b.j.Wall
 		b.stands(s, 0, 0)
 	}
+	b.audit()
 	for id, a := range b.standing { // any order: each by itself
 		if a.look != b.look {
 			delete(b.standing, id)

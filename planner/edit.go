@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"ringlight/planner/audit"
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
 	"ringlight/planner/journal"
@@ -245,7 +247,8 @@ func (e *edits) commit(x *edit) {
 	e.layouts = e.layouts[max(0, len(e.layouts)-maxLayouts):]
 	records := append([]Record{{Key: keyFabric, Value: x.to.Encode()}, journal.Encode(keyLayouts, e.layouts)}, hbd.Refit(p.rings, x.to, x.ends)...)
 	p.fab, p.j.Layout = x.to, layoutOf(x.to)
-	p.j.Persist(records...)
+	what := audit.Record{Kind: audit.Decision, What: "the fabric is edited: " + strings.Join(x.status.Changes, "; "), Corr: hex.EncodeToString(x.corr[:])}
+	p.j.Persist(append(records, p.j.Audit(what)...)...)
 	who := ""
 	if x.author != "" {
 		who = " by " + x.author

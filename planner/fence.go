@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"ringlight/planner/audit"
 	"ringlight/planner/journal"
 	"ringlight/proto"
 )
@@ -181,8 +182,9 @@ func (p *Planner) listened() {
 		return
 	}
 	p.become(raising)
-	p.raise = p.j.Persist(append([]Record{{Key: keyTerm, Value: strconv.AppendUint(nil, uint64(p.seenTerm+1), 10)},
-		{Key: keyLife, Value: strconv.AppendUint(nil, p.j.Life, 10)}}, p.first...)...)
+	begins := p.j.Audit(audit.Record{Kind: audit.Start, Term: uint64(p.seenTerm + 1), What: fmt.Sprintf("term %d begins", p.seenTerm+1), Why: p.j.Chain.Damage()})
+	p.raise = p.j.Persist(slices.Concat([]Record{{Key: keyTerm, Value: strconv.AppendUint(nil, uint64(p.seenTerm+1), 10)},
+		{Key: keyLife, Value: strconv.AppendUint(nil, p.j.Life, 10)}}, p.first, begins)...)
 	p.first = nil
 }
 

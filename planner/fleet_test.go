@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
 	"ringlight/proto"
 )
 
@@ -114,7 +115,9 @@ func (w *fleet) carry() {
 				w.trace(fmt.Sprintf("held: persist %s", keys(a.Records)))
 				break
 			}
-			w.trace("persist " + keys(a.Records))
+			if what := keys(a.Records); what != "" {
+				w.trace("persist " + what)
+			}
 			w.write(a.Records)
 			w.step(Event{Kind: Persisted, Persist: a.Persist})
 		case Log:
@@ -141,7 +144,7 @@ func keys(records []Record) string {
 		if r.Value == nil {
 			kind = "-" + kind
 		}
-		if !slices.Contains(kinds, kind) {
+		if kind != journal.KeyAudit && !slices.Contains(kinds, kind) { // the chain goes along, and has tests of its own
 			kinds = append(kinds, kind)
 		}
 	}

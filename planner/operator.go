@@ -53,7 +53,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		return
 	}
 	if pk.Denied != "" {
-		deny(p, client, &q, pk.Denied)
+		deny(p, client, &q, pk)
 		return
 	}
 	if pk.By != "" {
@@ -65,11 +65,12 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 	if acts(&q) {
 		if err := untimely(&q, pk, p.j.Term, p.beat); err != nil {
 			p.refuse(-1, err)
+			refused(p, client, &q, pk, err)
 			r.Refuse(err)
 			p.reply(client, &r)
 			return
 		}
-		if p.acts.repeated(p.j, client, &q) {
+		if p.acts.repeated(p.j, client, &q, pk) {
 			return
 		}
 	}
@@ -114,6 +115,8 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		r.Refuse(p.jobs.Put(q.Name, string(q.Text)))
 	case proto.NounRelease:
 		r.Refuse(p.jobs.Drop(q.Name))
+	case proto.NounAudit:
+		auditPage(p, &q, &r)
 	case proto.NounEvents:
 		p.j.EventsPage(&q, &r)
 	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest:
@@ -124,18 +127,6 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		p.onCircuits(&q, &r)
 	}
 	p.reply(client, &r)
-}
-
-// deny answers who may not ask. It is no act's answer, though it may bear the number
-// of one.
-func deny(p *Planner, client string, q *proto.OpRequest, why string) {
-	refused := &proto.Error{Code: proto.Denied, Field: "seal", Limit: "a key with the right to ask this", Reason: why}
-	p.refuse(-1, refused)
-	r := proto.OpReply{Version: proto.Version, Corr: q.Corr}
-	r.Refuse(refused)
-	if payload, err := proto.Encode(&r); err == nil {
-		p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, payload)
-	}
 }
 
 // answerIdle is the word of a planner that is not in service: one that is
@@ -333,6 +324,7 @@ func (p *Planner) reply(client string, r *proto.OpReply) {
 		if err == nil {
 			if a := p.acts.find(client, r.Corr); a != nil {
 				a.answer = payload
+				p.j.Persist(p.j.Audit(answered(a, r))...)
 			}
 			p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, payload)
 			return

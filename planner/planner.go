@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"strings"
 	"time"
 
 	"ringlight/planner/core"
@@ -128,12 +129,13 @@ type Planner struct {
 	claimUntil time.Duration
 	replaced   string // who was
 
-	asks    []ask
-	acts    actList
-	alarms  alarmBook
-	edits   edits
-	rollout *rollout.Rollout
-	host    string
+	asks     []ask
+	acts     actList
+	refusals refusals
+	alarms   alarmBook
+	edits    edits
+	rollout  *rollout.Rollout
+	host     string
 
 	election election
 
@@ -157,6 +159,7 @@ func New(cfg Config) *Planner {
 	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
 	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
 	p.j.Term, p.uncached = cfg.Term, cfg.Uncached // the term is not ours yet
+	p.j.Self = strings.TrimSpace("planner " + p.host)
 	p.rings = hbd.New(cfg.Fabric, p.j, above{p})
 	if cfg.Fabric.Core != nil {
 		p.core = core.New(cfg.Fabric.Core, p.j, above{p})

@@ -74,6 +74,9 @@ func (p *Planner) restore(st State) error {
 	if err := errors.Join(err, journal.CheckCount(keyTerm, term)); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
+	if raw := st.Get(journal.KeyAudit); raw != nil {
+		p.j.Chain.RestoreHead(raw)
+	}
 	if err := p.rings.RestoreHead(st); err != nil {
 		return err
 	}
@@ -104,6 +107,8 @@ func (p *Planner) restoreRecord(prefix, rest string, raw []byte) error {
 	switch {
 	case prefix == journal.PrefixLog:
 		return p.j.Restore(rest, raw)
+	case prefix == journal.PrefixAudit:
+		p.j.Chain.Restore(raw)
 	case prefix == prefixAck:
 		return p.alarms.restore(rest, raw)
 	case prefix == journal.PrefixSeen:

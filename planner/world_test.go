@@ -47,13 +47,18 @@ func newWorld(t testing.TB, f *fabric.Fabric) world {
 		rng: rand.New(rand.NewPCG(1, 2)), trace: func(string) {}}
 }
 
-// boot makes a planner from the store.
-func (w *world) boot() {
-	var st State
+// state is the store as a planner reads it.
+func (w *world) state() (st State) {
 	for k, v := range w.store { // any order: sorted below
 		st = append(st, Record{Key: k, Value: v})
 	}
 	slices.SortFunc(st, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
+	return st
+}
+
+// boot makes a planner from the store.
+func (w *world) boot() {
+	st := w.state()
 	w.life++
 	f := w.fab
 	if w.first != nil { // the fabric of the world is what there is, this what is planned for at first

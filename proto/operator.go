@@ -45,6 +45,7 @@ const (
 	NounRolloutStatus // how it stands
 	NounSubmit        // Name is a job's, Text its wish as JSON: rings are found for it
 	NounRelease       // Name is a job's: its rings are given back
+	NounAudit         // the audit chain, a line a record from place Page on, its head last
 )
 
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
@@ -277,7 +278,7 @@ type OpReply struct {
 	Tables   []RoutingTable  `cbor:"17,keyasint,omitempty"`
 	Status   *Status         `cbor:"18,keyasint,omitempty"`
 	Alarms   []AlarmStatus   `cbor:"19,keyasint,omitempty"`
-	Text     Part            `cbor:"20,keyasint,omitempty" max:"49152"` // of NounDescription
+	Text     Part            `cbor:"20,keyasint,omitempty" max:"49152"` // of NounDescription and NounAudit
 	Edit     *EditStatus     `cbor:"21,keyasint,omitempty"`
 	Trace    []TraceMark     `cbor:"22,keyasint,omitempty"`
 	Rollout  *RolloutStatus  `cbor:"23,keyasint,omitempty"`

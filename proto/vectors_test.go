@@ -189,6 +189,7 @@ func goldens() []struct {
 		{"how a roll-out stands", OpReply{Version: Version, Corr: testCorr, Next: 3, Rollout: &RolloutStatus{State: RolloutStopped, Software: "v2", Author: "alice", SinceMillis: 1_700_000_000_000,
 			Reason: "node 19 runs v1, was to run v2", Node: new(NodeID), Wave: 2, Nodes: 64, Current: 11, Back: 10, UnderWay: []RolloutNode{{Node: 7, Why: "told, not back yet", ByHand: true}},
 			Waves: []RolloutWave{{Wave: 3, Size: 10, Nodes: []NodeID{1, 6}}}, Left: []RolloutNode{{Node: 9, Why: "agent offline"}}, LeftTotal: 1, Waiting: "ring 3 is degraded"}}},
+		{"the audit chain", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounAudit, Bundle: -1, Page: 300}},
 	}
 }
 

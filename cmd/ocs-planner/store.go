@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
 	"ringlight/cmd/cli"
+	"ringlight/planner"
 	"ringlight/planner/server"
 	"ringlight/planner/server/etcd"
 )
@@ -23,7 +25,8 @@ func storeCommand(ctx context.Context, args []string, t cli.Terminal) error {
 	asJSON := fs.Bool("json", false, "print JSON")
 	words, err := cli.Parse(fs, args, `export writes what the store holds as lines of JSON, to stdout without a FILE;
 import makes a new store of that; copy makes one of another store, each
-bolt:FILE or etcd:URL,URL; check says what a store holds. A copy has the same
+bolt:FILE or etcd:URL,URL; check says what a store holds; audit writes its audit
+chain, for ocsctl audit verify. A copy has the same
 sha256. The file of a planner that runs is its alone: stop it first, no light
 depends on it. A store in etcd is refused in another cluster than its own; adopt
 makes one that was restored there on purpose the new cluster's.
@@ -33,15 +36,15 @@ example: ocs-planner store copy bolt:planner.db etcd:http://127.0.0.1:2379`)
 	if err != nil {
 		return err
 	}
-	least := map[string][2]int{"export": {0, 1}, "import": {0, 1}, "check": {0, 0}, "copy": {2, 2}, "adopt": {0, 0}}
+	least := map[string][2]int{"export": {0, 1}, "import": {0, 1}, "check": {0, 0}, "copy": {2, 2}, "adopt": {0, 0}, "audit": {0, 0}}
 	if len(words) == 0 || len(words)-1 < least[words[0]][0] || len(words)-1 > least[words[0]][1] {
-		return cli.Usage("store", "export [FILE], import [FILE], copy FROM TO, check or adopt", "%d words", len(words))
+		return cli.Usage("store", "export [FILE], import [FILE], copy FROM TO, check, audit or adopt", "%d words", len(words))
 	}
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
 	head, err := store(ctx, words, &c, t)
 	switch {
-	case err != nil || words[0] == "export" && len(words) == 1:
+	case err != nil || words[0] == "audit" || words[0] == "export" && len(words) == 1:
 		return err
 	case *asJSON:
 		return cli.PrintJSON(t.Out, head)
@@ -58,6 +61,12 @@ func store(ctx context.Context, words []string, c *Config, t cli.Terminal) (none
 	switch words[0] {
 	case "check":
 		return server.CheckStore(ctx, p.at())
+	case "audit":
+		st, err := p.at().Read(ctx)
+		if err == nil {
+			_, err = io.WriteString(t.Out, planner.AuditOf(st))
+		}
+		return none, err
 	case "adopt":
 		if p.etcd == nil {
 			return none, cli.Usage("store", "etcd:URL,URL", "a file is of no cluster")
@@ -92,7 +101,7 @@ func store(ctx context.Context, words []string, c *Config, t cli.Terminal) (none
 		}
 		return server.ImportStore(ctx, in, p.at())
 	}
-	return none, cli.Usage("store", "export, import, copy, check or adopt", "%q", words[0])
+	return none, cli.Usage("store", "export, import, copy, check, audit or adopt", "%q", words[0])
 }
 
 func export(ctx context.Context, file []string, from server.Place, t cli.Terminal) (head server.StoreHead, err error) {

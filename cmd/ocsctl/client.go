@@ -230,6 +230,9 @@ func (c *clientFlags) with(ctx context.Context, ask func(*client) error) error {
 
 // one asks one question, in which nodes may stand that were told by name.
 func (c *clientFlags) one(ctx context.Context, q *proto.OpRequest) (r *proto.OpReply, err error) {
+	if q.Author == "" && q.Needs() > proto.RoleView {
+		q.Author = c.author()
+	}
 	err = c.with(ctx, func(cl *client) error {
 		r, err = cl.Ask(ctx, *q)
 		return err

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"ringlight/planner/audit"
 	"ringlight/proto"
 )
 
@@ -59,6 +60,8 @@ type Taken struct {
 // Journal keeps the last MaxEntries entries, and those not yet in the store.
 type Journal struct {
 	Outbox
+	Chain   audit.Chain
+	Self    string  // this planner in the chain
 	entries []Entry // a ring buffer once full
 	first   int     // index of the oldest
 	last    uint64  // number of the newest

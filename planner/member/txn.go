@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"ringlight/planner/audit"
 	"ringlight/planner/journal"
 	"ringlight/proto"
 	"ringlight/proto/metric"
@@ -238,10 +239,16 @@ func (x *Txn) Drop() {
 // Decide puts the decision into the store; only then it is one.
 func (x *Txn) Decide(records []journal.Record) {
 	x.become(Deciding)
-	x.persist = x.t.j.Persist(records...)
+	text := ""
 	if c := x.t.courses.find(x.Gen); c != nil {
-		c.decided = x.t.j.Now
+		c.decided, text = x.t.j.Now, c.Text
 	}
+	noun := "node"
+	if len(x.Parts) > 0 && x.Parts[0].Device.ID.IsSwitch() {
+		noun = "switch"
+	}
+	what := fmt.Sprintf("generation %d for %s", x.Gen, proto.Count(len(x.Parts), noun))
+	x.persist = x.t.j.Persist(append(records, x.t.j.Audit(audit.Record{Kind: audit.Decision, What: what, Why: text, Generation: uint64(x.Gen)})...)...)
 }
 
 // Persisted: the decision is on disk.

@@ -239,6 +239,7 @@ type server struct {
 	memory   memory
 	stored   chan error     // of the transaction under way; nil: none is
 	storing  time.Time      // when it began
+	head     string         // of the audit chain after it, "" where it does not change
 	again    *time.Duration // when the word came that the planner is told again; nil: it is not
 	stale    bool           // others have written since the planner was made
 	drawAt   time.Duration  // when it may be made anew
@@ -367,6 +368,7 @@ func (s *server) settle() {
 		return
 	}
 	stored, began := make(chan error, 1), time.Now()
+	s.head = planner.HeadOf(records)
 	s.stored, s.storing = stored, began
 	go func() { stored <- s.store.Commit(records) }()
 }
@@ -381,6 +383,7 @@ func (s *server) done(err error) error {
 		return err // a planner that cannot remember must not decide
 	}
 	s.meters.commits.Observe(time.Since(s.storing).Microseconds())
+	s.tellHead()
 	if st, _ := s.store.Standing(); st.Reign == s.standing.Reign {
 		s.standing.Batches, s.host.Batches = st.Batches, st.Batches
 	}
@@ -418,33 +421,4 @@ func (s *server) Send(p proto.Packet) {
 	if s.unsent++; s.unsent&(s.unsent-1) == 0 { // at 1, 2, 4, 8 ...
 		s.cfg.Log.Warn("message not sent", "topic", p.Topic, "reason", err, "so far", s.unsent)
 	}
-}
-
-var levels = [...]slog.Level{planner.Info: slog.LevelInfo, planner.Warn: slog.LevelWarn, planner.Error: slog.LevelError}
-
-// Log writes a line of the planner's.
-func (s *server) Log(l *planner.Line) {
-	attrs := make([]slog.Attr, 0, 7)
-	if l.Rule != "" {
-		attrs = append(attrs, slog.String("rule", l.Rule))
-	}
-	if l.Node >= 0 {
-		attrs = append(attrs, slog.Int64("node", l.Node))
-	}
-	if l.Ring != 0 {
-		attrs = append(attrs, slog.Uint64("ring", uint64(l.Ring)))
-	}
-	if l.Generation != 0 {
-		attrs = append(attrs, slog.Uint64("generation", uint64(l.Generation)))
-	}
-	if l.Term != 0 {
-		attrs = append(attrs, slog.Uint64("term", uint64(l.Term)))
-	}
-	if l.Corr != (proto.Corr{}) {
-		attrs = append(attrs, slog.String("corr", fmt.Sprintf("%x", l.Corr[:])))
-	}
-	if l.Text != "" {
-		attrs = append(attrs, slog.String("text", l.Text))
-	}
-	s.cfg.Log.LogAttrs(context.Background(), levels[l.Level], l.Message, attrs...)
 }

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/audit"
+	"ringlight/proto"
+)
+
+const auditHelp = `list shows what operators asked for, what came of it, and what the planner
+decided that changes light, from the audit chain: each record holds the hash of
+the one before. verify holds the whole chain against its hashes, and against
+-known, a newest record that was kept elsewhere; without that nobody finds out
+who writes the whole store anew. The planner's log has the newest record after
+each change, too. FILE, - for stdin: what list -raw or ocs-planner store audit
+wrote. The last 65536 records are kept. Who is not marked * said so himself.
+
+  ocsctl audit list -who alice -since 24h
+  ocsctl audit verify -known 812:9f2c...e1
+`
+
+// errAudit is what verify ends with when the chain is not as it was written.
+var errAudit = errors.New("the audit chain is not as it was written")
+
+// auditFilter chooses of the records.
+type auditFilter struct {
+	who, what, kind *string
+	since           *time.Duration
+}
+
+func (f *auditFilter) passes(r *audit.Record, now time.Time) bool {
+	return strings.Contains(r.Who, *f.who) && strings.Contains(r.What, *f.what) && (*f.kind == "" || string(r.Kind) == *f.kind) &&
+		(*f.since == 0 || time.UnixMilli(int64(r.AtMillis)).After(now.Add(-*f.since)))
+}
+
+func (f *auditFilter) check() error {
+	switch audit.Kind(*f.kind) {
+	case "", audit.Start, audit.Act, audit.Answer, audit.Refused, audit.Decision:
+	default:
+		return wrongUsage("kind", "start, act, answer, refused or decision", "%q", *f.kind)
+	}
+	if *f.since < 0 {
+		return wrongUsage("since", "a time ago, 24h", "%v", *f.since)
+	}
+	return nil
+}
+
+func auditNoun(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	fs := cli.NewFlags("audit")
+	f := auditFilter{fs.String("who", "", "list: only what this `NAME` did"), fs.String("what", "", "list: only with this `TEXT` in what was done"),
+		fs.String("kind", "", "list: only this `KIND`: start, act, answer, refused, decision"), fs.Duration("since", 0, "list: only of the last `TIME`")}
+	raw := fs.Bool("raw", false, "list: the lines as they are kept, all of them, for verify")
+	known := fs.String("known", "", "verify: `NUMBER:SHA256` of a newest record that was kept elsewhere")
+	words, err := c.read(fs, args, auditHelp)
+	if err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		words = []string{"list"}
+	}
+	var end *audit.Head
+	if *known != "" {
+		h, err := audit.ParseHead(*known)
+		if err != nil {
+			return wrongUsage("known", "NUMBER:SHA256, as verify prints it", "%q", cli.Clip(*known))
+		}
+		end = &h
+	}
+	switch verify := words[0] == "verify"; {
+	case words[0] != "list" && !verify || len(words) > 2 || len(words) == 2 && !verify:
+		return wrongUsage("audit", "list, or verify [FILE]", "%q", cli.Clip(strings.Join(words, " ")))
+	case verify && (*raw || *f.who+*f.what+*f.kind != "" || *f.since != 0):
+		return wrongUsage("audit", "-known alone with verify", "flags of list")
+	case !verify && end != nil:
+		return wrongUsage("known", "with verify", "with list")
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	text, err := c.auditText(ctx, words[1:])
+	if err != nil {
+		return err
+	}
+	switch {
+	case words[0] == "verify":
+		return c.auditVerify(out, text, end)
+	case *raw:
+		_, err := io.WriteString(out, text)
+		return err
+	}
+	_, all, _ := audit.Parse(text)
+	kept := []audit.Record{}
+	for i := range all {
+		if f.passes(&all[i], time.Now()) {
+			kept = append(kept, all[i])
+		}
+	}
+	return c.print(out, map[string][]audit.Record{"records": kept}, func() error { return printAudit(out, kept) })
+}
+
+// maxAuditFile bounds a chain in a file. chosen: as many records as are kept, of the
+// longest that there are.
+const maxAuditFile = 256 << 20
+
+// auditText reads the chain: of a file, or of the planner.
+func (c *clientFlags) auditText(ctx context.Context, file []string) (string, error) {
+	if len(file) == 0 {
+		var text strings.Builder
+		err := c.with(ctx, func(cl *client) error {
+			return cl.Pages(ctx, proto.OpRequest{Noun: proto.NounAudit, Bundle: -1}, func(r *proto.OpReply) { text.WriteString(string(r.Text)) })
+		})
+		return text.String(), err
+	}
+	in := io.Reader(os.Stdin)
+	if file[0] != "-" {
+		f, err := os.Open(file[0])
+		if err != nil {
+			return "", cli.Usage("audit", "a readable file", "%w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	raw, err := io.ReadAll(io.LimitReader(in, maxAuditFile+1))
+	if err == nil && len(raw) > maxAuditFile {
+		err = cli.Usage("audit", "at most 256 MiB", "more")
+	}
+	return string(raw), err
+}
+
+// auditJSON is the form that scripts rely on.
+type auditJSON struct {
+	Whole    bool        `json:"whole"`
+	Records  int         `json:"records"`
+	Newest   *audit.Head `json:"newest"`
+	Problems []string    `json:"problems"`
+}
+
+func (c *clientFlags) auditVerify(out io.Writer, text string, known *audit.Head) error {
+	lines, _, head := audit.Parse(text)
+	problems := audit.Verify(lines, head, known)
+	said := auditJSON{Whole: len(problems) == 0, Records: len(lines), Newest: head, Problems: append([]string{}, problems...)}
+	err := c.print(out, said, func() error {
+		for _, p := range problems {
+			fmt.Fprintln(out, p)
+		}
+		if len(problems) > 0 {
+			return nil
+		}
+		if head == nil {
+			_, err := fmt.Fprintln(out, "no records yet")
+			return err
+		}
+		_, err := fmt.Fprintf(out, "%s, each as it was written; keep this elsewhere, for -known:\n%s\n", proto.Count(len(lines), "record"), head)
+		return err
+	})
+	if err == nil && len(problems) > 0 {
+		err = errAudit
+	}
+	return err
+}
+
+func printAudit(out io.Writer, all []audit.Record) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "no records")
+		return err
+	}
+	return table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "NUMBER\tWHEN\tWHO\tWHAT")
+		for i := range all {
+			r := &all[i]
+			who, text := r.Who, r.What
+			if r.Sealed {
+				who += " *"
+			}
+			if r.Result != "" {
+				text += ": " + cmp.Or(r.Reason, r.Result)
+			}
+			if r.Why != "" {
+				text += " (" + r.Why + ")"
+			}
+			if r.Skipped > 0 {
+				text += fmt.Sprintf(" [%d refusals more before]", r.Skipped)
+			}
+			if r.Kind == audit.Act || r.Kind == audit.Refused {
+				text = "asks: " + text
+			}
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", r.Seq, when(r.AtMillis), who, text)
+		}
+	})
+}

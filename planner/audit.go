@@ -1,0 +1,174 @@
+package planner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"ringlight/planner/audit"
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// What operators do, as the audit chain has it.
+
+// Bounds of the records of refusals, so that who asks often does not push out what
+// others did: those between are counted. chosen: a person sees every one of his own.
+const (
+	refusalsAtOnce = 32
+	refusalEvery   = 10 * time.Second
+)
+
+type refusals struct {
+	used    int
+	since   time.Duration
+	skipped uint64
+}
+
+func (r *refusals) room(now time.Duration) bool {
+	if n := int((now - r.since) / refusalEvery); n > 0 {
+		r.used, r.since = max(0, r.used-n), now
+	}
+	if r.used == refusalsAtOnce {
+		r.skipped++
+		return false
+	}
+	r.used++
+	return true
+}
+
+// asked is what a record says of a request.
+func asked(kind audit.Kind, client string, q *proto.OpRequest, pk *proto.Packet) audit.Record {
+	raw := pk.Payload
+	if pk.Sealed != nil {
+		raw = pk.Sealed
+	}
+	sum := sha256.Sum256(raw)
+	who := q.Author
+	if pk.By != "" {
+		who = pk.By
+	}
+	if who == "" {
+		who = client
+	}
+	return audit.Record{Kind: kind, Who: proto.Clip(who), Sealed: pk.By != "", What: describe(q), Why: q.Reason,
+		Corr: hex.EncodeToString(q.Corr[:]), Message: hex.EncodeToString(sum[:])}
+}
+
+// describe says in words what an act asks for.
+func describe(q *proto.OpRequest) string {
+	place := fmt.Sprintf("node %d", q.Node)
+	if q.Node.IsSwitch() {
+		place = fmt.Sprintf("switch %d", q.Node-proto.FirstSwitch)
+	}
+	text := strings.ReplaceAll(q.Noun.String(), "_", " ")
+	switch q.Noun {
+	case proto.NounDrain, proto.NounUndrain, proto.NounHostFault, proto.NounHostOK, proto.NounClear:
+		text += " " + place
+	case proto.NounRequest:
+		text = fmt.Sprintf("%s of the %s side of %s", q.Request, q.Side, place)
+		if q.Peer != nil {
+			text += fmt.Sprintf(" to node %d", *q.Peer)
+		}
+	case proto.NounAck:
+		text += " " + q.Alarm
+	case proto.NounApply:
+		text += " " + proto.Count(len(q.Jobs), "job")
+	case proto.NounFlip:
+		text += fmt.Sprintf(" job %d", q.Job)
+	case proto.NounEdit:
+		if q.Plan != nil {
+			text += fmt.Sprintf(" to description %x", *q.Plan)
+		}
+		if len(q.Rings) > 0 {
+			text += fmt.Sprintf(", rings %v may end", q.Rings)
+		}
+	case proto.NounRollout:
+		text += " " + q.Software
+	case proto.NounSubmit, proto.NounRelease:
+		text += " job " + q.Name
+	}
+	return text
+}
+
+// answered is what an act came to.
+func answered(a *act, r *proto.OpReply) audit.Record {
+	e := audit.Record{Kind: audit.Answer, Who: a.who, Sealed: a.sealed, What: a.what, Result: r.Code.String(), Corr: hex.EncodeToString(r.Corr[:])}
+	switch {
+	case r.Code != proto.OK:
+		e.Reason = (&proto.Error{Code: r.Code, Field: r.Field, Limit: r.Limit, Reason: r.Reason}).Error()
+	case r.Cost != nil:
+		e.Reason = fmt.Sprintf("%s, %s, %d GPUs fewer, %d us dark at most", proto.Count(len(r.Cost.Rings), "ring"), proto.Count(int(r.Cost.Links), "link"), r.Cost.GPUs, r.Cost.DarkMicros)
+	case r.Edit != nil && len(r.Edit.Refused) > 0:
+		e.Result, e.Reason = "refused", strings.Join(r.Edit.Refused, "; ")
+	}
+	return e
+}
+
+// deny answers who may not ask. It is no act's answer, though it may bear the number
+// of one.
+func deny(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet) {
+	denied := &proto.Error{Code: proto.Denied, Field: "seal", Limit: "a key with the right to ask this", Reason: pk.Denied}
+	p.refuse(-1, denied)
+	refused(p, client, q, pk, denied)
+	r := proto.OpReply{Version: proto.Version, Corr: q.Corr}
+	r.Refuse(denied)
+	if payload, err := proto.Encode(&r); err == nil {
+		p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, payload)
+	}
+}
+
+// refused writes down who was not let ask for a change.
+func refused(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet, why *proto.Error) {
+	if !acts(q) || p.j.Mute || !p.refusals.room(p.j.Now) {
+		return
+	}
+	e := asked(audit.Refused, client, q, pk)
+	e.Result, e.Reason, e.Skipped = why.Code.String(), why.Error(), p.refusals.skipped
+	p.refusals.skipped = 0
+	p.j.Persist(p.j.Audit(e)...)
+}
+
+// auditPage gives the chain as it is stored.
+func auditPage(p *Planner, q *proto.OpRequest, r *proto.OpReply) {
+	text, next := p.j.Chain.Page(q.Page, proto.MaxPart)
+	r.Text, r.Next = proto.Part(text), next
+}
+
+// audit finds whether the chain that a former planner left is whole.
+func (b *alarmBook) audit() {
+	if why := b.j.Chain.Damage(); why != "" {
+		b.stands(proto.AlarmStatus{ID: "audit/damaged", SinceMillis: b.j.Wall, Severity: proto.SeverityCritical,
+			What: "the audit chain is not as it was written", Why: proto.Clip(why)}, 0, 0)
+	}
+}
+
+// HeadOf is the newest number and hash of the audit chain among records, "" where
+// there is none.
+func HeadOf(records []Record) string {
+	for i := len(records) - 1; i >= 0; i-- {
+		if records[i].Key == journal.KeyAudit {
+			if _, _, head := audit.Parse(string(records[i].Value)); head != nil {
+				return head.String()
+			}
+		}
+	}
+	return ""
+}
+
+// AuditOf gives the audit chain of a store, a line a record, its head last.
+func AuditOf(st State) string {
+	var c audit.Chain
+	for _, r := range st {
+		if strings.HasPrefix(r.Key, journal.PrefixAudit) {
+			c.Restore(r.Value)
+		}
+	}
+	if raw := st.Get(journal.KeyAudit); raw != nil {
+		c.RestoreHead(raw)
+	}
+	text, _ := c.Page(0, int(^uint(0)>>1))
+	return text
+}
