@@ -252,6 +252,10 @@ bench-sealed: build ## the same with all messages sealed, the stranger with a no
 	@echo "planted defect: seals are looked at and not enforced"
 	@if SEAL=warn SCALE=0.005 .ci/hostile.sh; then echo "not noticed"; exit 1; else echo "noticed"; fi
 
+.PHONY: bench-seal
+bench-seal: ## what seals cost: sign and verify on amd64, arm64 and arm (user-mode QEMU) as ratios, bytes of a state, 10,000 of them, a start
+	@.ci/seal.sh
+
 .PHONY: bench-cose
 bench-cose: ## sealed messages against veraison/go-cose, byte for byte (a module of its own: fetched, or skipped)
 	@if (cd bridge/cose && $(GO) mod download) 2>/dev/null; then cd bridge/cose && $(GO) test -count=1 .; else echo "skipped: go-cose cannot be had here; its vectors are in proto/seal/testdata"; fi

@@ -107,20 +107,3 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkSign(b *testing.B) {
-	key, payload := keyOf(1), make([]byte, 95)
-	for b.Loop() {
-		Sign(key, "ocs/v1/f1/n/7/desired", payload)
-	}
-}
-
-func BenchmarkVerify(b *testing.B) {
-	key := keyOf(1)
-	sealed, pub := Sign(key, "ocs/v1/f1/n/7/desired", make([]byte, 95)), public(key)
-	for b.Loop() {
-		if s, _, err := Open(sealed); err != nil || !s.By(pub, "ocs/v1/f1/n/7/desired") {
-			b.Fatal(err)
-		}
-	}
-}
