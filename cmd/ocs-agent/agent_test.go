@@ -64,7 +64,7 @@ func TestConfigurationErrorsNameTheirKeys(t *testing.T) {
 		"values": {`{"fabric":"F 1","broker":"http://x","cert":"c","state":"","health_ms":-1,"log_level":"loud",
 			"board":{"kind":"tin","gpus":1,"bundles":9,"modules":0}}`,
 			[]string{"fabric:", "broker:", "cert:", "state:", "health_ms:", "log_level:", "board.kind:", "board.gpus:", "board.bundles:", "board.modules:"}},
-		"switch":            {`{"board":{"ports":321,"factory":"f"}}`, []string{"board.ports:"}},
+		"switch":            {`{"board":{"ports":577,"factory":"f"}}`, []string{"board.ports:"}},
 		"real switch":       {`{"board":{"kind":"linux","ports":32}}`, []string{"board.factory:"}},
 		"scpi of a node":    {`{"scpi":"127.0.0.1:5025"}`, []string{"scpi:"}},
 		"scpi to the world": {`{"scpi":"0.0.0.0:5025","board":{"ports":8}}`, []string{"scpi:"}},
