@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -168,5 +169,57 @@ func TestDamagedCircuitRecordsAreRefused(t *testing.T) {
 	}
 	if _, err := Start(State{{Key: "deck/000000", Value: []byte(`{"links":[]}`)}}, fabric.Default(), 77); err == nil {
 		t.Error("circuits in a fabric without a core: accepted")
+	}
+}
+
+// Goal: what the loss of a switch takes is what its mirrors carry, and the status says
+// so. Method: jobs on cores of both wirings, one small enough to be on few switches;
+// links and jobs are counted from the light of each switch by itself.
+func TestStatusTellsWhatASwitchCarries(t *testing.T) {
+	for _, wiring := range []fabric.Wiring{fabric.Interleaved, fabric.Uniform} {
+		core := smallCore()
+		core.Wiring = wiring
+		w := startedWorld(t, core)
+		if r := w.ask(proto.OpRequest{Noun: proto.NounStatus}); r.Status == nil || len(r.Status.Breaks) != 0 {
+			t.Errorf("%s: without jobs: %+v", wiring, r.Status)
+		}
+		if r := w.apply(spec(1, 20, 4, 2), spec(2, 24, 4, 4), spec(3, 10, 2, 1)); r.Code != proto.OK || !w.quiet(10*time.Second) {
+			t.Fatalf("%+v, %s", r, w.show())
+		}
+		ways := map[fabric.Wiring]int{fabric.Interleaved: 1, fabric.Uniform: 2}[wiring] // circuits of a link in one switch
+		everywhere := map[proto.JobID]int{}
+		for s := range w.switches {
+			for _, x := range w.switches[s].light {
+				everywhere[x.job]++
+			}
+		}
+		most, want := 0, map[string]proto.Break{}
+		for s := range w.switches {
+			b, of := proto.Break{Lose: fmt.Sprintf("switch %d", s)}, map[proto.JobID]int{}
+			for _, x := range w.switches[s].light {
+				of[x.job]++
+			}
+			for id, n := range of {
+				b.Links += uint32(n / ways)
+				b.Jobs++
+				if 2*n/ways == everywhere[id] {
+					b.Down++
+				}
+			}
+			if b.Links > 0 {
+				want[b.Lose] = b
+			}
+			most = max(most, int(b.Down)*1000+int(b.Links))
+		}
+		got := w.ask(proto.OpRequest{Noun: proto.NounStatus}).Status.Breaks
+		if len(got) != min(len(want), maxBreaks) || len(got) == 0 {
+			t.Fatalf("%s: %d of %d switches: %+v", wiring, len(got), len(want), got)
+		}
+		for i, b := range got {
+			if b != want[b.Lose] || i == 0 && int(b.Down)*1000+int(b.Links) != most {
+				t.Errorf("%s: %+v, want %+v, the worst first", wiring, b, want[b.Lose])
+			}
+		}
+		t.Logf("%s: %+v", wiring, got)
 	}
 }

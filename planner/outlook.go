@@ -2,7 +2,8 @@ package planner
 
 import "ringlight/planner/hbd"
 
-// What breaks next, tried on a copy; see package hbd.
+// What breaks next, tried on a copy; see package hbd. Switches are counted by what they
+// carry; see package core.
 type (
 	Outlook = hbd.Outlook
 	Loss    = hbd.Loss

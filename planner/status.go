@@ -1,8 +1,11 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
+	"ringlight/planner/core"
 	"ringlight/proto"
 )
 
@@ -82,6 +85,13 @@ func (g *glances) run(p *Planner) {
 	s := p.Status()
 	for _, l := range g.ahead.Worst(maxBreaks) {
 		s.Breaks = append(s.Breaks, proto.Break{Lose: l.What(), Rings: uint32(len(l.Down)), GPUs: uint32(l.GPUs)})
+	}
+	if p.core != nil {
+		for _, l := range core.LookAhead(p.core) {
+			s.Breaks = append(s.Breaks, proto.Break{Lose: l.What(), Links: uint32(l.Links), Jobs: uint32(l.Jobs), Down: uint32(l.Down)})
+		}
+		slices.SortStableFunc(s.Breaks, func(a, b proto.Break) int { return cmp.Compare(b.Rings+b.Down, a.Rings+a.Down) })
+		s.Breaks = s.Breaks[:min(len(s.Breaks), maxBreaks)]
 	}
 	asked := g.asked
 	*g = glances{}

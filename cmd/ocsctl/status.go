@@ -84,11 +84,15 @@ type breakJSON struct {
 	Lose  string `json:"lose"`
 	Rings uint32 `json:"rings_down"`
 	GPUs  uint32 `json:"gpus_lost"`
+	// Of a switch: links of jobs that would be dark, whose, and jobs without any other.
+	Links uint32 `json:"links_dark,omitempty"`
+	Jobs  uint32 `json:"jobs,omitempty"`
+	Down  uint32 `json:"jobs_down,omitempty"`
 }
 
 const statusHelp = `Where the fabric stands, at a glance: the broker, the planner in service and
 those that stand by, nodes and rings by state, spares, links with light, alarms
-that nobody acknowledged, and what breaks next: what the loss of one more node
+that nobody acknowledged, and what breaks next: what the loss of one more node, fibre or switch
 would take down, tried on a copy. Where no planner answers it says what stands by
 what the agents said last, and what is missing, and exits 1.
 
@@ -142,7 +146,7 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	for _, b := range s.Breaks {
-		j.Breaks = append(j.Breaks, breakJSON{b.Lose, b.Rings, b.GPUs})
+		j.Breaks = append(j.Breaks, breakJSON{b.Lose, b.Rings, b.GPUs, b.Links, b.Jobs, b.Down})
 	}
 	return errors.Join(c.print(out, j, func() error { return j.text(out, s, planner) }), cli.Answered(silent))
 }
@@ -225,7 +229,7 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 		list.Row("    lose "+b.Lose, b.text())
 	}
 	if len(j.Breaks) == 0 {
-		list.Row("    nothing", "the loss of any one more node is made good")
+		list.Row("    nothing", "the loss of any one more node, fibre or switch is made good")
 	}
 	return list.Print(out)
 }
@@ -245,6 +249,13 @@ func (a *raisedJSON) line() string {
 }
 
 func (b *breakJSON) text() string {
+	if b.Links > 0 {
+		text := fmt.Sprintf("%s of %s dark until moved", proto.Count(int(b.Links), "link"), proto.Count(int(b.Jobs), "job"))
+		if b.Down > 0 {
+			text += fmt.Sprintf("; %d without any other", b.Down)
+		}
+		return text
+	}
 	if b.Rings == 0 && b.GPUs == 0 {
 		return "its ring is in pieces until the planner has mended it"
 	}
