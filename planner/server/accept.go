@@ -22,6 +22,7 @@ type accept struct {
 	log    *slog.Logger
 	over   chan struct{} // closed when no connection can come any more
 	conns  sync.Map      // of net.Conn
+	left   func(net.Conn)
 }
 
 func (a *accept) ID() string              { return "mqtt" }
@@ -43,6 +44,7 @@ func (a *accept) Serve(establish listeners.EstablishFn) {
 			}
 			_ = establish(a.ID(), conn) // its hooks have told why
 			a.conns.Delete(conn)
+			a.left(conn)
 		})
 	}
 }

@@ -102,7 +102,7 @@ func (b *Broker) serve(in net.Listener, trust func() *seal.Trust, log *slog.Logg
 	if err := b.server.AddHook(b.limits, nil); err != nil {
 		return err
 	}
-	if err := b.server.AddListener(&accept{in: in, server: b.server, log: log, over: make(chan struct{})}); err != nil {
+	if err := b.server.AddListener(&accept{in: in, server: b.server, log: log, over: make(chan struct{}), left: b.limits.left}); err != nil {
 		return err
 	}
 	return b.server.Serve()

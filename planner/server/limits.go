@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,7 +88,8 @@ type limits struct {
 	mu     sync.Mutex
 	client map[*mochi.Client]*account
 	names  map[*mochi.Client]proto.Grants // of those that are in, where there are rights
-	trust  func() *seal.Trust             // nil: everybody may do everything
+	conns  map[net.Conn]*mochi.Client
+	trust  func() *seal.Trust // nil: everybody may do everything
 	kept   retained
 }
 
@@ -102,7 +104,7 @@ type account struct {
 }
 
 func newLimits(b *Broker, trust func() *seal.Trust, log *slog.Logger) *limits {
-	return &limits{broker: b, log: log, client: map[*mochi.Client]*account{}, names: map[*mochi.Client]proto.Grants{}, trust: trust, kept: retained{sizes: map[string]int{}}}
+	return &limits{broker: b, log: log, client: map[*mochi.Client]*account{}, names: map[*mochi.Client]proto.Grants{}, conns: map[net.Conn]*mochi.Client{}, trust: trust, kept: retained{sizes: map[string]int{}}}
 }
 
 func (h *limits) ID() string { return "limits" }
@@ -142,7 +144,7 @@ func (h *limits) OnConnect(cl *mochi.Client, _ packets.Packet) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.name(cl)
-	h.client[cl] = &account{unacked: map[uint16]int64{}}
+	h.client[cl], h.conns[cl.Net.Conn] = &account{unacked: map[uint16]int64{}}, cl
 	return nil
 }
 
@@ -164,6 +166,18 @@ func (h *limits) succeed(cl *mochi.Client) {
 func (h *limits) lost(cl *mochi.Client) bool {
 	now, ok := h.broker.server.Clients.Get(cl.ID)
 	return (!ok || now != cl) && h.of(cl) != nil
+}
+
+// left: a connection is over. Of one that was refused, or that ended while it was let
+// in, the library says nothing.
+func (h *limits) left(conn net.Conn) {
+	h.mu.Lock()
+	cl := h.conns[conn]
+	delete(h.conns, conn)
+	h.mu.Unlock()
+	if cl != nil {
+		h.OnDisconnect(cl, nil, true)
+	}
 }
 
 func (h *limits) OnDisconnect(cl *mochi.Client, _ error, _ bool) {

@@ -207,6 +207,18 @@ func TestWhoIsLetIn(t *testing.T) {
 		}
 		l.Abandon()
 	}
+	h := n.broker.limits // nothing is kept of who was refused
+	for end := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
+		h.mu.Lock()
+		kept := len(h.client) + len(h.names) + len(h.conns)
+		h.mu.Unlock()
+		if kept == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d accounts of clients that are gone", kept)
+		}
+	}
 }
 
 // Goal: who is revoked is thrown out at once and does not come back, others stay; a
