@@ -17,6 +17,7 @@ ended() {
   local rc=$?
   touch "$W/go"; [ $rc = 0 ] || sleep 1 # so that no script stays
   for f in "$W"/*.pid "$W"/spool/*.pid; do [ -f "$f" ] && kill -9 "$(cat "$f")" 2>/dev/null; done
+  pkill -9 -f -- "-notes $D/notes" # it runs below its job
   kill -9 $(jobs -p) 2>/dev/null; wait 2>/dev/null
   for m in ${mounted[@]+"${mounted[@]}"}; do umount "$m" || umount -l "$m"; done
   [ $rc = 0 ] || tail -n 15 "$W"/log/{watch,planner,agents,slurmctld}.log
