@@ -67,7 +67,7 @@ func environment(ctx context.Context, args []string, t cli.Terminal) error {
 		return err
 	}
 	for _, name := range job.Files {
-		if err := replaceFile(filepath.Join(*dir, name), texts[name]); err != nil {
+		if err := cli.ReplaceFile(filepath.Join(*dir, name), texts[name], 0o644); err != nil {
 			return err
 		}
 	}

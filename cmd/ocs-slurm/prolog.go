@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -62,7 +61,7 @@ func prolog(ctx context.Context, args []string, t cli.Terminal) error {
 	if errors.As(err, new(hopeless)) {
 		kind = held
 	}
-	return errors.Join(err, replaceFile(filepath.Join(*notes, j.number), []byte(kind+" "+err.Error())))
+	return errors.Join(err, cli.ReplaceFile(filepath.Join(*notes, j.number), []byte(kind+" "+err.Error()), 0o644))
 }
 
 // start returns nil when the job may start.
@@ -169,12 +168,4 @@ example: exec /usr/bin/ocs-slurm epilog -http unix:/run/ocs-planner/http`); err 
 		return nil
 	}
 	return err
-}
-
-// replaceFile writes a file whole or not at all.
-func replaceFile(name string, text []byte) error {
-	if err := os.WriteFile(name+".new", text, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
 }

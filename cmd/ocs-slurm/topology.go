@@ -107,7 +107,7 @@ func keep(ctx context.Context, run command, file string, text []byte) (changed b
 		if err := os.WriteFile(unread, nil, 0o644); err != nil {
 			return false, err
 		}
-		if err := replaceFile(file, text); err != nil {
+		if err := cli.ReplaceFile(file, text, 0o644); err != nil {
 			return false, err
 		}
 	}

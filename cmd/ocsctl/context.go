@@ -79,15 +79,7 @@ func (f *contextsJSON) write(name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return replaceFile(name, append(data, '\n'), 0o600)
-}
-
-// replaceFile writes a file whole or not at all.
-func replaceFile(name string, data []byte, mode fs.FileMode) error {
-	if err := os.WriteFile(name+".new", data, mode); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
+	return cli.ReplaceFile(name, append(data, '\n'), 0o600)
 }
 
 // settle fills in what no flag says: from the environment, then the context.

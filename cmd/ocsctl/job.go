@@ -297,7 +297,7 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	for _, name := range job.Files {
-		if err := replaceFile(filepath.Join(*dir, name), texts[name], 0o644); err != nil {
+		if err := cli.ReplaceFile(filepath.Join(*dir, name), texts[name], 0o644); err != nil {
 			return err
 		}
 	}

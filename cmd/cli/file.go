@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -18,4 +19,12 @@ func ReadBounded(stdin io.Reader, name string, most int64) (text []byte, long bo
 	}
 	text, err = io.ReadAll(io.LimitReader(in, most+1))
 	return text, int64(len(text)) > most, err
+}
+
+// ReplaceFile writes a file whole or not at all.
+func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
+	if err := os.WriteFile(name+".new", data, mode); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
 }
