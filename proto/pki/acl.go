@@ -3,6 +3,7 @@ package pki
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"ringlight/proto"
@@ -46,24 +47,19 @@ func (f *Folder) Mosquitto(w io.Writer) error {
 			fmt.Fprintf(&b, "pattern %s %s\n", access(g), g.Filter)
 		}
 	}
-	done := map[string]bool{}
-	for _, k := range t.Keys {
-		h, err := proto.ParseHolder(k.Name)
-		if err != nil {
-			return err
-		}
-		if done[k.Name] {
-			continue // a second key
-		}
-		done[k.Name] = true
-		fmt.Fprintf(&b, "\nuser %s\n", k.Name)
+	listed, err := f.listed()
+	if err != nil {
+		return err
+	}
+	for _, h := range listed {
+		fmt.Fprintf(&b, "\nuser %s\n", h)
 		for _, g := range h.Grants() {
 			if !g.Own {
 				fmt.Fprintf(&b, "topic %s %s\n", access(g), g.Filter)
 			}
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err = io.WriteString(w, b.String())
 	return err
 }
 
@@ -75,4 +71,19 @@ func access(g proto.Grant) string {
 		return "write"
 	}
 	return "read"
+}
+
+// listed are the planners and operators that are trusted, each once, with however many
+// keys.
+func (f *Folder) listed() (out []proto.Holder, err error) {
+	for _, k := range f.Trust.Keys {
+		h, err := proto.ParseHolder(k.Name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(out, h) {
+			out = append(out, h)
+		}
+	}
+	return out, nil
 }

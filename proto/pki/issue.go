@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
@@ -44,22 +45,15 @@ func (f *Folder) Issue(r Request) ([]Issued, error) {
 	var w writer
 	trust, nodes := f.Trust.Trust, f.Trust.NodeList()
 	trust.Keys = slices.Clone(trust.Keys)
-	if r.Out == "" {
-		r.Out = f.Dir
-	}
-	if err := os.MkdirAll(r.Out, 0o700); err != nil {
-		return nil, refuse("out", "a folder that can be made", "%v", err)
+	if err := f.outOf(&r); err != nil {
+		return nil, err
 	}
 	for _, h := range r.Names {
-		public, key, err := ed25519.GenerateKey(rand.Reader)
+		public, text, err := newKey()
 		if err != nil {
 			return nil, err
 		}
 		one, err := f.certify(&w, h.String(), public, hostsOf(h, r.Hosts), r.Days, filepath.Join(r.Out, fileName(h.String())+".pem"), true)
-		if err != nil {
-			return nil, err
-		}
-		text, err := privatePEM(key)
 		if err != nil {
 			return nil, err
 		}
@@ -77,26 +71,37 @@ func (f *Folder) Issue(r Request) ([]Issued, error) {
 	return out, f.publish(&w, trust, nodes)
 }
 
+// outOf makes the folder that what is issued goes to: this one where none is named.
+func (f *Folder) outOf(r *Request) error {
+	r.Out = cmp.Or(r.Out, f.Dir)
+	if err := os.MkdirAll(r.Out, 0o700); err != nil {
+		return refuse("out", "a folder that can be made", "%v", err)
+	}
+	return nil
+}
+
+// newKey makes a key: what others know of it, and the file that nobody else reads.
+func newKey() (public ed25519.PublicKey, text []byte, err error) {
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err == nil {
+		text, err = privatePEM(key)
+	}
+	return public, text, err
+}
+
 // Broker makes a key and a certificate for a broker that is no planner. It is
 // trusted with nothing but to carry messages.
 func (f *Folder) Broker(r Request, name string) (Issued, error) {
-	public, key, err := ed25519.GenerateKey(rand.Reader)
+	public, text, err := newKey()
 	if err != nil {
 		return Issued{}, err
 	}
-	if r.Out == "" {
-		r.Out = f.Dir
-	}
-	if err := os.MkdirAll(r.Out, 0o700); err != nil {
-		return Issued{}, refuse("out", "a folder that can be made", "%v", err)
+	if err := f.outOf(&r); err != nil {
+		return Issued{}, err
 	}
 	name = f.Trust.Fabric + "/broker/" + name
 	var w writer
 	one, err := f.certify(&w, name, public, hostsOf(proto.Holder{Kind: proto.HolderPlanner}, r.Hosts), r.Days, filepath.Join(r.Out, fileName(name)+".pem"), true)
-	if err != nil {
-		return one, err
-	}
-	text, err := privatePEM(key)
 	if err != nil {
 		return one, err
 	}

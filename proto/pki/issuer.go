@@ -3,7 +3,6 @@ package pki
 import (
 	"bytes"
 	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -33,24 +32,17 @@ func (f *Folder) Issuer(r Request, name string) (Issued, error) {
 	if r.Days < 1 || r.Days > 3650 {
 		return Issued{}, refuse("days", "1 to 3650", "%d", r.Days)
 	}
-	public, key, err := ed25519.GenerateKey(rand.Reader)
+	public, text, err := newKey()
 	if err != nil {
 		return Issued{}, err
 	}
-	if r.Out == "" {
-		r.Out = f.Dir
-	}
-	if err := os.MkdirAll(r.Out, 0o700); err != nil {
-		return Issued{}, refuse("out", "a folder that can be made", "%v", err)
+	if err := f.outOf(&r); err != nil {
+		return Issued{}, err
 	}
 	name = f.Trust.Fabric + "/issuer/" + name
 	now := f.now()
 	der, cert, err := f.sign(&x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: f.ca.Subject.Organization}, NotBefore: now.Add(-early), NotAfter: now.AddDate(0, 0, r.Days),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, f.ca, public)
-	if err != nil {
-		return Issued{}, err
-	}
-	text, err := privatePEM(key)
 	if err != nil {
 		return Issued{}, err
 	}
@@ -84,11 +76,8 @@ func (f *Folder) Tokens(r Request) ([]Issued, error) {
 	case r.Days < 1 || r.Days > maxTokenDays:
 		return nil, refuse("days", "1 to "+strconv.Itoa(maxTokenDays), "%d", r.Days)
 	}
-	if r.Out == "" {
-		r.Out = f.Dir
-	}
-	if err := os.MkdirAll(r.Out, 0o700); err != nil {
-		return nil, refuse("out", "a folder that can be made", "%v", err)
+	if err := f.outOf(&r); err != nil {
+		return nil, err
 	}
 	ca, err := os.ReadFile(filepath.Join(f.Dir, caName))
 	if err != nil {
@@ -98,17 +87,13 @@ func (f *Folder) Tokens(r Request) ([]Issued, error) {
 	var out []Issued
 	for _, h := range r.Names {
 		h.Kind = proto.HolderEnrol
-		public, key, err := ed25519.GenerateKey(rand.Reader)
+		public, text, err := newKey()
 		if err != nil {
 			return nil, err
 		}
 		now := f.now()
 		der, cert, err := f.sign(&x509.Certificate{Subject: pkix.Name{CommonName: h.String(), SerialNumber: strconv.FormatUint(f.Trust.Edition, 10)}, NotBefore: now.Add(-early), NotAfter: now.AddDate(0, 0, r.Days),
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true}, f.ca, public)
-		if err != nil {
-			return nil, err
-		}
-		text, err := privatePEM(key)
 		if err != nil {
 			return nil, err
 		}

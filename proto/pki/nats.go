@@ -33,12 +33,19 @@ func (f *Folder) NATS(w io.Writer) error {
 authorization {
   users: [
 `, t.Fabric, t.Edition)
-	done := map[string]bool{}
-	user := func(h proto.Holder) {
-		if done[h.String()] {
-			return // a second key
+	holders, err := f.listed()
+	if err != nil {
+		return err
+	}
+	for _, k := range t.NodeList() {
+		holders = append(holders, k.Holder)
+	}
+	done := map[proto.Holder]bool{}
+	for _, h := range holders {
+		if done[h] {
+			continue // a second key of a node
 		}
-		done[h.String()] = true
+		done[h] = true
 		fmt.Fprintf(&b, "    { user: \"CN=%s\", allowed_connection_types: [\"MQTT\"], permissions: {\n", h)
 		for i, what := range []string{"publish", "subscribe"} {
 			var list []string
@@ -51,18 +58,8 @@ authorization {
 		}
 		b.WriteString("    } }\n")
 	}
-	for _, k := range t.Keys {
-		h, err := proto.ParseHolder(k.Name)
-		if err != nil {
-			return err
-		}
-		user(h)
-	}
-	for _, k := range t.NodeList() {
-		user(k.Holder)
-	}
 	b.WriteString("  ]\n}\n")
-	_, err := io.WriteString(w, b.String())
+	_, err = io.WriteString(w, b.String())
 	return err
 }
 
