@@ -17,7 +17,9 @@ const (
 	// actMemory is how long an act is known by its client and number. chosen:
 	// many times what a client waits and asks again.
 	actMemory = time.Minute
-	maxActs   = 256 // chosen: people are few; beyond it the oldest is forgotten
+	// maxActs bounds those known. chosen: more than a planner reads between two signs
+	// of life; an act and its answer are some hundred bytes.
+	maxActs = 4096
 	// actBeats is how many signs of life ago an act may have been asked for that
 	// quotes one. chosen: 30 s.
 	actBeats = 15
@@ -28,6 +30,7 @@ type act struct {
 	client string
 	corr   proto.Corr
 	at     time.Duration
+	beat   uint64 // that it quoted, 0: none
 	answer []byte
 
 	who, what string // for the audit
@@ -57,35 +60,61 @@ func untimely(q *proto.OpRequest, pk *proto.Packet, term proto.Term, beat uint64
 	return nil
 }
 
-// repeated answers an act that was done already as it was then; one that waits
-// is answered when it is done. Any other is remembered, and written down before it is
-// done.
-func (l *actList) repeated(j *journal.Journal, client string, q *proto.OpRequest, pk *proto.Packet) bool {
-	*l = slices.DeleteFunc(*l, func(a act) bool { return j.Now > a.at+actMemory })
-	if a := l.find(client, q.Corr); a != nil {
-		if a.answer != nil {
-			j.SendRaw(j.Topics.Reply(client), proto.TopicReply, a.answer)
-		}
-		return true
-	}
-	if len(*l) == maxActs {
-		*l = slices.Delete(*l, 0, 1)
-	}
-	e := asked(audit.Act, client, q, pk)
-	*l = append(*l, act{client: client, corr: q.Corr, at: j.Now, who: e.Who, what: e.What, sealed: e.Sealed})
-	j.Persist(j.Audit(e)...)
-	return false
+// actList are the acts of the last minute, as they came. What it has forgotten is
+// never done again: from then on an act must quote a later sign of life than that
+// one did, however long ago it was and however many came since.
+type actList struct {
+	known []act
+	floor uint64 // the latest sign of life that a forgotten one quoted
 }
 
-// actList are the acts of the last minute.
-type actList []act
-
-func (l actList) find(client string, corr proto.Corr) *act {
-	for i := range l {
-		if a := &l[i]; a.client == client && a.corr == corr {
+func (l *actList) find(client string, corr proto.Corr) *act {
+	for i := range l.known {
+		if a := &l.known[i]; a.corr == corr && a.client == client {
 			return a
 		}
 	}
+	return nil
+}
+
+// again answers an act that was done already as it was then; one that waits is
+// answered when it is done.
+func (l *actList) again(j *journal.Journal, client string, q *proto.OpRequest) bool {
+	a := l.find(client, q.Corr)
+	if a != nil && a.answer != nil {
+		j.SendRaw(j.Topics.Reply(client), proto.TopicReply, a.answer)
+	}
+	return a != nil
+}
+
+// enter remembers an act and writes it down before it is done. It is refused when it
+// is untimely, when it may be one that was forgotten, or when that would become true
+// of all that quote the last sign of life, beat.
+func (l *actList) enter(j *journal.Journal, client string, q *proto.OpRequest, pk *proto.Packet, beat uint64) *proto.Error {
+	if err := untimely(q, pk, j.Term, beat); err != nil {
+		return err
+	}
+	old := 0
+	for old < len(l.known) && j.Now > l.known[old].at+actMemory {
+		old++
+	}
+	if old == 0 && len(l.known) == maxActs {
+		old = 1
+	}
+	floor := l.floor
+	for _, a := range l.known[:old] {
+		floor = max(floor, a.beat)
+	}
+	if q.Beat != 0 && q.Beat <= floor {
+		code := proto.Expired
+		if floor >= beat { // soon there is a later one to quote
+			code = proto.Busy
+		}
+		return &proto.Error{Code: code, Field: "beat", Limit: fmt.Sprintf("after %d, as %d acts are known at once", floor, maxActs), Reason: fmt.Sprintf("beat %d", q.Beat)}
+	}
+	e := asked(audit.Act, client, q, pk)
+	l.known, l.floor = append(slices.Delete(l.known, 0, old), act{client: client, corr: q.Corr, at: j.Now, beat: q.Beat, who: e.Who, what: e.What, sealed: e.Sealed}), floor
+	j.Persist(j.Audit(e)...)
 	return nil
 }
 

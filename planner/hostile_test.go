@@ -275,6 +275,58 @@ func TestActHasAPlaceInTime(t *testing.T) {
 	}
 }
 
+// Goal: an act that was done is not done again, however many came since and however
+// long the planner had no broker; whoever quotes a later sign of life is heard.
+// Method: one act; then more than are known at once in a minute, or a link that is
+// down for longer than acts are known, in which no sign of life passes; then the same
+// bytes again.
+func TestActIsNotForgottenTooSoon(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		w := small(t, 9, 2, 32, 1)
+		w.run(10 * time.Second)
+		act := func(corr int, noun proto.Noun) []byte {
+			payload, err := proto.Encode(&proto.OpRequest{Version: proto.Version, TTLMillis: 5000, Corr: proto.Corr{8, byte(corr >> 8), byte(corr)}, Noun: noun, Node: 3, Bundle: -1, Term: 1, Beat: w.p.beat})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return payload
+		}
+		told := func(payload []byte) (proto.Code, int) {
+			before := len(w.nodes[3].events)
+			w.replies = nil
+			w.raw(w.topics.Request("ctl-1"), payload)
+			w.run(100 * time.Millisecond)
+			if len(w.replies) != 1 {
+				t.Fatalf("%d replies", len(w.replies))
+			}
+			return w.replies[0].Code, len(w.nodes[3].events) - before
+		}
+		first := act(1, proto.NounHostFault)
+		if code, times := told(first); code != proto.OK || times != 1 {
+			t.Fatalf("%s, told %d times", code, times)
+		}
+		w.setMode(3, proto.ModeService)
+		if cut {
+			w.step(Event{Kind: LinkDown})
+			w.run(2 * time.Minute)
+			w.step(Event{Kind: LinkUp})
+		} else {
+			w.run(4 * time.Second)
+			for i := range maxActs + 10 {
+				w.raw(w.topics.Request("ctl-1"), act(2+i, proto.NounClear))
+			}
+		}
+		told(act(5000, proto.NounClear)) // one that makes others be forgotten
+		if code, times := told(first); code != proto.Expired && code != proto.Busy || times != 0 {
+			t.Errorf("link lost %v: again: %s, told %d times", cut, code, times)
+		}
+		w.run(4 * time.Second)
+		if code, times := told(act(5001, proto.NounHostFault)); code != proto.OK || times != 1 {
+			t.Errorf("link lost %v: a later one: %s, told %d times", cut, code, times)
+		}
+	}
+}
+
 // Goal: two agents with one number are named within 5 s, no generation is made
 // for their flapping, the ring stays; one that is alone is taken again after a
 // while, or at once when an operator says so.

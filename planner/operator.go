@@ -63,14 +63,14 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 	defer func() { p.j.Asked = proto.Corr{} }()
 	r := proto.OpReply{Corr: q.Corr}
 	if acts(&q) {
-		if err := untimely(&q, pk, p.j.Term, p.beat); err != nil {
+		if p.acts.again(p.j, client, &q) {
+			return
+		}
+		if err := p.acts.enter(p.j, client, &q, pk, p.beat); err != nil {
 			p.refuse(-1, err)
 			refused(p, client, &q, pk, err)
 			r.Refuse(err)
 			p.reply(client, &r)
-			return
-		}
-		if p.acts.repeated(p.j, client, &q, pk) {
 			return
 		}
 	}
