@@ -167,7 +167,7 @@ func (b *alarmBook) device(d *member.Device) {
 	if !d.ID.IsSwitch() {
 		what, why = b.rings.Trouble(d.ID)
 	}
-	if what == "" && (d.Report == nil || d.Report.Alarms == 0) {
+	if what == "" && (d.Report == nil || d.Report.Alarms() == 0) {
 		return
 	}
 	place := fmt.Sprint(d.ID)
@@ -187,10 +187,10 @@ func (b *alarmBook) device(d *member.Device) {
 		}
 		b.stands(s, 0, 0)
 	}
-	if d.Report == nil || d.Report.Alarms == 0 {
+	if d.Report == nil || d.Report.Alarms() == 0 {
 		return
 	}
-	said := d.Report.Whole()
+	said := d.Whole()
 	for i := range said.Alarms {
 		a := &said.Alarms[i]
 		at := fmt.Sprintf("%s/%d", place, a.Bundle)
@@ -198,7 +198,7 @@ func (b *alarmBook) device(d *member.Device) {
 			at = fmt.Sprintf("%s/%d", place, a.PortA)
 		}
 		s.ID, s.Severity, s.What, s.Why = at+"/"+a.Kind.Slug(), a.Severity, a.Kind.Words(), a.Text
-		s.SinceMillis = b.ago(b.j.Now - d.ReportAt + time.Duration(d.Report.UptimeMicros-min(a.SinceMicros, d.Report.UptimeMicros))*time.Microsecond)
+		s.SinceMillis = b.ago(b.j.Now - d.ReportAt + max(0, d.Report.Uptime()-time.Duration(a.SinceMicros)*time.Microsecond))
 		b.stands(s, d.Report.Session, a.SinceMicros)
 	}
 }

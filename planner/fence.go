@@ -234,11 +234,11 @@ func (p *Planner) otherLayout() bool {
 	ours, others := 0, 0
 	for _, t := range p.tables() {
 		for i := range t.Devices {
-			m := t.Devices[i].Report
-			if m == nil {
+			d := &t.Devices[i]
+			if d.Report == nil {
 				continue
 			}
-			switch layout := m.Scalars().Layout; {
+			switch layout := d.Scalars().Layout; {
 			case layout == 0:
 			case layout == p.j.Layout || slices.Contains(p.edits.layouts, layout):
 				ours++

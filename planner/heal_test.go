@@ -53,8 +53,8 @@ func TestEveryViewHeals(t *testing.T) {
 				w.publish(n, w.topics.Health(id), proto.TopicHealth, &proto.Health{Version: proto.Version, Node: id, Session: n.session, Seq: 1, Reported: n.repSeq,
 					Samples: []proto.Sample{{Sensor: proto.SensorCase, Value: 318_150}}})
 			}
-			if !d.Online() || d.Session != n.session || d.Report == nil || d.Report.Session != n.session || d.Report.Seq != n.repSeq ||
-				d.Report.BypassSeq != n.bypass || d.Report.Mode != n.mode || !d.Ready() {
+			if !d.Online() || d.Session != n.session || d.Report == nil || d.Report.Session != n.session || d.Report.Seq() != n.repSeq ||
+				d.Report.BypassSeq() != n.bypass || d.Report.Mode() != n.mode || !d.Ready() {
 				t.Errorf("held: online %v, session %d, %v, report %+v; it is session %d, bypasses %d, report %d", d.Online(), d.Session, d.WhyNot(), d.Report, n.session, n.bypass, n.repSeq)
 			}
 			if got := d.Events.Last; got != uint64(len(n.events)) {
@@ -110,7 +110,7 @@ func TestEveryViewOfASwitchHeals(t *testing.T) {
 				w.publish(v, w.topics.Health(v.id), proto.TopicHealth, &proto.Health{Version: proto.Version, Node: v.id, Session: v.session, Seq: 1, Reported: v.seq})
 			}
 			w.run(time.Second)
-			if !d.Ready() || d.Session != v.session || d.Report.Seq != v.seq || d.Report.BypassSeq != v.byHand || d.Report.Mode != proto.ModeService || len(d.Report.Circuits()) != len(v.light) {
+			if !d.Ready() || d.Session != v.session || d.Report.Seq() != v.seq || d.Report.BypassSeq() != v.byHand || d.Report.Mode() != proto.ModeService || len(d.Circuits()) != len(v.light) {
 				t.Errorf("held: session %d, %q, report %+v; it is session %d, report %d", d.Session, d.WhyNot(), d.Report, v.session, v.seq)
 			}
 			if s := w.p.CoreStatus(); s.Realised != s.Granted || s.Tuned != s.Circuits || !s.Quiet {

@@ -161,7 +161,7 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 		if d.ID.IsSwitch() {
 			s := d.Status()
 			if d.Report != nil {
-				s.Reported = d.Report.Whole()
+				s.Reported = d.Whole()
 			}
 			r.Nodes = []proto.NodeStatus{s}
 		} else {

@@ -30,14 +30,14 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	if l.Why = d.WhyNot(); !l.Present {
 		return l
 	}
-	l.Asks = m.AsksRestart
+	l.Asks = m.AsksRestart()
 	if l.Why == "" {
 		l.Why = hbd.Hinders(p.rings, id)
 	}
 	if l.Why == "" && hbd.Changing(p.rings) {
 		l.Why = "a generation is under way"
 	}
-	l.Hold = rollout.Hold{Session: m.Session, Wanted: d.Want.Gen, Generation: m.Gen, Plan: m.Plan, Mode: m.Mode, Moves: m.BypassSeq}
+	l.Hold = rollout.Hold{Session: m.Session, Wanted: d.Want.Gen, Generation: m.Gen, Plan: m.Plan, Mode: m.Mode(), Moves: m.BypassSeq()}
 	for b := range m.Bundles {
 		l.Hold.Bundles = append(l.Hold.Bundles, rollout.Bundle{Path: b.Path, State: b.State, Calibration: b.Calibration})
 	}

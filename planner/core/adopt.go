@@ -71,7 +71,7 @@ func (c *Circuits) mapFrom(v *switchView) crossMap {
 	d := c.bare(at)
 	ports := len(d.to)
 	in := make([]bool, ports)
-	for _, r := range v.Report.Circuits() {
+	for _, r := range v.Circuits() {
 		a, b := int(r.A), int(r.B)
 		if odd {
 			a, b = b, a
@@ -113,7 +113,7 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 	m := v.Report
 	carries := func() bool {
 		want := c.circuitsOf(s, c.maps[at])
-		return slices.EqualFunc(want, m.Circuits(), func(a proto.Circuit, b proto.CircuitReport) bool { return a.A == b.A && a.B == b.B && a.Job == b.Job })
+		return slices.EqualFunc(want, v.Circuits(), func(a proto.Circuit, b proto.CircuitReport) bool { return a.A == b.A && a.B == b.B && a.Job == b.Job })
 	}
 	if m.Gen == 0 {
 		v.Unassigned = !carries()
@@ -123,7 +123,7 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 	for _, o := range c.switchesOf(at) {
 		alone = alone && (o == s || c.switches[o].Want.Gen == 0 && c.switches[o].Report == nil)
 	}
-	if alone && c.maps[at].equal(c.bare(at)) && len(m.Circuits()) > 0 {
+	if alone && c.maps[at].equal(c.bare(at)) && len(v.Circuits()) > 0 {
 		c.maps[at] = c.mapFrom(v)
 		c.findJobs(at)
 		c.j.Persist(journal.Encode(mapKey(at), recordOf(c.maps[at])))

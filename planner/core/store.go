@@ -88,7 +88,7 @@ func (c *Circuits) records() []journal.Record {
 		out = append(out, journal.Encode(keyStage, stage))
 	}
 	for i := range t.Parts {
-		out = append(out, member.Record(t.Parts[i].Device.ID, 0, member.Target{Decided: &t.Decided, Payload: t.Parts[i].Payload}, false))
+		out = append(out, member.Record(t.Parts[i].Device.ID, 0, member.Target{Decided: &t.Decided, Payload: string(t.Parts[i].Payload)}, false))
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func (v *switchView) quoted() uint64 {
 	if v.Report == nil {
 		return v.byHand
 	}
-	return max(v.byHand, v.Report.BypassSeq)
+	return max(v.byHand, v.Report.BypassSeq())
 }
 
 // able: it can take part in a stage, and holds what it should.
@@ -46,7 +46,7 @@ func (v *switchView) whyUnable() string {
 
 // tuning: some circuit of a switch that reports is on its way.
 func (v *switchView) tuning() bool {
-	return slices.ContainsFunc(v.Report.Circuits(), func(r proto.CircuitReport) bool { return r.State == proto.Tuning })
+	return slices.ContainsFunc(v.Circuits(), func(r proto.CircuitReport) bool { return r.State == proto.Tuning })
 }
 
 // News follows up on one word of a switch.
@@ -97,7 +97,7 @@ func (c *Circuits) judge(v *switchView) {
 	if !c.heard || v.Unassigned || !v.Pending() || v.Report == nil {
 		return
 	}
-	if v.Want.Term != c.j.Term || v.Want.Payload == nil || v.Beyond() {
+	if v.Want.Term != c.j.Term || v.Want.Payload == "" || v.Beyond() {
 		v.Unassigned = true
 	}
 }
@@ -133,8 +133,8 @@ func (c *Circuits) born(v *switchView) {
 
 // reported takes a report.
 func (c *Circuits) reported(v *switchView, before member.Standing) {
-	c.gen = max(c.gen, v.Report.Gen, v.Report.Whole().StagedGeneration)
-	c.dark = max(c.dark, v.Report.Whole().DarkMicros)
+	c.gen = max(c.gen, v.Report.Gen, v.Whole().StagedGeneration)
+	c.dark = max(c.dark, v.Whole().DarkMicros)
 	if before.Pending && !v.Pending() || v.shownAt == 0 { // 0: a former planner's switch may still be at it
 		v.shownAt = c.j.Now
 	}
@@ -159,7 +159,7 @@ func (c *Circuits) readCircuits(v *switchView) {
 	s := v.index()
 	at, _ := c.mapOf(s)
 	want := c.circuitsOf(s, c.maps[at])
-	again := len(want) != len(v.Report.Circuits())
+	again := len(want) != len(v.Circuits())
 	var failed []slot // and not told again so far
 	for _, x := range want {
 		k := slot{s, x.A, x.B}

@@ -110,7 +110,7 @@ func (c *Circuits) reportOf(s int, a, b uint16) *proto.CircuitReport {
 	if c.switches[s].Report == nil {
 		return nil
 	}
-	all := c.switches[s].Report.Circuits()
+	all := c.switches[s].Circuits()
 	at, ok := slices.BinarySearchFunc(all, a, func(r proto.CircuitReport, a uint16) int { return int(r.A) - int(a) })
 	if !ok || all[at].B != b {
 		return nil

@@ -21,7 +21,7 @@ func (h *Rings) adopt() {
 		if m == nil || m.Gen == 0 || m.Gen > h.gen {
 			continue
 		}
-		for _, a := range m.Whole().Rings {
+		for _, a := range h.nodes[i].Whole().Rings {
 			add := func(id proto.NodeID) {
 				if int(id) < len(h.nodes) && !slices.Contains(members[a.Ring], id) {
 					members[a.Ring] = append(members[a.Ring], id)
@@ -70,7 +70,7 @@ func (h *Rings) adopt() {
 			if m != nil {
 				n.readSides(h.j.Now)
 			}
-		case m != nil && m.Gen != 0 && m.Gen <= h.gen && len(m.Whole().Rings) == 0:
+		case m != nil && m.Gen != 0 && m.Gen <= h.gen && len(n.Whole().Rings) == 0:
 			n.Adopt()
 			h.gen = max(h.gen, m.Gen)
 		default:
@@ -96,7 +96,7 @@ func (p *placement) foundGeneration() (highest proto.Generation) {
 	var all []proto.Generation
 	for i := range p.nodes {
 		if m := p.nodes[i].Report; m != nil {
-			if g := max(m.Gen, m.Scalars().StagedGeneration); g > 0 {
+			if g := max(m.Gen, p.nodes[i].Scalars().StagedGeneration); g > 0 {
 				all = append(all, g)
 			}
 		}
@@ -132,8 +132,8 @@ func (p *placement) inOrder(nodes []proto.NodeID) []proto.NodeID {
 // looks. Ours are lines, with loopback at both ends, and never are.
 func (p *placement) mayClose(id proto.RingID, nodes []proto.NodeID) error {
 	open := func(n proto.NodeID, s proto.Side) bool {
-		if m := p.nodes[n].Report; m != nil {
-			for _, a := range m.Whole().Rings {
+		if p.nodes[n].Report != nil {
+			for _, a := range p.nodes[n].Whole().Rings {
 				if a.Ring == id {
 					return len([2][]proto.Candidate{a.Left, a.Right}[s]) == 0
 				}
@@ -181,7 +181,8 @@ func forget(h *Rings) {
 		n := &h.nodes[i]
 		records = append(records, n.Forget())
 		h.place(n.ID, 0)
-		n.loss, n.stray = [2]lossView{}, false
+		n.unlost()
+		n.stray = false
 		if m := n.Report; m != nil {
 			h.gen = max(h.gen, m.Gen)
 		}

@@ -99,6 +99,9 @@ func (a *agenda) untold() []proto.NodeID {
 		n.stray = n.Unassigned
 		return !n.stray
 	})
+	if len(a.strays) < cap(a.strays)/4 {
+		a.strays = slices.Clone(a.strays) // it was long once
+	}
 	return a.strays
 }
 

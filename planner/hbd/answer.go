@@ -16,11 +16,11 @@ func (h *Rings) Request(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 		return nil
 	}
 	n := &h.nodes[q.Node]
-	if n.Report == nil || len(n.Report.Whole().Rings) == 0 {
+	if n.Report == nil || len(n.Whole().Rings) == 0 {
 		return refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: "a node in a ring", Reason: fmt.Sprintf("node %d reports no ring", n.ID)})
 	}
 	c := proto.Command{Verb: proto.VerbRequest, Side: q.Side, Request: q.Request, Path: proto.Loopback}
-	list := candidates(n.Report.Whole(), q.Side)
+	list := candidates(n.Whole(), q.Side)
 	switch {
 	case q.Peer != nil:
 		k := slices.IndexFunc(list, func(x proto.Candidate) bool { return x.Peer == *q.Peer })
@@ -94,8 +94,8 @@ func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 		p.nodesPage(q, r)
 	case proto.NounNode:
 		s := p.status(q.Node)
-		if m := p.nodes[q.Node].Report; m != nil {
-			s.Reported = m.Whole()
+		if n := &p.nodes[q.Node]; n.Report != nil {
+			s.Reported = n.Whole()
 		}
 		r.Nodes = []proto.NodeStatus{s}
 	case proto.NounRings:

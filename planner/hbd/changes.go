@@ -134,7 +134,7 @@ func (p *placement) cell(id proto.NodeID) Cell {
 		}
 		c.Side[s], c.Peer[s] = r.light(at, s)
 	}
-	said := n.Report.Whole()
+	said := n.Whole()
 	for i := range said.Sides {
 		if b := sideBundle(said, &said.Sides[i]); b >= 0 {
 			c.Deficit = max(c.Deficit, n.deficit(proto.BundleID(b)))

@@ -152,7 +152,7 @@ func (h *Rings) refused(n *node, m *proto.Ack) {
 	quoted, r := h.txn.Part(n.Device).Bypass, n.Refusal
 	r.BypassSeq = quoted
 	if n.Report != nil {
-		r.LastEvent = n.Report.LastEvent
+		r.LastEvent = n.Report.LastEvent()
 	}
 	switch m.Code {
 	case proto.Stale:
@@ -212,7 +212,7 @@ func (h *Rings) Persisted(id uint64) bool {
 	}
 	h.txn.Commit()
 	for i := range h.txn.Parts {
-		h.nodes[h.txn.Parts[i].Device.ID].loss = [2]lossView{}
+		h.nodes[h.txn.Parts[i].Device.ID].unlost()
 	}
 	for _, id := range q.idle {
 		h.place(id, 0)

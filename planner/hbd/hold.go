@@ -77,6 +77,7 @@ func (hs *holds) drop(n *node) {
 		return
 	}
 	n.own().hold = nil
+	n.eased()
 	hs.list = slices.DeleteFunc(hs.list, func(id proto.NodeID) bool { return id == n.ID })
 	hs.h.j.Persist(journal.Record{Key: holdKey(n.ID)})
 }
@@ -111,7 +112,7 @@ func (hs *holds) check() {
 // due: its agent is there and does not know, and no ring needs it.
 func (hs *holds) due(n *node) bool {
 	return n.Online() && n.Session != 0 && n.Report != nil && !n.drained() && !n.leaving &&
-		(n.said.out || n.Group == 0 && hs.h.txn.Phase() == member.Resting && (len(n.Report.Whole().Rings) == 0 || !n.Unassigned && !n.Pending()))
+		(n.said.out || n.Group == 0 && hs.h.txn.Phase() == member.Resting && (len(n.Whole().Rings) == 0 || !n.Unassigned && !n.Pending()))
 }
 
 // next is when one is to be told again.

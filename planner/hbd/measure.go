@@ -123,7 +123,7 @@ func CountNodes(h *Rings, out []NodeCensus, linkSince time.Duration) []NodeCensu
 		n := &h.nodes[i]
 		c := NodeCensus{Node: n.ID, Ring: n.Group, Online: n.Online(), Usable: n.usable() && n.Ready(), Silent: h.table.Mute(n.Device, linkSince)}
 		if m := n.Report; m != nil {
-			c.Bypasses, c.Refused, c.Alarms = m.BypassSeq, m.Scalars().RefusedMessages, int16(m.Alarms)
+			c.Bypasses, c.Refused, c.Alarms = m.BypassSeq(), n.Scalars().RefusedMessages, int16(m.Alarms())
 			for s := range m.Sides {
 				if s.State == proto.SideWork && int(s.Current) != int(s.Working) {
 					c.Bypassed++

@@ -48,7 +48,7 @@ func (h *Rings) News(x member.News) {
 		return
 	case member.Told:
 		h.bypasses.take(h.ring(x.Event.Ring), x.Event)
-		if n.Report != nil && x.Event.Seq <= n.Report.LastEvent && x.Event.Session == n.Report.Session {
+		if n.Report != nil && x.Event.Seq <= n.Report.LastEvent() && x.Event.Session == n.Report.Session {
 			return // the report, which is newer, has told already
 		}
 		before = n.flags()
@@ -71,9 +71,9 @@ func (h *Rings) reported(n *node, first bool) {
 	if first {
 		n.bypass = 0 // its journal may be lost
 	}
-	n.bypass = max(n.bypass, m.BypassSeq)
+	n.bypass = max(n.bypass, m.BypassSeq())
 	if !h.fresh {
-		h.gen = max(h.gen, m.Gen, m.Scalars().StagedGeneration) // else adopt looks at all of them
+		h.gen = max(h.gen, m.Gen, n.Scalars().StagedGeneration) // else adopt looks at all of them
 	}
 	if n.Refusal.Code != proto.OK && over(&n.Refusal, m) {
 		n.Refused(member.Refusal{})
@@ -83,14 +83,15 @@ func (h *Rings) reported(n *node, first bool) {
 	}
 	n.readSides(h.j.Now)
 	// What it says of itself, unless a later event told already.
-	out := m.Mode == proto.ModeHostDown || m.Mode == proto.ModeIsolated || m.Mode == proto.ModeDrained
+	mode := m.Mode()
+	out := mode == proto.ModeHostDown || mode == proto.ModeIsolated || mode == proto.ModeDrained
 	switch {
-	case n.said.seq > m.LastEvent:
+	case n.saidSeq > m.LastEvent():
 	case out != n.said.out:
-		h.say(n, out, m.Mode, 0)
+		h.say(n, out, mode, 0)
 	case out: // for another reason, it may be
-		n.said.mode = m.Mode
-		n.because(outReason(m.Mode))
+		n.said.mode = mode
+		n.because(outReason(mode))
 	}
 	if n.Want.Gen == 0 && !h.fresh {
 		h.unassign(n)
@@ -118,7 +119,7 @@ func (h *Rings) told(n *node, m *proto.Event) {
 		if !n.said.out {
 			h.say(n, true, mode, m.Seq)
 		}
-		n.said.seq = m.Seq
+		n.saidSeq = m.Seq
 	case proto.EvReturned:
 		n.moved(m)
 		if n.said.out {
@@ -135,7 +136,7 @@ func outReason(mode proto.Mode) string { return "reported by the node: " + mode.
 // say changes what a node says of itself, and writes it down.
 func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 	was := n.said.mode.Words()
-	n.said = saidFault{out: out, seq: seq, mode: mode}
+	n.said, n.saidSeq = saidFault{out: out, mode: mode}, seq
 	if out {
 		h.unseen(n)
 	}
@@ -191,7 +192,7 @@ func (h *Rings) judge(n *node) {
 		return
 	}
 	// An adopted target has no bytes to send again.
-	if n.Want.Term != h.j.Term || n.Want.Payload == nil || n.Beyond() || n.Group == 0 && *n.Want.Decided != h.idleDecision {
+	if n.Want.Term != h.j.Term || n.Want.Payload == "" || n.Beyond() || n.Group == 0 && *n.Want.Decided != h.idleDecision {
 		h.renew(n, fmt.Sprintf("node %d is not at generation %d, which is of another term or planner", n.ID, n.Want.Gen))
 	}
 }
@@ -199,7 +200,7 @@ func (h *Rings) judge(n *node) {
 // Resendable: what is committed for a node is still what it is to be told.
 func (h *Rings) Resendable(d *member.Device) bool {
 	h.judge(&h.nodes[d.ID])
-	return !d.Unassigned && d.Want.Term == h.j.Term && d.Want.Payload != nil && !d.Beyond() // else a new generation tells it
+	return !d.Unassigned && d.Want.Term == h.j.Term && d.Want.Payload != "" && !d.Beyond() // else a new generation tells it
 }
 
 // renew asks for a generation that tells a node where it stands, its whole

@@ -11,20 +11,20 @@ import (
 // node is what the rings know of one node; Group is its ring.
 type node struct {
 	*member.Device
-	*plight      // read at will; own gives the one to write
-	leaving bool // is being drained
-	stray   bool // is on the list of those to be told where they stand
-	dead    bool // concluded from its neighbours
-
-	bypass uint64      // the highest bypass count that it told of
-	loss   [2]lossView // by side
-	said   saidFault
-	health []reading
+	*plight           // read at will; own gives the one to write
+	leaving bool      // is being drained
+	stray   bool      // is on the list of those to be told where they stand
+	dead    bool      // concluded from its neighbours
+	said    saidFault // what it says of itself
+	saidSeq uint64    // number of the event that said so, 0: a report
+	bypass  uint64    // the highest bypass count that it told of
+	health  []reading
 }
 
-// plight is what most nodes never have: all of those share noPlight.
+// plight is what most nodes do not have: all of those share noPlight.
 type plight struct {
-	hold   *hold // stays out by an operator's word, nil: it may be in
+	loss   [2]lossView // by side
+	hold   *hold       // stays out by an operator's word, nil: it may be in
 	probe  probe
 	reason string // why it is dead or out of service, for people
 	// Why no ring can be built with what it measured of its optics, "" when one
@@ -42,10 +42,35 @@ func (n *node) own() *plight {
 	return n.plight
 }
 
+// eased gives a plight back that says nothing any more.
+func (n *node) eased() {
+	if *n.plight == *noPlight {
+		n.plight = noPlight
+	}
+}
+
+// lose sets what is known of a side.
+func (n *node) lose(s proto.Side, l lossView) {
+	if !l.lost {
+		l = lossView{seq: l.seq} // what is asked of a side that is well
+	}
+	if n.loss[s] != l {
+		n.own().loss[s] = l
+		n.eased()
+	}
+}
+
+// unlost forgets what was lost under a former plan.
+func (n *node) unlost() {
+	n.lose(proto.Left, lossView{})
+	n.lose(proto.Right, lossView{})
+}
+
 // because sets why it is dead or out of service, "" when it is neither.
 func (n *node) because(reason string) {
 	if n.reason != reason {
 		n.own().reason = reason
+		n.eased()
 	}
 }
 
@@ -65,7 +90,6 @@ type lossView struct {
 type saidFault struct {
 	out  bool // it is out of service
 	mode proto.Mode
-	seq  uint64
 }
 
 // usable: it may stay in its ring.
@@ -99,7 +123,7 @@ func (n *node) whyNot() string {
 
 // envelope is what the node has measured, the default board's when it has not.
 func (n *node) envelope() proto.Envelope {
-	for _, m := range [2]proto.Envelope{n.Report.Scalars().Measured, n.Birth.Measured} {
+	for _, m := range [2]proto.Envelope{n.Scalars().Measured, n.Birth.Measured} {
 		if m != (proto.Envelope{}) {
 			return m
 		}
@@ -116,6 +140,7 @@ func (n *node) measured() (news bool) {
 	}
 	if is != was {
 		n.own().unmeasured = is
+		n.eased()
 	}
 	return is != was
 }
@@ -123,7 +148,7 @@ func (n *node) measured() (news bool) {
 // fresh reports whether the node's bypass count is known as of the last event
 // that moves a side, so that a plan can quote it.
 func (n *node) fresh() bool {
-	return n.Report != nil && (n.Events.Counted || n.Report.LastEvent >= n.Events.Moved)
+	return n.Report != nil && (n.Events.Counted() || n.Report.LastEvent() >= n.Events.Moved())
 }
 
 // flags are what a placement depends on; a change asks for a new look.
@@ -137,11 +162,11 @@ func flagsOf(usable bool, s member.Standing) flags { return flags{usable, s.Read
 func over(r *member.Refusal, m *member.Report) bool {
 	switch r.Code {
 	case proto.Conflict:
-		return m.BypassSeq > r.BypassSeq
+		return m.BypassSeq() > r.BypassSeq
 	case proto.NotCalibrated:
 		return calibrationsOf(m) != r.Calibs
 	case proto.HardwareFailed:
-		return m.Mode == proto.ModeService && m.LastEvent > r.LastEvent
+		return m.Mode() == proto.ModeService && m.LastEvent() > r.LastEvent
 	}
 	return false
 }
@@ -165,18 +190,18 @@ func (n *node) readSides(now time.Duration) {
 	if m.Gen != n.Want.Gen || m.Term != n.Want.Term {
 		return
 	}
+	last := m.LastEvent()
 	for s := range m.Sides {
-		if s.Side > proto.Right || n.loss[s.Side].seq > m.LastEvent {
+		if s.Side > proto.Right || n.loss[s.Side].seq > last {
 			continue
 		}
 		lost := s.State != proto.SideEnd && (s.State != proto.SideWork || int(s.Current) != int(s.Working))
-		old := &n.loss[s.Side]
-		if lost != old.lost {
-			old.at = now
+		l := lossView{lost: lost, lit: s.State == proto.SideWork && s.Current >= 0, peer: s.Peer, at: now,
+			moving: s.State == proto.SideSwitch || s.State == proto.SideListen || s.State == proto.SideClosing}
+		if old := &n.loss[s.Side]; old.lost {
+			l.at = old.at
 		}
-		old.lost, old.seq = lost, 0
-		old.lit, old.peer = s.State == proto.SideWork && s.Current >= 0, s.Peer
-		old.moving = s.State == proto.SideSwitch || s.State == proto.SideListen || s.State == proto.SideClosing
+		n.lose(s.Side, l)
 	}
 }
 
@@ -185,19 +210,20 @@ func (n *node) readLoss(m *proto.Event, now time.Duration) {
 	if m.Side > proto.Right || m.Generation != n.Want.Gen || m.Ring != n.Group || m.Ring == 0 {
 		return
 	}
-	l := &n.loss[m.Side]
+	l := n.loss[m.Side]
 	lost := m.Kind == proto.EvLightLost || m.Kind == proto.EvClosed || m.SideBypassed
 	if m.Kind != proto.EvSwitched || lost {
-		*l = lossView{lost: lost, moving: m.Kind == proto.EvLightLost, seq: m.Seq, at: now}
+		l = lossView{lost: lost, moving: m.Kind == proto.EvLightLost, seq: m.Seq, at: now}
 	} else {
 		l.moving = false
 	}
 	l.lit, l.peer = m.Kind != proto.EvLightLost && m.Kind != proto.EvClosed, m.Peer
+	n.lose(m.Side, l)
 }
 
 // moved takes the bypass count that came with a move.
 func (n *node) moved(m *proto.Event) {
-	n.Events.Moved, n.Events.Counted = m.Seq, m.BypassSeq > 0
+	n.Events.Move(m.Seq, m.BypassSeq > 0)
 	if m.Session == n.Session {
 		n.bypass = max(n.bypass, m.BypassSeq)
 	}
@@ -209,7 +235,7 @@ func (n *node) settled() bool {
 	if n.Report == nil {
 		return false
 	}
-	if n.Events.Moved > n.Report.LastEvent {
+	if n.Events.Moved() > n.Report.LastEvent() {
 		return !n.loss[proto.Left].moving && !n.loss[proto.Right].moving
 	}
 	for s := range n.Report.Sides {
@@ -240,7 +266,7 @@ func (n *node) suspect() bool {
 
 // drained: an operator took it out, whatever else keeps it out.
 func (n *node) drained() bool {
-	return n.said.out && (n.said.mode == proto.ModeDrained || n.Report != nil && n.Report.Drained)
+	return n.said.out && (n.said.mode == proto.ModeDrained || n.Report != nil && n.Report.Drained())
 }
 
 // mayUndrain says why a node must not be let in again, nil when it may: in
@@ -263,7 +289,7 @@ func (n *node) status() proto.NodeStatus {
 	s := proto.NodeStatus{Node: n.ID, Online: n.Online(), Ring: n.Group, Want: n.Want.Gen, Reason: n.whyNot(), Drain: n.hold.note()}
 	s.Usable = n.usable() && n.Ready() && n.hold == nil
 	if n.Report != nil {
-		s.Mode, s.Generation = n.Report.Mode, n.Report.Gen
+		s.Mode, s.Generation = n.Report.Mode(), n.Report.Gen
 	}
 	if n.said.out {
 		s.Mode = n.said.mode

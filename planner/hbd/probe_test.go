@@ -17,7 +17,7 @@ func TestOneThatToldAndWentIsProbedToo(t *testing.T) {
 	r := p.rings[0]
 	r.seeLight()
 	p.j.Now += time.Second
-	lose := func(at int, s proto.Side) { r.at(at).loss[s] = lossView{lost: true, at: p.j.Now} }
+	lose := func(at int, s proto.Side) { r.at(at).lose(s, lossView{lost: true, at: p.j.Now}) }
 	lose(2, proto.Right)
 	lose(4, proto.Left)
 	lose(6, proto.Left)
@@ -49,8 +49,8 @@ func silentEnd(t *testing.T, stalled bool) {
 	dead := r.at(last - 1)
 	before := dead.flags()
 	p.say(dead, true, proto.ModeHostDown, 0)
-	r.at(last - 2).loss[proto.Right] = lossView{lost: true, at: p.j.Now}
-	r.at(last).loss[proto.Left] = lossView{lost: true, at: p.j.Now}
+	r.at(last-2).lose(proto.Right, lossView{lost: true, at: p.j.Now})
+	r.at(last).lose(proto.Left, lossView{lost: true, at: p.j.Now})
 	p.changed(dead, before)
 	p.j.Now += settleWait
 	q := p.look()

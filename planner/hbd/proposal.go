@@ -201,7 +201,7 @@ func (q *proposal) records(t *member.Txn) []journal.Record {
 	for i := range t.Parts {
 		id := t.Parts[i].Device.ID
 		delete(left, id)
-		out = append(out, member.Record(id, ringOf[id], member.Target{Decided: &t.Decided, Payload: t.Parts[i].Payload}, false))
+		out = append(out, member.Record(id, ringOf[id], member.Target{Decided: &t.Decided, Payload: string(t.Parts[i].Payload)}, false))
 	}
 	for _, id := range slices.Sorted(maps.Keys(left)) {
 		out = append(out, member.Record(id, 0, member.Target{Decided: p.nodes[id].Want.Decided}, true))

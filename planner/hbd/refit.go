@@ -145,7 +145,7 @@ func fibresInUse(h *Rings, r *ringView, to *fabric.Fabric, add func(string, ...a
 		if !n.At(r.Decided) {
 			continue
 		}
-		said := n.Report.Whole()
+		said := n.Whole()
 		for _, s := range said.Sides {
 			if list := candidates(said, s.Side); s.Current >= 0 && int(s.Current) < len(list) && int(s.Current) != int(s.Working) {
 				keep(fabric.Port{Node: id, Bundle: list[s.Current].Bundle, Path: list[s.Current].Path})
@@ -158,8 +158,8 @@ func fibresInUse(h *Rings, r *ringView, to *fabric.Fabric, add func(string, ...a
 func bundlesThere(h *Rings, to *fabric.Fabric, add func(string, ...any)) {
 	for i := range h.nodes {
 		n := &h.nodes[i]
-		if i < to.Nodes && n.Report != nil && len(n.Report.Whole().Bundles) < to.Bundles {
-			add("node %d has %d bundles of transceivers, %d are wanted", n.ID, len(n.Report.Whole().Bundles), to.Bundles)
+		if i < to.Nodes && n.Report != nil && len(n.Whole().Bundles) < to.Bundles {
+			add("node %d has %d bundles of transceivers, %d are wanted", n.ID, len(n.Whole().Bundles), to.Bundles)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func outdated(h *Rings, n *node, r *ringView, p *placement) bool {
 	if n.Report == nil {
 		return false
 	}
-	said := n.Report.Whole()
+	said := n.Whole()
 	if len(said.Rings) == 0 || said.Rings[0].Ring != r.id {
 		return false
 	}
@@ -194,7 +194,7 @@ func outdated(h *Rings, n *node, r *ringView, p *placement) bool {
 // update tells the ring of a node again that was planned from another
 // description and would be planned otherwise from this one.
 func update(h *Rings, n *node) {
-	if layout := n.Report.Scalars().Layout; layout == 0 || layout == h.j.Layout {
+	if layout := n.Scalars().Layout; layout == 0 || layout == h.j.Layout {
 		return
 	}
 	if r := h.ring(n.Group); r != nil && !r.renew && n.At(r.Decided) && outdated(h, n, r, h.placement) {
@@ -206,17 +206,17 @@ func update(h *Rings, n *node) {
 // for its light.
 func Idle(h *Rings, id proto.NodeID) bool {
 	n := &h.nodes[id]
-	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Report.Whole().Rings) == 0 && n.Ready() && !n.Pending() && n.able()
+	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Whole().Rings) == 0 && n.Ready() && !n.Pending() && n.able()
 }
 
 // Looks: a node is there, in a ring, and the port is none that the ring goes over,
 // in use or in reserve: light that comes there changes nothing.
 func Looks(h *Rings, at fabric.Port) bool {
 	n := &h.nodes[at.Node]
-	if !n.Online() || n.Session == 0 || n.Report == nil || n.Pending() || n.Report.Mode != proto.ModeService {
+	if !n.Online() || n.Session == 0 || n.Report == nil || n.Pending() || n.Report.Mode() != proto.ModeService {
 		return false
 	}
-	said := n.Report.Whole()
+	said := n.Whole()
 	if len(said.Rings) == 0 || int(at.Bundle) >= len(said.Bundles) {
 		return false
 	}
@@ -240,7 +240,8 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 		records = append(records, journal.Record{Key: ringKey(id)})
 		for _, m := range r.nodes {
 			n := &h.nodes[m]
-			n.Group, n.Unassigned, n.loss = 0, true, [2]lossView{}
+			n.Group, n.Unassigned = 0, true
+			n.unlost()
 			if int(m) < to.Nodes {
 				records = append(records, member.Record(m, 0, member.Target{Decided: n.Want.Decided}, true))
 			}
@@ -250,7 +251,7 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 	for id := to.Nodes; id < len(was.nodes); id++ {
 		n := &h.nodes[id]
 		h.drains.holds.list = slices.DeleteFunc(h.drains.holds.list, func(x proto.NodeID) bool { return x == n.ID })
-		records = append(records, n.Forget(), journal.Record{Key: holdKey(n.ID)}, n.Events.Forget())
+		records = append(records, n.Forget(), journal.Record{Key: holdKey(n.ID)}, n.ForgetEvents())
 	}
 	h.table.Resize(to.Nodes)
 	p := newPlacement(to)

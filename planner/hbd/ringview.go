@@ -55,7 +55,7 @@ func (r *ringView) side(at int, s proto.Side) bool {
 		return false
 	}
 	b, ok := n.Report.Bundle(link.Local.Bundle)
-	return ok && b.Path == link.Local.Path && b.State == proto.Tuned && n.loss[s].seq <= n.Report.LastEvent
+	return ok && b.Path == link.Local.Path && b.State == proto.Tuned && n.loss[s].seq <= n.Report.LastEvent()
 }
 
 // confirmed reports whether both ends of the link behind member at are tuned.

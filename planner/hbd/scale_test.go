@@ -44,7 +44,7 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 		p.nextRing++
 		p.enter(r, d)
 		for _, id := range g.Nodes {
-			p.nodes[id].Want = member.Target{Decided: &r.Decided, Payload: []byte{1}}
+			p.nodes[id].Want = member.Target{Decided: &r.Decided, Payload: "\x01"}
 		}
 		shine(p, r)
 	}
@@ -59,8 +59,7 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 
 // report lets a node say something of which nothing follows.
 func report(p *Rings, m *proto.Reported) {
-	d := p.nodes[m.Node].Device
-	d.Report = p.table.Keep(d, m)
+	p.table.Keep(p.nodes[m.Node].Device, m)
 }
 
 // shine lets the members of a ring report its generation, with light.

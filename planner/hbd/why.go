@@ -42,7 +42,7 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 	if n.Report == nil {
 		return out
 	}
-	said := n.Report.Whole()
+	said := n.Whole()
 	for i := range said.Sides {
 		s := &said.Sides[i]
 		if bundle >= 0 && sideBundle(said, s) != bundle && !bansOn(said, s, bundle) {
@@ -192,7 +192,7 @@ func (n *node) sideFacts(m *proto.Reported, s *proto.SideReport, now time.Durati
 
 // left says how long a timer of the agent's clock still runs.
 func (n *node) left(untilMicros uint64, at time.Duration) string {
-	now := time.Duration(n.Report.UptimeMicros)*time.Microsecond + at - n.ReportAt
+	now := n.Report.Uptime() + at - n.ReportAt
 	if rest := time.Duration(untilMicros)*time.Microsecond - now; rest > 0 {
 		return " " + rest.Round(time.Millisecond).String()
 	}

@@ -46,9 +46,14 @@ type Entry struct {
 
 // Cursor is how far a device's events have been taken in order.
 type Cursor struct {
-	Node    proto.NodeID
 	Last    uint64        // number of the last one
 	Session proto.Session // that told it
+}
+
+// touched is the cursor of a device.
+type touched struct {
+	node proto.NodeID
+	*Cursor
 }
 
 // Taken is an event number that is on disk and may be acknowledged.
@@ -69,7 +74,7 @@ type Journal struct {
 	behind  int     // entries that no Persist holds yet
 	flushAt time.Duration
 	flying  uint64    // the Persist under way, 0 = none
-	touched []*Cursor // with events since the last flush
+	touched []touched // with events since the last flush
 	taken   []Taken   // to be acknowledged when flying is on disk
 }
 
@@ -135,27 +140,27 @@ func (j *Journal) Note(level Level, message string, n Note) {
 }
 
 // Take writes down an event that is the next of its device.
-func (j *Journal) Take(c *Cursor, m *proto.Event) {
+func (j *Journal) Take(node proto.NodeID, c *Cursor, m *proto.Event) {
 	c.Last, c.Session = m.Seq, m.Session
 	j.seen++
 	j.add(Entry{Event: m})
-	j.AckLater(c)
+	j.AckLater(node, c)
 }
 
 // AckLater acknowledges a device's events with the next flush.
-func (j *Journal) AckLater(c *Cursor) {
-	if !j.Mute && !slices.Contains(j.touched, c) {
-		j.touched = append(j.touched, c)
+func (j *Journal) AckLater(node proto.NodeID, c *Cursor) {
+	if x := (touched{node, c}); !j.Mute && !slices.Contains(j.touched, x) {
+		j.touched = append(j.touched, x)
 	}
 	j.flushAt = min(j.flushAt, j.Now+flushDelay)
 }
 
 // Repoint follows devices that have moved, or that are gone, nil.
-func (j *Journal) Repoint(to func(*Cursor) *Cursor) {
-	for i, c := range j.touched {
-		j.touched[i] = to(c)
+func (j *Journal) Repoint(to func(proto.NodeID, *Cursor) *Cursor) {
+	for i, x := range j.touched {
+		j.touched[i].Cursor = to(x.node, x.Cursor)
 	}
-	j.touched = slices.DeleteFunc(j.touched, func(c *Cursor) bool { return c == nil })
+	j.touched = slices.DeleteFunc(j.touched, func(x touched) bool { return x.Cursor == nil })
 }
 
 // Flush puts what is new into the store, one transaction at a time.
@@ -177,8 +182,8 @@ func (j *Journal) Flush() {
 	}
 	j.behind = 0
 	for _, c := range j.touched {
-		j.taken = append(j.taken, Taken{c.Node, c.Last})
-		records = append(records, Record{NumberedKey(PrefixSeen, uint64(c.Node)), fmt.Appendf(nil, "%d %d", c.Last, uint64(c.Session))})
+		j.taken = append(j.taken, Taken{c.node, c.Last})
+		records = append(records, Record{NumberedKey(PrefixSeen, uint64(c.node)), fmt.Appendf(nil, "%d %d", c.Last, uint64(c.Session))})
 	}
 	j.touched = j.touched[:0]
 	j.flying = j.Persist(records...)

@@ -112,10 +112,12 @@ func (t *Table) Spoke(d *Device, s proto.Session) {
 // still is with later telemetry, that was lost or the held one is not its own.
 func (t *Table) Health(d *Device, m *proto.Health) {
 	t.Spoke(d, m.Session)
-	d.signs.beat(m.Session, t.j.Now)
+	if m.Session == d.Session {
+		d.signs.beat(t.j.Now)
+	}
 	switch {
 	case m.Session != d.Session || !d.Online() || d.state == Disputed || m.Reported == 0:
-	case d.Report != nil && d.Report.Session == m.Session && d.Report.Seq == m.Reported:
+	case d.Report != nil && d.Report.Session == m.Session && d.Report.Seq() == m.Reported:
 		if d.missed != 0 {
 			d.own().missed = 0
 		}
@@ -132,6 +134,7 @@ func (t *Table) Health(d *Device, m *proto.Health) {
 type life struct {
 	session proto.Session
 	report  *Report // nil: it never reported
+	whole   *proto.Reported
 	events  Events
 }
 
@@ -152,7 +155,7 @@ func (d *Device) followed() {
 		at = maxFormer - 1
 	}
 	if d.Report != nil && d.Report.Session == d.Session {
-		l.report, l.events = d.Report, d.Events
+		l.report, l.whole, l.events = d.Report, d.whole, d.Events
 	}
 	copy(d.former[1:at+1], d.former[:at])
 	d.former[0] = l

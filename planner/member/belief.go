@@ -34,7 +34,7 @@ func (t *Table) inReport(d *Device, m *proto.Reported) []claim {
 	out := append(t.standing("", m.SeenTerm, m.Term, m.Generation), t.standing("staged_", 0, m.StagedTerm, m.StagedGeneration)...)
 	out = append(out, claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq}, claim{"last_event", d.Events.Last, m.LastEvent})
 	if d.Report != nil && d.Report.Session == m.Session {
-		out = append(out, claim{"seq", d.Report.Seq, m.Seq})
+		out = append(out, claim{"seq", d.Report.Seq(), m.Seq})
 	}
 	return out
 }
@@ -48,7 +48,7 @@ func (d *Device) bypass(s proto.Session) uint64 {
 	if d.Report == nil || d.Report.Session != s {
 		return 0
 	}
-	return d.Report.BypassSeq
+	return d.Report.BypassSeq()
 }
 
 // believe refuses a message of which a number is too far from what is known,

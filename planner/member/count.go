@@ -1,19 +1,14 @@
 package member
 
-import (
-	"time"
-
-	"ringlight/proto"
-)
+import "time"
 
 // What is counted of devices, for people and their alarms. It decides nothing.
 
 // signs are the periodic telemetry of one life of a device: one that stops
 // sending it is silent, whatever the broker says of its presence.
 type signs struct {
-	session proto.Session
-	last    time.Duration
-	gap     time.Duration // between the last two, 0: there was one at most
+	last time.Duration
+	gap  time.Duration // between the last two, 0: there was one at most
 }
 
 // silentAfter is how long at least a device says nothing to be silent; chosen:
@@ -21,18 +16,17 @@ type signs struct {
 // configured another.
 const silentAfter = 35 * time.Second
 
-func (s *signs) beat(session proto.Session, now time.Duration) {
-	if s.session != session {
-		*s = signs{session: session, last: now}
-		return
+func (s *signs) beat(now time.Duration) {
+	if *s != (signs{}) {
+		s.gap = now - s.last
 	}
-	s.gap, s.last = now-s.last, now
+	s.last = now
 }
 
 // quiet: telemetry came twice and has stopped. The time before since, when
 // nobody could be heard, does not count.
-func (s *signs) quiet(of proto.Session, since, now time.Duration) bool {
-	return s.session == of && s.gap > 0 && now-max(s.last, since) > max(silentAfter, s.gap*7/2)
+func (s *signs) quiet(since, now time.Duration) bool {
+	return s.gap > 0 && now-max(s.last, since) > max(silentAfter, s.gap*7/2)
 }
 
 // Counts are how many devices are in which state.
@@ -43,7 +37,7 @@ type Counts struct {
 
 // Mute: somebody should speak for the device, and nothing comes.
 func (t *Table) Mute(d *Device, linkSince time.Duration) bool {
-	return d.state == Silent || t.j.LinkUp && d.Online() && d.signs.quiet(d.Session, linkSince, t.j.Now)
+	return d.state == Silent || t.j.LinkUp && d.Online() && d.signs.quiet(linkSince, t.j.Now)
 }
 
 // Count counts all devices.

@@ -23,7 +23,7 @@ var undecided = new(Decided)
 // was adopted. Many have the same decision.
 type Target struct {
 	*Decided
-	Payload []byte
+	Payload string
 }
 
 // Refusal is a device's no to a plan. It holds until what it was about
@@ -46,28 +46,31 @@ type birth struct {
 	Features proto.Features
 }
 
-// Device is all that is common to nodes and switches.
+// Device is all that is common to nodes and switches. There may be a million: what
+// most of them do not have is in a setback, and what says the same twice is not kept.
 type Device struct {
 	ID    proto.NodeID
 	Group proto.RingID // on whose topic its decisions stand; a node's is its ring, 0 = none
+
+	call uint32 // the last roll call that it answered
 
 	state State
 	// Unassigned: what was committed for it is void, or there never was
 	// anything. It is told when it can be.
 	Unassigned bool
-	queued     bool // is on the table's list of those that may be pending
+	queued     bool  // is on the table's list of those that may be pending
+	resent     uint8 // how often what is wanted of it was sent again, resentMost at most
+	timed      bool  // offset is known, of the session of its report
 
 	Session  proto.Session
 	Birth    *birth  // the last one; many are alike
 	Report   *Report // the last one, of the last session that sent any
 	ReportAt time.Duration
 	signs    signs
-	clock    clock
-	call     uint64 // the last roll call that it answered
+	offset   time.Duration // of the planner's clock to its own
 
 	Want     Target // what was committed for it
 	resendAt time.Duration
-	backoff  time.Duration
 
 	*setback // read at will; own gives the one to write
 
@@ -77,6 +80,7 @@ type Device struct {
 // setback is what most devices never have: all of those share one that is blank.
 type setback struct {
 	shared bool
+	whole  *proto.Reported // a switch's last report, as it came
 	GoneAt time.Duration   // when it went offline
 	early  *proto.Reported // of a session whose birth has not come yet
 
@@ -112,7 +116,6 @@ func noSetback() *setback { return &setback{shared: true, asks: asking{at: journ
 
 func (d *Device) init(id proto.NodeID, blank *setback) {
 	d.ID, d.resendAt, d.setback, d.Want.Decided, d.Birth = id, journal.Never, blank, undecided, unborn
-	d.Events.Node = id
 }
 
 // own gives the device a setback of its own, to be written.
@@ -228,7 +231,7 @@ func (d *Device) WhyNot() string {
 func (d *Device) Status() proto.NodeStatus {
 	s := proto.NodeStatus{Node: d.ID, Online: d.Online(), Usable: d.Ready(), Want: d.Want.Gen, Reason: d.WhyNot()}
 	if d.Report != nil {
-		s.Mode, s.Generation = d.Report.Mode, d.Report.Gen
+		s.Mode, s.Generation = d.Report.Mode(), d.Report.Gen
 	}
 	return s
 }
@@ -312,12 +315,20 @@ func (d *Device) Adopt() {
 // ResendAt is when what is wanted of it is sent again, Never when it is not.
 func (d *Device) ResendAt() time.Duration { return d.resendAt }
 
+// lives makes a session the one that counts.
+func (d *Device) lives(s proto.Session) {
+	if d.Session != s {
+		d.Session, d.signs = s, signs{}
+	}
+}
+
 // born begins a new life.
 func (d *Device) born(m *proto.Presence, b *birth) {
 	if d.Session != 0 && d.Session != m.Session {
 		d.followed()
 	}
-	d.Session, d.Birth = m.Session, b
+	d.lives(m.Session)
+	d.Birth = b
 	d.Refused(Refusal{})
 	d.unasked()
 	next := Born

@@ -56,7 +56,8 @@ func (t *Table) weigh(d *Device) time.Duration {
 		if t.j.Now >= ends {
 			why := fmt.Sprintf("one agent alone for %v", quarantine)
 			if x.alone() {
-				d.Session, why = x.alive[0], "one agent answers, the other was only spoken of"
+				d.lives(x.alive[0])
+				why = "one agent answers, the other was only spoken of"
 			}
 			t.settle(d, why)
 			return journal.Never
@@ -102,7 +103,7 @@ func (t *Table) answers(d *Device, m *proto.Ack) {
 func (t *Table) count(d *Device, s proto.Session) {
 	x := d.doubt
 	if d.Session != s { // it has refused a command for another life: it is to announce itself
-		d.Session = s
+		d.lives(s)
 		t.j.Command(d.ID, s, proto.Command{Verb: proto.VerbReannounce})
 	}
 	if x.incumbent.session == s {
@@ -128,7 +129,9 @@ func (t *Table) believed(d *Device, before Standing) {
 	n := News{Kind: Weighed, Device: d, Before: before}
 	if l := &d.doubt.incumbent; l.report != nil {
 		t.setEvents(d, l.events)
+		d.timed = d.timed && d.Report.Session == l.report.Session
 		d.Report, d.ReportAt = l.report, t.j.Now
+		d.own().whole = l.whole
 		n.Kind, n.First = Reported, true
 	}
 	t.owner.News(n)
@@ -176,7 +179,8 @@ func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
 func (t *Table) claims(d *Device, s proto.Session) {
 	d.call = t.calls
 	if d.Session != s {
-		d.Session, d.doubt.since = s, t.j.Now
+		d.lives(s)
+		d.doubt.since = t.j.Now
 	}
 	t.spoken(d, s)
 }

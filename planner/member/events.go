@@ -12,15 +12,27 @@ import (
 // order.
 type Events struct {
 	journal.Cursor
-	// The owner's, which begin anew when the numbers do: the last event that
-	// tells of a moved side, and whether it told the bypass count.
-	Moved   uint64
-	Counted bool
+	moved uint64
 }
 
-// Forget is what that leaves of the store when the device is gone.
-func (e *Events) Forget() journal.Record {
-	return journal.Record{Key: journal.NumberedKey(journal.PrefixSeen, uint64(e.Node))}
+// Move notes that an event told of a moved side, and whether it told the bypass
+// count. It is the owner's, and begins anew when the numbers do.
+func (e *Events) Move(seq uint64, counted bool) {
+	e.moved = seq << 1 // numbers end far below: proto.MaxCount
+	if counted {
+		e.moved |= 1
+	}
+}
+
+// Moved is the last event that told of a moved side, 0: none.
+func (e *Events) Moved() uint64 { return e.moved >> 1 }
+
+// Counted: it told the bypass count.
+func (e *Events) Counted() bool { return e.moved&1 != 0 }
+
+// ForgetEvents is what its events leave of the store when the device is gone.
+func (d *Device) ForgetEvents() journal.Record {
+	return journal.Record{Key: journal.NumberedKey(journal.PrefixSeen, uint64(d.ID))}
 }
 
 // restarted notices that a device's numbers begin anew, and says so: it is another
@@ -30,7 +42,7 @@ func (t *Table) restarted(d *Device, session proto.Session, lastEvent uint64) {
 	if session != d.Events.Session && lastEvent < d.Events.Last {
 		t.j.Note(journal.Warn, "a device's numbers went back", journal.Note{Rule: "journal", Node: int64(d.ID), Ring: d.ring(),
 			Text: fmt.Sprintf("its last event was %d and is %d: its journal was lost, or an older one put in its place; its light is believed", d.Events.Last, lastEvent)})
-		t.setEvents(d, Events{Cursor: journal.Cursor{Node: d.ID}})
+		t.setEvents(d, Events{})
 	}
 }
 
@@ -51,11 +63,11 @@ func (t *Table) Event(d *Device, m *proto.Event) {
 		return
 	}
 	if c.Session != 0 && c.Session != m.Session && m.Seq < c.Last && d.Online() && m.Session == d.Session && d.Report != nil && d.Report.Session == d.Session {
-		t.restarted(d, d.Report.Session, d.Report.LastEvent)
+		t.restarted(d, d.Report.Session, d.Report.LastEvent())
 	}
 	switch {
 	case m.Seq <= c.Last:
-		t.j.AckLater(&c.Cursor)
+		t.j.AckLater(d.ID, &c.Cursor)
 	case m.Seq == c.Last+1:
 		t.take(d, m)
 		t.takeAhead(d)
@@ -65,7 +77,7 @@ func (t *Table) Event(d *Device, m *proto.Event) {
 }
 
 func (t *Table) take(d *Device, m *proto.Event) {
-	t.j.Take(&d.Events.Cursor, m)
+	t.j.Take(d.ID, &d.Events.Cursor, m)
 	t.event(d, m)
 	t.owner.News(News{Kind: Told, Device: d, Event: m})
 }
@@ -103,8 +115,8 @@ func (t *Table) takeAhead(d *Device) {
 func (t *Table) unsaid(d *Device) bool {
 	m := d.Report
 	if m != nil && m.Session == d.Session {
-		x := d.own()
-		x.ahead = slices.DeleteFunc(x.ahead, func(e *proto.Event) bool { return e.Session == m.Session && e.Seq > m.LastEvent })
+		x, last := d.own(), m.LastEvent()
+		x.ahead = slices.DeleteFunc(x.ahead, func(e *proto.Event) bool { return e.Session == m.Session && e.Seq > last })
 	}
 	if len(d.ahead) > 0 {
 		return false

@@ -34,7 +34,7 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 		if d.Online() && m.Session != d.Session {
 			return
 		}
-		d.Session = m.Session
+		d.lives(m.Session)
 		if d.state == Unheard {
 			d.become(Offline)
 		} else if d.Online() {
@@ -106,7 +106,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 		return
 	}
 	first := d.Report == nil || d.Report.Session != m.Session
-	if !first && m.Seq < d.Report.Seq && t.overtaken(d, m.Seq) {
+	if !first && m.Seq < d.Report.Seq() && t.overtaken(d, m.Seq) {
 		return
 	}
 	if d.lowerAt != 0 {
@@ -115,7 +115,9 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	d.answered()
 	before, heard := d.Standing(), d.Heard()
 	t.restarted(d, m.Session, m.LastEvent)
-	d.Report, d.ReportAt = t.Keep(d, m), t.j.Now
+	d.timed = d.timed && !first
+	t.Keep(d, m)
+	d.ReportAt = t.j.Now
 	t.told(d, before.Pending)
 	if d.Online() && d.state != Present && !disputed {
 		d.become(Present)

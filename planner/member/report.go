@@ -2,35 +2,25 @@ package member
 
 import (
 	"encoding/binary"
+	"time"
 
 	"ringlight/proto"
 )
 
-// Report is the last report of a device as it is kept: what every look reads is
-// at hand, all else is packed, since a report is held for each device and most
-// of it is read when somebody asks. Whole gives back what was said, to the bit.
-// A switch's is kept as it came: there are few, and their circuits are looked at
-// one by one.
+// Report is the last report of a device as it is kept: packed, since one is held
+// for each device and most of it is read when somebody asks. What every look
+// reads comes first. Whole gives back what was said, to the bit. A switch's is
+// kept as it came besides: there are few, and their circuits are looked at one by
+// one.
 type Report struct {
-	Session      proto.Session
-	Seq          uint64
-	UptimeMicros uint64
-	BypassSeq    uint64
-	LastEvent    uint64
-	*Decided     // as applied; thousands have the same
-	Mode         proto.Mode
-	Drained      bool
-	AsksRestart  bool
-	Alarms       uint8 // that it raises, 255 at most
-	node         proto.NodeID
-	packed       string
-	circuits     *proto.Reported // of a switch
+	Session  proto.Session
+	*Decided // as applied; thousands have the same
+	packed   string
 }
 
-// Keep makes what is kept of a report of a device.
-func (t *Table) Keep(d *Device, m *proto.Reported) *Report {
-	r := &Report{Session: m.Session, Seq: m.Seq, UptimeMicros: m.UptimeMicros, BypassSeq: m.BypassSeq, LastEvent: m.LastEvent,
-		Mode: m.Mode, Drained: m.Drained, AsksRestart: m.AsksRestart, Alarms: uint8(min(len(m.Alarms), 255)), node: m.Node}
+// Keep takes a report as the last one of a device.
+func (t *Table) Keep(d *Device, m *proto.Reported) {
+	r := &Report{Session: m.Session}
 	switch at := (Decided{m.Term, m.Generation, m.Plan}); {
 	case at == *d.Want.Decided:
 		r.Decided = d.Want.Decided
@@ -39,13 +29,64 @@ func (t *Table) Keep(d *Device, m *proto.Reported) *Report {
 	default:
 		r.Decided = t.alike.decided(at)
 	}
+	t.alike.scratch = head(t.alike.scratch[:0], m)
 	if d.ID.IsSwitch() {
-		r.circuits = m
-		return r
+		d.own().whole = m
+	} else {
+		t.alike.scratch = pack(t.alike.scratch, m)
 	}
-	t.alike.scratch = pack(t.alike.scratch[:0], m)
 	r.packed = string(t.alike.scratch)
-	return r
+	d.Report = r
+}
+
+func head(b []byte, m *proto.Reported) []byte {
+	said := uint64(len(m.Alarms)) << 2
+	if m.Drained {
+		said |= 1
+	}
+	if m.AsksRestart {
+		said |= 2
+	}
+	for _, x := range [6]uint64{uint64(m.Mode), said, m.LastEvent, m.BypassSeq, m.Seq, m.UptimeMicros} {
+		b = binary.AppendUvarint(b, x)
+	}
+	return b
+}
+
+// at gives a number of the head.
+func (r *Report) at(n int) (x uint64) {
+	u := unpacker{s: r.packed}
+	for ; n >= 0; n-- {
+		x = u.num()
+	}
+	return x
+}
+
+func (r *Report) Mode() proto.Mode { return proto.Mode(r.at(0)) }
+
+func (r *Report) Drained() bool { return r.at(1)&1 != 0 }
+
+func (r *Report) AsksRestart() bool { return r.at(1)&2 != 0 }
+
+// Alarms is how many it raises.
+func (r *Report) Alarms() int { return int(r.at(1) >> 2) }
+
+func (r *Report) LastEvent() uint64 { return r.at(2) }
+
+func (r *Report) BypassSeq() uint64 { return r.at(3) }
+
+func (r *Report) Seq() uint64 { return r.at(4) }
+
+// Uptime is the device's clock when it reported.
+func (r *Report) Uptime() time.Duration { return time.Duration(r.at(5)) * time.Microsecond }
+
+// lists reads what comes after the head.
+func (r *Report) lists() unpacker {
+	u := unpacker{s: r.packed}
+	for range 6 {
+		u.num()
+	}
+	return u
 }
 
 // alike keeps one copy of what many devices say or are told.
@@ -89,7 +130,7 @@ func (a *alike) decided(x Decided) *Decided {
 
 // Bundles are those of a node, one after the other.
 func (r *Report) Bundles(yield func(proto.BundleReport) bool) {
-	for u := (unpacker{s: r.packed}); u.next(); {
+	for u := r.lists(); u.next(); {
 		if !yield(u.bundle()) {
 			return
 		}
@@ -108,7 +149,7 @@ func (r *Report) Bundle(id proto.BundleID) (proto.BundleReport, bool) {
 
 // Sides are those of a node, one after the other.
 func (r *Report) Sides(yield func(proto.SideReport) bool) {
-	u := unpacker{s: r.packed}
+	u := r.lists()
 	for u.next() {
 		u.bundle()
 	}
@@ -119,12 +160,12 @@ func (r *Report) Sides(yield func(proto.SideReport) bool) {
 	}
 }
 
-// Scalars is what is said beside the lists and what is at hand.
-func (r *Report) Scalars() (m proto.Reported) {
-	if r.circuits != nil {
-		return *r.circuits
+// Scalars is what a device's report says beside the lists and what comes first.
+func (d *Device) Scalars() (m proto.Reported) {
+	if d.ID.IsSwitch() {
+		return *d.whole
 	}
-	u := unpacker{s: r.packed}
+	u := d.Report.lists()
 	for u.next() {
 		u.bundle()
 	}
@@ -136,17 +177,18 @@ func (r *Report) Scalars() (m proto.Reported) {
 }
 
 // Circuits are those of a switch.
-func (r *Report) Circuits() []proto.CircuitReport { return r.circuits.Circuits }
+func (d *Device) Circuits() []proto.CircuitReport { return d.whole.Circuits }
 
-// Whole is the report as it was said; it is not to be changed.
-func (r *Report) Whole() *proto.Reported {
-	if r.circuits != nil {
-		return r.circuits
+// Whole is the device's report as it was said; it is not to be changed.
+func (d *Device) Whole() *proto.Reported {
+	if d.ID.IsSwitch() {
+		return d.whole
 	}
-	m := &proto.Reported{Node: r.node, Session: r.Session, Seq: r.Seq, UptimeMicros: r.UptimeMicros, Mode: r.Mode, Term: r.Term, Generation: r.Gen, Plan: r.Plan,
-		BypassSeq: r.BypassSeq, LastEvent: r.LastEvent, Drained: r.Drained, AsksRestart: r.AsksRestart,
+	r := d.Report
+	m := &proto.Reported{Node: d.ID, Session: r.Session, Seq: r.Seq(), UptimeMicros: r.at(5), Mode: r.Mode(), Term: r.Term, Generation: r.Gen, Plan: r.Plan,
+		BypassSeq: r.BypassSeq(), LastEvent: r.LastEvent(), Drained: r.Drained(), AsksRestart: r.AsksRestart(),
 		Rings: []proto.RingAssignment{}, Bundles: []proto.BundleReport{}, Sides: []proto.SideReport{}, Alarms: []proto.Alarm{}} // as decoded
-	u := unpacker{s: r.packed}
+	u := r.lists()
 	for u.next() {
 		m.Bundles = append(m.Bundles, u.bundle())
 	}
@@ -163,7 +205,7 @@ func (r *Report) Whole() *proto.Reported {
 	return m
 }
 
-// The packed form: bundles, sides, scalars, rings, alarms; before each of a list a
+// The packed form: the head, bundles, sides, scalars, rings, alarms; before each of a list a
 // 1 and after the last a 0; whole numbers of seven bits a byte, a digest behind
 // a 1 or a 0 for none; zeros at the end are left out. It is never stored or sent.
 

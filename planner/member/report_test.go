@@ -17,9 +17,11 @@ func TestReportsComeBackWhole(t *testing.T) {
 	for range 500 {
 		m := new(proto.Reported)
 		draw(rng, reflect.ValueOf(m).Elem())
-		m.Circuits = nil // of switches, which are kept as they come
-		r := tab.Keep(&tab.Devices[1], m)
-		if got := r.Whole(); !reflect.DeepEqual(got, m) {
+		m.Circuits, m.Node = nil, 1 // circuits are of switches, which are kept as they come
+		d := &tab.Devices[1]
+		tab.Keep(d, m)
+		r := d.Report
+		if got := d.Whole(); !reflect.DeepEqual(got, m) {
 			t.Fatalf("kept\n%+v\nsaid\n%+v", got, m)
 		}
 		for b := range r.Bundles {
@@ -35,10 +37,10 @@ func TestReportsComeBackWhole(t *testing.T) {
 			}
 			at++
 		}
-		if s := r.Scalars(); at != len(m.Sides) || s.Layout != m.Layout || s.Measured != m.Measured || s.StagedGeneration != m.StagedGeneration || s.RefusedMessages != m.RefusedMessages {
+		if s := d.Scalars(); at != len(m.Sides) || s.Layout != m.Layout || s.Measured != m.Measured || s.StagedGeneration != m.StagedGeneration || s.RefusedMessages != m.RefusedMessages {
 			t.Fatalf("%d sides and %+v, said %+v", at, s, m)
 		}
-		if int(r.Alarms) != len(m.Alarms) || r.Gen != m.Generation || r.Plan != m.Plan || r.Term != m.Term {
+		if r.Alarms() != len(m.Alarms) || r.Seq() != m.Seq || r.LastEvent() != m.LastEvent || r.BypassSeq() != m.BypassSeq || r.Mode() != m.Mode || r.Drained() != m.Drained || r.AsksRestart() != m.AsksRestart || r.Gen != m.Generation || r.Plan != m.Plan || r.Term != m.Term {
 			t.Fatalf("at hand %+v, said %+v", r, m)
 		}
 	}

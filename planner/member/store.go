@@ -35,7 +35,7 @@ func recordKey(id proto.NodeID) string {
 
 // Record is a device's target as the store keeps it. ring is a node's.
 func Record(id proto.NodeID, ring proto.RingID, want Target, unassigned bool) journal.Record {
-	return journal.Encode(recordKey(id), record{ring, want.Term, want.Gen, want.Plan, unassigned, want.Payload})
+	return journal.Encode(recordKey(id), record{ring, want.Term, want.Gen, want.Plan, unassigned, []byte(want.Payload)})
 }
 
 // Restore takes a target from the store, and gives the ring that a node is in.
@@ -44,6 +44,6 @@ func (t *Table) Restore(d *Device, raw []byte) (ring proto.RingID, err error) {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return 0, err
 	}
-	d.Want, d.Unassigned = Target{t.alike.decided(Decided{r.Term, r.Generation, r.Plan}), r.Desired}, r.Unassigned
+	d.Want, d.Unassigned = Target{t.alike.decided(Decided{r.Term, r.Generation, r.Plan}), string(r.Desired)}, r.Unassigned
 	return r.Ring, errors.Join(journal.CheckCount("term", uint64(r.Term)), journal.CheckCount("generation", uint64(r.Generation)))
 }

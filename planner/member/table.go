@@ -66,7 +66,7 @@ type Table struct {
 
 	heard   int
 	heardAt time.Duration // when one was heard for the first time, the last time
-	calls   uint64        // roll calls so far
+	calls   uint32        // roll calls so far
 	callAt  time.Duration // when those that missed it are taken for offline
 	sweepAt time.Duration
 	pending []*Device     // all that are, and some that were
@@ -110,14 +110,14 @@ func (t *Table) Resize(n int) {
 			t.holding++
 		}
 	}
-	t.j.Repoint(func(c *journal.Cursor) *journal.Cursor {
+	t.j.Repoint(func(id proto.NodeID, c *journal.Cursor) *journal.Cursor {
 		switch {
-		case c.Node.IsSwitch():
+		case id.IsSwitch():
 			return c
-		case int(c.Node) >= n:
+		case int(id) >= n:
 			return nil
 		}
-		return &t.Devices[c.Node].Events.Cursor
+		return &t.Devices[id].Events.Cursor
 	})
 }
 
@@ -196,7 +196,7 @@ func (t *Table) Roll() {
 
 // Resend sends what is wanted of a device again with the next sweep.
 func (t *Table) Resend(d *Device) {
-	d.resendAt, d.backoff = t.j.Now, ResendFirst
+	d.resendAt, d.resent = t.j.Now, 0
 	t.sweepAt = t.j.Now
 	t.queue(d)
 }
@@ -235,6 +235,9 @@ func (t *Table) Sweep(may bool) {
 		d.queued = d.Pending()
 		return !d.queued
 	})
+	if len(t.pending) < cap(t.pending)/4 {
+		t.pending = slices.Clone(t.pending) // it was long once
+	}
 	slices.SortFunc(t.pending, func(a, b *Device) int { return int(a.ID) - int(b.ID) })
 	var told []*Device // one for each decision
 	for _, d := range t.pending {
@@ -242,9 +245,9 @@ func (t *Table) Sweep(may bool) {
 			continue
 		}
 		if d.resendAt <= t.j.Now {
-			t.j.SendRaw(t.j.Topics.Desired(d.ID), proto.TopicDesired, d.Want.Payload)
-			d.resendAt = t.j.Now + d.backoff
-			d.backoff = min(2*d.backoff, resendLast)
+			t.j.SendRaw(t.j.Topics.Desired(d.ID), proto.TopicDesired, []byte(d.Want.Payload))
+			d.resendAt = t.j.Now + min(ResendFirst<<d.resent, resendLast)
+			d.resent = min(d.resent+1, resentMost)
 			if d.ID.IsSwitch() {
 				t.SendDecision(d.Group, *d.Want.Decided) // a group's switches are told at different times
 			} else if !slices.ContainsFunc(told, func(x *Device) bool { return x.Group == d.Group && *x.Want.Decided == *d.Want.Decided }) {

@@ -14,6 +14,7 @@ const (
 	// device that is away.
 	ResendFirst = 2 * time.Second
 	resendLast  = 32 * time.Second
+	resentMost  = 4 // times that ResendFirst doubles up to resendLast
 	// sweepPeriod is how often re-sending looks for what is due.
 	sweepPeriod = 500 * time.Millisecond
 

@@ -69,23 +69,13 @@ func (c *courses) mark(gen proto.Generation, d *Device, stage proto.TraceStage, 
 
 func micros(t time.Duration) uint64 { return uint64(max(0, t).Microseconds()) }
 
-// clock puts a moment of a device's clock on the planner's: the quickest of its
-// reports has the least of the way in it.
-type clock struct {
-	session proto.Session
-	ahead   time.Duration // the planner's, of the device's
-}
-
-func (k *clock) reported(m *Report, now time.Duration) {
-	ahead := now - time.Duration(m.UptimeMicros)*time.Microsecond
-	if k.session != m.Session || ahead < k.ahead {
-		*k = clock{m.Session, ahead}
-	}
-}
-
 // told notes what a report says of a generation's course.
 func (t *Table) told(d *Device, pending bool) {
-	d.clock.reported(d.Report, t.j.Now)
+	// A moment of a device's clock is put on the planner's: the quickest of its
+	// reports has the least of the way in it.
+	if x := t.j.Now - d.Report.Uptime(); !d.timed || x < d.offset {
+		d.timed, d.offset = true, x
+	}
 	if pending && !d.Pending() {
 		t.courses.mark(d.Want.Gen, d, proto.TraceConfirmed, t.j.Now)
 	}
@@ -93,10 +83,10 @@ func (t *Table) told(d *Device, pending bool) {
 
 // event notes what an event says of a generation's course.
 func (t *Table) event(d *Device, m *proto.Event) {
-	if m.Session != d.clock.session {
+	if !d.timed || m.Session != d.Report.Session {
 		return // its clock is not known
 	}
-	at := time.Duration(m.AtMicros)*time.Microsecond + d.clock.ahead
+	at := time.Duration(m.AtMicros)*time.Microsecond + d.offset
 	switch {
 	case m.Kind == proto.EvApplied:
 		t.courses.mark(m.Generation, d, proto.TraceApplied, min(at, t.j.Now))

@@ -265,9 +265,9 @@ func (x *Txn) Commit() {
 	decided := x.Decided
 	for i := range x.Parts {
 		d := x.Parts[i].Device
-		d.Want = Target{&decided, x.Parts[i].Payload}
+		d.Want = Target{&decided, string(x.Parts[i].Payload)}
 		d.Unassigned = false
-		d.resendAt, d.backoff = now+ResendFirst, ResendFirst
+		d.resendAt, d.resent = now+ResendFirst, 0
 		x.t.queue(d)
 	}
 	x.t.sweepAt = now + sweepPeriod
