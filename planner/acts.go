@@ -23,17 +23,52 @@ const (
 	// actBeats is how many signs of life ago an act may have been asked for that
 	// quotes one. chosen: 30 s.
 	actBeats = 15
+	// lateAnswer is how long it is listened for what became of an act after the one
+	// who asked was told that nobody answered. chosen: the longest that any may wait.
+	lateAnswer = proto.MaxTTLMillis * time.Millisecond
 )
+
+// Bounds of the acts of one operator who is known by a seal, so that nobody pushes
+// the records of the others out of the chain in minutes. chosen: a cell of a thousand
+// nodes at once; by one operator alone the whole chain lasts three days.
+const (
+	actsAtOnce = 1024
+	actEvery   = 10 * time.Second
+	maxActors  = 1024 // more than a trust document has operators
+)
+
+// allowance is how much of a bounded thing somebody has used; each interval gives one back.
+type allowance struct {
+	used  int
+	since time.Duration
+}
+
+func (a *allowance) room(now time.Duration, atOnce int, every time.Duration) bool {
+	if n := int((now - a.since) / every); n > 0 {
+		a.used, a.since = max(0, a.used-n), a.since+time.Duration(n)*every
+	}
+	if a.used == atOnce {
+		return false
+	}
+	a.used++
+	return true
+}
 
 // act is a request that changes something, and its answer once there is one.
 type act struct {
 	client string
 	corr   proto.Corr
-	at     time.Duration
-	beat   uint64 // that it quoted, 0: none
+	beat   uint64        // that it quoted, 0: none
+	until  time.Duration // that it is known: while it waits, and a minute
 	answer []byte
+	gone   bool // if another comes
 
-	who, what string // for the audit
+	deed
+}
+
+// deed is an act as the audit has it.
+type deed struct {
+	who, what string
 	sealed    bool
 }
 
@@ -60,12 +95,13 @@ func untimely(q *proto.OpRequest, pk *proto.Packet, term proto.Term, beat uint64
 	return nil
 }
 
-// actList are the acts of the last minute, as they came. What it has forgotten is
+// actList are the acts of the last minute, and those that wait for their answers. What it has forgotten is
 // never done again: from then on an act must quote a later sign of life than that
 // one did, however long ago it was and however many came since.
 type actList struct {
 	known []act
-	floor uint64 // the latest sign of life that a forgotten one quoted
+	floor uint64                // the latest sign of life that a forgotten one quoted
+	spent map[string]*allowance // by who is known by a seal
 }
 
 func (l *actList) find(client string, corr proto.Corr) *act {
@@ -94,16 +130,14 @@ func (l *actList) enter(j *journal.Journal, client string, q *proto.OpRequest, p
 	if err := untimely(q, pk, j.Term, beat); err != nil {
 		return err
 	}
-	old := 0
-	for old < len(l.known) && j.Now > l.known[old].at+actMemory {
-		old++
-	}
-	if old == 0 && len(l.known) == maxActs {
-		old = 1
+	if !l.room(j.Now) {
+		return &proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d at a time", maxActs), Reason: "too many acts wait for their answers"}
 	}
 	floor := l.floor
-	for _, a := range l.known[:old] {
-		floor = max(floor, a.beat)
+	for _, a := range l.known {
+		if a.gone {
+			floor = max(floor, a.beat)
+		}
 	}
 	if q.Beat != 0 && q.Beat <= floor {
 		code := proto.Expired
@@ -112,10 +146,64 @@ func (l *actList) enter(j *journal.Journal, client string, q *proto.OpRequest, p
 		}
 		return &proto.Error{Code: code, Field: "beat", Limit: fmt.Sprintf("after %d, as %d acts are known at once", floor, maxActs), Reason: fmt.Sprintf("beat %d", q.Beat)}
 	}
+	if pk.By != "" && !l.affords(j.Now, pk.By) {
+		return &proto.Error{Code: proto.Busy, Field: "author", Limit: fmt.Sprintf("%d acts of one operator at once, one in %v after", actsAtOnce, actEvery), Reason: pk.By + " acted more often"}
+	}
 	e := asked(audit.Act, client, q, pk)
-	l.known, l.floor = append(slices.Delete(l.known, 0, old), act{client: client, corr: q.Corr, at: j.Now, beat: q.Beat, who: e.Who, what: e.What, sealed: e.Sealed}), floor
+	l.known, l.floor = slices.DeleteFunc(l.known, func(a act) bool { return a.gone }), floor
+	l.wait(act{client: client, corr: q.Corr, beat: q.Beat, deed: deed{e.Who, e.What, e.Sealed}}, j.Now+time.Duration(q.TTLMillis)*time.Millisecond)
 	j.Persist(j.Audit(e)...)
 	return nil
+}
+
+// wait remembers an act that is answered by a time.
+func (l *actList) wait(a act, until time.Duration) {
+	a.until = until + actMemory
+	l.known = append(l.known, a)
+}
+
+// room finds what is to be forgotten if another act comes; false: all wait for their
+// answers.
+func (l *actList) room(now time.Duration) bool {
+	room := len(l.known) < maxActs
+	for i := range l.known {
+		a := &l.known[i]
+		a.gone = now > a.until
+		room = room || a.gone
+	}
+	if room {
+		return true
+	}
+	first := slices.IndexFunc(l.known, func(a act) bool { return a.answer != nil })
+	if first >= 0 {
+		l.known[first].gone = true
+	}
+	return first >= 0
+}
+
+func (l *actList) affords(now time.Duration, who string) bool {
+	a := l.spent[who]
+	if a == nil {
+		if len(l.spent) >= maxActors {
+			clear(l.spent) // revoked ones, and such as never came again
+		}
+		if l.spent == nil {
+			l.spent = map[string]*allowance{}
+		}
+		a = &allowance{since: now}
+		l.spent[who] = a
+	}
+	return a.room(now, actsAtOnce, actEvery)
+}
+
+// answered notes what an act came to; nil: it is none that is known.
+func (l *actList) answered(now time.Duration, client string, corr proto.Corr, payload []byte) *deed {
+	a := l.find(client, corr)
+	if a == nil {
+		return nil
+	}
+	a.answer, a.until = payload, now+actMemory
+	return &a.deed
 }
 
 // clear forgets what keeps a node or a switch out.

@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"ringlight/planner/audit"
+	"ringlight/planner/hbd"
 	"ringlight/planner/journal"
 	"ringlight/proto"
 )
@@ -22,21 +24,8 @@ const (
 )
 
 type refusals struct {
-	used    int
-	since   time.Duration
+	allowance
 	skipped uint64
-}
-
-func (r *refusals) room(now time.Duration) bool {
-	if n := int((now - r.since) / refusalEvery); n > 0 {
-		r.used, r.since = max(0, r.used-n), now
-	}
-	if r.used == refusalsAtOnce {
-		r.skipped++
-		return false
-	}
-	r.used++
-	return true
 }
 
 // asked is what a record says of a request.
@@ -94,8 +83,8 @@ func describe(q *proto.OpRequest) string {
 }
 
 // answered is what an act came to.
-func answered(a *act, r *proto.OpReply) audit.Record {
-	e := audit.Record{Kind: audit.Answer, Who: a.who, Sealed: a.sealed, What: a.what, Result: r.Code.String(), Corr: hex.EncodeToString(r.Corr[:])}
+func (d *deed) answered(r *proto.OpReply) audit.Record {
+	e := audit.Record{Kind: audit.Answer, Who: d.who, Sealed: d.sealed, What: d.what, Result: r.Code.String(), Corr: hex.EncodeToString(r.Corr[:])}
 	switch {
 	case r.Code != proto.OK:
 		e.Reason = (&proto.Error{Code: r.Code, Field: r.Field, Limit: r.Limit, Reason: r.Reason}).Error()
@@ -105,6 +94,31 @@ func answered(a *act, r *proto.OpReply) audit.Record {
 		e.Result, e.Reason = "refused", strings.Join(r.Edit.Refused, "; ")
 	}
 	return e
+}
+
+// formerActs gives each act that no planner answered its end: that it is not known
+// what came of it. Those that go on in this life are waited for.
+func formerActs(p *Planner, term uint64) (records []Record) {
+	for _, e := range p.j.Chain.Unanswered() {
+		raw, err := hex.DecodeString(e.Corr)
+		if err != nil || len(raw) != len(proto.Corr{}) {
+			continue
+		}
+		corr, d := proto.Corr(raw), deed{e.Who, e.What, e.Sealed}
+		if slices.ContainsFunc(p.acts.known, func(a act) bool { return a.corr == corr && a.answer == nil }) {
+			continue
+		}
+		if client, goesOn := hbd.Draining(p.rings, corr); goesOn {
+			p.acts.wait(act{client: client, corr: corr, deed: d}, p.j.Now+2*lateAnswer)
+			continue
+		}
+		r := proto.OpReply{Corr: corr}
+		r.Refuse(&proto.Error{Code: proto.Expired, Reason: "the planner that was asked ended before it had an answer"})
+		end := d.answered(&r)
+		end.Term = term
+		records = append(records, p.j.Audit(end)...)
+	}
+	return records
 }
 
 // deny answers who may not ask. It is no act's answer, though it may bear the number
@@ -122,7 +136,11 @@ func deny(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet) {
 
 // refused writes down who was not let ask for a change.
 func refused(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet, why *proto.Error) {
-	if !acts(q) || p.j.Mute || !p.refusals.room(p.j.Now) {
+	if !acts(q) || p.j.Mute {
+		return
+	}
+	if !p.refusals.room(p.j.Now, refusalsAtOnce, refusalEvery) {
+		p.refusals.skipped++
 		return
 	}
 	e := asked(audit.Refused, client, q, pk)

@@ -182,9 +182,10 @@ func (p *Planner) listened() {
 		return
 	}
 	p.become(raising)
-	begins := p.j.Audit(audit.Record{Kind: audit.Start, Term: uint64(p.seenTerm + 1), What: fmt.Sprintf("term %d begins", p.seenTerm+1), Why: p.j.Chain.Damage()})
-	p.raise = p.j.Persist(slices.Concat([]Record{{Key: keyTerm, Value: strconv.AppendUint(nil, uint64(p.seenTerm+1), 10)},
-		{Key: keyLife, Value: strconv.AppendUint(nil, p.j.Life, 10)}}, p.first, begins)...)
+	next := uint64(p.seenTerm + 1)
+	begins := p.j.Audit(audit.Record{Kind: audit.Start, Term: next, What: fmt.Sprintf("term %d begins", next), Why: p.j.Chain.Damage()})
+	p.raise = p.j.Persist(slices.Concat([]Record{{Key: keyTerm, Value: strconv.AppendUint(nil, next, 10)},
+		{Key: keyLife, Value: strconv.AppendUint(nil, p.j.Life, 10)}}, p.first, begins, formerActs(p, next))...)
 	p.first = nil
 }
 

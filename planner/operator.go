@@ -2,9 +2,7 @@ package planner
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"ringlight/planner/core"
 	"ringlight/planner/job"
@@ -14,21 +12,6 @@ import (
 )
 
 // Answers to operators. The planner alone answers, and alone commands agents.
-
-const (
-	askTimeout = 3 * time.Second
-	maxAsks    = 64 // operator requests waiting for an agent; chosen: people are few
-)
-
-// ask is a request that waits for an agent.
-type ask struct {
-	client   string
-	request  proto.OpRequest
-	node     proto.NodeID
-	corr     proto.Corr
-	deadline time.Duration
-	events   []proto.Event // pages so far
-}
 
 func (p *Planner) onRequest(client string, pk *proto.Packet) {
 	if p.state == standby || p.state == following || p.beat == 0 {
@@ -168,22 +151,22 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 			p.rings.Answer(q, r)
 		}
 	case proto.NounWhy:
-		if p.askAgent(client, q, d, r, proto.Command{Verb: proto.VerbEvents}) {
+		if p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbEvents}) {
 			return true
 		}
 		p.whyPage(q, r, nil)
 	case proto.NounHostFault:
-		return p.askAgent(client, q, d, r, proto.Command{Verb: proto.VerbHostFault})
+		return p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbHostFault})
 	case proto.NounHostOK:
-		return p.askAgent(client, q, d, r, proto.Command{Verb: proto.VerbHostOK})
+		return p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbHostOK})
 	case proto.NounDrain:
 		return p.rings.Drain(client, q, r)
 	case proto.NounUndrain:
 		c := p.rings.Undrain(q, r)
-		return c != nil && p.askAgent(client, q, d, r, *c)
+		return c != nil && p.asks.begin(client, q, d, r, *c)
 	case proto.NounRequest:
 		c := p.rings.Request(q, r)
-		if c == nil || !p.askAgent(client, q, d, r, *c) {
+		if c == nil || !p.asks.begin(client, q, d, r, *c) {
 			return false
 		}
 		p.j.Note(Info, "operator's request", journal.Note{Rule: "request", Node: int64(d.ID), Ring: d.Group, Cause: proto.CauseOperator,
@@ -230,72 +213,6 @@ func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device
 	return d
 }
 
-// askAgent forwards a request; false: it cannot, and r says why.
-func (p *Planner) askAgent(client string, q *proto.OpRequest, d *member.Device, r *proto.OpReply, c proto.Command) bool {
-	switch {
-	case !d.Online():
-		r.Refuse(&proto.Error{Code: proto.Expired, Field: "node", Reason: fmt.Sprintf("the agent of node %d is offline", d.ID)})
-	case p.state == listening || p.state == raising:
-		r.Refuse(&proto.Error{Code: proto.Busy, Reason: "the planner is listening for another one"})
-	case len(p.asks) >= maxAsks:
-		r.Refuse(&proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d at a time", maxAsks), Reason: "too many requests wait for agents"})
-	default:
-		wait := min(askTimeout, time.Duration(q.TTLMillis)*time.Millisecond)
-		p.asks = append(p.asks, ask{client: client, request: *q, node: d.ID, corr: p.j.Command(d.ID, d.Session, c), deadline: p.j.Now + wait})
-		return true
-	}
-	if q.Noun == proto.NounWhy {
-		*r = proto.OpReply{Corr: q.Corr} // the planner's own half is still an answer
-	}
-	return false
-}
-
-// onAnswer takes an agent's answer to a command of ours.
-func (p *Planner) onAnswer(d *member.Device, m *proto.Ack) {
-	if p.edits.answer(d, m) || p.rollout.Answer(d.ID, m) {
-		return
-	}
-	at := slices.IndexFunc(p.asks, func(a ask) bool { return a.node == d.ID && a.corr == m.Corr })
-	if at < 0 {
-		return
-	}
-	a := &p.asks[at]
-	if a.request.Noun == proto.NounWhy && m.Code == proto.OK {
-		a.events = append(a.events, m.Events...)
-		if m.Next != 0 && len(m.Events) > 0 && len(a.events) < proto.MaxPage {
-			a.corr = p.j.Command(d.ID, d.Session, proto.Command{Verb: proto.VerbEvents, Next: m.Next})
-			return
-		}
-	}
-	r := proto.OpReply{Corr: a.request.Corr}
-	if a.request.Noun == proto.NounWhy {
-		p.whyPage(&a.request, &r, a.events)
-	} else {
-		r.Code, r.Field, r.Limit, r.Reason = m.Code, m.Field, m.Limit, m.Reason
-	}
-	p.reply(a.client, &r)
-	p.asks = slices.Delete(p.asks, at, at+1)
-}
-
-// checkAsks answers for agents that did not.
-func (p *Planner) checkAsks() {
-	for i := 0; i < len(p.asks); {
-		a := &p.asks[i]
-		if p.j.Now < a.deadline {
-			i++
-			continue
-		}
-		r := proto.OpReply{Corr: a.request.Corr}
-		if a.request.Noun == proto.NounWhy {
-			p.whyPage(&a.request, &r, a.events)
-		} else {
-			r.Refuse(&proto.Error{Code: proto.Expired, Field: "node", Reason: fmt.Sprintf("the agent of node %d did not answer", a.node)})
-		}
-		p.reply(a.client, &r)
-		p.asks = slices.Delete(p.asks, i, i+1)
-	}
-}
-
 // whyPage answers why a node or bundle is as it is: what is true now, with
 // measurements, and what led to it, from the journal and from the agent's own
 // last events where it still has some that did not come here.
@@ -322,9 +239,8 @@ func (p *Planner) reply(client string, r *proto.OpReply) {
 	for {
 		payload, err := proto.Encode(r)
 		if err == nil {
-			if a := p.acts.find(client, r.Corr); a != nil {
-				a.answer = payload
-				p.j.Persist(p.j.Audit(answered(a, r))...)
+			if d := p.acts.answered(p.j.Now, client, r.Corr, payload); d != nil {
+				p.j.Persist(p.j.Audit(d.answered(r))...)
 			}
 			p.j.SendRaw(p.j.Topics.Reply(client), proto.TopicReply, payload)
 			return

@@ -129,7 +129,7 @@ type Planner struct {
 	claimUntil time.Duration
 	replaced   string // who was
 
-	asks     []ask
+	asks     asks
 	acts     actList
 	refusals refusals
 	alarms   alarmBook
@@ -165,7 +165,7 @@ func New(cfg Config) *Planner {
 		p.core = core.New(cfg.Fabric.Core, p.j, above{p})
 	}
 	p.alarms = alarmBook{root: above{p}, j: p.j, rings: p.rings, tables: p.tables(), standing: map[string]*alarm{}, acks: map[string]ack{}}
-	p.edits.p = p
+	p.edits.p, p.asks.p = p, p
 	p.rollout = rollout.New(nodesOf{p}, p.j)
 	p.alarms.roll = p.rollout
 	p.jobs = job.New(func() *fabric.Fabric { return p.fab }, hbd.ClaimsOf(p.rings), p.j, above{p}.Busy)
@@ -282,7 +282,7 @@ func (p *Planner) runTimers() {
 		t.CheckGaps()
 	}
 	p.j.Flush()
-	p.checkAsks()
+	p.asks.check()
 	p.edits.run()
 	p.jobs.Run()
 	p.rings.Plan()
@@ -305,8 +305,8 @@ func (p *Planner) Next() time.Duration {
 	for _, t := range p.tables() {
 		next = min(next, t.Next())
 	}
-	for i := range p.asks {
-		next = min(next, p.asks[i].deadline)
+	for i := range p.asks.list {
+		next = min(next, p.asks.list[i].deadline)
 	}
 	if p.glances.ahead != nil {
 		return p.j.Now

@@ -64,7 +64,11 @@ type above struct{ p *Planner }
 func (a above) SawTerm(t proto.Term, life uint64) { a.p.sawTerm(t, life) }
 
 // Answer takes a device's answer to a command.
-func (a above) Answer(d *member.Device, m *proto.Ack) { a.p.onAnswer(d, m) }
+func (a above) Answer(d *member.Device, m *proto.Ack) {
+	if !a.p.edits.answer(d, m) && !a.p.rollout.Answer(d.ID, m) {
+		a.p.asks.answer(d, m)
+	}
+}
 
 // Listening: the first look round is not over.
 func (a above) Listening() bool { return a.p.state != serving }

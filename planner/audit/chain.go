@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -140,6 +141,28 @@ func (c *Chain) Add(r Record) (line string, head Head, gone uint64) {
 		gone = r.Seq - Max
 	}
 	return line, *c.head, gone
+}
+
+// maxBack is how many records back it is looked for acts without an answer. chosen: what
+// operators ask for while one act waits.
+const maxBack = 4096
+
+// Unanswered are the acts that no answer followed, the earliest first.
+func (c *Chain) Unanswered() (open []Record) {
+	type number struct{ who, corr string } // a number is the client's to choose
+	answered := map[number]bool{}
+	for i := len(c.lines) - 1; i >= max(0, len(c.lines)-maxBack); i-- {
+		r, err := parse(c.lines[i])
+		switch {
+		case err != nil:
+		case r.Kind == Answer:
+			answered[number{r.Who, r.Corr}] = true
+		case r.Kind == Act && !answered[number{r.Who, r.Corr}]:
+			open = append(open, r)
+		}
+	}
+	slices.Reverse(open)
+	return open
 }
 
 // Page gives the lines from a place on, a line each, as many as fit into room bytes;

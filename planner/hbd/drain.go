@@ -250,6 +250,15 @@ func (ds *drains) restore(key string, raw []byte) error {
 	return nil
 }
 
+// Draining says who is to be answered about a drain, if one of that number is under way.
+func Draining(h *Rings, corr proto.Corr) (client string, ok bool) {
+	at := slices.IndexFunc(h.drains.list, func(d draining) bool { return d.corr == corr })
+	if at < 0 {
+		return "", false
+	}
+	return h.drains.list[at].client, true
+}
+
 // resume sets the time of the drains that a former planner began.
 func (ds *drains) resume() {
 	for i := range ds.list {
