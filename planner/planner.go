@@ -168,7 +168,11 @@ func New(cfg Config) *Planner {
 	p.edits.p, p.asks.p = p, p
 	p.rollout = rollout.New(nodesOf{p}, p.j)
 	p.alarms.roll = p.rollout
-	p.jobs = job.New(func() *fabric.Fabric { return p.fab }, hbd.ClaimsOf(p.rings), p.j, above{p}.Busy)
+	var circuits job.Core
+	if p.core != nil {
+		circuits = core.ClaimsOf(p.core)
+	}
+	p.jobs = job.New(func() *fabric.Fabric { return p.fab }, hbd.ClaimsOf(p.rings), circuits, p.j, above{p}.Busy)
 	p.election.begin(p, &cfg)
 	if err := p.restore(cfg.Store); err != nil {
 		panic("planner: " + err.Error())

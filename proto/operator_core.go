@@ -162,6 +162,8 @@ type JobStatus struct {
 	// Of a direct core, where seats have no leaf.
 	Next  JobID  `cbor:"13,keyasint,omitempty"`          // whose servers it gets
 	Rings []Ring `cbor:"14,keyasint,omitempty" max:"64"` // only for a single job
+	// Owner is the name that it was asked for by; absent: a list has it.
+	Owner string `cbor:"15,keyasint,omitempty"`
 }
 
 // Ring is an order in which servers of a job reduce over direct links.

@@ -124,6 +124,8 @@ func goldens() []struct {
 			Jobs: []JobStatus{{Job: 2, State: JobStandby, Servers: []LeafServers{{Servers: 4}}, Asked: 8, Granted: 8, Realised: 8, Next: 1,
 				Seats: []Seat{{Server: 3, GPUs: 4}, {Server: 5, GPUs: 4}, {Server: 6, GPUs: 4}, {Server: 9, GPUs: 4}},
 				Rings: []Ring{{Servers: []uint16{3, 6, 5, 9}, Layers: []uint16{0, 1}}, {Group: -1, Servers: []uint16{3, 5, 9, 6}, Layers: []uint16{2}}}}}}},
+		{"a job with a name", OpReply{Version: Version, Corr: testCorr,
+			Jobs: []JobStatus{{Job: 1 << 20, State: JobRealised, Servers: []LeafServers{{Leaf: 2, Servers: 2}}, Asked: 4, Granted: 4, Realised: 4, Owner: "train-7"}}}},
 		{"beat of a life", PlannerState{Version: Version, Planner: 99, Online: true, Term: 3, Seq: 1, PeriodMillis: 2000, Fabric: "f1", Life: 1 << 63, Layout: 1<<64 - 1, Takeover: true}},
 		{"planner stands by", PlannerState{Version: Version, Planner: 99, Seq: 4, PeriodMillis: 2000, Fabric: "f1", Life: 7, Layout: 8, Standby: true}},
 		{"of a planner's life", Desired{Version: Version, Term: 1, Generation: 1, Decisions: []RingID{0}, Life: 1 << 63, Layout: 1<<64 - 1}},

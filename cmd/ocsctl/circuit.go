@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ of a job which uplink a port sends to, for each spine a VRF; of all jobs without
 JOB.
 apply: FILE has all jobs that should run; those in it as they were before stay
 where they are. Where jobs that run or wait are no longer in it, apply names them
-and does nothing; with -prune they end. plan: what apply would do, and no more:
+and does nothing; with -prune they end. Jobs that asked by name (ocsctl job submit
+-circuits) are beside the list: nothing of it ends them. plan: what apply would do, and no more:
 jobs that end, circuits made and removed, links that move, stages, links realised.
 flip: JOB, which stands by, starts; who has its servers ends. With -dry-run it
 only says so.
@@ -110,6 +112,7 @@ type shareJSON struct {
 
 type jobStatusJSON struct {
 	Job      proto.JobID `json:"job"`
+	Name     string      `json:"name,omitempty"` // that it was asked for by
 	State    string      `json:"state"`
 	Reason   string      `json:"reason,omitempty"`
 	Servers  []shareJSON `json:"servers"`
@@ -252,8 +255,7 @@ func circuitApply(ctx context.Context, c *clientFlags, jobs *jobFile, dry, end b
 	ended := []proto.JobID{}
 	var r *proto.OpReply
 	err := c.with(ctx, func(cl *client) (err error) {
-		if ended, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounJobs}, func(r *proto.OpReply) []proto.JobStatus { return r.Jobs },
-			func(x *proto.JobStatus) proto.JobID { return x.Job }); err != nil {
+		if ended, err = listedJobs(ctx, cl); err != nil {
 			return err
 		}
 		ended = slices.DeleteFunc(ended, func(id proto.JobID) bool {
@@ -274,6 +276,13 @@ func circuitApply(ctx context.Context, c *clientFlags, jobs *jobFile, dry, end b
 		return err
 	}
 	return printChange(c, r, dry, ended, out)
+}
+
+// listedJobs are those that a list has to name, or they end.
+func listedJobs(ctx context.Context, cl *client) ([]proto.JobID, error) {
+	return every(ctx, cl, proto.OpRequest{Noun: proto.NounJobs}, func(r *proto.OpReply) []proto.JobStatus {
+		return slices.DeleteFunc(r.Jobs, func(x proto.JobStatus) bool { return x.Owner != "" })
+	}, func(x *proto.JobStatus) proto.JobID { return x.Job })
 }
 
 func printChange(c *clientFlags, r *proto.OpReply, dry bool, ended []proto.JobID, out io.Writer) error {
@@ -331,7 +340,7 @@ func listed(ids []proto.JobID) string {
 }
 
 func jobOf(x *proto.JobStatus) jobStatusJSON {
-	j := jobStatusJSON{x.Job, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil, x.Collective.String(), "", nil, x.Next, ringsOf(x)}
+	j := jobStatusJSON{x.Job, x.Owner, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil, x.Collective.String(), "", nil, x.Next, ringsOf(x)}
 	if x.Cause != proto.WaitUnknown {
 		j.Cause = x.Cause.String()
 	}
@@ -355,7 +364,7 @@ func printJobs(out io.Writer, jobs []jobStatusJSON) error {
 			for _, s := range j.Servers {
 				n += int(s.Servers)
 			}
-			fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%d/%d\t%d\t%s\n", j.Job, j.State, n, j.Collective, j.Realised, j.Granted, j.Asked, j.Reason)
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d/%d\t%d\t%s\n", cmp.Or(j.Name, fmt.Sprint(j.Job)), j.State, n, j.Collective, j.Realised, j.Granted, j.Asked, j.Reason)
 		}
 	})
 }

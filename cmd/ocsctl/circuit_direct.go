@@ -155,21 +155,17 @@ func printRings(out io.Writer, rings []orderJSON) {
 
 // circuitFlip lets a job start that stands by.
 func circuitFlip(ctx context.Context, c *clientFlags, id proto.JobID, dry bool, out io.Writer) error {
-	ids := func(cl *client) ([]proto.JobID, error) {
-		return every(ctx, cl, proto.OpRequest{Noun: proto.NounJobs}, func(r *proto.OpReply) []proto.JobStatus { return r.Jobs },
-			func(x *proto.JobStatus) proto.JobID { return x.Job })
-	}
 	ended := []proto.JobID{}
 	var r *proto.OpReply
 	err := c.with(ctx, func(cl *client) error {
-		before, err := ids(cl)
+		before, err := listedJobs(ctx, cl)
 		if err != nil {
 			return err
 		}
 		if r, err = cl.Ask(ctx, proto.OpRequest{Noun: proto.NounFlip, Job: id, DryRun: dry}); err != nil {
 			return err
 		}
-		after, err := ids(cl)
+		after, err := listedJobs(ctx, cl)
 		ended = append(ended, slices.DeleteFunc(before, func(x proto.JobID) bool { return slices.Contains(after, x) })...)
 		return err
 	})

@@ -7,24 +7,15 @@ import (
 	"os"
 	"strings"
 
+	"ringlight/planner/job"
 	"ringlight/proto"
 )
 
-// jobJSON is one job of a list as people write it.
+// jobJSON is one job of a list as people write it: what a job asks for that has a
+// name, but for who is before it, and for traffic that a model may say.
 type jobJSON struct {
-	ID         uint32   `json:"id"`
-	TP         *uint32  `json:"tp"`
-	EP         *uint32  `json:"ep"`
-	PP         *uint32  `json:"pp"`
-	DP         uint32   `json:"dp"`
-	Servers    uint32   `json:"servers"`
-	Collective string   `json:"collective"`
-	Pods       []uint16 `json:"pods"`
-	GPUsTotal  *uint32  `json:"gpus_total"` // for tp 1 and so many replicas
-	Duration   uint64   `json:"duration_ms"`
-	Deadline   uint64   `json:"deadline_ms"`
-	MayPause   uint64   `json:"may_pause_ms"`
-	// Of servers joined directly.
+	ID uint32 `json:"id"`
+	job.Circuits
 	Topology json.RawMessage `json:"topology"`
 	Next     uint32          `json:"next"`
 }
@@ -93,46 +84,11 @@ func parseJobs(raw []byte) (*jobFile, error) {
 		if j.ID == 0 {
 			return nil, wrongUsage(field("id"), "1 and up", "absent or 0")
 		}
-		collective, wrong := proto.ParseCollective(j.Collective)
-		if wrong != nil {
-			return nil, wrongUsage(field(wrong.Field), wrong.Limit, "%s", wrong.Reason)
+		s, bad := j.Spec()
+		if bad != nil {
+			return nil, wrongUsage(field(bad.Field), bad.Limit, "%s", bad.Reason)
 		}
-		s := proto.JobSpec{Job: proto.JobID(j.ID), TP: 1, EP: 1, PP: 1, DP: j.DP, Servers: j.Servers, Pods: j.Pods, Collective: collective}
-		for _, d := range []struct {
-			name string
-			from *uint32
-			to   *uint32
-		}{{"tp", j.TP, &s.TP}, {"ep", j.EP, &s.EP}, {"pp", j.PP, &s.PP}} {
-			if d.from == nil {
-				continue
-			}
-			if *d.from == 0 {
-				return nil, wrongUsage(field(d.name), "1 and up", "0")
-			}
-			*d.to = *d.from
-		}
-		if j.GPUsTotal != nil {
-			if j.TP != nil || j.PP != nil || j.DP != 0 || j.Servers != 0 {
-				return nil, wrongUsage(field("gpus_total"), "alone, without tp, pp, dp and servers", "%d beside them", *j.GPUsTotal)
-			}
-			if *j.GPUsTotal == 0 {
-				return nil, wrongUsage(field("gpus_total"), "1 and up", "0")
-			}
-			s.DP = *j.GPUsTotal
-		}
-		if s.DP == 0 && s.Servers == 0 {
-			return nil, wrongUsage(field("servers"), "servers, dp, or gpus_total", "neither is given")
-		}
-		for _, d := range []struct {
-			name string
-			n    uint64
-			to   *uint64
-		}{{"duration_ms", j.Duration, &s.DurationMillis}, {"deadline_ms", j.Deadline, &s.DeadlineMillis}, {"may_pause_ms", j.MayPause, &s.MayPauseMillis}} {
-			if d.n > proto.MaxCount {
-				return nil, wrongUsage(field(d.name), fmt.Sprintf("at most %d", uint64(proto.MaxCount)), "%d", d.n)
-			}
-			*d.to = d.n
-		}
+		s.Job = proto.JobID(j.ID)
 		if j.Topology != nil && s.Servers == 0 {
 			return nil, wrongUsage(field("servers"), "servers, with topology", "absent")
 		}
@@ -144,4 +100,35 @@ func parseJobs(raw []byte) (*jobFile, error) {
 		out.specs, out.total = append(out.specs, s), append(out.total, j.GPUsTotal != nil)
 	}
 	return out, nil
+}
+
+// readCircuits reads what one job asks for, as a list has it but for its id.
+func readCircuits(name string) (*job.Circuits, error) {
+	raw, err := readInput(os.Stdin, name, maxJobList)
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		job.Circuits
+		Topology json.RawMessage `json:"topology"`
+	}
+	if err := proto.DecodeFile(raw, &in); err != nil {
+		return nil, wrongUsage("circuits", "one JSON object of the documented keys", "%v", err)
+	}
+	c := &in.Circuits
+	if in.Topology == nil {
+		return c, nil
+	}
+	t, err := readJobTopology(in.Topology, int(c.Servers), defaultGPUs)
+	if err != nil {
+		return nil, err
+	}
+	c.Topology = &job.Traffic{Degree: t.Degree, Bidirectional: t.Bidirectional, Method: t.Method.String(), Seed: t.Seed}
+	for _, g := range t.AllReduce {
+		c.Topology.AllReduce = append(c.Topology.AllReduce, job.Reduce{Servers: g.Servers, Bytes: g.Bytes})
+	}
+	for _, d := range t.MP {
+		c.Topology.MP = append(c.Topology.MP, [3]uint64{uint64(d.From), uint64(d.To), d.Bytes})
+	}
+	return c, nil
 }

@@ -19,7 +19,9 @@ import (
 
 const defaultHTTP = "http://127.0.0.1:18880"
 
-const jobHelp = `A job asks for rings: -tp GPUs each, -rings of them. It is ready when light is
+const jobHelp = `A job asks for rings: -tp GPUs each, -rings of them; or, with -circuits FILE, for
+servers of a core and all links that it takes between them: FILE is one job as
+ocsctl circuit apply has it, without id, and next is a name. It is ready when light is
 confirmed on every link; then its files say in which order light meets the GPUs.
 A node that dies is passed by at once (degraded), and a spare joins at its place
 (replaced, ready). The same wish under the same name is the same job. The planner
@@ -84,13 +86,14 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 	fs := cli.NewFlags("job submit")
 	w := job.Wish{}
 	fs.IntVar(&w.TP, "tp", 0, "`GPUS` of a ring")
-	fs.IntVar(&w.Rings, "rings", 1, "`NUMBER` of rings")
+	fs.IntVar(&w.Rings, "rings", 0, "`NUMBER` of rings; 0: one")
 	fs.IntVar(&w.Spares, "spares", 0, "`NUMBER` of nodes that are kept beside the rings")
-	prefer := fs.String("prefer", string(job.Compact), "where rings stand: compact, spread or cross_tor")
+	prefer := fs.String("prefer", "", "where rings stand: compact (where absent), spread or cross_tor")
 	policy := fs.String("policy", string(job.Wait), "where there is no room or no spare: wait, shrink or fail")
 	nodes := fs.String("nodes", "", "`NODES` that alone it may have, names or numbers with commas")
 	exclude := fs.String("exclude", "", "`NODES` that it may not have")
 	hold := fs.Duration("hold", 10*time.Minute, "`TIME` after which a place is given back that has not become ready")
+	circuits := fs.String("circuits", "", "`FILE` of what it asks for in place of rings; - is stdin")
 	dry := fs.Bool("dry-run", false, "say what it would get, and reserve nothing")
 	wait := fs.Duration("wait", 10*time.Minute, "`TIME` to wait for ready; 0: do not wait")
 	got, err := j.read(fs, args, 1, "the job's NAME")
@@ -99,6 +102,11 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 	}
 	w.Prefer, w.Policy, w.HoldMS = job.Prefer(*prefer), job.Policy(*policy), hold.Milliseconds()
 	w.Nodes, w.Exclude = names(*nodes), names(*exclude)
+	if *circuits != "" {
+		if w.Circuits, err = readCircuits(*circuits); err != nil {
+			return err
+		}
+	}
 	c, err := j.client(0)
 	if err != nil {
 		return err
@@ -112,7 +120,7 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 			if t.Feasible {
 				return cli.Say(out, "it fits now")
 			}
-			return cli.Say(out, "it does not fit now: %s", t.Why)
+			return cli.Say(out, "it does not fit now: %s; %d would", t.Why, t.Most)
 		})
 	}
 	v, err := c.Put(ctx, got[0], &w)
@@ -168,7 +176,11 @@ func jobList(ctx context.Context, args []string, out io.Writer) error {
 func jobRows(w io.Writer, all []*job.View) {
 	fmt.Fprintln(w, "JOB\tSTATE\tRINGS\tGPUS\tLINKS\tSPARES\tEVENT\tWHY")
 	for _, v := range all {
-		fmt.Fprintf(w, "%s\t%s\t%d of %d\t%d\t%d/%d\t%d\t%d\t%s\n", v.ID, v.State, len(v.Rings), v.Wish.TP, v.GPUsTotal, v.Confirmed, v.Links, len(v.Spares), v.Generation, dash(v.Cause))
+		what := fmt.Sprintf("%d of %d", len(v.Rings), v.Wish.TP)
+		if v.Wish.Circuits != nil {
+			what = "circuits"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d/%d\t%d\t%d\t%s\n", v.ID, v.State, what, v.GPUsTotal, v.Confirmed, v.Links, len(v.Spares), v.Generation, dash(v.Cause))
 	}
 }
 
@@ -177,6 +189,9 @@ func printJob(out io.Writer, v *job.View) error {
 		return err
 	}
 	fmt.Fprintln(out)
+	if v.Wish.Circuits != nil {
+		return printServers(out, v.Circuits)
+	}
 	if err := table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "RING\tSTATE\tNODES, left to right")
 		for _, r := range v.Rings {
@@ -189,6 +204,20 @@ func printJob(out io.Writer, v *job.View) error {
 		return cli.Say(out, "spares: %s", strings.Join(v.Spares, " "))
 	}
 	return nil
+}
+
+// printServers is what a job has of a core.
+func printServers(out io.Writer, s *job.Servers) error {
+	if s == nil {
+		return nil
+	}
+	for _, l := range s.Leaves {
+		fmt.Fprintf(out, "pod %d leaf %d: %s\n", l.Pod, l.Leaf, proto.Count(int(l.Servers), "server"))
+	}
+	for _, x := range s.Seats {
+		fmt.Fprintf(out, "leaf %d server %d: %s\n", x[0], x[1], proto.Count(int(x[2]), "GPU"))
+	}
+	return cli.Say(out, "its circuits: ocsctl circuit show %d", s.Job)
 }
 
 func jobShow(ctx context.Context, args []string, out io.Writer) error {

@@ -13,7 +13,7 @@ import (
 // Gathered ends the first look round: what is there and not known is adopted,
 // and everything is judged.
 func (c *Circuits) Gathered() {
-	c.heard = true
+	c.heard, c.stirred = true, true
 	if !c.fresh && c.table.Contradicted(c.decided) {
 		forget(c)
 	}

@@ -1,10 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
-	"ringlight/planner/journal"
 	"ringlight/proto"
 	"ringlight/proto/metric"
 )
@@ -61,7 +61,13 @@ func (c *Circuits) applyJobs(q *proto.OpRequest, r *proto.OpReply) {
 		r.Refuse(err)
 		return
 	}
-	takeJobs(c, c.jobs.list(q.Jobs), q, r)
+	if err := c.jobs.refuseNamed(q.Jobs); err != nil {
+		r.Refuse(err)
+		return
+	}
+	list := append(c.jobs.list(q.Jobs), c.jobs.named()...)
+	slices.SortFunc(list, func(a, b *job) int { return cmp.Compare(a.spec.Job, b.spec.Job) })
+	takeJobs(c, list, q, r)
 }
 
 // takeJobs makes a list what is wanted, or says what that would do.
@@ -72,19 +78,9 @@ func takeJobs(c *Circuits, list []*job, q *proto.OpRequest, r *proto.OpReply) {
 	}
 	d := c.design(list, true)
 	r.Change = &d.change
-	if q.DryRun {
-		return
+	if !q.DryRun {
+		takeList(c, d)
 	}
-	was := c.jobs.all
-	c.jobs.all, c.change, c.stages = d.jobs, d.change, nil
-	c.saveJobs()
-	c.j.Note(journal.Info, "job list taken", journal.Note{Rule: "apply", Node: -1, Cause: proto.CauseOperator,
-		Text: fmt.Sprintf("%d jobs, %d wait, %d stages", len(list), len(d.change.Waiting), len(d.stages))})
-	noteStarts(c, was)
-	if c.rests() && !c.open.active() {
-		c.stages = d.stages
-	}
-	c.replan(0)
 }
 
 // Pages of circuits go by switch and port of side A: page = switch<<16 | port.
@@ -170,7 +166,7 @@ func (c *Circuits) lit() (links map[proto.JobID]int, circuits int) {
 }
 
 func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
-	s := proto.JobStatus{Job: j.spec.Job, Asked: uint32(j.asked()), Granted: uint32(j.granted()), Reason: proto.Clip(j.why),
+	s := proto.JobStatus{Job: j.spec.Job, Owner: j.owner, Asked: uint32(j.asked()), Granted: uint32(j.granted()), Reason: proto.Clip(j.why),
 		Collective: j.spec.Collective}
 	for _, x := range j.placed.Shares {
 		s.Servers = append(s.Servers, proto.LeafServers{Pod: uint16(x.Pod), Leaf: uint16(x.Leaf), Servers: uint16(x.Servers)})

@@ -32,6 +32,11 @@ type groupPlan struct {
 	searched bool       // wanted is not pinned, but what a search found
 }
 
+func (c interleaved) start(from standing, jobs []*job) {
+	c.standing = from
+	c.admit(jobs)
+}
+
 // design: servers become free only with a new list, so only then are jobs
 // admitted.
 func (c interleaved) design(from standing, jobs []*job, list bool) design {

@@ -15,6 +15,9 @@ type designer interface {
 	// design finds out what jobs come to from what is committed, and changes
 	// nothing. The jobs are its own; list says that they are a new list.
 	design(from standing, jobs []*job, list bool) design
+	// start lets those of a new list start whose turn it is, as design does, and
+	// looks for no circuits.
+	start(from standing, jobs []*job)
 	// describe fills in what an operator who asks for this one job sees beyond
 	// its state.
 	describe(j *job, s *proto.JobStatus)

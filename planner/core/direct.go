@@ -130,15 +130,22 @@ func (c direct) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 // design lets jobs start whose servers are idle, and those that stand by when
 // they are. Nothing of one that runs is touched.
 func (c direct) design(from standing, jobs []*job, list bool) design {
+	c.admit(from, jobs, list)
+	d := design{jobs: jobs, maps: c.carry(jobs)}
+	d.stages = c.inOrder(d.maps)
+	c.accountAlone(&c.standing, &d)
+	return d
+}
+
+func (c direct) start(from standing, jobs []*job) { c.admit(from, jobs, true) }
+
+// admit lets jobs start whose servers are idle.
+func (c *direct) admit(from standing, jobs []*job, list bool) {
 	c.standing = from
 	if list {
 		arrive(jobs, c.nowMS)
 	}
 	c.place(jobs)
-	d := design{jobs: jobs, maps: c.carry(jobs)}
-	d.stages = c.inOrder(d.maps)
-	c.accountAlone(&c.standing, &d)
-	return d
 }
 
 // inOrder is a stage of flips, if there are any, before all that mirrors have to
@@ -270,9 +277,14 @@ func flip(c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
 		r.Refuse(&proto.Error{Code: proto.Invalid, Field: "job", Limit: "one that stands by", Reason: fmt.Sprintf("job %d does not", q.Job)})
 		return
 	}
-	list := slices.DeleteFunc(copyJobs(c.jobs.all), func(x *job) bool {
+	ends := func(x *job) bool {
 		return x.shard != nil && x.shard.Active && slices.ContainsFunc(x.shard.Servers, func(s int) bool { return slices.Contains(j.shard.Servers, s) })
-	})
+	}
+	if at := slices.IndexFunc(c.jobs.all, func(x *job) bool { return x.owner != "" && ends(x) }); at >= 0 {
+		r.Refuse(&proto.Error{Code: proto.Conflict, Field: "job", Limit: "one whose servers a list's job has", Reason: fmt.Sprintf("job %s has them, which was asked for by name: release it", c.jobs.all[at].owner)})
+		return
+	}
+	list := slices.DeleteFunc(copyJobs(c.jobs.all), ends)
 	takeJobs(c, list, q, r)
 }
 

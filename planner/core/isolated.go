@@ -102,6 +102,19 @@ func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 // that runs is moved, but where it allows it, and circuits that carry nothing:
 // those that did not come up.
 func (c isolated) design(from standing, jobs []*job, list bool) design {
+	c.admit(from, jobs, list)
+	d := design{jobs: jobs, maps: c.carry(jobs)}
+	if sets := changedMaps(c.maps, d.maps); len(sets) > 0 {
+		d.stages = [][]mapSet{sets}
+	}
+	c.accountAlone(&c.standing, &d)
+	return d
+}
+
+func (c isolated) start(from standing, jobs []*job) { c.admit(from, jobs, true) }
+
+// admit lets jobs start whose turn it is.
+func (c *isolated) admit(from standing, jobs []*job, list bool) {
 	c.standing, c.found = from, map[proto.JobID]bool{}
 	for _, j := range jobs {
 		if j.found {
@@ -121,12 +134,6 @@ func (c isolated) design(from standing, jobs []*job, list bool) design {
 		}
 	}
 	c.sayWhy(jobs, q)
-	d := design{jobs: jobs, maps: c.carry(jobs)}
-	if sets := changedMaps(c.maps, d.maps); len(sets) > 0 {
-		d.stages = [][]mapSet{sets}
-	}
-	c.accountAlone(&c.standing, &d)
-	return d
 }
 
 func byID(jobs []*job, id proto.JobID) *job {

@@ -19,6 +19,7 @@ type job struct {
 	placed sched.Placed // no shares: it waits
 	paths  []path       // by spine and leaves
 	found  bool         // known by its circuits only
+	owner  string       // that asked for it by name; "": an operator's list did
 	own    *seat        // of leaves and spines; nil: it waits
 	shard  *shard       // of servers joined directly; nil: it waits
 	turn   turn

@@ -43,6 +43,7 @@ type jobRecord struct {
 	Links  []int         `json:"links,omitempty"`
 	Paths  []path        `json:"paths,omitempty"`
 	Found  bool          `json:"found,omitempty"`
+	Owner  string        `json:"owner,omitempty"`
 	Own    *seat         `json:"own,omitempty"`
 	Shard  *shard        `json:"shard,omitempty"`
 	Turn   *turn         `json:"turn,omitempty"`
@@ -107,7 +108,7 @@ func (c *Circuits) saveJobs() {
 func (l *jobList) unsaved() []journal.Record {
 	var records []journal.Record
 	for _, j := range l.all {
-		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.paths, j.found, j.own, j.shard, j.turn.stored()})
+		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.paths, j.found, j.owner, j.own, j.shard, j.turn.stored()})
 		if l.saved[j.spec.Job] != string(r.Value) {
 			l.saved[j.spec.Job] = string(r.Value)
 			records = append(records, r)
@@ -138,7 +139,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, paths: r.Paths, found: r.Found, own: r.Own, shard: r.Shard}
+		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, paths: r.Paths, found: r.Found, owner: r.Owner, own: r.Own, shard: r.Shard}
 		if r.Turn != nil {
 			j.turn = *r.Turn
 		}

@@ -25,6 +25,9 @@ type rank struct {
 
 // ranks are the processes of a job, or why there are none now.
 func (v *View) ranks() ([]rank, error) {
+	if v.Wish != nil && v.Wish.Circuits != nil {
+		return nil, &proto.Error{Code: proto.Conflict, Field: "name", Limit: "a job of rings", Reason: fmt.Sprintf("job %s has circuits: seats, domains and orders of the job itself have the order of its ranks", v.ID)}
+	}
 	var out []rank
 	for i, r := range v.Rings {
 		if len(r.GPUOrder) == 0 {

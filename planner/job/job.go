@@ -65,11 +65,13 @@ type job struct {
 	// What was told last, so that a planner that starts tells what has changed.
 	Members [][]proto.NodeID `json:"members,omitempty"`
 	Lost    []proto.NodeID   `json:"lost,omitempty"`
+	Number  proto.JobID      `json:"number,omitempty"` // of circuits: in the core's list; 0: not in it
 
 	wish          *Wish
 	only, exclude []proto.NodeID // of the wish, sorted
 	events        []Event        // the last ones, by number
 	at            time.Duration  // when it got its place, or when this planner began
+	gpus          int            // that light joined when it was looked at last
 	hurt          time.Duration  // since when a ring is short and nothing is done about it, 0: none is
 }
 

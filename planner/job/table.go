@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"ringlight/planner/core"
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
 	"ringlight/planner/journal"
@@ -58,14 +59,16 @@ type Rings interface {
 type Table struct {
 	fab    func() *fabric.Fabric
 	rings  Rings
+	core   Core // nil: a fabric without one
 	j      *journal.Journal
 	busy   func() string // why nothing may be begun, "" when it may
 	jobs   map[string]*job
 	seq    uint64
 	tryAt  time.Duration
-	began  bool   // this planner has looked at all of them
-	claim  *claim // under way; nil: none
-	stored uint64 // times that something was
+	began  bool                       // this planner has looked at all of them
+	claim  *claim                     // under way; nil: none
+	stored uint64                     // times that something was
+	lent   map[proto.JobID]*core.Lent // by the core when it moved last; nil: not asked since
 }
 
 // claim is a share that a generation brings.
@@ -76,8 +79,8 @@ type claim struct {
 }
 
 // New makes a table without jobs.
-func New(fab func() *fabric.Fabric, rings Rings, j *journal.Journal, busy func() string) *Table {
-	t := &Table{fab: fab, rings: rings, j: j, busy: busy, jobs: map[string]*job{}, tryAt: journal.Never}
+func New(fab func() *fabric.Fabric, rings Rings, core Core, j *journal.Journal, busy func() string) *Table {
+	t := &Table{fab: fab, rings: rings, core: core, j: j, busy: busy, jobs: map[string]*job{}, tryAt: journal.Never}
 	rings.Bar(t.barred)
 	return t
 }
@@ -117,20 +120,23 @@ func (t *Table) Put(id, text string) error {
 	if live := t.live(); live >= maxJobs {
 		return &proto.Error{Code: proto.Conflict, Field: "id", Limit: fmt.Sprintf("%d jobs", maxJobs), Reason: fmt.Sprintf("%d are there", live)}
 	}
+	if err := t.checkCore(id, w); err != nil {
+		return err
+	}
 	if w.Policy == Fail {
-		if s := t.rings.Share(w.want(t.fab(), id, w.Rings, w.Spares)); s.Why != "" {
-			return &proto.Error{Code: proto.Conflict, Field: "rings", Limit: fmt.Sprintf("%d now", s.Most), Reason: s.Why}
+		if s := t.of(w).trial(id, w); !s.Feasible {
+			return &proto.Error{Code: proto.Conflict, Field: w.kind(), Limit: fmt.Sprintf("%d now", s.Most), Reason: s.Why}
 		}
 	}
 	t.seq++
-	x := &job{ID: id, Text: text, Seq: t.seq, State: Waiting, Rings: make([]proto.RingID, w.Rings), Size: w.TP / t.fab().GPUsPerNode, wish: w, at: t.j.Now}
+	x := &job{ID: id, Text: text, Seq: t.seq, State: Waiting, Rings: make([]proto.RingID, w.Rings), Size: w.size(t.fab()), wish: w, at: t.j.Now}
 	x.only, x.exclude = w.nodes(t.fab())
 	if old != nil {
 		x.Gen, x.events = old.Gen, old.events
 	}
 	x.told(t.j.Wall, Event{Event: string(Waiting)})
 	t.jobs[id] = x
-	t.j.Note(journal.Info, "job is asked for", journal.Note{Rule: "job", Node: -1, Cause: proto.CauseOperator, Text: proto.Clip(fmt.Sprintf("job %s: %s of %s", id, proto.Count(w.Rings, "ring"), proto.Count(w.TP, "GPU")))})
+	t.j.Note(journal.Info, "job is asked for", journal.Note{Rule: "job", Node: -1, Cause: proto.CauseOperator, Text: proto.Clip("job " + id + ": " + w.String())})
 	t.store(x, 1)
 	t.tryAt = t.j.Now
 	return nil
@@ -161,11 +167,18 @@ func (t *Table) Try(id, text string) (Trial, error) {
 	if err != nil {
 		return Trial{}, err
 	}
-	s := t.rings.Share(w.want(t.fab(), id, w.Rings, w.Spares))
-	if s.Why == "" {
-		return Trial{Feasible: true, Most: w.Rings}, nil
+	if err := t.checkCore(id, w); err != nil {
+		return Trial{}, err
 	}
-	return Trial{Most: s.Most, Why: s.Why}, nil
+	return t.of(w).trial(id, w), nil
+}
+
+// checkCore says what is wrong with a wish for circuits, if it is one.
+func (t *Table) checkCore(id string, w *Wish) error {
+	if w.Circuits == nil {
+		return nil
+	}
+	return circuitJobs{t}.check(id, w)
 }
 
 // Drop releases a job. One that is released already stays so.
@@ -179,12 +192,8 @@ func (t *Table) Drop(id string) error {
 	case t.busy() != "":
 		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + t.busy()}
 	}
-	if t.claim != nil && t.claim.id == id {
-		t.rings.Unclaim(id)
-		t.claim = nil
-	}
-	records := t.rings.Release(id)
-	x.Rings, x.Spares, x.Members, x.Lost, x.Once = nil, nil, nil, nil, false
+	records := t.of(x.wish).free(x)
+	x.Rings, x.Once = nil, false
 	t.enter(x, Released, "")
 	t.store(x, 1, records...)
 	t.tryAt = t.j.Now
@@ -223,7 +232,7 @@ func (t *Table) enter(x *job, s State, cause string) {
 	x.State, x.Cause = s, cause
 	e := Event{Event: string(s), Cause: cause}
 	if s == Degraded || s == Ready || s == Down {
-		e.GPUsTotal = t.gpus(x)
+		e.GPUsTotal = x.gpus
 	}
 	x.told(t.j.Wall, e)
 	level := journal.Info
@@ -235,16 +244,6 @@ func (t *Table) enter(x *job, s State, cause string) {
 		text += ": " + cause
 	}
 	t.j.Note(level, "job is "+string(s), journal.Note{Rule: "job", Node: -1, Text: proto.Clip(text)})
-}
-
-// gpus counts those of nodes that carry a ring.
-func (t *Table) gpus(x *job) (count int) {
-	for _, id := range x.Rings {
-		if l, ok := t.rings.Lent(id); ok && l.State != proto.RingDown {
-			count += int(l.GPUs)
-		}
-	}
-	return count
 }
 
 func toldKey(id string, gen uint64) string { return prefixTold + id + "/" + fmt.Sprintf("%016d", gen) }
@@ -307,7 +306,7 @@ func (t *Table) Restore(prefix, rest string, raw []byte) error {
 		return err
 	}
 	w, err := ParseWish(t.fab(), []byte(x.Text))
-	if w == nil {
+	if w == nil || err != nil && w.Circuits != nil {
 		return err // a fabric that was edited since may have no room: the job is there all the same
 	}
 	x.wish = w
@@ -329,6 +328,15 @@ func (t *Table) CheckStored() error {
 	for _, id := range slices.Sorted(maps.Keys(t.jobs)) {
 		if t.jobs[id].wish == nil {
 			return fmt.Errorf("store: %s%s: events of a job that is not there", prefixTold, id)
+		}
+	}
+	if t.core == nil {
+		return nil
+	}
+	lent := t.core.Lent()
+	for _, n := range slices.Sorted(maps.Keys(lent)) {
+		if x := t.jobs[lent[n].Owner]; x == nil || x.Number != n {
+			return fmt.Errorf("store: circuits of job %d are of %q, which does not know of them", n, lent[n].Owner)
 		}
 	}
 	return nil

@@ -24,6 +24,8 @@ type View struct {
 	Links     int      `json:"links"`
 	Confirmed int      `json:"links_confirmed"`
 	GPUsTotal int      `json:"gpus_total"` // in the orders of light
+	// Circuits is what a job has that asked for them.
+	Circuits *Servers `json:"circuits,omitempty"`
 }
 
 // Ring is one ring of a job.
@@ -63,7 +65,7 @@ func (g *GPU) UnmarshalJSON(b []byte) error {
 // Trial is what a wish would get.
 type Trial struct {
 	Feasible bool   `json:"feasible"`
-	Most     int    `json:"most"` // rings of this size that it could have now
+	Most     int    `json:"most"` // rings of this size that it could have now, or replicas of such circuits
 	Why      string `json:"why"`  // not
 }
 
@@ -73,7 +75,7 @@ func (t *Table) Get(id string) (*View, error) {
 	if x == nil {
 		return nil, noJob(id)
 	}
-	return t.view(x), nil
+	return t.view(x, true), nil
 }
 
 // List are all jobs that are not released, who came first first.
@@ -81,7 +83,7 @@ func (t *Table) List() []*View {
 	out := []*View{}
 	for _, x := range t.order() {
 		if !x.State.ended() {
-			out = append(out, t.view(x))
+			out = append(out, t.view(x, false))
 		}
 	}
 	return out
@@ -99,8 +101,13 @@ func (t *Table) Events(id string, after uint64) (events []Event, complete bool, 
 	return events, len(x.events) == 0 || after+1 >= x.events[0].Generation, nil
 }
 
-func (t *Table) view(x *job) *View {
+func (t *Table) view(x *job, whole bool) *View {
 	v := &View{ID: x.ID, Generation: x.Gen, State: x.State, Cause: x.Cause, Wish: x.wish, Rings: []Ring{}, Spares: []string{}}
+	t.of(x.wish).show(x, v, whole)
+	return v
+}
+
+func (t ringJobs) show(x *job, v *View, _ bool) {
 	nodes := make([][]proto.NodeID, len(x.Rings))
 	for i, id := range x.Rings {
 		l, ok := t.rings.Lent(id)
@@ -123,7 +130,6 @@ func (t *Table) view(x *job) *View {
 		v.Spares = append(v.Spares, t.name(n))
 	}
 	v.CrossToR = t.crossToR(nodes)
-	return v
 }
 
 // crossToR compares the nodes at the same place of rings that follow one

@@ -47,16 +47,43 @@ const (
 	Fail   Policy = "fail"   // refuse; a ring that cannot be whole leaves the job down
 )
 
-// Wish is what somebody asks for.
+// Wish is what somebody asks for: rings, or circuits of a core.
 type Wish struct {
-	TP      int    `json:"tp"`    // GPUs of a ring
-	Rings   int    `json:"rings"` // absent: 1
+	TP      int    `json:"tp,omitempty"`    // GPUs of a ring
+	Rings   int    `json:"rings,omitempty"` // absent: 1
 	Prefer  Prefer `json:"prefer,omitempty"`
 	Spares  int    `json:"spares,omitempty"`  // nodes kept beside the rings
 	Nodes   []Name `json:"nodes,omitempty"`   // that alone it may have
 	Exclude []Name `json:"exclude,omitempty"` // that it may not have
 	HoldMS  int64  `json:"hold_ms,omitempty"` // a place is given back that has not become ready for so long
 	Policy  Policy `json:"policy,omitempty"`
+	// Circuits is asked for in place of rings.
+	Circuits *Circuits `json:"circuits,omitempty"`
+}
+
+// kind is the key of what is asked for.
+func (w *Wish) kind() string {
+	if w.Circuits != nil {
+		return "circuits"
+	}
+	return "rings"
+}
+
+// String is a wish in short.
+func (w *Wish) String() string {
+	if w.Circuits == nil {
+		return proto.Count(w.Rings, "ring") + " of " + proto.Count(w.TP, "GPU")
+	}
+	text, _ := json.Marshal(w.Circuits)
+	return "circuits " + string(text)
+}
+
+// size is how many nodes a ring of it has.
+func (w *Wish) size(f *fabric.Fabric) int {
+	if w.Circuits != nil {
+		return 0
+	}
+	return w.TP / f.GPUsPerNode
 }
 
 // Name is a node by its name or its number, or several as a list: n[001-064,070].
@@ -109,12 +136,23 @@ func ParseWish(f *fabric.Fabric, text []byte) (*Wish, error) {
 		}
 		return nil, wrong(field, "the keys of a wish", "%v", err)
 	}
-	w.Rings, w.HoldMS = cmp.Or(w.Rings, 1), cmp.Or(w.HoldMS, defaultHold.Milliseconds())
-	w.Prefer, w.Policy = cmp.Or(w.Prefer, Compact), cmp.Or(w.Policy, Wait)
+	w.HoldMS, w.Policy = cmp.Or(w.HoldMS, defaultHold.Milliseconds()), cmp.Or(w.Policy, Wait)
+	if w.Circuits == nil {
+		w.Rings, w.Prefer = cmp.Or(w.Rings, 1), cmp.Or(w.Prefer, Compact)
+	}
 	return &w, w.check(f)
 }
 
+// check says what is wrong with a wish; what of a core only that knows.
 func (w *Wish) check(f *fabric.Fabric) error {
+	switch {
+	case w.HoldMS < 1 || w.HoldMS > maxHold.Milliseconds():
+		return wrong("hold_ms", fmt.Sprintf("1 to %d", maxHold.Milliseconds()), "%d", w.HoldMS)
+	case !slices.Contains([]Policy{Wait, Shrink, Fail}, w.Policy):
+		return wrong("policy", "wait, shrink or fail", "%.40q", string(w.Policy))
+	case w.Circuits != nil:
+		return w.checkCircuits(f)
+	}
 	gpus, most := f.GPUsPerNode, min(f.Nodes, fabric.MaxGroupNodes)*f.GPUsPerNode
 	switch {
 	case f.Nodes == 0:
@@ -125,14 +163,10 @@ func (w *Wish) check(f *fabric.Fabric) error {
 		return wrong("rings", fmt.Sprintf("1 to %d", maxRings), "%d", w.Rings)
 	case w.Spares < 0 || w.Spares > maxSpares:
 		return wrong("spares", fmt.Sprintf("0 to %d", maxSpares), "%d", w.Spares)
-	case w.HoldMS < 1 || w.HoldMS > maxHold.Milliseconds():
-		return wrong("hold_ms", fmt.Sprintf("1 to %d", maxHold.Milliseconds()), "%d", w.HoldMS)
 	case !slices.Contains([]Prefer{Compact, Spread, CrossToR}, w.Prefer):
 		return wrong("prefer", "compact, spread or cross_tor", "%.40q", string(w.Prefer))
 	case w.Prefer == CrossToR && f.NodesPerToR == 0:
 		return wrong("prefer", "compact or spread in a fabric that does not say nodes_per_tor", "cross_tor")
-	case !slices.Contains([]Policy{Wait, Shrink, Fail}, w.Policy):
-		return wrong("policy", "wait, shrink or fail", "%.40q", string(w.Policy))
 	}
 	only, err := findAll(f, "nodes", w.Nodes)
 	if err != nil {

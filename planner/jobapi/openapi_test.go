@@ -42,6 +42,8 @@ func schema(t reflect.Type, named map[string]any) any {
 		return s
 	case reflect.Slice:
 		return map[string]any{"type": "array", "items": schema(t.Elem(), named)}
+	case reflect.Array:
+		return map[string]any{"type": "array", "items": schema(t.Elem(), named), "minItems": t.Len(), "maxItems": t.Len()}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case reflect.String:
@@ -56,13 +58,13 @@ func schema(t reflect.Type, named map[string]any) any {
 			var required []string
 			for i := range t.NumField() {
 				key, rest, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-				if properties[key] = schema(t.Field(i).Type, named); !strings.Contains(rest, "omitempty") && name != "Wish" {
+				if properties[key] = schema(t.Field(i).Type, named); !strings.Contains(rest, "omitempty") {
 					required = append(required, key)
 				}
 			}
 			s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 			if name == "Wish" {
-				required = []string{"tp"}
+				s["oneOf"] = []any{map[string]any{"required": []string{"tp"}}, map[string]any{"required": []string{"circuits"}}}
 			}
 			if required != nil {
 				s["required"] = required

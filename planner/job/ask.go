@@ -1,0 +1,168 @@
+package job
+
+import (
+	"fmt"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// Circuits is what somebody asks for of a core: servers, and all links between
+// them that the traffic of the job takes. What of it a core knows depends on its
+// kind: pods, leaves and spines, or servers joined directly.
+type Circuits struct {
+	GPUsTotal  *uint32  `json:"gpus_total,omitempty"` // in place of tp, pp, dp and servers
+	TP         *uint32  `json:"tp,omitempty"`         // GPUs of a tensor parallel domain; absent: 1, as the next two
+	EP         *uint32  `json:"ep,omitempty"`
+	PP         *uint32  `json:"pp,omitempty"`
+	DP         uint32   `json:"dp,omitempty"`         // replicas; absent: as many as servers hold
+	Servers    uint32   `json:"servers,omitempty"`    // absent: as many as the domains need
+	Collective string   `json:"collective,omitempty"` // of the replicas; absent: ring
+	Pods       []uint16 `json:"pods,omitempty"`       // where it may be; absent: anywhere
+	// Of leaves and spines.
+	DurationMS uint64 `json:"duration_ms,omitempty"`
+	DeadlineMS uint64 `json:"deadline_ms,omitempty"`
+	MayPauseMS uint64 `json:"may_pause_ms,omitempty"`
+	// Of servers joined directly.
+	Topology *Traffic `json:"topology,omitempty"` // absent: one AllReduce of all, over all interfaces
+	Next     string   `json:"next,omitempty"`     // the job whose servers it gets when that is released
+}
+
+// Traffic is what a job sends in one iteration, and over what. Servers are
+// numbered by rank.
+type Traffic struct {
+	Degree        uint32      `json:"degree"`
+	Bidirectional bool        `json:"bidirectional,omitempty"`
+	AllReduce     []Reduce    `json:"allreduce,omitempty"`
+	MP            [][3]uint64 `json:"mp,omitempty"` // from, to, bytes
+	Method        string      `json:"method,omitempty"`
+	Seed          uint64      `json:"seed,omitempty"`
+}
+
+// Reduce is a group that reduces among itself.
+type Reduce struct {
+	Servers []uint16 `json:"servers"`
+	Bytes   uint64   `json:"bytes"`
+}
+
+// Spec is what is asked for in the core's words; whose servers it gets next is
+// left to who knows the jobs.
+func (c *Circuits) Spec() (s proto.JobSpec, err *proto.Error) {
+	bad := func(field, limit, format string, args ...any) (proto.JobSpec, *proto.Error) {
+		return s, &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
+	}
+	collective, err := proto.ParseCollective(c.Collective)
+	if err != nil {
+		return s, err
+	}
+	s = proto.JobSpec{TP: 1, EP: 1, PP: 1, DP: c.DP, Servers: c.Servers, Pods: c.Pods, Collective: collective}
+	for _, d := range []struct {
+		name string
+		from *uint32
+		to   *uint32
+	}{{"tp", c.TP, &s.TP}, {"ep", c.EP, &s.EP}, {"pp", c.PP, &s.PP}} {
+		if d.from == nil {
+			continue
+		}
+		if *d.from == 0 {
+			return bad(d.name, "1 and up", "0")
+		}
+		*d.to = *d.from
+	}
+	if c.GPUsTotal != nil {
+		if c.TP != nil || c.PP != nil || c.DP != 0 || c.Servers != 0 {
+			return bad("gpus_total", "alone, without tp, pp, dp and servers", "%d beside them", *c.GPUsTotal)
+		}
+		if *c.GPUsTotal == 0 {
+			return bad("gpus_total", "1 and up", "0")
+		}
+		s.DP = *c.GPUsTotal
+	}
+	if s.DP == 0 && s.Servers == 0 {
+		return bad("servers", "servers, dp, or gpus_total", "neither is given")
+	}
+	for _, d := range []struct {
+		name string
+		n    uint64
+		to   *uint64
+	}{{"duration_ms", c.DurationMS, &s.DurationMillis}, {"deadline_ms", c.DeadlineMS, &s.DeadlineMillis}, {"may_pause_ms", c.MayPauseMS, &s.MayPauseMillis}} {
+		if d.n > proto.MaxCount {
+			return bad(d.name, fmt.Sprintf("at most %d", uint64(proto.MaxCount)), "%d", d.n)
+		}
+		*d.to = d.n
+	}
+	if c.Topology != nil {
+		if s.Servers == 0 {
+			return bad("servers", "servers, with topology", "absent")
+		}
+		if s.Topology, err = c.Topology.spec(); err != nil {
+			err.Field = "topology." + err.Field
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// spec is the traffic in the core's words.
+func (t *Traffic) spec() (*proto.JobTopology, *proto.Error) {
+	const most = 1<<16 - 1 // servers by rank
+	method, err := proto.ParseMethod(t.Method)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(t.AllReduce); n > 256 {
+		return nil, &proto.Error{Code: proto.Invalid, Field: "allreduce", Limit: "at most 256 groups", Reason: fmt.Sprint(n)}
+	}
+	if n := len(t.MP); n > 4096 {
+		return nil, &proto.Error{Code: proto.Invalid, Field: "mp", Limit: "at most 4096 pairs", Reason: fmt.Sprint(n)}
+	}
+	out := &proto.JobTopology{Degree: t.Degree, Bidirectional: t.Bidirectional, Method: method, Seed: t.Seed}
+	for _, g := range t.AllReduce {
+		out.AllReduce = append(out.AllReduce, proto.Reduce{Servers: g.Servers, Bytes: g.Bytes})
+	}
+	for i, d := range t.MP {
+		if d[0] > most || d[1] > most {
+			return nil, &proto.Error{Code: proto.Invalid, Field: fmt.Sprintf("mp[%d]", i), Limit: "servers by rank", Reason: fmt.Sprint(d)}
+		}
+		out.MP = append(out.MP, proto.Demand{From: uint16(d[0]), To: uint16(d[1]), Bytes: d[2]})
+	}
+	return out, nil
+}
+
+// checkCircuits says what is wrong with a wish for circuits, but for what the
+// core knows.
+func (w *Wish) checkCircuits(f *fabric.Fabric) error {
+	given := func(field string) error {
+		return wrong(field, "none beside circuits: they are of rings", "given")
+	}
+	switch {
+	case f.Core == nil:
+		return wrong("circuits", "a fabric with a core", "this one has no optical switches between servers")
+	case w.TP != 0:
+		return given("tp")
+	case w.Rings != 0:
+		return given("rings")
+	case w.Spares != 0:
+		return given("spares")
+	case w.Nodes != nil:
+		return given("nodes")
+	case w.Exclude != nil:
+		return given("exclude")
+	case w.Prefer != "":
+		return given("prefer")
+	case w.Policy == Shrink:
+		return wrong("policy", "wait or fail, with circuits", "%s", w.Policy)
+	case w.Circuits.Next != "" && CheckID(w.Circuits.Next) != nil:
+		return wrong("circuits.next", "a job's name", "%.80q", w.Circuits.Next)
+	}
+	if _, err := w.Circuits.Spec(); err != nil {
+		return inCircuits(err)
+	}
+	return nil
+}
+
+// inCircuits names the field of an error as one of circuits.
+func inCircuits(err *proto.Error) error {
+	err.Field = "circuits." + err.Field
+	return err
+}

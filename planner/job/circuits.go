@@ -1,0 +1,208 @@
+package job
+
+import (
+	"fmt"
+
+	"ringlight/planner/core"
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// Core is what jobs need of the circuits. It has a list of its own, in which they
+// wait for their turn.
+type Core interface {
+	Ready() bool
+	Check(proto.JobSpec) *proto.Error
+	Trial(proto.JobSpec) (most int, why string)
+	Claim(owner string, s proto.JobSpec) proto.JobID
+	Release(proto.JobID)
+	Lent() map[proto.JobID]*core.Lent
+	Describe(proto.JobID) proto.JobStatus
+	Moved() bool
+	Stirred() bool
+}
+
+// circuitJobs are jobs that ask for circuits: core chooses them.
+type circuitJobs struct{ *Table }
+
+// spec is a wish in the core's words.
+func (t circuitJobs) spec(w *Wish) proto.JobSpec {
+	s, err := w.Circuits.Spec()
+	if err != nil {
+		panic("job: invariant: a wish is checked: " + err.Error())
+	}
+	if before := t.jobs[w.Circuits.Next]; before != nil {
+		s.Next = before.Number
+	}
+	return s
+}
+
+// check says what of a wish the core does not have.
+func (t circuitJobs) check(id string, w *Wish) error {
+	if next := w.Circuits.Next; next == id && id != "" {
+		return wrong("circuits.next", "another job", "%s", next)
+	} else if x := t.jobs[next]; next != "" && (x == nil || x.State.ended() || x.wish.Circuits == nil) {
+		return wrong("circuits.next", "a job that has circuits", "no such job %.80q", next)
+	}
+	if err := t.core.Check(t.spec(w)); err != nil {
+		if err.Field == "dp" && w.Circuits.GPUsTotal != nil {
+			err.Field = "gpus_total"
+		}
+		return inCircuits(err)
+	}
+	return nil
+}
+
+func (t circuitJobs) trial(_ string, w *Wish) Trial {
+	if !t.core.Ready() {
+		return Trial{Why: "the planner is looking round first"}
+	}
+	most, why := t.core.Trial(t.spec(w))
+	return Trial{Feasible: why == "", Most: most, Why: why}
+}
+
+func (t circuitJobs) resume(x *job) { t.look(x) }
+
+func (t circuitJobs) lacks(x *job) bool { return x.Number == 0 }
+
+// place enters a job into the core's list.
+func (t circuitJobs) place(x *job) {
+	if !t.core.Ready() {
+		t.tryAt = min(t.tryAt, t.j.Now+tryAgain)
+		return
+	}
+	if x.Number = t.core.Claim(x.ID, t.spec(x.wish)); x.Number == 0 {
+		x.Cause = fmt.Sprintf("the core has %d jobs, the most that it can have", proto.MaxJobs)
+		t.tryAt = min(t.tryAt, t.j.Now+tryEvery)
+		return
+	}
+	t.lent = nil
+	t.store(x, 0)
+	t.look(x)
+}
+
+func (t circuitJobs) free(x *job) []journal.Record {
+	t.core.Release(x.Number)
+	t.lent, x.Number = nil, 0
+	return nil
+}
+
+// lookAtCircuits looks at all jobs that have some.
+func (t *Table) lookAtCircuits() {
+	if t.core == nil {
+		return
+	}
+	t.lent = nil
+	for _, x := range t.order() {
+		if x.wish.Circuits != nil {
+			t.look(x)
+		}
+	}
+}
+
+// has is what a job has of the core, nil: nothing.
+func (t circuitJobs) has(x *job) *core.Lent {
+	if x.Number == 0 {
+		return nil
+	}
+	if t.lent == nil {
+		t.lent = t.core.Lent()
+	}
+	return t.lent[x.Number]
+}
+
+// stand reads off the core's list how far a job is.
+func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
+	if !t.core.Ready() || x.Number == 0 {
+		return x.State, x.Cause, false
+	}
+	l := t.has(x)
+	if l == nil { // the core's own records are gone
+		x.Number, t.tryAt = 0, t.j.Now
+		return Waiting, "its circuits are not known any more", true
+	}
+	x.gpus = l.GPUs
+	switch lit := l.Realised >= l.Granted; {
+	case l.State == proto.JobWaiting:
+		s, cause = Waiting, l.Reason
+		if x.State == Waiting {
+			x.Cause = cause // people read it; it is no event
+		}
+	case l.State == proto.JobStandby:
+		x.at = t.j.Now // it waits for another's end, not for light
+		s, cause = Reserved, "it stands by for the servers of another job"
+	case lit:
+		s = Ready
+	case x.Once && !l.Quiet:
+		s, cause = Repairing, l.Dark
+	case x.Once && l.Realised == 0:
+		s, cause, x.gpus = Down, l.Dark, 0
+	case x.Once:
+		s, cause = Degraded, l.Dark
+	case !l.Told:
+		s, cause = Reserved, l.Reason
+	default:
+		s, cause = Forming, l.Reason
+	}
+	if cause == "" && s != Ready {
+		cause = l.Reason
+	}
+	if x.State == Waiting && s != Waiting {
+		x.at = t.j.Now
+	}
+	return s, cause, false
+}
+
+// Servers is what a job has of a core.
+type Servers struct {
+	Job     proto.JobID   `json:"job"`         // its number there: ocsctl circuit show
+	Asked   int           `json:"links_asked"` // links; ports may allow fewer
+	Leaves  []LeafServers `json:"servers"`
+	Domains [][]uint16    `json:"domains,omitempty"` // leaf of each tensor parallel domain by stage and replica
+	Seats   [][3]uint16   `json:"seats,omitempty"`   // leaf, server, GPUs, in the order of ranks
+	Orders  []Order       `json:"orders,omitempty"`  // of servers joined directly: in which they reduce
+}
+
+// LeafServers is a number of servers at one leaf.
+type LeafServers struct {
+	Pod     uint16 `json:"pod"`
+	Leaf    uint16 `json:"leaf"`
+	Servers uint16 `json:"servers"`
+}
+
+// Order is one in which servers reduce over direct links.
+type Order struct {
+	Group   int16    `json:"group"`
+	Servers []uint16 `json:"servers"`
+	Layers  []uint16 `json:"layers"`
+}
+
+func (t circuitJobs) show(x *job, v *View, whole bool) {
+	l := t.has(x)
+	if l == nil {
+		return
+	}
+	v.Links, v.Confirmed = int(l.Granted), int(min(l.Realised, l.Granted))
+	s := &Servers{Job: l.Job, Asked: int(l.Asked), Leaves: []LeafServers{}}
+	v.Circuits = s
+	for _, w := range l.Servers {
+		s.Leaves = append(s.Leaves, LeafServers{w.Pod, w.Leaf, w.Servers})
+	}
+	if l.State != proto.JobWaiting {
+		v.GPUsTotal = x.gpus
+	}
+	if !whole {
+		return
+	}
+	d := t.core.Describe(x.Number)
+	for n := int(d.Stages); len(d.Domains) > 0 && n > 0 && len(s.Domains) < n; {
+		each := len(d.Domains) / n
+		s.Domains = append(s.Domains, d.Domains[len(s.Domains)*each:][:each])
+	}
+	for _, w := range d.Seats {
+		s.Seats = append(s.Seats, [3]uint16{w.Leaf, w.Server, w.GPUs})
+	}
+	for _, r := range d.Rings {
+		s.Orders = append(s.Orders, Order{r.Group, r.Servers, r.Layers})
+	}
+}

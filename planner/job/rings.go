@@ -1,0 +1,258 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"ringlight/planner/hbd"
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// ringJobs are jobs that ask for rings: hbd chooses them.
+type ringJobs struct{ *Table }
+
+func (t ringJobs) trial(id string, w *Wish) Trial {
+	s := t.rings.Share(w.want(t.fab(), id, w.Rings, w.Spares))
+	if s.Why == "" {
+		return Trial{Feasible: true, Most: w.Rings}
+	}
+	return Trial{Most: s.Most, Why: s.Why}
+}
+
+func (t ringJobs) resume(x *job) {
+	var records []journal.Record
+	for _, id := range x.Rings {
+		records = append(records, t.rings.Own(x.ID, id, x.Size)...) // light that was adopted
+	}
+	if x.State == Reserved {
+		t.enter(x, Waiting, "the planner began anew")
+		t.store(x, 1, records...)
+		return
+	}
+	if len(records) > 0 {
+		t.j.Persist(records...)
+	}
+	t.look(x)
+}
+
+func (t ringJobs) lacks(x *job) bool { return len(x.missing()) > 0 }
+
+func (t ringJobs) free(x *job) []journal.Record {
+	if t.claim != nil && t.claim.id == x.ID {
+		t.rings.Unclaim(x.ID)
+		t.claim = nil
+	}
+	x.Rings, x.Spares, x.Members, x.Lost = make([]proto.RingID, x.wish.Rings), nil, nil, nil
+	return t.rings.Release(x.ID)
+}
+
+// settle takes the outcome of the claim that was under way.
+func (t ringJobs) settle() {
+	c := t.claim
+	if c == nil || t.rings.Claiming(c.id) {
+		return
+	}
+	t.claim = nil
+	x := t.jobs[c.id]
+	if l, ok := t.rings.Lent(c.ring); !ok || l.Owner != c.id {
+		t.tryAt = t.j.Now + tryEvery/10
+		if x.State != Reserved {
+			t.look(x) // the rings that it has
+			return
+		}
+		t.enter(x, Waiting, "a node that was asked could not: the next ones are asked")
+		t.store(x, 1)
+		return
+	}
+	t.stored++
+	*x = c.then // as the store has it since the generation was decided
+	t.look(x)
+}
+
+// place finds rings for a job that lacks some.
+func (t ringJobs) place(x *job) {
+	if t.claim != nil || !t.rings.Resting() {
+		t.tryAt = min(t.tryAt, t.j.Now+tryAgain) // a generation is under way, and soon over
+		return
+	}
+	t.tryAt = min(t.tryAt, t.j.Now+tryEvery)
+	missing, spares := x.missing(), max(0, x.wish.Spares-len(x.Spares))
+	fresh := len(missing) == len(x.Rings)
+	if !fresh {
+		spares = 0 // what is left of them is there
+	}
+	want := x.wish.want(t.fab(), x.ID, len(missing), spares)
+	want.Size = x.Size
+	s := t.rings.Share(want)
+	if s.Why != "" && fresh && x.wish.Policy == Shrink && s.Most > 0 {
+		want.Rings, want.Spares = min(s.Most, want.Rings), 0
+		if s = t.rings.Share(want); s.Why == "" {
+			x.Rings = x.Rings[:want.Rings]
+			missing = missing[:want.Rings]
+		}
+	}
+	if s.Why != "" {
+		x.Cause = s.Why // people read it; it is no event
+		return
+	}
+	then := *x
+	then.Rings, then.Spares = slices.Clone(x.Rings), append(slices.Clone(x.Spares), s.Spares...)
+	then.Members, then.Lost = nil, nil
+	then.at, then.events = t.j.Now, slices.Clone(x.events)
+	brings := proto.RingID(0)
+	own := func(ids []proto.RingID) []journal.Record {
+		brings = ids[0]
+		for i, at := range missing {
+			then.Rings[at] = ids[i]
+		}
+		t.enter(&then, Forming, "")
+		return then.records(1)
+	}
+	if fresh {
+		t.enter(x, Reserved, "")
+		t.store(x, 1)
+		then.Gen, then.events = x.Gen, slices.Clone(x.events)
+	}
+	if records := t.rings.Claim(x.ID, x.Size, s, own); records != nil {
+		*x = then
+		t.stored++
+		t.j.Persist(records...)
+		t.look(x)
+		return
+	}
+	t.claim = &claim{x.ID, then, brings}
+}
+
+// shrink makes the rings of a job smaller that lack a node.
+func (t ringJobs) shrink(x *job) {
+	for _, id := range x.Rings {
+		l, ok := t.rings.Lent(id)
+		if !ok || len(l.Lost) == 0 && len(l.Nodes) == l.Size {
+			continue
+		}
+		for size := l.Size - 1; size > 0; size-- {
+			if l.Size%size == 0 && t.rings.Shrink(id, size) {
+				x.hurt = 0
+				return // one generation at a time
+			}
+		}
+	}
+}
+
+// stand compares a job's rings with what was told of them.
+func (t ringJobs) stand(x *job) (s State, cause string, changed bool) {
+	if x.State == Waiting || x.State == Reserved {
+		return x.State, x.Cause, false
+	}
+	lents := make([]hbd.Lend, len(x.Rings))
+	members := make([][]proto.NodeID, len(x.Rings))
+	var lost []proto.NodeID
+	for i, id := range x.Rings {
+		l, ok := t.rings.Lent(id)
+		if !ok || l.Owner != x.ID {
+			if id != 0 {
+				x.Rings[i] = 0
+				t.tryAt = t.j.Now
+				cause = fmt.Sprintf("ring %d has no node left", id)
+				for _, n := range t.told(x, i) {
+					if !slices.Contains(x.Lost, n) {
+						x.told(t.j.Wall, Event{Event: NodeLost, Ring: id, Node: t.name(n), Cause: cause})
+					}
+				}
+			}
+			continue
+		}
+		lents[i], members[i] = l, l.Nodes
+		t.news(x, i, &l)
+		for _, n := range l.Lost {
+			lost = append(lost, n.Node)
+			cause = fmt.Sprintf("node %s: %s", t.name(n.Node), n.Why)
+			if !slices.Contains(x.Lost, n.Node) {
+				x.told(t.j.Wall, Event{Event: NodeLost, Ring: id, Node: t.name(n.Node), Cause: n.Why, BypassUS: l.Bypass})
+			}
+		}
+	}
+	slices.Sort(lost)
+	changed = !slices.Equal(lost, x.Lost)
+	for i := range members {
+		changed = changed || !slices.Equal(members[i], t.told(x, i))
+	}
+	x.Members, x.Lost = members, lost
+	x.gpus = 0
+	for i := range lents {
+		if lents[i].State != proto.RingDown {
+			x.gpus += int(lents[i].GPUs)
+		}
+	}
+	return t.state(x, lents), cause, changed
+}
+
+// told are the members of a ring that were told last.
+func (t ringJobs) told(x *job, at int) []proto.NodeID {
+	if at < len(x.Members) {
+		return x.Members[at]
+	}
+	return nil
+}
+
+// news tells which nodes stand in whose place.
+func (t ringJobs) news(x *job, at int, l *hbd.Lend) {
+	was := t.told(x, at)
+	if was == nil || slices.Equal(was, l.Nodes) {
+		return
+	}
+	var out, in []proto.NodeID
+	for _, n := range was {
+		if !slices.Contains(l.Nodes, n) {
+			out = append(out, n)
+		}
+	}
+	for _, n := range l.Nodes {
+		if !slices.Contains(was, n) {
+			in = append(in, n)
+		}
+	}
+	for i := range max(len(out), len(in)) {
+		e := Event{Event: Replaced, Ring: l.Ring}
+		if i < len(out) {
+			e.Out = t.name(out[i])
+			if !slices.Contains(x.Lost, out[i]) {
+				e.Cause = "moved"
+			}
+		}
+		if i < len(in) {
+			e.In = t.name(in[i])
+			place := slices.Index(l.Nodes, in[i])
+			e.Position = &place
+			x.Spares = slices.DeleteFunc(slices.Clone(x.Spares), func(n proto.NodeID) bool { return n == in[i] })
+		}
+		x.told(t.j.Wall, e)
+	}
+}
+
+// state is where a job stands by its rings.
+func (t ringJobs) state(x *job, lents []hbd.Lend) State {
+	whole, mend, down := true, false, false
+	for i := range lents {
+		l := &lents[i]
+		if x.Rings[i] == 0 {
+			whole, down = false, true
+			continue
+		}
+		whole = whole && l.State == proto.RingInService && len(l.GPUOrder) == l.Size*t.fab().GPUsPerNode
+		mend = mend || l.Mend
+		down = down || l.State == proto.RingDown
+	}
+	switch {
+	case whole && !mend:
+		return Ready
+	case !x.Once:
+		return Forming
+	case mend:
+		return Repairing
+	case down:
+		return Down
+	}
+	return Degraded
+}
