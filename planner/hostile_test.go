@@ -360,6 +360,40 @@ func TestTwoAgentsWithOneNumber(t *testing.T) {
 	}
 }
 
+// Goal: what a second agent with a number says of itself moves a ring at most as a
+// restart would: from the moment at which the first one is back nothing is planned for
+// the number. Method: two lives take the connection from each other, as brokers have it
+// with death notes; the second one is in no ring and says that its host is down.
+func TestSecondAgentIsHeldAtTheFirstReturn(t *testing.T) {
+	w := small(t, 9, 2, 32, 1)
+	n := &w.nodes[3]
+	mine, gen := n.session, w.p.Overview().Generation
+	var took []proto.Generation
+	for range 4 {
+		n.session = mine
+		w.will(3)
+		w.hear(w.topics.Presence(3), proto.TopicPresence, &proto.Presence{Version: 1, Node: 3, Session: mine + 1, Online: true})
+		w.hear(w.topics.Reported(3), proto.TopicReported, &proto.Reported{Version: 1, Node: 3, Session: mine + 1, Seq: 1, Mode: proto.ModeHostDown})
+		w.run(300 * time.Millisecond)
+		took = append(took, w.p.Overview().Generation-gen)
+		n.session = mine + 1
+		w.will(3)
+		n.session = mine
+		w.birthNote(n)
+		n.lastSent = nil
+		w.light()
+		w.run(300 * time.Millisecond)
+		took = append(took, w.p.Overview().Generation-gen)
+	}
+	t.Log("generations after each birth:", took)
+	if last := took[len(took)-1]; last > took[0] {
+		t.Errorf("generations after each birth: %v", took)
+	}
+	if s := strings.Join(w.p.waits(), "; "); !strings.Contains(s, "two agents claim") {
+		t.Errorf("not named: %s", s)
+	}
+}
+
 // Goal: the ring of a disputed number stays in service, whoever of the two spoke
 // last: the other one knows nothing of the ring, and its light is not the ring's.
 // Method: between the births of the one that is there, others are born that hold

@@ -16,6 +16,7 @@ import (
 type doubt struct {
 	asked     [4]proto.Corr // of the last commands
 	askedAt   time.Duration
+	askedOf   proto.Session // whose birth answers the last one, 0: it did
 	askAt     time.Duration // of the next one, Never: none
 	wait      time.Duration // after that
 	alive     [2]proto.Session
@@ -23,6 +24,7 @@ type doubt struct {
 	spokenAt  time.Duration // when another than that was last said to be born
 	incumbent life          // the one that counts: it answered first, or returned first
 	since     time.Duration // when another than before was born
+	proven    bool          // two are there: both answered, or returned in turn
 }
 
 // alone: one life has answered since anything was said of another, and no other
@@ -50,11 +52,14 @@ func (t *Table) weigh(d *Device) time.Duration {
 	}
 	if d.state == Disputed {
 		ends = x.since + quarantine
-		if x.alone() {
+		switch {
+		case x.alone():
 			ends = min(ends, x.spokenAt+hearsay)
+		case !x.proven:
+			ends = x.since + hearsay
 		}
 		if t.j.Now >= ends {
-			why := fmt.Sprintf("one agent alone for %v", quarantine)
+			why := fmt.Sprintf("one agent alone for %v", ends-x.since)
 			if x.alone() {
 				d.lives(x.alive[0])
 				why = "one agent answers, the other was only spoken of"
@@ -66,7 +71,7 @@ func (t *Table) weigh(d *Device) time.Duration {
 	if t.j.Now >= x.askAt {
 		copy(x.asked[1:], x.asked[:])
 		x.asked[0] = t.j.Command(d.ID, d.Session, proto.Command{Verb: proto.VerbReannounce})
-		x.askedAt, x.askAt = t.j.Now, t.j.Now+x.wait
+		x.askedAt, x.askedOf, x.askAt = t.j.Now, d.Session, t.j.Now+x.wait
 		x.wait = min(2*x.wait, resendLast)
 		if d.state != Disputed {
 			x.askAt = journal.Never
@@ -92,6 +97,7 @@ func (t *Table) answers(d *Device, m *proto.Ack) {
 		x.aliveAt = t.j.Now
 	default:
 		x.alive[1] = m.Session
+		t.prove(d, m.Session)
 	}
 	if x.alone() || x.alive[1] != 0 {
 		x.askAt = journal.Never
@@ -138,7 +144,8 @@ func (t *Table) believed(d *Device, before Standing) {
 }
 
 // returned counts births of lives that others had followed already, without
-// being asked: two agents have one number, and throw each other off the broker.
+// being asked: two agents have one number, and throw each other off the broker. The
+// first may be an old message that came late; from it on the number is held.
 func (t *Table) returned(d *Device, s proto.Session) bool {
 	if s == d.Session {
 		return false // it lost its connection, and nobody else was there
@@ -151,47 +158,75 @@ func (t *Table) returned(d *Device, s proto.Session) bool {
 		if t.j.Now > x.returnedAt+returnsWithin {
 			x.returns = 0
 		}
-		if x.returns == 0 {
+		if x.returns == 0 || x.doubt == nil {
 			x.doubt = &doubt{askAt: journal.Never, askedAt: -askAnswer, spokenAt: -1, incumbent: x.former[i]}
 		}
 		x.returnedAt = t.j.Now
 		x.returns++
-		return x.returns >= returnsDisputed
+		return true
 	}
 	return false
 }
 
-// dispute takes no more orders from a number that two agents claim, and gives
+// dispute takes no more orders from a number that two agents may claim, and gives
 // it none. What is there stays as it is: the one that was there first goes on
-// telling of its light, and the other's word in between is forgotten.
+// telling of its light, and the other's word in between is forgotten. A former life
+// that is back once and not again was only spoken of, unless both answer.
 func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
 	d.become(Disputed)
 	x := d.own()
 	x.asks.at, x.doubt.since = journal.Never, t.j.Now
+	x.claim = fmt.Sprintf("a former life is back: session %016x after %016x; it is asked whether both are there", uint64(d.Session), uint64(other))
+	if x.returns >= returnsDisputed {
+		t.prove(d, other)
+	}
+	t.spoken(d, d.Session)
+	t.believed(d, before)
+}
+
+// prove names two agents, once.
+func (t *Table) prove(d *Device, other proto.Session) {
+	x := d.own()
+	if x.doubt.proven || d.state != Disputed {
+		return
+	}
+	x.doubt.proven = true
 	x.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear %d'", uint64(other), uint64(d.Session), d.ID)
 	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
 		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared, one is alone for %v, or only one answers for %v", quarantine, hearsay)})
-	t.spoken(d, d.Session)
-	t.believed(d, before)
 }
 
 // claims hears one of the two.
 func (t *Table) claims(d *Device, s proto.Session) {
 	d.call = t.calls
-	if d.Session != s {
+	x := d.doubt
+	asked := s == x.askedOf && t.j.Now < x.askedAt+askAnswer
+	if asked {
+		x.askedOf = 0
+	}
+	if other := d.Session; other != s {
 		d.lives(s)
-		d.doubt.since = t.j.Now
+		x.since = t.j.Now
+		if !asked && (s == x.incumbent.session || slices.ContainsFunc(d.former, func(l life) bool { return l.session == s })) {
+			d.own().returns++
+			d.returnedAt = t.j.Now
+			t.prove(d, other)
+		}
 	}
 	t.spoken(d, s)
 }
 
-// settle ends a quarantine: whoever is there is asked to announce itself.
+// settle ends a quarantine: whoever is there is asked to announce itself. Of what was
+// not proven the returns stay, so that two that take long turns are found too.
 func (t *Table) settle(d *Device, why string) {
 	before := d.Standing()
 	d.become(Offline)
 	x := d.own()
-	x.GoneAt, x.former, x.doubt, x.returns = t.j.Now, nil, nil, 0
+	if x.doubt.proven {
+		x.former, x.returns = nil, 0
+		t.j.Note(journal.Info, "quarantine is over", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(), Text: why})
+	}
+	x.GoneAt, x.doubt = t.j.Now, nil
 	t.ask(d, d.Session, 0, timesGone)
-	t.j.Note(journal.Info, "quarantine is over", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(), Text: why})
 	t.owner.News(News{Kind: Weighed, Device: d, Before: before})
 }

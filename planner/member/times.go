@@ -38,7 +38,8 @@ const (
 	strangerLate      = time.Second
 	strangerForgotten = time.Minute
 
-	// Two lives that follow each other in turn are two agents. chosen: one old
+	// Two lives that follow each other in turn are two agents; from the first return
+	// on the number is held. chosen: one old
 	// birth may come late or be forged; two agents show four in two seconds.
 	returnsDisputed = 2
 	returnsWithin   = time.Minute
