@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -322,15 +323,26 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 			return refused(err)
 		}
 	}
+	files := slices.Clone(job.Files)
+	for _, name := range v.TopoFiles() {
+		text, err := c.File(ctx, v.ID, name, *pp, v.Generation)
+		if e := proto.AsError(err); e != nil && e.Field == "gpu_table" {
+			break // nobody has described the hosts
+		} else if err != nil {
+			return refused(err)
+		}
+		name = strings.ReplaceAll(name, "/", "_") // of a host's name
+		files, texts[name] = append(files, name), text
+	}
 	if err := os.MkdirAll(*dir, 0o755); err != nil {
 		return err
 	}
-	for _, name := range job.Files {
+	for _, name := range files {
 		if err := cli.ReplaceFile(filepath.Join(*dir, name), texts[name], 0o644); err != nil {
 			return err
 		}
 	}
-	return j.print(out, map[string]any{"generation": v.Generation, "dir": *dir, "files": job.Files}, func() error {
-		return cli.Say(out, "%s of job %s, generation %d, in %s", strings.Join(job.Files, ", "), v.ID, v.Generation, *dir)
+	return j.print(out, map[string]any{"generation": v.Generation, "dir": *dir, "files": files}, func() error {
+		return cli.Say(out, "%s of job %s, generation %d, in %s", strings.Join(files, ", "), v.ID, v.Generation, *dir)
 	})
 }

@@ -26,6 +26,7 @@ type Params struct {
 	Core *Core // nil: no switches between pods; with one, Nodes may be 0
 
 	NodeNames []string
+	GPUTable  [][]GPU
 }
 
 // DefaultParams are the values behind Default.
@@ -53,7 +54,7 @@ func New(p Params) (*Fabric, error) {
 	f := &Fabric{
 		Name: p.Name, Nodes: p.Nodes, GPUsPerNode: p.GPUsPerNode, Bundles: DefaultBundles(p.K), K: p.K,
 		Topology: p.Topology, TP: p.TP, RingSizes: p.RingSizes, Spares: p.Spares, SpareLayout: p.SpareLayout, Moves: p.Moves, MovePriceMS: p.MovePriceMS,
-		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core, NodeNames: p.NodeNames,
+		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core, NodeNames: p.NodeNames, GPUTable: p.GPUTable,
 	}
 	if p.Core != nil && p.Nodes == 0 {
 		f = &Fabric{Name: p.Name, Core: p.Core, Topology: Line, SpareLayout: Beside}

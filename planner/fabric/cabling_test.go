@@ -131,3 +131,32 @@ func TestNodeNames(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Goal: a table of GPUs has each GPU of a host once, and errors name the place.
+func TestGPUTable(t *testing.T) {
+	row := func(index ...int) (out []GPU) {
+		for _, i := range index {
+			out = append(out, GPU{Index: i})
+		}
+		return out
+	}
+	three := -1
+	for _, c := range []struct {
+		table [][]GPU
+		field string
+	}{
+		{[][]GPU{row(3, 2, 1, 0)}, ""}, {[][]GPU{row(0, 1, 2, 7), nil, row(1, 0, 3, 2)}, ""},
+		{[][]GPU{row(0, 1)}, "gpu_table[0]"}, {[][]GPU{nil, nil}, "gpu_table"}, {[][]GPU{row(0, 1, 1, 2)}, "gpu_table[0][2].index"}, {[][]GPU{row(0, -1, 1, 2)}, "gpu_table[0][1].index"},
+		{[][]GPU{{{Index: 0, PCI: "9b:00.0"}, {Index: 1}, {Index: 2}, {Index: 3}}}, "gpu_table[0][0].pci"}, {[][]GPU{{{Index: 0, PCI: "0000:9b:00.0"}, {Index: 1, PCI: "0000:9b:00.0"}, {Index: 2}, {Index: 3}}}, "gpu_table[0][1].pci"},
+		{[][]GPU{{{Index: 0, Switch: "x"}, {Index: 1}, {Index: 2}, {Index: 3}}}, "gpu_table[0][0].switch"}, {[][]GPU{{{Index: 0, NUMA: &three}, {Index: 1}, {Index: 2}, {Index: 3}}}, "gpu_table[0][0].numa"},
+	} {
+		f, err := New(Params{Name: "f", Nodes: 3, GPUsPerNode: 4, K: 1, TP: 8, GPUTable: c.table})
+		if c.field == "" {
+			if err != nil || f.GPUIndex(0, 3) != c.table[0][3].Index || len(c.table) == 1 && f.GPUIndex(2, 0) != 3 || len(c.table) == 3 && f.GPUIndex(1, 2) != 2 {
+				t.Errorf("%v: %v", c.table, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), c.field+":") {
+			t.Errorf("%v: %v, want %s", c.table, err, c.field)
+		}
+	}
+}

@@ -167,6 +167,8 @@ type Fabric struct {
 
 	// NodeNames are what people call the nodes, in their order.
 	NodeNames []string `json:"node_names,omitempty"`
+	// GPUTable is what hosts call their GPUs, by node, or one row for every node.
+	GPUTable [][]GPU `json:"gpu_table,omitempty"`
 
 	Fibres []Fibre `json:"fibres"` // nil: as by default, see AllFibres
 

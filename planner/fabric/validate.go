@@ -151,6 +151,7 @@ func (f *Fabric) validateSizes() error {
 	if okGPUs && okNodes {
 		errs = append(errs, f.validateGroups()...)
 		errs = append(errs, f.validateNames()...)
+		errs = append(errs, f.validateGPUs()...)
 	}
 	return errors.Join(errs...)
 }

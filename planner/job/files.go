@@ -3,7 +3,9 @@ package job
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ringlight/proto"
@@ -14,7 +16,7 @@ import (
 // which is Megatron's order tp-cp-ep-dp-pp with the ring number dp + DP x pp.
 // Nodes alone would not do: light meets a middle node of a line twice.
 
-// Files that there are.
+// Files that there are, beside one of TopoFiles for each host.
 var Files = []string{"ranks", "hostfile", "nccl.env", "torch_mesh.json", "megatron.env"}
 
 // rank is one process.
@@ -59,12 +61,17 @@ type mesh struct {
 // File writes one file; pp is how many rings are one pipeline. The generation of
 // the job is in every one, where its readers let it.
 func (v *View) File(name string, pp int) (text []byte, kind string, err error) {
-	if !slices.Contains(Files, name) {
-		return nil, "", &proto.Error{Code: proto.NotFound, Field: "name", Limit: strings.Join(Files, ", "), Reason: fmt.Sprintf("no file %.80q", name)}
+	topo := strings.HasPrefix(name, topoPrefix) && strings.HasSuffix(name, topoSuffix)
+	if !topo && !slices.Contains(Files, name) {
+		return nil, "", &proto.Error{Code: proto.NotFound, Field: "name", Limit: strings.Join(Files, ", ") + ", " + topoPrefix + "HOST" + topoSuffix, Reason: fmt.Sprintf("no file %.80q", name)}
 	}
 	ranks, err := v.ranks()
 	if err != nil {
 		return nil, "", err
+	}
+	if topo {
+		text, err = v.topology(name, ranks)
+		return text, "application/xml", err
 	}
 	if pp < 1 || len(v.Rings)%pp != 0 {
 		return nil, "", wrong("pp", fmt.Sprintf("a divisor of %s", proto.Count(len(v.Rings), "ring")), "%d", pp)
@@ -86,6 +93,7 @@ func (v *View) File(name string, pp int) (text []byte, kind string, err error) {
 		}
 	case "nccl.env":
 		b.WriteString(ncclEnv)
+		b.WriteString(v.renumbered())
 	case "megatron.env":
 		fmt.Fprintf(&b, "# order tp-cp-ep-dp-pp: rank = ring x TP + position, ring = dp + DP x pp\nTENSOR_MODEL_PARALLEL_SIZE=%d\nPIPELINE_MODEL_PARALLEL_SIZE=%d\nDATA_PARALLEL_SIZE=%d\nWORLD_SIZE=%d\n", tp, pp, dp, len(ranks))
 	case "torch_mesh.json":
@@ -108,6 +116,24 @@ func (v *View) File(name string, pp int) (text []byte, kind string, err error) {
 		return append(text, '\n'), "application/json", err
 	}
 	return []byte(b.String()), kind, nil
+}
+
+// renumbered says where hosts number their GPUs otherwise than light goes through
+// them: NCCL and CUDA_VISIBLE_DEVICES mean the host's numbers.
+func (v *View) renumbered() string {
+	var b strings.Builder
+	for _, host := range slices.Sorted(maps.Keys(v.hosts)) {
+		var own []string
+		other := false
+		for i, g := range v.hosts[host] {
+			own = append(own, strconv.Itoa(g.Index))
+			other = other || g.Index != i
+		}
+		if other {
+			fmt.Fprintf(&b, "# %s: its GPUs from left to right are %s; ranks has these numbers\n", host, strings.Join(own, " "))
+		}
+	}
+	return b.String()
 }
 
 // ncclEnv says what stock NCCL can and cannot do.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/ring"
 	"ringlight/proto"
 )
@@ -26,6 +27,8 @@ type View struct {
 	GPUsTotal int      `json:"gpus_total"` // in the orders of light
 	// Circuits is what a job has that asked for them.
 	Circuits *Servers `json:"circuits,omitempty"`
+
+	hosts map[string][]fabric.GPU // as light goes through them; nil: numbered so
 }
 
 // Ring is one ring of a job.
@@ -41,7 +44,7 @@ type Ring struct {
 // GPU is one GPU of a host. In JSON it is ["host",0].
 type GPU struct {
 	Host string
-	GPU  int
+	GPU  int // as its host calls it
 }
 
 // MarshalJSON writes a GPU as a list of two.
@@ -109,6 +112,7 @@ func (t *Table) view(x *job, whole bool) *View {
 
 func (t ringJobs) show(x *job, v *View, _ bool) {
 	nodes := make([][]proto.NodeID, len(x.Rings))
+	v.hosts = map[string][]fabric.GPU{}
 	for i, id := range x.Rings {
 		l, ok := t.rings.Lent(id)
 		r := Ring{Ring: id, State: proto.RingDown.String(), Nodes: []string{}, GPUOrder: []GPU{}}
@@ -116,9 +120,10 @@ func (t ringJobs) show(x *job, v *View, _ bool) {
 			r.State, nodes[i] = l.State.String(), l.Nodes
 			for _, n := range l.Nodes {
 				r.Nodes = append(r.Nodes, t.name(n))
+				v.hosts[t.name(n)] = t.fab().GPUsOf(n)
 			}
 			for _, g := range l.GPUOrder {
-				r.GPUOrder = append(r.GPUOrder, GPU{t.name(g.Node), int(g.GPU)})
+				r.GPUOrder = append(r.GPUOrder, GPU{t.name(g.Node), t.fab().GPUIndex(g.Node, int(g.GPU))})
 			}
 			v.Links += int(l.Links)
 			v.Confirmed += int(l.LinksConfirmed)
