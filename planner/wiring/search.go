@@ -31,15 +31,13 @@ const (
 	// take half of a descent, and insertion loses little by two.
 	lookAt, lookAgain, lookSteps = 8, 2, 64
 	// firstDescent: the planned length of the first descent, in steps a link,
-	// and firstTight where nearly all ports are in use: there, up to quickPods, a
-	// quick one of quickDescent goes before it, by the prices of quickRounds, as
-	// the first good answer else takes twice as long, and all later ones are a
-	// tenth later for it; with 512 pods it does not close. growth: how many times
-	// as long the next one is, up to longestDescent, and that for every 128 pods, as
-	// more pods close later. Ten times that keeps a hundredth more at the end of
-	// one descent, and the best of ten short ones as much.
+	// and firstTight where nearly all ports are in use: a quick one before it gives
+	// an answer in half the time, and makes every later one a quarter to a half
+	// later. growth: how many times as long the next one is, up to longestDescent,
+	// and that for every 128 pods, as more pods close later. Ten times that keeps a
+	// hundredth more at the end of one descent, and the best of ten short ones as
+	// much.
 	firstDescent, firstTight, growth, longestDescent = 8, 60, 3, 100
-	quickDescent, quickRounds, quickPods             = 15, 25, 128
 	// reopened: so many lost circuits are forced back for the next descent to
 	// begin with, at reopenedAt of a hundred of its plan, or of longestDescent.
 	reopened, reopenedAt = 8, 70
@@ -81,10 +79,7 @@ func newBlock(t Topology, old Half, seed uint64) *Block {
 	used := t.Ports()
 	b.prices = newPrices(b.seats, func(pod int) bool { return used[pod] >= 2*old.Switches })
 	b.until, b.from = make([]int32, len(b.place)), make([]int8, len(b.place))
-	switch b.plan = firstDescent * len(b.place); {
-	case b.tight() && b.pods <= quickPods:
-		b.plan = quickDescent * len(b.place)
-	case b.tight():
+	if b.plan = firstDescent * len(b.place); b.tight() {
 		b.plan = firstTight * len(b.place)
 	}
 	return b
@@ -93,9 +88,6 @@ func newBlock(t Topology, old Half, seed uint64) *Block {
 // tight says that nearly all ports are in use. Then a descent without prices
 // is wasted; else it is nearly as good as one with them.
 func (b *Block) tight() bool { return 32*len(b.place) >= 15*len(b.at) }
-
-// quick says that a quick descent is not over.
-func (b *Block) quick() bool { return b.tight() && b.plan < firstTight*len(b.place) }
 
 // Settled says that further steps cannot improve the block.
 func (b *Block) Settled() bool { return b.phase == settled }
@@ -223,10 +215,6 @@ func (b *Block) improvePrices() {
 		}
 		b.prices.begin()
 	}
-	if b.priced == quickRounds && b.quick() {
-		b.startDescent()
-		return
-	}
 	if b.priced < b.toPrice {
 		b.prices.round(b.seats, b.toPrice)
 		b.priced++
@@ -265,15 +253,8 @@ func (b *Block) reopen() {
 	}
 }
 
-// nextRound prices anew for a longer descent; after a quick one, which is for those
-// in a hurry, prices and descents go on as if it had not been.
+// nextRound prices anew for a longer descent.
 func (b *Block) nextRound() {
-	if b.quick() {
-		b.plan = firstTight * len(b.place)
-		b.clear()
-		b.become(pricing)
-		return
-	}
 	b.plan = min(b.plan*growth, longestDescent*max(1, b.pods/128)*len(b.place))
 	b.become(pricing)
 }
