@@ -111,7 +111,7 @@ func (h *limits) ID() string { return "limits" }
 
 func (h *limits) Provides(b byte) bool {
 	switch b {
-	case mochi.OnConnectAuthenticate, mochi.OnConnect, mochi.OnDisconnect, mochi.OnPacketRead, mochi.OnPacketEncode, mochi.OnACLCheck, mochi.OnSubscribe, mochi.OnWill,
+	case mochi.OnConnectAuthenticate, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnDisconnect, mochi.OnPacketRead, mochi.OnPacketEncode, mochi.OnACLCheck, mochi.OnSubscribe, mochi.OnWill,
 		mochi.OnPublish, mochi.OnPublished, mochi.OnPublishDropped, mochi.OnQosPublish, mochi.OnQosComplete, mochi.OnQosDropped:
 		return true
 	}
@@ -125,7 +125,7 @@ func (h *limits) of(cl *mochi.Client) *account {
 	return h.client[cl]
 }
 
-// OnConnect takes a client in. What MQTT 5 could have kept for it is left out:
+// OnConnect settles how a client is served. What MQTT 5 could have kept for it is left out:
 // ours speak 3.1.1.
 func (h *limits) OnConnect(cl *mochi.Client, _ packets.Packet) error {
 	if will := cl.Properties.Will; will.Flag != 0 && !h.fits(cl, will.TopicName) {
@@ -137,6 +137,12 @@ func (h *limits) OnConnect(cl *mochi.Client, _ packets.Packet) error {
 	}
 	cl.Properties.Clean = true // nothing is kept for who is away
 	cl.Properties.Props.SessionExpiryInterval, cl.Properties.Props.SessionExpiryIntervalFlag = 0, false
+	return nil
+}
+
+// OnSessionEstablish takes the place of a client's name. It comes behind OnConnectAuthenticate,
+// unlike OnConnect: who is refused ends nobody's connection.
+func (h *limits) OnSessionEstablish(cl *mochi.Client, _ packets.Packet) {
 	if c := limit.Of(cl.Net.Conn); c != nil {
 		c.Admit()
 	}
@@ -145,7 +151,6 @@ func (h *limits) OnConnect(cl *mochi.Client, _ packets.Packet) error {
 	defer h.mu.Unlock()
 	h.name(cl)
 	h.client[cl], h.conns[cl.Net.Conn] = &account{unacked: map[uint16]int64{}}, cl
-	return nil
 }
 
 // succeed ends the connection that had a client's name before, and waits until

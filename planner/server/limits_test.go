@@ -101,7 +101,7 @@ func TestBrokerBoundsWhatIsKept(t *testing.T) {
 func TestPacketsCostWhatTheyMakeTheBrokerDo(t *testing.T) {
 	h := startBroker(t, "127.0.0.1:0").limits
 	cl := h.broker.server.NewClient(nil, "", "one", false)
-	h.OnConnect(cl, packets.Packet{})
+	h.OnSessionEstablish(cl, packets.Packet{})
 	for i := range 6400 {
 		h.broker.server.Topics.Retained.Add(fmt.Sprint(i), packets.Packet{})
 	}

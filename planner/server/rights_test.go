@@ -168,7 +168,8 @@ func TestRightsOnTheEmbeddedBroker(t *testing.T) {
 }
 
 // Goal: nobody comes in under another's client id, with another's will, with a key
-// that is not trusted, or a name that is not that key's. Method: one thing wrong each.
+// that is not trusted, or a name that is not that key's, nor throws anybody off by trying.
+// Method: one thing wrong each, while the node whose id it is is connected.
 func TestWhoIsLetIn(t *testing.T) {
 	n := newNamed(t)
 	f1 := proto.Topics{Fabric: "f1"}
@@ -201,11 +202,20 @@ func TestWhoIsLetIn(t *testing.T) {
 		{"a broker's", carrier, "f1-planner-1", "", false},
 		{"an operator as another", n.keys["f1/op/alice"], "f1-op-bob-1", "", false},
 	} {
+		key := n.keys["f1/n/8"]
+		if c.id == "f1-n7" {
+			key = good
+		}
+		whose, _, there := n.connect(key, c.id, "")
 		l, _, in := n.connect(c.key, c.id, c.will)
 		if in != c.in {
 			t.Errorf("%s: let in %v (%v)", c.name, in, l.Err())
 		}
+		if there && !in && whose.Stats().Losses > 0 {
+			t.Errorf("%s: it was refused, and ended another's connection", c.name)
+		}
 		l.Abandon()
+		whose.Abandon()
 	}
 	h := n.broker.limits // nothing is kept of who was refused
 	for end := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
