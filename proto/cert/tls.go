@@ -29,17 +29,18 @@ func Client(host, caFile, certFile, keyFile string) (*tls.Config, error) {
 			if err != nil {
 				return err
 			}
-			return verify(roof, own, host, s.PeerCertificates)
+			return verify(roof, own, host, x509.ExtKeyUsageServerAuth, s.PeerCertificates)
 		}}, nil
 }
 
-// verify holds what a server shows against the authorities, its name and the time.
-func verify(roof authority, own *tls.Certificate, host string, chain []*x509.Certificate) error {
+// verify holds what the other side shows against the authorities, its name, if it has to have
+// one, its use and the time.
+func verify(roof authority, own *tls.Certificate, host string, use x509.ExtKeyUsage, chain []*x509.Certificate) error {
 	if len(chain) == 0 {
 		return &tls.CertificateVerificationError{Err: errors.New("no certificate")}
 	}
 	known := append(append([]*x509.Certificate{own.Leaf}, roof.list...), chain...)
-	o := x509.VerifyOptions{Roots: roof.pool, DNSName: host, CurrentTime: latest(known...), Intermediates: x509.NewCertPool()}
+	o := x509.VerifyOptions{Roots: roof.pool, DNSName: host, CurrentTime: latest(known...), Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{use}}
 	for _, c := range chain[1:] {
 		o.Intermediates.AddCert(c)
 	}
@@ -57,10 +58,11 @@ func Server(caFile, certFile, keyFile string) (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		floor := append([]*x509.Certificate{own.Leaf}, roof.list...)
-		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*own}, ClientCAs: roof.pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*own}, ClientCAs: roof.pool, ClientAuth: tls.RequireAnyClientCert,
 			// Who comes again is judged again, by the authorities of then.
-			SessionTicketsDisabled: true, Time: func() time.Time { return latest(floor...) }}, nil
+			SessionTicketsDisabled: true, VerifyConnection: func(s tls.ConnectionState) error {
+				return verify(roof, own, "", x509.ExtKeyUsageClientAuth, s.PeerCertificates)
+			}}, nil
 	}
 	first, err := now()
 	if err != nil {
@@ -95,7 +97,7 @@ func Explain(err error, certFile, caFile string) error {
 			end = ", which ends on " + day(own.NotAfter) + ","
 		}
 		return explained{err, "the certificate " + certFile + end + " is not good any more: where the root is, type ocsctl pki renew " + certFile + ", or ocsctl pki token for a new one"}
-	case told("unknown certificate authority"), told("unknown authority"):
+	case told("unknown certificate authority"), told("unknown authority"), told("bad certificate"):
 		return explained{err, "the other side does not know the authority of " + certFile + ": bring it the ca.pem of ocsctl pki"}
 	}
 	return err
