@@ -260,6 +260,10 @@ bench-seal: ## what seals cost: sign and verify on amd64, arm64 and arm (user-mo
 bench-cose: ## sealed messages against veraison/go-cose, byte for byte (a module of its own: fetched, or skipped)
 	@if (cd bridge/cose && $(GO) mod download) 2>/dev/null; then cd bridge/cose && $(GO) test -count=1 .; else echo "skipped: go-cose cannot be had here; its vectors are in proto/seal/testdata"; fi
 
+.PHONY: rights
+rights: ## who may do what on the planner's broker, mosquitto and nats-server, every cell tried: writes the table of docs/security.md
+	@PATH=$$PATH:/usr/sbin; cd bridge/nats && $(GO) test -count=1 -v -run KeepTheTable . -update
+
 .PHONY: bench-nats
 bench-nats: ## rights by name and what brokers are asked, on nats-server, a server and three (a module of its own: fetched, or skipped)
 	@if (cd bridge/nats && $(GO) mod download) 2>/dev/null; then cd bridge/nats && $(GO) test -count=1 -v -run 'NATS|Wills' .; else echo "skipped: nats-server cannot be had here"; fi

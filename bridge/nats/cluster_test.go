@@ -166,7 +166,7 @@ func TestWillsDieWithTheirServer(t *testing.T) {
 	<-time.After(time.Second) // interest has spread
 	c.kill(1)
 	<-time.After(3 * time.Second)
-	say(by, "t/sure")
+	_ = by.Send(proto.Packet{Topic: "t/sure"}) // who listens notices what is missing
 	for p := range to.Recv() {
 		switch p.Topic {
 		case "t/will":

@@ -61,6 +61,8 @@ func program() *cli.Program {
 			row("pki renew", "certificates anew, for the same keys", pkiRenew, "CERT"),
 			row("pki list", "whose keys are trusted", pkiList),
 			row("pki revoke", "trust a holder's keys no more", pkiRevoke, "NAME"),
+			row("pki mosquitto", "the whole configuration of a mosquitto", pkiMosquitto, "NAME"),
+			row("pki nats", "the whole configuration of a nats-server", pkiNATS, "NAME"),
 			row("pki acl", "rights by name, as a broker's configuration", pkiACL),
 			row("pki trust show", "the same as pki list", pkiList),
 			row("pki trust add", "trust a key that somebody else made", pkiAdd, "NAME"),

@@ -264,10 +264,7 @@ type trustedJSON struct {
 
 func trustedOf(t *seal.Trust) []trustedJSON {
 	out := []trustedJSON{}
-	for _, k := range t.Keys {
-		out = append(out, trustedJSON{k.Name, k.Role.String(), seal.IDOf(k.Public[:]).String()})
-	}
-	for _, k := range t.NodeList() {
+	for _, k := range t.All() {
 		out = append(out, trustedJSON{k.Holder.String(), k.Role.String(), seal.IDOf(k.Public[:]).String()})
 	}
 	return out

@@ -9,29 +9,17 @@ import (
 	"ringlight/proto"
 )
 
-// Mosquitto writes the rights of a fabric as an access list of mosquitto 2, with what
-// its listeners need. Patterns with %u, the name in a certificate, serve any number
-// of nodes; planners and operators are listed. All rights are those of proto's table.
+// Mosquitto writes the rights of a fabric as an access list of mosquitto 2. Patterns with
+// %u, the name in a certificate or the user's, serve any number of nodes; planners,
+// operators and who is revoked are listed. All rights are those of proto's table.
 func (f *Folder) Mosquitto(w io.Writer) error {
 	t := f.Trust
 	node := proto.Topics{Fabric: t.Fabric}.NodeHolder(0)
 	operator := proto.Holder{Fabric: t.Fabric, Kind: proto.HolderOperator, ID: "x"}
 	var b strings.Builder
-	fmt.Fprintf(&b, `# Access list of mosquitto for fabric %s, edition %d, by ocsctl pki acl. Nodes connect to
-# a listener of their own, where the name in the certificate is the client id too, so
-# that none throws another off; planners and operators to another:
-#
-#   listener 8883
-#   cafile ca.pem
-#   certfile %s-broker-NAME.pem
-#   keyfile %s-broker-NAME.key
-#   require_certificate true
-#   use_identity_as_username true
-#   use_username_as_clientid true     # nodes' listener only
-#   acl_file this file
-#
-# What nodes share, operators may read too: patterns are for everybody.
-`, t.Fabric, t.Edition, t.Fabric, t.Fabric)
+	fmt.Fprintf(&b, `# Access list of mosquitto 2 for fabric %s, edition %d, by ocsctl pki. What nodes share,
+# operators may read too: patterns are for everybody.
+`, t.Fabric, t.Edition)
 	own := func(h proto.Holder) {
 		for _, g := range h.Grants() {
 			if g.Own {
@@ -58,6 +46,9 @@ func (f *Folder) Mosquitto(w io.Writer) error {
 				fmt.Fprintf(&b, "topic %s %s\n", access(g), g.Filter)
 			}
 		}
+	}
+	for _, name := range f.issued.Revoked {
+		fmt.Fprintf(&b, "\nuser %s\ntopic deny #\n", name)
 	}
 	_, err = io.WriteString(w, b.String())
 	return err

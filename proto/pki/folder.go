@@ -36,11 +36,12 @@ const (
 
 // Folder is an open folder. It is for one process at a time.
 type Folder struct {
-	Dir   string
-	Trust *seal.Trust
-	root  ed25519.PrivateKey
-	ca    *x509.Certificate
-	now   func() time.Time
+	Dir    string
+	Trust  *seal.Trust
+	root   ed25519.PrivateKey
+	ca     *x509.Certificate
+	issued register
+	now    func() time.Time
 }
 
 func refuse(field, limit, format string, args ...any) error {
@@ -76,11 +77,12 @@ func Init(dir, fabric, domain string) (*Folder, error) {
 	if f.ca, err = f.newAuthority(fabric, domain, &w); err != nil {
 		return nil, err
 	}
-	if f.Trust, err = seal.WriteTrust(proto.Trust{Fabric: fabric, Edition: 1}, nil, root); err != nil {
+	t, err := seal.WriteTrust(proto.Trust{Fabric: fabric, Edition: 1}, nil, root)
+	if err != nil {
 		return nil, err
 	}
-	w.fresh(filepath.Join(dir, TrustName), 0o644, f.Trust.File())
-	return f, w.settle()
+	w.fresh(filepath.Join(dir, TrustName), 0o644, t.File())
+	return f, f.settle(&w, t)
 }
 
 // newAuthority makes the certificate of f.root, in front of those that there are.
@@ -140,9 +142,11 @@ func Open(dir string, sign bool) (*Folder, error) {
 		return nil, refuse("dir", "a certificate of the root", "none in %s", caName)
 	}
 	if sign {
-		f.root, err = ReadKey(f.rootFile(seal.IDOf(f.Trust.Root[:])))
+		if f.root, err = ReadKey(f.rootFile(seal.IDOf(f.Trust.Root[:]))); err != nil {
+			return nil, err
+		}
 	}
-	return f, err
+	return f, f.readRegister()
 }
 
 // sign makes a certificate of key; parent nil: its own.
@@ -218,9 +222,5 @@ func (f *Folder) publish(w *writer, m proto.Trust, nodes []seal.Key) error {
 		return err
 	}
 	w.replace(filepath.Join(f.Dir, TrustName), 0o644, t.File())
-	if err := w.settle(); err != nil {
-		return err
-	}
-	f.Trust = t
-	return nil
+	return f.settle(w, t)
 }

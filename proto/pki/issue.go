@@ -49,7 +49,7 @@ func (f *Folder) Issue(r Request) ([]Issued, error) {
 		return nil, err
 	}
 	for _, h := range r.Names {
-		public, text, err := newKey()
+		public, _, text, err := newKey()
 		if err != nil {
 			return nil, err
 		}
@@ -81,18 +81,17 @@ func (f *Folder) outOf(r *Request) error {
 }
 
 // newKey makes a key: what others know of it, and the file that nobody else reads.
-func newKey() (public ed25519.PublicKey, text []byte, err error) {
-	public, key, err := ed25519.GenerateKey(rand.Reader)
-	if err == nil {
+func newKey() (public ed25519.PublicKey, key ed25519.PrivateKey, text []byte, err error) {
+	if public, key, err = ed25519.GenerateKey(rand.Reader); err == nil {
 		text, err = privatePEM(key)
 	}
-	return public, text, err
+	return public, key, text, err
 }
 
 // Broker makes a key and a certificate for a broker that is no planner. It is
 // trusted with nothing but to carry messages.
 func (f *Folder) Broker(r Request, name string) (Issued, error) {
-	public, text, err := newKey()
+	public, _, text, err := newKey()
 	if err != nil {
 		return Issued{}, err
 	}
@@ -107,7 +106,7 @@ func (f *Folder) Broker(r Request, name string) (Issued, error) {
 	}
 	one.KeyFile = filepath.Join(r.Out, fileName(name)+".key")
 	w.fresh(one.KeyFile, 0o600, text)
-	return one, w.settle()
+	return one, f.settle(&w, f.Trust)
 }
 
 // Renew writes a certificate anew for the same name, key and hosts.
@@ -133,7 +132,7 @@ func (f *Folder) Renew(file string, days int) (Issued, error) {
 	if err != nil {
 		return one, err
 	}
-	return one, w.settle()
+	return one, f.settle(&w, f.Trust)
 }
 
 // certify has a certificate written.
@@ -146,6 +145,9 @@ func (f *Folder) certify(w *writer, name string, public ed25519.PublicKey, hosts
 		w.fresh(file, 0o644, certPEM(der))
 	} else {
 		w.replace(file, 0o644, certPEM(der))
+	}
+	if _, err := proto.ParseHolder(name); err == nil {
+		w.issued = append(w.issued, issuedOf(cert))
 	}
 	id := seal.IDOf(public)
 	return Issued{Name: name, Key: id, ID: id.String(), CertFile: file, NotAfter: cert.NotAfter}, nil
@@ -161,7 +163,7 @@ func (f *Folder) issue(name string, public ed25519.PublicKey, hosts []string, da
 	if o := f.ca.Subject.Organization; len(o) > 0 {
 		domain = o[0]
 	}
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-early), NotAfter: now.AddDate(0, 0, days),
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: name, SerialNumber: seal.IDOf(public).String()}, NotBefore: now.Add(-early), NotAfter: now.AddDate(0, 0, days),
 		URIs: []*url.URL{{Scheme: "spiffe", Host: domain, Path: "/" + name}}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true}
 	for _, host := range hosts {

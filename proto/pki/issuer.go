@@ -32,7 +32,7 @@ func (f *Folder) Issuer(r Request, name string) (Issued, error) {
 	if r.Days < 1 || r.Days > 3650 {
 		return Issued{}, refuse("days", "1 to 3650", "%d", r.Days)
 	}
-	public, text, err := newKey()
+	public, key, text, err := newKey()
 	if err != nil {
 		return Issued{}, err
 	}
@@ -40,14 +40,16 @@ func (f *Folder) Issuer(r Request, name string) (Issued, error) {
 		return Issued{}, err
 	}
 	name = f.Trust.Fabric + "/issuer/" + name
-	now := f.now()
+	now, id := f.now(), seal.IDOf(public)
 	der, cert, err := f.sign(&x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: f.ca.Subject.Organization}, NotBefore: now.Add(-early), NotAfter: now.AddDate(0, 0, r.Days),
-		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, f.ca, public)
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, SubjectKeyId: id[:], KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, f.ca, public)
 	if err != nil {
 		return Issued{}, err
 	}
 	var w writer
-	id := seal.IDOf(public)
+	if w.lists, err = f.revoke(cert, key, nil); err != nil { // now or never: the key goes to the planner
+		return Issued{}, err
+	}
 	one := Issued{Name: name, Key: id, ID: id.String(), KeyFile: filepath.Join(r.Out, fileName(name)+".pem"), NotAfter: cert.NotAfter}
 	one.CertFile = one.KeyFile
 	w.fresh(one.KeyFile, 0o600, append(text, certPEM(der)...))
@@ -87,7 +89,7 @@ func (f *Folder) Tokens(r Request) ([]Issued, error) {
 	var out []Issued
 	for _, h := range r.Names {
 		h.Kind = proto.HolderEnrol
-		public, text, err := newKey()
+		public, _, text, err := newKey()
 		if err != nil {
 			return nil, err
 		}
@@ -101,8 +103,10 @@ func (f *Folder) Tokens(r Request) ([]Issued, error) {
 		file := filepath.Join(r.Out, fileName(h.String())+".token")
 		out = append(out, Issued{Name: h.String(), Key: id, ID: id.String(), KeyFile: file, CertFile: file, NotAfter: cert.NotAfter})
 		w.fresh(file, 0o600, slices.Concat(text, certPEM(der), ca))
+		h.Kind = proto.HolderNode
+		w.welcome = append(w.welcome, h.String())
 	}
-	return out, w.settle()
+	return out, f.settle(&w, f.Trust)
 }
 
 // end has nothing count any more that was vouched for a node until now.

@@ -57,7 +57,7 @@ func (f *Folder) Revoke(name, id string) (gone []seal.KeyID, err error) {
 	if id != "" && len(gone) > 1 {
 		return nil, refuse("key", "the beginning of one key's number", "%d keys begin with %q", len(gone), id)
 	}
-	var w writer
+	w := writer{revoked: []string{name}} // while no key of it is left
 	return gone, f.publish(&w, trust, nodes)
 }
 

@@ -9,6 +9,10 @@ import (
 // writer writes several files, all or none.
 type writer struct {
 	files []file
+	// What brokers are told along with it.
+	issued           []issued
+	revoked, welcome []string // names
+	lists            []byte   // of revoked certificates, PEM
 }
 
 type file struct {
@@ -26,6 +30,16 @@ func (w *writer) fresh(path string, mode os.FileMode, content []byte) {
 // replace has a file written, in the place of one that is there.
 func (w *writer) replace(path string, mode os.FileMode, content []byte) {
 	w.files = append(w.files, file{path, mode, content, false})
+}
+
+// content is what a file is going to hold, nil when it is not among those.
+func (w *writer) content(path string) []byte {
+	for _, f := range w.files {
+		if f.path == path {
+			return f.content
+		}
+	}
+	return nil
 }
 
 // settle writes what was asked for. Each file is whole before it has its name;

@@ -186,6 +186,14 @@ func (t *Trust) NodeList() (list []Key) {
 	return list
 }
 
+// All are the keys that the document has, of planners and operators first.
+func (t *Trust) All() (list []Key) {
+	for _, k := range t.Keys {
+		list = append(list, t.keys[IDOf(k.Public[:])])
+	}
+	return append(list, t.NodeList()...)
+}
+
 // Admits is what can be said of a sealed message without its signature: the key is
 // trusted, and may speak on the topic.
 func (t *Trust) Admits(s *Sealed, topic string, parsed proto.Topic) error {

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"ringlight/cmd/cli"
+	"ringlight/proto/pki"
+)
+
+func pkiMosquitto(_ context.Context, args []string, out io.Writer) error {
+	s := &pki.Server{At: "/etc/mosquitto/ringlight"}
+	f := newPKI("pki mosquitto")
+	f.fs.StringVar(&s.Others, "others", "127.0.0.1:8884", "`HOST:PORT` at which planners and operators come; who reaches it can end a node's connection by its client id")
+	return f.configure(pki.KindMosquitto, s, args, out, `Writes the folder mosquitto in that of -dir: the whole configuration of a mosquitto 2
+with TLS 1.3, rights by name, revoked certificates, and the broker's own certificate, and
+key where it has none. Every later edition (pki node, operator, revoke ..) writes anew what
+follows from it: bring the folder to the broker again, and send mosquitto SIGHUP.
+
+example: ocsctl pki mosquitto b -host broker.cluster.example -others :8884`)
+}
+
+func pkiNATS(_ context.Context, args []string, out io.Writer) error {
+	s := &pki.Server{At: "/etc/nats/ringlight"}
+	f := newPKI("pki nats")
+	f.fs.StringVar(&s.Routes, "routes", "", "`HOST:PORT,..` of the other servers of a cluster, each with a folder of its own; port 6222")
+	return f.configure(pki.KindNATS, s, args, out, `Writes the folder nats in that of -dir: the whole configuration of a nats-server 2 with
+TLS 1.3, users and keys, and the broker's own certificate, and key where it has none. Every
+later edition writes anew what follows from it: bring the folder to the broker again,
+and nats-server --signal reload.
+
+example: ocsctl pki nats b -host broker.cluster.example`)
+}
+
+// configure writes a broker's folder and tells what is in it.
+func (f *pkiFlags) configure(kind string, s *pki.Server, args []string, out io.Writer, help string) error {
+	f.fs.StringVar(&s.At, "at", s.At, "`FOLDER` at which it will lie on the broker's machine")
+	f.fs.StringVar(&s.Listen, "listen", ":8883", "`HOST:PORT` at which nodes come; nats: everybody")
+	f.fs.IntVar(&f.days, "days", 365, "`NUMBER` of days that the certificate is good for")
+	f.fs.StringVar(&f.hosts, "host", "", "`NAMES` and addresses under which it is reached, with commas between them")
+	folder, words, err := f.open(args, help, true)
+	if err != nil {
+		return err
+	}
+	if len(words) != 1 {
+		return wrongUsage("name", "one name, of the broker", "%q", cli.Clip(strings.Join(words, " ")))
+	}
+	r := f.request(0)
+	s.Name, s.Days, s.Hosts = words[0], r.Days, r.Hosts
+	files, err := folder.Configure(kind, *s)
+	if err != nil {
+		return pkiError(err)
+	}
+	if f.json {
+		return printJSON(out, map[string]any{"files": files, "at": s.At, "edition": folder.Trust.Edition})
+	}
+	_, err = fmt.Fprintf(out, "edition %d: to %s on the broker's machine go\n  %s\n", folder.Trust.Edition, s.At, strings.Join(files, "\n  "))
+	return err
+}
