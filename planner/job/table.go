@@ -194,6 +194,8 @@ func (t *Table) Drop(id string) error {
 	}
 	records := t.of(x.wish).free(x)
 	x.Rings, x.Once = nil, false
+	t.seq++
+	x.Seq = t.seq // who ended first is forgotten first
 	t.enter(x, Released, "")
 	t.store(x, 1, records...)
 	t.tryAt = t.j.Now

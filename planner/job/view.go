@@ -93,7 +93,7 @@ func (t *Table) List() []*View {
 }
 
 // Events are those after a number; complete is false where some between are
-// not kept any more.
+// not kept any more, or where there are fewer: the planner has lost its store.
 func (t *Table) Events(id string, after uint64) (events []Event, complete bool, err error) {
 	x := t.jobs[id]
 	if x == nil {
@@ -101,7 +101,7 @@ func (t *Table) Events(id string, after uint64) (events []Event, complete bool, 
 	}
 	at, _ := slices.BinarySearchFunc(x.events, after+1, func(e Event, n uint64) int { return int(int64(e.Generation) - int64(n)) })
 	events = slices.Clone(x.events[at:])
-	return events, len(x.events) == 0 || after+1 >= x.events[0].Generation, nil
+	return events, after <= x.Gen && (len(x.events) == 0 || after+1 >= x.events[0].Generation), nil
 }
 
 func (t *Table) view(x *job, whole bool) *View {

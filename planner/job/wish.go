@@ -44,7 +44,7 @@ type Policy string
 const (
 	Wait   Policy = "wait"   // for room, or for a node
 	Shrink Policy = "shrink" // fewer rings than asked for, a smaller ring for one that lost a node
-	Fail   Policy = "fail"   // refuse; a ring that cannot be whole leaves the job down
+	Fail   Policy = "fail"   // refuse
 )
 
 // Wish is what somebody asks for: rings, or circuits of a core.

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,8 +89,8 @@ func (a *API) Mount(mux *http.ServeMux) {
 	safe := http.NewCrossOriginProtection() // no page of another site acts through a browser
 	for _, r := range routes {
 		mux.Handle(r.method+" "+r.path, safe.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			err := error(nil)
-			if r.method != http.MethodGet {
+			err := r.asks(req)
+			if err == nil && r.method != http.MethodGet {
 				err = a.may(req)
 			}
 			if err == nil {
@@ -98,6 +101,26 @@ func (a *API) Mount(mux *http.ServeMux) {
 			}
 		})))
 	}
+}
+
+// asks says which parameter of a request nobody knows: one that was meant for
+// dry_run must not reserve.
+func (r *route) asks(req *http.Request) error {
+	given, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil {
+		return &proto.Error{Code: proto.Invalid, Field: "query", Limit: "name=value, with & between", Reason: err.Error()}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.ContainsFunc(r.query, func(p parameter) bool { return p.name == name }) {
+			names := make([]string, len(r.query))
+			for i, p := range r.query {
+				names[i] = p.name
+			}
+			limit := cmp.Or(strings.Join(names, ", "), "no parameter")
+			return &proto.Error{Code: proto.Invalid, Field: proto.Clip(name), Limit: limit, Reason: "not known"}
+		}
+	}
+	return nil
 }
 
 // status of an error by its code.
@@ -193,6 +216,9 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := r.PathValue("id")
 	if r.URL.Query().Has("dry_run") {
+		if v := r.URL.Query().Get("dry_run"); v != "" && v != "1" && v != "true" {
+			return &proto.Error{Code: proto.Invalid, Field: "dry_run", Limit: "1, true or nothing; absent: it is meant", Reason: fmt.Sprintf("%.40q", v)}
+		}
 		var t job.Trial
 		if e := a.source.Read(r.Context(), func(p *planner.Planner) { t, err = planner.JobsOf(p).Try(id, string(text)) }); e != nil {
 			return e

@@ -57,6 +57,9 @@ func schema(t reflect.Type, named map[string]any) any {
 			properties := map[string]any{}
 			var required []string
 			for i := range t.NumField() {
+				if !t.Field(i).IsExported() {
+					continue
+				}
 				key, rest, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 				if properties[key] = schema(t.Field(i).Type, named); !strings.Contains(rest, "omitempty") {
 					required = append(required, key)

@@ -1,0 +1,323 @@
+package jobapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/planner/job"
+	"ringlight/proto"
+)
+
+// source is a planner in service that has heard of one node alone, on a clock that
+// stands but for its own timers.
+type source struct {
+	mu    sync.Mutex
+	host  *planner.Host
+	now   time.Duration
+	reply []proto.Packet
+	asked uint16
+}
+
+func (s *source) Now() (time.Duration, uint64) {
+	return s.now, 1_000_000 + uint64(s.now.Milliseconds())
+}
+func (s *source) Log(*planner.Line) {}
+func (s *source) Send(p proto.Packet) {
+	if strings.HasSuffix(p.Topic, "/rep") {
+		s.reply = append(s.reply, p)
+	}
+}
+
+func (s *source) run(d time.Duration) {
+	for end := s.now + d; ; {
+		for {
+			if _, due := s.host.Transaction(); due {
+				s.host.Stored()
+			} else if _, more := s.host.Step(); !more {
+				break
+			}
+		}
+		next := s.host.Next()
+		if next > end {
+			s.now = end
+			return
+		}
+		s.now = max(s.now, next)
+		s.host.Tick()
+	}
+}
+
+func (s *source) Read(_ context.Context, f func(*planner.Planner)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.host.Planner())
+	return nil
+}
+
+func (s *source) Ask(_ context.Context, q proto.OpRequest) (*proto.OpReply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	q.Version, q.TTLMillis, q.Corr = proto.Version, 5000, proto.Corr{byte(s.asked), byte(s.asked >> 8), 1}
+	payload, err := proto.Encode(&q)
+	if err != nil {
+		return nil, err
+	}
+	s.reply = nil
+	s.host.Deliver(proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: "f1"}.Request("api"), Payload: payload})
+	s.run(time.Millisecond)
+	for _, p := range s.reply {
+		var r proto.OpReply
+		if _, err := proto.Decode(p.Payload, &r); err == nil && r.Corr == q.Corr {
+			if r.Code != proto.OK {
+				return nil, &proto.Error{Code: r.Code, Field: r.Field, Limit: r.Limit, Reason: r.Reason}
+			}
+			return &r, nil
+		}
+	}
+	return nil, fmt.Errorf("no answer")
+}
+
+// served is the API of such a planner, of 64 nodes.
+func served(t *testing.T) (url string, s *source) {
+	t.Helper()
+	cfg, err := planner.Start(planner.State{}, fabric.Default(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Alone = true
+	s = &source{}
+	s.host = planner.NewHost(cfg, s)
+	s.host.Deliver(proto.Packet{Kind: proto.LinkUp})
+	topics := proto.Topics{Fabric: "f1"}
+	say := func(topic string, m any) {
+		payload, err := proto.Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.host.Deliver(proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload})
+	}
+	say(topics.Presence(0), &proto.Presence{Version: proto.Version, Session: 1, Online: true, Boot: 1, GPUs: 4, Bundles: 2, Modules: 8, Mode: proto.ModeService})
+	light := proto.BundleReport{Path: proto.Loopback, State: proto.Tuned, Measured: -3200, Expected: -3000, Lit: 1 << proto.Loopback, Calibration: proto.Digest{1}}
+	other := light
+	other.Bundle = 1
+	say(topics.Reported(0), &proto.Reported{Version: proto.Version, Session: 1, Seq: 1, Mode: proto.ModeService, Bundles: []proto.BundleReport{light, other}})
+	s.run(5 * time.Minute)
+	mux := http.NewServeMux()
+	New(s, func(*http.Request) error { return nil }).Mount(mux)
+	h := httptest.NewServer(mux)
+	t.Cleanup(h.Close)
+	return h.URL, s
+}
+
+type answer struct {
+	status int
+	text   string
+	job    job.View
+	Error  struct{ Code, Field, Limit, Message string }
+}
+
+func ask(t *testing.T, method, url, body string) (a answer) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	text, _ := io.ReadAll(got.Body)
+	a.status, a.text = got.StatusCode, string(text)
+	_ = json.Unmarshal(text, &a) // files are no JSON
+	_ = json.Unmarshal(text, &a.job)
+	return a
+}
+
+// Goal: what is not acceptable is refused with its field and limit, and nothing is
+// reserved.
+// Method: a table of bad requests; afterwards there is no job.
+func TestBadRequestsAreRefused(t *testing.T) {
+	url, _ := served(t)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		field              string
+	}{
+		{"PUT", "/v1/jobs/a", `{"tp":32,"nodes":["n99"]}`, 400, "nodes[0]"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"exclude":[0,64]}`, 400, "exclude[1]"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"nodes":["n[0-"]}`, 400, "nodes[0]"},
+		{"PUT", "/v1/jobs/a", `{"tp":30}`, 400, "tp"},
+		{"PUT", "/v1/jobs/a", `{"tp":0}`, 400, "tp"},
+		{"PUT", "/v1/jobs/a", `{"tp":-4}`, 400, "tp"},
+		{"PUT", "/v1/jobs/a", `{"tp":4096}`, 400, "tp"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"rings":9}`, 409, "rings"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"rings":8,"spares":1}`, 409, "rings"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"rings":4097}`, 400, "rings"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"rings":-1}`, 400, "rings"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"spares":-1}`, 400, "spares"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"hold_ms":-1}`, 400, "hold_ms"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"hold_ms":604800001}`, 400, "hold_ms"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"prefer":"near"}`, 400, "prefer"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"prefer":"cross_tor"}`, 400, "prefer"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"policy":"die"}`, 400, "policy"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"colour":"red"}`, 400, "body"},
+		{"PUT", "/v1/jobs/a", `{"tp":"32"}`, 400, "tp"},
+		{"PUT", "/v1/jobs/a", `{"tp":32}{"tp":32}`, 400, "body"},
+		{"PUT", "/v1/jobs/a", `[]`, 400, "body"},
+		{"PUT", "/v1/jobs/a", ``, 400, "body"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"circuits":{"dp":4}}`, 400, "circuits"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"nodes":["` + strings.Repeat("x", 47<<10) + `"]}`, 400, "nodes[0]"},
+		{"PUT", "/v1/jobs/a", strings.Repeat(" ", 10<<20) + `{"tp":32}`, 413, "body"},
+		{"PUT", "/v1/jobs/" + strings.Repeat("j", 300), `{"tp":32}`, 400, "id"},
+		{"PUT", "/v1/jobs/" + strings.Repeat("j", 65), `{"tp":32}`, 400, "id"},
+		{"PUT", "/v1/jobs/a%2Fb", `{"tp":32}`, 400, "id"},
+		{"PUT", "/v1/jobs/a%00", `{"tp":32}`, 400, "id"},
+		{"PUT", "/v1/jobs/a?dry_run=no", `{"tp":32}`, 400, "dry_run"},
+		{"PUT", "/v1/jobs/a?dry_run=false", `{"tp":32}`, 400, "dry_run"},
+		{"PUT", "/v1/jobs/a?dryrun", `{"tp":32}`, 400, "dryrun"}, // it would reserve
+		{"PUT", "/v1/jobs/a?%zz", `{"tp":32}`, 400, "query"},
+		{"PUT", "/v1/jobs/a?dry_run", `{"tp":30}`, 400, "tp"},
+		{"GET", "/v1/jobs/a", ``, 404, "id"},
+		{"GET", "/v1/jobs/a?watch=0", ``, 404, "id"},
+		{"GET", "/v1/jobs/a?watch=-1", ``, 400, "watch"},
+		{"GET", "/v1/jobs/a?watch=0&wait_ms=60001", ``, 400, "wait_ms"},
+		{"GET", "/v1/jobs/a?wach=0", ``, 400, "wach"},
+		{"GET", "/v1/jobs/a/files/ranks?generation=x", ``, 400, "generation"},
+		{"GET", "/v1/jobs/a/files/ranks?pp=0", ``, 400, "pp"},
+		{"DELETE", "/v1/jobs/a", ``, 404, "id"},
+		{"DELETE", "/v1/jobs/" + strings.Repeat("j", 300), ``, 400, "id"},
+		{"POST", "/v1/jobs/a/replace", `{"out":3}`, 404, "id"},
+		{"POST", "/v1/jobs/a/replace", `{"in":3}`, 400, "body"},
+		{"POST", "/v1/jobs/a/replace", strings.Repeat(" ", 10<<20), 413, "body"},
+		{"GET", "/v1/topology?format=png", ``, 400, "format"},
+	} {
+		a := ask(t, c.method, url+c.path, c.body)
+		if a.status != c.status || a.Error.Field != c.field || a.Error.Limit == "" || a.Error.Message == "" {
+			t.Errorf("%s %.60s %.60s: %d %+v, want %d %s", c.method, c.path, c.body, a.status, a.Error, c.status, c.field)
+		}
+	}
+	if a := ask(t, "GET", url+"/v1/jobs", ""); strings.TrimSpace(a.text) != `{"jobs":[]}` {
+		t.Errorf("something was reserved: %s", a.text)
+	}
+}
+
+// Goal: one name is one job, whoever asks for it at the same time; what it was asked
+// for with counts, not how that is written.
+func TestOneNameIsOneJob(t *testing.T) {
+	url, _ := served(t)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	status := map[string]map[int]int{}
+	for i := range 64 {
+		body := []string{`{"tp":32,"rings":2}`, `{"rings":2,"policy":"wait","tp":32,"hold_ms":600000}`, `{"tp":64,"rings":2}`}[i%3]
+		all.Go(func() {
+			a := ask(t, "PUT", url+"/v1/jobs/one", body)
+			mu.Lock()
+			defer mu.Unlock()
+			key := body[len(body)-1:] + fmt.Sprint(strings.Contains(body, "64,"))
+			if status[key] == nil {
+				status[key] = map[int]int{}
+			}
+			status[key][a.status]++
+		})
+	}
+	all.Wait()
+	small, large := status["}false"], status["}true"]
+	if !(small[200] == 43 && large[409] == 21 || small[409] == 43 && large[200] == 21) {
+		t.Errorf("%v", status)
+	}
+	if a := ask(t, "GET", url+"/v1/jobs/one", ""); a.job.Generation != 1 || a.job.State != job.Waiting {
+		t.Errorf("%+v", a.job)
+	}
+}
+
+// Goal: a job that is released is answered as released, however many were released
+// since it was asked for; who asked first is not forgotten first.
+func TestReleasedJobsAreRemembered(t *testing.T) {
+	url, _ := served(t)
+	ask(t, "PUT", url+"/v1/jobs/old", `{"tp":32}`)
+	for i := range 300 {
+		id := fmt.Sprintf("%s/v1/jobs/j%d", url, i)
+		ask(t, "PUT", id, `{"tp":32}`)
+		ask(t, "DELETE", id, "")
+	}
+	if a := ask(t, "DELETE", url+"/v1/jobs/old", ""); a.status != 200 || a.job.State != job.Released || a.job.Generation != 2 {
+		t.Errorf("%d %s", a.status, a.text)
+	}
+	if a := ask(t, "DELETE", url+"/v1/jobs/old", ""); a.status != 200 || a.job.Generation != 2 {
+		t.Errorf("released twice: %d %s", a.status, a.text)
+	}
+	if a := ask(t, "GET", url+"/v1/jobs/j0", ""); a.status != 404 {
+		t.Errorf("the first that was released is still there: %d", a.status)
+	}
+}
+
+// Goal: events go on with their numbers when a name is asked for again; who knows
+// of more than there is, of a planner that has lost its store, is told so at once
+// and goes on with what there is.
+func TestWatchOverNumbers(t *testing.T) {
+	url, _ := served(t)
+	of := url + "/v1/jobs/a"
+	ask(t, "PUT", of, `{"tp":32}`)
+	ask(t, "DELETE", of, "")
+	ask(t, "PUT", of, `{"tp":64}`)
+	poll := func(query string) (n news, took time.Duration) {
+		began := time.Now()
+		a := ask(t, "GET", of+query, "")
+		if err := json.Unmarshal([]byte(a.text), &n); err != nil {
+			t.Fatalf("%s: %s", query, a.text)
+		}
+		return n, time.Since(began)
+	}
+	n, _ := poll("?watch=0")
+	if len(n.Events) != 3 || n.Events[0].Event != "waiting" || n.Events[1].Event != "released" || n.Events[2].Event != "waiting" || n.Events[2].Generation != 3 || !n.Complete || n.Job.Wish.TP != 64 {
+		t.Errorf("%+v", n)
+	}
+	if n, _ := poll("?watch=3&wait_ms=50"); len(n.Events) != 0 || !n.Complete {
+		t.Errorf("%+v", n)
+	}
+	if n, took := poll("?watch=99&wait_ms=20000"); len(n.Events) != 0 || n.Complete || n.Job.Generation != 3 || took > 10*time.Second {
+		t.Errorf("from the future: %+v after %v", n, took)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, _ := http.NewRequestWithContext(ctx, "GET", of, nil)
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Last-Event-ID", "99")
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	lines := bufio.NewScanner(got.Body)
+	var heard []string
+	for lines.Scan() {
+		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			heard = append(heard, id)
+		} else if event, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			heard = append(heard, event)
+			if event == "missed" {
+				ask(t, "DELETE", of, "")
+			} else {
+				break
+			}
+		}
+	}
+	if text := strings.Join(heard, " "); text != "3 missed 4 released" {
+		t.Errorf("%q", text)
+	}
+}
