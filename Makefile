@@ -287,10 +287,15 @@ bench-ha: build ## three members of etcd, two planners, 64 agents: leaders kille
 	else echo "ha: skipped, no etcd or no etcdctl (packages etcd-server, etcd-client)"; fi
 
 .PHONY: bench-slurm
-bench-slurm: build ## a real slurmctld with munge and 20 slurmd's: jobs start on light, boards die, the planner dies, JOBS (1000) come and go; block and ring in SLURM_ROOT, a folder with Slurm 26.05 (needs slurm-wlm, munge, mosquitto, perl, root)
+bench-slurm: build ## a real slurmctld with munge and 20 slurmd's: jobs start on light, boards die, the planner dies, JOBS (1000) come and go; block and ring on newer releases of slurm-roots (needs slurm-wlm, munge, mosquitto, perl, root)
 	@.ci/slurm.sh
-	@for s in block ring; do if [ -n "$(SLURM_ROOT)" ]; then SHAPE=$$s JOBS=40 .ci/slurm.sh || exit 1; \
-	else echo "slurm: $$s skipped, SLURM_ROOT names no folder with a Slurm that has it (debootstrap sid, slurmctld slurmd slurm-client munge)"; fi; done
+	@for r in trixie/block sid/block sid/ring; do SLURM_ROOT=$(SLURM_ROOTS)/$${r%/*} SHAPE=$${r#*/} JOBS=40 .ci/slurm.sh || exit 1; done
+
+SLURM_ROOTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ringlight/slurm
+.PHONY: slurm-roots
+slurm-roots: ## Slurm 24.11 of Debian trixie and the newest of sid (26.05), in folders of their own (SLURM_ROOTS) of 350 MB each (needs debootstrap, root)
+	@mkdir -p "$(SLURM_ROOTS)"; for s in trixie sid; do [ -x "$(SLURM_ROOTS)/$$s/usr/sbin/slurmctld" ] || \
+	  debootstrap --variant=minbase --include=slurmctld,slurmd,slurm-client,munge $$s "$(SLURM_ROOTS)/$$s" || { rm -rf "$(SLURM_ROOTS)/$$s"; exit 1; }; done
 
 .PHONY: bench-rivals
 bench-rivals: build ## a second planner by mistake: wrong fabric, empty, older, copied store; the boards' own record (mosquitto where there is one)

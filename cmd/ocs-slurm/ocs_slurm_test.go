@@ -144,12 +144,15 @@ func TestOnlyDifferencesAreTold(t *testing.T) {
 }
 
 // Goal: the file is written whole, only where it differs, and Slurm reads it even
-// if it could not at once.
-// Method: a command that fails once.
+// if it could not at once, and not while a job is starting.
+// Method: a command that fails once, a queue in which jobs are starting.
 func TestTopologyIsWrittenOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "topology.conf")
-	calls, broken := 0, true
-	run := func(context.Context, string, ...string) (string, error) {
+	calls, broken, starts := 0, true, ""
+	run := func(_ context.Context, name string, _ ...string) (string, error) {
+		if name == "squeue" {
+			return starts, nil
+		}
 		if calls++; broken {
 			return "", errors.New("away")
 		}
@@ -167,6 +170,11 @@ func TestTopologyIsWrittenOnce(t *testing.T) {
 	step("a", true, false, 2)
 	step("a", false, false, 2)
 	step("b", true, false, 3)
+	starts = "7\n8\n"
+	step("c", false, true, 3)
+	starts = ""
+	step("c", true, false, 4)
+	step("c", false, false, 4)
 	if left, _ := filepath.Glob(file + ".*"); left != nil {
 		t.Error(left)
 	}
@@ -231,5 +239,63 @@ func TestOrphansAreGivenBack(t *testing.T) {
 	}
 	if fmt.Sprint(released) != "[a-1]" {
 		t.Error(released)
+	}
+}
+
+// Goal: a job that Slurm runs though its prolog was killed is queued again, or
+// cancelled where it cannot be; one whose prolog is at work, has ended or began
+// again is left alone, and nothing is left of one that is over.
+// Method: the prolog itself against a planner that looks at its note, then notes of
+// prologs that never ended and what squeue says of their jobs.
+func TestJobOfAKilledPrologIsQueuedAgain(t *testing.T) {
+	dir := t.TempDir()
+	note := func(number string) string {
+		text, _ := os.ReadFile(filepath.Join(dir, number))
+		return string(text)
+	}
+	during := ""
+	srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		during = note("7")
+		fmt.Fprint(out, `{"fabric":"f1","gpus_per_node":4,"tp":16,"rings":[],"nodes":[]}`)
+	}))
+	defer srv.Close()
+	t.Setenv("SLURM_JOB_ID", "7")
+	t.Setenv("SLURM_JOB_NODELIST", "login1")
+	if code, _, errs := typed(t, "prolog", "-http", srv.URL, "-notes", dir); code != 0 || !strings.HasPrefix(during, "begun ") || note("7") != "" {
+		t.Fatalf("exit %d: %s; note %q, then %q", code, errs, during, note("7"))
+	}
+
+	states := map[string]string{"1": "RUNNING", "2": "CONFIGURING", "3": "RUNNING", "4": "RUNNING", "5": "", "6": "RUNNING"}
+	for number := range states { // any order: each by itself
+		if err := os.WriteFile(filepath.Join(dir, number), []byte(during), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var told []string
+	w := watcher{notes: dir, say: func(string, ...any) {}, run: func(_ context.Context, name string, args ...string) (string, error) {
+		number := args[len(args)-1]
+		if name != "squeue" {
+			if told = append(told, name+" "+strings.Join(args, " ")); args[0] == "requeue" && number == "3" {
+				return "", errors.New("Requested operation is presently disabled")
+			}
+			return "", nil
+		}
+		switch number = args[5]; number {
+		case "4": // its prolog ends while squeue is asked
+			return "4 RUNNING", os.Remove(filepath.Join(dir, "4"))
+		case "6": // and this one's begins again
+			return "6 RUNNING", os.WriteFile(filepath.Join(dir, "6"), []byte("begun 1"), 0o644)
+		}
+		return "99 RUNNING\n" + number + " " + states[number] + "\n", nil
+	}}
+	if err := w.tellReasons(context.Background()); err != nil {
+		t.Error(err)
+	}
+	const why = " AdminComment=ringlight: slurmctld ended its prolog before light was confirmed"
+	if got, want := strings.Join(told, "; "), "scontrol requeue 1; scontrol update JobId=1"+why+"; scontrol requeue 3; scancel 3; scontrol update JobId=3"+why; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); fmt.Sprint(left) != fmt.Sprintf("[%[1]s/2 %[1]s/6]", dir) {
+		t.Error(left)
 	}
 }

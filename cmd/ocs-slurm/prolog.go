@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -54,14 +55,22 @@ func prolog(ctx context.Context, args []string, t cli.Terminal) error {
 	if err != nil {
 		return err
 	}
-	if err = start(ctx, c, j, *wait); err == nil || *notes == "" {
+	if *notes == "" {
+		return start(ctx, c, j, *wait)
+	}
+	// Until it is known whether the job may start, so that who ends us is found out.
+	note := filepath.Join(*notes, j.number)
+	if err := cli.ReplaceFile(note, fmt.Appendf(nil, "%s %d", begun, time.Now().UnixNano()), 0o644); err != nil {
 		return err
+	}
+	if err = start(ctx, c, j, *wait); err == nil {
+		return os.Remove(note)
 	}
 	kind := queued
 	if errors.As(err, new(hopeless)) {
 		kind = held
 	}
-	return errors.Join(err, cli.ReplaceFile(filepath.Join(*notes, j.number), []byte(kind+" "+err.Error()), 0o644))
+	return errors.Join(err, cli.ReplaceFile(note, []byte(kind+" "+err.Error()), 0o644))
 }
 
 // start returns nil when the job may start.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -21,8 +22,9 @@ const watchHelp = `Until it is told to stop: drains in Slurm every node that is 
 operator here, at once, and one that is silent after -silent, each with the cause;
 resumes what it drained itself when the node is well, and nothing else. Keeps the
 topology file, if there is one. Tells Slurm why a job did not start (AdminComment)
-and holds those that no waiting helps. Gives back rings of jobs that Slurm does
-not know any more. While the planner is away it does nothing.
+and holds those that no waiting helps; queues those again whose prolog slurmctld
+ended with itself, and which it takes for running. Gives back rings of jobs that
+Slurm does not know any more. While the planner is away it does nothing.
 
 Run it beside slurmctld, as a user that may change nodes.
 
@@ -35,8 +37,8 @@ const (
 	// takes a tenth of a second where the planner is there.
 	epilogTime = 10 * time.Second
 	// First words of a note of the prolog.
-	queued, held = "queued", "held"
-	maxReason    = 200 // of a node; chosen: a line of sinfo -R
+	begun, queued, held = "begun", "queued", "held"
+	maxReason           = 200 // of a node; chosen: a line of sinfo -R
 )
 
 func watch(ctx context.Context, args []string, t cli.Terminal) error {
@@ -276,6 +278,13 @@ func (w *watcher) tellReasons(ctx context.Context) error {
 			continue
 		}
 		kind, why, _ := strings.Cut(string(text), " ")
+		if kind == begun {
+			if cut, err := w.cutOff(ctx, filepath.Join(w.notes, number), text); !cut {
+				errs = append(errs, err)
+				continue
+			}
+			why = "slurmctld ended its prolog before light was confirmed"
+		}
 		if _, err = w.run(ctx, "scontrol", "update", "JobId="+number, "AdminComment="+mark+clip(why)); err == nil && kind == held {
 			_, err = w.run(ctx, "scontrol", "hold", number)
 		}
@@ -289,4 +298,35 @@ func (w *watcher) tellReasons(ctx context.Context) error {
 		errs = append(errs, os.Remove(filepath.Join(w.notes, number)))
 	}
 	return errors.Join(errs...)
+}
+
+// cutOff tells whether a job runs though its prolog, by its note, never came to an
+// end, and takes it from its nodes: what Slurm does itself where a prolog fails.
+// A prolog drops its note before it ends, and only then Slurm calls the job running.
+func (w *watcher) cutOff(ctx context.Context, note string, text []byte) (cut bool, err error) {
+	number := filepath.Base(note)
+	out, err := w.run(ctx, "squeue", "-h", "-a", "-t", "all", "-j", number, "-o", "%A %T")
+	if err != nil && !strings.Contains(err.Error(), "Invalid job id") {
+		return false, err
+	}
+	if now, err := os.ReadFile(note); err != nil || !bytes.Equal(now, text) {
+		return false, nil // the prolog came to an end, or another began
+	}
+	state := ""
+	for line := range strings.Lines(out) { // of an array all its jobs
+		if id, is, _ := strings.Cut(strings.TrimSpace(line), " "); id == number {
+			state = is
+		}
+	}
+	switch state {
+	case "PENDING", "CONFIGURING", "COMPLETING":
+		return false, nil // its prolog is at it, or will be
+	case "RUNNING":
+		if _, err := w.run(ctx, "scontrol", "requeue", number); err != nil {
+			_, err = w.run(ctx, "scancel", number) // one that cannot be queued again
+			return err == nil, err
+		}
+		return true, nil
+	}
+	return false, os.Remove(note) // over, so that nobody minds
 }

@@ -148,10 +148,11 @@ type row struct {
 func (r *row) list() string { return hostlist.Print(append(r.nodes, r.rows...)) }
 
 // slurm gives the rings of the fabric's size as a shape takes them: the members
-// that carry one, and nodes in none with the nearest, where they can step in. A
-// tree has them on leaves of their own: tried with Slurm 22.05, a job of so many
-// rings gets rings then, and one of a node more the node beside. On the ring's own
-// leaf, what is left of two rings would be given to one job.
+// that carry one, and nodes in none with the nearest, where they can step in, unless
+// they are out: Slurm places on nodes that follow one another in its ring. A tree
+// has them on leaves of their own: tried with Slurm 22.05, a job of so many rings
+// gets rings then, and one of a node more the node beside. On the ring's own leaf,
+// what is left of two rings would be given to one job.
 func (t *Topology) slurm(shape string) (rows []row, err error) {
 	at := map[string]int{} // of the nodes
 	for i, n := range t.Nodes {
@@ -181,11 +182,14 @@ func (t *Topology) slurm(shape string) (rows []row, err error) {
 	for i, r := range rings {
 		var free, all []string
 		for k, n := range t.Nodes {
-			if near[k] == i {
+			if near[k] != i {
+				continue
+			}
+			if n.State != Lost && n.State != Drained { // a gap that light has closed, Slurm closes too
 				all = append(all, n.Host)
-				if of[k] < 0 {
-					free = append(free, n.Host)
-				}
+			}
+			if of[k] < 0 {
+				free = append(free, n.Host)
 			}
 		}
 		number := strconv.Itoa(int(r.Ring))

@@ -13,7 +13,7 @@ func place(host string, node int, ring int, s Standing) FabricNode {
 }
 
 // Goal: Slurm is told of rings by the members that carry them and of the nodes
-// near them, of a tree all nodes, of blocks those that are whole, of a job's own
+// near them, unless they are out, of a tree all nodes, of blocks those that are whole, of a job's own
 // size nothing, and of nothing that it would refuse.
 // Method: two rings of two nodes, one of which has lost a node, a ring of one, and
 // free nodes between and behind.
@@ -25,9 +25,9 @@ func TestTopologyForSlurm(t *testing.T) {
 	for format, want := range map[string]string{
 		"slurm-tree": "SwitchName=ring3 Nodes=n[01,03]\nSwitchName=ring4 Nodes=n05\n" +
 			"SwitchName=free3 Nodes=n[02,04]\nSwitchName=free4 Nodes=n[06-08]\nSwitchName=fabric Switches=ring[3-4],free[3-4]\n",
-		"slurm-block":      "BlockName=ring3 Nodes=n[01-08]\nBlockSizes=2\n",
-		"slurm-ring":       "RingName=ring3 Nodes=n[01-04]\nRingName=ring4 Nodes=n[05-08]\n",
-		"slurm-block.yaml": "---\n- topology: ringlight\n  cluster_default: true\n  block:\n    block_sizes:\n      - 2\n    blocks:\n      - block: ring3\n        nodes: n[01-08]\n",
+		"slurm-block":      "BlockName=ring3 Nodes=n[01-03,05,07-08]\nBlockSizes=2\n",
+		"slurm-ring":       "RingName=ring3 Nodes=n[01-03]\nRingName=ring4 Nodes=n[05,07-08]\n",
+		"slurm-block.yaml": "---\n- topology: ringlight\n  cluster_default: true\n  block:\n    block_sizes:\n      - 2\n    blocks:\n      - block: ring3\n        nodes: n[01-03,05,07-08]\n",
 		"slurm-tree.yaml": "---\n- topology: ringlight\n  cluster_default: true\n  tree:\n    switches:\n      - switch: ring3\n        nodes: n[01,03]\n      - switch: ring4\n        nodes: n05\n" +
 			"      - switch: free3\n        nodes: n[02,04]\n      - switch: free4\n        nodes: n[06-08]\n      - switch: fabric\n        children: ring[3-4],free[3-4]\n",
 	} {
@@ -49,7 +49,7 @@ func TestTopologyForSlurm(t *testing.T) {
 	if f := field("slurm-torus"); f != "format" {
 		t.Error(f)
 	}
-	for i := range 13 {
+	for i := range 14 {
 		top.Nodes = append(top.Nodes, place(fmt.Sprintf("m%d", i), 100+i, 0, Well))
 	}
 	if f := field("slurm-ring"); f != "format" {
