@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -47,6 +49,21 @@ func Parse(fs *flag.FlagSet, args []string, text string) (words []string, err er
 		words = append(words, fs.Arg(0))
 		args = fs.Args()[1:]
 	}
+}
+
+// Fill gives flags that were not typed what the environment says of them, RINGLIGHT_
+// and the flag's name, else what is stored; neither: they stay.
+func Fill(fs *flag.FlagSet, stored map[string]string) error {
+	typed := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { typed[f.Name] = true })
+	var errs []error
+	for name, value := range stored { // any order: each flag by itself
+		value = cmp.Or(os.Getenv("RINGLIGHT_"+strings.ToUpper(name)), value)
+		if f := fs.Lookup(name); f != nil && !typed[name] && value != "" {
+			errs = append(errs, f.Value.Set(value))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ParseNone reads flags where no word may stand.

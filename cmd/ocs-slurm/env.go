@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -23,10 +25,17 @@ With -task, in each task or as TaskProlog: the place of this task (RINGLIGHT_RIN
 RINGLIGHT_POSITION, RINGLIGHT_GPU, which is also CUDA_VISIBLE_DEVICES), from
 those files, without the planner.
 
+Where it fails it prints "false", so that eval fails too.
+
 example: eval "$(ocs-slurm env)" && srun -n $WORLD_SIZE train.sh
 example: eval "$(ocs-slurm env -task)" && exec python train.py`
 
-func environment(ctx context.Context, args []string, t cli.Terminal) error {
+func environment(ctx context.Context, args []string, t cli.Terminal) (err error) {
+	defer func() {
+		if err != nil && !errors.Is(err, flag.ErrHelp) { // eval does not see how a command in $( ) ended
+			err = errors.Join(err, cli.Say(t.Out, "false"))
+		}
+	}()
 	var p planner
 	fs := cli.NewFlags("env")
 	p.flags(fs)

@@ -39,13 +39,9 @@ them for its prologs and tasks.
 func main() { program().Main() }
 
 // planner is where to ask.
-type planner struct {
-	to  client.Config
-	set map[string]*string
-}
+type planner struct{ to client.Config }
 
 func (p *planner) flags(fs *flag.FlagSet) {
-	p.set = map[string]*string{"http": &p.to.URL, "ca": &p.to.CAFile, "cert": &p.to.CertFile, "key": &p.to.KeyFile}
 	fs.StringVar(&p.to.URL, "http", "http://127.0.0.1:18880", "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH")
 	fs.StringVar(&p.to.CAFile, "ca", "", "PEM `FILE` of its authority, with https")
 	fs.StringVar(&p.to.CertFile, "cert", "", "PEM `FILE` of the own certificate")
@@ -54,12 +50,8 @@ func (p *planner) flags(fs *flag.FlagSet) {
 
 // client is of a planner that may be away so long.
 func (p *planner) client(fs *flag.FlagSet, away time.Duration) (*client.Client, error) {
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, to := range p.set { // any order: each by itself
-		if v := os.Getenv("RINGLIGHT_" + strings.ToUpper(name)); v != "" && !given[name] {
-			*to = v
-		}
+	if err := cli.Fill(fs, map[string]string{"http": "", "ca": "", "cert": "", "key": ""}); err != nil {
+		return nil, cli.AsUsage(err)
 	}
 	p.to.Retry = away
 	c, err := client.New(p.to)

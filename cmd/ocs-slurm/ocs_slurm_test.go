@@ -181,7 +181,7 @@ func TestTopologyIsWrittenOnce(t *testing.T) {
 }
 
 // Goal: a task finds its place, and one that stands elsewhere than light meets it
-// is told so.
+// is told so, and so is the shell that evaluates it.
 // Method: a file of ranks.
 func TestTaskFindsItsPlace(t *testing.T) {
 	dir := t.TempDir()
@@ -195,8 +195,8 @@ func TestTaskFindsItsPlace(t *testing.T) {
 		t.Error(out, errs)
 	}
 	t.Setenv("SLURMD_NODENAME", "n1")
-	if code, _, errs := typed(t, "env", "-task"); code != 1 || !strings.Contains(errs, "rank 1 is on n1") {
-		t.Error(code, errs)
+	if code, out, errs := typed(t, "env", "-task"); code != 1 || out != "false\n" || !strings.Contains(errs, "rank 1 is on n1") {
+		t.Error(code, out, errs)
 	}
 	var b bytes.Buffer
 	if export(&b, "A", "it's $x"); b.String() != "export A='it'\\''s $x'\n" {

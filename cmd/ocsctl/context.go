@@ -90,32 +90,17 @@ func (c *clientFlags) settle() error {
 	if err != nil {
 		return err
 	}
-	if !given["context"] {
-		if c.context = os.Getenv("RINGLIGHT_CONTEXT"); c.context == "" {
-			c.context = f.Context
-		}
+	if err := cli.Fill(c.flags, map[string]string{"context": f.Context}); err != nil {
+		return err
 	}
 	in, known := f.Contexts[c.context]
 	if c.context != "" && !known {
 		return wrongUsage("context", "one of "+strings.Join(f.names(), ", "), "%q", c.context)
 	}
-	for _, x := range []struct {
-		flag, variable, stored string
-		to                     *string
-	}{{"broker", "RINGLIGHT_BROKER", in.Broker, &c.broker}, {"fabric", "RINGLIGHT_FABRIC", in.Fabric, &c.fabric}, {"ca", "RINGLIGHT_CA", in.CA, &c.ca},
-		{"cert", "RINGLIGHT_CERT", in.Cert, &c.cert}, {"key", "RINGLIGHT_KEY", in.Key, &c.key}, {"http", "RINGLIGHT_HTTP", in.HTTP, &c.http}} {
-		if v := os.Getenv(x.variable); given[x.flag] {
-			continue
-		} else if v != "" {
-			*x.to = v
-		} else if x.stored != "" {
-			*x.to = x.stored
-		}
-	}
 	if !given["insecure"] {
 		c.insecure = in.Insecure
 	}
-	return nil
+	return cli.Fill(c.flags, map[string]string{"broker": in.Broker, "fabric": in.Fabric, "ca": in.CA, "cert": in.Cert, "key": in.Key, "http": in.HTTP})
 }
 
 const contextHelp = `A context is where to ask and as whom, under a name; it stands in
