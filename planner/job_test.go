@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -119,6 +120,92 @@ func TestJobGetsRings(t *testing.T) {
 	}
 }
 
+// named is a wish for a ring by its number and nodes.
+func named(r *job.FabricRing) string {
+	w := job.Wish{TP: r.TP, Rings: 1, Ring: r.Ring}
+	for _, n := range r.Nodes {
+		w.Nodes = append(w.Nodes, job.Name(n))
+	}
+	text, _ := json.Marshal(&w)
+	return string(text)
+}
+
+// Goal: who names a ring that it has seen gets that ring as it stands or none, and it
+// keeps its number as long as the job lives.
+// Method: a node of the first ring is lost, so that the ring next to it takes one over and
+// stands on others; it is asked for as it was and as it is. Then all its nodes are lost.
+func TestJobGetsTheRingThatItNames(t *testing.T) {
+	w := small(t, 32, 2, 16, 4)
+	was := JobsOf(w.p).Topology().Rings
+	for _, n := range []proto.NodeID{0, 1, 2, 3} {
+		w.die(n)
+		w.run(2 * time.Second)
+	}
+	now := JobsOf(w.p).Topology().Rings
+	moved := slices.IndexFunc(was, func(a job.FabricRing) bool {
+		return slices.ContainsFunc(now, func(b job.FabricRing) bool {
+			return a.Ring == b.Ring && !slices.Equal(a.Nodes, b.Nodes) && b.State == "in_service"
+		})
+	})
+	if moved < 0 {
+		t.Fatalf("no ring moved:\n%s", w.show())
+	}
+	for _, c := range []struct {
+		wish string
+		code proto.Code
+	}{
+		{named(&was[moved]), proto.Conflict},
+		{`{"tp":16,"ring":1}`, proto.Invalid},
+		{`{"tp":16,"ring":1,"nodes":[4,5,6,7],"spares":1}`, proto.Invalid},
+		{`{"tp":16,"ring":99,"nodes":[4,5,6,7]}`, proto.Conflict},
+	} {
+		if r := w.put("a", c.wish); r.Code != c.code || r.Field != "ring" {
+			t.Errorf("%s: %+v", c.wish, r)
+		}
+	}
+	if after := JobsOf(w.p).Topology().Rings; fmt.Sprint(after) != fmt.Sprint(now) {
+		t.Errorf("rings changed: %v, before %v", after, now)
+	}
+	ring := now[slices.IndexFunc(now, func(r job.FabricRing) bool { return r.Ring == was[moved].Ring })]
+	if r := w.put("a", named(&ring)); r.Code != proto.OK {
+		t.Fatalf("%s: %+v", named(&ring), r)
+	}
+	if r := w.put("b", named(&ring)); r.Code != proto.OK || w.job("b").State != job.Waiting || !strings.Contains(w.job("b").Cause, "is for job a") {
+		t.Errorf("another's ring: %+v, %+v", r, w.job("b"))
+	}
+	has := func() bool {
+		v := w.job("a")
+		return v.State == job.Ready && v.Rings[0].Ring == ring.Ring && slices.Equal(v.Rings[0].Nodes, ring.Nodes)
+	}
+	if !has() {
+		t.Errorf("%+v", w.job("a"))
+	}
+	for _, n := range ring.Nodes {
+		w.setMode(node(n), proto.ModeHostDown)
+	}
+	w.run(5 * time.Second)
+	if v := w.job("a"); v.State != job.Down || slices.ContainsFunc(w.p.Rings(), func(r proto.RingStatus) bool { return r.Ring == ring.Ring }) {
+		t.Errorf("its nodes are lost: %+v\n%s", v, w.show())
+	}
+	for _, n := range ring.Nodes {
+		w.setMode(node(n), proto.ModeService)
+		w.run(time.Second)
+	}
+	w.run(20 * time.Second)
+	if !has() {
+		t.Errorf("its nodes are back: %+v\n%s", w.job("a"), w.show())
+	}
+	w.start()
+	w.run(5 * time.Second)
+	if !has() {
+		t.Errorf("after another planner's start: %+v\n%s", w.job("a"), w.show())
+	}
+	w.release("a")
+	if w.run(2 * time.Second); w.job("b").State != job.Ready || w.job("b").Rings[0].Ring != ring.Ring {
+		t.Errorf("who waited for it: %+v", w.job("b"))
+	}
+}
+
 func node(name string) (id proto.NodeID) {
 	_, _ = fmt.Sscan(name, &id)
 	return id
@@ -142,6 +229,7 @@ func TestJobsLiveOnWhateverHappens(t *testing.T) {
 		at := map[string]uint64{}
 		heard := map[string][]job.Event{}
 		dead := map[proto.NodeID]bool{}
+		seen := JobsOf(w.p).Topology().Rings // of any moment
 		watch := func() {
 			for id := range at {
 				events, complete, err := JobsOf(w.p).Events(id, at[id])
@@ -162,6 +250,9 @@ func TestJobsLiveOnWhateverHappens(t *testing.T) {
 			switch rng.IntN(8) {
 			case 0, 1, 2:
 				wish := fmt.Sprintf(`{"tp":%d,"rings":%d,"spares":%d,"policy":%q}`, 4*[]int{1, 2, 3, 4, 6, 8}[rng.IntN(6)], 1+rng.IntN(3), rng.IntN(2), []string{"wait", "wait", "shrink", "fail"}[rng.IntN(4)])
+				if r := seen[rng.IntN(len(seen))]; rng.IntN(3) == 0 && len(r.Nodes)*4 == r.TP {
+					wish = named(&r)
+				}
 				if r := w.put(id, wish); r.Code == proto.OK {
 					if _, ok := at[id]; !ok {
 						at[id] = 0
@@ -192,9 +283,13 @@ func TestJobsLiveOnWhateverHappens(t *testing.T) {
 			}
 			w.run(time.Duration(rng.IntN(1500)) * time.Millisecond)
 			watch()
+			seen = append(seen, JobsOf(w.p).Topology().Rings...)
 			of := map[string]string{}
 			for _, v := range JobsOf(w.p).List() {
 				for _, r := range v.Rings {
+					if v.Wish.Ring != 0 && r.Ring != 0 && r.Ring != v.Wish.Ring {
+						t.Fatalf("seed %d, step %d: job %s named ring %d and has %d", seed, step, v.ID, v.Wish.Ring, r.Ring)
+					}
 					for _, n := range r.Nodes {
 						if of[n] != "" {
 							t.Fatalf("seed %d, step %d: node %s is of %s and %s", seed, step, n, of[n], v.ID)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,6 +94,7 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 	policy := fs.String("policy", string(job.Wait), "where there is no room or no spare: wait, shrink or fail")
 	nodes := fs.String("nodes", "", "`NODES` that alone it may have, names or numbers with commas")
 	exclude := fs.String("exclude", "", "`NODES` that it may not have")
+	ring := fs.Uint("ring", 0, "`NUMBER` of the ring that stands on just those nodes: that one or none")
 	hold := fs.Duration("hold", 10*time.Minute, "`TIME` after which a place is given back that has not become ready")
 	circuits := fs.String("circuits", "", "`FILE` of what it asks for in place of rings; - is stdin")
 	dry := fs.Bool("dry-run", false, "say what it would get, and reserve nothing")
@@ -108,6 +110,10 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
+	if *ring > math.MaxUint32 {
+		return cli.Usage("ring", "a ring's number", "%d", *ring)
+	}
+	w.Ring = proto.RingID(*ring)
 	c, err := j.client(0)
 	if err != nil {
 		return err

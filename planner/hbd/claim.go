@@ -26,6 +26,8 @@ type Want struct {
 	Spares  int            // nodes that are kept for it, each within reach of a ring
 	Nodes   []proto.NodeID // that alone it may have; nil: any
 	Exclude []proto.NodeID // that it may not have
+	Ring    proto.RingID   // of just those nodes, that alone it may have; 0: any
+	Again   bool           // it had that ring, which may be formed again where it has ended
 	Spread  bool           // its rings stand apart, else side by side
 	AtToR   bool           // ranks that talk to one another under one ToR switch
 }
@@ -34,9 +36,11 @@ type Want struct {
 type Share struct {
 	Stock  []proto.RingID   // rings that are there, and not of others
 	New    [][]proto.NodeID // rings to be formed
+	As     proto.RingID     // the number of the one that is; 0: the next ones
 	Spares []proto.NodeID
 	Most   int    // rings of this size that it could have now; only where it gets none
 	Why    string // it gets none; "" when it does
+	Gone   bool   // and never will: the ring that it names is not what its name said
 }
 
 // Claims are what jobs have of the rings.
@@ -93,6 +97,10 @@ func (p *placement) resize() {
 // Share is what a want would get now. Nothing changes.
 func (c Claims) Share(w Want) (s Share) {
 	h := c.h
+	if w.Ring != 0 && (!w.Again || h.ring(w.Ring) != nil) {
+		return c.named(w)
+	}
+	s.As = w.Ring
 	may := c.claimable(w)
 	if w.Nodes == nil && !w.AtToR {
 		s.Stock = c.stock(w)
@@ -115,7 +123,9 @@ func (c Claims) Share(w Want) (s Share) {
 		if w.Nodes != nil {
 			s.Spares = append(s.Spares, c.rest(w, may, &s)...)
 		}
-		c.keepStock(&s, w.Size)
+		if w.Ring == 0 {
+			c.keepStock(&s, w.Size)
+		}
 		return s
 	}
 	order.Size, order.Want = w.Size, -1
@@ -127,6 +137,28 @@ func (c Claims) Share(w Want) (s Share) {
 		s.Why = fmt.Sprintf("%s of %d nodes, and there is room for %d now", proto.Count(w.Rings, "ring"), w.Size, s.Most)
 	}
 	return s
+}
+
+// named is a ring by its number. Who names one has seen it stand on those nodes, and
+// would not know one of another number or on others for the same.
+func (c Claims) named(w Want) (s Share) {
+	switch r := c.h.ring(w.Ring); {
+	case r == nil || r.size != w.Size || !slices.Equal(slices.Sorted(slices.Values(r.nodes)), w.Nodes):
+		s.Why, s.Gone = fmt.Sprintf("there is no ring %d of these nodes any more", w.Ring), true
+	case r.owner != "":
+		s.Why = fmt.Sprintf("ring %d is for job %s", w.Ring, r.owner)
+	case !c.lendable(r, w):
+		s.Why = fmt.Sprintf("ring %d is %s", w.Ring, r.stateNow())
+	default:
+		s.Stock = []proto.RingID{w.Ring}
+	}
+	return s
+}
+
+// lendable: a ring is stock, whole and lit.
+func (c Claims) lendable(r *ringView, w Want) bool {
+	return r.owner == "" && r.size == w.Size && r.stateNow() == proto.RingInService && !r.frozen(c.h.j.Now) &&
+		!slices.ContainsFunc(r.nodes, func(n proto.NodeID) bool { return slices.Contains(w.Exclude, n) || !c.h.free(n) })
 }
 
 // rest are the nodes of a list that no ring has: whoever listed them means them
@@ -171,8 +203,7 @@ func (c Claims) stock(w Want) []proto.RingID {
 	h := c.h
 	var whole []*ringView
 	for _, r := range h.rings {
-		if r.owner == "" && r.size == w.Size && r.stateNow() == proto.RingInService && !r.frozen(h.j.Now) &&
-			!slices.ContainsFunc(r.nodes, func(n proto.NodeID) bool { return slices.Contains(w.Exclude, n) || !h.free(n) }) {
+		if c.lendable(r, w) {
 			whole = append(whole, r)
 		}
 	}
@@ -305,9 +336,13 @@ func (c Claims) Claim(owner string, size int, s Share, own func([]proto.RingID) 
 		}
 	}
 	for _, nodes := range s.New {
-		q.rings = append(q.rings, &ringView{pl: h.placement, id: q.next, nodes: nodes, size: size, owner: owner})
-		ids = append(ids, q.next)
-		q.next++
+		id := s.As
+		if id == 0 {
+			id = q.next
+			q.next++
+		}
+		q.rings = append(q.rings, &ringView{pl: h.placement, id: id, nodes: nodes, size: size, owner: owner})
+		ids = append(ids, id)
 		for _, n := range nodes {
 			ends(n)
 		}

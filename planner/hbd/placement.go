@@ -46,11 +46,15 @@ func (p *placement) view(id proto.RingID, nodes []proto.NodeID, size int) *ringV
 
 // ring finds a ring by id, nil when there is none.
 func (p *placement) ring(id proto.RingID) *ringView {
-	i, ok := slices.BinarySearchFunc(p.rings, id, func(r *ringView, id proto.RingID) int { return int(int64(r.id) - int64(id)) })
+	i, ok := p.find(id)
 	if !ok {
 		return nil
 	}
 	return p.rings[i]
+}
+
+func (p *placement) find(id proto.RingID) (at int, ok bool) {
+	return slices.BinarySearchFunc(p.rings, id, func(r *ringView, id proto.RingID) int { return int(int64(r.id) - int64(id)) })
 }
 
 // form makes a view of a ring that is committed. A ring of which nobody knows
@@ -127,7 +131,8 @@ func (p *placement) enter(r *ringView, d member.Decided) {
 		*old = *r
 		return
 	}
-	p.rings = append(p.rings, r) // ring numbers only grow
+	at, _ := p.find(r.id) // the last, unless a job's ring is formed again
+	p.rings = slices.Insert(p.rings, at, r)
 }
 
 func (p *placement) dropRing(id proto.RingID) {

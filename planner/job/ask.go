@@ -148,6 +148,8 @@ func (w *Wish) checkCircuits(f *fabric.Fabric) error {
 		return given("nodes")
 	case w.Exclude != nil:
 		return given("exclude")
+	case w.Ring != 0:
+		return given("ring")
 	case w.Prefer != "":
 		return given("prefer")
 	case w.Policy == Shrink:

@@ -78,12 +78,13 @@ func (t ringJobs) place(x *job) {
 	}
 	t.tryAt = min(t.tryAt, t.j.Now+tryEvery)
 	missing, spares := x.missing(), max(0, x.wish.Spares-len(x.Spares))
-	fresh := len(missing) == len(x.Rings)
+	again := x.wish.Ring != 0 && x.State != Waiting // it had the ring that it names
+	fresh := len(missing) == len(x.Rings) && !again
 	if !fresh {
 		spares = 0 // what is left of them is there
 	}
 	want := x.wish.want(t.fab(), x.ID, len(missing), spares)
-	want.Size = x.Size
+	want.Size, want.Again = x.Size, again
 	s := t.rings.Share(want)
 	if s.Why != "" && fresh && x.wish.Policy == Shrink && s.Most > 0 {
 		want.Rings, want.Spares = min(s.Most, want.Rings), 0

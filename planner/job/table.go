@@ -123,6 +123,11 @@ func (t *Table) Put(id, text string) error {
 	if err := t.checkCore(id, w); err != nil {
 		return err
 	}
+	if w.Ring != 0 {
+		if s := t.rings.Share(w.want(t.fab(), id, 1, 0)); s.Gone {
+			return &proto.Error{Code: proto.Conflict, Field: "ring", Limit: "one that stands on these nodes", Reason: s.Why}
+		}
+	}
 	if w.Policy == Fail {
 		if s := t.of(w).trial(id, w); !s.Feasible {
 			return &proto.Error{Code: proto.Conflict, Field: w.kind(), Limit: fmt.Sprintf("%d now", s.Most), Reason: s.Why}

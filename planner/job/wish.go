@@ -55,8 +55,10 @@ type Wish struct {
 	Spares  int    `json:"spares,omitempty"`  // nodes kept beside the rings
 	Nodes   []Name `json:"nodes,omitempty"`   // that alone it may have
 	Exclude []Name `json:"exclude,omitempty"` // that it may not have
-	HoldMS  int64  `json:"hold_ms,omitempty"` // a place is given back that has not become ready for so long
-	Policy  Policy `json:"policy,omitempty"`
+	// Ring is the number of a ring that stands on just those nodes: it gets that one, or none.
+	Ring   proto.RingID `json:"ring,omitempty"`
+	HoldMS int64        `json:"hold_ms,omitempty"` // a place is given back that has not become ready for so long
+	Policy Policy       `json:"policy,omitempty"`
 	// Circuits is asked for in place of rings.
 	Circuits *Circuits `json:"circuits,omitempty"`
 }
@@ -176,6 +178,9 @@ func (w *Wish) check(f *fabric.Fabric) error {
 	if err != nil {
 		return err
 	}
+	if w.Ring != 0 && (w.Rings != 1 || w.Spares != 0 || len(only) != w.TP/gpus) {
+		return wrong("ring", fmt.Sprintf("with one ring, no spares, and %s in nodes", proto.Count(w.TP/gpus, "node")), "ring %d with %s, %s and %s", w.Ring, proto.Count(w.Rings, "ring"), proto.Count(w.Spares, "spare"), proto.Count(len(only), "node"))
+	}
 	room := f.Nodes - len(exclude)
 	if w.Nodes != nil {
 		room = 0
@@ -225,5 +230,5 @@ func (w *Wish) nodes(f *fabric.Fabric) (only, exclude []proto.NodeID) {
 // want is the wish in the rings' words, for so many rings.
 func (w *Wish) want(f *fabric.Fabric, id string, rings, spares int) hbd.Want {
 	only, exclude := w.nodes(f)
-	return hbd.Want{Owner: id, Size: w.TP / f.GPUsPerNode, Rings: rings, Spares: spares, Nodes: only, Exclude: exclude, Spread: w.Prefer == Spread, AtToR: w.Prefer == CrossToR}
+	return hbd.Want{Owner: id, Size: w.TP / f.GPUsPerNode, Rings: rings, Spares: spares, Nodes: only, Exclude: exclude, Ring: w.Ring, Spread: w.Prefer == Spread, AtToR: w.Prefer == CrossToR}
 }
