@@ -32,27 +32,28 @@ func JobOf(cluster string, claim *resourceapi.ResourceClaim) string {
 // ours says whether a job was made for a claim of this cluster.
 func (c *Config) ours(id string) bool { return strings.HasPrefix(id, c.Cluster+"-") }
 
-// held is a claim that was given a ring.
-type held struct {
-	claim *resourceapi.ResourceClaim
-	ring  *resourceapi.DeviceRequestAllocationResult
-	nodes []job.Name // of the ring when it was given
-	wrong string     // what cannot be served about it
+// Held is a claim that was given a ring.
+type Held struct {
+	claim  *resourceapi.ResourceClaim
+	device *resourceapi.DeviceRequestAllocationResult
+	ring   proto.RingID
+	nodes  []job.Name // of the ring when it was given
+	wrong  string     // what cannot be served about it
 }
 
-// heldBy gives what a claim holds; nil: no ring.
-func heldBy(driver string, claim *resourceapi.ResourceClaim) *held {
+// HeldBy gives what a claim holds; nil: no ring.
+func HeldBy(driver string, claim *resourceapi.ResourceClaim) *Held {
 	if claim.Status.Allocation == nil {
 		return nil
 	}
-	var h *held
+	var h *Held
 	for i, r := range claim.Status.Allocation.Devices.Results {
 		switch {
 		case r.Driver != driver:
 		case h != nil:
 			h.wrong = "a claim has one ring; for several, make several claims"
 		default:
-			h = &held{claim: claim, ring: &claim.Status.Allocation.Devices.Results[i]}
+			h = &Held{claim: claim, device: &claim.Status.Allocation.Devices.Results[i]}
 		}
 	}
 	if h == nil {
@@ -71,13 +72,19 @@ func heldBy(driver string, claim *resourceapi.ResourceClaim) *held {
 	if slices.Sort(h.nodes); len(h.nodes) == 0 {
 		h.wrong = "its allocation names no nodes"
 	}
+	if h.ring = ringOf(h.device.Pool); h.ring == 0 {
+		h.wrong = "its allocation names no ring"
+	}
 	return h
 }
 
-// isHeldBy says whether a job is the one for a claim as it is allocated now.
-func (h *held) isHeldBy(v *job.View) bool {
-	return v.Wish != nil && slices.Equal(slices.Sorted(slices.Values(v.Wish.Nodes)), h.nodes)
+// Is says whether a job is the one for a claim as it is allocated now. A ring is its
+// number and its nodes: a claim keeps the name of one that was formed anew meanwhile.
+func (h *Held) Is(v *job.View) bool {
+	return v.Wish != nil && v.Wish.Ring == h.ring && slices.Equal(slices.Sorted(slices.Values(v.Wish.Nodes)), h.nodes)
 }
+
+func (h *Held) String() string { return fmt.Sprintf("ring %d of nodes %v", h.ring, h.nodes) }
 
 // settle releases jobs whose claims are gone, asks for those that are lacking, and
 // tells the claims how their rings stand.
@@ -94,7 +101,7 @@ func (c *controller) settle(ctx context.Context, t *job.Topology, jobs []*job.Vi
 		return err
 	}
 	want := c.wanted(all)
-	stale := func(id string, want map[string]*held) bool { return want[id] == nil || !want[id].isHeldBy(have[id]) }
+	stale := func(id string, want map[string]*Held) bool { return want[id] == nil || !want[id].Is(have[id]) }
 	var gone []string
 	for id := range have { // sorted below
 		if stale(id, want) {
@@ -132,10 +139,10 @@ func (c *controller) settle(ctx context.Context, t *job.Topology, jobs []*job.Vi
 	return errors.Join(errs...)
 }
 
-func (c *controller) wanted(claims []*resourceapi.ResourceClaim) map[string]*held {
-	want := map[string]*held{}
+func (c *controller) wanted(claims []*resourceapi.ResourceClaim) map[string]*Held {
+	want := map[string]*Held{}
 	for _, claim := range claims {
-		if h := heldBy(c.Driver, claim); h != nil {
+		if h := HeldBy(c.Driver, claim); h != nil {
 			want[JobOf(c.Cluster, claim)] = h
 		}
 	}
@@ -143,21 +150,21 @@ func (c *controller) wanted(claims []*resourceapi.ResourceClaim) map[string]*hel
 }
 
 // sorted are the claims by age: who came first is asked for first.
-func sorted(want map[string]*held) (out []*held) {
+func sorted(want map[string]*Held) (out []*Held) {
 	for _, h := range want { // sorted below
 		out = append(out, h)
 	}
-	slices.SortFunc(out, func(a, b *held) int {
+	slices.SortFunc(out, func(a, b *Held) int {
 		return cmp.Or(a.claim.CreationTimestamp.Compare(b.claim.CreationTimestamp.Time), strings.Compare(string(a.claim.UID), string(b.claim.UID)))
 	})
 	return out
 }
 
 // serve sees to the job of one claim.
-func (c *controller) serve(ctx context.Context, t *job.Topology, h *held, v *job.View) (err error) {
+func (c *controller) serve(ctx context.Context, t *job.Topology, h *Held, v *job.View) (err error) {
 	refused := h.wrong
 	if v == nil && refused == "" {
-		w := &job.Wish{TP: len(h.nodes) * t.GPUsPerNode, Rings: 1, Nodes: h.nodes}
+		w := &job.Wish{TP: len(h.nodes) * t.GPUsPerNode, Rings: 1, Ring: h.ring, Nodes: h.nodes}
 		id := JobOf(c.Cluster, h.claim)
 		if v, err = c.Planner.Put(ctx, id, w); err != nil {
 			if wire := (*proto.Error)(nil); !errors.As(err, &wire) || wire.Code != proto.Invalid && wire.Code != proto.Conflict {
@@ -165,14 +172,14 @@ func (c *controller) serve(ctx context.Context, t *job.Topology, h *held, v *job
 			}
 			refused = err.Error()
 		} else {
-			c.Log.Info("job asked for", "job", id, "claim", h.claim.Namespace+"/"+h.claim.Name, "nodes", h.nodes)
+			c.Log.Info("job asked for", "job", id, "claim", h.claim.Namespace+"/"+h.claim.Name, "ring", h.ring, "nodes", h.nodes)
 		}
 	}
 	return c.tell(ctx, h, conditions(h, v, refused, time.Now()))
 }
 
 // conditions say how a claim's ring stands.
-func conditions(h *held, v *job.View, refused string, now time.Time) [2]metav1.Condition {
+func conditions(h *Held, v *job.View, refused string, now time.Time) [2]metav1.Condition {
 	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
 	lost := metav1.Condition{Type: RingLost, Status: metav1.ConditionFalse, Reason: "HasItsPlace"}
 	if refused != "" {
@@ -193,15 +200,15 @@ func conditions(h *held, v *job.View, refused string, now time.Time) [2]metav1.C
 }
 
 // tell writes conditions that differ from those the claim has.
-func (c *controller) tell(ctx context.Context, h *held, now [2]metav1.Condition) error {
+func (c *controller) tell(ctx context.Context, h *Held, now [2]metav1.Condition) error {
 	var before []metav1.Condition
 	for _, d := range h.claim.Status.Devices {
-		if d.Driver == h.ring.Driver && d.Pool == h.ring.Pool && d.Device == h.ring.Device {
+		if d.Driver == h.device.Driver && d.Pool == h.device.Pool && d.Device == h.device.Device {
 			before = d.Conditions
 		}
 	}
 	same := true
-	d := resourceapply.AllocatedDeviceStatus().WithDriver(h.ring.Driver).WithPool(h.ring.Pool).WithDevice(h.ring.Device)
+	d := resourceapply.AllocatedDeviceStatus().WithDriver(h.device.Driver).WithPool(h.device.Pool).WithDevice(h.device.Device)
 	for _, n := range now {
 		since := metav1.Now()
 		i := slices.IndexFunc(before, func(b metav1.Condition) bool { return b.Type == n.Type })

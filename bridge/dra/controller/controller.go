@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,7 +55,6 @@ type controller struct {
 	claims resourcelisters.ResourceClaimLister
 	nodes  corelisters.NodeLister
 	slices *resourceslice.Controller
-	failed string // what the last pass failed of
 }
 
 // Run keeps both of the same mind until ctx ends.
@@ -81,41 +81,45 @@ func Run(ctx context.Context, cfg Config) error {
 			return fmt.Errorf("%v: no list of them before the end", kind)
 		}
 	}
-	look := time.NewTicker(cfg.Every)
+	var publishing sync.WaitGroup
+	// Slices wait for nobody: however many claims there are, they are as old as a look.
+	publishing.Go(func() { c.keep(ctx, "slices", c.publish, nil) })
+	c.keep(ctx, "claims", c.pass, wake)
+	publishing.Wait()
+	if c.slices != nil {
+		c.slices.Stop()
+	}
+	return nil
+}
+
+// keep does something now and then, and at once when it is woken. What it fails of is
+// told once, and that it does not any more.
+func (c *controller) keep(ctx context.Context, what string, do func(context.Context) error, wake <-chan struct{}) {
+	look := time.NewTicker(c.Every)
 	defer look.Stop()
-	defer func() {
-		if c.slices != nil {
-			c.slices.Stop()
+	for failed := ""; ; {
+		said := ""
+		if err := do(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			said = err.Error()
 		}
-	}()
-	for {
-		c.report(c.pass(ctx))
+		switch {
+		case said == failed:
+		case said == "":
+			c.Log.Info("in step with the planner again", "what", what)
+		default:
+			c.Log.Warn("not in step with the planner; tried again", "what", what, "err", said)
+		}
+		failed = said
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-look.C:
 		case <-wake:
 		}
 	}
 }
 
-// report tells what fails once, and that it does not any more.
-func (c *controller) report(err error) {
-	said := ""
-	if err != nil && !errors.Is(err, context.Canceled) {
-		said = err.Error()
-	}
-	switch {
-	case said == c.failed:
-	case said == "":
-		c.Log.Info("in step with the planner again")
-	default:
-		c.Log.Warn("not in step with the planner; tried again", "err", said)
-	}
-	c.failed = said
-}
-
-// pass looks at everything once.
+// pass looks at claims and nodes once.
 func (c *controller) pass(ctx context.Context) error {
 	t, err := c.Planner.Topology(ctx)
 	if err != nil {
@@ -125,11 +129,15 @@ func (c *controller) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.publish(ctx, t), c.settle(ctx, t, jobs), c.label(ctx, t))
+	return errors.Join(c.settle(ctx, t, jobs), c.label(ctx, t))
 }
 
 // publish lets the slices be as the rings are; what is equal is not written.
-func (c *controller) publish(ctx context.Context, t *job.Topology) (err error) {
+func (c *controller) publish(ctx context.Context) error {
+	t, err := c.Planner.Topology(ctx)
+	if err != nil {
+		return err
+	}
 	rings := &resourceslice.DriverResources{Pools: Rings(t, c.ours)}
 	if c.slices != nil {
 		c.slices.Update(rings)

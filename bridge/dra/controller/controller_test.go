@@ -68,12 +68,15 @@ func (p *planner) Put(_ context.Context, id string, w *job.Wish) (*job.View, err
 	if p.lost() {
 		return nil, errAway
 	}
+	if old := p.jobs[id]; old != nil && fmt.Sprint(old.Wish) != fmt.Sprint(w) {
+		return nil, &proto.Error{Code: proto.Conflict, Field: "id", Reason: "another wish"}
+	}
 	for _, r := range p.t.Rings {
 		names := []job.Name{}
 		for _, n := range r.Nodes {
 			names = append(names, job.Name(n))
 		}
-		if !slices.Equal(names, w.Nodes) || w.TP != r.TP {
+		if !slices.Equal(names, w.Nodes) || w.TP != r.TP || w.Ring != 0 && w.Ring != r.Ring {
 			continue
 		}
 		for other, v := range p.jobs { // any order
@@ -258,6 +261,45 @@ func TestControllerMayEndAtAnyMoment(t *testing.T) {
 	})
 }
 
+// Goal: a claim whose ring the planner formed anew, or moved, since it was published is
+// told to take another, and no ring of another name is held for it.
+// Method: claims as they were allocated; then the planner has ring 1 on other nodes, and
+// ring 9 stands on those that ring 2 had.
+func TestClaimKeepsTheRingThatItNames(t *testing.T) {
+	p := &planner{random: rand.New(rand.NewPCG(3, 4)), t: fabricOf(4), jobs: map[string]*job.View{}}
+	moved, anew, stands := allocated("moved", &p.t.Rings[0]), allocated("anew", &p.t.Rings[1]), allocated("stands", &p.t.Rings[2])
+	p.t.Rings[0].Nodes = p.t.Rings[3].Nodes
+	p.t.Rings[1].Ring = 9
+	p.t.Rings = append(p.t.Rings[:1:1], p.t.Rings[2], p.t.Rings[1]) // by number
+	kube := cluster(moved, anew, stands)
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := Run(ctx, Config{Driver: Driver, Cluster: "k8s", Kube: kube, Planner: p, Every: 2 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}); err != nil {
+			t.Error(err)
+		}
+	})
+	defer running.Wait()
+	defer end()
+	until(t, "claims that are told", func() bool {
+		for name, lost := range map[string]metav1.ConditionStatus{"moved": "True", "anew": "True", "stands": "False"} { // any order
+			claim, err := kube.ResourceV1().ResourceClaims("default").Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(claim.Status.Devices) != 1 || !slices.ContainsFunc(claim.Status.Devices[0].Conditions, func(c metav1.Condition) bool { return c.Type == RingLost && c.Status == lost }) {
+				return false
+			}
+		}
+		return true
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.jobs) != 1 || p.jobs["k8s-stands"].Rings[0].Ring != 3 {
+		t.Errorf("jobs %v", p.jobs)
+	}
+}
+
 // taintsOf are keys and values of a device's taints: the API server adds times.
 func taintsOf(d resourceapi.Device) (out []string) {
 	for _, x := range d.Taints {
@@ -279,9 +321,12 @@ func TestTaints(t *testing.T) {
 		{job.FabricRing{State: "forming", TP: 8, GPUs: 8}, []string{"ringlight/state=forming"}},
 		{job.FabricRing{State: "degraded", TP: 8, GPUs: 4}, []string{"ringlight/state=degraded", "ringlight/degraded=4"}},
 	} {
-		c.ring.Ring, c.ring.Nodes = 7, []string{"b", "a"}
+		c.ring.Ring, c.ring.Generation, c.ring.Nodes = 7, 5, []string{"b", "a"}
 		pool := Rings(&job.Topology{Rings: []job.FabricRing{c.ring}}, (&Config{Cluster: "k8s"}).ours)["ring-7"]
 		d := pool.Slices[0].Devices[0]
+		if pool.Generation != 5 || d.Attributes["generation"].IntValue == nil {
+			t.Errorf("pool of generation %d", pool.Generation)
+		}
 		if got := taintsOf(d); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: taints %v, want %v", c.ring, got, c.want)
 		}
@@ -299,7 +344,7 @@ func TestTaints(t *testing.T) {
 func TestConditions(t *testing.T) {
 	f := fabricOf(1)
 	claim := allocated("c", &f.Rings[0])
-	h := heldBy(Driver, claim)
+	h := HeldBy(Driver, claim)
 	if len(h.nodes) != 2 || h.wrong != "" {
 		t.Fatalf("%+v", h)
 	}
@@ -324,10 +369,10 @@ func TestConditions(t *testing.T) {
 	}
 	two := allocated("c", &f.Rings[0])
 	two.Status.Allocation.Devices.Results = append(two.Status.Allocation.Devices.Results, two.Status.Allocation.Devices.Results[0])
-	if h := heldBy(Driver, two); h.wrong == "" {
+	if h := HeldBy(Driver, two); h.wrong == "" {
 		t.Error("a claim with two rings passes")
 	}
-	if heldBy("another", two) != nil {
+	if HeldBy("another", two) != nil {
 		t.Error("another driver's devices count")
 	}
 }

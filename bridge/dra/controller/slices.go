@@ -3,6 +3,8 @@ package controller
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -32,7 +34,21 @@ const device = "ring"
 // hostname is the label that slices choose nodes by.
 const hostname = "kubernetes.io/hostname"
 
-func poolOf(r *job.FabricRing) string { return fmt.Sprintf("ring-%d", r.Ring) }
+// pool is what pools are called by, with a ring's number: a claim that was given one
+// names it so as long as it lives.
+const pool = "ring-"
+
+func poolOf(r *job.FabricRing) string { return pool + strconv.FormatUint(uint64(r.Ring), 10) }
+
+// ringOf is the ring of a pool, 0: none.
+func ringOf(name string) proto.RingID {
+	number, ok := strings.CutPrefix(name, pool)
+	id, err := strconv.ParseUint(number, 10, 32)
+	if !ok || err != nil {
+		return 0
+	}
+	return proto.RingID(id)
+}
 
 // Rings gives a pool for each ring: one device, which the ring's nodes see.
 func Rings(t *job.Topology, ours func(id string) bool) map[string]resourceslice.Pool {
@@ -50,6 +66,7 @@ func Rings(t *job.Topology, ours func(id string) bool) map[string]resourceslice.
 		d := resourceapi.Device{Name: device, Attributes: attributes(&r, tors), Taints: taints(&r, ours),
 			BindingConditions: []string{Ready}, BindingFailureConditions: []string{RingLost}}
 		pools[poolOf(&r)] = resourceslice.Pool{
+			Generation: int64(r.Generation), // grows whenever the ring's members do not stay
 			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 				{Key: hostname, Operator: corev1.NodeSelectorOpIn, Values: slices.Sorted(slices.Values(r.Nodes))}}}}},
 			Slices: []resourceslice.Slice{{Devices: []resourceapi.Device{d}}},

@@ -90,7 +90,11 @@ func (p *plugin) PrepareResourceClaims(ctx context.Context, claims []*resourceap
 
 // prepare hands out one claim.
 func (p *plugin) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) (devices []kubeletplugin.Device, err error) {
-	v, err := p.ready(ctx, controller.JobOf(p.Cluster, claim))
+	h := controller.HeldBy(p.Driver, claim)
+	if h == nil {
+		return nil, errors.New("no ring is allocated to the claim")
+	}
+	v, err := p.ready(ctx, controller.JobOf(p.Cluster, claim), h)
 	if err != nil {
 		return nil, err
 	}
@@ -109,11 +113,14 @@ func (p *plugin) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 	return devices, nil
 }
 
-// ready waits for light on every link of a job's ring.
-func (p *plugin) ready(ctx context.Context, id string) (v *job.View, err error) {
+// ready waits for light on every link of a job's ring. A claim that was given another
+// ring has its old job for a moment.
+func (p *plugin) ready(ctx context.Context, id string, h *controller.Held) (v *job.View, err error) {
 	for {
 		v, err = p.Planner.Get(ctx, id)
 		switch wire := (*proto.Error)(nil); {
+		case err == nil && !h.Is(v):
+			err = fmt.Errorf("the claim has %v, and job %s was asked for another: it is given back first", h, id)
 		case err == nil && v.State == job.Ready && len(v.Rings) == 1:
 			return v, nil
 		case err == nil:
