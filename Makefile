@@ -278,7 +278,7 @@ bridge: ## the bridge to Kubernetes, a module of its own, built and tested (fetc
 	else echo "bridge: skipped, the modules of Kubernetes cannot be had here"; fi
 
 .PHONY: bench-kubernetes
-bench-kubernetes: build ## pods get rings of a real API server, scheduler and controller manager: JOBS (200) of 1 to 8 rings on 64 nodes, boards, controller and planner killed (built once, half an hour; needs etcd-server; KUBERNETES, CACHE)
+bench-kubernetes: build ## pods get rings of a real API server, scheduler and controller manager: JOBS (200) of 1 to 8 rings on 64 nodes, boards, controller and planner killed (built once, half an hour; needs etcd-server; SEED, KUBERNETES, CACHE)
 	@.ci/kubernetes.sh
 
 .PHONY: bench-ha

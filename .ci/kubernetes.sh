@@ -20,10 +20,12 @@ if ! have; then
     sed -n "s/^\t\(k8s.io\/[a-z0-9-]*\) => .*/replace \1 => \1 v0.${version#v*.}/p" "$mod"; } >"$build/go.mod"
   { echo 'package cluster'; for p in $programs; do echo "import _ \"k8s.io/kubernetes/cmd/$p/app\""; done; } >"$build/cluster.go"
   echo "kubernetes: building $version into $cache"
+  SECONDS=0
   mkdir -p "$build/bin" "$cache"
   (cd "$build" && GOFLAGS=-mod=mod go mod tidy -e >/dev/null 2>&1 && CGO_ENABLED=0 go build -ldflags '-s -w' -o bin/ $(for p in $programs; do echo "k8s.io/kubernetes/cmd/$p"; done)) || { echo "kubernetes: skipped, $version does not build here"; exit 0; }
   mv "$build"/bin/* "$cache/"
+  echo "kubernetes: built in $((SECONDS / 60)) min $((SECONDS % 60)) s"
 fi
 (cd bridge/dra && CGO_ENABLED=0 go build -o ../../bin/ ./cmd/ocs-dra) || exit 1
 cd bridge/dra
-RINGLIGHT_KUBERNETES=$cache RINGLIGHT_BIN=$OLDPWD/bin RINGLIGHT_RUNS=${JOBS:-200} CGO_ENABLED=0 go test -vet=off -count 1 -v -timeout 30m ./bench
+RINGLIGHT_KUBERNETES=$cache RINGLIGHT_BIN=$OLDPWD/bin RINGLIGHT_RUNS=${JOBS:-200} RINGLIGHT_SEED=${SEED:-1} CGO_ENABLED=0 go test -vet=off -count 1 -v -timeout 30m ./bench

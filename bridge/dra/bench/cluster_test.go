@@ -111,7 +111,7 @@ func startCluster(t *testing.T, bin, dir string) *cluster {
 	})
 	own := c.kubeconfig(t, "masters", admin)
 	start(t, dir, filepath.Join(bin, "kube-controller-manager"), "--kubeconfig", own, "--leader-elect=false", "--secure-port", "0", "--kube-api-qps", "500", "--kube-api-burst", "1000",
-		"--controllers", "resourceclaim-controller,garbage-collector-controller,device-taint-eviction-controller")
+		"--controllers", "resourceclaim-controller,job-controller,garbage-collector-controller,device-taint-eviction-controller")
 	start(t, dir, filepath.Join(bin, "kube-scheduler"), "--kubeconfig", own, "--leader-elect=false", "--secure-port", "0", "--kube-api-qps", "500", "--kube-api-burst", "1000")
 	return c
 }

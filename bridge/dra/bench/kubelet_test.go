@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ type kubelets struct {
 	dir  string
 
 	mu      sync.Mutex
-	busy    map[string]bool   // pods that are being started or ended
+	busy    map[string]bool   // pods that are being started or ended; true: heard of again meanwhile
 	uses    map[string]string // by ring and node: the claim that a running pod there has
 	started int
 	wrong   []string
@@ -99,10 +100,10 @@ func (k *kubelets) see(ctx context.Context, p *corev1.Pod) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.busy[string(p.UID)] {
+	_, busy := k.busy[string(p.UID)]
+	if k.busy[string(p.UID)] = busy; busy {
 		return
 	}
-	k.busy[string(p.UID)] = true
 	go func() {
 		again := true
 		for again && ctx.Err() == nil {
@@ -114,8 +115,15 @@ func (k *kubelets) see(ctx context.Context, p *corev1.Pod) {
 				again = !k.end(ctx, now)
 			case now.Status.Phase != corev1.PodRunning:
 				k.begin(ctx, now)
-			default:
-				again = false // it runs; who deletes it is heard of
+			default: // it runs; who deletes it is heard of
+				k.mu.Lock()
+				if !k.busy[string(p.UID)] {
+					delete(k.busy, string(p.UID))
+					k.mu.Unlock()
+					return
+				}
+				k.busy[string(p.UID)] = false
+				k.mu.Unlock()
 			}
 			if again && !sleep(ctx, 100*time.Millisecond) {
 				return
@@ -128,7 +136,12 @@ func (k *kubelets) see(ctx context.Context, p *corev1.Pod) {
 }
 
 func (k *kubelets) claims(ctx context.Context, p *corev1.Pod) (*dra.Claim, error) {
-	name := *p.Spec.ResourceClaims[0].ResourceClaimName
+	name := ""
+	if of := p.Spec.ResourceClaims[0].ResourceClaimName; of != nil {
+		name = *of
+	} else if len(p.Status.ResourceClaimStatuses) == 1 && p.Status.ResourceClaimStatuses[0].ResourceClaimName != nil {
+		name = *p.Status.ResourceClaimStatuses[0].ResourceClaimName // by a template
+	}
 	c, err := k.kube.ResourceV1().ResourceClaims(p.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -158,6 +171,9 @@ func (k *kubelets) begin(ctx context.Context, p *corev1.Pod) {
 	}
 	if ring := "ring-" + env["RINGLIGHT_RING"]; now.Status.Allocation.Devices.Results[0].Pool != ring {
 		k.fault("%s: its claim has %s, its pod is on %s", p.Name, now.Status.Allocation.Devices.Results[0].Pool, ring)
+	}
+	if !slices.Contains(now.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Values, p.Spec.NodeName) {
+		k.fault("%s: on node %s, its claim has %v", p.Name, p.Spec.NodeName, now.Status.Allocation.NodeSelector)
 	}
 	if env["RINGLIGHT_JOB"] != "k8s-"+claim.Uid || len(strings.Split(env["RINGLIGHT_POSITIONS"], ",")) != 4 {
 		k.fault("%s: told %v", p.Name, env)
