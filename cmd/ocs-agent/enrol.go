@@ -17,8 +17,13 @@ type enrolling struct {
 	done chan struct{}
 	stop context.CancelFunc
 
-	mu   sync.Mutex
-	link guard.Wire // nil: not yet
+	mu     sync.Mutex
+	link   guard.Wire     // nil: not yet
+	wanted []proto.Packet // subscriptions until then, which a link keeps whether it is up or not
+}
+
+func newEnrolling(stop context.CancelFunc) *enrolling {
+	return &enrolling{recv: make(chan proto.Packet), done: make(chan struct{}), stop: stop}
 }
 
 func (e *enrolling) Recv() <-chan proto.Packet { return e.recv }
@@ -26,10 +31,39 @@ func (e *enrolling) Recv() <-chan proto.Packet { return e.recv }
 func (e *enrolling) Send(p proto.Packet) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.link == nil {
+	switch {
+	case e.link != nil:
+		return e.link.Send(p)
+	case p.Kind == proto.Publish:
 		return mqtt.ErrDown
 	}
-	return e.link.Send(p)
+	e.wanted = append(e.wanted, p)
+	return nil
+}
+
+// serve goes on as a link, until ctx or that has ended.
+func (e *enrolling) serve(ctx context.Context, link guard.Wire) {
+	e.mu.Lock()
+	for _, p := range e.wanted {
+		_ = link.Send(p) // of a link that was just made
+	}
+	e.link, e.wanted = link, nil
+	e.mu.Unlock()
+	for {
+		select {
+		case p, ok := <-link.Recv():
+			if !ok {
+				return
+			}
+			select {
+			case e.recv <- p:
+			case <-ctx.Done():
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (e *enrolling) Close() {
@@ -50,7 +84,7 @@ func (c *Config) enrol(ctx context.Context, node proto.NodeID, id *guard.Identit
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	e := &enrolling{recv: make(chan proto.Packet), done: make(chan struct{}), stop: stop}
+	e := newEnrolling(stop)
 	log.Info("no certificate yet: asking with the token", "token", c.Token, "broker", c.Broker)
 	go func() {
 		defer close(e.done)
@@ -67,24 +101,7 @@ func (c *Config) enrol(ctx context.Context, node proto.NodeID, id *guard.Identit
 			return
 		}
 		defer link.Close()
-		e.mu.Lock()
-		e.link = link
-		e.mu.Unlock()
-		for {
-			select {
-			case p, ok := <-link.Recv():
-				if !ok {
-					return
-				}
-				select {
-				case e.recv <- p:
-				case <-ctx.Done():
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
+		e.serve(ctx, link)
 	}()
 	return e, nil
 }
