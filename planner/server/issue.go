@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"fmt"
@@ -24,7 +25,7 @@ const (
 	// makes its connection anew. chosen: 10,000 nodes in ten minutes.
 	demandsAtOnce = 16
 	// demandAgain is when one that did not is asked again.
-	demandAgain = 30 * time.Second
+	demandAgain = 10 * time.Second
 	// maxAsked bounds what waits for the issuer; who is left out asks again.
 	maxAsked = 1024
 )
@@ -47,6 +48,7 @@ type issuer struct {
 	read     [2]time.Time // when the files were last written
 	bad      string
 	demanded map[proto.PublicKey]time.Time // when they were last asked to give way
+	turn     proto.NodeID                  // who is asked next, or the first one after
 	now      func() time.Time
 }
 
@@ -304,13 +306,17 @@ func (i *issuer) demand() {
 			delete(i.demanded, key)
 		}
 	}
-	for _, e := range i.register.newest() {
+	// In turn, so that many who are away keep nobody else from being asked.
+	list := i.register.newest()
+	first, _ := slices.BinarySearchFunc(list, i.turn, func(e entry, n proto.NodeID) int { return cmp.Compare(e.Node, n) })
+	for _, e := range slices.Concat(list[first:], list[:first]) {
 		v := e.vouched(t.Fabric)
 		due := time.Unix(e.Since, 0).Add(time.Duration(int64(e.Until)-e.Since) * time.Second * 2 / 3)
 		if !t.Counts(&v) || e.Edition >= t.Renew && now.Before(due) || i.demanded[e.Public] != (time.Time{}) {
 			continue
 		}
 		if room--; room < 0 {
+			i.turn = e.Node
 			return
 		}
 		i.demanded[e.Public] = now
