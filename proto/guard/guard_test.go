@@ -317,3 +317,36 @@ func TestWrongConfigurations(t *testing.T) {
 		}
 	}
 }
+
+// Goal: what a broker kept by a key that counts no more is not read, and raises no alarm;
+// the same said anew is refused, and so is what is kept with a wrong signature or none.
+// Method: a planner's state by a key that was revoked, retained and not.
+func TestWhatIsKeptByAFormerKey(t *testing.T) {
+	s := newSite(t)
+	s.without = "f1/planner/a"
+	s.write(s.trust("root"))
+	topic := topics.Desired(7)
+	sealed := seal.Sign(keyOf("f1/planner/a"), topic, request(t, proto.NounFabric))
+	broken := sealed[:len(sealed)-1]
+	for _, c := range []struct {
+		what    string
+		payload []byte
+		retain  bool
+		want    proto.Passage
+		refused uint64
+	}{
+		{"kept", sealed, true, proto.Kept, 0},
+		{"said", sealed, false, proto.Stopped, 1},
+		{"kept, not sealed", request(t, proto.NounFabric), true, proto.Stopped, 1},
+		{"kept, in no form", broken, true, proto.Stopped, 1},
+	} {
+		g := s.guard(Config{Mode: Enforce, Role: proto.RoleNode})
+		p := proto.Packet{Kind: proto.Publish, Topic: topic, Payload: c.payload, Retain: c.retain}
+		if seal.IsSealed(c.payload) {
+			p.Sealed = c.payload
+		}
+		if got := g.Open(&p); got != c.want || g.Counts().Refused != c.refused {
+			t.Errorf("%s: %v, %d refused; want %v, %d", c.what, got, g.Counts().Refused, c.want, c.refused)
+		}
+	}
+}
