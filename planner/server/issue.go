@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,6 +27,9 @@ const (
 	demandsAtOnce = 16
 	// demandAgain is when one that did not is asked again.
 	demandAgain = 10 * time.Second
+	// meetEvery is how often a planner that follows reads the register anew. chosen: who
+	// takes over reads it first.
+	meetEvery = 10 * time.Second
 	// maxAsked bounds what waits for the issuer; who is left out asks again.
 	maxAsked = 1024
 )
@@ -39,6 +43,7 @@ type issuer struct {
 	uncached bool
 	log      *slog.Logger
 	register *register
+	store    Store // nil: of tests
 	asked    chan proto.Packet
 	leads    atomic.Bool // only who is in service answers
 	warn     func([]proto.AlarmStatus)
@@ -50,6 +55,10 @@ type issuer struct {
 	demanded map[proto.PublicKey]time.Time // when they were last asked to give way
 	turn     proto.NodeID                  // who is asked next, or the first one after
 	now      func() time.Time
+	met      bool      // the register has met the store since this planner leads
+	followed bool      // another planner wrote the store in this life
+	metAt    time.Time // and batches of the store then
+	batches  uint64
 }
 
 func newIssuer(file, ca string, uncached bool, r *register, log *slog.Logger) *issuer {
@@ -83,7 +92,7 @@ func (i *issuer) subscriptions(fabric string) []string {
 // serve begins, and gives what ends it.
 func (i *issuer) serve(s *server) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	i.trust, i.send = s.guard.Trust, s.sendOut
+	i.trust, i.send, i.store = s.guard.Trust, s.sendOut, s.store
 	i.warn = func(list []proto.AlarmStatus) {
 		select {
 		case s.rests <- func(*planner.Planner) { s.host.Warn(list) }:
@@ -118,15 +127,61 @@ func (i *issuer) run(ctx context.Context) {
 	for {
 		select {
 		case p := <-i.asked:
+			i.meet()
 			i.take(p)
 		case <-tick.C:
 			i.open()
+			i.meet()
 			i.demand()
 			i.report()
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// meet has register and store know the same: before a planner that leads answers
+// anybody, and now and then while it follows.
+func (i *issuer) meet() {
+	if i.store == nil {
+		i.met = true
+		return
+	}
+	leads := i.leads.Load()
+	st, _ := i.store.Standing()
+	if leads && i.met || !leads && (st.Batches == i.batches || i.now().Sub(i.metAt) < meetEvery) {
+		return
+	}
+	i.met, i.followed = false, i.followed || !leads && !i.metAt.IsZero() // another one has written since
+	state, err := i.store.Load()
+	var due []planner.Record
+	stored := 0
+	if err == nil {
+		due, stored, err = i.register.meet(state)
+	}
+	if err == nil && leads {
+		err = i.lead(due, stored)
+	}
+	if err != nil {
+		i.log.Error("the register of keys is not what the store has; nobody is given a certificate", "reason", err)
+		return
+	}
+	i.met, i.metAt, i.batches = leads, i.now(), st.Batches
+}
+
+// lead writes what the store lacks. A store that knows of tokens, on a machine that knows
+// nothing, was put back or carried here: nobody can say which others were used meanwhile.
+func (i *issuer) lead(due []planner.Record, stored int) error {
+	if len(due) > 0 {
+		if err := i.store.Commit(due); err != nil {
+			return err
+		}
+	}
+	if i.register.fresh && stored > 0 && !i.followed && !i.keep(entry{From: i.now().Unix()}) {
+		return errors.New("it cannot be written")
+	}
+	i.register.fresh = false
+	return nil
 }
 
 // open reads the issuer's file and the authorities, where they have changed.
@@ -167,7 +222,7 @@ func (i *issuer) take(p proto.Packet) {
 		}
 		return
 	}
-	if !i.leads.Load() || i.key == nil || !slices.Contains(t.Issuers, i.public()) || topic.Kind != proto.TopicCSR && topic.Kind != proto.TopicEnrolCSR {
+	if !i.leads.Load() || !i.met || i.key == nil || !slices.Contains(t.Issuers, i.public()) || topic.Kind != proto.TopicCSR && topic.Kind != proto.TopicEnrolCSR {
 		return
 	}
 	q, outer, err := readRequest(&p)
@@ -207,33 +262,41 @@ func (i *issuer) public() (p proto.PublicKey) {
 func (i *issuer) enrol(q proto.CertRequest, outer seal.Sealed, t *seal.Trust) {
 	topics := proto.Topics{Fabric: t.Fabric}
 	topic := topics.Enrol(q.Node, proto.TopicEnrolCSR)
-	h, key, edition, err := i.key.Token(q.Token)
-	if err == nil && (h.Fabric != t.Fabric || h.Node != q.Node || !outer.By(key, topic)) {
+	answer := topics.Enrol(q.Node, proto.TopicEnrolCRT)
+	token, err := i.key.Token(q.Token)
+	if h := token.Holder; err == nil && (h.Fabric != t.Fabric || h.Node != q.Node || !outer.By(token.Key, topic)) {
 		err = fmt.Errorf("the token of %s did not seal it", h)
 	}
 	if err != nil {
-		i.refuse(q, topics.Enrol(q.Node, proto.TopicEnrolCRT), err.Error())
+		i.refuse(q, answer, err.Error())
 		return
 	}
-	name := proto.KeyName(seal.IDOf(key))
-	was, thief, used := i.register.user(name)
+	name, made := proto.KeyName(seal.IDOf(token.Key)), token.Made.Unix()
+	was, thief, used := i.register.came(q.Node)
+	anew := fmt.Sprintf("where the root is, type ocsctl pki token %d", q.Node)
 	switch {
-	case edition > t.Edition:
-		i.refuse(q, topics.Enrol(q.Node, proto.TopicEnrolCRT), fmt.Sprintf("the token is of edition %d of the trust document, and the planner has edition %d: bring it the newer one", edition, t.Edition))
+	case token.Edition > t.Edition:
+		i.refuse(q, answer, fmt.Sprintf("the token is of edition %d of the trust document, and the planner has edition %d: bring it the newer one", token.Edition, t.Edition))
 		return
-	case edition < t.Ends(q.Node):
-		i.refuse(q, topics.Enrol(q.Node, proto.TopicEnrolCRT), fmt.Sprintf("the token was made before node %d was revoked: where the root is, type ocsctl pki token %d", q.Node, q.Node))
+	case token.Edition < t.Ends(q.Node):
+		i.refuse(q, answer, fmt.Sprintf("the token was made before node %d was revoked: %s", q.Node, anew))
 		return
-	case used && was.Public != q.Public:
+	case used && was.Token == name && was.Public != q.Public:
 		if thief == (proto.PublicKey{}) {
 			i.keep(entry{Node: q.Node, Token: name, Thief: q.Public})
 		}
 		i.log.Error("a token is used by another key than its first: one of the two is a thief's", "node", q.Node, "first", keyOf(was.Public), "other", keyOf(q.Public))
-		i.refuse(q, topics.Enrol(q.Node, proto.TopicEnrolCRT), fmt.Sprintf("the token was used by another key, %s: if that is not this node's, type ocsctl pki revoke %s and make another token", keyOf(was.Public), topics.NodeHolder(q.Node)))
+		i.refuse(q, answer, fmt.Sprintf("the token was used by another key, %s: if that is not this node's, type ocsctl pki revoke %s and make another token", keyOf(was.Public), topics.NodeHolder(q.Node)))
 		i.report()
 		return
+	case used && was.Token != name && made <= was.made():
+		i.refuse(q, answer, fmt.Sprintf("node %d came by a token that was made later: %s", q.Node, anew))
+		return
+	case (!used || was.Token != name) && made <= i.register.before():
+		i.refuse(q, answer, fmt.Sprintf("which tokens made before %v were used is not known, since the planner's store was put back without its register: %s", time.Unix(i.register.before(), 0).UTC(), anew))
+		return
 	}
-	i.vouch(q, topics.Enrol(q.Node, proto.TopicEnrolCRT), name, proto.PublicKey{}, t)
+	i.vouch(q, answer, entry{Token: name, Made: made}, proto.PublicKey{}, t)
 }
 
 // another answers a node that has a key and wants another one.
@@ -244,12 +307,12 @@ func (i *issuer) another(q proto.CertRequest, outer seal.Sealed, t *seal.Trust) 
 		i.log.Warn("a request for another key is not by the node's own", "node", q.Node)
 		return
 	}
-	i.vouch(q, "", proto.KeyName{}, k.Public, t)
+	i.vouch(q, "", entry{}, k.Public, t)
 }
 
 // vouch has a key known, and its certificate sent: to the node by its own topic, where
 // copies of the planner hear it too, and to who has a token.
-func (i *issuer) vouch(q proto.CertRequest, enrolled string, token proto.KeyName, replaces proto.PublicKey, t *seal.Trust) {
+func (i *issuer) vouch(q proto.CertRequest, enrolled string, by entry, replaces proto.PublicKey, t *seal.Trust) {
 	topics := proto.Topics{Fabric: t.Fabric}
 	chain, roots, until, err := i.key.Certify(topics.NodeHolder(q.Node), q.Public, certDays)
 	if err != nil {
@@ -258,20 +321,27 @@ func (i *issuer) vouch(q proto.CertRequest, enrolled string, token proto.KeyName
 	}
 	e, known := i.register.find(seal.IDOf(q.Public[:]))
 	if v := e.vouched(t.Fabric); !known || !t.Counts(&v) {
-		if !i.keep(entry{Node: q.Node, Public: q.Public, Issuer: i.public(), Edition: t.Edition, Token: token, Since: i.now().Unix(), Until: uint64(until.Unix())}) {
+		if !i.keep(entry{Node: q.Node, Public: q.Public, Issuer: i.public(), Edition: t.Edition, Token: by.Token, Made: by.Made, Since: i.now().Unix(), Until: uint64(until.Unix())}) {
 			return
 		}
-		i.log.Info("a key is vouched for", "node", q.Node, "key", keyOf(q.Public), "by_token", token != proto.KeyName{}, "until", until.UTC())
+		i.log.Info("a key is vouched for", "node", q.Node, "key", keyOf(q.Public), "by_token", by.Token != proto.KeyName{}, "until", until.UTC())
 	}
-	a := proto.CertAnswer{Version: proto.Version, Node: q.Node, Public: q.Public, Edition: t.Edition, Token: token, Until: uint64(until.Unix()), Chain: chain, Roots: roots, Replaces: replaces}
+	a := proto.CertAnswer{Version: proto.Version, Node: q.Node, Public: q.Public, Edition: t.Edition, Token: by.Token, Until: uint64(until.Unix()), Chain: chain, Roots: roots, Replaces: replaces}
 	i.say(topics.CRT(q.Node), !i.uncached, a)
 	if enrolled != "" {
 		i.say(enrolled, false, a)
 	}
 }
 
+// keep has an entry in the store, where this planner leads, and in the register's file.
 func (i *issuer) keep(e entry) bool {
-	err := i.register.add(e)
+	records, err := i.register.numbered(&e)
+	if err == nil && i.leads.Load() && i.store != nil {
+		err = i.store.Commit(records)
+	}
+	if err == nil {
+		err = i.register.add(e)
+	}
 	if err != nil {
 		i.log.Error("a key is not registered, and not vouched for", "node", e.Node, "reason", err)
 	}
@@ -297,7 +367,7 @@ func (i *issuer) say(topic string, retain bool, a proto.CertAnswer) {
 // by this planner's clock, or because the trust document says so.
 func (i *issuer) demand() {
 	t := i.trust()
-	if !i.leads.Load() || i.key == nil || t == nil || !slices.Contains(t.Issuers, i.public()) {
+	if !i.leads.Load() || !i.met || i.key == nil || t == nil || !slices.Contains(t.Issuers, i.public()) {
 		return
 	}
 	now, room := i.now(), demandsAtOnce

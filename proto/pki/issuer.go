@@ -167,10 +167,18 @@ func (i *IssuerKey) Certify(h proto.Holder, public proto.PublicKey, days int) (c
 	return proto.PEM(append(certPEM(der), i.chain...)), proto.PEM(i.roots), cert.NotAfter, nil
 }
 
-// Token reads the certificate of a token: whose, which key, of which edition.
-func (i *IssuerKey) Token(text proto.PEM) (h proto.Holder, key ed25519.PublicKey, edition uint64, err error) {
-	bad := func(format string, args ...any) (proto.Holder, ed25519.PublicKey, uint64, error) {
-		return h, nil, 0, refuse("token", "one of ocsctl pki token", format, args...)
+// Token is what the certificate of a token says.
+type Token struct {
+	Holder  proto.Holder
+	Key     ed25519.PublicKey
+	Edition uint64 // of the trust document, when it was made
+	Made    time.Time
+}
+
+// Token reads the certificate of a token.
+func (i *IssuerKey) Token(text proto.PEM) (t Token, err error) {
+	bad := func(format string, args ...any) (Token, error) {
+		return Token{}, refuse("token", "one of ocsctl pki token", format, args...)
 	}
 	b, _ := pem.Decode([]byte(text))
 	if b == nil {
@@ -180,7 +188,7 @@ func (i *IssuerKey) Token(text proto.PEM) (h proto.Holder, key ed25519.PublicKey
 	if err != nil {
 		return bad("%v", err)
 	}
-	if h, err = proto.ParseHolder(c.Subject.CommonName); err != nil || h.Kind != proto.HolderEnrol {
+	if t.Holder, err = proto.ParseHolder(c.Subject.CommonName); err != nil || t.Holder.Kind != proto.HolderEnrol {
 		return bad("it is of %q", c.Subject.CommonName)
 	}
 	if bytes.Equal(c.RawIssuer, i.cert.RawSubject) {
@@ -189,9 +197,11 @@ func (i *IssuerKey) Token(text proto.PEM) (h proto.Holder, key ed25519.PublicKey
 	if _, err := c.Verify(x509.VerifyOptions{Roots: i.pool, CurrentTime: i.time(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		return bad("%v: where the root is, type ocsctl pki token", err)
 	}
-	key, ok := c.PublicKey.(ed25519.PublicKey)
-	if edition, err = strconv.ParseUint(c.Subject.SerialNumber, 10, 64); err != nil || !ok {
+	var ok bool
+	t.Key, ok = c.PublicKey.(ed25519.PublicKey)
+	if t.Edition, err = strconv.ParseUint(c.Subject.SerialNumber, 10, 64); err != nil || !ok {
 		return bad("it has no edition")
 	}
-	return h, key, edition, nil
+	t.Made = c.NotBefore.Add(early)
+	return t, nil
 }
