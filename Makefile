@@ -174,6 +174,12 @@ bench-jobs: build ## broker, planner, 64 boards and 64 agents, each a process: j
 	bin/ocs-sim procs -broker $$(command -v mosquitto) -asks $${ASKS:-100} -job-kills $${KILLS:-56} -watchers $${WATCHERS:-1000}; \
 	else echo "jobs: skipped, no mosquitto"; fi
 
+.PHONY: bench-keys
+bench-keys: build ## NODES (64) agents and boards, each a process, enrol with tokens, killed CUTS (3) times each, robbed twice; every key is replaced under load; with the planner's broker and with mosquitto (needs mosquitto; SEED)
+	@PATH=$$PATH:/usr/sbin; echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"; \
+	if command -v mosquitto >/dev/null; then for b in -embedded ""; do echo "== broker: $${b:-mosquitto}"; bin/ocs-sim procs -broker $$(command -v mosquitto) -cuts $(or $(CUTS),3) -nodes $(or $(NODES),64) -seed $(or $(SEED),1) $$b || exit 1; done; \
+	else echo "keys: skipped, no mosquitto"; fi
+
 .PHONY: bench-planted
 bench-planted: build ## twelve defects planted one after the other into edits of a fabric, trials of fibres, journals and descriptors, and what must find each (ONLY, a part of their names; EDITS, seeds; needs perl, mosquitto)
 	@.ci/planted.sh

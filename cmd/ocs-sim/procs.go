@@ -34,8 +34,10 @@ func procs(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&cfg.Jobs.Asks, "asks", 0, "how many jobs are asked for and timed, in place of all that; then -job-kills and -watchers")
 	fs.IntVar(&cfg.Jobs.Kills, "job-kills", 0, "how often the planner is killed while something happens to a job, after -asks")
 	fs.IntVar(&cfg.Jobs.Watchers, "watchers", 0, "how many watch one job over such a kill, after -asks")
-	fs.IntVar(&cfg.Nodes, "nodes", 64, "of -upgrade and -asks, 16 to 256; of -asks a multiple of 8, 64 and more")
-	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage, -kills, -soak and -asks")
+	fs.IntVar(&cfg.Keys.Cuts, "cuts", 0, "nodes with tokens alone enrol, each agent killed so often meanwhile, and every key is replaced under load, in place of all that")
+	fs.BoolVar(&cfg.Keys.Embedded, "embedded", false, "with -cuts: the planner's own broker")
+	fs.IntVar(&cfg.Nodes, "nodes", 64, "of -upgrade, -asks and -cuts, 16 to 256; of -asks a multiple of 8, 64 and more")
+	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage, -kills, -soak, -asks and -cuts")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Runs a small cluster in which everything is a process of its own.
 
@@ -53,6 +55,9 @@ example: ocs-sim procs -broker /usr/sbin/mosquitto`); err != nil {
 		return cli.AsUsage(invalid("asks, job-kills, watchers", "numbers, and all of them only with -asks", "%d, %d, %d", j.Asks, j.Kills, j.Watchers))
 	case j.Asks > 0 && (cfg.Nodes < 64 || cfg.Nodes%8 > 0):
 		return cli.AsUsage(invalid("nodes", "64 to 256 and a multiple of 8, with -asks", "%d", cfg.Nodes))
+	}
+	if k := cfg.Keys; k.Cuts < 0 || k.Embedded && k.Cuts == 0 {
+		return cli.AsUsage(invalid("cuts, embedded", "a number, and the other one only with it", "%d, %v", k.Cuts, k.Embedded))
 	}
 	if err := soakTimes(&cfg.Soak); err != nil {
 		return cli.AsUsage(err)

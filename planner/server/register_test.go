@@ -107,7 +107,7 @@ type token struct {
 	cert proto.PEM
 }
 
-// made is the time of tokens: an hour on in each.
+// token makes a token as the root does, made so long after now.
 func (o *office) token(n proto.NodeID, made time.Duration) token {
 	o.t.Helper()
 	must := func(err error) {

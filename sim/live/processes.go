@@ -19,7 +19,8 @@ import (
 // killed and stopped by its name.
 type processes struct {
 	dir  string
-	bin  string // folder of the commands
+	bin  string   // folder of the commands
+	env  []string // of what is run to its end, besides this process's own
 	runs map[string]*exec.Cmd
 }
 
@@ -70,6 +71,9 @@ func (h *processes) signal(name string, s syscall.Signal) {
 // once runs a command to its end.
 func (h *processes) once(ctx context.Context, command string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, h.file(command), args...)
+	if h.env != nil {
+		c.Env = append(os.Environ(), h.env...)
+	}
 	out, err := c.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

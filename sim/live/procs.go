@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"syscall"
 	"time"
 
 	"ringlight/planner/fabric"
-	"ringlight/proto"
 )
 
 // ProcsConfig is a small cluster of processes.
@@ -31,7 +29,8 @@ type ProcsConfig struct {
 	Soak          SoakConfig
 	Upgrade       UpgradeConfig
 	Jobs          JobsConfig
-	Nodes         int // of Upgrade and Jobs
+	Keys          KeysConfig
+	Nodes         int // of Upgrade, Jobs and Keys
 }
 
 // ProcsResult is what a run of Procs saw.
@@ -47,6 +46,7 @@ type ProcsResult struct {
 	Soak    *SoakResult    `json:"soak,omitempty"`
 	Upgrade *UpgradeResult `json:"upgrade,omitempty"`
 	Jobs    *JobsResult    `json:"jobs,omitempty"`
+	Keys    *KeysResult    `json:"keys,omitempty"`
 }
 
 // ProcStep is one thing that was done to the cluster.
@@ -69,10 +69,12 @@ const (
 type procs struct {
 	ProcsConfig
 	*processes
-	f     *fabric.Fabric
-	url   string
-	res   ProcsResult
-	ports []int // UDP, by node
+	f        *fabric.Fabric
+	url      string // of the broker, for planner and operators
+	toAgents string // of the broker, for agents
+	res      ProcsResult
+	ports    []int // UDP, by node
+	keys     *keys // nil: nothing is encrypted or sealed
 
 	spared                 func(n int) bool // whose power is never lost; nil: nobody's
 	edited                 bool             // the store's fabric is another than fabric.json
@@ -102,6 +104,9 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	if cfg.Jobs.Asks > 0 {
 		params = jobsParams(cfg.Nodes)
 	}
+	if cfg.Keys.Cuts > 0 {
+		params = keysParams(cfg.Nodes)
+	}
 	if spoils {
 		params.Core = &procsCore
 	}
@@ -119,6 +124,9 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	}
 	if cfg.Jobs.Asks > 0 {
 		steps = []func(context.Context) error{p.build, p.jobs}
+	}
+	if cfg.Keys.Cuts > 0 {
+		steps = []func(context.Context) error{p.enrolAndRotate}
 	}
 	if cfg.Soak.Time > 0 {
 		steps = []func(context.Context) error{p.build, p.soak}
@@ -151,116 +159,6 @@ func (p *procs) startPlanner() error {
 		args = append(args, "-fabric-file", p.path("fabric.json"))
 	}
 	return p.start("planner", cmp.Or(p.plannerPath, "ocs-planner"), args...)
-}
-
-func (p *procs) startBroker() error { return p.start("broker", p.Broker, "-c", p.path("broker.conf")) }
-
-// build writes the configurations, calibrates every board on its virtual clock
-// and starts all processes.
-func (p *procs) build(ctx context.Context) error {
-	began := time.Now()
-	ports, err := freePorts(p.f.Nodes)
-	if err != nil {
-		return err
-	}
-	tcp, err := freePort()
-	if err != nil {
-		return err
-	}
-	p.ports, p.url = ports, fmt.Sprintf("mqtt://127.0.0.1:%d", tcp)
-	broker := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 200\nmax_queued_messages 20000\n", tcp)
-	if err := os.WriteFile(p.path("broker.conf"), []byte(broker), 0o644); err != nil {
-		return err
-	}
-	if err := os.WriteFile(p.path("fabric.json"), p.f.Encode(), 0o644); err != nil {
-		return err
-	}
-	if err := p.write("planner.json", map[string]any{"broker": p.url, "state": p.path("planner.db"), "http": "unix:" + p.path("planner.http")}); err != nil {
-		return err
-	}
-	for n := range p.f.Nodes {
-		if err := p.configure(ctx, n); err != nil {
-			return err
-		}
-	}
-	p.done(began, fmt.Sprintf("%d boards calibrated from nothing", p.f.Nodes), "on their virtual clocks, %d modules a bundle", p.Modules)
-	began = time.Now()
-	if err := p.startBroker(); err != nil {
-		return err
-	}
-	if err := p.startPlanner(); err != nil {
-		return err
-	}
-	for n := range p.f.Nodes {
-		if err := p.start(boardName(n), "ocs-sim", "board", "-config", p.path(boardName(n)+".json"), "-listen", "unix:"+p.path(boardName(n)+".sock"),
-			"-control", "unix:"+p.path(boardName(n)+".ctl"), "-fibres", fmt.Sprintf("127.0.0.1:%d", p.ports[n])); err != nil {
-			return err
-		}
-	}
-	for n := range p.f.Nodes {
-		if _, err := await(ctx, procsBypass, boardName(n), func() (bool, string) {
-			_, err := p.tell(boardName(n), "record")
-			return err == nil, fmt.Sprint(err)
-		}); err != nil {
-			return err
-		}
-		if err := p.startAgent(n); err != nil {
-			return err
-		}
-	}
-	for n := range p.switches() {
-		if err := p.buildSwitch(ctx, n); err != nil {
-			return err
-		}
-	}
-	if err := p.serving(ctx); err != nil {
-		return err
-	}
-	p.done(began, fmt.Sprintf("broker, planner, %d boards, %d agents started", p.f.Nodes, p.f.Nodes), "%s in service, %s", proto.Count(p.res.Rings, "ring"), proto.Count(p.switches(), "circuit switch"))
-	return nil
-}
-
-// configure writes a board's and an agent's configuration and calibrates.
-func (p *procs) configure(ctx context.Context, n int) error {
-	layout := map[string]any{"kind": "sim", "gpus": p.f.GPUsPerNode, "bundles": p.f.Bundles, "modules": p.Modules, "seed": 1000 + n}
-	agentOf := func(board map[string]any) map[string]any {
-		return map[string]any{"fabric": p.f.Name, "node": n, "broker": p.url, "state": p.path(fmt.Sprintf("node%d", n)), "board": board}
-	}
-	if err := p.write("calibrate.json", agentOf(layout)); err != nil {
-		return err
-	}
-	if _, err := p.once(ctx, "ocs-agent", "calibrate", "-config", p.path("calibrate.json")); err != nil {
-		return err
-	}
-	var leads []string
-	for b := range p.f.Bundles {
-		for path := proto.External1; path <= proto.External2; path++ {
-			far, crossed, ok := p.f.At(fabric.Port{Node: proto.NodeID(n), Bundle: proto.BundleID(b), Path: path})
-			if !ok {
-				continue
-			}
-			lead := fmt.Sprintf("%d/%v=127.0.0.1:%d/%d/%v", b, path, p.ports[far.Node], far.Bundle, far.Path)
-			if crossed {
-				lead += "/crossed"
-			}
-			leads = append(leads, lead)
-		}
-	}
-	socket := map[string]any{"kind": "socket", "path": p.path(boardName(n) + ".sock"), "gpus": p.f.GPUsPerNode, "bundles": p.f.Bundles, "modules": p.Modules}
-	if err := p.write(agentName(n)+".json", agentOf(socket)); err != nil {
-		return err
-	}
-	layout["leads"] = leads
-	return p.write(boardName(n)+".json", layout)
-}
-
-// write writes a configuration.
-func (p *procs) write(name string, v any) error {
-	raw, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(p.path(name), raw, 0o644)
 }
 
 // procRing is a ring as ocsctl tells of it.

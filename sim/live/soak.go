@@ -138,28 +138,33 @@ func (s *soak) read() error {
 
 // readLost takes from the planner's metrics how many events it has given up.
 func (s *soak) readLost() error {
+	lost, err := s.measured("ringlight_events_lost_total")
+	s.lost = max(s.lost, lost)
+	return err
+}
+
+// measured is one of the planner's metrics.
+func (h *processes) measured(name string) (int, error) {
 	at := &http.Client{Timeout: procsBypass, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", s.path("planner.http"))
+		return new(net.Dialer).DialContext(ctx, "unix", h.path("planner.http"))
 	}}}
 	answer, err := at.Get("http://planner/metrics")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer answer.Body.Close()
 	page, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	const name = "ringlight_events_lost_total"
 	for line := range strings.Lines(string(page)) {
 		if strings.HasPrefix(line, name) {
 			_, value, _ := strings.Cut(line, " ")
-			lost, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			s.lost = max(s.lost, int(lost))
-			return err
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			return int(n), err
 		}
 	}
-	return fmt.Errorf("the planner's metrics have no %s", name)
+	return 0, fmt.Errorf("the planner's metrics have no %s", name)
 }
 
 // sizeOf is the bytes in a file, or in a folder.

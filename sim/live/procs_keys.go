@@ -1,0 +1,397 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"ringlight/planner/fabric"
+)
+
+// KeysConfig is a cluster whose nodes have nothing but tokens, and whose every key is
+// replaced under load, in place of all that.
+type KeysConfig struct {
+	Cuts     int  // how often each agent is killed while it enrols; 0: none of all this
+	Embedded bool // the planner's own broker is used, not that of a process of its own
+}
+
+// KeysResult is what became of that.
+type KeysResult struct {
+	CutAt    map[string]int `json:"cut_at"`   // by what had come to an agent's folder
+	Vouched  int            `json:"vouched"`  // keys that tokens brought
+	Refused  int            `json:"refused"`  // lines about messages that were refused while keys changed
+	After    int            `json:"after"`    // ... when all had the new ones; more than 0 is an error
+	Faults   int            `json:"faults"`   // nodes that lost their power meanwhile
+	Replaced []string       `json:"replaced"` // keys and certificates
+}
+
+// keysParams: rings of four, a spare for each four nodes.
+func keysParams(nodes int) fabric.Params {
+	p := procsParams
+	p.Nodes, p.Spares = nodes, nodes/4
+	return p
+}
+
+// keys is a run of it. Everything is done with the commands of docs/security.md.
+type keys struct {
+	*procs
+	tally KeysResult
+	rnd   *rand.Rand
+	out   int   // folders that new keys went to
+	turn  int   // of the faults
+	thief []int // nodes whose tokens were stolen
+}
+
+const (
+	// chosen: more agents that begin at once would make one another slow.
+	enrolAtOnce = 8
+	// lookEvery is how closely an agent's folder is looked at that is to be killed when a
+	// file comes. chosen: a file takes a millisecond and more to be written.
+	lookEvery = 300 * time.Microsecond
+)
+
+func (p *procs) enrolAndRotate(ctx context.Context) error {
+	k := &keys{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 17)), thief: []int{0, p.f.Nodes - 1}}
+	k.tally.CutAt = map[string]int{}
+	p.keys, p.res.Keys = k, &k.tally
+	for _, step := range []func(context.Context) error{p.lay, p.startBoards, k.robFirst, k.enrol, k.robLater, k.rotate, k.beginAnew} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pki runs ocsctl pki.
+func (k *keys) pki(ctx context.Context, words ...string) error {
+	_, err := k.once(ctx, "ocsctl", append(append([]string{"pki"}, words...), "-dir", k.path("pki"))...)
+	return err
+}
+
+// install puts a file in its place at the planner's, as a whole.
+func (k *keys) install(from, name string) error {
+	raw, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(k.path("head/"+name+".new"), raw, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(k.path("head/"+name+".new"), k.path("head/"+name))
+	}
+	return err
+}
+
+// hand hands the trust document to the planner; the authorities first.
+func (k *keys) hand() error {
+	return errors.Join(k.install(k.path("pki/ca.pem"), "ca.pem"), k.install(k.path("pki/trust.cose"), "trust.cose"))
+}
+
+// lay makes the root, the first keys and the tokens, and writes what brokers and planner
+// need of them.
+func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string, err error) {
+	f := k.f.Name
+	for _, words := range [][]string{{"init", "-fabric", f, "-domain", "cluster.example"}, {"planner", "a", "-days", "30"}, {"operator", "alice", "-role", "admin"},
+		{"issuer", "a"}, {"broker", "b", "-host", "127.0.0.1"}, {"token", fmt.Sprintf("0-%d", k.f.Nodes-1), "-out", k.path("tokens")}} {
+		if err := k.pki(ctx, words...); err != nil {
+			return "", err
+		}
+	}
+	if err := os.Mkdir(k.path("head"), 0o700); err != nil {
+		return "", err
+	}
+	for name, from := range map[string]string{"planner.pem": f + "-planner-a.pem", "planner.key": f + "-planner-a.key", "issuer.pem": f + "-issuer-a.pem", "broker.pem": f + "-broker-b.pem", "broker.key": f + "-broker-b.key"} { // any order
+		err = errors.Join(err, k.install(k.path("pki/"+from), name))
+	}
+	if err := errors.Join(err, k.hand()); err != nil {
+		return "", err
+	}
+	k.operator("pki")
+	maps.Copy(planner, map[string]any{"ca": k.path("head/ca.pem"), "cert": k.path("head/planner.pem"), "key": k.path("head/planner.key"),
+		"seal": "enforce", "reports": "sealed", "trust": k.path("head/trust.cose"), "issuer": k.path("head/issuer.pem")})
+	var ports [2]int
+	for i := range ports {
+		if ports[i], err = freePort(); err != nil {
+			return "", err
+		}
+	}
+	k.url, k.toAgents = fmt.Sprintf("mqtts://127.0.0.1:%d", ports[0]), fmt.Sprintf("mqtts://127.0.0.1:%d", ports[1])
+	if k.Keys.Embedded {
+		k.toAgents = k.url
+		delete(planner, "broker")
+		planner["listen"] = fmt.Sprintf("127.0.0.1:%d", ports[0])
+		return "", nil
+	}
+	planner["broker"] = k.url
+	acl, err := k.once(ctx, "ocsctl", "pki", "acl", "-broker", "mosquitto", "-dir", k.path("pki"))
+	if err == nil {
+		err = os.WriteFile(k.path("acl"), acl, 0o600)
+	}
+	return k.mosquitto(ports), err
+}
+
+// mosquitto is its configuration, as the list of rights says that it should be.
+func (k *keys) mosquitto(ports [2]int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "acl_file %s\nmax_inflight_messages 200\nmax_queued_messages 20000\nlog_type error\nlog_type warning\nlog_type notice\nlog_type debug\n", k.path("acl"))
+	if os.Getuid() == 0 {
+		fmt.Fprintln(&b, "user root") // else it would become one who may not read the keys
+	}
+	for i, port := range ports {
+		fmt.Fprintf(&b, "listener %d 127.0.0.1\ncafile %s\ncertfile %s\nkeyfile %s\nrequire_certificate true\nuse_identity_as_username true\n", port, k.path("head/ca.pem"), k.path("head/broker.pem"), k.path("head/broker.key"))
+		if i == 1 {
+			fmt.Fprintln(&b, "use_username_as_clientid true")
+		}
+	}
+	return b.String()
+}
+
+// operator is who asks from now on.
+func (k *keys) operator(folder string) {
+	file := k.path(folder + "/" + k.f.Name + "-op-alice")
+	k.env = []string{"RINGLIGHT_CA=" + k.path("head/ca.pem"), "RINGLIGHT_CERT=" + file + ".pem", "RINGLIGHT_KEY=" + file + ".key"}
+}
+
+// agentOf is what an agent's configuration has besides.
+func (k *keys) agentOf(n int) map[string]any {
+	return map[string]any{"seal": "enforce", "reports": "sealed", "token": k.path(fmt.Sprintf("tokens/%s-enrol-%d.token", k.f.Name, n))}
+}
+
+// shelf is what a folder has: of each file its number, which is another one when the
+// file is replaced.
+type shelf map[string]uint64
+
+func shelfOf(dir string) shelf {
+	s := shelf{}
+	list, _ := os.ReadDir(dir)
+	for _, e := range list {
+		if info, err := e.Info(); err == nil {
+			s[e.Name()] = info.Sys().(*syscall.Stat_t).Ino ^ uint64(info.ModTime().UnixNano())
+		}
+	}
+	return s
+}
+
+// moment is when an agent is killed: a file has come.
+type moment struct{ what, file string }
+
+// moments of an enrolment, in their order.
+var moments = []moment{{"at any time", ""}, {"a file half written", ".trust-"}, {"its key on disk", "next.key"}, {"authorities on disk", "ca.pem"}, {"trust document on disk", "trust.cose"}, {"certificate on disk", "identity.pem"}}
+
+func (m moment) come(was, is shelf) bool {
+	for name, number := range is { // any order: one is enough
+		if strings.HasPrefix(name, m.file) && was[name] != number {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *keys) folder(n int) string { return k.path(fmt.Sprintf("node%d", n)) }
+
+func (k *keys) enrolled(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "identity.pem"))
+	return err == nil
+}
+
+// cut kills the agents of nodes, each at its moment; they run already. was is what their
+// folders had before and does not count; nil: they enrol, and nothing comes after that.
+func (k *keys) cut(ctx context.Context, at map[int]moment, was map[int]shelf) error {
+	var all sync.WaitGroup
+	errs := make([]error, k.f.Nodes)
+	for n, m := range at { // any order: each by itself
+		c, any := k.runs[agentName(n)], time.Duration(k.rnd.Int64N(int64(300*time.Millisecond)))
+		all.Go(func() {
+			defer func() { _ = c.Process.Kill() }()
+			if m.file == "" {
+				time.Sleep(any)
+				return
+			}
+			for end := time.Now().Add(procsService); !m.come(was[n], shelfOf(k.folder(n))) && (was != nil || !k.enrolled(k.folder(n))); time.Sleep(lookEvery) {
+				if time.Now().After(end) || ctx.Err() != nil {
+					errs[n] = fmt.Errorf("node %d: no %s within %v", n, m.what, procsService)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	for n, m := range at { // any order: each by itself
+		k.signal(agentName(n), syscall.SIGKILL)
+		k.res.ProcsKilled++
+		k.tally.CutAt[m.what]++
+	}
+	return errors.Join(errs...)
+}
+
+// cutsOf are the moments at which a node's agent is killed, in their order.
+func (k *keys) cutsOf() (list []moment) {
+	which := k.rnd.Perm(len(moments))[:min(k.Keys.Cuts, len(moments))]
+	slices.Sort(which)
+	for _, i := range which {
+		list = append(list, moments[i])
+	}
+	return list
+}
+
+// enrol lets all nodes enrol, some at a time, each agent killed and begun again; the
+// planner is killed too.
+func (k *keys) enrol(ctx context.Context) error {
+	began := time.Now()
+	for first := 0; first < k.f.Nodes; first += enrolAtOnce {
+		cuts := map[int][]moment{}
+		for n := first; n < min(first+enrolAtOnce, k.f.Nodes); n++ {
+			if k.runs[agentName(n)] == nil {
+				cuts[n] = k.cutsOf()
+			}
+		}
+		for round := range k.Keys.Cuts {
+			at := map[int]moment{}
+			for n, list := range cuts { // any order: each by itself
+				if round < len(list) {
+					at[n] = list[round]
+					if err := k.startAgent(n); err != nil {
+						return err
+					}
+				}
+			}
+			if round == 0 && first == enrolAtOnce {
+				k.signal("planner", syscall.SIGKILL)
+				k.res.ProcsKilled++
+				if err := k.startPlanner(); err != nil {
+					return err
+				}
+			}
+			if err := k.cut(ctx, at, nil); err != nil {
+				return err
+			}
+		}
+		for n := range cuts { // any order: each by itself
+			if err := k.startAgent(n); err != nil {
+				return err
+			}
+		}
+	}
+	if err := k.serving(ctx); err != nil {
+		return err
+	}
+	// Whoever came again came with the same key: one for each token that was used, and
+	// that of the thief who came first.
+	if k.tally.Vouched = strings.Count(k.printed("planner", 0), `"a key is vouched for"`); k.tally.Vouched != k.f.Nodes+1 {
+		return fmt.Errorf("%d keys were vouched for, want one for each of %d nodes and one thief", k.tally.Vouched, k.f.Nodes)
+	}
+	k.done(began, fmt.Sprintf("%d nodes enrol, agents killed %d times each", k.f.Nodes, k.Keys.Cuts), "killed with %v; the planner once; each node let in with one key; all in service", k.tally.CutAt)
+	return nil
+}
+
+// rob starts somebody with a node's token, on a board of his own.
+func (k *keys) rob(n int) (name, folder string, err error) {
+	name = fmt.Sprintf("thief%d", n)
+	board := map[string]any{"kind": "sim", "gpus": k.f.GPUsPerNode, "bundles": k.f.Bundles, "modules": k.Modules, "seed": 5000 + n, "calibrated": false}
+	if err := k.write(name+".json", k.procs.agentOf(n, name, board)); err != nil {
+		return name, "", err
+	}
+	return name, k.path(name), k.start(name, "ocs-agent", "run", "-config", k.path(name+".json"))
+}
+
+// alarmed waits until an alarm stands, or stands no more.
+func (k *keys) alarmed(ctx context.Context, id string, stands bool) error {
+	_, err := await(ctx, procsService, "alarm "+id, func() (bool, string) {
+		raw, err := k.once(ctx, "ocsctl", "alarm", "list", "-json", "-broker", k.url)
+		var r struct{ Alarms []struct{ ID string } }
+		if err == nil {
+			err = json.Unmarshal(raw, &r)
+		}
+		has := slices.ContainsFunc(r.Alarms, func(a struct{ ID string }) bool { return a.ID == id })
+		return err == nil && has == stands, fmt.Sprintf("stands: %v, %v", has, err)
+	})
+	return err
+}
+
+// robFirst has a thief come before the node: the node is refused, an alarm stands, and by
+// what docs/security.md says then the thief is out and the node in.
+func (k *keys) robFirst(ctx context.Context) error {
+	began, n := time.Now(), k.thief[1]
+	name, folder, err := k.rob(n)
+	if err != nil {
+		return err
+	}
+	if _, err := await(ctx, procsService, name, func() (bool, string) { return k.enrolled(folder), "not enrolled" }); err != nil {
+		return err
+	}
+	if err := k.startAgent(n); err != nil {
+		return err
+	}
+	if err := k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), true); err != nil {
+		return err
+	}
+	holder := fmt.Sprintf("%s/n/%d", k.f.Name, n)
+	if _, err := await(ctx, procsService, agentName(n), func() (bool, string) {
+		return strings.Contains(k.printed(agentName(n), 0), "ocsctl pki revoke "+holder), "is not told what to do"
+	}); err != nil {
+		return err
+	}
+	k.signal(agentName(n), syscall.SIGKILL)
+	if k.enrolled(k.folder(n)) {
+		return fmt.Errorf("node %d came second and was let in", n)
+	}
+	if !k.Keys.Embedded { // mosquitto lets him in until his certificate ends, under the node's client id
+		k.signal(name, syscall.SIGKILL)
+	}
+	if err := k.pki(ctx, "revoke", holder); err != nil {
+		return err
+	}
+	for _, step := range []func() error{k.hand, func() error { return k.pki(ctx, "token", fmt.Sprint(n), "-out", k.path("again")) },
+		func() error {
+			file := fmt.Sprintf("%s-enrol-%d.token", k.f.Name, n)
+			return os.Rename(k.path("again/"+file), k.path("tokens/"+file))
+		}} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	if err := k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), false); err != nil {
+		return err
+	}
+	k.done(began, fmt.Sprintf("a thief comes before node %d", n), "alarm, node told what to do; revoked, another token")
+	return nil
+}
+
+// robLater has a thief play a token again that its node has used.
+func (k *keys) robLater(ctx context.Context) error {
+	began, n := time.Now(), k.thief[0]
+	name, folder, err := k.rob(n)
+	if err != nil {
+		return err
+	}
+	if err := k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), true); err != nil {
+		return err
+	}
+	k.signal(name, syscall.SIGKILL)
+	if first := fmt.Sprintf("thief%d", k.thief[1]); k.runs[first] != nil { // who knocked all the time
+		k.signal(first, syscall.SIGKILL)
+	}
+	if k.enrolled(folder) {
+		return fmt.Errorf("a thief was let in as node %d", n)
+	}
+	if err := k.serving(ctx); err != nil {
+		return err
+	}
+	k.done(began, fmt.Sprintf("a thief plays node %d's token again", n), "refused, alarm; the node is not touched")
+	return nil
+}
+
+// sameFile: an agent has the trust document that the root gave out last.
+func sameFile(a, b string) bool {
+	x, err := os.ReadFile(a)
+	y, err2 := os.ReadFile(b)
+	return err == nil && err2 == nil && slices.Equal(x, y)
+}

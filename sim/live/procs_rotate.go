@@ -1,0 +1,354 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"ringlight/proto"
+)
+
+// refusals are what processes say of messages and connections that they did not take.
+var refusals = regexp.MustCompile(`was not read|were not read|not taken|not believed|is refused|not let in|thrown out|Denied |not authori[sz]ed|certificate (verify failed|required|unknown|expired)`)
+
+// calm is how long nothing may be refused when all have the new keys. chosen: two signs of
+// life of a planner, and a round of telemetry of some.
+const calm = 4 * time.Second
+
+var certificate = moments[len(moments)-1]
+
+// rotation is a key, or a certificate, that is replaced under load.
+type rotation struct {
+	what string
+	do   func(context.Context) error
+	keys bool // of agents, which write them to their disks; else all are told whom to trust
+}
+
+// rotate replaces everything, one after the other. A job whose light nothing asks to change
+// runs beside; with each a node of another ring loses its power and comes back.
+func (k *keys) rotate(ctx context.Context) error {
+	a := &asking{procs: k.procs, others: map[int]bool{}}
+	var err error
+	if a.c, err = a.client(); err == nil {
+		err = a.stand(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	k.spared = func(n int) bool { return !a.others[n] }
+	issuer := func(ctx context.Context) error {
+		out := k.fresh()
+		name := fmt.Sprintf("i%d", k.out)
+		if err := k.pki(ctx, "issuer", name, "-out", out); err != nil {
+			return err
+		}
+		if err := k.hand(); err != nil {
+			return err
+		}
+		return k.install(out+"/"+k.f.Name+"-issuer-"+name+".pem", "issuer.pem")
+	}
+	var former string // key that is to go
+	for _, r := range []rotation{
+		{"every node's key", func(ctx context.Context) error { return k.after(k.pki(ctx, "trust", "renew")) }, true},
+		{"the issuer's key", issuer, true},
+		{"the issuer's key again: the first counts no more", issuer, true},
+		{"the planner's other key is told", func(ctx context.Context) (err error) {
+			if former, err = k.keyOf(ctx, k.f.Name+"/planner/a"); err != nil {
+				return err
+			}
+			return k.after(k.pki(ctx, "planner", "a", "-days", "30", "-out", k.fresh()))
+		}, false},
+		{"the planner's key", func(ctx context.Context) error {
+			file := k.path(fmt.Sprintf("new%d/%s-planner-a", k.out, k.f.Name))
+			if err := k.install(file+".key", "planner.key"); err != nil {
+				return err
+			}
+			return k.install(file+".pem", "planner.pem")
+		}, false},
+		{"the planner's former key counts no more", func(ctx context.Context) error {
+			return k.after(k.pki(ctx, "revoke", k.f.Name+"/planner/a", "-key", former))
+		}, false},
+		{"the operator's key", k.anotherOperator, false},
+		{"the root, and an issuer by it", func(ctx context.Context) error {
+			if err := k.anotherRoot(ctx); err != nil {
+				return err
+			}
+			return issuer(ctx)
+		}, true},
+		{"the broker's certificate, by the new root", k.anotherCertificate, false},
+	} {
+		if err := k.under(ctx, &r); err != nil {
+			return fmt.Errorf("%s: %w", r.what, err)
+		}
+		k.tally.Replaced = append(k.tally.Replaced, r.what)
+		if err := k.unchanged(a.before, "a job that nothing happened to", a.others); err != nil {
+			return fmt.Errorf("%s: %w", r.what, err)
+		}
+	}
+	if k.tally.Faults == 0 {
+		return errors.New("no node was lost meanwhile")
+	}
+	return nil
+}
+
+// fresh is another folder for keys.
+func (k *keys) fresh() string {
+	k.out++
+	return k.path(fmt.Sprintf("new%d", k.out))
+}
+
+// after hands on what the root has said.
+func (k *keys) after(err error) error {
+	if err != nil {
+		return err
+	}
+	return k.hand()
+}
+
+// keyOf is the number of a holder's key, of several the last one.
+func (k *keys) keyOf(ctx context.Context, holder string) (id string, err error) {
+	raw, err := k.once(ctx, "ocsctl", "pki", "list", "-json", "-dir", k.path("pki"))
+	var r struct {
+		Keys []struct {
+			Name string
+			ID   string `json:"key_id"`
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	for _, key := range r.Keys {
+		if key.Name == holder {
+			id = key.ID
+		}
+	}
+	return id, err
+}
+
+// anotherRoot: mosquitto knows another authority after a restart only, a certificate of its
+// own after SIGHUP.
+func (k *keys) anotherRoot(ctx context.Context) error {
+	if err := k.after(k.pki(ctx, "trust", "sign", "-new-root")); err != nil || k.Keys.Embedded {
+		return err
+	}
+	k.signal("broker", syscall.SIGKILL)
+	if err := k.startBroker(); err != nil {
+		return err
+	}
+	return k.serving(ctx)
+}
+
+// anotherOperator: the former key is refused when the new one is in use.
+func (k *keys) anotherOperator(ctx context.Context) error {
+	holder := k.f.Name + "/op/alice"
+	former, err := k.keyOf(ctx, holder)
+	if err != nil {
+		return err
+	}
+	out := k.fresh()
+	if err := k.after(k.pki(ctx, "operator", "alice", "-role", "admin", "-out", out)); err != nil {
+		return err
+	}
+	before := k.env
+	k.operator(filepath.Base(out))
+	if err := k.serving(ctx); err != nil {
+		return err
+	}
+	if err := k.after(k.pki(ctx, "revoke", holder, "-key", former)); err != nil {
+		return err
+	}
+	now := k.env
+	defer func() { k.env = now }()
+	_, err = await(ctx, procsBypass, "the operator's former key", func() (bool, string) {
+		k.env = before
+		_, err := k.once(ctx, "ocsctl", "ring", "list", "-broker", k.url, "-timeout", "2s")
+		return err != nil, "is still answered"
+	})
+	return err
+}
+
+// anotherCertificate: of the planner, which has the broker, or of the broker.
+func (k *keys) anotherCertificate(ctx context.Context) error {
+	if err := k.pki(ctx, "renew", k.path("head/planner.pem")); err != nil || k.Keys.Embedded {
+		return err
+	}
+	out := k.fresh()
+	if err := k.pki(ctx, "broker", "b", "-host", "127.0.0.1", "-out", out); err != nil {
+		return err
+	}
+	for _, end := range []string{"key", "pem"} {
+		if err := k.install(out+"/"+k.f.Name+"-broker-b."+end, "broker."+end); err != nil {
+			return err
+		}
+	}
+	return k.runs["broker"].Process.Signal(syscall.SIGHUP)
+}
+
+// under replaces something under load: some agents are killed while they change their
+// keys, a node loses its power and comes back. Then nothing may be refused any more.
+func (k *keys) under(ctx context.Context, r *rotation) error {
+	began, from := time.Now(), k.sizes()
+	before, err := k.records()
+	if err != nil {
+		return err
+	}
+	was := make([]shelf, k.f.Nodes)
+	at, of := map[int]moment{}, map[int]shelf{}
+	for n := range was {
+		was[n] = shelfOf(k.folder(n))
+		if r.keys && n%8 == k.turn%8 {
+			at[n], of[n] = moments[1:][k.rnd.IntN(2)], was[n] // half a file, or the key
+		}
+	}
+	if err := r.do(ctx); err != nil {
+		return err
+	}
+	if err := k.cut(ctx, at, of); err != nil {
+		return err
+	}
+	for n := range at { // any order: each by itself
+		if err := k.startAgent(n); err != nil {
+			return err
+		}
+	}
+	faults := k.tally.Faults
+	touched, err := k.loseOne(ctx)
+	if err != nil {
+		return err
+	}
+	lost := proto.Count(k.tally.Faults-faults, "node")
+	if _, err := await(ctx, procsService, "what is new", func() (bool, string) {
+		for n := range was {
+			is := shelfOf(k.folder(n))
+			_, waits := is["next.key"]
+			if told := sameFile(filepath.Join(k.folder(n), "trust.cose"), k.path("pki/trust.cose")); !told || r.keys && (waits || !certificate.come(was[n], is)) {
+				return false, fmt.Sprintf("node %d: has the trust document: %v; another key waits: %v", n, told, waits)
+			}
+		}
+		return true, ""
+	}); err != nil {
+		return err
+	}
+	if err := k.serving(ctx); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	meanwhile, _ := k.refusedSince(from)
+	k.tally.Refused += meanwhile
+	from = k.sizes()
+	time.Sleep(calm)
+	n, line := k.refusedSince(from)
+	if k.tally.After += n; n > 0 {
+		return fmt.Errorf("%d lines about what was refused when all had it: %s", n, line)
+	}
+	if err := k.unchanged(before, r.what, touched); err != nil {
+		return err
+	}
+	k.done(began, r.what, "all have it after %.1f s, %s without power and back, %d agents killed meanwhile; %d lines about what was refused then, 0 after; no other light changed", took.Seconds(), lost, len(at), meanwhile)
+	return nil
+}
+
+// loseOne takes a node's power, waits for the repair and gives it back.
+func (k *keys) loseOne(ctx context.Context) (touched map[int]bool, err error) {
+	rings, err := k.rings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k.turn++
+	x, err := k.loser(rings, k.turn)
+	if err != nil {
+		return nil, nil // every ring steps over somebody just now
+	}
+	k.tally.Faults++
+	k.signal("planner", syscall.SIGSTOP) // its repair would come into the bypass
+	err = k.lose(ctx, &x)
+	k.signal("planner", syscall.SIGCONT)
+	if err == nil {
+		err = k.repaired(ctx, x)
+	}
+	if err != nil {
+		return nil, err
+	}
+	touched = x.touched()
+	if rings, err = k.rings(ctx); err != nil {
+		return nil, err
+	}
+	for _, r := range rings {
+		for _, n := range r.Nodes {
+			touched[n] = touched[n] || r.Ring == x.ring.Ring
+		}
+	}
+	for _, n := range x.ring.Nodes {
+		touched[n] = true
+	}
+	return touched, k.comeBack(ctx)
+}
+
+// sizes are those of all logs.
+func (k *keys) sizes() map[string]int {
+	out := map[string]int{}
+	for name := range k.runs { // any order: into a map
+		out[name] = len(k.printed(name, 0))
+	}
+	return out
+}
+
+// refusedSince counts lines about what was refused since then, but for thieves.
+func (k *keys) refusedSince(from map[string]int) (n int, last string) {
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		if strings.HasPrefix(name, "thief") {
+			continue
+		}
+		for line := range strings.Lines(k.printed(name, from[name])) {
+			if refusals.MatchString(line) {
+				n++
+				last = name + ": " + strings.TrimSpace(line)
+			}
+		}
+	}
+	return n, last
+}
+
+// beginAnew kills all agents, planner and broker: what is on disk is enough to come back.
+func (k *keys) beginAnew(ctx context.Context) error {
+	began := time.Now()
+	before, err := k.records()
+	if err != nil {
+		return err
+	}
+	for n := range k.f.Nodes {
+		k.signal(agentName(n), syscall.SIGKILL)
+	}
+	k.signal("planner", syscall.SIGKILL)
+	if !k.Keys.Embedded {
+		k.signal("broker", syscall.SIGKILL)
+	}
+	k.res.ProcsKilled += k.f.Nodes + 1
+	if err := k.startBroker(); err != nil {
+		return err
+	}
+	if err := k.startPlanner(); err != nil {
+		return err
+	}
+	for n := range k.f.Nodes {
+		if err := k.startAgent(n); err != nil {
+			return err
+		}
+	}
+	if err := k.serving(ctx); err != nil {
+		return err
+	}
+	if err := k.unchanged(before, "all killed", nil); err != nil {
+		return err
+	}
+	k.done(began, "agents, planner and broker killed with -9, started again", "in service with what they had on disk; no light changed")
+	return nil
+}
