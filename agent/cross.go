@@ -47,6 +47,13 @@ type crossOptics struct {
 	circuits []circuit.Circuit
 }
 
+// boardPatience is how long a switch waits at start for its board to be read. One
+// that is broken says so sooner, by an error; one that says nothing is late, as on a
+// busy machine, and not lost: unread, the switch would have to say that it is out of
+// service, and its plan would be void. Nothing waits for it meanwhile: it protects
+// nobody. chosen: with 35 programs a processor, boards took up to 8 s.
+const boardPatience = 20 * time.Second
+
 // waitingChange waits for the record that says that it is wanted.
 type waitingChange struct {
 	change *node.Change
@@ -88,7 +95,7 @@ func (c *Config) ports() int {
 }
 
 func (a *crossOptics) open(now time.Duration) {
-	a.adoptBy = now + adoptPatience
+	a.adoptBy = now + boardPatience
 	if a.err != nil {
 		a.log(2, a.err.Error())
 		return
@@ -135,7 +142,7 @@ func (a *crossOptics) work(now time.Duration, out []Output) []Output {
 			a.change(now, ch)
 		}
 		if a.adoptBy <= now {
-			a.adoptUnread(now, "the board was not read within "+adoptPatience.String())
+			a.adoptUnread(now, "the board was not read within "+boardPatience.String())
 		}
 		if a.cross == nil || !a.turn && len(a.done) == 0 && a.next > now {
 			break

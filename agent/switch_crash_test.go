@@ -247,6 +247,37 @@ func TestSwitchWhoseBoardLosesPowerComesBack(t *testing.T) {
 	r.checkLight(d.Circuits...)
 }
 
+// Goal: a board that answers late at start is late, not lost: the switch waits for
+// it, and is in service with the plan and the light that it had. One that never
+// answers does not keep the agent from its planner for ever.
+// Method: an agent starts anew over buses that begin everything 3 s late, and over
+// some that begin after a minute.
+func TestSlowBoardIsLateNotLost(t *testing.T) {
+	r := newSwitchRig(t, 32)
+	r.start()
+	d := r.roll(shift(20, 32, 3)...)
+	for _, c := range d.Circuits {
+		r.watched = append(r.watched, circuit.Pair{A: c.A, B: c.B})
+	}
+	for _, slow := range [2]time.Duration{3 * time.Second, time.Minute} {
+		r.kill()
+		r.slow, r.last = slow, proto.Reported{}
+		r.boot()
+		r.link(true)
+		began := r.world.Now()
+		r.must("adopted", time.Minute, func() bool { return r.agent.adopted })
+		took := r.world.Now() - began
+		r.run(time.Second, nil)
+		if slow < boardPatience && (took < slow || r.last.Mode != proto.ModeService || r.last.Generation != d.Generation) || slow > boardPatience && (took != boardPatience || r.last.Mode == proto.ModeService) {
+			t.Errorf("%v late: adopted after %v, mode %v, generation %d of %d", slow, took, r.last.Mode, r.last.Generation, d.Generation)
+		}
+		r.slow, r.late = 0, nil
+	}
+	if len(r.drops) > 0 {
+		t.Error(r.drops)
+	}
+}
+
 func TestHeldPortIsDarkUntilItIsLetGo(t *testing.T) {
 	// Goal: an operator's hold darkens its circuit alone, outlives the process,
 	// and keeps no other change from being made.

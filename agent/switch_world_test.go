@@ -37,8 +37,10 @@ type switchRig struct {
 	last       proto.Reported
 	health     proto.Health
 	birth      proto.Presence
-	told       int // reports
-	spi        int // operations that moved mirrors
+	told       int           // reports
+	spi        int           // operations that moved mirrors
+	slow       time.Duration // before any operation begins
+	late       []lateWork
 	term       proto.Term
 	gen        proto.Generation
 	answer     *Answer
@@ -47,6 +49,12 @@ type switchRig struct {
 	// Pairs of ports whose light must not go: look is called at every step.
 	watched []circuit.Pair
 	drops   []string
+}
+
+// lateWork begins later than it was asked for.
+type lateWork struct {
+	at   time.Duration
+	work Work
 }
 
 const switchNode = proto.FirstSwitch + 3
@@ -97,6 +105,10 @@ func (r *switchRig) Submit(now time.Duration, w Work) error {
 	}
 	if err := r.quarantine.Refuse(now, w.Bus, w.Op); err != nil {
 		return err
+	}
+	if r.slow > 0 {
+		r.late = append(r.late, lateWork{now + r.slow, w})
+		return nil
 	}
 	return r.world.Submit(now, r.id, w.Bus, w.Op)
 }
@@ -205,6 +217,15 @@ func (r *switchRig) step(limit time.Duration) bool {
 		at, own = r.synced, true
 	}
 	defer r.look()
+	if next, any := r.world.Next(); len(r.late) > 0 && r.late[0].at <= at && (!any || r.late[0].at <= next) {
+		w := r.late[0]
+		r.late = r.late[1:]
+		r.world.AdvanceTo(w.at)
+		if err := r.world.Submit(w.at, r.id, w.work.Bus, w.work.Op); err != nil {
+			r.t.Fatal(err)
+		}
+		return true
+	}
 	if next, any := r.world.Next(); any && next <= at {
 		_, ev, ok := r.world.Step()
 		if ok && r.host != nil {
