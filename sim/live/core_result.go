@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -150,8 +151,15 @@ func (x *CoreResult) Verdict() error {
 			errs = append(errs, fmt.Errorf("change %d: %d of %d links of a leaf moved at once, over %.0f %%", c.Change, c.WorstMoved, c.WorstOf, 100*x.Iota))
 		}
 	}
+	if worst := time.Duration(x.SwitchMicros.Max) * time.Microsecond; len(errs) > 0 && worst > lateSwitch {
+		errs = append(errs, fmt.Errorf("a switch took %v to move its mirrors, which takes a tenth of a second: this machine is too busy for the run in real time; -runs judges the same on a virtual clock", worst.Round(time.Millisecond)))
+	}
 	return errors.Join(errs...)
 }
+
+// lateSwitch is what only a machine without time for its boards takes to move
+// mirrors. chosen: ten times the longest tuning; planners wait for ten times that.
+const lateSwitch = time.Second
 
 func (s *screen) coreHead(c *fabric.Core) {
 	s.line("core     %s; MEMS switches with %d ports (simulated boards, register level)", c, c.SwitchSize())

@@ -58,6 +58,7 @@ func TestCoreVerdict(t *testing.T) {
 		"were dark":   func(r *CoreResult) { r.Changes[0].CircuitsDropped = 1 },
 		"over 25 %":   func(r *CoreResult) { r.Changes[0].WorstMoved = 3 },
 		"no job has ": func(r *CoreResult) { r.Changes = nil },
+		"too busy":    func(r *CoreResult) { r.Changes[0].CircuitsDropped, r.SwitchMicros.Max = 1, 24_558_392 },
 	} {
 		r := good()
 		breakIt(r)
