@@ -50,6 +50,7 @@ type keys struct {
 	out   int   // folders that new keys went to
 	turn  int   // of the faults
 	thief []int // nodes whose tokens were stolen
+	begun []int // whose agents were begun anew just now
 }
 
 const (

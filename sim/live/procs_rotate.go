@@ -43,7 +43,10 @@ func (k *keys) rotate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.spared = func(n int) bool { return !a.others[n] }
+	// Whose agent begins anew protects nobody for that moment.
+	k.spared = func(n int) bool {
+		return !a.others[n] || slices.ContainsFunc(k.begun, func(b int) bool { return max(n-b, b-n) <= k.f.K })
+	}
 	issuer := func(ctx context.Context) error {
 		out := k.fresh()
 		name := fmt.Sprintf("i%d", k.out)
@@ -214,7 +217,8 @@ func (k *keys) under(ctx context.Context, r *rotation) error {
 	if err := k.cut(ctx, at, of); err != nil {
 		return err
 	}
-	for n := range at { // any order: each by itself
+	k.begun = slices.Sorted(maps.Keys(at))
+	for _, n := range k.begun {
 		if err := k.startAgent(n); err != nil {
 			return err
 		}
