@@ -13,7 +13,7 @@ sl() { if [ -n "$R" ]; then chroot "$R" env PATH="$PATH" SLURM_CONF="$D/slurm.co
 for c in munged slurmctld slurmd sbatch srun; do sl sh -c "command -v $c" >/dev/null || { echo "slurm: skipped, no $c (packages slurmctld, slurmd, slurm-client, munge)"; rm -rf "$W"; exit 0; }; done
 [ "$(id -u)" = 0 ] || { echo "slurm: skipped, slurmd wants root"; rm -rf "$W"; exit 0; }
 began=$(date +%s%3N) mounted=()
-if [ -n "$R" ]; then grep -qs localhost "$R/etc/hosts" || echo '127.0.0.1 localhost' >>"$R/etc/hosts"; for m in proc dev; do mountpoint -q "$R/$m" || { mount --bind /$m "$R/$m"; mounted+=("$R/$m"); }; done; fi
+if [ -n "$R" ]; then for h in localhost "$(hostname)"; do grep -qsw "$h" "$R/etc/hosts" || echo "127.0.0.1 $h" >>"$R/etc/hosts"; done; for m in proc dev; do mountpoint -q "$R/$m" || { mount --bind /$m "$R/$m"; mounted+=("$R/$m"); }; done; fi
 ended() {
   local rc=$?
   touch "$W/go"; [ $rc = 0 ] || sleep 1 # so that no script stays
