@@ -12,6 +12,7 @@ import (
 	"ringlight/agent"
 	"ringlight/planner"
 	"ringlight/planner/server"
+	"ringlight/proto/guard"
 	"ringlight/proto/metric"
 	"ringlight/proto/metric/promtool"
 	"ringlight/proto/metric/self"
@@ -39,7 +40,7 @@ func sections() []section {
 		{"The planner and its fabric", "`/metrics` of `ocs-planner run -http`.", append(familiesOf(planner.Measures), familiesOf(server.Measures)...)},
 		{"Each node", "`/metrics/nodes` of the same, one sample a node or a bundle.", familiesOf(planner.NodeMeasures)},
 		{"An agent", "`ocs-agent metrics`, over its unix socket; `-textfile` for node_exporter. One board.", familiesOf(agent.Measures)},
-		{"Any process", "On the pages of planner and agent.", familiesOf(self.Measures)},
+		{"Any process", "On the pages of planner and agent.", append(familiesOf(self.Measures), familiesOf(guard.Measures)...)},
 	}
 }
 

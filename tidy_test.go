@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"proto/limit":           {},        // shared by all shells
 	"proto/cert":            {"proto"}, // alone knows what a certificate is judged by
 	"proto/seal":            {"proto"},
-	"proto/guard":           {"proto", "proto/limit", "proto/seal"},
+	"proto/guard":           {"proto", "proto/limit", "proto/metric", "proto/seal"},
 	"proto/metric":          {},
 	"proto/metric/self":     {"proto/metric"},
 	"proto/metric/promtool": {},
@@ -98,7 +98,7 @@ var mayImport = map[string][]string{
 	"cmd/cli":               {"proto", "golang.org/x/sys/unix"},
 	"cmd/cli/clitest":       {},
 	"cmd/service":           {},
-	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/guard", "proto/metric/self", "proto/mqtt", "sim", "sim/solo"},
+	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/guard", "proto/metric", "proto/metric/self", "proto/mqtt", "sim", "sim/solo"},
 	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "planner/server/etcd", "proto", "proto/guard"},
 	"cmd/ocs-sim":           {"cmd/cli", "golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "proto/guard", "proto/mqtt", "sim", "sim/"},
 	"cmd/ocs-slurm":         {"cmd/cli", "planner/hostlist", "planner/job", "planner/jobapi/client", "proto"},

@@ -107,7 +107,7 @@ func New(cfg Config, journal Journal) *Agent {
 	}
 	a := &Agent{cfg: cfg, topics: proto.Topics{Fabric: cfg.Fabric}, journal: journal, outbox: newOutbox(&journal)}
 	a.wire.refused = journal.Refused
-	a.wire.reportAt, a.wire.again = Never, Never
+	a.wire.reportAt, a.wire.again, a.wire.doubt.until = Never, Never, Never
 	a.restart.Agent = a
 	if cfg.isSwitch() {
 		newCrossOptics(a)
@@ -264,7 +264,7 @@ func (a *Agent) adopt(now time.Duration, found node.Event, dark bool) {
 
 // next is when the agent has something to do of its own.
 func (a *Agent) next(now time.Duration) time.Duration {
-	at := min(a.machine.Next(), a.wire.reportAt, a.wire.again, a.optics.due(now), a.restart.due())
+	at := min(a.machine.Next(), a.wire.reportAt, a.wire.again, a.wire.doubt.until, a.optics.due(now), a.restart.due())
 	if a.wire.up {
 		at = min(at, a.outbox.resendAt)
 	}

@@ -30,7 +30,9 @@ type Config struct {
 	// Restarts: whoever runs it starts it anew when it asks; else NoRestart says why not.
 	Restarts  bool   `json:"restarts,omitempty"`
 	NoRestart string `json:"-"`
-	Seed      uint64 `json:"seed"` // of calibration searches
+	// Features are what the link can do that carries its messages.
+	Features proto.Features `json:"features,omitempty"`
+	Seed     uint64         `json:"seed"` // of calibration searches
 	// HealthPeriod is the time of one round over all modules; 0:
 	// DefaultHealthPeriod, negative: no rounds.
 	HealthPeriod time.Duration `json:"health_ns"`

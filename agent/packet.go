@@ -97,6 +97,9 @@ func (a *Agent) packet(now time.Duration, in Input) {
 			Limit: "fabric " + a.cfg.Fabric, Reason: "fabric " + topic.Fabric})
 		return
 	}
+	if p.Doubt != "" {
+		a.doubted(now, p.Doubt)
+	}
 	switch topic.Kind {
 	case proto.TopicDesired:
 		a.desired(now, topic, p.Payload)

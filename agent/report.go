@@ -17,8 +17,9 @@ func (a *Agent) presence() *proto.Presence {
 	a.reporter.addPresence(p)
 	var r proto.Reported
 	a.machine.Report(&r)
+	p.Features = a.cfg.Features
 	if a.cfg.Restarts {
-		p.Features = proto.FeatureRestart
+		p.Features |= proto.FeatureRestart
 	}
 	p.Mode, p.SeenTerm, p.Term, p.Generation, p.Plan = r.Mode, r.SeenTerm, r.Term, r.Generation, r.Plan
 	return p
@@ -33,6 +34,9 @@ func (a *Agent) reported(now time.Duration) *proto.Reported {
 	r.AsksRestart = a.restart.wants()
 	a.machine.Report(r)
 	a.reporter.addReport(now, r)
+	if d := a.wire.doubt; d.text != "" {
+		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, SinceMicros: uint64(d.since.Microseconds()), Text: d.text})
+	}
 	return r
 }
 

@@ -12,6 +12,7 @@ import (
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/proto/limit"
+	"ringlight/proto/metric"
 	"ringlight/proto/metric/self"
 )
 
@@ -43,6 +44,8 @@ type RunConfig struct {
 	Socket string
 	// Process is what measures the process for the metrics; nil: nobody does.
 	Process *self.Process
+	// Further writes what else is measured in the process; nil: nothing is.
+	Further func(*metric.Page)
 	// Lines is the TCP address on which scripts drive a switch; "": none.
 	Lines string
 	// Calibrated keeps a new calibration; nil: it is lost with the process.

@@ -28,5 +28,8 @@ func (r *runner) measured(status *Status) *Answer {
 		own.Look()
 		metric.AppendAll(&p, self.Measures, &own)
 	}
+	if r.cfg.Further != nil {
+		r.cfg.Further(&p)
+	}
 	return &Answer{Text: string(p.Text)}
 }

@@ -55,6 +55,31 @@ type wire struct {
 	call       [2]uint64 // life and connection of the planner that called last
 	upAt       time.Duration
 	quick      int // losses in a row soon after the link was up
+	doubt      doubt
+}
+
+// doubt is what was wrong last with the seal of a message that was read all the same.
+type doubt struct {
+	text  string // "": nothing was
+	since time.Duration
+	until time.Duration
+}
+
+// doubtFor is how long one stands. chosen: a planner gives a sign of life every two
+// seconds.
+const doubtFor = time.Minute
+
+// doubted has an alarm stand: with seals enforced the message would not have been read.
+func (a *Agent) doubted(now time.Duration, why string) {
+	d := &a.wire.doubt
+	if d.text == "" {
+		d.since = now
+	}
+	if text := proto.Clip(proto.UnsealedPlanner + why); text != d.text {
+		d.text = text
+		a.report(now)
+	}
+	d.until = now + doubtFor
 }
 
 // lost is told when the link could not carry what it had taken. Answers and
@@ -135,6 +160,10 @@ func (a *Agent) log(level uint8, text string) {
 // housekeep does all that is not bus work.
 func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 	a.restart.overdue(now)
+	if d := &a.wire.doubt; d.until <= now {
+		*d = doubt{until: Never}
+		a.report(now)
+	}
 	if len(a.outs) > 0 {
 		out = append(out, a.outs...)
 		clear(a.outs)

@@ -75,7 +75,7 @@ func (p *Planner) sign(online bool) *proto.PlannerState {
 		Version: proto.Version, Planner: p.j.Planner, Online: online, Term: p.j.Term, Seq: p.beat,
 		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: p.fab.Name,
 		Life: p.j.Life, Layout: p.j.Layout, Takeover: online && p.claiming, Standby: !online, Host: p.host,
-		Election: p.election.number, Stored: p.election.stored, Features: proto.FeatureRestart, Call: call,
+		Election: p.election.number, Stored: p.election.stored, Features: p.features, Call: call,
 	}
 }
 

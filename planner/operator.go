@@ -278,7 +278,7 @@ func (p *Planner) fabricStatus() proto.FabricStatus {
 	return proto.FabricStatus{Name: p.fab.Name, Term: o.Term, Generation: o.Generation, Nodes: uint32(p.fab.Nodes),
 		GPUsPerNode: uint32(p.fab.GPUsPerNode), K: uint32(p.fab.K), TP: uint32(p.fab.TP), Online: uint32(o.Online), Pending: uint32(o.Pending),
 		EventsSeen: o.EventsSeen, EventGaps: o.EventGaps, LinksTotal: uint32(o.LinksTotal), LinksConfirmed: uint32(o.LinksConfirmed),
-		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: o.Shed, Waiting: p.waits(), Planner: p.j.Planner, Life: p.j.Life, Others: proto.Clip(p.aboutOthers())}
+		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: o.Shed, Waiting: p.waits(), Planner: p.j.Planner, Life: p.j.Life, Others: proto.Clip(p.aboutOthers()), Features: p.features}
 }
 
 // aboutOthers says what is known of other planners, and who was replaced.

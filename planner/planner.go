@@ -55,6 +55,8 @@ type Config struct {
 	// Uncached: the broker keeps nothing, so that on each connection all agents are
 	// called to announce themselves. Else what it retained does.
 	Uncached bool
+	// Features are what its link can do.
+	Features proto.Features
 
 	// Election is that of a store which several planners have open, 0: it has none. Of
 	// those of one election one alone is in service, so that they do not wait for each
@@ -111,6 +113,7 @@ type Planner struct {
 	linkSince  time.Duration
 	links      uint64 // connections of this life
 	uncached   bool   // the broker keeps nothing
+	features   proto.Features
 	beatAt     time.Duration
 	beaten     time.Duration // when the last sign of life was given
 	beat       uint64        // its number
@@ -158,7 +161,7 @@ type counters struct {
 func New(cfg Config) *Planner {
 	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
 	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
-	p.j.Term, p.uncached = cfg.Term, cfg.Uncached // the term is not ours yet
+	p.j.Term, p.uncached, p.features = cfg.Term, cfg.Uncached, proto.FeatureRestart|cfg.Features // the term is not ours yet
 	p.j.Self = strings.TrimSpace("planner " + p.host)
 	p.rings = hbd.New(cfg.Fabric, p.j, above{p})
 	if cfg.Fabric.Core != nil {

@@ -26,6 +26,7 @@ type Packet struct {
 	// Of a publication that came, what the link found out about its seal.
 	By     string // whose seal it bears: f1/planner/a; "": nobody's that was judged
 	Denied string // why an operator's question is to be refused; "": it is not
+	Doubt  string // why it would not be read if seals were enforced; "": it would
 	Sealed []byte // as it came, where it was sealed; Payload is what was in it
 }
 

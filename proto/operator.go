@@ -174,6 +174,7 @@ type NodeStatus struct {
 	Reported   *Reported  `cbor:"9,keyasint,omitempty"`  // only for a single node
 	Drain      *DrainNote `cbor:"10,keyasint,omitempty"` // an operator keeps it out
 	Name       string     `cbor:"11,keyasint,omitempty"` // what people call it
+	Features   Features   `cbor:"12,keyasint,omitempty"` // of its birth
 }
 
 // DrainNote is who took a node out, and why.
@@ -243,6 +244,7 @@ type FabricStatus struct {
 	Life           uint64     `cbor:"18,keyasint,omitempty" max:"18446744073709551615"` // of the planner, since its start
 	Others         string     `cbor:"19,keyasint,omitempty"`                            // what is known of other planners
 	Waiting        []string   `cbor:"20,keyasint,omitempty"`                            // what is waited for, and for whom
+	Features       Features   `cbor:"21,keyasint,omitempty"`                            // of the planner
 }
 
 // LoggedEvent is an event with the planner's number for it.

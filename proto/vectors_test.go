@@ -186,6 +186,8 @@ func goldens() []struct {
 		{"birth of one that can be restarted", Presence{Version: Version, Node: 19, Session: 5, Online: true, Software: "v2", Mode: ModeService, Features: FeatureRestart}},
 		{"beat of one that gives leave", PlannerState{Version: Version, Planner: 99, Online: true, Term: 3, Seq: 1, PeriodMillis: 2000, Fabric: "f1", Life: 7, Features: FeatureRestart}},
 		{"beat where the broker keeps nothing", PlannerState{Version: Version, Planner: 99, Online: true, Term: 3, Seq: 1, PeriodMillis: 2000, Fabric: "f1", Life: 7, Features: FeatureRestart, Call: 2}},
+		{"how far nodes are with seals", OpReply{Version: Version, Corr: testCorr, Nodes: []NodeStatus{{Node: 19, Online: true, Mode: ModeService, Features: FeatureRestart | FeatureSeals | FeatureSealed | FeatureJudges}}}},
+		{"how far the planner is", OpReply{Version: Version, Corr: testCorr, Fabric: &FabricStatus{Name: "f1", Term: 3, Nodes: 20, Features: FeatureSeals | FeatureSealed | FeatureJudges | FeatureEnforce}}},
 		{"an agent starts anew", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbRestart, Life: 7, Beat: 9, Software: "v2"}},
 		{"leave is asked for", Reported{Version: Version, Node: 19, Session: 5, AsksRestart: true}},
 		{"software goes out", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounRollout, Bundle: -1, Author: "alice", Software: "v2"}},

@@ -172,6 +172,20 @@ type Features uint64
 // for that to agents that ask.
 const FeatureRestart Features = 1 << 0
 
+// How far the sender is with seals, which come in one step after the other.
+const (
+	FeatureSeals   Features = 1 << 1 // it reads what is sealed
+	FeatureSealed  Features = 1 << 2 // it seals what it says
+	FeatureJudges  Features = 1 << 3 // it looks at seals, and tells of those that are not as they must be
+	FeatureEnforce Features = 1 << 4 // it reads nothing without one
+	// FeatureSealedReports: of a planner, that what agents say is to be sealed, too.
+	FeatureSealedReports Features = 1 << 5
+)
+
+// UnsealedPlanner begins the text of an agent's alarm that what it hears of planners is
+// not sealed as it must be.
+const UnsealedPlanner = "what planners say is not sealed as it must be: "
+
 // Release is the version that a software's name has, however it is written: what agents
 // say of themselves, ringlight v1.2, or v1.2 alone.
 func Release(software string) string { return strings.TrimPrefix(software, "ringlight ") }

@@ -16,6 +16,7 @@ import (
 	"ringlight/hal/socket"
 	"ringlight/ocs"
 	"ringlight/proto"
+	"ringlight/proto/guard"
 	"ringlight/sim"
 	"ringlight/sim/solo"
 )
@@ -42,7 +43,8 @@ func (c *Config) agentConfig() (agent.Config, error) {
 	}
 	cfg := agent.Config{Fabric: c.Fabric, Node: c.id(), Board: &board, Calibrations: calibrations,
 		Session: proto.Session(random() | 1), Boot: bootID(), Software: "ringlight " + version, Seed: c.Board.Seed,
-		HealthPeriod: c.healthPeriod(), Lock: ocs.LockConfig{Mode: lockModes[c.Lock]}}
+		HealthPeriod: c.healthPeriod(), Lock: ocs.LockConfig{Mode: lockModes[c.Lock]},
+		Features: guard.Features(guard.Mode(c.Seal), c.Reports == guard.SealedReports)}
 	if c.Board.isSwitch() {
 		err = c.switchConfig(&cfg)
 	}

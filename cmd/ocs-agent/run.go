@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"ringlight/agent"
@@ -16,6 +17,7 @@ import (
 	"ringlight/cmd/service"
 	"ringlight/proto"
 	"ringlight/proto/guard"
+	"ringlight/proto/metric"
 	"ringlight/proto/metric/self"
 	"ringlight/proto/mqtt"
 )
@@ -106,6 +108,11 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 	} else if m != nil {
 		rc.Manager = m
 	}
+	var seals atomic.Pointer[guard.Guard] // at the link, once there is one
+	rc.Further = func(p *metric.Page) {
+		counts := seals.Load().Counts()
+		metric.AppendAll(p, guard.Measures, &counts)
+	}
 	if recording != "" {
 		f, err := createPrivate(recording)
 		if err != nil {
@@ -121,7 +128,7 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 		}
 		to := mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will,
 			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue, Uncached: c.Cache == "off"}
-		link, err := c.connect(ctx, to, a.Node, log)
+		link, err := c.connect(ctx, to, a.Node, log, &seals)
 		if err != nil {
 			return cli.AsUsage(err)
 		}
@@ -133,26 +140,27 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 }
 
 // connect opens the link; with a token, when there is a certificate.
-func (c *Config) connect(ctx context.Context, to mqtt.Config, node proto.NodeID, log *slog.Logger) (closer, error) {
+func (c *Config) connect(ctx context.Context, to mqtt.Config, node proto.NodeID, log *slog.Logger, seals *atomic.Pointer[guard.Guard]) (closer, error) {
 	if c.Token == "" {
-		return c.dial(to, node, nil, log)
+		return c.dial(to, node, nil, log, seals)
 	}
 	id, err := guard.OpenIdentity(c.State, c.Fabric, node, log)
 	if err != nil {
 		return nil, err
 	}
-	dial := func() (closer, error) { return c.dial(to, node, id, log) }
+	dial := func() (closer, error) { return c.dial(to, node, id, log, seals) }
 	if id.Enrolled() {
 		return dial()
 	}
 	return c.enrol(ctx, node, id, log, dial)
 }
 
-func (c *Config) dial(to mqtt.Config, node proto.NodeID, id *guard.Identity, log *slog.Logger) (closer, error) {
+func (c *Config) dial(to mqtt.Config, node proto.NodeID, id *guard.Identity, log *slog.Logger, seals *atomic.Pointer[guard.Guard]) (closer, error) {
 	g, err := c.guard(&to, node, id, log)
 	if err != nil {
 		return nil, err
 	}
+	seals.Store(g)
 	link, err := mqtt.Dial(to)
 	if err != nil {
 		return nil, err

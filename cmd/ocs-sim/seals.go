@@ -9,7 +9,7 @@ import (
 
 	"ringlight/proto"
 	"ringlight/proto/guard"
-	"ringlight/proto/mqtt"
+	"ringlight/sim/live"
 )
 
 // sealFlags say how simulated agents seal, and whom they believe.
@@ -23,17 +23,18 @@ func (f *sealFlags) register(fs *flag.FlagSet) {
 }
 
 // guards makes a guard for each agent; nil: there are none.
-func (f *sealFlags) guards(fabric string) (func(proto.NodeID) (mqtt.Guard, error), error) {
+func (f *sealFlags) guards(fabric string) (func(proto.NodeID) (live.Guard, error), error) {
 	cfg := guard.Config{Mode: guard.Mode(f.mode), Fabric: fabric, Role: proto.RoleNode, TrustFile: f.trust, Reports: f.reports == guard.SealedReports,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))}
 	if err := guard.CheckKeys(cfg.Mode, f.trust, f.reports, f.keys != "" || !cfg.Reports); err != nil || !cfg.Mode.On() {
 		return nil, err
 	}
-	return func(n proto.NodeID) (mqtt.Guard, error) {
+	return func(n proto.NodeID) (live.Guard, error) {
 		c := cfg
 		if c.Reports {
 			c.KeyFile = filepath.Join(f.keys, fmt.Sprintf("%s-n-%d.key", fabric, n))
 		}
-		return guard.New(c)
+		g, err := guard.New(c)
+		return live.Guard{Guard: g, Features: guard.Features(c.Mode, c.Reports)}, err
 	}, nil
 }

@@ -47,7 +47,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 func answersFit(t *testing.T, broker string) {
 	for _, q := range []string{"status", "alarm list", "node list", "node list -state unusable", "node show 1", "ring list", "ring show 1", "why 1", "why 1/0", "drain 2 -dry-run",
 		"undrain 9", "fabric show", "node show 99", "ring show 1 -fabric none", "switch list", "switch show 1", "circuit list", "clear 3", "frobnicate", "context list",
-		"rollout status", "rollout plan v9", "rollout stop", "rollout plan", "audit", "audit verify"} {
+		"rollout status", "rollout plan v9", "rollout stop", "rollout plan", "audit", "audit verify", "seal check"} {
 		_, out, errs := ctl(t, append(strings.Fields(q), "-broker", broker)...)
 		clitest.Fits(t, q, out)
 		if !strings.HasPrefix(errs, "ocsctl: ") && errs != "" {

@@ -286,7 +286,7 @@ func (n *node) mayUndrain() *proto.Error {
 
 // status is the node as operators see it.
 func (n *node) status() proto.NodeStatus {
-	s := proto.NodeStatus{Node: n.ID, Online: n.Online(), Ring: n.Group, Want: n.Want.Gen, Reason: n.whyNot(), Drain: n.hold.note()}
+	s := proto.NodeStatus{Node: n.ID, Online: n.Online(), Ring: n.Group, Want: n.Want.Gen, Reason: n.whyNot(), Drain: n.hold.note(), Features: n.Birth.Features}
 	s.Usable = n.usable() && n.Ready() && n.hold == nil
 	if n.Report != nil {
 		s.Mode, s.Generation = n.Report.Mode(), n.Report.Gen

@@ -229,7 +229,7 @@ func (d *Device) WhyNot() string {
 
 // Status is a switch as operators see it; of a node package hbd knows more.
 func (d *Device) Status() proto.NodeStatus {
-	s := proto.NodeStatus{Node: d.ID, Online: d.Online(), Usable: d.Ready(), Want: d.Want.Gen, Reason: d.WhyNot()}
+	s := proto.NodeStatus{Node: d.ID, Online: d.Online(), Usable: d.Ready(), Want: d.Want.Gen, Reason: d.WhyNot(), Features: d.Birth.Features}
 	if d.Report != nil {
 		s.Mode, s.Generation = d.Report.Mode(), d.Report.Gen
 	}

@@ -11,6 +11,7 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/proto/guard"
 )
 
 // Several processes may have one store open. One of them leads; the others read
@@ -137,6 +138,9 @@ func begin(store Store, cfg *Config, life uint64) (planner.Config, error) {
 	cfg.begun = true
 	start.Alone, start.Takeover = cfg.Broker == "", cfg.Takeover
 	start.Host, start.Uncached = cfg.host, cfg.Uncached
+	if start.Features = guard.Features(cfg.Seals.Mode, true); cfg.Seals.Mode.On() && cfg.Seals.Reports {
+		start.Features |= proto.FeatureSealedReports
+	}
 	start.Term = max(start.Term, cfg.TermAbove)
 	return start, nil
 }

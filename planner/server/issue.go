@@ -95,7 +95,7 @@ func (i *issuer) serve(s *server) (stop func()) {
 	i.trust, i.send, i.store = s.guard.Trust, s.sendOut, s.store
 	i.warn = func(list []proto.AlarmStatus) {
 		select {
-		case s.rests <- func(*planner.Planner) { s.host.Warn(list) }:
+		case s.rests <- func(*planner.Planner) { s.warnings.issued = list; s.warnings.looked = time.Time{} }:
 		case <-ctx.Done():
 		case <-s.ended:
 		}

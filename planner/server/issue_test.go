@@ -299,17 +299,18 @@ func TestNodesEnrolAndKeysRotate(t *testing.T) {
 	r.wait("node 1 again", func() bool { return all[1].link.Stats().Connects >= 4 && all[1].link.Up() })
 	opened := func() (n uint64) {
 		for _, e := range all {
-			n += e.guard.Counts().Refused
+			c := e.guard.Counts()
+			n += c.Refused.Sum()
 		}
 		return n
 	}
 	was := all[0].guard.Counts()
-	r.wait("signs of life by the planner's other key", func() bool { return all[0].guard.Counts().Opened > was.Opened+1 })
+	r.wait("signs of life by the planner's other key", func() bool { return all[0].guard.Counts().Opened[guard.Planners] > was.Opened[guard.Planners]+1 })
 	_, err = r.folder.Revoke("f1/planner/a", seal.IDOf(former.Public().(ed25519.PublicKey)).String())
 	r.must(err)
 	was, edition = all[0].guard.Counts(), r.folder.Trust.Edition
 	r.wait("the former key away, and signs of life", func() bool {
-		return all[0].guard.Trust().Edition == edition && all[0].guard.Counts().Opened > was.Opened+2
+		return all[0].guard.Trust().Edition == edition && all[0].guard.Counts().Opened[guard.Planners] > was.Opened[guard.Planners]+2
 	})
 	if n := opened(); n != 0 {
 		t.Errorf("%d messages were refused meanwhile", n)

@@ -8,6 +8,7 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/hbd"
 	"ringlight/planner/view"
+	"ringlight/proto/guard"
 	"ringlight/proto/metric"
 	"ringlight/proto/metric/self"
 )
@@ -55,6 +56,7 @@ type Vitals struct {
 	losses, unsent, dropped uint64
 	storeBytes              int64 // -1: not known
 	view                    view.Load
+	seals                   guard.Counts
 }
 
 // Measures are those of the planner's process besides planner.Measures.
@@ -89,7 +91,7 @@ var Measures = []metric.Measure[*Vitals]{
 
 // vitals copies the shell's measures.
 func (s *server) vitals() Vitals {
-	v := Vitals{turns: s.meters.turns.Clone(), commits: s.meters.commits.Clone(), linkUp: s.link.Up(), losses: s.meters.losses, unsent: s.unsent, storeBytes: -1}
+	v := Vitals{turns: s.meters.turns.Clone(), commits: s.meters.commits.Clone(), linkUp: s.link.Up(), losses: s.meters.losses, unsent: s.unsent, storeBytes: -1, seals: s.guard.Counts()}
 	if s.broker != nil {
 		v.dropped = s.broker.Dropped()
 	}
@@ -142,6 +144,7 @@ func (c *scraper) fabric(w http.ResponseWriter, r *http.Request) {
 	metric.AppendAll(&c.page, planner.Measures, census)
 	metric.AppendAll(&c.page, Measures, &v)
 	metric.AppendAll(&c.page, self.Measures, c.self)
+	metric.AppendAll(&c.page, guard.Measures, &v.seals)
 	c.write(w)
 }
 
@@ -161,7 +164,7 @@ func (c *scraper) write(w http.ResponseWriter) {
 
 // scrapes adds the two pages.
 func (s *server) scrapes(mux *http.ServeMux, load func() view.Load) {
-	me := self.New("ocs-planner", s.cfg.Version, self.File{Use: "cert", Path: s.cfg.CertFile}, self.File{Use: "ca", Path: s.cfg.CAFile})
+	me := self.New("ocs-planner", s.cfg.Version, self.File{Use: "cert", Path: s.cfg.CertFile}, self.File{Use: "ca", Path: s.cfg.CAFile}, self.File{Use: "issuer", Path: s.cfg.Seals.Issuer})
 	mux.HandleFunc("GET "+metricsPath, scraped(s, me, load, (*scraper).fabric))
 	mux.HandleFunc("GET "+nodesPath, scraped(s, me, load, (*scraper).perNode))
 }

@@ -225,12 +225,13 @@ type server struct {
 	broker  *Broker      // the embedded one, or nil
 	guard   *guard.Guard // at the link, or nil
 	issues  *issuer      // of certificates for nodes, or nil
-	told    *seal.Trust  // the edition that everybody was told
-	toldAt  time.Time
-	born    bool // somebody since, and the broker keeps nothing
-	reads   chan func(*planner.Planner)
-	rests   chan func(*planner.Planner) // reads of what is stored
-	ended   chan struct{}               // closed when nobody steps the planner any more
+	warnings
+	told   *seal.Trust // the edition that everybody was told
+	toldAt time.Time
+	born   bool // somebody since, and the broker keeps nothing
+	reads  chan func(*planner.Planner)
+	rests  chan func(*planner.Planner) // reads of what is stored
+	ended  chan struct{}               // closed when nobody steps the planner any more
 
 	life     uint64          // of this process
 	standing Standing        // of its store, as last looked at
@@ -277,6 +278,7 @@ func (s *server) loop(ctx context.Context) error {
 			s.meters.woke = time.Now()
 			s.link.Look(time.Since(s.began))
 			if s.stored == nil {
+				s.lookAtSeals(time.Now())
 				s.host.Tick()
 				s.observe()
 			}

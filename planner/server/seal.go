@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"ringlight/proto"
@@ -47,6 +48,38 @@ func (s *server) secure(again func()) (stop func()) {
 		return func() {}
 	}
 	return s.issues.serve(s)
+}
+
+// warnings are alarms that people must look at and the planner does not find itself: of
+// what issuers and of what seals found.
+type warnings struct {
+	issued, doubted []proto.AlarmStatus
+	looked          time.Time
+}
+
+// lookAgain is how soon it is looked again whose seals are in doubt. chosen: as often as
+// the planner looks at its own alarms.
+const lookAgain = 2 * time.Second
+
+// lookAtSeals has an alarm stand for everybody whose messages are not sealed as they
+// must be.
+func (s *server) lookAtSeals(now time.Time) {
+	w := &s.warnings
+	if s.guard == nil || now.Sub(w.looked) < lookAgain {
+		return
+	}
+	w.looked, w.doubted = now, w.doubted[:0:0]
+	for _, d := range s.guard.Doubts(now) {
+		a := proto.AlarmStatus{ID: guard.Name(d.Topic) + "/unsealed", Severity: proto.SeverityWarning, What: "not sealed as it must be", Why: proto.Clip(d.Topic.Kind.String() + ": " + d.Reason + ", and not read")}
+		if d.Read {
+			a.Why = proto.Clip(d.Topic.Kind.String() + ": " + d.Reason + ", and read, as nothing is enforced")
+		}
+		if d.Topic.Client == "" && guard.Name(d.Topic) != "planner" {
+			a.Node = &d.Topic.Node
+		}
+		w.doubted = append(w.doubted, a)
+	}
+	s.host.Warn(slices.Concat(w.issued, w.doubted))
 }
 
 // newGuard is what stands at the planner's link, and what vouches for keys; nil: nothing does.

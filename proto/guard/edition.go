@@ -82,7 +82,7 @@ func (g *Guard) hear(p *proto.Packet, now time.Time) {
 	}
 	if err != nil {
 		if t == nil || t.Edition > was.Edition {
-			g.refused.Add(1)
+			g.counts.Refused[Planners][seal.Untrusted]++
 			g.log.Warn("a trust document is not taken", "error", err)
 		}
 		return

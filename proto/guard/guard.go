@@ -98,13 +98,6 @@ var (
 	plannerTopic = limit.Rate{Interval: 10 * time.Millisecond, Burst: 512}
 )
 
-// Counts of a guard.
-type Counts struct {
-	Opened  uint64 // rightly sealed
-	Refused uint64 // not read
-	Warned  uint64 // read all the same
-}
-
 // Guard opens and seals the messages of one link.
 type Guard struct {
 	cfg   Config
@@ -122,7 +115,8 @@ type Guard struct {
 	read   time.Time // when the file was last written
 	bad    string    // what was wrong with it
 
-	opened, refused, warned atomic.Uint64
+	counts Counts
+	doubts map[string]Doubt
 }
 
 func refuse(field, limit, format string, args ...any) error {
@@ -137,7 +131,7 @@ func New(cfg Config) (*Guard, error) {
 	if cfg.TrustFile == "" {
 		return nil, refuse("trust", "a file of ocsctl pki, with seal "+string(cfg.Mode), "none")
 	}
-	g := &Guard{cfg: cfg, log: limit.Logger(cfg.Log), known: map[[sha256.Size]byte]seal.Key{}, rate: agentTotal, topics: limit.Sources{Rate: agentTopic, Max: maxTopics}}
+	g := &Guard{cfg: cfg, log: limit.Logger(cfg.Log), known: map[[sha256.Size]byte]seal.Key{}, doubts: map[string]Doubt{}, rate: agentTotal, topics: limit.Sources{Rate: agentTopic, Max: maxTopics}}
 	if cfg.Role == proto.RolePlanner {
 		g.rate, g.topics.Rate = plannerTotal, plannerTopic
 	}
@@ -232,11 +226,6 @@ func knows(t *seal.Trust, id seal.KeyID) bool { _, ok := t.Find(id); return ok }
 // Trust is the edition in force.
 func (g *Guard) Trust() *seal.Trust { return g.trust.Load() }
 
-// Counts since New.
-func (g *Guard) Counts() Counts {
-	return Counts{g.opened.Load(), g.refused.Load(), g.warned.Load()}
-}
-
 // Seal seals what others want sealed of us.
 func (g *Guard) Seal(p *proto.Packet) {
 	topic, err := proto.ParseTopic(p.Topic)
@@ -288,24 +277,25 @@ func (g *Guard) Open(p *proto.Packet) proto.Passage {
 	k, err := g.author(p, topic, now)
 	switch {
 	case err == nil:
-		g.opened.Add(1)
+		g.right(topic)
 		p.By = k.Holder.String()
 		if topic.Kind == proto.TopicRequest {
-			g.entitle(p, k)
+			g.entitle(p, topic, k)
 		}
 		return proto.Passes
 	case g.cfg.Mode == Warn:
-		g.warned.Add(1)
+		if why := g.wrong(p, topic, err, now); !p.Retain {
+			p.Doubt = why // what the broker kept is of a former life
+		}
 		g.log.Warn("a message that is not sealed as it should be was read", "topic", p.Topic, "reason", err)
 		return proto.Passes
 	case topic.Kind == proto.TopicRequest:
-		p.Denied = proto.AsError(err).Reason
-		g.refused.Add(1)
+		p.Denied = g.wrong(p, topic, err, now)
 		return proto.Passes
 	case p.Retain && g.leftOver(p):
 		return proto.Kept
 	}
-	g.refused.Add(1)
+	g.wrong(p, topic, err, now)
 	g.log.Warn("a message that is not sealed as it must be was not read", "topic", p.Topic, "reason", err)
 	return proto.Stopped
 }
@@ -322,11 +312,11 @@ func (g *Guard) leftOver(p *proto.Packet) bool {
 func (g *Guard) author(p *proto.Packet, topic proto.Topic, now time.Time) (seal.Key, error) {
 	t := g.trust.Load()
 	if p.Sealed == nil {
-		return seal.Key{}, &proto.Error{Code: proto.Denied, Field: "seal", Limit: fmt.Sprintf("sealed by a key of edition %d", t.Edition), Reason: "not sealed"}
+		return seal.Key{}, seal.Refuse(seal.Unsealed, fmt.Sprintf("sealed by a key of edition %d", t.Edition), "not sealed")
 	}
 	s, rest, err := seal.Open(p.Sealed)
 	if err != nil || len(rest) > 0 {
-		return seal.Key{}, &proto.Error{Code: proto.Denied, Field: "seal", Reason: seal.ErrForm.Error()}
+		return seal.Key{}, seal.Refuse(seal.Malformed, "", seal.ErrForm.Error())
 	}
 	h := sha256.New()
 	h.Write(p.Sealed)
@@ -339,7 +329,7 @@ func (g *Guard) author(p *proto.Packet, topic proto.Topic, now time.Time) (seal.
 		return seal.Key{}, err
 	}
 	if !g.afford(p.Topic, now) {
-		return seal.Key{}, &proto.Error{Code: proto.Busy, Field: "seal", Limit: fmt.Sprintf("one in %v", g.topics.Rate.Interval), Reason: "more seals than are checked"}
+		return seal.Key{}, seal.Refuse(seal.Unchecked, fmt.Sprintf("one in %v", g.topics.Rate.Interval), "more seals than are checked")
 	}
 	k, err := t.Author(&s, p.Topic, topic)
 	if err != nil {
@@ -362,18 +352,18 @@ func (g *Guard) afford(topic string, now time.Time) bool {
 }
 
 // entitle holds a question against the rights of who asks.
-func (g *Guard) entitle(p *proto.Packet, k seal.Key) {
+func (g *Guard) entitle(p *proto.Packet, topic proto.Topic, k seal.Key) {
 	var q proto.OpRequest
 	if _, err := proto.Decode(p.Payload, &q); err != nil {
 		return // the reader says what is wrong with it
 	}
 	if need := q.Needs(); k.Role < need {
 		why := fmt.Sprintf("%s is %s, this takes %s", k.Holder, k.Role, need)
+		err := seal.Refuse(seal.NoRight, need.String(), why)
 		if g.cfg.Mode == Enforce {
-			p.Denied = why
-			g.refused.Add(1)
+			p.Denied = g.wrong(p, topic, err, time.Now())
 		} else {
-			g.warned.Add(1)
+			p.Doubt = g.wrong(p, topic, err, time.Now())
 		}
 		g.log.Warn("an operator asked for more than is granted", "operator", k.Holder.String(), "noun", q.Noun.String(), "reason", why)
 	}

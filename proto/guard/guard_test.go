@@ -161,7 +161,7 @@ func TestWhatIsRead(t *testing.T) {
 			if ok != (c.good || mode == Warn) || p.By != c.by {
 				t.Errorf("%s, %s: read %v, by %q", c.name, mode, ok, p.By)
 			}
-			if n := g.Counts(); (n.Refused+n.Warned == 0) != c.good {
+			if n := g.Counts(); (n.Refused.Sum()+n.Doubted.Sum() == 0) != c.good {
 				t.Errorf("%s, %s: %+v", c.name, mode, n)
 			}
 		}
@@ -247,7 +247,7 @@ func TestHighestEditionHolds(t *testing.T) {
 	}
 	tell(second)
 	tell(s.trust("thief"))
-	if g.Trust().Edition != 3 || g.Counts().Refused == 0 {
+	if g.Trust().Edition != 3 || g.Counts().Refused == (Tally{}) {
 		t.Errorf("edition %d", g.Trust().Edition)
 	}
 	if g = s.guard(cfg); g.Trust().Edition != 3 || reads() {

@@ -202,7 +202,7 @@ func (t *Trust) Admits(s *Sealed, topic string, parsed proto.Topic) error {
 	case !ok:
 		return denied(fmt.Sprintf("a key of edition %d", t.Edition), "key "+s.Key.String()+" is not trusted")
 	case !k.Holder.Speaks(k.Role, parsed):
-		return denied("one's own topics", k.Holder.String()+" has no word on "+topic)
+		return Refuse(Foreign, "one's own topics", k.Holder.String()+" has no word on "+topic)
 	}
 	return nil
 }
@@ -214,14 +214,12 @@ func (t *Trust) Author(s *Sealed, topic string, parsed proto.Topic) (Key, error)
 	}
 	k, _ := t.Find(s.Key)
 	if !s.By(k.Public[:], topic) {
-		return Key{}, denied("a seal by "+k.Holder.String(), "the signature is wrong")
+		return Key{}, Refuse(Forged, "a seal by "+k.Holder.String(), "the signature is wrong")
 	}
 	return k, nil
 }
 
-func denied(limit, reason string) error {
-	return &proto.Error{Code: proto.Denied, Field: "seal", Limit: limit, Reason: proto.Clip(reason)}
-}
+func denied(limit, reason string) error { return Refuse(Untrusted, limit, reason) }
 
 // WriteTrust seals a document by its root, and, where it takes the place of others
 // of former roots, by each of those that is given, the oldest last.

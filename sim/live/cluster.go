@@ -31,10 +31,10 @@ type ClusterConfig struct {
 	Modules  int // of a bundle
 	Seed     uint64
 	Health   time.Duration
-	Broker   mqtt.Config                            // client id and will are filled in for every agent
-	Guard    func(proto.NodeID) (mqtt.Guard, error) // of an agent's link; nil: none has one
-	State    string                                 // folder of the switches' journals, one each; "": none
-	Progress io.Writer                              // of the calibration; nil: none
+	Broker   mqtt.Config                       // client id and will are filled in for every agent
+	Guard    func(proto.NodeID) (Guard, error) // of an agent's link; nil: none has one
+	State    string                            // folder of the switches' journals, one each; "": none
+	Progress io.Writer                         // of the calibration; nil: none
 	Log      *slog.Logger
 	Control  net.Listener // through which boards lose their power and get it back; nil: they do not
 	Ready    func()       // is called when all agents run
@@ -42,6 +42,13 @@ type ClusterConfig struct {
 	Ended func(LightRecord)
 	// Failed is called when an agent ends by itself; nil: nobody asks.
 	Failed func()
+}
+
+// Guard is what stands at an agent's link, nil: nothing, and what that makes the agent
+// capable of.
+type Guard struct {
+	mqtt.Guard
+	Features proto.Features
 }
 
 // LightRecord is what the boards themselves say of their light, whatever
@@ -108,7 +115,7 @@ func Agents(ctx context.Context, cfg ClusterConfig) error {
 	}
 	err = errors.Join(err, c.Wait())
 	if cfg.Ended != nil {
-		cfg.Ended(c.record())
+		cfg.Ended(c.Light())
 	}
 	return err
 }
@@ -227,7 +234,9 @@ func (c *Cluster) Revive(ctx context.Context, id proto.NodeID) error {
 		if err != nil {
 			return err
 		}
-		to.Guard, to.Subscriptions = g, []string{proto.Topics{Fabric: c.cfg.Fabric.Name}.Trust()}
+		if cfg.Features = g.Features; g.Guard != nil {
+			to.Guard, to.Subscriptions = g.Guard, []string{proto.Topics{Fabric: c.cfg.Fabric.Name}.Trust()}
+		}
 	}
 	link, err := dial(to, c.cfg.Fabric.Name, id, cfg.Session)
 	if err != nil {
@@ -285,8 +294,8 @@ func (c *Cluster) Wait() error {
 	return errors.Join(c.errs...)
 }
 
-// record reads the boards' light when all agents have ended.
-func (c *Cluster) record() LightRecord {
+// Light reads the boards' light when all agents have ended.
+func (c *Cluster) Light() LightRecord {
 	r := LightRecord{Nodes: c.cfg.Fabric.Nodes}
 	w, last := c.clock.World, time.Duration(0)
 	for n := range r.Nodes {

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"ringlight/cmd/cli"
+	"ringlight/proto"
+)
+
+const sealHelp = `check says how far a fabric is on its way to sealed messages, step by step, and
+who would be refused if the next step were done now:
+
+  1 planner warn     "seal": "warn": it seals what it says. Who cannot read that
+                     is left behind: agents of a release without seals
+  2 agents warn      "seal": "warn", "reports": "sealed": they seal, and look
+  3 planner reports  "reports": "sealed": it looks at what agents seal
+  4 agents enforce   "seal": "enforce"
+  5 planner enforce  "seal": "enforce"
+
+In warn everything is read; what enforce would not read is counted, logged, and
+an alarm for a minute. A step is safe when nobody is named beside it. Exit 1 when
+somebody is named beside the next one. Who is offline is not known.
+
+  ocsctl seal check
+`
+
+// The names of seals' alarms: of what the planner hears, of what agents hear of it.
+const unsealedAlarm = "/unsealed"
+
+type sealJSON struct {
+	Next    int        `json:"next"`    // number of the step that is not done; 0: all are
+	Offline int        `json:"offline"` // nodes and switches of which nothing is known
+	Steps   []sealStep `json:"steps"`
+}
+
+type sealStep struct {
+	Step    string        `json:"step"`
+	Done    int           `json:"done"`
+	Of      int           `json:"of"`
+	Refused []sealRefused `json:"refused"` // if it were done now
+}
+
+type sealRefused struct {
+	Who string `json:"who"` // node, switch-N, operator-NAME or planner
+	Why string `json:"why"`
+}
+
+func sealNoun(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	words, err := c.read(cli.NewFlags("seal"), args, sealHelp)
+	if err != nil {
+		return err
+	}
+	if len(words) != 1 || words[0] != "check" {
+		return wrongUsage("seal", "check", "%q", cli.Clip(strings.Join(words, " ")))
+	}
+	var j sealJSON
+	if err := c.with(ctx, func(cl *client) (err error) {
+		j, err = sealsOf(ctx, cl)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := c.print(out, j, func() error { return printSeals(out, &j) }); err != nil {
+		return err
+	}
+	if j.Next != 0 && len(j.Steps[j.Next-1].Refused) > 0 {
+		return fmt.Errorf("step %d, %s, would leave %s unheard", j.Next, j.Steps[j.Next-1].Step, proto.Count(len(j.Steps[j.Next-1].Refused), "sender"))
+	}
+	return nil
+}
+
+// sealsOf asks how far everybody is, and weighs the steps.
+func sealsOf(ctx context.Context, cl *client) (j sealJSON, err error) {
+	r, err := cl.Ask(ctx, proto.OpRequest{Noun: proto.NounFabric})
+	if err != nil {
+		return j, err
+	}
+	if r.Fabric == nil {
+		return j, errors.New("the planner does not say how far it is")
+	}
+	alarms, err := askAlarms(ctx, cl)
+	if err != nil {
+		return j, err
+	}
+	w := weighed{planner: r.Fabric.Features, alarms: alarms}
+	look := func(r *proto.OpReply) {
+		for i := range r.Nodes {
+			w.device(&r.Nodes[i])
+		}
+	}
+	if err = cl.Pages(ctx, proto.OpRequest{Noun: proto.NounNodes}, look); err != nil {
+		return j, err
+	}
+	var refused *proto.Error
+	err = cl.Pages(ctx, proto.OpRequest{Noun: proto.NounNodes, Page: uint64(proto.FirstSwitch)}, look)
+	if errors.As(err, &refused) && refused.Code == proto.Unsupported {
+		err = nil // no switches
+	}
+	return w.steps(), err
+}
+
+// weighed is how far everybody is.
+type weighed struct {
+	planner proto.Features
+	alarms  []alarmLine
+
+	online, offline, looking, enforcing int
+	blind, careless, plain, doubting    []sealRefused
+}
+
+func (w *weighed) device(s *proto.NodeStatus) {
+	if !s.Online {
+		w.offline++
+		return
+	}
+	w.online++
+	who, f := placeOf(s.Node), s.Features
+	add := func(list *[]sealRefused, why string) { *list = append(*list, sealRefused{who, why}) }
+	if !f.Has(proto.FeatureSeals) {
+		add(&w.blind, "its software cannot read sealed messages")
+	}
+	if !f.Has(proto.FeatureSealed) {
+		add(&w.plain, "it does not seal what it reports")
+	}
+	if f.Has(proto.FeatureEnforce) {
+		w.enforcing++
+	}
+	if !f.Has(proto.FeatureJudges) {
+		add(&w.careless, "it does not look at seals: what it would refuse is not known")
+		return
+	}
+	if f.Has(proto.FeatureSealed) {
+		w.looking++
+	}
+	for i := range w.alarms {
+		if a := &w.alarms[i]; a.Node != nil && *a.Node == s.Node && strings.HasPrefix(a.Why, proto.UnsealedPlanner) {
+			add(&w.doubting, a.Why)
+			return
+		}
+	}
+}
+
+func (w *weighed) steps() sealJSON {
+	planner := func(step string, f proto.Features, refused []sealRefused) sealStep {
+		s := sealStep{Step: "planner " + step, Of: 1, Refused: refused}
+		if w.planner.Has(f) {
+			s.Done = 1
+		}
+		return s
+	}
+	unheard := w.plain
+	for i := range w.alarms {
+		if who, is := strings.CutSuffix(w.alarms[i].ID, unsealedAlarm); is {
+			unheard = append(unheard, sealRefused{who, w.alarms[i].Why})
+		}
+	}
+	j := sealJSON{Offline: w.offline, Steps: []sealStep{
+		planner("warn", proto.FeatureJudges, w.blind),
+		{Step: "agents warn", Done: w.looking, Of: w.online},
+		planner("reports", proto.FeatureSealedReports, nil),
+		{Step: "agents enforce", Done: w.enforcing, Of: w.online, Refused: append(w.careless, w.doubting...)},
+		planner("enforce", proto.FeatureEnforce, unheard),
+	}}
+	if w.planner.Has(proto.FeatureEnforce) {
+		j.Steps[2].Refused = unheard // it does not only look
+	}
+	for i := range j.Steps {
+		s := &j.Steps[i]
+		if s.Refused == nil {
+			s.Refused = []sealRefused{}
+		}
+		if s.Done < s.Of && j.Next == 0 {
+			j.Next = i + 1
+		}
+	}
+	return j
+}
+
+func printSeals(out io.Writer, j *sealJSON) error {
+	const most = 20
+	err := table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "STEP\tDONE\tWOULD BE REFUSED")
+		for i := range j.Steps {
+			s := &j.Steps[i]
+			fmt.Fprintf(w, "%d %s\t%d/%d\t%d\n", i+1, s.Step, s.Done, s.Of, len(s.Refused))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if j.Offline > 0 {
+		fmt.Fprintf(out, "%d offline: not known\n", j.Offline)
+	}
+	if j.Next == 0 {
+		return cli.Say(out, "every message is sealed, and nothing else is read")
+	}
+	s := &j.Steps[j.Next-1]
+	for i, r := range s.Refused {
+		if i == most {
+			fmt.Fprintf(out, "and %d more\n", len(s.Refused)-most)
+			break
+		}
+		cli.Say(out, "%s: %s", r.Who, r.Why)
+	}
+	if len(s.Refused) == 0 {
+		return cli.Say(out, "step %d, %s, refuses nobody", j.Next, s.Step)
+	}
+	return nil
+}
