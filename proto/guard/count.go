@@ -37,7 +37,7 @@ func sender(t proto.Topic) int {
 type Tally [senders][seal.Faults]uint64
 
 // Sum is all of them.
-func (t *Tally) Sum() (n uint64) {
+func (t Tally) Sum() (n uint64) {
 	for i := range t {
 		for _, x := range t[i] {
 			n += x
