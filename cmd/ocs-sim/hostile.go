@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
+	"ringlight/proto/mqtt"
 	"ringlight/sim/hostile"
+	"ringlight/sim/live"
 )
 
 // runHostile attacks a fabric of one's own.
@@ -29,6 +32,14 @@ func runHostile(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.StringVar(&seals.TrustFile, "trust", "", "the fabric's trust document, with -stolen-key")
 	fs.StringVar(&seals.Cert, "cert", "", "certificate of an operator who may operate, with -stolen-key")
 	fs.StringVar(&seals.Key, "key", "", "the operator's key, with -stolen-key")
+	fs.StringVar(&seals.Token, "token", "", "a token of ocsctl pki token, with -stolen-key")
+	fs.IntVar(&seals.TokenNode, "token-node", 63, "the node of -token")
+	fs.StringVar(&seals.Listen, "listen", "", "be the broker, one that is not to be trusted, at this address: `HOST:PORT`; with -stolen-key, in the place of -broker")
+	fs.StringVar(&seals.ListenCert, "listen-cert", "", "that broker's certificate")
+	fs.StringVar(&seals.ListenKey, "listen-key", "", "that broker's key")
+	fs.StringVar(&seals.Control, "control", "", "unix socket of ocs-sim agents -control, with -stolen-key")
+	fs.IntVar(&seals.Bypasses, "bypasses", 200, "nodes that lose their supply quietly, and as many under the attack, with -stolen-key")
+	fs.IntVar(&seals.Rate, "rate", 4000, "messages a second of the attack with -stolen-key")
 	only := fs.String("only", "", "attacks, with commas between them; none: all")
 	asJSON := fs.Bool("json", false, "print a JSON object for each attack and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Attacks a fabric of one's own on this machine, and looks after each attack how
@@ -42,6 +53,15 @@ example: ocs-sim hostile -broker mqtt://127.0.0.1:18830 -only numbers,flood`); e
 	}
 	if seals.NodeKey != "" {
 		cfg.Seals = &seals
+		if host, _, err := net.SplitHostPort(seals.Listen); err != nil || !mqtt.IsLoopback(host) {
+			return cli.Usage("listen", "HOST:PORT on a loopback address, with -stolen-key", "%q", seals.Listen)
+		}
+		good, err := live.GoodBroker()
+		if err != nil {
+			return err
+		}
+		defer good.Close()
+		cfg.Broker = good.URL()
 	}
 	if *only != "" {
 		cfg.Only = strings.Split(*only, ",")
@@ -65,7 +85,7 @@ example: ocs-sim hostile -broker mqtt://127.0.0.1:18830 -only numbers,flood`); e
 		if r.Note != "" {
 			fmt.Fprintf(t.Out, " (%s)", r.Note)
 		}
-		fmt.Fprintln(t.Out)
+		fmt.Fprintf(t.Out, "\n%s", r.Table)
 	}
 	if _, err := hostile.Run(ctx, cfg); err != nil {
 		return err

@@ -38,7 +38,7 @@ var attacks = []attack{
 	{"retained", "commands that the broker keeps, and commands of a former life", retainedCommands, 0},
 	{"operator", "operators' requests again", operatorReplay, 0},
 	{"plans", "plans that nobody decides on, and harmless commands, to all agents", plans, 0},
-	{"sealed", "forged, swapped, replayed and spoilt messages of every kind, with a node's own key and all that was ever said", sealedAttack, 0},
+	{"sealed", "forged, swapped, replayed, late and spoilt messages of every kind, by the broker, with a node's own key and all that was ever said", sealedAttack, 0},
 	{"jobs", "lists of jobs for a fabric of circuits, and mutants of them", jobLists, 0},
 	{"mqtt", "mutants of MQTT packets", mutantsOfMQTT, backSoon},
 	{"flood", "10,000 messages a second to the planner and to one agent", flood, backSoon},

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"ringlight/mzi/detmath"
@@ -44,6 +45,7 @@ type Result struct {
 	Fell  bool   `json:"fell"`
 	Note  string `json:"note,omitempty"`
 	Rings string `json:"-"`
+	Table string `json:"-"` // what was said, by kind
 }
 
 // backPatience is how long the rings may take to be what they were.
@@ -64,6 +66,13 @@ type stranger struct {
 	birth  []proto.Presence // as the broker keeps them, by node
 	state  proto.PlannerState
 	heard  []proto.Packet // genuine traffic
+
+	// Where messages are sealed.
+	front *front
+	ear   *ear
+	turn  int    // of the voices
+	table string // what they said
+	rings string // as they must be after it, where nodes died before
 }
 
 // Run carries out the attacks. The fabric's rings must be in service when it
@@ -85,6 +94,16 @@ func Run(ctx context.Context, cfg Config) ([]Result, error) {
 		}
 	}
 	s := &stranger{cfg: cfg, topics: proto.Topics{Fabric: cfg.Fabric}, host: u.Host, random: detmath.Stream(cfg.Seed, 0)}
+	if cfg.Seals != nil {
+		if s.front, err = newFront(cfg.Seals, cfg.Fabric, s.host, cfg.Seed); err != nil {
+			return nil, err
+		}
+		defer s.front.close()
+		s.ear = &ear{random: detmath.Stream(cfg.Seed, 1<<33), since: time.Now(), heard: map[proto.TopicKind][]genuine{}}
+		if err := s.ear.listen(ctx, s); err != nil {
+			return nil, err
+		}
+	}
 	if s.asker, err = cfg.newAsker(s.topics); err != nil {
 		return nil, err
 	}
@@ -130,16 +149,29 @@ func (s *stranger) carryOut(ctx context.Context, a attack, before string) Result
 	watching, stop := context.WithCancel(ctx)
 	worst := make(chan time.Duration, 1)
 	go func() { worst <- s.watch.longest(watching) }()
-	running, done := context.WithTimeout(ctx, s.cfg.Flood+attackPatience)
+	long := s.cfg.Flood + attackPatience
+	if s.cfg.Seals != nil {
+		long += time.Hour // as many as were asked for
+	}
+	running, done := context.WithTimeout(ctx, long)
 	n, err := a.run(running, s)
 	done()
 	r.Count = n
 	if err != nil {
 		r.Note, r.Fell = err.Error(), errors.Is(err, errFell)
 	}
+	if r.Fell && s.cfg.Seals != nil {
+		stop()
+		<-worst
+		r.Planning = true
+		return r // what the rings are is told besides
+	}
 	patience := a.back
 	if patience == 0 {
 		patience = backPatience
+	}
+	if s.rings != "" {
+		before = s.rings
 	}
 	begin := time.Now()
 	after, err := s.asker.same(ctx, before, patience)
@@ -147,10 +179,10 @@ func (s *stranger) carryOut(ctx context.Context, a attack, before string) Result
 	stop()
 	longest := <-worst
 	r.AnswerMax = longest.Milliseconds()
-	r.Planning = longest < answerPatience
+	r.Planning, r.Table = longest < answerPatience, s.table
 	r.Rings = after
 	if err != nil {
-		r.Fell, r.Note = true, err.Error()
+		r.Fell, r.Note = true, strings.TrimPrefix(r.Note+"; ", "; ")+err.Error()
 	}
 	return r
 }

@@ -10,6 +10,7 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/planner/server"
+	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
 )
 
@@ -50,6 +51,11 @@ func startCentral(ctx context.Context, f *fabric.Fabric, listen, http string, lo
 		}
 	}
 	return c, nil
+}
+
+// GoodBroker starts an embedded broker anywhere on loopback.
+func GoodBroker() (*server.Broker, error) {
+	return server.StartBroker("127.0.0.1:0", limit.Logger(nil))
 }
 
 // link is how to reach the broker.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"ringlight/agent"
@@ -59,6 +60,7 @@ type LightRecord struct {
 	CircuitsLit int           `json:"circuits_lit,omitempty"` // of optical switches
 	SinceChange time.Duration `json:"-"`                      // how long ago any light changed
 	SinceMillis int64         `json:"since_last_change_ms"`
+	CPUMillis   int64         `json:"cpu_ms"` // of this process
 }
 
 // Cluster is the nodes and the optical switches of a fabric on simulated
@@ -294,10 +296,11 @@ func (c *Cluster) Wait() error {
 	return errors.Join(c.errs...)
 }
 
-// Light reads the boards' light when all agents have ended.
+// Light reads the boards' light.
 func (c *Cluster) Light() LightRecord {
 	r := LightRecord{Nodes: c.cfg.Fabric.Nodes}
 	w, last := c.clock.World, time.Duration(0)
+	c.clock.Lock()
 	for n := range r.Nodes {
 		for b := range c.devices[n].agent.Board.Bundles {
 			for path := range hal.NumLOS {
@@ -309,6 +312,7 @@ func (c *Cluster) Light() LightRecord {
 			}
 		}
 	}
+	c.clock.Unlock()
 	if c.circuits != nil {
 		for i := range c.circuits.guarded {
 			r.CircuitsLit += len(c.circuits.Lit(i))
@@ -316,6 +320,10 @@ func (c *Cluster) Light() LightRecord {
 	}
 	r.SinceChange = c.clock.Now() - last
 	r.SinceMillis = r.SinceChange.Milliseconds()
+	var use syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &use) == nil {
+		r.CPUMillis = (time.Duration(use.Utime.Nano()) + time.Duration(use.Stime.Nano())).Milliseconds()
+	}
 	return r
 }
 

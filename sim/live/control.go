@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/proto"
 	"ringlight/sim"
 	"ringlight/sim/fleet"
 	"ringlight/sim/solo"
@@ -170,15 +171,81 @@ func obey(line string, board *solo.Live, rec *recorder, bundles int) (answer any
 	return answer
 }
 
-// obey does what a line asks of a board of many: power on NODE, power off NODE.
+// obey does what a line asks of a board of many: power on NODE, power off NODE, light,
+// bypass LEFT DEAD RIGHT.
 func (c *Cluster) obey(line string) (answer any) {
-	verb, arg, _ := strings.Cut(line, " ")
-	state, name, _ := strings.Cut(arg, " ")
-	node, known := c.cfg.Fabric.FindNode(name)
-	if verb != "power" || state != "on" && state != "off" || !known {
-		return controlError{fmt.Sprintf("%q: want power on NODE or power off NODE", line)}
+	words := strings.Fields(line)
+	var ids []proto.NodeID
+	for _, w := range words[min(1, len(words)):] {
+		if id, known := c.cfg.Fabric.FindNode(w); known {
+			ids = append(ids, id)
+		}
 	}
-	board := c.device(node).board
-	_ = c.clock.Do(func(time.Duration) error { c.clock.World.SetSupply(board, state == "on"); return nil }) // it has no error
-	return BoardRecord{Powered: state == "on"}
+	switch {
+	case len(words) == 1 && words[0] == "light":
+		return c.Light()
+	case len(words) == 4 && words[0] == "bypass" && len(ids) == 3:
+		took, err := c.bypass(int(ids[0]), int(ids[1]), int(ids[2]))
+		if err != nil {
+			return controlError{err.Error()}
+		}
+		return map[string]int64{"bypass_us": took.Microseconds()}
+	case len(words) == 3 && words[0] == "power" && (words[1] == "on" || words[1] == "off") && len(ids) == 1:
+		c.supply(int(ids[0]), words[1] == "on")
+		return BoardRecord{Powered: words[1] == "on"}
+	}
+	return controlError{fmt.Sprintf("%q: want light, power on NODE, power off NODE, or bypass LEFT DEAD RIGHT", line)}
 }
+
+func (c *Cluster) supply(node int, on bool) {
+	board := c.devices[node].board
+	_ = c.clock.Do(func(time.Duration) error { c.clock.World.SetSupply(board, on); return nil }) // it has no error
+}
+
+// bypass takes a node's supply away, and says how long it took by the boards' own
+// record from the last light that its neighbours lost to the last that each has of the
+// other.
+func (c *Cluster) bypass(left, dead, right int) (time.Duration, error) {
+	c.clock.Lock()
+	var gone, over []sim.Port
+	for _, n := range []int{left, right} {
+		for b := range c.devices[n].agent.Board.Bundles {
+			for path := hal.LOSExternal1; path < hal.NumLOS; path++ {
+				p := sim.Port{Board: c.devices[n].board, Bundle: b, Path: path}
+				switch far, ok := c.clock.World.Far(p); {
+				case !ok:
+				case far.Board == c.devices[dead].board && c.clock.World.Lit(p):
+					gone = append(gone, p)
+				case far.Board == c.devices[left+right-n].board:
+					over = append(over, p)
+				}
+			}
+		}
+	}
+	c.clock.Unlock()
+	if len(gone) != 2 || len(over) != 2 {
+		return 0, fmt.Errorf("nodes %d, %d, %d: not two lit fibres to the middle and two ends past it", left, dead, right)
+	}
+	c.supply(dead, false)
+	last := func(ports []sim.Port, lit bool) (at time.Duration, all bool) {
+		all = true
+		for _, p := range ports {
+			when, is := c.clock.World.LastChange(p)
+			at, all = max(at, when), all && is == lit
+		}
+		return at, all
+	}
+	for end := time.Now().Add(bypassPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		c.clock.Lock()
+		lost, dark := last(gone, false)
+		found, bright := last(over, true)
+		c.clock.Unlock()
+		if dark && bright {
+			return found - lost, nil
+		}
+	}
+	return 0, fmt.Errorf("nodes %d and %d have not found each other past %d in %v", left, right, dead, bypassPatience)
+}
+
+// bypassPatience bounds a bypass: it is less than who asks waits. chosen.
+const bypassPatience = 5 * time.Second
