@@ -52,6 +52,7 @@ type site struct {
 	folder *pki.Folder
 	ca     string // of the clients
 	keys   map[string]pki.Issued
+	logins string // folder with passwords, which say who comes where there is one
 }
 
 const (
@@ -73,6 +74,38 @@ func newSite(t *testing.T, kind string, b broker) *site {
 	s.ca, _ = s.folder.Files()
 	b.start(s)
 	return s
+}
+
+// withPasswords is a site where brokers know users, and nobody's certificate.
+func withPasswords(t *testing.T, kind string, b broker) *site {
+	t.Helper()
+	s := &site{t: t, kind: kind, broker: b, keys: map[string]pki.Issued{}, logins: t.TempDir()}
+	var err error
+	if s.folder, err = pki.Init(filepath.Join(t.TempDir(), "pki"), "f1", "cluster.example"); err != nil {
+		t.Fatal(err)
+	}
+	s.issue(s.folder, proto.RolePlanner, 1, plannerA) // for TLS of the planner's own broker
+	s.password(s.logins, hearers[:5]...)
+	s.password(s.logins, plannerA)
+	s.ca, _ = s.folder.Files()
+	b.start(s)
+	return s
+}
+
+func (s *site) password(out string, names ...string) {
+	s.t.Helper()
+	r := pki.Request{Out: out}
+	for _, name := range names {
+		r.Names = append(r.Names, holder(s.t, name))
+		s.keys[name] = pki.Issued{Name: name, CertFile: s.keys[name].CertFile, KeyFile: s.keys[name].KeyFile}
+	}
+	if _, err := s.folder.Passwords(r); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) loginOf(name string) string {
+	return filepath.Join(s.logins, strings.ReplaceAll(name, "/", "-")+".password")
 }
 
 func holder(t *testing.T, name string) proto.Holder {
@@ -119,9 +152,13 @@ type embedded struct {
 func (e *embedded) start(s *site) {
 	e.s, e.t = s, s.folder.Trust
 	own := s.keys[plannerA]
+	cfg := planning.BrokerConfig{Listen: "127.0.0.1:0", CAFile: s.ca, CertFile: own.CertFile, KeyFile: own.KeyFile,
+		Trust: func() *seal.Trust { e.mu.Lock(); defer e.mu.Unlock(); return e.t }}
+	if s.logins != "" {
+		cfg.Passwords = filepath.Join(s.folder.Dir, "passwords")
+	}
 	var err error
-	if e.b, err = planning.StartBrokerWith(planning.BrokerConfig{Listen: "127.0.0.1:0", CAFile: s.ca, CertFile: own.CertFile, KeyFile: own.KeyFile,
-		Trust: func() *seal.Trust { e.mu.Lock(); defer e.mu.Unlock(); return e.t }}); err != nil {
+	if e.b, err = planning.StartBrokerWith(cfg); err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { e.b.Close() })
@@ -131,6 +168,9 @@ func (e *embedded) tell() {
 	e.mu.Lock()
 	e.t = e.s.folder.Trust
 	e.mu.Unlock()
+	if e.s.logins != "" {
+		<-time.After(1100 * time.Millisecond) // it looks at the file once a second
+	}
 	e.b.Revoke()
 }
 
@@ -167,7 +207,7 @@ func (m *mosquitto) start(s *site) {
 	}
 	m.nodes, m.others = freeAddress(s.t), freeAddress(s.t)
 	dir := filepath.Join(s.folder.Dir, pki.KindMosquitto)
-	if _, err := s.folder.Configure(pki.KindMosquitto, pki.Server{Name: "b", Hosts: []string{"127.0.0.1"}, Days: 30, At: dir, Listen: m.nodes, Others: m.others}); err != nil {
+	if _, err := s.folder.Configure(pki.KindMosquitto, pki.Server{Name: "b", Hosts: []string{"127.0.0.1"}, Days: 30, At: dir, Listen: m.nodes, Others: m.others, ByPassword: s.logins != ""}); err != nil {
 		s.t.Fatal(err)
 	}
 	m.conf = filepath.Join(dir, "mosquitto.conf")
@@ -272,10 +312,19 @@ func (s *site) connect(name, id, will string, subs ...string) (*mqtt.Link, proto
 	return s.connectAt(s.broker.url(holder(s.t, name)), s.keys[name], id, will, subs...)
 }
 
+// config is how a holder comes.
+func (s *site) config(url string, key pki.Issued) mqtt.Config {
+	cfg := mqtt.Config{Broker: url, CAFile: s.ca, CertFile: key.CertFile, KeyFile: key.KeyFile, Ordered: true, Uncached: true, MinReconnect: 20 * time.Millisecond, MaxReconnect: 50 * time.Millisecond}
+	if s.logins != "" {
+		cfg.CertFile, cfg.KeyFile, cfg.PasswordFile = "", "", s.loginOf(key.Name)
+	}
+	return cfg
+}
+
 func (s *site) connectAt(url string, key pki.Issued, id, will string, subs ...string) (*mqtt.Link, proto.PacketKind, bool) {
 	s.t.Helper()
-	cfg := mqtt.Config{Broker: url, ClientID: id, CAFile: s.ca, CertFile: key.CertFile, KeyFile: key.KeyFile, Subscriptions: subs, Ordered: true, Uncached: true,
-		MinReconnect: 20 * time.Millisecond, MaxReconnect: 50 * time.Millisecond}
+	cfg := s.config(url, key)
+	cfg.ClientID, cfg.Subscriptions = id, subs
 	if topic, text, ok := strings.Cut(will, " "); ok {
 		cfg.Will = &proto.Packet{Topic: topic, Payload: []byte(text)}
 	}

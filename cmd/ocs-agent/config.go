@@ -29,6 +29,7 @@ type Config struct {
 	CA       string      `json:"ca" doc:"file with the broker's certificate authority, PEM"`
 	Cert     string      `json:"cert" doc:"file with this node's certificate, PEM"`
 	Key      string      `json:"key" doc:"file with the certificate's key, PEM"`
+	Password string      `json:"password_file" doc:"where the broker asks for user and password: file with user:password, or with the password alone where broker is mqtts://user@host; only its owner may read it; read again at each connection"`
 	Seal     string      `json:"seal" doc:"off, warn or enforce: a planner's message that no trusted key has sealed is read, read and logged, or not read"`
 	Trust    string      `json:"trust" doc:"trust document of ocsctl pki, whose seals count; newer editions come from the planner and are kept in the state folder"`
 	Reports  string      `json:"reports" doc:"plain or sealed: whether answers, reports, events and births are sealed with key"`
@@ -191,7 +192,7 @@ func (c *Config) Validate() error {
 		}
 		if u, err := url.Parse(broker); err != nil { // whose text has a password, if there is one
 			bad("broker", "no URL: want mqtt://host:port or mqtts://host:port")
-		} else if u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Host == "" || u.User != nil {
+		} else if u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Host == "" || u.User != nil && c.Password == "" {
 			bad("broker", "%q: want mqtt://host:port or mqtts://host:port", u.Redacted())
 		}
 	}

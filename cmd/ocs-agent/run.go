@@ -127,7 +127,7 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 			return err
 		}
 		to := mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will,
-			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue, Uncached: c.Cache == "off"}
+			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, PasswordFile: c.Password, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue, Uncached: c.Cache == "off"}
 		link, err := c.connect(ctx, to, a.Node, log, &seals)
 		if err != nil {
 			return cli.AsUsage(err)

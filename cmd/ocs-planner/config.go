@@ -31,6 +31,8 @@ type Config struct {
 	CA         string `json:"ca" doc:"PEM file of the certificate authority, for mqtts"`
 	Cert       string `json:"cert" doc:"PEM file of the own certificate, for mqtts"`
 	Key        string `json:"key" doc:"PEM file of its key, for mqtts"`
+	Password   string `json:"password_file" doc:"where the broker asks for user and password: file with user:password, or with the password alone where broker is mqtts://user@host; only its owner may read it; read again at each connection"`
+	Passwords  string `json:"passwords" doc:"of the embedded broker: file of ocsctl pki password with the users that are let in, each with the rights of its name, in the place of certificates; read again when it changes; empty: certificates say who comes"`
 	Insecure   bool   `json:"insecure" doc:"allow mqtt and http to etcd, in the clear, beyond loopback"`
 	Seal       string `json:"seal" doc:"off, warn or enforce: planner's messages are sealed with key unless off; what should be sealed and is not is read, read and logged, or not read"`
 	Trust      string `json:"trust" doc:"trust document of ocsctl pki, whose seals count; read again when it changes, and told to all agents"`
@@ -74,6 +76,8 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.CA, "ca", c.CA, "PEM file of the certificate authority, for mqtts")
 	fs.StringVar(&c.Cert, "cert", c.Cert, "PEM file of the own certificate, for mqtts")
 	fs.StringVar(&c.Key, "key", c.Key, "PEM file of its key, for mqtts")
+	fs.StringVar(&c.Password, "password-file", c.Password, "`FILE` with user:password for the broker, which only its owner may read")
+	fs.StringVar(&c.Passwords, "passwords", c.Passwords, "`FILE` of ocsctl pki password with the users of the embedded broker, in the place of certificates")
 	fs.StringVar(&c.Seal, "seal", c.Seal, "off, warn or enforce: whether messages are sealed, and read when they are not")
 	fs.StringVar(&c.Trust, "trust", c.Trust, "trust document of ocsctl pki, with -seal")
 	fs.StringVar(&c.Reports, "reports", c.Reports, "plain or sealed: whether agents seal what they report")
@@ -129,7 +133,7 @@ func (c *Config) Validate() error {
 
 func (c *Config) server() server.Config {
 	at := c.place()
-	return server.Config{State: at.name(), Open: at.opener(nil), Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, Insecure: c.Insecure, Uncached: c.Cache == "off", Version: version,
+	return server.Config{State: at.name(), Open: at.opener(nil), Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, PasswordFile: c.Password, Passwords: c.Passwords, Insecure: c.Insecure, Uncached: c.Cache == "off", Version: version,
 		Seals: server.Seals{Mode: guard.Mode(c.Seal), TrustFile: c.Trust, Kept: c.State + ".trust", Issuer: c.Issuer, Reports: c.Reports == guard.SealedReports}}
 }
 

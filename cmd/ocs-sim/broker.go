@@ -19,6 +19,7 @@ func runBrokerCheck(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.StringVar(&cfg.CAFile, "ca", "", "file with the broker's certificate authority, PEM")
 	fs.StringVar(&cfg.CertFile, "cert", "", "file with a client certificate, PEM")
 	fs.StringVar(&cfg.KeyFile, "key", "", "file with the certificate's key, PEM")
+	fs.StringVar(&cfg.PasswordFile, "password-file", "", "`FILE` with user:password, or with the password where the URL names the user")
 	fabric := fs.String("fabric", "check", "`NAME` below whose topics it is tried: of no fabric in service")
 	asJSON := fs.Bool("json", false, "print JSON")
 	if _, err := cli.ParseNone(fs, args, `Asks of a broker what agents and planners need of it, and names what it lacks and

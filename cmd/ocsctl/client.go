@@ -35,6 +35,7 @@ const (
 // clientFlags are those of every command that asks.
 type clientFlags struct {
 	broker, fabric, ca, cert, key string
+	password                      string // file
 	context, http                 string
 	insecure, json                bool
 	timeout                       time.Duration
@@ -51,6 +52,7 @@ func (c *clientFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&c.ca, "ca", "", "PEM `FILE` of the broker's authority, with mqtts")
 	fs.StringVar(&c.cert, "cert", "", "PEM `FILE` of the own certificate")
 	fs.StringVar(&c.key, "key", "", "PEM `FILE` of the own key")
+	fs.StringVar(&c.password, "password-file", "", "`FILE` with user:password for the broker, or with the password where the URL names the user")
 	fs.BoolVar(&c.insecure, "insecure", false, "allow mqtt:// beyond loopback")
 	fs.BoolVar(&c.json, "json", false, "print JSON")
 	fs.DurationVar(&c.timeout, "timeout", 10*time.Second, "give up waiting for an answer after this `TIME`")
@@ -104,7 +106,7 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 	}
 	cl.Name = "ctl-" + hex.EncodeToString(cl.Seed[:])
 	to := mqtt.Config{Broker: c.broker, ClientID: cl.Name, CAFile: c.ca, CertFile: c.cert, KeyFile: c.key,
-		Insecure: c.insecure, Ordered: true, MinReconnect: 200 * time.Millisecond, MaxReconnect: time.Second}
+		PasswordFile: c.password, Insecure: c.insecure, Ordered: true, MinReconnect: 200 * time.Millisecond, MaxReconnect: time.Second}
 	if err := c.identify(cl, &to); err != nil {
 		return nil, err
 	}
@@ -119,7 +121,7 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 			subs = append(subs, s)
 		}
 	}
-	if to.Guard != nil { // whose rights are in one fabric
+	if cl.Name != to.ClientID { // who asks under a name, with rights in one fabric
 		for i := range subs {
 			subs[i] = strings.Replace(subs[i], "/"+proto.AnyFabric+"/", "/"+c.fabric+"/", 1)
 		}

@@ -24,6 +24,7 @@ type contextJSON struct {
 	CA       string `json:"ca,omitempty"`
 	Cert     string `json:"cert,omitempty"`
 	Key      string `json:"key,omitempty"`
+	Password string `json:"password_file,omitempty"`
 	HTTP     string `json:"http,omitempty"`
 	Insecure bool   `json:"insecure,omitempty"`
 }
@@ -100,14 +101,14 @@ func (c *clientFlags) settle() error {
 	if !given["insecure"] {
 		c.insecure = in.Insecure
 	}
-	return cli.Fill(c.flags, map[string]string{"broker": in.Broker, "fabric": in.Fabric, "ca": in.CA, "cert": in.Cert, "key": in.Key, "http": in.HTTP})
+	return cli.Fill(c.flags, map[string]string{"broker": in.Broker, "fabric": in.Fabric, "ca": in.CA, "cert": in.Cert, "key": in.Key, "password-file": in.Password, "http": in.HTTP})
 }
 
 const contextHelp = `A context is where to ask and as whom, under a name; it stands in
 ~/.config/ringlight/ocsctl.json, or where RINGLIGHT_CONFIG says. list shows
 them, use takes one from now on, set writes one with the -broker, -fabric, -ca,
 -cert, -key, -http and -insecure given, remove drops one. A flag comes before the
-environment (RINGLIGHT_BROKER, _FABRIC, _CA, _CERT, _KEY, _HTTP, _CONTEXT), that before
+environment (RINGLIGHT_BROKER, _FABRIC, _CA, _CERT, _KEY, _PASSWORD_FILE, _HTTP, _CONTEXT), that before
 the context.
 
   ocsctl context set prod -broker mqtts://head:8883 -ca ca.pem -cert me.pem -key me.key
@@ -149,7 +150,7 @@ func contextNoun(_ context.Context, args []string, out io.Writer) error {
 	_, known := f.Contexts[name]
 	switch words[0] {
 	case "set":
-		x := contextJSON{Fabric: c.fabric, CA: c.ca, Cert: c.cert, Key: c.key, HTTP: c.http, Insecure: c.insecure}
+		x := contextJSON{Fabric: c.fabric, CA: c.ca, Cert: c.cert, Key: c.key, Password: c.password, HTTP: c.http, Insecure: c.insecure}
 		flags.Visit(func(g *flag.Flag) {
 			if g.Name == "broker" {
 				x.Broker = c.broker

@@ -15,7 +15,7 @@ import (
 // one, or with one of another kind, everybody is a name drawn at random.
 func (c *clientFlags) identify(cl *client, to *mqtt.Config) error {
 	if c.cert == "" || c.key == "" {
-		return nil
+		return c.logIn(cl, to)
 	}
 	s, h, err := guard.NewSealer(c.cert, c.key)
 	if errors.Is(err, guard.ErrNoHolder) || err == nil && h.Kind != proto.HolderOperator {
@@ -31,8 +31,32 @@ func (c *clientFlags) identify(cl *client, to *mqtt.Config) error {
 	if c.ca == "" && !guard.Encrypted(c.broker) {
 		to.CertFile, to.KeyFile = "", "" // for seals alone
 	}
+	to.Guard = s
+	c.become(cl, to, h)
+	return nil
+}
+
+// become asks under a name.
+func (c *clientFlags) become(cl *client, to *mqtt.Config, h proto.Holder) {
 	// Two terminals of one operator are two clients: the broker knows them by this.
 	to.ClientID = h.OperatorClient(strings.TrimPrefix(cl.Name, "ctl-"))
-	cl.Name, c.fabric, to.Guard = h.ID, h.Fabric, s
+	cl.Name, c.fabric = h.ID, h.Fabric
+}
+
+// logIn lets the user of a password say who asks, where it is an operator's name: a
+// broker with rights by name lets it ask under no other.
+func (c *clientFlags) logIn(cl *client, to *mqtt.Config) error {
+	user, err := to.User()
+	if err != nil {
+		return cli.AsUsage(err)
+	}
+	h, err := proto.ParseHolder(user)
+	if err != nil || h.Kind != proto.HolderOperator {
+		return nil // of a site with names of its own
+	}
+	if c.fabric != "" && c.fabric != h.Fabric {
+		return wrongUsage("fabric", h.Fabric+", of which the user is", "%q", c.fabric)
+	}
+	c.become(cl, to, h)
 	return nil
 }

@@ -62,6 +62,7 @@ func program() *cli.Program {
 			row("pki renew", "certificates anew, for the same keys", pkiRenew, "CERT"),
 			row("pki list", "whose keys are trusted", pkiList),
 			row("pki revoke", "trust a holder's keys no more", pkiRevoke, "NAME"),
+			row("pki password", "user and password, for brokers that know no certificates", pkiPassword, "NAMES"),
 			row("pki mosquitto", "the whole configuration of a mosquitto", pkiMosquitto, "NAME"),
 			row("pki nats", "the whole configuration of a nats-server", pkiNATS, "NAME"),
 			row("pki acl", "rights by name, as a broker's configuration", pkiACL),

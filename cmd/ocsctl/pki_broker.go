@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ringlight/cmd/cli"
+	"ringlight/proto"
 	"ringlight/proto/pki"
 )
 
@@ -14,6 +15,7 @@ func pkiMosquitto(_ context.Context, args []string, out io.Writer) error {
 	s := &pki.Server{At: "/etc/mosquitto/ringlight"}
 	f := newPKI("pki mosquitto")
 	f.fs.StringVar(&s.Others, "others", "127.0.0.1:8884", "`HOST:PORT` at which planners and operators come; who reaches it can end a node's connection by its client id")
+	f.fs.BoolVar(&s.ByPassword, "passwords", false, "user and password say who comes (ocsctl pki password), not certificates: see docs/security.md for what that leaves open")
 	return f.configure(pki.KindMosquitto, s, args, out, `Writes the folder mosquitto in that of -dir: the whole configuration of a mosquitto 2
 with TLS 1.3, rights by name, revoked certificates, and the broker's own certificate, and
 key where it has none. Every later edition (pki node, operator, revoke ..) writes anew what
@@ -57,5 +59,47 @@ func (f *pkiFlags) configure(kind string, s *pki.Server, args []string, out io.W
 		return printJSON(out, map[string]any{"files": files, "at": s.At, "edition": folder.Trust.Edition})
 	}
 	_, err = fmt.Fprintf(out, "edition %d: to %s on the broker's machine go\n  %s\n", folder.Trust.Edition, s.At, strings.Join(files, "\n  "))
+	return err
+}
+
+func pkiPassword(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki password")
+	f.fs.StringVar(&f.out, "out", "", "`FOLDER` for the files; default: that of -dir")
+	folder, words, err := f.open(args, `Makes passwords, for a site whose brokers know no certificates: for each name a file with
+user and password (password_file of agent and planner, -password-file of ocsctl), and the
+file passwords in the folder of -dir, by which a broker knows them. Again, with another -out:
+the name has that password from then on. ocsctl pki revoke takes it away.
+
+example: ocsctl pki password f1/planner/a f1/op/alice 0-63 -out secrets`, true)
+	if err != nil {
+		return err
+	}
+	var names []proto.Holder
+	for _, w := range words {
+		if strings.Contains(w, "/") {
+			h, err := proto.ParseHolder(w)
+			if err != nil {
+				return pkiError(err)
+			}
+			names = append(names, h)
+			continue
+		}
+		list, err := nodesOf(folder, []string{w})
+		if err != nil {
+			return err
+		}
+		names = append(names, list...)
+	}
+	if len(names) == 0 {
+		return wrongUsage("name", "names, such as f1/op/alice, 7 or 0-63", "none")
+	}
+	files, err := folder.Passwords(pki.Request{Names: names, Out: f.out})
+	if err != nil {
+		return pkiError(err)
+	}
+	if f.json {
+		return printJSON(out, map[string]any{"files": files})
+	}
+	_, err = fmt.Fprintln(out, strings.Join(files, "\n"))
 	return err
 }

@@ -43,6 +43,9 @@ type BrokerConfig struct {
 	CertFile string // PEM, own; with KeyFile and CAFile the listener is mqtts
 	KeyFile  string
 	Insecure bool // allow mqtt beyond loopback
+	// Passwords is a file of ocsctl pki password: who logs in has the rights of the user's
+	// name, with TLS or, on loopback, without. Certificates are not asked for then.
+	Passwords string
 	// Trust gives clients of a TLS listener the rights of their names; nil: those
 	// whom the authority certifies may do everything.
 	Trust func() *seal.Trust
@@ -78,6 +81,13 @@ func StartBrokerWith(cfg BrokerConfig) (*Broker, error) {
 	if tlsConfig != nil {
 		b.scheme, trust = "mqtts://", cfg.Trust
 	}
+	var users *logins
+	if cfg.Passwords != "" {
+		trust = nil
+		if users, err = openLogins(cfg.Passwords); err != nil {
+			return nil, err
+		}
+	}
 	log := limit.Logger(cfg.Log)
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -88,17 +98,22 @@ func StartBrokerWith(cfg BrokerConfig) (*Broker, error) {
 	if tlsConfig != nil {
 		in = tls.NewListener(in, tlsConfig)
 	}
-	if err := b.serve(in, trust, log); err != nil {
+	if err := b.serve(in, trust, users, log); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("server: broker on %s: %w", cfg.Listen, err)
 	}
 	return b, nil
 }
 
-func (b *Broker) serve(in net.Listener, trust func() *seal.Trust, log *slog.Logger) error {
+func (b *Broker) serve(in net.Listener, trust func() *seal.Trust, users *logins, log *slog.Logger) error {
 	b.server = mochi.New(brokerOptions(log))
 	b.close = sync.OnceValue(b.server.Close)
 	b.limits = newLimits(b, trust, log)
+	if b.limits.logins = users; users != nil {
+		stop := make(chan struct{})
+		go b.followLogins(stop)
+		b.close = sync.OnceValue(func() error { close(stop); return b.server.Close() })
+	}
 	if err := b.server.AddHook(b.limits, nil); err != nil {
 		return err
 	}
@@ -131,6 +146,14 @@ func (c *BrokerConfig) check() (*tls.Config, error) {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		return refuse("listen", "host:port", "%v", err)
+	}
+	if c.Passwords != "" {
+		if _, err := openLogins(c.Passwords); err != nil {
+			return nil, err
+		}
+		if c.CertFile != "" && c.KeyFile != "" {
+			return cert.Server("", c.CertFile, c.KeyFile)
+		}
 	}
 	if c.CAFile == "" && c.CertFile == "" && c.KeyFile == "" {
 		if !c.Insecure && !mqtt.IsLoopback(host) {

@@ -89,7 +89,8 @@ type limits struct {
 	client map[*mochi.Client]*account
 	names  map[*mochi.Client]proto.Grants // of those that are in, where there are rights
 	conns  map[net.Conn]*mochi.Client
-	trust  func() *seal.Trust // nil: everybody may do everything
+	trust  func() *seal.Trust // nil: everybody may do everything, unless
+	logins *logins            // there are users; nil: there are none
 	kept   retained
 }
 
@@ -188,6 +189,9 @@ func (h *limits) left(conn net.Conn) {
 func (h *limits) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
 	h.mu.Lock()
 	a := h.client[cl]
+	if h.logins != nil {
+		h.logins.left(cl)
+	}
 	delete(h.client, cl)
 	delete(h.names, cl)
 	h.mu.Unlock()

@@ -28,7 +28,7 @@ func TestHalfConnectsMakeRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.addr = in.Addr().String()
-	if err := b.serve(limit.Listen(in, limit.Connections{Max: 20, First: time.Hour, Write: writePatience}, nil), nil, limit.Logger(nil)); err != nil {
+	if err := b.serve(limit.Listen(in, limit.Connections{Max: 20, First: time.Hour, Write: writePatience}, nil), nil, nil, limit.Logger(nil)); err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()

@@ -36,8 +36,14 @@ func trusted(t *seal.Trust, cert *x509.Certificate) (proto.Holder, string) {
 	return h, "its key is not trusted as " + h.String()
 }
 
-// holder is who a client is by its certificate.
+// named: there are rights by name.
+func (h *limits) named() bool { return h.trust != nil || h.logins != nil }
+
+// holder is who a client is, by its certificate or by how it logged in.
 func (h *limits) holder(cl *mochi.Client) (proto.Holder, string) {
+	if h.logins != nil {
+		return h.logins.holder(cl)
+	}
 	conn, ok := cl.Net.Conn.(*tls.Conn)
 	if !ok {
 		return proto.Holder{}, "it has no certificate"
@@ -53,8 +59,11 @@ func (h *limits) holder(cl *mochi.Client) (proto.Holder, string) {
 // there are rights by name: then those whose key is trusted, under client ids of their own,
 // with wills on topics of their own.
 func (h *limits) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool {
-	if h.trust == nil {
+	if !h.named() {
 		return true
+	}
+	if h.logins != nil {
+		h.logins.come(cl, string(pk.Connect.Username), string(pk.Connect.Password))
 	}
 	who, why := h.holder(cl)
 	switch {
@@ -66,6 +75,9 @@ func (h *limits) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool
 	}
 	if why != "" {
 		h.warn(cl, "not let in: "+why)
+		if h.logins != nil {
+			h.logins.left(cl)
+		}
 		return false
 	}
 	return true
@@ -73,7 +85,7 @@ func (h *limits) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool
 
 // name remembers the rights of who was let in. The caller has the lock.
 func (h *limits) name(cl *mochi.Client) {
-	if h.trust == nil {
+	if !h.named() {
 		return
 	}
 	who, _ := h.holder(cl)
@@ -82,7 +94,7 @@ func (h *limits) name(cl *mochi.Client) {
 
 // may holds a client to the rights of its name.
 func (h *limits) may(cl *mochi.Client, topic string, write bool) bool {
-	if h.trust == nil {
+	if !h.named() {
 		return true
 	}
 	h.mu.Lock()
@@ -104,7 +116,7 @@ func (h *limits) may(cl *mochi.Client, topic string, write bool) bool {
 // Revoke ends the connections of those whose keys are trusted no more.
 func (b *Broker) Revoke() {
 	h := b.limits
-	if h.trust == nil {
+	if !h.named() {
 		return
 	}
 	h.mu.Lock()

@@ -30,14 +30,16 @@ type Config struct {
 	Version string
 
 	// Broker is the URL of a broker. Empty: an embedded one on Listen.
-	Broker   string
-	Listen   string
-	CAFile   string // PEM files for mqtts, of the link or of the embedded broker
-	CertFile string
-	KeyFile  string
-	Insecure bool // allow mqtt beyond loopback
-	Uncached bool // nothing is left with the broker: see planner.Config and mqtt.Config
-	Seals    Seals
+	Broker       string
+	Listen       string
+	CAFile       string // PEM files for mqtts, of the link or of the embedded broker
+	CertFile     string
+	KeyFile      string
+	PasswordFile string // of the link: see mqtt.Config
+	Passwords    string // of the embedded broker: see BrokerConfig
+	Insecure     bool   // allow mqtt beyond loopback
+	Uncached     bool   // nothing is left with the broker: see planner.Config and mqtt.Config
+	Seals        Seals
 
 	// Takeover replaces whoever is in service, and what was planned from another
 	// description. TermAbove begins above a term that agents know and that no
@@ -172,7 +174,13 @@ func (c *Config) Check() error {
 			return &proto.Error{Code: proto.Invalid, Field: "broker", Limit: "-broker, the one of all copies of the planner", Reason: "none: a broker in this process goes with it, and the store is for those that take its place"}
 		}
 		b := c.embedded()
+		if c.Passwords != "" && c.PasswordFile == "" {
+			return &proto.Error{Code: proto.Invalid, Field: "password_file", Limit: "with passwords: the planner logs in, too", Reason: "none"}
+		}
 		return b.Check()
+	}
+	if c.Passwords != "" {
+		return &proto.Error{Code: proto.Invalid, Field: "passwords", Limit: "of the embedded broker", Reason: "another broker has users of its own"}
 	}
 	if c.Listen != "" {
 		return &proto.Error{Code: proto.Invalid, Field: "listen", Limit: "-listen or -broker", Reason: "both are given"}
@@ -183,7 +191,7 @@ func (c *Config) Check() error {
 
 func (c *Config) embedded() BrokerConfig {
 	ca, cert, key := c.tls()
-	return BrokerConfig{Listen: c.Listen, CAFile: ca, CertFile: cert, KeyFile: key, Insecure: c.Insecure, Log: c.Log}
+	return BrokerConfig{Listen: c.Listen, CAFile: ca, CertFile: cert, KeyFile: key, Passwords: c.Passwords, Insecure: c.Insecure, Log: c.Log}
 }
 
 func (c *Config) http() HTTPConfig {
@@ -199,7 +207,7 @@ func (c *Config) link(broker string, start planner.Config) mqtt.Config {
 	ca, cert, key := c.tls()
 	return mqtt.Config{Broker: broker, ClientID: proto.Topics{Fabric: start.Fabric.Name}.PlannerClient(start.Life),
 		Will: &will, Subscriptions: planner.Subscriptions(start.Fabric.Name), Ordered: true, Queue: linkQueue, Intake: mqtt.DefaultIntake,
-		CAFile: ca, CertFile: cert, KeyFile: key, Insecure: c.Insecure,
+		CAFile: ca, CertFile: cert, KeyFile: key, PasswordFile: c.PasswordFile, Insecure: c.Insecure,
 		MinReconnect: c.MinReconnect, MaxReconnect: longest, Uncached: c.Uncached}
 }
 

@@ -50,13 +50,16 @@ func verify(roof authority, own *tls.Certificate, host string, use x509.ExtKeyUs
 	return nil
 }
 
-// Server lets in who has a certificate of the authority.
+// Server lets in who has a certificate of the authority; with caFile "" it asks for none.
 func Server(caFile, certFile, keyFile string) (*tls.Config, error) {
 	f := &files{ca: caFile, cert: certFile, key: keyFile}
 	now := func() (*tls.Config, error) {
 		roof, own, err := f.read()
 		if err != nil {
 			return nil, err
+		}
+		if caFile == "" {
+			return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*own}}, nil
 		}
 		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*own}, ClientCAs: roof.pool, ClientAuth: tls.RequireAnyClientCert,
 			// Who comes again is judged again, by the authorities of then.

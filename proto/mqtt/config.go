@@ -22,6 +22,7 @@ type Config struct {
 	CAFile        string        // PEM, with mqtts; none: the system's
 	CertFile      string        // PEM, own certificate, read again at each connection
 	KeyFile       string        // PEM
+	PasswordFile  string        // user:password, or the password alone where Broker names the user; read again at each connection
 	Insecure      bool          // allow mqtt beyond loopback
 	Uncached      bool          // nothing is left with the broker: all goes and comes at QoS 0 and unretained, the will too
 	Ordered       bool          // deliver in the order of arrival, else one goroutine a message takes part
@@ -126,6 +127,7 @@ func refuse(field, limit, format string, args ...any) error {
 type endpoint struct {
 	address string // host:port
 	host    string
+	user    string      // of the URL
 	tls     *tls.Config // nil: plain
 }
 
@@ -160,13 +162,19 @@ func (c *Config) endpoint(broker string) (endpoint, error) {
 		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "no URL")
 	}
 	port := map[string]string{"mqtt": "1883", "mqtts": "8883"}[u.Scheme]
-	if port == "" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+	if _, open := u.User.Password(); open || u.User != nil && c.PasswordFile == "" {
+		return endpoint{}, refuse("broker", "user and password in password_file, or mqtt://user@host:port with it", "%q", u.Redacted())
+	}
+	if port == "" || u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
 		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "%q", u.Redacted())
 	}
 	if u.Port() != "" {
 		port = u.Port()
 	}
-	e := endpoint{address: net.JoinHostPort(u.Hostname(), port), host: u.Hostname()}
+	e := endpoint{address: net.JoinHostPort(u.Hostname(), port), host: u.Hostname(), user: u.User.Username()}
+	if _, _, err := c.login(e.user); err != nil {
+		return e, err
+	}
 	switch {
 	case c.ClientID == "":
 		return e, refuse("client_id", "not empty", "empty")

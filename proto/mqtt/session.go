@@ -38,8 +38,13 @@ type session struct {
 // oneSession connects, serves and returns how long it was up.
 func (l *Link) oneSession() time.Duration {
 	s := &session{link: l, broker: l.brokers[l.try], lost: make(chan struct{})}
-	s.client = paho.NewClient(s.options())
-	if err := s.connect(); err != nil {
+	o := s.options()
+	user, password, err := l.cfg.login(s.broker.user)
+	s.client = paho.NewClient(o.SetUsername(user).SetPassword(password))
+	if err == nil {
+		err = s.connect()
+	}
+	if err != nil {
 		l.failed(err)
 		s.drop(true) // nobody was told that we are here: no will
 		l.in.hold(false)

@@ -13,6 +13,14 @@ import (
 // %u, the name in a certificate or the user's, serve any number of nodes; planners,
 // operators and who is revoked are listed. All rights are those of proto's table.
 func (f *Folder) Mosquitto(w io.Writer) error {
+	users, err := f.users()
+	if err != nil {
+		return err
+	}
+	return f.mosquitto(w, users)
+}
+
+func (f *Folder) mosquitto(w io.Writer, users map[string]string) error {
 	t := f.Trust
 	node := proto.Topics{Fabric: t.Fabric}.NodeHolder(0)
 	operator := proto.Holder{Fabric: t.Fabric, Kind: proto.HolderOperator, ID: "x"}
@@ -35,11 +43,7 @@ func (f *Folder) Mosquitto(w io.Writer) error {
 			fmt.Fprintf(&b, "pattern %s %s\n", access(g), g.Filter)
 		}
 	}
-	listed, err := f.listed()
-	if err != nil {
-		return err
-	}
-	for _, h := range listed {
+	for _, h := range f.listed(users) {
 		fmt.Fprintf(&b, "\nuser %s\n", h)
 		for _, g := range h.Grants() {
 			if !g.Own {
@@ -50,7 +54,7 @@ func (f *Folder) Mosquitto(w io.Writer) error {
 	for _, name := range f.issued.Revoked {
 		fmt.Fprintf(&b, "\nuser %s\ntopic deny #\n", name)
 	}
-	_, err = io.WriteString(w, b.String())
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -64,17 +68,16 @@ func access(g proto.Grant) string {
 	return "read"
 }
 
-// listed are the planners and operators that are trusted, each once, with however many
-// keys.
-func (f *Folder) listed() (out []proto.Holder, err error) {
-	for _, k := range f.Trust.Keys {
-		h, err := proto.ParseHolder(k.Name)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(out, h) {
-			out = append(out, h)
-		}
+// listed are the planners and operators that are trusted or have a password, each once.
+func (f *Folder) listed(users map[string]string) (out []proto.Holder) {
+	for _, k := range f.Trust.All() {
+		out = append(out, k.Holder)
 	}
-	return out, nil
+	for name := range users { // any order: sorted
+		h, _ := proto.ParseHolder(name) // checked by ReadUsers
+		out = append(out, h)
+	}
+	out = slices.DeleteFunc(out, func(h proto.Holder) bool { return h.Kind == proto.HolderNode })
+	slices.SortFunc(out, func(a, b proto.Holder) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(out)
 }

@@ -3,6 +3,7 @@ package pki
 import (
 	"bytes"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -25,13 +26,14 @@ const (
 
 // Server is what a broker's configuration says of its machine.
 type Server struct {
-	Name   string   // of its certificate
-	Hosts  []string // under which it is reached; of one that has a certificate: as before
-	Days   int
-	At     string // folder there; absolute
-	Listen string // host:port
-	Others string // mosquitto: host:port for planners and operators
-	Routes string // nats: host:port of the other servers, with commas between
+	Name       string   // of its certificate
+	Hosts      []string // under which it is reached; of one that has a certificate: as before
+	Days       int
+	At         string // folder there; absolute
+	Listen     string // host:port
+	Others     string // mosquitto: host:port for planners and operators
+	ByPassword bool   // mosquitto: user and password say who comes, not certificates
+	Routes     string // nats: host:port of the other servers, with commas between
 }
 
 // Sizes at a broker: as the planner's own has them, where it has them.
@@ -80,6 +82,9 @@ func (f *Folder) Configure(kind string, s Server) (files []string, err error) {
 			return nil, err
 		}
 	}
+	if users, err := f.users(); err != nil || s.ByPassword && len(users) == 0 {
+		return nil, errors.Join(err, refuse("passwords", "somebody with a password: ocsctl pki password", "nobody has one"))
+	}
 	var w writer
 	text, name := f.mosquittoConf(s, cert), "mosquitto.conf"
 	if kind == KindNATS {
@@ -106,8 +111,11 @@ func (f *Folder) tellBrokers(told, w *writer, authorities, lists []byte) error {
 	}
 	if there(KindMosquitto, "mosquitto.conf") {
 		var acl bytes.Buffer
-		if err := f.Mosquitto(&acl); err != nil {
+		if err := f.mosquitto(&acl, w.users); err != nil {
 			return err
+		}
+		if len(w.users) > 0 || there(KindMosquitto, usersName) {
+			told.replace(filepath.Join(f.Dir, KindMosquitto, usersName), 0o600, usersFile(w.users))
 		}
 		f.tell(told, KindMosquitto, map[string][]byte{"acl": acl.Bytes(), caName: authorities, crlName: lists})
 	}
@@ -137,8 +145,9 @@ func (f *Folder) mosquittoConf(s Server, cert string) string {
 #
 #   mosquitto -c %[2]s/mosquitto.conf
 #
-# After a change, bring the folder again and send SIGHUP: acl, certificates and crl.pem are
-# read again. Who is connected keeps the connection, and has the rights of the new acl.
+# After a change, bring the folder again and send SIGHUP: acl, certificates, crl.pem and
+# passwords are read again. Who is connected with a certificate keeps the connection, and
+# has the rights of the new acl; with a password that is another now, it has to come again.
 
 persistence false
 allow_anonymous false
@@ -149,17 +158,16 @@ max_queued_bytes %[5]d
 max_inflight_messages %[6]d
 set_tcp_nodelay true
 `, f.Trust.Fabric, s.At, serverPacketSize, serverQueued, serverQueuedBytes, serverInflight)
+	if s.ByPassword {
+		fmt.Fprintf(&b, "password_file %s/%s\n", s.At, usersName)
+	}
 	for i, address := range []string{s.Listen, s.Others} {
 		host, port, _ := net.SplitHostPort(address) // checked
 		fmt.Fprintf(&b, "\n# %s\nlistener %s\n", []string{"nodes", "planners and operators: who reaches it can end a connection by its client id"}[i], strings.TrimSpace(port+" "+host))
-		fmt.Fprintf(&b, `tls_version tlsv1.3
-cafile %[1]s/ca.pem
-crlfile %[1]s/crl.pem
-certfile %[1]s/%[2]s.pem
-keyfile %[1]s/%[2]s.key
-require_certificate true
-use_identity_as_username true
-`, s.At, cert)
+		fmt.Fprintf(&b, "tls_version tlsv1.3\ncertfile %[1]s/%[2]s.pem\nkeyfile %[1]s/%[2]s.key\n", s.At, cert)
+		if !s.ByPassword {
+			fmt.Fprintf(&b, "cafile %[1]s/ca.pem\ncrlfile %[1]s/crl.pem\nrequire_certificate true\nuse_identity_as_username true\n", s.At)
+		}
 		if i == 0 {
 			b.WriteString("use_username_as_clientid true\n")
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -137,5 +138,62 @@ func TestBrokersAreToldOfEachEdition(t *testing.T) {
 	}
 	if _, err := f.Configure(KindMosquitto, s); err == nil || !strings.Contains(err.Error(), "issuer") {
 		t.Errorf("an issuer of which there is no list: %v", err)
+	}
+}
+
+// Goal: passwords are known as mosquitto knows them, both ways, and a file of users with anything
+// else in it is refused whole. Method: mosquitto_passwd writes what we check; bridge/nats has
+// mosquitto check what we write.
+func TestUsersAreMosquittos(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Init(dir, "f1", "cluster.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Request{Names: []proto.Holder{holder(t, "f1/n/7"), holder(t, "f1/op/alice")}}
+	if _, err := f.Passwords(r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Passwords(r); err == nil {
+		t.Error("a password was overwritten")
+	}
+	users, err := ReadUsers(filepath.Join(dir, usersName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, password, _ := strings.Cut(strings.TrimSpace(read(t, dir, "f1-n-7.password")), ":")
+	if name != "f1/n/7" || !users.Check(name, password) || users.Check(name, password+"x") || users.Check("f1/op/alice", password) || users.Check("f1/n/8", password) || users.Check("f1/n/8", "") {
+		t.Error("who is let in is wrong")
+	}
+	good := read(t, dir, usersName)
+	for what, text := range map[string]string{"an empty line": "\n" + good, "a name that is none": strings.Replace(good, "f1/n/7", "root", 1), "rounds without end": strings.Replace(good, "$101$", "$99999999$", 1),
+		"no hash": "f1/n/7:secret\n", "another hash": strings.Replace(good, "$7$", "$6$", 1), "cut": good[:len(good)-20]} { // any order
+		file := filepath.Join(t.TempDir(), "users")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadUsers(file); err == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+	if _, err := f.Revoke("f1/n/7", ""); err != nil || strings.Contains(read(t, dir, usersName), "f1/n/7") {
+		t.Errorf("revoked, and known: %v", err)
+	}
+	if _, err := f.Revoke("f1/op/alice", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Passwords(Request{Names: r.Names, Out: filepath.Join(dir, "next")}); err != nil {
+		t.Errorf("after the last one was revoked: %v", err)
+	}
+	binary, err := exec.LookPath("mosquitto_passwd")
+	if err != nil {
+		t.Skip("mosquitto_passwd is not installed")
+	}
+	file := filepath.Join(dir, "theirs")
+	if out, err := exec.Command(binary, "-c", "-b", file, "f1/n/9", "se:cret").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if users, err = ReadUsers(file); err != nil || !users.Check("f1/n/9", "se:cret") || users.Check("f1/n/9", "secret") {
+		t.Errorf("what mosquitto_passwd wrote: %v", err)
 	}
 }

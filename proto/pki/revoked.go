@@ -80,6 +80,9 @@ func (f *Folder) note(w *writer, t *seal.Trust) (next register) {
 	for _, k := range t.All() {
 		names[k.Holder.String()] = true
 	}
+	for name := range w.users { // any order: it fills a set
+		names[name] = true
+	}
 	next.Revoked = slices.DeleteFunc(slices.Compact(next.Revoked), func(name string) bool { return names[name] || slices.Contains(w.welcome, name) })
 	return next
 }
@@ -189,6 +192,13 @@ func crlPEM(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "X50
 // settle writes what was asked for, and along with it what brokers are told: all that
 // follows from an edition before the edition, so that half of it is asked for again.
 func (f *Folder) settle(w *writer, t *seal.Trust) error {
+	if w.users == nil {
+		users, err := f.users()
+		if err != nil {
+			return err
+		}
+		w.users = users
+	}
 	next := *f
 	next.Trust, next.issued = t, f.note(w, t)
 	text, err := json.MarshalIndent(next.issued, "", " ")
@@ -208,6 +218,9 @@ func (f *Folder) settle(w *writer, t *seal.Trust) error {
 	var told writer
 	told.replace(filepath.Join(f.Dir, registerName), 0o600, append(text, '\n'))
 	told.replace(filepath.Join(f.Dir, crlName), 0o644, lists)
+	if _, err := os.Stat(filepath.Join(f.Dir, usersName)); err == nil || len(w.users) > 0 {
+		told.replace(filepath.Join(f.Dir, usersName), 0o600, usersFile(w.users))
+	}
 	if err := next.tellBrokers(&told, w, authorities, lists); err != nil {
 		return err
 	}

@@ -47,17 +47,24 @@ func (f *Folder) Revoke(name, id string) (gone []seal.KeyID, err error) {
 	trust := f.Trust.Trust
 	trust.Keys = slices.DeleteFunc(slices.Clone(trust.Keys), func(k proto.TrustedKey) bool { return is(k.Public, k.Name) })
 	nodes := slices.DeleteFunc(f.Trust.NodeList(), func(k seal.Key) bool { return is(k.Public, k.Holder.String()) })
+	users, err := f.users()
+	if err != nil {
+		return nil, err
+	}
 	if h, err := proto.ParseHolder(name); err == nil && h.Kind == proto.HolderNode && h.Fabric == trust.Fabric && id == "" && len(trust.Issuers) > 0 {
 		if err := end(&trust, h.Node); err != nil {
 			return nil, err
 		}
-	} else if len(gone) == 0 {
+	} else if len(gone) == 0 && (id != "" || users[name] == "") {
 		return nil, &proto.Error{Code: proto.NotFound, Field: "name", Limit: "a name of ocsctl pki list", Reason: "no key of " + strings.TrimSpace(name+" "+id) + " is trusted"}
 	}
 	if id != "" && len(gone) > 1 {
 		return nil, refuse("key", "the beginning of one key's number", "%d keys begin with %q", len(gone), id)
 	}
-	w := writer{revoked: []string{name}} // while no key of it is left
+	if id == "" {
+		delete(users, name)
+	}
+	w := writer{revoked: []string{name}, users: users} // while no key of it is left
 	return gone, f.publish(&w, trust, nodes)
 }
 

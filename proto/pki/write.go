@@ -13,6 +13,7 @@ type writer struct {
 	issued           []issued
 	revoked, welcome []string // names
 	lists            []byte   // of revoked certificates, PEM
+	users            map[string]string
 }
 
 type file struct {
