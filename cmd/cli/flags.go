@@ -52,13 +52,13 @@ func Parse(fs *flag.FlagSet, args []string, text string) (words []string, err er
 }
 
 // Fill gives flags that were not typed what the environment says of them, RINGLIGHT_
-// and the flag's name, else what is stored; neither: they stay.
+// and the flag's name, - being _, else what is stored; neither: they stay.
 func Fill(fs *flag.FlagSet, stored map[string]string) error {
 	typed := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { typed[f.Name] = true })
 	var errs []error
 	for name, value := range stored { // any order: each flag by itself
-		value = cmp.Or(os.Getenv("RINGLIGHT_"+strings.ToUpper(name)), value)
+		value = cmp.Or(os.Getenv("RINGLIGHT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))), value)
 		if f := fs.Lookup(name); f != nil && !typed[name] && value != "" {
 			errs = append(errs, f.Value.Set(value))
 		}

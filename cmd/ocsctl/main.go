@@ -82,7 +82,8 @@ func program() *cli.Program {
 
 const about = `RINGLIGHT_BROKER, RINGLIGHT_FABRIC, RINGLIGHT_CA, RINGLIGHT_CERT and
 RINGLIGHT_KEY stand for -broker, -fabric, -ca, -cert and -key where a flag does
-not say otherwise, RINGLIGHT_CONTEXT for -context, RINGLIGHT_HTTP for -http.
+not say otherwise, RINGLIGHT_PASSWORD_FILE for -password-file, RINGLIGHT_CONTEXT for
+-context, RINGLIGHT_HTTP for -http.
 ~/.config/ringlight/ocsctl.json has contexts; see ocsctl context. Another file:
 RINGLIGHT_CONFIG. A flag comes before the environment, that before the context.
 NO_COLOR: no colours. COLUMNS: how wide tables may be beyond 80 columns.
