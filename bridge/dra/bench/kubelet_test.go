@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -37,8 +38,9 @@ type kubelets struct {
 	dir  string
 
 	mu      sync.Mutex
-	busy    map[string]bool   // pods that are being started or ended; true: heard of again meanwhile
-	uses    map[string]string // by ring and node: the claim that a running pod there has
+	busy    map[string]bool       // pods that are being started or ended; true: heard of again meanwhile
+	has     map[string]*dra.Claim // by pod: what was asked for, and not yet given up
+	uses    map[string]string     // by ring and node: the claim that a running pod there has
 	started int
 	wrong   []string
 }
@@ -46,7 +48,7 @@ type kubelets struct {
 // startKubelets makes nodes, plugins and kubelets.
 func startKubelets(ctx context.Context, t *testing.T, c *cluster, account kubernetes.Interface, planner *client.Client, nodes []string) *kubelets {
 	t.Helper()
-	k := &kubelets{t: t, kube: c.kube, node: map[string]dra.DRAPluginClient{}, dir: c.dir, busy: map[string]bool{}, uses: map[string]string{}}
+	k := &kubelets{t: t, kube: c.kube, node: map[string]dra.DRAPluginClient{}, dir: c.dir, busy: map[string]bool{}, has: map[string]*dra.Claim{}, uses: map[string]string{}}
 	for _, n := range nodes {
 		root := filepath.Join(c.dir, n)
 		for _, d := range []string{"p", "r"} {
@@ -109,8 +111,9 @@ func (k *kubelets) see(ctx context.Context, p *corev1.Pod) {
 		for again && ctx.Err() == nil {
 			now, err := k.kube.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
 			switch {
-			case err != nil || now.UID != p.UID:
-				again = false
+			case apierrors.IsNotFound(err) || err == nil && now.UID != p.UID: // taken away by force: what it had is given up all the same
+				again = !k.giveUp(ctx, p)
+			case err != nil: // asked again
 			case now.DeletionTimestamp != nil:
 				again = !k.end(ctx, now)
 			case now.Status.Phase != corev1.PodRunning:
@@ -155,6 +158,9 @@ func (k *kubelets) begin(ctx context.Context, p *corev1.Pod) {
 	if err != nil {
 		return
 	}
+	k.mu.Lock()
+	k.has[string(p.UID)] = claim
+	k.mu.Unlock()
 	r, err := k.node[p.Spec.NodeName].NodePrepareResources(ctx, &dra.NodePrepareResourcesRequest{Claims: []*dra.Claim{claim}})
 	if err != nil || r.Claims[claim.Uid].GetError() != "" {
 		return // a kubelet asks again
@@ -194,9 +200,20 @@ func (k *kubelets) begin(ctx context.Context, p *corev1.Pod) {
 
 // end gives up a pod's claim and takes the pod away.
 func (k *kubelets) end(ctx context.Context, p *corev1.Pod) bool {
-	claim, err := k.claims(ctx, p)
-	if err != nil {
+	if _, err := k.claims(ctx, p); err != nil {
 		k.fault("%s: its claim went before it: %v", p.Name, err)
+		return true
+	}
+	now := int64(0)
+	return k.giveUp(ctx, p) && k.kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}) == nil
+}
+
+// giveUp has the plugin take away what a pod was given, if anything.
+func (k *kubelets) giveUp(ctx context.Context, p *corev1.Pod) bool {
+	k.mu.Lock()
+	claim := k.has[string(p.UID)]
+	k.mu.Unlock()
+	if claim == nil {
 		return true
 	}
 	r, err := k.node[p.Spec.NodeName].NodeUnprepareResources(ctx, &dra.NodeUnprepareResourcesRequest{Claims: []*dra.Claim{claim}})
@@ -204,14 +221,14 @@ func (k *kubelets) end(ctx context.Context, p *corev1.Pod) bool {
 		return false
 	}
 	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.has, string(p.UID))
 	for where, uid := range k.uses { // any order
 		if _, node, _ := strings.Cut(where, " "); uid == claim.Uid && node == p.Spec.NodeName {
 			delete(k.uses, where)
 		}
 	}
-	k.mu.Unlock()
-	now := int64(0)
-	return k.kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}) == nil
+	return true
 }
 
 // given reads what a container runtime would give a container.
