@@ -51,7 +51,8 @@ type crossOptics struct {
 // that is broken says so sooner, by an error; one that says nothing is late, as on a
 // busy machine, and not lost: unread, the switch would have to say that it is out of
 // service, and its plan would be void. Nothing waits for it meanwhile: it protects
-// nobody. chosen: with 35 programs a processor, boards took up to 8 s.
+// nobody. chosen: ten times what was too short on two processors at load 35; how
+// long boards took there was not measured.
 const boardPatience = 20 * time.Second
 
 // waitingChange waits for the record that says that it is wanted.
