@@ -214,6 +214,22 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	}
 }
 
+// Goal: who asks for the files of a job as it was is told that it is another by now,
+// and as it is.
+func TestFileOfAnotherTimeIsRefused(t *testing.T) {
+	url, _ := served(t)
+	now := ask(t, "PUT", url+"/v1/jobs/a", `{"tp":32}`).job.Generation
+	if now == 0 {
+		t.Fatal("the job has no event")
+	}
+	for gen, stale := range map[uint64]bool{now: false, now + 1: true} { // any order: each by itself
+		a := ask(t, "GET", fmt.Sprintf("%s/v1/jobs/a/files/ranks?generation=%d", url, gen), "")
+		if is := a.status == 409 && a.Error.Field == "generation" && a.Error.Limit == fmt.Sprint(now); is != stale {
+			t.Errorf("event %d of %d: %d %s", gen, now, a.status, a.text)
+		}
+	}
+}
+
 // Goal: one name is one job, whoever asks for it at the same time; what it was asked
 // for with counts, not how that is written.
 func TestOneNameIsOneJob(t *testing.T) {
