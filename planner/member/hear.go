@@ -123,9 +123,12 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 		d.become(Present)
 	}
 	t.hear(heard, d)
-	if before.Pending && !d.Pending() {
+	switch pending := d.Pending(); {
+	case before.Pending && !pending:
 		d.resendAt = journal.Never
-	} else if d.Pending() {
+	case pending && !before.Pending:
+		t.Resend(d) // it had told what its disk did not have when it was killed, and no sweep may be due
+	case pending:
 		t.queue(d)
 	}
 	t.owner.News(News{Kind: Reported, Device: d, Before: before, First: first})
