@@ -195,6 +195,30 @@ func TestBrokerRestart(t *testing.T) {
 	})
 }
 
+// A topic is left just when the connection is lost, and wanted again before there is
+// another: what was not said to the former broker must not be said to the next.
+func TestChangeOfALostSessionIsNotMadeUpFor(t *testing.T) {
+	onEveryBroker(t, func(t *testing.T, b testBroker) {
+		l := up(t, Config{Broker: b.url(), ClientID: "one", Subscriptions: []string{"t/one", "t/ring"}, Ordered: true})
+		echo(t, l, "t/one")
+		l.mu.Lock() // the link cannot note the loss yet
+		b.kill(t)
+		for len(l.out.ready) == 0 { // who would have said it is gone
+			time.Sleep(time.Millisecond)
+		}
+		l.unwant("t/ring")
+		l.out.put(proto.Packet{Kind: proto.Unsubscribe, Topic: "t/ring"})
+		l.mu.Unlock()
+		wantKind(t, l, proto.LinkDown)
+		l.Send(proto.Packet{Kind: proto.Subscribe, Topic: "t/ring"})
+		b.start(t)
+		wantKind(t, l, proto.LinkUp)
+		send(t, l, "t/ring", "decision", false)
+		send(t, l, "t/one", "later", false)
+		wantMessage(t, l, "t/ring", "decision")
+	})
+}
+
 // A loss of power fires the will, a goodbye does not.
 func TestWill(t *testing.T) {
 	onEveryBroker(t, func(t *testing.T, b testBroker) {

@@ -116,10 +116,13 @@ func (q *queue) hold(held bool) {
 	q.wake()
 }
 
-// flush forgets all publications and counts them as dropped.
+// flush forgets everything and counts publications as dropped. Changes of
+// subscriptions go too: the next session begins with those that are wanted then,
+// and an older change would undo one of them.
 func (q *queue) flush() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.lists[classLink] = nil
 	for c := classFault; c < numClasses; c++ {
 		q.dropped[c] += uint64(len(q.lists[c]))
 		q.lists[c] = nil
