@@ -204,7 +204,7 @@ func TestChangeOfALostSessionIsNotMadeUpFor(t *testing.T) {
 		l.mu.Lock() // the link cannot note the loss yet
 		b.kill(t)
 		for len(l.out.ready) == 0 { // who would have said it is gone
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		l.unwant("t/ring")
 		l.out.put(proto.Packet{Kind: proto.Unsubscribe, Topic: "t/ring"})
