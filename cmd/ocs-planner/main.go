@@ -14,7 +14,7 @@ func program() *cli.Program {
 		Commands: []cli.Command{
 			{Name: "run", Short: "plan a fabric", Run: runPlanner},
 			{Name: "config", Short: "print the effective configuration; -doc lists every key", Run: configCommand},
-			{Name: "store", Forms: []string{"export [FILE]", "import [FILE]", "copy FROM TO", "check", "adopt"}, Short: "copy a store, or say what it holds", Run: storeCommand},
+			{Name: "store", Forms: []string{"export [FILE]", "import [FILE]", "copy FROM TO", "check", "audit", "adopt"}, Short: "copy a store, or say what it holds", Run: storeCommand},
 		}}
 }
 

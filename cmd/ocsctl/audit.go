@@ -169,6 +169,7 @@ func (c *clientFlags) auditVerify(out io.Writer, text string, known *audit.Head)
 }
 
 func printAudit(out io.Writer, all []audit.Record) error {
+	proto.Printable(&all)
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "no records")
 		return err

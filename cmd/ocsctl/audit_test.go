@@ -55,3 +55,17 @@ func TestAuditVerify(t *testing.T) {
 		}
 	}
 }
+
+// Goal: no reason writes a record that is none on the screen of who reads the list.
+// Method: lines, columns and a terminal's commands in a reason, as a sealed operator
+// may send them.
+func TestAuditListIsOfRecords(t *testing.T) {
+	var c audit.Chain
+	c.Add(audit.Record{Kind: audit.Act, Who: "f1/op/mallory", Sealed: true, What: "drain node 7", Why: "fan)\n2\tnow\tf1/op/bob *\tasks: drain node 0 (\x1b[8m"})
+	text, _ := c.Page(0, 1<<20)
+	_, all, _ := audit.Parse(text)
+	var out strings.Builder
+	if err := printAudit(&out, all); err != nil || strings.Contains(out.String(), "\n2") || strings.ContainsRune(out.String(), 0x1b) {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}

@@ -14,7 +14,10 @@ import (
 // topics, its fabric the one that is asked, and its key seals the questions. Without
 // one, or with one of another kind, everybody is a name drawn at random.
 func (c *clientFlags) identify(cl *client, to *mqtt.Config) error {
-	if c.cert == "" || c.key == "" {
+	if (c.cert == "") != (c.key == "") {
+		return wrongUsage("key", "-cert, which says who asks, and -key, which seals it", "one of the two")
+	}
+	if c.cert == "" {
 		return c.logIn(cl, to)
 	}
 	s, h, err := guard.NewSealer(c.cert, c.key)

@@ -81,6 +81,7 @@ func (k *kept) take(fabric string, p proto.Packet) {
 
 func decoded(p proto.Packet, m any) bool {
 	_, err := proto.Decode(p.Payload, m)
+	proto.Printable(m)
 	return err == nil
 }
 

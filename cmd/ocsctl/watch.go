@@ -127,12 +127,12 @@ func (cl *client) news(p proto.Packet, last map[speaker]string) (watchJSON, bool
 	switch topic.Kind {
 	case proto.TopicEvent:
 		var e proto.Event
-		if _, err := proto.Decode(p.Payload, &e); err == nil {
+		if decoded(p, &e) {
 			return eventLine(&e), true
 		}
 	case proto.TopicPresence:
 		var m proto.Presence
-		if _, err := proto.Decode(p.Payload, &m); err == nil {
+		if decoded(p, &m) {
 			line := watchJSON{Kind: "offline", Node: &m.Node, Switch: switchOf(m.Node)}
 			if m.Online {
 				line.Kind, line.Text, line.Generation, line.Term = "online", m.Software, m.Generation, m.Term
@@ -141,7 +141,7 @@ func (cl *client) news(p proto.Packet, last map[speaker]string) (watchJSON, bool
 		}
 	case proto.TopicPlanner:
 		var m proto.PlannerState
-		if _, err := proto.Decode(p.Payload, &m); err == nil {
+		if decoded(p, &m) {
 			text := fmt.Sprintf("online, term %d", m.Term)
 			switch {
 			case m.Standby:

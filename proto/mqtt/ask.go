@@ -155,6 +155,7 @@ func (a *Asker) reply(ctx context.Context, corr proto.Corr, limit <-chan time.Ti
 		if _, err := proto.Decode(p.Payload, r); err != nil {
 			return nil, fmt.Errorf("the planner's answer: %w", err)
 		}
+		proto.Printable(r)
 		switch {
 		case r.Corr != corr:
 		case r.Code == proto.Busy && r.Field == proto.FieldPlanner:
