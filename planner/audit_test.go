@@ -151,3 +151,31 @@ func TestDamagedChainIsSaid(t *testing.T) {
 		t.Errorf("%q in %q", bad, lines)
 	}
 }
+
+// Goal: a chain that was taken away as a whole, head and all, is missed: by an alarm, and
+// by verify for as long as the record of the next start is kept. Method: every record of
+// the chain deleted from a store between two lives.
+func TestErasedChainIsMissed(t *testing.T) {
+	w := small(t, 18, 2, 32, 2)
+	w.run(time.Second)
+	w.ask(proto.OpRequest{Noun: proto.NounClear, Node: 3, Bundle: -1, Author: "bob"})
+	for key := range w.store { // any order: all of them go
+		if key == journal.KeyAudit || strings.HasPrefix(key, journal.PrefixAudit) {
+			delete(w.store, key)
+		}
+	}
+	w.start()
+	w.run(10 * time.Second)
+	alarms := w.ask(proto.OpRequest{Noun: proto.NounAlarms, Bundle: -1}).Alarms
+	if !slices.ContainsFunc(alarms, func(a proto.AlarmStatus) bool {
+		return a.ID == "audit/damaged" && strings.Contains(a.Why, "taken away")
+	}) {
+		t.Errorf("%+v", alarms)
+	}
+	w.start()
+	w.run(10 * time.Second)
+	lines, _, head := audit.Parse(AuditOf(w.state()))
+	if bad := audit.Verify(lines, head, nil); len(bad) != 1 || !strings.Contains(bad[0], "the store knows term 1, and no record is here") {
+		t.Errorf("%q", bad)
+	}
+}

@@ -92,6 +92,9 @@ func (p *Planner) restore(st State) error {
 			return fmt.Errorf("store: %s: %w", rec.Key, err)
 		}
 	}
+	if term > 0 { // with which the first record was written
+		p.j.Chain.Gone(fmt.Sprintf("the store knows term %d", term))
+	}
 	if err := p.edits.restore(st.Get(keyLayouts)); err != nil {
 		return err
 	}

@@ -114,6 +114,14 @@ func (c *Chain) Damage() string {
 	return c.damage
 }
 
+// Gone says why there should be records, and finds that there is none at all: a
+// damage, which the first record of whoever goes on bears.
+func (c *Chain) Gone(why string) {
+	if len(c.lines) == 0 && c.head == nil {
+		c.judged, c.damage = true, why+", and no record is here: the chain was taken away"
+	}
+}
+
 // Add appends a record: its line, the head after it, and the number of the one that
 // is let go for it, 0: none.
 func (c *Chain) Add(r Record) (line string, head Head, gone uint64) {
