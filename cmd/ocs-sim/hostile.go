@@ -14,6 +14,9 @@ import (
 	"ringlight/sim/live"
 )
 
+// maxRate bounds the messages a second of an attack. chosen: more than four voices sign.
+const maxRate = 1_000_000
+
 // runHostile attacks a fabric of one's own.
 func runHostile(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := hostile.Config{}
@@ -39,7 +42,7 @@ func runHostile(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.StringVar(&seals.ListenKey, "listen-key", "", "that broker's key")
 	fs.StringVar(&seals.Control, "control", "", "unix socket of ocs-sim agents -control, with -stolen-key")
 	fs.IntVar(&seals.Bypasses, "bypasses", 200, "nodes that lose their supply quietly, and as many under the attack, with -stolen-key")
-	fs.IntVar(&seals.Rate, "rate", 4000, "messages a second of the attack with -stolen-key")
+	fs.IntVar(&seals.Rate, "rate", 4000, "messages a second of the attack with -stolen-key; 0: none, bypasses are measured quietly and that is all")
 	only := fs.String("only", "", "attacks, with commas between them; none: all")
 	asJSON := fs.Bool("json", false, "print a JSON object for each attack and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Attacks a fabric of one's own on this machine, and looks after each attack how
@@ -50,6 +53,9 @@ example: ocs-sim hostile -broker mqtt://127.0.0.1:18830 -only numbers,flood`); e
 	}
 	if cfg.Nodes < 1 || cfg.Nodes > fabric.MaxNodes {
 		return cli.Usage("nodes", fmt.Sprintf("1 to %d", fabric.MaxNodes), "%d", cfg.Nodes)
+	}
+	if seals.Rate < 0 || seals.Rate > maxRate {
+		return cli.Usage("rate", fmt.Sprintf("0 to %d", maxRate), "%d", seals.Rate)
 	}
 	if seals.NodeKey != "" {
 		cfg.Seals = &seals

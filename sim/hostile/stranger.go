@@ -339,10 +339,16 @@ func (a *asker) rings(ctx context.Context) (members string, well bool, err error
 	}
 	well = len(r.Rings) > 0
 	for _, x := range r.Rings {
-		members += fmt.Sprintf("ring %d %v; ", x.Ring, x.Nodes)
 		well = well && x.State == proto.RingInService && x.Links == x.LinksConfirmed
 	}
-	return members, well, nil
+	return membersOf(r.Rings), well, nil
+}
+
+func membersOf(rings []proto.RingStatus) (members string) {
+	for _, x := range rings {
+		members += fmt.Sprintf("ring %d %v; ", x.Ring, x.Nodes)
+	}
+	return members
 }
 
 func (a *asker) settled(ctx context.Context, patience time.Duration) (string, error) {

@@ -61,6 +61,9 @@ type LightRecord struct {
 	SinceChange time.Duration `json:"-"`                      // how long ago any light changed
 	SinceMillis int64         `json:"since_last_change_ms"`
 	CPUMillis   int64         `json:"cpu_ms"` // of this process
+	// How long its threads waited for a processor, and how often they had one.
+	WaitedMicros int64 `json:"waited_us"`
+	Turns        int64 `json:"turns"`
 }
 
 // Cluster is the nodes and the optical switches of a fabric on simulated
@@ -320,6 +323,7 @@ func (c *Cluster) Light() LightRecord {
 	}
 	r.SinceChange = c.clock.Now() - last
 	r.SinceMillis = r.SinceChange.Milliseconds()
+	r.WaitedMicros, r.Turns = waited()
 	var use syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &use) == nil {
 		r.CPUMillis = (time.Duration(use.Utime.Nano()) + time.Duration(use.Stime.Nano())).Milliseconds()
