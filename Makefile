@@ -259,7 +259,7 @@ bench-sealed: build ## all messages sealed and the broker the attacker, with a n
 	@if SEAL=warn SCALE=0.01 BYPASSES=0 .ci/sealed.sh; then echo "not noticed"; exit 1; else echo "noticed"; fi
 
 .PHONY: bench-seal
-bench-seal: ## what seals cost: sign and verify on amd64, arm64 and arm (user-mode QEMU) as ratios, bytes of a state, 10,000 of them, a start
+bench-seal: build ## what seals cost: sign and verify on amd64, arm64 and arm (user-mode QEMU) as ratios, bytes of a state, 10,000 of them, a start
 	@.ci/seal.sh
 
 .PHONY: bench-cose

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What seals cost: sign and verify on this machine and under user-mode QEMU on arm64
 # and arm, each as a ratio to amd64 and to a SHA-256 of the same message on the same
-# machine; bytes of a desired state; 10,000 of them sealed, and through brokers; what a start reads.
+# machine; bytes of a desired state; 10,000 of them sealed, and through brokers; what a start reads, and
+# a built agent from exec to its first sign of life (STARTS, 15x of each).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
@@ -26,4 +27,5 @@ cat "$dir"/amd64 "$dir"/arm64 "$dir"/arm 2>/dev/null | awk '
     for (i = 1; i <= 3; i++) if (as[i] in seen) { a = as[i]
       printf "%-5s verify %.3f ms, %.1f of amd64; a SHA-256 %.1f of amd64; verify by SHA-256 %.0f; verify by sign %.1f\n", a, t[a, "Verify"] / 1e6, t[a, "Verify"] / t["amd64", "Verify"], t[a, "Hash"] / t["amd64", "Hash"], t[a, "Verify"] / t[a, "Hash"], t[a, "Verify"] / t[a, "Sign"] } }'
 # 10,000 states from a planner's link to who reads them all, through the embedded broker and mosquitto.
-"$go" test ./planner/server -run '^$' -bench Push -benchtime "${PUSHES:-1x}" | sed -n 's/^BenchmarkPush/push /p'
+"$go" test ./planner/server -run '^$' -bench '^BenchmarkPush$' -benchtime "${PUSHES:-1x}" | sed -n 's/^BenchmarkPush/push /p'
+"$go" test ./planner/server -run '^$' -bench '^BenchmarkStart$' -benchtime "${STARTS:-15x}" | sed -n 's/^BenchmarkStart/start /p'
