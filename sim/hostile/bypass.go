@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"time"
@@ -171,7 +172,7 @@ func (s *stranger) bypasses(ctx context.Context, counts [][ways]int) (note strin
 		ended := make(chan error, 1)
 		if under == 1 {
 			go func() {
-				n, err := s.assault(attacking, 1<<40, counts)
+				n, err := s.assault(attacking, math.MaxInt, counts)
 				said += n
 				ended <- err
 			}()
