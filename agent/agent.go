@@ -10,6 +10,10 @@ import (
 	"ringlight/proto"
 )
 
+// lateStart is after what time an agent says that it waits for its board. chosen: a
+// hundred times what a healthy one needs.
+const lateStart = 2 * time.Second
+
 // maxEarly bounds what waits for the adoption. chosen: what a broker keeps for
 // one node, many times over; more is asked for again.
 const maxEarly = 64
@@ -30,6 +34,7 @@ type optics interface {
 	heard(now time.Duration, ev hal.Event)         // a completion, an edge
 	work(now time.Duration, out []Output) []Output // bus work
 	due(now time.Duration) time.Duration           // when work wants to be called
+	unread() string                                // what of the hardware no answer came from since the start
 }
 
 // executor carries out what the machine asks and the agent cannot do, once it
@@ -85,7 +90,9 @@ type Agent struct {
 
 	started bool
 	adopted bool
-	early   []Input // packets and asks from before the adoption
+	adoptBy time.Duration // by when the hardware must have been read
+	waitsAt time.Duration // when it is told that it was not yet
+	early   []Input       // packets and asks from before the adoption
 	journal Journal
 	actions []node.Action
 	acting  bool         // the machine's word is being carried out
@@ -105,7 +112,7 @@ func New(cfg Config, journal Journal) *Agent {
 	if cfg.HealthPeriod == 0 {
 		cfg.HealthPeriod = DefaultHealthPeriod
 	}
-	a := &Agent{cfg: cfg, topics: proto.Topics{Fabric: cfg.Fabric}, journal: journal, outbox: newOutbox(&journal)}
+	a := &Agent{cfg: cfg, adoptBy: Never, waitsAt: Never, topics: proto.Topics{Fabric: cfg.Fabric}, journal: journal, outbox: newOutbox(&journal)}
 	a.wire.refused = journal.Refused
 	a.wire.reportAt, a.wire.again, a.wire.doubt.until = Never, Never, Never
 	a.restart.Agent = a
@@ -129,7 +136,7 @@ func phase(n proto.NodeID, period time.Duration) time.Duration {
 
 // Deliver tells the agent what happened; poll it at the same now.
 func (a *Agent) Deliver(now time.Duration, in Input) {
-	if !a.adopted && (in.Kind == InPacket && in.Packet.Kind == proto.Publish || in.Kind == InAsk) {
+	if !a.adopted && (in.Kind == InPacket && in.Packet.Kind == proto.Publish || in.Kind == InAsk && in.Ask.Verb != AskStatus) {
 		if len(a.early) < maxEarly {
 			a.early = append(a.early, in)
 		}
@@ -181,6 +188,10 @@ func (a *Agent) Poll(now time.Duration, out []Output) ([]Output, time.Duration) 
 		a.start(now)
 	}
 	before := len(out)
+	if a.waitsAt <= now {
+		a.waitsAt = Never
+		a.log(1, a.waits())
+	}
 	out = a.optics.work(now, out)
 	if len(out) > before {
 		return out, now // bus work first; the rest can wait for the next call
@@ -235,7 +246,14 @@ func (a *Agent) start(now time.Duration) {
 	a.subscribe(a.topics.Desired(a.cfg.Node), proto.Subscribe)
 	a.subscribe(a.topics.Command(a.cfg.Node), proto.Subscribe)
 	a.subscribe(a.topics.Planner(), proto.Subscribe)
+	a.adoptBy, a.waitsAt = now+node.BoardPatience, now+lateStart
 	a.executor.open(now)
+}
+
+// waits says what a start waits for, and for how long at most: unread, the light is
+// left as it is, and what is planned stays in force.
+func (a *Agent) waits() string {
+	return "not in service yet, it waits for its board until " + node.BoardPatience.String() + " after the start: " + a.optics.unread()
 }
 
 // adopt takes the hardware as it was found: found tells the machine.
@@ -249,7 +267,7 @@ func (a *Agent) adopt(now time.Duration, found node.Event, dark bool) {
 		began.Severity, began.Text = proto.SeverityWarning, proto.Clip(told+"; "+a.cfg.Software)
 	}
 	a.note(now, own(now, began))
-	a.adopted = true
+	a.adopted, a.adoptBy, a.waitsAt = true, Never, Never
 	a.persist.saveLight()
 	a.persist.saveState()
 	a.wire.birth = true
@@ -264,7 +282,7 @@ func (a *Agent) adopt(now time.Duration, found node.Event, dark bool) {
 
 // next is when the agent has something to do of its own.
 func (a *Agent) next(now time.Duration) time.Duration {
-	at := min(a.machine.Next(), a.wire.reportAt, a.wire.again, a.wire.doubt.until, a.optics.due(now), a.restart.due())
+	at := min(a.adoptBy, a.waitsAt, a.machine.Next(), a.wire.reportAt, a.wire.again, a.wire.doubt.until, a.optics.due(now), a.restart.due())
 	if a.wire.up {
 		at = min(at, a.outbox.resendAt)
 	}

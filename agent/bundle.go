@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -77,7 +78,6 @@ func (b *bundle) record() BundleRecord {
 }
 
 func (a *nodeOptics) open(now time.Duration) {
-	a.adoptBy = now + adoptPatience
 	for i := range a.bundles {
 		b := &a.bundles[i]
 		b.optics.Start(now)
@@ -258,7 +258,7 @@ func (a *nodeOptics) setReady(now time.Duration, i int, why error) {
 	b := &a.bundles[i]
 	s := b.optics.Status()
 	silent := ""
-	if s.Machine == ocs.Faulted || hal.Silent(why) {
+	if s.Machine == ocs.Faulted || hal.Silent(why) || why == errUnread {
 		silent = proto.Clip(reason(why))
 	}
 	ready := why == nil
@@ -276,8 +276,12 @@ func (a *nodeOptics) setReady(now time.Duration, i int, why error) {
 	a.step(now, node.Event{Kind: kind, Bundle: proto.BundleID(i), Path: s.Path, Text: silent})
 }
 
+// errUnread is what is wrong with a bundle whose optics have not said a word.
+var errUnread = errors.New("hardware not read")
+
 // tryAdopt takes the hardware as it was found, once every bundle has been
-// read or has had its time.
+// read, or cannot be, or has had its time. Of one that says nothing the journal says
+// where it was; it is taken as it is found when it has been read.
 func (a *nodeOptics) tryAdopt(now time.Duration) {
 	if now < a.adoptBy {
 		for i := range a.bundles {
@@ -286,16 +290,15 @@ func (a *nodeOptics) tryAdopt(now time.Duration) {
 			}
 		}
 	}
-	a.adoptBy = Never
 	lits := make([]node.BundleLight, len(a.bundles))
 	dark := true
 	for i := range a.bundles {
 		b := &a.bundles[i]
 		s := b.optics.Status()
 		b.ready = s.Ready
-		lits[i] = node.BundleLight{Bundle: proto.BundleID(i), Path: s.Path, Lit: b.lit, Ready: s.Ready}
-		dark = dark && s.Path == proto.Dark
-		if !s.Ready && s.Machine != ocs.Faulted {
+		lits[i] = node.BundleLight{Bundle: proto.BundleID(i), Path: s.Path, Lit: b.lit, Ready: s.Ready, Unread: !b.read}
+		dark = dark && b.read && s.Path == proto.Dark
+		if b.read && !s.Ready && s.Machine != ocs.Faulted {
 			a.log(1, "bundle "+itoa(i)+" is not ready: "+reason(s.Err))
 		}
 	}
@@ -304,6 +307,8 @@ func (a *nodeOptics) tryAdopt(now time.Duration) {
 	for i := range a.bundles {
 		if s := a.bundles[i].optics.Status(); s.Machine == ocs.Faulted {
 			a.setReady(now, i, s.Err)
+		} else if !a.bundles[i].read {
+			a.setReady(now, i, errUnread)
 		}
 	}
 	a.health.start(a, now)
@@ -311,7 +316,7 @@ func (a *nodeOptics) tryAdopt(now time.Duration) {
 
 func reason(err error) string {
 	if err == nil {
-		return "hardware not read"
+		return errUnread.Error()
 	}
 	return err.Error()
 }

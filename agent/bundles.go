@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"ringlight/hal"
@@ -10,11 +11,6 @@ import (
 	"ringlight/ocs"
 	"ringlight/proto"
 )
-
-// adoptPatience is how long an agent waits at start for all of its bundles to
-// be read back. chosen: a hundred times what a healthy board needs; a bundle
-// behind a dead bus must not keep the others out of service.
-const adoptPatience = 2 * time.Second
 
 // maxRounds bounds how often one Poll goes round the bundles: a switch that
 // answers at once asks for another turn, and no switch asks for ten.
@@ -26,7 +22,6 @@ type nodeOptics struct {
 	node     *node.Machine
 	bundles  []bundle
 	lines    []lineUse // by hal.LineID
-	adoptBy  time.Duration
 	ops      []hal.BusOp
 	opticals []ocs.Event
 	health   health
@@ -45,7 +40,7 @@ type lineUse struct {
 // newNodeOptics makes an agent that of a node.
 func newNodeOptics(agent *Agent) {
 	cfg := &agent.cfg
-	a := &nodeOptics{Agent: agent, adoptBy: Never, bypasses: newPassed()}
+	a := &nodeOptics{Agent: agent, bypasses: newPassed()}
 	a.node = node.New(node.Config{ID: cfg.Node, Bundles: len(cfg.Board.Bundles)})
 	agent.machine = a.node
 	if agent.journal.State != nil {
@@ -142,7 +137,7 @@ func (a *nodeOptics) turn(now time.Duration, i int, out []Output) []Output {
 
 // due is when a bundle, a question or the health round has something to do.
 func (a *nodeOptics) due(now time.Duration) time.Duration {
-	at := min(a.health.next, a.adoptBy, a.manual.overdueAt())
+	at := min(a.health.next, a.manual.overdueAt())
 	for i := range a.bundles {
 		at = min(at, a.bundles[i].next, a.bundles[i].retry)
 		if a.bundles[i].due {
@@ -150,6 +145,18 @@ func (a *nodeOptics) due(now time.Duration) time.Duration {
 		}
 	}
 	return at
+}
+
+// unread names the bundles whose optics have said nothing yet, neither that they are
+// read nor that they cannot be.
+func (a *nodeOptics) unread() string {
+	var names []string
+	for i := range a.bundles {
+		if !a.bundles[i].read {
+			names = append(names, named(i, errUnread.Error()))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func (a *nodeOptics) do(now time.Duration, act *node.Action) {

@@ -22,13 +22,12 @@ type crossOptics struct {
 	lit   lit   // the crossbar, where it has pins; nil: it has none
 	err   error // why there is no crossbar
 
-	done    []*hal.Completion
-	next    time.Duration
-	turn    bool // the crossbar wants one now
-	busy    bool // it makes circuits
-	adoptBy time.Duration
-	retry   time.Duration // when a board that does not answer is read again
-	faulty  string        // why it is out of service
+	done   []*hal.Completion
+	next   time.Duration
+	turn   bool          // the crossbar wants one now
+	busy   bool          // it makes circuits
+	retry  time.Duration // when a board that does not answer is read again
+	faulty string        // why it is out of service
 
 	waiting  []waitingChange
 	changing bool          // the last change is being made
@@ -47,14 +46,6 @@ type crossOptics struct {
 	circuits []circuit.Circuit
 }
 
-// boardPatience is how long a switch waits at start for its board to be read. One
-// that is broken says so sooner, by an error; one that says nothing is late, as on a
-// busy machine, and not lost: unread, the switch would have to say that it is out of
-// service, and its plan would be void. Nothing waits for it meanwhile: it protects
-// nobody. chosen: ten times what was too short on two processors at load 35; how
-// long boards took there was not measured.
-const boardPatience = 20 * time.Second
-
 // waitingChange waits for the record that says that it is wanted.
 type waitingChange struct {
 	change *node.Change
@@ -63,7 +54,7 @@ type waitingChange struct {
 
 // newCrossOptics makes an agent that of a switch.
 func newCrossOptics(agent *Agent) {
-	a := &crossOptics{Agent: agent, next: Never, adoptBy: Never, retry: Never, healthAt: Never}
+	a := &crossOptics{Agent: agent, next: Never, retry: Never, healthAt: Never}
 	cfg := &agent.cfg
 	a.sw = node.NewCrossConnect(cfg.Node, cfg.ports())
 	agent.machine = a.sw
@@ -96,7 +87,6 @@ func (c *Config) ports() int {
 }
 
 func (a *crossOptics) open(now time.Duration) {
-	a.adoptBy = now + boardPatience
 	if a.err != nil {
 		a.log(2, a.err.Error())
 		return
@@ -143,7 +133,7 @@ func (a *crossOptics) work(now time.Duration, out []Output) []Output {
 			a.change(now, ch)
 		}
 		if a.adoptBy <= now {
-			a.adoptUnread(now, "the board was not read within "+boardPatience.String())
+			a.adoptUnread(now, a.unread()+" within "+node.BoardPatience.String())
 		}
 		if a.cross == nil || !a.turn && len(a.done) == 0 && a.next > now {
 			break
@@ -168,8 +158,10 @@ func (a *crossOptics) due(now time.Duration) time.Duration {
 	if a.turn {
 		return now
 	}
-	return min(a.next, a.adoptBy, a.retry, a.healthAt)
+	return min(a.next, a.retry, a.healthAt)
 }
+
+func (a *crossOptics) unread() string { return "the board was not read" }
 
 func (a *crossOptics) do(now time.Duration, act *node.Action) {
 	switch act.Kind {
@@ -331,7 +323,6 @@ func (a *crossOptics) adoptUnread(now time.Duration, why string) {
 }
 
 func (a *crossOptics) take(now time.Duration, ev node.Event) {
-	a.adoptBy = Never
 	dark := !slices.ContainsFunc(ev.Circuits, func(r proto.CircuitReport) bool { return r.State != proto.Failed })
 	a.adopt(now, ev, dark)
 	if a.cfg.HealthPeriod > 0 {

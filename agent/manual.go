@@ -103,7 +103,7 @@ func (a *manual) calibrate(now time.Duration, id proto.BundleID, p manualOp) *pr
 		return err
 	}
 	if s := b.optics.Status(); s.Machine == ocs.Faulted || s.State == proto.Failed {
-		a.ops[id].renews, a.ops[id].until = true, now+adoptPatience
+		a.ops[id].renews, a.ops[id].until = true, now+node.BoardPatience
 		b.retry, b.due = Never, true
 		b.optics.Renew(now)
 		return nil

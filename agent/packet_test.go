@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/hal/boardfile"
+	"ringlight/node"
 	"ringlight/proto"
 )
 
@@ -36,7 +37,7 @@ func newRig(t *testing.T, j Journal) *rig {
 	r.host = NewHost(Config{Fabric: "f1", Node: 5, Board: &board, Session: testSession, HealthPeriod: -1}, j, r, nil)
 	r.a = r.host.agent
 	r.poll()
-	r.now += adoptPatience
+	r.now += node.BoardPatience
 	r.poll()
 	r.in(proto.Packet{Kind: proto.LinkUp})
 	return r

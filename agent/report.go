@@ -34,6 +34,9 @@ func (a *Agent) reported(now time.Duration) *proto.Reported {
 	r.AsksRestart = a.restart.wants()
 	a.machine.Report(r)
 	a.reporter.addReport(now, r)
+	if a.started && !a.adopted {
+		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, Text: proto.Clip(a.waits())})
+	}
 	if d := a.wire.doubt; d.text != "" {
 		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, SinceMicros: uint64(d.since.Microseconds()), Text: d.text})
 	}
@@ -54,6 +57,9 @@ func (a *nodeOptics) describeBundle(r *proto.BundleReport) {
 	}
 	b := &a.bundles[r.Bundle]
 	s := b.optics.Status()
+	if !b.read {
+		return // the machine knows where it was
+	}
 	r.Path, r.State, r.Expected, r.Measured = s.Path, s.State, s.Expected, s.Measured
 	r.Held, _ = b.optics.Held()
 	if b.calibration != s.Calibration {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/node"
 	"ringlight/ocs/circuit"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -268,7 +269,7 @@ func TestSlowBoardIsLateNotLost(t *testing.T) {
 		r.must("adopted", time.Minute, func() bool { return r.agent.adopted })
 		took := r.world.Now() - began
 		r.run(time.Second, nil)
-		if slow < boardPatience && (took < slow || r.last.Mode != proto.ModeService || r.last.Generation != d.Generation) || slow > boardPatience && (took != boardPatience || r.last.Mode == proto.ModeService) {
+		if slow < node.BoardPatience && (took < slow || r.last.Mode != proto.ModeService || r.last.Generation != d.Generation) || slow > node.BoardPatience && (took != node.BoardPatience || r.last.Mode == proto.ModeService) {
 			t.Errorf("%v late: adopted after %v, mode %v, generation %d of %d", slow, took, r.last.Mode, r.last.Generation, d.Generation)
 		}
 		r.slow, r.late = 0, nil

@@ -71,7 +71,10 @@ func (m *Machine) adopt(found []BundleLight) {
 			continue
 		}
 		b := &m.bundles[f.Bundle]
-		cold = cold && f.Path == proto.Dark
+		if f.Unread {
+			f.Path = b.path
+		}
+		cold = cold && !f.Unread && f.Path == proto.Dark
 		if m.applied != nil && f.Path != b.path {
 			differs = true
 			m.note(proto.Event{Kind: proto.EvAdopted, Severity: proto.SeverityWarning, Bundle: f.Bundle,
@@ -108,10 +111,16 @@ func (m *Machine) adopt(found []BundleLight) {
 		m.note(proto.Event{Kind: proto.EvReturned, Path: proto.Loopback, Cause: cause})
 	}
 	for b := range m.bundles {
-		x := &m.bundles[b]
-		if x.owner == nobody && (mode != proto.ModeService || x.path == proto.Dark || x.path.External() && !x.unowned()) {
-			m.drive(b, idlePath(mode), cause)
-		}
+		m.idle(b, cause)
+	}
+}
+
+// idle takes a bundle that was found as it is where one belongs that no side has; in
+// service loopback is, and what shines outside may be somebody's.
+func (m *Machine) idle(b int, cause proto.Cause) {
+	x, mode := &m.bundles[b], m.Mode()
+	if x.owner == nobody && (mode != proto.ModeService || x.path == proto.Dark || x.path.External() && !x.unowned()) {
+		m.drive(b, idlePath(mode), cause)
 	}
 }
 

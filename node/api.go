@@ -72,12 +72,21 @@ type Event struct {
 	Override proto.Override
 }
 
+// BoardPatience is how long a board may say nothing before it counts as broken: of a
+// node or of a switch, at its start or asked to move light. One that is broken says so
+// sooner, by an error, after three tries of some 25 ms; one that says nothing is late, as
+// on a machine that is busy. To take it for lost would only ask more light of it, and
+// void what is planned. chosen: ten times what was too short on two processors at load
+// 35, where boards were seen 2 s late at start and .4 s in service.
+const BoardPatience = 20 * time.Second
+
 // BundleLight is one bundle as the hardware was found at start.
 type BundleLight struct {
 	Bundle proto.BundleID
 	Path   proto.Path // the path it is on
 	Lit    uint8      // bit p: path p has light
 	Ready  bool       // it can switch now
+	Unread bool       // nothing was heard of it yet but its light: the journal says where it was
 }
 
 // ActionKind names what a Step asks for.

@@ -10,6 +10,7 @@ import (
 type bundle struct {
 	path   proto.Path // last asked for
 	busy   bool       // asked for, not yet settled
+	late   bool       // that takes long
 	ready  bool       // can switch
 	failed bool       // own optics failed
 	owner  int8       // side that has it outside, or nobody

@@ -120,8 +120,8 @@ func TestRandomSteps(t *testing.T) {
 func stepAll(t *testing.T, in []byte) {
 	r := &reader{in}
 	m := New(Config{ID: 5, Bundles: 4})
-	m.Step(Event{Kind: Adopt, Lits: []BundleLight{{0, proto.Loopback, 2, true}, {1, proto.Loopback, 2, true},
-		{2, proto.External1, 4, true}, {3, proto.Dark, 0, r.next()&1 == 0}}}, nil)
+	m.Step(Event{Kind: Adopt, Lits: []BundleLight{{Path: proto.Loopback, Lit: 2, Ready: true}, {Bundle: 1, Path: proto.Loopback, Lit: 2, Ready: true},
+		{Bundle: 2, Path: proto.External1, Lit: 4, Ready: true}, {Bundle: 3, Path: proto.Dark, Ready: r.next()&1 == 0}}}, nil)
 	var now time.Duration
 	before := m.State()
 	paths := map[proto.BundleID]proto.Path{0: proto.Loopback, 1: proto.Loopback, 2: proto.External1, 3: m.bundles[3].path}

@@ -65,22 +65,14 @@ func (m *Machine) handle(ev *Event) {
 		m.light(b, ev)
 	case Switched:
 		if ev.Path == b.path {
-			b.busy = false
+			m.settled(ev.Bundle)
 		}
 	case PathFailed:
 		m.pathFailed(ev)
 	case PathOK:
 		m.pathOK(ev.Bundle)
 	case Ready:
-		want := b.path
-		if b.owner == nobody {
-			want = idlePath(m.Mode())
-		}
-		b.ready, b.busy, b.path = true, false, ev.Path
-		b.answers(m.now)
-		if m.adopted && m.Mode() != proto.ModeDeaf {
-			m.drive(int(ev.Bundle), want, proto.CauseColdStart)
-		}
+		m.bundleReady(ev)
 	case Unready:
 		b.ready, b.silent = false, ev.Text
 	case Stage, Decide, DropStaged, HeardTerm:
@@ -109,6 +101,37 @@ func (m *Machine) handle(ev *Event) {
 	case Request:
 		m.request(ev)
 	}
+}
+
+// bundleReady: a bundle can switch, again or at last. It goes where it was wanted; one
+// that was silent and shines outside stays, as at a start: somebody may be on it.
+func (m *Machine) bundleReady(ev *Event) {
+	b := &m.bundles[ev.Bundle]
+	want, silent := b.path, b.silent != ""
+	m.settled(ev.Bundle)
+	b.ready, b.path = true, ev.Path
+	b.answers(m.now)
+	switch mode := m.Mode(); {
+	case !m.adopted || mode == proto.ModeDeaf:
+	case b.owner == nobody && silent:
+		m.idle(int(ev.Bundle), proto.CauseColdStart)
+	case b.owner == nobody:
+		m.drive(int(ev.Bundle), idlePath(mode), proto.CauseColdStart)
+	default:
+		m.drive(int(ev.Bundle), want, proto.CauseColdStart)
+	}
+}
+
+// lateText is what a bundle that is late says.
+const lateText = "late: it was asked for this path, and its board has not said that it is there"
+
+// settled: a bundle is where it was asked to be, late or not.
+func (m *Machine) settled(id proto.BundleID) {
+	b := &m.bundles[id]
+	if b.late {
+		m.note(proto.Event{Kind: proto.EvAlarm, Bundle: id, Path: b.path, Cause: b.cause, Resolved: true, Text: "settled " + (m.now - b.since).String() + " after it was asked for"})
+	}
+	b.busy, b.late = false, false
 }
 
 // plannerSeen: the first planner of all ends the wait for one.
@@ -143,7 +166,7 @@ func (m *Machine) light(b *bundle, ev *Event) {
 // opens it, and whatever can be tried can be tried alone.
 func (m *Machine) pathFailed(ev *Event) {
 	b := &m.bundles[ev.Bundle]
-	b.busy = false
+	b.busy, b.late = false, false
 	again := b.failed
 	b.fail(m.now)
 	if again {
@@ -178,11 +201,18 @@ func (m *Machine) settle() {
 }
 
 // run takes one step of a side, and reports whether it moved. A bundle that
-// the side has waited for too long has failed without a word.
+// the side waits for for long is late, and in the end has failed without a word.
 func (m *Machine) run(s *side) bool {
 	s.lift()
 	switching := s.state == proto.SideSwitch
-	for b := s.awaited(); b != none && m.due(s.stuckAt); b = s.awaited() {
+	for b := s.awaited(); b != none && m.due(s.lateAt); b = s.awaited() {
+		if x := &m.bundles[b]; !x.late {
+			x.late = true
+			m.note(proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, Bundle: proto.BundleID(b), Path: x.path, Cause: x.cause, Text: lateText})
+		}
+		if !m.due(s.lateAt + BoardPatience) {
+			break
+		}
 		m.pathFailed(&Event{Bundle: proto.BundleID(b), Path: m.bundles[b].path, Text: "does not settle"})
 		if switching {
 			return true // out of its ring: the side closes

@@ -127,7 +127,7 @@ func TestTimerInequalities(t *testing.T) {
 func TestDefaultTimers(t *testing.T) {
 	got := derive(envelopeOf(defaultEnvelope))
 	us := time.Microsecond
-	want := timers{dwell: 950 * us, grace: 300 * us, retry: 2000 * us, answer: 500 * us, alone: 3150 * us, steady: 3550 * us, stuck: 252 * time.Millisecond}
+	want := timers{dwell: 950 * us, grace: 300 * us, retry: 2000 * us, answer: 500 * us, alone: 3150 * us, steady: 3550 * us, late: 252 * time.Millisecond}
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

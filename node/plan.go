@@ -206,7 +206,7 @@ func (s *side) replan(lost bool) {
 		case proto.SideEnd:
 			s.become(proto.SideClosed)
 		case proto.SideWork, proto.SideSwitch, proto.SideListen:
-			s.cause, s.stuckAt = proto.CausePlan, s.node.now+s.node.timers.stuck
+			s.cause, s.lateAt = proto.CausePlan, s.node.now+s.node.timers.late
 			s.become(proto.SideClosing)
 		}
 		return

@@ -182,6 +182,9 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 		if x := &m.bundles[b]; x.failed || x.silent != "" {
 			add(proto.EvPathFailed, proto.SeverityCritical, proto.BundleID(b), x.since, x.outlook(b))
 		}
+		if m.bundles[b].late {
+			add(proto.EvAlarm, proto.SeverityWarning, proto.BundleID(b), m.bundles[b].since, lateText)
+		}
 	}
 	for i := range m.sides {
 		s := &m.sides[i]

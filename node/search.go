@@ -117,7 +117,7 @@ func (s *side) takeProbe(k int) int {
 func (s *side) goTo(k, probe int, dwell time.Duration, cause proto.Cause) {
 	s.node.closeAll(s.disown(k, probe), cause)
 	s.cur, s.probe, s.dwell, s.cause = k, probe, dwell, cause
-	s.stuckAt = s.node.now + s.node.timers.stuck
+	s.lateAt = s.node.now + s.node.timers.late
 	s.closing = 0
 	for _, k := range [2]int{k, probe} {
 		if k != none {
@@ -157,7 +157,7 @@ func (s *side) close(cause proto.Cause) {
 		s.from = s.cur
 	}
 	s.cur, s.probe, s.cause = none, none, cause
-	s.stuckAt = s.node.now + s.node.timers.stuck
+	s.lateAt = s.node.now + s.node.timers.late
 	s.become(proto.SideClosing)
 }
 
@@ -173,7 +173,7 @@ func (s *side) leave() {
 	}
 	s.closing = s.disown(none, none)
 	s.from, s.cur, s.probe = s.cur, none, none
-	s.stuckAt = s.node.now + s.node.timers.stuck
+	s.lateAt = s.node.now + s.node.timers.late
 	s.become(proto.SideClosing)
 }
 

@@ -29,7 +29,7 @@ type side struct {
 	lostAt   time.Duration // light of cur lost and not searched for (hold)
 	dwellAt  time.Duration
 	graceAt  time.Duration
-	stuckAt  time.Duration
+	lateAt   time.Duration
 	steadyAt time.Duration
 	planAt   time.Duration // go to the planned candidate without its light
 	asks     int           // how often still

@@ -35,14 +35,13 @@ const (
 	recoveryTarget = time.Millisecond      // from the loss of light to confirmed light
 	maxWait        = 2 * time.Second       // of any timer; chosen: slower hardware is not protected, it is rebuilt
 	granule        = 50 * time.Microsecond // timers are rounded up to it
-	// stuckMargin: the optics tell of bus work that failed, after three tries
-	// of 25 ms; this is for a bundle that says nothing at all, and must not
-	// take an agent that its machine kept waiting for a broken bundle. chosen:
-	// 64 agents on two busy cores were seen 40 ms late.
-	stuckMargin   = 250 * time.Millisecond
-	stuckSwitches = 8                      // switch times after which one is called stuck
-	minSwitchMax  = 10 * time.Microsecond  // chosen: no element switches faster; catches milliseconds sent as microseconds
-	_             = uint(answer - persist) // answer must outlast persist
+	// A bundle that has not settled after lateSwitches switch times and lateMargin is
+	// late, and told to be. chosen: three tries of 25 ms on a bus, and 64 agents on two
+	// busy cores were seen 40 ms late.
+	lateMargin   = 250 * time.Millisecond
+	lateSwitches = 8
+	minSwitchMax = 10 * time.Microsecond  // chosen: no element switches faster; catches milliseconds sent as microseconds
+	_            = uint(answer - persist) // answer must outlast persist
 )
 
 // envelope is a proto.Envelope as times: D and d, the longest and shortest to
@@ -62,7 +61,7 @@ type timers struct {
 	answer time.Duration // after late light
 	alone  time.Duration // on the lost candidate, when there is no other
 	steady time.Duration // of light before a switch counts as restored
-	stuck  time.Duration // for a bundle to settle
+	late   time.Duration // for a bundle to settle
 }
 
 // derive chooses the shortest timers that are safe for an envelope: the
@@ -75,7 +74,7 @@ func derive(e envelope) timers {
 		grace:  up(e.graceFloor()),
 		retry:  max(shortRetry, up(e.retryFloor())),
 		answer: max(answer, up(2*e.detectMax)),
-		stuck:  stuckSwitches*e.switchMax + stuckMargin,
+		late:   lateSwitches*e.switchMax + lateMargin,
 	}
 	// Unlike the rest of a search nothing comes before this wait: it alone
 	// must see the glitch end, the other end find the light and answer it.

@@ -3,7 +3,6 @@ package nats
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -185,6 +184,7 @@ type watch struct {
 	links []*mqtt.Link
 	quiet planner.Overview
 	at    time.Time // of quiet
+	told  *witness
 }
 
 func (w *watch) listen(ctx context.Context, l *mqtt.Link) {
@@ -197,6 +197,11 @@ func (w *watch) listen(ctx context.Context, l *mqtt.Link) {
 				w.mu.Lock()
 				w.heard[topic.Node] = time.Now()
 				w.mu.Unlock()
+				if e := new(proto.Event); topic.Kind == proto.TopicEvent {
+					if _, err := proto.Decode(p.Payload, e); err == nil {
+						w.told.event(e)
+					}
+				}
 			}
 		}
 	}
@@ -255,7 +260,7 @@ func TestClusterIsKilledInTurn(t *testing.T) {
 	c := startServers(t, 3)
 	list := strings.Join(c.urls, ",")
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &watch{heard: make([]time.Time, count)}
+	w := &watch{heard: make([]time.Time, count), told: newWitness()}
 	health := 5 * time.Second
 	if count <= 200 {
 		health = 2 * time.Second
@@ -264,7 +269,7 @@ func TestClusterIsKilledInTurn(t *testing.T) {
 	// One at each server, so that two hear those who come back from the third at once.
 	for i, url := range c.urls {
 		l, err := mqtt.Dial(mqtt.Config{Broker: url, ClientID: fmt.Sprint("watch", i), Uncached: true, MinReconnect: 100 * time.Millisecond, MaxReconnect: time.Second, Queue: 1 << 16,
-			Subscriptions: []string{topics.EveryNode(proto.TopicHealth), topics.EveryNode(proto.TopicPresence), topics.EveryNode(proto.TopicReported)}})
+			Subscriptions: []string{topics.EveryNode(proto.TopicHealth), topics.EveryNode(proto.TopicPresence), topics.EveryNode(proto.TopicReported), topics.EveryNode(proto.TopicEvent)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,12 +278,13 @@ func TestClusterIsKilledInTurn(t *testing.T) {
 		go w.listen(ctx, l)
 	}
 	var record live.LightRecord
+	var ended time.Time
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
 	var failed atomic.Bool
 	all.Go(func() {
-		err := planning.Run(ctx, planning.Config{Fabric: f, Broker: list, Uncached: true, State: filepath.Join(t.TempDir(), "planner.db"), Log: slog.New(slog.DiscardHandler), Observe: w.see})
+		err := planning.Run(ctx, planning.Config{Fabric: f, Broker: list, Uncached: true, State: filepath.Join(t.TempDir(), "planner.db"), Log: w.told.log(), Observe: w.see})
 		if err != nil && ctx.Err() == nil {
 			failed.Store(true)
 			t.Error(err)
@@ -287,8 +293,8 @@ func TestClusterIsKilledInTurn(t *testing.T) {
 	agents := make(chan struct{})
 	go func() {
 		defer close(agents)
-		err := live.Agents(ctx, live.ClusterConfig{Fabric: f, Modules: 1, Seed: 1, Health: health, Log: slog.New(slog.DiscardHandler),
-			Broker: mqtt.Config{Broker: list, Uncached: true}, Ended: func(r live.LightRecord) { record = r }})
+		err := live.Agents(ctx, live.ClusterConfig{Fabric: f, Modules: 1, Seed: 1, Health: health, Log: w.told.log(),
+			Broker: mqtt.Config{Broker: list, Uncached: true}, Ended: func(r live.LightRecord) { record, ended = r, time.Now() }})
 		if err != nil && ctx.Err() == nil {
 			failed.Store(true)
 			t.Error(err)
@@ -346,5 +352,6 @@ func TestClusterIsKilledInTurn(t *testing.T) {
 	t.Logf("light: %d paths on %d nodes lit, last change %v ago, %v watched", record.PathsLit, record.Nodes, record.SinceChange.Round(time.Millisecond), watched.Round(time.Millisecond))
 	if record.SinceChange < watched || record.PathsLit == 0 {
 		t.Error("light changed")
+		w.told.account(t, record.Paths, ended, quiet)
 	}
 }

@@ -64,6 +64,17 @@ type LightRecord struct {
 	// How long its threads waited for a processor, and how often they had one.
 	WaitedMicros int64 `json:"waited_us"`
 	Turns        int64 `json:"turns"`
+	// Paths is every path of the nodes, so that who finds a change can name it.
+	Paths []PathLight `json:"-"`
+}
+
+// PathLight is the light of one path of a node.
+type PathLight struct {
+	Node        proto.NodeID
+	Bundle      proto.BundleID
+	Path        proto.Path
+	Lit         bool
+	SinceChange time.Duration // how long ago it came or went
 }
 
 // Cluster is the nodes and the optical switches of a fabric on simulated
@@ -304,6 +315,7 @@ func (c *Cluster) Light() LightRecord {
 	r := LightRecord{Nodes: c.cfg.Fabric.Nodes}
 	w, last := c.clock.World, time.Duration(0)
 	c.clock.Lock()
+	now := c.clock.Now()
 	for n := range r.Nodes {
 		for b := range c.devices[n].agent.Board.Bundles {
 			for path := range hal.NumLOS {
@@ -312,6 +324,7 @@ func (c *Cluster) Light() LightRecord {
 				if lit {
 					r.PathsLit++
 				}
+				r.Paths = append(r.Paths, PathLight{Node: proto.NodeID(n), Bundle: proto.BundleID(b), Path: proto.Loopback + proto.Path(path), Lit: lit, SinceChange: now - at})
 			}
 		}
 	}
@@ -321,7 +334,7 @@ func (c *Cluster) Light() LightRecord {
 			r.CircuitsLit += len(c.circuits.Lit(i))
 		}
 	}
-	r.SinceChange = c.clock.Now() - last
+	r.SinceChange = now - last
 	r.SinceMillis = r.SinceChange.Milliseconds()
 	r.WaitedMicros, r.Turns = waited()
 	var use syscall.Rusage
