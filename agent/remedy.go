@@ -44,13 +44,13 @@ func (a *nodeOptics) remedied(now time.Duration, id proto.BundleID, ev *ocs.Even
 		a.choose(now, id, b.remedyPath) // the light on it decides
 	case ev.Kind == ocs.Ready:
 		a.failAgain(now, id, proto.Clip(text(ev)))
-	case ev.Kind == ocs.Verified:
-		b.remedy = false
-		a.step(now, node.Event{Kind: node.PathOK, Bundle: id, Path: ev.Path})
 	case ev.Kind == ocs.PathFailed:
 		b.remedy = false
-	case ev.Kind == ocs.Degraded:
+	case ev.Kind == ocs.Degraded && (ev.Err != nil || weak(ev)):
 		a.failAgain(now, id, proto.Clip(text(ev))) // a harder try may do better
+	case ev.Kind == ocs.Verified, ev.Kind == ocs.Degraded: // in service that is told, and no more
+		b.remedy = false
+		a.step(now, node.Event{Kind: node.PathOK, Bundle: id, Path: ev.Path})
 	}
 }
 
@@ -65,10 +65,13 @@ func (a *nodeOptics) failAgain(now time.Duration, id proto.BundleID, why string)
 func (a *nodeOptics) degrade(now time.Duration, id proto.BundleID, ev *ocs.Event) {
 	b := &a.bundles[id]
 	bit := uint8(1) << ev.Path
-	weak := ev.Kind == ocs.Degraded && ev.Measured != proto.NoPower
-	if !a.adopted || !weak && ev.Kind != ocs.Verified || weak == (b.weak&bit != 0) {
+	is := weak(ev)
+	if !a.adopted || !is && ev.Kind != ocs.Verified || is == (b.weak&bit != 0) {
 		return
 	}
 	b.weak ^= bit
-	a.step(now, node.Event{Kind: node.Degrade, Bundle: id, Path: ev.Path, Lit: weak})
+	a.step(now, node.Event{Kind: node.Degrade, Bundle: id, Path: ev.Path, Lit: is})
 }
+
+// weak: a path has light, and less of it than its calibration.
+func weak(ev *ocs.Event) bool { return ev.Kind == ocs.Degraded && ev.Measured != proto.NoPower }

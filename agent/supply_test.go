@@ -155,6 +155,47 @@ func TestSupplyOfOpticsComesBack(t *testing.T) {
 	}
 }
 
+func TestStraySampleOutlivesNoSupply(t *testing.T) {
+	// Goal: what was told of a path in service and is no reason to leave it keeps no
+	// node out that had lost its supply: it is back as soon as others.
+	// Method: a board that gets warmer than it was calibrated, until light on the wrong side
+	// is told; then 5 s without supply.
+	f := newFleet(t, 1, 1)
+	x := f.nodes[0]
+	f.run(time.Second, nil)
+	f.link(x, true)
+	f.heard()
+	o := x.agent.optics.(*nodeOptics)
+	o.health.period, o.health.next = time.Second, f.world.Now()+time.Second
+	for i := range o.bundles {
+		m := o.bundles[i].optics.Status().Calibration.Modules[0]
+		m.Extinction[hal.CellMZI1] = 30_000 // noted, as by a calibration made here
+	}
+	told := func() bool {
+		return slices.ContainsFunc(x.events, func(e proto.Event) bool {
+			return e.Kind == proto.EvAlarm && strings.Contains(e.Text, "wrong side")
+		})
+	}
+	f.run(12*time.Minute, nil) // calibrated here, and what that was for is forgotten
+	x.events = nil
+	for milli := int32(40_000); milli < 50_000 && !told(); milli += 250 {
+		f.world.SetAmbient(0, milli)
+		f.run(5*time.Second, told)
+	}
+	if s := x.well(); s != "" || !told() {
+		t.Fatalf("told: %v; %s", told(), s)
+	}
+	f.world.SetSupply(0, false)
+	f.must("isolated", 5*time.Second, func() bool { return x.host.View().Mode() == proto.ModeIsolated })
+	f.run(5*time.Second, nil)
+	f.world.SetSupply(0, true)
+	back := f.world.Now()
+	f.must("back in service", 3*time.Minute, func() bool { return x.well() == "" })
+	if took := f.world.Now() - back; took > 5*time.Second {
+		t.Errorf("back after %v", took)
+	}
+}
+
 func TestSupplyOfMirrorsComesBack(t *testing.T) {
 	// Goal: the same for a switch: its board answers again by itself, it claims no
 	// circuit that its mirrors do not make, and the planner's repetition makes them.

@@ -86,6 +86,13 @@ func (t *Transceiver) letsAstray(module int) bool {
 	return a.path == t.path && a.rounds >= astrayRounds
 }
 
+// forgetAstray: what taps said before a calibration says nothing of the light after it.
+func (t *Transceiver) forgetAstray() {
+	for i := range t.health.last {
+		t.health.last[i].astray = astray{}
+	}
+}
+
 // strays is the event about the module of which most light goes the wrong way, if it is
 // too much and stays.
 func (t *Transceiver) strays(now time.Duration) (e Event, found bool) {

@@ -257,6 +257,7 @@ func (c *mciSearch) ended(now time.Duration) {
 		return
 	}
 	d.cfg.Calibration = result
+	d.forgetAstray()
 	if d.compose(now) {
 		d.set.Restage(now)
 	}
