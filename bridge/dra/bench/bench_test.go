@@ -287,7 +287,7 @@ func (b *bench) oneRing(ctx context.Context, name string, lasts time.Duration, e
 			break
 		}
 		if time.Now().After(end) {
-			b.t.Errorf("%s: %d of %d pods run", name, running, tp/gpus)
+			b.t.Errorf("%s: %d of %d pods run: %s", name, running, tp/gpus, b.stands(ctx, name, all.Items))
 			break
 		}
 		if !sleep(ctx, 200*time.Millisecond) {
@@ -313,6 +313,31 @@ func (b *bench) oneRing(ctx context.Context, name string, lasts time.Duration, e
 		}
 	}
 	fail("end of the claim", claims.Delete(ctx, name, metav1.DeleteOptions{}))
+}
+
+// stands says how a claim, its job and those of its pods stand that do not run.
+func (b *bench) stands(ctx context.Context, name string, pods []corev1.Pod) string {
+	claim, err := b.c.kube.ResourceV1().ResourceClaims("default").Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	view, err := b.planner.Get(ctx, controller.JobOf("k8s", claim))
+	if err != nil {
+		return err.Error()
+	}
+	said := map[string]any{"claim": claim.Status, "job": view}
+	b.k.mu.Lock()
+	defer b.k.mu.Unlock()
+	for _, p := range pods {
+		if p.Status.Phase != corev1.PodRunning {
+			said[p.Name] = []any{p.Spec.NodeName, p.Status, b.k.refused[p.Name]}
+		}
+	}
+	text, err := json.Marshal(said)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // standing is what counts of a ring, as a text.

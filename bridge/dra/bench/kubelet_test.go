@@ -41,6 +41,7 @@ type kubelets struct {
 	busy    map[string]bool       // pods that are being started or ended; true: heard of again meanwhile
 	has     map[string]*dra.Claim // by pod: what was asked for, and not yet given up
 	uses    map[string]string     // by ring and node: the claim that a running pod there has
+	refused map[string]string     // by pod: why its plugin did not let it run when it was asked last
 	started int
 	wrong   []string
 }
@@ -48,7 +49,7 @@ type kubelets struct {
 // startKubelets makes nodes, plugins and kubelets.
 func startKubelets(ctx context.Context, t *testing.T, c *cluster, account kubernetes.Interface, planner *client.Client, nodes []string) *kubelets {
 	t.Helper()
-	k := &kubelets{t: t, kube: c.kube, node: map[string]dra.DRAPluginClient{}, dir: c.dir, busy: map[string]bool{}, has: map[string]*dra.Claim{}, uses: map[string]string{}}
+	k := &kubelets{t: t, kube: c.kube, node: map[string]dra.DRAPluginClient{}, dir: c.dir, busy: map[string]bool{}, has: map[string]*dra.Claim{}, uses: map[string]string{}, refused: map[string]string{}}
 	for _, n := range nodes {
 		root := filepath.Join(c.dir, n)
 		for _, d := range []string{"p", "r"} {
@@ -162,7 +163,14 @@ func (k *kubelets) begin(ctx context.Context, p *corev1.Pod) {
 	k.has[string(p.UID)] = claim
 	k.mu.Unlock()
 	r, err := k.node[p.Spec.NodeName].NodePrepareResources(ctx, &dra.NodePrepareResourcesRequest{Claims: []*dra.Claim{claim}})
-	if err != nil || r.Claims[claim.Uid].GetError() != "" {
+	why := r.GetClaims()[claim.Uid].GetError()
+	if err != nil {
+		why = err.Error()
+	}
+	k.mu.Lock()
+	k.refused[p.Name] = why
+	k.mu.Unlock()
+	if why != "" {
 		return // a kubelet asks again
 	}
 	env, err := k.given(p.Spec.NodeName, r.Claims[claim.Uid].Devices[0].CdiDeviceIds[0])
