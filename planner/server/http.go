@@ -39,6 +39,7 @@ const (
 	httpIdle     = time.Minute // between two requests of a connection
 	maxHeader    = 16 << 10
 	unixPrefix   = "unix:"
+	socketMode   = 0o660
 )
 
 // HTTPConfig of the HTTP server.
@@ -140,11 +141,17 @@ func listen(addr string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	l, err := net.Listen("unix", path)
+	// Nobody else's from its first moment: Linux makes it with the mode of the descriptor,
+	// less the umask.
+	mode := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		never := c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), socketMode) })
+		return cmp.Or(never, err)
+	}}
+	l, err := mode.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, 0o660); err != nil {
+	if err := os.Chmod(path, socketMode); err != nil { // of one group, whatever the umask
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil

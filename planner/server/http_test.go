@@ -10,12 +10,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"io/fs"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,6 +97,38 @@ func TestHTTPOnASocket(t *testing.T) {
 	got, err := client.Get("http://anything/")
 	if err != nil || got.StatusCode != http.StatusNotFound {
 		t.Error(got, err)
+	}
+}
+
+// Goal: nobody else may open a socket, not for a moment either. Method: somebody who looks
+// all the time, while 300 are made, where files are anybody's unless one says otherwise.
+func TestSocketIsNeverAnybodys(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	path, done, open := filepath.Join(t.TempDir(), "s"), make(chan struct{}), make(chan fs.FileMode, 1)
+	go func() {
+		defer close(open)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if info, err := os.Lstat(path); err == nil && info.Mode().Perm()&^0o660 != 0 {
+				open <- info.Mode()
+				return
+			}
+		}
+	}()
+	for range 300 {
+		l, err := listen(unixPrefix + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+	}
+	close(done)
+	if mode, seen := <-open; seen {
+		t.Errorf("it was %v", mode)
 	}
 }
 
