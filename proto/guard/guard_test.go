@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -269,6 +270,21 @@ func TestHighestEditionHolds(t *testing.T) {
 		g.looked, g.read = time.Time{}, time.Time{}
 		if reads(); g.Trust().Edition != c.want {
 			t.Errorf("after a file of edition %d: %d, want %d", c.put.Edition, g.Trust().Edition, c.want)
+		}
+	}
+	// The same once more, as a site's tools bring it, is no error; an older one is.
+	var said bytes.Buffer
+	g.log = slog.New(slog.NewTextHandler(&said, nil))
+	for _, c := range []struct {
+		put  []byte
+		says string
+	}{{g.Trust().File(), ""}, {second.File(), "not taken"}} {
+		if err := os.WriteFile(s.file(), c.put, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g.looked, g.read = time.Time{}, time.Time{}
+		if reads(); !strings.Contains(said.String(), c.says) || c.says == "" && said.Len() > 0 {
+			t.Errorf("%q, want %q", said.String(), c.says)
 		}
 	}
 	// The root is lost: by hand, a new one that nothing sealed but itself.
