@@ -171,6 +171,47 @@ func TestJournalSurvivesAKillAtAnyByte(t *testing.T) {
 	}
 }
 
+func TestJournalKilledAtItsFirstStepsIsNotDamaged(t *testing.T) {
+	// Goal: a life that ended while its journal was made lost nothing, so that nothing is
+	// damaged; a snapshot that is gone later is.
+	// Method: what each step of the first opening leaves, of a new journal and of one of
+	// version 1; then files that no first opening leaves.
+	recs := lines(t, 3)
+	body := fmt.Appendf(nil, "0 %s", recs[0])
+	old := fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(body), body)
+	own, _ := written(t, nil)
+	made := files(t, own)
+	whole, half := made[snapshotName], made[snapshotName][:9]
+	for _, c := range []struct {
+		what    string
+		content map[string][]byte
+		want    string // "" : damaged
+	}{
+		{"a lock", map[string][]byte{lockName: nil}, folded(t, nil)},
+		{"a mark", map[string][]byte{"j" + markSuffix: nil}, folded(t, nil)},
+		{"a log", map[string][]byte{"j" + markSuffix: nil, logName + "1": nil}, folded(t, nil)},
+		{"half a snapshot", map[string][]byte{"j" + markSuffix: nil, logName + "1": nil, snapshotName + ".tmp": half}, folded(t, nil)},
+		{"a snapshot without its name", map[string][]byte{"j" + markSuffix: nil, logName + "1": nil, snapshotName + ".tmp": whole}, folded(t, nil)},
+		{"a snapshot", map[string][]byte{"j" + markSuffix: nil, logName + "1": nil, snapshotName: whole}, folded(t, nil)},
+		{"a log beside one of version 1", map[string][]byte{"j" + markSuffix: nil, logName + "0": old, logName + "1": nil}, folded(t, recs[:1])},
+		{"no snapshot, a mark", map[string][]byte{"j" + markSuffix: marked(1, 0, 0), logName + "1": nil}, ""},
+		{"no snapshot, a record", map[string][]byte{"j" + markSuffix: nil, logName + "1": formatLine("1.1", string(recs[0]))}, ""},
+		{"no snapshot, a later log", map[string][]byte{"j" + markSuffix: nil, logName + "2": nil}, ""},
+	} {
+		dir := filepath.Join(t.TempDir(), "j")
+		laid(t, dir, c.content)
+		f, _, err := openJournal(dir, proto.Event{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.close(); (f.damage != nil) != (c.want == "") {
+			t.Errorf("%s: damage %v", c.what, f.damage)
+		} else if got := reopen(t, dir); c.want != "" && got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+}
+
 func TestJournalFoldsUp(t *testing.T) {
 	// Goal: the log stays small, and a crash between any two steps of folding
 	// loses and repeats nothing.
