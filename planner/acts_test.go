@@ -162,7 +162,7 @@ func TestChainOutlastsWhoActsOften(t *testing.T) {
 		}
 		w.run(10 * time.Second)
 	}
-	_, records, _ := audit.Parse(AuditOf(w.state()))
+	_, records, _ := audit.Parse(w.stored())
 	if most := 2*(actsAtOnce+360) + refusalsAtOnce + 360 + 10; len(records)-before > most {
 		t.Errorf("%d records in an hour, at most %d", len(records)-before, most)
 	}

@@ -3,6 +3,7 @@ package planner
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -176,8 +177,9 @@ func HeadOf(records []Record) string {
 	return ""
 }
 
-// AuditOf gives the audit chain of a store, a line a record, its head last.
-func AuditOf(st State) string {
+// AuditOf gives the audit chain of a store, a line a record, its head last. An error: a
+// planner was in service with it, and there is none.
+func AuditOf(st State) (string, error) {
 	var c audit.Chain
 	for _, r := range st {
 		if strings.HasPrefix(r.Key, journal.PrefixAudit) {
@@ -188,5 +190,9 @@ func AuditOf(st State) string {
 		c.RestoreHead(raw)
 	}
 	text, _ := c.Page(0, int(^uint(0)>>1))
-	return text
+	term, err := st.Number(keyTerm)
+	if c.Gone(term); err == nil && text == "" && c.Damage() != "" {
+		err = errors.New("no audit chain: " + c.Damage())
+	}
+	return text, err
 }

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,16 @@ import (
 	"ringlight/planner/journal"
 	"ringlight/proto"
 )
+
+// stored is the audit chain as the store has it.
+func (w *fleet) stored() string {
+	w.t.Helper()
+	text, err := AuditOf(w.state())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return text
+}
 
 // chain is the audit chain as an operator gets it, which must be whole.
 func (w *fleet) chain() (out []string) {
@@ -124,7 +135,7 @@ func TestRefusalsAreChained(t *testing.T) {
 	}
 	w.run(time.Hour)
 	deny()
-	_, records, _ := audit.Parse(AuditOf(w.state()))
+	_, records, _ := audit.Parse(w.stored())
 	if last := records[len(records)-1]; last.Skipped != 500-refusalsAtOnce || !last.Sealed || last.Message == "" {
 		t.Errorf("%+v", last)
 	}
@@ -145,10 +156,56 @@ func TestDamagedChainIsSaid(t *testing.T) {
 	if i := slices.IndexFunc(alarms, func(a proto.AlarmStatus) bool { return a.ID == "audit/damaged" }); i < 0 || !strings.Contains(alarms[i].Why, "record 2 is not what record 3") {
 		t.Errorf("%+v", alarms)
 	}
-	lines, _, head := audit.Parse(AuditOf(w.state()))
+	lines, _, head := audit.Parse(w.stored())
 	bad := audit.Verify(lines, head, nil)
 	if len(bad) != 1 || !strings.Contains(bad[0], "record 2 ") || !strings.Contains(strings.Join(lines, ""), `"term 2 begins","why":"record 2 is not`) {
 		t.Errorf("%q in %q", bad, lines)
+	}
+}
+
+// Goal: an older store put back, and one that was lost whole, are told in the chain by what
+// agents know, as an alarm at once and by verify ever after; a restart and a wish for a
+// higher term are neither. Method: stores of before between two lives.
+func TestOlderStoreIsSaid(t *testing.T) {
+	for _, c := range []struct{ put, want string }{
+		{"the same", ""},
+		{"that of term 1", "term 3 is known, ours is 2"},
+		{"that of before a decision", "holds generation 2, the store's last is 1"},
+		{"none", "term 3 is known, ours is 1"},
+	} {
+		w := small(t, 18, 2, 32, 2)
+		w.run(time.Second)
+		older := maps.Clone(w.store)
+		w.start()
+		w.run(10 * time.Second)
+		w.start()
+		w.run(10 * time.Second)
+		before := maps.Clone(w.store)
+		w.ask(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1, Author: "mallory"})
+		w.run(10 * time.Second)
+		switch c.put {
+		case "that of before a decision":
+			w.store = before
+		case "that of term 1":
+			w.store = older
+		case "none":
+			w.store = map[string][]byte{}
+		}
+		w.start()
+		w.run(time.Minute)
+		alarms := w.ask(proto.OpRequest{Noun: proto.NounAlarms, Bundle: -1}).Alarms
+		if said := slices.ContainsFunc(alarms, func(a proto.AlarmStatus) bool {
+			return a.ID == "audit/damaged" && strings.Contains(a.Why, c.want)
+		}); said != (c.want != "") {
+			t.Errorf("%s: %+v", c.put, alarms)
+		}
+		w.start()
+		w.run(time.Minute)
+		lines, _, head := audit.Parse(w.stored())
+		bad := audit.Verify(lines, head, nil)
+		if (len(bad) > 0) != (c.want != "") || !strings.Contains(strings.Join(bad, "; "), c.want) {
+			t.Errorf("%s: %q", c.put, bad)
+		}
 	}
 }
 
@@ -164,6 +221,9 @@ func TestErasedChainIsMissed(t *testing.T) {
 			delete(w.store, key)
 		}
 	}
+	if text, err := AuditOf(w.state()); text != "" || err == nil || !strings.Contains(err.Error(), "the store knows term 1") {
+		t.Errorf("before the next start: %q, %v", text, err)
+	}
 	w.start()
 	w.run(10 * time.Second)
 	alarms := w.ask(proto.OpRequest{Noun: proto.NounAlarms, Bundle: -1}).Alarms
@@ -174,7 +234,7 @@ func TestErasedChainIsMissed(t *testing.T) {
 	}
 	w.start()
 	w.run(10 * time.Second)
-	lines, _, head := audit.Parse(AuditOf(w.state()))
+	lines, _, head := audit.Parse(w.stored())
 	if bad := audit.Verify(lines, head, nil); len(bad) != 1 || !strings.Contains(bad[0], "the store knows term 1, and no record is here") {
 		t.Errorf("%q", bad)
 	}

@@ -183,10 +183,19 @@ func (p *Planner) listened() {
 	}
 	p.become(raising)
 	next := uint64(p.seenTerm + 1)
-	begins := p.j.Audit(audit.Record{Kind: audit.Start, Term: next, What: fmt.Sprintf("term %d begins", next), Why: p.j.Chain.Damage()})
+	begins := p.j.Audit(audit.Record{Kind: audit.Start, Term: next, What: fmt.Sprintf("term %d begins", next), Why: p.j.Chain.Damage(), Reason: p.unknown()})
 	p.raise = p.j.Persist(slices.Concat([]Record{{Key: keyTerm, Value: strconv.AppendUint(nil, next, 10)},
 		{Key: keyLife, Value: strconv.AppendUint(nil, p.j.Life, 10)}}, p.first, begins, formerActs(p, next))...)
 	p.first = nil
+}
+
+// unknown is what others know of this fabric and our store does not.
+func (p *Planner) unknown() (why string) {
+	why, p.beyond = p.beyond, ""
+	if why == "" && p.seenTerm > p.j.Term {
+		why = fmt.Sprintf("term %d is known, ours is %d", p.seenTerm, p.j.Term)
+	}
+	return why
 }
 
 // listenEnd counts from the link too: what another planner said while we were
@@ -277,6 +286,7 @@ func (p *Planner) overtaken(why string) {
 		return // the decision is on its way to the disk; the term is looked at again after it
 	}
 	p.become(listening)
+	p.beyond = why
 	p.j.Note(Warn, "a higher term is known; listening for another planner", journal.Note{Rule: "fence", Node: -1, Text: why})
 	p.listened()
 }

@@ -118,6 +118,7 @@ type Planner struct {
 	beaten     time.Duration // when the last sign of life was given
 	beat       uint64        // its number
 	seenTerm   proto.Term    // highest heard of
+	beyond     string        // why it listened again: what our store knew nothing of
 	raise      uint64        // number of the Persist that raises the term
 	listenFrom time.Duration
 

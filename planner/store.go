@@ -93,7 +93,7 @@ func (p *Planner) restore(st State) error {
 		}
 	}
 	if term > 0 { // with which the first record was written
-		p.j.Chain.Gone(fmt.Sprintf("the store knows term %d", term))
+		p.j.Chain.Gone(term)
 	}
 	if err := p.edits.restore(st.Get(keyLayouts)); err != nil {
 		return err

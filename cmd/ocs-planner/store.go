@@ -63,10 +63,12 @@ func store(ctx context.Context, words []string, c *Config, t cli.Terminal) (none
 		return server.CheckStore(ctx, p.at())
 	case "audit":
 		st, err := p.at().Read(ctx)
-		if err == nil {
-			_, err = io.WriteString(t.Out, planner.AuditOf(st))
+		if err != nil {
+			return none, err
 		}
-		return none, err
+		text, err := planner.AuditOf(st)
+		_, bad := io.WriteString(t.Out, text)
+		return none, errors.Join(bad, err)
 	case "adopt":
 		if p.etcd == nil {
 			return none, cli.Usage("store", "etcd:URL,URL", "a file is of no cluster")

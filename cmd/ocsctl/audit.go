@@ -147,6 +147,9 @@ type auditJSON struct {
 func (c *clientFlags) auditVerify(out io.Writer, text string, known *audit.Head) error {
 	lines, _, head := audit.Parse(text)
 	problems := audit.Verify(lines, head, known)
+	if len(lines) == 0 && head == nil && len(problems) == 0 {
+		problems = []string{"neither a record nor a head: there was no planner yet, or all was taken away"}
+	}
 	said := auditJSON{Whole: len(problems) == 0, Records: len(lines), Newest: head, Problems: append([]string{}, problems...)}
 	err := c.print(out, said, func() error {
 		for _, p := range problems {
@@ -155,11 +158,10 @@ func (c *clientFlags) auditVerify(out io.Writer, text string, known *audit.Head)
 		if len(problems) > 0 {
 			return nil
 		}
-		if head == nil {
-			_, err := fmt.Fprintln(out, "no records yet")
-			return err
-		}
 		_, err := fmt.Fprintf(out, "%s, each as it was written; keep this elsewhere, for -known:\n%s\n", proto.Count(len(lines), "record"), head)
+		if err == nil && known == nil {
+			_, err = fmt.Fprintln(out, "whether more came after it, only -known can tell")
+		}
 		return err
 	})
 	if err == nil && len(problems) > 0 {
@@ -182,8 +184,8 @@ func printAudit(out io.Writer, all []audit.Record) error {
 			if r.Sealed {
 				who += " *"
 			}
-			if r.Result != "" {
-				text += ": " + cmp.Or(r.Reason, r.Result)
+			if why := cmp.Or(r.Reason, r.Result); why != "" {
+				text += ": " + why
 			}
 			if r.Why != "" {
 				text += " (" + r.Why + ")"

@@ -27,6 +27,7 @@ func TestAuditVerify(t *testing.T) {
 		}
 		return path
 	}
+	erased := file("erased", "")
 	whole, changed := file("whole", text), file("changed", strings.Replace(text, "bob", "eve", 1))
 	lines := strings.SplitAfter(text, "\n")
 	cut := file("cut", lines[0]+lines[1]+(audit.Head{Seq: 2, Hash: audit.Hash(strings.TrimSpace(lines[1]))}).Line()+"\n")
@@ -40,6 +41,9 @@ func TestAuditVerify(t *testing.T) {
 		{"audit verify -json " + whole, 0, `"whole":true,"records":3`},
 		{"audit verify " + changed, 1, "record 2 is not what record 3 was written after"},
 		{"audit verify -json " + changed, 1, `"whole":false`},
+		{"audit verify " + whole, 0, "only -known can tell"},
+		{"audit verify " + erased, 1, "neither a record nor a head"},
+		{"audit verify -json " + erased, 1, `"whole":false`},
 		{"audit verify " + cut, 0, "2 records"},
 		{"audit verify -known " + head.String() + " " + cut, 1, "cut off"},
 		{"audit verify " + filepath.Join(dir, "none"), 2, "readable file"},

@@ -37,7 +37,7 @@ type Record struct {
 	What       string `json:"what"`
 	Why        string `json:"why,omitempty"`
 	Result     string `json:"result,omitempty"` // of an answer or a refusal: ok, or the code of the error
-	Reason     string `json:"reason,omitempty"`
+	Reason     string `json:"reason,omitempty"` // ..., or by what a start knows that this chain is not all
 	Generation uint64 `json:"generation,omitempty"`
 	Corr       string `json:"corr,omitempty"`
 	// Message is the SHA-256 of the request as it came, with its seal.
@@ -114,12 +114,20 @@ func (c *Chain) Damage() string {
 	return c.damage
 }
 
-// Gone says why there should be records, and finds that there is none at all: a
-// damage, which the first record of whoever goes on bears.
-func (c *Chain) Gone(why string) {
-	if len(c.lines) == 0 && c.head == nil {
-		c.judged, c.damage = true, why+", and no record is here: the chain was taken away"
+// Gone finds that there is no record at all where a term was begun: a damage, which the
+// first record of whoever goes on bears.
+func (c *Chain) Gone(term uint64) {
+	if len(c.lines) == 0 && c.head == nil && term > 0 {
+		c.judged, c.damage = true, fmt.Sprintf("the store knows term %d, and no record is here: the chain was taken away", term)
 	}
+}
+
+// elsewhere is what a start says of records that are not in its chain, "" when nothing.
+func elsewhere(r *Record) string {
+	if r.Kind != Start || r.Reason == "" {
+		return ""
+	}
+	return fmt.Sprintf("record %d: %s: what was done in between is in another planner's store, or this one is an older copy", r.Seq, r.Reason)
 }
 
 // Add appends a record: its line, the head after it, and the number of the one that
@@ -136,6 +144,9 @@ func (c *Chain) Add(r Record) (line string, head Head, gone uint64) {
 	}
 	if c.head != nil && c.head.Seq >= r.Seq { // what it names is not there any more, and stays missed
 		r.Seq, r.Prev = c.head.Seq+1, c.head.Hash
+	}
+	if why := elsewhere(&r); why != "" && c.damage == "" {
+		c.damage = why
 	}
 	line = string(encode(&r))
 	c.lines = append(c.lines, line)

@@ -90,6 +90,9 @@ func (v *verifier) read(lines []string) {
 		if r.Seq == 1 && r.Kind == Start && r.Why != "" { // by who found none where some had been
 			v.say("record 1 is not the first: %s", r.Why)
 		}
+		if why := elsewhere(&r); why != "" {
+			v.say("%s", why)
+		}
 		last = r.Seq
 		v.chain = append(v.chain, link{r.Seq, r.Prev, Hash(line)})
 	}

@@ -16,6 +16,11 @@ const (
 
 func auditKey(seq uint64) string { return fmt.Sprintf("%s%016x", PrefixAudit, seq) }
 
+// Elsewhere is Audit of what shows that there are records which are not in this chain.
+func (j *Journal) Elsewhere(what, why string) []Record {
+	return j.Audit(audit.Record{Kind: audit.Start, What: what, Reason: why})
+}
+
 // Audit adds a record to the chain and gives what is to be stored for it: with what
 // it is about, or before anything comes of that. Its author is this planner where r
 // names none.

@@ -280,6 +280,7 @@ func (t *Table) Contradicted(last proto.Generation) bool {
 	for i := range t.Devices {
 		if why := t.Devices[i].contradicts(last); why != "" {
 			t.j.Note(journal.Warn, "the store does not know what runs; it counts as lost", journal.Note{Rule: "adopt", Node: int64(t.Devices[i].ID), Text: why})
+			t.j.Persist(t.j.Elsewhere("what runs is adopted", why)...)
 			return true
 		}
 	}
