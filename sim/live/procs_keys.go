@@ -32,6 +32,7 @@ type KeysResult struct {
 	Refused  int            `json:"refused"`  // lines about messages that were refused while keys changed
 	After    int            `json:"after"`    // ... when all had the new ones; more than 0 is an error
 	Faults   int            `json:"faults"`   // nodes that lost their power meanwhile
+	Bypassed int            `json:"bypassed"` // ... that their neighbours stepped over by themselves
 	Replaced []string       `json:"replaced"` // keys and certificates
 }
 
@@ -91,9 +92,14 @@ func (k *keys) install(from, name string) error {
 	return err
 }
 
-// hand hands the trust document to the planner; the authorities first.
+// hand hands the trust document to the planner, the authorities first, and has a broker of
+// its own read its folder again.
 func (k *keys) hand() error {
-	return errors.Join(k.install(k.path("pki/ca.pem"), "ca.pem"), k.install(k.path("pki/trust.cose"), "trust.cose"))
+	err := errors.Join(k.install(k.path("pki/ca.pem"), "ca.pem"), k.install(k.path("pki/trust.cose"), "trust.cose"))
+	if c := k.runs["broker"]; c != nil && err == nil {
+		err = c.Process.Signal(syscall.SIGHUP)
+	}
+	return err
 }
 
 // lay makes the root, the first keys and the tokens, and writes what brokers and planner
@@ -101,7 +107,7 @@ func (k *keys) hand() error {
 func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string, err error) {
 	f := k.f.Name
 	for _, words := range [][]string{{"init", "-fabric", f, "-domain", "cluster.example"}, {"planner", "a", "-days", "30"}, {"operator", "alice", "-role", "admin"},
-		{"issuer", "a"}, {"broker", "b", "-host", "127.0.0.1"}, {"token", fmt.Sprintf("0-%d", k.f.Nodes-1), "-out", k.path("tokens")}} {
+		{"issuer", "a"}, {"token", fmt.Sprintf("0-%d", k.f.Nodes-1), "-out", k.path("tokens")}} {
 		if err := k.pki(ctx, words...); err != nil {
 			return "", err
 		}
@@ -109,7 +115,7 @@ func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string, 
 	if err := os.Mkdir(k.path("head"), 0o700); err != nil {
 		return "", err
 	}
-	for name, from := range map[string]string{"planner.pem": f + "-planner-a.pem", "planner.key": f + "-planner-a.key", "issuer.pem": f + "-issuer-a.pem", "broker.pem": f + "-broker-b.pem", "broker.key": f + "-broker-b.key"} { // any order
+	for name, from := range map[string]string{"planner.pem": f + "-planner-a.pem", "planner.key": f + "-planner-a.key", "issuer.pem": f + "-issuer-a.pem"} { // any order
 		err = errors.Join(err, k.install(k.path("pki/"+from), name))
 	}
 	if err := errors.Join(err, k.hand()); err != nil {
@@ -132,27 +138,22 @@ func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string, 
 		return "", nil
 	}
 	planner["broker"] = k.url
-	acl, err := k.once(ctx, "ocsctl", "pki", "acl", "-broker", "mosquitto", "-dir", k.path("pki"))
-	if err == nil {
-		err = os.WriteFile(k.path("acl"), acl, 0o600)
-	}
-	return k.mosquitto(ports), err
+	return k.mosquitto(ctx, ports)
 }
 
-// mosquitto is its configuration, as the list of rights says that it should be.
-func (k *keys) mosquitto(ports [2]int) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "acl_file %s\nmax_inflight_messages 200\nmax_queued_messages 20000\nlog_type error\nlog_type warning\nlog_type notice\nlog_type debug\n", k.path("acl"))
+// mosquitto is the configuration of ocsctl pki mosquitto, whose folder stays where it is
+// made, and what a run of it needs besides.
+func (k *keys) mosquitto(ctx context.Context, ports [2]int) (string, error) {
+	at, address := k.path("pki/mosquitto"), func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+	if err := k.pki(ctx, "mosquitto", "b", "-host", "127.0.0.1", "-at", at, "-listen", address(ports[1]), "-others", address(ports[0])); err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(at + "/mosquitto.conf")
+	more := "log_type error\nlog_type warning\nlog_type notice\nlog_type debug\n"
 	if os.Getuid() == 0 {
-		fmt.Fprintln(&b, "user root") // else it would become one who may not read the keys
+		more += "user root\n" // else it would become one who may not enter here
 	}
-	for i, port := range ports {
-		fmt.Fprintf(&b, "listener %d 127.0.0.1\ncafile %s\ncertfile %s\nkeyfile %s\nrequire_certificate true\nuse_identity_as_username true\n", port, k.path("head/ca.pem"), k.path("head/broker.pem"), k.path("head/broker.key"))
-		if i == 1 {
-			fmt.Fprintln(&b, "use_username_as_clientid true")
-		}
-	}
-	return b.String()
+	return more + string(text), err
 }
 
 // operator is who asks from now on.
@@ -354,7 +355,7 @@ func (k *keys) robFirst(ctx context.Context) error {
 		func() error {
 			file := fmt.Sprintf("%s-enrol-%d.token", k.f.Name, n)
 			return os.Rename(k.path("again/"+file), k.path("tokens/"+file))
-		}} {
+		}, k.hand} {
 		if err := step(); err != nil {
 			return err
 		}

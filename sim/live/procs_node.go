@@ -65,7 +65,19 @@ func (p *procs) spareNear(rings []procRing, r procRing) bool {
 
 // lose takes a node's supply away: its neighbours bypass it by themselves, and
 // no other light changes.
-func (p *procs) lose(ctx context.Context, x *loss) (err error) {
+func (p *procs) lose(ctx context.Context, x *loss) error {
+	err := p.unpower(x)
+	if err == nil {
+		err = p.stepsOver(ctx, x, procsBypass)
+	}
+	if err == nil {
+		err = p.unchanged(x.before, "a node without power", x.touched())
+	}
+	return err
+}
+
+// unpower takes a node's supply away.
+func (p *procs) unpower(x *loss) (err error) {
 	if x.before, err = p.records(); err != nil {
 		return err
 	}
@@ -74,17 +86,20 @@ func (p *procs) lose(ctx context.Context, x *loss) (err error) {
 	}
 	p.signal(agentName(x.dead), syscall.SIGKILL)
 	p.res.ProcsKilled++
-	if _, err := await(ctx, procsBypass, "bypass", func() (bool, string) {
+	return nil
+}
+
+// stepsOver waits until the neighbours have bypassed a node.
+func (p *procs) stepsOver(ctx context.Context, x *loss, limit time.Duration) error {
+	_, err := await(ctx, limit, "bypass", func() (bool, string) {
 		now := time.Now()
 		a, lostA, foundA, errA := p.bypassed(x.left, x.over.Local)
 		b, lostB, foundB, errB := p.bypassed(x.right, x.over.Remote)
 		late := time.Since(now) // the second record is younger
 		x.took = max(lostA, lostB-late) - min(foundA, foundB-late)
 		return a && b, fmt.Sprintf("%d: %v, %d: %v, %v", x.left, a, x.right, b, errors.Join(errA, errB))
-	}); err != nil {
-		return err
-	}
-	return p.unchanged(x.before, "a node without power", x.touched())
+	})
+	return err
 }
 
 func (x *loss) touched() map[int]bool { return map[int]bool{x.left: true, x.dead: true, x.right: true} }
