@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,9 +9,12 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"ringlight/hal"
 	"ringlight/hal/linux"
@@ -95,7 +99,7 @@ func TestAnAnswerToALostLightAllocatesNothing(t *testing.T) {
 }
 
 // TestLatencyOfAnAnswer is `make bench-latency`: RINGLIGHT_LATENCY runs, under
-// RINGLIGHT_LOAD (idle, alloc). RINGLIGHT_COSTS is the file that takes what was
+// RINGLIGHT_LOAD (idle, alloc, or verify and how many goroutines check seals). RINGLIGHT_COSTS is the file that takes what was
 // measured, for ocs-sim -costs.
 func TestLatencyOfAnAnswer(t *testing.T) {
 	// Goal: the wall clock from a line's edge, in another thread, to the write
@@ -114,7 +118,7 @@ func TestLatencyOfAnAnswer(t *testing.T) {
 	}
 	defer board.Close()
 	runtime.LockOSThread()
-	runtime.GOMAXPROCS(runtime.NumCPU() + 2)
+	runtime.GOMAXPROCS(runtime.NumCPU() + spareProcessors)
 	p := board.Attach(func() {})
 	// As Run has it: collections begin between switches. Garbage as quickly as it
 	// can be made is another matter.
@@ -127,9 +131,16 @@ func TestLatencyOfAnAnswer(t *testing.T) {
 			go allocate(&stop)
 		}
 	}
+	checkers, _ := strconv.Atoi(strings.TrimPrefix(os.Getenv("RINGLIGHT_LOAD"), "verify")) // others: none
+	var over atomic.Bool
+	defer over.Store(true)
+	for range checkers {
+		go verify(&over)
+	}
 	arm, edges := make(chan time.Duration), make(chan time.Duration, 1)
-	go func() { // another thread, as an interrupt is
+	go func() { // another thread, before all others, as an interrupt is
 		runtime.LockOSThread()
+		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 50}, 0) // where it may
 		for after := range arm {
 			<-time.After(after)
 			edges <- board.Now()
@@ -164,10 +175,17 @@ func TestLatencyOfAnAnswer(t *testing.T) {
 	})
 	fmt.Printf("latency: priority %d, locked %v, load %s, %d runs: wake-up %s; edge to write entered %s\n",
 		p.Priority, p.Locked, os.Getenv("RINGLIGHT_LOAD"), runs, quantiles(wakes), quantiles(totals))
+	if late := wakes[len(wakes)*99/100]; checkers > 0 && p.Priority > 0 && late > protectionWaits {
+		t.Errorf("while %d goroutines check seals the p99 of a wake-up is %v", checkers, late)
+	}
 	if file := os.Getenv("RINGLIGHT_COSTS"); file != "" {
 		keepCosts(t, file, fmt.Sprintf("%d answers on %d processors, load %s, priority %d", runs, runtime.NumCPU(), os.Getenv("RINGLIGHT_LOAD"), p.Priority), wakes, thinks)
 	}
 }
+
+// protectionWaits at most for what the same process does with messages. chosen: some
+// wake-ups of a machine that has one processor; what waits for a seal takes ten times that.
+const protectionWaits = time.Millisecond
 
 // keepCosts writes what was measured as a table of the simulator's costs; what
 // the drivers of buses cost was not.
@@ -196,6 +214,16 @@ func quantiles(d []time.Duration) string {
 	slices.Sort(d)
 	us := func(share int) int64 { return d[min(len(d)*share/100, len(d)-1)].Microseconds() }
 	return fmt.Sprintf("p50 %d p99 %d max %d us", us(50), us(99), us(100))
+}
+
+// verify checks a seal again and again, as an agent does under an attack.
+func verify(stop *atomic.Bool) {
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	public, message := key.Public().(ed25519.PublicKey), make([]byte, 200)
+	seal := ed25519.Sign(key, message)
+	for !stop.Load() {
+		ed25519.Verify(public, message, seal)
+	}
 }
 
 // allocate makes garbage as quickly as it can.

@@ -27,6 +27,13 @@ type threaded interface {
 	Shared() []string  // chips that a driver of the kernel reads, too
 }
 
+// spareProcessors are those of the runtime beyond the machine's. A thread that comes
+// back from the kernel finds one free while all others work: without, it waits until one
+// of them has checked its seals or made its garbage, whatever its priority. The machine's
+// own scheduler shares the machine among the others, as it should. chosen: more than
+// there are goroutines of the link, the disk and the buses that have something to do at once.
+const spareProcessors = 16
+
 // attach makes the calling goroutine the board's thread, for good: the thread
 // has a priority that no other goroutine should get.
 func (r *runner) attach(ctx context.Context) {
@@ -36,10 +43,7 @@ func (r *runner) attach(ctx context.Context) {
 		return
 	}
 	r.cfg.Agent.Prompt = &p
-	// More processors of the runtime than of the machine: a thread that comes
-	// back from the kernel finds one free while all others work. chosen: one for
-	// it and one for a bus.
-	runtime.GOMAXPROCS(runtime.NumCPU() + 2)
+	runtime.GOMAXPROCS(runtime.NumCPU() + spareProcessors)
 	for _, c := range r.thread.Shared() {
 		r.log.Info("a chip is shared with the kernel", "chip", c)
 	}
