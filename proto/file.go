@@ -24,7 +24,7 @@ func DecodeFile(data []byte, v any) error {
 		if _, err := dec.Token(); err != io.EOF {
 			return atLine(data, dec.InputOffset(), errors.New("something follows the end"))
 		}
-		return nil
+		return repeated(data)
 	case err == io.EOF:
 		return errors.New("it is empty")
 	case err == io.ErrUnexpectedEOF:
@@ -33,6 +33,17 @@ func DecodeFile(data []byte, v any) error {
 		return atLine(data, syntax.Offset-1, fmt.Errorf("want JSON: %w", err))
 	}
 	return misfit(data, reflect.TypeOf(v).Elem(), err)
+}
+
+// repeated refuses a key that an object has twice: the decoder would take the last,
+// and whoever wrote the first would never know.
+func repeated(data []byte) error {
+	for w := newWalk(data); w.step(); {
+		if w.twice {
+			return &FileError{Field: w.path(), Wrong: "the key is there twice", Line: lineAt(data, w.dec.InputOffset())}
+		}
+	}
+	return nil
 }
 
 func atLine(data []byte, offset int64, err error) error {
@@ -128,11 +139,17 @@ type level struct {
 	index int
 }
 
+// fewKeys are cleared rather than made anew. chosen.
+const fewKeys = 64
+
 // walk goes through a document token by token and knows where it is.
 type walk struct {
 	dec  *json.Decoder
 	open []level
 	last json.Token
+
+	keys  []map[string]bool // of the object that is open at each depth
+	twice bool              // the last token is a key that its object had
 }
 
 func newWalk(data []byte) *walk {
@@ -168,10 +185,19 @@ func (w *walk) step() bool {
 			top.value = false
 		default:
 			top.key, top.value = t.(string), true
+			w.twice = w.keys[n-1][top.key]
+			w.keys[n-1][top.key] = true
 		}
 	}
 	if t == json.Delim('{') || t == json.Delim('[') {
 		w.open = append(w.open, level{list: t == json.Delim('['), index: -1})
+		if n := len(w.open); n > len(w.keys) {
+			w.keys = append(w.keys, map[string]bool{})
+		} else if len(w.keys[n-1]) > fewKeys {
+			w.keys[n-1] = map[string]bool{} // to clear a large one takes as long each time
+		} else {
+			clear(w.keys[n-1])
+		}
 	}
 	return true
 }

@@ -176,6 +176,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		{"PUT", "/v1/jobs/a", `{"tp":32,"colour":"red"}`, 400, "body"},
 		{"PUT", "/v1/jobs/a", `{"tp":"32"}`, 400, "tp"},
 		{"PUT", "/v1/jobs/a", `{"tp":32}{"tp":32}`, 400, "body"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"tp":16}`, 400, "tp"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"node_order":1,"tp":32}`, 400, "body"},
 		{"PUT", "/v1/jobs/a", `[]`, 400, "body"},
 		{"PUT", "/v1/jobs/a", ``, 400, "body"},
 		{"PUT", "/v1/jobs/a", `{"tp":32,"circuits":{"dp":4}}`, 400, "circuits"},
