@@ -112,3 +112,17 @@ func TestBoardConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// Goal: simulated agents say of themselves what a production agent of the same flags does,
+// seals or none, so that `ocsctl seal check` is right about them.
+func TestAgentsWithoutSealsReadThem(t *testing.T) {
+	for mode, want := range map[string]proto.Features{"": proto.FeatureSeals, "off": proto.FeatureSeals} { // any order: independent
+		make, err := (&sealFlags{mode: mode, reports: "plain"}).guards("f1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g, err := make(3); err != nil || g.Features != want || g.Guard != nil {
+			t.Errorf("%q: %+v, %v", mode, g, err)
+		}
+	}
+}

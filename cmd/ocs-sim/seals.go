@@ -22,14 +22,28 @@ func (f *sealFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.keys, "keys", "", "folder with the nodes' keys, as ocsctl pki node writes them")
 }
 
-// guards makes a guard for each agent; nil: there are none.
+// config is what the configuration of a node's own agent has of them.
+func (f *sealFlags) config(ca, fabric string, n int) map[string]any {
+	file := filepath.Join(f.keys, fmt.Sprintf("%s-n-%d", fabric, n))
+	c := map[string]any{"ca": ca, "seal": f.mode, "trust": f.trust, "reports": f.reports}
+	if f.keys != "" {
+		c["cert"], c["key"] = file+".pem", file+".key"
+	}
+	return c
+}
+
+// guards makes a guard for each agent, where there are to be some. An agent without one
+// takes seals off all the same, and says so.
 func (f *sealFlags) guards(fabric string) (func(proto.NodeID) (live.Guard, error), error) {
 	cfg := guard.Config{Mode: guard.Mode(f.mode), Fabric: fabric, Role: proto.RoleNode, TrustFile: f.trust, Reports: f.reports == guard.SealedReports,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))}
-	if err := guard.CheckKeys(cfg.Mode, f.trust, f.reports, f.keys != "" || !cfg.Reports); err != nil || !cfg.Mode.On() {
+	if err := guard.CheckKeys(cfg.Mode, f.trust, f.reports, f.keys != "" || !cfg.Reports); err != nil {
 		return nil, err
 	}
 	return func(n proto.NodeID) (live.Guard, error) {
+		if !cfg.Mode.On() {
+			return live.Guard{Features: guard.Features(cfg.Mode, cfg.Reports)}, nil
+		}
 		c := cfg
 		if c.Reports {
 			c.KeyFile = filepath.Join(f.keys, fmt.Sprintf("%s-n-%d.key", fabric, n))
