@@ -313,6 +313,7 @@ func TestClusterIsKilledInTurn(t *testing.T) {
 				served = time.Since(since)
 			}
 			if failed.Load() || time.Since(since) > patience {
+				w.told.account(t, nil, time.Now(), time.Now())
 				t.Fatalf("%s: %d of %d agents not heard again after %v, the planner has %+v", what, missing, count, time.Since(since).Round(time.Second), w.quiet)
 			}
 		}

@@ -21,22 +21,32 @@ type witness struct {
 	began time.Time
 	lines []testimony
 	seq   map[proto.NodeID]uint64 // last event heard
+
+	isolated map[proto.NodeID]bool
 }
 
 type testimony struct {
 	at   time.Time
 	node int // planners: ofPlanner
 	text string
+	// An agent took its node out of service, or says why: it may be the cause of what
+	// comes minutes later.
+	grave bool
 }
 
 const ofPlanner = -1
 
-func newWitness() *witness { return &witness{began: time.Now(), seq: map[proto.NodeID]uint64{}} }
+func newWitness() *witness {
+	return &witness{began: time.Now(), seq: map[proto.NodeID]uint64{}, isolated: map[proto.NodeID]bool{}}
+}
 
-func (w *witness) say(node int, text string) {
+func (w *witness) say(node int, text string, grave bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lines = append(w.lines, testimony{time.Now(), node, text})
+	w.lines = append(w.lines, testimony{time.Now(), node, text, grave})
+	if grave {
+		w.isolated[proto.NodeID(node)] = true
+	}
 }
 
 // event takes what an agent tells its planner, which comes again until that has
@@ -48,7 +58,7 @@ func (w *witness) event(e *proto.Event) {
 	w.mu.Unlock()
 	if !again {
 		w.say(int(e.Node), fmt.Sprintf("event %d: %v, bundle %d %v from %v, %v side, peer %d, cause %v, resolved %v, at %v: %s", e.Seq, e.Kind, e.Bundle, e.Path, e.FromPath,
-			e.Side, e.Peer, e.Cause, e.Resolved, time.Duration(e.AtMicros)*time.Microsecond, e.Text))
+			e.Side, e.Peer, e.Cause, e.Resolved, time.Duration(e.AtMicros)*time.Microsecond, e.Text), e.Kind == proto.EvPathFailed || e.Kind == proto.EvIsolated)
 	}
 }
 
@@ -92,10 +102,10 @@ func (w *witness) account(t *testing.T, paths []live.PathLight, ended, since tim
 			}
 		}
 	}
-	t.Logf("%d nodes whose light changed; all that was said: %s", len(changed), file.Name())
+	t.Logf("%d nodes whose light changed; %d isolated themselves at any time; all that was said: %s", len(changed), len(w.isolated), file.Name())
 	told := 0
 	for _, l := range w.lines {
-		near := l.node == ofPlanner && l.at.Sub(first).Abs() < 5*time.Second || changed[l.node] && l.at.After(first.Add(-10*time.Second))
+		near := l.node == ofPlanner && l.at.Sub(first).Abs() < 5*time.Second || changed[l.node] && (l.grave || l.at.After(first.Add(-10*time.Second)))
 		if near && told < maxTold {
 			told++
 			t.Log(l.line(w.began))
@@ -132,6 +142,6 @@ func (h hears) Handle(_ context.Context, r slog.Record) error {
 		fmt.Fprint(&b, " ", a)
 		return true
 	})
-	h.w.say(h.node, b.String())
+	h.w.say(h.node, b.String(), false)
 	return nil
 }
