@@ -275,8 +275,8 @@ bench-nats: ## rights by name and what brokers are asked, on nats-server, a serv
 	@if (cd bridge/nats && $(GO) mod download) 2>/dev/null; then cd bridge/nats && $(GO) test -count=1 -v -run 'NATS|Wills' .; else echo "skipped: nats-server cannot be had here"; fi
 
 .PHONY: bench-broker-cluster
-bench-broker-cluster: ## three nats-servers killed in turn and by two, under AGENTS (3,000) agents on simulated boards and a planner: who is back when, and no light changes (fetched, or skipped)
-	@if (cd bridge/nats && $(GO) mod download) 2>/dev/null; then cd bridge/nats && RINGLIGHT_CLUSTER=$(or $(AGENTS),3000) $(GO) test -count=1 -timeout 30m -v -run ClusterIsKilled .; else echo "skipped: nats-server cannot be had here"; fi
+bench-broker-cluster: ## three nats-servers killed in turn and by two, under AGENTS (3,000) agents on simulated boards and a planner, RINGED (320) of them in rings: who is back when, and no light changes, or each change with its node, path and cause (fetched, or skipped)
+	@if (cd bridge/nats && $(GO) mod download) 2>/dev/null; then cd bridge/nats && RINGLIGHT_CLUSTER=$(or $(AGENTS),3000) RINGLIGHT_RINGED=$(RINGED) $(GO) test -count=1 -timeout 30m -v -run ClusterIsKilled .; else echo "skipped: nats-server cannot be had here"; fi
 
 .PHONY: bridge
 bridge: ## the bridge to Kubernetes, a module of its own, built and tested (fetched, or skipped)
