@@ -190,9 +190,6 @@ func (s *seats) turn(e int32) []turned {
 	panic("wiring: invariant: a topology within its ports can be oriented within them")
 }
 
-// pod is the pod of a first port.
-func (s *seats) pod(first int32) int32 { return first / int32(s.places()) }
-
 // far is the pod, by its first port, at the other end of a link.
 func (s *seats) far(link, pod int32) int32 { return s.low[link] + s.high[link] - pod }
 

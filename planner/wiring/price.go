@@ -5,10 +5,8 @@ import "math"
 const (
 	// one is a circuit kept, in the units of tolls, and fine of these are one in
 	// the units of prices. chosen: fine enough for steps, small enough for int32.
-	one  = 256
-	fine = 64
-	// noPlace is the toll of a place that a link cannot have.
-	noPlace = 1 << 24
+	one  = 128
+	fine = 128
 	// firstPrice is where the ports of a full pod start. chosen: about the
 	// mean of where they end in random groups, a quarter circuit.
 	firstPrice = one * fine / 4
@@ -46,7 +44,7 @@ func newPrices(s *seats, full func(pod int) bool) *prices {
 		now: make([]int32, n), best: make([]int32, n), asked: make([]int32, n), drift: make([]int32, n),
 	}
 	for port := range p.now {
-		if full(port / s.places()) {
+		if full(int(s.pod(int32(port)))) && port%(s.words()*lanes) < s.places() {
 			p.now[port] = firstPrice
 		}
 	}
@@ -120,19 +118,25 @@ func (p *prices) book(s *seats) int64 {
 
 // setTolls works out every toll from the best prices so far.
 func (p *prices) setTolls(s *seats) {
-	places := s.places()
+	words := s.words()
+	worth := make([]int32, s.places())
 	for e := range int32(len(s.low)) {
-		toll := s.toll[int(e)*places : (int(e)+1)*places]
 		top := int32(math.MinInt32)
-		for place := range toll {
+		for place := range worth {
 			low, high := s.ports(e, place)
-			toll[place] = int32(s.old[e]>>place&1)*(one*fine) - p.best[low] - p.best[high]
-			top = max(top, toll[place])
+			worth[place] = int32(s.old[e]>>place&1)*(one*fine) - p.best[low] - p.best[high]
+			top = max(top, worth[place])
 		}
-		for place := range toll {
-			toll[place] = (top - toll[place]) / fine
-			if s.low[e] == s.high[e] && place&1 != 0 {
-				toll[place] = noPlace // for a pod's link to itself both ways are one
+		toll := s.toll[int(e)*words:][:words]
+		for word := range toll {
+			toll[word] = uint64(word) * eachLane
+			for lane := range lanes {
+				// for a pod's link to itself both ways are one
+				place, cost := word*lanes+lane, noPlace
+				if place < len(worth) && (s.low[e] != s.high[e] || place&1 == 0) {
+					cost = min(int(top-worth[place])/fine, mostToll)
+				}
+				setLane(toll, word*lanes+lane, cost)
 			}
 		}
 	}

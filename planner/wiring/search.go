@@ -1,7 +1,6 @@
 package wiring
 
 import (
-	"math"
 	"math/bits"
 
 	"ringlight/mzi/detmath"
@@ -12,11 +11,11 @@ import (
 const (
 	// bidFirst and bidLast: what a missing link pays to push another one out,
 	// at the start and at the planned end of a descent. Below the first hardly
-	// anything is pushed out; around 500 full groups close.
-	bidFirst, bidLast = 200, 560
+	// anything is pushed out; around two circuits full groups close.
+	bidFirst, bidLast = 100, 280
 	// heatFirst and heatLast: up to how much chance adds to the price of every
 	// place, at these times.
-	heatFirst, heatLast = 130, 260
+	heatFirst, heatLast = 65, 130
 	// holdFirst, holdSpan: for how many steps a link pushed out may not push its
 	// way back; of the second as many times a sixteenth as links are missing,
 	// and four more: with many missing each has its turn seldom. Half of it and
@@ -48,6 +47,17 @@ const (
 	// polishShare: the part of a descent's plan for which its result is polished
 	// afterwards.
 	polishShare = 32
+	// contested: by so much a port grows dearer for everybody when a link is
+	// pushed out of it, up to dearest and to auctionEnd of a descent, in 256ths
+	// of its plan. So those who ask for a port come to want others, as in an
+	// auction. Half and twice that does as well, a dearest of half or twice that
+	// worse, and without an end groups of hundreds of pods do not close.
+	contested, auctionEnd = 4, 384
+	// bidStep: bids grow by so much at once, as every port has to be told.
+	bidStep = 4
+	// chances: so many words of chance there are, one of them new at every step;
+	// a link reads up to maxWords of them.
+	chances, maxWords = 128, 2 * MaxBlock / lanes
 	// A try of the polish: steps, loss on the way and links missing at once
 	// before it is given up.
 	tryLength, tryLoss, tryMissing = 100, 6, 10
@@ -66,12 +76,17 @@ type Block struct {
 	top    int    // circuits it keeps; -1: there is none yet
 
 	allowed, steps  int
-	began, started  int     // steps when the phase and when the descent began
-	plan            int     // length a descent should have
-	look            int     // links missing at which to look what insertion gives
-	priced, toPrice int     // subgradient rounds of this phase, made and planned
-	from            []int8  // of a link: the place it was pushed out of last
-	until           []int32 // and up to which step of the round it may not push its way back
+	began, started  int                        // steps when the phase and when the descent began
+	heat            uint64                     // up to how much chance adds to a place
+	late            int                        // sixteenths of its plan that a descent has taken, and no less than all
+	auction         bool                       // ports grow dearer
+	warmer          int                        // steps of the descent at which these and the bid change
+	plan            int                        // length a descent should have
+	look            int                        // links missing at which to look what insertion gives
+	priced, toPrice int                        // subgradient rounds of this phase, made and planned
+	from            []int8                     // of a link: the place it was pushed out of last
+	until           []int32                    // and up to which step of the round it may not push its way back
+	chance          [chances + maxWords]uint64 // in lanes; the first ones again at the end
 }
 
 func newBlock(t Topology, old Half, seed uint64) *Block {
@@ -87,7 +102,7 @@ func newBlock(t Topology, old Half, seed uint64) *Block {
 
 // tight says that nearly all ports are in use. Then a descent without prices
 // is wasted; else it is nearly as good as one with them.
-func (b *Block) tight() bool { return 32*len(b.place) >= 15*len(b.at) }
+func (b *Block) tight() bool { return 32*len(b.place) >= 15*b.pods*b.places() }
 
 // Settled says that further steps cannot improve the block.
 func (b *Block) Settled() bool { return b.phase == settled }
@@ -156,9 +171,10 @@ func (b *Block) record() {
 
 func (b *Block) startDescent() {
 	b.prices.setTolls(b.seats)
+	clear(b.dearer)
 	b.pay()
 	clear(b.until)
-	b.started, b.look = b.steps, lookAt
+	b.started, b.look, b.warmer = b.steps, lookAt, 0
 	b.become(descending)
 }
 
@@ -179,13 +195,28 @@ func (b *Block) descend() {
 		return
 	}
 	if len(b.missing) > 0 {
-		done := int64(spent) << 8 / int64(b.plan)
-		b.repair(int32(bidFirst+(bidLast-bidFirst)*done>>8), uint32(heatFirst+(heatLast-heatFirst)*min(done, 256)>>8))
+		if spent >= b.warmer {
+			b.warm(spent)
+		}
+		b.repair(b.heat)
 		return
 	}
 	if b.record(); b.phase != settled {
 		b.become(polishing)
 	}
+}
+
+// warm sets what belongs to this time of a descent.
+func (b *Block) warm(spent int) {
+	done := int(int64(spent) << 8 / int64(b.plan))
+	if b.auction = done <= auctionEnd; !b.auction {
+		clear(b.dearer)
+		b.bid = 0 // so that every port is told
+	}
+	b.offer(bidFirst + (bidLast-bidFirst)*done>>8)
+	b.heat = uint64(heatFirst + (heatLast-heatFirst)*min(done, 256)>>8)
+	b.late = max(16, done>>4)
+	b.warmer = int((int64(done+1)*int64(b.plan) + 255) >> 8)
 }
 
 // lookAhead remembers what insertion would end the descent with, if that is
@@ -259,46 +290,64 @@ func (b *Block) nextRound() {
 	b.become(pricing)
 }
 
+// offer has missing links bid about so much.
+func (b *Block) offer(bid int) {
+	if bid = min(bid, mostBid) / bidStep * bidStep; bid != b.bid {
+		b.setBid(bid)
+	}
+}
+
 // repair places one missing link, drawn at random, where that costs least:
 // the toll, and for a port that is taken the bid less what the link there
 // pays, so that one which sits badly is pushed out sooner.
-func (b *Block) repair(bid int32, warm uint32) {
+func (b *Block) repair(warm uint64) {
 	b.steps++
-	e := b.missing[b.rng.Below(len(b.missing))]
-	at := b.cheapest(e, bid, warm)
+	draw := b.rng.Next()
+	e := b.missing[draw>>32*uint64(len(b.missing))>>32]
+	b.stir(uint(draw), warm)
+	at := b.cheapest(e, uint(draw>>8)%chances)
 	if at < 0 {
 		return
 	}
 	b.force(e, at)
 }
 
-// cheapest is a link's cheapest place: chance adds to the price of each.
-func (b *Block) cheapest(e, bid int32, warm uint32) int {
-	places := b.places()
-	toll := b.toll[int(e)*places:][:places]
-	low, high := b.paid[b.low[e]:][:places], b.paid[b.high[e]:][:places]
-	held := -1
-	if b.until[e] > int32(b.steps-b.started) && !b.isFree(e, int(b.from[e])) {
-		held = int(b.from[e])
-		toll[held] += noPlace
+// stir draws four chances anew.
+func (b *Block) stir(at uint, warm uint64) {
+	r := b.rng.Next()
+	word := (r&0xffff*warm>>16 | r>>16&0xffff*warm>>16<<16 | r>>32&0xffff*warm>>16<<32 | r>>48*warm>>16<<48) << wordBits
+	at %= chances
+	b.chance[at] = word
+	if at < maxWords {
+		b.chance[at+chances] = word
 	}
-	best, chance := int32(math.MaxInt32), uint64(0)
-	for k := 0; k+1 < places; k += 2 {
-		if k&2 == 0 {
-			chance = b.rng.Next()
-		}
-		there := toll[k] + max(0, bid-low[k]) + max(0, bid-high[k+1]) + int32(uint32(chance&0xffff)*warm>>16)
-		back := toll[k+1] + max(0, bid-low[k+1]) + max(0, bid-high[k]) + int32(uint32(chance>>16&0xffff)*warm>>16)
-		chance >>= 32
-		best = min(best, there<<6|int32(k), back<<6|int32(k+1))
+}
+
+// cheapest is a link's cheapest place; chance, its words from some one on, adds
+// to the price of each.
+func (b *Block) cheapest(e int32, from uint) int {
+	words := b.words()
+	toll := b.toll[int(e)*words:][:words]
+	low, high := b.push[uint(b.low[e])/lanes:][:words], b.push[uint(b.high[e])/lanes:][:words]
+	chance := b.chance[from:][:words]
+	held, was := -1, uint64(0)
+	if b.until[e] > int32(b.steps-b.started) && !b.isFree(e, int(b.from[e])) {
+		held = int(b.from[e]) / lanes
+		was = toll[held]
+		setLane(toll, int(b.from[e]), noPlace)
+	}
+	best := uint64(topLane - eachLane)
+	for k, t := range toll {
+		best = least(best, t+low[k]+swapped(high[k])+chance[k])
 	}
 	if held >= 0 {
-		toll[held] -= noPlace
+		toll[held] = was
 	}
-	if best>>6 >= noPlace {
+	at, cost := leastLane(best)
+	if cost >= noPlace {
 		return -1
 	}
-	return int(best & 63)
+	return at
 }
 
 // force puts a link in a place, whoever is there.
@@ -307,18 +356,22 @@ func (b *Block) force(e int32, place int) {
 		b.drop(e)
 	}
 	low, high := b.ports(e, place)
-	if x := b.at[low]; x >= 0 {
-		b.push(x)
+	if b.at[low] >= 0 {
+		b.oust(low)
 	}
-	if y := b.at[high]; y >= 0 {
-		b.push(y)
+	if b.at[high] >= 0 {
+		b.oust(high)
 	}
 	b.put(e, place)
 }
 
-func (b *Block) push(e int32) {
-	late := max(16, int(int64(b.steps-b.started)*16/int64(b.plan)))
-	hold := holdFirst + b.rng.Below(holdSpan)*(len(b.missing)+4)/16*late/16
+// oust pushes the link in a port out of its place.
+func (b *Block) oust(port int) {
+	e := b.at[port]
+	if b.auction {
+		b.dearer[port] = min(b.dearer[port]+contested, dearest)
+	}
+	hold := holdFirst + b.rng.Below(holdSpan)*(len(b.missing)+4)/16*b.late/16
 	b.from[e], b.until[e] = b.place[e], int32(b.steps-b.started+hold)
 	b.drop(e)
 }
@@ -338,13 +391,14 @@ func (b *Block) polish() {
 	}
 	b.note()
 	b.force(e, place)
-	bid, warm := int32(bidFirst+b.rng.Below(bidLast-bidFirst)), uint32(b.rng.Below(heatLast))
+	b.offer(bidFirst + b.rng.Below(bidLast-bidFirst))
+	warm := uint64(b.rng.Below(heatLast))
 	for end := b.steps + tryLength; len(b.missing) > 0; {
 		if b.steps >= end || b.kept+tryLoss < before || len(b.missing) > tryMissing {
 			b.undo()
 			return
 		}
-		b.repair(bid, warm)
+		b.repair(warm)
 	}
 	if b.kept < before {
 		b.undo()

@@ -5,25 +5,26 @@ package wiring
 // first (halve.go).
 const MaxBlock = 32
 
-// unpaid is what the link in a free port pays: no bid is as high.
-const unpaid = 1 << 20
-
 // seats is where the links of a block are: every wanted link is one item, in
 // a place or missing. Place 2k is even switch k from the link's lower pod to
 // its higher, place 2k+1 the same switch back.
 //
 // Ports are indexed pod*2*switches + 2k for the light that comes from the pod,
-// + 2k+1 for that which goes to it. So what a link looks at lies together, and
-// in place p it has port p of its lower pod and port p^1 of its higher.
+// + 2k+1 for that which goes to it, with two more ports that no switch has where
+// that makes whole words of lanes. So what a link looks at lies together, and in
+// place p it has port p of its lower pod and port p^1 of its higher.
 type seats struct {
 	pods, switches int
 	low, high      []int32  // of a link: the first port of each end
 	old            []uint64 // of a link: the places where its pair had a circuit
-	toll           []int32  // of a link and place: see prices
+	toll           []uint64 // of a link, in lanes by place: see prices
 
-	place   []int8  // of a link; -1 missing
-	at      []int32 // of a port: the link there, -1 none
-	paid    []int32 // of a port: the toll of the link there, or unpaid
+	place   []int8   // of a link; -1 missing
+	at      []int32  // of a port: the link there, -1 none
+	paid    []int16  // of a port: the toll of the link there, or unpaid
+	bid     int      // what a missing link pays to push another one out
+	dearer  []int16  // of a port: what is asked for it besides
+	push    []uint64 // what the bid is above what is paid, and that, in lanes by port
 	missing []int32
 	where   []int32 // of a missing link: its index in missing
 	kept    int     // links in a place that was theirs
@@ -39,14 +40,17 @@ type move struct {
 }
 
 func newSeats(t Topology, old Half) *seats {
-	links, places := t.Circuits(), 2*old.Switches
+	links := t.Circuits()
 	s := &seats{
 		pods: t.Pods, switches: old.Switches,
 		low: make([]int32, 0, links), high: make([]int32, 0, links), old: make([]uint64, 0, links),
-		toll:  make([]int32, links*places),
 		place: make([]int8, links), where: make([]int32, links), missing: make([]int32, 0, links),
-		at: make([]int32, t.Pods*places), paid: make([]int32, t.Pods*places),
 	}
+	words := s.words()
+	s.toll = make([]uint64, links*words)
+	s.at = make([]int32, t.Pods*words*lanes)
+	s.paid, s.dearer = make([]int16, len(s.at)), make([]int16, len(s.at))
+	s.push = make([]uint64, t.Pods*words)
 	for _, l := range t.Links {
 		had := uint64(0)
 		for k := range old.Switches {
@@ -59,8 +63,8 @@ func newSeats(t Topology, old Half) *seats {
 			}
 		}
 		for range l.circuits() {
-			s.low = append(s.low, l.I*int32(places))
-			s.high = append(s.high, l.J*int32(places))
+			s.low = append(s.low, l.I*int32(words*lanes))
+			s.high = append(s.high, l.J*int32(words*lanes))
 			s.old = append(s.old, had)
 		}
 	}
@@ -73,6 +77,7 @@ func (s *seats) clear() {
 	for n := range s.at {
 		s.at[n], s.paid[n] = -1, unpaid
 	}
+	s.setBid(s.bid)
 	s.missing = s.missing[:0]
 	for e := range s.place {
 		s.place[e] = -1
@@ -84,6 +89,33 @@ func (s *seats) clear() {
 
 // places is how many places a link has.
 func (s *seats) places() int { return 2 * s.switches }
+
+// words is how many words of lanes the places of a link take, and the ports of
+// a pod.
+func (s *seats) words() int { return (s.places() + lanes - 1) / lanes }
+
+// pod is the pod of a first port.
+func (s *seats) pod(first int32) int32 { return first / int32(s.words()*lanes) }
+
+// tollOf is what a link pays in a place.
+func (s *seats) tollOf(e int32, place int) int { return laneOf(s.toll[int(e)*s.words():], place) }
+
+// setPaid says what the link in a port pays, or unpaid.
+func (s *seats) setPaid(port, toll int) {
+	s.paid[port] = int16(toll)
+	setLane(s.push, port, max(0, s.bid-toll)+int(s.dearer[port]))
+}
+
+// setBid sets what missing links bid.
+func (s *seats) setBid(bid int) {
+	s.bid = bid
+	for word := range s.push {
+		paid, more := s.paid[word*lanes:][:lanes], s.dearer[word*lanes:][:lanes]
+		s.push[word] = inLanes(
+			max(0, bid-int(paid[0]))+int(more[0]), max(0, bid-int(paid[1]))+int(more[1]),
+			max(0, bid-int(paid[2]))+int(more[2]), max(0, bid-int(paid[3]))+int(more[3]))
+	}
+}
 
 // ports gives the two switch ports of a place, at a link's lower and at its
 // higher pod.
@@ -106,9 +138,10 @@ func (s *seats) put(e int32, place int) {
 	if s.noting {
 		s.log = append(s.log, move{e, -1})
 	}
-	toll := s.toll[int(e)*2*s.switches+place]
+	toll := s.tollOf(e, place)
 	s.at[low], s.at[high] = e, e
-	s.paid[low], s.paid[high] = toll, toll
+	s.setPaid(low, toll)
+	s.setPaid(high, toll)
 	s.place[e] = int8(place)
 	s.kept += int(s.old[e] >> place & 1)
 	last := len(s.missing) - 1
@@ -126,7 +159,8 @@ func (s *seats) drop(e int32) {
 		s.log = append(s.log, move{e, int8(place)})
 	}
 	s.at[low], s.at[high] = -1, -1
-	s.paid[low], s.paid[high] = unpaid, unpaid
+	s.setPaid(low, unpaid)
+	s.setPaid(high, unpaid)
 	s.place[e] = -1
 	s.kept -= int(s.old[e] >> place & 1)
 	s.where[e] = int32(len(s.missing))
@@ -138,10 +172,11 @@ func (s *seats) pay() {
 	for e, place := range s.place {
 		if place >= 0 {
 			low, high := s.ports(int32(e), int(place))
-			toll := s.toll[e*s.places()+int(place)]
-			s.paid[low], s.paid[high] = toll, toll
+			toll := s.tollOf(int32(e), int(place))
+			s.paid[low], s.paid[high] = int16(toll), int16(toll)
 		}
 	}
+	s.setBid(s.bid)
 }
 
 // note begins a log.
@@ -170,7 +205,7 @@ func (s *seats) half(places []int8) Half {
 		if place&1 != 0 {
 			from, to = to, from
 		}
-		h.Row(int(place >> 1))[int(from)/s.places()] = to / int32(s.places())
+		h.Row(int(place >> 1))[s.pod(from)] = s.pod(to)
 	}
 	return h
 }
