@@ -190,6 +190,9 @@ func printFleet(out io.Writer, r *fleet.Result) {
 	}
 	cli.Say(out, "interruptions %d, dark %d us in all; of these moved by a plan %d, %d us; splits %d, joined in p50 %s, p99 %s, max %s ms",
 		r.Interruptions, r.DarkMicros, r.Moves, r.MovedMicros, r.Splits, number(r.SplitRepair.P50), number(r.SplitRepair.P99), number(r.SplitRepair.Max))
+	for _, p := range r.SplitParts {
+		cli.Say(out, "  %s %d: asked after %.1f ms, asked anew %.1f, agreed and stored %.1f, lit %.1f; %d with a packet lost", p.Of, p.N, p.Asked, p.Anew, p.Agreed, p.Lit, p.Lost)
+	}
 	cli.Say(out, "GPU waste mean %.4f, p99 %.4f, ideal %.4f, static %.4f", r.GPUWaste.Mean, r.GPUWaste.P99, r.GPUWaste.Ideal, r.GPUWaste.Static)
 	if c := r.Core; c != nil {
 		cli.Say(out, "%d optical switches: %d generations committed, %d agents killed in the middle of one; %d of %d links; longest tuning %.1f ms; %d looks at circuits that had to stay",

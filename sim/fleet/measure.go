@@ -18,7 +18,8 @@ type measure struct {
 	strikes     []*strike
 	open        map[int]*strike // by group, while its losses come
 	bypasses    map[int][]int64 // by adjacent losses: microseconds
-	repairs     []time.Duration
+	repairs     []repair
+	watched     []*strike // rings that are looked after now: hurt a moment ago, or split
 	splits      int
 	interrupted int
 	dark        time.Duration
@@ -48,6 +49,11 @@ type strike struct {
 	clean  bool       // the ring was whole and nothing else was going on
 	looked int
 	fibre  bool // nobody is lost, a fibre is cut
+	told   bool // a decision has come to a member before the first look
+	torn   bool // the ring was in pieces then
+
+	steps []step // of generations that the planner made since
+	lost  bool   // a packet between planner and members was lost, and sent again
 }
 
 // end is a side of a live neighbour that hangs on what is lost.
@@ -85,8 +91,13 @@ func (m *measure) strike(f *Fault, st *station) {
 	if f.Group != 0 {
 		m.open[f.Group] = s
 	}
-	m.strikes = append(m.strikes, s)
-	r.agenda.Push(r.now+adjacentWithin+closeBound, task{kind: taskMeasure, n: len(m.strikes) - 1})
+	m.watch(s)
+}
+
+// watch has a strike looked at when its ring must be closed again.
+func (m *measure) watch(s *strike) {
+	m.strikes, m.watched = append(m.strikes, s), append(m.watched, s)
+	m.r.agenda.Push(m.r.now+adjacentWithin+closeBound, task{kind: taskMeasure, n: len(m.strikes) - 1})
 }
 
 // lose moves a node from the living to the lost.
@@ -134,21 +145,28 @@ func (m *measure) after(n int) {
 		m.follow(n, s)
 		return
 	}
-	if s.fibre {
-		m.parted(n, s)
-		return
-	}
 	m.drop(s)
-	if !s.clean || len(s.rest) < 2 || slices.ContainsFunc(s.rest, func(o *station) bool { return o.watch.touched >= s.at }) {
-		return // something else happened to the ring
-	}
-	if !m.one(s) {
-		if m.mustHold(s) {
+	if !s.told {
+		if !s.clean || len(s.rest) < 2 || m.touched(s) {
+			m.leave(s)
+			return // something else happened to the ring
+		}
+		if s.torn = !m.one(s); s.torn && !s.fibre && m.mustHold(s) {
 			m.r.audit.violate(s.gone[0].id, "closed rings", fmt.Sprintf("ring %d is in pieces after the loss of %d", s.ring, len(s.gone)))
 		}
+	}
+	if s.torn {
 		m.splits++
-		m.r.tracer.linef("ring %d is split since %v, without %s", s.ring, s.at, names(s.gone))
+		by := "by a fibre"
+		if !s.fibre {
+			by = "without " + names(s.gone)
+		}
+		m.r.tracer.linef("ring %d is split since %v, %s", s.ring, s.at, by)
 		m.follow(n, s)
+		return
+	}
+	m.leave(s)
+	if s.told || s.fibre {
 		return
 	}
 	if took, ok := m.bypass(s); ok {
@@ -268,37 +286,6 @@ func (m *measure) ledger(o *station, s *strike, w *moved) {
 	if w.at-total < s.at-ledgerSlack {
 		m.r.audit.violate(o.id, "bounded", fmt.Sprintf("a ledger of %v leads back to before the fault at %v", total, s.at))
 	}
-}
-
-// repairWatch is how often a split ring is looked at again; repairLimit ends
-// the watch.
-const (
-	repairWatch = 5 * time.Millisecond
-	repairLimit = 2 * time.Minute
-)
-
-// follow watches a split ring until every node that was in it lies in a whole
-// ring of its plan, or in none.
-func (m *measure) follow(n int, s *strike) {
-	for _, o := range s.rest {
-		if o.dark || o.host == nil {
-			return // another fault: another story
-		}
-		rep := m.r.audit.reportOf(o)
-		if len(rep.Rings) == 0 {
-			continue
-		}
-		strand, closed := m.r.world.Strand(sim.GPU{Board: o.board}, nil)
-		if !closed || len(strand) != int(rep.Rings[0].Size)*m.r.cfg.Fabric.GPUsPerNode {
-			if m.r.now-s.at < repairLimit && m.r.net.up && m.r.planning() {
-				m.r.agenda.Push(m.r.now+repairWatch, task{kind: taskMeasure, n: n})
-			}
-			return
-		}
-	}
-	m.repairs = append(m.repairs, m.r.now-s.at)
-	m.dark += m.r.now - s.at
-	m.r.tracer.linef("ring %d is one again after %v", s.ring, m.r.now-s.at)
 }
 
 func names(nodes []*station) string {

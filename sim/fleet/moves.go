@@ -31,6 +31,7 @@ const (
 // decided is told of every decision that a planner publishes; a repeated one
 // counts once.
 func (m *measure) decided(b *process, d *proto.Decision) {
+	m.agreed(d.Generation)
 	if !m.counting || b.host == nil || d.Ring == 0 || d.Ring >= proto.FirstGroup || m.latest[d.Ring] == d.Generation {
 		return
 	}
@@ -84,16 +85,5 @@ func (m *measure) shake(p fabric.Port) {
 	if s.ring == 0 || !s.clean {
 		return
 	}
-	m.strikes = append(m.strikes, s)
-	m.r.agenda.Push(m.r.now+adjacentWithin+closeBound, task{kind: taskMeasure, n: len(m.strikes) - 1})
-}
-
-// parted looks what became of a ring with a cut fibre.
-func (m *measure) parted(n int, s *strike) {
-	if len(s.rest) < 2 || slices.ContainsFunc(s.rest, func(o *station) bool { return o.watch.touched > s.at || o.host == nil }) || m.one(s) {
-		return // something else happened to the ring, or nothing
-	}
-	m.splits++
-	m.r.tracer.linef("ring %d is split since %v, by a fibre", s.ring, s.at)
-	m.follow(n, s)
+	m.watch(s)
 }

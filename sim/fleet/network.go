@@ -71,6 +71,7 @@ type network struct {
 	beatKey                     string
 	fresh                       []int32 // devices that wait for a live sign of the planner
 	followers                   map[proto.RingID][]int32
+	resent                      func(who int32)
 	joined                      time.Duration // when the last connection was made
 }
 
@@ -112,6 +113,9 @@ func (n *network) carry(kind taskKind, c *client, p proto.Packet, last *time.Dur
 	if p.Kind == proto.Publish {
 		for again := resendAfter; n.draw.chance(n.rates.Loss) && again < resendLast; again *= 2 {
 			wait += again
+		}
+		if wait > 0 {
+			n.resent(c.who)
 		}
 		if n.draw.chance(n.rates.Repeat) {
 			copies = 2

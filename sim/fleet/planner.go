@@ -181,6 +181,7 @@ func (b *process) Send(p proto.Packet) {
 	p = b.r.cfg.mutant.rewrites(b.r, p)
 	b.r.tracer.packet(b.who, p)
 	b.r.audit.planned(b, p)
+	b.r.measure.asked(p)
 	b.r.net.send(&b.client, p)
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Spread is a distribution in few numbers; a percentile only where there are
@@ -135,6 +134,7 @@ type Result struct {
 	EventsTotal   uint64            `json:"events_total"`
 	BypassMicros  map[string]Spread `json:"bypass_us"`
 	SplitRepair   Spread            `json:"split_repair_ms"`
+	SplitParts    []SplitParts      `json:"split_parts"`
 	Splits        int               `json:"splits"`
 	GPUWaste      Waste             `json:"gpu_waste"`
 	Interruptions int               `json:"interruptions"`
@@ -155,7 +155,7 @@ type Result struct {
 	Costs         string            `json:"costs,omitempty"` // where the latencies of calls come from; "": docs/board.md
 
 	bypasses map[int][]int64
-	repairs  []int64
+	repairs  []repair
 }
 
 // RolloutResult is how the roll-out of a script stands at its end.
@@ -193,9 +193,7 @@ func (r *Run) result() *Result {
 	for _, st := range r.stations {
 		res.EventsTotal += max(st.disk.Journal.Last, st.disk.Journal.Acked)
 	}
-	for _, d := range r.measure.repairs {
-		res.repairs = append(res.repairs, int64(d/time.Millisecond))
-	}
+	res.repairs = r.measure.repairs
 	w := &res.GPUWaste
 	w.Mean, w.P99, w.Ideal, w.Static = r.measure.ratios()
 	res.spread()
@@ -207,7 +205,7 @@ func (res *Result) spread() {
 	for n := 1; n <= 3; n++ {
 		res.BypassMicros[strconv.Itoa(n)] = spreadOf(res.bypasses[n], enough)
 	}
-	res.SplitRepair = spreadOf(res.repairs, enoughRare)
+	res.SplitRepair, res.SplitParts = partsOf(res.repairs)
 }
 
 // Merge adds the results of other seeds, in their order; the waste is the

@@ -108,6 +108,7 @@ func New(cfg Config) (*Run, error) {
 	r.edits = &editor{injector: r.inject}
 	r.audit = newAudit(r)
 	r.measure = newMeasure(r)
+	r.net.resent = r.measure.lost
 	return r, nil
 }
 

@@ -355,6 +355,7 @@ func (st *station) receive(t *task) error {
 	}
 	if t.packet.Kind == proto.Publish {
 		if topic, err := proto.ParseTopic(t.packet.Topic); err == nil && topic.Kind == proto.TopicDecision {
+			r.measure.tell(st)
 			st.watch.touched = r.now
 			r.look(st)
 			if !t.packet.Retain {
