@@ -24,6 +24,7 @@ func (e *evidence) Conclude() {
 	for _, n := range e.probes.due() {
 		if r := e.ring(n.Group); r != nil {
 			e.watch(r)
+			e.replan(0) // silence is the last that was waited for, unless others of the ring are asked
 		}
 	}
 	e.checkCuts()
@@ -32,9 +33,28 @@ func (e *evidence) Conclude() {
 // watch asks and concludes who of a ring is dead.
 func (e *evidence) watch(r *ringView) {
 	if e.root.Busy() == "" {
+		asked := len(e.probes.open)
 		e.probes.doubt(r)
+		for _, n := range e.probes.open[asked:] {
+			e.doubtIdle(n)
+		}
 	}
 	e.concludeDead(r)
+}
+
+// doubtIdle asks the idle nodes within reach of a member that is asked, too:
+// one of them would take its place, and may have gone with it unmissed.
+func (e *evidence) doubtIdle(member *node) {
+	for hop := -e.order.K; hop <= e.order.K; hop++ {
+		at := int(member.ID) + hop
+		if e.order.Wrap {
+			at = (at + e.order.Nodes) % e.order.Nodes
+		}
+		if at >= 0 && at < e.order.Nodes && e.nodes[at].Group == 0 && e.free(proto.NodeID(at)) {
+			e.probes.ask(&e.nodes[at], member.probe.at)
+			e.reads(proto.NodeID(at))
+		}
+	}
 }
 
 // concludeDead looks for runs of offline members between members that have

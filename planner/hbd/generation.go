@@ -30,7 +30,7 @@ func (h *Rings) prepare(q *proposal) {
 // markJoins finds the nodes that would join a running ring. They may be left
 // out where someone else is asked too.
 func (h *Rings) markJoins() {
-	h.joinAt = journal.Never
+	h.joinAt, h.joinDue = journal.Never, false
 	joins := 0
 	for _, r := range h.proposal.rings {
 		if h.ring(r.id) == nil {
@@ -57,7 +57,7 @@ func (h *Rings) leaveOut() bool {
 	needed := false
 	h.txn.Unanswered(func(part *member.Part) { needed = needed || !part.Optional })
 	if needed {
-		h.joinAt = h.j.Now + joinWait // it is not the joining ones who keep the others waiting
+		h.joinAt, h.joinDue = journal.Never, true // it is not the joining ones who keep the others waiting
 		return false
 	}
 	h.silence("left_out", fmt.Sprintf("generation %d goes on without it after %v", h.txn.Gen, joinWait))
@@ -139,6 +139,10 @@ func (h *Rings) prepared(n *node, m *proto.Ack) {
 		h.renew(n, fmt.Sprintf("node %d refuses generation %d sent again: %s %s", n.ID, n.Want.Gen, m.Code, m.Reason))
 	case member.Refused:
 		h.refused(n, m)
+	case member.Prepared:
+		if h.joinDue {
+			h.joinAt = h.j.Now // perhaps it was the last whom the others need
+		}
 	case member.Complete:
 		h.decide()
 	}

@@ -17,15 +17,13 @@ func (h *Rings) News(x member.News) {
 	case member.Birth:
 		if !x.Again {
 			// Who speaks is not dead, and what was seen on its fibres is over.
-			h.revive(n, "a new birth")
-			n.heard()
+			h.answered(n, "a new birth")
 			h.cuts.forget(h.order, n.ID)
 			h.reads(n.ID)
 			h.unseen(n)
 		}
 		if n.probe.open {
-			n.heard()
-			h.revive(n, "it answers")
+			h.answered(n, "it answers")
 		}
 	case member.Gone:
 		h.j.Note(journal.Info, "agent offline", journal.Note{Rule: "presence", Node: int64(n.ID), Ring: n.Group, Text: x.Why + "; light is judged by its neighbours"})
@@ -36,8 +34,7 @@ func (h *Rings) News(x member.News) {
 		// A sign that it lives now, not one that it sent before it was asked.
 		answered := n.probe.open && x.Ack.Corr == n.probe.corr
 		if answered {
-			n.heard()
-			h.revive(n, "it answers")
+			h.answered(n, "it answers")
 		}
 		if answered || x.Broke {
 			h.changed(n, before)
@@ -57,7 +54,18 @@ func (h *Rings) News(x member.News) {
 	h.changed(n, before)
 }
 
-func (h *Rings) revive(n *node, why string) {
+// answered: a node has spoken, so it lives.
+func (h *Rings) answered(n *node, why string) {
+	if n.probe.open {
+		n.heard()
+		h.reads(n.ID)
+		if r := h.ring(n.Group); r != nil && r.marked || n.Group == 0 {
+			h.replan(debounce) // perhaps its answer was all that was waited for
+		}
+		if n.Group == 0 {
+			h.markNode(n)
+		}
+	}
 	if n.dead {
 		n.dead = false
 		n.because("")
@@ -178,6 +186,9 @@ func (h *Rings) changed(n *node, before flags) {
 	if r := h.ring(n.Group); r != nil {
 		h.watch(r)
 		h.watchRing(r)
+		if r.hurtAt != 0 && !r.settling(h.j.Now) {
+			h.replan(0) // that was the last word that the ring waited for
+		}
 	}
 	if !n.usable() {
 		h.participantLost(n, n.whyNot())

@@ -101,8 +101,8 @@ func (n *node) able() bool { return !n.dead && !n.said.out }
 // wanted: it may stay in its ring, and nobody takes it out.
 func (n *node) wanted() bool { return n.usable() && !n.leaving && n.hold == nil }
 
-// free: it may join a ring.
-func (n *node) free() bool { return n.Ready() && n.wanted() }
+// free: it may join a ring, and nobody asks whether it lives.
+func (n *node) free() bool { return n.Ready() && n.wanted() && !n.probe.open }
 
 // whyNot says why a node cannot carry a ring, "" when it can.
 func (n *node) whyNot() string {

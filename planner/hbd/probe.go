@@ -15,10 +15,11 @@ import (
 // is silent: with light lost on both sides of it, it is dead.
 
 const (
-	// probeWait is how long an answer may take. chosen: many times the way
-	// there and back on a management network. An answer that comes later
-	// takes the node in again, which had no light from either side anyway.
-	probeWait = 20 * time.Millisecond
+	// probeWait is how long an answer may take. chosen: ten times the way there
+	// and back on a management network, and every split ring waits for it. An
+	// answer that comes later takes the node in again, which had no light from
+	// either side anyway.
+	probeWait = 10 * time.Millisecond
 	// probeGrace is given once where the planner itself was late to look, since
 	// the answer may lie behind what kept it: its disk, for one.
 	probeGrace = 10 * time.Millisecond
@@ -35,6 +36,9 @@ type probe struct {
 
 // deaf: it was probed and has not answered in time.
 func (n *node) deaf() bool { return n.probe.open && n.probe.due == journal.Never }
+
+// asked: it was probed and may still answer.
+func (n *node) asked() bool { return n.probe.open && n.probe.due != journal.Never }
 
 // heard: no answer of it is waited for any more.
 func (n *node) heard() {
@@ -85,10 +89,11 @@ func (p *probes) due() (deaf []*node) {
 	return deaf
 }
 
-// forget drops questions whose answers may be lost with a link.
-func (p *probes) forget() {
+// forget drops questions whose answers may be lost with a link, and tells whose.
+func (p *probes) forget(of func(proto.NodeID)) {
 	for _, n := range p.open {
 		n.heard()
+		of(n.ID)
 	}
 	p.open, p.at = p.open[:0], journal.Never
 }

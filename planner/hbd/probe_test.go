@@ -1,6 +1,7 @@
 package hbd
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -78,5 +79,145 @@ func silentEnd(t *testing.T, stalled bool) {
 	}
 	if took := p.j.Now - time.Second - settleWait; p.txn.Phase() != member.Resting || !r.at(last).dead || took > joinWait+2*probeWait {
 		t.Errorf("after %v: %s, node %d dead %t", took, p.txn.Phase(), r.nodes[last], r.at(last).dead)
+	}
+}
+
+// Goal: no ring is planned with a member that was asked whether it lives and
+// has not answered: the plan would be given up when it turns out to be dead.
+// Method: of three that are gone, one was asked first and is found silent; when
+// the last is, the plan leaves out all three, and nothing else is waited for.
+func TestWhoIsAskedIsWaitedFor(t *testing.T) {
+	p := standing(t, 64, 0)
+	r := p.rings[0]
+	r.seeLight()
+	p.j.Now += time.Second
+	r.at(3).lose(proto.Right, lossView{lost: true, at: p.j.Now})
+	r.at(5).lose(proto.Left, lossView{lost: true, at: p.j.Now}) // it told, and went
+	p.watch(r)
+	p.j.Now += 4 * time.Millisecond
+	r.at(7).lose(proto.Left, lossView{lost: true, at: p.j.Now})
+	p.watch(r)
+	p.j.Now += probeWait - 4*time.Millisecond
+	p.Conclude()
+	if !r.at(4).dead || r.at(5).dead || !r.at(5).asked() {
+		t.Fatalf("dead %t and %t, asked %t", r.at(4).dead, r.at(5).dead, r.at(5).asked())
+	}
+	p.j.Now = max(p.j.Now, p.planAt)
+	if q := p.look(); q != nil {
+		t.Fatalf("before they have answered: %s", q.explain())
+	}
+	p.j.Now = p.probes.at
+	p.Conclude()
+	if !r.at(5).dead || !r.at(6).dead || p.planAt != p.j.Now {
+		t.Fatalf("dead %t and %t; planned at %v, it is %v", r.at(5).dead, r.at(6).dead, p.planAt, p.j.Now)
+	}
+	q := p.look()
+	if q == nil {
+		t.Fatal("nothing is planned")
+	}
+	for _, view := range q.rings {
+		for _, id := range view.nodes {
+			if p.nodes[id].dead {
+				t.Errorf("%s: node %d is dead", q.explain(), id)
+			}
+		}
+	}
+}
+
+// Goal: a ring that waits for the words of the neighbours of a fault is planned
+// for when the last of them has come, not when the wait is over.
+// Method: a member's host is down; one neighbour has told, the other tells later.
+func TestLastWordEndsTheWait(t *testing.T) {
+	p := standing(t, 64, 0)
+	r := p.rings[0]
+	r.seeLight()
+	p.j.Now += time.Second
+	out, late := r.at(5), r.at(6)
+	before := out.flags()
+	p.say(out, true, proto.ModeHostDown, 0)
+	r.at(4).lose(proto.Right, lossView{lost: true, at: p.j.Now})
+	p.changed(out, before)
+	p.j.Now = p.planAt
+	if q := p.look(); q != nil || p.planAt <= p.j.Now+settleWait/2 {
+		t.Fatalf("plan %v before the neighbour told; next look %v, now %v", q, p.planAt, p.j.Now)
+	}
+	p.j.Now += 10 * time.Millisecond
+	late.lose(proto.Left, lossView{lost: true, at: p.j.Now})
+	p.changed(late, late.flags())
+	if p.planAt != p.j.Now {
+		t.Fatalf("the last word came at %v, planned for at %v", p.j.Now, p.planAt)
+	}
+	if q := p.look(); q == nil {
+		t.Error("nothing is planned")
+	}
+}
+
+// Goal: an idle node that may have gone with a member is not counted on: it is
+// asked with the member, no plan has it until it answers, and then it may join.
+// Method: the second member of a ring is gone; two of the four idle nodes before
+// the ring are within its reach.
+func TestIdleNodesBesideTheDeadAreAskedToo(t *testing.T) {
+	p := standing(t, 80, 16)
+	r := p.rings[1]
+	r.seeLight()
+	p.j.Now += time.Second
+	r.at(0).lose(proto.Right, lossView{lost: true, at: p.j.Now})
+	r.at(2).lose(proto.Left, lossView{lost: true, at: p.j.Now})
+	p.watch(r)
+	first := r.nodes[0]
+	for by := proto.NodeID(1); by <= 4; by++ {
+		if n := &p.nodes[first-by]; n.Group != 0 || n.asked() != (by < 3) || p.free(n.ID) == n.asked() {
+			t.Errorf("idle node %d of ring %d is asked %t, free %t", n.ID, n.Group, n.asked(), p.free(n.ID))
+		}
+	}
+	p.j.Now = p.probes.at
+	p.Conclude()
+	q := p.look()
+	if q == nil {
+		t.Fatal("nothing is planned")
+	}
+	for _, v := range q.rings {
+		if slices.ContainsFunc(v.nodes, func(id proto.NodeID) bool { return p.nodes[id].probe.open && !p.nodes[id].dead }) {
+			t.Errorf("%s, which has not answered", q.explain())
+		}
+	}
+	n := &p.nodes[first-1]
+	p.News(member.News{Kind: member.Spoke, Device: n.Device, Ack: &proto.Ack{Corr: n.probe.corr}})
+	if !p.free(n.ID) {
+		t.Error("it has answered, and may not join")
+	}
+}
+
+// Goal: a node that would join and does not answer is left out at once when the
+// others, who were late too, have answered, not one more wait later.
+// Method: nobody answers until the time of the joining one is over; then all but it.
+func TestLateJoinerIsLeftOutWithTheLastAnswer(t *testing.T) {
+	p := standing(t, 80, 16)
+	r := p.rings[1]
+	r.seeLight()
+	p.j.Now += time.Second
+	n := r.at(1)
+	before := n.flags()
+	p.say(n, true, proto.ModeHostDown, 0)
+	r.at(0).lose(proto.Right, lossView{lost: true, at: p.j.Now})
+	r.at(2).lose(proto.Left, lossView{lost: true, at: p.j.Now})
+	p.changed(n, before)
+	p.j.Now += settleWait
+	p.prepare(p.look())
+	p.j.Now = p.joinAt
+	p.Resend()
+	p.j.Now += joinWait / 3
+	gen := p.txn.Gen
+	for _, part := range p.txn.Parts {
+		if !part.Optional {
+			p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+		}
+	}
+	if p.txn.Gen != gen || p.Next() > p.j.Now {
+		t.Fatalf("generation %d after %d; next look at %v, it is %v", p.txn.Gen, gen, p.Next(), p.j.Now)
+	}
+	p.Resend()
+	if p.txn.Phase() == member.Preparing && p.txn.Gen == gen {
+		t.Error("the generation still waits for a node that would join")
 	}
 }

@@ -36,6 +36,7 @@ type Rings struct {
 	proposal *proposal     // of the generation in txn
 	text     string        // that explains it
 	joinAt   time.Duration // when those who would join and do not answer are left out
+	joinDue  bool          // they are, when those who are needed have answered
 	doubtAt  time.Duration // when those who did not answer are asked whether they are there
 	refusing []proto.NodeID
 
@@ -100,7 +101,7 @@ func (h *Rings) Gathered() {
 
 // LinkUp: what was asked and sent without a broker did not arrive.
 func (h *Rings) LinkUp() {
-	h.probes.forget()
+	h.probes.forget(h.reads)
 	if h.txn.Phase() == member.Preparing {
 		h.markJoins()
 		h.txn.LinkUp()

@@ -245,19 +245,25 @@ func (r *ringView) settling(now time.Duration) bool {
 	return now < r.hurtAt+settleWait
 }
 
-// frozen: some member that light says is well cannot be told anything.
+// frozen: some member that light says is well cannot be told anything, or has
+// been asked whether it lives: a plan with it would have to be given up.
 func (r *ringView) frozen(now time.Duration) bool {
 	for _, id := range r.nodes {
 		if n := &r.pl.nodes[id]; n.usable() && !n.Ready() {
 			return true
 		}
 	}
-	return r.settling(now)
+	return r.asks() || r.settling(now)
+}
+
+// asks: the answer of a member is waited for.
+func (r *ringView) asks() bool {
+	return slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { n := &r.pl.nodes[id]; return n.usable() && n.asked() })
 }
 
 // waits: a ring that must be looked at again though nothing else happens to it.
 func (r *ringView) waits() bool {
-	return r.hurtAt != 0 || r.splitAt != 0 || r.renew || r.abandonedAt != 0
+	return r.hurtAt != 0 || r.splitAt != 0 || r.renew || r.abandonedAt != 0 || r.asks()
 }
 
 // status is the ring as operators see it.

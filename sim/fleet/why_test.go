@@ -83,7 +83,7 @@ func TestWhyExplainsWhatHappened(t *testing.T) {
 	c := &curious{asks: []question{
 		{9050 * time.Millisecond, 9, 1, nil},
 		{19 * time.Second, 16, 0, calibrate},
-		{20*time.Second + 12*time.Millisecond, 4, -1, nil},
+		{20*time.Second + 6*time.Millisecond, 4, -1, nil},
 		{20*time.Second + 100*time.Millisecond, 16, -1, nil},
 	}}
 	cfg.mutant = c.mutant()
