@@ -73,7 +73,7 @@ func TestIdleNodesAgainstRingsMoved(t *testing.T) {
 		price time.Duration
 	}{{"8, never more", maxMoves, 1000 * time.Hour}, {"few, 5 s", maxMoves, 5 * time.Second}, {"few, 1 s", maxMoves, time.Second},
 		{"few, 200 ms", maxMoves, 200 * time.Millisecond}, {"few, 50 ms", maxMoves, 50 * time.Millisecond}, {"any", Any, 0}} {
-		share, perLoss, least := replayPriced(nodes, events, c.moves, c.price)
+		share, perLoss, least := replayPriced(nodes, 0, events, c.moves, c.price)
 		hours := func(each time.Duration) float64 { // of GPUs, in a day
 			return 4 * (24*share*float64(nodes) + perLoss*float64(losses)*float64(24*time.Hour)/float64(span)*16*each.Hours())
 		}
@@ -84,15 +84,24 @@ func TestIdleNodesAgainstRingsMoved(t *testing.T) {
 		}
 		idle, moved = share, perLoss
 	}
+	moved = math.Inf(1)
+	for _, spares := range []int{0, nodes / 160, nodes / 100} { // fewer rings than there could be: fewer of them move
+		share, perLoss, _ := replayPriced(nodes, spares, events, maxMoves, 5*time.Second)
+		t.Logf("few, 5 s, %d spares: idle %.3f %%, %.1f whole rings moved a loss", spares, 100*share, perLoss)
+		if perLoss > 1.02*moved {
+			t.Errorf("%d spares: %.2f rings moved a loss, want at most %.2f", spares, perLoss, moved)
+		}
+		moved = perLoss
+	}
 }
 
 // replayPriced is the share of nodes that are idle, the whole rings that a loss
 // moves, and the share that arithmetic leaves idle.
-func replayPriced(nodes int, events []outage, moves int, price time.Duration) (idle, moved, least float64) {
+func replayPriced(nodes, spares int, events []outage, moves int, price time.Duration) (idle, moved, least float64) {
 	const size, look = 16, 150 * time.Millisecond
 	down := make([]bool, nodes)
 	well := func(n proto.NodeID) bool { return !down[n] }
-	tr := NewTracker(Mend{Order: Order{Nodes: nodes, K: 3, Shared: true}, Sizes: []Demand{{size, nodes / size}}, Moves: moves, Usable: well, Free: well, Spread: true})
+	tr := NewTracker(Mend{Order: Order{Nodes: nodes, K: 3, Shared: true}, Sizes: []Demand{{size, (nodes - spares) / size}}, Moves: moves, Usable: well, Free: well, Spread: true})
 	next, up, losses, rings := proto.RingID(1), nodes, 0, 0
 	var now, then, lost time.Duration // ring time that was lost by then, as planner/hbd counts it
 	dearer, lacking := 0, 0
