@@ -67,7 +67,7 @@ func printCost(out io.Writer, j *costJSON) error {
 }
 
 const drainHelp = `ocsctl drain NODE [-reason TEXT] [-dry-run] [flags]
-ocsctl undrain NODE [-dry-run] [flags]
+ocsctl undrain NODE [-reason TEXT] [-dry-run] [flags]
 
 drain forms the node's ring without it, a spare in its place where one
 reaches; when every link of the ring has light the node is taken out, all its
@@ -76,7 +76,7 @@ node then stays in service as a spare. A node that is dead, or whose agent is
 offline, is kept out: it joins no ring when it comes back, and is drained then.
 Who drained it and why is kept, and shown by node list and node show, until it
 is undrained: that lets the node in again after its own loopback has shown
-light on every bundle.
+light on every bundle. Why it was let in again is in ocsctl audit.
 -dry-run answers what would be touched and changes nothing.
 
   ocsctl drain 17 -dry-run
@@ -95,10 +95,7 @@ func takeOut(ctx context.Context, args []string, out io.Writer, verb string, nou
 	var c clientFlags
 	fs := cli.NewFlags(verb)
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
-	reason := new(string)
-	if noun == proto.NounDrain {
-		reason = fs.String("reason", "", "why, for those who come after")
-	}
+	reason := fs.String("reason", "", "why, for those who come after")
 	words, err := c.read(fs, args, drainHelp)
 	if err != nil {
 		return err

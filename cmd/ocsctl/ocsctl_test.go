@@ -202,7 +202,8 @@ func TestAgainstARunningFabric(t *testing.T) {
 		{"node show 1 -json -fabric lab", `"reason":"RMA-4711","since_ms":`, 0},
 		{"why 1 -json", "1 ring and 4 links touched", 0},
 		{"undrain 1 -dry-run -fabric lab", "node 1 would be let in again: no ring is touched\n", 0},
-		{"undrain 1 -fabric lab", "node 1 is let in again: ", 0},
+		{"undrain 1 -reason new-fan -fabric lab", "node 1 is let in again: ", 0},
+		{"audit -what undrain -fabric lab", "asks: undrain node 1 (new-fan)", 0},
 		{"ring list -json -fabric other -timeout 1s", `"field":"fabric","limit":"one of lab"`, 2},
 	} {
 		code, out, errs := ctl(t, append(strings.Fields(c.args), "-broker", broker)...)

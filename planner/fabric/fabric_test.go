@@ -269,11 +269,16 @@ func TestWrongWiringIsRefused(t *testing.T) {
 		{"no such bundle", "fibres[0]", func(f *Fabric) { f.Fibres[0].B.Bundle = 7 }},
 		{"inner path", "fibres[0]", func(f *Fabric) { f.Fibres[0].B.Path = proto.Loopback }},
 		{"half a seam", "fibres", func(f *Fabric) { f.Fibres[len(f.Fibres)-1].Crossed = false }},
+		{"none", "fibres", func(f *Fabric) { f.Fibres = []Fibre{} }},
 	} {
 		f := build(t, Params{Nodes: 8, GPUsPerNode: 4, K: 2, TP: 16, Topology: Ring})
 		f.Fibres = f.AllFibres()
 		c.change(f)
-		got := fields(f.Validate())
+		err := f.Validate()
+		got := fields(err)
+		if c.name == "none" && (len(got) != 1 || !strings.Contains(err.Error(), "ocsctl fabric new writes")) {
+			t.Errorf("none: %v", err)
+		}
 		if len(got) == 0 || got[0] != c.field {
 			t.Errorf("%s: %v, want %s", c.name, got, c.field)
 		}

@@ -213,6 +213,9 @@ func (f *Fabric) validateRingSizes() []error {
 }
 
 func (f *Fabric) validateFibres() error {
+	if f.Fibres != nil && len(f.Fibres) == 0 && f.Nodes > 1 {
+		return wrong("fibres", `each as {"a": "0/1/external1", "b": "1/0/external1"}; ocsctl fabric new writes those of the default wiring`, "none")
+	}
 	var errs []error
 	add := func(err error) bool {
 		errs = append(errs, err)
