@@ -175,9 +175,9 @@ bench-jobs: build ## broker, planner, 64 boards and 64 agents, each a process: j
 	else echo "jobs: skipped, no mosquitto"; fi
 
 .PHONY: bench-keys
-bench-keys: build ## NODES (64) agents and boards, each a process, enrol with tokens, killed CUTS (3) times each, robbed twice; every key is replaced under load; with the planner's broker and with mosquitto (needs mosquitto; SEED)
+bench-keys: build ## NODES (64) agents and boards, each a process, enrol with tokens, killed CUTS (3) times each, robbed twice; every key is replaced under load; with the planner's broker and with mosquitto (needs mosquitto; SEED; BROKERS=mosquitto, ONLY, a part of what is replaced)
 	@PATH=$$PATH:/usr/sbin; echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"; \
-	if command -v mosquitto >/dev/null; then for b in -embedded ""; do echo "== broker: $${b:-mosquitto}"; bin/ocs-sim procs -broker $$(command -v mosquitto) -cuts $(or $(CUTS),3) -nodes $(or $(NODES),64) -seed $(or $(SEED),1) $$b || exit 1; done; \
+	if command -v mosquitto >/dev/null; then for b in $(or $(BROKERS),embedded mosquitto); do echo "== broker: $$b"; bin/ocs-sim procs -broker $$(command -v mosquitto) -cuts $(or $(CUTS),3) -nodes $(or $(NODES),64) -seed $(or $(SEED),1) -only "$(ONLY)" $$([ $$b = mosquitto ] || echo -embedded) || exit 1; done; \
 	else echo "keys: skipped, no mosquitto"; fi
 
 .PHONY: bench-planted

@@ -36,6 +36,7 @@ func procs(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&cfg.Jobs.Watchers, "watchers", 0, "how many watch one job over such a kill, after -asks")
 	fs.IntVar(&cfg.Keys.Cuts, "cuts", 0, "nodes with tokens alone enrol, each agent killed so often meanwhile, and every key is replaced under load, in place of all that")
 	fs.BoolVar(&cfg.Keys.Embedded, "embedded", false, "with -cuts: the planner's own broker")
+	fs.StringVar(&cfg.Keys.Only, "only", "", "with -cuts: only the keys with this `text` in what is replaced, such as root")
 	fs.IntVar(&cfg.Nodes, "nodes", 64, "of -upgrade, -asks and -cuts, 16 to 256; of -asks a multiple of 8, 64 and more")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage, -kills, -soak, -asks and -cuts")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
@@ -56,8 +57,8 @@ example: ocs-sim procs -broker /usr/sbin/mosquitto`); err != nil {
 	case j.Asks > 0 && (cfg.Nodes < 64 || cfg.Nodes%8 > 0):
 		return cli.AsUsage(invalid("nodes", "64 to 256 and a multiple of 8, with -asks", "%d", cfg.Nodes))
 	}
-	if k := cfg.Keys; k.Cuts < 0 || k.Embedded && k.Cuts == 0 {
-		return cli.AsUsage(invalid("cuts, embedded", "a number, and the other one only with it", "%d, %v", k.Cuts, k.Embedded))
+	if k := cfg.Keys; k.Cuts < 0 || (k.Embedded || k.Only != "") && k.Cuts == 0 {
+		return cli.AsUsage(invalid("cuts, embedded, only", "a number, and the others only with it", "%d, %v, %q", k.Cuts, k.Embedded, k.Only))
 	}
 	if err := soakTimes(&cfg.Soak); err != nil {
 		return cli.AsUsage(err)

@@ -23,6 +23,8 @@ import (
 type KeysConfig struct {
 	Cuts     int  // how often each agent is killed while it enrols; 0: none of all this
 	Embedded bool // the planner's own broker is used, not that of a process of its own
+	// Only is what is replaced, by a part of its name, for a short run; "": everything.
+	Only string
 }
 
 // KeysResult is what became of that.

@@ -21,6 +21,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"ringlight/planner"
+	"ringlight/planner/audit"
 	"ringlight/planner/fabric"
 	"ringlight/planner/server"
 	"ringlight/proto"
@@ -629,6 +631,14 @@ func (r *rig) restore() {
 		}
 	}
 	r.row("store copied: etcd -> file -> etcd", "the same digest", heads[0] == heads[2] && heads[0] == heads[1], "%d records, sha256 %.12s", heads[2].Records, heads[2].SHA256)
+	st, err := file.Read(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	text, err := planner.AuditOf(st)
+	lines, _, end := audit.Parse(text)
+	wrong := audit.Verify(lines, end, nil) // nobody's store but theirs, so that none knew more
+	r.row("audit chain over all leaders", "whole", err == nil && len(wrong) == 0 && len(lines) > 2, "%d records %s", len(lines), strings.Join(wrong[:min(len(wrong), 2)], "; "))
 
 	r.m.token += "-restored"
 	var all []string
