@@ -25,6 +25,8 @@ type ear struct {
 	random *detmath.Random
 	since  time.Time
 	heard  map[proto.TopicKind][]genuine
+	// Of the switches told lately, by node.
+	reacted map[proto.NodeID]time.Duration
 }
 
 // listen keeps what is said from now on.
@@ -44,6 +46,9 @@ func (e *ear) listen(ctx context.Context, s *stranger) error {
 				if p.Kind != proto.Publish || err != nil || len(p.Payload) == 0 {
 					continue
 				}
+				if t.Kind == proto.TopicEvent {
+					e.react(p.Payload)
+				}
 				if p.Sealed != nil {
 					p.Payload = p.Sealed
 				}
@@ -62,6 +67,33 @@ func (e *ear) keep(k proto.TopicKind, g genuine) {
 	} else {
 		list[e.random.Below(maxGenuine)] = g
 	}
+}
+
+// react notes how long an agent took to answer a loss of light, by its own ledger; of
+// several switches to the end of it, the longest.
+func (e *ear) react(payload []byte) {
+	var ev proto.Event
+	if _, err := proto.Decode(payload, &ev); err != nil || ev.Kind != proto.EvSwitched || ev.Ledger == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.reacted != nil {
+		e.reacted[ev.Node] = max(e.reacted[ev.Node], time.Duration(ev.Ledger.DecideMicros)*time.Microsecond)
+	}
+}
+
+// reactions are those of nodes since it was last called.
+func (e *ear) reactions(of []proto.NodeID) (out []time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, n := range of {
+		if took, told := e.reacted[n]; told {
+			out = append(out, took)
+		}
+	}
+	e.reacted = map[proto.NodeID]time.Duration{}
+	return out
 }
 
 // one is any message of a kind that was said so long ago.

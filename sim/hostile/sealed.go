@@ -300,10 +300,10 @@ func sealedAttack(ctx context.Context, s *stranger) (int, error) {
 	}
 	counts := make([][ways]int, len(kinds))
 	note, n, err := s.bypasses(ctx, counts)
-	if err != nil {
-		return n, err
+	if err == nil {
+		err = s.back(ctx, nil, 0)
 	}
-	if err := s.back(ctx, nil, 0); err != nil {
+	if err != nil {
 		return n, err
 	}
 	pause(ctx, 5*time.Second)
@@ -333,7 +333,7 @@ func sealedAttack(ctx context.Context, s *stranger) (int, error) {
 	case lit != nil:
 		return n, lit
 	}
-	s.table = tableOf(counts, s.front)
+	s.table += tableOf(counts, s.front)
 	note = fmt.Sprintf("%s%d messages in %v, terms raised %d, generations %d, since the boards' last change of light %v", note, said, took.Round(time.Second),
 		after.Fabric.Term-before.Fabric.Term, after.Fabric.Generation-before.Fabric.Generation, light.since().Round(time.Second))
 	for row, c := range counts {

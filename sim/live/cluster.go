@@ -88,6 +88,7 @@ type Cluster struct {
 	devices  []*device                         // nodes, then switches; their boards in the same order
 	sinks    []atomic.Pointer[func(hal.Event)] // by board
 	all      sync.WaitGroup
+	ctx      context.Context // of those that are started anew
 
 	mu   sync.Mutex
 	errs []error
@@ -140,7 +141,7 @@ func Agents(ctx context.Context, cfg ClusterConfig) error {
 // they end with ctx. What has started when it fails is returned too.
 func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	cfg.Log = limit.Logger(cfg.Log)
-	c := &Cluster{cfg: cfg}
+	c := &Cluster{cfg: cfg, ctx: ctx}
 	c.clock.World, c.clock.Told = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed}), c.told
 	c.clock.Start()
 	if err := c.buildNodes(ctx); err != nil {

@@ -192,6 +192,11 @@ func (c *Cluster) obey(line string) (answer any) {
 		return map[string]int64{"bypass_us": took.Microseconds()}
 	case len(words) == 3 && words[0] == "power" && (words[1] == "on" || words[1] == "off") && len(ids) == 1:
 		c.supply(int(ids[0]), words[1] == "on")
+		if words[1] == "on" { // with its agent, where that has ended
+			if err := c.Revive(c.ctx, ids[0]); err != nil {
+				return controlError{err.Error()}
+			}
+		}
 		return BoardRecord{Powered: words[1] == "on"}
 	}
 	return controlError{fmt.Sprintf("%q: want light, power on NODE, power off NODE, or bypass LEFT DEAD RIGHT", line)}
@@ -202,9 +207,10 @@ func (c *Cluster) supply(node int, on bool) {
 	_ = c.clock.Do(func(time.Duration) error { c.clock.World.SetSupply(board, on); return nil }) // it has no error
 }
 
-// bypass takes a node's supply away, and says how long it took by the boards' own
-// record from the last light that its neighbours lost to the last that each has of the
-// other.
+// bypass takes a node's power away, its agent's first, and says how long it took by the
+// boards' own record from the last light that its neighbours lost to the last that each
+// has of the other. An agent that lived on would try its optics later and later, each
+// time that they fail again within ten minutes; with the node's power it ends.
 func (c *Cluster) bypass(left, dead, right int) (time.Duration, error) {
 	c.clock.Lock()
 	var gone, over []sim.Port
@@ -226,6 +232,8 @@ func (c *Cluster) bypass(left, dead, right int) (time.Duration, error) {
 	if len(gone) != 2 || len(over) != 2 {
 		return 0, fmt.Errorf("nodes %d, %d, %d: not two lit fibres to the middle and two ends past it", left, dead, right)
 	}
+	c.Kill(proto.NodeID(dead))
+	time.Sleep(afterKill)
 	c.supply(dead, false)
 	last := func(ports []sim.Port, lit bool) (at time.Duration, all bool) {
 		all = true
@@ -244,8 +252,28 @@ func (c *Cluster) bypass(left, dead, right int) (time.Duration, error) {
 			return found - lost, nil
 		}
 	}
-	return 0, fmt.Errorf("nodes %d and %d have not found each other past %d in %v", left, right, dead, bypassPatience)
+	return 0, fmt.Errorf("nodes %d and %d have not found each other past %d in %v: %s; %s", left, right, dead, bypassPatience, c.outlook(left), c.outlook(right))
+}
+
+// outlook is what a node's board says of its light.
+func (c *Cluster) outlook(n int) string {
+	text := fmt.Sprintf("node %d:", n)
+	c.clock.Lock()
+	defer c.clock.Unlock()
+	for b := range c.devices[n].agent.Board.Bundles {
+		selected, shining := c.clock.World.Selected(c.devices[n].board, b)
+		text += fmt.Sprintf(" bundle %d on %s, shining %v, light on", b, pathNames[selected], shining)
+		for path := range hal.NumLOS {
+			if c.clock.World.Lit(sim.Port{Board: c.devices[n].board, Bundle: b, Path: path}) {
+				text += " " + pathNames[path]
+			}
+		}
+	}
+	return text
 }
 
 // bypassPatience bounds a bypass: it is less than who asks waits. chosen.
 const bypassPatience = 5 * time.Second
+
+// afterKill is how long the machine is left alone with the end of an agent. chosen.
+const afterKill = 50 * time.Millisecond
