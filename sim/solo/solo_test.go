@@ -78,7 +78,7 @@ func TestEEPROMOutlivesTheProcess(t *testing.T) {
 
 func TestLiveBoardKeepsRealTime(t *testing.T) {
 	// Goal: on the real clock a completion comes by itself, not before its end,
-	// and a closed board takes nothing more.
+	// what is done to a board happens then, and a closed board takes nothing more.
 	hw := board(t)
 	events := make(chan hal.Event, 16)
 	l, err := Open(Config{Board: hw, Seed: 9}, func(ev hal.Event) { events <- ev })
@@ -101,6 +101,13 @@ func TestLiveBoardKeepsRealTime(t *testing.T) {
 			t.Fatal("no completion")
 		}
 	}
+	<-time.After(20 * time.Millisecond) // nothing is due meanwhile
+	asked := l.Now()
+	l.With(func(b *Board) {
+		if b.Now() < asked {
+			t.Errorf("what is done to a board at %v happens at %v", asked, b.Now())
+		}
+	})
 	if high, err := l.Level(hw.Bundles[0].LOS[hal.LOSLoopback]); err != nil || high {
 		t.Errorf("a dark board has light: %v, %v", high, err)
 	}

@@ -49,16 +49,28 @@ func (w *Wall) Start() { w.born, w.wake = time.Now(), make(chan struct{}, 1) }
 func (w *Wall) Now() time.Duration { return time.Since(w.born) }
 
 // Do does something to the world at the time it is now. What was due before
-// is left to Run, which catches up first.
+// is left to Run, which catches up first; where nothing was, the world is brought to
+// now: else what is done to it would have happened when something did last.
 func (w *Wall) Do(f func(at time.Duration) error) error {
 	w.Lock()
-	err := f(max(w.World.Now(), w.Now()))
+	now := w.Now()
+	if next, any := w.World.Next(); !any || next > now {
+		w.reach(now)
+	}
+	err := f(max(w.World.Now(), now))
 	w.Unlock()
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 	return err
+}
+
+// reach lets time pass in which nothing is due.
+func (w *Wall) reach(now time.Duration) {
+	if now > w.World.Now() {
+		w.World.AdvanceTo(now)
+	}
 }
 
 // step lets everything happen that is due, and says how long nothing will be.
@@ -70,9 +82,7 @@ func (w *Wall) step() (wait time.Duration) {
 	for {
 		next, any := w.World.Next()
 		if !any || next > now {
-			if now > w.World.Now() {
-				w.World.AdvanceTo(now)
-			}
+			w.reach(now)
 			if w.Idle != nil {
 				wait = w.Idle()
 			}
