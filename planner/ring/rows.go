@@ -40,7 +40,8 @@ func (r *rows) init(t *Tracker) {
 }
 
 // mark notes that something changed from one node to another: the rows that
-// reach it start there or at one of the idle nodes before.
+// reach it start there, where no node may be idle any more, or at one of the
+// idle nodes before.
 func (r *rows) mark(first, last int) {
 	if r.t.filling || r.t.gap.raw {
 		return // all are counted in the end
@@ -50,7 +51,15 @@ func (r *rows) mark(first, last int) {
 		span = 0
 	}
 	before := r.longest
-	r.stain(last)
+	for at := first; ; at = min(at|63, r.t.Nodes-1) + 1 { // the end of a block, on to the next
+		if at == r.t.Nodes {
+			at = 0
+		}
+		r.stain(at)
+		if at>>6 == last>>6 && at <= last {
+			break
+		}
+	}
 	at := last
 	for walked := 0; before > 0; {
 		prev := r.t.idle.before(at)

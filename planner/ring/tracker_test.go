@@ -102,3 +102,21 @@ func shortIDs(tr *Tracker) (ids []proto.RingID) {
 	slices.Sort(ids)
 	return ids
 }
+
+// Goal: the index forgets the idle nodes that a new group takes, also where it
+// reaches over the end of a block and leaves no idle node in one: looking for
+// the group after it went by what had been there, and ended the planner.
+// Method: one group runs, two more are wanted; sixteen nodes on both sides of
+// node 64 are idle.
+func TestNewGroupOverTheEndOfABlock(t *testing.T) {
+	well := func(n proto.NodeID) bool { return n >= 56 && n < 72 || n >= 100 && n < 116 }
+	g := Group{ID: 1, Size: 16}
+	for n := proto.NodeID(100); n < 116; n++ {
+		g.Nodes = append(g.Nodes, n)
+	}
+	tr := NewTracker(Mend{Order: Order{Nodes: 192, K: 3, Shared: true}, Sizes: []Demand{{16, 3}}, Moves: maxMoves, Usable: well, Free: well}, g)
+	r := tr.Look(nil, false)
+	if len(r.Groups) != 1 || len(r.Touched) != 1 || len(r.Groups[0].Nodes) != 16 {
+		t.Errorf("%+v, want one group more", r)
+	}
+}
