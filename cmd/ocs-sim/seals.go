@@ -22,16 +22,6 @@ func (f *sealFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.keys, "keys", "", "folder with the nodes' keys, as ocsctl pki node writes them")
 }
 
-// config is what the configuration of a node's own agent has of them.
-func (f *sealFlags) config(ca, fabric string, n int) map[string]any {
-	file := filepath.Join(f.keys, fmt.Sprintf("%s-n-%d", fabric, n))
-	c := map[string]any{"ca": ca, "seal": f.mode, "trust": f.trust, "reports": f.reports}
-	if f.keys != "" {
-		c["cert"], c["key"] = file+".pem", file+".key"
-	}
-	return c
-}
-
 // guards makes a guard for each agent, where there are to be some. An agent without one
 // takes seals off all the same, and says so.
 func (f *sealFlags) guards(fabric string) (func(proto.NodeID) (live.Guard, error), error) {
