@@ -39,7 +39,6 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 			d.become(Offline)
 		} else if d.Online() {
 			t.gone(d, "the broker reported it disconnected")
-			t.ask(d, d.Session, askFirst, timesGone)
 		}
 		t.hear(heard, d)
 		if !t.takeEarly(d) {
@@ -70,7 +69,8 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 }
 
 // gone notes that nobody speaks for a device any more; its light is another
-// matter.
+// matter. It is asked all the same: a death note may be forged, and a broker may have
+// lost the birth of an agent that never knew it to be away.
 func (t *Table) gone(d *Device, why string) {
 	before, next := d.Standing(), Offline
 	if d.state == Announced && d.call < t.calls {
@@ -78,6 +78,7 @@ func (t *Table) gone(d *Device, why string) {
 	}
 	d.become(next)
 	d.own().GoneAt = t.j.Now
+	t.ask(d, d.Session, askFirst, timesGone)
 	t.owner.News(News{Kind: Gone, Device: d, Before: before, Why: why})
 }
 
@@ -119,6 +120,9 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 	t.Keep(d, m)
 	d.ReportAt = t.j.Now
 	t.told(d, before.Pending)
+	if d.state == Offline {
+		t.Spoke(d, m.Session)
+	}
 	if d.Online() && d.state != Present && !disputed {
 		d.become(Present)
 	}

@@ -30,7 +30,7 @@ const (
 	// milliseconds.
 	askFirst  = time.Second
 	askAnswer = 500 * time.Millisecond // a birth within this time answers
-	timesGone = 3                      // that one is asked whose death note came: it may be forged
+	timesGone = 3                      // that one is asked whose death note came, or no birth
 	always    = 1 << 30                // who is silent is asked until it speaks
 	// A word of another life than the one known may be late by strangerLate;
 	// another one after that contradicts the planner. chosen: a broker that
