@@ -35,7 +35,7 @@ func (p *Planner) receive(pk proto.Packet) {
 	case proto.TopicRequest:
 		p.onRequest(topic.Client, &pk)
 	default:
-		p.receiveDevice(topic, pk.Payload)
+		p.receiveDevice(topic, &pk)
 	}
 }
 
@@ -59,7 +59,8 @@ var (
 )
 
 // receiveDevice hands on what a node or a switch says.
-func (p *Planner) receiveDevice(topic proto.Topic, payload []byte) {
+func (p *Planner) receiveDevice(topic proto.Topic, pk *proto.Packet) {
+	payload := pk.Payload
 	t, d := p.find(topic.Node)
 	if d == nil {
 		p.refuse(-1, errNoNode)
@@ -75,7 +76,7 @@ func (p *Planner) receiveDevice(topic proto.Topic, payload []byte) {
 	case proto.TopicReported:
 		m := new(proto.Reported)
 		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
-			t.Reported(d, m)
+			t.Reported(d, m, pk.By != "")
 			if m.AsksRestart && !d.ID.IsSwitch() {
 				p.rollout.Asked(d.ID)
 			}

@@ -31,7 +31,7 @@ func largeCircuits(b *testing.B) (*Circuits, []proto.JobSpec) {
 	for s := range c.switches {
 		d := c.switches[s].Device
 		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: 128})
-		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1})
+		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 	}
 	r := rand.New(rand.NewPCG(1, 3))
 	var list []proto.JobSpec
@@ -98,7 +98,7 @@ func BenchmarkTurnOfJobs(b *testing.B) {
 	for s := range c.switches {
 		d := c.switches[s].Device
 		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.Ports())})
-		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1})
+		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 	}
 	r := rand.New(rand.NewPCG(1, 3))
 	alone := func(id int) proto.JobSpec {

@@ -17,7 +17,7 @@ func readyCircuits(k *fabric.Core) *Circuits {
 	for s := range c.switches {
 		d := c.switches[s].Device
 		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.Ports())})
-		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1})
+		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 	}
 	return c
 }

@@ -35,7 +35,7 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 	for i := range p.nodes {
 		d := p.nodes[i].Device
 		p.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true})
-		p.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1})
+		p.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 		d.Unassigned = false
 	}
 	d := member.Decided{Term: 1, Gen: 1, Plan: proto.Digest{1}}

@@ -61,6 +61,7 @@ type Device struct {
 	queued     bool  // is on the table's list of those that may be pending
 	resent     uint8 // how often what is wanted of it was sent again, resentMost at most
 	timed      bool  // offset is known, of the session of its report
+	sealed     bool  // its report bears a seal that was believed: the number is its own
 
 	Session  proto.Session
 	Birth    *birth  // the last one; many are alike
@@ -83,6 +84,7 @@ type setback struct {
 	whole  *proto.Reported // a switch's last report, as it came
 	GoneAt time.Duration   // when it went offline
 	early  *proto.Reported // of a session whose birth has not come yet
+	truly  bool            // early is sealed
 
 	asks     asking
 	stranger stranger

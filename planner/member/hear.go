@@ -89,27 +89,29 @@ func (t *Table) takeEarly(d *Device) bool {
 		return false
 	}
 	d.own().early = nil
-	t.Reported(d, early)
+	t.Reported(d, early, d.truly)
 	return true
 }
 
 // Reported takes a report. One of a former life is dropped, one that is ahead
-// of its birth is kept for it. In a dispute the incumbent's counts.
-func (t *Table) Reported(d *Device, m *proto.Reported) {
+// of its birth is kept for it. In a dispute the incumbent's counts. sealed: by a key
+// that is believed.
+func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 	disputed := d.state == Disputed
 	if disputed && m.Session != d.doubt.incumbent.session || !t.believe(d, t.inReport(d, m)...) {
 		return
 	}
 	t.root.SawTerm(m.SeenTerm, m.SeenLife)
 	if m.Session != d.Session && !disputed {
-		d.own().early = m
+		d.own().early, d.own().truly = m, sealed
 		t.Spoke(d, m.Session)
 		return
 	}
 	first := d.Report == nil || d.Report.Session != m.Session
-	if !first && m.Seq < d.Report.Seq() && t.overtaken(d, m.Seq) {
+	if !first && m.Seq < d.Report.Seq() && (sealed && d.sealed || t.overtaken(d, m.Seq)) {
 		return
 	}
+	d.sealed = sealed
 	if d.lowerAt != 0 {
 		d.own().lowerAt = 0
 	}
@@ -139,7 +141,8 @@ func (t *Table) Reported(d *Device, m *proto.Reported) {
 }
 
 // overtaken: a report is older than the last one. When such ones go on coming,
-// and rise, it is the last one whose number was false.
+// and rise, it is the last one whose number was false; of sealed ones none is, and
+// who goes on saying them is a broker that kept them.
 func (t *Table) overtaken(d *Device, seq uint64) bool {
 	if d.lowerAt == 0 || seq <= d.lower {
 		x := d.own()

@@ -133,14 +133,14 @@ func (w *world) do(words []string) string {
 		w.t.Presence(device(), m)
 	case "death": // NODE SESSION
 		w.t.Presence(device(), &proto.Presence{Node: device().ID, Session: proto.Session(num(2))})
-	case "report": // NODE SESSION SEQ [applied | the last event's number]
+	case "report", "sealed": // NODE SESSION SEQ [applied | the last event's number]
 		m := &proto.Reported{Session: proto.Session(num(2)), Seq: num(3)}
 		if len(words) > 4 && words[4] != "applied" {
 			m.LastEvent = num(4)
 		} else if len(words) > 4 {
 			m.Term, m.Generation, m.Plan = w.x.Term, w.x.Gen, w.x.Plan
 		}
-		w.t.Reported(device(), m)
+		w.t.Reported(device(), m, words[0] == "sealed")
 	case "event": // NODE SESSION SEQ
 		w.t.Event(device(), &proto.Event{Node: device().ID, Session: proto.Session(num(2)), Seq: num(3)})
 	case "ack": // NODE SESSION prepare|not-staged|command|protocol|answer [CODE]; the last is to the last command
