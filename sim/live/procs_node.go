@@ -171,6 +171,10 @@ func (p *procs) dieUnderFlood(ctx context.Context) error {
 			return err
 		}
 		x, err := p.loser(rings, i/2)
+		if err != nil && i >= 2 { // all have stepped over nodes by now: a median of fewer
+			p.done(began, "no further flood", "%v", err)
+			break
+		}
 		if err != nil {
 			return err
 		}
@@ -204,7 +208,7 @@ func (p *procs) dieUnderFlood(ctx context.Context) error {
 	quiet, under := median(took[0]), median(took[1])
 	f.QuietMicros, f.FloodMicros = quiet.Microseconds(), under.Microseconds()
 	p.res.Flood = f
-	p.done(began, fmt.Sprintf("side by side, medians of %d", p.Floods), "%.1f ms quietly, %.1f ms under a flood: %.1f times; peak memory: planner %.1f MiB, an agent %.1f MiB",
+	p.done(began, fmt.Sprintf("side by side, medians of %d and %d", len(took[0]), len(took[1])), "%.1f ms quietly, %.1f ms under a flood: %.1f times; peak memory: planner %.1f MiB, an agent %.1f MiB",
 		milliseconds(quiet), milliseconds(under), float64(under)/float64(max(quiet, 1)), float64(f.PlannerKiB)/1024, float64(f.AgentKiB)/1024)
 	return nil
 }
