@@ -85,6 +85,14 @@ bench: build ## benchmarks, binary sizes and memory, with machine and commit
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	@$(MAKE) --no-print-directory sizes
 
+.PHONY: model
+model: ## models of the protocol explored to their end, planted defects found, traces held against the code (needs spin, a C compiler)
+	@.ci/model.sh
+
+.PHONY: bench-histories
+bench-histories: ## RUNS (200) random histories of the job API under kills of the planner, judged by porcupine
+	RINGLIGHT_HISTORIES=$(or $(RUNS),200) $(GO) test -count 1 -v -run HistoriesAreLinearizable ./planner/jobapi
+
 .PHONY: optimum
 optimum: ## rewiring of small groups against proven optima, and of 200 with more spine ports than pods (needs coinor-cbc)
 	@if command -v cbc >/dev/null; then RINGLIGHT_OPTIMUM=1 $(GO) test -count 1 -v -run AgainstTheSolver ./planner/wiring; \
@@ -105,8 +113,8 @@ bench-physics: ## calibration and 180 switches on boards whose physics are not o
 
 RINGLIGHT_RUNS ?= 1000000
 .PHONY: bench-rings
-bench-rings: ## RINGLIGHT_RUNS (a million) seeded faults on small rings, lines, gaps and wraps: open pieces, splits, recovery
-	$(GO) test ./node -count 1 -timeout 0 -v -run 'TestRingsHeal$$' -runs $(RINGLIGHT_RUNS)
+bench-rings: ## RINGLIGHT_RUNS (a million) seeded faults on small rings, lines, gaps and wraps, and as many with starved agents: open pieces, splits, recovery
+	$(GO) test ./node -count 1 -timeout 0 -v -run 'TestRingsHeal$$|TestStarvedRingsClose$$|TestSteppedOverInTime$$|TestSteppingOverExplored$$' -runs $(RINGLIGHT_RUNS)
 
 .PHONY: bench-isolate
 bench-isolate: ## jobs alone on leaves and spines: proofs and exhaustion at length, processor time and steps of a decision on 2,048 GPUs
@@ -181,8 +189,15 @@ bench-keys: build ## NODES (64) agents and boards, each a process, enrol with to
 	else echo "keys: skipped, no mosquitto"; fi
 
 .PHONY: bench-planted
-bench-planted: build ## twelve defects planted one after the other into edits of a fabric, trials of fibres, journals and descriptors, and what must find each (ONLY, a part of their names; EDITS, seeds; needs perl, mosquitto)
+bench-planted: build ## seventeen defects planted one after the other into edits of a fabric, trials of fibres, beliefs, journals and descriptors, and what must find each (ONLY, a part of their names; EDITS, seeds; needs perl, mosquitto)
 	@.ci/planted.sh
+
+.PHONY: bench-lies
+bench-lies: build ## every field of what a device says at its limits, sealed with its own key, judged by an unrelated ring's repair, names, audit chain, light (one in LIES, 1); ROUNDS (40) of them against NODES (16) agents and boards, each a process; five planted beliefs (SEED; needs perl)
+	@echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"
+	RINGLIGHT_LIES=$(or $(LIES),1) $(GO) test -count 1 -v -timeout 0 -run LiesStopNothing ./sim/fleet
+	bin/ocs-sim procs -lies $(or $(ROUNDS),40) -nodes $(or $(NODES),16) -seed $(or $(SEED),1)
+	@ONLY=believed .ci/planted.sh
 
 .PHONY: bench-damage
 bench-damage: build ## journals and stores of running agents, of switches too, and planner damaged, writers killed with -9, the boards' own record judges (DAMAGE, KILLS, SEED; needs mosquitto)

@@ -3,6 +3,7 @@ module ringlight
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/eclipse/paho.mqtt.golang v1.5.1
 	github.com/fxamacker/cbor/v2 v2.9.6
 	github.com/mochi-mqtt/server/v2 v2.7.9

@@ -32,6 +32,10 @@ soak() { # COMMAND
 }
 # edits: a fabric edited while it runs, on boards.
 edits() { RINGLIGHT_EDITS=${EDITS:-40} $go test -overlay "$OVERLAY" -count 1 -run 'RandomEdits|FabricGrowsOnBoards|NewFibres|FibreWithLight' ./sim/fleet; }
+# lies: a device that lies with its own key; PART of a case's name.
+lies() { # PART
+  RINGLIGHT_LIES=$1 $go test -overlay "$OVERLAY" -count 1 -run LiesStopNothing ./sim/fleet
+}
 refit=planner/hbd/refit.go
 plant "an edit that places all rings anew" $refit 's/(for _, r := range was\.rings \{\n\t\tif )!slices\.Contains\(ends, r\.id\)/${1}false/' "edits: \|panic\|closed rings" edits
 plant "an edit that is never refused" $refit 's/(func Against\([^\n]*\n)/$1\treturn nil, nil\n/' "edits: \|panic" edits
@@ -41,6 +45,11 @@ plant "a trial that asks for own light alone" agent/trial.go 's/if !a\.sees\(id,
 plant "a trial that lights a path of a node in a ring" agent/trial.go 's/case a\.node\.Carries\(c\.Bundle\) && !a\.busy\(c\.Bundle\):/case false:/' "NewFibres\|edits: " edits
 plant "a trial that does not end" agent/trial.go 's/(func \(a \*manual\) endTry[^\n]*\n)/$1\tif true {\n\t\treturn nil\n\t}\n/; s/tryPatience = 5 \* time\.Second/tryPatience = 500 * time.Second/' "edits: \|closed rings\|half switch\|stranger" edits
 plant "a new description that is not stored" planner/edit.go 's/\{Key: keyFabric, Value: x\.to\.Encode\(\)\}/{Key: keyFabric, Value: p.fab.Encode()}/' "edits: " edits
+plant "a generation believed from any report" planner/hbd/news.go 's/(\tn\.bypass = max\(n\.bypass, m\.BypassSeq\(\)\)\n)/$1\th.gen = max(h.gen, m.Gen, n.Scalars().StagedGeneration)\n/' "(a) an unrelated ring" lies "spare alone rising: reported.StagedGeneration=known+limit"
+plant "a term believed from any birth" planner/fence.go 's/2\*n > there/n > 0/; s/terms\[n-1-there\/2\]/terms[n-1]/' "(c) audit verify" lies "spare alone: presence.SeenTerm=known+limit"
+plant "the number of a report believed for ever" planner/member/hear.go 's/sealed && d\.sealed && t\.replayed\(d, m\)/sealed \&\& d.sealed/' "(e) " lies "member beside again: reported.Mode="
+plant "event numbers believed that nobody gave out" planner/member/events.go 's/(\) rewound\([^\n]*\n)/$1\tif true {\n\t\treturn\n\t}\n/' "events of its agent are not acknowledged" lies "beside again: event.Count"
+plant "event numbers believed however far" planner/member/events.go 's/claim\{"seq", c\.Last, m\.Seq\}, //; s/case m\.Seq == c\.Last\+1:/case m.Seq > c.Last:/; s/(\) rewound\([^\n]*\n)/$1\tif true {\n\t\treturn\n\t}\n/' "events of its agent are not acknowledged" lies "member beside: event.Seq=known+limit"
 if PATH=$PATH:/usr/sbin command -v mosquitto >/dev/null; then
   plant "an agent that leaks a descriptor a record" agent/run_journal.go 's/(\tline := formatLine\(recordHeadOf)/\t_, _ = syscall.Open("\/dev\/null", 0, 0)\n$1/' "descriptors [0-9]*, later" soak ocs-agent
   plant "a planner that leaks a descriptor a scrape" planner/server/metrics.go 's/import \(\n/import (\n\t"syscall"\n/; s/(func \(c \*scraper\) fabric[^\n]*\n)/$1\t_, _ = syscall.Open("\/dev\/null", 0, 0)\n/' "planner: descriptors [0-9]*, later" soak ocs-planner

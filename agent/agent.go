@@ -157,6 +157,8 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 		a.alarm(now, in.Alarm)
 	case InRestart:
 		a.restart.looked(now, in.Text)
+	case InJournal:
+		a.unwritten(now, in.Text)
 	case InLine:
 		if a.scripts != nil {
 			a.scripts.line(in.ID, in.Line)

@@ -80,6 +80,7 @@ const (
 	InLine                            // Line of the client ID; nil: it is gone
 	InAlarm                           // Alarm, of the runner: somebody should know
 	InRestart                         // what OutRestart asked for can be; Text says why not
+	InJournal                         // the journal cannot be written, Text says why; "": it can be again
 )
 
 // Input is one thing that happened to the agent.
@@ -228,6 +229,7 @@ type QuarantineStatus struct {
 // RecorderStatus is how the bus recorder stands.
 type RecorderStatus struct {
 	Bytes     int    `json:"bytes"`
+	Limit     int    `json:"limit"`   // bytes that it comes to, and then keeps to
 	Entries   uint64 `json:"entries"` // since the agent's start
 	Whole     bool   `json:"whole"`   // nothing is forgotten yet
 	Listeners int    `json:"listeners"`

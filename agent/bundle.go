@@ -109,7 +109,7 @@ func (a *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) {
 	}
 	a.persist.saveLight()
 	if a.adopted {
-		a.step(now, node.Event{Kind: node.Light, Bundle: proto.BundleID(use.bundle), Path: use.path, Lit: e.High})
+		a.step(now, node.Event{Kind: node.Light, Bundle: proto.BundleID(use.bundle), Path: use.path, Lit: e.High, Noted: e.At})
 		a.report(now)
 	}
 }

@@ -90,3 +90,26 @@ func TestLateBoardKeepsItsLight(t *testing.T) {
 		})
 	}
 }
+
+// Goal: a machine hears how old the word of a change of light is, so that an agent
+// that was late asks again.
+// Method: a node loses power for good; every edge was noted long ago, or just now.
+// With nobody to link to, a side closes once, and three times more where it was late.
+func TestLateEdgesAreTold(t *testing.T) {
+	for late, closed := range map[time.Duration]int{0: 1, time.Millisecond: 4} { // any order
+		f := ringed(t, 2, 1)
+		f.run(time.Second, nil)
+		f.edge = func(e *hal.Edge) { e.At -= late }
+		f.power(f.nodes[1], false)
+		f.run(3*time.Second, nil)
+		count := 0
+		for _, e := range f.nodes[0].events {
+			if e.Kind == proto.EvClosed {
+				count += int(e.Count)
+			}
+		}
+		if count != closed {
+			t.Errorf("edges noted %v ago: closed %d times, want %d", late, count, closed)
+		}
+	}
+}

@@ -156,8 +156,19 @@ func (a *Agent) desired(now time.Duration, topic proto.Topic, payload []byte) {
 		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: d.Term, Generation: d.Generation, Plan: d.Plan}, err)
 		return
 	}
+	if err := a.persist.refuses(); err != nil && !a.keeps(d) {
+		a.refuse(now, proto.Ack{Phase: proto.PhasePrepare, Term: d.Term, Generation: d.Generation, Plan: d.Plan}, err)
+		return
+	}
 	a.operator.release(now)
 	a.step(now, node.Event{Kind: node.Stage, Desired: d, Digest: proto.DigestOf(payload)})
+}
+
+// keeps tells that a plan is on disk already.
+func (a *Agent) keeps(d *proto.Desired) bool {
+	var r proto.Reported
+	a.machine.Report(&r)
+	return a.persist.settled() && (d.Plan == r.Plan && d.Generation == r.Generation || d.Plan == r.StagedPlan && d.Generation == r.StagedGeneration)
 }
 
 func (a *Agent) decision(now time.Duration, topic proto.Topic, payload []byte) {
@@ -277,7 +288,7 @@ func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
 		a.answer(now, ack)
 		return
 	case proto.VerbReannounce:
-		a.wire.birth = true
+		a.wire.birth, a.wire.asked = true, &c.Corr
 		a.report(now)
 	case proto.VerbAbort:
 		a.step(now, node.Event{Kind: node.DropStaged, Term: c.Term})

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -289,6 +290,76 @@ func TestAnswersWaitForTheDisk(t *testing.T) {
 	acks := take[proto.Ack](r, proto.TopicAck)
 	if len(acks) != 2 || acks[0].Code != proto.OK || acks[1].Code != proto.OK {
 		t.Errorf("after the disk: %+v", acks)
+	}
+}
+
+// Goal: an agent whose journal cannot be written says so at once: to who waits for a plan
+// to be on disk, to who sends another, in its report and on the host; it keeps what it has,
+// and takes plans again when it can write.
+// Method: a disk that takes nothing, and does again.
+func TestJournalThatCannotBeWritten(t *testing.T) {
+	r := newRig(t, Journal{})
+	topic := r.a.topics.Desired(5)
+	r.message(topic, desired(9, 4))
+	r.later(time.Second)
+	r.sent, r.slow = nil, true
+	r.message(topic, desired(9, 5))
+	r.host.Deliver(r.now, Input{Kind: InJournal, Text: "no space left on device"})
+	r.poll()
+	r.message(topic, desired(9, 6))
+	acks := take[proto.Ack](r, proto.TopicAck)
+	if len(acks) != 2 {
+		t.Fatalf("answers %+v", acks)
+	}
+	for i, a := range acks {
+		if a.Phase != proto.PhasePrepare || a.Generation != proto.Generation(5+i) || a.Code != proto.HardwareFailed || a.Field != "journal" || a.Reason != "no space left on device" {
+			t.Errorf("answer %+v", a)
+		}
+	}
+	said := func() (n int, staged proto.Generation) {
+		r.later(time.Second)
+		for _, m := range take[proto.Reported](r, proto.TopicReported) {
+			n, staged = 0, m.StagedGeneration
+			for _, a := range m.Alarms {
+				if a.Kind == proto.EvJournal && a.Severity == proto.SeverityCritical && a.Text == "no space left on device" {
+					n++
+				}
+			}
+		}
+		return n, staged
+	}
+	if n, staged := said(); n != 1 || staged != 0 {
+		t.Errorf("reported %d times, generation %d staged", n, staged)
+	}
+	if err := r.a.restart.hindered(); err == nil {
+		t.Error("it would start anew and forget")
+	}
+	r.slow = false
+	for _, rec := range r.records {
+		r.host.Deliver(r.now, Input{Kind: InPersisted, ID: rec.id})
+	}
+	r.host.Deliver(r.now, Input{Kind: InJournal})
+	r.poll()
+	if n, _ := said(); n != 0 {
+		t.Error("the alarm still stands")
+	}
+	r.message(topic, desired(9, 7))
+	if acks := take[proto.Ack](r, proto.TopicAck); len(acks) != 1 || acks[0].Code != proto.OK {
+		t.Errorf("when it can write again: %+v", acks)
+	}
+	r.host.Deliver(r.now, Input{Kind: InJournal, Text: "no space left on device"})
+	r.message(topic, desired(9, 7)) // which the broker keeps
+	if acks := take[proto.Ack](r, proto.TopicAck); len(acks) != 1 || acks[0].Code != proto.OK {
+		t.Errorf("what is on disk: %+v", acks)
+	}
+	var told []bool
+	for _, e := range take[proto.Event](r, proto.TopicEvent) {
+		if e.Kind == proto.EvJournal {
+			told = append(told, e.Resolved)
+		}
+	}
+	if want := []bool{false, true}; !slices.Equal(told[:min(2, len(told))], want) {
+		t.Errorf("events, resolved: %v", told)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"ringlight/node"
 	"ringlight/proto"
 )
 
@@ -20,6 +21,8 @@ type persistence struct {
 	stateIn  uint64
 	reserved uint64 // Reserved of the record under way
 	draft    record // of the next one
+	fails    string // why the journal cannot be written; "": it can
+	since    time.Duration
 }
 
 func (p *persistence) saveState() {
@@ -87,6 +90,43 @@ func (a *Agent) persisted(now time.Duration, id uint64) {
 	}
 }
 
+// refuses is why no plan can be taken: one that is not on disk would be forgotten by the
+// next life, and the others of its ring would go on with it.
+func (p *persistence) refuses() *proto.Error {
+	if p.fails == "" {
+		return nil
+	}
+	return &proto.Error{Code: proto.HardwareFailed, Field: "journal", Limit: "one that can be written", Reason: proto.Clip(p.fails)}
+}
+
+// unwritten is told why the journal cannot be written, "" that it can be again. Whoever
+// waits for a plan to be on disk is told at once that it will not be.
+func (a *Agent) unwritten(now time.Duration, why string) {
+	p := &a.persist
+	if why == p.fails {
+		return
+	}
+	if p.fails == "" || why == "" {
+		p.since = now
+		e := proto.Event{Kind: proto.EvJournal, Severity: proto.SeverityCritical, Cause: proto.CauseOwnFault, Text: proto.Clip(why)}
+		level, text := uint8(2), "the journal cannot be written; no plan is taken, answers and events wait: "+why
+		if why == "" {
+			e.Severity, e.Resolved, level, text = proto.SeverityOK, true, 0, "the journal is written again"
+		}
+		a.note(now, own(now, e))
+		a.log(level, text)
+	}
+	p.fails = why
+	a.report(now)
+	for i := range a.wire.acks {
+		if h := &a.wire.acks[i]; why != "" && h.ack.Phase == proto.PhasePrepare && !p.has(h.after) {
+			h.ack.Refuse(p.refuses())
+			h.after = 0
+			a.step(now, node.Event{Kind: node.DropStaged, Term: h.ack.Term})
+		}
+	}
+}
+
 // heldAck is an answer that waits for the disk.
 type heldAck struct {
 	ack   proto.Ack
@@ -110,7 +150,7 @@ func (a *Agent) answer(now time.Duration, ack proto.Ack) {
 		}
 	}
 	after := uint64(0)
-	if !a.persist.settled() {
+	if !a.persist.settled() && (a.persist.fails == "" || ack.Code == proto.OK) {
 		after = a.persist.stateIn
 	}
 	if len(a.wire.acks) >= maxAcks {

@@ -31,11 +31,14 @@ func (a *Agent) reported(now time.Duration) *proto.Reported {
 	r := &proto.Reported{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Seq: a.wire.seq,
 		UptimeMicros: uint64(now.Microseconds()), LastEvent: a.outbox.last,
 		Dropped: a.wire.dropped, RefusedMessages: a.wire.refused, UnknownKeys: a.wire.unknown}
-	r.AsksRestart = a.restart.wants()
+	r.AsksRestart, r.Answers = a.restart.wants(), a.wire.asked
 	a.machine.Report(r)
 	a.reporter.addReport(now, r)
 	if a.started && !a.adopted {
 		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, Text: proto.Clip(a.waits())})
+	}
+	if p := &a.persist; p.fails != "" {
+		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvJournal, Severity: proto.SeverityCritical, SinceMicros: uint64(p.since.Microseconds()), Text: proto.Clip(p.fails)})
 	}
 	if d := a.wire.doubt; d.text != "" {
 		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, SinceMicros: uint64(d.since.Microseconds()), Text: d.text})

@@ -89,6 +89,8 @@ func (r *restarting) hindered() *proto.Error {
 		}
 	}
 	switch why := r.operator.occupied(); {
+	case r.persist.fails != "":
+		return busy("the journal cannot be written, and the next life would not know what this one said: " + r.persist.fails)
 	case r.looking || r.leave:
 		return busy("it is about to restart already")
 	case why != "":

@@ -192,15 +192,36 @@ func (j *fileJournal) append(rec []byte) error {
 		err = j.log.Sync()
 	}
 	if err != nil {
-		// Half a line must not stand before the next one.
-		_, seek := j.log.Seek(j.size, io.SeekStart)
-		return fmt.Errorf("agent: journal: %w", errors.Join(err, j.log.Truncate(j.size), seek))
+		return j.takeBack(err) // half a line must not stand before the next one
 	}
 	j.seq++
 	if j.size += int64(len(line)); j.size > j.limit {
 		return j.foldUp()
 	}
 	_ = j.remember() // one that is behind is believed
+	return nil
+}
+
+// probeBytes are written to see whether a record could be. chosen: blocks of a disk, and
+// more than the record of a plan takes.
+const probeBytes = 8 << 10
+
+// probe writes behind the last record and takes it back: where a disk is full, or a file
+// may grow no more, nothing less shows it.
+func (j *fileJournal) probe() error {
+	_, err := j.log.Write(bytes.Repeat([]byte{probeFill}, probeBytes))
+	if err == nil {
+		err = j.log.Sync()
+	}
+	return j.takeBack(err)
+}
+
+// takeBack removes what stands behind the last record, and says what failed, if anything.
+func (j *fileJournal) takeBack(err error) error {
+	_, seek := j.log.Seek(j.size, io.SeekStart)
+	if err = errors.Join(err, j.log.Truncate(j.size), seek); err != nil {
+		return fmt.Errorf("agent: journal: %w", err)
+	}
 	return nil
 }
 

@@ -30,6 +30,9 @@ const (
 // a full queue of events with the longest texts, and the log as long as that.
 const maxJournalFile = 16 << 20
 
+// probeFill is what a probe consists of; a life that ends amid one leaves it behind.
+const probeFill = ' '
+
 // maxHoles bounds the events that are made up for lost ones. chosen: twice what
 // an agent keeps; more than that a mark does not tell.
 const maxHoles = 2 * maxEvents
@@ -223,7 +226,8 @@ func (h *history) follow() {
 			}
 		} else if h.damage == nil {
 			if h.torn(log[at:]) {
-				h.cut, h.size = len(log)-at, int64(at)
+				h.size = int64(at)
+				h.cut = len(bytes.TrimRight(log[at:], string(probeFill)))
 				return
 			}
 			h.wrong("%s at byte %d: %w", name, at, bad)

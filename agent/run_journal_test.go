@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ringlight/node"
@@ -208,6 +209,50 @@ func TestJournalKilledAtItsFirstStepsIsNotDamaged(t *testing.T) {
 			t.Errorf("%s: damage %v", c.what, f.damage)
 		} else if got := reopen(t, dir); c.want != "" && got != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+}
+
+// Goal: a probe finds what a record would, and leaves nothing behind, whenever its life ends.
+// Method: a log that is full for ever; a log with the whole or a part of a probe behind it.
+func TestJournalIsProbed(t *testing.T) {
+	dir, ends := written(t, lines(t, 3))
+	f, _, err := openJournal(dir, proto.Event{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := f.log
+	if f.log, err = os.OpenFile("/dev/full", os.O_RDWR, 0); err != nil {
+		t.Skip(err)
+	}
+	if err := f.probe(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a full disk: %v", err)
+	}
+	f.log.Close()
+	f.log = log
+	if err := f.probe(); err != nil {
+		t.Error(err)
+	}
+	if st, err := log.Stat(); err != nil || st.Size() != int64(ends[2]) {
+		t.Errorf("%v, %v", st, err)
+	}
+	if err := errors.Join(f.append([]byte("{}")), f.close()); err != nil {
+		t.Error(err)
+	}
+	want, left := reopen(t, dir), files(t, dir)
+	for _, n := range []int{1, probeBytes} {
+		laid(t, dir, left)
+		name := filepath.Join(dir, logName+"1")
+		if err := os.WriteFile(name, append(left[logName+"1"], bytes.Repeat([]byte{probeFill}, n)...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, j, err := openJournal(dir, proto.Event{})
+		if err != nil || j.Told != "" {
+			t.Fatalf("%d bytes of a probe: %v, %q", n, err, j.Told)
+		}
+		f.close()
+		if got := reopen(t, dir); got != want {
+			t.Errorf("%d bytes of a probe: %s, want %s", n, got, want)
 		}
 	}
 }

@@ -67,25 +67,56 @@ func (r *runner) restart(ctx context.Context, software string) {
 	r.call(ctx, func() { r.tell(Input{Kind: InRestart, Text: why}) })
 }
 
-// diskRetry is how long a disk that refuses a record is left alone. chosen.
-const diskRetry = 5 * time.Second
+const (
+	// diskRetry is how long a disk that refuses a record is left alone. chosen.
+	diskRetry = 5 * time.Second
+	// diskProbe is the time between two looks whether the journal can be written, where
+	// nothing is to be. chosen: a planner steps over a node in seconds, and a person mends a
+	// disk in minutes; with what the file system adds 50 MB a day, of the thousands of
+	// gigabytes that a small flash takes in its life.
+	diskProbe = 30 * time.Second
+)
 
 // keep writes records to the journal; the agent waits with its answers, never
 // with its light.
 func (r *runner) keep(ctx context.Context, file *fileJournal) {
-	for {
+	said := ""
+	say := func(err error) error {
+		why := ""
+		if err != nil {
+			why = err.Error()
+		}
+		if why != said {
+			said = why
+			r.call(ctx, func() { r.tell(Input{Kind: InJournal, Text: why}) })
+		}
+		return err
+	}
+	for probed := time.Now(); ; {
+		wait := diskProbe
+		if said != "" {
+			wait = diskRetry
+		}
 		var rec savedRecord
 		select {
 		case rec = <-r.records:
+		case <-time.After(time.Until(probed.Add(wait))):
+			if probed = time.Now(); file != nil {
+				_ = say(file.probe()) // it is told
+			}
+			continue
 		case <-ctx.Done():
 			return
 		}
 		for file != nil {
 			err := file.append(rec.raw)
-			if err == nil {
+			if err == nil && said != "" {
+				_ = say(file.probe()) // a short record finds room where a plan does not
 				break
 			}
-			r.log.Error("journal not written; answers and events wait", "error", err)
+			if say(err) == nil {
+				break
+			}
 			select {
 			case <-time.After(diskRetry):
 			case <-ctx.Done():

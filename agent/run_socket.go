@@ -228,7 +228,7 @@ func (r *runner) addsTo(st *Status) {
 		st.Prompt = &PromptStatus{Prompt: promptOf(p), LostEdges: r.lostEdges, Missing: p.Missing}
 	}
 	if p := r.recording; p != nil {
-		st.Recorder = &RecorderStatus{Bytes: p.ring.Bytes(), Entries: p.w.Entries(), Whole: p.ring.Lost() == 0, Listeners: len(p.listeners)}
+		st.Recorder = &RecorderStatus{Bytes: p.ring.Bytes(), Limit: p.ring.Limit(), Entries: p.w.Entries(), Whole: p.ring.Lost() == 0, Listeners: len(p.listeners)}
 	}
 }
 

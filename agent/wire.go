@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"ringlight/proto"
@@ -36,6 +37,7 @@ type wire struct {
 	up       bool
 	acks     []heldAck
 	birth    bool          // presence is to be sent
+	asked    *proto.Corr   // of the last question for it
 	reportAt time.Duration // when reported is to be sent
 	// reportHeld says that it waits for the disk.
 	reportHeld bool
@@ -213,17 +215,15 @@ func (a *Agent) send(out []Output, topic string, kind proto.TopicKind, msg any) 
 		Payload: payload, QoS: kind.QoS(), Retain: kind.Retain()}})
 }
 
-// releaseAcks lets go what no longer waits for the disk, in order.
+// releaseAcks lets go what does not wait for the disk any more, in order.
 func (a *Agent) releaseAcks(out []Output) []Output {
-	w := &a.wire
-	n := 0
-	for n < len(w.acks) && a.persist.has(w.acks[n].after) {
-		out = a.send(out, a.topics.Ack(a.cfg.Node), proto.TopicAck, &w.acks[n].ack)
-		n++
-	}
-	if n > 0 {
-		w.acks = append(w.acks[:0], w.acks[n:]...)
-	}
+	a.wire.acks = slices.DeleteFunc(a.wire.acks, func(h heldAck) bool {
+		free := a.persist.has(h.after)
+		if free {
+			out = a.send(out, a.topics.Ack(a.cfg.Node), proto.TopicAck, &h.ack)
+		}
+		return free
+	})
 	return out
 }
 

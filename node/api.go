@@ -52,6 +52,7 @@ type Event struct {
 	Bundle   proto.BundleID
 	Path     proto.Path
 	Lit      bool
+	Noted    time.Duration // of Light: when the hardware noted it; 0: unknown
 	Lits     []BundleLight
 	Desired  *proto.Desired
 	Digest   proto.Digest // of the raw bytes of Desired

@@ -49,6 +49,7 @@ type shared struct {
 	holdOff     time.Duration // a lost light may come back
 	restoreWait time.Duration // wait-to-restore, 0: not revertive
 	next        time.Duration // earliest timer, found anew by each Step
+	toldLate    time.Duration // when light was last told late
 }
 
 // due tells whether t has come, and remembers it when not.

@@ -17,6 +17,13 @@
 // (fence.go); crossstate.go has the states of a cross-connect, circuit.go its
 // circuits.
 //
+// Two ends that both looked while the other had no processor would miss each
+// other for ever. So a node that finds that it was late - by its own timers, or
+// by the time at which the hardware noted the light that it is told of - searches
+// again with its closed sides, a few times from then on. Whoever was not late
+// listens, as ever; nobody searches for ever, since light that passes a fibre one
+// way only would open rings again and again.
+//
 // It never drives what is right already, never lights a path out of the
 // journal, never acts on an edge or on a wall clock, never forgets a plan it
 // has acknowledged, and never waits for the disk.
@@ -51,6 +58,9 @@
 //  6. Limits: no heater leaves its own, whatever is commanded.
 //  7. Nothing lost: every change of light is in an event or a count of one.
 //  8. No half switch: at rest both ends of a link agree.
+//  9. Usable and out: at rest, minutes after the last fault, nobody who is alive, lit
+//     and reachable is out of service, and no ring is smaller than the nodes at
+//     hand allow, unless the planner's status names the cause and the next try.
 //
 // # Who fills a ledger
 //
@@ -74,5 +84,6 @@
 // Adopt comes first, with every bundle read back. Switched comes for every
 // Select that was not overtaken by another for the same bundle; a Select that
 // cannot be carried out is a PathFailed. Light is told for every path of every
-// bundle, selected or not.
+// bundle, selected or not, with the time at which the hardware noted it: a loss
+// that is told late is acted upon 100 us later, as it may be over.
 package node

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"ringlight/proto"
 )
@@ -21,7 +22,14 @@ type exPlan struct {
 	gen  proto.Generation
 	plan byte
 	idle bool // everyone leaves the ring
+	// Of nodes, by bit: out are no members, untold hear nothing of the plan but its
+	// decision. Of them one that is lit in the plan before is stepped over.
+	out, untold uint8
+	after       int // the number of decided plans that it waits for
 }
+
+func (pl *exPlan) has(i int) bool   { return pl.out&(1<<i) == 0 }
+func (pl *exPlan) tells(i int) bool { return pl.untold&(1<<i) == 0 }
 
 type exNode struct {
 	m       *Machine
@@ -46,12 +54,14 @@ func (x *exWrite) add(a proto.Ack) {
 
 type exWorld struct {
 	nodes   []exNode
+	now     time.Duration
 	sent    uint8 // bit i: plan i was sent
 	bypass  [][]uint64
 	decided uint8 // bit i: plan i is committed in its planner's store
 	beat    bool  // a planner of term 2 speaks
 	crashes int   // left
 	faults  int   // left
+	lates   int   // left: steps of an agent that was late
 	applied []exKey
 	seen    []proto.Term // answered by each node
 	bad     string
@@ -98,31 +108,27 @@ func (m *Machine) clone() *Machine {
 	return &c
 }
 
-// lit is the light on a bundle's path: between neighbours when both ends are
-// on it, in loopback always.
-func (w *exWorld) lit(i, bundle int) bool {
-	n := &w.nodes[i]
-	peer := i - 1 + 2*bundle
-	return n.path[bundle] == proto.Loopback || n.path[bundle] == proto.External1 && peer >= 0 && peer < len(w.nodes) &&
-		w.nodes[peer].path[1-bundle] == proto.External1
+// lit is the light on a path: between neighbours, or those beyond, when the other
+// end is on it, in loopback when the bundle is.
+func (w *exWorld) lit(i, bundle int, p proto.Path) bool {
+	if p == proto.Loopback {
+		return w.nodes[i].path[bundle] == p
+	}
+	peer := i + (2*bundle-1)*(1+int(p-proto.External1))
+	return peer >= 0 && peer < len(w.nodes) && w.nodes[peer].path[1-bundle] == p
 }
 
-// far is whether a node's outside fibre has light, selected or not.
-func (w *exWorld) far(i, bundle int) bool {
-	peer := i - 1 + 2*bundle
-	return peer >= 0 && peer < len(w.nodes) && w.nodes[peer].path[1-bundle] == proto.External1
-}
+var exPaths = [...]proto.Path{proto.Loopback, proto.External1, proto.External2}
 
 func (w *exWorld) adopt(i int) {
 	n := &w.nodes[i]
 	ev := Event{Kind: Adopt}
 	for b := range n.path {
-		l := BundleLight{Bundle: proto.BundleID(b), Path: n.path[b], Ready: true, Lit: 1 << proto.Loopback}
-		if n.path[b] != proto.Loopback {
-			l.Lit = 0
-		}
-		if w.far(i, b) {
-			l.Lit |= 1 << proto.External1
+		l := BundleLight{Bundle: proto.BundleID(b), Path: n.path[b], Ready: true}
+		for _, p := range exPaths {
+			if w.lit(i, b, p) {
+				l.Lit |= 1 << p
+			}
 		}
 		ev.Lits = append(ev.Lits, l)
 	}
@@ -133,7 +139,7 @@ func (w *exWorld) adopt(i int) {
 // step runs a machine. Answers behind a save wait for the disk.
 func (w *exWorld) step(i int, ev Event) {
 	n := &w.nodes[i]
-	ev.At = n.m.now
+	ev.At = w.now
 	saved, heard := false, n.m.seenTerm
 	for _, a := range n.m.Step(ev, nil) {
 		switch a.Kind {
@@ -189,22 +195,29 @@ func (w *exWorld) rest() {
 					quiet = false
 					w.step(i, Event{Kind: Switched, Bundle: proto.BundleID(b), Path: x.path})
 				}
-				for p, lit := range map[proto.Path]bool{proto.Loopback: n.path[b] == proto.Loopback, proto.External1: w.far(i, b)} {
-					if lit != (x.lit&(1<<p) != 0) {
+				for _, p := range exPaths {
+					if lit := w.lit(i, b, p); lit != x.hasLight(p) {
 						quiet = false
 						w.step(i, Event{Kind: Light, Bundle: proto.BundleID(b), Path: p, Lit: lit})
 					}
 				}
 			}
-			if next := n.m.Next(); quiet && next != Never {
-				quiet = false
-				n.m.now = max(n.m.now, next)
-				w.step(i, Event{Kind: Tick})
+		}
+		if !quiet {
+			continue
+		}
+		first := 0
+		for i := range w.nodes {
+			if w.nodes[i].m.Next() < w.nodes[first].m.Next() {
+				first = i
 			}
 		}
-		if quiet {
+		next := w.nodes[first].m.Next()
+		if next == Never {
 			return
 		}
+		w.now = max(w.now, next)
+		w.step(first, Event{Kind: Tick})
 	}
 	w.bad = "the nodes do not come to rest"
 }
@@ -252,7 +265,7 @@ func (w *exWorld) crash(i int) {
 // key names a state; times are left out, since timers have run out.
 func (w *exWorld) key() string {
 	var b strings.Builder
-	fmt.Fprint(&b, w.sent, w.decided, w.beat, w.crashes, w.faults, w.bypass, w.seen)
+	fmt.Fprint(&b, w.sent, w.decided, w.beat, w.crashes, w.faults, w.lates, w.bypass, w.seen)
 	state := func(s *State) {
 		name := func(h *Held) {
 			t, g, p := h.name()

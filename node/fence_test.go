@@ -121,3 +121,32 @@ func farTermNeedsALivingPlanner(t *testing.T, start func(*State) fenced) {
 		}
 	}
 }
+
+// Goal: a term that is far is believed of a planner that is alive, and alone.
+// Method: three signs of life of one term, fewer, in less than four seconds, and
+// with one of another term among them.
+func TestFarTermNeedsSignsInARow(t *testing.T) {
+	const far, other = 5 * proto.MaxTermJump, 6 * proto.MaxTermJump
+	type sign struct {
+		t  proto.Term
+		at time.Duration
+	}
+	for _, c := range []struct {
+		signs    []sign
+		believed bool
+	}{
+		{[]sign{{far, 0}, {far, 2}, {far, 4}}, true},
+		{[]sign{{far, 0}, {far, 4}}, false},
+		{[]sign{{far, 0}, {far, 1}, {far, 2}, {far, 3}}, false},
+		{[]sign{{far, 0}, {far, 2}, {other, 3}, {far, 4}, {far, 8}}, false},
+		{[]sign{{far, 0}, {far, 2}, {other, 3}, {far, 4}, {far, 6}, {far, 8}}, true},
+	} {
+		r := reach{settled: 1}
+		for _, s := range c.signs {
+			r.alive(s.t, s.at*time.Second)
+		}
+		if believed := r.term() > far; believed != c.believed {
+			t.Errorf("%v: believed %t", c.signs, believed)
+		}
+	}
+}

@@ -20,12 +20,12 @@ func New(cfg Config) *Machine {
 	if cfg.Bundles <= 0 || cfg.Bundles > proto.MaxBundles {
 		panic("node: a node has 1 to 16 bundles")
 	}
-	m := &Machine{shared: shared{participant: participant{fence: fence{id: cfg.ID}, reasons: noPlanner}, bundles: make([]bundle, cfg.Bundles), next: Never}}
+	m := &Machine{shared: shared{participant: participant{fence: fence{id: cfg.ID}, reasons: noPlanner}, bundles: make([]bundle, cfg.Bundles), next: Never, toldLate: Never}}
 	for b := range m.bundles {
 		m.bundles[b].owner = nobody
 	}
 	for i := range m.sides {
-		m.sides[i] = side{node: &m.shared, id: proto.Side(i), cur: none, probe: none, search: search{from: none}, lostAt: Never, steadyAt: Never, planAt: Never}
+		m.sides[i] = side{node: &m.shared, id: proto.Side(i), cur: none, probe: none, search: search{from: none}, lostAt: Never, steadyAt: Never, planAt: Never, searchAt: Never}
 	}
 	return m
 }
@@ -35,7 +35,16 @@ func New(cfg Config) *Machine {
 // at the last moment counts.
 func (m *Machine) Step(ev Event, out []Action) []Action {
 	m.now, m.out = max(m.now, ev.At), out
+	late := m.next != Never && ev.At > m.next+tardy
+	if ev.Noted != 0 && ev.At > ev.Noted+tardy {
+		late, m.toldLate = true, m.now
+	}
 	m.handle(&ev)
+	for i := range m.sides {
+		if s := &m.sides[i]; late && (s.state != proto.SideWork || !s.lit(s.cur)) {
+			s.searches = maxSearches
+		}
+	}
 	if m.adopted {
 		m.settle()
 	}

@@ -203,6 +203,24 @@ func TestOldReasonTakesNoLight(t *testing.T) {
 	}
 }
 
+// Goal: a bundle has settled where it was asked to be last, and not before.
+// Method: a plan moves a side on while the first switch is under way.
+func TestOvertakenSwitchIsNoSettling(t *testing.T) {
+	sc := &scripted{}
+	for _, line := range []string{"ring left=0/1>4! right=1/1>6!,1/2>7!", "light 1/1 off", "request right forced 1/1"} {
+		sc.command(strings.Fields(line))
+	}
+	for _, c := range []struct {
+		path proto.Path
+		want proto.SideState
+	}{{proto.External2, proto.SideSwitch}, {proto.External1, proto.SideListen}} {
+		sc.step(Event{Kind: Switched, Bundle: 1, Path: c.path})
+		if got := sc.m.sides[1].state; got != c.want {
+			t.Errorf("settled on %s: %s, want %s", c.path, got, c.want)
+		}
+	}
+}
+
 // Goal: what State gives, Restore takes.
 // Method: a machine with every part set, through a second one.
 func TestStateRoundTrip(t *testing.T) {

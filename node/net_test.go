@@ -39,6 +39,7 @@ const (
 	netDegrade                // signal degrade of a path begins, or ends with tag 1
 	netDrain                  // an operator takes the node out, or back with tag 1
 	netRequest                // an operator's request, by tag; see fault
+	netWake                   // a starved agent gets the processor
 )
 
 type netEvent struct {
@@ -73,6 +74,9 @@ type netNode struct {
 	tickAt   time.Duration
 	desired  proto.Desired
 	saved    State
+	starved  starving
+	freeAt   time.Duration // when a starved agent is done with what it does
+	inbox    []Event       // what a starved agent has not been told yet
 	moved    time.Duration // last time a side confirmed light
 	switches int
 }
@@ -203,6 +207,10 @@ func (n *network) step(i int, ev Event) {
 		n.spoil(nd.m)
 	}
 	n.actions = nd.m.Step(ev, n.actions[:0])
+	nd.freeAt = 0
+	if n.now < nd.starved.until {
+		nd.freeAt = n.now + nd.starved.cost
+	}
 	for j := range n.actions {
 		a := &n.actions[j]
 		if n.trace != nil {
@@ -230,6 +238,20 @@ func (n *network) step(i int, ev Event) {
 			n.push(t, netTick, port{node: i}, 0)
 		}
 	}
+}
+
+// tell is step for what the hardware says: a starved agent hears it later.
+func (n *network) tell(i int, ev Event) {
+	nd := n.nodes[i]
+	at := nd.awake(n.now)
+	if at == n.now && len(nd.inbox) == 0 {
+		n.step(i, ev)
+		return
+	}
+	if len(nd.inbox) == 0 {
+		n.push(at, netWake, port{node: i}, 0)
+	}
+	nd.inbox = append(nd.inbox, ev)
 }
 
 func (n *network) traceAction(i int, a *Action) {
@@ -305,18 +327,42 @@ func (n *network) play(e netEvent) {
 		pt := &nd.ports[e.port.bundle][e.port.path]
 		if pt.tag == e.tag && pt.light != pt.found {
 			pt.found = pt.light
-			n.step(i, Event{Kind: Light, Bundle: proto.BundleID(e.port.bundle), Path: proto.Path(e.port.path), Lit: pt.found})
+			n.tell(i, Event{Kind: Light, Bundle: proto.BundleID(e.port.bundle), Path: proto.Path(e.port.path), Lit: pt.found, Noted: n.now})
 		}
 	case netSettle:
 		b := &nd.bundles[e.port.bundle]
 		if b.tag != e.tag || !nd.alive {
 			return
 		}
+		if at := nd.awake(n.now); at > n.now && n.rng.IntN(2) == 0 {
+			n.push(at, netSettle, e.port, e.tag) // the last write waits too
+			return
+		}
 		b.path = b.target
 		n.relight(i, e.port.bundle)
-		n.step(i, Event{Kind: Switched, Bundle: proto.BundleID(e.port.bundle), Path: b.path})
+		n.tell(i, Event{Kind: Switched, Bundle: proto.BundleID(e.port.bundle), Path: b.path})
+	case netWake:
+		if len(nd.inbox) == 0 {
+			return
+		}
+		if nd.awake(n.now) == n.now {
+			ev := nd.inbox[0]
+			nd.inbox = nd.inbox[1:]
+			n.step(i, ev)
+		}
+		n.push(nd.awake(n.now), netWake, e.port, 0)
 	case netTick:
-		if nd.tickAt == e.at {
+		if nd.tickAt != e.at {
+			return
+		}
+		at := nd.awake(n.now)
+		if len(nd.inbox) > 0 { // light first
+			at = nd.awake(n.now + nd.starved.cost)
+		}
+		if at > n.now {
+			nd.tickAt = at
+			n.push(at, netTick, e.port, 0)
+		} else {
 			nd.tickAt = Never
 			n.step(i, Event{Kind: Tick})
 		}

@@ -14,7 +14,7 @@ func (n *network) fault(e netEvent, i int, nd *netNode) {
 	}
 	switch e.kind {
 	case netDeath:
-		nd.alive = false
+		nd.alive, nd.inbox = false, nil
 		first := n.rng.IntN(len(nd.bundles))
 		for b := range nd.bundles {
 			skew := n.between(0, n.env.SkewMicros)
@@ -40,7 +40,7 @@ func (n *network) fault(e netEvent, i int, nd *netNode) {
 		nd.agent, nd.tickAt = true, Never
 		n.adopt(i)
 	case netCrash:
-		nd.agent = false
+		nd.agent, nd.inbox = false, nil
 	case netRestart:
 		if nd.agent || !nd.alive {
 			return
@@ -56,26 +56,26 @@ func (n *network) fault(e netEvent, i int, nd *netNode) {
 		n.adopt(i)
 	case netHost:
 		n.lost = n.now
-		n.step(i, Event{Kind: HostFault})
+		n.tell(i, Event{Kind: HostFault})
 	case netHostOK:
-		n.step(i, Event{Kind: HostOK})
+		n.tell(i, Event{Kind: HostOK})
 	case netFail:
 		n.lost = n.now
-		n.step(i, Event{Kind: PathFailed, Bundle: proto.BundleID(e.port.bundle), Path: nd.bundles[e.port.bundle].path})
+		n.tell(i, Event{Kind: PathFailed, Bundle: proto.BundleID(e.port.bundle), Path: nd.bundles[e.port.bundle].path})
 	case netHang:
 		b := &nd.bundles[e.port.bundle]
 		b.hung = n.now + time.Duration(e.tag)*time.Microsecond
 	case netDegrade:
-		n.step(i, Event{Kind: Degrade, Bundle: proto.BundleID(e.port.bundle), Path: proto.Path(e.port.path), Lit: e.tag == 0})
+		n.tell(i, Event{Kind: Degrade, Bundle: proto.BundleID(e.port.bundle), Path: proto.Path(e.port.path), Lit: e.tag == 0})
 	case netDrain:
 		if e.tag == 0 {
 			n.lost = n.now
-			n.step(i, Event{Kind: Drain})
+			n.tell(i, Event{Kind: Drain})
 		} else {
-			n.step(i, Event{Kind: Undrain})
+			n.tell(i, Event{Kind: Undrain})
 		}
 	case netRequest:
-		n.step(i, Event{Kind: Request, Side: proto.Side(e.tag & 1), Request: proto.Request(e.tag >> 1), Bundle: proto.BundleID(e.port.bundle), Path: proto.Path(e.port.path)})
+		n.tell(i, Event{Kind: Request, Side: proto.Side(e.tag & 1), Request: proto.Request(e.tag >> 1), Bundle: proto.BundleID(e.port.bundle), Path: proto.Path(e.port.path)})
 	case netCut, netMend:
 		nd.ports[e.port.bundle][e.port.path].cut = e.kind == netCut
 		n.follow(e.port)

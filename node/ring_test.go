@@ -28,9 +28,8 @@ type outcome struct {
 	shape    string
 }
 
-// playSeed runs one seed: a ring, a fault, 40 ms.
-func playSeed(seed uint64, trace func(string, ...any), spoil func(*Machine)) outcome {
-	rng := rand.New(rand.NewPCG(seed, 0x72696e67))
+// drawRing makes a ring of any shape.
+func drawRing(rng *rand.Rand, trace func(string, ...any)) (*network, outcome) {
 	k := 2 + int(rng.Uint32N(10))/4 // 2 and 3 in four runs of ten each, 4 in two
 	count := 4 + rng.IntN(9)
 	wrap := rng.IntN(3) == 0
@@ -47,7 +46,14 @@ func playSeed(seed uint64, trace func(string, ...any), spoil func(*Machine)) out
 		}
 	}
 	n := newNetwork(rng, layout{k: k, count: count, member: member, wrap: wrap, form: rng.IntN(10) == 0}, trace)
-	o := outcome{scenario: scenario(rng.IntN(int(numScenarios))), k: k, shape: shapeOf(member, wrap)}
+	return n, outcome{k: k, shape: shapeOf(member, wrap)}
+}
+
+// playSeed runs one seed: a ring, a fault, 40 ms.
+func playSeed(seed uint64, trace func(string, ...any), spoil func(*Machine)) outcome {
+	rng := rand.New(rand.NewPCG(seed, 0x72696e67))
+	n, o := drawRing(rng, trace)
+	o.scenario = scenario(rng.IntN(int(numScenarios)))
 	gone := map[int]bool{}
 	in := func(i int) bool { return n.nodes[i].member && !gone[i] && n.nodes[i].alive }
 	if bad := n.halves(); len(bad) > 0 || n.pieces(in) != 1 {
@@ -84,6 +90,13 @@ func playSeed(seed uint64, trace func(string, ...any), spoil func(*Machine)) out
 		in = func(i int) bool { return n.nodes[i].member }
 		o.bad = append(o.bad, n.unplanned()...)
 	}
+	o.judge(n, in, cuts)
+	return o
+}
+
+// judge looks at light that is at rest: halves and rings of GPUs, and whether
+// the nodes that are in are one piece, and could be.
+func (o *outcome) judge(n *network, in func(i int) bool, cuts bool) {
 	if all := func(i int) bool { return n.nodes[i].alive }; len(o.bad) == 0 && n.cycles() != n.pieces(all) {
 		o.bad = append(o.bad, fmt.Sprintf("%d cycles of GPUs in %d pieces", n.cycles(), n.pieces(all)))
 	}
@@ -99,7 +112,6 @@ func playSeed(seed uint64, trace func(string, ...any), spoil func(*Machine)) out
 			last = i
 		}
 	}
-	return o
 }
 
 // shapeOf names a layout.

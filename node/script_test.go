@@ -34,14 +34,15 @@ type scripted struct {
 //	plan T.G LISTS | plan T.G none      prepare the next desired state
 //	set FIELD=VALUE...                  spoil it: term gen node seq digest position size policy decisions detect switch skew bundle path peer working
 //	stage | commit | abort | decide T.G PLAN VERDICT | drop T
-//	light B/P on|off                    the filtered light of a path
+//	light B/P on|off [D]                the filtered light of a path, noted D ago
 //	settle                              every bundle settles on what was asked
 //	settle B                            one does
-//	adopt B=PATH[*]...                  the hardware as found; * = with light
+//	adopt B=PATH[*]...                  the hardware as found; * = with light; unread: where is not known, * = light on external1
 //	restart                             a new machine from what was saved last
-//	failed B | well B | ready B | unready B
+//	failed B | well B | ready B | unready B [TEXT]
 //	host-fault | host-ok | drain | undrain | heard T
 //	wait D | run D                      time passes; timers run as they come due; bundles settle on the way
+//	stall D                             time passes without a timer
 //	request SIDE lockout|forced|manual|clear [B/P]
 //	degrade B/P on|off                  signal degrade
 //	sides | bundles | report | next
@@ -74,6 +75,10 @@ func (sc *scripted) command(words []string) string {
 		sc.m = New(Config{ID: 5, Bundles: bundles})
 		sc.m.Restore(sc.saved)
 		return ""
+	case "stall":
+		d, _ := time.ParseDuration(args[0])
+		sc.now += d
+		return ""
 	case "wait", "run":
 		return sc.wait(args[0], verb == "run")
 	case "settle":
@@ -91,7 +96,12 @@ func (sc *scripted) event(verb string, args []string) Event {
 	switch verb {
 	case "light":
 		b, p := parsePort(args[0])
-		return Event{Kind: Light, Bundle: b, Path: p, Lit: args[1] == "on"}
+		ev := Event{Kind: Light, Bundle: b, Path: p, Lit: args[1] == "on"}
+		if len(args) > 2 {
+			late, _ := time.ParseDuration(args[2])
+			ev.Noted = sc.now - late
+		}
+		return ev
 	case "stage":
 		d := sc.desired
 		raw, _ := json.Marshal(d)
@@ -119,7 +129,7 @@ func (sc *scripted) event(verb string, args []string) Event {
 	case "ready":
 		return Event{Kind: Ready, Bundle: proto.BundleID(num(0)), Path: proto.Dark}
 	case "unready":
-		return Event{Kind: Unready, Bundle: proto.BundleID(num(0))}
+		return Event{Kind: Unready, Bundle: proto.BundleID(num(0)), Text: strings.Join(args[1:], " ")}
 	case "host-fault":
 		return Event{Kind: HostFault, Text: "GPU lost"}
 	case "host-ok":
@@ -169,8 +179,12 @@ func (sc *scripted) adopt(args []string) string {
 		bs, path, _ := strings.Cut(a, "=")
 		b, _ := strconv.Atoi(bs)
 		name, lit := strings.CutSuffix(path, "*")
-		p := pathOf(name)
-		l := BundleLight{Bundle: proto.BundleID(b), Path: p, Ready: true}
+		l := BundleLight{Bundle: proto.BundleID(b), Unread: name == "unread"}
+		p := proto.External1
+		if !l.Unread {
+			p = pathOf(name)
+			l.Path, l.Ready = p, true
+		}
 		if lit || p == proto.Loopback {
 			l.Lit = 1 << p
 		}

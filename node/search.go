@@ -74,6 +74,43 @@ func (s *side) protect() {
 	s.step()
 }
 
+// runAgain has a side that found nobody search again when its node was late since
+// the side last had light: somebody may have asked meanwhile. It does so a few times
+// from when the node was late last; the other end may be late too, but then knows it
+// itself. A node that came back only listens.
+func (s *side) runAgain() bool {
+	if s.searches == 0 || s.cause != proto.CauseNoCandidate {
+		return false
+	}
+	if s.hold || s.tied() || s.follow && s.planAt != Never {
+		s.searchAt = Never
+		return false
+	}
+	if s.searchAt == Never {
+		s.wait = searchFirst
+		s.searchAt = s.node.now + s.wait
+	}
+	if !s.node.due(s.searchAt) {
+		return false
+	}
+	s.wait = min(2*s.wait, searchLast)
+	s.searchAt = s.node.now + s.wait
+	if s.searches--; s.searches == 0 {
+		s.searchAt = Never
+	}
+	s.begin()
+	for i := range s.list {
+		if k := (i + 1) % len(s.list); s.free(k) {
+			s.queue(k)
+		}
+	}
+	if s.left == 0 {
+		return false
+	}
+	s.step()
+	return true
+}
+
 // step goes to the next free candidate of the search, together with a later
 // one that has a bundle of its own: the probe pair.
 func (s *side) step() {
@@ -141,6 +178,7 @@ func (s *side) work(k int, cause proto.Cause) {
 		s.planAt = Never
 	}
 	s.lostAt, s.steadyAt = Never, s.node.now+s.node.timers.steady
+	s.searchAt, s.searches = Never, 0
 	s.stamps.Confirmed = s.node.now
 	e := proto.Event{Kind: proto.EvSwitched, FromPath: s.fromPath, Cause: cause}
 	if k == s.from {

@@ -33,6 +33,9 @@ type side struct {
 	steadyAt time.Duration
 	planAt   time.Duration // go to the planned candidate without its light
 	asks     int           // how often still
+	searchAt time.Duration // closed, search again
+	searches int           // how often still
+	wait     time.Duration // before the next
 	stamps   Stamps
 }
 
@@ -113,7 +116,11 @@ func (s *side) runWork() bool {
 		if s.lostAt == Never {
 			s.lose()
 		}
-		if s.hold || s.tied() || !s.node.due(s.lostAt+s.node.holdOff) {
+		wait := s.node.holdOff
+		if s.lostAt == s.node.toldLate { // told late: what is told next may be that it is back
+			wait = max(wait, persist)
+		}
+		if s.hold || s.tied() || !s.node.due(s.lostAt+wait) {
 			return false
 		}
 		if s.asked.Kind == proto.ManualSwitch {
@@ -246,7 +253,7 @@ func (s *side) runClosed() bool {
 		s.goTo(k, none, s.node.timers.answer, proto.CauseLateLight)
 		return true
 	}
-	return s.runFollow()
+	return s.runFollow() || s.runAgain()
 }
 
 // lose notes the loss of the light in use and counts it against its peer.

@@ -268,11 +268,7 @@ func (n *network) replan(s scenario) {
 	for n.k == 3 && n.pinched() {
 		n.choose(s)
 	}
-	n.plan(2)
-	for i := range n.nodes {
-		n.prepare(i)
-		n.push(n.now+n.between(0, 30_000), netCommit, port{node: i}, 0)
-	}
+	n.spread(2, func(int) bool { return true })
 }
 
 // choose draws the members of the next plan.

@@ -28,6 +28,17 @@ const (
 	// light, at growing intervals. chosen: each opens its piece for a dwell.
 	maxAsks = 3
 
+	// tardy is how late a step may be. chosen: a prompt thread wakes within 150 us, and the
+	// waits of a search have little more to spare.
+	tardy = 200 * time.Microsecond
+	// A closed side whose node was late searches again maxSearches times, first after
+	// searchFirst, then at twice the distance, searchLast at most. chosen: each opens its
+	// piece for some ms, or for as long as its node gets no processor; and two of the
+	// longest pass within 5 s.
+	maxSearches = 3
+	searchFirst = 50 * time.Millisecond
+	searchLast  = 1600 * time.Millisecond
+
 	// maxJumps bounds how often one search may go to a light. chosen: once to
 	// each of the candidates that K = 4 gives.
 	maxJumps = 4

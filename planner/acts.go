@@ -208,12 +208,25 @@ func (l *actList) answered(now time.Duration, client string, corr proto.Corr, pa
 
 // clear forgets what keeps a node or a switch out.
 func (p *Planner) clear(q *proto.OpRequest, r *proto.OpReply) {
+	if q.Noun == proto.NounClearFibre {
+		if !p.rings.ClearFibre(q.Name) {
+			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "fibre", Limit: "one that is held to be cut: ocsctl alarm list", Reason: fmt.Sprintf("fibre %q is not", proto.Clip(q.Name))})
+			return
+		}
+		p.j.Note(Info, "operator's request", journal.Note{Rule: "clear", Node: -1, Cause: proto.CauseOperator, Text: "fibre " + q.Name + " is tried now"})
+		return
+	}
 	t, d := p.find(q.Node)
 	if d == nil {
 		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Reason: fmt.Sprintf("no node or switch %d", q.Node)})
 		return
 	}
-	was := t.Clear(d)
+	was, knows := t.Clear(d), t.Numbers.Knows(d)
+	if knows != 0 && p.state == serving {
+		was = fmt.Sprintf("it alone knew term %d; ours goes on from there", knows)
+		p.seenTerm = max(p.seenTerm, knows)
+		p.overtaken("an operator's word: "+was, false)
+	}
 	if was == "" {
 		was = "nothing kept it out"
 	}

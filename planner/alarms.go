@@ -114,6 +114,12 @@ func (b *alarmBook) update() {
 		b.stands(proto.AlarmStatus{ID: fmt.Sprintf("ring-%d/%s", id, s), SinceMillis: cmp.Or(since, b.j.Wall), Severity: severity, Ring: id,
 			What: fmt.Sprintf("ring %d is %s", id, s)}, 0, 0)
 	})
+	b.rings.HeldFibres(func(fibre string, x, y proto.NodeID, since uint64, left time.Duration) {
+		b.stands(proto.AlarmStatus{ID: "fibre-" + fibre, SinceMillis: cmp.Or(since, b.j.Wall), Severity: proto.SeverityWarning, Node: &x,
+			What: fmt.Sprintf("fibre %s is held to be cut", fibre),
+			Why: fmt.Sprintf("light was lost at both ends, nodes %d and %d, which are well; next try at %s; 'ocsctl link clear %s' tries it now",
+				x, y, time.UnixMilli(int64(b.j.Wall)).Add(left).UTC().Format(time.TimeOnly), fibre)}, 0, 0)
+	})
 	b.rollout(b.roll)
 	for _, s := range b.outside {
 		s.SinceMillis = b.j.Wall
@@ -163,11 +169,19 @@ func (b *alarmBook) knows(id *proto.NodeID) bool {
 
 // device finds what stands of one device.
 func (b *alarmBook) device(d *member.Device) {
+	t := b.tables[0]
+	if d.ID.IsSwitch() {
+		t = b.tables[1]
+	}
+	claims := t.Numbers.Claims(d)
 	what, why := d.Trouble()
 	if !d.ID.IsSwitch() {
 		what, why = b.rings.Trouble(d.ID)
 	}
-	if what == "" && (d.Report == nil || d.Report.Alarms() == 0) {
+	if no := d.Lately(b.j.Now); what == "" && no != "" {
+		what, why = "took no plan", no
+	}
+	if what == "" && claims == "" && (d.Report == nil || d.Report.Alarms() == 0) {
 		return
 	}
 	place := fmt.Sprint(d.ID)
@@ -186,6 +200,11 @@ func (b *alarmBook) device(d *member.Device) {
 			s.Severity = proto.SeverityCritical
 		}
 		b.stands(s, 0, 0)
+	}
+	if claims != "" {
+		c := s
+		c.ID, c.What, c.Why, c.Severity = place+"/claim", "claims a number that the planner did not give", claims, proto.SeverityCritical
+		b.stands(c, 0, 0)
 	}
 	if d.Report == nil || d.Report.Alarms() == 0 {
 		return

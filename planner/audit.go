@@ -55,8 +55,10 @@ func describe(q *proto.OpRequest) string {
 	}
 	text := strings.ReplaceAll(q.Noun.String(), "_", " ")
 	switch q.Noun {
-	case proto.NounDrain, proto.NounUndrain, proto.NounHostFault, proto.NounHostOK, proto.NounClear:
+	case proto.NounDrain, proto.NounUndrain, proto.NounHostFault, proto.NounHostOK, proto.NounClear, proto.NounQuarantine, proto.NounLift:
 		text += " " + place
+	case proto.NounClearFibre:
+		text += " " + q.Name
 	case proto.NounRequest:
 		text = fmt.Sprintf("%s of the %s side of %s", q.Request, q.Side, place)
 		if q.Peer != nil {

@@ -169,9 +169,9 @@ func TestDamagedChainIsSaid(t *testing.T) {
 func TestOlderStoreIsSaid(t *testing.T) {
 	for _, c := range []struct{ put, want string }{
 		{"the same", ""},
-		{"that of term 1", "term 3 is known, ours is 2"},
+		{"that of term 1", "term 3 is known to 18 of 18 devices, and ours is 2"},
 		{"that of before a decision", "holds generation 2, the store's last is 1"},
-		{"none", "term 3 is known, ours is 1"},
+		{"none", "term 3 is known to 18 of 18 devices, and ours is 1"},
 	} {
 		w := small(t, 18, 2, 32, 2)
 		w.run(time.Second)

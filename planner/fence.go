@@ -32,6 +32,20 @@ const (
 	// takeoverPatience is how long one that takes over waits for the other to
 	// give way. chosen: its evidence needs three beats; twice that.
 	takeoverPatience = 2 * beatsAlive * BeatPeriod
+
+	// voicesWait is how long after the first device that knows of another planner
+	// it is looked at who does. chosen: a broker brings all their words in less, and
+	// one that lies costs one look a second.
+	voicesWait = time.Second
+	// Before it is in service a planner goes on from a term that one device alone
+	// knows, if it is near, and no more than maxRaises times. chosen: nobody misses
+	// some thousand starts, and an agent follows them.
+	nearTerm  = 1 << 12
+	maxRaises = 3
+	// overFirst and overLast are between two raises of the term over a forged plan,
+	// doubling. chosen: a person looks in between.
+	overFirst = 10 * time.Minute
+	overLast  = 24 * time.Hour
 )
 
 // sendSigns says that we are alive, when that is due.
@@ -101,7 +115,7 @@ func (p *Planner) onPlanner(m *proto.PlannerState, retained bool) {
 		if m.Layout != 0 {
 			p.lastLayout = m.Layout
 		}
-		p.sawTerm(m.Term, 0)
+		p.sawTerm(m.Term, "")
 	case m.Online:
 		p.heardRival(m)
 	default:
@@ -181,7 +195,9 @@ func (p *Planner) listened() {
 		p.leave("its agents, or the planner before, hold plans made from another description")
 		return
 	}
+	p.voices()
 	p.become(raising)
+	p.raises++
 	next := uint64(p.seenTerm + 1)
 	begins := p.j.Audit(audit.Record{Kind: audit.Start, Term: next, What: fmt.Sprintf("term %d begins", next), Why: p.j.Chain.Damage(), Reason: p.unknown()})
 	p.raise = p.j.Persist(slices.Concat([]Record{{Key: keyTerm, Value: strconv.AppendUint(nil, next, 10)},
@@ -192,8 +208,8 @@ func (p *Planner) listened() {
 // unknown is what others know of this fabric and our store does not.
 func (p *Planner) unknown() (why string) {
 	why, p.beyond = p.beyond, ""
-	if why == "" && p.seenTerm > p.j.Term {
-		why = fmt.Sprintf("term %d is known, ours is %d", p.seenTerm, p.j.Term)
+	if why == "" && p.shown > p.j.Term {
+		why = fmt.Sprintf("term %d is known, ours is %d", p.shown, p.j.Term)
 	}
 	return why
 }
@@ -263,21 +279,60 @@ func (p *Planner) otherLayout() bool {
 	return p.first != nil && p.new && p.lastLayout != 0 && p.lastLayout != p.j.Layout
 }
 
-// sawTerm takes a term that somebody knows, and the life it was heard from. A
-// higher one than ours, or ours from another life, means that another planner
-// was here, or that our store was lost.
-func (p *Planner) sawTerm(t proto.Term, life uint64) {
-	p.seenTerm = max(p.seenTerm, t)
-	switch {
-	case t > p.j.Term:
-		p.overtaken(fmt.Sprintf("term %d is known, ours is %d", t, p.j.Term))
-	case t == p.j.Term && life != 0 && life != p.j.Life:
-		p.overtaken(fmt.Sprintf("term %d is of planner %s, and this is planner %s", t, proto.PlannerCopy{Life: life}, proto.PlannerCopy{Life: p.j.Life}))
+// voices looks at what the devices say of other planners. One of them may be
+// wrong or lie; what more than half of those that are there say is so: another
+// planner was here, or our store was lost.
+func (p *Planner) voices() {
+	p.voicesAt = Never
+	var terms []proto.Term
+	there := 0
+	for _, t := range p.tables() {
+		var n int
+		terms, n = t.Numbers.Voices(terms)
+		there += n
+	}
+	slices.Sort(terms)
+	if n := len(terms); 2*n > there {
+		t := terms[n-1-there/2] // more than half know this one or a higher
+		p.sawTerm(t, fmt.Sprintf("term %d is known to %d of %d devices, and ours is %d of planner %s", t, n, there, p.j.Term, proto.PlannerCopy{Life: p.j.Life}))
+		return
+	}
+	if !p.served && p.raises < maxRaises {
+		// Nothing stops by it yet: whoever was told by a planner that is gone is not lost.
+		for _, t := range slices.Backward(terms) {
+			if t <= p.j.Term+nearTerm {
+				p.seenTerm = max(p.seenTerm, t)
+				p.overtaken(fmt.Sprintf("one device at least knows term %d, ours is %d", t, p.j.Term), false)
+				return
+			}
+		}
+	}
+	for _, t := range p.tables() {
+		t.Numbers.Alone()
+		if d := t.Numbers.Forged(); d != nil && p.state == serving && p.j.Now >= p.overAt {
+			p.overWait = min(max(2*p.overWait, overFirst), overLast)
+			p.overAt = p.j.Now + p.overWait
+			p.overtaken(fmt.Sprintf("node %d carries a plan that was never given", d.ID), false)
+			return
+		}
 	}
 }
 
-// overtaken goes back to listening, for a term of our own.
-func (p *Planner) overtaken(why string) {
+// sawTerm takes a term that is believed, and what shows it: "", that it is higher
+// than ours. So another planner was here, or our store was lost.
+func (p *Planner) sawTerm(t proto.Term, why string) {
+	p.seenTerm, p.shown = max(p.seenTerm, t), max(p.shown, t)
+	if why == "" && t > p.j.Term {
+		why = fmt.Sprintf("term %d is known, ours is %d", t, p.j.Term)
+	}
+	if why != "" {
+		p.overtaken(why, true)
+	}
+}
+
+// overtaken goes back to listening, for a term of our own. other: it is shown that
+// another planner was here, which the audit chain tells.
+func (p *Planner) overtaken(why string, other bool) {
 	if p.state != gathering && p.state != serving {
 		return
 	}
@@ -286,8 +341,10 @@ func (p *Planner) overtaken(why string) {
 		return // the decision is on its way to the disk; the term is looked at again after it
 	}
 	p.become(listening)
-	p.beyond = why
-	p.j.Note(Warn, "a higher term is known; listening for another planner", journal.Note{Rule: "fence", Node: -1, Text: why})
+	if p.beyond = ""; other {
+		p.beyond = why
+	}
+	p.j.Note(Warn, "the term is raised; listening for another planner", journal.Note{Rule: "fence", Node: -1, Text: why})
 	p.listened()
 }
 
@@ -350,6 +407,9 @@ func (p *Planner) gather() {
 	}
 	if p.otherLayout() {
 		p.leave("its agents hold plans made from another description")
+		return
+	}
+	if p.voices(); p.state != gathering {
 		return
 	}
 	p.become(serving)

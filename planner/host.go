@@ -89,6 +89,9 @@ func (h *Host) Lead() { h.step(Event{Kind: Lead}) }
 // were given before.
 func (h *Host) Warn(list []proto.AlarmStatus) { h.planner.alarms.outside = list }
 
+// Revoked tells of nodes whose keys count no more.
+func (h *Host) Revoked(nodes []proto.NodeID) { h.step(Event{Kind: Revoked, Nodes: nodes}) }
+
 // Tick tells the planner that Next has come.
 func (h *Host) Tick() { h.step(Event{Kind: Tick}) }
 

@@ -447,8 +447,8 @@ func TestPoorLinkIsNoDispute(t *testing.T) {
 }
 
 // Goal: a plan that somebody else had a node commit, in the planner's own name
-// and with a later generation, is noticed by the node's report and planned over at
-// once. Method: a member of a ring is out of it by such a plan; a spare is in it.
+// and with a later generation, is noticed by the node's report and planned over, by a
+// term of the planner's own, once. Method: a member of a ring is out of it by such a plan; a spare is in it.
 func TestForgedPlanIsPlannedOver(t *testing.T) {
 	for _, id := range []proto.NodeID{3, 8} {
 		w := small(t, 9, 2, 32, 1)
@@ -461,9 +461,39 @@ func TestForgedPlanIsPlannedOver(t *testing.T) {
 		w.nodes[id].applied = d
 		w.nodes[id].lastSent = nil
 		w.light()
-		w.run(2 * time.Second)
-		if o := w.p.Overview(); o.InService != 1 || o.Pending != 0 || o.Generation <= 101 || fmt.Sprint(w.p.Rings()[0].Nodes) != before {
+		w.run(5 * time.Second)
+		if o := w.p.Overview(); o.InService != 1 || o.Pending != 0 || o.Term != 2 || o.Generation >= 101 || fmt.Sprint(w.p.Rings()[0].Nodes) != before {
 			t.Errorf("node %d: %+v %v", id, o, w.p.Rings())
 		}
+	}
+}
+
+// Goal: one member that names higher terms and generations than were given moves
+// neither, is named, and its fabric is repaired meanwhile; an operator's word goes on
+// from its term. Method: births and reports of a spare and a member, as L1 and L2 of the
+// liar's bench, and a ring that loses a node.
+func TestOneVoiceMovesNothing(t *testing.T) {
+	w := small(t, 18, 2, 32, 2)
+	n := &w.nodes[17]
+	for i := range 5 {
+		w.hear(w.topics.Presence(17), proto.TopicPresence, &proto.Presence{Version: 1, Node: 17, Session: n.session, Online: true, SeenTerm: 1 + proto.Term(i+1)*1000})
+		w.hear(w.topics.Reported(17), proto.TopicReported, &proto.Reported{Version: 1, Node: 17, Session: n.session, Seq: 100 + uint64(i), SeenTerm: 1,
+			StagedTerm: 1, StagedGeneration: proto.Generation(i+1) * 1_000_000})
+		w.run(time.Second)
+	}
+	alarms := w.ask(proto.OpRequest{Noun: proto.NounAlarms, Bundle: -1}).Alarms
+	if !slices.ContainsFunc(alarms, func(a proto.AlarmStatus) bool { return a.ID == "17/claim" && *a.Node == 17 }) {
+		t.Errorf("not named: %+v", alarms)
+	}
+	w.die(3)
+	w.run(2 * time.Second)
+	if o := w.p.Overview(); o.Term != 1 || o.Generation > 10 || o.InService != 2 {
+		t.Errorf("%+v %+v", o, w.p.Rings())
+	}
+	w.hear(w.topics.Presence(17), proto.TopicPresence, &proto.Presence{Version: 1, Node: 17, Session: n.session, Online: true, SeenTerm: 9})
+	w.ask(proto.OpRequest{Noun: proto.NounClear, Node: 17, Bundle: -1})
+	w.run(10 * time.Second)
+	if o := w.p.Overview(); o.Term != 10 {
+		t.Errorf("cleared: %+v", o)
 	}
 }

@@ -207,7 +207,7 @@ func TestJobGetsTheRingThatItNames(t *testing.T) {
 }
 
 func node(name string) (id proto.NodeID) {
-	_, _ = fmt.Sscan(name, &id)
+	_, _ = fmt.Sscanf(name, "%d", &id)
 	return id
 }
 

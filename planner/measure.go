@@ -41,7 +41,7 @@ func CensusOf(p *Planner) *Census {
 	}
 	for _, t := range p.tables() {
 		c.Overview.EventGaps += t.Gaps()
-		c.Overview.Refused += t.Refused()
+		c.Overview.Refused += t.Numbers.Refused()
 	}
 	c.Rollout = p.rollout.State
 	halted, _, _ := p.rollout.Halted()

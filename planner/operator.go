@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ringlight/planner/core"
+	"ringlight/planner/hbd"
 	"ringlight/planner/job"
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
@@ -58,7 +59,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		}
 	}
 	switch q.Noun {
-	case proto.NounClear:
+	case proto.NounClear, proto.NounClearFibre:
 		p.clear(&q, &r)
 	case proto.NounFabric:
 		s := p.fabricStatus()
@@ -102,7 +103,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		auditPage(p, &q, &r)
 	case proto.NounEvents:
 		p.j.EventsPage(&q, &r)
-	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest:
+	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounQuarantine, proto.NounLift:
 		if d := p.askedNode(&q, &r); d != nil && p.onNode(client, &q, d, &r) {
 			return
 		}
@@ -161,6 +162,10 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 		return p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbHostOK})
 	case proto.NounDrain:
 		return p.rings.Drain(client, q, r)
+	case proto.NounQuarantine:
+		hbd.Quarantine(p.rings, q, r)
+	case proto.NounLift:
+		hbd.Lift(p.rings, q, r)
 	case proto.NounUndrain:
 		c := p.rings.Undrain(q, r)
 		return c != nil && p.asks.begin(client, q, d, r, *c)
@@ -319,7 +324,7 @@ func (p *Planner) Overview() Overview {
 	o.Quiet = p.j.LinkUp && p.rings.Quiet() && o.Pending == 0 && p.j.Quiet() && (p.core == nil || p.core.Quiet())
 	for _, t := range p.tables() {
 		o.EventGaps += t.Gaps()
-		o.Refused += t.Refused()
+		o.Refused += t.Numbers.Refused()
 		o.Quiet = o.Quiet && t.Quiet()
 	}
 	return o

@@ -79,6 +79,7 @@ const (
 	Persisted                      // the records of action Persist are on disk
 	Question                       // Packet is a request of one who looks on in this process
 	Lead                           // the store's election has chosen this one
+	Revoked                        // keys of Nodes count no more
 )
 
 // Event is one thing the planner is told. At is monotonic and alone decides;
@@ -87,9 +88,10 @@ type Event struct {
 	Kind       EventKind
 	At         time.Duration
 	WallMillis uint64
-	Packet     proto.Packet // of a Packet event
-	Persist    uint64       // of a Persisted event: the action's number
-	Stored     uint64       // batches of the store that this process holds; 0: it does not count them
+	Packet     proto.Packet   // of a Packet event
+	Persist    uint64         // of a Persisted event: the action's number
+	Nodes      []proto.NodeID // of a Revoked event
+	Stored     uint64         // batches of the store that this process holds; 0: it does not count them
 }
 
 // Subscriptions are the topics that a planner's link subscribes, at QoS 1.
@@ -117,7 +119,12 @@ type Planner struct {
 	beatAt     time.Duration
 	beaten     time.Duration // when the last sign of life was given
 	beat       uint64        // its number
-	seenTerm   proto.Term    // highest heard of
+	seenTerm   proto.Term    // ours will be above it
+	shown      proto.Term    // the highest of another planner's that is shown
+	raises     int           // of the term, in this life
+	overAt     time.Duration // not raised over a forged plan before
+	overWait   time.Duration
+	voicesAt   time.Duration // when it is looked at what devices say of other planners
 	beyond     string        // why it listened again: what our store knew nothing of
 	raise      uint64        // number of the Persist that raises the term
 	listenFrom time.Duration
@@ -145,6 +152,7 @@ type Planner struct {
 
 	glances glances
 
+	hushAt       time.Duration // when it is looked at who says nothing any more
 	waitsAt      time.Duration // when it is looked at again what is waited for
 	waited, said string        // the last time, and in the log
 	counts       counters
@@ -160,7 +168,7 @@ type counters struct {
 // New makes a planner that waits for its link. It panics when the store's
 // records are not what a planner wrote: Start has checked them.
 func New(cfg Config) *Planner {
-	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
+	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, voicesAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
 	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
 	p.j.Term, p.uncached, p.features = cfg.Term, cfg.Uncached, proto.FeatureRestart|cfg.Features // the term is not ours yet
 	p.j.Self = strings.TrimSpace("planner " + p.host)
@@ -223,6 +231,15 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 		p.election.question(ev.Packet)
 	case Lead:
 		p.election.lead()
+	case Revoked:
+		for _, id := range ev.Nodes {
+			if t, d := p.find(id); d != nil {
+				t.Revoked(d)
+				if !id.IsSwitch() {
+					hbd.Revoked(p.rings, id)
+				}
+			}
+		}
 	}
 	p.runTimers()
 	return p.j.End()
@@ -247,7 +264,7 @@ func (p *Planner) onLinkUp() {
 func (p *Planner) onPersisted(id uint64) {
 	switch {
 	case p.core != nil && p.core.Persisted(id), p.rings.Persisted(id):
-		p.sawTerm(p.seenTerm, 0) // it may have been heard of while the disk was busy
+		p.sawTerm(p.shown, "") // it may have been heard of while the disk was busy
 	case p.state == raising && id == p.raise:
 		p.raised()
 	default:
@@ -268,6 +285,9 @@ func (p *Planner) ackEvents(taken []journal.Taken) {
 }
 
 func (p *Planner) runTimers() {
+	if p.j.Now >= p.voicesAt {
+		p.voices()
+	}
 	switch p.state {
 	case gathering:
 		p.gather()
@@ -309,7 +329,7 @@ func (p *Planner) Next() time.Duration {
 	if p.state == exited {
 		return Never
 	}
-	next := min(p.j.Next(), p.edits.next(), p.jobs.Next(), p.rings.Next())
+	next := min(p.j.Next(), p.edits.next(), p.jobs.Next(), p.rings.Next(), p.voicesAt)
 	for _, t := range p.tables() {
 		next = min(next, t.Next())
 	}

@@ -67,6 +67,14 @@ func (p *Planner) receiveDevice(topic proto.Topic, pk *proto.Packet) {
 		p.edits.stranger(topic, payload)
 		return
 	}
+	if d.Ignored { // quarantined: nothing that it says counts, but whom to ask when that ends
+		p.counts.refused++
+		m := new(proto.Presence)
+		if topic.Kind == proto.TopicPresence && p.decode(int64(d.ID), payload, m) && m.Online && m.Session != 0 {
+			d.Session = m.Session
+		}
+		return
+	}
 	switch topic.Kind {
 	case proto.TopicPresence:
 		m := new(proto.Presence)

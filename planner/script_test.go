@@ -90,6 +90,12 @@ func (s *nodeScript) do(args []string) string {
 		s.w.online(num(1))
 	case "drain": // and a planner that is restarted in the middle of it
 		s.w.later(proto.OpRequest{Noun: proto.NounDrain, Node: num(1), Bundle: -1})
+	case "quarantine":
+		s.w.ask(proto.OpRequest{Noun: proto.NounQuarantine, Node: num(1), Bundle: -1, Reason: "lies"})
+	case "lift":
+		s.w.ask(proto.OpRequest{Noun: proto.NounLift, Node: num(1), Bundle: -1})
+	case "clear-fibre":
+		s.w.ask(proto.OpRequest{Noun: proto.NounClearFibre, Bundle: -1, Name: args[1]})
 	case "replies":
 		for _, r := range s.w.replies {
 			fmt.Fprintf(&s.out, "reply %s %s\n", r.Code, r.Reason)

@@ -60,8 +60,12 @@ func (p *Planner) become(s state) {
 // above is the planner as its rooms see it.
 type above struct{ p *Planner }
 
-// SawTerm hears of a term that somebody knows.
-func (a above) SawTerm(t proto.Term, life uint64) { a.p.sawTerm(t, life) }
+// Voiced: a device knows of another planner, it says.
+func (a above) Voiced() {
+	if p := a.p; p.voicesAt == Never {
+		p.voicesAt = p.j.Now + voicesWait
+	}
+}
 
 // Answer takes a device's answer to a command.
 func (a above) Answer(d *member.Device, m *proto.Ack) {

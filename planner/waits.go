@@ -12,8 +12,11 @@ import (
 const (
 	// sayWaits is how often it is looked at what is waited for; what is so twice is
 	// said. chosen: below the 5 s after which silence is a defect.
-	sayWaits = 2 * time.Second
-	maxWaits = 32 // lines of what is waited for
+	sayWaits = 1500 * time.Millisecond
+	// hushPeriod is how often it is looked at who says nothing any more. chosen: a
+	// quarter of the silence that counts.
+	hushPeriod = 9 * time.Second
+	maxWaits   = 32 // lines of what is waited for
 )
 
 // waits says what the planner waits for, and for whom; nothing when it does
@@ -47,6 +50,12 @@ func (p *Planner) tellWaits() {
 		return
 	}
 	p.waitsAt = p.j.Now + sayWaits
+	if p.state == serving && p.j.LinkUp && p.j.Now >= p.hushAt {
+		p.hushAt = p.j.Now + hushPeriod
+		for _, t := range p.tables() {
+			t.Hush(p.linkSince)
+		}
+	}
 	p.alarms.update()
 	p.alarms.store()
 	if p.state == following {

@@ -113,6 +113,7 @@ const (
 	EvLightUnselected                      // light appeared or went on a path not selected
 	EvRequest                              // an operator's request for a side was taken, or, Resolved, is over
 	EvRemedy                               // failed optics are tried again; Resolved: they are well
+	EvJournal                              // the journal cannot be written: no plan is taken; Resolved: it can be
 )
 
 // Severity of an event, in Redfish's words.

@@ -284,6 +284,7 @@ type Reported struct {
 	Layout           uint64           `cbor:"26,keyasint,omitempty" max:"18446744073709551615"` // that the applied generation was made for
 	Drained          bool             `cbor:"27,keyasint,omitempty"`                            // an operator took the node out besides what Mode says
 	AsksRestart      bool             `cbor:"28,keyasint,omitempty"`                            // somebody there asks for leave to restart the agent
+	Answers          *Corr            `cbor:"29,keyasint,omitempty"`                            // the last reannounce that it was asked with: so it is younger than that
 }
 
 // Presence is an agent's birth, or its death note when Online is false: then

@@ -42,7 +42,7 @@ func (s Severity) String() string { return NameOf(severityNames[:], uint8(s)) }
 
 var eventNames = [...]string{"None", "LightLost", "LightFound", "Switched", "Restored", "Closed",
 	"Banned", "Isolated", "Returned", "HostFault", "HostOK", "Adopted", "Applied", "",
-	"Alarm", "Calibrated", "PathFailed", "BoundNotMet", "SplitBrain", "Started", "LightUnselected", "Request", "Remedy"}
+	"Alarm", "Calibrated", "PathFailed", "BoundNotMet", "SplitBrain", "Started", "LightUnselected", "Request", "Remedy", "JournalNotWritten"}
 
 func (k EventKind) String() string { return NameOf(eventNames[:], uint8(k)) }
 
@@ -141,7 +141,7 @@ var nounNames = [...]string{"none", "fabric", "nodes", "node", "rings", "ring", 
 	"drain", "undrain", "host_fault", "host_ok", "request", "core", "circuits", "jobs", "job", "apply", "clear", "tables", "flip",
 	"status", "alarms", "ack", "description", "offer", "edit", "trace",
 	"rollout", "rollout_stop", "rollout_status",
-	"submit", "release", "audit"}
+	"submit", "release", "audit", "quarantine", "lift", "clear_fibre"}
 
 func (n Noun) String() string { return NameOf(nounNames[:], uint8(n)) }
 

@@ -46,6 +46,9 @@ const (
 	NounSubmit        // Name is a job's, Text its wish as JSON: rings are found for it
 	NounRelease       // Name is a job's: its rings are given back
 	NounAudit         // the audit chain, a line a record from place Page on, its head last
+	NounQuarantine    // nothing that Node says counts, and its ring is formed without it; Reason
+	NounLift          // ends that
+	NounClearFibre    // Name is a fibre's that is held to be cut: it is tried now
 )
 
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
@@ -87,7 +90,7 @@ type OpRequest struct {
 	Moves      bool       `cbor:"23,keyasint,omitempty"`
 	Generation Generation `cbor:"24,keyasint,omitempty"` // of NounTrace
 	Software   string     `cbor:"25,keyasint,omitempty"` // of NounRollout
-	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit and NounRelease
+	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit, NounRelease and NounClearFibre
 }
 
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where

@@ -36,12 +36,12 @@ func (q *OpRequest) Needs() Role {
 	switch q.Noun {
 	case NounFabric, NounNodes, NounNode, NounRings, NounRing, NounWhy, NounEvents, NounCore, NounCircuits, NounJobs, NounJob, NounTables, NounStatus, NounAlarms, NounDescription, NounTrace, NounRolloutStatus, NounAudit:
 		return RoleView
-	case NounDrain, NounUndrain, NounRequest:
+	case NounDrain, NounUndrain, NounRequest, NounQuarantine:
 		if q.DryRun {
 			return RoleView
 		}
 		return RoleOperate
-	case NounHostFault, NounHostOK, NounClear, NounAck:
+	case NounHostFault, NounHostOK, NounClear, NounAck, NounLift, NounClearFibre:
 		return RoleOperate
 	case NounApply, NounFlip, NounEdit, NounRollout:
 		if q.DryRun {
@@ -55,6 +55,7 @@ func (q *OpRequest) Needs() Role {
 const (
 	MaxTrustFabric = 48 // characters of a fabric's name: f/planner/name is the common name of a certificate, which has 64
 	MaxIssuers     = 4  // chosen: one, and one that takes its place; two of a site with two roots
+	MaxFormer      = 64 // chosen: a change of issuer twice a day, for as long as a node's certificate lasts
 	MaxEnded       = 1024
 	MaxTrustKeys   = 512 // chosen: planners and operators, two keys each while one replaces the other; they fit MaxPayload
 	maxTrustName   = 64  // X.509's limit of a common name
@@ -103,6 +104,9 @@ type Trust struct {
 	Ended []EndedKeys `cbor:"8,keyasint,omitempty" max:"1024"`
 	// Renew: what was vouched before this edition is to be replaced, and counts until then.
 	Renew uint64 `cbor:"9,keyasint,omitempty"`
+	// Former issuers vouch for nothing more. What they vouched for counts until it is
+	// replaced, for nodes that were away meanwhile.
+	Former []PublicKey `cbor:"10,keyasint,omitempty" max:"64"`
 }
 
 // Validate checks names, roles and that no key stands twice.
@@ -135,7 +139,7 @@ func (m Trust) Validate() error {
 		}
 		seen[k.Public] = true
 	}
-	for i, k := range m.Issuers {
+	for i, k := range slices.Concat(m.Issuers, m.Former) {
 		r.element("issuers", i)
 		if seen[k] {
 			r.broken("public", "each key once", "it stands twice")

@@ -53,7 +53,7 @@ func runs(t *testing.T, kib int, recording string, look func(c *Config, s *agent
 // Method: more entries than fit; a recorder with room keeps all of them.
 func TestRecorderHasTheMemoryOfItsKey(t *testing.T) {
 	runs(t, 8, "", func(_ *Config, s *agent.Status) {
-		if r := s.Recorder; r == nil || r.Bytes > 8<<10 || r.Bytes < 2<<10 || r.Whole {
+		if r := s.Recorder; r == nil || r.Bytes > 8<<10 || r.Bytes < 2<<10 || r.Limit != 8<<10 || r.Whole {
 			t.Errorf("8 KiB: %+v", r)
 		}
 	})

@@ -90,7 +90,7 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 		if !x.Whole {
 			kept = "the last of them"
 		}
-		fmt.Printf("recorder  %d entries, %d KiB in memory, %s, %d listening\n", x.Entries, x.Bytes/1024, kept, x.Listeners)
+		fmt.Printf("recorder  %d entries, %d of %d KiB of memory in use, %s, %d listening\n", x.Entries, x.Bytes/1024, x.Limit/1024, kept, x.Listeners)
 	}
 	for _, al := range r.Alarms {
 		fmt.Printf("alarm  %v %v bundle %d %s\n", al.Kind, al.Severity, al.Bundle, al.Text)

@@ -58,13 +58,16 @@ example: ocs-sim agents -broker mqtt://127.0.0.1:1883`); err != nil {
 	if cfg.Broker.Uncached = *cache == "off"; !cfg.Broker.Uncached && *cache != "on" {
 		return cli.Usage("cache", "on or off", "%q", *cache)
 	}
-	if cfg.Guard, err = seals.guards(cfg.Fabric.Name); err != nil {
+	if cfg.Guard, err = seals.guards(cfg.Fabric.Name, cfg.Broker.Broker); err != nil {
 		return cli.AsUsage(err)
 	}
 	check := cfg.Broker
 	check.ClientID = cfg.Fabric.Name
 	if err := check.Check(); err != nil {
 		return cli.AsUsage(err)
+	}
+	if err := seals.checkKeys(check, cfg.Fabric); err != nil {
+		return err
 	}
 	if *control != "" {
 		if cfg.Control, err = serveAt("control", *control); err != nil {

@@ -45,11 +45,14 @@ func runFleet(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.DurationVar(&cfg.Health, "health", time.Minute, "time of one health round over a node's modules, virtual")
 	faults := fs.String("faults", "random", "FILE with a script, - is stdin; random; or trace:FILE")
 	fs.Float64Var(&cfg.FaultRate, "fault-rate", 0.5, "random faults per node or optical switch and day")
+	fs.Float64Var(&cfg.Loss, "loss", 0, "share of messages, 0 to 0.5, that are lost above TCP on the way to the broker, and again on the way from it: a queue sheds them, and nobody sends them again by itself; until the faults are over")
+	fs.Float64Var(&cfg.Starve, "starve", 0, "share of a processor, 0.01 to 1, that each agent has, in slices of 3 ms; 0: all of it")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	out := fs.String("trace-out", "", "write faults and violations to this file")
 	if _, err := cli.ParseNone(fs, args, `Runs a fleet on a virtual clock and checks every light and every answer.
 
 example: ocs-sim fleet -nodes 1000 -k 3 -tp 64 -hours 24 -json
+example: ocs-sim fleet -nodes 64 -tp 32 -loss 0.01 -starve 0.05
 example: ocs-sim fleet -nodes 16 -k 3 -tp 64 -pods 4 -leaves 2 -servers 2 -hours 0.1 -faults FILE
 
 Lines of a fault script: TIME from when the fabric stands, or commit:N+TIME from
@@ -115,6 +118,9 @@ func noCore() *fabric.Core {
 	return k
 }
 
+// maxFaultRate is chosen: a fault a second of each device; of more the list alone is too long.
+const maxFaultRate = 86_400
+
 func checkFleet(cfg *live.FleetConfig) error {
 	bad := func(field, limit string, value any) error {
 		return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf("%v is out of range", value)}
@@ -127,9 +133,13 @@ func checkFleet(cfg *live.FleetConfig) error {
 	case cfg.Runs < 1:
 		return bad("runs", "1 or more", cfg.Runs)
 	case cfg.Span <= 0:
-		return bad("hours", "more than 0", cfg.Span)
-	case cfg.FaultRate < 0:
-		return bad("fault-rate", "0 or more", cfg.FaultRate)
+		return bad("hours", "more than 0, and what a clock can count", cfg.Span)
+	case !(cfg.FaultRate >= 0 && cfg.FaultRate <= maxFaultRate): // nor what is no number
+		return bad("fault-rate", fmt.Sprintf("0 to %d", maxFaultRate), cfg.FaultRate)
+	case !(cfg.Loss >= 0 && cfg.Loss <= 0.5): // nor is it NaN
+		return bad("loss", "0 to 0.5", cfg.Loss)
+	case cfg.Starve != 0 && !(cfg.Starve >= 0.01 && cfg.Starve <= 1):
+		return bad("starve", "0, or 0.01 to 1", cfg.Starve)
 	}
 	_, err := fabric.New(cfg.Params)
 	return err
@@ -183,7 +193,7 @@ func printFleet(out io.Writer, r *fleet.Result) {
 	if r.Costs != "" {
 		cli.Say(out, "latencies: %s", r.Costs)
 	}
-	cli.Say(out, "%d faults, %d violations, %d of %d events lost", r.Faults, r.Violations, r.EventsLost, r.EventsTotal)
+	cli.Say(out, "%d faults, %d violations, %d of %d events lost; %d times at rest with all in use", r.Faults, r.Violations, r.EventsLost, r.EventsTotal, r.Rests)
 	for _, n := range []string{"1", "2", "3"} {
 		s := r.BypassMicros[n]
 		cli.Say(out, "bypass of %s: n %d, p50 %s, p99 %s, max %s us", n, s.N, number(s.P50), number(s.P99), number(s.Max))

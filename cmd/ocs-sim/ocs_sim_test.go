@@ -34,7 +34,10 @@ func TestUnacceptableCommandLines(t *testing.T) {
 		{"core", "-changes", "-1"}, {"core", "extra"}, {"core", "-kind", "clos"}, {"core", "-kind", "leaf-spine", "-pods", "4"}, {"core", "-queue", "fifo"},
 		{"core", "-kind", "leaf-spine", "-switches", "5"}, {"core", "-kind", "leaf-spine", "-queue", "lifo"}, {"core", "-kind", "leaf-spine", "-leaves", "2000"},
 		{"demo", "-physics", bad}, {"fleet", "-physics", bad}, {"demo", "-costs", bad}, {"fleet", "-costs", bad}, {"fleet", "-physics", filepath.Join(dir, "none.json")},
+		{"fleet", "-loss", "0.51"}, {"fleet", "-loss", "-0.1"}, {"fleet", "-loss", "NaN"}, {"fleet", "-starve", "0.009"}, {"fleet", "-starve", "1.1"}, {"fleet", "-starve", "NaN"},
 		{"board", "-listen", "unix:" + filepath.Join(dir, "b.sock"), "-physics", bad},
+		{"fleet", "-nodes", "0"}, {"fleet", "-nodes", "1", "-tp", "8"}, {"fleet", "-nodes", "2", "-k", "5", "-tp", "4"},
+		{"fleet", "-fault-rate", "NaN"}, {"fleet", "-fault-rate", "+Inf"}, {"fleet", "-hours", "NaN"}, {"fleet", "-hours", "1e300"},
 	} {
 		if code, _, _ := run(args); code != exitUsage {
 			t.Errorf("%q: exit code %d, want %d", args, code, exitUsage)
@@ -117,7 +120,7 @@ func TestBoardConfiguration(t *testing.T) {
 // seals or none, so that `ocsctl seal check` is right about them.
 func TestAgentsWithoutSealsReadThem(t *testing.T) {
 	for mode, want := range map[string]proto.Features{"": proto.FeatureSeals, "off": proto.FeatureSeals} { // any order: independent
-		make, err := (&sealFlags{mode: mode, reports: "plain"}).guards("f1")
+		make, err := (&sealFlags{mode: mode, reports: "plain"}).guards("f1", defaultBroker)
 		if err != nil {
 			t.Fatal(err)
 		}

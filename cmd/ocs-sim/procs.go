@@ -37,8 +37,9 @@ func procs(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&cfg.Keys.Cuts, "cuts", 0, "nodes with tokens alone enrol, each agent killed so often meanwhile, and every key is replaced under load, in place of all that")
 	fs.BoolVar(&cfg.Keys.Embedded, "embedded", false, "with -cuts: the planner's own broker")
 	fs.StringVar(&cfg.Keys.Only, "only", "", "with -cuts: only the keys with this `text` in what is replaced, such as root")
-	fs.IntVar(&cfg.Nodes, "nodes", 64, "of -upgrade, -asks and -cuts, 16 to 256; of -asks a multiple of 8, 64 and more")
-	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage, -kills, -soak, -asks and -cuts")
+	fs.IntVar(&cfg.Lies, "lies", 0, "how many ways of lying with a node's own key are tried, those that are known first and then by chance, in place of all that")
+	fs.IntVar(&cfg.Nodes, "nodes", 64, "of -upgrade, -asks, -cuts and -lies, 16 to 256; of -asks a multiple of 8, 64 and more")
+	fs.Uint64Var(&cfg.Seed, "seed", 1, "of -damage, -kills, -soak, -asks, -cuts and -lies")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Runs a small cluster in which everything is a process of its own.
 
@@ -76,8 +77,11 @@ example: ocs-sim procs -broker /usr/sbin/mosquitto`); err != nil {
 		}
 		cfg.Bin = filepath.Dir(self)
 	}
+	if cfg.Lies > 0 {
+		cfg.Broker = cfg.Bin // nobody's: the planner's own is used
+	}
 	broker, err := exec.LookPath(cfg.Broker)
-	if err != nil {
+	if err != nil && cfg.Lies == 0 {
 		return cli.AsUsage(invalid("broker", "a command that can be run", "%v", err))
 	}
 	if cfg.Broker, err = filepath.Abs(broker); err != nil {

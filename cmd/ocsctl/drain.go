@@ -36,7 +36,7 @@ func costOf(id proto.NodeID, verb string, dry bool, c *proto.Cost) costJSON {
 }
 
 func printCost(out io.Writer, j *costJSON) error {
-	did := map[string]string{"drain": "drained", "undrain": "let in again"}[j.Verb]
+	did := map[string]string{"drain": "drained", "undrain": "let in again", "quarantine": "quarantined"}[j.Verb]
 	switch {
 	case j.DryRun:
 		did = "would be " + did
@@ -91,14 +91,42 @@ func undrain(ctx context.Context, args []string, out io.Writer) error {
 	return takeOut(ctx, args, out, "undrain", proto.NounUndrain)
 }
 
+const quarantineHelp = `ocsctl quarantine NODE -reason TEXT [-dry-run] [flags]
+ocsctl quarantine NODE -lift [flags]
+
+quarantine is for a node that lies, or cannot be trusted: nothing that it says
+counts any more, its ring is formed without it at once, as if it were dead, and
+nobody waits for it. Its own light is not touched: its neighbours leave it. It
+holds, over restarts of the planner, until -lift: then the node is asked who it
+is, told that it is in no ring, and may join one after that. Its key still
+connects: ocsctl pki revoke ends that, where the planner has the new edition.
+-dry-run answers what would be touched and changes nothing.
+
+  ocsctl quarantine 17 -reason "claims terms that nobody gave"
+  ocsctl quarantine 17 -lift
+`
+
+func quarantine(ctx context.Context, args []string, out io.Writer) error {
+	return takeOut(ctx, args, out, "quarantine", proto.NounQuarantine)
+}
+
 func takeOut(ctx context.Context, args []string, out io.Writer, verb string, noun proto.Noun) error {
 	var c clientFlags
-	fs := cli.NewFlags(verb)
+	fs, help, lift := cli.NewFlags(verb), drainHelp, new(bool)
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
 	reason := fs.String("reason", "", "why, for those who come after")
-	words, err := c.read(fs, args, drainHelp)
+	if noun == proto.NounQuarantine {
+		help, lift = quarantineHelp, fs.Bool("lift", false, "end it")
+	}
+	words, err := c.read(fs, args, help)
 	if err != nil {
 		return err
+	}
+	if *lift && (*dry || *reason != "") {
+		return wrongUsage("lift", "alone", "with -dry-run or -reason")
+	}
+	if *lift {
+		noun = proto.NounLift
 	}
 	if proto.Clip(*reason) != *reason {
 		return wrongUsage("reason", fmt.Sprintf("at most %d bytes of UTF-8", proto.MaxText), "%d bytes", len(*reason))
@@ -115,6 +143,12 @@ func takeOut(ctx context.Context, args []string, out io.Writer, verb string, nou
 		return err
 	}
 	j := costOf(q.Node, verb, *dry, r.Cost)
+	if noun == proto.NounLift {
+		j.Verb = "lift"
+		return c.print(out, j, func() error {
+			return cli.Say(out, "node %d is no longer quarantined: it is asked who it is, and told where it stands", q.Node)
+		})
+	}
 	j.Note = r.Reason
 	return c.print(out, j, func() error { return printCost(out, &j) })
 }

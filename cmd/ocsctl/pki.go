@@ -349,7 +349,8 @@ func pkiRevoke(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki revoke")
 	f.fs.StringVar(&f.key, "key", "", "only the key whose `NUMBER` begins so")
 	folder, words, err := f.open(args, `Trusts a holder's keys no more. It holds where the new edition has come: give it to
-the planner, which tells all agents.
+the planner, which tells all agents; and where mosquitto or NATS is the broker, its
+folder to its machine, where it is read again (mosquitto: SIGHUP; NATS: reload).
 
 example: ocsctl pki revoke f1/op/alice
 example: ocsctl pki revoke f1/n/7 -key 3fa9`, true)
@@ -370,8 +371,8 @@ func pkiSign(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki trust sign")
 	renew := f.fs.Bool("new-root", false, "with a new root, sealed by the former ones too")
 	folder, words, err := f.open(args, `Seals the trust document anew, as the next edition. With -new-root a new root does,
-and the last three besides it: who knows one of them follows. Devices read the new
-authority from the CA file; give them that first.
+and all former ones besides it whose keys are here, up to 63: who knows one of them
+follows. Devices read the new authority from the CA file; give them that first.
 
 example: ocsctl pki trust sign -new-root`, true)
 	if err != nil {

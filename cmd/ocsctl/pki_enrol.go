@@ -16,10 +16,12 @@ func pkiIssuer(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki issuer")
 	f.fs.StringVar(&f.out, "out", "", "`FOLDER` for its file; default: that of -dir")
 	f.fs.IntVar(&f.days, "days", 365, "`NUMBER` of days that it may give certificates")
+	stolen := f.fs.Bool("stolen", false, "a key before the last is stolen: what any of those vouched for counts no more")
 	folder, words, err := f.open(args, `Makes a key that vouches for nodes, and for nothing else: a planner that has it (-issuer
 FILE) gives a node with a token its certificate, and has keys replaced before their
-certificates end. Again, with another name: that one takes its place, all nodes' keys are
-replaced, and the one before the last counts no more.
+certificates end. Again, with another name: that one takes its place, and all nodes' keys
+are replaced. Who is away meanwhile is known by the former key until it is back; after a
+theft make one, wait until all nodes have other keys, and make another with -stolen.
 
 example: ocsctl pki issuer a`, true)
 	if err != nil {
@@ -28,7 +30,9 @@ example: ocsctl pki issuer a`, true)
 	if len(words) != 1 {
 		return wrongUsage("name", "one name", "%q", cli.Clip(strings.Join(words, " ")))
 	}
-	one, err := folder.Issuer(f.request(0), words[0])
+	r := f.request(0)
+	r.Stolen = *stolen
+	one, err := folder.Issuer(r, words[0])
 	if err != nil {
 		return pkiError(err)
 	}

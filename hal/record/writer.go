@@ -106,5 +106,8 @@ func (r *Ring) Blocks() [][]byte { return r.blocks }
 // Bytes is the memory in use, Lost how many blocks were forgotten.
 func (r *Ring) Bytes() int { return r.bytes }
 
+// Limit is the memory that it may come to use.
+func (r *Ring) Limit() int { return r.limit }
+
 // Lost is how many blocks were forgotten.
 func (r *Ring) Lost() int { return r.lost }

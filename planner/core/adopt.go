@@ -14,9 +14,10 @@ import (
 // and everything is judged.
 func (c *Circuits) Gathered() {
 	c.heard, c.stirred = true, true
-	if !c.fresh && c.table.Contradicted(c.decided) {
+	if !c.fresh && c.table.Numbers.Contradicted(c.decided) {
 		forget(c)
 	}
+	c.gen = max(c.gen, c.table.Numbers.FoundGeneration())
 	if c.fresh {
 		c.adopt()
 	}
@@ -144,9 +145,6 @@ func forget(c *Circuits) {
 	for s := range c.switches {
 		v := &c.switches[s]
 		records = append(records, v.Forget())
-		if m := v.Report; m != nil {
-			c.gen = max(c.gen, m.Gen)
-		}
 	}
 	for at := range c.maps {
 		c.maps[at] = c.bare(at)

@@ -168,12 +168,7 @@ func (c *Circuits) prepared(v *switchView, m *proto.Ack) {
 // time.
 func (c *Circuits) refused(v *switchView, m *proto.Ack) {
 	v.Refuse(m, c.j.Now)
-	switch {
-	case m.Code == proto.Stale:
-		// It holds a higher generation of our own term than we knew of.
-		v.Refused(member.Refusal{})
-		c.gen = max(c.gen, m.CurrentGeneration)
-	case m.Code == proto.Conflict && v.Refusals <= maxConflicts:
+	if m.Code == proto.Conflict && v.Refusals <= maxConflicts {
 		v.Refused(member.Refusal{})
 		v.byHand = max(v.byHand, m.BypassSeq) // it says itself what to quote
 	}

@@ -134,7 +134,6 @@ func (c *Circuits) born(v *switchView) {
 
 // reported takes a report.
 func (c *Circuits) reported(v *switchView, before member.Standing) {
-	c.gen = max(c.gen, v.Report.Gen, v.Whole().StagedGeneration)
 	c.dark = max(c.dark, v.Whole().DarkMicros)
 	if before.Pending && !v.Pending() || v.shownAt == 0 { // 0: a former planner's switch may still be at it
 		v.shownAt = c.j.Now

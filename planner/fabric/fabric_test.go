@@ -117,7 +117,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{func(p *Params) { p.K = 0 }, "k"},
 		{func(p *Params) { p.GPUsPerNode, p.K, p.TP = 1, 1, 4 }, "k bundles"},
 		{func(p *Params) { p.TP = 18 }, "tp"},
-		{func(p *Params) { p.TP = 68 }, "tp spares"},
+		{func(p *Params) { p.TP = 68 }, "tp"},
 		{func(p *Params) { p.Spares = -1 }, "spares"},
 		{func(p *Params) { p.Spares = 13 }, "spares"},
 		{func(p *Params) { p.Topology = "torus" }, "topology"},

@@ -166,7 +166,7 @@ func (f *Fabric) validateGroups() []error {
 		errs = append(errs, wrong("tp", fmt.Sprintf("at most %d GPUs", most*f.GPUsPerNode), "%d", f.TP))
 	}
 	errs = append(errs, f.validateDCN()...)
-	if f.Spares < 0 || f.Spares > f.Nodes-m {
+	if f.Spares < 0 || m <= f.Nodes && f.Spares > f.Nodes-m { // of a ring too large that is said
 		errs = append(errs, wrong("spares", fmt.Sprintf("0 to %d, room for one ring", max(0, f.Nodes-m)), "%d", f.Spares))
 	} else if len(errs) == 0 {
 		errs = f.validateRingSizes()

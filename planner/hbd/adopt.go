@@ -13,30 +13,38 @@ import (
 // state, or a first start. Light is never disturbed by it.
 func (h *Rings) adopt() {
 	h.fresh = false
-	h.gen = max(h.gen, h.foundGeneration())
 	members := map[proto.RingID][]proto.NodeID{}
 	latest := map[proto.RingID]member.Decided{}
-	for i := range h.nodes {
-		m := h.nodes[i].Report
-		if m == nil || m.Gen == 0 || m.Gen > h.gen {
-			continue
-		}
-		for _, a := range h.nodes[i].Whole().Rings {
-			add := func(id proto.NodeID) {
-				if int(id) < len(h.nodes) && !slices.Contains(members[a.Ring], id) {
-					members[a.Ring] = append(members[a.Ring], id)
+	each := func(do func(n *node, a *proto.RingAssignment)) {
+		for i := range h.nodes {
+			if m := h.nodes[i].Report; m != nil && m.Gen != 0 && m.Gen <= h.gen {
+				rings := h.nodes[i].Whole().Rings
+				for k := range rings {
+					do(&h.nodes[i], &rings[k])
 				}
-			}
-			add(h.nodes[i].ID)
-			// A member that was not heard is known to its neighbours.
-			for _, c := range slices.Concat(a.Left, a.Right) {
-				add(c.Peer)
-			}
-			if old := latest[a.Ring]; m.Term > old.Term || m.Term == old.Term && m.Gen > old.Gen {
-				latest[a.Ring] = *m.Decided
 			}
 		}
 	}
+	each(func(n *node, a *proto.RingAssignment) {
+		if m, old := n.Report, latest[a.Ring]; m.Term > old.Term || m.Term == old.Term && m.Gen > old.Gen {
+			latest[a.Ring] = *m.Decided
+		}
+	})
+	each(func(n *node, a *proto.RingAssignment) {
+		if *n.Report.Decided != latest[a.Ring] {
+			return // who is still in the ring is known to those that hold its last plan
+		}
+		add := func(id proto.NodeID) {
+			if int(id) < len(h.nodes) && !slices.Contains(members[a.Ring], id) {
+				members[a.Ring] = append(members[a.Ring], id)
+			}
+		}
+		add(n.ID)
+		// A member that was not heard is known to its neighbours.
+		for _, c := range slices.Concat(a.Left, a.Right) {
+			add(c.Peer)
+		}
+	})
 	ids := make([]proto.RingID, 0, len(members))
 	for id := range members { // any order: sorted below
 		ids = append(ids, id)
@@ -70,9 +78,8 @@ func (h *Rings) adopt() {
 			if m != nil {
 				n.readSides(h.j.Now)
 			}
-		case m != nil && m.Gen != 0 && m.Gen <= h.gen && len(n.Whole().Rings) == 0:
+		case m != nil && m.Gen != 0 && len(n.Whole().Rings) == 0:
 			n.Adopt()
-			h.gen = max(h.gen, m.Gen)
 		default:
 			if m != nil {
 				h.unassign(n)
@@ -88,26 +95,6 @@ func (h *Rings) adopt() {
 	records = append(records, journal.Encode(keyHead, head{h.gen, h.nextRing}))
 	h.j.Persist(records...)
 	h.j.Note(journal.Info, "running rings adopted", journal.Note{Rule: "adopt", Node: -1, Gen: h.gen, Text: fmt.Sprintf("%d rings as their nodes report them", len(h.rings))})
-}
-
-// foundGeneration is the highest that nodes report and that is within reach of
-// what most of them do: one of them alone may be wrong.
-func (p *placement) foundGeneration() (highest proto.Generation) {
-	var all []proto.Generation
-	for i := range p.nodes {
-		if m := p.nodes[i].Report; m != nil {
-			if g := max(m.Gen, p.nodes[i].Scalars().StagedGeneration); g > 0 {
-				all = append(all, g)
-			}
-		}
-	}
-	slices.Sort(all)
-	for _, g := range all {
-		if uint64(g) <= proto.Highest(uint64(all[len(all)/2])) {
-			highest = g
-		}
-	}
-	return highest
 }
 
 // inOrder sorts members from the left end to the right; on a ring the left
@@ -183,9 +170,6 @@ func forget(h *Rings) {
 		h.place(n.ID, 0)
 		n.unlost()
 		n.stray = false
-		if m := n.Report; m != nil {
-			h.gen = max(h.gen, m.Gen)
-		}
 	}
 	h.rings, h.drains.list, h.drains.holds.list, h.marked, h.strays, h.stage = nil, nil, nil, nil, nil, nil
 	h.fresh = true

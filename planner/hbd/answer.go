@@ -64,6 +64,10 @@ func peers(list []proto.Candidate) string {
 // not. The placement then gives the node a ring that lacks one.
 func (h *Rings) Undrain(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 	n := &h.nodes[q.Node]
+	if n.hold != nil && n.hold.Quarantine {
+		r.Refuse(&proto.Error{Code: proto.Invalid, Field: "node", Limit: "a drained node", Reason: fmt.Sprintf("node %d is %s; 'ocsctl quarantine %d -lift' ends that", n.ID, n.hold.about(), n.ID)})
+		return nil
+	}
 	if n.hold != nil && !n.drained() && !n.leaving && !q.DryRun {
 		h.drains.drop(n) // its agent does not know of it
 		h.j.Note(journal.Info, "node is let in again", journal.Note{Rule: "drain", Node: int64(n.ID), Cause: proto.CauseOperator, Text: "its agent had not been told to leave"})

@@ -2,6 +2,8 @@ package hbd
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"ringlight/planner/journal"
@@ -11,19 +13,14 @@ import (
 
 // A link that had light and lost it at both ends, while both nodes are well
 // and have not been away, is held to be cut: the placement goes round it at
-// once. It gets another chance later and later, and at once when one of its
-// nodes starts anew. Only a ring that lacks a node takes the chance.
-
-const (
-	cutFirst = 2 * time.Second // chosen: longer than a plug takes to stop rattling
-	cutLast  = 24 * time.Hour
-	cutsMore = 2 // each time as a power of two: the wait is four times the one before
-)
+// once. It gets another chance later and later (damper.go), and at once when one of
+// its nodes starts anew or a person says so. Only a ring that lacks a node takes the
+// chance.
 
 // cut is what is known of a fibre that was held to be cut.
 type cut struct {
-	count int
-	until time.Duration // until then it carries no ring
+	damper
+	since uint64 // by the wall clock: when it was last
 }
 
 func pair(a, b proto.NodeID) [2]proto.NodeID { return [2]proto.NodeID{min(a, b), max(a, b)} }
@@ -37,45 +34,57 @@ type cuts struct {
 // broken reports whether a ring must not use the fibre between two nodes.
 func (c *cuts) broken(a, b proto.NodeID, now time.Duration) bool {
 	x := c.known[pair(a, b)]
-	return x != nil && now < x.until
+	return x != nil && now < x.until && x.held
 }
 
 // hold keeps rings off a fibre, for longer each time.
-func (c *cuts) hold(a, b proto.NodeID, now time.Duration) (wait time.Duration) {
+func (c *cuts) hold(a, b proto.NodeID, now time.Duration, wall uint64) (wait time.Duration) {
 	x := c.known[pair(a, b)]
 	if x == nil {
 		x = &cut{}
 		c.known[pair(a, b)] = x
 	}
-	wait = min(cutFirst<<min(cutsMore*x.count, 20), cutLast)
-	x.count++
-	x.until = now + wait
+	x.since = wall
+	wait = x.strike(now, 0, dampLast)
 	c.at = min(c.at, x.until)
 	return wait
 }
 
 // due gives fibres another chance that have waited: f is called with the nodes
-// of each.
+// of each. Who was well for long is forgotten.
 func (c *cuts) due(now time.Duration, f func(a, b proto.NodeID)) {
 	c.at = journal.Never
 	for at, x := range c.known { // any order: the earliest is wanted, and what is marked is sorted
-		if x.until > now {
+		switch {
+		case x.until > now:
 			c.at = min(c.at, x.until)
-			continue
+		case x.held:
+			x.held = false
+			f(at[0], at[1])
+		default:
+			if x.forgiven(now); x.count == 0 {
+				delete(c.known, at)
+			}
 		}
-		f(at[0], at[1])
 	}
 }
 
-// forget gives the fibres of a node that starts anew another chance.
-func (c *cuts) forget(o ring.Order, id proto.NodeID) {
+// again gives a fibre another chance now. What it did is not forgotten.
+func (c *cuts) again(at [2]proto.NodeID, now time.Duration) {
+	if x := c.known[at]; x != nil && x.held {
+		x.until, x.held = min(x.until, now), false
+	}
+}
+
+// reborn gives the fibres of a node that starts anew another chance.
+func (c *cuts) reborn(o ring.Order, id proto.NodeID, now time.Duration) {
 	for hop := -o.K; hop <= o.K; hop++ {
 		other := int(id) + hop
 		if o.Wrap {
 			other = (other + o.Nodes) % o.Nodes
 		}
 		if other >= 0 && other != int(id) {
-			delete(c.known, pair(id, proto.NodeID(other)))
+			c.again(pair(id, proto.NodeID(other)), now)
 		}
 	}
 }
@@ -100,16 +109,62 @@ func (c *cuts) doubtful(r *ringView) bool {
 	return false
 }
 
+// fibre is what people call the fibre between two nodes: its label, or the two.
+func (p *placement) fibre(a, b proto.NodeID) string {
+	if link, ok := p.fab.Link(a, b); ok {
+		if label := p.fab.Label(link); label != "" {
+			return label
+		}
+	}
+	return fmt.Sprintf("%d-%d", min(a, b), max(a, b))
+}
+
+// HeldFibres tells every fibre that is held to be cut: what it is called, its nodes,
+// since when by the wall clock, and how long still.
+func (e *evidence) HeldFibres(tell func(fibre string, a, b proto.NodeID, since uint64, left time.Duration)) {
+	for _, at := range slices.SortedFunc(maps.Keys(e.cuts.known), func(x, y [2]proto.NodeID) int { return slices.Compare(x[:], y[:]) }) {
+		if x := e.cuts.known[at]; e.broken(at[0], at[1]) {
+			tell(e.fibre(at[0], at[1]), at[0], at[1], x.since, x.until-e.j.Now)
+		}
+	}
+}
+
+// ClearFibre forgets that a fibre was held to be cut. It reports whether one of that
+// name was.
+func (e *evidence) ClearFibre(name string) bool {
+	for at := range e.cuts.known { // any order: a name is one fibre's
+		if e.fibre(at[0], at[1]) != name {
+			continue
+		}
+		delete(e.cuts.known, at)
+		e.tryFibre(at[0], at[1])
+		e.wantBetter = true
+		e.replan(0)
+		return true
+	}
+	return false
+}
+
+// tryFibre has the fibre between two nodes looked at again.
+func (e *evidence) tryFibre(a, b proto.NodeID) {
+	e.reads(a)
+	e.reads(b)
+	e.markNear(a)
+	for _, id := range [2]proto.NodeID{a, b} {
+		e.mark(e.ring(e.nodes[id].Group))
+	}
+}
+
 func (e *evidence) broken(a, b proto.NodeID) bool { return e.cuts.broken(a, b, e.j.Now) }
 
 // hold keeps rings off the fibre behind a member for a while.
 func (e *evidence) hold(r *ringView, at int, why string) {
 	a, b := r.nodes[at], r.nodes[at+1]
-	wait := e.cuts.hold(a, b, e.j.Now)
+	wait := e.cuts.hold(a, b, e.j.Now, e.j.Wall)
 	e.reads(a)
 	e.reads(b)
 	e.j.Note(journal.Error, "fibre is held to be cut", journal.Note{Rule: "cut", Node: int64(a), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost,
-		Text: fmt.Sprintf("%s between nodes %d and %d, both well; no ring uses it for %v", why, a, b, wait)})
+		Text: fmt.Sprintf("%s of fibre %s between nodes %d and %d, both well; no ring uses it for %v", why, e.fibre(a, b), a, b, wait)})
 }
 
 // checkCuts gives fibres another chance that have waited.

@@ -64,7 +64,6 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 		r.Refuse(&proto.Error{Code: code, Field: "node", Limit: limit, Reason: fmt.Sprintf(format, args...)})
 		return false
 	}
-	v := ds.h.ring(n.Group)
 	switch {
 	case q.DryRun:
 		r.Cost = &cost
@@ -85,18 +84,11 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 	}
 	if !n.Online() || n.Session == 0 || n.Report == nil {
 		ds.h.j.Persist(ds.take(n, said))
-		r.Cost, r.Reason = &cost, proto.Clip(fmt.Sprintf("the agent of node %d is offline: its ring is formed without it as soon as its light is gone or it is back, and it is drained then", n.ID))
+		r.Cost, r.Reason = &cost, proto.Clip(fmt.Sprintf("the agent of node %d is offline: its ring is formed without it within some %v, and it is drained when it is back", n.ID, 2*stepWait))
 		ds.h.j.Note(journal.Info, "node is kept out", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: n.Group, Cause: proto.CauseOperator, Text: proto.Clip(said.about() + "; its agent is offline")})
 		ds.h.markNode(n)
 		ds.h.replan(0)
 		return false
-	}
-	if v != nil && !n.said.out {
-		for _, id := range v.nodes {
-			if m := &ds.h.nodes[id]; m.usable() && !m.Ready() {
-				return refuse(proto.Busy, "a ring that can be changed", "ring %d cannot be changed: node %d: %s", v.id, id, m.whyNot())
-			}
-		}
 	}
 	wait := time.Duration(q.TTLMillis) * time.Millisecond
 	ds.list = append(ds.list, draining{node: n.ID, ring: n.Group, hold: said, client: client, corr: q.Corr, cost: cost, ttl: wait, deadline: ds.h.j.Now + wait, qualify: journal.Never, again: journal.Never})
@@ -148,9 +140,13 @@ func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
 	case n.drained():
 		ds.h.j.Note(journal.Info, "node is drained", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: "its ring has light without it"})
 		return &proto.OpReply{Cost: &d.cost}, true
-	case !n.usable() && !n.said.out:
+	case !n.usable() && !n.said.out && n.over == "":
 		return stop(proto.HardwareFailed, n.whyNot())
-	case !n.Online():
+	case n.Group == 0 && (!n.Online() || n.Unassigned && !n.Ready()) && ds.h.ring(d.ring) != nil && ds.h.ring(d.ring).hasLight():
+		text := "its ring has light without it; its agent does not answer, and it is drained when it does"
+		ds.h.j.Note(journal.Info, "node is kept out", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: text})
+		return &proto.OpReply{Cost: &d.cost, Reason: text}, true
+	case !n.Online() && !n.blocks():
 		return stop(proto.NotFound, "the agent went offline")
 	case ds.h.j.Now >= d.deadline:
 		return stop(proto.Expired, "not done in time")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ringlight/planner/journal"
+	"ringlight/planner/member"
 	"ringlight/proto"
 )
 
@@ -15,6 +16,7 @@ type evidence struct {
 	agenda
 	root   Root
 	died   func(n *node, why string) // tells who may wait for a node that is dead
+	doubt  func(d *member.Device)    // has one asked until it answers
 	cuts   cuts
 	probes probes
 }
@@ -22,12 +24,27 @@ type evidence struct {
 // Conclude draws what silence proves.
 func (e *evidence) Conclude() {
 	for _, n := range e.probes.due() {
+		e.doubt(n.Device) // the question or its answer may be lost
 		if r := e.ring(n.Group); r != nil {
 			e.watch(r)
 			e.replan(0) // silence is the last that was waited for, unless others of the ring are asked
 		}
 	}
 	e.checkCuts()
+}
+
+// askOther asks a well member of a node's ring whether it is there.
+func (e *evidence) askOther(n *node) {
+	r := e.ring(n.Group)
+	if r == nil {
+		return
+	}
+	for _, id := range r.nodes {
+		if m := &e.nodes[id]; m != n && m.usable() && m.Ready() && !m.probe.open && m.Session != 0 {
+			e.j.Command(id, m.Session, proto.Command{Verb: proto.VerbReannounce})
+			return
+		}
+	}
 }
 
 // watch asks and concludes who of a ring is dead.
@@ -128,6 +145,9 @@ func (e *evidence) die(r *ringView, n *node, first, end int) {
 	e.markNode(n)
 	e.replan(debounce)
 	e.died(n, n.reason)
+	if n.Online() {
+		e.doubt(n.Device) // it may only not have heard the question, or we not its answer
+	}
 }
 
 // watchRing follows a ring's state, and finds one that is split though every
@@ -161,7 +181,9 @@ func (e *evidence) watchRing(r *ringView) {
 	if r.splitAt == 0 {
 		r.splitAt = max(1, e.j.Now)
 	}
-	if apart {
+	if r.slow > 0 {
+		r.splitAt = max(r.splitAt, r.toldAt+r.slow-splitWait)
+	} else if apart {
 		r.splitAt = max(1, min(r.splitAt, e.j.Now-splitWait)) // both ends say so: nothing to wait for
 	}
 	e.mark(r)
@@ -175,7 +197,7 @@ func (e *evidence) dueSplit(r *ringView) {
 		return
 	}
 	r.splitAt = 0
-	if r.renewed >= renewsToCut || e.cuts.doubtful(r) {
+	if r.renewed >= renewsToCut || r.slow == 0 && e.cuts.doubtful(r) {
 		e.concludeCut(r)
 	}
 	r.renewAt = e.j.Now + min(renewFirst<<min(r.renewed, 10), renewLast)

@@ -19,6 +19,9 @@ func (h *Rings) prepare(q *proposal) {
 	h.proposal, h.text = q, q.explain()
 	h.txn.Prepare(h.gen, h.text, h.dirtySince, q.desired(h.j.Term, h.gen, h.broken), func(*member.Device) bool { return false })
 	h.markJoins()
+	for _, id := range q.idle {
+		h.txn.Part(h.nodes[id].Device).Idle = true
+	}
 	h.doubtAt = h.j.Now + joinWait
 	h.j.Line(journal.Line{Level: journal.Info, Message: "generation prepares", Rule: "prepare", Node: -1, Generation: h.gen, Text: h.text})
 	h.txn.Resend()
@@ -43,7 +46,7 @@ func (h *Rings) markJoins() {
 			}
 		}
 	}
-	if joins > 0 && joins < len(h.txn.Parts) {
+	if len(h.proposal.rings) > 0 && joins+len(h.proposal.idle) > 0 && joins < len(h.txn.Parts) {
 		h.joinAt = h.j.Now + joinWait
 	}
 }
@@ -55,10 +58,16 @@ func (h *Rings) leaveOut() bool {
 		return false
 	}
 	needed := false
-	h.txn.Unanswered(func(part *member.Part) { needed = needed || !part.Optional })
+	h.txn.Unanswered(func(part *member.Part) { needed = needed || !part.Optional && !part.Idle })
 	if needed {
 		h.joinAt, h.joinDue = journal.Never, true // it is not the joining ones who keep the others waiting
 		return false
+	}
+	if !slices.ContainsFunc(h.txn.Parts, func(part member.Part) bool { return part.Optional && !part.Prepared && !part.Absent }) {
+		h.joinAt, h.joinDue = journal.Never, false
+		h.txn.Unanswered(h.txn.LeaveOut) // it is told when it can be
+		h.decide()
+		return true
 	}
 	h.silence("left_out", fmt.Sprintf("generation %d goes on without it after %v", h.txn.Gen, joinWait))
 	h.betterAt = max(h.betterAt, h.j.Now+slowWait)
@@ -69,13 +78,15 @@ func (h *Rings) leaveOut() bool {
 // silence leaves out who did not answer, until it speaks.
 func (h *Rings) silence(rule, text string) {
 	h.txn.Unanswered(func(part *member.Part) {
-		h.table.Silence(part.Device, journal.Never)
+		if h.table.Silence(part.Device, journal.Never); part.Device.Refusal.Code != proto.OK {
+			h.refusing = append(h.refusing, part.Device.ID)
+		}
 		h.j.Note(journal.Warn, "node did not answer a prepare", journal.Note{Rule: rule, Node: int64(part.Device.ID), Gen: h.txn.Gen, Text: text})
 	})
 }
 
 func (h *Rings) checkPrepare() {
-	if !h.j.LinkUp || h.leaveOut() {
+	if !h.j.LinkUp || h.leaveOut() || h.obstacles.gives() {
 		return
 	}
 	if h.j.Now >= h.doubtAt {
@@ -153,27 +164,35 @@ func (h *Rings) prepared(n *node, m *proto.Ack) {
 func (h *Rings) refused(n *node, m *proto.Ack) {
 	n.Refuse(m, h.j.Now)
 	h.refusing = append(h.refusing, n.ID)
-	quoted, r := h.txn.Part(n.Device).Bypass, n.Refusal
+	part := h.txn.Part(n.Device)
+	quoted, r := part.Bypass, n.Refusal
 	r.BypassSeq = quoted
 	if n.Report != nil {
 		r.LastEvent = n.Report.LastEvent()
 	}
 	switch m.Code {
-	case proto.Stale:
-		// It holds a higher generation of our own term than we knew of.
-		r = member.Refusal{}
-		h.gen = max(h.gen, m.CurrentGeneration)
 	case proto.Conflict:
-		r.Until = h.j.Now + settleWait
+		if n.Refusals <= maxRecounts {
+			r.Until = h.j.Now + settleWait
+		}
 		if m.BypassSeq > quoted && m.BypassSeq >= n.bypass && n.Refusals <= maxRecounts {
 			n.bypass, r = m.BypassSeq, member.Refusal{} // it says itself what to quote
 		}
 	case proto.NotCalibrated:
 		r.Calibs = calibrationsOf(n.Report)
 	}
+	if m.Field == "bypass_seq" && n.Report != nil && m.Code == proto.Invalid {
+		n.bypass = n.Report.BypassSeq() // what it said in between was false
+	}
 	n.Refused(r)
 	h.j.Note(journal.Warn, "node refused a plan", journal.Note{Rule: "refused", Node: int64(n.ID), Gen: h.txn.Gen,
 		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
+	if part.Idle && len(h.proposal.rings) > 0 { // no ring depends on it; it is told when it can be
+		if h.txn.LeaveOut(part); h.txn.Complete() {
+			h.decide()
+		}
+		return
+	}
 	h.abort(fmt.Sprintf("node %d refused: %s", n.ID, m.Code))
 }
 
@@ -186,7 +205,7 @@ func (h *Rings) Persisted(id uint64) bool {
 		return false
 	}
 	q := h.proposal
-	h.proposal = nil
+	h.proposal, h.obstacles.yields = nil, 0
 	h.nextRing, h.decided = q.next, h.txn.Gen
 	for _, id := range q.gone {
 		for _, n := range h.ring(id).nodes {
@@ -204,6 +223,9 @@ func (h *Rings) Persisted(id uint64) bool {
 		}
 	}
 	for _, r := range q.rings {
+		if took := h.j.Now - h.txn.Began(); took > slowPrepare {
+			r.toldAt, r.slow = h.j.Now, followTurns*took
+		}
 		h.enter(r, h.txn.Decided)
 		h.mark(h.ring(r.id))
 	}

@@ -22,6 +22,8 @@ type hold struct {
 	Author string `json:"author,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Millis uint64 `json:"millis"` // wall clock, for people
+	// Quarantine: nothing that it says counts, and its ring goes round it at once.
+	Quarantine bool `json:"quarantine,omitempty"`
 
 	again time.Duration // when its agent may be told again
 }
@@ -31,6 +33,9 @@ func holdKey(id proto.NodeID) string { return journal.NumberedKey(prefixHold, ui
 // about says who took a node out, and why.
 func (x *hold) about() string {
 	s := "drained"
+	if x.Quarantine {
+		s = "quarantined"
+	}
 	if x.Author != "" {
 		s += " by " + x.Author
 	}
@@ -68,6 +73,11 @@ func (hs *holds) take(n *node, x hold) journal.Record {
 		hs.list = append(hs.list, n.ID)
 	}
 	n.own().hold = &x
+	if x.Quarantine {
+		n.stepped(x.about())
+		n.Ignored = true
+		hs.h.reads(n.ID)
+	}
 	return journal.Encode(holdKey(n.ID), x)
 }
 
@@ -76,8 +86,13 @@ func (hs *holds) drop(n *node) {
 	if n.hold == nil {
 		return
 	}
+	if n.hold.Quarantine {
+		n.stepped("")
+		n.Ignored = false
+	}
 	n.own().hold = nil
 	n.eased()
+	hs.h.reads(n.ID)
 	hs.list = slices.DeleteFunc(hs.list, func(id proto.NodeID) bool { return id == n.ID })
 	hs.h.j.Persist(journal.Record{Key: holdKey(n.ID)})
 }
@@ -111,7 +126,7 @@ func (hs *holds) check() {
 
 // due: its agent is there and does not know, and no ring needs it.
 func (hs *holds) due(n *node) bool {
-	return n.Online() && n.Session != 0 && n.Report != nil && !n.drained() && !n.leaving &&
+	return !n.hold.Quarantine && n.Online() && n.Session != 0 && n.Report != nil && !n.drained() && !n.leaving &&
 		(n.said.out || n.Group == 0 && hs.h.txn.Phase() == member.Resting && (len(n.Whole().Rings) == 0 || !n.Unassigned && !n.Pending()))
 }
 
@@ -124,4 +139,49 @@ func (hs *holds) next() time.Duration {
 		}
 	}
 	return next
+}
+
+// Quarantine leaves a node out of everything: nothing that it says counts, its ring is
+// formed without it at once, and nobody waits for it.
+func Quarantine(h *Rings, q *proto.OpRequest, r *proto.OpReply) {
+	n := &h.nodes[q.Node]
+	refuse := func(code proto.Code, field, limit, reason string) {
+		r.Refuse(&proto.Error{Code: code, Field: field, Limit: limit, Reason: reason})
+	}
+	switch {
+	case q.Reason == "":
+		refuse(proto.Invalid, "reason", "a text", "who comes after has to know why")
+		return
+	case n.hold != nil && n.hold.Quarantine:
+		refuse(proto.Duplicate, "node", "one that is not quarantined", fmt.Sprintf("node %d is %s", n.ID, n.hold.about()))
+		return
+	case n.leaving:
+		refuse(proto.Busy, "node", "", fmt.Sprintf("node %d is being drained", n.ID))
+		return
+	}
+	cost := h.costWithout(n)
+	if r.Cost = &cost; q.DryRun {
+		return
+	}
+	x := hold{Author: q.Author, Reason: q.Reason, Millis: h.j.Wall, Quarantine: true}
+	h.j.Persist(h.drains.take(n, x))
+	h.j.Note(journal.Warn, "node is quarantined", journal.Note{Rule: "quarantine", Node: int64(n.ID), Ring: n.Group, Cause: proto.CauseOperator, Text: proto.Clip(x.about())})
+	h.participantLost(n, "it is quarantined")
+	h.markNode(n)
+	h.replan(0)
+}
+
+// Lift ends a quarantine: the node is asked to announce itself, and told where it
+// stands before it may join a ring.
+func Lift(h *Rings, q *proto.OpRequest, r *proto.OpReply) {
+	n := &h.nodes[q.Node]
+	if n.hold == nil || !n.hold.Quarantine {
+		r.Refuse(&proto.Error{Code: proto.Invalid, Field: "node", Limit: "one that is quarantined", Reason: fmt.Sprintf("node %d is not", n.ID)})
+		return
+	}
+	h.j.Note(journal.Info, "node is let in again", journal.Note{Rule: "quarantine", Node: int64(n.ID), Cause: proto.CauseOperator, Text: "its quarantine is lifted"})
+	h.drains.drop(n)
+	h.table.Clear(n.Device)
+	h.markNode(n)
+	h.replan(0)
 }

@@ -12,13 +12,16 @@ import (
 func (h *Rings) News(x member.News) {
 	n := &h.nodes[x.Device.ID]
 	h.touch(n.ID)
-	before := flagsOf(n.usable(), x.Before)
+	if h.probes.heard = h.j.Now; h.probes.alone {
+		h.probes.at = h.j.Now
+	}
+	before := n.flagsOf(x.Before)
 	switch x.Kind {
 	case member.Birth:
 		if !x.Again {
 			// Who speaks is not dead, and what was seen on its fibres is over.
 			h.answered(n, "a new birth")
-			h.cuts.forget(h.order, n.ID)
+			h.cuts.reborn(h.order, n.ID, h.j.Now)
 			h.reads(n.ID)
 			h.unseen(n)
 		}
@@ -32,8 +35,11 @@ func (h *Rings) News(x member.News) {
 		h.reported(n, x.First)
 	case member.Spoke:
 		// A sign that it lives now, not one that it sent before it was asked.
-		answered := n.probe.open && x.Ack.Corr == n.probe.corr
+		answered := n.probe.open && x.Ack.Corr == n.probe.corr || (n.dead || n.probe.open) && n.Quotes(x.Ack)
 		if answered {
+			if n.probe.open && x.Ack.Corr == n.probe.corr {
+				h.probes.answered(n)
+			}
 			h.answered(n, "it answers")
 		}
 		if answered || x.Broke {
@@ -80,13 +86,10 @@ func (h *Rings) reported(n *node, first bool) {
 		n.bypass = 0 // its journal may be lost
 	}
 	n.bypass = max(n.bypass, m.BypassSeq())
-	if !h.fresh {
-		h.gen = max(h.gen, m.Gen, n.Scalars().StagedGeneration) // else adopt looks at all of them
-	}
 	if n.Refusal.Code != proto.OK && over(&n.Refusal, m) {
 		n.Refused(member.Refusal{})
 	}
-	if n.measured() {
+	if h.measured(n) {
 		h.tellMeasured(n)
 	}
 	n.readSides(h.j.Now)
@@ -94,7 +97,7 @@ func (h *Rings) reported(n *node, first bool) {
 	mode := m.Mode()
 	out := mode == proto.ModeHostDown || mode == proto.ModeIsolated || mode == proto.ModeDrained
 	switch {
-	case n.saidSeq > m.LastEvent():
+	case n.after(n.saidSeq):
 	case out != n.said.out:
 		h.say(n, out, mode, 0)
 	case out: // for another reason, it may be
@@ -149,6 +152,12 @@ func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 		h.unseen(n)
 	}
 	rules := map[proto.Mode]string{proto.ModeHostDown: "host_fault", proto.ModeIsolated: "own_fault", proto.ModeDrained: "drained"}
+	if out {
+		if wait := n.own().outs.strike(h.j.Now, outsFree, outsLast); wait > 0 {
+			h.obstacles.damped = append(h.obstacles.damped, n.ID)
+		}
+		n.eased()
+	}
 	if !out {
 		n.because("")
 		h.j.Note(journal.Info, "node recovered", journal.Note{Rule: "returned", Node: int64(n.ID), Ring: n.Group, Text: "reported by the node, which was: " + was})
@@ -179,6 +188,10 @@ func (h *Rings) unseen(n *node) {
 // changed follows up on anything new about a node.
 func (h *Rings) changed(n *node, before flags) {
 	h.judge(n)
+	h.obstacles.takesPart(n)
+	if (n.dead || n.deaf()) && n.Online() && n.AskAt() == journal.Never {
+		h.table.Doubt(n.Device)
+	}
 	if n.flags() != before {
 		h.markNode(n)
 		h.replan(debounce)
@@ -204,6 +217,12 @@ func (h *Rings) judge(n *node) {
 	}
 	// An adopted target has no bytes to send again.
 	if n.Want.Term != h.j.Term || n.Want.Payload == "" || n.Beyond() || n.Group == 0 && *n.Want.Decided != h.idleDecision {
+		if n.Beyond() && n.Want.Term == h.j.Term { // it says that it has what was never given: told again, later and later
+			if h.j.Now < n.again.until {
+				return
+			}
+			n.own().again.strike(h.j.Now, renewsFree, dampLast)
+		}
 		h.renew(n, fmt.Sprintf("node %d is not at generation %d, which is of another term or planner", n.ID, n.Want.Gen))
 	}
 }

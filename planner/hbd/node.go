@@ -2,6 +2,7 @@ package hbd
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/planner/member"
@@ -27,6 +28,10 @@ type plight struct {
 	hold   *hold       // stays out by an operator's word, nil: it may be in
 	probe  probe
 	reason string // why it is dead or out of service, for people
+	over   string // why it is stepped over, "": it is not
+	ended  bool   // its key counts no more, and it has not come with another
+	outs   damper // how often it went out of service and came back
+	again  damper // how often it was told again where it stands
 	// Why no ring can be built with what it measured of its optics, "" when one
 	// can: all members would refuse the plan, and none of them is to blame.
 	unmeasured string
@@ -93,22 +98,30 @@ type saidFault struct {
 }
 
 // usable: it may stay in its ring.
-func (n *node) usable() bool { return n.able() && n.unmeasured == "" }
+func (n *node) usable() bool { return n.able() && n.unmeasured == "" && n.over == "" }
+
+// gone: its light is, or will be; that of one that is stepped over stays.
+func (n *node) gone() bool { return !n.usable() && n.over == "" }
 
 // able: its light and its host are well, in a ring or without one.
 func (n *node) able() bool { return !n.dead && !n.said.out }
 
 // wanted: it may stay in its ring, and nobody takes it out.
-func (n *node) wanted() bool { return n.usable() && !n.leaving && n.hold == nil }
+func (n *node) wanted() bool { return n.usable() && !n.leaving && n.hold == nil && !n.ended }
 
-// free: it may join a ring, and nobody asks whether it lives.
-func (n *node) free() bool { return n.Ready() && n.wanted() && !n.probe.open }
+// free: it may join a ring, and nobody asks whether it lives. One that refused or
+// did not answer is first told where it stands, and takes that.
+func (n *node) free() bool {
+	return n.Ready() && n.wanted() && !n.probe.open && !n.outs.held && n.told(n.Standing())
+}
 
 // whyNot says why a node cannot carry a ring, "" when it can.
 func (n *node) whyNot() string {
 	switch {
 	case n.usable() && n.hold != nil:
 		return n.hold.about()
+	case n.usable() && n.outs.held && n.Ready():
+		return fmt.Sprintf("went out of service %d times in a row; it joins a ring again a while after the last", n.outs.count)
 	case n.usable():
 		return n.WhyNot()
 	case n.drained() && n.said.mode == proto.ModeDrained && n.hold != nil:
@@ -117,6 +130,8 @@ func (n *node) whyNot() string {
 		return n.reason + "; an operator took it out besides"
 	case !n.able():
 		return n.reason
+	case n.over != "":
+		return n.over
 	}
 	return n.unmeasured
 }
@@ -133,16 +148,54 @@ func (n *node) envelope() proto.Envelope {
 
 // measured looks at what the node's last report says of its optics, and whether
 // that is news.
-func (n *node) measured() (news bool) {
+func (p *placement) measured(n *node) (news bool) {
 	was, is, e := n.unmeasured, "", n.envelope()
 	if err := e.Usable(); err != nil {
 		is = fmt.Sprintf("no ring can be built with its measured times: %s is %s, want %s; calibrate its bundles", err.Field, err.Reason, err.Limit)
+	} else if own := slowest(e); own > slowLeast {
+		if others := p.typical(n.ID); others > 0 && own > slowTimes*others {
+			is = fmt.Sprintf("it says that it takes %d us to find light or to switch, and the nodes round it %d: it would slow its whole ring, or is wrong; calibrate its bundles", own, others)
+		}
 	}
 	if is != was {
 		n.own().unmeasured = is
 		n.eased()
 	}
 	return is != was
+}
+
+const (
+	// slowTimes is how many times slower than those round it a node may say it is, and
+	// slowLeast, in microseconds, what is never too slow: all members of a ring wait with
+	// the times of the slowest. chosen: boards of one kind differ by half; a ring is to
+	// recover in 1 ms.
+	slowTimes = 8
+	slowLeast = 1000
+	// typicalOf is of how many nodes on each side the median is taken, the least
+	// that say something of a third.
+	typicalOf    = 8
+	typicalLeast = 4
+)
+
+// slowest is the longest of the times that a ring waits with.
+func slowest(e proto.Envelope) uint32 {
+	return max(e.DetectMaxMicros, e.SwitchMaxMicros, e.SkewMicros)
+}
+
+// typical is the median of the slowest times of the nodes round one, 0 where too few
+// have reported.
+func (p *placement) typical(id proto.NodeID) uint32 {
+	var all []uint32
+	for at := max(0, int(id)-typicalOf); at <= min(len(p.nodes)-1, int(id)+typicalOf); at++ {
+		if m := &p.nodes[at]; at != int(id) && m.Report != nil {
+			all = append(all, slowest(m.envelope()))
+		}
+	}
+	if len(all) < typicalLeast {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // fresh reports whether the node's bypass count is known as of the last event
@@ -152,11 +205,18 @@ func (n *node) fresh() bool {
 }
 
 // flags are what a placement depends on; a change asks for a new look.
-type flags struct{ usable, ready, unassigned bool }
+type flags struct{ usable, ready, unassigned, told bool }
 
-func (n *node) flags() flags { return flagsOf(n.usable(), n.Standing()) }
+func (n *node) flags() flags { return n.flagsOf(n.Standing()) }
 
-func flagsOf(usable bool, s member.Standing) flags { return flags{usable, s.Ready, s.Unassigned} }
+func (n *node) flagsOf(s member.Standing) flags {
+	return flags{n.usable(), s.Ready, s.Unassigned, n.told(s)}
+}
+
+// told: it knows where it stands, or is one that takes what it is told.
+func (n *node) told(s member.Standing) bool {
+	return !n.Tried() || !s.Unassigned && !s.Pending
+}
 
 // over reports whether a new report takes away what was refused.
 func over(r *member.Refusal, m *member.Report) bool {
@@ -190,9 +250,8 @@ func (n *node) readSides(now time.Duration) {
 	if m.Gen != n.Want.Gen || m.Term != n.Want.Term {
 		return
 	}
-	last := m.LastEvent()
 	for s := range m.Sides {
-		if s.Side > proto.Right || n.loss[s.Side].seq > last {
+		if s.Side > proto.Right || n.after(n.loss[s.Side].seq) {
 			continue
 		}
 		lost := s.State != proto.SideEnd && (s.State != proto.SideWork || int(s.Current) != int(s.Working))
@@ -204,6 +263,10 @@ func (n *node) readSides(now time.Duration) {
 		n.lose(s.Side, l)
 	}
 }
+
+// after: an event of that number came after the last report, as far as its numbers are
+// true; one above the last that was taken was false.
+func (n *node) after(seq uint64) bool { return seq > n.Report.LastEvent() && seq <= n.Events.Last }
 
 // readLoss takes what an event tells of a side.
 func (n *node) readLoss(m *proto.Event, now time.Duration) {

@@ -25,8 +25,10 @@ func (h *Rings) look() *proposal {
 		if r.splitAt != 0 {
 			h.replan(max(r.splitAt+splitWait, r.renewAt) - h.j.Now)
 		}
+		h.obstacles.stepOver(r)
 	}
 	h.retryRefused()
+	h.obstacles.undamp()
 	q := trim(h)
 	if q == nil {
 		q = h.choose(rings)

@@ -15,11 +15,14 @@ import (
 // is silent: with light lost on both sides of it, it is dead.
 
 const (
-	// probeWait is how long an answer may take. chosen: ten times the way there
-	// and back on a management network, and every split ring waits for it. An
-	// answer that comes later takes the node in again, which had no light from
-	// either side anyway.
+	// probeWait is how long an answer may take at least, since every split ring waits
+	// for it. chosen: ten times the way there and back on a management network. Where
+	// answers took longer they may (patience). One that comes after takes the node in
+	// again, which had no light from either side anyway.
 	probeWait = 10 * time.Millisecond
+	// probeMost is how long it may take at most, answers slow or none at all. chosen:
+	// a ring waits no longer for what other nodes say.
+	probeMost = time.Second
 	// probeGrace is given once where the planner itself was late to look, since
 	// the answer may lie behind what kept it: its disk, for one.
 	probeGrace = 10 * time.Millisecond
@@ -29,6 +32,7 @@ const (
 type probe struct {
 	open  bool
 	grace bool
+	alone bool // nobody had said anything since it was asked, when its answer was due
 	corr  proto.Corr
 	at    time.Duration
 	due   time.Duration
@@ -49,9 +53,31 @@ func (n *node) heard() {
 
 // probes are the questions under way.
 type probes struct {
-	j    *journal.Journal
-	open []*node
-	at   time.Duration // when the next of them is due
+	j     *journal.Journal
+	open  []*node
+	at    time.Duration // when the next of them is due
+	heard time.Duration // when anybody said anything, the last time
+	alone bool          // one is waited for of whom nobody has said anything
+	other func(n *node) // asks another one than a node that does not answer
+	// How long answers took: smoothed, and by how much they differ, as TCP has it
+	// (RFC 6298).
+	took, spread time.Duration
+}
+
+// answered takes how long an answer took.
+func (p *probes) answered(n *node) {
+	x := p.j.Now - n.probe.at
+	if p.took == 0 {
+		p.took, p.spread = x, x/2
+		return
+	}
+	p.spread += ((p.took - x).Abs() - p.spread) / 4
+	p.took += (x - p.took) / 8
+}
+
+// patience is how long an answer may take.
+func (p *probes) patience() time.Duration {
+	return min(max(probeWait, p.took+4*p.spread), probeMost)
 }
 
 // ask probes a node, unless it has been since the loss that speaks against it.
@@ -59,7 +85,7 @@ func (p *probes) ask(n *node, since time.Duration) {
 	if !n.Online() || !n.usable() || n.probe.open || n.probe.at >= since || !p.j.LinkUp || n.Session == 0 {
 		return
 	}
-	n.own().probe = probe{open: true, at: p.j.Now, due: p.j.Now + probeWait, corr: p.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbReannounce})}
+	n.own().probe = probe{open: true, at: p.j.Now, due: p.j.Now + p.patience(), corr: p.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbReannounce})}
 	p.open = append(p.open, n)
 	p.at = min(p.at, n.probe.due)
 }
@@ -70,7 +96,7 @@ func (p *probes) due() (deaf []*node) {
 		return nil
 	}
 	late := p.j.Now > p.at+probeGrace/2
-	p.at = journal.Never
+	p.at, p.alone = journal.Never, false
 	p.open = slices.DeleteFunc(p.open, func(n *node) bool {
 		if !n.probe.open {
 			return true
@@ -78,7 +104,12 @@ func (p *probes) due() (deaf []*node) {
 		switch x := &n.own().probe; {
 		case p.j.Now >= x.due && late && !x.grace:
 			x.grace, x.due = true, p.j.Now+probeGrace
-		case p.j.Now >= x.due:
+		case p.j.Now >= x.due && p.heard <= x.at && p.j.Now < x.at+probeMost:
+			// Nobody has said anything since: it may be the planner's own link. Another one
+			// is asked, who told of the loss and lives; when that one answers, it is the node.
+			x.due, x.alone, p.alone = min(x.at+probeMost, p.j.Now+(p.j.Now-x.at)), true, true
+			p.other(n)
+		case p.j.Now >= x.due, x.alone && p.heard > x.at:
 			x.due = journal.Never
 			deaf = append(deaf, n)
 			return true

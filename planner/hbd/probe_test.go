@@ -66,6 +66,7 @@ func silentEnd(t *testing.T, stalled bool) {
 	}
 	for range 4 {
 		p.j.Now = min(p.Next(), p.j.Now+member.PrepareTimeout)
+		p.probes.heard = p.j.Now // the others talk
 		p.Conclude()
 		p.Resend()
 	}
@@ -98,6 +99,7 @@ func TestWhoIsAskedIsWaitedFor(t *testing.T) {
 	r.at(7).lose(proto.Left, lossView{lost: true, at: p.j.Now})
 	p.watch(r)
 	p.j.Now += probeWait - 4*time.Millisecond
+	p.probes.heard = p.j.Now
 	p.Conclude()
 	if !r.at(4).dead || r.at(5).dead || !r.at(5).asked() {
 		t.Fatalf("dead %t and %t, asked %t", r.at(4).dead, r.at(5).dead, r.at(5).asked())
@@ -107,6 +109,7 @@ func TestWhoIsAskedIsWaitedFor(t *testing.T) {
 		t.Fatalf("before they have answered: %s", q.explain())
 	}
 	p.j.Now = p.probes.at
+	p.probes.heard = p.j.Now
 	p.Conclude()
 	if !r.at(5).dead || !r.at(6).dead || p.planAt != p.j.Now {
 		t.Fatalf("dead %t and %t; planned at %v, it is %v", r.at(5).dead, r.at(6).dead, p.planAt, p.j.Now)
@@ -171,6 +174,7 @@ func TestIdleNodesBesideTheDeadAreAskedToo(t *testing.T) {
 		}
 	}
 	p.j.Now = p.probes.at
+	p.probes.heard = p.j.Now
 	p.Conclude()
 	q := p.look()
 	if q == nil {

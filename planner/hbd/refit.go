@@ -285,7 +285,7 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 	p.kept, p.moved, p.bar = was.kept, was.moved, was.bar
 	p.resize()
 	h.placement, h.txn.Parts, h.proposal = p, nil, nil
-	h.probes = probes{j: h.j, at: journal.Never}
+	h.probes = probes{j: h.j, at: journal.Never, other: h.askOther, took: h.probes.took, spread: h.probes.spread}
 	h.marked, h.strays, h.stage, h.refusing, h.lacking = nil, nil, nil, nil, lacking{}
 	h.cuts.keep(to.Nodes)
 	for i := range h.nodes {

@@ -40,7 +40,8 @@ type Rings struct {
 	doubtAt  time.Duration // when those who did not answer are asked whether they are there
 	refusing []proto.NodeID
 
-	drains drains
+	drains    drains
+	obstacles obstacles
 
 	lacking lacking
 	surplus bool // there may be more stock than jobs leave room for
@@ -59,11 +60,12 @@ func New(fab *fabric.Fabric, j *journal.Journal, root interface {
 	h.evidence = evidence{agenda: agenda{placement: newPlacement(fab), j: j, planAt: journal.Never, lookAt: journal.Never}, root: root, died: h.participantLost,
 		cuts: cuts{known: map[[2]proto.NodeID]*cut{}, at: journal.Never}, probes: probes{j: j, at: journal.Never}}
 	h.table = member.NewTable(0, fab.Nodes, j, root, h)
+	h.doubt, h.probes.other = h.table.Doubt, h.askOther
 	for i := range h.nodes {
 		h.nodes[i].Device = &h.table.Devices[i]
 	}
 	h.txn = member.NewTxn(h.table)
-	h.drains.h, h.drains.holds.h = h, h
+	h.drains.h, h.drains.holds.h, h.obstacles = h, h, obstacles{h: h, at: journal.Never}
 	return h
 }
 
@@ -76,10 +78,11 @@ func (h *Rings) Fresh() bool { return h.fresh }
 // Gathered ends the first look round: what is there and not known is adopted,
 // and everything is judged.
 func (h *Rings) Gathered() {
-	if !h.fresh && h.table.Contradicted(h.decided) {
+	if !h.fresh && h.table.Numbers.Contradicted(h.decided) {
 		forget(h)
 	}
 	h.drains.resume()
+	h.gen = max(h.gen, h.table.Numbers.FoundGeneration())
 	if h.fresh {
 		h.adopt()
 	}
@@ -121,6 +124,7 @@ func (h *Rings) Resend() {
 // Plan moves drains on, and looks at the placement when that is due.
 func (h *Rings) Plan() {
 	h.drains.check()
+	h.obstacles.check()
 	if h.lookAt <= h.j.Now {
 		h.lookAt = journal.Never
 		h.replan(0)
@@ -150,9 +154,9 @@ func (h *Rings) Next() time.Duration {
 	if !h.j.LinkUp {
 		return next
 	}
-	next = min(next, h.table.NextSweep(), h.probes.at, h.cuts.at, h.lookAt, h.txn.Next())
+	next = min(next, h.table.NextSweep(), h.probes.at, h.cuts.at, h.lookAt, h.obstacles.at, h.txn.Next())
 	if h.txn.Phase() == member.Preparing {
-		next = min(next, h.joinAt, h.doubtAt)
+		next = min(next, h.joinAt, h.doubtAt, h.obstacles.givesAt())
 	}
 	if h.rest() && h.dirty {
 		next = min(next, h.planAt)

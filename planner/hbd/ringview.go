@@ -28,10 +28,13 @@ type ringView struct {
 	moved       bool          // it was in service when it got other members
 	lit         []bool        // by link: had light since the ring was formed and both its nodes were there
 	renew       bool          // to be touched with the same members
+	toldAt      time.Duration // when its last generation was committed, of slow members
+	slow        time.Duration // what those need to follow, 0: they are quick
 	hurtAt      time.Duration // since when it waits to settle after a fault, 0: it does not
 	splitAt     time.Duration // since when it is split though all are well, 0: it is not
 	renewAt     time.Duration // not to be formed anew before
 	renewed     int           // attempts
+	needAt      time.Duration // since when it needs a change that a member is in the way of, 0: none
 	bypass      uint32        // microseconds that its last one took, 0: none yet
 }
 
@@ -55,7 +58,7 @@ func (r *ringView) side(at int, s proto.Side) bool {
 		return false
 	}
 	b, ok := n.Report.Bundle(link.Local.Bundle)
-	return ok && b.Path == link.Local.Path && b.State == proto.Tuned && n.loss[s].seq <= n.Report.LastEvent()
+	return ok && b.Path == link.Local.Path && b.State == proto.Tuned && !n.after(n.loss[s].seq)
 }
 
 // confirmed reports whether both ends of the link behind member at are tuned.
@@ -232,8 +235,8 @@ func (r *ringView) settling(now time.Duration) bool {
 			continue
 		}
 		waits = waits || n.Online() && !n.fresh() || n.loss[proto.Left].moving || n.loss[proto.Right].moving ||
-			at > 0 && !r.at(at-1).usable() && !r.lost(at, proto.Left) ||
-			at+1 < len(r.nodes) && !r.at(at+1).usable() && !r.lost(at, proto.Right)
+			at > 0 && r.at(at-1).gone() && !r.lost(at, proto.Left) ||
+			at+1 < len(r.nodes) && r.at(at+1).gone() && !r.lost(at, proto.Right)
 	}
 	if !hurt || !waits {
 		r.hurtAt = 0
@@ -263,7 +266,7 @@ func (r *ringView) asks() bool {
 
 // waits: a ring that must be looked at again though nothing else happens to it.
 func (r *ringView) waits() bool {
-	return r.hurtAt != 0 || r.splitAt != 0 || r.renew || r.abandonedAt != 0 || r.asks()
+	return r.needAt != 0 || r.hurtAt != 0 || r.splitAt != 0 || r.renew || r.abandonedAt != 0 || r.asks()
 }
 
 // status is the ring as operators see it.

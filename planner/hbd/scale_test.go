@@ -15,7 +15,7 @@ import (
 // nobody is a planner above that asks for nothing.
 type nobody struct{}
 
-func (nobody) SawTerm(proto.Term, uint64)        {}
+func (nobody) Voiced()                           {}
 func (nobody) Answer(*member.Device, *proto.Ack) {}
 func (nobody) Listening() bool                   { return false }
 func (nobody) Busy() string                      { return "" }

@@ -17,6 +17,12 @@ const (
 	// splitWait is how long a ring of sound members may stand split before it
 	// is formed anew. chosen: longer than any search of a side.
 	splitWait = 300 * time.Millisecond
+	// slowPrepare is how long the agents of a ring take to prepare at most that are
+	// quick. Slow ones need followTurns times as long to go where a plan wants them,
+	// before their ring is held to be split. chosen: seen with agents that have a
+	// twentieth of a processor.
+	slowPrepare = 20 * time.Millisecond
+	followTurns = 10
 	// betterWait is how long after a repair, or a return, rings may be moved or
 	// formed. chosen: longer than a repair takes, so that what is hurt next need
 	// not wait for it.

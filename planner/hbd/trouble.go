@@ -8,8 +8,12 @@ func (p *placement) Trouble(id proto.NodeID) (what, why string) {
 	n := &p.nodes[id]
 	what, why = n.Trouble()
 	switch {
+	case n.hold != nil && n.hold.Quarantine:
+		return "quarantined", n.over
 	case n.dead:
 		return "dead", n.reason
+	case n.over != "":
+		return "stepped over", n.over
 	case n.said.out && n.said.mode != proto.ModeDrained:
 		return n.said.mode.Words(), n.reason
 	case what != "" || n.unmeasured == "":

@@ -37,7 +37,7 @@ type API struct {
 
 // New makes the API of a planner.
 func New(s Source, may func(*http.Request) error) *API {
-	return &API{source: s, may: may, hub: hub{source: s, waiting: map[chan struct{}]bool{}}}
+	return &API{source: s, may: may, hub: hub{source: s, waiting: map[chan struct{}]string{}}}
 }
 
 // route is one thing that can be asked for.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -337,5 +338,72 @@ func TestWatchOverNumbers(t *testing.T) {
 	}
 	if text := strings.Join(heard, " "); text != "3 missed 4 released" {
 		t.Errorf("%q", text)
+	}
+}
+
+// Goal: watchers of one address leave places to others, and who gives his is told by the
+// end of what he watches. Method: all places taken by one; two more come, one of another
+// address; a stream and a long poll whose places go.
+func TestWatchersOfOneAddressLeavePlaces(t *testing.T) {
+	_, s := served(t)
+	full := hub{source: s, waiting: map[chan struct{}]string{}}
+	taken := map[chan struct{}]bool{}
+	for range maxWatch {
+		c, err := full.join("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken[c] = true
+	}
+	var busy *proto.Error
+	if _, err := full.join("a"); !errors.As(err, &busy) || busy.Code != proto.Busy {
+		t.Errorf("one more: %v", err)
+	}
+	mine, err := full.join("b")
+	if err != nil || full.waiting[mine] != "b" || len(full.waiting) != maxWatch {
+		t.Errorf("of another address: %v, %d watch", err, len(full.waiting))
+	}
+	for c := range taken { // any order: one has gone
+		if full.waiting[c] == "" {
+			for range c { // ends: it was closed
+			}
+		}
+		full.leave(c)
+	}
+	full.leave(mine)
+
+	a := New(s, func(*http.Request) error { return nil })
+	mux := http.NewServeMux()
+	a.Mount(mux)
+	h := httptest.NewServer(mux)
+	defer h.Close()
+	of := h.URL + "/v1/jobs/a"
+	ask(t, "PUT", of, `{"tp":32}`)
+	for _, accept := range []string{"text/event-stream", ""} {
+		told := make(chan string)
+		go func() {
+			r, _ := http.NewRequest("GET", of+"?watch=1&wait_ms=60000", nil)
+			r.Header.Set("Accept", accept)
+			got, err := http.DefaultClient.Do(r)
+			if err != nil {
+				told <- err.Error()
+				return
+			}
+			text, err := io.ReadAll(got.Body)
+			got.Body.Close()
+			told <- fmt.Sprint(string(text), err)
+		}()
+		for gone := false; !gone; <-time.After(time.Millisecond) {
+			a.hub.mu.Lock()
+			for c := range a.hub.waiting { // any order: there is one
+				gone = true
+				delete(a.hub.waiting, c)
+				close(c)
+			}
+			a.hub.mu.Unlock()
+		}
+		if text := <-told; !strings.Contains(text, ": events of a job") && !strings.Contains(text, `"events":[],"complete":true`) && !strings.Contains(text, `"events":null,"complete":true`) {
+			t.Errorf("%q is told %s", accept, text)
+		}
 	}
 }

@@ -13,10 +13,11 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/job"
 	"ringlight/proto"
+	"ringlight/proto/limit"
 )
 
 const (
-	// maxWatch at once. chosen: each has a connection.
+	// maxWatch at once, shared fairly among addresses. chosen: each has a connection.
 	maxWatch = 1536
 	// glance is how often the planner is asked whether something is new, while
 	// anybody watches. chosen: the neighbours of a dead node have switched within
@@ -31,19 +32,26 @@ const (
 type hub struct {
 	source  Source
 	mu      sync.Mutex
-	waiting map[chan struct{}]bool
+	waiting map[chan struct{}]string // whose it is, by address
 	running bool
 }
 
-// join enters a watcher; its channel says that something is new.
-func (h *hub) join() (chan struct{}, error) {
+// join enters a watcher; its channel says that something is new, and is closed when
+// another address has its place.
+func (h *hub) join(peer string) (chan struct{}, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(h.waiting) >= maxWatch {
+		if out, ok := limit.Yields(h.waiting, peer); ok {
+			delete(h.waiting, out)
+			close(out)
+		}
+	}
 	if len(h.waiting) >= maxWatch {
 		return nil, &proto.Error{Code: proto.Busy, Field: "watch", Limit: fmt.Sprintf("%d at once", maxWatch), Reason: "so many watch already"}
 	}
 	c := make(chan struct{}, 1)
-	h.waiting[c] = true
+	h.waiting[c] = peer
 	if !h.running {
 		h.running = true
 		go h.run()
@@ -110,7 +118,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	woken, err := a.hub.join()
+	woken, err := a.hub.join(limit.Peer(r.RemoteAddr))
 	if err != nil {
 		return err
 	}
@@ -129,7 +137,10 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 			return write(w, n)
 		}
 		select {
-		case <-woken:
+		case _, ok := <-woken:
+			if !ok {
+				return write(w, n)
+			}
 		case <-late.C:
 			return write(w, n)
 		case <-r.Context().Done():
@@ -189,7 +200,10 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, after uint64, woken
 			return nil // it went away
 		}
 		select {
-		case <-woken:
+		case _, ok := <-woken:
+			if !ok {
+				return nil // who comes again is told why
+			}
 		case <-alive.C:
 			fmt.Fprint(w, ": quiet\n\n")
 		case <-r.Context().Done():

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ type asking struct {
 	wait    time.Duration // after that
 	left    int           // so many times
 	last    time.Duration // when it was
+	corr    proto.Corr    // of that question
 }
 
 // stranger is a life that speaks and is not the one that we know.
@@ -53,9 +55,11 @@ func (t *Table) Ask(may bool) {
 		t.askAt = min(t.askAt, t.weigh(d))
 		x := &d.asks
 		if x.at <= t.j.Now {
-			t.j.Command(d.ID, x.session, proto.Command{Verb: proto.VerbReannounce})
+			x.corr = t.j.Command(d.ID, x.session, proto.Command{Verb: proto.VerbReannounce})
 			x.last, x.at = t.j.Now, t.j.Now+x.wait
-			x.wait = min(2*x.wait, resendLast)
+			if x.wait = min(2*x.wait, resendLast); x.left > always/2 {
+				x.wait = min(x.wait, askAlways)
+			}
 			if x.left--; x.left <= 0 {
 				x.at = journal.Never
 			}
@@ -80,16 +84,34 @@ func (d *Device) unasked() {
 // AskAt is when the device is asked to announce itself, Never when it is not.
 func (d *Device) AskAt() time.Duration { return d.asks.at }
 
+// Doubt asks a device until it answers: it is held to be gone, though it is online.
+func (t *Table) Doubt(d *Device) { t.ask(d, d.Session, askFirst, always) }
+
+// answersNow: a report is younger than the last question, and that than a doubt.
+func (d *Device) answersNow(m *proto.Reported, doubt time.Duration) bool {
+	return m.Answers != nil && *m.Answers == d.asks.corr && d.asks.last > doubt
+}
+
+// Quotes: an answer is one to the last question, and so was sent after it.
+func (d *Device) Quotes(m *proto.Ack) bool { return m.Corr != (proto.Corr{}) && m.Corr == d.asks.corr }
+
+// Tried: it refused or did not answer the last time that something was wanted of it.
+func (d *Device) Tried() bool { return d.Refusals > 0 || d.silences > 0 }
+
 // Silence leaves a device out that did not answer: until it speaks, for which
-// it is asked, or at the latest for a time.
+// it is asked, or at the latest for a time. One that does so again and again is
+// waited out besides: it speaks and does not answer.
 func (t *Table) Silence(d *Device, until time.Duration) {
 	if d.state != Present {
 		return // in a new life it has not been asked
 	}
 	d.become(Silent)
 	x := d.own()
-	x.silentUntil = until
-	x.silences++
+	x.silentUntil, x.hushed = until, false
+	x.no, x.noAt = "did not answer a prepare", t.j.Now
+	if x.silences++; x.silences > 2 {
+		x.Refusal = Refusal{Code: proto.Expired, Reason: fmt.Sprintf("did not answer %d prepares", x.silences), Until: t.j.Now + Backoff(x.silences)}
+	}
 	t.ask(d, d.Session, min(Backoff(x.silences), resendLast), always)
 }
 
@@ -98,9 +120,9 @@ func (t *Table) Silence(d *Device, until time.Duration) {
 func (t *Table) Spoke(d *Device, s proto.Session) {
 	x := &d.stranger
 	switch {
-	case s == d.Session && d.Online() || d.Session == 0 || d.state == Disputed:
+	case s == d.Session && d.Online() || d.state == Disputed:
 		return
-	case x.session != s || t.j.Now > x.since+strangerForgotten:
+	case x.session != s || d.Online() && t.j.Now > x.since+strangerForgotten:
 		d.own().stranger = stranger{s, t.j.Now}
 	case t.j.Now >= x.since+strangerLate:
 		d.own().stranger.since = t.j.Now

@@ -1,6 +1,10 @@
 package member
 
-import "time"
+import (
+	"time"
+
+	"ringlight/planner/journal"
+)
 
 // What is counted of devices, for people and their alarms. It decides nothing.
 
@@ -38,6 +42,33 @@ type Counts struct {
 // Mute: somebody should speak for the device, and nothing comes.
 func (t *Table) Mute(d *Device, linkSince time.Duration) bool {
 	return d.state == Silent || t.j.LinkUp && d.Online() && d.signs.quiet(linkSince, t.j.Now)
+}
+
+// Hush leaves out whose telemetry has stopped though the broker has it online: its agent
+// hangs, or its key counts no more. It is asked until it speaks.
+func (t *Table) Hush(linkSince time.Duration) {
+	for i := range t.Devices {
+		if d := &t.Devices[i]; d.state == Present && t.Mute(d, linkSince) {
+			hush(t, d)
+		}
+	}
+}
+
+// Revoked leaves out a device whose key counts no more, until it speaks with another.
+func (t *Table) Revoked(d *Device) {
+	if d.state == Present {
+		hush(t, d)
+	}
+}
+
+func hush(t *Table, d *Device) {
+	before := d.Standing()
+	d.become(Silent)
+	x := d.own()
+	x.hushed, x.silentUntil = true, journal.Never
+	t.ask(d, d.Session, askFirst, always)
+	t.j.Note(journal.Warn, "a device says nothing any more", journal.Note{Rule: "silent", Node: int64(d.ID), Ring: d.ring(), Text: "the broker has it online; it is asked until it speaks"})
+	t.owner.News(News{Kind: Weighed, Device: d, Before: before})
 }
 
 // Count counts all devices.

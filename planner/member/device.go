@@ -61,6 +61,8 @@ type Device struct {
 	queued     bool  // is on the table's list of those that may be pending
 	resent     uint8 // how often what is wanted of it was sent again, resentMost at most
 	timed      bool  // offset is known, of the session of its report
+	Ignored    bool  // nothing that it says counts
+	full       bool  // it says that it cannot write its journal, so it prepares nothing
 	sealed     bool  // its report bears a seal that was believed: the number is its own
 
 	Session  proto.Session
@@ -88,7 +90,8 @@ type setback struct {
 
 	asks     asking
 	stranger stranger
-	silences int // in a row; each is waited out longer than the one before
+	silences int  // in a row; each is waited out longer than the one before
+	hushed   bool // it is Silent because nothing came of it any more
 
 	former     []life // lives that others have followed, the last one first
 	returns    int    // of such ones
@@ -99,13 +102,21 @@ type setback struct {
 	lower   uint64 // number of a report below the last one's
 	lowerAt time.Duration
 
+	fewerAt time.Duration // since when it says that it gave out fewer events than came
+
 	missed   uint64 // number of a report that it says it sent, and that we do not hold
 	missedAt time.Duration
+
+	voice   voice         // of a planner that ours is not, as it said last
+	claims  string        // that nobody else makes, and that move nothing
+	claimAt time.Duration // when it made one last
 
 	odd   string        // what it said last is not believed, and why
 	oddAt time.Duration // when that was written down
 
 	Refusal     Refusal
+	no          string        // what it did the last time that it did not take a plan
+	noAt        time.Duration // when
 	Refusals    int           // in a row; each is waited out longer than the one before
 	silentUntil time.Duration // asked again then, when Silent
 
@@ -154,10 +165,12 @@ func (d *Device) Standing() Standing { return Standing{d.Ready(), d.Unassigned, 
 func (d *Device) Heard() bool { return d.state != Unheard && d.state != Announced }
 
 // Online: somebody speaks for it.
-func (d *Device) Online() bool { return d.state != Unheard && d.state != Offline }
+func (d *Device) Online() bool { return d.state != Unheard && d.state != Offline && !d.Ignored }
 
 // Ready: it can take part in a generation.
-func (d *Device) Ready() bool { return d.state == Present && d.Refusal.Code == proto.OK && d.odd == "" }
+func (d *Device) Ready() bool {
+	return d.state == Present && !d.Ignored && !d.full && d.Refusal.Code == proto.OK && d.odd == ""
+}
 
 // contradicts says in what a device's report shows that the store it was
 // restored from is not the latest, "" when in nothing: it holds a generation
@@ -211,6 +224,8 @@ func (d *Device) At(x Decided) bool {
 // WhyNot says why it cannot take part in a generation, "" when it can.
 func (d *Device) WhyNot() string {
 	switch {
+	case d.Ignored:
+		return "nothing that it says counts"
 	case d.state == Disputed:
 		return d.claim
 	case d.odd != "":
@@ -222,9 +237,16 @@ func (d *Device) WhyNot() string {
 	case d.state == Born:
 		return "no report since its birth"
 	case d.Refusal.Code != proto.OK:
+		if d.Refusal.Code == proto.Expired {
+			return d.Refusal.Reason
+		}
 		return fmt.Sprintf("refused a plan: %s %s", d.Refusal.Code, d.Refusal.Reason)
+	case d.state == Silent && d.hushed:
+		return "its agent says nothing any more"
 	case d.state == Silent:
 		return "did not answer a prepare"
+	case d.full:
+		return "its agent cannot write its journal"
 	}
 	return ""
 }
@@ -267,20 +289,32 @@ func (d *Device) Trouble() (what, why string) {
 		what = "not believed"
 	case !d.Online():
 		what = "offline"
+	case d.state == Silent, d.Refusal.Code == proto.Expired:
+		what = "silent"
 	case d.Refusal.Code != proto.OK:
 		what = "refused a plan"
-	case d.state == Silent:
-		what = "silent"
 	default:
 		return "", ""
 	}
 	return what, d.WhyNot()
 }
 
+// Lately says what it did that did not take a plan a moment ago, "" when it did nothing:
+// who does so between two words that are well is seen, too.
+func (d *Device) Lately(now time.Duration) string {
+	if d.no == "" || now > d.noAt+claimStands {
+		return ""
+	}
+	return d.no
+}
+
 // Refuse leaves it out for some time, longer each time in a row.
 func (d *Device) Refuse(m *proto.Ack, now time.Duration) {
 	x := d.own()
 	x.Refusals++
+	if m.Code != proto.Conflict || x.Refusals > 1 { // else it has moved since, and the plan is made again
+		x.no, x.noAt = proto.Clip(fmt.Sprintf("refused %s in a row, the last: %s %s %s %s", proto.Count(x.Refusals, "plan"), m.Code, m.Field, m.Limit, m.Reason)), now
+	}
 	x.Refusal = Refusal{Code: m.Code, Gen: m.Generation, Reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), Until: now + Backoff(d.Refusals)}
 }
 

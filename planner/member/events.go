@@ -46,6 +46,30 @@ func (t *Table) restarted(d *Device, session proto.Session, lastEvent uint64) {
 	}
 }
 
+// rewound notices that the numbers of a life's events were false: it says in what is
+// younger than a question that it gave out fewer than we took.
+func (t *Table) rewound(d *Device, m *proto.Reported) {
+	switch {
+	case m.Session != d.Events.Session || m.LastEvent >= d.Events.Last:
+		if d.fewerAt != 0 {
+			d.own().fewerAt = 0
+		}
+		return
+	case d.fewerAt == 0: // the event may have overtaken the report
+		d.own().fewerAt = max(1, t.j.Now)
+	}
+	if t.j.Now < d.fewerAt+strangerLate || !d.answersNow(m, d.fewerAt) {
+		t.askNow(d)
+		return
+	}
+	d.own().fewerAt = 0
+	t.j.Note(journal.Warn, "a device's numbers went back", journal.Note{Rule: "journal", Node: int64(d.ID), Ring: d.ring(),
+		Text: fmt.Sprintf("event %d came, and it says that its last was %d: somebody else spoke for it", d.Events.Last, m.LastEvent)})
+	e := Events{}
+	e.Session, e.Last = m.Session, m.LastEvent
+	t.setEvents(d, e)
+}
+
 func (t *Table) setEvents(d *Device, e Events) {
 	if len(d.ahead) > 0 {
 		d.own().ahead = nil
@@ -59,7 +83,7 @@ func (t *Table) setEvents(d *Device, e Events) {
 func (t *Table) Event(d *Device, m *proto.Event) {
 	c := &d.Events
 	t.Spoke(d, m.Session)
-	if d.state == Disputed || !t.believe(d, claim{"seq", c.Last, m.Seq}, claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq}) {
+	if d.state == Disputed || !t.Numbers.believe(d, claim{"seq", c.Last, m.Seq}, claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq}) {
 		return
 	}
 	if c.Session != 0 && c.Session != m.Session && m.Seq < c.Last && d.Online() && m.Session == d.Session && d.Report != nil && d.Report.Session == d.Session {

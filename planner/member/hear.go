@@ -2,6 +2,8 @@ package member
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"ringlight/planner/journal"
 	"ringlight/proto"
@@ -26,7 +28,7 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 		}
 		return
 	}
-	if m.Online && !t.believe(d, t.standing("", m.SeenTerm, m.Term, m.Generation)...) {
+	if m.Online && !t.Numbers.believe(d, t.Numbers.standing("", m.SeenTerm, m.Term, m.Generation)...) {
 		return
 	}
 	before, heard := d.Standing(), d.Heard()
@@ -61,9 +63,10 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 			t.spoken(d, m.Session)
 		}
 		t.Resend(d)
+		t.ask(d, d.Session, reportWait, always) // its report may be lost, and nothing is known of its light without
 	}
 	t.hear(heard, d)
-	t.root.SawTerm(m.SeenTerm, 0)
+	t.Numbers.voiced(d, voice{m.SeenTerm, 0, d.voice.gen, d.voice.of, max(1, t.j.Now)})
 	t.owner.News(News{Kind: Birth, Device: d, Before: before, Again: again})
 	t.takeEarly(d)
 }
@@ -98,17 +101,17 @@ func (t *Table) takeEarly(d *Device) bool {
 // that is believed.
 func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 	disputed := d.state == Disputed
-	if disputed && m.Session != d.doubt.incumbent.session || !t.believe(d, t.inReport(d, m)...) {
+	if disputed && m.Session != d.doubt.incumbent.session || !t.Numbers.believe(d, t.Numbers.inReport(d, m)...) {
 		return
 	}
-	t.root.SawTerm(m.SeenTerm, m.SeenLife)
+	t.Numbers.voiced(d, voice{m.SeenTerm, m.SeenLife, t.Numbers.ungiven(m), t.j.Term, max(1, t.j.Now)})
 	if m.Session != d.Session && !disputed {
 		d.own().early, d.own().truly = m, sealed
 		t.Spoke(d, m.Session)
 		return
 	}
 	first := d.Report == nil || d.Report.Session != m.Session
-	if !first && m.Seq < d.Report.Seq() && (sealed && d.sealed || t.overtaken(d, m.Seq)) {
+	if !first && m.Seq < d.Report.Seq() && (sealed && d.sealed && t.replayed(d, m) || !(sealed && d.sealed) && t.overtaken(d, m.Seq)) {
 		return
 	}
 	d.sealed = sealed
@@ -118,8 +121,10 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 	d.answered()
 	before, heard := d.Standing(), d.Heard()
 	t.restarted(d, m.Session, m.LastEvent)
+	t.rewound(d, m)
 	d.timed = d.timed && !first
 	t.Keep(d, m)
+	d.full = slices.ContainsFunc(m.Alarms, func(a proto.Alarm) bool { return a.Kind == proto.EvJournal })
 	d.ReportAt = t.j.Now
 	t.told(d, before.Pending)
 	if d.state == Offline {
@@ -140,9 +145,28 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 	t.owner.News(News{Kind: Reported, Device: d, Before: before, First: first})
 }
 
-// overtaken: a report is older than the last one. When such ones go on coming,
-// and rise, it is the last one whose number was false; of sealed ones none is, and
-// who goes on saying them is a broker that kept them.
+// replayed: a sealed report is older than the last one. A broker may have kept it; or
+// somebody who has the device's key gave the last one a number that is false. The
+// device is asked, and what answers that is believed, whatever its number.
+func (t *Table) replayed(d *Device, m *proto.Reported) bool {
+	if d.lowerAt == 0 {
+		d.own().lowerAt = max(1, t.j.Now)
+	} else if d.answersNow(m, d.lowerAt) {
+		return false
+	}
+	t.askNow(d)
+	return true
+}
+
+// askNow asks a device of whose word there is a doubt.
+func (t *Table) askNow(d *Device) {
+	if d.asks.at == journal.Never && t.j.Now >= d.asks.last+strangerLate {
+		t.ask(d, d.Session, time.Millisecond, 1)
+	}
+}
+
+// overtaken: a report without a seal is older than the last one. When such ones go on
+// coming, and rise, it is the last one whose number was false.
 func (t *Table) overtaken(d *Device, seq uint64) bool {
 	if d.lowerAt == 0 || seq <= d.lower {
 		x := d.own()
@@ -158,10 +182,10 @@ func (t *Table) Ack(d *Device, m *proto.Ack) {
 		t.Spoke(d, m.Session)
 		return // of a former life
 	}
-	if !t.believe(d, t.inAck(d, m)...) {
+	if !t.Numbers.believe(d, t.Numbers.inAck(d, m)...) {
 		return
 	}
-	t.root.SawTerm(m.CurrentTerm, 0)
+	t.Numbers.voiced(d, voice{m.CurrentTerm, 0, d.voice.gen, d.voice.of, max(1, t.j.Now)})
 	n := News{Kind: Spoke, Device: d, Before: d.Standing(), Ack: m, Broke: d.state == Silent}
 	if n.Broke {
 		d.answered()

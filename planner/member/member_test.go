@@ -78,10 +78,9 @@ func newWorld() *world {
 	return w
 }
 
-func (w *world) SawTerm(t proto.Term, _ uint64) {
-	if t > 3 {
-		fmt.Fprintf(&w.out, "term %d\n", t)
-	}
+func (w *world) Voiced() {
+	terms, there := w.t.Numbers.Voices(nil)
+	fmt.Fprintf(&w.out, "terms %d of %d there\n", terms, there)
 }
 func (w *world) Answer(d *Device, m *proto.Ack) { fmt.Fprintf(&w.out, "answer of %d\n", d.ID) }
 func (w *world) Resendable(*Device) bool        { return !w.stuck }

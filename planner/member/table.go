@@ -11,9 +11,9 @@ import (
 
 // Root is what a table needs of the planner above it.
 type Root interface {
-	// SawTerm hears of a term that somebody knows, and of the life of the planner
-	// that it was heard from, 0 where that is not said.
-	SawTerm(t proto.Term, life uint64)
+	// Voiced hears that a device knows of a term, or of a planner's life in our
+	// term, that ours is not; see Voices.
+	Voiced()
 	// Answer takes a device's answer to a command.
 	Answer(d *Device, m *proto.Ack)
 }
@@ -59,6 +59,7 @@ type News struct {
 // broker was away, and sends again what they have not taken.
 type Table struct {
 	Devices []Device
+	Numbers Numbers
 
 	j     *journal.Journal
 	root  Root
@@ -76,7 +77,6 @@ type Table struct {
 	gapAt   time.Duration
 	gaps    uint64 // events given up
 	courses courses
-	refused uint64 // messages whose numbers are not believed
 	alike   alike
 	blank   *setback // of all devices that had none
 }
@@ -84,6 +84,7 @@ type Table struct {
 // NewTable makes a table of n devices, the first of which has the number first.
 func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Owner) *Table {
 	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, unknown: true, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never, blank: noSetback(), alike: alike{last: undecided}}
+	t.Numbers.t = t
 	for i := range t.Devices {
 		t.Devices[i].init(first+proto.NodeID(i), t.blank)
 	}
@@ -270,19 +271,4 @@ func (t *Table) SendDecision(group proto.RingID, x Decided) {
 	t.j.Send(t.j.Topics.Decision(group), proto.TopicDecision, &proto.Decision{
 		Version: proto.Version, Ring: group, Term: x.Term, Generation: x.Gen, Plan: x.Plan, Verdict: proto.Commit,
 	})
-}
-
-// Contradicted reports whether the devices show that the store they were
-// restored from is not the latest - an older copy, or another planner was here -
-// and says in what; last is the last generation that it decided. What runs is
-// right then, and is adopted as it is.
-func (t *Table) Contradicted(last proto.Generation) bool {
-	for i := range t.Devices {
-		if why := t.Devices[i].contradicts(last); why != "" {
-			t.j.Note(journal.Warn, "the store does not know what runs; it counts as lost", journal.Note{Rule: "adopt", Node: int64(t.Devices[i].ID), Text: why})
-			t.j.Persist(t.j.Elsewhere("what runs is adopted", why)...)
-			return true
-		}
-	}
-	return false
 }

@@ -18,12 +18,19 @@ const (
 	// sweepPeriod is how often re-sending looks for what is due.
 	sweepPeriod = 500 * time.Millisecond
 
-	// PrepareTimeout gives up a generation. chosen: two re-sends fit.
-	PrepareTimeout = 7 * time.Second
+	// PrepareTimeout gives up a generation. chosen: half of what a ring waits to be
+	// whole again, and several re-sends fit; the first comes after prepareAgain, which
+	// doubles up to a second: an answer takes milliseconds, and a ring waits for it.
+	PrepareTimeout = 4 * time.Second
+	prepareAgain   = 250 * time.Millisecond
 
 	// retryLast bounds the wait after a refusal, which doubles from
 	// ResendFirst. chosen: what an operator mends is seen within minutes.
 	retryLast = 5 * time.Minute
+
+	// reportWait is how long after a birth the first report may take. chosen: it comes
+	// with the birth.
+	reportWait = 2 * time.Second
 
 	// askFirst is the first wait of who is asked to announce itself again; it
 	// doubles up to resendLast. chosen: the broker brings an answer in
@@ -31,7 +38,8 @@ const (
 	askFirst  = time.Second
 	askAnswer = 500 * time.Millisecond // a birth within this time answers
 	timesGone = 3                      // that one is asked whose death note came, or no birth
-	always    = 1 << 30                // who is silent is asked until it speaks
+	always    = 1 << 30                // who is silent is asked until it speaks,
+	askAlways = 4 * time.Second        // and this long apart at most: its ring may wait for it
 	// A word of another life than the one known may be late by strangerLate;
 	// another one after that contradicts the planner. chosen: a broker that
 	// delivers late does so within milliseconds of the new birth.
@@ -54,6 +62,10 @@ const (
 	// sayAgain is how soon the same fault of a device is written down again.
 	// chosen: whoever provokes it must not push the events out.
 	sayAgain = time.Minute
+
+	// claimStands is how long an alarm of a claim outlives it. chosen: who says it
+	// and takes it back in turn is named all the time.
+	claimStands = 20 * time.Second
 
 	// gapPatience is how long a missing event is waited for: after a while
 	// without a planner an agent sends again only every 16 s, while what is new

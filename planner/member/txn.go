@@ -75,6 +75,7 @@ type Part struct {
 	Prepared bool
 	Absent   bool
 	Optional bool // the others need not wait for it long
+	Idle     bool // it is only told that nothing is wanted of it
 }
 
 // Verdict is what an answer to a prepare comes to.
@@ -126,8 +127,11 @@ func (x *Txn) Prepare(gen proto.Generation, text string, asked time.Duration, de
 	}
 	x.began = x.t.j.Now
 	x.t.courses.begin(gen, text, asked, x.began)
-	x.deadline, x.resendAt, x.backoff = x.t.j.Now+PrepareTimeout, x.t.j.Now, ResendFirst
+	x.deadline, x.resendAt, x.backoff = x.t.j.Now+PrepareTimeout, x.t.j.Now, prepareAgain
 }
+
+// Began is when its devices were first asked.
+func (x *Txn) Began() time.Duration { return x.began }
 
 // Complete: nobody is waited for.
 func (x *Txn) Complete() bool { return x.waiting == 0 }
@@ -171,7 +175,7 @@ func (x *Txn) Resend() {
 		}
 	}
 	x.resendAt = x.t.j.Now + x.backoff
-	x.backoff = min(2*x.backoff, resendLast)
+	x.backoff = min(2*x.backoff, time.Second)
 }
 
 // Unanswered calls f for every device that is waited for.
@@ -215,9 +219,11 @@ func (x *Txn) Answer(d *Device, m *proto.Ack) Verdict {
 	}
 	part.Prepared = true
 	x.t.courses.mark(x.Gen, d, proto.TracePrepared, x.t.j.Now)
-	d.Refusing(0)
-	if d.silences > 0 {
-		d.own().silences = 0
+	if !part.Idle {
+		d.Refusing(0)
+		if d.silences > 0 {
+			d.own().silences = 0
+		}
 	}
 	if part.Absent {
 		return Prepared // it came back in time: nobody waits for it all the same

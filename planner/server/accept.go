@@ -7,6 +7,7 @@ import (
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
 
 	"ringlight/proto/cert"
 )
@@ -49,9 +50,15 @@ func (a *accept) Serve(establish listeners.EstablishFn) {
 	}
 }
 
-func (a *accept) Close(closeClients listeners.CloseFn) {
+// Close ends the listener and its connections. The library's own way to its clients
+// takes a read lock twice, and stands for ever when somebody wants to write in between.
+func (a *accept) Close(listeners.CloseFn) {
 	a.in.Close()
 	<-a.over
-	closeClients(a.ID())
+	for _, cl := range a.server.Clients.GetAll() { // any order: each by itself
+		if cl.Net.Listener == a.ID() && !cl.Closed() {
+			_ = a.server.DisconnectClient(cl, packets.ErrServerShuttingDown)
+		}
+	}
 	a.conns.Range(func(conn, _ any) bool { conn.(net.Conn).Close(); return true })
 }

@@ -7,8 +7,8 @@
 // it leaves: a decision that members act on is never unknown to the planner's
 // next life. The term of this life is stored before the first packet.
 //
-// The HTTP server only reads, on loopback, on a socket or for those with a
-// certificate; handlers see the planner between two of its steps (Read).
+// The HTTP server only reads, on loopback, on a socket or for those whose
+// certificate may; handlers see the planner between two of its steps (Read).
 //
 // The embedded broker is for demonstrations, tests and small laboratories. The
 // planner reaches it over TCP like any other broker, so that the same code

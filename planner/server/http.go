@@ -37,9 +37,13 @@ const (
 	// chosen: a person's browser over a slow line.
 	httpPatience = 10 * time.Second
 	httpIdle     = time.Minute // between two requests of a connection
+	// bodyPatience bounds a request's body, from its header on. chosen: as above, twice.
+	bodyPatience = 2 * httpPatience
 	maxHeader    = 16 << 10
 	unixPrefix   = "unix:"
 	socketMode   = 0o660
+	healthPath   = "/healthz"
+	readyPath    = "/readyz"
 )
 
 // HTTPConfig of the HTTP server.
@@ -112,8 +116,12 @@ func StartHTTP(cfg HTTPConfig, h http.Handler) (*HTTP, error) {
 	s.server = &http.Server{Handler: guarded(hosts, h), ReadHeaderTimeout: httpPatience, IdleTimeout: httpIdle, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnState: func(c net.Conn, state http.ConnState) {
-			if own := limit.Of(c); own != nil && state == http.StateActive {
+			switch own := limit.Of(c); {
+			case own == nil:
+			case state == http.StateActive:
 				own.Admit()
+			case state == http.StateIdle:
+				own.Idle()
 			}
 		}}
 	go func() {
@@ -182,6 +190,9 @@ func guarded(ours func(host string) bool, h http.Handler) http.Handler {
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "only GET and HEAD: but for jobs, what is served here changes nothing", http.StatusMethodNotAllowed)
 		default:
+			if r.Body != http.NoBody { // the server waits for one even where nobody reads it
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyPatience)) // a connection has one
+			}
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			w.Header().Set("Cache-Control", "no-store")
 			h.ServeHTTP(w, r)
@@ -245,7 +256,7 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go seen.Follow(ctx)
 	cfg := s.cfg.http()
-	h, err := StartHTTP(cfg, mux)
+	h, err := StartHTTP(cfg, s.trusting(mux))
 	if err != nil {
 		cancel()
 		return nil, err
@@ -259,7 +270,7 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 
 // routes are what the HTTP server shows.
 func (s *server) routes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, r *http.Request) {
 		var o planner.Overview
 		if err := s.Read(r.Context(), func(p *planner.Planner) { o = p.Overview() }); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -267,7 +278,7 @@ func (s *server) routes(mux *http.ServeMux) {
 		}
 		fmt.Fprintf(w, "ok: term %d, generation %d\n", o.Term, o.Generation)
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, r *http.Request) {
 		var o planner.Overview
 		var leads bool
 		var not error

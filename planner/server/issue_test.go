@@ -26,6 +26,7 @@ type rack struct {
 	t      *testing.T
 	folder *pki.Folder
 	url    string
+	http   string // where it is served; "": nowhere
 	dir    string
 	files  map[string]string // of the planner
 	stop   func() error
@@ -43,6 +44,14 @@ func (r *rack) must(err error) {
 
 func newRack(t *testing.T, nodes int) *rack {
 	t.Helper()
+	r := layRack(t, nodes)
+	r.start("127.0.0.1:0")
+	return r
+}
+
+// layRack makes all that is needed to start one.
+func layRack(t *testing.T, nodes int) *rack {
+	t.Helper()
 	r := &rack{t: t, dir: t.TempDir(), alarms: map[string]bool{}, files: map[string]string{}}
 	var err error
 	r.folder, err = pki.Init(filepath.Join(r.dir, "pki"), "f1", "cluster.example")
@@ -54,7 +63,6 @@ func newRack(t *testing.T, nodes int) *rack {
 	r.tokens(nodes)
 	r.files["cert"], r.files["key"], r.files["issuer"] = own[0].CertFile, own[0].KeyFile, issuer.KeyFile
 	r.files["ca"], r.files["trust"] = r.folder.Files()
-	r.start("127.0.0.1:0")
 	return r
 }
 
@@ -77,6 +85,7 @@ func (r *rack) start(listen string) {
 	cfg.Listen, cfg.CAFile, cfg.CertFile, cfg.KeyFile = listen, r.files["ca"], r.files["cert"], r.files["key"]
 	cfg.Seals = Seals{Mode: guard.Enforce, TrustFile: r.files["trust"], Kept: state + ".trust", Reports: true, Issuer: r.files["issuer"]}
 	cfg.Ready = func(broker string, _ planner.Config) { ready <- broker }
+	cfg.HTTP, cfg.HTTPReady = r.http, func(url string) { r.http = url }
 	cfg.Log = slog.New(slog.NewTextHandler(r.t.Output(), nil))
 	cfg.Observe = func(p *planner.Planner) {
 		r.mu.Lock()
@@ -320,4 +329,51 @@ func TestNodesEnrolAndKeysRotate(t *testing.T) {
 			t.Errorf("node %d lost its link %d times", e.id, s.Losses)
 		}
 	}
+}
+
+// Goal: a node that was away while everything was replaced ten times - nodes' keys, issuers,
+// root, planner and the certificate of the broker - comes back by itself, with what is in its
+// folder, and has another key soon; but not by an issuer that was stolen.
+// Method: two nodes enrol and go; the planner stands still meanwhile; then one is back, and
+// after a theft the other.
+func TestNodeAwayForTenRotationsOfEverything(t *testing.T) {
+	r := newRack(t, 2)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	one, two := r.node(0, "node0"), r.node(1, "node1")
+	r.must(one.enrol(ctx, slog.New(slog.DiscardHandler)))
+	r.must(two.enrol(ctx, slog.New(slog.DiscardHandler)))
+	before := one.key()
+	r.must(r.stop())
+	planner := proto.Holder{Fabric: "f1", Kind: proto.HolderPlanner, ID: "a"}
+	former := seal.IDOf(r.folder.Trust.Keys[0].Public[:])
+	issuer := func(name string, stolen bool) {
+		t.Helper()
+		i, err := r.folder.Issuer(pki.Request{Days: 30, Out: filepath.Join(r.dir, name), Stolen: stolen}, name)
+		r.must(err)
+		r.files["issuer"] = i.KeyFile
+	}
+	for n := range 10 {
+		r.must(r.folder.Renewal())
+		issuer(fmt.Sprint("b", n), false)
+		r.must(r.folder.NewRoot())
+		issuer(fmt.Sprint("c", n), false)
+		own, err := r.folder.Issue(pki.Request{Names: []proto.Holder{planner}, Role: proto.RolePlanner, Days: 30, Out: filepath.Join(r.dir, fmt.Sprint("planner", n))})
+		r.must(err)
+		_, err = r.folder.Revoke(planner.String(), former.String())
+		r.must(err)
+		r.files["cert"], r.files["key"], former = own[0].CertFile, own[0].KeyFile, own[0].Key
+	}
+	r.start("127.0.0.1:0")
+	one.serve()
+	r.wait("node 0 with another key, by the last issuer", func() bool {
+		return one.link.Up() && one.key() != before && one.guard.Trust().Edition == r.folder.Trust.Edition
+	})
+	issuer("d", true)
+	r.wait("the planner knows of the theft", func() bool { return one.guard.Trust().Edition == r.folder.Trust.Edition })
+	two.serve()
+	r.wait("node 1, whose key counts no more, is refused", func() bool {
+		err := two.link.Err()
+		return err != nil && strings.Contains(err.Error(), "ocsctl pki token")
+	})
 }

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"crypto/ed25519"
+	"encoding/json"
 	"net"
 	"net/http"
 	"slices"
@@ -56,6 +58,30 @@ func (s *server) secure(again func()) (stop func()) {
 type warnings struct {
 	issued, doubted []proto.AlarmStatus
 	looked          time.Time
+	trust           *seal.Trust // as it was then
+}
+
+// revoked are the nodes that had a key in one edition of a trust document and have none
+// in the next, or of whom what was vouched before counts no more.
+func revoked(was, is *seal.Trust) (nodes []proto.NodeID) {
+	if was == nil || is == nil {
+		return nil
+	}
+	left := map[proto.NodeID]bool{}
+	for _, k := range is.NodeList() {
+		left[k.Holder.Node] = true
+	}
+	for _, k := range was.NodeList() {
+		if n := k.Holder.Node; !left[n] {
+			nodes, left[n] = append(nodes, n), true
+		}
+	}
+	for _, e := range is.Ended {
+		if e.Edition > was.Ends(e.Node) && !left[e.Node] {
+			nodes = append(nodes, e.Node)
+		}
+	}
+	return nodes
 }
 
 // lookAgain is how soon it is looked again whose seals are in doubt. chosen: as often as
@@ -70,6 +96,12 @@ func (s *server) lookAtSeals(now time.Time) {
 		return
 	}
 	w.looked, w.doubted = now, w.doubted[:0:0]
+	if t := s.guard.Trust(); t != w.trust {
+		if gone := revoked(w.trust, t); len(gone) > 0 {
+			s.host.Revoked(gone)
+		}
+		w.trust = t
+	}
 	for _, d := range s.guard.Doubts(now) {
 		a := proto.AlarmStatus{ID: guard.Name(d.Topic) + "/unsealed", Severity: proto.SeverityWarning, What: "not sealed as it must be", Why: proto.Clip(d.Topic.Kind.String() + ": " + d.Reason + ", and not read")}
 		if d.Read {
@@ -147,6 +179,67 @@ func (s *server) mayAct(r *http.Request) error {
 		return nil
 	}
 	return &proto.Error{Code: proto.Denied, Field: "author", Limit: "the certificate of one trusted as admin, or a unix socket", Reason: why}
+}
+
+// trusting serves those whose certificates the trust document names, what their names may
+// read: at each request, and while one lasts.
+func (s *server) trusting(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil { // on loopback, or on the socket
+			h.ServeHTTP(w, r)
+			return
+		}
+		if err := s.maySee(r); err != nil {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Connection", "close")
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": err.Code.String(), "field": err.Field, "limit": err.Limit, "message": err.Error()}}) // who went away asks again
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		go s.watchOver(ctx, cancel, r)
+		h.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// watchOver ends a request when who asked may not any more.
+func (s *server) watchOver(ctx context.Context, end func(), r *http.Request) {
+	look := time.NewTicker(lookAgain)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			if s.maySee(r) != nil {
+				end()
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// maySee says why who has a certificate may not read what he asks for, nil when he may.
+// Where there is a trust document it has to name the key. Operators and planners read all;
+// a node whether the planner is there; brokers and tokens nothing.
+func (s *server) maySee(r *http.Request) *proto.Error {
+	leaf := r.TLS.PeerCertificates[0] // the listener wants one
+	name := leaf.Subject.CommonName
+	limit, why := "a certificate of ocsctl pki that is not revoked", ""
+	if s.guard != nil {
+		s.guard.Look()
+		_, why = trusted(s.guard.Trust(), leaf)
+	}
+	if why == "" {
+		h, _ := proto.ParseHolder(name) // none is of no kind
+		health := r.URL.Path == healthPath || r.URL.Path == readyPath
+		if !machine(name) || h.Kind == proto.HolderPlanner || h.Kind == proto.HolderNode && health {
+			return nil
+		}
+		limit, why = "the certificate of an operator; a node's for "+healthPath+" and "+readyPath, name+" is not to read this"
+	}
+	return &proto.Error{Code: proto.Denied, Field: "author", Limit: limit, Reason: why}
 }
 
 // machine: a name of ocsctl pki that is no operator's.

@@ -10,12 +10,14 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/proto/limit"
 )
 
 const (
 	// framePeriod is between two frames. chosen: ten a second look alive.
 	framePeriod = 100 * time.Millisecond
-	// maxViewers share one copy; each costs a descriptor and a goroutine. chosen.
+	// maxViewers share one copy, and their places fairly among addresses; each costs a
+	// descriptor and a goroutine. chosen.
 	maxViewers = 64
 	// viewerQueue is how many frames a viewer may be behind before it has to
 	// take a snapshot again. chosen: 1.6 s.
@@ -44,13 +46,13 @@ type hub struct {
 	running bool
 	used    time.Time // last
 	picture picture
-	of      *planner.Planner // that the picture is of
-	fabric  *fabric.Fabric   // of that
-	edition proto.Digest     // of the fabric's text
-	kept    []message        // the last frames, by rising sequence
-	viewers map[chan message]bool
-	failed  error // why there is no picture
-	load    Load  // but Viewers
+	of      *planner.Planner        // that the picture is of
+	fabric  *fabric.Fabric          // of that
+	edition proto.Digest            // of the fabric's text
+	kept    []message               // the last frames, by rising sequence
+	viewers map[chan message]string // whose it is, by address
+	failed  error                   // why there is no picture
+	load    Load                    // but Viewers
 }
 
 // Load is what the view has to do.
@@ -197,12 +199,18 @@ func (h *hub) snapshot(ctx context.Context) ([]byte, proto.Digest, error) {
 
 // join adds a viewer who knows everything up to a sequence number: he is told
 // what came since. A closed channel means that he must take a snapshot.
-func (h *hub) join(ctx context.Context, seq uint64) (chan message, error) {
+func (h *hub) join(ctx context.Context, seq uint64, peer string) (chan message, error) {
 	if err := h.awake(ctx); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(h.viewers) >= maxViewers {
+		if out, ok := limit.Yields(h.viewers, peer); ok {
+			delete(h.viewers, out)
+			close(out)
+		}
+	}
 	if len(h.viewers) >= maxViewers {
 		h.load.Refused++
 		return nil, errFull
@@ -217,7 +225,7 @@ func (h *hub) join(ctx context.Context, seq uint64) (chan message, error) {
 			v <- m
 		}
 	}
-	h.viewers[v] = true
+	h.viewers[v] = peer
 	return v, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"ringlight/planner"
 	"ringlight/proto"
+	"ringlight/proto/limit"
 )
 
 //go:embed static
@@ -45,7 +46,7 @@ const maxAsks = 16
 // New makes a view of a planner; broker is where ocsctl finds it.
 func New(broker string, s Source) *View {
 	return &View{source: s, broker: broker, asks: make(chan struct{}, maxAsks),
-		hub: hub{source: s, now: time.Now, viewers: map[chan message]bool{}}, next: outlook{source: s, now: time.Now}}
+		hub: hub{source: s, now: time.Now, viewers: map[chan message]string{}}, next: outlook{source: s, now: time.Now}}
 }
 
 // Mount adds the pages to what a server shows.
@@ -128,7 +129,7 @@ func (v *View) stream(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "from: want the sequence number of a snapshot", http.StatusBadRequest)
 		return
 	}
-	frames, err := v.hub.join(r.Context(), seq)
+	frames, err := v.hub.join(r.Context(), seq, limit.Peer(r.RemoteAddr))
 	if err != nil {
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -170,11 +171,11 @@ func TestHub(t *testing.T) {
 		}
 		known := read(t, raw)
 		first := known.seq
-		viewer, err := v.hub.join(ctx, known.seq)
+		viewer, err := v.hub.join(ctx, known.seq, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		slow, _ := v.hub.join(ctx, known.seq)
+		slow, _ := v.hub.join(ctx, known.seq, "")
 		for i := range 400 {
 			d.born(proto.NodeID(i%24), i%5 > 0)
 			if i%2 == 0 {
@@ -215,18 +216,30 @@ func TestHub(t *testing.T) {
 			t.Errorf("the slow one had %d frames", n)
 		}
 		for _, seq := range []uint64{first, known.seq + 1} {
-			if old, err := v.hub.join(ctx, seq); err != nil || !closed(old) {
+			if old, err := v.hub.join(ctx, seq, ""); err != nil || !closed(old) {
 				t.Errorf("from %d: %v, want to be sent for a snapshot", seq, err)
 			}
 		}
-		if late, err := v.hub.join(ctx, known.seq-3); err != nil || len(late) != 3 {
+		if late, err := v.hub.join(ctx, known.seq-3, ""); err != nil || len(late) != 3 {
 			t.Errorf("three frames late: %d waiting, %v", len(late), err)
 		}
 		for err == nil {
-			_, err = v.hub.join(ctx, known.seq)
+			_, err = v.hub.join(ctx, known.seq, "")
 		}
 		if err != errFull || len(v.hub.viewers) != maxViewers {
 			t.Errorf("%v with %d viewers", err, len(v.hub.viewers))
+		}
+		were := maps.Clone(v.hub.viewers)
+		if _, err := v.hub.join(ctx, known.seq, "another"); err != nil || len(v.hub.viewers) != maxViewers {
+			t.Errorf("of another address: %v with %d viewers", err, len(v.hub.viewers))
+		}
+		maps.DeleteFunc(were, func(c chan message, _ string) bool { _, in := v.hub.viewers[c]; return in })
+		if len(were) != 1 {
+			t.Errorf("%d gave their places to one", len(were))
+		}
+		for out := range were { // any order: there is one
+			for range out { // ends: it was closed
+			}
 		}
 		if l := v.Load(); l != (Load{Viewers: maxViewers, Frames: known.seq - first, Dropped: 1, Refused: 1}) {
 			t.Errorf("%+v after %d frames", l, known.seq-first)
@@ -240,7 +253,7 @@ func TestHub(t *testing.T) {
 		if d.reads != was {
 			t.Errorf("the planner was read %d times with nobody there", d.reads-was)
 		}
-		viewer, _ = v.hub.join(ctx, 1<<40) // wakes it
+		viewer, _ = v.hub.join(ctx, 1<<40, "") // wakes it
 		_ = viewer
 		d.mu.Lock()
 		d.gone = io.EOF
@@ -331,7 +344,7 @@ func TestTrends(t *testing.T) {
 func TestPlannerMadeAnewShowsWhatChanged(t *testing.T) {
 	d := newDesk(t)
 	d.born(3, true)
-	h := hub{source: d, now: func() time.Time { return time.UnixMilli(1) }, viewers: map[chan message]bool{}}
+	h := hub{source: d, now: func() time.Time { return time.UnixMilli(1) }, viewers: map[chan message]string{}}
 	if err := h.look(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +386,7 @@ func TestViewFollowsAnEditedFabric(t *testing.T) {
 		d.mu.Lock()
 		d.p = newDeskOf(t, nodes).p
 		d.mu.Unlock()
-		seen, err := v.hub.join(t.Context(), v.hub.picture.seq)
+		seen, err := v.hub.join(t.Context(), v.hub.picture.seq, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -427,3 +427,58 @@ func TestNamesAndStrangers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Goal: from a root that is known a chain leads to its heirs, any number of them; an issuer,
+// which may be stolen, leads to none, nor does a gap.
+// Method: hand-made certificates, in every kind of chain.
+func TestWhoIsTheHeirOfARoot(t *testing.T) {
+	make := func(name string, by *x509.Certificate, with ed25519.PrivateKey, change func(*x509.Certificate)) (*x509.Certificate, ed25519.PrivateKey) {
+		t.Helper()
+		public, key, _ := ed25519.GenerateKey(rand.Reader)
+		c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour),
+			IsCA: true, BasicConstraintsValid: true, MaxPathLen: 1, KeyUsage: x509.KeyUsageCertSign}
+		if change != nil {
+			change(c)
+		}
+		if by == nil {
+			by, with = c, key
+		}
+		der, err := x509.CreateCertificate(rand.Reader, c, by, public, with)
+		if err == nil {
+			c, err = x509.ParseCertificate(der)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, key
+	}
+	root, rootKey := make("1", nil, nil, nil)
+	issuer, issuerKey := make("issuer", root, rootKey, func(c *x509.Certificate) {
+		c.MaxPathLen, c.MaxPathLenZero, c.ExtKeyUsage = 0, true, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	})
+	rogue, _ := make("rogue", issuer, issuerKey, nil)
+	other, otherKey := make("1", nil, nil, nil)
+	forged, _ := make("forged", other, otherKey, nil)
+	leaf, _ := make("leaf", root, rootKey, func(c *x509.Certificate) { c.IsCA, c.MaxPathLen, c.KeyUsage = false, 0, x509.KeyUsageDigitalSignature })
+	chain, by, key := []*x509.Certificate{}, root, rootKey
+	for n := range 10 {
+		by, key = make(fmt.Sprint(n+2), by, key, nil)
+		chain = append([]*x509.Certificate{by}, chain...)
+	}
+	for name, c := range map[string]struct {
+		chain []*x509.Certificate
+		want  int
+	}{ // any order
+		"ten":               {chain, 10},
+		"one":               {chain[9:], 1},
+		"a gap":             {append(chain[:8:8], chain[9]), 1},
+		"none":              {nil, 0},
+		"an issuer's":       {[]*x509.Certificate{rogue, issuer}, 0},
+		"a wrong signature": {[]*x509.Certificate{forged}, 0},
+		"no authority":      {[]*x509.Certificate{leaf}, 0},
+	} {
+		if got := cert.Heirs([]*x509.Certificate{root}, c.chain); len(got) != c.want {
+			t.Errorf("%s: %d heirs, want %d", name, len(got), c.want)
+		}
+	}
+}

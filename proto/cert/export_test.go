@@ -7,3 +7,6 @@ func SetClock(now func() time.Time) { clock = now }
 
 // SetBuilt is when this program was built, in seconds.
 func SetBuilt(s string) { built = s }
+
+// Heirs are the roots that a list leads to.
+var Heirs = heirs

@@ -1,11 +1,13 @@
 package cert
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,10 +46,32 @@ func verify(roof authority, own *tls.Certificate, host string, use x509.ExtKeyUs
 	for _, c := range chain[1:] {
 		o.Intermediates.AddCert(c)
 	}
+	if new := heirs(roof.list, chain[1:]); len(new) > 0 {
+		o.Roots = roof.pool.Clone()
+		for _, c := range new {
+			o.Roots.AddCert(c)
+		}
+	}
 	if _, err := chain[0].Verify(o); err != nil {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: chain, Err: err}
 	}
 	return nil
+}
+
+// heirs are the roots of a chain that one of the list leads to, each by a certificate of the
+// one before it, the newest first. An issuer of ours is none: it has uses, and none below it.
+func heirs(list, chain []*x509.Certificate) (new []*x509.Certificate) {
+	for _, c := range slices.Backward(chain) {
+		if !c.IsCA || c.MaxPathLenZero || len(c.ExtKeyUsage) > 0 {
+			continue
+		}
+		if slices.ContainsFunc(slices.Concat(list, new), func(by *x509.Certificate) bool {
+			return bytes.Equal(c.RawIssuer, by.RawSubject) && c.CheckSignatureFrom(by) == nil
+		}) {
+			new = append(new, c)
+		}
+	}
+	return new
 }
 
 // Server lets in who has a certificate of the authority; with caFile "" it asks for none.

@@ -223,6 +223,13 @@ func (g *Guard) tellOfKey() {
 
 func knows(t *seal.Trust, id seal.KeyID) bool { _, ok := t.Find(id); return ok }
 
+// Look reads the file again where that is due, for who asks for Trust while no message comes.
+func (g *Guard) Look() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.look(time.Now())
+}
+
 // Trust is the edition in force.
 func (g *Guard) Trust() *seal.Trust { return g.trust.Load() }
 

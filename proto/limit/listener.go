@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -19,9 +20,11 @@ type Connections struct {
 	Write time.Duration
 }
 
-// Listener is a listener that outlives a shortage of descriptors. Of the
-// connections that nobody has admitted yet, the oldest makes room for another
-// when there is none: whoever comes in earnest is admitted at once.
+// Listener is a listener that outlives a shortage of descriptors. When there is
+// no room for another connection, the peer that has most makes it: of those that
+// are idle, or not admitted yet, the one that waits longest, and where there is none
+// its oldest. Who comes takes nothing that is in use, or has just begun, from a peer
+// that has less. So one address cannot take all the room, and one that is alone has it.
 type Listener struct {
 	net.Listener
 	limits Connections
@@ -31,12 +34,14 @@ type Listener struct {
 
 	mu      sync.Mutex
 	open    int
-	waiting list.List // of *Conn, the oldest first
+	of      map[string]int // open ones of a peer
+	waiting list.List      // of *Conn, who waits longest first
+	busy    list.List      // of *Conn, who is admitted longest first
 }
 
 // Listen bounds the connections of a listener. It logs what it refuses.
 func Listen(l net.Listener, limits Connections, log *slog.Logger) *Listener {
-	return &Listener{Listener: l, limits: limits, log: Logger(log), closed: make(chan struct{})}
+	return &Listener{Listener: l, limits: limits, log: Logger(log), closed: make(chan struct{}), of: map[string]int{}}
 }
 
 // The rests after a failure to accept. chosen: descriptors come back when
@@ -56,7 +61,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		case errors.Is(err, net.ErrClosed):
 			return nil, err
 		case err != nil:
-			made := l.makeRoom()
+			made := l.makeRoom("")
 			l.log.Error("cannot accept a connection, trying again", "at", l.Addr().String(), "error", err, "made_room", made)
 			if made {
 				continue
@@ -83,33 +88,47 @@ func (l *Listener) Close() error {
 
 // take counts a connection in, or closes it when there is no room.
 func (l *Listener) take(conn net.Conn) *Conn {
+	c := &Conn{Conn: conn, from: l, peer: Peer(conn.RemoteAddr().String())}
 	l.mu.Lock()
 	full := l.open >= l.limits.Max
+	l.open++
+	l.of[c.peer]++
 	l.mu.Unlock()
-	if full && !l.makeRoom() {
-		conn.Close()
+	if full && !l.makeRoom(c.peer) {
+		c.Close()
 		l.log.Error("too many connections, a new one is refused", "at", l.Addr().String(), "limit", l.limits.Max)
 		return nil
 	}
 	conn.SetDeadline(time.Now().Add(l.limits.First))
-	c := &Conn{Conn: conn, from: l}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open++
-	c.place = l.waiting.PushBack(c)
+	c.stand(nil, &l.waiting)
 	return c
 }
 
-// makeRoom closes the oldest connection that nobody has admitted.
-func (l *Listener) makeRoom() bool {
+// makeRoom closes a connection for one of a peer that is counted already, "": of nobody.
+func (l *Listener) makeRoom(peer string) bool {
 	l.mu.Lock()
-	first := l.waiting.Front()
+	least := l.of[peer]
+	c := l.first(&l.waiting, least)
+	if c == nil && peer != "" {
+		c = l.first(&l.busy, least+1)
+	}
 	l.mu.Unlock()
-	if first == nil {
+	if c == nil {
 		return false
 	}
-	first.Value.(*Conn).Reset()
+	c.Reset()
 	return true
+}
+
+// first is the first in a list of the peer that has most, nil where none has as many
+// as the least and none is idle.
+func (l *Listener) first(in *list.List, least int) (found *Conn) {
+	for e := in.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*Conn); (l.of[c.peer] >= least || c.idle) && (found == nil || l.of[c.peer] > l.of[found.peer]) {
+			found = c
+		}
+	}
+	return found
 }
 
 // Open is how many connections there are.
@@ -119,13 +138,32 @@ func (l *Listener) Open() int {
 	return l.open
 }
 
+// Peer is whose connection it is, by its address: of IPv6 the network, in which one
+// machine has as many addresses as it likes.
+func Peer(address string) string {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return address // of a socket
+	}
+	bits := 64
+	ip := a.Addr().Unmap()
+	if ip.Is4() {
+		bits = 32
+	}
+	network, _ := ip.WithZone("").Prefix(bits) // so many it has
+	return network.String()
+}
+
 // Conn is a connection of a Listener. It ends with the first write that its
 // peer does not take in time.
 type Conn struct {
 	net.Conn
 	from  *Listener
+	peer  string
+	idle  bool
 	once  sync.Once
-	place *list.Element // among those that wait; nil: admitted or closed
+	in    *list.List    // of the Listener; nil: of none
+	place *list.Element // in it
 }
 
 // Of is the Conn under a connection, TLS or not, nil for one that is not a
@@ -140,20 +178,27 @@ func Of(conn net.Conn) *Conn {
 
 // Admit says that the peer has said what it wants: it may stay.
 func (c *Conn) Admit() {
-	if c.leave() {
+	if c.stand(&c.from.waiting, &c.from.busy) {
 		c.Conn.SetDeadline(time.Time{})
 	}
 }
 
-// leave takes it from those that wait and reports whether it was there.
-func (c *Conn) leave() bool {
+// Idle says that the peer has what it wanted: it stays while there is room.
+func (c *Conn) Idle() { c.stand(&c.from.busy, &c.from.waiting) }
+
+// stand moves it from one list, nil: none, to the end of another, and reports whether
+// it was there.
+func (c *Conn) stand(from, to *list.List) bool {
 	c.from.mu.Lock()
 	defer c.from.mu.Unlock()
-	if c.place == nil {
+	if c.in != from {
 		return false
 	}
-	c.from.waiting.Remove(c.place)
-	c.place = nil
+	if from != nil {
+		from.Remove(c.place)
+	}
+	c.idle = from == &c.from.busy
+	c.in, c.place = to, to.PushBack(c)
 	return true
 }
 
@@ -177,10 +222,17 @@ func (c *Conn) Reset() {
 
 func (c *Conn) Close() error {
 	c.once.Do(func() {
-		c.leave()
-		c.from.mu.Lock()
-		c.from.open--
-		c.from.mu.Unlock()
+		l := c.from
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if c.in != nil {
+			c.in.Remove(c.place)
+		}
+		c.in = nil
+		l.open--
+		if l.of[c.peer]--; l.of[c.peer] == 0 {
+			delete(l.of, c.peer)
+		}
 	})
 	return c.Conn.Close()
 }

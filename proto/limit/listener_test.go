@@ -149,3 +149,102 @@ func TestConnectionsEnd(t *testing.T) {
 		}
 	})
 }
+
+// from is one end of a pipe with an address.
+type from struct {
+	net.Conn
+	address string
+}
+
+func (f from) RemoteAddr() net.Addr { return f }
+func (f from) Network() string      { return "tcp" }
+func (f from) String() string       { return f.address }
+
+// Goal: one address cannot take all the room, and who has less of it loses nothing to
+// who has more. Method: five places; who comes, from where, what he does (i idle, a
+// admitted, nothing: not yet), and whose connection ends for it.
+func TestThePeerWithMostMakesRoom(t *testing.T) {
+	const a, b, c, d = "192.0.2.1:10", "192.0.2.2:10", "[2001:db8::1]:10", "[2001:db8::2:0:0:1]:10" // c and d are one network
+	type step struct {
+		from, does string
+		ends       int // the connection that ends, counted from 1; 0: none; -1: who came
+	}
+	for name, steps := range map[string][]step{ // any order
+		"the idle of one peer":         {{a, "ai", 0}, {a, "ai", 0}, {b, "ai", 0}, {b, "a", 0}, {a, "ai", 0}, {b, "ai", 1}, {b, "ai", 3}},
+		"idle again counts from then":  {{a, "aiai", 0}, {a, "ai", 0}, {a, "ai", 0}, {a, "ai", 0}, {a, "a", 0}, {a, "a", 1}, {a, "a", 2}},
+		"busy ones, another comes":     {{a, "a", 0}, {a, "a", 0}, {a, "a", 0}, {a, "a", 0}, {a, "a", 0}, {b, "a", 1}, {b, "a", 2}, {b, "a", -1}, {a, "a", -1}},
+		"idle for busy, and back":      {{a, "a", 0}, {a, "a", 0}, {a, "a", 0}, {a, "a", 0}, {b, "ai", 0}, {a, "a", 5}, {b, "ai", 1}, {a, "a", 7}},
+		"busy ones take no beginning":  {{a, "a", 0}, {a, "a", 0}, {a, "a", 0}, {a, "a", 0}, {b, "", 0}, {a, "a", -1}, {b, "ai", 5}},
+		"many addresses of a network":  {{c, "a", 0}, {d, "a", 0}, {c, "a", 0}, {d, "a", 0}, {a, "a", 0}, {c, "a", -1}, {b, "", 1}},
+		"who has not said a word, too": {{a, "", 0}, {a, "a", 0}, {a, "", 0}, {b, "", 0}, {b, "a", 0}, {b, "", 1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			in := newScript()
+			l := Listen(in, Connections{Max: 5, First: time.Hour, Write: time.Second}, nil)
+			came := make(chan net.Conn)
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					came <- c
+				}
+			}()
+			var peers []net.Conn
+			gone := map[int]bool{}
+			for i, s := range steps {
+				here, there := net.Pipe()
+				peers = append(peers, there)
+				in.next <- from{here, s.from}
+				synctest.Wait()
+				select {
+				case c := <-came:
+					for _, does := range s.does {
+						if does == 'a' {
+							Of(c).Admit()
+						} else {
+							Of(c).Idle()
+						}
+					}
+				default:
+				}
+				want := s.ends
+				if want == -1 {
+					want = i + 1
+				}
+				for n, p := range peers {
+					if ended := ended(t, p); ended != (gone[n+1] || n+1 == want) {
+						t.Errorf("%s: step %d: connection %d ended: %v", name, i+1, n+1, ended)
+					} else if ended {
+						gone[n+1] = true
+					}
+				}
+				if open := len(peers) - len(gone); l.Open() != open || open > 5 {
+					t.Errorf("%s: step %d: %d open of %d", name, i+1, l.Open(), open)
+				}
+			}
+			l.Close()
+			for _, p := range peers {
+				p.Close()
+			}
+		})
+	}
+}
+
+// Goal: places are shared by peers, and who has most gives one to who has less.
+// Method: tables of places.
+func TestPlacesAreShared(t *testing.T) {
+	for _, c := range []struct{ has, peer, gives string }{
+		{"aaa", "a", ""}, {"aaa", "b", "a"}, {"aab", "b", ""}, {"aaab", "b", "a"}, {"abc", "d", ""}, {"aabbb", "c", "b"}, {"", "a", ""},
+	} {
+		places := map[int]string{}
+		for i, p := range c.has {
+			places[i] = string(p)
+		}
+		who, ok := Yields(places, c.peer)
+		if ok != (c.gives != "") || places[who] != c.gives && ok {
+			t.Errorf("%q, one more of %s: %q gives, %v", c.has, c.peer, places[who], ok)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -127,8 +128,12 @@ func (e plain) Error() string {
 func (e plain) Unwrap() error { return e.error }
 
 func (l *Link) failed(err error) {
+	var why error = plain{cert.Explain(err, l.cfg.CertFile, l.cfg.CAFile)}
+	if l.cfg.CertFile != "" && errors.Is(err, packets.ErrorRefusedNotAuthorised) {
+		why = fmt.Errorf("%w: if its key was revoked, or is by an issuer that was stolen, it needs another; where the root is, type ocsctl pki token", why)
+	}
 	l.mu.Lock()
-	l.why = plain{cert.Explain(err, l.cfg.CertFile, l.cfg.CAFile)}
+	l.why = why
 	l.mu.Unlock()
 }
 
@@ -165,7 +170,7 @@ func (l *Link) Again() {
 	}
 }
 
-// Close says goodbye to the broker, so that the will does not fire.
+// Close says what the will says, and goodbye to the broker.
 func (l *Link) Close() { l.end(false) }
 
 // Abandon drops the connection without a word, so that the will fires: what a
@@ -264,8 +269,10 @@ func (l *Link) deliver() {
 // keepConnected makes one session after the other. A quick loss counts as a
 // failure, so that a broker which throws us out for what we send is not
 // stormed; each session starts with an empty store, so that it is not sent the
-// same again. Of several brokers a link begins with any one, so that a fleet is
-// spread over them, and goes to the next at each try.
+// same again. Where nobody listens, or the broker says that it is not there yet, a try
+// costs it next to nothing, and the next one comes soon. Of several brokers a link
+// begins with any one, so that a fleet is spread over them, and goes to the next at
+// each try.
 func (l *Link) keepConnected() {
 	defer l.done.Done()
 	seed := l.cfg.Seed
@@ -273,26 +280,26 @@ func (l *Link) keepConnected() {
 		seed = rand.Uint64()
 	}
 	jitter := rand.New(rand.NewPCG(seed, 0x6f6373))
-	failures := 0
+	refusals, failures := 0, 0
 	for l.try = jitter.IntN(len(l.brokers)); l.ctx.Err() == nil; l.try = (l.try + 1) % len(l.brokers) {
 		l.attempts.Add(1)
-		if lived := l.oneSession(); lived >= quickLoss {
-			failures = 0
-		} else {
-			failures++
+		lived, refused := l.oneSession()
+		tries, longest := &failures, l.cfg.MaxReconnect
+		if refused {
+			tries, longest = &refusals, min(longest, refusedMaxReconnect)
 		}
-		if !l.pause(jitter, failures) {
+		if *tries++; lived >= quickLoss {
+			refusals, failures = 0, 0
+		}
+		if !l.pause(jitter, *tries, longest) {
 			return
 		}
 	}
 }
 
-// pause waits a random part of a time that doubles with every failure.
-func (l *Link) pause(jitter *rand.Rand, failures int) bool {
-	longest := l.cfg.MinReconnect << min(max(failures-1, 0), maxDoubling)
-	if longest > l.cfg.MaxReconnect || longest <= 0 {
-		longest = l.cfg.MaxReconnect
-	}
+// pause waits a random part of a time that doubles with every try, up to the longest.
+func (l *Link) pause(jitter *rand.Rand, tries int, longest time.Duration) bool {
+	longest = min(longest, l.cfg.MinReconnect<<min(max(tries-1, 0), maxDoubling))
 	t := time.NewTimer(time.Duration(jitter.Int64N(int64(longest) + 1)))
 	defer t.Stop()
 	select {

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -219,16 +220,22 @@ func TestChangeOfALostSessionIsNotMadeUpFor(t *testing.T) {
 	})
 }
 
-// A loss of power fires the will, a goodbye does not.
+// A loss of power fires the will. Who is closed says the same itself before the goodbye,
+// and who makes the connection anew says nothing.
 func TestWill(t *testing.T) {
 	onEveryBroker(t, func(t *testing.T, b testBroker) {
 		watch := up(t, Config{Broker: b.url(), ClientID: "watch", Subscriptions: []string{"t/presence"}, Ordered: true})
 		will := func(s string) *proto.Packet {
 			return &proto.Packet{Topic: "t/presence", Payload: []byte(s), QoS: 1, Retain: true}
 		}
-		up(t, Config{Broker: b.url(), ClientID: "one", Will: will("one died")}).Close()
-		echo(t, watch, "t/presence")
+		echo(t, watch, "t/presence") // what is kept for it has come
+		up(t, Config{Broker: b.url(), ClientID: "one", Will: will("one left")}).Close()
+		wantMessage(t, watch, "t/presence", "one left")
 		l := up(t, Config{Broker: b.url(), ClientID: "two", Will: will("two died")})
+		l.Again()
+		wantKind(t, l, proto.LinkDown)
+		wantKind(t, l, proto.LinkUp)
+		echo(t, watch, "t/presence")
 		l.Abandon()
 		wantMessage(t, watch, "t/presence", "two died")
 		if err := l.Send(proto.Packet{Topic: "t/x"}); !errors.Is(err, ErrClosed) {
@@ -327,5 +334,44 @@ func TestLinksAreSpreadOverBrokers(t *testing.T) {
 	for l := range first { // any order
 		wantKind(t, l, proto.LinkDown)
 		wantKind(t, l, proto.LinkUp)
+	}
+}
+
+// Goal: a try that costs the broker nothing is told from one that it had to think about:
+// only the latter is followed by long pauses.
+// Method: nobody listens; a broker that answers each code; one that hangs up.
+func TestWhatARefusalCosts(t *testing.T) {
+	answer := func(said ...byte) string {
+		n, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { n.Close() })
+		go func() {
+			c, err := n.Accept()
+			if err != nil {
+				return
+			}
+			c.Read(make([]byte, 512))
+			c.Write(said)
+			c.Close()
+		}()
+		return n.Addr().String()
+	}
+	for name, c := range map[string]struct {
+		address string
+		refused bool
+	}{ // any order
+		"nobody":       {freeAddress(t), true},
+		"unavailable":  {answer(0x20, 2, 0, 3), true},
+		"bad password": {answer(0x20, 2, 0, 4), false},
+		"not allowed":  {answer(0x20, 2, 0, 5), false},
+		"hangs up":     {answer(), false},
+	} {
+		cfg := Config{Broker: "mqtt://" + c.address, ClientID: "one"}
+		l := &Link{cfg: cfg.withDefaults(), brokers: []endpoint{{address: c.address}}, in: newQueue(1), out: newQueue(1), ctx: t.Context()}
+		if lived, refused := l.oneSession(); lived != 0 || refused != c.refused {
+			t.Errorf("%s: lived %v, refused %v: %v", name, lived, refused, l.Err())
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
 
 	"ringlight/proto"
 )
@@ -28,16 +29,19 @@ type session struct {
 	lost   chan struct{}
 	once   sync.Once
 	reason string
-	again  atomic.Bool // it ends with a goodbye
+	again  atomic.Bool   // it ends with a goodbye
+	wrote  chan struct{} // closed when nothing more is written
+	nobody atomic.Bool   // listened at the broker's address
 
 	mu      sync.Mutex
 	conn    net.Conn
 	dropped bool
 }
 
-// oneSession connects, serves and returns how long it was up.
-func (l *Link) oneSession() time.Duration {
-	s := &session{link: l, broker: l.brokers[l.try], lost: make(chan struct{})}
+// oneSession connects, serves and returns how long it was up, and, where it never was,
+// whether it was refused at no cost to the broker.
+func (l *Link) oneSession() (lived time.Duration, refused bool) {
+	s := &session{link: l, broker: l.brokers[l.try], lost: make(chan struct{}), wrote: make(chan struct{})}
 	o := s.options()
 	user, password, err := l.cfg.login(s.broker.user)
 	s.client = paho.NewClient(o.SetUsername(user).SetPassword(password))
@@ -48,7 +52,7 @@ func (l *Link) oneSession() time.Duration {
 		l.failed(err)
 		s.drop(true) // nobody was told that we are here: no will
 		l.in.hold(false)
-		return 0
+		return 0, s.nobody.Load() || errors.Is(err, packets.ErrorRefusedServerUnavailable)
 	}
 	since := time.Now()
 	l.connects.Add(1)
@@ -66,13 +70,32 @@ func (l *Link) oneSession() time.Duration {
 	l.out.flush()
 	l.losses.Add(1)
 	l.in.put(proto.Packet{Kind: proto.LinkDown, Payload: []byte(s.reason)})
-	lived := time.Since(since)
+	lived = time.Since(since)
 	l.failed(errors.New(s.reason))
 	l.mu.Lock()
-	goodbye := s.again.Load() || l.ctx.Err() != nil && !l.abandon
+	leaves := l.ctx.Err() != nil && !l.abandon
 	l.mu.Unlock()
-	s.drop(goodbye)
-	return lived
+	if leaves && l.cfg.Will != nil {
+		s.leave()
+	}
+	s.drop(leaves || s.again.Load())
+	return lived, false
+}
+
+// leave says what the broker would say of who is lost: a goodbye takes the will back.
+// Nothing that was said before comes after it.
+func (s *session) leave() {
+	t := time.NewTimer(goodbyeTime)
+	defer t.Stop()
+	select {
+	case <-s.wrote:
+	case <-t.C:
+		return // the broker takes nothing more
+	}
+	w := *s.link.cfg.Will
+	s.link.seal(&w)
+	qos, retain := s.link.cfg.care(&w)
+	s.client.Publish(w.Topic, qos, retain, w.Payload).WaitTimeout(goodbyeTime)
 }
 
 func (l *Link) setCurrent(s *session) {
@@ -117,6 +140,7 @@ func (s *session) open(*url.URL, paho.ClientOptions) (net.Conn, error) {
 	d := net.Dialer{}
 	conn, err := d.DialContext(ctx, "tcp", s.broker.address)
 	if err != nil {
+		s.nobody.Store(true)
 		return nil, err
 	}
 	if s.broker.tls != nil {
@@ -220,6 +244,7 @@ func (s *session) received(_ paho.Client, m paho.Message) {
 // write hands the queue to the library, at most inflight unacknowledged. What
 // the broker acknowledged proves nothing about the receiver.
 func (s *session) write() {
+	defer close(s.wrote)
 	defer s.link.out.wake() // the next session's writer may need the token we took
 	var pending []paho.Token
 	for {

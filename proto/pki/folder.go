@@ -23,6 +23,7 @@ import (
 // Files of the folder, besides root-ID.key of each root that there was.
 const (
 	caName    = "ca.pem"
+	heirsName = "heirs.pem" // certificates of roots by the one before, the newest first
 	TrustName = "trust.cose"
 )
 
@@ -106,6 +107,15 @@ func (f *Folder) newAuthority(fabric, domain string, w *writer) (*x509.Certifica
 	}
 	w.replace(filepath.Join(f.Dir, caName), 0o644, append(certPEM(der), was...))
 	return cert, nil
+}
+
+// heirs are the certificates of roots by those before them.
+func (f *Folder) heirs() ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(f.Dir, heirsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return text, err
 }
 
 func (f *Folder) rootFile(id seal.KeyID) string {

@@ -25,7 +25,9 @@ type Request struct {
 	Role  proto.Role
 	Hosts []string // of planners: under which they are reached besides this machine
 	Days  int
-	Out   string // folder for keys and certificates; "": the root's own
+	// Stolen: of the issuers before a new one, the last one alone counts on.
+	Stolen bool
+	Out    string // folder for keys and certificates; "": the root's own
 }
 
 // Issued is a key with its certificate, and where they are.
@@ -141,10 +143,18 @@ func (f *Folder) certify(w *writer, name string, public ed25519.PublicKey, hosts
 	if err != nil {
 		return Issued{}, err
 	}
+	text := certPEM(der)
+	if len(hosts) > 0 { // who knows a former root only goes on from it
+		heirs, err := f.heirs()
+		if err != nil {
+			return Issued{}, err
+		}
+		text = append(text, heirs...)
+	}
 	if fresh {
-		w.fresh(file, 0o644, certPEM(der))
+		w.fresh(file, 0o644, text)
 	} else {
-		w.replace(file, 0o644, certPEM(der))
+		w.replace(file, 0o644, text)
 	}
 	if _, err := proto.ParseHolder(name); err == nil {
 		w.issued = append(w.issued, issuedOf(cert))

@@ -16,12 +16,17 @@ import (
 	"ringlight/proto/seal"
 )
 
+// maxRootsTold bounds the authorities that a node is told with its certificate, in bytes.
+// chosen: some ten; it needs the newest, and PEM has 16 KiB.
+const maxRootsTold = 8 << 10
+
 // maxTokenDays bounds how long a token is good. chosen: from the order to the rack.
 const maxTokenDays = 90
 
 // Issuer makes a key that vouches for nodes from now on, beside the one before it,
 // which vouches for no more when another one takes its place. What was vouched for
-// before is renewed. One file has key and certificate.
+// before is renewed; who was away meanwhile is known by it until then, unless one of the
+// keys before the last is stolen: then none of those counts. One file has key and certificate.
 func (f *Folder) Issuer(r Request, name string) (Issued, error) {
 	if err := proto.CheckName("name", name); err != nil {
 		return Issued{}, err
@@ -54,7 +59,13 @@ func (f *Folder) Issuer(r Request, name string) (Issued, error) {
 	one.CertFile = one.KeyFile
 	w.fresh(one.KeyFile, 0o600, append(text, certPEM(der)...))
 	trust := f.Trust.Trust
-	trust.Issuers = append([]proto.PublicKey{proto.PublicKey(public)}, trust.Issuers[:min(1, len(trust.Issuers))]...)
+	last := min(1, len(trust.Issuers))
+	trust.Former = slices.Concat(trust.Issuers[last:], trust.Former)
+	trust.Former = trust.Former[:min(len(trust.Former), proto.MaxFormer)]
+	if r.Stolen {
+		trust.Former = nil
+	}
+	trust.Issuers = append([]proto.PublicKey{proto.PublicKey(public)}, trust.Issuers[:last]...)
 	if len(trust.Issuers) > 1 {
 		trust.Renew = trust.Edition + 1
 	}
@@ -140,8 +151,12 @@ func OpenIssuer(file, caFile string) (*IssuerKey, error) {
 		return nil, refuse("issuer", "a file of ocsctl pki issuer", "%s has no certificate of its key that may issue others", file)
 	}
 	i.chain = certPEM(i.cert.Raw)
-	if i.roots, err = os.ReadFile(caFile); err != nil || !i.pool.AppendCertsFromPEM(i.roots) {
+	all, err := os.ReadFile(caFile)
+	if err != nil || !i.pool.AppendCertsFromPEM(all) {
 		return nil, refuse("ca", "the authorities, with an issuer", "%q: %v", caFile, err)
+	}
+	for b, rest := pem.Decode(all); b != nil && len(i.roots) < maxRootsTold; b, rest = pem.Decode(rest) {
+		i.roots = append(i.roots, pem.EncodeToMemory(b)...) // the newest come first
 	}
 	if _, err := i.cert.Verify(x509.VerifyOptions{Roots: i.pool, CurrentTime: i.time(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
 		return nil, refuse("issuer", "a certificate by a root of "+caFile, "%v: where the root is, type ocsctl pki issuer", err)

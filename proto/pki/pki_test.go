@@ -3,6 +3,7 @@ package pki
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,23 +169,17 @@ func TestRotateRevokeAndNewRoot(t *testing.T) {
 		t.Errorf("not renewed: %v", err)
 	}
 	history := []*seal.Trust{first, f.Trust}
-	for range 3 {
+	for range 10 {
 		if err := f.NewRoot(); err != nil {
 			t.Fatal(err)
 		}
 		history = append(history, f.Trust)
-		issue(t, f, proto.RoleNode, "f1/n/"+string(rune('0'+len(history)))) // also an edition later
+		issue(t, f, proto.RoleNode, fmt.Sprint("f1/n/", 20+len(history))) // also an edition later
 		for i, was := range history {
 			if err := f.Trust.Follows(was); err != nil {
 				t.Errorf("after %d new roots, from the %dth: %v", len(history)-2, i, err)
 			}
 		}
-	}
-	if err := f.NewRoot(); err != nil {
-		t.Fatal(err)
-	}
-	if f.Trust.Follows(first) == nil {
-		t.Error("the fifth root is followed from the first: it cannot hold five seals")
 	}
 	if reopened, err := Open(dir, true); err != nil {
 		t.Error(err)

@@ -126,7 +126,7 @@ func (f *Folder) revocations(w *writer, authorities []byte) ([]byte, error) {
 		}
 	}
 	for _, l := range lists {
-		if slices.ContainsFunc(f.Trust.Issuers, func(k proto.PublicKey) bool { return isBy(l, k) }) {
+		if slices.ContainsFunc(slices.Concat(f.Trust.Issuers, f.Trust.Former), func(k proto.PublicKey) bool { return isBy(l, k) }) {
 			out.Write(crlPEM(l.Raw))
 		}
 	}

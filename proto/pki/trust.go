@@ -3,6 +3,7 @@ package pki
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/x509"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,7 +69,8 @@ func (f *Folder) Revoke(name, id string) (gone []seal.KeyID, err error) {
 	return gone, f.publish(&w, trust, nodes)
 }
 
-// NewRoot replaces the root. Who knows one of the last three goes on from it.
+// NewRoot replaces the root. Who knows a former one goes on from it: by the seals of all
+// of them on the document, and, at a broker, by a certificate of each by the one before.
 func (f *Folder) NewRoot() error {
 	_, root, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -84,6 +86,16 @@ func (f *Folder) NewRoot() error {
 	if next.ca, err = next.newAuthority(f.Trust.Fabric, domain, &w); err != nil {
 		return err
 	}
+	heirs, err := f.heirs()
+	if err != nil {
+		return err
+	}
+	der, _, err := f.sign(&x509.Certificate{Subject: next.ca.Subject, NotBefore: next.ca.NotBefore, NotAfter: next.ca.NotAfter, SubjectKeyId: next.ca.SubjectKeyId,
+		IsCA: true, BasicConstraintsValid: true, MaxPathLen: 1, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}, f.ca, root.Public())
+	if err != nil {
+		return err
+	}
+	w.replace(filepath.Join(f.Dir, heirsName), 0o644, append(certPEM(der), heirs...))
 	if err := next.publish(&w, f.Trust.Trust, f.Trust.NodeList()); err != nil {
 		return err
 	}

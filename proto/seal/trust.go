@@ -38,9 +38,9 @@ type Vouched struct {
 }
 
 const (
-	// MaxRoots bounds the roots that seal one document. chosen: who was away for
-	// more changes of the root is given the document by hand.
-	MaxRoots = 4
+	// MaxRoots bounds the roots that seal one document. chosen: a new one every four months
+	// of the twenty years that a root's certificate lasts; 6 KB of seals.
+	MaxRoots = 64
 	nodeKey  = 4 + len(proto.PublicKey{})
 	// MaxTrustFile bounds a file: a document, and a key for each node twice.
 	MaxTrustFile = 64 << 20
@@ -148,7 +148,7 @@ func (t *Trust) Find(id KeyID) (Key, bool) {
 
 // Counts reports whether a key counts that is vouched for.
 func (t *Trust) Counts(v *Vouched) bool {
-	return slices.Contains(t.Issuers, v.Issuer) && v.Edition >= t.Ends(v.Holder.Node)
+	return (slices.Contains(t.Issuers, v.Issuer) || slices.Contains(t.Former, v.Issuer)) && v.Edition >= t.Ends(v.Holder.Node)
 }
 
 // Issued reads the word of an issuer, and says whose it is.

@@ -36,7 +36,11 @@ func writeTrust(t *testing.T, edition uint64, nodes []Key, roots ...byte) *Trust
 // rise. Method: a table of what a device knows and what it is shown, roots changed
 // once, twice and more often than is kept.
 func TestTrustFollows(t *testing.T) {
-	const r1, r2, r3, r4, r5, thief = 101, 102, 103, 104, 105, 200
+	const r1, r2, r3, r4, thief = 101, 102, 103, 104, 200
+	all := make([]byte, MaxRoots) // the newest first
+	for i := range all {
+		all[i] = byte(r1 + MaxRoots - 1 - i)
+	}
 	for _, c := range []struct {
 		name   string
 		is, to *Trust
@@ -54,13 +58,18 @@ func TestTrustFollows(t *testing.T) {
 		{"the old root after the new", writeTrust(t, 2, nil, r2, r1), writeTrust(t, 3, nil, r1), false},
 		{"a thief with a foreign old seal", writeTrust(t, 2, nil, r2), writeTrust(t, 3, nil, thief, r1), false},
 		{"three new roots", writeTrust(t, 1, nil, r1), writeTrust(t, 9, nil, r4, r3, r2, r1), true},
+		{"as many as there may be", writeTrust(t, 1, nil, r1), writeTrust(t, 99, nil, all...), true},
 	} {
 		if err := c.to.Follows(c.is); (err == nil) != c.follow {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	if _, err := WriteTrust(proto.Trust{Fabric: "f1", Edition: 9}, nil, keyOf(r5), keyOf(r4), keyOf(r3), keyOf(r2), keyOf(r1)); err == nil {
-		t.Error("five roots")
+	former := make([]ed25519.PrivateKey, MaxRoots)
+	for i := range former {
+		former[i] = keyOf(byte(i))
+	}
+	if _, err := WriteTrust(proto.Trust{Fabric: "f1", Edition: 9}, nil, keyOf(thief), former...); err == nil {
+		t.Error("one root too many")
 	}
 	// A seal that was cut out of one document and laid around another.
 	good, bad := writeTrust(t, 2, nil, r2, r1), writeTrust(t, 3, nil, thief)

@@ -44,6 +44,12 @@ type audit struct {
 	kepts      []kept    // edits to look at again, by time
 	guards     int       // looks at rings that an edit had to leave alone
 	circuits   *circuits // nil: no switches
+
+	stirs     int           // lines of the script so far
+	stirredAt time.Duration // the last of them
+	rests     int           // looks at a fabric at rest at which all was in use
+	restless  time.Duration // for how long it is not
+	ended     bool          // the script is over
 }
 
 // maxViolations listed; all are counted.
@@ -87,6 +93,7 @@ func (a *audit) violate(id proto.NodeID, invariant, text string) {
 func (a *audit) stand() {
 	a.on = true
 	a.sweep()
+	a.stirred()
 }
 
 func (a *audit) said(st *station, p proto.Packet) {
@@ -172,12 +179,14 @@ const closeBound = 12 * time.Millisecond
 // time in a hundred more than these are met once in a million starts.
 const lateCalls = 8
 
-// closeWithin is closeBound with the late calls of the boards.
-func closeWithin(o *Optics) time.Duration {
-	if o == nil || o.Physics == nil || o.Physics.LateCall == 0 {
-		return closeBound
+// closeWithin is closeBound with the late calls of the boards, and with the turns
+// that starved agents wait for.
+func closeWithin(cfg *Config) time.Duration {
+	bound := closeBound + closeTurns*longestPeriod(cfg)
+	if o := cfg.Optics; o != nil && o.Physics != nil && o.Physics.LateCall > 0 {
+		bound += lateCalls * time.Duration(o.Physics.LateCallUS*float64(time.Microsecond))
 	}
-	return closeBound + lateCalls*time.Duration(o.Physics.LateCallUS*float64(time.Microsecond))
+	return bound
 }
 
 // busy is the time until which things at a node may still follow from what
@@ -198,7 +207,7 @@ func (a *audit) busyAround(id proto.NodeID) (until time.Duration, blind bool) {
 		until = max(until, st.busy())
 		blind = blind || !st.dark && (st.host == nil || st.lame(a.r.now) || a.tied(st))
 		if st.watch.born != 0 {
-			until = max(until, st.watch.born+coldStart)
+			until = max(until, st.watch.born+a.r.coldStart)
 		}
 	})
 	return until, blind

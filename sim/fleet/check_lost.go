@@ -80,7 +80,7 @@ func (a *audit) handed(topic proto.Topic, p proto.Packet) {
 	if _, err := proto.Decode(p.Payload, &m); err != nil {
 		return
 	}
-	if st := a.r.station(m.Node); st != nil {
+	if st := a.r.station(topic.Node); st != nil && m.Node == topic.Node {
 		st.watch.events.hand(m.Seq)
 	}
 }

@@ -54,7 +54,7 @@ func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
 	if w.openSince == 0 {
 		w.openSince = a.r.now
 	}
-	if busy > a.r.now && a.r.now-w.openSince < restless+coldStart {
+	if busy > a.r.now && a.r.now-w.openSince < restless+a.r.coldStart {
 		a.r.look(st)
 		return
 	}

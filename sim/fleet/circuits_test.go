@@ -162,19 +162,23 @@ func TestCoreRunsRepeat(t *testing.T) {
 
 // Goal: the checkers see what they are there for.
 // Method: lives that forget where their mirrors stood drive them again; lives
-// that forget their plan go back.
+// that forget their plan go back; one switch's events never leave it.
 func TestCoreCheckersSeeDefects(t *testing.T) {
-	for name, defect := range map[string]func(*agent.Journal){ // any order: independent
-		"forgets where mirrors stood, and restores": func(j *agent.Journal) {
+	for name, defect := range map[string]mutant{ // any order: independent
+		"forgets where mirrors stood, and restores": {restored: func(_ *station, j *agent.Journal) {
 			j.Circuits = nil
 			if j.State != nil {
 				s := *j.State
 				s.Moving, j.State = true, &s
 			}
-		},
-		"forgets all": func(j *agent.Journal) {
+		}},
+		"forgets all": {restored: func(_ *station, j *agent.Journal) {
 			*j = agent.Journal{Last: j.Last, Acked: j.Acked, Reserved: j.Reserved, Events: j.Events}
-		},
+		}},
+		"sends no event": {swallow: func(st *station, p proto.Packet) bool {
+			topic, err := proto.ParseTopic(p.Topic)
+			return err == nil && topic.Kind == proto.TopicEvent && st.id == proto.FirstSwitch
+		}},
 	} {
 		seen := 0
 		for seed := uint64(1); seed <= 3 && seen == 0; seed++ {
@@ -184,7 +188,7 @@ func TestCoreCheckersSeeDefects(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, err := New(Config{Fabric: f, Seed: seed, Health: 10 * time.Second, Jobs: JobLists(&core, seed, 4), Faults: Strikes(seed, 40),
-				mutant: &mutant{restored: func(_ *station, j *agent.Journal) { defect(j) }}})
+				mutant: &defect})
 			if err != nil {
 				t.Fatal(err)
 			}

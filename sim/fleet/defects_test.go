@@ -76,6 +76,28 @@ var defects = []struct {
 				W: []byte{0x79, 0xFF, 0xFF}}}}) // all channels at once; the heaters' driver cannot build it
 		}}
 	}},
+	{"a node that stays dead", []string{"usable and out"}, "1s agent crash 5\n2s agent start 5", func() *mutant {
+		return &mutant{swallow: func(st *station, p proto.Packet) bool {
+			topic, err := proto.ParseTopic(p.Topic)
+			return err == nil && topic.Kind == proto.TopicPresence && st.id == 5 && st.life > 1
+		}}
+	}},
+	{"a fibre that stays banned", []string{"usable and out"}, "1s fibre cut 5/0/external1 both\n3s fibre mend 5/0/external1 both", func() *mutant {
+		return &mutant{unheard: func(st *station, e *hal.Edge) bool { return st.id == 5 && e.High && st.r.epoch != 0 }}
+	}},
+	{"a spare that is never used", []string{"usable and out"}, "1s node dark 5", func() *mutant {
+		return &mutant{swallow: func(st *station, p proto.Packet) bool {
+			topic, err := proto.ParseTopic(p.Topic)
+			if err != nil || topic.Kind != proto.TopicAck || st.r.epoch == 0 {
+				return false
+			}
+			var a proto.Ack
+			_, err = proto.Decode(p.Payload, &a)
+			var r proto.Reported
+			st.host.View().Report(&r)
+			return err == nil && a.Phase == proto.PhasePrepare && len(r.Rings) == 0
+		}}
+	}},
 }
 
 func submit(r *Run, st *station, bus hal.BusID, op *hal.Op) {

@@ -50,7 +50,12 @@
 //	TIME operator switch N left|right lockout|forced_switch|manual_switch|no_request PEER|loopback
 //	TIME rollout run SOFTWARE         installed everywhere, and the planner is told; rollout stop
 //	TIME agent install N SOFTWARE     at this node another one than elsewhere
-//	TIME network set LOSS REPEAT REORDER   packets in a million
+//	TIME network set LOSS REPEAT REORDER   packets in a million; who loses one sends it again
+//	TIME network shed PARTS           messages in a million that are lost above TCP, each way:
+//	                                  a queue drops them, and no connection sends them again
+//	TIME agent starve N PARTS         the agent has so many parts in a million of its processor,
+//	                                  in slices of 3 ms; agent feed N: all of it
+//	TIME switch starve S PARTS        as an agent; switch feed S
 //	TIME switch dark|on S             supply of a circuit switch
 //	TIME switch crash|start S         its agent alone: its mirrors stay as they are
 //	TIME switch reboot S SPAN         its management controller boots
@@ -66,6 +71,6 @@
 //	                                  recable=NODE,.. (two hops to the right, over bundle 2)
 //	                                  end=RING,.. drain move
 //
-// After the last line network, broker and planner are mended, and everything
-// that was said must arrive.
+// After the last line network, broker and planner are mended, everything that was
+// said must arrive, and who is usable be used. Agents that are starved stay so.
 package fleet

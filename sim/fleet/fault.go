@@ -55,13 +55,16 @@ const (
 	RolloutRun                 // a release is installed everywhere, and an operator has the planner bring it to all agents
 	RolloutStop                // and end that
 	Install                    // another one is installed at one node, and the one before where it is left
+	Shed                       // messages in a million that a queue above TCP drops, from now on
+	Starve                     // an agent has so many parts in a million of its processor
+	Feed                       // and all of it again
 	FabricEdit                 // cables and boards are laid, and an operator has the planner plan for them
 	numVerbs
 )
 
 // forms is what a line looks like: what follows the time. N device, K node, L last node, P port,
 // D direction, B fault of a board, S span, C count, M three rates, E side,
-// Q request, W whereto, U bundle, X mirror, J jobs, V software. Of a switch some have words
+// Q request, W whereto, U bundle, X mirror, J jobs, V software, R one rate. Of a switch some have words
 // of their own, and only those may be about one; undo ends what lasts "for" a
 // while.
 var forms = [numVerbs]struct {
@@ -84,14 +87,15 @@ var forms = [numVerbs]struct {
 	PlannerLose: {"planner lose", "", "", PlannerStart}, PlannerCut: {"planner cut", "", "", PlannerMend}, PlannerMend: {"planner mend", "", "", 0},
 	RivalStart: {"rival start", "", "", RivalKill}, RivalKill: {"rival kill", "", "", 0},
 	Drain: {"operator drain", "K", "", Undrain}, Undrain: {"operator undrain", "K", "", 0}, Switch: {"operator switch", "KEQW", "", 0},
-	Network:     {"network set", "M", "", 0},
+	Network: {"network set", "M", "", 0}, Shed: {"network shed", "R", "", 0},
+	Starve: {"agent starve", "NR", "switch starve", Feed}, Feed: {"agent feed", "N", "switch feed", 0},
 	MirrorStick: {"", "NX", "switch stick", MirrorFree}, MirrorFree: {"", "NX", "switch free", 0},
 	JobsApply: {"jobs apply", "J", "", 0}, FabricEdit: {"fabric edit", "F", "", 0}, Install: {"agent install", "KV", "", 0},
 	RolloutRun: {"rollout run", "V", "", 0}, RolloutStop: {"rollout stop", "", "", 0},
 }
 
 var argNames = map[byte]string{'N': "NODE", 'K': "NODE", 'X': "a|b PORT", 'J': "JOB:SERVERS/TP/EP/PP[/COLLECTIVE] ...|none", 'P': "NODE/BUNDLE/external1|external2", 'D': "both|out|in", 'B': "FAULT",
-	'S': "DURATION", 'C': "COUNT", 'F': "KEY=VALUE|WORD ...", 'M': "LOSS REPEAT REORDER", 'L': "LASTNODE",
+	'S': "DURATION", 'C': "COUNT", 'F': "KEY=VALUE|WORD ...", 'M': "LOSS REPEAT REORDER", 'R': "PARTS", 'L': "LASTNODE",
 	'E': "left|right", 'Q': "lockout|forced_switch|manual_switch|no_request", 'W': "PEER|loopback", 'U': "BUNDLE", 'V': "SOFTWARE"}
 
 func (v Verb) String() string {
@@ -125,7 +129,7 @@ type Fault struct {
 	Way      sim.Direction
 	Board    sim.Fault
 	Span     time.Duration
-	Count    int // of a flap; the bundle of AgentCalibrate
+	Count    int // of a flap; the bundle of AgentCalibrate; of Shed and Starve, in a million
 	Rates    Rates
 	Last     proto.NodeID  // of a partition
 	Side     proto.Side    // of Switch
@@ -185,7 +189,7 @@ func (f *Fault) word(kind byte) string {
 		return f.Board.String()
 	case 'S':
 		return f.Span.String()
-	case 'C', 'U':
+	case 'C', 'U', 'R':
 		return strconv.Itoa(f.Count)
 	case 'M':
 		return fmt.Sprintf("%d %d %d", f.Rates.Loss, f.Rates.Repeat, f.Rates.Reorder)

@@ -97,6 +97,19 @@ func TestRandomFaultsBreakNothing(t *testing.T) {
 	}
 }
 
+// Goal: fabrics of one or two nodes run like any other: without a fibre, or with a
+// reach beyond both ends.
+// Method: many random faults, more than enough for each kind to come.
+func TestRandomFaultsOfTheSmallestFabrics(t *testing.T) {
+	for _, c := range [][3]int{{1, 1, 4}, {1, 4, 4}, {2, 3, 8}, {2, 4, 4}} { // nodes, K, GPUs of a ring
+		cfg := testConfig(t, c[0], c[1], c[2], fabric.Line)
+		cfg.Faults = Random(cfg.Fabric, cfg.Modules, cfg.Seed, cfg.Span, 2000)
+		if res := run(t, cfg); res.Violations != 0 || res.Faults < 50 {
+			t.Errorf("%d nodes, K %d: %d faults, %v", c[0], c[1], res.Faults, res.ViolationList)
+		}
+	}
+}
+
 // Goal: a fabric whose boards' calls are late, one in a hundred and nearly one in
 // three, starts and serves; an agent that starts on such a board may take longer
 // to close what changed while it was away, and is not blamed for that.
@@ -195,12 +208,18 @@ func TestLossesAreBypassedWithoutBroker(t *testing.T) {
 func TestCheckersFindPlantedDefects(t *testing.T) {
 	for _, c := range defects {
 		t.Run(c.name, func(t *testing.T) {
-			tp := 64
-			if c.name == "light of a stranger" {
+			nodes, tp := 16, 64
+			switch c.name {
+			case "light of a stranger":
 				tp = 32 // two rings
+			case "a spare that is never used":
+				nodes = 20
 			}
-			cfg := testConfig(t, 16, 3, tp, fabric.Line)
+			cfg := testConfig(t, nodes, 3, tp, fabric.Line)
 			cfg.Span = 10 * time.Second
+			if c.invariants[0] == "usable and out" {
+				cfg.Span = restAfter + restAgain + restGrace + 10*time.Second // until nothing excuses it
+			}
 			cfg.Faults = script(t, c.script)
 			clean(t, run(t, cfg))
 			cfg.mutant = c.plant()

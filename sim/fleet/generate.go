@@ -162,7 +162,11 @@ func (g *generator) other(at time.Duration) {
 		g.add(Fault{At: at, Verb: BoardBreak, Node: n, Board: f})
 		g.add(Fault{At: until, Verb: BoardRepair, Node: n, Board: f})
 	}
-	switch g.r.below(16) {
+	kind := g.r.below(16)
+	if kind <= 2 && len(g.fibres) == 0 {
+		return // a single node has none that could break
+	}
+	switch kind {
 	case 0:
 		p, way := g.port(), g.way()
 		g.add(Fault{At: at, Verb: FibreCut, Port: p, Way: way})

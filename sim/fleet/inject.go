@@ -64,6 +64,7 @@ func (in *injector) committed(stage []proto.NodeID) {
 // its supply - does not.
 func (in *injector) apply(f *Fault) error {
 	line := f.String()
+	in.audit.stirred()
 	in.tracer.text(line)
 	in.tracer.linef("%s", line)
 	if f.Commit > 0 {
@@ -78,7 +79,7 @@ func (in *injector) apply(f *Fault) error {
 		defer in.later(undo, f.For)
 	}
 	switch f.Verb {
-	case NodeDark, NodeOn, HostFault, HostOK, AgentCrash, AgentStart, Reboot, BoardBreak, BoardRepair, LinkCut, LinkMend, MirrorStick, MirrorFree:
+	case NodeDark, NodeOn, HostFault, HostOK, AgentCrash, AgentStart, Reboot, BoardBreak, BoardRepair, LinkCut, LinkMend, MirrorStick, MirrorFree, Starve, Feed:
 		return in.device(f, in.station(f.Node))
 	case PartitionCut, PartitionMend:
 		for n := f.Node; n <= f.Last; n++ {
@@ -114,6 +115,8 @@ func (in *injector) apply(f *Fault) error {
 		}
 	case Network:
 		in.net.rates = f.Rates
+	case Shed:
+		in.net.shed = uint32(f.Count)
 	default:
 		return in.planner(f)
 	}
@@ -189,6 +192,10 @@ func (in *injector) device(f *Fault, st *station) error {
 		return in.world.Repair(st.board, f.Board)
 	case LinkCut, LinkMend:
 		in.cutLink(&st.client, f.Verb == LinkCut)
+	case Starve:
+		return st.starve(uint32(f.Count))
+	case Feed:
+		return st.starve(million)
 	case MirrorStick, MirrorFree:
 		in.world.StickMirror(st.board, f.Mirror.Side, f.Mirror.Port, f.Verb == MirrorStick)
 	}
@@ -305,6 +312,9 @@ func (in *injector) calibrate(f *Fault) error {
 // heal brings broker, planner, network and agents back.
 func (in *injector) heal() error {
 	mend := []Fault{{Verb: BrokerUp}, {Verb: RivalKill}, {Verb: PlannerMend}, {Verb: PlannerStart}, {Verb: PlannerResume}, {Verb: Network}}
+	if in.net.shed > 0 {
+		mend = append(mend, Fault{Verb: Shed})
+	}
 	for _, st := range in.stations {
 		if st.cut {
 			mend = append(mend, Fault{Verb: LinkMend, Node: st.id})
@@ -318,5 +328,43 @@ func (in *injector) heal() error {
 			return err
 		}
 	}
+	return nil
+}
+
+// heal brings network and planner back and gives them time: what was queued
+// must arrive, and who can be used be used.
+func (r *Run) heal() error {
+	if err := r.inject.heal(); err != nil {
+		return err
+	}
+	r.audit.ended = true
+	var list []out
+	for from := r.now; r.now < from+restAfter; {
+		if err := r.runTo(r.now + time.Second); err != nil {
+			return err
+		}
+		quiet := r.audit.allDelivered() && r.edits.settled() && r.idle() && r.coreStands() && r.now > r.epoch+r.cfg.Span+5*time.Second
+		if !quiet && r.now < from+healAfter {
+			continue
+		}
+		if list, _ = r.audit.out(); len(list) == 0 {
+			break
+		}
+	}
+	r.audit.rested(list)
+	r.audit.sweep()
+	r.audit.done(true)
+	return nil
+}
+
+// tell lets the run go on until all is told, or should be, and judges the end.
+func (r *Run) tell(told func() bool) error {
+	for end := r.now + healAfter; r.now < end && !told(); {
+		if err := r.runTo(min(end, r.now+time.Second)); err != nil {
+			return err
+		}
+	}
+	r.audit.sweep()
+	r.audit.done(true)
 	return nil
 }

@@ -141,7 +141,9 @@ func Strikes(seed uint64, commits int) []Fault {
 	return out
 }
 
-// jobs applies one list of jobs after the other.
+// jobs applies one list of jobs after the other. Where nothing follows it waits
+// for the events too: a list stands before they are all told, since one that was
+// lost on its way is sent again up to 16 s later.
 func (r *Run) jobs() error {
 	p := r.planners[0]
 	for n, list := range r.cfg.Jobs {
@@ -158,5 +160,8 @@ func (r *Run) jobs() error {
 		}
 		r.audit.done(false)
 	}
-	return nil
+	if r.cfg.Span > 0 {
+		return nil
+	}
+	return r.tell(func() bool { return r.audit.lost() == 0 })
 }

@@ -59,7 +59,10 @@ type network struct {
 	*timeline
 	up       bool
 	rates    Rates
+	shed     uint32 // messages in a million that a queue above TCP drops, each way
+	lossy    bool   // it does, or will
 	draw     random
+	drops    random
 	devices  []*client // nodes, then switches
 	nodes    int       // of devices
 	planners []*client
@@ -77,7 +80,7 @@ type network struct {
 
 func newNetwork(t *timeline, seed uint64, devices []*client, nodes int, planners []*client) *network {
 	d := len(devices)
-	return &network{timeline: t, up: true, draw: random{seed: detmath.Hash(seed, streamNetwork)},
+	return &network{timeline: t, up: true, draw: random{seed: detmath.Hash(seed, streamNetwork)}, drops: random{seed: detmath.Hash(seed, streamShed)},
 		devices: devices, nodes: nodes, planners: planners,
 		desired: make([]retained, d), presence: make([]retained, d), reported: make([]retained, d),
 		decisions: map[proto.RingID]*retained{}, followers: map[proto.RingID][]int32{}}
@@ -96,43 +99,6 @@ func (n *network) device(id proto.NodeID) int32 {
 		return int32(n.nodes) + int32(id-proto.FirstSwitch)
 	}
 	return int32(id)
-}
-
-func (n *network) hop() time.Duration {
-	d := hopLeast + n.draw.wait(hopMean)
-	if n.draw.chance(slowChance) {
-		d += n.draw.wait(hopSlow)
-	}
-	return d
-}
-
-// carry puts a packet on its way between a client and the broker.
-func (n *network) carry(kind taskKind, c *client, p proto.Packet, last *time.Duration) {
-	copies := 1
-	wait := time.Duration(0)
-	if p.Kind == proto.Publish {
-		for again := resendAfter; n.draw.chance(n.rates.Loss) && again < resendLast; again *= 2 {
-			wait += again
-		}
-		if wait > 0 {
-			n.resent(c.who)
-		}
-		if n.draw.chance(n.rates.Repeat) {
-			copies = 2
-		}
-	}
-	conn := c.conn
-	if kind == taskDown {
-		conn = c.session
-	}
-	for range copies {
-		at := n.now + n.hop() + wait
-		if !n.draw.chance(n.rates.Reorder) {
-			at = max(at, *last)
-			*last = at
-		}
-		n.agenda.Push(at, task{kind: kind, who: c.who, gen: conn, packet: p})
-	}
 }
 
 // send takes a packet of a client. A link that is down loses it.
@@ -355,13 +321,6 @@ func (n *network) breaks(t *task) bool {
 	return true
 }
 
-// hold sends a packet again that met a cut network.
-func (n *network) hold(t *task, last *time.Duration) {
-	at := n.now + resendAfter
-	*last = max(*last, at)
-	n.agenda.Push(at, *t)
-}
-
 func (k *retained) keep(p proto.Packet, now time.Duration) {
 	k.old, k.now, k.at = k.now, p, now
 }
@@ -404,7 +363,12 @@ func (n *network) publish(from int32, p proto.Packet) {
 	case proto.TopicRequest:
 		n.toPlanner(p)
 	case proto.TopicReply: // the script's operators ask again anyway
-	case proto.TopicHealth: // the planner only keeps the last for people: not modelled
+	case proto.TopicHealth:
+		// By it the planner finds that a report was lost. Where none is, it is only
+		// kept for people.
+		if n.lossy {
+			n.toPlanner(p)
+		}
 	}
 }
 

@@ -143,6 +143,7 @@ type Result struct {
 	MovedMicros   int64             `json:"moves_dark_us"`
 	Polls         uint64            `json:"polls"`
 	Looks         uint64            `json:"looks"`
+	Rests         int               `json:"rests"` // looks at a fabric at rest at which all that can be was in use
 	Steps         uint64            `json:"steps"`
 	EventsPerS    float64           `json:"events_per_s"` // filled in by whoever has a clock
 	RSSMiB        int64             `json:"rss_mib"`      // by whoever has an operating system
@@ -182,7 +183,7 @@ func (r *Run) result() *Result {
 		Violations: r.audit.violations, ViolationList: append([]string{}, r.audit.list...), EventsLost: r.audit.lost(),
 		Splits: r.measure.splits, Interruptions: r.measure.interrupted, DarkMicros: r.measure.dark.Microseconds(),
 		Moves: r.measure.moved, MovedMicros: r.measure.movedDark.Microseconds(),
-		Polls: r.polls, Looks: r.audit.looks, Steps: r.steps, HealthSeconds: r.cfg.Health.Seconds(), HealthModules: r.cfg.HealthModules, Modules: r.cfg.Modules,
+		Polls: r.polls, Looks: r.audit.looks, Rests: r.audit.rests, Steps: r.steps, HealthSeconds: r.cfg.Health.Seconds(), HealthModules: r.cfg.HealthModules, Modules: r.cfg.Modules,
 		TraceSHA256: r.tracer.hash(), bypasses: r.measure.bypasses, Core: r.coreResult(), Rollout: r.rollout(), Costs: r.cfg.Costs.Source}
 	for i := range r.cfg.Faults {
 		if f := &r.cfg.Faults[i]; f.Commit == 0 && f.At < r.cfg.Span {
@@ -229,6 +230,7 @@ func (res *Result) Merge(others ...*Result) {
 		res.MovedMicros += o.MovedMicros
 		res.Polls += o.Polls
 		res.Looks += o.Looks
+		res.Rests += o.Rests
 		res.Steps += o.Steps
 		if res.Core != nil {
 			res.Core.add(o.Core)

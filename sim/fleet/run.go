@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/agent"
@@ -29,6 +30,8 @@ type Config struct {
 	Jobs          []string  // lists of jobs for the core, each applied when all is quiet, before Span begins
 	Faults        []Fault   // in order of time
 	Rates         Rates     // of the network from the beginning
+	Shed          uint32    // messages in a million that are lost above TCP, each way
+	Starve        uint32    // of a processor, in a million, that every agent has; 0: all of it
 	Replay        string    // the command that runs it again
 	// Progress, when not nil, is told now and then how far the run is. An
 	// error ends it.
@@ -65,8 +68,9 @@ type Run struct {
 	polls   uint64
 	asked   uint64 // requests of operators
 
-	closeBound time.Duration // of this run's boards
-	reach      int           // the most hops that a description had a fibre span
+	closeBound time.Duration // of this run's boards and processors
+	coldStart  time.Duration
+	reach      int // the most hops that a description had a fibre span
 }
 
 // New builds a fleet without power.
@@ -85,7 +89,7 @@ func New(cfg Config) (*Run, error) {
 			return nil, fmt.Errorf("fleet: job list %d: %w", n, errors.Join(err, (&Fault{Verb: JobsApply}).check(cfg.Fabric, widest)))
 		}
 	}
-	r := &Run{cfg: cfg, closeBound: closeWithin(cfg.Optics), reach: cfg.Fabric.K, disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
+	r := &Run{cfg: cfg, closeBound: closeWithin(&cfg), coldStart: max(coldStart, coldTurns*longestPeriod(&cfg)), reach: cfg.Fabric.K, disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
 	r.world = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: cfg.Costs})
 	r.costs = r.world.Costs()
 	r.tracer = newTracer(&r.timeline, cfg.TraceLine)
@@ -103,7 +107,8 @@ func New(cfg Config) (*Run, error) {
 	}
 	r.sources = []source{boards{r}, agents{r}, planners{r}, scheduled{r}}
 	r.net = newNetwork(&r.timeline, cfg.Seed, devices, len(r.nodes), processes)
-	r.net.rates = cfg.Rates
+	r.net.rates, r.net.shed = cfg.Rates, cfg.Shed
+	r.net.lossy = cfg.Shed > 0 || slices.ContainsFunc(cfg.Faults, func(f Fault) bool { return f.Verb == Shed && f.Count > 0 })
 	r.inject = newInjector(r)
 	r.edits = &editor{injector: r.inject}
 	r.audit = newAudit(r)
@@ -149,7 +154,8 @@ func (r *Run) build() error {
 
 func (r *Run) add(id proto.NodeID) *station {
 	n := len(r.stations)
-	st := &station{client: client{who: int32(n)}, r: r, id: id, board: sim.BoardID(n), installed: ownSoftware}
+	st := &station{client: client{who: int32(n)}, r: r, id: id, board: sim.BoardID(n), installed: ownSoftware,
+		share: shareOf(detmath.Hash(r.cfg.Seed, streamShare, uint64(id)), r.cfg.Starve)}
 	r.stations = append(r.stations, st)
 	return st
 }
@@ -315,25 +321,6 @@ func (r *Run) idle() bool {
 	return r.planning()
 }
 
-// heal brings network and planner back and gives them time: what was queued
-// must arrive.
-func (r *Run) heal() error {
-	if err := r.inject.heal(); err != nil {
-		return err
-	}
-	for end := r.now + healAfter; r.now < end; {
-		if err := r.runTo(min(end, r.now+time.Second)); err != nil {
-			return err
-		}
-		if r.audit.allDelivered() && r.edits.settled() && r.idle() && r.coreStands() && r.now > r.epoch+r.cfg.Span+5*time.Second {
-			break
-		}
-	}
-	r.audit.sweep()
-	r.audit.done(true)
-	return nil
-}
-
 // runTo lets everything happen that is due up to t, and sets the clock to t.
 func (r *Run) runTo(t time.Duration) error {
 	err := r.run(t, func() error {
@@ -393,6 +380,8 @@ func (r *Run) do(t *task) error {
 		r.audit.keptDue()
 	case taskCompare:
 		r.audit.compare()
+	case taskRest:
+		r.audit.rest(t.n)
 	}
 	return nil
 }
@@ -433,7 +422,7 @@ func (r *Run) neighbours(id proto.NodeID, do func(*station)) {
 	for d := -k; d <= k; d++ {
 		i := int(id) + d
 		if i < 0 || i >= n {
-			i = (i + n) % n // a line has no such neighbour; a look too many is harmless
+			i = (i%n + n) % n // a line has no such neighbour; a look too many is harmless
 		}
 		do(r.nodes[i])
 	}

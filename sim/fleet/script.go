@@ -147,6 +147,10 @@ func (f *Fault) argument(kind byte, rest []string) ([]string, error) {
 		f.Span, err = span(rest[0])
 	case 'C':
 		f.Count, err = number(rest[0], maxFlaps)
+	case 'R':
+		if f.Count, err = number(rest[0], million); err == nil && f.Verb == Starve && f.Count < leastShare {
+			err = fmt.Errorf("%d parts: an agent needs %d in a million", f.Count, leastShare)
+		}
 	case 'U':
 		f.Count, err = number(rest[0], hal.MaxBundles-1)
 	case 'M':

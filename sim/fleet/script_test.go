@@ -121,6 +121,11 @@ commit:5+20ms switch crash stage:1 for 3s
 537s  rollout run v2
 539s  rollout stop
 540s  network set 5000 5000 5000
+545s  agent starve 6 300000 for 5s
+545s  switch starve 2 300000
+546s  network shed 20000
+550s  network shed 0
+550s  switch feed 2
 560s  fabric edit hold_off_us=50
 `
 

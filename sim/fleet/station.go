@@ -29,6 +29,11 @@ type station struct {
 	thinking agent.Thinking
 	disk     agent.Disk
 
+	share     share         // of its processor
+	decide    time.Duration // what a decision takes with all of it
+	waits     []agent.Input // for the processor
+	busyUntil time.Duration // with what it had last
+
 	dark      bool // has no supply
 	cold      bool // no agent has run since it has
 	hostBad   bool
@@ -75,6 +80,8 @@ const (
 	streamFaults
 	streamCrash
 	streamTrace
+	streamShed
+	streamShare
 )
 
 // Times of a device's computer. chosen.
@@ -122,7 +129,7 @@ func (st *station) start() error {
 	if mutant != nil && mutant.restored != nil && st.life > 1 {
 		mutant.restored(st, &journal)
 	}
-	st.host, st.thinking = agent.NewHost(cfg, journal, st, nil), agent.Thinking{Takes: cfg.Decide}
+	st.host, st.thinking, st.decide = agent.NewHost(cfg, journal, st, nil), agent.Thinking{Takes: cfg.Decide}, cfg.Decide
 	st.host.Calibrated, st.host.Log = st.calibrated, st.log
 	st.host.Restart, st.host.End = st.restart, func() { st.over = true }
 	st.will, st.rings, st.alive, st.tries = will, nil, true, 0
@@ -195,7 +202,7 @@ func (st *station) end(quiet bool) {
 	}
 	st.disk.Lose()
 	st.r.net.hangUp(&st.client, quiet)
-	st.alive, st.host = false, nil
+	st.alive, st.host, st.waits, st.busyUntil = false, nil, nil, 0
 	st.r.queue.Place(int(st.who), never)
 	st.r.touch(st)
 }
@@ -244,14 +251,15 @@ func (st *station) ask(q agent.Ask) error {
 	return st.settle()
 }
 
-func (st *station) deliver(in agent.Input) error {
-	st.host.Deliver(st.local(), in)
-	return st.settle()
-}
-
-// settle lets the agent act now, after a delivery or when it is due.
+// settle lets the agent act now, after a delivery or when it is due, or as soon
+// as it has the processor.
 func (st *station) settle() error {
 	r, now := st.r, st.local()
+	if at := st.turn(r.now); at > r.now {
+		r.queue.Place(int(st.who), at)
+		return nil
+	}
+	st.think()
 	mode := st.host.View().Mode()
 	for range maxPolls {
 		r.polls++
@@ -263,7 +271,7 @@ func (st *station) settle() error {
 		}
 		next := st.host.Next()
 		if next != never {
-			next = st.clock.world(next)
+			next = st.turn(st.clock.world(next))
 		}
 		r.queue.Place(int(st.who), next)
 		if st.host.View().Mode() != mode {

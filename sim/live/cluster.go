@@ -45,11 +45,12 @@ type ClusterConfig struct {
 	Failed func()
 }
 
-// Guard is what stands at an agent's link, nil: nothing, and what that makes the agent
-// capable of.
+// Guard is what stands at an agent's link, nil: nothing, what that makes the agent
+// capable of, and its own pair for the broker; "": that of all.
 type Guard struct {
 	mqtt.Guard
-	Features proto.Features
+	Features          proto.Features
+	CertFile, KeyFile string
 }
 
 // LightRecord is what the boards themselves say of their light, whatever
@@ -250,6 +251,9 @@ func (c *Cluster) Revive(ctx context.Context, id proto.NodeID) error {
 		g, err := c.cfg.Guard(id)
 		if err != nil {
 			return err
+		}
+		if g.CertFile != "" {
+			to.CertFile, to.KeyFile = g.CertFile, g.KeyFile
 		}
 		if cfg.Features = g.Features; g.Guard != nil {
 			to.Guard, to.Subscriptions = g.Guard, []string{proto.Topics{Fabric: c.cfg.Fabric.Name}.Trust()}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -34,6 +35,8 @@ type FleetConfig struct {
 	Physics   *sim.Physics  // of every board; nil: sim.DefaultPhysics
 	Costs     sim.Costs     // of every board's computer; without a source: sim.DefaultCosts
 	Rates     fleet.Rates
+	Loss      float64                  // share of messages that are lost above TCP, each way
+	Starve    float64                  // share of a processor that agents have; 0: all of it
 	Replay    func(seed uint64) string // the command that runs one seed again
 	Progress  io.Writer                // nil: none
 	TraceOut  io.Writer                // faults and violations as text, of all seeds; nil: none
@@ -118,7 +121,7 @@ func collectSeldom() (restore func()) {
 // one is the run of a seed.
 func (c *FleetConfig) one(f *fabric.Fabric, optics *fleet.Optics, seed uint64) fleet.Config {
 	cfg := fleet.Config{Fabric: f, Modules: c.Modules, Seed: seed, Span: c.Span, Health: c.Health, HealthModules: 1,
-		Optics: optics, Costs: c.Costs, Rates: c.Rates, Replay: c.Replay(seed)}
+		Optics: optics, Costs: c.Costs, Rates: c.Rates, Shed: million(c.Loss), Starve: million(c.Starve), Replay: c.Replay(seed)}
 	switch {
 	case c.Trace != nil:
 		cfg.Faults = fleet.FromTrace(c.Trace, f, seed, c.Span)
@@ -129,6 +132,9 @@ func (c *FleetConfig) one(f *fabric.Fabric, optics *fleet.Optics, seed uint64) f
 	}
 	return cfg
 }
+
+// million is a share in parts of a million.
+func million(share float64) uint32 { return uint32(math.Round(share * 1e6)) }
 
 // fleetProgress tells how far the runs are.
 type fleetProgress struct {

@@ -30,7 +30,8 @@ type ProcsConfig struct {
 	Upgrade       UpgradeConfig
 	Jobs          JobsConfig
 	Keys          KeysConfig
-	Nodes         int // of Upgrade, Jobs and Keys
+	Lies          int // how many ways of lying are tried, each with a node's own key: those that are known first; 0: none
+	Nodes         int // of Upgrade, Jobs, Keys and Lies
 }
 
 // ProcsResult is what a run of Procs saw.
@@ -47,6 +48,7 @@ type ProcsResult struct {
 	Upgrade *UpgradeResult `json:"upgrade,omitempty"`
 	Jobs    *JobsResult    `json:"jobs,omitempty"`
 	Keys    *KeysResult    `json:"keys,omitempty"`
+	Lies    *LiesResult    `json:"lies,omitempty"`
 }
 
 // ProcStep is one thing that was done to the cluster.
@@ -104,7 +106,7 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	if cfg.Jobs.Asks > 0 {
 		params = jobsParams(cfg.Nodes)
 	}
-	if cfg.Keys.Cuts > 0 {
+	if cfg.Keys.Cuts > 0 || cfg.Lies > 0 {
 		params = keysParams(cfg.Nodes)
 	}
 	if spoils {
@@ -127,6 +129,9 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	}
 	if cfg.Keys.Cuts > 0 {
 		steps = []func(context.Context) error{p.enrolAndRotate}
+	}
+	if cfg.Lies > 0 {
+		steps = []func(context.Context) error{p.lieAll}
 	}
 	if cfg.Soak.Time > 0 {
 		steps = []func(context.Context) error{p.build, p.soak}
@@ -177,8 +182,8 @@ func (p *procs) rings(ctx context.Context) ([]procRing, error) {
 	return r.Rings, json.Unmarshal(raw, &r)
 }
 
-// serving waits until every ring that the fabric can carry is in service and
-// every node online.
+// serving waits until every ring that the fabric can carry is in service, every
+// node online, and nobody usable out.
 func (p *procs) serving(ctx context.Context) error {
 	_, err := await(ctx, procsService, "in service", func() (bool, string) {
 		rings, err := p.rings(ctx)
@@ -190,27 +195,15 @@ func (p *procs) serving(ctx context.Context) error {
 				return false, fmt.Sprintf("ring %d is %s", r.Ring, r.State)
 			}
 		}
-		n, err := p.online(ctx)
-		return err == nil && n == p.f.Nodes && len(rings) == p.res.Rings, fmt.Sprintf("%d rings, %d nodes online, %v", len(rings), n, err)
+		nodes, err := p.nodes(ctx)
+		online := online(nodes)
+		if err != nil || online != p.f.Nodes || len(rings) != p.res.Rings {
+			return false, fmt.Sprintf("%d rings, %d nodes online, %v", len(rings), online, err)
+		}
+		why := p.out(ctx, rings, nodes)
+		return why == "", why
 	})
 	return err
-}
-
-func (p *procs) online(ctx context.Context) (n int, err error) {
-	raw, err := p.once(ctx, "ocsctl", "node", "list", "-json", "-broker", p.url)
-	if err != nil {
-		return 0, err
-	}
-	var r struct{ Nodes []struct{ Online bool } }
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return 0, err
-	}
-	for _, node := range r.Nodes {
-		if node.Online {
-			n++
-		}
-	}
-	return n, nil
 }
 
 // records are what all boards say.

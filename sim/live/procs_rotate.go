@@ -47,10 +47,10 @@ func (k *keys) rotate(ctx context.Context) error {
 	k.spared = func(n int) bool {
 		return !a.others[n] || slices.ContainsFunc(k.begun, func(b int) bool { return max(n-b, b-n) <= k.f.K })
 	}
-	issuer := func(ctx context.Context) error {
+	anIssuer := func(ctx context.Context, words ...string) error {
 		out := k.fresh()
 		name := fmt.Sprintf("i%d", k.out)
-		if err := k.pki(ctx, "issuer", name, "-out", out); err != nil {
+		if err := k.pki(ctx, append([]string{"issuer", name, "-out", out}, words...)...); err != nil {
 			return err
 		}
 		if err := k.hand(); err != nil {
@@ -58,11 +58,13 @@ func (k *keys) rotate(ctx context.Context) error {
 		}
 		return k.install(out+"/"+k.f.Name+"-issuer-"+name+".pem", "issuer.pem")
 	}
+	issuer := func(ctx context.Context) error { return anIssuer(ctx) }
+	stolen := func(ctx context.Context) error { return anIssuer(ctx, "-stolen") }
 	var former string // key that is to go
 	for _, r := range []rotation{
 		{"every node's key", func(ctx context.Context) error { return k.after(k.pki(ctx, "trust", "renew")) }, true},
 		{"the issuer's key", issuer, true},
-		{"the issuer's key again: the first counts no more", issuer, true},
+		{"the issuer's key again: the first counts no more", stolen, true},
 		{"the planner's other key is told", func(ctx context.Context) (err error) {
 			if former, err = k.keyOf(ctx, k.f.Name+"/planner/a"); err != nil {
 				return err

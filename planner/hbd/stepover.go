@@ -1,0 +1,219 @@
+package hbd
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/planner/member"
+	"ringlight/planner/ring"
+	"ringlight/proto"
+)
+
+// A member that is lit but cannot take part - silent, away, refusing, not believed -
+// keeps its ring as it is: a plan with it would have to be given up. Where the ring
+// is well that is right. Where it needs a change, the member is stepped over after a
+// while: the ring is formed without it as if it were dead, by all others together.
+// It keeps the plan that it has, loses its neighbours' light when they commit, and
+// closes into loopback by its own rules. When it takes part again it is told first
+// that it is in no ring, and may join one after that.
+
+// obstacles are what is in the way of a repair: members that cannot take part, devices
+// that are slow to prepare, nodes that go and come back.
+type obstacles struct {
+	h      *Rings
+	at     time.Duration  // when a ring or a node is looked at again that waits
+	yields int            // generations in a row that gave way
+	damped []proto.NodeID // that go out and come back again and again
+}
+
+// stepWait is how long a ring that needs a change waits for a member that cannot
+// take part. chosen: an agent that is started anew is back in two seconds, and a ring
+// is to be whole again in ten.
+const stepWait = 4 * time.Second
+
+// check has those looked at that have waited.
+func (o *obstacles) check() {
+	if o.h.j.Now >= o.at {
+		o.at = journal.Never
+		o.h.replan(0)
+	}
+}
+
+// blocks: light says that it is well, and it cannot be told anything.
+func (n *node) blocks() bool { return n.usable() && !n.Ready() }
+
+// needs: a member has to leave the ring, its links do not join, or it has to be told
+// again.
+func (r *ringView) needs() bool {
+	return r.splitAt != 0 || r.renew || slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return !r.pl.nodes[id].wanted() })
+}
+
+// stepOver looks after a ring that needs a change and has members that cannot take
+// part. They are stepped over when that makes it better.
+func (o *obstacles) stepOver(r *ringView) {
+	due, wished := r.needAt+stepWait, false
+	var who []proto.NodeID
+	for _, id := range r.nodes {
+		n := &o.h.nodes[id]
+		wished = wished || n.leaving || n.hold != nil || n.ended
+		if !n.blocks() {
+			continue
+		}
+		who = append(who, id)
+		if !n.Online() {
+			due = max(due, n.GoneAt+stepWait)
+		}
+	}
+	switch {
+	case !r.needs():
+		r.needAt = 0
+		return
+	case r.needAt == 0:
+		r.needAt = max(1, o.h.j.Now)
+		due = max(due, o.h.j.Now+stepWait)
+	}
+	if len(who) == 0 {
+		return
+	}
+	if o.h.j.Now < due {
+		o.at = min(o.at, due)
+		return
+	}
+	usable := 0
+	for _, id := range r.nodes {
+		if o.h.nodes[id].usable() {
+			usable++
+		}
+	}
+	for _, id := range who {
+		n := &o.h.nodes[id]
+		n.stepped(fmt.Sprintf("stepped over: %s, and its ring needed a change", n.whyNot()))
+		o.h.reads(id)
+	}
+	left := 0
+	res := o.h.index.Look([]proto.RingID{r.id}, true)
+	if at := slices.IndexFunc(res.Groups, func(g ring.Group) bool { return g.ID == r.id }); at >= 0 {
+		left = len(res.Groups[at].Nodes)
+	}
+	if left < 2 && !wished || left <= usable && !wished && r.closed() {
+		for _, id := range who {
+			o.h.nodes[id].stepped("")
+			o.h.reads(id)
+		}
+		r.needAt = o.h.j.Now
+		o.at = min(o.at, o.h.j.Now+stepWait)
+		return
+	}
+	r.needAt = 0
+	o.h.touchRing(r.id)
+	for _, id := range who {
+		n := &o.h.nodes[id]
+		o.h.markNode(n)
+		o.h.j.Note(journal.Warn, "node is stepped over", journal.Note{Rule: "step_over", Node: int64(id), Ring: r.id, Gen: r.Gen,
+			Text: n.over + fmt.Sprintf("; ring %d is formed without it, of %s", r.id, proto.Count(left, "node"))})
+	}
+}
+
+// Revoked takes note that a node's key counts no more: its ring goes round it, until
+// it comes with another key.
+func Revoked(h *Rings, id proto.NodeID) {
+	n := &h.nodes[id]
+	if n.Ready() {
+		return // it has come with another already
+	}
+	n.own().ended = true
+	h.j.Note(journal.Warn, "a node's key is revoked", journal.Note{Rule: "revoked", Node: int64(id), Ring: n.Group, Cause: proto.CauseOperator, Text: "its ring is formed without it, until it has another key"})
+	h.markNode(n)
+	h.replan(0)
+}
+
+// stepped notes that the planner goes round a node, and why; "": no longer.
+func (n *node) stepped(why string) {
+	if n.over != why {
+		n.own().over = why
+		n.eased()
+	}
+}
+
+// takesPart: a node that was stepped over can be told again where it stands.
+func (o *obstacles) takesPart(n *node) {
+	if n.ended && n.Ready() {
+		n.own().ended = false
+		n.eased()
+		o.h.markNode(n)
+	}
+	if n.over == "" || !n.Ready() || n.Group != 0 {
+		return
+	}
+	n.stepped("")
+	o.h.reads(n.ID)
+	o.h.j.Note(journal.Info, "node is back", journal.Note{Rule: "step_over", Node: int64(n.ID), Text: "it can be told where it stands"})
+	o.h.markNode(n)
+}
+
+// closed: members beside each other, past those that are out, have each other's light,
+// as far as they say: one that cannot take part has said nothing else.
+func (r *ringView) closed() bool {
+	if r.splitAt != 0 {
+		return false
+	}
+	before := -1
+	for at := range r.nodes {
+		if !r.at(at).usable() {
+			continue
+		}
+		if before >= 0 && !(r.meets(before, at, proto.Right) && r.meets(at, before, proto.Left)) {
+			return false
+		}
+		before = at
+	}
+	return true
+}
+
+// meets: a member has the light of the next one on a side, or cannot say so.
+func (r *ringView) meets(at, other int, s proto.Side) bool {
+	n := r.at(at)
+	l, beside := &n.loss[s], other == at+1 || other == at-1
+	switch {
+	case !n.Ready():
+		return true
+	case beside && !l.lost:
+		return n.At(r.Decided)
+	}
+	return l.lost && l.lit && l.peer == r.nodes[other]
+}
+
+// Wait rules of a generation under way.
+
+// giveWay is how long a generation may keep another ring waiting that needs a repair;
+// it doubles with each that gave way, until one is committed. chosen: agents that are
+// well prepare in a tenth of it.
+const giveWay = 300 * time.Millisecond
+
+// gives reports whether the generation under way has given way: some device is slow
+// to prepare, and another ring is hurt.
+func (o *obstacles) gives() bool {
+	at := o.givesAt()
+	if o.h.j.Now < at || o.h.txn.Phase() != member.Preparing {
+		return false
+	}
+	o.yields++
+	o.h.silence("gives_way", fmt.Sprintf("generation %d gives way to a ring that waits", o.h.txn.Gen))
+	o.h.abort("another ring is hurt, and some devices are slow to answer")
+	return true
+}
+
+// givesAt is when it does, Never when nobody waits.
+func (o *obstacles) givesAt() time.Duration {
+	if o.h.txn.Phase() != member.Preparing || !o.h.dirty {
+		return journal.Never
+	}
+	for _, id := range o.h.marked {
+		if r := o.h.ring(id); r != nil && r.marked && r.needs() && !r.frozen(o.h.j.Now) && !slices.ContainsFunc(o.h.proposal.rings, func(x *ringView) bool { return x.id == id }) {
+			return o.h.txn.Began() + giveWay<<min(o.yields, 4)
+		}
+	}
+	return journal.Never
+}

@@ -1,0 +1,17 @@
+package limit
+
+// Yields says who gives his place to one more of a peer where all are taken: one of the
+// peer that has most, while it has more than who comes even then. places has the peer
+// that each belongs to.
+func Yields[K comparable](places map[K]string, peer string) (who K, ok bool) {
+	count := map[string]int{}
+	for _, p := range places { // any order: counted
+		count[p]++
+	}
+	for k, p := range places { // any order: of one peer's places none is better
+		if count[p] > count[peer]+1 && (!ok || count[p] > count[places[who]]) {
+			who, ok = k, true
+		}
+	}
+	return who, ok
+}
