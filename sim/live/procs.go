@@ -203,6 +203,10 @@ func (p *procs) serving(ctx context.Context) error {
 		why := p.out(ctx, rings, nodes)
 		return why == "", why
 	})
+	if err != nil && ctx.Err() == nil {
+		said, _ := p.once(ctx, "ocsctl", "status", "-broker", p.url)
+		err = fmt.Errorf("%w; ocsctl status says:\n%s", err, said)
+	}
 	return err
 }
 

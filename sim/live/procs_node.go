@@ -25,42 +25,44 @@ type loss struct {
 }
 
 // loser finds what can be lost, from the n-th ring on: the first inner node with
-// a fibre past it, of a ring that a spare reaches where there is one. A ring that has
-// stepped over nodes may have none.
+// a fibre past it without which its ring can be whole. A fabric that has stepped
+// over nodes may have none.
 func (p *procs) loser(rings []procRing, n int) (x loss, err error) {
-	for k := range 2 * len(rings) {
-		if x.ring = rings[(n+k)%len(rings)]; k < len(rings) && !p.spareNear(rings, x.ring) {
-			continue
-		}
+	for k := range rings {
+		x.ring = rings[(n+k)%len(rings)]
 		for i := 1; i < len(x.ring.Nodes)-1; i++ {
 			ok := false
 			x.left, x.dead, x.right = x.ring.Nodes[i-1], x.ring.Nodes[i], x.ring.Nodes[i+1]
-			if x.over, ok = p.f.Link(proto.NodeID(x.left), proto.NodeID(x.right)); ok && (p.spared == nil || !p.spared(x.dead)) {
+			if x.over, ok = p.f.Link(proto.NodeID(x.left), proto.NodeID(x.right)); ok && (p.spared == nil || !p.spared(x.dead)) && p.mends(rings, x.dead, x.dead) {
 				return x, nil
 			}
 		}
 	}
-	return x, fmt.Errorf("rings %v: want one with an inner node that has a fibre past it", rings)
+	return x, fmt.Errorf("rings %v: want one with an inner node that has a fibre past it, and a spare that reaches it", rings)
 }
 
-// spareNear: a node that is in no ring stands between a ring's members, or a fibre
-// joins it to one of its ends.
-func (p *procs) spareNear(rings []procRing, r procRing) bool {
-	first, last := r.Nodes[0], r.Nodes[len(r.Nodes)-1]
-	for s := range p.f.Nodes {
-		if slices.ContainsFunc(rings, func(o procRing) bool { return slices.Contains(o.Nodes, s) }) {
+// mends: the ring of two nodes can be whole without the fibre between them, or without
+// the one where they are the same, of its own nodes and of those in no ring, all of
+// them being well: enough of them stand in a line. No other ring moves for it.
+func (p *procs) mends(rings []procRing, a, b int) bool {
+	used, longest := map[int]bool{}, make([]int, p.f.Nodes)
+	for _, r := range rings {
+		for _, n := range r.Nodes {
+			used[n] = !slices.Contains(r.Nodes, a)
+		}
+	}
+	for n := range longest {
+		if used[n] || a == b && n == a {
 			continue
 		}
-		if s > first && s < last {
-			return true
-		}
-		for _, end := range [2]int{first, last} {
-			if _, ok := p.f.Link(proto.NodeID(s), proto.NodeID(end)); ok {
-				return true
+		longest[n] = 1
+		for before := max(0, n-p.f.K); before < n; before++ {
+			if _, ok := p.f.Link(proto.NodeID(before), proto.NodeID(n)); ok && longest[before] > 0 && (before != min(a, b) || n != max(a, b)) {
+				longest[n] = max(longest[n], 1+longest[before])
 			}
 		}
 	}
-	return false
+	return slices.Max(longest) >= p.f.GroupNodes()
 }
 
 // lose takes a node's supply away: its neighbours bypass it by themselves, and

@@ -159,14 +159,26 @@ func (s *soak) blink(ctx context.Context) (map[int]bool, error) {
 	})
 }
 
-// cutFibre cuts the fibre between two members of a ring and mends it when the
-// ring is in service without it.
+// cutFibre cuts the fibre between two members of a ring, where that can be whole
+// without it, and mends it when it is in service again.
 func (s *soak) cutFibre(ctx context.Context) (map[int]bool, error) {
-	ring, at, err := s.member(ctx)
+	rings, err := s.rings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a, b := ring.Nodes[at-1], ring.Nodes[at]
+	var fibres [][2]int
+	for _, r := range rings {
+		for i := 1; i < len(r.Nodes); i++ {
+			if s.mends(rings, r.Nodes[i-1], r.Nodes[i]) {
+				fibres = append(fibres, [2]int{r.Nodes[i-1], r.Nodes[i]})
+			}
+		}
+	}
+	if len(fibres) == 0 {
+		return nil, nil // every ring goes over the only fibre that it can just now
+	}
+	x := fibres[s.rnd.IntN(len(fibres))]
+	a, b := x[0], x[1]
 	link, ok := s.f.Link(proto.NodeID(a), proto.NodeID(b))
 	if !ok {
 		return nil, fmt.Errorf("no fibre from %d to %d", a, b)
