@@ -20,6 +20,9 @@ type procNode struct {
 	Online bool   `json:"online"`
 	Usable bool   `json:"usable"`
 	Reason string `json:"reason"`
+	Ring   *int   `json:"ring"`
+
+	Generation uint64 `json:"generation"`
 }
 
 // online counts the nodes whose agent is there.

@@ -72,10 +72,11 @@ func (s *soak) revive(name string, start func() error) error {
 }
 
 // around are the nodes whose light a fault at a node may change: those of its ring
-// as it is and as it becomes, and whoever comes in.
+// as it is and as it becomes, and whoever comes in, also where it goes out again.
 func (s *soak) around(ctx context.Context, n int, do func(context.Context) error) (map[int]bool, error) {
 	was, err := s.rings(ctx)
-	if err == nil {
+	idle, failed := s.idle(ctx)
+	if err = errors.Join(err, failed); err == nil {
 		err = do(ctx)
 	}
 	if err == nil {
@@ -85,6 +86,7 @@ func (s *soak) around(ctx context.Context, n int, do func(context.Context) error
 		return nil, err
 	}
 	is, err := s.rings(ctx)
+	idleNow, failed := s.idle(ctx)
 	may := map[int]bool{n: true}
 	for i := range was {
 		if !slices.Contains(was[i].Nodes, n) {
@@ -98,7 +100,24 @@ func (s *soak) around(ctx context.Context, n int, do func(context.Context) error
 			}
 		}
 	}
-	return may, err
+	for m, generation := range idle {
+		if now, still := idleNow[m]; still && now != generation {
+			may[m] = true
+		}
+	}
+	return may, errors.Join(err, failed)
+}
+
+// idle are the nodes in no ring, with the generation that each was told last.
+func (s *soak) idle(ctx context.Context) (map[int]uint64, error) {
+	nodes, err := s.nodes(ctx)
+	out := map[int]uint64{}
+	for _, n := range nodes {
+		if n.Ring == nil {
+			out[n.Node] = n.Generation
+		}
+	}
+	return out, err
 }
 
 // losePower takes a node's supply, waits for its ring's repair, and gives it back.
