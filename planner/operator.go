@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"ringlight/planner/core"
 	"ringlight/planner/hbd"
@@ -304,8 +305,10 @@ type Overview struct {
 	Degraded       int
 	Spares         int // usable nodes in no ring
 	Online         int
-	Pending        int  // nodes online and not yet where they should be
-	Quiet          bool // nothing planned, prepared, persisted or waited for
+	Pending        int           // nodes online and not yet where they should be
+	Quiet          bool          // nothing planned, prepared, persisted or waited for
+	Asking         bool          // of a device an answer is waited for
+	Wait           time.Duration // until it looks again by itself
 	LinksTotal     int
 	LinksConfirmed int
 	EventsSeen     uint64
@@ -321,6 +324,7 @@ func (p *Planner) Overview() Overview {
 	o := Overview{Term: p.j.Term, Generation: h.Generation, Rings: h.Rings, InService: h.InService, Degraded: h.Degraded, Spares: h.Spares,
 		Online: h.Online, Pending: h.Pending, LinksTotal: h.LinksTotal, LinksConfirmed: h.LinksConfirmed, EventsSeen: p.j.Seen(),
 		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
+	o.Asking, o.Wait = o.Pending > 0 || hbd.Asking(p.rings) || !p.j.Written(), p.Next()-p.j.Now
 	o.Quiet = p.j.LinkUp && p.rings.Quiet() && o.Pending == 0 && p.j.Quiet() && (p.core == nil || p.core.Quiet())
 	for _, t := range p.tables() {
 		o.EventGaps += t.Gaps()

@@ -45,7 +45,7 @@ func demo(ctx context.Context, args []string, t cli.Terminal) error {
 		return err
 	})
 	if _, err := cli.ParseNone(fs, args, `Runs a broker, a planner and the agents of a fabric on simulated boards through
-a trace of faults, in real time but for the days between them, and tells what
+a trace of faults, in real time but for what only is waited for, and tells what
 happens. -hold keeps it all running for ocsctl.
 
 example: ocs-sim demo -days 30 -k 3`); err != nil {

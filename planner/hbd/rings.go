@@ -148,6 +148,11 @@ func (h *Rings) Quiet() bool { return h.rest() && h.agenda.rests() }
 // Deciding: a decision is on its way to the disk.
 func (h *Rings) Deciding() bool { return h.txn.Phase() == member.Deciding }
 
+// Asking: devices are asked, and not all have answered.
+func Asking(h *Rings) bool {
+	return h.txn.Phase() == member.Preparing || h.probes.at != journal.Never || !h.table.Quiet()
+}
+
 // Next is when a look is wanted. Without a link only drains are looked at.
 func (h *Rings) Next() time.Duration {
 	next := h.drains.next()

@@ -104,6 +104,9 @@ func (j *Journal) Seen() uint64 { return j.seen }
 // Quiet: all that was told and decided is on disk.
 func (j *Journal) Quiet() bool { return j.flying == 0 && j.behind == 0 && len(j.touched) == 0 }
 
+// Written: nothing is on its way to the disk.
+func (j *Journal) Written() bool { return j.flying == 0 }
+
 // Next is when Flush wants to be called.
 func (j *Journal) Next() time.Duration {
 	if j.flying != 0 {

@@ -153,7 +153,7 @@ func (s *server) seat() error {
 	if st.Broken != nil {
 		return st.Broken
 	}
-	now := time.Since(s.began)
+	now := s.since()
 	s.tellAway(&st)
 	was := s.standing
 	s.standing = st
@@ -212,7 +212,7 @@ func (s *server) draw(picture bool) error {
 	}
 	s.again = nil
 	took := time.Since(began)
-	s.stale, s.drawAt = false, time.Since(s.began)+max(drawnEvery, pictureShare*took)
+	s.stale, s.drawAt = false, s.since()+max(drawnEvery, pictureShare*took)
 	s.observe()
 	return nil
 }

@@ -63,6 +63,9 @@ type Config struct {
 	// Observe is called from the planner's goroutine after every step and
 	// must not keep it.
 	Observe func(*planner.Planner)
+	// Skip is how far the planner's clock goes on at once, besides the wall's; nil:
+	// never. A simulation skips what everybody would wait for.
+	Skip <-chan time.Duration
 
 	begun bool   // the store was read: what it holds is what is planned for
 	host  string // of this process, for people
@@ -227,6 +230,7 @@ type server struct {
 	sendOut func(proto.Packet) error
 	host    *planner.Host
 	began   time.Time
+	skipped time.Duration
 	link    mqtt.Watch
 	unsent  uint64 // the link would not take
 	meters  meters
@@ -283,13 +287,10 @@ func (s *server) loop(ctx context.Context) error {
 				return err
 			}
 		case <-timer.C:
-			s.meters.woke = time.Now()
-			s.link.Look(time.Since(s.began))
-			if s.stored == nil {
-				s.lookAtSeals(time.Now())
-				s.host.Tick()
-				s.observe()
-			}
+			s.tick()
+		case d := <-s.cfg.Skip:
+			s.skipped += d
+			s.tick()
 		case p, ok := <-recv:
 			if !ok {
 				return nil
@@ -311,15 +312,29 @@ func (s *server) loop(ctx context.Context) error {
 	}
 }
 
+// tick does what is due.
+func (s *server) tick() {
+	s.meters.woke = time.Now()
+	s.link.Look(s.since())
+	if s.stored == nil {
+		s.lookAtSeals(time.Now())
+		s.host.Tick()
+		s.observe()
+	}
+}
+
+// since is the time since the start, with what was skipped.
+func (s *server) since() time.Duration { return time.Since(s.began) + s.skipped }
+
 // untilNext bounds the wait so that the timer's arithmetic cannot wrap.
 func (s *server) untilNext() time.Duration {
-	now := time.Since(s.began)
+	now := s.since()
 	next := min(s.host.Next(), s.link.Next(now))
 	if s.stale {
 		next = min(next, s.drawAt)
 	}
 	if u := s.standing.Until; s.reign != 0 && !u.IsZero() {
-		next = min(next, u.Sub(s.began)+time.Millisecond)
+		next = min(next, u.Sub(s.began)+s.skipped+time.Millisecond)
 	}
 	if s.cfg.Manager != nil { // whoever started this process hears that the loop turns
 		next = min(next, now+s.cfg.Manager.Beat())
@@ -353,11 +368,11 @@ func (s *server) receive(p proto.Packet) {
 		if p.Kind == proto.LinkDown {
 			s.meters.losses++
 		}
-		s.link.Packet(&p, time.Since(s.began))
+		s.link.Packet(&p, s.since())
 	}
 	s.announce()
 	if s.standing.Election != 0 {
-		s.memory.take(p, time.Since(s.began))
+		s.memory.take(p, s.since())
 		if s.reign == 0 && !forFollower(&p) {
 			return
 		}
@@ -416,7 +431,7 @@ func (s *server) Now() (time.Duration, uint64) {
 	if s.again != nil {
 		return *s.again, uint64(s.began.Add(*s.again).UnixMilli())
 	}
-	return time.Since(s.began), uint64(time.Now().UnixMilli())
+	return s.since(), uint64(time.Now().UnixMilli())
 }
 
 // Send hands a packet to the link.

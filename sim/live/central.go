@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"ringlight/planner"
 	"ringlight/planner/fabric"
@@ -22,6 +23,7 @@ type central struct {
 	state  string // folder of the store, and of the agents' journals
 	view   string // URL of the live view, "" when none was asked for
 	ran    chan error
+	skips  chan time.Duration // how far the planner's clock goes on at once
 	log    *slog.Logger
 }
 
@@ -37,9 +39,9 @@ func startCentral(ctx context.Context, f *fabric.Fabric, listen, http string, lo
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(state))
 	}
-	c := &central{broker: broker, addr: broker.Addr(), state: state, ran: make(chan error, 1), log: log}
+	c := &central{broker: broker, addr: broker.Addr(), state: state, ran: make(chan error, 1), skips: make(chan time.Duration), log: log}
 	cfg := server.Config{Fabric: f, Broker: c.link().Broker, State: filepath.Join(state, "planner.db"), Log: log,
-		MinReconnect: minReconnect, MaxReconnect: maxReconnect, Observe: observe, HTTP: http}
+		MinReconnect: minReconnect, MaxReconnect: maxReconnect, Observe: observe, Skip: c.skips, HTTP: http}
 	served := make(chan string, 1)
 	cfg.HTTPReady = func(url string) { served <- url }
 	go func() { c.ran <- server.Run(ctx, cfg) }()

@@ -119,7 +119,7 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	if d.above, err = startCentral(ctx, f, d.cfg.Listen, d.cfg.HTTP, d.cfg.Log, observe); err != nil {
 		return err
 	}
-	s.broker = d.above.link()
+	s.broker, s.skips = d.above.link(), d.above.skips
 	d.screen.broker(s.broker.Broker, spread, catalogueSize)
 	if d.above.view != "" {
 		d.screen.line("view     %s", d.above.view)
@@ -147,7 +147,7 @@ func (d *demo) bringUp(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.settle(ctx, settleLimit); err != nil {
+	if err := d.settle(ctx); err != nil {
 		return err
 	}
 	d.known = s.watch.view()
@@ -161,8 +161,8 @@ func (d *demo) bringUp(ctx context.Context) error {
 }
 
 // settle waits until the planner is quiet, or ends with what stopped it.
-func (d *demo) settle(ctx context.Context, limit time.Duration) error {
-	err := d.nodes.settle(ctx, limit)
+func (d *demo) settle(ctx context.Context) error {
+	err := d.nodes.settle(ctx)
 	return errors.Join(d.above.gone(), err)
 }
 
@@ -288,7 +288,7 @@ func (d *demo) follow(ctx context.Context) error {
 		return d.nodes.jump(ctx, d.nodes.now+horizon)
 	}
 	start := time.Now()
-	if err := d.settle(ctx, settleLimit); err != nil {
+	if err := d.settle(ctx); err != nil {
 		return err
 	}
 	was := d.known
@@ -335,7 +335,7 @@ func (d *demo) reconnect(ctx context.Context, to time.Duration) error {
 	}
 	d.down, d.nodes.alone = false, false
 	start := time.Now()
-	if err := d.settle(ctx, convergeLimit); err != nil {
+	if err := d.settle(ctx); err != nil {
 		return err
 	}
 	was := d.known
@@ -354,7 +354,7 @@ func (d *demo) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.settle(ctx, settleLimit); err != nil {
+	if err := d.settle(ctx); err != nil {
 		return err
 	}
 	d.count()

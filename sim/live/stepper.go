@@ -25,8 +25,11 @@ type stepper struct {
 	byBoard  []*station
 	queue    agenda.Roster // of the stations
 	now      time.Duration
-	told     bool // a node with a link has noted an event
-	alone    bool // the broker is stopped: what is told waits for its return
+	told     bool          // a node with a link has noted an event
+	alone    bool          // the broker is stopped: what is told waits for its return
+	late     time.Duration // that this program was woken by lately
+	skips    chan<- time.Duration
+	owed     time.Duration // that the planner's clock is to skip yet
 	broker   mqtt.Config
 	inbox    chan arrival
 	watch    *watch
