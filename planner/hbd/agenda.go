@@ -78,7 +78,6 @@ func (a *agenda) concerned() []*ringView {
 	a.marked = a.marked[:0]
 	for _, r := range out {
 		r.marked = false
-		r.abandonedAt = 0
 	}
 	return out
 }

@@ -116,7 +116,6 @@ func (e *evidence) abandoned(r *ringView, first, end int) bool {
 			gone = n.probe.at
 		}
 		if wait := gone + agentPatience - e.j.Now; wait > 0 {
-			r.abandonedAt = e.j.Now + wait
 			e.mark(r)
 			e.replan(wait)
 			return false

@@ -225,3 +225,25 @@ func TestLateJoinerIsLeftOutWithTheLastAnswer(t *testing.T) {
 		t.Error("the generation still waits for a node that would join")
 	}
 }
+
+// Goal: a member whose agent stays away, and of which one neighbour has lost the light,
+// is passed by when the patience with it is over, though nobody says a word until then.
+func TestWhoStaysAwayIsPassedByInTime(t *testing.T) {
+	p := standing(t, 64, 0)
+	r := p.rings[0]
+	r.seeLight()
+	p.j.Now += time.Second
+	n := r.at(3)
+	p.table.Presence(n.Device, &proto.Presence{Node: n.ID, Session: 1})
+	p.j.Now = p.planAt
+	p.look()
+	r.at(2).lose(proto.Right, lossView{lost: true, at: p.j.Now})
+	p.watch(r)
+	if p.planAt != n.GoneAt+agentPatience || n.dead {
+		t.Fatalf("gone at %v; next look at %v, dead %t", n.GoneAt, p.planAt, n.dead)
+	}
+	p.j.Now = p.planAt
+	if p.look(); !n.dead {
+		t.Error("it is not passed by")
+	}
+}

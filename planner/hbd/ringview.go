@@ -20,22 +20,20 @@ type ringView struct {
 	member.Decided
 
 	state     proto.RingState
-	since     uint64 // the state, by the wall clock
-	marked    bool   // it is on the list of those to be looked at
-	unsettled bool   // it is on the list of those that may wait
-	// abandonedAt is when a run of it is passed by that nobody speaks for, 0: none.
-	abandonedAt time.Duration
-	moved       bool          // it was in service when it got other members
-	lit         []bool        // by link: had light since the ring was formed and both its nodes were there
-	renew       bool          // to be touched with the same members
-	toldAt      time.Duration // when its last generation was committed, of slow members
-	slow        time.Duration // what those need to follow, 0: they are quick
-	hurtAt      time.Duration // since when it waits to settle after a fault, 0: it does not
-	splitAt     time.Duration // since when it is split though all are well, 0: it is not
-	renewAt     time.Duration // not to be formed anew before
-	renewed     int           // attempts
-	needAt      time.Duration // since when it needs a change that a member is in the way of, 0: none
-	bypass      uint32        // microseconds that its last one took, 0: none yet
+	since     uint64        // the state, by the wall clock
+	marked    bool          // it is on the list of those to be looked at
+	unsettled bool          // it is on the list of those that may wait
+	moved     bool          // it was in service when it got other members
+	lit       []bool        // by link: had light since the ring was formed and both its nodes were there
+	renew     bool          // to be touched with the same members
+	toldAt    time.Duration // when its last generation was committed, of slow members
+	slow      time.Duration // what those need to follow, 0: they are quick
+	hurtAt    time.Duration // since when it waits to settle after a fault, 0: it does not
+	splitAt   time.Duration // since when it is split though all are well, 0: it is not
+	renewAt   time.Duration // not to be formed anew before
+	renewed   int           // attempts
+	needAt    time.Duration // since when it needs a change that a member is in the way of, 0: none
+	bypass    uint32        // microseconds that its last one took, 0: none yet
 }
 
 // group is the ring as the index knows it.
@@ -266,7 +264,7 @@ func (r *ringView) asks() bool {
 
 // waits: a ring that must be looked at again though nothing else happens to it.
 func (r *ringView) waits() bool {
-	return r.needAt != 0 || r.hurtAt != 0 || r.splitAt != 0 || r.renew || r.abandonedAt != 0 || r.asks()
+	return r.needAt != 0 || r.hurtAt != 0 || r.splitAt != 0 || r.renew || r.asks()
 }
 
 // status is the ring as operators see it.

@@ -80,6 +80,11 @@ func shine(p *Rings, r *ringView) {
 // commit carries a proposal out, and lets its members say that they are there.
 func commit(p *Rings, q *proposal) {
 	p.prepare(q)
+	carry(p, q)
+}
+
+// carry is commit of what is being prepared.
+func carry(p *Rings, q *proposal) {
 	for _, part := range p.txn.Parts {
 		p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 	}
