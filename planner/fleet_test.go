@@ -58,6 +58,8 @@ type fakeNode struct {
 	acked    uint64
 	refuse   proto.Code
 	mute     bool // answers nothing
+	lags     bool // prepares and does not follow
+	misnames bool // names another generation than it was asked about
 	quiet    bool // says nothing twice that it is not asked for
 	slow     bool // acts, and what it says and hears is held up
 	held     []proto.Packet
@@ -515,6 +517,9 @@ func (w *fleet) answer(n *fakeNode, a proto.Ack) {
 	if n.applied != nil {
 		a.CurrentGeneration = n.applied.Generation
 	}
+	if n.misnames {
+		a.Generation += 7
+	}
 	if n.loseAcks > 0 {
 		n.loseAcks--
 		return
@@ -543,6 +548,8 @@ func (w *fleet) stage(n *fakeNode, m *proto.Desired) {
 		if m.Plan != old.Plan {
 			a.Code = proto.Conflict
 		}
+	case m.BypassSeq > n.bypass:
+		a.Code, a.Field, a.Limit = proto.Invalid, "bypass_seq", fmt.Sprint("at most ", n.bypass)
 	case m.BypassSeq < n.bypass:
 		a.Code = proto.Conflict
 		defer w.report(n)
@@ -558,7 +565,7 @@ func (w *fleet) stage(n *fakeNode, m *proto.Desired) {
 
 func (w *fleet) decideNode(n *fakeNode, m *proto.Decision) {
 	s := n.staged
-	if s == nil || s.Term != m.Term || s.Generation != m.Generation || s.Plan != m.Plan || !slices.Contains(s.Decisions, m.Ring) || m.Verdict != proto.Commit {
+	if n.lags || s == nil || s.Term != m.Term || s.Generation != m.Generation || s.Plan != m.Plan || !slices.Contains(s.Decisions, m.Ring) || m.Verdict != proto.Commit {
 		return
 	}
 	if n.applied != nil && (s.Term < n.applied.Term || s.Term == n.applied.Term && s.Generation <= n.applied.Generation) {

@@ -115,6 +115,16 @@ func (s *nodeScript) do(args []string) string {
 		s.w.nodes[num(1)].refuse = proto.Code(code)
 	case "mute":
 		s.w.nodes[num(1)].mute = args[2] == "on"
+	case "lags": // on | off
+		s.w.nodes[num(1)].lags = args[2] == "on"
+	case "misnames": // on | off
+		s.w.nodes[num(1)].misnames = args[2] == "on"
+	case "tell": // ID FIELD VALUE: a false report, said beside the agent
+		s.w.tell(&s.w.nodes[num(1)], args[2], uint64(num(3)))
+	case "alarms": // that stand
+		for _, a := range s.w.p.Alarms() {
+			fmt.Fprintf(&s.out, "alarm %s: %s\n", a.ID, a.Why)
+		}
 	case "quiet":
 		s.w.nodes[num(1)].quiet = true
 	case "slow": // its connection hangs

@@ -172,10 +172,10 @@ func (h *Rings) refused(n *node, m *proto.Ack) {
 	}
 	switch m.Code {
 	case proto.Conflict:
-		if n.Refusals <= maxRecounts {
+		if n.Refusals <= member.MaxRecounts {
 			r.Until = h.j.Now + settleWait
 		}
-		if m.BypassSeq > quoted && m.BypassSeq >= n.bypass && n.Refusals <= maxRecounts {
+		if m.BypassSeq > quoted && m.BypassSeq >= n.bypass && n.Refusals <= member.MaxRecounts {
 			n.bypass, r = m.BypassSeq, member.Refusal{} // it says itself what to quote
 		}
 	case proto.NotCalibrated:

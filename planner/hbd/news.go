@@ -2,6 +2,7 @@ package hbd
 
 import (
 	"fmt"
+	"slices"
 
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
@@ -49,6 +50,10 @@ func (h *Rings) News(x member.News) {
 			h.prepared(n, x.Ack)
 		}
 		return
+	case member.Weighed:
+		if n.Trails() && !slices.Contains(h.refusing, n.ID) {
+			h.refusing = append(h.refusing, n.ID)
+		}
 	case member.Told:
 		h.bypasses.take(h.ring(x.Event.Ring), x.Event)
 		if n.Report != nil && x.Event.Seq <= n.Report.LastEvent() && x.Event.Session == n.Report.Session {
@@ -82,8 +87,8 @@ func (h *Rings) answered(n *node, why string) {
 // reported takes a report; first: of this life.
 func (h *Rings) reported(n *node, first bool) {
 	m := n.Report
-	if first {
-		n.bypass = 0 // its journal may be lost
+	if first || n.fresh() { // what it counts now is so, however high it was said to be before
+		n.bypass = 0
 	}
 	n.bypass = max(n.bypass, m.BypassSeq())
 	if n.Refusal.Code != proto.OK && over(&n.Refusal, m) {

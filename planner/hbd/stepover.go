@@ -44,10 +44,10 @@ func (o *obstacles) check() {
 // blocks: light says that it is well, and it cannot be told anything.
 func (n *node) blocks() bool { return n.usable() && !n.Ready() }
 
-// needs: a member has to leave the ring, its links do not join, or it has to be told
-// again.
+// needs: a member has to leave the ring, its links do not join, it has to be told
+// again, or a member has not followed what it was told.
 func (r *ringView) needs() bool {
-	return r.splitAt != 0 || r.renew || slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return !r.pl.nodes[id].wanted() })
+	return r.splitAt != 0 || r.renew || slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { n := &r.pl.nodes[id]; return !n.wanted() || n.Trails() })
 }
 
 // stepOver looks after a ring that needs a change and has members that cannot take

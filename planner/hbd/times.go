@@ -11,9 +11,6 @@ const (
 	// neighbours, so that the plan quotes their bypass. chosen: several times
 	// the 12 ms in which they have settled.
 	settleWait = 60 * time.Millisecond
-	// maxRecounts is how often in a row a plan refused for an old bypass count
-	// is made again at once. chosen: a side that moves more often flaps.
-	maxRecounts = 3
 	// splitWait is how long a ring of sound members may stand split before it
 	// is formed anew. chosen: longer than any search of a side.
 	splitWait = 300 * time.Millisecond

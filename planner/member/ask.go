@@ -95,8 +95,25 @@ func (d *Device) answersNow(m *proto.Reported, doubt time.Duration) bool {
 // Quotes: an answer is one to the last question, and so was sent after it.
 func (d *Device) Quotes(m *proto.Ack) bool { return m.Corr != (proto.Corr{}) && m.Corr == d.asks.corr }
 
-// Tried: it refused or did not answer the last time that something was wanted of it.
-func (d *Device) Tried() bool { return d.Refusals > 0 || d.silences > 0 }
+// Tried: it refused, did not answer or did not follow the last time that something was
+// wanted of it.
+func (d *Device) Tried() bool { return d.Refusals > 0 || d.silences > 0 || d.trailed > 0 }
+
+// Trails: it has prepared a plan that was committed, and is not where that has it.
+func (d *Device) Trails() bool { return d.Refusal.Code == proto.Expired && d.Refusal.Gen != 0 }
+
+// trail leaves a device out that has prepared what is wanted of it, was told the
+// decision a while ago, and does not report that it is there: whatever it said, its
+// light need not be where the plan has it.
+func (n *Numbers) trail(d *Device) {
+	t, before, x := n.t, d.Standing(), d.own()
+	d.took = false
+	x.trailed++
+	x.no, x.noAt = fmt.Sprintf("prepared generation %d and does not follow it", d.Want.Gen), t.j.Now
+	x.Refusal = Refusal{Code: proto.Expired, Gen: d.Want.Gen, Reason: x.no, Until: t.j.Now + Backoff(x.trailed+trailLeast)}
+	t.j.Note(journal.Warn, "a device does not follow", journal.Note{Rule: "trails", Node: int64(d.ID), Ring: d.ring(), Gen: d.Want.Gen, Text: x.no})
+	t.owner.News(News{Kind: Weighed, Device: d, Before: before})
+}
 
 // Silence leaves a device out that did not answer: until it speaks, for which
 // it is asked, or at the latest for a time. One that does so again and again is
@@ -108,8 +125,10 @@ func (t *Table) Silence(d *Device, until time.Duration) {
 	d.become(Silent)
 	x := d.own()
 	x.silentUntil, x.hushed = until, false
-	x.no, x.noAt = "did not answer a prepare", t.j.Now
-	if x.silences++; x.silences > 2 {
+	if x.silences++; x.silences > 1 {
+		x.no, x.noAt = fmt.Sprintf("did not answer %d prepares", x.silences), t.j.Now
+	}
+	if x.silences > 2 {
 		x.Refusal = Refusal{Code: proto.Expired, Reason: fmt.Sprintf("did not answer %d prepares", x.silences), Until: t.j.Now + Backoff(x.silences)}
 	}
 	t.ask(d, d.Session, min(Backoff(x.silences), resendLast), always)

@@ -64,6 +64,7 @@ type Device struct {
 	Ignored    bool  // nothing that it says counts
 	full       bool  // it says that it cannot write its journal, so it prepares nothing
 	sealed     bool  // its report bears a seal that was believed: the number is its own
+	took       bool  // it has prepared what is wanted of it, and was told the decision
 
 	Session  proto.Session
 	Birth    *birth  // the last one; many are alike
@@ -91,6 +92,7 @@ type setback struct {
 	asks     asking
 	stranger stranger
 	silences int  // in a row; each is waited out longer than the one before
+	trailed  int  // plans in a row that it prepared and did not follow
 	hushed   bool // it is Silent because nothing came of it any more
 
 	former     []life // lives that others have followed, the last one first
@@ -289,6 +291,8 @@ func (d *Device) Trouble() (what, why string) {
 		what = "not believed"
 	case !d.Online():
 		what = "offline"
+	case d.Trails():
+		what = "does not follow"
 	case d.state == Silent, d.Refusal.Code == proto.Expired:
 		what = "silent"
 	case d.Refusal.Code != proto.OK:
@@ -312,7 +316,7 @@ func (d *Device) Lately(now time.Duration) string {
 func (d *Device) Refuse(m *proto.Ack, now time.Duration) {
 	x := d.own()
 	x.Refusals++
-	if m.Code != proto.Conflict || x.Refusals > 1 { // else it has moved since, and the plan is made again
+	if m.Code != proto.Conflict || x.Refusals > MaxRecounts { // else it has moved since, and the plan is made again
 		x.no, x.noAt = proto.Clip(fmt.Sprintf("refused %s in a row, the last: %s %s %s %s", proto.Count(x.Refusals, "plan"), m.Code, m.Field, m.Limit, m.Reason)), now
 	}
 	x.Refusal = Refusal{Code: m.Code, Gen: m.Generation, Reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), Until: now + Backoff(d.Refusals)}

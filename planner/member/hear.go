@@ -134,6 +134,11 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 		d.become(Present)
 	}
 	t.hear(heard, d)
+	if d.trailed > 0 && (d.At(*d.Want.Decided) || d.Report.Gen == d.Refusal.Gen) {
+		if d.own().trailed = 0; d.Trails() {
+			d.Refused(Refusal{}) // it follows, late
+		}
+	}
 	switch pending := d.Pending(); {
 	case before.Pending && !pending:
 		d.resendAt = journal.Never

@@ -197,7 +197,7 @@ func (t *Table) Roll() {
 
 // Resend sends what is wanted of a device again with the next sweep.
 func (t *Table) Resend(d *Device) {
-	d.resendAt, d.resent = t.j.Now, 0
+	d.resendAt, d.resent, d.took = t.j.Now, 0, false
 	t.sweepAt = t.j.Now
 	t.queue(d)
 }
@@ -246,6 +246,9 @@ func (t *Table) Sweep(may bool) {
 			continue
 		}
 		if d.resendAt <= t.j.Now {
+			if d.took {
+				t.Numbers.trail(d)
+			}
 			t.j.SendRaw(t.j.Topics.Desired(d.ID), proto.TopicDesired, []byte(d.Want.Payload))
 			d.resendAt = t.j.Now + min(ResendFirst<<d.resent, resendLast)
 			d.resent = min(d.resent+1, resentMost)

@@ -32,6 +32,17 @@ const (
 	// with the birth.
 	reportWait = 2 * time.Second
 
+	// slowAnswer is after which who has not answered a prepare is named. chosen: three
+	// times asked, and an operator sees who it is while the ring still waits.
+	slowAnswer = 1500 * time.Millisecond
+	// MaxRecounts is how often in a row a plan refused for an old bypass count is made
+	// again at once. chosen: a side that moves more often flaps.
+	MaxRecounts = 3
+
+	// trailLeast is how many doublings of ResendFirst who did not follow a plan is left
+	// out at least. chosen: longer than its ring waits before it goes round it.
+	trailLeast = 2
+
 	// askFirst is the first wait of who is asked to announce itself again; it
 	// doubles up to resendLast. chosen: the broker brings an answer in
 	// milliseconds.

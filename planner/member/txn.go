@@ -171,6 +171,9 @@ func (x *Txn) Resend() {
 	}
 	for i := range x.Parts {
 		if part := &x.Parts[i]; !part.Prepared {
+			if d := part.Device; !part.Absent && x.t.j.Now >= x.began+slowAnswer {
+				d.own().no, d.own().noAt = fmt.Sprintf("has not answered to generation %d", x.Gen), x.t.j.Now
+			}
 			x.t.j.SendRaw(x.t.j.Topics.Desired(part.Device.ID), proto.TopicDesired, part.Payload)
 		}
 	}
@@ -272,7 +275,7 @@ func (x *Txn) Commit() {
 	for i := range x.Parts {
 		d := x.Parts[i].Device
 		d.Want = Target{&decided, string(x.Parts[i].Payload)}
-		d.Unassigned = false
+		d.Unassigned, d.took = false, x.Parts[i].Prepared
 		d.resendAt, d.resent = now+ResendFirst, 0
 		x.t.queue(d)
 	}
