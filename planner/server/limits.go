@@ -101,6 +101,7 @@ type account struct {
 	count   int              // messages not yet written
 	unacked map[uint16]int64 // bytes by packet id
 	packets limit.Bucket
+	asked   uint16 // its own number of the change of subscriptions under way
 	ended   bool
 }
 
@@ -218,9 +219,26 @@ func (h *limits) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Pack
 		if _, waited := cl.State.Inflight.Get(pk.PacketID); waited {
 			return pk, nil
 		}
+	case packets.Subscribe, packets.Unsubscribe:
+		h.renumber(cl, &pk)
 	}
 	h.spend(cl, 1)
 	return pk, nil
+}
+
+// renumber gives a change of subscriptions a number that the broker has given no
+// message to the client. Those are not the client's (MQTT 3.1.1 sec 2.3.1), and the
+// library refuses what has one of them: an agent was told no command for ever.
+func (h *limits) renumber(cl *mochi.Client, pk *packets.Packet) {
+	a := h.of(cl)
+	if a == nil {
+		return
+	}
+	a.asked = pk.PacketID // read and answered by one goroutine
+	for used := true; used; pk.PacketID-- {
+		_, used = cl.State.Inflight.Get(pk.PacketID - 1)
+		used = used || pk.PacketID == 1
+	}
 }
 
 // spend takes so many packets of a client's share, and waits for them.
@@ -386,8 +404,13 @@ func (h *limits) done(cl *mochi.Client, id uint16, size int64) {
 func sizeOf(pk *packets.Packet) int64 { return int64(len(pk.Payload) + len(pk.TopicName)) }
 
 func (h *limits) OnPacketEncode(cl *mochi.Client, pk packets.Packet) packets.Packet {
-	if pk.FixedHeader.Type == packets.Publish {
+	switch pk.FixedHeader.Type {
+	case packets.Publish:
 		h.done(cl, 0, sizeOf(&pk))
+	case packets.Suback, packets.Unsuback:
+		if a := h.of(cl); a != nil {
+			pk.PacketID = a.asked
+		}
 	}
 	return pk
 }

@@ -298,3 +298,35 @@ func TestBrokerBringsWhatComesAfterABacklog(t *testing.T) {
 		c.Write(acks)
 	}
 }
+
+// Goal: a client's own numbers are not the broker's (MQTT 3.1.1 sec 2.3.1): a change of
+// subscriptions is taken while a message with the same number waits for the client.
+// Method: one that has not acknowledged a kept message asks with that number.
+func TestClientsNumbersAreTheirOwn(t *testing.T) {
+	b := startBroker(t, "127.0.0.1:0")
+	b.server.Topics.RetainMessage(packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: 1, Retain: true}, TopicName: "t/kept", Payload: []byte("x"), Created: time.Now().Unix()})
+	c, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	ask := func(want string, raw ...byte) {
+		t.Helper()
+		c.Write(raw)
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+			t.Fatalf("asked %x: %x %v, want %x", raw, got, err, want)
+		}
+	}
+	subscribe := func(number byte, topic string) []byte {
+		return append([]byte{0x82, byte(5 + len(topic)), 0, number, 0, byte(len(topic))}, append([]byte(topic), 1)...)
+	}
+	ask("\x20\x02\x00\x00", append([]byte{0x10, 15, 0, 4}, "MQTT\x04\x02\x00\x3c\x00\x03one"...)...)
+	ask("\x90\x03\x00\x05\x01\x33\x0b\x00\x06t/kept\x00\x01x", subscribe(5, "t/kept")...)
+	ask("\x90\x03\x00\x01\x01", subscribe(1, "t/other")...)
+	ask("\xb0\x02\x00\x01", append([]byte{0xa2, 11, 0, 1, 0, 7}, "t/other"...)...)
+	if n := len(b.server.Topics.Subscribers("t/other").Subscriptions); n != 0 {
+		t.Errorf("%d subscriptions after they were ended", n)
+	}
+}

@@ -73,6 +73,44 @@ func TestRefusedLaterSubscription(t *testing.T) {
 	wantKind(t, l, proto.LinkUp)
 }
 
+// misnumbering is a broker hook by which the first asks of each topic have a number that
+// the broker says is in use.
+type misnumbering struct {
+	denying
+	asked map[string]int
+}
+
+func (h *misnumbering) Provides(b byte) bool {
+	return b == mochi.OnSubscribe || b == mochi.OnConnectAuthenticate || b == mochi.OnACLCheck
+}
+
+func (h *misnumbering) OnSubscribe(cl *mochi.Client, pk packets.Packet) packets.Packet {
+	if h.asked[pk.Filters[0].Filter]++; h.asked[pk.Filters[0].Filter] < 3 {
+		cl.State.Inflight.Set(packets.Packet{PacketID: pk.PacketID})
+	}
+	return pk
+}
+
+// A subscription that the broker has not taken, since it takes the number of a message
+// of its own for ours, is asked for until it has, at the start and later.
+func TestSubscriptionIsAskedForAgain(t *testing.T) {
+	b := &embedded{address: freeAddress(t), hooks: []mochi.Hook{&misnumbering{asked: map[string]int{}}}}
+	b.start(t)
+	l := up(t, Config{Broker: b.url(), ClientID: "one", Subscriptions: []string{"t/first"}})
+	echo(t, l, "t/first")
+	l.Send(proto.Packet{Kind: proto.Subscribe, Topic: "t/later"})
+	for {
+		send(t, l, "t/later", "x", false)
+		select {
+		case p := <-l.Recv():
+			if p.Topic == "t/later" {
+				return
+			}
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 // This broker throws out whoever publishes where he may not. The message must
 // not be sent again by the link, or it would be thrown out for ever.
 func TestPoisonMessageIsSentOnce(t *testing.T) {

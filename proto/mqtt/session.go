@@ -17,9 +17,14 @@ import (
 	"ringlight/proto"
 )
 
-// refusedGrant is the result code of a refused subscription (MQTT 3.1.1 sec
-// 3.9.3); the library's token has no error then.
-const refusedGrant = 0x80
+// Result codes of a subscription that is not granted; the library's token has no error
+// then. Brokers there are that take the number of a message of theirs for one of ours,
+// say so, and forget the subscription: it is asked for again, so often at most.
+const (
+	refusedGrant = 0x80 // MQTT 3.1.1 sec 3.9.3, and all above but one
+	numberInUse  = 0x91 // MQTT 5 sec 2.4
+	grantTries   = 16   // chosen: messages that wait for us are acknowledged in milliseconds
+)
 
 // session is one connection from the first byte to its end.
 type session struct {
@@ -176,7 +181,7 @@ func (s *session) connect() error {
 	}
 	s.link.in.hold(true) // retained messages may come before the last subscription is granted
 	granted := map[string]bool{}
-	for {
+	for tries := 0; tries < grantTries; {
 		missing := map[string]byte{}
 		s.link.mu.Lock()
 		for _, topic := range s.link.subs {
@@ -194,30 +199,41 @@ func (s *session) connect() error {
 		if err := s.wait(token, grantTimeout); err != nil {
 			return err
 		}
-		if refused := s.refusals(token); refused > 0 {
+		refused, again := s.refusals(token)
+		if refused > 0 {
 			return fmt.Errorf("mqtt: %d subscriptions refused", refused)
+		}
+		if again {
+			tries++
+			continue
 		}
 		for topic := range missing { // any order: it fills a map
 			granted[topic] = true
 		}
 	}
+	return errNumbers
 }
 
-// refusals tells the reader of each refused topic and returns their number.
-func (s *session) refusals(token paho.Token) int {
-	n := 0
+var errNumbers = errors.New("mqtt: the broker takes no subscription: it says that their numbers are in use")
+
+// refusals tells the reader of each refused topic and returns their number, and whether
+// they are to be asked for again.
+func (s *session) refusals(token paho.Token) (n int, again bool) {
 	sub, ok := token.(*paho.SubscribeToken)
 	if !ok {
-		return 0
+		return 0, false
 	}
 	for topic, code := range sub.Result() { // any order: each is a fact of its own
-		if code == refusedGrant {
+		switch {
+		case code == numberInUse:
+			again = true
+		case code >= refusedGrant:
 			n++
 			s.link.refused.Add(1)
 			s.link.in.put(proto.Packet{Kind: proto.Refused, Topic: topic, Payload: []byte("subscription refused by the broker")})
 		}
 	}
-	return n
+	return n, again
 }
 
 func (s *session) wait(token paho.Token, limit time.Duration) error {
@@ -292,16 +308,24 @@ func (s *session) changeSubscription(p proto.Packet) {
 	}
 	token := s.client.Subscribe(p.Topic, s.link.cfg.subscribed(), nil)
 	go func() {
-		if err := s.wait(token, grantTimeout); err != nil {
-			s.finish("subscribe " + p.Topic + ": " + err.Error())
-			return
+		for range grantTries {
+			if err := s.wait(token, grantTimeout); err != nil {
+				s.finish("subscribe " + p.Topic + ": " + err.Error())
+				return
+			}
+			refused, again := s.refusals(token)
+			if refused > 0 {
+				// The next session must not be refused for it again.
+				s.link.mu.Lock()
+				s.link.unwant(p.Topic)
+				s.link.mu.Unlock()
+			}
+			if !again {
+				return
+			}
+			token = s.client.Subscribe(p.Topic, s.link.cfg.subscribed(), nil)
 		}
-		if s.refusals(token) > 0 {
-			// The next session must not be refused for it again.
-			s.link.mu.Lock()
-			s.link.unwant(p.Topic)
-			s.link.mu.Unlock()
-		}
+		s.finish(errNumbers.Error())
 	}()
 }
 
