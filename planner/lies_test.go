@@ -1,6 +1,10 @@
 package planner
 
-import "ringlight/proto"
+import (
+	"slices"
+
+	"ringlight/proto"
+)
 
 // tell publishes a report with a number that is false, newer than all that the agent
 // has said.
@@ -18,4 +22,18 @@ func (w *fleet) tell(n *fakeNode, field string, value uint64) {
 		w.t.Fatalf("tell: unknown %s", field)
 	}
 	w.publish(n, w.topics.Reported(n.id), proto.TopicReported, r)
+}
+
+// forge has a node say that it holds a plan which nobody made, with these peers beside it.
+func (w *fleet) forge(n *fakeNode, ring proto.RingID, gen proto.Generation, peers []proto.NodeID) {
+	d := *n.applied
+	d.Generation, d.Plan, d.Rings = gen, proto.DigestOf([]byte("forged")), slices.Clone(w.nodes[1].applied.Rings[:1])
+	r := &d.Rings[0]
+	r.Ring, r.Left, r.Right = ring, nil, nil
+	for i, p := range peers { // two at most: a bundle has as many fibres
+		r.Right = append(r.Right, proto.Candidate{Bundle: 1, Path: proto.External1 + proto.Path(i), Peer: p})
+	}
+	n.applied = &d
+	n.lastSent = nil
+	w.light()
 }

@@ -121,6 +121,12 @@ func (s *nodeScript) do(args []string) string {
 		s.w.nodes[num(1)].misnames = args[2] == "on"
 	case "tell": // ID FIELD VALUE: a false report, said beside the agent
 		s.w.tell(&s.w.nodes[num(1)], args[2], uint64(num(3)))
+	case "forge": // ID RING GEN PEERS: it says that it holds such a plan
+		var peers []proto.NodeID
+		for i := range args[4:] {
+			peers = append(peers, num(i+4))
+		}
+		s.w.forge(&s.w.nodes[num(1)], proto.RingID(num(2)), proto.Generation(num(3)), peers)
 	case "alarms": // that stand
 		for _, a := range s.w.p.Alarms() {
 			fmt.Fprintf(&s.out, "alarm %s: %s\n", a.ID, a.Why)

@@ -13,38 +13,7 @@ import (
 // state, or a first start. Light is never disturbed by it.
 func (h *Rings) adopt() {
 	h.fresh = false
-	members := map[proto.RingID][]proto.NodeID{}
-	latest := map[proto.RingID]member.Decided{}
-	each := func(do func(n *node, a *proto.RingAssignment)) {
-		for i := range h.nodes {
-			if m := h.nodes[i].Report; m != nil && m.Gen != 0 && m.Gen <= h.gen {
-				rings := h.nodes[i].Whole().Rings
-				for k := range rings {
-					do(&h.nodes[i], &rings[k])
-				}
-			}
-		}
-	}
-	each(func(n *node, a *proto.RingAssignment) {
-		if m, old := n.Report, latest[a.Ring]; m.Term > old.Term || m.Term == old.Term && m.Gen > old.Gen {
-			latest[a.Ring] = *m.Decided
-		}
-	})
-	each(func(n *node, a *proto.RingAssignment) {
-		if *n.Report.Decided != latest[a.Ring] {
-			return // who is still in the ring is known to those that hold its last plan
-		}
-		add := func(id proto.NodeID) {
-			if int(id) < len(h.nodes) && !slices.Contains(members[a.Ring], id) {
-				members[a.Ring] = append(members[a.Ring], id)
-			}
-		}
-		add(n.ID)
-		// A member that was not heard is known to its neighbours.
-		for _, c := range slices.Concat(a.Left, a.Right) {
-			add(c.Peer)
-		}
-	})
+	members, latest := h.running(h.gen)
 	ids := make([]proto.RingID, 0, len(members))
 	for id := range members { // any order: sorted below
 		ids = append(ids, id)
@@ -52,11 +21,7 @@ func (h *Rings) adopt() {
 	slices.Sort(ids)
 	var records []journal.Record
 	for _, id := range ids {
-		nodes := h.inOrder(members[id])
-		err := h.mayAdopt(nodes)
-		if err == nil {
-			err = h.mayClose(id, nodes)
-		}
+		nodes, err := h.adoptable(id, members[id])
 		if err != nil {
 			h.j.Note(journal.Warn, "reported ring not adopted", journal.Note{Rule: "adopt", Node: -1, Ring: id, Text: err.Error()})
 			continue
@@ -95,6 +60,96 @@ func (h *Rings) adopt() {
 	records = append(records, journal.Encode(keyHead, head{h.gen, h.nextRing}))
 	h.j.Persist(records...)
 	h.j.Note(journal.Info, "running rings adopted", journal.Note{Rule: "adopt", Node: -1, Gen: h.gen, Text: fmt.Sprintf("%d rings as their nodes report them", len(h.rings))})
+}
+
+// hearsay is what nodes say of a ring: who is in it, and who says so.
+type hearsay map[proto.NodeID][]proto.NodeID
+
+// running finds who is in which ring by the latest decision, up to a generation, that
+// its nodes hold. One node alone may be wrong, or lie: a decision counts that two hold,
+// or most of those hold that it names and that were heard; else where half of them do
+// and the others hold an older one of the same ring.
+func (p *placement) running(upTo proto.Generation) (members map[proto.RingID]hearsay, latest map[proto.RingID]member.Decided) {
+	type plan struct {
+		ring proto.RingID
+		member.Decided
+	}
+	said, holds := map[plan]hearsay{}, map[proto.RingID]map[proto.NodeID]bool{}
+	for i := range p.nodes {
+		m := p.nodes[i].Report
+		if m == nil || m.Gen == 0 || m.Gen > upTo {
+			continue
+		}
+		id := p.nodes[i].ID
+		for _, a := range p.nodes[i].Whole().Rings {
+			at := plan{a.Ring, *m.Decided}
+			if said[at] == nil {
+				said[at] = hearsay{}
+			}
+			if holds[a.Ring] == nil {
+				holds[a.Ring] = map[proto.NodeID]bool{}
+			}
+			holds[a.Ring][id] = true
+			said[at][id] = append(said[at][id], id)
+			for _, c := range slices.Concat(a.Left, a.Right) { // a member that was not heard is known to its neighbours
+				if int(c.Peer) < len(p.nodes) {
+					said[at][c.Peer] = append(said[at][c.Peer], id)
+				}
+			}
+		}
+	}
+	members, latest = map[proto.RingID]hearsay{}, map[proto.RingID]member.Decided{}
+	rank := map[proto.RingID][3]uint64{}
+	for at, who := range said { // any order: the highest rank counts
+		by, heard, ours := 0, 0, 0
+		for id, voices := range who { // any order: counts
+			if p.nodes[id].Report != nil {
+				heard++
+			}
+			if slices.Contains(voices, id) {
+				by++
+			}
+			if holds[at.ring][id] {
+				who[id] = append(voices, id)
+				ours++
+			}
+		}
+		x := [3]uint64{1, uint64(at.Term), uint64(at.Gen)}
+		switch {
+		case by > 1 || 2*by > heard:
+		case 2*by == heard && ours == heard:
+			x[0] = 0
+		default:
+			continue
+		}
+		old, known := rank[at.ring]
+		last := latest[at.ring].Plan
+		if c := slices.Compare(x[:], old[:]); !known || c > 0 || c == 0 && slices.Compare(at.Plan[:], last[:]) > 0 {
+			rank[at.ring], latest[at.ring], members[at.ring] = x, at.Decided, who
+		}
+	}
+	return members, latest
+}
+
+// adoptable are the members of a ring in order, when it may run so: all that are named,
+// or those that two name, or that say so themselves.
+func (p *placement) adoptable(id proto.RingID, who hearsay) (nodes []proto.NodeID, err error) {
+	for _, least := range [2]int{1, 2} {
+		nodes = nodes[:0]
+		for n, voices := range who { // any order: sorted
+			if len(voices) >= least || slices.Contains(voices, n) {
+				nodes = append(nodes, n)
+			}
+		}
+		nodes = p.inOrder(nodes)
+		if err = p.mayAdopt(nodes); err == nil {
+			err = p.mayClose(id, nodes)
+		}
+		if err == nil {
+			return nodes, nil
+		}
+	}
+	return nil, err
 }
 
 // inOrder sorts members from the left end to the right; on a ring the left
