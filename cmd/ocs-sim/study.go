@@ -65,15 +65,8 @@ type studyRun struct {
 	csv    *string
 	svg    *string
 	seed   *uint64
-	trace  string              // where -trace says nothing
-	gather func(written) error // instead of printing, and without a clock: study all
-}
-
-// written is a study as study all keeps it.
-type written struct {
-	title, command string
-	result         result
-	charts         []study.Chart
+	trace  string             // where -trace says nothing
+	gather func(result) error // instead of printing, and without a clock: study all
 }
 
 // flags makes the flag set with what every study has.
@@ -125,42 +118,43 @@ type result interface {
 	Remarks() *study.Report
 }
 
-// compute runs a study so that an interrupt ends the command.
-func compute[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
+// compute runs a study, so that an interrupt ends the command, and hands its
+// result on.
+func (s *studyRun) compute(ctx context.Context, run func() (result, error)) error {
+	var r result
+	done := make(chan error, 1)
 	go func() {
-		v, err := f()
-		done <- outcome{v, err}
+		var err error
+		r, err = run()
+		done <- err
 	}()
 	select {
-	case o := <-done:
-		return o.value, o.err
+	case err := <-done:
+		if err != nil {
+			return err
+		}
+		return s.emit(r)
 	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
+		return ctx.Err()
 	}
 }
 
 // emit writes the files and prints the result.
-func (s *studyRun) emit(title string, r result, charts []study.Chart) error {
+func (s *studyRun) emit(r result) error {
 	remarks := r.Remarks()
 	if remarks.Comparison == nil {
 		remarks.Comparison = []study.Comparison{}
 	}
 	if s.gather != nil {
-		return s.gather(written{title, s.command(), r, charts})
+		return s.gather(r)
 	}
-	if err := s.files(r.Table(), title, charts); err != nil {
+	if err := s.files(r.Table(), remarks.Title, r.Charts()); err != nil {
 		return err
 	}
 	if *s.json {
 		return cli.PrintJSON(s.t.Out, r)
 	}
-	if err := cli.Say(s.t.Out, "%s\n", title); err != nil {
+	if err := cli.Say(s.t.Out, "%s\n", remarks.Title); err != nil {
 		return err
 	}
 	if err := printTable(s.t.Out, r.Table()); err != nil {

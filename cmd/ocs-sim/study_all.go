@@ -62,8 +62,8 @@ example: ocs-sim study all -out studies -only waste,cost`); err != nil {
 			if *asJSON {
 				run.args = append(run.args, "-json")
 			}
-			run.gather = func(w written) error {
-				k, err := w.keep(*out, strings.TrimSuffix(o.name+"-"+v.name, "-"))
+			run.gather = func(r result) error {
+				k, err := keep(r, run.command(), filepath.Join(*out, strings.TrimSuffix(o.name+"-"+v.name, "-")))
 				list = append(list, k)
 				return err
 			}
@@ -117,13 +117,14 @@ func choose(only string) ([]studyOf, error) {
 	return out, nil
 }
 
-// keep writes a study's files.
-func (w written) keep(dir, name string) (kept, error) {
-	k := kept{name, w.title, w.command, name + ".svg", name + ".csv", w.result.Remarks()}
-	if err := os.WriteFile(filepath.Join(dir, k.SVG), []byte(study.SVG(w.title, source(w.command), w.charts)), 0o644); err != nil {
+// keep writes a study's files, whose names begin with a path.
+func keep(r result, command, path string) (kept, error) {
+	name, remarks := filepath.Base(path), r.Remarks()
+	k := kept{name, remarks.Title, command, name + ".svg", name + ".csv", remarks}
+	if err := os.WriteFile(path+".svg", []byte(study.SVG(remarks.Title, source(command), r.Charts())), 0o644); err != nil {
 		return k, err
 	}
-	return k, os.WriteFile(filepath.Join(dir, k.CSV), []byte(w.result.Table().CSV()), 0o644)
+	return k, os.WriteFile(path+".csv", []byte(r.Table().CSV()), 0o644)
 }
 
 // source says below a chart where it comes from.

@@ -98,27 +98,21 @@ func studyWaste(ctx context.Context, s *studyRun) error {
 		if err != nil {
 			return err
 		}
-		res, err := compute(ctx, func() (*study.IIDResult, error) {
+		return s.compute(ctx, func() (result, error) {
 			return study.WasteIID(study.IIDConfig{Size: size, Ratios: *ratios, Runs: *t.runs, Seed: *s.seed, Progress: s.progress()})
 		})
-		if err != nil {
-			return err
-		}
-		return s.emit(fmt.Sprintf("GPU waste under independent faults, %d GPUs", res.GPUsTotal), res, res.Charts())
 	}
 	cfg, err := s.cluster(t)
 	if err != nil {
 		return err
 	}
-	res, err := compute(ctx, func() (*study.WasteResult, error) { return study.WasteOnTrace(cfg) })
-	if err != nil {
-		return err
-	}
-	charts := res.Charts()
-	if *chart == "time" {
-		charts = res.Timeline()
-	}
-	return s.emit(fmt.Sprintf("GPU waste over %.0f days, %d GPUs (%s)", res.Days, res.GPUsTotal, res.Faults), res, charts)
+	return s.compute(ctx, func() (result, error) {
+		res, err := study.WasteOnTrace(cfg)
+		if err == nil {
+			res.ByDay = *chart == "time"
+		}
+		return res, err
+	})
 }
 
 // maxFaultyBytes of a list of node numbers; chosen: a million of them.
@@ -188,11 +182,7 @@ func studyJobScale(ctx context.Context, s *studyRun) error {
 	if err != nil {
 		return err
 	}
-	res, err := compute(ctx, func() (*study.JobScaleResult, error) { return study.JobScale(cfg) })
-	if err != nil {
-		return err
-	}
-	return s.emit(fmt.Sprintf("Largest job on %d GPUs (%s)", res.GPUsTotal, res.Faults), res, res.Charts())
+	return s.compute(ctx, func() (result, error) { return study.JobScale(cfg) })
 }
 
 func studyWait(ctx context.Context, s *studyRun) error {
@@ -210,11 +200,7 @@ func studyWait(ctx context.Context, s *studyRun) error {
 	if err != nil {
 		return err
 	}
-	res, err := compute(ctx, func() (*study.WaitResult, error) {
+	return s.compute(ctx, func() (result, error) {
 		return study.Wait(study.WaitConfig{ClusterConfig: cfg, Scales: *scales, TraceRepair: *repair == "trace"})
 	})
-	if err != nil {
-		return err
-	}
-	return s.emit(fmt.Sprintf("Time that jobs wait, %d GPUs (%s)", res.GPUsTotal, res.Faults), res, res.Charts())
 }

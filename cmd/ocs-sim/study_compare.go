@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -69,17 +68,13 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	runs, err := compute(ctx, func() ([]study.CompareRun, error) {
-		return sideBySide(cfg.Cells(), cfg.Run, *parallel, s.progress())
+	return s.compute(ctx, func() (result, error) {
+		runs, err := sideBySide(cfg.Cells(), cfg.Run, *parallel, s.progress())
+		if err != nil {
+			return nil, err
+		}
+		return cfg.Result(runs)
 	})
-	if err != nil {
-		return err
-	}
-	res, err := cfg.Result(runs)
-	if err != nil {
-		return err
-	}
-	return s.emit(fmt.Sprintf("Systems compared, %d GPUs, %d jobs of %s", res.GPUsTotal, res.Jobs, res.Workload), res, res.Charts())
 }
 
 // shares of thousandths.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"strings"
 	"syscall"
@@ -53,11 +52,7 @@ func studyFlows(ctx context.Context, s *studyRun) error {
 	if s.gather == nil {
 		cfg.Clock, cfg.Memory = processorTime, memoryInUse
 	}
-	res, err := compute(ctx, func() (*study.FlowsResult, error) { return study.Flows(cfg) })
-	if err != nil {
-		return err
-	}
-	return s.emit(fmt.Sprintf("Flow simulator, %d leaves, %d spines, %d GPUs", cfg.Leaves, cfg.Spines, cfg.Leaves*cfg.GPUsPerLeaf), res, res.Charts())
+	return s.compute(ctx, func() (result, error) { return study.Flows(cfg) })
 }
 
 // processorTime is what this process has had of the processor in its own code.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"strings"
 	"time"
@@ -59,12 +58,13 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 		defer runtime.UnlockOSThread()
 		return cfg.Run(cell)
 	}
-	runs, err := compute(ctx, func() ([]study.JCTRun, error) { return sideBySide(cfg.Cells(), run, *parallel, s.progress()) })
-	if err != nil {
-		return err
-	}
-	res := cfg.Result(runs)
-	return s.emit(fmt.Sprintf("Completion of jobs, %d GPUs", res.GPUsTotal), res, res.Charts())
+	return s.compute(ctx, func() (result, error) {
+		runs, err := sideBySide(cfg.Cells(), run, *parallel, s.progress())
+		if err != nil {
+			return nil, err
+		}
+		return cfg.Result(runs), nil
+	})
 }
 
 const maxLambda = 1 << 30 // s; the study says what it takes

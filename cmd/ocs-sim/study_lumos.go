@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"ringlight/sim/study"
 )
@@ -39,14 +38,13 @@ func studyLumos(ctx context.Context, s *studyRun) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	runs, err := compute(ctx, func() ([]study.LumosRun, error) {
-		return sideBySide(cfg.Cells(), cfg.Run, *parallel, s.progress())
+	return s.compute(ctx, func() (result, error) {
+		runs, err := sideBySide(cfg.Cells(), cfg.Run, *parallel, s.progress())
+		if err != nil {
+			return nil, err
+		}
+		return cfg.Result(runs), nil
 	})
-	if err != nil {
-		return err
-	}
-	res := cfg.Result(runs)
-	return s.emit(fmt.Sprintf("LumosCore against a Clos, %d jobs", res.Jobs), res, res.Charts())
 }
 
 // thousandths of a share, rounded; far beyond any limit stays so.

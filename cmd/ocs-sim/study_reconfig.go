@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"ringlight/planner/model"
 	"ringlight/sim/study"
@@ -33,9 +32,5 @@ func studyReconfig(ctx context.Context, s *studyRun) error {
 			cfg.Models = append(cfg.Models, m)
 		}
 	}
-	res, err := compute(ctx, func() (*study.ReconfigResult, error) { return study.Reconfig(cfg) })
-	if err != nil {
-		return err
-	}
-	return s.emit(fmt.Sprintf("One topology and one that follows traffic, %d servers, degree %d, %d Gb/s", cfg.Servers, cfg.Degree, cfg.Gbps), res, res.Charts())
+	return s.compute(ctx, func() (result, error) { return study.Reconfig(cfg) })
 }

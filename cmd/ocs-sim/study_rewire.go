@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"ringlight/sim/study"
@@ -26,9 +25,5 @@ func studyRewire(ctx context.Context, s *studyRun) error {
 		start := time.Now()
 		cfg.Clock = func() time.Duration { return time.Since(start) }
 	}
-	res, err := compute(ctx, func() (*study.RewireResult, error) { return study.Rewire(cfg) })
-	if err != nil {
-		return err
-	}
-	return s.emit(fmt.Sprintf("Rewiring of a core, %d ports", res.Ports), res, res.Charts())
+	return s.compute(ctx, func() (result, error) { return study.Rewire(cfg) })
 }

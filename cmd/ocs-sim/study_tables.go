@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
@@ -22,11 +21,7 @@ func studyDisruption(ctx context.Context, s *studyRun) error {
 	if err != nil {
 		return err
 	}
-	res, err := compute(ctx, func() (*study.DisruptionResult, error) { return study.Disruption(cfg, *hops, fabric.Moves(*moves)) })
-	if err != nil {
-		return err
-	}
-	return s.emit(fmt.Sprintf("Running groups that faults touch, %d GPUs (%s)", res.GPUsTotal, res.Faults), res, res.Charts())
+	return s.compute(ctx, func() (result, error) { return study.Disruption(cfg, *hops, fabric.Moves(*moves)) })
 }
 
 func studyCrossTor(ctx context.Context, s *studyRun) error {
@@ -43,11 +38,7 @@ func studyCrossTor(ctx context.Context, s *studyRun) error {
 		return err
 	}
 	cfg.Domains, cfg.Seed, cfg.Progress = *domains, *s.seed, s.progress()
-	res, err := compute(ctx, func() (*study.CrossTorResult, error) { return study.CrossTor(cfg) })
-	if err != nil {
-		return err
-	}
-	return s.emit(fmt.Sprintf("Traffic that leaves its ToR, %d GPUs, TP-%d", cfg.GPUs, cfg.TP), res, res.Charts())
+	return s.compute(ctx, func() (result, error) { return study.CrossTor(cfg) })
 }
 
 func studyCost(ctx context.Context, s *studyRun) error {
@@ -65,11 +56,7 @@ func studyCost(ctx context.Context, s *studyRun) error {
 		return err
 	}
 	cfg := study.CostConfig{GPUCost: *price, IIDConfig: study.IIDConfig{Size: size, Ratios: *ratios, Runs: *z.runs, Seed: *s.seed, Progress: s.progress()}}
-	res, err := compute(ctx, func() (*study.CostResult, error) { return study.Cost(cfg) })
-	if err != nil {
-		return err
-	}
-	return s.emit("Cost of interconnects", res, res.Charts())
+	return s.compute(ctx, func() (result, error) { return study.Cost(cfg) })
 }
 
 func studyBounds(ctx context.Context, s *studyRun) error {
@@ -81,11 +68,7 @@ func studyBounds(ctx context.Context, s *studyRun) error {
 		return err
 	}
 	cfg.Seed, cfg.Progress = *s.seed, s.progress()
-	res, err := compute(ctx, func() (*study.BoundsResult, error) { return study.Bounds(cfg) })
-	if err != nil {
-		return err
-	}
-	return s.emit("Bound of the GPU waste", res, res.Charts())
+	return s.compute(ctx, func() (result, error) { return study.Bounds(cfg) })
 }
 
 func studyMFU(ctx context.Context, s *studyRun) error {
@@ -105,11 +88,7 @@ func studyMFU(ctx context.Context, s *studyRun) error {
 			return &proto.Error{Code: proto.Invalid, Field: f, Limit: "only with -gpus-total", Reason: "the tables have their own"}
 		}
 	}
-	res, err := compute(ctx, func() (*study.MFUResult, error) { return study.MFU(s.progress()) })
-	if err != nil {
-		return err
-	}
-	return s.emit("Training MFU, analytic model", res, res.Charts())
+	return s.compute(ctx, func() (result, error) { return study.MFU(s.progress()) })
 }
 
 // bestStrategy answers for one model and number of GPUs.

@@ -38,15 +38,11 @@ func studyTopology(ctx context.Context, s *studyRun) error {
 			cfg.Models = append(cfg.Models, m)
 		}
 	}
-	res, err := compute(ctx, func() (*study.TopologyResult, error) { return study.Topology(cfg) })
-	var refused *model.Error
-	if errors.As(err, &refused) {
+	err := s.compute(ctx, func() (result, error) { return study.Topology(cfg) })
+	if refused := new(model.Error); errors.As(err, &refused) {
 		return &proto.Error{Code: proto.Invalid, Field: refused.Field, Limit: refused.Limit, Reason: err.Error()}
 	}
-	if err != nil {
-		return err
-	}
-	return s.emit(fmt.Sprintf("Direct links, %d servers", cfg.Servers), res, res.Charts())
+	return err
 }
 
 // maxModel is the size of a model's file; chosen: a layer a line of the deepest

@@ -116,6 +116,7 @@ func breakWaste(cfg BoundsConfig, gpus, k int, fault float64) (breaks, total flo
 }
 
 func (r *BoundsResult) describe() {
+	r.Title = "Bound of the GPU waste"
 	r.note("TP-%d; node fault ratio: 7.92 %% for 8 GPUs, 1-(1-1.03 %%)^4 for 4 ([IHBD] App. A, C)", r.TP)
 	r.note("bound_printed is 2 (Nt - R) Ps^K; a break costs at most Nt - R GPUs, not R (Nt - R), and a GPU is one of R of its node, so bound, without the factor R, still holds")
 	r.note("simulated: %d lines of %d GPUs, waste beyond a big switch's; simulated_total adds the rest that any architecture leaves", r.Runs, r.GPUsTotal)

@@ -2,6 +2,7 @@ package study
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -179,6 +180,7 @@ func (r *CompareResult) Charts() []Chart {
 }
 
 func (r *CompareResult) describe(c CompareConfig) {
+	r.Title = fmt.Sprintf("Systems compared, %d GPUs, %d jobs of %s", r.GPUsTotal, r.Jobs, r.Workload)
 	k := c.Cluster
 	r.note("%d GPUs in servers of %d, leaves of %d; every system has the same GPUs: %d Gb/s to others of the server, and a port to the network; budget: %s", r.GPUsTotal, k.GPUsPerServer, k.Uplinks, c.ScaleUp, c.Budget)
 	if c.Budget == BudgetCost {

@@ -175,6 +175,7 @@ func (r *CostResult) cross(cfg CostConfig) {
 }
 
 func (r *CostResult) describe(cfg CostConfig) {
+	r.Title = "Cost of interconnects"
 	r.note("Table 6 follows from the parts of Table 8")
 	r.note("aggregate cost per GPU of the cluster: price of a GPU x (wasted + faulty share) + interconnect, all interconnects brought to %d GBps per GPU", equalGBps)
 	r.note("a GPU costs %d dollars: chosen, the paper names no price", cfg.GPUCost)

@@ -197,6 +197,7 @@ func (r *CrossTorResult) find(figure string, scale, faults float64, domain int, 
 }
 
 func (r *CrossTorResult) describe(cfg CrossTorConfig) {
+	r.Title = fmt.Sprintf("Traffic that leaves its ToR, %d GPUs, TP-%d", cfg.GPUs, cfg.TP)
 	r.note("%d draw(s) of exactly so many faulty nodes each; TP-%d, K = %d, %d nodes under a ToR; the HBD order is a line, deployed by [IHBD] Alg. 3", r.Runs, r.TP, r.K, r.PerToR)
 	r.note("inner sets of %d groups; the node of rank j of one exchanges with that of the next; M = flows whose ends have different ToRs / all inner flows; cross_tor_ratio = 0.1 M, as inner flows are about a tenth of TP and DCN traffic", r.PerToR)
 	r.note("the paper names neither p nor the size of a domain nor K")

@@ -176,6 +176,7 @@ func (r *DisruptionRow) fill(d *disruption, nodes int) {
 }
 
 func (r *DisruptionResult) describe() {
+	r.Title = fmt.Sprintf("Running groups that faults touch, %d GPUs (%s)", r.GPUsTotal, r.Faults)
 	r.note("a group is touched when its members change or it ends; new groups do not count; %d run(s)", r.Runs)
 	r.note("the paper's method places from nothing after each event ([IHBD] Alg. 2, with components that pass the last index kept whole); ours mends as the running planner does without spares, moves %s; odd K under the constraint of our wiring", r.Moves)
 	r.faultNotes(&r.Report)

@@ -149,6 +149,7 @@ func (r *FlowsResult) models(c FlowsConfig) error {
 }
 
 func (r *FlowsResult) describe(c FlowsConfig) {
+	r.Title = fmt.Sprintf("Flow simulator, %d leaves, %d spines, %d GPUs", c.Leaves, c.Spines, c.Leaves*c.GPUsPerLeaf)
 	place := "any free servers"
 	if c.Packed {
 		place = "the first free servers"

@@ -91,6 +91,7 @@ func WasteIID(cfg IIDConfig) (*IIDResult, error) {
 			}
 		}
 	}
+	res.Title = fmt.Sprintf("GPU waste under independent faults, %d GPUs", res.GPUsTotal)
 	res.note("each node is faulty independently with the given ratio, %d draw(s) each; waste is healthy GPUs in no group over all GPUs", cfg.Runs)
 	res.note("HBD order is a %s", res.Topology)
 	for _, row := range res.Rows {

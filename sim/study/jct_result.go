@@ -215,6 +215,7 @@ func (r *JCTResult) describe(c JCTConfig) {
 	for _, g := range c.Gaps {
 		gaps = append(gaps, g.String())
 	}
+	r.Title = fmt.Sprintf("Completion of jobs, %d GPUs", r.GPUsTotal)
 	k := c.Cluster
 	r.note("%d GPUs: %d leaves of %d in servers of %d, %d Gb/s a GPU and uplink; vclos, sr, balanced and ecmp over %d spines with %d link(s) a pair; ocs over %d spines and %d optical switches with %d port(s) of each leaf and %d of each spine, leaf to leaf %v",
 		r.GPUsTotal, k.Leaves, k.Uplinks, k.GPUsPerServer, k.Gbps, k.Spines, k.Uplinks/k.Spines, k.OCS.Spines, k.OCS.Switches, k.Uplinks/k.OCS.Switches, k.GPUsTotal()/(k.OCS.Spines*k.OCS.Switches), k.OCS.AnyToAny)

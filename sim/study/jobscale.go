@@ -35,6 +35,7 @@ func JobScale(cfg ClusterConfig) (*JobScaleResult, error) {
 			res.Rows = append(res.Rows, JobScaleRow{tp, name, cell.min(), cell.exceeded(990), cell.mean()})
 		}
 	}
+	res.Title = fmt.Sprintf("Largest job on %d GPUs (%s)", res.GPUsTotal, res.Faults)
 	res.note("a job takes whole groups and pauses when there are fewer; the largest job that never pauses is the smallest number of GPUs in groups over %d run(s)", cfg.Runs)
 	res.faultNotes(&res.Report)
 	res.describe()

@@ -96,6 +96,7 @@ func (r LumosRun) plus(o LumosRun) LumosRun {
 
 func (r *LumosResult) describe(c LumosConfig) {
 	base := c.Cases[0]
+	r.Title = fmt.Sprintf("LumosCore against a Clos, %d jobs", r.Jobs)
 	r.note("%d jobs a run, %d seeds, FIFO; tensor parallel in a server of %d, experts in a pod, by planner/sched; %d iterations a job, each computes, exchanges between experts, forwards between stages and reduces by its collective, nothing hidden; flows with max-min rates and a barrier after each of these", r.Jobs, r.Seeds, gpusPerServer, c.Steps)
 	r.note("chips of %d Gb/s: LumosCore of ports of %d, pods of %d GPUs, a server a leaf, tau 1, its links granted and spread as the planner does; the Clos has the fastest ports that reach everybody in three tiers", chipGbps, fastGbps, lumosShape(LumosCore, base.LumosInputs).podGPUs())
 	r.note("what a job sends is the share of its time on the ideal network of five models that the paper's public simulator has; workload lumos has the running times of its public logs and sizes of its simulator (Helios times, TPUv4 sizes)")

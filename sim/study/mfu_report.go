@@ -36,6 +36,7 @@ func gainWithChunks(chunks, gpus int) float64 {
 }
 
 func (r *MFUResult) describe() {
+	r.Title = "Training MFU, analytic model"
 	largest := paperTable2[len(paperTable2)-1].gpus
 	r.note("an analytic model with four fitted numbers: large-GEMM efficiency %.2f, shard width at half efficiency %.0f, exposed share of ring time %.2f, share of the LM head on the slowest stage %.2f",
 		gemmEfficiency, shardLoss, ringExposed, headShare)

@@ -116,9 +116,9 @@ func Reconfig(c ReconfigConfig) (*ReconfigResult, error) {
 			c.Progress(n+1, len(c.Models))
 		}
 	}
-	out.Notes = append(out.Notes,
-		fmt.Sprintf("Every %v what is unsent is looked at; where that wants other links, all is dark for %v. Models are divided by hand, as study topology does, and no traffic is hidden by compute.", c.Period, c.Dark),
-		"Passed on: pairs without a link go over others by fewest hops, all advance alike, as the fullest link lets them. Direct: they wait for the next look. AllReduce is a ring through its group as it is; ratio: the better of both.")
+	out.Title = fmt.Sprintf("One topology and one that follows traffic, %d servers, degree %d, %d Gb/s", c.Servers, c.Degree, c.Gbps)
+	out.note("Every %v what is unsent is looked at; where that wants other links, all is dark for %v. Models are divided by hand, as study topology does, and no traffic is hidden by compute.", c.Period, c.Dark)
+	out.note("Passed on: pairs without a link go over others by fewest hops, all advance alike, as the fullest link lets them. Direct: they wait for the next look. AllReduce is a ring through its group as it is; ratio: the better of both.")
 	return out, nil
 }
 

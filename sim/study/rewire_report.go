@@ -12,6 +12,7 @@ const (
 )
 
 func (r *RewireResult) describe() {
+	r.Title = fmt.Sprintf("Rewiring of a core, %d ports", r.Ports)
 	r.note("%d pods, %d groups (spines of a pod), %d ports a spine: %d ports; %d topologies after the first", r.Pods, r.Groups, r.SpinePorts, r.Ports, r.Length)
 	r.note("generator: in every group each pod has the same number of ports in use, joined in pairs at random, never a pod with itself; for the next topology a share of the links (churn) is drawn, taken, and their ports joined anew; seed %d", r.Seed)
 	r.note("each method changes its own configuration into the next; the first is Euler walks, or the method itself on uniform wiring; Helios does not look at what is there")

@@ -61,6 +61,7 @@ type Comparison struct {
 
 // Report is what every result carries beside its figures.
 type Report struct {
+	Title      string       `json:"-"`
 	Notes      []string     `json:"notes"`      // assumptions
 	Comparison []Comparison `json:"comparison"` // ours | paper | why they differ
 }

@@ -161,6 +161,7 @@ var topoGains = []struct {
 }{{"CANDLE", 2.8, 0}, {"VGG16", 2.8, 0}, {"BERT", 3, 0}, {"DLRM", 2.8, 1.3}, {"NCF", 2.1, 1.7}}
 
 func (r *TopologyResult) describe(c TopologyConfig) {
+	r.Title = fmt.Sprintf("Direct links, %d servers", c.Servers)
 	r.note("%d servers of %d GPUs; direct links are bidirectional; a ring of AllReduce runs both ways", c.Servers, c.GPUsPerServer)
 	r.note("iteration: compute, then the fullest link by AllReduce, then by the rest, nothing overlapped ([TOPO] eq. 1); a dense layer takes 0.15 ms and its FLOP at 71e12/s forward, 1.9 times that backward")
 	r.note("by hand: data parallel, tables dealt out evenly; searched: annealing of 4,000 proposals, on direct links in turn with the topology; layers shared among servers: %v", c.ShareLayers)

@@ -70,6 +70,7 @@ func Wait(cfg WaitConfig) (*WaitResult, error) {
 			}
 		}
 	}
+	res.Title = fmt.Sprintf("Time that jobs wait, %d GPUs (%s)", res.GPUsTotal, res.Faults)
 	res.note("a job of the given share of all GPUs, rounded down to whole groups, waits while fewer GPUs stand in groups; mean over %d run(s)", cfg.Runs)
 	if !cfg.TraceRepair {
 		res.note("every repair takes the mean of the trace, %.2f days, as in the paper; one that would end behind the trace lasts to its end", res.RepairDays)

@@ -26,6 +26,7 @@ type WasteResult struct {
 	Header
 	Rows []WasteRow `json:"rows"`
 	Report
+	ByDay bool `json:"-"` // the charts are of each day
 }
 
 // WasteOnTrace replays a trace and keeps the waste of every architecture.
@@ -100,14 +101,16 @@ func (r *WasteResult) Table() Table {
 }
 
 // Charts are the distribution over time, a panel for each TP ([IHBD] Fig. 9,
-// 17).
+// 17), or the waste of each day ([IHBD] Fig. 16).
 func (r *WasteResult) Charts() []Chart {
+	if r.ByDay {
+		return r.timeline()
+	}
 	panels := r.panels(Chart{XLabel: "healthy GPUs in no group, % of all", YLabel: "of the time at most so many, %", XPercent: true, YPercent: true}, func(row WasteRow) Series { return Series{X: row.cdfX, Y: row.cdfY, Step: true} })
 	return append(panels, r.means()...)
 }
 
-// Timeline is the waste of each day, a panel for each TP ([IHBD] Fig. 16).
-func (r *WasteResult) Timeline() []Chart {
+func (r *WasteResult) timeline() []Chart {
 	return r.panels(Chart{XLabel: "day", YLabel: "healthy GPUs in no group, % of all", YPercent: true}, func(row WasteRow) Series {
 		s := Series{Y: row.days}
 		for i := range s.Y {

@@ -1,6 +1,9 @@
 package study
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // paperWaste is the mean GPU waste on the paper's full trace at TP-32
 // ([IHBD] sec 1).
@@ -15,6 +18,7 @@ var paperWaste = []struct {
 }
 
 func (r *WasteResult) describe() {
+	r.Title = fmt.Sprintf("GPU waste over %.0f days, %d GPUs (%s)", r.Days, r.GPUsTotal, r.Faults)
 	r.note("waste is healthy GPUs in no group over all GPUs, mean over time and %d run(s) with following seeds", r.Runs)
 	r.faultNotes(&r.Report)
 	r.note("a TPUv4 cube of 64 loses the group-sized block that a fault lies in, so that with groups that divide 64 it wastes what SiP-Ring does; a last partial unit counts with its own size")
