@@ -28,12 +28,12 @@ var paperBounds = []struct {
 type BoundRow struct {
 	GPUsNode  int     `json:"gpus_per_node"`
 	K         int     `json:"k"`
-	NodeFault float64 `json:"node_fault_ratio"`
-	Printed   float64 `json:"bound_printed"` // 2 (Nt - R) Ps^K, the formula of App. C
-	Sound     float64 `json:"bound"`         // the same without the spare factor R
-	Simulated float64 `json:"simulated"`     // what breaks cost, by drawing
-	Total     float64 `json:"simulated_total"`
-	Paper     float64 `json:"paper"`
+	NodeFault float64 `json:"node_fault_ratio" table:"6"`
+	Printed   float64 `json:"bound_printed" table:"6"` // 2 (Nt - R) Ps^K, the formula of App. C
+	Sound     float64 `json:"bound" table:"6"`         // the same without the spare factor R
+	Simulated float64 `json:"simulated" table:"6"`     // what breaks cost, by drawing
+	Total     float64 `json:"simulated_total" table:"6"`
+	Paper     float64 `json:"paper" table:"6"`
 }
 
 // BoundsConfig says how often the clusters are drawn.
@@ -46,12 +46,12 @@ type BoundsConfig struct {
 
 // BoundsResult is Table 7 with a simulation beside it.
 type BoundsResult struct {
-	Study     string     `json:"study"`
-	Seed      uint64     `json:"seed"`
-	Runs      int        `json:"runs"`
-	GPUsTotal int        `json:"gpus_total"`
-	TP        int        `json:"tp"`
-	Rows      []BoundRow `json:"rows"`
+	Study     string `json:"study"`
+	Seed      uint64 `json:"seed"`
+	Runs      int    `json:"runs"`
+	GPUsTotal int    `json:"gpus_total"`
+	TP        int    `json:"tp"`
+	rowsOf[BoundRow]
 	Report
 }
 
@@ -127,15 +127,6 @@ func (r *BoundsResult) describe() {
 		}
 		r.compare(fmt.Sprintf("Table 7, R=%d, K=%d", row.GPUsNode, row.K), percent(row.Printed, 3), paperBounds[i].printed, why)
 	}
-}
-
-// Table of the result.
-func (r *BoundsResult) Table() Table {
-	t := Table{Columns: []string{"gpus_per_node", "k", "node_fault_ratio", "bound_printed", "bound", "simulated", "simulated_total", "paper"}}
-	for _, row := range r.Rows {
-		t.add(row.GPUsNode, row.K, ratio(row.NodeFault), ratio(row.Printed), ratio(row.Sound), ratio(row.Simulated), ratio(row.Total), ratio(row.Paper))
-	}
-	return t
 }
 
 // Charts are the bounds beside what is drawn, a panel for each node size.

@@ -33,6 +33,14 @@ type Series struct {
 // Absent is a bar that there is none of; it is said where it would stand.
 const Absent = -1e300
 
+// orAbsent takes nothing for none.
+func orAbsent(v float64) float64 {
+	if v <= 0 {
+		return Absent
+	}
+	return v
+}
+
 // look is how a series is drawn: the same architecture looks the same in
 // every chart, and dashes tell apart what lies on top of each other or is
 // printed in grey.

@@ -5,7 +5,7 @@ import "fmt"
 // compareWithPapers has what the papers say of their systems beside the rows of
 // the table, and which input makes the difference.
 func (r *CompareResult) compareWithPapers(c CompareConfig) {
-	at := func(system string) *CompareRow { return r.row(system, r.Load, 0) }
+	at := func(system string) *CompareRow { return r.of(system, r.Load, 0) }
 	over := func(a, b *CompareRow) string { return decimals(float64(a.JCT)/float64(max(1, b.JCT)), 3) }
 	one, clos := at(SystemSwitch), at(SystemBalanced)
 	if one == nil || clos == nil {

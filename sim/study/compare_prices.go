@@ -81,6 +81,10 @@ type Price struct {
 	MW     int    `json:"milliwatts_per_gpu"` // the same
 	Table2 int    `json:"topoopt_cents_per_gpu,omitempty"`
 	Built  bool   `json:"built"` // somebody can
+
+	dollars string `column:"dollars_gpu"`
+	watts   string `column:"watts_gpu"`
+	table2  string `column:"topoopt_dollars"`
 }
 
 // bill of a system; K is a choice.
@@ -100,7 +104,10 @@ func (c CompareConfig) priceAt(system string, gbps int) Price {
 	}
 	if built {
 		p.Cents, p.MW = b.table8(gbps, p.Ring)
-		p.Table2 = b.table2(gbps)
+		p.dollars, p.watts = quotient(p.Cents, 100), quotient(p.MW, 1000)
+		if p.Table2 = b.table2(gbps); p.Table2 > 0 {
+			p.table2 = quotient(p.Table2, 100)
+		}
 	}
 	return p
 }

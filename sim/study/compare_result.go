@@ -9,42 +9,42 @@ import (
 // CompareRow is the mean of the runs of a system at a load and a fault rate.
 type CompareRow struct {
 	Price
-	Load        int      `json:"load_mille"` // 0: as the list stands
-	Faults      int      `json:"fault_rate"`
+	Load        int      `json:"load_mille" table:"3m,omitzero" column:"load"` // 0: as the list stands
+	Faults      int      `json:"fault_rate" column:"faults"`
 	Runs        int      `json:"runs"`
-	JRT         int64    `json:"jrt_ms"`
-	JWT         int64    `json:"jwt_ms"`
-	JCT         int64    `json:"jct_ms"`
-	Least       int64    `json:"jct_ms_least"` // of the runs
-	Most        int64    `json:"jct_ms_most"`
+	JRT         int64    `json:"jrt_ms" table:"1m" column:"jrt_s"`
+	JWT         int64    `json:"jwt_ms" table:"1m" column:"jwt_s"`
+	JCT         int64    `json:"jct_ms" table:"1m" column:"jct_s"`
+	Least       int64    `json:"jct_ms_least" table:"1m" column:"jct_least_s"` // of the runs
+	Most        int64    `json:"jct_ms_most" table:"1m" column:"jct_most_s"`
 	P50         int64    `json:"jct_ms_p50"`
-	P99         int64    `json:"jct_ms_p99"`
-	OfSwitch    *float64 `json:"jct_of_switch_ratio,omitempty"` // same jobs and faults
-	FaultCost   *float64 `json:"jct_added_by_faults_ratio,omitempty"`
-	Stretch     float64  `json:"stretch"`
-	Utilisation float64  `json:"utilisation_ratio"`
-	Computing   float64  `json:"computing_ratio"`
-	GPU         float64  `json:"blocked_gpu"`
-	Network     float64  `json:"blocked_network"`
-	Restarts    float64  `json:"restarts"`
-	Lost        float64  `json:"lost_gpu_hours"`
+	P99         int64    `json:"jct_ms_p99" table:"1m" column:"jct_p99_s"`
+	OfSwitch    *float64 `json:"jct_of_switch_ratio,omitempty" table:"4" column:"jct_of_switch"` // same jobs and faults
+	FaultCost   *float64 `json:"jct_added_by_faults_ratio,omitempty" table:"1%" column:"faults_add"`
+	Stretch     float64  `json:"stretch" table:"4"`
+	Utilisation float64  `json:"utilisation_ratio" table:"1%" column:"utilisation"`
+	Computing   float64  `json:"computing_ratio" table:"1%" column:"computing"`
+	GPU         float64  `json:"blocked_gpu" table:"1"`
+	Network     float64  `json:"blocked_network" table:"1"`
+	Restarts    float64  `json:"restarts" table:"1"`
+	Lost        float64  `json:"lost_gpu_hours" table:"0" column:"lost_gpu_h"`
 }
 
 // CompareResult is the comparison: the rows of the table, which are without
 // faults and with them, then those of the curves.
 type CompareResult struct {
-	Study     string       `json:"study"`
-	Workload  string       `json:"workload"`
-	Jobs      int          `json:"jobs"`
-	GPUsTotal int          `json:"gpus_total"`
-	Cluster   JCTCluster   `json:"cluster"`
-	Budget    string       `json:"budget"`
-	Trace     string       `json:"faults"`
-	Load      int          `json:"load_mille"`
-	FaultRate int          `json:"fault_rate"`
-	Seed      uint64       `json:"seed"`
-	Rows      []CompareRow `json:"rows"`
-	Runs      []CompareRun `json:"runs"`
+	Study     string     `json:"study"`
+	Workload  string     `json:"workload"`
+	Jobs      int        `json:"jobs"`
+	GPUsTotal int        `json:"gpus_total"`
+	Cluster   JCTCluster `json:"cluster"`
+	Budget    string     `json:"budget"`
+	Trace     string     `json:"faults"`
+	Load      int        `json:"load_mille"`
+	FaultRate int        `json:"fault_rate"`
+	Seed      uint64     `json:"seed"`
+	rowsOf[CompareRow]
+	Runs []CompareRun `json:"runs"`
 	Report
 }
 
@@ -67,11 +67,11 @@ func (c CompareConfig) Result(runs []CompareRun) (*CompareResult, error) {
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if s := r.row(SystemSwitch, row.Load, row.Faults); s != nil {
+		if s := r.of(SystemSwitch, row.Load, row.Faults); s != nil {
 			v := share(int(row.JCT), max(1, int(s.JCT)))
 			row.OfSwitch = &v
 		}
-		if s := r.row(row.System, row.Load, 0); s != nil && row.Faults > 0 {
+		if s := r.of(row.System, row.Load, 0); s != nil && row.Faults > 0 {
 			v := share(int(row.JCT), max(1, int(s.JCT))) - 1
 			row.FaultCost = &v
 		}
@@ -99,40 +99,14 @@ func rowOf(p Price, runs []CompareRun) CompareRow {
 	return row
 }
 
-func (r *CompareResult) row(system string, load, faults int) *CompareRow {
-	for i := range r.Rows {
-		if x := &r.Rows[i]; x.System == system && x.Load == load && x.Faults == faults {
-			return x
-		}
-	}
-	return nil
+func (r *CompareResult) of(system string, load, faults int) *CompareRow {
+	return r.row(func(x CompareRow) bool { return x.System == system && x.Load == load && x.Faults == faults })
 }
 
 // Table is a row a system, load and fault rate: means of the runs, in seconds.
 func (r *CompareResult) Table() Table {
-	t := Table{Columns: []string{"load", "faults", "system", "gbps", "dollars_gpu", "watts_gpu", "topoopt_dollars", "jrt_s", "jwt_s", "jct_s", "jct_p99_s", "jct_of_switch", "jct_least_s", "jct_most_s",
-		"faults_add", "restarts", "lost_gpu_h", "stretch", "utilisation", "computing", "blocked_gpu", "blocked_network"}}
-	for _, x := range r.Rows {
-		load, dollars, watts, table2, ofSwitch, added := "", "", "", "", "", ""
-		if x.Load > 0 {
-			load = decimals(float64(x.Load)/1000, 3)
-		}
-		if x.Built {
-			dollars, watts = quotient(x.Cents, 100), quotient(x.MW, 1000)
-		}
-		if x.Table2 > 0 {
-			table2 = quotient(x.Table2, 100)
-		}
-		if x.OfSwitch != nil {
-			ofSwitch = decimals(*x.OfSwitch, 4)
-		}
-		if x.FaultCost != nil {
-			added = percent(*x.FaultCost, 1)
-		}
-		t.add(load, x.Faults, x.System, x.Gbps, dollars, watts, table2, seconds(x.JRT), seconds(x.JWT), seconds(x.JCT), seconds(x.P99), ofSwitch, seconds(x.Least), seconds(x.Most),
-			added, decimals(x.Restarts, 1), decimals(x.Lost, 0), decimals(x.Stretch, 4), percent(x.Utilisation, 1), percent(x.Computing, 1), decimals(x.GPU, 1), decimals(x.Network, 1))
-	}
-	return t
+	return tableOf(r.Rows, "load", "faults", "system", "gbps", "dollars_gpu", "watts_gpu", "topoopt_dollars", "jrt_s", "jwt_s", "jct_s", "jct_p99_s", "jct_of_switch", "jct_least_s", "jct_most_s",
+		"faults_add", "restarts", "lost_gpu_h", "stretch", "utilisation", "computing", "blocked_gpu", "blocked_network")
 }
 
 // Charts are completion and waiting by system, what faults add by their rate,
@@ -169,11 +143,7 @@ func (r *CompareResult) Charts() []Chart {
 		if x.Built {
 			prices.Categories = append(prices.Categories, x.System)
 			prices.point("[IHBD] Table 8", 0, float64(x.Cents)/100)
-			table2 := Absent // has no price for it
-			if x.Table2 > 0 {
-				table2 = float64(x.Table2) / 100
-			}
-			prices.point("[TOPO] Table 2", 0, table2)
+			prices.point("[TOPO] Table 2", 0, orAbsent(float64(x.Table2)/100)) // which has no price for rings
 		}
 	}
 	return []Chart{bars, prices, byFaults, ofFaults, byLoad, ofLoad}

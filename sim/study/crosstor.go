@@ -2,7 +2,6 @@ package study
 
 import (
 	"fmt"
-	"slices"
 
 	"ringlight/mzi/detmath"
 	"ringlight/planner/ring"
@@ -71,26 +70,26 @@ func (c CrossTorConfig) validate() error {
 type CrossTorRow struct {
 	Figure   string  `json:"figure"` // "13a", "13b" or "13c"
 	GPUs     int     `json:"gpus_total"`
-	Scale    float64 `json:"job_scale"`
-	Faults   float64 `json:"fault_ratio"`
+	Scale    float64 `json:"job_scale" table:"2"`
+	Faults   float64 `json:"fault_ratio" table:"2"`
 	Domain   int     `json:"nodes_per_domain"`
 	Method   Method  `json:"method"`
 	Fits     int     `json:"runs_that_fit"`
-	M        float64 `json:"cross_tor_of_inner"` // M, mean over the runs that fit
-	Tenth    float64 `json:"cross_tor_ratio"`    // 0.1 M, which compares with the paper
-	Unplaced float64 `json:"unaligned_groups"`
+	M        float64 `json:"cross_tor_of_inner" table:"6"` // M, mean over the runs that fit
+	Tenth    float64 `json:"cross_tor_ratio" table:"6"`    // 0.1 M, which compares with the paper
+	Unplaced float64 `json:"unaligned_groups" table:"2"`
 }
 
 // CrossTorResult is [IHBD] Fig. 13a-c.
 type CrossTorResult struct {
-	Study    string        `json:"study"`
-	Seed     uint64        `json:"seed"`
-	Runs     int           `json:"runs"`
-	GPUsNode int           `json:"gpus_per_node"`
-	TP       int           `json:"tp"`
-	K        int           `json:"k"`
-	PerToR   int           `json:"nodes_per_tor"`
-	Rows     []CrossTorRow `json:"rows"`
+	Study    string `json:"study"`
+	Seed     uint64 `json:"seed"`
+	Runs     int    `json:"runs"`
+	GPUsNode int    `json:"gpus_per_node"`
+	TP       int    `json:"tp"`
+	K        int    `json:"k"`
+	PerToR   int    `json:"nodes_per_tor"`
+	rowsOf[CrossTorRow]
 	Report
 }
 
@@ -185,17 +184,6 @@ func (c CrossTorConfig) job(p point, domain int, seed uint64) ring.Job {
 	}
 }
 
-// find is the row of a point.
-func (r *CrossTorResult) find(figure string, scale, faults float64, domain int, m Method) (CrossTorRow, bool) {
-	i := slices.IndexFunc(r.Rows, func(row CrossTorRow) bool {
-		return row.Figure == figure && row.Scale == scale && row.Faults == faults && row.Domain == domain && row.Method == m
-	})
-	if i < 0 {
-		return CrossTorRow{}, false
-	}
-	return r.Rows[i], true
-}
-
 func (r *CrossTorResult) describe(cfg CrossTorConfig) {
 	r.Title = fmt.Sprintf("Traffic that leaves its ToR, %d GPUs, TP-%d", cfg.GPUs, cfg.TP)
 	r.note("%d draw(s) of exactly so many faulty nodes each; TP-%d, K = %d, %d nodes under a ToR; the HBD order is a line, deployed by [IHBD] Alg. 3", r.Runs, r.TP, r.K, r.PerToR)
@@ -211,8 +199,10 @@ func (r *CrossTorResult) describe(cfg CrossTorConfig) {
 			{"13c", 0.85, 0.07, map[Method]string{Exact: "near zero (its own method)", Paper: "near zero", Baseline: "rises with the faults"}},
 		} {
 			for _, m := range Methods {
-				row, ok := r.find(c.figure, c.scale, c.faults, d, m)
-				if c.paper[m] == "" || !ok {
+				row := r.row(func(x CrossTorRow) bool {
+					return x.Figure == c.figure && x.Scale == c.scale && x.Faults == c.faults && x.Domain == d && x.Method == m
+				})
+				if c.paper[m] == "" || row == nil {
 					continue
 				}
 				why := map[Method]string{
@@ -224,15 +214,6 @@ func (r *CrossTorResult) describe(cfg CrossTorConfig) {
 			}
 		}
 	}
-}
-
-// Table of the result.
-func (r *CrossTorResult) Table() Table {
-	t := Table{Columns: []string{"figure", "gpus_total", "job_scale", "fault_ratio", "nodes_per_domain", "method", "runs_that_fit", "cross_tor_of_inner", "cross_tor_ratio", "unaligned_groups"}}
-	for _, row := range r.Rows {
-		t.add(row.Figure, row.GPUs, decimals(row.Scale, 2), decimals(row.Faults, 2), row.Domain, row.Method, row.Fits, ratio(row.M), ratio(row.Tenth), decimals(row.Unplaced, 2))
-	}
-	return t
 }
 
 // Charts are the three figures at the smallest and the largest domain.

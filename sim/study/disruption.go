@@ -16,19 +16,19 @@ type DisruptionRow struct {
 	K           int     `json:"k"`
 	Faults      int     `json:"faults"`
 	Repairs     int     `json:"repairs"`
-	PaperFault  float64 `json:"paper_groups_per_fault"` // touched by placing anew
-	OursFault   float64 `json:"groups_per_fault"`
-	PaperRepair float64 `json:"paper_groups_per_repair"`
-	OursRepair  float64 `json:"groups_per_repair"`
-	PaperWaste  float64 `json:"paper_waste"` // mean over events, of all GPUs
-	OursWaste   float64 `json:"waste"`
+	PaperFault  float64 `json:"paper_groups_per_fault" table:"3"` // touched by placing anew
+	OursFault   float64 `json:"groups_per_fault" table:"3"`
+	PaperRepair float64 `json:"paper_groups_per_repair" table:"3"`
+	OursRepair  float64 `json:"groups_per_repair" table:"3"`
+	PaperWaste  float64 `json:"paper_waste" table:"6"` // mean over events, of all GPUs
+	OursWaste   float64 `json:"waste" table:"6"`
 }
 
 // DisruptionResult compares [IHBD] Alg. 2 with placement that changes little.
 type DisruptionResult struct {
 	Header
-	Moves fabric.Moves    `json:"moves"`
-	Rows  []DisruptionRow `json:"rows"`
+	Moves fabric.Moves `json:"moves"`
+	rowsOf[DisruptionRow]
 	Report
 }
 
@@ -191,13 +191,9 @@ func (r *DisruptionResult) describe() {
 	}
 }
 
-// Table of the result.
+// Table has what is ours before the paper's.
 func (r *DisruptionResult) Table() Table {
-	t := Table{Columns: []string{"tp", "k", "faults", "repairs", "groups_per_fault", "paper_groups_per_fault", "groups_per_repair", "paper_groups_per_repair", "waste", "paper_waste"}}
-	for _, row := range r.Rows {
-		t.add(row.TP, row.K, row.Faults, row.Repairs, decimals(row.OursFault, 3), decimals(row.PaperFault, 3), decimals(row.OursRepair, 3), decimals(row.PaperRepair, 3), ratio(row.OursWaste), ratio(row.PaperWaste))
-	}
-	return t
+	return tableOf(r.Rows, "tp", "k", "faults", "repairs", "groups_per_fault", "paper_groups_per_fault", "groups_per_repair", "paper_groups_per_repair", "waste", "paper_waste")
 }
 
 // Charts are groups touched by faults and by repairs.

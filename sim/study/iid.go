@@ -44,15 +44,15 @@ func CheckRatios(field string, ratios []float64) error {
 type IIDRow struct {
 	TP    int     `json:"tp"`
 	Model Model   `json:"model"`
-	Ratio float64 `json:"fault_ratio"`
-	Mean  float64 `json:"mean"` // waste as a share of all GPUs
-	Max   float64 `json:"max"`  // of all runs
+	Ratio float64 `json:"fault_ratio" table:"6"`
+	Mean  float64 `json:"mean" table:"6"` // waste as a share of all GPUs
+	Max   float64 `json:"max" table:"6"`  // of all runs
 }
 
 // IIDResult is GPU waste by fault ratio.
 type IIDResult struct {
 	Header
-	Rows []IIDRow `json:"rows"`
+	rowsOf[IIDRow]
 	Report
 }
 
@@ -123,15 +123,6 @@ func sweepIID(cfg IIDConfig, see func(i int, c *cluster)) {
 		}
 		cfg.report(run+1, cfg.Runs)
 	}
-}
-
-// Table of the result.
-func (r *IIDResult) Table() Table {
-	t := Table{Columns: []string{"tp", "model", "fault_ratio", "mean", "max"}}
-	for _, row := range r.Rows {
-		t.add(row.TP, row.Model, ratio(row.Ratio), ratio(row.Mean), ratio(row.Max))
-	}
-	return t
 }
 
 // Charts are waste over fault ratio, a panel for each TP.

@@ -88,8 +88,7 @@ func (r *JCTResult) paperBlocked(m JCTMean) (gpu, network int) {
 func (r *JCTResult) compareWithPaper() {
 	for _, m := range r.Means {
 		best := r.mean(StrategyBest, m.Queue, m.LambdaMS)
-		paper := r.paperJCT(m)
-		if best == nil || paper == 0 {
+		if best == nil || m.paper == 0 {
 			continue
 		}
 		name := map[bool]string{true: "Table 5", false: "Table 6"}[m.Queue == isolate.FIFO.String()]
@@ -97,14 +96,15 @@ func (r *JCTResult) compareWithPaper() {
 			name = "Table 7"
 		}
 		what := fmt.Sprintf("%s, %s, lambda %s, %s: JCT s", name, m.Queue, decimals(float64(m.LambdaMS)/1000, -1), m.Strategy)
-		ours, theirs := seconds(m.JCT), decimals(paper, 1)
-		if p := r.paperJCT(*best); p > 0 && m.Strategy != StrategyBest {
+		ours, theirs := seconds(m.JCT), decimals(m.paper, 1)
+		if best.paper > 0 && m.Strategy != StrategyBest {
 			ours += fmt.Sprintf(" (%s of Best)", decimals(*m.OfBest, 3))
-			theirs += fmt.Sprintf(" (%s)", decimals(paper/p, 3))
+			theirs += fmt.Sprintf(" (%s)", decimals(m.paper/best.paper, 3))
 		}
 		r.compare(what, ours, theirs, r.why(m, *best))
 	}
-	if m := r.tpuv4(); m != nil {
+	// The row of OCS that Table 7 has.
+	if m := firstOf(r.Means, func(m JCTMean) bool { return m.Strategy == StrategyOCS && r.Workload == "tpuv4" && m.paper > 0 }); m != nil {
 		r.compare("Table 7, ocs: JRT s", seconds(m.JRT), decimals(vclosJRT7, 1), "durations of another sample; the paper's are of Helios")
 	}
 	for _, m := range r.Means {
@@ -126,16 +126,6 @@ func (r *JCTResult) compareWithPaper() {
 		r.compare("sec 9.4, lambda 120: JRT of ocs against "+m.Strategy, percent(share(int(ocs.JRT-m.JRT), int(m.JRT)), 2), percent(-paper, 2),
 			fmt.Sprintf("only jobs on more than one leaf can meet another: here %s of them, which run %s longer; the paper does not say its share", percent(m.OverCore, 1), percent(m.Stretch-1, 1)))
 	}
-}
-
-// tpuv4 is the row of OCS that Table 7 has.
-func (r *JCTResult) tpuv4() *JCTMean {
-	for i := range r.Means {
-		if m := &r.Means[i]; m.Strategy == StrategyOCS && r.Workload == "tpuv4" && r.paperJCT(*m) > 0 {
-			return m
-		}
-	}
-	return nil
 }
 
 // why says from the figures of this study why a row is not the paper's.

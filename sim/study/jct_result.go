@@ -11,27 +11,29 @@ import (
 type JCTMean struct {
 	Strategy    string   `json:"strategy"`
 	Queue       string   `json:"queue"`
-	LambdaMS    int64    `json:"lambda_ms,omitempty"`
+	LambdaMS    int64    `json:"lambda_ms,omitempty" table:"-1m,omitzero" column:"lambda_s"`
 	Runs        int      `json:"runs"`
-	JRT         int64    `json:"jrt_ms"`
-	JWT         int64    `json:"jwt_ms"`
-	JCT         int64    `json:"jct_ms"`
-	Least       int64    `json:"jct_ms_least"` // of the runs
-	Most        int64    `json:"jct_ms_most"`
-	OfBest      *float64 `json:"jct_of_best_ratio,omitempty"` // same jobs, best
-	OfFIFO      *float64 `json:"jct_of_fifo_ratio,omitempty"` // same jobs, fifo
-	Stability   int64    `json:"stability_ms"`
-	GPU         float64  `json:"blocked_gpu"`
-	Network     float64  `json:"blocked_network"`
+	JRT         int64    `json:"jrt_ms" table:"1m" column:"jrt_s"`
+	JWT         int64    `json:"jwt_ms" table:"1m" column:"jwt_s"`
+	JCT         int64    `json:"jct_ms" table:"1m" column:"jct_s"`
+	Least       int64    `json:"jct_ms_least" table:"1m" column:"jct_least_s"` // of the runs
+	Most        int64    `json:"jct_ms_most" table:"1m" column:"jct_most_s"`
+	OfBest      *float64 `json:"jct_of_best_ratio,omitempty" table:"4" column:"jct_of_best"` // same jobs, best
+	OfFIFO      *float64 `json:"jct_of_fifo_ratio,omitempty" table:"4" column:"jct_of_fifo"` // same jobs, fifo
+	Stability   int64    `json:"stability_ms" table:"1m" column:"stability_s"`
+	GPU         float64  `json:"blocked_gpu" table:"1"`
+	Network     float64  `json:"blocked_network" table:"1"`
 	WorstBlock  int      `json:"blocked_network_most"` // of the runs
-	OverCore    float64  `json:"over_core_ratio"`
-	Stretch     float64  `json:"over_core_stretch"`
-	Utilisation float64  `json:"utilisation_ratio"`
-	DecideP99   int64    `json:"decide_us_p99,omitempty"` // the worst run's
-	DecideMax   int64    `json:"decide_us_max,omitempty"`
-	P50         int64    `json:"jct_ms_p50"`
-	P90         int64    `json:"jct_ms_p90"`
-	P99         int64    `json:"jct_ms_p99"`
+	OverCore    float64  `json:"over_core_ratio" table:"1%" column:"over_core"`
+	Stretch     float64  `json:"over_core_stretch" table:"4"`
+	Utilisation float64  `json:"utilisation_ratio" table:"6" column:"utilisation"`
+	DecideP99   int64    `json:"decide_us_p99,omitempty" table:",omitzero" column:"decide_p99_us"` // the worst run's
+	DecideMax   int64    `json:"decide_us_max,omitempty" table:",omitzero" column:"decide_max_us"`
+	P50         int64    `json:"jct_ms_p50" table:"1m" column:"jct_p50_s"`
+	P90         int64    `json:"jct_ms_p90" table:"1m" column:"jct_p90_s"`
+	P99         int64    `json:"jct_ms_p99" table:"1m" column:"jct_p99_s"`
+
+	paper float64 `table:"1,omitzero" column:"paper_jct_s"` // what the paper prints, 0 if nothing
 }
 
 // JCTResult is the study.
@@ -61,6 +63,7 @@ func (c JCTConfig) Result(runs []JCTRun) *JCTResult {
 	}
 	for i := range r.Means {
 		m := &r.Means[i]
+		m.paper = r.paperJCT(*m)
 		if best := r.mean(StrategyBest, m.Queue, m.LambdaMS); best != nil {
 			v := share(int(m.JCT), max(1, int(best.JCT)))
 			m.OfBest = &v
@@ -98,42 +101,15 @@ func meanOf(runs []JCTRun) JCTMean {
 }
 
 func (r *JCTResult) mean(strategy, queue string, lambda int64) *JCTMean {
-	for i := range r.Means {
-		if m := &r.Means[i]; m.Strategy == strategy && m.Queue == queue && m.LambdaMS == lambda {
-			return m
-		}
-	}
-	return nil
+	return firstOf(r.Means, func(m JCTMean) bool { return m.Strategy == strategy && m.Queue == queue && m.LambdaMS == lambda })
 }
 
 func seconds(ms int64) string { return decimals(float64(ms)/1000, 1) }
 
 // Table is a row a strategy, queue and lambda: means of the runs, in seconds.
 func (r *JCTResult) Table() Table {
-	t := Table{Columns: []string{"queue", "lambda_s", "strategy", "runs", "jrt_s", "jwt_s", "jct_s", "jct_least_s", "jct_most_s", "jct_p50_s", "jct_p90_s", "jct_p99_s",
-		"jct_of_best", "jct_of_fifo", "blocked_gpu", "blocked_network", "over_core", "over_core_stretch", "stability_s", "utilisation", "decide_p99_us", "decide_max_us", "paper_jct_s"}}
-	optional := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return decimals(*v, 4)
-	}
-	for _, m := range r.Means {
-		lambda, p99, most, paper := "", "", "", ""
-		if m.LambdaMS > 0 {
-			lambda = decimals(float64(m.LambdaMS)/1000, -1)
-		}
-		if m.DecideMax > 0 {
-			p99, most = fmt.Sprint(m.DecideP99), fmt.Sprint(m.DecideMax)
-		}
-		if v := r.paperJCT(m); v > 0 {
-			paper = decimals(v, 1)
-		}
-		t.add(m.Queue, lambda, m.Strategy, m.Runs, seconds(m.JRT), seconds(m.JWT), seconds(m.JCT), seconds(m.Least), seconds(m.Most),
-			seconds(m.P50), seconds(m.P90), seconds(m.P99), optional(m.OfBest), optional(m.OfFIFO), decimals(m.GPU, 1), decimals(m.Network, 1),
-			percent(m.OverCore, 1), decimals(m.Stretch, 4), seconds(m.Stability), ratio(m.Utilisation), p99, most, paper)
-	}
-	return t
+	return tableOf(r.Means, "queue", "lambda_s", "strategy", "runs", "jrt_s", "jwt_s", "jct_s", "jct_least_s", "jct_most_s", "jct_p50_s", "jct_p90_s", "jct_p99_s",
+		"jct_of_best", "jct_of_fifo", "blocked_gpu", "blocked_network", "over_core", "over_core_stretch", "stability_s", "utilisation", "decide_p99_us", "decide_max_us", "paper_jct_s")
 }
 
 // Charts are, for each queue, completion times over lambda with the paper's
@@ -161,15 +137,15 @@ func (r *JCTResult) Charts() []Chart {
 			}
 		}
 	}
-	both("Completion", "mean JCT, s", func(m JCTMean) (float64, float64) { return float64(m.JCT) / 1000, r.paperJCT(m) })
+	both("Completion", "mean JCT, s", func(m JCTMean) (float64, float64) { return float64(m.JCT) / 1000, m.paper })
 	both("Completion against the ideal network", "JCT / JCT of Best", func(m JCTMean) (float64, float64) {
 		best := r.mean(StrategyBest, m.Queue, m.LambdaMS)
 		if best == nil || m.Strategy == StrategyBest || m.Strategy == StrategyECMP {
 			return -1, 0 // ECMP would flatten all others
 		}
 		paper := 0.0
-		if p := r.paperJCT(*best); p > 0 {
-			paper = r.paperJCT(m) / p
+		if best.paper > 0 {
+			paper = m.paper / best.paper
 		}
 		return *m.OfBest, paper
 	})
@@ -191,11 +167,7 @@ func (r *JCTResult) bars() []Chart {
 		c.point("JRT", 0, float64(m.JRT)/1000)
 		c.point("JWT", 0, float64(m.JWT)/1000)
 		c.point("JCT", 0, float64(m.JCT)/1000)
-		p := r.paperJCT(m)
-		if p <= 0 {
-			p = Absent
-		}
-		c.point("JCT"+paperMark, 0, p)
+		c.point("JCT"+paperMark, 0, orAbsent(m.paper))
 	}
 	return out
 }

@@ -11,13 +11,13 @@ type JobScaleRow struct {
 	Model  Model   `json:"model"`
 	Always int     `json:"always_gpus"` // carried at every moment of every run
 	Most   int     `json:"most_gpus"`   // carried in 99 % of the time
-	Mean   float64 `json:"mean_gpus"`
+	Mean   float64 `json:"mean_gpus" table:"1"`
 }
 
 // JobScaleResult is [IHBD] Fig. 11.
 type JobScaleResult struct {
 	Header
-	Rows []JobScaleRow `json:"rows"`
+	rowsOf[JobScaleRow]
 	Report
 }
 
@@ -72,15 +72,6 @@ func (t *tally) exceeded(permille int) int {
 	return 0
 }
 
-func (r *JobScaleResult) row(m Model, tp int) (JobScaleRow, bool) {
-	for _, row := range r.Rows {
-		if row.Model == m && row.TP == tp {
-			return row, true
-		}
-	}
-	return JobScaleRow{}, false
-}
-
 func (r *JobScaleResult) describe() {
 	if r.GPUsTotal != DefaultSize().GPUsTotal() {
 		return // the paper's cluster is another
@@ -96,21 +87,13 @@ func (r *JobScaleResult) describe() {
 		{NVL576, "leads too", "less at large groups: 576 GPUs leave a rest at every fault"},
 		{SiPRing, "declines with the group size", "agrees"},
 	} {
-		a, ok := r.row(c.m, first)
-		b, has := r.row(c.m, last)
-		if ok && has {
+		at := func(tp int) *JobScaleRow {
+			return r.row(func(x JobScaleRow) bool { return x.Model == c.m && x.TP == tp })
+		}
+		if a, b := at(first), at(last); a != nil && b != nil {
 			r.compare(fmt.Sprintf("largest job without a pause, %s, TP-%d / TP-%d", c.m, first, last), fmt.Sprintf("%d / %d GPUs", a.Always, b.Always), c.paper+" (Fig. 11)", c.why)
 		}
 	}
-}
-
-// Table of the result.
-func (r *JobScaleResult) Table() Table {
-	t := Table{Columns: []string{"tp", "model", "always_gpus", "most_gpus", "mean_gpus"}}
-	for _, row := range r.Rows {
-		t.add(row.TP, row.Model, row.Always, row.Most, decimals(row.Mean, 1))
-	}
-	return t
 }
 
 // Charts are groups of bars, one for each TP ([IHBD] Fig. 11).

@@ -30,15 +30,15 @@ const (
 
 // LumosInputs is what a comparison depends on.
 type LumosInputs struct {
-	GPUs     int    `json:"gpus_total"`
+	GPUs     int    `json:"gpus_total" column:"gpus"`
 	Workload string `json:"workload"`
 	Load     int    `json:"load_mille"`
-	Share    int    `json:"communication_mille"` // of what the models send
-	EP       int    `json:"ep_max"`              // most GPUs of an expert parallel domain
-	Setup    int    `json:"setup_ms"`            // circuits and routes of a new job between pods
-	Reduce   string `json:"collective"`          // of replicas
-	Routing  string `json:"routing,omitempty"`   // of the Clos
-	Gbps     int    `json:"clos_gbps,omitempty"` // of the ports of the Clos; 0: what its chips allow
+	Share    int    `json:"communication_mille"`           // of what the models send
+	EP       int    `json:"ep_max"`                        // most GPUs of an expert parallel domain
+	Setup    int    `json:"setup_ms"`                      // circuits and routes of a new job between pods
+	Reduce   string `json:"collective"`                    // of replicas
+	Routing  string `json:"routing,omitempty"`             // of the Clos
+	Gbps     int    `json:"clos_gbps,omitempty" table:"-"` // of the ports of the Clos; 0: what its chips allow
 }
 
 // LumosCase is a comparison; all but the first differ from it in one input.

@@ -22,16 +22,16 @@ var (
 type LumosGain struct {
 	Case string `json:"case"`
 	LumosInputs
-	ClosGbps int      `json:"clos_port_gbps"`
-	JRT      float64  `json:"jrt_saved_ratio"`
-	JCT      float64  `json:"jct_saved_ratio"`
-	JCTLeast float64  `json:"jct_saved_ratio_min"` // of one seed
-	JCTMost  float64  `json:"jct_saved_ratio_max"`
-	Excess   float64  `json:"jrt_excess_ratio"` // of LumosCore over the ideal network
-	Granted  float64  `json:"links_granted_ratio"`
-	Moved    float64  `json:"paths_moved_ratio"` // of those in use, by a change
-	PaperJRT *float64 `json:"paper_jrt_saved_ratio,omitempty"`
-	PaperJCT *float64 `json:"paper_jct_saved_ratio,omitempty"`
+	ClosGbps int      `json:"clos_port_gbps" column:"clos_gbps"`
+	JRT      float64  `json:"jrt_saved_ratio" table:"6" column:"jrt_saved"`
+	JCT      float64  `json:"jct_saved_ratio" table:"6" column:"jct_saved"`
+	JCTLeast float64  `json:"jct_saved_ratio_min" table:"6" column:"jct_saved_min"` // of one seed
+	JCTMost  float64  `json:"jct_saved_ratio_max" table:"6" column:"jct_saved_max"`
+	Excess   float64  `json:"jrt_excess_ratio" table:"6" column:"jrt_excess"` // of LumosCore over the ideal network
+	Granted  float64  `json:"links_granted_ratio" table:"6" column:"links_granted"`
+	Moved    float64  `json:"paths_moved_ratio" table:"6" column:"paths_moved"` // of those in use, by a change
+	PaperJRT *float64 `json:"paper_jrt_saved_ratio,omitempty" table:"6" column:"jrt_paper"`
+	PaperJCT *float64 `json:"paper_jct_saved_ratio,omitempty" table:"6" column:"jct_paper"`
 }
 
 // LumosResult is the comparison, case by case.
@@ -166,19 +166,8 @@ func (r *LumosResult) effects() string {
 
 // Table is a row a case.
 func (r *LumosResult) Table() Table {
-	t := Table{Columns: []string{"case", "gpus", "workload", "load_mille", "communication_mille", "ep_max", "setup_ms", "collective", "routing", "clos_gbps",
-		"jrt_saved", "jrt_paper", "jct_saved", "jct_paper", "jct_saved_min", "jct_saved_max", "jrt_excess", "links_granted", "paths_moved"}}
-	paper := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return ratio(*v)
-	}
-	for _, g := range r.Gains {
-		t.add(g.Case, g.GPUs, g.Workload, g.Load, g.Share, g.EP, g.Setup, g.Reduce, g.Routing, g.ClosGbps, ratio(g.JRT), paper(g.PaperJRT),
-			ratio(g.JCT), paper(g.PaperJCT), ratio(g.JCTLeast), ratio(g.JCTMost), ratio(g.Excess), ratio(g.Granted), ratio(g.Moved))
-	}
-	return t
+	return tableOf(r.Gains, "case", "gpus", "workload", "load_mille", "communication_mille", "ep_max", "setup_ms", "collective", "routing", "clos_gbps",
+		"jrt_saved", "jrt_paper", "jct_saved", "jct_paper", "jct_saved_min", "jct_saved_max", "jrt_excess", "links_granted", "paths_moved")
 }
 
 // Charts are what is saved, the paper's beside ours, four cases a panel.

@@ -117,8 +117,11 @@ func TestLargestJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	always := func(m Model, tp int) int {
+		return res.row(func(r JobScaleRow) bool { return r.Model == m && r.TP == tp }).Always
+	}
 	for _, tp := range res.tps() {
-		get := func(m Model) int { row, _ := res.row(m, tp); return row.Always }
+		get := func(m Model) int { return always(m, tp) }
 		for _, m := range []Model{NVL36, NVL72, NVL576, TPUv4, SiPRing} {
 			if get(IHBDK3) < get(m) {
 				t.Errorf("TP-%d: K=3 carries %d, %s %d", tp, get(IHBDK3), m, get(m))
@@ -128,10 +131,9 @@ func TestLargestJob(t *testing.T) {
 			t.Errorf("TP-%d: NVL-576 carries %d", tp, get(NVL576))
 		}
 	}
-	first, _ := res.row(SiPRing, 8)
-	last, _ := res.row(SiPRing, 64)
-	if last.Always >= first.Always*9/10 {
-		t.Errorf("SiP-Ring carries %d at TP-8 and %d at TP-64", first.Always, last.Always)
+	first, last := always(SiPRing, 8), always(SiPRing, 64)
+	if last >= first*9/10 {
+		t.Errorf("SiP-Ring carries %d at TP-8 and %d at TP-64", first, last)
 	}
 }
 

@@ -59,21 +59,21 @@ func (c ReconfigConfig) Validate() error {
 // ReconfigJob is one model, milliseconds of an iteration.
 type ReconfigJob struct {
 	Model     string  `json:"model"`
-	ComputeMS float64 `json:"compute_ms"`
-	OneMS     float64 `json:"one_topology_ms"` // found once, the better of the two methods
-	ForwardMS float64 `json:"reconfig_forward_ms"`
-	DirectMS  float64 `json:"reconfig_direct_ms"` // servers pass nothing on
-	IdealMS   float64 `json:"ideal_ms"`
-	Changes   float64 `json:"changes_per_iteration"` // of ForwardMS
-	Gain      float64 `json:"reconfig_to_one_ratio"` // the better of both
+	ComputeMS float64 `json:"compute_ms" table:"1" column:"compute, ms"`
+	OneMS     float64 `json:"one_topology_ms" table:"1" column:"one topology"` // found once, the better of the two methods
+	ForwardMS float64 `json:"reconfig_forward_ms" table:"1" column:"reconfig, passed on"`
+	DirectMS  float64 `json:"reconfig_direct_ms" table:"1" column:"reconfig, direct"` // servers pass nothing on
+	IdealMS   float64 `json:"ideal_ms" table:"1" column:"Ideal"`
+	Changes   float64 `json:"changes_per_iteration" table:"2" column:"changes an iteration"` // of ForwardMS
+	Gain      float64 `json:"reconfig_to_one_ratio" table:"2" column:"reconfig/one"`         // the better of both
 }
 
 // ReconfigResult is all of them.
 type ReconfigResult struct {
-	Servers int            `json:"servers"`
-	Degree  int            `json:"degree"`
-	Gbps    int            `json:"gbps"`
-	Jobs    []*ReconfigJob `json:"jobs"`
+	Servers int           `json:"servers"`
+	Degree  int           `json:"degree"`
+	Gbps    int           `json:"gbps"`
+	Jobs    []ReconfigJob `json:"jobs"`
 	Report
 }
 
@@ -97,7 +97,7 @@ func Reconfig(c ReconfigConfig) (*ReconfigResult, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Name, err)
 		}
-		j := &ReconfigJob{Model: m.Name, ComputeMS: float64(ideal.Compute) / 1e6, IdealMS: msOf(ideal), OneMS: min(msOf(at(hand.totient, c.Gbps)), msOf(at(hand.random, c.Gbps)))}
+		j := ReconfigJob{Model: m.Name, ComputeMS: float64(ideal.Compute) / 1e6, IdealMS: msOf(ideal), OneMS: min(msOf(at(hand.totient, c.Gbps)), msOf(at(hand.random, c.Gbps)))}
 		for _, forward := range []bool{true, false} {
 			r := &reconfigRun{c: c, forward: forward}
 			for range c.Iterations {
@@ -124,13 +124,13 @@ func Reconfig(c ReconfigConfig) (*ReconfigResult, error) {
 
 // Charts draws the iterations.
 func (r *ReconfigResult) Charts() []Chart {
-	c := Chart{Title: "Time of an iteration", YLabel: "ms, mean", YLog: true,
-		Series: []Series{{Name: "one topology"}, {Name: "reconfig, passed on"}, {Name: "reconfig, direct"}, {Name: "Ideal"}}}
+	c := Chart{Title: "Time of an iteration", YLabel: "ms, mean", YLog: true}
 	for _, j := range r.Jobs {
 		c.Categories = append(c.Categories, j.Model)
-		for k, v := range []float64{j.OneMS, j.ForwardMS, j.DirectMS, j.IdealMS} {
-			c.Series[k].Y = append(c.Series[k].Y, v)
-		}
+		c.point("one topology", 0, j.OneMS)
+		c.point("reconfig, passed on", 0, j.ForwardMS)
+		c.point("reconfig, direct", 0, j.DirectMS)
+		c.point("Ideal", 0, j.IdealMS)
 	}
 	return []Chart{c}
 }
@@ -242,10 +242,4 @@ func (r *reconfigRun) direct(unsent []topo.Demand) {
 }
 
 // Table is a row a model.
-func (r *ReconfigResult) Table() Table {
-	t := Table{Columns: []string{"model", "compute, ms", "one topology", "reconfig, passed on", "reconfig, direct", "Ideal", "changes an iteration", "reconfig/one"}}
-	for _, j := range r.Jobs {
-		t.add(j.Model, decimals(j.ComputeMS, 1), decimals(j.OneMS, 1), decimals(j.ForwardMS, 1), decimals(j.DirectMS, 1), decimals(j.IdealMS, 1), decimals(j.Changes, 2), decimals(j.Gain, 2))
-	}
-	return t
-}
+func (r *ReconfigResult) Table() Table { return tableOf(r.Jobs) }

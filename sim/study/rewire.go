@@ -90,32 +90,32 @@ type RewireRow struct {
 	Idle       float64  `json:"idle"`
 	Churn      float64  `json:"churn"`
 	Method     string   `json:"method"`
-	Steps      int      `json:"steps,omitempty"` // of the search, each topology
-	LTRR       float64  `json:"ltrr"`            // mean over the sequence; [CROSS] eq. 15
-	LTRRWorst  float64  `json:"ltrr_worst"`
+	Steps      int      `json:"steps,omitempty" table:",omitzero"` // of the search, each topology
+	LTRR       float64  `json:"ltrr" table:"6"`                    // mean over the sequence; [CROSS] eq. 15
+	LTRRWorst  float64  `json:"ltrr_worst" table:"6"`
 	Asked      int      `json:"links_asked"`
 	Realised   int      `json:"links_realised"`
 	Circuits   int      `json:"circuits_before"` // that were there before each change, in all
 	Kept       int      `json:"circuits_kept"`
-	UpperBound int      `json:"upper_bound"`       // of kept: sum over pairs of min(asked, there)
-	Likeness   float64  `json:"likeness"`          // mean cosine of configurations in succession; [CROSS] eq. 16
-	MeanMS     *float64 `json:"ms_mean,omitempty"` // one core, all groups one after the other
-	WorstMS    *float64 `json:"ms_worst,omitempty"`
-}
+	UpperBound int      `json:"upper_bound"`                 // of kept: sum over pairs of min(asked, there)
+	Likeness   float64  `json:"likeness" table:"6"`          // mean cosine of configurations in succession; [CROSS] eq. 16
+	MeanMS     *float64 `json:"ms_mean,omitempty" table:"3"` // one core, all groups one after the other
+	WorstMS    *float64 `json:"ms_worst,omitempty" table:"3"`
 
-// KeptOfBound is the share of what could stay and does.
-func (r RewireRow) KeptOfBound() float64 { return share(r.Kept, max(1, r.UpperBound)) }
+	keptOfBefore float64 `table:"6" column:"kept_of_before"`
+	keptOfBound  float64 `table:"6" column:"kept_of_bound"`
+}
 
 // RewireResult is the study.
 type RewireResult struct {
-	Study      string      `json:"study"`
-	Seed       uint64      `json:"seed"`
-	Pods       int         `json:"pods"`
-	Groups     int         `json:"groups"`
-	SpinePorts int         `json:"spine_ports"`
-	Ports      int         `json:"ports"`
-	Length     int         `json:"length"`
-	Rows       []RewireRow `json:"rows"`
+	Study      string `json:"study"`
+	Seed       uint64 `json:"seed"`
+	Pods       int    `json:"pods"`
+	Groups     int    `json:"groups"`
+	SpinePorts int    `json:"spine_ports"`
+	Ports      int    `json:"ports"`
+	Length     int    `json:"length"`
+	rowsOf[RewireRow]
 	Report
 }
 
@@ -150,16 +150,6 @@ func Rewire(cfg RewireConfig) (*RewireResult, error) {
 	}
 	res.describe()
 	return res, nil
-}
-
-// Row of a method in the sequence of an idle share and a churn.
-func (r *RewireResult) Row(idle, churn float64, method string) (RewireRow, error) {
-	for _, row := range r.Rows {
-		if row.Idle == idle && row.Churn == churn && row.Method == method { // as given, not computed
-			return row, nil
-		}
-	}
-	return RewireRow{}, invalid("method", "a row of the result", "%s at idle %v, churn %v is none", method, idle, churn)
 }
 
 // sequence is one run of topologies through all methods.
@@ -302,6 +292,7 @@ func count(links []wiring.Link) int {
 func (m *rewireMethod) mean(cfg RewireConfig) RewireRow {
 	m.LTRR = m.ltrr / float64(cfg.Length)
 	m.Likeness = m.likeness / float64(cfg.Length)
+	m.keptOfBefore, m.keptOfBound = share(m.Kept, max(1, m.Circuits)), share(m.Kept, max(1, m.UpperBound))
 	if len(m.took) > 0 {
 		var sum, worst time.Duration
 		for _, t := range m.took {

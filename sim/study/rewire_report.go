@@ -21,42 +21,29 @@ func (r *RewireResult) describe() {
 	r.note("LTRR is a cosine ([CROSS] eq. 15) and cannot see a proportional shortfall: read it beside links realised of links asked")
 	r.note("times are of one core, all groups one after the other; the search has a budget of steps (column steps), not of time, and keeps more with more")
 	var idle, churn = r.Rows[0].Idle, r.Rows[0].Churn
-	row := func(method string) RewireRow {
-		out, err := r.Row(idle, churn, method)
-		if err != nil {
-			panic("study: invariant: every sequence has a row a method: " + err.Error())
-		}
-		return out
-	}
-	search, published, greedy := row(MethodSearch), row(MethodPublished), row(MethodGreedy)
+	search, published, greedy := r.of(idle, churn, MethodSearch), r.of(idle, churn, MethodPublished), r.of(idle, churn, MethodGreedy)
 	what := fmt.Sprintf("idle %s, churn %s", percent(idle, 1), percent(churn, 0))
 	r.compare("LTRR of interleaved wiring, "+what, decimals(search.LTRR, 3), "1", "the same theorem; every topology is realised exactly")
 	r.compare("LTRR of uniform wiring, "+what, decimals(greedy.LTRR, 3), decimals(crossUniform, 3),
 		fmt.Sprintf("the paper's is the ILP with a relaxed demand at %d ports; a greedy that puts links first realises %s of those asked", crossPorts, percent(share(greedy.Realised, greedy.Asked), 1)))
-	r.compare("published method: kept of what can stay, "+what, percent(published.KeptOfBound(), 1), crossShortfall+" of the ILP",
-		fmt.Sprintf("the paper does not state its topologies; on these the search keeps %s", percent(search.KeptOfBound(), 1)))
+	r.compare("published method: kept of what can stay, "+what, percent(published.keptOfBound, 1), crossShortfall+" of the ILP",
+		fmt.Sprintf("the paper does not state its topologies; on these the search keeps %s", percent(search.keptOfBound, 1)))
 	if r.Ports == crossPorts && published.MeanMS != nil {
 		r.compare(fmt.Sprintf("published method: time at %d ports, %s", crossPorts, what), decimals(*published.MeanMS, 0)+" ms", fmt.Sprintf("up to %.2f s", crossSeconds),
 			"the same steps with a flow solver of our own")
 	}
 }
 
+// of is the row of a method in the sequence of an idle share and a churn, both
+// as given; nil: there is none.
+func (r *RewireResult) of(idle, churn float64, method string) *RewireRow {
+	return r.row(func(x RewireRow) bool { return x.Idle == idle && x.Churn == churn && x.Method == method })
+}
+
 // Table is a row a method and sequence.
 func (r *RewireResult) Table() Table {
-	t := Table{Columns: []string{"idle", "churn", "method", "ltrr", "ltrr_worst", "links_realised", "links_asked",
-		"circuits_kept", "circuits_before", "kept_of_before", "upper_bound", "kept_of_bound", "likeness", "steps", "ms_mean", "ms_worst"}}
-	for _, row := range r.Rows {
-		mean, worst, steps := "", "", ""
-		if row.MeanMS != nil {
-			mean, worst = decimals(*row.MeanMS, 3), decimals(*row.WorstMS, 3)
-		}
-		if row.Steps > 0 {
-			steps = fmt.Sprint(row.Steps)
-		}
-		t.add(row.Idle, row.Churn, row.Method, ratio(row.LTRR), ratio(row.LTRRWorst), row.Realised, row.Asked, row.Kept, row.Circuits,
-			ratio(share(row.Kept, max(1, row.Circuits))), row.UpperBound, ratio(row.KeptOfBound()), ratio(row.Likeness), steps, mean, worst)
-	}
-	return t
+	return tableOf(r.Rows, "idle", "churn", "method", "ltrr", "ltrr_worst", "links_realised", "links_asked",
+		"circuits_kept", "circuits_before", "kept_of_before", "upper_bound", "kept_of_bound", "likeness", "steps", "ms_mean", "ms_worst")
 }
 
 // Charts are, for every idle share, what is kept and what is realised, and
@@ -76,7 +63,7 @@ func (r *RewireResult) Charts() []Chart {
 			c.point(row.Method, row.Churn, v)
 		}
 	}
-	panel("Circuits kept", "% of the upper bound", true, func(row RewireRow) (float64, bool) { return row.KeptOfBound(), true })
+	panel("Circuits kept", "% of the upper bound", true, func(row RewireRow) (float64, bool) { return row.keptOfBound, true })
 	panel("Links realised", "% of the links asked", true, func(row RewireRow) (float64, bool) { return share(row.Realised, max(1, row.Asked)), true })
 	panel("Time to change the topology", "ms, mean", false, func(row RewireRow) (float64, bool) {
 		if row.MeanMS == nil {

@@ -53,11 +53,11 @@ func TestRewireComparesTheMethods(t *testing.T) {
 		for _, churn := range cfg.Churn {
 			kept := map[string]float64{}
 			for _, m := range RewireMethods {
-				row, err := res.Row(idle, churn, m)
-				if err != nil {
-					t.Fatal(err)
+				row := res.of(idle, churn, m)
+				if row == nil {
+					t.Fatalf("idle %v, churn %v: no row of %s", idle, churn, m)
 				}
-				kept[m] = row.KeptOfBound()
+				kept[m] = row.keptOfBound
 				if want := cfg.Pods * used / 2 * cfg.Groups * cfg.Length; row.Asked != want {
 					t.Errorf("idle %v: %d links asked, want %d", idle, row.Asked, want)
 				}
@@ -70,7 +70,7 @@ func TestRewireComparesTheMethods(t *testing.T) {
 			}
 		}
 	}
-	if _, err := res.Row(0, 0.5, MethodSearch); err == nil {
+	if res.of(0, 0.5, MethodSearch) != nil {
 		t.Error("a churn that was not run has a row")
 	}
 }

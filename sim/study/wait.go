@@ -28,17 +28,17 @@ func DefaultScales() []float64 {
 type WaitRow struct {
 	TP    int     `json:"tp"`
 	Model Model   `json:"model"`
-	Scale float64 `json:"job_scale"`
+	Scale float64 `json:"job_scale" table:"4"`
 	Job   int     `json:"job_gpus"`
-	Wait  float64 `json:"wait_ratio"` // of the time
-	Days  float64 `json:"wait_days"`
+	Wait  float64 `json:"wait_ratio" table:"6"` // of the time
+	Days  float64 `json:"wait_days" table:"2"`
 }
 
 // WaitResult is [IHBD] Fig. 12 and 19.
 type WaitResult struct {
 	Header
-	RepairDays float64   `json:"repair_days"` // 0: as in the trace
-	Rows       []WaitRow `json:"rows"`
+	RepairDays float64 `json:"repair_days"` // 0: as in the trace
+	rowsOf[WaitRow]
 	Report
 }
 
@@ -100,15 +100,6 @@ func (r *WaitResult) describe() {
 			}
 		}
 	}
-}
-
-// Table of the result.
-func (r *WaitResult) Table() Table {
-	t := Table{Columns: []string{"tp", "model", "job_scale", "job_gpus", "wait_ratio", "wait_days"}}
-	for _, row := range r.Rows {
-		t.add(row.TP, row.Model, decimals(row.Scale, 4), row.Job, ratio(row.Wait), decimals(row.Days, 2))
-	}
-	return t
 }
 
 // Charts are waiting time over job scale, a panel for each TP.

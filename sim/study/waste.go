@@ -10,12 +10,12 @@ import (
 type WasteRow struct {
 	TP    int     `json:"tp"`
 	Model Model   `json:"model"`
-	Mean  float64 `json:"mean"` // over time and runs
-	Low   float64 `json:"low"`  // smallest mean of one run
-	High  float64 `json:"high"`
-	P50   float64 `json:"p50"` // over time, all runs together
-	P99   float64 `json:"p99"`
-	Max   float64 `json:"max"`
+	Mean  float64 `json:"mean" table:"6"` // over time and runs
+	Low   float64 `json:"low" table:"6"`  // smallest mean of one run
+	High  float64 `json:"high" table:"6"`
+	P50   float64 `json:"p50" table:"6"` // over time, all runs together
+	P99   float64 `json:"p99" table:"6"`
+	Max   float64 `json:"max" table:"6"`
 
 	cdfX, cdfY []float64
 	days       []float64 // mean of each day of the first run
@@ -24,7 +24,7 @@ type WasteRow struct {
 // WasteResult is GPU waste over a trace ([IHBD] Fig. 9, 16, 17).
 type WasteResult struct {
 	Header
-	Rows []WasteRow `json:"rows"`
+	rowsOf[WasteRow]
 	Report
 	ByDay bool `json:"-"` // the charts are of each day
 }
@@ -81,23 +81,9 @@ func WasteOnTrace(cfg ClusterConfig) (*WasteResult, error) {
 
 func share(part, of int) float64 { return float64(part) / float64(of) }
 
-// Row of a model at a TP.
-func (r *WasteResult) Row(m Model, tp int) (WasteRow, error) {
-	for _, row := range r.Rows {
-		if row.Model == m && row.TP == tp {
-			return row, nil
-		}
-	}
-	return WasteRow{}, fmt.Errorf("study: no row for %s at TP-%d", m, tp)
-}
-
-// Table of the result.
-func (r *WasteResult) Table() Table {
-	t := Table{Columns: []string{"tp", "model", "mean", "low", "high", "p50", "p99", "max"}}
-	for _, row := range r.Rows {
-		t.add(row.TP, row.Model, ratio(row.Mean), ratio(row.Low), ratio(row.High), ratio(row.P50), ratio(row.P99), ratio(row.Max))
-	}
-	return t
+// of is the row of a model at a TP; nil: there is none.
+func (r *WasteResult) of(m Model, tp int) *WasteRow {
+	return r.row(func(x WasteRow) bool { return x.Model == m && x.TP == tp })
 }
 
 // Charts are the distribution over time, a panel for each TP ([IHBD] Fig. 9,

@@ -25,20 +25,20 @@ func (r *WasteResult) describe() {
 	if def := DefaultSize(); r.GPUsTotal != def.GPUsTotal() || r.GPUsNode != def.GPUsPerNode {
 		return // the paper's cluster is another
 	}
-	floor, _ := r.Row(BigSwitch, 32)
+	floor := r.of(BigSwitch, 32)
 	for _, p := range paperWaste {
-		if row, err := r.Row(p.model, 32); err == nil {
+		if row := r.of(p.model, 32); row != nil {
 			r.compare("mean waste, TP-32, "+string(p.model), percent(row.Mean, 2), percent(p.mean, 2), strings.Replace(p.why, "%s", percent(floor.Mean, 2), 1))
 		}
 	}
-	if row, err := r.Row(IHBDK2, 32); err == nil && r.Siblings != "none" {
+	if row := r.of(IHBDK2, 32); row != nil && r.Siblings != "none" {
 		why := "the paper gives no figure; with the halves of a server adjacent in HBD order it would be about 1 %"
 		if r.Siblings == "adjacent" {
 			why = "both halves of a server fail together, which is a gap that K = 2 cannot pass; put them apart"
 		}
 		r.compare("mean waste, TP-32, infinitehbd-k2", percent(row.Mean, 2), "nearly as K = 3 (Fig. 9)", why)
 	}
-	if row, err := r.Row(NVL72, 16); err == nil {
+	if row := r.of(NVL72, 16); row != nil {
 		r.compare("mean waste, TP-16, nvl-72", percent(row.Mean, 1), "about 11 % (one ninth in reserve)", "the reserve takes the faults: it is used up by as much as they are")
 	}
 }
@@ -47,8 +47,8 @@ func (r *WasteResult) describe() {
 func (r *WasteResult) means() []Chart {
 	c := Chart{Title: "Mean over time, groups of 32 GPUs", YLabel: "healthy GPUs in no group, % of all", YPercent: true, YLog: true}
 	for _, model := range Models {
-		row, err := r.Row(model, 32)
-		if err != nil || r.GPUsTotal != DefaultSize().GPUsTotal() {
+		row := r.of(model, 32)
+		if row == nil || r.GPUsTotal != DefaultSize().GPUsTotal() {
 			return nil
 		}
 		c.Categories = append(c.Categories, strings.NewReplacer("infinitehbd-", "ihbd-", "-wired", "w").Replace(string(model)))
