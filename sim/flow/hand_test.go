@@ -226,10 +226,12 @@ func TestSizedByItsShareOfTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reduce, err := Phase{Rounds: rounds}.Sized(n.Capacities(), 250*time.Microsecond)
+		reduce := Phase{Rounds: rounds}
+		has, err := Alone(n.Capacities(), []Stage{{reduce}})
 		if err != nil {
 			t.Fatal(err)
 		}
+		reduce = reduce.Scale(int64(250*time.Microsecond), int64(has))
 		for hidden, want := range map[int64]time.Duration{0: 1000, 50: 875, 100: 750} {
 			got, err := Alone(n.Capacities(), Iteration(250*time.Microsecond, 500*time.Microsecond, nil, reduce, hidden, 100))
 			if err != nil {

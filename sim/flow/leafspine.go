@@ -7,7 +7,7 @@ import (
 )
 
 // LeafSpine is a network of GPUs on leaves and leaves on spines. Uplink u of
-// leaf n is a cable, or a circuit, to a spine; it has a link each way. GPUs of
+// leaf n is a cable to spine u mod spines; it has a link each way. GPUs of
 // one server reach each other over links of their own.
 type LeafSpine struct {
 	Leaves, Spines    int
@@ -15,13 +15,12 @@ type LeafSpine struct {
 	GPUsPerServer     int
 	Uplinks           int // of a leaf
 	BitPerS           int64
-	ServerBitPerS     int64     // of a GPU inside its server
-	spineOf           []int     // of leaf*Uplinks+uplink, -1: dark
-	byLeaf            [][][]int // per leaf and spine the uplinks between them; nil: to be found anew
+	ServerBitPerS     int64   // of a GPU inside its server
+	bySpine           [][]int // the uplinks that every leaf has to it
 	gpus, firstUplink int
 }
 
-// NewLeafSpine joins uplink u of every leaf to spine u mod spines.
+// NewLeafSpine joins every leaf to the spines in turn.
 func NewLeafSpine(leaves, spines, gpusPerLeaf, gpusPerServer, uplinks int, bitPerS, serverBitPerS int64) (*LeafSpine, error) {
 	for _, c := range []struct {
 		name          string
@@ -39,11 +38,9 @@ func NewLeafSpine(leaves, spines, gpusPerLeaf, gpusPerServer, uplinks int, bitPe
 	if gpusPerLeaf%gpusPerServer != 0 {
 		return nil, fmt.Errorf("flow: gpus_per_leaf is %d, a multiple of gpus_per_server, %d", gpusPerLeaf, gpusPerServer)
 	}
-	n.byLeaf = make([][][]int, leaves)
-	for range leaves {
-		for u := range uplinks {
-			n.spineOf = append(n.spineOf, u%spines)
-		}
+	n.bySpine = make([][]int, spines)
+	for u := range uplinks {
+		n.bySpine[u%spines] = append(n.bySpine[u%spines], u)
 	}
 	return n, nil
 }
@@ -71,16 +68,6 @@ func (n *LeafSpine) Down(leaf, uplink int) Link {
 	return n.Up(leaf, uplink) + Link(n.Leaves*n.Uplinks)
 }
 
-// Attach joins an uplink to another spine from now on, -1 to none. Paths that
-// were given out stay as they are.
-func (n *LeafSpine) Attach(leaf, uplink, spine int) {
-	n.spineOf[leaf*n.Uplinks+uplink] = spine
-	n.byLeaf[leaf] = nil
-}
-
-// Spine is the spine of an uplink, -1 for none.
-func (n *LeafSpine) Spine(leaf, uplink int) int { return n.spineOf[leaf*n.Uplinks+uplink] }
-
 // Leaf of a GPU.
 func (n *LeafSpine) Leaf(gpu int) int { return gpu / n.GPUsPerLeaf }
 
@@ -105,7 +92,7 @@ func (n *LeafSpine) over(from, up, to, down int) ([]Link, error) {
 	if up < 0 || up >= n.Uplinks || down < 0 || down >= n.Uplinks {
 		return nil, fmt.Errorf("flow: uplinks %d of leaf %d and %d of leaf %d, 0 to %d", up, a, down, b, n.Uplinks-1)
 	}
-	if s := n.Spine(a, up); s < 0 || s != n.Spine(b, down) {
+	if up%n.Spines != down%n.Spines {
 		return nil, fmt.Errorf("flow: uplink %d of leaf %d and %d of leaf %d lead to no common spine", up, a, down, b)
 	}
 	return []Link{Link(2*n.gpus + from), n.Up(a, up), n.Down(b, down), Link(3*n.gpus + to)}, nil
@@ -129,17 +116,6 @@ func (n *LeafSpine) Source(table func(leaf, port int) int) Route {
 	}
 }
 
-// Table routes each pair by the uplinks that a fixed table has for it.
-func (n *LeafSpine) Table(table func(from, to int) (up, down int)) Route {
-	return func(from, to int) ([]Link, error) {
-		if p := n.near(from, to); p != nil {
-			return p, nil
-		}
-		up, down := table(from, to)
-		return n.over(from, up, to, down)
-	}
-}
-
 // ECMP takes any way with equal chance, by a hash of the five-tuple: addresses
 // of both, the job's source port, and the port and protocol of RoCEv2.
 func (n *LeafSpine) ECMP(seed uint64, sourcePort int) Route {
@@ -147,38 +123,20 @@ func (n *LeafSpine) ECMP(seed uint64, sourcePort int) Route {
 		if p := n.near(from, to); p != nil {
 			return p, nil
 		}
-		up, down := n.uplinks(n.Leaf(from)), n.uplinks(n.Leaf(to))
 		ways := uint64(0)
-		for s := range up {
-			ways += uint64(len(up[s]) * len(down[s]))
-		}
-		if ways == 0 {
-			return nil, n.noWay(from, to)
+		for _, uplinks := range n.bySpine {
+			ways += uint64(len(uplinks) * len(uplinks))
 		}
 		h := detmath.Hash(seed, uint64(from), uint64(to), uint64(sourcePort), 4791, 17) % ways
-		s := 0
-		for ; h >= uint64(len(up[s])*len(down[s])); s++ {
-			h -= uint64(len(up[s]) * len(down[s]))
-		}
-		return n.over(from, up[s][h/uint64(len(down[s]))], to, down[s][h%uint64(len(down[s]))])
-	}
-}
-
-func (n *LeafSpine) noWay(from, to int) error {
-	return fmt.Errorf("flow: leaf %d and leaf %d have no spine in common", n.Leaf(from), n.Leaf(to))
-}
-
-// uplinks of a leaf, per spine.
-func (n *LeafSpine) uplinks(leaf int) [][]int {
-	if n.byLeaf[leaf] == nil {
-		n.byLeaf[leaf] = make([][]int, n.Spines)
-		for u := range n.Uplinks {
-			if s := n.Spine(leaf, u); s >= 0 {
-				n.byLeaf[leaf][s] = append(n.byLeaf[leaf][s], u)
+		for _, uplinks := range n.bySpine {
+			k := uint64(len(uplinks))
+			if h < k*k {
+				return n.over(from, uplinks[h/k], to, uplinks[h%k])
 			}
+			h -= k * k
 		}
+		panic("flow: invariant: a way is one of all")
 	}
-	return n.byLeaf[leaf]
 }
 
 // Balanced is switches that know how many connections each of their own ports
@@ -203,19 +161,16 @@ func (b *Balanced) Route(from, to int) ([]Link, error) {
 		return p, nil
 	}
 	x, y := n.Leaf(from), n.Leaf(to)
-	up, down := n.uplinks(x), n.uplinks(y)
 	bestUp, bestDown, bestDraw, found := 0, 0, uint64(0), false
-	for s := range up {
-		if len(up[s]) == 0 || len(down[s]) == 0 {
+	for _, uplinks := range n.bySpine {
+		if len(uplinks) == 0 {
 			continue
 		}
-		u, d := up[s][0], down[s][0]
-		for _, v := range up[s] {
+		u, d := uplinks[0], uplinks[0]
+		for _, v := range uplinks {
 			if b.load[n.Up(x, v)] < b.load[n.Up(x, u)] {
 				u = v
 			}
-		}
-		for _, v := range down[s] {
 			if b.load[n.Down(y, v)] < b.load[n.Down(y, d)] {
 				d = v
 			}
@@ -225,9 +180,6 @@ func (b *Balanced) Route(from, to int) ([]Link, error) {
 		if !found || load < least || load == least && draw < bestDraw {
 			bestUp, bestDown, bestDraw, found = u, d, draw, true
 		}
-	}
-	if !found {
-		return nil, n.noWay(from, to)
 	}
 	b.load[n.Up(x, bestUp)]++
 	b.load[n.Down(y, bestDown)]++

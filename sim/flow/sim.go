@@ -97,9 +97,6 @@ func (s *Sim) Count() Count { return s.count }
 // Live is how many jobs are in the Sim.
 func (s *Sim) Live() int { return s.live }
 
-// Capacity of a link in bit/s.
-func (s *Sim) Capacity(l Link) int64 { return s.links[l].capacity }
-
 // Next is when something goes on next by itself, Never if nothing does; not
 // all of it need be the end of a job.
 func (s *Sim) Next() time.Duration {

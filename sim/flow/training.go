@@ -54,20 +54,6 @@ func (p Phase) Scale(num, den int64) Phase {
 	return out
 }
 
-// Sized is the phase with its volumes in the same proportions, such that it
-// takes a time when it is alone on links of these capacities: for jobs of which
-// the share of time is known that they communicate.
-func (p Phase) Sized(capacity []int64, want time.Duration) (Phase, error) {
-	if want < 0 || want > MaxCompute {
-		return Phase{}, fmt.Errorf("flow: a phase of %v, 0 to %v", want, MaxCompute)
-	}
-	has, err := Alone(capacity, []Stage{{p}})
-	if err != nil {
-		return Phase{}, err
-	}
-	return p.Scale(int64(want), int64(has)), nil
-}
-
 // Alone is how long an iteration of the stages takes on links of these
 // capacities that nobody else uses.
 func Alone(capacity []int64, stages []Stage) (time.Duration, error) {

@@ -102,28 +102,17 @@ type Generator struct {
 	cfg     Config
 	kind    kind
 	left    int
-	arrival float64 // ms
-	u       float64 // of this job's duration, for kinds that tie size to it
-	gap     *detmath.Random
-	size    *detmath.Random
-	length  *detmath.Random
-	model   *detmath.Random
-	volume  *detmath.Random
-	slack   *detmath.Random
-	guess   *detmath.Random
-	end     *detmath.Random
+	arrival float64                      // ms
+	u       float64                      // of this job's duration, for kinds that tie size to it
+	draw    [drawEnd + 1]*detmath.Random // by purpose
 }
 
 // Generate starts a generator; the configuration must be valid.
 func Generate(c Config) *Generator {
 	g := &Generator{cfg: c, left: c.Jobs}
 	g.kind = kinds[slices.Index(Kinds(), c.Kind)]
-	for _, s := range []struct {
-		stream **detmath.Random
-		number uint64
-	}{{&g.gap, drawGap}, {&g.size, drawSize}, {&g.length, drawDuration}, {&g.model, drawModel},
-		{&g.volume, drawVolume}, {&g.slack, drawSlack}, {&g.guess, drawEstimate}, {&g.end, drawEnd}} {
-		*s.stream = detmath.Stream(c.Seed, s.number)
+	for purpose := range g.draw {
+		g.draw[purpose] = detmath.Stream(c.Seed, uint64(purpose))
 	}
 	return g
 }
@@ -134,14 +123,14 @@ func (g *Generator) Next() (Job, error) {
 		return Job{}, io.EOF
 	}
 	g.left--
-	g.arrival += float64(-detmath.Log(uniform(g.gap)) * float64(g.cfg.Gap.Milliseconds()))
+	g.arrival += float64(-detmath.Log(uniform(g.draw[drawGap])) * float64(g.cfg.Gap.Milliseconds()))
 	j := Job{Arrival: time.Duration(g.arrival) * time.Millisecond}
 	j.Duration = g.kind.duration(g) // before the size, which may look at it
 	j.GPUs = int32(g.kind.gpus(g))
-	j.Model, j.Pattern = drawTalk(g.model, j.GPUs)
-	j.Volume, j.Slack = drawVolumeSlack(g.volume, g.slack)
-	j.Estimate = uint16(thousandth - g.cfg.EstimateError + g.guess.Below(2*g.cfg.EstimateError+1))
-	if u := uniform(g.end); g.kind.ends[0] > 0 && u > g.kind.ends[0] {
+	j.Model, j.Pattern = drawTalk(g.draw[drawModel], j.GPUs)
+	j.Volume, j.Slack = drawVolumeSlack(g.draw[drawVolume], g.draw[drawSlack])
+	j.Estimate = uint16(thousandth - g.cfg.EstimateError + g.draw[drawEstimate].Below(2*g.cfg.EstimateError+1))
+	if u := uniform(g.draw[drawEnd]); g.kind.ends[0] > 0 && u > g.kind.ends[0] {
 		j.End = Cancelled
 		if u > g.kind.ends[1] {
 			j.End = Failed
@@ -196,7 +185,7 @@ func wholeSeconds(v, of float64) time.Duration {
 // clipped is the durations of w1 and w2: hundreds of seconds, mean 3,600 s
 // after clipping, for which the median before it is 954.7 s.
 func clipped(g *Generator) time.Duration {
-	return wholeSeconds(lognormal(g.length, 6.8614031, 1.6, 1000, 100_000), 100)
+	return wholeSeconds(lognormal(g.draw[drawDuration], 6.8614031, 1.6, 1000, 100_000), 100)
 }
 
 // Helios: median 206 s; the spread at which the mean is 6,652 s when no job
@@ -209,5 +198,5 @@ const (
 )
 
 func heliosDuration(g *Generator) time.Duration {
-	return wholeSeconds(lognormal(g.length, heliosLogMedian, heliosSigma, 1, heliosLongest), 1)
+	return wholeSeconds(lognormal(g.draw[drawDuration], heliosLogMedian, heliosSigma, 1, heliosLongest), 1)
 }

@@ -19,7 +19,7 @@ func tilted(weights []float64, power float64) []float64 {
 // powers draws powers of two by weight; larger than most is cut to it.
 func powers(weights []float64, most int) func(*Generator) int {
 	choose := chooser(weights)
-	return func(g *Generator) int { return min(1<<choose(uniform(g.size)), most) }
+	return func(g *Generator) int { return min(1<<choose(uniform(g.draw[drawSize])), most) }
 }
 
 // chooser gives the index that a uniform draw falls on.
@@ -50,7 +50,7 @@ var phillyKnots = []knot{{0, 5}, {0.25, 115}, {0.5, 1144}, {0.75, 2932}, {0.9, 1
 // byKnots draws durations from such a distribution.
 func byKnots(knots []knot) func(*Generator) time.Duration {
 	return func(g *Generator) time.Duration {
-		g.u = uniform(g.length)
+		g.u = uniform(g.draw[drawDuration])
 		i := 1
 		for g.u > knots[i].share {
 			i++
@@ -77,10 +77,10 @@ func phillyGPUs(g *Generator) int {
 	if g.u > phillyLong {
 		eight = phillyEightLong
 	}
-	if uniform(g.size) <= eight {
+	if uniform(g.draw[drawSize]) <= eight {
 		return 8
 	}
-	return []int{1, 2, 4, 16}[phillyRest(uniform(g.size))]
+	return []int{1, 2, 4, 16}[phillyRest(uniform(g.draw[drawSize]))]
 }
 
 // tpuv4 is cumulative: how many of a hundred jobs have at most so many chips.
@@ -92,7 +92,7 @@ var (
 	tpuv4      = chooser([]float64{5, 5, 8, 11, 14, 17.5, 0.7, 11.7, 0.1, 27})
 )
 
-func tpuv4GPUs(g *Generator) int { return tpuv4Sizes[tpuv4(uniform(g.size))] }
+func tpuv4GPUs(g *Generator) int { return tpuv4Sizes[tpuv4(uniform(g.draw[drawSize]))] }
 
 // lumosKnots are the running times that the public logs of [LUMOS] have for its
 // 1,000 jobs on an ideal network: Helios jobs of 10 minutes and more, mean
@@ -105,4 +105,4 @@ var lumosKnots = []knot{{0, 414}, {0.05, 694}, {0.1, 770}, {0.2, 924}, {0.3, 118
 // on, cut to powers of two.
 var lumosSizes = chooser([]float64{29, 14, 18.2, 11.8, 22.6, 3.9, 0.5})
 
-func lumosGPUs(g *Generator) int { return 32 << lumosSizes(uniform(g.size)) }
+func lumosGPUs(g *Generator) int { return 32 << lumosSizes(uniform(g.draw[drawSize])) }
