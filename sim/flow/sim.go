@@ -153,13 +153,12 @@ func (s *Sim) SetCapacity(l Link, bitPerS int64) error {
 type Progress struct {
 	Iterations int64         // that have ended
 	Last       time.Duration // when the last of them ended, or when the job was added
-	Stopped    bool
 }
 
 // Progress of a job that has not ended and was not removed.
 func (s *Sim) Progress(j Job) Progress {
 	jb := s.jobs[j]
-	p := Progress{Iterations: jb.done, Last: jb.last, Stopped: jb.stopped}
+	p := Progress{Iterations: jb.done, Last: jb.last}
 	switch {
 	case jb.own != nil:
 		own := jb.own.Progress(0)

@@ -8,11 +8,10 @@ import (
 	"ringlight/proto"
 )
 
-// view is what the planner last said of itself, and when on the wall clock.
+// view is what the planner last said of itself.
 type view struct {
 	overview planner.Overview
 	rings    []proto.RingStatus
-	at       time.Time
 	quietAt  time.Time // when it last became quiet with nothing pending
 }
 
@@ -37,12 +36,11 @@ func newWatch() *watch {
 func (w *watch) planner(o planner.Overview, rings func() []proto.RingStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
 	still := func(o planner.Overview) bool { return o.Quiet && o.Pending == 0 }
 	if still(o) && !still(w.last.overview) {
-		w.last.quietAt = now
+		w.last.quietAt = time.Now()
 	}
-	w.last.overview, w.last.rings, w.last.at = o, rings(), now
+	w.last.overview, w.last.rings = o, rings()
 }
 
 func (w *watch) view() view {

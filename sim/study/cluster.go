@@ -204,14 +204,13 @@ func (p *pool) groups(tp int) int { return p.count[tp] }
 // Unlike the machine, this TPUv4 forms no group larger than a cube.
 type blocks struct {
 	cube  int // 0: as large as the group
-	total int
 	tps   []int
 	hurt  [][]int // by TP and block: faulty GPUs
 	count []int
 }
 
 func newBlocks(total, cube int, tps []int) *blocks {
-	b := &blocks{cube: cube, total: total, tps: tps, hurt: make([][]int, len(tps)), count: make([]int, len(tps))}
+	b := &blocks{cube: cube, tps: tps, hurt: make([][]int, len(tps)), count: make([]int, len(tps))}
 	for t, tp := range tps {
 		cube := b.size(t)
 		per := cube / tp

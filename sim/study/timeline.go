@@ -59,13 +59,13 @@ type deed struct {
 
 // life is a job so far.
 type life struct {
-	started, ended time.Duration // its first place, its end
-	held           time.Duration // time at places, but the present one
-	since          time.Duration // at the present one
-	place          int
-	began          time.Duration
-	work           *work // nil: it has not begun
-	id             flow.Job
+	ended time.Duration
+	held  time.Duration // time at places, but the present one
+	since time.Duration // at the present one
+	place int
+	began time.Duration
+	work  *work // nil: it has not begun
+	id    flow.Job
 }
 
 func newTimeline(s site, arrivals []time.Duration, sim *flow.Sim) *timeline {
@@ -156,9 +156,7 @@ func (t *timeline) act() error {
 
 func (t *timeline) start(s seated) error {
 	l := &t.lives[s.job]
-	if l.place++; l.place == 1 {
-		l.started = t.now
-	}
+	l.place++
 	if l.since = t.now; s.setup > 0 {
 		t.due.Push(t.now+s.setup, deed{s.job, l.place, s.work})
 		return nil

@@ -53,7 +53,7 @@ func Wait(cfg WaitConfig) (*WaitResult, error) {
 		if t == nil {
 			t = trace.Generate(cfg.Seed)
 		}
-		cfg.Repair = trace.Measure(t).MeanRepair
+		cfg.Repair = t.MeanRepair()
 		res.RepairDays = cfg.Repair.Hours() / 24
 	}
 	usable, err := cfg.usable(&res.Header)

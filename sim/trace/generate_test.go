@@ -14,7 +14,7 @@ const meanSeeds = 40
 func TestGeneratorReproducesTheTrace(t *testing.T) {
 	var share, p99 float64
 	for seed := range uint64(meanSeeds) {
-		s := Measure(Generate(seed))
+		s := measure(Generate(seed))
 		if s.Faults != 584 || s.Faulty != 231 || s.MostOfOne != 14 {
 			t.Errorf("seed %d: %d faults of %d servers, most of one %d; want 584, 231, 14", seed, s.Faults, s.Faulty, s.MostOfOne)
 		}
@@ -62,7 +62,7 @@ func TestPublicTraceHasTheseFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, g := Measure(real), Measure(Generate(1))
+	s, g := measure(real), measure(Generate(1))
 	if s.Faults != g.Faults || s.Faulty != g.Faulty || s.MostOfOne != g.MostOfOne || !reflect.DeepEqual(s.Class, g.Class) {
 		t.Errorf("counts differ: file %+v, generator %+v", s, g)
 	}

@@ -141,3 +141,15 @@ func (f interval) rotate(shift, span time.Duration) []interval {
 	g.ended = true
 	return []interval{g}
 }
+
+// MeanRepair is the mean length of the faults that end; 0: none does.
+func (t *Trace) MeanRepair() time.Duration {
+	var sum, ended time.Duration
+	for _, f := range t.intervals() {
+		if f.ended {
+			sum += f.to - f.from
+			ended++
+		}
+	}
+	return sum / max(1, ended)
+}

@@ -85,7 +85,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		Measure(tr)
+		measure(tr)
 		for _, e := range tr.Nodes(1000, 1, tr.Span) {
 			if e.At < 0 || e.At > tr.Span || e.Node < 0 || e.Node >= 1000 {
 				t.Fatalf("%+v outside the trace", e)

@@ -33,7 +33,6 @@ type kind struct {
 	name     string
 	duration func(g *Generator) time.Duration
 	gpus     func(g *Generator) int
-	ends     [2]float64 // shares of completed, and of completed or cancelled
 }
 
 // The sizes of a Helios sample of 18,825 jobs in the public simulator of
@@ -47,7 +46,7 @@ var kinds = []kind{
 	// The same with jobs of up to half of the cluster.
 	{name: "w2", duration: clipped, gpus: powers(tilted(heliosSizes, 0.37), 256)},
 	// Helios (Hu et al., SC'21): the sample tilted to its mean of 3.716 GPUs.
-	{name: "helios", duration: heliosDuration, gpus: powers(tilted(heliosSizes, heliosTilt), 256), ends: [2]float64{0.624, 0.845}},
+	{name: "helios", duration: heliosDuration, gpus: powers(tilted(heliosSizes, heliosTilt), 256)},
 	// Philly (Jeon et al., ATC'19), the 82,247 jobs of the public list.
 	{name: "philly", duration: byKnots(phillyKnots), gpus: phillyGPUs},
 	// Sizes as in Google's cluster of TPUv4, which [VCLOS] Table 7 takes, cut
@@ -94,7 +93,6 @@ const (
 	drawVolume
 	drawSlack
 	drawEstimate
-	drawEnd
 )
 
 // Generator is a source of drawn jobs.
@@ -102,9 +100,9 @@ type Generator struct {
 	cfg     Config
 	kind    kind
 	left    int
-	arrival float64                      // ms
-	u       float64                      // of this job's duration, for kinds that tie size to it
-	draw    [drawEnd + 1]*detmath.Random // by purpose
+	arrival float64                           // ms
+	u       float64                           // of this job's duration, for kinds that tie size to it
+	draw    [drawEstimate + 1]*detmath.Random // by purpose
 }
 
 // Generate starts a generator; the configuration must be valid.
@@ -130,12 +128,6 @@ func (g *Generator) Next() (Job, error) {
 	j.Model, j.Pattern = drawTalk(g.draw[drawModel], j.GPUs)
 	j.Volume, j.Slack = drawVolumeSlack(g.draw[drawVolume], g.draw[drawSlack])
 	j.Estimate = uint16(thousandth - g.cfg.EstimateError + g.draw[drawEstimate].Below(2*g.cfg.EstimateError+1))
-	if u := uniform(g.draw[drawEnd]); g.kind.ends[0] > 0 && u > g.kind.ends[0] {
-		j.End = Cancelled
-		if u > g.kind.ends[1] {
-			j.End = Failed
-		}
-	}
 	return j, nil
 }
 

@@ -15,7 +15,6 @@ type Job struct {
 	Estimate uint16 // what it declares, in thousandths of its duration
 	Model    uint8  // index of Models
 	Pattern  Pattern
-	End      End
 }
 
 // Shares of a job are in ten thousandths of its duration.
@@ -53,17 +52,6 @@ const (
 func (p Pattern) String() string {
 	return [...]string{"alone", "halving-doubling", "ring", "all-to-all"}[p]
 }
-
-// End is how a job of the trace ended. It held its GPUs for its duration
-// whichever it was.
-type End uint8
-
-// The ends, as Helios tells them.
-const (
-	Completed End = iota
-	Cancelled
-	Failed
-)
 
 // Model is a network in training and the shares of a step, in ten
 // thousandths, that it spends on an idle network of 100 Gb/s a GPU.

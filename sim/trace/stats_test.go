@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Stats are the figures by which traces are compared. Ratios are floats for
-// reports only.
-type Stats struct {
+// stats are the figures by which traces are compared.
+type stats struct {
 	Faults       int
 	Faulty       int           // servers that ever failed
 	MostOfOne    int           // faults of the server that failed most
@@ -20,9 +19,9 @@ type Stats struct {
 	Class        map[string]int
 }
 
-// Measure counts a trace.
-func Measure(t *Trace) Stats {
-	s := Stats{Class: map[string]int{}}
+// measure counts a trace.
+func measure(t *Trace) stats {
+	s := stats{Class: map[string]int{}}
 	perServer := make([]int, t.Servers)
 	down := make([]int, t.Servers)
 	spent := make([]time.Duration, t.Servers+1) // time with so many servers down
@@ -62,7 +61,7 @@ func Measure(t *Trace) Stats {
 	return s
 }
 
-func (s *Stats) share(spent []time.Duration, t *Trace) {
+func (s *stats) share(spent []time.Duration, t *Trace) {
 	var total, sum time.Duration
 	for n, d := range spent {
 		total += d
@@ -81,19 +80,15 @@ func (s *Stats) share(spent []time.Duration, t *Trace) {
 	}
 }
 
-func (s *Stats) repairs(t *Trace) {
+func (s *stats) repairs(t *Trace) {
 	var all []time.Duration
-	var sum time.Duration
 	for _, f := range t.intervals() {
 		if f.ended {
 			all = append(all, f.to-f.from)
-			sum += f.to - f.from
 		}
 	}
-	if len(all) == 0 {
-		return
+	if len(all) > 0 {
+		slices.SortFunc(all, cmp.Compare[time.Duration])
+		s.MedianRepair, s.MeanRepair = all[len(all)/2], t.MeanRepair()
 	}
-	slices.SortFunc(all, cmp.Compare[time.Duration])
-	s.MedianRepair = all[len(all)/2]
-	s.MeanRepair = sum / time.Duration(len(all))
 }
