@@ -58,7 +58,7 @@ func TestHostsNumbersOfGPUs(t *testing.T) {
 		mesh = append(mesh, fmt.Sprint(index))
 	}
 	file := func(name string) string {
-		text, _, err := a.File(name, 1)
+		text, _, err := a.File(name, job.Split{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestHostsNumbersOfGPUs(t *testing.T) {
 	if got := file("nccl.env"); !strings.Contains(got, "# n--01: its GPUs from left to right are 1 0 3 2;") || strings.Contains(got, "n--07") {
 		t.Error(got)
 	}
-	if _, _, err := a.File("nccl_topo_n--01.xml", 1); proto.AsError(err) == nil || proto.AsError(err).Field != "gpu_table" {
+	if _, _, err := a.File("nccl_topo_n--01.xml", job.Split{}); proto.AsError(err) == nil || proto.AsError(err).Field != "gpu_table" {
 		t.Errorf("without addresses: %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestTopologyFilesAreNCCLs(t *testing.T) {
 		t.Fatal(a.TopoFiles())
 	}
 	for id := range 6 {
-		text, kind, err := a.File(fmt.Sprintf("nccl_topo_n--%02d.xml", id), 1)
+		text, kind, err := a.File(fmt.Sprintf("nccl_topo_n--%02d.xml", id), job.Split{})
 		if err != nil || kind != "application/xml" {
 			t.Fatal(kind, err)
 		}
@@ -135,7 +135,7 @@ func TestTopologyFilesAreNCCLs(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"nccl_topo_n--07.xml", "nccl_topo_.xml", "nccl_topo_x.xml"} {
-		if _, _, err := a.File(name, 1); proto.AsError(err) == nil || proto.AsError(err).Code != proto.NotFound {
+		if _, _, err := a.File(name, job.Split{}); proto.AsError(err) == nil || proto.AsError(err).Code != proto.NotFound {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -151,7 +151,7 @@ func TestJobsWaitShrinkOrFail(t *testing.T) {
 	if v = w.job("wait"); v.State != job.Degraded || v.GPUsTotal != 28 {
 		t.Errorf("%+v\n%s", v, w.heard("wait"))
 	}
-	if _, _, err := v.File("ranks", 1); v.State == job.Degraded && err != nil {
+	if _, _, err := v.File("ranks", job.Split{}); v.State == job.Degraded && err != nil {
 		t.Error(err)
 	}
 	w.birth(dead, true)

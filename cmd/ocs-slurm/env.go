@@ -40,7 +40,7 @@ func environment(ctx context.Context, args []string, t cli.Terminal) (err error)
 	fs := cli.NewFlags("env")
 	p.flags(fs)
 	dir := fs.String("o", "", "`DIR` for the files, which all nodes see; default ringlight.JOB here")
-	pp := fs.Int("pp", 1, "`NUMBER` of rings of one pipeline")
+	pp := fs.Int("pp", 0, "`NUMBER` of rings of one pipeline; 0: one, of circuits their stages")
 	task := fs.Bool("task", false, "of this task: its place by SLURM_PROCID and the files in RINGLIGHT_FILES")
 	if _, err := cli.ParseNone(fs, args, envHelp); err != nil {
 		return err
@@ -68,7 +68,7 @@ func environment(ctx context.Context, args []string, t cli.Terminal) (err error)
 	}
 	texts := map[string][]byte{}
 	for _, name := range job.Files {
-		if texts[name], err = c.File(ctx, j.name, name, *pp, v.Generation); err != nil {
+		if texts[name], err = c.File(ctx, j.name, name, job.Split{PP: *pp}, v.Generation); err != nil {
 			return err
 		}
 	}

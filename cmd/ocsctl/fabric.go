@@ -115,7 +115,7 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	holdOff := fs.Int("hold-off-us", 0, "microseconds in which a lost light may come back before a side acts")
 	restore := fs.Int("wait-to-restore-ms", 0, "milliseconds after which a side goes back to its planned candidate; 0: it stays")
 	core := coreFlags(fs)
-	names := fs.String("names", "", "file with the names of the nodes, one a line in HBD order")
+	names := fs.String("names", "", "file with the names of the nodes, one a line in HBD order; of a core without nodes, of its servers, leaf by leaf")
 	sheet := fs.String("cabling", "", "CSV file with the fibres; default: those of the default wiring")
 	file := fs.String("o", "-", "file to write, - for stdout")
 	fs.Bool("json", false, "accepted for uniformity: the description is JSON")
@@ -141,7 +141,7 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if p.Core != nil && !given(fs, "nodes") {
-		p.Nodes = 0
+		p.Nodes, p.NodeNames, p.ServerNames = 0, nil, p.NodeNames
 	}
 	f, err := fabric.New(p)
 	if err != nil {

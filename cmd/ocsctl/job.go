@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -221,8 +220,27 @@ func printServers(out io.Writer, s *job.Servers) error {
 	for _, l := range s.Leaves {
 		fmt.Fprintf(out, "pod %d leaf %d: %s\n", l.Pod, l.Leaf, proto.Count(int(l.Servers), "server"))
 	}
-	for _, x := range s.Seats {
-		fmt.Fprintf(out, "leaf %d server %d: %s\n", x[0], x[1], proto.Count(int(x[2]), "GPU"))
+	if err := table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "HOST\tRANKS\tGPUS, in the order of ranks")
+		rank, from, host, gpus := 0, 0, "", []string{}
+		end := func() {
+			if len(gpus) > 0 {
+				fmt.Fprintf(w, "%s\t%d-%d\t%s\n", host, from, rank-1, strings.Join(gpus, " "))
+			}
+		}
+		for _, d := range s.Domains {
+			for _, g := range d.GPUs {
+				if g.Host != host {
+					end()
+					from, host, gpus = rank, g.Host, nil
+				}
+				gpus = append(gpus, fmt.Sprint(g.GPU))
+				rank++
+			}
+		}
+		end()
+	}); err != nil {
+		return err
 	}
 	return cli.Say(out, "its circuits: ocsctl circuit show %d", s.Job)
 }
@@ -310,7 +328,9 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 	var j jobFlags
 	fs := cli.NewFlags("job files")
 	dir := fs.String("o", ".", "`DIR` to write them in")
-	pp := fs.Int("pp", 1, "`NUMBER` of rings of one pipeline")
+	var split job.Split
+	fs.IntVar(&split.PP, "pp", 0, "`NUMBER` of rings of one pipeline; 0: one, of circuits their stages")
+	fs.IntVar(&split.CP, "cp", 0, "`NUMBER` of rings or domains that share a sequence; 0: one")
 	got, err := j.read(fs, args, 1, "the job's NAME")
 	if err != nil {
 		return err
@@ -324,14 +344,19 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 		return refused(err)
 	}
 	texts := map[string][]byte{}
+	var files []string
 	for _, name := range job.Files {
-		if texts[name], err = c.File(ctx, v.ID, name, *pp, v.Generation); err != nil {
+		text, err := c.File(ctx, v.ID, name, split, v.Generation)
+		if e := proto.AsError(err); e != nil && e.Field == "name" {
+			fmt.Fprintf(os.Stderr, "no %s: %v\n", name, err)
+			continue
+		} else if err != nil {
 			return refused(err)
 		}
+		files, texts[name] = append(files, name), text
 	}
-	files := slices.Clone(job.Files)
 	for _, name := range v.TopoFiles() {
-		text, err := c.File(ctx, v.ID, name, *pp, v.Generation)
+		text, err := c.File(ctx, v.ID, name, split, v.Generation)
 		if e := proto.AsError(err); e != nil && e.Field == "gpu_table" {
 			break // nobody has described the hosts
 		} else if err != nil {

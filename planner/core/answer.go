@@ -36,7 +36,7 @@ func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
 		}
 		lit, _ := c.lit()
 		s := c.jobStatus(j, lit)
-		c.designer.describe(j, &s)
+		describe(c, j, &s)
 		r.Jobs = []proto.JobStatus{s}
 		c.circuitsPage(q.Page, q.Job, r)
 	case proto.NounTables:
@@ -196,6 +196,12 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 		s.State = proto.JobPlacing
 	}
 	return s
+}
+
+// describe adds what only who asks for this one job wants to know.
+func describe(c *Circuits, j *job, s *proto.JobStatus) {
+	s.Seats = seatsOf(c.fab, c.designer.places(j))
+	c.designer.describe(j, s)
 }
 
 // whyShort names the first switch that keeps links from being made.

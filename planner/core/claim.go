@@ -167,9 +167,17 @@ func (x Claims) Describe(id proto.JobID) (s proto.JobStatus) {
 	if j := x.c.jobs.find(id); j != nil {
 		lit, _ := x.c.lit()
 		s = x.c.jobStatus(j, lit)
-		x.c.designer.describe(j, &s)
+		describe(x.c, j, &s)
 	}
 	return s
+}
+
+// Ranks are a job's GPUs in the order of its ranks.
+func (x Claims) Ranks(id proto.JobID) Ranks {
+	if j := x.c.jobs.find(id); j != nil {
+		return ranksOf(x.c, j)
+	}
+	return Ranks{}
 }
 
 // takeList makes a design what is wanted.

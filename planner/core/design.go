@@ -44,6 +44,7 @@ func (c interleaved) design(from standing, jobs []*job, list bool) design {
 	if list {
 		c.admit(jobs)
 	}
+	c.number(jobs)
 	d := design{jobs: jobs}
 	c.deal(d.jobs)
 	groups := make([]groupPlan, c.fab.Groups())

@@ -18,6 +18,8 @@ type designer interface {
 	// start lets those of a new list start whose turn it is, as design does, and
 	// looks for no circuits.
 	start(from standing, jobs []*job)
+	// places are the GPUs of a job by rank.
+	places(j *job) []Place
 	// describe fills in what an operator who asks for this one job sees beyond
 	// its state.
 	describe(j *job, s *proto.JobStatus)

@@ -241,15 +241,11 @@ func (c direct) end(s *shard, rank int) int32 {
 	return int32(c.fab.Port(s.Servers[rank], int(s.Path[rank])))
 }
 
-// describe adds servers and rings in the order of ranks. A job of more than fit
-// a message has none.
+// describe adds rings. A job of more than fit a message has none.
 func (c direct) describe(j *job, s *proto.JobStatus) {
-	const most = 4096 // of JobStatus.Seats, and members of all rings
+	const most = 4096 // members of all rings, and servers
 	if j.shard == nil || len(j.shard.Servers)*(1+len(j.shard.Rings)) > most {
 		return
-	}
-	for _, x := range j.shard.Servers {
-		s.Seats = append(s.Seats, proto.Seat{Server: uint16(x), GPUs: uint16(c.fab.GPUsPerServer)})
 	}
 	for _, r := range j.shard.Rings {
 		ring := proto.Ring{Group: int16(r.Group)}

@@ -29,6 +29,7 @@ type isolated struct {
 type seat struct {
 	isolate.Placement
 	SinceMS int64
+	Which   []int `json:",omitempty"` // of the GPUs of one server, where it has a part of it
 }
 
 // turn is a job's place in the queue.
@@ -127,12 +128,13 @@ func (c *isolated) admit(from standing, jobs []*job, list bool) {
 	c.mend(jobs)
 	q := c.queue(jobs)
 	for _, s := range q.Start(c.nowMS) {
-		byID(jobs, proto.JobID(s.Job.ID)).own = &seat{s.Placement, c.nowMS}
+		byID(jobs, proto.JobID(s.Job.ID)).own = &seat{Placement: s.Placement, SinceMS: c.nowMS}
 		for _, m := range s.Moves {
 			j := byID(jobs, proto.JobID(m.Job))
-			j.own = &seat{m.To, j.own.SinceMS}
+			j.own = &seat{Placement: m.To, SinceMS: j.own.SinceMS}
 		}
 	}
+	c.number(jobs)
 	c.sayWhy(jobs, q)
 }
 

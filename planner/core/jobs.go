@@ -15,15 +15,16 @@ import (
 
 // job is one job: what was asked for, where it is, and which way its links go.
 type job struct {
-	spec   proto.JobSpec
-	placed sched.Placed // no shares: it waits
-	paths  []path       // by spine and leaves
-	found  bool         // known by its circuits only
-	owner  string       // that asked for it by name; "": an operator's list did
-	own    *seat        // of leaves and spines; nil: it waits
-	shard  *shard       // of servers joined directly; nil: it waits
-	turn   turn
-	why    string // why it waits
+	spec    proto.JobSpec
+	placed  sched.Placed // no shares: it waits
+	servers []int        // of the shares one by one: which server of its leaf; nil: not known
+	paths   []path       // by spine and leaves
+	found   bool         // known by its circuits only
+	owner   string       // that asked for it by name; "": an operator's list did
+	own     *seat        // of leaves and spines; nil: it waits
+	shard   *shard       // of servers joined directly; nil: it waits
+	turn    turn
+	why     string // why it waits
 }
 
 // path is a number of links between two leaves over one spine of their pods.

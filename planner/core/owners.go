@@ -36,7 +36,7 @@ func (l *jobList) checkOwners() error {
 	case l.fab.Direct != nil:
 		return l.checkShards()
 	case l.fab.LeafSpine == nil:
-		return nil
+		return l.checkServers()
 	}
 	s := newIsolated(l.fab).shape.Empty()
 	for _, j := range l.all {
@@ -56,7 +56,7 @@ func (l *jobList) checkOwners() error {
 			}
 		}
 	}
-	return nil
+	return l.checkGPUs()
 }
 
 // whole: the parts of a seat fit each other, so that its tables can be written.
@@ -64,7 +64,7 @@ func (l *jobList) checkOwners() error {
 func (s *seat) whole(fab *fabric.Core) bool {
 	ranks, ends := len(s.Servers)*fab.GPUsPerServer, len(s.Map)
 	switch {
-	case s.SinceMS < 0 || s.SinceMS > proto.MaxCount || len(s.Servers) == 0:
+	case s.SinceMS < 0 || s.SinceMS > proto.MaxCount || len(s.Servers) == 0 || s.GPUs < 1 || s.GPUs > ranks:
 		return false
 	case s.S == 0 && (len(s.Links) > 0 || len(s.Map) != len(s.Circuits) || len(s.Map) > ranks):
 		return false
@@ -87,17 +87,8 @@ func (s *seat) whole(fab *fabric.Core) bool {
 	return true
 }
 
-// describe adds what a job has of each server, in the order of its ranks. A job
-// of more than fit a message has none.
-func (c isolated) describe(j *job, s *proto.JobStatus) {
-	const most = 4096 // of JobStatus.Seats
-	if j.own == nil || len(j.own.Servers) > most {
-		return
-	}
-	for _, w := range j.own.Servers {
-		s.Seats = append(s.Seats, proto.Seat{Leaf: uint16(w.Leaf), Server: uint16(w.Server), GPUs: uint16(w.GPUs)})
-	}
-}
+// describe: its seats are all that there is.
+func (c isolated) describe(*job, *proto.JobStatus) {}
 
 // routes are a job's tables, those of leaves first.
 func (c isolated) routes(j *job) []proto.RoutingTable {

@@ -41,6 +41,7 @@ type jobRecord struct {
 	Shares []sched.Share `json:"shares,omitempty"`
 	Wants  []sched.Want  `json:"wants,omitempty"`
 	Links  []int         `json:"links,omitempty"`
+	Server []int         `json:"servers,omitempty"`
 	Paths  []path        `json:"paths,omitempty"`
 	Found  bool          `json:"found,omitempty"`
 	Owner  string        `json:"owner,omitempty"`
@@ -108,7 +109,7 @@ func (c *Circuits) saveJobs() {
 func (l *jobList) unsaved() []journal.Record {
 	var records []journal.Record
 	for _, j := range l.all {
-		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.paths, j.found, j.owner, j.own, j.shard, j.turn.stored()})
+		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.servers, j.paths, j.found, j.owner, j.own, j.shard, j.turn.stored()})
 		if l.saved[j.spec.Job] != string(r.Value) {
 			l.saved[j.spec.Job] = string(r.Value)
 			records = append(records, r)
@@ -139,7 +140,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, paths: r.Paths, found: r.Found, owner: r.Owner, own: r.Own, shard: r.Shard}
+		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, servers: r.Server, paths: r.Paths, found: r.Found, owner: r.Owner, own: r.Own, shard: r.Shard}
 		if r.Turn != nil {
 			j.turn = *r.Turn
 		}

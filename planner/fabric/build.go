@@ -25,8 +25,9 @@ type Params struct {
 
 	Core *Core // nil: no switches between pods; with one, Nodes may be 0
 
-	NodeNames []string
-	GPUTable  [][]GPU
+	NodeNames   []string
+	ServerNames []string
+	GPUTable    [][]GPU
 }
 
 // DefaultParams are the values behind Default.
@@ -54,18 +55,16 @@ func New(p Params) (*Fabric, error) {
 	f := &Fabric{
 		Name: p.Name, Nodes: p.Nodes, GPUsPerNode: p.GPUsPerNode, Bundles: DefaultBundles(p.K), K: p.K,
 		Topology: p.Topology, TP: p.TP, RingSizes: p.RingSizes, Spares: p.Spares, SpareLayout: p.SpareLayout, Moves: p.Moves, MovePriceMS: p.MovePriceMS,
-		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core, NodeNames: p.NodeNames, GPUTable: p.GPUTable,
+		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core, NodeNames: p.NodeNames, ServerNames: p.ServerNames, GPUTable: p.GPUTable,
 	}
 	if p.Core != nil && p.Nodes == 0 {
-		f = &Fabric{Name: p.Name, Core: p.Core, Topology: Line, SpareLayout: Beside}
+		f = &Fabric{Name: p.Name, Core: p.Core, ServerNames: p.ServerNames, Topology: Line, SpareLayout: Beside}
 	}
 	if err := f.validateSizes(); err != nil {
 		return nil, err
 	}
-	if f.Core != nil {
-		if err := f.Core.Validate(); err != nil {
-			return nil, err
-		}
+	if err := f.validateCore(); err != nil {
+		return nil, err
 	}
 	f.connect()
 	return f, nil

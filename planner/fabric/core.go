@@ -137,9 +137,21 @@ func (c *Core) Servers() int {
 		return c.Direct.Servers
 	}
 	if c.LeafSpine != nil {
-		return c.LeafSpine.Leaves * c.GPUsPerLeaf / c.GPUsPerServer
+		return c.LeafSpine.Leaves * c.LeafServers()
 	}
 	return c.Leaves() * c.ServersPerLeaf
+}
+
+// LeafServers is the number of servers under each leaf; 0: there are no leaves.
+// Server s of leaf l has the number l * LeafServers + s among all.
+func (c *Core) LeafServers() int {
+	switch {
+	case c.Direct != nil:
+		return 0
+	case c.LeafSpine != nil:
+		return c.GPUsPerLeaf / c.GPUsPerServer
+	}
+	return c.ServersPerLeaf
 }
 
 // SwitchID is the number under which a switch's agent speaks.

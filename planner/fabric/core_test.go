@@ -32,6 +32,29 @@ func TestCoreIsDescribed(t *testing.T) {
 	}
 }
 
+// Servers of a core have names, and without them their place; two cannot have the same,
+// nor can there be more than servers, or any without a core.
+// Method: there and back through the file; one change each.
+func TestServersHaveNames(t *testing.T) {
+	f := build(t, Params{Name: "f", Core: DefaultCore(2), ServerNames: []string{"r1/u01", ""}})
+	back, err := Parse(f.Encode())
+	if err != nil || back.ServerName(0) != "r1/u01" || back.ServerName(1) != "leaf0-server1" || back.ServerName(6) != "leaf1-server2" {
+		t.Errorf("%v, %+v", err, back)
+	}
+	if f := build(t, Params{Name: "f", Core: DefaultDirect()}); f.ServerName(5) != "server5" {
+		t.Error(f.ServerName(5))
+	}
+	for field, p := range map[string]Params{ // any order: each by itself
+		"server_names[1]": {Name: "f", Core: DefaultCore(2), ServerNames: []string{"a", "a"}},
+		"server_names[0]": {Name: "f", Core: DefaultCore(2), ServerNames: []string{"7"}},
+		"server_names":    {Name: "f", Core: DefaultDirect(), ServerNames: make([]string, 33)},
+	} {
+		if _, err := New(p); strings.Join(fields(err), " ") != field {
+			t.Errorf("%v, want %s", err, field)
+		}
+	}
+}
+
 // Switches have numbers by group, beyond those of nodes.
 // Method: there and back for every switch; numbers that are none.
 func TestSwitchNumbers(t *testing.T) {

@@ -167,6 +167,8 @@ type Fabric struct {
 
 	// NodeNames are what people call the nodes, in their order.
 	NodeNames []string `json:"node_names,omitempty"`
+	// ServerNames are what people call the servers of the core, leaf by leaf.
+	ServerNames []string `json:"server_names,omitempty"`
 	// GPUTable is what hosts call their GPUs, by node, or one row for every node.
 	GPUTable [][]GPU `json:"gpu_table,omitempty"`
 

@@ -41,15 +41,27 @@ func ParseNames(data []byte) []string {
 	return names
 }
 
-// validateNames checks that a name is one node's alone, and no number.
-func (f *Fabric) validateNames() []error {
-	if n := len(f.NodeNames); n > f.Nodes {
-		return []error{wrong("node_names", fmt.Sprintf("at most %d, one a node", f.Nodes), "%d", n)}
+// ServerName is what people call a server of the core, by its number through all
+// leaves; where the description does not say it has its leaf and its number there.
+func (f *Fabric) ServerName(server int) string {
+	switch {
+	case server < len(f.ServerNames) && f.ServerNames[server] != "":
+		return f.ServerNames[server]
+	case f.Core.LeafServers() == 0:
+		return fmt.Sprintf("server%d", server)
+	}
+	return fmt.Sprintf("leaf%d-server%d", server/f.Core.LeafServers(), server%f.Core.LeafServers())
+}
+
+// validateNames checks that a name is one node's, or one server's, alone, and no number.
+func validateNames(of string, names []string, most int) []error {
+	if n := len(names); n > most {
+		return []error{wrong(of+"_names", fmt.Sprintf("at most %d, one a %s", most, of), "%d", n)}
 	}
 	var errs []error
 	seen := map[string]int{}
-	for i, name := range f.NodeNames {
-		field := fmt.Sprintf("node_names[%d]", i)
+	for i, name := range names {
+		field := fmt.Sprintf("%s_names[%d]", of, i)
 		other, taken := seen[name]
 		switch {
 		case name == "":
@@ -57,7 +69,7 @@ func (f *Fabric) validateNames() []error {
 		case !IsNodeName(name):
 			errs = append(errs, wrong(field, "1 to 64 letters, digits and . _ - /, and not digits alone", "%.80q", name))
 		case taken:
-			errs = append(errs, wrong(field, "one node a name", "%q is node %d", name, other))
+			errs = append(errs, wrong(field, "one "+of+" a name", "%q is %s %d", name, of, other))
 		}
 		seen[name] = i
 		if len(errs) == maxErrors {

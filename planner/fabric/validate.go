@@ -49,7 +49,7 @@ func Parse(data []byte) (*Fabric, error) {
 		f.SpareLayout = Beside
 	}
 	if f.Core != nil && f.Nodes == 0 && len(f.Fibres) == 0 {
-		*f = Fabric{Name: f.Name, Core: f.Core, Topology: Line, SpareLayout: Beside}
+		*f = Fabric{Name: f.Name, Core: f.Core, ServerNames: f.ServerNames, Topology: Line, SpareLayout: Beside}
 	}
 	if f.Fibres == nil {
 		f.Fibres = []Fibre{} // a file names them all
@@ -92,12 +92,21 @@ func (f *Fabric) Validate() error {
 	if err := f.validateSizes(); err != nil {
 		return err // the fibres cannot be judged without them
 	}
+	if err := f.validateCore(); err != nil {
+		return err
+	}
+	return f.validateFibres()
+}
+
+func (f *Fabric) validateCore() error {
+	servers := 0
 	if f.Core != nil {
 		if err := f.Core.Validate(); err != nil {
 			return err
 		}
+		servers = f.Core.Servers()
 	}
-	return f.validateFibres()
+	return errors.Join(validateNames("server", f.ServerNames, servers)...)
 }
 
 func (f *Fabric) validateSizes() error {
@@ -150,7 +159,7 @@ func (f *Fabric) validateSizes() error {
 	}
 	if okGPUs && okNodes {
 		errs = append(errs, f.validateGroups()...)
-		errs = append(errs, f.validateNames()...)
+		errs = append(errs, validateNames("node", f.NodeNames, f.Nodes)...)
 		errs = append(errs, f.validateGPUs()...)
 	}
 	return errors.Join(errs...)

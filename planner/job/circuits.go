@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ringlight/planner/core"
+	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
 	"ringlight/proto"
 )
@@ -18,6 +19,7 @@ type Core interface {
 	Release(proto.JobID)
 	Lent() map[proto.JobID]*core.Lent
 	Describe(proto.JobID) proto.JobStatus
+	Ranks(proto.JobID) core.Ranks
 	Moved() bool
 	Stirred() bool
 }
@@ -158,9 +160,16 @@ type Servers struct {
 	Job     proto.JobID   `json:"job"`         // its number there: ocsctl circuit show
 	Asked   int           `json:"links_asked"` // links; ports may allow fewer
 	Leaves  []LeafServers `json:"servers"`
-	Domains [][]uint16    `json:"domains,omitempty"` // leaf of each tensor parallel domain by stage and replica
+	Domains []Domain      `json:"domains,omitempty"` // of tensor parallelism, in the order of ranks
 	Seats   [][3]uint16   `json:"seats,omitempty"`   // leaf, server, GPUs, in the order of ranks
 	Orders  []Order       `json:"orders,omitempty"`  // of servers joined directly: in which they reduce
+}
+
+// Domain is a tensor parallel domain: its GPUs are ranks that follow one another.
+type Domain struct {
+	Stage   int   `json:"stage"` // of the pipeline
+	Replica int   `json:"replica"`
+	GPUs    []GPU `json:"gpu_order"`
 }
 
 // LeafServers is a number of servers at one leaf.
@@ -195,14 +204,25 @@ func (t circuitJobs) show(x *job, v *View, whole bool) {
 		return
 	}
 	d := t.core.Describe(x.Number)
-	for n := int(d.Stages); len(d.Domains) > 0 && n > 0 && len(s.Domains) < n; {
-		each := len(d.Domains) / n
-		s.Domains = append(s.Domains, d.Domains[len(s.Domains)*each:][:each])
-	}
+	v.ranks = t.core.Ranks(x.Number)
+	s.Domains = domains(t.fab(), v.ranks)
 	for _, w := range d.Seats {
 		s.Seats = append(s.Seats, [3]uint16{w.Leaf, w.Server, w.GPUs})
 	}
 	for _, r := range d.Rings {
 		s.Orders = append(s.Orders, Order{r.Group, r.Servers, r.Layers})
 	}
+}
+
+// domains are a job's GPUs by name.
+func domains(f *fabric.Fabric, r core.Ranks) (out []Domain) {
+	replicas := len(r.Places) / (max(1, r.TP) * max(1, r.Stages))
+	for n := range replicas * r.Stages {
+		d := Domain{Stage: n / replicas, Replica: n % replicas}
+		for _, p := range r.Places[n*r.TP:][:r.TP] {
+			d.GPUs = append(d.GPUs, GPU{f.ServerName(p.Server), p.GPU})
+		}
+		out = append(out, d)
+	}
+	return out
 }

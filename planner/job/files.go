@@ -11,111 +11,181 @@ import (
 	"ringlight/proto"
 )
 
-// Files for launchers, by the order of the light. A rank is a place in a ring:
-// rank = ring x TP + position, where position counts GPUs as light meets them,
-// which is Megatron's order tp-cp-ep-dp-pp with the ring number dp + DP x pp.
-// Nodes alone would not do: light meets a middle node of a line twice.
+// Files for launchers, by the order of the light. A rank is a place in a tensor
+// parallel domain, of rings each ring: rank = domain x TP + position, where position
+// counts GPUs as light meets them, which is Megatron's order tp-cp-ep-dp-pp with the
+// domain's number cp + CP x (dp + DP x pp). Nodes alone would not do: light meets a
+// middle node of a line twice.
 
 // Files that there are, beside one of TopoFiles for each host.
-var Files = []string{"ranks", "hostfile", "nccl.env", "torch_mesh.json", "megatron.env"}
+var Files = []string{"ranks", "hostfile", "nccl.env", "torch_mesh.json", "megatron.env", "collectives.json"}
 
-// rank is one process.
-type rank struct {
-	rank, ring, position int
-	GPU
-}
+// Split is how a job is divided: rings of one pipeline, or stages of circuits, and
+// of those of a stage how many share a sequence. 0: as the job has it, and 1.
+type Split struct{ PP, CP int }
 
-// ranks are the processes of a job, or why there are none now.
-func (v *View) ranks() ([]rank, error) {
-	if v.Wish != nil && v.Wish.Circuits != nil {
-		return nil, &proto.Error{Code: proto.Conflict, Field: "name", Limit: "a job of rings", Reason: fmt.Sprintf("job %s has circuits: seats, domains and orders of the job itself have the order of its ranks", v.ID)}
+// groups are the GPUs of the tensor parallel domains, or why there are none now.
+func (v *View) groups() (out [][]GPU, err error) {
+	lacks := func(limit, format string, args ...any) error {
+		return &proto.Error{Code: proto.Conflict, Field: "state", Limit: limit, Reason: fmt.Sprintf(format, args...)}
 	}
-	var out []rank
+	if v.Circuits != nil {
+		for _, d := range v.Circuits.Domains {
+			out = append(out, d.GPUs)
+		}
+	}
 	for i, r := range v.Rings {
 		if len(r.GPUOrder) == 0 {
-			return nil, &proto.Error{Code: proto.Conflict, Field: "state", Limit: "a job whose rings are all closed by light", Reason: fmt.Sprintf("job %s is %s, and its ring %d is not", v.ID, v.State, i)}
+			return nil, lacks("a job whose rings are all closed by light", "job %s is %s, and its ring %d is not", v.ID, v.State, i)
 		}
 		if n := len(v.Rings[0].GPUOrder); len(r.GPUOrder) != n {
-			return nil, &proto.Error{Code: proto.Conflict, Field: "state", Limit: "rings of one size", Reason: fmt.Sprintf("job %s is %s: its ring %d has %d GPUs, its first %d", v.ID, v.State, i, len(r.GPUOrder), n)}
+			return nil, lacks("rings of one size", "job %s is %s: its ring %d has %d GPUs, its first %d", v.ID, v.State, i, len(r.GPUOrder), n)
 		}
-		for k, g := range r.GPUOrder {
-			out = append(out, rank{len(out), i, k, g})
-		}
+		out = append(out, r.GPUOrder)
 	}
 	if len(out) == 0 {
-		return nil, &proto.Error{Code: proto.Conflict, Field: "state", Limit: "a job that has its rings", Reason: fmt.Sprintf("job %s is %s", v.ID, v.State)}
+		return nil, lacks("a job that has its rings or servers", "job %s is %s", v.ID, v.State)
 	}
 	return out, nil
 }
 
 // mesh is torch_mesh.json.
 type mesh struct {
-	Job        string    `json:"job"`
-	Generation uint64    `json:"generation"`
-	Dims       [3]string `json:"mesh_dim_names"`
-	Mesh       [][][]int `json:"mesh"`  // by dp, pp, tp: a rank
-	Hosts      []string  `json:"hosts"` // by rank
-	GPUs       []int     `json:"gpus"`  // by rank: of its host
+	Job        string   `json:"job"`
+	Generation uint64   `json:"generation"`
+	Dims       []string `json:"mesh_dim_names"`
+	Mesh       any      `json:"mesh"`  // by dp, pp, where it is asked for cp, and tp: a rank
+	Hosts      []string `json:"hosts"` // by rank
+	GPUs       []int    `json:"gpus"`  // by rank: of its host
 }
 
-// File writes one file; pp is how many rings are one pipeline. The generation of
-// the job is in every one, where its readers let it.
-func (v *View) File(name string, pp int) (text []byte, kind string, err error) {
+// check fills in what a split leaves out, and says what does not divide a job of
+// so many domains.
+func (s Split) check(v *View, domains int) (Split, error) {
+	s.CP = max(1, s.CP)
+	if v.Circuits == nil {
+		s.PP = max(1, s.PP)
+	} else if s.PP == 0 {
+		s.PP = v.ranks.Stages
+	} else if s.PP != v.ranks.Stages {
+		return s, wrong("pp", fmt.Sprintf("%d, what its circuits are for", v.ranks.Stages), "%d", s.PP)
+	}
+	what := "ring"
+	if v.Circuits != nil {
+		what = "domain"
+	}
+	if s.PP < 1 || domains%s.PP != 0 {
+		return s, wrong("pp", "a divisor of "+proto.Count(domains, what), "%d", s.PP)
+	}
+	if n := domains / s.PP; n%s.CP != 0 {
+		return s, wrong("cp", "a divisor of "+proto.Count(n, what), "%d", s.CP)
+	}
+	return s, nil
+}
+
+// File writes one file. The generation of the job is in every one, where its readers
+// let it.
+func (v *View) File(name string, s Split) (text []byte, kind string, err error) {
 	topo := strings.HasPrefix(name, topoPrefix) && strings.HasSuffix(name, topoSuffix)
 	if !topo && !slices.Contains(Files, name) {
 		return nil, "", &proto.Error{Code: proto.NotFound, Field: "name", Limit: strings.Join(Files, ", ") + ", " + topoPrefix + "HOST" + topoSuffix, Reason: fmt.Sprintf("no file %.80q", name)}
 	}
-	ranks, err := v.ranks()
+	groups, err := v.groups()
 	if err != nil {
 		return nil, "", err
 	}
 	if topo {
-		text, err = v.topology(name, ranks)
+		text, err = v.topology(name, slices.Concat(groups...))
 		return text, "application/xml", err
 	}
-	if pp < 1 || len(v.Rings)%pp != 0 {
-		return nil, "", wrong("pp", fmt.Sprintf("a divisor of %s", proto.Count(len(v.Rings), "ring")), "%d", pp)
+	if s, err = s.check(v, len(groups)); err != nil {
+		return nil, "", err
 	}
-	tp, dp := len(v.Rings[0].GPUOrder), len(v.Rings)/pp
+	switch name {
+	case "torch_mesh.json":
+		return asJSON(v.mesh(groups, s))
+	case "collectives.json":
+		c, err := v.collectives(s)
+		if err != nil {
+			return nil, "", err
+		}
+		return asJSON(c)
+	}
+	return []byte(v.text(name, groups, s)), "text/plain; charset=utf-8", nil
+}
+
+func asJSON(of any) ([]byte, string, error) {
+	text, err := json.MarshalIndent(of, "", " ")
+	return append(text, '\n'), "application/json", err
+}
+
+// text is a file that is none of JSON or XML.
+func (v *View) text(name string, groups [][]GPU, s Split) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# job %s, generation %d, %s, %d rings of %d GPUs\n", v.ID, v.Generation, v.State, len(v.Rings), tp)
-	kind = "text/plain; charset=utf-8"
+	what := "rings"
+	if v.Circuits != nil {
+		what = "domains"
+	}
+	tp := len(groups[0])
+	fmt.Fprintf(&b, "# job %s, generation %d, %s, %d %s of %d GPUs\n", v.ID, v.Generation, v.State, len(groups), what, tp)
 	switch name {
 	case "ranks":
-		b.WriteString("# rank host gpu ring position\n")
-		for _, r := range ranks {
-			fmt.Fprintf(&b, "%d %s %d %d %d\n", r.rank, r.Host, r.GPU.GPU, r.ring, r.position)
+		fmt.Fprintf(&b, "# rank host gpu %s position\n", strings.TrimSuffix(what, "s"))
+		for n, group := range groups {
+			for k, g := range group {
+				fmt.Fprintf(&b, "%d %s %d %d %d\n", n*tp+k, g.Host, g.GPU, n, k)
+			}
 		}
 	case "hostfile":
 		b.WriteString("# a host for each rank: SLURM_HOSTFILE with srun -m arbitrary\n")
-		for _, r := range ranks {
-			b.WriteString(r.Host + "\n")
+		for _, g := range slices.Concat(groups...) {
+			b.WriteString(g.Host + "\n")
 		}
 	case "nccl.env":
-		b.WriteString(ncclEnv)
+		b.WriteString(v.ncclEnv())
 		b.WriteString(v.renumbered())
 	case "megatron.env":
-		fmt.Fprintf(&b, "# order tp-cp-ep-dp-pp: rank = ring x TP + position, ring = dp + DP x pp\nTENSOR_MODEL_PARALLEL_SIZE=%d\nPIPELINE_MODEL_PARALLEL_SIZE=%d\nDATA_PARALLEL_SIZE=%d\nWORLD_SIZE=%d\n", tp, pp, dp, len(ranks))
-	case "torch_mesh.json":
-		m := mesh{Job: v.ID, Generation: v.Generation, Dims: [3]string{"dp", "pp", "tp"}}
-		for d := range dp {
-			var pipeline [][]int
-			for p := range pp {
-				var ring []int
-				for k := range tp {
-					ring = append(ring, (d+dp*p)*tp+k)
-				}
-				pipeline = append(pipeline, ring)
-			}
-			m.Mesh = append(m.Mesh, pipeline)
-		}
-		for _, r := range ranks {
-			m.Hosts, m.GPUs = append(m.Hosts, r.Host), append(m.GPUs, r.GPU.GPU)
-		}
-		text, err = json.MarshalIndent(m, "", " ")
-		return append(text, '\n'), "application/json", err
+		fmt.Fprintf(&b, "# order tp-cp-ep-dp-pp: rank = %[1]s x TP + position, %[1]s = cp + CP x (dp + DP x pp)\n", strings.TrimSuffix(what, "s"))
+		fmt.Fprintf(&b, "TENSOR_MODEL_PARALLEL_SIZE=%d\nCONTEXT_PARALLEL_SIZE=%d\nPIPELINE_MODEL_PARALLEL_SIZE=%d\nDATA_PARALLEL_SIZE=%d\nWORLD_SIZE=%d\n",
+			tp, s.CP, s.PP, len(groups)/(s.PP*s.CP), len(groups)*tp)
 	}
-	return []byte(b.String()), kind, nil
+	return b.String()
+}
+
+// mesh is the domains by data, pipeline and context parallel.
+func (v *View) mesh(groups [][]GPU, s Split) mesh {
+	m := mesh{Job: v.ID, Generation: v.Generation, Dims: []string{"dp", "pp", "tp"}}
+	tp, dp := len(groups[0]), len(groups)/(s.PP*s.CP)
+	domain := func(n int) (ranks []int) {
+		for k := range tp {
+			ranks = append(ranks, n*tp+k)
+		}
+		return ranks
+	}
+	if s.CP > 1 {
+		m.Dims = []string{"dp", "pp", "cp", "tp"}
+	}
+	var all []any
+	for d := range dp {
+		var pipeline []any
+		for p := range s.PP {
+			var sequence [][]int
+			for c := range s.CP {
+				sequence = append(sequence, domain(c+s.CP*(d+dp*p)))
+			}
+			if s.CP > 1 {
+				pipeline = append(pipeline, sequence)
+			} else {
+				pipeline = append(pipeline, sequence[0])
+			}
+		}
+		all = append(all, pipeline)
+	}
+	m.Mesh = all
+	for _, g := range slices.Concat(groups...) {
+		m.Hosts, m.GPUs = append(m.Hosts, g.Host), append(m.GPUs, g.GPU)
+	}
+	return m
 }
 
 // renumbered says where hosts number their GPUs otherwise than light goes through
@@ -135,14 +205,3 @@ func (v *View) renumbered() string {
 	}
 	return b.String()
 }
-
-// ncclEnv says what stock NCCL can and cannot do.
-const ncclEnv = `# Ring alone: a tree has no path over the light of a ring.
-NCCL_ALGO=Ring
-# From NCCL 2.30 on: NICs of different subnets have no route to each other.
-NCCL_IB_SUBNET_AWARE_ROUTING=1
-# Stock NCCL enters a host once in a ring. Light enters a middle host of a line
-# twice, so that a line needs one rank per NCCL host, by an NCCL_HOSTID of its own
-# for each rank, or a communicator that keeps the order of the file ranks. A ring
-# that goes once round a wrapped fabric over a crossed link needs neither.
-`

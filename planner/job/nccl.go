@@ -16,12 +16,21 @@ const topoPrefix, topoSuffix = "nccl_topo_", ".xml"
 // TopoFiles are the names of the files for NCCL's view of each host of a job, in
 // the order in which light meets the hosts.
 func (v *View) TopoFiles() (names []string) {
+	var all []GPU
 	for _, r := range v.Rings {
-		for _, g := range r.GPUOrder {
-			if name := topoPrefix + g.Host + topoSuffix; !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+		all = append(all, r.GPUOrder...)
+	}
+	if v.Circuits != nil {
+		for _, d := range v.Circuits.Domains {
+			all = append(all, d.GPUs...)
 		}
+	}
+	seen := map[string]bool{}
+	for _, g := range all {
+		if !seen[g.Host] {
+			names = append(names, topoPrefix+g.Host+topoSuffix)
+		}
+		seen[g.Host] = true
 	}
 	return names
 }
@@ -29,16 +38,16 @@ func (v *View) TopoFiles() (names []string) {
 // topology writes what is known of a host for NCCL. A device that a file has is
 // not looked for again, with all that is above it: so the file has GPUs alone, and
 // none of which the place is not known.
-func (v *View) topology(name string, ranks []rank) (text []byte, err error) {
+func (v *View) topology(name string, ranks []GPU) (text []byte, err error) {
 	host := strings.TrimSuffix(strings.TrimPrefix(name, topoPrefix), topoSuffix)
 	var mine []int // ranks
-	for _, r := range ranks {
-		if r.Host == host {
-			mine = append(mine, r.rank)
+	for rank, g := range ranks {
+		if g.Host == host {
+			mine = append(mine, rank)
 		}
 	}
 	if mine == nil {
-		return nil, &proto.Error{Code: proto.NotFound, Field: "name", Limit: "a host of the job's rings", Reason: fmt.Sprintf("no host %.80q", host)}
+		return nil, &proto.Error{Code: proto.NotFound, Field: "name", Limit: "a host of the job", Reason: fmt.Sprintf("no host %.80q", host)}
 	}
 	row := v.hosts[host]
 	if len(row) == 0 || slices.ContainsFunc(row, func(g fabric.GPU) bool { return g.PCI == "" || g.NUMA == nil }) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ringlight/planner/core"
 	"ringlight/planner/fabric"
 	"ringlight/planner/ring"
 	"ringlight/proto"
@@ -29,6 +30,7 @@ type View struct {
 	Circuits *Servers `json:"circuits,omitempty"`
 
 	hosts map[string][]fabric.GPU // as light goes through them; nil: numbered so
+	ranks core.Ranks              // of circuits
 }
 
 // Ring is one ring of a job.

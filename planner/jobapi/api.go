@@ -78,7 +78,7 @@ var routes = []route{
 	{method: "DELETE", path: "/v1/jobs/{id}", short: "give a job's rings and spares back", serve: (*API).release, answer: job.View{}},
 	{method: "POST", path: "/v1/jobs/{id}/replace", short: "drain a node of the job, so that a spare takes its place", serve: (*API).replace, body: exchange{}, answer: job.View{}},
 	{method: "GET", path: "/v1/jobs/{id}/files/{name}", short: "a file for the launcher, by the order of the light",
-		query: []parameter{{"pp", "rings of one pipeline; absent: 1"}, {"generation", "refuse where the job is not at this event any more"}}, serve: (*API).file},
+		query: []parameter{{"pp", "rings of one pipeline; absent: 1, of circuits their stages"}, {"cp", "rings or domains that share a sequence; absent: 1"}, {"generation", "refuse where the job is not at this event any more"}}, serve: (*API).file},
 	{method: "GET", path: "/v1/topology", short: "every ring and node as they stand: for schedulers",
 		query: []parameter{{"format", strings.Join(job.TopologyFormats, ", ") + "; absent: json"}}, serve: (*API).topology, answer: job.Topology{}},
 	{method: "GET", path: "/v1/openapi.json", short: "this description", serve: (*API).description},
@@ -303,7 +303,11 @@ func number(r *http.Request, name string, least, most, absent uint64) (uint64, e
 }
 
 func (a *API) file(w http.ResponseWriter, r *http.Request) error {
-	pp, err := number(r, "pp", 1, 4096, 1)
+	pp, err := number(r, "pp", 1, 4096, 0)
+	if err != nil {
+		return err
+	}
+	cp, err := number(r, "cp", 1, 4096, 1)
 	if err != nil {
 		return err
 	}
@@ -318,7 +322,7 @@ func (a *API) file(w http.ResponseWriter, r *http.Request) error {
 	if gen != 0 && gen != v.Generation {
 		return &proto.Error{Code: proto.Conflict, Field: "generation", Limit: strconv.FormatUint(v.Generation, 10), Reason: fmt.Sprintf("job %s is at event %d", v.ID, v.Generation)}
 	}
-	text, kind, err := v.File(r.PathValue("name"), int(pp))
+	text, kind, err := v.File(r.PathValue("name"), job.Split{PP: int(pp), CP: int(cp)})
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (d *domain) ring() bool {
 		for n, leaf := range row {
 			pods[n] = d.podOf[leaf]
 		}
-		ring := ringOrder(pods)
+		ring := RingOrder(pods)
 		for i := range ring {
 			a, b := row[ring[i]], row[ring[(i+1)%len(ring)]]
 			for g := range d.rails {

@@ -123,11 +123,36 @@ func (c Core) Wants(j Job, shares []Share) ([]Want, error) {
 	return needOf(j.Collective, leafOf, c.PodOf, min(j.TP, c.GPUsPerServer))
 }
 
-// Elements arranges a job's tensor parallel domains at these servers ([LUMOS]
-// A.6) and gives the leaf of each, by part of the domain, pipeline stage and
-// replica. A domain has one part, within a server, or is of several servers,
-// each a part. Domains take the servers of their pod in order of leaves.
+// Seat is where a part of a tensor parallel domain is: a server, counted from 0
+// in the order of the shares, and the first of its GPUs.
+type Seat struct{ Leaf, Server, GPU int }
+
+// Elements gives the leaf of each part of the domains, as Seats has them.
 func (c Core) Elements(j Job, shares []Share) ([][][]int, error) {
+	seats, err := c.Seats(j, shares)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][][]int, len(seats))
+	for k, part := range seats {
+		for _, row := range part {
+			leaves := make([]int, len(row))
+			for n, s := range row {
+				leaves[n] = s.Leaf
+			}
+			out[k] = append(out[k], leaves)
+		}
+	}
+	return out, nil
+}
+
+// Seats arranges a job's tensor parallel domains at these servers ([LUMOS]
+// A.6): by part of the domain, pipeline stage and replica. A domain has one
+// part, within a server, or is of several servers, each a part. Domains take the
+// servers of their pod in order of leaves. Where there is one stage, replicas
+// come in the order of its ring (eq. 42), so that who numbers them so has the
+// ring in the order of ranks; no collective wants other links by that.
+func (c Core) Seats(j Job, shares []Share) ([][][]Seat, error) {
 	perServer, parts := 1, 1
 	switch {
 	case j.TP < 1 || c.GPUsPerServer%j.TP != 0 && j.TP%c.GPUsPerServer != 0:
@@ -138,15 +163,17 @@ func (c Core) Elements(j Job, shares []Share) ([][][]int, error) {
 		parts = j.TP / c.GPUsPerServer
 	}
 	numbers := c.LeafNumbers()
-	at := make([][]int, c.Pods) // of a pod: the leaf of each of its servers, as often as it has domains
+	at := make([][]Seat, c.Pods) // of a pod: its servers, each as often as it has domains
 	elements := make([]int, c.Pods)
+	server := 0
 	for n, s := range shares {
 		if s.Pod < 0 || s.Pod >= c.Pods || s.Leaf < 0 || s.Leaf >= len(numbers[s.Pod]) || s.Servers < 1 || s.Servers > maxServers {
 			return nil, wrong(fmt.Sprintf("shares[%d]", n), "a known leaf and servers", "%+v", s)
 		}
-		for range s.Servers * perServer {
-			at[s.Pod] = append(at[s.Pod], numbers[s.Pod][s.Leaf])
+		for i := range s.Servers * perServer {
+			at[s.Pod] = append(at[s.Pod], Seat{numbers[s.Pod][s.Leaf], server + i/perServer, i % perServer * j.TP})
 		}
+		server += s.Servers
 		elements[s.Pod] = len(at[s.Pod]) / parts
 	}
 	trim(elements, j.PP*j.DP)
@@ -154,19 +181,39 @@ func (c Core) Elements(j Job, shares []Share) ([][][]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	leafOf := make([][][]int, parts)
-	for k := range leafOf {
-		leafOf[k] = make([][]int, j.PP)
+	out := make([][][]Seat, parts)
+	for k := range out {
+		out[k] = make([][]Seat, j.PP)
 	}
 	for r, row := range matrix {
 		for _, p := range row {
 			for k := range parts {
-				leafOf[k][r] = append(leafOf[k][r], at[p][k])
+				out[k][r] = append(out[k][r], at[p][k])
 			}
 			at[p] = at[p][parts:]
 		}
 	}
-	return leafOf, nil
+	if j.PP == 1 {
+		ring := c.RingOf(out[0][0])
+		for k := range out {
+			row := make([]Seat, len(ring))
+			for n, from := range ring {
+				row[n] = out[k][0][from]
+			}
+			out[k][0] = row
+		}
+	}
+	return out, nil
+}
+
+// RingOf is the order in which replicas at these seats form a ring: out through
+// the pods and back ([LUMOS] eq. 42).
+func (c Core) RingOf(row []Seat) []int {
+	pods := make([]int32, len(row))
+	for n, s := range row {
+		pods[n] = c.PodOf[s.Leaf]
+	}
+	return RingOrder(pods)
 }
 
 // trim takes what is more than so many from the largest: servers are whole,

@@ -120,10 +120,10 @@ func checkNeed(leafOf [][]int, podOf []int32, rails int) error {
 	return nil
 }
 
-// ringOrder is the order of a ring through members, given the pod of each: out
+// RingOrder is the order of a ring through members, given the pod of each: out
 // through the pods, in the order they come in, with the first half of what lies
 // in each, and back with the second ([LUMOS] eq. 42).
-func ringOrder(podOf []int32) []int {
+func RingOrder(podOf []int32) []int {
 	var pods []int32
 	in := map[int32][]int{}
 	for n, p := range podOf {

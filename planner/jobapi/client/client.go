@@ -239,8 +239,14 @@ func (c *Client) Topology(ctx context.Context) (*job.Topology, error) {
 }
 
 // File is a file of a job, at a generation of it; 0: as it is.
-func (c *Client) File(ctx context.Context, id, name string, pp int, generation uint64) ([]byte, error) {
-	return c.text(ctx, fmt.Sprintf("%s/files/%s?pp=%d&generation=%d", of(id), url.PathEscape(name), pp, generation))
+func (c *Client) File(ctx context.Context, id, name string, s job.Split, generation uint64) ([]byte, error) {
+	q := url.Values{"generation": {strconv.FormatUint(generation, 10)}}
+	for name, n := range map[string]int{"pp": s.PP, "cp": s.CP} { // any order: sorted when they are written
+		if n != 0 {
+			q.Set(name, strconv.Itoa(n))
+		}
+	}
+	return c.text(ctx, of(id)+"/files/"+url.PathEscape(name)+"?"+q.Encode())
 }
 
 func (c *Client) text(ctx context.Context, path string) ([]byte, error) {
