@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"agent/bench":           {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
 	"planner":               {"proto", "proto/metric", "planner/audit", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job"},
 	"planner/hostlist":      {},
-	"planner/job":           {"proto", "planner/fabric", "planner/hostlist", "planner/journal", "planner/hbd", "planner/core", "planner/ring"}, // asks for rings and circuits; chooses no node
+	"planner/job":           {"proto", "planner/fabric", "planner/hostlist", "planner/journal", "planner/hbd", "planner/core", "planner/model", "planner/ring", "planner/topo"}, // asks for rings and circuits; chooses no node
 	"planner/rollout":       {"proto", "planner/journal"},
 	"planner/audit":         {},
 	"planner/journal":       {"proto", "planner/audit"},

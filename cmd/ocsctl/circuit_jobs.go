@@ -119,6 +119,14 @@ func readCircuits(name string) (*job.Circuits, error) {
 	if in.Topology == nil {
 		return c, nil
 	}
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(in.Topology, &keys) == nil && keys["model"] != nil { // the planner divides it, and knows the servers
+		c.Topology = new(job.Traffic)
+		if err := proto.DecodeFile(in.Topology, c.Topology); err != nil {
+			return nil, wrongUsage("topology", "the documented keys", "%v", err)
+		}
+		return c, nil
+	}
 	t, err := readJobTopology(in.Topology, int(c.Servers), defaultGPUs)
 	if err != nil {
 		return nil, err

@@ -242,7 +242,31 @@ func printServers(out io.Writer, s *job.Servers) error {
 	}); err != nil {
 		return err
 	}
+	if h := s.Strategy; h != nil {
+		if err := printStrategy(out, h); err != nil {
+			return err
+		}
+	}
 	return cli.Say(out, "its circuits: ocsctl circuit show %d", s.Job)
+}
+
+// printStrategy is who holds what of a model.
+func printStrategy(out io.Writer, h *job.Held) error {
+	fmt.Fprintf(out, "%s, %.1f ms an iteration: %.1f of compute, %.1f of reduction, %.1f of the rest\n", proto.Count(h.Stages, "stage"),
+		float64(h.Compute+h.Reduce+h.Send)/1e6, float64(h.Compute)/1e6, float64(h.Reduce)/1e6, float64(h.Send)/1e6)
+	return table(out, func(w io.Writer) {
+		fmt.Fprintln(w, "HOST\tSTAGE\tLAYERS\tSHARED\tTABLES\tSERVER\tA GPU")
+		for _, x := range h.Servers {
+			shared := []string{}
+			for i, layer := range x.Layers {
+				if n := h.Share[layer]; n > 1 {
+					shared = append(shared, fmt.Sprintf("%d:%d/%d", layer, x.Part[i], n))
+				}
+			}
+			tables := strings.Trim(fmt.Sprint(x.Tables), "[]")
+			fmt.Fprintf(w, "%s\t%d\t%d-%d\t%s\t%s\t%.1f GB\t%.1f GB\n", x.Host, x.Stage, x.Layers[0], x.Layers[len(x.Layers)-1], dash(strings.Join(shared, " ")), dash(tables), float64(x.ServerBytes)/1e9, float64(x.GPUBytes)/1e9)
+		}
+	})
 }
 
 func jobShow(ctx context.Context, args []string, out io.Writer) error {

@@ -37,6 +37,7 @@ type Traffic struct {
 	MP            [][3]uint64 `json:"mp,omitempty"` // from, to, bytes
 	Method        string      `json:"method,omitempty"`
 	Seed          uint64      `json:"seed,omitempty"`
+	Divided                   // in place of allreduce and mp
 }
 
 // Reduce is a group that reduces among itself.
@@ -110,10 +111,13 @@ func (t *Traffic) spec() (*proto.JobTopology, *proto.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := len(t.AllReduce); n > 256 {
+	if t.Model != nil && t.groups == nil && t.demands == nil {
+		return nil, &proto.Error{Code: proto.Invalid, Field: "model", Limit: "with strategy, as the job API writes it down", Reason: "not divided"}
+	}
+	if n := len(t.AllReduce) + len(t.groups); n > 256 {
 		return nil, &proto.Error{Code: proto.Invalid, Field: "allreduce", Limit: "at most 256 groups", Reason: fmt.Sprint(n)}
 	}
-	if n := len(t.MP); n > 4096 {
+	if n := len(t.MP) + len(t.demands); n > 4096 {
 		return nil, &proto.Error{Code: proto.Invalid, Field: "mp", Limit: "at most 4096 pairs", Reason: fmt.Sprint(n)}
 	}
 	out := &proto.JobTopology{Degree: t.Degree, Bidirectional: t.Bidirectional, Method: method, Seed: t.Seed}
@@ -125,6 +129,16 @@ func (t *Traffic) spec() (*proto.JobTopology, *proto.Error) {
 			return nil, &proto.Error{Code: proto.Invalid, Field: fmt.Sprintf("mp[%d]", i), Limit: "servers by rank", Reason: fmt.Sprint(d)}
 		}
 		out.MP = append(out.MP, proto.Demand{From: uint16(d[0]), To: uint16(d[1]), Bytes: d[2]})
+	}
+	for _, g := range t.groups {
+		r := proto.Reduce{Bytes: uint64(g.Bytes)}
+		for _, s := range g.Servers {
+			r.Servers = append(r.Servers, uint16(s))
+		}
+		out.AllReduce = append(out.AllReduce, r)
+	}
+	for _, d := range t.demands {
+		out.MP = append(out.MP, proto.Demand{From: uint16(d.From), To: uint16(d.To), Bytes: uint64(d.Bytes)})
 	}
 	return out, nil
 }
@@ -156,6 +170,11 @@ func (w *Wish) checkCircuits(f *fabric.Fabric) error {
 		return wrong("policy", "wait or fail, with circuits", "%s", w.Policy)
 	case w.Circuits.Next != "" && CheckID(w.Circuits.Next) != nil:
 		return wrong("circuits.next", "a job's name", "%.80q", w.Circuits.Next)
+	}
+	if t := w.Circuits.Topology; t != nil {
+		if err := t.fill(int(w.Circuits.Servers), f.Core.GPUsPerServer); err != nil {
+			return err
+		}
 	}
 	if _, err := w.Circuits.Spec(); err != nil {
 		return inCircuits(err)

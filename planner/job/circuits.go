@@ -162,7 +162,9 @@ type Servers struct {
 	Leaves  []LeafServers `json:"servers"`
 	Domains []Domain      `json:"domains,omitempty"` // of tensor parallelism, in the order of ranks
 	Seats   [][3]uint16   `json:"seats,omitempty"`   // leaf, server, GPUs, in the order of ranks
-	Orders  []Order       `json:"orders,omitempty"`  // of servers joined directly: in which they reduce
+	// Strategy is who holds what of a model that the wish names.
+	Strategy *Held   `json:"strategy,omitempty"`
+	Orders   []Order `json:"orders,omitempty"` // of servers joined directly: in which they reduce
 }
 
 // Domain is a tensor parallel domain: its GPUs are ranks that follow one another.
@@ -209,6 +211,7 @@ func (t circuitJobs) show(x *job, v *View, whole bool) {
 	for _, w := range d.Seats {
 		s.Seats = append(s.Seats, [3]uint16{w.Leaf, w.Server, w.GPUs})
 	}
+	s.Strategy = x.wish.held(t.fab(), v.ranks)
 	for _, r := range d.Rings {
 		s.Orders = append(s.Orders, Order{r.Group, r.Servers, r.Layers})
 	}

@@ -1,6 +1,7 @@
 package jobapi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -33,11 +34,12 @@ type API struct {
 	source Source
 	may    func(*http.Request) error // why who asks may not act; nil: he may
 	hub    hub
+	search chan struct{} // of a strategy: one at a time
 }
 
 // New makes the API of a planner.
 func New(s Source, may func(*http.Request) error) *API {
-	return &API{source: s, may: may, hub: hub{source: s, waiting: map[chan struct{}]string{}}}
+	return &API{source: s, may: may, hub: hub{source: s, waiting: map[chan struct{}]string{}}, search: make(chan struct{}, 1)}
 }
 
 // route is one thing that can be asked for.
@@ -214,6 +216,9 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if text, err = a.divide(r.Context(), text); err != nil {
+		return err
+	}
 	id := r.PathValue("id")
 	if r.URL.Query().Has("dry_run") {
 		if v := r.URL.Query().Get("dry_run"); v != "" && v != "1" && v != "true" {
@@ -235,6 +240,25 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.show(w, r)
+}
+
+// divide searches a strategy for a wish that names a model, outside of the planner's
+// goroutine and one at a time.
+func (a *API) divide(ctx context.Context, text []byte) ([]byte, error) {
+	if !bytes.Contains(text, []byte(`"model"`)) {
+		return text, nil
+	}
+	var of func([]byte) ([]byte, error)
+	if err := a.source.Read(ctx, func(p *planner.Planner) { of = planner.JobsOf(p).Divider() }); err != nil {
+		return nil, err
+	}
+	select {
+	case a.search <- struct{}{}:
+		defer func() { <-a.search }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return of(text)
 }
 
 func (a *API) release(w http.ResponseWriter, r *http.Request) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
@@ -26,6 +27,8 @@ var values = map[reflect.Type][]string{
 // schema describes a type as encoding/json writes it; named ones once.
 func schema(t reflect.Type, named map[string]any) any {
 	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		return map[string]any{}
 	case t == reflect.TypeFor[job.GPU]():
 		return map[string]any{"type": "array", "description": "host and GPU", "minItems": 2, "maxItems": 2, "items": map[string]any{}}
 	case t == reflect.TypeFor[job.Name]():
@@ -61,6 +64,15 @@ func schema(t reflect.Type, named map[string]any) any {
 					continue
 				}
 				key, rest, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+				if t.Field(i).Anonymous { // its keys are the outer one's
+					schema(t.Field(i).Type, named)
+					of := named[t.Field(i).Name].(map[string]any)
+					maps.Copy(properties, of["properties"].(map[string]any))
+					if more, ok := of["required"].([]string); ok {
+						required = append(required, more...)
+					}
+					continue
+				}
 				if properties[key] = schema(t.Field(i).Type, named); !strings.Contains(rest, "omitempty") {
 					required = append(required, key)
 				}

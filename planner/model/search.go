@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -207,12 +208,52 @@ func Start(m *Model, c Cluster) (Strategy, error) { return newJob(m, c).start() 
 
 func (j *job) start() (Strategy, error) {
 	s := j.m.dataParallel(j.Servers)
-	for u, x := range j.units {
-		for t := 1; x.experts > 0 && x.shares(t) && j.Servers%t == 0; t *= 2 {
-			s.Share[u] = t
+	var first error
+	for stages := 1; ; stages *= 2 {
+		s.Stages = stages
+		for u, x := range j.units {
+			for t := 1; x.experts > 0 && x.shares(t) && j.Servers/stages%t == 0; t *= 2 {
+				s.Share[u] = t
+			}
+		}
+		err := j.check(s)
+		if err != nil && j.over(s) && stages == 1 { // by number they are dealt out, not by size
+			j.level(s.Table)
+			err = j.check(s)
+		}
+		if err == nil {
+			return s, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if !j.staged() || j.Servers%(2*stages) != 0 || 2*stages > len(j.units) {
+			s.Stages = 1
+			return s, first
+		}
+		for u := range s.Share {
+			s.Share[u] = 1
 		}
 	}
-	return s, j.check(s)
+}
+
+// level gives each table, the largest first, to the server that has least.
+func (j *job) level(table []int) {
+	order, held := make([]int, len(table)), make([]int64, j.Servers)
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(j.size[b], j.size[a]) })
+	for _, k := range order {
+		at := 0
+		for s, n := range held {
+			if n < held[at] {
+				at = s
+			}
+		}
+		table[k] = at
+		held[at] += j.size[k]
+	}
 }
 
 // Evaluate is the time of a strategy on a network.

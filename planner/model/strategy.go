@@ -12,7 +12,8 @@ import (
 type Cluster struct {
 	Servers       int
 	GPUsPerServer int
-	ServerBytes   int64 // that weights of a server may take, 0: no limit
+	ServerBytes   int64 // that weights of a server may take, each once, 0: no limit
+	GPUBytes      int64 // and of each GPU, which has the server's layers, and its part of the tables
 	// ShareLayers lets a search share dense layers and blocks among 2 or 4
 	// servers. Without, they are shared inside a server at most, which no
 	// network sees.
@@ -89,13 +90,22 @@ func (j *job) check(s Strategy) error {
 			return wrong(fmt.Sprintf("table[%d]", k), fmt.Sprintf("a server, 0 to %d, or %d", j.Servers-1, Everywhere), "%d", at)
 		}
 	}
-	if j.over(s) {
-		return wrong("table", fmt.Sprintf("weights of at most %d bytes on a server", j.ServerBytes), "%d", j.weights(s))
+	layers, tables := j.memory(s)
+	for at := range j.Servers {
+		server, gpu := j.weights(layers[at], tables[at])
+		if j.ServerBytes > 0 && server > j.ServerBytes {
+			return wrong("server_bytes", fmt.Sprintf("weights of at most %d bytes on a server", j.ServerBytes), "%d on server %d", server, at)
+		}
+		if j.GPUBytes > 0 && gpu > j.GPUBytes {
+			return wrong("gpu_bytes", fmt.Sprintf("weights of at most %d bytes on a GPU", j.GPUBytes), "%d on those of server %d", gpu, at)
+		}
 	}
 	return nil
 }
 
-func (j *job) over(s Strategy) bool { return j.ServerBytes > 0 && j.weights(s) > j.ServerBytes }
+func (j *job) over(s Strategy) bool {
+	return (j.ServerBytes > 0 || j.GPUBytes > 0) && j.check(s) != nil
+}
 
 func (u unit) shares(t int) bool {
 	if u.experts > 0 {
@@ -104,26 +114,73 @@ func (u unit) shares(t int) bool {
 	return u.kind != Conv || t == 1
 }
 
-// weights is what the fullest server holds.
-func (j *job) weights(s Strategy) int64 {
+// memory is what layers and tables take on each server.
+func (j *job) memory(s Strategy) (layers, tables []int64) {
+	layers, tables = make([]int64, j.Servers), make([]int64, j.Servers)
 	stage := make([]int64, s.Stages)
 	for u, x := range j.units {
 		shared := x.values
 		if x.experts > 0 {
 			shared = x.experts
 		}
-		stage[j.stage(s, u)] += (x.values - shared + shared/int64(s.Share[u])) * int64(j.m.BytesPerValue)
+		stage[j.stage(s, u)] += (x.values - shared + (shared+int64(s.Share[u])-1)/int64(s.Share[u])) * int64(j.m.BytesPerValue)
 	}
-	held := make([]int64, j.Servers)
-	every := slices.Max(stage)
+	every := int64(0)
 	for k, at := range s.Table {
 		if at == Everywhere {
 			every += j.size[k]
 		} else {
-			held[at] += j.size[k]
+			tables[at] += j.size[k]
 		}
 	}
-	return every + slices.Max(held)
+	for at := range layers {
+		layers[at] = stage[at*s.Stages/j.Servers]
+		tables[at] += every
+	}
+	return layers, tables
+}
+
+// weights is what a server has of layers and tables, each once, and each of its
+// GPUs: all of the layers, and its part of the tables.
+func (j *job) weights(layers, tables int64) (server, gpu int64) {
+	n := int64(max(1, j.GPUsPerServer))
+	return layers + tables, layers + (tables+n-1)/n
+}
+
+// Holding is what one server has of a model.
+type Holding struct {
+	Stage  int   // of the pipeline
+	Layers []int // by number
+	Part   []int // of each layer: which of Share parts; 0 where it is not shared
+	Tables []int
+	// Bytes of weights, on the server and on each of its GPUs.
+	ServerBytes, GPUBytes int64
+}
+
+// Holdings say what each server has of a model that is divided so.
+func Holdings(m *Model, c Cluster, s Strategy) ([]Holding, error) {
+	j := newJob(m, c)
+	if err := j.check(s); err != nil {
+		return nil, err
+	}
+	layers, tables := j.memory(s)
+	out := make([]Holding, c.Servers)
+	for at := range out {
+		h := &out[at]
+		h.Stage = at * s.Stages / c.Servers
+		h.ServerBytes, h.GPUBytes = j.weights(layers[at], tables[at])
+		for u := range j.units {
+			if j.stage(s, u) == h.Stage {
+				h.Layers, h.Part = append(h.Layers, u), append(h.Part, at%(c.Servers/s.Stages)%s.Share[u])
+			}
+		}
+		for k, of := range s.Table {
+			if of == Everywhere || of == at {
+				h.Tables = append(h.Tables, k)
+			}
+		}
+	}
+	return out, nil
 }
 
 func (j *job) stage(s Strategy, u int) int { return u * s.Stages / len(j.units) }
