@@ -12,6 +12,7 @@ import (
 type view struct {
 	overview planner.Overview
 	rings    []proto.RingStatus
+	at       time.Time // when it said so
 	quietAt  time.Time // when it last became quiet with nothing pending
 }
 
@@ -40,7 +41,7 @@ func (w *watch) planner(o planner.Overview, rings func() []proto.RingStatus) {
 	if still(o) && !still(w.last.overview) {
 		w.last.quietAt = time.Now()
 	}
-	w.last.overview, w.last.rings = o, rings()
+	w.last.overview, w.last.rings, w.last.at = o, rings(), time.Now()
 }
 
 func (w *watch) view() view {
