@@ -97,7 +97,7 @@ func (m *measure) strike(f *Fault, st *station) {
 // watch has a strike looked at when its ring must be closed again.
 func (m *measure) watch(s *strike) {
 	m.strikes, m.watched = append(m.strikes, s), append(m.watched, s)
-	m.r.agenda.Push(m.r.now+adjacentWithin+m.r.closeBound, task{kind: taskMeasure, n: len(m.strikes) - 1})
+	m.r.agenda.Push(m.r.now+adjacentWithin+m.r.ringBound, task{kind: taskMeasure, n: len(m.strikes) - 1})
 }
 
 // lose moves a node from the living to the lost.

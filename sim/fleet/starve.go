@@ -28,6 +28,19 @@ const leastShare = million / 100
 // 2K candidates, and the other end has to follow each step.
 const closeTurns = 20
 
+// starvedRing is how long a ring may be open round a loss where agents are starved:
+// both ends search again a few times, and each waits for its turns. chosen: what
+// package node promises from the end of a starvation on.
+const starvedRing = 5 * time.Second
+
+// ringWithin is within what a ring is closed round a loss.
+func ringWithin(cfg *Config) time.Duration {
+	if longestPeriod(cfg) > 0 {
+		return max(starvedRing, closeWithin(cfg))
+	}
+	return closeWithin(cfg)
+}
+
 // coldTurns is how many it needs to start cold: coldStart, of which a slice is a
 // small part.
 const coldTurns = coldStart / sliceTime
