@@ -81,7 +81,7 @@ func (o *obstacles) stepOver(r *ringView) {
 		o.at = min(o.at, due)
 		return
 	}
-	usable := 0
+	usable, closed := 0, r.closed() // as long as those in the way count
 	for _, id := range r.nodes {
 		if o.h.nodes[id].usable() {
 			usable++
@@ -97,7 +97,7 @@ func (o *obstacles) stepOver(r *ringView) {
 	if at := slices.IndexFunc(res.Groups, func(g ring.Group) bool { return g.ID == r.id }); at >= 0 {
 		left = len(res.Groups[at].Nodes)
 	}
-	if left < 2 && !wished || left <= usable && !wished && r.closed() {
+	if left < 2 && !wished || left <= usable && !wished && closed {
 		for _, id := range who {
 			o.h.nodes[id].stepped("")
 			o.h.reads(id)
@@ -195,8 +195,7 @@ const giveWay = 300 * time.Millisecond
 // gives reports whether the generation under way has given way: some device is slow
 // to prepare, and another ring is hurt.
 func (o *obstacles) gives() bool {
-	at := o.givesAt()
-	if o.h.j.Now < at || o.h.txn.Phase() != member.Preparing {
+	if o.h.j.Now < o.givesAt() {
 		return false
 	}
 	o.yields++

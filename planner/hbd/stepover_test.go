@@ -1,0 +1,83 @@
+package hbd
+
+import (
+	"testing"
+	"time"
+
+	"ringlight/proto"
+)
+
+// turn has a member's side lose its planned neighbour and find the light of another.
+func turn(r *ringView, at int, s proto.Side, other int) {
+	r.at(at).lose(s, lossView{lost: true, lit: true, peer: r.nodes[other]})
+}
+
+// Goal: a ring is closed where members beside each other, past those that are out, have
+// each other's light; one that cannot take part has said nothing else.
+func TestClosedPastThoseThatAreOut(t *testing.T) {
+	out := func(p *Rings, r *ringView, at int) { p.say(r.at(at), true, proto.ModeHostDown, 0) }
+	for _, c := range []struct {
+		name string
+		do   func(p *Rings, r *ringView)
+		want bool
+	}{
+		{"whole", func(*Rings, *ringView) {}, true},
+		{"split", func(_ *Rings, r *ringView) { r.splitAt = 1 }, false},
+		{"a member is away", func(p *Rings, r *ringView) {
+			p.table.Presence(r.at(3).Device, &proto.Presence{Node: r.nodes[3], Session: 1})
+		}, true},
+		{"the first is out", func(p *Rings, r *ringView) { out(p, r, 0) }, true},
+		{"one is out, passed by from both sides", func(p *Rings, r *ringView) {
+			out(p, r, 3)
+			turn(r, 2, proto.Right, 4)
+			turn(r, 4, proto.Left, 2)
+		}, true},
+		{"from one side", func(p *Rings, r *ringView) { out(p, r, 3); turn(r, 2, proto.Right, 4) }, false},
+		{"the other way", func(p *Rings, r *ringView) { out(p, r, 3); turn(r, 4, proto.Left, 2) }, false},
+		{"to another", func(p *Rings, r *ringView) {
+			out(p, r, 3)
+			turn(r, 2, proto.Right, 5)
+			turn(r, 4, proto.Left, 2)
+		}, false},
+		{"a side has no light", func(_ *Rings, r *ringView) { r.at(2).lose(proto.Right, lossView{lost: true}) }, false},
+		{"a side looks past one that is well", func(_ *Rings, r *ringView) { turn(r, 2, proto.Right, 4) }, false},
+		{"a member is not told yet", func(p *Rings, r *ringView) { report(p, &proto.Reported{Node: r.nodes[2], Session: 1}) }, false},
+	} {
+		p := standing(t, 64, 0)
+		r := p.rings[0]
+		if c.do(p, r); r.closed() != c.want {
+			t.Errorf("%s: closed %t, want %t", c.name, r.closed(), c.want)
+		}
+	}
+}
+
+// Goal: a member that has just gone away is waited for however long its ring has needed
+// a change, and a ring that just came to need one waits for a member however long that
+// has been away; no longer than it takes.
+func TestStepOverWaitsForWhoMayComeBack(t *testing.T) {
+	for _, gone := range []time.Duration{0, time.Minute} {
+		p := standing(t, 64, 0)
+		r := p.rings[0]
+		r.seeLight()
+		p.j.Now += time.Minute
+		away, out := r.at(2), r.at(5)
+		p.table.Presence(away.Device, &proto.Presence{Node: away.ID, Session: 1})
+		p.j.Now += gone
+		p.say(out, true, proto.ModeHostDown, 0)
+		turn(r, 4, proto.Right, 6)
+		r.at(6).lose(proto.Left, lossView{lost: true}) // so the ring is in pieces
+		if gone == 0 {
+			r.needAt = time.Second
+		}
+		from := p.j.Now
+		p.mark(r)
+		p.look()
+		if away.over != "" || p.obstacles.at != from+stepWait {
+			t.Fatalf("gone for %v: stepped over %q, looked at again at %v, now %v", gone, away.over, p.obstacles.at, from)
+		}
+		p.j.Now += stepWait
+		if p.look(); away.over == "" {
+			t.Errorf("gone for %v: not stepped over", gone)
+		}
+	}
+}
