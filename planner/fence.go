@@ -345,7 +345,6 @@ func (p *Planner) overtaken(why string, other bool) {
 		p.beyond = why
 	}
 	p.j.Note(Warn, "the term is raised; listening for another planner", journal.Note{Rule: "fence", Node: -1, Text: why})
-	p.listened()
 }
 
 // drop forgets what is being prepared.

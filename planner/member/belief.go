@@ -98,7 +98,7 @@ func (n *Numbers) Knows(d *Device) proto.Term {
 func (n *Numbers) Alone() {
 	for i := range n.t.Devices {
 		switch d := &n.t.Devices[i]; {
-		case d.voice.at == 0 || n.t.j.Now > d.voice.at+claimStands:
+		case n.t.j.Now > d.voice.at+claimStands:
 		case n.speaks(d.voice):
 			n.claim(d, fmt.Sprintf("it says that there is a planner of term %d; ours is %d, and most devices know of no other", d.voice.term, n.t.j.Term))
 		case d.voice.of == n.t.j.Term && d.voice.gen > n.t.owner.Generation():
