@@ -66,8 +66,8 @@ type world struct {
 	t     *Table
 	x     Txn
 	out   strings.Builder
-	stuck bool       // the owner tells anew what the sweep would send again
-	corr  proto.Corr // of the last command
+	stuck bool          // the owner tells anew what the sweep would send again
+	corr  [2]proto.Corr // of the last commands, the last first
 }
 
 func newWorld() *world {
@@ -132,9 +132,11 @@ func (w *world) do(words []string) string {
 		w.t.Presence(device(), m)
 	case "death": // NODE SESSION
 		w.t.Presence(device(), &proto.Presence{Node: device().ID, Session: proto.Session(num(2))})
-	case "report", "sealed": // NODE SESSION SEQ [applied | the last event's number]
+	case "report", "sealed": // NODE SESSION SEQ [applied | answers | the last event's number]; it answers the last command
 		m := &proto.Reported{Session: proto.Session(num(2)), Seq: num(3)}
-		if len(words) > 4 && words[4] != "applied" {
+		if len(words) > 4 && words[4] == "answers" {
+			m.Answers = &w.corr[0]
+		} else if len(words) > 4 && words[4] != "applied" {
 			m.LastEvent = num(4)
 		} else if len(words) > 4 {
 			m.Term, m.Generation, m.Plan = w.x.Term, w.x.Gen, w.x.Plan
@@ -142,7 +144,7 @@ func (w *world) do(words []string) string {
 		w.t.Reported(device(), m, words[0] == "sealed")
 	case "event": // NODE SESSION SEQ
 		w.t.Event(device(), &proto.Event{Node: device().ID, Session: proto.Session(num(2)), Seq: num(3)})
-	case "ack": // NODE SESSION prepare|not-staged|command|protocol|answer [CODE]; the last is to the last command
+	case "ack": // NODE SESSION prepare|not-staged|command|protocol|answer|earlier [CODE]; answer is to the last command, earlier to the one before
 		m := &proto.Ack{Session: proto.Session(num(2)), Term: w.x.Term, Generation: w.x.Gen, Plan: w.x.Plan}
 		switch words[3] {
 		case "prepare":
@@ -155,7 +157,9 @@ func (w *world) do(words []string) string {
 		case "command":
 			m.Phase = proto.PhaseCommand
 		case "answer":
-			m.Phase, m.Corr = proto.PhaseCommand, w.corr
+			m.Phase, m.Corr = proto.PhaseCommand, w.corr[0]
+		case "earlier":
+			m.Phase, m.Corr = proto.PhaseCommand, w.corr[1]
 		case "protocol":
 			m.Phase, m.Code = proto.PhaseProtocol, proto.Malformed
 		}
@@ -233,7 +237,7 @@ func (w *world) say() {
 				if _, err := proto.Decode(a.Packet.Payload, &c); err != nil {
 					panic(err)
 				}
-				w.corr = c.Corr
+				w.corr = [2]proto.Corr{c.Corr, w.corr[0]}
 			}
 			fmt.Fprintf(&w.out, "%v send %s\n", w.j.Now, strings.TrimPrefix(a.Packet.Topic, "ocs/v1/f/"))
 		case journal.Persist:

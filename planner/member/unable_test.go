@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/planner/journal"
 	"ringlight/proto"
 )
 
@@ -49,5 +50,81 @@ func TestWhoSaysNothingIsSilent(t *testing.T) {
 	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2}, false)
 	if !d.Ready() {
 		t.Errorf("%s: %q", d.state, d.WhyNot())
+	}
+}
+
+// Goal: who does not answer a prepare is asked again with its first word, but who does so
+// again and again is waited out.
+func TestSilenceAgainAndAgainIsWaitedOut(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	for i := range 3 {
+		w.t.Silence(d, journal.Never)
+		w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: uint64(i + 2)}, false)
+		if out := d.Refusal.Code == proto.Expired; out != (i == 2) || out == d.Ready() {
+			t.Errorf("silent %d times: refusal %+v, ready %t", i+1, d.Refusal, d.Ready())
+		}
+	}
+}
+
+// Goal: a device whose telemetry names another report than the one held, and goes on so,
+// is asked for it; not where the next brings it, or names a newer one.
+func TestLostReportIsAskedFor(t *testing.T) {
+	for _, how := range []string{"lost", "brought", "newer"} {
+		w := newWorld()
+		d := present(w)
+		for i := range uint64(4) {
+			named := uint64(2)
+			if how == "newer" {
+				named += i
+			}
+			w.t.Health(d, &proto.Health{Version: 1, Session: 7, Reported: named})
+			if how == "brought" {
+				w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2}, false)
+			}
+			w.j.Now += strangerLate / 2
+		}
+		if asked := d.AskAt() != journal.Never; asked != (how == "lost") {
+			t.Errorf("%s: asked at %v", how, d.AskAt())
+		}
+	}
+}
+
+// Goal: what operators see of a device, before and after it reports.
+func TestStatusOfADevice(t *testing.T) {
+	w := newWorld()
+	if s := w.t.Devices[1].Status(); s.Online || s.Usable || s.Mode != 0 || s.Reason == "" {
+		t.Errorf("%+v", s)
+	}
+	d := present(w)
+	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2, Mode: proto.ModeService, Term: 3, Generation: 9}, false)
+	if s := d.Status(); !s.Online || !s.Usable || s.Mode != proto.ModeService || s.Generation != 9 || s.Reason != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Goal: a generation is complete without those that it leaves out, and its course tells
+// who prepared, and when.
+func TestGenerationWithoutOne(t *testing.T) {
+	w := newWorld()
+	for i := range w.t.Devices {
+		d := &w.t.Devices[i]
+		w.t.Presence(d, &proto.Presence{Version: 1, Node: d.ID, Session: 7, Online: true})
+		w.t.Reported(d, &proto.Reported{Version: 1, Node: d.ID, Session: 7, Seq: 1}, false)
+	}
+	w.do([]string{"prepare", "101"})
+	w.j.Now = time.Second
+	w.do([]string{"ack", "0", "7", "prepare"})
+	if w.x.Complete() {
+		t.Fatal("complete without device 1")
+	}
+	w.x.Unanswered(w.x.LeaveOut)
+	if !w.x.Complete() {
+		t.Error("device 1 is waited for")
+	}
+	r := &proto.OpReply{}
+	w.t.Trace(&proto.OpRequest{Generation: 101}, r)
+	if last := r.Trace[len(r.Trace)-1]; len(r.Trace) != 3 || last.Stage != proto.TracePrepared || *last.Node != 0 || last.AtMicros != 1e6 {
+		t.Errorf("%+v", r)
 	}
 }
