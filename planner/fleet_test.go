@@ -630,6 +630,14 @@ func (w *fleet) describe(pk proto.Packet) {
 	topic, _ := proto.ParseTopic(pk.Topic)
 	w.sent[topic.Kind.String()]++
 	switch topic.Kind {
+	case proto.TopicPlanner:
+		var m proto.PlannerState
+		if _, err := proto.Decode(pk.Payload, &m); err == nil {
+			w.sent[map[bool]string{true: "beat", false: "standby"}[m.Online]]++
+			if m.Takeover {
+				w.sent["takeover"]++
+			}
+		}
 	case proto.TopicDesired:
 		var m proto.Desired
 		if _, err := proto.Decode(pk.Payload, &m); err == nil {

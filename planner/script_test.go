@@ -150,6 +150,9 @@ func (s *nodeScript) do(args []string) string {
 	case "sent": // what went out of plans since the last time
 		fmt.Fprintf(&s.out, "desired %d decisions %d\n", s.w.sent["desired"], s.w.sent["decision"])
 		clear(s.w.sent)
+	case "signs": // what the planner said of itself since the last time
+		fmt.Fprintf(&s.out, "in service %d taking over %d standing by %d\n", s.w.sent["beat"], s.w.sent["takeover"], s.w.sent["standby"])
+		clear(s.w.sent)
 	case "disk":
 		s.w.holdDisk = args[1] == "hold"
 	case "link":
