@@ -178,8 +178,8 @@ func (b *alarmBook) device(d *member.Device) {
 	if !d.ID.IsSwitch() {
 		what, why = b.rings.Trouble(d.ID)
 	}
-	if no := d.Lately(b.j.Now); what == "" && no != "" {
-		what, why = "took no plan", no
+	if what == "" {
+		what, why = d.Lately(b.j.Now)
 	}
 	if what == "" && claims == "" && (d.Report == nil || d.Report.Alarms() == 0) {
 		return

@@ -109,9 +109,9 @@ func (n *Numbers) trail(d *Device) {
 	t, before, x := n.t, d.Standing(), d.own()
 	d.took = false
 	x.trailed++
-	x.no, x.noAt = fmt.Sprintf("prepared generation %d and does not follow it", d.Want.Gen), t.j.Now
-	x.Refusal = Refusal{Code: proto.Expired, Gen: d.Want.Gen, Reason: x.no, Until: t.j.Now + Backoff(x.trailed+trailLeast)}
-	t.j.Note(journal.Warn, "a device does not follow", journal.Note{Rule: "trails", Node: int64(d.ID), Ring: d.ring(), Gen: d.Want.Gen, Text: x.no})
+	x.wrong = wrong{tookNoPlan, fmt.Sprintf("prepared generation %d and does not follow it", d.Want.Gen), t.j.Now}
+	x.Refusal = Refusal{Code: proto.Expired, Gen: d.Want.Gen, Reason: x.wrong.why, Until: t.j.Now + Backoff(x.trailed+trailLeast)}
+	t.j.Note(journal.Warn, "a device does not follow", journal.Note{Rule: "trails", Node: int64(d.ID), Ring: d.ring(), Gen: d.Want.Gen, Text: x.wrong.why})
 	t.owner.News(News{Kind: Weighed, Device: d, Before: before})
 }
 
@@ -126,7 +126,7 @@ func (t *Table) Silence(d *Device, until time.Duration) {
 	x := d.own()
 	x.silentUntil, x.hushed = until, false
 	if x.silences++; x.silences > 1 {
-		x.no, x.noAt = fmt.Sprintf("did not answer %d prepares", x.silences), t.j.Now
+		x.wrong = wrong{tookNoPlan, fmt.Sprintf("did not answer %d prepares", x.silences), t.j.Now}
 	}
 	if x.silences > 2 {
 		x.Refusal = Refusal{Code: proto.Expired, Reason: fmt.Sprintf("did not answer %d prepares", x.silences), Until: t.j.Now + Backoff(x.silences)}

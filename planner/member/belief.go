@@ -237,6 +237,7 @@ func (n *Numbers) believe(d *Device, claims ...claim) bool {
 	}
 	if odd != "" {
 		n.refused++
+		d.own().wrong = wrong{"not believed", odd, n.t.j.Now}
 	}
 	if d.odd != odd {
 		x := d.own()

@@ -117,14 +117,21 @@ type setback struct {
 	oddAt time.Duration // when that was written down
 
 	Refusal     Refusal
-	no          string        // what it did the last time that it did not take a plan
-	noAt        time.Duration // when
+	wrong       wrong
 	Refusals    int           // in a row; each is waited out longer than the one before
 	silentUntil time.Duration // asked again then, when Silent
 
 	ahead    []*proto.Event // that wait for one before them
 	gapSince time.Duration  // since when
 }
+
+// wrong is what a device did last that was wrong.
+type wrong struct {
+	what, why string
+	at        time.Duration
+}
+
+const tookNoPlan = "took no plan"
 
 // noSetback is the blank one.
 func noSetback() *setback { return &setback{shared: true, asks: asking{at: journal.Never}} }
@@ -303,13 +310,13 @@ func (d *Device) Trouble() (what, why string) {
 	return what, d.WhyNot()
 }
 
-// Lately says what it did that did not take a plan a moment ago, "" when it did nothing:
-// who does so between two words that are well is seen, too.
-func (d *Device) Lately(now time.Duration) string {
-	if d.no == "" || now > d.noAt+claimStands {
-		return ""
+// Lately is a short word for what was wrong with it a moment ago, "" when nothing was,
+// and what it did: who does so between two words that are well is seen, too.
+func (d *Device) Lately(now time.Duration) (what, why string) {
+	if d.wrong.what == "" || now > d.wrong.at+claimStands {
+		return "", ""
 	}
-	return d.no
+	return d.wrong.what, d.wrong.why
 }
 
 // Refuse leaves it out for some time, longer each time in a row.
@@ -317,7 +324,7 @@ func (d *Device) Refuse(m *proto.Ack, now time.Duration) {
 	x := d.own()
 	x.Refusals++
 	if m.Code != proto.Conflict || x.Refusals > MaxRecounts { // else it has moved since, and the plan is made again
-		x.no, x.noAt = proto.Clip(fmt.Sprintf("refused %s in a row, the last: %s %s %s %s", proto.Count(x.Refusals, "plan"), m.Code, m.Field, m.Limit, m.Reason)), now
+		x.wrong = wrong{tookNoPlan, proto.Clip(fmt.Sprintf("refused %s in a row, the last: %s %s %s %s", proto.Count(x.Refusals, "plan"), m.Code, m.Field, m.Limit, m.Reason)), now}
 	}
 	x.Refusal = Refusal{Code: m.Code, Gen: m.Generation, Reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), Until: now + Backoff(d.Refusals)}
 }

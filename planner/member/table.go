@@ -246,8 +246,11 @@ func (t *Table) Sweep(may bool) {
 			continue
 		}
 		if d.resendAt <= t.j.Now {
-			if d.took {
+			switch {
+			case d.took:
 				t.Numbers.trail(d)
+			case d.resent > 0:
+				d.own().wrong = wrong{tookNoPlan, fmt.Sprintf("does not report generation %d, which it was sent again", d.Want.Gen), t.j.Now}
 			}
 			t.j.SendRaw(t.j.Topics.Desired(d.ID), proto.TopicDesired, []byte(d.Want.Payload))
 			d.resendAt = t.j.Now + min(ResendFirst<<d.resent, resendLast)

@@ -172,7 +172,7 @@ func (x *Txn) Resend() {
 	for i := range x.Parts {
 		if part := &x.Parts[i]; !part.Prepared {
 			if d := part.Device; !part.Absent && x.t.j.Now >= x.began+slowAnswer {
-				d.own().no, d.own().noAt = fmt.Sprintf("has not answered to generation %d", x.Gen), x.t.j.Now
+				d.own().wrong = wrong{tookNoPlan, fmt.Sprintf("has not answered to generation %d", x.Gen), x.t.j.Now}
 			}
 			x.t.j.SendRaw(x.t.j.Topics.Desired(part.Device.ID), proto.TopicDesired, part.Payload)
 		}

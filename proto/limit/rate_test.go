@@ -70,6 +70,28 @@ func BenchmarkSources(b *testing.B) {
 	}
 }
 
+// Goal: a node that floods writes few lines, how many more it would have is told with
+// its number, and the lines of others stand among them.
+func TestOneNodeWritesFewLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := Logger(slog.New(slog.NewTextHandler(&out, nil)))
+		for range 6000 { // a minute of it
+			log.Warn("message refused", "node", 7)
+			<-time.After(10 * time.Millisecond)
+		}
+		log.Warn("message refused", "node", 8)
+		<-time.After(nodeReport)
+		synctest.Wait()
+		if n := strings.Count(out.String(), `msg="message refused" node=7`); n > 20 || n < nodeRate.Burst {
+			t.Errorf("%d lines of one node in a minute", n)
+		}
+		if !strings.Contains(out.String(), `msg="message refused" node=8`) || !strings.Contains(out.String(), `msg="log lines kept back" line="message refused" count=`) || !strings.Contains(out.String(), " node=7\n") {
+			t.Error(out.String())
+		}
+	})
+}
+
 // A log does not grow with what is received, and says what it left out.
 // A hundred thousand lines within a second, of one of two kinds.
 func TestLinesAreLimited(t *testing.T) {

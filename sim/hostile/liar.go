@@ -71,9 +71,9 @@ func Untruths(seed uint64, want int) (list []Untruth) {
 	silent := func(*proto.Desired, proto.Session, uint64) *proto.Ack { return nil }
 	for _, member := range []bool{false, true} {
 		list = append(list,
-			Untruth{Name: "L1: three reports of a staged generation", Member: member, Beside: true, every: 100 * time.Millisecond, times: 3, say: report(far)},
-			Untruth{Name: "L1: such a report each second", Member: member, every: time.Second, say: report(far)},
-			Untruth{Name: "L1: such a report each 5 ms", Member: member, every: 5 * time.Millisecond, say: report(far)},
+			Untruth{Name: "L1: three reports of a staged generation", Member: member, Beside: true, Named: true, every: 100 * time.Millisecond, times: 3, say: report(far)},
+			Untruth{Name: "L1: such a report each second", Member: member, Named: true, every: time.Second, say: report(far)},
+			Untruth{Name: "L1: such a report each 5 ms", Member: member, Named: true, every: 5 * time.Millisecond, say: report(far)},
 			Untruth{Name: "L2: a birth each second, a million terms on", Member: member, Named: true, every: time.Second, say: birth(1_000_000)},
 			Untruth{Name: "L2: a birth each 10 ms, a term on", Member: member, Named: true, every: 10 * time.Millisecond, say: birth(1)})
 	}
