@@ -2,15 +2,17 @@ package planner
 
 import (
 	"slices"
+	"strings"
+	"testing"
+	"time"
 
 	"ringlight/proto"
 )
 
-// tell publishes a report with a number that is false, newer than all that the agent
-// has said.
+// tell publishes a report with a number that is false, until the agent reports again.
 func (w *fleet) tell(n *fakeNode, field string, value uint64) {
 	r := w.reportOf(n)
-	r.Seq = n.repSeq + 50
+	r.Seq = n.repSeq
 	switch field {
 	case "bypass":
 		r.BypassSeq += value
@@ -36,4 +38,42 @@ func (w *fleet) forge(n *fakeNode, ring proto.RingID, gen proto.Generation, peer
 	n.applied = &d
 	n.lastSent = nil
 	w.light()
+}
+
+// Goal: a ring that was told to wait as long as one member said it takes is told the
+// truth when that member's times go back, after a restart too, once.
+// Method: a plan is made while a report is false, or while the times are long, and a
+// planner starts that did not make it; then the agent reports.
+func TestTimesThatGoBackAreToldAnew(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		w := small(t, 12, 2, 32, 4)
+		again := 0
+		w.trace = func(line string) {
+			if strings.Contains(line, "and it was told 900") {
+				again++
+			}
+		}
+		n := &w.nodes[1]
+		if restart {
+			n.times = &proto.Envelope{DetectMaxMicros: 900, DetectMinMicros: 40, SwitchMaxMicros: 250, SwitchMinMicros: 75, SkewMicros: 500}
+			w.light()
+		} else {
+			w.tell(n, "times", 900)
+		}
+		w.die(6)
+		w.run(time.Second)
+		if restart {
+			if again > 0 {
+				t.Error("told again while it is slow")
+			}
+			w.start()
+			w.run(10 * time.Second)
+			n.times = nil
+			w.light()
+		}
+		w.run(20 * time.Second)
+		if got := w.nodes[2].applied.Rings[0].Envelope.DetectMaxMicros; again != 1 || got != measured.DetectMaxMicros || w.p.Overview().InService != 1 {
+			t.Errorf("restart %t: told again %d times, %d us\n%s", restart, again, got, w.show())
+		}
+	}
 }

@@ -97,6 +97,7 @@ func (h *Rings) reported(n *node, first bool) {
 	if h.measured(n) {
 		h.tellMeasured(n)
 	}
+	h.obstacles.sooner(n)
 	n.readSides(h.j.Now)
 	// What it says of itself, unless a later event told already.
 	mode := m.Mode()

@@ -117,7 +117,7 @@ func (p *placement) enter(r *ringView, d member.Decided) {
 	r.Decided, r.lit = d, make([]bool, len(r.nodes)-1)
 	old := p.ring(r.id)
 	if old != nil {
-		r.renewed, r.renewAt, r.marked, r.unsettled = old.renewed, old.renewAt, old.marked, old.unsettled
+		r.renewed, r.renewAt, r.marked, r.unsettled, r.retold = old.renewed, old.renewAt, old.marked, old.unsettled, old.retold
 		r.moved = old.state == proto.RingInService && !slices.Equal(old.nodes, r.nodes)
 	}
 	for _, n := range r.nodes {

@@ -26,6 +26,7 @@ func (h *Rings) look() *proposal {
 			h.replan(max(r.splitAt+splitWait, r.renewAt) - h.j.Now)
 		}
 		h.obstacles.stepOver(r)
+		h.obstacles.retell(r)
 	}
 	h.retryRefused()
 	h.obstacles.undamp()

@@ -36,6 +36,7 @@ func (q *proposal) desired(term proto.Term, gen proto.Generation, broken func(a,
 	policy := policyOf(p.fab)
 	for _, r := range q.rings {
 		env := p.envelope(r.nodes)
+		r.told = slowest(env)
 		for at, id := range r.nodes {
 			out = append(out, proto.Desired{
 				Version: proto.Version, Node: id, Term: term, Generation: gen, Decisions: []proto.RingID{r.id},

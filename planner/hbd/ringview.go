@@ -34,6 +34,9 @@ type ringView struct {
 	renewed   int           // attempts
 	needAt    time.Duration // since when it needs a change that a member is in the way of, 0: none
 	bypass    uint32        // microseconds that its last one took, 0: none yet
+	told      uint32        // microseconds that its slowest member takes, as its plan has it; 0: not known
+	late      bool          // its members say that they take less
+	retold    time.Duration // not to be told so before
 }
 
 // group is the ring as the index knows it.
@@ -264,7 +267,7 @@ func (r *ringView) asks() bool {
 
 // waits: a ring that must be looked at again though nothing else happens to it.
 func (r *ringView) waits() bool {
-	return r.needAt != 0 || r.hurtAt != 0 || r.splitAt != 0 || r.renew || r.asks()
+	return r.late || r.needAt != 0 || r.hurtAt != 0 || r.splitAt != 0 || r.renew || r.asks()
 }
 
 // status is the ring as operators see it.

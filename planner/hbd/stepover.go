@@ -153,6 +153,58 @@ func (o *obstacles) takesPart(n *node) {
 	o.h.markNode(n)
 }
 
+// retellWait is how long a ring waits at least until it is told again that it need not
+// wait so long. chosen: who tells false times and true ones in turn costs his ring a
+// plan in a while, and no light.
+const retellWait = 10 * time.Second
+
+// sooner notes that a ring waits longer for light than its members take by what they
+// say now: one of them was slow, or told false times, and all others say that they
+// cannot recover in time.
+func (o *obstacles) sooner(n *node) {
+	r := o.h.ring(n.Group)
+	if r == nil || r.late || !n.At(r.Decided) {
+		return
+	}
+	if r.told == 0 {
+		for _, a := range n.Whole().Rings {
+			r.told = slowest(a.Envelope)
+		}
+	}
+	if quicker(slowest(n.envelope()), r.told) && quicker(r.takes(), r.told) {
+		r.late = true
+		o.h.mark(r)
+		o.h.replan(max(debounce, r.retold-o.h.j.Now))
+	}
+}
+
+// takes is how long the slowest member takes by what all say, as long as it was told
+// where one has not spoken.
+func (r *ringView) takes() uint32 {
+	if slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return r.pl.nodes[id].Report == nil }) {
+		return r.told
+	}
+	return slowest(r.pl.envelope(r.nodes))
+}
+
+// quicker: by a fifth and more, which is no drift.
+func quicker(says, told uint32) bool { return 5*uint64(says) < 4*uint64(told) }
+
+// retell has a ring told how long it is to wait.
+func (o *obstacles) retell(r *ringView) {
+	if !r.late {
+		return
+	}
+	if o.h.j.Now < r.retold {
+		o.at = min(o.at, r.retold)
+		return
+	}
+	if r.late = false; quicker(r.takes(), r.told) {
+		r.retold, r.renew = o.h.j.Now+retellWait, true
+		o.h.j.Note(journal.Info, "plan goes to the ring again", journal.Note{Rule: "renew", Node: -1, Ring: r.id, Text: fmt.Sprintf("its members take %d us at most by what they say now, and it was told %d", r.takes(), r.told)})
+	}
+}
+
 // closed: members beside each other, past those that are out, have each other's light,
 // as far as they say: one that cannot take part has said nothing else.
 func (r *ringView) closed() bool {
