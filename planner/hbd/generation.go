@@ -22,7 +22,7 @@ func (h *Rings) prepare(q *proposal) {
 	for _, id := range q.idle {
 		h.txn.Part(h.nodes[id].Device).Idle = true
 	}
-	h.doubtAt = h.j.Now + joinWait
+	h.doubtAt = h.j.Now + h.probes.joins()
 	h.j.Line(journal.Line{Level: journal.Info, Message: "generation prepares", Rule: "prepare", Node: -1, Generation: h.gen, Text: h.text})
 	h.txn.Resend()
 	if h.txn.Complete() {
@@ -47,7 +47,7 @@ func (h *Rings) markJoins() {
 		}
 	}
 	if len(h.proposal.rings) > 0 && joins+len(h.proposal.idle) > 0 && joins < len(h.txn.Parts) {
-		h.joinAt = h.j.Now + joinWait
+		h.joinAt = h.j.Now + h.probes.joins()
 	}
 }
 
@@ -69,7 +69,7 @@ func (h *Rings) leaveOut() bool {
 		h.decide()
 		return true
 	}
-	h.silence("left_out", fmt.Sprintf("generation %d goes on without it after %v", h.txn.Gen, joinWait))
+	h.silence("left_out", fmt.Sprintf("generation %d goes on without it after %v", h.txn.Gen, h.j.Now-h.txn.Began()))
 	h.betterAt = max(h.betterAt, h.j.Now+slowWait)
 	h.abort("a node that would join did not answer")
 	return true
@@ -90,7 +90,7 @@ func (h *Rings) checkPrepare() {
 		return
 	}
 	if h.j.Now >= h.doubtAt {
-		h.doubtAt = h.j.Now + joinWait
+		h.doubtAt = h.j.Now + h.probes.joins()
 		if slices.ContainsFunc(h.txn.Parts, func(part member.Part) bool { return part.Prepared }) { // else it is the planner's own link that is slow
 			since := h.j.Now
 			h.doubtAt = journal.Never

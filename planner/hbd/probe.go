@@ -80,6 +80,12 @@ func (p *probes) patience() time.Duration {
 	return min(max(probeWait, p.took+4*p.spread), probeMost)
 }
 
+// joins is how long a repair waits for a node from outside: as many times longer than
+// for a probe as it takes to write a plan down.
+func (p *probes) joins() time.Duration {
+	return min(joinWait/probeWait*p.patience(), probeMost)
+}
+
 // ask probes a node, unless it has been since the loss that speaks against it.
 func (p *probes) ask(n *node, since time.Duration) {
 	if !n.Online() || !n.usable() || n.probe.open || n.probe.at >= since || !p.j.LinkUp || n.Session == 0 {

@@ -247,3 +247,35 @@ func TestWhoStaysAwayIsPassedByInTime(t *testing.T) {
 		t.Error("it is not passed by")
 	}
 }
+
+// Goal: where answers take long, a node that would join has longer to prepare: it is not
+// left out for the network.
+// Method: all others have answered, after probes that took 40 ms.
+func TestJoinerHasAsLongAsAnswersTake(t *testing.T) {
+	p := standing(t, 80, 16)
+	p.probes.took, p.probes.spread = 40*time.Millisecond, 5*time.Millisecond
+	r := p.rings[1]
+	r.seeLight()
+	p.j.Now += time.Second
+	n := r.at(1)
+	before := n.flags()
+	p.say(n, true, proto.ModeHostDown, 0)
+	r.at(0).lose(proto.Right, lossView{lost: true, at: p.j.Now})
+	r.at(2).lose(proto.Left, lossView{lost: true, at: p.j.Now})
+	p.changed(n, before)
+	p.j.Now += settleWait
+	p.prepare(p.look())
+	gen, began := p.txn.Gen, p.j.Now
+	for _, part := range p.txn.Parts {
+		if !part.Optional {
+			p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+		}
+	}
+	for _, after := range []time.Duration{2 * joinWait, 360 * time.Millisecond} {
+		p.j.Now = began + after
+		p.Resend()
+		if waits := p.txn.Gen == gen && p.txn.Phase() == member.Preparing; waits != (after == 2*joinWait) {
+			t.Errorf("after %v it is waited for: %t", after, waits)
+		}
+	}
+}

@@ -32,9 +32,10 @@ const (
 	// no ring is moved for one that is only slow. chosen: an agent whose
 	// broker hung for a moment is back in less.
 	slowWait = time.Second
-	// joinWait is how long a repair waits for a node from outside the ring when
-	// all others have answered. chosen: it may be dead, and nobody has missed
-	// its light; it is one of several, or the ring does without it for now.
+	// joinWait is how long a repair waits at least for a node from outside the ring
+	// when all others have answered; where probes took longer, it does so in proportion.
+	// chosen: it may be dead, and nobody has missed its light; it is one of several, or
+	// the ring does without it for now.
 	joinWait = 60 * time.Millisecond
 	// agentPatience is how long an agent may be away before the light that one
 	// neighbour lost counts against it. chosen: a supervisor restarts it
