@@ -239,7 +239,7 @@ func (x *lying) try(ctx context.Context, u *hostile.Untruth) error {
 func (t *lieTrial) during(ctx context.Context) (err error) {
 	time.Sleep(lieFirst)
 	if t.u.Answers {
-		t.hurt = t.own.Nodes[2]
+		t.hurt = t.own.Nodes[len(t.own.Nodes)-1] // whose loss is known without the liar's word
 		if _, err := t.tell(boardName(t.hurt), "power off"); err != nil {
 			return err
 		}
