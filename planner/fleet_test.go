@@ -62,6 +62,7 @@ type fakeNode struct {
 	misnames bool // names another generation than it was asked about
 	quiet    bool // says nothing twice that it is not asked for
 	slow     bool // acts, and what it says and hears is held up
+	hung     bool // its light is as it was, whatever comes
 	held     []proto.Packet
 	noEvents bool
 	loseAcks int
@@ -352,6 +353,9 @@ func (w *fleet) reaches(n *fakeNode, s proto.Side, c proto.Candidate) bool {
 	}
 	_, _, ring := n.side(s)
 	back, _, other := m.side(1 - s)
+	if k := m.current[1-s]; m.hung && (k < 0 || back[k].Peer != n.id) {
+		return false
+	}
 	return ring == other && slices.ContainsFunc(back, func(x proto.Candidate) bool { return x.Peer == n.id })
 }
 
@@ -359,7 +363,7 @@ func (w *fleet) reaches(n *fakeNode, s proto.Side, c proto.Candidate) bool {
 func (w *fleet) light() {
 	for i := range w.nodes {
 		n := &w.nodes[i]
-		if !n.alive {
+		if !n.alive || n.hung {
 			continue
 		}
 		for s := proto.Left; s <= proto.Right; s++ {

@@ -133,8 +133,9 @@ func (s *nodeScript) do(args []string) string {
 		}
 	case "quiet":
 		s.w.nodes[num(1)].quiet = true
-	case "slow": // its connection hangs
+	case "slow", "hang": // its connection hangs, or all of it
 		n := &s.w.nodes[num(1)]
+		n.hung = args[0] == "hang" && args[2] == "on"
 		if n.slow = args[2] == "on"; !n.slow {
 			s.w.up, n.held = append(s.w.up, n.held...), nil
 		}

@@ -68,7 +68,7 @@ func (e *evidence) doubtIdle(member *node) {
 			at = (at + e.order.Nodes) % e.order.Nodes
 		}
 		if at >= 0 && at < e.order.Nodes && e.nodes[at].Group == 0 && e.free(proto.NodeID(at)) {
-			e.probes.ask(&e.nodes[at], member.probe.at)
+			e.probes.ask(&e.nodes[at], member.probe.at, probeWait)
 			e.reads(proto.NodeID(at))
 		}
 	}

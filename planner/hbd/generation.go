@@ -96,7 +96,7 @@ func (h *Rings) checkPrepare() {
 			h.doubtAt = journal.Never
 			h.txn.Unanswered(func(part *member.Part) {
 				if n := &h.nodes[part.Device.ID]; h.ring(n.Group).unmissed(n.ID) {
-					h.probes.ask(n, since)
+					h.probes.ask(n, since, probeWait)
 				}
 			})
 		}

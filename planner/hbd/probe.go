@@ -23,6 +23,10 @@ const (
 	// probeMost is how long it may take at most, answers slow or none at all. chosen:
 	// a ring waits no longer for what other nodes say.
 	probeMost = time.Second
+	// probeFar is how long it may take at least where nobody has lost the node's light and
+	// only its neighbour is silent: one that is slow to answer may not leave its ring for
+	// that. chosen: ten times the above; two nodes at a ring's end that die at once.
+	probeFar = 100 * time.Millisecond
 	// probeGrace is given once where the planner itself was late to look, since
 	// the answer may lie behind what kept it: its disk, for one.
 	probeGrace = 10 * time.Millisecond
@@ -87,11 +91,11 @@ func (p *probes) joins() time.Duration {
 }
 
 // ask probes a node, unless it has been since the loss that speaks against it.
-func (p *probes) ask(n *node, since time.Duration) {
+func (p *probes) ask(n *node, since, wait time.Duration) {
 	if !n.Online() || !n.usable() || n.probe.open || n.probe.at >= since || !p.j.LinkUp || n.Session == 0 {
 		return
 	}
-	n.own().probe = probe{open: true, at: p.j.Now, due: p.j.Now + p.patience(), corr: p.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbReannounce})}
+	n.own().probe = probe{open: true, at: p.j.Now, due: p.j.Now + max(wait, p.patience()), corr: p.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbReannounce})}
 	p.open = append(p.open, n)
 	p.at = min(p.at, n.probe.due)
 }
@@ -165,7 +169,7 @@ func (p *probes) doubtRun(r *ringView, before int) {
 		since := max(r.at(before).loss[proto.Right].at, r.at(end).loss[proto.Left].at)
 		for at := before + 1; at < end; at++ {
 			if !r.lost(at, proto.Left) || !r.lost(at, proto.Right) {
-				p.ask(r.at(at), since)
+				p.ask(r.at(at), since, probeWait)
 			}
 		}
 		return
@@ -173,19 +177,24 @@ func (p *probes) doubtRun(r *ringView, before int) {
 }
 
 // doubtEnd probes member "to" when member "by" has left it, and it has not
-// left by, with its side s.
+// left by, with its side s. One that is offline tells nothing: whoever is beyond
+// it speaks in its place.
 func (p *probes) doubtEnd(r *ringView, by, to int, s proto.Side) {
 	a, b := r.at(by), r.at(to)
-	since := a.loss[1-s].at
+	since, wait, beyond := a.loss[1-s].at, probeFar, 2*by-to
+	if r.lost(by, 1-s) {
+		wait = probeWait
+	}
 	switch {
-	case a.deaf():
+	case a.deaf() || a.dead && a.probe.open:
 		since = a.probe.at
-	case a.dead && a.probe.open:
-		since = a.probe.at
-	case !r.lost(by, 1-s):
+	case wait == probeWait:
+	case !a.Online() && beyond >= 0 && beyond < len(r.nodes) && r.lost(beyond, 1-s):
+		since = r.at(beyond).loss[1-s].at
+	default:
 		return
 	}
 	if !r.lost(to, s) {
-		p.ask(b, since)
+		p.ask(b, since, wait)
 	}
 }
