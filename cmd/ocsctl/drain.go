@@ -73,7 +73,8 @@ drain forms the node's ring without it, a spare in its place where one
 reaches; when every link of the ring has light the node is taken out, all its
 bundles in loopback. It stops, and exits 1, when the ring gets no light; the
 node then stays in service as a spare. A node that is dead, or whose agent is
-offline, is kept out: it joins no ring when it comes back, and is drained then.
+offline or does not answer, is kept out: it joins no ring when it comes back,
+and is drained then.
 Who drained it and why is kept, and shown by node list and node show, until it
 is undrained: that lets the node in again after its own loopback has shown
 light on every bundle. Why it was let in again is in ocsctl audit.

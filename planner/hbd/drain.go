@@ -129,7 +129,7 @@ func (ds *drains) check() {
 }
 
 func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
-	n := &ds.h.nodes[d.node]
+	n, v := &ds.h.nodes[d.node], ds.h.ring(d.ring)
 	stop := func(code proto.Code, why string) (*proto.OpReply, bool) {
 		ds.h.j.Note(journal.Warn, "drain stopped", journal.Note{Rule: "drain_stop", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: why})
 		r := &proto.OpReply{}
@@ -142,8 +142,8 @@ func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
 		return &proto.OpReply{Cost: &d.cost}, true
 	case !n.usable() && !n.said.out && n.over == "":
 		return stop(proto.HardwareFailed, n.whyNot())
-	case n.Group == 0 && (!n.Online() || n.Unassigned && !n.Ready()) && ds.h.ring(d.ring) != nil && ds.h.ring(d.ring).hasLight():
-		text := "its ring has light without it; its agent does not answer, and it is drained when it does"
+	case n.Group == 0 && (v == nil || v.hasLight()) && (!n.Online() || n.Unassigned && !n.Ready() || ds.h.j.Now >= d.deadline):
+		text := "it is in no ring; its agent does not answer, and it is drained when it does"
 		ds.h.j.Note(journal.Info, "node is kept out", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: text})
 		return &proto.OpReply{Cost: &d.cost, Reason: text}, true
 	case !n.Online() && !n.blocks():
@@ -162,7 +162,7 @@ func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
 	case n.Group != 0 || n.Unassigned || n.Pending() || ds.h.txn.Phase() != member.Resting:
 		return nil, false
 	}
-	if v := ds.h.ring(d.ring); v != nil && !v.hasLight() {
+	if v != nil && !v.hasLight() {
 		if d.qualify == journal.Never {
 			d.qualify = ds.h.j.Now + qualifyWait
 		}

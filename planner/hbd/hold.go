@@ -117,7 +117,7 @@ func (hs *holds) restore(key string, raw []byte) error {
 // check drains those that came back and are in no ring any more.
 func (hs *holds) check() {
 	for _, id := range hs.list {
-		if n := &hs.h.nodes[id]; hs.due(n) && hs.h.j.Now >= n.hold.again && hs.h.j.LinkUp {
+		if n := &hs.h.nodes[id]; hs.due(n) && hs.h.j.Now >= n.hold.again {
 			n.hold.again = hs.h.j.Now + member.ResendFirst
 			hs.h.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbDrain})
 		}
@@ -126,7 +126,7 @@ func (hs *holds) check() {
 
 // due: its agent is there and does not know, and no ring needs it.
 func (hs *holds) due(n *node) bool {
-	return !n.hold.Quarantine && n.Online() && n.Session != 0 && n.Report != nil && !n.drained() && !n.leaving &&
+	return hs.h.j.LinkUp && !n.hold.Quarantine && n.Online() && n.Session != 0 && n.Report != nil && !n.drained() && !n.leaving &&
 		(n.said.out || n.Group == 0 && hs.h.txn.Phase() == member.Resting && (len(n.Whole().Rings) == 0 || !n.Unassigned && !n.Pending()))
 }
 
