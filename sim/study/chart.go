@@ -41,6 +41,44 @@ func orAbsent(v float64) float64 {
 	return v
 }
 
+// panelOf is the last panel, or a new one when its title is another.
+func panelOf(charts *[]Chart, title string, dress Chart) *Chart {
+	if n := len(*charts); n == 0 || (*charts)[n-1].Title != title {
+		dress.Title = title
+		*charts = append(*charts, dress)
+	}
+	return &(*charts)[len(*charts)-1]
+}
+
+// point goes to the end of a series.
+func (c *Chart) point(name string, x, y float64) {
+	for i := range c.Series {
+		if s := &c.Series[i]; s.Name == name {
+			s.X, s.Y = append(s.X, x), append(s.Y, y)
+			return
+		}
+	}
+	c.Series = append(c.Series, Series{Name: name, X: []float64{x}, Y: []float64{y}})
+}
+
+// bar goes to the end of a series, in the last category or a new one.
+func (c *Chart) bar(category, name string, v float64) {
+	if n := len(c.Categories); n == 0 || c.Categories[n-1] != category {
+		c.Categories = append(c.Categories, category)
+	}
+	c.point(name, 0, v)
+}
+
+// mark is a point without a line.
+func (c *Chart) mark(name string, x, y float64) {
+	c.point(name, x, y)
+	for i := range c.Series {
+		if c.Series[i].Name == name {
+			c.Series[i].Marks = true
+		}
+	}
+}
+
 // look is how a series is drawn: the same architecture looks the same in
 // every chart, and dashes tell apart what lies on top of each other or is
 // printed in grey.
@@ -56,32 +94,17 @@ var palette = []look{
 	{"#e69f00", "", 2}, {"#56b4e9", "", 2}, {"#000000", "2 3", 1.5}, {"#777777", "6 3", 2},
 }
 
-// known are those whose look is the same in every picture.
-func known(name string) (look, bool) {
-	if at := slices.Index(Strategies, name); at >= 0 {
-		return palette[at], true
-	}
-	switch Model(name) {
-	case BigSwitch:
-		return look{"#000000", "2 3", 1.5}, true
-	case IHBDK2:
-		return look{"#d55e00", "", 2}, true
-	case IHBDK3:
-		return look{"#0072b2", "", 2.5}, true
-	case IHBDK3W:
-		return look{"#56b4e9", "5 4", 2}, true
-	case NVL36:
-		return look{"#777777", "", 2}, true
-	case NVL72:
-		return look{"#009e73", "", 2}, true
-	case NVL576:
-		return look{"#cc79a7", "", 2}, true
-	case TPUv4:
-		return look{"#e69f00", "", 2.5}, true
-	case SiPRing:
-		return look{"#7a4b00", "6 3", 2}, true
-	}
-	return look{}, false
+// known are the architectures, whose look is the same in every picture.
+var known = map[Model]look{
+	BigSwitch: {"#000000", "2 3", 1.5},
+	IHBDK2:    {"#d55e00", "", 2},
+	IHBDK3:    {"#0072b2", "", 2.5},
+	IHBDK3W:   {"#56b4e9", "5 4", 2},
+	NVL36:     {"#777777", "", 2},
+	NVL72:     {"#009e73", "", 2},
+	NVL576:    {"#cc79a7", "", 2},
+	TPUv4:     {"#e69f00", "", 2.5},
+	SiPRing:   {"#7a4b00", "6 3", 2},
 }
 
 // looks are those of all series of a picture, each another as far as there are
@@ -92,15 +115,18 @@ func looks(panels []Chart) map[string]look {
 	for _, c := range panels {
 		for _, s := range c.Series {
 			name := strings.TrimSuffix(s.Name, paperMark)
-			l, ok := known(name)
+			l, ok := known[Model(name)]
+			if at := slices.Index(Strategies, name); at >= 0 {
+				l, ok = palette[at], true
+			}
 			if !ok {
-				if l, ok = out[name]; !ok {
-					l = palette[next%len(palette)]
-					if next >= len(palette) {
-						l.dash = "8 4"
-					}
-					next++
+				l, ok = out[name]
+			}
+			if !ok {
+				if l = palette[next%len(palette)]; next >= len(palette) {
+					l.dash = "8 4"
 				}
+				next++
 			}
 			out[name], out[s.Name] = l, l
 		}

@@ -135,15 +135,15 @@ func (c Chart) bars(b *strings.Builder, y axis, looks map[string]look) int {
 			if i < len(s.Y) {
 				v = s.Y[i]
 			}
-			c.bar(b, y, v, from+float64(slot*0.07)+float64(bar*float64(j)), bar*0.92, said, s.Name, looks[s.Name])
+			c.drawBar(b, y, v, from+float64(slot*0.07)+float64(bar*float64(j)), bar*0.92, said, s.Name, looks[s.Name])
 		}
 	}
 	return tiers
 }
 
-// bar draws a value, and says it. What would not be seen is said in every case:
+// drawBar draws a value, and says it. What would not be seen is said in every case:
 // nothing, and that there is none.
-func (c Chart) bar(b *strings.Builder, y axis, v, x, wide float64, said bool, name string, l look) {
+func (c Chart) drawBar(b *strings.Builder, y axis, v, x, wide float64, said bool, name string, l look) {
 	base := y.base()
 	if v == Absent {
 		text(b, x+wide/2, base-4, "middle", sizeValue, "#777777", "\u2013")

@@ -137,13 +137,11 @@ func (r *CompareResult) Charts() []Chart {
 		if x.Load != r.Load || x.Faults != r.FaultRate {
 			continue
 		}
-		bars.Categories = append(bars.Categories, x.System)
-		bars.point("JRT", 0, float64(x.JRT)/1000)
-		bars.point("JWT", 0, float64(x.JWT)/1000)
+		bars.bar(x.System, "JRT", float64(x.JRT)/1000)
+		bars.bar(x.System, "JWT", float64(x.JWT)/1000)
 		if x.Built {
-			prices.Categories = append(prices.Categories, x.System)
-			prices.point("[IHBD] Table 8", 0, float64(x.Cents)/100)
-			prices.point("[TOPO] Table 2", 0, orAbsent(float64(x.Table2)/100)) // which has no price for rings
+			prices.bar(x.System, "[IHBD] Table 8", float64(x.Cents)/100)
+			prices.bar(x.System, "[TOPO] Table 2", orAbsent(float64(x.Table2)/100)) // which has no price for rings
 		}
 	}
 	return []Chart{bars, prices, byFaults, ofFaults, byLoad, ofLoad}

@@ -223,21 +223,13 @@ func (r *CostResult) Table() Table {
 func (r *CostResult) Charts() []Chart {
 	unit := Chart{Title: "Interconnect of a GPU ([IHBD] Table 6)", YLabel: "dollars per GB/s"}
 	agg := Chart{Title: fmt.Sprintf("With GPUs wasted, %d dollars each, TP-%d ([IHBD] Fig. 13d)", r.GPUCost, r.TP), XLabel: "faulty nodes, % of all", YLabel: "dollars per GPU", XPercent: true}
-	series := Series{}
+	short := strings.NewReplacer("InfiniteHBD ", "IHBD ", "Alibaba ", "", "NVL-36x2", "36x2", "(", "", ")", "")
 	for _, u := range r.Table6 {
-		name := strings.NewReplacer("InfiniteHBD ", "IHBD ", "Alibaba ", "", "NVL-36x2", "36x2").Replace(u.Name)
-		unit.Categories = append(unit.Categories, strings.NewReplacer("(K=2)", "K=2", "(K=3)", "K=3").Replace(name))
-		series.Y = append(series.Y, u.GBpsCost)
+		unit.bar(short.Replace(u.Name), "", u.GBpsCost)
 	}
-	unit.Series = []Series{series}
 	for _, a := range r.Aggregate {
-		name := a.Name
-		for _, x := range Interconnects {
-			if x.Name == a.Name {
-				name = string(x.Model)
-			}
-		}
-		agg.point(name, a.Ratio, a.Aggregate)
+		x := firstOf(Interconnects, func(x Interconnect) bool { return x.Name == a.Name })
+		agg.point(string(x.Model), a.Ratio, a.Aggregate)
 	}
 	return []Chart{unit, agg}
 }

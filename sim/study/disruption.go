@@ -202,11 +202,10 @@ func (r *DisruptionResult) Charts() []Chart {
 	repairs := Chart{Title: "By a repair", YLabel: "running groups touched, mean"}
 	for _, row := range r.Rows {
 		name := fmt.Sprintf("TP-%d K=%d", row.TP, row.K)
-		faults.Categories, repairs.Categories = append(faults.Categories, name), append(repairs.Categories, name)
-		faults.point("mended (ours)", 0, row.OursFault)
-		faults.point("placed from nothing ([IHBD] Alg. 2)", 0, row.PaperFault)
-		repairs.point("mended (ours)", 0, row.OursRepair)
-		repairs.point("placed from nothing ([IHBD] Alg. 2)", 0, row.PaperRepair)
+		faults.bar(name, "mended (ours)", row.OursFault)
+		faults.bar(name, "placed from nothing ([IHBD] Alg. 2)", row.PaperFault)
+		repairs.bar(name, "mended (ours)", row.OursRepair)
+		repairs.bar(name, "placed from nothing ([IHBD] Alg. 2)", row.PaperRepair)
 	}
 	return []Chart{faults, repairs}
 }

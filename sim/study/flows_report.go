@@ -207,29 +207,18 @@ func (r *FlowsResult) Table() Table {
 func (r *FlowsResult) Charts() (out []Chart) {
 	for _, m := range r.Models {
 		p := panelOf(&out, "Mean JCT by other models of sharing, against rounds", Chart{YLabel: "off by, %", YPercent: true})
-		if n := len(p.Categories); n == 0 || p.Categories[n-1] != m.Pattern {
-			p.Categories = append(p.Categories, m.Pattern)
-		}
-		p.point(m.Sharing, 0, m.Mean)
+		p.bar(m.Pattern, m.Sharing, m.Mean)
 	}
-	c := Chart{Title: "Flows simulated by one core", YLabel: "millions of flows a second", YLog: true, Categories: []string{}}
-	full, short := Series{Name: "unabridged"}, Series{Name: "abridged"}
 	for _, row := range r.Rows {
 		if row.FlowsPerS == nil {
 			continue
 		}
-		at, s := float64(len(c.Categories)), &full
+		c := panelOf(&out, "Flows simulated by one core", Chart{YLabel: "millions of flows a second", YLog: true})
+		name := "unabridged"
 		if row.Abridged {
-			c.Categories = append(c.Categories, row.Pattern)
-			s = &short
-		} else {
-			at--
+			name = "abridged"
 		}
-		s.X, s.Y = append(s.X, at), append(s.Y, float64(*row.FlowsPerS)/1e6)
-	}
-	c.Series = []Series{short, full}
-	if len(c.Categories) > 0 {
-		out = append(out, c)
+		c.bar(row.Pattern, name, float64(*row.FlowsPerS)/1e6)
 	}
 	return out
 }

@@ -134,23 +134,3 @@ func (r *IIDResult) Charts() []Chart {
 	}
 	return out
 }
-
-// panelOf is the last panel, or a new one when its title is another.
-func panelOf(charts *[]Chart, title string, dress Chart) *Chart {
-	if n := len(*charts); n == 0 || (*charts)[n-1].Title != title {
-		dress.Title = title
-		*charts = append(*charts, dress)
-	}
-	return &(*charts)[len(*charts)-1]
-}
-
-// point goes to the end of a series.
-func (c *Chart) point(name string, x, y float64) {
-	for i := range c.Series {
-		if s := &c.Series[i]; s.Name == name {
-			s.X, s.Y = append(s.X, x), append(s.Y, y)
-			return
-		}
-	}
-	c.Series = append(c.Series, Series{Name: name, X: []float64{x}, Y: []float64{y}})
-}

@@ -163,23 +163,12 @@ func (r *JCTResult) bars() []Chart {
 	var out []Chart
 	for _, m := range r.Means {
 		c := panelOf(&out, "Running (JRT), waiting (JWT) and both (JCT), queue "+m.Queue, Chart{YLabel: "mean of the jobs, s"})
-		c.Categories = append(c.Categories, m.Strategy)
-		c.point("JRT", 0, float64(m.JRT)/1000)
-		c.point("JWT", 0, float64(m.JWT)/1000)
-		c.point("JCT", 0, float64(m.JCT)/1000)
-		c.point("JCT"+paperMark, 0, orAbsent(m.paper))
+		c.bar(m.Strategy, "JRT", float64(m.JRT)/1000)
+		c.bar(m.Strategy, "JWT", float64(m.JWT)/1000)
+		c.bar(m.Strategy, "JCT", float64(m.JCT)/1000)
+		c.bar(m.Strategy, "JCT"+paperMark, orAbsent(m.paper))
 	}
 	return out
-}
-
-// mark is a point without a line.
-func (c *Chart) mark(name string, x, y float64) {
-	c.point(name, x, y)
-	for i := range c.Series {
-		if c.Series[i].Name == name {
-			c.Series[i].Marks = true
-		}
-	}
 }
 
 func (r *JCTResult) describe(c JCTConfig) {

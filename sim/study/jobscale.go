@@ -102,13 +102,8 @@ func (r *JobScaleResult) Charts() []Chart {
 	most := Chart{Title: "Largest job that runs 99 % of the time", XLabel: "GPUs of a group", YLabel: "GPUs of the job"}
 	for _, row := range r.Rows {
 		name := fmt.Sprintf("TP-%d", row.TP)
-		for _, c := range []*Chart{&always, &most} {
-			if n := len(c.Categories); n == 0 || c.Categories[n-1] != name {
-				c.Categories = append(c.Categories, name)
-			}
-		}
-		always.point(string(row.Model), 0, float64(row.Always))
-		most.point(string(row.Model), 0, float64(row.Most))
+		always.bar(name, string(row.Model), float64(row.Always))
+		most.bar(name, string(row.Model), float64(row.Most))
 	}
 	return []Chart{always, most}
 }

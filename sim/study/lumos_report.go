@@ -175,7 +175,6 @@ func (r *LumosResult) Charts() []Chart {
 	var out []Chart
 	for i, g := range r.Gains {
 		c := panelOf(&out, fmt.Sprintf("Cases %d to %d of %d", i/4*4+1, min(i/4*4+4, len(r.Gains)), len(r.Gains)), Chart{YLabel: "time saved of the Clos's, %", YPercent: true})
-		c.Categories = append(c.Categories, g.Case)
 		for _, s := range []struct {
 			name  string
 			value *float64
@@ -184,7 +183,7 @@ func (r *LumosResult) Charts() []Chart {
 			if s.value != nil {
 				v = *s.value
 			}
-			c.point(s.name, float64(i), v)
+			c.bar(g.Case, s.name, v)
 		}
 	}
 	return out

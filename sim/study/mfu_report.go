@@ -100,12 +100,12 @@ func (r *MFUResult) Charts() []Chart {
 		if row.Table == 5 {
 			c = &moe
 		}
-		c.Categories = append(c.Categories, fmt.Sprint(row.GPUs))
-		c.point("ours", 0, row.Best.MFU)
-		c.point("paper", 0, row.PaperMFU)
+		gpus := fmt.Sprint(row.GPUs)
+		c.bar(gpus, "ours", row.Best.MFU)
+		c.bar(gpus, "paper", row.PaperMFU)
 		if row.TP8 != nil {
-			c.point("ours, TP at most 8", 0, row.TP8.MFU)
-			c.point("paper, TP at most 8", 0, row.PaperTP8)
+			c.bar(gpus, "ours, TP at most 8", row.TP8.MFU)
+			c.bar(gpus, "paper, TP at most 8", row.PaperTP8)
 		}
 	}
 	for _, e := range r.Experts {
@@ -113,9 +113,8 @@ func (r *MFUResult) Charts() []Chart {
 		if e.EP > 1 {
 			name = fmt.Sprintf("EP %.0f %%", 100*e.Coef)
 		}
-		expert.Categories = append(expert.Categories, name)
-		expert.point("ours", 0, e.MFU)
-		expert.point("paper", 0, e.PaperMFU)
+		expert.bar(name, "ours", e.MFU)
+		expert.bar(name, "paper", e.PaperMFU)
 	}
 	return []Chart{llama, moe, expert}
 }

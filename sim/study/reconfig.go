@@ -126,11 +126,10 @@ func Reconfig(c ReconfigConfig) (*ReconfigResult, error) {
 func (r *ReconfigResult) Charts() []Chart {
 	c := Chart{Title: "Time of an iteration", YLabel: "ms, mean", YLog: true}
 	for _, j := range r.Jobs {
-		c.Categories = append(c.Categories, j.Model)
-		c.point("one topology", 0, j.OneMS)
-		c.point("reconfig, passed on", 0, j.ForwardMS)
-		c.point("reconfig, direct", 0, j.DirectMS)
-		c.point("Ideal", 0, j.IdealMS)
+		c.bar(j.Model, "one topology", j.OneMS)
+		c.bar(j.Model, "reconfig, passed on", j.ForwardMS)
+		c.bar(j.Model, "reconfig, direct", j.DirectMS)
+		c.bar(j.Model, "Ideal", j.IdealMS)
 	}
 	return []Chart{c}
 }

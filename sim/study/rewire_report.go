@@ -57,10 +57,7 @@ func (r *RewireResult) Charts() []Chart {
 				continue
 			}
 			c := panelOf(&out, fmt.Sprintf("%s, %s of ports idle", title, shortPercent(row.Idle)), Chart{XLabel: "links that the next topology changes", YLabel: label, YPercent: percent, YLog: !percent})
-			if name := shortPercent(row.Churn); len(c.Categories) == 0 || c.Categories[len(c.Categories)-1] != name {
-				c.Categories = append(c.Categories, name)
-			}
-			c.point(row.Method, row.Churn, v)
+			c.bar(shortPercent(row.Churn), row.Method, v)
 		}
 	}
 	panel("Circuits kept", "% of the upper bound", true, func(row RewireRow) (float64, bool) { return row.keptOfBound, true })

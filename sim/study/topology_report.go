@@ -119,36 +119,22 @@ func (r *TopologyResult) Charts() []Chart {
 			if j.Division != division || j.Degree != r.Jobs[0].Degree {
 				continue
 			}
-			if len(c.Series) == 0 || c.Series[len(c.Series)-1].Name != j.Model {
-				c.Series = append(c.Series, Series{Name: j.Model})
-			}
-			s := &c.Series[len(c.Series)-1]
-			s.X, s.Y = append(s.X, float64(j.Gbps)), append(s.Y, j.Gain)
+			c.point(j.Model, float64(j.Gbps), j.Gain)
 		}
 		if len(c.Series) > 0 {
 			c.XLabel = fmt.Sprintf("Gb/s of each of %d interfaces, logarithmic", r.Jobs[0].Degree)
 			out = append(out, c)
 		}
 	}
-	for i, b := range r.Sweep {
-		if i == 0 || b.Degree != r.Sweep[i-1].Degree {
-			out = append(out, Chart{Title: fmt.Sprintf("DLRM, a table a server, %d interfaces", b.Degree), XLabel: "batch of a GPU, logarithmic", XLog: true, YLabel: "iteration, ms",
-				Series: []Series{{Name: "Fat-tree"}, {Name: "totient"}, {Name: "random"}, {Name: "Ideal"}}})
-		}
-		c := &out[len(out)-1]
-		for k, v := range []float64{b.FatTree, b.Totient, b.Random, b.Ideal} {
-			c.Series[k].X, c.Series[k].Y = append(c.Series[k].X, float64(b.Batch)), append(c.Series[k].Y, v)
-		}
+	for _, b := range r.Sweep {
+		c := panelOf(&out, fmt.Sprintf("DLRM, a table a server, %d interfaces", b.Degree), Chart{XLabel: "batch of a GPU, logarithmic", XLog: true, YLabel: "iteration, ms"})
+		c.point("Fat-tree", float64(b.Batch), b.FatTree)
+		c.point("totient", float64(b.Batch), b.Totient)
+		c.point("random", float64(b.Batch), b.Random)
+		c.point("Ideal", float64(b.Batch), b.Ideal)
 	}
-	if len(r.Shared) > 0 {
-		c := Chart{Title: "432 servers shared by jobs", XLabel: "jobs of 16 servers", YLabel: "iteration, ms, mean"}
-		for i, network := range sharedNetworks {
-			c.Series = append(c.Series, Series{Name: network})
-			for k := i; k < len(r.Shared); k += len(sharedNetworks) {
-				c.Series[i].X, c.Series[i].Y = append(c.Series[i].X, float64(r.Shared[k].Jobs)), append(c.Series[i].Y, r.Shared[k].MeanMS)
-			}
-		}
-		out = append(out, c)
+	for _, s := range r.Shared {
+		panelOf(&out, "432 servers shared by jobs", Chart{XLabel: "jobs of 16 servers", YLabel: "iteration, ms, mean"}).point(s.Network, float64(s.Jobs), s.MeanMS)
 	}
 	return out
 }

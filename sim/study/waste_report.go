@@ -51,15 +51,14 @@ func (r *WasteResult) means() []Chart {
 		if row == nil || r.GPUsTotal != DefaultSize().GPUsTotal() {
 			return nil
 		}
-		c.Categories = append(c.Categories, strings.NewReplacer("infinitehbd-", "ihbd-", "-wired", "w").Replace(string(model)))
-		paper := Absent
+		name, paper := strings.NewReplacer("infinitehbd-", "ihbd-", "-wired", "w").Replace(string(model)), Absent
 		for _, p := range paperWaste {
 			if p.model == model {
 				paper = p.mean
 			}
 		}
-		c.point("mean", 0, row.Mean)
-		c.point("mean"+paperMark, 0, paper)
+		c.bar(name, "mean", row.Mean)
+		c.bar(name, "mean"+paperMark, paper)
 	}
 	return []Chart{c}
 }
