@@ -238,34 +238,27 @@ func bar(w io.Writer, name string) study.Progress {
 
 // intList is a flag of integers separated by commas.
 func intList(fs *flag.FlagSet, name string, list []int, usage string) *[]int {
-	out := list
-	fs.Func(name, fmt.Sprintf("%s, `LIST` (default %s)", usage, strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")), func(text string) error {
-		out = nil
-		for _, part := range strings.Split(text, ",") {
-			v, err := strconv.Atoi(strings.TrimSpace(part))
-			if err != nil {
-				return fmt.Errorf("%q is no integer: want a list such as 8,16", part)
-			}
-			out = append(out, v)
-		}
-		return nil
-	})
-	return &out
+	usage += fmt.Sprintf(", `LIST` (default %s)", strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]"))
+	return listFlag(fs, name, list, usage, "integer: want a list such as 8,16", strconv.Atoi)
 }
 
 // ratioList is a flag of shares of one separated by commas.
 func ratioList(fs *flag.FlagSet, name string, list []float64, usage string) *[]float64 {
-	out := list
-	fs.Func(name, fmt.Sprintf("%s, `LIST` of shares of one, rising (default %v to %v)", usage, list[0], list[len(list)-1]), func(text string) error {
-		out = nil
+	usage += fmt.Sprintf(", `LIST` of shares of one, rising (default %v to %v)", list[0], list[len(list)-1])
+	return listFlag(fs, name, list, usage, "number: want a list such as 0.01,0.05", func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+}
+
+func listFlag[T any](fs *flag.FlagSet, name string, list []T, usage, want string, read func(string) (T, error)) *[]T {
+	fs.Func(name, usage, func(text string) error {
+		list = nil
 		for _, part := range strings.Split(text, ",") {
-			v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+			v, err := read(strings.TrimSpace(part))
 			if err != nil {
-				return fmt.Errorf("%q is no number: want a list such as 0.01,0.05", part)
+				return fmt.Errorf("%q is no %s", part, want)
 			}
-			out = append(out, v)
+			list = append(list, v)
 		}
 		return nil
 	})
-	return &out
+	return &list
 }

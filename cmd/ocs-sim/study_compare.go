@@ -69,7 +69,7 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 		return err
 	}
 	return s.compute(ctx, func() (result, error) {
-		runs, err := sideBySide(cfg.Cells(), cfg.Run, *parallel, s.progress())
+		runs, err := sideBySide(ctx, cfg.Cells(), cfg.Run, *parallel, s.progress())
 		if err != nil {
 			return nil, err
 		}

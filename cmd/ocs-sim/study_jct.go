@@ -59,7 +59,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 		return cfg.Run(cell)
 	}
 	return s.compute(ctx, func() (result, error) {
-		runs, err := sideBySide(cfg.Cells(), run, *parallel, s.progress())
+		runs, err := sideBySide(ctx, cfg.Cells(), run, *parallel, s.progress())
 		if err != nil {
 			return nil, err
 		}

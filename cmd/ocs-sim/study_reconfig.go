@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"ringlight/planner/model"
 	"ringlight/sim/study"
 )
 
@@ -22,15 +21,9 @@ func studyReconfig(ctx context.Context, s *studyRun) error {
 		return err
 	}
 	cfg.Seed, cfg.Progress = *s.seed, s.progress()
-	if *models != "all" {
-		cfg.Models = []*model.Model{}
-		for _, name := range splitList(*models) {
-			m, err := readModel(name)
-			if err != nil {
-				return err
-			}
-			cfg.Models = append(cfg.Models, m)
-		}
+	var err error
+	if cfg.Models, err = readModels(*models, cfg.Models); err != nil {
+		return err
 	}
 	return s.compute(ctx, func() (result, error) { return study.Reconfig(cfg) })
 }

@@ -28,17 +28,11 @@ func studyTopology(ctx context.Context, s *studyRun) error {
 		return err
 	}
 	cfg.Degrees, cfg.Gbps, cfg.Batches, cfg.Seed, cfg.Progress = *degrees, *gbps, *batches, *s.seed, s.progress()
-	if *models != "all" {
-		cfg.Models = nil
-		for _, name := range splitList(*models) {
-			m, err := readModel(name)
-			if err != nil {
-				return err
-			}
-			cfg.Models = append(cfg.Models, m)
-		}
+	var err error
+	if cfg.Models, err = readModels(*models, cfg.Models); err != nil {
+		return err
 	}
-	err := s.compute(ctx, func() (result, error) { return study.Topology(cfg) })
+	err = s.compute(ctx, func() (result, error) { return study.Topology(cfg) })
 	if refused := new(model.Error); errors.As(err, &refused) {
 		return &proto.Error{Code: proto.Invalid, Field: refused.Field, Limit: refused.Limit, Reason: err.Error()}
 	}
@@ -48,6 +42,21 @@ func studyTopology(ctx context.Context, s *studyRun) error {
 // maxModel is the size of a model's file; chosen: a layer a line of the deepest
 // network there is.
 const maxModel = 1 << 20
+
+// readModels are those of a list, or all.
+func readModels(list string, all []*model.Model) (out []*model.Model, err error) {
+	if list == "all" {
+		return all, nil
+	}
+	for _, name := range splitList(list) {
+		m, err := readModel(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
 
 func readModel(name string) (*model.Model, error) {
 	if m := model.Named(name); m != nil {

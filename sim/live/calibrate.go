@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -27,7 +28,7 @@ func calibrate(ctx context.Context, ph *sim.Physics, seed uint64, size int, prog
 	b := &fleet.Optics{Personalities: sim.Catalogue(ph, seed, size), Physics: ph}
 	b.Calibrated = make([]*ocs.Calibration, size)
 	took := make([]time.Duration, size)
-	err := inParallel(ctx, size, progress, func(i int) (err error) {
+	err := InParallel(ctx, runtime.GOMAXPROCS(0), size, progress, func(i int) (err error) {
 		b.Calibrated[i], took[i], err = b.Calibrate(b.Personalities[i], detmath.Hash(seed, uint64(i)), ctx.Err)
 		if err != nil {
 			return fmt.Errorf("live: module %s: %w", b.Personalities[i].Serial(), err)

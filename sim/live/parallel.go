@@ -7,22 +7,25 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"ringlight/sim/fleet"
 )
 
-// inParallel does n things, as many at a time as there are processors, and says
-// after each how far it is. It begins no more when ctx has ended.
-func inParallel(ctx context.Context, n int, progress func(done, of int), do func(i int) error) error {
+// InParallel does n things, so many at a time, and says after each how far it
+// is. It begins no more when ctx has ended or one has failed.
+func InParallel(ctx context.Context, atOnce, n int, progress func(done, of int), do func(i int) error) error {
 	errs := make([]error, n+1)
 	next := make(chan int)
 	var workers sync.WaitGroup
 	var mu sync.Mutex
-	done := 0
-	for range min(runtime.GOMAXPROCS(0), n) {
+	done, failed := 0, atomic.Bool{}
+	for range min(atOnce, n) {
 		workers.Go(func() {
 			for i := range next {
-				errs[i] = do(i)
+				if errs[i] = do(i); errs[i] != nil {
+					failed.Store(true)
+				}
 				mu.Lock()
 				done++
 				progress(done, n)
@@ -30,7 +33,7 @@ func inParallel(ctx context.Context, n int, progress func(done, of int), do func
 			}
 		})
 	}
-	for i := 0; i < n && errs[n] == nil; i++ {
+	for i := 0; i < n && errs[n] == nil && !failed.Load(); i++ {
 		select {
 		case next <- i:
 		case <-ctx.Done():
@@ -57,7 +60,7 @@ type seeds struct {
 func (s *seeds) run(ctx context.Context) ([]*fleet.Result, error) {
 	results := make([]*fleet.Result, s.runs)
 	var mu sync.Mutex // of trace
-	err := inParallel(ctx, s.runs, s.progress, func(i int) error {
+	err := InParallel(ctx, runtime.GOMAXPROCS(0), s.runs, s.progress, func(i int) error {
 		seed := s.first + uint64(i)
 		cfg := s.of(seed)
 		if s.trace != nil {

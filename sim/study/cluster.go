@@ -50,14 +50,28 @@ func invalid(field, limit, format string, args ...any) error {
 	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
 }
 
+// span is what the value of a flag may be.
+type span struct {
+	flag          string
+	value, lo, hi int
+}
+
+// within refuses the first flag that is out of its span.
+func within(spans ...span) error {
+	for _, s := range spans {
+		if s.value < s.lo || s.value > s.hi {
+			return invalid(s.flag, fmt.Sprintf("%d to %d", s.lo, s.hi), "%d is out of range", s.value)
+		}
+	}
+	return nil
+}
+
 // Validate names the flag that is not acceptable and what would be.
 func (s Size) Validate() error {
-	switch {
-	case s.Nodes < 1 || s.Nodes > maxNodes:
-		return invalid("nodes", fmt.Sprintf("1 to %d", maxNodes), "%d is out of range", s.Nodes)
-	case s.GPUsPerNode < 1 || s.GPUsPerNode > maxGPUsPerNode:
-		return invalid("gpus", fmt.Sprintf("1 to %d", maxGPUsPerNode), "%d is out of range", s.GPUsPerNode)
-	case len(s.TPs) == 0:
+	if err := within(span{"nodes", s.Nodes, 1, maxNodes}, span{"gpus", s.GPUsPerNode, 1, maxGPUsPerNode}); err != nil {
+		return err
+	}
+	if len(s.TPs) == 0 {
 		return invalid("tp", "at least one group size", "none given")
 	}
 	for i, tp := range s.TPs {

@@ -85,18 +85,13 @@ func (c CompareConfig) Validate() error {
 		return err
 	}
 	leaf, server := c.Cluster.Uplinks, c.Cluster.GPUsPerServer
-	for _, f := range []struct {
-		name          string
-		value, lo, hi int
-	}{
+	if err := within([]span{
 		{"cluster.leaves", c.Cluster.Leaves, 2, maxCompareGPUs / leaf}, {"pod-leaves", c.PodLeaves, 1, c.Cluster.Leaves / 2}, {"ring", c.Ring, server, c.Cluster.GPUsTotal()},
 		{"k", c.Hops, 2, 3}, {"scale-up-gbps", c.ScaleUp, c.Cluster.Gbps, 100_000}, {"runs", c.Runs, 1, maxCompareRuns}, {"dollars", c.Dollars, 0, maxCompareDollar},
 		{"fault-rate", c.FaultRate, 0, maxFaultRate}, {"checkpoint-s", int(c.Checkpoint.Seconds()), 1, 86400},
 		{"reload-s", int(c.Reload.Seconds()), 0, 86400}, {"setup-ms", int(c.Setup.Milliseconds()), 0, 600_000},
-	} {
-		if f.value < f.lo || f.value > f.hi {
-			return invalid(f.name, fmt.Sprintf("%d to %d", f.lo, f.hi), "%d is out of range", f.value)
-		}
+	}...); err != nil {
+		return err
 	}
 	switch {
 	case c.Cluster.Leaves%c.PodLeaves != 0:
@@ -187,20 +182,17 @@ func (c CompareConfig) Cells() []CompareCell {
 }
 
 // compareJobs are the jobs of a cell, the same for every system.
-func (c CompareConfig) compareJobs(cell CompareCell) ([]workload.Job, error) {
+func (c CompareConfig) compareJobs(cell CompareCell) []workload.Job {
 	jobs := slices.Clone(c.List)
 	if jobs == nil {
 		w := c.Workload
 		w.Gap, w.Seed = time.Second, cell.Seed
-		var err error
-		if jobs, err = workload.All(workload.Generate(w)); err != nil {
-			return nil, err
-		}
+		jobs = workload.Draw(w)
 	}
 	if cell.Load > 0 {
 		workload.AtLoad(jobs, c.Cluster.GPUsTotal(), cell.Load)
 	}
-	return jobs, nil
+	return jobs
 }
 
 // talk is what a job does, the same on every system: in each step it computes,
@@ -289,7 +281,7 @@ func (t *talk) exchanges(p part) []flow.Exchange {
 // silent says whether a job has nothing to send beyond its server.
 func (t *talk) silent() bool { return len(t.parts) == 0 }
 
-// packed is so many GPUs side by side.
+// packed is so many side by side, from 0 on.
 func packed(n int) []int {
 	out := make([]int, n)
 	for i := range out {

@@ -78,10 +78,7 @@ func (c CompareConfig) Run(cell CompareCell) (CompareRun, error) {
 }
 
 func (c CompareConfig) newRun(cell CompareCell) (*compareRun, error) {
-	jobs, err := c.compareJobs(cell)
-	if err != nil {
-		return nil, err
-	}
+	jobs := c.compareJobs(cell)
 	r := &compareRun{reload: c.Reload, setup: c.Setup, jobs: jobs, servers: make([][]int, len(jobs)), left: make([]int64, len(jobs)),
 		resumed: make([]bool, len(jobs)), blocked: make([]bool, len(jobs)), spent: make([]time.Duration, len(jobs)),
 		on: make([][]int, c.Cluster.GPUsTotal()/c.Cluster.GPUsPerServer)}
@@ -94,6 +91,7 @@ func (c CompareConfig) newRun(cell CompareCell) (*compareRun, error) {
 		return nil, err
 	}
 	var sim *flow.Sim
+	var err error
 	if r.house, sim, err = c.house(cell, jobs, r.talks); err != nil {
 		return nil, err
 	}

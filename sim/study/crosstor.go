@@ -167,10 +167,7 @@ func (c CrossTorConfig) rows(p point, domain int) []CrossTorRow {
 func (c CrossTorConfig) job(p point, domain int, seed uint64) ring.Job {
 	nodes := p.gpus / c.GPUsPerNode
 	r := detmath.Stream(seed, streamCrossTor)
-	order := make([]int, nodes)
-	for i := range order {
-		order[i] = i
-	}
+	order := packed(nodes)
 	down := make([]bool, nodes)
 	for i := range int(float64(p.faults*float64(nodes)) + 0.5) {
 		k := i + int(r.Next()%uint64(nodes-i))

@@ -64,20 +64,15 @@ func DefaultFlows() FlowsConfig {
 
 // Validate names the flag that is not acceptable and what would be.
 func (c FlowsConfig) Validate() error {
-	for _, f := range []struct {
-		name          string
-		value, lo, hi int
-	}{
+	if err := within([]span{
 		{"leaves", c.Leaves, 2, 4096}, {"spines", c.Spines, 1, 1024}, {"gpus-per-leaf", c.GPUsPerLeaf, 1, 1024},
 		{"gpus-per-server", c.GPUsPerServer, 1, c.GPUsPerLeaf}, {"gbps", c.Gbps, 1, 100000},
 		{"jobs", c.Jobs, 1, maxFlowJobs}, {"all-to-all-jobs", c.AllToAllJobs, 1, maxFlowJobs},
 		{"min-gpus", c.MinGPUs, 2, maxFlowJob}, {"max-gpus", c.MaxGPUs, c.MinGPUs, maxFlowJob},
 		{"iterations", c.Iterations, 1, maxFlowIterations}, {"megabytes", c.Megabytes, 1, maxFlowMegabytes},
 		{"sets", c.Sets, 0, maxFlowSets}, {"live", c.Live, 0, maxLiveFlows}, {"compute-us", int(c.Compute.Microseconds()), 1, 1e9},
-	} {
-		if f.value < f.lo || f.value > f.hi {
-			return invalid(f.name, fmt.Sprintf("%d to %d", f.lo, f.hi), "%d is out of range", f.value)
-		}
+	}...); err != nil {
+		return err
 	}
 	gpus := c.Leaves * c.GPUsPerLeaf
 	switch {
@@ -129,9 +124,7 @@ func (c FlowsConfig) run(pattern string, sharing flow.Sharing, jobs int, abridge
 	if !abridged {
 		r.sim.Unabridged()
 	}
-	for s := range c.Leaves * c.GPUsPerLeaf / c.GPUsPerServer {
-		r.free = append(r.free, s)
-	}
+	r.free = packed(c.Leaves * c.GPUsPerLeaf / c.GPUsPerServer)
 	for next, size := 0, r.size(); next < jobs || r.sim.Live() > 0; {
 		for ; next < jobs && size <= len(r.free); next++ {
 			if err := r.add(next, size); err != nil {

@@ -34,16 +34,12 @@ type FaultsConfig struct {
 
 func (c FaultsConfig) validate() error {
 	switch {
-	case c.Days < 0 || c.Days > maxFaultDays:
-		return invalid("days", fmt.Sprintf("0 to %d", maxFaultDays), "%d is out of range", c.Days)
 	case c.Spares < 0 || c.Spares > faultRings:
 		return invalid("spares", fmt.Sprintf("0 to %d, one a ring", faultRings), "%d is out of range", c.Spares)
-	case c.Bypass < 0 || c.Bypass > time.Minute:
-		return invalid("bypass-us", fmt.Sprintf("0 to %d", time.Minute.Microseconds()), "%d is out of range", c.Bypass.Microseconds())
 	case c.Reload < 0 || c.Reload > maxReload:
 		return invalid("reload-s", fmt.Sprintf("0 to %d", int(maxReload.Seconds())), "%v is out of range", c.Reload.Seconds())
 	}
-	return nil
+	return within(span{"days", c.Days, 0, maxFaultDays}, span{"bypass-us", int(c.Bypass.Microseconds()), 0, int(time.Minute.Microseconds())})
 }
 
 // FlowsFaults is all jobs over all faults.

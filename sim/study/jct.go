@@ -72,16 +72,12 @@ func (c JCTCluster) rates() rates {
 
 // Validate names the field that is not acceptable and what would be.
 func (c JCTCluster) Validate() error {
-	for _, f := range []struct {
-		name        string
-		value, most int
-	}{
-		{"leaves", c.Leaves, isolate.MaxLeaves}, {"uplinks", c.Uplinks, 256}, {"gpus_per_server", c.GPUsPerServer, c.Uplinks},
-		{"spines", c.Spines, c.Uplinks}, {"gbps", c.Gbps, 10_000}, {"ocs.spines", c.OCS.Spines, isolate.MaxSpines}, {"ocs.switches", c.OCS.Switches, c.Uplinks},
-	} {
-		if f.value < 1 || f.value > f.most {
-			return invalid("cluster."+f.name, fmt.Sprintf("1 to %d", f.most), "%d is out of range", f.value)
-		}
+	if err := within([]span{
+		{"cluster.leaves", c.Leaves, 1, isolate.MaxLeaves}, {"cluster.uplinks", c.Uplinks, 1, 256}, {"cluster.gpus_per_server", c.GPUsPerServer, 1, c.Uplinks},
+		{"cluster.spines", c.Spines, 1, c.Uplinks}, {"cluster.gbps", c.Gbps, 1, 10_000},
+		{"cluster.ocs.spines", c.OCS.Spines, 1, isolate.MaxSpines}, {"cluster.ocs.switches", c.OCS.Switches, 1, c.Uplinks},
+	}...); err != nil {
+		return err
 	}
 	for _, f := range []struct {
 		name, limit string
@@ -159,13 +155,12 @@ func (c JCTConfig) Validate() error {
 	if err := c.Cluster.Validate(); err != nil {
 		return err
 	}
+	if err := within(span{"runs", c.Runs, 1, maxJCTRuns}, span{"steps", c.Steps, 1, maxJCTSteps}); err != nil {
+		return err
+	}
 	switch {
-	case c.Runs < 1 || c.Runs > maxJCTRuns:
-		return invalid("runs", fmt.Sprintf("1 to %d", maxJCTRuns), "%d is out of range", c.Runs)
 	case c.Patience < 0 || c.Patience > maxJCTPatience:
 		return invalid("patience", fmt.Sprintf("0 (no end) to %d", maxJCTPatience), "%d is out of range", c.Patience)
-	case c.Steps < 1 || c.Steps > maxJCTSteps:
-		return invalid("steps", fmt.Sprintf("1 to %d", maxJCTSteps), "%d is out of range", c.Steps)
 	case len(c.Strategies) == 0 || len(c.Queues) == 0 || len(c.Gaps) == 0:
 		return invalid("strategies", "at least one strategy, queue and lambda", "none given")
 	}
@@ -220,11 +215,11 @@ func (c JCTConfig) Cells() []JCTCell {
 }
 
 // jobs of a cell: the same for every strategy and queue.
-func (c JCTConfig) jobs(cell JCTCell) ([]workload.Job, error) {
+func (c JCTConfig) jobs(cell JCTCell) []workload.Job {
 	if c.List != nil {
-		return c.List, nil
+		return c.List
 	}
 	w := c.Workload
 	w.Gap, w.Seed = cell.Gap, cell.Seed
-	return workload.All(workload.Generate(w))
+	return workload.Draw(w)
 }

@@ -67,10 +67,7 @@ type jctRun struct {
 
 // Run simulates a cell.
 func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
-	jobs, err := c.jobs(cell)
-	if err != nil {
-		return JCTRun{}, err
-	}
+	jobs := c.jobs(cell)
 	core := c.Cluster.fixed()
 	switch cell.Strategy {
 	case StrategyOCS:
@@ -85,6 +82,7 @@ func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
 	}
 	r := &jctRun{jobs: jobs, queue: isolate.NewQueue(core.Empty(), rules), clock: c.Clock, steps: c.Steps}
 	var sim *flow.Sim
+	var err error
 	if core.Links == nil && core.Optics == nil && cell.Strategy != StrategyBest && c.Sharing != flow.Isolated.String() {
 		if r.traffic, err = newJCTTraffic(c.Cluster, c.Cluster.rates(), cell.Strategy, cell.Seed, c.Sharing); err != nil {
 			return JCTRun{}, err

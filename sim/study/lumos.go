@@ -109,12 +109,10 @@ const caseSameRate = "Clos at 1.6T"
 
 // Validate names the flag that is not acceptable and what would be.
 func (c LumosConfig) Validate() error {
-	switch {
-	case c.Runs < 1 || c.Runs > maxLumosRuns:
-		return invalid("runs", fmt.Sprintf("1 to %d", maxLumosRuns), "%d is out of range", c.Runs)
-	case c.Steps < 1 || c.Steps > maxLumosSteps:
-		return invalid("steps", fmt.Sprintf("1 to %d", maxLumosSteps), "%d is out of range", c.Steps)
-	case len(c.Cases) == 0:
+	if err := within(span{"runs", c.Runs, 1, maxLumosRuns}, span{"steps", c.Steps, 1, maxLumosSteps}); err != nil {
+		return err
+	}
+	if len(c.Cases) == 0 {
 		return invalid("cases", "at least one", "none given")
 	}
 	for _, k := range c.Cases {

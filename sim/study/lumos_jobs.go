@@ -80,14 +80,11 @@ func drawLumos(jobs []workload.Job, in LumosInputs, seed uint64) []lumosJob {
 }
 
 // lumosJobs are the jobs of a cell, the same for every network.
-func (c LumosConfig) lumosJobs(cell LumosCell) ([]lumosJob, error) {
+func (c LumosConfig) lumosJobs(cell LumosCell) []lumosJob {
 	jobs := c.List
 	if jobs == nil {
-		var err error
-		if jobs, err = workload.All(workload.Generate(workload.Config{Kind: cell.Workload, Jobs: c.Jobs, Gap: 1000 * time.Second, Seed: cell.Seed})); err != nil {
-			return nil, err
-		}
+		jobs = workload.Draw(workload.Config{Kind: cell.Workload, Jobs: c.Jobs, Gap: 1000 * time.Second, Seed: cell.Seed})
 		workload.AtLoad(jobs, cell.GPUs, cell.Load)
 	}
-	return drawLumos(jobs, cell.LumosInputs, cell.Seed), nil
+	return drawLumos(jobs, cell.LumosInputs, cell.Seed)
 }

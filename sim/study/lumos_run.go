@@ -71,10 +71,7 @@ func (c LumosConfig) Run(cell LumosCell) (LumosRun, error) {
 }
 
 func (c LumosConfig) newRun(cell LumosCell) (*lumosRun, error) {
-	jobs, err := c.lumosJobs(cell)
-	if err != nil {
-		return nil, err
-	}
+	jobs := c.lumosJobs(cell)
 	for i, j := range jobs {
 		if j.servers*gpusPerServer > cell.GPUs {
 			return nil, invalid("gpus-total", fmt.Sprintf("at least the %d of the largest job", j.servers*gpusPerServer), "job %d does not fit into %d", i+1, cell.GPUs)

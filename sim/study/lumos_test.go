@@ -45,10 +45,7 @@ func TestLumosJobsTakeWhatTheySend(t *testing.T) {
 	c.Cases = append(c.Cases, ideal, fast)
 	runs := lumosRuns(t, c)
 	base := c.Cases[0].LumosInputs
-	jobs, err := c.lumosJobs(base.cell(LumosClos, c.Seed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := c.lumosJobs(base.cell(LumosClos, c.Seed))
 	var alone, slower int64
 	for _, j := range jobs {
 		alone += j.Duration.Milliseconds()

@@ -193,11 +193,8 @@ func (e *ErrNoStrategy) Error() string {
 
 // Best searches all strategies for a number of GPUs.
 func (n Net) Best(gpus, tpMax int) (Outcome, error) {
-	if gpus < 1 || gpus > maxGPUs {
-		return Outcome{}, invalid("gpus-total", fmt.Sprintf("1 to %d", maxGPUs), "%d is out of range", gpus)
-	}
-	if tpMax < 1 || tpMax > MaxTP {
-		return Outcome{}, invalid("tp-max", fmt.Sprintf("1 to %d", MaxTP), "%d is out of range", tpMax)
+	if err := within(span{"gpus-total", gpus, 1, maxGPUs}, span{"tp-max", tpMax, 1, MaxTP}); err != nil {
+		return Outcome{}, err
 	}
 	var best Outcome
 	for tp := 1; tp <= tpMax; tp *= 2 {

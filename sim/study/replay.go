@@ -60,12 +60,7 @@ func (p Progress) report(done, of int) {
 	}
 }
 
-func checkRuns(runs int) error {
-	if runs < 1 || runs > maxRuns {
-		return invalid("runs", fmt.Sprintf("1 to %d", maxRuns), "%d is out of range", runs)
-	}
-	return nil
-}
+func checkRuns(runs int) error { return within(span{"runs", runs, 1, maxRuns}) }
 
 func (s Size) header(faults string, seed uint64, runs int) Header {
 	h := Header{Faults: faults, Seed: seed, Runs: runs, Nodes: s.Nodes, GPUsNode: s.GPUsPerNode, GPUsTotal: s.GPUsTotal(), Topology: "line"}

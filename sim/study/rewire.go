@@ -51,19 +51,16 @@ func DefaultRewire() RewireConfig {
 
 // Validate names the flag that is not acceptable and what would be.
 func (c RewireConfig) Validate() error {
+	if err := within(span{"pods", c.Pods, 2, wiring.MaxPods}, span{"groups", c.Groups, 1, maxRewireGroups}, span{"steps", c.Steps, 0, maxRewireSteps}); err != nil {
+		return err
+	}
 	switch {
-	case c.Pods < 2 || c.Pods > wiring.MaxPods:
-		return invalid("pods", fmt.Sprintf("2 to %d", wiring.MaxPods), "%d is out of range", c.Pods)
-	case c.Groups < 1 || c.Groups > maxRewireGroups:
-		return invalid("groups", fmt.Sprintf("1 to %d", maxRewireGroups), "%d is out of range", c.Groups)
 	case c.SpinePorts < 2 || c.SpinePorts > wiring.MaxSpinePorts || c.SpinePorts%2 != 0:
 		return invalid("spine-ports", fmt.Sprintf("an even number from 2 to %d", wiring.MaxSpinePorts), "%d is not", c.SpinePorts)
 	case c.Pods*c.Groups > maxRewirePorts/c.SpinePorts:
 		return invalid("pods", fmt.Sprintf("pods x groups x spine-ports of at most %d", maxRewirePorts), "more than that")
 	case c.Length < 1 || c.Length > maxRewireLength:
 		return invalid("length", fmt.Sprintf("1 to %d topologies", maxRewireLength), "%d is out of range", c.Length)
-	case c.Steps < 0 || c.Steps > maxRewireSteps:
-		return invalid("steps", fmt.Sprintf("0 to %d", maxRewireSteps), "%d is out of range", c.Steps)
 	}
 	for _, list := range []struct {
 		field, limit string

@@ -93,21 +93,13 @@ type TopologyTax struct {
 // topoRatios are the paper's axis, in percent.
 var topoRatios = []int64{3, 5, 10, 20, 40, 80}
 
-func (c TopologyConfig) everyServer() []int {
-	out := make([]int, c.Servers)
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
 func (c TopologyConfig) hops(degree int, method topo.Method) (*TopologyHops, error) {
 	const each = 1 << 20 // bytes of a pair for each percent
 	pairs := int64(c.Servers) * int64(c.Servers-1)
 	out := &TopologyHops{Degree: degree, Method: method, Tax: []TopologyTax{}}
 	for _, percent := range topoRatios {
 		r := topo.Request{Servers: c.Servers, Degree: degree, Bidirectional: true, Method: method, Seed: c.Seed,
-			AllReduce: []topo.Group{{Servers: c.everyServer(), Bytes: 100 * each * pairs}}}
+			AllReduce: []topo.Group{{Servers: packed(c.Servers), Bytes: 100 * each * pairs}}}
 		for a := range c.Servers {
 			for b := range c.Servers {
 				if a != b {

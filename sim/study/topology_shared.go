@@ -102,10 +102,7 @@ func (c TopologyConfig) shared(report func()) ([]*TopologyShared, error) {
 				times[NetApart] = append(times[NetApart], msOf(drawn[i].apart))
 				times[NetIdeal] = append(times[NetIdeal], msOf(drawn[i].ideal))
 			}
-			servers := make([]int, sharedLeaves*sharedPerLeaf)
-			for i := range servers {
-				servers[i] = i
-			}
+			servers := packed(sharedLeaves * sharedPerLeaf)
 			rnd.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
 			for network, rate := range map[string][2]int64{NetFatTree: {equal, sharedPerLeaf}, NetOversub: {sharedDegree * sharedGbps * 1e9, sharedPerLeaf / 2}} { // any order: each has its own list
 				ms, err := together(drawn, servers, rate[0], int(rate[1]), c.Seed+uint64(run))

@@ -115,6 +115,15 @@ func Generate(c Config) *Generator {
 	return g
 }
 
+// Draw draws all jobs of a valid configuration.
+func Draw(c Config) []Job {
+	g, jobs := Generate(c), make([]Job, c.Jobs)
+	for i := range jobs {
+		jobs[i], _ = g.Next() // there are so many
+	}
+	return jobs
+}
+
 // Next draws a job.
 func (g *Generator) Next() (Job, error) {
 	if g.left == 0 {
