@@ -13,7 +13,7 @@
 //     fullest link ([TOPO] eq. 1).
 //   - Equal: a link divides itself by the flows on it and nothing that one of
 //     them leaves is given to another ([VCLOS]'s simulator).
-//   - Isolated: each job is alone on the network.
+//   - Isolated: each job is alone on the network, as Alone has it.
 //
 // A Sim is incremental: whoever schedules jobs adds and removes them, changes
 // capacities (a circuit that is dark for a while, a repair) and advances to

@@ -245,25 +245,25 @@ func TestSizedByItsShareOfTime(t *testing.T) {
 }
 
 // Goal: the models differ as they should: a link that one flow leaves part of
-// is given on in rounds, not in equal; isolated jobs meet nobody; phases share
-// by flows.
+// is given on in rounds, not in equal; phases share by flows; isolated jobs
+// have no Sim.
 // Method: link 0 of 8 bit a ns with a and b, link 1 of 2 with b alone: b is
-// held at 2, a gets 6, or 4, or 8. c has two flows on link 2 where d has one:
+// held at 2, a gets 6, or 4. c has two flows on link 2 where d has one:
 // 16 of 24 bit a ns; it moves twice as much, so both end together.
 func TestModelsOfSharing(t *testing.T) {
-	for sharing, want := range map[Sharing]time.Duration{Rounds: 1000, Equal: 1500, Isolated: 750, Phases: 1000} {
+	for sharing, want := range map[Sharing]time.Duration{Rounds: 1000, Equal: 1500, Phases: 1000} {
 		s := mustSim(t, sharing, 8*gbit, 2*gbit, 24*gbit)
 		a := add(t, s, once(Flow{[]Link{0}, 750}))
 		b := add(t, s, once(Flow{[]Link{0, 1}, 1000}))
 		c := add(t, s, once(Flow{[]Link{2}, 1000}, Flow{[]Link{2}, 1000}))
 		d := add(t, s, once(Flow{[]Link{2}, 1000}))
 		both := [2]time.Duration{1000, 1000}
-		if sharing == Isolated {
-			both = [2]time.Duration{667, 334}
-		}
 		if got := ends(t, s); got[a] != want || got[b] != 4000 || got[c] != both[0] || got[d] != both[1] {
 			t.Errorf("%v: ends %v, want %v, 4000, %v", sharing, got, want, both)
 		}
+	}
+	if _, err := New([]int64{8 * gbit}, Isolated); err == nil {
+		t.Error("a Sim of isolated jobs")
 	}
 }
 

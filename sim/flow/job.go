@@ -28,8 +28,6 @@ type job struct {
 	rounds    int64
 	measuring bool
 	met       bool // scratch of occupy
-
-	own *Sim // in the model Isolated
 }
 
 // Add starts a job now. The script must stay as it is until the job is gone;
@@ -43,10 +41,6 @@ func (s *Sim) Add(sc *Script) (Job, error) {
 	j.coast.next = Never
 	s.jobs = append(s.jobs, j)
 	s.live++
-	if s.sharing == Isolated {
-		s.addAlone(j)
-		return j.id, nil
-	}
 	s.compile(j)
 	s.occupy(j)
 	if !s.tryCoast(j) {
@@ -83,9 +77,6 @@ func (s *Sim) vacate(j *job) {
 	for _, l := range j.links {
 		k := &s.links[l]
 		k.jobs--
-		if j.own != nil {
-			continue
-		}
 		k.users--
 		k.owner ^= int32(j.id)
 		if k.jobs == 1 {
@@ -157,10 +148,6 @@ func (s *Sim) refoldJob(j *job, left [][]amount) {
 
 // change gives a link that jobs may use another capacity.
 func (s *Sim) change(l Link, bitPerS int64) {
-	if s.sharing == Isolated {
-		s.changeAlone(l, bitPerS)
-		return
-	}
 	if k := &s.links[l]; k.jobs == 1 && !s.plain {
 		o := s.jobs[k.owner]
 		s.uncoast(o)
@@ -194,12 +181,6 @@ func (s *Sim) Stop(id Job) {
 	if j.stopped {
 		return
 	}
-	if j.own != nil {
-		j.sync(s)
-		j.stopped = true
-		s.scheduleAlone(j)
-		return
-	}
 	s.uncoast(j)
 	j.stopped = true
 	for _, r := range j.runs {
@@ -222,11 +203,6 @@ func (s *Sim) Resume(id Job) {
 		return
 	}
 	j.stopped = false
-	if j.own != nil {
-		j.from = s.now - j.own.Now()
-		s.scheduleAlone(j)
-		return
-	}
 	for _, r := range j.runs {
 		switch r.state {
 		case computing:

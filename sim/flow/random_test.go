@@ -200,7 +200,7 @@ func play(t *testing.T, w world, deeds []deed, after func()) string {
 // removals, dark links; links of a job's own and shared ones. The certificate
 // of max-min rates is checked after every deed.
 func TestRoundsAgreeWithTheReference(t *testing.T) {
-	for sharing, seeds := range map[Sharing]uint64{Rounds: 1000, Equal: 300, Isolated: 300} {
+	for sharing, seeds := range map[Sharing]uint64{Rounds: 1000, Equal: 300} {
 		for seed := range seeds {
 			size := 6
 			if seed%50 == 0 {

@@ -225,9 +225,6 @@ func (s *naive) rates() {
 				own = append(own, &j.phases[i].flows[k])
 			}
 		}
-		if s.sharing == Isolated {
-			s.fill(own)
-		}
 		all = append(all, own...)
 	}
 	switch s.sharing {

@@ -113,11 +113,7 @@ func (s *Sim) due(r *run) {
 	r.next = Never
 	switch r.state {
 	case coasting:
-		if r.job.own != nil {
-			s.dueAlone(r.job)
-		} else {
-			s.land(r.job)
-		}
+		s.land(r.job)
 		return
 	case computing:
 		r.state = over

@@ -15,7 +15,7 @@ const (
 	Rounds Sharing = iota
 	Phases
 	Equal
-	Isolated
+	Isolated // nobody meets another, so there is no Sim of it
 	Fullest
 )
 
@@ -73,6 +73,9 @@ type Count struct {
 func New(capacity []int64, sharing Sharing) (*Sim, error) {
 	if len(capacity) > MaxLinks {
 		return nil, fmt.Errorf("flow: %d links, at most %d", len(capacity), MaxLinks)
+	}
+	if sharing == Isolated {
+		return nil, fmt.Errorf("flow: isolated jobs share no links, Alone tells how long each takes")
 	}
 	s := &Sim{traffic: traffic{sharing: sharing, links: make([]link, len(capacity)), least: unlimited}}
 	for l, c := range capacity {
@@ -159,11 +162,7 @@ type Progress struct {
 func (s *Sim) Progress(j Job) Progress {
 	jb := s.jobs[j]
 	p := Progress{Iterations: jb.done, Last: jb.last}
-	switch {
-	case jb.own != nil:
-		own := jb.own.Progress(0)
-		p.Iterations, p.Last = own.Iterations, jb.from+own.Last
-	case jb.coast.state == coasting:
+	if jb.coast.state == coasting {
 		k := (s.now - jb.from) / jb.period
 		p.Iterations += int64(k)
 		p.Last = jb.from + k*jb.period
