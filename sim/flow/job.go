@@ -297,7 +297,7 @@ func (s *Sim) land(j *job) {
 func (s *Sim) byItself(from, to time.Duration, start func(), until func() bool) {
 	now, heap, dirty := s.now, s.heap, s.dirty
 	seeds, begun, least := s.seeds, s.begun, s.least
-	s.now, s.heap, s.dirty = from, nil, nil
+	s.now, s.heap, s.dirty = from, events{}, nil
 	s.seeds, s.begun, s.least = nil, nil, unlimited
 	start()
 	s.flush()
@@ -308,10 +308,8 @@ func (s *Sim) byItself(from, to time.Duration, start func(), until func() bool) 
 		}
 		s.instant(at)
 	}
-	for _, e := range s.heap {
-		if e.version == e.run.version {
-			heap.push(e)
-		}
+	for s.heap.next() < Never {
+		heap.Push(s.heap.Pop())
 	}
 	s.now, s.heap, s.dirty = now, heap, dirty
 	s.seeds, s.begun, s.least = seeds, begun, least

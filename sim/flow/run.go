@@ -258,6 +258,6 @@ func (s *Sim) schedule(r *run, at time.Duration) {
 	r.version++
 	r.next = at
 	if at < Never {
-		s.heap.push(event{at, r, r.version})
+		s.heap.Push(at, event{r, r.version})
 	}
 }

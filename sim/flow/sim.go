@@ -129,7 +129,8 @@ func (s *Sim) instant(at time.Duration) {
 	s.now = at
 	s.count.Events++
 	for s.heap.next() == at {
-		s.due(s.heap.pop().run)
+		_, e := s.heap.Pop()
+		s.due(e.run)
 	}
 	s.flush()
 }
