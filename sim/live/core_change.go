@@ -198,17 +198,13 @@ func (r *coreRun) judge(ctx context.Context, c *CoreChange, was []proto.CircuitS
 	c.JobsPlaced = int(s.Placed)
 	c.LinksAsked, c.LinksGranted, c.LinksRealised = int(s.Asked), int(s.Granted), int(s.Realised)
 	for _, d := range r.circuits.Drops()[drops:] {
-		if slices.ContainsFunc(is, func(x proto.CircuitStatus) bool {
-			return x.Switch == proto.FirstSwitch+proto.NodeID(d.Switch) && x.A == d.A && x.B == d.B
-		}) {
+		if indexOf(is, d.circuit()) >= 0 {
 			c.CircuitsDropped++
 		}
 	}
 	r.darkness(c, was, is, drops)
 	for i := range is {
-		if slices.ContainsFunc(was, func(x proto.CircuitStatus) bool {
-			return x.Switch == is[i].Switch && x.A == is[i].A && x.B == is[i].B
-		}) {
+		if indexOf(was, is[i]) >= 0 {
 			c.CircuitsKept++
 		}
 	}
@@ -218,6 +214,16 @@ func (r *coreRun) judge(ctx context.Context, c *CoreChange, was []proto.CircuitS
 	r.result.Changes = append(r.result.Changes, *c)
 	r.screen.coreChange(r.core, c)
 	return nil
+}
+
+// indexOf finds a circuit by its switch and ports; -1: it is not there.
+func indexOf(list []proto.CircuitStatus, x proto.CircuitStatus) int {
+	return slices.IndexFunc(list, func(o proto.CircuitStatus) bool { return o.Switch == x.Switch && o.A == x.A && o.B == x.B })
+}
+
+// circuit is the one that had no light.
+func (d Drop) circuit() proto.CircuitStatus {
+	return proto.CircuitStatus{Switch: proto.FirstSwitch + proto.NodeID(d.Switch), A: d.A, B: d.B}
 }
 
 // darkness measures each circuit that moved: from the last light over its old
@@ -232,26 +238,21 @@ func (r *coreRun) darkness(c *CoreChange, was, is []proto.CircuitStatus, drops i
 		a, b  uint16
 	}
 	group := func(sw proto.NodeID) int { return int(sw-proto.FirstSwitch) / r.core.GroupSwitches() }
-	same := func(list []proto.CircuitStatus, x proto.CircuitStatus) bool {
-		return slices.ContainsFunc(list, func(o proto.CircuitStatus) bool { return o.Switch == x.Switch && o.A == x.A && o.B == x.B })
-	}
 	lit, taken := map[way][]time.Duration{}, map[way]int{}
 	for _, x := range is {
-		n := slices.IndexFunc(was, func(o proto.CircuitStatus) bool { return o.Switch == x.Switch && o.A == x.A && o.B == x.B })
+		n := indexOf(was, x)
 		if n >= 0 && was[n].Job != x.Job {
 			taken[way{group(x.Switch), x.Job, x.A, x.B}]++ // of a job that ended, lit all the time
 		}
 		at, ok := r.circuits.LitSince(int(x.Switch-proto.FirstSwitch), circuit.Pair{A: x.A, B: x.B})
-		if ok && x.Job != 0 && !same(was, x) {
+		if ok && x.Job != 0 && n < 0 {
 			k := way{group(x.Switch), x.Job, x.A, x.B}
 			lit[k] = append(lit[k], at)
 		}
 	}
 	for _, d := range r.circuits.Drops()[drops:] {
-		n := slices.IndexFunc(was, func(x proto.CircuitStatus) bool {
-			return x.Switch == proto.FirstSwitch+proto.NodeID(d.Switch) && x.A == d.A && x.B == d.B
-		})
-		if n < 0 || same(is, was[n]) {
+		n := indexOf(was, d.circuit())
+		if n < 0 || indexOf(is, was[n]) >= 0 {
 			continue
 		}
 		k := way{group(was[n].Switch), was[n].Job, d.A, d.B}

@@ -291,12 +291,17 @@ func (d *demo) follow(ctx context.Context) error {
 	if err := d.settle(ctx); err != nil {
 		return err
 	}
+	d.planned(start)
+	return nil
+}
+
+// planned tells what the planner has done since a time that it is quiet again.
+func (d *demo) planned(start time.Time) {
 	was := d.known
 	d.known = d.nodes.watch.view()
 	if d.known.overview.Generation != was.overview.Generation {
 		d.screen.planned(changes(&was, &d.known, d.known.quietAt.Sub(start)))
 	}
-	return nil
 }
 
 // outages stops and restarts the broker as its time comes, before an event at
@@ -338,12 +343,8 @@ func (d *demo) reconnect(ctx context.Context, to time.Duration) error {
 	if err := d.settle(ctx); err != nil {
 		return err
 	}
-	was := d.known
-	d.known = d.nodes.watch.view()
 	d.screen.line("day "+dayWidth+"  broker back: every node reported and every event delivered after %.1f s", inDays(to), time.Since(start).Seconds())
-	if d.known.overview.Generation != was.overview.Generation {
-		d.screen.planned(changes(&was, &d.known, d.known.quietAt.Sub(start)))
-	}
+	d.planned(start)
 	return nil
 }
 

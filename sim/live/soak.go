@@ -56,7 +56,9 @@ func (p *procs) soak(ctx context.Context) error {
 		if err := s.pause(ctx, time.Until(next)); err != nil {
 			return err
 		}
-		next = later(next.Add(p.Soak.Fault), time.Now())
+		if next = next.Add(p.Soak.Fault); next.Before(time.Now()) {
+			next = time.Now()
+		}
 		var err error
 		switch now := time.Now(); {
 		case now.After(kills[0]):
@@ -78,13 +80,6 @@ func (p *procs) soak(ctx context.Context) error {
 		}
 	}
 	return s.report()
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 func (s *soak) pause(ctx context.Context, d time.Duration) error {

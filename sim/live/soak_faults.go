@@ -54,13 +54,11 @@ func (s *soak) restart(with syscall.Signal) error {
 		n++
 	}
 	name := agentName(n)
-	if with != syscall.SIGKILL {
-		s.signal(name, with)
+	if s.signal(name, with); with == syscall.SIGKILL {
+		s.res.ProcsKilled++
+	} else {
 		_ = s.runs[name].Wait()
 		delete(s.runs, name)
-	} else {
-		s.signal(name, with)
-		s.res.ProcsKilled++
 	}
 	return s.startAgent(n)
 }

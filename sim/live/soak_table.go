@@ -72,7 +72,7 @@ func (g *gauges) journal(at time.Duration, node int, bytes int64) {
 }
 
 // warm is what a life is judged by: its readings from when it has warmed up.
-func (l *usages) warm(run time.Duration) []usage {
+func (l *usages) warm() []usage {
 	from := l.read[0].at + min(soakWarm, (l.read[len(l.read)-1].at-l.read[0].at)/3)
 	i := slices.IndexFunc(l.read, func(u usage) bool { return u.at >= from })
 	return l.read[i:]
@@ -159,7 +159,7 @@ func (g *gauges) row(what string, run time.Duration) SoakRow {
 		} else {
 			r.Least = max(r.Least, last)
 		}
-		warm := l.warm(run)
+		warm := l.warm()
 		r.Lives++
 		r.FirstKiB += warm[0].kib
 		r.LastKiB += warm[len(warm)-1].kib

@@ -188,7 +188,7 @@ func (s *stepper) receive(a arrival) error {
 	case proto.Refused:
 		return fmt.Errorf("live: node %d: the broker refuses %s", st.id, a.packet.Topic)
 	case proto.Publish:
-		s.watch.received(st, a.packet)
+		s.watch.received(a.packet)
 	}
 	return s.tell(st, agent.Input{Kind: agent.InPacket, Packet: a.packet})
 }

@@ -54,7 +54,7 @@ func (w *watch) overview() planner.Overview { return w.view().overview }
 
 // received sees what a node is sent, sent what it sends; both from the
 // goroutine that steps the nodes.
-func (w *watch) received(st *station, p proto.Packet) {
+func (w *watch) received(p proto.Packet) {
 	t, err := proto.ParseTopic(p.Topic)
 	if err != nil || t.Kind != proto.TopicDesired {
 		return
