@@ -29,11 +29,7 @@ func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of the optics")
 	fs.DurationVar(&cfg.Health, "health", cfg.Health, "time of one health round over a node's modules")
-	fs.StringVar(&cfg.Broker.Broker, "broker", defaultBroker, "MQTT broker, or several of one cluster with commas between")
-	fs.BoolVar(&cfg.Broker.Insecure, "insecure", false, "allow mqtt:// beyond loopback")
-	fs.StringVar(&cfg.Broker.CAFile, "ca", "", "file with the broker's certificate authority, PEM")
-	fs.StringVar(&cfg.Broker.CertFile, "cert", "", "file with a client certificate, PEM")
-	fs.StringVar(&cfg.Broker.KeyFile, "key", "", "file with the certificate's key, PEM")
+	brokerFlags(fs, &cfg.Broker)
 	cache := fs.String("cache", "on", "on, or off: nothing is left with the broker, as with -cache off of the planner")
 	var seals sealFlags
 	seals.register(fs)
@@ -52,8 +48,7 @@ example: ocs-sim agents -broker mqtt://127.0.0.1:1883`); err != nil {
 		return cli.AsUsage(err)
 	}
 	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
-		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "modules", Limit: fmt.Sprintf("1 to %d", hal.MaxModules),
-			Reason: fmt.Sprintf("%d is out of range", cfg.Modules)})
+		return cli.AsUsage(invalid("modules", fmt.Sprintf("1 to %d", hal.MaxModules), "%d is out of range", cfg.Modules))
 	}
 	if cfg.Broker.Uncached = *cache == "off"; !cfg.Broker.Uncached && *cache != "on" {
 		return cli.Usage("cache", "on or off", "%q", *cache)

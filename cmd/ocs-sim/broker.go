@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 
 	"ringlight/cmd/cli"
 	"ringlight/proto"
@@ -10,15 +11,20 @@ import (
 	"ringlight/sim/live"
 )
 
-// runBrokerCheck names what a broker lacks.
-func runBrokerCheck(ctx context.Context, args []string, t cli.Terminal) error {
-	cfg := mqtt.Config{}
-	fs := cli.NewFlags("broker-check")
+// brokerFlags are which broker, and how one comes to it.
+func brokerFlags(fs *flag.FlagSet, cfg *mqtt.Config) {
 	fs.StringVar(&cfg.Broker, "broker", defaultBroker, "MQTT broker, or several of one cluster with commas between")
 	fs.BoolVar(&cfg.Insecure, "insecure", false, "allow mqtt:// beyond loopback")
 	fs.StringVar(&cfg.CAFile, "ca", "", "file with the broker's certificate authority, PEM")
 	fs.StringVar(&cfg.CertFile, "cert", "", "file with a client certificate, PEM")
 	fs.StringVar(&cfg.KeyFile, "key", "", "file with the certificate's key, PEM")
+}
+
+// runBrokerCheck names what a broker lacks.
+func runBrokerCheck(ctx context.Context, args []string, t cli.Terminal) error {
+	cfg := mqtt.Config{}
+	fs := cli.NewFlags("broker-check")
+	brokerFlags(fs, &cfg)
 	fs.StringVar(&cfg.PasswordFile, "password-file", "", "`FILE` with user:password, or with the password where the URL names the user")
 	fabric := fs.String("fabric", "check", "`NAME` below whose topics it is tried: of no fabric in service")
 	asJSON := fs.Bool("json", false, "print JSON")

@@ -14,7 +14,6 @@ import (
 	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/planner/fabric"
-	"ringlight/proto"
 	"ringlight/sim/fleet"
 	"ringlight/sim/live"
 )
@@ -122,9 +121,7 @@ func noCore() *fabric.Core {
 const maxFaultRate = 86_400
 
 func checkFleet(cfg *live.FleetConfig) error {
-	bad := func(field, limit string, value any) error {
-		return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf("%v is out of range", value)}
-	}
+	bad := func(field, limit string, value any) error { return invalid(field, limit, "%v is out of range", value) }
 	switch {
 	case cfg.Modules < 1 || cfg.Modules > hal.MaxModules:
 		return bad("modules", fmt.Sprintf("1 to %d", hal.MaxModules), cfg.Modules)

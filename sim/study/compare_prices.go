@@ -31,14 +31,7 @@ var bills = map[string]bill{
 // ofTable8 is a part of [IHBD] Table 8, whose price and power go with its rate
 // but for fibres and circuit switches.
 func ofTable8(architecture, part string) Part {
-	for _, x := range Interconnects {
-		for _, p := range x.Parts {
-			if x.Name == architecture && p.Name == part {
-				return p
-			}
-		}
-	}
-	panic("study: invariant: Table 8 has no " + part + " of " + architecture)
+	return *firstOf(interconnect(architecture).Parts, func(p Part) bool { return p.Name == part })
 }
 
 // ocsRadix of the circuit switch of Table 8, whose 6,400 GBps are ports of 50.
@@ -61,12 +54,9 @@ func (b bill) table8(gbps, ringGbps int) (cents, milliwatts int) {
 	cents += b.circuit*ocs.Cents/ocsRadix + 100*(b.panel*panelPort+b.flips*oneByTwo)
 	milliwatts += b.circuit * ocs.Milliwatts / ocsRadix
 	if b.rings > 0 {
-		for _, x := range Interconnects {
-			if x.Name == fmt.Sprintf("InfiniteHBD (K=%d)", b.rings) {
-				cents += x.cents() / x.GPUs * ringGbps / (8 * x.GBps)
-				milliwatts += x.milliwatts() / x.GPUs * ringGbps / (8 * x.GBps)
-			}
-		}
+		x := interconnect(fmt.Sprintf("InfiniteHBD (K=%d)", b.rings))
+		cents += x.cents() / x.GPUs * ringGbps / (8 * x.GBps)
+		milliwatts += x.milliwatts() / x.GPUs * ringGbps / (8 * x.GBps)
 	}
 	return cents, milliwatts
 }

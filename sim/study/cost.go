@@ -28,11 +28,7 @@ type CostConfig struct {
 // CostRatios are 0 to 20 % in steps of half a per cent: the paper's crossing
 // lies in the middle.
 func CostRatios() []float64 {
-	out := make([]float64, 41)
-	for i := range out {
-		out[i] = float64(i) / 200
-	}
-	return out
+	return ladder(0, 40, 200)
 }
 
 // UnitCost is one row of [IHBD] Table 6: dollars and watts.
@@ -121,7 +117,7 @@ func Cost(cfg CostConfig) (*CostResult, error) {
 		}
 	}
 	res.Differing = differing()
-	res.cross(cfg)
+	res.cross()
 	res.describe(cfg)
 	return res, nil
 }
@@ -130,15 +126,11 @@ func Cost(cfg CostConfig) (*CostResult, error) {
 func differing() []string {
 	var out []string
 	for _, p := range printedCosts {
-		for _, x := range Interconnects {
-			if x.Name != p.name {
-				continue
-			}
-			for i, printed := range []string{p.gpuCost, p.gpuWatts, p.gbpsCost, p.gbpsWatts} {
-				column := []string{"cost per GPU", "watts per GPU", "cost per GBps", "watts per GBps"}[i]
-				if ours := x.cells()[i]; ours != printed {
-					out = append(out, fmt.Sprintf("%s, %s: %s, printed %s", x.Name, column, ours, printed))
-				}
+		ours := interconnect(p.name).cells()
+		for i, printed := range []string{p.gpuCost, p.gpuWatts, p.gbpsCost, p.gbpsWatts} {
+			column := []string{"cost per GPU", "watts per GPU", "cost per GBps", "watts per GBps"}[i]
+			if ours[i] != printed {
+				out = append(out, fmt.Sprintf("%s, %s: %s, printed %s", p.name, column, ours[i], printed))
 			}
 		}
 	}
@@ -147,7 +139,7 @@ func differing() []string {
 
 // cross finds where K = 3 becomes as cheap as K = 2, between two ratios of the
 // sweep, and the price of a GPU that would put it where the paper has it.
-func (r *CostResult) cross(cfg CostConfig) {
+func (r *CostResult) cross() {
 	var two, three []AggregateRow
 	for _, row := range r.Aggregate {
 		switch row.Name {
@@ -228,8 +220,7 @@ func (r *CostResult) Charts() []Chart {
 		unit.bar(short.Replace(u.Name), "", u.GBpsCost)
 	}
 	for _, a := range r.Aggregate {
-		x := firstOf(Interconnects, func(x Interconnect) bool { return x.Name == a.Name })
-		agg.point(string(x.Model), a.Ratio, a.Aggregate)
+		agg.point(string(interconnect(a.Name).Model), a.Ratio, a.Aggregate)
 	}
 	return []Chart{unit, agg}
 }

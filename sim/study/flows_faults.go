@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/sim/flow"
@@ -275,12 +276,7 @@ func (r *faultRun) lose(node int) {
 	ring := r.seat[node]
 	r.seat[node] = -1
 	if ring < 0 {
-		for i, s := range r.spares {
-			if s == node {
-				r.spares = append(r.spares[:i], r.spares[i+1:]...)
-				break
-			}
-		}
+		r.spares = slices.DeleteFunc(r.spares, func(s int) bool { return s == node })
 		return
 	}
 	r.lack(ring)

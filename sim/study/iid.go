@@ -20,9 +20,13 @@ const maxRatios = 1000
 
 // DefaultRatios are 0 to 10 % in steps of half a per cent.
 func DefaultRatios() []float64 {
-	out := make([]float64, 21)
-	for i := range out {
-		out[i] = float64(i) / 200
+	return ladder(0, 20, 200)
+}
+
+// ladder is shares of one: from, to and all between, of so many parts.
+func ladder(from, to, of int) (out []float64) {
+	for i := from; i <= to; i++ {
+		out = append(out, float64(i)/float64(of))
 	}
 	return out
 }

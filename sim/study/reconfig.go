@@ -7,7 +7,6 @@ import (
 
 	"ringlight/planner/model"
 	"ringlight/planner/topo"
-	"ringlight/proto"
 )
 
 // One topology for a job against one that follows its traffic while it runs:
@@ -38,20 +37,17 @@ func DefaultReconfig() ReconfigConfig {
 
 // Validate checks the sizes.
 func (c ReconfigConfig) Validate() error {
-	for _, f := range []struct {
-		field     string
-		v, lo, hi int64
-	}{{"servers", int64(c.Servers), 4, 256}, {"gpus", int64(c.GPUsPerServer), 1, 64}, {"degree", int64(c.Degree), 2, topo.MaxDegree}, {"gbps", int64(c.Gbps), 1, 10_000},
-		{"iterations", int64(c.Iterations), 1, 1000}, {"period", c.Period.Milliseconds(), 1, 10_000}, {"dark", c.Dark.Milliseconds(), 0, 1000}} {
-		if f.v < f.lo || f.v > f.hi {
-			return &proto.Error{Code: proto.Invalid, Field: f.field, Limit: fmt.Sprintf("%d to %d", f.lo, f.hi), Reason: fmt.Sprint(f.v)}
-		}
+	if err := within([]span{
+		{"servers", c.Servers, 4, 256}, {"gpus", c.GPUsPerServer, 1, 64}, {"degree", c.Degree, 2, topo.MaxDegree}, {"gbps", c.Gbps, 1, 10_000},
+		{"iterations", c.Iterations, 1, 1000}, {"period", int(c.Period.Milliseconds()), 1, 10_000}, {"dark", int(c.Dark.Milliseconds()), 0, 1000},
+	}...); err != nil {
+		return err
 	}
 	switch {
 	case c.Degree%2 != 0:
-		return &proto.Error{Code: proto.Invalid, Field: "degree", Limit: "even: links of the one topology are bidirectional", Reason: fmt.Sprint(c.Degree)}
+		return invalid("degree", "even: links of the one topology are bidirectional", "%d is not", c.Degree)
 	case c.Dark >= c.Period:
-		return &proto.Error{Code: proto.Invalid, Field: "dark", Limit: "less than period", Reason: fmt.Sprint(c.Dark.Milliseconds())}
+		return invalid("dark", "less than period", "%v is not", c.Dark)
 	}
 	return nil
 }

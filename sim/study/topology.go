@@ -6,7 +6,6 @@ import (
 
 	"ringlight/planner/model"
 	"ringlight/planner/topo"
-	"ringlight/proto"
 )
 
 // TopologyConfig is the experiments of [TOPO] sec 5.
@@ -34,32 +33,25 @@ func DefaultTopology() TopologyConfig {
 
 // Validate checks the sizes.
 func (c TopologyConfig) Validate() error {
-	bad := func(field, limit string, v any) error {
-		return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprint(v)}
+	if err := within(span{"servers", c.Servers, 4, 512}, span{"gpus", c.GPUsPerServer, 1, 64}, span{"shared", c.Shared, 0, 100}); err != nil {
+		return err
 	}
-	switch {
-	case c.Servers < 4 || c.Servers > 512:
-		return bad("servers", "4 to 512", c.Servers)
-	case c.GPUsPerServer < 1 || c.GPUsPerServer > 64:
-		return bad("gpus", "1 to 64", c.GPUsPerServer)
-	case len(c.Degrees) == 0 || len(c.Gbps) == 0:
-		return bad("degree", "one degree and one bandwidth or more", "none")
-	case c.Shared < 0 || c.Shared > 100:
-		return bad("shared", "0 to 100", c.Shared)
+	if len(c.Degrees) == 0 || len(c.Gbps) == 0 {
+		return invalid("degree", "one degree and one bandwidth or more", "none given")
 	}
 	for _, d := range c.Degrees {
 		if d < 2 || d > topo.MaxDegree || d%2 != 0 {
-			return bad("degree", fmt.Sprintf("2 to %d, even: links are bidirectional", topo.MaxDegree), d)
+			return invalid("degree", fmt.Sprintf("2 to %d, even: links are bidirectional", topo.MaxDegree), "%d is not", d)
 		}
 	}
 	for _, g := range c.Gbps {
 		if !slices.Contains(topoGbps(), g) {
-			return bad("gbps", fmt.Sprintf("speeds with a price, %v", topoGbps()), g)
+			return invalid("gbps", fmt.Sprintf("speeds with a price, %v", topoGbps()), "%d has none", g)
 		}
 	}
 	for _, b := range c.Batches {
-		if b < 1 || b > 1<<16 {
-			return bad("batch", "1 to 65536", b)
+		if err := within(span{"batch", b, 1, 1 << 16}); err != nil {
+			return err
 		}
 	}
 	return nil

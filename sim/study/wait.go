@@ -17,11 +17,7 @@ type WaitConfig struct {
 
 // DefaultScales are 80 to 100 % of the cluster.
 func DefaultScales() []float64 {
-	out := make([]float64, 21)
-	for i := range out {
-		out[i] = float64(80+i) / 100
-	}
-	return out
+	return ladder(80, 100, 100)
 }
 
 // WaitRow is one architecture, group size and job scale.
