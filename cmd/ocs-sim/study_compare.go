@@ -65,16 +65,7 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 		}
 		cfg.Source.Name = filepath.Base(*file)
 	}
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
-	return s.compute(ctx, func() (result, error) {
-		runs, err := sideBySide(ctx, cfg.Cells(), cfg.Run, *parallel, s.progress())
-		if err != nil {
-			return nil, err
-		}
-		return cfg.Result(runs)
-	})
+	return simulate(ctx, s, cfg, *parallel)
 }
 
 // shares of thousandths.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"runtime"
 	"strings"
 	"time"
 
@@ -50,21 +49,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	if *clock && s.gather == nil {
 		cfg.Clock = threadTime
 	}
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
-	run := func(cell study.JCTCell) (study.JCTRun, error) {
-		runtime.LockOSThread() // so that the thread's time is this run's
-		defer runtime.UnlockOSThread()
-		return cfg.Run(cell)
-	}
-	return s.compute(ctx, func() (result, error) {
-		runs, err := sideBySide(ctx, cfg.Cells(), run, *parallel, s.progress())
-		if err != nil {
-			return nil, err
-		}
-		return cfg.Result(runs), nil
-	})
+	return simulate(ctx, s, cfg, *parallel)
 }
 
 const maxLambda = 1 << 30 // s; the study says what it takes

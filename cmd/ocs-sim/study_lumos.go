@@ -35,16 +35,7 @@ func studyLumos(ctx context.Context, s *studyRun) error {
 	if *vary {
 		cfg.Vary()
 	}
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
-	return s.compute(ctx, func() (result, error) {
-		runs, err := sideBySide(ctx, cfg.Cells(), cfg.Run, *parallel, s.progress())
-		if err != nil {
-			return nil, err
-		}
-		return cfg.Result(runs), nil
-	})
+	return simulate(ctx, s, cfg, *parallel)
 }
 
 // thousandths of a share, rounded; far beyond any limit stays so.

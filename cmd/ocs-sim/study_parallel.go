@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"ringlight/proto"
 	"ringlight/sim/live"
-	"ringlight/sim/study"
 )
 
 const maxParallel = 1024
@@ -17,16 +15,35 @@ func parallelFlag(fs *flag.FlagSet) *int {
 	return fs.Int("parallel", runtime.NumCPU(), "simulations side by side")
 }
 
-// sideBySide runs the cells of a study, so many at a time; the result has their
-// order whoever ends first.
-func sideBySide[C, R any](ctx context.Context, cells []C, run func(C) (R, error), parallel int, progress study.Progress) ([]R, error) {
-	if parallel < 1 || parallel > maxParallel {
-		return nil, &proto.Error{Code: proto.Invalid, Field: "parallel", Limit: fmt.Sprintf("1 to %d", maxParallel), Reason: fmt.Sprintf("%d is out of range", parallel)}
-	}
-	runs := make([]R, len(cells))
-	err := live.InParallel(ctx, parallel, len(cells), progress, func(i int) (err error) {
-		runs[i], err = run(cells[i])
+// cells is a study of simulations that share nothing.
+type cells[C, R any, T result] interface {
+	Validate() error
+	Cells() []C
+	Run(C) (R, error)
+	Result([]R) T
+}
+
+// simulate runs the cells of a study, so many at a time, and puts them together
+// in their order whoever ends first.
+func simulate[C, R any, T result](ctx context.Context, s *studyRun, cfg cells[C, R, T], parallel int) error {
+	if err := cfg.Validate(); err != nil {
 		return err
+	}
+	if parallel < 1 || parallel > maxParallel {
+		return invalid("parallel", fmt.Sprintf("1 to %d", maxParallel), "%d is out of range", parallel)
+	}
+	return s.compute(ctx, func() (result, error) {
+		all := cfg.Cells()
+		runs := make([]R, len(all))
+		err := live.InParallel(ctx, parallel, len(all), s.progress(), func(i int) (err error) {
+			runtime.LockOSThread() // a clock may count the thread's time
+			defer runtime.UnlockOSThread()
+			runs[i], err = cfg.Run(all[i])
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return cfg.Result(runs), nil
 	})
-	return runs, err
 }
