@@ -60,14 +60,15 @@ var mayImport = map[string][]string{
 	"node":                  {"proto"},
 	"agent":                 {"proto/metric", "proto/metric/self", "node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "ocs/selector", "hal", "hal/record", "proto", "proto/limit"},
 	"agent/bench":           {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
-	"planner":               {"proto", "proto/metric", "planner/audit", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job"},
+	"planner":               {"proto", "proto/metric", "planner/audit", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job", "planner/health"},
+	"planner/health":        {"proto"},
 	"planner/hostlist":      {},
 	"planner/job":           {"proto", "planner/fabric", "planner/hostlist", "planner/journal", "planner/hbd", "planner/core", "planner/model", "planner/ring", "planner/topo"}, // asks for rings and circuits; chooses no node
 	"planner/rollout":       {"proto", "planner/journal"},
 	"planner/audit":         {},
 	"planner/journal":       {"proto", "planner/audit"},
 	"planner/member":        {"proto", "proto/metric", "planner/audit", "planner/journal"},
-	"planner/hbd":           {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/ring"},
+	"planner/hbd":           {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/ring", "planner/health"},
 	"planner/core":          {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo"},
 	"planner/view/browser":  {},
 	"planner/jobapi":        {"planner", "planner/job", "proto", "proto/limit"}, // acts through the operators' door alone
@@ -102,7 +103,7 @@ var mayImport = map[string][]string{
 	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "planner/server/etcd", "proto", "proto/guard"},
 	"cmd/ocs-sim":           {"cmd/cli", "golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "proto/guard", "proto/mqtt", "sim", "sim/"},
 	"cmd/ocs-slurm":         {"cmd/cli", "planner/hostlist", "planner/job", "planner/jobapi/client", "proto"},
-	"cmd/ocsctl":            {"cmd/cli", "planner/audit", "planner/job", "planner/jobapi/client", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/guard", "proto/mqtt", "proto/pki", "proto/seal"},
+	"cmd/ocsctl":            {"cmd/cli", "planner/audit", "planner/health", "planner/job", "planner/jobapi/client", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/guard", "proto/mqtt", "proto/pki", "proto/seal"},
 }
 
 // neverImport overrides the column: physics is never shared, and a simulator
@@ -118,7 +119,7 @@ var testsOnly = []string{"cmd/cli/clitest", "sim/script", "planner/view/browser"
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
 	"proto", "proto/metric", "proto/seal", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
-	"planner", "planner/audit", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job", "planner/hostlist",
+	"planner", "planner/audit", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job", "planner/hostlist", "planner/health",
 	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo", "planner/model",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }

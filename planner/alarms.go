@@ -1,24 +1,18 @@
 package planner
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
-	"ringlight/planner/hbd"
+	"ringlight/planner/health"
 	"ringlight/planner/journal"
-	"ringlight/planner/member"
-	"ringlight/planner/rollout"
 	"ringlight/proto"
 )
 
-// Alarms are what is not as it should be: what devices say of themselves, what
-// keeps a device out of plans, rings that are not in service. An alarm stands
-// until it is over; who knows of it may say so, and that holds as long, over
-// restarts too. What is raised anew is unknown again.
+// Alarms are what the checks of package health find. An alarm stands until it is over;
+// who knows of it may say so, and that holds as long, over restarts too. What is raised
+// anew is unknown again.
 
 const (
 	prefixAck = "ack/" // of the store: the acknowledgement of an alarm, by its id
@@ -39,23 +33,27 @@ type ack struct {
 // alarm is one that stands.
 type alarm struct {
 	proto.AlarmStatus
-	session proto.Session // of the agent that raised it; 0: the planner did
+	by
+	look uint64 // it stood at
+}
+
+// by is who raised an alarm.
+type by struct {
+	session proto.Session // of the agent; 0: the planner
 	raised  uint64        // when, by that agent's clock
-	look    uint64        // it stood at
 }
 
 // alarmBook is what stands, and what is acknowledged.
 type alarmBook struct {
 	root     above
 	j        *journal.Journal
-	rings    *hbd.Rings
-	tables   []*member.Table
-	roll     *rollout.Rollout
 	standing map[string]*alarm
 	acks     map[string]ack
 	outside  []proto.AlarmStatus
 	over     []string // acknowledgements of what is over
 	look     uint64
+	judged   bool          // all, once
+	raised   map[string]by // alarms of devices' own, at the last look
 }
 
 // restore takes an acknowledgement from the store.
@@ -74,63 +72,50 @@ func (b *alarmBook) forget(id string) {
 }
 
 // stands notes an alarm. One of an agent that began at another time was over in
-// between.
-func (b *alarmBook) stands(s proto.AlarmStatus, session proto.Session, raised uint64) {
+// between. What is new since all were judged for the first time is of now, where nobody
+// knows better.
+func (b *alarmBook) stands(s proto.AlarmStatus, by by) {
 	for base, n := s.ID, 2; b.standing[s.ID] != nil && b.standing[s.ID].look == b.look; n++ {
 		s.ID = fmt.Sprintf("%s-%d", base, n) // two of a kind in one place
 	}
 	switch a := b.standing[s.ID]; {
 	case a == nil:
-		if known, is := b.acks[s.ID]; is {
-			s.SinceMillis = min(s.SinceMillis, known.Since) // a former life of the planner knew it
+		known, is := b.acks[s.ID]
+		switch {
+		case is && known.Since != 0 && (s.SinceMillis == 0 || known.Since < s.SinceMillis):
+			s.SinceMillis = known.Since // a former life of the planner knew it
+		case s.SinceMillis == 0 && b.judged:
+			s.SinceMillis = b.j.Wall
 		}
-	case a.session == session && a.raised != raised:
+	case a.session == by.session && a.raised != by.raised:
 		b.forget(s.ID)
-	default:
+	case s.SinceMillis == 0 || a.SinceMillis != 0 && a.SinceMillis < s.SinceMillis:
 		s.SinceMillis = a.SinceMillis
 	}
 	if known, is := b.acks[s.ID]; is {
 		s.AckAuthor, s.AckReason, s.AckMillis = known.Author, known.Reason, known.Millis
 	}
-	b.standing[s.ID] = &alarm{s, session, raised, b.look}
+	b.standing[s.ID] = &alarm{s, by, b.look}
 }
 
-// update finds what stands now, and forgets what is over.
+// update finds what stands now, and forgets what is over. Before all have been heard
+// only what is the planner's own is judged.
 func (b *alarmBook) update() {
-	if b.root.Listening() {
-		return // what is heard so far is not all
-	}
 	b.look++
-	for _, t := range b.tables {
-		for i := range t.Devices {
-			b.device(&t.Devices[i])
-		}
+	x := b.facts()
+	for _, a := range health.Of(&x) {
+		b.stands(a, b.raised[a.ID])
 	}
-	b.rings.RingTroubles(func(id proto.RingID, s proto.RingState, since uint64) {
-		severity := proto.SeverityWarning
-		if s == proto.RingDown {
-			severity = proto.SeverityCritical
-		}
-		b.stands(proto.AlarmStatus{ID: fmt.Sprintf("ring-%d/%s", id, s), SinceMillis: cmp.Or(since, b.j.Wall), Severity: severity, Ring: id,
-			What: fmt.Sprintf("ring %d is %s", id, s)}, 0, 0)
-	})
-	b.rings.HeldFibres(func(fibre string, x, y proto.NodeID, since uint64, left time.Duration) {
-		b.stands(proto.AlarmStatus{ID: "fibre-" + fibre, SinceMillis: cmp.Or(since, b.j.Wall), Severity: proto.SeverityWarning, Node: &x,
-			What: fmt.Sprintf("fibre %s is held to be cut", fibre),
-			Why: fmt.Sprintf("light was lost at both ends, nodes %d and %d, which are well; next try at %s; 'ocsctl link clear %s' tries it now",
-				x, y, time.UnixMilli(int64(b.j.Wall)).Add(left).UTC().Format(time.TimeOnly), fibre)}, 0, 0)
-	})
-	b.rollout(b.roll)
-	for _, s := range b.outside {
-		s.SinceMillis = b.j.Wall
-		b.stands(s, 0, 0)
-	}
-	b.audit()
+	listening := b.root.Listening()
 	for id, a := range b.standing { // any order: each by itself
-		if a.look != b.look {
+		if a.look != b.look && !(listening && a.Check != "planner" && a.Check != "broker" && a.Check != "nodes") {
 			delete(b.standing, id)
 		}
 	}
+	if listening {
+		return // what is heard so far is not all
+	}
+	b.judged = true
 	for id, a := range b.acks { // any order: what is over is sorted
 		if b.standing[id] == nil && b.knows(a.Node) {
 			b.forget(id)
@@ -159,85 +144,22 @@ func (b *alarmBook) knows(id *proto.NodeID) bool {
 	if id == nil {
 		return true
 	}
-	for _, t := range b.tables {
-		if d := t.Find(*id); d != nil {
-			return d.Report != nil
-		}
-	}
-	return true
+	_, d := b.root.p.find(*id)
+	return d == nil || d.Report != nil
 }
 
-// device finds what stands of one device.
-func (b *alarmBook) device(d *member.Device) {
-	t := b.tables[0]
-	if d.ID.IsSwitch() {
-		t = b.tables[1]
-	}
-	claims := t.Numbers.Claims(d)
-	what, why := d.Trouble()
-	if !d.ID.IsSwitch() {
-		what, why = b.rings.Trouble(d.ID)
-	}
-	if what == "" {
-		what, why = d.Lately(b.j.Now)
-	}
-	if what == "" && claims == "" && (d.Report == nil || d.Report.Alarms() == 0) {
-		return
-	}
-	place := fmt.Sprint(d.ID)
-	if d.ID.IsSwitch() {
-		place = fmt.Sprintf("switch-%d", d.ID-proto.FirstSwitch)
-	}
-	s := proto.AlarmStatus{SinceMillis: b.j.Wall, Severity: proto.SeverityWarning, Node: &d.ID, Ring: d.Group}
-	if d.ID.IsSwitch() {
-		s.Ring = 0
-	}
-	if what != "" {
-		if s.ID, s.What, s.Why = place+"/"+strings.ReplaceAll(what, " ", "-"), what, why; !d.Online() && d.GoneAt > 0 {
-			s.SinceMillis = b.ago(b.j.Now - d.GoneAt)
-		}
-		if slices.Contains([]string{"dead", "isolated", "disputed", "not believed"}, what) {
-			s.Severity = proto.SeverityCritical
-		}
-		b.stands(s, 0, 0)
-	}
-	if claims != "" {
-		c := s
-		c.ID, c.What, c.Why, c.Severity = place+"/claim", "claims a number that the planner did not give", claims, proto.SeverityCritical
-		b.stands(c, 0, 0)
-	}
-	if d.Report == nil || d.Report.Alarms() == 0 {
-		return
-	}
-	said := d.Whole()
-	for i := range said.Alarms {
-		a := &said.Alarms[i]
-		at := fmt.Sprintf("%s/%d", place, a.Bundle)
-		if d.ID.IsSwitch() {
-			at = fmt.Sprintf("%s/%d", place, a.PortA)
-		}
-		s.ID, s.Severity, s.What, s.Why = at+"/"+a.Kind.Slug(), a.Severity, a.Kind.Words(), a.Text
-		s.SinceMillis = b.ago(b.j.Now - d.ReportAt + max(0, d.Report.Uptime()-time.Duration(a.SinceMicros)*time.Microsecond))
-		b.stands(s, d.Report.Session, a.SinceMicros)
-	}
-}
-
-// ago is the wall clock's time so long ago.
-func (b *alarmBook) ago(d time.Duration) uint64 {
-	return b.j.Wall - min(b.j.Wall, uint64(max(0, d).Milliseconds()))
-}
-
-// list is what stands: the worst first, then the oldest.
+// list is what stands: the worst first, then the oldest, and under each what follows
+// from it.
 func (b *alarmBook) list() []proto.AlarmStatus {
 	b.update()
-	out := make([]proto.AlarmStatus, 0, len(b.standing))
+	after := map[string][]proto.AlarmStatus{}
 	for _, a := range b.standing { // any order: sorted below
-		out = append(out, a.AlarmStatus)
+		if b.standing[a.Under] == nil {
+			a.Under = "" // that is over already
+		}
+		after[a.Under] = append(after[a.Under], a.AlarmStatus)
 	}
-	slices.SortFunc(out, func(a, b proto.AlarmStatus) int {
-		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.SinceMillis, b.SinceMillis), strings.Compare(a.ID, b.ID))
-	})
-	return out
+	return health.InOrder(after)
 }
 
 // page pages by place in the list: what comes and goes between two pages

@@ -158,14 +158,6 @@ func auditPage(p *Planner, q *proto.OpRequest, r *proto.OpReply) {
 	r.Text, r.Next = proto.Part(text), next
 }
 
-// audit finds whether the chain that a former planner left is whole.
-func (b *alarmBook) audit() {
-	if why := b.j.Chain.Damage(); why != "" {
-		b.stands(proto.AlarmStatus{ID: "audit/damaged", SinceMillis: b.j.Wall, Severity: proto.SeverityCritical,
-			What: "the audit chain is not as it was written", Why: proto.Clip(why)}, 0, 0)
-	}
-}
-
 // HeadOf is the newest number and hash of the audit chain among records, "" where
 // there is none.
 func HeadOf(records []Record) string {

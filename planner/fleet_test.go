@@ -70,6 +70,7 @@ type fakeNode struct {
 	tried    int             // times that a path was lit for a trial, or ended
 	times    *proto.Envelope // that it measured; nil: as all
 	alarms   []proto.Alarm
+	weak     proto.MilliDBm // how much less light its bundle 0 has
 }
 
 func newFleet(t testing.TB, f *fabric.Fabric) *fleet {
@@ -413,6 +414,7 @@ func (w *fleet) reportOf(n *fakeNode) *proto.Reported {
 		r.Bundles = append(r.Bundles, proto.BundleReport{Bundle: proto.BundleID(b), Path: proto.Loopback, State: proto.Tuned,
 			Measured: -3200, Expected: -3000, Calibration: proto.Digest{1}})
 	}
+	r.Bundles[0].Measured -= n.weak
 	for s := proto.Left; s <= proto.Right; s++ {
 		list, working, ring := n.side(s)
 		rep := proto.SideReport{Ring: ring, Side: s, Working: uint8(working), Current: -1}

@@ -7,6 +7,7 @@ import (
 
 	"ringlight/planner/core"
 	"ringlight/planner/hbd"
+	"ringlight/planner/health"
 	"ringlight/planner/member"
 	"ringlight/proto"
 	"ringlight/proto/metric"
@@ -21,7 +22,9 @@ type Census struct {
 	Leader          bool
 	Nodes, Switches member.Counts
 	Alarms          [proto.SeverityCritical + 1][2]int // that stand, by severity, and whether someone acknowledged them
-	Core            proto.CoreStatus                   // without a core it is empty
+	Health          proto.HealthState
+	Found           []proto.AlarmStatus // by the checks
+	Core            proto.CoreStatus    // without a core it is empty
 	CoreCommits     metric.Tally
 	CoreAborts      uint64
 	HasCore         bool
@@ -36,7 +39,11 @@ func CensusOf(p *Planner) *Census {
 		Nodes: p.rings.Table().Count(p.linkSince)}
 	c.Overview = Overview{Term: p.j.Term, Generation: p.rings.Generation(), EventsSeen: p.j.Seen(),
 		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
-	for _, a := range p.Alarms() {
+	c.Health, c.Found = HealthOf(p)
+	for _, a := range c.Found {
+		if a.Under != "" {
+			continue
+		}
 		c.Alarms[min(a.Severity, proto.SeverityCritical)][one(a.AckMillis != 0)]++
 	}
 	for _, t := range p.tables() {
@@ -82,6 +89,30 @@ var Measures = []measure{
 				p.Word(s).Bool(s == c.State)
 			}
 		}),
+	metric.Of(family{Name: "ringlight_health", Help: "1 for how the fabric is, as ocsctl status has it.", Labels: []string{"state"}},
+		func(c *Census, p *page) {
+			for s := proto.HealthOK; s <= proto.HealthNotInService; s++ {
+				p.Word(s.String()).Bool(s == c.Health)
+			}
+		}),
+	metric.Of(family{Name: "ringlight_check", Help: "How much a check of ocsctl status finds, what follows from other findings included. 0: it is well.", Labels: []string{"check"}},
+		func(c *Census, p *page) {
+			found := map[string]int64{}
+			for i := range c.Found {
+				found[c.Found[i].Check]++
+			}
+			for i := range health.Checks {
+				p.Word(health.Checks[i].Name).Is(found[health.Checks[i].Name])
+			}
+		}),
+	metric.Of(family{Name: "ringlight_fibre_dark", Help: "1 for a fibre that is held to be cut, or doubted since: ocsctl link list. Absent while it is well.", Labels: []string{"fibre"}},
+		func(c *Census, p *page) {
+			for i := range c.Found {
+				if fibre, is := strings.CutPrefix(c.Found[i].Subject, "fibre "); is && c.Found[i].Check == "fibre_dark" {
+					p.Word(fibre).Is(1)
+				}
+			}
+		}),
 	single("ringlight_term", metric.Gauge, "Term of this planner; it grows with each that comes into service.", func(c *Census) int64 { return int64(c.Overview.Term) }),
 	single("ringlight_generation", metric.Gauge, "Last generation of rings that was given out or heard of.", func(c *Census) int64 { return int64(c.Overview.Generation) }),
 
@@ -92,7 +123,7 @@ var Measures = []measure{
 			}
 		}),
 	single("ringlight_gpus", metric.Gauge, "GPUs of the fabric's nodes.", func(c *Census) int64 { return int64(c.GPUs) }),
-	single("ringlight_gpus_wasted", metric.Gauge, "GPUs that are well and in no ring of full size that has light; those of spares are among them.", func(c *Census) int64 { return int64(c.GPUsWasted) }),
+	single("ringlight_gpus_wasted", metric.Gauge, "GPUs that are well and in no ring of full size that has light, beside those of as many spares as are wanted.", func(c *Census) int64 { return int64(c.GPUsWasted) }),
 	single("ringlight_spares", metric.Gauge, "Nodes that are well and in no ring.", func(c *Census) int64 { return int64(c.Spares) }),
 	single("ringlight_links", metric.Gauge, "Links between nodes that the committed rings want lit.", func(c *Census) int64 { return int64(c.Links) }),
 	single("ringlight_links_unconfirmed", metric.Gauge, "Of those, the ones that not both ends report as tuned.", func(c *Census) int64 { return int64(c.Links - c.LinksConfirmed) }),
@@ -105,7 +136,7 @@ var Measures = []measure{
 				}
 			})
 		}),
-	single("ringlight_silent_nodes", metric.Gauge, "Nodes that did not answer a prepare, or are said to be online and stopped sending telemetry 35 s ago, or three and a half of its periods.", func(c *Census) int64 { return int64(c.Nodes.Silent) }),
+	single("ringlight_silent_nodes", metric.Gauge, "Nodes for which nobody speaks: no agent is on the broker, it does not answer, or its telemetry stopped 35 s ago, or three and a half of its periods.", func(c *Census) int64 { return int64(c.Nodes.Silent) }),
 	metric.Of(family{Name: "ringlight_nodes_out", Help: "Nodes out of service by their own word: their host is down, their own optics failed, an operator drained them.", Labels: []string{"reason"}},
 		func(c *Census, p *page) {
 			p.Word("host_down").Is(int64(c.HostDown))
@@ -206,7 +237,7 @@ func one(yes bool) int64 {
 var NodeMeasures = []ofNodes{
 	perNode("ringlight_node_online", metric.Gauge, "1 while the broker knows an agent of the node.", func(n *nodeCensus) int64 { return one(n.Online) }),
 	perNode("ringlight_node_usable", metric.Gauge, "1 while the node may carry a ring.", func(n *nodeCensus) int64 { return one(n.Usable) }),
-	perNode("ringlight_node_silent", metric.Gauge, "1 while the node counts among ringlight_silent_nodes.", func(n *nodeCensus) int64 { return one(n.Silent) }),
+	perNode("ringlight_node_silent", metric.Gauge, "1 while the node counts among ringlight_silent_nodes and no operator keeps it out.", func(n *nodeCensus) int64 { return one(n.Silent) }),
 	perNode("ringlight_node_ring", metric.Gauge, "Number of the node's ring, 0: none.", func(n *nodeCensus) int64 { return int64(n.Ring) }),
 	perNode("ringlight_node_sides_bypassed", metric.Gauge, "Sides of the node that work on another candidate than planned.", func(n *nodeCensus) int64 { return int64(n.Bypassed) }),
 	perNode("ringlight_node_alarms", metric.Gauge, "Standing alarms of the node, as it reported last.", func(n *nodeCensus) int64 { return int64(n.Alarms) }),

@@ -84,8 +84,8 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		} else {
 			p.rings.Answer(&q, &r)
 		}
-	case proto.NounRings, proto.NounRing:
-		p.rings.Answer(&q, &r)
+	case proto.NounRings, proto.NounRing, proto.NounLinks:
+		hbd.Asked(p.rings, &q, &r)
 	case proto.NounDescription:
 		p.edits.describe(&q, &r)
 	case proto.NounOffer:
@@ -233,10 +233,10 @@ func (p *Planner) whyPage(q *proto.OpRequest, r *proto.OpReply, own []proto.Even
 	} else {
 		lines, facts = p.j.History(p.rings.Subject(q.Node), q.Bundle, own), p.rings.Facts(q.Node, q.Bundle)
 	}
-	if room := proto.MaxPage - len(facts); len(lines) > room {
+	if room := proto.MaxPage - len(facts) - maxAbout; len(lines) > room {
 		lines = lines[len(lines)-room:]
 	}
-	r.Why = append(lines, facts...)
+	r.Why = append(lines, append(p.alarms.about(q.Node, q.Bundle), facts...)...)
 }
 
 // reply sends an answer, with fewer items when a page is too large.

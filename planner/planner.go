@@ -176,10 +176,9 @@ func New(cfg Config) *Planner {
 	if cfg.Fabric.Core != nil {
 		p.core = core.New(cfg.Fabric.Core, p.j, above{p})
 	}
-	p.alarms = alarmBook{root: above{p}, j: p.j, rings: p.rings, tables: p.tables(), standing: map[string]*alarm{}, acks: map[string]ack{}}
+	p.alarms = alarmBook{root: above{p}, j: p.j, standing: map[string]*alarm{}, acks: map[string]ack{}}
 	p.edits.p, p.asks.p = p, p
 	p.rollout = rollout.New(nodesOf{p}, p.j)
-	p.alarms.roll = p.rollout
 	var circuits job.Core
 	if p.core != nil {
 		circuits = core.ClaimsOf(p.core)

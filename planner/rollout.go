@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"fmt"
 	"time"
 
 	"ringlight/planner/fabric"
@@ -87,13 +86,3 @@ func RolloutOf(p *Planner) proto.RolloutStatus { return p.rollout.Status() }
 // rolloutStuck is how long a roll-out may wait before it is an alarm. chosen: a ring is
 // mended in seconds, a node boots in minutes.
 const rolloutStuck = 10 * time.Minute
-
-// rollout finds what a person should know of the roll-out.
-func (b *alarmBook) rollout(r *rollout.Rollout) {
-	if why, node, since := r.Halted(); why != "" {
-		b.stands(proto.AlarmStatus{ID: "rollout/stopped", SinceMillis: since, Severity: proto.SeverityCritical, Node: node, What: "the roll-out has stopped", Why: why}, 0, 0)
-	}
-	if since, why := r.Stuck(); since >= rolloutStuck {
-		b.stands(proto.AlarmStatus{ID: "rollout/waits", SinceMillis: b.ago(since), Severity: proto.SeverityWarning, What: "the roll-out does not go on", Why: fmt.Sprintf("it waits: %s", why)}, 0, 0)
-	}
-}

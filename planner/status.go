@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"ringlight/planner/core"
+	"ringlight/planner/hbd"
+	"ringlight/planner/health"
 	"ringlight/proto"
 )
 
@@ -17,10 +19,23 @@ func (p *Planner) Status() proto.Status {
 		Spares: uint32(o.Spares), Links: uint32(o.LinksTotal), Confirmed: uint32(o.LinksConfirmed), Waiting: p.waits()}
 	s.Nodes, s.Rings = p.rings.Counts()
 	p.election.copies(&s)
-	for _, a := range p.Alarms() {
+	var all []proto.AlarmStatus
+	s.Health, all = HealthOf(p)
+	for _, a := range all {
+		if a.Under != "" {
+			continue
+		}
 		s.Alarms++
 		if a.AckMillis != 0 {
 			s.Acked++
+		}
+	}
+	var x health.Facts
+	hbd.FactsOf(p.rings, &x)
+	s.RingsWanted, s.GPUWanted, s.SparesWanted = uint32(x.RingsWanted), uint32(x.GPUsWanted), uint32(x.SparesWanted)
+	for _, r := range p.Rings() {
+		if r.State == proto.RingInService || r.State == proto.RingDegraded {
+			s.GPUs += r.GPUs
 		}
 	}
 	if p.core != nil {
@@ -34,7 +49,8 @@ func (p *Planner) Status() proto.Status {
 // of its signs of life.
 const standbyAlive = 3 * beatsAlive * BeatPeriod
 
-// Alarms are what is not as it should be: the worst first, then the oldest.
+// Alarms are what is not as it should be: the worst first, then the oldest, and under
+// each what follows from it.
 func (p *Planner) Alarms() []proto.AlarmStatus {
 	return p.alarms.list()
 }

@@ -24,10 +24,8 @@ const (
 func (p *Planner) waits() []string {
 	var out []string
 	switch heard, _ := p.heard(); {
-	case p.state == gathering && heard == 0:
-		out = append(out, "gathering: no node or switch has spoken yet")
 	case p.state == gathering:
-		out = append(out, fmt.Sprintf("gathering: %d nodes and switches have spoken; listens until nobody new has for %v", heard, gatherQuiet))
+		out = append(out, p.gathers(heard))
 	case p.state != serving:
 		out = append(out, p.idle())
 	}
@@ -42,6 +40,13 @@ func (p *Planner) waits() []string {
 		out = append(out[:maxWaits], fmt.Sprintf("and %d more", more))
 	}
 	return out
+}
+
+func (p *Planner) gathers(heard int) string {
+	if heard == 0 {
+		return "gathering: no node or switch has spoken yet"
+	}
+	return fmt.Sprintf("gathering: %d nodes and switches have spoken; listens until nobody new has for %v", heard, gatherQuiet)
 }
 
 // tellWaits logs what has been waited for too long, once.

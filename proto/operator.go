@@ -49,6 +49,7 @@ const (
 	NounQuarantine    // nothing that Node says counts, and its ring is formed without it; Reason
 	NounLift          // ends that
 	NounClearFibre    // Name is a fibre's that is held to be cut: it is tried now
+	NounLinks         // all fibres
 )
 
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
@@ -287,4 +288,5 @@ type OpReply struct {
 	Edit     *EditStatus     `cbor:"21,keyasint,omitempty"`
 	Trace    []TraceMark     `cbor:"22,keyasint,omitempty"`
 	Rollout  *RolloutStatus  `cbor:"23,keyasint,omitempty"`
+	Links    []LinkStatus    `cbor:"24,keyasint,omitempty"`
 }

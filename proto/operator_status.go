@@ -20,6 +20,12 @@ type Status struct {
 	SwitchesOn uint32        `cbor:"14,keyasint,omitempty"` // of those, online
 	Waiting    []string      `cbor:"15,keyasint,omitempty"` // what is waited for, and for whom
 	Since      uint64        `cbor:"16,keyasint,omitempty"` // wall clock in ms, when the planner's service began
+
+	Health       HealthState `cbor:"17,keyasint,omitempty"`
+	RingsWanted  uint32      `cbor:"18,keyasint,omitempty"`
+	GPUs         uint32      `cbor:"19,keyasint,omitempty"` // in rings that have light
+	GPUWanted    uint32      `cbor:"20,keyasint,omitempty"` // in rings
+	SparesWanted uint32      `cbor:"21,keyasint,omitempty"`
 }
 
 // PlannerCopy is a process of a planner.
@@ -65,7 +71,7 @@ type Break struct {
 // AlarmStatus is something that is not as it should be.
 type AlarmStatus struct {
 	ID          string   `cbor:"1,keyasint"` // where and what, such as 7/offline; the same as long as it stands
-	SinceMillis uint64   `cbor:"2,keyasint"` // planner's wall clock
+	SinceMillis uint64   `cbor:"2,keyasint"` // planner's wall clock; 0: not known
 	Severity    Severity `cbor:"3,keyasint"`
 	Node        *NodeID  `cbor:"4,keyasint,omitempty"` // or switch; none: of no single one
 	Ring        RingID   `cbor:"5,keyasint,omitempty"`
@@ -75,4 +81,22 @@ type AlarmStatus struct {
 	AckAuthor string `cbor:"8,keyasint,omitempty"`
 	AckReason string `cbor:"9,keyasint,omitempty"`
 	AckMillis uint64 `cbor:"10,keyasint,omitempty"`
+
+	Check   string      `cbor:"11,keyasint,omitempty"` // that found it
+	Subject string      `cbor:"12,keyasint,omitempty"` // node 7, ring 3, fibre 7-8, store
+	State   HealthState `cbor:"13,keyasint,omitempty"` // that the fabric has for it at least
+	Remedy  string      `cbor:"14,keyasint,omitempty"`
+	Under   string      `cbor:"15,keyasint,omitempty"` // id of the alarm that it follows from
+	Peer    *NodeID     `cbor:"16,keyasint,omitempty"` // of a fibre: the other end
+}
+
+// LinkStatus is a fibre.
+type LinkStatus struct {
+	Fibre       string     `cbor:"1,keyasint"` // its label, or its two nodes
+	A           JointEnd   `cbor:"2,keyasint"`
+	B           JointEnd   `cbor:"3,keyasint"`
+	State       FibreState `cbor:"4,keyasint"`
+	Ring        RingID     `cbor:"5,keyasint,omitempty"`
+	SinceMillis uint64     `cbor:"6,keyasint,omitempty"` // planner's wall clock; 0: not known
+	NextMillis  uint64     `cbor:"7,keyasint,omitempty"` // when it is tried again
 }

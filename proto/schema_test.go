@@ -164,6 +164,8 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 		{"held", 0, uint8(len(heldNames) - 1), func(c uint8) string { return Held(c).String() }},
 		{"rollout-state", 0, uint8(len(rolloutNames) - 1), func(c uint8) string { return RolloutState(c).String() }},
 		{"ring-state", 0, uint8(len(ringStateNames) - 1), func(c uint8) string { return RingState(c).String() }},
+		{"health-state", 0, uint8(len(healthStateNames) - 1), func(c uint8) string { return HealthState(c).String() }},
+		{"fibre-state", 0, uint8(len(fibreStateNames) - 1), func(c uint8) string { return FibreState(c).String() }},
 		{"verb", 1, uint8(len(verbNames) - 1), func(c uint8) string { return Verb(c).String() }},
 		{"phase", 1, uint8(len(phaseNames) - 1), func(c uint8) string { return Phase(c).String() }},
 		{"code", 0, uint8(len(codeNames) - 1), func(c uint8) string { return Code(c).String() }},

@@ -298,6 +298,34 @@ var ringStateNames = [...]string{"forming", "in_service", "degraded", "down"}
 
 func (s RingState) String() string { return NameOf(ringStateNames[:], uint8(s)) }
 
+// HealthState is how a fabric is, or as much of it as one check looks at: the worse the higher.
+type HealthState uint8
+
+const (
+	HealthOK           HealthState = iota
+	HealthDegraded                 // it works, with less than is wanted
+	HealthFailed                   // something that is wanted does not work
+	HealthNotInService             // nobody plans, so that nobody knows
+)
+
+var healthStateNames = [...]string{"ok", "degraded", "failed", "not_in_service"}
+
+func (s HealthState) String() string { return NameOf(healthStateNames[:], uint8(s)) }
+
+// FibreState is how a fibre is, by light.
+type FibreState uint8
+
+const (
+	FibreIdle    FibreState = iota // no ring uses it
+	FibreLit                       // both ends have light
+	FibreDark                      // a ring wants it and it has none, or it is held to be cut
+	FibreDoubted                   // it was held to be cut, and no light has proven it since
+)
+
+var fibreStateNames = [...]string{"idle", "lit", "dark", "doubted"}
+
+func (s FibreState) String() string { return NameOf(fibreStateNames[:], uint8(s)) }
+
 // NameOf keeps an unknown code, or one that has no name any more, readable
 // instead of losing it.
 func NameOf(names []string, code uint8) string {

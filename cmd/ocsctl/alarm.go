@@ -13,12 +13,16 @@ import (
 // alarmLine is the form that scripts rely on.
 type alarmLine struct {
 	ID           string        `json:"id"`
-	SinceMS      uint64        `json:"since_ms"`
+	SinceMS      *uint64       `json:"since_ms"` // null: not known
 	Severity     string        `json:"severity"`
 	Node         *proto.NodeID `json:"node"` // null: of no single one
 	Ring         *proto.RingID `json:"ring"`
 	What         string        `json:"what"`
 	Why          string        `json:"why"`
+	Check        string        `json:"check"`
+	Subject      string        `json:"subject"`
+	Remedy       string        `json:"remedy"`
+	Under        *string       `json:"under"`        // id of the alarm that it follows from; null: it is a cause
 	Acknowledged *ackJSON      `json:"acknowledged"` // null: by nobody
 }
 
@@ -29,9 +33,12 @@ type ackJSON struct {
 }
 
 func alarmOf(a *proto.AlarmStatus) alarmLine {
-	l := alarmLine{ID: a.ID, SinceMS: a.SinceMillis, Severity: a.Severity.String(), Node: a.Node, What: a.What, Why: a.Why}
+	l := alarmLine{ID: a.ID, SinceMS: unlessZero(a.SinceMillis), Check: a.Check, Subject: a.Subject, Remedy: a.Remedy, Severity: a.Severity.String(), Node: a.Node, What: a.What, Why: a.Why}
 	if a.Ring != 0 {
 		l.Ring = &a.Ring
+	}
+	if a.Under != "" {
+		l.Under = &a.Under
 	}
 	if a.AckMillis != 0 {
 		l.Acknowledged = &ackJSON{a.AckAuthor, a.AckReason, a.AckMillis}
@@ -43,8 +50,8 @@ func askAlarms(ctx context.Context, cl *client) ([]alarmLine, error) {
 	return every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, func(r *proto.OpReply) []proto.AlarmStatus { return r.Alarms }, alarmOf)
 }
 
-const alarmHelp = `list shows what is not as it should be, the worst first: what nodes and switches
-say of themselves, what keeps one out of plans, rings that are not in service.
+const alarmHelp = `list shows what the checks of ocsctl status find, the worst first, and behind each
+what follows from it, with two dots. SINCE is - where nobody knows.
 ack says that an alarm is known, with a reason; that stays with it until it is
 over, over restarts of the planner. What is raised anew is unknown again. ALARM
 is an id as list shows it.
@@ -109,6 +116,11 @@ func printAlarms(out io.Writer, all []alarmLine) error {
 			text := a.What
 			if a.Why != "" && a.Why != a.What {
 				text += ": " + a.Why
+			}
+			if a.Under != nil {
+				text = ".. " + text
+			} else if a.Remedy != "" {
+				text += "; to do: " + a.Remedy
 			}
 			if k := a.Acknowledged; k != nil {
 				text += fmt.Sprintf(" [known: %s, by %s]", k.Reason, k.Author)

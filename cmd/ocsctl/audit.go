@@ -196,7 +196,7 @@ func printAudit(out io.Writer, all []audit.Record) error {
 			if r.Kind == audit.Act || r.Kind == audit.Refused {
 				text = "asks: " + text
 			}
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", r.Seq, when(r.AtMillis), who, text)
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", r.Seq, when(&r.AtMillis), who, text)
 		}
 	})
 }

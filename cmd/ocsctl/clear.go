@@ -49,34 +49,3 @@ func clearNode(ctx context.Context, args []string, out io.Writer) error {
 	}
 	return cli.Say(out, "node %d cleared: %s", j.Node, j.Was)
 }
-
-const linkHelp = `ocsctl link clear FIBRE [flags]
-
-A fibre that lost its light at both ends, while both nodes are well, carries no
-ring for a while, longer each time; ocsctl alarm list names it and the next try.
-clear forgets that: a ring that lacks a node takes it at once. FIBRE is its label
-in the description, or its two nodes, as 17-18.
-
-  ocsctl link clear 17-18
-`
-
-type linkJSON struct {
-	Fibre   string `json:"fibre"`
-	Cleared bool   `json:"cleared"`
-}
-
-func link(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	words, err := c.read(cli.NewFlags("link"), args, linkHelp)
-	if err != nil {
-		return err
-	}
-	if len(words) != 2 || words[0] != "clear" {
-		return wrongUsage("link", "clear FIBRE", "%q", words)
-	}
-	q := proto.OpRequest{Noun: proto.NounClearFibre, Bundle: -1, Name: words[1]}
-	if _, err := c.change(ctx, &q); err != nil {
-		return err
-	}
-	return c.print(out, linkJSON{words[1], true}, func() error { return cli.Say(out, "fibre %s is tried now", words[1]) })
-}

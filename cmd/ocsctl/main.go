@@ -34,7 +34,7 @@ func program() *cli.Program {
 			row("drain", "take a node out of its ring", drain, "NODE"),
 			row("undrain", "let a node in again", undrain, "NODE"),
 			row("quarantine", "nothing that a node says counts; its ring goes round it", quarantine, "NODE"),
-			row("link", "try a fibre now that is held to be cut", link, "clear FIBRE"),
+			row("link", "every fibre, or try one now that is held to be cut", link, "list", "clear FIBRE"),
 			row("rollout", "new software to all agents, wave after wave, the light as it is", rolloutNoun, "plan VERSION", "run VERSION", "status", "stop"),
 			row("clear", "forget what keeps a node or switch out of plans", clearNode, "NODE"),
 			row("switch", "optical switches; or hold or move one side of a node (G.808.1)", switchSide, "list", "show SWITCH", "lockout|forced|manual|clear NODE SIDE [PEER]"),

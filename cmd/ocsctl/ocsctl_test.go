@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -288,11 +289,12 @@ func aloneOne(t *testing.T, broker string, link *mqtt.Link) {
 		}
 	}
 	if s.Planner.Leader || s.Nodes != (nodesJSON{Total: 3, Online: 2, Silent: 1}) || s.Rings != (ringsJSON{Total: 1, InService: 1}) || s.Links != (linksJSON{1, 1}) ||
-		len(s.Alarms) != 2 || s.Alarms[0].Why != "warm" || *s.Alarms[1].Node != 2 || len(s.Missing) != 4 || s.Planner.Generation != 7 {
+		s.Health != "not_in_service" || slices.ContainsFunc(s.Checks, func(c checkJSON) bool { return c.State == "ok" }) ||
+		len(s.Alarms) != 3 || s.Alarms[1].Why != "warm" || *s.Alarms[2].Node != 2 || len(s.Missing) != 4 || s.Planner.Generation != 7 {
 		t.Errorf("%+v", s)
 	}
 	code, out, _ := ctl(t, "status", "-fabric", "stray", "-broker", broker)
-	if clitest.Fits(t, "status", out); code != 1 || !strings.Contains(out, "no planner") || !strings.Contains(out, "1: 1 in service") || !strings.Contains(out, "not known without a planner: nodes") {
+	if clitest.Fits(t, "status", out); code != 1 || !strings.HasPrefix(out, "stray not_in_service: ") || !strings.Contains(out, "1: 1 in service") || !strings.Contains(out, "not known without a planner: nodes") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }

@@ -5,22 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"ringlight/cmd/cli"
+	"ringlight/planner/health"
 	"ringlight/proto"
 )
 
 // statusJSON is the form that scripts rely on.
 type statusJSON struct {
 	Fabric  string       `json:"fabric"`
+	Health  string       `json:"health"`
+	Checks  []checkJSON  `json:"checks"` // those that find something, the worst first, then the others
 	Broker  brokerJSON   `json:"broker"`
 	Planner plannerJSON  `json:"planner"`
 	Nodes   nodesJSON    `json:"nodes"`
 	Rings   ringsJSON    `json:"rings"`
 	Spares  uint32       `json:"spares"`
+	Wanted  wantedJSON   `json:"wanted"`
+	GPUs    uint32       `json:"gpus_in_rings"`
 	Links   linksJSON    `json:"links"`
 	Alarms  []raisedJSON `json:"alarms"` // those that nobody acknowledged
 	Breaks  []breakJSON  `json:"breaks_next"`
@@ -72,12 +78,41 @@ type linksJSON struct {
 	Confirmed uint32 `json:"confirmed"`
 }
 
+// checkJSON is what a check finds of one subject, or that it finds nothing.
+type checkJSON struct {
+	Name    string  `json:"name"`
+	State   string  `json:"state"`
+	Subject string  `json:"subject"`
+	Text    string  `json:"text"`
+	Cause   string  `json:"cause"`
+	Remedy  string  `json:"remedy"`
+	Since   *string `json:"since"` // null: not known
+	Under   string  `json:"under,omitempty"`
+}
+
+// line is the finding in a few words.
+func (c *checkJSON) line() string {
+	if strings.Contains(c.Text, c.Subject) {
+		return c.Text
+	}
+	return c.Subject + ": " + c.Text
+}
+
+// wantedJSON is what the description asks for.
+type wantedJSON struct {
+	Rings  uint32 `json:"rings"`
+	GPUs   uint32 `json:"gpus_in_rings"`
+	Spares uint32 `json:"spares"`
+}
+
 type raisedJSON struct {
-	SinceMS  uint64        `json:"since_ms"`
+	SinceMS  *uint64       `json:"since_ms"` // null: not known
 	Severity string        `json:"severity"`
 	Node     *proto.NodeID `json:"node"` // null: of no single one
 	What     string        `json:"what"`
 	Why      string        `json:"why"`
+	Remedy   string        `json:"remedy"`
+	More     int           `json:"consequences"` // alarms that follow from it
 }
 
 type breakJSON struct {
@@ -90,14 +125,17 @@ type breakJSON struct {
 	Down  uint32 `json:"jobs_down,omitempty"`
 }
 
-const statusHelp = `Where the fabric stands, at a glance: the broker, the planner in service and
-those that stand by, nodes and rings by state, spares, links with light, alarms
-that nobody acknowledged, and what breaks next: what the loss of one more node, fibre or switch
-would take down, tried on a copy. Where no planner answers it says what stands by
-what the agents said last, and what is missing, and exits 1.
+const statusHelp = `Where the fabric stands, at a glance. The first line has one word: ok, degraded
+(it works, with less than is wanted), failed (something that is wanted does not
+work) or not_in_service (nobody plans), and the gravest of what is wrong. Then the
+broker, the planner in service and those that stand by, nodes and rings by state,
+spares, links with light, the alarms that nobody acknowledged, each with what to
+do, and what breaks next: what the loss of one more node, fibre or switch would
+take down, tried on a copy. Where no planner answers it says what stands by what
+the agents said last, and what is missing. Exits 1 when failed or not_in_service.
 
   ocsctl status
-  ocsctl status -json | jq .rings.degraded
+  ocsctl status -json | jq '.checks[] | select(.state != "ok")'
 `
 
 func status(ctx context.Context, args []string, out io.Writer) error {
@@ -106,7 +144,7 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	var s *proto.Status
-	var alarms []alarmLine
+	var found []proto.AlarmStatus
 	var alone *kept // no planner answers
 	var silent error
 	j := statusJSON{Alarms: []raisedJSON{}, Breaks: []breakJSON{}}
@@ -121,16 +159,17 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		s = r.Status
-		alarms, err = askAlarms(ctx, cl)
+		found, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, func(r *proto.OpReply) []proto.AlarmStatus { return r.Alarms }, func(a *proto.AlarmStatus) proto.AlarmStatus { return *a })
 		return err
 	}); err != nil {
 		return err
 	}
 	planner := ""
 	if alone != nil {
-		s, j.Alarms = alone.status()
+		s, found = alone.status()
 		planner, j.Missing = alone.lastWord(), missing
 	}
+	j.judge(s.Health, found)
 	j.Broker = brokerJSON{c.broker, true}
 	j.Planner = plannerJSON{s.Planner.Planner, s.Planner.Host, s.Term, s.Generation, alone == nil, s.Planner.Life, s.Since, []standbyJSON{}}
 	for _, x := range s.Standbys {
@@ -139,44 +178,79 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 	n, r := s.Nodes, s.Rings
 	j.Nodes = nodesJSON{n.Total, n.Online, n.Silent, n.Isolated, n.HostDown, n.Drained}
 	j.Rings = ringsJSON{r.Total, r.InService, r.Degraded, r.Forming, r.Down}
-	j.Spares, j.Links = s.Spares, linksJSON{s.Links, s.Confirmed}
-	for _, a := range alarms {
-		if a.Acknowledged == nil {
-			j.Alarms = append(j.Alarms, raisedJSON{a.SinceMS, a.Severity, a.Node, a.What, a.Why})
-		}
-	}
+	j.Spares, j.Links, j.GPUs, j.Wanted = s.Spares, linksJSON{s.Links, s.Confirmed}, s.GPUs, wantedJSON{s.RingsWanted, s.GPUWanted, s.SparesWanted}
 	for _, b := range s.Breaks {
 		j.Breaks = append(j.Breaks, breakJSON{b.Lose, b.Rings, b.GPUs, b.Links, b.Jobs, b.Down})
 	}
+	if silent == nil && (j.Health == proto.HealthFailed.String() || j.Health == proto.HealthNotInService.String()) {
+		silent = fmt.Errorf("fabric %s: %s", j.Fabric, j.Health)
+	}
 	return errors.Join(c.print(out, j, func() error { return j.text(out, s, planner) }), cli.Answered(silent))
+}
+
+// judge takes what the checks found.
+func (j *statusJSON) judge(s proto.HealthState, found []proto.AlarmStatus) {
+	j.Health = max(s, health.Worst(found)).String()
+	finds, known := map[string]bool{}, map[string]bool{}
+	for i := range found {
+		a := &found[i]
+		finds[a.Check] = true
+		j.Checks = append(j.Checks, checkJSON{a.Check, a.State.String(), a.Subject, a.What, a.Why, a.Remedy, moment(a.SinceMillis), a.Under})
+		if known[a.ID] = a.AckMillis != 0 || known[a.Under]; a.Under == "" && a.AckMillis == 0 {
+			j.Alarms = append(j.Alarms, raisedJSON{unlessZero(a.SinceMillis), a.Severity.String(), a.Node, a.What, a.Why, a.Remedy, 0})
+		} else if a.Under != "" && !known[a.Under] && len(j.Alarms) > 0 {
+			j.Alarms[len(j.Alarms)-1].More++
+		}
+	}
+	for i := range health.Checks {
+		c := checkJSON{Name: health.Checks[i].Name, State: proto.HealthOK.String(), Text: health.Checks[i].Looks}
+		if j.Health == proto.HealthNotInService.String() {
+			c.State, c.Cause = j.Health, "not known: nobody plans"
+		}
+		if !finds[c.Name] {
+			j.Checks = append(j.Checks, c)
+		}
+	}
+}
+
+// moment is a time of the wall clock, nil where it is not known.
+func moment(millis uint64) *string {
+	if millis == 0 {
+		return nil
+	}
+	text := time.UnixMilli(int64(millis)).UTC().Format(time.RFC3339Nano)
+	return &text
+}
+
+func unlessZero(millis uint64) *uint64 {
+	if millis == 0 {
+		return nil
+	}
+	return &millis
 }
 
 // text is the answer for people: how it is in one word, then each part. planner is
 // what is said of one that does not answer.
 func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error {
-	health := "OK"
-	switch r := j.Rings; {
-	case planner != "":
-		health = "no planner"
-	case r.Down > 0:
-		health = "down"
-	case r.Degraded+r.Forming > 0:
-		health = "degraded"
-	case len(j.Alarms) > 0:
-		health = "Warning"
+	first := j.Fabric + " " + j.Health
+	if worst := slices.IndexFunc(j.Checks, func(c checkJSON) bool { return c.State == j.Health && c.State != "ok" }); worst >= 0 {
+		first += ": " + j.Checks[worst].line()
+	}
+	if err := cli.Say(out, "%s", first); err != nil {
+		return err
 	}
 	t := cli.Table{Screen: cli.ScreenOf(out)}
-	t.Row("fabric "+j.Fabric, health)
 	t.Row("  broker", j.Broker.URL)
-	spares := ", " + proto.Count(int(j.Spares), "spare")
+	spares := fmt.Sprintf(", %d of %s", j.Spares, proto.Count(int(j.Wanted.Spares), "spare"))
+	wanted := fmt.Sprintf("; %d of %d wanted GPUs in rings", j.GPUs, j.Wanted.GPUs)
 	if planner == "" {
 		planner = fmt.Sprintf("%s, term %d, generation %d", s.Planner, s.Term, s.Generation)
 	} else {
-		spares = ", by what agents said last"
+		spares, wanted = ", by what agents said last", ""
 	}
 	t.Row("  planner", planner)
 	if s.Since > 0 {
-		t.Row("  in service", "since "+when(s.Since))
+		t.Row("  in service", "since "+when(&s.Since))
 	}
 	for _, x := range s.Standbys {
 		text := x.String()
@@ -188,7 +262,7 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 	n := j.Nodes
 	t.Row("  nodes", counts(n.Total, []count{{n.Online, "online"}, {n.Silent, "silent"}, {n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}})+spares)
 	r := j.Rings
-	t.Row("  rings", counts(r.Total, []count{{r.InService, "in service"}, {r.Degraded, "degraded"}, {r.Forming, "forming"}, {r.Down, "down"}}))
+	t.Row("  rings", counts(r.Total, []count{{r.InService, "in service"}, {r.Degraded, "degraded"}, {r.Forming, "forming"}, {r.Down, "down"}})+wanted)
 	t.Row("  links", fmt.Sprintf("%d of %d confirmed by light", j.Links.Confirmed, j.Links.Total))
 	if s.Switches > 0 {
 		t.Row("  switches", fmt.Sprintf("%d of %d online", s.SwitchesOn, s.Switches))
@@ -207,11 +281,7 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 	if len(j.Alarms) > 0 {
 		list := cli.Table{Screen: cli.ScreenOf(out)}
 		for _, a := range j.Alarms[:min(len(j.Alarms), maxShown)] {
-			since := when(a.SinceMS)
-			if a.SinceMS == 0 { // an agent has no clock of ours
-				since = "-"
-			}
-			list.Row("    "+a.Severity, since, a.line())
+			list.Row("    "+a.Severity, when(a.SinceMS), a.line())
 		}
 		if more := len(j.Alarms) - maxShown; more > 0 {
 			list.Row("    ...", "", fmt.Sprintf("%d more: ocsctl alarm list", more))
@@ -228,7 +298,11 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 	for _, b := range j.Breaks[:min(len(j.Breaks), maxShown)] {
 		list.Row("    lose "+b.Lose, b.text())
 	}
-	if len(j.Breaks) == 0 {
+	switch {
+	case len(j.Breaks) > 0:
+	case j.Rings.InService == 0 && s.Switches == 0:
+		list.Row("    -", "no ring is in service: nothing is left to break")
+	default:
 		list.Row("    nothing", "the loss of any one more node, fibre or switch is made good")
 	}
 	return list.Print(out)
@@ -244,6 +318,12 @@ func (a *raisedJSON) line() string {
 	}
 	if a.Why != "" && a.Why != a.What {
 		text += " (" + a.Why + ")"
+	}
+	if a.Remedy != "" {
+		text += "; to do: " + a.Remedy
+	}
+	if a.More > 0 {
+		text += fmt.Sprintf("; and %d that follow from it", a.More)
 	}
 	return text
 }
@@ -278,9 +358,12 @@ func counts(total uint32, parts []count) string {
 	return strings.TrimSuffix(strconv.Itoa(int(total))+": "+strings.Join(out, ", "), ": ")
 }
 
-// when is a moment for people, with its date and zone.
-func when(millis uint64) string {
-	return time.UnixMilli(int64(millis)).Format("2006-01-02 15:04:05 -0700")
+// when is a moment for people, with its date and zone; nil: nobody knows.
+func when(millis *uint64) string {
+	if millis == nil {
+		return "-"
+	}
+	return time.UnixMilli(int64(*millis)).Format("2006-01-02 15:04:05 -0700")
 }
 
 // placeOf is a node or a switch as people name it.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/planner/health"
 	"ringlight/proto"
 )
 
@@ -90,9 +91,9 @@ var missing = []string{"nodes that no agent speaks for", "spares", "acknowledgem
 
 // status is as much of a planner's answer as agents give: devices by what they
 // said last, rings as they applied them, links by the light of both ends.
-func (k *kept) status() (*proto.Status, []raisedJSON) {
+func (k *kept) status() (*proto.Status, []proto.AlarmStatus) {
 	s := &proto.Status{Term: k.planner.Term, Planner: proto.PlannerCopy{Planner: k.planner.Planner, Host: k.planner.Host}}
-	alarms := []raisedJSON{}
+	x := health.Facts{Idle: k.lastWord(), Remedy: "start it, or look at its log: systemctl status ocs-planner", Nodes: len(k.presence)}
 	rings := map[proto.RingID]*ringKept{}
 	var ids []proto.NodeID
 	for id := range k.presence { // any order: sorted
@@ -109,8 +110,12 @@ func (k *kept) status() (*proto.Status, []raisedJSON) {
 			s.Nodes.Online += one(m.Online)
 			s.Nodes.Silent += one(!m.Online)
 		}
-		if !m.Online {
-			alarms = append(alarms, raisedJSON{Severity: proto.SeverityWarning.String(), Node: &id, What: "its agent is offline"})
+		d := health.Device{ID: id}
+		if m.Online {
+			x.Heard++
+		} else {
+			d.What, d.Why, d.Quiet = "offline", "its agent is offline", true
+			x.Devices = append(x.Devices, d)
 		}
 		if r == nil || !m.Online { // what it said before it went says nothing of now
 			continue
@@ -119,8 +124,9 @@ func (k *kept) status() (*proto.Status, []raisedJSON) {
 		s.Nodes.Isolated += one(r.Mode == proto.ModeIsolated)
 		s.Nodes.HostDown += one(r.Mode == proto.ModeHostDown)
 		for _, a := range r.Alarms {
-			alarms = append(alarms, raisedJSON{Severity: a.Severity.String(), Node: &id, What: a.Kind.String(), Why: a.Text})
+			d.Said = append(d.Said, health.Said{Kind: a.Kind, Severity: a.Severity, At: fmt.Sprint(a.Bundle), Text: a.Text})
 		}
+		x.Devices = append(x.Devices, d)
 		for i := range r.Rings {
 			k.count(s, rings, r, &r.Rings[i])
 		}
@@ -131,7 +137,11 @@ func (k *kept) status() (*proto.Status, []raisedJSON) {
 		s.Rings.InService += one(whole)
 		s.Rings.Degraded += one(!whole)
 	}
-	return s, alarms
+	after := map[string][]proto.AlarmStatus{}
+	for _, a := range health.Of(&x) {
+		after[a.Under] = append(after[a.Under], a)
+	}
+	return s, health.InOrder(after)
 }
 
 // ringKept is what the members of a ring say of it.

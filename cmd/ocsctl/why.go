@@ -108,7 +108,7 @@ func (j *whyJSON) answer() string {
 			continue
 		}
 		switch l.Rule {
-		case "placement", "usable", "frozen", "circuit":
+		case "check", "placement", "usable", "frozen", "circuit":
 			parts = append(parts, l.Text)
 		case "bundle":
 			text, _, _ := strings.Cut(l.Text, ", 0 losses")

@@ -1,11 +1,12 @@
 package hbd
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
 	"ringlight/planner/ring"
 	"ringlight/proto"
@@ -20,7 +21,8 @@ import (
 // cut is what is known of a fibre that was held to be cut.
 type cut struct {
 	damper
-	since uint64 // by the wall clock: when it was last
+	since  uint64 // by the wall clock: when it was last
+	proven bool   // by light, since then
 }
 
 func pair(a, b proto.NodeID) [2]proto.NodeID { return [2]proto.NodeID{min(a, b), max(a, b)} }
@@ -44,7 +46,7 @@ func (c *cuts) hold(a, b proto.NodeID, now time.Duration, wall uint64) (wait tim
 		x = &cut{}
 		c.known[pair(a, b)] = x
 	}
-	x.since = wall
+	x.since, x.proven = wall, false
 	wait = x.strike(now, 0, dampLast)
 	c.at = min(c.at, x.until)
 	return wait
@@ -62,7 +64,7 @@ func (c *cuts) due(now time.Duration, f func(a, b proto.NodeID)) {
 			x.held = false
 			f(at[0], at[1])
 		default:
-			if x.forgiven(now); x.count == 0 {
+			if x.forgiven(now); x.count == 0 && x.proven {
 				delete(c.known, at)
 			}
 		}
@@ -85,6 +87,18 @@ func (c *cuts) reborn(o ring.Order, id proto.NodeID, now time.Duration) {
 		}
 		if other >= 0 && other != int(id) {
 			c.again(pair(id, proto.NodeID(other)), now)
+		}
+	}
+}
+
+// prove notes the fibres of a ring that have light.
+func (c *cuts) prove(r *ringView) {
+	if len(c.known) == 0 {
+		return
+	}
+	for at, lit := range r.lit {
+		if x := c.known[pair(r.nodes[at], r.nodes[at+1])]; x != nil && lit && r.confirmed(at) {
+			x.proven = true
 		}
 	}
 }
@@ -116,16 +130,64 @@ func (p *placement) fibre(a, b proto.NodeID) string {
 			return label
 		}
 	}
-	return fmt.Sprintf("%d-%d", min(a, b), max(a, b))
+	return between(a, b)
 }
 
-// HeldFibres tells every fibre that is held to be cut: what it is called, its nodes,
-// since when by the wall clock, and how long still.
-func (e *evidence) HeldFibres(tell func(fibre string, a, b proto.NodeID, since uint64, left time.Duration)) {
-	for _, at := range slices.SortedFunc(maps.Keys(e.cuts.known), func(x, y [2]proto.NodeID) int { return slices.Compare(x[:], y[:]) }) {
-		if x := e.cuts.known[at]; e.broken(at[0], at[1]) {
-			tell(e.fibre(at[0], at[1]), at[0], at[1], x.since, x.until-e.j.Now)
+func between(a, b proto.NodeID) string { return fmt.Sprintf("%d-%d", min(a, b), max(a, b)) }
+
+// linkOf is a fibre as operators see it.
+func linkOf(h *Rings, a, b fabric.Port, name string) proto.LinkStatus {
+	m, n := &h.nodes[a.Node], &h.nodes[b.Node]
+	s := proto.LinkStatus{Fibre: name, A: m.end(a), B: n.end(b)}
+	r, wanted := h.ring(m.Group), false
+	if r != nil && m.Group == n.Group {
+		i, j := slices.Index(r.nodes, a.Node), slices.Index(r.nodes, b.Node)
+		wanted = i-j == 1 || j-i == 1
+	}
+	lit := s.A.State == proto.Tuned && s.B.State == proto.Tuned && m.Online() && n.Online() && (wanted || m.faces(b.Node) && n.faces(a.Node))
+	x := h.cuts.known[pair(a.Node, b.Node)]
+	switch {
+	case h.broken(a.Node, b.Node):
+		s.State, s.SinceMillis, s.NextMillis = proto.FibreDark, x.since, h.j.Wall+uint64((x.until-h.j.Now).Milliseconds())
+	case lit:
+		s.State = proto.FibreLit
+	case x != nil && !x.proven:
+		s.State, s.SinceMillis = proto.FibreDoubted, x.since
+	case wanted && !(m.Online() && n.Online()): // what they said is of before
+		s.State = proto.FibreDoubted
+	case wanted:
+		s.State, s.SinceMillis = proto.FibreDark, r.since
+	}
+	if wanted || lit && r != nil {
+		s.Ring = r.id
+	}
+	return s
+}
+
+// faces: one of its sides has the light of a peer.
+func (n *node) faces(peer proto.NodeID) bool {
+	for s := range n.Report.Sides {
+		if s.State == proto.SideWork && s.Peer == peer {
+			return true
 		}
+	}
+	return false
+}
+
+// Asked answers about rings and their fibres.
+func Asked(h *Rings, q *proto.OpRequest, r *proto.OpReply) {
+	if q.Noun != proto.NounLinks {
+		h.Answer(q, r)
+		return
+	}
+	all := h.fab.AllFibres()
+	for i := min(q.Page, uint64(len(all))); i < uint64(len(all)); i++ {
+		if len(r.Links) == proto.MaxPage {
+			r.Next = i
+			return
+		}
+		x := &all[i]
+		r.Links = append(r.Links, linkOf(h, x.A, x.B, cmp.Or(x.ID, between(x.A.Node, x.B.Node))))
 	}
 }
 

@@ -165,7 +165,8 @@ func (e *evidence) watchRing(r *ringView) {
 		}
 		e.j.Line(journal.Line{Level: level, Message: "ring " + r.state.String(), Node: -1, Ring: r.id, Generation: r.Gen})
 	}
-	if r.seeLight() == len(r.nodes)-1 {
+	all := r.seeLight() == len(r.nodes)-1
+	if e.cuts.prove(r); all {
 		r.splitAt, r.renewed, r.renewAt = 0, 0, 0
 		return
 	}

@@ -59,8 +59,8 @@ type Census struct {
 	Aborts                      uint64
 }
 
-// Count looks at all rings and nodes. A GPU is wasted that is well and in no
-// ring of full size that has light; those of spares are.
+// Count looks at all rings and nodes. A GPU is wasted that is well and in no ring of full
+// size that has light; those of as many spares as are wanted are not.
 func Count(h *Rings) Census {
 	c := Census{GPUs: len(h.nodes) * h.fab.GPUsPerNode, Commits: h.txn.Took.Clone(), Aborts: h.txn.Aborts}
 	for i := range h.bypasses {
@@ -99,7 +99,7 @@ func Count(h *Rings) Census {
 			c.Isolated++
 		}
 	}
-	c.GPUsWasted = max(0, well-used) * h.fab.GPUsPerNode
+	c.GPUsWasted = max(0, well-used-min(c.Spares, h.fab.Spares)) * h.fab.GPUsPerNode
 	return c
 }
 
@@ -121,7 +121,7 @@ type NodeCensus struct {
 func CountNodes(h *Rings, out []NodeCensus, linkSince time.Duration) []NodeCensus {
 	for i := range h.nodes {
 		n := &h.nodes[i]
-		c := NodeCensus{Node: n.ID, Ring: n.Group, Online: n.Online(), Usable: n.usable() && n.Ready(), Silent: h.table.Mute(n.Device, linkSince)}
+		c := NodeCensus{Node: n.ID, Ring: n.Group, Online: n.Online(), Usable: n.usable() && n.Ready(), Silent: n.hold == nil && (!n.Answers() || h.table.Mute(n.Device, linkSince))}
 		if m := n.Report; m != nil {
 			c.Bypasses, c.Refused, c.Alarms = m.BypassSeq(), n.Scalars().RefusedMessages, int16(m.Alarms())
 			for s := range m.Sides {

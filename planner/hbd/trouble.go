@@ -1,6 +1,14 @@
 package hbd
 
-import "ringlight/proto"
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/planner/health"
+	"ringlight/proto"
+)
 
 // Trouble is a short word for what keeps a node out of plans though nobody took
 // it out, "" when nothing does, and the reason.
@@ -11,7 +19,8 @@ func (p *placement) Trouble(id proto.NodeID) (what, why string) {
 	case n.hold != nil && n.hold.Quarantine:
 		return "quarantined", n.over
 	case n.dead:
-		return "dead", n.reason
+		what, _, _ = strings.Cut(n.reason, ":")
+		return what, n.reason
 	case n.over != "":
 		return "stepped over", n.over
 	case n.said.out && n.said.mode != proto.ModeDrained:
@@ -22,15 +31,102 @@ func (p *placement) Trouble(id proto.NodeID) (what, why string) {
 	return "no ring possible", n.unmeasured
 }
 
-// RingTroubles tells every ring that is not in service, and since when, by the
-// wall clock.
-func (p *placement) RingTroubles(tell func(id proto.RingID, s proto.RingState, since uint64)) {
-	for _, r := range p.rings {
-		if r.state == proto.RingDegraded || r.state == proto.RingDown {
-			tell(r.id, r.state, r.since)
+// FactsOf says what there is to know of rings, fibres and spares.
+func FactsOf(h *Rings, x *health.Facts) {
+	x.Nodes = len(h.nodes)
+	for i := range h.nodes {
+		n := &h.nodes[i]
+		if n.Online() {
+			x.Heard++
+		}
+		if n.Group == 0 && n.Ready() && n.usable() {
+			x.Spares++
+		}
+	}
+	x.SparesWanted, x.RingsFormed = h.fab.Spares, len(h.rings)
+	for _, s := range h.fab.Targets() {
+		if s.Rings > 0 {
+			x.RingsWanted, x.GPUsWanted = x.RingsWanted+s.Rings, x.GPUsWanted+s.Rings*s.TP
+			if x.SmallestRing == 0 || s.TP < x.SmallestRing {
+				x.SmallestRing = s.TP
+			}
+		}
+	}
+	for _, r := range h.rings {
+		x.GPUs += r.size * h.fab.GPUsPerNode
+		if s := r.stateNow(); s != proto.RingInService {
+			x.Rings = append(x.Rings, r.facts(s))
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(h.cuts.known), func(x, y [2]proto.NodeID) int { return slices.Compare(x[:], y[:]) }) {
+		if l, ok := h.fab.Link(at[0], at[1]); ok {
+			s := linkOf(h, l.Local, l.Remote, h.fibre(at[0], at[1]))
+			c := h.cuts.known[at]
+			if s.State != proto.FibreLit && s.State != proto.FibreIdle || c.count >= flaps {
+				x.Fibres = append(x.Fibres, health.Fibre{Name: s.Fibre, A: at[0], B: at[1], Ring: s.Ring, State: s.State, Since: s.SinceMillis, Next: s.NextMillis, Losses: c.count})
+			}
 		}
 	}
 }
+
+// flaps is how often a fibre that is lit was lost, and not forgiven, to be told.
+const flaps = 2
+
+func (r *ringView) facts(s proto.RingState) health.Ring {
+	x := health.Ring{ID: r.id, State: s, Whole: r.size * r.pl.fab.GPUsPerNode, Links: len(r.nodes) - 1, Confirmed: r.linksConfirmed(), Members: slices.Clone(r.nodes)}
+	if s == r.state {
+		x.Since = r.since
+	}
+	for at, id := range r.nodes {
+		if n := &r.pl.nodes[id]; n.usable() {
+			x.GPUs += r.pl.fab.GPUsPerNode
+		} else {
+			x.Out = append(x.Out, id)
+		}
+		if at+1 < len(r.nodes) && len(x.Dark) < 8 && r.at(at).usable() && r.at(at+1).usable() && !r.confirmed(at) {
+			x.Dark = append(x.Dark, r.pl.fibre(id, r.nodes[at+1]))
+		}
+	}
+	if len(r.nodes) < r.size {
+		x.Waits = "no usable spare is within reach"
+	}
+	return x
+}
+
+// FactsOfNode says what only the rings know of a node.
+func FactsOfNode(h *Rings, d *health.Device) {
+	n := &h.nodes[d.ID]
+	if n.hold != nil && !n.hold.Quarantine {
+		d.Held = n.hold.about()
+	} else if n.drained() {
+		d.Held = "drained"
+	}
+	d.What, d.Why = h.Trouble(d.ID)
+	if n.Report == nil {
+		return
+	}
+	newest := time.Duration(0)
+	for _, r := range n.health {
+		newest = max(newest, r.at)
+	}
+	if told, gap := n.Telemetry(); len(n.health) > 0 && told-newest >= max(boardSilent, 2*gap) && n.Answers() {
+		d.Board = h.j.Wall - min(h.j.Wall, uint64((h.j.Now-newest).Milliseconds()))
+	}
+	for b := range n.Report.Bundles {
+		if margin, ok := b.Margin(); ok && proto.LeastLightBelow-margin >= lowLight && b.State == proto.Tuned {
+			d.Low = append(d.Low, health.Low{Bundle: b.Bundle, Missing: proto.LeastLightBelow - margin})
+		}
+	}
+}
+
+const (
+	// boardSilent is how old the newest reading of a board may be that its agent tells.
+	// chosen: two rounds of telemetry.
+	boardSilent = 20 * time.Second
+	// lowLight is how much less own light a bundle may have than its calibration expects.
+	// chosen: below the .58 dB of one laser of eight, above what readings differ by.
+	lowLight = proto.MilliDBm(500)
+)
 
 // Counts are nodes and rings by state.
 func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts) {

@@ -3,7 +3,6 @@ package hbd
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"ringlight/planner/journal"
@@ -66,10 +65,6 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 		if text := n.healthOf(b.Bundle, h.j.Now); text != "" {
 			out = append(out, fact(int16(b.Bundle), "health", text))
 		}
-	}
-	for i := range said.Alarms {
-		a := &said.Alarms[i]
-		out = append(out, fact(int16(a.Bundle), "alarm", a.Kind.Words()+", "+strings.ToLower(a.Severity.String())+": "+a.Text))
 	}
 	return out
 }

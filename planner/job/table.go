@@ -360,3 +360,16 @@ func (t *Table) order() []*job {
 func (t *Table) name(id proto.NodeID) string {
 	return cmp.Or(t.fab().NodeName(id), strconv.Itoa(int(id)))
 }
+
+// Waits tells the jobs that wait for room, why, and since when.
+func (t *Table) Waits(tell func(name, cause string, sinceMillis uint64)) {
+	for _, x := range t.order() {
+		if x.State == Waiting {
+			since := uint64(0)
+			if n := len(x.events); n > 0 {
+				since = x.events[n-1].AtMS
+			}
+			tell(x.ID, x.Cause, since)
+		}
+	}
+}

@@ -27,6 +27,10 @@ func (s *signs) beat(now time.Duration) {
 	s.last = now
 }
 
+// Telemetry is when it last came, and how long after the one before, 0: there was one
+// at most.
+func (d *Device) Telemetry() (at, gap time.Duration) { return d.signs.last, d.signs.gap }
+
 // quiet: telemetry came twice and has stopped. The time before since, when
 // nobody could be heard, does not count.
 func (s *signs) quiet(since, now time.Duration) bool {
@@ -36,7 +40,7 @@ func (s *signs) quiet(since, now time.Duration) bool {
 // Counts are how many devices are in which state.
 type Counts struct {
 	States [Disputed + 1]int
-	Silent int // did not answer a prepare, or are online and stopped sending telemetry
+	Silent int // nobody speaks for them, or not any more
 }
 
 // Mute: somebody should speak for the device, and nothing comes.
@@ -76,7 +80,7 @@ func (t *Table) Count(linkSince time.Duration) (c Counts) {
 	for i := range t.Devices {
 		d := &t.Devices[i]
 		c.States[d.state]++
-		if t.Mute(d, linkSince) {
+		if !d.Answers() || t.Mute(d, linkSince) {
 			c.Silent++
 		}
 	}

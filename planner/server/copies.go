@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"ringlight/planner"
@@ -249,16 +252,48 @@ func openStore(ctx context.Context, cfg *Config) (Store, error) {
 	}
 }
 
-// ready says why this planner does not do its part, nil when it does: it leads and
-// is in service, or follows a store that it reaches.
-func (s *server) ready(p *planner.Planner) error {
+const (
+	// storeHangs is how long a write may take before the store is said to take none.
+	// chosen: many times what a slow disk or a cluster that elects needs.
+	storeHangs = 5 * time.Second
+	// leastRoom is what the disk of a store's file is to have free, beside as much again
+	// as the file. chosen: hours of a busy day.
+	leastRoom = 64 << 20
+	lookRoom  = 10 * time.Second // how often it is looked; chosen
+)
+
+// warn has those alarms stand that the planner does not find itself.
+func (s *server) warn(now time.Time) {
+	w := &s.warnings
+	list := slices.Concat(w.issued, w.doubted)
+	store := proto.AlarmStatus{ID: "store/writes", Check: "store", Subject: "store", What: "the store takes no writes"}
 	switch {
 	case s.standing.Away != nil:
-		return fmt.Errorf("the store is not reached: %w", s.standing.Away)
-	case !s.link.Up():
-		return errors.New("the broker is not reached")
-	case s.leads() && !planner.Serving(p):
-		return errors.New("it leads and is not in service yet")
+		store.ID, store.What, store.Why = "store/away", "the store is not reached", proto.Clip(s.standing.Away.Error())
+		list = append(list, store)
+	case s.stored != nil && now.Sub(s.storing) >= storeHangs:
+		store.SinceMillis, store.Why = uint64(s.storing.UnixMilli()), "a write is under way since then, and nothing is decided or told before it is over"
+		list = append(list, store)
 	}
-	return nil
+	if s.cfg.Open == nil && now.Sub(w.roomAt) >= lookRoom {
+		w.room, w.roomAt = lacksRoom(s.cfg.State), now
+	}
+	if w.room != "" {
+		list = append(list, proto.AlarmStatus{ID: "store/room", Check: "disk", Subject: "store", What: "the store's disk is nearly full", Why: w.room})
+	}
+	s.host.Warn(list)
+}
+
+// lacksRoom says what is missing where a file is, "" when there is room.
+func lacksRoom(file string) string {
+	var fs syscall.Statfs_t
+	info, err := os.Stat(file)
+	if err != nil || syscall.Statfs(filepath.Dir(file), &fs) != nil {
+		return "" // a write will tell
+	}
+	free, wants := int64(fs.Bavail)*int64(fs.Bsize), leastRoom+info.Size()
+	if free >= wants {
+		return ""
+	}
+	return fmt.Sprintf("%d MiB are free beside %s, want %d; a planner that cannot store ends", free>>20, file, wants>>20)
 }

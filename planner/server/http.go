@@ -225,7 +225,7 @@ func (s settled) Read(ctx context.Context, f func(*planner.Planner)) error {
 func (s *server) read(ctx context.Context, by chan<- func(*planner.Planner), f func(*planner.Planner)) error {
 	done := make(chan struct{})
 	select {
-	case by <- func(p *planner.Planner) { f(p); close(done) }:
+	case by <- func(p *planner.Planner) { s.warn(time.Now()); f(p); close(done) }:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.ended:
@@ -281,12 +281,19 @@ func (s *server) routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, r *http.Request) {
 		var o planner.Overview
 		var leads bool
-		var not error
-		err := s.Read(r.Context(), func(p *planner.Planner) { o, leads, not = p.Overview(), s.leads(), s.ready(p) })
-		if err := cmp.Or(err, not); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		var not string
+		var is proto.HealthState
+		err := s.Read(r.Context(), func(p *planner.Planner) {
+			o, leads = p.Overview(), s.leads()
+			is, not = planner.NotReady(p, leads)
+		})
+		if err != nil {
+			not = err.Error()
+		}
+		if not != "" {
+			http.Error(w, not, http.StatusServiceUnavailable)
 			return
 		}
-		fmt.Fprintf(w, "ok: %s, term %d, generation %d\n", map[bool]string{true: "leads", false: "follows"}[leads], o.Term, o.Generation)
+		fmt.Fprintf(w, "ok: %s, term %d, generation %d; the fabric is %s\n", map[bool]string{true: "leads", false: "follows"}[leads], o.Term, o.Generation, is)
 	})
 }

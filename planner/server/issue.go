@@ -403,7 +403,7 @@ func (i *issuer) report() {
 	var list []proto.AlarmStatus
 	for _, e := range i.register.stolen(t) {
 		node := e.Node
-		list = append(list, proto.AlarmStatus{ID: fmt.Sprintf("%d/token-used-twice", node), Severity: proto.SeverityCritical, Node: &node, What: "token used by two keys",
+		list = append(list, proto.AlarmStatus{ID: fmt.Sprintf("%d/token-used-twice", node), Check: "seal", Subject: fmt.Sprintf("node %d", node), Severity: proto.SeverityCritical, Node: &node, What: "token used by two keys",
 			Why: fmt.Sprintf("key %s came first and was let in, key %s was refused: if the first is not the node's, type ocsctl pki revoke %s, and make another token in any case", keyOf(e.Public), keyOf(e.Thief), proto.Topics{Fabric: t.Fabric}.NodeHolder(node))})
 	}
 	if len(list)+i.warned > 0 {

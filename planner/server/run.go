@@ -318,6 +318,7 @@ func (s *server) tick() {
 	s.link.Look(s.since())
 	if s.stored == nil {
 		s.lookAtSeals(time.Now())
+		s.warn(time.Now())
 		s.host.Tick()
 		s.observe()
 	}

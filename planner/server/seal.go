@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +58,9 @@ type warnings struct {
 	issued, doubted []proto.AlarmStatus
 	looked          time.Time
 	trust           *seal.Trust // as it was then
+
+	room   string // that the store's disk lacks, "": it has enough
+	roomAt time.Time
 }
 
 // revoked are the nodes that had a key in one edition of a trust document and have none
@@ -103,7 +105,7 @@ func (s *server) lookAtSeals(now time.Time) {
 		w.trust = t
 	}
 	for _, d := range s.guard.Doubts(now) {
-		a := proto.AlarmStatus{ID: guard.Name(d.Topic) + "/unsealed", Severity: proto.SeverityWarning, What: "not sealed as it must be", Why: proto.Clip(d.Topic.Kind.String() + ": " + d.Reason + ", and not read")}
+		a := proto.AlarmStatus{ID: guard.Name(d.Topic) + "/unsealed", Check: "seal", Subject: guard.Name(d.Topic), Severity: proto.SeverityWarning, What: "not sealed as it must be", Why: proto.Clip(d.Topic.Kind.String() + ": " + d.Reason + ", and not read")}
 		if d.Read {
 			a.Why = proto.Clip(d.Topic.Kind.String() + ": " + d.Reason + ", and read, as nothing is enforced")
 		}
@@ -112,7 +114,6 @@ func (s *server) lookAtSeals(now time.Time) {
 		}
 		w.doubted = append(w.doubted, a)
 	}
-	s.host.Warn(slices.Concat(w.issued, w.doubted))
 }
 
 // newGuard is what stands at the planner's link, and what vouches for keys; nil: nothing does.

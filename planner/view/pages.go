@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"ringlight/planner"
@@ -31,7 +32,8 @@ func (v *View) status(r *http.Request) (any, error) {
 	if err := v.source.Read(r.Context(), func(p *planner.Planner) { s, alarms = p.Status(), p.Alarms() }); err != nil {
 		return nil, err
 	}
-	return map[string]any{"status": proto.Plain(s), "alarms": proto.Plain(alarms[:min(len(alarms), proto.MaxPage)]), "alarms_total": len(alarms)}, nil
+	causes := slices.DeleteFunc(alarms, func(a proto.AlarmStatus) bool { return a.Under != "" })
+	return map[string]any{"status": proto.Plain(s), "alarms": proto.Plain(causes[:min(len(causes), proto.MaxPage)]), "alarms_total": len(causes)}, nil
 }
 
 func number(r *http.Request, field string, limit uint64) (uint64, error) {

@@ -42,8 +42,8 @@ export function riskRow(b) {
 
 export function fabricPage(root, app) {
   const stage = el('div.stage'), [list, counts] = legend();
-  const risks = el('ul.risks', { id: 'risks' }), alarms = el('ul.risks'), facts = el('div');
-  const side = el('aside', el('section', facts), el('section', el('h2', el('a', { href: '#/next' }, 'What breaks next')), risks), el('section', el('h2', 'Alarms'), alarms), el('section', el('h2', 'Light and nodes'), list));
+  const risks = el('ul.risks', { id: 'risks' }), alarms = el('ul.risks'), facts = el('div'), health = el('div.big', { role: 'status' });
+  const side = el('aside', el('section', health, facts), el('section', el('h2', el('a', { href: '#/next' }, 'What breaks next')), risks), el('section', el('h2', 'Alarms'), alarms), el('section', el('h2', 'Light and nodes'), list));
   root.append(stage, side);
   const canvas = new FabricCanvas(stage, app.picture, { open: (n) => { location.hash = `#/node/${n}`; },
     select: (n) => { app.selected = n; lineToPaste(n < 0 ? 'ocsctl status' : `ocsctl why ${n}`, app.about); } });
@@ -61,8 +61,10 @@ export function fabricPage(root, app) {
   const standing = keep(async () => {
     const r = await get('status');
     app.status = r.status;
-    alarms.replaceChildren(...r.alarms.slice(0, 6).map((a) => el('li', el('span', el(a.severity === 'Critical' ? 'span.dead' : 'span.bypass', a.severity === 'Critical' ? '\u25b2 ' : '\u25c6 '), a.node !== null && a.node < 1 << 20 ? link('node', a.node, `node ${a.node} ${a.what}`) : a.ring ? link('ring', a.ring, a.what) : a.what), el('small', ago(a.since_ms)))),
-      r.alarms_total > 6 ? el('li.dim', `and ${r.alarms_total - 6} more: ocsctl alarm list`) : r.alarms_total ? '' : el('li.good', 'None stands.'));
+    health.className = `big ${{ ok: 'good', degraded: 'bypass' }[r.status.health] ?? 'dead'}`;
+    health.textContent = r.status.health.replaceAll('_', ' ');
+    alarms.replaceChildren(...r.alarms.slice(0, 6).map((a) => el('li', el('span', el(a.severity === 'Critical' ? 'span.dead' : 'span.bypass', a.severity === 'Critical' ? '\u25b2 ' : '\u25c6 '), a.node !== null && a.peer === null && a.node < 1 << 20 ? link('node', a.node, `node ${a.node} ${a.what}`) : a.ring && a.subject.startsWith('ring') ? link('ring', a.ring, a.what) : a.what), el('small', a.since_ms ? ago(a.since_ms) : '', a.why ? ` ${a.why}` : ''))),
+      r.alarms_total > 6 ? el('li.dim', `and ${r.alarms_total - 6} more: ocsctl alarm list`) : r.alarms_total ? '' : el('li.good', 'None.'));
   }, 1200);
   told();
   const again = setInterval(() => { breaks.soon(); standing.soon(); }, 5000);

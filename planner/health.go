@@ -1,0 +1,159 @@
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	"ringlight/planner/hbd"
+	"ringlight/planner/health"
+	"ringlight/planner/member"
+	"ringlight/proto"
+)
+
+// facts are what the checks of package health look at, as they are now.
+func (b *alarmBook) facts() health.Facts {
+	p := b.root.p
+	x := health.Facts{Given: b.given()}
+	if !p.j.LinkUp {
+		x.Broker = "it was lost; agents protect their light, and nothing is planned or told"
+	}
+	hbd.FactsOf(p.rings, &x)
+	x.Judged = p.state == serving || p.state == gathering && p.j.LinkUp && p.j.Now >= p.linkSince+gatherQuiet
+	if heard, _ := p.heard(); p.state != serving && !(p.state == gathering && heard == 0 && x.Judged) {
+		x.Idle = p.idle()
+		if p.state == gathering && p.j.LinkUp {
+			x.Idle = p.gathers(heard)
+		}
+		if p.state == following || p.state == standby {
+			x.Remedy = "that is right for a second copy; ocsctl status has the one in service"
+		}
+	}
+	switch {
+	case p.state != serving && x.Idle == "":
+		return x // nobody is there of whom more could be said
+	case p.state != serving:
+		return health.Facts{Idle: x.Idle, Remedy: x.Remedy, Broker: x.Broker, Given: x.Given, Nodes: x.Nodes, Heard: x.Heard, Judged: x.Judged && x.Heard == 0}
+	}
+	b.raised = map[string]by{}
+	for _, t := range p.tables() {
+		for i := range t.Devices {
+			if d, tell := b.device(t, &t.Devices[i]); tell {
+				x.Devices = append(x.Devices, d)
+			}
+		}
+	}
+	if p.core != nil {
+		c := p.core.Status()
+		x.Circuits, x.CircuitsLit = int(c.Circuits), int(c.Tuned)
+		if n := c.Jobs - c.Placed; n > 0 {
+			x.Jobs = append(x.Jobs, health.Job{Name: "list", Cause: fmt.Sprintf("%d of %s have no servers: ocsctl circuit jobs", n, proto.Count(int(c.Jobs), "job"))})
+		}
+	}
+	p.jobs.Waits(func(name, cause string, since uint64) {
+		x.Jobs = append(x.Jobs, health.Job{Name: name, Cause: cause, Since: since})
+	})
+	return x
+}
+
+// device is a device of which something is to be said.
+func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, tell bool) {
+	p := b.root.p
+	x = health.Device{ID: d.ID, Ring: d.Group, Quiet: !d.Answers(), Claims: t.Numbers.Claims(d)}
+	if d.ID.IsSwitch() {
+		x.What, x.Why = d.Trouble()
+	} else {
+		hbd.FactsOfNode(p.rings, &x)
+	}
+	if what, why := d.Lately(p.j.Now); x.What == "" && what == "not believed" {
+		x.What, x.Why = what, why
+	} else {
+		x.No = why
+	}
+	if !d.Online() && d.GoneAt > 0 && d.Session != 0 { // else nobody knows since when
+		x.Since = b.ago(p.j.Now - d.GoneAt)
+	}
+	if d.Report != nil && d.Report.Alarms() > 0 {
+		said := d.Whole()
+		for i := range said.Alarms {
+			a := &said.Alarms[i]
+			s := health.Said{Kind: a.Kind, Severity: a.Severity, At: fmt.Sprint(a.Bundle), Text: a.Text}
+			if d.ID.IsSwitch() {
+				s.At = fmt.Sprint(a.PortA)
+			}
+			if a.SinceMicros != 0 {
+				s.Since = b.ago(p.j.Now - d.ReportAt + max(0, d.Report.Uptime()-time.Duration(a.SinceMicros)*time.Microsecond))
+			}
+			x.Said = append(x.Said, s)
+			b.raised[x.IDOf(&s)] = by{d.Report.Session, a.SinceMicros}
+			if a.Kind == proto.EvPathFailed && x.What == "isolated" && s.Since != 0 && (x.Since == 0 || s.Since < x.Since) {
+				x.Since, x.Why = s.Since, x.Why+": "+a.Text
+			}
+		}
+	}
+	return x, x.What != "" || x.Held != "" || x.Claims != "" || x.No != "" || x.Board != 0 || len(x.Low) > 0 || len(x.Said) > 0
+}
+
+// ago is the wall clock's time so long ago.
+func (b *alarmBook) ago(d time.Duration) uint64 {
+	return b.j.Wall - min(b.j.Wall, uint64(max(0, d).Milliseconds()))
+}
+
+// given is what others than the checks found.
+func (b *alarmBook) given() []proto.AlarmStatus {
+	out := b.outside[:len(b.outside):len(b.outside)]
+	if why := b.j.Chain.Damage(); why != "" {
+		out = append(out, proto.AlarmStatus{ID: "audit/damaged", Check: "audit", Subject: "audit chain", What: "the audit chain is not as it was written", Why: proto.Clip(why)})
+	}
+	r := b.root.p.rollout
+	if why, node, since := r.Halted(); why != "" {
+		out = append(out, proto.AlarmStatus{ID: "rollout/stopped", Check: "rollout", Subject: "roll-out", SinceMillis: since, Node: node, What: "the roll-out has stopped", Why: why})
+	}
+	if since, why := r.Stuck(); since >= rolloutStuck {
+		out = append(out, proto.AlarmStatus{ID: "rollout/waits", Check: "rollout", Subject: "roll-out", SinceMillis: b.ago(since), Severity: proto.SeverityWarning, What: "the roll-out does not go on", Why: "it waits: " + why})
+	}
+	return out
+}
+
+// HealthOf is how the fabric is, and what the checks find.
+func HealthOf(p *Planner) (proto.HealthState, []proto.AlarmStatus) {
+	all := p.alarms.list()
+	return health.Worst(all), all
+}
+
+// maxAbout bounds what is said of one device. chosen: more than one reads.
+const maxAbout = 16
+
+// about is what the checks found of a device, its ring and its fibres, as why has it.
+func (b *alarmBook) about(id proto.NodeID, bundle int16) (out []proto.WhyLine) {
+	_, d := b.root.p.find(id)
+	for _, a := range b.list() {
+		own := a.Node != nil && *a.Node == id || a.Peer != nil && *a.Peer == id
+		ofRing := a.Ring != 0 && a.Ring == d.Group && !id.IsSwitch() && (a.Peer != nil || a.Node == nil)
+		if !own && !ofRing || len(out) == maxAbout {
+			continue
+		}
+		text := a.What
+		if a.Why != "" {
+			text += ": " + a.Why
+		}
+		if a.Under != "" {
+			text += "; it follows from " + a.Under
+		} else if a.Remedy != "" {
+			text += "; to do: " + a.Remedy
+		}
+		out = append(out, proto.WhyLine{AtMillis: b.j.Wall, Node: id, Bundle: -1, Rule: "check", Text: proto.Clip(text), Measured: proto.NoPower, Expected: proto.NoPower})
+	}
+	return out
+}
+
+// NotReady says why this planner does not do its part, "" when it does: what the checks
+// find of itself, but for one that follows that it does. is is how the fabric is.
+func NotReady(p *Planner, leads bool) (is proto.HealthState, why string) {
+	is, found := HealthOf(p)
+	for _, a := range found {
+		if a.Check == "store" || a.Check == "broker" || a.Check == "nodes" && a.State == proto.HealthFailed || a.Check == "planner" && leads {
+			return is, a.What + ": " + a.Why
+		}
+	}
+	return is, ""
+}

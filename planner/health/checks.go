@@ -1,0 +1,294 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/proto"
+)
+
+// Check is a row of the table.
+type Check struct {
+	Name   string
+	Looks  string            // what it looks at: what holds while it finds nothing
+	State  proto.HealthState // of the fabric at least, while it finds something
+	Remedy string            // SUBJECT is the node, ring, fibre or bundle
+
+	grave bool // a finding is critical, of whatever one device it is
+	find  func(*Facts, func(finding))
+}
+
+// finding is what a check found.
+type finding struct {
+	id, subject string
+	text, cause string
+	since       uint64
+	node, peer  *proto.NodeID
+	ring        proto.RingID
+	severity    proto.Severity    // said by a device; 0: the check's
+	state       proto.HealthState // where it is worse than the check's
+	remedy      string            // said by whoever found it; "": the check's
+}
+
+// Checks is the table. What stands above may be the cause of what stands below it.
+var Checks = []Check{
+	{"planner", "a planner is in service", proto.HealthNotInService, "ocsctl status says for what it waits; systemctl status ocs-planner", true, planner},
+	{"broker", "the planner reaches the broker", proto.HealthFailed, "look at the broker's host, its log and its disk; then at the network", true, broker},
+	{"store", "the store takes writes", proto.HealthFailed, "look at the disk or the cluster of the store: full, worn out, away", true, given("store")},
+	{"disk", "the store's disk has room", proto.HealthDegraded, "make room, or move the store: -state", false, given("disk")},
+	{"audit", "the audit chain is as it was written", proto.HealthFailed, "ocsctl audit verify; compare with a copy", true, given("audit")},
+	{"seal", "messages are sealed as they must be", proto.HealthDegraded, "ocsctl seal check", false, given("seal")},
+	{"rollout", "a roll-out goes on", proto.HealthDegraded, "ocsctl rollout status", true, given("rollout")},
+	{"nodes", "somebody speaks for the nodes", proto.HealthFailed, "start the agents; 'ocs-agent status' on one of them names its broker and its fabric", true, nobody},
+
+	{"claim", "no device claims a number that it was not given", proto.HealthDegraded, "ocsctl quarantine SUBJECT -reason TEXT; look who has its key", true,
+		device(func(d *Device, f *finding) bool {
+			f.id, f.text, f.cause = "claim", "claims a number that the planner did not give", d.Claims
+			return d.Claims != ""
+		})},
+	out("disputed", "each number has one agent", "stop one of the two agents, then: ocsctl clear SUBJECT", true),
+	out("not believed", "what devices say fits what they were given", "ocsctl why SUBJECT; ocsctl quarantine SUBJECT -reason TEXT keeps it out", true),
+	out("dead", "no node has lost its light to both sides", "look at the power and the board of node SUBJECT", true),
+	out("unreachable", "no ring goes round an agent that is away", "look at its host: power, network, systemctl status ocs-agent", false),
+	out("offline", "every device has an agent on the broker", "look at its host: power, network, systemctl status ocs-agent", false),
+	out("silent", "every agent answers", "on its host: ocs-agent status; if that hangs: systemctl restart ocs-agent, which changes no light", false),
+	out("isolated", "no node has failed by its own word", "ocsctl why SUBJECT; power and bus of its board; then: ocs-agent calibrate", true),
+	out("host down", "every host has its GPUs", "mend the host, then there: ocs-agent host ok", false),
+	out("quarantined", "no node is in quarantine", "ocsctl quarantine SUBJECT -lift ends it", false),
+	out("stepped over", "every member can be told where it stands", "on its host: ocs-agent status; it is let in again when it answers", false),
+	out("refused a plan", "no device refuses a plan", "ocsctl why SUBJECT; it is asked again by itself", false),
+	out("does not follow", "who prepares a plan follows it", "ocsctl why SUBJECT; on its host: systemctl restart ocs-agent, which changes no light", false),
+	out("no ring possible", "what nodes measured of their optics lets rings work", "on its host: ocs-agent calibrate", false),
+	{"board_silent", "every board answers its agent", proto.HealthDegraded, "on its host: ocs-agent status; then reset the board, or restart the agent", false,
+		device(func(d *Device, f *finding) bool {
+			f.id, f.text, f.since = "board-silent", "its board does not answer", d.Board
+			f.cause = "its agent speaks, and has read nothing of the board since; what it says of its light is from before"
+			return d.Board != 0
+		})},
+	{"took_no_plan", "devices take the plans they are given", proto.HealthDegraded, "ocsctl why SUBJECT; it is asked again by itself", false,
+		device(func(d *Device, f *finding) bool {
+			f.id, f.text, f.cause = "took-no-plan", "took no plan", d.No
+			return d.What == "" && d.No != ""
+		})},
+	{"path_failed", "every path that is tried works", proto.HealthDegraded, "ocsctl why SUBJECT; its module, bus or fibre", true, said(func(k proto.EventKind) bool { return k == proto.EvPathFailed })},
+	{"journal", "agents can write their journals", proto.HealthDegraded, "make room on its disk, or mend that; the agent tries again by itself", true, said(func(k proto.EventKind) bool { return k == proto.EvJournal })},
+	{"device", "no device has another alarm of its own", proto.HealthDegraded, "ocsctl why SUBJECT", false, said(func(k proto.EventKind) bool { return k != proto.EvPathFailed && k != proto.EvJournal })},
+	{"light_low", "bundles have the light of their calibration", proto.HealthDegraded, "a laser or its connector: ocsctl why SUBJECT; change the module, or calibrate it", false, low},
+	{"fibre_dark", "no fibre is held to be cut", proto.HealthDegraded, "clean or change the fibre; then: ocsctl link clear SUBJECT", false, fibres(func(x *Fibre) bool { return x.State != proto.FibreLit })},
+	{"fibre_flapping", "no fibre comes and goes", proto.HealthDegraded, "clean both ends of the fibre, or change it", false, fibres(func(x *Fibre) bool { return x.State == proto.FibreLit })},
+	ringsThat(proto.RingDown, "ring_down", "every ring has light", proto.HealthFailed, true),
+	ringsThat(proto.RingDegraded, "ring_degraded", "every ring is closed with all its GPUs", proto.HealthDegraded, false),
+	ringsThat(proto.RingForming, "ring_forming", "every ring has light on all its links", proto.HealthDegraded, false),
+	{"rings_missing", "all rings are there that are wanted", proto.HealthDegraded, "ocsctl node list: bring back what is out, or ask for fewer rings", false, missing},
+	{"spares", "as many spares are well as are wanted", proto.HealthDegraded, "bring back a node that is out: ocsctl node list", false, spares},
+	{"circuits", "every circuit that is wanted has light", proto.HealthDegraded, "ocsctl circuit list -state dark", false,
+		func(x *Facts, tell func(finding)) {
+			if x.CircuitsLit < x.Circuits {
+				tell(finding{id: "circuits/dark", subject: "circuits", text: fmt.Sprintf("%d of %s dark", x.Circuits-x.CircuitsLit, proto.Count(x.Circuits, "circuit"))})
+			}
+		}},
+	{"jobs", "no job waits", proto.HealthDegraded, "ocsctl job show SUBJECT; ocsctl circuit jobs", false,
+		func(x *Facts, tell func(finding)) {
+			for _, j := range x.Jobs {
+				tell(finding{id: "job-" + j.Name + "/waits", subject: "job " + j.Name, text: fmt.Sprintf("job %s waits", j.Name), cause: j.Cause, since: j.Since})
+			}
+		}},
+}
+
+func planner(x *Facts, tell func(finding)) {
+	if x.Idle != "" {
+		tell(finding{id: "planner/idle", subject: "planner", text: "nobody plans", cause: x.Idle, remedy: x.Remedy})
+	}
+}
+
+func broker(x *Facts, tell func(finding)) {
+	if x.Broker != "" {
+		tell(finding{id: "broker/lost", subject: "broker", text: "the planner has no connection to the broker", cause: x.Broker})
+	}
+}
+
+// given are what others found under the name of a check.
+func given(name string) func(*Facts, func(finding)) {
+	return func(x *Facts, tell func(finding)) {
+		for i := range x.Given {
+			if a := &x.Given[i]; a.Check == name {
+				tell(finding{id: a.ID, subject: a.Subject, text: a.What, cause: a.Why, since: a.SinceMillis, node: a.Node, severity: a.Severity})
+			}
+		}
+	}
+}
+
+func nobody(x *Facts, tell func(finding)) {
+	if x.Judged && x.Nodes > 0 && x.Heard == 0 {
+		tell(finding{id: "nodes/none", subject: "nodes", text: fmt.Sprintf("none of %s is heard", proto.Count(x.Nodes, "node")),
+			cause: x.allGone()})
+	}
+}
+
+// allGone says since when nobody is heard.
+func (x *Facts) allGone() string {
+	last := uint64(0)
+	for i := range x.Devices {
+		last = max(last, x.Devices[i].Since)
+	}
+	if last == 0 {
+		return "no agent of this fabric has spoken since the planner came to the broker"
+	}
+	return "the last of their agents went at " + time.UnixMilli(int64(last)).UTC().Format(time.TimeOnly) + ": power, network or broker of all of them"
+}
+
+// device makes a check of every device.
+func device(one func(*Device, *finding) bool) func(*Facts, func(finding)) {
+	return func(x *Facts, tell func(finding)) {
+		for i := range x.Devices {
+			d := &x.Devices[i]
+			f := finding{subject: Subject(d.ID), node: &d.ID, since: d.Since}
+			if !d.ID.IsSwitch() {
+				f.ring = d.Ring
+			}
+			if one(d, &f) {
+				f.id = place(d.ID) + "/" + f.id
+				tell(f)
+			}
+		}
+	}
+}
+
+// out makes the check of a word that keeps devices out of plans.
+func out(word, looks, remedy string, grave bool) Check {
+	slug := strings.ReplaceAll(word, " ", "-")
+	return Check{strings.ReplaceAll(word, " ", "_"), looks, proto.HealthDegraded, remedy, grave, device(func(d *Device, f *finding) bool {
+		f.id, f.text, f.cause = slug, word, strings.TrimPrefix(d.Why, word+": ")
+		return d.What == word
+	})}
+}
+
+// said makes a check of alarms that devices raise. What the planner says of a device is
+// not said twice.
+func said(which func(proto.EventKind) bool) func(*Facts, func(finding)) {
+	return func(x *Facts, tell func(finding)) {
+		for i := range x.Devices {
+			x.Devices[i].tell(which, tell)
+		}
+	}
+}
+
+func (d *Device) tell(which func(proto.EventKind) bool, tell func(finding)) {
+	for i := range d.Said {
+		a := &d.Said[i]
+		if !which(a.Kind) || a.Kind == proto.EvIsolated && (d.What == "isolated" || d.What == "host down" || d.Held != "") {
+			continue
+		}
+		f := finding{id: d.IDOf(a), subject: Subject(d.ID), text: a.Kind.Words(), cause: a.Text, since: a.Since, node: &d.ID, severity: a.Severity}
+		if !d.ID.IsSwitch() {
+			f.ring = d.Ring
+		}
+		if a.Kind == proto.EvPathFailed {
+			f.subject = fmt.Sprintf("%s/%s", f.subject, a.At)
+		}
+		tell(f)
+	}
+}
+
+func low(x *Facts, tell func(finding)) {
+	for i := range x.Devices {
+		d := &x.Devices[i]
+		for _, l := range d.Low {
+			tell(finding{id: fmt.Sprintf("%s/%d/light-low", place(d.ID), l.Bundle), subject: fmt.Sprintf("bundle %s/%d", place(d.ID), l.Bundle), node: &d.ID, ring: d.Ring,
+				text:  fmt.Sprintf("bundle %d has %s dB less light of its own than its calibration expects", l.Bundle, strings.TrimSuffix(l.Missing.String(), " dBm")),
+				cause: "a laser has failed or ages, or a path of the module has drifted"})
+		}
+	}
+}
+
+// fibres makes a check of those of which something is to be said.
+func fibres(which func(*Fibre) bool) func(*Facts, func(finding)) {
+	return func(x *Facts, tell func(finding)) {
+		for i := range x.Fibres {
+			l := &x.Fibres[i]
+			if !which(l) {
+				continue
+			}
+			f := finding{id: "fibre-" + l.Name, subject: "fibre " + l.Name, since: l.Since, node: &l.A, peer: &l.B, ring: l.Ring}
+			between := fmt.Sprintf("between nodes %d and %d, which spoke and were well", l.A, l.B)
+			switch {
+			case l.State == proto.FibreLit:
+				f.id += "/flaps"
+				f.text = fmt.Sprintf("fibre %s comes and goes", l.Name)
+				f.cause = fmt.Sprintf("it was lost %s lately %s, and is lit", proto.Count(l.Losses, "time"), between)
+			case l.Next != 0:
+				f.text = fmt.Sprintf("fibre %s is held to be cut", l.Name)
+				f.cause = fmt.Sprintf("light was lost at both ends %s; next try at %s", between, time.UnixMilli(int64(l.Next)).UTC().Format(time.TimeOnly))
+			default:
+				f.text = fmt.Sprintf("fibre %s is doubted", l.Name)
+				f.cause = fmt.Sprintf("light was lost at both ends %s, and nothing has shown since that it is there", between)
+			}
+			tell(f)
+		}
+	}
+}
+
+// ringsThat makes the check of rings in a state.
+func ringsThat(state proto.RingState, name, looks string, worst proto.HealthState, grave bool) Check {
+	return Check{name, looks, worst, "ocsctl ring show SUBJECT", grave, func(x *Facts, tell func(finding)) {
+		for i := range x.Rings {
+			r := &x.Rings[i]
+			if r.State != state {
+				continue
+			}
+			f := finding{id: fmt.Sprintf("ring-%d/%s", r.ID, r.State), subject: fmt.Sprintf("ring %d", r.ID), ring: r.ID, since: r.Since,
+				text: fmt.Sprintf("ring %d is %s", r.ID, r.State), cause: fmt.Sprintf("%d of %d GPUs, light on %d of %s", r.GPUs, r.Whole, r.Confirmed, proto.Count(r.Links, "link"))}
+			if len(r.Out) > 0 {
+				f.cause += ": node " + spans(r.Out, 4) + " cannot carry it"
+			} else if len(r.Dark) > 0 {
+				f.cause += ": fibre " + strings.Join(r.Dark[:min(4, len(r.Dark))], ", ") + " is dark"
+			}
+			if r.Waits != "" {
+				f.cause += "; " + r.Waits
+			}
+			tell(f)
+		}
+	}}
+}
+
+func missing(x *Facts, tell func(finding)) {
+	lacks := x.GPUsWanted - x.GPUs
+	if !x.Judged || x.SmallestRing == 0 || lacks < x.SmallestRing {
+		return
+	}
+	f := finding{id: "rings/missing", subject: "rings", text: fmt.Sprintf("rings are missing: %d of %d GPUs are in rings", x.GPUs, x.GPUsWanted), cause: x.lost("no place for one within the reach of the fibres")}
+	if x.GPUs == 0 {
+		f.text, f.state = "no ring is there", proto.HealthFailed
+	}
+	tell(f)
+}
+
+func spares(x *Facts, tell func(finding)) {
+	if x.Judged && x.Heard > 0 && x.Spares < x.SparesWanted {
+		tell(finding{id: "spares/few", subject: "spares", text: fmt.Sprintf("%d of %s left", x.Spares, proto.Count(x.SparesWanted, "spare")), cause: x.lost("they are in rings")})
+	}
+}
+
+// lost says which nodes are out, else what else.
+func (x *Facts) lost(else_ string) string {
+	var out []proto.NodeID
+	held := ""
+	for i := range x.Devices {
+		if d := &x.Devices[i]; !d.ID.IsSwitch() && (d.What != "" || d.Held != "") {
+			out = append(out, d.ID)
+			held = d.Held
+		}
+	}
+	switch {
+	case len(out) == 0:
+		return else_
+	case len(out) == 1 && held != "":
+		return fmt.Sprintf("node %d is %s", out[0], held)
+	case len(out) == 1:
+		return fmt.Sprintf("node %d is out", out[0])
+	}
+	slices.Sort(out)
+	return fmt.Sprintf("%s out: %s", proto.Count(len(out), "node"), spans(out, 6))
+}

@@ -1,0 +1,134 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+
+	"ringlight/proto"
+)
+
+// Facts are what the checks look at: a copy, taken between two steps of a planner, or
+// from what a broker keeps. Times are of the wall clock in ms, 0 where nobody knows.
+type Facts struct {
+	Idle   string // why nobody plans, "" when somebody does
+	Remedy string // of that
+	Broker string // why the broker is not reached, "" when it is
+	Judged bool   // devices have had their time to be heard
+
+	Nodes, Heard int
+	Devices      []Device // of which something is to be said, by number
+	Rings        []Ring   // that are not in service, by number
+	Fibres       []Fibre  // that are dark, doubted, or come and go
+
+	RingsFormed, RingsWanted int
+	GPUs, GPUsWanted         int // in rings that are formed
+	SmallestRing             int // that is wanted, in GPUs
+	Spares, SparesWanted     int
+
+	Circuits, CircuitsLit int
+	Jobs                  []Job // that wait
+
+	Given []proto.AlarmStatus // what others than the planner found, by the names of checks
+}
+
+// Device is a node or a switch.
+type Device struct {
+	ID     proto.NodeID
+	Ring   proto.RingID
+	What   string // keeps it out of plans: a word of which a check has the name
+	Why    string
+	Since  uint64
+	Quiet  bool   // nobody speaks for it
+	Held   string // an operator keeps it out, so that nothing is wrong with it
+	Claims string // that the planner did not give
+	No     string // what it did a moment ago that did not take a plan
+	Board  uint64 // since when its board has answered nothing, 0: it answers
+	Low    []Low
+	Said   []Said
+}
+
+// Said is an alarm of a device's own.
+type Said struct {
+	Kind     proto.EventKind
+	Severity proto.Severity
+	At       string // bundle or port
+	Text     string
+	Since    uint64
+}
+
+// IDOf is the id that an alarm of a device's own has.
+func (d *Device) IDOf(s *Said) string { return place(d.ID) + "/" + s.At + "/" + s.Kind.Slug() }
+
+// Low is a bundle whose own light is less than its calibration expects.
+type Low struct {
+	Bundle  proto.BundleID
+	Missing proto.MilliDBm
+}
+
+// Ring is one that is not in service.
+type Ring struct {
+	ID               proto.RingID
+	State            proto.RingState
+	Since            uint64
+	GPUs, Whole      int
+	Links, Confirmed int
+	Out              []proto.NodeID // members that cannot carry it
+	Members          []proto.NodeID
+	Dark             []string // fibres of it
+	Waits            string
+}
+
+// Fibre is one that is not as it should be.
+type Fibre struct {
+	Name        string
+	A, B        proto.NodeID
+	Ring        proto.RingID
+	State       proto.FibreState
+	Since, Next uint64
+	Losses      int
+	In          string // how long until the next try
+}
+
+// Job is one that waits.
+type Job struct {
+	Name, Cause string
+	Since       uint64
+}
+
+// place begins the id of a device's alarms.
+func place(id proto.NodeID) string {
+	if id.IsSwitch() {
+		return fmt.Sprintf("switch-%d", id-proto.FirstSwitch)
+	}
+	return fmt.Sprint(id)
+}
+
+// Subject is a device in a sentence.
+func Subject(id proto.NodeID) string { return strings.Replace(name(id), "-", " ", 1) }
+
+func name(id proto.NodeID) string {
+	if id.IsSwitch() {
+		return place(id)
+	}
+	return "node " + place(id)
+}
+
+// spans writes 1-4, 6 for 1 2 3 4 6, with at most so many parts.
+func spans(ids []proto.NodeID, most int) string {
+	var parts []string
+	for i := 0; i < len(ids); {
+		j := i
+		for j+1 < len(ids) && ids[j+1] == ids[j]+1 {
+			j++
+		}
+		text := fmt.Sprint(ids[i])
+		if j > i {
+			text += fmt.Sprintf("-%d", ids[j])
+		}
+		if parts = append(parts, text); len(parts) > most {
+			return strings.Join(parts[:most], ", ") + " and more"
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,321 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/health"
+	"ringlight/proto"
+	"ringlight/proto/metric"
+)
+
+// made is a state of a fabric that is made on purpose: 18 nodes in two rings of 8, and two
+// spares, unless said.
+type made struct {
+	name   string
+	begin  func(w *fleet)
+	health proto.HealthState
+	causes string // ids of the alarms that follow from no other
+	says   string // in the cause or text of the first
+	fabric fabric.Params
+}
+
+func (w *fleet) raises(id proto.NodeID, kind proto.EventKind, s proto.Severity, text string) {
+	w.nodes[id].alarms = []proto.Alarm{{Kind: kind, Severity: s, Bundle: 1, SinceMicros: 5, Text: text}}
+	w.report(&w.nodes[id])
+}
+
+// telemetry of a node three times, ten seconds apart; with a board that answered before
+// the first of them, or to each.
+func (w *fleet) telemetry(id proto.NodeID, answers bool) {
+	for i := range 4 {
+		m := proto.Health{Version: proto.Version, Node: id, Session: w.nodes[id].session, Seq: uint64(i + 1), Samples: []proto.Sample{{Sensor: proto.SensorCase, Value: 313_150, AgeMillis: 5}}}
+		if !answers {
+			m.Samples[0].AgeMillis += uint32(i * 10_000)
+		}
+		w.hear(w.topics.Health(id), proto.TopicHealth, &m)
+		w.run(10 * time.Second)
+	}
+}
+
+// anew starts the planner where other ones may be, or none of the nodes is.
+func (w *fleet) anew(with func(*Config), births ...proto.NodeID) {
+	clear(w.store)
+	for i := range w.nodes {
+		w.forget(proto.NodeID(i))
+		w.nodes[i] = fakeNode{id: proto.NodeID(i), current: [2]int{-2, -2}}
+	}
+	w.with = with
+	w.start()
+	for _, id := range births {
+		w.birth(id, true)
+	}
+	w.run(10 * time.Second)
+}
+
+func given(check, why string) func(*fleet) {
+	return func(w *fleet) {
+		w.p.alarms.outside = []proto.AlarmStatus{{ID: check + "/x", Check: check, Subject: check, What: "it is so", Why: why}}
+	}
+}
+
+// all are the numbers from one to another.
+func all(from, to proto.NodeID) (out []proto.NodeID) {
+	for ; from < to; from++ {
+		out = append(out, from)
+	}
+	return out
+}
+
+var (
+	tight = fabric.Params{Name: "f", Nodes: 8, GPUsPerNode: 4, K: 2, TP: 32}
+	tiny  = fabric.Params{Name: "f", Nodes: 2, GPUsPerNode: 4, K: 2, TP: 8}
+)
+
+var states = []made{
+	{name: "all is well", begin: func(*fleet) {}, health: proto.HealthOK},
+	{"nobody is there", func(w *fleet) { w.anew(nil) }, proto.HealthFailed, "nodes/none", "no agent of this fabric has spoken", fabric.Params{}},
+	{"half is there", func(w *fleet) { w.anew(nil, all(0, 9)...) }, proto.HealthDegraded, "nodes/9", "nobody has spoken for them since the planner started", fabric.Params{}},
+	{"one never came", func(w *fleet) { w.anew(nil, all(0, 17)...) }, proto.HealthDegraded, "17/offline", "never heard since the planner started", fabric.Params{}},
+	{"an agent is away, its light stays", func(w *fleet) { w.offline(4) }, proto.HealthDegraded, "4/offline", "agent offline", fabric.Params{}},
+	{"a node lost its power", func(w *fleet) { w.die(4) }, proto.HealthDegraded, "4/dead", "nodes 3 and 5 have lost its light", fabric.Params{}},
+	{"a rack lost its power", func(w *fleet) { w.die(11); w.die(12); w.die(13) }, proto.HealthDegraded, "nodes/11", "they went at one time", fabric.Params{}},
+	{"all agents went", func(w *fleet) {
+		for i := range w.nodes {
+			w.offline(proto.NodeID(i))
+		}
+	}, proto.HealthFailed, "nodes/none", "the last of their agents went at", fabric.Params{}},
+	{"an agent was killed, then its neighbour lost its power", func(w *fleet) { w.offline(4); w.run(10 * time.Second); w.die(5); w.run(30 * time.Second) }, proto.HealthDegraded, "5/dead, 4/stepped-over", "node 6 has lost its light", fabric.Params{}},
+	{"a spare is lost", func(w *fleet) { w.die(w.idle()) }, proto.HealthDegraded, "SPARE/offline", "agent offline", fabric.Params{}},
+	{"a ring is short", func(w *fleet) { w.die(4) }, proto.HealthDegraded, "4/dead", "have lost its light", tight},
+	{"a ring has no light", func(w *fleet) { w.cuts[pair(0, 1)] = true; w.light() }, proto.HealthDegraded, "fibre-0-1", "light was lost at both ends between nodes 0 and 1", tiny},
+	{"all hosts of a ring are down", func(w *fleet) {
+		for i := range w.nodes {
+			w.setMode(proto.NodeID(i), proto.ModeHostDown)
+		}
+	}, proto.HealthFailed, "0/host-down, 1/host-down", "reported by the node", tiny},
+	{"a fibre is cut, a spare takes over", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light() }, proto.HealthDegraded, "fibre-3-4", "next try at", fabric.Params{}},
+	{"a fibre was cut and waits to be proven", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light(); w.run(20 * time.Second) }, proto.HealthDegraded, "fibre-3-4", "light was lost at both ends", fabric.Params{}},
+	{"a fibre comes and goes", func(w *fleet) {
+		for range 3 {
+			w.cuts[pair(3, 4)] = true
+			w.light()
+			w.run(time.Second)
+			delete(w.cuts, pair(3, 4))
+			w.light()
+			w.run(20 * time.Second)
+		}
+	}, proto.HealthDegraded, "fibre-3-4/flaps", "it was lost", tight},
+	{"a host is down", func(w *fleet) { w.setMode(3, proto.ModeHostDown) }, proto.HealthDegraded, "3/host-down", "host", fabric.Params{}},
+	{"a node's own optics failed", func(w *fleet) {
+		w.nodes[3].alarms = []proto.Alarm{{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, Text: "own optics"}, {Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 0, SinceMicros: 5, Text: "its bus does not answer"}, {Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 1, SinceMicros: 5, Text: "its bus does not answer"}}
+		w.setMode(3, proto.ModeIsolated)
+	}, proto.HealthDegraded, "3/isolated", "its bus does not answer", fabric.Params{}},
+	{"a member is drained", func(w *fleet) {
+		w.later(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1, Author: "alice", Reason: "RMA"})
+	}, proto.HealthDegraded, "spares/few", "node 3 is drained by alice: RMA", fabric.Params{}},
+	{"a node is in quarantine", func(w *fleet) {
+		w.ask(proto.OpRequest{Noun: proto.NounQuarantine, Node: 3, Bundle: -1, Author: "alice", Reason: "lies"})
+	}, proto.HealthDegraded, "3/quarantined", "quarantined by alice: lies", fabric.Params{}},
+	{"a member refuses every plan", func(w *fleet) { w.nodes[2].refuse = proto.Conflict; w.die(4) }, proto.HealthDegraded, "4/dead, 2/refused-a-plan", "have lost its light", fabric.Params{}},
+	{"a member says nothing", func(w *fleet) { w.nodes[2].mute = true; w.die(4); w.run(15 * time.Second) }, proto.HealthDegraded, "4/dead, 2/silent", "have lost its light", fabric.Params{}},
+	{"telemetry of a member stops", func(w *fleet) { w.telemetry(4, true); w.nodes[4].offline = true; w.run(50 * time.Second) }, proto.HealthDegraded, "4/silent", "says nothing any more", fabric.Params{}},
+	{"a board hangs", func(w *fleet) { w.telemetry(4, false) }, proto.HealthDegraded, "4/board-silent", "has read nothing of the board since", fabric.Params{}},
+	{"a journal cannot be written", func(w *fleet) {
+		w.raises(4, proto.EvJournal, proto.SeverityCritical, "no space left on device")
+	}, proto.HealthDegraded, "4/1/journal-not-written", "no space left on device", fabric.Params{}},
+	{"a laser is dead", func(w *fleet) { w.nodes[4].weak = 580; w.light() }, proto.HealthDegraded, "4/0/light-low", "a laser has failed or ages", fabric.Params{}},
+	{"a path failed", func(w *fleet) { w.raises(4, proto.EvPathFailed, proto.SeverityCritical, "heater stuck") }, proto.HealthDegraded, "4/1/path-failed", "heater stuck", fabric.Params{}},
+	{"an operator holds a side", func(w *fleet) {
+		w.raises(4, proto.EvRequest, proto.SeverityWarning, "right side: forced switch of an operator")
+	}, proto.HealthDegraded, "4/1/request", "forced switch", fabric.Params{}},
+	{"a node is far slower than those round it", func(w *fleet) {
+		slow := measured
+		slow.SwitchMaxMicros = 90_000
+		w.nodes[4].times = &slow
+		w.birth(4, false)
+	}, proto.HealthDegraded, "4/no-ring-possible", "it would slow its whole ring", fabric.Params{}},
+	{"a liar", func(w *fleet) {
+		for i := range 3 {
+			w.hear(w.topics.Presence(8), proto.TopicPresence, &proto.Presence{Version: 1, Node: 8, Session: w.nodes[8].session, Online: true, SeenTerm: proto.Term(i+1) * 1000})
+			w.run(time.Second)
+		}
+	}, proto.HealthDegraded, "8/claim", "there is a planner of term", fabric.Params{}},
+	{"too few nodes for both rings", func(w *fleet) { w.anew(nil, all(0, 15)...) }, proto.HealthDegraded, "nodes/15", "nobody has spoken", fabric.Params{}},
+	{"a ring waits for its members", func(w *fleet) {
+		for i := range w.nodes {
+			w.nodes[i].loseAcks = 1000
+		}
+		w.ask(proto.OpRequest{Noun: proto.NounQuarantine, Node: 3, Bundle: -1, Author: "alice", Reason: "lies"})
+	}, proto.HealthDegraded, "3/quarantined", "lies", fabric.Params{}},
+	{"the planner lost its broker", func(w *fleet) { w.linkUp = false; w.step(Event{Kind: LinkDown}) }, proto.HealthFailed, "broker/lost", "it was lost", fabric.Params{}},
+	{"the store takes no writes", given("store", "a write is under way since then"), proto.HealthFailed, "store/x", "a write is under way", fabric.Params{}},
+	{"the disk is nearly full", given("disk", "3 MiB are free"), proto.HealthDegraded, "disk/x", "3 MiB are free", fabric.Params{}},
+	{"the audit chain is damaged", given("audit", "record 7 is not there"), proto.HealthFailed, "audit/x", "record 7", fabric.Params{}},
+	{"messages are not sealed", given("seal", "reported: unsealed, and not read"), proto.HealthDegraded, "seal/x", "unsealed", fabric.Params{}},
+	{"a roll-out has stopped", given("rollout", "node 3 came back otherwise"), proto.HealthDegraded, "rollout/x", "node 3 came back", fabric.Params{}},
+	{"the planner listens", func(w *fleet) { w.listens = true; w.start(); w.run(time.Second) }, proto.HealthNotInService, "planner/idle", "listening: nothing is planned", fabric.Params{}},
+	{"another planner is in service", func(w *fleet) {
+		w.listens = true
+		w.start()
+		s := nodeScript{t: w.t.(*testing.T), w: w}
+		s.planner([]string{"9", "50", "5"})
+	}, proto.HealthNotInService, "planner/idle", "is in service", fabric.Params{}},
+	{"a follower", func(w *fleet) {
+		w.with = func(c *Config) { c.Election, c.Follow = 5, true }
+		w.start()
+	}, proto.HealthNotInService, "planner/idle", "following", fabric.Params{}},
+	{"a job waits", func(w *fleet) {
+		w.put("t0", `{"tp":32,"rings":2}`)
+		w.put("t1", `{"tp":32,"rings":2,"policy":"wait"}`)
+	}, proto.HealthDegraded, "job-t1/waits", "", fabric.Params{}},
+	{"the planner is started anew while one is away", func(w *fleet) { w.offline(4); w.run(5 * time.Second); w.start(); w.run(10 * time.Second) }, proto.HealthDegraded, "4/offline", "agent offline", fabric.Params{}},
+}
+
+// idle is a spare.
+func (w *fleet) idle() proto.NodeID {
+	for i := range w.nodes {
+		if id := proto.NodeID(i); w.status(id).Ring == 0 {
+			return id
+		}
+	}
+	w.t.Fatal("no spare")
+	return 0
+}
+
+// Goal: however a fabric is, all who say how it is say the same, nobody says that it is
+// well when it is not, and each alarm has its cause and what to do.
+// Method: forty states made on purpose; status, alarms, metrics, readiness and why of
+// each.
+func TestHowAFabricIs(t *testing.T) {
+	for _, s := range states {
+		t.Run(s.name, func(t *testing.T) {
+			if s.fabric.Nodes == 0 {
+				s.fabric = fabric.Params{Name: "f", Nodes: 18, GPUsPerNode: 4, K: 2, TP: 32, Spares: 2}
+			}
+			w := started(t, s.fabric)
+			w.run(2 * time.Second)
+			if is, found := HealthOf(w.p); is != proto.HealthOK {
+				t.Fatalf("before: %v %v", is, found)
+			}
+			spare := ""
+			if s.fabric.Spares > 0 {
+				spare = fmt.Sprint(w.idle())
+			}
+			s.begin(w)
+			w.run(1600 * time.Millisecond)
+			is, found := HealthOf(w.p)
+			causes := w.agree(is, found)
+			if want := strings.ReplaceAll(s.causes, "SPARE", spare); is != s.health || causes != want {
+				t.Errorf("%v by %q, want %v by %q", is, causes, s.health, want)
+			}
+			if s.causes != "" && len(found) > 0 && !strings.Contains(found[0].What+": "+found[0].Why, s.says) {
+				t.Errorf("%s: %s, want %q", found[0].What, found[0].Why, s.says)
+			}
+			for i := range found {
+				t.Logf("%v %s [%s] since %d, under %q: %s: %s; to do: %s", found[i].State, found[i].ID, found[i].Check, found[i].SinceMillis, found[i].Under, found[i].What, found[i].Why, found[i].Remedy)
+			}
+		})
+	}
+}
+
+// agree finds whether all say the same, and gives the causes.
+func (w *fleet) agree(is proto.HealthState, found []proto.AlarmStatus) string {
+	t := w.t
+	t.Helper()
+	var causes []string
+	for i := range found {
+		a := &found[i]
+		if a.Under == "" {
+			causes = append(causes, a.ID)
+		}
+		check := slices.IndexFunc(health.Checks, func(c health.Check) bool { return c.Name == a.Check })
+		if check < 0 || a.Why == "" && a.Check != "jobs" || a.Remedy == "" || strings.Contains(a.Remedy, "SUBJECT") || a.Subject == "" || a.State == proto.HealthOK {
+			t.Errorf("an alarm without check, cause, remedy or subject: %+v", a)
+		}
+	}
+	if (is == proto.HealthOK) != (len(found) == 0) {
+		t.Errorf("%v with %d alarms", is, len(found))
+	}
+	if s := w.p.Status(); s.Health != is || int(s.Alarms) != len(causes) {
+		t.Errorf("status says %v with %d alarms, want %v with %d", s.Health, s.Alarms, is, len(causes))
+	}
+	var page metric.Page
+	metric.AppendAll(&page, Measures, CensusOf(w.p))
+	if want := fmt.Sprintf("ringlight_health{state=%q} 1\n", is); !strings.Contains(string(page.Text), want) {
+		t.Errorf("metrics have no %s", want)
+	}
+	for i := range found {
+		if none := fmt.Sprintf("ringlight_check{check=%q} 0\n", found[i].Check); strings.Contains(string(page.Text), none) {
+			t.Errorf("metrics have %s", none)
+		}
+	}
+	_, why := NotReady(w.p, w.p.state != following)
+	self := slices.ContainsFunc(found, func(a proto.AlarmStatus) bool {
+		return a.Check == "store" || a.Check == "broker" || a.ID == "nodes/none" || a.Check == "planner" && w.p.state != following
+	})
+	if self != (why != "") {
+		t.Errorf("ready: %q", why)
+	}
+	for i := range found {
+		a := &found[i]
+		if a.Node == nil {
+			continue
+		}
+		if lines := w.p.alarms.about(*a.Node, -1); !slices.ContainsFunc(lines, func(l proto.WhyLine) bool { return strings.Contains(l.Text, a.What) }) {
+			t.Errorf("why %d does not say %q", *a.Node, a.What)
+		}
+	}
+	return strings.Join(causes, ", ")
+}
+
+// fibres are those that are not as a description has them, as "fibre state ring".
+func (w *fleet) fibres() (out []string, all int) {
+	for page := uint64(0); ; {
+		r := w.ask(proto.OpRequest{Noun: proto.NounLinks, Bundle: -1, Page: page})
+		for _, l := range r.Links {
+			all++
+			if l.State != proto.FibreIdle && l.State != proto.FibreLit {
+				out = append(out, fmt.Sprintf("%s %v %d since %v next %v", l.Fibre, l.State, l.Ring, l.SinceMillis != 0, l.NextMillis != 0))
+			}
+		}
+		if page = r.Next; page == 0 {
+			return out, all
+		}
+	}
+}
+
+// Goal: every fibre is listed once with its state; one that is cut is dark and has a
+// next try, then doubted, and lit when light proves it.
+// Method: a cut between two members, time, its mending, and losses after which the ring
+// needs it; 150 nodes have more than a page.
+func TestFibresAreListed(t *testing.T) {
+	if got, all := small(t, 150, 2, 32, 6).fibres(); len(got) > 0 || all != 297 {
+		t.Errorf("%v of %d", got, all)
+	}
+	w := small(t, 18, 2, 32, 2)
+	step := func(what, want string) {
+		t.Helper()
+		if got, _ := w.fibres(); strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	w.cuts[pair(3, 4)] = true
+	w.light()
+	w.run(time.Second)
+	step("cut, and a spare is in reach", "3-4 dark 0 since true next true")
+	w.run(5 * time.Second)
+	step("its time is over, and nobody needs it", "3-4 doubted 0 since true next false")
+	delete(w.cuts, pair(3, 4))
+	w.setMode(17, proto.ModeHostDown)
+	w.setMode(2, proto.ModeHostDown)
+	w.run(10 * time.Second)
+	step("mended, and needed", "")
+	if got := w.alarms(); strings.Contains(got, "fibre") {
+		t.Errorf("alarms %s", got)
+	}
+}
