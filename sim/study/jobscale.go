@@ -29,11 +29,8 @@ func JobScale(cfg ClusterConfig) (*JobScaleResult, error) {
 		return nil, err
 	}
 	res.Study = "jobscale"
-	for t, tp := range cfg.TPs {
-		for m, name := range Models {
-			cell := usable.at(m, t)
-			res.Rows = append(res.Rows, JobScaleRow{tp, name, cell.min(), cell.exceeded(990), cell.mean()})
-		}
+	for _, t := range usable {
+		res.Rows = append(res.Rows, JobScaleRow{cfg.TPs[t.tp], Models[t.model], t.min(), t.exceeded(990), t.mean()})
 	}
 	res.Title = fmt.Sprintf("Largest job on %d GPUs (%s)", res.GPUsTotal, res.Faults)
 	res.note("a job takes whole groups and pauses when there are fewer; the largest job that never pauses is the smallest number of GPUs in groups over %d run(s)", cfg.Runs)
@@ -43,17 +40,15 @@ func JobScale(cfg ClusterConfig) (*JobScaleResult, error) {
 }
 
 // usable is how long how many GPUs stood in groups.
-func (cfg ClusterConfig) usable(h *Header) (*cells, error) {
-	var sum *cells
+func (cfg ClusterConfig) usable(h *Header) ([]tally, error) {
+	var sum []tally
 	err := cfg.each(h, func(run int, c *cluster, s schedule) {
 		if sum == nil {
 			sum = newCells(c, func(tp int) (int, int) { return tp, cfg.GPUsTotal() })
 		}
 		s.replay(c, func(_, lasts time.Duration) {
-			for m := range Models {
-				for t := range c.TPs {
-					sum.at(m, t).add(c.usable(m, t), lasts)
-				}
+			for i := range sum {
+				sum[i].add(c.usable(sum[i].model, sum[i].tp), lasts)
 			}
 		})
 	})

@@ -160,36 +160,33 @@ func (s schedule) faulty() float64 {
 	return sum.Seconds() / s.span.Seconds()
 }
 
-// cells is one tally for each model and TP.
-type cells struct{ t [][]tally }
-
-func newCells(c *cluster, values func(tp int) (step, top int)) *cells {
-	out := &cells{make([][]tally, len(Models))}
-	for m := range Models {
-		for _, tp := range c.TPs {
+// newCells is a tally for each TP and model, in the order of tables; values tells
+// the step and the most of a count.
+func newCells(c *cluster, values func(tp int) (step, top int)) (out []tally) {
+	for t, tp := range c.TPs {
+		for m := range Models {
 			step, top := values(tp)
-			out.t[m] = append(out.t[m], tally{step: step, spent: make([]time.Duration, top/step+1)})
+			out = append(out, tally{tp: t, model: m, step: step, spent: make([]time.Duration, top/step+1)})
 		}
 	}
 	return out
 }
 
-func (c *cells) at(model, tp int) *tally { return &c.t[model][tp] }
-
-func (c *cells) merge(d *cells) {
-	for m := range c.t {
-		for t := range c.t[m] {
-			a, b := &c.t[m][t], &d.t[m][t]
-			for i, spent := range b.spent {
-				a.spent[i] += spent
-			}
-			a.total += b.total
+// merge adds what others have counted of the same cells.
+func merge(cells, others []tally) {
+	for i := range cells {
+		t, o := &cells[i], &others[i]
+		for value, spent := range o.spent {
+			t.spent[value] += spent
 		}
+		t.total += o.total
 	}
 }
 
 // tally is how long a count had each value.
 type tally struct {
+	tp    int // by index into TPs
+	model int // by index into Models
 	step  int // values are multiples of it
 	spent []time.Duration
 	total time.Duration

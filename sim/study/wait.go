@@ -57,13 +57,12 @@ func Wait(cfg WaitConfig) (*WaitResult, error) {
 		return nil, err
 	}
 	res.Study = "wait"
-	for t, tp := range cfg.TPs {
-		for m, name := range Models {
-			for _, scale := range cfg.Scales {
-				job := int(float64(scale*float64(cfg.GPUsTotal()))+0.5) / tp * tp
-				w := usable.at(m, t).under(job)
-				res.Rows = append(res.Rows, WaitRow{tp, name, scale, job, w, w * res.Header.Days})
-			}
+	for _, t := range usable {
+		tp := cfg.TPs[t.tp]
+		for _, scale := range cfg.Scales {
+			job := int(float64(scale*float64(cfg.GPUsTotal()))+0.5) / tp * tp
+			w := t.under(job)
+			res.Rows = append(res.Rows, WaitRow{tp, Models[t.model], scale, job, w, w * res.Header.Days})
 		}
 	}
 	res.Title = fmt.Sprintf("Time that jobs wait, %d GPUs (%s)", res.GPUsTotal, res.Faults)

@@ -32,7 +32,7 @@ type WasteResult struct {
 // WasteOnTrace replays a trace and keeps the waste of every architecture.
 func WasteOnTrace(cfg ClusterConfig) (*WasteResult, error) {
 	total := cfg.GPUsTotal()
-	var sum *cells
+	var sum []tally
 	var first *daily
 	means := make([][]float64, len(Models)*len(cfg.TPs)) // of each run
 	res := &WasteResult{}
@@ -40,39 +40,34 @@ func WasteOnTrace(cfg ClusterConfig) (*WasteResult, error) {
 		waste := newCells(c, func(int) (int, int) { return cfg.GPUsPerNode, total })
 		days := newDaily(s.span, len(means))
 		s.replay(c, func(at, lasts time.Duration) {
-			for m := range Models {
-				for t := range c.TPs {
-					w := c.wasted(m, t)
-					waste.at(m, t).add(w, lasts)
-					if run == 0 {
-						days.add(m*len(c.TPs)+t, w, at, lasts)
-					}
+			for i := range waste {
+				w := c.wasted(waste[i].model, waste[i].tp)
+				waste[i].add(w, lasts)
+				if run == 0 {
+					days.add(i, w, at, lasts)
 				}
 			}
 		})
 		for i := range means {
-			means[i] = append(means[i], waste.at(i/len(c.TPs), i%len(c.TPs)).mean()/float64(total))
+			means[i] = append(means[i], waste[i].mean()/float64(total))
 		}
 		if run == 0 {
 			sum, first = waste, days
 			return
 		}
-		sum.merge(waste)
+		merge(sum, waste)
 	})
 	if err != nil {
 		return nil, err
 	}
-	for t, tp := range cfg.TPs {
-		for m, name := range Models {
-			i, cell := m*len(cfg.TPs)+t, sum.at(m, t)
-			row := WasteRow{
-				TP: tp, Model: name, Mean: cell.mean() / float64(total), Low: slices.Min(means[i]), High: slices.Max(means[i]),
-				P50: share(cell.quantile(500), total), P99: share(cell.quantile(990), total), Max: share(cell.quantile(1000), total),
-				days: first.mean(i, total),
-			}
-			row.cdfX, row.cdfY = cell.cdf(total)
-			res.Rows = append(res.Rows, row)
+	for i, t := range sum {
+		row := WasteRow{
+			TP: cfg.TPs[t.tp], Model: Models[t.model], Mean: t.mean() / float64(total), Low: slices.Min(means[i]), High: slices.Max(means[i]),
+			P50: share(t.quantile(500), total), P99: share(t.quantile(990), total), Max: share(t.quantile(1000), total),
+			days: first.mean(i, total),
 		}
+		row.cdfX, row.cdfY = t.cdf(total)
+		res.Rows = append(res.Rows, row)
 	}
 	res.Study = "waste"
 	res.describe()
