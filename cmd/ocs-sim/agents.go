@@ -114,12 +114,7 @@ func loadFabric(file string, p fabric.Params) (*fabric.Fabric, error) {
 	if file == "" {
 		return fabric.New(p)
 	}
-	r, err := open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
+	data, err := read(file)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -111,12 +110,7 @@ func serveAt(field, at string) (net.Listener, error) {
 func readBoard(file string) (solo.Config, []live.Lead, error) {
 	c := boardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, Seed: 1, Physics: sim.DefaultPhysics()}
 	if file != "" {
-		r, err := open(file)
-		if err != nil {
-			return solo.Config{}, nil, err
-		}
-		defer r.Close()
-		data, err := io.ReadAll(r)
+		data, err := read(file)
 		if err != nil {
 			return solo.Config{}, nil, err
 		}

@@ -41,6 +41,16 @@ func open(name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
+// read reads all of a file.
+func read(name string) ([]byte, error) {
+	f, err := open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
 // readTrace reads a fault trace.
 func readTrace(name string) (*trace.Trace, error) {
 	f, err := open(name)
@@ -91,12 +101,7 @@ func readCosts(name string) (c sim.Costs, err error) {
 
 // readFile reads a file that a person has written.
 func readFile(what, name string, v any) error {
-	f, err := open(name)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
+	data, err := read(name)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

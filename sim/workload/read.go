@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +20,9 @@ const (
 )
 
 const (
-	maxTime = int64(10 * 366 * 24 * time.Hour / time.Millisecond) // ten years, chosen
-	maxLine = 256                                                 // bytes, chosen: three numbers and a name
+	maxTime   = int64(10 * 366 * 24 * time.Hour / time.Millisecond) // ten years, chosen
+	maxLine   = 256                                                 // bytes, chosen: three numbers and a name
+	maxDigits = 15                                                  // of a number, chosen: a thousand times the longest time
 )
 
 // Reader takes jobs one by one from CSV and checks each. Volume, slack and
@@ -125,8 +127,8 @@ func (r *Reader) next() (Job, error) {
 	var v [3]int64
 	limits := [3][2]int64{{0, maxTime}, {1, int64(r.maxGPUs)}, {1, maxTime}}
 	for i := range v {
-		var ok bool
-		if v[i], ok = number(cells[i]); !ok || v[i] < limits[i][0] || v[i] > limits[i][1] {
+		n, err := strconv.ParseUint(cells[i], 10, 63)
+		if v[i] = int64(n); err != nil || len(cells[i]) > maxDigits || v[i] < limits[i][0] || v[i] > limits[i][1] {
 			return Job{}, r.refuse(strings.Split(Heading, ",")[i], fmt.Sprintf("a whole number from %d to %d", limits[i][0], limits[i][1]), "got %q", cells[i])
 		}
 	}
@@ -164,19 +166,4 @@ func (r *Reader) named(j Job, name string) (Job, error) {
 		j.Pattern = Ring
 	}
 	return j, nil
-}
-
-// number reads a plain whole number.
-func number(s string) (int64, bool) {
-	if s == "" || len(s) > 15 {
-		return 0, false
-	}
-	var n int64
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = 10*n + int64(c-'0')
-	}
-	return n, true
 }
