@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 	"sim":                   {"hal", "hal/ad5535b", "hal/ad5676", "hal/ad7998", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/ltc2688", "hal/pca953x", "hal/tmp102", "periph.io/x/conn/v3/physic", "mzi/detmath", "sim/agenda"},
 	"sim/agenda":            {},
 	"sim/damage":            {},
-	"sim/flow":              {"mzi/detmath"},
+	"sim/flow":              {"mzi/detmath", "sim/agenda"},
 	"sim/script":            {},
 	"sim/solo":              {"sim", "hal"},
 	"sim/trace":             {"mzi/detmath"},
