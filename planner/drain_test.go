@@ -399,3 +399,19 @@ func TestDrainedAndOutBesides(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a node that loses its power while it is drained has not failed to be drained for
+// its hardware: it is away, as the answer says.
+// Method: no generation can be made meanwhile.
+func TestDrainOfOneThatIsAway(t *testing.T) {
+	w := small(t, 8, 2, 32, 0)
+	for i := range w.nodes {
+		w.nodes[i].mute = true
+	}
+	w.later(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1})
+	w.die(3)
+	w.run(19 * time.Second)
+	if len(w.replies) != 1 || w.replies[0].Code != proto.Expired || !strings.HasPrefix(w.replies[0].Reason, "dead: ") {
+		t.Errorf("replies %+v", w.replies)
+	}
+}

@@ -90,6 +90,7 @@ var states = []made{
 		}
 	}, proto.HealthFailed, "nodes/none", "the last of their agents went at", fabric.Params{}},
 	{"an agent was killed, then its neighbour lost its power", func(w *fleet) { w.offline(4); w.run(10 * time.Second); w.die(5); w.run(30 * time.Second) }, proto.HealthDegraded, "5/dead, 4/stepped-over", "node 6 has lost its light", fabric.Params{}},
+	{"an agent was killed, then a fibre of its board was cut", func(w *fleet) { w.offline(4); w.run(10 * time.Second); w.cuts[pair(4, 5)] = true; w.light() }, proto.HealthDegraded, "4/unreachable", "agent is offline and node 5 has lost its light", fabric.Params{}},
 	{"a spare is lost", func(w *fleet) { w.die(w.idle()) }, proto.HealthDegraded, "SPARE/offline", "agent offline", fabric.Params{}},
 	{"a ring is short", func(w *fleet) { w.die(4) }, proto.HealthDegraded, "4/dead", "have lost its light", tight},
 	{"a ring has no light", func(w *fleet) { w.cuts[pair(0, 1)] = true; w.light() }, proto.HealthDegraded, "fibre-0-1", "light was lost at both ends between nodes 0 and 1", tiny},
@@ -189,7 +190,7 @@ func (w *fleet) idle() proto.NodeID {
 
 // Goal: however a fabric is, all who say how it is say the same, nobody says that it is
 // well when it is not, and each alarm has its cause and what to do.
-// Method: forty states made on purpose; status, alarms, metrics, readiness and why of
+// Method: more than forty states made on purpose; status, alarms, metrics, readiness and why of
 // each.
 func TestHowAFabricIs(t *testing.T) {
 	for _, s := range states {

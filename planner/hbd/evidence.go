@@ -91,9 +91,9 @@ func (e *evidence) concludeDead(r *ringView) {
 		if first == 0 && i == len(r.nodes) || (!left || !right) && !e.abandoned(r, first, i) {
 			continue
 		}
-		for _, id := range r.nodes[first:i] {
-			if n := &e.nodes[id]; !n.dead && n.usable() {
-				e.die(r, n, first, i)
+		for at := first; at < i; at++ {
+			if n := r.at(at); !n.dead && n.usable() {
+				e.die(r, at, first, i)
 			}
 		}
 	}
@@ -124,7 +124,8 @@ func (e *evidence) abandoned(r *ringView, first, end int) bool {
 	return true
 }
 
-func (e *evidence) die(r *ringView, n *node, first, end int) {
+func (e *evidence) die(r *ringView, at, first, end int) {
+	n := r.at(at)
 	n.dead = true
 	var by string
 	switch {
@@ -135,18 +136,33 @@ func (e *evidence) die(r *ringView, n *node, first, end int) {
 	default:
 		by = fmt.Sprintf("nodes %d and %d have lost its light", r.nodes[first-1], r.nodes[end])
 	}
-	what := "is offline"
+	what, word := "is offline", "dead"
 	if n.Online() {
 		what = "does not answer"
 	}
-	n.because("dead: its agent " + what + " and " + by)
-	e.j.Note(journal.Warn, "node is dead", journal.Note{Rule: "dead", Node: int64(n.ID), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost, Text: n.reason})
+	if !r.missed(at, first, end) {
+		word = "unreachable"
+	}
+	n.because(word + ": its agent " + what + " and " + by)
+	e.j.Note(journal.Warn, "node is "+word, journal.Note{Rule: "dead", Node: int64(n.ID), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost, Text: n.reason})
 	e.markNode(n)
 	e.replan(debounce)
 	e.died(n, n.reason)
 	if n.Online() {
 		e.doubt(n.Device) // it may only not have heard the question, or we not its answer
 	}
+}
+
+// missed: light shows that a member of a run is dead: both members beside the run have
+// lost it, or one beside this member has, and none has its light.
+func (r *ringView) missed(at, first, end int) bool {
+	left, right := first > 0 && r.lost(first-1, proto.Right), end < len(r.nodes) && r.lost(end, proto.Left)
+	if (left || first == 0) && (right || end == len(r.nodes)) {
+		return true
+	}
+	sees := func(by int, s proto.Side) bool { return r.at(by).Ready() && r.side(by, s) }
+	lit := at == first && first > 0 && sees(first-1, proto.Right) || at == end-1 && end < len(r.nodes) && sees(end, proto.Left)
+	return !lit && (left && at == first || right && at == end-1)
 }
 
 // watchRing follows a ring's state, and finds one that is split though every
