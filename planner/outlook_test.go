@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +70,7 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 			torn := w.torn(before, id)
 			w.run(40 * time.Second)
 			gpus, down := fallen(before, w.p.Rings(), f)
+			w.inTheSameWords(name, said)
 			if gpus != said.GPUs || !slices.Equal(down, said.Down) || torn != said.Torn {
 				t.Errorf("%s: node %d: %d GPUs fewer, rings %v down, torn %v; said %+v\n%s", name, id, gpus, down, torn, said, w.show())
 			}
@@ -86,12 +88,27 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 				if at := slices.IndexFunc(o.Losses, func(l Loss) bool { return l.Fibre && l.Node == a && l.Peer == b }); at >= 0 {
 					said = o.Losses[at]
 				}
+				w.inTheSameWords(name, said)
 				if gpus != said.GPUs || !slices.Equal(down, said.Down) {
 					t.Errorf("%s: fibre %d-%d: %d GPUs fewer, rings %v down; said %+v\n%s", name, a, b, gpus, down, said, w.show())
 				}
 			}
 		}
 		t.Logf("%s: %d of %d losses matter, %d spares, worst %+v", name, len(o.Losses), 2*f.Nodes, o.Spares, o.Worst(1))
+	}
+}
+
+// inTheSameWords: a ring that a forecast calls degraded is that in the list, with as
+// many GPUs.
+func (w *fleet) inTheSameWords(name string, l Loss) {
+	for i, id := range l.Down {
+		is := fmt.Sprintf("ring %d ends", id)
+		if r := RingOf(w.p, id); r != nil {
+			is = fmt.Sprintf("ring %d %s: %d of %d GPUs", id, r.State, r.GPUs, l.Left[i][1])
+		}
+		if i < 3 && !strings.Contains(l.Comes(), is) {
+			w.t.Errorf("%s: lose %s: %s, said %s", name, l.What(), is, l.Comes())
+		}
 	}
 }
 

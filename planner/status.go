@@ -100,7 +100,7 @@ func (g *glances) run(p *Planner) {
 	}
 	s := p.Status()
 	for _, l := range g.ahead.Worst(maxBreaks) {
-		s.Breaks = append(s.Breaks, proto.Break{Lose: l.What(), Rings: uint32(len(l.Down)), GPUs: uint32(l.GPUs)})
+		s.Breaks = append(s.Breaks, proto.Break{Lose: l.What(), Rings: uint32(len(l.Down)), GPUs: uint32(l.GPUs), Text: proto.Clip(l.Comes())})
 	}
 	if p.core != nil {
 		for _, l := range core.LookAhead(p.core) {

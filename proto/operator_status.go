@@ -61,11 +61,12 @@ type RingCounts struct {
 // Break is what the loss of one thing would take down, on top of what is down.
 type Break struct {
 	Lose  string `cbor:"1,keyasint"`           // node 7, fibre 7-8, switch 3
-	Rings uint32 `cbor:"2,keyasint"`           // that would be down
+	Rings uint32 `cbor:"2,keyasint"`           // that would be degraded, or gone
 	GPUs  uint32 `cbor:"3,keyasint"`           // fewer in rings
 	Links uint32 `cbor:"4,keyasint,omitempty"` // of jobs, through a switch, that would be dark
 	Jobs  uint32 `cbor:"5,keyasint,omitempty"` // whose they are
 	Down  uint32 `cbor:"6,keyasint,omitempty"` // of those jobs, without any other link
+	Text  string `cbor:"7,keyasint,omitempty"` // what it comes to, in the words of ring list
 }
 
 // AlarmStatus is something that is not as it should be.

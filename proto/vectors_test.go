@@ -159,7 +159,7 @@ func goldens() []struct {
 		{"an alarm is known", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounAck, Bundle: -1, Author: "alice", Reason: "RMA 4711", Alarm: "7/offline"}},
 		{"where the fabric stands", OpReply{Version: Version, Corr: testCorr, Status: &Status{Planner: PlannerCopy{Planner: 1 << 63, Life: 7, Host: "head-1"}, Term: 3, Generation: 300,
 			Standbys: []PlannerCopy{{Planner: 98, Life: 8, Host: "head-2"}}, Nodes: NodeCounts{Total: 64, Online: 62, Silent: 2, Isolated: 1, HostDown: 1, Drained: 1}, Rings: RingCounts{Total: 7, InService: 5, Degraded: 1, Down: 1},
-			Spares: 6, Links: 49, Confirmed: 47, Alarms: 2, Acked: 1, Breaks: []Break{{Lose: "node 7", Rings: 1, GPUs: 28}}, Switches: 16, SwitchesOn: 15, Waiting: []string{"node 9 to answer"}}}},
+			Spares: 6, Links: 49, Confirmed: 47, Alarms: 2, Acked: 1, Breaks: []Break{{Lose: "node 7", Rings: 1, GPUs: 28, Text: "ring 3 ends"}}, Switches: 16, SwitchesOn: 15, Waiting: []string{"node 9 to answer"}}}},
 		{"what the loss of a switch takes", OpReply{Version: Version, Corr: testCorr, Status: &Status{Breaks: []Break{{Lose: "switch 3", Links: 12, Jobs: 2, Down: 1}}}}},
 		{"two alarms", OpReply{Version: Version, Corr: testCorr, Alarms: []AlarmStatus{
 			{ID: "7/offline", SinceMillis: 1_700_000_000_000, Severity: SeverityWarning, Node: new(NodeID), What: "offline", Why: "agent offline", AckAuthor: "alice", AckReason: "RMA 4711", AckMillis: 1_700_000_060_000},

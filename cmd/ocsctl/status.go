@@ -117,8 +117,9 @@ type raisedJSON struct {
 
 type breakJSON struct {
 	Lose  string `json:"lose"`
-	Rings uint32 `json:"rings_down"`
+	Rings uint32 `json:"rings_down"` // that would be degraded, or gone
 	GPUs  uint32 `json:"gpus_lost"`
+	Text  string `json:"text,omitempty"` // what it comes to, in the words of ring list
 	// Of a switch: links of jobs that would be dark, whose, and jobs without any other.
 	Links uint32 `json:"links_dark,omitempty"`
 	Jobs  uint32 `json:"jobs,omitempty"`
@@ -180,7 +181,7 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 	j.Rings = ringsJSON{r.Total, r.InService, r.Degraded, r.Forming, r.Down}
 	j.Spares, j.Links, j.GPUs, j.Wanted = s.Spares, linksJSON{s.Links, s.Confirmed}, s.GPUs, wantedJSON{s.RingsWanted, s.GPUWanted, s.SparesWanted}
 	for _, b := range s.Breaks {
-		j.Breaks = append(j.Breaks, breakJSON{b.Lose, b.Rings, b.GPUs, b.Links, b.Jobs, b.Down})
+		j.Breaks = append(j.Breaks, breakJSON{b.Lose, b.Rings, b.GPUs, b.Text, b.Links, b.Jobs, b.Down})
 	}
 	if silent == nil && (j.Health == proto.HealthFailed.String() || j.Health == proto.HealthNotInService.String()) {
 		silent = fmt.Errorf("fabric %s: %s", j.Fabric, j.Health)
@@ -336,10 +337,7 @@ func (b *breakJSON) text() string {
 		}
 		return text
 	}
-	if b.Rings == 0 && b.GPUs == 0 {
-		return "its ring is in pieces until the planner has mended it"
-	}
-	return fmt.Sprintf("%s down, %s fewer in rings", proto.Count(int(b.Rings), "ring"), proto.Count(int(b.GPUs), "GPU"))
+	return b.Text
 }
 
 type count struct {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"ringlight/planner/fabric"
 	"ringlight/planner/ring"
@@ -21,6 +22,7 @@ type Loss struct {
 	// Down are the rings that are in service now and would have fewer nodes
 	// than they are to have, or be gone.
 	Down []proto.RingID
+	Left [][2]int // of each of those: GPUs that it would have, and that it is to have
 	// GPUs that are in a ring now and would be in none, its own included.
 	GPUs int
 	// Torn: its neighbours in the ring have no way past it (past neither end of a
@@ -34,6 +36,27 @@ func (l *Loss) What() string {
 		return fmt.Sprintf("fibre %d-%d", l.Node, l.Peer)
 	}
 	return fmt.Sprintf("node %d", l.Node)
+}
+
+// Comes is what it comes to, for people, in the words of ring list.
+func (l *Loss) Comes() string {
+	var parts []string
+	for i, id := range l.Down[:min(len(l.Down), 3)] {
+		if left := l.Left[i]; left[0] == 0 {
+			parts = append(parts, fmt.Sprintf("ring %d ends", id))
+		} else {
+			parts = append(parts, fmt.Sprintf("ring %d degraded: %d of %d GPUs", id, left[0], left[1]))
+		}
+	}
+	if more := len(l.Down) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %s more", proto.Count(more, "ring")))
+	}
+	if len(parts) == 0 && l.GPUs > 0 {
+		return fmt.Sprintf("%s fewer in rings that are degraded already", proto.Count(l.GPUs, "GPU"))
+	} else if len(parts) == 0 {
+		return "its ring is in pieces until the planner has mended it"
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Harmless: nothing is lost that a spare does not make good.
@@ -208,7 +231,7 @@ func (o *Outlook) look(id proto.NodeID, own *outlookRing) (after map[proto.RingI
 
 // count says what rings come to that are as they are after a loss.
 func (o *Outlook) count(l *Loss, after map[proto.RingID][]proto.NodeID) {
-	members := 0
+	members, left := 0, map[proto.RingID][2]int{}
 	for ring, nodes := range after { // any order: a sum, and what is sorted below
 		r := o.ring(ring)
 		whole := len(nodes) >= r.size
@@ -218,10 +241,14 @@ func (o *Outlook) count(l *Loss, after map[proto.RingID][]proto.NodeID) {
 		members += o.well(r.nodes) - o.well(nodes)
 		if r.inService && !whole {
 			l.Down = append(l.Down, ring)
+			left[ring] = [2]int{o.well(nodes) * o.fab.GPUsPerNode, r.size * o.fab.GPUsPerNode}
 		}
 	}
 	l.GPUs = max(0, members) * o.fab.GPUsPerNode
 	slices.Sort(l.Down)
+	for _, id := range l.Down {
+		l.Left = append(l.Left, left[id])
+	}
 }
 
 // well counts nodes that are.

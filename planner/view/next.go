@@ -35,6 +35,7 @@ type breakJSON struct {
 	Lose  string         `json:"lose"`
 	Down  int            `json:"rings_down"`
 	GPUs  int            `json:"gpus_lost"`
+	Text  string         `json:"text"`
 	Node  proto.NodeID   `json:"node"`
 	Ring  proto.RingID   `json:"ring"`
 	Rings []proto.RingID `json:"rings"`
@@ -78,7 +79,7 @@ func risks(o *planner.Outlook) map[string]any {
 		if l.Fibre {
 			peer = &l.Peer
 		}
-		list = append(list, breakJSON{l.What(), len(l.Down), l.GPUs, l.Node, l.Ring, append([]proto.RingID{}, l.Down...), l.Torn, peer})
+		list = append(list, breakJSON{l.What(), len(l.Down), l.GPUs, l.Comes(), l.Node, l.Ring, append([]proto.RingID{}, l.Down...), l.Torn, peer})
 	}
 	torn := byRing(o.Losses, func(l *planner.Loss) bool { return l.Torn && !l.Fibre })
 	spare := byRing(o.Losses, func(l *planner.Loss) bool { return l.GPUs > 0 && !l.Fibre })

@@ -37,7 +37,7 @@ export function legend() {
 }
 
 export function riskRow(b) {
-  return el('li', el('span', 'lose ', link('node', b.node, b.lose)), el('small', b.rings_down ? plural(b.rings_down, 'ring') + ' short, ' : '', b.gpus_lost ? `${b.gpus_lost} GPUs` : '', !b.rings_down && !b.gpus_lost ? 'torn until mended' : b.torn ? ', torn' : ''));
+  return el('li', el('span', 'lose ', link('node', b.node, b.lose)), el('small', b.text)));
 }
 
 export function fabricPage(root, app) {
