@@ -20,6 +20,7 @@ type bundle struct {
 	cause  proto.Cause
 	flaps  uint32 // losses of the selected light
 
+	wrongAt  time.Duration // since when it has failed or is silent, 0: not known
 	silent   string        // why its bus or chips do not answer; "": they do
 	back     bool          // they do again, and its light has not been tried since
 	degraded uint8         // bit p: path p has a signal degrade
@@ -29,6 +30,13 @@ type bundle struct {
 }
 
 const nobody = -1
+
+// wrong notes since when something is, before that is set.
+func (b *bundle) wrong(now time.Duration) {
+	if !b.failed && b.silent == "" {
+		b.wrongAt = now
+	}
+}
 
 // hasLight is the filtered light of a path.
 func (b *bundle) hasLight(p proto.Path) bool { return b.lit&(1<<p) != 0 }

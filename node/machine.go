@@ -83,6 +83,7 @@ func (m *Machine) handle(ev *Event) {
 	case Ready:
 		m.bundleReady(ev)
 	case Unready:
+		b.wrong(m.now)
 		b.ready, b.silent = false, ev.Text
 	case Stage, Decide, DropStaged, HeardTerm:
 		m.tell(m, ev)

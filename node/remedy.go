@@ -53,6 +53,7 @@ func (b *bundle) fail(now time.Duration) {
 	if !b.failed && b.wellAt+remedyMemory < now {
 		b.tries = 0
 	}
+	b.wrong(now)
 	b.failed, b.remedyAt = true, now+b.remedyWait()
 }
 

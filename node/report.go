@@ -180,7 +180,7 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 	}
 	for b := range m.bundles {
 		if x := &m.bundles[b]; x.failed || x.silent != "" {
-			add(proto.EvPathFailed, proto.SeverityCritical, proto.BundleID(b), x.since, x.outlook(b))
+			add(proto.EvPathFailed, proto.SeverityCritical, proto.BundleID(b), x.wrongAt, x.outlook(b))
 		}
 		if m.bundles[b].late {
 			add(proto.EvAlarm, proto.SeverityWarning, proto.BundleID(b), m.bundles[b].since, lateText)
