@@ -32,12 +32,7 @@ func (p *Planner) Status() proto.Status {
 	}
 	var x health.Facts
 	hbd.FactsOf(p.rings, &x)
-	s.RingsWanted, s.GPUWanted, s.SparesWanted = uint32(x.RingsWanted), uint32(x.GPUsWanted), uint32(x.SparesWanted)
-	for _, r := range p.Rings() {
-		if r.State == proto.RingInService || r.State == proto.RingDegraded {
-			s.GPUs += r.GPUs
-		}
-	}
+	s.RingsWanted, s.GPUs, s.GPUWanted, s.SparesWanted = uint32(x.RingsWanted), uint32(x.GPUsLit), uint32(x.GPUsWanted), uint32(x.SparesWanted)
 	if p.core != nil {
 		c := p.core.Status()
 		s.Switches, s.SwitchesOn = c.Switches, c.Online

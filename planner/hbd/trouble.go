@@ -54,8 +54,16 @@ func FactsOf(h *Rings, x *health.Facts) {
 	}
 	for _, r := range h.rings {
 		x.GPUs += r.size * h.fab.GPUsPerNode
-		if s := r.stateNow(); s != proto.RingInService {
-			x.Rings = append(x.Rings, r.facts(s))
+		if r.state == proto.RingInService && !r.marked { // it is looked at when anything of it changes
+			x.GPUsLit += r.size * h.fab.GPUsPerNode
+			continue
+		}
+		f := r.facts(r.stateNow())
+		if f.State == proto.RingInService || f.State == proto.RingDegraded {
+			x.GPUsLit += f.GPUs
+		}
+		if f.State != proto.RingInService {
+			x.Rings = append(x.Rings, f)
 		}
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(h.cuts.known), func(x, y [2]proto.NodeID) int { return slices.Compare(x[:], y[:]) }) {

@@ -22,6 +22,7 @@ type Facts struct {
 
 	RingsFormed, RingsWanted int
 	GPUs, GPUsWanted         int // in rings that are formed
+	GPUsLit                  int // in rings that have light
 	SmallestRing             int // that is wanted, in GPUs
 	Spares, SparesWanted     int
 
